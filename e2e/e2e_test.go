@@ -36,6 +36,8 @@
 //   - What "etcdshift rehearse" passes works after the restore: every kind is listed and changed,
 //     nothing is collected, the old version of a definition can go. What it names, the same servers
 //     fail on. The files are those of "etcdshift save".
+//   - "etcdshift delete" and a restore leave the objects that "kubectl delete" leaves on a server,
+//     and the garbage collector does what the report says.
 //   - On what the live migration left, the same collector takes what it took when that was
 //     recorded.
 package e2e

@@ -11,6 +11,7 @@ import (
 	"syscall"
 
 	"github.com/etcdshift/etcdshift/encoding"
+	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/inspect/clusters"
 	"github.com/etcdshift/etcdshift/internal/render"
 	"github.com/etcdshift/etcdshift/internal/sandbox"
@@ -99,6 +100,8 @@ func hintFor(err error) string {
 		{snapshot.ErrScratch, "a compressed file is expanded in the folder of the output, else in TMPDIR or /tmp, which needs room for it"},
 		{snapshot.ErrChanged, "something writes to the file; work on a copy"},
 		{calico.ErrManifest, "give --v3-crds the file of v3 CRDs of a Calico release, as \"kubectl apply -f\" takes it"},
+		{inspect.ErrUnknownType, "\"etcdshift status\" lists what the snapshot holds"},
+		{inspect.ErrAmbiguousType, "give the type with its group, as in the message"},
 		{storageversion.ErrNotThere, "\"etcdshift status\" lists what the snapshot holds, and with -o json which definitions a webhook converts"},
 		{transform.ErrEmptyPrefix, "\"etcdshift status\" lists the storage prefixes of a file; --prefix takes whole ones"},
 		{clusters.ErrNoCluster, "\"etcdshift cluster list\" lists the logical clusters of a file, and the orphans of others"},

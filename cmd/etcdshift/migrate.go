@@ -217,11 +217,8 @@ func (m migration) runPhases(c *cli.Context, o transform.Options, args *transfor
 		return &transform.File{Reader: f.Reader, Decrypter: f.decrypter()}, nil
 	}
 	t, err := m.New(c.Context, args)
-	if wrong := (*transform.UsageError)(nil); errors.As(err, &wrong) {
-		err = usagef(commandPath(c), "%w", err)
-	}
 	if err != nil {
-		return fail(err)
+		return fail(usageOf(c, err))
 	}
 	if _, err := os.Stat(o.In); err != nil { // before a KMS plugin that is not there is waited for
 		return fail(err)
@@ -240,7 +237,16 @@ func (m migration) runPhases(c *cli.Context, o transform.Options, args *transfor
 	if c.Bool(diffFlag) {
 		o.Diff = printStaged(c, phases)
 	}
-	return transform.Run(c.Context, o, t)
+	report, err := transform.Run(c.Context, o, t)
+	return report, usageOf(c, err)
+}
+
+// usageOf returns a mistake in the command line as a usage error, and other errors as they are.
+func usageOf(c *cli.Context, err error) error {
+	if wrong := (*transform.UsageError)(nil); errors.As(err, &wrong) {
+		return usagef(commandPath(c), "%w", err)
+	}
+	return err
 }
 
 // createReport creates the report's file before the work, so that a bad path is found in time. It

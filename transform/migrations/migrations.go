@@ -12,6 +12,7 @@ import (
 	"github.com/etcdshift/etcdshift/transform/patch"
 	"github.com/etcdshift/etcdshift/transform/plan"
 	"github.com/etcdshift/etcdshift/transform/policyapply"
+	"github.com/etcdshift/etcdshift/transform/remove"
 	"github.com/etcdshift/etcdshift/transform/renamenode"
 	"github.com/etcdshift/etcdshift/transform/storageversion"
 )
@@ -28,6 +29,7 @@ func All() []transform.Spec {
 		purge.Spec,
 		carry.Spec,
 		compact.Spec,
+		remove.Spec,
 	}
 	return append(all, plan.Spec(all))
 }

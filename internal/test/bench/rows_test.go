@@ -71,6 +71,8 @@ func rows() []row {
 		// Without a digest, as its pass is not what these are about.
 		{name: "get pods -A", input: "raw", args: []string{"get", "IN", "pods", "-A"}, seconds: 0.3},
 		{name: "get pod/needle", input: "raw", args: []string{"get", "IN", "pod/needle", "-n", "tenant-000"}, seconds: 0.05},
+		{name: "delete 100,000 Events", input: "events", sizes: []string{"S"}, args: []string{"delete", "IN", "OUT", "events", "--all", "-A"},
+			peers: []peer{{peerRestore, 0}}, memory: 64, perKey: 30},
 		{name: "cluster list", input: "kcp", sizes: small, args: []string{"cluster", "list", "IN"}, peers: []peer{{peerB, 1.5}}},
 		{name: "cluster extract", input: "kcp", sizes: small, args: []string{"cluster", "extract", kcptest.ManyName(7), "IN", "OUT"}, peers: []peer{{peerB, 1.5}}},
 	})

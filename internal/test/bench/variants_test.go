@@ -3,6 +3,7 @@ package bench
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"math/rand/v2"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/etcdshift/etcdshift/internal/test/kcptest"
 	"github.com/etcdshift/etcdshift/snapshot"
@@ -44,6 +46,8 @@ func makeInput(t testing.TB, variant string, keys int, path string) {
 	case "ipam":
 		recorded := recordedCalico(t)
 		c.extra = append(append(c.extra, recorded...), manyCalico(t, recorded, keys*3/2)...)
+	case "events": // half of the keys
+		c.extra = append(c.extra, moreEvents(t, keys/4)...)
 	case "kcp":
 		copyTo(t, kcptest.Many(t, keys/100), path, 0)
 		return
@@ -55,6 +59,19 @@ func makeInput(t testing.TB, variant string, keys int, path string) {
 		return
 	}
 	generate(t, path, c)
+}
+
+// moreEvents are so many Events, beside the quarter of the keys that are some already.
+func moreEvents(t testing.TB, n int) (out []pair) {
+	t.Helper()
+	m := maker{t, rand.New(rand.NewPCG(2, 1))}
+	events := m.builtIn(100, "events", func() runtime.Object { return m.event() })
+	for i := range n {
+		namespace, name := fmt.Sprintf("tenant-%03d", i%namespaces), fmt.Sprintf("warning--%08d-%05d", i, i%99999)
+		value := events.current[i%variants].fill(name, namespace, fmt.Sprintf("%08x-0000-4000-8000-0000000000ee", i))
+		out = append(out, pair{[]byte("/registry/events/" + namespace + "/" + name), value})
+	}
+	return out
 }
 
 // copyTo copies a file but for its last bytes.

@@ -1,0 +1,198 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// deletions are command lines for "kubectl delete" and "etcdshift delete".
+func deletions() []string {
+	return []string{
+		"secret/root -n a", "configmap web-1 web-2 -n a", "configmaps -n a -l app=old", "namespace gone", "gizmos.example.com old-0",
+		"secret/left -n a --cascade=orphan", "secrets --all-namespaces --field-selector type=example.com/kind", "configmaps,secrets --all -n b",
+	}
+}
+
+// createFamily makes what the deletions delete, and what depends on it.
+func (c *cluster) createFamily(t testing.TB) {
+	t.Helper()
+	c.createGizmos(t)
+	k := c.kubectl(t)
+	for _, line := range []string{
+		"create namespace a", "create namespace b", "create namespace gone",
+		"create secret generic root -n a", "create secret generic other -n a", "create secret generic left -n a",
+		"create secret generic typed -n a --type=example.com/kind", "create secret generic stays -n a --type=example.com/other",
+		"create configmap web-1 -n a", "create configmap web-2 -n a", "create configmap web-3 -n a", "create configmap old -n a",
+		"label configmap old -n a app=old", "create configmap one -n b", "create secret generic two -n b", "create serviceaccount three -n b",
+		"create configmap inside -n gone", "create deployment inside -n gone --image=example.com/none",
+	} {
+		text, ok := k.run(t, strings.Fields(line)...)
+		require.True(t, ok, text)
+	}
+	secret, configMap := schema.GroupVersionResource{Version: "v1", Resource: "secrets"}, configMaps()
+	c.own(t, "child", nil, secret, "root")
+	c.own(t, "grandchild", nil, configMap, "child")
+	c.own(t, "both", nil, secret, "root", "other")
+	c.own(t, "held", []string{"example.com/hold"}, secret, "root")
+	c.own(t, "of-held", nil, configMap, "held")
+	c.own(t, "of-web", nil, configMap, "web-1")
+	c.own(t, "of-web-3", nil, configMap, "web-3")
+	c.own(t, "of-left", nil, secret, "left")
+	c.own(t, "of-left-and-other", nil, secret, "left", "other")
+}
+
+// own makes a ConfigMap in namespace a with finalizers and owners.
+func (c *cluster) own(t testing.TB, name string, finalizers []string, r schema.GroupVersionResource, owners ...string) {
+	t.Helper()
+	ctx := context.Background()
+	obj := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": name}}}
+	var refs []metav1.OwnerReference
+	for _, owner := range owners {
+		of, err := c.client(r, "a").Get(ctx, owner, metav1.GetOptions{})
+		require.NoError(t, err)
+		refs = append(refs, metav1.OwnerReference{APIVersion: of.GetAPIVersion(), Kind: of.GetKind(), Name: owner, UID: of.GetUID()})
+	}
+	obj.SetOwnerReferences(refs)
+	obj.SetFinalizers(finalizers)
+	_, err := c.client(configMaps(), "a").Create(ctx, obj, metav1.CreateOptions{})
+	require.NoError(t, err)
+}
+
+// deletion is what these tests read of a report of "etcdshift delete".
+type deletion struct {
+	Outcome  string
+	Deletion struct{ Collected []struct{ Key, Does string } }
+}
+
+// changes are what the report says that the garbage collector does, as difference says it.
+func (d deletion) changes() (all []string) {
+	for _, c := range d.Deletion.Collected {
+		what := map[string]string{"deleted": "deleted ", "released": "changed ", "marked for deletion": "changed "}[c.Does]
+		if what != "" {
+			all = append(all, what+c.Key)
+		}
+	}
+	return all
+}
+
+// deleteOffline runs "etcdshift delete".
+func deleteOffline(t testing.TB, in, line string) (out string, d deletion) {
+	t.Helper()
+	dir := t.TempDir()
+	out = filepath.Join(dir, "out.db")
+	cmd := exec.Command(etcdshift(t), append([]string{"delete", "-q", "-o", "json", in, out}, strings.Fields(line)...)...)
+	cmd.Stderr = os.Stderr
+	text, err := cmd.Output()
+	require.NoError(t, err, "%s: %s", line, text)
+	require.NoError(t, json.Unmarshal(text, &d))
+	require.Equal(t, "written", d.Outcome, line)
+	return out, d
+}
+
+// deleteLive runs "kubectl delete", with the controllers that act on it.
+func (c *cluster) deleteLive(t testing.TB) {
+	t.Helper()
+	flags := slices.DeleteFunc(c.collectorFlags(t), func(flag string) bool { return strings.HasPrefix(flag, "--controllers=") })
+	manager := start(t, "kube-controller-manager", append(flags, "--controllers=garbage-collector-controller,namespace-controller")...)
+	defer manager.stop()
+	k := c.kubectl(t)
+	for _, line := range deletions() {
+		text, ok := k.run(t, append([]string{"delete"}, strings.Fields(line)...)...)
+		require.True(t, ok, text)
+	}
+	for _, name := range []string{"grandchild", "of-web"} {
+		eventually(t, collectTimeout, name+" is collected", func() error {
+			_, err := c.client(configMaps(), "a").Get(context.Background(), name, metav1.GetOptions{})
+			if !apierrors.IsNotFound(err) {
+				return errors.New("it is still there")
+			}
+			return nil
+		})
+	}
+	c.store.waitQuiet(t)
+}
+
+// TestDelete: what kubectl deletes on a server with a garbage collector and a namespace controller
+// is gone after "etcdshift delete" and a restore with a garbage collector, which does what the
+// reports say.
+func TestDelete(t *testing.T) {
+	t.Parallel()
+	live := startCluster(t, filepath.Join(t.TempDir(), "live"))
+	live.createFamily(t)
+	live.store.waitQuiet(t)
+	offline := live.store.save(t)
+	var want []string
+	for _, line := range deletions() {
+		var d deletion
+		offline, d = deleteOffline(t, offline, line)
+		want = append(want, d.changes()...)
+	}
+	sortChanges(want)
+	require.Equal(t, []string{
+		"changed /registry/configmaps/a/both", "deleted /registry/configmaps/a/child", "deleted /registry/configmaps/a/grandchild",
+		"changed /registry/configmaps/a/held", "deleted /registry/configmaps/a/of-web", "deleted /registry/configmaps/default/owned-by-gizmo",
+	}, want)
+	live.deleteLive(t)
+	after := live.store.save(t)
+	live.stop()
+
+	restored := startCluster(t, restoreAsIs(t, offline, "--bump-revision", "1000000000", "--mark-compacted"))
+	require.Equal(t, want, restored.collect(t, schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}, "default"))
+	require.Equal(t, []string{
+		"changed configmaps a/held", "  metadata.deletionTimestamp", // at another time
+	}, differences(t, after, restored.store.save(t)))
+}
+
+// differences are the objects in which two files differ, and the fields, by "etcdshift diff". An
+// API server makes its own Lease anew at each start.
+func differences(t testing.TB, a, b string) (all []string) {
+	t.Helper()
+	text, _ := exec.Command(etcdshift(t), "diff", "-q", a, b).Output() // the status says that there are differences
+	lease := false
+	for line := range strings.Lines(string(text)) {
+		word, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
+		switch word {
+		case "added", "removed", "changed", "recreated":
+			if lease = strings.HasPrefix(rest, "leases.coordination.k8s.io kube-system/apiserver-"); !lease {
+				all = append(all, word+" "+rest)
+			}
+		case "+", "-":
+			field, _, _ := strings.Cut(rest, ":")
+			if !lease && !slices.Contains(all, "  "+field) {
+				all = append(all, "  "+field)
+			}
+		}
+	}
+	return all
+}
+
+// TestDeleteDefinition: with a definition its objects go. What they own stays, as the report says:
+// no server knows the kind of the owner any more.
+func TestDeleteDefinition(t *testing.T) {
+	t.Parallel()
+	live := startCluster(t, filepath.Join(t.TempDir(), "live"))
+	live.createGizmos(t)
+	live.store.waitQuiet(t)
+	saved := live.store.save(t)
+	live.stop()
+	out, d := deleteOffline(t, saved, "crd gizmos.example.com --allow crd-has-objects")
+	require.Len(t, d.Deletion.Collected, 1)
+	require.Equal(t, "kept", d.Deletion.Collected[0].Does)
+	restored := startCluster(t, restoreAsIs(t, out, "--bump-revision", "1000000000", "--mark-compacted"))
+	require.Zero(t, restored.store.count(t, "/registry/example.com/"))
+	require.Empty(t, restored.collect(t, schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}, "default"))
+	require.Equal(t, 1, restored.store.count(t, d.Deletion.Collected[0].Key))
+}

@@ -1,0 +1,263 @@
+package remove
+
+import (
+	"cmp"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/etcdshift/etcdshift/encoding"
+	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/internal/native"
+	"github.com/etcdshift/etcdshift/internal/stream"
+	"github.com/etcdshift/etcdshift/keys"
+	"github.com/etcdshift/etcdshift/transform"
+)
+
+// collector follows owner references from deleted objects, as a garbage collector will.
+type collector struct {
+	*run
+	kinds   map[schema.GroupKind]*inspect.Type
+	owned   [][]byte // keys of objects with owners
+	links   []link   // by owner, once all are read
+	doomed  map[uid]bool
+	results map[uint32]Collected // by the number in owned
+}
+
+// link says that the object of a number in owned has an owner.
+type link struct {
+	owner uid
+	owned uint32
+}
+
+// collect lists what the garbage collector does because of the deletion.
+func (r *run) collect() error {
+	if len(r.gone) == 0 {
+		return nil
+	}
+	c := &collector{run: r, kinds: map[schema.GroupKind]*inspect.Type{}, doomed: map[uid]bool{}, results: map[uint32]Collected{}}
+	for _, t := range r.types.All() {
+		c.kinds[schema.GroupKind{Group: t.Resource.Group, Kind: t.Kind}] = t
+	}
+	if err := c.read(); err != nil {
+		return err
+	}
+	var queue []uid
+	for i, l := range c.links {
+		if r.gone[l.owner] && (i == 0 || c.links[i-1].owner != l.owner) {
+			queue = append(queue, l.owner)
+		}
+	}
+	for len(queue) > 0 {
+		more, err := c.visit(queue[0])
+		if err != nil {
+			return err
+		}
+		queue = append(queue[1:], more...)
+	}
+	for _, result := range c.results {
+		r.section.Collected = append(r.section.Collected, result)
+	}
+	return nil
+}
+
+// having is an entry with the owners in it.
+type having struct {
+	*transform.Entry
+	owners []uid
+	err    error // why they are unknown
+}
+
+func (h *having) read() {
+	var g encoding.Glance
+	if h.err = h.Undecryptable; h.err != nil {
+		return
+	}
+	if g.Glance(h.Value) {
+		for _, owner := range g.Owners {
+			h.owners = append(h.owners, toUID(owner.UID))
+		}
+		return
+	}
+	meta, err := encoding.ReadMeta(h.Value)
+	h.err = err
+	for _, owner := range meta.OwnerReferences {
+		h.owners = append(h.owners, toUID([]byte(owner.UID)))
+	}
+}
+
+// withOwners yields the objects that are left, with their owners. The garbage collector does not
+// see Events, and objects without a definition.
+func (r *run) withOwners(yield func(*having) error) error {
+	of := func(e *transform.Entry) having { return having{Entry: e} }
+	return stream.Each(transform.Ahead(r.view, r.view.Live(r.ctx, nil), of, (*having).read), func(h *having) error {
+		key, err := h.ParseKey()
+		if err != nil || h.Layout() != keys.Layout(keys.Kubernetes{Prefix: key.Prefix}) || key.Resource.Resource == "events" {
+			return nil
+		}
+		if t := r.types.Of(key.Resource); t == nil || !t.Builtin && t.CRD == nil {
+			return nil
+		}
+		if h.err == nil && len(h.owners) == 0 {
+			return nil
+		}
+		return yield(h)
+	})
+}
+
+// read reads all owner references. Of values that cannot be read the first is reported.
+func (c *collector) read() error {
+	unread, first, why := 0, "", error(nil)
+	err := c.withOwners(func(h *having) error {
+		if h.err != nil {
+			if unread++; unread == 1 {
+				first, why = string(h.Key), h.err
+			}
+			return nil
+		}
+		for _, owner := range h.owners {
+			c.links = append(c.links, link{owner, uint32(len(c.owned))})
+		}
+		c.owned = append(c.owned, h.Key)
+		return nil
+	})
+	if unread > 0 && err == nil {
+		c.view.Raise(first, codeOwnersUnread.Because("owners of %d objects are unknown; of the first: %v", unread, why))
+	}
+	slices.SortFunc(c.links, compareLinks)
+	return err
+}
+
+func compareLinks(a, b link) int {
+	return cmp.Or(slices.Compare(a.owner[:], b.owner[:]), cmp.Compare(a.owned, b.owned))
+}
+
+// visit decides what becomes of the objects with an owner that is gone, and returns the UIDs of
+// those that go too.
+func (c *collector) visit(owner uid) (more []uid, err error) {
+	at, _ := slices.BinarySearchFunc(c.links, link{owner: owner}, compareLinks)
+	for ; at < len(c.links) && c.links[at].owner == owner; at++ {
+		n := c.links[at].owned
+		if c.results[n].Does == Deleted {
+			continue
+		}
+		e, err := c.view.Get(c.ctx, c.owned[n])
+		if err != nil || e == nil {
+			return nil, err
+		}
+		meta, err := encoding.ReadMeta(e.Value)
+		if err != nil {
+			continue // reported already
+		}
+		does, gone, err := c.fate(e, meta)
+		if err != nil {
+			return nil, err
+		}
+		if does == "" {
+			continue
+		}
+		c.results[n] = Collected{Key: string(e.Key), Does: does, Owners: gone}
+		if does == Deleted && !slices.Contains(meta.Finalizers, v1.FinalizerOrphanDependents) {
+			id := toUID([]byte(meta.UID))
+			c.doomed[id] = true
+			more = append(more, id)
+		}
+	}
+	return more, nil
+}
+
+// fate is what the garbage collector does with an object, "" for nothing, and which owners are
+// gone.
+func (c *collector) fate(e *transform.Entry, meta encoding.Meta) (does Deed, gone []string, err error) {
+	key, _ := e.ParseKey() // did not fail before
+	if !meta.DeletionTimestamp.IsZero() {
+		return "", nil, nil // it goes anyway, or waits for finalizers
+	}
+	there, unknown := 0, false
+	for _, ref := range meta.OwnerReferences {
+		state, err := c.ownerState(key, ref)
+		switch {
+		case err != nil:
+			return "", nil, err
+		case state == ownerThere:
+			there++
+			continue
+		case state == ownerUnknown:
+			unknown = true
+		}
+		if state == ownerGone || c.gone[toUID([]byte(ref.UID))] {
+			gone = append(gone, ref.Kind+" "+ref.Name)
+		}
+	}
+	own := slices.ContainsFunc(meta.Finalizers, func(f string) bool {
+		return f != v1.FinalizerOrphanDependents && f != v1.FinalizerDeleteDependents
+	})
+	switch {
+	case unknown:
+		return Kept, gone, nil
+	case len(gone) == 0:
+		return "", nil, nil
+	case there > 0:
+		return Released, gone, nil
+	case own:
+		return Marked, gone, nil
+	}
+	return Deleted, gone, nil
+}
+
+// ownerState is what the garbage collector finds of an owner.
+type ownerState int
+
+const (
+	ownerThere ownerState = iota
+	ownerGone
+	ownerUnknown // its kind is not served, or it is in a namespace and the object is in none
+)
+
+// ownerState finds an owner as the garbage collector does: by apiVersion and kind, in the namespace
+// of the object, and by UID. An owner that waits for its dependents counts as gone.
+func (c *collector) ownerState(of keys.Key, ref encoding.OwnerReference) (ownerState, error) {
+	gvk := schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind)
+	t := c.kinds[gvk.GroupKind()]
+	served, err := c.serves(of.Prefix, t, gvk)
+	if err != nil || !served || t.Namespaced && of.Namespace == "" {
+		return ownerUnknown, err
+	}
+	key := keys.Key{Resource: t.Resource, Name: ref.Name}
+	if t.Namespaced {
+		key.Namespace = of.Namespace
+	}
+	e, err := c.view.Get(c.ctx, keys.Kubernetes{Prefix: of.Prefix}.Format(key))
+	if err != nil || e == nil {
+		return ownerGone, err
+	}
+	meta, err := encoding.ReadMeta(e.Value)
+	switch {
+	case e.Undecryptable != nil || err != nil:
+		return ownerThere, nil
+	case meta.UID != ref.UID || c.doomed[toUID([]byte(ref.UID))]:
+		return ownerGone, nil
+	case !meta.DeletionTimestamp.IsZero() && slices.Contains(meta.Finalizers, v1.FinalizerDeleteDependents):
+		return ownerGone, nil
+	}
+	return ownerThere, nil
+}
+
+// serves reports whether a server serves a kind.
+func (c *collector) serves(prefix string, t *inspect.Type, gvk schema.GroupVersionKind) (bool, error) {
+	switch {
+	case t == nil:
+		return false, nil
+	case t.CRD == nil:
+		return native.Known(gvk), nil
+	case c.definitions[folder{prefix, t.Resource}] != nil:
+		return false, nil
+	}
+	for _, version := range t.CRD.Object().Spec.Versions {
+		if version.Name == gvk.Version {
+			return version.Served, nil
+		}
+	}
+	return false, nil
+}

@@ -1,0 +1,182 @@
+package remove
+
+import (
+	"context"
+	"crypto/sha256"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/etcdshift/etcdshift/encoding"
+	"github.com/etcdshift/etcdshift/finding"
+	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/internal/choose"
+	"github.com/etcdshift/etcdshift/internal/stream"
+	"github.com/etcdshift/etcdshift/keys"
+	"github.com/etcdshift/etcdshift/transform"
+)
+
+// Delete deletes the objects of a choice.
+type Delete struct {
+	choice       *choose.Choice
+	keep, orphan bool
+}
+
+// Plan implements [transform.Transform].
+func (d *Delete) Plan(ctx context.Context, v *transform.View) error {
+	types, err := v.Types(ctx)
+	if err != nil {
+		return err
+	}
+	r := &run{
+		ctx: ctx, view: v, types: types, gone: map[uid]bool{}, section: newRemoved(),
+		spaces: map[place]bool{}, definitions: map[folder]*left{},
+	}
+	if err := r.deleteChosen(d); err != nil {
+		return err
+	}
+	for _, step := range []func() error{r.deleteContents, r.checkAdmins, r.checkClaims} {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	settle := r.collect
+	if d.orphan {
+		settle = r.releaseDependents
+	}
+	if err := settle(); err != nil {
+		return err
+	}
+	r.section.finish()
+	v.Report().Sections = append(v.Report().Sections, &Deletion{r.section})
+	return nil
+}
+
+// run is one deletion.
+type run struct {
+	ctx     context.Context
+	view    *transform.View
+	types   *inspect.Types
+	section *Removed
+
+	gone        map[uid]bool     // of deleted objects
+	spaces      map[place]bool   // deleted namespaces
+	definitions map[folder]*left // deleted CustomResourceDefinitions
+	admins      []string         // keys of deleted bindings of cluster-admin
+	claims      bool             // a PersistentVolumeClaim is deleted
+}
+
+type (
+	uid    [16]byte // hash
+	place  struct{ prefix, namespace string }
+	folder struct {
+		prefix   string
+		resource schema.GroupResource
+	}
+	left struct {
+		key     string // of the definition
+		objects int    // that were not chosen
+	}
+)
+
+func toUID(text []byte) uid {
+	sum := sha256.Sum256(text)
+	return uid(sum[:16])
+}
+
+// deleteChosen deletes the chosen objects, or the others.
+func (r *run) deleteChosen(d *Delete) error {
+	kept := 0
+	err := stream.Each(d.choice.Candidates(r.ctx, r.view), func(one choose.Candidate) error {
+		if one.Chosen == d.keep {
+			kept++
+			return nil
+		}
+		if isNeeded(one.Parsed) {
+			if d.keep {
+				return nil
+			}
+			r.view.Raise(string(one.Key), codeNeeded.Because("a cluster cannot live without the namespace %s", one.Parsed.Name))
+		}
+		return r.deleteOne(one.Entry, one.Parsed, true)
+	})
+	if d.keep && kept == 0 && err == nil {
+		r.view.Raise("", codeNothingKept.Because("nothing is chosen to be kept"))
+	}
+	return err
+}
+
+// deleteOne deletes an object, and keeps what later steps need of it.
+func (r *run) deleteOne(e *transform.Entry, key keys.Key, chosen bool) error {
+	meta, err := encoding.ReadMeta(e.Value)
+	if e.Undecryptable != nil {
+		err = e.Undecryptable
+	}
+	switch {
+	case err != nil:
+		r.view.Raise(string(e.Key), codeUnread.Because("%v", err))
+	case meta.UID != "":
+		r.gone[toUID([]byte(meta.UID))] = true
+	}
+	if len(meta.Finalizers) > 0 {
+		r.view.Raise(string(e.Key), codeFinalizers.Because("its finalizers do not run: %s", finding.List(meta.Finalizers)))
+	}
+	if chosen {
+		if who := maker(key, meta); who != "" {
+			r.view.Raise(string(e.Key), codeReturns.Because("%s makes it again", who))
+		}
+	}
+	r.note(e, key)
+	r.section.count(key, chosen)
+	return r.view.Delete(r.ctx, e.Key, "deleted")
+}
+
+// note keeps what the deletion of an object of special types entails.
+func (r *run) note(e *transform.Entry, key keys.Key) {
+	switch key.Resource {
+	case schema.GroupResource{Resource: "namespaces"}:
+		r.spaces[place{key.Prefix, key.Name}] = true
+	case keys.DefinitionType():
+		r.definitions[folder{key.Prefix, schema.ParseGroupResource(key.Name)}] = &left{key: string(e.Key)}
+	case schema.GroupResource{Resource: "persistentvolumeclaims"}:
+		r.claims = true
+	case bindings():
+		if isAdmin(inspect.NewObject(r.types.Of(key.Resource), e)) {
+			r.admins = append(r.admins, string(e.Key))
+		}
+	}
+}
+
+// deleteContents deletes what is in deleted namespaces, and the objects of deleted definitions.
+func (r *run) deleteContents() error {
+	if len(r.spaces) == 0 && len(r.definitions) == 0 {
+		return nil
+	}
+	err := stream.Each(r.view.Live(r.ctx, nil), func(e *transform.Entry) error {
+		key, err := e.ParseKey()
+		if err != nil { // of no object
+			return nil
+		}
+		definition := r.definitions[folder{key.Prefix, key.Resource}]
+		switch {
+		case r.spaces[place{key.Prefix, key.Namespace}]:
+			return r.deleteOne(e, key, false)
+		case definition != nil:
+			definition.objects++
+			return r.deleteOne(e, key, false)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	byKey := slices.SortedFunc(maps.Values(r.definitions), func(a, b *left) int { return strings.Compare(a.key, b.key) })
+	for _, d := range byKey {
+		if d.objects > 0 {
+			r.view.Raise(d.key, codeObjectsLeft.Because("%d of its objects are not chosen: on a server they are deleted with it", d.objects))
+		}
+	}
+	return nil
+}

@@ -1,0 +1,272 @@
+package remove
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/etcdshift/etcdshift/encoding"
+	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
+	"github.com/etcdshift/etcdshift/snapshot"
+	"github.com/etcdshift/etcdshift/transform"
+)
+
+// flags are the flags of a command line, by name.
+type flags map[string]string
+
+func (f flags) IsSet(name string) bool               { _, is := f[name]; return is }
+func (f flags) String(name string) string            { return f[name] }
+func (f flags) Bool(name string) bool                { return f[name] == "true" }
+func (f flags) StringSlice(string) []string          { return nil }
+func (f flags) Duration(string) (none time.Duration) { return none }
+
+// run1 runs a command line, and returns its report and output.
+func run1(t testing.TB, in, line string, allow ...string) (*transform.Report, string) {
+	t.Helper()
+	set, words := flags{}, []string{}
+	for _, word := range strings.Fields(line) {
+		flag, is := strings.CutPrefix(word, "--")
+		if !is {
+			words = append(words, word)
+			continue
+		}
+		name, value, has := strings.Cut(flag, "=")
+		if !has {
+			value = "true"
+		}
+		set[name] = value
+	}
+	made, err := Spec.New(context.Background(), &transform.Args{Values: set, Rest: words})
+	require.NoError(t, err)
+	out := filepath.Join(t.TempDir(), "out.db")
+	r, err := transform.Run(context.Background(), transform.Options{In: in, Out: out, Allow: allow}, made)
+	if r.Outcome != transform.Refused {
+		require.NoError(t, err)
+	}
+	return r, out
+}
+
+// problems are those of a report, as "code key".
+func problems(r *transform.Report) (all []string) {
+	for _, p := range r.Problems {
+		all = append(all, strings.TrimSpace(p.Code.Name+" "+p.Key))
+	}
+	slices.Sort(all)
+	return all
+}
+
+// keysOf are the keys of a snapshot.
+func keysOf(t testing.TB, path string) (all []string) {
+	t.Helper()
+	s, err := snapshot.Open(context.Background(), path, snapshot.Config{})
+	require.NoError(t, err)
+	defer s.Close()
+	for e, err := range inspect.NewReader(s, nil).Live(context.Background(), nil) {
+		require.NoError(t, err)
+		all = append(all, strings.TrimPrefix(string(e.Key), "/registry/"))
+	}
+	slices.Sort(all)
+	return all
+}
+
+// put is a line of a script with an object, whose UID is u-NAME.
+func put(kind, dir, namespace, name, metadata string) string {
+	apiVersion := "v1"
+	if strings.HasPrefix(dir, "demo.example.com") {
+		apiVersion = "demo.example.com/v1"
+	}
+	in, at := "", dir+"/"+name
+	if namespace != "" {
+		in, at = fmt.Sprintf(`,"namespace":%q`, namespace), dir+"/"+namespace+"/"+name
+	}
+	value := fmt.Sprintf(`{"apiVersion":%q,"kind":%q,"metadata":{"name":%q,"uid":"u-%s"%s%s}}`, apiVersion, kind, name, name, in, metadata)
+	return "put /registry/" + at + " " + strconv.Quote(value)
+}
+
+// configMap is a ConfigMap in namespace a, with owners "Kind/name".
+func configMap(name, more string, owners ...string) string {
+	var refs []string
+	for _, owner := range owners {
+		kind, of, _ := strings.Cut(owner, "/")
+		apiVersion := "v1"
+		if kind == "Widget" || kind == "Gone" {
+			apiVersion = "demo.example.com/v1"
+		}
+		refs = append(refs, fmt.Sprintf(`{"apiVersion":%q,"kind":%q,"name":%q,"uid":"u-%s"}`, apiVersion, kind, of, of))
+	}
+	return put("ConfigMap", "configmaps", "a", name, more+`,"ownerReferences":[`+strings.Join(refs, ",")+`]`)
+}
+
+const definition = `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"widgets.demo.example.com","uid":"u-crd"},` +
+	`"spec":{"group":"demo.example.com","scope":"Namespaced","names":{"plural":"widgets","singular":"widget","kind":"Widget","listKind":"WidgetList"},` +
+	`"versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}}]}}`
+
+// family is a snapshot with owners.
+func family(t testing.TB) string {
+	t.Helper()
+	return etcdtest.Build(t, strings.Join([]string{
+		"put /registry/apiextensions.k8s.io/customresourcedefinitions/widgets.demo.example.com " + strconv.Quote(definition),
+		put("Namespace", "namespaces", "", "a", ""),
+		put("Namespace", "namespaces", "", "b", ""),
+		put("Namespace", "namespaces", "", "kube-system", ""),
+		put("Secret", "secrets", "a", "root", ""),
+		put("Secret", "secrets", "a", "other", ""),
+		put("Secret", "secrets", "b", "root", ""),
+		put("Widget", "demo.example.com/widgets", "a", "w", ""),
+		configMap("child", "", "Secret/root"),
+		configMap("grandchild", "", "ConfigMap/child"),
+		configMap("both", "", "Secret/root", "Secret/other"),
+		configMap("twice", "", "ConfigMap/child", "Secret/root"),
+		configMap("held", `,"finalizers":["x.y/z"]`, "Secret/root"),
+		configMap("of-held", "", "ConfigMap/held"),
+		configMap("foreground", `,"finalizers":["foregroundDeletion"]`, "Secret/root"),
+		configMap("orphaning", `,"finalizers":["orphan"]`, "Secret/root"),
+		configMap("orphaned", "", "ConfigMap/orphaning"),
+		configMap("leaving", `,"deletionTimestamp":"2026-01-01T00:00:00Z","finalizers":["x.y/z"]`, "Secret/root"),
+		configMap("unserved", "", "Secret/root", "Gone/g"),
+		configMap("of-widget", "", "Widget/w"),
+		put("PersistentVolume", "persistentvolumes", "", "pv", `,"ownerReferences":[{"apiVersion":"v1","kind":"Secret","name":"root","uid":"u-root"}]`),
+		"put /registry/configmaps/a/encrypted k8s:enc:aescbc:v1:key1:abc",
+		"put /registry/secrets/a/bad hello",
+	}, "\n"))
+}
+
+func collected(r *transform.Report) (all []string) {
+	for _, c := range transform.SectionOf[Deletion](r).Deletion.Collected {
+		all = append(all, strings.TrimPrefix(c.Key, "/registry/")+" "+string(c.Does)+" "+strings.Join(c.Owners, ","))
+	}
+	return all
+}
+
+// TestCollected: who has no owner left goes, with all that it owns; others stay.
+func TestCollected(t *testing.T) {
+	in := family(t)
+	r, out := run1(t, in, "secret/root --namespace=a")
+	require.Equal(t, []string{
+		"configmaps/a/both released Secret root",
+		"configmaps/a/child deleted Secret root",
+		"configmaps/a/foreground deleted Secret root",
+		"configmaps/a/grandchild deleted ConfigMap child",
+		"configmaps/a/held marked for deletion Secret root",
+		"configmaps/a/orphaning deleted Secret root",
+		"configmaps/a/twice deleted ConfigMap child,Secret root",
+		"configmaps/a/unserved kept Secret root",
+		"persistentvolumes/pv kept Secret root",
+	}, collected(r))
+	require.Equal(t, []string{"owners-unread /registry/configmaps/a/encrypted"}, problems(r))
+	before := keysOf(t, in)
+	require.Equal(t, slices.DeleteFunc(before, func(key string) bool { return key == "secrets/a/root" }), keysOf(t, out))
+}
+
+// TestOrphan: with --cascade=orphan deleted owners are removed, other owners stay.
+func TestOrphan(t *testing.T) {
+	r, _ := run1(t, family(t), "secret/root --namespace=a --cascade=orphan")
+	require.Equal(t, []string{"encrypted /registry/configmaps/a/encrypted", "undecodable /registry/secrets/a/bad"}, problems(r))
+	r, out := run1(t, family(t), "secret/root --namespace=a --cascade=orphan", "encrypted", "undecodable")
+	require.Equal(t, transform.Changes{Updated: 9, Deleted: 1}, r.Changes)
+	require.Empty(t, collected(r))
+	require.Equal(t, 9, transform.SectionOf[Deletion](r).Deletion.Orphaned)
+	s, err := snapshot.Open(context.Background(), out, snapshot.Config{})
+	require.NoError(t, err)
+	defer s.Close()
+	for key, want := range map[string][]string{"both": {"other"}, "child": nil, "grandchild": {"child"}, "unserved": {"g"}, "twice": {"child"}} {
+		e, err := inspect.NewReader(s, nil).Get(context.Background(), []byte("/registry/configmaps/a/"+key))
+		require.NoError(t, err)
+		meta, err := encoding.ReadMeta(e.Value)
+		require.NoError(t, err)
+		var names []string
+		for _, ref := range meta.OwnerReferences {
+			names = append(names, ref.Name)
+		}
+		require.Equal(t, want, names, key)
+	}
+}
+
+// TestContents: a namespace goes with everything in it, a definition with its objects if that is
+// allowed. Objects of deleted definitions own what nothing collects.
+func TestContents(t *testing.T) {
+	in := family(t)
+	r, out := run1(t, in, "ns a")
+	require.Equal(t, []string{
+		"apiextensions.k8s.io/customresourcedefinitions/widgets.demo.example.com", "namespaces/b", "namespaces/kube-system", "persistentvolumes/pv",
+		"secrets/b/root",
+	}, keysOf(t, out))
+	require.Equal(t, []string{
+		"deleted-unread /registry/configmaps/a/encrypted", "deleted-unread /registry/secrets/a/bad",
+		"finalizers-not-run /registry/configmaps/a/foreground", "finalizers-not-run /registry/configmaps/a/held",
+		"finalizers-not-run /registry/configmaps/a/leaving", "finalizers-not-run /registry/configmaps/a/orphaning",
+	}, problems(r))
+	require.Equal(t, []DeletedType{
+		{"configmaps", 0, 13}, {"namespaces", 1, 0}, {"secrets", 0, 3}, {"widgets.demo.example.com", 0, 1},
+	}, transform.SectionOf[Deletion](r).Deletion.Types)
+
+	r, _ = run1(t, in, "crd widgets.demo.example.com")
+	require.Equal(t, transform.Refused, r.Outcome)
+	require.Contains(t, problems(r), "crd-has-objects /registry/apiextensions.k8s.io/customresourcedefinitions/widgets.demo.example.com")
+	r, out = run1(t, in, "crd widgets.demo.example.com", "crd-has-objects")
+	require.Equal(t, []string{"configmaps/a/of-widget kept Widget w"}, collected(r))
+	require.NotContains(t, keysOf(t, out), "demo.example.com/widgets/a/w")
+	r, _ = run1(t, in, "widgets --all --namespace=a")
+	require.Equal(t, []string{"configmaps/a/of-widget deleted Widget w"}, collected(r))
+}
+
+// TestKeep: --keep deletes the others, but no namespace that a cluster needs.
+func TestKeep(t *testing.T) {
+	in := family(t)
+	r, out := run1(t, in, "ns b --keep")
+	require.Equal(t, []string{"namespaces/b", "namespaces/kube-system"}, slices.DeleteFunc(keysOf(t, out), func(key string) bool {
+		return !strings.HasPrefix(key, "namespaces/")
+	}))
+	require.NotContains(t, problems(r), "made-again")
+	r, _ = run1(t, in, "secrets --selector=a=b --keep --namespace=b")
+	require.Equal(t, []string{"nothing-kept", "owners-unread /registry/configmaps/a/encrypted"}, problems(r))
+	r, out = run1(t, in, "secrets root --keep --namespace=a")
+	require.Equal(t, transform.Changes{Deleted: 2}, r.Changes)
+	require.Contains(t, keysOf(t, out), "secrets/a/root")
+}
+
+// TestRefused: what a cluster needs is refused, and with --allow deleted.
+func TestRefused(t *testing.T) {
+	in := etcdtest.Build(t, strings.Join([]string{
+		put("Namespace", "namespaces", "", "kube-system", ""),
+		put("Namespace", "namespaces", "", "a", ""),
+		binding("cluster-admin", "cluster-admin", "system:masters"), binding("other", "cluster-admin", "people"), binding("view", "view", "people"),
+		put("PersistentVolumeClaim", "persistentvolumeclaims", "a", "claim", ""),
+		`put /registry/persistentvolumes/pv ` + strconv.Quote(`{"apiVersion":"v1","kind":"PersistentVolume","metadata":{"name":"pv"},"spec":{`+
+			`"persistentVolumeReclaimPolicy":"Delete","claimRef":{"namespace":"a","name":"claim","uid":"u-claim"}}}`),
+	}, "\n"))
+	for line, want := range map[string][]string{
+		"ns kube-system":                          {"made-again /registry/namespaces/kube-system", "needed-namespace /registry/namespaces/kube-system"},
+		"clusterrolebinding other":                nil,
+		"clusterrolebinding cluster-admin view":   nil,
+		"clusterrolebindings --all":               {"last-admin /registry/clusterrolebindings/cluster-admin", "last-admin /registry/clusterrolebindings/other"},
+		"pvc --all --namespace=a":                 {"storage-released /registry/persistentvolumes/pv"},
+		"ns a":                                    {"storage-released /registry/persistentvolumes/pv"},
+		"pods --all":                              nil,
+		"clusterrolebindings other cluster-admin": {"last-admin /registry/clusterrolebindings/cluster-admin", "last-admin /registry/clusterrolebindings/other"},
+		"secret/x --namespace=a":                  {"not-found /registry/secrets/a/x"},
+	} {
+		r, out := run1(t, in, line)
+		require.Equal(t, want, problems(r), line)
+		if r.Outcome != transform.Refused {
+			continue
+		}
+		require.NoFileExists(t, out)
+		r, _ = run1(t, in, line, "needed-namespace", "last-admin", "not-found")
+		require.NotEqual(t, transform.Refused, r.Outcome, line)
+	}
+}
+
+func binding(name, role, group string) string {
+	return "put /registry/clusterrolebindings/" + name + " " + strconv.Quote(fmt.Sprintf(`{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRoleBinding",`+
+		`"metadata":{"name":%q},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":%q},`+
+		`"subjects":[{"apiGroup":"rbac.authorization.k8s.io","kind":"Group","name":%q}]}`, name, role, group))
+}

@@ -1,0 +1,110 @@
+package remove
+
+import (
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/etcdshift/etcdshift/encoding"
+	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/internal/stream"
+	"github.com/etcdshift/etcdshift/keys"
+)
+
+// isNeeded reports whether the object is a namespace that a cluster cannot live without.
+func isNeeded(key keys.Key) bool {
+	needed := []string{"default", "kube-system", "kube-public", "kube-node-lease"}
+	return key.Resource == schema.GroupResource{Resource: "namespaces"} && slices.Contains(needed, key.Name)
+}
+
+const (
+	apiServer  = "kube-apiserver"
+	controller = "kube-controller-manager"
+)
+
+// maker names who makes a deleted object again; "" for nobody. Sources: pkg/controlplane and
+// pkg/registry/{rbac,scheduling,flowcontrol}/rest of kube-apiserver, and the controllers
+// rootcacertpublisher and serviceaccount.
+func maker(key keys.Key, meta encoding.Meta) string {
+	if meta.Annotations[corev1.MirrorPodAnnotationKey] != "" {
+		return "the kubelet of its node, of a static pod,"
+	}
+	for _, mark := range []map[string]string{meta.Labels, meta.Annotations} {
+		for name, value := range map[string]string{
+			"kubernetes.io/bootstrapping": "rbac-defaults", "kube-aggregator.kubernetes.io/automanaged": "onstart",
+			"apf.kubernetes.io/autoupdate-spec": "true", "apiserver.kubernetes.io/identity": "kube-apiserver",
+		} {
+			if mark[name] == value {
+				return apiServer
+			}
+		}
+	}
+	switch at := key.Namespace + "/" + key.Name; key.Resource.Resource {
+	case "services", "endpoints", "endpointslices":
+		return of(at == "default/kubernetes", apiServer)
+	case "servicecidrs", "masterleases":
+		return of(key.Name == "kubernetes" || key.Resource.Resource == "masterleases", apiServer)
+	case "namespaces":
+		return of(isNeeded(key), apiServer)
+	case "priorityclasses":
+		return of(strings.HasPrefix(key.Name, "system-"), apiServer)
+	case "configmaps":
+		return of(key.Name == "kube-root-ca.crt", controller) + of(at == "kube-system/extension-apiserver-authentication", apiServer)
+	case "serviceaccounts":
+		return of(key.Name == "default", controller)
+	}
+	return ""
+}
+
+func of(is bool, who string) string {
+	if is {
+		return who
+	}
+	return ""
+}
+
+func bindings() schema.GroupResource {
+	return schema.GroupResource{Group: "rbac.authorization.k8s.io", Resource: "clusterrolebindings"}
+}
+
+// isAdmin reports whether a ClusterRoleBinding gives somebody the ClusterRole cluster-admin.
+func isAdmin(o *inspect.Object) bool {
+	role, _, _ := unstructured.NestedString(o.Content, "roleRef", "name")
+	subjects, _, _ := unstructured.NestedSlice(o.Content, "subjects")
+	return role == "cluster-admin" && len(subjects) > 0
+}
+
+// checkAdmins reports the deletion of the last binding of cluster-admin.
+func (r *run) checkAdmins() error {
+	if len(r.admins) == 0 {
+		return nil
+	}
+	for o, err := range r.view.Objects(r.ctx, r.types.Of(bindings()), inspect.Selection{}) {
+		if err != nil || isAdmin(o) {
+			return err
+		}
+	}
+	for _, key := range r.admins {
+		r.view.Raise(key, codeLastAdmin.Because("no other ClusterRoleBinding gives anybody the ClusterRole cluster-admin"))
+	}
+	return nil
+}
+
+// checkClaims reports PersistentVolumes whose storage goes because their claims are deleted.
+func (r *run) checkClaims() error {
+	volumes := r.types.Of(schema.GroupResource{Resource: "persistentvolumes"})
+	if !r.claims {
+		return nil
+	}
+	return stream.Each(r.view.Objects(r.ctx, volumes, inspect.Selection{}), func(o *inspect.Object) error {
+		claim, _, _ := unstructured.NestedStringMap(o.Content, "spec", "claimRef")
+		policy, _, _ := unstructured.NestedString(o.Content, "spec", "persistentVolumeReclaimPolicy")
+		if claim["uid"] != "" && r.gone[toUID([]byte(claim["uid"]))] && policy == string(corev1.PersistentVolumeReclaimDelete) {
+			r.view.Raise(string(o.Key), codeStorage.Because("its claim %s/%s is deleted, and its reclaim policy is Delete", claim["namespace"], claim["name"]))
+		}
+		return nil
+	})
+}

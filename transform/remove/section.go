@@ -1,0 +1,114 @@
+package remove
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/etcdshift/etcdshift/keys"
+	"github.com/etcdshift/etcdshift/transform"
+)
+
+// Deletion is the section of a report with what is deleted, and what a garbage collector does
+// because of it.
+type Deletion struct {
+	Deletion *Removed `json:"deletion,omitempty"`
+}
+
+// Removed is what is deleted, and what a garbage collector does because of it.
+type Removed struct {
+	Types     []DeletedType `json:"types"`     // by name
+	Collected []Collected   `json:"collected"` // by key
+	Orphaned  int           `json:"orphaned"`  // objects from which deleted owners were removed: --cascade orphan
+
+	counts map[schema.GroupResource]*DeletedType
+}
+
+// DeletedType counts deleted objects of a type.
+type DeletedType struct {
+	Type   string `json:"type"`   // "deployments.apps"
+	Chosen int    `json:"chosen"` // by the command line
+	Inside int    `json:"inside"` // in deleted namespaces, or of deleted definitions
+}
+
+// Collected is an object that the garbage collector deletes or changes after the restore.
+type Collected struct {
+	Key    string   `json:"key"` // in etcd
+	Does   Deed     `json:"does"`
+	Owners []string `json:"owners"` // that are gone: "kind name"
+}
+
+// Deed is what the garbage collector does with an object.
+type Deed string
+
+// The deeds.
+const (
+	Deleted  Deed = "deleted"
+	Marked   Deed = "marked for deletion" // its finalizers hold it
+	Released Deed = "released"            // owners that are gone are removed from its list; others are there
+	Kept     Deed = "kept"                // an owner is of a kind that no server serves: the collector tries forever
+)
+
+func newRemoved() *Removed {
+	return &Removed{Types: []DeletedType{}, Collected: []Collected{}, counts: map[schema.GroupResource]*DeletedType{}}
+}
+
+// count counts a deleted object.
+func (d *Removed) count(key keys.Key, chosen bool) {
+	t := d.counts[key.Resource]
+	if t == nil {
+		t = &DeletedType{Type: key.Resource.String()}
+		d.counts[key.Resource] = t
+	}
+	if chosen {
+		t.Chosen++
+	} else {
+		t.Inside++
+	}
+}
+
+// finish sorts the lists.
+func (d *Removed) finish() {
+	for _, t := range d.counts {
+		d.Types = append(d.Types, *t)
+	}
+	slices.SortFunc(d.Types, func(a, b DeletedType) int { return strings.Compare(a.Type, b.Type) })
+	slices.SortFunc(d.Collected, func(a, b Collected) int { return strings.Compare(a.Key, b.Key) })
+}
+
+// Tables lists the types, and the objects for the garbage collector.
+func (s *Deletion) Tables(transform.Outcome) []transform.Table {
+	d := s.Deletion
+	if d == nil {
+		return nil
+	}
+	types := transform.Table{}
+	for _, t := range d.Types {
+		types.Rows = append(types.Rows, []any{t.Type, t.Chosen, t.Inside})
+	}
+	if len(types.Rows) == 0 {
+		types.Notes = []string{"nothing is deleted"}
+		return []transform.Table{types}
+	}
+	types.Header = []any{"TYPE", "CHOSEN", "INSIDE"}
+	if d.Orphaned > 0 {
+		types.Notes = []string{fmt.Sprintf("deleted owners are removed from %d objects", d.Orphaned)}
+	}
+	if len(d.Collected) == 0 {
+		return []transform.Table{types}
+	}
+	collected := transform.Table{Title: "After the restore, the garbage collector does this", Header: []any{"KEY", "IS", "OWNERS GONE"}, Of: "objects"}
+	totals := map[Deed]int{}
+	for _, c := range d.Collected {
+		collected.Rows = append(collected.Rows, []any{c.Key, c.Does, strings.Join(c.Owners, ", ")})
+		totals[c.Does]++
+	}
+	for _, does := range []Deed{Deleted, Marked, Released, Kept} {
+		if n := totals[does]; n > 0 {
+			collected.Totals = append(collected.Totals, []any{fmt.Sprintf("total: %d", n), does, ""})
+		}
+	}
+	return []transform.Table{types, collected}
+}
