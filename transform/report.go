@@ -59,7 +59,7 @@ type Body struct {
 	Problems   []finding.Finding          `json:"problems"`
 	Steps      []string                   `json:"steps"`           // what is left to do by hand, in order
 	Restore    []string                   `json:"restore"`         // the commands to run next, one a member
-	Saved      map[string]json.RawMessage `json:"saved,omitempty"` // objects that were deleted and may be wanted back, by key
+	Saved      map[string]json.RawMessage `json:"saved,omitempty"` // objects that may be wanted back, by key; of changed ones the fields as they were
 }
 
 // Tool says which program wrote a document.

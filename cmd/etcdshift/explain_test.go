@@ -87,9 +87,9 @@ func TestExplain(t *testing.T) {
 		for _, f := range c.Flags {
 			if codes, ok := f.(*codesFlag); ok {
 				flags++
-				require.Subset(t, known, codes.codes, "%s", path)
+				require.Subset(t, known, codes.words, "%s", path)
 				_, offered, _ := runWords(slices.Concat([]string{completeWord}, path, []string{"--" + codes.Name, ""})...)
-				require.Equal(t, codes.codes, strings.Fields(offered), "%s", path)
+				require.Equal(t, codes.words, strings.Fields(offered), "%s", path)
 			}
 		}
 	})

@@ -42,25 +42,32 @@ func readPrefixes(c *cli.Context) (prefixes []string) {
 }
 
 // codesFlag is a repeatable flag that takes codes of findings.
-type codesFlag struct {
-	*cli.StringSliceFlag
-	codes []string
-}
-
-func (f *codesFlag) choices() []string { return f.codes }
+type codesFlag struct{ *wordsFlag }
 
 // newCodesFlag returns a flag that takes no codes but these; takes describes them.
 func newCodesFlag(name, usage, takes string, codes []string) *codesFlag {
-	codes = sorted(codes)
-	return &codesFlag{&cli.StringSliceFlag{Name: name, Usage: usage, Action: func(c *cli.Context, given []string) error {
-		for _, code := range given {
-			if !slices.Contains(codes, code) {
-				err := usagef(commandPath(c), "--%s is %q; it takes the code of %s: %s", name, code, takes, strings.Join(codes, ", "))
-				return suggest(err, code, codes)
+	return &codesFlag{newWordsFlag(name, usage, "the code of "+takes, sorted(codes))}
+}
+
+// wordsFlag is a repeatable flag that takes some words.
+type wordsFlag struct {
+	*cli.StringSliceFlag
+	words []string
+}
+
+func (f *wordsFlag) choices() []string { return f.words }
+
+// newWordsFlag returns a flag that takes no words but these; takes describes them.
+func newWordsFlag(name, usage, takes string, words []string) *wordsFlag {
+	return &wordsFlag{&cli.StringSliceFlag{Name: name, Usage: usage, Action: func(c *cli.Context, given []string) error {
+		for _, word := range given {
+			if !slices.Contains(words, word) {
+				err := usagef(commandPath(c), "--%s is %q; it takes %s: %s", name, word, takes, strings.Join(words, ", "))
+				return suggest(err, word, words)
 			}
 		}
 		return nil
-	}}, codes}
+	}}, words}
 }
 
 func encryptionFlag(does string) cli.Flag {

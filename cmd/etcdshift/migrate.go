@@ -84,6 +84,12 @@ func specFlags(flags []transform.Flag) (out []cli.Flag) {
 		case time.Duration:
 			out = append(out, &cli.DurationFlag{Name: f.Name, Aliases: aliases, Category: f.Category, Usage: f.Usage, Value: value})
 		case []string:
+			if f.Choices != nil {
+				many := newWordsFlag(f.Name, f.Usage, "one of", f.Choices)
+				many.Category = f.Category
+				out = append(out, many)
+				break
+			}
 			out = append(out, &cli.StringSliceFlag{Name: f.Name, Aliases: aliases, Category: f.Category, Usage: f.Usage})
 		case string, nil:
 			text, _ := value.(string)

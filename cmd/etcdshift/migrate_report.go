@@ -138,9 +138,8 @@ func (p reportPage) changes(r *transform.Report) {
 	if len(r.References) > 0 {
 		p.Printf("owner references: %d rewritten\n", len(r.References))
 	}
-	for _, key := range slices.Sorted(maps.Keys(r.Saved)) {
-		p.Printf("deleted, and kept by --report: %s\n", key)
-	}
+	p.table(transform.Table{Title: "kept by --report as they were", Of: "objects",
+		Rows: mapped(slices.Sorted(maps.Keys(r.Saved)), func(key string) []any { return []any{key} })})
 	p.table(transform.Table{Header: []any{"RENAMED", "NAMESPACE", "FROM", "TO"}, Of: "renamed",
 		Rows: mapped(r.Renamed, func(n transform.Rename) []any { return []any{n.Kind, n.Namespace, n.From, n.To} })})
 }

@@ -152,31 +152,22 @@ func (d *doctor) checkEncryption() {
 
 // groupReasons are the reasons of groups. They take the number of things and the subject.
 var groupReasons = map[*finding.Code]struct{ thing, reason string }{
-	codeForeignKeys:             {"key", "%[1]s that no layout of an API server explains"},
-	codeStrayKeys:               {"key", "%s below %s that its layout does not explain"},
-	codeLayoutUnchecked:         {"object", "%[2]s: %[1]s; relations between them were not checked"},
-	codeUnknownKind:             {"object", "%s of %s: an old type that was removed, one of a newer server, or of an aggregated one"},
-	codeLeaseGone:               {"key", "%s of %s with a lease that the file does not have"},
-	codeEncryptionKeys:          {"value", "%s encrypted by %s"},
-	machines.CodeNodeRecords:    {"object", "%s of %s"},
-	machines.CodeNodePods:       {"Pod", "%s bound to a node: %s"},
-	machines.CodeNodePinned:     {"object", "%s of %s for nodes of certain names"},
-	machines.CodeNodeVolume:     {"PersistentVolume", "%s %s"},
-	machines.CodeVolumeAttached: {"VolumeAttachment", "%[1]s to the old machines"},
-	machines.CodeTokenKey:       {"Secret", "%[1]s with a token that the old API servers signed"},
-	machines.CodeNodePassword:   {"Secret", "%[1]s with the password of a node"},
-	machines.CodeAPIAddress:     {"ConfigMap", "%s with the API server %s"},
-	machines.CodeServiceAddress: {"Service", "%s with %s"},
-	machines.CodeServiceRange:   {"record", "%[2]s"},
-	machines.CodeWebhookURL:     {"object", "%s of %s with a webhook that has a URL"},
-	machines.CodeClusterCA:      {"object", "%s of %s whose caBundle is the CA of the cluster"},
-	codeOwnerUnchecked:          {"object", "%s with an owner of kind %s, of which the file does not show whether it is there"},
+	codeForeignKeys:     {"key", "%[1]s that no layout of an API server explains"},
+	codeStrayKeys:       {"key", "%s below %s that its layout does not explain"},
+	codeLayoutUnchecked: {"object", "%[2]s: %[1]s; relations between them were not checked"},
+	codeUnknownKind:     {"object", "%s of %s: an old type that was removed, one of a newer server, or of an aggregated one"},
+	codeLeaseGone:       {"key", "%s of %s with a lease that the file does not have"},
+	codeEncryptionKeys:  {"value", "%s encrypted by %s"},
+	codeOwnerUnchecked:  {"object", "%s with an owner of kind %s, of which the file does not show whether it is there"},
 }
 
 // reportGroups reports the findings about several records each.
 func (d *doctor) reportGroups() {
 	for g, c := range d.groups.all() {
-		as := groupReasons[g.code]
+		as, own := groupReasons[g.code]
+		if !own {
+			as.thing, as.reason = machines.Wording(g.code)
+		}
 		d.raiseMany(*c, g.code, as.thing, as.reason, g.subject)
 	}
 }

@@ -1,6 +1,10 @@
 package machines
 
-import "github.com/etcdshift/etcdshift/finding"
+import (
+	"fmt"
+
+	"github.com/etcdshift/etcdshift/finding"
+)
 
 // Codes returns the codes of a restore on other machines.
 func Codes() []*finding.Code {
@@ -14,13 +18,16 @@ func Codes() []*finding.Code {
 var (
 	CodeOldNodes = code(finding.Warning, "old-nodes", "Nodes of the old machines",
 		"Reported with `--for new-machines`. Until a Node is deleted, its Pods seem to run, Services send to them, and their volumes stay attached.",
-		"When the new machines have joined: `kubectl delete node NAME` for each old one. Its Lease, CSINode and Pods follow.")
+		"Before the restore: `etcdshift migrate prepare-restore`. Else, when the new machines have joined: "+
+			"`kubectl delete node NAME` for each old one. Its Lease, CSINode and Pods follow.")
 	CodeNodeRecords = code(finding.Info, "node-records", "records about the old machines",
 		"Leases, CSINodes and records of network and storage plugins that name a node. Most are deleted after their Node.",
-		"Delete the old Nodes. Look whether the plugin removes what is left, such as IP addresses of Calico: `calicoctl ipam check`.")
+		"`etcdshift migrate prepare-restore` deletes those that it can. Look whether the plugin "+
+			"removes what is left, such as IP addresses of Calico: `calicoctl ipam check`.")
 	CodeNodePods = code(finding.Warning, "node-bound-pods", "Pods are bound to the old machines",
 		"Their `spec.nodeName` is set. They seem to run and are not made anew while the Node exists; a StatefulSet waits for ever.",
-		"Delete the old Nodes: the garbage collector of Pods then deletes these Pods, and controllers make new ones. Pods without a controller are lost.")
+		"`etcdshift migrate prepare-restore`. Else delete the old Nodes: "+
+			"the garbage collector of Pods then deletes these Pods, and controllers make new ones. Pods without a controller are lost.")
 	CodeNodePinned = code(finding.Warning, "node-pinned", "workloads select a machine by its name",
 		"A nodeSelector, required affinity or `nodeName` asks for `kubernetes.io/hostname` or a node. Without a node of that name the Pods stay Pending.",
 		"Give a new machine the name, or change the selector.")
@@ -30,16 +37,17 @@ var (
 		"Move the disks, or restore the data from its own backup. Else delete the claim and the volume.")
 	CodeVolumeAttached = code(finding.Warning, "volume-attached", "volumes are attached to the old machines",
 		"VolumeAttachments say so: a new node waits at least six minutes for a volume (`Multi-Attach error`), or for ever.",
-		"When the old machines are off: delete the old Nodes, detach the volumes in the storage, then `kubectl delete volumeattachment NAME`.")
+		"`etcdshift migrate prepare-restore`. Else, when the old machines are off: "+
+			"delete the old Nodes, detach the volumes in the storage, then `kubectl delete volumeattachment NAME`.")
 	CodeTokenKey = code(finding.Warning, "token-key", "tokens need the old signing key",
 		"Secrets with tokens of ServiceAccounts, signed by the old API servers. With another `--service-account-signing-key-file` they are refused "+
 			"(`invalid bearer token`), and so is every token in a running Pod.",
-		"Bring the key (`/etc/kubernetes/pki/sa.key` and `sa.pub`). Else delete these Secrets; the token controller makes new ones for those that are "+
-			"made again.")
+		"Bring the key (`/etc/kubernetes/pki/sa.key` and `sa.pub`). Else `etcdshift migrate prepare-restore "+
+			"--new-service-account-key` empties these Secrets, and the token controller fills them anew.")
 	CodeNodePassword = code(finding.Warning, "node-password", "passwords of k3s or RKE2 nodes",
 		"A new machine with the name of an old one is refused (`Node password rejected, duplicate hostname`), unless it has the old "+
 			"`/etc/rancher/node/password`.",
-		"`kubectl -n kube-system delete secret NAME` before the machine joins.")
+		"`etcdshift migrate prepare-restore`, or `kubectl -n kube-system delete secret NAME` before the machine joins.")
 	CodeAPIAddress = code(finding.Warning, "api-address", "an address of the old control plane",
 		"kube-proxy, joining nodes or the network plugin go to this address. While it leads elsewhere, Services do not work and no node joins.",
 		"Keep the address (DNS, virtual IP, load balancer), or change the ConfigMap after the restore and restart what reads it.")
@@ -65,4 +73,35 @@ var (
 
 func code(level finding.Level, name, title, meaning, remedy string) *finding.Code {
 	return &finding.Code{Level: level, Name: name, Title: title, Meaning: meaning, Remedy: remedy}
+}
+
+// Wording returns how to say how many objects have a tie: what they are, and a format that takes
+// their number and the subject of the tie.
+func Wording(code *finding.Code) (thing, format string) {
+	w := wordings[code]
+	return w[0], w[1]
+}
+
+// Worded says how many objects have a tie.
+func Worded(code *finding.Code, n int, subject string) string {
+	thing, format := Wording(code)
+	if n != 1 {
+		thing += "s"
+	}
+	return fmt.Sprintf(format, fmt.Sprintf("%d %s", n, thing), subject)
+}
+
+var wordings = map[*finding.Code][2]string{
+	CodeNodeRecords:    {"object", "%s of %s"},
+	CodeNodePods:       {"Pod", "%s bound to a node: %s"},
+	CodeNodePinned:     {"object", "%s of %s for nodes of certain names"},
+	CodeNodeVolume:     {"PersistentVolume", "%s %s"},
+	CodeVolumeAttached: {"VolumeAttachment", "%[1]s to the old machines"},
+	CodeTokenKey:       {"Secret", "%[1]s with a token that the old API servers signed"},
+	CodeNodePassword:   {"Secret", "%[1]s with the password of a node"},
+	CodeAPIAddress:     {"ConfigMap", "%s with the API server %s"},
+	CodeServiceAddress: {"Service", "%s with %s"},
+	CodeServiceRange:   {"record", "%[2]s"},
+	CodeWebhookURL:     {"object", "%s of %s with a webhook that has a URL"},
+	CodeClusterCA:      {"object", "%s of %s whose caBundle is the CA of the cluster"},
 }

@@ -11,6 +11,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -65,11 +66,14 @@ func (f *Finder) Ties(e *inspect.Entry) (found []Tie) {
 	case "persistentvolumes":
 		f.volumeTies(e, tie)
 	case "volumeattachments.storage.k8s.io":
-		tie(CodeVolumeAttached, "", textOf(e, "spec", "nodeName"))
+		attached, _ := native.As[storagev1.VolumeAttachment](e.ParseValue())
+		tie(CodeVolumeAttached, "", attached.Spec.NodeName)
 	case "csinodes.storage.k8s.io", "ciliumnodes.cilium.io", "nodes.longhorn.io":
 		tie(CodeNodeRecords, name, key.Name)
 	case "blockaffinities.crd.projectcalico.org", "blockaffinities.projectcalico.org":
-		tie(CodeNodeRecords, name, textOf(e, "spec", "node"))
+		node, _ := encoding.Get(e.Value, "spec", "node") // others report what does not decode
+		text, _ := node.(string)
+		tie(CodeNodeRecords, name, text)
 	case "leases.coordination.k8s.io":
 		if IsNodeLease(key) {
 			tie(CodeNodeRecords, name, key.Name)
@@ -95,13 +99,6 @@ func (f *Finder) Ties(e *inspect.Entry) (found []Tie) {
 // addTie takes a tie of one object.
 type addTie func(code *finding.Code, subject, node string)
 
-// textOf returns a field of an object, "" where it cannot be read.
-func textOf(e *inspect.Entry, path ...string) string {
-	value, _ := encoding.Get(e.Value, path...) // others report what does not decode
-	text, _ := value.(string)
-	return text
-}
-
 // IsNodeLease tells the Leases that nodes renew.
 func IsNodeLease(key keys.Key) bool {
 	return key.Namespace == corev1.NamespaceNodeLease && key.Resource == schema.GroupResource{Group: coordinationv1.GroupName, Resource: "leases"}
@@ -120,6 +117,9 @@ func rangeTies(e *inspect.Entry, key keys.Key, tie addTie) {
 	}
 }
 
+// BarePods is the subject of Pods that nothing makes anew.
+const BarePods = "Pods without a controller"
+
 // podTies is about a Pod that has not ended.
 func (f *Finder) podTies(e *inspect.Entry, tie addTie) {
 	pod, err := f.pod(e)
@@ -127,19 +127,19 @@ func (f *Finder) podTies(e *inspect.Entry, tie addTie) {
 		return
 	}
 	_, static := pod.Annotations[corev1.MirrorPodAnnotationKey]
-	of := "without a controller"
+	of := BarePods
 	for _, o := range pod.OwnerReferences {
 		if o.Controller != nil && *o.Controller {
-			of = "of kind " + o.Kind
+			of = "Pods of kind " + o.Kind
 		}
 	}
-	switch of = "Pods " + of; {
+	switch {
 	case static:
 		tie(CodeNodePods, "static Pods, which kubelets start from files", pod.Spec.NodeName)
 	case pod.Spec.NodeName != "":
 		tie(CodeNodePods, of, pod.Spec.NodeName)
 	}
-	if of == "Pods without a controller" && !static && pinned(&pod.Spec) {
+	if of == BarePods && !static && pinned(&pod.Spec) {
 		tie(CodeNodePinned, "pods", "")
 	}
 }
@@ -186,7 +186,7 @@ func (f *Finder) volumeTies(e *inspect.Entry, tie addTie) {
 }
 
 func (f *Finder) secretTies(e *inspect.Entry, key keys.Key, tie addTie) {
-	if node := passwordOf(key); node != "" {
+	if node := PasswordOf(key); node != "" {
 		tie(CodeNodePassword, "", node)
 		return
 	}
@@ -195,8 +195,8 @@ func (f *Finder) secretTies(e *inspect.Entry, key keys.Key, tie addTie) {
 	}
 }
 
-// passwordOf returns the node whose password k3s or RKE2 keeps in a Secret; "" for none.
-func passwordOf(key keys.Key) string {
+// PasswordOf returns the node whose password k3s or RKE2 keeps in a Secret; "" for none.
+func PasswordOf(key keys.Key) string {
 	for _, suffix := range []string{".node-password.k3s", ".node-password.rke2"} {
 		if node, is := strings.CutSuffix(key.Name, suffix); is && key.Namespace == "kube-system" {
 			return node

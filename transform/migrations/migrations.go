@@ -13,6 +13,7 @@ import (
 	"github.com/etcdshift/etcdshift/transform/plan"
 	"github.com/etcdshift/etcdshift/transform/policyapply"
 	"github.com/etcdshift/etcdshift/transform/remove"
+	"github.com/etcdshift/etcdshift/transform/preparerestore"
 	"github.com/etcdshift/etcdshift/transform/renamenode"
 	"github.com/etcdshift/etcdshift/transform/storageversion"
 )
@@ -25,6 +26,7 @@ func All() []transform.Spec {
 		patch.Spec,
 		renamenode.Spec,
 		policyapply.Spec,
+		preparerestore.Spec,
 		extract.Spec,
 		purge.Spec,
 		carry.Spec,

@@ -1,0 +1,221 @@
+package preparerestore
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/etcdshift/etcdshift/encoding"
+	"github.com/etcdshift/etcdshift/finding"
+	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/inspect/machines"
+	"github.com/etcdshift/etcdshift/keys"
+	"github.com/etcdshift/etcdshift/transform"
+)
+
+// prepare is the transform.
+type prepare struct {
+	steps    []step
+	keep     map[string]bool // Nodes by name
+	running  []string        // of --keep-running
+	isolated bool
+}
+
+// run is one storage prefix in a run.
+type run struct {
+	*prepare
+	transform.Store
+	types   *inspect.Types
+	finder  *machines.Finder
+	section *Prepared
+	step    *Step           // that is being taken
+	removed map[string]bool // UIDs of deleted Nodes and Pods
+}
+
+// Plan takes the steps, one after the other, below each storage prefix.
+func (p *prepare) Plan(ctx context.Context, v *transform.View) error {
+	prefixes, err := v.KubernetesPrefixes(ctx)
+	if err != nil {
+		return err
+	}
+	section := &Prepared{Prepared: []Step{}, Undo: []Change{}}
+	for _, s := range p.steps {
+		section.Prepared = append(section.Prepared, Step{Step: s.name, Reason: s.reason})
+	}
+	v.Report().Sections = append(v.Report().Sections, section)
+	finder, err := machines.NewFinder(ctx, v, prefixes...)
+	if err != nil {
+		return err
+	}
+	types, err := v.Types(ctx)
+	if err != nil {
+		return err
+	}
+	if known, err := p.knowsNodes(ctx, v, prefixes); err != nil || !known {
+		return err
+	}
+	for _, prefix := range prefixes {
+		r := &run{
+			prepare: p, Store: transform.Store{Ctx: ctx, View: v, Keys: keys.Kubernetes{Prefix: prefix}},
+			types: types, finder: finder, section: section, removed: map[string]bool{},
+		}
+		for i, s := range p.steps {
+			r.step = &section.Prepared[i]
+			if s.run(r); r.Err != nil {
+				return r.Err
+			}
+		}
+		if r.byHand(); r.Err != nil {
+			return r.Err
+		}
+	}
+	return nil
+}
+
+// knowsNodes demands a Node for each name of --keep-node.
+func (p *prepare) knowsNodes(ctx context.Context, v *transform.View, prefixes []string) (bool, error) {
+	missing := map[string]bool{}
+	for name := range p.keep {
+		missing[name] = true
+	}
+	for _, prefix := range prefixes {
+		store := transform.Store{Ctx: ctx, View: v, Keys: keys.Kubernetes{Prefix: prefix}}
+		for key := range store.Objects(schema.GroupResource{Resource: "nodes"}) {
+			delete(missing, key.Name)
+		}
+		if store.Err != nil {
+			return false, store.Err
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(missing)) {
+		v.Raise("", codeKeepNode.Because("--keep-node %s", name))
+	}
+	return len(missing) == 0, nil
+}
+
+// lost tells whether a node does not come back.
+func (p *prepare) lost(node string) bool { return node != "" && !p.keep[node] }
+
+// of yields the objects of a resource, such as "leases.coordination.k8s.io".
+func (r *run) of(resource string) func(func(keys.Key, *transform.Entry) bool) {
+	return r.Objects(schema.ParseGroupResource(resource))
+}
+
+// readable reports a value that cannot be read.
+func (r *run) readable(e *transform.Entry) bool {
+	if e.Undecryptable != nil {
+		r.Raise(string(e.Key), transform.Unreadable(e.Undecryptable))
+		return false
+	}
+	return r.View.Readable(e)
+}
+
+// drop deletes an object, and remembers its UID for dependents.
+func (r *run) drop(e *transform.Entry) {
+	if meta, err := encoding.ReadMeta(e.Value); err == nil {
+		if meta.UID != "" {
+			r.removed[meta.UID] = true
+		}
+		if len(meta.Finalizers) > 0 && !expected(meta) {
+			r.Raise(string(e.Key), codeFinalizer.Because("finalizers: %s", finding.List(meta.Finalizers)))
+		}
+	}
+	r.Delete(e.Key, r.step.Reason)
+	r.step.Deleted++
+}
+
+// expected tells whether the finalizers of a deleted object only guard what goes with its machine:
+// counted Pods of Jobs, and volumes that must be detached in any case.
+func expected(meta encoding.Meta) bool {
+	return meta.Kind == "VolumeAttachment" || meta.Kind == "Pod" && slices.Equal(meta.Finalizers, []string{"batch.kubernetes.io/job-tracking"})
+}
+
+// put stages an object with other content.
+func (r *run) put(o *inspect.Object, content map[string]any) (staged bool) {
+	if r.Err != nil {
+		return false
+	}
+	staged, err := r.View.PutObject(r.Ctx, o, content, r.step.Reason)
+	if !r.Failed(err) && staged {
+		r.step.Changed++
+	}
+	return staged
+}
+
+// object decodes an entry of a resource; nil for one that cannot be read, which is reported.
+func (r *run) object(e *transform.Entry) *inspect.Object {
+	key, err := e.ParseKey()
+	if err != nil || !r.readable(e) {
+		return nil
+	}
+	o := inspect.NewObject(r.types.Of(key.Resource), e)
+	if o.Err != nil {
+		r.Raise(string(e.Key), transform.Unreadable(o.Err))
+		return nil
+	}
+	return o
+}
+
+// save keeps in the report what --undo puts back: the fields of an object as they were.
+func (r *run) save(key []byte, before, after map[string]any) {
+	was, is := changed(before, after)
+	r.keepSaved(key, identified(was, before), is)
+}
+
+// keepSaved keeps an object in the report; after is nil for one that is deleted.
+func (r *run) keepSaved(key []byte, saved, after map[string]any) {
+	was, err := json.Marshal(saved)
+	if r.Failed(err) {
+		return
+	}
+	is, err := json.Marshal(after)
+	if r.Failed(err) {
+		return
+	}
+	r.View.Report().Saved[string(key)] = was
+	r.section.Undo = append(r.section.Undo, Change{Key: string(key), Step: r.step.Step, After: is})
+}
+
+// byHand adds steps by hand for what still ties the snapshot to the old machines. They are what
+// doctor will find in the output.
+func (r *run) byHand() {
+	type sort struct {
+		code    *finding.Code
+		subject string
+	}
+	counts, order, first := map[sort]int{}, []sort(nil), map[sort]string{}
+	for e, err := range r.View.Below(r.Ctx, r.Keys.Prefix) {
+		if r.Failed(err) {
+			return
+		}
+		if e.Undecryptable != nil || e.Check() != nil {
+			continue // doctor and verify name them
+		}
+		for _, tie := range r.finder.Ties(e) {
+			at := sort{tie.Code, tie.Subject}
+			if r.keep[tie.Node] {
+				continue
+			}
+			if counts[at]++; counts[at] == 1 {
+				order, first[at] = append(order, at), string(e.Key)
+			}
+		}
+	}
+	slices.SortStableFunc(order, func(a, b sort) int {
+		return slices.Index(machines.Codes(), a.code) - slices.Index(machines.Codes(), b.code)
+	})
+	for _, s := range order {
+		r.Step("%s: %s, such as %s. %s", s.code.Name, machines.Worded(s.code, counts[s], s.subject), first[s], s.code.Remedy)
+	}
+	if n := len(r.section.Undo); n > 0 {
+		r.Step("keep the report: its \"saved\" has objects as they were (%d). --undo puts them back in a snapshot; on the cluster, "+
+			"put back webhooks and APIServices when the Pods behind them run (docs/prepare-restore.md)", n)
+	}
+}
+
+// contains tells whether a value may have a field or label: a cheap look before decoding.
+func contains(value []byte, text string) bool { return bytes.Contains(value, []byte(text)) }

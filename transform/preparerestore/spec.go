@@ -1,0 +1,82 @@
+package preparerestore
+
+import (
+	"context"
+	"strings"
+
+	"github.com/etcdshift/etcdshift/transform"
+)
+
+const (
+	stepsCategory   = "Which steps (default: all but service-account-tokens and those of --isolate)"
+	isolateCategory = "A rehearsal beside production"
+)
+
+// Spec is the command "migrate prepare-restore".
+var Spec = transform.Spec{
+	Group: transform.GroupMigrate,
+	Name:  "prepare-restore",
+	Usage: "make it fit for other machines, or for a rehearsal beside production",
+	Examples: `etcdshift migrate prepare-restore before.db after.db
+etcdshift migrate prepare-restore --keep-node n1 --keep-node n2 \
+    before.db after.db
+etcdshift migrate prepare-restore --isolate --report report.json \
+    before.db rehearsal.db
+etcdshift migrate prepare-restore --undo report.json \
+    rehearsal.db back.db`,
+	Text: `Takes out what ties a snapshot to the machines that it was taken on: what "doctor --for new-machines" finds. Nodes that do not come
+back, and with them their Leases, CSINodes, VolumeAttachments and Pods, so that controllers make new ones; leases of API servers and
+leaders; requests for certificates, Events and bootstrap tokens. Webhooks in the cluster become failurePolicy Ignore, and APIServices
+that do not answer are deleted: --undo puts both back, from the "saved" of the report. Each item is a step with a name for --only
+and --skip: ` + strings.Join(stepNames(), ", ") + `.
+
+With --isolate the restored cluster acts on nothing outside: workloads have no Pods, Jobs and CronJobs are suspended, Services have
+no load balancers, volumes are retained, and controllers such as Argo CD, Flux or Cluster API are paused by their own switches.
+docs/prepare-restore.md lists what is changed and how it is undone. DNS and kube-proxy in kube-system keep running, and what
+--keep-running names.
+
+What no step can mend, such as data on the disks of the old machines, is listed as a step by hand.`,
+	Codes:    codes(),
+	Settles:  map[string]string{codeKeepNode.Name: "spell --keep-node as \"etcdshift get IN nodes\" prints the Node"},
+	Sections: []transform.Section{&Prepared{}},
+	Flags:    flags(),
+	New:      newFromArgs,
+}
+
+func flags() []transform.Flag {
+	return []transform.Flag{
+		{Name: "keep-node", Default: []string{}, Usage: "the Node `NAME` comes back, with all that is on it; may be repeated"},
+		{Name: "only", Category: stepsCategory, Default: []string{}, Choices: stepNames(), Usage: "take this `STEP` only; may be repeated"},
+		{Name: "skip", Category: stepsCategory, Default: []string{}, Choices: stepNames(), Usage: "do not take this `STEP`; may be repeated"},
+		{Name: string(newKey), Category: stepsCategory, Default: false,
+			Usage: "the API servers sign with a new key: empty the Secrets with tokens of ServiceAccounts, which are filled anew"},
+		{Name: string(isolated), Category: isolateCategory, Default: false, Usage: "the restored cluster must not act on the world"},
+		{Name: "keep-running", Category: isolateCategory, Default: []string{},
+			Usage: "this workload keeps its Pods: `NAMESPACE/NAME`, or NAMESPACE for all in it; may be repeated"},
+		{Name: "undo", Category: isolateCategory, Usage: "put back what a run changed whose report is `REPORT`, and nothing else"},
+	}
+}
+
+func newFromArgs(ctx context.Context, a *transform.Args) (transform.Transform, error) {
+	if a.IsSet("undo") {
+		for _, f := range flags() {
+			if f.Name != "undo" && a.IsSet(f.Name) {
+				return nil, transform.Usagef("--undo puts back all of a report; it does not take --%s", f.Name)
+			}
+		}
+		return readUndo(ctx, a)
+	}
+	p := &prepare{keep: map[string]bool{}, running: a.StringSlice("keep-running"), isolated: a.Bool(string(isolated))}
+	if len(p.running) > 0 && !p.isolated {
+		return nil, transform.Usagef("--keep-running takes --isolate")
+	}
+	for _, name := range a.StringSlice("keep-node") {
+		if name == "" {
+			return nil, transform.Usagef("--keep-node takes the name of a Node")
+		}
+		p.keep[name] = true
+	}
+	var err error
+	p.steps, err = chosen(a)
+	return p, err
+}

@@ -1,0 +1,168 @@
+package preparerestore
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/etcdshift/etcdshift/finding"
+	"github.com/etcdshift/etcdshift/transform"
+)
+
+// acting are objects of controllers that act outside, without definitions.
+func acting() []record {
+	custom := func(key, kind, meta, rest string) record { return object(key, "x/v1", kind, in+meta, rest) }
+	return []record{
+		custom("argoproj.io/applications/shop/a", "Application", ``, `,"spec":{"syncPolicy":{"automated":{"prune":true},"retry":{}}}`),
+		custom("kustomize.toolkit.fluxcd.io/kustomizations/shop/k", "Kustomization", ``, `,"spec":{"interval":"1m"}`),
+		custom("helm.toolkit.fluxcd.io/helmreleases/shop/h", "HelmRelease", ``, `,"spec":{"suspend":false}`),
+		custom("cluster.x-k8s.io/clusters/shop/c", "Cluster", ``, `,"spec":{"paused":true}`),
+		custom("velero.io/backupstoragelocations/shop/b", "BackupStorageLocation", ``, `,"spec":{"accessMode":"ReadWrite"}`),
+		custom("keda.sh/scaledobjects/shop/s", "ScaledObject", `,"annotations":{"a":"b"}`, `,"spec":{}`),
+		custom("cert-manager.io/issuers/shop/i", "Issuer", ``, `,"spec":{"acme":{"server":"https://acme.example.com"}}`),
+		object("persistentvolumes/disk", "v1", "PersistentVolume", ``, `,"spec":{"csi":{"driver":"d","volumeHandle":"h"},"persistentVolumeReclaimPolicy":"Delete","capacity":{"storage":"1Gi"},"accessModes":["ReadWriteOnce"]}`),
+		object("deployments/kube-system/coredns", "apps/v1", "Deployment", `,"namespace":"kube-system","labels":{"k8s-app":"kube-dns"}`, deployed("coredns")),
+		object("deployments/kube-system/external-dns", "apps/v1", "Deployment", `,"namespace":"kube-system","labels":{"k8s-app":"kube-dns"}`, deployed("registry.example.com/external-dns/external-dns:v1")),
+		object("services/specs/shop/lb", "v1", "Service", in+`,"finalizers":["service.kubernetes.io/load-balancer-cleanup"]`,
+			`,"spec":{"type":"LoadBalancer","clusterIP":"10.96.2.2","healthCheckNodePort":31000,"externalTrafficPolicy":"Local","ports":[{"name":"a","port":80,"nodePort":30001},{"name":"b","port":81,"nodePort":30002}]}`),
+	}
+}
+
+func deployed(image string) string {
+	return `,"spec":{"replicas":2,"selector":{"matchLabels":{"a":"b"}},"template":{"metadata":{"labels":{"a":"b"}},"spec":{"containers":[{"name":"c","image":"` + image + `"}]}}}`
+}
+
+func isolating() *prepare {
+	p := prepared(nil, "webhooks", "api-services", "workloads", "jobs", "load-balancers", "volumes", "controllers")
+	p.isolated = true
+	return p
+}
+
+// TestIsolated: the objects of the table are stopped, and undone they are as before.
+func TestIsolated(t *testing.T) {
+	path := written(t, append(world(), acting()...)...)
+	before := contents(t, path)
+	r, err := runOn(t, path, isolating())
+	require.NoError(t, err, "%v", r.Problems)
+	for key, want := range map[string]string{
+		"argoproj.io/applications/shop/a":                   `{"spec":{"syncPolicy":{"automated":null}}}`,
+		"kustomize.toolkit.fluxcd.io/kustomizations/shop/k": `{"spec":{"suspend":true}}`,
+		"helm.toolkit.fluxcd.io/helmreleases/shop/h":        `{"spec":{"suspend":true}}`,
+		"cluster.x-k8s.io/clusters/shop/c":                  `{}`,
+		"velero.io/backupstoragelocations/shop/b":           `{"spec":{"accessMode":"ReadOnly"}}`,
+		"keda.sh/scaledobjects/shop/s":                      `{"metadata":{"annotations":{"autoscaling.keda.sh/paused":"true"}}}`,
+		"persistentvolumes/disk":                            `{"spec":{"persistentVolumeReclaimPolicy":"Retain"}}`,
+		"deployments/kube-system/coredns":                   `{}`,
+		"deployments/kube-system/external-dns":              `{"metadata":{"annotations":{"etcdshift/replicas":"2"}},"spec":{"replicas":0}}`,
+		"deployments/a/d":                                   `{"metadata":{"annotations":{"etcdshift/replicas":"3"}},"spec":{"replicas":0}}`,
+		"daemonsets/a/ds":                                   `{"spec":{"template":{"spec":{"nodeSelector":{"etcdshift/isolated":"true"}}}}}`,
+		"cronjobs/a/cj":                                     `{"spec":{"suspend":true}}`,
+		"pods/shop/waiting":                                 `{"spec":{"nodeSelector":{"etcdshift/isolated":"true"}}}`,
+		"pods/shop/web":                                     `{}`,
+		"services/specs/shop/lb": `{"metadata":{"finalizers":null},"spec":{"externalTrafficPolicy":null,"healthCheckNodePort":null,
+			"ports":[{"name":"a","nodePort":null},{"name":"b","nodePort":null}],"type":"ClusterIP"}}`,
+		"validatingwebhookconfigurations/guard": `{"webhooks":[{"name":"in.example.com","failurePolicy":"Ignore"}]}`,
+	} {
+		_, is := changed(before[key], r.values[key])
+		text, err := json.Marshal(is)
+		require.NoError(t, err)
+		require.JSONEq(t, want, string(text), key)
+	}
+	require.Contains(t, r.Steps[0]+r.Steps[1]+r.Steps[2], "no switch pauses cert-manager")
+	back, err := runOn(t, r.out, undone(t, r))
+	require.NoError(t, err, "%v", back.Problems)
+	require.Equal(t, before, back.values)
+}
+
+// TestKeepRunning: --keep-running names workloads, by name or by namespace.
+func TestKeepRunning(t *testing.T) {
+	path := written(t, acting()...)
+	for running, replicas := range map[string]int64{"": 0, "kube-system/external-dns": 2, "kube-system": 0, "a/d": 0} {
+		p := isolating()
+		p.running = []string{running}
+		r, err := runOn(t, path, p)
+		require.NoError(t, err)
+		require.Equal(t, replicas, r.values["deployments/kube-system/external-dns"]["spec"].(map[string]any)["replicas"], running)
+	}
+}
+
+// TestUndoRefuses: what has changed meanwhile is not put back; --allow leaves it.
+func TestUndoRefuses(t *testing.T) {
+	path := written(t, append(world(), acting()...)...)
+	r, err := runOn(t, path, isolating())
+	require.NoError(t, err)
+	u := undone(t, r)
+	for i := range u.changes {
+		switch c := &u.changes[i]; c.Key {
+		case "/registry/deployments/a/d":
+			c.After = []byte(`{"spec":{"replicas":5}}`)
+		case "/registry/validatingwebhookconfigurations/guard":
+			c.After = []byte(`{"webhooks":[{"name":"gone.example.com","failurePolicy":"Ignore"}]}`)
+		case "/registry/cronjobs/a/cj":
+			u.saved[c.Key] = []byte(`{"metadata":{"uid":"other"},"spec":{"suspend":false}}`)
+		case "/registry/jobs/a/j2":
+			delete(u.saved, c.Key)
+		case "/registry/persistentvolumes/disk":
+			c.After = []byte(`null`)
+		}
+	}
+	refused, err := runOn(t, r.out, u)
+	require.ErrorIs(t, err, transform.ErrRefused)
+	require.Equal(t, 5, countOf(refused, codeChangedSince), "%v", refused.Problems)
+	allowed, err := runOn(t, r.out, u, codeChangedSince.Name)
+	require.NoError(t, err)
+	require.Equal(t, r.values["deployments/a/d"], allowed.values["deployments/a/d"])
+}
+
+func countOf(r ran, code *finding.Code) (n int) {
+	for _, p := range r.Problems {
+		if p.Code == code {
+			n++
+		}
+	}
+	return n
+}
+
+// FuzzPutBack: what changed says is what putBack takes back, of any two objects.
+func FuzzPutBack(f *testing.F) {
+	f.Add(`{"a":1,"l":[{"name":"x","p":1}]}`, `{"a":2,"b":{"c":1},"l":[{"name":"x","p":2}]}`)
+	f.Add(`{"a":{"b":1}}`, `{"a":null}`)
+	f.Add(`{"l":[1]}`, `{"l":[{"name":"x"}]}`)
+	f.Fuzz(func(t *testing.T, before, after string) {
+		var b, a map[string]any
+		if utiljson.Unmarshal([]byte(before), &b) != nil || utiljson.Unmarshal([]byte(after), &a) != nil || b == nil || a == nil {
+			return
+		}
+		was, is := changed(b, a)
+		require.Empty(t, putBack(a, was, is))
+		require.Equal(t, filled(b), filled(a))
+	})
+}
+
+// filled is a value without empty objects and nulls, which are the same as missing fields, and
+// without what each write changes.
+func filled(value any) any {
+	content, is := value.(map[string]any)
+	if !is {
+		if list, is := value.([]any); is {
+			out := []any{}
+			for _, one := range list {
+				out = append(out, filled(one))
+			}
+			return out
+		}
+		return value
+	}
+	out := map[string]any{}
+	for field, inner := range content {
+		if inner = filled(inner); inner != nil && field != "generation" && field != "resourceVersion" {
+			out[field] = inner
+		}
+	}
+	if len(out) == 0 {
+		return nil
+	}
+	return out
+}
