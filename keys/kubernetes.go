@@ -1,6 +1,7 @@
 package keys
 
 import (
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -94,6 +95,12 @@ func IsBuiltin(gr schema.GroupResource) bool {
 // IsCustom reports whether the resource is not built in: one of a CustomResourceDefinition or of an
 // aggregated API server.
 func IsCustom(gr schema.GroupResource) bool { return strings.Contains(gr.Group, ".") && !IsBuiltin(gr) }
+
+// IsRecord reports whether a resource is one of the records of API servers, which are no API
+// objects: nobody reads or writes them over the API.
+func IsRecord(gr schema.GroupResource) bool {
+	return gr.Group == "" && slices.Contains([]string{"masterleases", "peerserverleases", "ranges"}, gr.Resource)
+}
 
 // IsCustom reports whether a CustomResourceDefinition, or an APIExport of kcp, defines the type.
 func (k Key) IsCustom() bool { return k.Custom || k.Identity != "" || IsCustom(k.Resource) }

@@ -191,7 +191,7 @@ func (d *doctor) keep(key keys.Key, p *place, e *inspect.Entry, l *look) {
 
 // locate records the place and the owners of an object, and reports a second object of one UID.
 func (d *doctor) locate(p *place, e *inspect.Entry, l *look) {
-	if l.hasUID && !isRecord(p.resource) { // API servers' own records have none
+	if l.hasUID && !keys.IsRecord(p.resource) { // API servers' own records have none
 		if other, twice := d.uids.put(l.uid, p.number); twice {
 			where := d.places.all[other].name
 			if in := d.places.all[other].namespace; in != "" {

@@ -4,10 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
-
-	gvr "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/finding"
@@ -107,17 +104,12 @@ func decode(e *inspect.Entry) (encoding.Meta, error) {
 // checkName compares a key with the name and namespace of its object.
 func (d *doctor) checkName(key keys.Key, e *inspect.Entry, l *look) {
 	switch {
-	case key.Resource.Group == "" && !keys.IsBuiltin(key.Resource) || isRecord(key.Resource):
+	case key.Resource.Group == "" && !keys.IsBuiltin(key.Resource) || keys.IsRecord(key.Resource):
 	case string(l.name) != key.Name:
 		d.raise(e.Key, codeKeyMismatch, "the object in it is named %q", l.name)
 	case string(l.namespace) != key.Namespace:
 		d.raise(e.Key, codeKeyMismatch, "the object in it is in namespace %q", l.namespace)
 	}
-}
-
-// isRecord tells the resources of API servers' own records, which are no API objects.
-func isRecord(gr gvr.GroupResource) bool {
-	return gr.Group == "" && slices.Contains([]string{"masterleases", "peerserverleases", "ranges"}, gr.Resource)
 }
 
 // countEncryption counts a value by its encryption.

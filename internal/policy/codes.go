@@ -43,7 +43,8 @@ var (
 		"The policy is left out.")
 	CodeNotEvaluated = allowable("policy-not-evaluated", "a policy cannot be evaluated without a server",
 		"The policy asks the authorizer (`authorizer` in an expression), or names an object at a version to which only an API server or a conversion webhook "+
-			"can convert it, or its params cannot be read. Nothing is known of what it would do.",
+			"can convert it, merges an ApplyConfiguration into a CustomResourceDefinition or APIService, or its params cannot be read. Nothing is known of "+
+			"what it would do.",
 		"Name the stored version in the policy's rules, leave the policy out with `--policy`, or try it on a running API server.",
 		"The policy is left out, or the object stays as it is.")
 	CodeUnmatched = code(finding.Warning, "policy-unmatched", "a policy matched no object",

@@ -19,6 +19,7 @@ import (
 
 	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/keys"
 )
 
 // Options configure an Engine.
@@ -245,7 +246,7 @@ func (e *Engine) Of(kind string) []*Policy {
 // Types lists the types whose objects policies of a kind may match, in a fixed order.
 func (e *Engine) Types(kind string) (all []*inspect.Type) {
 	for _, t := range e.types.All() {
-		if slices.Contains(Resources(), t.Resource) { // servers evaluate no policy on policies
+		if slices.Contains(Resources(), t.Resource) || keys.IsRecord(t.Resource) { // servers evaluate no policy on policies
 			continue
 		}
 		if slices.ContainsFunc(e.Policies, func(p *Policy) bool { return p.Kind == kind && p.names(t, "") != notNamed }) {

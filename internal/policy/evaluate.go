@@ -325,11 +325,14 @@ func (r *request) tellErrors(a *Answer, done *record, err error) {
 		if !secret(r.Type) && !failed.secret {
 			text = failed.Error()
 		}
-		if *failed.mutating.Policy.Spec.FailurePolicy == admissionapi.Ignore {
-			a.add(failed.Policy, CodeIgnored.Because("%s: %s", failed.Policy, text))
-		} else {
-			a.add(failed.Policy, CodeFailed.Because("%s: %s", failed.Policy, text))
+		code := CodeFailed
+		switch {
+		case errors.Is(failed.error, errNoSchema):
+			code, text = CodeNotEvaluated, errNoSchema.Error()
+		case *failed.mutating.Policy.Spec.FailurePolicy == admissionapi.Ignore:
+			code = CodeIgnored
 		}
+		a.add(failed.Policy, code.Because("%s: %s", failed.Policy, text))
 	}
 	if err != nil && !refused(a.Findings) {
 		for _, text := range r.messages(nil, err) {

@@ -194,3 +194,18 @@ func TestLanguage(t *testing.T) {
 		})
 	}
 }
+
+// TestEverything: a policy for all resources meets no records that no API serves, and of a kind
+// whose schema this build lacks nothing is claimed.
+func TestEverything(t *testing.T) {
+	r := recorded(t)
+	e := engine(t, r, policyOf("MutatingAdmissionPolicy", "p", "*", "*", "*", `
+  mutations: [{patchType: ApplyConfiguration, applyConfiguration: {expression: 'Object{metadata: Object.metadata{labels: {"a": "b"}}}'}}]`, ""))
+	for _, of := range e.Types(policy.Mutating) {
+		require.NotContains(t, []string{"masterleases", "peerserverleases", "ranges"}, of.Name())
+	}
+	for _, o := range objects(t, r, "apiservices") {
+		require.Equal(t, []string{"policy-not-evaluated: MutatingAdmissionPolicy p: an ApplyConfiguration is merged by a schema, and this build has none of the kind"},
+			reasons(e.Mutate(t.Context(), o).Findings))
+	}
+}

@@ -3,6 +3,7 @@ package policy
 import (
 	"cmp"
 	"context"
+	"errors"
 	"iter"
 	"slices"
 	"sync"
@@ -12,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/client-go/applyconfigurations"
@@ -19,6 +21,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	listers "k8s.io/client-go/listers/core/v1"
+	"sigs.k8s.io/structured-merge-diff/v6/typed"
 
 	"github.com/etcdshift/etcdshift/inspect"
 )
@@ -114,6 +117,8 @@ func (c *converters) make(gvk schema.GroupVersionKind) managedfields.TypeConvert
 	switch {
 	case t == nil:
 		return nil
+	case t.CRD == nil && !scheme.Scheme.Recognizes(gvk):
+		return noSchema{}
 	case t.CRD == nil:
 		return c.native()
 	}
@@ -127,3 +132,16 @@ func (c *converters) make(gvk schema.GroupVersionKind) managedfields.TypeConvert
 	}
 	return converter
 }
+
+// noSchema is the schema of a kind of which this build has none, such as APIService.
+type noSchema struct{}
+
+var errNoSchema = errors.New("an ApplyConfiguration is merged by a schema, and this build has none of the kind")
+
+// ObjectToTyped fails.
+func (noSchema) ObjectToTyped(runtime.Object, ...typed.ValidationOptions) (*typed.TypedValue, error) {
+	return nil, errNoSchema
+}
+
+// TypedToObject fails.
+func (noSchema) TypedToObject(*typed.TypedValue) (runtime.Object, error) { return nil, errNoSchema }

@@ -84,8 +84,7 @@ func (s *source) catalogue(ctx context.Context, scheme *runtime.Scheme) (c catal
 
 // reportType reports a type whose objects are not served.
 func (s *source) reportType(t *inspect.Type) {
-	internal := t.Resource.Group == "" && slices.Contains([]string{"masterleases", "peerserverleases", "ranges"}, t.Resource.Resource)
-	if t.Objects == 0 || internal { // records of API servers, which show them to nobody
+	if t.Objects == 0 || keys.IsRecord(t.Resource) {
 		return
 	}
 	reason := "no CustomResourceDefinition in the snapshot defines them"
