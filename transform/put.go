@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/etcdshift/etcdshift/encoding"
+	"github.com/etcdshift/etcdshift/encoding/schema"
 	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/internal/native"
@@ -163,6 +164,8 @@ func differing(a, b map[string]any) (fields []string) {
 	return fields
 }
 
+var errKind = errors.New("apiVersion and kind of a built-in object cannot change")
+
 // fits returns why no server would accept the object after at key, for a reason that before did not
 // have.
 func fits(ctx context.Context, o *inspect.Object, key keys.Key, before, after map[string]any, value []byte) error {
@@ -175,17 +178,22 @@ func fits(ctx context.Context, o *inspect.Object, key keys.Key, before, after ma
 	if name != key.Name || namespace != key.Namespace {
 		return fmt.Errorf("its key names %q in namespace %q, its metadata %q in %q", key.Name, key.Namespace, name, namespace)
 	}
-	if o.Type.CRD == nil {
-		return nil
+	invalid := func(content map[string]any) []string {
+		return schema.Fields(schema.ValidateMeta(content, key.Namespace != ""))
 	}
-	apiVersion, _ := after["apiVersion"].(string)
-	version, err := o.Type.CRD.Version(apiVersion[strings.LastIndex(apiVersion, "/")+1:])
-	if err != nil {
-		return err
+	if o.Type.CRD != nil {
+		apiVersion, _ := after["apiVersion"].(string)
+		version, err := o.Type.CRD.Version(apiVersion[strings.LastIndex(apiVersion, "/")+1:])
+		if err != nil {
+			return err
+		}
+		invalid = func(content map[string]any) []string { return version.Invalid(ctx, content) }
+	} else if !reflect.DeepEqual(before["apiVersion"], after["apiVersion"]) || !reflect.DeepEqual(before["kind"], after["kind"]) {
+		return errKind
 	}
-	wrong := version.Invalid(ctx, after)
+	wrong := invalid(after)
 	if len(wrong) > 0 {
-		had := version.Invalid(ctx, before)
+		had := invalid(before)
 		wrong = slices.DeleteFunc(wrong, func(field string) bool { return slices.Contains(had, field) })
 	}
 	if len(wrong) > 0 {

@@ -45,12 +45,18 @@ func (v *Version) validateUpdate(ctx context.Context, obj, old map[string]any) f
 // validateMeta is validateCommonFields of the API server's registry, without managedFields, which a
 // server rewrites before.
 func (v *Version) validateMeta(obj map[string]any) field.ErrorList {
+	return ValidateMeta(obj, v.crd.isNamespaced())
+}
+
+// ValidateMeta reports for what a server would not write the metadata of an object of any kind,
+// without its managedFields.
+func ValidateMeta(obj map[string]any, namespaced bool) field.ErrorList {
 	metadata, _ := obj["metadata"].(map[string]any)
 	metadata = maps.Clone(metadata)
 	delete(metadata, "managedFields")
 	accessor := &unstructured.Unstructured{Object: map[string]any{"metadata": metadata}}
 	segment := func(name string, _ bool) []string { return content.IsPathSegmentName(name) }
-	return metavalidation.ValidateObjectMetaAccessor(accessor, v.crd.isNamespaced(), segment, field.NewPath("metadata"))
+	return metavalidation.ValidateObjectMetaAccessor(accessor, namespaced, segment, field.NewPath("metadata"))
 }
 
 // Refused reports why a server refuses every update of obj at this version, even one of an

@@ -2,10 +2,13 @@ package native
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"reflect"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -84,14 +87,38 @@ func fromContent(v encoding.Value, content map[string]any) (runtime.Object, erro
 	}
 	err = runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(content, obj, true)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name(v.GVK), unfit(v, content))
+		return nil, fmt.Errorf("%s: %w", name(v.GVK), cmp.Or(unfit(v, content), errUnfit))
+	}
+	if wide(content) { // the converter cuts numbers that their field cannot hold
+		if err := unfit(v, content); err != nil {
+			return nil, fmt.Errorf("%s: %w", name(v.GVK), err)
+		}
 	}
 	obj.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
 	return obj, nil
 }
 
-// unfit names the field for which content is no object of the kind. Errors of the converter quote
-// values.
+// wide reports whether content has a number beyond 32 bits.
+func wide(content any) bool {
+	switch v := content.(type) {
+	case map[string]any:
+		for _, child := range v {
+			if wide(child) {
+				return true
+			}
+		}
+	case []any:
+		return slices.ContainsFunc(v, wide)
+	case int64:
+		return v != int64(int32(v))
+	case float64:
+		return math.Abs(v) > math.MaxInt32
+	}
+	return false
+}
+
+// unfit names the field for which content is no object of the kind; nil where JSON finds none.
+// Errors of the converter quote values.
 func unfit(v encoding.Value, content map[string]any) error {
 	obj, err := scheme.Scheme.New(v.GVK)
 	if err != nil {
@@ -105,6 +132,8 @@ func unfit(v encoding.Value, content map[string]any) error {
 	var wrong *json.UnmarshalTypeError
 	var unknown kjson.FieldError
 	switch {
+	case err == nil && len(strict) == 0:
+		return nil
 	case errors.As(err, &wrong) && wrong.Field != "":
 		return fmt.Errorf("%s: %w", wrong.Field, errFieldType)
 	case err == nil && errors.As(errors.Join(strict...), &unknown):

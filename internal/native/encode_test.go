@@ -70,6 +70,7 @@ func TestEncodeRefuses(t *testing.T) {
 	}{
 		"a field of no Pod":    {func(spec map[string]any) { spec["nodename"] = "n2" }, "spec.nodename: the kind has no such field"},
 		"text for a number":    {func(spec map[string]any) { spec["priority"] = "s3cret" }, "spec.priority: a field has a value that its type can't have"},
+		"beyond 32 bits":       {func(spec map[string]any) { spec["priority"] = int64(99999999999) }, "spec.priority: a field has a value that its type can't have"},
 		"a list for an object": {func(spec map[string]any) { spec["securityContext"] = []any{} }, "spec.securityContext"},
 	} {
 		t.Run(name, func(t *testing.T) {
