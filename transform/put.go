@@ -119,6 +119,11 @@ func encodeAs(o *inspect.Object, before, after map[string]any) ([]byte, error) {
 		return nil, err
 	}
 	if parsed.Format != encoding.FormatProtobuf {
+		if o.Type.CRD == nil && native.Unfit(parsed, before) == nil {
+			if err := native.Unfit(parsed, after); err != nil {
+				return nil, err
+			}
+		}
 		return encoding.Set(o.Value, after)
 	}
 	if value, done := editMetadata(o.Value, before, after); done {

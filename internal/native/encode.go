@@ -87,10 +87,10 @@ func fromContent(v encoding.Value, content map[string]any) (runtime.Object, erro
 	}
 	err = runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(content, obj, true)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name(v.GVK), cmp.Or(unfit(v, content), errUnfit))
+		return nil, fmt.Errorf("%s: %w", name(v.GVK), cmp.Or(Unfit(v, content), errUnfit))
 	}
 	if wide(content) { // the converter cuts numbers that their field cannot hold
-		if err := unfit(v, content); err != nil {
+		if err := Unfit(v, content); err != nil {
 			return nil, fmt.Errorf("%s: %w", name(v.GVK), err)
 		}
 	}
@@ -117,10 +117,10 @@ func wide(content any) bool {
 	return false
 }
 
-// unfit names the field for which content is no object of the kind; nil where JSON finds none.
-// Errors of the converter quote values.
-func unfit(v encoding.Value, content map[string]any) error {
-	obj, err := scheme.Scheme.New(v.GVK)
+// Unfit names the field for which content is no object of the kind of v; nil for none. It returns
+// ErrUnknownKind, and never a value, which errors of the converter quote.
+func Unfit(v encoding.Value, content map[string]any) error {
+	obj, err := newObject(v.GVK)
 	if err != nil {
 		return ErrUnknownKind
 	}

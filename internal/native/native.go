@@ -77,11 +77,12 @@ func Check(v encoding.Value) error {
 		_, err := decodeProtobuf(v)
 		return err
 	}
-	obj, err := scheme.Scheme.New(v.GVK)
+	obj, err := newObject(v.GVK)
 	if err != nil || v.Format != encoding.FormatJSON {
 		return nil // a custom resource; native objects are never stored as CBOR
 	}
-	if _, ok := obj.(interface{ Unmarshal([]byte) error }); !ok {
+	_, stored := obj.(interface{ Unmarshal([]byte) error })
+	if _, is := obj.(*APIService); !stored && !is {
 		return nil
 	}
 	err = utiljson.Unmarshal(v.Raw, obj) // its text may quote the value
