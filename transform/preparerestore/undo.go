@@ -25,17 +25,29 @@ func readUndo(ctx context.Context, a *transform.Args) (transform.Transform, erro
 		return nil, err
 	}
 	var report struct {
-		APIVersion string                     `json:"apiVersion"`
-		Kind       string                     `json:"kind"`
-		Outcome    transform.Outcome          `json:"outcome"`
-		Prepared   []Step                     `json:"prepared"`
-		Undo       []Change                   `json:"undo"`
-		Saved      map[string]json.RawMessage `json:"saved"`
+		APIVersion string            `json:"apiVersion"`
+		Kind       string            `json:"kind"`
+		Outcome    transform.Outcome `json:"outcome"`
+		Prepared
+		Plan []struct { // of etcdshift run
+			Sections []Prepared `json:"sections"`
+		} `json:"plan"`
+		Saved map[string]json.RawMessage `json:"saved"`
 	}
 	if err := json.Unmarshal(text, &report); err != nil {
 		return nil, transform.Usagef("--undo %s: it is no report: %v", a.String("undo"), err)
 	}
-	if report.APIVersion != "etcdshift/v1" || report.Kind != "Report" || report.Prepared == nil || report.Outcome != transform.Written {
+	for _, step := range report.Plan {
+		for _, of := range step.Sections {
+			if of.Prepared != nil && report.Prepared.Prepared != nil { // whose changes may hide each other
+				return nil, transform.Usagef("--undo %s: several steps are \"migrate prepare-restore\"; it takes a report with one", a.String("undo"))
+			}
+			if of.Prepared != nil {
+				report.Prepared = of
+			}
+		}
+	}
+	if report.APIVersion != "etcdshift/v1" || report.Kind != "Report" || report.Prepared.Prepared == nil || report.Outcome != transform.Written {
 		return nil, transform.Usagef("--undo %s: it is not the report of a run of \"migrate prepare-restore\" that wrote a snapshot", a.String("undo"))
 	}
 	return &undo{report.Saved, report.Undo}, nil

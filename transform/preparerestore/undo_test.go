@@ -2,7 +2,10 @@ package preparerestore
 
 import (
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
@@ -165,4 +168,37 @@ func filled(value any) any {
 		return nil
 	}
 	return out
+}
+
+// undoFlag is a command line with --undo alone.
+type undoFlag string
+
+func (f undoFlag) IsSet(name string) bool        { return name == "undo" }
+func (f undoFlag) String(string) string          { return string(f) }
+func (f undoFlag) StringSlice(string) []string   { return nil }
+func (f undoFlag) Bool(string) bool              { return false }
+func (f undoFlag) Duration(string) time.Duration { return 0 }
+
+// TestUndoOfPlan: the report of a plan can be put back where one step of it is this command.
+func TestUndoOfPlan(t *testing.T) {
+	const (
+		step = `{"command":"migrate prepare-restore","sections":[{"prepared":[],"undo":[{"key":"/registry/x","step":"webhooks","after":null}]}]}`
+		head = `{"apiVersion":"etcdshift/v1","kind":"Report","outcome":"written","saved":{"/registry/x":{}},"plan":[`
+	)
+	for plan, wrong := range map[string]string{
+		`{"command":"delete","sections":[{"deletion":{}}]},` + step: "",
+		step + "," + step:                    "several steps of the plan",
+		`{"command":"delete","sections":[]}`: "not the report of a run",
+	} {
+		path := filepath.Join(t.TempDir(), "report.json")
+		require.NoError(t, os.WriteFile(path, []byte(head+plan+`]}`), 0o600))
+		u, err := newFromArgs(t.Context(), &transform.Args{Values: undoFlag(path)})
+		if wrong != "" {
+			require.ErrorContains(t, err, wrong)
+			continue
+		}
+		require.NoError(t, err)
+		require.Equal(t, "/registry/x", u.(*undo).changes[0].Key)
+		require.Contains(t, u.(*undo).saved, "/registry/x")
+	}
 }
