@@ -33,11 +33,12 @@ const thisModule = "github.com/etcdshift/etcdshift"
 // raise, and those that they call: methods of View, readers of inspect. It lists no others.
 func TestExplainListsRaised(t *testing.T) {
 	g := readCodeGraph(t)
+	policies := append(g.raised(t, "internal/policy.Check", "internal/policy"), g.raised(t, "internal/policy.New", "internal/policy")...)
 	raised := map[string][]string{
 		"doctor":         g.raised(t, "inspect/doctor", ""),
 		"cluster list":   g.raised(t, "inspect/clusters.ReadChecked", ""),
-		"policy check":   append(g.raised(t, "internal/policy.Check", "internal/policy"), g.raised(t, "internal/policy.New", "internal/policy")...),
-		"rehearse":       g.raised(t, "internal/rehearse", "internal/rehearse"),       // those of doctor are in a reason
+		"policy check":   policies,
+		"rehearse":       append(g.raised(t, "internal/rehearse", "internal/rehearse"), policies...), // those of doctor are in a reason
 		"cluster verify": g.raised(t, "transform/kcp/verify", "transform/kcp/verify"), // it answers with codes of its own alone
 	}
 	for _, spec := range migrations.All() {

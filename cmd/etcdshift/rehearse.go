@@ -14,6 +14,7 @@ import (
 	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/internal/conversion"
 	"github.com/etcdshift/etcdshift/internal/input"
+	"github.com/etcdshift/etcdshift/internal/policy"
 	"github.com/etcdshift/etcdshift/internal/rehearse"
 	"github.com/etcdshift/etcdshift/internal/render"
 	"github.com/etcdshift/etcdshift/internal/report"
@@ -43,6 +44,8 @@ Everything runs in a temporary folder of your own, in processes that end with th
 snapshot for each member, and contacts no other machine: webhooks and aggregated APIs are not checked, except the conversion of a
 GROUP that --conversion-webhook or --conversion-exec name.
 
+With --policy, every object meets ValidatingAdmissionPolicies that you plan to enforce, as "etcdshift policy check" has it.
+
 With --after, both are rehearsed, and only what fails in FILE and not in SNAPSHOT decides the exit status.
 
 Exit status: 0 nothing fails, 1 something fails, 2 usage, 5 could not rehearse, 130 interrupted.`,
@@ -50,6 +53,7 @@ Exit status: 0 nothing fails, 1 something fails, 2 usage, 5 could not rehearse, 
 			&cli.StringFlag{Name: "after", Usage: "also rehearse `FILE`, a changed copy of SNAPSHOT, and compare"},
 			&cli.StringFlag{Name: "kube-apiserver", Usage: "run the API server `BINARY`"},
 			&cli.StringFlag{Name: "kube-controller-manager", Usage: "run the garbage collector of `BINARY`; takes --kube-apiserver"},
+			&cli.StringSliceFlag{Name: "policy", Usage: "have all objects meet the ValidatingAdmissionPolicies in `FILE`; may be repeated"},
 			&cli.IntFlag{Name: "members", Value: 1, Usage: "restore `N` members of a cluster"},
 			&cli.IntFlag{Name: "sample", Value: 1000, Usage: "try writes of `N` objects a kind"},
 			&cli.Int64Flag{Name: "bump-revision", Value: transform.DefaultBumpRevision, Usage: "raise revisions by `N` in the restore"},
@@ -185,7 +189,10 @@ func rehearseConfig(c *cli.Context) (cfg rehearse.Config, err error) {
 	cfg = rehearse.Config{
 		Dir: c.String("dir"), Bump: c.Int64("bump-revision"), Members: c.Int("members"), Sample: c.Int("sample"),
 		APIServer: c.String("kube-apiserver"), ControllerManager: c.String("kube-controller-manager"),
-		Converters: map[string]*conversion.Converter{},
+		Converters: map[string]*conversion.Converter{}, Policies: policy.Choice{Files: c.StringSlice("policy")},
+	}
+	if _, err := cfg.Policies.Load(c.Context); err != nil { // before the restore, which takes its time
+		return cfg, err
 	}
 	for flag, n := range map[string]int64{"bump-revision": cfg.Bump, "members": int64(cfg.Members), "sample": int64(cfg.Sample)} {
 		if n < 1 {

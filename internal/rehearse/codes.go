@@ -4,13 +4,15 @@ import (
 	"slices"
 
 	"github.com/etcdshift/etcdshift/finding"
+	"github.com/etcdshift/etcdshift/internal/policy"
 	"github.com/etcdshift/etcdshift/internal/rehearse/collect"
 	"github.com/etcdshift/etcdshift/internal/rehearse/tries"
 )
 
 // Codes returns all codes of findings, by step.
 func Codes() []*finding.Code {
-	return slices.Concat([]*finding.Code{codeDamaged, codeRestore, codeEtcd, codeDiffers, codeAlarm, codeServer, codeRecords}, tries.Codes(), collect.Codes())
+	own := []*finding.Code{codeDamaged, codeRestore, codeEtcd, codeDiffers, codeAlarm, codeServer, codeRecords}
+	return slices.Concat(own, policy.Codes(), tries.Codes(), collect.Codes())
 }
 
 func code(level finding.Level, name, title, meaning, remedy string) *finding.Code {

@@ -15,6 +15,7 @@ import (
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/internal/apiservers"
 	"github.com/etcdshift/etcdshift/internal/conversion"
+	"github.com/etcdshift/etcdshift/internal/policy"
 	"github.com/etcdshift/etcdshift/internal/sandbox"
 	"github.com/etcdshift/etcdshift/internal/sandbox/etcd"
 	"github.com/etcdshift/etcdshift/internal/serve"
@@ -34,6 +35,9 @@ type Config struct {
 
 	APIServer         string // path of a kube-apiserver; "" is the apiextensions-apiserver that is linked in
 	ControllerManager string // path of a kube-controller-manager, "" for none; it takes APIServer
+
+	// Policies has the files of ValidatingAdmissionPolicies that all objects are to meet.
+	Policies policy.Choice
 
 	// Phase is told what begins.
 	Phase func(name string)
@@ -138,6 +142,9 @@ func (r *rehearsal) steps(ctx context.Context) ([]step, error) {
 		return append(steps, step{"check records of kcp", r.diagnose}), nil
 	} else if err != nil {
 		return nil, err
+	}
+	if len(r.Policies.Files) > 0 {
+		steps = append(steps, step{"meet policies", r.meetPolicies})
 	}
 	steps = append(steps, step{"start the API server", r.startServer}, step{"list and write", r.try})
 	if r.ControllerManager != "" {

@@ -55,7 +55,7 @@ func mayImport() map[string][]string {
 		"internal/policy":      with("inspect", "finding", "internal/input"),
 		"internal/render":      {"encoding", "internal/differ", "internal/jsonpath"},
 		"internal/report":      with("transform", "inspect", "finding", "internal/compare", "internal/render"),
-		"internal/rehearse":    with("inspect", "finding", "encoding/encryption", "internal/apiservers", "internal/conversion", "internal/sandbox", "internal/serve"),
+		"internal/rehearse":    with("inspect", "finding", "encoding/encryption", "internal/apiservers", "internal/conversion", "internal/policy", "internal/sandbox", "internal/serve"),
 		"internal/sandbox":     {},
 		"internal/save":        {"internal/publish", "snapshot"},
 		"internal/selectors":   with("inspect"),
