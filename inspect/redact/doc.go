@@ -21,8 +21,12 @@
 // and names of Secrets and of their entries. Only names and shapes find a secret: a password in a
 // field "greeting" is shown.
 //
+// [With] puts other values in place of what [Object] hides: a text with a secret in it keeps its
+// structure where that is known (inside.go).
+//
 // Invariants:
 //
+//   - With replaces what Object hides, and nothing else.
 //   - Only the length of a redacted value is left, even in content of wrong types.
 //   - A second pass changes nothing.
 //   - testdata lists texts to hide and texts to show. Time is proportional to the length of a text.

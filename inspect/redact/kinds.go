@@ -10,35 +10,35 @@ import (
 func (w walker) known(v map[string]any) (changed bool) {
 	switch {
 	case is(v, "Secret"):
-		changed = emptySecret(v)
+		changed = w.emptySecret(v)
 	case is(v, "SecretList"): // its items need not say what they are
 		items, _ := v["items"].([]any)
 		for _, item := range items {
 			secret, _ := item.(map[string]any)
-			changed = emptySecret(secret) || changed
+			changed = w.emptySecret(secret) || changed
 		}
 	case is(v, "ConfigMap"):
 		if isHelm(v) {
-			changed = empty(v, "data", textLen)
+			changed = w.empty(v, "data", Literal)
 		}
-		changed = entries(v) || changed
+		changed = w.entries(v) || changed
 	}
 	if auths, isMap := v["auths"].(map[string]any); isMap { // of a docker configuration
 		for _, registry := range auths {
 			registry, _ := registry.(map[string]any)
-			changed = hide(registry, "auth") || changed
+			changed = w.hide(registry, "auth") || changed
 		}
 	}
 	if v["kty"] != nil { // a JSON web key, RFC 7518
-		changed = hide(v, "d", "k", "p", "q", "dp", "dq", "qi") || changed
+		changed = w.hide(v, "d", "k", "p", "q", "dp", "dq", "qi") || changed
 	}
 	return w.pair(v) || changed
 }
 
 // hide redacts texts in fields of a map.
-func hide(v map[string]any, fields ...string) (changed bool) {
+func (w walker) hide(v map[string]any, fields ...string) (changed bool) {
 	for _, field := range fields {
-		changed = mask(v, field, isLiteral) || changed
+		changed = w.mask(v, field, isLiteral) || changed
 	}
 	return changed
 }
@@ -52,7 +52,7 @@ func (w walker) pair(v map[string]any) (changed bool) {
 			s = tokenName
 		}
 		for _, field := range []string{"value", "default"} {
-			changed = mask(v, field, func(text string) bool { return w.secret(s, text) }) || changed
+			changed = w.mask(v, field, func(text string) bool { return w.secret(s, text) }) || changed
 		}
 	}
 	return changed
@@ -69,24 +69,24 @@ func isDefinition(v map[string]any) bool {
 	return v["kind"] == "CustomResourceDefinition" && group == "apiextensions.k8s.io" || v["kind"] == "APIResourceSchema" && group == "apis.kcp.io"
 }
 
-func emptySecret(v map[string]any) (changed bool) {
-	changed = empty(v, "data", decodedLen)
-	return empty(v, "stringData", textLen) || changed
+func (w walker) emptySecret(v map[string]any) (changed bool) {
+	changed = w.empty(v, "data", Data)
+	return w.empty(v, "stringData", Literal) || changed
 }
 
 // entries redacts entries of a ConfigMap with the names of private key files, and binary ones that
 // hold a secret.
-func entries(obj map[string]any) (changed bool) {
+func (w walker) entries(obj map[string]any) (changed bool) {
 	data, _ := obj["data"].(map[string]any)
 	for name := range data {
-		changed = isKeyFile(name) && mask(data, name, isLiteral) || changed
+		changed = isKeyFile(name) && w.mask(data, name, isLiteral) || changed
 	}
 	binary, _ := obj["binaryData"].(map[string]any)
 	for name, value := range binary {
 		text, _ := value.(string)
 		decoded, err := base64.StdEncoding.DecodeString(text)
 		if err == nil && !isRedacted(text) && (isKeyFile(name) || sortOf(name).isSecret(text) || holdsSecret(string(decoded))) {
-			binary[name], changed = redacted(len(decoded)), true
+			binary[name], changed = w.hidden(Data, text), true
 		}
 	}
 	return changed

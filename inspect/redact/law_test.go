@@ -57,6 +57,9 @@ func TestNamesInSyntaxes(t *testing.T) {
 		for _, syntax := range syntaxes() {
 			for i, enclosed := range enclose {
 				text := enclosed(fmt.Sprintf(syntax, name, secret))
+				replaced := configMap("config", text)
+				require.True(t, redact.With([]byte(corpusKey), replaced, crossed), text)
+				require.False(t, leaksIn(replaced), "enclosure %d: %s\n%s", i, text, replaced["data"])
 				for _, obj := range []map[string]any{
 					configMap("config", text),
 					{"metadata": map[string]any{"annotations": map[string]any{"example.com/config": text}}},
@@ -67,6 +70,13 @@ func TestNamesInSyntaxes(t *testing.T) {
 			}
 		}
 	}
+}
+
+// leaksIn reports whether the entry of a ConfigMap has the marker.
+func leaksIn(obj map[string]any) bool {
+	entry, _ := obj["data"].(map[string]any)["config"].(string)
+	data, _ := base64.StdEncoding.DecodeString(entry)
+	return leaks(entry) || leaks(string(data))
 }
 
 // The same fields without a secret are shown.

@@ -1,7 +1,6 @@
 package redact
 
 import (
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"slices"
@@ -21,10 +20,7 @@ const tokenAnnotation = "openshift.io/token-secret.value"
 // Object redacts, in place, an object in JSON content stored under key, and reports whether it had
 // secrets. An object of any kind among credentials is redacted as one of them.
 func Object(key []byte, obj map[string]any) (changed bool) {
-	if keys.HoldsCredentials(key) {
-		changed = credentials(obj)
-	}
-	return walker(0).walk(obj, "") || changed
+	return walker{}.object(key, obj)
 }
 
 // Value reports whether the raw bytes stored under key must be hidden: objects that Object would
@@ -47,30 +43,37 @@ func Value(key, raw []byte) bool {
 	return holdsSecret(string(raw))
 }
 
+func (w walker) object(key []byte, obj map[string]any) (changed bool) {
+	if keys.HoldsCredentials(key) {
+		changed = w.credentials(obj)
+	}
+	return w.walk(obj, "") || changed
+}
+
 // credentials redacts an object stored among credentials. Only its type and metadata stay, without
 // the annotations of a damaged object.
-func credentials(obj map[string]any) (changed bool) {
-	changed = emptySecret(obj)
+func (w walker) credentials(obj map[string]any) (changed bool) {
+	changed = w.emptySecret(obj)
 	for name, value := range obj {
 		switch name {
 		case "apiVersion", "kind", "metadata", "type", "immutable", "data", "stringData":
 			continue
 		}
-		if value != nil && value != "<redacted>" {
-			obj[name], changed = "<redacted>", true
+		if value != nil && !isRedacted(value) {
+			obj[name], changed = w.hidden(Literal, value), true
 		}
 	}
 	for _, name := range []string{"apiVersion", "kind", "type"} {
-		if text, isText := obj[name].(string); obj[name] != nil && (!isText || len(text) > longestName || holdsSecret(text)) {
-			obj[name], changed = "<redacted>", true
+		if text, isText := obj[name].(string); obj[name] != nil && !isRedacted(obj[name]) && (!isText || len(text) > longestName || holdsSecret(text)) {
+			obj[name], changed = w.hidden(Whole, obj[name]), true
 		}
 	}
 	meta, _ := obj["metadata"].(map[string]any)
 	if !is(obj, "Secret") {
-		changed = empty(meta, "annotations", textLen) || changed
+		changed = w.empty(meta, "annotations", Literal) || changed
 	}
 	for _, name := range []string{"creationTimestamp", "deletionTimestamp"} {
-		changed = mask(meta, name, func(text string) bool {
+		changed = w.mask(meta, name, func(text string) bool {
 			_, err := time.Parse(time.RFC3339, text)
 			return err != nil
 		}) || changed
@@ -81,13 +84,19 @@ func credentials(obj map[string]any) (changed bool) {
 // longestName bounds the name of a type, in bytes: a DNS name and a little more.
 const longestName = 320
 
-// walker redacts JSON content. It counts the enclosing texts: a text that parses is content too.
-type walker int
+// walker redacts JSON content.
+type walker struct {
+	texts int     // that enclose the content: a text that parses is content too
+	with  Replace // nil for lengths
+}
+
+// inner walks the content of a text.
+func (w walker) inner() walker { return walker{w.texts + 1, w.with} }
 
 // secret reports whether text is a secret, by the sort of its name. In a parsed text "$NAME" is a
 // variable.
 func (w walker) secret(s sort, text string) bool {
-	return s != plainName && s.isSecret(text) && (w == 0 || !variable.MatchString(text))
+	return s != plainName && s.isSecret(text) && (w.texts == 0 || !variable.MatchString(text))
 }
 
 // walk redacts the fields of a map, or the items of a list, in a field.
@@ -105,7 +114,7 @@ func (w walker) walk(value any, field string) (changed bool) {
 				changed = w.walk(spec["conversion"], "conversion") || changed
 				continue
 			}
-			if shown := w.shown(v, name, around); shown != "" {
+			if shown := w.shown(v, name, around); shown != nil {
 				v[name], changed = shown, true
 			} else {
 				changed = w.walk(child, name) || changed
@@ -123,18 +132,22 @@ func (w walker) walk(value any, field string) (changed bool) {
 				changed = w.walk(child, field) || changed
 				continue
 			}
-			secret := i == command || w.secret(around, text) || secretFlag(text) || i > 0 && secretFlagBefore(v[i-1], text)
-			if !isRedacted(text) && (secret || w.holds(text)) {
-				v[i], changed = redacted(len(text)), true
+			secret := i == command || w.secret(around, text) || i > 0 && secretFlagBefore(v[i-1], text)
+			switch {
+			case isRedacted(text):
+			case secret:
+				v[i], changed = w.hidden(Literal, text), true
+			case secretFlag(text), w.holds(text):
+				v[i], changed = w.hidden(mixed, text), true
 			}
 		}
 	}
 	return changed
 }
 
-// shown returns the redacted form of a field, "" if it may be shown. around is the sort of the
+// shown returns the redacted form of a field, nil if it may be shown. around is the sort of the
 // map's name.
-func (w walker) shown(in map[string]any, name string, around sort) string {
+func (w walker) shown(in map[string]any, name string, around sort) any {
 	own := sortOf(name)
 	if own != plainName && namesEntry(in, name) {
 		own = plainName
@@ -143,23 +156,30 @@ func (w walker) shown(in map[string]any, name string, around sort) string {
 	case string:
 		switch {
 		case isRedacted(v):
-			return ""
-		case name == corev1.LastAppliedConfigAnnotation, name == tokenAnnotation, w.secret(own, v),
-			around > headerName && !isPointer(name) && w.secret(around, v), w.holds(v):
-			return redacted(len(v))
+			return nil
+		case name == corev1.LastAppliedConfigAnnotation:
+			return w.hidden(applied, v)
+		case name == tokenAnnotation, w.secret(own, v), around > headerName && !isPointer(name) && w.secret(around, v):
+			return w.hidden(Literal, v)
+		case w.holds(v):
+			return w.hidden(mixed, v)
 		}
 	case int64, float64:
 		if own == secretName {
-			return "<redacted>"
+			return w.hidden(Literal, v)
 		}
 	case map[string]any:
+		var secrets []string
 		for key := range v { // names are shown; in managedFields some are values
 			if hasShape(key) || own != plainName && strings.HasPrefix(name, "f:") && strings.HasPrefix(key, "v:") {
-				return "<redacted>"
+				secrets = append(secrets, key)
 			}
 		}
+		if secrets != nil {
+			return w.hiddenKeys(v, name, secrets)
+		}
 	}
-	return ""
+	return nil
 }
 
 // namesEntry reports whether a field such as secretKey names an entry of the Secret beside it.
@@ -170,53 +190,44 @@ func namesEntry(in map[string]any, field string) bool {
 func redacted(bytes int) string { return fmt.Sprintf("<redacted %d bytes>", bytes) }
 
 // mask redacts the text in a field if it is a secret.
-func mask(in map[string]any, field string, isSecret func(text string) bool) bool {
+func (w walker) mask(in map[string]any, field string, isSecret func(text string) bool) bool {
 	text, isText := in[field].(string)
 	if !isText || isRedacted(text) || !isSecret(text) {
 		return false
 	}
-	in[field] = redacted(len(text))
+	in[field] = w.hidden(Literal, text)
 	return true
 }
 
-// isRedacted reports whether text is the result of redacted, or the redacted form of another value.
-func isRedacted(text string) bool {
-	if text == "<redacted>" {
+// isRedacted reports whether a value is the redacted form of another one.
+func isRedacted(value any) bool {
+	text, isText := value.(string)
+	if _, is := value.(replaced); is || text == "<redacted>" {
 		return true
 	}
 	n, begins := strings.CutPrefix(text, "<redacted ")
 	n, ends := strings.CutSuffix(n, " bytes>")
-	return begins && ends && n != "" && strings.Trim(n, "0123456789") == ""
+	return isText && begins && ends && n != "" && strings.Trim(n, "0123456789") == ""
 }
 
 // empty redacts every value of the map in a field, or a field of another type.
-func empty(obj map[string]any, field string, length func(string) int) (changed bool) {
+func (w walker) empty(obj map[string]any, field string, part Part) (changed bool) {
 	entries, isMap := obj[field].(map[string]any)
 	if !isMap {
-		if obj[field] == nil || obj[field] == "<redacted>" {
+		if obj[field] == nil || isRedacted(obj[field]) {
 			return false
 		}
-		obj[field] = "<redacted>"
+		obj[field] = w.hidden(Whole, obj[field])
 		return true
 	}
 	for name, entry := range entries {
-		text, isText := entry.(string)
-		switch {
-		case !isText:
-			entries[name], changed = "<redacted>", changed || entry != nil
-		case !isRedacted(text):
-			entries[name], changed = redacted(length(text)), true
+		own := part
+		if _, isText := entry.(string); !isText {
+			own = Whole
+		}
+		if entry != nil && !isRedacted(entry) {
+			entries[name], changed = w.hidden(own, entry), true
 		}
 	}
 	return changed
-}
-
-func textLen(s string) int { return len(s) }
-
-// decodedLen returns the length of decoded base64.
-func decodedLen(s string) int {
-	if data, err := base64.StdEncoding.DecodeString(s); err == nil {
-		return len(data)
-	}
-	return len(s)
 }

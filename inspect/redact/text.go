@@ -29,7 +29,7 @@ func Text(text string) string {
 	return redacted(len(text))
 }
 
-func holdsSecret(text string) bool { return walker(0).holds(text) }
+func holdsSecret(text string) bool { return walker{}.holds(text) }
 
 // holds reports whether a text has a secret: by its shape, or by its name in the parsed text, or
 // else in a line.
@@ -37,16 +37,16 @@ func (w walker) holds(text string) bool {
 	switch {
 	case hasShape(text):
 		return true
-	case w < deepest && w.holdsEncoded(text):
+	case w.texts < deepest && w.holdsEncoded(text):
 		return true
 	case !mentions(text):
 		return false
 	}
-	if w < deepest && len(text) <= largest && mayParse(text) {
+	if w.texts < deepest && len(text) <= largest && mayParse(text) {
 		if documents, err := parse(text); err == nil {
 			changed := scanComments(text)
 			for _, document := range documents {
-				changed = (w+1).walk(document, "") || changed
+				changed = walker{texts: w.texts + 1}.walk(document, "") || changed
 			}
 			return changed
 		}
@@ -56,7 +56,7 @@ func (w walker) holds(text string) bool {
 
 // holdsEncoded checks a text that is base64 as a whole, and a data URL.
 func (w walker) holdsEncoded(text string) bool {
-	inner := w + 1
+	inner := w.inner()
 	if rest, isURL := strings.CutPrefix(text, "data:"); isURL {
 		kind, data, _ := strings.Cut(rest, ",")
 		if !strings.HasSuffix(kind, ";base64") {

@@ -1,0 +1,126 @@
+package redact
+
+import (
+	"bytes"
+	"io"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// insideYAML edits YAML: names, their order and comments stay, but for comments with a secret.
+func (w walker) insideYAML(text string) (string, bool) {
+	var out bytes.Buffer
+	encoder := yaml.NewEncoder(&out)
+	encoder.SetIndent(2)
+	var want []any
+	changed := false
+	for d := yaml.NewDecoder(strings.NewReader(text)); ; {
+		var node yaml.Node
+		err := d.Decode(&node)
+		if err == io.EOF {
+			break
+		}
+		if err != nil || !w.editNode(&node, &want, &changed) || encoder.Encode(&node) != nil {
+			return "", false
+		}
+	}
+	if !changed || encoder.Close() != nil {
+		return "", false
+	}
+	edited := out.String()
+	if !strings.HasSuffix(text, "\n") {
+		edited = strings.TrimSuffix(edited, "\n")
+	}
+	got, err := parse(edited)
+	return edited, err == nil && reflect.DeepEqual(got, want) && !across(text, edited)
+}
+
+// editNode edits a document, and adds its content, edited, to want.
+func (w walker) editNode(node *yaml.Node, want *[]any, changed *bool) bool {
+	document := content(node)
+	switch document.(type) {
+	case nil:
+		return true
+	case map[string]any, []any:
+	default:
+		return false
+	}
+	*changed = w.walk(document, "") || *changed
+	unwrap(document)
+	if !setNode(node, document) {
+		return false
+	}
+	*changed = w.editComments(node) || *changed
+	*want = append(*want, document)
+	return true
+}
+
+// setNode gives a node other content. It fails where names are repeated or replaced.
+func setNode(node *yaml.Node, to any) bool {
+	if node.Kind == yaml.ScalarNode || node.Kind == yaml.AliasNode {
+		return reflect.DeepEqual(content(node), to) || node.Kind == yaml.ScalarNode && setScalar(node, to) // the text of an alias is elsewhere too
+	}
+	fields, isMap := to.(map[string]any)
+	items, isList := to.([]any)
+	switch {
+	case node.Kind == yaml.DocumentNode:
+		return setNode(node.Content[0], to)
+	case node.Kind == yaml.MappingNode && isMap:
+		seen := map[string]bool{}
+		for i := 0; i+1 < len(node.Content); i += 2 {
+			name := node.Content[i].Value
+			child, is := fields[name]
+			if !is || seen[name] || !setNode(node.Content[i+1], child) {
+				return false
+			}
+			seen[name] = true
+		}
+		return true
+	case node.Kind == yaml.SequenceNode && isList:
+		for i, child := range node.Content {
+			if i >= len(items) || !setNode(child, items[i]) {
+				return false
+			}
+		}
+		return true
+	}
+	return setScalar(node, to)
+}
+
+// setScalar makes a node a text or a number.
+func setScalar(node *yaml.Node, to any) bool {
+	switch v := to.(type) {
+	case string:
+		node.Value, node.Tag = v, "!!str"
+	case float64:
+		node.Value, node.Tag = strconv.FormatFloat(v, 'f', -1, 64), ""
+	default:
+		return false
+	}
+	node.Kind, node.Content, node.Style = yaml.ScalarNode, nil, node.Style&^(yaml.TaggedStyle|yaml.FlowStyle)
+	return true
+}
+
+// editComments removes the comments with a secret.
+func (w walker) editComments(node *yaml.Node) (changed bool) {
+	for _, comment := range []*string{&node.HeadComment, &node.LineComment, &node.FootComment} {
+		if *comment == "" {
+			continue
+		}
+		var bare strings.Builder
+		for line := range strings.Lines(*comment) {
+			bare.WriteString(strings.TrimLeft(line, "# "))
+		}
+		if scanComments(*comment) || w.holds(*comment) || w.holds(bare.String()) {
+			*comment, changed = "", true
+		}
+	}
+	for _, child := range slices.Clone(node.Content) {
+		changed = w.editComments(child) || changed
+	}
+	return changed
+}

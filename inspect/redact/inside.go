@@ -1,0 +1,137 @@
+package redact
+
+import (
+	"encoding/base64"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// inside returns a text without the secrets that holds finds in it. of walks its content.
+func (w walker) inside(text string, of walker) string {
+	if of.texts <= deepest && len(text) <= largest && mayParse(text) {
+		if out, ok := of.insideJSON(text); ok {
+			return out
+		}
+		if out, ok := of.insideYAML(text); ok {
+			return out
+		}
+		if _, err := parse(text); err == nil { // a line alone does not tell what an alias holds
+			return w.literal(text)
+		}
+	}
+	if of.texts <= deepest {
+		if out, ok := of.insideEncoded(text); ok {
+			return out
+		}
+	}
+	if out, ok := w.insideLines(text); ok {
+		return out
+	}
+	return w.literal(text)
+}
+
+// literal replaces a text as a whole.
+func (w walker) literal(text string) string {
+	out, _ := w.with(Literal, text).(string)
+	return out
+}
+
+// insideJSON edits JSON in its text.
+func (w walker) insideJSON(text string) (string, bool) {
+	changed := false
+	out, err := EditJSON(text, func(content any) any {
+		changed = w.walk(content, "") || changed
+		unwrap(content)
+		return content
+	})
+	return out, err == nil && changed && !across(text, out)
+}
+
+// insideEncoded edits a text that is base64 as a whole, or a data URL.
+func (w walker) insideEncoded(text string) (string, bool) {
+	head, data := "", strings.TrimSpace(text)
+	if strings.HasPrefix(data, "data:") {
+		at := strings.Index(data, ";base64,") + len(";base64,")
+		if at < len(";base64,") {
+			return "", false
+		}
+		head, data = data[:at], data[at:]
+	}
+	decoded, err := base64.StdEncoding.DecodeString(data)
+	if err != nil || !utf8.Valid(decoded) || !w.holds(string(decoded)) {
+		return "", false
+	}
+	return head + base64.StdEncoding.EncodeToString([]byte(w.inside(string(decoded), w.inner()))), true
+}
+
+// across reports whether a secret that lies in several values of a text is left in the edited text.
+func across(text, edited string) bool {
+	left := func(s shape) bool {
+		if s.pattern == nil || len(s.marks) > 0 && s.marks[0] == "kind" || !s.fits(edited) { // the Secret of a manifest was edited
+			return false
+		}
+		return strings.Contains(text, s.pattern.FindString(edited))
+	}
+	return slices.ContainsFunc(shapes, left) || slices.ContainsFunc(commands, left)
+}
+
+// insideLines replaces the words of lines with a secret, but for the first one. It fails where a
+// secret may go on in the next line.
+func (w walker) insideLines(text string) (string, bool) {
+	if slices.ContainsFunc(shapes, func(s shape) bool { return s.pattern == nil && s.fits(text) }) || hasPrivateBase64(text) {
+		return "", false
+	}
+	var out, rest strings.Builder
+	changed := false
+	for line := range strings.Lines(text) {
+		if !w.holds(line) {
+			out.WriteString(line)
+			rest.WriteString(line)
+			continue
+		}
+		if strings.Count(line, `"`)%2+strings.Count(line, "'")%2+strings.Count(line, "`")%2 > 0 || strings.HasSuffix(strings.TrimSpace(line), `\`) {
+			return "", false
+		}
+		changed = true
+		out.WriteString(w.insideLine(line))
+		rest.WriteString("\n")
+	}
+	return out.String(), changed && !w.holds(rest.String())
+}
+
+// insideLine keeps the name at the beginning of a line.
+func (w walker) insideLine(line string) string {
+	begin := strings.IndexFunc(line, func(r rune) bool { return r < utf8.RuneSelf && isWordByte(byte(r)) })
+	end := 0
+	if begin >= 0 {
+		end = begin + len(line[begin:]) - len(strings.TrimLeftFunc(line[begin:], func(r rune) bool { return r < utf8.RuneSelf && isNameByte(byte(r)) }))
+	}
+	if end == len(line) || w.holds(line[:end]) || !strings.ContainsAny(line[end:end+1], "=: ") {
+		end = 0
+	}
+	var out strings.Builder
+	out.WriteString(line[:end])
+	for _, word := range wordsOf(line[end:]) {
+		if strings.Trim(word, separators) != "" {
+			word = w.literal(word)
+		}
+		out.WriteString(word)
+	}
+	return out.String()
+}
+
+// separators stand between the words of a line.
+const separators = " \t\r\n\"'`;,="
+
+// wordsOf splits a text into words and separators.
+func wordsOf(text string) (words []string) {
+	begin := 0
+	for i := range len(text) {
+		if strings.IndexByte(separators, text[i]) >= 0 {
+			words = append(words, text[begin:i], text[i:i+1])
+			begin = i + 1
+		}
+	}
+	return append(words, text[begin:])
+}

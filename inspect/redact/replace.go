@@ -1,0 +1,91 @@
+package redact
+
+import "encoding/base64"
+
+// Part is what a value is that must be hidden.
+type Part int
+
+const (
+	Literal Part = iota // a text or number that is a secret
+	Data                // a secret in base64, an entry of a Secret
+	Name                // a key of a map
+	Whole               // a value of a wrong type: all in it
+	mixed               // a text with a secret in it
+	applied             // the last-applied annotation: the object in JSON
+)
+
+// Replace returns what takes the place of a secret, in JSON content: of a text and of a name a
+// text.
+type Replace func(part Part, value any) any
+
+// With is Object with replacements in place of lengths. A text with a secret in it keeps its
+// structure and its other words where that can be told; else it is replaced as a whole.
+func With(key []byte, obj map[string]any, with Replace) (changed bool) {
+	changed = walker{with: with}.object(key, obj)
+	unwrap(obj)
+	return changed
+}
+
+// replaced is a value that With has replaced. None is replaced twice.
+type replaced struct{ value any }
+
+// hidden returns what takes the place of a value.
+func (w walker) hidden(part Part, value any) any {
+	text, isText := value.(string)
+	switch {
+	case w.with != nil && part == applied:
+		return replaced{w.inside(text, w)}
+	case w.with != nil && part == mixed:
+		return replaced{w.inside(text, w.inner())}
+	case w.with != nil:
+		return replaced{w.with(part, value)}
+	case !isText || part == Whole:
+		return "<redacted>"
+	case part == Data:
+		return redacted(decodedLen(text))
+	}
+	return redacted(len(text))
+}
+
+// hiddenKeys returns the map in a field without the secrets in its keys.
+func (w walker) hiddenKeys(v map[string]any, field string, secrets []string) any {
+	if w.with == nil {
+		return "<redacted>"
+	}
+	for _, key := range secrets {
+		child := v[key]
+		delete(v, key)
+		name, _ := w.with(Name, key).(string)
+		v[name] = child
+	}
+	w.walk(v, field)
+	return replaced{v}
+}
+
+// unwrap takes replaced values out of their wrapping.
+func unwrap(value any) {
+	switch v := value.(type) {
+	case map[string]any:
+		for name, child := range v {
+			if r, is := child.(replaced); is {
+				v[name] = r.value
+			}
+			unwrap(v[name])
+		}
+	case []any:
+		for i, child := range v {
+			if r, is := child.(replaced); is {
+				v[i] = r.value
+			}
+			unwrap(v[i])
+		}
+	}
+}
+
+// decodedLen returns the length of decoded base64.
+func decodedLen(s string) int {
+	if data, err := base64.StdEncoding.DecodeString(s); err == nil {
+		return len(data)
+	}
+	return len(s)
+}
