@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"slices"
 
 	"github.com/etcdshift/etcdshift/internal/stream"
 	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
@@ -20,6 +21,9 @@ type Compaction struct {
 	LiveOnly bool
 	// Disarm leaves out NOSPACE alarms, as "etcdctl alarm disarm" does.
 	Disarm bool
+	// RecordsOnly leaves out what a file has beside records and leases: users and roles, without
+	// which a server asks for none, members, alarms, and buckets that etcd does not know.
+	RecordsOnly bool
 }
 
 // compaction chooses the records that are left at or below its revision: the latest one of each
@@ -131,6 +135,8 @@ func (c *compaction) renew(sources []bolt.Source) {
 	for i := range sources {
 		src := &sources[i]
 		switch {
+		case c.RecordsOnly && !slices.Contains([]string{"key", leaseBucket, metaBucket}, src.Name):
+			src.Entries = bolt.Seq()
 		case src.Name == metaBucket && c.rev > 0:
 			value := appendRevisionKey(nil, Revision{Main: c.rev}, false)
 			other := only(src.Entries, func(el bolt.Element) bool {

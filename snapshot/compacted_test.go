@@ -326,3 +326,24 @@ func TestDisarmed(t *testing.T) {
 	require.Equal(t, []Raised{{AlarmCorrupt, "7"}}, status(t, path).Alarms)
 	require.Equal(t, entriesOf(t, open(t, kept)), entriesOf(t, open(t, path)))
 }
+
+// TestRecordsOnly: users, roles and members are left out; a server starts on the rest.
+func TestRecordsOnly(t *testing.T) {
+	server := etcdtest.Start(t, t.TempDir())
+	etcdtest.Run(t, server, "grant 7 600\nput /a one lease=7\nput /a two\nput /b three")
+	ctx := context.Background()
+	_, err := server.Client.UserAdd(ctx, "root", "MARKER-password")
+	require.NoError(t, err)
+	_, err = server.Client.RoleAdd(ctx, "MARKER-role")
+	require.NoError(t, err)
+	path, _ := compact(t, sameSaved(t, server), Compaction{LiveOnly: true, RecordsOnly: true})
+	for name, entries := range contents(t, open(t, path)) {
+		if name != "key" && name != "lease" && name != "meta" {
+			require.Len(t, entries, 1, "%s has no entry", name)
+		}
+	}
+	restored := etcdtest.Start(t, etcdtest.Restore(t, path))
+	all, err := restored.Client.Get(ctx, "/", clientv3.WithPrefix())
+	require.NoError(t, err)
+	require.Len(t, all.Kvs, 2)
+}
