@@ -292,3 +292,24 @@ func TestPutKeepsRewrap(t *testing.T) {
 	require.NoError(t, err)
 	decrypted(t, now, key, live(t, f.out)[key], "k8s:enc:aesgcm")
 }
+
+// TestPlaintext: after Plaintext, values are written in the clear, those too that do not change.
+func TestPlaintext(t *testing.T) {
+	for _, by := range []*encryption.Transformers{encrypter(t, "aescbc=a"), encrypter(t, "aescbc=a", "identity")} {
+		f := secretsOf(t, map[string]*encryption.Transformers{"a": by, "same": by})
+		before := live(t, f.in)
+		r, err := Run(context.Background(), Options{In: f.in, Out: f.out, Encryption: by}, planFunc(func(ctx context.Context, v *View) error {
+			v.Plaintext()
+			for name, value := range map[string]string{"a": "changed", "same": `{"name":"same"}`} {
+				require.NoError(t, v.Put(ctx, []byte(secretsDir+name), []byte(value), "test"))
+			}
+			return nil
+		}))
+		require.NoError(t, err)
+		require.Equal(t, Changes{Updated: 2}, r.Changes)
+		got := live(t, f.out)
+		require.Equal(t, "changed", got[secretsDir+"a"])
+		require.Equal(t, `{"name":"same"}`, got[secretsDir+"same"])
+		require.Equal(t, before[secretsDir+"plain"], got[secretsDir+"plain"])
+	}
+}

@@ -77,13 +77,26 @@ func (v *View) CopyObject(ctx context.Context, o *inspect.Object, key []byte, co
 // rewrite returns the value of o with another content, to be stored at key; nil where nothing
 // changes, or after a finding.
 func (v *View) rewrite(ctx context.Context, o *inspect.Object, key keys.Key, content map[string]any) []byte {
+	value, wrong := rewritten(ctx, o, key, content)
+	if wrong != nil {
+		v.Raise(string(o.Key), wrong)
+	}
+	return value
+}
+
+// Rewritten returns the value that [View.PutObject] stages, nil where nothing changes, or what it
+// reports. It needs no view: many objects can be rewritten at once.
+func Rewritten(ctx context.Context, o *inspect.Object, content map[string]any) (value []byte, wrong *finding.Finding) {
+	return rewritten(ctx, o, o.Parsed, content)
+}
+
+func rewritten(ctx context.Context, o *inspect.Object, key keys.Key, content map[string]any) (value []byte, wrong *finding.Finding) {
 	if o.Err != nil {
-		v.Raise(string(o.Key), Unreadable(o.Err))
-		return nil
+		return nil, Unreadable(o.Err)
 	}
 	before, after := stored(o.Content), stored(content)
 	if reflect.DeepEqual(before, after) {
-		return nil
+		return nil, nil
 	}
 	grow(o.Type, before, after)
 	value, err := encodeAs(o, before, after)
@@ -92,13 +105,11 @@ func (v *View) rewrite(ctx context.Context, o *inspect.Object, key keys.Key, con
 	}
 	switch {
 	case errors.Is(err, native.ErrUnknownFields), errors.Is(err, native.ErrUnknownKind), errors.Is(err, encoding.ErrUnknownFormat):
-		v.Raise(string(o.Key), CodeUnknownFields.Because("%v", err))
-		return nil
+		return nil, CodeUnknownFields.Because("%v", err)
 	case err != nil:
-		v.Raise(string(o.Key), CodeInvalidObject.Because("%v", err))
-		return nil
+		return nil, CodeInvalidObject.Because("%v", err)
 	}
-	return value
+	return value, nil
 }
 
 // stored is content without its resourceVersion, which is not part of a stored value.

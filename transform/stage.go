@@ -44,7 +44,7 @@ func (v *View) Derive(ctx context.Context, from, key, value []byte, why string) 
 	if err != nil {
 		return false, err
 	}
-	if stored != nil && stored.Undecryptable == nil && bytes.Equal(stored.Value, value) {
+	if stored != nil && stored.Undecryptable == nil && bytes.Equal(stored.Value, value) && (!v.plaintext || bytes.Equal(stored.Stored, value)) {
 		return true, v.plan.drop(key)
 	}
 	return v.put(ctx, from, key, stored, value, why)
@@ -95,9 +95,13 @@ func (v *View) put(ctx context.Context, from, key []byte, stored *Entry, value [
 	return true, v.plan.put(key, value, st)
 }
 
+// Plaintext has all values that are staged from now on written in the clear, those too that are
+// encrypted in the input. It is for an output without secrets, whose receiver has no key.
+func (v *View) Plaintext() { v.plaintext = true }
+
 // encrypt returns value as a server would store it under key.
 func (v *View) encrypt(ctx context.Context, key, value []byte) ([]byte, error) {
-	if v.encrypter == nil {
+	if v.encrypter == nil || v.plaintext {
 		return value, nil
 	}
 	gr, err := v.reader.Resource(ctx, key)
@@ -139,7 +143,7 @@ func (v *View) Exposes(ctx context.Context, from, key []byte) (reason string, er
 
 // exposed is Exposes with the value as it is stored.
 func (v *View) exposed(ctx context.Context, stored, key []byte) (reason string, err error) {
-	if encoding.Detect(stored) != encoding.FormatEncrypted {
+	if v.plaintext || encoding.Detect(stored) != encoding.FormatEncrypted {
 		return "", nil
 	}
 	gr, err := v.reader.Resource(ctx, key)

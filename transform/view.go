@@ -21,6 +21,7 @@ type View struct {
 	src           *snapshot.Snapshot
 	reader        *inspect.Reader
 	encrypter     Encrypter // nil where there is no encryption configuration
+	plaintext     bool      // written, see Plaintext
 	plan          *plan
 	report        *Report
 	problems      map[problemID]int // index in the report
