@@ -12,9 +12,10 @@ import (
 	"github.com/etcdshift/etcdshift/transform/patch"
 	"github.com/etcdshift/etcdshift/transform/plan"
 	"github.com/etcdshift/etcdshift/transform/policyapply"
-	"github.com/etcdshift/etcdshift/transform/remove"
 	"github.com/etcdshift/etcdshift/transform/preparerestore"
+	"github.com/etcdshift/etcdshift/transform/remove"
 	"github.com/etcdshift/etcdshift/transform/renamenode"
+	"github.com/etcdshift/etcdshift/transform/sanitize"
 	"github.com/etcdshift/etcdshift/transform/storageversion"
 )
 
@@ -27,6 +28,7 @@ func All() []transform.Spec {
 		renamenode.Spec,
 		policyapply.Spec,
 		preparerestore.Spec,
+		sanitize.Spec,
 		extract.Spec,
 		purge.Spec,
 		carry.Spec,

@@ -1,0 +1,140 @@
+package sanitize
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
+	"k8s.io/client-go/kubernetes/scheme"
+)
+
+// planter makes records with markers in the place of secrets.
+type planter struct {
+	t       testing.TB
+	rand    *rand.Rand
+	markers []string
+	script  strings.Builder // for etcdtest
+}
+
+// marker is a new secret.
+func (p *planter) marker() string {
+	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+	out := []byte("Mk")
+	for range 22 {
+		out = append(out, letters[p.rand.IntN(len(letters))])
+	}
+	p.markers = append(p.markers, string(out))
+	return string(out)
+}
+
+// fill puts a new marker in place of each MARKER, in the form that its suffix names.
+func (p *planter) fill(text string) string {
+	return places.ReplaceAllStringFunc(text, func(place string) string {
+		switch marker := p.marker(); place {
+		case "MARKER64": // base64
+			return encode(marker)
+		case "MARKERPEM64": // a private key in base64
+			return encode("-----BEGIN RSA PRIVATE KEY-----\n" + encode("key of "+marker+".") + "\n-----END RSA PRIVATE KEY-----\n")
+		case "MARKERJWT64": // a token of a ServiceAccount in base64
+			return encode(token(marker))
+		case "MARKERJWT":
+			return token(marker)
+		case "MARKERAUTH64": // a docker configuration in base64
+			return encode(`{"auths":{"https://registry.example.com/v1/":{"username":"me","password":"` + marker + `","auth":"` + encode("me:"+marker) + `"}}}`)
+		case "MARKERBIN64": // bytes that are no text
+			return encode("\xff\xfe\x00" + marker)
+		case "MARKERHELM64": // a release of Helm as Secrets have it
+			return encode(p.release(marker))
+		case "MARKERHELM":
+			return p.release(marker)
+		default:
+			return marker
+		}
+	})
+}
+
+var places = regexp.MustCompile(`MARKER(?:PEM64|JWT64|JWT|AUTH64|BIN64|HELM64|HELM|64)?`)
+
+func encode(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
+
+func token(marker string) string {
+	raw := base64.RawURLEncoding.EncodeToString
+	return raw([]byte(`{"alg":"RS256","kid":"a"}`)) + "." + raw([]byte(`{"iss":"kubernetes","sub":"`+marker+`","exp":12}`)) + "." + raw([]byte(marker))
+}
+
+// release packs a release of Helm.
+func (p *planter) release(marker string) string {
+	content := map[string]any{
+		"name": "web", "namespace": "shop", "version": 3, "info": map[string]any{"status": "deployed", "notes": "use " + marker, "description": marker},
+		"chart": map[string]any{"metadata": map[string]any{"name": "web", "version": "1.2.3"}, "values": map[string]any{"greeting": marker},
+			"templates": []any{map[string]any{"name": "a", "data": encode("x: " + marker)}}},
+		"config":   map[string]any{"auth": map[string]any{"password": marker, "greeting": marker, "port": 5432}},
+		"manifest": "---\n# " + marker + "\napiVersion: v1\nkind: Secret\nstringData:\n  a: " + marker + "\n", "hooks": []any{map[string]any{"manifest": marker}},
+	}
+	text, err := json.Marshal(content)
+	require.NoError(p.t, err)
+	var packed bytes.Buffer
+	zip := gzip.NewWriter(&packed)
+	_, err = zip.Write(text)
+	require.NoError(p.t, err)
+	require.NoError(p.t, zip.Close())
+	return encode(packed.String())
+}
+
+// put stores a value as it is, with markers.
+func (p *planter) put(key, value string) { fmt.Fprintf(&p.script, "put %q %q\n", key, p.fill(value)) }
+
+// putNative stores an object as an API server does, in protobuf.
+func (p *planter) putNative(key, object string) {
+	p.t.Helper()
+	obj, _, err := scheme.Codecs.UniversalDeserializer().Decode([]byte(p.fill(object)), nil, nil)
+	require.NoError(p.t, err, object)
+	var stored bytes.Buffer
+	require.NoError(p.t, protobuf.NewSerializer(scheme.Scheme, scheme.Scheme).Encode(obj, &stored))
+	fmt.Fprintf(&p.script, "put %q %q\n", key, stored.String())
+}
+
+// left returns the markers that are in data, or in what is packed in it.
+func left(data []byte, markers map[string]bool, depth int) (found []string) {
+	for at := bytes.Index(data, []byte("Mk")); at >= 0; {
+		if at+24 <= len(data) && markers[string(data[at:at+24])] {
+			found = append(found, string(data[at:at+24]))
+		}
+		next := bytes.Index(data[at+1:], []byte("Mk"))
+		if next < 0 {
+			break
+		}
+		at += 1 + next
+	}
+	if depth == 0 {
+		return found
+	}
+	for at := bytes.Index(data, []byte("\x1f\x8b\x08")); at >= 0; at = -1 {
+		if unzip, err := gzip.NewReader(bytes.NewReader(data[at:])); err == nil {
+			plain, _ := io.ReadAll(unzip)
+			found = append(found, left(plain, markers, depth-1)...)
+		}
+	}
+	for _, run := range encodedRun.FindAll(data, -1) {
+		run = bytes.TrimRight(run, "=")
+		for skip := range min(4, len(run)) { // it may begin with other letters
+			text := strings.NewReplacer("-", "+", "_", "/").Replace(string(run[skip:]))
+			plain, _ := base64.RawStdEncoding.DecodeString(text[:len(text)-len(text)%4])
+			rest, _ := base64.RawStdEncoding.DecodeString(text)
+			found = append(found, left(plain, markers, depth-1)...)
+			found = append(found, left(rest, markers, depth-1)...)
+		}
+	}
+	return found
+}
+
+var encodedRun = regexp.MustCompile(`[A-Za-z0-9+/_-]{16,}={0,2}`)

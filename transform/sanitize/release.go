@@ -1,0 +1,109 @@
+package sanitize
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"io"
+	"regexp"
+	"strings"
+)
+
+// maxPacked bounds what is unpacked, in bytes: a value has 1.5 MiB, and text shrinks tenfold.
+const maxPacked = 16 << 20
+
+// packed replaces what gzip packed: a release of Helm, or any other text.
+func (m masker) packed(data []byte, texts int) ([]byte, bool) {
+	if texts > deepest || !bytes.HasPrefix(data, []byte("\x1f\x8b")) {
+		return nil, false
+	}
+	unzip, err := gzip.NewReader(bytes.NewReader(data))
+	if err != nil {
+		return nil, false
+	}
+	plain, err := io.ReadAll(io.LimitReader(unzip, maxPacked+1))
+	if err != nil || len(plain) > maxPacked {
+		return nil, false
+	}
+	out, is := m.release(plain)
+	if !is {
+		out = m.bytes(plain, texts)
+	}
+	var packed bytes.Buffer
+	zip, err := gzip.NewWriterLevel(&packed, gzip.BestCompression)
+	if err != nil {
+		return nil, false
+	}
+	if _, err := zip.Write(out); err != nil || zip.Close() != nil {
+		return nil, false
+	}
+	return packed.Bytes(), true
+}
+
+// shownOfRelease are the fields of a Helm release (helm.sh/helm/v3/pkg/release) that stay: none of
+// them is written by who installs a chart.
+func shownOfRelease() map[string]any {
+	return map[string]any{
+		"name": true, "namespace": true, "version": true,
+		"info": map[string]any{"first_deployed": true, "last_deployed": true, "deleted": true, "status": true},
+		"chart": map[string]any{"metadata": map[string]any{
+			"name": true, "version": true, "appVersion": true, "apiVersion": true, "type": true, "kubeVersion": true,
+		}},
+	}
+}
+
+// release replaces the values of a Helm release. Templates, files and manifests go: of a manifest
+// the lines stay that say which kinds it has, so that Helm still reads it.
+func (m masker) release(plain []byte) ([]byte, bool) {
+	var of struct {
+		Name     *string          `json:"name"`
+		Chart    *json.RawMessage `json:"chart"`
+		Manifest *string          `json:"manifest"`
+	}
+	var content map[string]any
+	if json.Unmarshal(plain, &of) != nil || of.Name == nil || of.Chart == nil || of.Manifest == nil || json.Unmarshal(plain, &content) != nil {
+		return nil, false
+	}
+	out := shown(content, shownOfRelease())
+	out["manifest"] = kindsOf(*of.Manifest)
+	if chart, is := out["chart"].(map[string]any); is {
+		from, _ := content["chart"].(map[string]any)
+		chart["values"] = m.value(from["values"], 1)
+		chart["templates"], chart["files"] = []any{}, []any{}
+	}
+	if config := content["config"]; config != nil {
+		out["config"] = m.value(config, 1)
+	}
+	encoded, err := json.Marshal(out)
+	return encoded, err == nil
+}
+
+// shown returns the fields of content that a pattern names.
+func shown(content, pattern map[string]any) map[string]any {
+	out := map[string]any{}
+	for name, child := range content {
+		switch want := pattern[name].(type) {
+		case bool:
+			out[name] = child
+		case map[string]any:
+			if fields, is := child.(map[string]any); is {
+				out[name] = shown(fields, want)
+			}
+		}
+	}
+	return out
+}
+
+var kindLine = regexp.MustCompile(`^(?:apiVersion|kind): *["']?[A-Za-z0-9./-]{1,253}["']?$`)
+
+// kindsOf returns the lines of a manifest that say of which kinds its objects are.
+func kindsOf(manifest string) string {
+	var out strings.Builder
+	for line := range strings.Lines(manifest) {
+		word := strings.TrimRight(line, "\r\n")
+		if word == "---" || kindLine.MatchString(word) {
+			out.WriteString(word + "\n")
+		}
+	}
+	return out.String()
+}

@@ -1,0 +1,68 @@
+package sanitize
+
+import (
+	"context"
+	"crypto/rand"
+
+	"github.com/etcdshift/etcdshift/finding"
+	"github.com/etcdshift/etcdshift/transform"
+)
+
+// Spec is the command "migrate sanitize".
+var Spec = transform.Spec{
+	Group: transform.GroupMigrate,
+	Name:  "sanitize",
+	Usage: "replace the secrets, so that others may have the snapshot",
+	Examples: `etcdshift migrate sanitize --keep-names before.db for-support.db
+etcdshift migrate sanitize --keep-names --plaintext \
+    --encryption-config encryption.yaml before.db for-support.db
+etcdshift migrate sanitize --keep-names --key key.bin before.db again.db`,
+	Text: `Replaces the data of Secrets, ServiceAccount tokens, bootstrap tokens, values of Helm releases, and every credential that "get" would
+redact: in ConfigMaps, annotations, environment variables, commands and custom resources. A value keeps its shape and length: base64, JSON,
+PEM, hexadecimal, digits. Equal secrets become equal values. They are derived from a random key that is thrown away, so that two runs differ; --key
+gives the same values each time.
+
+History, deleted objects, free pages, users of etcd and its members are left out. Names of objects, labels, addresses and host names stay: the
+report and docs/sanitize.md list what is not replaced.`,
+	Codes: []*finding.Code{codeNotSanitized, transform.CodeWouldBePlaintext},
+	Settles: map[string]string{
+		codeNotSanitized.Name: "give --encryption-config FILE and --plaintext for encrypted values",
+	},
+	Sections: []transform.Section{&Sanitized{}},
+	Flags: []transform.Flag{
+		{Name: "keep-names", Default: false, Usage: "names of namespaces and objects stay as they are; needed, as they cannot be replaced yet"},
+		{Name: "plaintext", Default: false, Usage: "write what is encrypted at rest in the clear once it is sanitized: the receiver has no key"},
+		{Name: "key", Usage: "derive values from `FILE`, 32 bytes or more, instead of a random key; whoever has it can test guesses"},
+	},
+	New: newFromArgs,
+}
+
+// codeNotSanitized is for a record in which secrets may be left.
+var codeNotSanitized = transform.ErrorCode("not-sanitized", "a record cannot be sanitized",
+	"A value is encrypted or cannot be decoded; a newer Kubernetes wrote it, with a kind or fields that this build does not know; or the object with "+
+		"replaced values would not fit the schema of its type. Its secrets, if it has any, would be in the output.",
+	"Give the EncryptionConfiguration with `--encryption-config FILE` and `--plaintext`, use a newer etcdshift, or delete the record.",
+	"The record is left out of OUT.")
+
+// leastKey is how many bytes a key has.
+const leastKey = 32
+
+func newFromArgs(ctx context.Context, a *transform.Args) (transform.Transform, error) {
+	switch {
+	case !a.Bool("keep-names"):
+		return nil, transform.Usagef("names of namespaces and objects stay in OUT; say so with --keep-names (to replace them is not offered yet)")
+	case a.IsSet("encryption-config") && !a.Bool("plaintext"):
+		return nil, transform.Usagef("the receiver of OUT has no key: say with --plaintext that values are written in the clear once they are sanitized")
+	}
+	key, err := a.ReadFile(ctx, "key")
+	switch {
+	case err != nil:
+		return nil, err
+	case !a.IsSet("key"):
+		key = make([]byte, leastKey)
+		_, _ = rand.Read(key) // never fails
+	case len(key) < leastKey:
+		return nil, transform.Usagef("--key names a file of %d bytes; it takes %d or more, such as those of \"head -c 32 /dev/urandom\"", len(key), leastKey)
+	}
+	return &sanitizer{masker: masker{key}, plaintext: a.Bool("plaintext")}, nil
+}
