@@ -130,6 +130,7 @@ func (v *View) Compact(c snapshot.Compaction) {
 		c.Keep = min(c.Keep, before.Keep)
 		c.LiveOnly = c.LiveOnly || before.LiveOnly
 		c.Disarm = c.Disarm || before.Disarm
+		c.RecordsOnly = c.RecordsOnly || before.RecordsOnly
 	}
 	if v.compact = &c; v.draft != nil {
 		v.draft.Stop()
