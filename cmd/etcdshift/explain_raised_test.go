@@ -39,7 +39,7 @@ func TestExplainListsRaised(t *testing.T) {
 		"cluster list":   g.raised(t, "inspect/clusters.ReadChecked", ""),
 		"policy check":   policies,
 		"rehearse":       append(g.raised(t, "internal/rehearse", "internal/rehearse"), policies...), // those of doctor are in a reason
-		"cluster verify": g.raised(t, "transform/kcp/verify", "transform/kcp/verify"), // it answers with codes of its own alone
+		"cluster verify": g.raised(t, "transform/kcp/verify", "transform/kcp/verify"),                // it answers with codes of its own alone
 	}
 	for _, spec := range migrations.All() {
 		if spec.Of != nil {
