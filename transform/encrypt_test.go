@@ -313,3 +313,17 @@ func TestPlaintext(t *testing.T) {
 		require.Equal(t, before[secretsDir+"plain"], got[secretsDir+"plain"])
 	}
 }
+
+// TestPlaintextOfSteps: a value that an earlier step staged is written in the clear too, where the
+// step with Plaintext has nothing to change in it.
+func TestPlaintextOfSteps(t *testing.T) {
+	by := encrypter(t, "aescbc=a")
+	f, key := secretsOf(t, map[string]*encryption.Transformers{"a": by}), secretsDir+"a"
+	_, err := Run(t.Context(), Options{In: f.in, Out: f.out, Encryption: by}, planFunc(func(ctx context.Context, v *View) error {
+		require.NoError(t, v.Put(ctx, []byte(key), []byte("changed"), "test"))
+		v.Plaintext()
+		return v.Put(ctx, []byte(key), []byte("changed"), "test")
+	}))
+	require.NoError(t, err)
+	require.Equal(t, "changed", live(t, f.out)[key])
+}

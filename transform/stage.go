@@ -57,7 +57,7 @@ func (v *View) stages(ctx context.Context, key, value []byte) (bool, error) {
 		return false, err
 	}
 	e, err := v.staged(ctx, st)
-	return err == nil && e.Undecryptable == nil && bytes.Equal(e.Value, value), err
+	return err == nil && e.Undecryptable == nil && bytes.Equal(e.Value, value) && (!v.plaintext || bytes.Equal(e.Stored, value)), err
 }
 
 // put stages value, encrypted as a server would. stored is the record of key, nil for none.
