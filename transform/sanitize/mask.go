@@ -1,6 +1,7 @@
 package sanitize
 
 import (
+	"bytes"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
@@ -47,7 +48,7 @@ func (m masker) data(text string) string {
 
 // bytes replaces text or binary data.
 func (m masker) bytes(plain []byte, texts int) []byte {
-	if utf8.Valid(plain) {
+	if isText(plain) {
 		return []byte(m.text(string(plain), texts))
 	}
 	if out, is := m.packed(plain, texts+1); is {
@@ -59,6 +60,12 @@ func (m masker) bytes(plain []byte, texts int) []byte {
 		out[i] = byte(stream.Uint64())
 	}
 	return out
+}
+
+// isText tells text from binary data, which may be UTF-8 by chance: control characters and the like
+// have no others of their class.
+func isText(plain []byte) bool {
+	return utf8.Valid(plain) && !bytes.ContainsFunc(plain, func(r rune) bool { return !unicode.IsPrint(r) && !strings.ContainsRune("\t\n\r", r) })
 }
 
 // name replaces a key of a map; in managedFields the value behind "v:" or "k:".
@@ -177,7 +184,7 @@ func (m masker) encoded(text string, texts int) (string, bool) {
 	switch {
 	case err != nil || len(plain) < 6:
 		return "", false
-	case utf8.Valid(plain):
+	case isText(plain):
 		plain = []byte(m.text(string(plain), texts))
 	default:
 		var is bool

@@ -192,3 +192,22 @@ func requireShape(t testing.TB, e *inspect.Entry) {
 		require.NotEmpty(t, entry("release"))
 	}
 }
+
+// TestBinaryOfText: binary data that is UTF-8 by chance is replaced as binary data: its control
+// characters too.
+func TestBinaryOfText(t *testing.T) {
+	m := masker{bytes.Repeat([]byte("k"), leastKey)}
+	for _, secret := range []string{"\x00\x01\x02\x03\x04\x05\x06\x07", "ab\x1b\x7f\x01--__\x02\x03\x04\x05"} {
+		data := base64.StdEncoding.EncodeToString([]byte(secret))
+		plain, err := base64.StdEncoding.DecodeString(m.data(data))
+		require.NoError(t, err)
+		require.Len(t, plain, len(secret))
+		same := 0
+		for i := range plain {
+			if plain[i] == secret[i] {
+				same++
+			}
+		}
+		require.Less(t, same, 3, "%q", plain)
+	}
+}
