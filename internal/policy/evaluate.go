@@ -303,8 +303,7 @@ func (r *request) mutate(ctx context.Context, a *Answer) map[string]any {
 		}
 	}
 	r.tellErrors(a, done, err)
-	before, _ := toObject(r.content)
-	if err != nil || reflect.DeepEqual(before, attributes.GetObject()) {
+	if err != nil || reflect.DeepEqual(attributes.GetOldObject(), attributes.GetObject()) {
 		return nil
 	}
 	content, err := toContent(attributes.GetObject())
