@@ -91,6 +91,7 @@ func (e *Engine) request(kind string, o *inspect.Object, a *Answer) *request {
 		a.Findings = append(a.Findings, CodeUndecodable.Because("%v", err))
 	default:
 		r.kind = schema.FromAPIVersionAndKind(content["apiVersion"].(string), o.Type.Kind)
+		r.plain = r.mayBePlain()
 		return r
 	}
 	return nil
@@ -129,13 +130,34 @@ func requested(o *inspect.Object) (version string, content map[string]any, err e
 	return preferred, content, nil
 }
 
+// mayBePlain tells whether the policies make the same of content as of the Go type of a built-in
+// kind, and so without conversions: what is stored as protobuf was made from the Go type, and a
+// mutation by ApplyConfiguration sees and merges the encoded form. Match conditions see the Go type
+// itself, and so do mutations after them; JSONPatch decodes into it.
+func (r *request) mayBePlain() bool {
+	if value, err := r.object.ParseValue(); err != nil || value.Format != encoding.FormatProtobuf || !r.typed() {
+		return false
+	}
+	return !slices.ContainsFunc(r.policies, func(p *Policy) bool {
+		return p.mutating == nil || len(p.mutating.Policy.Spec.MatchConditions) > 0 ||
+			slices.ContainsFunc(p.mutating.Policy.Spec.Mutations, func(m admissionapi.Mutation) bool { return m.ApplyConfiguration == nil })
+	})
+}
+
+// objects are the object and the old object of a request.
+func (r *request) objects() (object, old runtime.Object, err error) {
+	if r.plain { // nothing changes it in place
+		return &unstructured.Unstructured{Object: r.content}, &unstructured.Unstructured{Object: r.content}, nil
+	}
+	if object, err = toObject(r.content); err != nil {
+		return nil, nil, err
+	}
+	return object, object.DeepCopyObject(), nil
+}
+
 // attributes are those of an update that changes nothing.
 func (r *request) attributes() (admission.Attributes, error) {
-	object, err := toObject(r.content)
-	if err != nil {
-		return nil, err
-	}
-	old, err := toObject(r.content)
+	object, old, err := r.objects()
 	if err != nil {
 		return nil, err
 	}
@@ -293,7 +315,7 @@ func (r *request) mutate(ctx context.Context, a *Answer) map[string]any {
 	}
 	ctx, done := withRecord(ctx)
 	err = r.mutator.Dispatch(ctx, attributes, r.interfaces, hooks)
-	if again := attributes.GetReinvocationContext(); err == nil && again.ShouldReinvoke() {
+	if again := attributes.GetReinvocationContext(); err == nil && again.ShouldReinvoke() && r.mayReinvoke() {
 		again.SetIsReinvoke()
 		err = r.mutator.Dispatch(ctx, attributes, r.interfaces, hooks)
 	}
@@ -311,6 +333,13 @@ func (r *request) mutate(ctx context.Context, a *Answer) map[string]any {
 		return nil
 	}
 	return content
+}
+
+// mayReinvoke tells whether a second round may have something to do.
+func (r *request) mayReinvoke() bool {
+	return !r.plain || slices.ContainsFunc(r.policies, func(p *Policy) bool {
+		return p.mutating.Policy.Spec.ReinvocationPolicy != admissionapi.NeverReinvocationPolicy
+	})
 }
 
 // tellErrors adds findings of expressions that fail, and of a refusal.

@@ -3,6 +3,7 @@ package policy
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -41,16 +42,47 @@ func toContent(obj runtime.Object) (map[string]any, error) {
 	return runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
 }
 
+// normal returns the result of a patch as it is when its Go type is encoded. Fields at the top that
+// are equal to those of before, which is so already, are before's own.
+func normal(before, patched map[string]any) (map[string]any, error) {
+	changed, out := map[string]any{}, maps.Clone(before)
+	for field, was := range before {
+		if is, both := patched[field]; !both || !reflect.DeepEqual(was, is) {
+			delete(out, field)
+		}
+	}
+	for field, is := range patched {
+		if _, kept := out[field]; !kept {
+			changed[field] = is
+		}
+	}
+	if len(changed) == 0 && len(out) == len(before) {
+		return before, nil
+	}
+	changed["apiVersion"], changed["kind"] = patched["apiVersion"], patched["kind"]
+	typed, err := toObject(changed)
+	if err != nil {
+		return nil, err
+	}
+	converted, err := toContent(typed)
+	if err != nil {
+		return nil, err
+	}
+	maps.Copy(converted, out)
+	return converted, nil
+}
+
 // interfaces are the admission.ObjectInterfaces of the objects of one type. They are for one
 // evaluation, whose failed conversion they keep.
 type interfaces struct {
 	*inspect.Type
+	plain  bool // objects of a built-in kind are content that is normal, not their Go type
 	failed error
 }
 
 // typed tells whether the objects have a Go type.
 func (i *interfaces) typed() bool {
-	return i.CRD == nil && len(scheme.Scheme.VersionsForGroupKind(schema.GroupKind{Group: i.Resource.Group, Kind: i.Kind})) > 0
+	return !i.plain && i.CRD == nil && len(scheme.Scheme.VersionsForGroupKind(schema.GroupKind{Group: i.Resource.Group, Kind: i.Kind})) > 0
 }
 
 // GetObjectCreater makes objects.

@@ -1,7 +1,10 @@
 package policy_test
 
 import (
+	"maps"
 	"os"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -208,4 +211,43 @@ func TestEverything(t *testing.T) {
 		require.Equal(t, []string{"policy-not-evaluated: MutatingAdmissionPolicy p: an ApplyConfiguration is merged by a schema, and this build has none of the kind"},
 			reasons(e.Mutate(t.Context(), o).Findings))
 	}
+}
+
+// TestPlain: policies that are evaluated without Go types, and the same ones with a condition that
+// is always true, for which Go types are made, say and make the same of all objects.
+func TestPlain(t *testing.T) {
+	r := recorded(t)
+	types, err := r.Types(t.Context())
+	require.NoError(t, err)
+	var all []*inspect.Object
+	for _, of := range types.All() {
+		all = slices.AppendSeq(all, maps.Values(objects(t, r, of.Name())))
+	}
+	changed := make([]bool, 7)
+	for i, expression := range []string{
+		`Object{metadata: Object.metadata{labels: {"a": string(object == oldObject) + object.kind}}}`,
+		`Object{metadata: Object.metadata{annotations: {"a": string(has(object.spec)) + string(has(object.status)) + string(size(object))}}}`,
+		`Object{spec: Object.spec{replicas: object.spec.replicas}, metadata: Object.metadata{labels: {"app": object.spec.template.spec.containers[0].image}}}`,
+		`Object{spec: Object.spec{template: Object.spec.template{spec: Object.spec.template.spec{containers: [
+			Object.spec.template.spec.containers{name: "x", resources: Object.spec.template.spec.containers.resources{limits: {"cpu": "1000m"}}}]}}}}`,
+		`Object{data: {"k": object.metadata.name}}`,
+		`Object{metadata: Object.metadata{generateName: object.metadata.generateName + "x"}}`,
+		`Object{none: "x"}`,
+	} {
+		mutation := "\n  mutations:\n  - patchType: ApplyConfiguration\n    applyConfiguration:\n      expression: |\n        " +
+			strings.ReplaceAll(expression, "\n\t\t\t", "\n          ") + "\n"
+		for _, reinvocation := range []string{"Never", "IfNeeded"} {
+			spec := "  reinvocationPolicy: " + reinvocation + mutation
+			plain := engine(t, r, policyOf("MutatingAdmissionPolicy", "p", "*", "*", "*", spec, ""))
+			typed := engine(t, r, policyOf("MutatingAdmissionPolicy", "p", "*", "*", "*", "  matchConditions: [{name: c, expression: 'true'}]\n"+spec, ""))
+			for _, o := range all {
+				a, b := plain.Mutate(t.Context(), o), typed.Mutate(t.Context(), o)
+				require.Equal(t, b.Content, a.Content, "%s: %s", o.Key, expression)
+				require.Equal(t, reasons(b.Findings), reasons(a.Findings), "%s: %s", o.Key, expression)
+				require.Equal(t, policy.Names(b.Met), policy.Names(a.Met))
+				changed[i] = changed[i] || a.Content != nil
+			}
+		}
+	}
+	require.Equal(t, []bool{true, true, true, true, true, false, true}, changed)
 }

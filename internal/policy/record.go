@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/admission"
@@ -80,7 +81,8 @@ type recordedPatcher struct {
 	patch.Patcher
 }
 
-// Patch records that the object met the policy, and an error.
+// Patch records that the object met the policy, and an error. It does for plain content what the
+// dispatcher does for Go types: it converts the result to the Go type.
 func (p recordedPatcher) Patch(ctx context.Context, request patch.Request, budget int64) (runtime.Object, error) {
 	r := recordOf(ctx)
 	if !slices.Contains(r.met, p.Policy) {
@@ -88,6 +90,11 @@ func (p recordedPatcher) Patch(ctx context.Context, request patch.Request, budge
 	}
 	obj, err := p.Patcher.Patch(ctx, request, budget)
 	r.fail(p.Policy, err)
+	if o, is := request.ObjectInterfaces.(*interfaces); err == nil && is && o.plain {
+		before := request.VersionedAttributes.VersionedObject.Object().(*unstructured.Unstructured)
+		content, err := normal(before.Object, obj.(*unstructured.Unstructured).Object)
+		return &unstructured.Unstructured{Object: content}, o.fail(err)
+	}
 	return obj, err
 }
 

@@ -73,6 +73,8 @@ func rows() []row {
 		{name: "get pod/needle", input: "raw", args: []string{"get", "IN", "pod/needle", "-n", "tenant-000"}, seconds: 0.05},
 		{name: "delete 100,000 Events", input: "events", sizes: []string{"S"}, args: []string{"delete", "IN", "OUT", "events", "--all", "-A"},
 			peers: []peer{{peerRestore, 0}}, memory: 64, perKey: 30},
+		{name: "policy apply over all Pods", input: "tenants", sizes: small, args: []string{"policy", "apply", "IN", "OUT", "-f", "testdata/policy.yaml"},
+			peers: []peer{{peerRestore, 0}}, memory: 64, perKey: 30},
 		{name: "cluster list", input: "kcp", sizes: small, args: []string{"cluster", "list", "IN"}, peers: []peer{{peerB, 1.5}}},
 		{name: "cluster extract", input: "kcp", sizes: small, args: []string{"cluster", "extract", kcptest.ManyName(7), "IN", "OUT"}, peers: []peer{{peerB, 1.5}}},
 	})

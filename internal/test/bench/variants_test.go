@@ -11,7 +11,9 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/etcdshift/etcdshift/internal/test/kcptest"
 	"github.com/etcdshift/etcdshift/snapshot"
@@ -48,6 +50,8 @@ func makeInput(t testing.TB, variant string, keys int, path string) {
 		c.extra = append(append(c.extra, recorded...), manyCalico(t, recorded, keys*3/2)...)
 	case "events": // half of the keys
 		c.extra = append(c.extra, moreEvents(t, keys/4)...)
+	case "tenants": // policies ask for the Namespaces of objects
+		c.extra = append(c.extra, tenants(t)...)
 	case "kcp":
 		copyTo(t, kcptest.Many(t, keys/100), path, 0)
 		return
@@ -70,6 +74,20 @@ func moreEvents(t testing.TB, n int) (out []pair) {
 		namespace, name := fmt.Sprintf("tenant-%03d", i%namespaces), fmt.Sprintf("warning--%08d-%05d", i, i%99999)
 		value := events.current[i%variants].fill(name, namespace, fmt.Sprintf("%08x-0000-4000-8000-0000000000ee", i))
 		out = append(out, pair{[]byte("/registry/events/" + namespace + "/" + name), value})
+	}
+	return out
+}
+
+// tenants are the Namespaces of all objects.
+func tenants(t testing.TB) (out []pair) {
+	t.Helper()
+	m := maker{t, rand.New(rand.NewPCG(3, 1))}
+	for i := range namespaces {
+		name := fmt.Sprintf("tenant-%03d", i)
+		ns := &corev1.Namespace{ObjectMeta: m.meta("kubectl"), Status: corev1.NamespaceStatus{Phase: corev1.NamespaceActive}}
+		ns.Name, ns.Namespace, ns.UID = name, "", types.UID(fmt.Sprintf("%08x-0000-4000-8000-00000000009a", i))
+		ns.Labels["kubernetes.io/metadata.name"] = name
+		out = append(out, pair{[]byte("/registry/namespaces/" + name), m.encode(ns)})
 	}
 	return out
 }
