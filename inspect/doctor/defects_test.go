@@ -63,7 +63,7 @@ func objectDefects() []defect {
 		{codeUndecodable, only(record{"configmaps/team/a", "k8s\x00\x0a\x0f\x0a\x02v1\x12\x09ConfigMap\x12\x02\x0a\x7f"}), "configmaps/team/a", "", nil},
 		{codeUndecodable, only(record{"clusterroles/x", `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","metadata":{"name":1}}`}), "clusterroles/x", "metadata", nil},
 		{codeUndecodable, only(object("configmaps/team/a", "a/b/c", "ConfigMap", "")), "configmaps/team/a", "apiVersion", nil},
-		{codeUndecodable, only(apiServiceObject("v1.apps", `{"group":7}`, `{}`)), "apiregistration.k8s.io/apiservices/v1.apps", "wrong type", nil},
+		{codeUndecodable, only(apiServiceObject("v1.apps", `{"group":7}`, `{}`)), "apiregistration.k8s.io/apiservices/v1.apps", "spec.group: a field has a value that its type can't have", nil},
 		{codeUndecodable, only(record{"secrets/team/a", object("configmaps/team/a", "v1", "ConfigMap", "").value}), "secrets/team/a", "a v1 ConfigMap, under the key of a Secret", nil},
 		{codeUndecodable, only(record{"secrets/team/a", "k8s\x00\x0a\x0f\x0a\x02v1\x12\x09ConfigMap\x12\x0b\x0a\x09\x0a\x01a\x1a\x04team"}), "secrets/team/a", "a v1 ConfigMap, under the key of a Secret", nil},
 		{codeUndecodable, only(object("configmaps/team/a", "v1", "ConfigMap", `},"data":{"a":{"b":"hunter2"}}`)), "configmaps/team/a", "data: a field has a value that its type can't have", nil},
