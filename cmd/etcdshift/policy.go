@@ -104,7 +104,7 @@ func runPolicyCheck(c *cli.Context, args []string) error {
 func checkPolicies(c *cli.Context, path string, choice policy.Choice, options policy.Options) (*policyCheck, error) {
 	reading := progress(c).Phase("evaluating policies on " + path)
 	defer reading.End()
-	set, err := choice.Load(c.Context)
+	set, err := choice.Load(c.Context, policy.Validating)
 	if err != nil {
 		return nil, err
 	}

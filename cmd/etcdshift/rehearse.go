@@ -191,7 +191,7 @@ func rehearseConfig(c *cli.Context) (cfg rehearse.Config, err error) {
 		APIServer: c.String("kube-apiserver"), ControllerManager: c.String("kube-controller-manager"),
 		Converters: map[string]*conversion.Converter{}, Policies: policy.Choice{Files: c.StringSlice("policy")},
 	}
-	if _, err := cfg.Policies.Load(c.Context); err != nil { // before the restore, which takes its time
+	if _, err := cfg.Policies.Load(c.Context, policy.Validating); err != nil { // before the restore, which takes its time
 		return cfg, err
 	}
 	for flag, n := range map[string]int64{"bump-revision": cfg.Bump, "members": int64(cfg.Members), "sample": int64(cfg.Sample)} {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -25,8 +26,9 @@ var ErrNone = errors.New("no policy is given")
 // mostManifest bounds the bytes of a manifest.
 const mostManifest = 64 << 20
 
-// Load reads the chosen policies, with bindings and params of any kind.
-func (c Choice) Load(ctx context.Context) (*Set, error) {
+// Load reads the chosen policies, with bindings and params of any kind. Files without a policy of
+// kind are an error, unless stored ones are asked for too.
+func (c Choice) Load(ctx context.Context, kind string) (*Set, error) {
 	set := &Set{}
 	for _, path := range c.Files {
 		text, _, err := input.ReadFile(ctx, path, mostManifest)
@@ -36,6 +38,9 @@ func (c Choice) Load(ctx context.Context) (*Set, error) {
 		if err := set.Read(text); err != nil {
 			return nil, fmt.Errorf("%s: %w", path, err)
 		}
+	}
+	if given := map[string]int{Mutating: len(set.Mutating), Validating: len(set.Validating)}; given[kind] == 0 && len(c.Files) > 0 && !c.Stored {
+		return nil, fmt.Errorf("%w: there is no %s in %s", ErrNone, kind, strings.Join(c.Files, ", "))
 	}
 	return set, nil
 }

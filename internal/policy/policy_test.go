@@ -251,3 +251,15 @@ func TestPlain(t *testing.T) {
 	}
 	require.Equal(t, []bool{true, true, true, true, true, false, true}, changed)
 }
+
+// TestLoad: files without a policy of the kind are no check that found nothing.
+func TestLoad(t *testing.T) {
+	choice := policy.Choice{Files: []string{"../../testdata/policies/mutating.yaml"}}
+	_, err := choice.Load(t.Context(), policy.Validating)
+	require.EqualError(t, err, "no policy is given: there is no ValidatingAdmissionPolicy in ../../testdata/policies/mutating.yaml")
+	_, err = choice.Load(t.Context(), policy.Mutating)
+	require.NoError(t, err)
+	choice.Stored = true
+	_, err = choice.Load(t.Context(), policy.Validating)
+	require.NoError(t, err)
+}

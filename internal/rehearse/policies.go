@@ -10,7 +10,7 @@ import (
 // meetPolicies evaluates the policies on the objects of the file, as the next write of each would.
 func (r *rehearsal) meetPolicies(ctx context.Context) (detail string, err error) {
 	err = r.reader.Snapshot().Guard(func() error {
-		set, err := r.Policies.Load(ctx)
+		set, err := r.Policies.Load(ctx, policy.Validating)
 		if err != nil {
 			return err
 		}

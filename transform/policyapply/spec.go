@@ -51,7 +51,7 @@ refuses the run where failurePolicy is Fail. Objects that a second evaluation wo
 		if len(choice.Files) == 0 && !choice.Stored {
 			return nil, transform.Usagef("no policy is given: -f FILE or --from-snapshot names some")
 		}
-		set, err := choice.Load(ctx)
+		set, err := choice.Load(ctx, policy.Mutating)
 		if err != nil {
 			return nil, err
 		}
