@@ -117,7 +117,8 @@ type asked struct {
 
 // Codes are those of the findings of a choice.
 func Codes() []*finding.Code {
-	return []*finding.Code{codeNotFound, codeWhereFailed, finding.Undecodable, finding.Encrypted, finding.UnknownKey, transform.CodeUnsupportedLayout}
+	return []*finding.Code{codeNotFound, codeNothingChosen, codeWhereFailed, finding.Undecodable, finding.Encrypted, finding.UnknownKey,
+		transform.CodeUnsupportedLayout}
 }
 
 var (
@@ -126,6 +127,9 @@ var (
 		Remedy:  "`etcdshift get SNAPSHOT TYPE -A` lists what there is.",
 		Allow:   "The other objects are changed.",
 	}
+	codeNothingChosen = transform.WarningCode("nothing-chosen", "no object is chosen",
+		"The snapshot has no object of the types, in the namespace, that the selectors and `--where` choose. Without `-n` and `-A` the namespace is `default`.",
+		"`etcdshift get SNAPSHOT TYPE -A` lists what there is.")
 	codeWhereFailed = transform.ErrorCode("where-failed", "the expression of --where fails for an object",
 		"The expression has no result for the object: it names a field that the object does not have, exceeds the limits of an API server on the cost of an "+
 			"expression, or its result is neither true nor false. Whether the object is meant is unknown.",

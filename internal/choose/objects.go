@@ -61,13 +61,21 @@ func (c *Choice) each(ctx context.Context, v *transform.View, decode bool) iter.
 		if err != nil {
 			return err
 		}
+		before, chosen := len(v.Report().Problems), false
 		for _, t := range types {
 			for _, prefix := range prefixes {
-				if err := stream.Each(c.ofType(ctx, v, t, prefix, decode), yield); err != nil {
+				err := stream.Each(c.ofType(ctx, v, t, prefix, decode), func(one Candidate) error {
+					chosen = chosen || one.Chosen
+					return yield(one)
+				})
+				if err != nil {
 					return err
 				}
 			}
 			c.reportMissing(v, t, prefixes)
+		}
+		if !chosen && len(v.Report().Problems) == before {
+			v.Raise("", codeNothingChosen.Because("no object of the types and namespaces fits"))
 		}
 		return nil
 	})
@@ -170,6 +178,6 @@ func (c *Choice) reportMissing(v *transform.View, t asked, prefixes []string) {
 		if len(prefixes) == 1 && (!t.Namespaced || c.namespace != "") {
 			at = string(keys.Kubernetes{Prefix: prefixes[0]}.Format(key))
 		}
-		v.Raise(at, codeNotFound.Because("there is no %s %q%s", t.Name(), name, where))
+		v.Raise(at, codeNotFound.Because("%s %q not found%s", t.Name(), name, where))
 	}
 }

@@ -227,7 +227,7 @@ func TestKeep(t *testing.T) {
 	}))
 	require.NotContains(t, problems(r), "made-again")
 	r, _ = run1(t, in, "secrets --selector=a=b --keep --namespace=b")
-	require.Equal(t, []string{"nothing-kept", "owners-unread /registry/configmaps/a/encrypted"}, problems(r))
+	require.Equal(t, []string{"nothing-chosen", "nothing-kept", "owners-unread /registry/configmaps/a/encrypted"}, problems(r))
 	r, out = run1(t, in, "secrets root --keep --namespace=a")
 	require.Equal(t, transform.Changes{Deleted: 2}, r.Changes)
 	require.Contains(t, keysOf(t, out), "secrets/a/root")
@@ -250,7 +250,7 @@ func TestRefused(t *testing.T) {
 		"clusterrolebindings --all":               {"last-admin /registry/clusterrolebindings/cluster-admin", "last-admin /registry/clusterrolebindings/other"},
 		"pvc --all --namespace=a":                 {"storage-released /registry/persistentvolumes/pv"},
 		"ns a":                                    {"storage-released /registry/persistentvolumes/pv"},
-		"pods --all":                              nil,
+		"pods --all":                              {"nothing-chosen"},
 		"clusterrolebindings other cluster-admin": {"last-admin /registry/clusterrolebindings/cluster-admin", "last-admin /registry/clusterrolebindings/other"},
 		"secret/x --namespace=a":                  {"not-found /registry/secrets/a/x"},
 	} {
