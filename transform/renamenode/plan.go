@@ -190,12 +190,11 @@ func (s *storage) checkMoves() {
 	taken := map[string]string{} // keys by new key
 	for _, key := range slices.Sorted(maps.Keys(s.moves)) {
 		to := s.target(key, s.moves[key])
-		other := taken[to]
 		if s.moves[to] == "" && s.Get([]byte(to)) != nil {
-			other = to
-		}
-		if other != "" {
-			s.Raise(key, transform.CodeNameTaken.Because("%s is to be its key, beside %s", to, other))
+			s.Raise(key, transform.CodeNameTaken.Because("%s is there already", to))
+			delete(s.moves, key)
+		} else if other := taken[to]; other != "" {
+			s.Raise(key, transform.CodeNameTaken.Because("%s would get the same key, %s", other, to))
 			delete(s.moves, key)
 		}
 		taken[to] = cmp.Or(taken[to], key)
