@@ -48,7 +48,7 @@ func (v *View) KubernetesPrefixes(ctx context.Context) ([]string, error) {
 		case len(v.prefixes) > 0 && !slices.Contains(v.prefixes, s.Prefix):
 		case s.Flavour.KCP():
 			v.Raise(s.Prefix+"/", CodeUnsupportedLayout.Because("it is laid out as a %s, "+
-				"where each logical cluster has definitions of its own; this migration is for Kubernetes", s.Flavour))
+				"where each logical cluster has definitions of its own; this command is for Kubernetes", s.Flavour))
 		case s.Flavour == keys.FlavourOpenShift:
 			v.Raise(s.Prefix+"/", CodeUnsupportedLayout.Because(
 				"OpenShift's own API servers store here; this migration does not look at it").Decided(finding.Noted))

@@ -49,7 +49,7 @@ func (m migration) command() *cli.Command {
 	if m.Group == transform.GroupCluster {
 		text += moveOrder
 	}
-	leaves, written := " 4 written, with problems that --allow let pass (each is listed with its decision),", "0 and 4"
+	leaves, written := " 4 written, with problems that --allow let pass: records were skipped or lost fields (each is listed with its decision),", "0 and 4"
 	if m.Builds {
 		leaves, written = "", "0"
 	}
@@ -347,7 +347,8 @@ func (m migration) refusedHint(r *transform.Report) string {
 			allow += " --allow " + code
 		}
 	}
-	hint += "\"etcdshift explain " + append(sorted(refusing), "CODE")[0] + "\" tells what to do; mend the live cluster and take a new snapshot"
+	hint += "\"etcdshift explain " + append(sorted(refusing), "CODE")[0] + "\" tells what to do; " +
+		"change the command, or mend the live cluster and take a new snapshot"
 	if slices.ContainsFunc(refusing, func(code string) bool { return !slices.Contains(allowable, code) }) {
 		return hint // nothing that can be allowed is enough
 	}
