@@ -14,7 +14,7 @@ func TestComplete(t *testing.T) {
 	kinds := map[string][]string{"": {"pods", "services", "widgets.example.com"}, "pods": {"web-0", "web-1"}, "namespaces": {"default", "shop"}}
 	for words, want := range map[string]string{
 		"sta":                                      "status",
-		"migrate _":                                "calico-v3 prepare-restore rename-node storage-versions",
+		"migrate _":                                "calico-v3 prepare-restore rename-node sanitize storage-versions",
 		"migrate storage-versions --mod":           "--mode",
 		"migrate storage-versions --mode _":        "pure settled",
 		"help clus":                                "cluster",

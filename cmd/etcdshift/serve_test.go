@@ -105,8 +105,11 @@ func TestServeUnix(t *testing.T) {
 	client := http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "unix", socket)
 	}}}
-	resp, err := client.Get("http://localhost/api/v1/pods?limit=1")
-	require.NoError(t, err)
+	var resp *http.Response
+	require.Eventually(t, func() bool { // the socket is there a moment before it listens
+		resp, err = client.Get("http://localhost/api/v1/pods?limit=1")
+		return err == nil
+	}, 10*time.Second, 10*time.Millisecond, "%v", err)
 	require.Equal(t, 200, resp.StatusCode)
 	require.NoError(t, resp.Body.Close())
 	stop()
