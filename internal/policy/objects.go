@@ -76,7 +76,8 @@ func normal(before, patched map[string]any) (map[string]any, error) {
 // evaluation, whose failed conversion they keep.
 type interfaces struct {
 	*inspect.Type
-	plain  bool // objects of a built-in kind are content that is normal, not their Go type
+	plain  bool           // objects of a built-in kind are content that is normal, not their Go type
+	valid  map[string]any // plain content that fits the schema
 	failed error
 }
 

@@ -88,9 +88,14 @@ func (p recordedPatcher) Patch(ctx context.Context, request patch.Request, budge
 	if !slices.Contains(r.met, p.Policy) {
 		r.met = append(r.met, p.Policy)
 	}
+	o, is := request.ObjectInterfaces.(*interfaces)
+	plain := is && o.plain
+	if plain {
+		request.TypeConverter = &merger{TypeConverter: request.TypeConverter, valid: &o.valid}
+	}
 	obj, err := p.Patcher.Patch(ctx, request, budget)
 	r.fail(p.Policy, err)
-	if o, is := request.ObjectInterfaces.(*interfaces); err == nil && is && o.plain {
+	if err == nil && plain {
 		before := request.VersionedAttributes.VersionedObject.Object().(*unstructured.Unstructured)
 		content, err := normal(before.Object, obj.(*unstructured.Unstructured).Object)
 		return &unstructured.Unstructured{Object: content}, o.fail(err)

@@ -1,0 +1,58 @@
+package policy
+
+import (
+	"maps"
+	"reflect"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	"sigs.k8s.io/structured-merge-diff/v6/typed"
+)
+
+// merger is a TypeConverter for one merge of a patch into plain content, which is asked for the
+// patch, the object and the result, in this order. Only fields at the top that the patch has are
+// merged: the others stay what they are. All are validated, but not twice.
+type merger struct {
+	managedfields.TypeConverter
+	valid *map[string]any // content that was validated before
+	patch map[string]any
+	rest  map[string]any // fields of the object that the patch does not have
+}
+
+// ObjectToTyped takes the patch, then the object.
+func (m *merger) ObjectToTyped(obj runtime.Object, opts ...typed.ValidationOptions) (*typed.TypedValue, error) {
+	content := obj.(*unstructured.Unstructured).Object
+	if m.patch == nil {
+		m.patch = content
+		return m.TypeConverter.ObjectToTyped(obj, opts...)
+	}
+	touched, known := map[string]any{}, true
+	m.rest = map[string]any{}
+	for field, value := range content {
+		if _, has := m.patch[field]; has {
+			touched[field] = value
+			continue
+		}
+		m.rest[field] = value
+		was, has := (*m.valid)[field]
+		known = known && has && reflect.DeepEqual(was, value)
+	}
+	if !known {
+		if _, err := m.TypeConverter.ObjectToTyped(obj, opts...); err != nil {
+			return nil, err
+		}
+		*m.valid = content
+	}
+	return m.TypeConverter.ObjectToTyped(&unstructured.Unstructured{Object: touched}, opts...)
+}
+
+// TypedToObject returns the result with the fields that were not merged.
+func (m *merger) TypedToObject(value *typed.TypedValue) (runtime.Object, error) {
+	obj, err := m.TypeConverter.TypedToObject(value)
+	if err != nil {
+		return nil, err
+	}
+	maps.Copy(obj.(*unstructured.Unstructured).Object, m.rest)
+	return obj, nil
+}
