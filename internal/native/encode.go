@@ -3,6 +3,7 @@ package native
 import (
 	"bytes"
 	"cmp"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -26,6 +27,8 @@ var ErrUnknownFields = errors.New("it has fields that this build does not know a
 var (
 	errNoField = errors.New("the kind has no such field")
 	errUnfit   = errors.New("it is no object of the kind")
+
+	errNotBase64 = errors.New("text in a field of bytes is not base64; plain text of a Secret goes into stringData")
 )
 
 // Encode returns the protobuf message of content, in place of the stored value v of a kind that is
@@ -134,6 +137,8 @@ func Unfit(v encoding.Value, content map[string]any) error {
 	switch {
 	case err == nil && len(strict) == 0:
 		return nil
+	case errors.As(err, new(base64.CorruptInputError)):
+		return errNotBase64
 	case errors.As(err, &wrong) && wrong.Field != "":
 		return fmt.Errorf("%s: %w", wrong.Field, errFieldType)
 	case err == nil && errors.As(errors.Join(strict...), &unknown):

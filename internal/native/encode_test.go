@@ -87,6 +87,18 @@ func TestEncodeRefuses(t *testing.T) {
 	}
 }
 
+// TestEncodeBytes: the plain text of a Secret is not quoted.
+func TestEncodeBytes(t *testing.T) {
+	v, err := encoding.Parse(wrap(t, corev1.SchemeGroupVersion.WithKind("Secret"), &corev1.Secret{}))
+	require.NoError(t, err)
+	content, err := native.DecodeParsed(v)
+	require.NoError(t, err)
+	content["data"] = map[string]any{"password": "pl@in text"}
+	_, err = native.Encode(v, content)
+	require.ErrorContains(t, err, "not base64; plain text of a Secret goes into stringData")
+	require.NotContains(t, err.Error(), "pl@in")
+}
+
 // A field of a newer Kubernetes would be lost: nothing is written.
 func TestEncodeKeepsUnknownFields(t *testing.T) {
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "key"}}
