@@ -70,6 +70,9 @@ func newFromArgs(ctx context.Context, a *transform.Args) (transform.Transform, e
 	if len(p.running) > 0 && !p.isolated {
 		return nil, transform.Usagef("--keep-running takes --isolate")
 	}
+	if p.isolated && !a.IsSet("report") && a.String("output") != "json" && !a.Bool("dry-run") {
+		return nil, transform.Usagef("--isolate takes --report FILE, from which --undo puts everything back")
+	}
 	for _, name := range a.StringSlice("keep-node") {
 		if name == "" {
 			return nil, transform.Usagef("--keep-node takes the name of a Node")

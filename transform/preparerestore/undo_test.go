@@ -187,7 +187,7 @@ func TestUndoOfPlan(t *testing.T) {
 	)
 	for plan, wrong := range map[string]string{
 		`{"command":"delete","sections":[{"deletion":{}}]},` + step: "",
-		step + "," + step:                    "several steps of the plan",
+		step + "," + step:                    "several steps are",
 		`{"command":"delete","sections":[]}`: "not the report of a run",
 	} {
 		path := filepath.Join(t.TempDir(), "report.json")
