@@ -66,6 +66,11 @@ func Clip(text string, most int) string {
 	return strings.ToValidUTF8(text[:most], "") + "..."
 }
 
+// NewCode returns a code that no --allow takes.
+func NewCode(level Level, name, title, meaning, remedy string) *Code {
+	return &Code{Level: level, Name: name, Title: title, Meaning: meaning, Remedy: remedy}
+}
+
 // Finding is one occurrence of a code. Its JSON is that of problems in the report of a run.
 type Finding struct {
 	Key     string  `json:"key"` // in etcd; "" where it is about the file

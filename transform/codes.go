@@ -63,7 +63,8 @@ var (
 // ErrorCode returns a code that refuses the run. Where it is allowed, the record is skipped as
 // allow says; "" stands for a code that --allow does not take.
 func ErrorCode(name, title, meaning, remedy, allow string) *finding.Code {
-	c := &finding.Code{Level: finding.Error, Name: name, Title: title, Meaning: meaning, Remedy: remedy, Allow: allow}
+	c := finding.NewCode(finding.Error, name, title, meaning, remedy)
+	c.Allow = allow
 	if allow != "" {
 		c.Allowed = finding.Skipped
 	}
@@ -72,5 +73,5 @@ func ErrorCode(name, title, meaning, remedy, allow string) *finding.Code {
 
 // WarningCode returns a code that does not refuse the run.
 func WarningCode(name, title, meaning, remedy string) *finding.Code {
-	return &finding.Code{Level: finding.Warning, Name: name, Title: title, Meaning: meaning, Remedy: remedy}
+	return finding.NewCode(finding.Warning, name, title, meaning, remedy)
 }

@@ -9,30 +9,26 @@ func Codes() []*finding.Code {
 	}
 }
 
-func code(level finding.Level, name, title, meaning, remedy string) *finding.Code {
-	return &finding.Code{Level: level, Name: name, Title: title, Meaning: meaning, Remedy: remedy}
-}
-
-// allowable is code for an error that --allow of "policy apply" takes.
+// allowable returns the code of an error that --allow of "policy apply" takes.
 func allowable(name, title, meaning, remedy, allow string) *finding.Code {
-	c := code(finding.Error, name, title, meaning, remedy)
+	c := finding.NewCode(finding.Error, name, title, meaning, remedy)
 	c.Allow, c.Allowed = allow, finding.Skipped
 	return c
 }
 
 // Findings of policies.
 var (
-	CodeDenied = code(finding.Error, "policy-denied", "a policy denies the next write of an object",
+	CodeDenied = finding.NewCode(finding.Error, "policy-denied", "a policy denies the next write of an object",
 		"A ValidatingAdmissionPolicy with the action Deny is not met, or an expression of it fails and its failurePolicy is Fail. An API server with the "+
 			"policy refuses every update of the object, also by controllers, with this message.",
 		"Change the object (`etcdshift patch`), or the policy, before the policy is enforced.")
-	CodeWarned = code(finding.Warning, "policy-warned", "a policy warns of an object",
+	CodeWarned = finding.NewCode(finding.Warning, "policy-warned", "a policy warns of an object",
 		"A ValidatingAdmissionPolicy with the action Warn is not met: clients that write the object see this warning.",
 		"Change the object before the action becomes Deny.")
-	CodeAudited = code(finding.Info, "policy-audited", "a policy reports an object to the audit log",
+	CodeAudited = finding.NewCode(finding.Info, "policy-audited", "a policy reports an object to the audit log",
 		"A ValidatingAdmissionPolicy with the action Audit is not met: writes of the object carry this message in the audit log.",
 		"Change the object before the action becomes Deny.")
-	CodeIgnored = code(finding.Warning, "policy-ignored", "an expression of a policy fails and is ignored",
+	CodeIgnored = finding.NewCode(finding.Warning, "policy-ignored", "an expression of a policy fails and is ignored",
 		"An expression fails with the object, as CEL does for a field that is not there or with too high a cost. The policy's failurePolicy is Ignore: an API "+
 			"server goes on as if the policy were not there.",
 		"Ask for the field first: `has(object.spec.field)` or `object.?spec.?field`.")
@@ -47,7 +43,7 @@ var (
 			"what it would do.",
 		"Name the stored version in the policy's rules, leave the policy out with `--policy`, or try it on a running API server.",
 		"The policy is left out, or the object stays as it is.")
-	CodeUnmatched = code(finding.Warning, "policy-unmatched", "a policy matched no object",
+	CodeUnmatched = finding.NewCode(finding.Warning, "policy-unmatched", "a policy matched no object",
 		"The policy has no binding, or its rules, selectors and match conditions match no stored object. Stored objects meet a policy as at an update that "+
 			"changes nothing: rules that name CREATE alone match none.",
 		"Compare apiGroups, resources, namespaceSelector and matchConditions with the objects; add UPDATE to the operations.")
@@ -60,8 +56,8 @@ var (
 		"Applied to the object that they leave, the policies change it again, as one that appends to a list. On an API server each update would do so.",
 		"Add a matchCondition that is false once the change is there.",
 		"The object stays as it is.")
-	CodeUndecodable = code(finding.Error, "undecodable", finding.Undecodable.Title,
+	CodeUndecodable = finding.NewCode(finding.Error, "undecodable", finding.Undecodable.Title,
 		"A policy names objects of this kind, and the value is no object, or not the one that its key names.", finding.RemedyUndecodable)
-	CodeEncrypted = code(finding.Error, "encrypted", finding.Encrypted.Title,
+	CodeEncrypted = finding.NewCode(finding.Error, "encrypted", finding.Encrypted.Title,
 		"A policy names objects of this kind, and no configured key decrypts the value.", finding.RemedyEncrypted)
 )

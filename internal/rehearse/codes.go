@@ -15,31 +15,27 @@ func Codes() []*finding.Code {
 	return slices.Concat(own, policy.Codes(), tries.Codes(), collect.Codes())
 }
 
-func code(level finding.Level, name, title, meaning, remedy string) *finding.Code {
-	return &finding.Code{Level: level, Name: name, Title: title, Meaning: meaning, Remedy: remedy}
-}
-
 var (
-	codeDamaged = code(finding.Error, "rehearse-damaged", "the file is damaged",
+	codeDamaged = finding.NewCode(finding.Error, "rehearse-damaged", "the file is damaged",
 		"`etcdshift verify` finds damage in the file. The rehearsal goes on, to show what etcd makes of it.",
 		"Restore another copy, or take a new snapshot.")
-	codeRestore = code(finding.Error, "rehearse-restore", "etcdutl does not restore the file",
+	codeRestore = finding.NewCode(finding.Error, "rehearse-restore", "etcdutl does not restore the file",
 		"`etcdutl snapshot restore`, with the flags that a migration prints, fails on the file. The reason is its own.",
 		"`etcdshift verify` names what is damaged. Restore another copy, or take a new snapshot.")
-	codeEtcd = code(finding.Error, "rehearse-etcd", "etcd does not run on the restored file",
+	codeEtcd = finding.NewCode(finding.Error, "rehearse-etcd", "etcd does not run on the restored file",
 		"`etcdutl snapshot restore` accepts the file, and the etcd that starts on it ends, or its members form no cluster. The reason is etcd's own.",
 		"`etcdshift verify` names the records that etcd does not read. Restore another copy, or take a new snapshot.")
-	codeDiffers = code(finding.Error, "rehearse-differs", "etcd serves something else than the file holds",
+	codeDiffers = finding.NewCode(finding.Error, "rehearse-differs", "etcd serves something else than the file holds",
 		"A key, value, revision, version or lease of the running etcd is not what etcdshift reads in the file, or a member has another HashKV. Nothing else "+
 			"had written to it.",
 		"`etcdshift verify` names records whose numbers contradict each other. If it finds nothing, report the difference.")
-	codeAlarm = code(finding.Warning, "rehearse-alarm", "the file has an alarm of etcd",
+	codeAlarm = finding.NewCode(finding.Warning, "rehearse-alarm", "the file has an alarm of etcd",
 		"The restore keeps it, and the restored etcd refuses every write (`mvcc: database space exceeded`), with CORRUPT also reads. Dry runs do not show it.",
 		"`etcdshift explain alarm-nospace` and `alarm-corrupt` have the steps.")
-	codeServer = code(finding.Error, "rehearse-api-server", "an API server does not start on the restored file",
+	codeServer = finding.NewCode(finding.Error, "rehearse-api-server", "an API server does not start on the restored file",
 		"The API server, or the controller manager, ends or never becomes ready. The reason is its own.",
 		"Read the reason. With `--kube-apiserver`, the binary must be of the release of the cluster, and know the keys of `--encryption-config`.")
-	codeRecords = code(finding.Warning, "rehearse-records", "doctor finds a record that will fail",
+	codeRecords = finding.NewCode(finding.Warning, "rehearse-records", "doctor finds a record that will fail",
 		"The snapshot is of kcp, whose API server does not run here: the records are checked from the file alone. The reason begins with a code of doctor.",
 		"`etcdshift explain CODE` has the remedy of that code.")
 )
