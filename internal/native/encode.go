@@ -45,10 +45,16 @@ func Encode(v encoding.Value, content map[string]any) ([]byte, error) {
 		return nil, fmt.Errorf("%s: %w", name(v.GVK), err)
 	}
 	same, err := encode(v, stored, before, before)
-	if err != nil || !bytes.Equal(same, v.Raw) && !wellFormed(v.GVK, v.Raw) {
+	if err != nil || !bytes.Equal(same, v.Raw) && !(wellFormed(v.GVK, v.Raw) && decodesTo(stored, same)) {
 		return nil, fmt.Errorf("%s: %w", name(v.GVK), ErrUnknownFields)
 	}
 	return encode(v, stored, before, content)
+}
+
+// decodesTo reports whether a message of the same kind decodes to the object.
+func decodesTo(obj runtime.Object, message []byte) bool {
+	other := reflect.New(reflect.TypeOf(obj).Elem()).Interface().(interface{ Unmarshal([]byte) error })
+	return other.Unmarshal(message) == nil && reflect.DeepEqual(obj, other)
 }
 
 // encode is Encode without a check. Managed fields have an order of their own, which content lacks:
