@@ -3,6 +3,7 @@ package transform
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -47,6 +48,21 @@ func (s *Spec) AllCodes() []*finding.Code {
 		codes = append(codes, of.Codes...)
 	}
 	return codes
+}
+
+// CountArguments returns how many arguments fit the words of a usage: one in brackets is optional,
+// one that ends with "..." stands for any number.
+func CountArguments(words []string) (least, most int) {
+	most = len(words)
+	for _, word := range words {
+		if word[0] != '[' {
+			least++
+		}
+		if strings.HasSuffix(strings.TrimSuffix(word, "]"), "...") {
+			most = math.MaxInt
+		}
+	}
+	return least, most
 }
 
 // Groups of commands.

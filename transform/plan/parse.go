@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"slices"
 	"strings"
 
@@ -139,7 +138,7 @@ func (p *parser) step(n *yaml.Node) *step {
 	if args := fields["args"]; args != nil {
 		s.args = p.texts(args, "args")
 	}
-	if least, most := count(s.spec.Rest); len(s.args) < least || len(s.args) > most {
+	if least, most := transform.CountArguments(strings.Fields(s.spec.Rest)); len(s.args) < least || len(s.args) > most {
 		p.mistake(n, "%s takes %s; there are %d", s.spec.Command(), argsOf(s.spec), len(s.args))
 	}
 	if flags := fields["flags"]; flags != nil {
@@ -212,20 +211,6 @@ func argsOf(s *transform.Spec) string {
 		return "no args"
 	}
 	return "args " + s.Rest
-}
-
-// count returns how many arguments fit the words of a usage.
-func count(usage string) (least, most int) {
-	for _, word := range strings.Fields(usage) {
-		most++
-		if word[0] != '[' {
-			least++
-		}
-		if strings.HasSuffix(strings.TrimSuffix(word, "]"), "...") {
-			return least, math.MaxInt
-		}
-	}
-	return least, most
 }
 
 // meant suggests a known word.
