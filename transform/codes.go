@@ -38,6 +38,10 @@ var (
 			"they hold no custom resources, and their owner references are not checked.",
 		"Name the prefixes to migrate with `--prefix`.",
 		"Everything below the prefix stays as it is.")
+	CodeFinalizers = WarningCode("finalizers-not-run", "a deleted object has finalizers",
+		"On a server the object would stay until the controllers of its finalizers have cleaned up, such as a load balancer or a disk. Deleted offline, "+
+			"it goes at once, and nothing cleans up. `migrate prepare-restore` does not report VolumeAttachments and tracked Pods of Jobs.",
+		"Clean up by hand what the controller of the finalizer keeps outside of the cluster.")
 	CodeUnknownFields = ErrorCode("unknown-fields", "an object cannot be changed without loss",
 		"The object is of a kind, or has fields, that this build does not know: a newer Kubernetes or an aggregated API server wrote it. Labels, annotations, "+
 			"finalizers and owner references of such an object can be changed; nothing else.",

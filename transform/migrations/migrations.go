@@ -24,7 +24,6 @@ func All() []transform.Spec {
 	all := []transform.Spec{
 		calico.Spec,
 		storageversion.Spec,
-		patch.Spec,
 		renamenode.Spec,
 		policyapply.Spec,
 		preparerestore.Spec,
@@ -32,8 +31,9 @@ func All() []transform.Spec {
 		extract.Spec,
 		purge.Spec,
 		carry.Spec,
-		compact.Spec,
 		remove.Spec,
+		patch.Spec,
+		compact.Spec,
 	}
 	return append(all, plan.Spec(all))
 }

@@ -12,7 +12,7 @@ import (
 func codes() []*finding.Code {
 	objects := slices.DeleteFunc(transform.ObjectCodes(), func(c *finding.Code) bool { return c == transform.CodeNameTaken })
 	tied := slices.DeleteFunc(machines.Codes(), func(c *finding.Code) bool { return c == machines.CodeOldNodes || c == machines.CodeNotInFile })
-	return slices.Concat([]*finding.Code{codeKeepNode, codeBarePod, codeFinalizer, codeChangedSince, transform.CodeUnsupportedLayout}, objects, tied)
+	return slices.Concat([]*finding.Code{codeKeepNode, codeBarePod, transform.CodeFinalizers, codeChangedSince, transform.CodeUnsupportedLayout}, objects, tied)
 }
 
 var (
@@ -22,11 +22,7 @@ var (
 	codeBarePod = transform.WarningCode("bare-pod", "a Pod without a controller is lost with its node",
 		"It was bound to a machine that does not come back, and nothing makes it anew. `migrate prepare-restore` deletes it.",
 		"`etcdshift get IN pod/NAME -n NAMESPACE --export | kubectl apply -f -` makes it again on the new cluster.")
-	codeFinalizer = transform.WarningCode("finalizer-passed-over", "a deleted object had finalizers",
-		"A controller wanted to act before the object goes, and does not. VolumeAttachments and the tracked Pods of Jobs are not "+
-			"reported.",
-		"Look whether the controller left something outside of the cluster, such as a volume that is attached or an address that is taken.")
-	codeChangedSince = transform.ErrorCode("changed-since", "what --undo would put back has changed meanwhile",
+	codeChangedSince = transform.ErrorCode("changed-since", "an object changed after the run that --undo takes back",
 		"The field no longer has the value that `migrate prepare-restore` wrote, or the object is gone or another one.",
 		"Decide by hand what is right; the report has the value of before in `saved`.",
 		"The object stays as it is.")

@@ -121,7 +121,7 @@ func (r *run) drop(e *transform.Entry) {
 			r.removed[meta.UID] = true
 		}
 		if len(meta.Finalizers) > 0 && !expected(meta) {
-			r.Raise(string(e.Key), codeFinalizer.Because("finalizers: %s", finding.List(meta.Finalizers)))
+			r.Raise(string(e.Key), transform.CodeFinalizers.Because("its finalizers do not run: %s", finding.List(meta.Finalizers)))
 		}
 	}
 	r.Delete(e.Key, r.step.Reason)

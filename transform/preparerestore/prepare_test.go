@@ -121,7 +121,7 @@ func TestReported(t *testing.T) {
 	require.NoError(t, err)
 	var named []string
 	for _, problem := range r.Problems {
-		if problem.Code == codeBarePod || problem.Code == codeFinalizer {
+		if problem.Code == codeBarePod || problem.Code == transform.CodeFinalizers {
 			named = append(named, problem.Code.Name+" "+strings.TrimPrefix(problem.Key, "/registry/"))
 		}
 	}

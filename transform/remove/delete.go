@@ -121,7 +121,7 @@ func (r *run) deleteOne(e *transform.Entry, key keys.Key, chosen bool) error {
 		r.gone[toUID([]byte(meta.UID))] = true
 	}
 	if len(meta.Finalizers) > 0 {
-		r.view.Raise(string(e.Key), codeFinalizers.Because("its finalizers do not run: %s", finding.List(meta.Finalizers)))
+		r.view.Raise(string(e.Key), transform.CodeFinalizers.Because("its finalizers do not run: %s", finding.List(meta.Finalizers)))
 	}
 	if chosen {
 		if who := maker(key, meta); who != "" {

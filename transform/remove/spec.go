@@ -48,7 +48,7 @@ func newFromArgs(_ context.Context, a *transform.Args) (transform.Transform, err
 
 func codes() []*finding.Code {
 	return slices.Concat(choose.Codes(), []*finding.Code{
-		codeNeeded, codeLastAdmin, codeObjectsLeft, codeNothingKept, codeFinalizers, codeUnread, codeOwnersUnread, codeReturns, codeStorage,
+		codeNeeded, codeLastAdmin, codeObjectsLeft, codeNothingKept, transform.CodeFinalizers, codeUnread, codeOwnersUnread, codeReturns, codeStorage,
 		transform.CodeWouldBePlaintext,
 	})
 }
@@ -78,10 +78,6 @@ var (
 		Remedy:  "`etcdshift get` lists what a selector selects.",
 		Allow:   "All objects of the types and namespaces are deleted.",
 	}
-	codeFinalizers = transform.WarningCode("finalizers-not-run", "a deleted object has finalizers",
-		"On a server the object would stay until the controllers of its finalizers have cleaned up, such as a load balancer or a disk. Deleted offline, "+
-			"it goes at once, and nothing cleans up.",
-		"Clean up by hand what the controller of the finalizer keeps outside of the cluster.")
 	codeUnread = transform.WarningCode("deleted-unread", "a deleted value cannot be read",
 		"The value is deleted. Its UID and finalizers are unknown: what it owns is not in the report.",
 		"For an encrypted value give the API servers' EncryptionConfiguration with `--encryption-config FILE`.")
