@@ -76,6 +76,7 @@ func TestPutObject(t *testing.T) {
 		"annotation counts":    {in: "kubectl/all.db.gz", kind: "deploy", object: "d", value: "x", path: []string{"metadata", "annotations", "a"}, generation: int64(2)},
 		"annotation":           {in: "kubectl/all.db.gz", kind: "ds", object: "ds", value: "x", path: []string{"metadata", "annotations", "a"}, generation: int64(1)},
 		"no generation":        {in: "kubectl/all.db.gz", kind: "node", object: "n1", value: nil, path: []string{"spec", "unschedulable"}},
+		"generation itself":    {in: "kubectl/all.db.gz", kind: "ds", object: "ds", value: int64(9), path: []string{"metadata", "generation"}, unchanged: true},
 		"custom":               {in: "storage/before.db.gz", kind: "widgets", object: "untouched", value: int64(9), path: []string{"spec", "size"}, generation: int64(2)},
 		"nothing":              {in: "kubectl/all.db.gz", kind: "deploy", object: "d", value: "9", path: []string{"metadata", "resourceVersion"}, unchanged: true},
 		"field of no kind":     {in: "kubectl/all.db.gz", kind: "deploy", object: "d", value: int64(7), path: []string{"spec", "replica"}, problem: "spec.replica: the kind has no such field"},
