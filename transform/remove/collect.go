@@ -250,7 +250,7 @@ func (c *collector) serves(prefix string, t *inspect.Type, gvk schema.GroupVersi
 	case t == nil:
 		return false, nil
 	case t.CRD == nil:
-		return native.Known(gvk), nil
+		return native.Served(gvk), nil
 	case c.definitions[folder{prefix, t.Resource}] != nil:
 		return false, nil
 	}
