@@ -39,7 +39,8 @@ type Options struct {
 	Encryption Encrypter
 	// BumpRevision is by how much the restore commands raise the revision; 0: DefaultBumpRevision.
 	BumpRevision int64
-	// CountUIDs has the report count UIDs, of which there may be very many, and not list them.
+	// CountUIDs has the report count UIDs and deleted objects, of which there may be very many,
+	// and not list them all.
 	CountUIDs bool
 	// Diff, where it is set, is called with the staged changes, by their keys, and with granted
 	// leases: before anything is written, of a run that is not refused. A change is valid until

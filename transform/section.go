@@ -19,6 +19,7 @@ type Table struct {
 	Header []any  // nil for none
 	Rows   [][]any
 	Of     string   // plural of what a row shows: only the first rows of many are printed; "" where all are
+	More   int      // rows of the report that Rows does not have
 	Totals [][]any  // rows below, which are always printed
 	Notes  []string // lines below
 }

@@ -114,7 +114,7 @@ func (p reportPage) table(t transform.Table) {
 		head = nil
 	}
 	p.Table(head, append(slices.Clip(t.Rows[:most]), t.Totals...)...)
-	p.First("", nil, most, len(t.Rows), " "+t.Of+"; --report lists them all")
+	p.First("", nil, most, len(t.Rows)+t.More, " "+t.Of+"; --report lists them all")
 	p.Lines("", t.Notes)
 }
 

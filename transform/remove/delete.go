@@ -31,7 +31,7 @@ func (d *Delete) Plan(ctx context.Context, v *transform.View) error {
 		return err
 	}
 	r := &run{
-		ctx: ctx, view: v, types: types, gone: map[uid]bool{}, section: newRemoved(),
+		ctx: ctx, view: v, types: types, gone: map[uid]bool{}, section: newRemoved(v.Report().CountUIDs),
 		spaces: map[place]bool{}, definitions: map[folder]*left{},
 	}
 	if err := r.deleteChosen(d); err != nil {
@@ -129,7 +129,7 @@ func (r *run) deleteOne(e *transform.Entry, key keys.Key, chosen bool) error {
 		}
 	}
 	r.note(e, key)
-	r.section.count(key, chosen)
+	r.section.add(e.Key, key, chosen)
 	return r.view.Delete(r.ctx, e.Key, "deleted")
 }
 
@@ -149,6 +149,21 @@ func (r *run) note(e *transform.Entry, key keys.Key) {
 	}
 }
 
+// reportUnparsed reports a key that seems to lie in a deleted namespace, though no server makes it.
+func (r *run) reportUnparsed(e *transform.Entry, why error) {
+	layout, is := e.Layout().(keys.Kubernetes)
+	if !is {
+		return
+	}
+	parts := strings.Split(strings.TrimPrefix(string(e.Key), layout.Prefix+"/"), "/")
+	for _, part := range parts[1:] { // behind the resource
+		if r.spaces[place{layout.Prefix, part}] {
+			r.view.Raise(string(e.Key), codeUnparsed.Because("the namespace %s is deleted, and this key has its name: %v", part, why))
+			return
+		}
+	}
+}
+
 // deleteContents deletes what is in deleted namespaces, and the objects of deleted definitions.
 func (r *run) deleteContents() error {
 	if len(r.spaces) == 0 && len(r.definitions) == 0 {
@@ -156,7 +171,8 @@ func (r *run) deleteContents() error {
 	}
 	err := stream.Each(r.view.Live(r.ctx, nil), func(e *transform.Entry) error {
 		key, err := e.ParseKey()
-		if err != nil { // of no object
+		if err != nil {
+			r.reportUnparsed(e, err)
 			return nil
 		}
 		definition := r.definitions[folder{key.Prefix, key.Resource}]

@@ -11,10 +11,12 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
+	"github.com/etcdshift/etcdshift/keys"
 	"github.com/etcdshift/etcdshift/snapshot"
 	"github.com/etcdshift/etcdshift/transform"
 )
@@ -204,9 +206,11 @@ func TestContents(t *testing.T) {
 		"finalizers-not-run /registry/configmaps/a/foreground", "finalizers-not-run /registry/configmaps/a/held",
 		"finalizers-not-run /registry/configmaps/a/leaving", "finalizers-not-run /registry/configmaps/a/orphaning",
 	}, problems(r))
-	require.Equal(t, []DeletedType{
-		{"configmaps", 0, 13}, {"namespaces", 1, 0}, {"secrets", 0, 3}, {"widgets.demo.example.com", 0, 1},
-	}, transform.SectionOf[Deletion](r).Deletion.Types)
+	var counts []string
+	for _, d := range transform.SectionOf[Deletion](r).Deletion.Types {
+		counts = append(counts, fmt.Sprint(d.Type, d.Chosen, d.Inside, len(d.Keys)))
+	}
+	require.Equal(t, []string{"configmaps0 13 13", "namespaces1 0 1", "secrets0 3 3", "widgets.demo.example.com0 1 1"}, counts)
 
 	r, _ = run1(t, in, "crd widgets.demo.example.com")
 	require.Equal(t, transform.Refused, r.Outcome)
@@ -216,6 +220,59 @@ func TestContents(t *testing.T) {
 	require.NotContains(t, keysOf(t, out), "demo.example.com/widgets/a/w")
 	r, _ = run1(t, in, "widgets --all --namespace=a")
 	require.Equal(t, []string{"configmaps/a/of-widget deleted Widget w"}, collected(r))
+}
+
+// TestListed: the report has all keys, and those for a person the first of each type.
+func TestListed(t *testing.T) {
+	for _, few := range []bool{false, true} {
+		d := newRemoved(few)
+		for i := range 5000 {
+			key := keys.Key{Resource: schema.GroupResource{Resource: "pods"}, Namespace: "a", Name: fmt.Sprintf("p%04d", (i*1237)%5000)}
+			d.add([]byte("/registry/pods/a/"+key.Name), key, true)
+		}
+		d.finish()
+		require.True(t, slices.IsSorted(d.Types[0].Keys))
+		require.Equal(t, few, len(d.Types[0].Keys) < 5000)
+		table := (&Deletion{d}).Tables(transform.Planned)[1]
+		require.Equal(t, "to be deleted: pods", table.Title)
+		require.Len(t, table.Rows, fewKeys)
+		require.Equal(t, []any{"/registry/pods/a/p0011"}, table.Rows[11])
+		require.Equal(t, 5000-fewKeys, table.More)
+	}
+}
+
+// TestUnparsed: a key that no server makes with the name of a deleted namespace is reported, and
+// stays.
+func TestUnparsed(t *testing.T) {
+	odd := "configmaps/a/deep/odd"
+	in := etcdtest.Build(t, strings.Join([]string{
+		put("Namespace", "namespaces", "", "a", ""), put("Namespace", "namespaces", "", "b", ""), configMap("c", ""), "put /registry/" + odd + " x",
+	}, "\n"))
+	r, _ := run1(t, in, "ns b")
+	require.Empty(t, problems(r))
+	r, _ = run1(t, in, "ns a")
+	require.Equal(t, transform.Refused, r.Outcome)
+	require.Equal(t, []string{"left-in-namespace /registry/" + odd}, problems(r))
+	r, out := run1(t, in, "ns a", "left-in-namespace")
+	left, _ := r.Errors()
+	require.Equal(t, 1, left)
+	require.Equal(t, []string{odd, "namespaces/b"}, keysOf(t, out))
+}
+
+// TestRemovedVersion: an owner of a version that no server of today serves is never found.
+func TestRemovedVersion(t *testing.T) {
+	owned := func(apiVersion string) string {
+		return put("ConfigMap", "configmaps", "a", strings.ReplaceAll(apiVersion, "/", "-"),
+			fmt.Sprintf(`,"ownerReferences":[{"apiVersion":%q,"kind":"Deployment","name":"d","uid":"u-d"}]`, apiVersion))
+	}
+	in := etcdtest.Build(t, strings.Join([]string{
+		put("Namespace", "namespaces", "", "a", ""), put("Deployment", "deployments", "a", "d", ""),
+		owned("apps/v1"), owned("apps/v1beta1"), owned("extensions/v1beta1"),
+	}, "\n"))
+	r, _ := run1(t, in, "deploy d --namespace=a")
+	require.Equal(t, []string{
+		"configmaps/a/apps-v1 deleted Deployment d", "configmaps/a/apps-v1beta1 kept Deployment d", "configmaps/a/extensions-v1beta1 kept Deployment d",
+	}, collected(r))
 }
 
 // TestKeep: --keep deletes the others, but no namespace that a cluster needs.

@@ -23,15 +23,20 @@ type Removed struct {
 	Collected []Collected   `json:"collected"` // by key
 	Orphaned  int           `json:"orphaned"`  // objects from which deleted owners were removed: --cascade orphan
 
+	few    bool // only the first keys of a type are kept, for a person
 	counts map[schema.GroupResource]*DeletedType
 }
 
-// DeletedType counts deleted objects of a type.
+// DeletedType is a type with its deleted objects.
 type DeletedType struct {
-	Type   string `json:"type"`   // "deployments.apps"
-	Chosen int    `json:"chosen"` // by the command line
-	Inside int    `json:"inside"` // in deleted namespaces, or of deleted definitions
+	Type   string   `json:"type"`   // "deployments.apps"
+	Chosen int      `json:"chosen"` // by the command line
+	Inside int      `json:"inside"` // in deleted namespaces, or of deleted definitions
+	Keys   []string `json:"keys"`   // of all of them, in etcd
 }
+
+// fewKeys is how many keys of a type a person is shown.
+const fewKeys = 12
 
 // Collected is an object that the garbage collector deletes or changes after the restore.
 type Collected struct {
@@ -51,16 +56,20 @@ const (
 	Kept     Deed = "kept"                // an owner is of a kind that no server serves: the collector tries forever
 )
 
-func newRemoved() *Removed {
-	return &Removed{Types: []DeletedType{}, Collected: []Collected{}, counts: map[schema.GroupResource]*DeletedType{}}
+func newRemoved(few bool) *Removed {
+	return &Removed{few: few, Types: []DeletedType{}, Collected: []Collected{}, counts: map[schema.GroupResource]*DeletedType{}}
 }
 
-// count counts a deleted object.
-func (d *Removed) count(key keys.Key, chosen bool) {
+// add adds a deleted object.
+func (d *Removed) add(stored []byte, key keys.Key, chosen bool) {
 	t := d.counts[key.Resource]
 	if t == nil {
 		t = &DeletedType{Type: key.Resource.String()}
 		d.counts[key.Resource] = t
+	}
+	if t.Keys = append(t.Keys, string(stored)); d.few && len(t.Keys) > 64*fewKeys {
+		slices.Sort(t.Keys)
+		t.Keys = t.Keys[:fewKeys]
 	}
 	if chosen {
 		t.Chosen++
@@ -72,14 +81,15 @@ func (d *Removed) count(key keys.Key, chosen bool) {
 // finish sorts the lists.
 func (d *Removed) finish() {
 	for _, t := range d.counts {
+		slices.Sort(t.Keys)
 		d.Types = append(d.Types, *t)
 	}
 	slices.SortFunc(d.Types, func(a, b DeletedType) int { return strings.Compare(a.Type, b.Type) })
 	slices.SortFunc(d.Collected, func(a, b Collected) int { return strings.Compare(a.Key, b.Key) })
 }
 
-// Tables lists the types, and the objects for the garbage collector.
-func (s *Deletion) Tables(transform.Outcome) []transform.Table {
+// Tables lists the types, the objects of each, and those for the garbage collector.
+func (s *Deletion) Tables(outcome transform.Outcome) []transform.Table {
 	d := s.Deletion
 	if d == nil {
 		return nil
@@ -96,8 +106,12 @@ func (s *Deletion) Tables(transform.Outcome) []transform.Table {
 	if d.Orphaned > 0 {
 		types.Notes = []string{fmt.Sprintf("deleted owners are removed from %d objects", d.Orphaned)}
 	}
+	tables := []transform.Table{types}
+	for _, t := range d.Types {
+		tables = append(tables, t.table(outcome))
+	}
 	if len(d.Collected) == 0 {
-		return []transform.Table{types}
+		return tables
 	}
 	collected := transform.Table{Title: "After the restore, the garbage collector does this", Header: []any{"KEY", "IS", "OWNERS GONE"}, Of: "objects"}
 	totals := map[Deed]int{}
@@ -110,5 +124,19 @@ func (s *Deletion) Tables(transform.Outcome) []transform.Table {
 			collected.Totals = append(collected.Totals, []any{fmt.Sprintf("total: %d", n), does, ""})
 		}
 	}
-	return []transform.Table{types, collected}
+	return append(tables, collected)
+}
+
+// table lists the first objects of a type.
+func (t *DeletedType) table(outcome transform.Outcome) transform.Table {
+	title := "deleted: "
+	if outcome != transform.Written {
+		title = "to be deleted: "
+	}
+	shown := t.Keys[:min(len(t.Keys), fewKeys)]
+	out := transform.Table{Title: title + t.Type, Of: "objects", More: t.Chosen + t.Inside - len(shown)}
+	for _, key := range shown {
+		out.Rows = append(out.Rows, []any{key})
+	}
+	return out
 }

@@ -24,8 +24,8 @@ etcdshift delete before.db after.db namespaces shop --keep`,
 chooses nothing: --all chooses every object of it. With --keep the chosen objects stay, and the others of the same types and namespaces
 are deleted.
 
-The report names what the garbage collector will delete after the restore, because its owners are deleted. Finalizers do not run: the
-report names each object that had some.`,
+The report names each deleted object, each that had finalizers, which do not run, and what the garbage collector will delete after the
+restore because its owners are deleted.`,
 	Codes:    codes(),
 	Sections: []transform.Section{&Deletion{}},
 	Flags: append(choose.Flags(),
@@ -48,8 +48,8 @@ func newFromArgs(_ context.Context, a *transform.Args) (transform.Transform, err
 
 func codes() []*finding.Code {
 	return slices.Concat(choose.Codes(), []*finding.Code{
-		codeNeeded, codeLastAdmin, codeObjectsLeft, codeNothingKept, transform.CodeFinalizers, codeUnread, codeOwnersUnread, codeReturns, codeStorage,
-		transform.CodeWouldBePlaintext,
+		codeNeeded, codeLastAdmin, codeObjectsLeft, codeUnparsed, codeNothingKept, transform.CodeFinalizers, codeUnread, codeOwnersUnread,
+		codeReturns, codeStorage, transform.CodeWouldBePlaintext,
 	})
 }
 
@@ -73,6 +73,11 @@ var (
 		Remedy: "Delete the objects first: `etcdshift delete IN OUT PLURAL.GROUP --all -A`.",
 		Allow:  "The objects are deleted with the definition.",
 	}
+	codeUnparsed = transform.ErrorCode("left-in-namespace", "a key that no API server makes has the name of a deleted namespace",
+		"The key is of no object that a server would read, so that nothing shows whether it belongs to the namespace. No server would delete it with the "+
+			"namespace, or list it.",
+		finding.RemedyUnknownKey,
+		"The record stays as it is.")
 	codeNothingKept = &finding.Code{Name: "nothing-kept", Level: finding.Error, Allowed: finding.WentOn, Title: "--keep would keep nothing",
 		Meaning: "No object is chosen, so that all objects of the types and namespaces would be deleted. A selector may be misspelled.",
 		Remedy:  "`etcdshift get` lists what a selector selects.",
