@@ -25,7 +25,7 @@ func mayImport() map[string][]string {
 			"internal/apiservers", "internal/publish", "internal/conversion", "internal/input",
 			"internal/columns", "internal/compare", "internal/differ", "internal/jsonpath", "internal/kubectl", "internal/manifest", "internal/nearest",
 			"internal/policy", "internal/rehearse", "internal/render", "internal/report", "internal/sandbox", "internal/save", "internal/selectors",
-			"internal/serve"),
+			"internal/serve", "internal/signature"),
 		"transform/":           with("transform", "inspect", "internal/choose", "internal/conversion", "internal/ipam", "internal/nearest", "internal/policy", "finding"),
 		"transform":            with("inspect", "internal/publish", "finding", "internal/input"),
 		"transform/migrations": {"transform", "transform/"},
@@ -59,6 +59,7 @@ func mayImport() map[string][]string {
 		"internal/sandbox":     {},
 		"internal/save":        {"internal/publish", "snapshot"},
 		"internal/selectors":   with("inspect"),
+		"internal/signature":   {"internal/input"},
 		"internal/serve":       with("inspect", "internal/columns", "internal/selectors"),
 		"internal/test":        with("transform/", "transform", "inspect", "internal/publish"),
 	}

@@ -1,0 +1,98 @@
+package signature
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"aead.dev/minisign"
+
+	"github.com/etcdshift/etcdshift/internal/input"
+)
+
+// maxFile bounds what is read of the file of a key or a signature.
+const maxFile = 1 << 16
+
+// KeyID is how minisign prints the number of a key.
+func KeyID(id uint64) string { return fmt.Sprintf("%016X", id) }
+
+// ReadFile reads the file of a signature.
+func ReadFile(ctx context.Context, path string) (*Signature, error) {
+	text, _, err := input.ReadFile(ctx, path, maxFile)
+	if err != nil {
+		return nil, err
+	}
+	s, err := Parse(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return s, nil
+}
+
+// ReadPublic reads a public key: the 56 characters of one, or else the file that is named.
+func ReadPublic(ctx context.Context, name string) (key minisign.PublicKey, err error) {
+	if len(name) == 56 && key.UnmarshalText([]byte(name)) == nil {
+		return key, nil
+	}
+	text, _, err := input.ReadFile(ctx, name, maxFile)
+	if err != nil {
+		return key, err
+	}
+	if err := key.UnmarshalText(text); err != nil {
+		return key, fmt.Errorf("%s: not a public key of minisign", name)
+	}
+	return key, nil
+}
+
+// ReadSecret reads the file of a secret key. An encrypted one takes the passphrase that ask
+// returns.
+func ReadSecret(ctx context.Context, path string, ask func() (string, error)) (key minisign.PrivateKey, err error) {
+	text, _, err := input.ReadFile(ctx, path, maxFile)
+	if err != nil {
+		return key, err
+	}
+	if key.UnmarshalText(text) == nil {
+		return key, nil
+	}
+	if !minisign.IsEncrypted(text) {
+		return key, fmt.Errorf("%s: not a secret key of minisign", path)
+	}
+	passphrase, err := ask()
+	if err != nil {
+		return key, err
+	}
+	if key, err = minisign.DecryptKey(passphrase, text); err != nil {
+		return key, fmt.Errorf("%s: wrong passphrase, or damaged", path)
+	}
+	return key, nil
+}
+
+// Pair is a new key: the texts of its two files.
+type Pair struct {
+	ID     string
+	Line   string // the public key in one word, as ReadPublic takes it
+	Public []byte
+	Secret []byte
+}
+
+// NewPair makes a key. Its secret part is encrypted unless the passphrase is empty.
+func NewPair(passphrase string) (*Pair, error) {
+	public, secret, err := minisign.GenerateKey(nil)
+	if err != nil {
+		return nil, err
+	}
+	p := &Pair{ID: KeyID(public.ID()), Line: public.String()}
+	if p.Public, err = public.MarshalText(); err != nil {
+		return nil, err
+	}
+	if passphrase == "" {
+		p.Secret, err = secret.MarshalText()
+	} else {
+		p.Secret, err = minisign.EncryptKey(passphrase, secret)
+	}
+	p.Public, p.Secret = line(p.Public), line(p.Secret)
+	return p, err
+}
+
+// line ends a text as the files of minisign do.
+func line(text []byte) []byte { return []byte(strings.TrimRight(string(text), "\n") + "\n") }

@@ -1,0 +1,158 @@
+// Package signature signs files and checks their signatures, in the format of minisign
+// (https://jedisct1.github.io/minisign): an Ed25519 signature of the BLAKE2b-512 of the file, and
+// another one of the first and its trusted comment.
+//
+// Invariants, each with a test:
+//
+//   - The same file, key and comment give the same bytes: there is no clock and no chance in them.
+//   - A file is read once, from its beginning to its end, in bounded memory.
+//   - minisign accepts what Sign writes, and Check what minisign writes.
+//   - Check accepts no other file, key, comment or signature. Legacy signatures, of the whole file
+//     instead of its hash, are refused.
+package signature
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+	"unicode"
+
+	"aead.dev/minisign"
+	"golang.org/x/sys/unix"
+)
+
+var (
+	// ErrWrong is for a signature that is not one of this file, by this key.
+	ErrWrong = errors.New("the file, or the comment of its signature, is not what was signed")
+	// ErrOtherKey is for a signature by another key.
+	ErrOtherKey = errors.New("signed with another key")
+	// ErrLegacy is for a signature of the whole file instead of its hash.
+	ErrLegacy = errors.New(`a legacy signature (algorithm "Ed")`)
+	// ErrChanged is for a file that somebody writes to.
+	ErrChanged = errors.New("file changed while it was read")
+	// ErrComment is for a comment that does not fit a line of a signature.
+	ErrComment = errors.New("a comment is one line of printable text")
+)
+
+// maxComment is how long a trusted comment of minisign may be.
+const maxComment = 8192 - 1
+
+// File is a file that was read whole.
+type File struct {
+	Path   string
+	Bytes  int64
+	Time   time.Time // of the last change
+	SHA256 [sha256.Size]byte
+	hashed *minisign.Reader
+}
+
+// Read reads the regular file at path. It ends with ctx.
+func Read(ctx context.Context, path string) (*File, error) {
+	file, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0) // opening does not wait for the writer of a pipe
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	before, err := file.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if !before.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s: it is not a regular file", path)
+	}
+	f := &File{Path: path, Bytes: before.Size(), Time: before.ModTime()}
+	sum := sha256.New()
+	f.hashed = minisign.NewReader(file)
+	n, err := io.Copy(sum, &reader{ctx, f.hashed})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	if after, err := file.Stat(); err != nil || n != before.Size() || after.Size() != n || !after.ModTime().Equal(before.ModTime()) {
+		return nil, fmt.Errorf("%s: %w", path, errors.Join(ErrChanged, err))
+	}
+	f.SHA256 = sumOf(sum)
+	return f, nil
+}
+
+func sumOf(h hash.Hash) (sum [sha256.Size]byte) {
+	h.Sum(sum[:0])
+	return sum
+}
+
+// reader ends with a context.
+type reader struct {
+	ctx  context.Context
+	from io.Reader
+}
+
+func (r *reader) Read(p []byte) (int, error) {
+	if err := r.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return r.from.Read(p)
+}
+
+// Comment is the trusted comment that minisign writes by itself, with a time of the caller.
+func (f *File) Comment(at time.Time) string {
+	return fmt.Sprintf("timestamp:%d\tfile:%s\thashed", at.Unix(), filepath.Base(f.Path))
+}
+
+// Sign returns a signature with a trusted comment: a line of text that is signed too.
+func (f *File) Sign(key minisign.PrivateKey, comment string) ([]byte, error) {
+	if err := CheckComment(comment); err != nil {
+		return nil, err
+	}
+	signature := f.hashed.SignWithComments(key, comment, "signature from key "+KeyID(key.ID()))
+	if public, is := key.Public().(minisign.PublicKey); !is || !f.hashed.Verify(public, signature) {
+		return nil, errors.New("the parts of the secret key do not belong together")
+	}
+	return signature, nil
+}
+
+// CheckComment returns ErrComment for a text that is no trusted comment.
+func CheckComment(text string) error {
+	odd := func(r rune) bool { return r == unicode.ReplacementChar || r != '\t' && !unicode.IsPrint(r) }
+	if len(text) > maxComment || strings.ContainsFunc(text, odd) {
+		return fmt.Errorf("%w, up to %d bytes", ErrComment, maxComment)
+	}
+	return nil
+}
+
+// Signature is a signature that was read, and not checked.
+type Signature struct {
+	text  []byte
+	KeyID string // of the key that it says to be from
+	// comment is the trusted one: Check returns it where it can be trusted.
+	comment string
+}
+
+// Parse reads a signature.
+func Parse(text []byte) (*Signature, error) {
+	var s minisign.Signature
+	if err := s.UnmarshalText(text); err != nil {
+		return nil, fmt.Errorf("not a signature of minisign: %s", strings.TrimPrefix(err.Error(), "minisign: "))
+	}
+	if s.Algorithm != minisign.HashEdDSA {
+		return nil, ErrLegacy
+	}
+	return &Signature{text, KeyID(s.KeyID), s.TrustedComment}, nil
+}
+
+// Check returns the trusted comment of a signature of the file by key, or an error that wraps
+// ErrOtherKey or ErrWrong.
+func (f *File) Check(key minisign.PublicKey, s *Signature) (comment string, err error) {
+	if id := KeyID(key.ID()); id != s.KeyID {
+		return "", fmt.Errorf("%w: %s, not %s", ErrOtherKey, s.KeyID, id)
+	}
+	if !f.hashed.Verify(key, s.text) {
+		return "", ErrWrong
+	}
+	return s.comment, nil
+}

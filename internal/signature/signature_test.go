@@ -1,0 +1,207 @@
+package signature
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"aead.dev/minisign"
+	"github.com/stretchr/testify/require"
+)
+
+// written is a file with a content.
+func written(t *testing.T, content string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "before.db")
+	require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
+	return path
+}
+
+func read(t *testing.T, path string) *File {
+	t.Helper()
+	f, err := Read(t.Context(), path)
+	require.NoError(t, err)
+	return f
+}
+
+// newKey is a key without a passphrase.
+func newKey(t *testing.T) (public minisign.PublicKey, secret minisign.PrivateKey) {
+	t.Helper()
+	public, secret, err := minisign.GenerateKey(nil)
+	require.NoError(t, err)
+	return public, secret
+}
+
+func signed(t *testing.T, f *File, key minisign.PrivateKey, comment string) []byte {
+	t.Helper()
+	text, err := f.Sign(key, comment)
+	require.NoError(t, err)
+	return text
+}
+
+// check reads and checks a signature.
+func check(f *File, key minisign.PublicKey, text []byte) (string, error) {
+	s, err := Parse(text)
+	if err != nil {
+		return "", err
+	}
+	return f.Check(key, s)
+}
+
+// TestSameBytes: the same file, key and comment give the same signature, regardless of when.
+func TestSameBytes(t *testing.T) {
+	_, key := newKey(t)
+	path := written(t, "snapshot")
+	require.NoError(t, os.Chtimes(path, time.Time{}, time.Unix(1700000000, 5)))
+	f := read(t, path)
+	require.Equal(t, "timestamp:1700000000\tfile:before.db\thashed", f.Comment(f.Time))
+	require.Equal(t, signed(t, f, key, "x"), signed(t, read(t, path), key, "x"))
+}
+
+// TestEveryChangeIsFound: no bit of a file or of a signature can change, but for the comment that
+// nobody signed, without an error; and no error is a panic.
+func TestEveryChangeIsFound(t *testing.T) {
+	public, key := newKey(t)
+	path := written(t, "a snapshot")
+	f := read(t, path)
+	text := signed(t, f, key, "for tuesday")
+	comment, err := check(f, public, text)
+	require.NoError(t, err)
+	require.Equal(t, "for tuesday", comment)
+	signedFrom := bytes.IndexByte(text, '\n') + 1
+	for i := range text[signedFrom:] {
+		for bit := range 8 {
+			changed := bytes.Clone(text)
+			changed[signedFrom+i] ^= 1 << bit
+			_, err := check(f, public, changed)
+			if err == nil { // the unused bits of base64, or another end of a line
+				var was, is minisign.Signature
+				require.NoError(t, was.UnmarshalText(text))
+				require.NoError(t, is.UnmarshalText(changed))
+				require.True(t, was.Equal(is), "byte %d", signedFrom+i)
+			}
+		}
+		_, err := check(f, public, text[:signedFrom+i])
+		require.True(t, err != nil || signedFrom+i >= len(text)-1, "cut at %d", signedFrom+i)
+	}
+	for _, content := range []string{"", "a snapshoT", "a snapshot\n", "a snapsho"} {
+		_, err := check(read(t, written(t, content)), public, text)
+		require.ErrorIs(t, err, ErrWrong, content)
+	}
+	other, _ := newKey(t)
+	_, err = check(f, other, text)
+	require.ErrorIs(t, err, ErrOtherKey)
+	require.ErrorContains(t, err, KeyID(public.ID())+", not "+KeyID(other.ID()))
+}
+
+func TestLegacy(t *testing.T) {
+	public, key := newKey(t)
+	f := read(t, written(t, "x"))
+	_, err := check(f, public, minisign.SignWithComments(key, []byte("x"), "a", "b"))
+	require.ErrorIs(t, err, ErrLegacy)
+}
+
+func TestComments(t *testing.T) {
+	_, key := newKey(t)
+	f := read(t, written(t, "x"))
+	for _, odd := range []string{"a\nb", "a\rb", "\x1b[2J", "\xff", strings.Repeat("a", maxComment+1)} {
+		_, err := f.Sign(key, odd)
+		require.ErrorIs(t, err, ErrComment, odd)
+	}
+	signed(t, f, key, strings.Repeat("a", maxComment))
+	signed(t, f, key, "Grüße\tund mehr")
+	odd := &File{Path: "/x/a\nb"}
+	require.ErrorIs(t, CheckComment(odd.Comment(time.Time{})), ErrComment)
+}
+
+func TestRead(t *testing.T) {
+	_, err := Read(t.Context(), t.TempDir())
+	require.ErrorContains(t, err, "not a regular file")
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = Read(ctx, written(t, "x"))
+	require.ErrorIs(t, err, context.Canceled)
+}
+
+// weakKey has the passphrase "correct horse", which is quick to try; minisign reads it too.
+const weakKey = `untrusted comment: a key whose passphrase is cheap to try
+RWRTY0IyAAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8AgAAAAAAAAAAAAAEAAAAAKDrys50M4ETDmBoFRC1pDUAo9w61X44IQeFpqVfeefLSHjNpbzkIZznChzCUHsYumOMKULDYRAe4WXM4z2HbHhtiKvsHWxGUDKGtf0TKw+JXBKdBxGx/RZ8p7Al91SZ5N8IYqOFLD/U=
+`
+
+// TestKeys: a pair that was made is read, with its passphrase and without; nothing else is a key.
+func TestKeys(t *testing.T) {
+	ask := func() (string, error) { return "", fmt.Errorf("asked") }
+	plain, err := NewPair("")
+	require.NoError(t, err)
+	key, err := ReadSecret(t.Context(), written(t, string(plain.Secret)), ask)
+	require.NoError(t, err)
+	require.Equal(t, plain.ID, KeyID(key.ID()))
+	for _, name := range []string{plain.Line, written(t, string(plain.Public)), written(t, plain.Line+"\r\n")} {
+		public, err := ReadPublic(t.Context(), name)
+		require.NoError(t, err)
+		require.Equal(t, plain.ID, KeyID(public.ID()))
+	}
+	_, err = ReadPublic(t.Context(), written(t, string(plain.Secret)))
+	require.ErrorContains(t, err, "not a public key of minisign")
+	for _, text := range []string{"", "x", string(plain.Public), string(plain.Secret[:100])} {
+		_, err = ReadSecret(t.Context(), written(t, text), ask)
+		require.ErrorContains(t, err, "not a secret key of minisign")
+	}
+	weak := written(t, weakKey)
+	key, err = ReadSecret(t.Context(), weak, func() (string, error) { return "correct horse", nil })
+	require.NoError(t, err)
+	require.Equal(t, "DA6A8DC93BC69B37", KeyID(key.ID()))
+	_, err = ReadSecret(t.Context(), weak, func() (string, error) { return "wrong", nil })
+	require.ErrorContains(t, err, "wrong passphrase, or damaged")
+	_, err = ReadSecret(t.Context(), weak, ask)
+	require.ErrorContains(t, err, "asked")
+	_, err = ReadFile(t.Context(), written(t, strings.Repeat("a", maxFile+1)))
+	require.ErrorContains(t, err, "longer than")
+}
+
+// TestMinisign: minisign checks our signatures with our keys and reads our encrypted keys, and
+// its signatures and keys are good here.
+func TestMinisign(t *testing.T) {
+	program, err := exec.LookPath("minisign")
+	if err != nil {
+		t.Skip("there is no minisign to compare with")
+	}
+	t.Chdir(t.TempDir())
+	minisign := func(stdin string, args ...string) {
+		t.Helper()
+		cmd := exec.Command(program, args...)
+		cmd.Stdin = strings.NewReader(stdin)
+		out, err := cmd.CombinedOutput()
+		require.NoError(t, err, "minisign %q: %s", args, out)
+	}
+	require.NoError(t, os.WriteFile("f", bytes.Repeat([]byte("0123456789abcdef"), 1<<16), 0o600))
+	f := read(t, "f")
+	for _, passphrase := range []string{"", "correct horse"} {
+		id := fmt.Sprint(len(passphrase))
+		pair, err := NewPair(passphrase) // with a passphrase it takes a second, and a GiB of memory
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile("ours"+id+".key", pair.Secret, 0o600))
+		minisign(passphrase+"\n", "-S", "-m", "f", "-x", "theirs"+id, "-s", "ours"+id+".key", "-t", "hello")
+		theirs, err := ReadFile(t.Context(), "theirs"+id)
+		require.NoError(t, err)
+		public, err := ReadPublic(t.Context(), pair.Line)
+		require.NoError(t, err)
+		comment, err := f.Check(public, theirs)
+		require.NoError(t, err)
+		require.Equal(t, "hello", comment)
+	}
+	minisign("", "-G", "-W", "-p", "their.pub", "-s", "their.key")
+	key, err := ReadSecret(t.Context(), "their.key", nil)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile("ours", signed(t, f, key, f.Comment(f.Time)), 0o600))
+	minisign("", "-V", "-H", "-m", "f", "-x", "ours", "-p", "their.pub")
+	minisign("", "-S", "-l", "-m", "f", "-x", "legacy", "-s", "their.key")
+	_, err = ReadFile(t.Context(), "legacy")
+	require.ErrorIs(t, err, ErrLegacy)
+}
