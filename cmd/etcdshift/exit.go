@@ -16,6 +16,7 @@ import (
 	"github.com/etcdshift/etcdshift/internal/render"
 	"github.com/etcdshift/etcdshift/internal/sandbox"
 	"github.com/etcdshift/etcdshift/internal/save"
+	"github.com/etcdshift/etcdshift/internal/signature"
 	"github.com/etcdshift/etcdshift/snapshot"
 	"github.com/etcdshift/etcdshift/transform"
 	"github.com/etcdshift/etcdshift/transform/calico"
@@ -91,6 +92,8 @@ func hintFor(err error) string {
 		hint string
 	}{
 		{transform.ErrOutIsIn, "an input is never changed; name another file for the output"},
+		{signature.ErrOtherKey, "give the public key of who signed the file, from a place that you trust; a key beside the file proves nothing"},
+		{signature.ErrWrong, "do not restore it: with a good digest somebody has changed it, with a wrong one it may be damaged; try another copy"},
 		{snapshot.ErrDigest, "the file differs from the one that etcd saved; try another copy, or take a new snapshot with \"etcdctl snapshot save\""},
 		{snapshot.ErrTruncated, "the file was not written or copied to its end; try another copy, or take a new snapshot"},
 		{snapshot.ErrFreeList, "no record is harmed: \"etcdshift migrate\" writes a copy without the list, and that restores"},

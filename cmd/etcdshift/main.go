@@ -79,6 +79,7 @@ func commandsFor(specs []transform.Spec) []*cli.Command {
 		serveCommand(),
 		explainCommand(specs),
 		verifyCommand(),
+		signCommand(),
 		rehearseCommand(),
 		migrateCommand(specs),
 	}, specCommands(specs, transform.GroupNone), []*cli.Command{

@@ -10,9 +10,6 @@ import (
 	"github.com/urfave/cli/v2"
 	"go.etcd.io/etcd/client/pkg/v3/srv"
 	clientv3 "go.etcd.io/etcd/client/v3"
-	"golang.org/x/term"
-
-	"github.com/etcdshift/etcdshift/internal/render"
 )
 
 // etcdFlags are the flags by which etcdctl 3.7 reaches a cluster, with its defaults.
@@ -151,33 +148,12 @@ func authOf(c *cli.Context) (*clientv3.AuthConfig, error) {
 	return &clientv3.AuthConfig{Username: user, Password: password}, nil
 }
 
-// askPassword asks for a password on the terminal, where it is not shown.
+// askPassword asks for the password of --user.
 func askPassword(c *cli.Context) (string, error) {
-	in, is := c.App.Reader.(*os.File)
-	if !is || !render.IsTerminal(in) {
-		err := usagef(commandPath(c), "--user has no password, and standard input is no terminal to ask on")
-		return "", &failure{exitUsage, err, "give it as NAME:PASSWORD in ETCDCTL_USER, or in ETCDCTL_PASSWORD: other users can see the flags of a process"}
+	password, err := askHidden(c, "Password: ")
+	if errors.Is(err, errNoTerminal) {
+		err = usagef(commandPath(c), "--user has no password, and %w", err)
+		err = &failure{exitUsage, err, "give it as NAME:PASSWORD in ETCDCTL_USER, or in ETCDCTL_PASSWORD: other users can see the flags of a process"}
 	}
-	terminal := int(in.Fd())
-	before, err := term.GetState(terminal)
-	if err != nil {
-		return "", err
-	}
-	fmt.Fprint(c.App.ErrWriter, "Password: ")
-	defer fmt.Fprintln(c.App.ErrWriter)
-	type answer struct {
-		password []byte
-		err      error
-	}
-	asked := make(chan answer, 1)
-	go func() {
-		password, err := term.ReadPassword(terminal)
-		asked <- answer{password, err}
-	}()
-	select {
-	case a := <-asked:
-		return string(a.password), a.err
-	case <-c.Context.Done(): // the process ends, or the read would wait on
-		return "", errors.Join(c.Context.Err(), term.Restore(terminal, before))
-	}
+	return password, err
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/internal/render"
 	"github.com/etcdshift/etcdshift/internal/report"
+	"github.com/etcdshift/etcdshift/internal/signature"
 	"github.com/etcdshift/etcdshift/snapshot"
 	"github.com/etcdshift/etcdshift/transform/kcp/archive"
 )
@@ -23,16 +24,21 @@ func verifyCommand() *cli.Command {
 		ArgsUsage: "SNAPSHOT",
 		Description: `etcdshift verify before.db
 etcdshift verify --encryption-config encryption.yaml before.db
+etcdshift verify --key backup.pub before.db
 etcdshift verify -o json before.db && etcdutl snapshot restore before.db`,
 		UsageText: `Reads the whole file: digest, pages, the free list, the order of records, the numbers of each record against the one before it, and
 every lease, alarm, user, role, member and version that etcd decodes when it starts. "etcdutl snapshot restore" checks the digest
 only. With --encryption-config, also whether its keys decrypt every encrypted value. Of an archive of "cluster extract", also whether
 it still matches its manifest.
 
+With --key, first whether the key has signed the file: FILE.minisig of "sign" or of minisign. A signature by another key, of other bytes or
+with another comment is a finding, a missing one or one of minisign's legacy format could not be checked. Of an .html, .md or .json, a page or
+a report, the signature alone is checked.
+
 Of a "fatal" finding etcdutl or a server dies; a server that "lies" starts and serves wrong numbers; it lives with a warning.
 
 Exit status: 0 nothing found, 1 damage found, 2 usage, 5 could not check, 130 interrupted.`,
-		Flags:  readFlags("see whether every encrypted value can be decrypted with", textOrJSON()),
+		Flags:  readFlags("see whether every encrypted value can be decrypted with", append(signatureFlags(), textOrJSON())...),
 		Action: checking(runVerify),
 	}
 }
@@ -45,8 +51,11 @@ type verification struct {
 	Classes []snapshot.Class `json:"classes"`           // of the findings, in their order
 	Class   snapshot.Class   `json:"class,omitempty"`   // the worst one, of warnings too
 	Archive string           `json:"archive,omitempty"` // the logical cluster of an archive
-	text    string           // the archive in words
-	lines   []string         // the findings, for a person
+	// Signature is what --key found; without it nothing was looked for.
+	Signature *checkedSignature `json:"signature,omitempty"`
+	file      *signature.File   // whose signature was checked
+	text      string            // the archive in words
+	lines     []string          // the findings, for a person
 }
 
 // found adds a finding.
@@ -72,10 +81,15 @@ func (v *verification) worst(class snapshot.Class) {
 func runVerify(c *cli.Context, args []string) error {
 	v := verification{documentHead: document("Verification", inputInfo{Path: args[0]}), Path: args[0]}
 	v.Findings, v.Classes = []string{}, []snapshot.Class{}
-	damage, err := verifyFile(c, &v)
+	unsigned, err := checkSignature(c, &v)
 	if err != nil {
 		return err
 	}
+	damage, err := verifyContent(c, &v)
+	if err != nil {
+		return errors.Join(inFiles(unsigned, args[0]), err)
+	}
+	damage = cmp.Or(unsigned, damage)
 	v.Sound = damage == nil
 	warn(c, v.Warnings...)
 	if wantsJSON(c) {
@@ -86,6 +100,8 @@ func runVerify(c *cli.Context, args []string) error {
 	switch {
 	case err != nil:
 		return err
+	case unsigned != nil:
+		err = fmt.Errorf("%s has no good signature: %d found", args[0], len(v.Findings))
 	case errors.Is(damage, encoding.ErrEncrypted):
 		err = fmt.Errorf("%s: %s that no key of the configuration decrypts", args[0], render.Plural(len(v.Findings), "value"))
 	case damage != nil:
@@ -94,6 +110,16 @@ func runVerify(c *cli.Context, args []string) error {
 		return nil
 	}
 	return &failure{exitFound, err, hintFor(damage)}
+}
+
+// verifyContent is verifyFile for all but pages and reports.
+func verifyContent(c *cli.Context, v *verification) (damage, err error) {
+	if v.Signature != nil && isReport(v.Path) {
+		verifyReport(v)
+		return nil, nil
+	}
+	damage, err = verifyFile(c, v)
+	return damage, cmp.Or(err, sameFile(v))
 }
 
 // verifyFile fills in v and returns the first damage. An error means that it could not check.
@@ -192,10 +218,14 @@ func isDamage(err error) bool {
 func printVerification(c *cli.Context, v verification) error {
 	p := render.NewPage(c.App.Writer)
 	switch {
+	case v.Sound && isReport(v.Path): // it has a good signature
 	case v.Sound && v.text != "":
 		p.Printf("%s is sound: an %s, as it was made\n", v.Path, v.text)
 	case v.Sound:
 		p.Printf("%s is sound\n", v.Path)
+	}
+	if v.Signature != nil && v.Signature.Good {
+		p.Printf("%s is %s\n", v.Path, signedBy(v.Signature))
 	}
 	p.First("", v.lines, mostListed, len(v.lines), "; -o json lists them all")
 	return p.Flush()
