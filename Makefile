@@ -8,7 +8,7 @@ DEMO    := demo
 # has the same bytes wherever it is made.
 VCS     := $(if $(wildcard .git),$(if $(shell git rev-parse -q --verify HEAD 2>/dev/null),true,false),false)
 
-.PHONY: build man demo check test mutants e2e k9s fuzz bench microbench lint clean
+.PHONY: build man demo check test mutants torture e2e k9s fuzz bench microbench lint clean
 
 build:
 	CGO_ENABLED=0 $(GO) build -buildvcs=$(VCS) -trimpath -ldflags '-s -w' -o $(BIN) ./cmd/etcdshift
@@ -33,6 +33,11 @@ MUTANTS ?= 1000
 mutants:
 	@out=$$(SNAPSHOT_MUTANTS=$(MUTANTS) $(GO) test -count=1 -timeout 2h -v -run '^TestMutants$$' ./snapshot); status=$$?; \
 	  echo "$$out" | grep -v -e '^=== ' -e '--- PASS: TestMutants/'; exit $$status
+
+# Damaged copies of recorded snapshots through every command that takes a file: two copies a second on two cores.
+TORTURE ?= 10000
+torture:
+	TORTURE='$(TORTURE)' $(GO) test -count=1 -timeout 12h -v -run '^TestTorture$$' ./cmd/etcdshift
 
 # The migration on a real kube-apiserver and a real garbage collector, and the page of a report in a real browser (chromium, or the
 # program that CHROMIUM names): see e2e/e2e_test.go. From a cold cache it compiles Kubernetes, ten

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.etcd.io/bbolt"
 
+	"github.com/etcdshift/etcdshift/internal/test/damage"
 	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
 	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
 )
@@ -53,45 +54,15 @@ func mutations() map[string]func(t testing.TB, r *rand.Rand, image []byte) []byt
 		}
 	}
 	return map[string]func(t testing.TB, r *rand.Rand, image []byte) []byte{
-		"bytes":     onImage(flipBytes),
-		"zeros":     onImage(zeroRange),
-		"page":      onImage(splicePage),
+		"bytes":     onImage(damage.Flip),
+		"zeros":     onImage(damage.Zero),
+		"page":      onImage(damage.SplicePage),
 		"header":    onImage(editHeader),
 		"meta":      onImage(editMeta),
 		"free list": editFreeList,
 		"record":    changeRecord,
 		"entry":     changeEntry,
 		"bucket":    changeBucket,
-	}
-}
-
-func flipBytes(r *rand.Rand, image []byte) {
-	for range 1 + r.IntN(3) {
-		image[randomByte(r, image)] ^= 1 << r.IntN(8)
-	}
-}
-
-// randomByte is the place of a byte that is not zero: most of a page is never used.
-func randomByte(r *rand.Rand, image []byte) int {
-	for {
-		if at := r.IntN(len(image)); image[at] != 0 {
-			return at
-		}
-	}
-}
-
-func zeroRange(r *rand.Rand, image []byte) {
-	at := randomByte(r, image)
-	clear(image[at:min(at+1+r.IntN(512), len(image))])
-}
-
-// splicePage puts one page over another, with the number of the other or its own.
-func splicePage(r *rand.Rand, image []byte) {
-	pages := len(image) / 4096
-	from, to := r.IntN(pages), r.IntN(pages)
-	copy(image[to*4096:(to+1)*4096], bytes.Clone(image[from*4096:(from+1)*4096]))
-	if r.IntN(4) > 0 {
-		put64(image[to*4096:], uint64(to))
 	}
 }
 

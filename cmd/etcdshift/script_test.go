@@ -28,6 +28,7 @@ func TestMain(m *testing.M) {
 		"etcdshift-fake": fakeMain,
 		"confine":        confineMain,
 		"convert":        convertMain,
+		"torture":        tortureMain,
 	})
 }
 

@@ -1,0 +1,115 @@
+// Package damage changes snapshots as disks, copies and people with bad intent do. The same random
+// source makes the same damage.
+package damage
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"math/rand/v2"
+	"slices"
+)
+
+// PageSize is that of all recorded snapshots.
+const PageSize = 4096
+
+var le = binary.LittleEndian
+
+// way changes a database image of several pages. The result may be the image itself, changed.
+type way struct {
+	what   string
+	change func(r *rand.Rand, image []byte) []byte
+}
+
+func ways() []way {
+	inPlace := func(edit func(r *rand.Rand, image []byte)) func(*rand.Rand, []byte) []byte {
+		return func(r *rand.Rand, image []byte) []byte {
+			edit(r, image)
+			return image
+		}
+	}
+	return []way{
+		{"flip", inPlace(Flip)}, {"zero", inPlace(Zero)}, {"splice", inPlace(SplicePage)}, {"flip", inPlace(Flip)}, {"zero", inPlace(Zero)},
+		{"cut", cut}, {"many", inPlace(many)}, {"shift", shift},
+	}
+}
+
+// Copy is the damaged copy of a snapshot with the given number. Every second one has a right
+// digest.
+func Copy(number int, file []byte) (what string, changed []byte) {
+	way := ways()[number/2%len(ways())]
+	what = way.what
+	r := rand.New(rand.NewPCG(uint64(number), 16))
+	image, digest := bytes.Clone(file), []byte{}
+	if len(file)%512 == sha256.Size {
+		image, digest = image[:len(file)-sha256.Size], file[len(file)-sha256.Size:]
+	}
+	image = way.change(r, image)
+	if number%2 == 1 {
+		return what + ", digest right", WithDigest(image)
+	}
+	return what, append(image, digest...)
+}
+
+// WithDigest is an image with the digest that etcd appends.
+func WithDigest(image []byte) []byte {
+	sum := sha256.Sum256(image)
+	return append(image, sum[:]...)
+}
+
+// Flip inverts one to three bits of bytes that are in use.
+func Flip(r *rand.Rand, image []byte) {
+	for range 1 + r.IntN(3) {
+		image[randomByte(r, image)] ^= 1 << r.IntN(8)
+	}
+}
+
+// randomByte is the place of a byte that is not zero: most of a page is never used.
+func randomByte(r *rand.Rand, image []byte) int {
+	for {
+		if at := r.IntN(len(image)); image[at] != 0 {
+			return at
+		}
+	}
+}
+
+// Zero clears up to 512 bytes.
+func Zero(r *rand.Rand, image []byte) {
+	at := randomByte(r, image)
+	clear(image[at:min(at+1+r.IntN(512), len(image))])
+}
+
+// SplicePage puts one page over another, with the number of the other or its own.
+func SplicePage(r *rand.Rand, image []byte) {
+	pages := len(image) / PageSize
+	from, to := r.IntN(pages), r.IntN(pages)
+	copy(image[to*PageSize:(to+1)*PageSize], bytes.Clone(image[from*PageSize:(from+1)*PageSize]))
+	if r.IntN(4) > 0 {
+		le.PutUint64(image[to*PageSize:], uint64(to))
+	}
+}
+
+// many flips bits of a hundred places.
+func many(r *rand.Rand, image []byte) {
+	for range 100 {
+		Flip(r, image)
+	}
+}
+
+// cut shortens the image, at a page as often as anywhere.
+func cut(r *rand.Rand, image []byte) []byte {
+	at := r.IntN(len(image))
+	if r.IntN(2) == 0 {
+		at -= at % PageSize
+	}
+	return image[:at]
+}
+
+// shift moves what follows a place by some bytes, as a transfer in text mode does.
+func shift(r *rand.Rand, image []byte) []byte {
+	at, n := r.IntN(len(image)), 1+r.IntN(16)
+	if r.IntN(2) == 0 {
+		return slices.Delete(image, at, min(at+n, len(image)))
+	}
+	return slices.Insert(image, at, make([]byte, n)...)
+}
