@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 
@@ -160,4 +161,63 @@ func FuzzSet(f *testing.F) {
 			}
 		}
 	})
+}
+
+// FuzzPath edits any path: what was set is there, setting it again changes nothing, and without the
+// field both values are the same.
+func FuzzPath(f *testing.F) {
+	for _, text := range []string{
+		`{"kind":"X","metadata":{"name":"a","labels":{"b":"c"}},"spec":{"a":[{"b":1}],"c":{"d":"e"}}}`,
+		"{ \"z\" : {\"y\":1e3 , \"x\":null}, \"a\":\"\\u00e9\" }\n", `{"a":{"a":{"a":{}}}}`,
+	} {
+		for _, path := range []string{"spec.c.d", "metadata.labels", "z.x", "a.a.b", "new.field", "spec.a", "a"} {
+			f.Add([]byte(text), path, "v")
+		}
+	}
+	f.Fuzz(func(t *testing.T, data []byte, path, text string) {
+		if !utf8.ValidString(path) || !utf8.ValidString(text) {
+			return // encoders replace such bytes
+		}
+		names, value := strings.Split(path, "."), any(text)
+		before, err := encoding.Get(data, names...)
+		if err != nil {
+			return
+		}
+		out, err := encoding.Set(data, value, names...)
+		if err != nil {
+			require.Less(t, len(err.Error()), 300+6*len(data)+6*len(path))
+			return
+		}
+		if before == value {
+			require.Same(t, &data[0], &out[0])
+		}
+		is, err := encoding.Get(out, names...)
+		require.NoError(t, err)
+		require.Equal(t, value, is)
+		again, err := encoding.Set(out, value, names...)
+		require.NoError(t, err)
+		require.Same(t, &out[0], &again[0])
+		require.Equal(t, without(t, data, names), without(t, out, names))
+	})
+}
+
+// without is the content of a JSON or CBOR value without the field at path and the empty objects
+// that are left on the way to it.
+func without(t *testing.T, data []byte, path []string) any {
+	t.Helper()
+	obj, _, err := encoding.DecodeObject(data)
+	if err != nil {
+		return nil // protobuf, or a number out of range
+	}
+	removeField(obj, path)
+	return obj
+}
+
+func removeField(obj map[string]any, path []string) {
+	if below, ok := obj[path[0]].(map[string]any); ok && len(path) > 1 {
+		if removeField(below, path[1:]); len(below) > 0 {
+			return
+		}
+	}
+	delete(obj, path[0])
 }

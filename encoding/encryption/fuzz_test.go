@@ -3,10 +3,13 @@ package encryption
 import (
 	"bytes"
 	"context"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"k8s.io/apiserver/pkg/server/options/encryptionconfig"
 
 	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/internal/test/kmstest"
@@ -55,5 +58,38 @@ func FuzzDecrypt(f *testing.F) {
 				require.ErrorContains(t, err, "encrypted by "+described.String())
 			}
 		}
+	})
+}
+
+// FuzzConfig: a configuration without KMS plugins is read if k8s.io/apiserver reads it, and refused
+// if not. No error quotes a key, which stands where the text has KEY, and none grows with the file.
+func FuzzConfig(f *testing.F) {
+	const head = "apiVersion: apiserver.config.k8s.io/v1\nkind: EncryptionConfiguration\nresources:\n"
+	key := secret("k")
+	one := func(provider string) string { return provider + ": {keys: [{name: a, secret: KEY}]}" }
+	for _, text := range []string{
+		head + rule("secrets", one("aescbc"), one("aesgcm"), one("secretbox"), "identity: {}"),
+		head + rule("'*.apps', configmaps", "identity: {}") + rule("'*.*'", one("secretbox")),
+		head + rule("secrets", "{}"), head + rule("KEY", "KEY"), head + "KEY", "KEY: [", "kind: EncryptionConfig\napiVersion: v1\nresources:\n" + rule("secrets", one("aescbc")),
+		`{"kind":"EncryptionConfiguration","apiVersion":"apiserver.config.k8s.io/v1","resources":[{"resources":["secrets"],"providers":[{"aescbc":{"keys":[{"name":"a","secret":"KEY"}]}}]}]}`,
+	} {
+		f.Add(text)
+	}
+	path := filepath.Join(f.TempDir(), "encryption.yaml")
+	f.Fuzz(func(t *testing.T, text string) {
+		text = strings.ReplaceAll(text, "KEY", key)
+		_, err := parseConfig([]byte(text))
+		if err != nil {
+			require.NotContains(t, err.Error(), key[:16])
+			require.Less(t, len(err.Error()), 1000+20*len(text))
+		}
+		if strings.Contains(strings.ToLower(text), "kms") { // plugins would be asked, and v1 is refused here
+			return
+		}
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		_, peer := encryptionconfig.LoadEncryptionConfig(ctx, path, false, serverID)
+		require.Equal(t, peer == nil, err == nil, "%v beside %v", err, peer)
 	})
 }

@@ -40,7 +40,7 @@ func engine(t *testing.T, r *inspect.Reader, manifests ...string) *policy.Engine
 	return e
 }
 
-func read(t *testing.T, name string) string {
+func read(t testing.TB, name string) string {
 	t.Helper()
 	text, err := os.ReadFile("../../testdata/policies/" + name)
 	require.NoError(t, err)

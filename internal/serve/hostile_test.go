@@ -132,11 +132,15 @@ func TestHostile(t *testing.T) {
 	require.Len(t, config.Labels["l"], 1<<20-9999)
 }
 
-// TestNoLeak: credentials are in no answer: not in another format, a watch, a selection, an error
-// or an earlier state.
-func TestNoLeak(t *testing.T) {
-	const secret = "hunter2-hunter2"
-	encoded := base64.StdEncoding.EncodeToString([]byte(secret))
+// secret is a credential, and encoded its base64.
+const (
+	secret  = "hunter2-hunter2"
+	encoded = "aHVudGVyMi1odW50ZXIy"
+)
+
+// leakyFile is a snapshot with that credential in sound and in damaged Secrets.
+func leakyFile(t testing.TB) string {
+	t.Helper()
 	applied := `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"s","namespace":"a"},"data":{"k":"` + encoded + `"},"stringData":{"k":"` + secret + `"}}`
 	var script strings.Builder
 	put := func(key, object string) { fmt.Fprintf(&script, "put %q %q\n", key, object) }
@@ -153,7 +157,13 @@ func TestNoLeak(t *testing.T) {
 	put("/registry/secrets/a/bad", `{"apiVersion":"v1","kind":"Secret","metadata":`+meta("bad")+`,"data":{"k":"`+secret+`"}}`)
 	put("/registry/secrets/a/worse", `{"apiVersion":"v1","kind":"Secret","metadata":`+meta("worse")+`,"data":"`+encoded+`"}`)
 	put("/registry/secrets/a/cut", `{"apiVersion":"v1","kind":"Secret","metadata":`+meta("cut")+`,"data":{"k":"`+encoded+`"`)
-	s := start(t, etcdtest.Build(t, script.String()))
+	return etcdtest.Build(t, script.String())
+}
+
+// TestNoLeak: credentials are in no answer: not in another format, a watch, a selection, an error
+// or an earlier state.
+func TestNoLeak(t *testing.T) {
+	s := start(t, leakyFile(t))
 	for _, path := range []string{
 		"/api/v1/secrets", "/api/v1/namespaces/a/secrets/s", "/api/v1/namespaces/a/secrets/bad", "/api/v1/namespaces/a/secrets/worse", "/api/v1/namespaces/a/secrets/cut",
 		"/api/v1/secrets?watch=1&timeoutSeconds=1", "/api/v1/secrets?includeObject=Object", "/api/v1/secrets?fieldSelector=data.k%3D" + encoded,

@@ -205,3 +205,31 @@ func TestMinisign(t *testing.T) {
 	_, err = ReadFile(t.Context(), "legacy")
 	require.ErrorIs(t, err, ErrLegacy)
 }
+
+// FuzzParse: of all texts, Check accepts those of the signature that was made, and no other.
+func FuzzParse(f *testing.F) {
+	path := filepath.Join(f.TempDir(), "before.db")
+	require.NoError(f, os.WriteFile(path, []byte("a snapshot"), 0o600))
+	public, key, err := minisign.GenerateKey(bytes.NewReader(make([]byte, 64))) // the same in each run
+	require.NoError(f, err)
+	file, err := Read(f.Context(), path)
+	require.NoError(f, err)
+	text, err := file.Sign(key, "for tuesday")
+	require.NoError(f, err)
+	var made minisign.Signature
+	require.NoError(f, made.UnmarshalText(text))
+	f.Add(text)
+	f.Add([]byte("untrusted comment: x\r\n" + strings.SplitAfterN(string(text), "\n", 2)[1]))
+	f.Add(minisign.SignWithComments(key, []byte("a snapshot"), "a", "b"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		comment, err := check(file, public, text)
+		if err != nil {
+			require.Less(t, len(err.Error()), 200)
+			return
+		}
+		var other minisign.Signature
+		require.NoError(t, other.UnmarshalText(text))
+		require.True(t, made.Equal(other))
+		require.Equal(t, "for tuesday", comment)
+	})
+}

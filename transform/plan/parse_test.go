@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -134,14 +135,26 @@ func TestMistakesOfSteps(t *testing.T) {
 	require.EqualError(t, err, path+":4: --to is \"a\"\n"+path+":5: --to is \"\"")
 }
 
+// FuzzParse: a plan has steps that fit their commands, or mistakes. Each has its place in the
+// file.
 func FuzzParse(f *testing.F) {
 	f.Add(head + "- {command: drop, args: [pods]}")
 	f.Add(head + "- command: migrate all\n  flags: {to: v1, keep: on, wait: 1s, name: [a]}\n  allow: [odd]")
+	place := regexp.MustCompile(`^p(:[0-9]+)?: .`)
 	f.Fuzz(func(t *testing.T, text string) {
 		steps, err := parse("p", []byte(text), specs())
 		require.Equal(t, err == nil, len(steps) > 0)
 		for _, s := range steps {
 			require.Empty(t, Unfit(s.spec))
+			least, most := transform.CountArguments(strings.Fields(s.spec.Rest))
+			require.True(t, least <= len(s.args) && len(s.args) <= most)
+			require.Regexp(t, `^p:[0-9]+$`, s.place)
+		}
+		if err != nil {
+			require.ErrorAs(t, err, new(*transform.UsageError))
+			for line := range strings.Lines(err.Error()) {
+				require.Regexp(t, place, line)
+			}
 		}
 	})
 }

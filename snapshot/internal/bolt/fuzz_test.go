@@ -1,0 +1,155 @@
+package bolt
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.etcd.io/bbolt"
+)
+
+// entry is an entry of a bucket.
+type entry struct{ bucket, key, value string }
+
+// FuzzPages: pages may be anything, below metas with a right checksum. Every error says that the
+// file is damaged, no page is counted twice, and of an image without a finding bbolt reads the same
+// entries. Written anew, it has them too.
+func FuzzPages(f *testing.F) {
+	for _, n := range []int{0, 3, 60} {
+		f.Add(imageOf(f, n))
+	}
+	f.Fuzz(func(t *testing.T, image []byte) {
+		if len(image) > 64<<10 {
+			t.Skip()
+		}
+		image = bytes.Clone(image)
+		m, ok := newestMeta(image)
+		if !ok {
+			return
+		}
+		image = image[:m.Bytes()]
+		db, err := Open(t.Context(), image, m)
+		if err != nil {
+			require.ErrorIs(t, err, ErrDamaged)
+			return
+		}
+		require.LessOrEqual(t, db.Free, m.HighWater)
+		require.LessOrEqual(t, db.Lost, db.Free)
+		all, err := readBuckets(t.Context(), db)
+		if err != nil {
+			require.ErrorIs(t, err, ErrDamaged)
+			return
+		}
+		require.Equal(t, all, readByPeer(t, image))
+		require.Equal(t, all, readByPeer(t, rewritten(t, db)))
+	})
+}
+
+// newestMeta gives the metas a right checksum, and returns the one that counts, if the image has
+// all of its pages.
+func newestMeta(image []byte) (m Meta, ok bool) {
+	for at := 0; at+HeaderSize+MetaSize <= len(image) && at <= MaxPageSize; at += MinPageSize {
+		if b := image[at+HeaderSize:]; le.Uint32(b) == MetaMagic {
+			le.PutUint64(b[56:], MetaSum(b))
+		}
+	}
+	metas, errs := Metas(image)
+	for i := range metas {
+		if errs[i] == nil && (!ok || metas[i].TxID > m.TxID) {
+			m, ok = metas[i], true
+		}
+	}
+	// bbolt reads a file by both metas.
+	return m, ok && errs[0] == nil && errs[1] == nil && m.HighWater <= uint64(len(image)/m.PageSize)
+}
+
+// readBuckets reads all entries, and returns the first finding.
+func readBuckets(ctx context.Context, db *DB) (all []entry, err error) {
+	if db.FreelistErr != nil {
+		return nil, db.FreelistErr
+	}
+	if err := db.CheckBranches(ctx, db.Root); err != nil {
+		return nil, err
+	}
+	for _, b := range db.Buckets {
+		all = append(all, entry{bucket: b.Name})
+		if err := db.CheckBranches(ctx, b.Root); err != nil {
+			return nil, err
+		}
+		for el, err := range db.Entries(ctx, &b) {
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, entry{b.Name, string(el.Key), string(el.Value)})
+		}
+	}
+	return all, nil
+}
+
+// readByPeer reads all entries with bbolt.
+func readByPeer(t *testing.T, image []byte) (all []entry) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "db")
+	require.NoError(t, os.WriteFile(path, image, 0o600))
+	db, err := bbolt.Open(path, 0o600, &bbolt.Options{ReadOnly: true})
+	require.NoError(t, err)
+	defer db.Close()
+	require.NoError(t, db.View(func(tx *bbolt.Tx) error {
+		return tx.ForEach(func(name []byte, b *bbolt.Bucket) error {
+			all = append(all, entry{bucket: string(name)})
+			return b.ForEach(func(key, value []byte) error {
+				all = append(all, entry{string(name), string(key), string(value)})
+				return nil
+			})
+		})
+	}))
+	return all
+}
+
+// rewritten is the image of a new file with the buckets of db.
+func rewritten(t *testing.T, db *DB) []byte {
+	t.Helper()
+	var sources []Source
+	for _, b := range db.Buckets {
+		sources = append(sources, Source{Name: b.Name, Sequence: b.Sequence, Entries: db.Entries(t.Context(), &b), Paged: true})
+	}
+	out := &growing{}
+	_, err := Create(out, db.Meta, sources)
+	require.NoError(t, err)
+	return out.b
+}
+
+// imageOf is a database of bbolt with n entries in each of three buckets.
+func imageOf(f *testing.F, n int) []byte {
+	f.Helper()
+	path := filepath.Join(f.TempDir(), "db")
+	db, err := bbolt.Open(path, 0o600, &bbolt.Options{PageSize: MinPageSize})
+	require.NoError(f, err)
+	require.NoError(f, db.Update(func(tx *bbolt.Tx) error {
+		for _, name := range []string{"key", "lease", "meta"} {
+			b, err := tx.CreateBucket([]byte(name))
+			if err != nil {
+				return err
+			}
+			for i := range n {
+				if err := b.Put(fmt.Appendf(nil, "%s-%04d", name, i*i), bytes.Repeat([]byte("v"), i)); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	}))
+	require.NoError(f, db.Update(func(tx *bbolt.Tx) error { // pages become free
+		return tx.DeleteBucket([]byte("lease"))
+	}))
+	require.NoError(f, db.Close())
+	image, err := os.ReadFile(path)
+	require.NoError(f, err)
+	m, ok := newestMeta(image)
+	require.True(f, ok)
+	return image[:m.Bytes()]
+}
