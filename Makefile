@@ -8,7 +8,7 @@ DEMO    := demo
 # has the same bytes wherever it is made.
 VCS     := $(if $(wildcard .git),$(if $(shell git rev-parse -q --verify HEAD 2>/dev/null),true,false),false)
 
-.PHONY: build man demo check test mutants torture e2e k9s fuzz bench microbench lint clean
+.PHONY: build man demo check test race mutants torture e2e k9s fuzz bench microbench lint vuln reproducible clean
 
 build:
 	CGO_ENABLED=0 $(GO) build -buildvcs=$(VCS) -trimpath -ldflags '-s -w' -o $(BIN) ./cmd/etcdshift
@@ -27,6 +27,11 @@ demo: build
 
 test: check
 	$(GO) test ./...
+
+# The race detector needs cgo and a C compiler. Without RACEPKGS all packages, those too that start many servers: most of an hour.
+RACEPKGS ?= ./...
+race:
+	CGO_ENABLED=1 $(GO) test -race -timeout 2h $(RACEPKGS)
 
 # What verify says of changed snapshots, beside bbolt's check, a restore and a real server: seven minutes on two cores.
 MUTANTS ?= 1000
@@ -65,6 +70,22 @@ lint: check
 	$(GO) build -C tools -o ../bin/ honnef.co/go/tools/cmd/staticcheck github.com/golangci/misspell/cmd/misspell
 	bin/staticcheck ./...
 	git ls-files | grep -v testdata | xargs bin/misspell -error
+
+# Known holes in what the program calls. The list comes from vuln.go.dev; where that cannot be reached nothing is checked, and said.
+vuln:
+	$(GO) build -C tools -o ../bin/ golang.org/x/vuln/cmd/govulncheck
+	@out=$$(bin/govulncheck ./cmd/etcdshift 2>&1); status=$$?; echo "$$out"; case "$$status $$out" in \
+	  0*) ;; \
+	  3*) exit 1;; \
+	  *vuln.go.dev*) echo 'vuln: NOT CHECKED: vuln.go.dev cannot be reached';; \
+	  *) exit 1;; \
+	esac
+
+# The commit, built in two clones with other paths and flags of go, has the same bytes.
+reproducible:
+	@dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && git clone -q . "$$dir/a" && git clone -q . "$$dir/another/b" && \
+	  GOFLAGS= $(MAKE) -s -C "$$dir/a" build && GOFLAGS='-p=1 -mod=readonly -modcacherw' $(MAKE) -s -C "$$dir/another/b" build && \
+	  cmp "$$dir/a/$(BIN)" "$$dir/another/b/$(BIN)" && sha256sum < "$$dir/a/$(BIN)"
 
 # Each fuzz target for a while: make fuzz FUZZTIME=5m FUZZPKGS=./snapshot. Packages whose tests link an API server compile
 # all of it again for fuzzing.
