@@ -53,7 +53,8 @@ func newPlan(dir string) *plan {
 	return &plan{spool: spool{dir: dir}, seed: maphash.MakeSeed(), ordinals: map[uint32]uint32{}}
 }
 
-// place returns the planned write of key, nil for none, and its number in ordinals.
+// place returns the staged write of key, which may be dropped, nil for none, and its number in
+// ordinals.
 func (p *plan) place(key []byte) (st *staged, number uint32, err error) {
 	for number = uint32(maphash.Bytes(p.seed, key)); ; number++ {
 		ordinal, used := p.ordinals[number]
@@ -69,9 +70,6 @@ func (p *plan) place(key []byte) (st *staged, number uint32, err error) {
 			return nil, 0, err
 		}
 		if bytes.Equal(own, key) {
-			if st.dropped {
-				st = nil
-			}
 			return st, number, nil
 		}
 	}
@@ -80,6 +78,9 @@ func (p *plan) place(key []byte) (st *staged, number uint32, err error) {
 // get returns the planned write of key, nil for none.
 func (p *plan) get(key []byte) (*staged, error) {
 	st, _, err := p.place(key)
+	if st != nil && st.dropped {
+		st = nil
+	}
 	return st, err
 }
 
@@ -99,6 +100,9 @@ func (p *plan) put(key, value []byte, st staged) error {
 	}
 	if st.at, err = p.add(key, value); err != nil {
 		return err
+	}
+	if old != nil && old.dropped {
+		old.step, old = noStep, nil // st stands for it now
 	}
 	if old != nil {
 		created := old.creates()
@@ -153,8 +157,11 @@ const noStep = math.MaxUint16
 
 // before says whether the key of a staged write had a value before a step.
 func (st *staged) before(step uint16) bool {
-	if st.step == step {
+	switch {
+	case st.step == step:
 		return st.had
+	case st.dropped:
+		return st.prior != 0
 	}
 	return !st.delete
 }

@@ -114,6 +114,32 @@ func TestSteps(t *testing.T) {
 	}
 }
 
+// TestStepCountsOnce: a key that a step puts back as it is stored, and then changes, counts once.
+func TestStepCountsOnce(t *testing.T) {
+	key := "/registry/configmaps/ns/0"
+	in := etcdtest.Build(t, "put /registry/namespaces/ns x\nput "+key+" one")
+	puts := func(values ...string) planFunc {
+		return func(ctx context.Context, v *View) error {
+			for _, value := range values {
+				require.NoError(t, v.Put(ctx, []byte(key), []byte(value), "why"))
+			}
+			return nil
+		}
+	}
+	for _, steps := range [][]Transform{
+		{puts("two"), puts("one", "three")}, {puts("two", "one", "three"), puts("four")}, {puts("two"), puts("one"), puts("four")},
+		{puts("two", "one", "two", "one", "three"), puts("one", "two")},
+	} {
+		of := &stepsOf{steps: steps}
+		r, err := Run(t.Context(), Options{In: in, Out: filepath.Join(t.TempDir(), "out")}, of)
+		require.NoError(t, err)
+		require.Equal(t, Changes{Updated: 1}, r.Changes)
+		for _, own := range of.reports {
+			require.Equal(t, Changes{Updated: 1}, own.Changes)
+		}
+	}
+}
+
 // TestStepReports: the report of a run has what all its steps report, steps before the restore
 // first; what a step saved as it was stored stays; codes are allowed by a step alone.
 func TestStepReports(t *testing.T) {
