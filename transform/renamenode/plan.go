@@ -33,7 +33,7 @@ func (r *rename) Plan(ctx context.Context, v *transform.View) error {
 	for _, prefix := range prefixes {
 		s := &storage{
 			Store: transform.Store{Ctx: ctx, View: v, Keys: keys.Kubernetes{Prefix: prefix}},
-			names: newNames(r.to), types: types, moves: map[string]string{}, attachments: map[string]volume{},
+			names: newNames(r.to), types: types, moves: map[string]string{}, stays: map[string]bool{}, attachments: map[string]volume{},
 		}
 		s.readNodes()
 		s.survey()
@@ -53,6 +53,7 @@ type storage struct {
 	types       *inspect.Types
 	found       []string          // keys of records that contain an old name
 	moves       map[string]string // new names of objects by key
+	stays       map[string]bool   // keys of objects whose new name is taken, which is reported
 	attachments map[string]volume // by name of the PersistentVolume, those of VolumeAttachments
 }
 
@@ -192,13 +193,14 @@ func (s *storage) checkMoves() {
 		to := s.target(key, s.moves[key])
 		if s.moves[to] == "" && s.Get([]byte(to)) != nil {
 			s.Raise(key, transform.CodeNameTaken.Because("%s is there already", to))
-			delete(s.moves, key)
+			s.stays[key] = true
 		} else if other := taken[to]; other != "" {
 			s.Raise(key, transform.CodeNameTaken.Because("%s would get the same key, %s", other, to))
-			delete(s.moves, key)
+			s.stays[key] = true
 		}
 		taken[to] = cmp.Or(taken[to], key)
 	}
+	maps.DeleteFunc(s.moves, func(key, _ string) bool { return s.stays[key] })
 }
 
 // stage stages all changes. Records that move are read, and their deletion staged, before another
@@ -243,7 +245,7 @@ func (s *storage) change(o *inspect.Object, name string) error {
 		return err
 	}
 	s.count(o, name, staged)
-	if fields := s.mentions(o.Content, content); len(fields) > 0 {
+	if fields := s.mentions(o.Content, content); len(fields) > 0 && !s.stays[string(o.Key)] {
 		s.Raise(string(o.Key), codeMentioned.Because("%s", finding.List(fields)))
 	}
 	return nil

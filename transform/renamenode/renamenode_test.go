@@ -139,6 +139,7 @@ func TestTaken(t *testing.T) {
 	report, _, _ := run(t, recorded, renaming(t, "node-a=node-b"))
 	require.Equal(t, transform.Refused, report.Outcome)
 	require.Contains(t, strings.Join(problems(report), "\n"), "name-taken /registry/minions/node-a")
+	require.NotContains(t, strings.Join(problems(report), "\n"), "old-node-name /registry/minions/node-a", "the name itself")
 }
 
 func TestUsage(t *testing.T) {
