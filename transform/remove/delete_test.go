@@ -296,6 +296,7 @@ func TestRefused(t *testing.T) {
 		put("Namespace", "namespaces", "", "kube-system", ""),
 		put("Namespace", "namespaces", "", "a", ""),
 		binding("cluster-admin", "cluster-admin", "system:masters"), binding("other", "cluster-admin", "people"), binding("view", "view", "people"),
+		put("ConfigMap", "configmaps", "kube-system", "kube-apiserver-legacy-service-account-token-tracking", ""),
 		put("PersistentVolumeClaim", "persistentvolumeclaims", "a", "claim", ""),
 		`put /registry/persistentvolumes/pv ` + strconv.Quote(`{"apiVersion":"v1","kind":"PersistentVolume","metadata":{"name":"pv"},"spec":{`+
 			`"persistentVolumeReclaimPolicy":"Delete","claimRef":{"namespace":"a","name":"claim","uid":"u-claim"}}}`),
@@ -305,6 +306,7 @@ func TestRefused(t *testing.T) {
 		"clusterrolebinding other":                nil,
 		"clusterrolebinding cluster-admin view":   nil,
 		"clusterrolebindings --all":               {"last-admin /registry/clusterrolebindings/cluster-admin", "last-admin /registry/clusterrolebindings/other"},
+		"cm --all --namespace=kube-system":        {"made-again /registry/configmaps/kube-system/kube-apiserver-legacy-service-account-token-tracking"},
 		"pvc --all --namespace=a":                 {"storage-released /registry/persistentvolumes/pv"},
 		"ns a":                                    {"storage-released /registry/persistentvolumes/pv"},
 		"pods --all":                              {"nothing-chosen"},

@@ -52,11 +52,16 @@ func maker(key keys.Key, meta encoding.Meta) string {
 	case "priorityclasses":
 		return of(strings.HasPrefix(key.Name, "system-"), apiServer)
 	case "configmaps":
-		return of(key.Name == "kube-root-ca.crt", controller) + of(at == "kube-system/extension-apiserver-authentication", apiServer)
+		return of(key.Name == "kube-root-ca.crt", controller) + of(slices.Contains(ownMaps(), at), apiServer)
 	case "serviceaccounts":
 		return of(key.Name == "default", controller)
 	}
 	return ""
+}
+
+// ownMaps are the ConfigMaps that an API server makes.
+func ownMaps() []string {
+	return []string{"kube-system/extension-apiserver-authentication", "kube-system/kube-apiserver-legacy-service-account-token-tracking"}
 }
 
 func of(is bool, who string) string {
