@@ -1,6 +1,7 @@
 package compact
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/etcdshift/etcdshift/snapshot"
@@ -37,20 +38,22 @@ func stored(st snapshot.Status) Stored {
 	}
 }
 
-// Tables has a column for the input and one for the output.
+// Tables has a column for the input, and one for the output where there is one.
 func (s *Section) Tables(outcome transform.Outcome) []transform.Table {
 	if s.Compaction == nil || outcome == transform.Refused {
 		return nil
 	}
-	before, after := s.Compaction.Before.column(), []any{s.Compaction.Revision} // which is planned
-	if s.Compaction.After != nil {
-		after = s.Compaction.After.column()
+	t := transform.Table{Header: []any{"", "BEFORE"}}
+	before, after := s.Compaction.Before.column(), []any(nil)
+	if s.Compaction.After == nil {
+		t.Notes = []string{fmt.Sprintf("the compact revision would be %d", s.Compaction.Revision)}
+	} else {
+		t.Header, after = append(t.Header, "AFTER"), s.Compaction.After.column()
 	}
-	t := transform.Table{Header: []any{"", "BEFORE", "AFTER"}}
 	for i, name := range []string{"compact revision", "records", "deletions", "leases", "pages", "free pages", "alarms"} {
-		row := []any{name, before[i], ""}
-		if i < len(after) {
-			row[2] = after[i]
+		row := []any{name, before[i]}
+		if after != nil {
+			row = append(row, after[i])
 		}
 		t.Rows = append(t.Rows, row)
 	}
