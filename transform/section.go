@@ -24,8 +24,11 @@ type Table struct {
 	Notes  []string // lines below
 }
 
-// KindTable has a row for each kind.
+// KindTable has a row for each kind. Where none gets another version, nothing is migrated.
 func KindTable(kinds []KindCount) Table {
+	if !slices.ContainsFunc(kinds, func(k KindCount) bool { return k.From != k.To || k.Conflicts > 0 }) {
+		return changedTable(kinds)
+	}
 	t, total := Table{}, KindCount{}
 	t.Header = []any{"KIND", "FROM", "TO", "MIGRATED", "UNCHANGED", "SKIPPED", "CONFLICTS"}
 	for _, k := range kinds {
@@ -36,6 +39,19 @@ func KindTable(kinds []KindCount) Table {
 		total.Conflicts += k.Conflicts
 	}
 	t.Totals = [][]any{{"total", "", "", total.Migrated, total.Unchanged, total.Skipped, total.Conflicts}}
+	return t
+}
+
+// changedTable has a row for each kind whose objects keep their version.
+func changedTable(kinds []KindCount) Table {
+	t, total := Table{Header: []any{"KIND", "VERSION", "CHANGED", "UNCHANGED", "SKIPPED"}}, KindCount{}
+	for _, k := range kinds {
+		t.Rows = append(t.Rows, []any{k.Kind, k.From, k.Migrated, k.Unchanged, k.Skipped})
+		total.Migrated += k.Migrated
+		total.Unchanged += k.Unchanged
+		total.Skipped += k.Skipped
+	}
+	t.Totals = [][]any{{"total", "", total.Migrated, total.Unchanged, total.Skipped}}
 	return t
 }
 
