@@ -43,6 +43,10 @@ func New(a *transform.Args, words []string) (*Choice, error) {
 	if c.words, err = selectors.Words(words); err != nil {
 		return nil, transform.Usagef("%v", err)
 	}
+	if slices.ContainsFunc(c.words, func(w selectors.Word) bool { return w.Type == "*" }) {
+		return nil, transform.Usagef("\"*\" is no type here: name types, with commas between them, such as deploy,cm; \"all\" is what \"kubectl get all\" " +
+			"shows; to delete a namespace with everything in it, name it: ns/NAME")
+	}
 	if err := c.check(a); err != nil {
 		return nil, err
 	}

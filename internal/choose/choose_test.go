@@ -97,6 +97,8 @@ func TestMistakes(t *testing.T) {
 	for line, want := range map[string]string{
 		"":                           "say which objects",
 		"pods":                       "chooses nothing",
+		"*":                          "\"*\" is no type here",
+		"* --all --all-namespaces":   "\"*\" is no type here",
 		"pods --all=false":           "chooses nothing",
 		"pods --selector=":           "--selector is empty",
 		"pods --where=":              "--where is empty",
