@@ -81,13 +81,15 @@ func flagSchema(f transform.Flag) object {
 	case bool:
 		of = object{"type": "boolean"}
 	case []string:
-		of = object{"type": "array", "items": textSchema()}
+		one := textSchema()
+		if f.Choices != nil {
+			one = object{"enum": f.Choices}
+		}
+		of = object{"anyOf": []any{one, object{"type": "array", "items": one}}}
 	case time.Duration:
 		of = object{"type": "string"}
 	}
-	if _, list := f.Default.([]string); f.Choices != nil && list {
-		of["items"] = object{"enum": f.Choices}
-	} else if f.Choices != nil {
+	if _, list := f.Default.([]string); f.Choices != nil && !list {
 		of = object{"enum": f.Choices}
 	}
 	of["description"] = strings.ReplaceAll(f.Usage, "`", "")
@@ -128,7 +130,7 @@ func TestSchemasPlan(t *testing.T) {
 		head + "- {command: migrate calico-v3, args: [x]}", head + "- {command: migrate calico-v3, flags: {keep: true}}",
 		head + "- {command: migrate calico-v3, flags: {keep-v1: maybe}}", head + "- {command: migrate calico-v3, flags: {uids: old}}",
 		head + "- {command: migrate calico-v3, flags: {dry-run: true}}", head + "- {command: migrate calico-v3, allow: [nothing]}",
-		head + "- {command: migrate storage-versions, flags: {crd: widgets.example.com}}",
+		head + "- {command: migrate storage-versions, flags: {crd: {}}}",
 	} {
 		require.False(t, valid(text), text)
 		require.NoError(t, os.WriteFile("plan.yaml", []byte(text), 0o600))

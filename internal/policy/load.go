@@ -30,14 +30,17 @@ const mostManifest = 64 << 20
 // kind are an error, unless stored ones are asked for too.
 func (c Choice) Load(ctx context.Context, kind string) (*Set, error) {
 	set := &Set{}
+	var wrong []error // of all files
 	for _, path := range c.Files {
 		text, _, err := input.ReadFile(ctx, path, mostManifest)
 		if err != nil {
-			return nil, err
+			wrong = append(wrong, err)
+		} else if err := set.Read(text); err != nil {
+			wrong = append(wrong, fmt.Errorf("%s: %w", path, err))
 		}
-		if err := set.Read(text); err != nil {
-			return nil, fmt.Errorf("%s: %w", path, err)
-		}
+	}
+	if wrong != nil {
+		return nil, errors.Join(wrong...)
 	}
 	if given := map[string]int{Mutating: len(set.Mutating), Validating: len(set.Validating)}; given[kind] == 0 && len(c.Files) > 0 && !c.Stored {
 		return nil, fmt.Errorf("%w: there is no %s in %s", ErrNone, kind, strings.Join(c.Files, ", "))

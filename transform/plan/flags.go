@@ -64,7 +64,12 @@ func (p *parser) value(n *yaml.Node, f transform.Flag) any {
 		}
 		p.mistake(n, "%q takes true or false", f.Name)
 	case []string:
-		values := p.texts(n, f.Name)
+		values := []string(nil)
+		if n.Kind != yaml.ScalarNode {
+			values = p.texts(n, f.Name)
+		} else if value, ok := p.text(n, f.Name); ok { // as a flag that is given once
+			values = []string{value}
+		}
 		for _, value := range values {
 			p.choice(n, f, value)
 		}

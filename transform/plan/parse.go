@@ -22,7 +22,7 @@ const mostSteps = 1000
 // step is a step of a plan.
 type step struct {
 	spec      *transform.Spec
-	place     string // in the file
+	at        int // line in the file
 	args      []string
 	flags     map[string]any // string, bool, time.Duration or []string, by name
 	allow     []string
@@ -36,39 +36,59 @@ type parser struct {
 	wrong []mistake
 }
 
+// mistake is what is wrong in a plan.
 type mistake struct {
-	line int // 0 where the text is no YAML
-	text string
+	line   int // 0 where the text is no YAML
+	text   string
+	failed bool // a file that the plan names cannot be read, or is wrong
 }
 
-// parse reads the steps of a plan. Its mistakes are an error of [transform.Usagef], a line each.
-func parse(path string, text []byte, specs []transform.Spec) (steps []*step, err error) {
+// parse reads the steps of a plan, those without a mistake.
+func parse(path string, text []byte, specs []transform.Spec) ([]*step, *parser) {
 	p := &parser{path: path, specs: specs}
 	if root := p.root(text); root != nil {
-		steps = p.plan(root)
+		return p.plan(root), p
 	}
+	return nil, p
+}
+
+// err returns all mistakes, a line each: an error of [transform.Usagef] unless all are about files.
+func (p *parser) err() error {
 	if p.wrong == nil {
-		return steps, nil
+		return nil
 	}
 	slices.SortStableFunc(p.wrong, func(a, b mistake) int { return a.line - b.line })
 	var lines []string
 	for _, m := range p.wrong {
 		lines = append(lines, m.text)
 	}
-	return nil, transform.Usagef("%s", strings.Join(lines, "\n"))
+	text := strings.Join(lines, "\n")
+	if slices.ContainsFunc(p.wrong, func(m mistake) bool { return !m.failed }) {
+		return transform.Usagef("%s", text)
+	}
+	return errors.New(text)
 }
-
-func (p *parser) place(n *yaml.Node) string { return fmt.Sprintf("%s:%d", p.path, n.Line) }
 
 // mistake reports what is wrong at a node.
 func (p *parser) mistake(n *yaml.Node, format string, args ...any) {
-	p.wrong = append(p.wrong, mistake{n.Line, p.place(n) + ": " + fmt.Sprintf(format, args...)})
+	p.add(n.Line, false, fmt.Sprintf(format, args...))
+}
+
+// add reports what is wrong at a line, each line of text as a mistake.
+func (p *parser) add(line int, failed bool, text string) {
+	for one := range strings.SplitSeq(text, "\n") {
+		p.wrong = append(p.wrong, mistake{line, fmt.Sprintf("%s:%d: %s", p.path, line, one), failed})
+	}
 }
 
 // root returns the content of the only document.
 func (p *parser) root(text []byte) *yaml.Node {
 	d := yaml.NewDecoder(bytes.NewReader(text))
 	var document, second yaml.Node
+	if bytes.IndexByte(text, 0) >= 0 {
+		p.unreadable("it is no text, and no plan: the order is PLAN IN OUT")
+		return nil
+	}
 	switch err := d.Decode(&document); {
 	case errors.Is(err, io.EOF):
 		p.unreadable("the plan is empty")
@@ -115,7 +135,8 @@ func (p *parser) plan(root *yaml.Node) (steps []*step) {
 		return nil
 	}
 	for _, n := range list.Content {
-		if s := p.step(n); s != nil {
+		before := len(p.wrong)
+		if s := p.step(n); len(p.wrong) == before {
 			steps = append(steps, s)
 		}
 	}
@@ -131,7 +152,7 @@ func (p *parser) step(n *yaml.Node) *step {
 		p.mistake(n, "command is missing")
 		return nil
 	}
-	s := &step{place: p.place(n), spec: p.spec(fields["command"])}
+	s := &step{at: n.Line, spec: p.spec(fields["command"])}
 	if s.spec == nil {
 		return nil
 	}

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -36,16 +37,18 @@ func specs() []transform.Spec {
 const head = "apiVersion: etcdshift/v1\nkind: Plan\nsteps:\n"
 
 func TestParse(t *testing.T) {
-	steps, err := parse("p.yaml", []byte(head+`
+	steps, p := parse("p.yaml", []byte(head+`
 - command: migrate   all
-  flags: {to: 1.10, mode: fast, keep: false, wait: 30s, name: [a, 7]}
+  flags: {to: 1.10, mode: fast, keep: false, wait: 30s, name: [a, 7], only: a}
   allow: [odd]
 - {command: drop, args: [pods, web-1, "2"]}
 `), specs())
-	require.NoError(t, err)
+	require.NoError(t, p.err())
 	require.Len(t, steps, 2)
 	require.Equal(t, "migrate all", steps[0].spec.Command())
-	require.Equal(t, map[string]any{"to": "1.10", "mode": "fast", "keep": false, "wait": 30 * time.Second, "name": []string{"a", "7"}}, steps[0].flags)
+	require.Equal(t, map[string]any{
+		"to": "1.10", "mode": "fast", "keep": false, "wait": 30 * time.Second, "name": []string{"a", "7"}, "only": []string{"a"},
+	}, steps[0].flags)
 	require.Equal(t, []string{"odd"}, steps[0].allow)
 	require.Equal(t, []string{"pods", "web-1", "2"}, steps[1].args)
 
@@ -75,6 +78,7 @@ func (f runFlags) Duration(string) (d time.Duration) { return d }
 func TestWrong(t *testing.T) {
 	for text, want := range map[string][]string{
 		"":        {"p.yaml: the plan is empty"},
+		"a\x00":   {"p.yaml: it is no text, and no plan: the order is PLAN IN OUT"},
 		"# none":  {"p.yaml: the plan is empty"},
 		"a: b: c": {"p.yaml: yaml: mapping values are not allowed in this context"},
 		"[1, 2]":  {"p.yaml:1: a plan takes fields: apiVersion, kind, steps"},
@@ -94,7 +98,7 @@ func TestWrong(t *testing.T) {
 		head + "- {command: drop, args: a}":          {`p.yaml:4: "args" takes a list, such as [a, b]`, "there are 0"},
 		head + "- {command: drop, args: [{}]}":       {`p.yaml:4: "args" takes a text; write it in quotes`, "there are 0"},
 		head + "- {command: migrate all, args: [a]}": {"p.yaml:4: migrate all takes no args; there are 1"},
-		head + "- command: migrate all\n  flags:\n    tu: v1\n    t: v1\n    report: x\n    keep: 1\n    wait: long\n    name: a\n    mode: quick\n    to: true": {
+		head + "- command: migrate all\n  flags:\n    tu: v1\n    t: v1\n    report: x\n    keep: 1\n    wait: long\n    name: {}\n    mode: quick\n    to: true": {
 			`p.yaml:6: migrate all has no flag "tu"; did you mean "to"?`, `p.yaml:7: "t" is the short name of "to", which a plan takes`,
 			`p.yaml:8: "report" belongs to the whole run: etcdshift run --report`, `p.yaml:9: "keep" takes true or false`,
 			`p.yaml:10: "wait" takes a time such as 30s`, `p.yaml:11: "name" takes a list, such as [a, b]`,
@@ -110,10 +114,10 @@ func TestWrong(t *testing.T) {
 		head + "- command: migrate all\n---\nkind: Plan":         {"p.yaml:5: a plan is one document; a second one begins here"},
 		head + strings.Repeat("- command: migrate all\n", 1001):  {"p.yaml:4: there are 1001 steps; a plan has at most 1000"},
 	} {
-		steps, err := parse("p.yaml", []byte(text), specs())
+		_, p := parse("p.yaml", []byte(text), specs())
+		err := p.err()
 		var usage *transform.UsageError
 		require.ErrorAs(t, err, &usage, text)
-		require.Empty(t, steps, text)
 		lines := strings.Split(err.Error(), "\n")
 		require.Len(t, lines, len(want), "%s\n%s", text, err)
 		for i := range want {
@@ -133,6 +137,25 @@ func TestMistakesOfSteps(t *testing.T) {
 	spec := Spec(all)
 	_, err := spec.New(t.Context(), &transform.Args{Values: runFlags{}, Arguments: []string{path}})
 	require.EqualError(t, err, path+":4: --to is \"a\"\n"+path+":5: --to is \"\"")
+	require.ErrorAs(t, err, new(*transform.UsageError))
+
+	all[0].New = func(context.Context, *transform.Args) (transform.Transform, error) {
+		return nil, errors.New("a is missing\nb is wrong")
+	}
+	spec = Spec(all)
+	_, err = spec.New(t.Context(), &transform.Args{Values: runFlags{}, Arguments: []string{path}})
+	require.EqualError(t, err, path+":4: migrate all: a is missing\n"+path+":4: b is wrong\n"+path+":5: migrate all: a is missing\n"+path+":5: b is wrong")
+	require.False(t, errors.As(err, new(*transform.UsageError)))
+
+	require.NoError(t, os.WriteFile(path, []byte(head+"- {command: migrate all}\n- {command: pack}\n"), 0o600))
+	_, err = spec.New(t.Context(), &transform.Args{Values: runFlags{}, Arguments: []string{path}})
+	require.ErrorContains(t, err, path+":4: b is wrong\n"+path+":5: \"pack\" is no step of a plan")
+	require.ErrorAs(t, err, new(*transform.UsageError))
+
+	for _, given := range [][3]string{{"a.db", "p.yaml", "b.db"}, {"a.db", "b.db", "p.yml"}} {
+		_, err = spec.New(t.Context(), &transform.Args{Values: runFlags{}, Arguments: given[:1], In: given[1], Out: given[2]})
+		require.ErrorContains(t, err, "is where a snapshot is expected: the order is PLAN IN OUT")
+	}
 }
 
 // FuzzParse: a plan has steps that fit their commands, or mistakes. Each has its place in the
@@ -142,15 +165,15 @@ func FuzzParse(f *testing.F) {
 	f.Add(head + "- command: migrate all\n  flags: {to: v1, keep: on, wait: 1s, name: [a]}\n  allow: [odd]")
 	place := regexp.MustCompile(`^p(:[0-9]+)?: .`)
 	f.Fuzz(func(t *testing.T, text string) {
-		steps, err := parse("p", []byte(text), specs())
-		require.Equal(t, err == nil, len(steps) > 0)
+		steps, p := parse("p", []byte(text), specs())
+		require.True(t, p.err() != nil || len(steps) > 0)
 		for _, s := range steps {
 			require.Empty(t, Unfit(s.spec))
 			least, most := transform.CountArguments(strings.Fields(s.spec.Rest))
 			require.True(t, least <= len(s.args) && len(s.args) <= most)
-			require.Regexp(t, `^p:[0-9]+$`, s.place)
+			require.Positive(t, s.at)
 		}
-		if err != nil {
+		if err := p.err(); err != nil {
 			require.ErrorAs(t, err, new(*transform.UsageError))
 			for line := range strings.Lines(err.Error()) {
 				require.Regexp(t, place, line)

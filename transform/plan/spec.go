@@ -12,7 +12,7 @@ package plan
 import (
 	"context"
 	"errors"
-	"fmt"
+	"path/filepath"
 	"slices"
 
 	"github.com/etcdshift/etcdshift/transform"
@@ -38,15 +38,14 @@ are relative to the working directory, as on a command line.`,
 		Of:        of,
 		Sections:  []transform.Section{&Steps{}},
 		New: func(ctx context.Context, a *transform.Args) (transform.Transform, error) {
+			if given := swapped(a); given != "" {
+				return nil, transform.Usagef("%s is where a snapshot is expected: the order is PLAN IN OUT", given)
+			}
 			text, err := a.ReadArgument(ctx, 0, "PLAN")
 			if err != nil {
 				return nil, err
 			}
-			steps, err := parse(a.Arguments[0], text, of)
-			if err != nil {
-				return nil, err
-			}
-			return begin(ctx, a, steps)
+			return begin(ctx, a, text, of)
 		},
 	}
 }
@@ -62,22 +61,37 @@ func Unfit(s *transform.Spec) string {
 	return ""
 }
 
-// begin makes the transforms of all steps.
-func begin(ctx context.Context, a *transform.Args, steps []*step) (*plan, error) {
-	var wrong []error
-	for i, s := range steps {
+// swapped returns the argument after the first that has the name of a plan, where the first has
+// none; "" for none.
+func swapped(a *transform.Args) string {
+	isPlan := func(path string) bool { return slices.Contains([]string{".yaml", ".yml"}, filepath.Ext(path)) }
+	given := []string{a.Arguments[0], a.In, a.Out}
+	if at := slices.IndexFunc(given, isPlan); at > 0 {
+		return given[at]
+	}
+	return ""
+}
+
+// begin reads a plan and makes the transforms of its steps. The error has all mistakes, those too
+// that the commands find in their arguments and files.
+func begin(ctx context.Context, a *transform.Args, text []byte, specs []transform.Spec) (*plan, error) {
+	steps, p := parse(a.Arguments[0], text, specs)
+	for _, s := range steps {
 		of := *a
 		of.Values, of.Arguments, of.Rest = s.values(a.Values), nil, s.args
 		var err error
 		s.transform, err = s.spec.New(ctx, &of)
-		if usage := (*transform.UsageError)(nil); errors.As(err, &usage) {
-			wrong = append(wrong, fmt.Errorf("%s: %w", s.place, err))
-		} else if err != nil {
-			return nil, fmt.Errorf("step %d, %s: %w", i+1, s.spec.Command(), err)
+		switch usage := (*transform.UsageError)(nil); {
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		case errors.As(err, &usage):
+			p.add(s.at, false, err.Error())
+		case err != nil:
+			p.add(s.at, true, s.spec.Command()+": "+err.Error())
 		}
 	}
-	if err := errors.Join(wrong...); err != nil {
-		return nil, transform.Usagef("%v", err)
+	if err := p.err(); err != nil {
+		return nil, err
 	}
 	return &plan{steps}, nil
 }
