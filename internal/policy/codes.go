@@ -41,7 +41,7 @@ var (
 		"The policy asks the authorizer (`authorizer` in an expression), or names an object at a version to which only an API server or a conversion webhook "+
 			"can convert it, merges an ApplyConfiguration into a CustomResourceDefinition or APIService, or its params cannot be read. Nothing is known of "+
 			"what it would do.",
-		"Name the stored version in the policy's rules, leave the policy out with `--policy`, or try it on a running API server.",
+		"Name the stored version in the policy's rules, leave the policy out, or try it on a running API server.",
 		"The policy is left out, or the object stays as it is.")
 	CodeUnmatched = finding.NewCode(finding.Warning, "policy-unmatched", "a policy matched no object",
 		"The policy has no binding, or its rules, selectors and match conditions match no stored object. Stored objects meet a policy as at an update that "+

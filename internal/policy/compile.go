@@ -3,6 +3,8 @@ package policy
 import (
 	"errors"
 	"fmt"
+	"regexp"
+	"strings"
 
 	admission "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apiserver/pkg/admission/plugin/cel"
@@ -58,6 +60,20 @@ func (c *compiler) matcher(all []admission.MatchCondition, failure *admission.Fa
 	}
 	compiled := conditions(c, "matchConditions", all, func(m *admission.MatchCondition) cel.ExpressionAccessor { return (*matchconditions.MatchCondition)(m) })
 	return matchconditions.NewMatcher(compiled, failure, "policy", "validate", name)
+}
+
+// place is how an error of CEL begins: line and column of an expression.
+var place = regexp.MustCompile(`ERROR: <input>:(\d+):(\d+)`)
+
+// onOneLine returns errors of a compilation without the drawings of their places.
+func onOneLine(err error) string {
+	var lines []string
+	for line := range strings.SplitSeq(err.Error(), "\n") {
+		if !strings.HasPrefix(line, " | ") {
+			lines = append(lines, place.ReplaceAllString(strings.TrimSpace(line), "line $1, column $2"))
+		}
+	}
+	return strings.Join(lines, "; ")
 }
 
 // compileMutating compiles a policy.

@@ -110,7 +110,7 @@ func (noAuthorizer) Authorize(context.Context, authorizer.Attributes) (authorize
 func (p *Policy) compiled(with, without error) {
 	switch {
 	case with != nil:
-		p.rejected = CodeInvalid.Because("%s: %v", p, with)
+		p.rejected = CodeInvalid.Because("%s: %s", p, onOneLine(with))
 	case without != nil:
 		p.rejected = CodeNotEvaluated.Because("%s asks the API server's authorizer, which no snapshot has", p)
 	}

@@ -42,8 +42,8 @@ refuses the run where failurePolicy is Fail. Objects that a second evaluation wo
 	Settles: map[string]string{
 		policy.CodeFailed.Name:        "mend the policy, or give it a matchCondition that leaves such objects out",
 		policy.CodeNotIdempotent.Name: "give the policy a matchCondition that is false once the change is there",
-		policy.CodeInvalid.Name:       "mend the policy, or leave it out with --policy",
-		codeUnmatched.Name:            "mend the policy, or leave it out with --policy",
+		policy.CodeInvalid.Name:       "mend the policy, or leave it out",
+		codeUnmatched.Name:            "mend the policy, or leave it out",
 	},
 	Sections: []transform.Section{&Policies{}},
 	New: func(ctx context.Context, a *transform.Args) (transform.Transform, error) {
