@@ -42,7 +42,11 @@ func (p *prepare) Plan(ctx context.Context, v *transform.View) error {
 	if err != nil {
 		return err
 	}
-	section := &Prepared{Prepared: []Step{}, Undo: []Change{}}
+	cluster, err := clusterOf(ctx, v, prefixes)
+	if err != nil {
+		return err
+	}
+	section := &Prepared{Prepared: []Step{}, Undo: []Change{}, Cluster: cluster}
 	for _, s := range p.steps {
 		section.Prepared = append(section.Prepared, Step{Step: s.name, Reason: s.reason})
 	}
@@ -74,6 +78,23 @@ func (p *prepare) Plan(ctx context.Context, v *transform.View) error {
 		}
 	}
 	return nil
+}
+
+// clusterOf returns the UID of the namespace kube-system, which names a cluster; "" for none.
+func clusterOf(ctx context.Context, v *transform.View, prefixes []string) (string, error) {
+	for _, prefix := range prefixes {
+		e, err := v.Get(ctx, []byte(prefix+"/namespaces/kube-system"))
+		if err != nil {
+			return "", err
+		}
+		if e == nil || e.Undecryptable != nil {
+			continue
+		}
+		if meta, err := encoding.ReadMeta(e.Value); err == nil && meta.UID != "" {
+			return meta.UID, nil
+		}
+	}
+	return "", nil
 }
 
 // knowsNodes demands a Node for each name of --keep-node.

@@ -10,6 +10,7 @@ import (
 type Prepared struct {
 	Prepared []Step   `json:"prepared,omitempty"` // the steps that were taken, in order
 	Undo     []Change `json:"undo,omitempty"`     // changes that --undo puts back: each key is in saved too
+	Cluster  string   `json:"cluster,omitempty"`  // UID of the namespace kube-system, for --undo
 }
 
 // Step is what one step did.

@@ -16,6 +16,7 @@ import (
 type undo struct {
 	saved   map[string]json.RawMessage
 	changes []Change
+	cluster string // UID of the namespace kube-system; "" where it is not known
 }
 
 // readUndo reads the report that --undo names.
@@ -50,7 +51,7 @@ func readUndo(ctx context.Context, a *transform.Args) (transform.Transform, erro
 	if report.APIVersion != "etcdshift/v1" || report.Kind != "Report" || report.Prepared.Prepared == nil || report.Outcome != transform.Written {
 		return nil, transform.Usagef("--undo %s: it is not the report of a run of \"migrate prepare-restore\" that wrote a snapshot", a.String("undo"))
 	}
-	return &undo{report.Saved, report.Undo}, nil
+	return &undo{report.Saved, report.Undo, report.Cluster}, nil
 }
 
 // Plan puts back each change of the report.
@@ -64,6 +65,9 @@ func (u *undo) Plan(ctx context.Context, v *transform.View) error {
 	}
 	section := &Prepared{Prepared: []Step{}, Undo: []Change{}}
 	v.Report().Sections = append(v.Report().Sections, section)
+	if fits, err := u.fits(ctx, v); err != nil || !fits {
+		return err
+	}
 	counts := map[string]*Step{}
 	for _, c := range u.changes {
 		if counts[c.Step] == nil {
@@ -79,6 +83,23 @@ func (u *undo) Plan(ctx context.Context, v *transform.View) error {
 		}
 	}
 	return nil
+}
+
+// fits reports a snapshot of another cluster than that of the report, and a report with nothing to
+// put back.
+func (u *undo) fits(ctx context.Context, v *transform.View) (bool, error) {
+	if len(u.changes) == 0 {
+		v.Raise("", codeNothingSaved.Because("its \"undo\" is empty"))
+	}
+	prefixes, err := v.KubernetesPrefixes(ctx)
+	if err != nil {
+		return false, err
+	}
+	cluster, err := clusterOf(ctx, v, prefixes)
+	if err != nil || u.cluster == "" || cluster == u.cluster {
+		return err == nil, err
+	}
+	return v.Raise("", codeOtherCluster.Because("the namespace kube-system has the UID %q in the snapshot, and %q in the report's", cluster, u.cluster)), nil
 }
 
 func byName(steps []Step) map[string]*Step {

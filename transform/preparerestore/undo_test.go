@@ -119,6 +119,24 @@ func TestUndoRefuses(t *testing.T) {
 	require.Equal(t, r.values["deployments/a/d"], allowed.values["deployments/a/d"])
 }
 
+// TestUndoElsewhere: a report of another cluster is refused, one without changes is a warning.
+func TestUndoElsewhere(t *testing.T) {
+	path := written(t, append(world(), acting()...)...)
+	r, err := runOn(t, path, isolating())
+	require.NoError(t, err)
+	u := undone(t, r)
+	require.NotEmpty(t, u.cluster)
+	u.cluster = "another"
+	refused, err := runOn(t, r.out, u)
+	require.ErrorIs(t, err, transform.ErrRefused)
+	require.Equal(t, 1, countOf(refused, codeOtherCluster), "%v", refused.Problems)
+	_, err = runOn(t, r.out, u, codeOtherCluster.Name)
+	require.NoError(t, err)
+	none, err := runOn(t, r.out, &undo{})
+	require.NoError(t, err)
+	require.Equal(t, 1, countOf(none, codeNothingSaved))
+}
+
 func countOf(r ran, code *finding.Code) (n int) {
 	for _, p := range r.Problems {
 		if p.Code == code {

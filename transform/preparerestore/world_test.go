@@ -167,10 +167,10 @@ func undone(t testing.TB, r ran) *undo {
 	require.NoError(t, err)
 	u := new(undo)
 	var read struct {
-		Undo  []Change                   `json:"undo"`
+		Prepared
 		Saved map[string]json.RawMessage `json:"saved"`
 	}
 	require.NoError(t, json.Unmarshal(text, &read))
-	u.changes, u.saved = read.Undo, read.Saved
+	u.changes, u.saved, u.cluster = read.Undo, read.Saved, read.Cluster
 	return u
 }
