@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -66,7 +67,7 @@ func explanations(specs []transform.Spec) (all []explanation) {
 			if i < 0 {
 				i = len(all)
 				all = append(all, explanation{
-					code, code.Level, code.Warns, code.Title, code.Meaning, code.Remedy, code.Allow, code.Allowed, nil,
+					code, code.Level, code.Warns, code.Title, code.Meaning, code.Remedy, allowText(code), code.Allowed, nil,
 				})
 			}
 			all[i].Commands = append(all[i].Commands, command)
@@ -85,6 +86,17 @@ func explanations(specs []transform.Spec) (all []explanation) {
 	add("policy check", policy.Codes())
 	slices.SortStableFunc(all, func(a, b explanation) int { return cmp.Compare(a.Code.Name, b.Code.Name) })
 	return all
+}
+
+// allowText says what --allow does, and the exit status of a run that it lets pass.
+func allowText(code *finding.Code) string {
+	switch code.Allowed {
+	case "":
+		return ""
+	case finding.WentOn:
+		return fmt.Sprintf("%s The exit status is %d.", code.Allow, exitDone)
+	}
+	return fmt.Sprintf("%s The exit status is %d.", code.Allow, exitAllowed)
 }
 
 type explainer struct{ all []explanation }

@@ -55,7 +55,7 @@ func codesPage(all []explanation) string {
 		for _, e := range section {
 			found, do := string(e.Level)+": "+e.Title, e.Remedy
 			if effect, _, _ := strings.Cut(e.Allow, ". "); effect != "" {
-				do += " `--allow`: " + strings.TrimSuffix(effect, ".") + "."
+				do += " `--allow`" + map[bool]string{true: " (exit status 0)"}[e.Allowed == finding.WentOn] + ": " + strings.TrimSuffix(effect, ".") + "."
 			}
 			page += "|`" + e.Code.Name + "`|" + cell(found) + "|" + cell(do) + "\n"
 		}

@@ -109,7 +109,8 @@ func (m migration) flags() []cli.Flag {
 	decrypts, flags := "decrypt values with", []cli.Flag{
 		&cli.BoolFlag{Name: "dry-run", Usage: "plan, validate and report everything, write nothing"},
 		&cli.StringFlag{Name: "report", Usage: "write the report as JSON to a new `FILE`, whatever the outcome"},
-		newCodesFlag("allow", "go on although records have problem `CODE`; \"etcdshift explain CODE\" says what becomes of them; may be repeated",
+		newCodesFlag("allow", "go on although records have problem `CODE`; \"etcdshift explain CODE\" says what becomes of them, and whether the "+
+			"exit status is 4 or 0; may be repeated",
 			"a problem that refuses a run", finding.Allowable(m.AllCodes())),
 	}
 	if !m.Builds {
