@@ -87,6 +87,7 @@ func commandsFor(specs []transform.Spec) []*cli.Command {
 		policyCommand(specs),
 		clusterCommand(specs),
 		completionCommand(),
+		versionCommand(),
 		manCommand(),
 	})
 }

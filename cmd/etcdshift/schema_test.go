@@ -39,6 +39,7 @@ func documents() map[string][]any {
 		"Sizes":                 {sizesDocument{}},
 		"SnapshotReport":        {snapshotReport{}},
 		"CodeList":              {codeList{}},
+		"Version":               {release{}},
 		"SavedSnapshot":         {saved{}},
 		"Signature":             {signedFile{}},
 		"SigningKey":            {signingKey{}},
