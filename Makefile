@@ -8,7 +8,7 @@ DEMO    := demo
 # has the same bytes wherever it is made.
 VCS     := $(if $(wildcard .git),$(if $(shell git rev-parse -q --verify HEAD 2>/dev/null),true,false),false)
 
-.PHONY: build man demo check test race mutants torture e2e k9s fuzz bench microbench lint vuln reproducible clean
+.PHONY: build man demo check test race mutants torture e2e k9s fuzz bench microbench lint vuln reproducible dist licences dist-test clean
 
 build:
 	CGO_ENABLED=0 $(GO) build -buildvcs=$(VCS) -trimpath -ldflags '-s -w' -o $(BIN) ./cmd/etcdshift
@@ -97,6 +97,19 @@ fuzz:
 	    echo "$$pkg $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1x $$pkg || exit 1; \
 	  done; \
 	done
+
+# All files of a release of the tagged commit that is checked out, into dist/: make dist VERSION=v1.2.3 KEY=release.key
+dist:
+	$(GO) run -C release . -version '$(VERSION)' $(if $(KEY),-key '$(abspath $(KEY))')
+
+# The licences of what is linked are those that a person has read: release/licences.tsv.
+licences: build
+	$(GO) run -C release . -licences ../$(BIN)
+
+# A release is made twice and compared, and used on a machine (a chroot without a network) that has nothing but the bundle.
+dist-test:
+	$(GO) vet -C release ./...
+	$(GO) test -C release -count=1 -timeout 30m -v ./...
 
 # Whole commands beside their peers, on generated snapshots: see docs/performance.md.
 SIZES ?= XS S

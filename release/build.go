@@ -1,0 +1,126 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"time"
+)
+
+// release is what a run makes.
+type release struct {
+	version, root, out, key, url string
+	platforms                    []platform
+	date                         time.Time // of the commit: the time of everything in the files
+}
+
+// platform is a system and an architecture, as Go names them.
+type platform struct{ os, arch string }
+
+func parsePlatform(word string) (platform, error) {
+	system, arch, ok := strings.Cut(word, "/")
+	if !ok {
+		return platform{}, fmt.Errorf("platform %q: want one such as linux/amd64", word)
+	}
+	return platform{system, arch}, nil
+}
+
+func (p platform) String() string { return p.os + "-" + p.arch }
+
+func (p platform) program() string {
+	if p.os == "windows" {
+		return "etcdshift.exe"
+	}
+	return "etcdshift"
+}
+
+// name begins the names of files for a platform.
+func (r *release) name(p platform) string { return "etcdshift-" + r.version + "-" + p.String() }
+
+// program is the path of what was built for a platform.
+func (r *release) program(p platform) string { return r.staged(filepath.Join(p.String(), p.program())) }
+
+var tag = regexp.MustCompile(`^v\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?$`)
+
+// check refuses what would not say in itself which commit it is.
+func (r *release) check(ctx context.Context) error {
+	if !tag.MatchString(r.version) {
+		return fmt.Errorf("version %q: want a tag such as v1.2.3", r.version)
+	}
+	changes, err := r.run(ctx, nil, "git", "status", "--porcelain")
+	if err != nil {
+		return err
+	}
+	if changes != "" {
+		return fmt.Errorf("the clone has changes:\n%s", changes)
+	}
+	tags, err := r.run(ctx, nil, "git", "tag", "--points-at", "HEAD")
+	if err != nil {
+		return err
+	}
+	if got := strings.Fields(tags); len(got) != 1 || got[0] != r.version {
+		return fmt.Errorf("the commit has the tags %q, want %s alone: git tag %s", got, r.version, r.version)
+	}
+	date, err := r.run(ctx, nil, "git", "show", "-s", "--format=%cI", "HEAD")
+	if err != nil {
+		return err
+	}
+	at, err := time.Parse(time.RFC3339, strings.TrimSpace(date))
+	r.date = at.UTC()
+	return err
+}
+
+// build builds the program for each platform.
+func (r *release) build(ctx context.Context) error {
+	for _, p := range r.platforms {
+		path, err := filepath.Abs(r.program(p))
+		if err != nil {
+			return err
+		}
+		// Nothing of the environment but the cache may change what is built.
+		env := []string{"CGO_ENABLED=0", "GOFLAGS=", "GOWORK=off", "GOOS=" + p.os, "GOARCH=" + p.arch, "GOAMD64=v1", "GOARM64=v8.0"}
+		if _, err := r.run(ctx, env, "go", "build", "-buildvcs=true", "-trimpath", "-ldflags", "-s -w", "-o", path, "./cmd/etcdshift"); err != nil {
+			return err
+		}
+		if p != r.host() {
+			continue
+		}
+		if got, err := r.run(ctx, nil, path, "version", "-o", "json"); err != nil || !strings.Contains(got, `"version": "`+r.version+`"`) {
+			return errors.Join(err, fmt.Errorf("%s does not say that it is %s", path, r.version))
+		}
+	}
+	return nil
+}
+
+func (r *release) host() platform { return platform{runtime.GOOS, runtime.GOARCH} }
+
+// ask runs the program that was built for this machine.
+func (r *release) ask(ctx context.Context, args ...string) (string, error) {
+	path, err := filepath.Abs(r.program(r.host()))
+	if err != nil {
+		return "", err
+	}
+	if _, err := os.Stat(path); err != nil {
+		return "", fmt.Errorf("the manual needs the program of this machine among the platforms: %w", err)
+	}
+	return r.run(ctx, nil, path, args...)
+}
+
+// run runs a command in the folder of the project and returns what it prints.
+func (r *release) run(ctx context.Context, env []string, name string, args ...string) (string, error) {
+	c := exec.CommandContext(ctx, name, args...)
+	c.Dir, c.Env, c.Stdin = r.root, append(os.Environ(), env...), os.Stdin // a key may ask for its passphrase
+	var stderr strings.Builder
+	c.Stderr = &stderr
+	out, err := c.Output()
+	if err != nil {
+		return "", fmt.Errorf("%s: %w\n%s", strings.Join(c.Args, " "), err, stderr.String())
+	}
+	return string(out), nil
+}

@@ -1,0 +1,79 @@
+// Release makes all files of a release from the commit that is checked out: programs, archives,
+// packages, an image, lists of components, and one bundle for machines without a network. The same
+// commit, tag and Go version make the same bytes.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+)
+
+func main() {
+	r := &release{}
+	flag.StringVar(&r.version, "version", "", "the tag, `vX.Y.Z`, of the commit that is checked out")
+	flag.StringVar(&r.root, "root", "..", "the `folder` of the project, a clone without changes")
+	flag.StringVar(&r.out, "out", "../dist", "the `folder` to make, which must not exist")
+	flag.StringVar(&r.key, "key", "", "sign with the minisign secret key in `file`; the public one, with the ending .pub, is beside it")
+	flag.StringVar(&r.url, "url", "https://github.com/etcdshift/etcdshift/releases/download", "where releases will be")
+	platforms := flag.String("platforms", "linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64", "what to build for")
+	licences := flag.String("licences", "", "only compare the licences of what is linked into `program` with licences.tsv")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	err := func() error {
+		if *licences != "" {
+			return compareLicences(ctx, r.root, *licences)
+		}
+		for word := range strings.FieldsSeq(*platforms) {
+			p, err := parsePlatform(word)
+			if err != nil {
+				return err
+			}
+			r.platforms = append(r.platforms, p)
+		}
+		return r.make(ctx)
+	}()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "release:", err)
+		os.Exit(1)
+	}
+}
+
+// make fills the folder out. It appears under its name when all is in it.
+func (r *release) make(ctx context.Context) error {
+	if _, err := os.Lstat(r.out); err == nil {
+		return fmt.Errorf("%s exists", r.out)
+	}
+	if err := r.check(ctx); err != nil {
+		return err
+	}
+	out := r.out
+	r.out = out + ".part"
+	if err := os.RemoveAll(r.out); err != nil {
+		return err
+	}
+	for _, dir := range []string{r.out, r.staged("")} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return err
+		}
+	}
+	for _, step := range []func(context.Context) error{
+		r.build, r.writePages, r.writeLicences, r.archives, r.packages, r.image, r.components, r.manifests, r.sums, r.bundle,
+	} {
+		if err := step(ctx); err != nil {
+			return err
+		}
+	}
+	if err := os.RemoveAll(r.staged("")); err != nil {
+		return err
+	}
+	return os.Rename(r.out, out)
+}
+
+// staged is the path of a file that goes into others.
+func (r *release) staged(name string) string { return filepath.Join(r.out, "staged", name) }

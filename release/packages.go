@@ -1,0 +1,108 @@
+package main
+
+import (
+	"context"
+	"io"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"github.com/goreleaser/nfpm/v2"
+	_ "github.com/goreleaser/nfpm/v2/deb"
+	"github.com/goreleaser/nfpm/v2/files"
+	_ "github.com/goreleaser/nfpm/v2/rpm"
+)
+
+const (
+	summary  = "read, change and prove etcd snapshots of Kubernetes clusters"
+	homepage = "https://github.com/etcdshift/etcdshift"
+	licence  = "Apache-2.0"
+)
+
+// packages makes a deb and an rpm for each Linux platform.
+func (r *release) packages(context.Context) error {
+	for _, p := range r.platforms {
+		if p.os != "linux" {
+			continue
+		}
+		for _, format := range []string{"deb", "rpm"} {
+			if err := r.pack(p, format); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (r *release) pack(p platform, format string) error {
+	packager, err := nfpm.Get(format)
+	if err != nil {
+		return err
+	}
+	contents, err := r.installed(p)
+	if err != nil {
+		return err
+	}
+	info := nfpm.WithDefaults(&nfpm.Info{
+		Name: "etcdshift", Arch: p.arch, Platform: p.os, Version: r.version, MTime: r.date,
+		Section: "admin", Maintainer: "the etcdshift authors", Description: summary, Homepage: homepage, License: licence,
+		Overridables: nfpm.Overridables{
+			Contents: contents, Umask: 0o022,
+			RPM: nfpm.RPM{BuildHost: "reproducible", Summary: summary},
+		},
+	})
+	if err := nfpm.PrepareForPackager(info, format); err != nil {
+		return err
+	}
+	return create(filepath.Join(r.out, r.name(p)+"."+format), func(w io.Writer) error { return packager.Package(info, w) })
+}
+
+// installed says where a package puts the contents.
+func (r *release) installed(p platform) (all files.Contents, err error) {
+	from, err := r.contents(p)
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range from {
+		mode := os.FileMode(f.mode)
+		to, content := place(f.name), &files.Content{Source: f.path}
+		if strings.HasPrefix(to, "/usr/share/man/") { // manuals are kept compressed
+			content.Source = f.path + ".gz"
+			if err := r.compress(f.path, content.Source); err != nil {
+				return nil, err
+			}
+			to += ".gz"
+		}
+		content.Destination, content.FileInfo = to, &files.ContentFileInfo{Mode: mode, MTime: r.date, Owner: "root", Group: "root"}
+		all = append(all, content)
+	}
+	return all, nil
+}
+
+// place is where a file of an archive is on a machine with a package manager.
+func place(name string) string {
+	dir, base := path.Split(name)
+	switch dir {
+	case "man/":
+		return "/usr/share/man/man" + strings.TrimPrefix(path.Ext(base), ".") + "/" + base
+	case "completion/":
+		return map[string]string{
+			"etcdshift.bash": "/usr/share/bash-completion/completions/etcdshift",
+			"_etcdshift":     "/usr/share/zsh/vendor-completions/_etcdshift",
+			"etcdshift.fish": "/usr/share/fish/vendor_completions.d/etcdshift.fish",
+		}[base]
+	}
+	if name == "etcdshift" {
+		return "/usr/bin/etcdshift"
+	}
+	return "/usr/share/doc/etcdshift/" + name
+}
+
+// compress makes the compressed copy of a file, once for all packages.
+func (r *release) compress(from, to string) error {
+	if _, err := os.Stat(to); err == nil {
+		return nil
+	}
+	return create(to, func(w io.Writer) error { return gzipped(w, from) })
+}
