@@ -62,7 +62,7 @@ func TestReadOnly(t *testing.T) {
 	_, err := pods.GetLogs("run", &corev1.PodLogOptions{}).Stream(t.Context())
 	require.ErrorContains(t, err, "it has no logs")
 	for _, request := range [][2]string{
-		{"POST", "/apis/example.com/v1/things"}, {"DELETE", "/apis/example.com/v1"}, {"PUT", "/"}, {"PATCH", "/api/v1/nodes/a/status"},
+		{"POST", "/apis/example.com/v1/things"}, {"DELETE", "/apis/example.com/v1"}, {"PUT", "/"}, {"DELETE", "/version"}, {"PATCH", "/api/v1/nodes/a/status"},
 		{"OPTIONS", "/api/v1/pods"}, {"POST", "/api/v1/namespaces/a/pods/run/exec"}, {"GET", "/api/v1/namespaces/a/pods/run/exec"},
 		{"GET", "/api/v1/namespaces/a/services/s/proxy/"}, {"POST", "/apis/authorization.k8s.io/v1beta1/selfsubjectaccessreviews"},
 	} {

@@ -46,11 +46,11 @@ func (s *source) readOnly(next http.Handler, c *codec) http.Handler {
 		}
 		defer s.reading.Done()
 		info, _ := request.RequestInfoFrom(req.Context())
-		if req.URL.Path == "/version" {
+		sentence := refusal(req.Method, info, s.reader.Snapshot().Path())
+		if req.URL.Path == "/version" && sentence == "" {
 			responsewriters.WriteRawJSON(http.StatusOK, apiVersion(), w)
 			return
 		}
-		sentence := refusal(req.Method, info, s.reader.Snapshot().Path())
 		if u, has := request.UserFrom(req.Context()); has && u.GetName() != readerName {
 			sentence = "a snapshot is served to its reader: what another user may do is not known, so nobody can be impersonated"
 		}
