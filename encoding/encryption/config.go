@@ -1,6 +1,7 @@
 package encryption
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -39,10 +41,9 @@ func (p plugin) String() string { return fmt.Sprintf("%q at %s", p.name, p.endpo
 // later, because its errors quote the file, keys included: "Object 'Kind' is missing in" and the
 // whole text, or the JSON of an element with two providers.
 func parseConfig(text []byte) (config, error) {
-	data, err := yaml.YAMLToJSONStrict(text)
+	data, err := asJSON(text)
 	if err != nil {
-		line := regexp.MustCompile(`line \d+`).FindString(err.Error()) // the rest may quote the file
-		return config{}, errors.New(strings.TrimPrefix(line+": not YAML, or a field given twice", ": "))
+		return config{}, err
 	}
 	fields, err := decode(data)
 	if err != nil {
@@ -60,6 +61,22 @@ func parseConfig(text []byte) (config, error) {
 		return config{}, err
 	}
 	return configOf(parsed)
+}
+
+// asJSON converts YAML. What begins as JSON the server reads as nothing else.
+func asJSON(text []byte) ([]byte, error) {
+	if begin := bytes.TrimLeftFunc(text, unicode.IsSpace); bytes.HasPrefix(begin, []byte("{")) {
+		if !json.Valid(begin) {
+			return nil, errors.New("it begins as JSON, and is none")
+		}
+		return begin, nil
+	}
+	data, err := yaml.YAMLToJSONStrict(text)
+	if err != nil {
+		line := regexp.MustCompile(`line \d+`).FindString(err.Error()) // the rest may quote the file
+		return nil, errors.New(strings.TrimPrefix(line+": not YAML, or a field given twice", ": "))
+	}
+	return data, nil
 }
 
 // decode reports wrong and unknown fields by their paths.
