@@ -77,7 +77,7 @@ func (v *View) CopyObject(ctx context.Context, o *inspect.Object, key []byte, co
 // rewrite returns the value of o with another content, to be stored at key; nil where nothing
 // changes, or after a finding.
 func (v *View) rewrite(ctx context.Context, o *inspect.Object, key keys.Key, content map[string]any) []byte {
-	value, wrong := rewritten(ctx, o, key, content)
+	value, wrong := Rewritten(ctx, o, key, content)
 	if wrong != nil {
 		v.Raise(string(o.Key), wrong)
 	}
@@ -85,12 +85,9 @@ func (v *View) rewrite(ctx context.Context, o *inspect.Object, key keys.Key, con
 }
 
 // Rewritten returns the value that [View.PutObject] stages, nil where nothing changes, or what it
-// reports. It needs no view: many objects can be rewritten at once.
-func Rewritten(ctx context.Context, o *inspect.Object, content map[string]any) (value []byte, wrong *finding.Finding) {
-	return rewritten(ctx, o, o.Parsed, content)
-}
-
-func rewritten(ctx context.Context, o *inspect.Object, key keys.Key, content map[string]any) (value []byte, wrong *finding.Finding) {
+// reports, for an object that may move to another key. It needs no view: many objects can be
+// rewritten at once.
+func Rewritten(ctx context.Context, o *inspect.Object, key keys.Key, content map[string]any) (value []byte, wrong *finding.Finding) {
 	if o.Err != nil {
 		return nil, Unreadable(o.Err)
 	}

@@ -50,6 +50,18 @@ func (v *View) Derive(ctx context.Context, from, key, value []byte, why string) 
 	return v.put(ctx, from, key, stored, value, why)
 }
 
+// Move is [View.Derive] from the record of an entry, which is deleted then. The new one has its
+// lease.
+func (v *View) Move(ctx context.Context, e *Entry, key, value []byte, why string) (staged bool, err error) {
+	if staged, err = v.Derive(ctx, e.Key, key, value, why); !staged || err != nil {
+		return false, err
+	}
+	if err := v.plan.attach(key, e.Lease); err != nil {
+		return false, err
+	}
+	return true, v.Delete(ctx, e.Key, why)
+}
+
 // stages says whether a value is staged for key.
 func (v *View) stages(ctx context.Context, key, value []byte) (bool, error) {
 	st, err := v.plan.get(key)

@@ -1,43 +1,24 @@
 package sanitize
 
 import (
-	"bytes"
-	"compress/gzip"
 	"encoding/json"
-	"io"
 	"regexp"
 	"strings"
-)
 
-// maxPacked bounds what is unpacked, in bytes: a value has 1.5 MiB, and text shrinks tenfold.
-const maxPacked = 16 << 20
+	"github.com/etcdshift/etcdshift/transform/sanitize/aliases"
+)
 
 // packed replaces what gzip packed: a release of Helm, or any other text.
 func (m masker) packed(data []byte, texts int) ([]byte, bool) {
-	if texts > deepest || !bytes.HasPrefix(data, []byte("\x1f\x8b")) {
+	if texts > deepest {
 		return nil, false
 	}
-	unzip, err := gzip.NewReader(bytes.NewReader(data))
-	if err != nil {
-		return nil, false
-	}
-	plain, err := io.ReadAll(io.LimitReader(unzip, maxPacked+1))
-	if err != nil || len(plain) > maxPacked {
-		return nil, false
-	}
-	out, is := m.release(plain)
-	if !is {
-		out = m.bytes(plain, texts)
-	}
-	var packed bytes.Buffer
-	zip, err := gzip.NewWriterLevel(&packed, gzip.BestCompression)
-	if err != nil {
-		return nil, false
-	}
-	if _, err := zip.Write(out); err != nil || zip.Close() != nil {
-		return nil, false
-	}
-	return packed.Bytes(), true
+	return aliases.Repack(data, func(plain []byte) []byte {
+		if out, is := m.release(plain); is {
+			return out
+		}
+		return m.bytes(plain, texts)
+	})
 }
 
 // shownOfRelease are the fields of a Helm release (helm.sh/helm/v3/pkg/release) that stay: none of

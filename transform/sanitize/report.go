@@ -1,17 +1,33 @@
 package sanitize
 
 import (
-	"maps"
-	"slices"
+	"fmt"
 
+	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/transform"
 )
 
 // Sanitized says what "migrate sanitize" replaced and what it did not.
 type Sanitized struct {
 	Sanitized    []Count   `json:"sanitized,omitempty"`    // by type
+	Names        *Names    `json:"names,omitempty"`        // not with --keep-names
 	LeftOut      []LeftOut `json:"leftOut,omitempty"`      // records without a place in the output
 	NotSanitized []string  `json:"notSanitized,omitempty"` // what still tells of the cluster
+}
+
+// Names says what became of the names of namespaces and objects.
+type Names struct {
+	Replaced int               `json:"replaced"`          // names
+	Texts    int               `json:"texts"`             // in which names were replaced
+	Kept     []string          `json:"kept,omitempty"`    // names that are numbers or words of Kubernetes
+	InTexts  []Mention         `json:"inTexts,omitempty"` // names that are also words: some texts keep them
+	Words    map[string]string `json:"words,omitempty"`   // each word of a name, and what is in its place
+}
+
+// Mention is a word that is the name of an object too.
+type Mention struct {
+	Name  string `json:"name"`
+	Texts int    `json:"texts"` // that keep it
 }
 
 // Count counts what was replaced in the objects of a type.
@@ -28,13 +44,19 @@ type LeftOut struct {
 }
 
 // notSanitized lists what is not replaced.
-func notSanitized() []string {
-	return []string{
-		"names of namespaces, objects, containers, images, labels and users in RBAC",
+func notSanitized(keepNames bool) []string {
+	out := []string{
 		"IP addresses, host names, e-mail addresses, and certificates outside Secrets",
 		"text that is no credential by its name or shape: events, commands, annotations and schemas of your own",
 		"a password in a field that no name gives away, such as \"greeting\"",
 	}
+	if keepNames {
+		return append([]string{"names of namespaces, objects, containers, images, labels and users in RBAC"}, out...)
+	}
+	return append([]string{
+		"names of types and drivers, of users in RBAC, of containers, ports and labels that no object has, numbers in names",
+		"names inside longer words, and short names outside fields that hold names: the report lists them",
+	}, out...)
 }
 
 // Tables returns the section for a person.
@@ -43,7 +65,7 @@ func (s *Sanitized) Tables(transform.Outcome) []transform.Table {
 	for _, c := range s.Sanitized {
 		replaced.Rows = append(replaced.Rows, []any{c.Type, c.Objects, c.Values})
 	}
-	tables := []transform.Table{replaced}
+	tables := append([]transform.Table{replaced}, s.Names.tables()...)
 	if len(s.LeftOut) > 0 {
 		out := transform.Table{Title: "Left out", Header: []any{"KEY", "WHY"}, Of: "records"}
 		for _, l := range s.LeftOut {
@@ -58,22 +80,21 @@ func (s *Sanitized) Tables(transform.Outcome) []transform.Table {
 	return append(tables, still)
 }
 
-// counts counts by type.
-type counts map[string]*Count
-
-func (c counts) add(name string, values int) {
-	if c[name] == nil {
-		c[name] = &Count{Type: name}
+// tables returns the names that stay.
+func (n *Names) tables() []transform.Table {
+	if n == nil {
+		return nil
 	}
-	c[name].Objects++
-	c[name].Values += values
-}
-
-// sorted lists the counts by type.
-func (c counts) sorted() []Count {
-	out := make([]Count, 0, len(c))
-	for _, name := range slices.Sorted(maps.Keys(c)) {
-		out = append(out, *c[name])
+	names := transform.Table{Title: "Names", Notes: []string{fmt.Sprintf("  %d replaced, in %d texts", n.Replaced, n.Texts)}}
+	if len(n.Kept) > 0 {
+		names.Notes = append(names.Notes, "  kept: "+finding.List(n.Kept))
 	}
-	return out
+	if len(n.InTexts) == 0 {
+		return []transform.Table{names}
+	}
+	left := transform.Table{Title: "Names that texts keep", Header: []any{"NAME", "TEXTS"}, Of: "names"}
+	for _, m := range n.InTexts {
+		left.Rows = append(left.Rows, []any{m.Name, m.Texts})
+	}
+	return []transform.Table{names, left}
 }

@@ -2,6 +2,7 @@ package sanitize
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -15,12 +16,15 @@ import (
 	"github.com/etcdshift/etcdshift/keys"
 	"github.com/etcdshift/etcdshift/snapshot"
 	"github.com/etcdshift/etcdshift/transform"
+	"github.com/etcdshift/etcdshift/transform/sanitize/aliases"
 )
 
 type sanitizer struct {
 	masker
 	plaintext bool
+	keepNames bool
 	types     *inspect.Types
+	names     *aliases.Dictionary // nil where names stay
 }
 
 // Fresh says that the output has new pages alone.
@@ -29,11 +33,14 @@ func (s *sanitizer) Fresh() bool { return true }
 // record is what becomes of one.
 type record struct {
 	*transform.Entry
-	name   string // of its type
-	value  []byte // sanitized; nil where nothing changes
-	values int    // replaced
-	drop   string // why it is left out; "" if it is not
-	wrong  error  // why it cannot be sanitized
+	name   string         // of its type
+	to     []byte         // its new key; nil where that stays
+	value  []byte         // sanitized; nil where nothing changes
+	values int            // replaced secrets
+	texts  int            // with replaced names
+	left   map[string]int // names that stay, by texts
+	drop   string         // why it is left out; "" if it is not
+	wrong  error          // why it cannot be sanitized
 }
 
 // Plan stages sanitized records, and has the output be free of history.
@@ -44,30 +51,41 @@ func (s *sanitizer) Plan(ctx context.Context, v *transform.View) (err error) {
 	if s.plaintext {
 		v.Plaintext()
 	}
-	report, found := &Sanitized{LeftOut: []LeftOut{}, NotSanitized: notSanitized()}, counts{}
-	item := func(e *transform.Entry) record { return record{Entry: e} }
-	for r, err := range transform.Ahead(v, v.Live(ctx, nil), item, func(r *record) { s.sanitize(ctx, r) }) {
-		if err != nil {
+	if !s.keepNames {
+		if s.names, err = learn(ctx, v, s.key); err != nil {
 			return err
 		}
-		if r.wrong != nil && v.Raise(string(r.Key), codeNotSanitized.Because("%v", r.wrong)) {
-			r.drop = "it cannot be sanitized"
-		}
-		switch {
-		case r.drop != "":
-			report.LeftOut = append(report.LeftOut, LeftOut{string(r.Key), r.drop})
-			err = v.Delete(ctx, r.Key, r.drop)
-		case r.value != nil:
-			found.add(r.name, r.values)
-			err = v.Put(ctx, r.Key, r.value, "secrets replaced")
+	}
+	tally := newTally()
+	item := func(e *transform.Entry) record { return record{Entry: e} }
+	for r, err := range transform.Ahead(v, v.Live(ctx, nil), item, func(r *record) { s.sanitize(ctx, r) }) {
+		if err == nil && !tally.moved[string(r.Key)] { // by this loop
+			err = s.stage(ctx, v, r, tally)
 		}
 		if err != nil {
 			return err
 		}
 	}
-	report.Sanitized = found.sorted()
-	v.Report().Sections = append(v.Report().Sections, report)
+	v.Report().Sections = append(v.Report().Sections, tally.report(s.names))
 	v.Compact(snapshot.Compaction{LiveOnly: true, Disarm: true, RecordsOnly: true})
+	return nil
+}
+
+// stage stages what becomes of a record.
+func (s *sanitizer) stage(ctx context.Context, v *transform.View, r *record, tally *tally) error {
+	if r.wrong != nil && v.Raise(string(r.Key), codeNotSanitized.Because("%v", r.wrong)) {
+		r.drop = "it cannot be sanitized"
+	}
+	tally.add(r)
+	switch {
+	case r.drop != "":
+		return v.Delete(ctx, r.Key, r.drop)
+	case r.to != nil:
+		_, err := v.Move(ctx, r.Entry, r.to, r.value, "secrets and names replaced")
+		return err
+	case r.value != nil:
+		return v.Put(ctx, r.Key, r.value, "secrets replaced")
+	}
 	return nil
 }
 
@@ -82,12 +100,12 @@ func (s *sanitizer) sanitize(ctx context.Context, r *record) {
 		r.wrong = r.Undecryptable
 	case err == nil && keys.HoldsCredentials(r.Key) && parsed.Resource.Resource != "secrets":
 		r.drop = "a client or token of OpenShift's OAuth server"
-	case err == nil && s.types.Of(parsed.Resource) != nil:
+	case err == nil && !keys.IsRecord(parsed.Resource) && s.types.Of(parsed.Resource) != nil:
 		s.object(ctx, r, inspect.NewObject(s.types.Of(parsed.Resource), r.Entry))
 	default:
 		s.loose(r)
 	}
-	if r.value == nil && s.plaintext && !bytes.Equal(r.Stored, r.Value) {
+	if r.value == nil && (r.to != nil || s.plaintext && !bytes.Equal(r.Stored, r.Value)) {
 		r.value = r.Value
 	}
 }
@@ -106,10 +124,13 @@ func (s *sanitizer) object(ctx context.Context, r *record, o *inspect.Object) {
 		return
 	}
 	content := runtime.DeepCopyJSON(o.Content)
-	if !redact.With(r.Key, content, s.counting(r)) {
+	changed := redact.With(r.Key, content, s.counting(r))
+	changed = s.edit(r, content) || changed
+	key := s.rename(r, o.Parsed)
+	if r.wrong != nil || !changed {
 		return
 	}
-	value, wrong := transform.Rewritten(ctx, o, content)
+	value, wrong := transform.Rewritten(ctx, o, key, content)
 	if wrong != nil {
 		r.wrong = wrong
 		return
@@ -127,15 +148,36 @@ func (s *sanitizer) counting(r *record) redact.Replace {
 
 // loose sanitizes the value of a key that names no object.
 func (s *sanitizer) loose(r *record) {
+	if s.names != nil {
+		if to := s.names.Edit().Text(string(r.Key), func(string) {}); to != string(r.Key) {
+			r.to = []byte(to)
+		}
+	}
 	if len(r.Value) <= 20 && strings.Trim(string(r.Value), "0123456789") == "" { // as of compact_rev_key
 		return
 	}
 	content, err := native.Decode(r.Value)
-	switch {
-	case err != nil:
+	if err != nil {
 		r.wrong = err
-	case redact.With(r.Key, content, s.counting(r)):
-		r.name = "other keys"
-		r.value, r.wrong = encoding.Set(r.Value, content)
+		return
 	}
+	changed := redact.With(r.Key, content, s.counting(r))
+	if s.edit(r, content) || changed {
+		r.name = "other keys"
+		r.value, err = withContent(r.Entry, content)
+		r.wrong = cmp.Or(r.wrong, err)
+	}
+}
+
+// withContent returns the value of an entry with other content.
+func withContent(e *transform.Entry, content map[string]any) ([]byte, error) {
+	v, err := e.ParseValue()
+	if err != nil || v.Format != encoding.FormatProtobuf {
+		return encoding.Set(e.Value, content)
+	}
+	raw, err := native.Encode(v, content)
+	if err != nil {
+		return nil, err
+	}
+	return encoding.WithMessage(e.Value, raw)
 }

@@ -116,7 +116,7 @@ func plant(t testing.TB) (path string, markers map[string]bool) {
 func sanitized(t testing.TB, in, key string, options transform.Options) (*transform.Report, []byte) {
 	t.Helper()
 	options.Command, options.In, options.Out = "migrate sanitize", in, filepath.Join(t.TempDir(), "out.db")
-	report, err := transform.Run(t.Context(), options, &sanitizer{masker: masker{[]byte(key)}, plaintext: options.Encryption != nil})
+	report, err := transform.Run(t.Context(), options, &sanitizer{masker: masker{[]byte(key)}, plaintext: options.Encryption != nil, keepNames: true})
 	require.NoError(t, err, "%v", report.Problems)
 	out, err := os.ReadFile(options.Out)
 	require.NoError(t, err)

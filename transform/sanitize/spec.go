@@ -12,25 +12,29 @@ import (
 var Spec = transform.Spec{
 	Group: transform.GroupMigrate,
 	Name:  "sanitize",
-	Usage: "replace the secrets, so that others may have the snapshot",
-	Examples: `etcdshift migrate sanitize --keep-names before.db for-support.db
-etcdshift migrate sanitize --keep-names --plaintext \
+	Usage: "replace secrets and names, so that others may have the snapshot",
+	Examples: `etcdshift migrate sanitize before.db for-support.db
+etcdshift migrate sanitize --keep-names before.db for-support.db
+etcdshift migrate sanitize --plaintext \
     --encryption-config encryption.yaml before.db for-support.db
-etcdshift migrate sanitize --keep-names --key key.bin before.db again.db`,
+etcdshift migrate sanitize --key key.bin before.db again.db`,
 	Text: `Replaces the data of Secrets, ServiceAccount tokens, bootstrap tokens, values of Helm releases, and every credential that "get" would
 redact: in ConfigMaps, annotations, environment variables, commands and custom resources. A value keeps its shape and length: base64, JSON,
 PEM, hexadecimal, digits. Equal secrets become equal values. They are derived from a random key that is thrown away, so that two runs differ; --key
 gives the same values each time.
 
-History, deleted objects, free pages, users of etcd and its members are left out. Names of objects, labels, addresses and host names stay: the
-report and docs/sanitize.md list what is not replaced.`,
+Names of namespaces and objects are replaced by names of the same shape and length, in all references, selectors and texts; --keep-names keeps
+them. The report has each word and what is in its place: keep it with you.
+
+History, deleted objects, free pages, users of etcd and its members are left out. Types, IP addresses and short words in texts stay: the report
+and docs/sanitize.md list what is not replaced.`,
 	Codes: []*finding.Code{codeNotSanitized, transform.CodeWouldBePlaintext},
 	Settles: map[string]string{
 		codeNotSanitized.Name: "give --encryption-config FILE and --plaintext for encrypted values",
 	},
 	Sections: []transform.Section{&Sanitized{}},
 	Flags: []transform.Flag{
-		{Name: "keep-names", Default: false, Usage: "names of namespaces and objects stay as they are; needed, as they cannot be replaced yet"},
+		{Name: "keep-names", Default: false, Usage: "names of namespaces and objects stay as they are"},
 		{Name: "plaintext", Default: false, Usage: "write what is encrypted at rest in the clear once it is sanitized: the receiver has no key"},
 		{Name: "key", Usage: "derive values from `FILE`, 32 bytes or more, instead of a random key; whoever has it can test guesses"},
 	},
@@ -40,7 +44,7 @@ report and docs/sanitize.md list what is not replaced.`,
 // codeNotSanitized is for a record in which secrets may be left.
 var codeNotSanitized = transform.ErrorCode("not-sanitized", "a record cannot be sanitized",
 	"A value is encrypted or cannot be decoded; a newer Kubernetes wrote it, with a kind or fields that this build does not know; or the object with "+
-		"replaced values would not fit the schema of its type. Its secrets, if it has any, would be in the output.",
+		"replaced values and names would not fit the schema of its type. Its secrets, if it has any, would be in the output.",
 	"Give the EncryptionConfiguration with `--encryption-config FILE` and `--plaintext`, use a newer etcdshift, or delete the record.",
 	"The record is left out of OUT.")
 
@@ -49,8 +53,6 @@ const leastKey = 32
 
 func newFromArgs(ctx context.Context, a *transform.Args) (transform.Transform, error) {
 	switch {
-	case !a.Bool("keep-names"):
-		return nil, transform.Usagef("names of namespaces and objects stay in OUT; say so with --keep-names (to replace them is not offered yet)")
 	case a.IsSet("encryption-config") && !a.Bool("plaintext"):
 		return nil, transform.Usagef("the receiver of OUT has no key: say with --plaintext that values are written in the clear once they are sanitized")
 	}
@@ -64,5 +66,5 @@ func newFromArgs(ctx context.Context, a *transform.Args) (transform.Transform, e
 	case len(key) < leastKey:
 		return nil, transform.Usagef("--key names a file of %d bytes; it takes %d or more, such as those of \"head -c 32 /dev/urandom\"", len(key), leastKey)
 	}
-	return &sanitizer{masker: masker{key}, plaintext: a.Bool("plaintext")}, nil
+	return &sanitizer{masker: masker{key}, plaintext: a.Bool("plaintext"), keepNames: a.Bool("keep-names")}, nil
 }

@@ -1,0 +1,193 @@
+package aliases
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/base64"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func dictionary(key string, names ...string) *Dictionary {
+	d := New([]byte(key))
+	d.Vocabulary("checkout.example.com")
+	for _, name := range names {
+		d.Taken(name)
+		d.Name(name)
+	}
+	d.Namespace("shop")
+	d.Namespace("team-blue")
+	d.Settle()
+	return d
+}
+
+func alias(t testing.TB, d *Dictionary, name string) string {
+	t.Helper()
+	out, is := d.Alias(name)
+	require.True(t, is, name)
+	return out
+}
+
+// shape has x for each letter and 9 for each digit.
+func shape(name string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z':
+			return 'x'
+		case r >= 'A' && r <= 'Z':
+			return 'X'
+		case r >= '0' && r <= '9':
+			return '9'
+		}
+		return r
+	}, name)
+}
+
+// TestAliases: names have different aliases of their shape; the same key gives the same.
+func TestAliases(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	const letters = "aabcde07-."
+	names := map[string]bool{}
+	for range 3000 {
+		name := make([]byte, 1+random.IntN(9))
+		for i := range name {
+			name[i] = letters[random.IntN(len(letters))]
+		}
+		names[strings.Trim(string(name), "-.")] = true
+	}
+	delete(names, "")
+	var list []string
+	for name := range names {
+		list = append(list, name)
+	}
+	d, same, other := dictionary("key", list...), dictionary("key", list...), dictionary("other", list...)
+	by, different := map[string]string{}, 0
+	for _, name := range list {
+		is, known := d.Alias(name)
+		require.Equal(t, shape(name), shape(is))
+		again, _ := same.Alias(name)
+		require.Equal(t, is, again)
+		require.Empty(t, by[is], name)
+		by[is] = name
+		if known && is != name {
+			require.False(t, names[is], "%s is there already", is)
+			if another, _ := other.Alias(name); another != is {
+				different++
+			}
+		}
+	}
+	require.Greater(t, different, 1000)
+}
+
+// TestComposed: names made of names have aliases made of aliases.
+func TestComposed(t *testing.T) {
+	d := dictionary("key", "checkout", "web", "data", "web-0", "data-web-0", "kube-apiserver-worker-a", "worker-a", "sh.helm.release.v1.web.v12", "100.64.0.1", "pvc-web")
+	web := alias(t, d, "web")
+	require.Equal(t, web+"-0", alias(t, d, "web-0"))
+	require.Equal(t, alias(t, d, "data")+"-"+web+"-0", alias(t, d, "data-web-0"))
+	require.Equal(t, "kube-apiserver-"+alias(t, d, "worker-a"), alias(t, d, "kube-apiserver-worker-a"))
+	require.Equal(t, "sh.helm.release.v1."+web+".v12", alias(t, d, "sh.helm.release.v1.web.v12"))
+	require.Equal(t, []string{"100.64.0.1"}, d.Kept())
+	require.NotContains(t, d.Words(), "kube")
+	require.Equal(t, d.Words()["web"], web)
+}
+
+// TestTexts: whole names are replaced in any text; names that mean something else only in fields
+// that hold names, or where the text says what they are.
+func TestTexts(t *testing.T) {
+	d := dictionary("key", "payments-api", "web", "status", "checkout", "image-pull", "admin")
+	api, web, blue, shop := alias(t, d, "payments-api"), alias(t, d, "web"), alias(t, d, "team-blue"), alias(t, d, "shop")
+	upper := strings.ToUpper(strings.ReplaceAll(api, "-", "_"))
+	for text, want := range map[string]string{
+		"payments-api":                                     api,
+		"https://payments-api.team-blue:80/x":              "https://" + api + "." + blue + ":80/x",
+		"a\\npayments-api":                                 "a\\n" + api,
+		"x%2Fpayments-api":                                 "x%2F" + api,
+		"PAYMENTS_API_SERVICE_HOST":                        upper + "_SERVICE_HOST",
+		"mypayments-api payments-apis":                     "mypayments-api payments-apis",
+		"the web status":                                   "the web status",
+		"web.shop.svc.cluster.local:80":                    web + "." + shop + ".svc.cluster.local:80",
+		"system:serviceaccount:shop:web":                   "system:serviceaccount:" + shop + ":" + web,
+		"shop/web":                                         shop + "/" + web,
+		"web.storageclass.storage.k8s.io/requests.storage": web + ".storageclass.storage.k8s.io/requests.storage",
+		"checkout.example.com":                             "checkout.example.com",
+		"cluster-admin admin":                              "cluster-admin admin",
+		"image-pull":                                       alias(t, d, "image-pull"),
+		`{"a": "payments-api", "name": "web", "n": 1.50}`:  `{"a": "` + api + `", "name": "` + web + `", "n": 1.50}`,
+		encode("see payments-api"):                         encode("see " + api),
+	} {
+		require.Equal(t, want, d.Edit().text(text), text)
+	}
+	packed := d.Edit().text(encode(zipped(t, "at payments-api")))
+	data, err := base64.StdEncoding.DecodeString(packed)
+	require.NoError(t, err)
+	_, is := Repack(data, func(plain []byte) []byte {
+		require.Equal(t, "at "+api, string(plain))
+		return plain
+	})
+	require.True(t, is)
+	edit := d.Edit()
+	edit.text("web and web")
+	require.Equal(t, map[string]int{"web": 2}, edit.Left)
+}
+
+func encode(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
+
+func zipped(t testing.TB, text string) string {
+	var out bytes.Buffer
+	w := gzip.NewWriter(&out)
+	_, err := w.Write([]byte(text))
+	require.NoError(t, err)
+	require.NoError(t, w.Close())
+	return out.String()
+}
+
+// TestVocabularyStays: no text of the vocabulary changes, whatever objects are called.
+func TestVocabularyStays(t *testing.T) {
+	d := dictionary("key", strings.Fields(constants)...)
+	for _, text := range vocabulary() {
+		require.Equal(t, text, d.Edit().text(text))
+	}
+}
+
+// TestFields: references and selectors follow, names of ports and containers stay.
+func TestFields(t *testing.T) {
+	d := dictionary("key", "web", "http", "db", "worker-7")
+	web, node := alias(t, d, "web"), alias(t, d, "worker-7")
+	object := func(web, db, http, node, shop string) map[string]any {
+		ref := func(name string) map[string]any { return map[string]any{"kind": "ConfigMap", "name": name} }
+		return map[string]any{
+			"apiVersion": "web/v1", "kind": "web", "metadata": map[string]any{"name": web, "namespace": shop, "labels": map[string]any{"app": web, "tier": "web"},
+				"ownerReferences": []any{ref(web)}, "generateName": web + "-"},
+			"spec": map[string]any{
+				"selector":   map[string]any{"matchLabels": map[string]any{"app": web}},
+				"affinity":   map[string]any{"key": "kubernetes.io/hostname", "operator": "In", "values": []any{node}},
+				"other":      map[string]any{"key": "tier", "operator": "In", "values": []any{"web"}},
+				"containers": []any{map[string]any{"name": "web", "ports": []any{map[string]any{"name": "http"}}, "envFrom": []any{map[string]any{"configMapRef": map[string]any{"name": db}}}}},
+				"volumes":    []any{map[string]any{"name": db, "configMap": map[string]any{"name": db}}}, "serviceAccountName": web,
+				"rules": []any{map[string]any{"apiGroups": []any{""}, "resources": []any{"worker-7"}, "resourceNames": []any{web}}},
+			},
+		}
+	}
+	content := object("web", "db", "http", "worker-7", "shop")
+	require.NoError(t, d.Edit().Object(content))
+	require.Equal(t, object(web, alias(t, d, "db"), "http", node, alias(t, d, "shop")), content)
+	twice := map[string]any{"worker-7": "a", node: "b"}
+	require.ErrorIs(t, d.Edit().Object(twice), ErrNames)
+}
+
+// FuzzText: a text keeps its length and shape, and any text is safe.
+func FuzzText(f *testing.F) {
+	f.Add("a\\npayments-api", "payments-api")
+	f.Fuzz(func(t *testing.T, text, name string) {
+		d := dictionary("key", name)
+		out := d.Text(text, func(string) {})
+		require.Equal(t, shape(text), shape(out))
+		require.Equal(t, out, d.Text(text, func(string) {}))
+		_ = fmt.Sprint(d.Edit().text(text), d.Count())
+	})
+}

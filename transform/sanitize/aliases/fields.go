@@ -1,0 +1,79 @@
+package aliases
+
+import (
+	"regexp"
+	"strings"
+)
+
+// isType reports whether a field names a type or is made by a server.
+func isType(field string) bool {
+	return strings.Contains(" apiVersion kind apiGroup apiGroups verbs uid resourceVersion fieldsType creationTimestamp ", " "+field+" ")
+}
+
+// localNames are the fields of things with a name that only their own object knows.
+const localNames = ` containers initContainers ephemeralContainers containerStatuses initContainerStatuses ephemeralContainerStatuses ports port env httpHeaders
+	sysctls conditions versions names webhooks variables matchConditions metric resource container claims resourceClaims drivers options listeners
+	additionalPrinterColumns params parameters headers tags devices requests rules `
+
+// nameFields hold the name of an object, as those do that end in "name" or "namespace". With a
+// label the same fields are in all selectors.
+const nameFields = ` app k8s-app instance release subdomain holderidentity selected-node nodeid resourcenames namespaces ingress.class storage-class leader `
+
+// otherNames end in "name", and hold no name of an object.
+const otherNames = " portname containername schedulername sectionname controllername drivername signername scopename username filename "
+
+// holdsName reports whether a field holds the name of an object.
+func holdsName(field, parent string) bool {
+	if field == "name" && strings.Contains(localNames, " "+parent+" ") {
+		return false
+	}
+	field = strings.ToLower(field[strings.LastIndexByte(field, '/')+1:])
+	if strings.HasSuffix(field, "name") || strings.HasSuffix(field, "namespace") {
+		return !strings.Contains(otherNames, " "+field+" ")
+	}
+	return field != "" && strings.Contains(nameFields, " "+field+" ")
+}
+
+var (
+	serviceHost    = regexp.MustCompile(`\b[a-z0-9.-]+\.svc\b`)
+	serviceAccount = regexp.MustCompile(`\bsystem:serviceaccounts?:[a-z0-9.:-]+`)
+	storageQuota   = regexp.MustCompile(`^[a-z0-9.-]+\.storageclass\.storage\.k8s\.io/`)
+	namespacedName = regexp.MustCompile(`^[a-z0-9-]+/[a-z0-9.-]+$`)
+)
+
+// places replaces names where the rest of a text tells that they are names.
+func (e *Editor) places(s string) string {
+	if strings.Contains(s, ".svc") {
+		s = serviceHost.ReplaceAllStringFunc(s, func(host string) string { return e.each(host, ".", strings.Count(host, ".")) })
+	}
+	if strings.Contains(s, "system:serviceaccount") {
+		s = serviceAccount.ReplaceAllStringFunc(s, func(user string) string {
+			_, names, _ := strings.Cut(strings.TrimPrefix(user, "system:"), ":")
+			return strings.TrimSuffix(user, names) + e.each(names, ":", 2)
+		})
+	}
+	if storageQuota.MatchString(s) {
+		class, rest, _ := strings.Cut(s, ".storageclass.")
+		alias, _ := e.Alias(class)
+		s = alias + ".storageclass." + rest
+	}
+	if namespacedName.MatchString(s) {
+		ns, name, _ := strings.Cut(s, "/")
+		if e.names[wordsOf(ns)]&namespace != 0 && !e.phrases[ns] {
+			if alias, is := e.Alias(name); is {
+				ns, _ = e.Alias(ns)
+				return ns + "/" + alias
+			}
+		}
+	}
+	return s
+}
+
+// each replaces the first n parts of a text that are names.
+func (e *Editor) each(s, separator string, n int) string {
+	parts := strings.Split(s, separator)
+	for i := range min(n, len(parts)) {
+		parts[i], _ = e.Alias(parts[i])
+	}
+	return strings.Join(parts, separator)
+}
