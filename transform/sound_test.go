@@ -20,11 +20,15 @@ func TestDryRunFindsDamage(t *testing.T) {
 	data, err := os.ReadFile(f.in)
 	require.NoError(t, err)
 	// The record of /leased says that it was written at another revision than its own: that is the
-	// byte before version and value.
-	at := bytes.Index(data, []byte("\x20\x01\x2a\x01x"))
-	require.Positive(t, at)
-	require.Equal(t, at, bytes.LastIndex(data, []byte("\x20\x01\x2a\x01x")))
-	data[at-1]++
+	// byte before version and value. Where etcd committed between writes, as it does on a slow
+	// machine, a free page has it too.
+	record := []byte("\x20\x01\x2a\x01x")
+	require.True(t, bytes.Contains(data, record))
+	for at := range len(data) {
+		if bytes.HasPrefix(data[at:], record) {
+			data[at-1]++
+		}
+	}
 	image := len(data) - sha256.Size
 	sum := sha256.Sum256(data[:image])
 	copy(data[image:], sum[:])
