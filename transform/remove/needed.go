@@ -33,11 +33,11 @@ func maker(key keys.Key, meta encoding.Meta) string {
 		return "the kubelet of its node, of a static pod,"
 	}
 	for _, mark := range []map[string]string{meta.Labels, meta.Annotations} {
-		for name, value := range map[string]string{
-			"kubernetes.io/bootstrapping": "rbac-defaults", "kube-aggregator.kubernetes.io/automanaged": "onstart",
-			"apf.kubernetes.io/autoupdate-spec": "true", "apiserver.kubernetes.io/identity": "kube-apiserver",
+		for _, own := range [][2]string{
+			{"kubernetes.io/bootstrapping", "rbac-defaults"}, {"kube-aggregator.kubernetes.io/automanaged", "onstart"},
+			{"apf.kubernetes.io/autoupdate-spec", "true"}, {"apiserver.kubernetes.io/identity", "kube-apiserver"},
 		} {
-			if mark[name] == value {
+			if len(mark) > 0 && mark[own[0]] == own[1] {
 				return apiServer
 			}
 		}
