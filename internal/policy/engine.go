@@ -53,7 +53,8 @@ type Engine struct {
 	set      *Set
 	user     user.Info
 	types    *inspect.Types
-	loose    []string // bindings without a policy
+	known    map[*inspect.Type][]string // their versions
+	loose    []string                   // bindings without a policy
 
 	mutator   generic.Dispatcher[mutating.PolicyHook]
 	validator generic.Dispatcher[validating.PolicyHook]
@@ -62,7 +63,7 @@ type Engine struct {
 // New compiles the policies of a set. Namespaces and params are those of from; params of the set
 // take the place of stored ones.
 func New(ctx context.Context, set *Set, from Source, o Options) (*Engine, error) {
-	e := &Engine{set: set, user: userOf(o)}
+	e := &Engine{set: set, user: userOf(o), known: map[*inspect.Type][]string{}}
 	for _, p := range set.Mutating {
 		e.addMutating(p)
 	}
@@ -85,6 +86,9 @@ func (e *Engine) Refresh(ctx context.Context, from Source) (err error) {
 	if e.types, err = from.Types(ctx); err != nil {
 		return err
 	}
+	for _, t := range e.types.All() {
+		e.known[t] = versionsOf(t)
+	}
 	of := e.types.Of(schema.GroupResource{Resource: "namespaces"})
 	all := &namespaces{}
 	if of != nil {
@@ -96,6 +100,14 @@ func (e *Engine) Refresh(ctx context.Context, from Source) (err error) {
 	e.mutator = mutating.NewDispatcher(noAuthorizer{}, matcher, newConverters(e.types))
 	e.validator = validating.NewDispatcher(noAuthorizer{}, generic.NewPolicyMatcher(matcher))
 	return e.readParams(ctx, from)
+}
+
+// versions are those of a type.
+func (e *Engine) versions(t *inspect.Type) []string {
+	if known, is := e.known[t]; is {
+		return known
+	}
+	return versionsOf(t)
 }
 
 // noAuthorizer stands for an authorizer; policies that ask one are not evaluated.

@@ -67,7 +67,7 @@ type request struct {
 // names the object, or where a finding tells why it cannot be evaluated.
 func (e *Engine) request(kind string, o *inspect.Object, a *Answer) *request {
 	version, content, err := requested(o)
-	r := &request{Engine: e, interfaces: &interfaces{Type: o.Type}, object: o, content: content}
+	r := &request{Engine: e, interfaces: &interfaces{Type: o.Type, known: e.versions(o.Type)}, object: o, content: content}
 	for _, p := range e.Policies {
 		if p.Kind != kind {
 			continue

@@ -29,11 +29,14 @@ func versionsOf(t *inspect.Type) (versions []string) {
 
 // equivalents tells the versions of a type, as runtime.EquivalentResourceMapper. Events are in two
 // groups.
-type equivalents struct{ *inspect.Type }
+type equivalents struct {
+	*inspect.Type
+	known []string // versions
+}
 
 // EquivalentResourcesFor lists the resource at all versions.
 func (e equivalents) EquivalentResourcesFor(r schema.GroupVersionResource, _ string) (all []schema.GroupVersionResource) {
-	for _, version := range versionsOf(e.Type) {
+	for _, version := range e.known {
 		all = append(all, r.GroupResource().WithVersion(version))
 	}
 	if r.Resource == "events" && e.Builtin {

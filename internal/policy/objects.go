@@ -76,6 +76,7 @@ func normal(before, patched map[string]any) (map[string]any, error) {
 // evaluation, whose failed conversion they keep.
 type interfaces struct {
 	*inspect.Type
+	known  []string       // versions of the type
 	plain  bool           // objects of a built-in kind are content that is normal, not their Go type
 	valid  map[string]any // plain content that fits the schema
 	failed error
@@ -83,7 +84,7 @@ type interfaces struct {
 
 // typed tells whether the objects have a Go type.
 func (i *interfaces) typed() bool {
-	return !i.plain && i.CRD == nil && len(scheme.Scheme.VersionsForGroupKind(schema.GroupKind{Group: i.Resource.Group, Kind: i.Kind})) > 0
+	return !i.plain && i.CRD == nil && len(i.known) > 0
 }
 
 // GetObjectCreater makes objects.
@@ -111,7 +112,7 @@ func (i *interfaces) GetObjectConvertor() runtime.ObjectConvertor { return i }
 
 // GetEquivalentResourceMapper tells versions.
 func (i *interfaces) GetEquivalentResourceMapper() runtime.EquivalentResourceMapper {
-	return equivalents{i.Type}
+	return equivalents{i.Type, i.known}
 }
 
 // Default sets the defaults of a custom resource.

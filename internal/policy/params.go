@@ -185,7 +185,7 @@ func (r *paramReader) wanted(u *unstructured.Unstructured) bool {
 func (p *params) add(u *unstructured.Unstructured, t *inspect.Type, kind schema.GroupVersionKind) error {
 	obj, err := toObject(u.Object)
 	if err == nil && t != nil {
-		obj, err = (&interfaces{Type: t}).ConvertToVersion(obj, kind.GroupVersion())
+		obj, err = (&interfaces{Type: t, known: versionsOf(t)}).ConvertToVersion(obj, kind.GroupVersion())
 	}
 	if err != nil {
 		return err
