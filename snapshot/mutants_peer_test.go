@@ -88,7 +88,7 @@ func (p *peers) ask(t testing.TB, path string) (v peerVerdict) {
 		case line, more := <-c.said:
 			switch {
 			case !more:
-				end = "died: " + lastWords(c.log.String())
+				end = "died: "
 			case strings.HasPrefix(line, "{"):
 				require.NoError(t, json.Unmarshal([]byte(line), &v))
 				if v.dies() { // what is left of a server may still harm the next
@@ -108,6 +108,9 @@ func (p *peers) ask(t testing.TB, path string) (v peerVerdict) {
 			end = "hung"
 		}
 		c.end()
+		if end != "hung" {
+			end += lastWords(c.log.String()) // which is written until the end
+		}
 		if phase == "check" && v.Check == "" { // a fault of bbolt's check says nothing of the rest
 			v.Check = end
 			rest := p.askRest(t, path)
