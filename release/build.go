@@ -46,7 +46,8 @@ func (r *release) name(p platform) string { return "etcdshift-" + r.version + "-
 // program is the path of what was built for a platform.
 func (r *release) program(p platform) string { return r.staged(filepath.Join(p.String(), p.program())) }
 
-var tag = regexp.MustCompile(`^v\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?$`)
+// Go takes the tag of a later major version for one of another module.
+var tag = regexp.MustCompile(`^v[01]\.\d+\.\d+(-[0-9A-Za-z.-]+)?$`)
 
 // check refuses what would not say in itself which commit it is.
 func (r *release) check(ctx context.Context) error {

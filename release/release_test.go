@@ -57,8 +57,8 @@ func makeIn(t *testing.T, clone, key string) (out string) {
 		t.Fatal(err)
 	}
 	do(t, root, "git", "clone", "-q", ".", clone)
-	do(t, clone, "git", "tag", "v9.8.7")
-	r := &release{version: "v9.8.7", root: clone, out: filepath.Join(clone, "dist"), key: key, url: "https://example.com"}
+	do(t, clone, "git", "tag", "v0.9.8")
+	r := &release{version: "v0.9.8", root: clone, out: filepath.Join(clone, "dist"), key: key, url: "https://example.com"}
 	r.platforms = []platform{r.host()}
 	if err := r.make(t.Context()); err != nil {
 		t.Fatal(err)
@@ -85,7 +85,7 @@ func useOnBareMachine(t *testing.T, dist string) {
 	machine := t.TempDir()
 	do(t, machine, "debootstrap", "--variant=minbase", "--include=man-db,minisign", "stable", machine)
 	for from, to := range map[string]string{
-		filepath.Join(dist, "etcdshift-v9.8.7-airgap.tar"):             "root/bundle.tar",
+		filepath.Join(dist, "etcdshift-v0.9.8-airgap.tar"):             "root/bundle.tar",
 		filepath.Join("..", "testdata", "calico", "before.db.gz"):      "root/before.db.gz",
 		filepath.Join(filepath.Dir(filepath.Dir(dist)), "release.key"): "root/release.key",
 		filepath.Join(filepath.Dir(filepath.Dir(dist)), "release.pub"): "root/trusted.pub",
@@ -99,11 +99,11 @@ func useOnBareMachine(t *testing.T, dist string) {
 		}
 	}
 	out := do(t, machine, "unshare", "--net", "chroot", machine, "/bin/sh", "-ec", `
-cd /root && tar -xf bundle.tar && cd etcdshift-v9.8.7
+cd /root && tar -xf bundle.tar && cd etcdshift-v0.9.8
 ! command -v go
 sha256sum -c SHA256SUMS
 minisign -V -p /root/trusted.pub -m SHA256SUMS
-dpkg -i etcdshift-v9.8.7-linux-*.deb
+dpkg -i etcdshift-v0.9.8-linux-*.deb
 etcdshift version
 etcdshift verify SHA256SUMS --key /root/trusted.pub
 cd /root && gzip -d before.db.gz
@@ -112,7 +112,7 @@ etcdshift verify after.db
 man 1 etcdshift | cat
 man 7 etcdshift-calico-v3 | cat
 `)
-	for _, want := range []string{"Signature and comment signature verified", "etcdshift   v9.8.7", "projectcalico.org/v3"} {
+	for _, want := range []string{"Signature and comment signature verified", "etcdshift   v0.9.8", "projectcalico.org/v3"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("the machine does not say %q:\n%s", want, out)
 		}
