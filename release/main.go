@@ -72,7 +72,9 @@ func (r *release) make(ctx context.Context) error {
 	if err := os.RemoveAll(r.staged("")); err != nil {
 		return err
 	}
-	return os.Rename(r.out, out)
+	part := r.out
+	r.out = out
+	return os.Rename(part, out)
 }
 
 // staged is the path of a file that goes into others.
