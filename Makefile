@@ -39,10 +39,13 @@ mutants:
 	@out=$$(SNAPSHOT_MUTANTS=$(MUTANTS) $(GO) test -count=1 -timeout 2h -v -run '^TestMutants$$' ./snapshot); status=$$?; \
 	  echo "$$out" | grep -v -e '^=== ' -e '--- PASS: TestMutants/'; exit $$status
 
-# Damaged copies of recorded snapshots through every command that takes a file: two copies a second on two cores.
+# Damaged snapshots, hurtful values, and kills, full disks and failing calls while an output is written, on the program itself: see
+# docs/reliability.md. Two copies a second on two cores.
 TORTURE ?= 10000
-torture:
-	TORTURE='$(TORTURE)' $(GO) test -count=1 -timeout 12h -v -run '^TestTorture$$' ./cmd/etcdshift
+WRITING ?= 1000
+torture: build
+	TORTURE='$(TORTURE)' TORTURE_WRITING='$(WRITING)' TORTURE_PROGRAM='$(CURDIR)/$(BIN)' \
+	  $(GO) test -count=1 -timeout 12h -v -run '^TestTorture' ./cmd/etcdshift
 
 # The migration on a real kube-apiserver and a real garbage collector, and the page of a report in a real browser (chromium, or the
 # program that CHROMIUM names): see e2e/e2e_test.go. From a cold cache it compiles Kubernetes, ten
