@@ -186,3 +186,15 @@ func TestGuardLetsBugsThrough(t *testing.T) {
 	})
 	require.PanicsWithValue(t, "a bug", func() { _ = s.guard(func() error { panic("a bug") }) })
 }
+
+// TestGuardTakesAnyPanicAfterAChange: a decoder that meets bytes that change below it may panic
+// with a value of its own; the error then tells what happened.
+func TestGuardTakesAnyPanicAfterAChange(t *testing.T) {
+	path := victim(t, fixture(t))
+	s := open(t, path)
+	err := s.guard(func() error {
+		require.NoError(t, os.Truncate(path, 4096))
+		panic("data changing underfoot?")
+	})
+	require.ErrorIs(t, err, ErrChanged)
+}

@@ -60,7 +60,7 @@ func hurtful() map[string]map[string][]byte {
 		"invalid UTF-8":              one(widget("{\"a\":\"\xff\xfe\xc0\x80\",\"\xed\xa0\x80\":1}")),
 		"huge numbers":               one(widget(`{"size":1e999999999,"b":` + strings.Repeat("9", 1_000_000) + `,"c":-1e-999999999,"d":0.` + strings.Repeat("1", 100_000) + `}`)),
 		"the same key a million":     one(widget(`{` + strings.TrimSuffix(strings.Repeat(`"a":1,`, 1_000_000), ",") + `}`)),
-		"a million empty values":     manyEmpty(1_000_000),
+		"a million empty objects":    manyEmpty(1_000_000),
 		"1,000 versions":             definition(numbered(`{"name":"v%d","served":true,"storage":false,"schema":{"openAPIV3Schema":{"type":"object"}}}`, 1000)),
 		"two storage versions":       definition(strings.ReplaceAll(numbered(`{"name":"v%d","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object"}}}`, 2), "false", "true")),
 		"a schema 20,000 deep":       definition(`{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":` + nest(`{"type":"object","properties":{"a":`, `{"type":"string"}`, `}}`, 20_000) + `}}`),
@@ -102,7 +102,7 @@ func ownersInACircle() map[string][]byte {
 func manyEmpty(n int) map[string][]byte {
 	all := make(map[string][]byte, n)
 	for i := range n {
-		all[fmt.Sprintf("/registry/configmaps/default/k%d", i)] = nil
+		all[fmt.Sprintf("/registry/configmaps/default/k%d", i)] = []byte("{}")
 	}
 	return all
 }

@@ -108,6 +108,9 @@ func requested(o *inspect.Object) (version string, content map[string]any, err e
 		return "", nil, native.ErrUnknownKind
 	}
 	u := &unstructured.Unstructured{Object: o.Content}
+	if u.GetAPIVersion() == "" {
+		return "", nil, errors.New("it has no apiVersion")
+	}
 	version = u.GroupVersionKind().Version
 	crd := o.Type.CRD
 	if crd == nil {

@@ -213,6 +213,19 @@ func TestEverything(t *testing.T) {
 	}
 }
 
+// TestNoAPIVersion: an object that lost its apiVersion, as by a flipped bit, is a finding.
+func TestNoAPIVersion(t *testing.T) {
+	r := recorded(t)
+	e := engine(t, r, policyOf("ValidatingAdmissionPolicy", "p", "*", "*", "*", "  validations: [{expression: 'true'}]\n", "  validationActions: [Deny]\n"))
+	for _, o := range objects(t, r, "configmaps") {
+		o.AsServed()
+		for _, lost := range []any{nil, "", 7} {
+			o.Content["apiVersion"] = lost
+			require.Equal(t, []string{"undecodable: it has no apiVersion"}, reasons(e.Validate(t.Context(), o).Findings))
+		}
+	}
+}
+
 // TestPlain: policies that are evaluated without Go types, and the same ones with a condition that
 // is always true, for which Go types are made, say and make the same of all objects.
 func TestPlain(t *testing.T) {
