@@ -213,6 +213,7 @@ func TestDocuments(t *testing.T) {
 		"sizes -o json before.db",
 		"sizes -o json --by field before.db",
 		"explain -o json",
+		"version -o json",
 		"keys -o json --history before.db",
 		"keys -o jsonl --history cache-before.db",
 		"history -o json before.db gadget/g-old -n team-a",
