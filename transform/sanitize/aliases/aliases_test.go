@@ -180,6 +180,52 @@ func TestFields(t *testing.T) {
 	require.ErrorIs(t, d.Edit().Object(twice), ErrNames)
 }
 
+// TestLabelsOfTypes: a label called "kind" and its selector follow the same rule.
+func TestLabelsOfTypes(t *testing.T) {
+	d := dictionary("key", "payments-api", "rollout")
+	api := alias(t, d, "payments-api")
+	object := func(api string) map[string]any {
+		return map[string]any{
+			"kind": "Rollout", "uid": "8d0c4a1e-0000-4000-8000-000000000001", "labels": map[string]any{"kind": api, "uid": api},
+			"in": map[string]any{"key": "kind", "operator": "In", "values": []any{api, "Rollout"}},
+		}
+	}
+	content := object("payments-api")
+	require.NoError(t, d.Edit().Object(content))
+	require.Equal(t, object(api), content)
+}
+
+// TestNodes: a name with a word that stays is long enough for texts; letters outside ASCII are
+// told.
+func TestNodes(t *testing.T) {
+	d := dictionary("key", "node-a", "web-0", "команда-api")
+	node := alias(t, d, "node-a")
+	require.Equal(t, "host:"+node+" web-0", d.Edit().text("host:node-a web-0"))
+	require.Equal(t, node+"-192-0-2-0-26", d.Edit().Name("node-a-192-0-2-0-26"))
+	require.Equal(t, []string{"команда-api"}, d.Kept())
+}
+
+// TestHostile: no name and no packed data takes long; what cannot be searched is an error.
+func TestHostile(t *testing.T) {
+	long := strings.Repeat("a-", 1<<19) + "payments"
+	d := dictionary("key", long, "payments-api")
+	require.Equal(t, shape(long), shape(d.Edit().Name(long)))
+	require.NotEqual(t, long, d.Edit().Name(long))
+	bomb := encode(zipped(t, strings.Repeat("x", maxPacked-1)))
+	data := map[string]any{}
+	for i := range 100 {
+		data[fmt.Sprint(i)] = bomb
+	}
+	edit := d.Edit()
+	require.ErrorIs(t, edit.Object(map[string]any{"data": data}), ErrPacked)
+	require.Less(t, edit.unpacked, 6*maxPacked)
+	for _, packed := range []string{zipped(t, "at payments-api")[:20], zipped(t, strings.Repeat("x", maxPacked+1))} {
+		require.ErrorIs(t, d.Edit().Object(map[string]any{"a": encode(packed)}), ErrPacked)
+		require.ErrorIs(t, d.Edit().Object(map[string]any{"a": `{"a": "` + encode(packed) + `"}`}), ErrPacked)
+	}
+	require.NoError(t, d.Edit().Object(map[string]any{"a": encode(zipped(t, "at payments-api"))}))
+}
+
 // FuzzText: a text keeps its length and shape, and any text is safe.
 func FuzzText(f *testing.F) {
 	f.Add("a\\npayments-api", "payments-api")

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"unicode"
 )
 
 // Dictionary has the names of a snapshot. After Settle it is safe for concurrent use.
@@ -52,6 +53,9 @@ func (d *Dictionary) add(name string, t trait) {
 		d.Keep(name)
 		return
 	}
+	if strings.ContainsFunc(name, func(r rune) bool { return r > unicode.MaxASCII }) {
+		d.kept[name] = true // a part of it at least
+	}
 	sequence := wordsOf(name)
 	if d.names[sequence]&t == t || sequence == "" {
 		return
@@ -67,6 +71,9 @@ func (d *Dictionary) add(name string, t trait) {
 		return
 	}
 	d.names[sequence] |= t
+	if len(sequence) > longestInTexts {
+		return
+	}
 	for i := range len(sequence) {
 		if sequence[i] == ' ' {
 			d.names[sequence[:i]] |= begins
@@ -91,6 +98,10 @@ func (d *Dictionary) Taken(text string) {
 		}
 	}
 }
+
+// longestInTexts bounds the names that are looked for in texts, so that no text takes long: most
+// have at most 253 letters. A longer one is replaced only in fields that hold names.
+const longestInTexts = 256
 
 // leastLetters is how long a name is that is replaced in any text.
 const leastLetters = 5
@@ -119,10 +130,10 @@ func (d *Dictionary) Settle() {
 	}
 }
 
-// letters counts the letters and digits of words that change.
+// letters counts the letters and digits of words, but for numbers and versions.
 func (d *Dictionary) letters(sequence string) (n int) {
 	for word := range strings.FieldsSeq(sequence) {
-		if !stays(word) {
+		if !stays(word) || strings.Contains(stayingWords, " "+word+" ") {
 			n += len(word)
 		}
 	}

@@ -1,6 +1,8 @@
 package aliases
 
 import (
+	"bytes"
+	"cmp"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -17,6 +19,8 @@ type Editor struct {
 	Replaced int            // texts
 	Left     map[string]int // names that may mean something else, by how many texts have them
 	depth    int            // of texts in texts
+	unpacked int            // bytes of what was packed
+	wrong    error          // what could not be searched
 }
 
 // Edit returns an editor with counts of its own.
@@ -28,8 +32,13 @@ const deepest = 5
 // ErrNames is returned for a map that would have one name twice.
 var ErrNames = errors.New("two names become one")
 
+// ErrPacked is for packed data that hides names: it is damaged, or too large once it is unpacked.
+var ErrPacked = errors.New("gzip data is damaged or too large to look for names in it")
+
 // Object replaces the names in an object, in place.
-func (e *Editor) Object(content map[string]any) error { return e.fields(content, "") }
+func (e *Editor) Object(content map[string]any) error {
+	return cmp.Or(e.fields(content, ""), e.wrong)
+}
 
 // fields edits the map in a field.
 func (e *Editor) fields(m map[string]any, parent string) (err error) {
@@ -39,7 +48,7 @@ func (e *Editor) fields(m map[string]any, parent string) (err error) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(m)) {
 		child := m[name]
-		if isType(name) || name == "resources" && m["apiGroups"] != nil {
+		if name == "resources" && m["apiGroups"] != nil {
 			continue
 		}
 		field := name
@@ -64,6 +73,9 @@ func (e *Editor) fields(m map[string]any, parent string) (err error) {
 func (e *Editor) value(value any, field, parent string) (any, error) {
 	switch v := value.(type) {
 	case string:
+		if isType(field, v) {
+			return v, nil
+		}
 		if holdsName(field, parent) {
 			return e.Name(v), nil
 		}
@@ -126,13 +138,14 @@ func (e *Editor) text(s string) string {
 
 // json edits JSON. It is false for another text, and for one whose names would be twice.
 func (e *Editor) json(s string) (string, bool) {
-	inner := &Editor{Dictionary: e.Dictionary, Left: map[string]int{}, depth: e.depth}
+	inner := &Editor{Dictionary: e.Dictionary, Left: map[string]int{}, depth: e.depth, unpacked: e.unpacked}
 	failed := false
 	out, err := redact.EditJSON(s, func(content any) any {
 		content, err := inner.value(content, "", "")
 		failed = failed || err != nil
 		return content
 	})
+	e.unpacked, e.wrong = inner.unpacked, cmp.Or(e.wrong, inner.wrong)
 	if err != nil || failed {
 		return "", false
 	}
@@ -157,12 +170,34 @@ func (e *Editor) base64(s string) (string, bool) {
 		return "", false
 	}
 	before := e.Replaced
-	out, packed := Repack(plain, func(plain []byte) []byte { return []byte(e.text(string(plain))) })
-	if !packed {
+	var out []byte
+	if bytes.HasPrefix(plain, []byte(gzipBegins)) {
+		out = e.packed(plain)
+	} else {
 		out = []byte(e.text(string(plain)))
 	}
 	if e.Replaced == before {
 		return "", false
 	}
 	return base64.StdEncoding.EncodeToString(out) + s[len(text):], true
+}
+
+// mostUnpacked bounds what is unpacked of one object, in bytes: packed data may hold more of it.
+const mostUnpacked = 4 * maxPacked
+
+// packed edits what gzip packed. What cannot be searched is wrong.
+func (e *Editor) packed(data []byte) []byte {
+	if e.unpacked > mostUnpacked {
+		e.wrong = ErrPacked
+		return data
+	}
+	out, is := Repack(data, func(plain []byte) []byte {
+		e.unpacked += len(plain)
+		return []byte(e.text(string(plain)))
+	})
+	if !is {
+		e.wrong = ErrPacked
+		return data
+	}
+	return out
 }

@@ -5,9 +5,16 @@ import (
 	"strings"
 )
 
-// isType reports whether a field names a type or is made by a server.
-func isType(field string) bool {
-	return strings.Contains(" apiVersion kind apiGroup apiGroups verbs uid resourceVersion fieldsType creationTimestamp ", " "+field+" ")
+// isType reports whether a text in a field names a type or is made by a server. A label may have
+// the name of such a field: what is no type there is a text like others.
+func isType(field, text string) bool {
+	switch field {
+	case "kind":
+		return text != "" && text[0] >= 'A' && text[0] <= 'Z'
+	case "uid":
+		return len(text) == len("00000000-0000-0000-0000-000000000000") && strings.Count(text, "-") == 4
+	}
+	return strings.Contains(" apiVersion apiGroup apiGroups verbs resourceVersion fieldsType creationTimestamp ", " "+field+" ")
 }
 
 // localNames are the fields of things with a name that only their own object knows.

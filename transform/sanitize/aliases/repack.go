@@ -9,9 +9,12 @@ import (
 // maxPacked bounds what is unpacked, in bytes: a value has 1.5 MiB, and text shrinks tenfold.
 const maxPacked = 16 << 20
 
+// gzipBegins is what packed data begins with, the method of compression with it.
+const gzipBegins = "\x1f\x8b\x08"
+
 // Repack edits what gzip packed. It is false for other data, and for more than a value can hold.
 func Repack(data []byte, edit func(plain []byte) []byte) ([]byte, bool) {
-	if !bytes.HasPrefix(data, []byte("\x1f\x8b")) {
+	if !bytes.HasPrefix(data, []byte(gzipBegins)) {
 		return nil, false
 	}
 	unzip, err := gzip.NewReader(bytes.NewReader(data))
