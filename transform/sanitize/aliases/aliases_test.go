@@ -99,7 +99,7 @@ func TestComposed(t *testing.T) {
 // TestTexts: whole names are replaced in any text; names that mean something else only in fields
 // that hold names, or where the text says what they are.
 func TestTexts(t *testing.T) {
-	d := dictionary("key", "payments-api", "web", "status", "checkout", "image-pull", "admin")
+	d := dictionary("key", "payments-api", "web", "status", "checkout", "image-pull", "admin", "in", "not")
 	api, web, blue, shop := alias(t, d, "payments-api"), alias(t, d, "web"), alias(t, d, "team-blue"), alias(t, d, "shop")
 	upper := strings.ToUpper(strings.ReplaceAll(api, "-", "_"))
 	for text, want := range map[string]string{
@@ -115,6 +115,10 @@ func TestTexts(t *testing.T) {
 		"shop/web":                                         shop + "/" + web,
 		"web.storageclass.storage.k8s.io/requests.storage": web + ".storageclass.storage.k8s.io/requests.storage",
 		"checkout.example.com":                             "checkout.example.com",
+		"app == 'web' && x != 'web'":                       "app == '" + web + "' && x != 'web'",
+		"k8s-app not in {'web', \"shop\"}":                 "k8s-app not in {'" + web + "', \"" + shop + "\"}",
+		"app=web,tier=web,app in (web,x)":                  "app=" + web + ",tier=web,app in (" + web + ",x)",
+		"kubernetes.io/metadata.name!='shop'":              "kubernetes.io/metadata.name!='" + shop + "'",
 		"cluster-admin admin":                              "cluster-admin admin",
 		"image-pull":                                       alias(t, d, "image-pull"),
 		`{"a": "payments-api", "name": "web", "n": 1.50}`:  `{"a": "` + api + `", "name": "` + web + `", "n": 1.50}`,

@@ -45,6 +45,9 @@ var (
 	serviceHost    = regexp.MustCompile(`\b[a-z0-9.-]+\.svc\b`)
 	serviceAccount = regexp.MustCompile(`\bsystem:serviceaccounts?:[a-z0-9.:-]+`)
 	storageQuota   = regexp.MustCompile(`^[a-z0-9.-]+\.storageclass\.storage\.k8s\.io/`)
+	// selectors in texts, as those of Calico: app == 'web', app in {'web', 'db'}
+	selectorTerm   = regexp.MustCompile(`([A-Za-z0-9./_-]+)( *[!=]=? *| +(?:not +)?in *)(\{[^{}]*\}|\([^()]*\)|'[^']*'|"[^"]*"|[A-Za-z0-9._-]+)`)
+	selectorValue  = regexp.MustCompile(`[A-Za-z0-9][A-Za-z0-9._-]*`)
 	namespacedName = regexp.MustCompile(`^[a-z0-9-]+/[a-z0-9.-]+$`)
 )
 
@@ -64,6 +67,9 @@ func (e *Editor) places(s string) string {
 		alias, _ := e.Alias(class)
 		s = alias + ".storageclass." + rest
 	}
+	if len(s) <= longestSelector && (strings.Contains(s, "=") || strings.Contains(s, " in ")) {
+		s = e.selector(s)
+	}
 	if namespacedName.MatchString(s) {
 		ns, name, _ := strings.Cut(s, "/")
 		if e.names[wordsOf(ns)]&namespace != 0 && !e.phrases[ns] {
@@ -74,6 +80,23 @@ func (e *Editor) places(s string) string {
 		}
 	}
 	return s
+}
+
+// longestSelector is how many bytes a text may have to be searched for terms of a selector.
+const longestSelector = 4096
+
+// selector replaces names where a text compares a label that holds one.
+func (e *Editor) selector(s string) string {
+	return selectorTerm.ReplaceAllStringFunc(s, func(term string) string {
+		of := selectorTerm.FindStringSubmatch(term)
+		if !holdsName(of[1], "") {
+			return term
+		}
+		return of[1] + of[2] + selectorValue.ReplaceAllStringFunc(of[3], func(name string) string {
+			alias, _ := e.Alias(name)
+			return alias
+		})
+	})
 }
 
 // each replaces the first n parts of a text that are names.
