@@ -8,16 +8,17 @@ import (
 	"github.com/etcdshift/etcdshift/transform/sanitize/aliases"
 )
 
-// packed replaces what gzip packed: a release of Helm, or any other text.
+// packed replaces what gzip packed: a release of Helm, or any other text. What is packed once more
+// in it is replaced as bytes: each level can be a thousand times as long as the one around it.
 func (m masker) packed(data []byte, texts int) ([]byte, bool) {
-	if texts > deepest {
+	if texts >= deepest {
 		return nil, false
 	}
 	return aliases.Repack(data, func(plain []byte) []byte {
 		if out, is := m.release(plain); is {
 			return out
 		}
-		return m.bytes(plain, texts)
+		return m.bytes(plain, deepest-1)
 	})
 }
 
@@ -49,11 +50,11 @@ func (m masker) release(plain []byte) ([]byte, bool) {
 	out["manifest"] = kindsOf(*of.Manifest)
 	if chart, is := out["chart"].(map[string]any); is {
 		from, _ := content["chart"].(map[string]any)
-		chart["values"] = m.value(from["values"], 1)
+		chart["values"] = m.value(from["values"], deepest-1)
 		chart["templates"], chart["files"] = []any{}, []any{}
 	}
 	if config := content["config"]; config != nil {
-		out["config"] = m.value(config, 1)
+		out["config"] = m.value(config, deepest-1)
 	}
 	encoded, err := json.Marshal(out)
 	return encoded, err == nil

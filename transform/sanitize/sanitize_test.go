@@ -2,9 +2,11 @@ package sanitize
 
 import (
 	"bytes"
+	"compress/gzip"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -210,4 +212,32 @@ func TestBinaryOfText(t *testing.T) {
 		}
 		require.Less(t, same, 3, "%q", plain)
 	}
+}
+
+// TestPackedOnce: gzip in gzip is replaced as bytes, not unpacked. The second level of a bomb may
+// have the length of all memory.
+func TestPackedOnce(t *testing.T) {
+	m := masker{bytes.Repeat([]byte("k"), leastKey)}
+	inner := []byte(gzipped(t, "secret text "+strings.Repeat("a", 1<<20)))
+	once, is := m.packed(inner, 1)
+	require.True(t, is)
+	require.NotContains(t, unpacked(t, once), "secret")
+	twice, is := m.packed([]byte(gzipped(t, `{"a":"`+base64.StdEncoding.EncodeToString(inner)+`"}`)), 1)
+	require.True(t, is)
+	var content map[string]string
+	require.NoError(t, json.Unmarshal([]byte(unpacked(t, twice)), &content))
+	require.Len(t, content["a"], base64.StdEncoding.EncodedLen(len(inner)), "of the same length: it was not packed anew")
+	require.NotEqual(t, base64.StdEncoding.EncodeToString(inner), content["a"])
+	twice, is = m.packed([]byte(gzipped(t, string(inner))), 1)
+	require.True(t, is)
+	require.Len(t, unpacked(t, twice), len(inner))
+}
+
+func unpacked(t *testing.T, packed []byte) string {
+	t.Helper()
+	unzip, err := gzip.NewReader(bytes.NewReader(packed))
+	require.NoError(t, err)
+	plain, err := io.ReadAll(unzip)
+	require.NoError(t, err)
+	return string(plain)
 }
