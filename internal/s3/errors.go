@@ -1,0 +1,104 @@
+package s3
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"strings"
+
+	"github.com/minio/minio-go/v7"
+)
+
+var (
+	// ErrUncertain is returned by Put where an object may be there, complete, although the upload
+	// could not be confirmed.
+	ErrUncertain = errors.New("whether the object was written is not known")
+	// ErrTooLarge is returned by Fetch for an object of more bytes than the caller's limit.
+	ErrTooLarge = errors.New("the object is too large")
+	// ErrBroken is returned by Fetch for an object that did not arrive as the server has it.
+	ErrBroken = errors.New("the object did not arrive as it is stored")
+)
+
+// Error is an error about an object or a bucket.
+type Error struct {
+	Path string
+	Err  error
+	Next string // what to do about it; "" where the cause says it
+}
+
+func (e *Error) Error() string { return e.Path + ": " + e.Err.Error() }
+func (e *Error) Unwrap() error { return e.Err }
+
+// Answers of servers, by their code.
+const (
+	preconditionFailed = "PreconditionFailed"
+	conflict           = "ConditionalRequestConflict"
+	notImplemented     = "NotImplemented"
+)
+
+// maxMessage bounds the bytes of a server's message in an error.
+const maxMessage = 200
+
+// about explains an error of a request about the object at path.
+func about(path string, err error) error {
+	if known := (*Error)(nil); err == nil || errors.Is(err, context.Canceled) || errors.As(err, &known) {
+		return err
+	}
+	answer := minio.ToErrorResponse(err)
+	if errors.Is(err, errNoCredentials) {
+		return &Error{path, err, "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE; docs/object-storage.md lists the other ways"}
+	}
+	if answer.Code == "" {
+		next := ""
+		if errors.As(err, new(*url.Error)) {
+			next = "check AWS_ENDPOINT_URL, AWS_CA_BUNDLE and the network: this machine must reach the server"
+		}
+		return &Error{path, withoutURL(err), next}
+	}
+	text, next := answer.Message, ""
+	var is error
+	switch answer.Code {
+	case "NoSuchBucket":
+		is, text, next = fs.ErrNotExist, "no such bucket", "check the bucket, AWS_ENDPOINT_URL and AWS_REGION"
+	case "NoSuchKey", "NoSuchVersion", "MethodNotAllowed": // the last of a version that is a deletion
+		is, text, next = fs.ErrNotExist, "no such object or version", "check the key, and the version where one is given"
+	case "AccessDenied", "AllAccessDisabled":
+		is, text = fs.ErrPermission, "access denied"
+		next = "docs/object-storage.md has the least policy; without s3:ListBucket this may mean that there is no such object"
+	case "InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "InvalidToken", "XMinioInvalidToken":
+		is, next = fs.ErrPermission, "check the credentials in the environment or in the profile that AWS_PROFILE names"
+	case "RequestTimeTooSkewed":
+		next = "set the clock of this machine"
+	case "PermanentRedirect", "TemporaryRedirect", "AuthorizationHeaderMalformed", "InvalidRegion", "IllegalLocationConstraintException":
+		next = strings.TrimSpace("set AWS_REGION to the region of the bucket " + answer.Region)
+	case "InvalidObjectState":
+		text, next = "the object is archived (as storage class GLACIER or DEEP_ARCHIVE)", "restore it first: \"aws s3api restore-object\", which takes hours"
+	}
+	text = strings.ToValidUTF8(text[:min(len(text), maxMessage)], "")
+	code := answer.Code[:min(len(answer.Code), maxMessage)]
+	if err = fmt.Errorf("%s (%s)", text, code); strings.HasPrefix(text, "<") { // the page of a proxy
+		err = fmt.Errorf("the server answered %s", code)
+	}
+	if is != nil {
+		err = fmt.Errorf("%w: %w", is, err)
+	}
+	return &Error{path, err, next}
+}
+
+// withoutURL is err without the URLs of requests, in which signatures may stand.
+func withoutURL(err error) error {
+	at := (*url.Error)(nil)
+	if !errors.As(err, &at) {
+		return err
+	}
+	host := "the server"
+	if u, bad := url.Parse(at.URL); bad == nil && u.Host != "" {
+		host = u.Host
+	}
+	if strings.Contains(at.Err.Error(), at.URL) { // a connection that was closed
+		return fmt.Errorf("%s closed the connection", host)
+	}
+	return fmt.Errorf("%s: %w", host, at.Err)
+}

@@ -1,0 +1,187 @@
+package s3
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/minio/minio-go/v7"
+)
+
+// Fetch copies the object at path to the end of a file. It has at most limit bytes ([ErrTooLarge])
+// and at least one: an empty object is an error.
+func (s *Store) Fetch(ctx context.Context, path string, to *os.File, limit int64) error {
+	d := &download{store: s, path: path, to: to, limit: limit}
+	err := d.all(ctx)
+	if err == nil {
+		err = d.compare(to)
+	}
+	return about(path, err)
+}
+
+// maxBreaks is how often the connection of a download may break.
+const maxBreaks = 20
+
+// download is an object on its way.
+type download struct {
+	store *Store
+	at    Location
+	path  string
+	to    io.Writer
+	limit int64
+
+	first *minio.ObjectInfo // of the first answer
+	sse   bool              // it is encrypted by the server: its ETag is no checksum
+	have  int64             // bytes written
+}
+
+// errRead is the break of a connection, after which the rest can be asked for.
+type errRead struct{ error }
+
+// all downloads the object, resuming after broken connections.
+func (d *download) all(ctx context.Context) (err error) {
+	if d.at, err = Parse(d.path); err != nil {
+		return err
+	}
+	for breaks := 1; ; breaks++ {
+		err = d.more(ctx)
+		broken, is := err.(errRead)
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err == nil || !is:
+			return err
+		case breaks == maxBreaks:
+			return fmt.Errorf("%w: %d of %d bytes, after %d broken connections: %w", ErrBroken, d.have, d.first.Size, breaks, withoutURL(broken.error))
+		}
+		select {
+		case <-time.After(min(time.Duration(breaks)*100*time.Millisecond, time.Second)):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// more asks for the bytes that are missing, and copies those that come.
+func (d *download) more(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	body, err := d.ask(ctx)
+	if err != nil {
+		return err
+	}
+	defer body.Close()
+	idle := time.AfterFunc(d.store.idle, func() { cancel(fmt.Errorf("the server sent nothing for %s", d.store.idle)) })
+	defer idle.Stop()
+	buf := make([]byte, 256<<10)
+	for d.have < d.first.Size {
+		idle.Reset(d.store.idle)
+		n, err := body.Read(buf[:min(int64(len(buf)), d.first.Size-d.have)])
+		if _, failed := d.to.Write(buf[:n]); failed != nil {
+			return failed
+		}
+		if d.have += int64(n); err != nil && d.have < d.first.Size {
+			if ctx.Err() != nil {
+				err = context.Cause(ctx)
+			}
+			return errRead{err}
+		}
+	}
+	return nil
+}
+
+// ask sends the request, and checks that the answer continues the first one.
+func (d *download) ask(ctx context.Context) (io.ReadCloser, error) {
+	options := minio.GetObjectOptions{VersionID: d.at.Version}
+	options.Set("x-amz-checksum-mode", "ENABLED")
+	if d.first != nil {
+		options.VersionID = d.first.VersionID
+		options.Set("Range", fmt.Sprintf("bytes=%d-", d.have))
+		if d.first.ETag != "" {
+			options.Set("If-Match", strconv.Quote(d.first.ETag))
+		}
+	}
+	body, info, header, err := d.store.core.GetObject(ctx, d.at.Bucket, d.at.Key, options)
+	if minio.ToErrorResponse(err).Code == preconditionFailed {
+		return nil, fmt.Errorf("%w: it was replaced meanwhile", ErrBroken)
+	}
+	if err != nil {
+		return nil, err
+	}
+	fail := func(err error) (io.ReadCloser, error) {
+		_ = body.Close()
+		return nil, err
+	}
+	rest := fmt.Sprintf("bytes %d-%d/%d", d.have, d.first0().Size-1, d.first0().Size)
+	switch {
+	case d.first != nil && (info.ETag != d.first.ETag || info.VersionID != d.first.VersionID):
+		return fail(fmt.Errorf("%w: it was replaced meanwhile", ErrBroken))
+	case d.first != nil && header.Get("Content-Range") != rest:
+		return fail(fmt.Errorf("%w: the server does not resume a download at a byte", ErrBroken))
+	case d.first != nil:
+		return body, nil
+	case info.Size < 0:
+		return fail(fmt.Errorf("%w: the server does not tell its length", ErrBroken))
+	case info.Size == 0:
+		return fail(errors.New("the object is empty: it has 0 bytes"))
+	case info.Size > d.limit:
+		return fail(fmt.Errorf("%w: it has %d bytes, the limit is %d", ErrTooLarge, info.Size, d.limit))
+	}
+	d.first, d.sse = &info, header.Get("x-amz-server-side-encryption") != "" || header.Get("x-amz-server-side-encryption-customer-algorithm") != ""
+	return body, nil
+}
+
+// first0 is the first answer, or one of zeros before it.
+func (d *download) first0() minio.ObjectInfo {
+	if d.first == nil {
+		return minio.ObjectInfo{}
+	}
+	return *d.first
+}
+
+// compare compares the last bytes of a file, those that were written, with the checksums of the
+// server.
+func (d *download) compare(file *os.File) error {
+	end, err := file.Seek(0, io.SeekCurrent)
+	if err != nil {
+		return err
+	}
+	content := io.NewSectionReader(file, end-d.have, d.have)
+	return agree(content, *d.first, !d.sse)
+}
+
+// agree compares content with the first checksum of the whole object that the server offers. The
+// MD5 of an ETag counts for an object in one part that the server did not encrypt.
+func agree(content io.Reader, info minio.ObjectInfo, plain bool) error {
+	for _, kind := range []minio.ChecksumType{
+		minio.ChecksumCRC64NVME, minio.ChecksumCRC32C, minio.ChecksumCRC32, minio.ChecksumSHA256, minio.ChecksumSHA1,
+	} {
+		want := info.Checksum(kind)
+		if want == "" || strings.Contains(want, "-") || info.ChecksumMode == minio.ChecksumCompositeMode.String() {
+			continue // of the checksums of the parts
+		}
+		return equal(content, kind.Hasher(), kind.String(), want, base64.StdEncoding.EncodeToString)
+	}
+	if _, err := hex.DecodeString(info.ETag); err == nil && len(info.ETag) == 32 && plain {
+		return equal(content, minio.ChecksumMD5.Hasher(), "MD5", strings.ToLower(info.ETag), hex.EncodeToString)
+	}
+	return nil
+}
+
+func equal(content io.Reader, h hash.Hash, kind, want string, encode func([]byte) string) error {
+	if _, err := io.Copy(h, content); err != nil {
+		return err
+	}
+	if got := encode(h.Sum(nil)); got != want {
+		return fmt.Errorf("%w: its %s is %s, the server has %s", ErrBroken, kind, got, want)
+	}
+	return nil
+}

@@ -1,0 +1,131 @@
+package s3
+
+import (
+	"bufio"
+	"cmp"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/minio/minio-go/v7"
+)
+
+// settings are those of the AWS tools besides credentials.
+type settings struct {
+	endpoint *url.URL // nil: that of AWS
+	region   string   // "": that of the bucket
+	ca       string   // path of the CA file; "": the CAs of the system
+}
+
+// readSettings reads the environment, then the profile of the configuration file.
+func readSettings() (s settings, err error) {
+	profile, err := readProfile(cmp.Or(os.Getenv("AWS_CONFIG_FILE"), home(".aws", "config")), cmp.Or(os.Getenv("AWS_PROFILE"), "default"))
+	if err != nil {
+		return s, err
+	}
+	s.region = cmp.Or(os.Getenv("AWS_REGION"), os.Getenv("AWS_DEFAULT_REGION"), profile["region"])
+	s.ca = cmp.Or(os.Getenv("AWS_CA_BUNDLE"), profile["ca_bundle"])
+	endpoint := cmp.Or(os.Getenv("AWS_ENDPOINT_URL_S3"), os.Getenv("AWS_ENDPOINT_URL"))
+	if endpoint == "" && !strings.EqualFold(os.Getenv("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS"), "true") {
+		endpoint = cmp.Or(profile["s3.endpoint_url"], profile["endpoint_url"])
+	}
+	if endpoint != "" {
+		if s.endpoint, err = parseEndpoint(endpoint); err != nil {
+			return s, err
+		}
+		s.region = cmp.Or(s.region, "us-east-1") // the one that other servers expect by default
+	}
+	return s, nil
+}
+
+func parseEndpoint(text string) (*url.URL, error) {
+	u, err := url.Parse(text)
+	switch {
+	case err != nil:
+		return nil, errors.New("the endpoint URL cannot be parsed") // it may hold a password
+	case u.Scheme != "https" && u.Scheme != "http" || u.Host == "":
+		return nil, errors.New("the endpoint URL must be https://HOST or http://HOST")
+	case u.User != nil || strings.Trim(u.Path, "/") != "" || u.RawQuery != "":
+		return nil, fmt.Errorf("the endpoint URL of %s must be scheme and host alone", u.Host)
+	}
+	return u, nil
+}
+
+// home is a path in the home folder.
+func home(elements ...string) string {
+	dir, _ := os.UserHomeDir() // without one the path is not there, which is no error
+	return filepath.Join(append([]string{dir}, elements...)...)
+}
+
+// readProfile returns the settings of a profile, and as "s3.NAME" those of the section "services"
+// that it names. A missing file has none.
+func readProfile(path, name string) (map[string]string, error) {
+	file, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	sections, section, parent := map[string]map[string]string{}, "", ""
+	lines := bufio.NewScanner(file)
+	for lines.Scan() {
+		line := strings.TrimSpace(lines.Text())
+		switch {
+		case line == "", line[0] == '#', line[0] == ';':
+			continue
+		case line[0] == '[':
+			section, parent = strings.Join(strings.Fields(strings.Trim(line, "[]")), " "), ""
+			continue
+		}
+		key, value, _ := strings.Cut(line, "=")
+		if key = strings.TrimSpace(key); lines.Text()[0] == ' ' || lines.Text()[0] == '\t' {
+			key = parent + "." + key
+		} else {
+			parent = key
+		}
+		if sections[section] == nil {
+			sections[section] = map[string]string{}
+		}
+		sections[section][key] = strings.TrimSpace(value)
+	}
+	profile := sections["profile "+name]
+	if name == "default" && profile == nil {
+		profile = sections[name]
+	}
+	if services := sections["services "+profile["services"]]; services["s3.endpoint_url"] != "" {
+		profile["s3.endpoint_url"] = services["s3.endpoint_url"]
+	}
+	return profile, lines.Err()
+}
+
+// transport is the HTTP transport for the settings.
+func (s settings) transport() (*http.Transport, error) {
+	t, err := minio.DefaultTransport(true)
+	if err != nil {
+		return nil, err
+	}
+	t.ResponseHeaderTimeout = 5 * time.Minute // a server may take its time to put parts together
+	if s.ca == "" {
+		return t, nil
+	}
+	text, err := os.ReadFile(s.ca)
+	if err != nil {
+		return nil, fmt.Errorf("AWS_CA_BUNDLE: %w", err)
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(text) {
+		return nil, fmt.Errorf("AWS_CA_BUNDLE: %q holds no certificate", s.ca)
+	}
+	t.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: pool}
+	return t, nil
+}

@@ -1,0 +1,122 @@
+package s3
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"iter"
+	"time"
+
+	"github.com/minio/minio-go/v7"
+	"github.com/minio/minio-go/v7/pkg/credentials"
+)
+
+// Store is the server that the environment names. It is safe for concurrent use.
+type Store struct {
+	core *minio.Core
+	part int64         // bytes of a part of an upload
+	idle time.Duration // how long a server may send nothing
+}
+
+// Open reads the environment. It asks no server.
+func Open() (*Store, error) {
+	s, err := readSettings()
+	if err != nil {
+		return nil, fmt.Errorf("settings of S3: %w", err)
+	}
+	transport, err := s.transport()
+	if err != nil {
+		return nil, err
+	}
+	host, options := "s3.amazonaws.com", &minio.Options{
+		Creds: credentials.New(newSource()), Secure: true, Region: s.region, Transport: transport, MaxRetries: 5,
+	}
+	if s.endpoint != nil {
+		host, options.Secure, options.BucketLookup = s.endpoint.Host, s.endpoint.Scheme == "https", minio.BucketLookupPath
+	}
+	core, err := minio.NewCore(host, options)
+	if err != nil {
+		return nil, fmt.Errorf("settings of S3: %w", err)
+	}
+	core.SetS3EnableDualstack(false) // as the AWS tools do
+	return &Store{core: core, part: 16 << 20, idle: time.Minute}, nil
+}
+
+// Object is an entry of a list.
+type Object struct {
+	Path     string // s3://BUCKET/KEY
+	Size     int64  // bytes
+	ETag     string
+	Modified time.Time
+	Class    string // such as STANDARD or GLACIER; "" where the server does not say
+}
+
+// List yields the objects below a prefix, s3://BUCKET or s3://BUCKET/PREFIX, in the order of their
+// keys, page by page.
+func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[Object, error] {
+	return func(yield func(Object, error) bool) {
+		at, err := parsePrefix(prefix)
+		if err != nil {
+			yield(Object{}, &Error{Path: prefix, Err: err})
+			return
+		}
+		last := ""
+		for o := range s.core.ListObjectsIter(ctx, at.Bucket, minio.ListObjectsOptions{Prefix: at.Key, Recursive: true, FetchOwner: new(false)}) {
+			err := about(prefix, o.Err)
+			if err == nil && last != "" && o.Key <= last { // a server that repeats a page would never end
+				err = &Error{Path: prefix, Err: fmt.Errorf("the server lists %q after %q: its list is not in order", o.Key, last)}
+			}
+			if err != nil {
+				yield(Object{}, err)
+				return
+			}
+			last = o.Key
+			if !yield(Object{Location{Bucket: at.Bucket, Key: o.Key}.String(), o.Size, o.ETag, o.LastModified, o.StorageClass}, nil) {
+				return
+			}
+		}
+		if err := ctx.Err(); err != nil {
+			yield(Object{}, err)
+		}
+	}
+}
+
+// Vacant returns nil where no object has the path. For one that is there the error wraps
+// fs.ErrExist, but not for an object of Put: whether it has the bytes that are to be written is not
+// known yet, and Put decides.
+func (s *Store) Vacant(ctx context.Context, path string) error {
+	found, err := s.look(ctx, path)
+	if err != nil || found == nil || found.UserMetadata[sumKey] != "" {
+		return err
+	}
+	return exists(path)
+}
+
+func exists(path string) error {
+	return &Error{path, fmt.Errorf("create: %w", fs.ErrExist), "an existing object is never overwritten; name another"}
+}
+
+// look asks for the object at path; nil where there is none. It reads a byte: the answer to HEAD
+// has no body that would tell a missing bucket, or wrong credentials, apart from a missing object.
+func (s *Store) look(ctx context.Context, path string) (*minio.ObjectInfo, error) {
+	at, err := Parse(path)
+	if err == nil && at.Version != "" {
+		err = &Error{path, errors.New("a version cannot be written"), "leave ?versionId out"}
+	}
+	if err != nil {
+		return nil, err
+	}
+	var first minio.GetObjectOptions
+	first.Set("Range", "bytes=0-0")
+	body, info, _, err := s.core.GetObject(ctx, at.Bucket, at.Key, first)
+	switch code := minio.ToErrorResponse(err).Code; {
+	case code == "NoSuchKey":
+		return nil, nil
+	case code == "InvalidRange", code == "InvalidObjectState": // an empty object; an archived one
+		return &minio.ObjectInfo{}, nil
+	case err != nil:
+		return nil, about(path, err)
+	}
+	return &info, body.Close()
+}
