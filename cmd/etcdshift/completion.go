@@ -150,6 +150,8 @@ func (c *completer) line(words []string, last string) {
 	switch {
 	case l.value != nil:
 		c.value(l, l.value, "", last)
+	case l.ended && strings.Contains(command.ArgsUsage, " -- COMMAND") && len(l.arguments) > 0: // "fleet run" runs one of ours
+		c.line(l.arguments[1:], last)
 	case passesOn(command) && len(l.arguments) > 1:
 		c.kubectl(l.arguments, last)
 	case !l.ended && strings.HasPrefix(last, "-") && valued:

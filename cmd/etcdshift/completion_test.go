@@ -49,6 +49,9 @@ func TestComplete(t *testing.T) {
 		"completion _":                             "bash fish zsh",
 		"nosuch _":                                 "",
 		"cluster purge _":                          "",
+		"fleet run a.json --index 7 -- kubectl a.db expl": "explain",
+		"fleet run a.json --index 7 -- get a.db po":       "pods",
+		"fleet run _": ":files",
 	} {
 		c := completer{app: newApp(commands()), codes: []string{"undecodable"}}
 		c.objects = func(file, kind string, in within) []string {

@@ -84,6 +84,7 @@ func commandsFor(specs []transform.Spec) []*cli.Command {
 		migrateCommand(specs),
 	}, specCommands(specs, transform.GroupNone), []*cli.Command{
 		saveCommand(),
+		fleetCommand(),
 		policyCommand(specs),
 		clusterCommand(specs),
 		completionCommand(),

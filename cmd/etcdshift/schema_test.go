@@ -19,6 +19,7 @@ import (
 
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/internal/compare"
+	"github.com/etcdshift/etcdshift/internal/fleet"
 	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
 	"github.com/etcdshift/etcdshift/transform"
 	"github.com/etcdshift/etcdshift/transform/kcp/archive"
@@ -40,6 +41,8 @@ func documents() map[string][]any {
 		"SnapshotReport":        {snapshotReport{}},
 		"CodeList":              {codeList{}},
 		"Version":               {release{}},
+		"Fleet":                 {fleet.Fleet{}},
+		"FleetSummary":          {fleetSummaryHead{}, list{"snapshots", fleet.Row{}}, fleetSummaryTail{}},
 		"SavedSnapshot":         {saved{}},
 		"Signature":             {signedFile{}},
 		"SigningKey":            {signingKey{}},
@@ -179,6 +182,8 @@ func lineOf(args []string, line map[string]any) (document, list string) {
 		return "history", "revisions"
 	case slices.Contains(args, "timeline"):
 		return "timeline", "events"
+	case slices.Contains(args, "summary"):
+		return "fleetsummary", "snapshots"
 	case slices.Contains(args, "diff") && line["key"] == nil:
 		return "diff", "leases"
 	case slices.Contains(args, "diff"):
@@ -232,6 +237,10 @@ func TestDocuments(t *testing.T) {
 		"cluster purge -o json 2y3qvnqz5ga11oc4 root-before.db root-after.db --allow owner-points-here --to-shard shard-1",
 		"cluster verify -o json archive.db root-after.db shard1-after.db --origin root-before.db",
 		"status -o json archive.db",
+		"fleet list -o json . list.json --name x --match before.db",
+		"fleet run list.json --index 0 -- migrate calico-v3 {in} {result}.db --report {result}.json -o json",
+		"fleet summary list.json -o json",
+		"fleet summary list.json -o jsonl",
 	} {
 		var printed, said bytes.Buffer
 		args := append([]string{"etcdshift"}, strings.Fields(line)...)

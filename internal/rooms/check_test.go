@@ -23,7 +23,7 @@ func mayImport() map[string][]string {
 	return map[string][]string{
 		"cmd": with("transform/", "transform", "transform/migrations", "inspect", "finding", "encoding/encryption",
 			"internal/apiservers", "internal/publish", "internal/conversion", "internal/input",
-			"internal/columns", "internal/compare", "internal/differ", "internal/jsonpath", "internal/kubectl", "internal/manifest", "internal/nearest",
+			"internal/columns", "internal/compare", "internal/differ", "internal/fleet", "internal/jsonpath", "internal/kubectl", "internal/manifest", "internal/nearest",
 			"internal/policy", "internal/rehearse", "internal/render", "internal/report", "internal/sandbox", "internal/save", "internal/selectors",
 			"internal/s3", "internal/serve", "internal/signature"),
 		"transform/":           with("transform", "inspect", "internal/choose", "internal/conversion", "internal/ipam", "internal/nearest", "internal/policy", "finding"),
@@ -48,6 +48,7 @@ func mayImport() map[string][]string {
 		"internal/columns":     with("inspect", "internal/jsonpath"),
 		"internal/compare":     with("inspect", "internal/differ"),
 		"internal/differ":      {},
+		"internal/fleet":       with("transform", "inspect", "finding", "internal/input", "internal/publish", "internal/render"),
 		"internal/jsonpath":    {"encoding"},
 		"internal/kubectl":     {"internal/render", "internal/serve"},
 		"internal/manifest":    with("inspect"),

@@ -1,0 +1,100 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/etcdshift/etcdshift/internal/fleet"
+	"github.com/etcdshift/etcdshift/internal/render"
+)
+
+func fleetCommand() *cli.Command {
+	return &cli.Command{
+		Name:  "fleet",
+		Usage: "one command on many snapshots, by an indexed Job of Kubernetes",
+		Description: `etcdshift fleet list backups/etcd calico-v3.json --name calico-v3
+etcdshift fleet run calico-v3.json --index 7 -- report {in} {result}.html
+etcdshift fleet summary calico-v3.json`,
+		Subcommands: []*cli.Command{fleetListCommand(), fleetRunCommand(), fleetSummaryCommand()},
+	}
+}
+
+func fleetListCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "list",
+		Usage:     "the snapshots of a place, each with its index",
+		ArgsUsage: "PLACE OUT",
+		Description: `etcdshift fleet list backups/etcd calico-v3.json --name calico-v3
+etcdshift fleet list backups/etcd calico-v3.json --name calico-v3 \
+    --match '*.db.gz' --newest`,
+		UsageText: `Writes the list of a fleet: the snapshots in a folder and the folders below it, by path, with size and etag. An indexed Job works it
+off with "fleet run". --name names the run: its results stand beside their snapshots as SNAPSHOT.fleet-NAME.db, .json and so on. Results
+of any run, and hidden and empty files, are left out; how many is told. The same files give the same list.
+
+Tells what a pod needs for the largest snapshot. OUT has mode 0600 and replaces no file.
+
+Exit status: 0 written, 1 failed or no snapshot is there, 2 usage, 130 interrupted. With any but 0 nothing was written.`,
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "name", Usage: "name the run `NAME`: up to 40 of a-z, 0-9 and -"},
+			&cli.StringFlag{Name: "match", Usage: "list only files whose names, without folders, match `PATTERN`, such as '*.db.gz'"},
+			&cli.BoolFlag{Name: "newest", Usage: "list of each folder only the file that was changed last"},
+			textOrJSON(), quietFlag(),
+		},
+		Action: taking(runFleetList),
+	}
+}
+
+func runFleetList(c *cli.Context, args []string) error {
+	place, out := args[0], args[1]
+	if place == "" || out == "" {
+		return usagef(commandPath(c), "takes %s; got %q", c.Command.ArgsUsage, args)
+	}
+	if err := fleet.CheckName(c.String("name")); err != nil {
+		return usagef(commandPath(c), "--name: %w", err)
+	}
+	if _, err := path.Match(c.String("match"), ""); err != nil {
+		return usagef(commandPath(c), "--match is %q: %w", c.String("match"), err)
+	}
+	listing := progress(c).Phase("listing " + place)
+	defer listing.End()
+	f, err := fleet.List(c.Context, place, fleet.Choice{Name: c.String("name"), Match: c.String("match"), Newest: c.Bool("newest")}, tool())
+	if err != nil {
+		return err
+	}
+	if err := f.Write(c.Context, out); err != nil {
+		return err
+	}
+	listing.End()
+	if wantsJSON(c) {
+		return render.JSON(c.App.Writer, f)
+	}
+	largest, needs := f.Largest(), f.Needs()
+	p := render.NewPage(c.App.Writer)
+	p.Printf("%s: %s, %s\n", out, render.Plural(len(f.Snapshots), "snapshot"), render.Size(f.Bytes()))
+	p.Printf("left out: %s\n", f.LeftOut.String())
+	p.Printf("largest: %s, %s\n\n", largest.Path, render.Size(largest.Bytes))
+	p.Printf("completions: %d\nmemory: %dMi\nephemeral-storage: %dMi\n", len(f.Snapshots), needs.Memory>>20, needs.Scratch>>20)
+	return p.Flush()
+}
+
+// readFleet reads a list; a mistake in the command line is a usage error.
+func readFleet(c *cli.Context, path string) (*fleet.Fleet, error) {
+	f, err := fleet.Read(c.Context, path)
+	if errors.Is(err, fleet.ErrNotFleet) {
+		err = &failure{exitRefused, err, `give the file that "etcdshift fleet list" wrote`}
+	}
+	return f, err
+}
+
+// isThere is a hint for results without a report.
+func isThere(err error) error {
+	if !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return &failure{exitRefused, fmt.Errorf("%w, and its report is not", err),
+		"a run was ended between the two, or another one made it: look at the file, remove it, and run the index again"}
+}

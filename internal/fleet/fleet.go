@@ -1,0 +1,152 @@
+package fleet
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/etcdshift/etcdshift/internal/render"
+	"github.com/etcdshift/etcdshift/transform"
+)
+
+// Kind is the kind of the document.
+const Kind = "Fleet"
+
+const (
+	apiVersion = "etcdshift/v1"
+	mark       = ".fleet-" // in the name of a result, behind that of its snapshot
+	mostListed = 100_000   // completions that an indexed Job takes
+	mostBytes  = 128 << 20 // of a list
+)
+
+// ErrNotFleet is the error for a file that is no list of a fleet.
+var ErrNotFleet = errors.New("is no list that \"etcdshift fleet list\" made")
+
+// Fleet is a named run over snapshots.
+type Fleet struct {
+	APIVersion string         `json:"apiVersion"`
+	Kind       string         `json:"kind"`
+	Tool       transform.Tool `json:"tool"`
+	Name       string         `json:"name"`      // of the run: results of a snapshot begin with its path, ".fleet-" and this
+	Place      string         `json:"place"`     // a bucket with a prefix, or a folder
+	Snapshots  []Snapshot     `json:"snapshots"` // by path; the index of a Job counts them from 0
+	LeftOut    LeftOut        `json:"leftOut"`   // other files in the place
+}
+
+// Snapshot is a file of a fleet.
+type Snapshot struct {
+	Path      string `json:"path"`
+	Bytes     int64  `json:"bytes"`
+	ETag      string `json:"etag"` // of an object; of a file its time of change and size
+	VersionID string `json:"versionId,omitempty"`
+}
+
+// LeftOut counts files that a list leaves out.
+type LeftOut struct {
+	Results   int `json:"results"`   // of runs of fleets
+	Unmatched int `json:"unmatched"` // that --match does not name
+	Older     int `json:"older"`     // than the newest of their folder, with --newest
+	Other     int `json:"other"`     // hidden or empty ones, and what is no regular file
+}
+
+// In is the path to read: of the version in the list, where objects have versions.
+func (s Snapshot) In() string {
+	if s.VersionID == "" {
+		return s.Path
+	}
+	return s.Path + "?versionId=" + s.VersionID
+}
+
+// Results is what the paths of the results of a snapshot begin with.
+func (f *Fleet) Results(s Snapshot) string { return s.Path + mark + f.Name }
+
+var nameSyntax = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?$`)
+
+// CheckName returns an error for what is no name of a run.
+func CheckName(name string) error {
+	if !nameSyntax.MatchString(name) {
+		return fmt.Errorf("%q is no name of a run; it takes up to 40 of a-z, 0-9 and -, such as calico-v3", name)
+	}
+	return nil
+}
+
+// Bytes is the size of all snapshots.
+func (f *Fleet) Bytes() (sum int64) {
+	for _, s := range f.Snapshots {
+		sum += s.Bytes
+	}
+	return sum
+}
+
+// Largest is the largest snapshot, the first of several.
+func (f *Fleet) Largest() Snapshot {
+	return slices.MaxFunc(f.Snapshots, func(a, b Snapshot) int { return int(min(max(a.Bytes-b.Bytes, -1), 1)) })
+}
+
+// Write writes the list to a path where nothing is.
+func (f *Fleet) Write(ctx context.Context, path string) error {
+	var text bytes.Buffer
+	if err := render.JSON(&text, f); err != nil {
+		return err
+	}
+	return write(ctx, path, &text)
+}
+
+// Read reads a list.
+func Read(ctx context.Context, path string) (*Fleet, error) {
+	text, err := read(ctx, path, mostBytes)
+	if err != nil {
+		return nil, err
+	}
+	f := &Fleet{}
+	if err = json.Unmarshal(text, f); err != nil {
+		err = fmt.Errorf("%w: %w", ErrNotFleet, err)
+	} else {
+		err = f.check()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return f, nil
+}
+
+// check looks at what others rely on: an index stands for one snapshot, and results stay in the
+// place.
+func (f *Fleet) check() error {
+	switch {
+	case f.APIVersion != apiVersion || f.Kind != Kind:
+		return fmt.Errorf("%w: apiVersion %.40q, kind %.40q", ErrNotFleet, f.APIVersion, f.Kind)
+	case CheckName(f.Name) != nil:
+		return fmt.Errorf("%w: %w", ErrNotFleet, CheckName(f.Name))
+	case len(f.Snapshots) == 0 || len(f.Snapshots) > mostListed:
+		return fmt.Errorf("%w: it has %d snapshots", ErrNotFleet, len(f.Snapshots))
+	}
+	for i, s := range f.Snapshots {
+		switch {
+		case !within(f.Place, s.Path):
+			return fmt.Errorf("%w: snapshot %d, %.200q, is not in %.200q", ErrNotFleet, i, s.Path, f.Place)
+		case i > 0 && s.Path <= f.Snapshots[i-1].Path:
+			return fmt.Errorf("%w: snapshot %d, %.200q, is not in order", ErrNotFleet, i, s.Path)
+		case s.Bytes < 0 || s.ETag == "":
+			return fmt.Errorf("%w: snapshot %d, %.200q, has no size or no etag", ErrNotFleet, i, s.Path)
+		}
+	}
+	return nil
+}
+
+// within reports whether a path is in a place.
+func within(place, path string) bool {
+	switch {
+	case path == "" || path != filepath.Clean(path):
+		return false
+	case place == ".":
+		return filepath.IsLocal(path)
+	}
+	return strings.HasPrefix(path, strings.TrimSuffix(place, "/")+"/")
+}

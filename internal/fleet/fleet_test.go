@@ -1,0 +1,248 @@
+package fleet
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/etcdshift/etcdshift/finding"
+	"github.com/etcdshift/etcdshift/transform"
+)
+
+// place makes files in a new working directory, each with its name as content and a time after that
+// of the one before.
+func place(t *testing.T, names ...string) {
+	t.Helper()
+	t.Chdir(t.TempDir())
+	for i, name := range names {
+		require.NoError(t, os.MkdirAll(filepath.Dir(name), 0o700))
+		require.NoError(t, os.WriteFile(name, []byte(name), 0o600))
+		at := time.Unix(int64(1_700_000_000+i), 0)
+		require.NoError(t, os.Chtimes(name, at, at))
+	}
+}
+
+func listed(f *Fleet) (paths []string) {
+	for _, s := range f.Snapshots {
+		paths = append(paths, s.Path)
+	}
+	return paths
+}
+
+// TestList: a list has the snapshots in the order of their paths, and counts all others.
+func TestList(t *testing.T) {
+	place(t, "b/c2/new.db", "b/c1/old.db", "b/c1/new.db", "b/c1-x.db", "b/c1/old.db.fleet-x.db", "b/c1/old.db.fleet-x.json", "b/notes.txt", "b/.hidden.db")
+	require.NoError(t, os.WriteFile("b/empty.db", nil, 0o600))
+	require.NoError(t, os.Symlink("c1/new.db", "b/link.db"))
+	tool := transform.Tool{Name: "etcdshift", Version: "v1"}
+	f, err := List(t.Context(), "./b/", Choice{Name: "x", Match: "*.db"}, tool)
+	require.NoError(t, err)
+	require.Equal(t, []string{"b/c1-x.db", "b/c1/new.db", "b/c1/old.db", "b/c2/new.db"}, listed(f))
+	require.Equal(t, LeftOut{Results: 2, Unmatched: 1, Other: 3}, f.LeftOut)
+	require.Equal(t, "2 results of runs, 1 not matched, 3 hidden, empty or not regular", f.LeftOut.String())
+	require.EqualValues(t, 9, f.Snapshots[0].Bytes)
+
+	newest, err := List(t.Context(), "b", Choice{Name: "x", Match: "*.db", Newest: true}, tool)
+	require.NoError(t, err)
+	require.Equal(t, []string{"b/c1-x.db", "b/c1/new.db", "b/c2/new.db"}, listed(newest))
+	require.Equal(t, 1, newest.LeftOut.Older)
+
+	require.NoError(t, f.Write(t.Context(), "list.json"))
+	require.ErrorIs(t, f.Write(t.Context(), "list.json"), fs.ErrExist)
+	again, err := Read(t.Context(), "list.json")
+	require.NoError(t, err)
+	require.Equal(t, f, again)
+
+	_, err = List(t.Context(), "b", Choice{Name: "x", Match: "*.zip"}, tool)
+	require.EqualError(t, err, "b: no snapshot is there; left out are 2 results of runs, 5 not matched, 3 hidden, empty or not regular")
+	_, err = List(t.Context(), "nowhere", Choice{Name: "x"}, tool)
+	require.ErrorIs(t, err, fs.ErrNotExist)
+}
+
+// TestRead: a list of somebody else is taken only if each index stands for one snapshot in the
+// place.
+func TestRead(t *testing.T) {
+	place(t)
+	good := `{"apiVersion":"etcdshift/v1","kind":"Fleet","name":"x","place":"b","snapshots":[{"path":"b/a.db","bytes":1,"etag":"e"},{"path":"b/b.db","bytes":1,"etag":"e"}]}`
+	for text, why := range map[string]string{
+		good: "",
+		strings.Replace(good, `"name":"x"`, `"name":"../x"`, 1):               `"../x" is no name of a run`,
+		strings.Replace(good, "b/b.db", "b/a.db", 1):                          `snapshot 1, "b/a.db", is not in order`,
+		strings.Replace(good, "b/b.db", "b/../c.db", 1):                       `snapshot 1, "b/../c.db", is not in "b"`,
+		strings.Replace(good, "b/a.db", "/etc/shadow", 1):                     `snapshot 0, "/etc/shadow", is not in "b"`,
+		strings.Replace(good, `"etag":"e"`, `"etag":""`, 1):                   `has no size or no etag`,
+		strings.Replace(good, `"Fleet"`, `"Report"`, 1):                       `kind "Report"`,
+		strings.Replace(good, `[{`, `[[`, 1):                                  `invalid character`,
+		good[:len(good)-2]:                                                    `unexpected end`,
+		`{"apiVersion":"etcdshift/v1","kind":"Fleet","name":"x","place":"b"}`: "it has 0 snapshots",
+		"": "unexpected end",
+	} {
+		require.NoError(t, os.WriteFile("list.json", []byte(text), 0o600))
+		_, err := Read(t.Context(), "list.json")
+		if why == "" {
+			require.NoError(t, err)
+			continue
+		}
+		require.ErrorIs(t, err, ErrNotFleet, text)
+		require.ErrorContains(t, err, why)
+	}
+}
+
+// reportOf is a report about a snapshot.
+func reportOf(s Snapshot, outcome transform.Outcome, problems ...string) string {
+	r := transform.NewReport("run")
+	r.Input, r.Outcome, r.Changes.Created = transform.FileInfo{Path: s.In(), Bytes: s.Bytes}, outcome, 3
+	for _, code := range problems {
+		r.Problems = append(r.Problems, finding.Finding{Code: &finding.Code{Name: code}, Level: finding.Warning})
+	}
+	text, _ := json.Marshal(r)
+	return string(text)
+}
+
+// TestTask: words are filled in, the report comes from a scratch file, and a task whose last result
+// is there is done.
+func TestTask(t *testing.T) {
+	place(t, "b/a.db")
+	t.Setenv("TMPDIR", t.TempDir())
+	f, err := List(t.Context(), "b", Choice{Name: "x"}, transform.Tool{})
+	require.NoError(t, err)
+	for _, wrong := range []string{"verify {in}", "run plan.yaml {in} out.db --report r.json", "status x {result}.db", "run {in} {result}.db --report r.json"} {
+		_, err := f.Task(0, strings.Fields(wrong))
+		require.ErrorIs(t, err, ErrWords, wrong)
+	}
+	for _, index := range []int{-1, 1} {
+		_, err := f.Task(index, []string{"report", "{in}", "{result}.html"})
+		require.ErrorContains(t, err, "the list has 0 to 0")
+	}
+	task, err := f.Task(0, []string{"report", "{in}", "{result}.html"})
+	require.NoError(t, err)
+	require.Equal(t, "b/a.db.fleet-x.html", task.Last)
+
+	task, err = f.Task(0, []string{"run", "--report={result}.json", "plan.yaml", "{in}", "{result}.db"})
+	require.NoError(t, err)
+	require.Equal(t, "b/a.db.fleet-x.json", task.Last)
+	done, _, err := task.Done(t.Context())
+	require.NoError(t, err)
+	require.False(t, done)
+	require.NoError(t, task.Check(t.Context()))
+	keep := func(outcome transform.Outcome, _ error) bool { return outcome != transform.Failed }
+	for _, outcome := range []transform.Outcome{transform.Failed, transform.Refused} {
+		got, err := task.Run(t.Context(), func(words []string) error {
+			require.Equal(t, []string{"run", "--report", words[2], "plan.yaml", "b/a.db", "b/a.db.fleet-x.db"}, words)
+			require.NoError(t, os.WriteFile(words[2], []byte(reportOf(task.Snapshot, outcome)), 0o600))
+			return errors.New("it did")
+		}, keep)
+		require.EqualError(t, err, "it did")
+		require.Equal(t, outcome, got)
+		done, _, err = task.Done(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, outcome == transform.Refused, done)
+	}
+	left, err := os.ReadDir(os.Getenv("TMPDIR"))
+	require.NoError(t, err)
+	require.Empty(t, left)
+
+	require.NoError(t, os.WriteFile("b/a.db", []byte("another"), 0o600))
+	require.ErrorIs(t, task.Check(t.Context()), ErrChanged)
+	require.NoError(t, os.Remove("b/a.db"))
+	require.ErrorIs(t, task.Check(t.Context()), ErrChanged)
+}
+
+// TestSummary: a row tells what a report says, or why there is none.
+func TestSummary(t *testing.T) {
+	var names []string
+	for i := range 300 {
+		names = append(names, fmt.Sprintf("b/%03d.db", i))
+	}
+	place(t, names...)
+	f, err := List(t.Context(), "b", Choice{Name: "x"}, transform.Tool{})
+	require.NoError(t, err)
+	for i, s := range f.Snapshots {
+		text := reportOf(s, transform.Written, "b", "a", "b")
+		switch i {
+		case 7:
+			continue
+		case 8:
+			text = text[:50]
+		case 9:
+			text = reportOf(f.Snapshots[0], transform.Written)
+		case 10:
+			text = reportOf(s, transform.Refused)
+		}
+		require.NoError(t, os.WriteFile(f.Results(s)+".json", []byte(text), 0o600))
+	}
+	require.NoError(t, os.WriteFile(f.Snapshots[7].Path, []byte("changed"), 0o600))
+	require.NoError(t, os.WriteFile(f.Results(f.Snapshots[7])+".html", nil, 0o600))
+	next := 0
+	for row, err := range f.Summary(t.Context(), ".json") {
+		require.NoError(t, err)
+		require.Equal(t, next, row.Index)
+		switch row.Index {
+		case 7:
+			require.Equal(t, Missing, row.Outcome)
+			require.Contains(t, row.Error, "is not the file of the list any more")
+		case 8:
+			require.Equal(t, Unreadable, row.Outcome)
+			require.Contains(t, row.Error, "is no report, as --report writes it")
+		case 9:
+			require.Equal(t, Other, row.Outcome)
+			require.Contains(t, row.Error, `"b/000.db", the list has "b/009.db"`)
+		case 10:
+			require.Equal(t, transform.Refused, row.Outcome)
+		default:
+			require.True(t, row.Done())
+			require.Equal(t, []Problems{{"a", finding.Warning, 1}, {"b", finding.Warning, 2}}, row.Problems)
+			require.Equal(t, transform.Changes{Created: 3}, row.Changes)
+		}
+		next++
+	}
+	require.Equal(t, 300, next)
+	for row, err := range f.Summary(t.Context(), ".html") {
+		require.NoError(t, err)
+		require.Equal(t, row.Index == 7, row.Done())
+	}
+}
+
+// TestHostileReports: a report is read in little memory, whatever it has.
+func TestHostileReports(t *testing.T) {
+	s := Snapshot{Path: "a.db", Bytes: 1}
+	good := reportOf(s, transform.Written)
+	with := func(field string) string { return "{" + field + "," + good[1:] }
+	r, err := parseReport(strings.NewReader(with(`"uids":[` + strings.Repeat(`{"name":["x",1,null]},`, 1e5) + `{}]`)))
+	require.NoError(t, err)
+	require.NoError(t, r.about(s))
+	for _, text := range []string{
+		"", "[]", "null", "7", good + "x", good + good, good[:len(good)-1], `{"apiVersion":"etcdshift/v1","kind":"Report","outcome":"odd"}`,
+		with(`"x":` + strings.Repeat("[", 1e5) + strings.Repeat("]", 1e5)),
+		with(`"x":"` + strings.Repeat("y", 9<<20) + `"`),
+		with(`"input":` + strings.Repeat("[", 1e5) + strings.Repeat("]", 1e5)),
+		with(`"x":"` + strings.Repeat(" ", 9<<20)),
+		with(`"problems":7`), with(`"problems":[7]`), with(`"problems":[{"code":"` + strings.Repeat("c", 200) + `"}]`),
+	} {
+		_, err := parseReport(strings.NewReader(text))
+		require.ErrorIs(t, err, ErrNotReport, "%.80s", text)
+	}
+	var many strings.Builder
+	for i := range 1000 {
+		fmt.Fprintf(&many, `{"code":"c%d"},`, i)
+	}
+	_, err = parseReport(strings.NewReader(with(`"problems":[` + many.String() + `{}]`)))
+	require.ErrorContains(t, err, "too many codes")
+}
+
+// TestNeeds: what a pod needs grows with the file, and with what a compressed one may become.
+func TestNeeds(t *testing.T) {
+	needs := func(path string, bytes int64) Needs {
+		return (&Fleet{Snapshots: []Snapshot{{Path: "a", Bytes: 1}, {Path: path, Bytes: bytes}}}).Needs()
+	}
+	require.Equal(t, Needs{Memory: 256 << 20, Scratch: 320 << 20}, needs("b.db", 2))
+	require.Greater(t, needs("b.db.gz", 1<<30).Scratch, 5*needs("b.db", 1<<30).Scratch)
+}

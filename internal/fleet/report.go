@@ -1,0 +1,223 @@
+package fleet
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+
+	"github.com/etcdshift/etcdshift/finding"
+	"github.com/etcdshift/etcdshift/inspect/redact"
+	"github.com/etcdshift/etcdshift/transform"
+)
+
+// Bounds of a report: of 200,000 objects it has some 100 MB of short values.
+const (
+	mostReport = 4 << 30
+	mostValue  = 4 << 20 // bytes between two tokens
+	mostDepth  = 1000
+	mostCodes  = 500
+	mostError  = 2000 // bytes that are kept
+)
+
+// ErrNotReport is the error for a file that is no report.
+var ErrNotReport = errors.New("is no report, as --report writes it")
+
+// Problems counts the problems of a code.
+type Problems struct {
+	Code  string        `json:"code"`
+	Level finding.Level `json:"level"`
+	Count int           `json:"count"`
+}
+
+// found is what a summary tells of a report.
+type found struct {
+	Outcome  transform.Outcome
+	Error    string
+	Input    transform.FileInfo
+	Output   *transform.FileInfo
+	Changes  transform.Changes
+	Problems []Problems // by code
+}
+
+// about returns an error if a report is not about a snapshot of the list.
+func (r *found) about(s Snapshot) error {
+	switch {
+	case r.Input.Path != s.In():
+		return fmt.Errorf("%w: %.300q, the list has %q", ErrOtherInput, r.Input.Path, s.In())
+	case r.Input.Bytes != s.Bytes && r.Outcome != transform.Failed: // which may not have come to know
+		return fmt.Errorf("%w: of %d bytes, the list has %d", ErrOtherInput, r.Input.Bytes, s.Bytes)
+	}
+	return nil
+}
+
+// readReport reads the report at a path. It keeps counts, not lists.
+func readReport(ctx context.Context, path string) (*found, error) {
+	f, err := open(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	r, err := parseReport(f)
+	if err == nil || errors.Is(err, ErrNotReport) || ctx.Err() != nil {
+		return r, cmp.Or(ctx.Err(), err)
+	}
+	return nil, err
+}
+
+// parseReport reads a report token by token.
+func parseReport(from io.Reader) (*found, error) {
+	l := &leash{from: from, total: mostReport}
+	p := parser{Decoder: json.NewDecoder(l), leash: l, problems: map[string]*Problems{}}
+	if err := p.report(); l.failed != nil {
+		return nil, l.failed
+	} else if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrNotReport, err)
+	}
+	r := &p.found
+	for _, code := range slices.Sorted(maps.Keys(p.problems)) {
+		r.Problems = append(r.Problems, *p.problems[code])
+	}
+	r.Error = redact.Text(r.Error)
+	r.Error = r.Error[:min(len(r.Error), mostError)]
+	return r, nil
+}
+
+// leash ends reading where a value is too long to be one of a report.
+type leash struct {
+	from        io.Reader
+	left, total int64 // bytes that the value, and the report, may still have
+	failed      error // of from
+}
+
+// Read reads.
+func (l *leash) Read(b []byte) (int, error) {
+	if l.left <= 0 || l.total <= 0 {
+		return 0, errors.New("it is too long, or one of its values")
+	}
+	n, err := l.from.Read(b)
+	l.left, l.total = l.left-int64(n), l.total-int64(n)
+	if err != nil && err != io.EOF {
+		l.failed = err
+	}
+	return n, err
+}
+
+// parser reads the tokens of one report.
+type parser struct {
+	*json.Decoder
+	leash    *leash
+	found    found
+	problems map[string]*Problems // by code
+}
+
+// next is the next token, any value without brackets, or a bracket.
+func (p *parser) next() (json.Token, error) {
+	p.leash.left = mostValue
+	return p.Token()
+}
+
+// take decodes the next value, which is short.
+func (p *parser) take(into any) error {
+	p.leash.left = mostValue
+	return p.Decode(into)
+}
+
+// report reads the whole document.
+func (p *parser) report() error {
+	if err := p.open('{'); err != nil {
+		return err
+	}
+	apiVersion, kind := "", ""
+	fields := map[string]any{"apiVersion": &apiVersion, "kind": &kind, "outcome": &p.found.Outcome, "error": &p.found.Error,
+		"input": &p.found.Input, "output": &p.found.Output, "changes": &p.found.Changes}
+	for p.More() {
+		name, err := p.next()
+		if err != nil {
+			return err
+		}
+		switch into := fields[name.(string)]; { // the decoder takes no other name
+		case into != nil:
+			err = p.take(into)
+		case name == "problems":
+			err = p.list()
+		default:
+			err = p.skip()
+		}
+		if err != nil {
+			return fmt.Errorf("%.40q: %w", name, err)
+		}
+	}
+	if _, err := p.next(); err != nil {
+		return err
+	}
+	outcomes := []transform.Outcome{transform.Written, transform.Unchanged, transform.Planned, transform.Refused, transform.Failed}
+	switch _, err := p.next(); {
+	case err != io.EOF:
+		return errors.New("something stands behind it")
+	case apiVersion != "etcdshift/v1" || kind != "Report" || !slices.Contains(outcomes, p.found.Outcome):
+		return fmt.Errorf("apiVersion %.40q, kind %.40q, outcome %.40q", apiVersion, kind, p.found.Outcome)
+	}
+	return nil
+}
+
+// open reads a bracket.
+func (p *parser) open(bracket json.Delim) error {
+	token, err := p.next()
+	if err == nil && token != bracket {
+		err = fmt.Errorf("not a %s", bracket)
+	}
+	return err
+}
+
+// list counts the problems.
+func (p *parser) list() error {
+	if err := p.open('['); err != nil {
+		return err
+	}
+	for p.More() {
+		var one struct{ Code, Level string }
+		if err := p.take(&one); err != nil {
+			return err
+		}
+		count := p.problems[one.Code]
+		if count == nil {
+			if len(p.problems) == mostCodes || len(one.Code) > 100 {
+				return errors.New("too many codes, or too long ones")
+			}
+			count = &Problems{Code: one.Code, Level: finding.Warning}
+			p.problems[one.Code] = count
+		}
+		if count.Count++; one.Level != string(finding.Warning) { // one of a newer program too
+			count.Level = finding.Error
+		}
+	}
+	_, err := p.next()
+	return err
+}
+
+// skip reads a value of any size.
+func (p *parser) skip() error {
+	for depth := 0; ; {
+		token, err := p.next()
+		if err != nil {
+			return err
+		}
+		switch token {
+		case json.Delim('{'), json.Delim('['):
+			depth++
+		case json.Delim('}'), json.Delim(']'):
+			depth--
+		}
+		switch {
+		case depth == 0:
+			return nil
+		case depth > mostDepth:
+			return errors.New("nested too deep")
+		}
+	}
+}

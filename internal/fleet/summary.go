@@ -1,0 +1,93 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"iter"
+
+	"github.com/etcdshift/etcdshift/internal/stream"
+	"github.com/etcdshift/etcdshift/transform"
+)
+
+// Outcome is how a task ended: an outcome of its report, or one of these.
+type Outcome = transform.Outcome
+
+// The outcomes that no report has.
+const (
+	Missing    Outcome = "missing"    // there is no report
+	Unreadable Outcome = "unreadable" // there is one, which cannot be read
+	Other      Outcome = "other"      // there is one about another file
+)
+
+// Row is what became of one snapshot.
+type Row struct {
+	Index    int                 `json:"index"`
+	Path     string              `json:"path"`
+	Outcome  Outcome             `json:"outcome"` // of the report; missing, unreadable or other (about another file) without one
+	Changes  transform.Changes   `json:"changes"`
+	Problems []Problems          `json:"problems"`         // of the report, by code
+	Error    string              `json:"error,omitempty"`  // why it failed, or what is wrong with the report
+	Output   *transform.FileInfo `json:"output,omitempty"` // as the report has it
+}
+
+// Done reports whether the task did what it was to do.
+func (r *Row) Done() bool {
+	return r.Outcome == transform.Written || r.Outcome == transform.Unchanged || r.Outcome == transform.Planned
+}
+
+// Summary yields a row for each snapshot, in the order of the list. It reads several reports at
+// once, and names what is wrong with one. suffix is what the name of a report ends with, behind
+// what [Fleet.Results] tells; any but ".json" is another result, which is there or not.
+func (f *Fleet) Summary(ctx context.Context, suffix string) iter.Seq2[*Row, error] {
+	each := func(yield func(Row, error) bool) {
+		for i, s := range f.Snapshots {
+			if ctx.Err() != nil {
+				yield(Row{}, ctx.Err())
+				return
+			}
+			if !yield(Row{Index: i, Path: s.Path, Problems: []Problems{}}, nil) {
+				return
+			}
+		}
+	}
+	return stream.Ahead(func(do func() error) error { return do() }, each,
+		func(r Row) (Row, int) { return r, 0 },
+		func(r *Row) { r.read(ctx, f, suffix) })
+}
+
+// read reads the report of a row.
+func (r *Row) read(ctx context.Context, f *Fleet, suffix string) {
+	s := f.Snapshots[r.Index]
+	path := f.Results(s) + suffix
+	if suffix != ".json" {
+		r.Outcome = transform.Written
+		_, err := stat(ctx, path)
+		r.missing(ctx, s, err)
+		return
+	}
+	report, err := readReport(ctx, path)
+	if err != nil {
+		r.missing(ctx, s, err)
+		return
+	}
+	r.Outcome, r.Changes, r.Error, r.Output = report.Outcome, report.Changes, report.Error, report.Output
+	r.Problems = append(r.Problems, report.Problems...)
+	if err := report.about(s); err != nil {
+		r.Outcome, r.Error = Other, err.Error()
+	}
+}
+
+// missing tells why there is no report.
+func (r *Row) missing(ctx context.Context, s Snapshot, err error) {
+	switch {
+	case err == nil:
+	case errors.Is(err, fs.ErrNotExist):
+		r.Outcome = Missing
+		if err := (&Task{Snapshot: s}).Check(ctx); err != nil {
+			r.Error = err.Error()
+		}
+	default:
+		r.Outcome, r.Error = Unreadable, err.Error()
+	}
+}

@@ -1,0 +1,138 @@
+package fleet
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/etcdshift/etcdshift/transform"
+)
+
+// The words of a command that stand for a snapshot and what its results begin with.
+const (
+	WordIn     = "{in}"
+	WordResult = "{result}"
+)
+
+var (
+	// ErrWords is the error for a command that cannot be run on a fleet.
+	ErrWords = errors.New("the command does not fit a fleet")
+	// ErrChanged is the error for a snapshot that is not the one in the list.
+	ErrChanged = errors.New("is not the file of the list any more")
+	// ErrOtherInput is the error for a report about another file than the list has.
+	ErrOtherInput = errors.New("its report is about another file")
+)
+
+// Task is a command on one snapshot.
+type Task struct {
+	Snapshot Snapshot
+	Last     string // the result that makes the task done: of --report, else the last one
+	words    []string
+	report   int // index in words of the value of --report; 0 for none
+}
+
+// Task returns the task of an index.
+func (f *Fleet) Task(index int, command []string) (*Task, error) {
+	if index < 0 || index >= len(f.Snapshots) {
+		return nil, fmt.Errorf("%w: there is no index %d: the list has 0 to %d", ErrWords, index, len(f.Snapshots)-1)
+	}
+	t := &Task{Snapshot: f.Snapshots[index]}
+	for i, word := range command {
+		if value, is := strings.CutPrefix(word, "--report="); is {
+			command = slices.Concat(command[:i], []string{"--report", value}, command[i+1:])
+		}
+	}
+	last := ""
+	for i, word := range command {
+		if i > 0 && command[i-1] == "--report" {
+			t.report, last = i, word
+		} else if t.report == 0 && strings.Contains(word, WordResult) {
+			last = word
+		}
+	}
+	fill := strings.NewReplacer(WordIn, t.Snapshot.In(), WordResult, f.Results(t.Snapshot))
+	for _, word := range command {
+		t.words = append(t.words, fill.Replace(word))
+	}
+	t.Last = fill.Replace(last)
+	switch {
+	case !slices.ContainsFunc(command, func(word string) bool { return strings.Contains(word, WordIn) }):
+		return nil, fmt.Errorf("%w: no word of it has %s, the snapshot", ErrWords, WordIn)
+	case !strings.HasPrefix(last, WordResult):
+		return nil, fmt.Errorf("%w: no FILE of it begins with %s, not that of --report where it is given: nothing would tell that an index is done",
+			ErrWords, WordResult)
+	}
+	return t, nil
+}
+
+// Done reports whether the last result is there. outcome is that of a report, "" of another file.
+func (t *Task) Done(ctx context.Context) (done bool, outcome transform.Outcome, err error) {
+	if _, err := stat(ctx, t.Last); errors.Is(err, fs.ErrNotExist) {
+		return false, "", nil
+	} else if err != nil {
+		return false, "", err
+	}
+	if t.report == 0 {
+		return true, "", nil
+	}
+	found, err := readReport(ctx, t.Last)
+	if err == nil {
+		err = found.about(t.Snapshot)
+	}
+	if err != nil {
+		return false, "", fmt.Errorf("%s: %w", t.Last, err)
+	}
+	return true, found.Outcome, nil
+}
+
+// Check returns an error if the snapshot is gone, or another one than in the list.
+func (t *Task) Check(ctx context.Context) error {
+	now, err := stat(ctx, t.Snapshot.In())
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("%s: %w: nothing is there", t.Snapshot.In(), ErrChanged)
+	case err != nil:
+		return err
+	case now.ETag != t.Snapshot.ETag:
+		return fmt.Errorf("%s: %w: its etag is %s, in the list %s", t.Snapshot.In(), ErrChanged, now.ETag, t.Snapshot.ETag)
+	}
+	return nil
+}
+
+// Run runs the command by run, with its report in a scratch file. It publishes the report if keep
+// says so, of the outcome that the report tells, and returns that outcome; "" without a report.
+func (t *Task) Run(ctx context.Context, run func(words []string) error, keep func(transform.Outcome, error) bool) (transform.Outcome, error) {
+	if t.report == 0 {
+		return "", run(t.words)
+	}
+	folder, err := os.MkdirTemp("", "etcdshift-fleet-*")
+	if err != nil {
+		return "", err
+	}
+	defer os.RemoveAll(folder)
+	words, scratch := slices.Clone(t.words), filepath.Join(folder, "report.json")
+	words[t.report] = scratch
+	ended := run(words)
+	found, err := readReport(ctx, scratch)
+	if err != nil { // there is none after a usage error
+		return "", cmp.Or(ended, err)
+	}
+	if !keep(found.Outcome, ended) {
+		return found.Outcome, ended
+	}
+	f, err := os.Open(scratch)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	if err := write(ctx, t.Last, f); err != nil {
+		return "", errors.Join(ended, fmt.Errorf("report: %w", err))
+	}
+	return found.Outcome, ended
+}
