@@ -178,7 +178,7 @@ func TestFetchErrors(t *testing.T) {
 	}{
 		"missing":  {nil, fs.ErrNotExist, "no such object or version", "check the key"},
 		"bucket":   {answer(404, "NoSuchBucket"), fs.ErrNotExist, "no such bucket", "AWS_ENDPOINT_URL"},
-		"denied":   {answer(403, "AccessDenied"), fs.ErrPermission, "access denied", "s3:GetObject"},
+		"denied":   {answer(403, "AccessDenied"), fs.ErrPermission, "access denied", "least policy"},
 		"id":       {answer(403, "InvalidAccessKeyId"), fs.ErrPermission, "InvalidAccessKeyId", "AWS_PROFILE"},
 		"clock":    {answer(403, "RequestTimeTooSkewed"), nil, "RequestTimeTooSkewed", "clock"},
 		"region":   {answer(301, "PermanentRedirect"), nil, "PermanentRedirect", "AWS_REGION"},
