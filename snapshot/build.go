@@ -8,7 +8,6 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/etcdshift/etcdshift/internal/publish"
 	"github.com/etcdshift/etcdshift/internal/stream"
 	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
 )
@@ -45,7 +44,14 @@ const (
 func Build(
 	ctx context.Context, path string, c Content, check func(ctx context.Context, out *Snapshot) error,
 ) (WriteResult, error) {
-	f, err := publish.Create(path)
+	return Upload(nil).Build(ctx, path, c, check)
+}
+
+// Build is [Build] for an output that u names.
+func (u Upload) Build(
+	ctx context.Context, path string, c Content, check func(ctx context.Context, out *Snapshot) error,
+) (WriteResult, error) {
+	f, err := u.create(path)
 	if err != nil {
 		return WriteResult{}, err
 	}

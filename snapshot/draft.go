@@ -27,10 +27,26 @@ type copyPass struct {
 	err    error
 }
 
+// Upload gives a complete and verified file a name in a place that is no folder, such as a bucket;
+// nil stands for folders. It must never take the name of something else (fs.ErrExist). The file has
+// no name, and is gone when Upload returns.
+type Upload func(file *os.File) error
+
+// create creates the file that is to be named path.
+func (u Upload) create(path string) (*publish.File, error) {
+	if u == nil {
+		return publish.Create(path)
+	}
+	return publish.CreateElsewhere(path, u)
+}
+
 // Begin creates an output at path, which must not exist (fs.ErrExist), and begins to copy src. The
 // caller ends with Write or Discard.
-func Begin(path string, src *Snapshot) (*Draft, error) {
-	made, err := publish.Create(path)
+func Begin(path string, src *Snapshot) (*Draft, error) { return Upload(nil).Begin(path, src) }
+
+// Begin is [Begin] for an output that u names.
+func (u Upload) Begin(path string, src *Snapshot) (*Draft, error) {
+	made, err := u.create(path)
 	if err != nil {
 		return nil, err
 	}

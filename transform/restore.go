@@ -3,6 +3,7 @@ package transform
 import (
 	"cmp"
 	"fmt"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -14,7 +15,13 @@ import (
 // addRestore adds the commands that restore the output, and what to mind with them.
 func (r *Report) addRestore(o Options, members []snapshot.Member) {
 	var left []snapshot.Member
-	r.Restore, left = restoreCommands(o.Out, members, o.BumpRevision)
+	out, copied := o.Out, "restore every member from this one file: copy it to each and compare its SHA-256 (%s)"
+	if o.Upload != nil { // etcdutl reads files
+		out = path.Base(out)
+		copied = "restore every member from this one object: copy it to a file on each, such as " +
+			strings.ReplaceAll(ShellWord("./"+out), "%", "%%") + ", and compare its SHA-256 (%s)"
+	}
+	r.Restore, left = restoreCommands(out, members, o.BumpRevision)
 	for _, m := range left {
 		if m.Name == "" {
 			continue // it was added and never started: there is nothing to restore
@@ -22,7 +29,7 @@ func (r *Report) addRestore(o Options, members []snapshot.Member) {
 		r.AddStep("the commands leave out member %q: etcdutl takes no such name or URLs from a command line (name %q, peer URLs %q)", m.ID, m.Name, m.PeerURLs)
 	}
 	r.Steps = slices.Insert(r.Steps, r.BeforeRestore,
-		fmt.Sprintf("restore every member from this one file: copy it to each and compare its SHA-256 (%s)", r.Output.SHA256),
+		fmt.Sprintf(copied, r.Output.SHA256),
 		"restore with etcdutl 3.5.10 or later, or 3.4.27 or later of the 3.4 line: older ones do not know --bump-revision and --mark-compacted",
 	)
 }

@@ -30,10 +30,16 @@ type Options struct {
 	DryRun  bool      // plan, validate and report, write nothing
 	Allow   []string  // problem codes that do not refuse the run
 	Time    time.Time // given to new objects; zero: the newest in the snapshot
+	// Input, where it is set, is read instead of the file at In, which then only names it. Run
+	// closes it.
+	Input *os.File
+	// Upload, where it is set, gives the output the name Out in place of the file system. The
+	// caller has looked that nothing has the name.
+	Upload snapshot.Upload
 	// Prefixes are storage prefixes, such as "/registry", that keys of the snapshot do not show.
 	Prefixes []string
-	// MaxExpand is how many bytes a compressed input may expand to, in the folder of Out; 0:
-	// snapshot.DefaultMaxExpand.
+	// MaxExpand is how many bytes a compressed input may expand to, in the folder of Out, or with
+	// Upload in os.TempDir; 0: snapshot.DefaultMaxExpand.
 	MaxExpand int64
 	// Encryption decrypts and encrypts values; nil where there is no configuration.
 	Encryption Encrypter
@@ -82,11 +88,16 @@ func Run(ctx context.Context, o Options, t Transform) (*Report, error) {
 }
 
 func run(ctx context.Context, o Options, t Transform, r *Report) error {
-	if err := checkPaths(o.In, o.Out); err != nil {
-		return err
+	if o.Input != nil {
+		defer o.Input.Close()
+	}
+	if o.Upload == nil {
+		if err := checkPaths(o.In, o.Out); err != nil {
+			return err
+		}
 	}
 	o.phase("read", nil)
-	src, err := snapshot.Open(ctx, o.In, snapshot.Config{MaxExpand: o.MaxExpand, ScratchDir: filepath.Dir(o.Out)})
+	src, err := snapshot.Open(ctx, o.In, snapshot.Config{MaxExpand: o.MaxExpand, ScratchDir: o.folder(), File: o.Input})
 	if err != nil {
 		return err
 	}
@@ -99,7 +110,7 @@ func run(ctx context.Context, o Options, t Transform, r *Report) error {
 	}
 	fresh, ok := t.(interface{ Fresh() bool })
 	if !o.DryRun && !(ok && fresh.Fresh()) {
-		if v.draft, err = snapshot.Begin(o.Out, src); err != nil {
+		if v.draft, err = o.Upload.Begin(o.Out, src); err != nil {
 			return err
 		}
 		defer func() { _ = v.draft.Discard() }()
@@ -135,7 +146,7 @@ func run(ctx context.Context, o Options, t Transform, r *Report) error {
 
 func newView(src *snapshot.Snapshot, o Options, r *Report) *View {
 	v := &View{
-		src: src, encrypter: o.Encryption, plan: newPlan(filepath.Dir(o.Out)), report: r, problems: map[problemID]int{},
+		src: src, encrypter: o.Encryption, plan: newPlan(o.folder()), report: r, problems: map[problemID]int{},
 		prefixes: o.Prefixes, undecryptable: map[string]error{}, time: o.Time, granted: map[snapshot.Lease]int64{},
 	}
 	v.reader = v.readerOf(src)
@@ -147,6 +158,14 @@ func (o Options) phase(name string, part func() float64) {
 	if o.Progress != nil {
 		o.Progress(name, part)
 	}
+}
+
+// folder is that of scratch files: the one of the output, which has the room.
+func (o Options) folder() string {
+	if o.Upload != nil {
+		return os.TempDir()
+	}
+	return filepath.Dir(o.Out)
 }
 
 // checkPaths refuses an output that exists, or that cannot be created, before anything is read.
@@ -246,7 +265,7 @@ func (v *View) write(ctx context.Context, o Options, r *Report) error {
 	if v.built != nil {
 		o.phase("write", nil)
 		return v.src.Guard(func() error {
-			res, err := snapshot.Build(ctx, o.Out, *v.built, check)
+			res, err := o.Upload.Build(ctx, o.Out, *v.built, check)
 			return r.written(o, res, err)
 		})
 	}
@@ -255,7 +274,7 @@ func (v *View) write(ctx context.Context, o Options, r *Report) error {
 		return err
 	}
 	if v.draft == nil {
-		if v.draft, err = snapshot.Begin(o.Out, v.src); err != nil {
+		if v.draft, err = o.Upload.Begin(o.Out, v.src); err != nil {
 			return err
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -254,4 +255,40 @@ func TestRestoreCommands(t *testing.T) {
 	require.Len(t, unnamed, 1, "a member that never started has nothing to restore")
 	require.Contains(t, unnamed[0], "restore ./-out.db ")
 	require.NotContains(t, unnamed[0], "http://2")
+}
+
+// TestUpload: an output that is no file is written where Upload puts it, with the same bytes, and
+// from an input that is not at its path. Nothing is left in the folder of temporary files.
+func TestUpload(t *testing.T) {
+	f := input(t)
+	put := planFunc(func(ctx context.Context, v *View) error { return v.Put(ctx, []byte("/b"), []byte("new"), "why") })
+	_, err := Run(t.Context(), Options{In: f.in, Out: f.out}, put)
+	require.NoError(t, err)
+	want, err := os.ReadFile(f.out)
+	require.NoError(t, err)
+
+	temp := t.TempDir()
+	t.Setenv("TMPDIR", temp)
+	refused := errors.New("refused")
+	for _, outcome := range []error{nil, refused} {
+		var got []byte
+		given, err := os.Open(f.in)
+		require.NoError(t, err)
+		r, err := Run(t.Context(), Options{In: "s3://b/in", Input: given, Out: "s3://b/c/out.db", Upload: func(file *os.File) (err error) {
+			got, err = io.ReadAll(io.NewSectionReader(file, 0, 1<<30))
+			require.NoError(t, err)
+			return outcome
+		}}, put)
+		require.ErrorIs(t, err, outcome)
+		require.Equal(t, want, got)
+		require.Equal(t, "s3://b/in", r.Input.Path)
+		if outcome == nil {
+			require.Equal(t, "s3://b/c/out.db", r.Output.Path)
+			require.Contains(t, r.Restore[0], "etcdutl snapshot restore out.db ")
+			require.Contains(t, r.Steps[0], "copy it to a file on each, such as ./out.db")
+		}
+		left, err := os.ReadDir(temp)
+		require.NoError(t, err)
+		require.Empty(t, left)
+	}
 }

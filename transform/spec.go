@@ -104,6 +104,9 @@ type Args struct {
 	// Open opens one more snapshot, with the EncryptionConfiguration that a flag names. It is
 	// closed after the run.
 	Open func(ctx context.Context, path, configFlag string) (*File, error)
+	// Small, where it is set, reads the small files that flags and arguments name; the name is that
+	// of the flag or argument.
+	Small func(ctx context.Context, name, path string) ([]byte, error)
 }
 
 // File is a snapshot that a transform reads beside its input.
@@ -127,12 +130,19 @@ func (a *Args) ReadFile(ctx context.Context, flag string) ([]byte, error) {
 	if !a.IsSet(flag) {
 		return nil, nil
 	}
-	return inputfile.ReadFlag(ctx, "--"+flag, a.String(flag))
+	return a.small(ctx, "--"+flag, a.String(flag))
 }
 
 // ReadArgument reads the small file that an argument before the input names.
 func (a *Args) ReadArgument(ctx context.Context, i int, name string) ([]byte, error) {
-	return inputfile.ReadFlag(ctx, name, a.Arguments[i])
+	return a.small(ctx, name, a.Arguments[i])
+}
+
+func (a *Args) small(ctx context.Context, name, path string) ([]byte, error) {
+	if a.Small != nil {
+		return a.Small(ctx, name, path)
+	}
+	return inputfile.ReadFlag(ctx, name, path)
 }
 
 // UsageError is a mistake in the command line.

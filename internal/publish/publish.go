@@ -9,6 +9,7 @@
 //   - A published file has mode 0600, regardless of the umask or a default ACL of the folder.
 //   - A failed publish, and a killed process, leave nothing. The one exception: a kill on a
 //     filesystem without nameless files (O_TMPFILE) leaves ".<name>.etcdshift-*", mode 0600.
+//   - A file of CreateElsewhere never has a name here: closing it removes it.
 //   - The folder is opened once, in Create: a later change of the working directory, or of the
 //     folder's name, moves nothing elsewhere.
 package publish
@@ -34,6 +35,8 @@ type File struct {
 	base string   // the name to publish, in root
 	temp string   // the temporary name in root, "" for a nameless file
 	done bool     // published or discarded
+
+	upload func(file *os.File) error // names the file elsewhere; nil in a folder
 }
 
 // Create starts the file that Publish will name path, in its folder, empty and with mode 0600. The
@@ -72,6 +75,17 @@ func create(path string, sys system) (_ *File, err error) {
 	return f, nil
 }
 
+// CreateElsewhere starts a file without a name, in the folder of temporary files. Publish has
+// upload put its content under path, in a place that is no folder: upload gives it the name only
+// when it is complete, and never takes the name of another.
+func CreateElsewhere(path string, upload func(file *os.File) error) (*File, error) {
+	file, err := Scratch(os.TempDir())
+	if err != nil {
+		return nil, fmt.Errorf("create %q: %w", path, err)
+	}
+	return &File{sys: host(), file: file, path: path, upload: upload}, nil
+}
+
 // File returns the open file, which Publish and Discard close. Its Name may not exist.
 func (f *File) File() *os.File { return f.file }
 
@@ -81,6 +95,10 @@ func (f *File) File() *os.File { return f.file }
 func (f *File) Publish() error {
 	if f.done {
 		return &fs.PathError{Op: "publish", Path: f.path, Err: fs.ErrClosed}
+	}
+	if f.upload != nil {
+		err := f.upload(f.file)
+		return errors.Join(err, f.Discard())
 	}
 	if err := f.publish(); err != nil {
 		f.Discard() // the first error is the one to report
@@ -164,7 +182,9 @@ func (f *File) Discard() error {
 			errs = append(errs, err)
 		}
 	}
-	f.root.Close() // a folder open for reading: nothing to lose
+	if f.root != nil {
+		f.root.Close() // a folder open for reading: nothing to lose
+	}
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("discard %q: %w", f.path, err)
 	}

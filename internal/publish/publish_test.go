@@ -2,6 +2,7 @@ package publish
 
 import (
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -328,4 +329,28 @@ func writeFile(path string, data []byte, sys system) error {
 		return err
 	}
 	return f.Publish()
+}
+
+// A file of CreateElsewhere has no name here, whatever becomes of it.
+func TestElsewhere(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("TMPDIR", dir)
+	refused := errors.New("refused")
+	for _, outcome := range []error{nil, refused} {
+		var got []byte
+		f, err := CreateElsewhere("s3://bucket/key", func(file *os.File) error {
+			got, _ = io.ReadAll(io.NewSectionReader(file, 0, 100))
+			return outcome
+		})
+		require.NoError(t, err)
+		_, err = f.File().WriteString("content")
+		require.NoError(t, err)
+		require.ErrorIs(t, f.Publish(), outcome)
+		require.Equal(t, "content", string(got))
+		require.ErrorIs(t, f.Publish(), fs.ErrClosed)
+		require.NoError(t, f.Discard())
+		left, err := os.ReadDir(dir)
+		require.NoError(t, err)
+		require.Empty(t, left)
+	}
 }
