@@ -14,6 +14,7 @@ import (
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/inspect/clusters"
 	"github.com/etcdshift/etcdshift/internal/render"
+	"github.com/etcdshift/etcdshift/internal/s3"
 	"github.com/etcdshift/etcdshift/internal/sandbox"
 	"github.com/etcdshift/etcdshift/internal/save"
 	"github.com/etcdshift/etcdshift/internal/signature"
@@ -87,10 +88,16 @@ func statusOf(err error) int {
 
 // hintFor returns a hint about err, "" for none.
 func hintFor(err error) string {
+	if about := (*s3.Error)(nil); errors.As(err, &about) && about.Next != "" && !errors.Is(err, s3.ErrUncertain) {
+		return about.Next
+	}
 	for _, h := range []struct {
 		is   error
 		hint string
 	}{
+		{s3.ErrUncertain, "compare the SHA-256 of the object before you use it; run the command again: an object with the same bytes counts as written"},
+		{s3.ErrTooLarge, "if you know what it is, raise the limit with --max-expand"},
+		{s3.ErrBroken, "try again; if it stays, the object, or something on the way to it, is damaged"},
 		{transform.ErrOutIsIn, "an input is never changed; name another file for the output"},
 		{signature.ErrOtherKey, "give the public key of who signed the file, from a place that you trust; a key beside the file proves nothing"},
 		{signature.ErrWrong, "do not restore it: with a good digest somebody has changed it, with a wrong one it may be damaged; try another copy"},

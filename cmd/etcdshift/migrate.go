@@ -17,6 +17,7 @@ import (
 	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/internal/publish"
 	"github.com/etcdshift/etcdshift/internal/render"
+	"github.com/etcdshift/etcdshift/internal/s3"
 	"github.com/etcdshift/etcdshift/transform"
 )
 
@@ -215,6 +216,7 @@ func (m migration) runPhases(c *cli.Context, o transform.Options, args *transfor
 			_ = f.Close()
 		}
 	}()
+	args.Small = readSmall(c)
 	args.Open = func(_ context.Context, path, configFlag string) (*transform.File, error) {
 		f, err := openWhole(c, path, configFlag)
 		if err != nil {
@@ -227,7 +229,13 @@ func (m migration) runPhases(c *cli.Context, o transform.Options, args *transfor
 	if err != nil {
 		return fail(usageOf(c, err))
 	}
-	if _, err := os.Stat(o.In); err != nil { // before a KMS plugin that is not there is waited for
+	if _, err := os.Stat(o.In); err != nil && !s3.Is(o.In) { // before a KMS plugin that is not there is waited for
+		return fail(err)
+	}
+	if s3.Same(o.In, o.Out) {
+		return fail(fmt.Errorf("%s: %w", o.Out, transform.ErrOutIsIn))
+	}
+	if o.Upload, err = uploadTo(c, o.Out); err != nil {
 		return fail(err)
 	}
 	transformers, err := loadEncryption(c, encryptionConfig)
@@ -240,6 +248,12 @@ func (m migration) runPhases(c *cli.Context, o transform.Options, args *transfor
 	}
 	phases := progress(c)
 	defer phases.End()
+	if s3.Is(o.In) {
+		phases.Phase(o.Command + ": fetch")
+		if o.Input, err = scratchOf(c, o.In, o.MaxExpand); err != nil {
+			return fail(err)
+		}
+	}
 	o.Progress = func(phase string, part func() float64) { phases.Phase(o.Command + ": " + phase).Of(part) }
 	if c.Bool(diffFlag) {
 		o.Diff = printStaged(c, phases)
@@ -266,15 +280,18 @@ func createReport(c *cli.Context, o transform.Options) (*publish.File, error) {
 	if samePath(path, o.In) || samePath(path, o.Out) {
 		return nil, usagef(commandPath(c), "--report names %q, which is IN or OUT", path)
 	}
-	f, err := publish.Create(path)
+	f, err := create(c, path)
 	if err != nil {
 		return nil, fmt.Errorf("report: %w", err)
 	}
 	return f, nil
 }
 
-// samePath reports whether two paths name one file, there or not.
+// samePath reports whether two paths name one file or object, there or not.
 func samePath(a, b string) bool {
+	if s3.Is(a) || s3.Is(b) {
+		return s3.Same(a, b)
+	}
 	if x, err := os.Stat(a); err == nil {
 		y, err := os.Stat(b)
 		return err == nil && os.SameFile(x, y)
@@ -314,7 +331,7 @@ func (m migration) verdict(r *transform.Report, err error) error {
 		return &failure{exitRefused, &fileError{[]string{r.Input.Path}, err}, m.refusedHint(r)}
 	case errors.Is(err, transform.ErrOutIsIn):
 		return &failure{status: exitUsage, err: err}
-	case errors.Is(err, context.Canceled), errors.Is(err, fs.ErrExist):
+	case errors.Is(err, context.Canceled), errors.Is(err, fs.ErrExist), errors.Is(err, s3.ErrUncertain):
 		return err
 	}
 	return fmt.Errorf("%w; nothing was written", err)

@@ -18,6 +18,7 @@ import (
 	"github.com/etcdshift/etcdshift/internal/rehearse"
 	"github.com/etcdshift/etcdshift/internal/render"
 	"github.com/etcdshift/etcdshift/internal/report"
+	"github.com/etcdshift/etcdshift/internal/s3"
 	"github.com/etcdshift/etcdshift/internal/sandbox"
 	"github.com/etcdshift/etcdshift/snapshot"
 	"github.com/etcdshift/etcdshift/transform"
@@ -105,7 +106,7 @@ func runRehearse(c *cli.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	if after := c.String("after"); after != "" && after != "-" {
+	if after := c.String("after"); after != "" && after != "-" && !s3.Is(after) {
 		if _, err := os.Stat(after); err != nil { // before the first rehearsal, which takes its time
 			return err
 		}

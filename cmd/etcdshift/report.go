@@ -70,7 +70,7 @@ func runReport(c *cli.Context, args []string) error {
 	var f *publish.File
 	if out != "" {
 		var err error
-		if f, err = publish.Create(out); err != nil {
+		if f, err = create(c, out); err != nil {
 			return err
 		}
 		defer f.Discard()

@@ -11,6 +11,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/etcdshift/etcdshift/internal/publish"
 	"github.com/etcdshift/etcdshift/internal/render"
 	"github.com/etcdshift/etcdshift/internal/save"
 	"github.com/etcdshift/etcdshift/transform"
@@ -107,6 +108,7 @@ func download(ctx context.Context, c *cli.Context, out string, o save.Options) (
 		}
 		shown.Phase("saving " + out).Of(part)
 	}
+	o.Create = func(path string) (*publish.File, error) { return create(c, path) }
 	return save.Run(ctx, out, o)
 }
 

@@ -93,6 +93,9 @@ func runSign(c *cli.Context) error {
 	case args[0] == "-":
 		return usagef(commandPath(c), "FILE is a file: a signature stands beside it")
 	}
+	if err := onlyFile(c, "FILE", args[0]); err != nil {
+		return err
+	}
 	comment, err := commentOf(c)
 	if err != nil {
 		return err

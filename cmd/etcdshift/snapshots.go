@@ -71,10 +71,7 @@ func openFile(c *cli.Context, path, config string) (*opened, error) {
 		return nil, err
 	}
 	cfg := snapshotConfig(c)
-	if path == "-" {
-		cfg.File, err = spool(c, cfg)
-	}
-	if err != nil {
+	if cfg.File, err = scratchOf(c, path, cfg.MaxExpand); err != nil {
 		transformers.Close()
 		return nil, err
 	}

@@ -10,12 +10,25 @@ import (
 
 	"github.com/etcdshift/etcdshift/internal/publish"
 	"github.com/etcdshift/etcdshift/internal/render"
+	"github.com/etcdshift/etcdshift/internal/s3"
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
-// spool copies standard input, which "-" names, into a file without a name: a snapshot is not read
-// from its beginning to its end. It is bounded as a compressed snapshot is.
-func spool(c *cli.Context, cfg snapshot.Config) (*os.File, error) {
+// scratchOf copies standard input, which "-" names, or an object in a bucket into a file without a
+// name: a snapshot is not read from its beginning to its end. It is bounded as a compressed
+// snapshot is. For any other path it returns nil.
+func scratchOf(c *cli.Context, path string, limit int64) (*os.File, error) {
+	limit = cmp.Or(limit, snapshot.DefaultMaxExpand)
+	switch {
+	case path == "-":
+		return spool(c, limit)
+	case s3.Is(path):
+		return fetch(c, path, limit)
+	}
+	return nil, nil
+}
+
+func spool(c *cli.Context, limit int64) (*os.File, error) {
 	if in, is := c.App.Reader.(*os.File); is && render.IsTerminal(in) {
 		return nil, usagef(commandPath(c), `"-" reads a snapshot from standard input, and that is a terminal; give it a file or a pipe`)
 	}
@@ -23,7 +36,6 @@ func spool(c *cli.Context, cfg snapshot.Config) (*os.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", snapshot.ErrScratch, err)
 	}
-	limit := cmp.Or(cfg.MaxExpand, snapshot.DefaultMaxExpand)
 	copied := make(chan error, 1)
 	go func() {
 		n, err := io.Copy(file, io.LimitReader(c.App.Reader, limit+1))

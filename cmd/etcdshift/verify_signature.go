@@ -49,6 +49,9 @@ func checkSignature(c *cli.Context, v *verification) (wrong error, err error) {
 	if v.Path == "-" {
 		return nil, usagef(commandPath(c), "--key takes a file: what is piped has no signature beside it")
 	}
+	if err := onlyFile(c, "--key", v.Path); err != nil {
+		return nil, err
+	}
 	key, err := signature.ReadPublic(c.Context, c.String("key"))
 	if err != nil {
 		return nil, fmt.Errorf("--key: %w", err)

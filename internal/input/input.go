@@ -16,12 +16,12 @@ import (
 // patience is how long a named pipe may be without a writer.
 const patience = 10 * time.Second
 
-// maxFlagFile bounds the bytes that ReadFlag reads. The CRDs of a Calico release have 2 MiB.
-const maxFlagFile = 64 << 20
+// MaxFlagFile bounds the bytes that ReadFlag reads. The CRDs of a Calico release have 2 MiB.
+const MaxFlagFile = 64 << 20
 
 // ReadFlag reads the file that a flag, such as "--v3-crds", names. An empty file is an error.
 func ReadFlag(ctx context.Context, flag, path string) ([]byte, error) {
-	text, _, err := ReadFile(ctx, path, maxFlagFile)
+	text, _, err := ReadFile(ctx, path, MaxFlagFile)
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("%s: %w", flag, err)

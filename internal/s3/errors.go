@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/http"
 	"net/url"
 	"strings"
 
@@ -38,6 +39,8 @@ const (
 	notImplemented     = "NotImplemented"
 )
 
+const credentialsHint = "check the credentials in the environment or in the profile that AWS_PROFILE names"
+
 // maxMessage bounds the bytes of a server's message in an error.
 const maxMessage = 200
 
@@ -67,14 +70,17 @@ func about(path string, err error) error {
 	case "AccessDenied", "AllAccessDisabled":
 		is, text = fs.ErrPermission, "access denied"
 		next = "docs/object-storage.md has the least policy; without s3:ListBucket this may mean that there is no such object"
-	case "InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "InvalidToken", "XMinioInvalidToken":
-		is, next = fs.ErrPermission, "check the credentials in the environment or in the profile that AWS_PROFILE names"
+	case "XAdminUserNotFound": // versitygw says it with status 404
+		is, next = fs.ErrPermission, credentialsHint
 	case "RequestTimeTooSkewed":
 		next = "set the clock of this machine"
 	case "PermanentRedirect", "TemporaryRedirect", "AuthorizationHeaderMalformed", "InvalidRegion", "IllegalLocationConstraintException":
 		next = strings.TrimSpace("set AWS_REGION to the region of the bucket " + answer.Region)
 	case "InvalidObjectState":
 		text, next = "the object is archived (as storage class GLACIER or DEEP_ARCHIVE)", "restore it first: \"aws s3api restore-object\", which takes hours"
+	}
+	if forbidden := answer.StatusCode == http.StatusForbidden || answer.StatusCode == http.StatusUnauthorized; forbidden && next == "" {
+		is, next = fs.ErrPermission, credentialsHint
 	}
 	text = strings.ToValidUTF8(text[:min(len(text), maxMessage)], "")
 	code := answer.Code[:min(len(answer.Code), maxMessage)]

@@ -176,13 +176,14 @@ func TestFetchErrors(t *testing.T) {
 		is         error
 		want, next string
 	}{
-		"missing":  {nil, fs.ErrNotExist, "no such object or version", "check the key"},
-		"bucket":   {answer(404, "NoSuchBucket"), fs.ErrNotExist, "no such bucket", "AWS_ENDPOINT_URL"},
-		"denied":   {answer(403, "AccessDenied"), fs.ErrPermission, "access denied", "least policy"},
-		"id":       {answer(403, "InvalidAccessKeyId"), fs.ErrPermission, "InvalidAccessKeyId", "AWS_PROFILE"},
-		"clock":    {answer(403, "RequestTimeTooSkewed"), nil, "RequestTimeTooSkewed", "clock"},
-		"region":   {answer(301, "PermanentRedirect"), nil, "PermanentRedirect", "AWS_REGION"},
-		"archived": {answer(403, "InvalidObjectState"), nil, "archived", "restore-object"},
+		"missing":      {nil, fs.ErrNotExist, "no such object or version", "check the key"},
+		"bucket":       {answer(404, "NoSuchBucket"), fs.ErrNotExist, "no such bucket", "AWS_ENDPOINT_URL"},
+		"denied":       {answer(403, "AccessDenied"), fs.ErrPermission, "access denied", "least policy"},
+		"id":           {answer(403, "InvalidAccessKeyId"), fs.ErrPermission, "InvalidAccessKeyId", "AWS_PROFILE"},
+		"id elsewhere": {answer(http.StatusForbidden, "XAdminUserNotFound"), fs.ErrPermission, "XAdminUserNotFound", "credentials"},
+		"clock":        {answer(403, "RequestTimeTooSkewed"), nil, "RequestTimeTooSkewed", "clock"},
+		"region":       {answer(301, "PermanentRedirect"), nil, "PermanentRedirect", "AWS_REGION"},
+		"archived":     {answer(403, "InvalidObjectState"), nil, "archived", "restore-object"},
 		"page": {func(w http.ResponseWriter, r *http.Request) bool {
 			http.Error(w, strings.Repeat("x", 1e6), http.StatusTeapot)
 			return true

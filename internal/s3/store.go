@@ -23,11 +23,11 @@ type Store struct {
 func Open() (*Store, error) {
 	s, err := readSettings()
 	if err != nil {
-		return nil, fmt.Errorf("settings of S3: %w", err)
+		return nil, wrong(err)
 	}
 	transport, err := s.transport()
 	if err != nil {
-		return nil, err
+		return nil, wrong(err)
 	}
 	host, options := "s3.amazonaws.com", &minio.Options{
 		Creds: credentials.New(newSource()), Secure: true, Region: s.region, Transport: transport, MaxRetries: 5,
@@ -37,10 +37,14 @@ func Open() (*Store, error) {
 	}
 	core, err := minio.NewCore(host, options)
 	if err != nil {
-		return nil, fmt.Errorf("settings of S3: %w", err)
+		return nil, wrong(err)
 	}
 	core.SetS3EnableDualstack(false) // as the AWS tools do
 	return &Store{core: core, part: 16 << 20, idle: time.Minute}, nil
+}
+
+func wrong(err error) error {
+	return &Error{"settings of S3", err, "docs/object-storage.md lists the environment variables and the settings of a profile"}
 }
 
 // Object is an entry of a list.

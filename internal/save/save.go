@@ -30,6 +30,8 @@ type Options struct {
 	Tell     func(line string)       // told of the member that is taken, and of those that are not; nil: no one
 	Received func(done, total int64) // told of the bytes of the download; nil: no one
 
+	Create func(path string) (*publish.File, error) // begins the file; nil: publish.Create
+
 	patience time.Duration // how long a download may stand still; 0: a minute
 	pause    time.Duration // between two rounds over all members; 0: a second
 }
@@ -82,7 +84,11 @@ func (e *Error) Unwrap() (reasons []error) {
 // Run takes a snapshot and publishes it at path, which must not exist. An [Error] lists why no
 // member gave one.
 func Run(ctx context.Context, path string, o Options) (*Result, error) {
-	file, err := publish.Create(path)
+	create := publish.Create
+	if o.Create != nil {
+		create = o.Create
+	}
+	file, err := create(path)
 	if err != nil {
 		return nil, err
 	}
