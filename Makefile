@@ -55,6 +55,7 @@ e2e: build
 	$(GO) build -C e2e -ldflags '-s -w' -o bin/ tool
 	$(GO) build -C e2e/etcd -ldflags '-s -w' -o ../bin/etcd go.etcd.io/etcd/server/v3
 	$(GO) build -C e2e/etcd -ldflags '-s -w' -o ../bin/etcdutl go.etcd.io/etcd/etcdutl/v3
+	$(GO) build -C e2e/s3 -ldflags '-s -w' -o ../bin/ tool
 	$(GO) test -C e2e -count=1 -timeout 20m ./...
 	$(GO) test -count=1 ./internal/apiservers ./internal/rehearse/collect
 
