@@ -49,7 +49,7 @@ torture: build
 
 # The migration on a real kube-apiserver and a real garbage collector, and the page of a report in a real browser (chromium, or the
 # program that CHROMIUM names): see e2e/e2e_test.go. From a cold cache it compiles Kubernetes, ten
-# minutes of CPU time, and takes six to ten minutes on two cores; after that two, in which servers mostly wait for each other.
+# minutes of CPU time, and an S3 server, two, and takes six to ten minutes on two cores; after that two, in which servers mostly wait for each other.
 e2e: build
 	$(GO) vet -C e2e ./...
 	$(GO) build -C e2e -ldflags '-s -w' -o bin/ tool

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -88,4 +90,16 @@ func TestCompleteTyped(t *testing.T) {
 	for _, word := range []string{path, `~/a\ b.db`, `"$HOME/a b.db"`, `"$HOME/a b.db`} {
 		require.Equal(t, path, typedPath(word))
 	}
+}
+
+// TestCompleteAsksNoServer: a word that is an object in a bucket is offered nothing.
+func TestCompleteAsksNoServer(t *testing.T) {
+	asked := false
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked = true }))
+	defer server.Close()
+	t.Setenv("AWS_ENDPOINT_URL", server.URL)
+	t.Setenv("AWS_ACCESS_KEY_ID", "id")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")
+	require.Empty(t, completeObjects(t.Context(), "s3://bucket/a.db", "pods", within{}))
+	require.False(t, asked)
 }
