@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"github.com/etcdshift/etcdshift/internal/publish"
 	"github.com/etcdshift/etcdshift/internal/render"
 	"github.com/etcdshift/etcdshift/internal/signature"
+	"github.com/etcdshift/etcdshift/transform"
 )
 
 func signCommand() *cli.Command {
@@ -35,7 +37,8 @@ the terminal, or is the first line of --passphrase-file; --no-passphrase leaves 
 The trusted comment of a signature is signed too. Without --comment it has the name of FILE and the time of its last change, not of
 the signing: the same FILE, key and flags give the same bytes. Every file that is written has mode 0600 and replaces none.
 
-Exit status: 0 written, 1 failed, 2 usage, 130 interrupted. With any but 0 nothing was written.`,
+Exit status: 0 written, 1 failed, 2 usage, 130 interrupted. With any but 0 nothing was written, unless the message says
+that only printing failed.`,
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "key", Usage: "sign with the secret key in `FILE`"},
 			&cli.StringFlag{Name: "signature", Usage: "write the signature to `FILE` (default: that of the argument, with .minisig behind it)"},
@@ -156,10 +159,20 @@ func sign(c *cli.Context, path, out string, f *publish.File, key minisign.Privat
 	}
 	doc := signedFile{answerTo("Signature"), signedInput{path, hex.EncodeToString(file.SHA256[:]), file.Bytes}, out, signature.KeyID(key.ID()), comment(file)}
 	if wantsJSON(c) {
-		return render.JSON(c.App.Writer, doc)
+		err = render.JSON(c.App.Writer, doc)
+	} else {
+		_, err = fmt.Fprintf(c.App.Writer, "%s: signed with key %s, sha256 %s\n", render.Printable(out), doc.KeyID, doc.File.SHA256)
 	}
-	_, err = fmt.Fprintf(c.App.Writer, "%s: signed with key %s, sha256 %s\n", render.Printable(out), doc.KeyID, doc.File.SHA256)
-	return err
+	return onlyPrinting(err, out)
+}
+
+// onlyPrinting is the error of a run that wrote its files and could not print.
+func onlyPrinting(err error, paths ...string) error {
+	if err == nil {
+		return nil
+	}
+	err = fmt.Errorf("%w (%s: %s)", err, strings.Join(paths, ", "), transform.Written)
+	return &failure{exitFailed, err, "what was asked for was written; only printing failed"}
 }
 
 func publishText(f *publish.File, text []byte) error {
@@ -202,17 +215,23 @@ func runNewKey(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	for i, text := range [][]byte{pair.Public, pair.Secret} {
-		if err := publishText(files[i], text); err != nil {
-			return err
-		}
+	if err := publishText(files[0], pair.Public); err != nil {
+		return err
 	}
+	if err := publishText(files[1], pair.Secret); err != nil {
+		return errors.Join(err, os.Remove(public)) // alone it is of no use, and in the way of the next try
+	}
+	return printKey(c, pair, secret, public, chosen != "")
+}
+
+func printKey(c *cli.Context, pair *signature.Pair, secret, public string, encrypted bool) (err error) {
 	if wantsJSON(c) {
-		return render.JSON(c.App.Writer, signingKey{answerTo("SigningKey"), pair.ID, secret, public, pair.Line, chosen != ""})
+		err = render.JSON(c.App.Writer, signingKey{answerTo("SigningKey"), pair.ID, secret, public, pair.Line, encrypted})
+	} else {
+		_, err = fmt.Fprintf(c.App.Writer, "%s: keep it secret\n%s: give it to whoever checks signatures: %s\n",
+			render.Printable(secret), render.Printable(public), pair.Line)
 	}
-	_, err = fmt.Fprintf(c.App.Writer, "%s: keep it secret\n%s: give it to whoever checks signatures: %s\n",
-		render.Printable(secret), render.Printable(public), pair.Line)
-	return err
+	return onlyPrinting(err, secret, public)
 }
 
 // passphrase is that of --passphrase-file, or what a person types.

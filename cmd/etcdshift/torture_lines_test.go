@@ -69,6 +69,19 @@ resources:
 		status, stdout, stderr := runWords(strings.Fields(line)...)
 		require.Contains(t, []int{exitDone, exitAllowed}, status, "%s: %s%s", line, stdout, stderr)
 	}
+	signFixtures(t, dir)
+}
+
+// signFixtures makes a key, and a signature of each base.
+func signFixtures(t testing.TB, dir string) {
+	lines := []string{"sign --new-key " + dir + "/sign.key --no-passphrase"}
+	for _, b := range tortureBases() {
+		lines = append(lines, "sign "+dir+"/"+b.name+".db --key "+dir+"/sign.key --signature "+dir+"/"+b.name+".minisig")
+	}
+	for _, line := range lines {
+		status, stdout, stderr := runWords(strings.Fields(line)...)
+		require.Zero(t, status, "%s: %s%s", line, stdout, stderr)
+	}
 }
 
 // The promises of a kind of command line about its exit status and its output.
@@ -88,7 +101,7 @@ func tortureLaws() map[string]tortureLaw {
 		"keys": named, "get": named, "history": named, "export": named, "serve": {statuses: []int{1, 2, 130}},
 		"verify": find, "doctor": find, "diff": {statuses: []int{0, 1, 2, 5}}, "policy check": find, "cluster verify": find, "rehearse": find,
 		"report": {[]int{0, 1, 5}, []int{0, 1}}, "delete": chosen, "patch": chosen, "compact": change, "run": change, "migrate": change, "policy apply": change,
-		"cluster extract": change, "cluster purge": change, "cluster import": change,
+		"cluster extract": change, "cluster purge": change, "cluster import": change, "sign": {[]int{0}, []int{0}},
 	}
 }
 
@@ -102,6 +115,7 @@ func tortureLines(b tortureBase, number int) (lines [][]string) {
 		"verify IN" + turn("", " -o json"),
 		"doctor IN" + turn("", " -o json", " -o sarif", " -o junit", " --for new-machines"),
 		"sizes IN" + turn("", " -o json"),
+		turn("verify IN --key ../fix/sign.pub --signature ../fix/"+b.name+".minisig", "sign IN --key ../fix/sign.key --signature OUT.minisig"),
 		"keys IN" + turn("", " -o jsonl", " --history", " -o json"),
 		"keys IN KEY --raw --show-secrets" + turn("", " --stored"),
 		"history IN KEY" + turn("", " -o json", " --all"),
@@ -136,7 +150,7 @@ func tortureLines(b tortureBase, number int) (lines [][]string) {
 	}
 	for line := range strings.Lines(text) {
 		words := strings.Fields(line)
-		if b.flags != "" && words[0] != "__complete" {
+		if b.flags != "" && words[0] != "__complete" && words[0] != "sign" {
 			words = withFlags(words, strings.Fields(b.flags))
 		}
 		lines = append(lines, words)

@@ -32,6 +32,7 @@ func writingLines() []string {
 		"cluster extract 1yd25nnf5yvh8dd6 ../fix/kcp-root.db OUT",
 		"cluster import ../fix/team.archive ../fix/kcp.db OUT",
 		"report ../fix/etcd.db OUT",
+		"sign ../fix/etcd.db --key ../fix/sign.key --signature OUT",
 	}
 }
 

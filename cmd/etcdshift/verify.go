@@ -32,8 +32,8 @@ only. With --encryption-config, also whether its keys decrypt every encrypted va
 it still matches its manifest.
 
 With --key, first whether the key has signed the file: FILE.minisig of "sign" or of minisign. A signature by another key, of other bytes or
-with another comment is a finding, a missing one or one of minisign's legacy format could not be checked. Of an .html, .md or .json, a page or
-a report, the signature alone is checked.
+with another comment is a finding, a missing one or one of minisign's legacy format could not be checked. Of a page, a report or a plan
+(.html, .md, .json, .jsonl, .sarif, .xml, .yaml) and of SHA256SUMS the signature alone is checked.
 
 Of a "fatal" finding etcdutl or a server dies; a server that "lies" starts and serves wrong numbers; it lives with a warning.
 

@@ -32,10 +32,10 @@ type checkedSignature struct {
 	Comment string `json:"comment,omitempty"` // the trusted one, of a good signature
 }
 
-// isReport reports whether a path is that of a page, a report or a list of checksums, of which the
-// signature alone is checked.
+// isReport reports whether a path is that of a page, a report, a plan or a list of checksums, of
+// which the signature alone is checked.
 func isReport(path string) bool {
-	return slices.Contains([]string{".html", ".md", ".json"}, filepath.Ext(path)) || filepath.Base(path) == "SHA256SUMS"
+	return slices.Contains([]string{".html", ".md", ".json", ".jsonl", ".sarif", ".xml", ".yaml"}, filepath.Ext(path)) || filepath.Base(path) == "SHA256SUMS"
 }
 
 // checkSignature checks the signature where --key was given. An error means that it could not.

@@ -3,6 +3,7 @@ package signature
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -127,6 +128,36 @@ func TestRead(t *testing.T) {
 	cancel()
 	_, err = Read(ctx, written(t, "x"))
 	require.ErrorIs(t, err, context.Canceled)
+}
+
+// writes is a context that writes to a file when it is first asked.
+type writes struct {
+	context.Context
+	do func()
+}
+
+func (w *writes) Err() error {
+	if w.do != nil {
+		w.do()
+		w.do = nil
+	}
+	return w.Context.Err()
+}
+
+// TestChangedWhileSigned: a file that grows, shrinks or is written to while it is read has no
+// signature.
+func TestChangedWhileSigned(t *testing.T) {
+	for what, change := range map[string]func(path string) error{
+		"cut":   func(path string) error { return os.Truncate(path, 3) },
+		"grown": func(path string) error { return os.Truncate(path, 100) },
+		"written": func(path string) error {
+			return errors.Join(os.WriteFile(path, []byte("a snapshoT"), 0o600), os.Chtimes(path, time.Time{}, time.Unix(1700000000, 0)))
+		},
+	} {
+		path := written(t, "a snapshot")
+		_, err := Read(&writes{t.Context(), func() { require.NoError(t, change(path)) }}, path)
+		require.ErrorIs(t, err, ErrChanged, what)
+	}
 }
 
 // weakKey has the passphrase "correct horse", which is quick to try; minisign reads it too.
