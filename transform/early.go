@@ -5,6 +5,7 @@ import (
 	"iter"
 	"sync"
 
+	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/internal/stream"
 	"github.com/etcdshift/etcdshift/keys"
 )
@@ -44,16 +45,16 @@ func (v *View) PickEarly(ctx context.Context, prefix string, want func(e *Entry)
 	ctx, cancel := context.WithCancel(ctx)
 	v.beside.stop()
 	v.beside.cancel = cancel
+	reader := *v.reader // a reader is for one goroutine
 	v.beside.running.Go(func() {
 		defer close(early.done)
-		early.err = early.pick(ctx)
+		early.err = early.pick(ctx, &reader)
 	})
 	return early
 }
 
 // pick asks want about all stored entries.
-func (e *Early) pick(ctx context.Context) error {
-	reader := *e.view.reader // a reader is for one goroutine
+func (e *Early) pick(ctx context.Context, reader *inspect.Reader) error {
 	own := keys.Layout(keys.Kubernetes{Prefix: e.prefix})
 	want := func(entry *Entry) bool { return entry.Layout() == own && e.want(entry) }
 	return stream.Each(e.view.Ask(reader.Live(ctx, []byte(e.prefix+"/")), want), func(a *Asked) error {

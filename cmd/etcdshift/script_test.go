@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+	"k8s.io/klog/v2"
 
 	"github.com/etcdshift/etcdshift/internal/sandbox"
 )
@@ -23,6 +24,7 @@ func TestMain(m *testing.M) {
 	if code, isPart := sandbox.Main(parts(), os.Args, os.Stdin, os.Stderr); isPart {
 		os.Exit(code)
 	}
+	klog.SetLogger(klog.Logger{}) // as main does, and before anything logs
 	testscript.Main(m, map[string]func(){
 		"etcdshift":      documentedMain,
 		"etcdshift-fake": fakeMain,

@@ -15,7 +15,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
-	"k8s.io/klog/v2"
 )
 
 // recordedFile copies a recorded snapshot into a folder.
@@ -37,7 +36,6 @@ func serving(t *testing.T, until string, args ...string) (stop func() (status in
 // runUntil runs a command until the test stops it, and returns when a file is there.
 func runUntil(t *testing.T, until string, args ...string) (stop func() (status int, stdout, stderr string)) {
 	t.Helper()
-	klog.SetLogger(klog.Logger{}) // as main does
 	ctx, cancel := context.WithCancel(context.Background())
 	var stdout, stderr bytes.Buffer
 	status := make(chan int, 1)
