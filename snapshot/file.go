@@ -8,8 +8,7 @@ import (
 	"os"
 	"strings"
 	"sync"
-
-	"golang.org/x/sys/unix"
+	"syscall"
 
 	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
 )
@@ -51,7 +50,7 @@ type Snapshot struct {
 func Open(ctx context.Context, path string, cfg Config) (*Snapshot, error) {
 	f, err := cfg.File, error(nil)
 	if f == nil {
-		f, err = os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0) // load refuses a named pipe
+		f, err = os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // load refuses a named pipe
 	}
 	if err != nil {
 		return nil, &FileError{path, reason(err)}

@@ -9,8 +9,6 @@ import (
 	"os"
 	"reflect"
 	"runtime/debug"
-
-	"golang.org/x/sys/unix"
 )
 
 // input is an open file, mapped into memory.
@@ -52,8 +50,7 @@ func (in *input) load(ctx context.Context, cfg Config) (err error) {
 	if size != int64(int(size)) {
 		return fmt.Errorf("%d bytes cannot be mapped on this machine", size)
 	}
-	in.data, err = unix.Mmap(int(in.file.Fd()), 0, int(size), unix.PROT_READ, unix.MAP_SHARED)
-	if err != nil {
+	if in.data, err = mapFile(in.file, int(size)); err != nil {
 		return fmt.Errorf("map: %w", err)
 	}
 	return nil
@@ -62,7 +59,7 @@ func (in *input) load(ctx context.Context, cfg Config) (err error) {
 // close unmaps the file, closes it and removes the expanded copy.
 func (in *input) close() (err error) {
 	if in.data != nil {
-		err = unix.Munmap(in.data)
+		err = unmap(in.data)
 		in.data = nil
 	}
 	if in.file != in.given {
