@@ -8,9 +8,8 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"syscall"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // patience is how long a named pipe may be without a writer.
@@ -35,7 +34,7 @@ func ReadFlag(ctx context.Context, flag, path string) ([]byte, error) {
 // gives up on a named pipe without a writer after ten seconds, and ends with ctx. regular files can
 // be read again.
 func ReadFile(ctx context.Context, path string, limit int64) (text []byte, regular bool, err error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0) // opening does not wait for a writer
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // opening does not wait for a writer
 	if err != nil {
 		return nil, false, err
 	}
@@ -46,7 +45,7 @@ func ReadFile(ctx context.Context, path string, limit int64) (text []byte, regul
 	}
 	switch mode := info.Mode(); {
 	case mode.IsDir():
-		return nil, false, &fs.PathError{Op: "read", Path: path, Err: unix.EISDIR}
+		return nil, false, &fs.PathError{Op: "read", Path: path, Err: syscall.EISDIR}
 	case mode.Type() == fs.ModeNamedPipe:
 		text, err = readPipe(ctx, f, limit, patience)
 	case mode.IsRegular():
@@ -92,31 +91,4 @@ func readAll(ctx context.Context, from io.Reader, limit int64) ([]byte, error) {
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-}
-
-// awaitWriter waits until a pipe has a writer or data, and returns the bytes that it read.
-func awaitWriter(ctx context.Context, pipe *os.File, patience time.Duration) ([]byte, error) {
-	raw, err := pipe.SyscallConn()
-	if err != nil {
-		return nil, err
-	}
-	for deadline := time.Now().Add(patience); ctx.Err() == nil; {
-		var begin [1]byte
-		events, n, readErr := 0, 0, error(nil)
-		err := raw.Control(func(fd uintptr) {
-			events, _ = unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 50)
-			if events == 0 {
-				n, readErr = unix.Read(int(fd), begin[:])
-			}
-		})
-		switch {
-		case err != nil:
-			return nil, err
-		case events > 0, n > 0, readErr == unix.EAGAIN: // data or its end; data; a writer without data
-			return begin[:max(n, 0)], nil
-		case time.Now().After(deadline):
-			return nil, fmt.Errorf("nobody has opened this pipe for writing within %s", patience)
-		}
-	}
-	return nil, ctx.Err()
 }

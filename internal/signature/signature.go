@@ -21,11 +21,11 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 	"unicode"
 
 	"aead.dev/minisign"
-	"golang.org/x/sys/unix"
 )
 
 var (
@@ -55,7 +55,7 @@ type File struct {
 
 // Read reads the regular file at path. It ends with ctx.
 func Read(ctx context.Context, path string) (*File, error) {
-	file, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0) // opening does not wait for the writer of a pipe
+	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // opening does not wait for the writer of a pipe
 	if err != nil {
 		return nil, err
 	}

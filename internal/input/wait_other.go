@@ -1,0 +1,12 @@
+//go:build !unix
+
+package input
+
+import (
+	"context"
+	"os"
+	"time"
+)
+
+// awaitWriter has nothing to wait for: on Windows a named pipe has a writer, or cannot be opened.
+func awaitWriter(context.Context, *os.File, time.Duration) ([]byte, error) { return nil, nil }
