@@ -12,6 +12,7 @@ func host() system {
 	return system{
 		nameless:        openNameless,
 		nameNameless:    nameNameless,
+		named:           openNamed,
 		renameNoReplace: renameNoReplace,
 		link:            (*os.Root).Link,
 		sync:            (*os.File).Sync,

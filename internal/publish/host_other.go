@@ -1,4 +1,4 @@
-//go:build !linux
+//go:build !linux && !windows
 
 package publish
 
@@ -12,6 +12,7 @@ func host() system {
 	return system{
 		nameless:        func(*os.Root, string, bool) (*os.File, error) { return nil, errors.ErrUnsupported },
 		nameNameless:    func(*os.Root, *os.File, string) error { return errors.ErrUnsupported },
+		named:           openNamed,
 		renameNoReplace: func(*os.Root, string, string) error { return errors.ErrUnsupported },
 		link:            (*os.Root).Link,
 		sync:            (*os.File).Sync,

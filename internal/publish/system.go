@@ -16,6 +16,8 @@ type system struct {
 	nameless func(root *os.Root, path string, linkable bool) (*os.File, error)
 	// nameNameless names a file of nameless, in its folder.
 	nameNameless func(root *os.Root, file *os.File, name string) error
+	// named makes a file with a name that no other file of the folder has.
+	named func(root *os.Root, name string) (*os.File, error)
 	// renameNoReplace renames within the folder, or fails with fs.ErrExist for a taken name.
 	renameNoReplace func(root *os.Root, from, to string) error
 	// link gives a file of the folder a second name, or fails with fs.ErrExist if it is taken.
@@ -30,8 +32,7 @@ func open(root *os.Root, base, path string, sys system, linkable bool) (_ *os.Fi
 	file, err := sys.nameless(root, path, linkable)
 	if err != nil {
 		temp = tempName(base)
-		// O_EXCL and 122 random bits: the name is ours, and no planted link is followed.
-		if file, err = root.OpenFile(temp, os.O_RDWR|os.O_CREATE|os.O_EXCL, mode); err != nil {
+		if file, err = sys.named(root, temp); err != nil {
 			return nil, "", reason(err)
 		}
 	}
@@ -44,6 +45,11 @@ func open(root *os.Root, base, path string, sys system, linkable bool) (_ *os.Fi
 		return nil, "", err
 	}
 	return file, temp, nil
+}
+
+// openNamed uses O_EXCL and 122 random bits: the name is ours, and no planted link is followed.
+func openNamed(root *os.Root, name string) (*os.File, error) {
+	return root.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, mode)
 }
 
 // reason is err without the random name.
