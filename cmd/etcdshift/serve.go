@@ -14,7 +14,6 @@ import (
 
 	"github.com/urfave/cli/v2"
 	"golang.org/x/sync/errgroup"
-	"golang.org/x/sys/unix"
 
 	"github.com/etcdshift/etcdshift/internal/publish"
 	"github.com/etcdshift/etcdshift/internal/render"
@@ -131,9 +130,7 @@ func (r *running) open(ctx context.Context, o *opened) error {
 // listen opens the next listener.
 func (r *running) listen() (net.Listener, error) {
 	if path := r.c.String("unix"); path != "" {
-		before := unix.Umask(0o177) // the socket is for this user from the beginning
-		defer unix.Umask(before)
-		return net.Listen("unix", path)
+		return listenUnix(path)
 	}
 	host, port, _ := net.SplitHostPort(r.c.String("listen"))
 	if n, err := strconv.Atoi(port); err == nil && n > 0 {

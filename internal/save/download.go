@@ -12,7 +12,6 @@ import (
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
-	"golang.org/x/sys/unix"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -113,11 +112,11 @@ func (in *incoming) end() (sum [sha256.Size]byte, err error) {
 
 // check reads the file back before it has a name.
 func (s *saver) check(ctx context.Context, m *member, sum [sha256.Size]byte) (*Result, error) {
-	again, err := unix.FcntlInt(s.file.Fd(), unix.F_DUPFD_CLOEXEC, 0)
+	again, err := duplicate(s.file)
 	if err != nil {
-		return nil, os.NewSyscallError("dup", err)
+		return nil, err
 	}
-	snap, err := snapshot.Open(ctx, s.path, snapshot.Config{File: os.NewFile(uintptr(again), s.path)})
+	snap, err := snapshot.Open(ctx, s.path, snapshot.Config{File: again})
 	if err != nil {
 		return nil, fmt.Errorf("what it sent is not sound: %w", err)
 	}
