@@ -12,7 +12,7 @@ import (
 )
 
 // errSystem is for systems on which nothing ends the processes of a killed run.
-var errSystem = fmt.Errorf("%w on %s: use Linux", errors.ErrUnsupported, runtime.GOOS)
+var errSystem = fmt.Errorf("servers run in a sandbox on Linux only, not on %s: %w", runtime.GOOS, errors.ErrUnsupported)
 
 func freeBytes(string) (int64, error) { return 0, errSystem }
 func tryLock(*os.File) error          { return errSystem }

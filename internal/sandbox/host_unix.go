@@ -16,7 +16,7 @@ import (
 func freeBytes(dir string) (int64, error) {
 	var stat unix.Statfs_t
 	if err := unix.Statfs(dir, &stat); err != nil {
-		return 0, err
+		return 0, &os.PathError{Op: "statfs", Path: dir, Err: err}
 	}
 	return int64(stat.Bavail) * int64(stat.Bsize), nil
 }

@@ -50,7 +50,7 @@ func New(dir string, bytes int64) (*Sandbox, error) {
 	}
 	free, err := freeBytes(dir)
 	if err != nil {
-		return nil, &os.PathError{Op: "statfs", Path: dir, Err: err}
+		return nil, err
 	}
 	if free < bytes {
 		const mib = 1 << 20
