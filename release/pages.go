@@ -80,7 +80,7 @@ func (r *release) writePage(name string, page []byte) error {
 		title = summary
 	}
 	head := fmt.Sprintf("%% %q 7 %q %q\n# NAME\n%s \\- %s\n\n# DESCRIPTION\n", manual, r.date.Format("2006-01-02"), r.version, manual, title)
-	return r.stage("man/"+manual+".7", md2man.Render([]byte(head+manualLinks(body))))
+	return r.stage("man/"+manual+".7", md2man.Render([]byte(head+manualLists(manualLinks(body)))))
 }
 
 const style = `body{max-width:60em;margin:2em auto;padding:0 1em;font:16px/1.5 sans-serif}table{border-collapse:collapse}
@@ -129,5 +129,34 @@ var pageReference = regexp.MustCompile(`\[([^]]*)\]\((?:docs/)?([a-z0-9-]+)\.md(
 
 // manualLinks: a manual page is found by its name, not by a link.
 func manualLinks(page string) string {
-	return pageReference.ReplaceAllString(page, "**etcdshift-$2**(7)")
+	return pageReference.ReplaceAllStringFunc(page, func(link string) string {
+		parts := pageReference.FindStringSubmatch(link)
+		manual := "**etcdshift-" + parts[2] + "**(7)"
+		if strings.HasSuffix(parts[1], ".md") {
+			return manual
+		}
+		return parts[1] + " (" + manual + ")"
+	})
+}
+
+var listItem = regexp.MustCompile(`^(?:\d+\.|-) `)
+
+// manualLists indents what belongs to an item of a list by four spaces, however wide its number is:
+// md2man takes less for a new paragraph, which ends the list.
+func manualLists(page string) string {
+	var b strings.Builder
+	width := 0 // of the number of the item that the line is in, 0 for none
+	for line := range strings.Lines(page) {
+		text := strings.TrimLeft(line, " ")
+		switch indent := len(line) - len(text); {
+		case listItem.MatchString(line):
+			width = len(listItem.FindString(line))
+		case width > 0 && indent >= width:
+			line = strings.Repeat(" ", indent-width+4) + text
+		case text != "\n":
+			width = 0
+		}
+		b.WriteString(line)
+	}
+	return b.String()
 }
