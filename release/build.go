@@ -80,13 +80,8 @@ func (r *release) check(ctx context.Context) error {
 // build builds the program for each platform.
 func (r *release) build(ctx context.Context) error {
 	for _, p := range r.platforms {
-		path, err := filepath.Abs(r.program(p))
+		path, err := r.compile(ctx, p)
 		if err != nil {
-			return err
-		}
-		// Nothing of the environment but the cache may change what is built.
-		env := []string{"CGO_ENABLED=0", "GOFLAGS=", "GOWORK=off", "GOOS=" + p.os, "GOARCH=" + p.arch, "GOAMD64=v1", "GOARM64=v8.0"}
-		if _, err := r.run(ctx, env, "go", "build", "-buildvcs=true", "-trimpath", "-ldflags", "-s -w", "-o", path, "./cmd/etcdshift"); err != nil {
 			return err
 		}
 		if p != r.host() {
@@ -97,6 +92,18 @@ func (r *release) build(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// compile builds the program for a platform and returns its path.
+func (r *release) compile(ctx context.Context, p platform) (string, error) {
+	path, err := filepath.Abs(r.program(p))
+	if err != nil {
+		return "", err
+	}
+	// Nothing of the environment but the cache may change what is built.
+	env := []string{"CGO_ENABLED=0", "GOFLAGS=", "GOWORK=off", "GOOS=" + p.os, "GOARCH=" + p.arch, "GOAMD64=v1", "GOARM64=v8.0"}
+	_, err = r.run(ctx, env, "go", "build", "-buildvcs=true", "-trimpath", "-ldflags", "-s -w", "-o", path, "./cmd/etcdshift")
+	return path, err
 }
 
 func (r *release) host() platform { return platform{runtime.GOOS, runtime.GOARCH} }
