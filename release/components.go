@@ -53,8 +53,11 @@ func sumOf(path string) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), err
 }
 
-// purl names a package as https://github.com/package-url/purl-spec has it.
-func purl(path, version string) string { return "pkg:golang/" + path + "@" + version }
+// purl names a package as https://github.com/package-url/purl-spec has it: names of Go modules in
+// lower case, the + of a version escaped.
+func purl(path, version string) string {
+	return "pkg:golang/" + strings.ToLower(path) + "@" + strings.ReplaceAll(version, "+", "%2B")
+}
 
 func (m module) expression() string { return strings.Join(m.licences, " AND ") }
 
