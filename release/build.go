@@ -40,6 +40,11 @@ func (p platform) program() string {
 	return "etcdshift"
 }
 
+// environment is what Go builds with: nothing of ours but the cache may change what is built.
+func (p platform) environment() []string {
+	return []string{"CGO_ENABLED=0", "GOFLAGS=", "GOWORK=off", "GOOS=" + p.os, "GOARCH=" + p.arch, "GOAMD64=v1", "GOARM64=v8.0"}
+}
+
 // name begins the names of files for a platform.
 func (r *release) name(p platform) string { return "etcdshift-" + r.version + "-" + p.String() }
 
@@ -100,9 +105,7 @@ func (r *release) compile(ctx context.Context, p platform) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	// Nothing of the environment but the cache may change what is built.
-	env := []string{"CGO_ENABLED=0", "GOFLAGS=", "GOWORK=off", "GOOS=" + p.os, "GOARCH=" + p.arch, "GOAMD64=v1", "GOARM64=v8.0"}
-	_, err = r.run(ctx, env, "go", "build", "-buildvcs=true", "-trimpath", "-ldflags", "-s -w", "-o", path, "./cmd/etcdshift")
+	_, err = r.run(ctx, p.environment(), "go", "build", "-buildvcs=true", "-trimpath", "-ldflags", "-s -w", "-o", path, "./cmd/etcdshift")
 	return path, err
 }
 

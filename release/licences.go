@@ -8,10 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 
@@ -34,6 +36,36 @@ func (r *release) linked(ctx context.Context, program string) ([]module, error) 
 	if err != nil {
 		return nil, err
 	}
+	var all []module
+	for _, d := range info.Deps {
+		if d.Replace != nil {
+			d = d.Replace
+		}
+		all = append(all, module{path: d.Path, version: d.Version, sum: d.Sum})
+	}
+	return r.licensed(ctx, all, info.GoVersion)
+}
+
+// imported are the modules of which the programs for all platforms are made, without a build.
+func (r *release) imported(ctx context.Context) ([]module, error) {
+	const deps = `{{with .Module}}{{if not .Main}}{{with .Replace}}{{.Path}} {{.Version}}{{else}}{{.Path}} {{.Version}}{{end}}{{end}}{{end}}`
+	seen := map[string]module{}
+	for _, p := range r.platforms {
+		out, err := r.run(ctx, p.environment(), "go", "list", "-deps", "-f", deps, "./cmd/etcdshift")
+		if err != nil {
+			return nil, err
+		}
+		for line := range strings.Lines(out) {
+			path, version, _ := strings.Cut(strings.TrimSpace(line), " ")
+			seen[path] = module{path: path, version: version}
+		}
+	}
+	return r.licensed(ctx, slices.Collect(maps.Values(seen)), runtime.Version())
+}
+
+// licensed adds the standard library of a version of Go to modules, sorts them and finds their
+// licences.
+func (r *release) licensed(ctx context.Context, all []module, goVersion string) ([]module, error) {
 	root, err := r.run(ctx, nil, "go", "env", "GOROOT")
 	if err != nil {
 		return nil, err
@@ -42,13 +74,10 @@ func (r *release) linked(ctx context.Context, program string) ([]module, error) 
 	if err != nil {
 		return nil, err
 	}
-	all := []module{{path: "std", version: strings.TrimPrefix(info.GoVersion, "go"), dir: strings.TrimSpace(root)}}
-	for _, d := range info.Deps {
-		if d.Replace != nil {
-			d = d.Replace
-		}
-		all = append(all, module{path: d.Path, version: d.Version, sum: d.Sum, dir: dirs[d.Path+"@"+d.Version]})
+	for i, m := range all {
+		all[i].dir = dirs[m.path+"@"+m.version]
 	}
+	all = append(all, module{path: "std", version: strings.TrimPrefix(goVersion, "go"), dir: strings.TrimSpace(root)})
 	slices.SortFunc(all, func(a, b module) int { return strings.Compare(a.path, b.path) })
 	classes, err := assets.DefaultClassifier()
 	if err != nil {
@@ -122,14 +151,14 @@ func list(all []module) string {
 	return b.String()
 }
 
-// compareLicences: licences.tsv, which a person reads when it changes, lists what is linked.
-func compareLicences(ctx context.Context, root, program string) error {
-	r := &release{root: root}
-	all, err := r.linked(ctx, program)
+// compareLicences: licences.tsv, which a person reads when it changes, lists what is linked on any
+// platform.
+func (r *release) compareLicences(ctx context.Context) error {
+	all, err := r.imported(ctx)
 	if err != nil {
 		return err
 	}
-	stored, err := os.ReadFile(filepath.Join(root, "release", "licences.tsv"))
+	stored, err := os.ReadFile(filepath.Join(r.root, "release", "licences.tsv"))
 	if err != nil || !bytes.Equal(stored, []byte(list(all))) {
 		return errors.Join(err, fmt.Errorf("release/licences.tsv differs from what is linked: read the licences that are new, write this to it:\n%s",
 			list(all)))

@@ -21,20 +21,20 @@ func main() {
 	flag.StringVar(&r.key, "key", "", "sign with the minisign secret key in `file`; the public one, with the ending .pub, is beside it")
 	flag.StringVar(&r.url, "url", "https://github.com/etcdshift/etcdshift/releases/download", "where releases will be")
 	platforms := flag.String("platforms", "linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64", "what to build for")
-	licences := flag.String("licences", "", "only compare the licences of what is linked into `program` with licences.tsv")
+	licences := flag.Bool("licences", false, "only compare the licences of what is linked on any of the platforms with licences.tsv")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	err := func() error {
-		if *licences != "" {
-			return compareLicences(ctx, r.root, *licences)
-		}
 		for word := range strings.FieldsSeq(*platforms) {
 			p, err := parsePlatform(word)
 			if err != nil {
 				return err
 			}
 			r.platforms = append(r.platforms, p)
+		}
+		if *licences {
+			return r.compareLicences(ctx)
 		}
 		return r.make(ctx)
 	}()
