@@ -51,10 +51,10 @@ func (r *release) name(p platform) string { return "etcdshift-" + r.version + "-
 // program is the path of what was built for a platform.
 func (r *release) program(p platform) string { return r.staged(filepath.Join(p.String(), p.program())) }
 
-// Go takes the tag of a later major version for one of another module.
+// tag allows no later major version: Go would look for a module with another path.
 var tag = regexp.MustCompile(`^v[01]\.\d+\.\d+(-[0-9A-Za-z.-]+)?$`)
 
-// check refuses what would not say in itself which commit it is.
+// check refuses a commit that a program built from it could not name: changed files, or another tag.
 func (r *release) check(ctx context.Context) error {
 	if !tag.MatchString(r.version) {
 		return fmt.Errorf("version %q: want a tag such as v1.2.3", r.version)

@@ -13,7 +13,7 @@ import (
 	"github.com/spdx/tools-golang/spdxlib"
 )
 
-// Other programs read the lists: names are valid, used once, and all that a relation names is there.
+// Other programs read the lists: names are valid and used once, and relations name what is listed.
 func TestLists(t *testing.T) {
 	r := &release{version: "v1.2.3", date: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
 	all := []module{

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // session is what TestElsewhere runs, a command a line, on files of testdata.
@@ -109,7 +110,7 @@ func (r *release) runSession(t *testing.T, p platform, key string, runner ...str
 		words := slices.Concat(runner, []string{program}, strings.Fields(line))
 		c := exec.CommandContext(t.Context(), words[0], words[1:]...)
 		var out, stderr strings.Builder
-		c.Dir, c.Stdout, c.Stderr = dir, &out, &stderr
+		c.Dir, c.Stdout, c.Stderr, c.WaitDelay = dir, &out, &stderr, time.Second // servers of Wine may keep both
 		if err := c.Run(); err != nil && c.ProcessState == nil {
 			t.Fatal(err)
 		}

@@ -36,7 +36,7 @@ func TestRelease(t *testing.T) {
 	t.Run("bare machine", func(t *testing.T) { useOnBareMachine(t, one) })
 }
 
-// newKey makes a key with the program that "make build" left, or skips.
+// newKey makes a key with the program of "make build".
 func newKey(t *testing.T, dir string) string {
 	program, err := filepath.Abs(filepath.Join("..", "bin", "etcdshift"))
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A tortureBase is a recorded snapshot, and words for command lines that find something in it.
+// A tortureBase is a recorded snapshot, with names of objects in it for command lines.
 type tortureBase struct {
 	name                    string // in the folder of fixtures
 	weight                  int    // of 32
@@ -34,7 +34,7 @@ func tortureBases() []tortureBase {
 	}
 }
 
-// tortureFixtures writes what command lines name beside the damaged file: bases, policies, plans.
+// tortureFixtures writes the other files that command lines name: bases, policies, plans.
 func tortureFixtures(t testing.TB, dir string) {
 	t.Helper()
 	require.NoError(t, os.MkdirAll(dir, 0o700))
@@ -105,8 +105,8 @@ func tortureLaws() map[string]tortureLaw {
 	}
 }
 
-// tortureLines are the command lines of a damaged copy: all commands that take a file, those that
-// build a server in turn. The number turns through their formats.
+// tortureLines returns the command lines to run on a damaged copy: all commands that take a file,
+// but only one of those that build a server. The number of the copy selects it, and the formats.
 func tortureLines(b tortureBase, number int) (lines [][]string) {
 	turn := func(words ...string) string { return words[number/3%len(words)] }
 	other := "../fix/" + b.name + ".db"

@@ -71,7 +71,7 @@ func tortureCopies(t testing.TB) (n, from int) {
 	return n, from
 }
 
-// A campaign counts what became of command lines.
+// A campaign counts the outcomes of command lines.
 type campaign struct {
 	dir   string
 	bases []tortureBase // as often as they weigh
@@ -207,7 +207,7 @@ func (c *campaign) sound(t testing.TB, w *torturer, b tortureBase, o tortured) (
 	return wrong
 }
 
-// count keeps what a line did, and reports what it broke.
+// count adds the outcome of a line, and reports broken promises.
 func (c *campaign) count(t testing.TB, what string, o tortured, wrong []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

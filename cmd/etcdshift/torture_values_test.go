@@ -24,7 +24,7 @@ const (
 	crdsPrefix    = "/registry/apiextensions.k8s.io/customresourcedefinitions/"
 )
 
-// hurtful are records made to hurt who reads them, by what they are.
+// hurtful are records made to break their readers, by a short description.
 func hurtful() map[string]map[string][]byte {
 	widget := func(spec string) []byte {
 		return []byte(`{"apiVersion":"demo.example.com/v1beta1","kind":"Widget","metadata":{"name":"hurt","namespace":"default","uid":"u"},"spec":` + spec + `}`)
@@ -129,8 +129,7 @@ func helmBomb(n int) map[string][]byte {
 		`{"apiVersion":"v1","kind":"Secret","type":"helm.sh/release.v1","metadata":{"name":"sh.helm.release.v1.x.v1","namespace":"default","uid":"u","labels":{"owner":"helm"}},"data":{"release":"` + release + `"}}`)}
 }
 
-// TestTortureValues: values made to hurt, in a snapshot that is sound, through every command that
-// takes a file.
+// TestTortureValues runs every command that takes a file on a sound snapshot with hurtful values.
 func TestTortureValues(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts a worker")

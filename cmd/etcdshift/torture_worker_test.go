@@ -32,7 +32,8 @@ const (
 )
 
 // A tortured command line and its outcome. Starting the program takes longer than reading a small
-// file, so a worker runs one line after another; one that ends or hangs is named by its line.
+// file, so a worker runs one line after another. A worker that dies or hangs is reported with its
+// line.
 type tortured struct {
 	Args           []string
 	Status         int

@@ -36,7 +36,7 @@ func writingLines() []string {
 	}
 }
 
-// A writer is a command line that writes, and what it does where nothing disturbs it.
+// A writer is a command line that writes a file, and the outcome of an undisturbed run.
 type writer struct {
 	program, dir string // the program; the folder in which it runs
 	line         []string
@@ -123,8 +123,8 @@ func (w *writer) renew(t testing.TB) {
 	require.NoError(t, os.WriteFile(filepath.Join(w.dir, "in.db"), w.in, 0o600))
 }
 
-// check says what is wrong after a disturbed run: the output is there and whole, or it is not and
-// the status says so; nothing else is there; the input is as it was, if it should be.
+// check returns what is wrong after a disturbed run. The output is complete, or missing with an exit
+// status of failure. The folder has no other new file. The input is unchanged, if it should be.
 func (w *writer) check(t testing.TB, status int, said []byte, changedInput bool) (wrong []string) {
 	t.Helper()
 	out, err := os.ReadFile(w.outPath())
@@ -134,7 +134,7 @@ func (w *writer) check(t testing.TB, status int, said []byte, changedInput bool)
 		wrong = append(wrong, "another output than undisturbed")
 	case !written && slices.Contains([]int{exitDone, exitAllowed}, status):
 		wrong = append(wrong, "no output")
-	case written && slices.Contains([]int{exitFailed, exitCannotCheck}, status) && bytes.Contains(said, []byte("written")): // nobody could be told on stdout
+	case written && slices.Contains([]int{exitFailed, exitCannotCheck}, status) && bytes.Contains(said, []byte("written")): // stdout failed, after the file
 	case written && status != w.status && status >= 0:
 		wrong = append(wrong, "an output with this status")
 	case status > 5:

@@ -10,7 +10,7 @@ import (
 	"github.com/etcdshift/etcdshift/internal/input"
 )
 
-// maxFile bounds what is read of the file of a key or a signature.
+// maxFile is the most bytes that a file with a key or a signature may have.
 const maxFile = 1 << 16
 
 // KeyID is how minisign prints the number of a key.

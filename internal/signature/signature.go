@@ -4,7 +4,7 @@
 //
 // Invariants, each with a test:
 //
-//   - The same file, key and comment give the same bytes: there is no clock and no chance in them.
+//   - The same file, key and comment give the same bytes: no clock and no random number goes in.
 //   - A file is read once, from its beginning to its end, in bounded memory.
 //   - minisign accepts what Sign writes, and Check what minisign writes.
 //   - Check accepts no other file, key, comment or signature. Legacy signatures, of the whole file
@@ -35,7 +35,7 @@ var (
 	ErrOtherKey = errors.New("signed with another key")
 	// ErrLegacy is for a signature of the whole file instead of its hash.
 	ErrLegacy = errors.New(`a legacy signature (algorithm "Ed")`)
-	// ErrChanged is for a file that somebody writes to.
+	// ErrChanged is for a file that changes while it is read.
 	ErrChanged = errors.New("file changed while it was read")
 	// ErrComment is for a comment that does not fit a line of a signature.
 	ErrComment = errors.New("a comment is one line of printable text")
@@ -116,7 +116,7 @@ func (f *File) Sign(key minisign.PrivateKey, comment string) ([]byte, error) {
 	return signature, nil
 }
 
-// CheckComment returns ErrComment for a text that is no trusted comment.
+// CheckComment returns ErrComment for a text that cannot be a trusted comment.
 func CheckComment(text string) error {
 	odd := func(r rune) bool { return r == unicode.ReplacementChar || r != '\t' && !unicode.IsPrint(r) }
 	if len(text) > maxComment || strings.ContainsFunc(text, odd) {
@@ -125,11 +125,11 @@ func CheckComment(text string) error {
 	return nil
 }
 
-// Signature is a signature that was read, and not checked.
+// Signature is a parsed signature, not yet checked.
 type Signature struct {
 	text  []byte
-	KeyID string // of the key that it says to be from
-	// comment is the trusted one: Check returns it where it can be trusted.
+	KeyID string // of the key that it names
+	// comment is the trusted comment, which Check returns once the signature is right.
 	comment string
 }
 

@@ -65,8 +65,8 @@ func TestSameBytes(t *testing.T) {
 	require.Equal(t, signed(t, f, key, "x"), signed(t, read(t, path), key, "x"))
 }
 
-// TestEveryChangeIsFound: no bit of a file or of a signature can change, but for the comment that
-// nobody signed, without an error; and no error is a panic.
+// TestEveryChangeIsFound: changing any bit of a file or its signature is an error, never a panic.
+// The untrusted comment is not signed: it alone may change.
 func TestEveryChangeIsFound(t *testing.T) {
 	public, key := newKey(t)
 	path := written(t, "a snapshot")
