@@ -6,7 +6,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 )
@@ -78,7 +77,7 @@ func (r *release) bundle(context.Context) error {
 		if err != nil {
 			return err
 		}
-		files = append(files, slices.DeleteFunc(under, func(f file) bool { return strings.HasSuffix(f.name, ".gz") })...)
+		files = append(files, under...)
 	}
 	return create(filepath.Join(r.out, folder+"-airgap.tar"), func(w io.Writer) error { return writeTar(w, r.date, files) })
 }

@@ -40,7 +40,7 @@ func (r *release) pack(p platform, format string) error {
 	if err != nil {
 		return err
 	}
-	contents, err := r.installed(p)
+	contents, err := r.installed(p, format)
 	if err != nil {
 		return err
 	}
@@ -58,17 +58,17 @@ func (r *release) pack(p platform, format string) error {
 	return create(filepath.Join(r.out, r.name(p)+"."+format), func(w io.Writer) error { return packager.Package(info, w) })
 }
 
-// installed says where a package puts the contents.
-func (r *release) installed(p platform) (all files.Contents, err error) {
+// installed says where a package of a format puts the contents.
+func (r *release) installed(p platform, format string) (all files.Contents, err error) {
 	from, err := r.contents(p)
 	if err != nil {
 		return nil, err
 	}
 	for _, f := range from {
 		mode := os.FileMode(f.mode)
-		to, content := place(f.name), &files.Content{Source: f.path}
+		to, content := place(f.name, format), &files.Content{Source: f.path}
 		if strings.HasPrefix(to, "/usr/share/man/") { // manuals are kept compressed
-			content.Source = f.path + ".gz"
+			content.Source = r.staged("compressed/" + f.name + ".gz")
 			if err := r.compress(f.path, content.Source); err != nil {
 				return nil, err
 			}
@@ -81,7 +81,7 @@ func (r *release) installed(p platform) (all files.Contents, err error) {
 }
 
 // place is where a file of an archive is on a machine with a package manager.
-func place(name string) string {
+func place(name, format string) string {
 	dir, base := path.Split(name)
 	switch dir {
 	case "man/":
@@ -89,7 +89,7 @@ func place(name string) string {
 	case "completion/":
 		return map[string]string{
 			"etcdshift.bash": "/usr/share/bash-completion/completions/etcdshift",
-			"_etcdshift":     "/usr/share/zsh/vendor-completions/_etcdshift",
+			"_etcdshift":     map[string]string{"deb": "/usr/share/zsh/vendor-completions/", "rpm": "/usr/share/zsh/site-functions/"}[format] + base,
 			"etcdshift.fish": "/usr/share/fish/vendor_completions.d/etcdshift.fish",
 		}[base]
 	}
