@@ -21,7 +21,7 @@ get before.db secrets -A -o json
 get all.db.gz pods,deployments -A -o wide
 get before.db ns --sort-by=.metadata.name -o jsonpath={.items[*].metadata.name}
 kubectl all.db.gz get pods -A
-kubectl all.db.gz describe nodes
+kubectl all.db.gz describe pods -A
 events all.db.gz -A
 api-resources before.db
 export all.db.gz -n default

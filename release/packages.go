@@ -77,7 +77,22 @@ func (r *release) installed(p platform, format string) (all files.Contents, err 
 		content.Destination, content.FileInfo = to, &files.ContentFileInfo{Mode: mode, MTime: r.date, Owner: "root", Group: "root"}
 		all = append(all, content)
 	}
-	return all, nil
+	return append(all, r.folders(all)...), nil
+}
+
+const documents = "/usr/share/doc/etcdshift"
+
+// folders are those that a package brings with its files: rpm removes no others with it.
+func (r *release) folders(of files.Contents) (all files.Contents) {
+	seen := map[string]bool{}
+	for _, f := range of {
+		for dir := path.Dir(f.Destination); strings.HasPrefix(dir, documents) && !seen[dir]; dir = path.Dir(dir) {
+			seen[dir] = true
+			info := &files.ContentFileInfo{Mode: 0o755, MTime: r.date, Owner: "root", Group: "root"}
+			all = append(all, &files.Content{Destination: dir, Type: files.TypeDir, FileInfo: info})
+		}
+	}
+	return all
 }
 
 // place is where a file of an archive is on a machine with a package manager.
@@ -96,7 +111,7 @@ func place(name, format string) string {
 	if name == "etcdshift" {
 		return "/usr/bin/etcdshift"
 	}
-	return "/usr/share/doc/etcdshift/" + name
+	return documents + "/" + name
 }
 
 // compress makes the compressed copy of a file, once for all packages.

@@ -34,6 +34,7 @@ func TestRelease(t *testing.T) {
 		}
 	}
 	t.Run("bare machine", func(t *testing.T) { useOnBareMachine(t, one) })
+	t.Run("image", func(t *testing.T) { useImage(t, one) })
 }
 
 // newKey makes a key with the program of "make build".
@@ -83,7 +84,7 @@ func useOnBareMachine(t *testing.T, dist string) {
 		t.Skip("needs debootstrap and root")
 	}
 	machine := t.TempDir()
-	do(t, machine, "debootstrap", "--variant=minbase", "--include=man-db,minisign", "stable", machine)
+	do(t, machine, "debootstrap", "--variant=minbase", "--include=man-db,minisign,rpm", "stable", machine)
 	for from, to := range map[string]string{
 		filepath.Join(dist, "etcdshift-v0.9.8-airgap.tar"):             "root/bundle.tar",
 		filepath.Join("..", "testdata", "calico", "before.db.gz"):      "root/before.db.gz",
@@ -104,6 +105,13 @@ cd /root && tar -xf bundle.tar && cd etcdshift-v0.9.8
 sha256sum -c SHA256SUMS
 minisign -V -p /root/trusted.pub -m SHA256SUMS
 dpkg -i etcdshift-v0.9.8-linux-*.deb
+rpm --root /root/other --initdb
+rpm -K etcdshift-v0.9.8-linux-*.rpm
+rpm --root /root/other -i etcdshift-v0.9.8-linux-*.rpm
+rpm --root /root/other -V etcdshift
+chroot /root/other /usr/bin/etcdshift version
+rpm --root /root/other -e etcdshift
+! find /root/other/usr -name '*etcdshift*' | grep .
 etcdshift version
 etcdshift verify SHA256SUMS --key /root/trusted.pub
 cd /root && gzip -d before.db.gz
