@@ -16,7 +16,7 @@ func fleetCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "fleet",
 		Usage: "one command on many snapshots, by an indexed Job of Kubernetes",
-		Description: `etcdshift fleet list backups/etcd calico-v3.json --name calico-v3
+		Description: `etcdshift fleet list s3://backups/etcd/ calico-v3.json --name calico-v3
 etcdshift fleet run calico-v3.json --index 7 -- report {in} {result}.html
 etcdshift fleet summary calico-v3.json`,
 		Subcommands: []*cli.Command{fleetListCommand(), fleetRunCommand(), fleetSummaryCommand()},
@@ -28,11 +28,11 @@ func fleetListCommand() *cli.Command {
 		Name:      "list",
 		Usage:     "the snapshots of a place, each with its index",
 		ArgsUsage: "PLACE OUT",
-		Description: `etcdshift fleet list backups/etcd calico-v3.json --name calico-v3
-etcdshift fleet list backups/etcd calico-v3.json --name calico-v3 \
-    --match '*.db.gz' --newest`,
-		UsageText: `Writes the list of a fleet: the snapshots in a folder and the folders below it, by path, with size and etag. An indexed Job works it
-off with "fleet run". --name names the run: its results stand beside their snapshots as SNAPSHOT.fleet-NAME.db, .json and so on. Results
+		Description: `etcdshift fleet list s3://backups/etcd/ s3://backups/fleets/calico-v3.json \
+    --name calico-v3 --match '*.db.gz' --newest
+etcdshift fleet list backups/etcd calico-v3.json --name calico-v3`,
+		UsageText: `Writes the list of a fleet: the snapshots below PLACE, a prefix in a bucket or a folder, by path, with size and etag. An indexed Job works
+it off with "fleet run". --name names the run: its results stand beside their snapshots as SNAPSHOT.fleet-NAME.db, .json and so on. Results
 of any run, and hidden and empty files, are left out; how many is told. The same files give the same list.
 
 Tells what a pod needs for the largest snapshot. OUT has mode 0600 and replaces no file.

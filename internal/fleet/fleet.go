@@ -6,10 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"regexp"
 	"slices"
-	"strings"
 
 	"github.com/etcdshift/etcdshift/internal/render"
 	"github.com/etcdshift/etcdshift/transform"
@@ -37,14 +35,14 @@ type Fleet struct {
 	Place      string         `json:"place"`     // a bucket with a prefix, or a folder
 	Snapshots  []Snapshot     `json:"snapshots"` // by path; the index of a Job counts them from 0
 	LeftOut    LeftOut        `json:"leftOut"`   // other files in the place
+	files      files          // of the place
 }
 
 // Snapshot is a file of a fleet.
 type Snapshot struct {
-	Path      string `json:"path"`
-	Bytes     int64  `json:"bytes"`
-	ETag      string `json:"etag"` // of an object; of a file its time of change and size
-	VersionID string `json:"versionId,omitempty"`
+	Path  string `json:"path"`
+	Bytes int64  `json:"bytes"`
+	ETag  string `json:"etag"` // of an object; of a file its time of change and size
 }
 
 // LeftOut counts files that a list leaves out.
@@ -53,14 +51,6 @@ type LeftOut struct {
 	Unmatched int `json:"unmatched"` // that --match does not name
 	Older     int `json:"older"`     // than the newest of their folder, with --newest
 	Other     int `json:"other"`     // hidden or empty ones, and what is no regular file
-}
-
-// In is the path to read: of the version in the list, where objects have versions.
-func (s Snapshot) In() string {
-	if s.VersionID == "" {
-		return s.Path
-	}
-	return s.Path + "?versionId=" + s.VersionID
 }
 
 // Results is what the paths of the results of a snapshot begin with.
@@ -95,12 +85,20 @@ func (f *Fleet) Write(ctx context.Context, path string) error {
 	if err := render.JSON(&text, f); err != nil {
 		return err
 	}
-	return write(ctx, path, &text)
+	files, err := filesAt(path)
+	if err != nil {
+		return err
+	}
+	return files.write(ctx, path, &text)
 }
 
 // Read reads a list.
 func Read(ctx context.Context, path string) (*Fleet, error) {
-	text, err := read(ctx, path, mostBytes)
+	files, err := filesAt(path)
+	if err != nil {
+		return nil, err
+	}
+	text, err := files.read(ctx, path, mostBytes)
 	if err != nil {
 		return nil, err
 	}
@@ -113,7 +111,8 @@ func Read(ctx context.Context, path string) (*Fleet, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	return f, nil
+	f.files, err = filesAt(f.Place)
+	return f, err
 }
 
 // check looks at what others rely on: an index stands for one snapshot, and results stay in the
@@ -138,15 +137,4 @@ func (f *Fleet) check() error {
 		}
 	}
 	return nil
-}
-
-// within reports whether a path is in a place.
-func within(place, path string) bool {
-	switch {
-	case path == "" || path != filepath.Clean(path):
-		return false
-	case place == ".":
-		return filepath.IsLocal(path)
-	}
-	return strings.HasPrefix(path, strings.TrimSuffix(place, "/")+"/")
 }

@@ -99,7 +99,7 @@ func TestRead(t *testing.T) {
 // reportOf is a report about a snapshot.
 func reportOf(s Snapshot, outcome transform.Outcome, problems ...string) string {
 	r := transform.NewReport("run")
-	r.Input, r.Outcome, r.Changes.Created = transform.FileInfo{Path: s.In(), Bytes: s.Bytes}, outcome, 3
+	r.Input, r.Outcome, r.Changes.Created = transform.FileInfo{Path: s.Path, Bytes: s.Bytes}, outcome, 3
 	for _, code := range problems {
 		r.Problems = append(r.Problems, finding.Finding{Code: &finding.Code{Name: code}, Level: finding.Warning})
 	}

@@ -22,49 +22,66 @@ type Choice struct {
 // List makes the list of a place.
 func List(ctx context.Context, place string, choice Choice, tool transform.Tool) (*Fleet, error) {
 	f := &Fleet{APIVersion: apiVersion, Kind: Kind, Tool: tool, Name: choice.Name, Place: clean(place)}
-	newest := map[string]object{} // by folder, or by path
-	for o, err := range all(ctx, f.Place) {
+	var err error
+	if f.files, err = filesAt(place); err != nil {
+		return nil, err
+	}
+	chosen := map[string]file{} // by path, or with Newest by folder
+	for one, err := range f.files.all(ctx, f.Place) {
 		if err != nil {
 			return nil, err
 		}
-		folder, name := folderOf(o.Path)
-		matches := true
-		if choice.Match != "" {
-			if matches, err = path.Match(choice.Match, name); err != nil {
-				return nil, fmt.Errorf("--match is %q: %w", choice.Match, err)
-			}
+		takes, err := choice.takes(one, &f.LeftOut)
+		if err != nil {
+			return nil, err
 		}
-		switch {
-		case strings.HasPrefix(name, ".") || !o.regular || o.Bytes == 0:
-			f.LeftOut.Other++
+		if !takes {
 			continue
-		case strings.Contains(name, mark):
-			f.LeftOut.Results++
-			continue
-		case !matches:
-			f.LeftOut.Unmatched++
-			continue
-		case !choice.Newest:
-			folder = o.Path
 		}
-		other, is := newest[folder]
+		key := one.Path
+		if choice.Newest {
+			key, _ = folderOf(one.Path)
+		}
+		other, is := chosen[key]
 		if is {
 			f.LeftOut.Older++
 		}
-		if !is || cmp.Or(o.modified.Compare(other.modified), cmp.Compare(o.Path, other.Path)) > 0 {
-			newest[folder] = o
+		if !is || cmp.Or(one.modified.Compare(other.modified), cmp.Compare(one.Path, other.Path)) > 0 {
+			chosen[key] = one
 		}
-		if len(newest) > mostListed {
+		if len(chosen) > mostListed {
 			return nil, fmt.Errorf("%s: has more than %d snapshots, the most that a Job takes; name a part of it", f.Place, mostListed)
 		}
 	}
-	if len(newest) == 0 {
+	if len(chosen) == 0 {
 		return nil, fmt.Errorf("%s: no snapshot is there; left out are %s", f.Place, f.LeftOut)
 	}
-	for _, o := range slices.SortedFunc(maps.Values(newest), func(a, b object) int { return cmp.Compare(a.Path, b.Path) }) {
-		f.Snapshots = append(f.Snapshots, o.Snapshot)
+	for _, one := range slices.SortedFunc(maps.Values(chosen), func(a, b file) int { return cmp.Compare(a.Path, b.Path) }) {
+		f.Snapshots = append(f.Snapshots, one.Snapshot)
 	}
 	return f, nil
+}
+
+// takes reports whether a file is a snapshot of the fleet, and else counts the reason.
+func (c Choice) takes(one file, left *LeftOut) (bool, error) {
+	_, name := folderOf(one.Path)
+	matches, err := true, error(nil)
+	if c.Match != "" {
+		if matches, err = path.Match(c.Match, name); err != nil {
+			return false, fmt.Errorf("--match is %q: %w", c.Match, err)
+		}
+	}
+	switch {
+	case strings.HasPrefix(name, ".") || !one.regular || one.Bytes == 0:
+		left.Other++
+	case strings.Contains(name, mark):
+		left.Results++
+	case !matches:
+		left.Unmatched++
+	default:
+		return true, nil
+	}
+	return false, nil
 }
 
 // String tells the counts that are not 0.

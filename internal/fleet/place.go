@@ -14,19 +14,35 @@ import (
 
 	"github.com/etcdshift/etcdshift/internal/input"
 	"github.com/etcdshift/etcdshift/internal/publish"
+	"github.com/etcdshift/etcdshift/internal/s3"
 	"github.com/etcdshift/etcdshift/internal/stream"
 )
 
-// object is a file of a place.
-type object struct {
+// files reads and writes files, or with a store objects in buckets.
+type files struct{ *s3.Store }
+
+// filesAt returns what reads and writes a path.
+func filesAt(path string) (files, error) {
+	if !s3.Is(path) {
+		return files{}, nil
+	}
+	store, err := s3.Open()
+	return files{store}, err
+}
+
+// file is a file, or an object in a bucket.
+type file struct {
 	Snapshot
 	modified time.Time
 	regular  bool
 }
 
 // all yields the files of a place, in any order.
-func all(ctx context.Context, place string) iter.Seq2[object, error] {
-	return stream.Of(func(yield func(object) error) error {
+func (f files) all(ctx context.Context, place string) iter.Seq2[file, error] {
+	return stream.Of(func(yield func(file) error) error {
+		if f.Store != nil {
+			return stream.Each(f.List(ctx, place), func(o s3.Object) error { return yield(fileOfObject(o)) })
+		}
 		return filepath.WalkDir(place, func(path string, entry fs.DirEntry, err error) error {
 			if err = cmp.Or(err, ctx.Err()); err != nil || entry.IsDir() {
 				return err
@@ -35,56 +51,125 @@ func all(ctx context.Context, place string) iter.Seq2[object, error] {
 			if err != nil {
 				return err
 			}
-			return yield(objectOf(path, info))
+			return yield(fileOf(path, info))
 		})
 	})
 }
 
-func objectOf(path string, info fs.FileInfo) object {
+func fileOf(path string, info fs.FileInfo) file {
 	tag := fmt.Sprintf("%x-%x", info.ModTime().UnixNano(), info.Size())
-	return object{Snapshot{Path: path, Bytes: info.Size(), ETag: tag}, info.ModTime(), info.Mode().IsRegular()}
+	return file{Snapshot{Path: path, Bytes: info.Size(), ETag: tag}, info.ModTime(), info.Mode().IsRegular()}
+}
+
+func fileOfObject(o s3.Object) file {
+	return file{Snapshot{Path: o.Path, Bytes: o.Size, ETag: o.ETag}, o.Modified, true}
 }
 
 // stat returns the file at a path, or an error that is fs.ErrNotExist.
-func stat(_ context.Context, path string) (object, error) {
+func (f files) stat(ctx context.Context, path string) (file, error) {
+	if f.Store != nil {
+		for o, err := range f.List(ctx, path) { // the first in order is that of the path, if it is there
+			if err != nil {
+				return file{}, err
+			}
+			if o.Path == path {
+				return fileOfObject(o), nil
+			}
+			break
+		}
+		return file{}, &fs.PathError{Op: "stat", Path: path, Err: fs.ErrNotExist}
+	}
 	info, err := os.Stat(path)
 	if err != nil {
-		return object{}, err
+		return file{}, err
 	}
-	return objectOf(path, info), nil
+	return fileOf(path, info), nil
 }
 
 // open opens the file at a path to be read once, from its beginning.
-func open(ctx context.Context, path string) (io.ReadCloser, error) {
-	if o, err := stat(ctx, path); err != nil {
+func (f files) open(ctx context.Context, path string, limit int64) (io.ReadCloser, error) {
+	if f.Store != nil {
+		scratch, err := publish.Scratch(os.TempDir())
+		if err != nil {
+			return nil, err
+		}
+		if err = f.Fetch(ctx, path, scratch, limit); err == nil {
+			_, err = scratch.Seek(0, io.SeekStart)
+		}
+		if err != nil {
+			_ = scratch.Close()
+			return nil, err
+		}
+		return scratch, nil
+	}
+	if info, err := os.Stat(path); err != nil {
 		return nil, err
-	} else if !o.regular {
+	} else if !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("%s: is no regular file", path)
 	}
 	return os.Open(path)
 }
 
 // read reads a file of at most limit bytes.
-func read(ctx context.Context, path string, limit int64) ([]byte, error) {
-	text, _, err := input.ReadFile(ctx, path, limit)
-	return text, err
+func (f files) read(ctx context.Context, path string, limit int64) ([]byte, error) {
+	if f.Store == nil {
+		text, _, err := input.ReadFile(ctx, path, limit)
+		return text, err
+	}
+	object, err := f.open(ctx, path, limit)
+	if err != nil {
+		return nil, err
+	}
+	defer object.Close()
+	return io.ReadAll(object)
 }
 
 // write writes a file where nothing is.
-func write(_ context.Context, path string, text io.Reader) error {
-	f, err := publish.Create(path)
+func (f files) write(ctx context.Context, path string, text io.Reader) error {
+	if f.Store != nil {
+		scratch, err := publish.Scratch(os.TempDir())
+		if err != nil {
+			return err
+		}
+		defer scratch.Close()
+		if _, err := io.Copy(scratch, text); err != nil {
+			return err
+		}
+		return f.Put(ctx, path, scratch)
+	}
+	made, err := publish.Create(path)
 	if err != nil {
 		return err
 	}
-	defer f.Discard()
-	if _, err := io.Copy(f.File(), text); err != nil {
+	defer made.Discard()
+	if _, err := io.Copy(made.File(), text); err != nil {
 		return err
 	}
-	return f.Publish()
+	return made.Publish()
 }
 
 // clean is the name of a place as a list has it.
-func clean(place string) string { return filepath.Clean(place) }
+func clean(place string) string {
+	if s3.Is(place) {
+		return place
+	}
+	return filepath.Clean(place)
+}
+
+// within reports whether a path is in a place: of a bucket, whether it begins with it.
+func within(place, path string) bool {
+	if s3.Is(place) {
+		_, err := s3.Parse(path)
+		return err == nil && strings.HasPrefix(path, place)
+	}
+	switch {
+	case path == "" || path != filepath.Clean(path):
+		return false
+	case place == ".":
+		return filepath.IsLocal(path)
+	}
+	return strings.HasPrefix(path, strings.TrimSuffix(place, "/")+"/")
+}
 
 // folderOf is the folder of a path, and the name in it.
 func folderOf(path string) (folder, name string) {

@@ -17,7 +17,7 @@ import (
 
 // Bounds of a report: of 200,000 objects it has some 100 MB of short values.
 const (
-	mostReport = 4 << 30
+	mostReport = 1 << 30
 	mostValue  = 4 << 20 // bytes between two tokens
 	mostDepth  = 1000
 	mostCodes  = 500
@@ -47,8 +47,8 @@ type found struct {
 // about returns an error if a report is not about a snapshot of the list.
 func (r *found) about(s Snapshot) error {
 	switch {
-	case r.Input.Path != s.In():
-		return fmt.Errorf("%w: %.300q, the list has %q", ErrOtherInput, r.Input.Path, s.In())
+	case r.Input.Path != s.Path:
+		return fmt.Errorf("%w: %.300q, the list has %q", ErrOtherInput, r.Input.Path, s.Path)
 	case r.Input.Bytes != s.Bytes && r.Outcome != transform.Failed: // which may not have come to know
 		return fmt.Errorf("%w: of %d bytes, the list has %d", ErrOtherInput, r.Input.Bytes, s.Bytes)
 	}
@@ -56,8 +56,8 @@ func (r *found) about(s Snapshot) error {
 }
 
 // readReport reads the report at a path. It keeps counts, not lists.
-func readReport(ctx context.Context, path string) (*found, error) {
-	f, err := open(ctx, path)
+func readReport(ctx context.Context, in files, path string) (*found, error) {
+	f, err := in.open(ctx, path, mostReport)
 	if err != nil {
 		return nil, err
 	}

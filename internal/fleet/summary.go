@@ -62,13 +62,13 @@ func (r *Row) read(ctx context.Context, f *Fleet, suffix string) {
 	path := f.Results(s) + suffix
 	if suffix != ".json" {
 		r.Outcome = transform.Written
-		_, err := stat(ctx, path)
-		r.missing(ctx, s, err)
+		_, err := f.files.stat(ctx, path)
+		r.missing(ctx, f, err)
 		return
 	}
-	report, err := readReport(ctx, path)
+	report, err := readReport(ctx, f.files, path)
 	if err != nil {
-		r.missing(ctx, s, err)
+		r.missing(ctx, f, err)
 		return
 	}
 	r.Outcome, r.Changes, r.Error, r.Output = report.Outcome, report.Changes, report.Error, report.Output
@@ -79,12 +79,12 @@ func (r *Row) read(ctx context.Context, f *Fleet, suffix string) {
 }
 
 // missing tells why there is no report.
-func (r *Row) missing(ctx context.Context, s Snapshot, err error) {
+func (r *Row) missing(ctx context.Context, f *Fleet, err error) {
 	switch {
 	case err == nil:
 	case errors.Is(err, fs.ErrNotExist):
 		r.Outcome = Missing
-		if err := (&Task{Snapshot: s}).Check(ctx); err != nil {
+		if err := (&Task{Snapshot: f.Snapshots[r.Index], files: f.files}).Check(ctx); err != nil {
 			r.Error = err.Error()
 		}
 	default:

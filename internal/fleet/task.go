@@ -33,6 +33,7 @@ var (
 type Task struct {
 	Snapshot Snapshot
 	Last     string // the result that makes the task done: of --report, else the last one
+	files    files  // of the place
 	words    []string
 	report   int // index in words of the value of --report; 0 for none
 }
@@ -42,7 +43,7 @@ func (f *Fleet) Task(index int, command []string) (*Task, error) {
 	if index < 0 || index >= len(f.Snapshots) {
 		return nil, fmt.Errorf("%w: there is no index %d: the list has 0 to %d", ErrWords, index, len(f.Snapshots)-1)
 	}
-	t := &Task{Snapshot: f.Snapshots[index]}
+	t := &Task{Snapshot: f.Snapshots[index], files: f.files}
 	for i, word := range command {
 		if value, is := strings.CutPrefix(word, "--report="); is {
 			command = slices.Concat(command[:i], []string{"--report", value}, command[i+1:])
@@ -56,7 +57,7 @@ func (f *Fleet) Task(index int, command []string) (*Task, error) {
 			last = word
 		}
 	}
-	fill := strings.NewReplacer(WordIn, t.Snapshot.In(), WordResult, f.Results(t.Snapshot))
+	fill := strings.NewReplacer(WordIn, t.Snapshot.Path, WordResult, f.Results(t.Snapshot))
 	for _, word := range command {
 		t.words = append(t.words, fill.Replace(word))
 	}
@@ -73,7 +74,7 @@ func (f *Fleet) Task(index int, command []string) (*Task, error) {
 
 // Done reports whether the last result is there. outcome is that of a report, "" of another file.
 func (t *Task) Done(ctx context.Context) (done bool, outcome transform.Outcome, err error) {
-	if _, err := stat(ctx, t.Last); errors.Is(err, fs.ErrNotExist) {
+	if _, err := t.files.stat(ctx, t.Last); errors.Is(err, fs.ErrNotExist) {
 		return false, "", nil
 	} else if err != nil {
 		return false, "", err
@@ -81,7 +82,7 @@ func (t *Task) Done(ctx context.Context) (done bool, outcome transform.Outcome, 
 	if t.report == 0 {
 		return true, "", nil
 	}
-	found, err := readReport(ctx, t.Last)
+	found, err := readReport(ctx, t.files, t.Last)
 	if err == nil {
 		err = found.about(t.Snapshot)
 	}
@@ -93,14 +94,14 @@ func (t *Task) Done(ctx context.Context) (done bool, outcome transform.Outcome, 
 
 // Check returns an error if the snapshot is gone, or another one than in the list.
 func (t *Task) Check(ctx context.Context) error {
-	now, err := stat(ctx, t.Snapshot.In())
+	now, err := t.files.stat(ctx, t.Snapshot.Path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("%s: %w: nothing is there", t.Snapshot.In(), ErrChanged)
+		return fmt.Errorf("%s: %w: nothing is there", t.Snapshot.Path, ErrChanged)
 	case err != nil:
 		return err
 	case now.ETag != t.Snapshot.ETag:
-		return fmt.Errorf("%s: %w: its etag is %s, in the list %s", t.Snapshot.In(), ErrChanged, now.ETag, t.Snapshot.ETag)
+		return fmt.Errorf("%s: %w: its etag is %s, in the list %s", t.Snapshot.Path, ErrChanged, now.ETag, t.Snapshot.ETag)
 	}
 	return nil
 }
@@ -119,7 +120,7 @@ func (t *Task) Run(ctx context.Context, run func(words []string) error, keep fun
 	words, scratch := slices.Clone(t.words), filepath.Join(folder, "report.json")
 	words[t.report] = scratch
 	ended := run(words)
-	found, err := readReport(ctx, scratch)
+	found, err := readReport(ctx, files{}, scratch)
 	if err != nil { // there is none after a usage error
 		return "", cmp.Or(ended, err)
 	}
@@ -131,7 +132,7 @@ func (t *Task) Run(ctx context.Context, run func(words []string) error, keep fun
 		return "", err
 	}
 	defer f.Close()
-	if err := write(ctx, t.Last, f); err != nil {
+	if err := t.files.write(ctx, t.Last, f); err != nil {
 		return "", errors.Join(ended, fmt.Errorf("report: %w", err))
 	}
 	return found.Outcome, ended

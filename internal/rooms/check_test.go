@@ -48,7 +48,7 @@ func mayImport() map[string][]string {
 		"internal/columns":     with("inspect", "internal/jsonpath"),
 		"internal/compare":     with("inspect", "internal/differ"),
 		"internal/differ":      {},
-		"internal/fleet":       with("transform", "inspect", "finding", "internal/input", "internal/publish", "internal/render"),
+		"internal/fleet":       with("transform", "inspect", "finding", "internal/input", "internal/publish", "internal/render", "internal/s3"),
 		"internal/jsonpath":    {"encoding"},
 		"internal/kubectl":     {"internal/render", "internal/serve"},
 		"internal/manifest":    with("inspect"),
