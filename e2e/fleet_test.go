@@ -30,7 +30,7 @@ const (
 
 // fleet is a bucket with snapshots, a few of them bad, and what the program makes of one alone.
 type fleet struct {
-	bucket  string // a folder
+	*gateway
 	list    string
 	names   []string          // by index
 	bad     map[int]string    // how an index ends that is not done
@@ -38,9 +38,9 @@ type fleet struct {
 	content [][]byte          // by index
 }
 
-// TestFleet: an indexed Job of deploy/ migrates a fleet although Pods are killed. Each index is done
-// once or named with its reason, with the bytes that the program makes alone, and the same Job
-// again does nothing.
+// TestFleet: an indexed Job of deploy/ migrates a fleet in a bucket although Pods are killed. Each
+// index is done once or named with its reason, with the bytes that the program makes alone, and the
+// same Job again does nothing.
 func TestFleet(t *testing.T) {
 	f := newFleet(t)
 	c := startCluster(t, filepath.Join(t.TempDir(), "empty"))
@@ -94,12 +94,14 @@ func indexOf(t testing.TB, pod *corev1.Pod) (index, failures int) {
 }
 
 // newFleet fills a bucket and lists it.
-func newFleet(t testing.TB) *fleet {
+func newFleet(t *testing.T) *fleet {
 	t.Helper()
-	f := &fleet{bucket: filepath.Join(t.TempDir(), "etcd"), bad: map[int]string{}, made: map[string][]byte{}}
-	f.list = filepath.Join(filepath.Dir(f.bucket), "calico-v3.json")
+	f := &fleet{gateway: startGateway(t), list: "s3://plain/fleets/calico-v3.json", bad: map[int]string{}, made: map[string][]byte{}}
 	dir := t.TempDir()
-	require.NoError(t, os.Chmod(filepath.Dir(dir), 0o755)) // for the user of the Pods
+	for _, path := range []string{filepath.Dir(dir), filepath.Dir(f.ca)} { // for the user of the Pods
+		require.NoError(t, os.Chmod(path, 0o755))
+	}
+	require.NoError(t, os.Chmod(f.ca, 0o644))
 	var good [][]byte
 	for i := range fleetVariants {
 		path := filepath.Join(dir, fmt.Sprintf("%d.db", i))
@@ -126,32 +128,22 @@ func newFleet(t testing.TB) *fleet {
 		}
 		f.content = append(f.content, content)
 		f.names = append(f.names, fmt.Sprintf("c%03d/snapshot.db", i))
-		f.put(t, f.names[i], content)
+		f.do(t, "PUT", "/plain/etcd/"+f.names[i], "", content)
 	}
-	said := run(t, "fleet", "list", f.bucket, f.list, "--name", "calico-v3")
+	said := f.succeed(t, "fleet", "list", "s3://plain/etcd/", f.list, "--name", "calico-v3")
 	require.Contains(t, said, fmt.Sprintf("\ncompletions: %d\n", fleetSize))
-	require.NoError(t, os.Chmod(f.list, 0o644))
 	return f
-}
-
-// put makes a file of the bucket, which the user of the Pods may read, in a folder that it may
-// write to.
-func (f *fleet) put(t testing.TB, name string, content []byte) {
-	t.Helper()
-	path := filepath.Join(f.bucket, name)
-	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
-	require.NoError(t, os.WriteFile(path, content, 0o644))
-	require.NoError(t, os.Chmod(filepath.Dir(path), 0o777))
 }
 
 // files are those of the bucket with their content.
 func (f *fleet) files(t testing.TB) map[string]string {
 	t.Helper()
 	all := map[string]string{}
-	paths, err := filepath.Glob(filepath.Join(f.bucket, "*", "*"))
+	bucket := filepath.Join(f.root, "plain", "etcd")
+	paths, err := filepath.Glob(filepath.Join(bucket, "*", "*"))
 	require.NoError(t, err)
 	for _, path := range paths {
-		name, err := filepath.Rel(f.bucket, path)
+		name, err := filepath.Rel(bucket, path)
 		require.NoError(t, err)
 		all[name] = string(readFile(t, path))
 	}
@@ -176,6 +168,9 @@ func (f *fleet) requireJob(t testing.TB, c *cluster, k *kubelet, suffix string) 
 		changed = strings.Replace(changed, old, now, 1)
 	}
 	require.NoError(t, os.WriteFile(path, []byte(changed), 0o600))
+	env := fmt.Sprintf("AWS_ENDPOINT_URL=https://127.0.0.1:%s\nAWS_ACCESS_KEY_ID=%s\nAWS_SECRET_ACCESS_KEY=%s\nAWS_CA_BUNDLE=%s\n",
+		f.port, s3ID, s3Secret, f.ca)
+	require.NoError(t, os.WriteFile(filepath.Join(filepath.Dir(path), "s3.env"), []byte(env), 0o600))
 	text, ok := c.kubectl(t).run(t, "apply", "-k", filepath.Dir(path))
 	require.True(t, ok, text)
 	var job *batchv1.Job
@@ -221,7 +216,7 @@ func indexes(t testing.TB, text string) (all []int) {
 }
 
 // requireResults compares the bucket with what the program makes alone, and the summary with it.
-func (f *fleet) requireResults(t testing.TB) {
+func (f *fleet) requireResults(t *testing.T) {
 	t.Helper()
 	left := f.files(t)
 	for i, name := range f.names {
@@ -237,7 +232,7 @@ func (f *fleet) requireResults(t testing.TB) {
 	for name := range left {
 		require.Fail(t, "left over: "+name)
 	}
-	cmd := exec.Command(etcdshift(t), "fleet", "summary", f.list, "-o", "json")
+	cmd := f.command(t, "fleet", "summary", f.list, "-o", "json")
 	text, err := cmd.Output()
 	require.Error(t, err)
 	require.Equal(t, 1, cmd.ProcessState.ExitCode())

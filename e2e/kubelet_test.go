@@ -33,8 +33,8 @@ const container = 65532
 type kubelet struct {
 	*kubernetes.Clientset
 	namespace, program string
-	// kill returns after how long a Pod is ended by SIGKILL, as one that takes too much memory; 0 for
-	// never.
+	// kill returns after how long a Pod is ended by SIGKILL, as one that takes too much memory; 0
+	// for never.
 	kill func(pod *corev1.Pod) time.Duration
 
 	mutex   sync.Mutex

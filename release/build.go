@@ -54,7 +54,8 @@ func (r *release) program(p platform) string { return r.staged(filepath.Join(p.S
 // tag allows no later major version: Go would look for a module with another path.
 var tag = regexp.MustCompile(`^v[01]\.\d+\.\d+(-[0-9A-Za-z.-]+)?$`)
 
-// check refuses a commit that a program built from it could not name: changed files, or another tag.
+// check refuses a commit that a program built from it could not name: changed files, or another
+// tag.
 func (r *release) check(ctx context.Context) error {
 	if !tag.MatchString(r.version) {
 		return fmt.Errorf("version %q: want a tag such as v1.2.3", r.version)

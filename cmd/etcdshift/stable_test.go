@@ -52,7 +52,8 @@ func decoded(t *testing.T, text string) (schema map[string]any) {
 	return schema
 }
 
-// TestStableNoticesLoss: removing a field, a type or a value, or making a field optional, is a loss.
+// TestStableNoticesLoss: a field, a type or a value that goes, or a field that becomes optional, is
+// a loss.
 // Adding is not.
 func TestStableNoticesLoss(t *testing.T) {
 	old := `{"type":"object","required":["a"],"properties":{"a":{"type":"string","enum":["x","y"]},"b":{"type":"array","items":{"type":"integer"}}}}`

@@ -123,8 +123,8 @@ func (w *writer) renew(t testing.TB) {
 	require.NoError(t, os.WriteFile(filepath.Join(w.dir, "in.db"), w.in, 0o600))
 }
 
-// check returns what is wrong after a disturbed run. The output is complete, or missing with an exit
-// status of failure. The folder has no other new file. The input is unchanged, if it should be.
+// check returns what is wrong after a disturbed run. The output is complete, or missing with an
+// exit status of failure. The folder has no other new file. The input is unchanged, if it should be.
 func (w *writer) check(t testing.TB, status int, said []byte, changedInput bool) (wrong []string) {
 	t.Helper()
 	out, err := os.ReadFile(w.outPath())

@@ -39,15 +39,15 @@ func listed(f *Fleet) (paths []string) {
 
 // TestList: a list has the snapshots in the order of their paths, and counts all others.
 func TestList(t *testing.T) {
-	place(t, "b/c2/new.db", "b/c1/old.db", "b/c1/new.db", "b/c1-x.db", "b/c1/old.db.fleet-x.db", "b/c1/old.db.fleet-x.json", "b/notes.txt", "b/.hidden.db")
+	place(t, "b/c2/new.db", "b/c1/old.db", "b/c1/new.db", "b/c1-x.db", "b/c1/old.db.fleet-x.db", "b/c1/old.db.fleet-x.json", "b/notes.txt", "b/.hidden.db", "b/.metadata/a.db")
 	require.NoError(t, os.WriteFile("b/empty.db", nil, 0o600))
 	require.NoError(t, os.Symlink("c1/new.db", "b/link.db"))
 	tool := transform.Tool{Name: "etcdshift", Version: "v1"}
 	f, err := List(t.Context(), "./b/", Choice{Name: "x", Match: "*.db"}, tool)
 	require.NoError(t, err)
 	require.Equal(t, []string{"b/c1-x.db", "b/c1/new.db", "b/c1/old.db", "b/c2/new.db"}, listed(f))
-	require.Equal(t, LeftOut{Results: 2, Unmatched: 1, Other: 3}, f.LeftOut)
-	require.Equal(t, "2 results of runs, 1 not matched, 3 hidden, empty or not regular", f.LeftOut.String())
+	require.Equal(t, LeftOut{Results: 2, Unmatched: 1, Other: 4}, f.LeftOut)
+	require.Equal(t, "2 results of runs, 1 not matched, 4 hidden, empty or not regular", f.LeftOut.String())
 	require.EqualValues(t, 9, f.Snapshots[0].Bytes)
 
 	newest, err := List(t.Context(), "b", Choice{Name: "x", Match: "*.db", Newest: true}, tool)
@@ -62,7 +62,7 @@ func TestList(t *testing.T) {
 	require.Equal(t, f, again)
 
 	_, err = List(t.Context(), "b", Choice{Name: "x", Match: "*.zip"}, tool)
-	require.EqualError(t, err, "b: no snapshot is there; left out are 2 results of runs, 5 not matched, 3 hidden, empty or not regular")
+	require.EqualError(t, err, "b: no snapshot is there; left out are 2 results of runs, 5 not matched, 4 hidden, empty or not regular")
 	_, err = List(t.Context(), "nowhere", Choice{Name: "x"}, tool)
 	require.ErrorIs(t, err, fs.ErrNotExist)
 }

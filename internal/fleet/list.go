@@ -31,7 +31,7 @@ func List(ctx context.Context, place string, choice Choice, tool transform.Tool)
 		if err != nil {
 			return nil, err
 		}
-		takes, err := choice.takes(one, &f.LeftOut)
+		takes, err := choice.takes(one, strings.TrimPrefix(one.Path, f.Place), &f.LeftOut)
 		if err != nil {
 			return nil, err
 		}
@@ -62,8 +62,9 @@ func List(ctx context.Context, place string, choice Choice, tool transform.Tool)
 	return f, nil
 }
 
-// takes reports whether a file is a snapshot of the fleet, and else counts the reason.
-func (c Choice) takes(one file, left *LeftOut) (bool, error) {
+// takes reports whether a file is a snapshot of the fleet, and else counts the reason. A hidden
+// folder is none of snapshots: k3s keeps what it knows of them in .metadata/.
+func (c Choice) takes(one file, below string, left *LeftOut) (bool, error) {
 	_, name := folderOf(one.Path)
 	matches, err := true, error(nil)
 	if c.Match != "" {
@@ -72,7 +73,7 @@ func (c Choice) takes(one file, left *LeftOut) (bool, error) {
 		}
 	}
 	switch {
-	case strings.HasPrefix(name, ".") || !one.regular || one.Bytes == 0:
+	case strings.Contains("/"+below, "/.") || !one.regular || one.Bytes == 0:
 		left.Other++
 	case strings.Contains(name, mark):
 		left.Results++
