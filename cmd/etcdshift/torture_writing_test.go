@@ -124,7 +124,8 @@ func (w *writer) renew(t testing.TB) {
 }
 
 // check returns what is wrong after a disturbed run. The output is complete, or missing with an
-// exit status of failure. The folder has no other new file. The input is unchanged, if it should be.
+// exit status of failure. The folder has no other new file. The input is unchanged, if it should
+// be.
 func (w *writer) check(t testing.TB, status int, said []byte, changedInput bool) (wrong []string) {
 	t.Helper()
 	out, err := os.ReadFile(w.outPath())
