@@ -111,8 +111,8 @@ func readLine(r *bufio.Reader) (string, error) {
 	}
 }
 
-// lastWords is the text of a line that a process prints because it cannot go on: a panic or fatal
-// error of Go, of zap (etcd) or of klog (Kubernetes).
+// lastWords is the text of a line that a process prints because it cannot go on: a panic, fatal error
+// or signal of Go, or a fatal line of zap (etcd) or of klog (Kubernetes).
 func lastWords(line string) (text string, is bool) {
 	for _, start := range []string{"panic: ", "fatal error: "} {
 		if strings.HasPrefix(line, start) {
@@ -122,6 +122,9 @@ func lastWords(line string) (text string, is bool) {
 	switch parseEntry(line)["level"] {
 	case "panic", "fatal", "dpanic":
 		return message(line), true
+	}
+	if regexp.MustCompile(`^SIG[A-Z]+: `).MatchString(line) { // of Go's runtime, where it gets no memory for itself
+		return line, true
 	}
 	klog := regexp.MustCompile(`^F\d{4} [^]]*\] `)
 	if start := klog.FindString(line); start != "" {
