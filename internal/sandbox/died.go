@@ -111,8 +111,8 @@ func readLine(r *bufio.Reader) (string, error) {
 	}
 }
 
-// lastWords is the text of a line that a process prints because it cannot go on: a panic, fatal error
-// or signal of Go, or a fatal line of zap (etcd) or of klog (Kubernetes).
+// lastWords is the text of a line that a process prints because it cannot go on: a panic, fatal
+// error or signal of Go, or a fatal line of zap (etcd) or of klog (Kubernetes).
 func lastWords(line string) (text string, is bool) {
 	for _, start := range []string{"panic: ", "fatal error: "} {
 		if strings.HasPrefix(line, start) {
