@@ -26,7 +26,7 @@ demo: build
 	$(BIN) verify $(DEMO)/after.db
 
 test: check
-	$(GO) test ./...
+	$(GO) test -timeout 30m ./...
 
 # The race detector needs cgo and a C compiler. Without RACEPKGS all packages, those too that start many servers: an hour.
 # Two tests are left out: under the limits of memory that they set the detector itself cannot run.
@@ -57,14 +57,14 @@ e2e: build
 	$(GO) build -C e2e/etcd -ldflags '-s -w' -o ../bin/etcd go.etcd.io/etcd/server/v3
 	$(GO) build -C e2e/etcd -ldflags '-s -w' -o ../bin/etcdutl go.etcd.io/etcd/etcdutl/v3
 	$(GO) build -C e2e/s3 -ldflags '-s -w' -o ../bin/ tool
-	$(GO) test -C e2e -count=1 -timeout 20m ./...
+	$(GO) test -C e2e -count=1 -timeout 40m ./...
 	$(GO) test -count=1 ./internal/apiservers ./internal/rehearse/collect
 
 # k9s in a terminal and helm, on "serve". They link some 350 modules: eight minutes of CPU time from a cold cache.
 k9s: build
 	$(GO) build -C e2e -ldflags '-s -w' -o bin/ tool
 	$(GO) build -C e2e/k9s -ldflags '-s -w' -o ../bin/ tool
-	E2E_K9S=1 $(GO) test -C e2e -count=1 -timeout 20m -run '^Test(K9s|Helm)$$' .
+	E2E_K9S=1 $(GO) test -C e2e -count=1 -timeout 40m -run '^Test(K9s|Helm)$$' .
 
 # check is quick and part of the tests; lint also runs the tools that are pinned in a module of their own.
 check:
