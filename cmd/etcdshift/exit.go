@@ -75,7 +75,7 @@ func finish(err error, stderr io.Writer) int {
 		fmt.Fprintln(stderr, "etcdshift:", render.Printable(strings.TrimSuffix(line, "\n")))
 	}
 	if hint := cmp.Or(f.hint, hintFor(err)); hint != "" {
-		fmt.Fprintln(stderr, "hint:", hint)
+		fmt.Fprintln(stderr, "hint:", render.Printable(hint)) // a server may have a word in it
 	}
 	return f.status
 }

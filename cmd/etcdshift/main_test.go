@@ -114,6 +114,7 @@ func TestFinish(t *testing.T) {
 		{&failure{5, fmt.Errorf("x: %w", fs.ErrPermission), ""}, 5,
 			"etcdshift: x: permission denied\nhint: run as a user who may read the input and write to the folder of the output\n"},
 		{&failure{3, errors.New("x"), "do y"}, 3, "etcdshift: x\nhint: do y\n"},
+		{&failure{3, errors.New("x"), "do y\x1b"}, 3, "etcdshift: x\nhint: \"do y\\x1b\"\n"},
 	} {
 		var stderr bytes.Buffer
 		require.Equal(t, c.status, finish(c.err, &stderr))

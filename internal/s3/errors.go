@@ -41,8 +41,11 @@ const (
 
 const credentialsHint = "check the credentials in the environment or in the profile that AWS_PROFILE names"
 
-// maxMessage bounds the bytes of a server's message in an error.
-const maxMessage = 200
+// Bounds of what a server says in an error, in bytes.
+const (
+	maxMessage = 200
+	maxRegion  = 50
+)
 
 // about explains an error of a request about the object at path.
 func about(path string, err error) error {
@@ -70,12 +73,12 @@ func about(path string, err error) error {
 	case "AccessDenied", "AllAccessDisabled":
 		is, text = fs.ErrPermission, "access denied"
 		next = "docs/object-storage.md has the least policy; without s3:ListBucket this may mean that there is no such object"
-	case "XAdminUserNotFound": // versitygw says it with status 404
+	case "ExpiredToken", "InvalidToken", "XAdminUserNotFound": // with status 400; versitygw says the last with 404
 		is, next = fs.ErrPermission, credentialsHint
 	case "RequestTimeTooSkewed":
 		next = "set the clock of this machine"
 	case "PermanentRedirect", "TemporaryRedirect", "AuthorizationHeaderMalformed", "InvalidRegion", "IllegalLocationConstraintException":
-		next = strings.TrimSpace("set AWS_REGION to the region of the bucket " + answer.Region)
+		next = strings.TrimSpace("set AWS_REGION to the region of the bucket " + answer.Region[:min(len(answer.Region), maxRegion)])
 	case "InvalidObjectState":
 		text, next = "the object is archived (as storage class GLACIER or DEEP_ARCHIVE)", "restore it first: \"aws s3api restore-object\", which takes hours"
 	}

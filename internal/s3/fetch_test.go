@@ -181,9 +181,15 @@ func TestFetchErrors(t *testing.T) {
 		"denied":       {answer(403, "AccessDenied"), fs.ErrPermission, "access denied", "least policy"},
 		"id":           {answer(403, "InvalidAccessKeyId"), fs.ErrPermission, "InvalidAccessKeyId", "AWS_PROFILE"},
 		"id elsewhere": {answer(http.StatusForbidden, "XAdminUserNotFound"), fs.ErrPermission, "XAdminUserNotFound", "credentials"},
+		"expired":      {answer(http.StatusBadRequest, "ExpiredToken"), fs.ErrPermission, "ExpiredToken", "credentials"},
 		"clock":        {answer(403, "RequestTimeTooSkewed"), nil, "RequestTimeTooSkewed", "clock"},
 		"region":       {answer(301, "PermanentRedirect"), nil, "PermanentRedirect", "AWS_REGION"},
-		"archived":     {answer(403, "InvalidObjectState"), nil, "archived", "restore-object"},
+		"long region": {func(w http.ResponseWriter, r *http.Request) bool {
+			w.Header().Set("x-amz-bucket-region", strings.Repeat("r", 1000))
+			refuse(w, http.StatusMovedPermanently, "PermanentRedirect")
+			return true
+		}, nil, "PermanentRedirect", "AWS_REGION"},
+		"archived": {answer(403, "InvalidObjectState"), nil, "archived", "restore-object"},
 		"page": {func(w http.ResponseWriter, r *http.Request) bool {
 			http.Error(w, strings.Repeat("x", 1e6), http.StatusTeapot)
 			return true
@@ -212,7 +218,7 @@ func TestFetchErrors(t *testing.T) {
 			require.Contains(t, err.Error(), "s3://bkt/k?versionId=v: ")
 			require.Contains(t, err.Error(), tc.want)
 			require.Contains(t, about.Next, tc.next)
-			require.Less(t, len(err.Error()), 500)
+			require.Less(t, len(err.Error()+about.Next), 500)
 			require.NotContains(t, err.Error()+about.Next, "hidden-secret")
 			require.NotContains(t, err.Error(), "http://")
 			if tc.is != nil {

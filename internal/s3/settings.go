@@ -59,9 +59,12 @@ func parseEndpoint(text string) (*url.URL, error) {
 	return u, nil
 }
 
-// home is a path in the home folder.
+// home is a path in the home folder; "", which is no path of a file, without one.
 func home(elements ...string) string {
-	dir, _ := os.UserHomeDir() // without one the path is not there, which is no error
+	dir, err := os.UserHomeDir()
+	if err != nil {
+		return ""
+	}
 	return filepath.Join(append([]string{dir}, elements...)...)
 }
 

@@ -97,6 +97,19 @@ ec2 =
 	}
 }
 
+// Without a home folder no file of the working directory is taken for one of it.
+func TestNoHome(t *testing.T) {
+	environment(t, nil)
+	t.Setenv("HOME", "")
+	t.Setenv("USERPROFILE", "")
+	t.Chdir(t.TempDir())
+	require.NoError(t, os.Mkdir(".aws", 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(".aws", "config"), []byte("[default]\nendpoint_url = https://evil.example\n"), 0o600))
+	s, err := readSettings()
+	require.NoError(t, err)
+	require.Nil(t, s.endpoint)
+}
+
 // Mistakes in the environment are errors that hold no password.
 func TestBadSettings(t *testing.T) {
 	for name, set := range map[string]map[string]string{
