@@ -12,5 +12,6 @@
 //     earlier run, or of a request whose answer was lost.
 //   - An object is visible only when all parts have arrived. After an error or an interruption the
 //     upload is aborted. A killed process leaves parts, which a lifecycle rule removes.
+//   - A server that takes and sends nothing, or whose answer has no end, ends the request.
 //   - Errors hold no credential and no signature.
 package s3

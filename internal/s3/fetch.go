@@ -72,26 +72,18 @@ func (d *download) all(ctx context.Context) (err error) {
 
 // more asks for the bytes that are missing, and copies those that come.
 func (d *download) more(ctx context.Context) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
 	body, err := d.ask(ctx)
 	if err != nil {
 		return err
 	}
 	defer body.Close()
-	idle := time.AfterFunc(d.store.idle, func() { cancel(fmt.Errorf("the server sent nothing for %s", d.store.idle)) })
-	defer idle.Stop()
 	buf := make([]byte, 256<<10)
 	for d.have < d.first.Size {
-		idle.Reset(d.store.idle)
 		n, err := body.Read(buf[:min(int64(len(buf)), d.first.Size-d.have)])
 		if _, failed := d.to.Write(buf[:n]); failed != nil {
 			return failed
 		}
 		if d.have += int64(n); err != nil && d.have < d.first.Size {
-			if ctx.Err() != nil {
-				err = context.Cause(ctx)
-			}
 			return errRead{err}
 		}
 	}
@@ -101,7 +93,7 @@ func (d *download) more(ctx context.Context) error {
 // ask sends the request, and checks that the answer continues the first one.
 func (d *download) ask(ctx context.Context) (io.ReadCloser, error) {
 	options := minio.GetObjectOptions{VersionID: d.at.Version}
-	options.Set("x-amz-checksum-mode", "ENABLED")
+	options.Set(checksumMode, "ENABLED")
 	if d.first != nil {
 		options.VersionID = d.first.VersionID
 		options.Set("Range", fmt.Sprintf("bytes=%d-", d.have))

@@ -208,7 +208,7 @@ func (u *upload) sums(from, size int64) (md5Base64, sha256Hex string, err error)
 func (u *upload) confirm(ctx context.Context, made minio.UploadInfo) error {
 	var options minio.StatObjectOptions
 	options.VersionID = made.VersionID
-	options.Set("x-amz-checksum-mode", "ENABLED")
+	options.Set(checksumMode, "ENABLED")
 	info, err := u.store.core.StatObject(ctx, u.at.Bucket, u.at.Key, options)
 	switch {
 	case minio.ToErrorResponse(err).StatusCode == http.StatusNotFound:

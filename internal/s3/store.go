@@ -15,8 +15,8 @@ import (
 // Store is the server that the environment names. It is safe for concurrent use.
 type Store struct {
 	core *minio.Core
-	part int64         // bytes of a part of an upload
-	idle time.Duration // how long a server may send nothing
+	wire *wire
+	part int64 // bytes of a part of an upload
 }
 
 // Open reads the environment. It asks no server.
@@ -29,8 +29,9 @@ func Open() (*Store, error) {
 	if err != nil {
 		return nil, wrong(err)
 	}
+	w := &wire{transport, time.Minute}
 	host, options := "s3.amazonaws.com", &minio.Options{
-		Creds: credentials.New(newSource()), Secure: true, Region: s.region, Transport: transport, MaxRetries: 5,
+		Creds: credentials.New(newSource()), Secure: true, Region: s.region, Transport: w, MaxRetries: 5,
 	}
 	if s.endpoint != nil {
 		host, options.Secure, options.BucketLookup = s.endpoint.Host, s.endpoint.Scheme == "https", minio.BucketLookupPath
@@ -40,7 +41,7 @@ func Open() (*Store, error) {
 		return nil, wrong(err)
 	}
 	core.SetS3EnableDualstack(false) // as the AWS tools do
-	return &Store{core: core, part: 16 << 20, idle: time.Minute}, nil
+	return &Store{core: core, wire: w, part: 16 << 20}, nil
 }
 
 func wrong(err error) error {
@@ -69,7 +70,7 @@ func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[Object, error
 		for o := range s.core.ListObjectsIter(ctx, at.Bucket, minio.ListObjectsOptions{Prefix: at.Key, Recursive: true, FetchOwner: new(false)}) {
 			err := about(prefix, o.Err)
 			if err == nil && last != "" && o.Key <= last { // a server that repeats a page would never end
-				err = &Error{Path: prefix, Err: fmt.Errorf("the server lists %q after %q: its list is not in order", o.Key, last)}
+				err = &Error{Path: prefix, Err: fmt.Errorf("the server lists %.200q after %.200q: its list is not in order", o.Key, last)}
 			}
 			if err != nil {
 				yield(Object{}, err)

@@ -1,0 +1,103 @@
+package s3
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+)
+
+const (
+	checksumMode = "X-Amz-Checksum-Mode" // a header of requests for the content of an object, and of no others
+	mostAnswer   = 16 << 20              // bytes of an answer that is no object; a page of a list has 4 MB
+)
+
+// wire is a transport that ends a request whose server stands still, and too long an answer.
+type wire struct {
+	http.RoundTripper
+	idle time.Duration // how long a server may take and send nothing
+}
+
+// RoundTrip sends a request. How long a server may think before it answers is up to the transport
+// below.
+func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
+	ctx, cancel := context.WithCancelCause(r.Context())
+	l := &limits{ctx: ctx, cancel: cancel, idle: w.idle, stalled: fmt.Errorf("the server took and sent nothing for %s", w.idle)}
+	l.timer = time.AfterFunc(w.idle, func() { cancel(l.stalled) })
+	l.timer.Stop()
+	sent := r.WithContext(ctx)
+	if r.Body != nil && r.Body != http.NoBody {
+		sent.Body = &request{r.Body, l}
+	}
+	answer, err := w.RoundTripper.RoundTrip(sent)
+	l.timer.Stop()
+	if err != nil {
+		err = l.reason(err)
+		cancel(nil)
+		return nil, err
+	}
+	body := io.Reader(answer.Body)
+	if r.Header.Get(checksumMode) == "" || answer.StatusCode >= http.StatusMultipleChoices {
+		body = io.LimitReader(body, mostAnswer)
+	}
+	answer.Body = &response{body, answer.Body, l}
+	return answer, nil
+}
+
+// limits are those of one request.
+type limits struct {
+	ctx     context.Context
+	cancel  context.CancelCauseFunc
+	timer   *time.Timer
+	idle    time.Duration
+	stalled error // what the timer ends the request with
+}
+
+// reason is err, or why it is there.
+func (l *limits) reason(err error) error {
+	if context.Cause(l.ctx) == l.stalled {
+		return l.stalled
+	}
+	return err
+}
+
+// request is the body of a request: after each read the server has some time to take what was read.
+type request struct {
+	io.ReadCloser
+	*limits
+}
+
+// Read reads.
+func (r *request) Read(b []byte) (int, error) {
+	n, err := r.ReadCloser.Read(b)
+	if r.timer.Reset(r.idle); err != nil {
+		r.timer.Stop()
+	}
+	return n, err
+}
+
+// response is the body of an answer: during each read the server has some time to send.
+type response struct {
+	io.Reader
+	body io.Closer
+	*limits
+}
+
+// Read reads.
+func (r *response) Read(b []byte) (int, error) {
+	r.timer.Reset(r.idle)
+	n, err := r.Reader.Read(b)
+	if r.timer.Stop(); err != nil && err != io.EOF {
+		err = r.reason(err)
+	}
+	return n, err
+}
+
+// Close ends the request.
+func (r *response) Close() error {
+	err := r.body.Close()
+	r.timer.Stop()
+	r.cancel(nil)
+	return err
+}
