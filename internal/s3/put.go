@@ -14,7 +14,6 @@ import (
 	"math"
 	"net/http"
 	"os"
-	"time"
 
 	"github.com/minio/minio-go/v7"
 	"golang.org/x/sync/errgroup"
@@ -26,7 +25,6 @@ const (
 
 	maxParts = 10_000 // that a server takes
 	atOnce   = 4      // parts on their way
-	farewell = 30 * time.Second
 )
 
 // Put makes the object at path from a complete file, and compares what the server has with it. An
@@ -104,15 +102,18 @@ func (u *upload) send(ctx context.Context) error {
 	if err == nil {
 		return u.confirm(ctx, info)
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewell)
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), u.store.farewell)
 	defer cancel()
 	if u.id != "" {
-		_ = u.store.core.AbortMultipartUpload(ctx, u.at.Bucket, u.at.Key, u.id) // gone, or for the lifecycle rule
+		_ = u.store.core.AbortMultipartUpload(last, u.at.Bucket, u.at.Key, u.id) // gone, or for the lifecycle rule
 	}
-	if complete {
-		return u.settle(ctx, err)
+	switch {
+	case !complete:
+		return err
+	case ctx.Err() != nil:
+		return u.settle(last, err)
 	}
-	return err
+	return u.settle(ctx, err) // which reads the whole object, if there is one
 }
 
 // settle finds out what became of an object after err answered the request that makes it.
@@ -133,7 +134,7 @@ func (u *upload) settle(ctx context.Context, err error) error {
 		return nil
 	case looked == nil && taken:
 		return &Error{u.path, errors.New("somebody else was writing the object, which is gone"), "try again"}
-	case looked == nil:
+	case looked == nil && (u.id != "" || answer.StatusCode != 0): // no object will come of an upload that is aborted
 		return err
 	case errors.Is(looked, fs.ErrExist):
 		return looked
@@ -180,10 +181,10 @@ func (u *upload) parts(ctx context.Context, size int64) ([]minio.CompletePart, e
 		group.Go(func() error {
 			from := int64(i) * size
 			length := min(size, u.size-from)
-			md5, sum, err := u.sums(from, length)
-			if err == nil {
-				err = ctx.Err()
+			if err := ctx.Err(); err != nil {
+				return err
 			}
+			md5, sum, err := u.sums(from, length)
 			if err != nil {
 				return err
 			}
@@ -214,7 +215,7 @@ func (u *upload) confirm(ctx context.Context, made minio.UploadInfo) error {
 	case minio.ToErrorResponse(err).StatusCode == http.StatusNotFound:
 		err = errors.New("it was uploaded, and is not there any more")
 	case err != nil:
-		err = fmt.Errorf("it was uploaded, and cannot be looked at: %w", about(u.path, err))
+		err = fmt.Errorf("it was uploaded, and cannot be looked at: %v", about(u.path, err)) // %v: it may be an interruption
 	case info.ETag != made.ETag && info.ETag != "" && made.ETag != "":
 		err = errors.New("it was uploaded, and another object has replaced it")
 	case info.Size != u.size:

@@ -2,11 +2,13 @@ package s3
 
 import (
 	"bytes"
+	"context"
 	"io/fs"
 	"net/http"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -113,7 +115,9 @@ func TestAnswerLost(t *testing.T) {
 				}
 				return false
 			}
-			require.NoError(t, store(f.serve(t)).Put(t.Context(), "s3://bkt/k", file(t, some)))
+			s := store(f.serve(t))
+			s.farewell = time.Nanosecond // is for interruptions: a large object takes longer to compare
+			require.NoError(t, s.Put(t.Context(), "s3://bkt/k", file(t, some)))
 			require.Equal(t, some, f.objects["/bkt/k"].content)
 		})
 	}
@@ -176,6 +180,41 @@ func TestPutInterrupted(t *testing.T) {
 	require.ErrorIs(t, s.Put(ctx, "s3://bkt/k", file(t, some)), ctx.Err())
 	require.Empty(t, f.objects)
 	require.Empty(t, f.uploads)
+}
+
+// An upload that ends reads no more of the file.
+func TestPartsEnd(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	closed := file(t, nil)
+	closed.Close()
+	_, err := (&upload{file: closed, size: 3}).parts(ctx, 1)
+	require.ErrorIs(t, err, context.Canceled)
+}
+
+// An interruption when the object is there, or may be there soon, is no promise that it is not.
+func TestInterruptedLate(t *testing.T) {
+	for _, method := range []string{http.MethodPut, http.MethodHead} {
+		t.Run(method, func(t *testing.T) {
+			f := &fake{}
+			var asked atomic.Bool
+			f.hook = func(w http.ResponseWriter, r *http.Request) bool {
+				if r.Method != method {
+					return false
+				}
+				asked.Store(true)
+				<-r.Context().Done()
+				return true
+			}
+			s := f.serve(t)
+			ctx, cancel := contextUntil(t, asked.Load)
+			defer cancel()
+			err := s.Put(ctx, "s3://bkt/k", file(t, some))
+			require.ErrorIs(t, err, ErrUncertain)
+			require.NotErrorIs(t, err, ctx.Err())
+			require.ErrorContains(t, err, "s3://bkt/k: ")
+		})
+	}
 }
 
 // What the server has is compared with what was sent.

@@ -14,9 +14,10 @@ import (
 
 // Store is the server that the environment names. It is safe for concurrent use.
 type Store struct {
-	core *minio.Core
-	wire *wire
-	part int64 // bytes of a part of an upload
+	core     *minio.Core
+	wire     *wire
+	part     int64         // bytes of a part of an upload
+	farewell time.Duration // to clean up after an interruption
 }
 
 // Open reads the environment. It asks no server.
@@ -41,7 +42,7 @@ func Open() (*Store, error) {
 		return nil, wrong(err)
 	}
 	core.SetS3EnableDualstack(false) // as the AWS tools do
-	return &Store{core: core, wire: w, part: 16 << 20}, nil
+	return &Store{core: core, wire: w, part: 16 << 20, farewell: 30 * time.Second}, nil
 }
 
 func wrong(err error) error {
