@@ -103,13 +103,11 @@ func Read(ctx context.Context, path string) (*Fleet, error) {
 		return nil, err
 	}
 	f := &Fleet{}
-	if err = json.Unmarshal(text, f); err != nil {
-		err = fmt.Errorf("%w: %w", ErrNotFleet, err)
-	} else {
+	if err = json.Unmarshal(text, f); err == nil {
 		err = f.check()
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+		return nil, fmt.Errorf("%s: %w: %w", path, ErrNotFleet, err)
 	}
 	f.files, err = filesAt(f.Place)
 	return f, err
@@ -120,20 +118,22 @@ func Read(ctx context.Context, path string) (*Fleet, error) {
 func (f *Fleet) check() error {
 	switch {
 	case f.APIVersion != apiVersion || f.Kind != Kind:
-		return fmt.Errorf("%w: apiVersion %.40q, kind %.40q", ErrNotFleet, f.APIVersion, f.Kind)
+		return fmt.Errorf("apiVersion %.40q, kind %.40q", f.APIVersion, f.Kind)
 	case CheckName(f.Name) != nil:
-		return fmt.Errorf("%w: %w", ErrNotFleet, CheckName(f.Name))
+		return CheckName(f.Name)
 	case len(f.Snapshots) == 0 || len(f.Snapshots) > mostListed:
-		return fmt.Errorf("%w: it has %d snapshots", ErrNotFleet, len(f.Snapshots))
+		return fmt.Errorf("it has %d snapshots", len(f.Snapshots))
 	}
 	for i, s := range f.Snapshots {
-		switch {
+		switch err := nameable(s.Path); {
+		case err != nil:
+			return fmt.Errorf("snapshot %d, %.200q, cannot be in a list: %w", i, s.Path, err)
 		case !within(f.Place, s.Path):
-			return fmt.Errorf("%w: snapshot %d, %.200q, is not in %.200q", ErrNotFleet, i, s.Path, f.Place)
+			return fmt.Errorf("snapshot %d, %.200q, is not in %.200q", i, s.Path, f.Place)
 		case i > 0 && s.Path <= f.Snapshots[i-1].Path:
-			return fmt.Errorf("%w: snapshot %d, %.200q, is not in order", ErrNotFleet, i, s.Path)
+			return fmt.Errorf("snapshot %d, %.200q, is not in order", i, s.Path)
 		case s.Bytes < 0 || s.ETag == "":
-			return fmt.Errorf("%w: snapshot %d, %.200q, has no size or no etag", ErrNotFleet, i, s.Path)
+			return fmt.Errorf("snapshot %d, %.200q, has no size or no etag", i, s.Path)
 		}
 	}
 	return nil

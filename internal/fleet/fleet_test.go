@@ -67,6 +67,29 @@ func TestList(t *testing.T) {
 	require.ErrorIs(t, err, fs.ErrNotExist)
 }
 
+// TestListIsRead: a name that a list cannot have is an error when it is made, not one of each run.
+func TestListIsRead(t *testing.T) {
+	place(t, "b/a.db", "b/b\xff.db")
+	_, err := List(t.Context(), "b", Choice{Name: "x"}, transform.Tool{})
+	require.EqualError(t, err, `b: snapshot 1, "b/b\xff.db", cannot be in a list: its name is not UTF-8; rename it, or leave it out by --match`)
+	_, err = List(t.Context(), "b", Choice{Name: "x", Match: "a*"}, transform.Tool{})
+	require.NoError(t, err)
+	for path, why := range map[string]string{
+		"s3://bkt/a/b/":            "the key ends in a slash",
+		"s3://bkt/a?versionId=b":   "its key looks like the version of an object",
+		"s3://bkt/a/c?versionId=%": "invalid URL escape",
+		"s3://bkt/b.db":            `is not in "s3://bkt/a"`,
+		"s3://bkt/a?b=../%2f.db":   "",
+	} {
+		f := &Fleet{APIVersion: apiVersion, Kind: Kind, Name: "x", Place: "s3://bkt/a", Snapshots: []Snapshot{{Path: path, Bytes: 1, ETag: "e"}}}
+		if err := f.check(); why != "" {
+			require.ErrorContains(t, err, why)
+		} else {
+			require.NoError(t, err)
+		}
+	}
+}
+
 // TestRead: a list of somebody else is taken only if each index stands for one snapshot in the
 // place.
 func TestRead(t *testing.T) {

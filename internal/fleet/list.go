@@ -59,6 +59,9 @@ func List(ctx context.Context, place string, choice Choice, tool transform.Tool)
 	for _, one := range slices.SortedFunc(maps.Values(chosen), func(a, b file) int { return cmp.Compare(a.Path, b.Path) }) {
 		f.Snapshots = append(f.Snapshots, one.Snapshot)
 	}
+	if err := f.check(); err != nil { // "fleet run" would not take the list
+		return nil, fmt.Errorf("%s: %w; rename it, or leave it out by --match", f.Place, err)
+	}
 	return f, nil
 }
 

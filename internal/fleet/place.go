@@ -3,6 +3,7 @@ package fleet
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -11,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/etcdshift/etcdshift/internal/input"
 	"github.com/etcdshift/etcdshift/internal/publish"
@@ -159,8 +161,7 @@ func clean(place string) string {
 // within reports whether a path is in a place: of a bucket, whether it begins with it.
 func within(place, path string) bool {
 	if s3.Is(place) {
-		_, err := s3.Parse(path)
-		return err == nil && strings.HasPrefix(path, place)
+		return strings.HasPrefix(path, place)
 	}
 	switch {
 	case path == "" || path != filepath.Clean(path):
@@ -169,6 +170,21 @@ func within(place, path string) bool {
 		return filepath.IsLocal(path)
 	}
 	return strings.HasPrefix(path, strings.TrimSuffix(place, "/")+"/")
+}
+
+// nameable returns an error for a path that a list cannot have: read from it, it would be another.
+func nameable(path string) error {
+	if !utf8.ValidString(path) {
+		return errors.New("its name is not UTF-8")
+	}
+	if !s3.Is(path) {
+		return nil
+	}
+	at, err := s3.Parse(path)
+	if err == nil && at.Version != "" {
+		err = errors.New("its key looks like the version of an object")
+	}
+	return err
 }
 
 // folderOf is the folder of a path, and the name in it.
