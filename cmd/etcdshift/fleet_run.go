@@ -14,6 +14,7 @@ import (
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/internal/fleet"
 	"github.com/etcdshift/etcdshift/internal/render"
+	"github.com/etcdshift/etcdshift/internal/s3"
 	"github.com/etcdshift/etcdshift/snapshot"
 	"github.com/etcdshift/etcdshift/transform"
 )
@@ -86,10 +87,16 @@ func execute(c *cli.Context, words []string) error {
 
 // told returns the status of a task, and says in a line how it ended.
 func told(c *cli.Context, t *fleet.Task, outcome transform.Outcome, done bool, err error) error {
+	there := done
+	if errors.Is(err, fs.ErrExist) { // another pod has made a result, and may be done
+		if is, its, _ := t.Done(c.Context); is {
+			there, outcome = true, its
+		}
+	}
 	switch {
 	case err != nil && (errors.Is(err, context.Canceled) || statusOf(err) == exitUsage):
 		return err
-	case outcome == transform.Refused || outcome == transform.Failed && done:
+	case outcome == transform.Refused || outcome == transform.Failed && there:
 		err = cmp.Or(err, fmt.Errorf("%s: %s, as %s tells", t.Snapshot.Path, outcome, t.Last))
 		return &failure{status: exitRefused, err: err}
 	case outcome == transform.Failed:
@@ -132,6 +139,6 @@ func lasting(err error) bool {
 	return slices.ContainsFunc([]error{
 		snapshot.ErrDigest, snapshot.ErrTruncated, snapshot.ErrDamaged, snapshot.ErrNotSnapshot, snapshot.ErrExpand,
 		inspect.ErrUnknownType, inspect.ErrAmbiguousType, transform.ErrEmptyPrefix, encoding.ErrEncrypted, encoding.ErrKMSv1,
-		fleet.ErrChanged, fleet.ErrOtherInput, fleet.ErrNotReport, fs.ErrExist,
+		fleet.ErrChanged, fleet.ErrOtherInput, fleet.ErrNotReport, fs.ErrExist, s3.ErrTooLarge,
 	}, func(is error) bool { return errors.Is(err, is) })
 }
