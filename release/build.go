@@ -40,9 +40,10 @@ func (p platform) program() string {
 	return "etcdshift"
 }
 
-// environment is what Go builds with: nothing of ours but the cache may change what is built.
+// environment is what Go builds with: nothing of ours but the cache may change what is built. An
+// empty value would leave what "go env -w" has set.
 func (p platform) environment() []string {
-	return []string{"CGO_ENABLED=0", "GOFLAGS=", "GOWORK=off", "GOOS=" + p.os, "GOARCH=" + p.arch, "GOAMD64=v1", "GOARM64=v8.0"}
+	return []string{"CGO_ENABLED=0", "GOFLAGS=-mod=readonly", "GOWORK=off", "GOOS=" + p.os, "GOARCH=" + p.arch, "GOAMD64=v1", "GOARM64=v8.0"}
 }
 
 // name begins the names of files for a platform.

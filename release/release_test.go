@@ -101,7 +101,7 @@ func useOnBareMachine(t *testing.T, dist string) {
 	}
 	out := do(t, machine, "unshare", "--net", "chroot", machine, "/bin/sh", "-ec", `
 cd /root && tar -xf bundle.tar && cd etcdshift-v0.9.8
-! command -v go
+if command -v go; then exit 1; fi
 sha256sum -c SHA256SUMS
 minisign -V -p /root/trusted.pub -m SHA256SUMS
 dpkg -i etcdshift-v0.9.8-linux-*.deb
@@ -111,7 +111,7 @@ rpm --root /root/other -i etcdshift-v0.9.8-linux-*.rpm
 rpm --root /root/other -V etcdshift
 chroot /root/other /usr/bin/etcdshift version
 rpm --root /root/other -e etcdshift
-! find /root/other/usr -name '*etcdshift*' | grep .
+if find /root/other/usr -name '*etcdshift*' | grep .; then exit 1; fi
 etcdshift version
 etcdshift verify SHA256SUMS --key /root/trusted.pub
 cd /root && gzip -d before.db.gz

@@ -28,23 +28,48 @@ func TestStable(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, string(stored), stableLines(), "go test ./cmd/etcdshift -run TestStable -update")
 
-	tag, err := exec.Command("git", "describe", "--tags", "--abbrev=0", "--match", "v*").Output()
-	if err != nil {
+	tag := lastTag(".")
+	if tag == "" {
 		t.Skip("no tag to compare with")
 	}
 	at := func(name string) string {
-		out, err := exec.Command("git", "show", strings.TrimSpace(string(tag))+":./"+filepath.ToSlash(name)).Output()
+		out, err := exec.Command("git", "show", tag+":./"+filepath.ToSlash(name)).Output()
 		require.NoError(t, err, name)
 		return string(out)
 	}
 	require.Empty(t, lostLines(at(path), string(stored)))
-	listed, err := exec.Command("git", "ls-tree", "--name-only", strings.TrimSpace(string(tag)), schemaFolder()+"/").Output()
+	listed, err := exec.Command("git", "ls-tree", "--name-only", tag, schemaFolder()+"/").Output()
 	require.NoError(t, err)
 	for name := range strings.FieldsSeq(string(listed)) {
 		now, err := os.ReadFile(name)
 		require.NoError(t, err)
 		require.Empty(t, lostFields(name, decoded(t, at(name)), decoded(t, string(now))))
 	}
+}
+
+// lastTag is the release before the commit that is checked out: none is compared with itself.
+func lastTag(dir string) string {
+	tag, err := exec.Command("git", "-C", dir, "describe", "--tags", "--abbrev=0", "--match", "v*", "HEAD^").Output()
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(tag))
+}
+
+func TestStableComparesWithTheReleaseBefore(t *testing.T) {
+	dir := t.TempDir()
+	git := func(args ...string) {
+		args = append([]string{"-C", dir, "-c", "user.name=a", "-c", "user.email=a@example.com"}, args...)
+		out, err := exec.Command("git", args...).CombinedOutput()
+		require.NoError(t, err, "%s", out)
+	}
+	git("init", "-q")
+	require.Empty(t, lastTag(dir))
+	for _, tag := range []string{"v0.1.0", "v0.2.0"} {
+		git("commit", "-q", "--allow-empty", "-m", tag)
+		git("tag", tag)
+	}
+	require.Equal(t, "v0.1.0", lastTag(dir))
 }
 
 func decoded(t *testing.T, text string) (schema map[string]any) {
