@@ -80,7 +80,7 @@ func (r *release) writePage(name string, page []byte) error {
 		title = summary
 	}
 	head := fmt.Sprintf("%% %q 7 %q %q\n# NAME\n%s \\- %s\n\n# DESCRIPTION\n", manual, r.date.Format("2006-01-02"), r.version, manual, title)
-	return r.stage("man/"+manual+".7", md2man.Render([]byte(head+manualLists(manualLinks(body)))))
+	return r.stage("man/"+manual+".7", manualLayout(md2man.Render([]byte(head+manualLists(manualLinks(body))))))
 }
 
 const style = `body{max-width:60em;margin:2em auto;padding:0 1em;font:16px/1.5 sans-serif}table{border-collapse:collapse}
