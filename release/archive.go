@@ -20,14 +20,24 @@ type file struct {
 }
 
 // contents are the files that each archive and package of a platform has: the program, completion,
-// manual pages and the guide.
+// manual pages, the guide, and the Job of docs/fleet.md.
 func (r *release) contents(p platform) (all []file, err error) {
 	all = []file{{p.program(), r.program(p), 0o755}}
 	for _, name := range []string{"LICENSE", "README.md", "CHANGELOG.md"} {
 		all = append(all, file{name, filepath.Join(r.root, name), 0o644})
 	}
-	for _, name := range []string{"completion", "html", "licences", "man"} {
-		under, err := filesUnder(r.staged(name), name)
+	folders, err := r.folders("completion", "deploy", "html", "licences", "man")
+	return append(all, folders...), err
+}
+
+// folders are the files of folders by these names: deploy is one of the clone, others are staged.
+func (r *release) folders(names ...string) (all []file, err error) {
+	for _, name := range names {
+		dir := r.staged(name)
+		if name == "deploy" {
+			dir = filepath.Join(r.root, name)
+		}
+		under, err := filesUnder(dir, name)
 		if err != nil {
 			return nil, err
 		}

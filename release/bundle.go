@@ -68,21 +68,22 @@ func (r *release) bundle(context.Context) error {
 	for _, name := range names {
 		files = append(files, file{folder + "/" + name, filepath.Join(r.out, name), 0o644})
 	}
-	if err := r.stage("VERIFY.txt", []byte(strings.ReplaceAll(verify, "VERSION", r.version))); err != nil {
+	if err := r.stage("VERIFY.txt", []byte(strings.ReplaceAll(verify, "vX.Y.Z", r.version))); err != nil {
 		return err
 	}
 	files = append(files, file{folder + "/VERIFY.txt", r.staged("VERIFY.txt"), 0o644})
-	for _, name := range []string{"html", "licences", "man"} {
-		under, err := filesUnder(r.staged(name), folder+"/"+name)
-		if err != nil {
-			return err
-		}
-		files = append(files, under...)
+	under, err := r.folders("deploy", "html", "licences", "man")
+	if err != nil {
+		return err
+	}
+	for _, f := range under {
+		f.name = folder + "/" + f.name
+		files = append(files, f)
 	}
 	return create(filepath.Join(r.out, folder+"-airgap.tar"), func(w io.Writer) error { return writeTar(w, r.date, files) })
 }
 
-const verify = `etcdshift VERSION, everything for a machine without a network
+const verify = `etcdshift vX.Y.Z, everything for a machine without a network
 
 1. Is it whole? In this folder:
 
@@ -101,14 +102,15 @@ const verify = `etcdshift VERSION, everything for a machine without a network
 
 3. Install one of them:
 
-       dpkg -i etcdshift-VERSION-linux-amd64.deb
-       rpm -i etcdshift-VERSION-linux-amd64.rpm
-       tar -xzf etcdshift-VERSION-linux-amd64.tar.gz
-       podman load -i etcdshift-VERSION-image.tar
+       dpkg -i etcdshift-vX.Y.Z-linux-amd64.deb
+       rpm -i etcdshift-vX.Y.Z-linux-amd64.rpm
+       tar -xzf etcdshift-vX.Y.Z-linux-amd64.tar.gz
+       podman load -i etcdshift-vX.Y.Z-image.tar
 
 4. Read: html/index.html in a browser; after dpkg or rpm "man 7 etcdshift", "man etcdshift-restore";
    before that "man -l man/etcdshift.7".
 
-*.cdx.json and *.spdx.json list what each program is made of, licences/ has the licences of all of it.
-The same commit, tag and Go version make the same bytes: "make dist VERSION=VERSION" in a clone, then compare SHA256SUMS.
+deploy/ is the Job of html/fleet.html. *.cdx.json and *.spdx.json list what each program is made of, licences/ has the licences
+of all of it.
+The same commit, tag and Go version make the same bytes: "make dist VERSION=vX.Y.Z" in a clone, then compare SHA256SUMS.
 `

@@ -77,13 +77,13 @@ func (r *release) installed(p platform, format string) (all files.Contents, err 
 		content.Destination, content.FileInfo = to, &files.ContentFileInfo{Mode: mode, MTime: r.date, Owner: "root", Group: "root"}
 		all = append(all, content)
 	}
-	return append(all, r.folders(all)...), nil
+	return append(all, r.foldersOf(all)...), nil
 }
 
 const documents = "/usr/share/doc/etcdshift"
 
-// folders are those that a package brings with its files: rpm removes no others with it.
-func (r *release) folders(of files.Contents) (all files.Contents) {
+// foldersOf are those that a package brings with its files: rpm removes no others with it.
+func (r *release) foldersOf(of files.Contents) (all files.Contents) {
 	seen := map[string]bool{}
 	for _, f := range of {
 		for dir := path.Dir(f.Destination); strings.HasPrefix(dir, documents) && !seen[dir]; dir = path.Dir(dir) {
