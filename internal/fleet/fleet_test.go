@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -259,6 +260,29 @@ func TestHostileReports(t *testing.T) {
 	}
 	_, err = parseReport(strings.NewReader(with(`"problems":[` + many.String() + `{}]`)))
 	require.ErrorContains(t, err, "too many codes")
+}
+
+// TestKept: of a report little is kept, however long its texts are.
+func TestKept(t *testing.T) {
+	s := Snapshot{Path: "a.db", Bytes: 1}
+	good, long := reportOf(s, transform.Failed), strings.Repeat("y", 3<<20)
+	heap := func() int64 {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	before := heap()
+	var all []*found
+	for range 5 {
+		r, err := parseReport(strings.NewReader(`{"error":"` + long + `",` + good[1:]))
+		require.NoError(t, err)
+		all = append(all, r)
+	}
+	require.Less(t, heap()-before, int64(2<<20))
+	require.Len(t, all[0].Error, mostError)
+	_, err := parseReport(strings.NewReader(`{"output":{"path":"` + long + `"},` + good[1:]))
+	require.ErrorIs(t, err, ErrNotReport)
 }
 
 // TestNeeds: what a pod needs grows with the file, and with what a compressed one may become.

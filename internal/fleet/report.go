@@ -9,6 +9,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/inspect/redact"
@@ -22,6 +23,7 @@ const (
 	mostDepth  = 1000
 	mostCodes  = 500
 	mostError  = 2000 // bytes that are kept
+	mostPath   = 5000 // bytes of an output's path and SHA-256
 )
 
 // ErrNotReport is the error for a file that is no report.
@@ -78,13 +80,16 @@ func parseReport(from io.Reader) (*found, error) {
 	} else if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrNotReport, err)
 	}
-	r := &p.found
+	r := p.found // without the buffers of the parser
+	if r.Output != nil && len(r.Output.Path)+len(r.Output.SHA256) > mostPath {
+		return nil, fmt.Errorf("%w: the path of its output is too long", ErrNotReport)
+	}
 	for _, code := range slices.Sorted(maps.Keys(p.problems)) {
 		r.Problems = append(r.Problems, *p.problems[code])
 	}
 	r.Error = redact.Text(r.Error)
-	r.Error = r.Error[:min(len(r.Error), mostError)]
-	return r, nil
+	r.Error = strings.Clone(r.Error[:min(len(r.Error), mostError)]) // not the rest with it
+	return &r, nil
 }
 
 // leash ends reading where a value is too long to be one of a report.
