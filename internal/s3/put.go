@@ -133,7 +133,7 @@ func (u *upload) settle(ctx context.Context, err error) error {
 	case written:
 		return nil
 	case looked == nil && taken:
-		return &Error{u.path, errors.New("somebody else was writing the object, which is gone"), "try again"}
+		return &Error{u.path, errors.New("somebody else was writing or deleting the object"), "try again"}
 	case looked == nil && (u.id != "" || answer.StatusCode != 0): // no object will come of an upload that is aborted
 		return err
 	case errors.Is(looked, fs.ErrExist):
