@@ -53,6 +53,19 @@ func BenchmarkDecodeObject(b *testing.B) {
 	}
 }
 
+func BenchmarkEncodeObject(b *testing.B) {
+	data := stored(b, "cr/put-beta.after")
+	obj, format, err := encoding.DecodeObject(data)
+	require.NoError(b, err)
+	b.SetBytes(int64(len(data)))
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := encoding.EncodeObject(obj, format); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
 func BenchmarkEditOwnerReferences(b *testing.B) {
 	for name, edit := range map[string]func(encoding.OwnerReference) (encoding.OwnerReference, bool){"changed": moveOwner, "unchanged": keepOwner} {
 		b.Run(name, func(b *testing.B) {

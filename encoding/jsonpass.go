@@ -13,6 +13,9 @@ type pass struct {
 	at   int
 	odd  bool // the last string has an escape, or is not ASCII
 	huge bool // a number may be out of range
+
+	unless     string // of an entry of managedFields that is read; "" to read all
+	inMetadata bool
 }
 
 // passDepth is the depth down to which pass looks.

@@ -2,9 +2,12 @@ package encoding
 
 import (
 	"bytes"
+	"encoding/json"
+	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -27,28 +30,45 @@ func checkRead(t *testing.T, data []byte) {
 		var want map[string]any
 		require.NoError(t, utiljson.Unmarshal(data, &want), "%q", data)
 		require.Equal(t, want, obj, "%q", data)
+		checkWrite(t, obj)
 	}
-	checkWithout(t, data, obj, ok)
+	checkWithout(t, data)
 }
 
-// checkWithout: what WithoutManagedFields leaves out are entries of v1, and nothing else.
-func checkWithout(t *testing.T, data []byte, obj map[string]any, ok bool) {
-	cut := WithoutManagedFields(data, "v3")
-	if bytes.Equal(cut, data) {
-		return
+// checkWrite: EncodeObject is what encoding/json encodes.
+func checkWrite(t *testing.T, obj map[string]any) {
+	var want bytes.Buffer
+	require.NoError(t, json.NewEncoder(&want).Encode(obj))
+	got, err := EncodeObject(obj, FormatJSON)
+	require.NoError(t, err)
+	require.Equal(t, want.String(), string(got))
+}
+
+// TestEncodeOthers: what no decoder makes is encoded as encoding/json does it, and has its errors.
+func TestEncodeOthers(t *testing.T) {
+	checkWrite(t, nil)
+	checkWrite(t, map[string]any{
+		"a": []string{"<b>"}, "b": map[string]any(nil), "c": []any(nil), "d": 7, "e": json.Number("1e2"), "f": struct{ A string }{"&"},
+		"g": -0.0, "h": 1e21, "i": "\u2028\x7f\xff\x00", "<\"": nil,
+	})
+	_, err := EncodeObject(map[string]any{"a": []any{map[string]any{"b": math.NaN()}}}, FormatJSON)
+	require.EqualError(t, err, "encode JSON: json: unsupported value: NaN")
+}
+
+// checkWithout: what DecodeWithoutManagedFields leaves out are entries of v1, and nothing else.
+func checkWithout(t *testing.T, data []byte) {
+	got, format, err := DecodeWithoutManagedFields(data, "v3")
+	want, sameFormat, wantErr := DecodeObject(data)
+	require.Equal(t, wantErr, err, "%q", data)
+	require.Equal(t, sameFormat, format, "%q", data)
+	if metadata, is := want["metadata"].(map[string]any); is && !reflect.DeepEqual(want, got) {
+		for _, entry := range metadata["managedFields"].([]any) {
+			entry, _ := entry.(map[string]any)
+			require.NotEqual(t, "v3", entry["apiVersion"], "%q", data)
+		}
+		delete(metadata, "managedFields")
 	}
-	got, still := readObject(cut)
-	require.Equal(t, ok, still, "%q", data)
-	if !ok { // a number out of range
-		return
-	}
-	metadata := obj["metadata"].(map[string]any)
-	for _, entry := range metadata["managedFields"].([]any) {
-		entry, _ := entry.(map[string]any)
-		require.NotEqual(t, "v3", entry["apiVersion"], "%q", data)
-	}
-	delete(metadata, "managedFields")
-	require.Equal(t, obj, got, "%q", data)
+	require.Equal(t, want, got, "%q", data)
 }
 
 // checkPass: what passObject accepts is what encoding/json accepts, field by field.

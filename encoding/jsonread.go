@@ -27,7 +27,15 @@ func (p *pass) readObject(depth int) (map[string]any, bool) {
 		}
 		p.at++
 		p.next()
-		if out[name], ok = p.readValue(depth); ok {
+		if depth == 1 {
+			p.inMetadata = name == "metadata"
+		}
+		if p.skipsManagedFields(name, depth) {
+			delete(out, name) // the last of two counts
+		} else {
+			out[name], ok = p.readValue(depth)
+		}
+		if ok {
 			more, ok = p.goesOn('}')
 		}
 	}
@@ -102,23 +110,33 @@ func (p *pass) readNumber() (any, bool) {
 	return n, err == nil
 }
 
-// WithoutManagedFields returns a JSON object without its metadata.managedFields, often most of the
-// text. It returns the value itself where an entry may be of that apiVersion, and where the text
-// needs a closer look.
-func WithoutManagedFields(value []byte, unless string) []byte {
-	var few, fewer [16]jsonField
-	obj, ok := passObject(value, few[:0])
-	if !ok {
-		return value
+// DecodeWithoutManagedFields is DecodeObject, but may leave out metadata.managedFields, often most
+// of the text. It leaves in a list of which an entry may be of that apiVersion.
+func DecodeWithoutManagedFields(data []byte, unless string) (map[string]any, Format, error) {
+	if p := (pass{text: data, unless: unless}); p.next() == '{' {
+		obj, ok := p.readObject(1)
+		if p.next(); ok && p.at == len(data) {
+			return obj, FormatJSON, nil
+		}
 	}
-	metadata, ok := passObject(obj.get("metadata"), fewer[:0])
-	entries := metadata.get("managedFields")
-	for _, odd := range []string{unless, `\u`, `\/`} {
-		ok = ok && !bytes.Contains(entries, []byte(odd))
+	return DecodeObject(data)
+}
+
+// skipsManagedFields passes the value of a field, if that is the list to be left out.
+func (p *pass) skipsManagedFields(name string, depth int) bool {
+	if p.unless == "" || depth != 2 || name != "managedFields" || !p.inMetadata || p.at == len(p.text) || p.text[p.at] != '[' {
+		return false
 	}
-	p := pass{text: entries}
-	if !ok || entries[0] != '[' || !p.value(1) || p.huge {
-		return value
+	list := pass{text: p.text, at: p.at}
+	if !list.value(depth) || list.huge {
+		return false
 	}
-	return obj.set("metadata", metadata.without("managedFields").text()).text()
+	entries := p.text[p.at:list.at]
+	for _, odd := range []string{p.unless, `\u`, `\/`} {
+		if bytes.Contains(entries, []byte(odd)) {
+			return false
+		}
+	}
+	p.at = list.at
+	return true
 }

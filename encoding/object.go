@@ -1,7 +1,6 @@
 package encoding
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -60,11 +59,11 @@ func decodeCBOR(data []byte) (map[string]any, error) {
 func EncodeObject(obj map[string]any, f Format) ([]byte, error) {
 	switch f {
 	case FormatJSON:
-		var out bytes.Buffer
-		if err := json.NewEncoder(&out).Encode(obj); err != nil {
+		out, err := appendJSON(make([]byte, 0, 1024), obj)
+		if err != nil {
 			return nil, fmt.Errorf("encode JSON: %w", err)
 		}
-		return out.Bytes(), nil
+		return append(out, '\n'), nil
 	case FormatCBOR:
 		content, err := direct.Marshal(obj)
 		if err != nil {

@@ -192,9 +192,8 @@ type record struct {
 
 // readRecord decodes a stored v1 record. All its errors are findings.
 func readRecord(k *kind, key keys.Key, value []byte) (*record, error) {
-	obj, format, err := encoding.DecodeObject(encoding.WithoutManagedFields(value, apiVersionV3)) // those of v1 are not read
+	obj, format, err := encoding.DecodeWithoutManagedFields(value, apiVersionV3) // those of v1 are not read
 	if err != nil {
-		_, _, err = encoding.DecodeObject(value) // for the position
 		return nil, transform.Unreadable(err)
 	}
 	r := &record{kind: k, key: key, obj: obj, format: format}
