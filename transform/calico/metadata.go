@@ -44,7 +44,7 @@ func readMetadata(obj map[string]any) (metadata, error) {
 		return m, nil
 	}
 	m.annotated = true
-	if text == "{}" {
+	if text == "{}" || text == `{"creationTimestamp":null}` { // as Calico writes an empty one
 		return m, nil
 	}
 	if err := json.Unmarshal([]byte(text), &m.inner); err != nil {
@@ -136,15 +136,19 @@ func (m metadata) seen() metav1.ObjectMeta {
 	if out.CreationTimestamp.IsZero() {
 		out.CreationTimestamp = m.outer.CreationTimestamp
 	}
-	deleting := m.outer
-	if deleting.DeletionTimestamp == nil {
-		deleting = m.inner
-	}
-	if deleting.DeletionTimestamp != nil {
-		out.DeletionTimestamp = deleting.DeletionTimestamp
-		out.DeletionGracePeriodSeconds = deleting.DeletionGracePeriodSeconds
-	}
+	out.DeletionTimestamp, out.DeletionGracePeriodSeconds = m.deletion()
 	return out
+}
+
+// deletion is when the object is to be deleted, as clients saw it; nil where it is not.
+func (m *metadata) deletion() (*metav1.Time, *int64) {
+	switch {
+	case m.outer.DeletionTimestamp != nil:
+		return m.outer.DeletionTimestamp, m.outer.DeletionGracePeriodSeconds
+	case m.inner.DeletionTimestamp != nil:
+		return m.inner.DeletionTimestamp, m.inner.DeletionGracePeriodSeconds
+	}
+	return nil, nil
 }
 
 // overlay is under with the entries of over, which win, and without the metadata annotation; nil

@@ -121,8 +121,8 @@ func (s *scanned) identify() error {
 	if name != s.key.Name {
 		id.more().name = name
 	}
-	s.notes = notes
-	id.uid, id.deleting = r.uid, r.meta.seen().DeletionTimestamp != nil
+	at, _ := r.meta.deletion()
+	s.notes, id.uid, id.deleting = notes, r.uid, at != nil
 	return nil
 }
 
