@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"regexp"
 	"strings"
 	"syscall"
 
@@ -86,10 +87,16 @@ func statusOf(err error) int {
 	return f.status
 }
 
+// likeURL finds what begins as a URL does, and not as a path of Windows.
+var likeURL = regexp.MustCompile(`[[:alnum:]]{2,}:/`)
+
 // hintFor returns a hint about err, "" for none.
 func hintFor(err error) string {
 	if about := (*s3.Error)(nil); errors.As(err, &about) && about.Next != "" && !errors.Is(err, s3.ErrUncertain) {
 		return about.Next
+	}
+	if errors.Is(err, fs.ErrNotExist) && likeURL.MatchString(err.Error()) {
+		return "check the path: an object in a bucket is s3://BUCKET/KEY; no other URL is read or written"
 	}
 	for _, h := range []struct {
 		is   error

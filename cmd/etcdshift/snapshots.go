@@ -113,9 +113,15 @@ func (o *opened) decrypter() inspect.Decrypter {
 
 // loadEncryption reads the configuration of a flag, else of --encryption-config; nil without one.
 func loadEncryption(c *cli.Context, flag string) (*encryption.Transformers, error) {
-	path := cmp.Or(c.String(flag), c.String(encryptionConfig))
+	if c.String(flag) == "" {
+		flag = encryptionConfig
+	}
+	path := c.String(flag)
 	if path == "" {
 		return nil, nil
+	}
+	if err := onlyFile(c, "--"+flag, path); err != nil {
+		return nil, err
 	}
 	t, err := encryption.Load(c.Context, path)
 	if err != nil {

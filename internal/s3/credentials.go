@@ -32,6 +32,18 @@ func newSource() *source {
 	return &source{&credentials.FileAWSCredentials{}}
 }
 
+// half tells of the one of the two variables that is set alone, which is as if it were not.
+func half(err error) error {
+	id, secret := "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"
+	if os.Getenv(id) == "" {
+		id, secret = secret, id
+	}
+	if os.Getenv(id) == "" || os.Getenv(secret) != "" {
+		return err
+	}
+	return fmt.Errorf("%w: %s is set, %s is not", err, id, secret)
+}
+
 // Retrieve is [source.RetrieveWithCredContext] without a context.
 func (s *source) Retrieve() (credentials.Value, error) {
 	return s.RetrieveWithCredContext(&credentials.CredContext{Context: context.Background()})
@@ -54,6 +66,13 @@ func (s *source) RetrieveWithCredContext(cc *credentials.CredContext) (credentia
 	}
 	if value.AccessKeyID == "" || value.SecretAccessKey == "" {
 		return value, errNoCredentials
+	}
+	for _, one := range []struct{ name, value string }{
+		{"access key ID", value.AccessKeyID}, {"secret access key", value.SecretAccessKey}, {"session token", value.SessionToken},
+	} {
+		if strings.TrimSpace(one.value) != one.value { // as of a Secret that was made from a file
+			return value, fmt.Errorf("%w that can be used: the %s begins or ends with a space or a line break", errNoCredentials, one.name)
+		}
 	}
 	return value, nil
 }

@@ -54,7 +54,7 @@ func about(path string, err error) error {
 	}
 	answer := minio.ToErrorResponse(err)
 	if errors.Is(err, errNoCredentials) {
-		return &Error{path, err, "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE; docs/object-storage.md lists the other ways"}
+		return &Error{path, half(err), "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE; docs/object-storage.md lists the other ways"}
 	}
 	if answer.Code == "" {
 		next := ""
@@ -78,7 +78,7 @@ func about(path string, err error) error {
 	case "RequestTimeTooSkewed":
 		next = "set the clock of this machine"
 	case "PermanentRedirect", "TemporaryRedirect", "AuthorizationHeaderMalformed", "InvalidRegion", "IllegalLocationConstraintException":
-		next = strings.TrimSpace("set AWS_REGION to the region of the bucket " + answer.Region[:min(len(answer.Region), maxRegion)])
+		next = strings.TrimRight("set AWS_REGION to the region of the bucket: "+answer.Region[:min(len(answer.Region), maxRegion)], ": ")
 	case "InvalidObjectState":
 		text, next = "the object is archived (as storage class GLACIER or DEEP_ARCHIVE)", "restore it first: \"aws s3api restore-object\", which takes hours"
 	}

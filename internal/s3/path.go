@@ -6,7 +6,10 @@ import (
 	"strings"
 )
 
-const scheme = "s3://"
+const (
+	scheme  = "s3://"
+	giveKey = "give s3://BUCKET/KEY"
+)
 
 // Location is a parsed path.
 type Location struct {
@@ -21,7 +24,10 @@ func Is(path string) bool { return strings.HasPrefix(path, scheme) }
 // marks.
 func Parse(path string) (Location, error) {
 	l, err := parsePrefix(path)
-	if at := strings.LastIndex(l.Key, "?versionId="); err == nil && at >= 0 {
+	if err != nil {
+		return Location{}, err
+	}
+	if at := strings.LastIndex(l.Key, "?versionId="); at >= 0 {
 		l.Version, err = url.QueryUnescape(l.Key[at+len("?versionId="):])
 		l.Key = l.Key[:at]
 		if err == nil && l.Version == "" {
@@ -36,7 +42,7 @@ func Parse(path string) (Location, error) {
 		err = fmt.Errorf("the key ends in a slash: it names a folder, not an object")
 	}
 	if err != nil {
-		return Location{}, &Error{Path: path, Err: err, Next: "give s3://BUCKET/KEY"}
+		return Location{}, &Error{path, err, giveKey}
 	}
 	return l, nil
 }
@@ -50,10 +56,16 @@ func parsePrefix(path string) (l Location, err error) {
 		err = fmt.Errorf("a path begins with %s", scheme)
 	case l.Bucket == "":
 		err = fmt.Errorf("the bucket is missing: s3://BUCKET/KEY")
-	case strings.ContainsAny(l.Bucket, "?@:"):
+	case strings.Contains(l.Bucket, "@"): // what stands before it may be a password
+		path = scheme + rest[strings.LastIndex(l.Bucket, "@")+1:]
+		err = fmt.Errorf("no credentials belong in a path")
+	case strings.ContainsAny(l.Bucket, "?:"):
 		err = fmt.Errorf("%q is not the name of a bucket", l.Bucket)
 	}
-	return l, err
+	if err != nil {
+		return l, &Error{path, err, giveKey}
+	}
+	return l, nil
 }
 
 // Same reports whether two paths name the same object, of any version.

@@ -49,10 +49,8 @@ func readSettings() (s settings, err error) {
 func parseEndpoint(text string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	switch {
-	case err != nil:
-		return nil, errors.New("the endpoint URL cannot be parsed") // it may hold a password
-	case u.Scheme != "https" && u.Scheme != "http" || u.Host == "":
-		return nil, errors.New("the endpoint URL must be https://HOST or http://HOST")
+	case err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "": // it may hold a password
+		return nil, errors.New("the endpoint URL must be https://HOST or http://HOST, such as https://minio.example:9000")
 	case u.User != nil || strings.Trim(u.Path, "/") != "" || u.RawQuery != "":
 		return nil, fmt.Errorf("the endpoint URL of %s must be scheme and host alone", u.Host)
 	}

@@ -64,7 +64,7 @@ func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[Object, error
 	return func(yield func(Object, error) bool) {
 		at, err := parsePrefix(prefix)
 		if err != nil {
-			yield(Object{}, &Error{Path: prefix, Err: err})
+			yield(Object{}, err)
 			return
 		}
 		last := ""

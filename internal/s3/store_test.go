@@ -38,11 +38,12 @@ func TestParse(t *testing.T) {
 		"s3://bkt/dir/":           "ends in a slash",
 		"s3://bkt/k?versionId=":   "the version is empty",
 		"s3://bkt/k?versionId=%z": "invalid URL escape",
-		"s3://id:secret@b/k":      "is not the name of a bucket",
+		"s3://id:hidden@b/k":      "s3://b/k: no credentials belong in a path",
 		"file":                    "begins with s3://",
 	} {
 		_, err := Parse(path)
 		require.ErrorContains(t, err, want)
+		require.NotContains(t, err.Error(), "hidden")
 	}
 	require.True(t, Same("s3://bkt/k", "s3://bkt/k?versionId=1"))
 	require.False(t, Same("s3://bkt/k", "s3://bkt/l"))
@@ -113,17 +114,21 @@ func TestNoHome(t *testing.T) {
 // Mistakes in the environment are errors that hold no password.
 func TestBadSettings(t *testing.T) {
 	for name, set := range map[string]map[string]string{
-		"no scheme":   {"AWS_ENDPOINT_URL": "minio.example:9000"},
-		"password":    {"AWS_ENDPOINT_URL": "https://me:hidden@minio.example"},
-		"unparseable": {"AWS_ENDPOINT_URL": "https://me:hidden%zz@minio.example"},
-		"path":        {"AWS_ENDPOINT_URL": "https://minio.example/s3"},
-		"no CA":       {"AWS_CA_BUNDLE": "/does/not/exist"},
-		"empty CA":    {"AWS_CA_BUNDLE": "/dev/null"},
+		"no scheme":             {"AWS_ENDPOINT_URL": "minio.example:9000"},
+		"no scheme, an address": {"AWS_ENDPOINT_URL": "10.0.0.1:9000"},
+		"password":              {"AWS_ENDPOINT_URL": "https://me:hidden@minio.example"},
+		"unparseable":           {"AWS_ENDPOINT_URL": "https://me:hidden%zz@minio.example"},
+		"path":                  {"AWS_ENDPOINT_URL": "https://minio.example/s3"},
+		"no CA":                 {"AWS_CA_BUNDLE": "/does/not/exist"},
+		"empty CA":              {"AWS_CA_BUNDLE": "/dev/null"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			environment(t, set)
 			_, err := Open()
 			require.Error(t, err)
+			if name == "no scheme" || name == "no scheme, an address" {
+				require.ErrorContains(t, err, "must be https://HOST")
+			}
 			require.NotContains(t, err.Error(), "hidden")
 		})
 	}
@@ -147,6 +152,8 @@ func TestCredentials(t *testing.T) {
 		"empty profile":   {map[string]string{"AWS_SHARED_CREDENTIALS_FILE": credentials, "AWS_PROFILE": "empty"}, ""},
 		"half":            {map[string]string{"AWS_SHARED_CREDENTIALS_FILE": credentials, "AWS_PROFILE": "half"}, ""},
 		"unknown profile": {map[string]string{"AWS_SHARED_CREDENTIALS_FILE": credentials, "AWS_PROFILE": "other"}, ""},
+		"one variable":    {map[string]string{"AWS_ACCESS_KEY_ID": "of-env"}, ""},
+		"line break":      {map[string]string{"AWS_ACCESS_KEY_ID": "of-env", "AWS_SECRET_ACCESS_KEY": "hidden\n"}, ""},
 		"no web token":    {map[string]string{"AWS_WEB_IDENTITY_TOKEN_FILE": "/does/not/exist", "AWS_ROLE_ARN": "r"}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -160,6 +167,9 @@ func TestCredentials(t *testing.T) {
 			err = s.Fetch(t.Context(), "s3://bkt/k", file(t, nil), 16<<20)
 			if tc.want == "" {
 				require.ErrorContains(t, err, "s3://bkt/k: no credentials for S3 were found")
+				require.NotContains(t, err.Error(), "hidden")
+				require.Equal(t, name == "one variable", strings.HasSuffix(err.Error(), ": AWS_ACCESS_KEY_ID is set, AWS_SECRET_ACCESS_KEY is not"))
+				require.Equal(t, name == "line break", strings.HasSuffix(err.Error(), "the secret access key begins or ends with a space or a line break"))
 				require.Empty(t, f.log)
 				return
 			}
