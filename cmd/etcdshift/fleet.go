@@ -61,7 +61,8 @@ func runFleetList(c *cli.Context, args []string) error {
 	}
 	listing := progress(c).Phase("listing " + place)
 	defer listing.End()
-	f, err := fleet.List(c.Context, place, fleet.Choice{Name: c.String("name"), Match: c.String("match"), Newest: c.Bool("newest")}, tool())
+	f, err := fleet.List(c.Context, place, fleet.Choice{Name: c.String("name"), Match: c.String("match"), Newest: c.Bool("newest"),
+		Empty: func(path string) { warn(c, path+": is empty: left out") }}, tool())
 	if err != nil {
 		return err
 	}

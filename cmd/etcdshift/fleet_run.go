@@ -50,8 +50,11 @@ func runFleetRun(c *cli.Context) error {
 		return err
 	}
 	words := args[1:]
-	if words[0] == "fleet" || !c.IsSet("index") {
-		return usagef(commandPath(c), "takes --index N and LIST -- COMMAND, where COMMAND is no fleet; got %q", args)
+	switch {
+	case !c.IsSet("index"):
+		return usagef(commandPath(c), "takes --index N")
+	case words[0] == "fleet":
+		return usagef(commandPath(c), "COMMAND is a command of etcdshift but fleet; got %q", args)
 	}
 	f, err := readFleet(c, args[0])
 	if err != nil {

@@ -43,9 +43,10 @@ func TestList(t *testing.T) {
 	place(t, "b/c2/new.db", "b/c1/old.db", "b/c1/new.db", "b/c1-x.db", "b/c1/old.db.fleet-x.db", "b/c1/old.db.fleet-x.json", "b/notes.txt", "b/.hidden.db", "b/.metadata/a.db")
 	require.NoError(t, os.WriteFile("b/empty.db", nil, 0o600))
 	require.NoError(t, os.Symlink("c1/new.db", "b/link.db"))
-	tool := transform.Tool{Name: "etcdshift", Version: "v1"}
-	f, err := List(t.Context(), "./b/", Choice{Name: "x", Match: "*.db"}, tool)
+	tool, empty := transform.Tool{Name: "etcdshift", Version: "v1"}, []string(nil)
+	f, err := List(t.Context(), "./b/", Choice{Name: "x", Match: "*.db", Empty: func(path string) { empty = append(empty, path) }}, tool)
 	require.NoError(t, err)
+	require.Equal(t, []string{"b/empty.db"}, empty)
 	require.Equal(t, []string{"b/c1-x.db", "b/c1/new.db", "b/c1/old.db", "b/c2/new.db"}, listed(f))
 	require.Equal(t, LeftOut{Results: 2, Unmatched: 1, Other: 4}, f.LeftOut)
 	require.Equal(t, "2 results of runs, 1 not matched, 4 hidden, empty or not regular", f.LeftOut.String())
@@ -63,7 +64,7 @@ func TestList(t *testing.T) {
 	require.Equal(t, f, again)
 
 	_, err = List(t.Context(), "b", Choice{Name: "x", Match: "*.zip"}, tool)
-	require.EqualError(t, err, "b: no snapshot is there; left out are 2 results of runs, 5 not matched, 4 hidden, empty or not regular")
+	require.EqualError(t, err, "b: no snapshot is there; left out: 2 results of runs, 6 not matched, 3 hidden, empty or not regular")
 	_, err = List(t.Context(), "nowhere", Choice{Name: "x"}, tool)
 	require.ErrorIs(t, err, fs.ErrNotExist)
 }

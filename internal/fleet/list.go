@@ -14,9 +14,10 @@ import (
 
 // Choice says which files of a place are snapshots of a fleet.
 type Choice struct {
-	Name   string // of the run
-	Match  string // a pattern of path.Match for names without folders; "" for all
-	Newest bool   // of each folder the file that was changed last
+	Name   string            // of the run
+	Match  string            // a pattern of path.Match for names without folders; "" for all
+	Newest bool              // of each folder the file that was changed last
+	Empty  func(path string) // is told of each empty file that would be a snapshot
 }
 
 // List makes the list of a place.
@@ -54,7 +55,7 @@ func List(ctx context.Context, place string, choice Choice, tool transform.Tool)
 		}
 	}
 	if len(chosen) == 0 {
-		return nil, fmt.Errorf("%s: no snapshot is there; left out are %s", f.Place, f.LeftOut)
+		return nil, fmt.Errorf("%s: no snapshot is there; left out: %s", f.Place, f.LeftOut)
 	}
 	for _, one := range slices.SortedFunc(maps.Values(chosen), func(a, b file) int { return cmp.Compare(a.Path, b.Path) }) {
 		f.Snapshots = append(f.Snapshots, one.Snapshot)
@@ -76,12 +77,17 @@ func (c Choice) takes(one file, below string, left *LeftOut) (bool, error) {
 		}
 	}
 	switch {
-	case strings.Contains("/"+below, "/.") || !one.regular || one.Bytes == 0:
+	case strings.Contains("/"+below, "/.") || !one.regular || strings.HasSuffix(one.Path, "/"):
 		left.Other++
 	case strings.Contains(name, mark):
 		left.Results++
 	case !matches:
 		left.Unmatched++
+	case one.Bytes == 0: // a backup that failed
+		left.Other++
+		if c.Empty != nil {
+			c.Empty(one.Path)
+		}
 	default:
 		return true, nil
 	}

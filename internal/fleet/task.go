@@ -66,8 +66,8 @@ func (f *Fleet) Task(index int, command []string) (*Task, error) {
 	case !slices.ContainsFunc(command, func(word string) bool { return strings.Contains(word, WordIn) }):
 		return nil, fmt.Errorf("%w: no word of it has %s, the snapshot", ErrWords, WordIn)
 	case !strings.HasPrefix(last, WordResult):
-		return nil, fmt.Errorf("%w: no FILE of it begins with %s, not that of --report where it is given: nothing would tell that an index is done",
-			ErrWords, WordResult)
+		return nil, fmt.Errorf("%w: nothing would tell that an index is done; give --report %s.json, or an output that begins with %s",
+			ErrWords, WordResult, WordResult)
 	}
 	return t, nil
 }
