@@ -264,6 +264,16 @@ func TestS3(t *testing.T) {
 		said, _ = g.run(t, g.command(t, "status", "s3://nowhere/none.db"))
 		require.Contains(t, said, "no such bucket")
 	})
+	t.Run("odd keys", func(t *testing.T) {
+		for i, key := range []string{"a b%41+c.db", "ü#?x=1&y;z.db", "'\"<>\\`$(id).db"} {
+			place := fmt.Sprintf("s3://plain/odd%d/", i)
+			g.succeed(t, "compact", "s3://plain/other.db", place+key)
+			require.Contains(t, g.succeed(t, "verify", place+key), "sound")
+			g.succeed(t, "fleet", "list", place, place+"list.json", "--name", "odd", "--match", "*.db")
+			g.succeed(t, "fleet", "run", place+"list.json", "--index", "0", "--", "compact", "{in}", "{result}.db", "--report", "{result}.json")
+			require.Contains(t, g.succeed(t, "fleet", "summary", place+"list.json"), "\n1 ")
+		}
+	})
 	t.Run("in parts", func(t *testing.T) { testParts(t, g) })
 }
 
