@@ -95,6 +95,9 @@ func hintFor(err error) string {
 	if about := (*s3.Error)(nil); errors.As(err, &about) && about.Next != "" && !errors.Is(err, s3.ErrUncertain) {
 		return about.Next
 	}
+	if of := (*fs.PathError)(nil); errors.As(err, &of) && errors.Is(err, fs.ErrNotExist) && s3.Is(of.Path) {
+		return "a file belongs here, not an object in a bucket: copy it first"
+	}
 	if errors.Is(err, fs.ErrNotExist) && likeURL.MatchString(err.Error()) {
 		return "check the path: an object in a bucket is s3://BUCKET/KEY; no other URL is read or written"
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/inspect/clusters"
 	"github.com/etcdshift/etcdshift/internal/render"
+	"github.com/etcdshift/etcdshift/internal/s3"
 	"github.com/etcdshift/etcdshift/snapshot"
 	"github.com/etcdshift/etcdshift/transform"
 )
@@ -173,6 +174,9 @@ func readSnapshots(c *cli.Context, paths []string, fn func(files []*opened) erro
 	return read()
 }
 
+// namesSnapshot reports whether a word is a path, not a TYPE: of a file, or of an object in a bucket.
+func namesSnapshot(word string) bool { return s3.Is(word) || isRegular(word) }
+
 func isRegular(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.Mode().IsRegular()
@@ -180,7 +184,7 @@ func isRegular(path string) bool {
 
 // snapshotFirst hints at the order of the arguments where the first is no file and a later one is.
 func snapshotFirst(c *cli.Context, args []string, err error) error {
-	at := slices.IndexFunc(args, isRegular)
+	at := slices.IndexFunc(args, namesSnapshot)
 	if !errors.Is(err, fs.ErrNotExist) || at < 1 {
 		return err
 	}

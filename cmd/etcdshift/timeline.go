@@ -52,7 +52,7 @@ Exit status: 0 shown, 1 damaged, or values could not be read, 2 usage, snapshots
 
 func runTimeline(c *cli.Context, args []string) error {
 	count := 1 // of snapshots
-	for count < len(args) && (args[count] == "-" || isRegular(args[count])) {
+	for count < len(args) && (args[count] == "-" || namesSnapshot(args[count])) {
 		count++
 	}
 	selector, err := labels.Parse(c.String("selector"))
