@@ -174,7 +174,7 @@ func readSnapshots(c *cli.Context, paths []string, fn func(files []*opened) erro
 	return read()
 }
 
-// namesSnapshot reports whether a word is a path, not a TYPE: of a file, or of an object in a bucket.
+// namesSnapshot reports whether a word is the path of a file or of an object, and not a TYPE.
 func namesSnapshot(word string) bool { return s3.Is(word) || isRegular(word) }
 
 func isRegular(path string) bool {
