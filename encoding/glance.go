@@ -12,6 +12,9 @@ import (
 type Glance struct {
 	APIVersion, Kind, Name, Namespace, UID []byte
 
+	Spec []byte // JSON: the text of the field, nil for none
+	Odd  bool   // JSON: metadata has fields that Glance does not know, or a number may be out of range
+
 	Owners      []Owner
 	Managed     [][]byte // JSON: the apiVersions of managedFields, as they follow each other
 	Annotations []Annotation
@@ -38,11 +41,17 @@ func (g *Glance) GlanceJSON(value []byte) bool {
 			return seen.first(2) && p.plain(&g.Kind)
 		case "metadata":
 			return seen.first(4) && g.metadata(&p)
+		case "spec":
+			start := p.at
+			ok := seen.first(8) && p.value(1)
+			g.Spec = value[start:p.at]
+			return ok
 		}
 		return p.value(1)
 	})
 	p.next()
-	return ok && seen == 1|2|4 && isGroupVersion(g.APIVersion) && len(g.Kind) > 0 && p.at == len(value)
+	g.Odd = g.Odd || p.huge
+	return ok && seen&^8 == 1|2|4 && isGroupVersion(g.APIVersion) && len(g.Kind) > 0 && p.at == len(value)
 }
 
 // Glance sets g from a JSON or protobuf value, without APIVersion and Kind from the latter: see
@@ -140,6 +149,7 @@ func (g *Glance) metadata(p *pass) bool {
 		case "deletionTimestamp":
 			return false
 		}
+		g.Odd = true
 		return p.anyString() // of numbers, not all decode
 	})
 }

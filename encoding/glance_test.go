@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 )
 
 const glanced = `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"annotations":{"a":"b\u003cé","kcp.io/cluster":"root"},` +
@@ -88,6 +89,9 @@ func requireGlance(t *testing.T, data []byte, look func(*Glance, []byte) bool, v
 		}
 	}
 	require.Equal(t, want, is, "%q", value)
+	if g.APIVersion != nil && !g.Odd {
+		requireEven(t, &g, value)
+	}
 	annotations := map[string]string{}
 	for _, a := range g.Annotations {
 		annotations[string(a.Name)] = string(a.Value)
@@ -98,6 +102,20 @@ func requireGlance(t *testing.T, data []byte, look func(*Glance, []byte) bool, v
 	require.Len(t, annotations, len(m.Annotations), "%q", value)
 	require.Subset(t, m.Annotations, annotations, "%q", value)
 	return true
+}
+
+// requireEven: an object without anything odd is decoded, and its metadata converted.
+func requireEven(t *testing.T, g *Glance, value []byte) {
+	obj, _, err := DecodeObject(value)
+	require.NoError(t, err, "%q", value)
+	var spec any
+	if g.Spec != nil {
+		require.NoError(t, unmarshal(g.Spec, &spec), "%q", value)
+	}
+	require.Equal(t, obj["spec"], spec, "%q", value)
+	metadata := obj["metadata"].(map[string]any)
+	delete(metadata, "managedFields")
+	require.NoError(t, runtime.DefaultUnstructuredConverter.FromUnstructured(metadata, new(metav1.ObjectMeta)), "%q", value)
 }
 
 // damaged changes, drops, doubles or moves some bytes.

@@ -109,20 +109,26 @@ func (m *run) scanV1(batch []*scanned) {
 
 // identify completes the identity of a v1 record.
 func (s *scanned) identify() error {
-	id := s.id
-	r, err := readRecord(id.kind, s.key, s.value)
+	if uid, m, spec, sure := s.glance(); sure {
+		return s.become(uid, m, spec)
+	}
+	r, err := readRecord(s.id.kind, s.key, s.value)
 	if err != nil {
 		return err
 	}
-	name, notes, err := v3Name(r.kind, r.key.Name, r.meta, r.spec)
+	return s.become(r.uid, r.meta, r.spec)
+}
+
+func (s *scanned) become(uid uuid.UUID, m metadata, spec map[string]any) error {
+	name, notes, err := v3Name(s.id.kind, s.key.Name, m, spec)
 	if err != nil {
 		return err
 	}
 	if name != s.key.Name {
-		id.more().name = name
+		s.id.more().name = name
 	}
-	at, _ := r.meta.deletion()
-	s.notes, id.uid, id.deleting = notes, r.uid, at != nil
+	at, _ := m.deletion()
+	s.notes, s.id.uid, s.id.deleting = notes, uid, at != nil
 	return nil
 }
 
