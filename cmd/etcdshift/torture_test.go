@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -50,7 +51,7 @@ func TestTorture(t *testing.T) {
 			}
 		})
 	}
-	for number := from; number < from+n && c.broken < tortureEnough; number++ {
+	for number := from; number < from+n && c.broken.Load() < tortureEnough; number++ {
 		if numbers <- number; number%250 == 249 {
 			c.print(t, number+1-from)
 		}
@@ -77,12 +78,13 @@ type campaign struct {
 	bases []tortureBase // as often as they weigh
 	files map[string][]byte
 
+	broken atomic.Int64 // promises
+
 	mu       sync.Mutex
 	statuses map[string]map[int]int // of commands
 	took     map[string]time.Duration
 	slowest  map[string]tortured
 	largest  map[string]tortured
-	broken   int // promises
 	restored int
 	messages map[string]int
 }
@@ -232,7 +234,7 @@ func (c *campaign) count(t testing.TB, what string, o tortured, wrong []string) 
 		}
 	}
 	for _, w := range wrong {
-		c.broken++
+		c.broken.Add(1)
 		t.Errorf("%s: etcdshift %s: %s", what, strings.Join(o.Args, " "), w)
 	}
 }
@@ -248,7 +250,7 @@ func (c *campaign) print(t testing.TB, n int) {
 		}
 		fmt.Fprintf(&table, "%-26s %v, %v, at most %v and %d MB\n", name, c.statuses[name], c.took[name].Round(1e9), c.slowest[name].Took.Round(1e6), c.largest[name].Allocated>>20)
 	}
-	t.Logf("%d copies, %d command lines, %d broken promises, %d outputs\n%s", n, lines, c.broken, c.restored, table.String())
+	t.Logf("%d copies, %d command lines, %d broken promises, %d outputs\n%s", n, lines, c.broken.Load(), c.restored, table.String())
 	if os.Getenv("TORTURE_MESSAGES") != "" {
 		for _, m := range slices.Sorted(maps.Keys(c.messages)) {
 			t.Logf("%6d %s", c.messages[m], m)
