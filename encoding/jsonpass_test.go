@@ -49,7 +49,7 @@ func TestEncodeOthers(t *testing.T) {
 	checkWrite(t, nil)
 	checkWrite(t, map[string]any{
 		"a": []string{"<b>"}, "b": map[string]any(nil), "c": []any(nil), "d": 7, "e": json.Number("1e2"), "f": struct{ A string }{"&"},
-		"g": -0.0, "h": 1e21, "i": "\u2028\x7f\xff\x00", "<\"": nil,
+		"g": math.Copysign(0, -1), "h": 1e21, "i": "\u2028\x7f\xff\x00", "<\"": nil,
 	})
 	_, err := EncodeObject(map[string]any{"a": []any{map[string]any{"b": math.NaN()}}}, FormatJSON)
 	require.EqualError(t, err, "encode JSON: json: unsupported value: NaN")

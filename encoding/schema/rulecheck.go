@@ -3,47 +3,112 @@ package schema
 import (
 	"context"
 
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/types"
 	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
-	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
+	servercel "k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel/model"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
+	apiservercel "k8s.io/apiserver/pkg/cel"
+	"k8s.io/apiserver/pkg/cel/common"
+	"k8s.io/apiserver/pkg/cel/environment"
 )
 
-// ruleCheck checks CEL rules for an object that is created. At each step of a rule the library
-// copies the schemas of all fields of the object that the step starts from. So each node is checked
-// by itself, and is shown only the fields that its value has: to a rule, others are not there
-// either way.
+// ruleCheck checks CEL rules for an object that is created, as the library's Validator does. That
+// one copies the schemas of all fields of an object at each step of a rule.
 type ruleCheck struct {
 	ctx    context.Context
-	root   *cel.Validator
 	budget int64 // what the rules may still cost
 }
 
+// ruleNode has the compiled rules of a schema and of those below it.
+type ruleNode struct {
+	schema            common.Schema
+	rules             []servercel.CompilationResult
+	unsure            bool // a Validator has to check the value: Tell does not accept it either
+	items, additional *ruleNode
+	properties        map[string]*ruleNode
+}
+
+// newRoot compiles the rules of a resource.
+func newRoot(s *structuralschema.Structural) *ruleNode {
+	return newRuleNode(s, keep(&model.Structural{Structural: model.WithTypeAndObjectMeta(s)}), model.SchemaDeclType(s, true))
+}
+
+// newRuleNode compiles the rules of a schema as a Validator does; nil without rules. shown is the
+// schema as rules see it, and of its type in CEL.
+func newRuleNode(s *structuralschema.Structural, shown common.Schema, of *apiservercel.DeclType) *ruleNode {
+	if !hasRules(s) {
+		return nil
+	}
+	if of == nil || s.XEmbeddedResource || s.ValueValidation != nil && len(s.ValueValidation.AllOf) > 0 {
+		return &ruleNode{unsure: true}
+	}
+	base := environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion())
+	rules, err := servercel.Compile(s, of, celconfig.PerCallLimit, base, servercel.StoredExpressionsEnvLoader())
+	n := &ruleNode{schema: shown, rules: rules, unsure: err != nil, properties: map[string]*ruleNode{}}
+	for _, rule := range rules {
+		n.unsure = n.unsure || rule.Error != nil || rule.UsesOldSelf
+	}
+	n.items = newRuleNode(s.Items, shown.Items(), of.ElemType)
+	if s.AdditionalProperties != nil {
+		n.additional = newRuleNode(s.AdditionalProperties.Structural, shown.AdditionalProperties().Schema(), of.ElemType)
+	}
+	for name, property := range s.Properties {
+		if in := typeOf(of, name, &property); in != nil { // no rule sees other fields, nor are theirs checked
+			n.properties[name] = newRuleNode(&property, shown.Properties()[name], in)
+		}
+	}
+	return n
+}
+
+// typeOf is the type in CEL of a field, nil for one that has none.
+func typeOf(object *apiservercel.DeclType, name string, property *structuralschema.Structural) *apiservercel.DeclType {
+	escaped, ok := apiservercel.Escape(name)
+	if !ok {
+		return model.SchemaDeclType(property, property.XEmbeddedResource)
+	}
+	if field := object.Fields[escaped]; field != nil {
+		return field.Type
+	}
+	return nil
+}
+
+// hasRules says whether a schema, or one below it, has rules, or may have them in allOf.
+func hasRules(s *structuralschema.Structural) bool {
+	if s == nil {
+		return false
+	}
+	if len(s.XValidations) > 0 || s.ValueValidation != nil && len(s.ValueValidation.AllOf) > 0 || hasRules(s.Items) ||
+		s.AdditionalProperties != nil && hasRules(s.AdditionalProperties.Structural) {
+		return true
+	}
+	for _, property := range s.Properties {
+		if hasRules(&property) {
+			return true
+		}
+	}
+	return false
+}
+
 // meets reports that a value meets the rules of a node and of those below.
-func (c *ruleCheck) meets(node *cel.Validator, value any) bool {
+func (c *ruleCheck) meets(node *ruleNode, value any) bool {
 	if node == nil || value == nil {
 		return true
 	}
-	if len(node.Schema.XValidations)+len(node.AllOfValidators) > 0 {
-		alone := *node
-		alone.Items, alone.Properties, alone.AdditionalProperties = nil, nil, nil
-		if node != c.root { // to the fields of a resource the library adds some
-			alone.Schema = presentFields(node.Schema, value)
-		}
-		broken, left := alone.Validate(c.ctx, nil, nil, value, nil, c.budget)
-		if c.budget = left; len(broken) > 0 || left < 0 {
-			return false
-		}
+	if node.unsure || !c.holds(node, value) {
+		return false
 	}
 	switch value := value.(type) {
 	case map[string]any:
 		for name, element := range value {
-			below, found := node.Properties[name]
-			if found && !c.meets(&below, element) || !c.meets(node.AdditionalProperties, element) {
+			if !c.meets(node.properties[name], element) || !c.meets(node.additional, element) {
 				return false
 			}
 		}
 	case []any:
 		for _, element := range value {
-			if !c.meets(node.Items, element) {
+			if !c.meets(node.items, element) {
 				return false
 			}
 		}
@@ -51,19 +116,28 @@ func (c *ruleCheck) meets(node *cel.Validator, value any) bool {
 	return true
 }
 
-// presentFields is the schema without the fields that an object does not have, unless that is a
-// resource.
-func presentFields(s *structuralschema.Structural, value any) *structuralschema.Structural {
-	object, isObject := value.(map[string]any)
-	if !isObject || s.Properties == nil || s.XEmbeddedResource {
-		return s
+// holds reports that a value meets the rules of its own node.
+func (c *ruleCheck) holds(node *ruleNode, value any) bool {
+	if len(node.rules) == 0 {
+		return true
 	}
-	out := *s
-	out.Properties = make(map[string]structuralschema.Structural, len(object))
-	for name, value := range object {
-		if property, declared := s.Properties[name]; declared {
-			out.Properties[name] = *presentFields(&property, value)
+	self, err := cel.NewActivation(map[string]any{"self": common.UnstructuredToVal(value, node.schema)})
+	if err != nil {
+		return false
+	}
+	for _, rule := range node.rules {
+		if rule.Program == nil {
+			continue // an empty rule
 		}
+		result, details, err := rule.Program.ContextEval(c.ctx, self)
+		if err != nil || result != types.True || details == nil {
+			return false
+		}
+		cost := details.ActualCost()
+		if cost == nil || c.budget <= 0 || *cost > uint64(c.budget) {
+			return false
+		}
+		c.budget -= int64(*cost)
 	}
-	return &out
+	return true
 }

@@ -12,13 +12,13 @@ import (
 // TestRuleCheck: values meet the rules of random schemas where the library finds no error in the
 // whole object, at the same cost.
 func TestRuleCheck(t *testing.T) {
-	met, broken := 0, 0
+	met, broken, unsure := 0, 0, 0
 	for seed := range uint64(6_000) {
 		g := generator{rand.New(rand.NewPCG(seed, 43))}
 		crd, root := g.restrictedCRD(t)
 		storage := crd.versions["v2"]
 		compiled, err := storage.validators()
-		if err != nil || compiled.cel == nil {
+		if err != nil || compiled.cel() == nil {
 			continue
 		}
 		structural, err := storage.structural()
@@ -28,9 +28,14 @@ func TestRuleCheck(t *testing.T) {
 			if json.Unmarshal(value, &obj) != nil {
 				continue
 			}
-			errs, left := compiled.cel.Validate(t.Context(), nil, structural, obj, nil, celconfig.RuntimeCELCostBudget)
-			check := ruleCheck{ctx: t.Context(), root: compiled.cel, budget: celconfig.RuntimeCELCostBudget}
-			require.Equal(t, len(errs) == 0, check.meets(compiled.cel, obj), "seed %d: %s: %v", seed, value, errs)
+			errs, left := compiled.cel().Validate(t.Context(), nil, structural, obj, nil, celconfig.RuntimeCELCostBudget)
+			check := ruleCheck{t.Context(), celconfig.RuntimeCELCostBudget}
+			meets := check.meets(compiled.created(), obj)
+			if !meets && len(errs) == 0 && compiled.created().doubts() {
+				unsure++
+				continue
+			}
+			require.Equal(t, len(errs) == 0, meets, "seed %d: %s: %v", seed, value, errs)
 			if len(errs) > 0 {
 				broken++
 				continue
@@ -41,4 +46,18 @@ func TestRuleCheck(t *testing.T) {
 	}
 	require.Greater(t, met, 300)
 	require.Greater(t, broken, 300)
+	require.Less(t, unsure, 200)
+}
+
+// doubts reports that a Validator has to check some values, such as embedded resources.
+func (n *ruleNode) doubts() bool {
+	if n == nil || n.unsure {
+		return n != nil
+	}
+	for _, below := range n.properties {
+		if below.doubts() {
+			return true
+		}
+	}
+	return n.items.doubts() || n.additional.doubts()
 }

@@ -77,14 +77,14 @@ const maxAccepted = 200 << 10
 func (t *Told) Accepted(ctx context.Context) bool {
 	storage := t.crd.versions[t.crd.StorageVersion()]
 	compiled, err := storage.validators()
-	if err != nil || !t.accepted || compiled.cel == nil {
+	if err != nil || !t.accepted || !compiled.ruled {
 		return err == nil && t.accepted
 	}
 	obj := readCanonical(t.value)
 	obj["apiVersion"] = t.crd.storageAPIVersion()
 	structural, _ := storage.structural()
-	created := ruleCheck{ctx: ctx, root: compiled.cel, budget: celconfig.RuntimeCELCostBudget}
-	if !created.meets(compiled.cel, obj) {
+	created := ruleCheck{ctx, celconfig.RuntimeCELCostBudget}
+	if !created.meets(compiled.created(), obj) {
 		return false
 	}
 	return compiled.asOnCreates || len(compiled.rules(ctx, nil, structural, touch(obj), obj)) == 0

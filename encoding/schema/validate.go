@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"sync"
 
 	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
@@ -20,7 +21,10 @@ import (
 // validators are the compiled schema of a version.
 type validators struct {
 	openAPI validation.SchemaValidator
-	cel     *cel.Validator // nil where the schema has no rules
+
+	ruled   bool                  // the schema may have CEL rules
+	cel     func() *cel.Validator // of them, nil without any; compiled when it is first needed
+	created func() *ruleNode      // the same for objects that are created
 
 	costs       *costs
 	embedded    bool // the schema has embedded resources
@@ -45,8 +49,10 @@ func (v *Version) compileValidators() (validators, error) {
 		return validators{}, err
 	}
 	return validators{
-		openAPI: openAPI, cel: cel.NewValidator(structural, true, celconfig.PerCallLimit),
-		costs: newCosts(props), embedded: v.shape().hasEmbedded(), lists: hasListTypes(structural), asOnCreates: v.asOnCreates(props),
+		openAPI: openAPI, ruled: hasRules(structural),
+		cel:     sync.OnceValue(func() *cel.Validator { return cel.NewValidator(structural, true, celconfig.PerCallLimit) }),
+		created: sync.OnceValue(func() *ruleNode { return newRoot(structural) }),
+		costs:   newCosts(props), embedded: v.shape().hasEmbedded(), lists: hasListTypes(structural), asOnCreates: v.asOnCreates(props),
 	}, nil
 }
 
@@ -117,13 +123,13 @@ const rulesSkipped = "some validation rules were not checked"
 // rules adds the errors of CEL rules unless errs make them meaningless; old is nil for a create.
 func (c validators) rules(ctx context.Context, errs field.ErrorList, structural *structuralschema.Structural, obj map[string]any, old any,
 	options ...cel.Option) field.ErrorList {
-	if c.cel == nil {
+	if !c.ruled || c.cel() == nil {
 		return errs
 	}
 	if slices.ContainsFunc(errs, blocksRules) {
 		return append(errs, field.Invalid(nil, nil, rulesSkipped+" because the object was invalid; correct the existing errors to complete validation"))
 	}
-	broken, _ := c.cel.Validate(ctx, nil, structural, obj, old, celconfig.RuntimeCELCostBudget, options...)
+	broken, _ := c.cel().Validate(ctx, nil, structural, obj, old, celconfig.RuntimeCELCostBudget, options...)
 	return append(errs, broken...)
 }
 
