@@ -47,6 +47,10 @@ patch all.db.gz patched.db namespaces default -p {"metadata":{"labels":{"a":"b"}
 run --report run.json plan.yaml before.db ran.db
 compact before.db compact.db
 verify compact.db
+fleet list . list.json --name a --match before.db
+fleet run list.json --index 0 -- migrate calico-v3 {in} {result}.db --report {result}.json
+fleet run list.json --index 0 -- migrate calico-v3 {in} {result}.db --report {result}.json
+fleet summary list.json
 cluster list shard.db
 cluster extract 1vi0m2lj7drncrhe shard.db consumer.archive
 sign before.db --key signing.key
