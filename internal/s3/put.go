@@ -49,6 +49,7 @@ type upload struct {
 	sum   string // SHA-256, hex
 	there bool   // an object with these bytes was there before
 	id    string // of the upload in parts; "" for an object sent at once
+	open  bool   // the upload in parts could not be aborted: the object may still appear
 }
 
 // prepare takes the SHA-256 and looks whether an object has taken the name since the start.
@@ -105,7 +106,8 @@ func (u *upload) send(ctx context.Context) error {
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), u.store.farewell)
 	defer cancel()
 	if u.id != "" {
-		_ = u.store.core.AbortMultipartUpload(last, u.at.Bucket, u.at.Key, u.id) // gone, or for the lifecycle rule
+		left := u.store.core.AbortMultipartUpload(last, u.at.Bucket, u.at.Key, u.id) // its parts are for the lifecycle rule
+		u.open = left != nil && minio.ToErrorResponse(left).StatusCode != http.StatusNotFound
 	}
 	switch {
 	case !complete:
@@ -134,12 +136,22 @@ func (u *upload) settle(ctx context.Context, err error) error {
 		return nil
 	case looked == nil && taken:
 		return &Error{u.path, errors.New("somebody else was writing or deleting the object"), "try again"}
-	case looked == nil && (u.id != "" || answer.StatusCode != 0): // no object will come of an upload that is aborted
+	case looked == nil && !u.pending(answer.StatusCode):
 		return err
 	case errors.Is(looked, fs.ErrExist):
 		return looked
 	}
 	return fmt.Errorf("%w: %v", ErrUncertain, about(u.path, err)) // %v: it may be an interruption
+}
+
+// pending reports whether the object may still appear after the last request failed with a status, 0
+// for no answer. A server error leaves that open: behind a proxy that gave up, the server may go on.
+// An aborted upload makes no object.
+func (u *upload) pending(status int) bool {
+	if u.id != "" {
+		return u.open
+	}
+	return status == 0 || status >= http.StatusInternalServerError
 }
 
 // upload sends the file. complete tells that the request was sent that makes the object.

@@ -3,6 +3,7 @@ package s3
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io/fs"
 	"net/http"
 	"strings"
@@ -264,4 +265,35 @@ func TestUncertain(t *testing.T) {
 		return false
 	}
 	require.ErrorIs(t, inParts(f.serve(t)).Put(t.Context(), "s3://bkt/k", file(t, some)), ErrUncertain)
+}
+
+// A proxy that gives up leaves it open whether the server behind it still makes the object, unless
+// the upload could be aborted.
+func TestServerError(t *testing.T) {
+	for name, tc := range map[string]struct {
+		inParts, aborts, uncertain bool
+	}{
+		"at once":             {uncertain: true},
+		"in parts, aborted":   {inParts: true, aborts: true},
+		"in parts, not ended": {inParts: true, uncertain: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := &fake{}
+			f.hook = func(w http.ResponseWriter, r *http.Request) bool {
+				last := r.Method == http.MethodPut && !tc.inParts || r.Method == http.MethodPost && r.URL.Query().Has("uploadId")
+				if refused := last || r.Method == http.MethodDelete && !tc.aborts; !refused {
+					return false
+				}
+				w.WriteHeader(http.StatusGatewayTimeout)
+				return true
+			}
+			s := f.serve(t)
+			if tc.inParts {
+				s = inParts(s)
+			}
+			err := s.Put(t.Context(), "s3://bkt/k", file(t, some))
+			require.ErrorContains(t, err, "504")
+			require.Equal(t, tc.uncertain, errors.Is(err, ErrUncertain), "%v", err)
+		})
+	}
 }
