@@ -112,7 +112,7 @@ licences:
 	$(GO) run -C release . -licences
 
 # A release is made twice and compared, and used on a machine (a chroot without a network) that has nothing but the bundle.
-dist-test:
+dist-test: build
 	$(GO) vet -C release ./...
 	$(GO) test -C release -count=1 -timeout 30m -v ./...
 
