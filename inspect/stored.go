@@ -66,14 +66,15 @@ func (r *Reader) Stored(ctx context.Context, prefix []byte, history bool) iter.S
 				f.err = r.fill(ctx, &f.rec, history, &f.Stored)
 			}
 		}
-		at, work := func(*filled) {}, fill
+		item := func(rec *snapshot.Record) (filled, int) { return filled{rec: *rec}, len(rec.Value) }
+		work := fill
 		if r.decrypter != nil { // it may be a plugin: one value after the other
-			at, work = work, at
-		}
-		item := func(rec *snapshot.Record) (filled, int) {
-			f := filled{rec: *rec}
-			at(&f)
-			return f, len(rec.Value)
+			item = func(rec *snapshot.Record) (filled, int) {
+				f := filled{rec: *rec}
+				fill(&f)
+				return f, len(rec.Value)
+			}
+			work = func(*filled) {}
 		}
 		return stream.Each(stream.Ahead(r.snapshot.Guard, records, item, work), func(f *filled) error {
 			if f.err != nil || !bytes.HasPrefix(f.rec.Key, prefix) {
@@ -121,8 +122,8 @@ func (r *Reader) fill(ctx context.Context, rec *snapshot.Record, history bool, o
 			out.State = StateSuperseded
 		}
 	}
-	e, err := r.Entry(ctx, rec)
-	if err != nil {
+	e := r.raw(rec)
+	if err := r.Decrypt(ctx, &e); err != nil {
 		return err
 	}
 	out.Encoding = encoding.Detect(e.Value).String()
@@ -143,7 +144,8 @@ func (s *Stored) parse(layouts keys.Layouts, key []byte) {
 			s.Prefix = &at.Prefix
 		}
 	default:
-		s.Prefix, s.Group, s.Resource = &k.Prefix, k.Resource.Group, k.Resource.Resource
+		prefix := k.Prefix // the rest of k stays off the heap
+		s.Prefix, s.Group, s.Resource = &prefix, k.Resource.Group, k.Resource.Resource
 		s.Custom, s.Identity, s.Shard, s.Cluster = k.Custom, k.Identity, k.Shard, k.Cluster
 		s.Namespace, s.Name = k.Namespace, k.Name
 	}
