@@ -28,7 +28,7 @@ import (
 
 func main() {
 	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(50) // a quarter less memory for some 4 % of the time: it may run on a member's machine
+		limitHeap()
 	}
 	os.Exit(mainOn(os.Stdout))
 }
