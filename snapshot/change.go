@@ -63,6 +63,8 @@ type appender struct {
 	changed []uint64
 	added   map[[16]byte]bool
 	encoder encoder
+
+	old, next Record // of one change, used again for the next one
 }
 
 func newAppender(x *index, scrub func(key []byte) bool) *appender {
@@ -72,9 +74,11 @@ func newAppender(x *index, scrub func(key []byte) bool) *appender {
 	}
 }
 
-// current returns the record that change c supersedes, an empty one for none or a tombstone.
+// current returns the record that change c supersedes, an empty one for none or a tombstone. It is
+// valid until the next one.
 func (a *appender) current(c Change) (*Record, error) {
-	old := new(Record)
+	old := &a.old
+	*old = Record{}
 	ordinal, found, err := a.x.find(c.Key, old)
 	if err != nil {
 		return nil, err
@@ -96,7 +100,7 @@ func (a *appender) current(c Change) (*Record, error) {
 		return nil, fmt.Errorf("%w: key %q is changed twice", errConflict, c.Key)
 	}
 	if !found || old.Tombstone {
-		old = new(Record)
+		*old = Record{}
 	}
 	if old.ModRevision != c.Prior {
 		return nil, fmt.Errorf("%w: key %q is at %d, the change was planned against %d",
@@ -105,7 +109,8 @@ func (a *appender) current(c Change) (*Record, error) {
 	return old, nil
 }
 
-// record returns the record of change c, nil for the deletion of an absent key.
+// record returns the record of change c, nil for the deletion of an absent key. It is valid until the
+// next one.
 func (a *appender) record(c Change) (*Record, error) {
 	switch {
 	case len(c.Key) == 0:
@@ -125,7 +130,8 @@ func (a *appender) record(c Change) (*Record, error) {
 	}
 	a.Revision++
 	a.Appended++
-	rec := &Record{Revision: Revision{Main: a.Revision}, Key: c.Key, Tombstone: c.Delete}
+	rec := &a.next
+	*rec = Record{Revision: Revision{Main: a.Revision}, Key: c.Key, Tombstone: c.Delete}
 	if c.Delete {
 		a.Keys--
 		return rec, nil
