@@ -109,8 +109,8 @@ func (a *appender) current(c Change) (*Record, error) {
 	return old, nil
 }
 
-// record returns the record of change c, nil for the deletion of an absent key. It is valid until the
-// next one.
+// record returns the record of change c, nil for the deletion of an absent key. It is valid until
+// the next one.
 func (a *appender) record(c Change) (*Record, error) {
 	switch {
 	case len(c.Key) == 0:

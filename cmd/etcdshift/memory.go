@@ -8,12 +8,12 @@ import (
 )
 
 const (
-	// heapGrowth is by how many percent a large heap grows between two collections: half of Go's
-	// own figure, for a quarter less memory. The program may run on the machine of a member.
+	// heapGrowth is the percentage by which a large heap grows between two collections: half of Go's
+	// default, for a quarter less memory. The program may run on the machine of a member.
 	heapGrowth = 50
-	// leastHeap is up to how many bytes the heap may grow before a collection, however little of
-	// it is live. Some 10 MiB are, of libraries: to look through these after each few MiB of
-	// garbage takes a tenth of the time of most commands.
+	// leastHeap is the size in bytes that every heap may reach before a collection. Libraries keep
+	// some 10 MiB alive: looking through them after each few MiB of garbage takes a tenth of the
+	// time of most commands.
 	leastHeap = 28 << 20
 )
 
@@ -36,7 +36,7 @@ func limitHeap() {
 	runtime.SetFinalizer(new(collected), after)
 }
 
-// growth is by how many percent a heap grows of which so many bytes are live.
+// growth returns the percentage by which a heap with that many live bytes may grow.
 func growth(live uint64) int {
 	if live == 0 || live >= leastHeap {
 		return heapGrowth

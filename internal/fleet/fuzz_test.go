@@ -14,8 +14,8 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// FuzzRead: a list is refused with an error that names the file and is not longer than it. The
-// snapshots of a list, and their results, are in its place; written and read again it is the same.
+// FuzzRead: an error about a list names the file, and is not much longer than the list. Snapshots
+// and results of a list are in its place. A list that is written and read again is the same.
 func FuzzRead(f *testing.F) {
 	for name, value := range map[string]string{"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b", "AWS_REGION": "us-east-1", "HOME": f.TempDir()} {
 		f.Setenv(name, value) // of lists of a bucket; nothing asks it
@@ -54,8 +54,8 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// FuzzReport: what is read as a report is JSON, read in parts as at once, and what is kept of it is
-// short. Its problems are counted once for each code.
+// FuzzReport: a report is JSON, and reading it byte by byte gives the same. The error that is kept
+// is short. Each code of its problems is counted once.
 func FuzzReport(f *testing.F) {
 	s := Snapshot{Path: "a.db", Bytes: 1}
 	for _, outcome := range []transform.Outcome{transform.Written, transform.Unchanged, transform.Planned, transform.Refused, transform.Failed} {

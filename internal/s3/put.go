@@ -144,9 +144,9 @@ func (u *upload) settle(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: %v", ErrUncertain, about(u.path, err)) // %v: it may be an interruption
 }
 
-// pending reports whether the object may still appear after the last request failed with a status, 0
-// for no answer. A server error leaves that open: behind a proxy that gave up, the server may go on.
-// An aborted upload makes no object.
+// pending reports whether the object may still appear after the last request failed with that
+// status, 0 for no answer. A server error leaves it open: behind a proxy that gave up, the server
+// may go on. An aborted upload makes no object.
 func (u *upload) pending(status int) bool {
 	if u.id != "" {
 		return u.open
