@@ -1,7 +1,6 @@
 package main
 
 import (
-	"math"
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
@@ -15,14 +14,17 @@ const (
 	// some 10 MiB alive: looking through them after each few MiB of garbage takes a tenth of the
 	// time of most commands.
 	leastHeap = 28 << 20
+	// runtimeHeap is the least heap of Go's runtime in bytes, at 100 %.
+	runtimeHeap  = 4 << 20
+	leastPercent = leastHeap * 100 / runtimeHeap
 )
 
 // limitHeap sets how often memory is collected: when the heap has grown by heapGrowth, and not
-// before it has leastHeap. Another figure that somebody sets later stays.
+// before it has leastHeap. A percentage that other code sets later is kept.
 func limitHeap() {
-	percent := leastHeap * 100 / (4 << 20) // of the 4 MiB that the runtime begins with
+	percent := growth(liveHeap())
 	debug.SetGCPercent(percent)
-	type collected struct{ _ *byte } // with a pointer, so that it shares its memory with nothing
+	type collected struct{ _ *byte } // with a pointer, so that it is allocated alone
 	var after func(c *collected)
 	after = func(c *collected) {
 		now := growth(liveHeap())
@@ -36,12 +38,14 @@ func limitHeap() {
 	runtime.SetFinalizer(new(collected), after)
 }
 
-// growth returns the percentage by which a heap with that many live bytes may grow.
+// growth returns the percentage by which a heap with that many live bytes may grow. The runtime
+// lets no heap be smaller than runtimeHeap by that percentage, so more than leastPercent is more
+// than leastHeap.
 func growth(live uint64) int {
-	if live == 0 || live >= leastHeap {
+	if live >= leastHeap {
 		return heapGrowth
 	}
-	return int(max(heapGrowth, min((leastHeap-live)*100/live, math.MaxInt32)))
+	return int(max(heapGrowth, min((leastHeap-live)*100/max(live, 1), leastPercent)))
 }
 
 // liveHeap is how many bytes the last collection found live.
