@@ -44,6 +44,7 @@ type Head struct {
 	Outcome    Outcome     `json:"outcome"`         // unchanged: OUT is a copy of the input; planned: a dry run; refused, failed: nothing was written
 	Error      string      `json:"error,omitempty"` // why a run failed
 	Time       string      `json:"time,omitempty"`  // RFC 3339, given to new objects
+	ETag       string      `json:"etag,omitempty"`  // of IN in the list of a fleet; set by fleet run
 	Input      FileInfo    `json:"input"`
 	Output     *FileInfo   `json:"output,omitempty"` // missing where nothing was written
 	Kinds      []KindCount `json:"kinds"`

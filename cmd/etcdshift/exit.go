@@ -14,6 +14,7 @@ import (
 	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/inspect/clusters"
+	"github.com/etcdshift/etcdshift/internal/fleet"
 	"github.com/etcdshift/etcdshift/internal/render"
 	"github.com/etcdshift/etcdshift/internal/s3"
 	"github.com/etcdshift/etcdshift/internal/sandbox"
@@ -108,6 +109,11 @@ func hintFor(err error) string {
 		{s3.ErrUncertain, "compare the SHA-256 of the object before you use it; run the command again: an object with the same bytes counts as written"},
 		{s3.ErrTooLarge, "if you know what it is, raise the limit with --max-expand"},
 		{s3.ErrBroken, "try again; if it stays, the object, or something on the way to it, is damaged"},
+		{fleet.ErrNotFleet, `give the file that "etcdshift fleet list" wrote`},
+		{fleet.ErrChanged, "make a new list in another file; under the same --name, what is done stays"},
+		{fleet.ErrOtherInput, "move the report and its output away, or make a list under another --name"},
+		{fleet.ErrLost, "if nobody needs what the output was, remove the report and run the index again"},
+		{fleet.ErrDryRun, "make a list under another --name, or remove the report"},
 		{transform.ErrOutIsIn, "an input is never changed; name another file for the output"},
 		{signature.ErrOtherKey, "give the public key of who signed the file, from a place that you trust; a key beside the file proves nothing"},
 		{signature.ErrWrong, "do not restore it: with a good digest somebody has changed it, with a wrong one it may be damaged; try another copy"},

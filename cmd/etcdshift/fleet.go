@@ -33,9 +33,9 @@ func fleetListCommand() *cli.Command {
 etcdshift fleet list backups/etcd calico-v3.json --name calico-v3`,
 		UsageText: `Writes the list of a fleet: the snapshots below PLACE, a prefix in a bucket or a folder, by path, with size and etag. An indexed Job works
 it off with "fleet run". --name names the run: its results stand beside their snapshots as SNAPSHOT.fleet-NAME.db, .json and so on. Results
-of any run, and hidden and empty files, are left out; how many is told. The same files give the same list.
+of any run, .json, and hidden and empty files are left out; how many is told. The same files give the same list.
 
-Tells what a pod needs for the largest snapshot. OUT has mode 0600 and replaces no file.
+Tells what a pod needs for the snapshot that needs most. OUT has mode 0600 and replaces no file.
 
 Exit status: 0 written, 1 failed or no snapshot is there, 2 usage, 130 interrupted. With any but 0 nothing was written.`,
 		Flags: []cli.Flag{
@@ -62,7 +62,7 @@ func runFleetList(c *cli.Context, args []string) error {
 	listing := progress(c).Phase("listing " + place)
 	defer listing.End()
 	f, err := fleet.List(c.Context, place, fleet.Choice{Name: c.String("name"), Match: c.String("match"), Newest: c.Bool("newest"),
-		Empty: func(path string) { warn(c, path+": is empty: left out") }}, tool())
+		Warn: func(text string) { warn(c, text) }}, tool())
 	if err != nil {
 		return err
 	}
@@ -73,11 +73,11 @@ func runFleetList(c *cli.Context, args []string) error {
 	if wantsJSON(c) {
 		return render.JSON(c.App.Writer, f)
 	}
-	largest, needs := f.Largest(), f.Needs()
+	most, needs := f.Largest(), f.Needs()
 	p := render.NewPage(c.App.Writer)
 	p.Printf("%s: %s, %s\n", out, render.Plural(len(f.Snapshots), "snapshot"), render.Size(f.Bytes()))
 	p.Printf("left out: %s\n", f.LeftOut.String())
-	p.Printf("largest: %s, %s\n\n", largest.Path, render.Size(largest.Bytes))
+	p.Printf("needs most: %s, %s\n\n", most.Path, render.Size(most.Bytes))
 	p.Printf("completions: %d\nmemory: %dMi\nephemeral-storage: %dMi\n", len(f.Snapshots), needs.Memory>>20, needs.Scratch>>20)
 	return p.Flush()
 }
@@ -86,7 +86,7 @@ func runFleetList(c *cli.Context, args []string) error {
 func readFleet(c *cli.Context, path string) (*fleet.Fleet, error) {
 	f, err := fleet.Read(c.Context, path)
 	if errors.Is(err, fleet.ErrNotFleet) {
-		err = &failure{exitRefused, err, `give the file that "etcdshift fleet list" wrote`}
+		err = &failure{exitRefused, err, hintFor(err)}
 	}
 	return f, err
 }

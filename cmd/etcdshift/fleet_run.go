@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,7 +28,8 @@ func fleetRunCommand() *cli.Command {
 etcdshift fleet run calico-v3.json --index 7 -- report {in} {result}.html`,
 		UsageText: `Runs COMMAND on the snapshot of an index, as the pod of an indexed Job does. {in} is the snapshot, {result} what the names of its
 results begin with. Where the last result is there (that of --report, else the last {result} on the line) nothing is run. So an index can be
-run again, and by two pods at once. A snapshot that has another etag than in the list is refused.
+run again, and by two pods at once. A snapshot that has another etag than in the list is refused; so is a report about another one, one whose
+output is lost, and one of a dry run where COMMAND is none.
 
 A report of --report is left only when the outcome will not change: written, refused, or failed for what is in the file. After a full
 disk or a network that is down there is none, and the next try runs.
@@ -100,8 +100,12 @@ func told(c *cli.Context, t *fleet.Task, outcome transform.Outcome, done bool, e
 	case err != nil && (errors.Is(err, context.Canceled) || statusOf(err) == exitUsage):
 		return err
 	case outcome == transform.Refused || outcome == transform.Failed && there:
-		err = cmp.Or(err, fmt.Errorf("%s: %s, as %s tells", t.Snapshot.Path, outcome, t.Last))
-		return &failure{status: exitRefused, err: err}
+		f := &failure{}
+		if !errors.As(err, &f) && err == nil {
+			err = fmt.Errorf("%s: %s, as %s tells", t.Snapshot.Path, outcome, t.Last)
+			f.hint = "the report has the error, or the codes of problems: \"etcdshift explain CODE\" tells what to do about one"
+		}
+		return &failure{exitRefused, err, f.hint}
 	case outcome == transform.Failed:
 		return forJob(isThere(err))
 	case outcome == "" && err != nil: // perhaps findings alone, or problems that were allowed
@@ -142,6 +146,6 @@ func lasting(err error) bool {
 	return slices.ContainsFunc([]error{
 		snapshot.ErrDigest, snapshot.ErrTruncated, snapshot.ErrDamaged, snapshot.ErrNotSnapshot, snapshot.ErrExpand,
 		inspect.ErrUnknownType, inspect.ErrAmbiguousType, transform.ErrEmptyPrefix, encoding.ErrEncrypted, encoding.ErrKMSv1,
-		fleet.ErrChanged, fleet.ErrOtherInput, fleet.ErrNotReport, fs.ErrExist, s3.ErrTooLarge,
+		fleet.ErrChanged, fleet.ErrOtherInput, fleet.ErrLost, fleet.ErrDryRun, fleet.ErrNotReport, fs.ErrExist, s3.ErrTooLarge,
 	}, func(is error) bool { return errors.Is(err, is) })
 }

@@ -23,7 +23,8 @@ etcdshift fleet summary calico-v3.json -o json |
     jq -r '.snapshots[] | select(.outcome == "refused") | .path'
 etcdshift fleet summary pages.json --result .html`,
 		UsageText: `Reads the report of each snapshot, SNAPSHOT.fleet-NAME.json, and prints what became of it: changes, problems by code, and why
-it failed. Snapshots without a report are missing; a report that cannot be read, or is about another file than the list has, is named.
+it failed. Snapshots without a report are missing; a report that cannot be read, is about another file than the list has, or whose output
+is lost, is named.
 --result .html looks for pages in place of reports, which are there or not.
 
 Exit status: 0 all are written, unchanged or planned; 1 some are not; 2 usage; 5 could not read the list; 130 interrupted.`,
@@ -58,6 +59,7 @@ type fleetTotals struct {
 	Missing    int `json:"missing"`
 	Unreadable int `json:"unreadable"`
 	Other      int `json:"other"`
+	Lost       int `json:"lost"`
 }
 
 // by lists the outcomes in the order of the document, each with its count.
@@ -65,7 +67,8 @@ func (t *fleetTotals) by() iter.Seq2[fleet.Outcome, *int] {
 	return func(yield func(fleet.Outcome, *int) bool) {
 		_ = yield(transform.Written, &t.Written) && yield(transform.Unchanged, &t.Unchanged) && yield(transform.Planned, &t.Planned) &&
 			yield(transform.Refused, &t.Refused) && yield(transform.Failed, &t.Failed) && yield(fleet.Missing, &t.Missing) &&
-			yield(fleet.Unreadable, &t.Unreadable) && yield(fleet.Other, &t.Other)
+			yield(fleet.Unreadable, &t.Unreadable) && yield(fleet.Other, &t.Other) &&
+			yield(fleet.Lost, &t.Lost)
 	}
 }
 

@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -50,7 +51,7 @@ type LeftOut struct {
 	Results   int `json:"results"`   // of runs of fleets
 	Unmatched int `json:"unmatched"` // that --match does not name
 	Older     int `json:"older"`     // than the newest of their folder, with --newest
-	Other     int `json:"other"`     // hidden or empty ones, and what is no regular file
+	Other     int `json:"other"`     // hidden or empty ones, lists and reports (.json), and what is no regular file
 }
 
 // Results is what the paths of the results of a snapshot begin with.
@@ -61,7 +62,7 @@ var nameSyntax = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?$`)
 // CheckName returns an error for what is no name of a run.
 func CheckName(name string) error {
 	if !nameSyntax.MatchString(name) {
-		return fmt.Errorf("%q is no name of a run; it takes up to 40 of a-z, 0-9 and -, such as calico-v3", name)
+		return fmt.Errorf("%.60q is no name of a run; it takes up to 40 of a-z, 0-9 and -, such as calico-v3", name)
 	}
 	return nil
 }
@@ -74,9 +75,9 @@ func (f *Fleet) Bytes() (sum int64) {
 	return sum
 }
 
-// Largest is the largest snapshot, the first of several.
+// Largest is the snapshot that needs the most space, the first of several.
 func (f *Fleet) Largest() Snapshot {
-	return slices.MaxFunc(f.Snapshots, func(a, b Snapshot) int { return int(min(max(a.Bytes-b.Bytes, -1), 1)) })
+	return slices.MaxFunc(f.Snapshots, func(a, b Snapshot) int { return cmp.Compare(a.needs().Scratch, b.needs().Scratch) })
 }
 
 // Write writes the list to a path where nothing is.

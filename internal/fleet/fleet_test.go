@@ -40,16 +40,16 @@ func listed(f *Fleet) (paths []string) {
 
 // TestList: a list has the snapshots in the order of their paths, and counts all others.
 func TestList(t *testing.T) {
-	place(t, "b/c2/new.db", "b/c1/old.db", "b/c1/new.db", "b/c1-x.db", "b/c1/old.db.fleet-x.db", "b/c1/old.db.fleet-x.json", "b/notes.txt", "b/.hidden.db", "b/.metadata/a.db")
+	place(t, "b/c2/new.db", "b/c1/old.db", "b/c1/new.db", "b/c1-x.db", "b/c1/old.db.fleet-x.db", "b/c1/old.db.fleet-x.json", "b/notes.txt", "b/.hidden.db", "b/.metadata/a.db", "b/list.json")
 	require.NoError(t, os.WriteFile("b/empty.db", nil, 0o600))
 	require.NoError(t, os.Symlink("c1/new.db", "b/link.db"))
-	tool, empty := transform.Tool{Name: "etcdshift", Version: "v1"}, []string(nil)
-	f, err := List(t.Context(), "./b/", Choice{Name: "x", Match: "*.db", Empty: func(path string) { empty = append(empty, path) }}, tool)
+	tool, warned := transform.Tool{Name: "etcdshift", Version: "v1"}, []string(nil)
+	f, err := List(t.Context(), "./b/", Choice{Name: "x", Match: "*.db", Warn: func(text string) { warned = append(warned, text) }}, tool)
 	require.NoError(t, err)
-	require.Equal(t, []string{"b/empty.db"}, empty)
+	require.Equal(t, []string{"b/empty.db: is empty: left out"}, warned)
 	require.Equal(t, []string{"b/c1-x.db", "b/c1/new.db", "b/c1/old.db", "b/c2/new.db"}, listed(f))
-	require.Equal(t, LeftOut{Results: 2, Unmatched: 1, Other: 4}, f.LeftOut)
-	require.Equal(t, "2 results of runs, 1 not matched, 4 hidden, empty or not regular", f.LeftOut.String())
+	require.Equal(t, LeftOut{Results: 2, Unmatched: 1, Other: 5}, f.LeftOut)
+	require.Equal(t, "2 results of runs, 1 not matched, 5 hidden, empty, JSON or not regular", f.LeftOut.String())
 	require.EqualValues(t, 9, f.Snapshots[0].Bytes)
 
 	newest, err := List(t.Context(), "b", Choice{Name: "x", Match: "*.db", Newest: true}, tool)
@@ -64,9 +64,32 @@ func TestList(t *testing.T) {
 	require.Equal(t, f, again)
 
 	_, err = List(t.Context(), "b", Choice{Name: "x", Match: "*.zip"}, tool)
-	require.EqualError(t, err, "b: no snapshot is there; left out: 2 results of runs, 6 not matched, 3 hidden, empty or not regular")
+	require.EqualError(t, err, "b: no snapshot is there; left out: 2 results of runs, 6 not matched, 4 hidden, empty, JSON or not regular")
 	_, err = List(t.Context(), "nowhere", Choice{Name: "x"}, tool)
 	require.ErrorIs(t, err, fs.ErrNotExist)
+}
+
+// TestPrefix: the place in a bucket may end within a name, which hides nothing; that it begins a
+// folder and other names is told.
+func TestPrefix(t *testing.T) {
+	for path, takes := range map[string]bool{
+		"s3://bkt/etcd/c1/a.db.gz": true, "s3://bkt/etcd/c1/a/.x/b.db": false, "s3://bkt/etcd/c1/a/x.json": false, "s3://bkt/etcd/c1/a.db.fleet-x.db": false,
+	} {
+		got, err := Choice{Name: "x"}.takes(file{Snapshot: Snapshot{Path: path, Bytes: 1}, regular: true}, "s3://bkt/etcd/c1/a", &LeftOut{})
+		require.NoError(t, err)
+		require.Equal(t, takes, got, path)
+	}
+	beside := func(place string, paths ...string) string {
+		f := &Fleet{Place: place}
+		for _, path := range paths {
+			f.Snapshots = append(f.Snapshots, Snapshot{Path: path})
+		}
+		return f.beside()
+	}
+	require.Equal(t, "s3://bkt/etcd-old/a", beside("s3://bkt/etcd", "s3://bkt/etcd-old/a", "s3://bkt/etcd/a"))
+	require.Empty(t, beside("s3://bkt/etcd/", "s3://bkt/etcd/a", "s3://bkt/etcd/b/a"))
+	require.Empty(t, beside("s3://bkt/etcd/c", "s3://bkt/etcd/c1/a", "s3://bkt/etcd/c2/a"))
+	require.Empty(t, beside("s3://bkt", "s3://bkt/a"))
 }
 
 // TestListIsRead: a name that a list cannot have is an error when it is made, not one of each run.
@@ -124,7 +147,7 @@ func TestRead(t *testing.T) {
 // reportOf is a report about a snapshot.
 func reportOf(s Snapshot, outcome transform.Outcome, problems ...string) string {
 	r := transform.NewReport("run")
-	r.Input, r.Outcome, r.Changes.Created = transform.FileInfo{Path: s.Path, Bytes: s.Bytes}, outcome, 3
+	r.Input, r.ETag, r.Outcome, r.Changes.Created = transform.FileInfo{Path: s.Path, Bytes: s.Bytes}, s.ETag, outcome, 3
 	for _, code := range problems {
 		r.Problems = append(r.Problems, finding.Finding{Code: &finding.Code{Name: code}, Level: finding.Warning})
 	}
@@ -139,7 +162,8 @@ func TestTask(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	f, err := List(t.Context(), "b", Choice{Name: "x"}, transform.Tool{})
 	require.NoError(t, err)
-	for _, wrong := range []string{"verify {in}", "run plan.yaml {in} out.db --report r.json", "status x {result}.db", "run {in} {result}.db --report r.json"} {
+	for _, wrong := range []string{"verify {in}", "run plan.yaml {in} out.db --report r.json", "status x {result}.db", "run {in} {result}.db --report r.json",
+		"run {in} {out}.db --report {result}.json", "run {in} {results}.db --report={result}.json"} {
 		_, err := f.Task(0, strings.Fields(wrong))
 		require.ErrorIs(t, err, ErrWords, wrong)
 	}
@@ -147,7 +171,7 @@ func TestTask(t *testing.T) {
 		_, err := f.Task(index, []string{"report", "{in}", "{result}.html"})
 		require.ErrorContains(t, err, "the list has 0 to 0")
 	}
-	task, err := f.Task(0, []string{"report", "{in}", "{result}.html"})
+	task, err := f.Task(0, []string{"report", "{in}", "{result}.html", "{range .items[*]}{.x}{end}"})
 	require.NoError(t, err)
 	require.Equal(t, "b/a.db.fleet-x.html", task.Last)
 
@@ -171,14 +195,62 @@ func TestTask(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, outcome == transform.Refused, done)
 	}
+	require.NoError(t, os.Remove("b/a.db.fleet-x.json"))
+	got, err := task.Run(t.Context(), func(words []string) error {
+		require.NoError(t, os.WriteFile(words[2], []byte(reportOf(task.Snapshot, transform.Written)), 0o600))
+		return os.WriteFile("b/a.db", []byte("another"), 0o600)
+	}, keep)
+	require.ErrorIs(t, err, ErrChanged)
+	require.Empty(t, got)
+	require.NoFileExists(t, "b/a.db.fleet-x.json")
 	left, err := os.ReadDir(os.Getenv("TMPDIR"))
 	require.NoError(t, err)
 	require.Empty(t, left)
 
-	require.NoError(t, os.WriteFile("b/a.db", []byte("another"), 0o600))
 	require.ErrorIs(t, task.Check(t.Context()), ErrChanged)
 	require.NoError(t, os.Remove("b/a.db"))
 	require.ErrorIs(t, task.Check(t.Context()), ErrChanged)
+}
+
+// TestDone: a report counts as done for the snapshot that it is about, while its output is there,
+// and that of a dry run for dry runs alone.
+func TestDone(t *testing.T) {
+	place(t, "b/a.db")
+	f, err := List(t.Context(), "b", Choice{Name: "x"}, transform.Tool{})
+	require.NoError(t, err)
+	command := strings.Fields("run plan.yaml {in} {result}.db --report {result}.json")
+	try := func(outcome transform.Outcome, output, etag string, words ...string) error {
+		r := transform.NewReport("run")
+		r.Outcome, r.Input, r.ETag = outcome, transform.FileInfo{Path: "b/a.db", Bytes: 6}, ""
+		if output != "" {
+			r.Output = &transform.FileInfo{Path: output, Bytes: 6}
+		}
+		text, err := json.Marshal(r)
+		require.NoError(t, err)
+		task, err := f.Task(0, append(words, command...))
+		require.NoError(t, err)
+		task.Snapshot.ETag = etag
+		require.NoError(t, os.WriteFile("scratch.json", text, 0o600))
+		_ = os.Remove(task.Last)
+		require.NoError(t, task.publish(t.Context(), "scratch.json"))
+		task.Snapshot.ETag = "now"
+		done, got, err := task.Done(t.Context())
+		require.Equal(t, err == nil, done)
+		if done {
+			require.Equal(t, outcome, got)
+		}
+		return err
+	}
+	require.NoError(t, try(transform.Refused, "", "now"))
+	require.NoError(t, try(transform.Written, "elsewhere.db", "now"))
+	require.ErrorIs(t, try(transform.Written, "", "before"), ErrOtherInput)
+	require.ErrorIs(t, try(transform.Written, "b/a.db.fleet-x.db", "now"), ErrLost)
+	require.NoError(t, os.WriteFile("b/a.db.fleet-x.db", []byte("short"), 0o600))
+	require.ErrorIs(t, try(transform.Unchanged, "b/a.db.fleet-x.db", "now"), ErrLost)
+	require.NoError(t, os.WriteFile("b/a.db.fleet-x.db", []byte("whole."), 0o600))
+	require.NoError(t, try(transform.Written, "b/a.db.fleet-x.db", "now"))
+	require.ErrorIs(t, try(transform.Planned, "", "now"), ErrDryRun)
+	require.NoError(t, try(transform.Planned, "", "now", "--dry-run"))
 }
 
 // TestSummary: a row tells what a report says, or why there is none.
@@ -201,6 +273,8 @@ func TestSummary(t *testing.T) {
 			text = reportOf(f.Snapshots[0], transform.Written)
 		case 10:
 			text = reportOf(s, transform.Refused)
+		case 11:
+			text = strings.Replace(text, `"input"`, `"output":{"path":"`+f.Results(s)+`.db","bytes":1},"input"`, 1)
 		}
 		require.NoError(t, os.WriteFile(f.Results(s)+".json", []byte(text), 0o600))
 	}
@@ -222,6 +296,10 @@ func TestSummary(t *testing.T) {
 			require.Contains(t, row.Error, `"b/000.db", the list has "b/009.db"`)
 		case 10:
 			require.Equal(t, transform.Refused, row.Outcome)
+		case 11:
+			require.Equal(t, Lost, row.Outcome)
+			require.Contains(t, row.Error, `"b/011.db.fleet-x.db" is not there`)
+			require.False(t, row.Done())
 		default:
 			require.True(t, row.Done())
 			require.Equal(t, []Problems{{"a", finding.Warning, 1}, {"b", finding.Warning, 2}}, row.Problems)
@@ -293,4 +371,7 @@ func TestNeeds(t *testing.T) {
 	}
 	require.Equal(t, Needs{Memory: 256 << 20, Scratch: 320 << 20}, needs("b.db", 2))
 	require.Greater(t, needs("b.db.gz", 1<<30).Scratch, 5*needs("b.db", 1<<30).Scratch)
+	mixed := &Fleet{Snapshots: []Snapshot{{Path: "a.db", Bytes: 1 << 30}, {Path: "b.db.gz", Bytes: 1 << 29}}}
+	require.Equal(t, "b.db.gz", mixed.Largest().Path)
+	require.Equal(t, needs("b.db.gz", 1<<29), mixed.Needs())
 }

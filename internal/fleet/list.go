@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/etcdshift/etcdshift/internal/s3"
 	"github.com/etcdshift/etcdshift/transform"
 )
 
@@ -17,7 +18,7 @@ type Choice struct {
 	Name   string            // of the run
 	Match  string            // a pattern of path.Match for names without folders; "" for all
 	Newest bool              // of each folder the file that was changed last
-	Empty  func(path string) // is told of each empty file that would be a snapshot
+	Warn   func(text string) // is told of each empty file that would be a snapshot, and of a doubtful place
 }
 
 // List makes the list of a place.
@@ -32,7 +33,7 @@ func List(ctx context.Context, place string, choice Choice, tool transform.Tool)
 		if err != nil {
 			return nil, err
 		}
-		takes, err := choice.takes(one, strings.TrimPrefix(one.Path, f.Place), &f.LeftOut)
+		takes, err := choice.takes(one, f.Place, &f.LeftOut)
 		if err != nil {
 			return nil, err
 		}
@@ -60,16 +61,35 @@ func List(ctx context.Context, place string, choice Choice, tool transform.Tool)
 	for _, one := range slices.SortedFunc(maps.Values(chosen), func(a, b file) int { return cmp.Compare(a.Path, b.Path) }) {
 		f.Snapshots = append(f.Snapshots, one.Snapshot)
 	}
+	if path := f.beside(); path != "" {
+		choice.warn(fmt.Sprintf("%s begins %s too; for the folder alone end it with a slash", f.Place, path))
+	}
 	if err := f.check(); err != nil { // "fleet run" would not take the list
 		return nil, fmt.Errorf("%s: %w; rename it, or leave it out by --match", f.Place, err)
 	}
 	return f, nil
 }
 
+// beside is a snapshot that is not in the folder which a place in a bucket names, although others
+// are: the place "s3://b/etcd" has those of "etcd-old" too. "" for none.
+func (f *Fleet) beside() string {
+	inside := func(s Snapshot) bool { return strings.HasPrefix(s.Path, strings.TrimSuffix(f.Place, "/")+"/") }
+	i := slices.IndexFunc(f.Snapshots, func(s Snapshot) bool { return !inside(s) })
+	if !s3.Is(f.Place) || i < 0 || !slices.ContainsFunc(f.Snapshots, inside) {
+		return ""
+	}
+	return f.Snapshots[i].Path
+}
+
 // takes reports whether a file is a snapshot of the fleet, and else counts the reason. A hidden
-// folder is none of snapshots: k3s keeps what it knows of them in .metadata/.
-func (c Choice) takes(one file, below string, left *LeftOut) (bool, error) {
+// folder is none of snapshots: k3s keeps what it knows of them in .metadata/. A place in a bucket
+// may end within a name.
+func (c Choice) takes(one file, place string, left *LeftOut) (bool, error) {
 	_, name := folderOf(one.Path)
+	if s3.Is(place) {
+		place, _ = folderOf(place)
+	}
+	below := strings.TrimPrefix(one.Path, place)
 	matches, err := true, error(nil)
 	if c.Match != "" {
 		if matches, err = path.Match(c.Match, name); err != nil {
@@ -81,17 +101,27 @@ func (c Choice) takes(one file, below string, left *LeftOut) (bool, error) {
 		left.Other++
 	case strings.Contains(name, mark):
 		left.Results++
+	case strings.HasSuffix(name, ".json"): // a list or a report: no snapshot is JSON
+		left.Other++
 	case !matches:
 		left.Unmatched++
 	case one.Bytes == 0: // a backup that failed
 		left.Other++
-		if c.Empty != nil {
-			c.Empty(one.Path)
+		text := one.Path + ": is empty: left out"
+		if c.Newest {
+			text += "; if it is the newest, an older one is listed"
 		}
+		c.warn(text)
 	default:
 		return true, nil
 	}
 	return false, nil
+}
+
+func (c Choice) warn(text string) {
+	if c.Warn != nil {
+		c.Warn(text)
+	}
 }
 
 // String tells the counts that are not 0.
@@ -104,7 +134,7 @@ func (l LeftOut) String() string {
 		{l.Results, "results of runs"},
 		{l.Unmatched, "not matched"},
 		{l.Older, "older"},
-		{l.Other, "hidden, empty or not regular"},
+		{l.Other, "hidden, empty, JSON or not regular"},
 	} {
 		if part.n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", part.n, part.what))
@@ -127,8 +157,9 @@ const (
 
 // Needs estimates from measured runs: see docs/fleet.md. A key takes some 30 bytes of memory, and a
 // snapshot has a key in some kilobytes; the rest is for pages of the file, which the kernel drops.
-func (f *Fleet) Needs() Needs {
-	s := f.Largest()
+func (f *Fleet) Needs() Needs { return f.Largest().needs() }
+
+func (s Snapshot) needs() Needs {
 	expanded, compressed := s.Bytes, int64(0)
 	for _, ext := range []string{".gz", ".zst", ".zip"} {
 		if strings.HasSuffix(s.Path, ext) {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"slices"
 	"strings"
@@ -38,6 +39,7 @@ type Problems struct {
 
 // found is what a summary tells of a report.
 type found struct {
+	ETag     string // of the snapshot in the list: see Task.Run
 	Outcome  transform.Outcome
 	Error    string
 	Input    transform.FileInfo
@@ -51,8 +53,24 @@ func (r *found) about(s Snapshot) error {
 	switch {
 	case r.Input.Path != s.Path:
 		return fmt.Errorf("%w: %.300q, the list has %q", ErrOtherInput, r.Input.Path, s.Path)
-	case r.Input.Bytes != s.Bytes && r.Outcome != transform.Failed: // which may not have come to know
-		return fmt.Errorf("%w: of %d bytes, the list has %d", ErrOtherInput, r.Input.Bytes, s.Bytes)
+	case r.ETag != s.ETag:
+		return fmt.Errorf("%w: of etag %.100q, the list has %q", ErrOtherInput, r.ETag, s.ETag)
+	}
+	return nil
+}
+
+// kept returns ErrLost if the output of a report is a result that is gone, or has another size.
+func (r *found) kept(ctx context.Context, in files, results string) error {
+	if r.Output == nil || !strings.HasPrefix(r.Output.Path, results) {
+		return nil
+	}
+	switch now, err := in.stat(ctx, r.Output.Path); {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("%w: %q is not there", ErrLost, r.Output.Path)
+	case err != nil:
+		return err
+	case now.Bytes != r.Output.Bytes:
+		return fmt.Errorf("%w: %q has %d bytes, and had %d", ErrLost, r.Output.Path, now.Bytes, r.Output.Bytes)
 	}
 	return nil
 }
@@ -87,6 +105,7 @@ func parseReport(from io.Reader) (*found, error) {
 	for _, code := range slices.Sorted(maps.Keys(p.problems)) {
 		r.Problems = append(r.Problems, *p.problems[code])
 	}
+	r.ETag = strings.Clone(r.ETag[:min(len(r.ETag), mostError)])
 	r.Error = redact.Text(r.Error)
 	r.Error = strings.Clone(r.Error[:min(len(r.Error), mostError)]) // not the rest with it
 	return &r, nil
@@ -138,7 +157,7 @@ func (p *parser) report() error {
 		return err
 	}
 	apiVersion, kind := "", ""
-	fields := map[string]any{"apiVersion": &apiVersion, "kind": &kind, "outcome": &p.found.Outcome, "error": &p.found.Error,
+	fields := map[string]any{"etag": &p.found.ETag, "apiVersion": &apiVersion, "kind": &kind, "outcome": &p.found.Outcome, "error": &p.found.Error,
 		"input": &p.found.Input, "output": &p.found.Output, "changes": &p.found.Changes}
 	for p.More() {
 		name, err := p.next()

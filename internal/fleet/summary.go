@@ -18,13 +18,14 @@ const (
 	Missing    Outcome = "missing"    // there is no report
 	Unreadable Outcome = "unreadable" // there is one, which cannot be read
 	Other      Outcome = "other"      // there is one about another file
+	Lost       Outcome = "lost"       // there is one, and its output is gone or has another size
 )
 
 // Row is what became of one snapshot.
 type Row struct {
 	Index    int                 `json:"index"`
 	Path     string              `json:"path"`
-	Outcome  Outcome             `json:"outcome"` // of the report; missing, unreadable or other (about another file) without one
+	Outcome  Outcome             `json:"outcome"` // of the report; or missing, unreadable, other (about another file), lost (its output)
 	Changes  transform.Changes   `json:"changes"`
 	Problems []Problems          `json:"problems"`         // of the report, by code
 	Error    string              `json:"error,omitempty"`  // why it failed, or what is wrong with the report
@@ -75,6 +76,13 @@ func (r *Row) read(ctx context.Context, f *Fleet, suffix string) {
 	r.Problems = append(r.Problems, report.Problems...)
 	if err := report.about(s); err != nil {
 		r.Outcome, r.Error = Other, err.Error()
+		return
+	}
+	switch err := report.kept(ctx, f.files, f.Results(s)); {
+	case errors.Is(err, ErrLost):
+		r.Outcome, r.Error = Lost, err.Error()
+	case err != nil:
+		r.Outcome, r.Error = Unreadable, err.Error()
 	}
 }
 

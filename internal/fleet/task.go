@@ -3,11 +3,14 @@ package fleet
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -27,15 +30,24 @@ var (
 	ErrChanged = errors.New("is not the file of the list any more")
 	// ErrOtherInput is the error for a report about another file than the list has.
 	ErrOtherInput = errors.New("its report is about another file")
+	// ErrLost is the error for a report whose output is not there any more.
+	ErrLost = errors.New("its report tells of an output that is lost")
+	// ErrDryRun is the error for the report of a dry run where a run is asked for.
+	ErrDryRun = errors.New("its report is that of a dry run")
 )
+
+// word finds what looks like a word that stands for something.
+var word = regexp.MustCompile(`\{[A-Za-z_-]+\}`)
 
 // Task is a command on one snapshot.
 type Task struct {
 	Snapshot Snapshot
 	Last     string // the result that makes the task done: of --report, else the last one
 	files    files  // of the place
+	results  string // what the paths of results begin with
 	words    []string
-	report   int // index in words of the value of --report; 0 for none
+	report   int  // index in words of the value of --report; 0 for none
+	dryRun   bool // --dry-run is among the words
 }
 
 // Task returns the task of an index.
@@ -44,26 +56,33 @@ func (f *Fleet) Task(index int, command []string) (*Task, error) {
 		return nil, fmt.Errorf("%w: there is no index %d: the list has 0 to %d", ErrWords, index, len(f.Snapshots)-1)
 	}
 	t := &Task{Snapshot: f.Snapshots[index], files: f.files}
-	for i, word := range command {
-		if value, is := strings.CutPrefix(word, "--report="); is {
+	t.results = f.Results(t.Snapshot)
+	for i, given := range command {
+		if value, is := strings.CutPrefix(given, "--report="); is {
 			command = slices.Concat(command[:i], []string{"--report", value}, command[i+1:])
+		}
+		t.dryRun = t.dryRun || strings.HasPrefix(strings.TrimLeft(given, "-"), "dry-run")
+		for _, w := range word.FindAllString(given, -1) {
+			if w != WordIn && w != WordResult && w != "{end}" { // which is one of JSONPath
+				return nil, fmt.Errorf("%w: %s is neither %s nor %s", ErrWords, w, WordIn, WordResult)
+			}
 		}
 	}
 	last := ""
-	for i, word := range command {
+	for i, given := range command {
 		if i > 0 && command[i-1] == "--report" {
-			t.report, last = i, word
-		} else if t.report == 0 && strings.Contains(word, WordResult) {
-			last = word
+			t.report, last = i, given
+		} else if t.report == 0 && strings.Contains(given, WordResult) {
+			last = given
 		}
 	}
-	fill := strings.NewReplacer(WordIn, t.Snapshot.Path, WordResult, f.Results(t.Snapshot))
-	for _, word := range command {
-		t.words = append(t.words, fill.Replace(word))
+	fill := strings.NewReplacer(WordIn, t.Snapshot.Path, WordResult, t.results)
+	for _, given := range command {
+		t.words = append(t.words, fill.Replace(given))
 	}
 	t.Last = fill.Replace(last)
 	switch {
-	case !slices.ContainsFunc(command, func(word string) bool { return strings.Contains(word, WordIn) }):
+	case !slices.ContainsFunc(command, func(given string) bool { return strings.Contains(given, WordIn) }):
 		return nil, fmt.Errorf("%w: no word of it has %s, the snapshot", ErrWords, WordIn)
 	case !strings.HasPrefix(last, WordResult):
 		return nil, fmt.Errorf("%w: nothing would tell that an index is done; give --report %s.json, or an output that begins with %s",
@@ -72,7 +91,8 @@ func (f *Fleet) Task(index int, command []string) (*Task, error) {
 	return t, nil
 }
 
-// Done reports whether the last result is there. outcome is that of a report, "" of another file.
+// Done reports whether the last result is there. outcome is that of a report, "" of another file. A
+// report is an error if it is about another snapshot than the list has, or its output is lost.
 func (t *Task) Done(ctx context.Context) (done bool, outcome transform.Outcome, err error) {
 	if _, err := t.files.stat(ctx, t.Last); errors.Is(err, fs.ErrNotExist) {
 		return false, "", nil
@@ -85,6 +105,12 @@ func (t *Task) Done(ctx context.Context) (done bool, outcome transform.Outcome, 
 	found, err := readReport(ctx, t.files, t.Last)
 	if err == nil {
 		err = found.about(t.Snapshot)
+	}
+	if err == nil {
+		err = found.kept(ctx, t.files, t.results)
+	}
+	if err == nil && found.Outcome == transform.Planned && !t.dryRun {
+		err = ErrDryRun
 	}
 	if err != nil {
 		return false, "", fmt.Errorf("%s: %w", t.Last, err)
@@ -107,7 +133,8 @@ func (t *Task) Check(ctx context.Context) error {
 }
 
 // Run runs the command by run, with its report in a scratch file. It publishes the report if keep
-// says so, of the outcome that the report tells, and returns that outcome; "" without a report.
+// says so, of the outcome that the report tells, and returns that outcome; "" without a report. A
+// snapshot that was replaced meanwhile has none.
 func (t *Task) Run(ctx context.Context, run func(words []string) error, keep func(transform.Outcome, error) bool) (transform.Outcome, error) {
 	if t.report == 0 {
 		return "", run(t.words)
@@ -127,13 +154,28 @@ func (t *Task) Run(ctx context.Context, run func(words []string) error, keep fun
 	if !keep(found.Outcome, ended) {
 		return found.Outcome, ended
 	}
-	f, err := os.Open(scratch)
-	if err != nil {
-		return "", err
+	if err := t.Check(ctx); err != nil {
+		return "", errors.Join(ended, err)
 	}
-	defer f.Close()
-	if err := t.files.write(ctx, t.Last, f); err != nil {
+	if err := t.publish(ctx, scratch); err != nil {
 		return "", errors.Join(ended, fmt.Errorf("report: %w", err))
 	}
 	return found.Outcome, ended
+}
+
+// publish writes the report that is at scratch, with the etag of the snapshot as its first field.
+func (t *Task) publish(ctx context.Context, scratch string) error {
+	f, err := os.Open(scratch)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if _, err := f.Seek(1, io.SeekStart); err != nil { // behind the bracket
+		return err
+	}
+	tag, err := json.Marshal(t.Snapshot.ETag)
+	if err != nil {
+		return err
+	}
+	return t.files.write(ctx, t.Last, io.MultiReader(strings.NewReader(fmt.Sprintf("{\n  \"etag\": %s,", tag)), f))
 }

@@ -4,6 +4,7 @@ package input
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -18,6 +19,9 @@ const patience = 10 * time.Second
 // MaxFlagFile bounds the bytes that ReadFlag reads. The CRDs of a Calico release have 2 MiB.
 const MaxFlagFile = 64 << 20
 
+// ErrEmpty is the error for an empty file.
+var ErrEmpty = errors.New("is empty")
+
 // ReadFlag reads the file that a flag, such as "--v3-crds", names. An empty file is an error.
 func ReadFlag(ctx context.Context, flag, path string) ([]byte, error) {
 	text, _, err := ReadFile(ctx, path, MaxFlagFile)
@@ -25,7 +29,7 @@ func ReadFlag(ctx context.Context, flag, path string) ([]byte, error) {
 	case err != nil:
 		return nil, fmt.Errorf("%s: %w", flag, err)
 	case len(text) == 0:
-		return nil, fmt.Errorf("%s: %q is empty", flag, path)
+		return nil, fmt.Errorf("%s: %q %w", flag, path, ErrEmpty)
 	}
 	return text, nil
 }
