@@ -2,11 +2,9 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
-	"syscall"
 
 	"github.com/urfave/cli/v2"
 
@@ -24,13 +22,9 @@ func fetch(c *cli.Context, path string, limit int64) (*os.File, error) {
 	}
 	file, err := publish.Scratch(os.TempDir())
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", snapshot.ErrScratch, err)
+		return nil, fmt.Errorf("scratch file for %s: %w", path, err)
 	}
-	err = store.Fetch(c.Context, path, file, limit)
-	if errors.Is(err, syscall.ENOSPC) {
-		err = fmt.Errorf("%w: %w", snapshot.ErrScratch, err)
-	}
-	if err != nil {
+	if err := store.Fetch(c.Context, path, file, limit); err != nil {
 		_ = file.Close()
 		return nil, err
 	}

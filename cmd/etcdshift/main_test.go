@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -17,6 +18,8 @@ import (
 
 	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/finding"
+	"github.com/etcdshift/etcdshift/internal/fleet"
+	"github.com/etcdshift/etcdshift/internal/s3"
 	"github.com/etcdshift/etcdshift/internal/save"
 	"github.com/etcdshift/etcdshift/snapshot"
 	"github.com/etcdshift/etcdshift/transform"
@@ -143,10 +146,13 @@ func TestSentinelsHaveHints(t *testing.T) {
 		snapshot.ErrNotSnapshot, snapshot.ErrTruncated, snapshot.ErrDigest, snapshot.ErrDamaged, snapshot.ErrChanged,
 		snapshot.ErrVerify, transform.ErrOutIsIn, fs.ErrExist, fs.ErrNotExist, fs.ErrPermission,
 		save.ErrLearner, save.ErrNoLeader, save.ErrLag, save.ErrCorrupt, save.ErrClusters, &save.Error{},
+		fleet.ErrNotFleet, fleet.ErrChanged, fleet.ErrOtherInput, fleet.ErrLost, fleet.ErrDryRun, s3.ErrUncertain, s3.ErrBroken, s3.ErrTooLarge,
 		storageversion.ErrNotThere, encoding.ErrEncrypted, encoding.ErrKMSv1, unusable{errors.New("x")},
 	} {
 		require.NotEmpty(t, hintFor(fmt.Errorf("wrapped: %w", err)), err)
 	}
+	require.Contains(t, hintFor(fmt.Errorf("write s3://b/k: %w", syscall.ENOSPC)), "TMPDIR")
+	require.NotContains(t, hintFor(fmt.Errorf("write b/k: %w", syscall.ENOSPC)), "TMPDIR")
 	require.Empty(t, hintFor(errors.New("something else")))
 }
 

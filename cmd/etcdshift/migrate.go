@@ -139,8 +139,8 @@ func (m migration) run(c *cli.Context) error {
 		defer file.Discard()
 	}
 	report, err := m.runPhases(c, options, args)
-	if err != nil && statusOf(err) == exitUsage {
-		return err
+	if err != nil && statusOf(err) == exitUsage || errors.Is(err, s3.ErrUncertain) {
+		return err // a report would say that nothing was written
 	}
 	return m.tell(c, file, report, err)
 }
@@ -331,7 +331,7 @@ func (m migration) verdict(r *transform.Report, err error) error {
 		return &failure{exitRefused, &fileError{[]string{r.Input.Path}, err}, m.refusedHint(r)}
 	case errors.Is(err, transform.ErrOutIsIn):
 		return &failure{status: exitUsage, err: err}
-	case errors.Is(err, context.Canceled), errors.Is(err, fs.ErrExist), errors.Is(err, s3.ErrUncertain):
+	case errors.Is(err, context.Canceled), errors.Is(err, fs.ErrExist):
 		return err
 	}
 	return fmt.Errorf("%w; nothing was written", err)

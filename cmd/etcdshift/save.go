@@ -13,6 +13,7 @@ import (
 
 	"github.com/etcdshift/etcdshift/internal/publish"
 	"github.com/etcdshift/etcdshift/internal/render"
+	"github.com/etcdshift/etcdshift/internal/s3"
 	"github.com/etcdshift/etcdshift/internal/save"
 	"github.com/etcdshift/etcdshift/transform"
 )
@@ -73,7 +74,7 @@ func runSave(c *cli.Context, args []string) error {
 	ctx, cancel := commandTimeout(c)
 	defer cancel()
 	r, err := download(ctx, c, out, save.Options{Etcd: spec, MaxLag: uint64(c.Int64("max-lag"))})
-	if errors.Is(err, syscall.ENOSPC) {
+	if errors.Is(err, syscall.ENOSPC) && !s3.Is(out) {
 		return &failure{exitFailed, err, "the folder of OUT needs room for the whole database of a member"}
 	}
 	if err != nil {

@@ -2,8 +2,10 @@ package s3
 
 import (
 	"context"
+	"encoding/xml"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net/http"
 	"net/url"
@@ -53,6 +55,9 @@ func about(path string, err error) error {
 		return err
 	}
 	answer := minio.ToErrorResponse(err)
+	if page := errors.As(err, new(*xml.SyntaxError)) || err == io.EOF; page || answer.Code == "InternalError" && answer.StatusCode == 0 { // of the library
+		return &Error{path, errors.New("the server does not answer as S3 does"), "check AWS_ENDPOINT_URL and its port: a console, or a proxy, has another than S3"}
+	}
 	if errors.Is(err, errNoCredentials) {
 		return &Error{path, half(err), "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE; docs/object-storage.md lists the other ways"}
 	}
@@ -75,6 +80,10 @@ func about(path string, err error) error {
 		next = "docs/object-storage.md has the least policy; without s3:ListBucket this may mean that there is no such object"
 	case "ExpiredToken", "InvalidToken", "XAdminUserNotFound": // with status 400; versitygw says the last with 404
 		is, next = fs.ErrPermission, credentialsHint
+	case "InvalidBucketName":
+		next = "check the name of the bucket"
+	case "InvalidArgument": // as the server says of a version that cannot be one
+		next = "check the path, and the version where one is given"
 	case "RequestTimeTooSkewed":
 		next = "set the clock of this machine"
 	case "PermanentRedirect", "TemporaryRedirect", "AuthorizationHeaderMalformed", "InvalidRegion", "IllegalLocationConstraintException":

@@ -123,7 +123,7 @@ func (d *download) ask(ctx context.Context) (io.ReadCloser, error) {
 	case info.Size < 0:
 		return fail(fmt.Errorf("%w: the server does not tell its length", ErrBroken))
 	case info.Size == 0:
-		return fail(errors.New("the object is empty: it has 0 bytes"))
+		return fail(&Error{d.path, errors.New("the object is empty: it has 0 bytes"), "it was not written to its end: take another copy"})
 	case info.Size > d.limit:
 		return fail(fmt.Errorf("%w: it has %d bytes, the limit is %d", ErrTooLarge, info.Size, d.limit))
 	}

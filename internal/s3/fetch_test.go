@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/base64"
 	"io/fs"
+	"io"
 	"net/http"
 	"os"
 	"strconv"
@@ -161,6 +162,13 @@ func TestFetchCompares(t *testing.T) {
 			}
 		})
 	}
+}
+
+// An answer that is no answer of S3 is told as that.
+func TestFetchPage(t *testing.T) {
+	f := &fake{hook: func(w http.ResponseWriter, r *http.Request) bool { _, _ = io.WriteString(w, "<html>"); return true }}
+	err := f.serve(t).Fetch(t.Context(), "s3://bkt/k", file(t, nil), 100)
+	require.EqualError(t, err, "s3://bkt/k: the server does not answer as S3 does")
 }
 
 // Each error names the object and what to do next, and holds no credential.

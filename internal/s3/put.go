@@ -135,7 +135,8 @@ func (u *upload) settle(ctx context.Context, err error) error {
 	case written:
 		return nil
 	case looked == nil && taken:
-		return &Error{u.path, errors.New("somebody else was writing or deleting the object"), "try again"}
+		return &Error{u.path, errors.New("the server says that the object is there or being written, and shows none"),
+			"try again; if it stays, the object was deleted in a bucket with versions: remove the delete marker, or name another object"}
 	case looked == nil && !u.pending(answer.StatusCode):
 		return err
 	case errors.Is(looked, fs.ErrExist):

@@ -149,7 +149,7 @@ func TestAborted(t *testing.T) {
 		"part":            {refusing(403, "AccessDenied", "partNumber"), "access denied"},
 		"digest":          {refusing(400, "BadDigest", "partNumber"), "BadDigest"},
 		"not implemented": {refusing(501, "NotImplemented", "uploadId"), "If-None-Match is not implemented"},
-		"conflict":        {refusing(409, "ConditionalRequestConflict", "uploadId"), "somebody else"},
+		"conflict":        {refusing(409, "ConditionalRequestConflict", "uploadId"), "the server says that the object is there or being written"},
 		"completion":      {refusing(400, "InvalidPart", "uploadId"), "InvalidPart"},
 	} {
 		t.Run(name, func(t *testing.T) {

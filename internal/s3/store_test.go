@@ -229,7 +229,8 @@ func TestListHostile(t *testing.T) {
 	for name, tc := range map[string]struct{ body, want string }{
 		"repeats":  {page, "not in order"},
 		"no token": {strings.Replace(page, "<NextContinuationToken>t</NextContinuationToken>", "", 1), "Truncated"},
-		"no XML":   {"[]", "EOF"},
+		"no XML":   {"[]", "the server does not answer as S3 does"},
+		"a page":   {"<!DOCTYPE html><p><br></p>", "the server does not answer as S3 does"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := &fake{hook: func(w http.ResponseWriter, r *http.Request) bool { _, _ = w.Write([]byte(tc.body)); return true }}
