@@ -2,6 +2,7 @@ package transform
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -133,9 +134,14 @@ func (a *Args) ReadFile(ctx context.Context, flag string) ([]byte, error) {
 	return a.small(ctx, "--"+flag, a.String(flag))
 }
 
-// ReadArgument reads the small file that an argument before the input names.
+// ReadArgument reads the small file that an argument before the input names. An empty one is a
+// mistake in the command line.
 func (a *Args) ReadArgument(ctx context.Context, i int, name string) ([]byte, error) {
-	return a.small(ctx, name, a.Arguments[i])
+	text, err := a.small(ctx, name, a.Arguments[i])
+	if errors.Is(err, inputfile.ErrEmpty) {
+		err = Usagef("%v", err)
+	}
+	return text, err
 }
 
 func (a *Args) small(ctx context.Context, name, path string) ([]byte, error) {

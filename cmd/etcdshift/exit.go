@@ -97,7 +97,8 @@ func hintFor(err error) string {
 		return about.Next
 	}
 	if full := errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT); full && strings.Contains(err.Error(), "s3://") {
-		return "an object is copied, expanded and made in files without names in TMPDIR, else /tmp: it needs room for them; a pod needs a larger emptyDir and ephemeral-storage"
+		return "objects are copied to, expanded and made in TMPDIR, else /tmp: it needs room for all of that; " +
+			"a pod needs a larger emptyDir and ephemeral-storage"
 	}
 	if of := (*fs.PathError)(nil); errors.As(err, &of) && errors.Is(err, fs.ErrNotExist) && s3.Is(of.Path) {
 		return "a file belongs here, not an object in a bucket: copy it first"

@@ -56,7 +56,8 @@ func about(path string, err error) error {
 	}
 	answer := minio.ToErrorResponse(err)
 	if page := errors.As(err, new(*xml.SyntaxError)) || err == io.EOF; page || answer.Code == "InternalError" && answer.StatusCode == 0 { // of the library
-		return &Error{path, errors.New("the server does not answer as S3 does"), "check AWS_ENDPOINT_URL and its port: a console, or a proxy, has another than S3"}
+		return &Error{path, errors.New("the server does not answer as S3 does"),
+			"check AWS_ENDPOINT_URL and its port: a console, or a proxy, has another than S3"}
 	}
 	if errors.Is(err, errNoCredentials) {
 		return &Error{path, half(err), "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE; docs/object-storage.md lists the other ways"}

@@ -3,8 +3,8 @@ package s3
 import (
 	"bytes"
 	"encoding/base64"
-	"io/fs"
 	"io"
+	"io/fs"
 	"net/http"
 	"os"
 	"strconv"

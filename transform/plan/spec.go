@@ -15,7 +15,6 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/etcdshift/etcdshift/internal/input"
 	"github.com/etcdshift/etcdshift/transform"
 )
 
@@ -43,9 +42,6 @@ are relative to the working directory, as on a command line.`,
 				return nil, transform.Usagef("%s is where a snapshot is expected: the order is PLAN IN OUT", given)
 			}
 			text, err := a.ReadArgument(ctx, 0, "PLAN")
-			if errors.Is(err, input.ErrEmpty) {
-				err = transform.Usagef("%v", err)
-			}
 			if err != nil {
 				return nil, err
 			}
