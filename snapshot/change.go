@@ -78,7 +78,6 @@ func newAppender(x *index, scrub func(key []byte) bool) *appender {
 // valid until the next one.
 func (a *appender) current(c Change) (*Record, error) {
 	old := &a.old
-	*old = Record{}
 	ordinal, found, err := a.x.find(c.Key, old)
 	if err != nil {
 		return nil, err
@@ -99,7 +98,7 @@ func (a *appender) current(c Change) (*Record, error) {
 	if twice {
 		return nil, fmt.Errorf("%w: key %q is changed twice", errConflict, c.Key)
 	}
-	if !found || old.Tombstone {
+	if !found || old.Tombstone { // a search that finds nothing may leave another record in old
 		*old = Record{}
 	}
 	if old.ModRevision != c.Prior {

@@ -2,12 +2,14 @@ package snapshot
 
 import (
 	"context"
+	"hash/maphash"
 	"iter"
 	"path/filepath"
 	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"go.etcd.io/bbolt"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
@@ -167,4 +169,37 @@ func TestZeroChanges(t *testing.T) {
 	d, err := info.Digest(context.Background())
 	require.NoError(t, err)
 	require.True(t, d.Present)
+}
+
+// TestNewKeyInheritsNothing: a new key has numbers of its own, regardless of the change before it,
+// of a tombstone with numbers, and of a key with the same hash.
+func TestNewKeyInheritsNothing(t *testing.T) {
+	tombstone := Record{Key: []byte("/gone"), CreateRevision: 2, Version: 7}
+	s := open(t, copyOf(t, rebuilt(t, built(t, "put /a one\nput /a two\nput /gone x\ndel /gone\n"), 4096, func(tx *bbolt.Tx) error {
+		return tx.Bucket([]byte("key")).Put(appendRevisionKey(nil, Revision{Main: 5}, true), tombstone.appendKeyValue(nil))
+	})))
+	x, err := s.index(t.Context())
+	require.NoError(t, err)
+	ordinal, found, err := x.find([]byte("/a"), &Record{})
+	require.NoError(t, err)
+	require.True(t, found)
+	x.ordinals[uint32(maphash.Bytes(x.seed, []byte("/collides")))] = ordinal
+
+	a := newAppender(x, nil)
+	changed := put("/a", "three")
+	changed.Prior = 3
+	for i, want := range []struct {
+		change          Change
+		create, version int64
+	}{
+		{put("/gone", "again"), 6, 1},
+		{put("/collides", "new"), 7, 1},
+		{changed, 2, 3},
+		{put("/new", "new"), 9, 1},
+	} {
+		rec, err := a.record(want.change)
+		require.NoError(t, err, "%s", want.change.Key)
+		require.Equal(t, []int64{want.create, int64(6 + i), want.version}, []int64{rec.CreateRevision, rec.ModRevision, rec.Version}, "%s", rec.Key)
+	}
+	require.Equal(t, 4, a.Keys)
 }
