@@ -41,15 +41,15 @@ func (s *Store) Put(ctx context.Context, path string, from *os.File) error {
 
 // upload is a file on its way.
 type upload struct {
-	store *Store
-	path  string
-	at    Location
-	file  *os.File
-	size  int64
-	sum   string // SHA-256, hex
-	there bool   // an object with these bytes was there before
-	id    string // of the upload in parts; "" for an object sent at once
-	open  bool   // the upload in parts could not be aborted: the object may still appear
+	store     *Store
+	path      string
+	at        Location
+	file      *os.File
+	size      int64
+	sum       string // SHA-256, hex
+	there     bool   // an object with these bytes was there before
+	id        string // of the upload in parts; "" for an object sent at once
+	unaborted bool   // the upload in parts could not be aborted: the object may still appear
 }
 
 // prepare takes the SHA-256 and looks whether an object has taken the name since the start.
@@ -107,7 +107,7 @@ func (u *upload) send(ctx context.Context) error {
 	defer cancel()
 	if u.id != "" {
 		left := u.store.core.AbortMultipartUpload(last, u.at.Bucket, u.at.Key, u.id) // its parts are for the lifecycle rule
-		u.open = left != nil && minio.ToErrorResponse(left).StatusCode != http.StatusNotFound
+		u.unaborted = left != nil && minio.ToErrorResponse(left).StatusCode != http.StatusNotFound
 	}
 	switch {
 	case !complete:
@@ -146,11 +146,11 @@ func (u *upload) settle(ctx context.Context, err error) error {
 }
 
 // pending reports whether the object may still appear after the last request failed with that
-// status, 0 for no answer. A server error leaves it open: behind a proxy that gave up, the server
-// may go on. An aborted upload makes no object.
+// status, 0 for no answer. It may after a server error: behind a proxy that gave up, the server may
+// go on. An aborted upload makes no object.
 func (u *upload) pending(status int) bool {
 	if u.id != "" {
-		return u.open
+		return u.unaborted
 	}
 	return status == 0 || status >= http.StatusInternalServerError
 }

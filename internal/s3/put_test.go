@@ -254,7 +254,7 @@ func TestConfirmed(t *testing.T) {
 	}
 }
 
-// A server that answers nothing at the end leaves it open whether the object is there.
+// After a server that answers nothing at the end, the object may be there.
 func TestUncertain(t *testing.T) {
 	f := &fake{}
 	dead := false
@@ -267,24 +267,32 @@ func TestUncertain(t *testing.T) {
 	require.ErrorIs(t, inParts(f.serve(t)).Put(t.Context(), "s3://bkt/k", file(t, some)), ErrUncertain)
 }
 
-// A proxy that gives up leaves it open whether the server behind it still makes the object, unless
-// the upload could be aborted.
+// After a proxy gave up, the server behind it may still make the object, unless the upload was
+// aborted, or the server does not know it any more.
 func TestServerError(t *testing.T) {
 	for name, tc := range map[string]struct {
-		inParts, aborts, uncertain bool
+		inParts   bool
+		abort     int // the answer to the request to abort; 0 for that of the server
+		uncertain bool
 	}{
-		"at once":             {uncertain: true},
-		"in parts, aborted":   {inParts: true, aborts: true},
-		"in parts, not ended": {inParts: true, uncertain: true},
+		"at once":               {uncertain: true},
+		"in parts, aborted":     {inParts: true},
+		"in parts, not aborted": {inParts: true, abort: http.StatusGatewayTimeout, uncertain: true},
+		"in parts, gone":        {inParts: true, abort: http.StatusNotFound},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := &fake{}
 			f.hook = func(w http.ResponseWriter, r *http.Request) bool {
-				last := r.Method == http.MethodPut && !tc.inParts || r.Method == http.MethodPost && r.URL.Query().Has("uploadId")
-				if refused := last || r.Method == http.MethodDelete && !tc.aborts; !refused {
+				switch {
+				case r.Method == http.MethodPut && !tc.inParts, r.Method == http.MethodPost && r.URL.Query().Has("uploadId"):
+					w.WriteHeader(http.StatusGatewayTimeout)
+				case r.Method == http.MethodDelete && tc.abort == http.StatusNotFound:
+					refuse(w, tc.abort, "NoSuchUpload")
+				case r.Method == http.MethodDelete && tc.abort != 0:
+					w.WriteHeader(tc.abort)
+				default:
 					return false
 				}
-				w.WriteHeader(http.StatusGatewayTimeout)
 				return true
 			}
 			s := f.serve(t)
@@ -294,6 +302,7 @@ func TestServerError(t *testing.T) {
 			err := s.Put(t.Context(), "s3://bkt/k", file(t, some))
 			require.ErrorContains(t, err, "504")
 			require.Equal(t, tc.uncertain, errors.Is(err, ErrUncertain), "%v", err)
+			require.Equal(t, tc.inParts, f.asked("DELETE") > 0)
 		})
 	}
 }
