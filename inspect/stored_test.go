@@ -2,9 +2,13 @@ package inspect
 
 import (
 	"context"
+	"fmt"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
 	"github.com/etcdshift/etcdshift/snapshot"
@@ -68,6 +72,33 @@ func TestStoredEncrypted(t *testing.T) {
 	}
 	for _, err := range NewReader(s, failing{}).Stored(context.Background(), nil, false) {
 		require.ErrorContains(t, err, "socket is gone")
+	}
+}
+
+// alone counts the calls that begin while another one is on its way.
+type alone struct{ running, calls, overlaps atomic.Int32 }
+
+func (a *alone) Decrypt(_ context.Context, _ schema.GroupResource, _, stored []byte) ([]byte, bool, error) {
+	a.calls.Add(1)
+	if a.running.Add(1) > 1 {
+		a.overlaps.Add(1)
+	}
+	time.Sleep(time.Millisecond) // for a second call to begin
+	a.running.Add(-1)
+	return stored, false, nil
+}
+
+// TestStoredDecryptsOneByOne: a plugin is asked for each value once, and for one after the other.
+func TestStoredDecryptsOneByOne(t *testing.T) {
+	records := []record{{marker, "{}"}}
+	for i := range 100 {
+		records = append(records, record{fmt.Sprintf("/registry/secrets/ns/s%d", i), "{}"})
+	}
+	s := written(t, records...)
+	for _, history := range []bool{false, true} {
+		plugin := &alone{}
+		require.Len(t, stored(t, NewReader(s, plugin), "/registry/secrets/", history), 100)
+		require.Equal(t, []int32{100, 0}, []int32{plugin.calls.Load(), plugin.overlaps.Load()})
 	}
 }
 
