@@ -2,32 +2,71 @@ package fleet
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"testing/iotest"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/etcdshift/etcdshift/internal/render"
+	"github.com/etcdshift/etcdshift/internal/s3"
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// FuzzRead: an error about a list names the file, and is not much longer than the list. Snapshots
-// and results of a list are in its place. A list that is written and read again is the same.
+// longest is the length of an error that quotes two values by %.200q, of characters that take 10
+// bytes each as escapes, and the names of files and fields.
+const longest = 2*200*10 + 600
+
+// requireShort fails if an error quotes a value of any length.
+func requireShort(t *testing.T, err error) {
+	t.Helper()
+	require.LessOrEqual(t, len(err.Error()), longest, "%.300s", err)
+}
+
+// inside reports whether a path is in a place, by other means than within.
+func inside(place, path string) bool {
+	if s3.Is(place) {
+		return strings.HasPrefix(path, place)
+	}
+	below, err := filepath.Rel(cmp.Or(place, "/"), path)
+	return err == nil && below != "." && filepath.IsLocal(below)
+}
+
+// listOf is a list of two snapshots; pairs of a text and another one change it.
+func listOf(place, in string, pairs ...string) []byte {
+	text := `{"apiVersion":"etcdshift/v1","kind":"Fleet","name":"x","place":"` + place + `","snapshots":[{"path":"` +
+		in + `a.db","bytes":1,"etag":"e"},{"path":"` + in + `b.db","bytes":2,"etag":"e"}]}`
+	return []byte(strings.NewReplacer(pairs...).Replace(text))
+}
+
+// FuzzRead: an error about a list names the file, and is short. Snapshots and results of a list are
+// in its place. A list that is written and read again is the same.
 func FuzzRead(f *testing.F) {
+	for _, pair := range os.Environ() {
+		if name, _, _ := strings.Cut(pair, "="); strings.HasPrefix(name, "AWS_") {
+			f.Setenv(name, "") // the law is not about the settings of this shell
+		}
+	}
 	for name, value := range map[string]string{"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b", "AWS_REGION": "us-east-1", "HOME": f.TempDir()} {
 		f.Setenv(name, value) // of lists of a bucket; nothing asks it
 	}
-	for _, place := range []string{"b", ".", "/b", "s3://bkt/b"} {
-		in := place + "/"
-		if place == "." {
-			in = ""
-		}
-		f.Add([]byte(`{"apiVersion":"etcdshift/v1","kind":"Fleet","name":"x","place":"` + place + `","snapshots":[{"path":"` + in + `a.db","bytes":1,"etag":"e"},{"path":"` + in + `b.db","bytes":2,"etag":"e"}]}`))
-	}
-	f.Add([]byte(`{"apiVersion":"etcdshift/v1","kind":"Fleet","name":"x","place":"b","snapshots":[{"path":"b/../c.db","bytes":-1,"etag":""}]}`))
+	f.Add(listOf("b", "b/"))
+	f.Add(listOf(".", ""))
+	f.Add(listOf("/b", "/b/"))
+	f.Add(listOf("s3://bkt/b", "s3://bkt/b/"))
+	f.Add(listOf("b", "b/", "b/a.db", "b/../a.db"))
+	f.Add(listOf("b", "b/", "b/b.db", "c/b.db"))
+	f.Add(listOf("s3://bkt/b", "s3://bkt/b/", "b.db", "b.db?versionId=7"))
+	f.Add(listOf("b", "b/", `"bytes":1`, `"bytes":-1`))
+	f.Add(listOf("b", "b/", `"etag":"e"`, `"etag":""`))
+	f.Add(listOf("b", "b/", `"name":"x"`, `"name":"`+strings.Repeat("x", 5000)+`"`))
+	f.Add(listOf("b", "b/", "b/b.db", "c/"+strings.Repeat("x", 5000)))
+	f.Add(listOf(strings.Repeat("x", 5000), "b/"))
+	f.Add(listOf("b", "b/", `"kind":"Fleet"`, `"kind":"`+strings.Repeat("x", 5000)+`"`))
 	path := filepath.Join(f.TempDir(), "list.json")
 	f.Fuzz(func(t *testing.T, text []byte) {
 		require.NoError(t, os.WriteFile(path, text, 0o600))
@@ -35,14 +74,21 @@ func FuzzRead(f *testing.F) {
 		if err != nil {
 			require.ErrorIs(t, err, ErrNotFleet)
 			require.ErrorContains(t, err, path)
-			require.Less(t, len(err.Error()), 1000+20*len(text))
+			requireShort(t, err)
 			return
 		}
 		for i, s := range list.Snapshots {
 			task, err := list.Task(i, []string{"report", WordIn, WordResult + ".html"})
 			require.NoError(t, err)
-			require.True(t, within(list.Place, s.Path), "%q in %q", s.Path, list.Place)
-			require.True(t, within(list.Place, task.Last), "%q in %q", task.Last, list.Place)
+			require.True(t, inside(list.Place, s.Path), "%q in %q", s.Path, list.Place)
+			require.True(t, inside(list.Place, task.Last), "%q in %q", task.Last, list.Place)
+			require.GreaterOrEqual(t, s.Bytes, int64(0))
+			require.NotEmpty(t, s.ETag)
+			if s3.Is(s.Path) {
+				at, err := s3.Parse(s.Path)
+				require.NoError(t, err)
+				require.Empty(t, at.Version)
+			}
 		}
 		var written bytes.Buffer
 		require.NoError(t, render.JSON(&written, list))
@@ -62,13 +108,24 @@ func FuzzReport(f *testing.F) {
 		f.Add([]byte(reportOf(s, outcome, "b", "a", "b")))
 	}
 	f.Add([]byte(`{"apiVersion":"etcdshift/v1","kind":"Report","outcome":"failed","error":"password: hunter2","problems":[{"level":"error"}],"x":[{"y":[1,null,"z"]}],"output":null}`))
+	long := strings.Repeat("x", 5000)
+	for _, pair := range [][2]string{
+		{`"outcome":"written"`, `"outcome":"` + long + `"`},
+		{`"kind":"Report"`, `"kind":"` + long + `"`},
+		{`"kind":"Report"`, `"` + long + `":[}`},
+		{`"outcome":"written"`, `"outcome":"failed","error":"` + long[:3000] + `"`},
+	} {
+		text := strings.Replace(reportOf(s, transform.Written), pair[0], pair[1], 1)
+		require.Contains(f, text, pair[1])
+		f.Add([]byte(text))
+	}
 	f.Fuzz(func(t *testing.T, text []byte) {
 		r, err := parseReport(bytes.NewReader(text))
 		slow, other := parseReport(iotest.OneByteReader(bytes.NewReader(text)))
 		require.Equal(t, err == nil, other == nil, "%v beside %v", err, other)
 		if err != nil {
 			require.ErrorIs(t, err, ErrNotReport)
-			require.Less(t, len(err.Error()), 1000+20*len(text))
+			requireShort(t, err)
 			return
 		}
 		require.Equal(t, r, slow)
