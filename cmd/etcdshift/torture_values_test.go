@@ -83,11 +83,14 @@ func numbered(format string, n int) string {
 
 // nestedProtobuf is a Pod whose spec holds messages in messages.
 func nestedProtobuf(head string, depth int) []byte {
-	var inner []byte
-	for range depth / 10 {
-		inner = append(binary.AppendUvarint([]byte{0x12}, uint64(len(inner))), inner...)
+	var reversed []byte // to grow at its end
+	for range depth + 1 {
+		begin := binary.AppendUvarint([]byte{0x12}, uint64(len(reversed)))
+		slices.Reverse(begin)
+		reversed = append(reversed, begin...)
 	}
-	return append(append([]byte(head), binary.AppendUvarint([]byte{0x12}, uint64(len(inner)))...), inner...)
+	slices.Reverse(reversed)
+	return append([]byte(head), reversed...)
 }
 
 func ownersInACircle() map[string][]byte {
