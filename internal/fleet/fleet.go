@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/etcdshift/etcdshift/internal/render"
 	"github.com/etcdshift/etcdshift/transform"
@@ -22,6 +23,7 @@ const (
 	mark       = ".fleet-" // in the name of a result, behind that of its snapshot
 	mostListed = 100_000   // completions that an indexed Job takes
 	mostBytes  = 128 << 20 // of a list
+	mostReason = 2000      // bytes of what is wrong with a list or a report
 )
 
 // ErrNotFleet is the error for a file that is no list of a fleet.
@@ -108,10 +110,16 @@ func Read(ctx context.Context, path string) (*Fleet, error) {
 		err = f.check()
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w: %w", path, ErrNotFleet, err)
+		return nil, fmt.Errorf("%s: %w: %s", path, ErrNotFleet, reason(err))
 	}
 	f.files, err = filesAt(f.Place)
 	return f, err
+}
+
+// reason is the beginning of err, which may quote a whole value.
+func reason(err error) string {
+	text := err.Error()
+	return strings.ToValidUTF8(text[:min(len(text), mostReason)], "")
 }
 
 // check looks at what others rely on: an index stands for one snapshot, and results stay in the

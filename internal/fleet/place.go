@@ -163,13 +163,8 @@ func within(place, path string) bool {
 	if s3.Is(place) {
 		return strings.HasPrefix(path, place)
 	}
-	switch {
-	case path == "" || path != filepath.Clean(path):
-		return false
-	case place == ".":
-		return filepath.IsLocal(path)
-	}
-	return strings.HasPrefix(path, strings.TrimSuffix(place, "/")+"/")
+	below, err := filepath.Rel(place, path)
+	return err == nil && place != "" && path != "" && path == filepath.Clean(path) && below != "." && filepath.IsLocal(below)
 }
 
 // nameable returns an error for a path that a list cannot have: read from it, it would be another.

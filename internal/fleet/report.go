@@ -96,7 +96,7 @@ func parseReport(from io.Reader) (*found, error) {
 	if err := p.report(); l.failed != nil {
 		return nil, l.failed
 	} else if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrNotReport, err)
+		return nil, fmt.Errorf("%w: %s", ErrNotReport, reason(err))
 	}
 	r := p.found // without the buffers of the parser
 	if r.Output != nil && len(r.Output.Path)+len(r.Output.SHA256) > mostPath {
