@@ -8,7 +8,7 @@ import (
 
 const (
 	// heapGrowth is the percentage by which a large heap grows between two collections: less than
-	// half of Go's default, for a third less memory. The program may run on the machine of a member.
+	// half of Go's default, for a third less memory. The machine may be that of a member.
 	heapGrowth = 40
 	// leastHeap is the size in bytes that every heap may reach before a collection. Libraries keep
 	// some 10 MiB alive: looking through them after each few MiB of garbage takes a tenth of the
