@@ -250,6 +250,7 @@ func TestDone(t *testing.T) {
 	require.NoError(t, os.WriteFile("b/a.db.fleet-x.db", []byte("whole."), 0o600))
 	require.NoError(t, try(transform.Written, "b/a.db.fleet-x.db", "now"))
 	require.ErrorIs(t, try(transform.Planned, "", "now"), ErrDryRun)
+	require.ErrorIs(t, try(transform.Planned, "", "now", "dry-run.yaml"), ErrDryRun)
 	require.NoError(t, try(transform.Planned, "", "now", "--dry-run"))
 }
 

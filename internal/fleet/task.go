@@ -61,7 +61,8 @@ func (f *Fleet) Task(index int, command []string) (*Task, error) {
 		if value, is := strings.CutPrefix(given, "--report="); is {
 			command = slices.Concat(command[:i], []string{"--report", value}, command[i+1:])
 		}
-		t.dryRun = t.dryRun || strings.HasPrefix(strings.TrimLeft(given, "-"), "dry-run")
+		flag, _, _ := strings.Cut(given, "=")
+		t.dryRun = t.dryRun || flag == "--dry-run" || flag == "-dry-run"
 		for _, w := range word.FindAllString(given, -1) {
 			if w != WordIn && w != WordResult && w != "{end}" { // which is one of JSONPath
 				return nil, fmt.Errorf("%w: %s is neither %s nor %s", ErrWords, w, WordIn, WordResult)
