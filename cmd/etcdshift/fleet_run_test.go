@@ -32,7 +32,8 @@ func TestTwoPods(t *testing.T) {
 	exists := fmt.Errorf("%w: b/a.db.fleet-x.db", fs.ErrExist)
 	for outcome, want := range map[transform.Outcome]int{"": exitRefused, transform.Written: exitDone, transform.Refused: exitRefused} {
 		if outcome != "" {
-			report := fmt.Sprintf(`{"apiVersion":"etcdshift/v1","kind":"Report","outcome":%q,"input":{"path":"b/a.db","bytes":1}}`, outcome)
+			report := fmt.Sprintf(`{"apiVersion":"etcdshift/v1","kind":"Report","outcome":%q,"etag":%q,"input":{"path":"b/a.db","bytes":1}}`,
+				outcome, task.Snapshot.ETag)
 			require.NoError(t, os.WriteFile(task.Last, []byte(report), 0o600))
 		}
 		require.Equal(t, want, finish(told(c, task, transform.Failed, false, exists), io.Discard), outcome)
