@@ -116,7 +116,7 @@ func hintFor(err error) string {
 		{fleet.ErrNotFleet, `give the file that "etcdshift fleet list" wrote`},
 		{fleet.ErrChanged, "make a new list in another file; under the same --name, what is done stays"},
 		{fleet.ErrOtherInput, "move the report and its output away, or make a list under another --name"},
-		{fleet.ErrLost, "if nobody needs what the output was, remove the report and run the index again"},
+		{fleet.ErrLost, "remove the report, and run the index again: it makes the output anew"},
 		{fleet.ErrDryRun, "make a list under another --name, or remove the report"},
 		{transform.ErrOutIsIn, "an input is never changed; name another file for the output"},
 		{signature.ErrOtherKey, "give the public key of who signed the file, from a place that you trust; a key beside the file proves nothing"},

@@ -175,7 +175,7 @@ func traceOf(said []byte) []byte {
 	return said[at[0]:at[1]]
 }
 
-// TestTraceOf: too little memory is no fault of the program; all else that Go ends it with is.
+// TestTraceOf: Go may end the program for too little memory, and for nothing else.
 func TestTraceOf(t *testing.T) {
 	const stack = "\n\ngoroutine 1 [running]:\nmain.main()\n\t/main.go:7 +0x1d\n"
 	for said, want := range map[string]string{

@@ -23,7 +23,7 @@ const (
 	mark       = ".fleet-" // in the name of a result, behind that of its snapshot
 	mostListed = 100_000   // completions that an indexed Job takes
 	mostBytes  = 128 << 20 // of a list
-	mostReason = 2000      // bytes of what is wrong with a list or a report
+	mostReason = 2000      // bytes of an error about a list or a report
 )
 
 // ErrNotFleet is the error for a file that is no list of a fleet.

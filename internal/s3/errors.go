@@ -83,7 +83,7 @@ func about(path string, err error) error {
 		is, next = fs.ErrPermission, credentialsHint
 	case "InvalidBucketName":
 		next = "check the name of the bucket"
-	case "InvalidArgument": // as the server says of a version that cannot be one
+	case "InvalidArgument": // such as a version that is none
 		next = "check the path, and the version where one is given"
 	case "RequestTimeTooSkewed":
 		next = "set the clock of this machine"

@@ -164,7 +164,7 @@ func TestFetchCompares(t *testing.T) {
 	}
 }
 
-// An answer that is no answer of S3 is told as that.
+// A server that does not speak S3 is named as the cause.
 func TestFetchPage(t *testing.T) {
 	f := &fake{hook: func(w http.ResponseWriter, r *http.Request) bool { _, _ = io.WriteString(w, "<html>"); return true }}
 	err := f.serve(t).Fetch(t.Context(), "s3://bkt/k", file(t, nil), 100)
