@@ -284,7 +284,9 @@ func TestTortureInput(t *testing.T) {
 	})
 }
 
-// TestTortureFaults: the nth call of the system fails, for each n, on the program itself.
+// TestTortureFaults: the nth call of the system fails, for each n, on the program itself. A write
+// by which Go's runtime wakes its poller is skipped: it goes to an eventfd, which no disk makes
+// fail, and Go ends the program then.
 func TestTortureFaults(t *testing.T) {
 	strace, err := exec.LookPath("strace")
 	if err != nil {
@@ -312,6 +314,9 @@ func TestTortureFaults(t *testing.T) {
 				require.NoError(t, err)
 				if !bytes.Contains(log, []byte("(INJECTED)")) {
 					break
+				}
+				if bytes.Contains(said.Bytes(), []byte("fatal error: runtime: netpollBreak write failed")) {
+					continue
 				}
 				if tried++; status != w.status {
 					failed++
