@@ -284,7 +284,7 @@ func TestTortureInput(t *testing.T) {
 	})
 }
 
-// TestTortureFaults: the nth call of the system fails, for each n, on the program itself. A write
+// TestTortureFaults: the nth call of each thread fails, for each n, on the program itself. A write
 // by which Go's runtime wakes its poller is skipped: it goes to an eventfd, which no disk makes
 // fail, and Go ends the program then.
 func TestTortureFaults(t *testing.T) {
