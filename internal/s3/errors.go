@@ -41,6 +41,8 @@ const (
 	notImplemented     = "NotImplemented"
 )
 
+var errNotS3 = errors.New("the server does not answer as S3 does")
+
 const credentialsHint = "check the credentials in the environment or in the profile that AWS_PROFILE names"
 
 // Bounds of what a server says in an error, in bytes.
@@ -55,8 +57,9 @@ func about(path string, err error) error {
 		return err
 	}
 	answer := minio.ToErrorResponse(err)
-	if page := errors.As(err, new(*xml.SyntaxError)) || err == io.EOF; page || answer.Code == "InternalError" && answer.StatusCode == 0 { // of the library
-		return &Error{path, errors.New("the server does not answer as S3 does"),
+	page := errors.Is(err, errNotS3) || errors.As(err, new(*xml.SyntaxError)) || err == io.EOF
+	if page || answer.Code == "InternalError" && answer.StatusCode == 0 { // of the library
+		return &Error{path, errNotS3,
 			"check AWS_ENDPOINT_URL and its port: a console, or a proxy, has another than S3"}
 	}
 	if errors.Is(err, errNoCredentials) {

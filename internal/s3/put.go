@@ -41,15 +41,15 @@ func (s *Store) Put(ctx context.Context, path string, from *os.File) error {
 
 // upload is a file on its way.
 type upload struct {
-	store     *Store
-	path      string
-	at        Location
-	file      *os.File
-	size      int64
-	sum       string // SHA-256, hex
-	there     bool   // an object with these bytes was there before
-	id        string // of the upload in parts; "" for an object sent at once
-	unaborted bool   // the upload in parts could not be aborted: the object may still appear
+	store   *Store
+	path    string
+	at      Location
+	file    *os.File
+	size    int64
+	sum     string // SHA-256, hex
+	there   bool   // an object with these bytes was there before
+	id      string // of the upload in parts; "" for an object sent at once
+	pending bool   // a try to make the object was not refused: after a failure it may still appear
 }
 
 // prepare takes the SHA-256 and looks whether an object has taken the name since the start.
@@ -107,7 +107,8 @@ func (u *upload) send(ctx context.Context) error {
 	defer cancel()
 	if u.id != "" {
 		left := u.store.core.AbortMultipartUpload(last, u.at.Bucket, u.at.Key, u.id) // its parts are for the lifecycle rule
-		u.unaborted = left != nil && minio.ToErrorResponse(left).StatusCode != http.StatusNotFound
+		aborted := left == nil || minio.ToErrorResponse(left).StatusCode == http.StatusNotFound
+		u.pending = u.pending && !aborted
 	}
 	switch {
 	case !complete:
@@ -127,32 +128,22 @@ func (u *upload) settle(ctx context.Context, err error) error {
 		return &Error{u.path, errors.New("the server cannot be told to keep an existing object (If-None-Match is not implemented)"),
 			"write to a file, and copy it with a tool of the server"}
 	case taken, answer.StatusCode == http.StatusNotFound: // the upload is gone: an answer may have been lost
-	case 400 <= answer.StatusCode && answer.StatusCode < 500:
+	case !u.pending && 400 <= answer.StatusCode && answer.StatusCode < 500:
 		return err
 	}
 	written, looked := u.ours(ctx)
 	switch {
 	case written:
 		return nil
-	case looked == nil && taken:
+	case looked == nil && taken && !u.pending:
 		return &Error{u.path, errors.New("the server says that the object is there or being written, and shows none"),
 			"try again; if it stays, the object was deleted in a bucket with versions: remove the delete marker, or name another object"}
-	case looked == nil && !u.pending(answer.StatusCode):
+	case looked == nil && !u.pending:
 		return err
 	case errors.Is(looked, fs.ErrExist):
 		return looked
 	}
 	return fmt.Errorf("%w: %v", ErrUncertain, about(u.path, err)) // %v: it may be an interruption
-}
-
-// pending reports whether the object may still appear after the last request failed with that
-// status, 0 for no answer. It may after a server error: behind a proxy that gave up, the server may
-// go on. An aborted upload makes no object.
-func (u *upload) pending(status int) bool {
-	if u.id != "" {
-		return u.unaborted
-	}
-	return status == 0 || status >= http.StatusInternalServerError
 }
 
 // upload sends the file. complete tells that the request was sent that makes the object.
@@ -165,7 +156,7 @@ func (u *upload) upload(ctx context.Context) (info minio.UploadInfo, complete bo
 		if err != nil {
 			return info, false, err
 		}
-		info, err = core.PutObject(ctx, u.at.Bucket, u.at.Key, u.part(0, u.size), u.size, md5, sum, options)
+		info, err = core.PutObject(context.WithValue(ctx, unrefused{}, &u.pending), u.at.Bucket, u.at.Key, u.part(0, u.size), u.size, md5, sum, options)
 		return info, true, err
 	}
 	if u.id, err = core.NewMultipartUpload(ctx, u.at.Bucket, u.at.Key, options); err != nil {
@@ -181,7 +172,7 @@ func (u *upload) upload(ctx context.Context) (info minio.UploadInfo, complete bo
 	// PutObject of the library would lose the header on the way to this request.
 	last := minio.PutObjectOptions{}
 	last.SetMatchETagExcept("*")
-	info, err = core.CompleteMultipartUpload(ctx, u.at.Bucket, u.at.Key, u.id, parts, last)
+	info, err = core.CompleteMultipartUpload(context.WithValue(ctx, unrefused{}, &u.pending), u.at.Bucket, u.at.Key, u.id, parts, last)
 	return info, true, err
 }
 

@@ -231,6 +231,8 @@ func TestListHostile(t *testing.T) {
 		"no token": {strings.Replace(page, "<NextContinuationToken>t</NextContinuationToken>", "", 1), "Truncated"},
 		"no XML":   {"[]", "the server does not answer as S3 does"},
 		"a page":   {"<!DOCTYPE html><p><br></p>", "the server does not answer as S3 does"},
+		"XHTML":    {"<html><body><p>log in</p></body></html>", "the server does not answer as S3 does"},
+		"breaks":   {page[:len(page)-30], "the server does not answer as S3 does"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := &fake{hook: func(w http.ResponseWriter, r *http.Request) bool { _, _ = w.Write([]byte(tc.body)); return true }}

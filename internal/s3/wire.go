@@ -1,6 +1,8 @@
 package s3
 
 import (
+	"bufio"
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -12,6 +14,10 @@ const (
 	checksumMode = "X-Amz-Checksum-Mode" // a header of requests for the content of an object, and of no others
 	mostAnswer   = 16 << 20              // bytes of an answer that is no object; a page of a list has 4 MB
 )
+
+// unrefused is the key of a *bool in the context of a request that makes an object. It is set where
+// a try has no answer, or another than a refusal: behind a proxy that gives up, a server may go on.
+type unrefused struct{}
 
 // wire is a transport that ends a request whose server stands still, and too long an answer.
 type wire struct {
@@ -32,6 +38,9 @@ func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	answer, err := w.RoundTripper.RoundTrip(sent)
 	l.timer.Stop()
+	if made, is := r.Context().Value(unrefused{}).(*bool); is && r.Method != http.MethodGet {
+		*made = *made || err != nil || answer.StatusCode/100 != 4
+	}
 	if err != nil {
 		err = l.reason(err)
 		cancel(nil)
@@ -42,6 +51,28 @@ func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
 		body = io.LimitReader(body, mostAnswer)
 	}
 	answer.Body = &response{body, answer.Body, l}
+	if answer.StatusCode == http.StatusOK && r.URL.Query().Has("list-type") {
+		return list(answer)
+	}
+	return answer, nil
+}
+
+// list refuses an answer that is no list of objects. The library would take any XML for an empty
+// list, such as a page that asks for a password.
+func list(answer *http.Response) (*http.Response, error) {
+	body := bufio.NewReader(answer.Body)
+	begin, err := body.Peek(1024)
+	if !bytes.Contains(begin, []byte("ListBucketResult")) {
+		if err == nil || err == io.EOF {
+			err = errNotS3
+		}
+		_ = answer.Body.Close()
+		return nil, err
+	}
+	answer.Body = struct {
+		io.Reader
+		io.Closer
+	}{body, answer.Body}
 	return answer, nil
 }
 
