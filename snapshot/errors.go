@@ -16,7 +16,7 @@ var (
 	ErrFreeList    = errors.New("free list")             // a wrong free list, which harms no record
 	// ErrExpand is of a compressed file beyond Config.MaxExpand, or beyond the ratio of a snapshot.
 	ErrExpand  = errors.New("compressed file expands too far")
-	ErrScratch = errors.New("scratch file for the expanded snapshot") // no place or no room for it
+	ErrScratch = errors.New("scratch file for the snapshot") // no place or no room for it
 	ErrChanged = errors.New("file changed while it was read")
 )
 

@@ -96,7 +96,8 @@ func hintFor(err error) string {
 	if about := (*s3.Error)(nil); errors.As(err, &about) && about.Next != "" && !errors.Is(err, s3.ErrUncertain) {
 		return about.Next
 	}
-	if full := errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT); full && strings.Contains(err.Error(), "s3://") {
+	full := errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, snapshot.ErrScratch)
+	if full && strings.Contains(err.Error(), "s3://") {
 		return "objects are copied to, expanded and made in TMPDIR, else /tmp: it needs room for all of that; " +
 			"a pod needs a larger emptyDir and ephemeral-storage"
 	}
@@ -114,9 +115,9 @@ func hintFor(err error) string {
 		{s3.ErrTooLarge, "if you know what it is, raise the limit with --max-expand"},
 		{s3.ErrBroken, "try again; if it stays, the object, or something on the way to it, is damaged"},
 		{fleet.ErrNotFleet, `give the file that "etcdshift fleet list" wrote`},
-		{fleet.ErrChanged, "make a new list in another file; under the same --name, what is done stays"},
+		{fleet.ErrChanged, "make a new list under another --name: results of what the snapshot was before do not count for it"},
 		{fleet.ErrOtherInput, "move the report and its output away, or make a list under another --name"},
-		{fleet.ErrLost, "remove the report, and run the index again: it makes the output anew"},
+		{fleet.ErrLost, "remove the report and what is left of the output, and run the index again"},
 		{fleet.ErrDryRun, "make a list under another --name, or remove the report"},
 		{transform.ErrOutIsIn, "an input is never changed; name another file for the output"},
 		{signature.ErrOtherKey, "give the public key of who signed the file, from a place that you trust; a key beside the file proves nothing"},

@@ -37,7 +37,8 @@ of any run, .json, and hidden and empty files are left out; how many is told. Th
 
 Tells what a pod needs for the snapshot that needs most. OUT has mode 0600 and replaces no file.
 
-Exit status: 0 written, 1 failed or no snapshot is there, 2 usage, 130 interrupted. With any but 0 nothing was written.`,
+Exit status: 0 written, 1 failed or no snapshot is there, 2 usage, 130 interrupted. With any but 0 nothing was written, unless the message says
+that this is not known of an object.`,
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "name", Usage: "name the run `NAME`: up to 40 of a-z, 0-9 and -"},
 			&cli.StringFlag{Name: "match", Usage: "list only files whose names, without folders, match `PATTERN`, such as '*.db.gz'"},
@@ -80,15 +81,6 @@ func runFleetList(c *cli.Context, args []string) error {
 	p.Printf("needs most: %s, %s\n\n", most.Path, render.Size(most.Bytes))
 	p.Printf("completions: %d\nmemory: %dMi\nephemeral-storage: %dMi\n", len(f.Snapshots), needs.Memory>>20, needs.Scratch>>20)
 	return p.Flush()
-}
-
-// readFleet reads a list; a mistake in the command line is a usage error.
-func readFleet(c *cli.Context, path string) (*fleet.Fleet, error) {
-	f, err := fleet.Read(c.Context, path)
-	if errors.Is(err, fleet.ErrNotFleet) {
-		err = &failure{exitRefused, err, hintFor(err)}
-	}
-	return f, err
 }
 
 // isThere is a hint for results without a report.

@@ -29,7 +29,7 @@ etcdshift fleet run calico-v3.json --index 7 -- report {in} {result}.html`,
 		UsageText: `Runs COMMAND on the snapshot of an index, as the pod of an indexed Job does. {in} is the snapshot, {result} what the names of its
 results begin with. Where the last result is there (that of --report, else the last {result} on the line) nothing is run. So an index can be
 run again, and by two pods at once. A snapshot that has another etag than in the list is refused; so is a report about another one, one whose
-output is lost, and one of a dry run where COMMAND is none.
+output is lost, and one of a dry run where COMMAND is none. Without --dry-run an output has to begin with {result} too.
 
 A report of --report is left only when the outcome will not change: written, refused, or failed for what is in the file. After a full
 disk or a network that is down there is none, and the next try runs.
@@ -56,9 +56,9 @@ func runFleetRun(c *cli.Context) error {
 	case words[0] == "fleet":
 		return usagef(commandPath(c), "COMMAND is a command of etcdshift but fleet; got %q", args)
 	}
-	f, err := readFleet(c, args[0])
+	f, err := fleet.Read(c.Context, args[0])
 	if err != nil {
-		return err
+		return forJob(err)
 	}
 	t, err := f.Task(c.Int("index"), words)
 	if err != nil {
@@ -146,6 +146,6 @@ func lasting(err error) bool {
 	return slices.ContainsFunc([]error{
 		snapshot.ErrDigest, snapshot.ErrTruncated, snapshot.ErrDamaged, snapshot.ErrNotSnapshot, snapshot.ErrExpand,
 		inspect.ErrUnknownType, inspect.ErrAmbiguousType, transform.ErrEmptyPrefix, encoding.ErrEncrypted, encoding.ErrKMSv1,
-		fleet.ErrChanged, fleet.ErrOtherInput, fleet.ErrLost, fleet.ErrDryRun, fleet.ErrNotReport, fs.ErrExist, s3.ErrTooLarge,
+		fleet.ErrNotFleet, fleet.ErrChanged, fleet.ErrOtherInput, fleet.ErrLost, fleet.ErrDryRun, fleet.ErrNotReport, fs.ErrExist, s3.ErrTooLarge,
 	}, func(is error) bool { return errors.Is(err, is) })
 }

@@ -10,7 +10,6 @@ import (
 
 	"github.com/etcdshift/etcdshift/internal/fleet"
 	"github.com/etcdshift/etcdshift/internal/render"
-	"github.com/etcdshift/etcdshift/transform"
 )
 
 func fleetSummaryCommand() *cli.Command {
@@ -25,7 +24,7 @@ etcdshift fleet summary pages.json --result .html`,
 		UsageText: `Reads the report of each snapshot, SNAPSHOT.fleet-NAME.json, and prints what became of it: changes, problems by code, and why
 it failed. Snapshots without a report are missing; a report that cannot be read, is about another file than the list has, or whose output
 is lost, is named.
---result .html looks for pages in place of reports, which are there or not.
+--result .html looks for pages in place of reports: they are there or not, and other where the snapshot is not that of the list any more.
 
 Exit status: 0 all are written, unchanged or planned; 1 some are not; 2 usage; 5 could not read the list; 130 interrupted.`,
 		Flags: []cli.Flag{
@@ -65,10 +64,9 @@ type fleetTotals struct {
 // by lists the outcomes in the order of the document, each with its count.
 func (t *fleetTotals) by() iter.Seq2[fleet.Outcome, *int] {
 	return func(yield func(fleet.Outcome, *int) bool) {
-		_ = yield(transform.Written, &t.Written) && yield(transform.Unchanged, &t.Unchanged) && yield(transform.Planned, &t.Planned) &&
-			yield(transform.Refused, &t.Refused) && yield(transform.Failed, &t.Failed) && yield(fleet.Missing, &t.Missing) &&
-			yield(fleet.Unreadable, &t.Unreadable) && yield(fleet.Other, &t.Other) &&
-			yield(fleet.Lost, &t.Lost)
+		_ = yield(fleet.Written, &t.Written) && yield(fleet.Unchanged, &t.Unchanged) && yield(fleet.Planned, &t.Planned) &&
+			yield(fleet.Refused, &t.Refused) && yield(fleet.Failed, &t.Failed) && yield(fleet.Missing, &t.Missing) &&
+			yield(fleet.Unreadable, &t.Unreadable) && yield(fleet.Other, &t.Other) && yield(fleet.Lost, &t.Lost)
 	}
 }
 

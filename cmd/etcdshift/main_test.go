@@ -153,6 +153,9 @@ func TestSentinelsHaveHints(t *testing.T) {
 	}
 	require.Contains(t, hintFor(fmt.Errorf("write s3://b/k: %w", syscall.ENOSPC)), "TMPDIR")
 	require.NotContains(t, hintFor(fmt.Errorf("write b/k: %w", syscall.ENOSPC)), "TMPDIR")
+	for _, no := range []error{fs.ErrNotExist, fs.ErrPermission} {
+		require.Contains(t, hintFor(fmt.Errorf("s3://b/k: %w: %w", snapshot.ErrScratch, no)), "TMPDIR")
+	}
 	require.Empty(t, hintFor(errors.New("something else")))
 }
 

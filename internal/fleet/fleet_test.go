@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -78,6 +79,18 @@ func TestPrefix(t *testing.T) {
 		got, err := Choice{Name: "x"}.takes(file{Snapshot: Snapshot{Path: path, Bytes: 1}, regular: true}, "s3://bkt/etcd/c1/a", &LeftOut{})
 		require.NoError(t, err)
 		require.Equal(t, takes, got, path)
+	}
+	for _, one := range []struct {
+		place, path string
+		takes       bool
+	}{
+		{".", ".a.db", false}, {".", ".x/a.db", false}, {".", "a.db", true}, {"..", "../a.db", true}, {"..", "../.a.db", false}, {"/x/.y", "/x/.y/a.db", true},
+		{"s3://bkt/.b", "s3://bkt/.b/a.db", true}, {"s3://bkt/.b/", "s3://bkt/.b/a.db", true}, {"s3://bkt/.b", "s3://bkt/.b/.a.db", false},
+		{"s3://bkt/.b", "s3://bkt/.bc/a.db", false}, {"s3://bkt", "s3://bkt/.a.db", false},
+	} {
+		got, err := Choice{Name: "x"}.takes(file{Snapshot: Snapshot{Path: one.path, Bytes: 1}, regular: true}, one.place, &LeftOut{})
+		require.NoError(t, err)
+		require.Equal(t, one.takes, got, one)
 	}
 	beside := func(place string, paths ...string) string {
 		f := &Fleet{Place: place}
@@ -163,7 +176,8 @@ func TestTask(t *testing.T) {
 	f, err := List(t.Context(), "b", Choice{Name: "x"}, transform.Tool{})
 	require.NoError(t, err)
 	for _, wrong := range []string{"verify {in}", "run plan.yaml {in} out.db --report r.json", "status x {result}.db", "run {in} {result}.db --report r.json",
-		"run {in} {out}.db --report {result}.json", "run {in} {results}.db --report={result}.json"} {
+		"run {in} {out}.db --report {result}.json", "run {in} {results}.db --report={result}.json", "run plan.yaml {in} out.db --report {result}.json",
+		"run plan.yaml {in} out.db --report {result}.json --dry-run=false"} {
 		_, err := f.Task(0, strings.Fields(wrong))
 		require.ErrorIs(t, err, ErrWords, wrong)
 	}
@@ -175,9 +189,18 @@ func TestTask(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "b/a.db.fleet-x.html", task.Last)
 
+	for flags, dry := range map[string]bool{"--report={result}.json": false, "-report={result}.json": false, "-report {result}.json": false,
+		"--report {result}.json --dry-run=f": false, "-dry-run --report {result}.json": true, "--report={result}.json -dry-run=1": true} {
+		task, err = f.Task(0, strings.Fields("run plan.yaml {in} {result}.db "+flags))
+		require.NoError(t, err)
+		require.Equal(t, "b/a.db.fleet-x.json", task.Last)
+		require.Equal(t, []string{"--report", "b/a.db.fleet-x.json"}, task.words[task.report-1:task.report+1])
+		require.Equal(t, dry, task.dryRun, flags)
+	}
+	_, err = f.Task(0, strings.Fields("migrate calico-v3 {in} --dry-run --report {result}.json"))
+	require.NoError(t, err)
 	task, err = f.Task(0, []string{"run", "--report={result}.json", "plan.yaml", "{in}", "{result}.db"})
 	require.NoError(t, err)
-	require.Equal(t, "b/a.db.fleet-x.json", task.Last)
 	done, _, err := task.Done(t.Context())
 	require.NoError(t, err)
 	require.False(t, done)
@@ -196,11 +219,15 @@ func TestTask(t *testing.T) {
 		require.Equal(t, outcome == transform.Refused, done)
 	}
 	require.NoError(t, os.Remove("b/a.db.fleet-x.json"))
+	ended := errors.New("refused")
 	got, err := task.Run(t.Context(), func(words []string) error {
-		require.NoError(t, os.WriteFile(words[2], []byte(reportOf(task.Snapshot, transform.Written)), 0o600))
-		return os.WriteFile("b/a.db", []byte("another"), 0o600)
+		require.NoError(t, os.WriteFile(words[2], []byte(reportOf(task.Snapshot, transform.Refused)), 0o600))
+		require.NoError(t, os.WriteFile("b/a.db", []byte("another"), 0o600))
+		return ended
 	}, keep)
 	require.ErrorIs(t, err, ErrChanged)
+	require.NotErrorIs(t, err, ended) // another try depends on the report alone
+	require.ErrorContains(t, err, "; the run: refused")
 	require.Empty(t, got)
 	require.NoFileExists(t, "b/a.db.fleet-x.json")
 	left, err := os.ReadDir(os.Getenv("TMPDIR"))
@@ -252,6 +279,17 @@ func TestDone(t *testing.T) {
 	require.ErrorIs(t, try(transform.Planned, "", "now"), ErrDryRun)
 	require.ErrorIs(t, try(transform.Planned, "", "now", "dry-run.yaml"), ErrDryRun)
 	require.NoError(t, try(transform.Planned, "", "now", "--dry-run"))
+
+	page, err := f.Task(0, strings.Fields("report {in} {result}.html"))
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile("b/a.db.fleet-x.html", nil, 0o600))
+	done, _, err := page.Done(t.Context())
+	require.NoError(t, err)
+	require.True(t, done)
+	require.NoError(t, os.WriteFile("b/a.db", []byte("another"), 0o600))
+	done, _, err = page.Done(t.Context())
+	require.ErrorIs(t, err, ErrChanged)
+	require.False(t, done)
 }
 
 // TestSummary: a row tells what a report says, or why there is none.
@@ -280,7 +318,9 @@ func TestSummary(t *testing.T) {
 		require.NoError(t, os.WriteFile(f.Results(s)+".json", []byte(text), 0o600))
 	}
 	require.NoError(t, os.WriteFile(f.Snapshots[7].Path, []byte("changed"), 0o600))
-	require.NoError(t, os.WriteFile(f.Results(f.Snapshots[7])+".html", nil, 0o600))
+	for _, i := range []int{6, 7} {
+		require.NoError(t, os.WriteFile(f.Results(f.Snapshots[i])+".html", nil, 0o600))
+	}
 	next := 0
 	for row, err := range f.Summary(t.Context(), ".json") {
 		require.NoError(t, err)
@@ -296,7 +336,7 @@ func TestSummary(t *testing.T) {
 			require.Equal(t, Other, row.Outcome)
 			require.Contains(t, row.Error, `"b/000.db", the list has "b/009.db"`)
 		case 10:
-			require.Equal(t, transform.Refused, row.Outcome)
+			require.Equal(t, Refused, row.Outcome)
 		case 11:
 			require.Equal(t, Lost, row.Outcome)
 			require.Contains(t, row.Error, `"b/011.db.fleet-x.db" is not there`)
@@ -311,7 +351,8 @@ func TestSummary(t *testing.T) {
 	require.Equal(t, 300, next)
 	for row, err := range f.Summary(t.Context(), ".html") {
 		require.NoError(t, err)
-		require.Equal(t, row.Index == 7, row.Done())
+		want := map[int]Outcome{6: Written, 7: Other}[row.Index]
+		require.Equal(t, cmp.Or(want, Missing), row.Outcome)
 	}
 }
 
@@ -375,4 +416,8 @@ func TestNeeds(t *testing.T) {
 	mixed := &Fleet{Snapshots: []Snapshot{{Path: "a.db", Bytes: 1 << 30}, {Path: "b.db.gz", Bytes: 1 << 29}}}
 	require.Equal(t, "b.db.gz", mixed.Largest().Path)
 	require.Equal(t, needs("b.db.gz", 1<<29), mixed.Needs())
+	small := &Fleet{Snapshots: []Snapshot{{Path: "a.db", Bytes: 1 << 20}, {Path: "b.db", Bytes: 20 << 20}}}
+	require.Equal(t, "b.db", small.Largest().Path)
+	compressed := &Fleet{Snapshots: []Snapshot{{Path: "a.db.gz", Bytes: 1 << 30}, {Path: "b.db", Bytes: 10_400 << 20}}}
+	require.Equal(t, Needs{needs("b.db", 10_400<<20).Memory, needs("b.db.gz", 1<<30).Scratch}, compressed.Needs())
 }

@@ -73,7 +73,7 @@ func List(ctx context.Context, place string, choice Choice, tool transform.Tool)
 // beside is a snapshot that is not in the folder which a place in a bucket names, although others
 // are: the place "s3://b/etcd" has those of "etcd-old" too. "" for none.
 func (f *Fleet) beside() string {
-	inside := func(s Snapshot) bool { return strings.HasPrefix(s.Path, strings.TrimSuffix(f.Place, "/")+"/") }
+	inside := func(s Snapshot) bool { _, is := below(f.Place, s.Path); return is }
 	i := slices.IndexFunc(f.Snapshots, func(s Snapshot) bool { return !inside(s) })
 	if !s3.Is(f.Place) || i < 0 || !slices.ContainsFunc(f.Snapshots, inside) {
 		return ""
@@ -86,10 +86,11 @@ func (f *Fleet) beside() string {
 // may end within a name.
 func (c Choice) takes(one file, place string, left *LeftOut) (bool, error) {
 	_, name := folderOf(one.Path)
-	if s3.Is(place) {
-		place, _ = folderOf(place)
+	rest, inside := below(place, one.Path)
+	if !inside && s3.Is(place) {
+		begin, _ := folderOf(place)
+		rest = strings.TrimPrefix(one.Path, begin)
 	}
-	below := strings.TrimPrefix(one.Path, place)
 	matches, err := true, error(nil)
 	if c.Match != "" {
 		if matches, err = path.Match(c.Match, name); err != nil {
@@ -97,7 +98,7 @@ func (c Choice) takes(one file, place string, left *LeftOut) (bool, error) {
 		}
 	}
 	switch {
-	case strings.Contains("/"+below, "/.") || !one.regular || strings.HasSuffix(one.Path, "/"):
+	case strings.Contains("/"+rest, "/.") || !one.regular || strings.HasSuffix(one.Path, "/"):
 		left.Other++
 	case strings.Contains(name, mark):
 		left.Results++
@@ -143,7 +144,7 @@ func (l LeftOut) String() string {
 	return cmp.Or(strings.Join(parts, ", "), "none")
 }
 
-// Needs is what a pod needs for the largest snapshot: bytes of memory and of scratch space.
+// Needs is what a pod needs for any snapshot of a list: bytes of memory and of scratch space.
 type Needs struct {
 	Memory  int64 `json:"memory"`
 	Scratch int64 `json:"scratch"`
@@ -157,8 +158,15 @@ const (
 
 // Needs estimates from measured runs: see docs/fleet.md. A key takes some 30 bytes of memory, and a
 // snapshot has a key in some kilobytes; the rest is for pages of the file, which the kernel drops.
-func (f *Fleet) Needs() Needs { return f.Largest().needs() }
+func (f *Fleet) Needs() (n Needs) {
+	for _, s := range f.Snapshots {
+		one := s.needs()
+		n.Memory, n.Scratch = max(n.Memory, one.Memory), max(n.Scratch, one.Scratch)
+	}
+	return Needs{rounded(leastSpace + n.Memory), rounded(leastSpace + n.Scratch)}
+}
 
+// needs is what a snapshot adds to what any pod needs.
 func (s Snapshot) needs() Needs {
 	expanded, compressed := s.Bytes, int64(0)
 	for _, ext := range []string{".gz", ".zst", ".zip"} {
@@ -166,10 +174,7 @@ func (s Snapshot) needs() Needs {
 			expanded, compressed = expansion*s.Bytes, s.Bytes
 		}
 	}
-	return Needs{
-		Memory:  rounded(leastSpace + expanded/16),
-		Scratch: rounded(leastSpace + compressed + 2*expanded + expanded/8),
-	}
+	return Needs{Memory: expanded / 16, Scratch: compressed + 2*expanded + expanded/8}
 }
 
 // rounded is a size in steps of 64 MiB.

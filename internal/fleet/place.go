@@ -184,6 +184,17 @@ func nameable(path string) error {
 
 // folderOf is the folder of a path, and the name in it.
 func folderOf(path string) (folder, name string) {
+	if !s3.Is(path) {
+		return filepath.Split(path)
+	}
 	i := strings.LastIndexByte(path, '/') + 1
 	return path[:i], path[i:]
+}
+
+// below is the path of a file from a folder on, with slashes; the whole path if it is not in it.
+func below(folder, path string) (rest string, inside bool) {
+	if !s3.Is(path) {
+		folder, path = filepath.ToSlash(folder), filepath.ToSlash(path)
+	}
+	return strings.CutPrefix(path, strings.TrimSuffix(folder, "/")+"/")
 }

@@ -10,11 +10,16 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// Outcome is how a task ended: an outcome of its report, or one of these.
-type Outcome = transform.Outcome
+// Outcome is how a task ended: an outcome of its report, see [transform.Outcome], or one that no
+// report has.
+type Outcome string
 
-// The outcomes that no report has.
 const (
+	Written    Outcome = "written"
+	Unchanged  Outcome = "unchanged"
+	Planned    Outcome = "planned"
+	Refused    Outcome = "refused"
+	Failed     Outcome = "failed"
 	Missing    Outcome = "missing"    // there is no report
 	Unreadable Outcome = "unreadable" // there is one, which cannot be read
 	Other      Outcome = "other"      // there is one about another file
@@ -34,12 +39,13 @@ type Row struct {
 
 // Done reports whether the task did what it was to do.
 func (r *Row) Done() bool {
-	return r.Outcome == transform.Written || r.Outcome == transform.Unchanged || r.Outcome == transform.Planned
+	return r.Outcome == Written || r.Outcome == Unchanged || r.Outcome == Planned
 }
 
 // Summary yields a row for each snapshot, in the order of the list. It reads several reports at
 // once, and names what is wrong with one. suffix is what the name of a report ends with, behind
-// what [Fleet.Results] tells; any but ".json" is another result, which is there or not.
+// what [Fleet.Results] tells; any but ".json" is another result, which is there or not, and is that
+// of another file where the snapshot was replaced.
 func (f *Fleet) Summary(ctx context.Context, suffix string) iter.Seq2[*Row, error] {
 	each := func(yield func(Row, error) bool) {
 		for i, s := range f.Snapshots {
@@ -62,9 +68,13 @@ func (r *Row) read(ctx context.Context, f *Fleet, suffix string) {
 	s := f.Snapshots[r.Index]
 	path := f.Results(s) + suffix
 	if suffix != ".json" {
-		r.Outcome = transform.Written
-		_, err := f.files.stat(ctx, path)
-		r.missing(ctx, f, err)
+		if _, err := f.files.stat(ctx, path); err != nil {
+			r.missing(ctx, f, err)
+		} else if err := f.task(r.Index).Check(ctx); err != nil {
+			r.Outcome, r.Error = Other, err.Error()
+		} else {
+			r.Outcome = Written
+		}
 		return
 	}
 	report, err := readReport(ctx, f.files, path)
@@ -72,7 +82,7 @@ func (r *Row) read(ctx context.Context, f *Fleet, suffix string) {
 		r.missing(ctx, f, err)
 		return
 	}
-	r.Outcome, r.Changes, r.Error, r.Output = report.Outcome, report.Changes, report.Error, report.Output
+	r.Outcome, r.Changes, r.Error, r.Output = Outcome(report.Outcome), report.Changes, report.Error, report.Output
 	r.Problems = append(r.Problems, report.Problems...)
 	if err := report.about(s); err != nil {
 		r.Outcome, r.Error = Other, err.Error()
@@ -88,14 +98,12 @@ func (r *Row) read(ctx context.Context, f *Fleet, suffix string) {
 
 // missing tells why there is no report.
 func (r *Row) missing(ctx context.Context, f *Fleet, err error) {
-	switch {
-	case err == nil:
-	case errors.Is(err, fs.ErrNotExist):
-		r.Outcome = Missing
-		if err := (&Task{Snapshot: f.Snapshots[r.Index], files: f.files}).Check(ctx); err != nil {
-			r.Error = err.Error()
-		}
-	default:
+	if !errors.Is(err, fs.ErrNotExist) {
 		r.Outcome, r.Error = Unreadable, err.Error()
+		return
+	}
+	r.Outcome = Missing
+	if err := f.task(r.Index).Check(ctx); err != nil {
+		r.Error = err.Error()
 	}
 }

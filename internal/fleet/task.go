@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/etcdshift/etcdshift/transform"
@@ -55,53 +56,77 @@ func (f *Fleet) Task(index int, command []string) (*Task, error) {
 	if index < 0 || index >= len(f.Snapshots) {
 		return nil, fmt.Errorf("%w: there is no index %d: the list has 0 to %d", ErrWords, index, len(f.Snapshots)-1)
 	}
-	t := &Task{Snapshot: f.Snapshots[index], files: f.files}
-	t.results = f.Results(t.Snapshot)
-	for i, given := range command {
-		if value, is := strings.CutPrefix(given, "--report="); is {
-			command = slices.Concat(command[:i], []string{"--report", value}, command[i+1:])
-		}
-		flag, _, _ := strings.Cut(given, "=")
-		t.dryRun = t.dryRun || flag == "--dry-run" || flag == "-dry-run"
+	t := f.task(index)
+	fill := strings.NewReplacer(WordIn, t.Snapshot.Path, WordResult, t.results)
+	last, has, makes := "", false, false // {in}; an output of this index alone
+	for _, given := range command {
 		for _, w := range word.FindAllString(given, -1) {
 			if w != WordIn && w != WordResult && w != "{end}" { // which is one of JSONPath
 				return nil, fmt.Errorf("%w: %s is neither %s nor %s", ErrWords, w, WordIn, WordResult)
 			}
 		}
-	}
-	last := ""
-	for i, given := range command {
-		if i > 0 && command[i-1] == "--report" {
-			t.report, last = i, given
-		} else if t.report == 0 && strings.Contains(given, WordResult) {
+		has = has || strings.Contains(given, WordIn)
+		switch flag, value, assigned := cutFlag(given); {
+		case flag == "report" && assigned:
+			t.words = append(t.words, "--report", fill.Replace(value))
+			t.report, last = len(t.words)-1, value
+			continue
+		case flag == "report":
+			given = "--report"
+		case flag == "dry-run":
+			on, _ := strconv.ParseBool(value) // what is none is a usage error later
+			t.dryRun = on || !assigned
+		case len(t.words) > 0 && t.words[len(t.words)-1] == "--report":
+			t.report, last = len(t.words), given
+		case t.report == 0 && strings.Contains(given, WordResult):
 			last = given
+			fallthrough
+		default:
+			makes = makes || strings.HasPrefix(given, WordResult)
 		}
-	}
-	fill := strings.NewReplacer(WordIn, t.Snapshot.Path, WordResult, t.results)
-	for _, given := range command {
 		t.words = append(t.words, fill.Replace(given))
 	}
 	t.Last = fill.Replace(last)
 	switch {
-	case !slices.ContainsFunc(command, func(given string) bool { return strings.Contains(given, WordIn) }):
+	case !has:
 		return nil, fmt.Errorf("%w: no word of it has %s, the snapshot", ErrWords, WordIn)
 	case !strings.HasPrefix(last, WordResult):
 		return nil, fmt.Errorf("%w: nothing would tell that an index is done; give --report %s.json, or an output that begins with %s",
 			ErrWords, WordResult, WordResult)
+	case !makes && !t.dryRun:
+		return nil, fmt.Errorf("%w: each index would write the same output; give one that begins with %s", ErrWords, WordResult)
 	}
 	return t, nil
 }
 
+// task is the task of an index, without a command.
+func (f *Fleet) task(index int) *Task {
+	s := f.Snapshots[index]
+	return &Task{Snapshot: s, files: f.files, results: f.Results(s)}
+}
+
+// cutFlag cuts a word that is a flag, with one dash or two, at its equals sign; name is "" for any
+// other word.
+func cutFlag(word string) (name, value string, assigned bool) {
+	name, is := strings.CutPrefix(word, "-")
+	if !is {
+		return "", "", false
+	}
+	return strings.Cut(strings.TrimPrefix(name, "-"), "=")
+}
+
 // Done reports whether the last result is there. outcome is that of a report, "" of another file. A
-// report is an error if it is about another snapshot than the list has, or its output is lost.
+// report is an error if it is about another snapshot than the list has, or its output is lost;
+// another file is one where the snapshot is not that of the list any more.
 func (t *Task) Done(ctx context.Context) (done bool, outcome transform.Outcome, err error) {
 	if _, err := t.files.stat(ctx, t.Last); errors.Is(err, fs.ErrNotExist) {
 		return false, "", nil
 	} else if err != nil {
 		return false, "", err
 	}
-	if t.report == 0 {
-		return true, "", nil
+	if t.report == 0 { // nothing but the list tells which snapshot it is of
+		err := t.Check(ctx)
+		return err == nil, "", err
 	}
 	found, err := readReport(ctx, t.files, t.Last)
 	if err == nil {
@@ -155,13 +180,18 @@ func (t *Task) Run(ctx context.Context, run func(words []string) error, keep fun
 	if !keep(found.Outcome, ended) {
 		return found.Outcome, ended
 	}
-	if err := t.Check(ctx); err != nil {
-		return "", errors.Join(ended, err)
+	err = t.Check(ctx)
+	if err == nil {
+		err = t.publish(ctx, scratch)
 	}
-	if err := t.publish(ctx, scratch); err != nil {
-		return "", errors.Join(ended, fmt.Errorf("report: %w", err))
+	switch {
+	case err == nil:
+		return found.Outcome, ended
+	case ended != nil: // as text: whether to try again is decided by what kept the report away
+		return "", fmt.Errorf("%w; the run: %v", err, ended)
+	default:
+		return "", err
 	}
-	return found.Outcome, ended
 }
 
 // publish writes the report that is at scratch, with the etag of the snapshot as its first field.
@@ -178,5 +208,8 @@ func (t *Task) publish(ctx context.Context, scratch string) error {
 	if err != nil {
 		return err
 	}
-	return t.files.write(ctx, t.Last, io.MultiReader(strings.NewReader(fmt.Sprintf("{\n  \"etag\": %s,", tag)), f))
+	if err := t.files.write(ctx, t.Last, io.MultiReader(strings.NewReader(fmt.Sprintf("{\n  \"etag\": %s,", tag)), f)); err != nil {
+		return fmt.Errorf("report: %w", err)
+	}
+	return nil
 }
