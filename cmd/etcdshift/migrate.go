@@ -61,7 +61,8 @@ func (m migration) command() *cli.Command {
 An input is never changed, and %s must not exist: it appears only after it has been verified and synced.
 
 Exit status: 0 done, 1 failed, 2 usage, 3 refused,%s 130 interrupted.
-With any but %s nothing was written. If only the report could not be written, the message says that %s is there.`, out, leaves, written, out)
+With any but %s nothing was written. If only the report could not be written, the message says that %s is there;
+of an object in a bucket it may say that this is not known.`, out, leaves, written, out)
 	return &cli.Command{
 		Name:        m.Name,
 		Usage:       m.Usage,
