@@ -327,6 +327,7 @@ func TestTortureFaults(t *testing.T) {
 			}
 		}
 		t.Logf("%d faults, %d ended the run", tried, failed)
+		require.Positive(t, failed)
 	})
 }
 
