@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 
+	"github.com/etcdshift/etcdshift/internal/publish"
 	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
 )
 
@@ -16,7 +17,7 @@ var (
 	ErrFreeList    = errors.New("free list")             // a wrong free list, which harms no record
 	// ErrExpand is of a compressed file beyond Config.MaxExpand, or beyond the ratio of a snapshot.
 	ErrExpand  = errors.New("compressed file expands too far")
-	ErrScratch = errors.New("scratch file for the snapshot") // no place or no room for it
+	ErrScratch = publish.ErrScratch // no place or no room for what is expanded
 	ErrChanged = errors.New("file changed while it was read")
 )
 

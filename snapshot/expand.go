@@ -51,7 +51,7 @@ func compressionOf(f io.ReaderAt) string {
 func (in *input) expand(ctx context.Context, cfg Config) (size int64, err error) {
 	scratch, err := publish.Scratch(cmp.Or(cfg.ScratchDir, os.TempDir()))
 	if err != nil {
-		return 0, fmt.Errorf("%w: %w", ErrScratch, err)
+		return 0, err
 	}
 	in.file = scratch
 	p := &packed{ctx: ctx, format: in.compression, file: in.given, size: in.info.Size(), limit: DefaultMaxExpand}

@@ -22,7 +22,7 @@ func fetch(c *cli.Context, path string, limit int64) (*os.File, error) {
 	}
 	file, err := publish.Scratch(os.TempDir())
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w: %w", path, snapshot.ErrScratch, err)
+		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	if err := store.Fetch(c.Context, path, file, limit); err != nil {
 		_ = file.Close()

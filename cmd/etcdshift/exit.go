@@ -96,10 +96,12 @@ func hintFor(err error) string {
 	if about := (*s3.Error)(nil); errors.As(err, &about) && about.Next != "" && !errors.Is(err, s3.ErrUncertain) {
 		return about.Next
 	}
-	full := errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, snapshot.ErrScratch)
-	if full && strings.Contains(err.Error(), "s3://") {
+	if full := errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT); full && strings.Contains(err.Error(), "s3://") {
 		return "objects are copied to, expanded and made in TMPDIR, else /tmp: it needs room for all of that; " +
 			"a pod needs a larger emptyDir and ephemeral-storage"
+	}
+	if errors.Is(err, snapshot.ErrScratch) {
+		return "scratch files are made in the folder of the output, else in TMPDIR or /tmp: it must exist, let you write, and have room"
 	}
 	if of := (*fs.PathError)(nil); errors.As(err, &of) && errors.Is(err, fs.ErrNotExist) && s3.Is(of.Path) {
 		return "a file belongs here, not an object in a bucket: copy it first"
@@ -128,7 +130,6 @@ func hintFor(err error) string {
 		{snapshot.ErrDamaged, "try another copy of the file, or take a new snapshot with \"etcdctl snapshot save\""},
 		{snapshot.ErrNotSnapshot, "give a file that \"etcdctl snapshot save\" made, or a member/snap/db, or one of them compressed (gzip, zstd, zip)"},
 		{snapshot.ErrExpand, "if you know the file, raise the limit with --max-expand, or expand it yourself and give the result"},
-		{snapshot.ErrScratch, "a compressed file is expanded in the folder of the output, else in TMPDIR or /tmp, which needs room for it"},
 		{snapshot.ErrChanged, "something writes to the file; work on a copy"},
 		{calico.ErrManifest, "give --v3-crds the file of v3 CRDs of a Calico release, as \"kubectl apply -f\" takes it"},
 		{inspect.ErrUnknownType, "\"etcdshift status\" lists what the snapshot holds"},

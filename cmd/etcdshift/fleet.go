@@ -35,7 +35,7 @@ etcdshift fleet list backups/etcd calico-v3.json --name calico-v3`,
 it off with "fleet run". --name names the run: its results stand beside their snapshots as SNAPSHOT.fleet-NAME.db, .json and so on. Results
 of any run, .json, and hidden and empty files are left out; how many is told. The same files give the same list.
 
-Tells what a pod needs for the snapshot that needs most. OUT has mode 0600 and replaces no file.
+Tells what a pod needs for any of them. OUT has mode 0600 and replaces no file.
 
 Exit status: 0 written, 1 failed or no snapshot is there, 2 usage, 130 interrupted. With any but 0 nothing was written, unless the message says
 that this is not known of an object.`,
@@ -78,7 +78,7 @@ func runFleetList(c *cli.Context, args []string) error {
 	p := render.NewPage(c.App.Writer)
 	p.Printf("%s: %s, %s\n", out, render.Plural(len(f.Snapshots), "snapshot"), render.Size(f.Bytes()))
 	p.Printf("left out: %s\n", f.LeftOut.String())
-	p.Printf("needs most: %s, %s\n\n", most.Path, render.Size(most.Bytes))
+	p.Printf("needs most disk: %s, %s\n\n", most.Path, render.Size(most.Bytes))
 	p.Printf("completions: %d\nmemory: %dMi\nephemeral-storage: %dMi\n", len(f.Snapshots), needs.Memory>>20, needs.Scratch>>20)
 	return p.Flush()
 }

@@ -90,30 +90,30 @@ func execute(c *cli.Context, words []string) error {
 
 // told returns the status of a task, and says in a line how it ended.
 func told(c *cli.Context, t *fleet.Task, outcome transform.Outcome, done bool, err error) error {
+	if err != nil && (errors.Is(err, context.Canceled) || statusOf(err) == exitUsage) {
+		return err
+	}
 	there := done
-	if errors.Is(err, fs.ErrExist) { // another pod has made a result, and may be done
-		if is, its, _ := t.Done(c.Context); is {
+	if err != nil && (outcome == "" || errors.Is(err, fs.ErrExist)) { // the result may be there, of this pod or of another
+		switch is, its, now := t.Done(c.Context); {
+		case is:
 			there, outcome = true, its
+		case errors.Is(now, fleet.ErrChanged):
+			err = now
 		}
 	}
 	switch {
-	case err != nil && (errors.Is(err, context.Canceled) || statusOf(err) == exitUsage):
-		return err
 	case outcome == transform.Refused || outcome == transform.Failed && there:
 		f := &failure{}
-		if !errors.As(err, &f) && err == nil {
+		if !errors.As(err, &f) && (err == nil || errors.Is(err, fs.ErrExist) || errors.Is(err, s3.ErrUncertain)) {
 			err = fmt.Errorf("%s: %s, as %s tells", t.Snapshot.Path, outcome, t.Last)
 			f.hint = "the report has the error, or the codes of problems: \"etcdshift explain CODE\" tells what to do about one"
 		}
 		return &failure{exitRefused, err, f.hint}
-	case outcome == transform.Failed:
+	case outcome == transform.Failed, err != nil && outcome == "" && !there:
 		return forJob(isThere(err))
-	case outcome == "" && err != nil: // perhaps findings alone, or problems that were allowed
-		if there, _, _ := t.Done(c.Context); !there {
-			return forJob(isThere(err))
-		}
 	}
-	if err != nil {
+	if err != nil { // findings alone, or problems that were allowed
 		warn(c, err.Error())
 	}
 	if done && !c.Bool("quiet") {

@@ -37,6 +37,11 @@ func TestTwoPods(t *testing.T) {
 			require.NoError(t, os.WriteFile(task.Last, []byte(report), 0o600))
 		}
 		require.Equal(t, want, finish(told(c, task, transform.Failed, false, exists), io.Discard), outcome)
+		uncertain := fmt.Errorf("report: %w; the run: refused", s3.ErrUncertain) // of a report that is there all the same
+		if outcome == "" {
+			want = exitFailed
+		}
+		require.Equal(t, want, finish(told(c, task, "", false, uncertain), io.Discard), outcome)
 		require.NoError(t, os.RemoveAll(task.Last))
 	}
 }

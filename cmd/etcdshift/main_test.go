@@ -19,6 +19,7 @@ import (
 	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/internal/fleet"
+	"github.com/etcdshift/etcdshift/internal/publish"
 	"github.com/etcdshift/etcdshift/internal/s3"
 	"github.com/etcdshift/etcdshift/internal/save"
 	"github.com/etcdshift/etcdshift/snapshot"
@@ -154,7 +155,7 @@ func TestSentinelsHaveHints(t *testing.T) {
 	require.Contains(t, hintFor(fmt.Errorf("write s3://b/k: %w", syscall.ENOSPC)), "TMPDIR")
 	require.NotContains(t, hintFor(fmt.Errorf("write b/k: %w", syscall.ENOSPC)), "TMPDIR")
 	for _, no := range []error{fs.ErrNotExist, fs.ErrPermission} {
-		require.Contains(t, hintFor(fmt.Errorf("s3://b/k: %w: %w", snapshot.ErrScratch, no)), "TMPDIR")
+		require.Contains(t, hintFor(fmt.Errorf("s3://b/k: %w: %w", publish.ErrScratch, no)), "TMPDIR")
 	}
 	require.Empty(t, hintFor(errors.New("something else")))
 }

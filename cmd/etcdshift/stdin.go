@@ -34,7 +34,7 @@ func spool(c *cli.Context, limit int64) (*os.File, error) {
 	}
 	file, err := publish.Scratch(os.TempDir())
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", snapshot.ErrScratch, err)
+		return nil, err
 	}
 	copied := make(chan error, 1)
 	go func() {

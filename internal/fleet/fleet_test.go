@@ -84,7 +84,7 @@ func TestPrefix(t *testing.T) {
 		place, path string
 		takes       bool
 	}{
-		{".", ".a.db", false}, {".", ".x/a.db", false}, {".", "a.db", true}, {"..", "../a.db", true}, {"..", "../.a.db", false}, {"/x/.y", "/x/.y/a.db", true},
+		{".", ".a.db", false}, {".", ".x/a.db", false}, {".", "a.db", true}, {"..", "../a.db", true}, {"..", "../.a.db", false}, {"../b/a.db", "../b/a.db", true}, {"/x/.y", "/x/.y/a.db", true},
 		{"s3://bkt/.b", "s3://bkt/.b/a.db", true}, {"s3://bkt/.b/", "s3://bkt/.b/a.db", true}, {"s3://bkt/.b", "s3://bkt/.b/.a.db", false},
 		{"s3://bkt/.b", "s3://bkt/.bc/a.db", false}, {"s3://bkt", "s3://bkt/.a.db", false},
 	} {
@@ -282,6 +282,8 @@ func TestDone(t *testing.T) {
 
 	page, err := f.Task(0, strings.Fields("report {in} {result}.html"))
 	require.NoError(t, err)
+	_, err = page.Run(t.Context(), func([]string) error { return nil }, nil)
+	require.NoError(t, err)
 	require.NoError(t, os.WriteFile("b/a.db.fleet-x.html", nil, 0o600))
 	done, _, err := page.Done(t.Context())
 	require.NoError(t, err)
@@ -290,6 +292,8 @@ func TestDone(t *testing.T) {
 	done, _, err = page.Done(t.Context())
 	require.ErrorIs(t, err, ErrChanged)
 	require.False(t, done)
+	_, err = page.Run(t.Context(), func([]string) error { return nil }, nil)
+	require.ErrorIs(t, err, ErrChanged)
 }
 
 // TestSummary: a row tells what a report says, or why there is none.

@@ -87,7 +87,7 @@ func (f *Fleet) beside() string {
 func (c Choice) takes(one file, place string, left *LeftOut) (bool, error) {
 	_, name := folderOf(one.Path)
 	rest, inside := below(place, one.Path)
-	if !inside && s3.Is(place) {
+	if !inside {
 		begin, _ := folderOf(place)
 		rest = strings.TrimPrefix(one.Path, begin)
 	}

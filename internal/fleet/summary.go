@@ -22,7 +22,7 @@ const (
 	Failed     Outcome = "failed"
 	Missing    Outcome = "missing"    // there is no report
 	Unreadable Outcome = "unreadable" // there is one, which cannot be read
-	Other      Outcome = "other"      // there is one about another file
+	Other      Outcome = "other"      // there is one about another file, or a page whose snapshot was replaced
 	Lost       Outcome = "lost"       // there is one, and its output is gone or has another size
 )
 
@@ -30,7 +30,7 @@ const (
 type Row struct {
 	Index    int                 `json:"index"`
 	Path     string              `json:"path"`
-	Outcome  Outcome             `json:"outcome"` // of the report; or missing, unreadable, other (about another file), lost (its output)
+	Outcome  Outcome             `json:"outcome"` // how the task ended
 	Changes  transform.Changes   `json:"changes"`
 	Problems []Problems          `json:"problems"`         // of the report, by code
 	Error    string              `json:"error,omitempty"`  // why it failed, or what is wrong with the report

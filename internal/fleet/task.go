@@ -15,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/etcdshift/etcdshift/internal/publish"
 	"github.com/etcdshift/etcdshift/transform"
 )
 
@@ -160,14 +161,17 @@ func (t *Task) Check(ctx context.Context) error {
 
 // Run runs the command by run, with its report in a scratch file. It publishes the report if keep
 // says so, of the outcome that the report tells, and returns that outcome; "" without a report. A
-// snapshot that was replaced meanwhile has none.
+// snapshot that was replaced meanwhile is an error, and has no report.
 func (t *Task) Run(ctx context.Context, run func(words []string) error, keep func(transform.Outcome, error) bool) (transform.Outcome, error) {
 	if t.report == 0 {
-		return "", run(t.words)
+		if err := run(t.words); err != nil {
+			return "", err
+		}
+		return "", t.Check(ctx)
 	}
 	folder, err := os.MkdirTemp("", "etcdshift-fleet-*")
 	if err != nil {
-		return "", err
+		return "", fmt.Errorf("%w: %w", publish.ErrScratch, err)
 	}
 	defer os.RemoveAll(folder)
 	words, scratch := slices.Clone(t.words), filepath.Join(folder, "report.json")

@@ -191,6 +191,9 @@ func (f *File) Discard() error {
 	return nil
 }
 
+// ErrScratch is the error for a scratch file that cannot be made.
+var ErrScratch = errors.New("scratch file")
+
 // Scratch opens an empty file with mode 0600 in dir without a name: it is gone when it is closed,
 // however the process ends. Spooled values belong here, not in a shared temporary folder.
 func Scratch(dir string) (*os.File, error) { return scratch(dir, host()) }
@@ -207,7 +210,7 @@ func scratch(dir string, sys system) (file *os.File, err error) {
 		}
 	}
 	if err != nil {
-		return nil, fmt.Errorf("scratch file in %q: %w", dir, err)
+		return nil, fmt.Errorf("%w in %q: %w", ErrScratch, dir, err)
 	}
 	return file, nil
 }

@@ -124,7 +124,7 @@ func (u *upload) settle(ctx context.Context, err error) error {
 	answer := minio.ToErrorResponse(err)
 	taken := answer.StatusCode == http.StatusPreconditionFailed || answer.StatusCode == http.StatusConflict
 	switch {
-	case answer.StatusCode == http.StatusNotImplemented:
+	case !u.pending && answer.StatusCode == http.StatusNotImplemented:
 		return &Error{u.path, errors.New("the server cannot be told to keep an existing object (If-None-Match is not implemented)"),
 			"write to a file, and copy it with a tool of the server"}
 	case taken, answer.StatusCode == http.StatusNotFound: // the upload is gone: an answer may have been lost

@@ -279,6 +279,9 @@ func TestServerError(t *testing.T) {
 		"at once":                 {tries: []int{504}, uncertain: true},
 		"at once, then taken":     {tries: []int{504, 409}, uncertain: true}, // perhaps by the first try
 		"at once, then forbidden": {tries: []int{504, 403}, uncertain: true},
+		"at once, then not known": {tries: []int{504, 501}, uncertain: true},
+		"at once, not known":      {tries: []int{501}},
+		"at once, elsewhere":      {tries: []int{301}},
 		"at once, forbidden":      {tries: []int{403}},
 		"aborted":                 {inParts: true, tries: []int{504}},
 		"not aborted":             {inParts: true, tries: []int{504}, abort: 504, uncertain: true},

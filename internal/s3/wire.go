@@ -16,7 +16,8 @@ const (
 )
 
 // unrefused is the key of a *bool in the context of a request that makes an object. It is set where
-// a try has no answer, or another than a refusal: behind a proxy that gives up, a server may go on.
+// a try succeeds, fails in the server, or has no answer: behind a proxy that gives up, the server
+// may go on.
 type unrefused struct{}
 
 // wire is a transport that ends a request whose server stands still, and too long an answer.
@@ -39,7 +40,7 @@ func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
 	answer, err := w.RoundTripper.RoundTrip(sent)
 	l.timer.Stop()
 	if made, is := r.Context().Value(unrefused{}).(*bool); is && r.Method != http.MethodGet {
-		*made = *made || err != nil || answer.StatusCode/100 != 4
+		*made = *made || err != nil || answer.StatusCode/100 == 2 || answer.StatusCode >= 500 && answer.StatusCode != http.StatusNotImplemented
 	}
 	if err != nil {
 		err = l.reason(err)
