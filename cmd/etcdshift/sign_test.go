@@ -71,7 +71,7 @@ func TestSignOnlyPrinting(t *testing.T) {
 	}
 }
 
-// TestNewKeyWhole: a new key of which one file cannot be written leaves no other.
+// TestNewKeyWhole: where one of the two files of a key cannot be written, the other is not left.
 func TestNewKeyWhole(t *testing.T) {
 	strace, err := exec.LookPath("strace")
 	if err != nil {

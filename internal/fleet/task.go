@@ -75,7 +75,7 @@ func (f *Fleet) Task(index int, command []string) (*Task, error) {
 		case flag == "report":
 			given = "--report"
 		case flag == "dry-run":
-			on, _ := strconv.ParseBool(value) // what is none is a usage error later
+			on, _ := strconv.ParseBool(value) // the command itself refuses another value
 			t.dryRun = on || !assigned
 		case len(t.words) > 0 && t.words[len(t.words)-1] == "--report":
 			t.report, last = len(t.words), given
