@@ -17,7 +17,7 @@ var (
 	ErrFreeList    = errors.New("free list")             // a wrong free list, which harms no record
 	// ErrExpand is of a compressed file beyond Config.MaxExpand, or beyond the ratio of a snapshot.
 	ErrExpand  = errors.New("compressed file expands too far")
-	ErrScratch = publish.ErrScratch // no place or no room for what is expanded
+	ErrScratch = publish.ErrScratch // a scratch file cannot be made or filled
 	ErrChanged = errors.New("file changed while it was read")
 )
 

@@ -79,11 +79,11 @@ func (f *Fleet) Task(index int, command []string) (*Task, error) {
 			t.dryRun = on || !assigned
 		case len(t.words) > 0 && t.words[len(t.words)-1] == "--report":
 			t.report, last = len(t.words), given
-		case t.report == 0 && strings.Contains(given, WordResult):
-			last = given
-			fallthrough
 		default:
 			makes = makes || strings.HasPrefix(given, WordResult)
+			if t.report == 0 && strings.Contains(given, WordResult) {
+				last = given
+			}
 		}
 		t.words = append(t.words, fill.Replace(given))
 	}
@@ -125,7 +125,7 @@ func (t *Task) Done(ctx context.Context) (done bool, outcome transform.Outcome, 
 	} else if err != nil {
 		return false, "", err
 	}
-	if t.report == 0 { // nothing but the list tells which snapshot it is of
+	if t.report == 0 { // such a file has no etag of its snapshot
 		err := t.Check(ctx)
 		return err == nil, "", err
 	}
@@ -184,18 +184,16 @@ func (t *Task) Run(ctx context.Context, run func(words []string) error, keep fun
 	if !keep(found.Outcome, ended) {
 		return found.Outcome, ended
 	}
-	err = t.Check(ctx)
-	if err == nil {
+	if err = t.Check(ctx); err == nil {
 		err = t.publish(ctx, scratch)
 	}
-	switch {
-	case err == nil:
+	if err == nil {
 		return found.Outcome, ended
-	case ended != nil: // as text: whether to try again is decided by what kept the report away
-		return "", fmt.Errorf("%w; the run: %v", err, ended)
-	default:
-		return "", err
 	}
+	if ended != nil { // as text: err alone decides whether to try again
+		err = fmt.Errorf("%w; the run: %v", err, ended)
+	}
+	return "", err
 }
 
 // publish writes the report that is at scratch, with the etag of the snapshot as its first field.

@@ -58,8 +58,8 @@ func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, nil
 }
 
-// list refuses an answer that is no list of objects. The library would take any XML for an empty
-// list, such as a page that asks for a password.
+// list returns an error for an answer without a list of objects. The library takes any other XML,
+// such as a page that asks for a password, for an empty list.
 func list(answer *http.Response) (*http.Response, error) {
 	body := bufio.NewReader(answer.Body)
 	begin, err := body.Peek(1024)
