@@ -26,7 +26,7 @@ type Transform interface {
 // Options say what [Run] reads and writes. The zero value of each field but In and Out is careful.
 type Options struct {
 	Command string    // as the report names it, "migrate calico-v3"
-	In, Out string    // paths; Out must not exist, also for a dry run
+	In, Out string    // paths; Out must not exist, unless for a dry run
 	DryRun  bool      // plan, validate and report, write nothing
 	Allow   []string  // problem codes that do not refuse the run
 	Time    time.Time // given to new objects; zero: the newest in the snapshot
@@ -92,7 +92,7 @@ func run(ctx context.Context, o Options, t Transform, r *Report) error {
 		defer o.Input.Close()
 	}
 	if o.Upload == nil {
-		if err := checkPaths(o.In, o.Out); err != nil {
+		if err := checkPaths(o.In, o.Out); err != nil && !(o.DryRun && errors.Is(err, fs.ErrExist)) {
 			return err
 		}
 	}

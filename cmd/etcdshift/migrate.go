@@ -5,9 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -15,6 +17,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/etcdshift/etcdshift/finding"
+	"github.com/etcdshift/etcdshift/internal/fleet"
 	"github.com/etcdshift/etcdshift/internal/publish"
 	"github.com/etcdshift/etcdshift/internal/render"
 	"github.com/etcdshift/etcdshift/internal/s3"
@@ -111,6 +114,7 @@ func (m migration) flags() []cli.Flag {
 	decrypts, flags := "decrypt values with", []cli.Flag{
 		&cli.BoolFlag{Name: "dry-run", Usage: "plan, validate and report everything, write nothing"},
 		&cli.StringFlag{Name: "report", Usage: "write the report as JSON to a new `FILE`, whatever the outcome"},
+		&cli.BoolFlag{Name: replaceReport, Usage: "replace the report of an earlier run, if --report names one"},
 		newCodesFlag("allow", "go on although records have problem `CODE`; \"etcdshift explain CODE\" says what becomes of them, and whether the "+
 			"exit status is 4 or 0; may be repeated",
 			"a problem that refuses a run", finding.Allowable(m.AllCodes())),
@@ -236,8 +240,11 @@ func (m migration) runPhases(c *cli.Context, o transform.Options, args *transfor
 	if s3.Same(o.In, o.Out) {
 		return fail(fmt.Errorf("%s: %w", o.Out, transform.ErrOutIsIn))
 	}
-	if o.Upload, err = uploadTo(c, o.Out); err != nil {
+	if o.Upload, err = uploadTo(c, o.Out); err != nil && !(o.DryRun && errors.Is(err, fs.ErrExist)) {
 		return fail(err)
+	}
+	if _, there := os.Lstat(o.Out); o.DryRun && (err != nil || there == nil) {
+		fmt.Fprintf(c.App.ErrWriter, "%s exists: a dry run does not touch it; the run itself needs another name for OUT\n", render.Printable(o.Out))
 	}
 	transformers, err := loadEncryption(c, encryptionConfig)
 	if err != nil {
@@ -281,12 +288,43 @@ func createReport(c *cli.Context, o transform.Options) (*publish.File, error) {
 	if samePath(path, o.In) || samePath(path, o.Out) {
 		return nil, usagef(commandPath(c), "--report names %q, which is IN or OUT", path)
 	}
-	f, err := create(c, path)
-	if err != nil {
-		return nil, fmt.Errorf("report: %w", err)
+	f, err := newReport(c, path)
+	if errors.Is(err, fs.ErrExist) {
+		err = &failure{exitFailed, fmt.Errorf("report: %w", err), "name another file, or replace an earlier report with --" + replaceReport}
+	} else if err != nil {
+		err = fmt.Errorf("report: %w", err)
 	}
-	return f, nil
+	return f, err
 }
+
+// replaceReport is the flag that lets --report name the report of an earlier attempt.
+const replaceReport = "replace-report"
+
+// newReport begins the report at path. An existing file is replaced only if the flag is given and
+// the file is a report: a wrong path must not cost a snapshot.
+func newReport(c *cli.Context, path string) (*publish.File, error) {
+	if !c.Bool(replaceReport) {
+		return create(c, path)
+	}
+	if err := onlyFile(c, "--"+replaceReport, path); err != nil {
+		return nil, err
+	}
+	old, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return publish.Create(path)
+	} else if err != nil {
+		return nil, err
+	}
+	defer old.Close()
+	head := make([]byte, 200)
+	n, _ := io.ReadFull(old, head)
+	if !reportHead.Match(head[:n]) {
+		return nil, fmt.Errorf("%s %w; only a report is replaced", path, fleet.ErrNotReport)
+	}
+	return publish.CreateOver(path)
+}
+
+var reportHead = regexp.MustCompile(`^\{\s*"apiVersion":\s*"etcdshift/v1",\s*"kind":\s*"Report",`)
 
 // samePath reports whether two paths name one file or object, there or not.
 func samePath(a, b string) bool {

@@ -3,12 +3,14 @@
 // Invariants, each with a test named after it:
 //
 //   - An existing name is never overwritten, regardless of who created it and when: a file, a
-//     folder, or a dangling symbolic link. The caller sees fs.ErrExist.
+//     folder, or a dangling symbolic link. The caller sees fs.ErrExist. CreateOver alone replaces
+//     a file, in one step: its name always has the old content or the new.
 //   - A published file is complete: its data is on disk before its name, and the name before
 //     Publish returns.
 //   - A published file has mode 0600, regardless of the umask or a default ACL of the folder.
 //   - A failed publish, and a killed process, leave nothing. The one exception: a kill on a
-//     filesystem without nameless files (O_TMPFILE) leaves ".<name>.etcdshift-*", mode 0600.
+//     filesystem without nameless files (O_TMPFILE), or of CreateOver, leaves
+//     ".<name>.etcdshift-*", mode 0600.
 //   - A file of CreateElsewhere never has a name here: closing it removes it.
 //   - The folder is opened once, in Create: a later change of the working directory, or of the
 //     folder's name, moves nothing elsewhere.
@@ -34,6 +36,7 @@ type File struct {
 	path string   // as the caller gave it, for errors
 	base string   // the name to publish, in root
 	temp string   // the temporary name in root, "" for a nameless file
+	over bool     // replaces the file of that name
 	done bool     // published or discarded
 
 	upload func(file *os.File) error // names the file elsewhere; nil in a folder
@@ -44,7 +47,12 @@ type File struct {
 // refused with an error that wraps fs.ErrExist.
 func Create(path string) (*File, error) { return create(path, host()) }
 
-func create(path string, sys system) (_ *File, err error) {
+// CreateOver is Create for a path that may have a regular file: Publish replaces it.
+func CreateOver(path string) (*File, error) { return begin(path, true, host()) }
+
+func create(path string, sys system) (*File, error) { return begin(path, false, sys) }
+
+func begin(path string, over bool, sys system) (_ *File, err error) {
 	dir, base := filepath.Split(path)
 	if base == "" {
 		return nil, &fs.PathError{Op: "create", Path: path, Err: errors.New("not the name of a file")}
@@ -56,17 +64,20 @@ func create(path string, sys system) (_ *File, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("create %q: %w", path, err)
 	}
-	f := &File{sys: sys, root: root, path: path, base: base}
+	f := &File{sys: sys, root: root, path: path, base: base, over: over}
 	defer func() {
 		if err != nil {
 			f.Discard()
 		}
 	}()
-	switch _, err := root.Lstat(base); {
-	case err == nil:
+	switch old, err := root.Lstat(base); {
+	case err == nil && !(over && old.Mode().IsRegular()):
 		return nil, &fs.PathError{Op: "create", Path: path, Err: fs.ErrExist}
-	case !errors.Is(err, fs.ErrNotExist):
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return nil, fmt.Errorf("create %q: %w", path, err)
+	}
+	if over { // a nameless file cannot take a name that is there
+		sys.nameless = func(*os.Root, string, bool) (*os.File, error) { return nil, errors.ErrUnsupported }
 	}
 	f.file, f.temp, err = open(root, base, path, sys, true)
 	if err != nil {
@@ -129,8 +140,15 @@ func (f *File) publish() error {
 	return err
 }
 
-// name names the file, never over another.
+// name names the file, over another only if that is asked for.
 func (f *File) name() error {
+	if f.over {
+		err := f.root.Rename(f.temp, f.base)
+		if err == nil {
+			f.temp = ""
+		}
+		return err
+	}
 	if f.temp == "" {
 		return f.sys.nameNameless(f.root, f.file, f.base)
 	}

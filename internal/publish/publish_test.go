@@ -78,6 +78,38 @@ func TestPublish(t *testing.T) {
 	})
 }
 
+func TestCreateOver(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "report.json")
+	for _, content := range []string{"first", "second"} { // a free name, and a taken one
+		f, err := CreateOver(path)
+		require.NoError(t, err)
+		write(t, f, content)
+		require.NoError(t, f.Publish())
+		data, err := os.ReadFile(path)
+		require.NoError(t, err)
+		require.Equal(t, content, string(data))
+	}
+	f, err := CreateOver(path)
+	require.NoError(t, err)
+	write(t, f, "third")
+	require.NoError(t, f.Discard())
+	data, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, "second", string(data), "the old content stays until Publish")
+	require.Equal(t, []string{"report.json"}, names(t, dir))
+
+	for name, take := range map[string]func(path string) error{
+		"folder": func(path string) error { return os.Mkdir(path, 0o755) },
+		"link":   func(path string) error { return os.Symlink("report.json", path) },
+	} {
+		taken := filepath.Join(dir, name)
+		require.NoError(t, take(taken))
+		_, err := CreateOver(taken)
+		require.ErrorIs(t, err, fs.ErrExist, name)
+	}
+}
+
 func TestOnlyModeWhileUnderConstruction(t *testing.T) {
 	each(t, func(t *testing.T, sys system) {
 		old := syscall.Umask(0)
