@@ -155,6 +155,14 @@ func (r *Report) AddStep(format string, args ...any) {
 	}
 }
 
+// AddStepBefore is AddStep for a step that comes before the restore.
+func (r *Report) AddStepBefore(format string, args ...any) {
+	if step := fmt.Sprintf(format, args...); !slices.Contains(r.Steps, step) {
+		r.Steps = slices.Insert(r.Steps, r.BeforeRestore, step)
+		r.BeforeRestore++
+	}
+}
+
 // Errors counts the problems above a warning, and those of them that refuse the run. An allowed one
 // after which everything was done all the same is not counted.
 func (r *Report) Errors() (all, refusing int) {

@@ -28,10 +28,8 @@ func (r *Report) addRestore(o Options, members []snapshot.Member) {
 		}
 		r.AddStep("the commands leave out member %q: etcdutl takes no such name or URLs from a command line (name %q, peer URLs %q)", m.ID, m.Name, m.PeerURLs)
 	}
-	r.Steps = slices.Insert(r.Steps, r.BeforeRestore,
-		fmt.Sprintf(copied, r.Output.SHA256),
-		"restore with etcdutl 3.5.10 or later, or 3.4.27 or later of the 3.4 line: older ones do not know --bump-revision and --mark-compacted",
-	)
+	r.AddStepBefore(copied, r.Output.SHA256)
+	r.AddStepBefore("restore with etcdutl 3.5.10 or later, or 3.4.27 or later of the 3.4 line: older ones do not know --bump-revision and --mark-compacted")
 }
 
 // restoreCommands are the etcdutl calls that restore out, one a member, by name; a snapshot without

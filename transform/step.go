@@ -39,12 +39,10 @@ func (r *Report) take(own *Report) {
 	r.Archive = cmp.Or(r.Archive, own.Archive)
 	for i, step := range own.Steps {
 		switch {
-		case slices.Contains(r.Steps, step):
 		case i < own.BeforeRestore:
-			r.Steps = slices.Insert(r.Steps, r.BeforeRestore, step)
-			r.BeforeRestore++
+			r.AddStepBefore("%s", step)
 		default:
-			r.Steps = append(r.Steps, step)
+			r.AddStep("%s", step)
 		}
 	}
 	for key, object := range own.Saved {

@@ -47,7 +47,7 @@ func (m *run) checkVersion(found *installation) {
 	}
 	if !told {
 		m.Raise(string(key), codeVersionUnknown.Because("%s", doubt))
-		m.Step("before the restore, check that every Calico component is of release %d.%d or later", needMajor, needMinor)
+		m.View.Report().AddStepBefore("check that every Calico component is of release %d.%d or later", needMajor, needMinor)
 	}
 }
 

@@ -56,7 +56,7 @@ func (m *run) checkRBAC(found *installation) {
 }
 
 func (m *run) stepRBAC() {
-	m.Step("before the restore, check that the roles of Calico's components grant %s what they grant %s", groupV3, groupV1)
+	m.View.Report().AddStepBefore("check that the roles of Calico's components grant %s what they grant %s", groupV3, groupV1)
 }
 
 // grant is what one account is allowed in the whole cluster, and beside that in single namespaces.

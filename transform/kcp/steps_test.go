@@ -22,7 +22,7 @@ func TestFrontProxies(t *testing.T) {
 	_, tree := extracted(t, root, extraction{Name: kcptest.Consumer, WithChildren: true})
 	inOrder := func(r *report) []string {
 		require.Contains(t, r.Steps[0], "stop all front-proxies first")
-		require.Contains(t, r.Steps[r.BeforeRestore], "restore every member")
+		require.Contains(t, r.Steps[r.BeforeRestore-2], "restore every member")
 		return r.Steps
 	}
 	purgeSteps := func(in string, o purge.Purge) []string {
