@@ -157,3 +157,25 @@ func TestGuideWritesOnce(t *testing.T) {
 	}
 	require.Equal(t, []int{3, 5}, []int{dry, run}, "import and both purges are rehearsed dry; extract is run twice")
 }
+
+// TestRunbooks: each page is there, for a command that is there; and each command that changes a
+// file has one.
+func TestRunbooks(t *testing.T) {
+	books := runbooks()
+	var walk func(path string, commands []*cli.Command)
+	walk = func(path string, commands []*cli.Command) {
+		for _, c := range commands {
+			name := strings.TrimSpace(path + " " + c.Name)
+			if strings.HasPrefix(c.ArgsUsage, "IN OUT") {
+				require.NotEmpty(t, books[name], name)
+			}
+			if books[name] != "" {
+				require.FileExists(t, filepath.Join("..", "..", "docs", books[name]))
+			}
+			delete(books, name)
+			walk(name, c.Subcommands)
+		}
+	}
+	walk("", commands())
+	require.Empty(t, books, "no such command")
+}

@@ -25,12 +25,12 @@ func explainCommand(specs []transform.Spec) *cli.Command {
 		Name:      "explain",
 		Usage:     "what an error message or finding means, what to do",
 		ArgsUsage: "[CODE|MESSAGE...]",
-		Description: `etcdshift explain conflict
+		Description: `etcdshift explain conflict undecodable
 etcdshift explain 'must appear in spec.versions'
 kubectl apply -f crd.yaml 2>&1 | etcdshift explain -
 etcdshift explain -o json \
     | jq -r '.codes[] | select(.level == "error") | .code'`,
-		UsageText: `Explains the code of a finding: what it means, what to do, what --allow does. MESSAGE is an error message of kubectl, an API
+		UsageText: `Explains the codes of findings: what each means, what to do, what --allow does. MESSAGE is an error message of kubectl, an API
 server or etcd, as it is, or words to look for; "-" reads it from standard input. Without arguments it lists all codes. Some codes
 mean different things to different commands: each meaning is an entry. docs/codes.md lists them too.
 
@@ -108,16 +108,9 @@ func (x explainer) names() []string {
 func (x explainer) run(c *cli.Context, args []string) error {
 	chosen := x.all
 	if len(args) > 0 {
-		text, err := messageOf(c, args)
-		if err != nil {
+		var err error
+		if chosen, err = x.choose(c, args); err != nil {
 			return err
-		}
-		chosen = slices.DeleteFunc(slices.Clone(x.all), func(e explanation) bool { return e.Code.Name != text })
-		if len(chosen) == 0 {
-			chosen = x.search(text)
-		}
-		if len(chosen) == 0 {
-			return x.unknown(commandPath(c), text)
 		}
 	}
 	switch {
@@ -127,6 +120,38 @@ func (x explainer) run(c *cli.Context, args []string) error {
 		return printCodes(c.App.Writer, chosen)
 	}
 	return printExplanations(c.App.Writer, chosen)
+}
+
+// choose returns the meanings of codes, in the order of the arguments; or those that a message, all
+// arguments together, is about.
+func (x explainer) choose(c *cli.Context, args []string) (chosen []explanation, err error) {
+	var others []string
+	for _, code := range args {
+		before := len(chosen)
+		for _, e := range x.all {
+			if e.Code.Name == code {
+				chosen = append(chosen, e)
+			}
+		}
+		if len(chosen) == before {
+			others = append(others, code)
+		}
+	}
+	if others == nil {
+		return chosen, nil
+	}
+	text, err := messageOf(c, args)
+	if err != nil {
+		return nil, err
+	}
+	some := len(chosen) > 0
+	switch chosen = x.search(text); {
+	case len(chosen) > 0:
+		return chosen, nil
+	case some:
+		text = others[0]
+	}
+	return nil, x.unknown(commandPath(c), text)
 }
 
 func printCodes(w io.Writer, all []explanation) error {

@@ -30,7 +30,7 @@ func helpText(path string, c *cli.Command) string {
 	} else {
 		text += "\nCommands:\n" + describeCommands(c.Subcommands)
 	}
-	return text + describeFlags(c.Flags)
+	return text + describeFlags(c.Flags) + runbookText(path)
 }
 
 // usageLines are the ways to call a command: "IN OUT  or  --all OUT" are two.
@@ -64,17 +64,24 @@ func describeCommands(commands []*cli.Command) (text string) {
 	return text
 }
 
-// helpCommand is "help COMMAND". The library's own takes one word only.
+// helpCommand is "help COMMAND" and "help PAGE". The library's own takes one word only.
 func helpCommand() *cli.Command {
 	return &cli.Command{
 		Name:        "help",
 		Aliases:     []string{"h"},
-		Usage:       "show the help of a command",
-		ArgsUsage:   "[COMMAND...]",
-		Description: "etcdshift help get\netcdshift help migrate calico-v3",
+		Usage:       "show the help of a command, or a page of the documentation",
+		ArgsUsage:   "[COMMAND...|PAGE.md]",
+		Description: "etcdshift help get\netcdshift help migrate calico-v3\netcdshift help restore.md",
+		UsageText:   `"etcdshift help pages" lists the pages.`,
 		Action: func(c *cli.Context) error {
 			words := append([]string{c.App.Name}, c.Args().Slice()...)
-			if command, path, at := commandOf(c.App, words); at < len(words) && len(command.Subcommands) == 0 {
+			command, path, at := commandOf(c.App, words)
+			if at == 1 && len(words) == 2 {
+				if said, err := printPages(c.App.Writer, words[1]); said {
+					return err
+				}
+			}
+			if at < len(words) && len(command.Subcommands) == 0 {
 				return usagef("help", "%q has no command %q", path, words[at])
 			}
 			return c.App.RunContext(c.Context, append(words, "--help"))

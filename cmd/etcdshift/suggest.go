@@ -7,21 +7,51 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/internal/kubectl"
 	"github.com/etcdshift/etcdshift/internal/nearest"
 )
 
 // noCommand is the action of the program, or a group of commands, without a command that it has.
 func noCommand(c *cli.Context) error {
-	if name := c.Args().First(); name != "" {
-		err := usagef(commandPath(c), "unknown command %q", name)
-		if commandPath(c) == "" && slices.Contains(kubectl.Commands(), name) {
-			return &failure{exitUsage, err, fmt.Sprintf("kubectl has it: etcdshift kubectl SNAPSHOT %s", name)}
-		}
-		err = &failure{exitUsage, err, fmt.Sprintf("%q lists the commands", c.Command.HelpName+" --help")}
-		return suggest(err, name, mapped(c.Command.Subcommands, func(c *cli.Command) string { return c.Name }))
+	name, path := c.Args().First(), commandPath(c)
+	switch {
+	case name == "" && path == "":
+		return &failure{exitUsage, usagef(path, "which command?"),
+			`"etcdshift status SNAPSHOT" is a first look at a file; "etcdshift --help" lists the commands`}
+	case name == "":
+		return usagef(path, "which command?")
 	}
-	return usagef(commandPath(c), "which command?")
+	err := usagef(path, "unknown command %q", name)
+	if path == "" {
+		if hint := elsewhere(c.Command.Subcommands, name); hint != "" {
+			return &failure{exitUsage, err, hint}
+		}
+	}
+	err = &failure{exitUsage, err, fmt.Sprintf("%q lists the commands", c.Command.HelpName+" --help")}
+	return suggest(err, name, mapped(c.Command.Subcommands, func(c *cli.Command) string { return c.Name }))
+}
+
+// elsewhere is the hint for a word that another tool, a group or an argument of a command knows.
+func elsewhere(commands []*cli.Command, word string) string {
+	switch word {
+	case "restore":
+		return `etcdutl restores: etcdutl snapshot restore FILE --data-dir DIR ...; "etcdshift help restore.md" has the steps`
+	case "snapshot":
+		return `"etcdshift status SNAPSHOT" shows what "etcdutl snapshot status" does; "etcdshift save OUT" saves; "etcdshift help restore.md" restores`
+	}
+	for _, group := range commands {
+		if slices.ContainsFunc(group.Subcommands, func(c *cli.Command) bool { return c.Name == word }) {
+			return fmt.Sprintf("did you mean %q?", "etcdshift "+group.Name+" "+word)
+		}
+	}
+	if _, is := inspect.BuiltinTypes(word); is {
+		return fmt.Sprintf("%s is a type of objects: etcdshift get SNAPSHOT %s", word, word)
+	}
+	if slices.Contains(kubectl.Commands(), word) {
+		return fmt.Sprintf("kubectl has it: etcdshift kubectl SNAPSHOT %s", word)
+	}
+	return ""
 }
 
 // viaKubectl is the hint about what "get" leaves to kubectl.

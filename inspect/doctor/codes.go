@@ -46,10 +46,10 @@ var (
 			"`etcdshift sizes` shows what fills the database.",
 		"Compact and defragment; name the quota with `--quota`.")
 	codeAlarmNoSpace = finding.NewCode(finding.Error, "alarm-nospace", "the alarm NOSPACE is raised",
-		"A member had raised the alarm. It is part of the database: the restored etcd refuses all writes.",
+		"A member had raised the alarm. It is part of the database: the restored etcd refuses all writes (`mvcc: database space exceeded`).",
 		"`etcdshift compact --disarm` on the file; or compact, defragment and `etcdctl alarm disarm` after the restore.")
 	codeAlarmCorrupt = finding.NewCode(finding.Error, "alarm-corrupt", "the alarm CORRUPT is raised",
-		"Members held different data. The alarm survives the restore: requests are refused.",
+		"Members held different data. The alarm survives the restore: requests are refused (`etcdserver: corrupt cluster`).",
 		"Restore the right member's snapshot, then `etcdctl alarm disarm`.")
 	codeEtcdTooOld = finding.NewCode(finding.Error, "etcd-too-old", "this etcd does not start on the file",
 		"The release of `--etcd` is older than the cluster or storage version in the file. `etcdutl snapshot restore` does not notice.",

@@ -21,7 +21,7 @@ func mayImport() map[string][]string {
 	data := []string{"snapshot", "keys", "encoding", "encoding/schema", "internal/native", "internal/stream"}
 	with := func(more ...string) []string { return append(more, data...) }
 	return map[string][]string{
-		"cmd": with("transform/", "transform", "transform/migrations", "inspect", "finding", "encoding/encryption",
+		"cmd": with("transform/", "transform", "transform/migrations", "inspect", "finding", "encoding/encryption", "docs",
 			"internal/apiservers", "internal/publish", "internal/conversion", "internal/input",
 			"internal/columns", "internal/compare", "internal/differ", "internal/fleet", "internal/jsonpath", "internal/kubectl", "internal/manifest", "internal/nearest",
 			"internal/policy", "internal/rehearse", "internal/render", "internal/report", "internal/sandbox", "internal/save", "internal/selectors",
@@ -29,6 +29,7 @@ func mayImport() map[string][]string {
 		"transform/":           with("transform", "inspect", "internal/choose", "internal/conversion", "internal/ipam", "internal/nearest", "internal/policy", "finding"),
 		"transform":            with("inspect", "internal/publish", "finding", "internal/input"),
 		"transform/migrations": {"transform", "transform/"},
+		"docs":                 {},
 		"inspect":              with("finding"),
 		"snapshot":             {"internal/publish", "internal/stream"},
 		"keys":                 {},

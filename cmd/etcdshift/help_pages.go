@@ -1,0 +1,60 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"strings"
+
+	"github.com/etcdshift/etcdshift/docs"
+	"github.com/etcdshift/etcdshift/internal/render"
+)
+
+// printPages prints the page that a word names, as "restore.md", "docs/restore.md" or "restore", or
+// the list of pages for "pages". Markdown reads well in a terminal, so a page is printed as it is.
+// said is false for any other word.
+func printPages(w io.Writer, word string) (said bool, err error) {
+	name := strings.TrimSuffix(strings.TrimPrefix(word, "docs/"), ".md") + ".md"
+	if text, err := fs.ReadFile(docs.Pages, name); err == nil {
+		_, err = w.Write(text)
+		return true, err
+	}
+	if word != "pages" {
+		return false, nil
+	}
+	names, err := fs.Glob(docs.Pages, "*.md")
+	p := render.NewPage(w)
+	p.Table([]any{"PAGE", "TITLE"}, mapped(names, func(name string) []any {
+		text, _ := fs.ReadFile(docs.Pages, name) // a page that Glob named
+		title, _, _ := strings.Cut(strings.TrimPrefix(string(text), "# "), "\n")
+		return []any{name, title}
+	})...)
+	return true, errors.Join(err, p.Flush())
+}
+
+// runbooks are the pages about commands, by path. A command without one has its whole story in its
+// help.
+func runbooks() map[string]string {
+	return map[string]string{
+		"status": "restore-check.md", "verify": "restore-check.md", "doctor": "restore-check.md", "rehearse": "rehearse.md",
+		"policy check": "policies.md", "policy apply": "policies.md", "get": "investigate.md", "history": "investigate.md",
+		"timeline": "investigate.md", "diff": "investigate.md", "keys": "investigate.md", "kubectl": "kubectl.md", "serve": "serve.md",
+		"export": "recover-objects.md", "report": "report.md", "sign": "sign.md", "save": "restore.md", "sizes": "space-exceeded.md",
+		"compact": "space-exceeded.md", "fleet list": "fleet.md", "fleet run": "fleet.md", "fleet summary": "fleet.md",
+		"delete": "change.md", "patch": "change.md", "run": "run.md", "explain": "codes.md", "migrate calico-v3": "calico-v3.md",
+		"migrate storage-versions": "storage-versions.md", "migrate prepare-restore": "prepare-restore.md",
+		"migrate rename-node": "rename-a-node.md", "migrate sanitize": "sanitize.md", "cluster list": "repair-a-shard.md",
+		"cluster extract": "move-a-logical-cluster.md", "cluster import": "move-a-logical-cluster.md",
+		"cluster purge": "move-a-logical-cluster.md", "cluster verify": "move-a-logical-cluster.md",
+	}
+}
+
+// runbookText is the last line of a command's help.
+func runbookText(path string) string {
+	page := runbooks()[strings.TrimPrefix(path, programName+" ")]
+	if page == "" {
+		return ""
+	}
+	return fmt.Sprintf("\nRunbook:\n   etcdshift help %s\n", page)
+}
