@@ -23,6 +23,9 @@ func TestDocumentedLines(t *testing.T) {
 		require.NoError(t, err)
 		var lines []string
 		fenced := false
+		if outside := regexp.MustCompile(`(?m)^(etcd|kube)[a-z]+ .*\n    \S`).FindString(string(text)); outside != "" {
+			t.Errorf("%s: a command stands outside of its block: %s", page, outside)
+		}
 		for line := range strings.Lines(string(text)) {
 			line = strings.TrimRight(line, "\n")
 			if strings.HasPrefix(strings.TrimSpace(line), "```") {

@@ -179,3 +179,20 @@ func TestRunbooks(t *testing.T) {
 	walk("", commands())
 	require.Empty(t, books, "no such command")
 }
+
+// TestAnswersInJSON: what the README says of -o json.
+func TestAnswersInJSON(t *testing.T) {
+	others := []string{"export", "kubectl", "serve", "fleet run", "completion", "man"}
+	var walk func(path string, commands []*cli.Command)
+	walk = func(path string, commands []*cli.Command) {
+		for _, c := range commands {
+			name := strings.TrimSpace(path + " " + c.Name)
+			has := slices.ContainsFunc(c.Flags, func(f cli.Flag) bool { return slices.Contains(f.Names(), "output") })
+			if c.Subcommands == nil {
+				require.NotEqual(t, has, slices.Contains(others, name), name)
+			}
+			walk(name, c.Subcommands)
+		}
+	}
+	walk("", commands())
+}

@@ -1,5 +1,5 @@
 // Package preparerestore makes a snapshot fit for other machines than those that it was taken on,
-// and for a rehearsal beside the cluster that it is from.
+// and for a copy beside the cluster that it is from.
 //
 // Invariants:
 //

@@ -139,7 +139,7 @@ func withoutBalancer(_ *run, _ *inspect.Object, content map[string]any) {
 	}
 }
 
-// runs tells whether a workload, or a Pod of one, keeps running in a rehearsal: DNS and kube-proxy,
+// runs tells whether a workload, or a Pod of one, keeps running in a copy: DNS and kube-proxy,
 // and what --keep-running names.
 func (r *run) runs(o *inspect.Object, podSpec ...string) bool {
 	namespace := o.Parsed.Namespace

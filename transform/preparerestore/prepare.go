@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -230,12 +231,18 @@ func (r *run) byHand() {
 		return slices.Index(machines.Codes(), a.code) - slices.Index(machines.Codes(), b.code)
 	})
 	for _, s := range order {
-		r.Step("%s: %s, such as %s. %s", s.code.Name, machines.Worded(s.code, counts[s], s.subject), first[s], s.code.Remedy)
+		r.Step("%s: %s, such as %s. %s", s.code.Name, machines.Worded(s.code, counts[s], s.subject), first[s], ownRemedy(s.code))
 	}
 	if n := len(r.section.Undo); n > 0 {
 		r.Step("keep the report: its \"saved\" has objects as they were (%d). --undo puts them back in a snapshot; on the cluster, "+
 			"put back webhooks and APIServices when the Pods behind them run (docs/prepare-restore.md)", n)
 	}
+}
+
+// ownRemedy is the remedy of a code, without the advice to run this command.
+func ownRemedy(code *finding.Code) string {
+	return strings.NewReplacer("`etcdshift migrate prepare-restore --new-service-account-key`", "this command with `--new-service-account-key`",
+		"`etcdshift migrate prepare-restore`", "this command without `--skip` and `--only`").Replace(code.Remedy)
 }
 
 // contains tells whether a value may have a field or label: a cheap look before decoding.

@@ -9,21 +9,21 @@ import (
 
 const (
 	stepsCategory   = "Which steps (default: all but service-account-tokens and those of --isolate)"
-	isolateCategory = "A rehearsal beside production"
+	isolateCategory = "A copy beside production"
 )
 
 // Spec is the command "migrate prepare-restore".
 var Spec = transform.Spec{
 	Group: transform.GroupMigrate,
 	Name:  "prepare-restore",
-	Usage: "make it fit for other machines, or for a rehearsal beside production",
+	Usage: "prepare a snapshot for other machines, or for a copy beside production",
 	Examples: `etcdshift migrate prepare-restore before.db after.db
 etcdshift migrate prepare-restore --keep-node n1 --keep-node n2 \
     before.db after.db
 etcdshift migrate prepare-restore --isolate --report report.json \
-    before.db rehearsal.db
+    before.db copy.db
 etcdshift migrate prepare-restore --undo report.json \
-    rehearsal.db back.db`,
+    copy.db back.db`,
 	Text: `Takes out what ties a snapshot to the machines that it was taken on: what "doctor --for new-machines" finds. Nodes that do not come
 back, and with them their Leases, CSINodes, VolumeAttachments and Pods, so that controllers make new ones; leases of API servers and
 leaders; requests for certificates, Events and bootstrap tokens. Webhooks in the cluster become failurePolicy Ignore, and APIServices

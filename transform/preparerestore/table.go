@@ -8,7 +8,7 @@ import (
 	"github.com/etcdshift/etcdshift/inspect"
 )
 
-// row is a kind of objects that act on the world, with how a rehearsal stops them.
+// row is a kind of objects that act on the world, with how an isolated copy stops them.
 type row struct {
 	step  string
 	who   string   // does it
