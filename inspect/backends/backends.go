@@ -1,5 +1,5 @@
 // Package backends finds out which Services of a snapshot have something behind them: what webhooks
-// and aggregated API servers need in order to answer.
+// and aggregated API servers need in order to answer; and which Services have the same address.
 //
 // Invariant: what cannot be decoded has no addresses; nothing is guessed.
 package backends

@@ -1,0 +1,73 @@
+package backends
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/etcdshift/etcdshift/internal/native"
+	"github.com/etcdshift/etcdshift/keys"
+)
+
+// Clash is a cluster IP or a node port that several Services have. An API server gives each to one
+// Service only; kube-proxy sends the traffic to one of them.
+type Clash struct {
+	What string   // "cluster IP 10.96.0.10", "node port 30080"
+	Keys []string // of the Services, in the order of the source
+}
+
+// Clashes returns the cluster IPs and node ports that more than one Service has, in the order of
+// the source.
+func (s Storage) Clashes(ctx context.Context) (clashes []Clash, err error) {
+	users := map[string][]string{}
+	var order []string
+	for e, err := range s.Source.Live(ctx, keys.Kubernetes{Prefix: s.Prefix}.Dir(schema.GroupResource{Resource: "services"})) {
+		if err != nil {
+			return nil, err
+		}
+		svc, err := native.As[corev1.Service](e.ParseValue())
+		if err != nil {
+			continue // others report what does not decode
+		}
+		for _, what := range allocated(&svc) {
+			if users[what] = append(users[what], string(e.Key)); len(users[what]) == 2 {
+				order = append(order, what)
+			}
+		}
+	}
+	for _, what := range order {
+		clashes = append(clashes, Clash{what, users[what]})
+	}
+	return clashes, nil
+}
+
+// allocated are the cluster IPs and node ports of a Service, each once: one node port may serve
+// several protocols of the same Service.
+func allocated(svc *corev1.Service) (all []string) {
+	add := func(format string, value any) {
+		if what := fmt.Sprintf(format, value); !slices.Contains(all, what) {
+			all = append(all, what)
+		}
+	}
+	if svc.Spec.Type != corev1.ServiceTypeExternalName {
+		for _, text := range append([]string{svc.Spec.ClusterIP}, svc.Spec.ClusterIPs...) {
+			if ip, err := netip.ParseAddr(text); err == nil {
+				add("cluster IP %s", ip)
+			}
+		}
+	}
+	ports := []int32{svc.Spec.HealthCheckNodePort}
+	for _, port := range svc.Spec.Ports {
+		ports = append(ports, port.NodePort)
+	}
+	for _, port := range ports {
+		if port != 0 {
+			add("node port %d", port)
+		}
+	}
+	return all
+}
