@@ -28,7 +28,8 @@ type Compaction struct {
 
 // compaction chooses the records that are left at or below its revision: the latest one of each
 // key, unless that is a deletion of an earlier revision (etcd server/storage/mvcc/key_index.go,
-// compact).
+// compact). If one transaction at the compact revision deleted and put a key, servers 3.5.16 to
+// 3.7.3 keep the deletion and lose the value; here the last record stays.
 type compaction struct {
 	Compaction
 	x       *index
@@ -107,20 +108,28 @@ func (c *compaction) keeps(ordinal uint32, el bolt.Element) (bool, error) {
 	switch {
 	case err != nil:
 		return false, err
-	case tombstone || rev.Main > c.rev:
-		return c.keepsNew(rev, tombstone), nil
+	case rev.Main > c.rev || tombstone && (rev.Main < c.rev || c.LiveOnly):
+		return rev.Main > c.rev, nil
 	case rev == c.unnamed:
 		return true, nil
 	case c.x.isLive(ordinal):
 		return c.gone[ordinal/64]&(1<<(ordinal%64)) == 0, nil
-	case c.past == nil:
+	case c.past == nil && !tombstone:
 		return false, nil
 	}
 	var rec Record
 	if err := parseRecord(el.Key, el.Value, &rec); err != nil {
 		return false, err
 	}
-	return c.past.holds(Scanned{Record: &rec, ordinal: ordinal})
+	if !tombstone {
+		return c.past.holds(Scanned{Record: &rec, ordinal: ordinal})
+	}
+	latest := &c.x.table
+	if c.past != nil {
+		latest = &c.past.latest
+	}
+	at, found, err := latest.find(rec.Key, &Record{})
+	return !found || at == ordinal, err
 }
 
 // keepsNew reports whether a record stays that no later one at or below the compact revision

@@ -9,6 +9,7 @@ import (
 	"math/big"
 
 	"github.com/etcdshift/etcdshift/internal/stream"
+	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
 )
 
 // ContentHash identifies the live keys and their stored values, regardless of order, revisions,
@@ -80,14 +81,17 @@ func (s *Snapshot) Restored(ctx context.Context, bump int64) (r Restored, err er
 	case compacted == 0:
 		r.CompactRevision = -1
 	}
+	counts, err := x.counted(ctx, compacted, unnamed)
+	if err != nil {
+		return r, err
+	}
 	h := crc32.New(crc32.MakeTable(crc32.Castagnoli))
 	_, _ = h.Write([]byte("key"))
 	ordinal := uint32(0)
 	err = s.entries(ctx, "key", func(k, v []byte) error {
-		live := x.isLive(ordinal)
+		counts, err := counts(ordinal, bolt.Element{Key: k, Value: v})
 		ordinal++
-		rev, _, err := parseRevisionKey(k)
-		if err != nil || (rev.Main <= compacted && !live && rev != unnamed) {
+		if err != nil || !counts {
 			return err
 		}
 		_, _ = h.Write(k)
@@ -99,4 +103,32 @@ func (s *Snapshot) Restored(ctx context.Context, bump int64) (r Restored, err er
 	}
 	r.HashKV = h.Sum32()
 	return r, err
+}
+
+// counted tells the entries that HashKV counts: all above the compact revision, and below it the
+// live ones. Where there is no live key a server leaves nothing out but what a compaction removes,
+// and deletions at the compact revision.
+func (x *index) counted(ctx context.Context, compacted int64, unnamed Revision) (func(uint32, bolt.Element) (bool, error), error) {
+	c := &compaction{x: x, rev: compacted, unnamed: unnamed, gone: make([]uint64, len(x.live))}
+	empty := x.alive == 0 && unnamed == Revision{}
+	if empty && compacted > x.finished && compacted < x.last.Main {
+		if err := c.lookBack(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return func(ordinal uint32, el bolt.Element) (bool, error) {
+		rev, tombstone, err := parseRevisionKey(el.Key)
+		switch {
+		case err != nil || rev.Main > compacted:
+			return true, err
+		case tombstone && (rev.Main == compacted || !empty):
+			return false, nil
+		case !empty:
+			return x.isLive(ordinal) || rev == unnamed, nil
+		}
+		if compacted == x.finished {
+			return true, nil
+		}
+		return c.keeps(ordinal, el)
+	}, nil
 }

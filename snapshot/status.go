@@ -60,6 +60,7 @@ type Member struct {
 	ID       string   `json:"id"` // lower-case hex
 	Name     string   `json:"name"`
 	PeerURLs []string `json:"peerURLs"`
+	Learner  bool     `json:"learner,omitempty"` // it does not vote
 }
 
 // Alarm is a kind of alarm that a member has raised, as etcd names it.
@@ -249,10 +250,11 @@ func parseMember(k, v []byte) (m Member, readable bool) {
 	var stored struct {
 		Name     string   `json:"name"`
 		PeerURLs []string `json:"peerURLs"`
+		Learner  bool     `json:"isLearner"`
 	}
 	if len(v) > maxMemberSize || json.Unmarshal(v, &stored) != nil {
 		return m, false
 	}
-	m.Name, m.PeerURLs = stored.Name, stored.PeerURLs
+	m.Name, m.PeerURLs, m.Learner = stored.Name, stored.PeerURLs, stored.Learner
 	return m, true
 }

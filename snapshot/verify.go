@@ -35,8 +35,8 @@ func Verify(ctx context.Context, s *Snapshot) iter.Seq[error] {
 }
 
 // Odd yields oddities that a restore, a server and Verify accept: odd numbers in the meta bucket,
-// odd leases, unreadable members, alarms, deletions of nothing, lost pages, a version that only a
-// newer etcd starts on. An error of Verify about their buckets ends it.
+// odd leases, unreadable members, alarms, deletions of nothing, lost pages, no live key, a version
+// that only a newer etcd starts on. An error of Verify about their buckets ends it.
 func Odd(ctx context.Context, s *Snapshot) iter.Seq[error] {
 	return func(yield func(error) bool) {
 		c := checker{s: s, yield: yield, odd: true}
@@ -58,6 +58,9 @@ func Odd(ctx context.Context, s *Snapshot) iter.Seq[error] {
 			}
 		}
 		_ = s.guard(func() error { return c.records(ctx) })
+		if x, err := s.index(ctx); err == nil && x.alive == 0 {
+			c.found(fmt.Errorf("%w: no key is live: a cluster restored from the file is empty", errOdd))
+		}
 	}
 }
 

@@ -22,6 +22,11 @@ func (r *Report) addRestore(o Options, members []snapshot.Member) {
 			strings.ReplaceAll(ShellWord("./"+out), "%", "%%") + ", and compare its SHA-256 (%s)"
 	}
 	r.Restore, left = restoreCommands(out, members, o.BumpRevision)
+	for _, m := range members {
+		if m.Learner {
+			r.AddStep("member %s was a learner without a vote; the commands make a voting member of it", cmp.Or(m.Name, m.ID))
+		}
+	}
 	for _, m := range left {
 		if m.Name == "" {
 			continue // it was added and never started: there is nothing to restore

@@ -94,7 +94,11 @@ func printStatus(w io.Writer, st status) error {
 	add := func(name, format string, args ...any) { rows = append(rows, []any{name, fmt.Sprintf(format, args...)}) }
 	add("revision", "%s", report.CurrentRevision(&st.Status.Status))
 	add("compacted", "%s", report.Compacted(&st.Status.Status))
-	add("keys", "%d", st.Keys)
+	if st.Keys == 0 {
+		add("keys", "none is live: a cluster restored from this file is empty")
+	} else {
+		add("keys", "%d", st.Keys)
+	}
 	add("records", "%d (%s)", st.Records, render.Plural(st.Tombstones, "tombstone"))
 	add("pages", "%d of %d bytes (%d free)", st.Pages, st.PageSize, st.FreePages)
 	add("leases", "%d, held by %s", st.Leases, render.Plural(st.LeasedKeys, "key"))
@@ -106,7 +110,11 @@ func printStatus(w io.Writer, st status) error {
 		add("alarm", "%s of member %s, which a restore keeps", a.Kind, a.Member)
 	}
 	for _, m := range st.Members {
-		add("member", "%s (%s) %s", m.Name, m.ID, strings.Join(m.PeerURLs, ","))
+		learner := ""
+		if m.Learner {
+			learner = ", a learner without a vote"
+		}
+		add("member", "%s (%s) %s%s", m.Name, m.ID, strings.Join(m.PeerURLs, ","), learner)
 	}
 	for _, p := range st.Prefixes {
 		add("prefix", "%s (%s)", cmp.Or(p.Prefix, "/"), p.Flavour)

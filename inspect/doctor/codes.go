@@ -9,7 +9,7 @@ import (
 // Codes returns all codes of findings, by subject.
 func Codes() []*finding.Code {
 	return append(machines.Codes(), []*finding.Code{
-		CodeDamaged, codeNoDigest, codeBumpRevision, codeOverQuota, codeNearQuota, codeAlarmNoSpace, codeAlarmCorrupt, codeEtcdTooOld,
+		CodeDamaged, codeNoLiveKey, codeNoDigest, codeBumpRevision, codeOverQuota, codeNearQuota, codeAlarmNoSpace, codeAlarmCorrupt, codeEtcdTooOld,
 		codeEtcdVersion, codeForeignKeys, codeStrayKeys, codeLayoutUnchecked, codeUndecodable, codeBadMetadata, codeUnknownKind, codeKeyMismatch,
 		codeDuplicateUID, codeTooLarge, codeNearLimit, codeLeaseGone, codeNamespaceGone, codeEncrypted, codeEncryptionKeys, codeMixedEncryption,
 		codeCRDUnreadable, codeVersionUnlisted, codeListInvalid, codeListLacks, codeListNeeded, codeListExtra, codeManagedVersion,
@@ -30,6 +30,9 @@ var (
 			"Records of such a file are not checked. If only the free list is wrong, no record is harmed, and outputs have no list. A file that is no "+
 			"snapshot at all ends in exit status 5 instead.",
 		"Restore another copy, or take a new snapshot. If only the free list is wrong, restore the output of `etcdshift migrate`.")
+	codeNoLiveKey = finding.NewCode(finding.Warning, "no-live-key", "no key is live",
+		"Every key of the store is deleted, or there never was one: a cluster restored from the file is empty, without an object of Kubernetes.",
+		"Look for an earlier snapshot. `etcdshift get --deleted` and `etcdshift history` show what is left of the deleted objects.")
 	codeNoDigest = finding.NewCode(finding.Warning, "no-digest", "the file has no digest",
 		"The file is a member's `member/snap/db`: nothing shows whether it was copied whole, and writes that were only in the WAL are missing.",
 		"Use `etcdctl snapshot save`; this file needs `etcdutl snapshot restore --skip-hash-check`.")

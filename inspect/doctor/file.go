@@ -42,6 +42,9 @@ func (d *doctor) checkFile() {
 		return
 	}
 	d.uids.grow(st.Keys + st.Keys/7 + 16) // what put needs to find room
+	if st.Keys == 0 {
+		d.raise(nil, codeNoLiveKey, "no key is live, %d are deleted: a cluster restored from the file is empty", st.Tombstones)
+	}
 	if st.Digest != "ok" {
 		d.raise(nil, codeNoDigest,
 			"a database file of a member (member/snap/db): nothing shows whether it was copied whole, and the WAL beside it may hold newer writes")

@@ -45,6 +45,14 @@ func TestVersions(t *testing.T) {
 	}
 }
 
+// TestNoLiveKey: a store with deleted keys alone restores to an empty cluster, a new one too.
+func TestNoLiveKey(t *testing.T) {
+	gone := opened(t, etcdtest.Unpack(t, filepath.Join("..", "..", "testdata", "reports", "c2-all-keys-deleted.db.gz")))
+	for s, want := range map[*snapshot.Snapshot]int{gone: 1, opened(t, etcdtest.Build(t, "")): 1, written(t, base(t), healthy()...): 0} {
+		require.Len(t, examined(t, s, Options{}).Of(codeNoLiveKey), want)
+	}
+}
+
 // TestAlarms: an alarm of a real etcd is reported.
 func TestAlarms(t *testing.T) {
 	for alarm, want := range map[pb.AlarmType]*finding.Code{pb.AlarmType_NOSPACE: codeAlarmNoSpace, pb.AlarmType_CORRUPT: codeAlarmCorrupt} {

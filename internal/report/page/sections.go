@@ -119,7 +119,11 @@ func people(st *report.Status) (rows []fact) {
 	}
 	rows = append(rows, more(len(st.Alarms), "alarms")...)
 	for _, m := range first(st.Members, mostLines) {
-		rows = append(rows, fact{"member", []cell{code(m.Name), code(m.ID), code(strings.Join(m.PeerURLs, " "))}})
+		cells := []cell{code(m.Name), code(m.ID), code(strings.Join(m.PeerURLs, " "))}
+		if m.Learner {
+			cells = append(cells, word("a learner"))
+		}
+		rows = append(rows, fact{"member", cells})
 	}
 	rows = append(rows, more(len(st.Members), "members")...)
 	for _, s := range first(st.Prefixes, mostLines) {
