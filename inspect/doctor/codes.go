@@ -13,7 +13,7 @@ func Codes() []*finding.Code {
 		codeEtcdVersion, codeForeignKeys, codeStrayKeys, codeLayoutUnchecked, codeUndecodable, codeBadMetadata, codeUnknownKind, codeKeyMismatch,
 		codeDuplicateUID, codeTooLarge, codeNearLimit, codeLeaseGone, codeNamespaceGone, codeEncrypted, codeEncryptionKeys, codeMixedEncryption,
 		codeCRDUnreadable, codeVersionUnlisted, codeListInvalid, codeListLacks, codeListNeeded, codeListExtra, codeManagedVersion,
-		CodeUpdateRefused, CodeApplyRefused, codeOrphans, codeCRDTerminating, codeConversionGone, codeConversionNeeded, codeConversion,
+		CodeUpdateRefused, CodeApplyRefused, codeHiddenField, codeOrphans, codeCRDTerminating, codeConversionGone, codeConversionNeeded, codeConversion,
 		codeOwnerGone, codeOwnerUnresolvable, codeOwnerNamespaced, codeOwnerUnchecked, codeNamespaceTerminating, codeWebhookServiceGone,
 		codeWebhookDeadlock, codeWebhookCore, codeWebhookEndpoints, codeAPIServiceGone, codeAPIServiceEndpoints, codeAPIServiceUnavailable,
 		codeMasterLease, codeMasterUnlisted, codeNodeSilent, codeTokenWithoutUse, codeShardPartial, codeShardTwice, clusters.CodeClusterTwice,
@@ -150,6 +150,10 @@ var (
 			"or name a version whose schema does not allow the fields (`field not declared in schema`). In `failed to create typed patch object` "+
 			"it is the manifest that names such a field. Servers up to 1.36 drop all managedFields of such an object with the next update.",
 		"Correct the fields of the message with `kubectl replace`; for managedFields run "+migrateVersions+".")
+	codeHiddenField = finding.NewCode(finding.Warning, "hidden-field", "objects have fields that no schema knows",
+		"etcd has the fields, and no client sees them: an API server drops them when it reads the object, and for good with its next write. Often a field "+
+			"was renamed or removed without a conversion, or the definition is older than the objects.",
+		"If the values are wanted, install the definition that has the fields before the next write; `etcdshift get -o yaml --stored` shows them.")
 	codeOrphans = finding.NewCode(finding.Warning, "orphans", "custom resources have no definition",
 		"The definition's finalizer was removed, or it was deleted in etcd. No server serves the objects until a definition of that name comes back.",
 		"Install the CustomResourceDefinition again, or `etcdctl del` the keys.")

@@ -205,7 +205,8 @@ const mostSchemas = 2 << 20
 // writers are the definitions whose objects are checked in the pass over all records: as many as
 // mostSchemas allows. Each of the others, unwritten, gets a pass of its own.
 func (d *doctor) writers() writers {
-	if slices.Contains(d.Ignored, CodeUpdateRefused.Name) && slices.Contains(d.Ignored, CodeApplyRefused.Name) {
+	reported := []*finding.Code{CodeUpdateRefused, CodeApplyRefused, codeHiddenField} // by checkWrite
+	if !slices.ContainsFunc(reported, func(c *finding.Code) bool { return !slices.Contains(d.Ignored, c.Name) }) {
 		return nil
 	}
 	size, ws := 0, writers{}
@@ -257,6 +258,11 @@ func checkWrite(ctx context.Context, crd *schema.CRD, storage *schema.Version, e
 	}
 	raise := func(code *finding.Code, format string, args ...any) {
 		found = append(found, code.Because(format, args...).At(string(e.Key)))
+	}
+	dropped, _ := crd.Begin(obj)                                                                             // Rewrite has its error
+	dropped = slices.DeleteFunc(dropped, func(path string) bool { return strings.HasSuffix(path, "=null") }) // no loss
+	if len(dropped) > 0 {
+		raise(codeHiddenField, "the schema of its version lacks %s", finding.List(dropped))
 	}
 	_, err = crd.Rewrite(obj)
 	if errors.Is(err, schema.ErrTooLarge) {

@@ -279,10 +279,13 @@ func customCell(work *jsonpath.Work, path *jsonpath.Path, columnType string, con
 	if !found || err != nil {
 		return nil, err
 	}
-	if columnType == "string" {
-		return jsonpath.Text(work, value)
+	switch {
+	case columnType != "string":
+		return typedCell(value, columnType, now), nil
+	case value == nil: // as a server, whose printer gets an invalid value; "kubectl -o jsonpath" prints null
+		return "<no value>", nil
 	}
-	return typedCell(value, columnType, now), nil
+	return jsonpath.Text(work, value)
 }
 
 func typedCell(value any, columnType string, now time.Time) any {

@@ -1,6 +1,7 @@
 package columns_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -9,6 +10,9 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apiextensions-apiserver/pkg/registry/customresource/tableconvertor"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	gvr "k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
@@ -54,15 +58,19 @@ func TestRowsOfAnything(t *testing.T) {
 	}
 }
 
+// customType is a type with printer columns, which are JSON behind the fields of its version.
+func customType(t *testing.T, columns string) *inspect.Type {
+	t.Helper()
+	parsed, err := schema.ParseCRD([]byte(`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"widgets.example.com"},
+		"spec":{"group":"example.com","scope":"Namespaced","names":{"plural":"widgets","kind":"Widget"},
+		"versions":[{"name":"v1alpha1","served":true,"storage":true,"additionalPrinterColumns":[{"name":"Old","type":"string","jsonPath":".x"}]},
+		{"name":"v1","served":true,"storage":false` + columns + `}]}}`))
+	require.NoError(t, err)
+	return &inspect.Type{Resource: gvr.GroupResource{Group: "example.com", Resource: "widgets"}, Kind: "Widget", CRD: parsed}
+}
+
 func TestCustomColumns(t *testing.T) {
-	crd := func(columns string) *inspect.Type {
-		parsed, err := schema.ParseCRD([]byte(`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"widgets.example.com"},
-			"spec":{"group":"example.com","scope":"Namespaced","names":{"plural":"widgets","kind":"Widget"},
-			"versions":[{"name":"v1alpha1","served":true,"storage":true,"additionalPrinterColumns":[{"name":"Old","type":"string","jsonPath":".x"}]},
-			{"name":"v1","served":true,"storage":false` + columns + `}]}}`))
-		require.NoError(t, err)
-		return &inspect.Type{Resource: gvr.GroupResource{Group: "example.com", Resource: "widgets"}, Kind: "Widget", CRD: parsed}
-	}
+	crd := func(columns string) *inspect.Type { return customType(t, columns) }
 	table := columns.For(crd(`,"additionalPrinterColumns":[{"name":"S","type":"string","jsonPath":".spec.s"},{"name":"I","type":"integer","jsonPath":".spec.i","priority":1},` +
 		`{"name":"N","type":"number","jsonPath":".spec.num"},{"name":"B","type":"boolean","jsonPath":".spec.b"},{"name":"D","type":"date","jsonPath":".spec.d"},` +
 		`{"name":"Broken","type":"string","jsonPath":".spec["}]`))
@@ -88,6 +96,25 @@ func TestCustomColumns(t *testing.T) {
 	require.Len(t, table.Columns, 2)
 	require.Zero(t, table.LeftOut)
 	require.Equal(t, []any{"a", "24h"}, table.Row(parse(t, `{metadata: {name: a, creationTimestamp: "2026-11-19T12:00:00Z"}}`), now()))
+}
+
+// TestCustomCells: a cell is what the table convertor of an API server makes of the stored value, for
+// values and columns of all types. Ages are left out: they follow the clock.
+func TestCustomCells(t *testing.T) {
+	for _, columnType := range []string{"string", "integer", "number", "boolean"} {
+		column := apiextensionsv1.CustomResourceColumnDefinition{Name: "C", Type: columnType, JSONPath: ".spec.x"}
+		server, err := tableconvertor.New([]apiextensionsv1.CustomResourceColumnDefinition{column})
+		require.NoError(t, err)
+		text, err := json.Marshal(column)
+		require.NoError(t, err)
+		ours := columns.For(customType(t, `,"additionalPrinterColumns":[`+string(text)+`]`))
+		for _, value := range []string{`null`, `""`, `"a"`, `"7"`, `7`, `7.5`, `1e20`, `-0.000001`, `true`, `{}`, `{"k":null}`, `[]`, `[null]`, `[1,"x",{"y":[2]}]`} {
+			object := parse(t, `{metadata: {name: a}, spec: {x: `+value+`}}`)
+			table, err := server.ConvertToTable(t.Context(), &unstructured.Unstructured{Object: object}, nil)
+			require.NoError(t, err)
+			require.Equal(t, fmt.Sprint(table.Rows[0].Cells[1]), fmt.Sprint(ours.Row(object, now())[1]), "%s as %s", value, columnType)
+		}
+	}
 }
 
 // A type that nothing explains has a name and an age, and ages without a time are unknown.
