@@ -137,6 +137,10 @@ func (v *View) Compact(c snapshot.Compaction) {
 	}
 }
 
+// NotForRestore leaves the commands that restore the output out of the report: no cluster goes on
+// from it.
+func (v *View) NotForRestore() { v.noUse = true }
+
 // Build has the output be a new file with the content alone. Its report has no restore commands.
 // Records may be those of the input.
 func (v *View) Build(content snapshot.Content) { v.built = &content }

@@ -290,7 +290,9 @@ func (v *View) write(ctx context.Context, o Options, r *Report) error {
 	if same {
 		r.Outcome = Unchanged
 	}
-	r.addRestore(o, members)
+	if !v.noUse {
+		r.addRestore(o, members)
+	}
 	return nil
 }
 

@@ -38,6 +38,7 @@ type View struct {
 	compact *snapshot.Compaction     // nil for none
 	check   OutputCheck              // nil for none
 	built   *snapshot.Content        // nil for the input with changes
+	noUse   bool                     // the output is not for a cluster: see NotForRestore
 }
 
 // Live yields the latest value of each key that begins with prefix: first those of the file in

@@ -67,7 +67,7 @@ func isTypeName(resource string) bool {
 // isMadeName reports whether names of a resource are made of other names and addresses.
 func isMadeName(resource string) bool {
 	switch resource {
-	case "ipaddresses", "ipamblocks", "ipamhandles", "blockaffinities", "csistoragecapacities":
+	case "ipaddresses", "ipamblocks", "ipamhandles", "blockaffinities":
 		return true
 	}
 	return false
@@ -111,26 +111,46 @@ func learnFrom(d *aliases.Dictionary, e *transform.Entry, field []string) {
 		}
 	}
 	if templates == nil {
-		addWords(d, at)
+		addWords(d, at, d.Vocabulary)
 	}
 }
 
-// addWords adds the texts and names of fields in JSON content, but for descriptions.
-func addWords(d *aliases.Dictionary, content any) {
+// addWords adds the texts and names of fields in JSON content, but for descriptions. Values that a
+// definition writes into objects, or takes in them, are texts like others: a name among them is
+// replaced there and in the objects.
+func addWords(d *aliases.Dictionary, content any, add func(text string)) {
 	switch v := content.(type) {
 	case string:
-		d.Vocabulary(v)
+		add(v)
 	case []any:
 		for _, child := range v {
-			addWords(d, child)
+			addWords(d, child, add)
 		}
 	case map[string]any:
 		for name, child := range v {
 			d.Vocabulary(name)
-			if name != "description" && name != "clientConfig" && name != "message" {
-				addWords(d, child)
+			switch name {
+			case "description", "clientConfig", "message":
+			case "properties", "patternProperties", "definitions":
+				addFields(d, child, add)
+			case "default", "enum", "example", "shortNames", "categories":
+				addWords(d, child, d.Constant)
+			default:
+				addWords(d, child, add)
 			}
 		}
+	}
+}
+
+// addFields adds fields of a schema by their names, of which any may be that of a keyword.
+func addFields(d *aliases.Dictionary, content any, add func(text string)) {
+	fields, is := content.(map[string]any)
+	if !is {
+		addWords(d, content, add)
+	}
+	for name, child := range fields {
+		d.Vocabulary(name)
+		addWords(d, child, add)
 	}
 }
 

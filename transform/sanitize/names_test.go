@@ -224,3 +224,36 @@ func findings(t testing.TB, path string) map[string]int {
 	}
 	return out
 }
+
+const enumCRD = `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"tubes.example.com","uid":"u1"},"spec":{"group":"example.com",
+"scope":"Namespaced","names":{"plural":"tubes","singular":"tube","kind":"Tube","listKind":"TubeList","shortNames":["payroll"],"categories":["payroll"]},
+"versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object","properties":{"spec":{"type":"object","properties":{
+"namespace":{"type":"string","default":"payroll","enum":["payroll","pay","Payday"]},"action":{"type":"string","enum":["Allow","payroll","Deny"]},
+"enum":{"type":"object","properties":{"default":{"type":"string","example":"payroll"}}}}}}}}}]},
+"status":{"acceptedNames":{"plural":"tubes","kind":"Tube","shortNames":["payroll"]},"storedVersions":["v1"]}}`
+
+// TestDefinedWords: words that a definition names as values keep no name, and objects still fit.
+func TestDefinedWords(t *testing.T) {
+	p := planter{t: t, rand: rand.New(rand.NewPCG(3, 4))}
+	p.put("/registry/apiextensions.k8s.io/customresourcedefinitions/tubes.example.com", enumCRD)
+	for _, ns := range []string{"payroll", "pay", "allow"} {
+		p.put("/registry/namespaces/"+ns, `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"`+ns+`"}}`)
+		p.put("/registry/example.com/tubes/"+ns+"/a", `{"apiVersion":"example.com/v1","kind":"Tube","metadata":{"name":"a","namespace":"`+ns+`"},
+"spec":{"namespace":"pay","action":"Allow","enum":{"default":"for payroll"}}}`)
+	}
+	report, out := hashed(t, etcdtest.Build(t, p.script.String()), "key")
+	require.Empty(t, report.Problems)
+	requireNone(t, out, []string{"payroll", "allow", `"pay"`})
+	require.Equal(t, 1, bytes.Count(out, []byte(`"enum":["Allow",`)), "a constant with a capital letter stays")
+	require.Equal(t, 3, bytes.Count(out, []byte(`"action":"Allow"`)))
+}
+
+// TestReported: the files of reports; nothing invites to a restore.
+func TestReported(t *testing.T) {
+	for file, names := range map[string][]string{"sanitize-crd-default": {"acmecorp-payroll"}, "sanitize-names-in": {"warehouse-berlin"}} {
+		report, out := hashed(t, etcdtest.Unpack(t, filepath.Join("..", "..", "testdata", "reports", file+".db.gz")), "key")
+		requireNone(t, all(out, 3), names)
+		require.Empty(t, report.Restore)
+		require.Contains(t, strings.Join(report.Steps, "\n"), "do not restore it")
+	}
+}

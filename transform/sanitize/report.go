@@ -47,6 +47,7 @@ type LeftOut struct {
 func notSanitized(keepNames bool) []string {
 	out := []string{
 		"IP addresses, host names, e-mail addresses, and certificates outside Secrets",
+		"UIDs, times, resource versions and the sizes of values: whoever has logs of the cluster can match them",
 		"text that is no credential by its name or shape: events, commands, annotations and schemas of your own",
 		"a password in a field that no name gives away, such as \"greeting\"",
 	}
@@ -55,7 +56,8 @@ func notSanitized(keepNames bool) []string {
 	}
 	return append([]string{
 		"names of types and drivers, of users in RBAC, of containers, ports and labels that no object has, numbers in names",
-		"names inside longer words, and short names outside fields that hold names: the report lists them",
+		"names inside longer words; names in encoded parts of a text, in hashes, and below five layers of encoding",
+		"short names and words of types outside fields that hold names: the report counts the texts",
 	}, out...)
 }
 

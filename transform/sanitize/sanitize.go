@@ -25,6 +25,7 @@ type sanitizer struct {
 	keepNames bool
 	types     *inspect.Types
 	names     *aliases.Dictionary // nil where names stay
+	renamed   definitions
 }
 
 // Fresh says that the output has new pages alone.
@@ -55,6 +56,9 @@ func (s *sanitizer) Plan(ctx context.Context, v *transform.View) (err error) {
 		if s.names, err = learn(ctx, v, s.key); err != nil {
 			return err
 		}
+		if s.renamed, err = s.definitions(); err != nil {
+			return err
+		}
 	}
 	tally := newTally()
 	item := func(e *transform.Entry) record { return record{Entry: e} }
@@ -67,6 +71,9 @@ func (s *sanitizer) Plan(ctx context.Context, v *transform.View) (err error) {
 		}
 	}
 	v.Report().Sections = append(v.Report().Sections, tally.report(s.names))
+	v.NotForRestore()
+	v.Report().AddStep("hand over OUT alone: the report and the input have the names and secrets")
+	v.Report().AddStep("look at OUT with etcdshift; do not restore it in place of a cluster, whose credentials are not in it")
 	v.Compact(snapshot.Compaction{LiveOnly: true, Disarm: true, RecordsOnly: true})
 	return nil
 }
@@ -128,6 +135,9 @@ func (s *sanitizer) object(ctx context.Context, r *record, o *inspect.Object) {
 	changed = s.edit(r, content) || changed
 	key := s.rename(r, o.Parsed)
 	if r.wrong != nil || !changed {
+		return
+	}
+	if r.wrong = s.renamed.check(ctx, o, content); r.wrong != nil {
 		return
 	}
 	value, wrong := transform.Rewritten(ctx, o, key, content)

@@ -241,3 +241,44 @@ func FuzzText(f *testing.F) {
 		_ = fmt.Sprint(d.Edit().text(text), d.Count())
 	})
 }
+
+// TestEncodedForms: a name in an encoded text is replaced in it, and the text keeps its form.
+func TestEncodedForms(t *testing.T) {
+	d := dictionary("key", "payments-api")
+	utf16 := func(low int) func(string) string {
+		return func(text string) string {
+			out := make([]byte, 2*len(text))
+			for i := range text {
+				out[2*i+low] = text[i]
+			}
+			return string(out)
+		}
+	}
+	std := func(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
+	forms := map[string]func(string) string{
+		"hex":        func(text string) string { return fmt.Sprintf("%x", text) },
+		"upper hex":  func(text string) string { return fmt.Sprintf("%X", text) },
+		"upper case": strings.ToUpper,
+		"base64":     std,
+		"unpadded":   func(text string) string { return base64.RawStdEncoding.EncodeToString([]byte(text)) },
+		"URL-safe":   func(text string) string { return base64.URLEncoding.EncodeToString([]byte("\xff\xef\xbf" + text)) },
+		"wrapped":    func(text string) string { s := std(strings.Repeat(text, 5)); return s[:76] + "\n" + s[76:] + "\n" },
+		"CRLF":       func(text string) string { s := std(strings.Repeat(text, 5)); return s[:76] + "\r\n" + s[76:] },
+		"UTF-16":     utf16(0),
+		"UTF-16BE":   utf16(1),
+		"PowerShell": func(text string) string { return std(utf16(0)(text)) },
+		"twice":      func(text string) string { return fmt.Sprintf("%x", std(text)) },
+	}
+	const text = "use payments-api ."
+	want := "use " + alias(t, d, "payments-api") + " ."
+	for name, form := range forms {
+		e := d.Edit()
+		content := map[string]any{"a": form(text)}
+		require.NoError(t, e.Object(content))
+		require.Equal(t, form(want), content["a"], name)
+		require.NotZero(t, e.Replaced)
+		other := map[string]any{"a": form("use nothing of it.")}
+		require.NoError(t, e.Object(other))
+		require.Equal(t, form("use nothing of it."), other["a"], name)
+	}
+}

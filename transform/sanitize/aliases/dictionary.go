@@ -14,6 +14,7 @@ type Dictionary struct {
 	key     []byte
 	names   map[string]trait  // by their words, and those that names begin with
 	phrases map[string]bool   // vocabulary
+	exact   map[string]bool   // constants, which stay as they are spelled
 	taken   map[string]bool   // words that are no alias
 	words   map[string]string // aliases by word
 	stay    map[string]bool   // words of names that stay
@@ -33,7 +34,7 @@ const (
 // New returns a dictionary whose aliases are derived from a key.
 func New(key []byte) *Dictionary {
 	d := &Dictionary{
-		key: key, names: map[string]trait{}, phrases: map[string]bool{}, taken: map[string]bool{}, words: map[string]string{},
+		key: key, names: map[string]trait{}, phrases: map[string]bool{}, exact: map[string]bool{}, taken: map[string]bool{}, words: map[string]string{},
 		stay: map[string]bool{}, kept: map[string]bool{},
 	}
 	for _, phrase := range vocabulary() {
@@ -89,6 +90,14 @@ func (d *Dictionary) Keep(name string) {
 
 // Vocabulary adds a text that keeps its meaning only as it is.
 func (d *Dictionary) Vocabulary(text string) { d.phrases[text] = true }
+
+// Constant adds a text that users define. One with a capital letter stays where it is spelled so.
+// No name of an object has one: a constant such as "Allow" keeps no name "allow".
+func (d *Dictionary) Constant(text string) {
+	if text != strings.ToLower(text) {
+		d.exact[text] = true
+	}
+}
 
 // Taken adds a text whose words are no alias.
 func (d *Dictionary) Taken(text string) {

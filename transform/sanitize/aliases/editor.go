@@ -1,9 +1,7 @@
 package aliases
 
 import (
-	"bytes"
 	"cmp"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"maps"
@@ -52,8 +50,13 @@ func (e *Editor) fields(m map[string]any, parent string) (err error) {
 			continue
 		}
 		field := name
-		if name == "values" && label != "" {
-			field = label
+		switch name {
+		case "values":
+			field = cmp.Or(label, name)
+		case "default", "enum", "example": // of the field of a schema: what objects have there
+			if _, is := m["type"].(string); is {
+				field = parent
+			}
 		}
 		if child, err = e.value(child, field, parent); err != nil {
 			return err
@@ -129,9 +132,12 @@ func (e *Editor) text(s string) string {
 				return out
 			}
 		}
-		if out, is := e.base64(s); is {
+		if out, is := e.encoded(s); is {
 			return e.count(s, out)
 		}
+	}
+	if out, is := e.wide(s); is {
+		return e.count(s, out)
 	}
 	return e.count(s, e.Text(e.places(s), e.leave))
 }
@@ -157,29 +163,6 @@ func (e *Editor) json(s string) (string, bool) {
 	}
 	e.Replaced += inner.Replaced
 	return out, true
-}
-
-// base64 edits what is encoded, and perhaps compressed.
-func (e *Editor) base64(s string) (string, bool) {
-	text := strings.TrimRight(s, "\n")
-	if len(text) < 12 || len(text)%4 != 0 || strings.ContainsAny(text[:12], " .:-,{}\"") {
-		return "", false
-	}
-	plain, err := base64.StdEncoding.DecodeString(text)
-	if err != nil {
-		return "", false
-	}
-	before := e.Replaced
-	var out []byte
-	if bytes.HasPrefix(plain, []byte(gzipBegins)) {
-		out = e.packed(plain)
-	} else {
-		out = []byte(e.text(string(plain)))
-	}
-	if e.Replaced == before {
-		return "", false
-	}
-	return base64.StdEncoding.EncodeToString(out) + s[len(text):], true
 }
 
 // mostUnpacked bounds what is unpacked of one object, in bytes: packed data may hold more of it.

@@ -137,7 +137,7 @@ func (d *Dictionary) Text(s string, vague func(name string)) string {
 		pending = found{}
 		switch {
 		case at.end <= copied && copied > 0:
-		case !at.trait.plain():
+		case !at.trait.plain() || d.exact[s[at.begin:at.end]]:
 			pending = at
 		case !encoded(s, at.begin, at.end):
 			begin := max(at.begin, copied)
