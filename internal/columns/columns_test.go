@@ -98,8 +98,8 @@ func TestCustomColumns(t *testing.T) {
 	require.Equal(t, []any{"a", "24h"}, table.Row(parse(t, `{metadata: {name: a, creationTimestamp: "2026-11-19T12:00:00Z"}}`), now()))
 }
 
-// TestCustomCells: a cell is what the table convertor of an API server makes of the stored value, for
-// values and columns of all types. Ages are left out: they follow the clock.
+// TestCustomCells: a cell is what the table convertor of an API server makes of the stored value,
+// for values and columns of all types. Ages are left out: they follow the clock.
 func TestCustomCells(t *testing.T) {
 	for _, columnType := range []string{"string", "integer", "number", "boolean"} {
 		column := apiextensionsv1.CustomResourceColumnDefinition{Name: "C", Type: columnType, JSONPath: ".spec.x"}
