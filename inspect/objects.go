@@ -129,6 +129,21 @@ func Undecoded(t *Type, e *Entry) *Object {
 	return o
 }
 
+// nameClaims adds apiVersion and kind to the claims of a StatefulSet. Protobuf does not store them;
+// a server adds them.
+func nameClaims(t *Type, content map[string]any) {
+	if t.Name() != "statefulsets.apps" {
+		return
+	}
+	spec, _ := content["spec"].(map[string]any)
+	claims, _ := spec["volumeClaimTemplates"].([]any)
+	for _, claim := range claims {
+		if claim, is := claim.(map[string]any); is {
+			claim["apiVersion"], claim["kind"] = "v1", "PersistentVolumeClaim"
+		}
+	}
+}
+
 // Protobuf returns the parsed value where it is protobuf, and of the kind of its key.
 func (o *Object) Protobuf() (v encoding.Value, is bool) {
 	v, err := o.ParseValue()
@@ -143,6 +158,7 @@ func NewObject(t *Type, e *Entry) *Object {
 		return o
 	}
 	o.Content, o.Err = native.DecodeParsed(v)
+	nameClaims(t, o.Content)
 	if errors.Is(o.Err, native.ErrUnknownKind) {
 		o.Partial = true
 		o.Content, o.Err = native.Metadata(e.Value)

@@ -2,17 +2,22 @@ package transform
 
 import (
 	"maps"
-	"reflect"
 	"slices"
 	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/internal/native"
 )
 
 // templateGeneration is where a server keeps the generation of a DaemonSet's pod template.
 const templateGeneration = "deprecated.daemonset.template.generation"
 
-// keepGeneration gives after the generation of before, as a server does: nobody sets it.
+// keepGeneration copies metadata.generation from before to after: clients cannot set it.
 func keepGeneration(before, after map[string]any) {
 	was, _ := before["metadata"].(map[string]any)
 	is, _ := after["metadata"].(map[string]any)
@@ -24,41 +29,84 @@ func keepGeneration(before, after map[string]any) {
 }
 
 // grow sets metadata.generation of after as a server's update of before does; they had
-// the same. Kinds with a generation begin at 1, others have none.
+// the same.
 func grow(t *inspect.Type, before, after map[string]any) {
 	was, _ := before["metadata"].(map[string]any)
 	is, _ := after["metadata"].(map[string]any)
 	generation, _ := was["generation"].(int64)
-	if generation == 0 || !asksMore(t, before, after) {
+	// CSIDrivers begin without a generation; other kinds had none in older releases
+	if generation == 0 && t.Name() != "csidrivers.storage.k8s.io" || !specChanged(t, before, after) {
 		return
 	}
 	is = maps.Clone(is)
 	is["generation"], after["metadata"] = generation+1, is
-	if t.Name() == "daemonsets.apps" && !reflect.DeepEqual(template(before), template(after)) {
+	if t.Name() == "daemonsets.apps" && differ(before, after, "spec", "template") {
 		growTemplate(is)
 	}
 }
 
-// asksMore reports whether a change is one of what is wanted, and not of what is. Of a custom
-// resource without the subresource, the status is wanted too.
-func asksMore(t *inspect.Type, before, after map[string]any) bool {
-	changed := differing(before, after)
-	wanted := func(field string) bool {
+// specChanged reports whether a server counts an update as a change of the desired state. Sources:
+// PrepareForUpdate of each strategy below pkg/registry of Kubernetes 1.36.
+func specChanged(t *inspect.Type, before, after map[string]any) bool {
+	if t.CRD != nil {
+		return customChanged(t, before, after)
+	}
+	switch t.Name() {
+	case "priorityclasses.scheduling.k8s.io": // begin at 1 and stay there
+		return false
+	case "podtemplates":
+		return differ(before, after, "template")
+	case "validatingwebhookconfigurations.admissionregistration.k8s.io", "mutatingwebhookconfigurations.admissionregistration.k8s.io":
+		return differ(before, after, "webhooks")
+	case "endpointslices.discovery.k8s.io":
+		return differ(before, after, "endpoints") || differ(before, after, "ports") || differ(before, after, "metadata", "labels")
+	case "deployments.apps":
+		return differ(before, after, "spec") || differ(before, after, "metadata", "annotations")
+	}
+	return differ(before, after, "spec")
+}
+
+// differ reports whether the field at a path differs for a server.
+func differ(before, after map[string]any, path ...string) bool {
+	only := func(content map[string]any) map[string]any {
+		out := map[string]any{}
+		if value, is, _ := unstructured.NestedFieldNoCopy(content, path...); is {
+			_ = unstructured.SetNestedField(out, value, path...)
+		}
+		return out
+	}
+	apiVersion, _ := after["apiVersion"].(string)
+	kind, _ := after["kind"].(string)
+	return !native.Same(schema.FromAPIVersionAndKind(apiVersion, kind), only(before), only(after))
+}
+
+// customChanged is specChanged for a custom resource: all but the metadata counts, and the status
+// unless it is a subresource.
+func customChanged(t *inspect.Type, before, after map[string]any) bool {
+	return slices.ContainsFunc(differing(asRead(t, before), asRead(t, after)), func(field string) bool {
 		switch field {
 		case "apiVersion", "kind", "metadata":
 			return false
 		case "status":
-			return t.CRD != nil && !hasStatus(t, before)
+			return !hasStatus(t, before)
 		}
 		return true
+	})
+}
+
+// asRead is a custom resource as a server reads it: without unknown fields, and with defaults.
+func asRead(t *inspect.Type, content map[string]any) map[string]any {
+	apiVersion, _ := content["apiVersion"].(string)
+	version, err := t.CRD.Version(apiVersion[strings.LastIndex(apiVersion, "/")+1:])
+	if err != nil {
+		return content
 	}
-	if slices.ContainsFunc(changed, wanted) {
-		return true
+	read := runtime.DeepCopyJSON(content)
+	version.Prune(read)
+	if version.Default(read) != nil {
+		return content
 	}
-	also := map[string]string{"deployments.apps": "annotations", "endpointslices.discovery.k8s.io": "labels"}[t.Name()]
-	was, _ := before["metadata"].(map[string]any)
-	is, _ := after["metadata"].(map[string]any)
-	return also != "" && !reflect.DeepEqual(was[also], is[also])
+	return read
 }
 
 // hasStatus reports whether the version of a custom resource has the status subresource.
@@ -70,11 +118,6 @@ func hasStatus(t *inspect.Type, content map[string]any) bool {
 		}
 	}
 	return false
-}
-
-func template(content map[string]any) any {
-	spec, _ := content["spec"].(map[string]any)
-	return spec["template"]
 }
 
 // growTemplate raises the generation of a template.
