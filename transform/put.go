@@ -26,8 +26,9 @@ func ObjectCodes() []*finding.Code {
 
 // PutObject stages content in place of that of o, in the format in which o is stored: JSON keeps
 // the bytes of what does not change, metadata of any kind is edited on the wire, and other protobuf
-// only where this build knows every field of it. metadata.resourceVersion is ignored, and so is
-// metadata.generation, which grows as by a server's update.
+// only where this build knows every field of it. The content is stored as [AsUpdated] returns it.
+// metadata.resourceVersion is ignored, and so is metadata.generation, which grows as by a server's
+// update.
 //
 // staged is false where nothing changes, and after a finding of [ObjectCodes].
 func (v *View) PutObject(ctx context.Context, o *inspect.Object, content map[string]any, why string) (staged bool, err error) {
@@ -91,7 +92,7 @@ func Rewritten(ctx context.Context, o *inspect.Object, key keys.Key, content map
 	if o.Err != nil {
 		return nil, Unreadable(o.Err)
 	}
-	before, after := stored(o.Content), stored(content)
+	before, after := stored(o.Content), stored(AsUpdated(o, content))
 	keepGeneration(before, after)
 	if reflect.DeepEqual(before, after) {
 		return nil, nil

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/etcdshift/etcdshift/internal/native"
@@ -43,6 +44,16 @@ func (s Storage) Clashes(ctx context.Context) (clashes []Clash, err error) {
 		clashes = append(clashes, Clash{what, users[what]})
 	}
 	return clashes, nil
+}
+
+// Allocated are the cluster IPs and node ports of a Service with the content, as a Clash names
+// them.
+func Allocated(content map[string]any) []string {
+	var svc corev1.Service
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(content, &svc); err != nil {
+		return nil
+	}
+	return allocated(&svc)
 }
 
 // allocated are the cluster IPs and node ports of a Service, each once: one node port may serve

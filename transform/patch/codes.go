@@ -1,6 +1,9 @@
 package patch
 
-import "github.com/etcdshift/etcdshift/transform"
+import (
+	"github.com/etcdshift/etcdshift/finding"
+	"github.com/etcdshift/etcdshift/transform"
+)
 
 // The codes of findings about a patch.
 var (
@@ -17,6 +20,20 @@ var (
 		"How a strategic merge patch merges lists is part of Go types, which custom resources lack. `kubectl patch` refuses it too.",
 		"Give `--type merge` or `--type json`.",
 		"The object stays as it is.")
+	codeAddress = &finding.Code{Name: "address-in-use", Level: finding.Error, Allowed: finding.WentOn,
+		Title: "another Service has the cluster IP or node port",
+		Meaning: "An API server gives a cluster IP and a node port to one Service only. kube-proxy would send the traffic to one of the two, " +
+			"and the port or IP is free for a third once one of them is deleted.",
+		Remedy: "Choose a free one. `etcdshift get IN services -A` lists those in use.",
+		Allow:  "The Service is patched.",
+	}
+	codeNoAddress = &finding.Code{Name: "cluster-ip-missing", Level: finding.Error, Allowed: finding.WentOn,
+		Title: "the patched Service would have no cluster IP",
+		Meaning: "A server allocates a cluster IP at the moment when the type changes from ExternalName. It gives none to a Service that has another type " +
+			"already, and kube-proxy ignores a Service without one.",
+		Remedy: "Set `spec.clusterIP` in the patch, to a free address of a ServiceCIDR or to `None`.",
+		Allow:  "The Service is patched.",
+	}
 	codeNothing = transform.WarningCode("nothing-patched", "the patch changes nothing",
 		"Each chosen object has the patched fields with these values already. OUT is a copy of IN.",
 		"Check the patch and the choice of objects, if a change was expected.")

@@ -106,6 +106,85 @@ func TestPatch(t *testing.T) {
 	}
 }
 
+// TestServiceTypes: fields that depend on the type of a Service go with it, with its IPAddress;
+// those that the patch sets stay.
+func TestServiceTypes(t *testing.T) {
+	for name, test := range map[string]struct {
+		service, body string
+		gone, is      string // fields of the spec
+		deleted       int
+	}{
+		"balancer to cluster IP": {"lb", `{"type": "ClusterIP"}`, "allocateLoadBalancerNodePorts externalTrafficPolicy healthCheckNodePort ports.0.nodePort", "clusterIP clusterIPs ipFamilies", 0},
+		"balancer to node port":  {"lb", `{"type": "NodePort"}`, "allocateLoadBalancerNodePorts healthCheckNodePort", "ports.0.nodePort externalTrafficPolicy", 0},
+		"balancer of any node":   {"lb", `{"externalTrafficPolicy": "Cluster"}`, "healthCheckNodePort", "allocateLoadBalancerNodePorts ports.0.nodePort", 0},
+		"node port to cluster":   {"web", `{"type": "ClusterIP"}`, "externalTrafficPolicy ports.0.nodePort ports.1.nodePort ports.2.nodePort", "clusterIP", 0},
+		"with an external IP":    {"web", `{"type": "ClusterIP", "externalIPs": ["192.0.2.1"]}`, "ports.0.nodePort", "externalTrafficPolicy", 0},
+		"to an external name":    {"web", `{"type": "ExternalName", "externalName": "a.b"}`, "clusterIP clusterIPs ipFamilies ipFamilyPolicy internalTrafficPolicy externalTrafficPolicy ports.1.nodePort", "externalName", 1},
+		"a port that is wanted":  {"web", `{"type": "ClusterIP", "ports": [{"name": "http", "port": 80, "nodePort": 30999}]}`, "", "ports.0.nodePort", 0},
+		"ports without numbers":  {"web", `{"ports": [{"name": "https", "port": 444}]}`, "", "ports.0.nodePort", 0},
+		"no cluster IP":          {"web", `{"clusterIP": null, "clusterIPs": null, "publishNotReadyAddresses": true}`, "", "clusterIP clusterIPs", 0},
+		"another cluster IP":     {"web", `{"clusterIP": "fd00::7"}`, "", "clusterIPs", 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			report, o := run(t, "reports/base.db.gz svc "+test.service+" --namespace=shop --type=merge", `{"spec": `+test.body+`}`)
+			require.NotNil(t, o, "%v", report.Problems)
+			require.Equal(t, transform.Changes{Updated: 1, Deleted: test.deleted}, report.Changes)
+			for _, field := range strings.Fields(test.gone) {
+				require.Nil(t, at(o.Content, "spec."+field), field)
+			}
+			for _, field := range strings.Fields(test.is) {
+				require.NotNil(t, at(o.Content, "spec."+field), field)
+			}
+			if name == "another cluster IP" {
+				require.Equal(t, []any{"fd00::7"}, at(o.Content, "spec.clusterIPs"))
+				require.Equal(t, []any{"IPv6"}, at(o.Content, "spec.ipFamilies"))
+			}
+		})
+	}
+}
+
+// TestGeneration: the generation grows as by a server's update. e2e compares more kinds with one.
+func TestGeneration(t *testing.T) {
+	for _, test := range []struct {
+		object, body string
+		want         any
+	}{
+		{"deploy web --namespace=shop", `{"spec": {"minReadySeconds": 0}}`, int64(2)},
+		{"deploy web --namespace=shop", `{"spec": {"strategy": null, "revisionHistoryLimit": null}}`, int64(2)},
+		{"deploy web --namespace=shop", `{"spec": {"minReadySeconds": 1}}`, int64(3)},
+		{"deploy web --namespace=shop", `{"metadata": {"annotations": {"a": "b"}}}`, int64(3)},
+		{"deploy web --namespace=shop", `{"metadata": {"generation": 9, "labels": {"a": "b"}}}`, int64(2)},
+		{"priorityclass important", `{"description": "x"}`, int64(1)},
+		{"csidriver csi.acme.example", `{"spec": {"requiresRepublish": true}}`, int64(1)},
+		{"csidriver csi.acme.example", `{"spec": {"seLinuxMount": null}}`, nil},
+		{"podtemplate tmpl --namespace=shop", `{"template": {"spec": {"hostname": "x"}}}`, int64(2)},
+		{"hpa web --namespace=shop", `{"spec": {"maxReplicas": 9}}`, nil},
+		{"widgets.example.com w2 --namespace=shop", `{"spec": {"ports": [{"name": "a", "port": 1}]}}`, int64(2)},
+	} {
+		report, o := run(t, "reports/base.db.gz "+test.object+" --type=merge", test.body)
+		require.NotNil(t, o, "%v", report.Problems)
+		require.Equal(t, test.want, at(o.Content, "metadata.generation"), "%s %s", test.object, test.body)
+	}
+}
+
+// TestClaimTemplates: the claims of a StatefulSet have apiVersion and kind, as a server shows them.
+func TestClaimTemplates(t *testing.T) {
+	_, o := run(t, "reports/base.db.gz sts db --namespace=shop --type=json",
+		`[{"op": "test", "path": "/spec/volumeClaimTemplates/0/kind", "value": "PersistentVolumeClaim"}, {"op": "add", "path": "/spec/replicas", "value": 4}]`)
+	require.NotNil(t, o)
+	require.Equal(t, "v1", at(o.Content, "spec.volumeClaimTemplates.0.apiVersion"))
+}
+
+// TestFollowing: fields that a server sets because of others.
+func TestFollowing(t *testing.T) {
+	_, o := run(t, "reports/base.db.gz sa default --namespace=shop", `{"secrets": [{"name": "s", "namespace": "x"}]}`)
+	require.Equal(t, []any{map[string]any{"name": "s"}}, at(o.Content, "secrets"))
+	_, o = run(t, "reports/base.db.gz secret tls-web --namespace=shop", `{"type": null, "stringData": {"a": "b"}}`)
+	require.Equal(t, "kubernetes.io/tls", at(o.Content, "type"))
+	_, o = run(t, "reports/base.db.gz pvc data-db-0 --namespace=shop", `{"spec": {"dataSource": {"kind": "PersistentVolumeClaim", "name": "p"}}}`)
+	require.Equal(t, "p", at(o.Content, "spec.dataSourceRef.name"))
+}
+
 // at is the field at a path with dots.
 func at(value any, path string) any {
 	for name := range strings.SplitSeq(path, ".") {
@@ -114,6 +193,8 @@ func at(value any, path string) any {
 			value = is[name]
 		case []any:
 			value = is[name[0]-'0']
+		default:
+			value = nil
 		}
 	}
 	return value
@@ -129,8 +210,13 @@ func TestRefused(t *testing.T) {
 	for name, test := range map[string]struct{ command, body, code, reason string }{
 		"name":             {"kubectl/all.db.gz pv pv1", `{"metadata": {"name": "x"}}`, "patch-identity", `metadata.name is "pv1", and would be "x"`},
 		"namespace":        {"kubectl/all.db.gz deploy d --namespace=a --type=json", `[{"op": "remove", "path": "/metadata/namespace"}]`, "patch-identity", "metadata.namespace"},
-		"uid":              {"kubectl/all.db.gz pv pv1 --type=merge", `{"metadata": {"uid": null}}`, "patch-identity", "metadata.uid"},
-		"kind":             {"kubectl/all.db.gz pv pv1 --type=merge", `{"kind": "Node"}`, "patch-identity", "kind"},
+		"uid":              {"kubectl/all.db.gz pv pv1 --type=merge", `{"metadata": {"uid": null}}`, "patch-identity", `", and would be removed`},
+		"kind":             {"kubectl/all.db.gz pv pv1 --type=merge", `{"kind": "Node"}`, "patch-identity", `kind is "PersistentVolume", and would be "Node"`},
+		"no kind":          {"kubectl/all.db.gz pv pv1 --type=merge", `{"kind": 7}`, "patch-identity", "would be 7"},
+		"cluster IP":       {"reports/s1-services.db.gz svc lb --namespace=lab", `{"spec": {"clusterIP": "10.96.0.10"}}`, "address-in-use", "cluster IP 10.96.0.10 is that of /registry/services/specs/lab/web, /registry/services/specs/lab/twin too"},
+		"node port":        {"reports/base.db.gz svc manual --namespace=billing", `{"spec": {"type": "NodePort", "ports": [{"port": 9000, "nodePort": 30443}]}}`, "address-in-use", "node port 30443"},
+		"health port":      {"reports/base.db.gz svc lb --namespace=shop", `{"spec": {"healthCheckNodePort": 30443}}`, "address-in-use", "node port 30443"},
+		"no cluster IP":    {"reports/base.db.gz svc ext --namespace=shop", `{"spec": {"type": "ClusterIP", "externalName": null}}`, "cluster-ip-missing", "ClusterIP"},
 		"resourceVersion":  {"kubectl/all.db.gz pv pv1 --type=merge", `{"metadata": {"resourceVersion": "1"}}`, "patch-identity", "resourceVersion"},
 		"strategic custom": {"storage/before.db.gz widgets.demo.example.com untouched --all-namespaces=true", `{"spec": {"size": 9}}`, "strategic-custom-resource", "--type merge"},
 		"missing path":     {"kubectl/all.db.gz pv pv1 --type=json", `[{"op": "remove", "path": "/spec/none"}]`, "patch-failed", "/spec/none"},

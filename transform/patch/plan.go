@@ -2,7 +2,7 @@ package patch
 
 import (
 	"context"
-	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"reflect"
 	"slices"
@@ -21,6 +21,9 @@ import (
 type patch struct {
 	choice *choose.Choice
 	body   *body
+
+	gained   map[string][]string // by key of a Service, the addresses that it did not have before
+	prefixes []string            // of these Services
 }
 
 // Plan stages the patched objects.
@@ -43,7 +46,7 @@ func (p *patch) Plan(ctx context.Context, v *transform.View) error {
 	if chosen > 0 && changed == 0 {
 		v.Raise("", codeNothing.Because("objects that have the patched fields with these values already: %d", chosen))
 	}
-	return nil
+	return p.checkAddresses(ctx, v)
 }
 
 // one stages an object. refused is true after a finding.
@@ -58,6 +61,9 @@ func (p *patch) one(ctx context.Context, v *transform.View, o *inspect.Object) (
 	}
 	before := len(v.Report().Problems)
 	staged, err = v.PutObject(ctx, o, content, "patched")
+	if staged && err == nil && o.Type.Name() == "services" {
+		err = p.moveAddresses(ctx, v, o, transform.AsUpdated(o, content))
+	}
 	return staged, !staged && len(v.Report().Problems) > before, err
 }
 
@@ -83,31 +89,8 @@ func (p *patch) patched(ctx context.Context, o *inspect.Object) (map[string]any,
 		return nil, nil
 	case o.Type.Resource == keys.DefinitionType():
 		return definition(ctx, o, after)
-	case o.Type.Name() == "secrets":
-		foldStringData(after)
 	}
 	return after, nil
-}
-
-// foldStringData moves the stringData of a Secret into its data, as a server does.
-func foldStringData(content map[string]any) {
-	text, _ := content["stringData"].(map[string]any)
-	data, is := content["data"].(map[string]any)
-	if !is {
-		data = map[string]any{}
-	}
-	for name, value := range text {
-		if value, is := value.(string); is {
-			data[name] = base64.StdEncoding.EncodeToString([]byte(value))
-			delete(text, name)
-		}
-	}
-	if len(text) == 0 {
-		delete(content, "stringData")
-	}
-	if len(data) > 0 {
-		content["data"] = data
-	}
 }
 
 // identity says which part of what an object is differs, "" for none.
@@ -119,12 +102,23 @@ func identity(before, after map[string]any) string {
 		switch {
 		case reflect.DeepEqual(was, is), is == nil && path[len(path)-1] == "resourceVersion":
 		case was == nil:
-			return fmt.Sprintf("%s is not set, and would be %q", strings.Join(path, "."), is)
+			return fmt.Sprintf("%s is not set, and would be %s", strings.Join(path, "."), quoted(is))
+		case is == nil:
+			return fmt.Sprintf("%s is %s, and would be removed", strings.Join(path, "."), quoted(was))
 		default:
-			return fmt.Sprintf("%s is %q, and would be %q", strings.Join(path, "."), was, is)
+			return fmt.Sprintf("%s is %s, and would be %s", strings.Join(path, "."), quoted(was), quoted(is))
 		}
 	}
 	return ""
+}
+
+// quoted is a value in JSON.
+func quoted(value any) string {
+	text, err := json.Marshal(value)
+	if err != nil {
+		return "another value"
+	}
+	return string(text)
 }
 
 // at is the field at a path, nil for none.

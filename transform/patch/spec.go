@@ -27,7 +27,8 @@ rules of its CustomResourceDefinition, or the fields of its native kind.
 
 A patch is YAML or JSON. It meets the object at its stored version, as "etcdshift get -o yaml" prints it. A server adds defaults when it
 reads the object. metadata.generation grows as by a server's update. A CustomResourceDefinition must stay one that a server accepts.`,
-	Codes: append([]*finding.Code{codeFailed, codeIdentity, codeStrategic, codeNothing, transform.CodeUnknownFields, transform.CodeInvalidObject,
+	Codes: append([]*finding.Code{codeFailed, codeIdentity, codeStrategic, codeAddress, codeNoAddress, codeNothing,
+		transform.CodeUnknownFields, transform.CodeInvalidObject,
 		transform.CodeWouldBePlaintext}, choose.Codes()...),
 	Settles: map[string]string{
 		codeStrategic.Name:     "give --type merge",

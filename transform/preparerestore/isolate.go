@@ -73,6 +73,7 @@ func (r *run) stop(w row, o *inspect.Object) {
 	if w.edit != nil {
 		w.edit(r, o, content)
 	}
+	content = transform.AsUpdated(o, content)
 	if !reflect.DeepEqual(content, o.Content) && r.put(o, content) {
 		r.save(o.Key, o.Content, content)
 	}
@@ -114,29 +115,18 @@ func suspendJob(_ *run, _ *inspect.Object, content map[string]any) {
 	_ = unstructured.SetNestedField(content, true, "spec", "suspend")
 }
 
-// withoutBalancer makes a Service one of the cluster alone. With a finalizer, a cloud controller
-// would delete the load balancer, which is that of production.
+// withoutBalancer makes a Service one of the cluster alone; fields that depend on the type go with
+// it. With a finalizer, a cloud controller would delete the load balancer, which is that of
+// production.
 func withoutBalancer(_ *run, _ *inspect.Object, content map[string]any) {
 	spec, _ := content["spec"].(map[string]any)
 	if spec["type"] != "LoadBalancer" {
 		return
 	}
 	spec["type"] = "ClusterIP"
-	for _, field := range []string{
-		"allocateLoadBalancerNodePorts", "externalTrafficPolicy", "healthCheckNodePort", "loadBalancerClass", "loadBalancerIP", "loadBalancerSourceRanges",
-	} {
-		delete(spec, field)
-	}
-	ports, _ := spec["ports"].([]any)
-	for _, p := range ports {
-		if port, is := p.(map[string]any); is {
-			delete(port, "nodePort")
-		}
-	}
+	delete(spec, "loadBalancerIP")
+	delete(spec, "loadBalancerSourceRanges")
 	unstructured.RemoveNestedField(content, "metadata", "finalizers")
-	if status, is := content["status"].(map[string]any); is && status["loadBalancer"] != nil {
-		status["loadBalancer"] = map[string]any{}
-	}
 }
 
 // runs tells whether a workload, or a Pod of one, keeps running in a copy: DNS and kube-proxy,

@@ -1,0 +1,74 @@
+package patch
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/inspect/backends"
+	"github.com/etcdshift/etcdshift/transform"
+)
+
+// moveAddresses deletes the IPAddress objects of cluster IPs that a patched Service gave up, and
+// keeps the addresses that are new to it. For a new cluster IP an API server makes an IPAddress at
+// its start.
+func (p *patch) moveAddresses(ctx context.Context, v *transform.View, o *inspect.Object, after map[string]any) error {
+	had := backends.Allocated(o.Content)
+	gained := slices.DeleteFunc(backends.Allocated(after), func(what string) bool { return slices.Contains(had, what) })
+	if len(gained) > 0 {
+		p.gain(o, gained)
+	}
+	if is := at(after, []string{"spec", "type"}); is != "ExternalName" && is != at(o.Content, []string{"spec", "type"}) &&
+		at(after, []string{"spec", "clusterIP"}) == nil {
+		v.Raise(string(o.Key), codeNoAddress.Because("its type is %v", is))
+	}
+	held, err := v.IPAddresses(ctx, o.Parsed, o.Content)
+	if err != nil {
+		return err
+	}
+	still, err := v.IPAddresses(ctx, o.Parsed, after)
+	if err != nil {
+		return err
+	}
+	for _, e := range held {
+		same := func(other *transform.Entry) bool { return string(other.Key) == string(e.Key) }
+		if slices.ContainsFunc(still, same) {
+			continue
+		}
+		if err := v.Delete(ctx, e.Key, "the patched Service has this cluster IP no more"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *patch) gain(o *inspect.Object, addresses []string) {
+	if p.gained == nil {
+		p.gained = map[string][]string{}
+	}
+	p.gained[string(o.Key)] = addresses
+	if !slices.Contains(p.prefixes, o.Parsed.Prefix) {
+		p.prefixes = append(p.prefixes, o.Parsed.Prefix)
+	}
+}
+
+// checkAddresses reports patched Services that gained a cluster IP or node port of another Service.
+func (p *patch) checkAddresses(ctx context.Context, v *transform.View) error {
+	for _, prefix := range p.prefixes {
+		clashes, err := backends.Storage{Source: v, Prefix: prefix}.Clashes(ctx)
+		if err != nil {
+			return err
+		}
+		for _, clash := range clashes {
+			for _, key := range clash.Keys {
+				if !slices.Contains(p.gained[key], clash.What) {
+					continue
+				}
+				others := slices.DeleteFunc(slices.Clone(clash.Keys), func(other string) bool { return other == key })
+				v.Raise(key, codeAddress.Because("%s is that of %s too", clash.What, strings.Join(others, ", ")))
+			}
+		}
+	}
+	return nil
+}
