@@ -11,7 +11,8 @@ import (
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	apiservercel "k8s.io/apiserver/pkg/cel"
 	"k8s.io/apiserver/pkg/cel/common"
-	"k8s.io/apiserver/pkg/cel/environment"
+
+	"github.com/etcdshift/etcdshift/internal/bounded"
 )
 
 // ruleCheck checks CEL rules for an object that is created, as the library's Validator does. That
@@ -25,13 +26,19 @@ type ruleCheck struct {
 type ruleNode struct {
 	schema            common.Schema
 	rules             []servercel.CompilationResult
-	unsure            bool // a Validator has to check the value: Tell does not accept it either
+	optional          []bool // a rule's oldSelf is optional
+	unsure            bool   // a Validator has to check the value: Tell does not accept it either
 	items, additional *ruleNode
 	properties        map[string]*ruleNode
 }
 
 // newRoot compiles the rules of a resource.
 func newRoot(s *structuralschema.Structural) *ruleNode {
+	if !hasRules(s) {
+		return nil
+	}
+	s = s.DeepCopy()
+	hoist(s)
 	return newRuleNode(s, keep(&model.Structural{Structural: model.WithTypeAndObjectMeta(s)}), model.SchemaDeclType(s, true))
 }
 
@@ -41,14 +48,19 @@ func newRuleNode(s *structuralschema.Structural, shown common.Schema, of *apiser
 	if !hasRules(s) {
 		return nil
 	}
-	if of == nil || s.XEmbeddedResource || s.ValueValidation != nil && len(s.ValueValidation.AllOf) > 0 {
-		return &ruleNode{unsure: true}
+	if of == nil {
+		return &ruleNode{unsure: true} // none of its rules compiles
 	}
-	base := environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion())
-	rules, err := servercel.Compile(s, of, celconfig.PerCallLimit, base, servercel.StoredExpressionsEnvLoader())
-	n := &ruleNode{schema: shown, rules: rules, unsure: err != nil, properties: map[string]*ruleNode{}}
-	for _, rule := range rules {
+	if s.XEmbeddedResource {
+		shown = keep(&model.Structural{Structural: model.WithTypeAndObjectMeta(s)})
+	}
+	rules, err := servercel.Compile(s, of, celconfig.PerCallLimit, bounded.Environment(), servercel.StoredExpressionsEnvLoader())
+	n := &ruleNode{schema: shown, rules: rules, properties: map[string]*ruleNode{}}
+	n.unsure = err != nil || s.XEmbeddedResource || s.ValueValidation != nil && len(s.ValueValidation.AllOf) > 0
+	for i, rule := range rules {
 		n.unsure = n.unsure || rule.Error != nil || rule.UsesOldSelf
+		optional := s.XValidations[i].OptionalOldSelf
+		n.optional = append(n.optional, optional != nil && *optional)
 	}
 	n.items = newRuleNode(s.Items, shown.Items(), of.ElemType)
 	if s.AdditionalProperties != nil {

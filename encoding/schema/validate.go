@@ -2,6 +2,7 @@ package schema
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -128,6 +129,12 @@ func (c validators) rules(ctx context.Context, errs field.ErrorList, structural 
 	}
 	if slices.ContainsFunc(errs, blocksRules) {
 		return append(errs, field.Invalid(nil, nil, rulesSkipped+" because the object was invalid; correct the existing errors to complete validation"))
+	}
+	switch err := c.tooCostly(ctx, obj, old); {
+	case errors.Is(err, errBudget):
+		return append(errs, field.Invalid(nil, nil, err.Error()))
+	case err != nil:
+		return field.ErrorList{field.InternalError(nil, err)}
 	}
 	broken, _ := c.cel().Validate(ctx, nil, structural, obj, old, celconfig.RuntimeCELCostBudget, options...)
 	return append(errs, broken...)

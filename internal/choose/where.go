@@ -9,6 +9,8 @@ import (
 	"github.com/google/cel-go/cel"
 	"k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/apiserver/pkg/cel/environment"
+
+	"github.com/etcdshift/etcdshift/internal/bounded"
 )
 
 // condition is a compiled expression of CEL over the variable object.
@@ -23,7 +25,7 @@ func compile(text string) (*condition, error) {
 	if len(text) > maxExpression {
 		return nil, fmt.Errorf("the expression has %d bytes; it may have %d", len(text), maxExpression)
 	}
-	set, err := environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()).Extend(environment.VersionedOptions{
+	set, err := bounded.Environment().Extend(environment.VersionedOptions{
 		IntroducedVersion: version.MajorMinor(1, 0), EnvOptions: []cel.EnvOption{cel.Variable("object", cel.DynType)},
 	})
 	if err != nil {

@@ -34,15 +34,19 @@ func Check(ctx context.Context, e *Engine, r *inspect.Reader, found *finding.Rep
 			if err != nil {
 				return objects, err
 			}
+			if !e.Take(t, &a.Answer) {
+				continue
+			}
 			objects++
-			a.Count()
 			for _, f := range a.Findings {
 				found.Add(f.At(string(a.Key)))
 			}
 		}
 	}
-	for _, f := range e.Unused(Validating) {
-		found.Add(f)
+	for _, f := range append(e.Unused(Validating), e.Unjudged()) {
+		if f != nil {
+			found.Add(f)
+		}
 	}
 	found.Sort()
 	return objects, nil

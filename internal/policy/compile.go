@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 
 	admission "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apiserver/pkg/admission/plugin/cel"
@@ -13,6 +14,8 @@ import (
 	"k8s.io/apiserver/pkg/admission/plugin/policy/validating"
 	"k8s.io/apiserver/pkg/admission/plugin/webhook/matchconditions"
 	"k8s.io/apiserver/pkg/cel/environment"
+
+	"github.com/etcdshift/etcdshift/internal/bounded"
 )
 
 // compiler compiles the expressions of one policy, as the plugins of k8s.io/apiserver do
@@ -23,9 +26,20 @@ type compiler struct {
 	errs []error
 }
 
+// sharedCompiler is for policies without variables: to make one takes longer than to use it.
+var sharedCompiler = sync.OnceValues(ownCompiler)
+
+func ownCompiler() (*cel.CompositedCompiler, error) {
+	return cel.NewCompositedCompiler(bounded.Environment())
+}
+
 // newCompiler compiles the variables of a policy.
 func newCompiler(variables []admission.Variable, params bool, authorizer bool) (*compiler, error) {
-	composited, err := cel.NewCompositedCompiler(environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()))
+	compile := sharedCompiler
+	if len(variables) > 0 {
+		compile = ownCompiler // it keeps the variables
+	}
+	composited, err := compile()
 	if err != nil {
 		return nil, err
 	}
@@ -50,7 +64,7 @@ func conditions[T any](c *compiler, what string, all []T, accessor func(*T) cel.
 	for _, err := range compiled.CompilationErrors() {
 		c.errs = append(c.errs, fmt.Errorf("%s: %w", what, err))
 	}
-	return compiled
+	return costed{compiled}
 }
 
 // matcher compiles match conditions; nil for none.
@@ -96,7 +110,7 @@ func compileMutating(p *admission.MutatingAdmissionPolicy, authorizer bool) (mut
 		for _, err := range compiled.CompilationErrors() {
 			c.errs = append(c.errs, fmt.Errorf("mutations[%d]: %w", i, err))
 		}
-		evaluator.Mutators = append(evaluator.Mutators, newPatcher(compiled))
+		evaluator.Mutators = append(evaluator.Mutators, newPatcher(costedMutation{compiled}))
 	}
 	return evaluator, errors.Join(c.errs...)
 }

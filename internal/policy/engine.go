@@ -1,10 +1,14 @@
 package policy
 
 import (
+	"bytes"
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 
 	admissionapi "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -26,6 +30,7 @@ import (
 type Options struct {
 	User   string // of the request; "" is DefaultUser
 	Groups []string
+	Cost   int64 // units of CEL that a run may cost beside those of each object; 0 is 30,000,000
 }
 
 // DefaultUser makes the request, with the groups of every authenticated user.
@@ -58,12 +63,18 @@ type Engine struct {
 
 	mutator   generic.Dispatcher[mutating.PolicyHook]
 	validator generic.Dispatcher[validating.PolicyHook]
+
+	budget int64           // of Options.Cost
+	spent  int64           // units of CEL that Take has counted
+	judged int             // objects that it has
+	left   []*inspect.Type // of objects after the budget was used up
+	over   atomic.Bool     // it is; what is evaluated ahead is not needed
 }
 
 // New compiles the policies of a set. Namespaces and params are those of from; params of the set
 // take the place of stored ones.
 func New(ctx context.Context, set *Set, from Source, o Options) (*Engine, error) {
-	e := &Engine{set: set, user: userOf(o), known: map[*inspect.Type][]string{}}
+	e := &Engine{set: set, user: userOf(o), budget: cmp.Or(o.Cost, runCost), known: map[*inspect.Type][]string{}}
 	for _, p := range set.Mutating {
 		e.addMutating(p)
 	}
@@ -118,12 +129,14 @@ func (noAuthorizer) Authorize(context.Context, authorizer.Attributes) (authorize
 	return authorizer.DecisionNoOpinion, "", errors.New("there is no authorizer")
 }
 
-// compiled keeps in p why it is not evaluated, from its compilation with an authorizer and without.
-func (p *Policy) compiled(with, without error) {
+// compiled keeps in p why it is not evaluated, from its compilation with an authorizer. One whose
+// text names none is not compiled without.
+func (p *Policy) compiled(spec any, with error, without func() error) {
+	text, err := json.Marshal(spec)
 	switch {
 	case with != nil:
 		p.rejected = CodeInvalid.Because("%s: %s", p, onOneLine(with))
-	case without != nil:
+	case (err != nil || bytes.Contains(text, []byte("uthorizer"))) && without() != nil:
 		p.rejected = CodeNotEvaluated.Because("%s asks the API server's authorizer, which no snapshot has", p)
 	}
 }
@@ -140,9 +153,8 @@ func (e *Engine) addMutating(spec *admissionapi.MutatingAdmissionPolicy) {
 			p.Bindings = append(p.Bindings, b.Name)
 		}
 	}
-	_, without := compileMutating(spec, false)
 	evaluator, err := compileMutating(spec, true)
-	p.compiled(err, without)
+	p.compiled(spec, err, func() error { _, err := compileMutating(spec, false); return err })
 	hook.Evaluator = recordMutating(p, evaluator)
 	p.mutating = hook
 	e.Policies = append(e.Policies, p)
@@ -150,9 +162,8 @@ func (e *Engine) addMutating(spec *admissionapi.MutatingAdmissionPolicy) {
 
 func (e *Engine) addValidating(spec *admissionapi.ValidatingAdmissionPolicy) {
 	p := &Policy{Kind: Validating, Name: spec.Name, Bindings: []string{}, match: spec.Spec.MatchConstraints}
-	_, without := compileValidating(spec, false)
 	evaluator, err := compileValidating(spec, true)
-	p.compiled(err, without)
+	p.compiled(spec, err, func() error { _, err := compileValidating(spec, false); return err })
 	for _, b := range e.set.ValidatingBindings {
 		if b.Spec.PolicyName == spec.Name {
 			p.validating = append(p.validating, validating.PolicyHook{

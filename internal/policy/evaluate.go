@@ -31,6 +31,7 @@ type Answer struct {
 	Failed   []*Policy          // that deny it, or with which an expression fails
 	Findings []*finding.Finding // without a key
 	Content  map[string]any     // of Mutate: the object as the policies leave it; nil where they change nothing
+	cost     int64
 }
 
 // add adds a finding about a policy.
@@ -40,16 +41,6 @@ func (a *Answer) add(p *Policy, f *finding.Finding) {
 	}
 	if !slices.ContainsFunc(a.Findings, func(o *finding.Finding) bool { return o.Code == f.Code && o.Reason == f.Reason }) {
 		a.Findings = append(a.Findings, f)
-	}
-}
-
-// Count counts the answer in its policies. It is for one goroutine.
-func (a *Answer) Count() {
-	for _, p := range a.Met {
-		p.Matched++
-	}
-	for _, p := range a.Failed {
-		p.Failed++
 	}
 }
 
@@ -66,6 +57,9 @@ type request struct {
 // request prepares the evaluation of an object by policies of a kind. It is nil where no policy
 // names the object, or where a finding tells why it cannot be evaluated.
 func (e *Engine) request(kind string, o *inspect.Object, a *Answer) *request {
+	if e.over.Load() {
+		return nil // Take leaves the answer
+	}
 	version, content, err := requested(o)
 	r := &request{Engine: e, interfaces: &interfaces{Type: o.Type, known: e.versions(o.Type)}, object: o, content: content}
 	for _, p := range e.Policies {
@@ -191,6 +185,10 @@ func (e *Engine) Validate(ctx context.Context, o *inspect.Object) (a Answer) {
 			}
 			r.tell(&a, p, hook, done.decisions, err)
 			r.failed = nil
+			if a.cost += done.cost; a.cost > mostCost {
+				a.Findings = append(a.Findings, CodeCost.Because("%v", errCost))
+				return a
+			}
 		}
 	}
 	return a
@@ -207,6 +205,11 @@ func (r *request) tell(a *Answer, p *Policy, hook validating.PolicyHook, decisio
 		text := d.Message
 		if secret(r.Type) || p.secret {
 			text = quiet(hook.Policy.Spec.Validations, i, d)
+		}
+		if code := unjudged(errors.New(d.Message)); code != nil && d.Evaluation == validating.EvalError {
+			a.add(p, code.Because("%s with binding %s: %s", p, binding.Name, reasonOf(code)))
+			denied = true
+			continue
 		}
 		if d.Action == validating.ActionAdmit && d.Evaluation == validating.EvalError {
 			a.add(p, CodeIgnored.Because("%s with binding %s: %s", p, binding.Name, text))
@@ -322,6 +325,7 @@ func (r *request) mutate(ctx context.Context, a *Answer) map[string]any {
 		again.SetIsReinvoke()
 		err = r.mutator.Dispatch(ctx, attributes, r.interfaces, hooks)
 	}
+	a.cost += done.cost
 	for _, p := range done.met {
 		if !slices.Contains(a.Met, p) {
 			a.Met = append(a.Met, p)
@@ -358,6 +362,9 @@ func (r *request) tellErrors(a *Answer, done *record, err error) {
 		}
 		code := CodeFailed
 		switch {
+		case unjudged(failed.error) != nil:
+			code = unjudged(failed.error)
+			text = reasonOf(code)
 		case errors.Is(failed.error, errNoSchema):
 			code, text = CodeNotEvaluated, errNoSchema.Error()
 		case *failed.mutating.Policy.Spec.FailurePolicy == admissionapi.Ignore:

@@ -115,7 +115,7 @@ func TestMutate(t *testing.T) {
 	unstructured.RemoveNestedField(a.Content, "spec", "template", "spec", "initContainers")
 	unstructured.RemoveNestedField(a.Content, "metadata", "labels")
 	require.Equal(t, before, a.Content)
-	a.Count()
+	e.Take(d.Type, &a)
 	require.Equal(t, []int{1, 1}, []int{e.Policies[0].Matched, e.Policies[1].Matched})
 
 	// in another namespace there is no param, and the action is Allow

@@ -22,6 +22,7 @@ type record struct {
 	decisions []validating.PolicyDecision
 	met       []*Policy // each once
 	errors    []policyError
+	cost      int64
 }
 
 type policyError struct {

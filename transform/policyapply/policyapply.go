@@ -62,6 +62,9 @@ func (a *apply) Plan(ctx context.Context, v *transform.View) error {
 	for _, f := range e.Unused(policy.Mutating) {
 		a.unused(v, f)
 	}
+	if f := e.Unjudged(); f != nil {
+		v.Raise("", f)
+	}
 	v.Report().Sections = append(v.Report().Sections, run.section)
 	return nil
 }
@@ -146,7 +149,9 @@ func (r *run) apply(types []*inspect.Type) error {
 
 // stage stages an object as the policies leave it, and reports what they failed at.
 func (r *run) stage(e *evaluated, count *Objects) error {
-	e.Count()
+	if !r.Take(e.object.Type, &e.Answer) {
+		return nil
+	}
 	for _, f := range e.Findings {
 		switch f.Code {
 		case policy.CodeUndecodable:

@@ -35,7 +35,7 @@ refuses the run where failurePolicy is Fail. Objects that a second evaluation wo
 		{Name: "as-group", Default: []string{}, Usage: "evaluate requests of a member of `GROUP`; may be repeated"},
 	},
 	Codes: []*finding.Code{
-		policy.CodeFailed, policy.CodeIgnored, policy.CodeNotIdempotent, policy.CodeInvalid, policy.CodeNotEvaluated, codeUnmatched,
+		policy.CodeFailed, policy.CodeIgnored, policy.CodeNotIdempotent, policy.CodeInvalid, policy.CodeNotEvaluated, policy.CodeCost, codeUnmatched,
 		transform.CodeUnsupportedLayout, transform.CodeUnknownFields, transform.CodeInvalidObject, transform.CodeWouldBePlaintext,
 		finding.Undecodable, finding.Encrypted,
 	},

@@ -1,0 +1,123 @@
+// Package bounded has the CEL environment of an API server with a bound on memory. The cost limits
+// of an API server bound the steps of an expression, not the size of what it makes: a few calls of
+// replace make gigabytes from a kilobyte.
+//
+// Invariant: no call of a guarded function starts whose result would be larger than the bounds, and
+// the results of one evaluation together are bounded by its cost limit.
+package bounded
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/functions"
+	"github.com/google/cel-go/common/operators"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+	"github.com/google/cel-go/interpreter"
+	"k8s.io/apimachinery/pkg/util/version"
+	"k8s.io/apiserver/pkg/cel/environment"
+)
+
+// ErrTooLarge is the error of an expression that would make too large a value.
+var ErrTooLarge = errors.New("the expression makes a value of more than 8 MiB or 500,000 parts; etcdshift does not evaluate it")
+
+// Is reports whether an error, or a message that quotes one, is ErrTooLarge.
+func Is(err error) bool { return err != nil && strings.Contains(err.Error(), ErrTooLarge.Error()) }
+
+// Environment is the base environment of an API server whose expressions stop with ErrTooLarge.
+var Environment = sync.OnceValue(func() *environment.EnvSet {
+	base := environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion())
+	g := newGuard(base.StoredExpressionsEnv())
+	set, err := base.Extend(environment.VersionedOptions{
+		IntroducedVersion: version.MajorMinor(1, 0),
+		ProgramOptions:    []cel.ProgramOption{cel.CustomDecoratorV2(g.decorate), cel.CostTrackerOptions(g.trackers()...)},
+	})
+	if err != nil {
+		panic(err) // nothing of it depends on input
+	}
+	return set
+})
+
+// guard puts a check before the calls of some functions.
+type guard struct {
+	checks    map[string]check               // by function
+	overloads map[string]*functions.Overload // by overload, and by function for calls with several
+}
+
+func newGuard(env *cel.Env) *guard {
+	g := &guard{checks: checks(), overloads: map[string]*functions.Overload{}}
+	for name, f := range env.Functions() {
+		all, err := f.Bindings()
+		if _, guarded := g.checks[name]; !guarded || err != nil {
+			continue
+		}
+		for _, o := range all {
+			g.overloads[o.Operator] = o
+		}
+	}
+	return g
+}
+
+// decorate replaces a call of a guarded function with one that checks its arguments.
+func (g *guard) decorate(i interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
+	call, is := i.(interpreter.InterpretableCall)
+	if !is {
+		return i, nil
+	}
+	checked, guarded := g.checks[call.Function()]
+	if !guarded {
+		return i, nil
+	}
+	implementation, err := g.implementation(call)
+	if err != nil {
+		return nil, err
+	}
+	overload := call.OverloadID()
+	if overload == "" {
+		overload = dynamicID(call.Function())
+	}
+	return interpreter.NewCall(call.ID(), call.Function(), overload, call.Args(), func(args ...ref.Val) ref.Val {
+		if !checked(args) {
+			// An error would be lost in "error || true".
+			panic(interpreter.EvalCancelledError{Cause: interpreter.CostLimitExceeded, Message: ErrTooLarge.Error()})
+		}
+		return implementation(args...)
+	}), nil
+}
+
+// dynamicID is the overload by which the cost of a call is tracked that is resolved at run time.
+func dynamicID(function string) string { return "dynamic " + function }
+
+// implementation is what a call does.
+func (g *guard) implementation(call interpreter.InterpretableCall) (functions.FunctionOp, error) {
+	switch call.Function() {
+	case operators.Equals:
+		return func(args ...ref.Val) ref.Val { return types.Equal(args[0], args[1]) }, nil
+	case operators.NotEquals:
+		return func(args ...ref.Val) ref.Val { return types.Bool(types.Equal(args[0], args[1]) != types.True) }, nil
+	}
+	o := g.overloads[call.OverloadID()]
+	if o == nil {
+		o = g.overloads[call.Function()]
+	}
+	if o == nil {
+		return nil, fmt.Errorf("no function %s", call.Function())
+	}
+	return func(args ...ref.Val) ref.Val {
+		switch {
+		case o.OperandTrait != 0 && (len(args) == 0 || !args[0].Type().HasTrait(o.OperandTrait)):
+			return types.NewErr("no such overload: %s", call.Function())
+		case len(args) == 1 && o.Unary != nil:
+			return o.Unary(args[0])
+		case len(args) == 2 && o.Binary != nil:
+			return o.Binary(args[0], args[1])
+		case o.Function != nil:
+			return o.Function(args...)
+		}
+		return types.NewErr("no such overload: %s", call.Function())
+	}, nil
+}

@@ -1,0 +1,113 @@
+package bounded
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/util/version"
+	"k8s.io/apiserver/pkg/cel/environment"
+)
+
+// evaluate evaluates an expression over the dynamic variable d and the text s.
+func evaluate(t *testing.T, base *environment.EnvSet, expression string, variables map[string]any) (ref.Val, error) {
+	set, err := base.Extend(environment.VersionedOptions{
+		IntroducedVersion: version.MajorMinor(1, 0),
+		EnvOptions:        []cel.EnvOption{cel.Variable("d", cel.DynType), cel.Variable("s", cel.StringType)},
+	})
+	require.NoError(t, err)
+	env := set.StoredExpressionsEnv()
+	ast, issues := env.Compile(expression)
+	require.NoError(t, issues.Err(), expression)
+	program, err := env.Program(ast)
+	require.NoError(t, err)
+	result, _, err := program.ContextEval(t.Context(), variables)
+	return result, err
+}
+
+// allocated is how much memory fn allocates, in bytes.
+func allocated(fn func()) uint64 {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	fn()
+	runtime.ReadMemStats(&after)
+	return after.TotalAlloc - before.TotalAlloc
+}
+
+// The expressions make gigabytes, or never end, on an API server.
+func TestNoExpressionTakesMuchMemory(t *testing.T) {
+	variables := map[string]any{"s": strings.Repeat("a", 1000), "d": strings.Repeat("a", 1000)}
+	chain := func(start, step string) string { return start + strings.Repeat(step, 40) }
+	for name, expression := range map[string]string{
+		"replace":            `s.replace("a", s).replace("a", s).replace("a", s).size() > 0`,
+		"replace, dynamic":   `d.replace("a", d).replace("a", d).replace("a", d).size() > 0`,
+		"replace, counted":   `s.replace("a", s, 900).replace("a", s, 900000).replace("a", s, 9000000).size() > 0`,
+		"replace of nothing": `s.replace("", s).replace("", s).replace("", s).size() > 0`,
+		"join":               `["a","a","a","a","a","a","a","a","a","a"].map(x, s.replace("a", s)).join(s.replace("a", s)).size() > 0`,
+		"text +":             chain(`[d]`, `.map(x, x+x)`) + `.size() > 0`,
+		"list +":             chain(`[["a"]]`, `.map(x, x+x)`) + `[0].join("").size() > 0`,
+		"equal":              chain(`[[0]]`, `.map(x, [x, x])`) + ` == ` + chain(`[[0]]`, `.map(x, [x, x])`),
+		"unequal":            chain(`[[0]]`, `.map(x, [x, x])`) + ` != ` + chain(`[[0]]`, `.map(x, [x, x])`),
+		"in":                 chain(`[[0]]`, `.map(x, [x, x])`) + ` in [` + chain(`[[0]]`, `.map(x, [x, x])`) + `]`,
+		"format of a list":   `"%s".format([` + chain(`[[0]]`, `.map(x, [x, x])`) + `]).size() > 0`,
+		"format of digits":   `"%.1000000000f".format([1.0]).size() > 0`,
+		"exponent of digits": `"%.1000000000e".format([1.0]).size() > 0`,
+		"flatten":            chain(`[[0]]`, `.map(x, [x, x])`) + `.flatten(39).size() > 0`,
+		"many results":       `[` + strings.Repeat(`1,`, 999) + `1].map(x, s.replace("a", s)).size() > 0`,
+		"no matter":          `s.replace("a", s).replace("a", s).replace("a", s).size() > 0 || true`,
+		"quote":              `strings.quote(s.replace("a", s).replace("aa", "\n\n\n\n")).size() > 0`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			var err error
+			took := allocated(func() { _, err = evaluate(t, Environment(), expression, variables) })
+			t.Log(took>>20, err)
+			require.Less(t, took, uint64(100<<20))
+			require.True(t, name == "quote" || err != nil)
+		})
+	}
+}
+
+// Results and errors are those of the environment of a server.
+func TestSmallExpressionsAreAsOnAServer(t *testing.T) {
+	variables := map[string]any{"s": "a-b", "d": map[string]any{"l": []any{"x", int64(2)}, "t": "text", "m": map[string]any{"a": 1.5}}}
+	plain := environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion())
+	for _, expression := range []string{
+		`s + s`, `d.t + s`, `d.l + d.l`, `d.l + [1]`, `d.t + 1`, `d.m + d.m`, `b"a" + b"b"`, `1 + 2`, `1.5 + 2.5`, `duration("1s") + duration("2s")`,
+		`s.replace("a", "bb")`, `s.replace("", "-", 2)`, `d.t.replace("t", "")`, `d.m.replace("t", "")`, `["a", "b"].join(",")`, `d.l.join(",")`,
+		`"%s %.2f %d".format([s, 1.5, 3])`, `"%s".format([d])`, `s.split("-")`, `d.t.split("")`, `"abc".findAll("[a-b]")`, `strings.quote(s)`,
+		`d == d`, `d != d`, `d.l == d.m`, `1 in d.l`, `"x" in d.l`, `"l" in d`, `d.nothing == 1`, `d.nothing + 1`,
+		`[[[1]], [[2]]].flatten(2)`, `[2, 1].sort()`, `[1, 1].distinct()`, `sets.contains([1, 2], [1])`, `sets.equivalent([1], [1, 1])`,
+		`sets.intersects(d.l, ["x"])`, `[3, 1].sortBy(x, x)`, `[1, 2].indexOf(2)`, `"abab".lastIndexOf("b")`, `[1].includes(1)`,
+		`quantity("1").add(quantity("2")).isGreaterThan(quantity("2"))`, `1 + d.t`, `timestamp("2026-01-01T00:00:00Z") + duration("1s")`,
+	} {
+		want, wantErr := evaluate(t, plain, expression, variables)
+		got, err := evaluate(t, Environment(), expression, variables)
+		require.Equal(t, wantErr == nil, err == nil, "%s: %v, %v", expression, wantErr, err)
+		if err == nil {
+			require.Equal(t, types.True, types.Equal(want, got), "%s: %v, %v", expression, want, got)
+		} else {
+			require.Equal(t, wantErr.Error(), err.Error(), expression)
+		}
+	}
+}
+
+// No code of the module evaluates CEL in an environment without the bound.
+func TestOnlyEnvironment(t *testing.T) {
+	const root = "../.."
+	require.NoError(t, filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") || filepath.Base(path) == "bounded.go" {
+			return err
+		}
+		code, err := os.ReadFile(path)
+		require.NotContains(t, string(code), "MustBaseEnvSet", path)
+		require.NotContains(t, string(code), "cel.NewEnv(", path)
+		return err
+	}))
+}
