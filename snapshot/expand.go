@@ -34,7 +34,7 @@ const (
 
 // compressionOf recognises by its content a file that Open expands.
 func compressionOf(f io.ReaderAt) string {
-	head := make([]byte, 6)
+	head := make([]byte, tarHeader)
 	n, _ := f.ReadAt(head, 0) // the next read reports the error
 	head = head[:n]
 	if n >= 4 && head[0]&0xf0 == 0x50 && string(head[1:4]) == "\x2a\x4d\x18" {
@@ -42,6 +42,9 @@ func compressionOf(f io.ReaderAt) string {
 	}
 	if what := archive(head); what == "gzip" || what == "zstd" || what == "zip" {
 		return what
+	}
+	if isTar(head) {
+		return "tar"
 	}
 	return ""
 }
@@ -61,7 +64,12 @@ func (in *input) expand(ctx context.Context, cfg Config) (size int64, err error)
 	if size, err = p.expand(scratch); err != nil {
 		return 0, err
 	}
-	in.warn("compressed with %s: expanded to %d bytes in a temporary file", in.compression, size)
+	switch {
+	case p.member != "":
+		in.warn("an archive (%s): took %.200q, %d bytes, into a temporary file", in.compression, p.member, size)
+	default:
+		in.warn("compressed with %s: expanded to %d bytes in a temporary file", in.compression, size)
+	}
 	return size, nil
 }
 
@@ -70,8 +78,9 @@ type packed struct {
 	ctx    context.Context
 	format string
 	file   io.ReaderAt
-	size   int64 // bytes, of the file
-	limit  int64 // bytes that it may expand to
+	size   int64  // bytes, of the file
+	limit  int64  // bytes that it may expand to
+	member string // name of the file of an archive that was taken, one of several
 
 	read     int64 // bytes, so far
 	mostRead int64 // an error beyond; 0 for none
@@ -94,11 +103,15 @@ func (p *packed) ReadAt(b []byte, at int64) (n int, err error) {
 
 // expand writes the expanded content to out and returns its size in bytes.
 func (p *packed) expand(out io.Writer) (n int64, err error) {
-	r, err := p.open()
+	stream, err := p.open()
 	if err != nil {
 		return 0, p.explain(err)
 	}
-	defer func() { _ = r.Close() }()
+	defer func() { _ = stream.Close() }()
+	r, err := p.content(stream)
+	if err != nil {
+		return 0, p.explain(err)
+	}
 	block := bytes.NewBuffer(make([]byte, 0, copyBlock+bytes.MinRead))
 	for done := false; !done; {
 		got, err := io.CopyN(block, r, copyBlock)
@@ -106,18 +119,12 @@ func (p *packed) expand(out io.Writer) (n int64, err error) {
 			return n, p.explain(err)
 		}
 		n += got
-		switch {
-		case p.ctx.Err() != nil: // a few bytes read may expand to many
-			return n, p.ctx.Err()
-		case n > p.limit:
-			return n, fmt.Errorf("%w: it expands to more than %d bytes", ErrExpand, p.limit)
-		case n > freeExpand && (n-freeExpand)/maxExpandRatio > p.read:
-			return n, fmt.Errorf("%w: %d bytes of it expand more than %d-fold, which no snapshot does",
-				ErrExpand, p.read, maxExpandRatio)
-		case n == got:
-			if err := p.promising(block.Bytes()); err != nil {
-				return n, err
-			}
+		err = p.within(n)
+		if err == nil && n == got {
+			err = p.promising(block.Bytes())
+		}
+		if err != nil {
+			return n, err
 		}
 		if _, err := block.WriteTo(out); err != nil {
 			return n, fmt.Errorf("%w: %w", ErrScratch, err)
@@ -130,6 +137,8 @@ func (p *packed) expand(out io.Writer) (n int64, err error) {
 func (p *packed) open() (io.ReadCloser, error) {
 	whole := io.NewSectionReader(p, 0, p.size)
 	switch p.format {
+	case "tar":
+		return io.NopCloser(whole), nil
 	case "gzip":
 		return gzip.NewReader(whole)
 	case "zstd":
@@ -144,7 +153,7 @@ func (p *packed) open() (io.ReadCloser, error) {
 	return p.openZip()
 }
 
-// openZip finds the one file of an archive, as k3s makes them.
+// openZip finds the one file of an archive, as k3s makes them, or the one database among several.
 func (p *packed) openZip() (io.ReadCloser, error) {
 	p.mostRead = zipDirectory
 	z, err := zip.NewReader(p, p.size)
@@ -156,10 +165,16 @@ func (p *packed) openZip() (io.ReadCloser, error) {
 	}
 	p.mostRead = 0
 	files := slices.DeleteFunc(z.File, func(f *zip.File) bool { return f.Mode().IsDir() })
-	if len(files) != 1 {
-		return nil, fmt.Errorf("%w: a zip archive of %d files, want exactly one", ErrNotSnapshot, len(files))
+	if len(files) == 0 {
+		return nil, fmt.Errorf("%w: a zip archive of 0 files", ErrNotSnapshot)
 	}
-	switch only := files[0]; {
+	only := files[0]
+	if len(files) > 1 {
+		if only, err = p.chosen(files); err != nil {
+			return nil, err
+		}
+	}
+	switch {
 	case !only.Mode().IsRegular():
 		return nil, fmt.Errorf("%w: a zip archive of something that is not a regular file", ErrNotSnapshot)
 	case only.Flags&1 != 0:
@@ -170,7 +185,7 @@ func (p *packed) openZip() (io.ReadCloser, error) {
 		return nil, fmt.Errorf("%w: it says that it expands to %d bytes, the limit is %d",
 			ErrExpand, only.UncompressedSize64, p.limit)
 	}
-	return files[0].Open()
+	return only.Open()
 }
 
 // promising checks the first block, so that no other file, and none too large, fills the disk.
@@ -178,15 +193,24 @@ func (p *packed) promising(head []byte) error {
 	if what := archive(head); what != "" {
 		return fmt.Errorf("%w: it is compressed twice (%s within)", ErrNotSnapshot, what)
 	}
+	err := begins(head, p.limit)
+	if err != nil && !errors.Is(err, ErrExpand) {
+		return fmt.Errorf("what it expands to: %w", err)
+	}
+	return err
+}
+
+// begins checks the first bytes of a database.
+func begins(head []byte, limit int64) error {
 	metas, errs := bolt.Metas(head)
 	for i, m := range metas {
-		if errs[i] == nil && m.HighWater > uint64(p.limit)/uint64(m.PageSize) {
+		if errs[i] == nil && m.HighWater > uint64(limit)/uint64(m.PageSize) {
 			return fmt.Errorf("%w: it says that it expands to %d pages of %d bytes, the limit is %d bytes",
-				ErrExpand, m.HighWater, m.PageSize, p.limit)
+				ErrExpand, m.HighWater, m.PageSize, limit)
 		}
 	}
 	if errs[0] != nil && errs[1] != nil {
-		return fmt.Errorf("what it expands to: %w", cmp.Or(foreign(head), errs[0]))
+		return cmp.Or(foreign(head), errs[0])
 	}
 	return nil
 }
@@ -196,6 +220,8 @@ func (p *packed) explain(err error) error {
 	switch {
 	case p.err != nil:
 		return p.err
+	case p.ctx.Err() != nil:
+		return p.ctx.Err()
 	case errors.Is(err, ErrNotSnapshot), errors.Is(err, ErrExpand), errors.Is(err, ErrTruncated):
 		return err
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):

@@ -28,6 +28,13 @@ func (in *input) warn(format string, args ...any) {
 	in.warnings = append(in.warnings, fmt.Sprintf(format, args...))
 }
 
+// A file without bytes on the disk, such as one of "truncate -s 1T", takes hours to hash. A database
+// file has no holes, or those that a copy made of zeros.
+const (
+	leastSparse      = 16 << 30 // bytes
+	leastSparseRatio = 64
+)
+
 // load maps the file, expanded if it is compressed.
 func (in *input) load(ctx context.Context, cfg Config) (err error) {
 	if in.info, err = in.given.Stat(); err != nil {
@@ -41,6 +48,9 @@ func (in *input) load(ctx context.Context, cfg Config) (err error) {
 		return fmt.Errorf("%w: it is not a regular file", ErrNotSnapshot)
 	case size == 0:
 		return foreign(nil)
+	}
+	if on := onDisk(in.info); size > leastSparse && on < size/leastSparseRatio {
+		return fmt.Errorf("%w: it has %d bytes, and %d of them on the disk: no database has so many holes", ErrNotSnapshot, size, on)
 	}
 	if in.compression = compressionOf(in.given); in.compression != "" {
 		if size, err = in.expand(ctx, cfg); err != nil {

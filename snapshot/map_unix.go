@@ -3,7 +3,9 @@
 package snapshot
 
 import (
+	"io/fs"
 	"os"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -14,3 +16,12 @@ func mapFile(f *os.File, size int) ([]byte, error) {
 }
 
 func unmap(data []byte) error { return unix.Munmap(data) }
+
+// onDisk is how many bytes of a file the disk has.
+func onDisk(info fs.FileInfo) int64 {
+	stat, is := info.Sys().(*syscall.Stat_t)
+	if !is {
+		return info.Size()
+	}
+	return stat.Blocks * 512
+}

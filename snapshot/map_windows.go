@@ -1,6 +1,7 @@
 package snapshot
 
 import (
+	"io/fs"
 	"os"
 	"unsafe"
 
@@ -26,3 +27,6 @@ func mapFile(f *os.File, size int) ([]byte, error) {
 func unmap(data []byte) error {
 	return os.NewSyscallError("UnmapViewOfFile", windows.UnmapViewOfFile(uintptr(unsafe.Pointer(unsafe.SliceData(data)))))
 }
+
+// onDisk is the size of a file: what the disk has of it is not known.
+func onDisk(info fs.FileInfo) int64 { return info.Size() }

@@ -28,7 +28,7 @@ type Status struct {
 	Hash      string   `json:"hash"`      // as "etcdutl snapshot status" prints it: eight hex digits
 	Warnings  []string `json:"warnings,omitempty"`
 
-	Compression   string `json:"compression,omitempty"`   // "gzip", "zstd" or "zip"
+	Compression   string `json:"compression,omitempty"`   // "gzip", "zstd", "zip" or "tar"
 	ExpandedBytes int64  `json:"expandedBytes,omitempty"` // size of the expanded file
 
 	Revision         int64 `json:"revision"`         // current revision, as a server would start with

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -37,13 +39,7 @@ func spool(c *cli.Context, limit int64) (*os.File, error) {
 		return nil, err
 	}
 	copied := make(chan error, 1)
-	go func() {
-		n, err := io.Copy(file, io.LimitReader(c.App.Reader, limit+1))
-		if n > limit {
-			err = &failure{exitFailed, fmt.Errorf("standard input has more than %d bytes", limit), "if you know what it is, raise the limit with --max-expand"}
-		}
-		copied <- err
-	}()
+	go func() { copied <- spoolTo(file, c.App.Reader, limit) }()
 	select {
 	case err = <-copied:
 	case <-c.Context.Done(): // the process ends, or it would wait for what may never come
@@ -54,6 +50,26 @@ func spool(c *cli.Context, limit int64) (*os.File, error) {
 		return nil, err
 	}
 	return file, nil
+}
+
+// spoolTo copies what may be a snapshot. The first mebibyte shows most other things, before they
+// fill the disk.
+func spoolTo(file io.Writer, from io.Reader, limit int64) error {
+	head, err := io.ReadAll(io.LimitReader(from, min(1<<20, limit+1)))
+	if err == nil && len(head) > 0 { // an empty one has an error of its own
+		err = snapshot.Begins(head, limit)
+	}
+	if err != nil && !errors.Is(err, snapshot.ErrExpand) {
+		return fmt.Errorf("standard input: %w", err)
+	}
+	n := int64(0)
+	if err == nil {
+		n, err = io.Copy(file, io.MultiReader(bytes.NewReader(head), io.LimitReader(from, limit+1-int64(len(head)))))
+	}
+	if n > limit || errors.Is(err, snapshot.ErrExpand) {
+		err = &failure{exitFailed, fmt.Errorf("standard input has more than %d bytes", limit), "if you know what it is, raise the limit with --max-expand"}
+	}
+	return err
 }
 
 // piped reports whether standard input is a file; jobs have an empty pipe, or /dev/null.

@@ -169,7 +169,7 @@ func (f *Fleet) Needs() (n Needs) {
 // needs is what a snapshot adds to what any pod needs.
 func (s Snapshot) needs() Needs {
 	expanded, compressed := s.Bytes, int64(0)
-	for _, ext := range []string{".gz", ".zst", ".zip"} {
+	for _, ext := range []string{".gz", ".tgz", ".zst", ".zip"} {
 		if strings.HasSuffix(s.Path, ext) {
 			expanded, compressed = expansion*s.Bytes, s.Bytes
 		}

@@ -1,0 +1,108 @@
+package snapshot
+
+import (
+	"archive/tar"
+	"archive/zip"
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// tarOf packs files, by name and content in turn.
+func tarOf(t testing.TB, files ...any) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	w := tar.NewWriter(&out)
+	require.NoError(t, w.WriteHeader(&tar.Header{Name: "backup/", Typeflag: tar.TypeDir, Mode: 0o700}))
+	for i := 0; i < len(files); i += 2 {
+		content := files[i+1].([]byte)
+		require.NoError(t, w.WriteHeader(&tar.Header{Name: files[i].(string), Typeflag: tar.TypeReg, Size: int64(len(content)), Mode: 0o600}))
+		_, err := w.Write(content)
+		require.NoError(t, err)
+	}
+	require.NoError(t, w.WriteHeader(&tar.Header{Name: "latest", Typeflag: tar.TypeSymlink, Linkname: "/etc/passwd"}))
+	require.NoError(t, w.Close())
+	return out.Bytes()
+}
+
+// TestArchives: the one file that is a database is taken, wherever it stands among others.
+func TestArchives(t *testing.T) {
+	b := fixture(t)
+	want := modelOf(t, open(t, copyOf(t, b)))
+	state, resources := []byte(`{"desiredState":{}}`), gzipped(t, tarOf(t, "a.yaml", []byte("kind: Pod\n")))
+	openShift := tarOf(t, "backup/static_kuberesources_2026.tar.gz", resources, "backup/snapshot_2026.db", b)
+	raw := b[:len(b)-32]
+	for name, packed := range map[string][]byte{
+		"RKE1": zipped(t, member{zip.FileHeader{Name: "backup/one"}, b}, member{zip.FileHeader{Name: "backup/one.rkestate"}, state}),
+		"tar":  openShift, "tar.gz": gzipped(t, openShift), "tar.zst": zstandard(t, openShift),
+		"first":    gzipped(t, tarOf(t, "snapshot.db", b, "state", state)),
+		"data dir": tarOf(t, "etcd/member/wal/0.wal", bytes.Repeat([]byte{0, 1}, 1<<20), "etcd/member/snap/db", raw),
+	} {
+		s, err := expanding(t, packed, Config{})
+		require.NoError(t, err, name)
+		require.Equal(t, want, modelOf(t, s), name)
+		require.Contains(t, s.Warnings()[0], "an archive (", name)
+		_, err = expanding(t, packed, Config{MaxExpand: int64(len(b)) - 40})
+		require.ErrorIs(t, err, ErrExpand, name)
+	}
+	path := filepath.Join(t.TempDir(), "rke1.zip")
+	packed, err := os.ReadFile("../testdata/reports/f2-rke1-two-files.zip")
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(path, packed, 0o600))
+	require.Contains(t, open(t, path).Warnings()[0], `took "backup/c-abcde-rl-xyz12_2026-01-01T00:00:00Z"`)
+}
+
+// TestArchivesRefused: what is no one database is named, and no archive fills memory or disk.
+func TestArchivesRefused(t *testing.T) {
+	b := fixture(t)
+	text := []byte("kind: Pod\n")
+	var many []any
+	for i := range mostMembers + 1 {
+		many = append(many, fmt.Sprint(i), text)
+	}
+	for name, tt := range map[string]struct {
+		packed []byte
+		is     error
+		text   string
+	}{
+		"none":         {tarOf(t, "a", text, "b\x1b[2J", text), ErrNotSnapshot, `a tar archive of 2 files, none of which is a database: "a", "b\x1b[2J"`},
+		"no file":      {tarOf(t), ErrNotSnapshot, "a tar archive of 0 files"},
+		"zip of none":  {zipped(t, member{zip.FileHeader{Name: "a"}, text}, member{zip.FileHeader{Name: "b"}, text}), ErrNotSnapshot, "a zip archive of 2 files, none of which"},
+		"two":          {gzipped(t, tarOf(t, "a", b, "x", text, "b", b)), ErrNotSnapshot, `a tar archive with several databases, "a", "b"; extract one of them`},
+		"many":         {tarOf(t, many...), ErrNotSnapshot, "a tar archive of more than 1000 files"},
+		"cut":          {tarOf(t, "a", text, "b", b)[:4096], ErrTruncated, "its tar stream has no end"},
+		"cut in gzip":  {gzipped(t, tarOf(t, "b", b)[:9000]), ErrTruncated, "its gzip stream has no end"},
+		"bomb in gzip": {gzipped(t, tarOf(t, "zeros", make([]byte, 200<<20), "b", b)), ErrExpand, "more than 200-fold"},
+		"twice":        {tarOf(t, "a.gz", gzipped(t, b)), ErrNotSnapshot, "none of which is a database"},
+	} {
+		_, err := expanding(t, tt.packed, Config{})
+		require.ErrorIs(t, err, tt.is, name)
+		require.ErrorContains(t, err, tt.text, name)
+	}
+}
+
+// TestSparse: a file of holes ends in an error at once, whatever its metas say.
+func TestSparse(t *testing.T) {
+	for _, head := range [][]byte{nil, fixture(t)[:8192]} {
+		path := filepath.Join(t.TempDir(), "sparse.db")
+		require.NoError(t, os.WriteFile(path, head, 0o600))
+		require.NoError(t, os.Truncate(path, 1<<40))
+		_, err := Open(t.Context(), path, Config{})
+		require.ErrorIs(t, err, ErrNotSnapshot)
+		require.ErrorContains(t, err, "it has 1099511627776 bytes, and ")
+	}
+}
+
+// TestBegins: the first bytes of a stream show what it cannot be.
+func TestBegins(t *testing.T) {
+	b := fixture(t)
+	for _, head := range [][]byte{b, gzipped(t, b), tarOf(t, "a", b), zipped(t)} {
+		require.NoError(t, Begins(head[:min(len(head), 1<<20)], 1<<30))
+	}
+	require.ErrorIs(t, Begins(make([]byte, 1<<20), 1<<30), ErrNotSnapshot)
+	require.ErrorIs(t, Begins(b, 100), ErrExpand)
+}
