@@ -81,6 +81,9 @@ type Flag struct {
 	Category string   // heading in the help; "" for none
 	Usage    string   // one line; the word in `backquotes` stands for the value
 	Choices  []string // values that the flag takes; nil for any
+	// Bare is the value of a flag with Choices where none is attached with "=", as for kubectl: the
+	// next word is an argument. "" for a flag that takes the next word as its value.
+	Bare string
 	// Default is the value without the flag, and sets its type: string, bool, time.Duration, or
 	// []string for a flag that may be repeated. nil stands for "".
 	Default any

@@ -151,19 +151,20 @@ func wantsJSON(c *cli.Context) bool { return c.String("output") == "json" }
 type choiceFlag struct {
 	*cli.StringFlag
 	words []string
+	bare  string // its value where none is attached with "="; "" for a flag that needs one
 }
 
 func (f *choiceFlag) choices() []string { return f.words }
 
 // oneOf has a flag take these words alone.
-func oneOf(f *cli.StringFlag, words ...string) cli.Flag {
+func oneOf(f *cli.StringFlag, words ...string) *choiceFlag {
 	f.Action = func(c *cli.Context, value string) error {
 		if !slices.Contains(words, value) {
 			return usagef(commandPath(c), "--%s is %q; it takes %s", f.Name, value, strings.Join(words, " or "))
 		}
 		return nil
 	}
-	return &choiceFlag{f, words}
+	return &choiceFlag{StringFlag: f, words: words}
 }
 
 // progress shows on a terminal, unless -q was given, that work goes on.
@@ -261,6 +262,12 @@ func split(command *cli.Command, path string, words []string) (flags, arguments 
 			return nil, nil, usagef(path, "flag %q is given twice", name)
 		}
 		given[f] = true
+		if bare, is := f.(*choiceFlag); is && bare.bare != "" && !hasValue {
+			if len(words) > 0 && slices.Contains(bare.words, words[0]) {
+				return nil, nil, usagef(path, "write %s=%s: as in kubectl, the word after %s is a NAME", word, words[0], word)
+			}
+			word, value, hasValue = word+"="+bare.bare, bare.bare, true
+		}
 		flags = append(flags, word)
 		if _, isBool := f.(*cli.BoolFlag); !isBool && !hasValue {
 			if len(words) == 0 {

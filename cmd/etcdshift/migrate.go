@@ -102,7 +102,9 @@ func specFlags(flags []transform.Flag) (out []cli.Flag) {
 			if f.Choices == nil {
 				out = append(out, flag)
 			} else {
-				out = append(out, oneOf(flag, f.Choices...))
+				choice := oneOf(flag, f.Choices...)
+				choice.bare = f.Bare
+				out = append(out, choice)
 			}
 		}
 	}

@@ -127,7 +127,8 @@ func (r *run) nodes() {
 	}
 }
 
-// pods deletes the Pods of lost nodes. Those that have ended stay: they run nowhere.
+// pods deletes the Pods of lost nodes. Those that have ended run nowhere: the Pod garbage collector
+// deletes them.
 func (r *run) pods() {
 	for _, e := range r.of("pods") {
 		if !r.readable(e) {

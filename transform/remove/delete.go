@@ -37,7 +37,7 @@ func (d *Delete) Plan(ctx context.Context, v *transform.View) error {
 	if err := r.deleteChosen(d); err != nil {
 		return err
 	}
-	for _, step := range []func() error{r.deleteContents, r.checkAdmins, r.checkClaims} {
+	for _, step := range []func() error{r.deleteContents, r.deleteAddresses, r.checkAdmins, r.checkClaims} {
 		if err := step(); err != nil {
 			return err
 		}
@@ -66,6 +66,7 @@ type run struct {
 	definitions map[folder]*left // deleted CustomResourceDefinitions
 	admins      []string         // keys of deleted bindings of cluster-admin
 	claims      bool             // a PersistentVolumeClaim is deleted
+	services    []*inspect.Object
 }
 
 type (
@@ -142,6 +143,8 @@ func (r *run) note(e *transform.Entry, key keys.Key) {
 		r.definitions[folder{key.Prefix, schema.ParseGroupResource(key.Name)}] = &left{key: string(e.Key)}
 	case schema.GroupResource{Resource: "persistentvolumeclaims"}:
 		r.claims = true
+	case schema.GroupResource{Resource: "services"}:
+		r.services = append(r.services, inspect.NewObject(r.types.Of(key.Resource), e))
 	case bindings():
 		if isAdmin(inspect.NewObject(r.types.Of(key.Resource), e)) {
 			r.admins = append(r.admins, string(e.Key))

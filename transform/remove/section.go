@@ -21,7 +21,7 @@ type Deletion struct {
 type Removed struct {
 	Types     []DeletedType `json:"types"`     // by name
 	Collected []Collected   `json:"collected"` // by key
-	Orphaned  int           `json:"orphaned"`  // objects from which deleted owners were removed: --cascade orphan
+	Orphaned  int           `json:"orphaned"`  // objects from which deleted owners were removed: --cascade=orphan
 
 	few    bool // only the first keys of a type are kept, for a person
 	counts map[schema.GroupResource]*DeletedType
@@ -31,7 +31,7 @@ type Removed struct {
 type DeletedType struct {
 	Type   string   `json:"type"`   // "deployments.apps"
 	Chosen int      `json:"chosen"` // by the command line
-	Inside int      `json:"inside"` // in deleted namespaces, or of deleted definitions
+	Inside int      `json:"inside"` // in deleted namespaces, of deleted definitions, or with deleted Services
 	Keys   []string `json:"keys"`   // of all of them, in etcd
 }
 

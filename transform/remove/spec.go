@@ -30,8 +30,9 @@ restore because its owners are deleted.`,
 	Sections: []transform.Section{&Deletion{}},
 	Flags: append(choose.Flags(),
 		transform.Flag{Name: "keep", Default: false, Usage: "keep the chosen objects, delete the others of the same types and namespaces"},
-		transform.Flag{Name: "cascade", Default: "background", Choices: []string{"background", "orphan"},
-			Usage: "`background|orphan`: leave objects with deleted owners to the garbage collector, or remove the owners from them"}),
+		transform.Flag{Name: "cascade", Default: "background", Choices: []string{"background", "orphan"}, Bare: "background",
+			Usage: "`background|orphan`, behind \"=\" as in kubectl: leave objects with deleted owners to the garbage collector, " +
+				"or remove the owners from them"}),
 	New: newFromArgs,
 }
 
@@ -87,7 +88,7 @@ var (
 		"The value is deleted. Its UID and finalizers are unknown: what it owns is not in the report.",
 		"For an encrypted value give the API servers' EncryptionConfiguration with `--encryption-config FILE`.")
 	codeOwnersUnread = transform.WarningCode("owners-unread", "owners of other objects cannot be read",
-		"Whether the garbage collector will delete these objects is unknown. With `--cascade orphan` such an object refuses the run instead.",
+		"Whether the garbage collector will delete these objects is unknown. With `--cascade=orphan` such an object refuses the run instead.",
 		"Give the API servers' EncryptionConfiguration with `--encryption-config FILE`.")
 	codeReturns = transform.WarningCode("made-again", "a deleted object is made again after the restore",
 		"An API server or kube-controller-manager makes the object whenever it is missing.",
