@@ -42,18 +42,22 @@ func (m *run) lockKey() []byte {
 }
 
 // setReady stages the ClusterInformation at key with another datastoreReady, as an update would
-// store it. One that has it, or that cannot be read, stays as it is.
-func (m *run) setReady(key []byte, ready bool, why string) {
+// store it, and without the annotations that without names. One that has it, or that cannot be
+// read, stays as it is.
+func (m *run) setReady(key []byte, ready bool, why string, without ...string) {
 	obj, format := m.Read(key)
 	if obj == nil {
 		return
 	}
 	spec, err := specOf(obj)
-	if err != nil || spec["datastoreReady"] == ready {
+	if err != nil || spec["datastoreReady"] == ready && len(without) == 0 {
 		return // a spec that is no object was refused as invalid
 	}
 	spec["datastoreReady"] = ready
 	meta := objectAt(obj, "metadata")
+	for _, name := range without {
+		delete(objectAt(meta, "annotations"), name)
+	}
 	if generation, ok := meta["generation"].(int64); ok {
 		meta["generation"] = generation + 1
 	}

@@ -9,7 +9,7 @@ import (
 func codes() []*finding.Code {
 	return []*finding.Code{
 		codeCalicoTooOld, codeVersionUnknown, codeTierDrift, codeAdmissionMissing, codeRBACMissing, codeRBACUnknown,
-		codeHalfDoneMigration, codeMigrationLeft, codeNothingToMigrate, codeAPIServiceLeft, codeDatastoreLocked,
+		codeHalfDoneMigration, codeMigrationLeft, codeAbortImpossible, codeAbortLoses, codeNothingToMigrate, codeAPIServiceLeft, codeDatastoreLocked,
 		codeCRDMissing, codeCRDUnfit, codeConflict, codeNameCollision, codeInvalid, finding.UnknownKey, codeBadUID, codeBadMetadata,
 		codeDanglingOwner, codePrunedField, codeUnknownKind, codeTerminating, codeMetadataDiffers, codeTierMissing,
 		codeHandleName, codeBlockName, codeIPAMHandleMissing, codeIPAMHandleCount, codeIPAMBlockMissing, codeIPAMBlockBad,
@@ -52,8 +52,19 @@ var (
 	codeHalfDoneMigration = transform.ErrorCode("half-done-migration", "Calico's own live migration is under way",
 		"Its DatastoreMigration has locked the v1 datastore or begun to copy, and is not complete. Some v3 records exist, and the controller would go on "+
 			"after the restore. Do not edit the status of the DatastoreMigration.",
-		"Let it come to Complete, or delete the DatastoreMigration to abort; take a new snapshot.",
+		"Let it come to Complete, or delete the DatastoreMigration to abort; take a new snapshot. `--abort` takes it back in the file.",
 		"For a cluster that cannot start any more. Delete the DatastoreMigration and its finalizer before kube-controllers starts.")
+	codeAbortImpossible = transform.ErrorCode("abort-impossible", "there is no live migration to take back",
+		"The snapshot has no DatastoreMigration `v1-to-v3`, or its clean-up has begun: it deletes the CRDs of `crd.projectcalico.org` and all v1 records.",
+		"After the clean-up Calico is on v3: stay there, or restore a snapshot from before.",
+		"")
+	codeAbortLoses = &finding.Code{Name: "abort-loses", Level: finding.Error, Allowed: finding.WentOn,
+		Title: "taking the live migration back loses a change that was made on v3",
+		Meaning: "A v3 object was made, changed or deleted after the copy. The v1 records do not have that change. With IPAM records, addresses that " +
+			"pods got on v3 are free again: two pods can get the same one.",
+		Remedy: "Stay on v3: let the live migration complete. Or make the change again on v1, and delete pods that started on v3.",
+		Allow:  "Goes on. Removed v3 objects that had changed are in the report under `saved`.",
+	}
 	codeMigrationLeft = transform.WarningCode("migration-left", "a live migration of Calico left something behind",
 		"A DatastoreMigration has not begun, is complete, or has a name that Calico ignores. Or v3 records carry the annotation "+
 			"`migration.projectcalico.org/migrated-by` of a migration that is gone.",

@@ -15,6 +15,8 @@ const (
 	groupMigration       = "migration.projectcalico.org"
 	migrationName        = "v1-to-v3" // the only one the controller acts on
 	migratedByAnnotation = "migration.projectcalico.org/migrated-by"
+	lockedByAnnotation   = "migration.projectcalico.org/locked-by"        // on a v3 ClusterInformation that was there
+	savedAPIService      = "migration.projectcalico.org/saved-apiservice" // on the DatastoreMigration
 )
 
 // checkMigration refuses a snapshot taken while the live migration was under way: its v3 records
@@ -22,20 +24,31 @@ const (
 // complete does no harm. A locked v1 datastore alone is no sign: aborted migrations leave it so.
 func (m *run) checkMigration() {
 	known := map[string]bool{} // UIDs
-	for entry := range m.Live(m.Keys.Dir(schema.GroupResource{Group: groupMigration, Resource: "datastoremigrations"})) {
+	m.eachMigration(func(key string, live migration) {
+		known[live.meta.UID] = true
+		live.check(m.View, key)
+	})
+	if m.crds.records > 0 { // a finished migration leaves its marks for ever
+		m.checkMarks(known)
+	}
+}
+
+// eachMigration calls do for each DatastoreMigration, and reports those that cannot be read.
+func (m *run) eachMigration(do func(key string, live migration)) {
+	for entry := range m.Live(m.Keys.Dir(migrations())) {
 		meta, err := encoding.ReadMeta(entry.Value)
 		obj, _, badObject := encoding.DecodeObject(entry.Value)
 		if err = cmp.Or(err, badObject); err != nil {
 			m.Raise(string(entry.Key), transform.Unreadable(err))
 			continue
 		}
-		known[meta.UID] = true
 		status := objectAt(obj, "status")
-		migration{meta, text(status, "phase"), status}.check(m.View, string(entry.Key))
+		do(string(entry.Key), migration{meta, text(status, "phase"), status})
 	}
-	if m.crds.records > 0 { // a finished migration leaves its marks for ever
-		m.checkMarks(known)
-	}
+}
+
+func migrations() schema.GroupResource {
+	return schema.GroupResource{Group: groupMigration, Resource: "datastoremigrations"}
 }
 
 // migration is a DatastoreMigration.
@@ -79,7 +92,7 @@ func (m migration) underWay() bool {
 }
 
 func (m migration) halfDone() string {
-	at, advice := fmt.Sprintf("%q", m.phase), ": let it come to Complete, or delete the DatastoreMigration to abort it"
+	at, advice := fmt.Sprintf("%q", m.phase), ": let it come to Complete, or delete the DatastoreMigration to abort it (or --abort does so in this file)"
 	if message := text(m.status, "message"); message != "" {
 		at += fmt.Sprintf(" (%.300s)", message)
 	}

@@ -2,6 +2,7 @@ package calico
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -83,7 +84,7 @@ func TestMigrationRecorded(t *testing.T) {
 	r := planOn(t, recorded(t, "after.db"), planFunc(preflighting))
 	require.NoError(t, r.err)
 	require.Contains(t, r.problems(), "warning migration-left "+migrationKey)
-	require.Contains(t, r.byHand()[0], "delete the finished DatastoreMigration v1-to-v3")
+	require.Contains(t, strings.Join(r.byHand(), "\n"), "delete the finished DatastoreMigration v1-to-v3")
 
 	// Without the object the marks it left on v3 records tell, once for all of them.
 	in := &input{t: t, from: recorded(t, "after.db")}

@@ -20,6 +20,7 @@ type Options struct {
 	V3CRDs      []byte    // manifest (YAML or JSON) of the v3 CRDs, for a snapshot that lacks them; nil for none
 	V3CRDsPath  string    // of its file, for errors
 	SetAPIGroup bool      // sets CALICO_API_GROUP on the components of a manifest install; else that is a step by hand
+	Abort       bool      // takes a live migration back instead
 }
 
 // Migration is the transform. It may be planned more than once.
@@ -40,15 +41,27 @@ func (m *Migration) Plan(ctx context.Context, v *transform.View) error {
 	if err != nil {
 		return err
 	}
-	found := false
+	found, v1 := false, false
 	for _, prefix := range prefixes {
 		r := newRun(ctx, m.Options, v, keys.Kubernetes{Prefix: prefix})
-		found = r.plan() || found
+		step := r.plan
+		if m.Abort {
+			step = r.abort
+		}
+		found = step() || found
 		if r.Err != nil {
 			return r.Err
 		}
+		v1 = v1 || len(r.crds.old) > 0
 	}
-	if !found {
+	switch {
+	case found:
+	case m.Abort && !v1:
+		v.Raise("", codeAbortImpossible.Because("the snapshot has neither DatastoreMigration %s nor a CRD of %s: the clean-up has deleted the v1 data, or there was none",
+			migrationName, groupV1))
+	case m.Abort:
+		v.Raise("", codeAbortImpossible.Because("there is no DatastoreMigration %s in the snapshot", migrationName))
+	default:
 		v.Raise("", codeNothingToMigrate.Because("there is neither a record nor a CRD of %s in the snapshot", groupV1))
 	}
 	return nil

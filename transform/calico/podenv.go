@@ -27,13 +27,36 @@ var errGeneration = errors.New("not a number that can be raised by one")
 // else it is added at the end. changed names the changed containers, init containers first; for
 // none out is value.
 func setPodEnv(value []byte, name, to string) (out []byte, changed []string, err error) {
+	return editContainers(value, func(container map[string]any) bool { return setEnv(container, name, to) })
+}
+
+// unsetPodEnv removes an environment variable from the containers that have it with that value.
+func unsetPodEnv(value []byte, name, is string) (out []byte, changed []string, err error) {
+	return editContainers(value, func(container map[string]any) bool {
+		env, _ := container["env"].([]any)
+		kept := slices.DeleteFunc(slices.Clone(env), func(element any) bool {
+			v, _ := element.(map[string]any)
+			return text(v, "name") == name && text(v, "value") == is
+		})
+		if len(kept) == len(env) {
+			return false
+		}
+		if container["env"] = kept; len(kept) == 0 {
+			delete(container, "env")
+		}
+		return true
+	})
+}
+
+// editContainers changes the containers of a workload. changed names those for which edit says so.
+func editContainers(value []byte, edit func(container map[string]any) bool) (out []byte, changed []string, err error) {
 	found, err := encoding.Get(value, podSpec()...)
 	if err != nil {
 		return nil, nil, err
 	}
 	pod, _ := found.(map[string]any)
 	for _, container := range containers(pod) {
-		if setEnv(container, name, to) {
+		if edit(container) {
 			changed = append(changed, text(container, "name"))
 		}
 	}

@@ -13,9 +13,13 @@ var Spec = transform.Spec{
 	Name:  "calico-v3",
 	Usage: "crd.projectcalico.org/v1 -> projectcalico.org/v3",
 	Examples: `etcdshift migrate calico-v3 --dry-run before.db after.db
-etcdshift migrate calico-v3 --report report.json before.db after.db`,
+etcdshift migrate calico-v3 --report report.json before.db after.db
+etcdshift migrate calico-v3 --abort halfway.db back.db`,
 	Text: `Rewrites every Calico record of the v1 group as the v3 custom resources that Calico 3.32 reads without its API server,
-with the UIDs, times and owners that clients knew.`,
+with the UIDs, times and owners that clients knew.
+
+With --abort it takes back Calico's own live migration, from a snapshot taken before its clean-up: the v1 datastore is unlocked, v3
+objects that it made and its DatastoreMigration are removed, and APIService v3.projectcalico.org is as it was.`,
 	Codes: codes(),
 	Settles: map[string]string{
 		codeConflict.Name:                   "choose with --conflicts keep-v3 or --conflicts take-v1",
@@ -30,9 +34,17 @@ with the UIDs, times and owners that clients knew.`,
 			Usage: "`keep-v3|take-v1`: which record wins where both are there and differ (default: refuse)"},
 		{Name: "keep-v1", Default: false, Usage: "leave the v1 records, locked, as the live migration does until its cleanup"},
 		{Name: "set-api-group", Default: true, Usage: "set CALICO_API_GROUP on Calico's components; =false lists it as a step by hand"},
+		{Name: "abort", Default: false, Usage: "take Calico's own live migration back instead: v1 unlocked, its v3 objects removed"},
 		{Name: "v3-crds", Usage: "add the v3 CRDs of a release manifest `FILE`"},
 	},
 	New: func(ctx context.Context, a *transform.Args) (transform.Transform, error) {
+		if a.Bool("abort") {
+			for _, other := range []string{"uids", "conflicts", "keep-v1", "v3-crds"} {
+				if a.IsSet(other) {
+					return nil, transform.Usagef("--abort does not take --%s", other)
+				}
+			}
+		}
 		crds, err := a.ReadFile(ctx, "v3-crds")
 		if err != nil {
 			return nil, err
@@ -40,6 +52,7 @@ with the UIDs, times and owners that clients knew.`,
 		return New(Options{
 			KeepV1: a.Bool("keep-v1"), Conflicts: Conflicts(a.String("conflicts")), NewUIDs: a.String("uids") == "new",
 			V3CRDs: crds, V3CRDsPath: a.String("v3-crds"), SetAPIGroup: a.Bool("set-api-group"),
+			Abort: a.Bool("abort"),
 		}), nil
 	},
 }
