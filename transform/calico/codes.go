@@ -96,11 +96,12 @@ const staysV1 = "The record stays a v1 record."
 
 // Records of the v1 group, and the v3 records they become.
 var (
-	codeConflict = &finding.Code{Name: "conflict", Level: finding.Error, Allowed: finding.Skipped, Warns: "when `--conflicts` settled it",
+	codeConflict = &finding.Code{Name: "conflict", Level: finding.Error, Allowed: finding.Skipped, Warns: "when `--conflicts` or `--conflict` settled it, or a choice of `--conflict` has no effect",
 		Title:   "a v3 object with another spec exists",
 		Meaning: "A v3 object has the name that the v1 record gets, with another spec. The reason names the fields.",
-		Remedy:  "Choose for all with `--conflicts keep-v3` or `--conflicts take-v1`; or correct objects, take a new snapshot.",
-		Allow:   "Both stay as they are. A locked v3 ClusterInformation is made ready.",
+		Remedy: "Choose for all with `--conflicts keep-v3` or `--conflicts take-v1`, or by object with `--conflict KIND[/NS]/NAME=take-v1`; or correct " +
+			"objects, take a new snapshot.",
+		Allow: "Both stay as they are. A locked v3 ClusterInformation is made ready.",
 	}
 	codeNameCollision = transform.ErrorCode("name-collision", "two v1 records get the same v3 name",
 		"Such as `default.web` and `web`. Calico's live migration keeps one of them, by chance. With the same spec, either may go.",

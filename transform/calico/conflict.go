@@ -50,19 +50,20 @@ func (m *run) meet(id *identity, version *schema.Version, obj map[string]any) {
 		return
 	}
 	id.more().conflict = true
+	choice, by := m.decide(id)
 	differs := codeConflict.Because("a v3 object of its name is there and differs: %s", finding.List(paths))
-	switch m.opts.Conflicts {
+	switch choice {
 	case KeepV3:
 		id.fate = kept
-		m.Raise(string(id.key), differs.Decided("the v3 object stays (--conflicts keep-v3)"))
+		m.Raise(string(id.key), differs.Decided(finding.Outcome("the v3 object stays ("+by+")")))
 	case TakeV1:
 		id.fate, other.replaced = replaced, true
-		m.Raise(string(id.key), differs.Decided("the v1 record takes its place (--conflicts take-v1)"))
+		m.Raise(string(id.key), differs.Decided(finding.Outcome("the v1 record takes its place ("+by+")")))
 		m.write(id, succeed(obj, there), format, nil)
 	default:
 		m.skip(id, differs)
 		m.Step("settle the conflicts with v3 objects: migrate the input again with --conflicts %s or --conflicts %s, "+
-			"or correct single records by hand", KeepV3, TakeV1)
+			"or decide by object with --conflict KIND[/NAMESPACE]/NAME=%s", KeepV3, TakeV1, TakeV1)
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 type Options struct {
 	KeepV1      bool      // keeps the v1 records, CRDs and APIService, with the v1 datastore locked
 	Conflicts   Conflicts // which object wins where another v3 object has the name
+	Decisions   Decisions // the same by object, before Conflicts
 	NewUIDs     bool      // gives v3 records new UIDs, the same at each run; references follow
 	V3CRDs      []byte    // manifest (YAML or JSON) of the v3 CRDs, for a snapshot that lacks them; nil for none
 	V3CRDsPath  string    // of its file, for errors
@@ -41,9 +42,10 @@ func (m *Migration) Plan(ctx context.Context, v *transform.View) error {
 	if err != nil {
 		return err
 	}
-	found, v1 := false, false
+	found, v1, choices := false, false, newChoices(m.Decisions)
 	for _, prefix := range prefixes {
 		r := newRun(ctx, m.Options, v, keys.Kubernetes{Prefix: prefix})
+		r.choices = choices
 		step := r.plan
 		if m.Abort {
 			step = r.abort
@@ -53,6 +55,9 @@ func (m *Migration) Plan(ctx context.Context, v *transform.View) error {
 			return r.Err
 		}
 		v1 = v1 || len(r.crds.old) > 0
+	}
+	if err := choices.unknown(); err != nil {
+		return err
 	}
 	switch {
 	case found:
@@ -75,6 +80,7 @@ type run struct {
 	table *table
 	ipam  *ipamCheck
 
+	choices  *choices                    // of conflicts, for all prefixes
 	customs  map[schema.GroupKind]folder // kinds of the snapshot's CRDs; nil until they are asked for
 	policies map[string][]*identity      // by the tier they name
 	others   *transform.Early            // entries for eachOther
@@ -83,7 +89,7 @@ type run struct {
 
 func newRun(ctx context.Context, o Options, v *transform.View, k keys.Kubernetes) *run {
 	s := &transform.Store{Ctx: ctx, View: v, Keys: k}
-	return &run{Store: s, opts: o, table: newTable(), ipam: newIPAMCheck(), policies: map[string][]*identity{}}
+	return &run{Store: s, opts: o, table: newTable(), ipam: newIPAMCheck(), choices: newChoices(o.Decisions), policies: map[string][]*identity{}}
 }
 
 // plan stages one prefix. Where found is false there is nothing of the v1 group, and nothing is
@@ -105,7 +111,7 @@ func (m *run) plan() (found bool) {
 	}
 	for _, step := range []func(){
 		m.preflight, m.crds.inject, m.warnLocked, m.migrateKinds, m.recheckOwners, m.warnTiers, m.remapReferences, m.stageLocks,
-		m.reportIPAM, m.summary, m.setComponents, m.removeAggregatedAPIService, m.endV1,
+		m.reportIPAM, m.idleChoices, m.summary, m.setComponents, m.removeAggregatedAPIService, m.endV1,
 	} {
 		if m.Err == nil {
 			step()

@@ -22,7 +22,7 @@ With --abort it takes back Calico's own live migration, from a snapshot taken be
 objects that it made and its DatastoreMigration are removed, and APIService v3.projectcalico.org is as it was.`,
 	Codes: codes(),
 	Settles: map[string]string{
-		codeConflict.Name:                   "choose with --conflicts keep-v3 or --conflicts take-v1",
+		codeConflict.Name:                   "choose with --conflicts keep-v3 or take-v1, or by object with --conflict KIND[/NS]/NAME=take-v1",
 		codeCRDMissing.Name:                 "add them with --v3-crds FILE",
 		finding.Encrypted.Name:              "open them with --encryption-config FILE",
 		transform.CodeWouldBePlaintext.Name: "name a provider that encrypts first for that resource in the --encryption-config",
@@ -32,6 +32,7 @@ objects that it made and its DatastoreMigration are removed, and APIService v3.p
 			Usage: "`keep|new`: give v3 objects the UIDs that clients saw, or new ones"},
 		{Name: "conflicts", Choices: []string{string(KeepV3), string(TakeV1)},
 			Usage: "`keep-v3|take-v1`: which record wins where both are there and differ (default: refuse)"},
+		{Name: "conflict", Default: []string{}, Usage: "decide one conflict: `KIND[/NS]/NAME=take-v1|keep-v3`, before --conflicts; may be repeated"},
 		{Name: "keep-v1", Default: false, Usage: "leave the v1 records, locked, as the live migration does until its cleanup"},
 		{Name: "set-api-group", Default: true, Usage: "set CALICO_API_GROUP on Calico's components; =false lists it as a step by hand"},
 		{Name: "abort", Default: false, Usage: "take Calico's own live migration back instead: v1 unlocked, its v3 objects removed"},
@@ -39,7 +40,7 @@ objects that it made and its DatastoreMigration are removed, and APIService v3.p
 	},
 	New: func(ctx context.Context, a *transform.Args) (transform.Transform, error) {
 		if a.Bool("abort") {
-			for _, other := range []string{"uids", "conflicts", "keep-v1", "v3-crds"} {
+			for _, other := range []string{"uids", "conflicts", "conflict", "keep-v1", "v3-crds"} {
 				if a.IsSet(other) {
 					return nil, transform.Usagef("--abort does not take --%s", other)
 				}
@@ -49,10 +50,14 @@ objects that it made and its DatastoreMigration are removed, and APIService v3.p
 		if err != nil {
 			return nil, err
 		}
+		decisions, err := parseDecisions(a.StringSlice("conflict"))
+		if err != nil {
+			return nil, err
+		}
 		return New(Options{
 			KeepV1: a.Bool("keep-v1"), Conflicts: Conflicts(a.String("conflicts")), NewUIDs: a.String("uids") == "new",
 			V3CRDs: crds, V3CRDsPath: a.String("v3-crds"), SetAPIGroup: a.Bool("set-api-group"),
-			Abort: a.Bool("abort"),
+			Abort: a.Bool("abort"), Decisions: decisions,
 		}), nil
 	},
 }
