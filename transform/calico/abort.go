@@ -35,6 +35,7 @@ func (m *run) abort() (found bool) {
 	m.others = m.beginOthers()
 	m.crds = &crdSet{Store: m.Store}
 	m.crds.loadV1()
+	m.crds.findKinds(nil)
 	a := &abort{run: m, v1: map[string]*identity{}, removed: map[string]*encoding.OwnerReference{}}
 	if !a.find() {
 		return false

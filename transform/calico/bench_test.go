@@ -15,7 +15,7 @@ import (
 func BenchmarkRecord(b *testing.B) {
 	stored, k := contents(b, recorded(b, "before.db")), keys.Kubernetes{Prefix: "/registry"}
 	for _, plural := range []string{"ipamhandles", "ipamblocks", "networkpolicies"} {
-		kd, _ := kindOfV3(plural)
+		kd, _ := kinds().ofV3(plural)
 		crd, err := schema.ParseCRD([]byte(stored["/registry/apiextensions.k8s.io/customresourcedefinitions/"+plural+"."+groupV3]))
 		require.NoError(b, err)
 		version, err := crd.Version("v3")

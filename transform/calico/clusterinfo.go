@@ -18,7 +18,7 @@ func (m *run) stageLocks() {
 			m.Put(id.v3key(m.Keys), late, whyRecord)
 		}
 	}
-	kd, _ := kindOfV3("clusterinformations")
+	kd, _ := kinds().ofV3("clusterinformations")
 	for _, o := range m.table.objectsOf(kd) {
 		m.setReady(o.key, true, "the v3 datastore is ready")
 	}
@@ -37,7 +37,7 @@ func (m *run) warnLocked() {
 }
 
 func (m *run) lockKey() []byte {
-	k, _ := kindOfV3("clusterinformations")
+	k, _ := kinds().ofV3("clusterinformations")
 	return m.Keys.Format(keys.Key{Resource: k.v1(), Name: "default"})
 }
 

@@ -11,7 +11,7 @@ func codes() []*finding.Code {
 		codeCalicoTooOld, codeVersionUnknown, codeTierDrift, codeAdmissionMissing, codeRBACMissing, codeRBACUnknown,
 		codeHalfDoneMigration, codeMigrationLeft, codeAbortImpossible, codeAbortLoses, codeNothingToMigrate, codeAPIServiceLeft, codeDatastoreLocked,
 		codeCRDMissing, codeCRDUnfit, codeConflict, codeNameCollision, codeInvalid, finding.UnknownKey, codeBadUID, codeBadMetadata,
-		codeDanglingOwner, codePrunedField, codeUnknownKind, codeTerminating, codeMetadataDiffers, codeTierMissing,
+		codeDanglingOwner, codePrunedField, codeUnknownKind, codeGenericKind, codeTerminating, codeMetadataDiffers, codeTierMissing,
 		codeHandleName, codeBlockName, codeIPAMHandleMissing, codeIPAMHandleCount, codeIPAMBlockMissing, codeIPAMBlockBad,
 		codeIPAMNodeMissing, codeIPAMAffinity, codeIPAMUnchecked, codeIPAMAffinityUnlabelled,
 		finding.Encrypted, finding.Undecodable, transform.CodeWouldBePlaintext, transform.CodeUnsupportedLayout,
@@ -134,12 +134,17 @@ var (
 			"over.",
 		"Move wanted fields to one of the schema on the live cluster, take a new snapshot.")
 	codeUnknownKind = &finding.Code{Name: "unknown-kind", Level: finding.Error, Allowed: finding.Skipped,
-		Warns:   "for a CRD without records, which goes with the rest of its group",
-		Title:   "a kind that `projectcalico.org/v3` does not have",
-		Meaning: "A Calico Enterprise kind, one of a very old release, or records whose CRD is gone. Calico's own migration deletes them silently.",
-		Remedy:  "Export what you need, delete the records, take a new snapshot.",
-		Allow:   "They stay in the output, with the whole v1 group.",
+		Warns: "for a CRD without records, which goes with the rest of its group",
+		Title: "a kind that `projectcalico.org/v3` does not have",
+		Meaning: "One of a very old release, records whose CRD is gone, or a Calico Enterprise kind without a v3 CRD. Calico's own migration deletes them " +
+			"silently.",
+		Remedy: "Give the v3 CRD with `--v3-crds FILE`, if the product has one. Else export what you need, delete the records, take a new snapshot.",
+		Allow:  "They stay in the output, with the whole v1 group.",
 	}
+	codeGenericKind = transform.WarningCode("generic-kind", "a kind that Calico Open Source does not have was migrated",
+		"Both groups have a CRD of it, as for kinds of Calico Enterprise. It is migrated as its CRDs say: metadata, UID and owners like those of other "+
+			"kinds, the spec as it is, if the v3 CRD accepts it. Calico's own live migration deletes such records unless the product registers them.",
+		"Ask the vendor whether the product changes the spec of that kind.")
 	codeTerminating = transform.WarningCode("terminating", "a v1 record was being deleted",
 		"No finalizer holds it, so it is not created again. The live migration restores such records.",
 		"Nothing.")

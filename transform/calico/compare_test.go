@@ -38,7 +38,7 @@ func TestSpecDifferences(t *testing.T) {
 		{"false is not absent", "felixconfigurations", `{"ipipEnabled":false}`, `{}`, []string{"spec.ipipEnabled"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			k, ok := kindOfV3(tt.plural)
+			k, ok := kinds().ofV3(tt.plural)
 			require.True(t, ok)
 			a, _, err := encoding.DecodeObject([]byte(`{"spec":` + tt.a + `}`))
 			require.NoError(t, err)

@@ -26,21 +26,24 @@ type crdSet struct {
 	before   map[string]*schema.Version // v1 of the v1 CRDs that were asked for, by plural; nil for one of no use
 	taken    []*schema.CRD              // from the manifest, where the snapshot lacks them
 	old      []string                   // plurals of the CRDs in the v1 group, sorted
-	records  int                        // v1 records that have a v3 kind
-	strange  int                        // v1 records without one
+	kinds    kindSet
+	records  int // v1 records that have a v3 kind
+	strange  int // v1 records without one
 }
 
 // loadCRDs reads and checks the CRDs of both groups: each of the 22 v3 CRDs must be in the snapshot
-// or in manifest (YAML, as a release ships them; nil for none), and must serve and store v3. Other
-// objects of the manifest become steps for after the restore. It stages nothing.
+// or in manifest (YAML, as a release ships them; nil for none), and must serve and store v3. So must
+// those of other kinds that have a v1 CRD. Other objects of the manifest become steps for after the
+// restore. It stages nothing.
 //
 // Without records and CRDs of the v1 group, missing CRDs are not reported.
 func loadCRDs(in *transform.Store, manifest []byte) *crdSet {
 	s := &crdSet{Store: in, versions: map[string]*schema.Version{}, accept: map[string]*schema.CRD{}, before: map[string]*schema.Version{}}
-	shipped := s.readManifest(manifest)
 	s.loadV1()
+	shipped := s.readManifest(manifest)
+	s.findKinds(shipped)
 	s.checkRecords()
-	for _, kd := range kinds() {
+	for _, kd := range s.kinds {
 		s.loadV3(kd, shipped[kd.Plural])
 	}
 	return s
@@ -83,7 +86,7 @@ func (s *crdSet) readManifest(manifest []byte) map[string]*schema.CRD {
 	shipped := map[string]*schema.CRD{}
 	for _, crd := range crds {
 		plural, ofGroup := strings.CutSuffix(crd.Object().Name, "."+groupV3)
-		if _, known := kindOfV3(plural); known && ofGroup {
+		if _, known := kinds().ofV3(plural); ofGroup && (known || slices.Contains(s.old, plural)) {
 			shipped[plural] = crd
 			continue
 		}
@@ -222,7 +225,7 @@ func (s *crdSet) checkRecords() {
 		key, err := s.Keys.Parse(entry.Key)
 		reason := "not the key of an object: " + fmt.Sprint(err)
 		if err == nil {
-			if _, ok := kindOfV1(key.Resource.Resource); ok {
+			if _, ok := s.kinds.ofV1(key.Resource.Resource); ok {
 				s.records++
 				continue
 			}

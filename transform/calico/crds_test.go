@@ -128,7 +128,7 @@ func manifestOf(t testing.TB, path string, more string) []byte {
 	var out strings.Builder
 	for key, value := range contents(t, path) {
 		plural, ok := strings.CutSuffix(strings.TrimPrefix(key, crdDir), ".projectcalico.org")
-		if _, known := kindOfV3(plural); !ok || !known {
+		if _, known := kinds().ofV3(plural); !ok || !known {
 			continue
 		}
 		crd, err := schema.ParseCRD([]byte(value))

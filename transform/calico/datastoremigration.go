@@ -108,7 +108,7 @@ func (m migration) halfDone() string {
 // checkMarks warns of v3 records of a live migration that left no other trace.
 func (m *run) checkMarks(known map[string]bool) {
 	marked, first, by := 0, "", ""
-	for _, kd := range kinds() {
+	for _, kd := range m.crds.kinds {
 		for entry := range m.Live(m.Keys.Dir(kd.v3())) {
 			meta, _ := encoding.ReadMeta(entry.Value) // an error is reported where it is compared
 			mark := meta.Annotations[migratedByAnnotation]

@@ -28,7 +28,7 @@ func TestGlance(t *testing.T) {
 	}
 	for _, key := range slices.Sorted(maps.Keys(stored)) {
 		at, err := registry.Parse([]byte(key))
-		if _, known := kindOfV1(at.Resource.Resource); !strings.HasPrefix(key, recordsV1) || err != nil || !known {
+		if _, known := kinds().ofV1(at.Resource.Resource); !strings.HasPrefix(key, recordsV1) || err != nil || !known {
 			continue
 		}
 		if told := look(at, key, stored[key]); at.Resource.Resource == "ipamhandles" {
@@ -58,7 +58,7 @@ func spoil(random *rand.Rand, value string) string {
 
 // requireGlance compares a glance, if it is sure, with readRecord.
 func requireGlance(t *testing.T, at keys.Key, key, value string) bool {
-	kd, _ := kindOfV1(at.Resource.Resource)
+	kd, _ := kinds().ofV1(at.Resource.Resource)
 	s := &scanned{id: newIdentity(kd, at, []byte(key)), key: at, value: []byte(value)}
 	uid, m, spec, sure := s.glance()
 	if !sure {

@@ -1,6 +1,7 @@
 package calico
 
 import (
+	"math"
 	"slices"
 	"sync"
 
@@ -32,7 +33,7 @@ type kind struct {
 	Namespaced       bool   // in both
 	Status           bool   // its CRDs have a status subresource
 	Name             nameRule
-	order            int // index in kinds
+	order            int // of writing
 }
 
 // v1 is the resource the kind is stored under before the migration.
@@ -49,8 +50,8 @@ const kindClusterInformation = "ClusterInformation"
 
 // kinds lists all 22 kinds: the 21 that the live controller migrates, in its order, then
 // ClusterInformation, which it writes by hand at the end.
-var kinds = sync.OnceValue(func() []*kind {
-	all := []*kind{
+var kinds = sync.OnceValue(func() kindSet {
+	all := kindSet{
 		{Kind: "Tier", Plural: "tiers", Status: true},
 		{Kind: "FelixConfiguration", Plural: "felixconfigurations"},
 		{Kind: "BGPConfiguration", Plural: "bgpconfigurations"},
@@ -80,28 +81,40 @@ var kinds = sync.OnceValue(func() []*kind {
 			k.V1Kind, k.V1Plural = k.Kind, k.Plural
 		}
 	}
+	all[len(all)-1].order = math.MaxInt32 // behind generic kinds
 	return all
 })
 
-// kindOfV1 finds the kind stored as plural in crd.projectcalico.org.
-func kindOfV1(plural string) (*kind, bool) {
-	return findKind(func(k *kind) bool { return k.V1Plural == plural })
-}
+// kindSet are the kinds of a run, in the order of writing.
+type kindSet []*kind
 
-// kindOfV3 finds the kind stored as plural in projectcalico.org.
-func kindOfV3(plural string) (*kind, bool) {
-	return findKind(func(k *kind) bool { return k.Plural == plural })
-}
-
-// kindCalled finds the kind of that name in either group.
-func kindCalled(name string) (*kind, bool) {
-	return findKind(func(k *kind) bool { return k.Kind == name || k.V1Kind == name })
-}
-
-func findKind(is func(*kind) bool) (*kind, bool) {
-	i := slices.IndexFunc(kinds(), is)
-	if i < 0 {
-		return nil, false
+// with adds generic kinds, before ClusterInformation.
+func (s kindSet) with(generic kindSet) kindSet {
+	last := len(s) - 1
+	for i, k := range generic {
+		k.order = last + i
 	}
-	return kinds()[i], true
+	return slices.Concat(s[:last], generic, s[last:])
+}
+
+// ofV1 finds the kind stored as plural in crd.projectcalico.org.
+func (s kindSet) ofV1(plural string) (*kind, bool) {
+	return s.find(func(k *kind) bool { return k.V1Plural == plural })
+}
+
+// ofV3 finds the kind stored as plural in projectcalico.org.
+func (s kindSet) ofV3(plural string) (*kind, bool) {
+	return s.find(func(k *kind) bool { return k.Plural == plural })
+}
+
+// called finds the kind of that name in either group.
+func (s kindSet) called(name string) (*kind, bool) {
+	return s.find(func(k *kind) bool { return k.Kind == name || k.V1Kind == name })
+}
+
+func (s kindSet) find(is func(*kind) bool) (*kind, bool) {
+	if i := slices.IndexFunc(s, is); i >= 0 {
+		return s[i], true
+	}
+	return nil, false
 }

@@ -34,16 +34,16 @@ func TestKindsAreTheLiveControllersList(t *testing.T) {
 }
 
 func TestKindOf(t *testing.T) {
-	k, ok := kindOfV1("ipamconfigs")
+	k, ok := kinds().ofV1("ipamconfigs")
 	require.True(t, ok)
 	require.Equal(t, "IPAMConfiguration", k.Kind)
 	require.Equal(t, "ipamconfigurations.projectcalico.org", k.v3().String())
 	require.Equal(t, "ipamconfigs.crd.projectcalico.org", k.v1().String())
 
-	_, ok = kindOfV1("ipamconfigurations")
+	_, ok = kinds().ofV1("ipamconfigurations")
 	require.False(t, ok, "the v3 plural is not a v1 one")
-	_, ok = kindOfV3("ipamconfigs")
+	_, ok = kinds().ofV3("ipamconfigs")
 	require.False(t, ok)
-	_, ok = kindOfV3("globalfelixconfigs")
+	_, ok = kinds().ofV3("globalfelixconfigs")
 	require.False(t, ok)
 }

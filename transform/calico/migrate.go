@@ -19,7 +19,7 @@ import (
 // ClusterInformation is only prepared.
 func (m *run) migrateKinds() {
 	rest := m.table.records
-	for _, kd := range kinds() {
+	for _, kd := range m.crds.kinds {
 		n := 0
 		var some batch[*draft]
 		for ; n < len(rest) && rest[n].kind == kd; n++ {
@@ -286,7 +286,7 @@ func (m *run) checkOthers(kd *kind, records []*identity) {
 // asks for one. Counts of several storage prefixes add up.
 func (m *run) summary() {
 	r, all := m.View.Report(), slices.Concat(m.table.lost, m.table.records)
-	for _, kd := range kinds() {
+	for _, kd := range m.crds.kinds {
 		i := slices.IndexFunc(r.Kinds, func(c transform.KindCount) bool { return c.Kind == kd.Kind })
 		c := transform.KindCount{Kind: kd.Kind, From: apiVersionV1, To: apiVersionV3}
 		if i >= 0 {

@@ -120,7 +120,7 @@ func nothingSilent(t *testing.T, got result) {
 		}
 		k, err := registry.Parse([]byte(key))
 		require.NoError(t, err)
-		kd, _ := kindOfV1(k.Resource.Resource)
+		kd, _ := kinds().ofV1(k.Resource.Resource)
 		name := k.Name
 		for _, u := range got.UIDs {
 			if u.Stored == meta.UID {

@@ -49,7 +49,7 @@ func TestV3Name(t *testing.T) {
 		{"handle without an id", "ipamhandles", "odd", unnamed, spec(), "odd", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			k, ok := kindOfV1(tt.kind)
+			k, ok := kinds().ofV1(tt.kind)
 			require.True(t, ok)
 			got, notes, err := v3Name(k, tt.stored, tt.meta, tt.spec)
 			require.NoError(t, err)
@@ -77,7 +77,7 @@ func TestV3NameRefusesWhatNoServerAccepts(t *testing.T) {
 		{"ipamblocks", "a", map[string]any{}, "spec.cidr"},
 		{"tiers", "Upper", nil, `metadata.name "Upper"`},
 	} {
-		k, _ := kindOfV1(tt.kind)
+		k, _ := kinds().ofV1(tt.kind)
 		_, _, err := v3Name(k, tt.stored, metadata{annotated: true}, tt.spec)
 		r := finding.Of(err)
 		require.NotNil(t, r, tt.reason)

@@ -62,7 +62,7 @@ func (m *run) calicoOwner(namespace string, ref encoding.OwnerReference, ofV1 bo
 // and whether a garbage collector would act on that. A record that cannot be read is found by its
 // name.
 func (m *run) unknownOwner(namespace string, ref encoding.OwnerReference) (reason string, fatal bool) {
-	k, known := kindCalled(ref.Kind)
+	k, known := m.crds.kinds.called(ref.Kind)
 	if !known {
 		return "no Calico object has its UID", false
 	}
@@ -177,7 +177,7 @@ func (m *run) translate(namespace string, ref encoding.OwnerReference) (verdict,
 	if ofV1, ok := isCalico(ref.APIVersion); ok {
 		v, err := m.calicoOwner(namespace, ref, ofV1)
 		if err == nil && !v.found && ofV1 {
-			v.ref = asSeen(ref)
+			v.ref = m.crds.kinds.asSeen(ref)
 		}
 		return v, err
 	}
@@ -186,9 +186,9 @@ func (m *run) translate(namespace string, ref encoding.OwnerReference) (verdict,
 }
 
 // asSeen is a reference of the v1 group as clients of the aggregated API saw it.
-func asSeen(ref encoding.OwnerReference) encoding.OwnerReference {
+func (s kindSet) asSeen(ref encoding.OwnerReference) encoding.OwnerReference {
 	ref.APIVersion = apiVersionV3
-	if k, ok := kindCalled(ref.Kind); ok {
+	if k, ok := s.called(ref.Kind); ok {
 		ref.Kind = k.Kind
 	}
 	if uid, err := ConvertUID(ref.UID); err == nil {

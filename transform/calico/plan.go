@@ -144,7 +144,7 @@ func (m *run) removeV1() {
 	}
 	for _, plural := range m.crds.old {
 		key := m.crds.key(plural, groupV1)
-		if _, known := kindOfV1(plural); !known {
+		if _, known := m.crds.kinds.ofV1(plural); !known {
 			m.Raise(string(key), codeUnknownKind.Because("its kind is not in %s, and it has no records: it goes with the other CRDs of %s",
 				apiVersionV3, groupV1).Decided(finding.Noted))
 		}

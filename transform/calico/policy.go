@@ -85,7 +85,7 @@ func (m *run) tiersToBe() map[string]bool {
 	for _, builtin := range builtinTiers() {
 		there[builtin.name] = false
 	}
-	tiers, _ := kindOfV3("tiers")
+	tiers, _ := kinds().ofV3("tiers")
 	for _, id := range m.table.records {
 		if id.kind == tiers && id.rest().twin == nil && id.present() {
 			there[id.name()] = id.deleting

@@ -43,7 +43,7 @@ func (m *run) checkVersion(found *installation) {
 	}
 	doubt := "neither ClusterInformation nor the images in the snapshot tell a release of Calico"
 	if product != "Calico" {
-		told, doubt = false, fmt.Sprintf("the cluster runs %s, whose releases count otherwise and whose own kinds are not known here", product)
+		told, doubt = false, fmt.Sprintf("the cluster runs %s, whose releases count otherwise", product)
 	}
 	if !told {
 		m.Raise(string(key), codeVersionUnknown.Because("%s", doubt))

@@ -93,7 +93,7 @@ func (g *grant) check(m *run, found *installation) {
 	}
 	for _, namespace := range slices.Sorted(maps.Keys(g.within)) {
 		a := g.within[namespace]
-		lacking := a.lacking(g.rules, true)
+		lacking := a.lacking(m.crds.kinds, g.rules, true)
 		if len(lacking) > 0 && len(a.bindings) > 0 {
 			m.Raise(a.bindings[0], codeRBACMissing.Because("the roles bound to service account %s in namespace %s grant it %s in %s but not in %s",
 				g.account, namespace, several(lacking), groupV1, groupV3).Decided(finding.Noted))
@@ -106,7 +106,7 @@ func (g *grant) checkCluster(m *run, found *installation) {
 	if found.operated() {
 		hint = "let the operator of Calico 3.32 or later reconcile"
 	}
-	lacking := g.lacking(nil, false)
+	lacking := g.lacking(m.crds.kinds, nil, false)
 	switch {
 	case g.allowsAny(groupV3) && len(lacking) == 0:
 	case g.partial:
@@ -123,9 +123,9 @@ func (g *grant) checkCluster(m *run, found *installation) {
 
 // lacking lists the kinds that are granted in the old group, but in the new one neither here nor by
 // more.
-func (a *allowance) lacking(more []rbacv1.PolicyRule, namespaced bool) (out []string) {
+func (a *allowance) lacking(kinds kindSet, more []rbacv1.PolicyRule, namespaced bool) (out []string) {
 	all := allowance{rules: slices.Concat(a.rules, more)}
-	for _, kd := range kinds() {
+	for _, kd := range kinds {
 		if (kd.Namespaced || !namespaced) && a.allows(groupV1, kd.V1Plural) && !all.allows(groupV3, kd.Plural) {
 			out = append(out, kd.Plural)
 		}

@@ -78,7 +78,7 @@ func (e *referenceEdit) edit(ref encoding.OwnerReference) (encoding.OwnerReferen
 	}
 	v, err := e.run.calicoOwner(e.namespace, ref, ofV1)
 	if err != nil {
-		_, known := kindCalled(ref.Kind)
+		_, known := e.run.crds.kinds.called(ref.Kind)
 		v = verdict{ref: ref, reason: err.Error(), fatal: known}
 	}
 	switch id := v.owner.record; {

@@ -43,7 +43,7 @@ func (m *run) scanV3(entry *transform.Entry) {
 		m.Raise(string(entry.Key), finding.UnknownKey.Because("%v", err))
 		return
 	}
-	kd, ok := kindOfV3(key.Resource.Resource)
+	kd, ok := m.crds.kinds.ofV3(key.Resource.Resource)
 	if !ok {
 		return
 	}
@@ -72,7 +72,7 @@ func (m *run) record(entry *transform.Entry) *scanned {
 	if err != nil {
 		return nil
 	}
-	kd, ok := kindOfV1(key.Resource.Resource)
+	kd, ok := m.crds.kinds.ofV1(key.Resource.Resource)
 	if !ok {
 		return nil
 	}

@@ -48,7 +48,7 @@ func TestAdmitPolicy(t *testing.T) {
 		{"no policy", "tiers", `{}`, `{}`, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			k, ok := kindOfV3(tt.plural)
+			k, ok := kinds().ofV3(tt.plural)
 			require.True(t, ok)
 			meta, spec := map[string]any{}, parseObject(t, tt.spec)
 			admitPolicy(k, meta, spec)
@@ -63,7 +63,7 @@ func TestAdmitPolicy(t *testing.T) {
 }
 
 func TestAdmitPolicyOverwritesTheTierLabel(t *testing.T) {
-	k, _ := kindOfV3("networkpolicies")
+	k, _ := kinds().ofV3("networkpolicies")
 	meta := map[string]any{"labels": map[string]any{tierLabel: "stale", "other": "kept"}}
 	admitPolicy(k, meta, map[string]any{"tier": "security"})
 	require.Equal(t, map[string]any{tierLabel: "security", "other": "kept"}, meta["labels"])
@@ -71,7 +71,7 @@ func TestAdmitPolicyOverwritesTheTierLabel(t *testing.T) {
 
 // convertAs converts the spec of a kind.
 func convertAs(t *testing.T, name string, spec map[string]any) {
-	k, ok := kindCalled(name)
+	k, ok := kinds().called(name)
 	require.True(t, ok)
 	require.NoError(t, convertSpec(k, map[string]any{}, spec))
 }

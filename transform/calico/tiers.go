@@ -22,7 +22,7 @@ func builtinTiers() []builtinTier {
 // checkTiers reports built-in tiers that were changed: only the cluster's owner knows which of the
 // two orders was meant. Calico makes a missing one.
 func (m *run) checkTiers() {
-	kd, _ := kindOfV3("tiers")
+	kd, _ := kinds().ofV3("tiers")
 	for _, want := range builtinTiers() {
 		key := m.Keys.Format(keys.Key{Resource: kd.v1(), Name: want.name})
 		obj, _ := m.Read(key)
