@@ -33,7 +33,6 @@ type abort struct {
 // abort plans one prefix. Where found is false there is no live migration.
 func (m *run) abort() (found bool) {
 	m.others = m.beginOthers()
-	m.crds = &crdSet{Store: m.Store}
 	m.crds.loadV1()
 	m.crds.findKinds(nil)
 	a := &abort{run: m, v1: map[string]*identity{}, removed: map[string]*encoding.OwnerReference{}}

@@ -69,7 +69,7 @@ var (
 		"A DatastoreMigration has not begun, is complete, or has a name that Calico ignores. Or v3 records carry the annotation "+
 			"`migration.projectcalico.org/migrated-by` of a migration that is gone.",
 		"Delete one that has not begun before kube-controllers starts. The finalizer of a complete one deletes the v1 CRDs: with `--keep-v1` there is no "+
-			"way back.")
+			"way back. Deleting the CRD `datastoremigrations.migration.projectcalico.org` runs the finalizer too.")
 	codeNothingToMigrate = transform.WarningCode("nothing-to-migrate", "the snapshot has no Calico v1 data",
 		"The snapshot has no record and no CRD of `crd.projectcalico.org`: it was migrated before, Calico is not installed, or its data is in another etcd "+
 			"or under another storage prefix.",
@@ -96,7 +96,8 @@ const staysV1 = "The record stays a v1 record."
 
 // Records of the v1 group, and the v3 records they become.
 var (
-	codeConflict = &finding.Code{Name: "conflict", Level: finding.Error, Allowed: finding.Skipped, Warns: "when `--conflicts` or `--conflict` settled it, or a choice of `--conflict` has no effect",
+	codeConflict = &finding.Code{Name: "conflict", Level: finding.Error, Allowed: finding.Skipped,
+		Warns:   "when `--conflicts` or `--conflict` settled it, or a choice of `--conflict` has no effect",
 		Title:   "a v3 object with another spec exists",
 		Meaning: "A v3 object has the name that the v1 record gets, with another spec. The reason names the fields.",
 		Remedy: "Choose for all with `--conflicts keep-v3` or `--conflicts take-v1`, or by object with `--conflict KIND[/NS]/NAME=take-v1`; or correct " +

@@ -32,9 +32,9 @@ type crdSet struct {
 }
 
 // loadCRDs reads and checks the CRDs of both groups: each of the 22 v3 CRDs must be in the snapshot
-// or in manifest (YAML, as a release ships them; nil for none), and must serve and store v3. So must
-// those of other kinds that have a v1 CRD. Other objects of the manifest become steps for after the
-// restore. It stages nothing.
+// or in manifest (YAML, as a release ships them; nil for none), and must serve and store v3. So
+// must the v3 CRDs of other kinds that have a v1 CRD. Other objects of the manifest become steps
+// for after the restore. It stages nothing.
 //
 // Without records and CRDs of the v1 group, missing CRDs are not reported.
 func loadCRDs(in *transform.Store, manifest []byte) *crdSet {

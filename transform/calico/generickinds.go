@@ -8,8 +8,8 @@ import (
 )
 
 // findKinds finds the kinds of the snapshot: those of Calico Open Source, and each other whose CRD
-// is in both groups under one plural, as the kinds of Calico Enterprise. Its records change as those
-// of kinds without rules of their own: metadata, UID and owners, with the spec as it is.
+// is in both groups under one plural, such as the kinds of Calico Enterprise. Metadata, UID and
+// owners of its records change as those of other kinds; the spec stays.
 func (s *crdSet) findKinds(shipped map[string]*schema.CRD) {
 	var generic kindSet
 	for _, plural := range s.old {

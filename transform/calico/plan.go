@@ -62,8 +62,8 @@ func (m *Migration) Plan(ctx context.Context, v *transform.View) error {
 	switch {
 	case found:
 	case m.Abort && !v1:
-		v.Raise("", codeAbortImpossible.Because("the snapshot has neither DatastoreMigration %s nor a CRD of %s: the clean-up has deleted the v1 data, or there was none",
-			migrationName, groupV1))
+		v.Raise("", codeAbortImpossible.Because("the snapshot has neither DatastoreMigration %s nor a CRD of %s: the clean-up has deleted "+
+			"the v1 data, or there was none", migrationName, groupV1))
 	case m.Abort:
 		v.Raise("", codeAbortImpossible.Because("there is no DatastoreMigration %s in the snapshot", migrationName))
 	default:
@@ -89,7 +89,10 @@ type run struct {
 
 func newRun(ctx context.Context, o Options, v *transform.View, k keys.Kubernetes) *run {
 	s := &transform.Store{Ctx: ctx, View: v, Keys: k}
-	return &run{Store: s, opts: o, table: newTable(), ipam: newIPAMCheck(), choices: newChoices(o.Decisions), policies: map[string][]*identity{}}
+	return &run{
+		Store: s, opts: o, crds: &crdSet{Store: s, kinds: kinds()}, table: newTable(), ipam: newIPAMCheck(), choices: newChoices(o.Decisions),
+		policies: map[string][]*identity{},
+	}
 }
 
 // plan stages one prefix. Where found is false there is nothing of the v1 group, and nothing is
