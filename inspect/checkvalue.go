@@ -68,19 +68,42 @@ func checkDecoded(key keys.Key, v encoding.Value) error {
 	return native.Check(v)
 }
 
-// checkKind compares the kind of a value with the kind of a built-in resource.
+// checkKind compares the kind of a value with the resource of its key: the kind of a built-in one,
+// the group of a custom one. A resource that this build does not know has no built-in kind.
 func checkKind(key keys.Key, is gvr.GroupVersionKind) error {
 	gr := key.Resource
 	want, builtin := builtinKinds()[gr]
-	if !builtin || key.IsCustom() || is.Kind == want && servesKind(gr, is.Group) {
+	of := "one of " + gr.String()
+	switch {
+	case keys.IsRecord(gr):
 		return nil
+	case key.IsCustom():
+		if is.Group == gr.Group {
+			return nil
+		}
+	case !builtin:
+		if !isBuiltinKind(is.GroupKind()) {
+			return nil
+		}
+	case is.Kind == want && servesKind(gr, is.Group):
+		return nil
+	default:
+		if of = "a " + want; gr.Group != "" {
+			of += " of " + gr.Group
+		}
 	}
 	apiVersion, kind := is.ToAPIVersionAndKind()
-	of := want
-	if gr.Group != "" {
-		of += " of " + gr.Group
+	return fmt.Errorf("a %s %s, under the key of %s", apiVersion, kind, of)
+}
+
+// isBuiltinKind reports whether a kind is that of a built-in resource.
+func isBuiltinKind(is gvr.GroupKind) bool {
+	for gr, kind := range builtinKinds() {
+		if kind == is.Kind && servesKind(gr, is.Group) {
+			return true
+		}
 	}
-	return fmt.Errorf("a %s %s, under the key of a %s", apiVersion, kind, of)
+	return false
 }
 
 // servesKind reports whether objects of the resource were ever stored in the group. Many kinds

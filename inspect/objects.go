@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"maps"
 	"slices"
@@ -165,6 +166,9 @@ func NewObject(t *Type, e *Entry) *Object {
 	}
 	if o.Err == nil {
 		o.Err = checkDecoded(o.Parsed, v)
+	}
+	if o.Err == nil && t.CRD != nil && v.GVK.Kind != t.CRD.GroupKind().Kind {
+		o.Err = fmt.Errorf("a %s, under the key of a %s of %s", v.GVK.Kind, t.CRD.GroupKind().Kind, t.Resource.Group)
 	}
 	if o.Err != nil {
 		o.Content = nil

@@ -152,8 +152,15 @@ func (i *interfaces) Convert(in, out, _ any) error {
 		return err
 	}
 	if u, is := converted.(*unstructured.Unstructured); is {
-		to.(*unstructured.Unstructured).Object = u.Object
+		into, is := to.(*unstructured.Unstructured)
+		if !is {
+			return i.fail(fmt.Errorf("%s is no kind of %s", from.GetObjectKind().GroupVersionKind(), i.Name()))
+		}
+		into.Object = u.Object
 		return nil
+	}
+	if reflect.TypeOf(to) != reflect.TypeOf(converted) {
+		return i.fail(fmt.Errorf("%s is no kind of %s", from.GetObjectKind().GroupVersionKind(), i.Name()))
 	}
 	reflect.ValueOf(to).Elem().Set(reflect.ValueOf(converted).Elem())
 	return nil

@@ -276,3 +276,37 @@ func TestLoad(t *testing.T) {
 	_, err = choice.Load(t.Context(), policy.Validating)
 	require.NoError(t, err)
 }
+
+// An object of a kind that is not that of its folder is a finding, not a panic.
+func TestOtherKindInFolder(t *testing.T) {
+	s, err := snapshot.Open(t.Context(), "../../testdata/reports/crash-mixed-nocrd.db.gz", snapshot.Config{})
+	require.NoError(t, err)
+	defer s.Close()
+	r := inspect.NewReader(s, nil)
+	set := &policy.Set{}
+	require.NoError(t, policy.Choice{Stored: true}.Complete(t.Context(), set, r))
+	for _, kind := range []string{policy.Validating, policy.Mutating} {
+		if kind == policy.Mutating {
+			require.NoError(t, set.Read([]byte(policyOf(kind, "m", "*", "*", "*", `  mutations: [{patchType: ApplyConfiguration, applyConfiguration: {expression: "Object{}"}}]`, ""))))
+		}
+		e, err := policy.New(t.Context(), set, r, policy.Options{})
+		require.NoError(t, err)
+		evaluate := e.Validate
+		if kind == policy.Mutating {
+			evaluate = e.Mutate
+		}
+		undecodable := 0
+		for _, at := range e.Types(kind) {
+			for a, err := range policy.Answers(t.Context(), r, at, s.Guard, evaluate) {
+				require.NoError(t, err)
+				for _, f := range a.Findings {
+					if f.Code == policy.CodeUndecodable {
+						undecodable++
+						require.Equal(t, "a v1 ConfigMap, under the key of one of widgets.h.example", f.Reason)
+					}
+				}
+			}
+		}
+		require.Equal(t, 1, undecodable, kind)
+	}
+}
