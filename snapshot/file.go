@@ -45,8 +45,8 @@ type Snapshot struct {
 //
 // A raw member/snap/db is accepted with a warning: it has no digest and may be larger than its
 // image. Either may be compressed (gzip, zstd, zip) or be the one database of an archive (zip, tar,
-// tar.gz), which the content tells: Open reads an expanded copy. Errors wrap [ErrNotSnapshot], [ErrTruncated], [ErrDamaged],
-// [ErrExpand], [ErrScratch] or an error of the file system.
+// tar.gz), which the content tells: Open reads an expanded copy. Errors wrap [ErrNotSnapshot],
+// [ErrTruncated], [ErrDamaged], [ErrExpand], [ErrScratch] or an error of the file system.
 func Open(ctx context.Context, path string, cfg Config) (*Snapshot, error) {
 	f, err := cfg.File, error(nil)
 	if f == nil {

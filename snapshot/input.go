@@ -28,8 +28,8 @@ func (in *input) warn(format string, args ...any) {
 	in.warnings = append(in.warnings, fmt.Sprintf(format, args...))
 }
 
-// A file without bytes on the disk, such as one of "truncate -s 1T", takes hours to hash. A database
-// file has no holes, or those that a copy made of zeros.
+// A file without bytes on the disk, such as one of "truncate -s 1T", takes hours to hash. A
+// database has no holes, or those that a copy made of zeros.
 const (
 	leastSparse      = 16 << 30 // bytes
 	leastSparseRatio = 64

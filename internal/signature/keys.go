@@ -32,7 +32,7 @@ func ReadFile(ctx context.Context, path string) (*Signature, error) {
 // ReadPublic reads a public key: the 56 characters of one, or else the file that is named.
 func ReadPublic(ctx context.Context, name string) (key minisign.PublicKey, err error) {
 	if len(name) == 56 && key.UnmarshalText([]byte(name)) == nil {
-		return key, nil
+		return key, checkKey(key)
 	}
 	text, _, err := input.ReadFile(ctx, name, maxFile)
 	if err != nil {
@@ -40,6 +40,9 @@ func ReadPublic(ctx context.Context, name string) (key minisign.PublicKey, err e
 	}
 	if err := key.UnmarshalText(text); err != nil {
 		return key, fmt.Errorf("%s: not a public key of minisign", name)
+	}
+	if err := checkKey(key); err != nil {
+		return key, fmt.Errorf("%s: %w", name, err)
 	}
 	return key, nil
 }

@@ -7,11 +7,12 @@
 //   - The same file, key and comment give the same bytes: no clock and no random number goes in.
 //   - A file is read once, from its beginning to its end, in bounded memory.
 //   - minisign accepts what Sign writes, and Check what minisign writes.
-//   - Check accepts no other file, key, comment or signature. Legacy signatures, of the whole file
+//   - Check accepts no other file, key, comment or signature, and no key that fits any. Legacy signatures, of the whole file
 //     instead of its hash, are refused.
 package signature
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -131,6 +132,7 @@ type Signature struct {
 	KeyID string // of the key that it names
 	// comment is the trusted comment, which Check returns once the signature is right.
 	comment string
+	points  [2][]byte // of the signatures of the file and of the comment
 }
 
 // Parse reads a signature.
@@ -142,7 +144,8 @@ func Parse(text []byte) (*Signature, error) {
 	if s.Algorithm != minisign.HashEdDSA {
 		return nil, ErrLegacy
 	}
-	return &Signature{text, KeyID(s.KeyID), s.TrustedComment}, nil
+	points := [2][]byte{s.Signature[:pointSize], s.CommentSignature[:pointSize]}
+	return &Signature{text, KeyID(s.KeyID), s.TrustedComment, points}, nil
 }
 
 // Check returns the trusted comment of a signature of the file by key, or an error that wraps
@@ -150,6 +153,9 @@ func Parse(text []byte) (*Signature, error) {
 func (f *File) Check(key minisign.PublicKey, s *Signature) (comment string, err error) {
 	if id := KeyID(key.ID()); id != s.KeyID {
 		return "", fmt.Errorf("%w: %s, not %s", ErrOtherKey, s.KeyID, id)
+	}
+	if err := cmp.Or(checkKey(key), checkPoint(s.points[0]), checkPoint(s.points[1])); err != nil {
+		return "", fmt.Errorf("%w: %w", ErrWrong, err)
 	}
 	if !f.hashed.Verify(key, s.text) {
 		return "", ErrWrong
