@@ -30,6 +30,9 @@ func (s *Store) Fetch(ctx context.Context, path string, to *os.File, limit int64
 // maxBreaks is how often the connection of a download may break.
 const maxBreaks = 20
 
+// slowBreaks is how many breaks a download counts that is too slow.
+const slowBreaks = 5
+
 // download is an object on its way.
 type download struct {
 	store *Store
@@ -61,6 +64,9 @@ func (d *download) all(ctx context.Context) (err error) {
 			return err
 		case breaks == maxBreaks:
 			return fmt.Errorf("%w: %d of %d bytes, after %d broken connections: %w", ErrBroken, d.have, d.first.Size, breaks, withoutURL(broken.error))
+		}
+		if errors.Is(broken.error, errSlow) { // a new connection may be faster, but a minute has gone
+			breaks = min(breaks+slowBreaks-1, maxBreaks-1)
 		}
 		select {
 		case <-time.After(min(time.Duration(breaks)*100*time.Millisecond, time.Second)):

@@ -68,6 +68,7 @@ func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[Object, error
 			return
 		}
 		last := ""
+		ctx := context.WithValue(ctx, pages{}, new(int))
 		for o := range s.core.ListObjectsIter(ctx, at.Bucket, minio.ListObjectsOptions{Prefix: at.Key, Recursive: true, FetchOwner: new(false)}) {
 			err := about(prefix, o.Err)
 			if err == nil && last != "" && o.Key <= last { // a server that repeats a page would never end

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -20,6 +21,20 @@ const (
 // may go on.
 type unrefused struct{}
 
+const (
+	leastRate = 64 << 10 // bytes that a server sends while it is waited for as long as a wire is idle at most
+	mostEmpty = 1000     // pages of a list without an object, one after the other
+)
+
+var (
+	errSlow  = errors.New("the server is too slow")
+	errEmpty = fmt.Errorf("the server lists %d pages without an object, one after the other, and says that more follow", mostEmpty)
+)
+
+// pages is the key of an *int in the context of the requests of a list: how many pages without an
+// object came one after the other.
+type pages struct{}
+
 // wire is a transport that ends a request whose server stands still, and too long an answer.
 type wire struct {
 	http.RoundTripper
@@ -29,6 +44,10 @@ type wire struct {
 // RoundTrip sends a request. How long a server may think before it answers is up to the transport
 // below.
 func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
+	empty, counted := r.Context().Value(pages{}).(*int)
+	if counted && *empty >= mostEmpty {
+		return nil, errEmpty
+	}
 	ctx, cancel := context.WithCancelCause(r.Context())
 	l := &limits{ctx: ctx, cancel: cancel, idle: w.idle, stalled: fmt.Errorf("the server took and sent nothing for %s", w.idle)}
 	l.timer = time.AfterFunc(w.idle, func() { cancel(l.stalled) })
@@ -51,11 +70,15 @@ func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Header.Get(checksumMode) == "" || answer.StatusCode >= http.StatusMultipleChoices {
 		body = io.LimitReader(body, mostAnswer)
 	}
-	answer.Body = &response{body, answer.Body, l}
-	if answer.StatusCode == http.StatusOK && r.URL.Query().Has("list-type") {
-		return list(answer)
+	answer.Body = &response{Reader: body, body: answer.Body, limits: l}
+	if answer.StatusCode != http.StatusOK || !r.URL.Query().Has("list-type") {
+		return answer, nil
 	}
-	return answer, nil
+	answer, err = list(answer)
+	if err == nil && counted {
+		answer.Body = &page{ReadCloser: answer.Body, empty: empty}
+	}
+	return answer, err
 }
 
 // list returns an error for an answer without a list of objects. The library takes any other XML,
@@ -75,6 +98,28 @@ func list(answer *http.Response) (*http.Response, error) {
 		io.Closer
 	}{body, answer.Body}
 	return answer, nil
+}
+
+// page is a page of a list.
+type page struct {
+	io.ReadCloser
+	empty *int
+	tail  []byte // what was read last, for a mark that two reads share
+}
+
+// Read reads, and counts a page as empty until an object is in it.
+func (p *page) Read(b []byte) (int, error) {
+	const mark = "<Contents>"
+	if p.tail == nil {
+		*p.empty++
+	}
+	n, err := p.ReadCloser.Read(b)
+	p.tail = append(p.tail, b[:n]...)
+	if bytes.Contains(p.tail, []byte(mark)) {
+		*p.empty = 0
+	}
+	p.tail = append([]byte{}, p.tail[max(0, len(p.tail)-len(mark)+1):]...)
+	return n, err
 }
 
 // limits are those of one request.
@@ -109,20 +154,32 @@ func (r *request) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// response is the body of an answer: during each read the server has some time to send.
+// response is the body of an answer: during each read the server has some time to send, and some
+// bytes have to come in it.
 type response struct {
 	io.Reader
 	body io.Closer
 	*limits
+	waited time.Duration // for the server
+	came   int           // bytes, meanwhile
 }
 
 // Read reads.
 func (r *response) Read(b []byte) (int, error) {
+	begin := time.Now()
 	r.timer.Reset(r.idle)
 	n, err := r.Reader.Read(b)
 	if r.timer.Stop(); err != nil && err != io.EOF {
 		err = r.reason(err)
 	}
+	r.waited, r.came = r.waited+time.Since(begin), r.came+n
+	if r.waited < r.idle {
+		return n, err
+	}
+	if r.came < leastRate && err == nil {
+		err = fmt.Errorf("%w: it sent %d bytes in %s", errSlow, r.came, r.waited.Round(time.Millisecond))
+	}
+	r.waited, r.came = 0, 0
 	return n, err
 }
 

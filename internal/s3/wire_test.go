@@ -3,8 +3,10 @@ package s3
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -81,5 +83,79 @@ func TestAnswerStalls(t *testing.T) {
 	s.wire.idle = 50 * time.Millisecond
 	for _, err := range s.List(within(t, 30*time.Second), "s3://bkt/a") {
 		require.ErrorContains(t, err, "the server took and sent nothing for 50ms")
+	}
+}
+
+// A list of pages without objects ends, and some of them among others do no harm.
+func TestEmptyPages(t *testing.T) {
+	for name, most := range map[string]int{"some": mostEmpty - 1, "endless": 1 << 30} {
+		t.Run(name, func(t *testing.T) {
+			asked := 0
+			f := &fake{objects: map[string]*stored{"/bkt/a": {}}}
+			f.hook = func(w http.ResponseWriter, r *http.Request) bool {
+				if asked++; asked > most {
+					return false
+				}
+				_, _ = w.Write([]byte("<ListBucketResult><IsTruncated>true</IsTruncated><NextContinuationToken>/bkt/</NextContinuationToken></ListBucketResult>"))
+				return true
+			}
+			var last error
+			n := 0
+			for _, err := range f.serve(t).List(within(t, time.Minute), "s3://bkt/") {
+				if last = err; err == nil {
+					n++
+				}
+			}
+			if name == "some" {
+				require.NoError(t, last)
+				require.Equal(t, 1, n)
+				return
+			}
+			require.ErrorContains(t, last, "1000 pages without an object")
+			require.Equal(t, mostEmpty, asked)
+		})
+	}
+}
+
+// A download of a byte now and then ends, though the server never stands still; one that is slow and
+// goes on does not.
+func TestSlowDownload(t *testing.T) {
+	for name, chunk := range map[string]int{"a byte": 1, "slow": leastRate} {
+		t.Run(name, func(t *testing.T) {
+			content := bytes.Repeat([]byte("x"), 20*chunk)
+			f := &fake{objects: map[string]*stored{}}
+			f.hook = func(w http.ResponseWriter, r *http.Request) bool {
+				if chunk == 1 {
+					content = bytes.Repeat([]byte("x"), 10_000)
+				}
+				w.Header().Set("ETag", etag(content))
+				w.Header().Set("Last-Modified", time.Unix(1e9, 0).UTC().Format(http.TimeFormat))
+				if have := r.Header.Get("Range"); have != "" {
+					from, _ := strconv.Atoi(strings.TrimSuffix(strings.TrimPrefix(have, "bytes="), "-"))
+					w.Header().Set("Content-Range", fmt.Sprintf("bytes %d-%d/%d", from, len(content)-1, len(content)))
+					w.Header().Set("Content-Length", strconv.Itoa(len(content)-from))
+					w.WriteHeader(http.StatusPartialContent)
+				} else {
+					w.Header().Set("Content-Length", strconv.Itoa(len(content)))
+				}
+				for r.Context().Err() == nil {
+					if _, err := w.Write(content[:chunk]); err != nil {
+						break
+					}
+					w.(http.Flusher).Flush()
+					time.Sleep(10 * time.Millisecond)
+				}
+				return true
+			}
+			s := f.serve(t)
+			s.wire.idle = 100 * time.Millisecond
+			err := s.Fetch(within(t, time.Minute), "s3://bkt/k", file(t, nil), 1<<30)
+			if chunk == 1 {
+				require.ErrorContains(t, err, "the server is too slow: it sent")
+				require.LessOrEqual(t, f.asked("GET"), 8)
+				return
+			}
+			require.NoError(t, err)
+		})
 	}
 }

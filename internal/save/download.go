@@ -21,6 +21,10 @@ import (
 // errDisk is of a file that, read back, is not what was written.
 var errDisk = snapshot.ErrVerify
 
+// leastData is how many bytes have to come before the patience ends: a part of a stream of etcd, of
+// which a member that only says a byte now and then sends none.
+const leastData = 32 << 10
+
 // download writes the snapshot of a member to the empty file, and returns its SHA-256.
 func (s *saver) download(ctx context.Context, m *member) (sum [sha256.Size]byte, err error) {
 	if err := s.empty(); err != nil {
@@ -32,7 +36,7 @@ func (s *saver) download(ctx context.Context, m *member) (sum [sha256.Size]byte,
 	if err != nil {
 		return sum, reasonOf(ctx, err)
 	}
-	in := &incoming{out: s.file, image: sha256.New()}
+	in, last := &incoming{out: s.file, image: sha256.New()}, int64(0)
 	for {
 		part, err := stream.Recv()
 		if err == io.EOF {
@@ -41,11 +45,12 @@ func (s *saver) download(ctx context.Context, m *member) (sum [sha256.Size]byte,
 		if err != nil {
 			return sum, in.broken(reasonOf(ctx, err))
 		}
-		if len(part.Blob) > 0 {
-			watch.Reset(s.patience)
-		}
 		if err := in.add(part); err != nil {
 			return sum, err
+		}
+		if in.size-last >= leastData || in.size == in.total {
+			watch.Reset(s.patience)
+			last = in.size
 		}
 		if s.Received != nil {
 			s.Received(in.size, in.total)

@@ -92,6 +92,7 @@ type fake struct {
 	ahead  int64              // revisions that the status is ahead
 	stands bool               // no data comes
 	empty  bool               // parts without data come, and no other
+	drips  bool               // a byte comes now and then
 	old    bool               // refuses the download as etcd 3.5 does
 	alone  bool               // does not reach its leader
 	parts  int                // the stream ends after them
@@ -154,6 +155,12 @@ func (f *fake) Snapshot(_ *pb.SnapshotRequest, out grpc.ServerStreamingServer[pb
 		time.Sleep(time.Millisecond)
 	}
 	parts, err := f.stream(ctx)
+	for at := 0; f.drips; at++ {
+		if err := out.Send(&pb.SnapshotResponse{Blob: parts[0].Blob[at : at+1], RemainingBytes: 1 << 20}); err != nil {
+			return err
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
 	for _, p := range parts {
 		if err := out.Send(p); err != nil {
 			return err

@@ -143,6 +143,7 @@ func TestNeverHalf(t *testing.T) {
 		"cut":       func(t *testing.T) string { return startProxy(t, server.URL, 1<<20).url },
 		"stands":    func(t *testing.T) string { return startFake(t, server, fake{stands: true}) },
 		"empty":     func(t *testing.T) string { return startFake(t, server, fake{empty: true}) },
+		"drips":     func(t *testing.T) string { return startFake(t, server, fake{drips: true}) },
 		"ends":      func(t *testing.T) string { return startFake(t, server, fake{parts: 3}) },
 		"no digest": func(t *testing.T) string { return startFake(t, server, fake{drop: sha256.Size}) },
 		"short":     func(t *testing.T) string { return startFake(t, server, fake{drop: 512}) },
