@@ -19,8 +19,8 @@ import (
 const nobody = "65532:65532"
 
 // image makes an OCI image for all Linux platforms, as a layout in a tar that "podman load",
-// "docker load", "ctr image import" and "skopeo copy oci-archive:" read. It has the program and a
-// folder for temporary files, nothing else.
+// "docker load", "ctr image import" and "skopeo copy oci-archive:" read. It has the program, a
+// folder for temporary files and the certificate authorities for object storage, nothing else.
 func (r *release) image(context.Context) error {
 	var index v1.ImageIndex = mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
 	for _, p := range r.platforms {
@@ -80,7 +80,7 @@ func rootOf(img v1.Image) v1.RootFS {
 	return config.RootFS
 }
 
-// layer has the program and /tmp.
+// layer has the program, /tmp and certificate authorities.
 func (r *release) layer(p platform) (v1.Layer, error) {
 	path := r.staged("layer-" + p.String() + ".tar")
 	if err := create(path, func(w io.Writer) error { return r.writeLayer(w, p) }); err != nil {
@@ -94,8 +94,12 @@ func (r *release) writeLayer(w io.Writer, p platform) error {
 	if err != nil {
 		return err
 	}
-	t := tar.NewWriter(w)
+	t, authorities := tar.NewWriter(w), certificates()
 	for _, head := range []*tar.Header{
+		{Name: "etc/", Typeflag: tar.TypeDir, Mode: 0o755},
+		{Name: "etc/ssl/", Typeflag: tar.TypeDir, Mode: 0o755},
+		{Name: "etc/ssl/certs/", Typeflag: tar.TypeDir, Mode: 0o755},
+		{Name: "etc/ssl/certs/ca-certificates.crt", Typeflag: tar.TypeReg, Mode: 0o644, Size: int64(len(authorities))},
 		{Name: "tmp/", Typeflag: tar.TypeDir, Mode: 0o1777},
 		{Name: "usr/", Typeflag: tar.TypeDir, Mode: 0o755},
 		{Name: "usr/bin/", Typeflag: tar.TypeDir, Mode: 0o755},
@@ -104,6 +108,11 @@ func (r *release) writeLayer(w io.Writer, p platform) error {
 		head.ModTime, head.Format = r.date, tar.FormatPAX
 		if err := t.WriteHeader(head); err != nil {
 			return err
+		}
+		if head.Typeflag == tar.TypeReg && head.Mode == 0o644 {
+			if _, err := t.Write(authorities); err != nil {
+				return err
+			}
 		}
 	}
 	if err := copyFile(t, r.program(p)); err != nil {

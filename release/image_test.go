@@ -1,6 +1,7 @@
 package main
 
 import (
+	"crypto/x509"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -39,6 +40,10 @@ func useImage(t *testing.T, dist string) {
 		if text, err := os.ReadFile(blob); err == nil && !json.Valid(text) {
 			do(t, dir, "tar", "-xzf", blob, "-C", root)
 		}
+	}
+	trusted, err := os.ReadFile(filepath.Join(root, "etc", "ssl", "certs", "ca-certificates.crt"))
+	if err != nil || !x509.NewCertPool().AppendCertsFromPEM(trusted) {
+		t.Errorf("the image trusts no certificate authority: %v", err)
 	}
 	for _, dir := range []string{filepath.Dir(root), root} {
 		if err := os.Chmod(dir, 0o755); err != nil {

@@ -117,8 +117,8 @@ func TestEmptyPages(t *testing.T) {
 	}
 }
 
-// A download of a byte now and then ends, though the server never stands still; one that is slow and
-// goes on does not.
+// A download of a byte now and then ends, though the server never stands still; a slow one does
+// not.
 func TestSlowDownload(t *testing.T) {
 	for name, chunk := range map[string]int{"a byte": 1, "slow": leastRate} {
 		t.Run(name, func(t *testing.T) {

@@ -7,8 +7,8 @@
 //   - The same file, key and comment give the same bytes: no clock and no random number goes in.
 //   - A file is read once, from its beginning to its end, in bounded memory.
 //   - minisign accepts what Sign writes, and Check what minisign writes.
-//   - Check accepts no other file, key, comment or signature, and no key that fits any. Legacy signatures, of the whole file
-//     instead of its hash, are refused.
+//   - Check accepts no other file, key, comment or signature, and no key that fits any. Legacy
+//     signatures, of the whole file instead of its hash, are refused.
 package signature
 
 import (
