@@ -42,7 +42,7 @@ func (v *Version) compileValidators() (validators, error) {
 	if err != nil {
 		return validators{}, err
 	}
-	if err := checkPatterns(props); err != nil {
+	if err := errors.Join(checkPatterns(props), checkUniqueItems(props)); err != nil {
 		return validators{}, err
 	}
 	openAPI, _, err := validation.NewSchemaValidator(props)
@@ -62,7 +62,7 @@ func (v *Version) compileValidators() (validators, error) {
 // unless earlier errors make them meaningless. It leaves out the rules for metadata, such as names
 // and labels. An object that would take minutes is one InternalError. Call Prune and Default first.
 func (v *Version) Validate(ctx context.Context, obj map[string]any) field.ErrorList {
-	structural, compiled, errs := v.compiled(obj)
+	structural, compiled, errs := v.compiled(ctx, obj)
 	if errs != nil {
 		return errs
 	}
@@ -74,11 +74,15 @@ func (v *Version) Validate(ctx context.Context, obj map[string]any) field.ErrorL
 }
 
 // compiled returns the schema and validators for obj, or the errors of its type meta.
-func (v *Version) compiled(obj map[string]any) (*structuralschema.Structural, validators, field.ErrorList) {
+func (v *Version) compiled(ctx context.Context, obj map[string]any) (*structuralschema.Structural, validators, field.ErrorList) {
 	compiled, err := v.validators()
 	if err == nil {
 		left := checks(maxChecks)
 		err = left.spend(obj, compiled.costs, 0)
+	}
+	if err == nil {
+		props, _ := v.props()
+		err = tooMany(ctx, obj, compiled.costs, props)
 	}
 	if err != nil {
 		return nil, validators{}, field.ErrorList{field.InternalError(nil, err)}

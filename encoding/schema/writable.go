@@ -24,7 +24,7 @@ import (
 // version, both pruned and defaulted, where only labels and annotations of the metadata change.
 // Unchanged errors of old are ignored if the server can match them; Refused lists the exceptions.
 func (v *Version) validateUpdate(ctx context.Context, obj, old map[string]any) field.ErrorList {
-	structural, compiled, errs := v.compiled(obj)
+	structural, compiled, errs := v.compiled(ctx, obj)
 	if errs != nil {
 		return errs
 	}
@@ -89,7 +89,7 @@ func (v *Version) RefusedValid(ctx context.Context, obj map[string]any) field.Er
 	if touched == nil {
 		return nil
 	}
-	if _, _, errs := v.compiled(touched); errs != nil {
+	if _, _, errs := v.compiled(ctx, touched); errs != nil {
 		return errs
 	}
 	if metadata, _ := touched["metadata"].(map[string]any); plainMetadata(metadata, v.crd.isNamespaced()) {

@@ -1,0 +1,48 @@
+package schema
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// An object with very many errors is not validated to the end, wherever they are, and one with some
+// is: the library compares each error with all others.
+func TestManyErrors(t *testing.T) {
+	number := `{"type":"integer","maximum":0}`
+	for name, c := range map[string]struct{ schema, content string }{
+		"a list":         {`"l":{"type":"array","items":` + number + `}`, `"l":[` + list("1", 300_000) + `]`},
+		"lists in lists": {`"l":{"type":"array","items":{"type":"array","items":` + number + `}}`, `"l":[` + list("["+list("1", 500)+"]", 500) + `]`},
+		"a map": {`"m":{"type":"object","additionalProperties":` + number + `}`,
+			`"m":{` + strings.ReplaceAll(fields(100_000), `"x"`, "1") + `}`},
+		"in allOf": {`"l":{"type":"array","items":{"type":"integer"},"allOf":[{"items":{"maximum":0}}]}`, `"l":[` + list("1", 300_000) + `]`},
+		"objects":  {`"l":{"type":"array","items":{"type":"object","required":["a"],"properties":{"a":{"type":"string"}}}}`, `"l":[` + list("{}", 300_000) + `]`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := thing(t, `{"type":"object","properties":{`+c.schema+`}}`)
+			obj := object(t, `{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"x"},`+c.content+`}`)
+			// What compares all errors with each other allocates gigabytes for their messages too.
+			require.Less(t, allocated(func() {
+				for _, reason := range []string{Unchecked(v.Validate(t.Context(), obj)), Unchecked(v.Refused(t.Context(), obj))} {
+					require.Contains(t, reason, "more than 1000 of its fields are not as the schema says")
+				}
+			}), uint64(1<<28))
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel()
+			require.Equal(t, "context canceled", Unchecked(v.Validate(ctx, obj)))
+		})
+	}
+	v := thing(t, `{"type":"object","properties":{"l":{"type":"array","items":`+number+`}}}`)
+	obj := object(t, `{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"x"},"l":[`+list("0", 5000)+`,`+list("1", 900)+`]}`)
+	require.Len(t, v.Validate(t.Context(), obj), 900)
+}
+
+// A schema with uniqueItems, which no server accepts, compares nothing.
+func TestUniqueItems(t *testing.T) {
+	v := thing(t, `{"type":"object","properties":{"o":{"type":"object","properties":{"l":{"type":"array","uniqueItems":true,"items":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}}}}}`)
+	obj := object(t, `{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"x"},"o":{"l":[{"a":"b"}]}}`)
+	require.Equal(t, errUniqueItems.Error(), Unchecked(v.Validate(t.Context(), obj)))
+	require.Equal(t, errUniqueItems.Error(), Unchecked(v.Refused(t.Context(), obj)))
+}
