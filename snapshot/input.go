@@ -35,6 +35,14 @@ const (
 	leastSparseRatio = 64
 )
 
+// Solid returns an error (ErrNotSnapshot) for a large file that has almost nothing on the disk.
+func Solid(info fs.FileInfo) error {
+	if on := onDisk(info); info.Size() > leastSparse && on < info.Size()/leastSparseRatio {
+		return fmt.Errorf("%w: it has %d bytes, and %d of them on the disk: no database has so many holes", ErrNotSnapshot, info.Size(), on)
+	}
+	return nil
+}
+
 // load maps the file, expanded if it is compressed.
 func (in *input) load(ctx context.Context, cfg Config) (err error) {
 	if in.info, err = in.given.Stat(); err != nil {
@@ -49,8 +57,8 @@ func (in *input) load(ctx context.Context, cfg Config) (err error) {
 	case size == 0:
 		return foreign(nil)
 	}
-	if on := onDisk(in.info); size > leastSparse && on < size/leastSparseRatio {
-		return fmt.Errorf("%w: it has %d bytes, and %d of them on the disk: no database has so many holes", ErrNotSnapshot, size, on)
+	if err := Solid(in.info); err != nil {
+		return err
 	}
 	if in.compression = compressionOf(in.given); in.compression != "" {
 		if size, err = in.expand(ctx, cfg); err != nil {

@@ -27,6 +27,8 @@ import (
 	"unicode"
 
 	"aead.dev/minisign"
+
+	"github.com/etcdshift/etcdshift/snapshot"
 )
 
 var (
@@ -67,6 +69,9 @@ func Read(ctx context.Context, path string) (*File, error) {
 	}
 	if !before.Mode().IsRegular() {
 		return nil, fmt.Errorf("%s: it is not a regular file", path)
+	}
+	if err := snapshot.Solid(before); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	f := &File{Path: path, Bytes: before.Size(), Time: before.ModTime()}
 	sum := sha256.New()

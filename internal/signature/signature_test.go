@@ -122,6 +122,10 @@ func TestComments(t *testing.T) {
 }
 
 func TestRead(t *testing.T) {
+	holes := written(t, "")
+	require.NoError(t, os.Truncate(holes, 1<<40))
+	_, sparse := Read(t.Context(), holes)
+	require.ErrorContains(t, sparse, "no database has so many holes")
 	_, err := Read(t.Context(), t.TempDir())
 	require.ErrorContains(t, err, "not a regular file")
 	ctx, cancel := context.WithCancel(t.Context())
