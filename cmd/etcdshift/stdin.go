@@ -34,6 +34,9 @@ func spool(c *cli.Context, limit int64) (*os.File, error) {
 	if in, is := c.App.Reader.(*os.File); is && render.IsTerminal(in) {
 		return nil, usagef(commandPath(c), `"-" reads a snapshot from standard input, and that is a terminal; give it a file or a pipe`)
 	}
+	if err := solidInput(c); err != nil {
+		return nil, fmt.Errorf("standard input: %w", err)
+	}
 	file, err := publish.Scratch(os.TempDir())
 	if err != nil {
 		return nil, err
@@ -50,6 +53,19 @@ func spool(c *cli.Context, limit int64) (*os.File, error) {
 		return nil, err
 	}
 	return file, nil
+}
+
+// solidInput returns an error for a file of holes: all of them would be copied.
+func solidInput(c *cli.Context) error {
+	in, is := c.App.Reader.(*os.File)
+	if !is {
+		return nil
+	}
+	info, err := in.Stat()
+	if err != nil {
+		return err
+	}
+	return snapshot.Solid(info)
 }
 
 // spoolTo copies what may be a snapshot. The first mebibyte shows most other things, before they
