@@ -1,8 +1,10 @@
 package serve
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -10,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/inspect"
@@ -35,16 +38,34 @@ func (s *store) ConvertToTable(ctx context.Context, obj, options runtime.Object)
 		read := func(rec *snapshot.Record) (metav1.TableRow, error) {
 			return o.page.row(ctx, rec, asked.IncludeObject, now)
 		}
-		return table, stream.Each(inOrder(ctx, o.page, read), func(row metav1.TableRow) error {
+		err := stream.Each(inOrder(ctx, o.page, read), func(row metav1.TableRow) error {
 			table.Rows = append(table.Rows, row)
 			return nil
 		})
+		if s.Resource == (schema.GroupResource{Group: "flowcontrol.apiserver.k8s.io", Resource: "flowschemas"}) {
+			slices.SortStableFunc(table.Rows, byPrecedence)
+		}
+		return table, err
 	case *unstructured.Unstructured:
 		table.ResourceVersion = o.GetResourceVersion()
 		table.Rows = []metav1.TableRow{s.rowOf(o, asked.IncludeObject, now)}
 		return table, nil
 	}
 	return nil, fmt.Errorf("no table of a %T", obj)
+}
+
+// byPrecedence orders the rows of FlowSchemas as they apply, which a server prints them by. The
+// names of equals are in order already.
+func byPrecedence(a, b metav1.TableRow) int {
+	precedence := func(row metav1.TableRow) int64 {
+		if len(row.Cells) < 3 {
+			return 0
+		}
+		text := fmt.Sprint(row.Cells[2])
+		n, _ := strconv.ParseInt(text, 10, 64)
+		return n
+	}
+	return cmp.Compare(precedence(a), precedence(b))
 }
 
 // row is the row of a record: where they tell it, from the stored bytes, in a tenth of the time.

@@ -33,6 +33,17 @@ func TestTableRows(t *testing.T) {
 	}
 }
 
+// TestFlowSchemas: their rows stand in the order of their precedence, as a server prints them.
+func TestFlowSchemas(t *testing.T) {
+	s := start(t, everyKey)
+	table := s.table(t, "/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas", "None")
+	require.Len(t, table.Rows, 11)
+	require.Equal(t, "exempt", table.Rows[0].Cells[0])
+	require.Equal(t, "probes", table.Rows[1].Cells[0])
+	require.Equal(t, "system-leader-election", table.Rows[2].Cells[0])
+	require.Equal(t, "catch-all", table.Rows[10].Cells[0])
+}
+
 func (s *served) table(t *testing.T, path, include string) (table metav1.Table) {
 	t.Helper()
 	resp, text := s.do(t, "GET", path+"?includeObject="+include, "", "Accept", "application/json;as=Table;v=v1;g=meta.k8s.io")
