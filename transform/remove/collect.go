@@ -31,15 +31,20 @@ type link struct {
 	owned uint32
 }
 
+func (r *run) newCollector() *collector {
+	c := &collector{run: r, kinds: map[schema.GroupKind]*inspect.Type{}, doomed: map[uid]bool{}, results: map[uint32]Collected{}}
+	for _, t := range r.types.All() {
+		c.kinds[schema.GroupKind{Group: t.Resource.Group, Kind: t.Kind}] = t
+	}
+	return c
+}
+
 // collect lists what the garbage collector does because of the deletion.
 func (r *run) collect() error {
 	if len(r.gone) == 0 {
 		return nil
 	}
-	c := &collector{run: r, kinds: map[schema.GroupKind]*inspect.Type{}, doomed: map[uid]bool{}, results: map[uint32]Collected{}}
-	for _, t := range r.types.All() {
-		c.kinds[schema.GroupKind{Group: t.Resource.Group, Kind: t.Kind}] = t
-	}
+	c := r.newCollector()
 	if err := c.read(); err != nil {
 		return err
 	}

@@ -192,6 +192,28 @@ func TestOrphan(t *testing.T) {
 	}
 }
 
+// TestOrphanOfTwo: an owner that was gone before does not doom the object once the other one is
+// deleted with --cascade=orphan.
+func TestOrphanOfTwo(t *testing.T) {
+	owned := func(name, owners string) string { return put("ConfigMap", "configmaps", "a", name, `,"ownerReferences":[`+owners+`]`) }
+	missing, there := `{"apiVersion":"v1","kind":"Secret","name":"m","uid":"u-m"}`, `{"apiVersion":"v1","kind":"Secret","name":"s","uid":"u-s"}`
+	in := etcdtest.Build(t, strings.Join([]string{
+		put("Namespace", "namespaces", "", "a", ""), put("Secret", "secrets", "a", "s", ""), owned("both", missing+","+there), owned("lost", missing),
+	}, "\n"))
+	r, out := run1(t, in, "secret/s --namespace=a --cascade=orphan")
+	require.Equal(t, 1, transform.SectionOf[Deletion](r).Deletion.Orphaned)
+	s, err := snapshot.Open(context.Background(), out, snapshot.Config{})
+	require.NoError(t, err)
+	defer s.Close()
+	for name, want := range map[string]int{"both": 0, "lost": 1} {
+		e, err := inspect.NewReader(s, nil).Get(context.Background(), []byte("/registry/configmaps/a/"+name))
+		require.NoError(t, err)
+		meta, err := encoding.ReadMeta(e.Value)
+		require.NoError(t, err)
+		require.Len(t, meta.OwnerReferences, want, name)
+	}
+}
+
 // TestContents: a namespace goes with everything in it, a definition with its objects if that is
 // allowed. Objects of deleted definitions own what nothing collects.
 func TestContents(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// deleteAddresses deletes what an API server deletes in the same request as a Service: the Endpoints
+// deleteAddresses deletes what an API server deletes together with a Service: the Endpoints
 // of its name, and the IPAddress objects of its cluster IPs.
 func (r *run) deleteAddresses() error {
 	for _, service := range r.services {
