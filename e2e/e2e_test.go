@@ -37,7 +37,9 @@
 //     nothing is collected, the old version of a definition can go. What it names, the same servers
 //     fail on. The files are those of "etcdshift save".
 //   - "etcdshift delete" and a restore leave the objects that "kubectl delete" leaves on a server,
-//     and the garbage collector does what the report says.
+//     and the garbage collector does what the report says. "etcdshift patch" makes the fields that
+//     "kubectl patch" makes. Of both more than 40 kinds are tried; what differs is listed with its
+//     reason.
 //   - On what the live migration left, the same collector takes what it took when that was
 //     recorded.
 package e2e
