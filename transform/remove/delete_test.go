@@ -195,7 +195,9 @@ func TestOrphan(t *testing.T) {
 // TestOrphanOfTwo: an owner that was gone before does not doom the object once the other one is
 // deleted with --cascade=orphan.
 func TestOrphanOfTwo(t *testing.T) {
-	owned := func(name, owners string) string { return put("ConfigMap", "configmaps", "a", name, `,"ownerReferences":[`+owners+`]`) }
+	owned := func(name, owners string) string {
+		return put("ConfigMap", "configmaps", "a", name, `,"ownerReferences":[`+owners+`]`)
+	}
 	missing, there := `{"apiVersion":"v1","kind":"Secret","name":"m","uid":"u-m"}`, `{"apiVersion":"v1","kind":"Secret","name":"s","uid":"u-s"}`
 	in := etcdtest.Build(t, strings.Join([]string{
 		put("Namespace", "namespaces", "", "a", ""), put("Secret", "secrets", "a", "s", ""), owned("both", missing+","+there), owned("lost", missing),
