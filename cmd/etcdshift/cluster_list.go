@@ -196,7 +196,8 @@ type listCluster struct {
 }
 
 type listOrphan struct {
-	Name string `json:"name"`
+	Name   string `json:"name"`
+	PathOf string `json:"pathOf"` // the logical cluster whose path the name is; "" for none
 	clusters.Place
 	LivesOn       []string            `json:"livesOn"`   // shards of these files
 	SaidShard     string              `json:"saidShard"` // by its Workspace
@@ -263,7 +264,7 @@ func clusterListOf(read []surveyed, found *clusters.Installation) clusterList {
 	}
 	out.Clusters = mapped(found.Clusters, listClusterOf)
 	out.Orphans = mapped(found.Orphans, func(o clusters.Stray) listOrphan {
-		return listOrphan{o.Name, o.Place, o.LivesOn, o.Said, o.Bytes, o.Undecryptable, listed(o.Resources), listed(o.Keys)}
+		return listOrphan{o.Name, o.PathOf, o.Place, o.LivesOn, o.Said, o.Bytes, o.Undecryptable, listed(o.Resources), listed(o.Keys)}
 	})
 	out.Stale, out.Unchecked = mapped(found.Stale, listCopyOf), mapped(found.Unchecked, listCopyOf)
 	out.Flavour, out.Prefixes = keys.NewLayouts(out.Prefixes...).Flavour(), listed(out.Prefixes)

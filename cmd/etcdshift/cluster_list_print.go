@@ -152,7 +152,11 @@ func (p surveyPage) orphans(all []clusters.Stray) {
 		if len(o.LivesOn) == 0 && o.Said != "" {
 			lives = o.Said + " (its Workspace says)"
 		}
-		return []any{o.Name, o.Place.Called(), lives, o.Amount.Keys, o.Bytes, clusters.Contents(o.Resources)}
+		name := o.Name
+		if o.PathOf != "" {
+			name += " (path of " + o.PathOf + ")"
+		}
+		return []any{name, o.Place.Called(), lives, o.Amount.Keys, o.Bytes, clusters.Contents(o.Resources)}
 	}))
 	p.keys("KEY OF AN ORPHAN", slices.Concat(mapped(all, func(o clusters.Stray) []string { return o.Keys })...))
 }

@@ -1,6 +1,7 @@
 package clusters
 
 import (
+	"cmp"
 	"iter"
 	"slices"
 	"strings"
@@ -53,6 +54,7 @@ type Shard struct {
 	orphans     map[string]*Orphan
 	definitions map[string]*Definition
 	children    map[string][]*Cluster
+	paths       map[string]*Cluster // by kcp.io/path; nil for a path of several
 	// WorkspaceIdentity is the identity of the type of Workspaces; "" where it is not known.
 	WorkspaceIdentity string
 }
@@ -207,6 +209,12 @@ func IsSystem(name string) bool { return name == "root" || strings.HasPrefix(nam
 
 // Cluster returns the logical cluster of that name that lives here, nil for none.
 func (s *Shard) Cluster(name string) *Cluster { return s.clusters[name] }
+
+// Home returns the logical cluster here that keys of that name belong to: it has the name, or it is
+// the only one with that kcp.io/path, under which an early kcp stored some keys. nil for none.
+func (s *Shard) Home(name string) *Cluster {
+	return cmp.Or(s.clusters[name], s.paths[name])
+}
 
 // Orphan returns the orphans of that logical cluster, nil for none.
 func (s *Shard) Orphan(name string) *Orphan { return s.orphans[name] }

@@ -97,7 +97,7 @@ func newPass(ctx context.Context, r *inspect.Reader, check bool) (*pass, error) 
 		case keys.FlavourKCPShard:
 			p.shards[s.Prefix] = &shardPass{p, &Shard{
 				Prefix: s.Prefix, Partial: true, clusters: map[string]*Cluster{}, orphans: map[string]*Orphan{},
-				definitions: map[string]*Definition{}, children: map[string][]*Cluster{},
+				definitions: map[string]*Definition{}, children: map[string][]*Cluster{}, paths: map[string]*Cluster{},
 			}}
 		case keys.FlavourKCPCache:
 			p.caches[s.Prefix] = &cachePass{p, &Cache{Prefix: s.Prefix}, map[keys.Key]*Copy{}}

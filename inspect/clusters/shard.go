@@ -89,6 +89,11 @@ func (s *shardPass) finish() *Shard {
 	out.Clusters = slices.SortedFunc(maps.Values(s.clusters), func(a, b *Cluster) int { return strings.Compare(a.Name, b.Name) })
 	each(out.Clusters, func(c **Cluster) { (*c).finish() })
 	for _, c := range out.Clusters {
+		if _, several := out.paths[c.Path]; several {
+			out.paths[c.Path] = nil
+		} else if c.Path != "" {
+			out.paths[c.Path] = c
+		}
 		if c.Owner != nil {
 			out.children[c.Owner.Cluster] = append(out.children[c.Owner.Cluster], c)
 		}

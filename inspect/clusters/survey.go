@@ -85,6 +85,7 @@ type Needed struct {
 type Stray struct {
 	Place
 	*Orphan
+	PathOf  string   // the only logical cluster of these files whose path is the name; "" for none
 	LivesOn []string // shards of these files
 	Said    string   // the shard that its Workspace says; "" where none of the files has that
 }
@@ -112,7 +113,10 @@ func Survey(shards, caches []Named) *Installation {
 		each(residents, func(r *Resident) { s.describe(r, at) })
 		out.Clusters = append(out.Clusters, residents...)
 		for _, o := range at.Orphans {
-			out.Orphans = append(out.Orphans, Stray{Place: at.Place, Orphan: o, LivesOn: called(s.lives[o.Name]), Said: s.said[o.Name]})
+			of := s.ofPath[o.Name]
+			out.Orphans = append(out.Orphans, Stray{
+				Place: at.Place, Orphan: o, PathOf: of, LivesOn: called(s.lives[cmp.Or(of, o.Name)]), Said: s.said[cmp.Or(of, o.Name)],
+			})
 		}
 	}
 	slices.SortStableFunc(out.Clusters, func(a, b Resident) int { return strings.Compare(a.Name, b.Name) })
@@ -139,6 +143,7 @@ type survey struct {
 	said       map[string]string    // by logical cluster, the shard that its Workspace says
 	owners     map[Owner]bool       // Workspaces that are there, without their UIDs
 	paths      map[string]string    // by logical cluster
+	ofPath     map[string]string    // by path, the logical cluster; "" where several have it
 	right      map[string]bool      // logical clusters that name the shard on which they live
 	exports    map[string][]Exports // by identity
 	seen       map[Export]bool
@@ -153,7 +158,7 @@ type shardAt struct {
 func newSurvey(shards, caches []Named) *survey {
 	s := &survey{
 		lives: map[string][]Place{}, named: map[string]int{}, said: map[string]string{}, owners: map[Owner]bool{},
-		paths: map[string]string{}, right: map[string]bool{},
+		paths: map[string]string{}, ofPath: map[string]string{}, right: map[string]bool{},
 		exports: map[string][]Exports{}, seen: map[Export]bool{}, bound: map[string]bool{},
 	}
 	for _, f := range shards {
@@ -188,6 +193,11 @@ func (s *survey) meet(at Place, c *Cluster) {
 	}
 	if c.Path != "" {
 		s.paths[c.Name] = c.Path
+		if of, met := s.ofPath[c.Path]; met && of != c.Name {
+			s.ofPath[c.Path] = ""
+		} else {
+			s.ofPath[c.Path] = c.Name
+		}
 	}
 	for _, w := range c.Workspaces {
 		s.owners[Owner{Cluster: c.Name, Name: w.Name}] = true

@@ -1,6 +1,7 @@
 package clusters
 
 import (
+	"bytes"
 	"strings"
 	"testing"
 
@@ -215,4 +216,24 @@ func TestWorkspacesByAnotherName(t *testing.T) {
 	require.Empty(t, c.Workspaces)
 	require.Equal(t, 20, c.Keys)
 	require.Empty(t, c.Problems)
+}
+
+// TestSurveyOfPaths: keys under the path of a logical cluster are tied to it, unless several have
+// that path.
+func TestSurveyOfPaths(t *testing.T) {
+	const under = "/registry/core/configmaps/root:other/default/lost"
+	root := kcptest.Edit(t, kcptest.Recorded(t, kcptest.Root), func(client *clientv3.Client) {
+		kcptest.Put(t, client, under, []byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"lost","namespace":"default"}}`))
+	})
+	i := installation(t, map[string]string{"root.db": root})
+	require.Len(t, i.Orphans, 1)
+	require.Equal(t, kcptest.Other, i.Orphans[0].PathOf)
+	require.Equal(t, []string{"root"}, i.Orphans[0].LivesOn)
+	require.Equal(t, []string{under}, i.Orphans[0].Keys)
+
+	same := kcptest.Edit(t, root, func(client *clientv3.Client) {
+		key := kcptest.LogicalClusterKey(kcptest.Consumer)
+		kcptest.Put(t, client, key, bytes.ReplaceAll(kcptest.Get(t, client, key), []byte("root:consumer"), []byte("root:other")))
+	})
+	require.Empty(t, installation(t, map[string]string{"root.db": same}).Orphans[0].PathOf)
 }

@@ -239,7 +239,8 @@ var (
 		"Find the one in use, and leave the other out.")
 	codeClusterOrphans = finding.NewCode(finding.Warning, "cluster-orphans", "keys of logical clusters that do not live here",
 		"Their LogicalCluster is not on this shard, and no workspace leads to them: left by a live migration of kcp, or by writes of an outdated "+
-			"front-proxy. `etcdshift cluster list` with all shards shows where they live.",
+			"front-proxy. Or they lie under the path of a logical cluster in place of its name: no API shows them, but lists "+
+			"across clusters do, and they outlive it. `etcdshift cluster list` with all shards shows where they live.",
 		"Put back what is missing where the clusters live: `etcdshift cluster import --orphans-from`. Then `etcdshift cluster purge --orphans`.")
 	codeStaleCopies = finding.NewCode(finding.Warning, "stale-copies", "a cache has copies of what lives elsewhere",
 		"The cache has copies of a logical cluster from a shard where it does not live. Other shards follow them, RBAC and APIExports among them.",

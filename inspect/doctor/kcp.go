@@ -52,8 +52,11 @@ func (d *doctor) checkShards(file *clusters.File, found *clusters.Installation) 
 	}
 	for _, o := range found.Orphans {
 		if !partial[o.Prefix] {
-			d.raiseMany(count{o.Amount.Keys, []byte(o.Keys[0])}, codeClusterOrphans, "key", "%s of %s, which does not live on this shard: %s",
-				o.Name, clusters.Contents(o.Resources))
+			why := "which does not live on this shard"
+			if o.PathOf != "" {
+				why = "the path of " + o.PathOf + " and not its name"
+			}
+			d.raiseMany(count{o.Amount.Keys, []byte(o.Keys[0])}, codeClusterOrphans, "key", "%s of %s, %s: %s", o.Name, why, clusters.Contents(o.Resources))
 		}
 	}
 	for _, c := range found.Stale {

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/inspect/clusters"
@@ -48,6 +49,7 @@ func (p *PutBack) Plan(ctx context.Context, v *transform.View) error {
 type puttingBack struct {
 	*carrier
 	homes   map[string]*clusters.Cluster // that live on the shard and have orphans on the other, by name
+	paths   map[string]string            // names of homes, by the path under which orphans lie
 	odd     map[string]string            // what orphans say otherwise than their keys, by key on the other shard
 	forever []string                     // Events that come without a lease, by key
 }
@@ -64,13 +66,19 @@ func (o *PutBack) read(ctx context.Context, v *transform.View) (*puttingBack, er
 	if err := checkWhole(from.shard); err != nil { // what lives there would look like orphans
 		return nil, fmt.Errorf("%s: %w", o.From.Path(), err)
 	}
-	p := &puttingBack{carrier: newCarrier(ctx, v, from, dest, "put back from "), homes: map[string]*clusters.Cluster{}, odd: map[string]string{}}
+	p := &puttingBack{
+		carrier: newCarrier(ctx, v, from, dest, "put back from "),
+		homes:   map[string]*clusters.Cluster{}, paths: map[string]string{}, odd: map[string]string{},
+	}
 	for _, orphan := range from.shard.Orphans {
-		c := dest.shard.Cluster(orphan.Name)
+		c := dest.shard.Home(orphan.Name)
 		if c == nil {
 			v.Raise(orphan.Keys[0], codeLivesNowhere.Because("orphans of %q stay there, %s: it does not live on %s",
 				orphan.Name, survey.Counted(orphan.Amount.Keys, "key"), dest.called()))
 			continue
+		}
+		if c.Name != orphan.Name {
+			p.paths[orphan.Name] = c.Name
 		}
 		p.checkHome(c, orphan)
 	}
@@ -105,8 +113,26 @@ func (p *puttingBack) putBack(r original) {
 		p.forever = append(p.forever, transform.ShellWord(to))
 	}
 	r.Entry = r.stored() // the decrypted value is not kept
-	p.carryObject(r, nil)
+	p.carryObject(r, p.renamed(r))
 }
+
+// renamed has an object that lay under a path name its logical cluster; nil for others.
+func (p *puttingBack) renamed(r original) edit {
+	was, err := p.from.layout.Parse(r.Key)
+	if err != nil || p.paths[was.Cluster] == "" {
+		return nil
+	}
+	return func(value []byte) ([]byte, error) {
+		meta, err := encoding.ReadMeta(value)
+		if err != nil || meta.Annotations[annotationCluster] == "" {
+			return value, err
+		}
+		return encoding.Set(value, r.key.Cluster, "metadata", "annotations", annotationCluster)
+	}
+}
+
+// annotationCluster is the logical cluster of an object, as kcp writes it in an update.
+const annotationCluster = "kcp.io/cluster"
 
 // checkHome reports reasons against putting orphans back into a logical cluster.
 func (p *puttingBack) checkHome(c *clusters.Cluster, orphan *clusters.Orphan) {
@@ -121,7 +147,8 @@ func (p *puttingBack) checkHome(c *clusters.Cluster, orphan *clusters.Orphan) {
 		}
 	}
 	for _, problem := range orphan.Problems {
-		if problem.Code == clusters.CodeKeyMismatch {
+		mended := p.paths[orphan.Name] != "" && problem.Reason == "kcp.io/cluster of the value differs from the key"
+		if problem.Code == clusters.CodeKeyMismatch && !mended {
 			p.odd[problem.Key] = problem.Reason
 		}
 	}
@@ -132,6 +159,11 @@ func (p *puttingBack) hasHome(cluster string) bool { return p.homes[cluster] != 
 // lost returns the orphans whose keys the shard lacks. A key that it has stays.
 func (p *puttingBack) lost() (lost []original) {
 	for r := range survey.Each(&p.Reading, p.from.records(p.Ctx, []byte(p.from.layout.Prefix+"/"))) {
+		if name := p.paths[r.key.Cluster]; name != "" {
+			r.key.Cluster = name
+		} else if p.from.shard.Cluster(r.key.Cluster) != nil {
+			continue // no orphan: the logical cluster of a path lives there
+		}
 		if !p.hasHome(r.key.Cluster) {
 			continue
 		}
@@ -150,7 +182,11 @@ func (p *puttingBack) lost() (lost []original) {
 // compareLiving reports a key with different values on the two shards.
 func (p *puttingBack) compareLiving(r original, here *inspect.Entry) {
 	p.Failed(p.from.reader.Decrypt(p.Ctx, r.Entry))
-	same := r.Undecryptable == nil && here.Undecryptable == nil && bytes.Equal(r.Value, here.Value)
+	same := false
+	if r.Undecryptable == nil && here.Undecryptable == nil {
+		value, err := p.renamed(r).of(r.Entry)
+		same = err == nil && bytes.Equal(value, here.Value)
+	}
 	switch {
 	case same || bytes.Equal(r.Key, here.Key) && bytes.Equal(r.Stored, here.Stored):
 	case r.Undecryptable != nil || here.Undecryptable != nil:

@@ -11,7 +11,7 @@ func codes() []*finding.Code {
 	return []*finding.Code{
 		codeEncrypted, survey.CodeUndecodable, codeMissingDefinition, codeOddName, clusters.CodeKeyMismatch, survey.CodeSystemCluster,
 		survey.CodeTerminating, survey.CodeMigrating, finding.UnknownKey, survey.CodeShardName, survey.CodeChildrenStay,
-		survey.CodeChildElsewhere, survey.CodeOwnerUnseen,
+		survey.CodeChildElsewhere, survey.CodeOwnerUnseen, codeKeysUnderPath,
 	}
 }
 
@@ -29,6 +29,14 @@ var (
 	codeMissingDefinition = transform.WarningCode("missing-definition", "the shard has no definition of a bound type",
 		"An APIBinding of the cluster binds a type whose CustomResourceDefinition is not among the bound ones of the shard.",
 		"Nothing, if the destination has it.")
+	codeKeysUnderPath = &finding.Code{Name: "keys-under-path", Level: finding.Error, Allowed: finding.WentOn,
+		Title: "keys of the logical cluster lie under its path",
+		Meaning: "An early kcp stored them under `root:org:team` in place of the name of the logical cluster. No API shows them. The archive does not have " +
+			"them, and a purge of the logical cluster deletes them.",
+		Remedy: "Put them under the name first: `etcdshift cluster import --orphans-from SHARD SHARD OUT`, then extract from OUT; or purge them with " +
+			"`--orphans`.",
+		Allow: "The archive goes without them.",
+	}
 	codeOddName = &finding.Code{Name: "odd-name", Level: finding.Error, Title: "a name that the manifest cannot have",
 		Warns: "where the manifest can leave it out: a path, an identity, a schema",
 		Meaning: "It has more than 4096 bytes or unprintable characters, or an identity is not 64 hexadecimal digits, or a bound type has no UID of a " +

@@ -51,6 +51,9 @@ func (e *extraction) checkCluster(c *clusters.Cluster) {
 	if c.Migrating != "" {
 		e.raise(e.keyOf(c.Name), survey.CodeMigrating, "%q is being moved by LogicalClusterMigration %q", c.Name, c.Migrating)
 	}
+	if o := e.shard.Orphan(c.Path); o != nil && e.shard.Home(c.Path) == c {
+		e.raise(o.Keys[0], codeKeysUnderPath, "%s of %q under its path %q", survey.Counted(o.Amount.Keys, "key"), c.Name, c.Path)
+	}
 	leads := e.leads(c)
 	for _, p := range c.Problems {
 		switch {

@@ -269,15 +269,24 @@ func (c *choice) chooseLiving(name string, withChildren bool) error {
 	if err != nil {
 		return err
 	}
-	c.take(&target{name: root.Name, living: root})
+	c.takeLiving(root)
 	for i := 0; withChildren && i < len(c.targets); i++ {
 		for _, child := range c.shard.Children(c.targets[i].name) {
 			if !c.goes(child.Name) {
-				c.take(&target{name: child.Name, living: child})
+				c.takeLiving(child)
 			}
 		}
 	}
 	return nil
+}
+
+// takeLiving takes a logical cluster, and the keys under its path in place of its name: they would
+// outlive it.
+func (c *choice) takeLiving(living *clusters.Cluster) {
+	c.take(&target{name: living.Name, living: living})
+	if o := c.shard.Orphan(living.Path); o != nil && c.shard.Home(living.Path) == living {
+		c.take(&target{name: o.Name, orphan: o})
+	}
 }
 
 // wasThere tells whether the file has only older records of a logical cluster.
