@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -16,7 +17,10 @@ import (
 
 // acting are objects of controllers that act outside, without definitions.
 func acting() []record {
-	custom := func(key, kind, meta, rest string) record { return object(key, "x/v1", kind, in+meta, rest) }
+	custom := func(key, kind, meta, rest string) record {
+		group, _, _ := strings.Cut(key, "/")
+		return object(key, group+"/v1", kind, in+meta, rest)
+	}
 	return []record{
 		custom("argoproj.io/applications/shop/a", "Application", ``, `,"spec":{"syncPolicy":{"automated":{"prune":true},"retry":{}}}`),
 		custom("kustomize.toolkit.fluxcd.io/kustomizations/shop/k", "Kustomization", ``, `,"spec":{"interval":"1m"}`),
