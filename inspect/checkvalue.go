@@ -96,6 +96,19 @@ func checkKind(key keys.Key, is gvr.GroupVersionKind) error {
 	return fmt.Errorf("a %s %s, under the key of %s", apiVersion, kind, of)
 }
 
+// Misplaced says how the name or namespace of an object differs from its key, "" if neither does.
+// Records of API servers have names of their own.
+func Misplaced(key keys.Key, name, namespace string) string {
+	switch {
+	case key.Resource.Group == "" && !keys.IsBuiltin(key.Resource) || keys.IsRecord(key.Resource):
+	case name != key.Name:
+		return fmt.Sprintf("the object in it is named %q", name)
+	case namespace != key.Namespace:
+		return fmt.Sprintf("the object in it is in namespace %q", namespace)
+	}
+	return ""
+}
+
 // isBuiltinKind reports whether a kind is that of a built-in resource.
 func isBuiltinKind(is gvr.GroupKind) bool {
 	for gr, kind := range builtinKinds() {

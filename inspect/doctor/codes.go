@@ -85,7 +85,8 @@ var (
 	codeKeyMismatch = finding.NewCode(finding.Error, "key-mismatch", "an object does not belong to its key",
 		"The name or namespace in the object differs from its key, often by a flipped bit: the API shows the object under one and finds it under the other. "+
 			"Or a custom resource is of another kind than its CustomResourceDefinition's.",
-		"`etcdctl del KEY`; the API cannot delete it.")
+		"`kubectl delete TYPE NAME -n NAMESPACE`, with the name and namespace of the key, removes that key alone. Where it is refused, or finalizers keep "+
+			"the object: `etcdctl del KEY`.")
 	codeDuplicateUID = finding.NewCode(finding.Warning, "duplicate-uid", "two objects have one UID",
 		"As after an object was copied inside etcd. The garbage collector knows objects by UID, and mistakes one for the other.",
 		"Delete one of them and create it through the API.")

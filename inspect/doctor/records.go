@@ -103,12 +103,8 @@ func decode(e *inspect.Entry) (encoding.Meta, error) {
 
 // checkName compares a key with the name and namespace of its object.
 func (d *doctor) checkName(key keys.Key, e *inspect.Entry, l *look) {
-	switch {
-	case key.Resource.Group == "" && !keys.IsBuiltin(key.Resource) || keys.IsRecord(key.Resource):
-	case string(l.name) != key.Name:
-		d.raise(e.Key, codeKeyMismatch, "the object in it is named %q", l.name)
-	case string(l.namespace) != key.Namespace:
-		d.raise(e.Key, codeKeyMismatch, "the object in it is in namespace %q", l.namespace)
+	if why := inspect.Misplaced(key, string(l.name), string(l.namespace)); why != "" {
+		d.raise(e.Key, codeKeyMismatch, "%s", why)
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 
 // Codes returns all codes of findings, by step.
 func Codes() []*finding.Code {
-	own := []*finding.Code{codeDamaged, codeRestore, codeEtcd, codeDiffers, codeAlarm, codeServer, codeRecords}
+	own := []*finding.Code{codeDamaged, codeRestore, codeEtcd, codeDiffers, codeAlarm, codeServer, codeRecords, codeMisplaced}
 	return slices.Concat(own, policy.Codes(), tries.Codes(), collect.Codes())
 }
 
@@ -35,6 +35,9 @@ var (
 	codeServer = finding.NewCode(finding.Error, "rehearse-api-server", "an API server does not start on the restored file",
 		"The API server, or the controller manager, ends or never becomes ready. The reason is its own.",
 		"Read the reason. With `--kube-apiserver`, the binary must be of the release of the cluster, and know the keys of `--encryption-config`.")
+	codeMisplaced = finding.NewCode(finding.Error, "rehearse-misplaced", "an object is under the key of another one",
+		"The API server lists the object under its own name, and finds it under that of its key alone: an update under either name fails.",
+		"Delete it by the name and namespace of the key: `etcdshift explain key-mismatch`.")
 	codeRecords = finding.NewCode(finding.Warning, "rehearse-records", "doctor finds a record that will fail",
 		"The snapshot is of kcp, whose API server does not run here: the records are checked from the file alone. The reason begins with a code of doctor.",
 		"`etcdshift explain CODE` has the remedy of that code.")

@@ -9,10 +9,12 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/internal/apiservers"
 	"github.com/etcdshift/etcdshift/internal/rehearse/tries"
 	"github.com/etcdshift/etcdshift/internal/sandbox"
+	"github.com/etcdshift/etcdshift/internal/stream"
 	"github.com/etcdshift/etcdshift/keys"
 )
 
@@ -35,6 +37,9 @@ func (r *rehearsal) try(ctx context.Context) (string, error) {
 	for code, n := range result.Counts {
 		r.Found.Counts[code] = n
 	}
+	if err := r.addMisplaced(ctx); err != nil {
+		return "", err
+	}
 	if err := r.addUnserved(ctx, result.Kinds); err != nil {
 		return "", err
 	}
@@ -45,6 +50,27 @@ func (r *rehearsal) try(ctx context.Context) (string, error) {
 		objects, lists, tried = objects+k.Objects, lists+len(k.Listed), tried+k.Tried
 	}
 	return fmt.Sprintf("%d objects of %d kinds listed at %d versions, writes of %d tried", objects, len(result.Kinds), lists, tried), nil
+}
+
+// addMisplaced adds objects under keys of other names. Lists show no difference: an API server
+// finds an object by its key, and shows it under its own name.
+func (r *rehearsal) addMisplaced(ctx context.Context) error {
+	return r.reader.Snapshot().Guard(func() error {
+		return stream.Each(r.reader.Live(ctx, []byte(r.storage.Prefix+"/")), func(e *inspect.Entry) error {
+			key, err := e.ParseKey()
+			if err != nil || e.Undecryptable != nil {
+				return nil
+			}
+			meta, err := encoding.ReadMeta(e.Value)
+			if err != nil {
+				return nil // lists say it
+			}
+			if why := inspect.Misplaced(key, meta.Name, meta.Namespace); why != "" {
+				r.Found.Add(codeMisplaced.Because("%s", why).At(string(e.Key)))
+			}
+			return nil
+		})
+	})
 }
 
 // addUnserved tells of records that the API server does not serve.

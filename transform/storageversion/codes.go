@@ -80,7 +80,7 @@ var (
 		"Create the CRD again, or `etcdctl del --prefix PREFIX/GROUP/PLURAL/`.")
 	codeKeyMismatch = transform.WarningCode("key-mismatch", "an object has another name than its key",
 		"Or it has a namespace where its CRD has none. A server serves it under the name inside, and refuses updates.",
-		"Write it again under its name; `etcdctl del` the key.")
+		"`kubectl delete` it by the name and namespace of its key, which removes that key alone, and write it again under its own.")
 	codeNoUID = transform.WarningCode("crd-without-uid", "a CRD has no UID",
 		"No API server makes such a CRD. With two of them, a server serves the objects of one as those of the other.",
 		"After the restore, save its objects, delete it and create it again.")
