@@ -21,7 +21,8 @@ func TestKindsUnderOtherKeys(t *testing.T) {
 			require.Equal(t, of.Resource == under.Resource, err == nil, "%s under %s: %v", is, under.Resource, err)
 		}
 		for _, under := range []gvr.GroupResource{
-			{Group: "h.example", Resource: "widgets"}, {Group: "apps.example.com", Resource: of.Resource.Resource}, {Resource: "widgets"}, {Group: "apps", Resource: "widgets"},
+			{Group: "h.example", Resource: "widgets"}, {Group: "apps.example.com", Resource: of.Resource.Resource},
+			{Resource: "widgets"}, {Group: "apps", Resource: "widgets"},
 		} {
 			require.Error(t, checkKind(keys.Key{Resource: under, Namespace: "a", Name: "a"}, is), "%s under %s", is, under)
 		}

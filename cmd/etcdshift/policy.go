@@ -91,7 +91,7 @@ func runPolicyCheck(c *cli.Context, args []string) error {
 		return err
 	}
 	if doc.found.Count(finding.Error) > 0 && doc.found.Counts[policy.CodeCost] > 0 {
-		return &failure{exitCannotCheck, fmt.Errorf("%s: not all objects were judged", args[0]), "\"etcdshift explain policy-cost\" says what to do"}
+		return &failure{exitCannotCheck, fmt.Errorf("%s: not all objects were checked", args[0]), "\"etcdshift explain policy-cost\" says what to do"}
 	}
 	if level := c.String("fail-on"); doc.found.AtLeast(finding.Level(level)) {
 		found := render.Plural(doc.found.Count(finding.Error), "error")

@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// maxErrors is how many errors of one object are found. The library compares each with all others.
+	// maxErrors is how many errors of one object are found. The library compares each with all.
 	maxErrors = 1000
 
 	// partValues is how many values of an object are validated at once before the whole object is.

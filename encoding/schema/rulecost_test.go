@@ -8,7 +8,7 @@ import (
 )
 
 // bomb is an expression that makes 200 MB of text on a server.
-const bomb = `(self.s.replace('a', '` + `aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa').replace('a', self.s)`
+const bomb = `(self.s.replace('a', '` + `aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa').replace('a', self.s)`
 
 // A rule takes no memory before it is known that it takes little, wherever it stands.
 func TestRulesTakeLittleMemory(t *testing.T) {

@@ -43,7 +43,7 @@ func Check(ctx context.Context, e *Engine, r *inspect.Reader, found *finding.Rep
 			}
 		}
 	}
-	for _, f := range append(e.Unused(Validating), e.Unjudged()) {
+	for _, f := range append(e.Unused(Validating), e.Unchecked()) {
 		if f != nil {
 			found.Add(f)
 		}

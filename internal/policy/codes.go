@@ -43,11 +43,11 @@ var (
 			"an expression makes a larger value than this program evaluates. Nothing is known of what it would do.",
 		"Name the stored version in the policy's rules, leave the policy out, or try it on a running API server.",
 		"The policy is left out, or the object stays as it is.")
-	CodeCost = allowable("policy-cost", "the policies cost too much to judge all objects",
+	CodeCost = allowable("policy-cost", "the policies cost too much to check all objects",
 		"An API server bounds the cost of a policy for one object. Here all policies for all objects have a budget too, which grows with the number of "+
-			"objects: policies that take seconds for each object would take days. What comes after the budget is used up is not judged.",
+			"objects: policies that take seconds for each object would take days. What comes after the budget is used up is not checked.",
 		"Name policies with `--policy`, one after the other, or make their expressions cheaper: loops in loops cost most.",
-		"The objects that were not judged stay as they are.")
+		"The objects that were not checked stay as they are.")
 	CodeUnmatched = finding.NewCode(finding.Warning, "policy-unmatched", "a policy matched no object",
 		"The policy has no binding, or its rules, selectors and match conditions match no stored object. Stored objects meet a policy as at an update that "+
 			"changes nothing: rules that name CREATE alone match none.",

@@ -17,8 +17,8 @@ import (
 )
 
 // An API server bounds the cost of one policy for one object. These bound the cost of all policies
-// for one object, and for all objects of a run: runCost and objectCost for each of them. Four million
-// units take about a second. They count no time, so that each run ends at the same object.
+// for one object, and for all objects of a run: runCost and objectCost for each of them. Four
+// million units take about a second. No time counts, so that each run ends at the same object.
 const (
 	mostCost   = 30_000_000
 	runCost    = 30_000_000
@@ -28,9 +28,9 @@ const (
 // errCost is the error of an expression that is not evaluated.
 var errCost = fmt.Errorf("the policies cost more than %d units of CEL for one object", mostCost)
 
-// unjudged is the code of an error, or of a message that quotes one, about the bounds of this
+// boundOf is the code of an error, or of a message that quotes one, about the bounds of this
 // program, nil for others: an API server has other bounds.
-func unjudged(err error) *finding.Code {
+func boundOf(err error) *finding.Code {
 	switch {
 	case bounded.Is(err):
 		return CodeNotEvaluated
@@ -87,7 +87,7 @@ func (c costedMutation) ForInput(ctx context.Context, attributes *admission.Vers
 // It returns false, and leaves nothing of the answer, where the budget is used up. It is for one
 // goroutine.
 func (e *Engine) Take(t *inspect.Type, a *Answer) bool {
-	if e.spent += a.cost; e.spent > e.budget+int64(e.judged)*objectCost {
+	if e.spent += a.cost; e.spent > e.budget+int64(e.checked)*objectCost {
 		e.over.Store(true)
 	}
 	if e.over.Load() {
@@ -95,7 +95,7 @@ func (e *Engine) Take(t *inspect.Type, a *Answer) bool {
 		e.left = append(e.left[:len(e.left):len(e.left)], t)
 		return false
 	}
-	e.judged++
+	e.checked++
 	for _, p := range a.Met {
 		p.Matched++
 	}
@@ -105,8 +105,8 @@ func (e *Engine) Take(t *inspect.Type, a *Answer) bool {
 	return true
 }
 
-// Unjudged is a finding about the objects that Take left; nil if there are none.
-func (e *Engine) Unjudged() *finding.Finding {
+// Unchecked is a finding about the objects that Take left; nil if there are none.
+func (e *Engine) Unchecked() *finding.Finding {
 	if len(e.left) == 0 {
 		return nil
 	}
@@ -118,5 +118,5 @@ func (e *Engine) Unjudged() *finding.Finding {
 		}
 		all, of = append(all, fmt.Sprintf("%d of %s", n, of[0].Name())), of[n:]
 	}
-	return CodeCost.Because("the policies cost %d units of CEL for the first %d objects, and these were not judged: %s", e.spent, e.judged, finding.List(all))
+	return CodeCost.Because("the policies cost %d units of CEL for the first %d objects, and these were not checked: %s", e.spent, e.checked, finding.List(all))
 }

@@ -64,11 +64,11 @@ type Engine struct {
 	mutator   generic.Dispatcher[mutating.PolicyHook]
 	validator generic.Dispatcher[validating.PolicyHook]
 
-	budget int64           // of Options.Cost
-	spent  int64           // units of CEL that Take has counted
-	judged int             // objects that it has
-	left   []*inspect.Type // of objects after the budget was used up
-	over   atomic.Bool     // it is; what is evaluated ahead is not needed
+	budget  int64           // of Options.Cost
+	spent   int64           // units of CEL that Take has counted
+	checked int             // objects that it has
+	left    []*inspect.Type // of objects after the budget was used up
+	over    atomic.Bool     // it is; what is evaluated ahead is not needed
 }
 
 // New compiles the policies of a set. Namespaces and params are those of from; params of the set

@@ -206,7 +206,7 @@ func (r *request) tell(a *Answer, p *Policy, hook validating.PolicyHook, decisio
 		if secret(r.Type) || p.secret {
 			text = quiet(hook.Policy.Spec.Validations, i, d)
 		}
-		if code := unjudged(errors.New(d.Message)); code != nil && d.Evaluation == validating.EvalError {
+		if code := boundOf(errors.New(d.Message)); code != nil && d.Evaluation == validating.EvalError {
 			a.add(p, code.Because("%s with binding %s: %s", p, binding.Name, reasonOf(code)))
 			denied = true
 			continue
@@ -362,8 +362,8 @@ func (r *request) tellErrors(a *Answer, done *record, err error) {
 		}
 		code := CodeFailed
 		switch {
-		case unjudged(failed.error) != nil:
-			code = unjudged(failed.error)
+		case boundOf(failed.error) != nil:
+			code = boundOf(failed.error)
 			text = reasonOf(code)
 		case errors.Is(failed.error, errNoSchema):
 			code, text = CodeNotEvaluated, errNoSchema.Error()

@@ -287,7 +287,8 @@ func TestOtherKindInFolder(t *testing.T) {
 	require.NoError(t, policy.Choice{Stored: true}.Complete(t.Context(), set, r))
 	for _, kind := range []string{policy.Validating, policy.Mutating} {
 		if kind == policy.Mutating {
-			require.NoError(t, set.Read([]byte(policyOf(kind, "m", "*", "*", "*", `  mutations: [{patchType: ApplyConfiguration, applyConfiguration: {expression: "Object{}"}}]`, ""))))
+			mutation := `  mutations: [{patchType: ApplyConfiguration, applyConfiguration: {expression: "Object{}"}}]`
+			require.NoError(t, set.Read([]byte(policyOf(kind, "m", "*", "*", "*", mutation, ""))))
 		}
 		e, err := policy.New(t.Context(), set, r, policy.Options{})
 		require.NoError(t, err)

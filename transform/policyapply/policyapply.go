@@ -62,7 +62,7 @@ func (a *apply) Plan(ctx context.Context, v *transform.View) error {
 	for _, f := range e.Unused(policy.Mutating) {
 		a.unused(v, f)
 	}
-	if f := e.Unjudged(); f != nil {
+	if f := e.Unchecked(); f != nil {
 		v.Raise("", f)
 	}
 	v.Report().Sections = append(v.Report().Sections, run.section)
