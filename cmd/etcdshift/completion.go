@@ -117,6 +117,10 @@ func printWords(ctx context.Context, app *cli.App, words []string, stdout io.Wri
 // for more than text are left out: names come from a file that may be hostile.
 func (c completer) complete(words []string) []string {
 	last := words[len(words)-1]
+	read := c.objects
+	c.objects = func(file, kind string, in within) []string { // a name is no option, and no word to the script
+		return slices.DeleteFunc(read(file, kind, in), func(name string) bool { return name == "" || name == otherFiles || strings.HasPrefix(name, "-") })
+	}
 	c.line(words[:len(words)-1], last)
 	plain := regexp.MustCompile(`^[A-Za-z0-9._:/,=@%+-]+$`)
 	out := slices.DeleteFunc(c.found, func(word string) bool {

@@ -71,9 +71,15 @@ func TestComplete(t *testing.T) {
 func TestCompleteHostile(t *testing.T) {
 	c := completer{app: newApp(commands())}
 	c.objects = func(string, string, within) []string {
-		return []string{"good", "$(reboot)", "a b", "`x`", "a\x1b[2J", "", "a\nb", "a;b"}
+		return []string{"good", "$(reboot)", "a b", "`x`", "a\x1b[2J", "", "a\nb", "a\rb", "a;b", "-rf", "--show-secrets", ":files"}
 	}
-	require.Equal(t, []string{"good"}, c.complete([]string{"get", "a.db", "pods", ""}))
+	for line, want := range map[string]string{
+		"get a.db pods _": "good", "get a.db pods -n _": "good", "get a.db pods -n -": "", "get a.db -- pods -": "", "get a.db _": "good",
+		"get a.db pods/_": "pods/good", "get a.db pods --namespace=_": "--namespace=good", "events a.db --for _": "good",
+		"kubectl a.db get pods _": "good", "kubectl a.db describe _": "good", "fleet run a.json -- get a.db pods _": "good",
+	} {
+		require.Equal(t, want, strings.Join(c.complete(strings.Split(strings.ReplaceAll(line, "_", ""), " ")), " "), line)
+	}
 	for _, file := range []string{"nosuch", t.TempDir(), "completion_test.go", "../../testdata/calico/before.db.gz", "", "-"} {
 		status, stdout, stderr := runWords(completeWord, "get", file, "pods", "")
 		require.Equal(t, exitDone, status)
