@@ -3,12 +3,12 @@ package main
 import (
 	"context"
 	"crypto/subtle"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"net/http/httputil"
 	"net/url"
-	"os"
 	"strings"
 	"time"
 
@@ -21,7 +21,7 @@ import (
 
 // hold lets kubectl use an API server until the user interrupts: a loopback address with TLS and a
 // token of its own leads to it.
-func hold(ctx context.Context, c *cli.Context, api *rest.Config) error {
+func hold(ctx context.Context, c *cli.Context, api *rest.Config) (err error) {
 	credentials, err := serve.NewCredentials("127.0.0.1")
 	if err != nil {
 		return err
@@ -37,10 +37,11 @@ func hold(ctx context.Context, c *cli.Context, api *rest.Config) error {
 	server := &http.Server{Handler: proxy, ReadHeaderTimeout: 10 * time.Second}
 	defer server.Close()
 	path := c.String("kubeconfig")
-	if err := writeKubeconfig(path, serve.Endpoint{Name: "rehearsal", Address: l.Addr().String(), Credentials: credentials}); err != nil {
+	written, err := writeKubeconfig(path, serve.Endpoint{Name: "rehearsal", Address: l.Addr().String(), Credentials: credentials})
+	if err != nil {
 		return err
 	}
-	defer os.Remove(path)
+	defer func() { err = errors.Join(err, written.remove(c)) }()
 	fmt.Fprintf(c.App.ErrWriter, "until Ctrl-C: kubectl --kubeconfig %s get namespaces\n", render.Printable(path))
 	failed := make(chan error, 1)
 	go func() { failed <- server.Serve(credentials.Listener(l)) }()

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -81,7 +82,7 @@ type running struct {
 	endpoints []serve.Endpoint
 	lines     []string        // to print: where each answers
 	names     map[string]bool // of contexts
-	written   string          // the kubeconfig
+	written   *keptConfig     // the kubeconfig
 	folder    string          // of the kubeconfig, if it is a temporary one
 }
 
@@ -177,7 +178,7 @@ func (r *running) run(ctx context.Context) error {
 		if err := r.writeKubeconfig(); err != nil {
 			return err
 		}
-		r.lines = append(r.lines, "export KUBECONFIG="+transform.ShellWord(r.written))
+		r.lines = append(r.lines, "export KUBECONFIG="+transform.ShellWord(r.written.path))
 	}
 	if _, err := fmt.Fprintln(r.c.App.Writer, strings.Join(r.lines, "\n")); err != nil {
 		return err
@@ -198,27 +199,61 @@ func (r *running) writeKubeconfig() (err error) {
 		}
 		path = filepath.Join(r.folder, "kubeconfig")
 	}
-	if err = writeKubeconfig(path, r.endpoints...); err == nil {
-		r.written = path
-	}
+	r.written, err = writeKubeconfig(path, r.endpoints...)
 	return err
 }
 
+// keptConfig is a kubeconfig that was written, to be removed when its servers end.
+type keptConfig struct {
+	path string
+	made fs.FileInfo
+	text []byte
+}
+
 // writeKubeconfig writes a kubeconfig for this user alone, never over another file.
-func writeKubeconfig(path string, endpoints ...serve.Endpoint) error {
+func writeKubeconfig(path string, endpoints ...serve.Endpoint) (*keptConfig, error) {
 	text, err := serve.Kubeconfig(endpoints)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	f, err := publish.Create(path)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer f.Discard()
 	if _, err := f.File().Write(text); err != nil {
+		return nil, err
+	}
+	made, err := f.File().Stat()
+	if err != nil {
+		return nil, err
+	}
+	if err := f.Publish(); err != nil {
+		return nil, err
+	}
+	return &keptConfig{path: path, made: made, text: text}, nil
+}
+
+// remove removes the kubeconfig. Another file under its name stays, and so does an edited one.
+func (k *keptConfig) remove(c *cli.Context) error {
+	now, err := os.Lstat(k.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
 		return err
 	}
-	return f.Publish()
+	if os.SameFile(k.made, now) && now.Size() == int64(len(k.text)) {
+		text, err := os.ReadFile(k.path)
+		if err != nil {
+			return err
+		}
+		if bytes.Equal(text, k.text) {
+			return os.Remove(k.path)
+		}
+	}
+	warn(c, fmt.Sprintf("%s was changed or replaced: it is not removed", k.path))
+	return nil
 }
 
 // close closes the listeners and removes the kubeconfig, whose servers have ended.
@@ -227,10 +262,8 @@ func (r *running) close() error {
 		_ = l.Close() // twice is harmless
 	}
 	var err error
-	if r.written != "" {
-		if err = os.Remove(r.written); errors.Is(err, fs.ErrNotExist) {
-			err = nil
-		}
+	if r.written != nil {
+		err = r.written.remove(r.c)
 	}
 	if r.folder != "" {
 		err = errors.Join(err, os.Remove(r.folder))
