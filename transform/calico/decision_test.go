@@ -77,3 +77,12 @@ func TestParseDecisions(t *testing.T) {
 		require.Error(t, err, words)
 	}
 }
+
+// TestDecisionsAreNotEmpty: an object has a kind and a name.
+func TestDecisionsAreNotEmpty(t *testing.T) {
+	got, err := parseDecisions(nil)
+	require.NoError(t, err)
+	require.Empty(t, got)
+	_, err = parseDecisions([]string{"/security=take-v1"})
+	require.ErrorContains(t, err, "it takes KIND[/NAMESPACE]/NAME=take-v1")
+}
