@@ -87,15 +87,15 @@ func (c costedMutation) ForInput(ctx context.Context, attributes *admission.Vers
 // It returns false, and leaves nothing of the answer, where the budget is used up. It is for one
 // goroutine.
 func (e *Engine) Take(t *inspect.Type, a *Answer) bool {
-	if e.spent += a.cost; e.spent > e.budget+int64(e.checked)*objectCost {
-		e.over.Store(true)
-	}
 	if e.over.Load() {
 		*a = Answer{}
-		e.left = append(e.left[:len(e.left):len(e.left)], t)
+		e.left = append(e.left, t)
 		return false
 	}
 	e.checked++
+	if e.spent += a.cost; e.spent > e.budget+int64(e.checked)*objectCost {
+		e.over.Store(true)
+	}
 	for _, p := range a.Met {
 		p.Matched++
 	}

@@ -77,6 +77,7 @@ func TestPoliciesHaveABudget(t *testing.T) {
 	checked, err := policy.Check(t.Context(), e, r, found)
 	require.NoError(t, err)
 	require.Less(t, checked, 4)
+	require.Positive(t, checked)
 	require.Equal(t, 1, found.Counts[policy.CodeCost])
 	f := e.Unchecked()
 	require.Contains(t, f.Reason, "of widgets.example.com")
