@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/rest"
+	"k8s.io/apiserver/pkg/warning"
 )
 
 // review answers questions about the client, such as "kubectl auth can-i": a POST that changes
@@ -38,6 +39,9 @@ func (r *review) GetSingularName() string { return strings.ToLower(r.kind) }
 
 // Create answers a question.
 func (r *review) Create(ctx context.Context, obj runtime.Object, _ rest.ValidateObjectFunc, _ *metav1.CreateOptions) (runtime.Object, error) {
+	if r.kind != "SelfSubjectReview" {
+		warning.AddWarning(ctx, "", "the RBAC rules in the snapshot were not asked: this is what the reader of the snapshot may do here")
+	}
 	return obj, r.answer(ctx, obj)
 }
 
