@@ -14,7 +14,7 @@ func Codes() []*finding.Code {
 		codeDuplicateUID, codeTooLarge, codeNearLimit, codeLeaseGone, codeNamespaceGone, codeEncrypted, codeEncryptionKeys, codeMixedEncryption,
 		codeCRDUnreadable, codeVersionUnlisted, codeListInvalid, codeListLacks, codeListNeeded, codeListExtra, codeManagedVersion,
 		CodeUpdateRefused, CodeApplyRefused, codeHiddenField, codeOrphans, codeCRDTerminating, codeConversionGone, codeConversionNeeded, codeConversion,
-		codeOwnerGone, codeOwnerUnresolvable, codeOwnerNamespaced, codeOwnerUnchecked, codeNamespaceTerminating, codeWebhookServiceGone,
+		codeOwnerGone, codeOwnerUnresolvable, codeOwnerNamespaced, codeOwnerUnchecked, codeNamespaceTerminating, codeDeletingVolume, codeDeleting, codeWebhookServiceGone,
 		codeWebhookDeadlock, codeWebhookCore, codeWebhookEndpoints, codeAPIServiceGone, codeAPIServiceEndpoints, codeAPIServiceUnavailable,
 		codeMasterLease, codeMasterUnlisted, codeNodeSilent, codeTokenWithoutUse, codeShardPartial, codeShardTwice, clusters.CodeClusterTwice,
 		codeClusterOrphans, codeStaleCopies, codeClusterMismatch, clusters.CodeClusterTerminating, clusters.CodeClusterMigrating,
@@ -191,6 +191,13 @@ var (
 	codeNamespaceTerminating = finding.NewCode(finding.Warning, "namespace-terminating", "a namespace is being deleted",
 		"The message names finalizers, content, and APIServices that do not answer: while one does not, no namespace deletion completes.",
 		"Restore or remove what holds it: finalizers without controller, content, dead APIServices.")
+	codeDeletingVolume = finding.NewCode(finding.Warning, "deleting-volume", "a claim or volume is being deleted",
+		"The restored cluster goes on with the deletion. With the reclaim policy Delete the data goes when the last Pod that uses the claim does: a "+
+			"restore without that Pod, or a Pod that moves, is enough.",
+		"To keep the data, set `spec.persistentVolumeReclaimPolicy` to Retain before the restore: `etcdshift patch`.")
+	codeDeleting = finding.NewCode(finding.Info, "deleting", "an object is being deleted",
+		"It has a deletionTimestamp: the restored cluster goes on with the deletion, as the message says.",
+		"Nothing, if it may go. `etcdshift get SNAPSHOT TYPE/NAME --export` prints it without the deletion, to make it again.")
 
 	// About webhooks and aggregated API servers.
 	codeWebhookServiceGone = finding.NewCode(finding.Error, "webhook-service-gone", "the Service of a webhook is gone",

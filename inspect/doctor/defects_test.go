@@ -18,7 +18,7 @@ type defect struct {
 
 const (
 	crds, teamWidgets = "apiextensions.k8s.io/customresourcedefinitions/widgets.example.com", "example.com/widgets/team/"
-	deleting          = `,"deletionTimestamp":"2026-01-01T00:00:00Z","finalizers":["example.com/keep"]}`
+	deletionMeta      = `,"deletionTimestamp":"2026-01-01T00:00:00Z","finalizers":["example.com/keep"]}`
 )
 
 // portCRD is the definition of Widgets with a schema.
@@ -50,7 +50,7 @@ func ready() record {
 }
 
 // held is a Widget that a finalizer keeps.
-func held() record { return object(teamWidgets+"x", "example.com/v1", "Widget", deleting) }
+func held() record { return object(teamWidgets+"x", "example.com/v1", "Widget", deletionMeta) }
 
 func only(records ...record) []record { return records }
 
@@ -117,10 +117,29 @@ func ownerDefects() []defect {
 	}
 }
 
-// deletionDefects are those of deletions that do not end.
+// deletionDefects are those of deletions.
 func deletionDefects() []defect {
+	claim := func(meta string) record {
+		return object("persistentvolumeclaims/team/data", "v1", "PersistentVolumeClaim", `,"uid":"`+uidOf(5)+`"`+meta+`},"spec":{"volumeName":"v"}`)
+	}
+	dying := claim(`,"deletionTimestamp":"2026-01-01T00:00:00Z","finalizers":["kubernetes.io/pvc-protection"]`)
+	volume := func(policy, meta string) record {
+		return object("persistentvolumes/v", "v1", "PersistentVolume", meta+`},"spec":{"persistentVolumeReclaimPolicy":"`+policy+`","claimRef":{"namespace":"team","name":"data","uid":"`+uidOf(5)+`"}}`)
+	}
+	user := object("pods/team/db", "v1", "Pod", `},"spec":{"nodeName":"n1","volumes":[{"name":"d","persistentVolumeClaim":{"claimName":"data"}}]}`)
+	const since = `,"deletionTimestamp":"2026-01-01T00:00:00Z"}`
 	return []defect{
-		{codeNamespaceTerminating, only(object("namespaces/team", "v1", "Namespace", `,"deletionTimestamp":"2026-01-01T00:00:00Z"}`), held(), object("configmaps/default/y", "v1", "ConfigMap", deleting)), "namespaces/team", "; held by example.com/keep of 1 object (/registry/example.com/widgets/team/x)", nil},
+		{codeDeletingVolume, only(dying, volume("Delete", ""), user), "persistentvolumeclaims/team/data", "since 2026-01-01T00:00:00Z; finalizers: kubernetes.io/pvc-protection; it goes with the last Pod that uses it: /registry/pods/team/db, and with it the data of PersistentVolume v, whose reclaim policy is Delete", only(claim(""), volume("Delete", ""), user)},
+		{codeDeletingVolume, only(dying, volume("Retain", "")), "persistentvolumeclaims/team/data", "no Pod holds it, so that it goes at once; PersistentVolume v keeps its data", nil},
+		{codeDeletingVolume, only(claim(""), volume("Delete", since[:len(since)-1])), "persistentvolumes/v", "it goes with its claim team/data, and its data with it: the reclaim policy is Delete", nil},
+		{codeDeletingVolume, only(volume("Delete", "")), "persistentvolumes/v", "its claim team/data is gone and its reclaim policy is Delete: it goes, and its data with it", only(volume("Retain", ""))},
+		{codeDeleting, only(held()), teamWidgets + "x", "finalizers: example.com/keep; it goes when the controllers of its finalizers have done their work", only(widget("x", "v1"))},
+		{codeDeleting, only(object("volumeattachments/va", "storage.k8s.io/v1", "VolumeAttachment", deletionMeta)), "volumeattachments/va", "the attacher detaches the volume", nil},
+		{codeDeleting, only(object("minions/n1", "v1", "Node", since)), "minions/n1", "finalizers: none; it goes, and its Pods with it", nil},
+		{codeDeleting, only(object("pods/team/p", "v1", "Pod", since+`,"spec":{"nodeName":"n1"}`)), "pods/team/p", "the kubelet of node n1 ends it", nil},
+		{codeDeleting, only(object("services/specs/team/s", "v1", "Service", `,"deletionTimestamp":"2026-01-01T00:00:00Z","finalizers":["service.kubernetes.io/load-balancer-cleanup"]}`)), "services/specs/team/s", "the cloud controller deletes its load balancer", nil},
+		{codeDeleting, only(object("deployments/team/d", "apps/v1", "Deployment", `,"deletionTimestamp":"2026-01-01T00:00:00Z","finalizers":["foregroundDeletion"]}`)), "deployments/team/d", "deletes its dependents, then it", nil},
+		{codeNamespaceTerminating, only(object("namespaces/team", "v1", "Namespace", `,"deletionTimestamp":"2026-01-01T00:00:00Z"}`), held(), object("configmaps/default/y", "v1", "ConfigMap", deletionMeta)), "namespaces/team", "; held by example.com/keep of 1 object (/registry/example.com/widgets/team/x)", nil},
 		{codeCRDTerminating, only(crd(`,"deletionTimestamp":"2026-01-01T00:00:00Z"`, noConversion, `["v1"]`), held()), crds, "finalizers: none; 2 objects left; held by example.com/keep of 1 object (/registry/example.com/widgets/team/x)", nil},
 		{codeNamespaceTerminating, only(object("namespaces/team", "v1", "Namespace", `,"deletionTimestamp":"2026-01-01T00:00:00Z"},"spec":{"finalizers":["kubernetes"]}`), aggregated("gone", "False")), "namespaces/team", "since 2026-01-01T00:00:00Z; finalizers: kubernetes; content: 1 endpoints, 1 pods, 1 serviceaccounts, 1 services, 1 widgets.example.com; APIServices that stop every deletion: v1.metrics.example.org", nil},
 	}

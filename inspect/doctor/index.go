@@ -166,6 +166,7 @@ func (d *doctor) keep(key keys.Key, p *place, e *inspect.Entry, l *look) {
 		for _, finalizer := range meta.Finalizers {
 			d.held.add(hold{space{key.Prefix, key.Namespace}, key.Resource, finalizer}, e.Key)
 		}
+		d.leaving(stored{key, e}, p)
 	}
 	o, keep := stored{key, e}, false
 	switch p.name {

@@ -13,7 +13,7 @@ func codes() []*finding.Code {
 	objects := slices.DeleteFunc(transform.ObjectCodes(), func(c *finding.Code) bool { return c == transform.CodeNameTaken })
 	tied := slices.DeleteFunc(machines.Codes(), func(c *finding.Code) bool { return c == machines.CodeOldNodes || c == machines.CodeNotInFile })
 	return slices.Concat([]*finding.Code{codeKeepNode, codeBarePod, transform.CodeFinalizers, codeChangedSince, codeOtherCluster,
-		codeNothingSaved, transform.CodeUnsupportedLayout}, objects, tied)
+		codeNothingSaved, transform.CodeUnsupportedLayout}, transform.FreedCodes(), objects, tied)
 }
 
 var (

@@ -35,6 +35,7 @@ type run struct {
 	section *Prepared
 	step    *Step           // that is being taken
 	removed map[string]bool // UIDs of deleted Nodes and Pods
+	freed   transform.Freed
 }
 
 // Plan takes the steps, one after the other, below each storage prefix.
@@ -73,6 +74,9 @@ func (p *prepare) Plan(ctx context.Context, v *transform.View) error {
 			if s.run(r); r.Err != nil {
 				return r.Err
 			}
+		}
+		if r.Failed(r.freed.Report(ctx, v)) {
+			return r.Err
 		}
 		if r.byHand(); r.Err != nil {
 			return r.Err
@@ -146,6 +150,7 @@ func (r *run) drop(e *transform.Entry) {
 			r.Raise(string(e.Key), transform.CodeFinalizers.Because("its finalizers do not run: %s", finding.List(meta.Finalizers)))
 		}
 	}
+	r.freed.Deleted(e)
 	r.Delete(e.Key, r.step.Reason)
 	r.step.Deleted++
 }

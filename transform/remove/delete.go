@@ -37,7 +37,7 @@ func (d *Delete) Plan(ctx context.Context, v *transform.View) error {
 	if err := r.deleteChosen(d); err != nil {
 		return err
 	}
-	for _, step := range []func() error{r.deleteContents, r.deleteAddresses, r.checkAdmins, r.checkClaims} {
+	for _, step := range []func() error{r.deleteContents, r.deleteAddresses, r.checkAdmins, r.checkClaims, r.checkFreed} {
 		if err := step(); err != nil {
 			return err
 		}
@@ -67,6 +67,7 @@ type run struct {
 	admins      []string         // keys of deleted bindings of cluster-admin
 	claims      bool             // a PersistentVolumeClaim is deleted
 	services    []*inspect.Object
+	freed       transform.Freed
 }
 
 type (
@@ -130,6 +131,7 @@ func (r *run) deleteOne(e *transform.Entry, key keys.Key, chosen bool) error {
 		}
 	}
 	r.note(e, key)
+	r.freed.Deleted(e)
 	r.section.add(e.Key, key, chosen)
 	return r.view.Delete(r.ctx, e.Key, "deleted")
 }

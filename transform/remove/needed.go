@@ -113,3 +113,6 @@ func (r *run) checkClaims() error {
 		return nil
 	})
 }
+
+// checkFreed reports deletions of the file that go on because what held them is deleted.
+func (r *run) checkFreed() error { return r.freed.Report(r.ctx, r.view) }

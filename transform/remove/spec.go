@@ -48,7 +48,7 @@ func newFromArgs(_ context.Context, a *transform.Args) (transform.Transform, err
 }
 
 func codes() []*finding.Code {
-	return slices.Concat(choose.Codes(), []*finding.Code{
+	return slices.Concat(choose.Codes(), transform.FreedCodes(), []*finding.Code{
 		codeNeeded, codeLastAdmin, codeObjectsLeft, codeUnparsed, codeNothingKept, transform.CodeFinalizers, codeUnread, codeOwnersUnread,
 		codeReturns, codeStorage, transform.CodeWouldBePlaintext,
 	})
