@@ -205,10 +205,12 @@ var (
 		"Delete the webhook configuration, or set `failurePolicy: Ignore`.")
 	codeWebhookDeadlock = finding.NewCode(finding.Warning, "webhook-deadlock", "a webhook guards what its own Pods need",
 		"It has `failurePolicy: Fail` and runs in the cluster: if all its Pods go at once, as after a restore to new machines, they do not come back. "+
-			"Selectors are evaluated with the labels in the file; webhooks with `matchConditions` are not checked.",
+			"Selectors and `matchConditions` are evaluated with the objects in the file and the users that make these requests; a condition that asks the "+
+			"authorizer gets no permission.",
 		"Before the restore exclude its namespace by `namespaceSelector`, or set `failurePolicy: Ignore`.")
 	codeWebhookCore = finding.NewCode(finding.Warning, "webhook-blocks-core", "a webhook guards what nodes need",
-		"With `failurePolicy: Fail` it matches node status, heartbeats, leader election or Pods of kube-system: without it the cluster does not come up.",
+		"With `failurePolicy: Fail` it matches what nodes, controllers or API servers write when they start, such as Nodes, heartbeats, leader election, "+
+			"tokens, endpoints or Pods of kube-system: without it the cluster does not come up, or the API server ends.",
 		"Exclude nodes, Leases and kube-system, or set `failurePolicy: Ignore`.")
 	codeWebhookEndpoints = finding.NewCode(finding.Warning, "webhook-no-endpoints", "a webhook has no endpoints",
 		"The Service had no ready endpoint when the snapshot was taken, and `failurePolicy` is Fail: everything the webhook matches was refused.",

@@ -147,11 +147,32 @@ func deletionDefects() []defect {
 
 // webhookDefects are those of webhooks.
 func webhookDefects() []defect {
+	hook := func(rest, groups, resources string) []record {
+		return only(webhooks("Validating", "hook", fail+rest+`"rules":[{"operations":["CREATE","UPDATE"],"apiGroups":["`+groups+`"],"apiVersions":["*"],"resources":["`+resources+`"]}]`))
+	}
+	condition := func(expression string) string {
+		return `"matchConditions":[{"name":"x","expression":"` + expression + `"}],`
+	}
+	const guard = "validatingwebhookconfigurations/guard"
+	elsewhere := `"namespaceSelector":{"matchExpressions":[{"key":"kubernetes.io/metadata.name","operator":"NotIn","values":["kube-system","kube-public","kube-node-lease","default","team"]}]},`
 	return []defect{
+		{codeWebhookDeadlock, hook("", "discovery.k8s.io", "endpointslices"), guard, "must answer for its EndpointSlices", hook(`"objectSelector":{"matchLabels":{"a":"b"}},`, "discovery.k8s.io", "endpointslices")},
+		{codeWebhookDeadlock, hook("", "", "endpoints"), guard, "must answer for its Endpoints", hook("", "other", "endpoints")},
+		{codeWebhookDeadlock, hook("", "", "serviceaccounts/token"), guard, "must answer for the tokens of its Pods", hook("", "", "serviceaccounts")},
+		{codeWebhookDeadlock, hook("", "apps", "replicasets"), guard, "must answer for its ReplicaSets", hook("", "apps", "replicasets/status")},
+		{codeWebhookDeadlock, hook("", "", "*/token"), guard, "the tokens of its Pods", nil},
+		{codeWebhookCore, hook("", "", "nodes"), guard, "must answer for joining nodes, changes of nodes", hook("", "", "nodes/proxy")},
+		{codeWebhookCore, hook("", "", "namespaces"), guard, "must answer for namespaces of the system", hook(elsewhere, "", "namespaces")},
+		{codeWebhookCore, hook("", "rbac.authorization.k8s.io", "*"), guard, "must answer for what the API server writes at its start", hook("", "rbac.authorization.k8s.io", "roles")},
+		{codeWebhookCore, hook("", "authorization.k8s.io", "subjectaccessreviews"), guard, "must answer for reviews of access", nil},
+		{codeWebhookDeadlock, hook(condition("!('system:nodes' in request.userInfo.groups)"), "", "pods/*"), guard, "must answer for creating its Pods, scheduling them", nil},
+		{codeWebhookDeadlock, hook(condition("object.metadata.labels.app == 'hook'"), "", "pods"), guard, "must answer for creating its Pods", hook(condition("object.metadata.labels.app != 'hook'"), "", "pods")},
+		{codeWebhookDeadlock, hook(condition("object.spec.nowhere.no == 1"), "", "pods"), guard, "creating its Pods", hook(condition("request.namespace != 'team'"), "", "pods")},
+		{codeWebhookDeadlock, hook(condition("!authorizer.group('').resource('pods').check('breakglass').allowed()"), "", "pods"), guard, "creating its Pods", nil},
 		{codeWebhookServiceGone, only(webhooks("Validating", "gone", fail+allPods)), "validatingwebhookconfigurations/guard", "refuses CREATE pods", only(webhooks("Validating", "gone", `"failurePolicy":"Ignore",`+allPods))},
 		{codeWebhookDeadlock, only(webhooks("Mutating", "hook", fail+allPods)), "mutatingwebhookconfigurations/guard", "must answer for creating its Pods", only(webhooks("Mutating", "hook", fail+`"namespaceSelector":{"matchLabels":{"a":"b"}},`+allPods))},
 		{codeWebhookDeadlock, only(webhooks("Mutating", "hook", fail+`"objectSelector":{"matchLabels":{"app":"hook"}},`+allPods)), "mutatingwebhookconfigurations/guard", "", only(webhooks("Mutating", "hook", fail+`"objectSelector":{"matchExpressions":[{"key":"app","operator":"NotIn","values":["hook"]}]},`+allPods))},
-		{codeWebhookDeadlock, only(webhooks("Mutating", "hook", fail+allKinds)), "mutatingwebhookconfigurations/guard", "creating its Pods, scheduling them, their status", only(webhooks("Mutating", "hook", fail+`"matchConditions":[{"name":"x","expression":"true"}],`+allKinds))},
+		{codeWebhookDeadlock, only(webhooks("Mutating", "hook", fail+allKinds)), "mutatingwebhookconfigurations/guard", "creating its Pods, scheduling them, their status", only(webhooks("Mutating", "hook", fail+`"matchConditions":[{"name":"x","expression":"false"}],`+allKinds))},
 		{codeWebhookCore, only(webhooks("Validating", "hook", fail+allKinds)), "validatingwebhookconfigurations/guard", "the status of nodes, heartbeats of nodes, leader election in kube-system", only(webhooks("Validating", "hook", fail+strings.Replace(allKinds, `"*/*"]`, `"*/*"],"scope":"Namespaced"`, 1)+`,"namespaceSelector":{"matchLabels":{"a":"b"}}`))},
 		{codeWebhookEndpoints, only(webhooks("Validating", "hook", fail+allPods), idle()), "validatingwebhookconfigurations/guard", "Service team/hook has no ready endpoint", only(webhooks("Validating", "hook", fail+allPods), idle(), ready())},
 	}

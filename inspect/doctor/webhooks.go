@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"cmp"
+	"iter"
 	"slices"
 	"strings"
 
@@ -13,37 +14,8 @@ import (
 
 	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/finding"
+	"github.com/etcdshift/etcdshift/inspect"
 )
-
-// need is a request that must pass for a cluster, or a webhook, to start.
-type need struct {
-	operation       admissionv1.OperationType
-	group, resource string // with its subresource, as rules name it
-	namespace       string // "" for a cluster-scoped object
-	what            string
-	pods            labels.Selector // of Pods whose labels the object has; nil for an object without labels
-}
-
-// needs returns the requests that the Pods of a Service, nodes and the control plane need to start.
-func needs(svc *corev1.Service) map[*finding.Code][]need {
-	pods := labels.Nothing()
-	if len(svc.Spec.Selector) > 0 {
-		pods = labels.SelectorFromSet(svc.Spec.Selector)
-	}
-	return map[*finding.Code][]need{
-		codeWebhookDeadlock: {
-			{admissionv1.Create, "", "pods", svc.Namespace, "creating its Pods", pods},
-			{admissionv1.Create, "", "pods/binding", svc.Namespace, "scheduling them", nil},
-			{admissionv1.Update, "", "pods/status", svc.Namespace, "their status", pods},
-		},
-		codeWebhookCore: {
-			{admissionv1.Update, "", "nodes/status", "", "the status of nodes", nil},
-			{admissionv1.Update, "coordination.k8s.io", "leases", corev1.NamespaceNodeLease, "heartbeats of nodes", nil},
-			{admissionv1.Update, "coordination.k8s.io", "leases", "kube-system", "leader election in kube-system", nil},
-			{admissionv1.Create, "", "pods", "kube-system", "creating Pods in kube-system", labels.Everything()},
-		},
-	}
-}
 
 // checkWebhooks checks admission webhooks in the cluster whose silence refuses requests.
 func (d *doctor) checkWebhooks() {
@@ -79,13 +51,11 @@ func (d *doctor) checkWebhook(o stored, hook *admissionv1.MutatingWebhook) {
 	if d.idle(o.Prefix, svc) {
 		refuses(codeWebhookEndpoints, "has no ready endpoint")
 	}
-	if len(hook.MatchConditions) > 0 { // which only a server evaluates
-		return
-	}
+	conditions := newConditions(hook)
 	for code, needs := range needs(svc) {
 		var guarded []string
 		for _, n := range needs {
-			if slices.ContainsFunc(hook.Rules, n.matches) && d.selects(o.Prefix, hook, n) {
+			if !slices.Contains(guarded, n.what) && slices.ContainsFunc(hook.Rules, n.matches) && d.selects(o.Prefix, hook, &n, conditions) {
 				guarded = append(guarded, n.what)
 			}
 		}
@@ -113,26 +83,66 @@ func (n need) matches(r admissionv1.RuleWithOperations) bool {
 		})
 }
 
-// selects tells whether a webhook selects the object of a need, by the labels of Pods in the file.
-func (d *doctor) selects(prefix string, hook *admissionv1.MutatingWebhook, n need) bool {
+// selects tells whether a webhook selects an object of a need, by the objects in the file.
+func (d *doctor) selects(prefix string, hook *admissionv1.MutatingWebhook, n *need, conditions *conditions) bool {
+	inSpace, err := selectorOf(hook.NamespaceSelector)
+	ofObject, err2 := selectorOf(hook.ObjectSelector)
+	if err != nil || err2 != nil {
+		return false
+	}
 	if n.namespace != "" {
 		namespace, there := d.namespaces[space{prefix, n.namespace}]
-		selector, err := selectorOf(hook.NamespaceSelector)
-		if !there || err != nil || !selector.Matches(namespace) {
+		if !there || !inSpace.Matches(namespace) {
 			return false
 		}
 	}
-	selector, err := selectorOf(hook.ObjectSelector)
-	if err != nil || selector.Empty() || n.pods == nil {
-		return err == nil && selector.Matches(labels.Set{})
+	if n.resource == "namespaces" { // whose own labels are those of the selector
+		return d.selectsNamespace(prefix, inSpace, ofObject, n, conditions)
 	}
-	for e := range d.within(prefix, gvr.GroupResource{Resource: "pods"}, n.namespace) {
+	looked, own := 0, labels.SelectorFromSet(n.labels)
+	for e := range d.objectsOf(prefix, n) {
 		meta, err := encoding.ReadMeta(e.Value)
-		if pod := labels.Set(meta.Labels); err == nil && n.pods.Matches(pod) && selector.Matches(pod) {
+		if err != nil || !own.Matches(labels.Set(meta.Labels)) {
+			continue
+		}
+		if looked++; ofObject.Matches(labels.Set(meta.Labels)) && (looked > mostLooks || conditions.match(d.ctx, n, d.content(e))) {
+			return true
+		}
+	}
+	if looked > 0 && (n.operation != create || n.resource == "pods") { // new Pods are like those that were there
+		return false
+	}
+	return ofObject.Matches(n.labels) && conditions.match(d.ctx, n, n.made("new", n.labels))
+}
+
+// mostLooks is how many objects are asked for by match conditions; more count as matched.
+const mostLooks = 1000
+
+// selectsNamespace is about the namespaces that API servers make where they are not there.
+func (d *doctor) selectsNamespace(prefix string, inSpace, ofObject labels.Selector, n *need, conditions *conditions) bool {
+	for _, name := range ownNamespaces() {
+		set := labels.Merge(d.namespaces[space{prefix, name}], labels.Set{corev1.LabelMetadataName: name})
+		if inSpace.Matches(set) && ofObject.Matches(set) && conditions.match(d.ctx, n, n.made(name, set)) {
 			return true
 		}
 	}
 	return false
+}
+
+// objectsOf yields the objects of a need that are in the file; none of one that the file never has.
+func (d *doctor) objectsOf(prefix string, n *need) iter.Seq[*inspect.Entry] {
+	resource, sub, _ := strings.Cut(n.resource, "/")
+	gr := gvr.GroupResource{Group: n.group, Resource: resource}
+	if sub != "" && sub != "status" {
+		return func(func(*inspect.Entry) bool) {}
+	}
+	return d.within(prefix, gr, n.namespace)
+}
+
+// content is an object for match conditions; only metadata of one that is not known.
+func (d *doctor) content(e *inspect.Entry) map[string]any {
+	key, _ := e.ParseKey() // did not fail before
+	return inspect.NewObject(d.types.Of(key.Resource), e).Content
 }
 
 // selectorOf parses a selector as admission does: none selects everything.

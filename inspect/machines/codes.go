@@ -9,7 +9,7 @@ import (
 // Codes returns the codes of a restore on other machines.
 func Codes() []*finding.Code {
 	return []*finding.Code{
-		CodeOldNodes, CodeNodeRecords, CodeNodePods, CodeNodePinned, CodeNodeVolume, CodeVolumeAttached, CodeTokenKey, CodeNodePassword, CodeAPIAddress,
+		CodeOldNodes, CodeNodeRecords, CodeNodeUser, CodeNodePods, CodeNodePinned, CodeNodeVolume, CodeVolumeAttached, CodeTokenKey, CodeNodePassword, CodeAPIAddress,
 		CodeServiceAddress, CodeServiceRange, CodeWebhookURL, CodeClusterCA, CodeNotInFile,
 	}
 }
@@ -24,6 +24,9 @@ var (
 		"Leases, CSINodes and records of network and storage plugins that name a node. Most are deleted after their Node.",
 		"`etcdshift migrate prepare-restore` deletes those that it can. Look whether the plugin "+
 			"removes what is left, such as IP addresses of Calico: `calicoctl ipam check`.")
+	CodeNodeUser = finding.NewCode(finding.Warning, "node-user", "roles are bound to nodes by their names",
+		"A subject is a user `system:node:NAME`: a new machine of that name gets the role, and one of another name does not.",
+		"Change the subjects to the new names, or bind the group system:nodes; delete bindings of machines that do not come back.")
 	CodeNodePods = finding.NewCode(finding.Warning, "node-bound-pods", "Pods are bound to the old machines",
 		"Their `spec.nodeName` is set. They seem to run and are not made anew while the Node exists; a StatefulSet waits for ever.",
 		"`etcdshift migrate prepare-restore`. Else delete the old Nodes: "+
@@ -89,6 +92,7 @@ func Worded(code *finding.Code, n int, subject string) string {
 
 var wordings = map[*finding.Code][2]string{
 	CodeNodeRecords:    {"object", "%s of %s"},
+	CodeNodeUser:       {"object", "%s of %s with a user system:node:NAME"},
 	CodeNodePods:       {"Pod", "%s bound to a node: %s"},
 	CodeNodePinned:     {"object", "%s of %s for nodes of certain names"},
 	CodeNodeVolume:     {"PersistentVolume", "%s %s"},

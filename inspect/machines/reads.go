@@ -31,7 +31,17 @@ func newReads(used map[reflect.Type][]string) reads {
 			"statefulsets.apps": template(used, func(o *appsv1.StatefulSet) *corev1.PodSpec { return &o.Spec.Template.Spec }),
 			"daemonsets.apps":   template(used, func(o *appsv1.DaemonSet) *corev1.PodSpec { return &o.Spec.Template.Spec }),
 			"jobs.batch":        template(used, func(o *batchv1.Job) *corev1.PodSpec { return &o.Spec.Template.Spec }),
-			"cronjobs.batch":    template(used, func(o *batchv1.CronJob) *corev1.PodSpec { return &o.Spec.JobTemplate.Spec.Template.Spec }),
+			"replicasets.apps": template(used, func(o *appsv1.ReplicaSet) *corev1.PodSpec {
+				return ownTemplate(o.OwnerReferences, &o.Spec.Template.Spec)
+			}),
+			"podtemplates": template(used, func(o *corev1.PodTemplate) *corev1.PodSpec { return &o.Template.Spec }),
+			"replicationcontrollers": template(used, func(o *corev1.ReplicationController) *corev1.PodSpec {
+				if o.Spec.Template == nil {
+					return nil
+				}
+				return ownTemplate(o.OwnerReferences, &o.Spec.Template.Spec)
+			}),
+			"cronjobs.batch": template(used, func(o *batchv1.CronJob) *corev1.PodSpec { return &o.Spec.JobTemplate.Spec.Template.Spec }),
 		},
 	}
 }
@@ -70,4 +80,14 @@ func tied() map[reflect.Type][]string {
 		reflect.TypeFor[corev1.Secret]():      {"Type", "Data"},
 		reflect.TypeFor[corev1.ServiceSpec](): {"Type", "ExternalIPs", "Ports"},
 	}
+}
+
+// ownTemplate is the template of a workload that no other one makes, which counts itself.
+func ownTemplate(owners []metav1.OwnerReference, spec *corev1.PodSpec) *corev1.PodSpec {
+	for _, o := range owners {
+		if o.Controller != nil && *o.Controller {
+			return nil
+		}
+	}
+	return spec
 }

@@ -86,6 +86,12 @@ func (f *Finder) Ties(e *inspect.Entry) (found []Tie) {
 		f.serviceTies(e, tie)
 	case "ranges", "servicecidrs.networking.k8s.io":
 		rangeTies(e, key, tie)
+	case "storageclasses.storage.k8s.io", "runtimeclasses.node.k8s.io":
+		classTies(e, name, tie)
+	case "csistoragecapacities.storage.k8s.io":
+		capacityTies(e, name, tie)
+	case "clusterrolebindings.rbac.authorization.k8s.io", "rolebindings.rbac.authorization.k8s.io":
+		bindingTies(e, name, tie)
 	default:
 		if spec := f.workloads[name]; spec != nil {
 			workloadTies(spec(e), name, tie)
@@ -164,12 +170,17 @@ func pinned(spec *corev1.PodSpec) bool {
 // such as topology.topolvm.io/node.
 func names(s *corev1.NodeSelector) bool {
 	name := func(r corev1.NodeSelectorRequirement) bool {
-		_, label, _ := strings.Cut(r.Key, "/")
-		return r.Operator == corev1.NodeSelectorOpIn && slices.Contains([]string{"hostname", "node", "nodename"}, label)
+		return r.Operator == corev1.NodeSelectorOpIn && isName(r.Key)
 	}
 	return s != nil && len(s.NodeSelectorTerms) > 0 && !slices.ContainsFunc(s.NodeSelectorTerms, func(t corev1.NodeSelectorTerm) bool {
 		return len(t.MatchFields) == 0 && !slices.ContainsFunc(t.MatchExpressions, name)
 	})
+}
+
+// isName tells whether a label of nodes has the name of one.
+func isName(label string) bool {
+	_, name, _ := strings.Cut(label, "/")
+	return slices.Contains([]string{"hostname", "node", "nodename"}, name)
 }
 
 func (f *Finder) volumeTies(e *inspect.Entry, tie addTie) {
