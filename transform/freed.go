@@ -22,7 +22,8 @@ var (
 		Name: "volume-freed", Level: finding.Error, Allowed: finding.WentOn, Title: "a volume would be destroyed after the restore",
 		Meaning: "The claim or the PersistentVolume is being deleted, and only what this run deletes held it: the last Pod that uses the claim, or the last " +
 			"VolumeAttachment. The restored cluster would end the deletion within seconds, and the reclaim policy destroys the data.",
-		Remedy: "To keep the data, first set the policy: `etcdshift patch IN OUT pv/NAME --type merge -p '{\"spec\":{\"persistentVolumeReclaimPolicy\":\"Retain\"}}'`. " +
+		Remedy: "To keep the data, first set the policy: " +
+			"`etcdshift patch IN OUT pv/NAME --type merge -p '{\"spec\":{\"persistentVolumeReclaimPolicy\":\"Retain\"}}'`. " +
 			"Or keep the Pod: `--keep-node NODE`.",
 		Allow: "The holder is deleted. After the restore the volume is destroyed.",
 	}
@@ -36,7 +37,9 @@ var (
 func FreedCodes() []*finding.Code { return []*finding.Code{CodeVolumeFreed, CodeFreed} }
 
 // Freed finds the deletions of a file that were held by what a run deletes. Its zero value is ready.
-type Freed struct{ seen map[holding]bool } // true for what a VolumeAttachment held
+type Freed struct {
+	seen map[holding]bool // true for what a VolumeAttachment held
+}
 
 // holding is what a deleted object may have held.
 type holding struct{ prefix, resource, namespace, name string }

@@ -27,7 +27,7 @@ func ClaimsOf(pod *corev1.Pod) (names []string) {
 	return names
 }
 
-// holds tells whether a Pod keeps a claim from being deleted, as pkg/controller/volume/pvcprotection
+// holds tells whether a Pod keeps a claim, as pkg/controller/volume/pvcprotection
 // of kube-controller-manager does: in any phase, as long as the Pod is there.
 func holds(pod *corev1.Pod, claim *corev1.PersistentVolumeClaim) bool {
 	ended := pod.DeletionTimestamp != nil && pod.DeletionGracePeriodSeconds != nil && *pod.DeletionGracePeriodSeconds == 0
@@ -84,7 +84,8 @@ func read[T any](ctx context.Context, s Storage, resource, namespace, name strin
 // Attachments returns the nodes that VolumeAttachments attach a volume to. Provisioners of CSI
 // destroy no volume that has one.
 func (s Storage) Attachments(ctx context.Context, volume string) (nodes []string, err error) {
-	for e, err := range s.Source.Live(ctx, keys.Kubernetes{Prefix: s.Prefix}.Dir(schema.GroupResource{Group: storagev1.GroupName, Resource: "volumeattachments"})) {
+	dir := keys.Kubernetes{Prefix: s.Prefix}.Dir(schema.GroupResource{Group: storagev1.GroupName, Resource: "volumeattachments"})
+	for e, err := range s.Source.Live(ctx, dir) {
 		if err != nil {
 			return nil, err
 		}

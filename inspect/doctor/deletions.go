@@ -16,7 +16,7 @@ import (
 	"github.com/etcdshift/etcdshift/keys"
 )
 
-// leaving keeps an object that is being deleted. Namespaces and definitions have codes of their own.
+// leaving keeps an object that is being deleted. Namespaces and definitions have their own codes.
 func (d *doctor) leaving(o stored, p *place) {
 	if p.name != "namespaces" && o.Resource != keys.DefinitionType() {
 		d.kept[deleting] = append(d.kept[deleting], o)
@@ -74,7 +74,8 @@ func (d *doctor) fateOfClaim(o stored) string {
 	case volume == nil:
 		return held
 	case backends.Destroyed(volume):
-		return fmt.Sprintf("%s, and with it the data of PersistentVolume %s, whose reclaim policy is %s", held, volume.Name, volume.Spec.PersistentVolumeReclaimPolicy)
+		return fmt.Sprintf("%s, and with it the data of PersistentVolume %s, whose reclaim policy is %s",
+			held, volume.Name, volume.Spec.PersistentVolumeReclaimPolicy)
 	}
 	return fmt.Sprintf("%s; PersistentVolume %s keeps its data", held, volume.Name)
 }
