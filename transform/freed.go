@@ -36,7 +36,7 @@ var (
 // FreedCodes are the codes of [Freed].
 func FreedCodes() []*finding.Code { return []*finding.Code{CodeVolumeFreed, CodeFreed} }
 
-// Freed finds the deletions of a file that were held by what a run deletes. Its zero value is ready.
+// Freed finds the deletions of a file that what a run deletes held. Its zero value is ready.
 type Freed struct {
 	seen map[holding]bool // true for what a VolumeAttachment held
 }

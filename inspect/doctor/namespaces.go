@@ -14,7 +14,8 @@ import (
 // checkNamespaces reports namespaces that are gone, and reasons why others cannot be deleted.
 func (d *doctor) checkNamespaces() {
 	for at, contents := range d.contents.all() {
-		if _, there := d.namespaces[at]; there || slices.Contains(ownNamespaces(), at.name) || !d.whole[at.prefix] || d.unread[gvr.GroupResource{Resource: "namespaces"}] {
+		_, there := d.namespaces[at]
+		if there || slices.Contains(ownNamespaces(), at.name) || !d.whole[at.prefix] || d.unread[gvr.GroupResource{Resource: "namespaces"}] {
 			continue
 		}
 		d.raiseMany(contents.total, codeNamespaceGone, "object", "%s of namespace %s, which is not there: %s", at.name, describe(contents))

@@ -9,7 +9,8 @@ import (
 // Codes returns the codes of a restore on other machines.
 func Codes() []*finding.Code {
 	return []*finding.Code{
-		CodeOldNodes, CodeNodeRecords, CodeNodeUser, CodeNodePods, CodeNodePinned, CodeNodeVolume, CodeVolumeAttached, CodeTokenKey, CodeNodePassword, CodeAPIAddress,
+		CodeOldNodes, CodeNodeRecords, CodeNodeUser, CodeNodePods, CodeNodePinned,
+		CodeNodeVolume, CodeVolumeAttached, CodeTokenKey, CodeNodePassword, CodeAPIAddress,
 		CodeServiceAddress, CodeServiceRange, CodeWebhookURL, CodeClusterCA, CodeNotInFile,
 	}
 }
