@@ -128,7 +128,8 @@ func hintFor(err error) string {
 		{snapshot.ErrTruncated, "the file was not written or copied to its end; try another copy, or take a new snapshot"},
 		{snapshot.ErrFreeList, "no record is harmed: \"etcdshift migrate\" writes a copy without the list, and that restores"},
 		{snapshot.ErrDamaged, "try another copy of the file, or take a new snapshot with \"etcdctl snapshot save\""},
-		{snapshot.ErrNotSnapshot, "give a file that \"etcdctl snapshot save\" made, or a member/snap/db, or one of them compressed (gzip, zstd, zip) or in an archive (zip, tar, tar.gz)"},
+		{snapshot.ErrNotSnapshot, "give a file that \"etcdctl snapshot save\" made, or a member/snap/db, or one of them compressed (gzip, zstd, zip) " +
+			"or in an archive (zip, tar, tar.gz)"},
 		{snapshot.ErrExpand, "if you know the file, raise the limit with --max-expand, or expand it yourself and give the result"},
 		{snapshot.ErrChanged, "something writes to the file; work on a copy"},
 		{calico.ErrManifest, "give --v3-crds the file of v3 CRDs of a Calico release, as \"kubectl apply -f\" takes it"},

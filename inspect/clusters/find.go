@@ -95,7 +95,8 @@ func (s *Shard) Find(name string) (*Cluster, error) {
 	switch o, c := s.Orphan(name), s.Home(name); {
 	case o == nil:
 	case c != nil:
-		return nil, fmt.Errorf("%w: %q is the path of %q, which is the name to give; keys that lie under the path: %d", ErrNoCluster, name, c.Name, o.Amount.Keys)
+		return nil, fmt.Errorf("%w: %q is the path of %q, which is the name to give; keys that lie under the path: %d",
+			ErrNoCluster, name, c.Name, o.Amount.Keys)
 	default:
 		return nil, fmt.Errorf("%w: %q does not live on this shard; keys of it that are left here (orphans): %d", ErrNoCluster, name, o.Amount.Keys)
 	}

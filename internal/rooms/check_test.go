@@ -63,7 +63,7 @@ func mayImport() map[string][]string {
 		"internal/sandbox":     {},
 		"internal/save":        {"internal/publish", "snapshot"},
 		"internal/selectors":   with("inspect"),
-		"internal/signature":   {"internal/input"},
+		"internal/signature":   {"internal/input", "snapshot"},
 		"internal/serve":       with("inspect", "internal/columns", "internal/selectors"),
 		"internal/test":        with("transform/", "transform", "inspect", "internal/publish"),
 	}
