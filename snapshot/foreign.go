@@ -27,7 +27,6 @@ func packedFormats() []format {
 
 func foreignFormats() []format {
 	return []format{
-		{257, "ustar", "a tar archive; extract the snapshot from it first"},
 		{0, "SQLite format 3\x00", "an SQLite database; k3s and kine keep one where there is no etcd"},
 		{0, "\x7fELF", "a program (ELF)"},
 		{0, "age-encryption.org/", "encrypted with age; decrypt it first"},
