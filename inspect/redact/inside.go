@@ -1,7 +1,6 @@
 package redact
 
 import (
-	"encoding/base64"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -21,7 +20,7 @@ func (w walker) inside(text string, of walker) string {
 		}
 	}
 	if of.texts <= deepest {
-		if out, ok := of.insideEncoded(text); ok {
+		if out, ok := of.insidePacked(text); ok {
 			return out
 		}
 	}
@@ -48,21 +47,37 @@ func (w walker) insideJSON(text string) (string, bool) {
 	return out, err == nil && changed && !across(text, out)
 }
 
-// insideEncoded edits a text that is base64 as a whole, or a data URL.
-func (w walker) insideEncoded(text string) (string, bool) {
-	head, data := "", strings.TrimSpace(text)
-	if strings.HasPrefix(data, "data:") {
-		at := strings.Index(data, ";base64,") + len(";base64,")
-		if at < len(";base64,") {
-			return "", false
-		}
-		head, data = data[:at], data[at:]
+// insidePacked edits a text that is base64 as a whole, or a data URL.
+func (w walker) insidePacked(text string) (string, bool) {
+	r := run{end: strings.Index(text, ";base64,") + 1}
+	if r.end > 0 && strings.HasPrefix(text, "data:") {
+		r.end += len("base64,")
 	}
-	decoded, err := base64.StdEncoding.DecodeString(data)
-	if err != nil || !utf8.Valid(decoded) || !w.holds(string(decoded)) {
+	if !r.next(text) || strings.TrimSpace(text[r.end:]) != "" || r.begin > 0 && !strings.HasPrefix(text, "data:") {
 		return "", false
 	}
-	return head + base64.StdEncoding.EncodeToString([]byte(w.inside(string(decoded), w.inner()))), true
+	data := r.decode(0)
+	plain := string(data)
+	if isPacked(data) {
+		files, whole := unpack(plain, mostUnpacked)
+		if !whole || len(files) != 1 || strings.HasPrefix(plain, zipBegins) {
+			return "", false
+		}
+		plain = files[0]
+	}
+	if !isText(plain) || !w.holds(plain) {
+		return "", false
+	}
+	edited, err := packAs(data, w.inside(plain, w.inner()))
+	return text[:r.begin] + r.encode(text, edited) + text[r.end:], err == nil
+}
+
+// isText tells text from other data.
+func isText(plain string) bool {
+	for begin, end := range segments([]byte(plain)) {
+		return begin == 0 && end == len(plain)
+	}
+	return false
 }
 
 // across reports whether a secret that lies in several values of a text is left in the edited text.
@@ -79,7 +94,7 @@ func across(text, edited string) bool {
 // insideLines replaces the words of lines with a secret, but for the first one. It fails where a
 // secret may go on in the next line.
 func (w walker) insideLines(text string) (string, bool) {
-	if slices.ContainsFunc(shapes, func(s shape) bool { return s.pattern == nil && s.fits(text) }) || hasPrivateBase64(text) {
+	if slices.ContainsFunc(shapes, func(s shape) bool { return s.pattern == nil && s.fits(text) }) || w.packsLines(text) {
 		return "", false
 	}
 	var out, rest strings.Builder
@@ -98,6 +113,17 @@ func (w walker) insideLines(text string) (string, bool) {
 		rest.WriteString("\n")
 	}
 	return out.String(), changed && !w.holds(rest.String())
+}
+
+// packsLines reports whether base64 with a secret in it goes over several lines.
+func (w walker) packsLines(text string) bool {
+	var r run
+	for r.next(text) {
+		if r.lines > 0 && len(r.bits) >= shortestRun && w.holdsPacked(text[r.begin:r.end]) {
+			return true
+		}
+	}
+	return false
 }
 
 // insideLine keeps the name at the beginning of a line.

@@ -20,7 +20,7 @@ const tokenAnnotation = "openshift.io/token-secret.value"
 // Object redacts, in place, an object in JSON content stored under key, and reports whether it had
 // secrets. An object of any kind among credentials is redacted as one of them.
 func Object(key []byte, obj map[string]any) (changed bool) {
-	return walker{}.object(key, obj)
+	return begun(nil).object(key, obj)
 }
 
 // Value reports whether the raw bytes stored under key must be hidden: objects that Object would
@@ -88,10 +88,14 @@ const longestName = 320
 type walker struct {
 	texts int     // that enclose the content: a text that parses is content too
 	with  Replace // nil for lengths
+	room  *room
 }
 
+// begun returns the walker of an object.
+func begun(with Replace) walker { return walker{with: with, room: &room{mostUnpacked}} }
+
 // inner walks the content of a text.
-func (w walker) inner() walker { return walker{w.texts + 1, w.with} }
+func (w walker) inner() walker { return walker{w.texts + 1, w.with, w.room} }
 
 // secret reports whether text is a secret, by the sort of its name. In a parsed text "$NAME" is a
 // variable.

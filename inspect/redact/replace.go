@@ -21,7 +21,7 @@ type Replace func(part Part, value any) any
 // With is Object with replacements in place of lengths. A text with a secret in it keeps its
 // structure and its other words where that can be told; else it is replaced as a whole.
 func With(key []byte, obj map[string]any, with Replace) (changed bool) {
-	changed = walker{with: with}.object(key, obj)
+	changed = begun(with).object(key, obj)
 	unwrap(obj)
 	return changed
 }

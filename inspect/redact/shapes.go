@@ -1,7 +1,6 @@
 package redact
 
 import (
-	"encoding/base64"
 	"regexp"
 	"slices"
 	"strings"
@@ -78,9 +77,6 @@ const (
 	noVariable = "[^$|\\n{<`]+"
 )
 
-// base64Begin is "-----BEGIN" in base64.
-const base64Begin = "LS0tLS1CRUdJTi"
-
 // tokenPrefix begins tokens of a service. At least so many letters and digits follow, in a loose
 // token also "-", "_" and ".".
 type tokenPrefix struct {
@@ -125,7 +121,7 @@ func hasShape(text string) bool {
 	if slices.ContainsFunc(shapes, fits) || slices.ContainsFunc(commands, fits) {
 		return true
 	}
-	return hasToken(text) || hasUserInfo(text) || hasPrivateBase64(text)
+	return hasToken(text) || hasUserInfo(text)
 }
 
 func (s shape) fits(text string) bool {
@@ -135,18 +131,6 @@ func (s shape) fits(text string) bool {
 		}
 	}
 	return s.pattern == nil || s.pattern.MatchString(text)
-}
-
-// hasPrivateBase64 reports whether a text has a PEM private key in base64.
-func hasPrivateBase64(text string) bool {
-	for at := strings.Index(text, base64Begin); at >= 0; at = strings.Index(text, base64Begin) {
-		head, _ := base64.StdEncoding.DecodeString(text[at : at+(min(80, len(text)-at))/4*4]) // up to a fault
-		if strings.Contains(string(head), "PRIVATE KEY") {
-			return true
-		}
-		text = text[at+len(base64Begin):]
-	}
-	return false
 }
 
 // hostPort follows the "@" of a data source name without a scheme.

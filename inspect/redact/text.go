@@ -1,21 +1,19 @@
 package redact
 
 import (
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"io"
 	"net/url"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
 )
 
 // Bounds of texts that are parsed. Others are scanned line by line.
 const (
-	deepest      = 4       // levels of texts in texts, such as JSON in an entry of YAML
+	deepest      = 6       // levels of texts in texts, such as JSON in an entry of YAML
 	largest      = 2 << 20 // bytes of a text
 	mostLevels   = 1000    // nesting of JSON
 	longestAlias = 256     // bytes of a YAML scalar that replaces its aliases: each is checked
@@ -29,7 +27,7 @@ func Text(text string) string {
 	return redacted(len(text))
 }
 
-func holdsSecret(text string) bool { return walker{}.holds(text) }
+func holdsSecret(text string) bool { return begun(nil).holds(text) }
 
 // holds reports whether a text has a secret: by its shape, or by its name in the parsed text, or
 // else in a line.
@@ -37,7 +35,7 @@ func (w walker) holds(text string) bool {
 	switch {
 	case hasShape(text):
 		return true
-	case w.texts < deepest && w.holdsEncoded(text):
+	case w.holdsPacked(text), w.texts < deepest && w.holdsEscaped(text):
 		return true
 	case !mentions(text):
 		return false
@@ -46,7 +44,7 @@ func (w walker) holds(text string) bool {
 		if documents, err := parse(text); err == nil {
 			changed := scanComments(text)
 			for _, document := range documents {
-				changed = walker{texts: w.texts + 1}.walk(document, "") || changed
+				changed = walker{texts: w.texts + 1, room: w.room}.walk(document, "") || changed
 			}
 			return changed
 		}
@@ -54,23 +52,15 @@ func (w walker) holds(text string) bool {
 	return scan(text)
 }
 
-// holdsEncoded checks a text that is base64 as a whole, and a data URL.
-func (w walker) holdsEncoded(text string) bool {
-	inner := w.inner()
-	if rest, isURL := strings.CutPrefix(text, "data:"); isURL {
-		kind, data, _ := strings.Cut(rest, ",")
-		if !strings.HasSuffix(kind, ";base64") {
-			decoded, _ := url.PathUnescape(data)
-			return decoded != "" && inner.holds(decoded)
-		}
-		text = data
-	}
-	text = strings.TrimSpace(text)
-	if len(text) < 16 || len(text)%4 != 0 || strings.ContainsAny(text[:16], " .:-,{}\"") {
+// holdsEscaped checks a data URL that is not in base64.
+func (w walker) holdsEscaped(text string) bool {
+	rest, isURL := strings.CutPrefix(text, "data:")
+	kind, data, _ := strings.Cut(rest, ",")
+	if !isURL || strings.HasSuffix(kind, ";base64") {
 		return false
 	}
-	data, err := base64.StdEncoding.DecodeString(text)
-	return err == nil && utf8.Valid(data) && inner.holds(string(data))
+	decoded, _ := url.PathUnescape(data)
+	return decoded != "" && w.inner().holds(decoded)
 }
 
 // mentions reports whether a word of a text names a secret or its container. Most texts have none.
