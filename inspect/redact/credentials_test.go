@@ -65,3 +65,16 @@ func TestShapes(t *testing.T) {
 		require.Equal(t, hidden, redact.Object([]byte(key), parse(t, value)), value)
 	}
 }
+
+// The prefix of a token hides what follows: it may be cut off. A placeholder or a word is shown.
+func TestTokenPrefixes(t *testing.T) {
+	for value, hidden := range map[string]bool{
+		"AGE-SECRET-KEY-1QQ": true, "ghp_hunter2": true, "AKIAQ7HUNTER2": true, "x=glpat-hunter2;": true, "xoxb-1-ab": true,
+		"github_pat_11A": true, "sk-ant-api03-x": true, "hvs.CAES": true, "npm_x7hunter": true, "AIzaSyAx7": true,
+		"eyJhbGciOi.eyJzdWI": true,
+		"ghp_":               false, "ghp_xxxx": false, "AKIAIOSFODNN7EXAMPLE": false, "npm_config_cache": false, "pypi-mirror": false, "sk-proj-team": false,
+		"maghp_hunter2": false,
+	} {
+		require.Equal(t, hidden, redact.Text(value) != value, value)
+	}
+}

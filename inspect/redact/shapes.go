@@ -20,7 +20,8 @@ func mark(pattern string, marks ...string) shape {
 var shapes = []shape{
 	{nil, []string{"PRIVATE KEY-----"}}, {nil, []string{"PRIVATE KEY BLOCK-----"}}, {nil, []string{"PuTTY-User-Key-File-"}},
 	{nil, []string{"-----BEGIN OpenVPN Static key"}},
-	mark(`eyJ[A-Za-z0-9_-]{6,}\.eyJ[A-Za-z0-9_-]{6,}\.[A-Za-z0-9_-]*`, ".eyJ"),                                              // a JSON web token
+	mark(`eyJ[A-Za-z0-9_-]{6,}\.eyJ[A-Za-z0-9_-]`, ".eyJ"),                                                                  // a JSON web token
+	mark(`eyJ[A-Za-z0-9_-]{6,}\.[A-Za-z0-9_-]*\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.`, "eyJ"),                             // an encrypted one
 	mark(`(?ms)`+kindSecret+`.*`+dataField+`|`+dataField+`.*`+kindSecret, "kind", "Secret", "ata"),                          // a manifest
 	mark(`K1[01][0-9a-f]{16,}::`, "::"),                                                                                     // a server token of k3s and RKE2
 	mark(`A[KS]IA[0-9A-Z]{16}[^0-9A-Za-z/+]{1,4}(?:[a-z]+[^0-9A-Za-z/+]{1,4})?[0-9A-Za-z/+]{40}(?:[^0-9A-Za-z/+]|$)`, "IA"), // of AWS
@@ -78,32 +79,45 @@ const (
 )
 
 // tokenPrefix begins tokens of a service. At least so many letters and digits follow, in a loose
-// token also "-", "_" and ".".
+// token also "-", "_" and ".". A prefix that also begins other words takes a digit or a capital
+// letter behind it.
 type tokenPrefix struct {
 	text  string
 	least int
 	loose bool
+	word  bool
 }
 
-// tokenPrefixes are by their first letter.
+// tokenPrefixes are by their first letter. A token with a prefix of its own is found at any length:
+// it may be cut off.
 var tokenPrefixes = byFirstLetter([]tokenPrefix{
-	{"ghp_ gho_ ghu_ ghs_ ghr_", 16, false}, {"github_pat_ glpat- glrt- gldt- glptt- glcbt-", 16, true}, // GitHub, GitLab
-	{"xoxa- xoxb- xoxe- xoxo- xoxp- xoxr- xoxs- xoxe. xapp-", 10, true},                                         // Slack
-	{"AGE-SECRET-KEY-1", 20, false}, {"AGE-PLUGIN- AIza", 30, true}, {"ya29.", 20, true}, {"GOCSPX-", 16, true}, // age, Google
-	{"sk_live_ sk_test_ rk_live_ rk_test_ whsec_", 16, false}, // Stripe
-	{"sk-ant- sk-proj- sk-svcacct-", 16, true}, {"sk-", 40, false}, {"hf_", 24, false}, {"nvapi-", 24, true},
-	{"npm_ rubygems_", 24, false}, {"pypi-", 24, true}, {"dckr_pat_", 16, true}, {"oy2", 40, false},
-	{"dop_v1_ doo_v1_ dor_v1_", 24, false}, {"dapi pul-", 32, false}, // DigitalOcean, Databricks, Pulumi
-	{"hvs. hvb. hvr.", 16, true}, {"SG.", 40, true}, {"glsa_ glc_", 24, true}, // Vault, SendGrid, Grafana
-	{"tskey-", 16, true}, {"sha256~", 30, true}, {"shpat_ shpss_ lin_api_", 24, false}, {"sntrys_ CFPAT-", 24, true},
-	{"ATATT3", 30, true}, {"ops_eyJ", 40, true}, {"dp.pt.", 24, false}, {"PMAK-", 24, true}, {"NRAK-", 20, false},
+	{text: "ghp_ gho_ ghu_ ghs_ ghr_", least: 1}, {text: "github_pat_", least: 1, loose: true}, // GitHub
+	{text: "glpat- gldt- glrt- glrtr- glcbt- glptt- glft- glimt- glagent- gloas- glsoat- glffct- glwt-", least: 1, loose: true}, // GitLab
+	{text: "xoxa- xoxb- xoxc- xoxd- xoxe- xoxo- xoxp- xoxr- xoxs- xoxe. xapp-", least: 1, loose: true},                          // Slack
+	{text: "AGE-SECRET-KEY-", least: 1, loose: true}, {text: "AGE-PLUGIN-", least: 30, loose: true},                             // age
+	{text: "AKIA", least: 1}, {text: "ASIA", least: 12, word: true}, // AWS
+	{text: "AIza ya29. GOCSPX-", least: 1, loose: true},                                                                     // Google
+	{text: "sk_live_ sk_test_ rk_live_ rk_test_ whsec_", least: 1},                                                          // Stripe
+	{text: "sk-ant- sk-proj- sk-svcacct- sk-admin- sk-or-v1-", least: 1, loose: true, word: true}, {text: "sk-", least: 40}, // of models
+	{text: "hf_ r8_ gsk_", least: 24}, {text: "nvapi- pplx- xai-", least: 24, loose: true},
+	{text: "npm_ rubygems_ pypi-", least: 1, word: true}, {text: "oy2", least: 40}, // of packages
+	{text: "dckr_pat_ dckr_oat_", least: 1, loose: true},                        // Docker
+	{text: "dop_v1_ doo_v1_ dor_v1_", least: 1}, {text: "dapi pul-", least: 32}, // DigitalOcean, Databricks, Pulumi
+	{text: "hvs. hvb. hvr.", least: 1, loose: true, word: true},                                    // Vault
+	{text: "SG.", least: 40, loose: true}, {text: "glsa_ glc_", least: 1, loose: true, word: true}, // SendGrid, Grafana
+	{text: "tskey-", least: 1, loose: true, word: true}, {text: "sha256~", least: 1, loose: true}, // Tailscale, OpenShift
+	{text: "shpat_ shpss_ shpca_ shppa_ lin_api_ sbp_ sgp_", least: 1, word: true},
+	{text: "sntrys_ sntryu_ CFPAT- ATATT3 ATCTT3 pscale_pw_ pscale_tkn_ figd_", least: 1, loose: true, word: true},
+	{text: "ops_eyJ", least: 1, loose: true}, {text: "dp.pt. dp.st. dp.sa.", least: 1, word: true, loose: true}, {text: "PMAK-", least: 1, loose: true},
+	{text: "NRAK- NRII-", least: 1, loose: true}, {text: "dt0c01. dt0s01. dt0s16.", least: 1, loose: true},
 })
 
 // byFirstLetter splits rows of prefixes.
 func byFirstLetter(rows []tokenPrefix) (out [256][]tokenPrefix) {
 	for _, row := range rows {
 		for text := range strings.FieldsSeq(row.text) {
-			out[text[0]] = append(out[text[0]], tokenPrefix{text, row.least, row.loose})
+			row.text = text
+			out[text[0]] = append(out[text[0]], row)
 		}
 	}
 	return out
@@ -179,14 +193,19 @@ func hasToken(text string) bool {
 	return false
 }
 
-// follows reports whether enough letters follow the prefix. "xxxx" is a placeholder.
+// longestToken bounds the part of a token that is checked, in bytes.
+const longestToken = 64
+
+// follows reports whether enough letters follow the prefix. "xxxx" is a placeholder, and so is
+// "EXAMPLE" at the end.
 func (p tokenPrefix) follows(rest string) bool {
-	n, varied := 0, false
-	for n < len(rest) && n < p.least && (isWordByte(rest[n]) && rest[n] != '_' || p.loose && strings.IndexByte("-_.", rest[n]) >= 0) {
+	n, varied, coded := 0, false, false
+	for n < min(len(rest), longestToken) && (isWordByte(rest[n]) && rest[n] != '_' || p.loose && strings.IndexByte("-_.", rest[n]) >= 0) {
 		varied = varied || rest[n] != rest[0]
+		coded = coded || !isLower(rest[n]) && isWordByte(rest[n]) && rest[n] != '_'
 		n++
 	}
-	return n == p.least && varied
+	return n >= p.least && (varied || n == 1) && (coded || !p.word) && !strings.HasSuffix(rest[:n], "EXAMPLE")
 }
 
 func isWordByte(c byte) bool {
