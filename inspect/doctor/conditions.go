@@ -15,6 +15,8 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/cel/environment"
+
+	"github.com/etcdshift/etcdshift/internal/bounded"
 )
 
 // conditions are the match conditions of a webhook.
@@ -31,7 +33,7 @@ func newConditions(hook *admissionv1.MutatingWebhook) *conditions {
 	for i := range hook.MatchConditions {
 		accessors = append(accessors, (*matchconditions.MatchCondition)(&hook.MatchConditions[i]))
 	}
-	compiler := cel.NewConditionCompiler(environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()))
+	compiler := cel.NewConditionCompiler(bounded.Environment())
 	compiled := compiler.CompileCondition(accessors, cel.OptionalVariableDeclarations{HasAuthorizer: true}, environment.StoredExpressions)
 	return &conditions{matchconditions.NewMatcher(compiled, nil, "webhook", "admit", hook.Name)}
 }

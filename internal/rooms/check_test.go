@@ -30,7 +30,7 @@ func mayImport() map[string][]string {
 		"transform":            with("inspect", "internal/publish", "finding", "internal/input"),
 		"transform/migrations": {"transform", "transform/"},
 		"docs":                 {},
-		"inspect":              with("finding"),
+		"inspect":              with("internal/bounded", "finding"),
 		"snapshot":             {"internal/publish", "internal/stream"},
 		"keys":                 {},
 		"finding":              {},
