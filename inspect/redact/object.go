@@ -89,13 +89,14 @@ type walker struct {
 	texts int     // that enclose the content: a text that parses is content too
 	with  Replace // nil for lengths
 	room  *room
+	note  func(value any) // is told each secret; nil for nobody
 }
 
 // begun returns the walker of an object.
 func begun(with Replace) walker { return walker{with: with, room: &room{mostUnpacked}} }
 
 // inner walks the content of a text.
-func (w walker) inner() walker { return walker{w.texts + 1, w.with, w.room} }
+func (w walker) inner() walker { return walker{w.texts + 1, w.with, w.room, w.note} }
 
 // secret reports whether text is a secret, by the sort of its name. In a parsed text "$NAME" is a
 // variable.

@@ -32,6 +32,9 @@ type replaced struct{ value any }
 // hidden returns what takes the place of a value.
 func (w walker) hidden(part Part, value any) any {
 	text, isText := value.(string)
+	if w.note != nil {
+		w.note(value)
+	}
 	switch {
 	case w.with != nil && part == applied:
 		return replaced{w.inside(text, w)}

@@ -129,7 +129,7 @@ const shortest = 8
 // hasShape reports whether a text has a secret by its shape.
 func hasShape(text string) bool {
 	if len(text) < shortest {
-		return false
+		return hasToken(text) // cut off
 	}
 	fits := func(s shape) bool { return s.fits(text) }
 	if slices.ContainsFunc(shapes, fits) || slices.ContainsFunc(commands, fits) {

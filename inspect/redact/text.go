@@ -44,7 +44,7 @@ func (w walker) holds(text string) bool {
 		if documents, err := parse(text); err == nil {
 			changed := scanComments(text)
 			for _, document := range documents {
-				changed = walker{texts: w.texts + 1, room: w.room}.walk(document, "") || changed
+				changed = walker{texts: w.texts + 1, room: w.room, note: w.note}.walk(document, "") || changed
 			}
 			return changed
 		}

@@ -12,6 +12,7 @@ import (
 
 	admissionapi "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/admission/plugin/policy/generic"
 	"k8s.io/apiserver/pkg/admission/plugin/policy/matching"
@@ -47,6 +48,7 @@ type Policy struct {
 	match    *admissionapi.MatchResources
 	rejected *finding.Finding // why it is not evaluated; nil if it is
 	secret   bool             // its params are Secrets
+	params   []runtime.Object // what its expressions may quote
 
 	mutating   *mutating.PolicyHook
 	validating []validating.PolicyHook // one a binding
@@ -60,6 +62,8 @@ type Engine struct {
 	types    *inspect.Types
 	known    map[*inspect.Type][]string // their versions
 	loose    []string                   // bindings without a policy
+
+	namespaces *namespaces
 
 	mutator   generic.Dispatcher[mutating.PolicyHook]
 	validator generic.Dispatcher[validating.PolicyHook]
@@ -107,6 +111,7 @@ func (e *Engine) Refresh(ctx context.Context, from Source) (err error) {
 			return err
 		}
 	}
+	e.namespaces = all
 	matcher := matching.NewMatcher(lister{all}, all)
 	e.mutator = mutating.NewDispatcher(noAuthorizer{}, matcher, newConverters(e.types))
 	e.validator = validating.NewDispatcher(noAuthorizer{}, generic.NewPolicyMatcher(matcher))
@@ -243,8 +248,12 @@ func (p *Policy) paramRefs() (kind *admissionapi.ParamKind, refs []*admissionapi
 func (p *Policy) setParams(all *params, err error) {
 	var informer informers.GenericInformer
 	var scope meta.RESTScope
+	p.params = nil
 	if all != nil {
 		informer, scope = all, all.scope
+		for _, one := range all.all {
+			p.params = append(p.params, one.Object)
+		}
 	}
 	if p.mutating != nil {
 		p.mutating.ParamInformer, p.mutating.ParamScope, p.mutating.ConfigurationError = informer, scope, err

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	admissionapi "k8s.io/api/admissionregistration/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -202,9 +201,9 @@ func (r *request) tell(a *Answer, p *Policy, hook validating.PolicyHook, decisio
 	}
 	binding, denied := hook.Bindings[0], false
 	for i, d := range decisions {
-		text := d.Message
-		if secret(r.Type) || p.secret {
-			text = quiet(hook.Policy.Spec.Validations, i, d)
+		text := quiet(hook.Policy.Spec.Validations, i, d)
+		if !secret(r.Type) && !p.secret && text != d.Message { // an expression made it
+			text = r.hide(d.Message)
 		}
 		if code := boundOf(errors.New(d.Message)); code != nil && d.Evaluation == validating.EvalError {
 			a.add(p, code.Because("%s with binding %s: %s", p, binding.Name, reasonOf(code)))
@@ -232,35 +231,6 @@ func (r *request) tell(a *Answer, p *Policy, hook validating.PolicyHook, decisio
 	if err != nil && !denied { // no validation, but its configuration
 		a.add(p, CodeDenied.Because("%s", strings.Join(r.messages(p, err), "; ")))
 	}
-}
-
-// quiet is the message of a decision without text that an expression made.
-func quiet(validations []admissionapi.Validation, i int, d validating.PolicyDecision) string {
-	if d.Evaluation == validating.EvalError || i >= len(validations) {
-		return errQuiet
-	}
-	if v := validations[i]; v.Message != "" {
-		return strings.TrimSpace(v.Message)
-	}
-	return "failed expression: " + strings.TrimSpace(validations[i].Expression)
-}
-
-const errQuiet = "an expression fails; its message may quote a Secret and is left out"
-
-// messages are those of a server's refusal.
-func (r *request) messages(p *Policy, err error) []string {
-	if secret(r.Type) || p != nil && p.secret {
-		return []string{errQuiet}
-	}
-	var status *apierrors.StatusError
-	if errors.As(err, &status) && status.ErrStatus.Details != nil && len(status.ErrStatus.Details.Causes) > 0 {
-		var all []string
-		for _, cause := range status.ErrStatus.Details.Causes {
-			all = append(all, cause.Message)
-		}
-		return all
-	}
-	return []string{err.Error()}
 }
 
 // Mutate evaluates the MutatingAdmissionPolicies. Content is set where they change the object, at
@@ -358,7 +328,7 @@ func (r *request) tellErrors(a *Answer, done *record, err error) {
 	for _, failed := range done.errors {
 		text := errQuiet
 		if !secret(r.Type) && !failed.secret {
-			text = failed.Error()
+			text = r.hide(failed.Error())
 		}
 		code := CodeFailed
 		switch {

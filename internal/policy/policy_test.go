@@ -311,3 +311,23 @@ func TestOtherKindInFolder(t *testing.T) {
 		require.Equal(t, 1, undecodable, kind)
 	}
 }
+
+// No message has a secret of the object: as its expression quotes it or cuts it.
+func TestMessagesHideSecrets(t *testing.T) {
+	s, err := snapshot.Open(t.Context(), "../../testdata/reports/leak.db.gz", snapshot.Config{})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = s.Close() })
+	r := inspect.NewReader(s, nil)
+	_, err = r.Layouts(t.Context())
+	require.NoError(t, err)
+	quoted := "object.spec.template.spec.containers[0].env[0].value"
+	for _, expression := range []string{quoted, quoted + ".substring(0, 9)", quoted + ".lowerAscii()", "string(int(" + quoted + "))"} {
+		e := engine(t, r, policyOf(policy.Validating, "p", "apps", "*", "deployments", `  validations: [{expression: "false", messageExpression: "'got ' + `+
+			expression+`"}, {expression: "`+expression+` == 'x'"}]`, "  validationActions: [Deny]"))
+		found := reasons(e.Validate(t.Context(), objects(t, r, "deployments")["default/web"]).Findings)
+		require.NotEmpty(t, found, expression)
+		text := strings.Join(found, " ")
+		require.NotContains(t, text, "S3CR3T", expression)
+		require.NotContains(t, text, "s3cr3t", expression)
+	}
+}

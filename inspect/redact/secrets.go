@@ -1,0 +1,129 @@
+package redact
+
+import (
+	"encoding/base64"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// Secrets are the secret values of objects. They are hidden in texts that were made from the
+// objects, also in part and in base64.
+type Secrets struct{ parts map[int]map[string]bool } // by their length, in lower case
+
+// Parts of a value that give it away, in bytes. A long text has many words that are no secret.
+const (
+	leastPart = 4
+	shortPart = 6
+	longPart  = 24
+	longText  = 128
+)
+
+// Add adds what Object would hide in an object stored under key.
+func (s *Secrets) Add(key []byte, content map[string]any) {
+	w := begun(nil)
+	w.note = s.add
+	w.object(key, runtime.DeepCopyJSON(content))
+}
+
+// add adds a value, and what it is in base64.
+func (s *Secrets) add(value any) {
+	switch v := value.(type) {
+	case string:
+		s.addText(v)
+		if data, err := base64.StdEncoding.DecodeString(v); err == nil && len(data) >= leastPart {
+			s.addText(string(data))
+		}
+	case []any:
+		for _, child := range v {
+			s.add(child)
+		}
+	case map[string]any:
+		for name, child := range v {
+			s.add(name)
+			s.add(child)
+		}
+	}
+}
+
+func (s *Secrets) addText(text string) {
+	text = strings.ToLower(strings.TrimSpace(text))
+	if len(text) < leastPart || !isLiteral(text) {
+		return
+	}
+	size := min(len(text), shortPart)
+	if len(text) > longText {
+		size = longPart
+	}
+	if s.parts == nil {
+		s.parts = map[int]map[string]bool{}
+	}
+	if s.parts[size] == nil {
+		s.parts[size] = map[string]bool{}
+	}
+	for at := 0; at+size <= len(text); at++ {
+		s.parts[size][text[at:at+size]] = true
+	}
+}
+
+// Hide returns a text with lengths in place of secrets: those of s, and those that Text hides.
+func (s *Secrets) Hide(text string) string {
+	hidden := s.marked(text)
+	var r run
+	for r.next(text) {
+		for offset := range 4 {
+			if len(r.bits) >= shortestPacked && s.within(string(r.decode(offset))) {
+				markBytes(hidden, r.begin, r.end)
+			}
+		}
+	}
+	var out strings.Builder
+	for at := 0; at < len(text); {
+		end := at
+		for end < len(text) && hidden[end] == hidden[at] {
+			end++
+		}
+		if hidden[at] {
+			out.WriteString(redacted(end - at))
+		} else {
+			out.WriteString(text[at:end])
+		}
+		at = end
+	}
+	return Text(out.String())
+}
+
+// shortestPacked is the length of base64 with a part in it.
+const shortestPacked = shortPart * 4 / 3
+
+// marked tells of each byte of a text whether it belongs to a secret.
+func (s *Secrets) marked(text string) []bool {
+	hidden, lower := make([]bool, len(text)), strings.ToLower(text)
+	if len(lower) != len(text) { // letters with a longer form
+		lower = text
+	}
+	for size, parts := range s.parts {
+		for at := 0; at+size <= len(lower); at++ {
+			if parts[lower[at:at+size]] {
+				markBytes(hidden, at, at+size)
+			}
+		}
+	}
+	return hidden
+}
+
+// within reports whether a text has a part of a secret.
+func (s *Secrets) within(text string) bool {
+	for _, hidden := range s.marked(text) {
+		if hidden {
+			return true
+		}
+	}
+	return false
+}
+
+func markBytes(hidden []bool, begin, end int) {
+	for at := begin; at < end; at++ {
+		hidden[at] = true
+	}
+}
