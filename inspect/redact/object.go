@@ -1,6 +1,7 @@
 package redact
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -44,6 +45,20 @@ func Value(key, raw []byte) bool {
 }
 
 func (w walker) object(key []byte, obj map[string]any) (changed bool) {
+	own, note := known{}, w.note
+	w.note = func(value any) {
+		own.add(value)
+		if note != nil {
+			note(value)
+		}
+	}
+	changed = w.first(key, obj)
+	w.note = note
+	return len(own) > 0 && w.sweep(obj, own) || changed
+}
+
+// first redacts what is a secret by itself.
+func (w walker) first(key []byte, obj map[string]any) (changed bool) {
 	if keys.HoldsCredentials(key) {
 		changed = w.credentials(obj)
 	}
@@ -89,14 +104,15 @@ type walker struct {
 	texts int     // that enclose the content: a text that parses is content too
 	with  Replace // nil for lengths
 	room  *room
-	note  func(value any) // is told each secret; nil for nobody
+	note  func(value any)        // is told each secret; nil for nobody
+	find  func(text string) bool // in place of what holds looks for
 }
 
 // begun returns the walker of an object.
 func begun(with Replace) walker { return walker{with: with, room: &room{mostUnpacked}} }
 
 // inner walks the content of a text.
-func (w walker) inner() walker { return walker{w.texts + 1, w.with, w.room, w.note} }
+func (w walker) inner() walker { return walker{w.texts + 1, w.with, w.room, w.note, w.find} }
 
 // secret reports whether text is a secret, by the sort of its name. In a parsed text "$NAME" is a
 // variable.
@@ -176,7 +192,7 @@ func (w walker) shown(in map[string]any, name string, around sort) any {
 	case map[string]any:
 		var secrets []string
 		for key := range v { // names are shown; in managedFields some are values
-			if hasShape(key) || own != plainName && strings.HasPrefix(name, "f:") && strings.HasPrefix(key, "v:") {
+			if hasShape(key) || strings.HasPrefix(name, "f:") && strings.HasPrefix(key, "v:") && (own != plainName || w.holdsMember(key[2:])) {
 				secrets = append(secrets, key)
 			}
 		}
@@ -185,6 +201,12 @@ func (w walker) shown(in map[string]any, name string, around sort) any {
 		}
 	}
 	return nil
+}
+
+// holdsMember reports whether a member of a set, in JSON, has a secret.
+func (w walker) holdsMember(member string) bool {
+	var text string
+	return json.Unmarshal([]byte(member), &text) == nil && (secretFlag(text) || w.holds(text))
 }
 
 // namesEntry reports whether a field such as secretKey names an entry of the Secret beside it.

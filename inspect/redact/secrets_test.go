@@ -32,3 +32,25 @@ func TestSecretsHide(t *testing.T) {
 		require.Equal(t, hidden, secrets.Hide(made))
 	}
 }
+
+// A secret that is hidden in one place of an object is hidden in all: in texts, packed, in sets of
+// managedFields. Names and other texts stay.
+func TestSecretsEverywhere(t *testing.T) {
+	const value = "Hunter2-MARK-x7"
+	std := base64.StdEncoding.EncodeToString([]byte(value))
+	for name, shown := range map[string]string{
+		"a note": "use " + value + " here", "base64": std, "twice": base64.StdEncoding.EncodeToString([]byte(std)),
+		"gzip": base64.StdEncoding.EncodeToString([]byte(gzipped(t, "use "+value+" here"))),
+	} {
+		obj := map[string]any{"apiVersion": "v1", "kind": "Secret", "data": map[string]any{"greeting": std}, "metadata": map[string]any{
+			"name": "a", "annotations": map[string]any{"note": shown, "other": "use it here"},
+			"managedFields": []any{map[string]any{"fieldsV1": map[string]any{"f:list": map[string]any{`v:"` + value + `"`: map[string]any{}}}}},
+		}}
+		require.True(t, redact.Object([]byte(corpusKey), obj), name)
+		require.NotContains(t, unpackedAll(text(t, obj), 4), "MARK", name)
+		require.Contains(t, text(t, obj), "use it here")
+		require.False(t, redact.Object([]byte(corpusKey), obj), "a second pass: %s", name)
+	}
+	obj := parse(t, `{metadata: {managedFields: [{fieldsV1: {"f:args": {"v:\"--password=Hunter2-MARK\"": {}}}}]}}`)
+	require.True(t, redact.Object([]byte(corpusKey), obj))
+}

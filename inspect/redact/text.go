@@ -33,6 +33,8 @@ func holdsSecret(text string) bool { return begun(nil).holds(text) }
 // else in a line.
 func (w walker) holds(text string) bool {
 	switch {
+	case w.find != nil:
+		return w.find(text) || w.holdsPacked(text)
 	case hasShape(text):
 		return true
 	case w.holdsPacked(text), w.texts < deepest && w.holdsEscaped(text):

@@ -1,0 +1,108 @@
+package redact
+
+import (
+	"encoding/base64"
+	"regexp"
+	"strings"
+)
+
+// known has the secrets of an object by their first bytes: what is hidden in one place of it is
+// hidden in all.
+type known map[string][]string
+
+const (
+	knownBegin = 8  // bytes: shorter secrets may be words
+	mostAlike  = 64 // with the same begin
+)
+
+// plainWord matches what may be a name or a word.
+var plainWord = regexp.MustCompile(`^(?:[a-z0-9.-]{1,15}|[A-Za-z]{1,15}|[0-9.]*)$`)
+
+// add adds a secret; a text in base64 as it is, and decoded.
+func (k known) add(value any) {
+	text, _ := value.(string)
+	k.addText(text)
+	if data, err := base64.StdEncoding.DecodeString(text); err == nil && isText(string(data)) {
+		k.addText(string(data))
+	}
+}
+
+func (k known) addText(text string) {
+	text = strings.TrimSpace(text)
+	if len(text) < knownBegin || plainWord.MatchString(text) || !isLiteral(text) {
+		return
+	}
+	if begin := text[:knownBegin]; len(k[begin]) < mostAlike {
+		k[begin] = append(k[begin], text)
+	}
+}
+
+// in returns the first secret in a text, "" for none.
+func (k known) in(text string) string {
+	for at := 0; at+knownBegin <= len(text); at++ {
+		for _, secret := range k[text[at:at+knownBegin]] {
+			if strings.HasPrefix(text[at:], secret) {
+				return secret
+			}
+		}
+	}
+	return ""
+}
+
+// sweep hides the texts of an object that have one of its secrets, also packed. Names stay.
+func (w walker) sweep(value any, k known) (changed bool) {
+	switch v := value.(type) {
+	case map[string]any:
+		for name, child := range v {
+			switch name {
+			case "apiVersion", "kind", "name", "namespace", "uid", "key":
+				if _, isText := child.(string); isText {
+					continue
+				}
+			}
+			if shown := w.swept(child, k); shown != nil {
+				v[name], changed = shown, true
+			} else {
+				changed = w.sweep(child, k) || changed
+			}
+		}
+	case []any:
+		for i, child := range v {
+			if shown := w.swept(child, k); shown != nil {
+				v[i], changed = shown, true
+			} else {
+				changed = w.sweep(child, k) || changed
+			}
+		}
+	}
+	return changed
+}
+
+// swept returns the hidden form of a text with a secret, or of a map with one in its names, nil for
+// others.
+func (w walker) swept(value any, k known) any {
+	switch v := value.(type) {
+	case string:
+		if !isRedacted(v) && w.quotes(v, k) {
+			return w.hidden(Literal, v)
+		}
+	case map[string]any:
+		var secrets []string
+		for name := range v { // of a set in managedFields
+			if strings.HasPrefix(name, "v:") && k.in(name) != "" {
+				secrets = append(secrets, name)
+			}
+		}
+		if secrets != nil {
+			return w.hiddenKeys(v, "", secrets)
+		}
+	}
+	return nil
+}
+
+// quotes reports whether a text has a secret, as it is or packed.
+func (w walker) quotes(text string, k known) bool {
+	of := w.inner()
+	of.find = func(plain string) bool { return k.in(plain) != "" }
+	return of.find(text) || of.holdsPacked(text)
+}
