@@ -3,10 +3,12 @@ package main
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/internal/compare"
 	"github.com/etcdshift/etcdshift/snapshot"
 )
@@ -17,8 +19,37 @@ type moment struct {
 	time     time.Time // zero for a revision
 }
 
-// readMoment reads a flag; nil where it is not given.
-func readMoment(c *cli.Context, flag string) (*moment, error) {
+// timeForms tells the forms of a time, for the help of flags.
+const timeForms = "RFC 3339, a date and time of UTC (2026-11-25 14:00), or 1h before the newest time in the snapshot"
+
+// parseTime reads a time: RFC 3339, or a date, with or without a time of day, of UTC.
+func parseTime(text string) (t time.Time, err error) {
+	layouts := []string{time.DateOnly, "2006-01-02 15:04", time.DateTime, "2006-01-02T15:04", "2006-01-02T15:04:05", time.RFC3339}
+	for _, layout := range layouts {
+		if t, err = time.Parse(layout, text); err == nil {
+			break
+		}
+	}
+	return t, err
+}
+
+// parseBack reads a duration such as 90m, 1h or 2d.
+func parseBack(text string) (time.Duration, error) {
+	if days, is := strings.CutSuffix(text, "d"); is {
+		n, err := strconv.ParseUint(days, 10, 16)
+		return time.Duration(n) * 24 * time.Hour, err
+	}
+	return time.ParseDuration(text)
+}
+
+// moment reads a flag with a time or a revision of the snapshots.
+func (h *historian) moment(flag string) (*moment, error) {
+	return readMoment(h.c, flag, h.sides[len(h.sides)-1])
+}
+
+// readMoment reads a flag; nil where it is not given. A duration counts back from the newest time
+// in the snapshot of r, never from the clock.
+func readMoment(c *cli.Context, flag string, r *inspect.Reader) (*moment, error) {
 	given := c.String(flag)
 	if given == "" {
 		return nil, nil
@@ -26,11 +57,19 @@ func readMoment(c *cli.Context, flag string) (*moment, error) {
 	if revision, err := strconv.ParseInt(given, 10, 64); err == nil {
 		return &moment{revision: revision}, nil
 	}
-	t, err := time.Parse(time.RFC3339, given)
-	if err != nil {
-		return nil, usagef(commandPath(c), "--%s is %q; it takes a revision, or a time such as 2026-11-20T20:50:00Z", flag, given)
+	if t, err := parseTime(given); err == nil {
+		return &moment{time: t}, nil
 	}
-	return &moment{time: t}, nil
+	back, err := parseBack(given)
+	if err != nil || back < 0 {
+		return nil, usagef(commandPath(c), "--%s is %q; it takes a revision, or a time such as 2026-11-20T20:50:00Z, 2026-11-20, "+
+			"\"2026-11-20 20:50\", or 1h (before the newest time in the snapshot)", flag, given)
+	}
+	newest, err := r.NewestTime(c.Context)
+	if err == nil && newest.IsZero() {
+		err = fmt.Errorf("--%s %s counts from the newest time in the snapshot, and no object has a time; give a revision", flag, given)
+	}
+	return &moment{time: newest.Add(-back)}, err
 }
 
 // stateAt is the state that --at asked for.
@@ -50,7 +89,7 @@ func (m *moment) last(clock *compare.Clock) int64 {
 
 // readAt makes the reader one of the revision of --at, and says what is known of its time.
 func (o *opened) readAt(c *cli.Context) error {
-	at, err := readMoment(c, "at")
+	at, err := readMoment(c, "at", o.Reader)
 	if at == nil || err != nil {
 		return err
 	}

@@ -36,6 +36,7 @@ Encrypted values are compared decrypted with --encryption-config, else by their 
 Exit status: 0 no difference but noise, 1 differences, 2 usage, 5 could not check or TYPE/NAME is in neither, 130 interrupted.`,
 		Flags: readFlags("decrypt values with",
 			&cli.StringFlag{Name: "namespace", Aliases: []string{"n"}, Usage: "compare what is in `NAMESPACE` alone"},
+			allNamespacesFlag(),
 			&cli.StringFlag{Name: "cluster", Usage: "compare what is in logical cluster `NAME` of kcp alone"},
 			&cli.StringFlag{Name: "selector", Aliases: []string{"l"}, Usage: "compare what has the `LABELS` in one of the snapshots, such as app=web,tier!=db"},
 			&cli.BoolFlag{Name: "all", Usage: "show noise too"},
@@ -84,9 +85,9 @@ func wanted(c *cli.Context, words []string, files []*opened) (func(keys.Key) boo
 		return nil, nil
 	}
 	where := ""
-	for _, flag := range []string{"namespace", "cluster"} {
-		if name := c.String(flag); name != "" {
-			where += fmt.Sprintf(", in %s %q", flag, name)
+	for _, is := range [][2]string{{"namespace", in.Namespace}, {"cluster", in.Cluster}} {
+		if is[1] != "" {
+			where += fmt.Sprintf(", in %s %q", is[0], is[1])
 		}
 	}
 	var all []asked

@@ -36,10 +36,11 @@ Exit status: 0 shown, 1 something was not found or could not be read, 2 usage or
 without --show-secrets, 130 interrupted.`,
 		Flags: readFlags("decrypt values with",
 			&cli.StringFlag{Name: "namespace", Aliases: []string{"n"}, Usage: "look in namespace `NS` (default: default)"},
-			&cli.BoolFlag{Name: "all-namespaces", Aliases: []string{"A"}, Usage: "look in all namespaces, whatever --namespace says"},
+			allNamespacesFlag(),
 			&cli.StringFlag{Name: "cluster", Usage: "look in logical cluster `NAME` of kcp (default: all)"},
 			&cli.StringFlag{Name: "selector", Aliases: []string{"l"}, Usage: "show objects whose labels fit `SELECTOR`"},
 			&cli.StringFlag{Name: "field-selector", Usage: "show objects whose fields fit `SELECTOR`, such as status.phase!=Running"},
+			&cli.StringFlag{Name: "where", Usage: "show objects for which the CEL expression `CEL` is true, such as 'object.spec.replicas == 0'"},
 			&cli.StringFlag{Name: "sort-by", Usage: "sort by the field that `JSONPATH` names, such as .metadata.creationTimestamp"},
 			&choiceFlag{words: getFormats(), StringFlag: &cli.StringFlag{
 				Name: "output", Aliases: []string{"o"}, Value: "table", Usage: "print `FORMAT`: " + strings.Join(getFormats(), ", ")}},
@@ -51,7 +52,7 @@ without --show-secrets, 130 interrupted.`,
 			&cli.BoolFlag{Name: "show-managed-fields", Usage: "print managedFields in JSON and YAML"},
 			&cli.BoolFlag{Name: "ignore-not-found", Usage: "a NAME that is not there is no error"},
 			&cli.BoolFlag{Name: "watch", Aliases: []string{"w"}, Usage: "show what there is and end: a snapshot does not change"},
-			&cli.StringFlag{Name: "age-from", Usage: "count ages from `TIME` (RFC 3339), or now (default: the newest time in the snapshot)"},
+			&cli.StringFlag{Name: "age-from", Usage: "count ages from `TIME` (RFC 3339, or a date), or now (default: the newest time in the snapshot)"},
 			&cli.BoolFlag{Name: "stored", Usage: "add the columns STORED-VERSION, REV, SIZE (bytes) and ENCRYPTION"},
 			&cli.Int64Flag{Name: "revision", Usage: "show the state at revision `N`, where the snapshot still has it"},
 			atFlag("show"),
@@ -286,6 +287,7 @@ func (g *getter) verdict() error {
 		}
 	}
 	missing(g.unread, "value", "could not be read")
+	missing(g.unasked, "object", "left out: --where has no result for them")
 	missing(g.unbounded, "path", "found too much and shown as <error>")
 	missing(g.leftOut, "printer column", "not shown")
 	if g.kept > 0 {

@@ -12,6 +12,7 @@ import (
 	"github.com/urfave/cli/v2"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/internal/compare"
 	"github.com/etcdshift/etcdshift/internal/jsonpath"
@@ -31,6 +32,8 @@ type getter struct {
 	single  bool // one object is asked for by name
 
 	shown, unread int
+	unasked       int           // objects without a result of --where
+	hidden        bool          // something in a printed object was redacted
 	kept          int           // objects that were not exported
 	large         int           // exported objects that only a server-side apply takes
 	unbounded     int           // paths that found too much in an object
@@ -42,9 +45,10 @@ type getter struct {
 // gotten is an object to show.
 type gotten struct {
 	*inspect.Object
-	deletedAt int64 // revision, where it is deleted
-	unfit     bool  // the selectors do not choose it
-	cells     []any // of a table
+	deletedAt int64            // revision, where it is deleted
+	unfit     bool             // the selectors do not choose it
+	unasked   *finding.Finding // why --where has no result for it; nil for none
+	cells     []any            // of a table
 }
 
 // objects yields the chosen objects of one type. An unreadable one has its Err.
@@ -59,6 +63,10 @@ func (g *getter) objects(a asking) iter.Seq2[*gotten, error] {
 func (g *getter) chosen(a asking, all iter.Seq2[*gotten, error]) iter.Seq2[*gotten, error] {
 	return stream.Of(func(yield func(*gotten) error) error {
 		return stream.Each(all, func(o *gotten) error {
+			if o.unasked != nil {
+				g.unasked++
+				fmt.Fprintf(g.c.App.ErrWriter, "%s: --where: %s\n", render.Printable(string(o.Key)), render.Printable(o.unasked.Reason))
+			}
 			if err := g.c.Context.Err(); err != nil || o.unfit {
 				return err
 			}
@@ -102,9 +110,18 @@ func (g *getter) selected(a asking) iter.Seq2[*gotten, error] {
 	})
 }
 
-// fits reports whether the selectors choose an object. They choose every unreadable one.
+// fits reports whether the selectors and --where choose an object. They choose every unreadable
+// one. An object without a result of --where is left out: see chosen. It may run beside others.
 func (g *getter) fits(o *gotten) bool {
-	return o.Content == nil || g.options.selector.Fits(o.Content)
+	if o.Content == nil {
+		return true
+	}
+	if is := g.options.selector.Fits(o.Content); !is || g.options.where == nil {
+		return is
+	}
+	chosen, cannot := g.options.where.Chooses(g.c.Context, o.Object)
+	o.unasked = cannot
+	return chosen
 }
 
 // sortBy is the path of --sort-by, "" for the order of the keys.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/etcdshift/etcdshift/internal/choose"
 	"github.com/etcdshift/etcdshift/internal/input"
 	"github.com/etcdshift/etcdshift/internal/selectors"
 )
@@ -15,8 +16,9 @@ import (
 type getOptions struct {
 	namespace        string // "" for all
 	selector         selectors.Selector
-	format, template string   // of -o FORMAT=TEMPLATE
-	labelColumns     []string // keys of labels
+	format, template string            // of -o FORMAT=TEMPLATE
+	labelColumns     []string          // keys of labels
+	where            *choose.Condition // nil for none
 	secrets          bool
 	now              time.Time
 }
@@ -39,12 +41,17 @@ func readGetOptions(c *cli.Context) (o getOptions, err error) {
 	if o.selector, err = selectors.Parse(c.String("selector"), c.String("field-selector")); err != nil {
 		return o, usagef(path, "%w", err)
 	}
+	if c.IsSet("where") {
+		if o.where, err = choose.Compile(c.String("where")); err != nil {
+			return o, usagef(path, "--where: %w", err)
+		}
+	}
 	switch from := c.String("age-from"); from {
 	case "":
 	case "now":
 		o.now = time.Now()
 	default:
-		if o.now, err = time.Parse(time.RFC3339, from); err != nil {
+		if o.now, err = parseTime(from); err != nil {
 			return o, usagef(path, "--age-from is %q; it takes a time such as 2026-11-20T20:50:00Z, or now", from)
 		}
 	}

@@ -55,7 +55,7 @@ func (g *getter) contents(fn func(o *gotten, content map[string]any) error) erro
 			return nil
 		}
 		if !g.options.secrets {
-			redact.Object(o.Key, o.Content)
+			g.hidden = redact.Object(o.Key, o.Content) || g.hidden
 		}
 		if !g.c.Bool("show-managed-fields") {
 			unstructured.RemoveNestedField(o.Content, "metadata", "managedFields")
@@ -154,6 +154,9 @@ func (g *getter) printTemplate() error {
 	}
 	var out bytes.Buffer
 	err = run(g.c.Context, &out, content)
+	if err != nil || bytes.Contains(out.Bytes(), []byte(redactedMark)) {
+		g.sayHidden()
+	}
 	if _, writeErr := g.c.App.Writer.Write(out.Bytes()); err == nil {
 		return writeErr
 	}
@@ -199,6 +202,7 @@ func (g *getter) printCustomColumns() error {
 			return err
 		}
 	}
+	masked := false
 	err = g.contents(func(o *gotten, content map[string]any) error {
 		cells := columns.Cells(g.c.Context, content)
 		if err := g.checkCells(o, cells, func(i int) string { return columns.Headers[i] }); err != nil {
@@ -209,6 +213,7 @@ func (g *getter) printCustomColumns() error {
 			if !g.options.secrets {
 				text = redact.Text(text)
 			}
+			masked = masked || strings.Contains(text, redactedMark)
 			cells[i] = render.Cell(text, len(cells))
 		}
 		return t.Row(cells)
@@ -216,7 +221,20 @@ func (g *getter) printCustomColumns() error {
 	if err != nil {
 		return err
 	}
+	if masked {
+		g.sayHidden()
+	}
 	return t.Flush()
+}
+
+// redactedMark is in what is printed for a secret, however "<" is escaped.
+const redactedMark = "redacted "
+
+// sayHidden says how to see what a template or a column printed as redacted, or failed on.
+func (g *getter) sayHidden() {
+	if g.hidden && !g.c.Bool("quiet") {
+		fmt.Fprintln(g.c.App.ErrWriter, "secret values are redacted; --show-secrets shows them")
+	}
 }
 
 // printExport prints what can be applied. What a controller makes is exported by name alone.

@@ -19,8 +19,8 @@ func historyCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "history",
 		Usage:     "every revision the file keeps, deletions too",
-		ArgsUsage: "SNAPSHOT... KEY|TYPE/NAME",
-		Description: `etcdshift history before.db deployment/web -n shop
+		ArgsUsage: "SNAPSHOT... KEY|TYPE/NAME|TYPE [NAME]",
+		Description: `etcdshift history before.db deployment web -n shop
 etcdshift history monday.db tuesday.db configmap/prices -o jsonl`,
 		UsageText: `Shows the history of one key: created, updated, deleted, recreated; the changes of each revision, field by field; the writers, from
 managedFields; and the approximate time, from Leases, Events and other objects written nearby.
@@ -32,8 +32,9 @@ at a time, as far as the files tell times.
 Exit status: 0 shown, 1 not found, unreadable or damaged, 2 usage or a TYPE that no snapshot has, 130 interrupted.`,
 		Flags: readFlags("decrypt values with",
 			&cli.StringFlag{Name: "namespace", Aliases: []string{"n"}, Usage: "the object is in `NAMESPACE`; needed where several have one of that name"},
+			allNamespacesFlag(),
 			&cli.StringFlag{Name: "cluster", Usage: "the object is in logical cluster `NAME` of kcp; needed where several have one of that name"},
-			&cli.StringFlag{Name: "at", Usage: "show only the record that held at `REVISION`, or at a time (RFC 3339)"},
+			&cli.StringFlag{Name: "at", Usage: "show only the record that held at `REVISION`, or at a time: " + timeForms},
 			&cli.BoolFlag{Name: "all", Usage: "show changes that are noise too: managedFields, renewals, heartbeats"},
 			showSecretsFlag(), listFormats()),
 		Action: taking(runHistory),
@@ -43,7 +44,7 @@ Exit status: 0 shown, 1 not found, unreadable or damaged, 2 usage or a TYPE that
 func runHistory(c *cli.Context, args []string) error {
 	reading := progress(c).Phase("reading " + args[0])
 	defer reading.End()
-	paths, word := args[:len(args)-1], args[len(args)-1]
+	paths, word := historyOf(args)
 	return snapshotFirst(c, args, readSnapshots(c, paths, func(files []*opened) error {
 		reading.Of(part(1, 4, files...))
 		h := &historian{c: c, files: files}
@@ -59,6 +60,17 @@ func runHistory(c *cli.Context, args []string) error {
 		reading.End()
 		return h.print()
 	}))
+}
+
+// historyOf splits the arguments into snapshots and the key or object. Words without a slash are
+// TYPE NAME where the first one is no file.
+func historyOf(args []string) (paths []string, word string) {
+	last := len(args) - 1
+	paths, word = args[:last], args[last]
+	if last >= 2 && !strings.Contains(word, "/") && args[last-1] != "-" && !namesSnapshot(args[last-1]) {
+		return args[:last-1], args[last-1] + "/" + word
+	}
+	return paths, word
 }
 
 // historian tells the history of one key.
@@ -140,7 +152,7 @@ func (h *historian) find(word string) error {
 			return err
 		}
 		if a.in.Names == nil {
-			return usagef(commandPath(h.c), "%q is no key of the file, and not TYPE/NAME", word)
+			return usagef(commandPath(h.c), "%q is no key of the file, and neither TYPE/NAME nor TYPE NAME", word)
 		}
 		for _, kind := range a.kinds {
 			if err := h.collect(found, kind, a.in); err != nil {
@@ -241,7 +253,7 @@ func (h *historian) print() error {
 // first step is an error.
 func (h *historian) held(steps iter.Seq2[*compare.Step, error]) iter.Seq2[*compare.Step, error] {
 	return stream.Of(func(yield func(*compare.Step) error) error {
-		at, err := readMoment(h.c, "at")
+		at, err := h.moment("at")
 		if err != nil {
 			return err
 		}

@@ -35,7 +35,16 @@ func parseName(c *cli.Context, word string, find finder, readers ...*inspect.Rea
 
 // selectionOf is the namespace and the logical cluster to look in.
 func selectionOf(c *cli.Context) inspect.Selection {
-	return inspect.Selection{Namespace: c.String("namespace"), Cluster: c.String("cluster")}
+	in := inspect.Selection{Namespace: c.String("namespace"), Cluster: c.String("cluster")}
+	if c.Bool("all-namespaces") {
+		in.Namespace = ""
+	}
+	return in
+}
+
+// allNamespacesFlag is -A of commands that look in all namespaces by default.
+func allNamespacesFlag() cli.Flag {
+	return &cli.BoolFlag{Name: "all-namespaces", Aliases: []string{"A"}, Usage: "look in all namespaces, whatever --namespace says"}
 }
 
 // finder finds the types of a snapshot.

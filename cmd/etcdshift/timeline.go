@@ -24,7 +24,7 @@ func timelineCommand() *cli.Command {
 		Name:      "timeline",
 		Usage:     "what happened, in order, over all keys and several snapshots",
 		ArgsUsage: "SNAPSHOT... [TYPE[/NAME]...]",
-		Description: `etcdshift timeline before.db -n shop
+		Description: `etcdshift timeline before.db -n shop --since 1h
 etcdshift timeline monday.db tuesday.db deploy,cm -l app=web --since 48211
 etcdshift timeline before.db --manager helm -o jsonl`,
 		UsageText: `Shows what was created, updated and deleted, by revision, each write once. Several snapshots of one cluster fill each other's gaps;
@@ -39,11 +39,12 @@ Renewals of Leases, Events and records of API servers about themselves are folde
 Exit status: 0 shown, 1 damaged, or values could not be read, 2 usage, snapshots of two clusters, or a TYPE that no snapshot has, 130 interrupted.`,
 		Flags: readFlags("decrypt values with",
 			&cli.StringFlag{Name: "namespace", Aliases: []string{"n"}, Usage: "show objects in `NAMESPACE` (default: all)"},
+			allNamespacesFlag(),
 			&cli.StringFlag{Name: "cluster", Usage: "show objects in logical cluster `NAME` of kcp (default: all)"},
 			&cli.StringFlag{Name: "selector", Aliases: []string{"l"}, Usage: "show objects whose labels fit `SELECTOR` at their last write"},
 			&cli.StringFlag{Name: "manager", Usage: "show writes whose newest manager is `NAME`"},
-			&cli.StringFlag{Name: "since", Usage: "begin at `REVISION`, or at a time (RFC 3339)"},
-			&cli.StringFlag{Name: "until", Usage: "end with `REVISION`, or at a time (RFC 3339)"},
+			&cli.StringFlag{Name: "since", Usage: "begin at `REVISION`, or at a time: " + timeForms},
+			&cli.StringFlag{Name: "until", Usage: "end with `REVISION`, or at a time: " + timeForms},
 			&cli.BoolFlag{Name: "all", Usage: "fold nothing"},
 			listFormats()),
 		Action: taking(runTimeline),
@@ -87,11 +88,11 @@ func runTimeline(c *cli.Context, args []string) error {
 
 // limit sets the revisions and the objects of a timeline.
 func (h *historian) limit(t *compare.Timeline, words []string) error {
-	since, err := readMoment(h.c, "since")
+	since, err := h.moment("since")
 	if err != nil {
 		return err
 	}
-	until, err := readMoment(h.c, "until")
+	until, err := h.moment("until")
 	if err != nil {
 		return err
 	}

@@ -29,7 +29,7 @@ type Choice struct {
 	words     []selectors.Word
 	namespace string // "" for all
 	selector  selectors.Selector
-	where     *condition // nil for none
+	where     *Condition // nil for none
 }
 
 // New reads a command line with [Flags]; words are TYPE[/NAME] and NAME.... Mistakes are errors of
@@ -57,7 +57,7 @@ func New(a *transform.Args, words []string) (*Choice, error) {
 		return nil, transform.Usagef("%v", err)
 	}
 	if a.IsSet("where") {
-		if c.where, err = compile(a.String("where")); err != nil {
+		if c.where, err = Compile(a.String("where")); err != nil {
 			return nil, transform.Usagef("--where: %v", err)
 		}
 	}

@@ -5,9 +5,7 @@ import (
 	"iter"
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/finding"
@@ -144,19 +142,11 @@ func (c *Choice) askFields(ctx context.Context, one *Candidate) {
 		return
 	}
 	if one.Partial {
-		one.cannot = finding.Undecodable.Because("this build knows only the metadata of a %s", one.Type.Kind)
+		one.cannot = metadataAlone(one.Object)
 		return
 	}
-	if one.Chosen = c.selector.Fits(one.Content); !one.Chosen || c.where == nil {
-		return
-	}
-	var err error
-	if one.Chosen, err = c.where.holds(ctx, one.Content); err != nil {
-		if one.Type.Resource == (schema.GroupResource{Resource: string(corev1.ResourceSecrets)}) { // an error may quote a value
-			one.cannot = codeWhereFailed.Because("it is a Secret, of which no more is said")
-			return
-		}
-		one.cannot = codeWhereFailed.Because("%v", err)
+	if one.Chosen = c.selector.Fits(one.Content); one.Chosen && c.where != nil {
+		one.Chosen, one.cannot = c.where.Chooses(ctx, one.Object)
 	}
 }
 

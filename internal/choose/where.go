@@ -7,21 +7,25 @@ import (
 	"strings"
 
 	"github.com/google/cel-go/cel"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/apiserver/pkg/cel/environment"
 
+	"github.com/etcdshift/etcdshift/finding"
+	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/internal/bounded"
 )
 
-// condition is a compiled expression of CEL over the variable object.
-type condition struct{ program cel.Program }
+// Condition is a compiled expression of CEL over the variable object.
+type Condition struct{ program cel.Program }
 
 // maxExpression is how many bytes an expression may have.
 const maxExpression = 64 << 10
 
-// compile compiles an expression with the functions and cost limits of an API server. An error
+// Compile compiles an expression with the functions and cost limits of an API server. An error
 // names the place.
-func compile(text string) (*condition, error) {
+func Compile(text string) (*Condition, error) {
 	if len(text) > maxExpression {
 		return nil, fmt.Errorf("the expression has %d bytes; it may have %d", len(text), maxExpression)
 	}
@@ -45,11 +49,32 @@ func compile(text string) (*condition, error) {
 		return nil, fmt.Errorf("the expression is of type %s, not bool", is)
 	}
 	program, err := env.Program(ast)
-	return &condition{program}, err
+	return &Condition{program}, err
+}
+
+// Chooses evaluates the expression for a decoded object. The finding tells why there is no result;
+// it has no value of a Secret.
+func (c *Condition) Chooses(ctx context.Context, o *inspect.Object) (bool, *finding.Finding) {
+	if o.Partial {
+		return false, metadataAlone(o)
+	}
+	chosen, err := c.holds(ctx, o.Content)
+	switch {
+	case err == nil:
+		return chosen, nil
+	case o.Type.Resource == (schema.GroupResource{Resource: string(corev1.ResourceSecrets)}): // an error may quote a value
+		return false, codeWhereFailed.Because("it is a Secret, of which no more is said")
+	}
+	return false, codeWhereFailed.Because("%v", err)
+}
+
+// metadataAlone is for an object of a kind that this build does not know.
+func metadataAlone(o *inspect.Object) *finding.Finding {
+	return finding.Undecodable.Because("this build knows only the metadata of a %s", o.Type.Kind)
 }
 
 // holds evaluates the expression for an object.
-func (c *condition) holds(ctx context.Context, object map[string]any) (bool, error) {
+func (c *Condition) holds(ctx context.Context, object map[string]any) (bool, error) {
 	result, _, err := c.program.ContextEval(ctx, map[string]any{"object": object})
 	if err != nil {
 		return false, err

@@ -23,7 +23,7 @@ func mayImport() map[string][]string {
 	return map[string][]string{
 		"cmd": with("transform/", "transform", "transform/migrations", "inspect", "finding", "encoding/encryption", "docs",
 			"internal/apiservers", "internal/publish", "internal/conversion", "internal/input",
-			"internal/columns", "internal/compare", "internal/differ", "internal/fleet", "internal/jsonpath", "internal/kubectl", "internal/manifest", "internal/nearest",
+			"internal/choose", "internal/columns", "internal/compare", "internal/differ", "internal/fleet", "internal/jsonpath", "internal/kubectl", "internal/manifest", "internal/nearest",
 			"internal/policy", "internal/rehearse", "internal/render", "internal/report", "internal/sandbox", "internal/save", "internal/selectors",
 			"internal/s3", "internal/serve", "internal/signature"),
 		"transform/":           with("transform", "inspect", "internal/choose", "internal/conversion", "internal/ipam", "internal/nearest", "internal/policy", "finding"),
