@@ -226,6 +226,9 @@ func (w walker) mask(in map[string]any, field string, isSecret func(text string)
 	return true
 }
 
+// Hidden reports whether a value is what Object puts in place of a secret.
+func Hidden(value any) bool { return isRedacted(value) }
+
 // isRedacted reports whether a value is the redacted form of another one.
 func isRedacted(value any) bool {
 	text, isText := value.(string)

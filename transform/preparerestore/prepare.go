@@ -14,6 +14,7 @@ import (
 	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/inspect/machines"
+	"github.com/etcdshift/etcdshift/inspect/redact"
 	"github.com/etcdshift/etcdshift/keys"
 	"github.com/etcdshift/etcdshift/transform"
 )
@@ -195,6 +196,9 @@ func (r *run) save(key []byte, before, after map[string]any) {
 
 // keepSaved keeps an object in the report; after is nil for one that is deleted.
 func (r *run) keepSaved(key []byte, saved, after map[string]any) {
+	if after == nil {
+		r.leaveOut(key, saved)
+	}
 	was, err := json.Marshal(saved)
 	if r.Failed(err) {
 		return
@@ -205,6 +209,21 @@ func (r *run) keepSaved(key []byte, saved, after map[string]any) {
 	}
 	r.View.Report().Saved[string(key)] = was
 	r.section.Undo = append(r.section.Undo, Change{Key: string(key), Step: r.step.Step, After: is})
+}
+
+// leaveOut removes credentials from an object that the report keeps: a report holds none.
+func (r *run) leaveOut(key []byte, saved map[string]any) {
+	if !redact.Object(key, saved) {
+		return
+	}
+	meta, _ := saved["metadata"].(map[string]any)
+	annotations, _ := meta["annotations"].(map[string]any)
+	for name, value := range annotations {
+		if redact.Hidden(value) {
+			delete(annotations, name)
+		}
+	}
+	r.Step("the report keeps %s without its credentials, such as the last-applied annotation: the input has them", key)
 }
 
 // byHand adds steps by hand for what still ties the snapshot to the old machines. They are what

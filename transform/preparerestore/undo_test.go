@@ -224,3 +224,17 @@ func TestUndoOfPlan(t *testing.T) {
 		require.Contains(t, u.(*undo).saved, "/registry/x")
 	}
 }
+
+// A deleted object is kept in the report without its credentials; a step by hand names it.
+func TestSavedHasNoCredentials(t *testing.T) {
+	path := written(t, append(world(), object("apiregistration.k8s.io/apiservices/v1.gone.example.net", "apiregistration.k8s.io/v1", "APIService",
+		`,"uid":"g","annotations":{"token":"hunter2-MARK","note":"kept"}`,
+		`,"spec":{"group":"gone.example.net","version":"v1","service":{"name":"gone","namespace":"shop"},"groupPriorityMinimum":1,"versionPriority":1}`))...)
+	r, err := runOn(t, path, prepared(nil, "api-services"))
+	require.NoError(t, err)
+	report, err := json.Marshal(r.Report)
+	require.NoError(t, err)
+	require.NotContains(t, string(report), "MARK")
+	require.Contains(t, string(report), `"note":"kept"`)
+	require.Contains(t, string(report), "v1.gone.example.net without its credentials")
+}
