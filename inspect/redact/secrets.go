@@ -19,11 +19,13 @@ const (
 	longText  = 128
 )
 
-// Add adds what Object would hide in an object stored under key.
+// Add adds what Object would hide in an object stored under key. Of a text with a secret in it, such
+// as the last-applied annotation, it adds the secret alone.
 func (s *Secrets) Add(key []byte, content map[string]any) {
-	w := begun(nil)
-	w.note = s.add
-	w.object(key, runtime.DeepCopyJSON(content))
+	With(key, runtime.DeepCopyJSON(content), func(_ Part, value any) any {
+		s.add(value)
+		return ""
+	})
 }
 
 // add adds a value, and what it is in base64.

@@ -54,3 +54,11 @@ func TestSecretsEverywhere(t *testing.T) {
 	obj := parse(t, `{metadata: {managedFields: [{fieldsV1: {"f:args": {"v:\"--password=Hunter2-MARK\"": {}}}}]}}`)
 	require.True(t, redact.Object([]byte(corpusKey), obj))
 }
+
+// What stands beside a secret in the last-applied annotation is shown.
+func TestSecretsInApplied(t *testing.T) {
+	s := redact.Secrets{}
+	s.Add([]byte(corpusKey), parse(t, `{metadata: {annotations: {kubectl.kubernetes.io/last-applied-configuration:
+  '{"spec":{"image":"registry.example.com/shop/web:v1.2.3","password":"Tr0ub4dor-MARK"}}'}}}`))
+	require.Equal(t, "image registry.example.com/shop/web:v1.2.3, <redacted 14 bytes>", s.Hide("image registry.example.com/shop/web:v1.2.3, Tr0ub4dor-MARK"))
+}
