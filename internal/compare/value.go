@@ -120,7 +120,52 @@ func (v value) diff(w value, all, count bool) (changes []differ.Change, folded i
 	if count || len(changes) == 0 {
 		return changes, folded
 	}
-	return compare(v.shown(), w.shown(), w.kind, all)
+	changes, folded = compare(v.shown(), w.shown(), w.kind, all)
+	if v.redact {
+		v.hideQuotes(w, changes)
+	}
+	return changes, folded
+}
+
+// hideQuotes hides secrets of both objects in the values of changes: a copy is one in any field.
+func (v value) hideQuotes(w value, changes []differ.Change) {
+	q := redact.Secrets{}
+	q.Add(v.key, v.content)
+	q.Add(w.key, w.content)
+	for i := range changes {
+		c := &changes[i]
+		for _, value := range []*any{&c.Old, &c.New} {
+			if shown, changed := hideQuotes(q, *value); changed {
+				*value, c.Redacted = shown, true
+			}
+		}
+	}
+}
+
+// hideQuotes returns a value without quotes in its texts.
+func hideQuotes(q redact.Secrets, value any) (shown any, changed bool) {
+	switch v := value.(type) {
+	case string:
+		text := q.Hide(v)
+		return text, text != v
+	case []any:
+		out := make([]any, len(v))
+		for i, child := range v {
+			var is bool
+			out[i], is = hideQuotes(q, child)
+			changed = changed || is
+		}
+		return out, changed
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for name, child := range v {
+			var is bool
+			out[name], is = hideQuotes(q, child)
+			changed = changed || is
+		}
+		return out, changed
+	}
+	return value, false
 }
 
 func compare(a, b differ.View, kind schema.GroupKind, all bool) (changes []differ.Change, folded int) {
