@@ -17,7 +17,7 @@ func Codes() []*finding.Code {
 		codeOwnerGone, codeOwnerUnresolvable, codeOwnerNamespaced, codeOwnerUnchecked, codeNamespaceTerminating, codeDeletingVolume, codeDeleting,
 		codeWebhookServiceGone,
 		codeWebhookDeadlock, codeWebhookCore, codeWebhookEndpoints, codeAPIServiceGone, codeAPIServiceEndpoints, codeAPIServiceUnavailable,
-		codeMasterLease, codeMasterUnlisted, codeNodeSilent, codeTokenWithoutUse, codeShardPartial, codeShardTwice, clusters.CodeClusterTwice,
+		codeMasterLease, codeMasterUnlisted, codeMemberRemoval, codeAddressTwice, codeNodeSilent, codeTokenWithoutUse, codeShardPartial, codeShardTwice, clusters.CodeClusterTwice,
 		codeClusterOrphans, codeStaleCopies, codeClusterMismatch, clusters.CodeClusterTerminating, clusters.CodeClusterMigrating,
 		clusters.CodeClusterMisnamed, clusters.CodeWorkspaceGone, clusters.CodeWorkspaceAstray, clusters.CodeBoundDefinitionGone,
 		clusters.CodeIdentityUnbound,
@@ -234,6 +234,14 @@ var (
 	codeMasterUnlisted = finding.NewCode(finding.Info, "masterlease-unlisted", "an API server's address is no endpoint",
 		"It was no endpoint of the Service `kubernetes`. It has a lease and expires seconds after the restore.",
 		"Nothing.")
+	codeMemberRemoval = finding.NewCode(finding.Warning, "member-removal", "a Node has its member of etcd removed",
+		"k3s and RKE2 remove the etcd member of a Node with the annotation `etcd.k3s.cattle.io/remove: \"true\"` (or `etcd.rke2...`) as soon as they run, "+
+			"and the restored cluster has the annotation too.",
+		"If the machine comes back, `etcdshift migrate prepare-restore --keep-node NAME` removes the annotation; else let that command delete the Node.")
+	codeAddressTwice = finding.NewCode(finding.Warning, "address-twice", "several Services have one address",
+		"A cluster IP or a node port belongs to one Service. Of several, kube-proxy serves one, and no API server repairs it "+
+			"(it reports `ClusterIPAlreadyAllocated` or `NodePortAlreadyAllocated`).",
+		"Delete one of the Services and create it anew: it gets a free address.")
 	codeNodeSilent = finding.NewCode(finding.Info, "node-silent", "a node was silent",
 		"Its heartbeat was more than five minutes behind the newest of all nodes. After the restore its Pods are evicted.",
 		"Delete the Node if the machine is gone.")

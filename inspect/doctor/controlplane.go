@@ -8,6 +8,7 @@ import (
 	gvr "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/etcdshift/etcdshift/encoding"
+	"github.com/etcdshift/etcdshift/inspect/machines"
 )
 
 // checkMasters checks the addresses of API servers, which they keep under leases of some seconds.
@@ -64,6 +65,34 @@ func (d *doctor) checkTokens() {
 		}
 		if meta, err := encoding.ReadMeta(e.Value); err == nil && id != "" && meta.UID != id {
 			d.raise(o.entry.Key, codeTokenWithoutUse, "ServiceAccount %s is another one now: its UID is not the token's", name)
+		}
+	}
+}
+
+// checkRemovals names Nodes whose annotation takes a member out of etcd.
+func (d *doctor) checkRemovals() {
+	for _, n := range d.kept["nodes"] {
+		meta, err := encoding.ReadMeta(n.entry.Value)
+		if err != nil {
+			continue // reported as undecodable
+		}
+		for name, value := range meta.Annotations {
+			if machines.Removes(name, value) {
+				d.raise(n.entry.Key, codeMemberRemoval, "annotation %s: %q", name, value)
+			}
+		}
+	}
+}
+
+// checkClashes names addresses that several Services have.
+func (d *doctor) checkClashes() {
+	for _, s := range d.layouts.Storages() {
+		clashes, err := d.storage(s.Prefix).Clashes(d.ctx)
+		if d.failed(err) {
+			return
+		}
+		for _, c := range clashes {
+			d.raise([]byte(c.Keys[0]), codeAddressTwice, "%s: also of %s", c.What, few(c.Keys[1:], 5, ""))
 		}
 	}
 }

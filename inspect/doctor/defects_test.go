@@ -49,6 +49,11 @@ func ready() record {
 	return object("endpointslices/team/hook-abc", "discovery.k8s.io/v1", "EndpointSlice", `,"labels":{"kubernetes.io/service-name":"hook"}},"addressType":"IPv4","endpoints":[{"addresses":["10.0.0.1"],"conditions":{"ready":true}}]`)
 }
 
+// address is a Service with a cluster IP and a node port.
+func address(name, ip string, port int) record {
+	return object("services/specs/team/"+name, "v1", "Service", fmt.Sprintf(`},"spec":{"clusterIP":%q,"ports":[{"port":80,"nodePort":%d}]}`, ip, port))
+}
+
 // held is a Widget that a finalizer keeps.
 func held() record { return object(teamWidgets+"x", "example.com/v1", "Widget", deletionMeta) }
 
@@ -191,6 +196,9 @@ func apiServiceDefects() []defect {
 func clusterDefects() []defect {
 	return []defect{
 		{codeMasterLease, only(object("masterleases/10.0.0.9", "v1", "Endpoints", "")), "masterleases/10.0.0.9", "it has no lease", nil},
+		{codeMemberRemoval, only(object("minions/n1", "v1", "Node", `,"annotations":{"etcd.rke2.cattle.io/remove":"true"}}`)), "minions/n1", `etcd.rke2.cattle.io/remove: "true"`, only(object("minions/n1", "v1", "Node", `,"annotations":{"etcd.rke2.cattle.io/remove":"false","etcd.k3s.cattle.io/removed":"true"}}`))},
+		{codeAddressTwice, only(address("a", "10.96.7.7", 0), address("b", "10.96.7.7", 0)), "services/specs/team/a", "cluster IP 10.96.7.7: also of /registry/services/specs/team/b", only(address("a", "10.96.7.7", 0), address("b", "10.96.7.8", 0))},
+		{codeAddressTwice, only(address("a", "None", 30007), address("b", "None", 30007)), "services/specs/team/a", "node port 30007: also of /registry/services/specs/team/b", only(address("a", "None", 30007), address("b", "None", 30008))},
 		{codeNodeSilent, only(object("minions/n1", "v1", "Node", ""), heartbeat("n1", "2026-01-01T00:00:00"), heartbeat("n2", "2026-01-01T01:00:00")), "minions/n1", "1h0m0s before", only(object("minions/n1", "v1", "Node", ""), heartbeat("n1", "2026-01-01T00:59:00"), heartbeat("n2", "2026-01-01T01:00:00"))},
 		{codeTokenWithoutUse, only(token("gone", uidOf(2))), "secrets/team/token", "ServiceAccount gone is not there", only(token("sa", uidOf(2)))},
 		{codeTokenWithoutUse, only(token("sa", uidOf(7))), "secrets/team/token", "is another one now", nil},

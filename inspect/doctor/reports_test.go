@@ -20,6 +20,7 @@ func TestReports(t *testing.T) {
 		"h2-only-d-endpointslices":  {codeWebhookDeadlock, "its EndpointSlices"},
 		"h2-only-e-pods-conditions": {codeWebhookCore, "what the API server writes at its start"},
 		"h2-only-f-replicasets":     {codeWebhookDeadlock, "its ReplicaSets"},
+		"s1-services":               {codeAddressTwice, "cluster IP "},
 		"g1-k3s-nodes":              {codeDeleting, "the attacher detaches the volume"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,6 +1,8 @@
 package preparerestore
 
 import (
+	"maps"
+	"slices"
 	"strings"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -76,20 +78,35 @@ func (r *run) leaderElection() {
 			if e.Undecryptable != nil {
 				r.readable(e)
 			} else if contains(e.Value, leaderAnnotation) && r.readable(e) {
-				r.dropLeader(e)
+				r.dropAnnotations(e, leaderAnnotation)
 			}
 		}
 	}
 }
 
-// dropLeader removes the annotation of an election.
-func (r *run) dropLeader(e *transform.Entry) {
-	value, err := encoding.Set(e.Value, nil, "metadata", "annotations", leaderAnnotation)
-	if r.Failed(err) || string(value) == string(e.Value) {
+// dropAnnotations removes annotations from an object.
+func (r *run) dropAnnotations(e *transform.Entry, names ...string) {
+	value := e.Value
+	for _, name := range names {
+		var err error
+		if value, err = encoding.Set(value, nil, "metadata", "annotations", name); r.Failed(err) {
+			return
+		}
+	}
+	if string(value) != string(e.Value) {
+		r.Put(e.Key, value, r.step.Reason)
+		r.step.Changed++
+	}
+}
+
+// stays takes from a Node that comes back the annotations that remove its member from etcd.
+func (r *run) stays(e *transform.Entry) {
+	meta, err := encoding.ReadMeta(e.Value)
+	if err != nil || !r.readable(e) {
 		return
 	}
-	r.Put(e.Key, value, r.step.Reason)
-	r.step.Changed++
+	maps.DeleteFunc(meta.Annotations, func(name, value string) bool { return !machines.Removes(name, value) })
+	r.dropAnnotations(e, slices.Sorted(maps.Keys(meta.Annotations))...)
 }
 
 // nodes deletes Nodes that do not come back, and what says only that they were there.
@@ -97,6 +114,8 @@ func (r *run) nodes() {
 	for key, e := range r.of("nodes") {
 		if r.lost(key.Name) {
 			r.drop(e)
+		} else {
+			r.stays(e)
 		}
 	}
 	for key, e := range r.of("leases.coordination.k8s.io") {
