@@ -268,6 +268,7 @@ func (g *getter) exportAll(leaves func(a asking, o *gotten) bool) error {
 
 func (g *getter) export(o *gotten, printed *int) (err error) {
 	content := o.Content
+	_, dying, _ := unstructured.NestedFieldNoCopy(content, "metadata", "deletionTimestamp")
 	switch {
 	case o.Err != nil:
 		return nil
@@ -294,6 +295,10 @@ func (g *getter) export(o *gotten, printed *int) (err error) {
 	const longest = 256 << 10 // annotations: kubectl keeps what it applied in one
 	if applied, err := json.Marshal(content); err == nil && len(applied) > longest {
 		g.large++
+	}
+	if dying && !g.c.Bool("quiet") {
+		fmt.Fprintf(g.c.App.ErrWriter, "%s: it was in deletion and is alive again once applied; Kubernetes' own finalizers are removed, others stay\n",
+			render.Printable(string(o.Key)))
 	}
 	if *printed++; *printed > 1 {
 		text = append([]byte("---\n"), text...)

@@ -19,8 +19,8 @@ const (
 	longText  = 128
 )
 
-// Add adds what Object would hide in an object stored under key. Of a text with a secret in it, such
-// as the last-applied annotation, it adds the secret alone.
+// Add adds what Object would hide in an object stored under key. Of a text with a secret in it,
+// such as the last-applied annotation, it adds the secret alone.
 func (s *Secrets) Add(key []byte, content map[string]any) {
 	With(key, runtime.DeepCopyJSON(content), func(_ Part, value any) any {
 		s.add(value)
