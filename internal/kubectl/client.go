@@ -19,7 +19,8 @@ const address = "http://localhost"
 // client makes clients of the server. It is a genericclioptions.RESTClientGetter that reads no
 // kubeconfig.
 type client struct {
-	namespace, timeout string // of the flags
+	namespace, timeout string                   // of the flags
+	user               rest.ImpersonationConfig // whose rights are asked for, of the flags
 	transport          http.RoundTripper
 	warnings           rest.WarningHandler
 	discovery          func() (discovery.CachedDiscoveryInterface, error) // made once
@@ -45,7 +46,7 @@ func newClient(transport http.RoundTripper, warnings rest.WarningHandler) *clien
 // ToRESTConfig returns the configuration of clients. A server in this process needs no rate limit.
 func (c *client) ToRESTConfig() (*rest.Config, error) {
 	timeout, err := clientcmd.ParseTimeout(c.timeout)
-	return &rest.Config{Host: address, Timeout: timeout, WarningHandler: c.warnings, Transport: c.transport, QPS: -1}, err
+	return &rest.Config{Host: address, Timeout: timeout, WarningHandler: c.warnings, Transport: c.transport, QPS: -1, Impersonate: c.user}, err
 }
 
 // ToDiscoveryClient returns a discovery client that keeps answers in memory.

@@ -103,7 +103,9 @@ const warningsAsErrors = "warnings-as-errors"
 
 // addFlags adds kubectl's global flags. Most of them choose a cluster, and are refused.
 func addFlags(flags *pflag.FlagSet, client *client) {
-	own := &genericclioptions.ConfigFlags{Namespace: &client.namespace, Timeout: &client.timeout}
+	own := &genericclioptions.ConfigFlags{
+		Namespace: &client.namespace, Timeout: &client.timeout, Impersonate: &client.user.UserName, ImpersonateGroup: &client.user.Groups,
+	}
 	own.AddFlags(flags)
 	flags.Bool(warningsAsErrors, false, "Treat warnings received from the server as errors and exit with a non-zero exit code")
 	others := pflag.NewFlagSet("", pflag.ContinueOnError)
@@ -144,6 +146,9 @@ func prepare(c *cobra.Command, streams genericiooptions.IOStreams, serve func(*c
 		if slices.ContainsFunc(files, isURL) {
 			return &RefusedError{"--filename", "a URL needs the network; name a file"}
 		}
+		if name := impersonates(c); name != "" && c.Parent().Name() != "auth" {
+			return &RefusedError{"--" + name, "objects are read as the reader of the file; \"auth can-i\" and \"auth whoami\" take it"}
+		}
 		if err := serve(c, args); err != nil {
 			return err
 		}
@@ -153,6 +158,16 @@ func prepare(c *cobra.Command, streams genericiooptions.IOStreams, serve func(*c
 		}
 		return nil
 	}
+}
+
+// impersonates is the flag that chooses a user, "" for none.
+func impersonates(c *cobra.Command) string {
+	for _, name := range []string{"as", "as-group"} {
+		if c.Flags().Changed(name) {
+			return name
+		}
+	}
+	return ""
 }
 
 // unset turns boolean flags off, if the command has them.

@@ -92,7 +92,7 @@ func TestFlags(t *testing.T) {
 			served = append(served, f.Name)
 		}
 	})
-	require.Equal(t, []string{"namespace", "request-timeout", "warnings-as-errors"}, served)
+	require.Equal(t, []string{"as", "as-group", "namespace", "request-timeout", "warnings-as-errors"}, served)
 	whole(t).PersistentFlags().VisitAll(func(f *pflag.Flag) {
 		require.NotNil(t, ours.Lookup(f.Name), "decide whether --%s is served or refused", f.Name)
 		require.Equal(t, f.Shorthand, ours.Lookup(f.Name).Shorthand)

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -103,12 +104,28 @@ func TestReviews(t *testing.T) {
 	}
 }
 
-// TestImpersonation: the server does not know what others may do, and says so.
+// TestImpersonation: users are asked about by the RBAC rules of the file; nobody reads as another.
 func TestImpersonation(t *testing.T) {
 	s := start(t, everyKey)
-	s.Impersonate.UserName = "alice"
+	s.Impersonate.UserName = "system:serviceaccount:kube-system:expand-controller"
 	_, err := s.typed(t).CoreV1().Pods("").List(t.Context(), metav1.ListOptions{})
 	require.ErrorContains(t, err, "nobody can be impersonated")
-	_, err = s.typed(t).AuthorizationV1().SelfSubjectAccessReviews().Create(t.Context(), &authorizationv1.SelfSubjectAccessReview{}, metav1.CreateOptions{})
-	require.ErrorContains(t, err, "nobody can be impersonated")
+	_, err = s.typed(t).Discovery().ServerGroups()
+	require.NoError(t, err)
+	who, err := s.typed(t).AuthenticationV1().SelfSubjectReviews().Create(t.Context(), &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	require.Equal(t, []string{"system:serviceaccounts", "system:serviceaccounts:kube-system", "system:authenticated"}, who.Status.UserInfo.Groups)
+	for verb, want := range map[string]bool{"update": true, "impersonate": false} {
+		r, err := s.typed(t).AuthorizationV1().SelfSubjectAccessReviews().Create(t.Context(), &authorizationv1.SelfSubjectAccessReview{
+			Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: verb, Resource: "persistentvolumes"}},
+		}, metav1.CreateOptions{})
+		require.NoError(t, err)
+		require.Equal(t, want, r.Status.Allowed, verb)
+	}
+	rules, err := s.typed(t).AuthorizationV1().SelfSubjectRulesReviews().Create(t.Context(), &authorizationv1.SelfSubjectRulesReview{
+		Spec: authorizationv1.SelfSubjectRulesReviewSpec{Namespace: "a"},
+	}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	require.False(t, rules.Status.Incomplete)
+	require.Contains(t, rules.Status.NonResourceRules, authorizationv1.NonResourceRule{Verbs: []string{"get"}, NonResourceURLs: []string{"/healthz", "/livez", "/readyz", "/version", "/version/"}})
 }

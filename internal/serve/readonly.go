@@ -28,7 +28,7 @@ func refusal(method string, info *request.RequestInfo, path string) string {
 	if what, is := processes()[info.Subresource]; is {
 		return fmt.Sprintf("%s is a snapshot of etcd: it has no %s", path, what)
 	}
-	if info.IsResourceRequest && info.Verb == "create" && isReview(info) {
+	if isReview(info) {
 		return ""
 	}
 	if slices.Contains([]string{http.MethodGet, http.MethodHead}, method) {
@@ -51,8 +51,9 @@ func (s *source) readOnly(next http.Handler, c *codec) http.Handler {
 			responsewriters.WriteRawJSON(http.StatusOK, apiVersion(), w)
 			return
 		}
-		if u, has := request.UserFrom(req.Context()); has && u.GetName() != readerName {
-			sentence = "a snapshot is served to its reader: what another user may do is not known, so nobody can be impersonated"
+		u, has := request.UserFrom(req.Context())
+		if has && u.GetName() != readerName && info.IsResourceRequest && !isReview(info) { // discovery names no objects, and can-i needs it
+			sentence = "a snapshot is served to its reader: nobody can be impersonated, but by \"auth can-i\" and \"auth whoami\""
 		}
 		status := metav1.Status{Status: metav1.StatusFailure, Code: http.StatusMethodNotAllowed, Reason: metav1.StatusReasonMethodNotAllowed, Message: sentence}
 		switch {

@@ -38,6 +38,8 @@ const (
 	// mostRequests bounds the requests that are answered at once, watches aside; a client with one
 	// more is told to try again.
 	mostRequests = 100
+	// longestQuestion bounds the bytes of a question about a user, the only body that is read.
+	longestQuestion = 256 << 10
 	// longest bounds the time of an answer, watches aside: a list may be large.
 	longest = 10 * time.Minute
 	// minWatch is how long a watch takes at least, unless the client asks for less.
@@ -97,6 +99,7 @@ func genericConfig(c *codec, src *source) *genericapiserver.Config {
 	config.Authorization.Authorizer = authorizerfactory.NewAlwaysAllowAuthorizer() // of reads: readOnly refuses the rest
 	config.EnableProfiling, config.EnableMetrics = false, false
 	config.MaxRequestsInFlight, config.MaxMutatingRequestsInFlight = mostRequests, mostRequests
+	config.MaxRequestBodyBytes = longestQuestion
 	config.RequestTimeout, config.MinRequestTimeout = longest, int(minWatch.Seconds())
 	// The documents are made later, and nothing is applied: the server needs no schemas of its own.
 	config.SkipOpenAPIInstallation = true
@@ -128,7 +131,7 @@ func install(s *genericapiserver.GenericAPIServer, c *codec, found catalogue) er
 	if err := g.addResources(found.native); err != nil {
 		return err
 	}
-	all := reviews()
+	all := reviews(newRBAC(found.native))
 	for _, gr := range slices.SortedFunc(maps.Keys(all), func(a, b schema.GroupResource) int { return strings.Compare(a.String(), b.String()) }) {
 		g.add(gr.WithVersion("v1").GroupVersion(), gr.Resource, all[gr])
 	}
