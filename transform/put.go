@@ -81,13 +81,14 @@ func (v *View) rewrite(ctx context.Context, o *inspect.Object, key keys.Key, con
 	value, wrong := Rewritten(ctx, o, key, content)
 	if wrong != nil {
 		v.Raise(string(o.Key), wrong)
+		return nil
 	}
 	return value
 }
 
 // Rewritten returns the value that [View.PutObject] stages, nil where nothing changes, or what it
 // reports, for an object that may move to another key. It needs no view: many objects can be
-// rewritten at once.
+// rewritten at once. It returns both for an object that cannot be checked.
 func Rewritten(ctx context.Context, o *inspect.Object, key keys.Key, content map[string]any) (value []byte, wrong *finding.Finding) {
 	if o.Err != nil {
 		return nil, Unreadable(o.Err)
@@ -105,6 +106,8 @@ func Rewritten(ctx context.Context, o *inspect.Object, key keys.Key, content map
 	switch {
 	case errors.Is(err, native.ErrUnknownFields), errors.Is(err, native.ErrUnknownKind), errors.Is(err, encoding.ErrUnknownFormat):
 		return nil, CodeUnknownFields.Because("%v", err)
+	case errors.Is(err, errUnchecked):
+		return value, CodeInvalidObject.Because("%v", err)
 	case err != nil:
 		return nil, CodeInvalidObject.Because("%v", err)
 	}
@@ -193,26 +196,46 @@ func fits(ctx context.Context, o *inspect.Object, key keys.Key, before, after ma
 	if name != key.Name || namespace != key.Namespace {
 		return fmt.Errorf("its key names %q in namespace %q, its metadata %q in %q", key.Name, key.Namespace, name, namespace)
 	}
-	invalid := func(content map[string]any) []string {
-		return schema.Fields(schema.ValidateMeta(content, key.Namespace != ""))
+	invalid := func(content map[string]any) ([]string, error) {
+		return schema.Fields(schema.ValidateMeta(content, key.Namespace != "")), nil
 	}
-	if o.Type.CRD != nil {
+	switch changed := differing(before, after); {
+	case o.Type.CRD != nil:
 		apiVersion, _ := after["apiVersion"].(string)
 		version, err := o.Type.CRD.Version(apiVersion[strings.LastIndex(apiVersion, "/")+1:])
 		if err != nil {
 			return err
 		}
-		invalid = func(content map[string]any) []string { return version.Invalid(ctx, content) }
-	} else if !reflect.DeepEqual(before["apiVersion"], after["apiVersion"]) || !reflect.DeepEqual(before["kind"], after["kind"]) {
+		meta := invalid
+		invalid = func(content map[string]any) ([]string, error) {
+			wrong, err := version.Invalid(ctx, content)
+			if err != nil && slices.Equal(changed, []string{"metadata"}) { // servers ignore errors of what stays
+				return meta(content)
+			}
+			return wrong, err
+		}
+	case slices.Contains(changed, "apiVersion") || slices.Contains(changed, "kind"):
 		return errKind
 	}
-	wrong := invalid(after)
+	return worse(invalid, before, after)
+}
+
+// errUnchecked is for an object that takes too long to validate, or has a schema that no server
+// accepts.
+var errUnchecked = errors.New("it cannot be checked against its schema")
+
+// worse returns why after does not fit, for a reason that before did not have.
+func worse(invalid func(map[string]any) ([]string, error), before, after map[string]any) error {
+	wrong, err := invalid(after)
 	if len(wrong) > 0 {
-		had := invalid(before)
+		had, _ := invalid(before)
 		wrong = slices.DeleteFunc(wrong, func(field string) bool { return slices.Contains(had, field) })
 	}
-	if len(wrong) > 0 {
+	switch {
+	case len(wrong) > 0:
 		return fmt.Errorf("it does not fit the schema: %s", finding.List(wrong))
+	case err != nil:
+		return fmt.Errorf("%w: %w", errUnchecked, err)
 	}
 	return nil
 }

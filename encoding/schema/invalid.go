@@ -1,24 +1,28 @@
 package schema
 
-import "context"
+import (
+	"context"
+	"errors"
+)
 
 // Invalid lists the fields for which a server would not create obj at this version, or would drop a
-// part of it, each with the reason and without values. It changes a copy of obj.
-func (v *Version) Invalid(ctx context.Context, obj map[string]any) (fields []string) {
+// part of it, each with the reason and without values. The error says why obj could not be checked.
+// It changes a copy of obj.
+func (v *Version) Invalid(ctx context.Context, obj map[string]any) (fields []string, err error) {
 	obj, _ = cloneJSON(obj).(map[string]any)
 	dropped, err := v.Coerce(obj)
 	if err == nil {
 		err = v.Default(obj)
 	}
 	if err != nil {
-		return []string{"the object itself (" + err.Error() + ")"}
+		return nil, err
 	}
 	for _, path := range dropped {
 		fields = append(fields, path+" (Unknown field)")
 	}
 	errs := v.Validate(ctx, obj)
 	if why := Unchecked(errs); why != "" {
-		return append(fields, "the object itself ("+why+")")
+		return fields, errors.New(why)
 	}
-	return append(fields, Fields(append(errs, v.validateMeta(obj)...))...)
+	return append(fields, Fields(append(errs, v.validateMeta(obj)...))...), nil
 }

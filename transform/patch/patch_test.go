@@ -226,6 +226,8 @@ func TestRefused(t *testing.T) {
 		"unknown field":    {"kubectl/all.db.gz deploy d --namespace=a --type=merge", `{"spec": {"replica": 1}}`, "invalid-object", "replica"},
 		"schema":           {"storage/before.db.gz widgets.demo.example.com untouched --all-namespaces=true --type=merge", `{"spec": {"size": "big"}}`, "invalid-object", "spec.size"},
 		"definition":       {"storage/before.db.gz crd widgets.demo.example.com", `{"spec": {"scope": "Cluster"}}`, "invalid-object", "spec.scope"},
+		"many errors":      {"reports/errors.db.gz gizmo g --namespace=default --type=merge", `{"spec": {"l": [` + strings.Repeat("1,", 100_000) + `1]}}`, "invalid-object", "more than 1000 of its fields are not as the schema says, one is spec.l[0]"},
+		"unique items":     {"reports/uniq-10k.db.gz gizmo g --namespace=default --type=merge", `{"spec": {"l": [1]}}`, "invalid-object", "cannot be checked against its schema: its schema has uniqueItems"},
 		"no such object":   {"kubectl/all.db.gz pv none", `{"spec": {}}`, "not-found", ""},
 		"copies": {"kubectl/all.db.gz pv pv1 --type=json", "[" + strings.Repeat(`{"op": "copy", "from": "", "path": "/spec/a"}, `, 40) +
 			`{"op": "remove", "path": "/spec/a"}]`, "patch-failed", "copy"},
@@ -242,6 +244,15 @@ func TestRefused(t *testing.T) {
 			require.Contains(t, text, test.reason)
 			require.NotContains(t, text, "secret")
 		})
+	}
+}
+
+// Servers ignore errors of fields that stay, however many.
+func TestLabelsOfUncheckedObjects(t *testing.T) {
+	for _, file := range []string{"errors", "uniq-10k"} {
+		report, o := run(t, "reports/"+file+".db.gz gizmo g --namespace=default --type=merge", `{"metadata": {"labels": {"a": "b"}}}`)
+		require.Equal(t, transform.Written, report.Outcome, report.Problems)
+		require.Equal(t, "b", at(o.Content, "metadata.labels.a"))
 	}
 }
 

@@ -60,7 +60,8 @@ func (d definitions) check(ctx context.Context, o *inspect.Object, content map[s
 		if err != nil {
 			return nil, err
 		}
-		return version.Invalid(ctx, content), nil
+		wrong, _ := version.Invalid(ctx, content) // one that cannot be checked is sanitized too
+		return wrong, nil
 	}
 	wrong, err := invalid(to, content)
 	if err != nil || len(wrong) == 0 {

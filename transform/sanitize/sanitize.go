@@ -141,11 +141,9 @@ func (s *sanitizer) object(ctx context.Context, r *record, o *inspect.Object) {
 		return
 	}
 	value, wrong := transform.Rewritten(ctx, o, key, content)
-	if wrong != nil {
+	if r.value = value; value == nil && wrong != nil {
 		r.wrong = wrong
-		return
 	}
-	r.value = value
 }
 
 // counting is replace, which counts.
