@@ -45,6 +45,9 @@ func runHistory(c *cli.Context, args []string) error {
 	reading := progress(c).Phase("reading " + args[0])
 	defer reading.End()
 	paths, word := historyOf(args)
+	if len(paths)+1 < len(args) {
+		sayType(c, args[len(paths)])
+	}
 	return snapshotFirst(c, args, readSnapshots(c, paths, func(files []*opened) error {
 		reading.Of(part(1, 4, files...))
 		h := &historian{c: c, files: files}

@@ -175,7 +175,21 @@ func readSnapshots(c *cli.Context, paths []string, fn func(files []*opened) erro
 }
 
 // namesSnapshot reports whether a word is the path of a file or of an object, and not a TYPE.
-func namesSnapshot(word string) bool { return s3.Is(word) || isRegular(word) }
+func namesSnapshot(word string) bool { return s3.Is(word) || isRegular(word) && !namesType(word) }
+
+// namesType reports whether a word names a built-in type.
+func namesType(word string) bool {
+	types, _ := inspect.BuiltinTypes("pods")
+	_, err := types.Resolve(word)
+	return err == nil
+}
+
+// sayType says that a word which is both was read as a TYPE, and how to name the file.
+func sayType(c *cli.Context, word string) {
+	if isRegular(word) {
+		warn(c, word+" is read as a TYPE, not as the file of that name; ./"+word+" names the file")
+	}
+}
 
 func isRegular(path string) bool {
 	info, err := os.Stat(path)

@@ -56,6 +56,9 @@ func runTimeline(c *cli.Context, args []string) error {
 	for count < len(args) && (args[count] == "-" || namesSnapshot(args[count])) {
 		count++
 	}
+	for _, word := range args[count:] {
+		sayType(c, word)
+	}
 	selector, err := labels.Parse(c.String("selector"))
 	if err != nil {
 		return usagef(commandPath(c), "--selector: %w", err)
