@@ -55,7 +55,11 @@ func readMoment(c *cli.Context, flag string, r *inspect.Reader) (*moment, error)
 		return nil, nil
 	}
 	if revision, err := strconv.ParseInt(given, 10, 64); err == nil {
-		return &moment{revision: revision}, nil
+		newest, err := r.Snapshot().Revision(c.Context)
+		if revision > newest && err == nil {
+			warn(c, fmt.Sprintf("--%s %s is read as a revision, and the newest one is %d; a date is written 2026-11-26", flag, given, newest))
+		}
+		return &moment{revision: revision}, err
 	}
 	if t, err := parseTime(given); err == nil {
 		return &moment{time: t}, nil
