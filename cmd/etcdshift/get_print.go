@@ -2,9 +2,11 @@ package main
 
 import (
 	"bytes"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -154,7 +156,7 @@ func (g *getter) printTemplate() error {
 	}
 	var out bytes.Buffer
 	err = run(g.c.Context, &out, content)
-	if err != nil || bytes.Contains(out.Bytes(), []byte(redactedMark)) {
+	if redactedMark().Match(out.Bytes()) || errors.As(err, new(base64.CorruptInputError)) {
 		g.sayHidden()
 	}
 	if _, writeErr := g.c.App.Writer.Write(out.Bytes()); err == nil {
@@ -202,7 +204,7 @@ func (g *getter) printCustomColumns() error {
 			return err
 		}
 	}
-	masked := false
+	masked, mark := false, redactedMark()
 	err = g.contents(func(o *gotten, content map[string]any) error {
 		cells := columns.Cells(g.c.Context, content)
 		if err := g.checkCells(o, cells, func(i int) string { return columns.Headers[i] }); err != nil {
@@ -213,7 +215,7 @@ func (g *getter) printCustomColumns() error {
 			if !g.options.secrets {
 				text = redact.Text(text)
 			}
-			masked = masked || strings.Contains(text, redactedMark)
+			masked = masked || mark.MatchString(text)
 			cells[i] = render.Cell(text, len(cells))
 		}
 		return t.Row(cells)
@@ -227,10 +229,12 @@ func (g *getter) printCustomColumns() error {
 	return t.Flush()
 }
 
-// redactedMark is in what is printed for a secret, however "<" is escaped.
-const redactedMark = "redacted "
+// redactedMark finds what is printed for a secret, also as JSON, HTML and JavaScript escape it.
+func redactedMark() *regexp.Regexp {
+	return regexp.MustCompile(`redacted(?: [0-9]+ bytes)?(?:>|\\u003[eE]|&gt;)`)
+}
 
-// sayHidden says how to see what a template or a column printed as redacted, or failed on.
+// sayHidden says how to see what a template or a column printed as redacted, or did not decode.
 func (g *getter) sayHidden() {
 	if g.hidden && !g.c.Bool("quiet") {
 		fmt.Fprintln(g.c.App.ErrWriter, "secret values are redacted; --show-secrets shows them")
