@@ -1,7 +1,6 @@
 package calico
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -158,9 +157,7 @@ func (a *abort) save(entry *transform.Entry) {
 	if err != nil {
 		return // its metadata was read; the server could not read the rest either
 	}
-	if saved, err := encoding.EncodeObject(obj, encoding.FormatJSON); !a.Failed(err) {
-		a.View.Report().Saved[string(entry.Key)] = bytes.TrimSpace(saved)
-	}
+	a.Failed(a.View.Report().Save(entry.Key, obj))
 }
 
 // count counts an object that is taken back.

@@ -1,7 +1,6 @@
 package calico
 
 import (
-	"bytes"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -32,7 +31,7 @@ func (m *run) removeAggregatedAPIService() {
 	if entry == nil {
 		return
 	}
-	obj, format, err := encoding.DecodeObject(entry.Value)
+	obj, _, err := encoding.DecodeObject(entry.Value)
 	switch {
 	case err != nil:
 		m.Raise(string(key), transform.Unreadable(err))
@@ -41,13 +40,9 @@ func (m *run) removeAggregatedAPIService() {
 	case automanaged(obj):
 		return
 	}
-	saved := bytes.TrimSpace(entry.Value)
-	if format != encoding.FormatJSON {
-		if saved, err = encoding.EncodeObject(obj, encoding.FormatJSON); m.Failed(err) {
-			return
-		}
+	if m.Failed(m.View.Report().Save(key, obj)) {
+		return
 	}
-	m.View.Report().Saved[string(key)] = bytes.Clone(saved)
 	m.Delete(key, "it sends "+apiVersionV3+" to Calico's API server instead of the CRDs; kept in the report")
 }
 

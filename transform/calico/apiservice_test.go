@@ -32,6 +32,19 @@ func TestAggregatedAPIServiceGoes(t *testing.T) {
 	require.JSONEq(t, r.in[aggregated], string(r.Saved[aggregated]))
 }
 
+// The report keeps the APIService without its credentials.
+func TestAPIServiceSaved(t *testing.T) {
+	in := newInput(t)
+	in.edit(aggregated, func(obj map[string]any) {
+		set(obj, "metadata.annotations", map[string]any{"token": "hunter2-MARK", "note": "kept"})
+	})
+	r := planOn(t, in.write(), planFunc(dropAPIService))
+	require.NoError(t, r.err)
+	require.NotContains(t, string(r.Saved[aggregated]), "MARK")
+	require.Contains(t, string(r.Saved[aggregated]), `"annotations":{"note":"kept"}`)
+	require.Contains(t, r.Steps, "the report keeps "+aggregated+" without its credentials, such as the last-applied annotation: the input has them")
+}
+
 func TestAPIServiceStays(t *testing.T) {
 	r := planOn(t, recorded(t, "after.db"), planFunc(dropAPIService))
 	require.NoError(t, r.err)

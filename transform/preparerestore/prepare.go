@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/etcdshift/etcdshift/encoding"
@@ -196,34 +197,16 @@ func (r *run) save(key []byte, before, after map[string]any) {
 
 // keepSaved keeps an object in the report; after is nil for one that is deleted.
 func (r *run) keepSaved(key []byte, saved, after map[string]any) {
-	if after == nil {
-		r.leaveOut(key, saved)
-	}
-	was, err := json.Marshal(saved)
-	if r.Failed(err) {
+	if r.Failed(r.View.Report().Save(key, saved)) {
 		return
 	}
+	after = runtime.DeepCopyJSON(after)
+	redact.Object(key, after)
 	is, err := json.Marshal(after)
 	if r.Failed(err) {
 		return
 	}
-	r.View.Report().Saved[string(key)] = was
 	r.section.Undo = append(r.section.Undo, Change{Key: string(key), Step: r.step.Step, After: is})
-}
-
-// leaveOut removes credentials from an object that the report keeps: a report holds none.
-func (r *run) leaveOut(key []byte, saved map[string]any) {
-	if !redact.Object(key, saved) {
-		return
-	}
-	meta, _ := saved["metadata"].(map[string]any)
-	annotations, _ := meta["annotations"].(map[string]any)
-	for name, value := range annotations {
-		if redact.Hidden(value) {
-			delete(annotations, name)
-		}
-	}
-	r.Step("the report keeps %s without its credentials, such as the last-applied annotation: the input has them", key)
 }
 
 // byHand adds steps by hand for what still ties the snapshot to the old machines. They are what

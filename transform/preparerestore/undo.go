@@ -3,12 +3,15 @@ package preparerestore
 import (
 	"context"
 	"encoding/json"
+	"maps"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/inspect/redact"
 	"github.com/etcdshift/etcdshift/transform"
 )
 
@@ -117,6 +120,10 @@ func (u *undo) one(ctx context.Context, v *transform.View, types *inspect.Types,
 		v.Raise(c.Key, codeChangedSince.Because("the report has nothing saved of it"))
 		return false, nil
 	}
+	if hides(was) {
+		v.Raise(c.Key, codeChangedSince.Because("the report has it without its credentials: the snapshot that was changed has them"))
+		return false, nil
+	}
 	if err := utiljson.Unmarshal(c.After, &is); err != nil {
 		v.Raise(c.Key, codeChangedSince.Because("the report does not tell what was written"))
 		return false, nil
@@ -152,6 +159,17 @@ func (u *undo) one(ctx context.Context, v *transform.View, types *inspect.Types,
 		return false, nil
 	}
 	return v.PutObject(ctx, o, content, "put back as it was")
+}
+
+// hides reports whether a credential was left out of content.
+func hides(content any) bool {
+	switch v := content.(type) {
+	case map[string]any:
+		return slices.ContainsFunc(slices.Collect(maps.Values(v)), hides)
+	case []any:
+		return slices.ContainsFunc(v, hides)
+	}
+	return redact.Hidden(content)
 }
 
 // create makes a deleted object again.

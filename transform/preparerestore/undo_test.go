@@ -238,3 +238,21 @@ func TestSavedHasNoCredentials(t *testing.T) {
 	require.Contains(t, string(report), `"note":"kept"`)
 	require.Contains(t, string(report), "v1.gone.example.net without its credentials")
 }
+
+// Webhooks of one name are saved as a whole list: without its credentials too. What they were is
+// not put back without them.
+func TestSavedListHasNoCredentials(t *testing.T) {
+	hook := `{"name":"twice.example.com","clientConfig":{"service":{"name":"gone","namespace":"shop","path":"/x?token=hunter2-MARK"}},"sideEffects":"None",` +
+		`"admissionReviewVersions":["v1"],"failurePolicy":"Fail"}`
+	const key = "validatingwebhookconfigurations/twice"
+	path := written(t, append(world(), object(key, "admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", `,"uid":"t"`, `,"webhooks":[`+hook+`,`+hook+`]`))...)
+	r, err := runOn(t, path, prepared(nil, "webhooks"))
+	require.NoError(t, err)
+	report, err := json.Marshal(r.Report)
+	require.NoError(t, err)
+	require.Contains(t, string(r.Saved["/registry/"+key]), "twice.example.com")
+	require.NotContains(t, string(report), "MARK")
+	back, err := runOn(t, r.out, undone(t, r))
+	require.ErrorIs(t, err, transform.ErrRefused)
+	require.Equal(t, 1, countOf(back, codeChangedSince), "%v", back.Problems)
+}
