@@ -325,7 +325,7 @@ func (c *completer) named(l line, name, last string) {
 		c.add("", kubectl.Commands()...)
 	case name == strings.ToLower(name):
 		c.add("", strings.Split(name, "|")...)
-	case name != "PREFIX" && name != "NAME":
+	case name != "PREFIX" && name != "NAME" && name != "TEXT":
 		c.add("", otherFiles)
 	}
 }

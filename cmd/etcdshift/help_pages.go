@@ -38,7 +38,7 @@ func printPages(w io.Writer, word string) (said bool, err error) {
 func runbooks() map[string]string {
 	return map[string]string{
 		"status": "restore-check.md", "verify": "restore-check.md", "doctor": "restore-check.md", "rehearse": "rehearse.md",
-		"policy check": "policies.md", "policy apply": "policies.md", "get": "investigate.md", "history": "investigate.md",
+		"policy check": "policies.md", "policy apply": "policies.md", "get": "investigate.md", "grep": "investigate.md", "history": "investigate.md",
 		"timeline": "investigate.md", "diff": "investigate.md", "keys": "investigate.md", "kubectl": "kubectl.md", "serve": "serve.md",
 		"export": "recover-objects.md", "report": "report.md", "sign": "sign.md", "save": "restore.md", "sizes": "space-exceeded.md",
 		"compact": "space-exceeded.md", "fleet list": "fleet.md", "fleet run": "fleet.md", "fleet summary": "fleet.md",

@@ -65,6 +65,7 @@ func commandsFor(specs []transform.Spec) []*cli.Command {
 	return slices.Concat([]*cli.Command{
 		statusCommand(),
 		getCommand(),
+		grepCommand(),
 		eventsCommand(),
 		apiResourcesCommand(),
 		exportCommand(),

@@ -48,6 +48,7 @@ func documents() map[string][]any {
 		"SigningKey":            {signingKey{}},
 		"KeyList":               {keyListHead{}, list{"keys", inspect.Stored{}}, keyListTail{}},
 		"History":               {historyDocument{}, list{"revisions", compare.Step{}}, historyTail{}},
+		"Search":                {grepDocument{}, list{"found", found{}}, grepTail{}},
 		"Timeline":              {timelineDocument{}, list{"events", compare.Event{}}, timelineTail{}},
 		"Diff":                  {diffDocument{}, list{"objects", compare.Object{}}, diffTail{}},
 		"LogicalClusterList":    {clusterList{}},
@@ -180,6 +181,8 @@ func lineOf(args []string, line map[string]any) (document, list string) {
 	switch {
 	case slices.Contains(args, "history"):
 		return "history", "revisions"
+	case slices.Contains(args, "grep"):
+		return "search", "found"
 	case slices.Contains(args, "timeline"):
 		return "timeline", "events"
 	case slices.Contains(args, "summary"):
@@ -226,6 +229,8 @@ func TestDocuments(t *testing.T) {
 		"timeline -o json --all before.db",
 		"timeline -o jsonl before.db -n team-a",
 		"get -o json before.db pods -A",
+		"grep -o json before.db gadget",
+		"grep -o jsonl before.db gadget",
 		"migrate calico-v3 -o json before.db calico.db --report calico.json",
 		"report -o json calico.db calico.html --before before.db --migration calico.json",
 		"migrate storage-versions -o json flipped.db storage.db",

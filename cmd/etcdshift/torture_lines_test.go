@@ -98,7 +98,7 @@ func tortureLaws() map[string]tortureLaw {
 	chosen := tortureLaw{[]int{0, 1, 2, 3, 4}, []int{0, 4}}
 	return map[string]tortureLaw{
 		"status": show, "sizes": show, "events": named, "api-resources": named, "timeline": named, "kubectl": named, "cluster list": show, "__complete": show,
-		"keys": named, "get": named, "history": named, "export": named, "serve": {statuses: []int{1, 2, 130}},
+		"keys": named, "get": named, "grep": named, "history": named, "export": named, "serve": {statuses: []int{1, 2, 130}},
 		"verify": find, "doctor": find, "diff": {statuses: []int{0, 1, 2, 5}}, "policy check": find, "cluster verify": find, "rehearse": find,
 		"report": {[]int{0, 1, 5}, []int{0, 1}}, "delete": chosen, "patch": chosen, "compact": change, "run": change, "migrate": change, "policy apply": change,
 		"cluster extract": change, "cluster purge": change, "cluster import": change, "sign": {[]int{0}, []int{0}},
@@ -119,6 +119,7 @@ func tortureLines(b tortureBase, number int) (lines [][]string) {
 		"keys IN" + turn("", " -o jsonl", " --history", " -o json"),
 		"keys IN KEY --raw --show-secrets" + turn("", " --stored"),
 		"history IN KEY" + turn("", " -o json", " --all"),
+		"grep IN a" + turn("", " -i KIND", " -o json"),
 		"timeline IN" + turn("", " -o jsonl", " --all"),
 		turn("diff IN OTHER", "diff OTHER IN", "diff IN OTHER -o json --all"),
 		"report IN " + turn("OUT.html", "OUT.md", "OUT.html --before OTHER"),

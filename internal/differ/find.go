@@ -1,0 +1,133 @@
+package differ
+
+import (
+	"fmt"
+	"iter"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// Mention is a field whose name or value has a text in it.
+type Mention struct {
+	Path Path `json:"path"`
+	// Line is the first line of the value that has the text, or the field's name. "..." stands for
+	// what is cut off more than 100 bytes before and after the text.
+	Line  string `json:"line"`
+	Times int    `json:"times"` // how often the value, or else the name, has the text
+}
+
+// Mentions yields the fields of JSON content that match in their names or values, in the order of
+// their names and places. Numbers and booleans match as JSON writes them. A mark is no text of a
+// value: what it matches is passed over.
+func Mentions(content any, text, mark *regexp.Regexp) iter.Seq[Mention] {
+	return func(yield func(Mention) bool) {
+		f := &found{text: text, mark: mark, yield: yield}
+		f.value(nil, content)
+	}
+}
+
+// found walks through content; its methods return false when the reader wants no more.
+type found struct {
+	text, mark *regexp.Regexp
+	yield      func(Mention) bool
+}
+
+func (f *found) value(path Path, v any) bool {
+	switch v := v.(type) {
+	case nil:
+		return true
+	case map[string]any:
+		for _, name := range slices.Sorted(maps.Keys(v)) {
+			if !f.field(append(path, Step{Field: name, Old: -1, New: -1}), name, v[name]) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		keys := namedBy(v)
+		for i, item := range v {
+			name, _ := nameOf(item, keys)
+			if keys == nil {
+				name = fmt.Sprint(i)
+			}
+			if !f.value(append(path, Step{Item: name, Old: i, New: i}), item) {
+				return false
+			}
+		}
+		return true
+	}
+	m, has := f.mention(fmt.Sprint(v))
+	return !has || f.tell(path, m)
+}
+
+// field looks into a field. Its name is told where the value is no text that has it too.
+func (f *found) field(path Path, name string, v any) bool {
+	if m, has := f.mention(name); has {
+		switch text := v.(type) {
+		case map[string]any, []any, nil:
+			if !f.tell(path, m) {
+				return false
+			}
+		default:
+			if !f.text.MatchString(fmt.Sprint(text)) {
+				return f.tell(path, m)
+			}
+		}
+	}
+	return f.value(path, v)
+}
+
+func (f *found) tell(path Path, m Mention) bool {
+	m.Path = slices.Clone(path)
+	return f.yield(m)
+}
+
+// mention returns what to tell of a text; without its path.
+func (f *found) mention(value string) (m Mention, has bool) {
+	if !f.text.MatchString(value) {
+		return m, false
+	}
+	marks := f.mark.FindAllStringIndex(value, -1)
+	for _, at := range f.text.FindAllStringIndex(value, -1) {
+		if slices.ContainsFunc(marks, func(mark []int) bool { return at[0] < mark[1] && mark[0] < at[1] }) {
+			continue
+		}
+		if m.Times++; m.Times == 1 {
+			m.Line = lineAround(value, at[0], at[1])
+		}
+	}
+	return m, m.Times > 0
+}
+
+// lineAround returns the line of a text with value[from:to], cut to what stands around it.
+func lineAround(value string, from, to int) string {
+	const around = 100
+	start := strings.LastIndexByte(value[:from], '\n') + 1
+	end := len(value)
+	if n := strings.IndexByte(value[to:], '\n'); n >= 0 {
+		end = to + n
+	}
+	before, after := "", ""
+	if from-start > around {
+		for start, before = from-around, "..."; !utf8.RuneStart(value[start]); start++ {
+		}
+	}
+	if to = min(to, from+around); end-to > around {
+		for end, after = to+around, "..."; !utf8.RuneStart(value[end]); end-- {
+		}
+	}
+	return before + value[start:end] + after
+}
+
+// namedBy returns the fields that name the items of a list; nil for their index.
+func namedBy(list []any) []string {
+	for _, keys := range itemKeys() {
+		if _, ok := named(list, keys); ok && len(list) > 0 {
+			return keys
+		}
+	}
+	return nil
+}
