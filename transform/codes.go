@@ -49,7 +49,8 @@ var (
 		"The object stays as it is.")
 	CodeInvalidObject = ErrorCode("invalid-object", "a changed object would not be valid",
 		"The object, as changed, does not fit the schema and rules of its CRD or the fields of its native kind; the reason names the fields. No server would "+
-			"have accepted the change, and later updates of the object might be refused. `it cannot be checked`: that takes too long, or no server has such a schema.",
+			"have accepted the change, and later updates of the object might be refused. `it cannot be checked`: "+
+			"that takes too long, or no server has such a schema.",
 		"Mend the change.",
 		"The object stays as it is.")
 	CodeNameTaken = ErrorCode("name-taken", "an object of that name exists",

@@ -57,14 +57,16 @@ type Head struct {
 
 // Body says what became of records.
 type Body struct {
-	Changes    Changes                    `json:"changes"`
-	Renamed    []Rename                   `json:"renamed"`
-	UIDs       []UID                      `json:"uids"`
-	References []Reference                `json:"references"`
-	Problems   []finding.Finding          `json:"problems"`
-	Steps      []string                   `json:"steps"`           // what is left to do by hand, in order
-	Restore    []string                   `json:"restore"`         // the commands to run next, one a member
-	Saved      map[string]json.RawMessage `json:"saved,omitempty"` // objects that may be wanted back, by key, without credentials; of changed ones the fields as they were
+	Changes    Changes           `json:"changes"`
+	Renamed    []Rename          `json:"renamed"`
+	UIDs       []UID             `json:"uids"`
+	References []Reference       `json:"references"`
+	Problems   []finding.Finding `json:"problems"`
+	Steps      []string          `json:"steps"`   // what is left to do by hand, in order
+	Restore    []string          `json:"restore"` // the commands to run next, one a member
+	// Saved has objects that may be wanted back, by key, without credentials; of changed ones the
+	// fields as they were.
+	Saved map[string]json.RawMessage `json:"saved,omitempty"`
 }
 
 // Tool says which program wrote a document.

@@ -35,7 +35,8 @@ them too.
 
 Exit status: 0 found, 1 not found, or a value could not be read, 2 usage or a TYPE that the snapshot lacks, 130 interrupted.`,
 		Flags: readFlags("decrypt values with",
-			&cli.StringFlag{Name: "namespace", Aliases: []string{"n"}, Usage: "search in `NAMESPACE`, and objects without one if their TYPE is named (default: all)"},
+			&cli.StringFlag{Name: "namespace", Aliases: []string{"n"},
+				Usage: "search in `NAMESPACE`, and objects without one if their TYPE is named (default: all)"},
 			allNamespacesFlag(),
 			&cli.StringFlag{Name: "cluster", Usage: "search in logical cluster `NAME` of kcp (default: all)"},
 			&cli.StringFlag{Name: "selector", Aliases: []string{"l"}, Usage: "search objects whose labels fit `SELECTOR`"},
@@ -126,7 +127,8 @@ type grepTail struct {
 	Redacted int `json:"redacted"` // objects with redacted values, which were not searched
 }
 
-// choose reads the TYPEs; without one it takes all, and with --namespace those that have namespaces.
+// choose reads the TYPEs; without one it takes all, with --namespace only those that have
+// namespaces.
 func (g *grepper) choose(words []string) (err error) {
 	if g.everything = len(words) == 0; g.everything {
 		words = []string{"*"}

@@ -20,8 +20,8 @@ type Mention struct {
 }
 
 // Mentions yields the fields of JSON content that match in their names or values, in the order of
-// their names and places. Numbers and booleans match as JSON writes them. A mark is no text of a
-// value: what it matches is passed over.
+// their names and places. Numbers and booleans match as JSON writes them. What
+// mark matches is no text of a value.
 func Mentions(content any, text, mark *regexp.Regexp) iter.Seq[Mention] {
 	return func(yield func(Mention) bool) {
 		f := &found{text: text, mark: mark, yield: yield}
