@@ -5,11 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -17,8 +15,6 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/etcdshift/etcdshift/finding"
-	"github.com/etcdshift/etcdshift/internal/fleet"
-	"github.com/etcdshift/etcdshift/internal/publish"
 	"github.com/etcdshift/etcdshift/internal/render"
 	"github.com/etcdshift/etcdshift/internal/s3"
 	"github.com/etcdshift/etcdshift/transform"
@@ -153,11 +149,11 @@ func (m migration) run(c *cli.Context) error {
 }
 
 // tell writes and prints the report of a run that ended with err, and returns its status.
-func (m migration) tell(c *cli.Context, file *publish.File, report *transform.Report, err error) error {
+func (m migration) tell(c *cli.Context, file *reportFile, report *transform.Report, err error) error {
 	by := tool()
 	report.Tool = &by
 	err = m.verdict(report, err)
-	also := writeReport(file, report)
+	also := file.write(c, report)
 	if wantsJSON(c) {
 		also = errors.Join(also, render.JSON(c.App.Writer, report))
 	} else {
@@ -280,54 +276,6 @@ func usageOf(c *cli.Context, err error) error {
 	return err
 }
 
-// createReport creates the report's file before the work, so that a bad path is found in time. It
-// is nil without --report.
-func createReport(c *cli.Context, o transform.Options) (*publish.File, error) {
-	if !c.IsSet("report") {
-		return nil, nil
-	}
-	path := c.String("report")
-	if samePath(path, o.In) || samePath(path, o.Out) {
-		return nil, usagef(commandPath(c), "--report names %q, which is IN or OUT", path)
-	}
-	f, err := newReport(c, path)
-	if errors.Is(err, fs.ErrExist) {
-		err = &failure{exitFailed, fmt.Errorf("report: %w", err), "name another file, or replace an earlier report with --" + replaceReport}
-	} else if err != nil {
-		err = fmt.Errorf("report: %w", err)
-	}
-	return f, err
-}
-
-// replaceReport is the flag that lets --report name the report of an earlier attempt.
-const replaceReport = "replace-report"
-
-// newReport begins the report at path. An existing file is replaced only if the flag is given and
-// the file is a report: a wrong path must not cost a snapshot.
-func newReport(c *cli.Context, path string) (*publish.File, error) {
-	if !c.Bool(replaceReport) {
-		return create(c, path)
-	}
-	if err := onlyFile(c, "--"+replaceReport, path); err != nil {
-		return nil, err
-	}
-	old, err := os.Open(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return publish.Create(path)
-	} else if err != nil {
-		return nil, err
-	}
-	defer old.Close()
-	head := make([]byte, 200)
-	n, _ := io.ReadFull(old, head)
-	if !reportHead.Match(head[:n]) {
-		return nil, fmt.Errorf("%s %w; only a report is replaced", path, fleet.ErrNotReport)
-	}
-	return publish.CreateOver(path)
-}
-
-var reportHead = regexp.MustCompile(`^\{\s*"apiVersion":\s*"etcdshift/v1",\s*"kind":\s*"Report",`)
-
 // samePath reports whether two paths name one file or object, there or not.
 func samePath(a, b string) bool {
 	if s3.Is(a) || s3.Is(b) {
@@ -340,20 +288,6 @@ func samePath(a, b string) bool {
 	x, errA := os.Stat(filepath.Dir(a))
 	y, errB := os.Stat(filepath.Dir(b))
 	return errA == nil && errB == nil && os.SameFile(x, y) && filepath.Base(a) == filepath.Base(b)
-}
-
-func writeReport(file *publish.File, report any) error {
-	if file == nil {
-		return nil
-	}
-	err := render.JSON(file.File(), report)
-	if err == nil {
-		err = file.Publish()
-	}
-	if err != nil {
-		return fmt.Errorf("report: %w", err)
-	}
-	return nil
 }
 
 // verdict is the error that carries a run's exit status, nil for 0.
