@@ -87,7 +87,7 @@ if [[ $funcstack[1] == _etcdshift ]]; then _etcdshift "$@"; else compdef _etcdsh
 		if test "$word" = :files
 			__fish_complete_path (string replace -r -- '^-[^=]*=' '' "$current")
 		else
-			echo $word
+			printf '%s\n' $word
 		end
 	end
 end

@@ -109,3 +109,10 @@ func TestCompleteAsksNoServer(t *testing.T) {
 	require.Empty(t, completeObjects(t.Context(), "s3://bucket/a.db", "pods", within{}))
 	require.False(t, asked)
 }
+
+// TestCompletionScriptsPrintAnyWord: echo takes -n, -e and -E for options of its own.
+func TestCompletionScriptsPrintAnyWord(t *testing.T) {
+	for _, script := range []string{bashCompletion, zshCompletion, fishCompletion} {
+		require.NotRegexp(t, `\becho\b`, script)
+	}
+}
