@@ -282,3 +282,22 @@ func TestEncodedForms(t *testing.T) {
 		require.Equal(t, form("use nothing of it."), other["a"], name)
 	}
 }
+
+// TestRepackedLength: base64 of packed data is padded where it was, though the data have another
+// length. Helm keeps such in Secrets.
+func TestRepackedLength(t *testing.T) {
+	for i := range 100 {
+		d := dictionary(fmt.Sprint("key", i), "checkout-api", "webfront")
+		var packed bytes.Buffer
+		zip := gzip.NewWriter(&packed)
+		fmt.Fprintf(zip, `{"name":"checkout-api","namespace":"shop","info":%q}`, strings.Repeat("webfront ", i))
+		require.NoError(t, zip.Close())
+		inner := base64.StdEncoding.EncodeToString(packed.Bytes())
+		edit := d.Edit()
+		out, err := base64.StdEncoding.DecodeString(edit.text(base64.StdEncoding.EncodeToString([]byte(inner))))
+		require.NoError(t, err, i)
+		_, err = base64.StdEncoding.DecodeString(string(out))
+		require.NoError(t, err, i)
+		require.Positive(t, edit.Replaced)
+	}
+}
