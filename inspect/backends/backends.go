@@ -8,6 +8,7 @@ package backends
 import (
 	"context"
 	"iter"
+	"strings"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -32,8 +33,42 @@ type Storage struct {
 	Prefix string
 }
 
-// Service returns a Service, nil if there is none. An unreadable one has its name only.
+// mostAliases is how many Services are followed, which may lead in a circle.
+const mostAliases = 8
+
+// Service returns a Service, nil if there is none. In place of one that is only a name of another
+// in the cluster it returns that one, if it is there. An unreadable one has its name only.
 func (s Storage) Service(ctx context.Context, namespace, name string) (*corev1.Service, error) {
+	svc, err := s.service(ctx, namespace, name)
+	for next, left := svc, mostAliases; next != nil && err == nil && left > 0; left-- {
+		svc = next
+		namespace, name = inside(svc)
+		next, err = s.service(ctx, namespace, name)
+	}
+	return svc, err
+}
+
+// inside is the Service of which another is only a name.
+func inside(svc *corev1.Service) (namespace, name string) {
+	if svc.Spec.Type != corev1.ServiceTypeExternalName {
+		return "", ""
+	}
+	host := strings.TrimSuffix(strings.TrimSuffix(svc.Spec.ExternalName, "."), ".cluster.local")
+	host, is := strings.CutSuffix(host, ".svc")
+	labels := strings.Split(host, ".")
+	if !is || len(labels) < 2 {
+		return "", ""
+	}
+	return labels[len(labels)-1], labels[len(labels)-2] // a name of a Pod of it has more labels before
+}
+
+// Outside tells whether a Service is a name outside the cluster: what a restore does not stop.
+func Outside(svc *corev1.Service) bool {
+	_, name := inside(svc)
+	return svc.Spec.Type == corev1.ServiceTypeExternalName && name == ""
+}
+
+func (s Storage) service(ctx context.Context, namespace, name string) (*corev1.Service, error) {
 	if namespace == "" || name == "" {
 		return nil, nil
 	}
@@ -53,7 +88,7 @@ func (s Storage) get(ctx context.Context, resource, namespace, name string) (*in
 
 // Idle tells whether a Service has no ready endpoint. One that leads out of the cluster needs none.
 func (s Storage) Idle(ctx context.Context, svc *corev1.Service) (bool, error) {
-	if svc.Spec.Type == corev1.ServiceTypeExternalName {
+	if Outside(svc) {
 		return false, nil
 	}
 	addresses, err := s.Addresses(ctx, svc.Namespace, svc.Name)

@@ -57,6 +57,11 @@ func address(name, ip string, port int) record {
 // held is a Widget that a finalizer keeps.
 func held() record { return object(teamWidgets+"x", "example.com/v1", "Widget", deletionMeta) }
 
+// alias is the Service team/alias of type ExternalName.
+func alias(of string) record {
+	return object("services/specs/team/alias", "v1", "Service", `},"spec":{"type":"ExternalName","externalName":"`+of+`"}`)
+}
+
 func only(records ...record) []record { return records }
 
 // objectDefects are those of objects, by their own value.
@@ -107,6 +112,8 @@ func definitionDefects() []defect {
 		{codeConversionGone, only(crd("", fmt.Sprintf(ofTeam, "gone"), `["v1"]`)), crds, "Service team/gone", only(record{crds, strings.Replace(crd("", fmt.Sprintf(ofTeam, "gone"), `["v1"]`).value, `{"name":"v1beta1","served":true,"storage":false},`, "", 1)})},
 		{codeConversionNeeded, only(crd("", fmt.Sprintf(ofTeam, "hook"), `["v1","v1beta1"]`), widget("old", "v1beta1")), crds, "1 object is not at the storage version v1", only(crd("", fmt.Sprintf(ofTeam, "hook"), `["v1"]`))},
 		{codeConversion, only(crd("", fmt.Sprintf(ofTeam, "hook"), `["v1"]`)), crds, "Service team/hook converts widgets.example.com between v1beta1, v1", nil},
+		{codeConversionNeeded, only(alias("hook.team.svc"), crd("", fmt.Sprintf(ofTeam, "alias"), `["v1","v1beta1"]`), widget("old", "v1beta1")), crds, "Service team/alias", only(alias("hooks.example.com"), crd("", fmt.Sprintf(ofTeam, "alias"), `["v1","v1beta1"]`), widget("old", "v1beta1"))},
+		{codeConversion, only(alias("hook.team.svc"), crd("", fmt.Sprintf(ofTeam, "alias"), `["v1"]`)), crds, "Service team/alias", only(alias("svc.example.com"), crd("", fmt.Sprintf(ofTeam, "alias"), `["v1"]`))},
 	}
 }
 
@@ -180,6 +187,10 @@ func webhookDefects() []defect {
 		{codeWebhookDeadlock, only(webhooks("Mutating", "hook", fail+allKinds)), "mutatingwebhookconfigurations/guard", "creating its Pods, scheduling them, their status", only(webhooks("Mutating", "hook", fail+`"matchConditions":[{"name":"x","expression":"false"}],`+allKinds))},
 		{codeWebhookCore, only(webhooks("Validating", "hook", fail+allKinds)), "validatingwebhookconfigurations/guard", "the status of nodes, heartbeats of nodes, leader election in kube-system", only(webhooks("Validating", "hook", fail+strings.Replace(allKinds, `"*/*"]`, `"*/*"],"scope":"Namespaced"`, 1)+`,"namespaceSelector":{"matchLabels":{"a":"b"}}`))},
 		{codeWebhookEndpoints, only(webhooks("Validating", "hook", fail+allPods), idle()), "validatingwebhookconfigurations/guard", "Service team/hook has no ready endpoint", only(webhooks("Validating", "hook", fail+allPods), idle(), ready())},
+		{codeWebhookEndpoints, only(webhooks("Validating", "alias", fail+allPods), alias("gone.team.svc")), guard, "Service team/alias has no ready endpoint", only(webhooks("Validating", "alias", fail+allPods), alias("hook.team.svc"))},
+		{codeWebhookEndpoints, only(webhooks("Validating", "alias", fail+allPods), alias("alias.team.svc")), guard, "Service team/alias has no ready endpoint", only(webhooks("Validating", "alias", fail+allPods), alias("hooks.example.com"))},
+		{codeWebhookDeadlock, only(webhooks("Validating", "alias", fail+allPods), alias("hook-0.hook.team.svc.cluster.local.")), guard, "creating its Pods", only(webhooks("Validating", "alias", fail+allPods), alias("hooks.example.com"))},
+		{codeWebhookCore, only(webhooks("Validating", "alias", fail+allKinds), alias("hook.team.svc")), guard, "the status of nodes", only(webhooks("Validating", "alias", fail+allKinds), alias("hooks.example.com"))},
 	}
 }
 
@@ -188,6 +199,7 @@ func apiServiceDefects() []defect {
 	return []defect{
 		{codeAPIServiceGone, only(aggregated("gone", "True")), "apiregistration.k8s.io/apiservices/v1.metrics.example.org", "Service team/gone", only(aggregated("hook", "True"))},
 		{codeAPIServiceEndpoints, only(aggregated("hook", "True"), idle()), "apiregistration.k8s.io/apiservices/v1.metrics.example.org", "team/hook has no ready endpoint", only(aggregated("hook", "True"), idle(), ready())},
+		{codeAPIServiceEndpoints, only(aggregated("alias", "True"), alias("hook.team.svc"), idle()), "apiregistration.k8s.io/apiservices/v1.metrics.example.org", "team/alias has no ready endpoint", only(aggregated("alias", "True"), alias("hooks.example.com"), idle())},
 		{codeAPIServiceUnavailable, only(aggregated("hook", "False")), "apiregistration.k8s.io/apiservices/v1.metrics.example.org", "False: Why", only(aggregated("hook", "Unknown"))},
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/etcdshift/etcdshift/encoding/schema"
 	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/inspect/backends"
 	"github.com/etcdshift/etcdshift/keys"
 )
 
@@ -154,8 +155,12 @@ func (d *doctor) checkConversion() {
 			continue
 		}
 		name := def.service.Namespace + "/" + def.service.Name
-		if d.service(at.prefix, def.service.Namespace, def.service.Name) == nil {
+		svc := d.service(at.prefix, def.service.Namespace, def.service.Name)
+		if svc == nil {
 			d.raise(def.entry.Key, codeConversionGone, "its conversion webhook is Service %s, which is not there", name)
+			continue
+		}
+		if backends.Outside(svc) {
 			continue
 		}
 		waiting := count{first: def.entry.Key}

@@ -15,6 +15,7 @@ import (
 	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/inspect/backends"
 )
 
 // checkWebhooks checks admission webhooks in the cluster whose silence refuses requests.
@@ -46,6 +47,9 @@ func (d *doctor) checkWebhook(o stored, hook *admissionv1.MutatingWebhook) {
 	svc := d.service(o.Prefix, ref.Namespace, ref.Name)
 	if svc == nil {
 		refuses(codeWebhookServiceGone, "is not there")
+		return
+	}
+	if backends.Outside(svc) {
 		return
 	}
 	if d.idle(o.Prefix, svc) {

@@ -69,6 +69,20 @@ func TestSteps(t *testing.T) {
 	}
 }
 
+// TestWebhookOutside: a webhook whose Service is a name outside the cluster answers after the
+// restore as before.
+func TestWebhookOutside(t *testing.T) {
+	const key = "validatingwebhookconfigurations/outside"
+	for name, is := range map[string]string{"hooks.example.com": "Fail", "web.shop.svc.cluster.local": "Ignore"} {
+		path := written(t, object("services/specs/shop/alias", "v1", "Service", in, `,"spec":{"type":"ExternalName","externalName":"`+name+`"}`),
+			object(key, "admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", `,"uid":"o"`,
+				`,"webhooks":[`+hook("a.example.com", `"service":{"namespace":"shop","name":"alias"}`, "Fail")+`]`))
+		r, err := runOn(t, path, prepared(nil, "webhooks"))
+		require.NoError(t, err)
+		require.Equal(t, is, r.values[key]["webhooks"].([]any)[0].(map[string]any)["failurePolicy"], name)
+	}
+}
+
 func changedFields(a, b map[string]any) (bool, map[string]any) {
 	was, _ := changed(a, b)
 	return len(was) > 0, was

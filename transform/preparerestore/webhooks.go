@@ -28,8 +28,7 @@ func (r *run) ignoreFailures(o *inspect.Object) {
 	hooks, _ := content["webhooks"].([]any)
 	for _, h := range hooks {
 		hook, _ := h.(map[string]any)
-		client, _ := hook["clientConfig"].(map[string]any)
-		if client["service"] == nil || !mustAnswer(o, hook) {
+		if !mustAnswer(o, hook) || !r.runsInside(hook) {
 			continue
 		}
 		hook["failurePolicy"] = string(admissionv1.Ignore)
@@ -37,6 +36,16 @@ func (r *run) ignoreFailures(o *inspect.Object) {
 	if r.put(o, content) {
 		r.save(o.Key, o.Content, content)
 	}
+}
+
+// runsInside tells whether a webhook runs in the cluster.
+func (r *run) runsInside(hook map[string]any) bool {
+	client, _ := hook["clientConfig"].(map[string]any)
+	ref, is := client["service"].(map[string]any)
+	namespace, _ := ref["namespace"].(string)
+	name, _ := ref["name"].(string)
+	svc, err := backends.Storage{Source: r.View, Prefix: r.Keys.Prefix}.Service(r.Ctx, namespace, name)
+	return is && !r.Failed(err) && (svc == nil || !backends.Outside(svc))
 }
 
 // mustAnswer tells whether API servers refuse requests where a webhook does not answer.
