@@ -231,7 +231,7 @@ func (g *getter) printCustomColumns() error {
 
 // redactedMark finds what is printed for a secret, also as JSON, HTML and JavaScript escape it.
 func redactedMark() *regexp.Regexp {
-	return regexp.MustCompile(`redacted(?: [0-9]+ bytes)?(?:>|\\u003[eE]|&gt;)`)
+	return regexp.MustCompile(`(?:<|\\u003[cC]|&lt;)?redacted(?: [0-9]+ bytes)?(?:>|\\u003[eE]|&gt;)`)
 }
 
 // sayHidden says how to see what a template or a column printed as redacted, or did not decode.

@@ -28,7 +28,8 @@ etcdshift grep before.db -i licence cm,secrets -n shop --show-secrets
 etcdshift grep before.db -E '10\.0\.(1|2)\.[0-9]+' nodes,services -o jsonl`,
 		UsageText: `Searches the names and the values of all fields of all objects, as "get -o json" shows them, without managedFields. Numbers match
 as JSON writes them; data of Secrets and binaryData of ConfigMaps are decoded. Of a value with several lines the first one that has
-the text is shown. Objects of kinds that this build does not know, and keys in no layout, are searched as bytes.
+the text is shown. Objects of kinds that this build does not know are searched as bytes, and so are keys in no layout with their values.
+Of a value that cannot be read, the name is searched.
 
 Redacted values are not searched, or a search would guess them; the objects that have any are counted. --show-secrets searches
 them too.
@@ -69,7 +70,7 @@ func runGrep(c *cli.Context, args []string) error {
 		if c.IsSet("revision") {
 			r = r.At(c.Int64("revision"))
 		}
-		g := &grepper{text: text, mark: redactedMark(), getter: &getter{c: c, opened: s, reader: r, met: map[[2]string]bool{}}}
+		g := &grepper{text: text, mark: redactedMark(), reading: reading, getter: &getter{c: c, opened: s, reader: r, met: map[[2]string]bool{}}}
 		g.options.namespace, g.options.secrets = selectionOf(c).Namespace, c.Bool("show-secrets")
 		if g.options.selector, err = selectors.Parse(c.String("selector"), ""); err != nil {
 			return usagef(commandPath(c), "%w", err)
@@ -104,6 +105,7 @@ type grepper struct {
 	*getter
 	text, mark *regexp.Regexp // mark is what stands for a secret
 	everything bool           // no TYPE is given
+	reading    *render.Progress
 	yield      func(found) error
 	count      int // of the fields found
 	notLooked  int // objects with redacted values
@@ -183,7 +185,10 @@ func (g *grepper) print() error {
 		g.yield = func(f found) error { return list.Add(f) }
 		end = func() error { return list.End(grepTail{g.count, g.notLooked}) }
 	}
-	return errors.Join(g.search(), end(), g.tellRest())
+	if err := errors.Join(g.search(), end()); err != nil {
+		return err
+	}
+	return g.tellRest()
 }
 
 // tellRest says what was not searched, and returns an error about what was not found or not read.
@@ -204,7 +209,7 @@ func (g *grepper) search() error {
 		subject := compare.NewSubject(o.Key, o.Parsed)
 		switch {
 		case o.Err != nil:
-			return nil
+			return g.names(subject)
 		case o.Partial:
 			return g.bytes(subject, o.Entry)
 		}
@@ -218,15 +223,30 @@ func (g *grepper) search() error {
 	if err != nil || !g.everything || g.options.namespace != "" || g.c.String("cluster") != "" {
 		return err
 	}
+	g.asked = nil // keys in no layout are searched too
 	return stream.Each(g.reader.Raw(g.c.Context, nil), func(e inspect.Entry) error {
-		if _, err := e.ParseKey(); err == nil {
+		if _, err := e.ParseKey(); err == nil || len(e.Key) == 0 {
 			return nil
 		}
-		if err := g.reader.Decrypt(g.c.Context, &e); err != nil {
+		subject := compare.Subject{Key: string(e.Key)}
+		if err := errors.Join(g.look(subject, subject.Key), g.reader.Decrypt(g.c.Context, &e)); err != nil {
 			return err
 		}
-		return g.bytes(compare.Subject{Key: string(e.Key)}, &e)
+		if e.Undecryptable != nil {
+			g.sayUnread(&gotten{Object: &inspect.Object{Entry: &e}}, e.Undecryptable)
+			return nil
+		}
+		return g.bytes(subject, &e)
 	})
+}
+
+// names searches the names of an object whose value cannot be read.
+func (g *grepper) names(subject compare.Subject) error {
+	meta := map[string]any{"name": subject.Name}
+	if subject.Namespace != "" {
+		meta["namespace"] = subject.Namespace
+	}
+	return g.look(subject, map[string]any{"metadata": meta})
 }
 
 // bytes searches a value that is not JSON content.
@@ -240,6 +260,7 @@ func (g *grepper) bytes(subject compare.Subject, e *inspect.Entry) error {
 
 func (g *grepper) look(subject compare.Subject, content any) error {
 	for m := range differ.Mentions(content, g.text, g.mark) {
+		g.reading.End()
 		g.count++
 		if err := g.yield(found{subject, m}); err != nil {
 			return err

@@ -1,6 +1,7 @@
 package differ
 
 import (
+	"encoding/json"
 	"fmt"
 	"iter"
 	"maps"
@@ -59,8 +60,18 @@ func (f *found) value(path Path, v any) bool {
 		}
 		return true
 	}
-	m, has := f.mention(fmt.Sprint(v))
+	m, has := f.mention(textOf(v))
 	return !has || f.tell(path, m)
+}
+
+// textOf is a value as JSON writes it, of a text without its quotes.
+func textOf(v any) string {
+	if number, is := v.(float64); is {
+		if text, err := json.Marshal(number); err == nil {
+			return string(text)
+		}
+	}
+	return fmt.Sprint(v)
 }
 
 // field looks into a field. Its name is told where the value is no text that has it too.
@@ -72,7 +83,7 @@ func (f *found) field(path Path, name string, v any) bool {
 				return false
 			}
 		default:
-			if !f.text.MatchString(fmt.Sprint(text)) {
+			if !f.text.MatchString(textOf(text)) {
 				return f.tell(path, m)
 			}
 		}
@@ -92,7 +103,10 @@ func (f *found) mention(value string) (m Mention, has bool) {
 	}
 	marks := f.mark.FindAllStringIndex(value, -1)
 	for _, at := range f.text.FindAllStringIndex(value, -1) {
-		if slices.ContainsFunc(marks, func(mark []int) bool { return at[0] < mark[1] && mark[0] < at[1] }) {
+		for len(marks) > 0 && marks[0][1] <= at[0] { // both are in order
+			marks = marks[1:]
+		}
+		if len(marks) > 0 && marks[0][0] < at[1] {
 			continue
 		}
 		if m.Times++; m.Times == 1 {

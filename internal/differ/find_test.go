@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -47,6 +48,7 @@ data:
 		`spec.containers[name=web].name 1: web`,
 	}, mentions(object, `web`))
 	require.Equal(t, []string{`spec.replicas 1: 8080`}, mentions(object, `8080`))
+	require.Equal(t, []string{` 1: 1500000`}, mentions(1.5e6, `15`), "as JSON writes it")
 	require.Equal(t, []string{`spec.paused 1: true`}, mentions(object, `true`))
 	require.Equal(t, []string{`spec.containers 1: containers`}, mentions(object, `containers`))
 	require.Empty(t, mentions(object, `redacted`), "what stands for a secret is no value")
@@ -60,6 +62,9 @@ func TestMentionsCut(t *testing.T) {
 	for m := range differ.Mentions(strings.Repeat("é", 1000)+"x"+strings.Repeat("é", 1000), regexp.MustCompile("x"), regexp.MustCompile("<>")) {
 		require.Equal(t, "..."+strings.Repeat("é", 50)+"x"+strings.Repeat("é", 50)+"...", m.Line)
 	}
+	begun := time.Now()
+	require.Len(t, mentions(strings.Repeat("<redacted 1 bytes>x", 100_000), "x"), 1)
+	require.Less(t, time.Since(begun), 3*time.Second, "the time is proportional to the length")
 	deep := any("x")
 	for range 10_000 {
 		deep = []any{deep}
