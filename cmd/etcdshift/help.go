@@ -6,12 +6,11 @@ import (
 	"strings"
 
 	"github.com/urfave/cli/v2"
+
+	"github.com/etcdshift/etcdshift/internal/render"
 )
 
-const (
-	flagColumn = 29 // where what a flag does begins
-	helpWidth  = 80 // of lines
-)
+const flagColumn = 29 // where what a flag does begins
 
 // helpOf is the help as a template.
 func helpOf(path string, c *cli.Command) string {
@@ -148,19 +147,7 @@ func entry(column int, left, text string) string {
 	if len(line) > max(column-2, 0) {
 		out, line = line+"\n", ""
 	}
-	line = fmt.Sprintf("%-*s", column, line)
-	for i, word := range strings.Fields(text) {
-		switch {
-		case i > 0 && len(line)+1+len(word) > helpWidth:
-			out += line + "\n"
-			line = strings.Repeat(" ", column) + word
-		case i > 0:
-			line += " " + word
-		default:
-			line += word
-		}
-	}
-	return out + line + "\n"
+	return out + render.Wrap(fmt.Sprintf("%-*s", column, line), text)
 }
 
 func manCommand() *cli.Command {

@@ -66,8 +66,8 @@ func (f *reportFile) begin(c *cli.Context, dryRun bool) (err error) {
 	case !is:
 		return fmt.Errorf("%s %w; only a report is replaced", f.path, fleet.ErrNotReport)
 	case wrote && dryRun:
-		return &failure{exitFailed, fmt.Errorf("%s is %w", f.path, errWroteOutput), "name another file with --report: a dry run replaces only reports of runs " +
-			"that wrote nothing"}
+		return &failure{exitFailed, fmt.Errorf("%s is %w", f.path, errWroteOutput),
+			"name another file with --report: a dry run replaces only reports of runs that wrote nothing"}
 	}
 	f.File, err = publish.CreateOver(f.path)
 	return err

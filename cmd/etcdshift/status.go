@@ -7,6 +7,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/urfave/cli/v2"
 
@@ -27,8 +28,8 @@ etcdshift status -o json before.db`,
 structure and prints a summary. "sha256" is the sum of sha256sum, "hash" of "etcdutl snapshot status", "hashkv" of "etcdctl endpoint
 hashkv". They differ between two saves of the same objects; "content" does not: it covers live keys and values only.
 
-The second table shows the versions at which objects are really stored, regardless of the API and status.storedVersions. Objects
-follow that break once their version is removed from a CustomResourceDefinition, or that are broken already.
+What needs attention comes first, such as objects that break once their version is removed from a CustomResourceDefinition, or that are
+broken already. The table shows the versions at which objects are really stored, regardless of the API and status.storedVersions.
 
 Exit status: 0 read, 1 unreadable or damaged, 2 usage, 130 interrupted.`,
 		Flags:  readFlags("decrypt values with", textOrJSON()),
@@ -112,7 +113,7 @@ func printStatus(w io.Writer, st status) error {
 	for _, m := range st.Members {
 		learner := ""
 		if m.Learner {
-			learner = ", a learner without a vote"
+			learner = ", a learner"
 		}
 		add("member", "%s (%s) %s%s", m.Name, m.ID, strings.Join(m.PeerURLs, ","), learner)
 	}
@@ -120,9 +121,40 @@ func printStatus(w io.Writer, st status) error {
 		add("prefix", "%s (%s)", cmp.Or(p.Prefix, "/"), p.Flavour)
 	}
 	p := render.NewPage(w)
-	p.Table(nil, rows...)
+	printAttention(p, st)
+	for _, row := range rows {
+		p.Wrapped(fmt.Sprintf("%-11s", row[0]), fmt.Sprint(row[1]))
+	}
 	printCatalogue(p, st.Catalogue)
 	return p.Flush()
+}
+
+// printAttention prints first what a reader has to know before anything else.
+func printAttention(p *render.Page, st status) {
+	var lines []string
+	switch st.Digest {
+	case "wrong":
+		lines = append(lines, "the digest does not match: the file is damaged or was changed")
+	case "none", "skipped":
+		lines = append(lines, "no digest: nothing shows whether the file is whole")
+	}
+	if st.Keys == 0 {
+		lines = append(lines, "no key is live: a cluster restored from this file is empty")
+	}
+	for _, a := range st.Alarms {
+		lines = append(lines, fmt.Sprintf("alarm %s of member %s, which a restore keeps", a.Kind, a.Member))
+	}
+	for _, m := range st.Members {
+		if m.Learner {
+			lines = append(lines, fmt.Sprintf("member %s is a learner without a vote", m.Name))
+		}
+	}
+	for _, line := range lines {
+		p.Wrapped("attention  ", line)
+	}
+	if printStale(p, st.Catalogue) || len(lines) > 0 {
+		p.Printf("\n")
+	}
 }
 
 func fileSize(st status) string {
@@ -135,39 +167,44 @@ func fileSize(st status) string {
 // fewKeys is the number of keys of a version printed for people; -o json has inspect.MaxKeys.
 const fewKeys = 5
 
-// printCatalogue prints the versions of stored objects, then objects and lists that need attention.
+// printCatalogue prints the versions of stored objects.
 func printCatalogue(p *render.Page, c *inspect.Catalogue) {
-	hasKeys := slices.ContainsFunc(c.Resources, func(r inspect.Resource) bool {
-		return slices.ContainsFunc(r.Versions, func(v inspect.Version) bool { return len(v.Encrypted) > 0 })
-	})
-	var rows [][]any
-	row := func(cells ...any) {
-		if !hasKeys {
-			cells = slices.Delete(cells, 3, 4)
-		}
-		rows = append(rows, cells)
-	}
-	empty := 0
-	row("RESOURCE", "STORED AT", "OBJECTS", "ENCRYPTED", "STORAGE VERSION", "STORED VERSIONS", "")
+	names, versions := len("RESOURCE"), len("STORED AT")
 	for _, r := range c.Resources {
-		storage, list := "", ""
-		if d := r.Definition; d != nil {
-			storage, list = d.StorageVersion, strings.Join(d.StoredVersions, ",")
+		names = max(names, utf8.RuneCountInString(render.Printable(r.Resource)))
+		for _, v := range r.Versions {
+			versions = max(versions, utf8.RuneCountInString(render.Printable(versionOf(v))))
+		}
+	}
+	row := func(name, version string, count any) {
+		p.Printf("%-*s  %-*s  %5v\n", names, name, versions, version, count)
+	}
+	empty, prefix := 0, ""
+	if len(c.Resources) > 0 {
+		p.Printf("\n")
+		row("RESOURCE", "STORED AT", "COUNT")
+		if prefix = c.Resources[0].Prefix; prefix != c.Resources[len(c.Resources)-1].Prefix {
+			prefix = "" // of each a line
+		}
+	}
+	for _, r := range c.Resources {
+		if len(r.Versions) == 0 && r.Definition.Error == "" {
+			empty++
+			continue
+		}
+		if r.Prefix != prefix {
+			prefix = r.Prefix
+			p.Printf("below %s:\n", prefix)
 		}
 		for _, v := range r.Versions {
-			row(resourceName(c, r), storedAt(r, v), v.Objects, report.Encrypted(v), storage, list, report.Verdict(r, v))
+			row(r.Resource, versionOf(v), v.Objects)
+			printNotes(p, storedAs(r, v), encryptedBy(v), report.Verdict(r, v))
 		}
-		switch {
-		case len(r.Versions) > 0:
-		case r.Definition.Error == "":
-			empty++
-		default:
-			row(resourceName(c, r), "", 0, "", storage, list, report.Verdict(r, inspect.Version{}))
+		if len(r.Versions) == 0 {
+			row(r.Resource, "", 0)
+			printNotes(p, report.Verdict(r, inspect.Version{}))
 		}
-	}
-	if len(rows) > 1 {
-		p.Printf("\n")
-		p.Table(rows[0], rows[1:]...)
+		printNotes(p, storageOf(r))
 	}
 	if empty > 0 {
 		p.Printf("%s without objects; -o json has them too\n", render.Plural(empty, "CustomResourceDefinition"))
@@ -175,24 +212,51 @@ func printCatalogue(p *render.Page, c *inspect.Catalogue) {
 	if c.Other > 0 {
 		p.Printf("%s in no folder of a resource\n", render.Plural(c.Other, "key"))
 	}
-	if printStale(p, c) {
-		p.Printf("\n\"etcdshift migrate storage-versions --dry-run IN OUT\" tells what it would make of them; docs/storage-versions.md is the guide\n")
+}
+
+// printNotes prints what there is to say of a row, below it.
+func printNotes(p *render.Page, notes ...string) {
+	for _, note := range notes {
+		if note != "" {
+			p.Wrapped("    ", note)
+		}
 	}
 }
 
-// resourceName returns the resource, with its prefix where the file has several.
-func resourceName(c *inspect.Catalogue, r inspect.Resource) string {
-	if r.Prefix == c.Resources[0].Prefix && r.Prefix == c.Resources[len(c.Resources)-1].Prefix {
-		return r.Resource
-	}
-	return r.Prefix + "/ " + r.Resource
+// versionOf is the version alone: the resource has the group.
+func versionOf(v inspect.Version) string {
+	return v.APIVersion[strings.LastIndex(v.APIVersion, "/")+1:]
 }
 
-func storedAt(r inspect.Resource, v inspect.Version) string {
-	if r.Definition != nil {
-		return v.APIVersion
+// storedAs names the kind of objects that are of another group or kind than their keys.
+func storedAs(r inspect.Resource, v inspect.Version) string {
+	_, group, _ := strings.Cut(r.Resource, ".")
+	stored := ""
+	if i := strings.LastIndex(v.APIVersion, "/"); i >= 0 {
+		stored = v.APIVersion[:i]
 	}
-	return strings.TrimSpace(v.APIVersion + " " + v.Kind)
+	if v.APIVersion == "" || stored == group && v.Standing != inspect.Unknown {
+		return ""
+	}
+	return "stored as " + strings.TrimSpace(v.APIVersion+" "+v.Kind)
+}
+
+func encryptedBy(v inspect.Version) string {
+	if len(v.Encrypted) == 0 {
+		return ""
+	}
+	return "encrypted by " + report.Encrypted(v)
+}
+
+// storageOf says what a CustomResourceDefinition says of versions, where that is not what its
+// objects have.
+func storageOf(r inspect.Resource) string {
+	d := r.Definition
+	if d == nil || d.Error != "" || slices.Equal(d.StoredVersions, []string{d.StorageVersion}) &&
+		!slices.ContainsFunc(r.Versions, func(v inspect.Version) bool { return versionOf(v) != d.StorageVersion }) {
+		return ""
+	}
+	return fmt.Sprintf("storage version %s, stored versions %s", d.StorageVersion, strings.Join(d.StoredVersions, ","))
 }
 
 // printStale names objects and lists that break, now or with the next change of a CRD.
@@ -207,20 +271,23 @@ func printStale(p *render.Page, c *inspect.Catalogue) (found bool) {
 			}
 			switch v.Standing {
 			case inspect.Stale:
-				p.Printf("\n%s %s when %s is removed from %s:\n", render.Plural(v.Objects, "object"), is, v.APIVersion, r.Definition.Name)
+				p.Wrapped("attention  ", fmt.Sprintf("%s %s when %s is removed from %s:", render.Plural(v.Objects, "object"), is, v.APIVersion, r.Definition.Name))
 			case inspect.Unlisted:
-				p.Printf("\n%s %s %s, a version that %s does not list: no API server reads them, nor any list of them:\n",
-					render.Plural(v.Objects, "object"), have, v.APIVersion, r.Definition.Name)
+				p.Wrapped("attention  ", fmt.Sprintf("%s %s %s, a version that %s does not list: no API server reads them, nor any list of them:",
+					render.Plural(v.Objects, "object"), have, v.APIVersion, r.Definition.Name))
 			default:
 				continue
 			}
 			found = true
-			p.First("   ", v.Keys, fewKeys, v.Objects, fmt.Sprintf("; -o json names up to %d", inspect.MaxKeys))
+			p.First("           ", v.Keys, fewKeys, v.Objects, fmt.Sprintf("; -o json names up to %d", inspect.MaxKeys))
 		}
 	}
-	if len(lines) > 0 {
-		p.Printf("\n")
+	for _, line := range lines {
+		p.Wrapped("attention  ", line)
 	}
-	p.Lines("", lines)
-	return found || len(lines) > 0
+	if found = found || len(lines) > 0; found {
+		p.Wrapped("next       ", "etcdshift migrate storage-versions --dry-run IN OUT")
+		p.Wrapped("guide      ", "etcdshift help storage-versions.md")
+	}
+	return found
 }

@@ -72,6 +72,30 @@ func (p *Page) Printf(format string, args ...any) {
 	fmt.Fprintf(p, format, args...)
 }
 
+// PageWidth is how many columns a page for people has. A word that is longer stays whole.
+const PageWidth = 80
+
+// Wrap breaks a text behind a head into lines, each behind the room of the head.
+func Wrap(head, text string) string {
+	out, line, column := "", head, utf8.RuneCountInString(head)
+	width := column
+	for i, word := range strings.Fields(text) {
+		n := utf8.RuneCountInString(word)
+		switch {
+		case i > 0 && width+1+n > PageWidth:
+			out += line + "\n"
+			line, width = strings.Repeat(" ", column), column
+		case i > 0:
+			line, width = line+" ", width+1
+		}
+		line, width = line+word, width+n
+	}
+	return out + line + "\n"
+}
+
+// Wrapped prints a text behind a head, in as many lines as it takes.
+func (p *Page) Wrapped(head, text string) { p.WriteString(Wrap(head, Printable(text))) }
+
 // Lines prints each line behind an indent.
 func (p *Page) Lines(indent string, lines []string) {
 	for _, line := range lines {

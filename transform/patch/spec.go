@@ -19,7 +19,8 @@ var Spec = transform.Spec{
     -p '{"spec": {"replicas": 0}}'
 etcdshift patch before.db after.db pv data-0 --type merge \
     --patch-file affinity.yaml
-etcdshift patch before.db after.db widgets -A --where 'has(object.metadata.finalizers)' --type json \
+etcdshift patch before.db after.db widgets -A --type json \
+    --where 'has(object.metadata.finalizers)' \
     -p '[{"op": "remove", "path": "/metadata/finalizers"}]'`,
 	Text: `Changes the named or selected objects as kubectl patch does. Rules about immutable fields do not hold here: the node affinity of a
 PersistentVolume, the clusterIP of a Service, the selector of a Deployment and the status can be patched. The result must fit the schema and
