@@ -16,13 +16,39 @@ const (
 // projectcalico.org/v3 removes, "" where Calico is not on that way: its definitions of both groups
 // are there, or a DatastoreMigration is that is not complete.
 func (d *doctor) calicoMoves(prefix string) string {
-	defines := func(group string) bool {
-		return d.definitions.by[folder{prefix, gvr.GroupResource{Group: group, Resource: "clusterinformations"}}] != nil
-	}
-	if defines(calicoV1) && defines(calicoV3) || d.migratesCalico(prefix) {
+	if d.definesCalico(prefix) || d.migratesCalico(prefix) {
 		return "; Calico is between its groups: leave it to the migration (docs/calico-v3.md)"
 	}
 	return ""
+}
+
+// definesCalico reports whether there are definitions of both groups.
+func (d *doctor) definesCalico(prefix string) bool {
+	defines := func(group string) bool {
+		return d.definitions.by[folder{prefix, gvr.GroupResource{Group: group, Resource: "clusterinformations"}}] != nil
+	}
+	return defines(calicoV1) && defines(calicoV3)
+}
+
+// checkEmptied reports that API servers themselves serve Calico's new group, which is empty, while
+// the data is in the old one.
+func (d *doctor) checkEmptied(s apiService) {
+	if s.Name != calicoAPIService || !d.definesCalico(s.Prefix) || d.migratesCalico(s.Prefix) {
+		return
+	}
+	for _, err := range d.reader.Live(d.ctx, []byte(s.Prefix+"/"+calicoV3+"/")) {
+		d.failed(err)
+		return
+	}
+	data := 0
+	for at, versions := range d.versions.all() {
+		if at.prefix == s.Prefix && at.resource.Group == calicoV1 {
+			data += versions.total.objects
+		}
+	}
+	if data > 0 {
+		d.raise(s.entry.Key, codeCalicoEmpty, "no object of %s, and %s of %s", calicoV3, things(data, "object"), calicoV1)
+	}
 }
 
 // migratesCalico reports whether there is a DatastoreMigration that may have something left to do.

@@ -43,3 +43,34 @@ func TestCalicoMoves(t *testing.T) {
 	require.Len(t, found, 1)
 	require.Contains(t, found[0].Reason, hint)
 }
+
+// TestCalicoEmptied: an abort of the live migration left the new group to the API servers, which
+// serve nothing while the data is in the old one.
+func TestCalicoEmptied(t *testing.T) {
+	local := apiServiceObject("v3.projectcalico.org", `{"group":"projectcalico.org","version":"v3"}`, `{}`)
+	live := object("migration.projectcalico.org/datastoremigrations/v1-to-v3", "migration.projectcalico.org/v1beta1", "DatastoreMigration", "")
+	done := object("migration.projectcalico.org/datastoremigrations/v1-to-v3", "migration.projectcalico.org/v1beta1", "DatastoreMigration", `},"status":{"phase":"Complete"`)
+	for name, tc := range map[string]struct {
+		fixture string
+		with    []record
+		emptied bool
+	}{
+		"of Calico's API server":    {"before", nil, false},
+		"of the API servers":        {"before", only(local), true},
+		"in the middle":             {"before", only(local, live), false},
+		"with a complete migration": {"before", only(local, done), true},
+		"with an object of v3":      {"before", only(local, object("projectcalico.org/tiers/x", "projectcalico.org/v3", "Tier", "")), false},
+		"migrated":                  {"after", nil, false},
+		"without v3 definitions":    {"before", only(local, record{"apiextensions.k8s.io/customresourcedefinitions/clusterinformations.projectcalico.org", ""}), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := written(t, opened(t, "../../testdata/calico/"+tc.fixture+".db.gz"), tc.with...)
+			found := examined(t, s, Options{}).Of(codeCalicoEmpty)
+			require.Equal(t, tc.emptied, len(found) == 1)
+			if tc.emptied {
+				require.Equal(t, "/registry/apiregistration.k8s.io/apiservices/v3.projectcalico.org", found[0].Key)
+				require.Equal(t, "no object of projectcalico.org, and 63 objects of crd.projectcalico.org", found[0].Reason)
+			}
+		})
+	}
+}

@@ -16,7 +16,7 @@ func Codes() []*finding.Code {
 		CodeUpdateRefused, CodeApplyRefused, codeHiddenField, codeOrphans, codeCRDTerminating, codeConversionGone, codeConversionNeeded, codeConversion,
 		codeOwnerGone, codeOwnerUnresolvable, codeOwnerNamespaced, codeOwnerUnchecked, codeNamespaceTerminating, codeDeletingVolume, codeDeleting,
 		codeWebhookServiceGone,
-		codeWebhookDeadlock, codeWebhookCore, codeWebhookEndpoints, codeAPIServiceGone, codeAPIServiceEndpoints, codeAPIServiceUnavailable,
+		codeWebhookDeadlock, codeWebhookCore, codeWebhookEndpoints, codeAPIServiceGone, codeAPIServiceEndpoints, codeAPIServiceUnavailable, codeCalicoEmpty,
 		codeMasterLease, codeMasterUnlisted, codeMemberRemoval, codeAddressTwice,
 		codeNodeSilent, codeTokenWithoutUse, codeShardPartial, codeShardTwice, clusters.CodeClusterTwice,
 		codeClusterOrphans, codeStaleCopies, codeClusterMismatch, clusters.CodeClusterTerminating, clusters.CodeClusterMigrating,
@@ -227,6 +227,11 @@ var (
 	codeAPIServiceUnavailable = finding.NewCode(finding.Warning, "apiservice-unavailable", "an APIService was not available",
 		"Its condition Available was False, though its Service has endpoints. The message gives the reason.",
 		"Delete the APIService if its server is gone.")
+	codeCalicoEmpty = finding.NewCode(finding.Warning, "calico-v3-empty", "Calico's new group is served, and is empty",
+		"API servers serve `projectcalico.org/v3` from its definitions, of which no object is there, while Calico's data is in `crd.projectcalico.org`: "+
+			"clients see none of it, and the garbage collector deletes what Calico's objects own. "+
+			"An abort of Calico's live migration left clusters like this (calico#13870), or the definitions were installed where no API server of Calico runs.",
+		"Move the data: `etcdshift migrate calico-v3`. Or bring back Calico's API server and its APIService `v3.projectcalico.org`.")
 
 	// About the control plane.
 	codeMasterLease = finding.NewCode(finding.Warning, "masterlease-stale", "an API server's address never expires",

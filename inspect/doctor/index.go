@@ -36,9 +36,9 @@ type index struct {
 	owned  []family
 	kindOf interned[ownerKind]
 
-	kept        map[string][]stored       // by resource
-	beats       map[string]time.Time      // the last heartbeats of nodes
-	apiServices []apiService              // aggregated ones
+	kept        map[string][]stored  // by resource
+	beats       map[string]time.Time // the last heartbeats of nodes
+	apiServices []apiService
 	local       map[gvr.GroupVersion]bool // served by kube-apiserver: built in, or of definitions
 	aggregated  map[gvr.GroupVersion]bool // served by another API server
 }

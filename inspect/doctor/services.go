@@ -60,7 +60,7 @@ func (d *doctor) addresses(prefix, namespace, name string) []string {
 	return ready
 }
 
-// apiService is an aggregated APIService (apiregistration.k8s.io).
+// apiService is an APIService (apiregistration.k8s.io).
 type apiService struct {
 	stored
 	backends.APIService
@@ -76,9 +76,9 @@ func (d *doctor) serve(o stored) {
 	gv := gvr.GroupVersion{Group: fields.Spec.Group, Version: fields.Spec.Version}
 	if fields.Spec.Service == nil {
 		d.local[gv] = true
-		return
+	} else {
+		d.aggregated[gv] = true
 	}
-	d.aggregated[gv] = true
 	d.apiServices = append(d.apiServices, apiService{o, fields})
 }
 
@@ -86,6 +86,10 @@ func (d *doctor) serve(o stored) {
 func (d *doctor) checkAPIServices() {
 	for _, s := range d.apiServices {
 		ref := s.Spec.Service
+		if ref == nil {
+			d.checkEmptied(s)
+			continue
+		}
 		name, hint := ref.Namespace+"/"+ref.Name, ""
 		if s.Name == calicoAPIService {
 			hint = d.calicoMoves(s.Prefix)

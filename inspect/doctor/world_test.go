@@ -89,10 +89,15 @@ func written(t testing.TB, on *snapshot.Snapshot, records ...record) *snapshot.S
 		}
 		last[r.key] = r.value
 	}
-	path := filepath.Join(t.TempDir(), "written.db")
+	path, reader := filepath.Join(t.TempDir(), "written.db"), inspect.NewReader(on, nil)
 	_, err := snapshot.Write(context.Background(), path, on, func(yield func(snapshot.Change, error) bool) {
 		for _, key := range order {
-			if last[key] != "" && !yield(snapshot.Change{Key: []byte("/registry/" + key), Value: []byte(balanced(last[key]))}, nil) {
+			c := snapshot.Change{Key: []byte("/registry/" + key), Value: []byte(balanced(last[key])), Delete: last[key] == ""}
+			e, err := reader.Get(context.Background(), c.Key)
+			if e != nil {
+				c.Prior = e.ModRevision
+			}
+			if (e != nil || !c.Delete) && !yield(c, err) {
 				return
 			}
 		}
