@@ -106,7 +106,7 @@ func (f *reportFile) write(c *cli.Context, report *transform.Report) error {
 		return nil
 	}
 	if f.replace && report.Output == nil {
-		if _, wrote, _ := readReportHead(f.path); wrote {
+		if _, wrote, err := readReportHead(f.path); wrote || err != nil && !errors.Is(err, fs.ErrNotExist) {
 			fmt.Fprintf(c.App.ErrWriter, "%s is %v, and stays; this run wrote nothing, and its report is not kept\n", render.Printable(f.path), errWroteOutput)
 			return nil
 		}
