@@ -271,10 +271,11 @@ func printStale(p *render.Page, c *inspect.Catalogue) (found bool) {
 			}
 			switch v.Standing {
 			case inspect.Stale:
-				p.Wrapped("attention  ", fmt.Sprintf("%s %s when %s is removed from %s:", render.Plural(v.Objects, "object"), is, v.APIVersion, r.Definition.Name))
+				p.Wrapped("attention  ", fmt.Sprintf("%s %s when %s is removed from %s:",
+					render.Plural(v.Objects, "object"), is, v.APIVersion, r.Definition.Name))
 			case inspect.Unlisted:
-				p.Wrapped("attention  ", fmt.Sprintf("%s %s %s, a version that %s does not list: no API server reads them, nor any list of them:",
-					render.Plural(v.Objects, "object"), have, v.APIVersion, r.Definition.Name))
+				const text = "%s %s %s, a version that %s does not list: no API server reads them, nor any list of them:"
+				p.Wrapped("attention  ", fmt.Sprintf(text, render.Plural(v.Objects, "object"), have, v.APIVersion, r.Definition.Name))
 			default:
 				continue
 			}

@@ -51,8 +51,8 @@ func codings(text string) (out []coding) {
 		}
 		out = append(out, coding{hex.DecodeString, to})
 	}
-	// Without "=" at its end a text whose length is a multiple of four may be padded or not. What is
-	// packed in it gets another length, and a reader of padded base64 takes no other.
+	// Without "=" at its end a text whose length is a multiple of four may be padded or not. What
+	// is packed in it gets another length, and a reader of padded base64 takes no other.
 	of, padded := base64.StdEncoding, strings.HasSuffix(text, "=") || len(text)%4 == 0
 	if strings.ContainsAny(text, "-_") { // as tokens have it, which are not padded
 		of, padded = base64.URLEncoding, strings.HasSuffix(text, "=")
