@@ -98,18 +98,18 @@ func escapeControls(text []byte) []byte {
 func hasControls(text []byte) bool { return len(escapeControls(text)) > len(text) }
 
 // controlAt returns the character at the start of text, and its length, if it is DEL, a control
-// character of Latin-1, a line separator or one that turns the direction of text; else 0. The first
-// byte is often enough: documents are long.
+// character of Latin-1, a line separator, one that turns the direction of text, or none, which YAML
+// refuses; else 0. The first byte is often enough: documents are long.
 func controlAt(text []byte) (rune, int) {
 	switch {
 	case text[0] == 0x7f:
 		return 0x7f, 1
-	case text[0] != 0xc2 && text[0] != 0xd8 && text[0] != 0xe2:
+	case text[0] != 0xc2 && text[0] != 0xd8 && text[0] != 0xe2 && text[0] != 0xef:
 		return 0, 0
 	}
 	r, n := utf8.DecodeRune(text)
 	switch {
-	case r >= 0x80 && r <= 0x9f, r >= 0x2028 && r <= 0x202e, r == 0x61c, r == 0x200e, r == 0x200f, r >= 0x2066 && r <= 0x2069:
+	case r >= 0x80 && r <= 0x9f, r >= 0x2028 && r <= 0x202e, r == 0x61c, r == 0x200e, r == 0x200f, r >= 0x2066 && r <= 0x2069, r == 0xfffe, r == 0xffff:
 		return r, n
 	}
 	return 0, 0

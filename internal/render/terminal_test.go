@@ -10,7 +10,7 @@ import (
 func TestEscaper(t *testing.T) {
 	for given, want := range map[string]string{
 		"a\tb\nc": "a\tb\nc", "\x1b[2J": `\x1b[2J`, "\u009b2J": `\u009b2J`, "äé\u00a0Â": "äé\u00a0Â", "\xc2\xc2\u009b": "\xc2\xc2" + `\u009b`, "\r\x7f": `\x0d\x7f`,
-		"a\r\nb": "a\r\nb", "x\u202e\u2066\u200f\u2028": `x\u202e\u2066\u200f\u2028`, "\x9b2J": `\x9b2J`, "שלום": "שלום", "a\r": `a\x0d`,
+		"a\r\nb": "a\r\nb", "x\u202e\u2066\u200f\u2028": `x\u202e\u2066\u200f\u2028`, "\x9b2J": `\x9b2J`, "שלום": "שלום", "a\r": `a\x0d`, "\ufffe\uffff\ufffd": `\ufffe\uffff` + "\ufffd",
 	} {
 		var whole, parts bytes.Buffer
 		w, p := NewEscaper(&whole), NewEscaper(&parts)
@@ -62,4 +62,11 @@ func TestFit(t *testing.T) {
 	} {
 		require.Equal(t, c.want, fit(c.text, c.columns), "%s in %d", c.text, c.columns)
 	}
+}
+
+// TestYAMLRefuses: characters that YAML refuses are escaped.
+func TestYAMLRefuses(t *testing.T) {
+	text, err := YAML(map[string]any{"a": "\ud7ff\ufffe\uffff"})
+	require.NoError(t, err)
+	require.Equal(t, "{\n    \"a\": \"\ud7ff\\ufffe\\uffff\"\n}\n", string(text))
 }
