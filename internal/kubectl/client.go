@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/rest"
@@ -44,9 +45,11 @@ func newClient(transport http.RoundTripper, warnings rest.WarningHandler) *clien
 }
 
 // ToRESTConfig returns the configuration of clients. A server in this process needs no rate limit.
+// Answers are JSON, which lines can change.
 func (c *client) ToRESTConfig() (*rest.Config, error) {
 	timeout, err := clientcmd.ParseTimeout(c.timeout)
-	return &rest.Config{Host: address, Timeout: timeout, WarningHandler: c.warnings, Transport: c.transport, QPS: -1, Impersonate: c.user}, err
+	return &rest.Config{Host: address, Timeout: timeout, WarningHandler: c.warnings, Transport: c.transport, QPS: -1, Impersonate: c.user,
+		ContentConfig: rest.ContentConfig{ContentType: runtime.ContentTypeJSON}}, err
 }
 
 // ToDiscoveryClient returns a discovery client that keeps answers in memory.

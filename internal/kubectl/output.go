@@ -6,7 +6,6 @@ import (
 	"context"
 	"io"
 	"slices"
-	"strings"
 
 	"github.com/etcdshift/etcdshift/internal/render"
 )
@@ -30,10 +29,14 @@ func newOutput(ctx context.Context, w io.Writer) *output {
 // begin is told the format of a command. Documents for programs stay as they are, unless a terminal
 // shows them; JSON and YAML escape most control characters themselves.
 func (o *output) begin(format string) {
-	format, _, _ = strings.Cut(format, "=")
-	if !o.terminal && slices.Contains([]string{"json", "yaml", "kyaml", "jsonpath-as-json"}, format) {
+	if !o.terminal && isDocument(format) {
 		o.to = o.buffer
 	}
+}
+
+// isDocument reports whether programs read a format.
+func isDocument(format string) bool {
+	return slices.Contains([]string{"json", "yaml", "kyaml", "jsonpath-as-json"}, format)
 }
 
 func (o *output) Write(p []byte) (int, error) {

@@ -45,6 +45,7 @@ type session struct {
 	start    func(context.Context) (*serve.Server, error)
 	listener *pipes
 	out      *output
+	lines    *lines
 
 	mu     sync.Mutex // held while the server starts
 	served chan error // what the server ended with; nil before it is started
@@ -99,7 +100,8 @@ func (s *session) run(streams genericiooptions.IOStreams, args []string) (err er
 		panic(&FailedError{strings.TrimSuffix(text, "\n"), isUsage(text)})
 	})
 	warnings := rest.NewWarningWriter(streams.ErrOut, rest.WarningWriterOptions{Deduplicate: true})
-	root := newRoot(newClient(&http.Transport{DialContext: s.listener.DialContext, DisableCompression: true}, warnings), streams, s.serve)
+	s.lines = &lines{next: &http.Transport{DialContext: s.listener.DialContext, DisableCompression: true}}
+	root := newRoot(newClient(s.lines, warnings), streams, s.serve)
 	root.SetArgs(args)
 	if err = root.ExecuteContext(s.ctx); err != nil {
 		return UsageError{err, similar(root, args)}
@@ -112,9 +114,12 @@ func (s *session) run(streams genericiooptions.IOStreams, args []string) (err er
 
 // serve starts the server.
 func (s *session) serve(c *cobra.Command, _ []string) error {
+	format := ""
 	if f := c.Flags().Lookup("output"); f != nil {
-		s.out.begin(f.Value.String())
+		format, _, _ = strings.Cut(f.Value.String(), "=")
 	}
+	s.out.begin(format)
+	s.lines.begin(c, format)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.ctx.Err(); err != nil {

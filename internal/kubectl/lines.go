@@ -1,0 +1,109 @@
+package kubectl
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/fields"
+
+	"github.com/etcdshift/etcdshift/internal/render"
+)
+
+// lines changes answers before kubectl prints them: no string of an object forges a line of output.
+// kubectl asks by the names that it was told; requests have the real ones.
+type lines struct {
+	next  http.RoundTripper
+	whole bool // documents stay as they are
+	texts render.Texts
+}
+
+// begin is told what runs.
+func (l *lines) begin(c *cobra.Command, format string) {
+	l.whole = isDocument(format) || c.Flags().Changed("raw")
+	switch {
+	case c.Name() == "describe":
+		l.texts = render.Described
+	case c.Name() == "explain", strings.HasPrefix(format, "jsonpath"), strings.Contains(format, "template"), format == "" && c.Flags().Changed("template"):
+		l.texts = render.AllTexts
+	}
+}
+
+// RoundTrip implements http.RoundTripper.
+func (l *lines) RoundTrip(request *http.Request) (*http.Response, error) {
+	request = request.Clone(request.Context())
+	if err := unquote(request.URL); err != nil {
+		return nil, err
+	}
+	answer, err := l.next.RoundTrip(request)
+	if err != nil {
+		return nil, err
+	}
+	failed := answer.StatusCode >= http.StatusBadRequest
+	if media, _, _ := mime.ParseMediaType(answer.Header.Get("Content-Type")); media != "application/json" || l.whole && !failed {
+		return answer, nil
+	}
+	defer answer.Body.Close()
+	texts := l.texts
+	if failed {
+		texts = render.NoTexts
+	}
+	var content any
+	d := json.NewDecoder(answer.Body)
+	d.UseNumber()
+	if err := d.Decode(&content); err != nil {
+		return nil, fmt.Errorf("the answer: %w", err)
+	}
+	text, err := json.Marshal(render.OneLine(content, texts))
+	if err != nil {
+		return nil, err
+	}
+	answer.Body, answer.ContentLength = io.NopCloser(bytes.NewReader(text)), int64(len(text))
+	answer.Header.Set("Content-Length", strconv.Itoa(len(text)))
+	return answer, nil
+}
+
+// unquote puts the real names into the path and the field selector of a request.
+func unquote(u *url.URL) (err error) {
+	segments := strings.Split(u.EscapedPath(), "/")
+	for i, segment := range segments {
+		name, err := url.PathUnescape(segment)
+		if err != nil {
+			return err
+		}
+		segments[i] = url.PathEscape(realName(name))
+	}
+	u.RawPath = strings.Join(segments, "/")
+	if u.Path, err = url.PathUnescape(u.RawPath); err != nil {
+		return err
+	}
+	query := u.Query()
+	if !query.Has("fieldSelector") {
+		return nil
+	}
+	selector, err := fields.ParseSelector(query.Get("fieldSelector"))
+	if err != nil {
+		return nil // the server has the words for it
+	}
+	selector, err = selector.Transform(func(field, value string) (string, string, error) { return field, realName(value), nil })
+	query.Set("fieldSelector", selector.String())
+	u.RawQuery = query.Encode()
+	return err
+}
+
+// realName is the name that render.Name returned a name for.
+func realName(name string) string {
+	if strings.HasPrefix(name, `"`) {
+		if name, err := strconv.Unquote(name); err == nil {
+			return name
+		}
+	}
+	return name
+}
