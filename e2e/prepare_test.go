@@ -46,12 +46,13 @@ func pods() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Version: "v1", Resource: "pods"}
 }
 
-// controllers runs the controllers that make Pods, tokens and endpoints, and clean up.
+// controllers runs the controllers that make Pods, tokens and endpoints, bind volumes, and clean up.
 func (c *cluster) controllers(t testing.TB) *process {
 	t.Helper()
 	return start(t, "kube-controller-manager", append(c.collectorFlags(t),
 		"--controllers=deployment-controller,replicaset-controller,cronjob-controller,job-controller,endpointslice-controller,endpoints-controller,"+
-			"namespace-controller,pod-garbage-collector-controller,serviceaccount-controller,serviceaccount-token-controller",
+			"namespace-controller,pod-garbage-collector-controller,serviceaccount-controller,serviceaccount-token-controller,"+
+			"persistentvolumeclaim-protection-controller,persistentvolume-protection-controller,persistentvolume-binder-controller",
 		"--service-account-private-key-file="+filepath.Join(filepath.Dir(c.config.CAFile), "sa.key"))...)
 }
 
