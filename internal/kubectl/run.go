@@ -85,7 +85,8 @@ func Run(ctx context.Context, start func(context.Context) (*serve.Server, error)
 	}
 }
 
-// run runs a command line; what kubectl calls fatal, which would end the process, is returned.
+// run runs a command line; what kubectl calls fatal, which would end the process, is returned. So is
+// a panic of kubectl, which trusts the server to fill fields that an object in a file may lack.
 func (s *session) run(streams genericiooptions.IOStreams, args []string) (err error) {
 	defer func() {
 		switch r := recover().(type) {
@@ -93,7 +94,7 @@ func (s *session) run(streams genericiooptions.IOStreams, args []string) (err er
 		case *FailedError:
 			err = r
 		default:
-			panic(r)
+			err = &FailedError{Text: fmt.Sprintf("error: kubectl stopped at an object it cannot show: %v", r)}
 		}
 	}()
 	cmdutil.BehaviorOnFatal(func(text string, _ int) {
