@@ -18,9 +18,12 @@ type Difference struct {
 	Why          string             `json:"why,omitempty"` // why it is not sure that they are of one cluster
 	Summary      []compare.Count    `json:"summary"`       // by resource
 	Total        compare.Count      `json:"total"`         // of Summary
-	Objects      []Different        `json:"objects"`       // the first by key, without noise
+	Objects      []Different        `json:"objects"`       // the first of each resource, without noise
 	FoldedLeases int                `json:"foldedLeases"`  // leases of etcd that were granted, went or changed
 }
+
+// mostDifferent bounds Difference.Objects, of which each resource has at most Most.
+const mostDifferent = 1000
 
 // Different is an object that differs.
 type Different struct {
@@ -41,8 +44,10 @@ func (out *Report) readBefore(ctx context.Context, r *inspect.Reader, o Options)
 		return err
 	}
 	var summary compare.Summary
+	named := map[string]int{} // by resource
 	err = stream.Each(compare.Snapshots(ctx, o.Before, r, compare.Options{CountOnly: true}), func(object *compare.Object) error {
-		if summary.Add(object); !object.Noise && len(d.Objects) < Most {
+		if summary.Add(object); !object.Noise && named[object.Resource] < Most && len(d.Objects) < mostDifferent {
+			named[object.Resource]++
 			d.Objects = append(d.Objects, Different{object.Op, object.Subject})
 		}
 		return nil

@@ -166,14 +166,16 @@ func (c *chart) draw(a *report.Activity) {
 	c.Text = fmt.Sprintf("%d periods, at most %d events in one; the table below has the numbers", len(a.Periods), most)
 }
 
-// label names some periods.
+// label names as many periods as have room for their times.
 func (c *chart) label(a *report.Activity, step float64) {
-	n, y := len(a.Periods), tenths(float64(c.Height-8))
-	names := max(1, min(n, c.Width/130))
-	for k := range names {
-		i := k * n / names
-		x := chartLeft + float64(i)*step + step*0.12
-		c.Labels = append(c.Labels, label{tenths(x), y, a.Periods[i].From.Format(layout(a.Width, true)), "start"})
+	y, end := tenths(float64(c.Height-8)), 0.0
+	for i, s := range a.Periods {
+		name := s.From.Format(layout(a.Width, true))
+		x, wide := chartLeft+float64(i)*step+step*0.12, letter*float64(len(name))
+		if x >= end && x+wide <= float64(c.Width) {
+			c.Labels = append(c.Labels, label{tenths(x), y, name, "start"})
+			end = x + wide + 2*margin
+		}
 	}
 }
 

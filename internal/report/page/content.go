@@ -63,6 +63,7 @@ type table struct {
 	Head   []column
 	Rows   [][]cell
 	Others string
+	Stack  bool // one cell below the other on a phone: the last is a verdict
 }
 
 type column struct {

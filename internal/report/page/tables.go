@@ -14,7 +14,7 @@ import (
 // versions are the versions at which objects are stored: those that need attention first.
 func (p Page) versions() (parts []part) {
 	c := p.Status.Catalogue
-	needs, rest, all, empty := &table{}, &table{}, 0, 0
+	needs, rest, all, empty := &table{Stack: true}, &table{}, 0, 0
 	var lists []string
 	for _, r := range c.Resources {
 		lists = append(lists, report.Lists(r)...)
@@ -190,16 +190,35 @@ func (p Page) before() []part {
 		return append(parts, part{Lead: "No differences."})
 	}
 	parts = append(parts, part{Table: t})
-	objects := &table{Title: "Objects that differ", Head: columns("What", "Object"),
-		Others: others(d.Total.Found(), len(d.Objects), "objects; diff shows each, field by field")}
-	for _, o := range d.Objects {
-		objects.Rows = append(objects.Rows, []cell{word(string(o.Op)), code(o.Subject.String())})
-	}
 	if len(d.Objects) > 0 {
-		parts = append(parts, part{Table: objects})
+		parts = append(parts, part{Table: different(d)})
 	}
 	if d.FoldedLeases > 0 {
 		parts = append(parts, part{Lead: render.Plural(d.FoldedLeases, "lease") + " of etcd granted, gone or changed."})
 	}
 	return parts
+}
+
+// different names the objects that differ, and says how many of each resource are left out.
+func different(d *report.Difference) *table {
+	t := &table{Title: "Objects that differ", Head: columns("What", "Object"),
+		Others: others(d.Total.Found(), len(d.Objects), "objects; diff shows each, field by field")}
+	named, found := map[string]int{}, map[string]int{}
+	for _, o := range d.Objects {
+		named[o.Resource]++
+	}
+	for _, c := range d.Summary {
+		found[c.Resource] = c.Found()
+	}
+	for _, o := range d.Objects {
+		t.Rows = append(t.Rows, []cell{word(string(o.Op)), code(o.Subject.String())})
+		if named[o.Resource]--; named[o.Resource] > 0 {
+			continue
+		}
+		seen := min(found[o.Resource], report.Most)
+		if more := others(found[o.Resource], seen, "of "+data(cmp.Or(o.Resource, "(no resource)"))); more != "" {
+			t.Rows = append(t.Rows, []cell{word("…"), code(more)})
+		}
+	}
+	return t
 }
