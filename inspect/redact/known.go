@@ -49,8 +49,11 @@ func (k known) in(text string) string {
 	return ""
 }
 
-// sweep hides the texts of an object that have one of its secrets, also packed. Names stay.
-func (w walker) sweep(value any, k known) (changed bool) {
+// searcher finds known secrets in a text.
+type searcher interface{ in(text string) string }
+
+// sweep hides the texts of an object that have a known secret, also packed. Names stay.
+func (w walker) sweep(value any, k searcher) (changed bool) {
 	switch v := value.(type) {
 	case map[string]any:
 		for name, child := range v {
@@ -80,10 +83,15 @@ func (w walker) sweep(value any, k known) (changed bool) {
 
 // swept returns the hidden form of a text with a secret, or of a map with one in its names, nil for
 // others.
-func (w walker) swept(value any, k known) any {
+func (w walker) swept(value any, k searcher) any {
 	switch v := value.(type) {
 	case string:
 		if !isRedacted(v) && w.quotes(v, k) {
+			if s, is := k.(*Shared); is {
+				if out := s.without(v, w.with); out != v && !w.quotes(out, k) {
+					return replaced{out}
+				}
+			}
 			return w.hidden(Literal, v)
 		}
 	case map[string]any:
@@ -101,7 +109,7 @@ func (w walker) swept(value any, k known) any {
 }
 
 // quotes reports whether a text has a secret, as it is or packed.
-func (w walker) quotes(text string, k known) bool {
+func (w walker) quotes(text string, k searcher) bool {
 	of := w.inner()
 	of.find = func(plain string) bool { return k.in(plain) != "" }
 	return of.find(text) || of.holdsPacked(text)

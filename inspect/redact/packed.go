@@ -118,7 +118,7 @@ func packedAt(data []byte) int {
 }
 
 // unpack returns the files in packed data, of damaged data what can be read; none of other data.
-// It is false for more than most bytes.
+// It is false for more than most bytes, and for a damaged zip, whose files cannot be told.
 func unpack(data string, most int) (files []string, whole bool) {
 	if strings.HasPrefix(data, zipBegins) {
 		return unzip(data, most)
@@ -140,15 +140,15 @@ func unpack(data string, most int) (files []string, whole bool) {
 func unzip(data string, most int) (files []string, whole bool) {
 	archive, err := zip.NewReader(strings.NewReader(data), int64(len(data)))
 	if err != nil {
-		return nil, true
+		return nil, false
 	}
 	for _, file := range archive.File {
 		from, err := file.Open()
 		if err != nil {
-			continue
+			return nil, false
 		}
-		plain, _ := io.ReadAll(io.LimitReader(from, int64(most)+1))
-		if most -= len(plain); most < 0 || len(files) == mostFiles {
+		plain, err := io.ReadAll(io.LimitReader(from, int64(most)+1))
+		if most -= len(plain); err != nil || most < 0 || len(files) == mostFiles {
 			return files, false
 		}
 		files = append(files, string(plain))

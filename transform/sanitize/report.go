@@ -9,10 +9,12 @@ import (
 
 // Sanitized says what "migrate sanitize" replaced and what it did not.
 type Sanitized struct {
-	Sanitized    []Count   `json:"sanitized,omitempty"`    // by type
-	Names        *Names    `json:"names,omitempty"`        // not with --keep-names
-	LeftOut      []LeftOut `json:"leftOut,omitempty"`      // records without a place in the output
-	NotSanitized []string  `json:"notSanitized,omitempty"` // what still tells of the cluster
+	Sanitized []Count   `json:"sanitized,omitempty"` // by type
+	Names     *Names    `json:"names,omitempty"`     // not with --keep-names
+	LeftOut   []LeftOut `json:"leftOut,omitempty"`   // records without a place in the output
+	// secrets that are replaced in their own object alone: short, long, words, hosts, names, certificates
+	Unsearched   int      `json:"unsearched,omitempty"`
+	NotSanitized []string `json:"notSanitized,omitempty"` // what still tells of the cluster
 }
 
 // Names says what became of the names of namespaces and objects.
@@ -66,6 +68,9 @@ func (s *Sanitized) Tables(transform.Outcome) []transform.Table {
 	replaced := transform.Table{Title: "Replaced", Header: []any{"TYPE", "OBJECTS", "VALUES"}}
 	for _, c := range s.Sanitized {
 		replaced.Rows = append(replaced.Rows, []any{c.Type, c.Objects, c.Values})
+	}
+	if s.Unsearched > 0 {
+		replaced.Notes = append(replaced.Notes, fmt.Sprintf("  %d values are short, long, words, hosts, names or certificates: replaced in their own objects alone", s.Unsearched))
 	}
 	tables := append([]transform.Table{replaced}, s.Names.tables()...)
 	if len(s.LeftOut) > 0 {

@@ -24,6 +24,7 @@ type sanitizer struct {
 	plaintext bool
 	keepNames bool
 	types     *inspect.Types
+	secrets   *redact.Shared      // of all objects
 	names     *aliases.Dictionary // nil where names stay
 	renamed   definitions
 }
@@ -60,6 +61,9 @@ func (s *sanitizer) Plan(ctx context.Context, v *transform.View) (err error) {
 			return err
 		}
 	}
+	if s.secrets, err = gather(ctx, v); err != nil {
+		return err
+	}
 	tally := newTally()
 	item := func(e *transform.Entry) record { return record{Entry: e} }
 	for r, err := range transform.Ahead(v, v.Live(ctx, nil), item, func(r *record) { s.sanitize(ctx, r) }) {
@@ -70,7 +74,7 @@ func (s *sanitizer) Plan(ctx context.Context, v *transform.View) (err error) {
 			return err
 		}
 	}
-	v.Report().Sections = append(v.Report().Sections, tally.report(s.names))
+	v.Report().Sections = append(v.Report().Sections, tally.report(s.names, s.secrets.Unsearched))
 	v.NotForRestore()
 	v.Report().AddStep("hand over OUT alone: the report and the input have the names and secrets")
 	v.Report().AddStep("look at OUT with etcdshift; do not restore it in place of a cluster, whose credentials are not in it")
@@ -131,7 +135,7 @@ func (s *sanitizer) object(ctx context.Context, r *record, o *inspect.Object) {
 		return
 	}
 	content := runtime.DeepCopyJSON(o.Content)
-	changed := redact.With(r.Key, content, s.counting(r))
+	changed := s.replaceIn(r, content)
 	changed = s.edit(r, content) || changed
 	key := s.rename(r, o.Parsed)
 	if r.wrong != nil || !changed {
@@ -144,6 +148,39 @@ func (s *sanitizer) object(ctx context.Context, r *record, o *inspect.Object) {
 	if r.value = value; value == nil && wrong != nil {
 		r.wrong = wrong
 	}
+}
+
+// gather finds the secrets of all objects. Values that cannot be decoded are reported later.
+func gather(ctx context.Context, v *transform.View) (*redact.Shared, error) {
+	type found struct {
+		*transform.Entry
+		secrets []string
+	}
+	out, names := redact.NewShared(), map[string]bool{}
+	item := func(e *transform.Entry) found { return found{Entry: e} }
+	for f, err := range transform.Ahead(v, v.Live(ctx, nil), item, func(f *found) {
+		if content, err := native.Decode(f.Value); f.Undecryptable == nil && err == nil {
+			f.secrets = redact.SecretsIn(f.Key, content)
+		}
+	}) {
+		if err != nil {
+			return nil, err
+		}
+		if parsed, err := f.ParseKey(); err == nil {
+			names[parsed.Namespace], names[parsed.Name] = true, true
+		}
+		for _, secret := range f.secrets {
+			out.Add(secret)
+		}
+	}
+	out.Settle(names)
+	return out, nil
+}
+
+// replaceIn replaces the secrets of an object, then those of others.
+func (s *sanitizer) replaceIn(r *record, content map[string]any) (changed bool) {
+	changed = redact.With(r.Key, content, s.counting(r))
+	return s.secrets.Replace(content, s.counting(r)) || changed
 }
 
 // counting is replace, which counts.
@@ -169,7 +206,7 @@ func (s *sanitizer) loose(r *record) {
 		r.wrong = err
 		return
 	}
-	changed := redact.With(r.Key, content, s.counting(r))
+	changed := s.replaceIn(r, content)
 	if s.edit(r, content) || changed {
 		r.name = "other keys"
 		r.value, err = withContent(r.Entry, content)

@@ -44,8 +44,8 @@ func (t *tally) add(r *record) {
 }
 
 // report returns the section of the report. names is nil where names stay.
-func (t *tally) report(names *aliases.Dictionary) *Sanitized {
-	out := &Sanitized{Sanitized: []Count{}, LeftOut: t.out, NotSanitized: notSanitized(names == nil)}
+func (t *tally) report(names *aliases.Dictionary, unsearched int) *Sanitized {
+	out := &Sanitized{Sanitized: []Count{}, LeftOut: t.out, Unsearched: unsearched, NotSanitized: notSanitized(names == nil)}
 	for _, name := range slices.Sorted(maps.Keys(t.counts)) {
 		out.Sanitized = append(out.Sanitized, *t.counts[name])
 	}

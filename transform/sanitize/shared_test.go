@@ -1,0 +1,49 @@
+package sanitize
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
+	"github.com/etcdshift/etcdshift/transform"
+)
+
+// A secret of one object is replaced in others, whatever it is called there, also packed. A word, a
+// host and a certificate of a Secret stay elsewhere.
+func TestSecretOfAnotherObject(t *testing.T) {
+	p := &planter{t: t, rand: rand.New(rand.NewPCG(3, 4))}
+	const certificate = "-----BEGIN CERTIFICATE-----\nMIIBpublic\n-----END CERTIFICATE-----"
+	marker := p.marker()
+	object := func(kind, name, data string) {
+		p.putNative("/registry/"+kind+"s/shop/"+name, `{"apiVersion":"v1","kind":"`+map[string]string{"secret": "Secret", "configmap": "ConfigMap"}[kind]+
+			`","metadata":{"name":"`+name+`","namespace":"shop"},"data":`+data+`}`)
+	}
+	object("secret", "a", fmt.Sprintf(`{"word":%q,"host":%q,"ca.crt":%q,"x":%q}`, encode("administrator"), encode("db.shop.example.com"), encode(certificate), encode(marker)))
+	var packed bytes.Buffer
+	zip := gzip.NewWriter(&packed)
+	fmt.Fprintf(zip, "use %s here", marker)
+	require.NoError(t, zip.Close())
+	data, err := json.Marshal(map[string]string{"plain": "greet " + marker + " today", "one": encode("a" + marker), "two": "x " + encode("ab"+marker), "gzip": encode(packed.String()),
+		"url": "me-" + encode(encode(marker)), "stays": "administrator of db.shop.example.com", "bundle": certificate})
+	require.NoError(t, err)
+	object("configmap", "b", string(data))
+	server := etcdtest.Start(t, t.TempDir())
+	etcdtest.Run(t, server, p.script.String())
+	in := filepath.Join(t.TempDir(), "in.db")
+	etcdtest.Save(t, server, in)
+
+	report, out := sanitized(t, in, "key", transform.Options{})
+	require.Empty(t, left(out, map[string]bool{marker: true}, 6))
+	alias := masker{[]byte("key")}.text(marker, 0)
+	for _, want := range []string{"greet " + alias + " today", "administrator of db.shop.example.com", certificate} {
+		require.Contains(t, string(out), want)
+	}
+	require.Equal(t, 3, report.Sections[0].(*Sanitized).Unsearched)
+}
