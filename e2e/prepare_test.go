@@ -46,7 +46,8 @@ func pods() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Version: "v1", Resource: "pods"}
 }
 
-// controllers runs the controllers that make Pods, tokens and endpoints, bind volumes, and clean up.
+// controllers runs the controllers that make Pods, tokens and endpoints, bind volumes, and clean
+// up.
 func (c *cluster) controllers(t testing.TB) *process {
 	t.Helper()
 	return start(t, "kube-controller-manager", append(c.collectorFlags(t),

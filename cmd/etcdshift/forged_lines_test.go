@@ -89,8 +89,8 @@ func forging(t *testing.T, base, out string, harmless bool) {
 	require.NoError(t, err)
 }
 
-// TestForgedLines: no string of an object makes a line of output. Outputs have as many lines as those
-// of a snapshot with harmless strings, and no control character.
+// TestForgedLines: no string of an object makes a line of output. Outputs have as many lines as
+// those of a snapshot with harmless strings, and no control character.
 func TestForgedLines(t *testing.T) {
 	dir := t.TempDir()
 	base, hostile, harmless := recordedFile(t, dir, "reports/base.db", "base.db"), filepath.Join(dir, "hostile.db"), filepath.Join(dir, "harmless.db")

@@ -85,8 +85,8 @@ func Run(ctx context.Context, start func(context.Context) (*serve.Server, error)
 	}
 }
 
-// run runs a command line; what kubectl calls fatal, which would end the process, is returned. So is
-// a panic of kubectl, which trusts the server to fill fields that an object in a file may lack.
+// run runs a command line; what kubectl calls fatal, which would end the process, is returned. So
+// is a panic of kubectl, which trusts the server to fill fields that an object in a file may lack.
 func (s *session) run(streams genericiooptions.IOStreams, args []string) (err error) {
 	defer func() {
 		switch r := recover().(type) {

@@ -25,8 +25,8 @@ const (
 )
 
 // OneLine changes v, decoded from JSON, and returns it: no name in it, and no other string but its
-// texts, forges a line of output. Names are those of fields, all strings of metadata but annotations,
-// and the strings of fields name, namespace and uid.
+// texts, forges a line of output. Names are those of fields, all strings of metadata but
+// annotations, and the strings of fields name, namespace and uid.
 func OneLine(v any, texts Texts) any {
 	object, _ := v.(map[string]any)
 	l := oneLine{texts: texts}
@@ -94,8 +94,8 @@ func (l oneLine) text(s string, at place) string {
 	return Printable(s)
 }
 
-// described reports whether "kubectl describe" prints a string as a text. Of a kind that it does not
-// know, annotations alone.
+// described reports whether "kubectl describe" prints a string as a text. Of a kind that it does
+// not know, annotations alone.
 func (l oneLine) described(at place, annotation bool) bool {
 	switch k := at.keys; {
 	case annotation && k[3] == "":

@@ -12,7 +12,8 @@ type Sanitized struct {
 	Sanitized []Count   `json:"sanitized,omitempty"` // by type
 	Names     *Names    `json:"names,omitempty"`     // not with --keep-names
 	LeftOut   []LeftOut `json:"leftOut,omitempty"`   // records without a place in the output
-	// secrets that are replaced in their own object alone: short, long, words, hosts, names, certificates
+	// secrets that are replaced in their own object alone: short, long, words, hosts, names,
+	// certificates
 	Unsearched   int      `json:"unsearched,omitempty"`
 	NotSanitized []string `json:"notSanitized,omitempty"` // what still tells of the cluster
 }
@@ -70,7 +71,8 @@ func (s *Sanitized) Tables(transform.Outcome) []transform.Table {
 		replaced.Rows = append(replaced.Rows, []any{c.Type, c.Objects, c.Values})
 	}
 	if s.Unsearched > 0 {
-		replaced.Notes = append(replaced.Notes, fmt.Sprintf("  %d values are short, long, words, hosts, names or certificates: replaced in their own objects alone", s.Unsearched))
+		const text = "  %d values are short, long, words, hosts, names or certificates: replaced in their own objects alone"
+		replaced.Notes = append(replaced.Notes, fmt.Sprintf(text, s.Unsearched))
 	}
 	tables := append([]transform.Table{replaced}, s.Names.tables()...)
 	if len(s.LeftOut) > 0 {
