@@ -62,7 +62,7 @@ type Body struct {
 	UIDs       []UID             `json:"uids"`
 	References []Reference       `json:"references"`
 	Problems   []finding.Finding `json:"problems"`
-	Steps      []string          `json:"steps"`   // what is left to do by hand, in order
+	Steps      []string          `json:"steps"`   // the steps by hand, in order
 	Restore    []string          `json:"restore"` // the commands to run next, one a member
 	// Saved has objects that may be wanted back, by key, without credentials; of changed ones the
 	// fields as they were.

@@ -57,7 +57,8 @@ func readMoment(c *cli.Context, flag string, r *inspect.Reader) (*moment, error)
 	if revision, err := strconv.ParseInt(given, 10, 64); err == nil {
 		newest, err := r.Snapshot().Revision(c.Context)
 		if revision > newest && err == nil {
-			warn(c, fmt.Sprintf("--%s %s is read as a revision, and the newest one is %d; a date is written 2026-11-26", flag, given, newest))
+			const text = "--%s %s is read as a revision, and the newest one is %d; a date is written 2026-11-26"
+			warn(c, fmt.Sprintf(text, flag, given, newest))
 		}
 		return &moment{revision: revision}, err
 	}

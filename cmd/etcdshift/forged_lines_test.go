@@ -25,9 +25,11 @@ func hostileNames() []string {
 // hostileObjects are objects by their keys, with @ for a name and # for a text.
 func hostileObjects() map[string]string {
 	const (
-		meta     = `"metadata": {"name": "@", "uid": "@", "creationTimestamp": "2026-01-01T00:00:00Z", "labels": {"@": "@"}, "annotations": {"@": "#"}`
+		meta = `"metadata": {"name": "@", "uid": "@", "creationTimestamp": "2026-01-01T00:00:00Z",
+			"labels": {"@": "@"}, "annotations": {"@": "#"}`
 		inShop   = meta + `, "namespace": "shop"}`
-		template = `"containers": [{"name": "@", "image": "@", "command": ["#"], "args": ["#"], "env": [{"name": "@", "value": "#"}],
+		template = `"containers": [{"name": "@", "image": "@", "command": ["#"], "args": ["#"],
+			"env": [{"name": "@", "value": "#"}],
 			"livenessProbe": {"exec": {"command": ["@"]}}, "volumeMounts": [{"name": "@", "mountPath": "@"}]}]`
 	)
 	return map[string]string{
@@ -36,22 +38,32 @@ func hostileObjects() map[string]string {
 		"configmaps/shop/@": `{"apiVersion": "v1", "kind": "ConfigMap", ` + inShop + `, "data": {"@": "#"}}`,
 		"pods/shop/@": `{"apiVersion": "v1", "kind": "Pod", ` + inShop + `, "spec": {"nodeName": "@", ` + template + `},
 			"status": {"phase": "@", "reason": "@", "message": "@", "hostIP": "@", "conditions": [{"type": "@", "status": "@"}],
-			"containerStatuses": [{"name": "@", "image": "@", "state": {"terminated": {"reason": "@", "message": "@"}}}]}}`,
-		"minions/@": `{"apiVersion": "v1", "kind": "Node", ` + meta + `}, "spec": {"podCIDR": "@", "taints": [{"key": "@", "value": "@", "effect": "@"}]},
+			"containerStatuses": [{"name": "@", "image": "@", "state": {"terminated": {"reason": "@",
+			"message": "@"}}}]}}`,
+		"minions/@": `{"apiVersion": "v1", "kind": "Node", ` + meta + `}, "spec": {"podCIDR": "@",
+			"taints": [{"key": "@", "value": "@", "effect": "@"}]},
 			"status": {"addresses": [{"type": "@", "address": "@"}], "nodeInfo": {"osImage": "@"},
 			"conditions": [{"type": "@", "status": "@", "reason": "@", "message": "@"}]}}`,
-		"events/shop/@": `{"apiVersion": "v1", "kind": "Event", ` + inShop + `, "type": "@", "reason": "@", "message": "@", "count": 1,
-			"lastTimestamp": "2026-01-01T00:00:00Z", "source": {"component": "@"}, "involvedObject": {"kind": "Pod", "namespace": "shop", "name": "@", "uid": "@"}}`,
-		"deployments/shop/@": `{"apiVersion": "apps/v1", "kind": "Deployment", ` + inShop + `, "spec": {"replicas": 1, "selector": {"matchLabels": {"a": "b"}},
-			"strategy": {"type": "@"}, "template": {"metadata": {"labels": {"@": "@"}, "annotations": {"@": "#"}}, "spec": {` + template + `}}}}`,
-		"validatingwebhookconfigurations/@": `{"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration", ` + meta + `},
-			"webhooks": [{"name": "@", "clientConfig": {"url": "@"}, "sideEffects": "None", "admissionReviewVersions": ["@"]}]}`,
-		"storageclasses/@": `{"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "@", "annotations": {"@": "@"}}, "provisioner": "@"}`,
+		"events/shop/@": `{"apiVersion": "v1", "kind": "Event", ` + inShop + `, "type": "@", "reason": "@",
+			"message": "@", "count": 1,
+			"lastTimestamp": "2026-01-01T00:00:00Z", "source": {"component": "@"},
+			"involvedObject": {"kind": "Pod", "namespace": "shop", "name": "@", "uid": "@"}}`,
+		"deployments/shop/@": `{"apiVersion": "apps/v1", "kind": "Deployment", ` + inShop + `,
+			"spec": {"replicas": 1, "selector": {"matchLabels": {"a": "b"}},
+			"strategy": {"type": "@"}, "template": {"metadata": {"labels": {"@": "@"},
+			"annotations": {"@": "#"}}, "spec": {` + template + `}}}}`,
+		"validatingwebhookconfigurations/@": `{"apiVersion": "admissionregistration.k8s.io/v1",
+			"kind": "ValidatingWebhookConfiguration", ` + meta + `},
+			"webhooks": [{"name": "@", "clientConfig": {"url": "@"}, "sideEffects": "None",
+			"admissionReviewVersions": ["@"]}]}`,
+		"storageclasses/@": `{"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass",
+			"metadata": {"name": "@", "annotations": {"@": "@"}}, "provisioner": "@"}`,
 		"apiextensions.k8s.io/customresourcedefinitions/bells.example.com": `{"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
 			"metadata": {"name": "bells.example.com"}, "spec": {"group": "example.com", "scope": "Namespaced",
 			"names": {"plural": "bells", "singular": "bell", "kind": "Bell", "listKind": "BellList"},
 			"versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {"type": "object", "description": "#",
-			"x-kubernetes-preserve-unknown-fields": true}}, "additionalPrinterColumns": [{"name": "A\nB", "type": "string", "jsonPath": ".spec.a"}]}]}}`,
+			"x-kubernetes-preserve-unknown-fields": true}}, "additionalPrinterColumns": [{"name": "A\nB",
+			"type": "string", "jsonPath": ".spec.a"}]}]}}`,
 		"example.com/bells/shop/@": `{"apiVersion": "example.com/v1", "kind": "Bell", ` + inShop + `,
 			"spec": {"a": "@", "@": ["@", {"command": ["@"], "containers": [{"args": ["@"]}]}]}, "data": {"@": "@"}}`,
 	}

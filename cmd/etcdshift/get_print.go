@@ -232,7 +232,8 @@ func (g *getter) printCustomColumns() error {
 	return t.Flush()
 }
 
-// redactedMark finds what is printed for a secret, also as JSON, HTML and JavaScript escape it.
+// redactedMark matches the text that stands for a secret, also as JSON, HTML and JavaScript escape
+// it.
 func redactedMark() *regexp.Regexp {
 	return regexp.MustCompile(`(?:<|\\u003[cC]|&lt;)?redacted(?: [0-9]+ bytes)?(?:>|\\u003[eE]|&gt;)`)
 }

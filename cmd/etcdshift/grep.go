@@ -24,7 +24,7 @@ func grepCommand() *cli.Command {
 		Usage:     "which objects mention a text, and in which field",
 		ArgsUsage: "SNAPSHOT TEXT [TYPE[/NAME]...]",
 		Description: `etcdshift grep before.db registry.old.example.com
-etcdshift grep before.db -i licence cm,secrets -n shop --show-secrets
+etcdshift grep before.db -i license cm,secrets -n shop --show-secrets
 etcdshift grep before.db -E '10\.0\.(1|2)\.[0-9]+' nodes,services -o jsonl`,
 		UsageText: `Searches the names and the values of all fields of all objects, as "get -o json" shows them, without managedFields. Numbers match
 as JSON writes them; data of Secrets and binaryData of ConfigMaps are decoded. Of a value with several lines the first one that has
@@ -70,7 +70,8 @@ func runGrep(c *cli.Context, args []string) error {
 		if c.IsSet("revision") {
 			r = r.At(c.Int64("revision"))
 		}
-		g := &grepper{text: text, mark: redactedMark(), reading: reading, getter: &getter{c: c, opened: s, reader: r, met: map[[2]string]bool{}}}
+		objects := &getter{c: c, opened: s, reader: r, met: map[[2]string]bool{}}
+		g := &grepper{text: text, mark: redactedMark(), reading: reading, getter: objects}
 		g.options.namespace, g.options.secrets = selectionOf(c).Namespace, c.Bool("show-secrets")
 		if g.options.selector, err = selectors.Parse(c.String("selector"), ""); err != nil {
 			return usagef(commandPath(c), "%w", err)
@@ -188,13 +189,15 @@ func (g *grepper) print() error {
 	if err := errors.Join(g.search(), end()); err != nil {
 		return err
 	}
-	return g.tellRest()
+	return g.finish()
 }
 
-// tellRest says what was not searched, and returns an error about what was not found or not read.
-func (g *grepper) tellRest() error {
+// finish counts the objects with redacted values on stderr. It returns an error if nothing was
+// found, or a value was not read.
+func (g *grepper) finish() error {
 	if g.notLooked > 0 && !g.c.Bool("quiet") {
-		fmt.Fprintf(g.c.App.ErrWriter, "redacted values of %s were not searched; --show-secrets searches them\n", render.Plural(g.notLooked, "object"))
+		fmt.Fprintf(g.c.App.ErrWriter, "redacted values of %s were not searched; --show-secrets searches them\n",
+			render.Plural(g.notLooked, "object"))
 	}
 	g.shown = max(g.shown, 1) // nothing to say about objects of the types elsewhere
 	if err := g.verdict(); err != nil || g.count > 0 {

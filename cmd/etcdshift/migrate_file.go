@@ -91,7 +91,10 @@ func readReportHead(path string) (is, wrote bool, err error) {
 	}
 	head = head[:n]
 	outcome := reportOutcome.FindSubmatch(head)
-	wrote = outcome != nil && (string(outcome[1]) == string(transform.Written) || string(outcome[1]) == string(transform.Unchanged))
+	if outcome != nil {
+		is := transform.Outcome(outcome[1])
+		wrote = is == transform.Written || is == transform.Unchanged
+	}
 	return reportHead.Match(head), wrote, nil
 }
 
@@ -107,7 +110,8 @@ func (f *reportFile) write(c *cli.Context, report *transform.Report) error {
 	}
 	if f.replace && report.Output == nil {
 		if _, wrote, err := readReportHead(f.path); wrote || err != nil && !errors.Is(err, fs.ErrNotExist) {
-			fmt.Fprintf(c.App.ErrWriter, "%s is %v, and stays; this run wrote nothing, and its report is not kept\n", render.Printable(f.path), errWroteOutput)
+			fmt.Fprintf(c.App.ErrWriter, "%s is %v, and stays; this run wrote nothing, and its report is not kept\n",
+				render.Printable(f.path), errWroteOutput)
 			return nil
 		}
 	}

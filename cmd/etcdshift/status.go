@@ -248,8 +248,8 @@ func encryptedBy(v inspect.Version) string {
 	return "encrypted by " + report.Encrypted(v)
 }
 
-// storageOf says what a CustomResourceDefinition says of versions, where that is not what its
-// objects have.
+// storageOf describes the versions of a CustomResourceDefinition whose objects have others. It is
+// empty where they agree.
 func storageOf(r inspect.Resource) string {
 	d := r.Definition
 	if d == nil || d.Error != "" || slices.Equal(d.StoredVersions, []string{d.StorageVersion}) &&

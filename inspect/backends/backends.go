@@ -48,7 +48,7 @@ func (s Storage) Service(ctx context.Context, namespace, name string) (*corev1.S
 	return svc, err
 }
 
-// inside is the Service of which another is only a name.
+// inside returns the Service in the cluster that an ExternalName points to; "" for none.
 func inside(svc *corev1.Service) (namespace, name string) {
 	if svc.Spec.Type != corev1.ServiceTypeExternalName {
 		return "", ""
@@ -62,7 +62,8 @@ func inside(svc *corev1.Service) (namespace, name string) {
 	return labels[len(labels)-1], labels[len(labels)-2] // a name of a Pod of it has more labels before
 }
 
-// Outside tells whether a Service is a name outside the cluster: what a restore does not stop.
+// Outside reports whether a Service is an ExternalName of a host outside the cluster. A restore
+// does not stop that host.
 func Outside(svc *corev1.Service) bool {
 	_, name := inside(svc)
 	return svc.Spec.Type == corev1.ServiceTypeExternalName && name == ""

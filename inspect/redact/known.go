@@ -50,7 +50,15 @@ func (k known) in(text string) string {
 }
 
 // searcher finds known secrets in a text.
-type searcher interface{ in(text string) string }
+type searcher interface {
+	in(text string) string // the first one, "" for none
+	// without returns the text with replacements for its secrets alone, or as it is if the whole
+	// text is to be replaced.
+	without(text string, with Replace) string
+}
+
+// without implements searcher: nothing is known of the rest of a text.
+func (k known) without(text string, _ Replace) string { return text }
 
 // sweep hides the texts of an object that have a known secret, also packed. Names stay.
 func (w walker) sweep(value any, k searcher) (changed bool) {
@@ -87,10 +95,8 @@ func (w walker) swept(value any, k searcher) any {
 	switch v := value.(type) {
 	case string:
 		if !isRedacted(v) && w.quotes(v, k) {
-			if s, is := k.(*Shared); is {
-				if out := s.without(v, w.with); out != v && !w.quotes(out, k) {
-					return replaced{out}
-				}
+			if out := k.without(v, w.with); out != v && !w.quotes(out, k) {
+				return replaced{out}
 			}
 			return w.hidden(Literal, v)
 		}

@@ -3,6 +3,7 @@ package redact
 import (
 	"cmp"
 	"encoding/base64"
+	"iter"
 	"maps"
 	"regexp"
 	"slices"
@@ -23,7 +24,7 @@ type anchored struct {
 	at   int
 }
 
-// Bounds of what is searched, in bytes.
+// Limits of the search, in bytes.
 const (
 	mostShared    = 64 << 20
 	longestShared = 8 << 10 // private keys and tokens are shorter
@@ -104,7 +105,7 @@ func (s *Shared) in(text string) string {
 }
 
 // each yields the secrets in a text.
-func (s *Shared) each(text string) func(yield func(string) bool) {
+func (s *Shared) each(text string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for at := 0; at+knownBegin <= len(text); at++ {
 			for _, a := range s.index[text[at:at+knownBegin]] {
@@ -127,7 +128,7 @@ func (s *Shared) Replace(content map[string]any, with Replace) (changed bool) {
 	return changed
 }
 
-// without returns a text without the secrets in it, longer ones first.
+// without implements searcher. It replaces longer secrets first.
 func (s *Shared) without(text string, with Replace) string {
 	found := map[string]bool{}
 	for secret := range s.each(text) {

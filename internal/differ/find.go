@@ -14,15 +14,15 @@ import (
 // Mention is a field whose name or value has a text in it.
 type Mention struct {
 	Path Path `json:"path"`
-	// Line is the first line of the value that has the text, or the field's name. "..." stands for
-	// what is cut off more than 100 bytes before and after the text.
+	// Line is the first line of the value that has the text, or the field's name. "..." replaces
+	// the parts more than 100 bytes before and after the text.
 	Line  string `json:"line"`
 	Times int    `json:"times"` // how often the value, or else the name, has the text
 }
 
 // Mentions yields the fields of JSON content that match in their names or values, in the order of
-// their names and places. Numbers and booleans match as JSON writes them. What
-// mark matches is no text of a value.
+// their names and places. Numbers and booleans match as JSON writes them.
+// mark matches what stands for a redacted value; a match in there does not count.
 func Mentions(content any, text, mark *regexp.Regexp) iter.Seq[Mention] {
 	return func(yield func(Mention) bool) {
 		f := &found{text: text, mark: mark, yield: yield}

@@ -22,7 +22,7 @@ type Difference struct {
 	FoldedLeases int                `json:"foldedLeases"`  // leases of etcd that were granted, went or changed
 }
 
-// mostDifferent bounds Difference.Objects, of which each resource has at most Most.
+// mostDifferent limits the length of Difference.Objects. Each resource adds at most Most.
 const mostDifferent = 1000
 
 // Different is an object that differs.

@@ -38,7 +38,7 @@ func (r *run) ignoreFailures(o *inspect.Object) {
 	}
 }
 
-// runsInside tells whether a webhook runs in the cluster.
+// runsInside reports whether a webhook is behind a Service of the cluster.
 func (r *run) runsInside(hook map[string]any) bool {
 	client, _ := hook["clientConfig"].(map[string]any)
 	ref, is := client["service"].(map[string]any)
