@@ -216,6 +216,12 @@ func fits(ctx context.Context, o *inspect.Object, key keys.Key, before, after ma
 		}
 	case slices.Contains(changed, "apiVersion") || slices.Contains(changed, "kind"):
 		return errKind
+	case o.Type.Name() == "services":
+		meta := invalid
+		invalid = func(content map[string]any) ([]string, error) {
+			wrong, err := meta(content)
+			return append(wrong, invalidService(content)...), err
+		}
 	}
 	return worse(invalid, before, after)
 }

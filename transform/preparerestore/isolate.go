@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -126,6 +127,7 @@ func withoutBalancer(_ *run, _ *inspect.Object, content map[string]any) {
 	spec["type"] = "ClusterIP"
 	delete(spec, "loadBalancerIP")
 	delete(spec, "loadBalancerSourceRanges")
+	unstructured.RemoveNestedField(content, "metadata", "annotations", corev1.AnnotationLoadBalancerSourceRangesKey)
 	unstructured.RemoveNestedField(content, "metadata", "finalizers")
 }
 

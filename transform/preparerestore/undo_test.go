@@ -32,7 +32,7 @@ func acting() []record {
 		object("persistentvolumes/disk", "v1", "PersistentVolume", ``, `,"spec":{"csi":{"driver":"d","volumeHandle":"h"},"persistentVolumeReclaimPolicy":"Delete","capacity":{"storage":"1Gi"},"accessModes":["ReadWriteOnce"]}`),
 		object("deployments/kube-system/coredns", "apps/v1", "Deployment", `,"namespace":"kube-system","labels":{"k8s-app":"kube-dns"}`, deployed("coredns")),
 		object("deployments/kube-system/external-dns", "apps/v1", "Deployment", `,"namespace":"kube-system","labels":{"k8s-app":"kube-dns"}`, deployed("registry.example.com/external-dns/external-dns:v1")),
-		object("services/specs/shop/lb", "v1", "Service", in+`,"finalizers":["service.kubernetes.io/load-balancer-cleanup"]`,
+		object("services/specs/shop/lb", "v1", "Service", in+`,"finalizers":["service.kubernetes.io/load-balancer-cleanup"],"annotations":{"service.beta.kubernetes.io/load-balancer-source-ranges":"192.0.2.0/24"}`,
 			`,"spec":{"type":"LoadBalancer","clusterIP":"10.96.2.2","healthCheckNodePort":31000,"externalTrafficPolicy":"Local","ports":[{"name":"a","port":80,"nodePort":30001},{"name":"b","port":81,"nodePort":30002}]}`),
 	}
 }
@@ -68,7 +68,7 @@ func TestIsolated(t *testing.T) {
 		"cronjobs/a/cj":                                     `{"spec":{"suspend":true}}`,
 		"pods/shop/waiting":                                 `{"spec":{"nodeSelector":{"etcdshift/isolated":"true"}}}`,
 		"pods/shop/web":                                     `{}`,
-		"services/specs/shop/lb": `{"metadata":{"finalizers":null},"spec":{"externalTrafficPolicy":null,"healthCheckNodePort":null,
+		"services/specs/shop/lb": `{"metadata":{"annotations":{"service.beta.kubernetes.io/load-balancer-source-ranges":null},"finalizers":null},"spec":{"externalTrafficPolicy":null,"healthCheckNodePort":null,
 			"ports":[{"name":"a","nodePort":null},{"name":"b","nodePort":null}],"type":"ClusterIP"}}`,
 		"validatingwebhookconfigurations/guard": `{"webhooks":[{"name":"in.example.com","failurePolicy":"Ignore"}]}`,
 	} {
