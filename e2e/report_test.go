@@ -64,7 +64,7 @@ func requireInert(t testing.TB, tab *tab) {
 	t.Helper()
 	elements := strings.Fields("html head meta title style body header p h1 h2 h3 bdi ul ol li span strong nav a main section dl div dt dd code wbr " +
 		"table thead tbody tr th td article br figure figcaption svg rect text line footer")
-	attributes := strings.Fields("lang charset http-equiv content name class href id tabindex scope colspan role aria-label aria-hidden " +
+	attributes := strings.Fields("lang charset http-equiv content name class data-name href id tabindex scope colspan role aria-label aria-hidden " +
 		"viewBox preserveAspectRatio width height x y x1 x2 y1 y2 dy text-anchor")
 	require.Subset(t, elements, eval[[]string](t, tab, `[...new Set([...document.querySelectorAll("*")].map(e => e.localName))]`))
 	require.Subset(t, attributes, eval[[]string](t, tab, `[...new Set([...document.querySelectorAll("*")].flatMap(e => e.getAttributeNames()))]`))

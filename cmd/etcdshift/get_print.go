@@ -145,7 +145,7 @@ func (g *getter) printTemplate() error {
 	items := []any{}
 	err = g.contents(func(_ *gotten, content map[string]any) error {
 		if g.options.format != "jsonpath-as-json" {
-			content, _ = render.OneLine(content, render.AllTexts).(map[string]any)
+			content, _ = render.QuoteNames(content).(map[string]any)
 		}
 		items = append(items, content)
 		return nil

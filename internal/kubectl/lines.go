@@ -17,23 +17,16 @@ import (
 	"github.com/etcdshift/etcdshift/internal/render"
 )
 
-// lines changes answers before kubectl prints them: no string of an object forges a line of output.
+// lines changes answers before kubectl prints them: no name of an object forges a line of output.
 // kubectl asks by the names that it was told; requests have the real ones.
 type lines struct {
 	next  http.RoundTripper
 	whole bool // documents stay as they are
-	texts render.Texts
 }
 
 // begin is told what runs.
 func (l *lines) begin(c *cobra.Command, format string) {
 	l.whole = isDocument(format) || c.Flags().Changed("raw")
-	switch {
-	case c.Name() == "describe":
-		l.texts = render.Described
-	case c.Name() == "explain", strings.HasPrefix(format, "jsonpath"), strings.Contains(format, "template"), format == "" && c.Flags().Changed("template"):
-		l.texts = render.AllTexts
-	}
 }
 
 // RoundTrip implements http.RoundTripper.
@@ -46,22 +39,18 @@ func (l *lines) RoundTrip(request *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	failed := answer.StatusCode >= http.StatusBadRequest
-	if media, _, _ := mime.ParseMediaType(answer.Header.Get("Content-Type")); media != "application/json" || l.whole && !failed {
+	document := l.whole && answer.StatusCode < http.StatusBadRequest
+	if media, _, _ := mime.ParseMediaType(answer.Header.Get("Content-Type")); media != "application/json" || document {
 		return answer, nil
 	}
 	defer answer.Body.Close()
-	texts := l.texts
-	if failed {
-		texts = render.NoTexts
-	}
 	var content any
 	d := json.NewDecoder(answer.Body)
 	d.UseNumber()
 	if err := d.Decode(&content); err != nil {
 		return nil, fmt.Errorf("the answer: %w", err)
 	}
-	text, err := json.Marshal(render.OneLine(content, texts))
+	text, err := json.Marshal(render.QuoteNames(content))
 	if err != nil {
 		return nil, err
 	}
