@@ -47,37 +47,27 @@ func (w walker) insideJSON(text string) (string, bool) {
 	return out, err == nil && changed && !across(text, out)
 }
 
-// insidePacked edits a text that is base64 as a whole, or a data URL.
+// insidePacked edits a text that has another form as a whole, or a data URL.
 func (w walker) insidePacked(text string) (string, bool) {
-	r := run{end: strings.Index(text, ";base64,") + 1}
-	if r.end > 0 && strings.HasPrefix(text, "data:") {
-		r.end += len("base64,")
+	head := text[:strings.Index(text, ";base64,")+1]
+	if head != "" && strings.HasPrefix(text, "data:") {
+		head += "base64,"
+	} else {
+		head = ""
 	}
-	if !r.next(text) || strings.TrimSpace(text[r.end:]) != "" || r.begin > 0 && !strings.HasPrefix(text, "data:") {
-		return "", false
-	}
-	data := r.decode(0)
-	plain := string(data)
-	if isPacked(data) {
-		files, whole := unpack(plain, mostUnpacked)
-		if !whole || len(files) != 1 || strings.HasPrefix(plain, zipBegins) {
-			return "", false
+	left := false
+	out, is, err := w.room.Repack(text[len(head):], func(plain string) string {
+		if !w.holds(plain) {
+			return plain
 		}
-		plain = files[0]
-	}
-	if !isText(plain) || !w.holds(plain) {
-		return "", false
-	}
-	edited, err := packAs(data, w.inside(plain, w.inner()))
-	return text[:r.begin] + r.encode(text, edited) + text[r.end:], err == nil
-}
-
-// isText tells text from other data.
-func isText(plain string) bool {
-	for begin, end := range segments([]byte(plain)) {
-		return begin == 0 && end == len(plain)
-	}
-	return false
+		if isText(plain) {
+			return w.inside(plain, w.inner())
+		}
+		out, is := w.inner().insidePacked(plain)
+		left = left || !is
+		return out
+	})
+	return head + out, is && err == nil && !left
 }
 
 // across reports whether a secret that lies in several values of a text is left in the edited text.
@@ -117,13 +107,9 @@ func (w walker) insideLines(text string) (string, bool) {
 
 // packsLines reports whether base64 with a secret in it goes over several lines.
 func (w walker) packsLines(text string) bool {
-	var r run
-	for r.next(text) {
-		if r.lines > 0 && len(r.bits) >= shortestRun && w.holdsPacked(text[r.begin:r.end]) {
-			return true
-		}
-	}
-	return false
+	return !w.room.runs(text, leastNamed, func(f form) bool {
+		return f.err == nil && !(strings.ContainsAny(text[f.begin:f.end], "\n\\") && w.inner().holds(f.plain))
+	})
 }
 
 // insideLine keeps the name at the beginning of a line.

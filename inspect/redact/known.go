@@ -3,6 +3,7 @@ package redact
 import (
 	"encoding/base64"
 	"regexp"
+	"strconv"
 	"strings"
 )
 
@@ -117,6 +118,34 @@ func (w walker) swept(value any, k searcher) any {
 // quotes reports whether a text has a secret, as it is or packed.
 func (w walker) quotes(text string, k searcher) bool {
 	of := w.inner()
-	of.find = func(plain string) bool { return k.in(plain) != "" }
+	of.find = func(plain string) bool {
+		for range deepest {
+			if k.in(plain) != "" {
+				return true
+			}
+			if !strings.Contains(plain, `\`) {
+				break
+			}
+			plain = unquoted(plain)
+		}
+		return false
+	}
 	return of.find(text) || of.holdsPacked(text)
+}
+
+// unquoted decodes escapes as JSON and code have them.
+func unquoted(text string) string {
+	var out strings.Builder
+	for {
+		at := strings.IndexByte(text, '\\')
+		if at < 0 {
+			return out.String() + text
+		}
+		out.WriteString(text[:at])
+		c, _, rest, err := strconv.UnquoteChar(text[at:], '"')
+		if text = text[at+1:]; err == nil {
+			out.WriteRune(c)
+			text = rest
+		}
+	}
 }

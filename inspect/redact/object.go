@@ -103,13 +103,13 @@ const longestName = 320
 type walker struct {
 	texts int     // that enclose the content: a text that parses is content too
 	with  Replace // nil for lengths
-	room  *room
+	room  *Room
 	note  func(value any)        // is told each secret; nil for nobody
 	find  func(text string) bool // in place of what holds looks for
 }
 
 // begun returns the walker of an object.
-func begun(with Replace) walker { return walker{with: with, room: &room{mostUnpacked}} }
+func begun(with Replace) walker { return walker{with: with, room: &Room{mostUnpacked}} }
 
 // inner walks the content of a text.
 func (w walker) inner() walker { return walker{w.texts + 1, w.with, w.room, w.note, w.find} }

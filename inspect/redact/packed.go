@@ -5,10 +5,15 @@ import (
 	"bytes"
 	"compress/gzip"
 	"compress/zlib"
-	"encoding/base64"
+	"encoding/hex"
 	"errors"
+	"fmt"
+	"html"
 	"io"
+	"iter"
+	"net/url"
 	"strings"
+	"unicode/utf16"
 	"unicode/utf8"
 )
 
@@ -16,7 +21,6 @@ import (
 const (
 	mostUnpacked = 16 << 20 // bytes that are unpacked of one object
 	mostFiles    = 1000     // in a zip archive
-	shortestRun  = 16       // letters of base64
 )
 
 // Packed data begins with these. The two bytes of zlib are a checksum too.
@@ -26,230 +30,331 @@ const (
 	zlibBegins = 'x'
 )
 
-// room is what may still be unpacked of an object, in bytes.
-type room struct{ left int }
+// ErrPacked is for packed data that is damaged, or too large once it is unpacked.
+var ErrPacked = errors.New("packed data is damaged or too large to look into it")
 
-// spend takes bytes; false when there are not so many left. Without a room each text has its own.
-func (r *room) spend(n int) bool {
-	if r == nil {
-		return n <= mostUnpacked
-	}
-	r.left -= n
-	return r.left >= 0
-}
+// Room is what may still be unpacked of an object, in bytes. Without one each text has its own.
+type Room struct{ left int }
 
-func (r *room) rest() int {
+// NewRoom returns the room of an object that is edited.
+func NewRoom() *Room { return &Room{4 * mostUnpacked} }
+
+func (r *Room) rest() int {
 	if r == nil {
 		return mostUnpacked
 	}
-	return max(r.left, 0)
+	return r.left
 }
 
-// holdsPacked reports whether a text has a secret in what it packs: gzip, zlib, zip, and base64 of
-// any form, wrapped, unpadded or within other words.
-func (w walker) holdsPacked(text string) bool {
-	inner := w.inner()
-	holds := func(plain string) bool { return inner.texts > deepest || inner.holds(plain) }
-	if isPacked(text) {
-		return w.holdsUnpacked(text, holds)
+// form is a part of a text in which another text is escaped, encoded or packed.
+type form struct {
+	begin, end int
+	plain      string
+	edit       edit
+	err        error // plain is not all of it
+}
+
+// edit returns a form with other content. It is false where the result would not be read like the
+// form; nil where it always would not.
+type edit func(to func(plain string) string) (string, bool)
+
+// give yields a form that fits in the room.
+func (r *Room) give(f form, yield func(form) bool) bool {
+	left := r.rest() - len(f.plain)
+	if left < 0 {
+		f.plain, f.err = "", ErrPacked
+	} else if r != nil {
+		r.left = left
 	}
-	var r run
-	for r.next(text) {
-		if len(r.bits) < shortestRun {
+	return yield(f)
+}
+
+// forms yields what a text holds in other forms. Base64 and hexadecimal have least letters.
+func (r *Room) forms(text string, least int) iter.Seq[form] {
+	return func(yield func(form) bool) {
+		switch {
+		case isText(text):
+			_ = r.unescape(text, yield) && r.runs(text, least, yield)
+		case r.unpack(text, yield) && r.narrow(text, yield):
+			for begin, end := range segments(text) {
+				if !yield(form{begin: begin, end: end, plain: text[begin:end]}) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Repack edits what a text or data holds in another form as a whole. It is false where that does
+// not change, or cannot be written in the form of the text.
+func (r *Room) Repack(text string, to func(plain string) string) (out string, is bool, err error) {
+	for f := range r.forms(text, leastWhole) {
+		switch {
+		case strings.TrimSpace(text[:f.begin]+text[f.end:]) != "": // and so are all others
+			return text, false, nil
+		case f.err != nil:
+			return text, false, f.err
+		case f.edit == nil:
 			continue
 		}
-		for offset := range 4 {
-			data := r.decode(offset)
-			if !w.room.spend(len(data)) || w.holdsData(data, offset, holds) {
-				return true
-			}
-			if isOneText(data) {
-				break
-			}
+		changed := false
+		edited, is := f.edit(func(plain string) string {
+			out := to(plain)
+			changed = changed || out != plain
+			return out
+		})
+		if changed && is {
+			return text[:f.begin] + edited + text[f.end:], true, nil
 		}
 	}
-	return false
+	return text, false, nil
 }
 
-// holdsData checks decoded bytes: what is packed in them, and each text between other bytes.
-func (w walker) holdsData(data []byte, offset int, holds func(string) bool) bool {
-	if at := packedAt(data); at >= 0 && (offset == 0 || at > 0 || data[0] != zlibBegins) {
-		return w.holdsUnpacked(string(data[at:]), holds)
+// again is the edit of a form that encode writes.
+func again(form, plain string, encode func(string) string) edit {
+	return func(to func(string) string) (string, bool) {
+		return encode(to(plain)), encode(plain) == form
 	}
-	for begin, end := range segments(data) {
-		if end-begin >= shortest && holds(string(data[begin:end])) {
-			return true
-		}
-	}
-	return false
 }
 
-// holdsUnpacked checks what is in packed data. Data that is too large counts as a secret.
-func (w walker) holdsUnpacked(data string, holds func(string) bool) bool {
-	files, whole := unpack(data, w.room.rest())
-	if !whole {
-		return true
+// unescape yields what is escaped in a text as URLs and XML do, "+" as itself and as a space. It is
+// false where there is no more: what is not escaped is in that too.
+func (r *Room) unescape(text string, yield func(form) bool) bool {
+	give := func(plain string, encode func(string) string) bool {
+		return r.give(form{end: len(text), plain: plain, edit: again(text, plain, encode)}, yield)
 	}
-	for _, plain := range files {
-		if !w.room.spend(len(plain)) || len(plain) >= shortest && holds(plain) {
-			return true
+	if plain := unescapeURL(text); plain != text {
+		spaced := strings.ReplaceAll(text, "+", " ")
+		more := give(plain, url.PathEscape) && (spaced == text || give(unescapeURL(spaced), url.QueryEscape))
+		return more && r.give(form{end: len(text), plain: jsonIn(plain)}, yield) && false
+	}
+	if plain := html.UnescapeString(text); plain != text {
+		return give(plain, html.EscapeString) && false
+	}
+	return true
+}
+
+// jsonIn returns a map or list that is a part of a text, such as a parameter of a URL.
+func jsonIn(text string) string {
+	begin, end := strings.IndexAny(text, "{["), strings.LastIndexAny(text, "}]")+1
+	if begin <= 0 || end <= begin {
+		return ""
+	}
+	return text[begin:end]
+}
+
+// unescapeURL decodes "%7B". What is no escape stays.
+func unescapeURL(text string) string {
+	var out strings.Builder
+	for {
+		before, after, found := strings.Cut(text, "%")
+		out.WriteString(before)
+		if !found {
+			return out.String()
+		}
+		text = after
+		if c, err := hex.DecodeString(after[:min(2, len(after))]); err == nil && len(c) == 1 {
+			out.Write(c)
+			text = after[2:]
+		} else {
+			out.WriteByte('%')
 		}
 	}
-	return false
 }
 
 // isPacked reports whether data begins as gzip, zip or zlib do.
-func isPacked[T string | []byte](data T) bool {
-	begin := string(data[:min(len(data), 4)])
-	return strings.HasPrefix(begin, gzipBegins) || begin == zipBegins ||
-		len(begin) == 4 && begin[0] == zlibBegins && begin[1]&0x20 == 0 && (int(begin[0])<<8|int(begin[1]))%31 == 0
+func isPacked(data string) bool {
+	return strings.HasPrefix(data, gzipBegins) || strings.HasPrefix(data, zipBegins) ||
+		len(data) >= 4 && data[0] == zlibBegins && data[1]&0x20 == 0 && (int(data[0])<<8|int(data[1]))%31 == 0
 }
 
 // packedAt returns where packed data begins in other data, -1 for nowhere. Zlib is found at the
 // beginning alone.
-func packedAt(data []byte) int {
+func packedAt(data string) int {
 	if isPacked(data) {
 		return 0
 	}
-	if at := bytes.Index(data, []byte(gzipBegins)); at >= 0 {
+	if at := strings.Index(data, gzipBegins); at >= 0 {
 		return at
 	}
-	return bytes.Index(data, []byte(zipBegins))
+	return strings.Index(data, zipBegins)
 }
 
-// unpack returns the files in packed data, of damaged data what can be read; none of other data.
-// It is false for more than most bytes, and for a damaged zip, whose files cannot be told.
-func unpack(data string, most int) (files []string, whole bool) {
-	if strings.HasPrefix(data, zipBegins) {
-		return unzip(data, most)
+// errDamaged is for packed data of which a part is read.
+var errDamaged = fmt.Errorf("a part of it: %w", ErrPacked)
+
+// unpack yields the files in gzip, zlib and zip, of a damaged gzip what can be read. It is false
+// where nothing else is in the data.
+func (r *Room) unpack(data string, yield func(form) bool) bool {
+	at := packedAt(data)
+	if at < 0 {
+		return true
 	}
+	files, err := unpack(data[at:], r.rest())
+	f := form{end: len(data)}
+	switch {
+	case err == nil:
+		f.edit = func(to func(string) string) (string, bool) {
+			out, err := pack(data[at:], files, to)
+			return data[:at] + out, err == nil
+		}
+	case err == ErrPacked, at == 0 && data[0] != zlibBegins: // else it is no packed data
+		f.err = err
+	}
+	if len(files) == 0 && f.err != nil && !yield(f) {
+		return false
+	}
+	for _, f.plain = range files {
+		if !r.give(f, yield) {
+			return false
+		}
+	}
+	return at > 0 || len(files) == 0
+}
+
+// unpack returns the files in packed data.
+func unpack(data string, most int) (files []string, err error) {
 	var from io.Reader
-	var err error
-	if strings.HasPrefix(data, gzipBegins) {
+	switch {
+	case strings.HasPrefix(data, zipBegins):
+		return unzip(data, most)
+	case strings.HasPrefix(data, gzipBegins):
 		from, err = gzip.NewReader(strings.NewReader(data))
-	} else {
+	default:
 		from, err = zlib.NewReader(strings.NewReader(data))
 	}
 	if err != nil {
-		return nil, true
+		return nil, errDamaged
 	}
-	plain, _ := io.ReadAll(io.LimitReader(from, int64(most)+1))
-	return []string{string(plain)}, len(plain) <= most
+	plain, err := io.ReadAll(io.LimitReader(from, int64(most)+1))
+	switch {
+	case len(plain) > most:
+		return nil, ErrPacked
+	case err != nil:
+		err = errDamaged
+	}
+	return []string{string(plain)}, err
 }
 
-func unzip(data string, most int) (files []string, whole bool) {
+func unzip(data string, most int) (files []string, err error) {
 	archive, err := zip.NewReader(strings.NewReader(data), int64(len(data)))
-	if err != nil {
-		return nil, false
+	if err != nil || len(archive.File) > mostFiles {
+		return nil, ErrPacked
 	}
 	for _, file := range archive.File {
 		from, err := file.Open()
 		if err != nil {
-			return nil, false
+			return files, ErrPacked
 		}
 		plain, err := io.ReadAll(io.LimitReader(from, int64(most)+1))
-		if most -= len(plain); err != nil || most < 0 || len(files) == mostFiles {
-			return files, false
+		if most -= len(plain); err != nil || most < 0 {
+			return files, ErrPacked
 		}
 		files = append(files, string(plain))
 	}
-	return files, true
+	return files, nil
 }
 
-// packAs packs a text as other data is packed: by gzip, zlib, or not at all.
-func packAs(data []byte, plain string) ([]byte, error) {
+// residue is what the lengths of packed data are compared by: base64 of data, and base64 of that,
+// has padding of the same length if they agree.
+const residue = 27
+
+// pack packs edited files as other data is packed. The length keeps its residue.
+func pack(data string, files []string, to func(string) string) (string, error) {
+	edited := make([]string, len(files))
+	for i, plain := range files {
+		edited[i] = to(plain)
+	}
+	out, err := packed(data, edited, 0)
+	if fill := ((len(data)-len(out))%residue + residue) % residue; err == nil && fill > 0 {
+		out, err = packed(data, edited, fill)
+	}
+	return out, err
+}
+
+// packed packs files, with bytes more that say nothing.
+func packed(data string, files []string, fill int) (string, error) {
 	var out bytes.Buffer
-	var to io.WriteCloser
 	switch {
-	case !isPacked(data):
-		return []byte(plain), nil
-	case bytes.HasPrefix(data, []byte(gzipBegins)):
-		to = gzip.NewWriter(&out)
-	default:
-		to = zlib.NewWriter(&out)
+	case strings.HasPrefix(data, zipBegins):
+		return zipped(data, files, fill)
+	case strings.HasPrefix(data, gzipBegins):
+		to, _ := gzip.NewWriterLevel(&out, gzip.BestCompression)
+		if fill > 0 { // its end is a byte too
+			to.Comment = strings.Repeat("x", (fill+residue-2)%residue+1)
+		}
+		_, err := io.WriteString(to, files[0])
+		err = errors.Join(err, to.Close())
+		return out.String(), err
 	}
-	_, err := io.WriteString(to, plain)
+	to := zlib.NewWriter(&out)
+	_, err := io.WriteString(to, files[0])
+	for range 1 + fill*11%residue { // after the first one each writes 5 bytes
+		err = errors.Join(err, to.Flush())
+	}
 	err = errors.Join(err, to.Close())
-	return out.Bytes(), err
+	return out.String(), err
 }
 
-// run is a run of letters of base64 in a text, in either alphabet and over several lines.
-type run struct {
-	begin, end int    // in the text, with padding
-	bits       []byte // 6 bits a letter
-	lines      int    // breaks in it
-}
-
-// next finds the next run of a text.
-func (r *run) next(text string) bool {
-	at := r.end
-	for at < len(text) && sextets[text[at]] == noSextet {
-		at++
+func zipped(data string, files []string, fill int) (string, error) {
+	archive, err := zip.NewReader(strings.NewReader(data), int64(len(data)))
+	if err != nil {
+		return "", err
 	}
-	r.begin, r.bits, r.lines = at, r.bits[:0], 0
-	for at < len(text) {
-		if bits := sextets[text[at]]; bits != noSextet {
-			r.bits = append(r.bits, bits)
-			at++
-			continue
+	var out bytes.Buffer
+	w := zip.NewWriter(&out)
+	for i, file := range archive.File {
+		header := zip.FileHeader{Name: file.Name, Method: file.Method, Modified: file.Modified, ExternalAttrs: file.ExternalAttrs}
+		to, err := w.CreateHeader(&header)
+		if err == nil {
+			_, err = io.WriteString(to, files[i])
 		}
-		next := behindBreak(text, at)
-		if next == at || next == len(text) || sextets[text[next]] == noSextet {
-			break
+		if err != nil {
+			return "", err
 		}
-		r.lines++
-		at = next
 	}
-	for pad := 0; pad < 2 && at < len(text) && text[at] == '='; pad++ {
-		at++
-	}
-	r.end = at
-	return len(r.bits) > 0
+	err = errors.Join(w.SetComment(strings.Repeat("x", fill)), w.Close())
+	return out.String(), err
 }
 
-// behindBreak returns where the next line begins behind its indentation, for a line that ends at
-// at. In JSON a line ends in "\n" with a backslash.
-func behindBreak(text string, at int) int {
-	rest := strings.TrimPrefix(strings.TrimPrefix(text[at:], `\r`), "\r")
-	next := strings.TrimPrefix(strings.TrimPrefix(rest, `\n`), "\n")
-	if len(next) == len(rest) {
-		return at
+// narrow yields text in UTF-16, of either byte order. A quarter of it or more is zeros.
+func (r *Room) narrow(data string, yield func(form) bool) bool {
+	zeros := strings.Count(data, "\x00")
+	if len(data) < 2*shortest || zeros*4 < len(data) || zeros*4 > len(data)*3 {
+		return true
 	}
-	return len(text) - len(strings.TrimLeft(next, " \t"))
+	high := 1 // where the first byte of a letter is, in most texts a zero
+	if strings.IndexByte(data, 0)%2 == 0 {
+		high = 0
+	}
+	wide := func(plain string) string {
+		var out []byte
+		for _, unit := range utf16.Encode([]rune(plain)) {
+			pair := [2]byte{byte(unit), byte(unit)}
+			pair[high] = byte(unit >> 8)
+			out = append(out, pair[:]...)
+		}
+		return string(out)
+	}
+	units := make([]uint16, len(data)/2)
+	for i := range units {
+		units[i] = uint16(data[2*i+high])<<8 | uint16(data[2*i+1-high])
+	}
+	plain := string(utf16.Decode(units))
+	if wide(plain) != data { // a part of it is: letters beyond Latin-1 are lost
+		letters := []rune{}
+		for _, c := range []byte(data) {
+			if c != 0 {
+				letters = append(letters, rune(c))
+			}
+		}
+		return r.give(form{end: len(data), plain: string(letters)}, yield)
+	}
+	return r.give(form{end: len(data), plain: plain, edit: again(data, plain, wide)}, yield)
 }
-
-// decode returns the bytes of a run from one of its letters on.
-func (r *run) decode(offset int) []byte {
-	bits := r.bits[min(offset, len(r.bits)):]
-	out := make([]byte, 0, len(bits)*3/4)
-	for ; len(bits) >= 4; bits = bits[4:] {
-		out = append(out, bits[0]<<2|bits[1]>>4, bits[1]<<4|bits[2]>>2, bits[2]<<6|bits[3])
-	}
-	if len(bits) > 1 {
-		out = append(out, bits[0]<<2|bits[1]>>4)
-	}
-	if len(bits) > 2 {
-		out = append(out, bits[1]<<4|bits[2]>>2)
-	}
-	return out
-}
-
-const noSextet = 0xff
-
-// sextets are the values of the letters of both alphabets of base64.
-var sextets = func() (table [256]byte) {
-	for c := range table {
-		table[c] = noSextet
-	}
-	for i, c := range []byte("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/") {
-		table[c] = byte(i)
-	}
-	table['-'], table['_'] = table['+'], table['/']
-	return table
-}()
 
 // segments yields the texts in data, of one byte or more.
-func segments(data []byte) func(yield func(begin, end int) bool) {
+func segments(data string) iter.Seq2[int, int] {
 	return func(yield func(begin, end int) bool) {
 		begin := 0
 		for at := 0; at < len(data); {
@@ -269,47 +374,36 @@ func segments(data []byte) func(yield func(begin, end int) bool) {
 }
 
 // textSize returns the length of the letter at the beginning of data, 0 if there is none.
-func textSize(data []byte) int {
+func textSize(data string) int {
 	switch c := data[0]; {
 	case c >= 0x20 && c < 0x7f, c == '\t', c == '\n', c == '\r':
 		return 1
 	case c < utf8.RuneSelf:
 		return 0
 	}
-	if r, size := utf8.DecodeRune(data); r != utf8.RuneError {
+	if r, size := utf8.DecodeRuneInString(data); r != utf8.RuneError {
 		return size
 	}
 	return 0
 }
 
+// isText tells text from other data.
+func isText(data string) bool {
+	for at := 0; at < len(data); {
+		size := textSize(data[at:])
+		if size == 0 {
+			return false
+		}
+		at += size
+	}
+	return true
+}
+
 // isOneText reports whether data is text but for a few bytes at its ends.
-func isOneText(data []byte) bool {
+func isOneText(data string) bool {
 	const few = 3
 	for begin, end := range segments(data) {
 		return begin <= few && end >= len(data)-few
 	}
 	return false
-}
-
-// encode returns bytes as the letters of a run, with its alphabet, padding and lines.
-func (r *run) encode(text string, data []byte) string {
-	old := text[r.begin:r.end]
-	encoding := base64.StdEncoding
-	if strings.ContainsAny(old, "-_") {
-		encoding = base64.URLEncoding
-	}
-	if len(r.bits)%4 != 0 && !strings.HasSuffix(old, "=") {
-		encoding = encoding.WithPadding(base64.NoPadding)
-	}
-	out := encoding.EncodeToString(data)
-	width := strings.IndexFunc(old, func(c rune) bool { return c == '\r' || c == '\n' || c == '\\' })
-	if width <= 0 {
-		return out
-	}
-	gap := old[width:behindBreak(old, width)]
-	var wrapped strings.Builder
-	for ; len(out) > width; out = out[width:] {
-		wrapped.WriteString(out[:width] + gap)
-	}
-	return wrapped.String() + out
 }

@@ -6,9 +6,11 @@ import (
 	"compress/gzip"
 	"compress/zlib"
 	"encoding/base64"
+	"encoding/hex"
+	"html"
 	"io"
 	"maps"
-	"regexp"
+	url2 "net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -17,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/etcdshift/etcdshift/inspect/redact"
+	"github.com/etcdshift/etcdshift/internal/test/unpacked"
 )
 
 const packedSecret = "hunter2-MARK-x7"
@@ -77,36 +80,34 @@ func forms(t testing.TB) map[string]func(string) string {
 		"zlib": func(s string) string {
 			return url(b(squeezed(t, s, func(to io.Writer) io.WriteCloser { return zlib.NewWriter(to) })))
 		},
-		"JSON":      func(s string) string { return text(t, map[string]any{"cfg": s}) },
-		"JSON list": func(s string) string { return text(t, []any{map[string]any{"name": "ACCOUNT", "value": s}}) },
+		"URL":        url2.PathEscape,
+		"query":      func(s string) string { return "https://host/p?a=b&cfg=" + url2.QueryEscape(s) },
+		"XML":        html.EscapeString,
+		"PowerShell": func(s string) string { return std(b(wide(s))) },
+		"UTF-16 BOM": func(s string) string { return "x " + raw(b("\xff\xfe"+wide(s))) },
+		"UTF-16 big": func(s string) string { return std(b("\x00" + strings.TrimSuffix(wide(s), "\x00"))) },
+		"hex":        func(s string) string { return "0x" + hex.EncodeToString(b(s)) },
+		"HEX":        func(s string) string { return strings.ToUpper(hex.EncodeToString(b(s))) },
+		"odd hex":    func(s string) string { return "id=a" + hex.EncodeToString(b(s)) },
+		"hex lines":  func(s string) string { return wrap(hex.EncodeToString(b(s)), 60, "\n") },
+		"hex gzip":   func(s string) string { return hex.EncodeToString(b(gzipped(t, s))) },
+		"literals":   func(s string) string { return `x: "` + wrap(std(b(s)), 40, `\n"`+"\n  \"") + "\"\n" },
+		"quoted":     func(s string) string { return "> " + wrap(std(b(s)), 40, "\n> ") + "\n" },
+		"comment":    func(s string) string { return "# " + wrap(raw(b(s)), 40, "\n# ") + "\n" },
+		"code":       func(s string) string { return `x = "` + wrap(std(b(s)), 40, "\" +\n\t\"") + `"` },
+		"binary":     func(s string) string { return std(b("\x00\x01\xff\xf3" + s + "\x00\x1f\x8b\x08\xfe" + "\x00")) },
+		"JSON":       func(s string) string { return text(t, map[string]any{"cfg": s}) },
+		"JSON list":  func(s string) string { return text(t, []any{map[string]any{"name": "ACCOUNT", "value": s}}) },
 	}
 }
 
-// unpackedAll is a text and all that is packed in it, found by other means than the package's own.
-func unpackedAll(data string, levels int) string {
-	all := data
-	if levels == 0 {
-		return all
+// wide is a text in UTF-16.
+func wide(s string) string {
+	var out strings.Builder
+	for _, c := range []byte(s) {
+		out.Write([]byte{c, 0})
 	}
-	flat := regexp.MustCompile(`(?:\\n|\s)+`).ReplaceAllString(strings.ReplaceAll(data, `\"`, `"`), "")
-	for _, run := range regexp.MustCompile(`[A-Za-z0-9+/_-]{16,}`).FindAllString(data+"\n "+flat, -1) {
-		run = strings.NewReplacer("-", "+", "_", "/").Replace(run)
-		for skip := range 4 {
-			rest := run[skip:]
-			if len(rest)%4 == 1 {
-				rest = rest[:len(rest)-1]
-			}
-			plain, _ := base64.RawStdEncoding.DecodeString(rest)
-			if strings.Contains(string(plain), "MARK") || levels > 1 && bytes.Count(plain, []byte{0}) == 0 && strings.Trim(string(plain[:min(8, len(plain))]), "\n !\"#$%&'()*+,-./0123456789:;<=>?@ABCDEFGHIJKLMNOPQRSTUVWXYZ[]_abcdefghijklmnopqrstuvwxyz{|}") == "" {
-				all += unpackedAll(string(plain), levels-1)
-			}
-			if unzip, err := gzip.NewReader(bytes.NewReader(plain)); err == nil {
-				text, _ := io.ReadAll(unzip)
-				all += unpackedAll(string(text), levels-1)
-			}
-		}
-	}
-	return all
+	return out.String()
 }
 
 // A secret is hidden in each form, and in each form of a form. With leaves nothing of it.
@@ -134,7 +135,7 @@ func TestPacked(t *testing.T) {
 				}
 				obj := configMap("x", value)
 				require.True(t, redact.With([]byte(corpusKey), obj, gone), name)
-				require.NotContains(t, unpackedAll(text(t, obj), 4), "MARK", name)
+				require.NotContains(t, unpacked.All(text(t, obj), 4), "MARK", name)
 			}
 		}
 	}
@@ -145,6 +146,9 @@ func TestPackedShown(t *testing.T) {
 	plain := `{"user": "me", "replicas": 3, "image": "registry.example.com/shop/web:v1.2.3", "args": ["--listen=:8080"]}`
 	for outer, pack := range forms(t) {
 		for inner, packInner := range forms(t) {
+			if inner == "zip" && outer == "URL" { // with "+" in it, perhaps a space
+				continue
+			}
 			obj := configMap("x", pack(packInner(plain)))
 			require.False(t, redact.Object([]byte(corpusKey), obj), "%s in %s", inner, outer)
 		}

@@ -71,14 +71,12 @@ func (s *Secrets) addText(text string) {
 // Hide returns a text with lengths in place of secrets: those of s, and those that Text hides.
 func (s *Secrets) Hide(text string) string {
 	hidden := s.marked(text)
-	var r run
-	for r.next(text) {
-		for offset := range 4 {
-			if len(r.bits) >= shortestPacked && s.within(string(r.decode(offset))) {
-				markBytes(hidden, r.begin, r.end)
-			}
+	(&Room{mostUnpacked}).runs(text, shortPart*4/3, func(f form) bool {
+		if f.err != nil || s.within(f.plain) {
+			markBytes(hidden, f.begin, f.end)
 		}
-	}
+		return true
+	})
 	var out strings.Builder
 	for at := 0; at < len(text); {
 		end := at
@@ -94,9 +92,6 @@ func (s *Secrets) Hide(text string) string {
 	}
 	return Text(out.String())
 }
-
-// shortestPacked is the length of base64 with a part in it.
-const shortestPacked = shortPart * 4 / 3
 
 // marked tells of each byte of a text whether it belongs to a secret.
 func (s *Secrets) marked(text string) []bool {

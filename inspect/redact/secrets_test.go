@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/etcdshift/etcdshift/inspect/redact"
+	"github.com/etcdshift/etcdshift/internal/test/unpacked"
 )
 
 // Texts made from an object show none of its secrets: whole, in part, in other case, in base64 and
@@ -47,7 +48,7 @@ func TestSecretsEverywhere(t *testing.T) {
 			"managedFields": []any{map[string]any{"fieldsV1": map[string]any{"f:list": map[string]any{`v:"` + value + `"`: map[string]any{}}}}},
 		}}
 		require.True(t, redact.Object([]byte(corpusKey), obj), name)
-		require.NotContains(t, unpackedAll(text(t, obj), 4), "MARK", name)
+		require.NotContains(t, unpacked.All(text(t, obj), 4), "MARK", name)
 		require.Contains(t, text(t, obj), "use it here")
 		require.False(t, redact.Object([]byte(corpusKey), obj), "a second pass: %s", name)
 	}

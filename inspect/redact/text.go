@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"net/url"
 	"strconv"
 	"strings"
 
@@ -13,7 +12,7 @@ import (
 
 // Bounds of texts that are parsed. Others are scanned line by line.
 const (
-	deepest      = 6       // levels of texts in texts, such as JSON in an entry of YAML
+	deepest      = 8       // levels of texts in texts, such as JSON in an entry of YAML
 	largest      = 2 << 20 // bytes of a text
 	mostLevels   = 1000    // nesting of JSON
 	longestAlias = 256     // bytes of a YAML scalar that replaces its aliases: each is checked
@@ -35,9 +34,9 @@ func (w walker) holds(text string) bool {
 	switch {
 	case w.find != nil:
 		return w.find(text) || w.holdsPacked(text)
-	case hasShape(text):
-		return true
-	case w.holdsPacked(text), w.texts < deepest && w.holdsEscaped(text):
+	case w.texts > 0 && !isText(text):
+		return w.holdsPacked(text)
+	case hasShape(text), w.holdsPacked(text):
 		return true
 	case !mentions(text):
 		return false
@@ -54,15 +53,19 @@ func (w walker) holds(text string) bool {
 	return scan(text)
 }
 
-// holdsEscaped checks a data URL that is not in base64.
-func (w walker) holdsEscaped(text string) bool {
-	rest, isURL := strings.CutPrefix(text, "data:")
-	kind, data, _ := strings.Cut(rest, ",")
-	if !isURL || strings.HasSuffix(kind, ";base64") {
-		return false
+// holdsPacked reports whether a text has a secret in what it holds in other forms. What is too
+// large or too deep counts as one.
+func (w walker) holdsPacked(text string) bool {
+	inner, least := w.inner(), leastNamed
+	if w.find != nil {
+		least = leastKnown
 	}
-	decoded, _ := url.PathUnescape(data)
-	return decoded != "" && w.inner().holds(decoded)
+	for f := range w.room.forms(text, least) {
+		if f.err == ErrPacked || len(f.plain) >= shortest && (inner.texts > deepest || inner.holds(f.plain)) {
+			return true
+		}
+	}
+	return false
 }
 
 // mentions reports whether a word of a text names a secret or its container. Most texts have none.

@@ -6,7 +6,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"regexp"
 	"strings"
@@ -15,6 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
 	"k8s.io/client-go/kubernetes/scheme"
+
+	"github.com/etcdshift/etcdshift/internal/test/unpacked"
 )
 
 // planter makes records with markers in the place of secrets.
@@ -105,36 +106,11 @@ func (p *planter) putNative(key, object string) {
 
 // left returns the markers that are in data, or in what is packed in it.
 func left(data []byte, markers map[string]bool, depth int) (found []string) {
-	for at := bytes.Index(data, []byte("Mk")); at >= 0; {
-		if at+24 <= len(data) && markers[string(data[at:at+24])] {
-			found = append(found, string(data[at:at+24]))
-		}
-		next := bytes.Index(data[at+1:], []byte("Mk"))
-		if next < 0 {
-			break
-		}
-		at += 1 + next
-	}
-	if depth == 0 {
-		return found
-	}
-	for at := bytes.Index(data, []byte("\x1f\x8b\x08")); at >= 0; at = -1 {
-		if unzip, err := gzip.NewReader(bytes.NewReader(data[at:])); err == nil {
-			plain, _ := io.ReadAll(unzip)
-			found = append(found, left(plain, markers, depth-1)...)
-		}
-	}
-	for _, run := range encodedRun.FindAll(data, -1) {
-		run = bytes.TrimRight(run, "=")
-		for skip := range min(4, len(run)) { // it may begin with other letters
-			text := strings.NewReplacer("-", "+", "_", "/").Replace(string(run[skip:]))
-			plain, _ := base64.RawStdEncoding.DecodeString(text[:len(text)-len(text)%4])
-			rest, _ := base64.RawStdEncoding.DecodeString(text)
-			found = append(found, left(plain, markers, depth-1)...)
-			found = append(found, left(rest, markers, depth-1)...)
+	all := unpacked.All(string(data), depth)
+	for at := range all {
+		if strings.HasPrefix(all[at:], "Mk") && markers[all[at:min(at+24, len(all))]] {
+			found = append(found, all[at:at+24])
 		}
 	}
 	return found
 }
-
-var encodedRun = regexp.MustCompile(`[A-Za-z0-9+/_-]{16,}={0,2}`)

@@ -1,7 +1,6 @@
 package sanitize
 
 import (
-	"bytes"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
@@ -18,10 +17,13 @@ import (
 
 // masker derives values of the same shape and length from secrets and a key. Equal secrets have
 // equal values, wherever they are.
-type masker struct{ key []byte }
+type masker struct {
+	key  []byte
+	room *redact.Room // of an object
+}
 
 // deepest bounds texts in texts, such as JSON in base64.
-const deepest = 4
+const deepest = 8
 
 // replace is a [redact.Replace].
 func (m masker) replace(part redact.Part, value any) any {
@@ -43,29 +45,29 @@ func (m masker) data(text string) string {
 	if err != nil {
 		return m.text(text, 0)
 	}
-	return base64.StdEncoding.EncodeToString(m.bytes(plain, 0))
+	return base64.StdEncoding.EncodeToString([]byte(m.bytes(string(plain), 0)))
 }
 
 // bytes replaces text or binary data.
-func (m masker) bytes(plain []byte, texts int) []byte {
+func (m masker) bytes(plain string, texts int) string {
 	if isText(plain) {
-		return []byte(m.text(string(plain), texts))
+		return m.text(plain, texts)
 	}
 	if out, is := m.packed(plain, texts+1); is {
 		return out
 	}
 	out := make([]byte, len(plain))
-	stream := m.stream(string(plain), 0)
+	stream := m.stream(plain, 0)
 	for i := range out {
 		out[i] = byte(stream.Uint64())
 	}
-	return out
+	return string(out)
 }
 
 // isText tells text from binary data, which may be UTF-8 by chance: control characters and the like
 // have no others of their class.
-func isText(plain []byte) bool {
-	return utf8.Valid(plain) && !bytes.ContainsFunc(plain, func(r rune) bool { return !unicode.IsPrint(r) && !strings.ContainsRune("\t\n\r", r) })
+func isText(plain string) bool {
+	return utf8.ValidString(plain) && !strings.ContainsFunc(plain, func(r rune) bool { return !unicode.IsPrint(r) && !strings.ContainsRune("\t\n\r", r) })
 }
 
 // name replaces a key of a map; in managedFields the value behind "v:" or "k:".
@@ -136,7 +138,7 @@ func (m masker) digits(number string) string {
 func (m masker) text(text string, texts int) string {
 	text = strings.ToValidUTF8(text, "?")
 	if texts < deepest {
-		for _, form := range []func(string, int) (string, bool){m.json, m.token, m.encoded, m.pem} {
+		for _, form := range []func(string, int) (string, bool){m.json, m.token, m.packed, m.pem} {
 			if out, is := form(text, texts+1); is {
 				return out
 			}
@@ -170,29 +172,34 @@ func (m masker) token(text string, texts int) (string, bool) {
 		if i < 2 {
 			plain = []byte(m.text(string(plain), texts))
 		} else {
-			plain = m.bytes(plain, texts)
+			plain = []byte(m.bytes(string(plain), texts))
 		}
 		parts[i] = base64.RawURLEncoding.EncodeToString(plain)
 	}
 	return strings.Join(parts, "."), true
 }
 
-// encoded replaces text in base64.
-func (m masker) encoded(text string, texts int) (string, bool) {
-	trimmed := strings.TrimRight(text, "\n")
-	plain, err := base64.StdEncoding.DecodeString(trimmed)
-	switch {
-	case err != nil || len(plain) < 6:
-		return "", false
-	case isText(plain):
-		plain = []byte(m.text(string(plain), texts))
-	default:
-		var is bool
-		if plain, is = m.packed(plain, texts); !is {
-			return "", false
-		}
+// packed replaces what is in another form: escaped, in base64, hexadecimal or UTF-16, packed. Other
+// bytes are replaced in what was packed: many words look like base64.
+func (m masker) packed(text string, texts int) (string, bool) {
+	if texts > deepest {
+		return text, false
 	}
-	return base64.StdEncoding.EncodeToString(plain) + text[len(trimmed):], true
+	encoded := isText(text)
+	out, is, err := m.room.Repack(text, func(plain string) string {
+		switch {
+		case encoded && len(plain) < 6:
+			return plain
+		case encoded && !isText(plain):
+			out, _ := m.packed(plain, texts+1)
+			return out
+		}
+		if out, is := m.release(plain, texts); is {
+			return out
+		}
+		return m.bytes(plain, texts)
+	})
+	return out, is && err == nil
 }
 
 // pem replaces all lines of PEM but those that begin and end a block.

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
-	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -22,6 +21,7 @@ import (
 	"github.com/etcdshift/etcdshift/inspect/doctor"
 	"github.com/etcdshift/etcdshift/internal/native"
 	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
+	"github.com/etcdshift/etcdshift/internal/test/unpacked"
 	"github.com/etcdshift/etcdshift/snapshot"
 	"github.com/etcdshift/etcdshift/transform"
 )
@@ -126,7 +126,7 @@ func gzipped(t testing.TB, text string) string {
 func hashed(t testing.TB, in, key string) (*transform.Report, []byte) {
 	t.Helper()
 	options := transform.Options{Command: "migrate sanitize", In: in, Out: filepath.Join(t.TempDir(), "out.db")}
-	report, err := transform.Run(t.Context(), options, &sanitizer{masker: masker{[]byte(key)}})
+	report, err := transform.Run(t.Context(), options, &sanitizer{masker: masker{key: []byte(key)}})
 	require.NoError(t, err, "%v", report.Problems)
 	out, err := os.ReadFile(options.Out)
 	require.NoError(t, err)
@@ -135,21 +135,7 @@ func hashed(t testing.TB, in, key string) (*transform.Report, []byte) {
 
 // all returns data with all that is encoded or packed in it.
 func all(data []byte, depth int) []byte {
-	out := bytes.ToLower(bytes.ReplaceAll(data, []byte("_"), []byte("-")))
-	if depth == 0 {
-		return out
-	}
-	if bytes.HasPrefix(data, []byte("\x1f\x8b")) {
-		if unzip, err := gzip.NewReader(bytes.NewReader(data)); err == nil {
-			plain, _ := io.ReadAll(unzip)
-			out = append(out, all(plain, depth-1)...)
-		}
-	}
-	for _, run := range encodedRun.FindAll(data, -1) {
-		plain, _ := base64.StdEncoding.DecodeString(string(run))
-		out = append(out, all(plain, depth-1)...)
-	}
-	return out
+	return []byte(strings.ToLower(strings.ReplaceAll(unpacked.All(string(data), depth), "_", "-")))
 }
 
 // TestNames: no planted name is in any byte, also encoded or packed; Events and all keep their

@@ -4,23 +4,7 @@ import (
 	"encoding/json"
 	"regexp"
 	"strings"
-
-	"github.com/etcdshift/etcdshift/transform/sanitize/aliases"
 )
-
-// packed replaces what gzip packed: a release of Helm, or any other text. What is packed once more
-// in it is replaced as bytes: each level can be a thousand times as long as the one around it.
-func (m masker) packed(data []byte, texts int) ([]byte, bool) {
-	if texts >= deepest {
-		return nil, false
-	}
-	return aliases.Repack(data, func(plain []byte) []byte {
-		if out, is := m.release(plain); is {
-			return out
-		}
-		return m.bytes(plain, deepest-1)
-	})
-}
 
 // shownOfRelease are the fields of a Helm release (helm.sh/helm/v3/pkg/release) that stay: none of
 // them is written by who installs a chart.
@@ -36,28 +20,28 @@ func shownOfRelease() map[string]any {
 
 // release replaces the values of a Helm release. Templates, files and manifests go: of a manifest
 // the lines stay that say which kinds it has, so that Helm still reads it.
-func (m masker) release(plain []byte) ([]byte, bool) {
+func (m masker) release(plain string, texts int) (string, bool) {
 	var of struct {
 		Name     *string          `json:"name"`
 		Chart    *json.RawMessage `json:"chart"`
 		Manifest *string          `json:"manifest"`
 	}
 	var content map[string]any
-	if json.Unmarshal(plain, &of) != nil || of.Name == nil || of.Chart == nil || of.Manifest == nil || json.Unmarshal(plain, &content) != nil {
-		return nil, false
+	if json.Unmarshal([]byte(plain), &of) != nil || of.Name == nil || of.Chart == nil || of.Manifest == nil || json.Unmarshal([]byte(plain), &content) != nil {
+		return "", false
 	}
 	out := shown(content, shownOfRelease())
 	out["manifest"] = kindsOf(*of.Manifest)
 	if chart, is := out["chart"].(map[string]any); is {
 		from, _ := content["chart"].(map[string]any)
-		chart["values"] = m.value(from["values"], deepest-1)
+		chart["values"] = m.value(from["values"], texts+1)
 		chart["templates"], chart["files"] = []any{}, []any{}
 	}
 	if config := content["config"]; config != nil {
-		out["config"] = m.value(config, deepest-1)
+		out["config"] = m.value(config, texts+1)
 	}
 	encoded, err := json.Marshal(out)
-	return encoded, err == nil
+	return string(encoded), err == nil
 }
 
 // shown returns the fields of content that a pattern names.

@@ -185,9 +185,10 @@ func (s *sanitizer) replaceIn(r *record, content map[string]any) (changed bool) 
 
 // counting is replace, which counts.
 func (s *sanitizer) counting(r *record) redact.Replace {
+	m := masker{s.key, redact.NewRoom()}
 	return func(part redact.Part, value any) any {
 		r.values++
-		return s.replace(part, value)
+		return m.replace(part, value)
 	}
 }
 

@@ -41,7 +41,7 @@ func TestSecretOfAnotherObject(t *testing.T) {
 
 	report, out := sanitized(t, in, "key", transform.Options{})
 	require.Empty(t, left(out, map[string]bool{marker: true}, 6))
-	alias := masker{[]byte("key")}.text(marker, 0)
+	alias := masker{key: []byte("key")}.text(marker, 0)
 	for _, want := range []string{"greet " + alias + " today", "administrator of db.shop.example.com", certificate} {
 		require.Contains(t, string(out), want)
 	}

@@ -66,5 +66,5 @@ func newFromArgs(ctx context.Context, a *transform.Args) (transform.Transform, e
 	case len(key) < leastKey:
 		return nil, transform.Usagef("--key names a file of %d bytes; it takes %d or more, such as those of \"head -c 32 /dev/urandom\"", len(key), leastKey)
 	}
-	return &sanitizer{masker: masker{key}, plaintext: a.Bool("plaintext"), keepNames: a.Bool("keep-names")}, nil
+	return &sanitizer{masker: masker{key: key}, plaintext: a.Bool("plaintext"), keepNames: a.Bool("keep-names")}, nil
 }

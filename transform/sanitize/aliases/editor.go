@@ -17,21 +17,20 @@ type Editor struct {
 	Replaced int            // texts
 	Left     map[string]int // names that may mean something else, by how many texts have them
 	depth    int            // of texts in texts
-	unpacked int            // bytes of what was packed
-	wrong    error          // what could not be searched
+	room     *redact.Room
+	wrong    error // what could not be searched
 }
 
 // Edit returns an editor with counts of its own.
-func (d *Dictionary) Edit() *Editor { return &Editor{Dictionary: d, Left: map[string]int{}} }
+func (d *Dictionary) Edit() *Editor {
+	return &Editor{Dictionary: d, Left: map[string]int{}, room: redact.NewRoom()}
+}
 
 // deepest bounds texts in texts, such as JSON in base64.
 const deepest = 5
 
 // ErrNames is returned for a map that would have one name twice.
 var ErrNames = errors.New("two names become one")
-
-// ErrPacked is for packed data that hides names: it is damaged, or too large once it is unpacked.
-var ErrPacked = errors.New("gzip data is damaged or too large to look for names in it")
 
 // Object replaces the names in an object, in place.
 func (e *Editor) Object(content map[string]any) error {
@@ -132,26 +131,24 @@ func (e *Editor) text(s string) string {
 				return out
 			}
 		}
-		if out, is := e.encoded(s); is {
+		out, is, err := e.room.Repack(s, e.text)
+		if e.wrong = cmp.Or(e.wrong, err); is {
 			return e.count(s, out)
 		}
-	}
-	if out, is := e.wide(s); is {
-		return e.count(s, out)
 	}
 	return e.count(s, e.Text(e.places(s), e.leave))
 }
 
 // json edits JSON. It is false for another text, and for one whose names would be twice.
 func (e *Editor) json(s string) (string, bool) {
-	inner := &Editor{Dictionary: e.Dictionary, Left: map[string]int{}, depth: e.depth, unpacked: e.unpacked}
+	inner := &Editor{Dictionary: e.Dictionary, Left: map[string]int{}, depth: e.depth, room: e.room}
 	failed := false
 	out, err := redact.EditJSON(s, func(content any) any {
 		content, err := inner.value(content, "", "")
 		failed = failed || err != nil
 		return content
 	})
-	e.unpacked, e.wrong = inner.unpacked, cmp.Or(e.wrong, inner.wrong)
+	e.wrong = cmp.Or(e.wrong, inner.wrong)
 	if err != nil || failed {
 		return "", false
 	}
@@ -163,24 +160,4 @@ func (e *Editor) json(s string) (string, bool) {
 	}
 	e.Replaced += inner.Replaced
 	return out, true
-}
-
-// mostUnpacked bounds what is unpacked of one object, in bytes: packed data may hold more of it.
-const mostUnpacked = 4 * maxPacked
-
-// packed edits what gzip packed. What cannot be searched is wrong.
-func (e *Editor) packed(data []byte) []byte {
-	if e.unpacked > mostUnpacked {
-		e.wrong = ErrPacked
-		return data
-	}
-	out, is := Repack(data, func(plain []byte) []byte {
-		e.unpacked += len(plain)
-		return []byte(e.text(string(plain)))
-	})
-	if !is {
-		e.wrong = ErrPacked
-		return data
-	}
-	return out
 }

@@ -1,0 +1,197 @@
+package redact
+
+import (
+	"encoding/base64"
+	"encoding/hex"
+	"strings"
+)
+
+// Lengths of base64 and of hexadecimal, in letters.
+const (
+	leastNamed = 16 // with the name of a secret in it, or a shape
+	leastKnown = 11 // with a known secret
+	leastWhole = 8  // a whole text, from its first letter on
+	longestGap = 256
+)
+
+// run is a run of letters of base64 in a text, in either alphabet and over several lines, or of
+// hexadecimal.
+type run struct {
+	begin, end int    // in the text, with padding
+	letters    []byte // without what is between lines
+	lines      int    // breaks in it
+}
+
+// next finds the next run of a text.
+func (r *run) next(text string) bool {
+	at := r.end
+	for at < len(text) && sextets[text[at]] == noSextet {
+		at++
+	}
+	r.begin, r.letters, r.lines = at, r.letters[:0], 0
+	for at < len(text) {
+		if sextets[text[at]] != noSextet {
+			r.letters = append(r.letters, text[at])
+			at++
+			continue
+		}
+		next := behindBreak(text, at)
+		if next == at || next == len(text) || sextets[text[next]] == noSextet {
+			break
+		}
+		r.lines++
+		at = next
+	}
+	for pad := 0; pad < 2 && at < len(text) && text[at] == '='; pad++ {
+		at++
+	}
+	r.end = at
+	return len(r.letters) > 0
+}
+
+// behindBreak returns where the next line begins, behind its indentation and quotes, for a line
+// that ends at at; at for a line that goes on. In JSON a line ends in "\n" with a backslash, in
+// code a text may end before the line does: "abc\n" +.
+func behindBreak(text string, at int) int {
+	next, found := at, false
+	for next < min(len(text), at+longestGap) {
+		switch c := text[next]; {
+		case c == '\n', c == '\r', c == '\\' && next+1 < len(text) && (text[next+1] == 'n' || text[next+1] == 'r'):
+			if found = true; c == '\\' {
+				next++
+			}
+		case strings.IndexByte(" \t\"'\\", c) >= 0, found && strings.IndexByte(">#*|", c) >= 0, !found && next > at && strings.IndexByte("+,;.", c) >= 0:
+		case found:
+			return next
+		default:
+			return at
+		}
+		next++
+	}
+	return at
+}
+
+// runs yields what runs of a text are in base64 and in hexadecimal.
+func (r *Room) runs(text string, least int, yield func(form) bool) bool {
+	var of run
+	for of.next(text) {
+		if len(of.letters) < least {
+			continue
+		}
+		old := text[of.begin:of.end]
+		if !r.hex(of, old, least, yield) {
+			return false
+		}
+		offsets := 4
+		if least == leastWhole {
+			offsets = 1
+		}
+		for offset := range offsets {
+			f := form{begin: of.begin, end: of.end, plain: of.decode(offset)}
+			if offset == 0 {
+				f.edit = again(old, f.plain, func(plain string) string { return encodeAs(old, plain) })
+			}
+			if !r.give(f, yield) {
+				return false
+			}
+			if isOneText(f.plain) {
+				break
+			}
+		}
+	}
+	return true
+}
+
+// hex yields what is hexadecimal in a run.
+func (r *Room) hex(of run, old string, least int, yield func(form) bool) bool {
+	for begin, end := 0, 0; end < len(of.letters); begin = end + 1 {
+		for end = begin; end < len(of.letters) && isHex(of.letters[end]); {
+			end++
+		}
+		for ; end-begin >= least; begin++ { // from an odd letter too
+			plain, _ := hex.DecodeString(string(of.letters[begin : end-(end-begin)%2]))
+			f := form{begin: of.begin, end: of.end, plain: string(plain)}
+			if end-begin == len(of.letters) {
+				f.edit = again(old, f.plain, func(plain string) string { return hexAs(old, plain) })
+			}
+			if !r.give(f, yield) {
+				return false
+			}
+			if isOneText(f.plain) || begin%2 == 1 {
+				break
+			}
+		}
+	}
+	return true
+}
+
+func isHex(c byte) bool {
+	return c >= '0' && c <= '9' || c|0x20 >= 'a' && c|0x20 <= 'f'
+}
+
+// hexAs returns data as hexadecimal of the case and lines of other.
+func hexAs(old, data string) string {
+	out := hex.EncodeToString([]byte(data))
+	if strings.ContainsAny(old, "ABCDEF") {
+		out = strings.ToUpper(out)
+	}
+	return wrapAs(old, out)
+}
+
+// encodeAs returns data as base64 with the alphabet, padding and lines of other. Without "=" at its
+// end and with a length that is a multiple of four it may be padded or not: tokens, in the
+// URL-safe alphabet, are not.
+func encodeAs(old, data string) string {
+	var of run
+	of.next(old)
+	encoding, padded := base64.StdEncoding, len(of.letters)%4 == 0
+	if strings.ContainsAny(old, "-_") {
+		encoding, padded = base64.URLEncoding, false
+	}
+	if !padded && !strings.HasSuffix(old, "=") {
+		encoding = encoding.WithPadding(base64.NoPadding)
+	}
+	return wrapAs(old, encoding.EncodeToString([]byte(data)))
+}
+
+// wrapAs breaks a text into lines as another one is.
+func wrapAs(old, out string) string {
+	width := strings.IndexFunc(old, func(c rune) bool { return c != '=' && sextets[byte(c)] == noSextet })
+	if width <= 0 {
+		return out
+	}
+	gap := old[width:behindBreak(old, width)]
+	var wrapped strings.Builder
+	for ; len(out) > width; out = out[width:] {
+		wrapped.WriteString(out[:width] + gap)
+	}
+	return wrapped.String() + out
+}
+
+// decode returns what a run is in base64, from one of its letters on.
+func (r *run) decode(offset int) string {
+	rest := r.letters[min(offset, len(r.letters)):]
+	var out strings.Builder
+	out.Grow(len(rest) * 3 / 4)
+	var bits uint32
+	for i, c := range rest {
+		if bits = bits<<6 | uint32(sextets[c]); i%4 > 0 {
+			out.WriteByte(byte(bits >> (6 - 2*(i%4))))
+		}
+	}
+	return out.String()
+}
+
+const noSextet = 0xff
+
+// sextets are the values of the letters of both alphabets of base64.
+var sextets = func() (table [256]byte) {
+	for c := range table {
+		table[c] = noSextet
+	}
+	for i, c := range []byte("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/") {
+		table[c] = byte(i)
+	}
+	table['-'], table['_'] = table['+'], table['/']
+	return table
+}()
