@@ -69,7 +69,7 @@ func runKubectl(c *cli.Context, args []string) error {
 // run runs kubectl. A command that failed has its own words.
 func (k *onFile) run(start func(context.Context) (*serve.Server, error), args []string) (failed *kubectl.FailedError, err error) {
 	streams := genericiooptions.IOStreams{In: k.c.App.Reader, Out: k.c.App.Writer, ErrOut: k.c.App.ErrWriter}
-	if err = kubectl.Run(k.c.Context, start, streams, args); errors.As(err, &failed) {
+	if err = kubectl.Run(k.c.Context, start, streams, k.c.Bool("quiet"), args); errors.As(err, &failed) {
 		err = nil
 	}
 	return failed, err

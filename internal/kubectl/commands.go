@@ -48,7 +48,7 @@ func newRoot(client *client, streams genericiooptions.IOStreams, serve func(*cob
 	templates.ActsAsRootCommand(root, []string{"options"}, groups...)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return err }) // who runs it has a hint of its own
 	for _, command := range groups[0].Commands {
-		prepare(command, streams, serve)
+		prepare(command, serve)
 	}
 	root.SetIn(streams.In)
 	root.SetOut(streams.Out)
@@ -123,13 +123,13 @@ func addFlags(flags *pflag.FlagSet, client *client) {
 }
 
 // prepare makes a command, and its subcommands, start the server before they run. It turns --watch
-// off with a warning, and refuses --watch-only, --kustomize (which may run git) and files that are
+// off, and refuses --watch-only, --kustomize (which may run git) and files that are
 // URLs.
-func prepare(c *cobra.Command, streams genericiooptions.IOStreams, serve func(*cobra.Command, []string) error) {
+func prepare(c *cobra.Command, serve func(*cobra.Command, []string) error) {
 	if c.HasSubCommands() {
 		for _, below := range c.Commands() {
 			if !below.Hidden {
-				prepare(below, streams, serve)
+				prepare(below, serve)
 			}
 		}
 		return
@@ -140,7 +140,6 @@ func prepare(c *cobra.Command, streams genericiooptions.IOStreams, serve func(*c
 	if k := c.Flags().Lookup("kustomize"); k != nil {
 		k.Hidden, k.Value = true, &refusedFlag{k, "it may write files and reach the network, and a snapshot needs neither; use kubectl itself"}
 	}
-	watch := c.Flags().Lookup("watch")
 	c.PreRunE = func(c *cobra.Command, args []string) error {
 		files, _ := c.Flags().GetStringSlice("filename") // none where there is no such flag
 		if slices.ContainsFunc(files, isURL) {
@@ -152,8 +151,7 @@ func prepare(c *cobra.Command, streams genericiooptions.IOStreams, serve func(*c
 		if err := serve(c, args); err != nil {
 			return err
 		}
-		if watch != nil && watch.Value.String() == "true" {
-			fmt.Fprintln(streams.ErrOut, "warning: a snapshot does not change: --watch shows nothing more")
+		if watch, err := c.Flags().GetBool("watch"); err == nil && watch {
 			return unset(c, "watch", "output-watch-events")
 		}
 		return nil

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"sync"
@@ -46,6 +47,7 @@ type session struct {
 	listener *pipes
 	out      *output
 	lines    *lines
+	notes    io.Writer // of warnings
 
 	mu     sync.Mutex // held while the server starts
 	served chan error // what the server ended with; nil before it is started
@@ -53,15 +55,18 @@ type session struct {
 }
 
 // Run runs a command line of kubectl on the server that start makes, if the command needs one. The
-// server is on the address localhost. An error is a FailedError, a RefusedError, a UsageError, or
-// that of start, ctx or the output.
-func Run(ctx context.Context, start func(context.Context) (*serve.Server, error), streams genericiooptions.IOStreams,
+// server is on the address localhost; quiet leaves warnings out. An error is a FailedError, a
+// RefusedError, a UsageError, or that of start, ctx or the output.
+func Run(ctx context.Context, start func(context.Context) (*serve.Server, error), streams genericiooptions.IOStreams, quiet bool,
 	args []string) (err error) {
 	inner, cancel := context.WithCancel(ctx)
 	out := newOutput(inner, streams.Out)
-	s := &session{ctx: inner, start: start, listener: newPipes(inner), out: out}
 	errs := render.NewEscaper(streams.ErrOut)
 	streams.Out, streams.ErrOut = out, errs
+	s := &session{ctx: inner, start: start, listener: newPipes(inner), out: out, notes: errs}
+	if quiet {
+		s.notes = io.Discard
+	}
 	defer func() {
 		cancel()
 		s.mu.Lock()
@@ -100,7 +105,7 @@ func (s *session) run(streams genericiooptions.IOStreams, args []string) (err er
 	cmdutil.BehaviorOnFatal(func(text string, _ int) {
 		panic(&FailedError{strings.TrimSuffix(text, "\n"), isUsage(text)})
 	})
-	warnings := rest.NewWarningWriter(streams.ErrOut, rest.WarningWriterOptions{Deduplicate: true})
+	warnings := rest.NewWarningWriter(s.notes, rest.WarningWriterOptions{Deduplicate: true})
 	s.lines = &lines{next: &http.Transport{DialContext: s.listener.DialContext, DisableCompression: true}}
 	root := newRoot(newClient(s.lines, warnings), streams, s.serve)
 	root.SetArgs(args)
@@ -121,6 +126,9 @@ func (s *session) serve(c *cobra.Command, _ []string) error {
 	}
 	s.out.begin(format)
 	s.lines.begin(c, format)
+	if watch, err := c.Flags().GetBool("watch"); err == nil && watch {
+		fmt.Fprintln(s.notes, "warning: a snapshot does not change: --watch shows nothing more")
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.ctx.Err(); err != nil {

@@ -2,6 +2,7 @@ package serve
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -27,11 +28,25 @@ func (b rbac) access(ctx context.Context, s *authorizationv1.SubjectAccessReview
 	}}
 	err = q.run()
 	status.EvaluationError = strings.Join(q.problems, "; ")
-	warning.AddWarning(ctx, "", notAsked(u))
 	if !status.Allowed {
 		status.Reason = "no RBAC rule in the snapshot allows it; " + notAsked(u)
+		q.warnOfGroups()
 	}
 	return status, err
+}
+
+// warnOfGroups warns that the user may be in groups that were not given, if no binding names it.
+func (q *inquiry) warnOfGroups() {
+	known := slices.ContainsFunc(q.user.GetGroups(), func(group string) bool { return group != user.AllAuthenticated })
+	if q.named || known {
+		return
+	}
+	where := "no ClusterRoleBinding"
+	if q.namespace != "" {
+		where += fmt.Sprintf(" and no RoleBinding in namespace %q", q.namespace)
+	}
+	const groups = "groups come from certificates or OIDC, not from the snapshot: give them with --as-group"
+	warning.AddWarning(q.ctx, "", fmt.Sprintf("%s names user %q; %s", where, q.user.GetName(), groups))
 }
 
 // notAsked names the authorizers of a cluster that no snapshot has.
@@ -76,8 +91,10 @@ func (b rbac) allRules(ctx context.Context, u user.Info, namespace string) (auth
 	if cut {
 		q.problem("the user has more rules than one answer holds")
 	}
-	if warning.AddWarning(ctx, "", notAsked(u)); isNode(u) {
+	if q.warnOfGroups(); isNode(u) {
 		q.problem(notAsked(u))
+	} else {
+		warning.AddWarning(ctx, "", notAsked(u))
 	}
 	status.EvaluationError, status.Incomplete = strings.Join(q.problems, "; "), len(q.problems) > 0
 	return status, err

@@ -43,6 +43,7 @@ type inquiry struct {
 	namespace string
 	visit     func(rule *rbacv1.PolicyRule, reason string) (more bool)
 	problems  []string // roles that the file lacks, and objects that cannot be read
+	named     bool     // a binding names the user, not only a group of it
 }
 
 func (q *inquiry) run() error {
@@ -97,6 +98,7 @@ func (q *inquiry) binding(r *resource, rec *snapshot.Record, namespace string) (
 	if i < 0 {
 		return true, nil
 	}
+	q.named = q.named || slices.ContainsFunc(b.Subjects, func(s rbacv1.Subject) bool { return s.Kind != rbacv1.GroupKind && isSubject(q.user, s, namespace) })
 	rules, err := q.rules(b.RoleRef, namespace)
 	if err != nil {
 		return true, err

@@ -145,9 +145,9 @@ func TestRBACReviews(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, answer.Status.Reason, "the Node authorizer, which decides about nodes")
 	resp, text := s.do(t, "POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews",
-		`{"apiVersion":"authorization.k8s.io/v1","kind":"SubjectAccessReview","spec":{"user":"alice","resourceAttributes":{"verb":"get","resource":"pods"}}}`, "Content-Type", "application/json")
+		`{"apiVersion":"authorization.k8s.io/v1","kind":"SubjectAccessReview","spec":{"user":"mallory","resourceAttributes":{"verb":"get","resource":"pods"}}}`, "Content-Type", "application/json")
 	require.Equal(t, 201, resp.StatusCode, text)
-	require.Contains(t, resp.Header.Get("Warning"), "authorization webhooks")
+	require.Contains(t, resp.Header.Get("Warning"), "--as-group")
 	resp, text = s.do(t, "POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", strings.Repeat(" ", 1<<20), "Content-Type", "application/json")
 	require.Equal(t, 413, resp.StatusCode, text)
 }
