@@ -161,7 +161,7 @@ func printDiagnosis(c *cli.Context, in inputInfo, found *finding.Report, options
 	case "junit":
 		return printJUnit(c.App.Writer, in, found, finding.Level(c.String("fail-on")), unchecked(options, found))
 	}
-	p := render.NewPage(c.App.Writer)
+	p := render.NewPage(render.Folding(c.App.Writer))
 	printFindings(p, found)
 	p.Printf("%s, %s, %s\n", render.Plural(errors, "error"), render.Plural(warnings, "warning"), render.Plural(infos, "info"))
 	return p.Flush()

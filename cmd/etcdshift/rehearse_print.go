@@ -20,7 +20,7 @@ func (d *rehearsalDocument) print(c *cli.Context) error {
 	case "junit":
 		return d.printJUnit(c.App.Writer)
 	}
-	p := render.NewPage(c.App.Writer)
+	p := render.NewPage(render.Folding(c.App.Writer))
 	d.rehearsal.print(p, d.Input)
 	if d.After != nil {
 		p.Printf("\n")

@@ -86,7 +86,7 @@ func sizeLists(s *inspect.Sizes) []sizeList {
 }
 
 func printSizes(c *cli.Context, s *inspect.Sizes) error {
-	p := render.NewPage(c.App.Writer)
+	p := render.NewPage(render.Folding(c.App.Writer))
 	if !c.IsSet("by") {
 		printTotals(p, s)
 	}

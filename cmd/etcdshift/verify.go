@@ -216,7 +216,7 @@ func isDamage(err error) bool {
 }
 
 func printVerification(c *cli.Context, v verification) error {
-	p := render.NewPage(c.App.Writer)
+	p := render.NewPage(render.Folding(c.App.Writer))
 	switch {
 	case v.Sound && isReport(v.Path): // it has a good signature
 	case v.Sound && v.text != "":

@@ -1,9 +1,11 @@
 package render
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -16,6 +18,9 @@ import (
 
 // IsTerminal reports whether w is a terminal.
 func IsTerminal(w io.Writer) bool {
+	if _, folds := w.(*folder); folds {
+		return true
+	}
 	f, isFile := w.(*os.File)
 	return isFile && term.IsTerminal(int(f.Fd()))
 }
@@ -123,6 +128,62 @@ func columnsOf(w io.Writer) int {
 		}
 	}
 	return 80
+}
+
+// Folding returns a writer of lines that breaks those longer than w between words, if w is a
+// terminal; else w.
+func Folding(w io.Writer) io.Writer {
+	if !IsTerminal(w) {
+		return w
+	}
+	return &folder{w: w, columns: columnsOf(w)}
+}
+
+type folder struct {
+	w       io.Writer
+	columns int
+	line    []byte // the beginning of a line
+}
+
+// Write keeps a line until it ends.
+func (f *folder) Write(text []byte) (int, error) {
+	for line := range bytes.Lines(text) {
+		if f.line = append(f.line, line...); line[len(line)-1] != '\n' {
+			break
+		}
+		if _, err := io.WriteString(f.w, fold(string(f.line), f.columns)); err != nil {
+			return 0, err
+		}
+		f.line = f.line[:0]
+	}
+	return len(text), nil
+}
+
+// fold breaks a line of more than so many columns between words. The rest stands two columns to the
+// right of the line. A word that is too long stays whole.
+func fold(text string, columns int) string {
+	line, indent, out := []rune(text), "", strings.Builder{}
+	deeper := strings.Repeat(" ", min(columns/2, 2+len(text)-len(strings.TrimLeft(text, " "))))
+	isSpace := func(r rune) bool { return r == ' ' }
+	isWord := func(r rune) bool { return r != ' ' }
+	for room := columns; len(line) > room+1; room = columns - len(deeper) { // the line has an end
+		from := max(0, slices.IndexFunc(line, isWord))
+		at := room
+		for at > from && line[at] != ' ' {
+			at--
+		}
+		if at == from {
+			if at = slices.IndexFunc(line[from:], isSpace) + from; at < from {
+				break
+			}
+		}
+		out.WriteString(indent + strings.TrimRight(string(line[:at]), " ") + "\n")
+		line = line[at:]
+		line = line[max(0, slices.IndexFunc(line, isWord)):]
+		indent = deeper
+	}
+	out.WriteString(indent + string(line))
+	return out.String()
 }
 
 // fit cuts s to a number of columns; a wide character takes two. A terminal breaks a longer

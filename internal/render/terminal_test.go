@@ -50,6 +50,24 @@ func TestSize(t *testing.T) {
 	}
 }
 
+// TestFold: a terminal gets long lines broken between words, and every word whole.
+func TestFold(t *testing.T) {
+	for _, c := range [][2]string{
+		{"short\n\n", "short\n\n"}, {"   -> aaaa bbbb\n", "   -> aaaa\n     bbbb\n"}, {"aaaa bbbb\n", "aaaa bbbb\n"}, {"aaaaa bbbbb\n", "aaaaa\n  bbbbb\n"},
+		{"/registry/pods  3\n", "/registry/pods\n  3\n"}, {"a   /registry/pods\n", "a\n  /registry/pods\n"}, {"/registry/pods\n", "/registry/pods\n"},
+		{"äöü äöü äöü äöü äöü\nx\n", "äöü äöü\n  äöü äöü\n  äöü\nx\n"}, {"          a\n", "          a\n"}, {"no end", ""},
+	} {
+		var out bytes.Buffer
+		f := &folder{w: &out, columns: 10}
+		for _, b := range []byte(c[0]) {
+			_, err := f.Write([]byte{b})
+			require.NoError(t, err)
+		}
+		require.Equal(t, c[1], out.String(), c[0])
+	}
+	require.True(t, IsTerminal(&folder{}))
+}
+
 // TestFit: what is shown while work goes on fits the terminal, whatever its width.
 func TestFit(t *testing.T) {
 	for _, c := range []struct {
