@@ -1,7 +1,9 @@
 package transform
 
 import (
+	"cmp"
 	"context"
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -20,29 +22,39 @@ import (
 var (
 	CodeVolumeFreed = &finding.Code{
 		Name: "volume-freed", Level: finding.Error, Allowed: finding.WentOn, Title: "a volume would be destroyed after the restore",
-		Meaning: "The claim or the PersistentVolume is being deleted, and only what this run deletes held it: the last Pod that uses the claim, or the last " +
-			"VolumeAttachment. The restored cluster would end the deletion within seconds, and the reclaim policy destroys the data.",
+		Meaning: "The claim or the PersistentVolume is being deleted, and what held it goes: the last Pod that uses the claim, or the last " +
+			"VolumeAttachment. It goes in this run, or after the restore because of it: with its owner or its Node, by a garbage collector. " +
+			"The restored cluster would end the deletion within minutes, and the reclaim policy destroys the data.",
 		Remedy: "To keep the data, first set the policy: " +
 			"`etcdshift patch IN OUT pv/NAME --type merge -p '{\"spec\":{\"persistentVolumeReclaimPolicy\":\"Retain\"}}'`. " +
-			"Or keep the Pod: `--keep-node NODE`.",
+			"Or keep the Pod: choose other objects, or give `migrate prepare-restore` the Node, `--keep-node NODE`.",
 		Allow: "The holder is deleted. After the restore the volume is destroyed.",
 	}
 	CodeFreed = WarningCode("deletion-freed", "a deletion that was held goes on after the restore",
-		"The object is being deleted, or will be, and only what this run deletes held it. It goes after the restore; no data of a volume goes with it, "+
-			"unless the volume was made for one Pod only.",
+		"The object is being deleted, or will be, and what held it goes in this run or because of it. It goes after the restore; no data of a "+
+			"volume goes with it, unless the volume was made for one Pod only.",
 		"Nothing, if it may go. `etcdshift get IN TYPE/NAME --export` prints the object, to make it again.")
 )
 
 // FreedCodes are the codes of [Freed].
 func FreedCodes() []*finding.Code { return []*finding.Code{CodeVolumeFreed, CodeFreed} }
 
-// Freed finds the deletions of a file that what a run deletes held. Its zero value is ready.
+// Freed finds the deletions of a file that go on because of a run. Its zero value is ready.
 type Freed struct {
-	seen map[holding]bool // true for what a VolumeAttachment held
+	seen  map[holding]held
+	going map[string]bool  // keys of Pods and claims that go after the restore
+	nodes map[holding]bool // that are deleted
 }
 
-// holding is what a deleted object may have held.
-type holding struct{ prefix, resource, namespace, name string }
+type (
+	// holding is what a deleted object may have held.
+	holding struct{ prefix, resource, namespace, name string }
+	// held tells what held it.
+	held struct {
+		how    string // what becomes of the Pod
+		before *Entry // the object itself, which is changed
+	}
+)
 
 // Deleted takes an object before it is deleted.
 func (f *Freed) Deleted(e *Entry) {
@@ -50,30 +62,91 @@ func (f *Freed) Deleted(e *Entry) {
 	if err != nil || e.Undecryptable != nil {
 		return
 	}
-	note := func(resource, namespace, name string) {
-		if f.seen == nil {
-			f.seen = map[holding]bool{}
+	f.freed(e, key, "is deleted")
+	if key.Resource == (schema.GroupResource{Resource: "nodes"}) {
+		if f.nodes == nil {
+			f.nodes = map[holding]bool{}
 		}
-		h := holding{key.Prefix, resource, namespace, name}
-		f.seen[h] = f.seen[h] || key.Resource.Resource == "volumeattachments"
+		f.nodes[holding{prefix: key.Prefix, name: key.Name}] = true
 	}
+	if meta, err := encoding.ReadMeta(e.Value); err == nil && key.Namespace != "" && len(meta.Finalizers) > 0 {
+		f.note(holding{key.Prefix, "namespaces", "", key.Namespace}, held{})
+	}
+}
+
+// Goes takes an object that stays in the file, and that a garbage collector deletes after the
+// restore because of the run.
+func (f *Freed) Goes(e *Entry) { f.goes(e, "goes with its owner") }
+
+func (f *Freed) goes(e *Entry, how string) {
+	key, err := e.ParseKey()
+	if err != nil || e.Undecryptable != nil {
+		return
+	}
+	if f.going == nil {
+		f.going = map[string]bool{}
+	}
+	f.going[string(e.Key)] = true
+	f.freed(e, key, how)
+}
+
+// Changed takes an object as it was before it is changed.
+func (f *Freed) Changed(e *Entry) {
+	key, err := e.ParseKey()
+	if err != nil || e.Undecryptable != nil {
+		return
+	}
+	switch key.Resource {
+	case schema.GroupResource{Resource: "persistentvolumeclaims"}, schema.GroupResource{Resource: "persistentvolumes"}:
+		f.note(holding{key.Prefix, key.Resource.Resource, key.Namespace, key.Name}, held{before: e})
+	default:
+		f.freed(e, key, "no longer holds it")
+	}
+}
+
+// Stranded takes the Pods on deleted Nodes, which the Pod garbage collector deletes in any phase,
+// and returns their UIDs.
+func (f *Freed) Stranded(ctx context.Context, v *View) (uids []string, err error) {
+	prefixes := map[string]bool{}
+	for node := range f.nodes {
+		prefixes[node.prefix] = true
+	}
+	for _, prefix := range slices.Sorted(maps.Keys(prefixes)) {
+		for e, err := range v.Live(ctx, keys.Kubernetes{Prefix: prefix}.Dir(schema.GroupResource{Resource: "pods"})) {
+			if err != nil {
+				return nil, err
+			}
+			pod, err := native.As[corev1.Pod](e.ParseValue()) // others report what does not decode
+			if err == nil && f.nodes[holding{prefix: prefix, name: pod.Spec.NodeName}] {
+				f.goes(e, "goes with its Node")
+				uids = append(uids, string(pod.UID))
+			}
+		}
+	}
+	return uids, nil
+}
+
+func (f *Freed) note(h holding, by held) {
+	if f.seen == nil {
+		f.seen = map[holding]held{}
+	}
+	old := f.seen[h]
+	f.seen[h] = held{cmp.Or(by.how, old.how), cmp.Or(by.before, old.before)}
+}
+
+// freed notes what an object may have held.
+func (f *Freed) freed(e *Entry, key keys.Key, how string) {
 	switch key.Resource {
 	case schema.GroupResource{Resource: "pods"}:
 		pod, _ := native.As[corev1.Pod](e.ParseValue()) // others report what does not decode
 		for _, claim := range backends.ClaimsOf(&pod) {
-			note("persistentvolumeclaims", key.Namespace, claim)
+			f.note(holding{key.Prefix, "persistentvolumeclaims", key.Namespace, claim}, held{how: how})
 		}
 	case schema.GroupResource{Group: storagev1.GroupName, Resource: "volumeattachments"}:
 		attached, _ := native.As[storagev1.VolumeAttachment](e.ParseValue())
 		if name := attached.Spec.Source.PersistentVolumeName; name != nil {
-			note("persistentvolumes", "", *name)
+			f.note(holding{key.Prefix, "persistentvolumes", "", *name}, held{})
 		}
-	case schema.GroupResource{Resource: "persistentvolumeclaims"}:
-		claim, _ := native.As[corev1.PersistentVolumeClaim](e.ParseValue())
-		note("persistentvolumes", "", claim.Spec.VolumeName)
-	}
-	if meta, err := encoding.ReadMeta(e.Value); err == nil && key.Namespace != "" && len(meta.Finalizers) > 0 {
-		note("namespaces", "", key.Namespace)
 	}
 }
 
@@ -106,35 +179,64 @@ func (f *Freed) Report(ctx context.Context, v *View) error {
 	return nil
 }
 
-// claim is about a claim whose user is deleted.
+// claim is about a claim that is changed, or whose user goes.
 func (f *Freed) claim(ctx context.Context, v *View, h holding) (*finding.Finding, error) {
 	storage := backends.Storage{Source: v, Prefix: h.prefix}
 	claim, err := storage.Claim(ctx, h.namespace, h.name)
 	if claim == nil || err != nil {
 		return nil, err
 	}
-	if owner := metav1.GetControllerOf(claim); claim.DeletionTimestamp == nil && owner != nil && owner.Kind == "Pod" {
-		return CodeFreed.Because("it was made for Pod %s, which is deleted: the garbage collector deletes it, and its volume", owner.Name), nil
+	if claim.DeletionTimestamp == nil {
+		return f.made(ctx, v, h, metav1.GetControllerOf(claim))
 	}
-	if claim.DeletionTimestamp == nil || !slices.Contains(claim.Finalizers, "kubernetes.io/pvc-protection") {
-		return nil, nil
+	by := f.seen[h]
+	how := "the last Pod that uses it " + by.how
+	if by.how == "" {
+		was, err := native.As[corev1.PersistentVolumeClaim](by.before.ParseValue())
+		if err != nil || was.DeletionTimestamp != nil && len(was.Finalizers) <= len(claim.Finalizers) {
+			return nil, nil
+		}
+		how = "nothing holds it"
 	}
-	holders, err := storage.Holders(ctx, claim)
-	if err != nil || len(holders) > 0 {
+	switch held, err := f.held(ctx, storage, claim); {
+	case err != nil:
 		return nil, err
+	case held && (by.before == nil || len(claim.Finalizers) > 0): // without finalizers the next update ends it
+		return nil, nil
 	}
 	volume, err := storage.Volume(ctx, claim.Spec.VolumeName)
 	switch {
 	case err != nil:
 		return nil, err
 	case volume != nil && backends.Destroyed(volume):
-		return CodeVolumeFreed.Because("it is being deleted, and the last Pod that uses it is deleted: PersistentVolume %s goes, and its reclaim policy is %s",
-			volume.Name, volume.Spec.PersistentVolumeReclaimPolicy), nil
+		return CodeVolumeFreed.Because("it is being deleted, and %s: PersistentVolume %s goes, and its reclaim policy is %s",
+			how, volume.Name, volume.Spec.PersistentVolumeReclaimPolicy), nil
 	}
-	return CodeFreed.Because("the last Pod that uses it is deleted"), nil
+	return CodeFreed.Because("%s", how), nil
 }
 
-// volume is about a PersistentVolume whose claim or VolumeAttachment is deleted.
+// held tells whether more than what goes holds a claim.
+func (f *Freed) held(ctx context.Context, storage backends.Storage, claim *corev1.PersistentVolumeClaim) (bool, error) {
+	holders, err := storage.Holders(ctx, claim)
+	holders = slices.DeleteFunc(holders, func(key string) bool { return f.going[key] })
+	return len(holders) > 0 || !slices.Contains(claim.Finalizers, "kubernetes.io/pvc-protection"), err
+}
+
+// made is about a claim that was made for a Pod.
+func (f *Freed) made(ctx context.Context, v *View, h holding, owner *metav1.OwnerReference) (*finding.Finding, error) {
+	if owner == nil || owner.Kind != "Pod" {
+		return nil, nil
+	}
+	pod := keys.Key{Prefix: h.prefix, Resource: schema.GroupResource{Resource: "pods"}, Namespace: h.namespace, Name: owner.Name}
+	key := keys.Kubernetes{Prefix: h.prefix}.Format(pod)
+	e, err := v.Get(ctx, key)
+	if err != nil || e != nil && !f.going[string(key)] {
+		return nil, err
+	}
+	return CodeFreed.Because("it was made for Pod %s, which %s: the garbage collector deletes it, and its volume", owner.Name, f.seen[h].how), nil
+}
+
+// volume is about a PersistentVolume that is changed, or whose VolumeAttachment is deleted.
 func (f *Freed) volume(ctx context.Context, v *View, h holding) (*finding.Finding, error) {
 	storage := backends.Storage{Source: v, Prefix: h.prefix}
 	volume, err := storage.Volume(ctx, h.name)
@@ -145,8 +247,14 @@ func (f *Freed) volume(ctx context.Context, v *View, h holding) (*finding.Findin
 	if err != nil || !unclaimed {
 		return nil, err
 	}
-	if volume.DeletionTimestamp == nil && !f.seen[h] { // "delete" reports what it was asked for
-		return nil, nil
+	if e := f.seen[h].before; e != nil {
+		was, err := native.As[corev1.PersistentVolume](e.ParseValue())
+		if err != nil || !backends.Destroyed(volume) {
+			return nil, nil
+		}
+		if before, err := storage.Unclaimed(ctx, &was); err != nil || before && backends.Destroyed(&was) {
+			return nil, err
+		}
 	}
 	attached, err := storage.Attachments(ctx, h.name)
 	switch {

@@ -24,6 +24,7 @@ type patch struct {
 
 	gained   map[string][]string // by key of a Service, the addresses that it did not have before
 	prefixes []string            // of these Services
+	freed    transform.Freed
 }
 
 // Plan stages the patched objects.
@@ -46,7 +47,10 @@ func (p *patch) Plan(ctx context.Context, v *transform.View) error {
 	if chosen > 0 && changed == 0 {
 		v.Raise("", codeNothing.Because("objects that have the patched fields with these values already: %d", chosen))
 	}
-	return p.checkAddresses(ctx, v)
+	if err := p.checkAddresses(ctx, v); err != nil {
+		return err
+	}
+	return p.freed.Report(ctx, v)
 }
 
 // one stages an object. refused is true after a finding.
@@ -61,8 +65,11 @@ func (p *patch) one(ctx context.Context, v *transform.View, o *inspect.Object) (
 	}
 	before := len(v.Report().Problems)
 	staged, err = v.PutObject(ctx, o, content, "patched")
-	if staged && err == nil && o.Type.Name() == "services" {
-		err = p.moveAddresses(ctx, v, o, transform.AsUpdated(o, content))
+	if staged && err == nil {
+		p.freed.Changed(o.Entry)
+		if o.Type.Name() == "services" {
+			err = p.moveAddresses(ctx, v, o, transform.AsUpdated(o, content))
+		}
 	}
 	return staged, !staged && len(v.Report().Problems) > before, err
 }

@@ -30,7 +30,7 @@ A patch is YAML or JSON. It meets the object at its stored version, as "etcdshif
 reads the object. metadata.generation grows as by a server's update. A CustomResourceDefinition must stay one that a server accepts.`,
 	Codes: append([]*finding.Code{codeFailed, codeIdentity, codeStrategic, codeAddress, codeNoAddress, codeNothing,
 		transform.CodeUnknownFields, transform.CodeInvalidObject,
-		transform.CodeWouldBePlaintext}, choose.Codes()...),
+		transform.CodeWouldBePlaintext}, slices.Concat(transform.FreedCodes(), choose.Codes())...),
 	Settles: map[string]string{
 		codeStrategic.Name:     "give --type merge",
 		finding.Encrypted.Name: "open them with --encryption-config FILE",

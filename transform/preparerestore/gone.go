@@ -197,6 +197,31 @@ func (r *run) orphan(e *transform.Entry) bool {
 	return true
 }
 
+// follow tells which Pods go after the restore because of the run, where steps leave them: the Pod
+// garbage collector deletes those on deleted Nodes, the garbage collector what only such Pods own.
+func (r *run) follow() {
+	uids, err := r.freed.Stranded(r.Ctx, r.View)
+	if r.Failed(err) {
+		return
+	}
+	going := maps.Clone(r.removed)
+	for _, uid := range uids {
+		going[uid] = true
+	}
+	stays := func(of encoding.OwnerReference) bool { return !going[of.UID] }
+	for more := len(going) > 0; more && r.Err == nil; {
+		more = false
+		for _, e := range r.of("pods") {
+			meta, err := encoding.ReadMeta(e.Value)
+			if err != nil || e.Undecryptable != nil || len(meta.OwnerReferences) == 0 || going[meta.UID] || slices.ContainsFunc(meta.OwnerReferences, stays) {
+				continue
+			}
+			r.freed.Goes(e)
+			going[meta.UID], more = true, true
+		}
+	}
+}
+
 // endpoints removes the addresses of Pods that were deleted, and of machines that are lost.
 func (r *run) endpoints() {
 	for _, e := range r.of("endpointslices.discovery.k8s.io") {

@@ -77,7 +77,7 @@ func (p *prepare) Plan(ctx context.Context, v *transform.View) error {
 				return r.Err
 			}
 		}
-		if r.Failed(r.freed.Report(ctx, v)) {
+		if r.follow(); r.Err != nil || r.Failed(r.freed.Report(ctx, v)) {
 			return r.Err
 		}
 		if r.byHand(); r.Err != nil {

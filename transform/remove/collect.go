@@ -48,9 +48,12 @@ func (r *run) collect() error {
 	if err := c.read(); err != nil {
 		return err
 	}
+	for _, id := range r.stranded {
+		c.doomed[id] = true
+	}
 	var queue []uid
 	for i, l := range c.links {
-		if r.gone[l.owner] && (i == 0 || c.links[i-1].owner != l.owner) {
+		if (r.gone[l.owner] || c.doomed[l.owner]) && (i == 0 || c.links[i-1].owner != l.owner) {
 			queue = append(queue, l.owner)
 		}
 	}
@@ -163,6 +166,9 @@ func (c *collector) visit(owner uid) (more []uid, err error) {
 			continue
 		}
 		c.results[n] = Collected{Key: string(e.Key), Does: does, Owners: gone}
+		if does == Deleted || does == Marked {
+			c.goes(e, meta)
+		}
 		if does == Deleted && !slices.Contains(meta.Finalizers, v1.FinalizerOrphanDependents) {
 			id := toUID([]byte(meta.UID))
 			c.doomed[id] = true
@@ -170,6 +176,16 @@ func (c *collector) visit(owner uid) (more []uid, err error) {
 		}
 	}
 	return more, nil
+}
+
+// goes keeps what later steps need of an object that is collected. A claim that was made for a Pod
+// goes with it as always.
+func (c *collector) goes(e *transform.Entry, meta encoding.Meta) {
+	c.freed.Goes(e)
+	madeForPod := slices.ContainsFunc(meta.OwnerReferences, func(of encoding.OwnerReference) bool { return of.Kind == "Pod" })
+	if key, err := e.ParseKey(); err == nil && key.Resource.Resource == "persistentvolumeclaims" && !madeForPod {
+		c.claims[toUID([]byte(meta.UID))] = true
+	}
 }
 
 // fate is what the garbage collector does with an object, "" for nothing, and which owners are

@@ -32,22 +32,19 @@ func (d *Delete) Plan(ctx context.Context, v *transform.View) error {
 	}
 	r := &run{
 		ctx: ctx, view: v, types: types, gone: map[uid]bool{}, section: newRemoved(v.Report().CountUIDs),
-		spaces: map[place]bool{}, definitions: map[folder]*left{},
+		spaces: map[place]bool{}, definitions: map[folder]*left{}, claims: map[uid]bool{},
 	}
 	if err := r.deleteChosen(d); err != nil {
 		return err
-	}
-	for _, step := range []func() error{r.deleteContents, r.deleteAddresses, r.checkAdmins, r.checkClaims, r.checkFreed} {
-		if err := step(); err != nil {
-			return err
-		}
 	}
 	settle := r.collect
 	if d.orphan {
 		settle = r.releaseDependents
 	}
-	if err := settle(); err != nil {
-		return err
+	for _, step := range []func() error{r.deleteContents, r.deleteAddresses, r.checkAdmins, r.strand, settle, r.checkClaims, r.checkFreed} {
+		if err := step(); err != nil {
+			return err
+		}
 	}
 	r.section.finish()
 	v.Report().Sections = append(v.Report().Sections, &Deletion{r.section})
@@ -65,9 +62,10 @@ type run struct {
 	spaces      map[place]bool   // deleted namespaces
 	definitions map[folder]*left // deleted CustomResourceDefinitions
 	admins      []string         // keys of deleted bindings of cluster-admin
-	claims      bool             // a PersistentVolumeClaim is deleted
+	claims      map[uid]bool     // PersistentVolumeClaims that go
 	services    []*inspect.Object
 	freed       transform.Freed
+	stranded    []uid // Pods on deleted Nodes
 }
 
 type (
@@ -144,7 +142,9 @@ func (r *run) note(e *transform.Entry, key keys.Key) {
 	case keys.DefinitionType():
 		r.definitions[folder{key.Prefix, schema.ParseGroupResource(key.Name)}] = &left{key: string(e.Key)}
 	case schema.GroupResource{Resource: "persistentvolumeclaims"}:
-		r.claims = true
+		if meta, err := encoding.ReadMeta(e.Value); err == nil {
+			r.claims[toUID([]byte(meta.UID))] = true
+		}
 	case schema.GroupResource{Resource: "services"}:
 		r.services = append(r.services, inspect.NewObject(r.types.Of(key.Resource), e))
 	case bindings():

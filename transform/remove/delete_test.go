@@ -265,6 +265,53 @@ func TestListed(t *testing.T) {
 	}
 }
 
+// TestFreed: what the garbage collectors delete because of the run holds nothing.
+func TestFreed(t *testing.T) {
+	owner := func(kind, name string) string {
+		return fmt.Sprintf(`,"ownerReferences":[{"apiVersion":"apps/v1","kind":%q,"name":%q,"uid":"u-%s"}]`, kind, name, name)
+	}
+	const going = `,"deletionTimestamp":"2026-01-01T00:00:00Z","finalizers":["kubernetes.io/pvc-protection"]`
+	uses := func(node, claim string) string {
+		return fmt.Sprintf(`},"spec":{"nodeName":%q,"volumes":[{"name":"v","persistentVolumeClaim":{"claimName":%q}}]`, node, claim)
+	}
+	bound := func(name, meta string) string {
+		return put("PersistentVolumeClaim", "persistentvolumeclaims", "a", "c-"+name, meta+`},"spec":{"volumeName":"pv-`+name+`"`) + "\n" +
+			put("PersistentVolume", "persistentvolumes", "", "pv-"+name, `},"spec":{"persistentVolumeReclaimPolicy":"Delete","claimRef":{"namespace":"a","name":"c-`+
+				name+`","uid":"u-c-`+name+`"}`)
+	}
+	leaving := `,"deletionTimestamp":"2026-01-01T00:00:00Z","finalizers":["kubernetes.io/pv-protection"]`
+	in := etcdtest.Build(t, strings.ReplaceAll(strings.Join([]string{
+		put("Namespace", "namespaces", "", "a", ""), put("Node", "minions", "", "n1", ""), put("Node", "minions", "", "n2", ""),
+		put("Deployment", "deployments", "a", "d", ""), put("ReplicaSet", "replicasets", "a", "rs", owner("Deployment", "d")),
+		put("Pod", "pods", "a", "p", owner("ReplicaSet", "rs")+uses("n1", "c-used")), bound("used", going),
+		put("StatefulSet", "statefulsets", "a", "s", ""), bound("kept", owner("StatefulSet", "s")), bound("free", ""),
+		put("PersistentVolumeClaim", "persistentvolumeclaims", "a", "c-both", `},"spec":{"volumeName":"pv-both"`),
+		put("PersistentVolume", "persistentvolumes", "", "pv-both", leaving+`},"spec":{"persistentVolumeReclaimPolicy":"Recycle","claimRef":`+
+			`{"namespace":"a","name":"c-both","uid":"u-c-both"}`),
+	}, "\n"), `"apiVersion":"v1","kind":"StatefulSet"`, `"apiVersion":"apps/v1","kind":"StatefulSet"`))
+	const used = "/registry/persistentvolumeclaims/a/c-used"
+	for line, want := range map[string]string{
+		"pod p --namespace=a":                     "volume-freed " + used + ": it is being deleted, and the last Pod that uses it is deleted: PersistentVolume pv-used goes, and its reclaim policy is Delete",
+		"deploy d --namespace=a":                  "volume-freed " + used + ": it is being deleted, and the last Pod that uses it goes with its owner: PersistentVolume pv-used goes, and its reclaim policy is Delete",
+		"rs rs --namespace=a":                     "volume-freed " + used + ": it is being deleted, and the last Pod that uses it goes with its owner: PersistentVolume pv-used goes, and its reclaim policy is Delete",
+		"node n1":                                 "volume-freed " + used + ": it is being deleted, and the last Pod that uses it goes with its Node: PersistentVolume pv-used goes, and its reclaim policy is Delete",
+		"node n1 --cascade=orphan":                "volume-freed " + used + ": it is being deleted, and the last Pod that uses it goes with its Node: PersistentVolume pv-used goes, and its reclaim policy is Delete",
+		"deploy d --cascade=orphan --namespace=a": "",
+		"node n2":                                 "",
+		"sts s --namespace=a":                     "storage-released /registry/persistentvolumes/pv-kept: its claim a/c-kept is deleted, and its reclaim policy is Delete",
+		"pvc c-free --namespace=a":                "storage-released /registry/persistentvolumes/pv-free: its claim a/c-free is deleted, and its reclaim policy is Delete",
+		"pvc c-both --namespace=a":                "storage-released /registry/persistentvolumes/pv-both: its claim a/c-both is deleted, and its reclaim policy is Recycle",
+	} {
+		r, _ := run1(t, in, line)
+		var told []string
+		for _, p := range r.Problems {
+			told = append(told, p.Code.Name+" "+p.Key+": "+p.Reason)
+		}
+		require.Equal(t, want, strings.Join(told, "\n"), line)
+		require.Equal(t, strings.HasPrefix(want, "volume-freed"), r.Outcome == transform.Refused, line)
+	}
+}
+
 // TestUnparsed: a key that no server makes with the name of a deleted namespace is reported, and
 // stays.
 func TestUnparsed(t *testing.T) {

@@ -101,18 +101,29 @@ func (r *run) checkAdmins() error {
 // checkClaims reports PersistentVolumes whose storage goes because their claims are deleted.
 func (r *run) checkClaims() error {
 	volumes := r.types.Of(schema.GroupResource{Resource: "persistentvolumes"})
-	if !r.claims {
+	if len(r.claims) == 0 {
 		return nil
 	}
 	return stream.Each(r.view.Objects(r.ctx, volumes, inspect.Selection{}), func(o *inspect.Object) error {
 		claim, _, _ := unstructured.NestedStringMap(o.Content, "spec", "claimRef")
 		policy, _, _ := unstructured.NestedString(o.Content, "spec", "persistentVolumeReclaimPolicy")
-		if claim["uid"] != "" && r.gone[toUID([]byte(claim["uid"]))] && policy == string(corev1.PersistentVolumeReclaimDelete) {
-			r.view.Raise(string(o.Key), codeStorage.Because("its claim %s/%s is deleted, and its reclaim policy is Delete", claim["namespace"], claim["name"]))
+		lost := policy == string(corev1.PersistentVolumeReclaimDelete) || policy == string(corev1.PersistentVolumeReclaimRecycle)
+		if lost && claim["uid"] != "" && r.claims[toUID([]byte(claim["uid"]))] {
+			r.view.Raise(string(o.Key), codeStorage.Because("its claim %s/%s is deleted, and its reclaim policy is %s",
+				claim["namespace"], claim["name"], policy))
 		}
 		return nil
 	})
 }
 
-// checkFreed reports deletions of the file that go on because what held them is deleted.
+// strand keeps the Pods on deleted Nodes.
+func (r *run) strand() error {
+	uids, err := r.freed.Stranded(r.ctx, r.view)
+	for _, text := range uids {
+		r.stranded = append(r.stranded, toUID([]byte(text)))
+	}
+	return err
+}
+
+// checkFreed reports deletions of the file that go on because what held them goes.
 func (r *run) checkFreed() error { return r.freed.Report(r.ctx, r.view) }

@@ -94,6 +94,7 @@ var (
 		"An API server or kube-controller-manager makes the object whenever it is missing.",
 		"Nothing.")
 	codeStorage = transform.WarningCode("storage-released", "the storage of a deleted PersistentVolumeClaim may be deleted",
-		"The claim of the PersistentVolume is deleted, and its reclaim policy is Delete: after the restore its provisioner deletes the disk, as on a server.",
+		"The claim of the PersistentVolume is deleted, by this run or after it by the garbage collector, and its reclaim policy is Delete or "+
+			"Recycle: after the restore the data is destroyed, as on a server. A Pod or VolumeAttachment that is left delays that.",
 		"To keep the data, set `spec.persistentVolumeReclaimPolicy` to Retain before the claim is deleted: `etcdshift patch`.")
 )
