@@ -1,6 +1,10 @@
 package inspect
 
-import "github.com/etcdshift/etcdshift/encoding"
+import (
+	gvr "k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/etcdshift/etcdshift/encoding"
+)
 
 // Glance sets g from the bytes of the value. False means that Check or encoding.ReadMeta may fail,
 // that the object is being deleted, or only that it has to be decoded to be sure. APIVersion, Kind
@@ -12,7 +16,7 @@ func (e *Entry) Glance(g *encoding.Glance) bool {
 	}
 	switch encoding.Detect(e.Value) {
 	case encoding.FormatJSON:
-		return key.IsCustom() && g.GlanceJSON(e.Value)
+		return key.IsCustom() && g.GlanceJSON(e.Value) && checkKind(key, gvr.FromAPIVersionAndKind(string(g.APIVersion), string(g.Kind))) == nil
 	case encoding.FormatProtobuf:
 		if key.IsCustom() || e.Check() != nil {
 			return false

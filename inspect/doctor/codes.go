@@ -75,7 +75,8 @@ var (
 
 	// About records.
 	codeUndecodable = finding.NewCode(finding.Error, "undecodable", "an API server cannot decode a value",
-		"The value is no object, or not of its key's kind, or a field has the wrong type: lists of its kind fail, and with them the deletion of namespaces.",
+		"The value is no object, or not of its key's kind, or a field has the wrong type: lists of its kind fail, and with them the deletion of namespaces. "+
+			"A custom resource of the right group and another kind does not fail them: servers pass it on unchecked.",
 		"`etcdctl get KEY` shows it; delete it, or put back an older value.")
 	codeBadMetadata = finding.NewCode(finding.Warning, "bad-metadata", "a field of metadata is of the wrong type",
 		"API servers silently drop such a field of a custom resource.",
@@ -85,8 +86,7 @@ var (
 			"server without that kind cannot list them.",
 		"Restore with an API server that has that kind.")
 	codeKeyMismatch = finding.NewCode(finding.Error, "key-mismatch", "an object does not belong to its key",
-		"The name or namespace in the object differs from its key, often by a flipped bit: the API shows the object under one and finds it under the other. "+
-			"Or a custom resource is of another kind than its CustomResourceDefinition's.",
+		"The name or namespace in the object differs from its key, often by a flipped bit: the API shows the object under one and finds it under the other.",
 		"`kubectl delete TYPE NAME -n NAMESPACE`, with the name and namespace of the key, removes that key alone. Where it is refused, or finalizers keep "+
 			"the object: `etcdctl del KEY`.")
 	codeDuplicateUID = finding.NewCode(finding.Warning, "duplicate-uid", "two objects have one UID",
@@ -121,7 +121,7 @@ var (
 		"None of its objects is served.",
 		"Put back an older value, or delete it: `etcdctl del KEY`.")
 	codeVersionUnlisted = finding.NewCode(finding.Error, "version-not-listed", "objects are stored at a version that is gone",
-		"Their definition does not list the version, or they are in another group: lists fail (`request to convert CR from an invalid group/version`, "+
+		"Their definition does not list the version: lists fail (`request to convert CR from an invalid group/version`, "+
 			"`storage is (re)initializing`).",
 		"Run "+migrateVersions+" with `--map GROUP/OLD=NEW`, as the message says, if both versions have the same fields. If not, add the version to the "+
 			"definition again, not served, and run it with a converter (docs/storage-versions.md).")

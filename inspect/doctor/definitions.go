@@ -98,10 +98,10 @@ func (d *doctor) checkDefinitions() {
 	}
 }
 
-// checkStoredVersions checks at which versions objects are stored, and status.storedVersions. A
-// server cannot read objects of another group; those of another kind it serves as they are.
+// checkStoredVersions checks at which versions objects are stored, their kind, and
+// status.storedVersions.
 func (d *doctor) checkStoredVersions(at folder, def *definition) {
-	there, unread := map[string]int{}, false
+	there, unread := map[string]int{}, d.unread[at.resource]
 	for stored, c := range d.versions.at(at).all() {
 		version, ours, listed := def.parse(stored)
 		as := "as " + stored
@@ -117,7 +117,7 @@ func (d *doctor) checkStoredVersions(at folder, def *definition) {
 				def.mapping(version, ours))
 		case !ours:
 			_, kind, _ := strings.Cut(stored, " ")
-			d.raiseMany(*c, codeKeyMismatch, "object", "%s in the folder of %s %s of kind %s", plain(at.resource), are(c.objects), kind)
+			d.raiseMany(*c, codeUndecodable, "object", "%s in the folder of %s %s of kind %s", plain(at.resource), are(c.objects), kind)
 		}
 	}
 	for i, version := range def.StoredVersions {
