@@ -3,8 +3,12 @@ package doctor
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+	"github.com/google/cel-go/interpreter"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
@@ -16,27 +20,63 @@ import (
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/cel/environment"
 
+	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/internal/bounded"
 )
 
 // conditions are the match conditions of a webhook.
 type conditions struct {
 	matchconditions.Matcher // nil for none
+
+	never  bool   // one is false for every request
+	faulty string // those that fail for every request, for people
 }
 
 // newConditions compiles match conditions as API servers do.
-func newConditions(hook *admissionv1.MutatingWebhook) *conditions {
+func newConditions(ctx context.Context, hook *admissionv1.MutatingWebhook) *conditions {
+	c := &conditions{}
 	if len(hook.MatchConditions) == 0 {
-		return &conditions{}
+		return c
 	}
 	var accessors []cel.ExpressionAccessor
-	for i := range hook.MatchConditions {
+	compiler, options := cel.NewCompiler(bounded.Environment()), cel.OptionalVariableDeclarations{HasAuthorizer: true}
+	for i, m := range hook.MatchConditions {
 		accessors = append(accessors, (*matchconditions.MatchCondition)(&hook.MatchConditions[i]))
+		is, err := always(ctx, compiler.CompileCELExpression(accessors[i], options, environment.StoredExpressions))
+		if c.never = c.never || is == types.False; err != nil {
+			c.faulty += fmt.Sprintf("; its match condition %q cannot be evaluated: %s", m.Name, finding.Clip(err.Error(), 200))
+		}
 	}
-	compiler := cel.NewConditionCompiler(bounded.Environment())
-	compiled := compiler.CompileCondition(accessors, cel.OptionalVariableDeclarations{HasAuthorizer: true}, environment.StoredExpressions)
-	return &conditions{matchconditions.NewMatcher(compiled, nil, "webhook", "admit", hook.Name)}
+	compiled := cel.NewConditionCompiler(bounded.Environment()).CompileCondition(accessors, options, environment.StoredExpressions)
+	c.Matcher = matchconditions.NewMatcher(compiled, nil, "webhook", "admit", hook.Name)
+	return c
 }
+
+// always returns the value or the error that an expression has for every request, nil if that
+// depends on the request: it asks for a variable.
+func always(ctx context.Context, compiled cel.CompilationResult) (ref.Val, error) {
+	if compiled.Error != nil {
+		return nil, compiled.Error
+	}
+	var request unknown
+	value, _, err := compiled.Program.ContextEval(ctx, &request)
+	if err != nil && request.asked {
+		return nil, nil
+	}
+	return value, err
+}
+
+// unknown has no variable.
+type unknown struct{ asked bool }
+
+// ResolveName finds no variable.
+func (u *unknown) ResolveName(string) (any, bool) {
+	u.asked = true
+	return nil, false
+}
+
+// Parent is that of no other variables.
+func (u *unknown) Parent() interpreter.Activation { return nil }
 
 // match tells whether a request meets the conditions. One that an error stops does too: API servers
 // refuse the request then.

@@ -14,7 +14,7 @@ import (
 func TestConditionsTakeLittleMemory(t *testing.T) {
 	text := strings.Repeat("a", 1000)
 	huge := `"` + text + `".replace("a", "` + text + `").replace("a", "` + text + `").size() == 0`
-	c := newConditions(&admissionv1.MutatingWebhook{Name: "h", MatchConditions: []admissionv1.MatchCondition{{Name: "huge", Expression: huge}}})
+	c := newConditions(t.Context(), &admissionv1.MutatingWebhook{Name: "h", MatchConditions: []admissionv1.MatchCondition{{Name: "huge", Expression: huge}}})
 	n := &need{operation: create, resource: "pods", kind: "Pod", namespace: "a", by: byAPIServer}
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)

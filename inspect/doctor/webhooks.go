@@ -39,10 +39,14 @@ func (d *doctor) checkWebhooks() {
 }
 
 func (d *doctor) checkWebhook(o stored, hook *admissionv1.MutatingWebhook) {
-	ref := hook.ClientConfig.Service
+	ref, conditions := hook.ClientConfig.Service, newConditions(d.ctx, hook)
+	if conditions.never {
+		return
+	}
 	name := ref.Namespace + "/" + ref.Name
 	refuses := func(code *finding.Code, why string) {
-		d.raise(o.entry.Key, code, "webhook %s: its Service %s %s, and failurePolicy is Fail: it refuses %s", hook.Name, name, why, describeRules(hook.Rules))
+		d.raise(o.entry.Key, code, "webhook %s: its Service %s %s, and failurePolicy is Fail: it refuses %s%s",
+			hook.Name, name, why, describeRules(hook.Rules), conditions.faulty)
 	}
 	svc := d.service(o.Prefix, ref.Namespace, ref.Name)
 	if svc == nil {
@@ -55,7 +59,6 @@ func (d *doctor) checkWebhook(o stored, hook *admissionv1.MutatingWebhook) {
 	if d.idle(o.Prefix, svc) {
 		refuses(codeWebhookEndpoints, "has no ready endpoint")
 	}
-	conditions := newConditions(hook)
 	for code, needs := range needs(svc) {
 		var guarded []string
 		for _, n := range needs {
@@ -64,7 +67,7 @@ func (d *doctor) checkWebhook(o stored, hook *admissionv1.MutatingWebhook) {
 			}
 		}
 		if len(guarded) > 0 {
-			d.raise(o.entry.Key, code, "webhook %s of Service %s, failurePolicy Fail, must answer for %s", hook.Name, name, list(guarded))
+			d.raise(o.entry.Key, code, "webhook %s of Service %s, failurePolicy Fail, must answer for %s%s", hook.Name, name, list(guarded), conditions.faulty)
 		}
 	}
 }
