@@ -6,6 +6,7 @@
 package backends
 
 import (
+	"bytes"
 	"context"
 	"iter"
 	"strings"
@@ -67,6 +68,28 @@ func inside(svc *corev1.Service) (namespace, name string) {
 func Outside(svc *corev1.Service) bool {
 	_, name := inside(svc)
 	return svc.Spec.Type == corev1.ServiceTypeExternalName && name == ""
+}
+
+// AllOutside returns the Services that lead outside the cluster, those too that lead there over
+// others.
+func (s Storage) AllOutside(ctx context.Context) (all []admissionv1.ServiceReference, err error) {
+	for e, err := range s.Source.Live(ctx, keys.Kubernetes{Prefix: s.Prefix}.Dir(schema.GroupResource{Resource: "services"})) {
+		if err != nil {
+			return nil, err
+		}
+		key, err := e.ParseKey()
+		if err != nil || !bytes.Contains(e.Value, []byte(corev1.ServiceTypeExternalName)) {
+			continue
+		}
+		svc, err := s.Service(ctx, key.Namespace, key.Name)
+		if err != nil {
+			return nil, err
+		}
+		if svc != nil && Outside(svc) {
+			all = append(all, admissionv1.ServiceReference{Namespace: key.Namespace, Name: key.Name})
+		}
+	}
+	return all, nil
 }
 
 func (s Storage) service(ctx context.Context, namespace, name string) (*corev1.Service, error) {

@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"encoding/base64"
+	"fmt"
 	"slices"
 	"testing"
 
@@ -60,6 +61,9 @@ func machineDefects() []defect {
 		{machines.CodeServiceRange, only(object("servicecidrs/kubernetes", "networking.k8s.io/v1", "ServiceCIDR", `},"spec":{"cidrs":["10.96.0.0/12"]}`)), "servicecidrs/kubernetes", "kubernetes: 10.96.0.0/12", nil},
 		{machines.CodeWebhookURL, only(webhooks("Mutating", "hook", `"clientConfig":{"url":"https://192.0.2.1/"}`)), "mutatingwebhookconfigurations/guard", "1 object of mutatingwebhookconfigurations.admissionregistration.k8s.io", only(webhooks("Mutating", "hook", allPods))},
 		{machines.CodeWebhookURL, only(crd("", `{"strategy":"Webhook","webhook":{"clientConfig":{"url":"https://192.0.2.1/"},"conversionReviewVersions":["v1"]}}`, `["v1"]`)), crds, "customresourcedefinitions.apiextensions.k8s.io", nil},
+		{machines.CodeWebhookURL, only(webhooks("Mutating", "alias", allPods), alias("hooks.example.com")), "mutatingwebhookconfigurations/guard", "1 object of mutating", only(webhooks("Mutating", "alias", allPods), alias("hook.team.svc"))},
+		{machines.CodeWebhookURL, only(crd("", fmt.Sprintf(ofTeam, "alias"), `["v1"]`), alias("hooks.example.com")), crds, "customresourcedefinitions", nil},
+		{machines.CodeWebhookURL, only(apiServiceObject("v1.metrics.example.org", `{"group":"metrics.example.org","version":"v1","service":{"namespace":"team","name":"alias"}}`, `{}`), alias("hooks.example.com")), "apiregistration.k8s.io/apiservices/v1.metrics.example.org", "apiservices", nil},
 		{machines.CodeClusterCA, only(ca, bundle("THE CA")), "validatingwebhookconfigurations/guard", "1 object of validating", only(ca, bundle("ANOTHER"))},
 		{machines.CodeClusterCA, only(ca, apiServiceObject("v1.metrics.example.org", `{"group":"metrics.example.org","version":"v1","caBundle":"`+base64.StdEncoding.EncodeToString([]byte("THE CA"))+`","service":{"namespace":"team","name":"hook"}}`, `{}`)), "apiregistration.k8s.io/apiservices/v1.metrics.example.org", "apiservices", nil},
 	}

@@ -63,8 +63,9 @@ var (
 		"API servers with another range report Services whose address or port is not in it, and clients of the old address of DNS fail.",
 		"Start the API servers with the same `--service-cluster-ip-range` and `--service-node-port-range`.")
 	CodeWebhookURL = finding.NewCode(finding.Warning, "webhook-url", "a webhook outside of the cluster",
-		"An admission or conversion webhook has a URL: the new machines must reach it, and it them. With `failurePolicy: Fail` all it matches is refused.",
-		"Try the URL from a new control plane machine.")
+		"An admission or conversion webhook, or an APIService, has a URL, or a Service of type ExternalName of a host elsewhere: the new machines must "+
+			"reach it, and it them. With `failurePolicy: Fail` all that a webhook matches is refused.",
+		"Try the URL or host from a new control plane machine.")
 	CodeClusterCA = finding.NewCode(finding.Warning, "cluster-ca", "certificates of the cluster's CA",
 		"The caBundle is the CA in ConfigMap kube-root-ca.crt. With a new CA nobody trusts it: `x509: certificate signed by unknown authority`.",
 		"Bring the CA (`/etc/kubernetes/pki/ca.crt` and `ca.key`). Else sign the certificates anew and change the caBundle.")
@@ -103,6 +104,6 @@ var wordings = map[*finding.Code][2]string{
 	CodeAPIAddress:     {"ConfigMap", "%s with the API server %s"},
 	CodeServiceAddress: {"Service", "%s with %s"},
 	CodeServiceRange:   {"record", "%[2]s"},
-	CodeWebhookURL:     {"object", "%s of %s with a webhook that has a URL"},
+	CodeWebhookURL:     {"object", "%s of %s with a URL or an ExternalName outside of the cluster"},
 	CodeClusterCA:      {"object", "%s of %s whose caBundle is the CA of the cluster"},
 }

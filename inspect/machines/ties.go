@@ -33,12 +33,13 @@ type Tie struct {
 // Finder finds ties. It is safe for concurrent use.
 type Finder struct {
 	reads
-	cas map[string][]byte // of kube-root-ca.crt, by storage prefix
+	cas     map[string][]byte                         // of kube-root-ca.crt, by storage prefix
+	outside map[string][]admissionv1.ServiceReference // the Services of hosts outside, by storage prefix
 }
 
 // NewFinder returns a Finder for the storages of src below these prefixes.
 func NewFinder(ctx context.Context, src backends.Source, prefixes ...string) (*Finder, error) {
-	f := &Finder{newReads(tied()), map[string][]byte{}}
+	f := &Finder{newReads(tied()), map[string][]byte{}, map[string][]admissionv1.ServiceReference{}}
 	for _, prefix := range prefixes {
 		key := keys.Key{Prefix: prefix, Resource: schema.GroupResource{Resource: "configmaps"}, Namespace: "kube-system", Name: "kube-root-ca.crt"}
 		e, err := src.Get(ctx, keys.Kubernetes{Prefix: prefix}.Format(key))
@@ -48,6 +49,9 @@ func NewFinder(ctx context.Context, src backends.Source, prefixes ...string) (*F
 		if e != nil {
 			config, _ := native.As[corev1.ConfigMap](e.ParseValue()) // others report what does not decode
 			f.cas[prefix] = bytes.TrimSpace([]byte(config.Data["ca.crt"]))
+		}
+		if f.outside[prefix], err = (backends.Storage{Source: src, Prefix: prefix}).AllOutside(ctx); err != nil {
+			return nil, err
 		}
 	}
 	return f, nil
@@ -269,27 +273,33 @@ func (f *Finder) serviceTies(e *inspect.Entry, tie addTie) {
 
 // clientTies is about an object that tells API servers how to reach another server.
 func (f *Finder) clientTies(e *inspect.Entry, key keys.Key, tie addTie) {
-	ca, url := f.cas[key.Prefix], false
+	ca, outside := f.cas[key.Prefix], false
+	leaves := func(url *string, service *admissionv1.ServiceReference) bool {
+		return url != nil || service != nil && slices.ContainsFunc(f.outside[key.Prefix], func(s admissionv1.ServiceReference) bool {
+			return s.Namespace == service.Namespace && s.Name == service.Name
+		})
+	}
 	var bundles [][]byte
 	switch name := key.Resource.String(); name {
 	case "validatingwebhookconfigurations.admissionregistration.k8s.io", "mutatingwebhookconfigurations.admissionregistration.k8s.io":
 		config, _ := native.As[admissionv1.MutatingWebhookConfiguration](e.ParseValue()) // reported by checkValue
 		for _, hook := range config.Webhooks {
-			url = url || hook.ClientConfig.URL != nil
+			outside = outside || leaves(hook.ClientConfig.URL, hook.ClientConfig.Service)
 			bundles = append(bundles, hook.ClientConfig.CABundle)
 		}
 	case "customresourcedefinitions.apiextensions.k8s.io":
 		crd, _ := native.As[converted](e.ParseValue())
 		if by := crd.Spec.Conversion.Webhook; by != nil && by.ClientConfig != nil {
-			url, bundles = by.ClientConfig.URL != nil, [][]byte{by.ClientConfig.CABundle}
+			service := (*admissionv1.ServiceReference)(by.ClientConfig.Service)
+			outside, bundles = leaves(by.ClientConfig.URL, service), [][]byte{by.ClientConfig.CABundle}
 		}
 	case "apiservices.apiregistration.k8s.io":
 		s, _ := native.As[backends.APIService](e.ParseValue())
-		bundles = [][]byte{s.Spec.CABundle}
+		outside, bundles = leaves(nil, s.Spec.Service), [][]byte{s.Spec.CABundle}
 	default:
 		return
 	}
-	if url {
+	if outside {
 		tie(CodeWebhookURL, key.Resource.String(), "")
 	}
 	if len(ca) > 0 && slices.ContainsFunc(bundles, func(b []byte) bool { return bytes.Equal(bytes.TrimSpace(b), ca) }) {
