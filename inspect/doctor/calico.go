@@ -30,24 +30,31 @@ func (d *doctor) definesCalico(prefix string) bool {
 	return defines(calicoV1) && defines(calicoV3)
 }
 
-// checkEmptied reports that API servers themselves serve Calico's new group, which is empty, while
-// the data is in the old one.
+// checkEmptied reports that API servers themselves serve Calico's new group, which lacks Calico's
+// data, while the old one has it. An abort of the live migration deletes what the migration copied,
+// as far as it can: the tiers that Calico protects stay, and so does what was there before. It
+// deletes the ClusterInformation too, unless that was there before.
 func (d *doctor) checkEmptied(s apiService) {
 	if s.Name != calicoAPIService || !d.definesCalico(s.Prefix) || d.migratesCalico(s.Prefix) {
 		return
 	}
-	for _, err := range d.reader.Live(d.ctx, []byte(s.Prefix+"/"+calicoV3+"/")) {
-		d.failed(err)
-		return
-	}
-	data := 0
+	data, left, initialized, used := 0, 0, false, false
 	for at, versions := range d.versions.all() {
-		if at.prefix == s.Prefix && at.resource.Group == calicoV1 {
+		if at.prefix != s.Prefix || versions.total.objects == 0 {
+			continue
+		}
+		switch at.resource.Group {
+		case calicoV1:
 			data += versions.total.objects
+		case calicoV3:
+			left += versions.total.objects
+			name := at.resource.Resource
+			initialized = initialized || name == "clusterinformations"
+			used = used || name != "clusterinformations" && name != "tiers"
 		}
 	}
-	if data > 0 {
-		d.raise(s.entry.Key, codeCalicoEmpty, "no object of %s, and %s of %s", calicoV3, things(data, "object"), calicoV1)
+	if data > 0 && !(initialized && used) {
+		d.raise(s.entry.Key, codeCalicoEmpty, "%s of %s, and %s of %s", things(left, "object"), calicoV3, things(data, "object"), calicoV1)
 	}
 }
 

@@ -50,26 +50,34 @@ func TestCalicoEmptied(t *testing.T) {
 	local := apiServiceObject("v3.projectcalico.org", `{"group":"projectcalico.org","version":"v3"}`, `{}`)
 	live := object("migration.projectcalico.org/datastoremigrations/v1-to-v3", "migration.projectcalico.org/v1beta1", "DatastoreMigration", "")
 	done := object("migration.projectcalico.org/datastoremigrations/v1-to-v3", "migration.projectcalico.org/v1beta1", "DatastoreMigration", `},"status":{"phase":"Complete"`)
+	v3 := func(resource, kind string) record {
+		return object("projectcalico.org/"+resource+"/default", "projectcalico.org/v3", kind, "")
+	}
+	info, tier, pool := v3("clusterinformations", "ClusterInformation"), v3("tiers", "Tier"), v3("ippools", "IPPool")
+	const v1 = " of projectcalico.org, and 63 objects of crd.projectcalico.org"
 	for name, tc := range map[string]struct {
 		fixture string
 		with    []record
-		emptied bool
+		says    string
 	}{
-		"of Calico's API server":    {"before", nil, false},
-		"of the API servers":        {"before", only(local), true},
-		"in the middle":             {"before", only(local, live), false},
-		"with a complete migration": {"before", only(local, done), true},
-		"with an object of v3":      {"before", only(local, object("projectcalico.org/tiers/x", "projectcalico.org/v3", "Tier", "")), false},
-		"migrated":                  {"after", nil, false},
-		"without v3 definitions":    {"before", only(local, record{"apiextensions.k8s.io/customresourcedefinitions/clusterinformations.projectcalico.org", ""}), false},
+		"of Calico's API server":                   {"before", nil, ""},
+		"of the API servers":                       {"before", only(local), "0 objects" + v1},
+		"in the middle":                            {"before", only(local, live), ""},
+		"with a complete migration":                {"before", only(local, done), "0 objects" + v1},
+		"with a tier that is protected":            {"before", only(local, tier), "1 object" + v1},
+		"with tiers and ClusterInformation":        {"before", only(local, tier, info), "2 objects" + v1},
+		"with an object that could not be deleted": {"before", only(local, tier, pool), "2 objects" + v1},
+		"with data":                                {"before", only(local, info, tier, pool), ""},
+		"migrated":                                 {"after", nil, ""},
+		"without v3 definitions":                   {"before", only(local, record{"apiextensions.k8s.io/customresourcedefinitions/clusterinformations.projectcalico.org", ""}), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := written(t, opened(t, "../../testdata/calico/"+tc.fixture+".db.gz"), tc.with...)
 			found := examined(t, s, Options{}).Of(codeCalicoEmpty)
-			require.Equal(t, tc.emptied, len(found) == 1)
-			if tc.emptied {
+			require.Equal(t, tc.says != "", len(found) == 1)
+			if tc.says != "" {
 				require.Equal(t, "/registry/apiregistration.k8s.io/apiservices/v3.projectcalico.org", found[0].Key)
-				require.Equal(t, "no object of projectcalico.org, and 63 objects of crd.projectcalico.org", found[0].Reason)
+				require.Equal(t, tc.says, found[0].Reason)
 			}
 		})
 	}

@@ -227,9 +227,9 @@ var (
 	codeAPIServiceUnavailable = finding.NewCode(finding.Warning, "apiservice-unavailable", "an APIService was not available",
 		"Its condition Available was False, though its Service has endpoints. The message gives the reason.",
 		"Delete the APIService if its server is gone.")
-	codeCalicoEmpty = finding.NewCode(finding.Warning, "calico-v3-empty", "Calico's new group is served, and is empty",
-		"API servers serve `projectcalico.org/v3` from its definitions, of which no object is there, while Calico's data is in `crd.projectcalico.org`: "+
-			"clients see none of it, and the garbage collector deletes what Calico's objects own. "+
+	codeCalicoEmpty = finding.NewCode(finding.Warning, "calico-v3-empty", "Calico's new group is served without Calico's data",
+		"API servers serve `projectcalico.org/v3` from its definitions. At most tiers, a ClusterInformation or leftovers are there; Calico's data is in "+
+			"`crd.projectcalico.org`: clients see none of it, and the garbage collector deletes what Calico's objects own. "+
 			"An abort of Calico's live migration left clusters like this (calico#13870), or the definitions were installed where no API server of Calico runs.",
 		"Move the data: `etcdshift migrate calico-v3`. Or bring back Calico's API server and its APIService `v3.projectcalico.org`.")
 
