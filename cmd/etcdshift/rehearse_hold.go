@@ -41,7 +41,7 @@ func hold(ctx context.Context, c *cli.Context, api *rest.Config) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, written.remove(c)) }()
+	defer func() { err = errors.Join(err, warnReplaced(c, path, written.Remove())) }()
 	fmt.Fprintf(c.App.ErrWriter, "until Ctrl-C: kubectl --kubeconfig %s get namespaces\n", render.Printable(path))
 	failed := make(chan error, 1)
 	go func() { failed <- server.Serve(credentials.Listener(l)) }()

@@ -1,15 +1,14 @@
 package main
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -82,8 +81,7 @@ type running struct {
 	endpoints []serve.Endpoint
 	lines     []string        // to print: where each answers
 	names     map[string]bool // of contexts
-	written   *keptConfig     // the kubeconfig
-	folder    string          // of the kubeconfig, if it is a temporary one
+	removes   []func() error  // of the socket, of the kubeconfig and its temporary folder
 }
 
 // open makes the server of a snapshot, and listens.
@@ -131,7 +129,7 @@ func (r *running) open(ctx context.Context, o *opened) error {
 // listen opens the next listener.
 func (r *running) listen() (net.Listener, error) {
 	if path := r.c.String("unix"); path != "" {
-		return listenUnix(path)
+		return r.listenUnix(path)
 	}
 	host, port, _ := net.SplitHostPort(r.c.String("listen"))
 	if n, err := strconv.Atoi(port); err == nil && n > 0 {
@@ -141,6 +139,26 @@ func (r *running) listen() (net.Listener, error) {
 		warn(r.c, "other machines can reach this server; who has its token reads the snapshots")
 	}
 	return net.Listen("tcp", net.JoinHostPort(host, port))
+}
+
+// listenUnix opens a socket. Go would remove any file of its name in the end.
+func (r *running) listenUnix(path string) (net.Listener, error) {
+	if strings.HasPrefix(path, "@") { // of a socket without a file, which all users may open
+		path = "./" + path
+	}
+	l, err := listenUnix(path)
+	if err != nil {
+		return nil, err
+	}
+	if socket, is := l.(*net.UnixListener); is {
+		socket.SetUnlinkOnClose(false)
+	}
+	made, err := os.Lstat(path)
+	if err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	r.atEnd(path, func() error { return publish.Remove(path, made) })
+	return l, nil
 }
 
 // reached is the address at which this machine reaches a listener.
@@ -175,10 +193,11 @@ func (r *running) where(e serve.Endpoint) string {
 // run answers until it is interrupted.
 func (r *running) run(ctx context.Context) error {
 	if !r.c.IsSet("unix") {
-		if err := r.writeKubeconfig(); err != nil {
+		path, err := r.writeKubeconfig()
+		if err != nil {
 			return err
 		}
-		r.lines = append(r.lines, "export KUBECONFIG="+transform.ShellWord(r.written.path))
+		r.lines = append(r.lines, "export KUBECONFIG="+transform.ShellWord(path))
 	}
 	if _, err := fmt.Fprintln(r.c.App.Writer, strings.Join(r.lines, "\n")); err != nil {
 		return err
@@ -190,28 +209,34 @@ func (r *running) run(ctx context.Context) error {
 	return cmp.Or(all.Wait(), r.c.Context.Err()) // nothing but an interrupt ends it
 }
 
-// writeKubeconfig writes the kubeconfig, to a temporary folder without --kubeconfig.
-func (r *running) writeKubeconfig() (err error) {
-	path := r.c.String("kubeconfig")
-	if path == "" {
-		if r.folder, err = os.MkdirTemp("", "etcdshift-serve-*"); err != nil {
-			return err
-		}
-		path = filepath.Join(r.folder, "kubeconfig")
-	}
-	r.written, err = writeKubeconfig(path, r.endpoints...)
-	return err
+// atEnd has what was made under a path removed in the end.
+func (r *running) atEnd(path string, remove func() error) {
+	r.removes = append(r.removes, func() error { return warnReplaced(r.c, path, remove()) })
 }
 
-// keptConfig is a kubeconfig that was written, to be removed when its servers end.
-type keptConfig struct {
-	path string
-	made fs.FileInfo
-	text []byte
+// writeKubeconfig writes the kubeconfig, to a temporary folder without --kubeconfig.
+func (r *running) writeKubeconfig() (path string, err error) {
+	if path = r.c.String("kubeconfig"); path == "" {
+		folder, err := os.MkdirTemp("", "etcdshift-serve-*")
+		if err != nil {
+			return "", err
+		}
+		made, err := os.Lstat(folder)
+		if err != nil {
+			return "", err
+		}
+		r.atEnd(folder, func() error { return publish.Remove(folder, made) })
+		path = filepath.Join(folder, "kubeconfig")
+	}
+	written, err := writeKubeconfig(path, r.endpoints...)
+	if err == nil {
+		r.atEnd(path, written.Remove)
+	}
+	return path, err
 }
 
 // writeKubeconfig writes a kubeconfig for this user alone, never over another file.
-func writeKubeconfig(path string, endpoints ...serve.Endpoint) (*keptConfig, error) {
+func writeKubeconfig(path string, endpoints ...serve.Endpoint) (*publish.File, error) {
 	text, err := serve.Kubeconfig(endpoints)
 	if err != nil {
 		return nil, err
@@ -224,49 +249,26 @@ func writeKubeconfig(path string, endpoints ...serve.Endpoint) (*keptConfig, err
 	if _, err := f.File().Write(text); err != nil {
 		return nil, err
 	}
-	made, err := f.File().Stat()
-	if err != nil {
-		return nil, err
-	}
-	if err := f.Publish(); err != nil {
-		return nil, err
-	}
-	return &keptConfig{path: path, made: made, text: text}, nil
+	return f, f.Publish()
 }
 
-// remove removes the kubeconfig. Another file under its name stays, and so does an edited one.
-func (k *keptConfig) remove(c *cli.Context) error {
-	now, err := os.Lstat(k.path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
+// warnReplaced makes a warning of publish.ErrReplaced.
+func warnReplaced(c *cli.Context, path string, err error) error {
+	if !errors.Is(err, publish.ErrReplaced) {
 		return err
 	}
-	if os.SameFile(k.made, now) && now.Size() == int64(len(k.text)) {
-		text, err := os.ReadFile(k.path)
-		if err != nil {
-			return err
-		}
-		if bytes.Equal(text, k.text) {
-			return os.Remove(k.path)
-		}
-	}
-	warn(c, fmt.Sprintf("%s was changed or replaced: it is not removed", k.path))
+	warn(c, fmt.Sprintf("%s was changed or replaced: it is not removed", path))
 	return nil
 }
 
-// close closes the listeners and removes the kubeconfig, whose servers have ended.
+// close closes the listeners and removes what was made for their clients.
 func (r *running) close() error {
 	for _, l := range r.listeners {
 		_ = l.Close() // twice is harmless
 	}
-	var err error
-	if r.written != nil {
-		err = r.written.remove(r.c)
+	var errs []error
+	for _, remove := range slices.Backward(r.removes) {
+		errs = append(errs, remove())
 	}
-	if r.folder != "" {
-		err = errors.Join(err, os.Remove(r.folder))
-	}
-	return err
+	return errors.Join(errs...)
 }

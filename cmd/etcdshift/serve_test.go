@@ -3,8 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"errors"
-	"flag"
 	"net"
 	"net/http"
 	"os"
@@ -14,12 +12,9 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"github.com/urfave/cli/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
-
-	"github.com/etcdshift/etcdshift/internal/serve"
 )
 
 // recordedFile copies a recorded snapshot into a folder.
@@ -97,35 +92,6 @@ func TestServe(t *testing.T) {
 	require.NoFileExists(t, kubeconfig)
 }
 
-// TestKubeconfigRemoved: only the kubeconfig that was written is removed, whatever took its name.
-func TestKubeconfigRemoved(t *testing.T) {
-	endpoint := serve.Endpoint{Name: "a", Address: "127.0.0.1:1", Credentials: &serve.Credentials{Token: "t"}}
-	for name, change := range map[string]func(path string) error{
-		"": func(string) error { return nil },
-		"replaced": func(path string) error {
-			return errors.Join(os.Remove(path), os.WriteFile(path, []byte("mine"), 0o600))
-		},
-		"edited": func(path string) error { return os.WriteFile(path, []byte("mine"), 0o600) },
-		"linked": func(path string) error { return errors.Join(os.Rename(path, path+".1"), os.Symlink(path+".1", path)) },
-	} {
-		path := filepath.Join(t.TempDir(), "kubeconfig")
-		written, err := writeKubeconfig(path, endpoint)
-		require.NoError(t, err)
-		require.NoError(t, change(path))
-		var stderr bytes.Buffer
-		app := newApp(commands())
-		app.ErrWriter = &stderr
-		require.NoError(t, written.remove(cli.NewContext(app, flag.NewFlagSet("", flag.ContinueOnError), nil)), name)
-		if name == "" {
-			require.NoFileExists(t, path)
-			require.Empty(t, stderr.String())
-			continue
-		}
-		require.FileExists(t, path, name)
-		require.Contains(t, stderr.String(), "was changed or replaced: it is not removed", name)
-	}
-}
-
 // TestServeUnix: the socket is the user's alone, and needs no token.
 func TestServeUnix(t *testing.T) {
 	dir := t.TempDir()
@@ -146,6 +112,22 @@ func TestServeUnix(t *testing.T) {
 	require.NoError(t, resp.Body.Close())
 	stop()
 	require.NoFileExists(t, socket)
+}
+
+// TestServeRemoves: the kubeconfig and the socket go in the end, not another file of their name.
+func TestServeRemoves(t *testing.T) {
+	dir := t.TempDir()
+	all := recordedFile(t, dir, "kubectl/all.db", "all.db")
+	for _, flag := range []string{"--kubeconfig", "--unix"} {
+		path := filepath.Join(dir, flag)
+		stop := serving(t, path, flag, path, all)
+		require.NoError(t, os.Remove(path))
+		require.NoError(t, os.WriteFile(path, []byte("mine"), 0o600))
+		status, _, stderr := stop()
+		require.Equal(t, exitInterrupted, status)
+		require.FileExists(t, path)
+		require.Contains(t, stderr, "was changed or replaced: it is not removed")
+	}
 }
 
 // TestServeRefuses: usage errors, a time or a revision that is gone, and storages of kcp.

@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -219,7 +218,7 @@ func runNewKey(c *cli.Context) error {
 		return err
 	}
 	if err := publishText(files[1], pair.Secret); err != nil {
-		return errors.Join(err, os.Remove(public)) // alone it is of no use, and in the way of the next try
+		return errors.Join(err, files[0].Remove()) // alone it is of no use, and in the way of the next try
 	}
 	return printKey(c, pair, secret, public, chosen != "")
 }

@@ -22,7 +22,7 @@ func names(t *testing.T, dir string) (all []string) {
 	return all
 }
 
-func begin(t *testing.T, path string) *File {
+func started(t *testing.T, path string) *File {
 	t.Helper()
 	f, err := Create(path)
 	require.NoError(t, err)
@@ -33,7 +33,7 @@ func begin(t *testing.T, path string) *File {
 
 func TestPublish(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "out.db")
-	f := begin(t, path)
+	f := started(t, path)
 	require.NoFileExists(t, path)
 	require.NoError(t, f.Publish())
 	data, err := os.ReadFile(path)
@@ -44,7 +44,7 @@ func TestPublish(t *testing.T) {
 
 func TestExistingNameIsRefused(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "out.db")
-	f := begin(t, path)
+	f := started(t, path)
 	require.NoError(t, os.WriteFile(path, []byte("theirs"), 0o600))
 	require.ErrorIs(t, f.Publish(), fs.ErrExist)
 	_, err := Create(path)
@@ -57,7 +57,7 @@ func TestExistingNameIsRefused(t *testing.T) {
 
 func TestDiscardLeavesNothing(t *testing.T) {
 	dir := t.TempDir()
-	require.NoError(t, begin(t, filepath.Join(dir, "out.db")).Discard())
+	require.NoError(t, started(t, filepath.Join(dir, "out.db")).Discard())
 	require.Empty(t, names(t, dir))
 }
 
@@ -84,7 +84,7 @@ func TestScratchGoesWithItsHandle(t *testing.T) {
 // The system may open it too, under Wine; no group of users may.
 func TestOtherUsersMayNotOpenIt(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "out.db")
-	require.NoError(t, begin(t, path).Publish())
+	require.NoError(t, started(t, path).Publish())
 	sd, err := windows.GetNamedSecurityInfo(path, windows.SE_FILE_OBJECT, windows.DACL_SECURITY_INFORMATION)
 	require.NoError(t, err)
 	user, err := windows.GetCurrentProcessToken().GetTokenUser()

@@ -32,12 +32,13 @@ const mode fs.FileMode = 0o600
 type File struct {
 	sys  system
 	file *os.File
-	root *os.Root // the folder, held open: names below are relative to it
-	path string   // as the caller gave it, for errors
-	base string   // the name to publish, in root
-	temp string   // the temporary name in root, "" for a nameless file
-	over bool     // replaces the file of that name
-	done bool     // published or discarded
+	root *os.Root    // the folder, held open: names below are relative to it
+	path string      // as the caller gave it, for errors
+	base string      // the name to publish, in root
+	temp string      // the temporary name in root, "" for a nameless file
+	over bool        // replaces the file of that name
+	done bool        // published or discarded
+	made fs.FileInfo // of the file as it was published
 
 	upload func(file *os.File) error // names the file elsewhere; nil in a folder
 }
@@ -128,14 +129,12 @@ func (f *File) publish() error {
 	if err != nil {
 		return err
 	}
+	f.made = made
 	if err := f.name(); err != nil {
 		return err
 	}
 	if err = f.finish(); err != nil {
-		// Take the name back if it is still ours.
-		if now, statErr := f.root.Lstat(f.base); statErr == nil && os.SameFile(made, now) {
-			f.root.Remove(f.base)
-		}
+		_ = removeIn(f.root, f.base, f.made) // take the name back
 	}
 	return err
 }
@@ -171,7 +170,7 @@ func (f *File) name() error {
 // finish removes the temporary name, closes the file and syncs the folder.
 func (f *File) finish() error {
 	if f.temp != "" {
-		if err := f.root.Remove(f.temp); err != nil {
+		if err := removeIn(f.root, f.temp, f.made); err != nil {
 			return err
 		}
 		f.temp = ""
@@ -189,25 +188,21 @@ func (f *File) Discard() error {
 		return nil
 	}
 	f.done = true
-	var errs []error
+	var err error
 	if f.file != nil {
-		if err := f.file.Close(); err != nil && !errors.Is(err, fs.ErrClosed) {
-			errs = append(errs, err)
-		}
-	}
-	if f.temp != "" {
-		if err := f.root.Remove(f.temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			errs = append(errs, err)
-		}
+		err = drop(f.root, f.temp, f.file)
 	}
 	if f.root != nil {
 		f.root.Close() // a folder open for reading: nothing to lose
 	}
-	if err := errors.Join(errs...); err != nil {
+	if err != nil {
 		return fmt.Errorf("discard %q: %w", f.path, err)
 	}
 	return nil
 }
+
+// Remove removes a published file again, as the function Remove does.
+func (f *File) Remove() error { return Remove(f.path, f.made) }
 
 // ErrScratch is the error for a scratch file that cannot be made.
 var ErrScratch = errors.New("scratch file")
@@ -222,7 +217,7 @@ func scratch(dir string, sys system) (file *os.File, err error) {
 		defer root.Close()
 		var temp string
 		if file, temp, err = open(root, "scratch", filepath.Join(dir, "scratch"), sys, false); err == nil && temp != "" {
-			if err = root.Remove(temp); err != nil {
+			if err = forget(root, temp, file); err != nil {
 				file.Close()
 			}
 		}

@@ -38,11 +38,7 @@ func open(root *os.Root, base, path string, sys system, linkable bool) (_ *os.Fi
 	}
 	// The umask may have removed bits, a default ACL of the folder may have added some.
 	if err := file.Chmod(mode); err != nil {
-		file.Close()
-		if temp != "" {
-			root.Remove(temp)
-		}
-		return nil, "", err
+		return nil, "", errors.Join(err, drop(root, temp, file))
 	}
 	return file, temp, nil
 }
