@@ -115,6 +115,7 @@ func hintFor(err error) string {
 	}{
 		{s3.ErrUncertain, "compare the SHA-256 of the object before you use it; run the command again: an object with the same bytes counts as written"},
 		{s3.ErrTooLarge, "if you know what it is, raise the limit with --max-expand"},
+		{s3.ErrSlow, "try again, or from a machine with a faster way to the server"},
 		{s3.ErrBroken, "try again; if it stays, the object, or something on the way to it, is damaged"},
 		{fleet.ErrNotFleet, `give the file that "etcdshift fleet list" wrote`},
 		{fleet.ErrChanged, "make a new list under another --name: results of what the snapshot was before do not count for it"},

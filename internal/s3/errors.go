@@ -22,6 +22,8 @@ var (
 	ErrTooLarge = errors.New("the object is too large")
 	// ErrBroken is returned by Fetch for an object that did not arrive as the server has it.
 	ErrBroken = errors.New("the object did not arrive as it is stored")
+	// ErrSlow is returned where a server sends only a few bytes a second.
+	ErrSlow = errors.New("the server is too slow")
 )
 
 // Error is an error about an object or a bucket.

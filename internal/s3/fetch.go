@@ -54,7 +54,7 @@ func (d *download) all(ctx context.Context) (err error) {
 	if d.at, err = Parse(d.path); err != nil {
 		return err
 	}
-	for breaks := 1; ; breaks++ {
+	for breaks, connections := 1, 1; ; breaks, connections = breaks+1, connections+1 {
 		err = d.more(ctx)
 		broken, is := err.(errRead)
 		switch {
@@ -63,9 +63,9 @@ func (d *download) all(ctx context.Context) (err error) {
 		case err == nil || !is:
 			return err
 		case breaks == maxBreaks:
-			return fmt.Errorf("%w: %d of %d bytes, after %d broken connections: %w", ErrBroken, d.have, d.first.Size, breaks, withoutURL(broken.error))
+			return fmt.Errorf("%w: %d of %d bytes, after %d broken connections: %w", ErrBroken, d.have, d.first.Size, connections, withoutURL(broken.error))
 		}
-		if errors.Is(broken.error, errSlow) { // a new connection may be faster, but a minute has gone
+		if errors.Is(broken.error, ErrSlow) { // a new connection may be faster, but a minute has gone
 			breaks = min(breaks+slowBreaks-1, maxBreaks-1)
 		}
 		select {

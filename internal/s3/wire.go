@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -26,10 +25,7 @@ const (
 	mostEmpty = 1000     // pages of a list without an object, one after the other
 )
 
-var (
-	errSlow  = errors.New("the server is too slow")
-	errEmpty = fmt.Errorf("the server lists %d pages without an object, one after the other, and says that more follow", mostEmpty)
-)
+var errEmpty = fmt.Errorf("the server lists %d pages without an object, one after the other, and says that more follow", mostEmpty)
 
 // pages is the key of an *int in the context of the requests of a list: how many pages without an
 // object came one after the other.
@@ -177,7 +173,7 @@ func (r *response) Read(b []byte) (int, error) {
 		return n, err
 	}
 	if r.came < leastRate && err == nil {
-		err = fmt.Errorf("%w: it sent %d bytes in %s", errSlow, r.came, r.waited.Round(time.Millisecond))
+		err = fmt.Errorf("%w: it sent %d bytes in %s", ErrSlow, r.came, r.waited.Round(time.Millisecond))
 	}
 	r.waited, r.came = 0, 0
 	return n, err

@@ -151,7 +151,8 @@ func TestSlowDownload(t *testing.T) {
 			s.wire.idle = 100 * time.Millisecond
 			err := s.Fetch(within(t, time.Minute), "s3://bkt/k", file(t, nil), 1<<30)
 			if chunk == 1 {
-				require.ErrorContains(t, err, "the server is too slow: it sent")
+				require.ErrorIs(t, err, ErrSlow)
+				require.ErrorContains(t, err, fmt.Sprintf("after %d broken connections: the server is too slow: it sent", f.asked("GET")))
 				require.LessOrEqual(t, f.asked("GET"), 8)
 				return
 			}
