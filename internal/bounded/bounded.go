@@ -28,7 +28,9 @@ var ErrTooLarge = errors.New("the expression makes a value of more than 8 MiB or
 // Is reports whether an error, or a message that quotes one, is ErrTooLarge.
 func Is(err error) bool { return err != nil && strings.Contains(err.Error(), ErrTooLarge.Error()) }
 
-// Environment is the base environment of an API server whose expressions stop with ErrTooLarge.
+// Environment is the base environment of an API server whose expressions stop with ErrTooLarge. The
+// library's own becomes the same: what compiles expressions by itself has the bounds too, once
+// Environment was called.
 var Environment = sync.OnceValue(func() *environment.EnvSet {
 	base := environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion())
 	g := newGuard(base.StoredExpressionsEnv())
@@ -39,7 +41,8 @@ var Environment = sync.OnceValue(func() *environment.EnvSet {
 	if err != nil {
 		panic(err) // nothing of it depends on input
 	}
-	return set
+	*base = *set
+	return base
 })
 
 // guard puts a check before the calls of some functions.
@@ -62,8 +65,9 @@ func newGuard(env *cel.Env) *guard {
 	return g
 }
 
-// decorate replaces a call of a guarded function with one that checks its arguments.
+// decorate replaces a call of a guarded function with one that checks its arguments, and trims loops.
 func (g *guard) decorate(i interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
+	trimLoop(i)
 	call, is := i.(interpreter.InterpretableCall)
 	if !is {
 		return i, nil

@@ -11,13 +11,15 @@ import (
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
+	"github.com/google/cel-go/interpreter"
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/apiserver/pkg/cel/environment"
+	"k8s.io/apiserver/pkg/cel/library"
 )
 
-// evaluate evaluates an expression over the dynamic variable d and the text s.
-func evaluate(t *testing.T, base *environment.EnvSet, expression string, variables map[string]any) (ref.Val, error) {
+// evaluate evaluates an expression over the dynamic variable d and the text s. It returns the cost too.
+func evaluate(t *testing.T, base *environment.EnvSet, expression string, variables map[string]any, options ...cel.ProgramOption) (ref.Val, uint64, error) {
 	set, err := base.Extend(environment.VersionedOptions{
 		IntroducedVersion: version.MajorMinor(1, 0),
 		EnvOptions:        []cel.EnvOption{cel.Variable("d", cel.DynType), cel.Variable("s", cel.StringType)},
@@ -26,10 +28,10 @@ func evaluate(t *testing.T, base *environment.EnvSet, expression string, variabl
 	env := set.StoredExpressionsEnv()
 	ast, issues := env.Compile(expression)
 	require.NoError(t, issues.Err(), expression)
-	program, err := env.Program(ast)
+	program, err := env.Program(ast, append(options, cel.CostTracking(&library.CostEstimator{}))...)
 	require.NoError(t, err)
-	result, _, err := program.ContextEval(t.Context(), variables)
-	return result, err
+	result, details, err := program.ContextEval(t.Context(), variables)
+	return result, *details.ActualCost(), err
 }
 
 // allocated is how much memory fn allocates, in bytes.
@@ -66,7 +68,7 @@ func TestNoExpressionTakesMuchMemory(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var err error
-			took := allocated(func() { _, err = evaluate(t, Environment(), expression, variables) })
+			took := allocated(func() { _, _, err = evaluate(t, Environment(), expression, variables) })
 			t.Log(took>>20, err)
 			require.Less(t, took, uint64(100<<20))
 			require.True(t, name == "quote" || err != nil)
@@ -77,6 +79,8 @@ func TestNoExpressionTakesMuchMemory(t *testing.T) {
 // Results and errors are those of the environment of a server.
 func TestSmallExpressionsAreAsOnAServer(t *testing.T) {
 	variables := map[string]any{"s": "a-b", "d": map[string]any{"l": []any{"x", int64(2)}, "t": "text", "m": map[string]any{"a": 1.5}}}
+	Environment() // takes the place of the library's
+	environment.DisableBaseEnvSetCachingForTests()
 	plain := environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion())
 	for _, expression := range []string{
 		`s + s`, `d.t + s`, `d.l + d.l`, `d.l + [1]`, `d.t + 1`, `d.m + d.m`, `b"a" + b"b"`, `1 + 2`, `1.5 + 2.5`, `duration("1s") + duration("2s")`,
@@ -86,16 +90,52 @@ func TestSmallExpressionsAreAsOnAServer(t *testing.T) {
 		`[[[1]], [[2]]].flatten(2)`, `[2, 1].sort()`, `[1, 1].distinct()`, `sets.contains([1, 2], [1])`, `sets.equivalent([1], [1, 1])`,
 		`sets.intersects(d.l, ["x"])`, `[3, 1].sortBy(x, x)`, `[1, 2].indexOf(2)`, `"abab".lastIndexOf("b")`, `[1].includes(1)`,
 		`quantity("1").add(quantity("2")).isGreaterThan(quantity("2"))`, `1 + d.t`, `timestamp("2026-01-01T00:00:00Z") + duration("1s")`,
+		`d.l.all(x, x != s && (x == "y" || x != d.t))`, `[1, 2, 3].exists(x, [4, 5].all(y, x + y > 6 || x < y)) && d.l.exists_one(x, x == 2)`,
+		`d.l.map(x, ["x", s].filter(y, x == y)).size() > 0 ? d.l.filter(x, x != 2) : []`, `d.m.all(k, v, k == "a" && v > 1.0)`,
 	} {
-		want, wantErr := evaluate(t, plain, expression, variables)
-		got, err := evaluate(t, Environment(), expression, variables)
+		want, wantCost, wantErr := evaluate(t, plain, expression, variables)
+		got, cost, err := evaluate(t, Environment(), expression, variables)
 		require.Equal(t, wantErr == nil, err == nil, "%s: %v, %v", expression, wantErr, err)
 		if err == nil {
 			require.Equal(t, types.True, types.Equal(want, got), "%s: %v, %v", expression, want, got)
+			require.Equal(t, wantCost, cost, expression)
 		} else {
 			require.Equal(t, wantErr.Error(), err.Error(), expression)
 		}
 	}
+}
+
+// A loop leaves nothing on the stack of costs: each name in it would search the values of all steps.
+func TestLoopsLeaveNothing(t *testing.T) {
+	deepest := 0
+	probe := cel.CustomDecoratorV2(func(i interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
+		if c, is := i.(interpreter.InterpretableConst); is && c.Value() == types.Int(7) {
+			return probed{i, &deepest}, nil
+		}
+		return i, nil
+	})
+	variables := map[string]any{"s": "", "d": make([]int64, 10_000)}
+	for _, expression := range []string{
+		`d.all(x, x < 7)`, `d.exists(x, x > 7)`, `d.exists_one(x, x == 7)`, `d.map(x, x + 7) != []`, `d.filter(x, x < 7) != []`, `d.all(i, x, x < 7)`,
+		`d.map(x, x < 7, [1, 2].exists(y, y == 7)) != []`,
+	} {
+		deepest = 0
+		_, _, err := evaluate(t, Environment(), expression, variables, probe)
+		require.NoError(t, err, expression)
+		require.Positive(t, deepest, expression)
+		require.Less(t, deepest, 20, expression)
+	}
+}
+
+// probed is a constant that looks at the stack of costs.
+type probed struct {
+	interpreter.InterpretableV2
+	deepest *int
+}
+
+func (p probed) Exec(frame *interpreter.ExecutionFrame) ref.Val {
+	*p.deepest = max(*p.deepest, len(*costStack(frame)))
+	return p.InterpretableV2.Exec(frame)
 }
 
 // No code of the module evaluates CEL in an environment without the bound.
