@@ -26,8 +26,7 @@ type ruleCheck struct {
 type ruleNode struct {
 	schema            common.Schema
 	rules             []servercel.CompilationResult
-	optional          []bool // a rule's oldSelf is optional
-	unsure            bool   // a Validator has to check the value: Tell does not accept it either
+	unsure            bool // a Validator has to check the value: Tell does not accept it either
 	items, additional *ruleNode
 	properties        map[string]*ruleNode
 }
@@ -37,8 +36,6 @@ func newRoot(s *structuralschema.Structural) *ruleNode {
 	if !hasRules(s) {
 		return nil
 	}
-	s = s.DeepCopy()
-	hoist(s)
 	return newRuleNode(s, keep(&model.Structural{Structural: model.WithTypeAndObjectMeta(s)}), model.SchemaDeclType(s, true))
 }
 
@@ -57,10 +54,8 @@ func newRuleNode(s *structuralschema.Structural, shown common.Schema, of *apiser
 	rules, err := servercel.Compile(s, of, celconfig.PerCallLimit, bounded.Environment(), servercel.StoredExpressionsEnvLoader())
 	n := &ruleNode{schema: shown, rules: rules, properties: map[string]*ruleNode{}}
 	n.unsure = err != nil || s.XEmbeddedResource || s.ValueValidation != nil && len(s.ValueValidation.AllOf) > 0
-	for i, rule := range rules {
+	for _, rule := range rules {
 		n.unsure = n.unsure || rule.Error != nil || rule.UsesOldSelf
-		optional := s.XValidations[i].OptionalOldSelf
-		n.optional = append(n.optional, optional != nil && *optional)
 	}
 	n.items = newRuleNode(s.Items, shown.Items(), of.ElemType)
 	if s.AdditionalProperties != nil {

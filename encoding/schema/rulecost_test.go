@@ -40,6 +40,10 @@ func TestRulesTakeLittleMemory(t *testing.T) {
 			require.Less(t, allocated(func() {
 				created, updated = Unchecked(v.Validate(t.Context(), obj)), Unchecked(v.Refused(t.Context(), obj))
 			}), uint64(150<<20))
+			if name == "message" { // the rule has another one then
+				require.Len(t, v.Validate(t.Context(), obj), 1)
+				return
+			}
 			require.Contains(t, updated, "makes a value of more than 8 MiB")
 			require.Equal(t, name == "old" || name == "old in a list", created == "") // there is no old object
 		})

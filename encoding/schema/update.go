@@ -13,6 +13,8 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	kjson "sigs.k8s.io/json"
+
+	"github.com/etcdshift/etcdshift/internal/bounded"
 )
 
 // Update returns the bytes that a server stores after an update of the CRD to the v1 content:
@@ -42,6 +44,7 @@ func (c *CRD) Update(ctx context.Context, content map[string]any) ([]byte, error
 	}
 	before := c.internal.DeepCopy()
 	before.ResourceVersion, after.ResourceVersion = "1", "1" // an update has one; it is not stored
+	bounded.Environment()                                    // in which it compiles rules, for defaults
 	if errs := validation.ValidateCustomResourceDefinitionUpdate(ctx, after, before); len(errs) > 0 {
 		return nil, refusedUpdate(errs)
 	}

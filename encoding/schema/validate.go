@@ -17,6 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
+
+	"github.com/etcdshift/etcdshift/internal/bounded"
 )
 
 // validators are the compiled schema of a version.
@@ -51,7 +53,10 @@ func (v *Version) compileValidators() (validators, error) {
 	}
 	return validators{
 		openAPI: openAPI, ruled: hasRules(structural),
-		cel:     sync.OnceValue(func() *cel.Validator { return cel.NewValidator(structural, true, celconfig.PerCallLimit) }),
+		cel: sync.OnceValue(func() *cel.Validator {
+			bounded.Environment() // in which it compiles
+			return cel.NewValidator(structural, true, celconfig.PerCallLimit)
+		}),
 		created: sync.OnceValue(func() *ruleNode { return newRoot(structural) }),
 		costs:   newCosts(props), embedded: v.shape().hasEmbedded(), lists: hasListTypes(structural), asOnCreates: v.asOnCreates(props),
 	}, nil
@@ -134,15 +139,20 @@ func (c validators) rules(ctx context.Context, errs field.ErrorList, structural 
 	if slices.ContainsFunc(errs, blocksRules) {
 		return append(errs, field.Invalid(nil, nil, rulesSkipped+" because the object was invalid; correct the existing errors to complete validation"))
 	}
-	switch err := c.tooCostly(ctx, obj, old); {
-	case errors.Is(err, errBudget):
-		return append(errs, field.Invalid(nil, nil, err.Error()))
-	case err != nil:
-		return field.ErrorList{field.InternalError(nil, err)}
+	broken, left := c.cel().Validate(ctx, nil, structural, obj, old, celconfig.RuntimeCELCostBudget, options...)
+	switch {
+	case ctx.Err() != nil:
+		return field.ErrorList{field.InternalError(nil, ctx.Err())}
+	case slices.ContainsFunc(broken, func(err *field.Error) bool { return bounded.Is(errors.New(err.Detail)) }):
+		return field.ErrorList{field.InternalError(nil, bounded.ErrTooLarge)}
+	case left < 0: // after rules in the order of maps
+		return append(errs, field.Invalid(nil, nil, errBudget))
 	}
-	broken, _ := c.cel().Validate(ctx, nil, structural, obj, old, celconfig.RuntimeCELCostBudget, options...)
 	return append(errs, broken...)
 }
+
+// errBudget is the error of a server for an object whose rules cost too much together.
+const errBudget = "validation failed due to running out of cost budget, no further validation rules will be run"
 
 func (v *Version) validateTypeMeta(obj map[string]any) (errs field.ErrorList) {
 	gvk := v.gvk()
