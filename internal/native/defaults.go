@@ -3,6 +3,7 @@ package native
 import (
 	"encoding/json"
 	"reflect"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -13,15 +14,24 @@ import (
 )
 
 // Same reports whether a server takes two objects of a kind for the same: zero values, empty lists
-// and defaults are as good as nothing, and "0.1" is "100m". Of a kind that this build does not know
-// the content must be equal.
+// and defaults are as good as nothing, and "0.1" is "100m". In [exact] kinds an empty list or map is
+// not as good as nothing. Of a kind that this build does not know the content must be equal.
 func Same(gvk schema.GroupVersionKind, a, b map[string]any) bool {
 	first, known := defaulted(gvk, a)
 	second, too := defaulted(gvk, b)
 	if !known || !too {
 		return reflect.DeepEqual(a, b)
 	}
+	if slices.Contains(exact(), gvk.Kind) {
+		return reflect.DeepEqual(first, second)
+	}
 	return equality.Semantic.DeepEqual(first, second)
+}
+
+// exact are the kinds of which a server compares updates by reflect.DeepEqual. Source: strategies
+// below pkg/registry of Kubernetes 1.36.
+func exact() []string {
+	return []string{"NetworkPolicy", "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"}
 }
 
 // defaulted returns the typed object of content with its defaults. It is false for an unknown kind,

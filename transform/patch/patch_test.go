@@ -157,12 +157,28 @@ func TestGeneration(t *testing.T) {
 		{"csidriver csi.acme.example", `{"spec": {"requiresRepublish": true}}`, int64(1)},
 		{"csidriver csi.acme.example", `{"spec": {"seLinuxMount": null}}`, nil},
 		{"podtemplate tmpl --namespace=shop", `{"template": {"spec": {"hostname": "x"}}}`, int64(2)},
+		{"networkpolicy deny --namespace=shop", `{"spec": {"egress": []}}`, int64(2)},
+		{"networkpolicy deny --namespace=shop", `{"spec": {"podSelector": {"matchExpressions": []}}}`, int64(2)},
+		{"networkpolicy deny --namespace=shop", `{"spec": {"policyTypes": ["Ingress", "Egress"], "egress": null}}`, int64(1)},
+		{"deploy web --namespace=shop", `{"spec": {"template": {"spec": {"tolerations": []}}}}`, int64(2)},
 		{"hpa web --namespace=shop", `{"spec": {"maxReplicas": 9}}`, nil},
 		{"widgets.example.com w2 --namespace=shop", `{"spec": {"ports": [{"name": "a", "port": 1}]}}`, int64(2)},
 	} {
 		report, o := run(t, "reports/base.db.gz "+test.object+" --type=merge", test.body)
 		require.NotNil(t, o, "%v", report.Problems)
 		require.Equal(t, test.want, at(o.Content, "metadata.generation"), "%s %s", test.object, test.body)
+	}
+}
+
+// TestGenerationOfWebhooks: a list that is empty instead of absent is a change for these kinds alone.
+func TestGenerationOfWebhooks(t *testing.T) {
+	for _, object := range []string{"validatingwebhookconfiguration guard", "mutatingwebhookconfiguration inject"} {
+		for path, want := range map[string]any{"matchConditions": int64(2), "objectSelector": int64(1)} {
+			value := map[string]string{"matchConditions": "[]", "objectSelector": "null"}[path]
+			_, o := run(t, "reports/base.db.gz "+object+" --type=json", `[{"op": "add", "path": "/webhooks/0/`+path+`", "value": `+value+`}]`)
+			require.NotNil(t, o)
+			require.Equal(t, want, at(o.Content, "metadata.generation"), "%s %s", object, path)
+		}
 	}
 }
 
