@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -175,5 +176,35 @@ func TestPatched(t *testing.T) {
 	}
 	for _, e := range edits(t) {
 		offline.accepts(t, resources[e.resource], e)
+	}
+}
+
+// TestRefusedServices: a Service that "etcdshift patch" refuses is refused by a server too.
+func TestRefusedServices(t *testing.T) {
+	t.Parallel()
+	file := base(t)
+	live := startCluster(t, restoreAsIs(t, file), baseFlags()...)
+	for _, row := range [][3]string{
+		{"lb", `{"spec":{"type":"ClusterIP","loadBalancerSourceRanges":["192.0.2.0/24"]}}`, "oadBalancerSourceRanges"},
+		{"lb", `{"metadata":{"annotations":{"service.beta.kubernetes.io/load-balancer-source-ranges":""}},"spec":{"type":"NodePort"}}`, "load-balancer-source-ranges"},
+		{"web", `{"spec":{"type":"ClusterIP","ports":[{"name":"http","port":80,"nodePort":30999}]}}`, "spec.ports[0].nodePort"},
+		{"web", `{"spec":{"loadBalancerClass":"a/b"}}`, "spec.loadBalancerClass"},
+		{"db", `{"spec":{"type":"NodePort"}}`, "spec.clusterIPs"},
+		{"web", `{"spec":{"type":"ExternalName"}}`, "spec.externalName"},
+		{"web", `{"spec":{"clusterIPs":["10.0.0.98"]}}`, "spec.clusterIPs"},
+		{"ext", `{"spec":{"type":"ClusterIP","externalName":null,"clusterIP":"None"}}`, ""},
+		{"ext", `{"spec":{"type":"ClusterIP","externalName":null,"clusterIP":"10.0.0.97"}}`, "spec.ports"},
+	} {
+		services := live.client(schema.GroupVersionResource{Version: "v1", Resource: "services"}, shop)
+		_, err := services.Patch(context.Background(), row[0], types.MergePatchType, []byte(row[1]), metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
+		said, offline := exec.Command(etcdshift(t), "patch", "--dry-run", file, "none.db", "svc/"+row[0], "-n", shop, "--type", "merge", "-p", row[1]).CombinedOutput()
+		if row[2] == "" {
+			require.NoError(t, err, row[1])
+			require.NoError(t, offline, "%s: %s", row[1], said)
+			continue
+		}
+		require.ErrorContains(t, err, row[2], row[1])
+		require.EqualError(t, offline, "exit status 3", "%s: %s", row[1], said)
+		require.Contains(t, string(said), row[2], row[1])
 	}
 }
