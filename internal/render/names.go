@@ -17,7 +17,8 @@ func Name(s string) string {
 // QuoteNames changes v, decoded from JSON, and returns it: no name in it forges a line of output.
 // Names are those of fields, the strings of metadata but annotations, and the strings of fields
 // that hold a name or a word of the API, such as reason. An API server has none with a line end;
-// other strings it takes as they come, so kubectl prints them on several lines.
+// other strings it takes as they come, so kubectl prints them on several lines. A schema has no
+// names of an object.
 func QuoteNames(v any) any {
 	if object, _ := v.(map[string]any); object["kind"] == "Table" {
 		nameCells(object)
@@ -45,7 +46,7 @@ func quoteNames(v any, field string, metadata bool) any {
 			}
 		}
 		for key, below := range v {
-			inside := key == "metadata" || metadata && key != "annotations"
+			inside := key == "metadata" && field != "properties" || metadata && key != "annotations"
 			named[Name(key)] = quoteNames(below, key, inside)
 		}
 		return named
