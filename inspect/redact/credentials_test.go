@@ -73,7 +73,8 @@ func TestTokenPrefixes(t *testing.T) {
 		"github_pat_11A": true, "sk-ant-api03-x": true, "hvs.CAES": true, "npm_x7hunter": true, "AIzaSyAx7": true,
 		"eyJhbGciOi.eyJzdWI": true,
 		"ghp_":               false, "ghp_xxxx": false, "AKIAIOSFODNN7EXAMPLE": false, "npm_config_cache": false, "pypi-mirror": false, "sk-proj-team": false,
-		"maghp_hunter2": false,
+		"maghp_hunter2": false, "hvs.Group": false, "glpat-doc: see docs": false, "sk_live_demo_page": false, "sk_live_Demo_page": false,
+		"ghp_abcdefghijklmnop": true, "glpat-aB": true,
 	} {
 		require.Equal(t, hidden, redact.Text(value) != value, value)
 	}
