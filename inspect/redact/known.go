@@ -19,24 +19,48 @@ const (
 // plainWord matches what may be a name or a word.
 var plainWord = regexp.MustCompile(`^(?:[a-z0-9.-]{1,15}|[A-Za-z]{1,15}|[0-9.]*)$`)
 
-// add adds a secret; a text in base64 as it is, and decoded.
-func (k known) add(value any) {
-	text, _ := value.(string)
-	k.addText(text)
-	if data, err := base64.StdEncoding.DecodeString(text); err == nil && isText(string(data)) {
-		k.addText(string(data))
-	}
-}
-
-func (k known) addText(text string) {
-	text = strings.TrimSpace(text)
+// add adds a secret. Of too many that begin alike, the begin is one.
+func (k known) add(text string) {
 	if len(text) < knownBegin || plainWord.MatchString(text) || !isLiteral(text) {
 		return
 	}
-	if begin := text[:knownBegin]; len(k[begin]) < mostAlike {
-		k[begin] = append(k[begin], text)
+	begin := text[:knownBegin]
+	if k[begin] = append(k[begin], text); len(k[begin]) > mostAlike {
+		k[begin] = []string{begin}
 	}
 }
+
+// mostNoted bounds secrets that are searched for credentials in them, in bytes of one object.
+const mostNoted = 1 << 20
+
+// noter returns a note for a walker. It adds each secret, what it is in base64, the password of a
+// URL in it, and one behind the name of a user.
+func noter(add func(text string)) func(value any) {
+	left := mostNoted
+	return func(value any) {
+		text, _ := value.(string)
+		add(strings.TrimSpace(text))
+		if left -= len(text); left < 0 {
+			return
+		}
+		if data, err := base64.StdEncoding.DecodeString(text); err == nil && isText(string(data)) {
+			text = string(data)
+			add(strings.TrimSpace(text))
+			if of := userPassword.FindStringSubmatch(text); of != nil {
+				add(of[1])
+			}
+		}
+		for _, of := range urlPassword.FindAllStringSubmatch(text, -1) {
+			add(of[1])
+			add(unescapeURL(of[1]))
+		}
+	}
+}
+
+var (
+	urlPassword  = regexp.MustCompile(`://[^\s/:@]*:([^\s/@]+)@`)
+	userPassword = regexp.MustCompile(`^[\w.@+-]+:([^\s/]\S*)$`)
+)
 
 // in returns the first secret in a text, "" for none.
 func (k known) in(text string) string {
@@ -103,17 +127,21 @@ func (w walker) swept(value any, k searcher) any {
 		}
 	case map[string]any:
 		var secrets []string
-		for name := range v { // of a set in managedFields
-			if strings.HasPrefix(name, "v:") && k.in(name) != "" {
+		for name := range v { // fields of types are letters alone
+			if !fieldName.MatchString(name) && k.in(name) != "" {
 				secrets = append(secrets, name)
 			}
 		}
 		if secrets != nil {
-			return w.hiddenKeys(v, "", secrets)
+			out := w.hiddenKeys(v, secrets)
+			w.sweep(v, k)
+			return out
 		}
 	}
 	return nil
 }
+
+var fieldName = regexp.MustCompile(`^(?:f:)?[A-Za-z]*$`)
 
 // quotes reports whether a text has a secret, as it is or packed.
 func (w walker) quotes(text string, k searcher) bool {

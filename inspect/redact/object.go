@@ -45,15 +45,10 @@ func Value(key, raw []byte) bool {
 }
 
 func (w walker) object(key []byte, obj map[string]any) (changed bool) {
-	own, note := known{}, w.note
-	w.note = func(value any) {
-		own.add(value)
-		if note != nil {
-			note(value)
-		}
-	}
+	own := known{}
+	w.note = noter(own.add)
 	changed = w.first(key, obj)
-	w.note = note
+	w.note = nil
 	return len(own) > 0 && w.sweep(obj, own) || changed
 }
 
@@ -197,7 +192,9 @@ func (w walker) shown(in map[string]any, name string, around sort) any {
 			}
 		}
 		if secrets != nil {
-			return w.hiddenKeys(v, name, secrets)
+			out := w.hiddenKeys(v, secrets)
+			w.walk(v, name)
+			return out
 		}
 	}
 	return nil

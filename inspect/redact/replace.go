@@ -1,6 +1,9 @@
 package redact
 
-import "encoding/base64"
+import (
+	"encoding/base64"
+	"slices"
+)
 
 // Part is what a value is that must be hidden.
 type Part int
@@ -32,7 +35,7 @@ type replaced struct{ value any }
 // hidden returns what takes the place of a value.
 func (w walker) hidden(part Part, value any) any {
 	text, isText := value.(string)
-	if w.note != nil {
+	if w.note != nil && part != mixed { // holds has noted what is in it
 		w.note(value)
 	}
 	switch {
@@ -50,18 +53,17 @@ func (w walker) hidden(part Part, value any) any {
 	return redacted(len(text))
 }
 
-// hiddenKeys returns the map in a field without the secrets in its keys.
-func (w walker) hiddenKeys(v map[string]any, field string, secrets []string) any {
+// hiddenKeys returns a map without the secrets in its keys.
+func (w walker) hiddenKeys(v map[string]any, secrets []string) any {
 	if w.with == nil {
 		return "<redacted>"
 	}
-	for _, key := range secrets {
+	for _, key := range slices.Sorted(slices.Values(secrets)) {
 		child := v[key]
 		delete(v, key)
 		name, _ := w.with(Name, key).(string)
 		v[name] = child
 	}
-	w.walk(v, field)
 	return replaced{v}
 }
 

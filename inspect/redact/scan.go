@@ -1,8 +1,8 @@
 package redact
 
 import (
+	"iter"
 	"regexp"
-	"slices"
 	"strings"
 )
 
@@ -17,27 +17,35 @@ var pairs = []shape{
 	mark(`(?im)^\s*\w*header(?:_up)?(?:\s+(?:add|set))?\s+["']?([\w-]+)["']?\s+["']?([^"'\s;]+)`, "eader"), // nginx, Apache, Caddy, Fluent Bit
 }
 
-// scan reports whether a text that is neither JSON nor YAML has a secret after its name:
+// scan yields the secrets that a text that is neither JSON nor YAML has after their names:
 // "name=value", "name: value", <name>value, "--name value" or, on a separate line, "name value".
-func scan(text string) bool {
-	for i := range len(text) {
-		if strings.IndexByte("=:>", text[i]) >= 0 && assigns(text, i, false) {
-			return true
+func scan(text string) iter.Seq[string] {
+	return func(yield func(secret string) bool) {
+		for i := range len(text) {
+			if strings.IndexByte("=:>", text[i]) >= 0 && assigns(text, i, false) && !yield(valueAfter(text, i).text) {
+				return
+			}
+		}
+		for line := range strings.Lines(text) {
+			fields := strings.Fields(line)
+			if endsInPair(fields) && !yield(strings.Trim(fields[len(fields)-1], `"';`)) {
+				return
+			}
+			if secret := flagSecret(fields); secret != "" && !yield(secret) {
+				return
+			}
+		}
+		for _, pair := range pairs {
+			if !pair.fits(text) {
+				continue
+			}
+			for _, m := range pair.pattern.FindAllStringSubmatch(text, -1) {
+				if sortOf(m[1]).isSecret(m[2]) && !variable.MatchString(m[2]) && !yield(m[2]) {
+					return
+				}
+			}
 		}
 	}
-	for line := range strings.Lines(text) {
-		if fields := strings.Fields(line); endsInPair(fields) || holdsFlag(fields) {
-			return true
-		}
-	}
-	return slices.ContainsFunc(pairs, func(pair shape) bool { return pair.fits(text) && pair.givesSecret(text) })
-}
-
-// givesSecret reports whether a pattern of pairs finds a secret.
-func (s shape) givesSecret(text string) bool {
-	return slices.ContainsFunc(s.pattern.FindAllStringSubmatch(text, -1), func(m []string) bool {
-		return sortOf(m[1]).isSecret(m[2]) && !variable.MatchString(m[2])
-	})
 }
 
 // scanComments scans the comments of YAML. A value is the last word of a comment.
@@ -243,14 +251,14 @@ func endsInPair(fields []string) bool {
 	return hasDigit && compound && s.isSecret(text)
 }
 
-// holdsFlag reports whether a line has a flag with a secret: "--password x".
-func holdsFlag(fields []string) bool {
+// flagSecret returns the secret behind a flag of a line: "--password x"; "" for none.
+func flagSecret(fields []string) string {
 	for i := 1; i < len(fields); i++ {
 		flag, text := strings.TrimLeft(fields[i-1], "[({`\"'"), strings.Trim(fields[i], `"'`)
 		if strings.HasPrefix(flag, "-") && !strings.ContainsAny(flag, "=:\"'") && !strings.HasPrefix(text, "-") &&
 			!strings.HasPrefix(text, "$") && sortOf(flag).isSecret(text) {
-			return true
+			return text
 		}
 	}
-	return false
+	return ""
 }

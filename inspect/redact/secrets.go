@@ -1,7 +1,6 @@
 package redact
 
 import (
-	"encoding/base64"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -28,14 +27,11 @@ func (s *Secrets) Add(key []byte, content map[string]any) {
 	})
 }
 
-// add adds a value, and what it is in base64.
+// add adds a value, what it is in base64, and the passwords of URLs in it.
 func (s *Secrets) add(value any) {
 	switch v := value.(type) {
 	case string:
-		s.addText(v)
-		if data, err := base64.StdEncoding.DecodeString(v); err == nil && len(data) >= leastPart {
-			s.addText(string(data))
-		}
+		noter(s.addText)(v)
 	case []any:
 		for _, child := range v {
 			s.add(child)

@@ -2,6 +2,7 @@ package redact_test
 
 import (
 	"encoding/base64"
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -45,7 +46,7 @@ func TestSecretsEverywhere(t *testing.T) {
 	} {
 		obj := map[string]any{"apiVersion": "v1", "kind": "Secret", "data": map[string]any{"greeting": std}, "metadata": map[string]any{
 			"name": "a", "annotations": map[string]any{"note": shown, "other": "use it here"},
-			"managedFields": []any{map[string]any{"fieldsV1": map[string]any{"f:list": map[string]any{`v:"` + value + `"`: map[string]any{}}}}},
+			"labels": map[string]any{"for-" + value: "a", "x": value}, "managedFields": []any{map[string]any{"fieldsV1": map[string]any{"f:list": map[string]any{`v:"` + value + `"`: map[string]any{}}}}},
 		}}
 		require.True(t, redact.Object([]byte(corpusKey), obj), name)
 		require.NotContains(t, unpacked.All(text(t, obj), 4), "MARK", name)
@@ -54,6 +55,35 @@ func TestSecretsEverywhere(t *testing.T) {
 	}
 	obj := parse(t, `{metadata: {managedFields: [{fieldsV1: {"f:args": {"v:\"--password=Hunter2-MARK\"": {}}}}]}}`)
 	require.True(t, redact.Object([]byte(corpusKey), obj))
+}
+
+// What a text in a Secret has as a credential is a secret by itself.
+func TestSecretsIn(t *testing.T) {
+	std := func(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }
+	for name, value := range map[string]string{
+		"kubeconfig": "apiVersion: v1\nkind: Config\nusers:\n- name: me\n  user:\n    token: " + packedSecret + "\n",
+		"docker":     `{"auths":{"registry.example.com":{"username":"me","password":"` + packedSecret + `"}}}`,
+		"auth alone": `{"auths":{"registry.example.com":{"auth":"` + std("me:"+packedSecret) + `"}}}`,
+		"properties": "db.user=me\ndb.password=" + packedSecret + "\n",
+		"both":       "-----BEGIN PRIVATE KEY-----\nMIIE\n-----END PRIVATE KEY-----\npassword: " + packedSecret + "\n",
+		"two":        "token=a-first-one-1\npassword=" + packedSecret + "\n",
+		"URL":        "postgres://me:" + packedSecret + "@db/shop",
+		"flag":       "exec x --password " + packedSecret,
+		"packed":     std(gzipped(t, `{"password":"`+packedSecret+`"}`)),
+		"JSON":       `{"application.yaml":"spring:\n  password: ` + packedSecret + `\n"}`,
+	} {
+		secret := parse(t, `{apiVersion: v1, kind: Secret, data: {x: `+std(value)+`}}`)
+		require.Contains(t, redact.SecretsIn([]byte(corpusKey), secret), packedSecret, name)
+		other := map[string]any{"data": map[string]any{"x": "use " + packedSecret}, "spec": map[string]any{"config": value}}
+		require.True(t, redact.Object([]byte(corpusKey), other), name)
+		require.NotContains(t, text(t, other), "MARK", name)
+	}
+	many := map[string]any{"data": "use Alike_0001-9"}
+	for i := range 100 {
+		many[fmt.Sprint(i)] = map[string]any{"password": fmt.Sprintf("Alike_00%02d-9", i)}
+	}
+	require.True(t, redact.Object([]byte(corpusKey), many))
+	require.NotContains(t, text(t, many), "Alike")
 }
 
 // What stands beside a secret in the last-applied annotation is shown.

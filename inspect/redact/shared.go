@@ -38,14 +38,18 @@ func NewShared() *Shared {
 	return &Shared{values: map[string]bool{}, index: map[string][]anchored{}}
 }
 
-// SecretsIn returns the texts that are secrets in an object stored under key. It changes content.
+// SecretsIn returns the texts that are secrets in an object stored under key, and the credentials
+// in them by their names and shapes. It changes content.
 func SecretsIn(key []byte, content map[string]any) (secrets []string) {
+	in := begun(nil)
+	in.note = noter(func(text string) { secrets = append(secrets, strings.Clone(text)) })
 	With(key, content, func(part Part, value any) any {
 		text, _ := value.(string)
 		if data, err := base64.StdEncoding.DecodeString(text); part == Data && err == nil && isText(string(data)) {
 			text = string(data)
 		}
-		secrets = append(secrets, strings.Clone(strings.TrimSpace(text)))
+		in.note(text)
+		in.holds(text)
 		return ""
 	})
 	return secrets
@@ -95,6 +99,9 @@ func (s *Shared) place(secret string) bool {
 	s.index[place] = append(s.index[place], anchored{secret, best})
 	return true
 }
+
+// Holds reports whether a text, such as a key, has a secret as it is.
+func (s *Shared) Holds(text string) bool { return s.in(text) != "" }
 
 // in returns the first secret in a text, "" for none.
 func (s *Shared) in(text string) string {

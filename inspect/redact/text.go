@@ -29,16 +29,44 @@ func Text(text string) string {
 func holdsSecret(text string) bool { return begun(nil).holds(text) }
 
 // holds reports whether a text has a secret: by its shape, or by its name in the parsed text, or
-// else in a line.
+// else in a line. It goes on behind the first one if they are noted.
 func (w walker) holds(text string) bool {
-	switch {
-	case w.find != nil:
+	if w.find != nil {
 		return w.find(text) || w.holdsPacked(text)
-	case w.texts > 0 && !isText(text):
-		return w.holdsPacked(text)
-	case hasShape(text), w.holdsPacked(text):
+	}
+	found := false
+	for _, in := range []func(string) bool{w.hasShape, w.holdsPacked, w.holdsNamed} {
+		if found = in(text) || found; found && w.note == nil {
+			return true
+		}
+	}
+	return found
+}
+
+// hasShape looks for secrets by their shape.
+func (w walker) hasShape(text string) bool {
+	switch {
+	case w.texts > 0 && !isText(text), !hasShape(text):
+		return false
+	case w.note == nil:
 		return true
-	case !mentions(text):
+	}
+	alone := false
+	for _, word := range wordsOf(text) {
+		if hasShape(word) {
+			w.note(word)
+			alone = true
+		}
+	}
+	if !alone {
+		w.note(text)
+	}
+	return true
+}
+
+// holdsNamed looks for secrets by their names.
+func (w walker) holdsNamed(text string) (found bool) {
+	if w.texts > 0 && !isText(text) || !mentions(text) {
 		return false
 	}
 	if w.texts < deepest && len(text) <= largest && mayParse(text) {
@@ -50,22 +78,32 @@ func (w walker) holds(text string) bool {
 			return changed
 		}
 	}
-	return scan(text)
+	for secret := range scan(text) {
+		if w.note == nil {
+			return true
+		}
+		w.note(secret)
+		found = true
+	}
+	return found
 }
 
 // holdsPacked reports whether a text has a secret in what it holds in other forms. What is too
 // large or too deep counts as one.
 func (w walker) holdsPacked(text string) bool {
-	inner, least := w.inner(), leastNamed
+	inner, least, found := w.inner(), leastNamed, false
 	if w.find != nil {
 		least = leastKnown
 	}
 	for f := range w.room.forms(text, least) {
 		if f.err == ErrPacked || len(f.plain) >= shortest && (inner.texts > deepest || inner.holds(f.plain)) {
-			return true
+			if w.note == nil {
+				return true
+			}
+			found = true
 		}
 	}
-	return false
+	return found
 }
 
 // mentions reports whether a word of a text names a secret or its container. Most texts have none.

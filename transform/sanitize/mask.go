@@ -70,7 +70,7 @@ func isText(plain string) bool {
 	return utf8.ValidString(plain) && !strings.ContainsFunc(plain, func(r rune) bool { return !unicode.IsPrint(r) && !strings.ContainsRune("\t\n\r", r) })
 }
 
-// name replaces a key of a map; in managedFields the value behind "v:" or "k:".
+// name replaces a key of a map; in managedFields what is behind "f:", "v:" or "k:".
 func (m masker) name(key string) string {
 	if strings.HasPrefix(key, "v:") || strings.HasPrefix(key, "k:") {
 		list := "[" + key[2:] + "]"
@@ -78,6 +78,9 @@ func (m masker) name(key string) string {
 		if err == nil {
 			return key[:2] + strings.TrimSuffix(strings.TrimPrefix(out, "["), "]")
 		}
+	}
+	if field, is := strings.CutPrefix(key, "f:"); is {
+		return "f:" + m.text(field, 0)
 	}
 	return m.text(key, 0)
 }

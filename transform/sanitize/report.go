@@ -9,9 +9,10 @@ import (
 
 // Sanitized says what "migrate sanitize" replaced and what it did not.
 type Sanitized struct {
-	Sanitized []Count   `json:"sanitized,omitempty"` // by type
-	Names     *Names    `json:"names,omitempty"`     // not with --keep-names
-	LeftOut   []LeftOut `json:"leftOut,omitempty"`   // records without a place in the output
+	Sanitized []Count   `json:"sanitized,omitempty"`       // by type
+	Names     *Names    `json:"names,omitempty"`           // not with --keep-names
+	LeftOut   []LeftOut `json:"leftOut,omitempty"`         // records without a place in the output
+	Keys      []string  `json:"keysWithSecrets,omitempty"` // of OUT that have a secret in them
 	// secrets that are replaced in their own object alone: short, long, words, hosts, names,
 	// certificates
 	Unsearched   int      `json:"unsearched,omitempty"`
@@ -73,6 +74,9 @@ func (s *Sanitized) Tables(transform.Outcome) []transform.Table {
 	if s.Unsearched > 0 {
 		const text = "  %d values are short, long, words, hosts, names or certificates: replaced in their own objects alone"
 		replaced.Notes = append(replaced.Notes, fmt.Sprintf(text, s.Unsearched))
+	}
+	if len(s.Keys) > 0 {
+		replaced.Notes = append(replaced.Notes, fmt.Sprintf("  %d keys of OUT have a secret in their names: the report lists them", len(s.Keys)))
 	}
 	tables := append([]transform.Table{replaced}, s.Names.tables()...)
 	if len(s.LeftOut) > 0 {

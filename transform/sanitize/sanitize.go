@@ -41,6 +41,7 @@ type record struct {
 	values int            // replaced secrets
 	texts  int            // with replaced names
 	left   map[string]int // names that stay, by texts
+	key    string         // that holds a secret and stays
 	drop   string         // why it is left out; "" if it is not
 	wrong  error          // why it cannot be sanitized
 }
@@ -115,6 +116,9 @@ func (s *sanitizer) sanitize(ctx context.Context, r *record) {
 		s.object(ctx, r, inspect.NewObject(s.types.Of(parsed.Resource), r.Entry))
 	default:
 		s.loose(r)
+	}
+	if key := cmp.Or(string(r.to), string(r.Key)); s.secrets.Holds(key) {
+		r.key = key
 	}
 	if r.value == nil && (r.to != nil || s.plaintext && !bytes.Equal(r.Stored, r.Value)) {
 		r.value = r.Value

@@ -14,6 +14,7 @@ type tally struct {
 	left   map[string]int    // texts, by the names that they keep
 	texts  int               // with replaced names
 	out    []LeftOut
+	keys   []string        // with secrets
 	moved  map[string]bool // new keys
 }
 
@@ -26,6 +27,9 @@ func (t *tally) add(r *record) {
 	if r.drop != "" {
 		t.out = append(t.out, LeftOut{string(r.Key), r.drop})
 		return
+	}
+	if r.key != "" {
+		t.keys = append(t.keys, r.key)
 	}
 	if r.to != nil {
 		t.moved[string(r.to)] = true
@@ -45,7 +49,7 @@ func (t *tally) add(r *record) {
 
 // report returns the section of the report. names is nil where names stay.
 func (t *tally) report(names *aliases.Dictionary, unsearched int) *Sanitized {
-	out := &Sanitized{Sanitized: []Count{}, LeftOut: t.out, Unsearched: unsearched, NotSanitized: notSanitized(names == nil)}
+	out := &Sanitized{Sanitized: []Count{}, LeftOut: t.out, Keys: t.keys, Unsearched: unsearched, NotSanitized: notSanitized(names == nil)}
 	for _, name := range slices.Sorted(maps.Keys(t.counts)) {
 		out.Sanitized = append(out.Sanitized, *t.counts[name])
 	}
