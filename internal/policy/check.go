@@ -6,6 +6,7 @@ import (
 
 	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/internal/bounded"
 	"github.com/etcdshift/etcdshift/internal/stream"
 )
 
@@ -17,12 +18,14 @@ type Answered struct {
 
 // Answers yields the answers about all objects that a type has in from, in their order. guard is
 // that of stream.Ahead.
-func Answers(ctx context.Context, from Source, t *inspect.Type, guard func(func() error) error,
+func (e *Engine) Answers(ctx context.Context, from Source, t *inspect.Type, guard func(func() error) error,
 	evaluate func(context.Context, *inspect.Object) Answer,
 ) iter.Seq2[*Answered, error] {
-	item := func(e *inspect.Entry) (Answered, int) { return Answered{Entry: e}, len(e.Value) }
+	item := func(entry *inspect.Entry) (Answered, int) {
+		return Answered{Entry: entry, Answer: e.Begin()}, len(entry.Value)
+	}
 	return stream.Ahead(guard, from.Entries(ctx, t, inspect.Selection{}), item, func(a *Answered) {
-		a.Answer = evaluate(ctx, inspect.NewObject(t, a.Entry))
+		a.Answer = evaluate(bounded.WithMeter(ctx, a.Meter), inspect.NewObject(t, a.Entry))
 	})
 }
 
@@ -30,7 +33,7 @@ func Answers(ctx context.Context, from Source, t *inspect.Type, guard func(func(
 // objects the policies name.
 func Check(ctx context.Context, e *Engine, r *inspect.Reader, found *finding.Report) (objects int, err error) {
 	for _, t := range e.Types(Validating) {
-		for a, err := range Answers(ctx, r, t, r.Snapshot().Guard, e.Validate) {
+		for a, err := range e.Answers(ctx, r, t, r.Snapshot().Guard, e.Validate) {
 			if err != nil {
 				return objects, err
 			}

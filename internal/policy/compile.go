@@ -21,6 +21,7 @@ import (
 // compiler compiles the expressions of one policy, as the plugins of k8s.io/apiserver do
 // (mutating/compilation.go, validating/plugin.go), and keeps the errors.
 type compiler struct {
+	policy string
 	*cel.CompositedCompiler
 	cel.OptionalVariableDeclarations
 	errs []error
@@ -34,7 +35,7 @@ func ownCompiler() (*cel.CompositedCompiler, error) {
 }
 
 // newCompiler compiles the variables of a policy.
-func newCompiler(variables []admission.Variable, params bool, authorizer bool) (*compiler, error) {
+func newCompiler(policy string, variables []admission.Variable, params bool, authorizer bool) (*compiler, error) {
 	compile := sharedCompiler
 	if len(variables) > 0 {
 		compile = ownCompiler // it keeps the variables
@@ -43,7 +44,7 @@ func newCompiler(variables []admission.Variable, params bool, authorizer bool) (
 	if err != nil {
 		return nil, err
 	}
-	c := &compiler{CompositedCompiler: composited, OptionalVariableDeclarations: cel.OptionalVariableDeclarations{HasParams: params, HasAuthorizer: authorizer}}
+	c := &compiler{policy: policy, CompositedCompiler: composited, OptionalVariableDeclarations: cel.OptionalVariableDeclarations{HasParams: params, HasAuthorizer: authorizer}}
 	for _, v := range variables {
 		accessor := &validating.Variable{Name: v.Name, Expression: v.Expression}
 		result := c.CompileAndStoreVariable(accessor, c.OptionalVariableDeclarations, environment.StoredExpressions)
@@ -64,7 +65,7 @@ func conditions[T any](c *compiler, what string, all []T, accessor func(*T) cel.
 	for _, err := range compiled.CompilationErrors() {
 		c.errs = append(c.errs, fmt.Errorf("%s: %w", what, err))
 	}
-	return costed{compiled}
+	return costed{compiled, c.policy}
 }
 
 // matcher compiles match conditions; nil for none.
@@ -92,7 +93,7 @@ func onOneLine(err error) string {
 
 // compileMutating compiles a policy.
 func compileMutating(p *admission.MutatingAdmissionPolicy, authorizer bool) (mutating.PolicyEvaluator, error) {
-	c, err := newCompiler(p.Spec.Variables, p.Spec.ParamKind != nil, authorizer)
+	c, err := newCompiler(Mutating+" "+p.Name, p.Spec.Variables, p.Spec.ParamKind != nil, authorizer)
 	if err != nil {
 		return mutating.PolicyEvaluator{}, err
 	}
@@ -110,14 +111,14 @@ func compileMutating(p *admission.MutatingAdmissionPolicy, authorizer bool) (mut
 		for _, err := range compiled.CompilationErrors() {
 			c.errs = append(c.errs, fmt.Errorf("mutations[%d]: %w", i, err))
 		}
-		evaluator.Mutators = append(evaluator.Mutators, newPatcher(costedMutation{compiled}))
+		evaluator.Mutators = append(evaluator.Mutators, newPatcher(costedMutation{compiled, c.policy}))
 	}
 	return evaluator, errors.Join(c.errs...)
 }
 
 // compileValidating compiles a policy.
 func compileValidating(p *admission.ValidatingAdmissionPolicy, authorizer bool) (validating.Validator, error) {
-	c, err := newCompiler(p.Spec.Variables, p.Spec.ParamKind != nil, authorizer)
+	c, err := newCompiler(Validating+" "+p.Name, p.Spec.Variables, p.Spec.ParamKind != nil, authorizer)
 	if err != nil {
 		return nil, err
 	}

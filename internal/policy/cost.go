@@ -16,14 +16,11 @@ import (
 	"github.com/etcdshift/etcdshift/internal/bounded"
 )
 
-// An API server bounds the cost of one policy for one object. These bound the cost of all policies
-// for one object, and for all objects of a run: runCost and objectCost for each of them. Four
-// million units take about a second. No time counts, so that each run ends at the same object.
-const (
-	mostCost   = 30_000_000
-	runCost    = 30_000_000
-	objectCost = 20_000
-)
+// mostCost bounds the cost of all policies for one object. An API server bounds that of one policy.
+const mostCost = bounded.RunCost
+
+// callCost is for the time that evaluators take however short the expressions are.
+const callCost = 10
 
 // errCost is the error of an expression that is not evaluated.
 var errCost = fmt.Errorf("the policies cost more than %d units of CEL for one object", mostCost)
@@ -48,53 +45,59 @@ func reasonOf(code *finding.Code) string {
 	return bounded.ErrTooLarge.Error()
 }
 
-// costed counts the cost of expressions in the record of an evaluation.
-type costed struct{ cel.ConditionEvaluator }
+// costed counts the cost of the expressions of a policy.
+type costed struct {
+	cel.ConditionEvaluator
+	policy string
+}
 
 // ForInput evaluates the expressions.
 func (c costed) ForInput(ctx context.Context, attributes *admission.VersionedAttributes, request *admissionv1.AdmissionRequest,
 	inputs cel.OptionalVariableBindings, namespace *corev1.Namespace, budget int64,
 ) ([]cel.EvaluationResult, int64, error) {
-	r := recordOf(ctx)
-	if r.cost > mostCost {
+	m := bounded.MeterOf(ctx)
+	if m.Cost() > mostCost {
 		return nil, -1, errCost
 	}
 	results, left, err := c.ConditionEvaluator.ForInput(ctx, attributes, request, inputs, namespace, budget)
-	r.cost += budget - max(0, left)
+	m.Add(c.policy, callCost+budget-max(0, left))
 	return results, left, err
 }
 
 // costedMutation does so for a mutation, and lets no result pass that is too large.
-type costedMutation struct{ cel.MutatingEvaluator }
+type costedMutation struct {
+	cel.MutatingEvaluator
+	policy string
+}
 
 // ForInput evaluates the expression.
 func (c costedMutation) ForInput(ctx context.Context, attributes *admission.VersionedAttributes, request *admissionv1.AdmissionRequest,
 	inputs cel.OptionalVariableBindings, namespace *corev1.Namespace, budget int64,
 ) (cel.EvaluationResult, int64, error) {
-	r := recordOf(ctx)
-	if r.cost > mostCost {
+	m := bounded.MeterOf(ctx)
+	if m.Cost() > mostCost {
 		return cel.EvaluationResult{}, -1, errCost
 	}
 	result, left, err := c.MutatingEvaluator.ForInput(ctx, attributes, request, inputs, namespace, budget)
-	r.cost += budget - max(0, left)
+	m.Add(c.policy, callCost+budget-max(0, left))
 	if err == nil && result.EvalResult != nil && !bounded.Whole(result.EvalResult) {
 		return cel.EvaluationResult{}, left, bounded.ErrTooLarge
 	}
 	return result, left, err
 }
 
+// Begin is the answer about an object before it is evaluated in a context with the Meter. Calls are
+// in the order of the objects.
+func (e *Engine) Begin() Answer { return Answer{Meter: e.budget.Meter()} }
+
 // Take counts an answer in its policies and in the budget of the run, in the order of the objects.
 // It returns false, and leaves nothing of the answer, where the budget is used up. It is for one
 // goroutine.
 func (e *Engine) Take(t *inspect.Type, a *Answer) bool {
-	if e.over.Load() {
+	if a.Meter != nil && !a.Meter.Take() {
 		*a = Answer{}
 		e.left = append(e.left, t)
 		return false
-	}
-	e.checked++
-	if e.spent += a.cost; e.spent > e.budget+int64(e.checked)*objectCost {
-		e.over.Store(true)
 	}
 	for _, p := range a.Met {
 		p.Matched++
@@ -118,5 +121,5 @@ func (e *Engine) Unchecked() *finding.Finding {
 		}
 		all, of = append(all, fmt.Sprintf("%d of %s", n, of[0].Name())), of[n:]
 	}
-	return CodeCost.Because("the policies cost %d units of CEL for the first %d objects, and these were not checked: %s", e.spent, e.checked, finding.List(all))
+	return CodeCost.Because("the policies cost %s, and these were not checked: %s", e.budget, finding.List(all))
 }

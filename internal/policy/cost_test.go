@@ -1,6 +1,7 @@
 package policy_test
 
 import (
+	"fmt"
 	"runtime"
 	"strings"
 	"testing"
@@ -71,14 +72,45 @@ func TestPoliciesHaveABudget(t *testing.T) {
 	set := &policy.Set{}
 	require.NoError(t, policy.Choice{Stored: true}.Complete(t.Context(), set, r))
 	require.Empty(t, set.Choose([]string{"bomb0"}))
-	e, err := policy.New(t.Context(), set, r, policy.Options{Cost: 2_000_000})
+	for cost, want := range map[int64]string{
+		2_000_000: "the policies cost 3000093 units of CEL for the first 3 objects, the most of it by ValidatingAdmissionPolicy bomb0, " +
+			"and these were not checked: 4 of configmaps, 1 of events, 1 of namespaces, 10 of widgets.example.com",
+		0: "the policies cost 11000341 units of CEL for the first 11 objects, the most of it by ValidatingAdmissionPolicy bomb0, " +
+			"and these were not checked: 8 of widgets.example.com",
+	} {
+		e, err := policy.New(t.Context(), set, r, policy.Options{Cost: cost})
+		require.NoError(t, err)
+		found := &finding.Report{Counts: map[*finding.Code]int{}}
+		_, err = policy.Check(t.Context(), e, r, found)
+		require.NoError(t, err)
+		require.Equal(t, 1, found.Counts[policy.CodeCost])
+		require.Equal(t, want, e.Unchecked().Reason)
+	}
+}
+
+// A hundred ordinary policies cost less than the budget grows by with each object.
+func TestOrdinaryPoliciesAreCheckedOnAllObjects(t *testing.T) {
+	s, err := snapshot.Open(t.Context(), "../../testdata/reports/base.db.gz", snapshot.Config{})
 	require.NoError(t, err)
-	found := &finding.Report{Counts: map[*finding.Code]int{}}
-	checked, err := policy.Check(t.Context(), e, r, found)
+	defer s.Close()
+	r := inspect.NewReader(s, nil)
+	var text strings.Builder
+	for i := range 100 {
+		expression := []string{
+			"object.spec.containers.all(c, c.image.contains('/') || c.image.startsWith('registry.example.com/'))",
+			"object.spec.containers.all(c, !has(c.env) || c.env.all(e, !e.name.matches('^(PASSWORD|SECRET).*')))",
+			"object.spec.containers.all(c, !has(c.securityContext) || !has(c.securityContext.privileged) || !c.securityContext.privileged)",
+			"!has(object.spec.volumes) || object.spec.volumes.all(v, !has(v.hostPath))",
+			"!has(object.spec.hostNetwork) || !object.spec.hostNetwork",
+		}[i%5]
+		text.WriteString(policyOf(policy.Validating, fmt.Sprint("p", i), "", "v1", "pods", "  validations: [{expression: \""+expression+"\"}]\n", bound) + "\n---\n")
+	}
+	set := &policy.Set{}
+	require.NoError(t, set.Read([]byte(text.String())))
+	e, err := policy.New(t.Context(), set, r, policy.Options{Cost: 1})
 	require.NoError(t, err)
-	require.Less(t, checked, 4)
-	require.Positive(t, checked)
-	require.Equal(t, 1, found.Counts[policy.CodeCost])
-	f := e.Unchecked()
-	require.Contains(t, f.Reason, "of widgets.example.com")
+	checked, err := policy.Check(t.Context(), e, r, &finding.Report{Counts: map[*finding.Code]int{}})
+	require.NoError(t, err)
+	require.Equal(t, 25, checked)
+	require.Nil(t, e.Unchecked())
 }

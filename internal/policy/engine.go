@@ -2,13 +2,11 @@ package policy
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
-	"sync/atomic"
 
 	admissionapi "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -24,6 +22,7 @@ import (
 
 	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/internal/bounded"
 	"github.com/etcdshift/etcdshift/keys"
 )
 
@@ -31,7 +30,7 @@ import (
 type Options struct {
 	User   string // of the request; "" is DefaultUser
 	Groups []string
-	Cost   int64 // units of CEL that a run may cost beside those of each object; 0 is 30,000,000
+	Cost   int64 // units of CEL that a run may cost beside those of each object; 0 is bounded.RunCost
 }
 
 // DefaultUser makes the request, with the groups of every authenticated user.
@@ -68,17 +67,14 @@ type Engine struct {
 	mutator   generic.Dispatcher[mutating.PolicyHook]
 	validator generic.Dispatcher[validating.PolicyHook]
 
-	budget  int64           // of Options.Cost
-	spent   int64           // units of CEL that Take has counted
-	checked int             // objects that it has
-	left    []*inspect.Type // of objects after the budget was used up
-	over    atomic.Bool     // it is; what is evaluated ahead is not needed
+	budget *bounded.Budget
+	left   []*inspect.Type // of objects after the budget was used up
 }
 
 // New compiles the policies of a set. Namespaces and params are those of from; params of the set
 // take the place of stored ones.
 func New(ctx context.Context, set *Set, from Source, o Options) (*Engine, error) {
-	e := &Engine{set: set, user: userOf(o), budget: cmp.Or(o.Cost, runCost), known: map[*inspect.Type][]string{}}
+	e := &Engine{set: set, user: userOf(o), budget: &bounded.Budget{Limit: o.Cost}, known: map[*inspect.Type][]string{}}
 	for _, p := range set.Mutating {
 		e.addMutating(p)
 	}

@@ -20,6 +20,8 @@ import (
 	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/inspect/redact"
+	"github.com/etcdshift/etcdshift/internal/bounded"
 	"github.com/etcdshift/etcdshift/internal/native"
 	"github.com/etcdshift/etcdshift/keys"
 )
@@ -30,7 +32,7 @@ type Answer struct {
 	Failed   []*Policy          // that deny it, or with which an expression fails
 	Findings []*finding.Finding // without a key
 	Content  map[string]any     // of Mutate: the object as the policies leave it; nil where they change nothing
-	cost     int64
+	Meter    *bounded.Meter     // what the expressions cost
 }
 
 // add adds a finding about a policy.
@@ -50,15 +52,13 @@ type request struct {
 	object   *inspect.Object
 	content  map[string]any // as a server reads the object, at the version of the request
 	kind     schema.GroupVersionKind
-	policies []*Policy // that name the object
+	policies []*Policy       // that name the object
+	secrets  *redact.Secrets // of the object and of what expressions may quote; nil until they are asked for
 }
 
 // request prepares the evaluation of an object by policies of a kind. It is nil where no policy
 // names the object, or where a finding tells why it cannot be evaluated.
 func (e *Engine) request(kind string, o *inspect.Object, a *Answer) *request {
-	if e.over.Load() {
-		return nil // Take leaves the answer
-	}
 	version, content, err := requested(o)
 	r := &request{Engine: e, interfaces: &interfaces{Type: o.Type, known: e.versions(o.Type)}, object: o, content: content}
 	for _, p := range e.Policies {
@@ -74,7 +74,7 @@ func (e *Engine) request(kind string, o *inspect.Object, a *Answer) *request {
 		}
 	}
 	switch {
-	case len(r.policies) == 0:
+	case len(r.policies) == 0 || err == nil && !a.Meter.Start(): // Take leaves the answer
 		return nil
 	case errors.Is(err, encoding.ErrEncrypted):
 		a.Findings = append(a.Findings, CodeEncrypted.Because("%v", err))
@@ -166,6 +166,7 @@ func (r *request) attributes() (admission.Attributes, error) {
 
 // Validate evaluates the ValidatingAdmissionPolicies.
 func (e *Engine) Validate(ctx context.Context, o *inspect.Object) (a Answer) {
+	a.Meter = bounded.MeterOf(ctx)
 	r := e.request(Validating, o, &a)
 	if r == nil {
 		return a
@@ -184,8 +185,8 @@ func (e *Engine) Validate(ctx context.Context, o *inspect.Object) (a Answer) {
 			}
 			r.tell(&a, p, hook, done.decisions, err)
 			r.failed = nil
-			if a.cost += done.cost; a.cost > mostCost {
-				a.Findings = append(a.Findings, CodeCost.Because("%v", errCost))
+			if a.Meter.Cost() > mostCost {
+				a.Findings = append(a.Findings, CodeCost.Because("%v, the most of it %s", errCost, a.Meter.Dearest()))
 				return a
 			}
 		}
@@ -201,6 +202,9 @@ func (r *request) tell(a *Answer, p *Policy, hook validating.PolicyHook, decisio
 	}
 	binding, denied := hook.Bindings[0], false
 	for i, d := range decisions {
+		if d.Action == validating.ActionAdmit && d.Evaluation != validating.EvalError {
+			continue
+		}
 		text := quiet(hook.Policy.Spec.Validations, i, d)
 		if !secret(r.Type) && !p.secret && text != d.Message { // an expression made it
 			text = r.hide(d.Message)
@@ -236,6 +240,7 @@ func (r *request) tell(a *Answer, p *Policy, hook validating.PolicyHook, decisio
 // Mutate evaluates the MutatingAdmissionPolicies. Content is set where they change the object, at
 // the version at which it is stored.
 func (e *Engine) Mutate(ctx context.Context, o *inspect.Object) (a Answer) {
+	a.Meter = bounded.MeterOf(ctx)
 	r := e.request(Mutating, o, &a)
 	if r == nil {
 		return a
@@ -245,7 +250,7 @@ func (e *Engine) Mutate(ctx context.Context, o *inspect.Object) (a Answer) {
 	if once == nil {
 		return a
 	}
-	r.content = once
+	r.content, r.secrets = once, nil
 	switch twice := r.mutate(ctx, &a); {
 	case r.Resource == keys.DefinitionType():
 		a.Findings = append(a.Findings, CodeNotEvaluated.Because("%s: CustomResourceDefinitions are not changed", Names(a.Met)))
@@ -295,7 +300,6 @@ func (r *request) mutate(ctx context.Context, a *Answer) map[string]any {
 		again.SetIsReinvoke()
 		err = r.mutator.Dispatch(ctx, attributes, r.interfaces, hooks)
 	}
-	a.cost += done.cost
 	for _, p := range done.met {
 		if !slices.Contains(a.Met, p) {
 			a.Met = append(a.Met, p)

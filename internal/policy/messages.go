@@ -26,6 +26,14 @@ func quiet(validations []admissionapi.Validation, i int, d validating.PolicyDeci
 // hide returns the text of an expression without the secrets that the object, its Namespace and the
 // params have.
 func (r *request) hide(text string) string {
+	if r.secrets == nil {
+		r.secrets = r.hidden()
+	}
+	return r.secrets.Hide(text)
+}
+
+// hidden are the secrets.
+func (r *request) hidden() *redact.Secrets {
 	var quoted []runtime.Object
 	if of := r.namespaces.byName[r.object.Parsed.Namespace]; of != nil {
 		quoted = append(quoted, of)
@@ -33,14 +41,14 @@ func (r *request) hide(text string) string {
 	for _, p := range r.policies {
 		quoted = append(quoted, p.params...)
 	}
-	secrets := redact.Secrets{}
+	secrets := &redact.Secrets{}
 	secrets.Add(r.object.Key, r.content)
 	for _, one := range quoted {
 		if content, err := toContent(one); err == nil {
 			secrets.Add(nil, content)
 		}
 	}
-	return secrets.Hide(text)
+	return secrets
 }
 
 const errQuiet = "an expression fails; its message may quote a Secret and is left out"

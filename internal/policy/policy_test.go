@@ -298,7 +298,7 @@ func TestOtherKindInFolder(t *testing.T) {
 		}
 		undecodable := 0
 		for _, at := range e.Types(kind) {
-			for a, err := range policy.Answers(t.Context(), r, at, s.Guard, evaluate) {
+			for a, err := range e.Answers(t.Context(), r, at, s.Guard, evaluate) {
 				require.NoError(t, err)
 				for _, f := range a.Findings {
 					if f.Code == policy.CodeUndecodable {

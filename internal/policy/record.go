@@ -22,7 +22,6 @@ type record struct {
 	decisions []validating.PolicyDecision
 	met       []*Policy // each once
 	errors    []policyError
-	cost      int64
 }
 
 type policyError struct {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/internal/bounded"
 	"github.com/etcdshift/etcdshift/internal/policy"
 	"github.com/etcdshift/etcdshift/internal/stream"
 	"github.com/etcdshift/etcdshift/transform"
@@ -131,9 +132,9 @@ func (r *run) apply(types []*inspect.Type) error {
 		count := Objects{Resource: t.Name()}
 		evaluate := func(e *evaluated) {
 			e.object = inspect.NewObject(t, e.entry)
-			e.Answer = r.Mutate(r.ctx, e.object)
+			e.Answer = r.Mutate(bounded.WithMeter(r.ctx, e.Meter), e.object)
 		}
-		item := func(e *inspect.Entry) evaluated { return evaluated{entry: e} }
+		item := func(e *inspect.Entry) evaluated { return evaluated{entry: e, Answer: r.Begin()} }
 		err := stream.Each(transform.Ahead(r.View, r.from.Entries(r.ctx, t, inspect.Selection{}), item, evaluate), func(e *evaluated) error {
 			return r.stage(e, &count)
 		})
