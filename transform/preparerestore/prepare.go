@@ -26,6 +26,7 @@ type prepare struct {
 	keep     map[string]bool // Nodes by name
 	running  []string        // of --keep-running
 	isolated bool
+	all      bool // without --only and --skip
 }
 
 // run is one storage prefix in a run.
@@ -216,11 +217,12 @@ func (r *run) byHand() {
 		code    *finding.Code
 		subject string
 	}
-	counts, order, first := map[sort]int{}, []sort(nil), map[sort]string{}
+	counts, order, first, encrypted := map[sort]int{}, []sort(nil), map[sort]string{}, false
 	for e, err := range r.View.Below(r.Ctx, r.Keys.Prefix) {
 		if r.Failed(err) {
 			return
 		}
+		encrypted = encrypted || encoding.Detect(e.Stored) == encoding.FormatEncrypted
 		if e.Undecryptable != nil || e.Check() != nil {
 			continue // doctor and verify name them
 		}
@@ -237,8 +239,17 @@ func (r *run) byHand() {
 	slices.SortStableFunc(order, func(a, b sort) int {
 		return slices.Index(machines.Codes(), a.code) - slices.Index(machines.Codes(), b.code)
 	})
+	r.before(encrypted)
 	for _, s := range order {
-		r.Step("%s: %s, such as %s. %s", s.code.Name, machines.Worded(s.code, counts[s], s.subject), first[s], ownRemedy(s.code))
+		such := "such as "
+		if counts[s] == 1 {
+			such = ""
+		}
+		add := r.View.Report().AddStep
+		if s.code == machines.CodeServiceRange || s.code == machines.CodeTokenKey || s.code == machines.CodeClusterCA {
+			add = r.View.Report().AddStepBefore
+		}
+		add("%s: %s, %s%s. %s", s.code.Name, machines.Worded(s.code, counts[s], s.subject), such, first[s], r.ownRemedy(s.code))
 	}
 	if n := len(r.section.Undo); n > 0 {
 		r.Step("keep the report: its \"saved\" has objects as they were (%d). --undo puts them back in a snapshot; on the cluster, "+
@@ -246,8 +257,26 @@ func (r *run) byHand() {
 	}
 }
 
-// ownRemedy is the remedy of a code, without the advice to run this command.
-func ownRemedy(code *finding.Code) string {
+// before adds the steps that come first: what the old and the new machines need before the restore.
+func (r *run) before(encrypted bool) {
+	add := r.View.Report().AddStepBefore
+	if !r.isolated {
+		add("stop the old cluster, and keep it off: two clusters would act on the same volumes, load balancers and addresses")
+	}
+	if encrypted {
+		add("give the API servers of the new machines the EncryptionConfiguration with the keys of the old ones: values are encrypted, " +
+			"and no list with one of them works without its key")
+	}
+	add("in the restore commands, replace the names and addresses of the old members by those of the new machines: " +
+		"--name, --initial-cluster and --initial-advertise-peer-urls")
+}
+
+// ownRemedy is the remedy of a code, without the advice to run this command as it ran.
+func (r *run) ownRemedy(code *finding.Code) string {
+	first, rest, _ := strings.Cut(code.Remedy, ". ")
+	if r.all && strings.HasPrefix(first, "`etcdshift migrate prepare-restore`") {
+		return rest
+	}
 	return strings.NewReplacer("`etcdshift migrate prepare-restore --new-service-account-key`", "this command with `--new-service-account-key`",
 		"`etcdshift migrate prepare-restore`", "this command without `--skip` and `--only`").Replace(code.Remedy)
 }

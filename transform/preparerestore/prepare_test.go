@@ -163,6 +163,7 @@ func TestUnreadable(t *testing.T) {
 	require.ErrorIs(t, err, transform.ErrRefused)
 	all, refusing := r.Errors()
 	require.Equal(t, []int{2, 2}, []int{all, refusing}, "%v", r.Problems)
+	require.Contains(t, r.Steps[1], "the EncryptionConfiguration with the keys of the old ones", "before the restore")
 }
 
 // TestPage: the page shows the table of the code.
