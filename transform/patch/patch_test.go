@@ -198,6 +198,10 @@ func TestFollowing(t *testing.T) {
 	require.Equal(t, "kubernetes.io/tls", at(o.Content, "type"))
 	_, o = run(t, "reports/base.db.gz pvc data-db-0 --namespace=shop", `{"spec": {"dataSource": {"kind": "PersistentVolumeClaim", "name": "p"}}}`)
 	require.Equal(t, "p", at(o.Content, "spec.dataSourceRef.name"))
+	report, _ := run(t, "reports/base.db.gz svc manual --namespace=billing", `{"spec": {"type": "NodePort"}}`)
+	require.Contains(t, strings.Join(report.Steps, " "), "kubectl -n billing get service manual -o json | kubectl replace")
+	report, _ = run(t, "reports/base.db.gz svc web --namespace=shop", `{"spec": {"type": "LoadBalancer"}}`)
+	require.NotContains(t, strings.Join(report.Steps, " "), "kubectl replace")
 }
 
 // at is the field at a path with dots.

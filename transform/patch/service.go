@@ -5,6 +5,10 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
+
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/inspect/backends"
 	"github.com/etcdshift/etcdshift/transform"
@@ -22,6 +26,11 @@ func (p *patch) moveAddresses(ctx context.Context, v *transform.View, o *inspect
 	if is := at(after, []string{"spec", "type"}); is != "ExternalName" && is != at(o.Content, []string{"spec", "type"}) &&
 		at(after, []string{"spec", "clusterIP"}) == nil {
 		v.Raise(string(o.Key), codeNoAddress.Because("its type is %v", is))
+	}
+	if lacksNodePorts(after) && !lacksNodePorts(o.Content) {
+		const choose = "after the restore, have an API server choose the node ports of Service %[1]s/%[2]s: " +
+			"kubectl -n %[1]s get service %[2]s -o json | kubectl replace -f -"
+		v.Report().AddStep(choose, o.Parsed.Namespace, o.Parsed.Name)
 	}
 	held, err := v.IPAddresses(ctx, o.Parsed, o.Content)
 	if err != nil {
@@ -41,6 +50,16 @@ func (p *patch) moveAddresses(ctx context.Context, v *transform.View, o *inspect
 		}
 	}
 	return nil
+}
+
+// lacksNodePorts reports whether an API server would allocate node ports with an update.
+func lacksNodePorts(content map[string]any) bool {
+	var s corev1.Service
+	if runtime.DefaultUnstructuredConverter.FromUnstructured(content, &s) != nil {
+		return false
+	}
+	needs := s.Spec.Type == corev1.ServiceTypeNodePort || s.Spec.Type == corev1.ServiceTypeLoadBalancer && ptr.Deref(s.Spec.AllocateLoadBalancerNodePorts, true)
+	return needs && slices.ContainsFunc(s.Spec.Ports, func(p corev1.ServicePort) bool { return p.NodePort == 0 })
 }
 
 func (p *patch) gain(o *inspect.Object, addresses []string) {
