@@ -95,11 +95,7 @@ func printStatus(w io.Writer, st status) error {
 	add := func(name, format string, args ...any) { rows = append(rows, []any{name, fmt.Sprintf(format, args...)}) }
 	add("revision", "%s", report.CurrentRevision(&st.Status.Status))
 	add("compacted", "%s", report.Compacted(&st.Status.Status))
-	if st.Keys == 0 {
-		add("keys", "none is live: a cluster restored from this file is empty")
-	} else {
-		add("keys", "%d", st.Keys)
-	}
+	add("keys", "%d", st.Keys)
 	add("records", "%d (%s)", st.Records, render.Plural(st.Tombstones, "tombstone"))
 	add("pages", "%d of %d bytes (%d free)", st.Pages, st.PageSize, st.FreePages)
 	add("leases", "%d, held by %s", st.Leases, render.Plural(st.LeasedKeys, "key"))
@@ -107,15 +103,8 @@ func printStatus(w io.Writer, st status) error {
 	if len(st.Alarms) == 0 {
 		add("alarms", "none")
 	}
-	for _, a := range st.Alarms {
-		add("alarm", "%s of member %s, which a restore keeps", a.Kind, a.Member)
-	}
 	for _, m := range st.Members {
-		learner := ""
-		if m.Learner {
-			learner = ", a learner"
-		}
-		add("member", "%s (%s) %s%s", m.Name, m.ID, strings.Join(m.PeerURLs, ","), learner)
+		add("member", "%s (%s) %s", m.Name, m.ID, strings.Join(m.PeerURLs, ","))
 	}
 	for _, p := range st.Prefixes {
 		add("prefix", "%s (%s)", cmp.Or(p.Prefix, "/"), p.Flavour)
@@ -198,7 +187,11 @@ func printCatalogue(p *render.Page, c *inspect.Catalogue) {
 		}
 		for _, v := range r.Versions {
 			row(r.Resource, versionOf(v), v.Objects)
-			printNotes(p, storedAs(r, v), encryptedBy(v), report.Verdict(r, v))
+			verdict := report.Verdict(r, v)
+			if v.Standing == inspect.Unlisted || v.Standing == inspect.Stale && !r.Definition.Webhook {
+				verdict = "" // printStale has it
+			}
+			printNotes(p, storedAs(r, v), encryptedBy(v), verdict)
 		}
 		if len(r.Versions) == 0 {
 			row(r.Resource, "", 0)
