@@ -119,7 +119,7 @@ func parseSize(text string) (int64, error) {
 }
 
 func atFlag(does string) cli.Flag {
-	return &cli.StringFlag{Name: "at", Usage: does + " the state at `REVISION`, or at a time (RFC 3339)"}
+	return &cli.StringFlag{Name: "at", Usage: does + " the state at `REVISION`, or at a time: " + timeForms}
 }
 
 func quietFlag() cli.Flag {

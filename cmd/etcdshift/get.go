@@ -277,7 +277,7 @@ func (g *getter) verdict() error {
 	for _, a := range g.asked {
 		for _, name := range a.names {
 			if !g.met[[2]string{a.kind.Name(), name}] && !g.c.Bool("ignore-not-found") {
-				errs = append(errs, fmt.Errorf("%s %q not found%s", a.kind.Name(), name, g.where(a.kind.Namespaced)))
+				errs = append(errs, fmt.Errorf("%s %q not found%s%s", a.kind.Name(), name, g.where(a.kind.Namespaced), g.namesakes(a, name)))
 			}
 		}
 	}
@@ -305,6 +305,27 @@ func (g *getter) verdict() error {
 		fmt.Fprintf(g.c.App.ErrWriter, "nothing found%s\n", elsewhere)
 	}
 	return errors.Join(errs...)
+}
+
+// namesakes names other namespaces with an object of the type and name; "" for none.
+func (g *getter) namesakes(a asking, name string) string {
+	const most = 5
+	var spaces []string
+	if !a.kind.Namespaced || g.options.namespace == "" || g.c.Bool("deleted") {
+		return ""
+	}
+	for o, err := range g.reader.Objects(g.c.Context, a.kind, inspect.Selection{Names: []string{name}, Cluster: g.c.String("cluster")}) {
+		if err != nil || len(spaces) == most {
+			break // the run has its error already
+		}
+		if space := o.Parsed.Namespace; !slices.Contains(spaces, space) {
+			spaces = append(spaces, space)
+		}
+	}
+	if spaces == nil {
+		return ""
+	}
+	return "; it is in namespace " + strings.Join(spaces, ", ")
 }
 
 // where names the namespace that was searched; "" if that was all of them.
