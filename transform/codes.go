@@ -21,11 +21,11 @@ var (
 	CodeCompressed = WarningCode("compressed", "the input is compressed",
 		"The input (gzip, zstd, or zip as k3s makes it) was expanded into an unnamed temporary file. `input.sha256` and `input.bytes` are of the given "+
 			"file. The output is not compressed: `etcdutl snapshot restore` takes no compressed file.",
-		"Nothing.")
+		"Nothing to do.")
 	CodeFreeList = WarningCode("free-list", "the stored list of free pages is wrong",
 		"The list names pages in use, or lies where no list can be. `etcdutl snapshot restore` of the input hangs or crashes; records are not affected. The "+
 			"output stores no list, as etcd does: a server finds its free pages itself.",
-		"Nothing.")
+		"Nothing to do.")
 	CodeBumpTooLarge = ErrorCode("bump-too-large", "the restore would raise the revision too far",
 		"After a restore with `--bump-revision`, less than half of the remaining revisions would be left. Beyond 2^63 `etcdutl` restores and the server "+
 			"panics. No cluster reaches such a revision by itself.",

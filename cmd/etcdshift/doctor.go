@@ -172,8 +172,15 @@ func printFindings(p *render.Page, found *finding.Report) {
 	for findings := range grouped(found.Findings, func(f finding.Finding) *finding.Code { return f.Code }) {
 		code := findings[0].Code
 		p.Printf("%s %s: %s\n", findings[0].Level, code.Name, code.Title)
+		most := 5
+		switch {
+		case strings.HasPrefix(code.Name, "webhook-"): // each one may stop the cluster
+			most = len(findings)
+		case code.Level == finding.Error:
+			most = mostListed
+		}
 		lines := mapped(findings, func(f finding.Finding) string { return about(f.Reason, f.Key) })
-		p.First("   ", lines, 5, found.Counts[code], "; -o json has them")
+		p.First("   ", lines, most, found.Counts[code], "; -o json lists them all")
 		p.Printf("   -> %s\n\n", code.Remedy)
 	}
 }

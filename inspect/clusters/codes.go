@@ -18,7 +18,7 @@ var (
 	}
 	CodeClusterMisnamed = &finding.Code{Name: "cluster-misnamed", Level: finding.Info, Title: "a logical cluster names another shard",
 		Meaning: "Its LogicalCluster names another shard than this one, as after a move. kcp corrects it, and its Workspace, when this shard runs.",
-		Remedy:  "Nothing.",
+		Remedy:  "Nothing to do.",
 	}
 	CodeWorkspaceGone = &finding.Code{Name: "workspace-gone", Level: finding.Warning, Title: "the Workspace of a logical cluster is gone",
 		Meaning: "The file has the LogicalCluster, and the logical cluster of its Workspace, but not the Workspace. No path leads to it.",
@@ -36,7 +36,7 @@ var (
 	CodeIdentityUnbound = &finding.Code{Name: "identity-unbound", Level: finding.Info, Title: "objects of an unbound type",
 		Meaning: "They are stored under the identity of an APIExport that no APIBinding of the logical cluster binds: left from a binding that is gone. No " +
 			"API shows them. They are deleted with the logical cluster.",
-		Remedy: "Nothing.",
+		Remedy: "Nothing to do.",
 	}
 )
 

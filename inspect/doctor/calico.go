@@ -17,7 +17,7 @@ const (
 // are there, or a DatastoreMigration is that is not complete.
 func (d *doctor) calicoMoves(prefix string) string {
 	if d.definesCalico(prefix) || d.migratesCalico(prefix) {
-		return "; Calico is between its groups: leave it to the migration (docs/calico-v3.md)"
+		return "; Calico is between its groups: leave the APIService to the migration (docs/calico-v3.md): without it Calico would serve an empty group"
 	}
 	return ""
 }

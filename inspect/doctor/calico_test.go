@@ -17,7 +17,7 @@ func calicoCRD(group, version, extra string) record {
 
 // TestCalicoMoves: what a migration of Calico removes is to be left to it.
 func TestCalicoMoves(t *testing.T) {
-	const hint = "leave it to the migration"
+	const hint = "leave the APIService to the migration"
 	on := base(t)
 	service := apiServiceObject("v3.projectcalico.org", `{"group":"projectcalico.org","version":"v3","service":{"namespace":"calico-apiserver","name":"calico-api"}}`, `{}`)
 	v1, v3 := calicoCRD("crd.projectcalico.org", "v1", ""), calicoCRD("projectcalico.org", "v3", "")

@@ -17,7 +17,7 @@ func Codes() []*finding.Code {
 		codeOwnerGone, codeOwnerUnresolvable, codeOwnerNamespaced, codeOwnerUnchecked, codeNamespaceTerminating, codeDeletingVolume, codeDeleting,
 		codeWebhookServiceGone,
 		codeWebhookDeadlock, codeWebhookCore, codeWebhookEndpoints, codeAPIServiceGone, codeAPIServiceEndpoints, codeAPIServiceUnavailable, codeCalicoEmpty,
-		codeMasterLease, codeMasterUnlisted, codeMemberRemoval, codeAddressTwice,
+		codeMasterLease, codeMasterUnlisted, codeMemberRemoval, codeAddressTwice, codeAddressLeft,
 		codeNodeSilent, codeTokenWithoutUse, codeShardPartial, codeShardTwice, clusters.CodeClusterTwice,
 		codeClusterOrphans, codeStaleCopies, codeClusterMismatch, clusters.CodeClusterTerminating, clusters.CodeClusterMigrating,
 		clusters.CodeClusterMisnamed, clusters.CodeWorkspaceGone, clusters.CodeWorkspaceAstray, clusters.CodeBoundDefinitionGone,
@@ -71,7 +71,7 @@ var (
 		"Find out what wrote them.")
 	codeLayoutUnchecked = finding.NewCode(finding.Info, "layout-not-judged", "a layout that is not checked",
 		"Keys are laid out as by kcp or openshift-apiserver. Values and logical clusters of kcp were checked; relations between objects were not.",
-		"Nothing.")
+		"Nothing to do.")
 
 	// About records.
 	codeUndecodable = finding.NewCode(finding.Error, "undecodable", "an API server cannot decode a value",
@@ -169,7 +169,7 @@ var (
 			"version.")
 	codeConversionNeeded = finding.NewCode(finding.Warning, "conversion-needed", "objects need a conversion webhook in the cluster",
 		"Not at the storage version: until the conversion webhook answers, their lists fail (`conversion webhook for ... failed`, such as `connection "+
-			"refused` or `x509: certificate signed by unknown authority`), and garbage collection and namespace deletion with them.",
+			"refused`, `no endpoints available for service` or `x509: certificate signed by unknown authority`), and garbage collection and namespace deletion with them.",
 		"Run "+migrateVersions+" with `--conversion-exec GROUP=COMMAND` or `--conversion-webhook GROUP=URL` before the restore, or start the webhook first.")
 	codeConversion = finding.NewCode(finding.Info, "conversion-webhook", "a conversion webhook runs in the cluster",
 		"It converts this kind for clients that ask for another version than the storage version. Garbage collection and the deletion of namespaces wait "+
@@ -189,7 +189,7 @@ var (
 		"Remove the reference.")
 	codeOwnerUnchecked = finding.NewCode(finding.Info, "owner-not-judged", "owners that the file does not show",
 		"Their kind is served by an aggregated API server or unknown here, their objects are unreadable, or the file holds no namespaces.",
-		"Nothing.")
+		"Nothing to do.")
 	codeNamespaceTerminating = finding.NewCode(finding.Warning, "namespace-terminating", "a namespace is being deleted",
 		"The message names finalizers, content, and APIServices that do not answer: while one does not, no namespace deletion completes.",
 		"Restore or remove what holds it: finalizers without controller, content, dead APIServices.")
@@ -206,21 +206,23 @@ var (
 		"The webhook has `failurePolicy: Fail`: everything it matches is refused (`failed calling webhook`) until the Service exists.",
 		"Delete the webhook configuration, or set `failurePolicy: Ignore`.")
 	codeWebhookDeadlock = finding.NewCode(finding.Warning, "webhook-deadlock", "a webhook guards what its own Pods need",
-		"It has `failurePolicy: Fail` and runs in the cluster: if all its Pods go at once, as after a restore to new machines, they do not come back. "+
+		"It has `failurePolicy: Fail` and runs in the cluster: if all its Pods go at once, as after a restore to new machines, they do not come back "+
+			"(`failed calling webhook`, `no endpoints available for service`). "+
 			"Selectors and `matchConditions` are evaluated with the objects in the file and the users that make these requests; a condition that asks the "+
 			"authorizer gets no permission.",
 		"Before the restore exclude its namespace by `namespaceSelector`, or set `failurePolicy: Ignore`.")
 	codeWebhookCore = finding.NewCode(finding.Warning, "webhook-blocks-core", "a webhook guards what nodes need",
 		"With `failurePolicy: Fail` it matches what nodes, controllers or API servers write when they start, such as Nodes, heartbeats, leader election, "+
-			"tokens, endpoints or Pods of kube-system: without it the cluster does not come up, or the API server ends.",
+			"tokens, endpoints or Pods of kube-system: without it the cluster does not come up, or the API server ends "+
+			"(`failed calling webhook`, `no endpoints available for service`).",
 		"Exclude nodes, Leases and kube-system, or set `failurePolicy: Ignore`.")
 	codeWebhookEndpoints = finding.NewCode(finding.Warning, "webhook-no-endpoints", "a webhook has no endpoints",
-		"The Service had no ready endpoint when the snapshot was taken, and `failurePolicy` is Fail: everything the webhook matches was refused.",
+		"The Service had no ready endpoint when the snapshot was taken, and `failurePolicy` is Fail: everything the webhook matches was refused "+
+			"(`failed calling webhook`, `no endpoints available for service`).",
 		"Start its Pods, or set `failurePolicy: Ignore`.")
 	codeAPIServiceGone = finding.NewCode(finding.Error, "apiservice-service-gone", "the Service of an APIService is gone",
 		"Its group cannot be served, discovery is incomplete, and no namespace deletion completes.",
-		"Delete the APIService, or bring the Service back. But while Calico's data is in `crd.projectcalico.org`, leave `v3.projectcalico.org` to "+
-			"`etcdshift migrate calico-v3` or to the live migration: without it Calico would serve an empty group.")
+		"Bring the Service back, or delete the APIService, if the message does not say to leave it.")
 	codeAPIServiceEndpoints = finding.NewCode(finding.Warning, "apiservice-no-endpoints", "the Service of an APIService has no endpoints",
 		"It had no ready endpoint when the snapshot was taken. Namespaces cannot be deleted while the APIService is unavailable.",
 		"Start its Pods, or delete the APIService.")
@@ -239,7 +241,7 @@ var (
 		"`etcdctl del KEY`.")
 	codeMasterUnlisted = finding.NewCode(finding.Info, "masterlease-unlisted", "an API server's address is no endpoint",
 		"It was no endpoint of the Service `kubernetes`. It has a lease and expires seconds after the restore.",
-		"Nothing.")
+		"Nothing to do.")
 	codeMemberRemoval = finding.NewCode(finding.Warning, "member-removal", "a Node has its member of etcd removed",
 		"k3s and RKE2 remove the etcd member of a Node with the annotation `etcd.k3s.cattle.io/remove: \"true\"` (or `etcd.rke2...`) as soon as they run, "+
 			"and the restored cluster has the annotation too.",
@@ -248,6 +250,9 @@ var (
 		"A cluster IP or a node port belongs to one Service. Of several, kube-proxy serves one, and no API server repairs it "+
 			"(it reports `ClusterIPAlreadyAllocated` or `NodePortAlreadyAllocated`).",
 		"Delete one of the Services and create it anew: it gets a free address.")
+	codeAddressLeft = finding.NewCode(finding.Info, "address-left", "a cluster IP of a Service that is gone",
+		"The IPAddress holds the cluster IP, so that no other Service gets it. An API server deletes it within minutes after its start.",
+		"Nothing to do.")
 	codeNodeSilent = finding.NewCode(finding.Info, "node-silent", "a node was silent",
 		"Its heartbeat was more than five minutes behind the newest of all nodes. After the restore its Pods are evicted.",
 		"Delete the Node if the machine is gone.")

@@ -2,13 +2,16 @@ package doctor
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	gvr "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/inspect/machines"
+	"github.com/etcdshift/etcdshift/keys"
 )
 
 // checkMasters checks the addresses of API servers, which they keep under leases of some seconds.
@@ -84,7 +87,7 @@ func (d *doctor) checkRemovals() {
 	}
 }
 
-// checkClashes names addresses that several Services have.
+// checkClashes names addresses that several Services have, and those that a Service left behind.
 func (d *doctor) checkClashes() {
 	for _, s := range d.layouts.Storages() {
 		clashes, err := d.storage(s.Prefix).Clashes(d.ctx)
@@ -92,7 +95,30 @@ func (d *doctor) checkClashes() {
 			return
 		}
 		for _, c := range clashes {
-			d.raise([]byte(c.Keys[0]), codeAddressTwice, "%s: also of %s", c.What, few(c.Keys[1:], 5, ""))
+			var names []string
+			for _, key := range c.Keys {
+				names = append(names, strings.TrimPrefix(key, s.Prefix+"/services/specs/"))
+			}
+			d.raise([]byte(c.Keys[0]), codeAddressTwice, "%s is that of the Services %s", c.What, few(names, 6, ""))
+		}
+		d.checkIPAddresses(s.Prefix)
+	}
+}
+
+// checkIPAddresses names IPAddresses whose Service is gone.
+func (d *doctor) checkIPAddresses(prefix string) {
+	resource := gvr.GroupResource{Group: networkingv1.GroupName, Resource: "ipaddresses"}
+	for e, err := range d.reader.Live(d.ctx, keys.Kubernetes{Prefix: prefix}.Dir(resource)) {
+		if d.failed(err) {
+			return
+		}
+		address, err := decodeAs[networkingv1.IPAddress](e)
+		of := address.Spec.ParentRef
+		if err != nil || of == nil || of.Group != "" || of.Resource != "services" || !d.whole[prefix] {
+			continue
+		}
+		if d.service(prefix, of.Namespace, of.Name) == nil {
+			d.raise(e.Key, codeAddressLeft, "its Service %s/%s is not there", of.Namespace, of.Name)
 		}
 	}
 }

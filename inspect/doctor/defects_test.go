@@ -54,6 +54,11 @@ func address(name, ip string, port int) record {
 	return object("services/specs/team/"+name, "v1", "Service", fmt.Sprintf(`},"spec":{"clusterIP":%q,"ports":[{"port":80,"nodePort":%d}]}`, ip, port))
 }
 
+// ipAddress holds the cluster IP of a Service.
+func ipAddress(service string) record {
+	return object("ipaddresses/10.96.7.7", "networking.k8s.io/v1", "IPAddress", fmt.Sprintf(`},"spec":{"parentRef":{"group":"","resource":"services","namespace":"team","name":%q}}`, service))
+}
+
 // held is a Widget that a finalizer keeps.
 func held() record { return object(teamWidgets+"x", "example.com/v1", "Widget", deletionMeta) }
 
@@ -213,8 +218,9 @@ func clusterDefects() []defect {
 	return []defect{
 		{codeMasterLease, only(object("masterleases/10.0.0.9", "v1", "Endpoints", "")), "masterleases/10.0.0.9", "it has no lease", nil},
 		{codeMemberRemoval, only(object("minions/n1", "v1", "Node", `,"annotations":{"etcd.rke2.cattle.io/remove":"true"}}`)), "minions/n1", `etcd.rke2.cattle.io/remove: "true"`, only(object("minions/n1", "v1", "Node", `,"annotations":{"etcd.rke2.cattle.io/remove":"false","etcd.k3s.cattle.io/removed":"true"}}`))},
-		{codeAddressTwice, only(address("a", "10.96.7.7", 0), address("b", "10.96.7.7", 0)), "services/specs/team/a", "cluster IP 10.96.7.7: also of /registry/services/specs/team/b", only(address("a", "10.96.7.7", 0), address("b", "10.96.7.8", 0))},
-		{codeAddressTwice, only(address("a", "None", 30007), address("b", "None", 30007)), "services/specs/team/a", "node port 30007: also of /registry/services/specs/team/b", only(address("a", "None", 30007), address("b", "None", 30008))},
+		{codeAddressTwice, only(address("a", "10.96.7.7", 0), address("b", "10.96.7.7", 0)), "services/specs/team/a", "cluster IP 10.96.7.7 is that of the Services team/a, team/b", only(address("a", "10.96.7.7", 0), address("b", "10.96.7.8", 0))},
+		{codeAddressTwice, only(address("a", "None", 30007), address("b", "None", 30007)), "services/specs/team/a", "node port 30007 is that of the Services team/a, team/b", only(address("a", "None", 30007), address("b", "None", 30008))},
+		{codeAddressLeft, only(address("a", "10.96.7.7", 0), ipAddress("b")), "ipaddresses/10.96.7.7", "its Service team/b is not there", only(address("a", "10.96.7.7", 0), ipAddress("a"))},
 		{codeNodeSilent, only(object("minions/n1", "v1", "Node", ""), heartbeat("n1", "2026-01-01T00:00:00"), heartbeat("n2", "2026-01-01T01:00:00")), "minions/n1", "1h0m0s before", only(object("minions/n1", "v1", "Node", ""), heartbeat("n1", "2026-01-01T00:59:00"), heartbeat("n2", "2026-01-01T01:00:00"))},
 		{codeTokenWithoutUse, only(token("gone", uidOf(2))), "secrets/team/token", "ServiceAccount gone is not there", only(token("sa", uidOf(2)))},
 		{codeTokenWithoutUse, only(token("sa", uidOf(7))), "secrets/team/token", "is another one now", nil},

@@ -71,12 +71,13 @@ func (d *doctor) checkFile() {
 // checkVersions checks the etcd to restore into: an older one than the file's does not start.
 func (d *doctor) checkVersions(st snapshot.Status) {
 	const written = "it was written by a cluster at version %s (storage version %s)"
-	switch storage := cmp.Or(st.StorageVersion, "-"); {
+	cluster, storage := cmp.Or(st.ClusterVersion, "-"), cmp.Or(st.StorageVersion, "-")
+	switch {
 	case st.StorageVersion == "" && st.ClusterVersion == "":
 	case d.options.Etcd == "":
-		d.raise(nil, codeEtcdVersion, written, st.ClusterVersion, storage)
+		d.raise(nil, codeEtcdVersion, written, cluster, storage)
 	case before(d.options.Etcd, st.StorageVersion) || before(d.options.Etcd, st.ClusterVersion):
-		d.raise(nil, codeEtcdTooOld, written+"; etcd %s does not start on it", st.ClusterVersion, storage, d.options.Etcd)
+		d.raise(nil, codeEtcdTooOld, written+"; etcd %s does not start on it", cluster, storage, d.options.Etcd)
 	}
 }
 

@@ -64,7 +64,7 @@ var (
 		"Start the API servers with the same `--service-cluster-ip-range` and `--service-node-port-range`.")
 	CodeWebhookURL = finding.NewCode(finding.Warning, "webhook-url", "a webhook outside of the cluster",
 		"An admission or conversion webhook, or an APIService, has a URL, or a Service of type ExternalName of a host elsewhere: the new machines must "+
-			"reach it, and it them. With `failurePolicy: Fail` all that a webhook matches is refused.",
+			"reach it, and it them. With `failurePolicy: Fail` all that a webhook matches is refused (`failed calling webhook`).",
 		"Try the URL or host from a new control plane machine.")
 	CodeClusterCA = finding.NewCode(finding.Warning, "cluster-ca", "certificates of the cluster's CA",
 		"The caBundle is the CA in ConfigMap kube-root-ca.crt. With a new CA nobody trusts it: `x509: certificate signed by unknown authority`.",

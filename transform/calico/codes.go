@@ -148,7 +148,7 @@ var (
 		"Ask the vendor whether the product changes the spec of that kind.")
 	codeTerminating = transform.WarningCode("terminating", "a v1 record was being deleted",
 		"No finalizer holds it, so it is not created again. The live migration restores such records.",
-		"Nothing.")
+		"Nothing to do.")
 	codeMetadataDiffers = transform.WarningCode("metadata-differs", "an existing v3 object has other metadata",
 		"It has the spec of the v1 record, but other metadata or status. It stays as it is.",
 		"Compare the two, and set what is missing after the restore.")
@@ -158,10 +158,10 @@ var (
 		"Let Calico remove the finalizer of the tier, if any; create the tier, or delete the policy.")
 	codeHandleName = transform.WarningCode("handle-name", "an IPAMHandle is stored under another name",
 		"Its name was not the lower-cased handle id that Calico looks up. It gets that name.",
-		"Nothing.")
+		"Nothing to do.")
 	codeBlockName = transform.WarningCode("block-name", "an IPAMBlock is stored under another name",
 		"Its name was not the one that its CIDR gives. It gets that name.",
-		"Nothing.")
+		"Nothing to do.")
 )
 
 const remedyIPAM = "`calicoctl ipam check` after the restore."

@@ -92,7 +92,7 @@ var (
 		"Give the API servers' EncryptionConfiguration with `--encryption-config FILE`.")
 	codeReturns = transform.WarningCode("made-again", "a deleted object is made again after the restore",
 		"An API server or kube-controller-manager makes the object whenever it is missing.",
-		"Nothing.")
+		"Nothing to do.")
 	codeStorage = transform.WarningCode("storage-released", "the storage of a deleted PersistentVolumeClaim may be deleted",
 		"The claim of the PersistentVolume is deleted, by this run or after it by the garbage collector, and its reclaim policy is Delete or "+
 			"Recycle: after the restore the data is destroyed, as on a server. A Pod or VolumeAttachment that is left delays that.",

@@ -93,7 +93,7 @@ var (
 		"Solve the errors of its objects.")
 	codeDroppedNull = transform.WarningCode("dropped-null", "a null field was dropped",
 		"The null meant nothing; an API server drops it at its next write, and so did the migration.",
-		"Nothing.")
+		"Nothing to do.")
 	codeViolatesSchema = transform.WarningCode("violates-schema", "an object breaks rules of its schema",
 		"API servers check writes only, so the object can be read. From 1.30 on they refuse an update that changes what the rule is about: the field, the "+
 			"object around a missing field or a rule over several fields, or the list around an item. Older ones refuse every update. OLM refuses such a "+
@@ -127,5 +127,5 @@ var (
 		"Nothing, if intended; else look for a typing error.")
 	codeMigratorPending = transform.WarningCode("migrator-pending", "a StorageVersionMigration is running",
 		"After a restore it goes on, and finds the objects migrated.",
-		"Nothing.")
+		"Nothing to do.")
 )
