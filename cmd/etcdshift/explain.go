@@ -43,7 +43,14 @@ Exit status: 0 done, 1 failed, 2 usage, such as a code that does not exist.`,
 // codeList is the document of explain -o json.
 type codeList struct {
 	answerHead
-	Codes []explanation `json:"codes"` // by name; a name with several meanings has several entries
+	Codes []explanation `json:"codes"`           // by name; a name with several meanings has several entries
+	Pages []pageText    `json:"pages,omitempty"` // of a message that no code is about
+}
+
+// pageText is a paragraph of a page about a message.
+type pageText struct {
+	Page string `json:"page"` // "etcdshift help" takes it
+	Text string `json:"text"`
 }
 
 // explanation is one meaning of a code.
@@ -106,24 +113,28 @@ func (x explainer) names() []string {
 }
 
 func (x explainer) run(c *cli.Context, args []string) error {
-	chosen := x.all
+	list := codeList{answerHead: answerTo("CodeList"), Codes: x.all}
+	var failed error
 	if len(args) > 0 {
-		var err error
-		if chosen, err = x.choose(c, args); err != nil {
-			return err
+		list.Codes, failed = x.choose(c, args)
+		if text, err := messageOf(c, args); err == nil && failed != nil && len(list.Codes) == 0 {
+			if list.Pages = inPages(text); list.Pages == nil {
+				return failed
+			}
+			list.Codes, failed = []explanation{}, nil
 		}
 	}
 	switch {
 	case wantsJSON(c):
-		return render.JSON(c.App.Writer, codeList{answerTo("CodeList"), chosen})
+		return cmp.Or(render.JSON(c.App.Writer, list), failed)
 	case len(args) == 0:
-		return printCodes(c.App.Writer, chosen)
+		return printCodes(c.App.Writer, list.Codes)
 	}
-	return printExplanations(c.App.Writer, chosen)
+	return cmp.Or(printExplanations(c.App.Writer, list), failed)
 }
 
-// choose returns the meanings of codes, in the order of the arguments; or those that a message, all
-// arguments together, is about.
+// choose returns the meanings of codes, in the order of the arguments, and an error about a code
+// that does not exist; or the meanings that a message, all arguments together, is about.
 func (x explainer) choose(c *cli.Context, args []string) (chosen []explanation, err error) {
 	var others []string
 	for _, code := range args {
@@ -144,14 +155,13 @@ func (x explainer) choose(c *cli.Context, args []string) (chosen []explanation, 
 	if err != nil {
 		return nil, err
 	}
-	some := len(chosen) > 0
-	switch chosen = x.search(text); {
-	case len(chosen) > 0:
-		return chosen, nil
-	case some:
+	if about := x.search(text); len(about) > 0 {
+		return about, nil
+	}
+	if len(chosen) > 0 {
 		text = others[0]
 	}
-	return nil, x.unknown(commandPath(c), text)
+	return chosen, x.unknown(commandPath(c), text)
 }
 
 func printCodes(w io.Writer, all []explanation) error {
@@ -162,9 +172,16 @@ func printCodes(w io.Writer, all []explanation) error {
 	return p.Flush()
 }
 
-func printExplanations(w io.Writer, all []explanation) error {
+func printExplanations(w io.Writer, list codeList) error {
 	p := render.NewPage(w)
-	for i, e := range all {
+	for i, page := range list.Pages {
+		if i > 0 {
+			p.Printf("\n")
+		}
+		p.Printf("etcdshift help %s\n", page.Page)
+		p.Wrapped("   ", page.Text)
+	}
+	for i, e := range list.Codes {
 		if i > 0 {
 			p.Printf("\n")
 		}

@@ -4,15 +4,32 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"io/fs"
 	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
+
+	"github.com/etcdshift/etcdshift/docs"
 )
 
 // longestMessage bounds the text that explain reads from standard input.
 const longestMessage = 64 << 10
+
+// inPages returns the paragraphs of the pages that quote a message.
+func inPages(text string) (found []pageText) {
+	names, _ := fs.Glob(docs.Pages, "*.md") // the pattern is right
+	for _, name := range names {
+		page, _ := fs.ReadFile(docs.Pages, name) // a page that Glob named
+		for _, paragraph := range strings.Split(string(page), "\n\n") {
+			if !strings.HasPrefix(paragraph, "    ") && quoted(paragraph, plainMessage(text)) > 0 {
+				found = append(found, pageText{name, strings.Join(strings.Fields(paragraph), " ")})
+			}
+		}
+	}
+	return found
+}
 
 // messageOf returns the text to explain: the arguments, with or without quotes around all of them,
 // or the beginning of standard input for "-".
@@ -77,14 +94,19 @@ func quoted(meaning, text string) (longest int) {
 		if !strings.Contains(quote, " ") || len(quote) <= longest || strings.HasPrefix(quote, "etcdshift ") {
 			continue
 		}
-		parts := varies.Split(quote, -1)
-		for i := range parts {
-			parts[i] = regexp.QuoteMeta(parts[i])
-		}
-		of := regexp.MustCompile(strings.Join(parts, ".*?"))
-		if of.MatchString(text) || strings.Contains(text, " ") && strings.Contains(quote, text) {
+		within := strings.Contains(text, " ") && len(text) <= len(quote) && likeText(text).MatchString(quote)
+		if within || likeText(quote).MatchString(text) {
 			longest = len(quote)
 		}
 	}
 	return longest
+}
+
+// likeText matches texts that differ from one in what varies from cluster to cluster.
+func likeText(text string) *regexp.Regexp {
+	parts := varies.Split(text, -1)
+	for i := range parts {
+		parts[i] = regexp.QuoteMeta(parts[i])
+	}
+	return regexp.MustCompile(strings.Join(parts, ".*?"))
 }
