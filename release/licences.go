@@ -60,8 +60,38 @@ func (r *release) imported(ctx context.Context) ([]module, error) {
 			seen[path] = module{path: path, version: version}
 		}
 	}
-	return r.licensed(ctx, slices.Collect(maps.Values(seen)), runtime.Version())
+	all, err := r.licensed(ctx, slices.Collect(maps.Values(seen)), runtime.Version())
+	if err != nil {
+		return nil, err
+	}
+	data, err := r.authorities(ctx)
+	all = append(all, data)
+	slices.SortFunc(all, func(a, b module) int { return strings.Compare(a.path, b.path) })
+	return all, err
 }
+
+// authorities is the module of the certificates in the image, which no program links.
+func (r *release) authorities(ctx context.Context) (module, error) {
+	m := module{path: "golang.org/x/crypto/x509roots/fallback"}
+	out, err := r.run(ctx, nil, "go", "list", "-C", "release", "-m", "-f", "{{.Version}} {{.Dir}}", m.path)
+	if err != nil {
+		return m, err
+	}
+	m.version, m.dir, _ = strings.Cut(strings.TrimSpace(out), " ")
+	classes, err := assets.DefaultClassifier()
+	if err != nil {
+		return m, err
+	}
+	err = m.read(classes)
+	m.licences = append(m.licences, "MPL-2.0") // of Mozilla's list, which the module does not say
+	return m, err
+}
+
+// mozilla is the notice beside the licence of authorities.
+const mozilla = `The certificates in the image, /etc/ssl/certs/ca-certificates.crt, are Mozilla's, under the terms of the Mozilla Public License 2.0
+(https://mozilla.org/MPL/2.0/). Their source is certdata.txt of NSS:
+https://hg.mozilla.org/mozilla-central/raw-file/tip/security/nss/lib/ckfw/builtins/certdata.txt
+`
 
 // licensed adds the standard library of a version of Go to modules, sorts them and finds their
 // licences.
@@ -152,7 +182,7 @@ func list(all []module) string {
 }
 
 // compareLicences: licences.tsv, which a person reads when it changes, lists what is linked on any
-// platform.
+// platform, and the certificates of the image.
 func (r *release) compareLicences(ctx context.Context) error {
 	all, err := r.imported(ctx)
 	if err != nil {
@@ -160,13 +190,14 @@ func (r *release) compareLicences(ctx context.Context) error {
 	}
 	stored, err := os.ReadFile(filepath.Join(r.root, "release", "licences.tsv"))
 	if err != nil || !bytes.Equal(stored, []byte(list(all))) {
-		return errors.Join(err, fmt.Errorf("release/licences.tsv differs from what is linked: read the licences that are new, write this to it:\n%s",
+		return errors.Join(err, fmt.Errorf("release/licences.tsv differs from what is released: read the licences that are new, write this to it:\n%s",
 			list(all)))
 	}
 	return nil
 }
 
-// writeLicences copies the licences of all that is linked on any platform.
+// writeLicences copies the licences of all that is linked on any platform, and of the image's
+// certificates.
 func (r *release) writeLicences(ctx context.Context) error {
 	union := map[string]module{}
 	for _, p := range r.platforms {
@@ -177,6 +208,15 @@ func (r *release) writeLicences(ctx context.Context) error {
 		for _, m := range all {
 			union[m.path] = m
 		}
+	}
+	data, err := r.authorities(ctx)
+	if err != nil {
+		return err
+	}
+	union[data.path] = data
+	notice := r.staged(path.Join("licences", data.path, "NOTICE"))
+	if err := create(notice, func(w io.Writer) error { _, err := io.WriteString(w, mozilla); return err }); err != nil {
+		return err
 	}
 	for name, m := range union {
 		for _, text := range m.texts {
