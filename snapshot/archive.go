@@ -31,15 +31,19 @@ func isDatabase(head []byte) bool {
 
 // members are the files of an archive, of which one is to be a database.
 type members struct {
-	kind      string // of the archive
-	names     []string
-	databases []string
+	kind       string // of the archive
+	names      []string
+	databases  []string
+	compressed []string
 }
 
 // add adds a file by its first bytes.
 func (m *members) add(name string, head []byte) (database bool, err error) {
 	if m.names = append(m.names, name); len(m.names) > mostMembers {
 		return false, fmt.Errorf("%w: a %s archive of more than %d files; extract the snapshot from it first", ErrNotSnapshot, m.kind, mostMembers)
+	}
+	if archive(head) != "" {
+		m.compressed = append(m.compressed, name)
 	}
 	if !isDatabase(head) {
 		return false, nil
@@ -50,9 +54,14 @@ func (m *members) add(name string, head []byte) (database bool, err error) {
 	return true, nil
 }
 
-// none is the error for an archive without a database.
+// none is the error for an archive without a database. Backups have compressed manifests beside the
+// database, and no tool is known to compress the database within an archive.
 func (m *members) none() error {
-	return fmt.Errorf("%w: a %s archive of %d files, none of which is a database: %s", ErrNotSnapshot, m.kind, len(m.names), named(m.names))
+	err := fmt.Errorf("%w: a %s archive of %d files, none of which is a database: %s", ErrNotSnapshot, m.kind, len(m.names), named(m.names))
+	if len(m.compressed) > 0 {
+		err = fmt.Errorf("%w; if the snapshot is in a compressed one (%s), extract that first, and give it as it is", err, named(m.compressed))
+	}
+	return err
 }
 
 // named lists some names, as hostile as they are.

@@ -77,7 +77,8 @@ func TestArchivesRefused(t *testing.T) {
 		"cut":          {tarOf(t, "a", text, "b", b)[:4096], ErrTruncated, "its tar stream has no end"},
 		"cut in gzip":  {gzipped(t, tarOf(t, "b", b)[:9000]), ErrTruncated, "its gzip stream has no end"},
 		"bomb in gzip": {gzipped(t, tarOf(t, "zeros", make([]byte, 200<<20), "b", b)), ErrExpand, "more than 200-fold"},
-		"twice":        {tarOf(t, "a.gz", gzipped(t, b)), ErrNotSnapshot, "none of which is a database"},
+		"twice":        {tarOf(t, "a.gz", gzipped(t, b), "b", text), ErrNotSnapshot, `: "a.gz", "b"; if the snapshot is in a compressed one ("a.gz"), extract that first`},
+		"zip twice":    {zipped(t, member{zip.FileHeader{Name: "a"}, text}, member{zip.FileHeader{Name: "b.zst"}, zstandard(t, b)}), ErrNotSnapshot, `("b.zst"), extract`},
 	} {
 		_, err := expanding(t, tt.packed, Config{})
 		require.ErrorIs(t, err, tt.is, name)

@@ -191,7 +191,7 @@ func (p *packed) openZip() (io.ReadCloser, error) {
 // promising checks the first block, so that no other file, and none too large, fills the disk.
 func (p *packed) promising(head []byte) error {
 	if what := archive(head); what != "" {
-		return fmt.Errorf("%w: it is compressed twice (%s within)", ErrNotSnapshot, what)
+		return fmt.Errorf("%w: it is compressed twice (%s within); expand it once first", ErrNotSnapshot, what)
 	}
 	err := begins(head, p.limit)
 	if err != nil && !errors.Is(err, ErrExpand) {

@@ -186,7 +186,7 @@ func TestCompressedRefused(t *testing.T) {
 		"text in zstd":   {zstandard(t, text), ErrNotSnapshot, "it is text"},
 		"text in zip":    {asK3s(t, text), ErrNotSnapshot, "it is text"},
 		"nothing":        {gzipped(t, nil), ErrNotSnapshot, "it is empty"},
-		"twice":          {gzipped(t, zstandard(t, b)), ErrNotSnapshot, "it is compressed twice (zstd within)"},
+		"twice":          {gzipped(t, zstandard(t, b)), ErrNotSnapshot, "it is compressed twice (zstd within); expand it once first"},
 		"more follows":   {append(gzipped(t, b), "more"...), ErrTruncated, "its gzip stream has no end"},
 		"much follows":   {append(gzipped(t, b), "more and more"...), ErrDamaged, "gzip: invalid header"},
 		"wrong checksum": {append(gzipped(t, b)[:len(gzipped(t, b))-8], make([]byte, 8)...), ErrDamaged, "gzip: invalid checksum"},
