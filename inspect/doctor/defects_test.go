@@ -217,6 +217,7 @@ func apiServiceDefects() []defect {
 func clusterDefects() []defect {
 	return []defect{
 		{codeMasterLease, only(object("masterleases/10.0.0.9", "v1", "Endpoints", "")), "masterleases/10.0.0.9", "it has no lease", nil},
+		{codeMemberRemoval, only(object("minions/n1", "v1", "Node", `,"annotations":{"etcd.k3s.cattle.io/remove":"True"}}`)), "minions/n1", `etcd.k3s.cattle.io/remove: "True"`, nil},
 		{codeMemberRemoval, only(object("minions/n1", "v1", "Node", `,"annotations":{"etcd.rke2.cattle.io/remove":"true"}}`)), "minions/n1", `etcd.rke2.cattle.io/remove: "true"`, only(object("minions/n1", "v1", "Node", `,"annotations":{"etcd.rke2.cattle.io/remove":"false","etcd.k3s.cattle.io/removed":"true"}}`))},
 		{codeAddressTwice, only(address("a", "10.96.7.7", 0), address("b", "10.96.7.7", 0)), "services/specs/team/a", "cluster IP 10.96.7.7 is that of the Services team/a, team/b", only(address("a", "10.96.7.7", 0), address("b", "10.96.7.8", 0))},
 		{codeAddressTwice, only(address("a", "None", 30007), address("b", "None", 30007)), "services/specs/team/a", "node port 30007 is that of the Services team/a, team/b", only(address("a", "None", 30007), address("b", "None", 30008))},

@@ -117,7 +117,7 @@ func IsNodeLease(key keys.Key) bool {
 // Removes reports whether an annotation of a Node has k3s or RKE2 remove the member of that name
 // from etcd: etcd.k3s.cattle.io/remove and etcd.rke2.cattle.io/remove (k3s, pkg/etcd).
 func Removes(annotation, value string) bool {
-	return value == "true" && strings.HasPrefix(annotation, "etcd.") && strings.HasSuffix(annotation, ".cattle.io/remove")
+	return strings.EqualFold(value, "true") && strings.HasPrefix(annotation, "etcd.") && strings.HasSuffix(annotation, ".cattle.io/remove")
 }
 
 // rangeTies is about the addresses and ports that Services take.

@@ -153,6 +153,12 @@ func TestKeepNode(t *testing.T) {
 	r, err := runOn(t, written(t), prepared([]string{"n7"}))
 	require.ErrorIs(t, err, transform.ErrRefused)
 	require.Equal(t, codeKeepNode, r.Problems[len(r.Problems)-1].Code)
+	for _, product := range []string{"k3s", "rke2"} {
+		node := record{"minions/n8", `{"apiVersion":"v1","kind":"Node","metadata":{"name":"n8","annotations":{"etcd.` + product + `.cattle.io/remove":"True","a":"b"}}}`}
+		r, err := runOn(t, written(t, node), prepared([]string{"n8"}, "nodes"))
+		require.NoError(t, err)
+		require.Equal(t, 1, r.Changes.Updated, product)
+	}
 }
 
 // TestUnreadable: what a step cannot read refuses the run, and stays where it is allowed.
