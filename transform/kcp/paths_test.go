@@ -77,3 +77,30 @@ func TestKeysUnderPathPurged(t *testing.T) {
 		require.False(t, strings.Contains(string(kv.Key), otherPath), "%s", kv.Key)
 	}
 }
+
+// TestKeysUnderPathVerified: a move that lost them is not sound, and no other record is blamed.
+func TestKeysUnderPathVerified(t *testing.T) {
+	m := moveFiles{origin: underPath(t), destination: kcptest.Recorded(t, kcptest.Shard1)}
+	m.archive = extractOf(t, m.origin, extraction{Name: kcptest.Other, Allow: []string{"keys-under-path"}})
+	m.destinationOut = importInto(t, m.archive, m.destination, carry.Import{}, transform.Options{}).written().out
+	without := m
+	without.origin = ""
+	check := func(m moveFiles, want ...string) {
+		t.Helper()
+		v := m.verdict(t)
+		require.Equal(t, want, codesOf(v), "%+v", v.Findings)
+		require.Contains(t, v.Findings[0].Reason+v.Findings[0].Key, otherPath)
+	}
+	m.originOut = purgeOf(t, kcptest.Other, m.origin)
+	without.originOut = m.originOut
+	check(m, "keys-under-path")
+	check(without, "keys-under-path")
+	m.originOut = purgeWith(t, m.origin, purge.Purge{Name: kcptest.Other, Scrub: true}, codeOwnerPointsHere)
+	check(m, "keys-under-path")
+	m.origin = kcptest.Recorded(t, kcptest.Root)
+	m.archive = extractOf(t, m.origin, extraction{Name: kcptest.Other})
+	m.originOut = purgeOf(t, kcptest.Other, m.origin)
+	m.destination = kcptest.Edit(t, m.destination, func(client *clientv3.Client) { kcptest.Put(t, client, poisoned, []byte("x")) })
+	m.destinationOut = importInto(t, m.archive, m.destination, carry.Import{}, transform.Options{}).written().out
+	check(m, "keys-under-path")
+}

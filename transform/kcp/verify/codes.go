@@ -31,6 +31,7 @@ func (q Question) codes() []*finding.Code {
 		return []*finding.Code{
 			codeArchiveOutdated, codeRecordLost, codeRecordChanged, codeLeaseDiffers, codeInTheClear, codeDefinitionLost, codeDefinitionDiffers,
 			codeStoredVersions, codeIdentityUnknown, codeStillMigrating, codeShardMisnamed, codeCopyLost, codeCopyChanged,
+			codeKeysUnderPath,
 		}
 	case QuestionDoubled:
 		return []*finding.Code{codeSameFile, codeLivesTwice, codeStillAtOrigin, codeElsewhere, codeStaleCopy}
@@ -113,6 +114,11 @@ var (
 		"The copy has the destination's name, and another value than the origin wrote, or the origin wrote none. Also after purge with `--allow "+
 			"copy-exists`.",
 		moveCopies)
+	codeKeysUnderPath = errorCode("keys-under-path", "keys of the logical cluster lie under its path",
+		"An early kcp stored them under the path in place of the name. The archive lacks them (extract with `--allow keys-under-path`), and a purge deletes "+
+			"them: they are lost unless they are put back.",
+		"Before the move: `etcdshift cluster import --orphans-from ORIGIN ORIGIN FIXED`, then move FIXED. After it: `etcdshift cluster import "+
+			"--orphans-from ORIGIN DESTINATION-OUT OUT`, with ORIGIN the input of extract (docs/repair-a-shard.md, section 2).")
 	codeSameFile = errorCode("same-file", "one file was given for another",
 		"ORIGIN-OUT is the input of purge, or DESTINATION-OUT that of import.",
 		"Purge or import; give the outputs.")

@@ -48,6 +48,7 @@ type archived struct {
 	manifest   *archive.Manifest
 	shard      *clusters.Shard
 	moved      map[string]bool    // the logical clusters, by name
+	paths      map[string]string  // their names, by path
 	workspaces map[[2]string]bool // that lead to them, by logical cluster and name
 	records    map[string]*kept   // by key behind the storage prefix
 }
@@ -131,7 +132,8 @@ func (o *output) whole(prefixes []string) (*clusters.Shard, error) {
 // readArchive checks the archive and keeps its content.
 func (f *findings) readArchive(ctx context.Context, r *inspect.Reader) (*archived, error) {
 	s := r.Snapshot()
-	a := &archived{file: &file{Reader: r, path: s.Path()}, moved: map[string]bool{}, workspaces: map[[2]string]bool{}, records: map[string]*kept{}}
+	a := &archived{file: &file{Reader: r, path: s.Path()}, moved: map[string]bool{}, paths: map[string]string{},
+		workspaces: map[[2]string]bool{}, records: map[string]*kept{}}
 	f.checked[QuestionDamaged]++
 	var err error
 	if a.manifest, err = archive.OpenChecked(ctx, s); err == nil {
@@ -146,6 +148,9 @@ func (f *findings) readArchive(ctx context.Context, r *inspect.Reader) (*archive
 	}
 	for _, c := range a.manifest.Clusters {
 		a.moved[c.Name] = true
+		if c.Path != "" {
+			a.paths[c.Path] = c.Name
+		}
 		a.workspaces[[2]string{c.Owner.Cluster, c.Owner.Name}] = true
 		f.Clusters = append(f.Clusters, Moved{c.Name, c.Path, c.Keys})
 	}

@@ -36,8 +36,9 @@ func (c *checker) checkOrigin() {
 	c.checked[QuestionTouched] += rest.Keys
 	c.checkHistory(int64(len(theirs.Created)))
 	c.checkGiven(theirs)
+	deleted := c.checkPaths()
 	if rest != c.archive.manifest.Origin.Rest {
-		c.nameCulprits(theirs)
+		c.nameCulprits(theirs, deleted)
 	}
 }
 
@@ -73,15 +74,17 @@ func (c *checker) checkGiven(theirs *survey.Selection) {
 }
 
 // nameCulprits reports the records by which the rest of the origin differs: by comparison with the
-// input of the purge, or those written since.
-func (c *checker) nameCulprits(theirs *survey.Selection) {
+// input of the purge, or those written since. explained: keys under a path are gone, and named.
+func (c *checker) nameCulprits(theirs *survey.Selection, explained bool) {
 	before := len(c.Findings)
 	if c.origin.before != nil {
-		c.compareRecords(codeOriginTouched, c.origin, theirs.Purged, nil)
+		skip := func(key []byte) bool { return theirs.Purged(key) || c.purgedPath(key) }
+		c.compareRecords(codeOriginTouched, c.origin, skip, nil)
 	}
 	since := c.archive.manifest.Origin.Revision
 	for rec := range survey.Each(&c.Reading, c.origin.Snapshot().Records(c.Ctx)) {
-		if rec.Revision.Main <= since || len(rec.Key) == 0 || rec.Tombstone && theirs.Has(rec.Key) || theirs.Created[string(rec.Key)] {
+		if rec.Revision.Main <= since || len(rec.Key) == 0 || rec.Tombstone && theirs.Has(rec.Key) || theirs.Created[string(rec.Key)] ||
+			c.purgedPath(rec.Key) {
 			continue
 		}
 		what := "changed"
@@ -94,7 +97,7 @@ func (c *checker) nameCulprits(theirs *survey.Selection) {
 		c.found(codeOriginTouched, c.origin.file, string(rec.Key), "it was %s at revision %s; the archive was made at %d", what, rec.Revision, since)
 	}
 	switch {
-	case len(c.Findings) > before:
+	case len(c.Findings) > before || explained:
 	case c.archive.manifest.Origin.Shard == "" && len(c.origin.Caches) > 0:
 		c.unchecked(QuestionTouched, c.origin.file, "", "it has a cache, and the archive does not say which copies in it were the origin's")
 	default:
