@@ -14,8 +14,8 @@ import (
 )
 
 // Same reports whether a server takes two objects of a kind for the same: zero values, empty lists
-// and defaults are as good as nothing, and "0.1" is "100m". In [exact] kinds an empty list or map is
-// not as good as nothing. Of a kind that this build does not know the content must be equal.
+// and defaults are as good as nothing, and "0.1" is "100m". In [exact] kinds an empty list or map
+// is not as good as nothing. Of a kind that this build does not know the content must be equal.
 func Same(gvk schema.GroupVersionKind, a, b map[string]any) bool {
 	first, known := defaulted(gvk, a)
 	second, too := defaulted(gvk, b)

@@ -170,7 +170,7 @@ func TestGeneration(t *testing.T) {
 	}
 }
 
-// TestGenerationOfWebhooks: a list that is empty instead of absent is a change for these kinds alone.
+// TestGenerationOfWebhooks: a list that is empty instead of absent is a change for these kinds.
 func TestGenerationOfWebhooks(t *testing.T) {
 	for _, object := range []string{"validatingwebhookconfiguration guard", "mutatingwebhookconfiguration inject"} {
 		for path, want := range map[string]any{"matchConditions": int64(2), "objectSelector": int64(1)} {
