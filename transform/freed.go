@@ -197,6 +197,9 @@ func (f *Freed) claim(ctx context.Context, v *View, h holding) (*finding.Finding
 			return nil, nil
 		}
 		how = "nothing holds it"
+		if len(claim.Finalizers) == 0 {
+			how = "without finalizers its next update ends it"
+		}
 	}
 	switch held, err := f.held(ctx, storage, claim); {
 	case err != nil:
