@@ -2,9 +2,11 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -13,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // dataManifest is a claim of a volume whose driver runs elsewhere, and its one user.
@@ -21,6 +24,7 @@ const dataManifest = `
 {"apiVersion":"v1","kind":"Node","metadata":{"name":"old"}}
 {"apiVersion":"v1","kind":"PersistentVolume","metadata":{"name":"disk","annotations":{"pv.kubernetes.io/provisioned-by":"csi.example.com"}},"spec":{"capacity":{"storage":"1Gi"},"accessModes":["ReadWriteOnce"],"persistentVolumeReclaimPolicy":"Delete","csi":{"driver":"csi.example.com","volumeHandle":"h"}}}
 {"apiVersion":"v1","kind":"PersistentVolumeClaim","metadata":{"name":"data","namespace":"shop"},"spec":{"storageClassName":"","volumeName":"disk","accessModes":["ReadWriteOnce"],"resources":{"requests":{"storage":"1Gi"}}}}
+{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"owner","namespace":"shop"}}
 {"apiVersion":"v1","kind":"Pod","metadata":{"name":"db","namespace":"shop"},"spec":{"nodeName":"old","containers":[{"name":"c","image":"i"}],"volumes":[{"name":"v","persistentVolumeClaim":{"claimName":"data"}}]}}
 `
 
@@ -43,7 +47,8 @@ func (c *cluster) phase(t testing.TB, resource, namespace, name, want string) {
 	})
 }
 
-// dyingClaim is a snapshot of a cluster with a claim that is being deleted, held by a Pod.
+// dyingClaim is a snapshot of a cluster with a claim that is being deleted, held by a Pod that has
+// an owner.
 func dyingClaim(t testing.TB) (saved string) {
 	t.Helper()
 	c := startCluster(t, filepath.Join(t.TempDir(), "etcd"))
@@ -51,6 +56,11 @@ func dyingClaim(t testing.TB) (saved string) {
 	c.create(t, dataManifest)
 	c.phase(t, "persistentvolumeclaims", shop, "data", "Bound")
 	c.phase(t, "persistentvolumes", "", "disk", "Bound")
+	owner, err := c.client(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, shop).Get(context.Background(), "owner", metav1.GetOptions{})
+	require.NoError(t, err)
+	owned := fmt.Sprintf(`{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"owner","uid":%q}]}}`, owner.GetUID())
+	_, err = c.client(pods(), shop).Patch(context.Background(), "db", types.MergePatchType, []byte(owned), metav1.PatchOptions{})
+	require.NoError(t, err)
 	claims := c.client(schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumeclaims"}, shop)
 	require.NoError(t, claims.Delete(context.Background(), "data", metav1.DeleteOptions{}))
 	p.stop()
@@ -59,16 +69,44 @@ func dyingClaim(t testing.TB) (saved string) {
 	return saved
 }
 
+// endPod waits until the Pod is to be deleted, and ends it as a kubelet does.
+func (c *cluster) endPod(t testing.TB) {
+	t.Helper()
+	client := c.client(pods(), shop)
+	eventually(t, serveTimeout, "the Pod is to be deleted", func() error {
+		pod, err := client.Get(context.Background(), "db", metav1.GetOptions{})
+		if err == nil && pod.GetDeletionTimestamp() == nil {
+			err = errors.New("it stays")
+		}
+		return err
+	})
+	now := int64(0)
+	require.NoError(t, client.Delete(context.Background(), "db", metav1.DeleteOptions{GracePeriodSeconds: &now}))
+}
+
 // TestVolumeFreed: what volume-freed refuses is what a real controller does: the claim stays while
-// its user does, and goes with it, and the volume is given free.
+// its user does, and goes with it, and the volume is given free. The garbage collectors too delete
+// the user, after its owner or its Node.
 func TestVolumeFreed(t *testing.T) {
 	t.Parallel()
 	saved, dir := dyingClaim(t), t.TempDir()
 	const refused = "error volume-freed: /registry/persistentvolumeclaims/shop/data: "
-	for _, args := range [][]string{{"migrate", "prepare-restore", saved, filepath.Join(dir, "no.db")}, {"delete", saved, filepath.Join(dir, "no.db"), "pod/db", "-n", shop}} {
+	var files []string
+	for i, args := range [][]string{
+		{"migrate", "prepare-restore"}, {"migrate", "prepare-restore", "--only", "nodes"}, {"delete", "pod/db"}, {"delete", "cm/owner"},
+		{"delete", "node/old"}, {"patch", "pod/db", "--type", "merge", "-p", `{"spec":{"nodeName":null}}`},
+		{"patch", "pvc/data", "--type", "merge", "-p", `{"metadata":{"finalizers":null}}`},
+	} {
+		file := filepath.Join(dir, fmt.Sprint(i, strings.ReplaceAll(args[1], "/", "-"), ".db"))
+		if args = append(args, saved, file); args[0] != "migrate" {
+			args = append([]string{args[0], saved, file, "-n", shop}, args[1:len(args)-2]...)
+		}
 		said, err := exec.Command(etcdshift(t), args...).CombinedOutput()
 		require.EqualError(t, err, "exit status 3", "%s", said)
 		require.Contains(t, string(said), refused)
+		said, err = exec.Command(etcdshift(t), append(args, "--allow", "volume-freed")...).CombinedOutput()
+		require.NoError(t, err, "%s", said)
+		files = append(files, file)
 	}
 
 	kept := startCluster(t, runMigration(t, "prepare-restore", saved, "--keep-node", "old").restore(t))
@@ -79,9 +117,20 @@ func TestVolumeFreed(t *testing.T) {
 	p.stop()
 	kept.stop()
 
-	freed := startCluster(t, runMigration(t, "prepare-restore", saved, "--allow", "volume-freed").restore(t))
-	freed.controllers(t)
-	freed.phase(t, "pods", shop, "db", "")
-	freed.phase(t, "persistentvolumeclaims", shop, "data", "")
-	freed.phase(t, "persistentvolumes", "", "disk", "Released")
+	for _, file := range files {
+		freed := startCluster(t, restoreAsIs(t, file))
+		p := freed.controllers(t)
+		switch {
+		case strings.HasSuffix(file, "cm-owner.db"):
+			freed.endPod(t)
+		case strings.HasSuffix(file, "pvc-data.db"): // its next update ends it
+			claims := freed.client(schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumeclaims"}, shop)
+			_, err := claims.Patch(context.Background(), "data", types.MergePatchType, []byte(`{"metadata":{"labels":{"a":"b"}}}`), metav1.PatchOptions{})
+			require.NoError(t, err)
+		}
+		freed.phase(t, "persistentvolumeclaims", shop, "data", "")
+		freed.phase(t, "persistentvolumes", "", "disk", "Released")
+		p.stop()
+		freed.stop()
+	}
 }
