@@ -116,15 +116,11 @@ func (x explainer) run(c *cli.Context, args []string) error {
 	list := codeList{answerHead: answerTo("CodeList"), Codes: x.all}
 	var failed error
 	if len(args) > 0 {
-		list.Codes, failed = x.choose(c, args)
-		if text, err := messageOf(c, args); err == nil && failed != nil && len(list.Codes) == 0 {
-			if list.Pages = inPages(text); list.Pages == nil {
-				return failed
-			}
-			list.Codes, failed = []explanation{}, nil
-		}
+		list.Codes, list.Pages, failed = x.choose(c, args)
 	}
 	switch {
+	case failed != nil && len(list.Codes) == 0:
+		return failed
 	case wantsJSON(c):
 		return cmp.Or(render.JSON(c.App.Writer, list), failed)
 	case len(args) == 0:
@@ -134,8 +130,8 @@ func (x explainer) run(c *cli.Context, args []string) error {
 }
 
 // choose returns the meanings of codes, in the order of the arguments, and an error about a code
-// that does not exist; or the meanings that a message, all arguments together, is about.
-func (x explainer) choose(c *cli.Context, args []string) (chosen []explanation, err error) {
+// that does not exist; or what a message, all arguments together, is about.
+func (x explainer) choose(c *cli.Context, args []string) (chosen []explanation, pages []pageText, err error) {
 	var others []string
 	for _, code := range args {
 		before := len(chosen)
@@ -149,19 +145,19 @@ func (x explainer) choose(c *cli.Context, args []string) (chosen []explanation, 
 		}
 	}
 	if others == nil {
-		return chosen, nil
+		return chosen, nil, nil
 	}
 	text, err := messageOf(c, args)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	if about := x.search(text); len(about) > 0 {
-		return about, nil
+	if about, pages := x.search(text); len(about)+len(pages) > 0 {
+		return about, pages, nil
 	}
 	if len(chosen) > 0 {
 		text = others[0]
 	}
-	return chosen, x.unknown(commandPath(c), text)
+	return chosen, nil, x.unknown(commandPath(c), text)
 }
 
 func printCodes(w io.Writer, all []explanation) error {

@@ -17,13 +17,28 @@ import (
 // longestMessage bounds the text that explain reads from standard input.
 const longestMessage = 64 << 10
 
-// inPages returns the paragraphs of the pages that quote a message.
-func inPages(text string) (found []pageText) {
+// inPages returns the paragraphs of the pages that quote a plain message, or else three or more
+// words in one quote.
+func inPages(text string) []pageText {
+	words := strings.Fields(text)
+	if found := paragraphs(func(paragraph string) bool { return quoted(paragraph, text) > 0 }); found != nil {
+		return found
+	}
+	return paragraphs(func(paragraph string) bool {
+		return len(words) > 2 && slices.ContainsFunc(quotes.FindAllString(paragraph, -1), func(quote string) bool {
+			quote = plainMessage(quote)
+			return !slices.ContainsFunc(words, func(word string) bool { return !strings.Contains(quote, word) })
+		})
+	})
+}
+
+// paragraphs returns the paragraphs of the pages that is chooses.
+func paragraphs(is func(paragraph string) bool) (found []pageText) {
 	names, _ := fs.Glob(docs.Pages, "*.md") // the pattern is right
 	for _, name := range names {
 		page, _ := fs.ReadFile(docs.Pages, name) // a page that Glob named
 		for _, paragraph := range strings.Split(string(page), "\n\n") {
-			if !strings.HasPrefix(paragraph, "    ") && quoted(paragraph, plainMessage(text)) > 0 {
+			if !strings.HasPrefix(paragraph, "    ") && is(paragraph) {
 				found = append(found, pageText{name, strings.Join(strings.Fields(paragraph), " ")})
 			}
 		}
@@ -46,8 +61,8 @@ func messageOf(c *cli.Context, args []string) (string, error) {
 }
 
 // search returns the meanings that quote the message in a text, the longest quote first; or else
-// those with all words of the text.
-func (x explainer) search(text string) []explanation {
+// pages that do; or else the meanings with all words of the text.
+func (x explainer) search(text string) (codes []explanation, pages []pageText) {
 	text = plainMessage(text)
 	lengths := map[string]int{}
 	quoting := slices.DeleteFunc(slices.Clone(x.all), func(e explanation) bool {
@@ -57,13 +72,16 @@ func (x explainer) search(text string) []explanation {
 	})
 	slices.SortStableFunc(quoting, func(a, b explanation) int { return cmp.Compare(lengths[b.Meaning], lengths[a.Meaning]) })
 	if len(quoting) > 0 {
-		return quoting
+		return quoting, nil
+	}
+	if pages = inPages(text); pages != nil {
+		return []explanation{}, pages
 	}
 	words := strings.Fields(text)
 	return slices.DeleteFunc(slices.Clone(x.all), func(e explanation) bool {
 		in := plainMessage(strings.Join([]string{e.Code.Name, e.Title, e.Meaning, e.Warns, e.Remedy, e.Allow}, " "))
 		return len(words) == 0 || slices.ContainsFunc(words, func(word string) bool { return !strings.Contains(in, word) })
-	})
+	}), nil
 }
 
 // unknown is the error about a text that finds nothing: a code that is none, or a message.
