@@ -28,7 +28,6 @@ func differing() map[string][]string {
 		"flags that ask a server":                                  {"get --chunk-size", "get --raw", "get --subresource", "get --server-print"},
 		"`-o kyaml`":                                               {"get kyaml"},
 		"the types of Kubernetes 1.37":                             {"clustertrustbundles", "podcertificaterequests"},
-		"line breaks in messages and names":                        {"kubectl describe thing -A", "kubectl events -n a"},
 		"the order of fields in `--raw`":                           {"kubectl --raw"},
 		"the values that a field may have, and texts of `explain`": {"kubectl explain svc.spec.type"},
 	}
