@@ -137,14 +137,12 @@ func (c *ruleCheck) holds(node *ruleNode, value any) bool {
 			continue // an empty rule
 		}
 		result, details, err := rule.Program.ContextEval(c.ctx, self)
-		if err != nil || result != types.True || details == nil {
+		if details == nil || details.ActualCost() == nil {
 			return false
 		}
-		cost := details.ActualCost()
-		if cost == nil || c.budget <= 0 || *cost > uint64(c.budget) {
+		if c.budget -= int64(min(*details.ActualCost(), celconfig.RuntimeCELCostBudget)); err != nil || result != types.True || c.budget < 0 {
 			return false
 		}
-		c.budget -= int64(*cost)
 	}
 	return true
 }

@@ -8,6 +8,8 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
+
+	"github.com/etcdshift/etcdshift/internal/bounded"
 )
 
 // Told is what the bytes of a JSON value tell of its object.
@@ -83,8 +85,13 @@ func (t *Told) Accepted(ctx context.Context) bool {
 	obj := readCanonical(t.value)
 	obj["apiVersion"] = t.crd.storageAPIVersion()
 	structural, _ := storage.structural()
-	created := ruleCheck{ctx, celconfig.RuntimeCELCostBudget}
-	if !created.meets(compiled.created(), obj) {
+	meter := bounded.MeterOf(ctx)
+	if !meter.Start() {
+		return false
+	}
+	created := ruleCheck{ctx, celconfig.PerCallLimit} // others are decoded, and have the budget of a server
+	met := created.meets(compiled.created(), obj)
+	if meter.Add(compiled.name, celconfig.PerCallLimit-created.budget); !met {
 		return false
 	}
 	return compiled.asOnCreates || len(compiled.rules(ctx, nil, structural, touch(obj), obj)) == 0

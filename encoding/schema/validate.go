@@ -25,6 +25,7 @@ import (
 type validators struct {
 	openAPI validation.SchemaValidator
 
+	name    string                // of the CRD
 	ruled   bool                  // the schema may have CEL rules
 	cel     func() *cel.Validator // of them, nil without any; compiled when it is first needed
 	created func() *ruleNode      // the same for objects that are created
@@ -52,7 +53,7 @@ func (v *Version) compileValidators() (validators, error) {
 		return validators{}, err
 	}
 	return validators{
-		openAPI: openAPI, ruled: hasRules(structural),
+		openAPI: openAPI, name: v.crd.v1.Name, ruled: hasRules(structural),
 		cel: sync.OnceValue(func() *cel.Validator {
 			bounded.Environment() // in which it compiles
 			return cel.NewValidator(structural, true, celconfig.PerCallLimit)
@@ -65,7 +66,8 @@ func (v *Version) compileValidators() (validators, error) {
 // Validate reports the errors of a server that creates obj at this version: type meta, schema and
 // formats, scale fields, metadata of embedded resources, sets and maps in lists, and CEL rules
 // unless earlier errors make them meaningless. It leaves out the rules for metadata, such as names
-// and labels. An object that would take minutes is one InternalError. Call Prune and Default first.
+// and labels. An object that would take minutes is one InternalError. The cost of rules
+// is counted in the bounded.Meter of ctx. Call Prune and Default first.
 func (v *Version) Validate(ctx context.Context, obj map[string]any) field.ErrorList {
 	structural, compiled, errs := v.compiled(ctx, obj)
 	if errs != nil {
@@ -139,7 +141,12 @@ func (c validators) rules(ctx context.Context, errs field.ErrorList, structural 
 	if slices.ContainsFunc(errs, blocksRules) {
 		return append(errs, field.Invalid(nil, nil, rulesSkipped+" because the object was invalid; correct the existing errors to complete validation"))
 	}
+	meter := bounded.MeterOf(ctx)
+	if !meter.Start() {
+		return field.ErrorList{field.InternalError(nil, errRules)}
+	}
 	broken, left := c.cel().Validate(ctx, nil, structural, obj, old, celconfig.RuntimeCELCostBudget, options...)
+	meter.Add(c.name, celconfig.RuntimeCELCostBudget-max(0, left))
 	switch {
 	case ctx.Err() != nil:
 		return field.ErrorList{field.InternalError(nil, ctx.Err())}
@@ -150,6 +157,9 @@ func (c validators) rules(ctx context.Context, errs field.ErrorList, structural 
 	}
 	return append(errs, broken...)
 }
+
+// errRules is returned where the meter of the context has no budget left.
+var errRules = errors.New("the rules of CustomResourceDefinitions cost too much for all objects together")
 
 // errBudget is the error of a server for an object whose rules cost too much together.
 const errBudget = "validation failed due to running out of cost budget, no further validation rules will be run"

@@ -31,7 +31,8 @@ type definition struct {
 // define reads the definitions, before the objects that they define.
 func (d *doctor) define() {
 	for _, dir := range d.layouts.Dirs(keys.DefinitionType()) {
-		each(d, dir, lookAt, func(e *inspect.Entry, l *look) {
+		see := func(_ context.Context, e *inspect.Entry) look { return lookAt(e) }
+		each(d, dir, see, func(e *inspect.Entry, l *look, _ bool) {
 			key, err := e.ParseKey()
 			if err == nil && key.Resource == keys.DefinitionType() && isKubernetes(e) && l.readable() {
 				d.addDefinition(stored{key, e})
@@ -241,14 +242,22 @@ func (ws writers) check(ctx context.Context, e *inspect.Entry) []*finding.Findin
 func (d *doctor) checkWrites() {
 	for _, at := range d.unwritten {
 		w := d.definitions.at(at).writer()
-		check := func(e *inspect.Entry) []*finding.Finding { return w.check(d.ctx, e) }
-		each(d, keys.Kubernetes{Prefix: at.prefix}.Dir(at.resource), check, func(_ *inspect.Entry, found *[]*finding.Finding) {
-			d.addAll(*found)
+		each(d, keys.Kubernetes{Prefix: at.prefix}.Dir(at.resource), w.check, func(e *inspect.Entry, found *[]*finding.Finding, ruled bool) {
+			d.addWrites(e, *found, ruled)
 		})
 		if d.err != nil {
 			return
 		}
 	}
+}
+
+// addWrites adds the findings of checkWrite.
+func (d *doctor) addWrites(e *inspect.Entry, found []*finding.Finding, ruled bool) {
+	if !ruled {
+		d.raise(e.Key, CodeUpdateRefused, "its updates cannot be checked: the rules of CustomResourceDefinitions cost %s", &d.rules)
+		return
+	}
+	d.addAll(found)
 }
 
 // checkWrite checks whether servers accept writes of an object. Others report unreadable ones.

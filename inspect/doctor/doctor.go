@@ -13,6 +13,7 @@ import (
 	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/inspect/clusters"
+	"github.com/etcdshift/etcdshift/internal/bounded"
 	"github.com/etcdshift/etcdshift/keys"
 )
 
@@ -39,7 +40,8 @@ type doctor struct {
 	leases  map[int64]int64
 	types   *inspect.Types
 	kinds   map[gvr.GroupKind]*inspect.Type
-	dead    []string // APIServices that do not answer
+	dead    []string       // APIServices that do not answer
+	rules   bounded.Budget // for rules of CustomResourceDefinitions
 	addKCP  func(*inspect.Entry) error
 	kcp     func() *clusters.File // the records of addKCP; both are nil for a file without kcp
 	index
@@ -114,13 +116,13 @@ func (d *doctor) read() {
 		refused []*finding.Finding
 		ties    []group
 	}
-	see := func(e *inspect.Entry) seen {
+	see := func(ctx context.Context, e *inspect.Entry) seen {
 		l := lookAt(e)
-		return seen{l, writers.check(d.ctx, e), ties(finder, e, &l)}
+		return seen{l, writers.check(ctx, e), ties(finder, e, &l)}
 	}
-	each(d, nil, see, func(e *inspect.Entry, s *seen) {
+	each(d, nil, see, func(e *inspect.Entry, s *seen, ruled bool) {
 		d.types.Count(e)
-		d.addAll(s.refused)
+		d.addWrites(e, s.refused, ruled)
 		for _, g := range s.ties {
 			d.groups.add(g, e.Key)
 		}

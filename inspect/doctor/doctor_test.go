@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -52,6 +53,22 @@ func TestFindings(t *testing.T) {
 		large := record{crds, strings.Replace(portCRD().value, `"metadata":{`, padding, 1)}
 		wrong := object(teamWidgets+"a", "example.com/v1", "Widget", `},"spec":{"ports":[{"port":1}]}`)
 		require.Len(t, examined(t, written(t, on, append(healthy(), large, wrong)...), Options{}).Of(CodeUpdateRefused), 1)
+	})
+	t.Run("rules that cost much", func(t *testing.T) {
+		list := `[` + strings.Repeat("1,", 44) + `1]`
+		rule := `{"rule":"` + list + `.all(a, ` + list + `.all(b, ` + list + `.all(c, a + b + c > 0)))"}`
+		slow := record{crds, strings.Replace(portCRD().value, `"openAPIV3Schema":{`, `"openAPIV3Schema":{"x-kubernetes-validations":[`+rule+`],`, 1)}
+		records := append(healthy(), slow)
+		for i := range 40 {
+			records = append(records, widget(fmt.Sprintf("a%02d", i), "v1"))
+		}
+		found := examined(t, written(t, on, records...), Options{}).Of(CodeUpdateRefused)
+		require.Len(t, found, 28)
+		require.Equal(t, "/registry/"+teamWidgets+"a12", found[0].Key)
+		for _, f := range found {
+			require.Equal(t, "its updates cannot be checked: the rules of CustomResourceDefinitions cost 10769278 units of CEL for the first 13 objects, "+
+				"the most of it by widgets.example.com", f.Reason)
+		}
 	})
 	t.Run("healthy", func(t *testing.T) {
 		var codes []*finding.Code

@@ -12,6 +12,7 @@ import (
 	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/inspect/machines"
+	"github.com/etcdshift/etcdshift/internal/bounded"
 	"github.com/etcdshift/etcdshift/internal/native"
 	"github.com/etcdshift/etcdshift/internal/stream"
 	"github.com/etcdshift/etcdshift/keys"
@@ -86,25 +87,27 @@ func (l *look) uidText(e *inspect.Entry) string {
 }
 
 // each calls see with the entries whose keys begin with prefix, on all processors, and apply with
-// each result, in the order of the file. see must not use d, apart from its context.
-func each[T any](d *doctor, prefix []byte, see func(*inspect.Entry) T, apply func(*inspect.Entry, *T)) {
+// each result, in the order of the file. see must not use d. ruled is false where the budget for
+// rules of CustomResourceDefinitions was used up before.
+func each[T any](d *doctor, prefix []byte, see func(context.Context, *inspect.Entry) T, apply func(e *inspect.Entry, result *T, ruled bool)) {
 	ctx, cancel := context.WithCancel(d.ctx)
 	defer cancel()
 	type seen struct {
 		*inspect.Entry
+		meter  *bounded.Meter
 		result T
 	}
-	item := func(e *inspect.Entry) (seen, int) { return seen{Entry: e}, len(e.Value) }
+	item := func(e *inspect.Entry) (seen, int) { return seen{Entry: e, meter: d.rules.Meter()}, len(e.Value) }
 	work := func(s *seen) {
 		if ctx.Err() == nil { // else the scan ends with it
-			s.result = see(s.Entry)
+			s.result = see(bounded.WithMeter(ctx, s.meter), s.Entry)
 		}
 	}
 	for s, err := range stream.Ahead(d.reader.Snapshot().Guard, d.reader.Live(ctx, prefix), item, work) {
 		if d.failed(cmp.Or(err, d.ctx.Err())) {
 			return
 		}
-		if apply(s.Entry, &s.result); d.err != nil {
+		if apply(s.Entry, &s.result, s.meter.Take()); d.err != nil {
 			cancel()
 			return
 		}

@@ -26,7 +26,7 @@ type Budget struct {
 	lock    sync.Mutex
 	pending []*Meter // in the order of the objects
 	spent   int64
-	objects int64
+	objects int64            // with expressions
 	by      map[string]int64 // what was spent, by the name of the expressions
 	over    bool
 }
@@ -34,7 +34,6 @@ type Budget struct {
 // Meter counts what expressions cost on one object. Its zero value counts without a budget.
 type Meter struct {
 	budget *Budget
-	before int64 // objects
 	cost   int64
 	by     map[string]int64
 	used   bool
@@ -45,7 +44,7 @@ type Meter struct {
 func (b *Budget) Meter() *Meter {
 	b.lock.Lock()
 	defer b.lock.Unlock()
-	m := &Meter{budget: b, before: b.objects + int64(len(b.pending))}
+	m := &Meter{budget: b}
 	b.pending = append(b.pending, m)
 	return m
 }
@@ -68,14 +67,11 @@ func (m *Meter) Start() bool {
 	b := m.budget
 	b.lock.Lock()
 	defer b.lock.Unlock()
-	cost := b.spent
-	for _, one := range b.pending {
-		if one == m {
-			break
-		}
+	cost, before := b.spent, slices.Index(b.pending, m)
+	for _, one := range b.pending[:before] {
 		cost += one.cost
 	}
-	return !b.over && b.left(m.before, cost) >= 0
+	return !b.over && b.left(b.objects+int64(before), cost) >= 0
 }
 
 // Add counts the cost of the expressions of a policy or definition.
@@ -95,8 +91,8 @@ func (m *Meter) Add(name string, cost int64) {
 func (m *Meter) Cost() int64 { return m.cost }
 
 // Take counts the object in the budget. It returns false where the budget was used up before, and
-// expressions were to be evaluated: what they say does not count. Calls are in the order of the
-// objects.
+// expressions were to be evaluated: what they say does not count. Each meter is taken, in the order
+// of the objects.
 func (m *Meter) Take() bool {
 	b := m.budget
 	if b == nil {
@@ -104,8 +100,8 @@ func (m *Meter) Take() bool {
 	}
 	b.lock.Lock()
 	defer b.lock.Unlock()
-	b.pending = slices.DeleteFunc(b.pending, func(one *Meter) bool { return one == m })
-	if b.over {
+	b.pending = b.pending[1:]
+	if b.over || !m.used {
 		return !m.used
 	}
 	b.objects++

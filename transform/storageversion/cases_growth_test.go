@@ -64,3 +64,24 @@ func TestGrowthWithoutEnd(t *testing.T) {
 	require.Equal(t, bad.at("v1").json(t), r.out[bad.key()].value)
 	require.Contains(t, r.reason(codeViolatesSchema.Name), "it was not validated at v1: defaults of v1: the object grows too large")
 }
+
+// TestRulesThatCostMuch: the rules of a definition have a budget for all objects. What comes after
+// it is written, and it is said that nobody validated it.
+func TestRulesThatCostMuch(t *testing.T) {
+	list := `[` + strings.Repeat("1,", 44) + `1]`
+	d := definition{versions: "v1alpha1 v1*", stored: `["v1alpha1","v1"]`, schemas: map[string]string{"v1alpha1": openSchema,
+		"v1": `{"type":"object","x-kubernetes-validations":[{"rule":"` + list + `.all(a, ` + list + `.all(b, ` + list + `.all(c, a + b + c > 0)))"}],` +
+			strings.TrimPrefix(typed(`"text":{"type":"string"}`), "{")}}
+	c := newCluster(t, d)
+	for i := range 30 {
+		c = c.add(resource{version: "v1alpha1", name: fmt.Sprintf("a%02d", i)})
+	}
+	r := c.migrate(Options{})
+	require.NoError(t, r.err)
+	require.Len(t, r.changed(), 31)
+	require.Len(t, r.Problems, 17)
+	for _, p := range r.Problems {
+		require.Equal(t, codeViolatesSchema.Name, p.Code.Name)
+		require.Contains(t, p.Reason, "it was not validated at v1: the rules of CustomResourceDefinitions cost 10769278 units of CEL for the first 13 objects")
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
 
+	"github.com/etcdshift/etcdshift/internal/bounded"
 	"github.com/etcdshift/etcdshift/keys"
 	"github.com/etcdshift/etcdshift/transform"
 )
@@ -83,6 +84,7 @@ func (m *Migration) runs(ctx context.Context, v *transform.View, prefixes []stri
 type run struct {
 	*transform.Store
 	opts    *Options
+	rules   bounded.Budget                 // of CustomResourceDefinitions
 	used    map[Mapping]bool               // mappings, without New, that some object took in any run
 	kinds   []*kind                        // in the order of their names
 	defined sets.Set[schema.GroupResource] // resources of kinds

@@ -9,6 +9,7 @@ import (
 	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/encoding/schema"
 	"github.com/etcdshift/etcdshift/finding"
+	"github.com/etcdshift/etcdshift/internal/bounded"
 	"github.com/etcdshift/etcdshift/internal/conversion"
 	"github.com/etcdshift/etcdshift/keys"
 	"github.com/etcdshift/etcdshift/transform"
@@ -34,7 +35,7 @@ const (
 func (r *run) migrateObjects(k *kind) {
 	var batch []*object
 	size := 0
-	item := func(e *transform.Entry) *object { return &object{Entry: e} }
+	item := func(e *transform.Entry) *object { return &object{Entry: e, meter: r.rules.Meter()} }
 	for o, err := range transform.Ahead(r.View, r.View.Live(r.Ctx, r.dirs(k)[0]), item, func(o **object) { (*o).look(r, k) }) {
 		if r.Failed(err) {
 			return
@@ -56,7 +57,7 @@ func (r *run) migrateBatch(k *kind, batch []*object) {
 		return encoding.Weigh(o.obj)
 	}
 	finish := func(o *object) int {
-		o.finish(r.Ctx, k, r.opts)
+		o.finish(bounded.WithMeter(r.Ctx, o.meter), k, r.opts)
 		return len(o.out)
 	}
 	r.each(batch, begun, begin, func(some []*object) {
@@ -155,7 +156,11 @@ func (r *run) stage(k *kind, o *object) string {
 	c := k.at(o.from)
 	c.found++
 	r.used[Mapping{Group: o.mapping.Group, Old: o.mapping.Old}] = true
-	for _, n := range o.warnings {
+	if !o.meter.Take() {
+		why := codeViolatesSchema.Because("it was not validated at %s: the rules of CustomResourceDefinitions cost %s", k.crd.StorageVersion(), &r.rules)
+		o.invalid = []*finding.Finding{why}
+	}
+	for _, n := range slices.Concat(o.warnings, o.invalid) {
 		r.Raise(string(o.Key), n)
 	}
 	if o.refused != nil {
@@ -241,7 +246,9 @@ type object struct {
 	converted bool         // by a converter
 	refused   *finding.Finding
 	warnings  []*finding.Finding
-	dropped   []string // paths of lost fields, each once
+	invalid   []*finding.Finding // of validate
+	meter     *bounded.Meter     // of rules
+	dropped   []string           // paths of lost fields, each once
 
 	out        []byte
 	changed    bool

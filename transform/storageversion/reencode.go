@@ -261,6 +261,7 @@ func entries(obj map[string]any, but string) (named []string) {
 // validate warns of fields that the storage version's schema forbids, and of writes that a server
 // refuses for them. Servers validate writes only: such an object can be read.
 func (o *object) validate(ctx context.Context, k *kind) {
+	warn := func(f *finding.Finding) { o.invalid = append(o.invalid, f) }
 	v, err := k.crd.Version(k.crd.StorageVersion())
 	if err != nil || o.told != nil && o.told.Accepted(ctx) {
 		return
@@ -269,12 +270,12 @@ func (o *object) validate(ctx context.Context, k *kind) {
 		o.obj, _, _ = encoding.DecodeObject(o.out) // its bytes told that it decodes
 	}
 	if err := v.Default(o.obj); err != nil { // schema.Pure leaves this to the server
-		o.warn(codeViolatesSchema.Because("it was not validated at %s: %v", k.crd.StorageVersion(), err))
+		warn(codeViolatesSchema.Because("it was not validated at %s: %v", k.crd.StorageVersion(), err))
 		return
 	}
 	errs := v.Validate(ctx, o.obj)
 	if reason := schema.Unchecked(errs); reason != "" {
-		o.warn(codeViolatesSchema.Because("it was not validated at %s: %s", k.crd.StorageVersion(), reason))
+		warn(codeViolatesSchema.Because("it was not validated at %s: %s", k.crd.StorageVersion(), reason))
 		return
 	}
 	refused := v.Refused
@@ -282,13 +283,13 @@ func (o *object) validate(ctx context.Context, k *kind) {
 		refused = v.RefusedValid
 	}
 	if wrong := schema.Fields(errs); len(wrong) > 0 {
-		o.warn(codeViolatesSchema.Because("the schema of %s does not allow %s", k.crd.StorageVersion(), finding.List(wrong)))
+		warn(codeViolatesSchema.Because("the schema of %s does not allow %s", k.crd.StorageVersion(), finding.List(wrong)))
 	}
 	if wrong := schema.Fields(refused(ctx, o.obj)); len(wrong) > 0 {
-		o.warn(codeUpdateRefused.Because("an API server refuses every update of it for %s", finding.List(wrong)))
+		warn(codeUpdateRefused.Because("an API server refuses every update of it for %s", finding.List(wrong)))
 	}
 	if err := k.crd.CheckApply(o.obj); err != nil {
-		o.warn(codeApplyRefused.Because("an API server refuses every server-side apply of it: %v", err))
+		warn(codeApplyRefused.Because("an API server refuses every server-side apply of it: %v", err))
 	}
 }
 
