@@ -156,7 +156,7 @@ var (
 	codeHiddenField = finding.NewCode(finding.Warning, "hidden-field", "objects have fields that no schema knows",
 		"etcd has the fields, and no client sees them: an API server drops them when it reads the object, and for good with its next write. Often a field "+
 			"was renamed or removed without a conversion, or the definition is older than the objects.",
-		"If the values are wanted, install the definition that has the fields before the next write; `etcdshift get -o yaml --stored` shows them.")
+		"If the values are wanted, install the definition that has the fields before the next write; `etcdshift get -o yaml` shows them.")
 	codeOrphans = finding.NewCode(finding.Warning, "orphans", "custom resources have no definition",
 		"The definition's finalizer was removed, or it was deleted in etcd. No server serves the objects until a definition of that name comes back.",
 		"Install the CustomResourceDefinition again, or `etcdctl del` the keys.")

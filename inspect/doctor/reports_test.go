@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -22,6 +23,8 @@ func TestReports(t *testing.T) {
 		"h2-only-f-replicasets":     {codeWebhookDeadlock, "its ReplicaSets"},
 		"s1-services":               {codeAddressTwice, "cluster IP "},
 		"g1-k3s-nodes":              {codeDeleting, "the attacher detaches the volume"},
+		"crash-mixed-nocrd":         {codeUndecodable, "a v1 ConfigMap, under the key of one of widgets.h.example"},
+		"j1-ghost-field":            {codeHiddenField, "the schema of its version lacks spec.turbo"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			found := examined(t, opened(t, "../../testdata/reports/"+name+".db.gz"), Options{}).Of(tc.code)
@@ -29,4 +32,6 @@ func TestReports(t *testing.T) {
 			require.Contains(t, found[0].Reason, tc.says)
 		})
 	}
+	all := examined(t, opened(t, "../../testdata/reports/h1-webhooks.db.gz"), Options{})
+	require.Len(t, slices.Concat(all.Of(codeWebhookCore), all.Of(codeWebhookDeadlock)), 12, "all but one webhook block both")
 }
