@@ -210,14 +210,19 @@ func (r *run) keepSaved(key []byte, saved, after map[string]any) {
 	r.section.Undo = append(r.section.Undo, Change{Key: string(key), Step: r.step.Step, After: is})
 }
 
+// tied are objects that are tied to the old machines in one way.
+type tied struct {
+	code    *finding.Code
+	subject string
+	first   string // key
+	objects int
+}
+
 // byHand adds steps by hand for what still ties the snapshot to the old machines. They are what
 // doctor will find in the output.
 func (r *run) byHand() {
-	type sort struct {
-		code    *finding.Code
-		subject string
-	}
-	counts, order, first, encrypted := map[sort]int{}, []sort(nil), map[sort]string{}, false
+	var all []*tied
+	known, encrypted := map[[2]string]*tied{}, false
 	for e, err := range r.View.Below(r.Ctx, r.Keys.Prefix) {
 		if r.Failed(err) {
 			return
@@ -227,37 +232,31 @@ func (r *run) byHand() {
 			continue // doctor and verify name them
 		}
 		for _, tie := range r.finder.Ties(e) {
-			at := sort{tie.Code, tie.Subject}
 			if r.keep[tie.Node] {
 				continue
 			}
-			if counts[at]++; counts[at] == 1 {
-				order, first[at] = append(order, at), string(e.Key)
+			way := [2]string{tie.Code.Name, tie.Subject}
+			if known[way] == nil {
+				known[way] = &tied{tie.Code, tie.Subject, string(e.Key), 0}
+				all = append(all, known[way])
 			}
+			known[way].objects++
 		}
 	}
-	slices.SortStableFunc(order, func(a, b sort) int {
+	slices.SortStableFunc(all, func(a, b *tied) int {
 		return slices.Index(machines.Codes(), a.code) - slices.Index(machines.Codes(), b.code)
 	})
 	r.before(encrypted)
-	for _, s := range order {
-		such := "such as "
-		if counts[s] == 1 {
-			such = ""
-		}
-		add := r.View.Report().AddStep
-		if s.code == machines.CodeServiceRange || s.code == machines.CodeTokenKey || s.code == machines.CodeClusterCA {
-			add = r.View.Report().AddStepBefore
-		}
-		add("%s: %s, %s%s. %s", s.code.Name, machines.Worded(s.code, counts[s], s.subject), such, first[s], r.ownRemedy(s.code))
-	}
+	r.mend(all)
+	r.View.Report().AddStepBefore("in the restore commands, replace the names and addresses of the old members by those of the new machines: " +
+		"--name, --initial-cluster and --initial-advertise-peer-urls")
 	if n := len(r.section.Undo); n > 0 {
 		r.Step("keep the report: its \"saved\" has objects as they were (%d). --undo puts them back in a snapshot; on the cluster, "+
 			"put back webhooks and APIServices when the Pods behind them run (docs/prepare-restore.md)", n)
 	}
 }
 
-// before adds the steps that come first: what the old and the new machines need before the restore.
+// before adds the steps that come first.
 func (r *run) before(encrypted bool) {
 	add := r.View.Report().AddStepBefore
 	if !r.isolated {
@@ -267,8 +266,27 @@ func (r *run) before(encrypted bool) {
 		add("give the API servers of the new machines the EncryptionConfiguration with the keys of the old ones: values are encrypted, " +
 			"and no list with one of them works without its key")
 	}
-	add("in the restore commands, replace the names and addresses of the old members by those of the new machines: " +
-		"--name, --initial-cluster and --initial-advertise-peer-urls")
+}
+
+// mend adds a step for each code. Ranges, keys and certificates are needed before the restore.
+func (r *run) mend(all []*tied) {
+	var found []string // of one code
+	for i, t := range all {
+		such := ", "
+		if t.objects > 1 {
+			such = ", such as "
+		}
+		found = append(found, machines.Worded(t.code, t.objects, t.subject)+such+t.first)
+		if i+1 < len(all) && all[i+1].code == t.code {
+			continue
+		}
+		add := r.View.Report().AddStep
+		if t.code == machines.CodeServiceRange || t.code == machines.CodeTokenKey || t.code == machines.CodeClusterCA {
+			add = r.View.Report().AddStepBefore
+		}
+		add("%s: %s. %s", t.code.Name, strings.Join(found, "; "), r.ownRemedy(t.code))
+		found = nil
+	}
 }
 
 // ownRemedy is the remedy of a code, without the advice to run this command as it ran.
@@ -278,7 +296,7 @@ func (r *run) ownRemedy(code *finding.Code) string {
 		return rest
 	}
 	return strings.NewReplacer("`etcdshift migrate prepare-restore --new-service-account-key`", "this command with `--new-service-account-key`",
-		"`etcdshift migrate prepare-restore`", "this command without `--skip` and `--only`").Replace(code.Remedy)
+		"`etcdshift migrate prepare-restore`", "this command without `--skip` and `--only`", "Stop the old cluster first. ", "").Replace(code.Remedy)
 }
 
 // contains tells whether a value may have a field or label: a cheap look before decoding.
