@@ -3,7 +3,6 @@ package redact
 import (
 	"encoding/base64"
 	"regexp"
-	"strconv"
 	"strings"
 )
 
@@ -159,21 +158,4 @@ func (w walker) quotes(text string, k searcher) bool {
 		return false
 	}
 	return of.find(text) || of.holdsPacked(text)
-}
-
-// unquoted decodes escapes as JSON and code have them.
-func unquoted(text string) string {
-	var out strings.Builder
-	for {
-		at := strings.IndexByte(text, '\\')
-		if at < 0 {
-			return out.String() + text
-		}
-		out.WriteString(text[:at])
-		c, _, rest, err := strconv.UnquoteChar(text[at:], '"')
-		if text = text[at+1:]; err == nil {
-			out.WriteRune(c)
-			text = rest
-		}
-	}
 }

@@ -111,6 +111,7 @@ func TestBombs(t *testing.T) {
 		"open": "<", "flags": "--token ", "dashes": "--", "key": "key:", "spaces": " :", "at": "u:p@", "ats": "@", "colons": "a:", "names": "<name>",
 		"comments": "#\n", "hash": "# token:", "dollar": "$6$", "machines": "machine a login b ", "base64": "LS0tLS1CRUdJTi", "defines": "define('", "pem": "-----BEGIN ",
 		"json": `{"token":`, "escaped": `\"token\":\"`, "ey": "eyJaaaaaa.", "akia": "AKIA", "kinds": "kind: Secret\n", "curls": "curl -u ", "block": "a: |\n",
+		"escapes": "%25", "entities": "&amp;", "hex of hex": "3", "gaps": "abcdefgh\" +\n\t\"", "UTF-16": "a\x00", "backslashes": `\\`,
 	} {
 		texts[name] = strings.Repeat(unit, (1<<20)/len(unit))
 		texts["a password, and "+name] = "password: " + texts[name]

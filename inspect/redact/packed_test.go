@@ -158,7 +158,9 @@ func TestPackedShown(t *testing.T) {
 // A text keeps its form around a replaced secret.
 func TestPackedKeepsForm(t *testing.T) {
 	replace := func(redact.Part, any) any { return "gone" }
-	for _, form := range []string{"base64", "wrapped", "data URL", "JSON"} {
+	for _, form := range []string{
+		"base64", "wrapped", "data URL", "JSON", "URL", "XML", "PowerShell", "UTF-16 big", "HEX", "hex lines",
+	} {
 		pack := forms(t)[form]
 		obj := configMap("x", pack(`{"user": "me", "password": "`+packedSecret+`"}  `))
 		require.True(t, redact.With([]byte(corpusKey), obj, replace))

@@ -32,11 +32,18 @@ func With(key []byte, obj map[string]any, with Replace) (changed bool) {
 // replaced is a value that With has replaced. None is replaced twice.
 type replaced struct{ value any }
 
+// longestTaken bounds the secrets in which credentials are found, in bytes: releases of Helm, which
+// are longer, take long.
+const longestTaken = 16 << 10
+
 // hidden returns what takes the place of a value.
 func (w walker) hidden(part Part, value any) any {
 	text, isText := value.(string)
 	if w.note != nil && part != mixed { // holds has noted what is in it
 		w.note(value)
+		if len(text) <= longestTaken {
+			w.inner().holds(text)
+		}
 	}
 	switch {
 	case w.with != nil && part == applied:

@@ -74,6 +74,9 @@ func TestSecretsIn(t *testing.T) {
 	} {
 		secret := parse(t, `{apiVersion: v1, kind: Secret, data: {x: `+std(value)+`}}`)
 		require.Contains(t, redact.SecretsIn([]byte(corpusKey), secret), packedSecret, name)
+		secret = parse(t, `{apiVersion: v1, kind: Secret, metadata: {annotations: {note: use `+packedSecret+`}}, data: {x: `+std(value)+`}}`)
+		require.True(t, redact.Object([]byte(corpusKey), secret), name)
+		require.NotContains(t, text(t, secret), "MARK", name)
 		other := map[string]any{"data": map[string]any{"x": "use " + packedSecret}, "spec": map[string]any{"config": value}}
 		require.True(t, redact.Object([]byte(corpusKey), other), name)
 		require.NotContains(t, text(t, other), "MARK", name)

@@ -1,8 +1,10 @@
 package aliases
 
 import (
+	"archive/zip"
 	"bytes"
 	"compress/gzip"
+	"compress/zlib"
 	"encoding/base64"
 	"fmt"
 	"io"
@@ -284,18 +286,40 @@ func TestEncodedForms(t *testing.T) {
 // TestRepackedLength: base64 of packed data is padded where it was, though the data have another
 // length. Helm keeps such in Secrets.
 func TestRepackedLength(t *testing.T) {
+	encodings := []*base64.Encoding{base64.StdEncoding, base64.RawStdEncoding, base64.URLEncoding, base64.RawURLEncoding}
 	for i := range 100 {
 		d := dictionary(fmt.Sprint("key", i), "checkout-api", "webfront")
-		var packed bytes.Buffer
-		zip := gzip.NewWriter(&packed)
-		fmt.Fprintf(zip, `{"name":"checkout-api","namespace":"shop","info":%q}`, strings.Repeat("webfront ", i))
-		require.NoError(t, zip.Close())
-		inner := base64.StdEncoding.EncodeToString(packed.Bytes())
-		edit := d.Edit()
-		out, err := base64.StdEncoding.DecodeString(edit.text(base64.StdEncoding.EncodeToString([]byte(inner))))
-		require.NoError(t, err, i)
-		_, err = base64.StdEncoding.DecodeString(string(out))
-		require.NoError(t, err, i)
-		require.Positive(t, edit.Replaced)
+		text := fmt.Sprintf(`{"name":"checkout-api","namespace":"shop","info":%q}`, strings.Repeat("webfront ", i))
+		for _, packed := range []string{zipped(t, text), deflated(t, text), archived(t, text)} {
+			of := encodings[i%len(encodings)]
+			inner := of.EncodeToString([]byte(packed))
+			edit := d.Edit()
+			out, err := base64.StdEncoding.DecodeString(edit.text(base64.StdEncoding.EncodeToString([]byte(inner))))
+			require.NoError(t, err, i)
+			require.NotEqual(t, inner, string(out))
+			_, err = of.DecodeString(string(out))
+			require.NoError(t, err, i)
+			require.Positive(t, edit.Replaced)
+		}
 	}
+}
+
+func deflated(t testing.TB, text string) string {
+	var out bytes.Buffer
+	w := zlib.NewWriter(&out)
+	_, err := w.Write([]byte(text))
+	require.NoError(t, err)
+	require.NoError(t, w.Close())
+	return out.String()
+}
+
+func archived(t testing.TB, text string) string {
+	var out bytes.Buffer
+	w := zip.NewWriter(&out)
+	file, err := w.Create("a")
+	require.NoError(t, err)
+	_, err = file.Write([]byte(text))
+	require.NoError(t, err)
+	require.NoError(t, w.Close())
+	return out.String()
 }

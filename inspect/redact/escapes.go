@@ -1,0 +1,71 @@
+package redact
+
+import (
+	"encoding/hex"
+	"html"
+	"net/url"
+	"strconv"
+	"strings"
+)
+
+// unescape yields what is escaped in a text as URLs and XML do, "+" as itself and as a space. It is
+// false where there is no more: what is not escaped is in that too.
+func (r *Room) unescape(text string, yield func(form) bool) bool {
+	give := func(plain string, encode func(string) string) bool {
+		return r.give(form{end: len(text), plain: plain, edit: again(text, plain, encode)}, yield)
+	}
+	if plain := unescapeURL(text); plain != text {
+		spaced := strings.ReplaceAll(text, "+", " ")
+		more := give(plain, url.PathEscape) && (spaced == text || give(unescapeURL(spaced), url.QueryEscape))
+		return more && r.give(form{end: len(text), plain: jsonIn(plain)}, yield) && false
+	}
+	if plain := html.UnescapeString(text); plain != text {
+		return give(plain, html.EscapeString) && false
+	}
+	return true
+}
+
+// jsonIn returns a map or list that is a part of a text, such as a parameter of a URL.
+func jsonIn(text string) string {
+	begin, end := strings.IndexAny(text, "{["), strings.LastIndexAny(text, "}]")+1
+	if begin <= 0 || end <= begin {
+		return ""
+	}
+	return text[begin:end]
+}
+
+// unescapeURL decodes "%7B". What is no escape stays.
+func unescapeURL(text string) string {
+	var out strings.Builder
+	for {
+		before, after, found := strings.Cut(text, "%")
+		out.WriteString(before)
+		if !found {
+			return out.String()
+		}
+		text = after
+		if c, err := hex.DecodeString(after[:min(2, len(after))]); err == nil && len(c) == 1 {
+			out.Write(c)
+			text = after[2:]
+		} else {
+			out.WriteByte('%')
+		}
+	}
+}
+
+// unquoted decodes escapes as JSON and code have them.
+func unquoted(text string) string {
+	var out strings.Builder
+	for {
+		at := strings.IndexByte(text, '\\')
+		if at < 0 {
+			return out.String() + text
+		}
+		out.WriteString(text[:at])
+		c, _, rest, err := strconv.UnquoteChar(text[at:], '"')
+		if text = text[at+1:]; err == nil {
+			out.WriteRune(c)
+			text = rest
+		}
+	}
+}
