@@ -169,7 +169,8 @@ var (
 			"version.")
 	codeConversionNeeded = finding.NewCode(finding.Warning, "conversion-needed", "objects need a conversion webhook in the cluster",
 		"Not at the storage version: until the conversion webhook answers, their lists fail (`conversion webhook for ... failed`, such as `connection "+
-			"refused`, `no endpoints available for service` or `x509: certificate signed by unknown authority`), and garbage collection and namespace deletion with them.",
+			"refused`, `no endpoints available for service` or `x509: certificate signed by unknown authority`), and garbage collection and namespace "+
+			"deletion with them.",
 		"Run "+migrateVersions+" with `--conversion-exec GROUP=COMMAND` or `--conversion-webhook GROUP=URL` before the restore, or start the webhook first.")
 	codeConversion = finding.NewCode(finding.Info, "conversion-webhook", "a conversion webhook runs in the cluster",
 		"It converts this kind for clients that ask for another version than the storage version. Garbage collection and the deletion of namespaces wait "+

@@ -66,7 +66,8 @@ func newFromArgs(ctx context.Context, a *transform.Args) (transform.Transform, e
 		}
 		return readUndo(ctx, a)
 	}
-	p := &prepare{keep: map[string]bool{}, running: a.StringSlice("keep-running"), isolated: a.Bool(string(isolated)), all: !a.IsSet("only") && !a.IsSet("skip")}
+	p := &prepare{keep: map[string]bool{}, running: a.StringSlice("keep-running"), isolated: a.Bool(string(isolated))}
+	p.all = !a.IsSet("only") && !a.IsSet("skip")
 	if len(p.running) > 0 && !p.isolated {
 		return nil, transform.Usagef("--keep-running takes --isolate")
 	}
