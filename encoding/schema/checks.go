@@ -26,6 +26,7 @@ type checks int
 // holds its properties by value.
 type costs struct {
 	enum, pattern     int
+	required          []string
 	combined          []*costs
 	properties        map[string]*costs
 	additional, items *costs
@@ -35,7 +36,7 @@ func newCosts(s *apiextensions.JSONSchemaProps) *costs {
 	if s == nil {
 		return nil
 	}
-	c := &costs{enum: len(s.Enum), pattern: len(s.Pattern), properties: make(map[string]*costs, len(s.Properties))}
+	c := &costs{enum: len(s.Enum), pattern: len(s.Pattern), required: s.Required, properties: make(map[string]*costs, len(s.Properties))}
 	for more := range combined(s) {
 		c.combined = append(c.combined, newCosts(more))
 	}

@@ -14,8 +14,9 @@ const (
 	// maxErrors is how many errors of one object are found. The library compares each with all.
 	maxErrors = 1000
 
-	// partValues is how many values of an object are validated at once before the whole object is.
-	partValues = 1000
+	// partPairs is how many pairs of a value and a schema are validated at once before the whole
+	// object is, where it has many.
+	partPairs = 100
 )
 
 // errUniqueItems is returned for a schema that makes the library compare each item with all others.
@@ -47,30 +48,58 @@ type errorCount struct {
 
 // tooMany returns why a large object is not validated: it has too many errors, or the context ends.
 func tooMany(ctx context.Context, obj any, c *costs, s *apiextensions.JSONSchemaProps) error {
-	if values(obj, partValues) < partValues {
+	if pairs(obj, c, maxErrors) < maxErrors {
 		return nil
 	}
 	count := &errorCount{ctx: ctx, validators: map[*costs]validation.SchemaValidator{}}
 	return count.add(nil, obj, c, s)
 }
 
-// values counts the values in a value, up to most.
-func values(value any, most int) int {
-	n := 1
+// pairs counts the pairs of a value and a schema in a value, up to most. Each may be an error, and
+// so may each required field that a value lacks.
+func pairs(value any, c *costs, most int) int {
+	if c == nil || value == nil {
+		return 0
+	}
+	n := 1 + c.missing(value)
+	for _, more := range c.combined {
+		if n >= most {
+			break
+		}
+		n += pairs(value, more, most-n)
+	}
 	switch value := value.(type) {
 	case map[string]any:
-		for _, element := range value {
+		for name, element := range value {
 			if n >= most {
 				break
 			}
-			n += values(element, most-n)
+			below, declared := c.properties[name]
+			if !declared {
+				below = c.additional
+			}
+			n += pairs(element, below, most-n)
 		}
 	case []any:
 		for _, element := range value {
 			if n >= most {
 				break
 			}
-			n += values(element, most-n)
+			n += pairs(element, c.items, most-n)
+		}
+	}
+	return n
+}
+
+// missing counts the required fields that a value lacks.
+func (c *costs) missing(value any) (n int) {
+	fields, is := value.(map[string]any)
+	if !is {
+		return 0
+	}
+	for _, name := range c.required {
+		if _, there := fields[name]; !there {
+			n++
 		}
 	}
 	return n
@@ -81,8 +110,11 @@ func (e *errorCount) add(path *field.Path, value any, c *costs, s *apiextensions
 	if c == nil || s == nil || value == nil {
 		return nil
 	}
-	if values(value, partValues) < partValues {
+	if pairs(value, c, partPairs) < partPairs {
 		return e.validate(path, value, c, s)
+	}
+	if err := e.count(path, c.missing(value)); err != nil {
+		return err
 	}
 	at := 0
 	for more := range combined(s) {
@@ -132,10 +164,17 @@ func (e *errorCount) validate(path *field.Path, value any, c *costs, s *apiexten
 		}
 		e.validators[c] = validator
 	}
-	if errs := validation.ValidateCustomResource(path, value, validator); len(errs) > 0 {
-		if e.errors += len(errs); e.first == "" {
-			e.first = errs[0].Field
-		}
+	errs := validation.ValidateCustomResource(path, value, validator)
+	if len(errs) > 0 && e.first == "" {
+		e.first = errs[0].Field
+	}
+	return e.count(path, len(errs))
+}
+
+// count adds so many errors at a path or below.
+func (e *errorCount) count(path *field.Path, errs int) error {
+	if e.errors += errs; errs > 0 && e.first == "" {
+		e.first = path.String()
 	}
 	if e.errors > maxErrors {
 		return fmt.Errorf("%w: more than %d of its fields are not as the schema says, one is %s", errChecks, maxErrors, e.first)

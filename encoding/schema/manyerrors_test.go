@@ -2,6 +2,7 @@ package schema
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -17,8 +18,12 @@ func TestManyErrors(t *testing.T) {
 		"lists in lists": {`"l":{"type":"array","items":{"type":"array","items":` + number + `}}`, `"l":[` + list("["+list("1", 500)+"]", 500) + `]`},
 		"a map": {`"m":{"type":"object","additionalProperties":` + number + `}`,
 			`"m":{` + strings.ReplaceAll(fields(100_000), `"x"`, "1") + `}`},
-		"in allOf": {`"l":{"type":"array","items":{"type":"integer"},"allOf":[{"items":{"maximum":0}}]}`, `"l":[` + list("1", 300_000) + `]`},
-		"objects":  {`"l":{"type":"array","items":{"type":"object","required":["a"],"properties":{"a":{"type":"string"}}}}`, `"l":[` + list("{}", 300_000) + `]`},
+		"in allOf":                       {`"l":{"type":"array","items":{"type":"integer"},"allOf":[{"items":{"maximum":0}}]}`, `"l":[` + list("1", 300_000) + `]`},
+		"objects":                        {`"l":{"type":"array","items":{"type":"object","required":["a"],"properties":{"a":{"type":"string"}}}}`, `"l":[` + list("{}", 300_000) + `]`},
+		"required fields":                {`"o":{"type":"object","required":[` + names(5000) + `]}`, `"o":{}`},
+		"required fields of few objects": {`"l":{"type":"array","items":{"type":"object","required":[` + names(900) + `]}}`, `"l":[` + list("{}", 20) + `]`},
+		"many schemas of few values": {`"l":{"type":"array","items":{"type":"string","allOf":[` + list(`{"pattern":"a"},{"maxLength":1},{"enum":["c"]}`, 300) + `]}}`,
+			`"l":[` + list(`"xx"`, 900) + `]`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := thing(t, `{"type":"object","properties":{`+c.schema+`}}`)
@@ -46,4 +51,13 @@ func TestUniqueItems(t *testing.T) {
 	obj := object(t, `{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"x"},"o":{"l":[{"a":"b"}]}}`)
 	require.Equal(t, errUniqueItems.Error(), Unchecked(v.Validate(t.Context(), obj)))
 	require.Equal(t, errUniqueItems.Error(), Unchecked(v.Refused(t.Context(), obj)))
+}
+
+// names are those of so many fields.
+func names(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, `"f%d",`, i)
+	}
+	return strings.TrimSuffix(b.String(), ",")
 }
