@@ -37,6 +37,17 @@ func (e *Entry) Check() error {
 	return *e.check
 }
 
+// CheckKind returns why a value is not of the kind of its key; nil for a key of no layout and for a
+// value that is no object.
+func (e *Entry) CheckKind() error {
+	key, err := e.ParseKey()
+	v, err2 := e.ParseValue()
+	if err != nil || err2 != nil || v.GVK.Kind == "" {
+		return nil
+	}
+	return checkKind(key, v.GVK)
+}
+
 func (e *Entry) checkOnce() error {
 	key, err := e.ParseKey()
 	if err != nil {

@@ -48,7 +48,7 @@ type Step struct {
 	Missing        *Missing        `json:"missing,omitempty"` // what is not known between this step and the one before
 	// Conflict is set if another snapshot has another record here: their clusters diverged.
 	Conflict bool   `json:"conflict,omitempty"`
-	Note     string `json:"note,omitempty"` // why the value is compared by its bytes
+	Note     string `json:"note,omitempty"` // why the value is compared by its bytes, or cannot be decoded
 }
 
 // Missing is the gap before a step.

@@ -26,7 +26,7 @@ import (
 type value struct {
 	kind    schema.GroupKind // empty if it is no readable object
 	content map[string]any   // the object with its secrets; nil if it could not be decoded
-	note    string           // why it is compared by its bytes, at least in part; "" for a decoded object
+	note    string           // why it is compared by its bytes, at least in part, or what is wrong with it
 	whole   differ.View      // shown in a few words
 	redact  bool
 	key     []byte
@@ -67,6 +67,9 @@ func readEntry(e *inspect.Entry, showSecrets bool) value {
 	}
 	v.kind = schema.FromAPIVersionAndKind(v.object().GetAPIVersion(), v.object().GetKind()).GroupKind()
 	v.whole = differ.View{Raw: v.content, Shown: fmt.Sprintf("<%s, %d bytes>", v.kind, len(e.Stored))}
+	if err := e.CheckKind(); err != nil {
+		v.note = "undecodable: " + err.Error()
+	}
 	return v
 }
 
