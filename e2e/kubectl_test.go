@@ -222,7 +222,7 @@ func requireSameText(t *testing.T, live, served, own kubectl) {
 		again, also := own.run(t, command...)
 		require.Equal(t, ended, also, line)
 		for _, difference := range different(got, again) {
-			// The one that is linked is newer, and describes more of StatefulSets. It was told to be quiet.
+			// The one that is linked is newer, and describes more of StatefulSets. It is quiet.
 			if !strings.HasPrefix(line, "describe statefulsets") && !strings.HasPrefix(difference, "live:   Warning: ") {
 				t.Errorf("linked: %s: %s", line, difference)
 			}

@@ -65,7 +65,7 @@ func newGuard(env *cel.Env) *guard {
 	return g
 }
 
-// decorate replaces a call of a guarded function with one that checks its arguments, and trims loops.
+// decorate replaces a call of a guarded function with one that checks its arguments, and loops.
 func (g *guard) decorate(i interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
 	trimLoop(i)
 	call, is := i.(interpreter.InterpretableCall)

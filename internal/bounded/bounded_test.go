@@ -18,7 +18,7 @@ import (
 	"k8s.io/apiserver/pkg/cel/library"
 )
 
-// evaluate evaluates an expression over the dynamic variable d and the text s. It returns the cost too.
+// evaluate evaluates an expression over the variables. It returns the cost too.
 func evaluate(t *testing.T, base *environment.EnvSet, expression string, variables map[string]any, options ...cel.ProgramOption) (ref.Val, uint64, error) {
 	set, err := base.Extend(environment.VersionedOptions{
 		IntroducedVersion: version.MajorMinor(1, 0),
@@ -105,7 +105,7 @@ func TestSmallExpressionsAreAsOnAServer(t *testing.T) {
 	}
 }
 
-// A loop leaves nothing on the stack of costs: each name in it would search the values of all steps.
+// A loop leaves nothing on the stack of costs, which each name in it would search.
 func TestLoopsLeaveNothing(t *testing.T) {
 	deepest := 0
 	probe := cel.CustomDecoratorV2(func(i interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {

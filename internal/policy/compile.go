@@ -44,7 +44,8 @@ func newCompiler(policy string, variables []admission.Variable, params bool, aut
 	if err != nil {
 		return nil, err
 	}
-	c := &compiler{policy: policy, CompositedCompiler: composited, OptionalVariableDeclarations: cel.OptionalVariableDeclarations{HasParams: params, HasAuthorizer: authorizer}}
+	has := cel.OptionalVariableDeclarations{HasParams: params, HasAuthorizer: authorizer}
+	c := &compiler{policy: policy, CompositedCompiler: composited, OptionalVariableDeclarations: has}
 	for _, v := range variables {
 		accessor := &validating.Variable{Name: v.Name, Expression: v.Expression}
 		result := c.CompileAndStoreVariable(accessor, c.OptionalVariableDeclarations, environment.StoredExpressions)

@@ -40,7 +40,8 @@ func (c *checker) checkPaths() (deleted bool) {
 	}
 	if given := c.origin.before; given != nil {
 		for rec := range survey.Each(&c.Reading, given.Snapshot().Live(c.Ctx, nil)) {
-			if path, name := c.movedBy(c.origin.File, c.from, rec.Key); name != "" && !c.about[[3]string{codeKeysUnderPath.Name, c.origin.path, string(rec.Key)}] {
+			known := c.about[[3]string{codeKeysUnderPath.Name, c.origin.path, string(rec.Key)}]
+			if path, name := c.movedBy(c.origin.File, c.from, rec.Key); name != "" && !known {
 				deleted = true
 				c.found(codeKeysUnderPath, given, string(rec.Key), "it lies under %q, the path of %q: the archive lacks it", path, name)
 			}
