@@ -116,12 +116,8 @@ func (e *errorCount) add(path *field.Path, value any, c *costs, s *apiextensions
 	if err := e.count(path, c.missing(value)); err != nil {
 		return err
 	}
-	at := 0
-	for more := range combined(s) {
-		if err := e.add(path, value, c.combined[at], more); err != nil {
-			return err
-		}
-		at++
+	if err := e.combined(path, value, c.combined, s); err != nil {
+		return err
 	}
 	switch value := value.(type) {
 	case map[string]any:
@@ -145,6 +141,47 @@ func (e *errorCount) add(path *field.Path, value any, c *costs, s *apiextensions
 		}
 	}
 	return nil
+}
+
+// combined counts the errors of the schemas that a value meets besides s; c is in the order of
+// [combined].
+func (e *errorCount) combined(path *field.Path, value any, c []*costs, s *apiextensions.JSONSchemaProps) error {
+	for i := range s.AllOf {
+		if err := e.add(path, value, c[i], &s.AllOf[i]); err != nil {
+			return err
+		}
+	}
+	c = c[len(s.AllOf):]
+	for _, alternatives := range [][]apiextensions.JSONSchemaProps{s.AnyOf, s.OneOf} {
+		least, err := e.least(path, value, c, alternatives)
+		if err == nil {
+			err = e.count(path, least)
+		}
+		if err != nil {
+			return err
+		}
+		c = c[len(alternatives):]
+	}
+	if s.Not == nil {
+		return nil
+	}
+	_, err := e.least(path, value, c, []apiextensions.JSONSchemaProps{*s.Not})
+	return err
+}
+
+// least returns the errors of the alternative that has the fewest. Those of the others are no
+// errors of the object, but the library finds them too.
+func (e *errorCount) least(path *field.Path, value any, c []*costs, alternatives []apiextensions.JSONSchemaProps) (least int, err error) {
+	for i := range alternatives {
+		of := &errorCount{ctx: e.ctx, validators: e.validators}
+		if err := of.add(path, value, c[i], &alternatives[i]); err != nil {
+			return 0, err
+		}
+		if i == 0 || of.errors < least {
+			least = of.errors
+		}
+	}
+	return least, nil
 }
 
 func additional(s *apiextensions.JSONSchemaProps) *apiextensions.JSONSchemaProps {
