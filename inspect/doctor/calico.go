@@ -34,13 +34,16 @@ func (d *doctor) definesCalico(prefix string) bool {
 // data, while the old one has it. An abort of the live migration deletes what the migration copied,
 // as far as it can: the tiers that Calico protects stay, and so does what was there before. It
 // deletes the ClusterInformation too, unless that was there before.
-func (d *doctor) checkEmptied(s apiService) {
-	if s.Name != calicoAPIService || !d.definesCalico(s.Prefix) || d.migratesCalico(s.Prefix) {
+//
+// key is what serves the group: the APIService, or the definition where there is none, from which
+// an API server makes one.
+func (d *doctor) checkEmptied(prefix string, key []byte) {
+	if !d.definesCalico(prefix) || d.migratesCalico(prefix) {
 		return
 	}
 	data, left, initialized, used := 0, 0, false, false
 	for at, versions := range d.versions.all() {
-		if at.prefix != s.Prefix || versions.total.objects == 0 {
+		if at.prefix != prefix || versions.total.objects == 0 {
 			continue
 		}
 		switch at.resource.Group {
@@ -54,7 +57,7 @@ func (d *doctor) checkEmptied(s apiService) {
 		}
 	}
 	if data > 0 && !(initialized && used) {
-		d.raise(s.entry.Key, codeCalicoEmpty, "%s of %s, and %s of %s", things(left, "object"), calicoV3, things(data, "object"), calicoV1)
+		d.raise(key, codeCalicoEmpty, "%s of %s, and %s of %s", things(left, "object"), calicoV3, things(data, "object"), calicoV1)
 	}
 }
 

@@ -62,6 +62,7 @@ func TestCalicoEmptied(t *testing.T) {
 	}{
 		"of Calico's API server":                   {"before", nil, ""},
 		"of the API servers":                       {"before", only(local), "0 objects" + v1},
+		"of no APIService":                         {"before", only(record{local.key, ""}), "0 objects" + v1},
 		"in the middle":                            {"before", only(local, live), ""},
 		"with a complete migration":                {"before", only(local, done), "0 objects" + v1},
 		"with a tier that is protected":            {"before", only(local, tier), "1 object" + v1},
@@ -76,7 +77,11 @@ func TestCalicoEmptied(t *testing.T) {
 			found := examined(t, s, Options{}).Of(codeCalicoEmpty)
 			require.Equal(t, tc.says != "", len(found) == 1)
 			if tc.says != "" {
-				require.Equal(t, "/registry/apiregistration.k8s.io/apiservices/v3.projectcalico.org", found[0].Key)
+				of := "apiregistration.k8s.io/apiservices/v3.projectcalico.org"
+				if name == "of no APIService" {
+					of = "apiextensions.k8s.io/customresourcedefinitions/clusterinformations.projectcalico.org"
+				}
+				require.Equal(t, "/registry/"+of, found[0].Key)
 				require.Equal(t, tc.says, found[0].Reason)
 			}
 		})

@@ -63,7 +63,8 @@ func needs(svc *corev1.Service) map[*finding.Code][]need {
 
 // nodeNeeds are those of kubelets, leaders and of Pods on nodes.
 func nodeNeeds() []need {
-	const leases, storage = "coordination.k8s.io", "storage.k8s.io"
+	const leases, storage, certificates = "coordination.k8s.io", "storage.k8s.io", "certificates.k8s.io"
+	const byCertificates = byAccount + "certificate-controller"
 	return []need{
 		{update, "", "nodes/status", "Node", "", byKubelet, "the status of nodes", nil},
 		{update, leases, "leases", "Lease", corev1.NamespaceNodeLease, byKubelet, "heartbeats of nodes", nil},
@@ -75,7 +76,9 @@ func nodeNeeds() []need {
 		{create, storage, "csinodes", "CSINode", "", byKubelet, "drivers of volumes on nodes", nil},
 		{update, storage, "csinodes", "CSINode", "", byKubelet, "drivers of volumes on nodes", nil},
 		{create, storage, "volumeattachments", "VolumeAttachment", "", byAccount + "attachdetach-controller", "attaching volumes", nil},
-		{create, "certificates.k8s.io", "certificatesigningrequests", "CertificateSigningRequest", "", byKubelet, "certificates of nodes", nil},
+		{create, certificates, "certificatesigningrequests", "CertificateSigningRequest", "", byKubelet, "certificates of nodes", nil},
+		{update, certificates, "certificatesigningrequests/approval", "CertificateSigningRequest", "", byCertificates, "certificates of nodes", nil},
+		{update, certificates, "certificatesigningrequests/status", "CertificateSigningRequest", "", byCertificates, "certificates of nodes", nil},
 		{create, "authentication.k8s.io", "tokenreviews", "TokenReview", "", byKubelet, "reviews of tokens", nil},
 		{create, "authorization.k8s.io", "subjectaccessreviews", "SubjectAccessReview", "", byKubelet, "reviews of access", nil},
 	}
@@ -106,10 +109,13 @@ func serverNeeds() []need {
 		{create, "", "services", "Service", corev1.NamespaceDefault, byAPIServer, start, nil},
 		{update, rbac, "clusterroles", "ClusterRole", "", byAPIServer, start, nil},
 		{create, rbac, "clusterrolebindings", "ClusterRoleBinding", "", byAPIServer, start, nil},
+		{create, rbac, "roles", "Role", "kube-system", byAPIServer, start, nil},
+		{create, rbac, "rolebindings", "RoleBinding", "kube-system", byAPIServer, start, nil},
 		{create, "scheduling.k8s.io", "priorityclasses", "PriorityClass", "", byAPIServer, start, nil},
 		{update, "flowcontrol.apiserver.k8s.io", "flowschemas", "FlowSchema", "", byAPIServer, start, nil},
 		{update, "flowcontrol.apiserver.k8s.io", "prioritylevelconfigurations", "PriorityLevelConfiguration", "", byAPIServer, start, nil},
 		{create, "apiregistration.k8s.io", "apiservices", "APIService", "", byAPIServer, start, nil},
 		{create, "networking.k8s.io", "servicecidrs", "ServiceCIDR", "", byAPIServer, start, nil},
+		{create, "networking.k8s.io", "ipaddresses", "IPAddress", "", byAPIServer, start, nil},
 	}
 }

@@ -84,10 +84,14 @@ func (d *doctor) serve(o stored) {
 
 // checkAPIServices reports silent aggregated API servers, which stop the deletion of namespaces.
 func (d *doctor) checkAPIServices() {
+	ofCalico := map[string]bool{} // by the prefix
 	for _, s := range d.apiServices {
 		ref := s.Spec.Service
+		ofCalico[s.Prefix] = ofCalico[s.Prefix] || s.Name == calicoAPIService
 		if ref == nil {
-			d.checkEmptied(s)
+			if s.Name == calicoAPIService {
+				d.checkEmptied(s.Prefix, s.entry.Key)
+			}
 			continue
 		}
 		name, hint := ref.Namespace+"/"+ref.Name, ""
@@ -109,5 +113,10 @@ func (d *doctor) checkAPIServices() {
 			d.raise(s.entry.Key, codeAPIServiceUnavailable, "its condition Available was False: %s%s", silence.Reason, hint)
 		}
 		d.dead = append(d.dead, s.Name)
+	}
+	for at, def := range d.definitions.all() {
+		if at.resource.Group == calicoV3 && at.resource.Resource == "clusterinformations" && !ofCalico[at.prefix] {
+			d.checkEmptied(at.prefix, def.entry.Key)
+		}
 	}
 }
