@@ -1,6 +1,7 @@
 package redact
 
 import (
+	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -16,6 +17,8 @@ const (
 	shortPart = 6
 	longPart  = 24
 	longText  = 128
+
+	mostQuotes = 3 // quotes in quotes in which a secret is found, and none
 )
 
 // Add adds what Object would hide in an object stored under key. Of a text with a secret in it,
@@ -45,10 +48,21 @@ func (s *Secrets) add(value any) {
 }
 
 func (s *Secrets) addText(text string) {
-	text = strings.ToLower(strings.TrimSpace(text))
-	if len(text) < leastPart || !isLiteral(text) {
+	if text = strings.TrimSpace(text); len(text) < leastPart || !isLiteral(text) {
 		return
 	}
+	for range mostQuotes {
+		s.addParts(strings.ToLower(text))
+		quoted := strconv.Quote(text)
+		if quoted = quoted[1 : len(quoted)-1]; quoted == text {
+			return
+		}
+		text = quoted
+	}
+}
+
+// addParts adds the parts of a text in lower case.
+func (s *Secrets) addParts(text string) {
 	size := min(len(text), shortPart)
 	if len(text) > longText {
 		size = longPart

@@ -16,6 +16,7 @@ import (
 func TestSecretsHide(t *testing.T) {
 	std := func(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }
 	obj := parse(t, `{kind: Pod, spec: {containers: [{image: "registry/web:v1", env: [{name: DB_PASSWORD, value: Hunter2-MARK-x7}, {name: MODE, value: "true"},
+		{name: QUOTED_PASSWORD, value: 'p"4\x"9!kL"Q2z\7'},
 		{name: CFG, value: `+std(`{"password": "other5-MARK-y8"}`)+`}]}]}}`)
 	before := text(t, obj)
 	secrets := redact.Secrets{}
@@ -26,6 +27,7 @@ func TestSecretsHide(t *testing.T) {
 		"hunter2-mark-x7":                       "<redacted 15 bytes>",
 		"it begins with Hunter2-M":              "it begins with <redacted 9 bytes>",
 		"as base64: " + std("Hunter2-MARK-x7"):  "as base64: <redacted 20 bytes>",
+		`"p\"4\\x\"9!kL\"Q2z\\7": no IP`:        `"<redacted 21 bytes>": no IP`,
 		"decoded: other5-MARK-y8":               "decoded: <redacted 14 bytes>",
 		"image registry/web:v1 has no digest":   "image registry/web:v1 has no digest",
 		"true is not allowed":                   "true is not allowed",
