@@ -20,7 +20,7 @@ func (v *View) Reader() *inspect.Reader { return v.reader }
 // Create stages a new record. The value is encrypted as a server would, and attached to a lease of
 // [View.Grant], or to none where lease is 0. It returns [ErrExists] where the file or the plan has
 // the key.
-func (v *View) Create(ctx context.Context, key, value []byte, lease int64, why string) error {
+func (v *View) Create(ctx context.Context, key, value []byte, lease int64) error {
 	if len(value) == 0 {
 		return fmt.Errorf("stage %q: the value must not be empty", key)
 	}
@@ -28,11 +28,11 @@ func (v *View) Create(ctx context.Context, key, value []byte, lease int64, why s
 	if err != nil {
 		return err
 	}
-	return v.CreateStored(ctx, key, stored, lease, why)
+	return v.CreateStored(ctx, key, stored, lease)
 }
 
 // CreateStored is [View.Create] with the bytes that a server stored under the same key.
-func (v *View) CreateStored(ctx context.Context, key, stored []byte, lease int64, why string) error {
+func (v *View) CreateStored(ctx context.Context, key, stored []byte, lease int64) error {
 	if len(key) == 0 {
 		return errors.New("stage a record: the key must not be empty")
 	}

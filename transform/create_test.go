@@ -40,13 +40,13 @@ func TestCreate(t *testing.T) {
 		_, err = v.Grant(ctx, 11, 0)
 		require.ErrorContains(t, err, "cannot be granted")
 
-		require.NoError(t, v.Create(ctx, []byte("/one"), []byte("1"), other, "why"))
-		require.NoError(t, v.Create(ctx, []byte("/two"), []byte("2"), longer, "why"))
-		require.NoError(t, v.CreateStored(ctx, []byte("/three"), []byte("3"), free, "why"))
-		require.NoError(t, v.Create(ctx, []byte("/four"), []byte("4"), 0, "why"))
-		require.ErrorIs(t, v.Create(ctx, []byte("/one"), []byte("1"), 0, "why"), ErrExists, "staged")
-		require.ErrorIs(t, v.Create(ctx, []byte("/a"), []byte("1"), 0, "why"), ErrExists, "in the file")
-		require.Error(t, v.Create(ctx, []byte("/five"), nil, 0, "why"))
+		require.NoError(t, v.Create(ctx, []byte("/one"), []byte("1"), other))
+		require.NoError(t, v.Create(ctx, []byte("/two"), []byte("2"), longer))
+		require.NoError(t, v.CreateStored(ctx, []byte("/three"), []byte("3"), free))
+		require.NoError(t, v.Create(ctx, []byte("/four"), []byte("4"), 0))
+		require.ErrorIs(t, v.Create(ctx, []byte("/one"), []byte("1"), 0), ErrExists, "staged")
+		require.ErrorIs(t, v.Create(ctx, []byte("/a"), []byte("1"), 0), ErrExists, "in the file")
+		require.Error(t, v.Create(ctx, []byte("/five"), nil, 0))
 		return nil
 	}))
 	require.NoError(t, err)
@@ -71,7 +71,7 @@ func TestGrantIsDeterministic(t *testing.T) {
 		r, err := Run(context.Background(), Options{In: f.in, Out: out}, planFunc(func(ctx context.Context, v *View) error {
 			lease, err := v.Grant(ctx, 9, 5)
 			require.NoError(t, err)
-			return v.Create(ctx, []byte("/n"), []byte("x"), lease, "why")
+			return v.Create(ctx, []byte("/n"), []byte("x"), lease)
 		}))
 		require.NoError(t, err)
 		sums = append(sums, r.Output.SHA256)
@@ -90,9 +90,9 @@ func TestCreateEncrypts(t *testing.T) {
 			encrypts, err := v.Encrypts(ctx, []byte(key))
 			require.NoError(t, err)
 			require.Equal(t, want, encrypts, key)
-			require.NoError(t, v.Create(ctx, []byte(key), []byte("made"), 0, "why"))
+			require.NoError(t, v.Create(ctx, []byte(key), []byte("made"), 0))
 		}
-		return v.CreateStored(ctx, []byte(secretsDir+"moved"), []byte(verbatim), 0, "why")
+		return v.CreateStored(ctx, []byte(secretsDir+"moved"), []byte(verbatim), 0)
 	}))
 	require.NoError(t, err)
 	got := live(t, f.out)
@@ -108,7 +108,7 @@ func TestScrub(t *testing.T) {
 	f := input(t)
 	r, err := Run(context.Background(), Options{In: f.in, Out: f.out}, planFunc(func(ctx context.Context, v *View) error {
 		v.Scrub(func(key []byte) bool { return bytes.HasPrefix(key, []byte("/leas")) })
-		return v.Delete(ctx, []byte("/leased"), "why")
+		return v.Delete(ctx, []byte("/leased"))
 	}))
 	require.NoError(t, err)
 	require.Equal(t, Changes{Deleted: 1}, r.Changes)
@@ -126,8 +126,8 @@ func TestCompact(t *testing.T) {
 	run := func(in, out string, first, second snapshot.Compaction) *Report {
 		r, err := Run(context.Background(), Options{In: in, Out: out}, planFunc(func(ctx context.Context, v *View) error {
 			v.Compact(first)
-			require.NoError(t, v.Put(ctx, []byte("/b"), []byte("changed"), "why"))
-			require.NoError(t, v.Delete(ctx, []byte("/leased"), "why"))
+			require.NoError(t, v.Put(ctx, []byte("/b"), []byte("changed")))
+			require.NoError(t, v.Delete(ctx, []byte("/leased")))
 			v.Compact(second)
 			return nil
 		}))
@@ -157,7 +157,7 @@ func TestCheckOutput(t *testing.T) {
 	plan := func(check func(v *View) OutputCheck) planFunc {
 		return func(ctx context.Context, v *View) error {
 			require.Nil(t, v.CheckOutput(check(v)))
-			return v.Put(ctx, []byte("/b"), []byte("changed"), "why")
+			return v.Put(ctx, []byte("/b"), []byte("changed"))
 		}
 	}
 	wrong := errors.New("not what I wanted")
@@ -192,7 +192,7 @@ func TestGoOn(t *testing.T) {
 	odd := &finding.Code{Name: "odd", Level: finding.Error, Allowed: finding.WentOn}
 	plan := planFunc(func(ctx context.Context, v *View) error {
 		if v.Raise("/b", odd.Because("it is odd")) {
-			return v.Delete(ctx, []byte("/b"), "why")
+			return v.Delete(ctx, []byte("/b"))
 		}
 		return nil
 	})
@@ -216,7 +216,7 @@ func TestLeasesAreCopied(t *testing.T) {
 	_, err := Run(context.Background(), Options{In: f.in, Out: f.out}, planFunc(func(ctx context.Context, v *View) error {
 		lease, err := v.Grant(ctx, 77, 7)
 		require.NoError(t, err)
-		return v.Create(ctx, []byte("/n"), []byte("x"), lease, "why")
+		return v.Create(ctx, []byte("/n"), []byte("x"), lease)
 	}))
 	require.NoError(t, err)
 	out, err := snapshot.Open(context.Background(), f.out, snapshot.Config{})
@@ -249,7 +249,7 @@ func TestGrantTakesNoNamedLease(t *testing.T) {
 		lease, err := v.Grant(ctx, 77, 60)
 		require.NoError(t, err)
 		require.NotEqual(t, int64(77), lease)
-		return v.Create(ctx, []byte("/n"), []byte("x"), lease, "why")
+		return v.Create(ctx, []byte("/n"), []byte("x"), lease)
 	}))
 	require.NoError(t, err)
 	server := etcdtest.Start(t, etcdtest.Restore(t, out))
@@ -265,8 +265,8 @@ func TestPutKeepsLease(t *testing.T) {
 	_, err := Run(t.Context(), Options{In: f.in, Out: f.out}, planFunc(func(ctx context.Context, v *View) error {
 		lease, err := v.Grant(ctx, 10, 60)
 		require.NoError(t, err)
-		require.NoError(t, v.Create(ctx, []byte("/one"), []byte("1"), lease, "why"))
-		return v.Put(ctx, []byte("/one"), []byte("2"), "why")
+		require.NoError(t, v.Create(ctx, []byte("/one"), []byte("1"), lease))
+		return v.Put(ctx, []byte("/one"), []byte("2"))
 	}))
 	require.NoError(t, err)
 	s, err := snapshot.Open(t.Context(), f.out, snapshot.Config{})

@@ -80,7 +80,7 @@ func TestPutEncrypts(t *testing.T) {
 	r, err := Run(context.Background(), Options{In: f.in, Out: f.out, Encryption: now}, planFunc(func(ctx context.Context, v *View) error {
 		for name, value := range map[string]string{"a": "changed", "new": "made", "plain": "encrypted now", "same": `{"name":"same"}`} {
 			key := []byte(secretsDir + name)
-			require.NoError(t, v.Put(ctx, key, []byte(value), "test"))
+			require.NoError(t, v.Put(ctx, key, []byte(value)))
 			e, err := v.Get(ctx, key)
 			require.NoError(t, err)
 			require.Equal(t, value, string(e.Value))
@@ -89,7 +89,7 @@ func TestPutEncrypts(t *testing.T) {
 				require.EqualValues(t, 9, e.Lease)
 			}
 		}
-		return v.Put(ctx, []byte("/registry/configmaps/ns/c"), []byte("clear"), "test")
+		return v.Put(ctx, []byte("/registry/configmaps/ns/c"), []byte("clear"))
 	}))
 	require.NoError(t, err)
 	require.Equal(t, Changes{Created: 2, Updated: 2}, r.Changes)
@@ -107,8 +107,8 @@ func TestPutBack(t *testing.T) {
 	f := secretsOf(t, map[string]*encryption.Transformers{"a": by})
 	r, err := Run(context.Background(), Options{In: f.in, Out: f.out, Encryption: by}, planFunc(func(ctx context.Context, v *View) error {
 		key := []byte(secretsDir + "a")
-		require.NoError(t, v.Put(ctx, key, []byte("other"), "test"))
-		return v.Put(ctx, key, []byte(`{"name":"a"}`), "test")
+		require.NoError(t, v.Put(ctx, key, []byte("other")))
+		return v.Put(ctx, key, []byte(`{"name":"a"}`))
 	}))
 	require.NoError(t, err)
 	require.Equal(t, Unchanged, r.Outcome)
@@ -120,12 +120,12 @@ func TestNeverPlaintext(t *testing.T) {
 	by := encrypter(t, "aescbc=a")
 	key, clear := []byte(secretsDir+"a"), []byte("/registry/configmaps/ns/c")
 	acts := map[string]func(ctx context.Context, v *View) (bool, error){
-		"put":    func(ctx context.Context, v *View) (bool, error) { return false, v.Put(ctx, key, []byte("x"), "") },
-		"derive": func(ctx context.Context, v *View) (bool, error) { return v.Derive(ctx, key, clear, []byte("x"), "") },
+		"put":    func(ctx context.Context, v *View) (bool, error) { return false, v.Put(ctx, key, []byte("x")) },
+		"derive": func(ctx context.Context, v *View) (bool, error) { return v.Derive(ctx, key, clear, []byte("x")) },
 		"derive to a new": func(ctx context.Context, v *View) (bool, error) {
-			return v.Derive(ctx, key, []byte("/other"), []byte("x"), "")
+			return v.Derive(ctx, key, []byte("/other"), []byte("x"))
 		},
-		"derive onto it": func(ctx context.Context, v *View) (bool, error) { return v.Derive(ctx, clear, key, []byte("x"), "") },
+		"derive onto it": func(ctx context.Context, v *View) (bool, error) { return v.Derive(ctx, clear, key, []byte("x")) },
 		"rewrap":         func(ctx context.Context, v *View) (bool, error) { return v.Rewrap(ctx, key) },
 	}
 	for name, act := range acts {
@@ -166,17 +166,17 @@ func TestDerive(t *testing.T) {
 	_, err := Run(context.Background(), Options{In: f.in, Out: f.out, Encryption: by}, planFunc(func(ctx context.Context, v *View) error {
 		e, err := v.Get(ctx, []byte(secretsDir+"a"))
 		require.NoError(t, err)
-		staged, err := v.Derive(ctx, e.Key, []byte(moved), e.Value, "test")
+		staged, err := v.Derive(ctx, e.Key, []byte(moved), e.Value)
 		require.True(t, staged)
 		require.NoError(t, err)
 		reason, err := v.Exposes(ctx, e.Key, []byte(moved))
 		require.NoError(t, err)
 		require.Empty(t, reason)
 		for _, bad := range []struct{ key, value string }{{"", "x"}, {moved, ""}} {
-			_, err := v.Derive(ctx, e.Key, []byte(bad.key), []byte(bad.value), "")
+			_, err := v.Derive(ctx, e.Key, []byte(bad.key), []byte(bad.value))
 			require.ErrorContains(t, err, "must not be empty")
 		}
-		return v.Delete(ctx, e.Key, "moved")
+		return v.Delete(ctx, e.Key)
 	}))
 	require.NoError(t, err)
 	got := live(t, f.out)
@@ -211,7 +211,7 @@ func TestRewrap(t *testing.T) {
 	f := secretsOf(t, map[string]*encryption.Transformers{"old": old, "now": now, "lost": encrypter(t, "aescbc=x"), "put": old})
 	keys := map[string]bool{"old": true, "plain": true, "now": false, "lost": false, "put": false, "none": false}
 	plan := planFunc(func(ctx context.Context, v *View) error {
-		require.NoError(t, v.Put(ctx, []byte(secretsDir+"put"), []byte("{}"), ""))
+		require.NoError(t, v.Put(ctx, []byte(secretsDir+"put"), []byte("{}")))
 		for name, want := range keys {
 			got, err := v.Rewrap(ctx, []byte(secretsDir+name))
 			require.NoError(t, err)
@@ -263,13 +263,13 @@ func TestUndecryptableSaysWhy(t *testing.T) {
 func TestDeleteAgain(t *testing.T) {
 	f := input(t)
 	r, err := Run(context.Background(), Options{In: f.in, Out: f.out}, planFunc(func(ctx context.Context, v *View) error {
-		require.NoError(t, v.Put(ctx, []byte("/new"), []byte("1"), ""))
-		require.NoError(t, v.Delete(ctx, []byte("/new"), ""))
-		require.NoError(t, v.Delete(ctx, []byte("/a"), ""))
-		require.NoError(t, v.Put(ctx, []byte("/a"), []byte("back"), ""))
-		require.NoError(t, v.Put(ctx, []byte("/b"), []byte("x"), ""))
-		require.NoError(t, v.Delete(ctx, []byte("/b"), ""))
-		return v.Put(ctx, []byte("/leased"), []byte("y"), "")
+		require.NoError(t, v.Put(ctx, []byte("/new"), []byte("1")))
+		require.NoError(t, v.Delete(ctx, []byte("/new")))
+		require.NoError(t, v.Delete(ctx, []byte("/a")))
+		require.NoError(t, v.Put(ctx, []byte("/a"), []byte("back")))
+		require.NoError(t, v.Put(ctx, []byte("/b"), []byte("x")))
+		require.NoError(t, v.Delete(ctx, []byte("/b")))
+		return v.Put(ctx, []byte("/leased"), []byte("y"))
 	}))
 	require.NoError(t, err)
 	require.Equal(t, Changes{Updated: 2, Deleted: 1}, r.Changes)
@@ -287,7 +287,7 @@ func TestPutKeepsRewrap(t *testing.T) {
 		rewrapped, err := v.Rewrap(ctx, []byte(key))
 		require.NoError(t, err)
 		require.True(t, rewrapped)
-		return v.Put(ctx, []byte(key), []byte(`{"name":"a"}`), "why")
+		return v.Put(ctx, []byte(key), []byte(`{"name":"a"}`))
 	}))
 	require.NoError(t, err)
 	decrypted(t, now, key, live(t, f.out)[key], "k8s:enc:aesgcm")
@@ -301,7 +301,7 @@ func TestPlaintext(t *testing.T) {
 		r, err := Run(context.Background(), Options{In: f.in, Out: f.out, Encryption: by}, planFunc(func(ctx context.Context, v *View) error {
 			v.Plaintext()
 			for name, value := range map[string]string{"a": "changed", "same": `{"name":"same"}`} {
-				require.NoError(t, v.Put(ctx, []byte(secretsDir+name), []byte(value), "test"))
+				require.NoError(t, v.Put(ctx, []byte(secretsDir+name), []byte(value)))
 			}
 			return nil
 		}))
@@ -320,9 +320,9 @@ func TestPlaintextOfSteps(t *testing.T) {
 	by := encrypter(t, "aescbc=a")
 	f, key := secretsOf(t, map[string]*encryption.Transformers{"a": by}), secretsDir+"a"
 	_, err := Run(t.Context(), Options{In: f.in, Out: f.out, Encryption: by}, planFunc(func(ctx context.Context, v *View) error {
-		require.NoError(t, v.Put(ctx, []byte(key), []byte("changed"), "test"))
+		require.NoError(t, v.Put(ctx, []byte(key), []byte("changed")))
 		v.Plaintext()
-		return v.Put(ctx, []byte(key), []byte("changed"), "test")
+		return v.Put(ctx, []byte(key), []byte("changed"))
 	}))
 	require.NoError(t, err)
 	require.Equal(t, "changed", live(t, f.out)[key])

@@ -86,7 +86,7 @@ func (d *dropLabel) change(ctx context.Context, v *transform.View, e *transform.
 	if err != nil {
 		return err
 	}
-	return v.Put(ctx, e.Key, value, fmt.Sprintf("label %s removed", d.label))
+	return v.Put(ctx, e.Key, value)
 }
 
 // end migration

@@ -9,7 +9,7 @@ import (
 // EditOwners stages an object with its owner references edited, and lists the changes in the
 // report. Once all are edited, accept is asked whether to go on; nil accepts. An object whose
 // references cannot be read is reported, and stays as it is.
-func (v *View) EditOwners(ctx context.Context, e *Entry, why string,
+func (v *View) EditOwners(ctx context.Context, e *Entry,
 	edit func(encoding.OwnerReference) (encoding.OwnerReference, bool), accept func() bool,
 ) error {
 	var changes [][2]encoding.OwnerReference
@@ -30,7 +30,7 @@ func (v *View) EditOwners(ctx context.Context, e *Entry, why string,
 	if accept != nil && !accept() || changed == 0 {
 		return nil
 	}
-	staged, err := v.Derive(ctx, e.Key, e.Key, out, why)
+	staged, err := v.Derive(ctx, e.Key, e.Key, out)
 	if staged {
 		for _, c := range changes {
 			v.report.AddReference(string(e.Key), c[0], c[1])

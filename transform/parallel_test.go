@@ -74,7 +74,7 @@ func TestParallelFails(t *testing.T) {
 func TestPick(t *testing.T) {
 	inPlan(t, func(ctx context.Context, v *View) {
 		for i := range 3079 {
-			require.NoError(t, v.Create(ctx, fmt.Appendf(nil, "/registry/pods/a/%05d", i), bytes.Repeat([]byte("x"), 1+i*37%9000), 0, "why"))
+			require.NoError(t, v.Create(ctx, fmt.Appendf(nil, "/registry/pods/a/%05d", i), bytes.Repeat([]byte("x"), 1+i*37%9000), 0))
 		}
 		keysOf := func(seq iter.Seq2[*Entry, error], most int) (out []string) {
 			for e, err := range seq {
@@ -113,14 +113,14 @@ func TestPickEarly(t *testing.T) {
 	for _, stage := range []func(ctx context.Context, v *View) error{
 		func(context.Context, *View) error { return nil },
 		func(ctx context.Context, v *View) error {
-			return v.Create(ctx, []byte("/registry/pods/a/b"), []byte("new"), 0, "why")
+			return v.Create(ctx, []byte("/registry/pods/a/b"), []byte("new"), 0)
 		},
 		func(ctx context.Context, v *View) error {
-			return v.Create(ctx, []byte("/registry/pods/a/x"), []byte("new"), 0, "why")
+			return v.Create(ctx, []byte("/registry/pods/a/x"), []byte("new"), 0)
 		},
-		func(ctx context.Context, v *View) error { return v.Delete(ctx, []byte("/registry/pods/a/a"), "why") },
+		func(ctx context.Context, v *View) error { return v.Delete(ctx, []byte("/registry/pods/a/a")) },
 		func(ctx context.Context, v *View) error {
-			return v.Put(ctx, []byte("/registry/pods/a/a"), []byte("other"), "why")
+			return v.Put(ctx, []byte("/registry/pods/a/a"), []byte("other"))
 		},
 	} {
 		_, err := Run(context.Background(), Options{In: in, Out: filepath.Join(t.TempDir(), "out.db"), DryRun: true}, planFunc(func(ctx context.Context, v *View) error {

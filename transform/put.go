@@ -31,17 +31,17 @@ func ObjectCodes() []*finding.Code {
 // update.
 //
 // staged is false where nothing changes, and after a finding of [ObjectCodes].
-func (v *View) PutObject(ctx context.Context, o *inspect.Object, content map[string]any, why string) (staged bool, err error) {
+func (v *View) PutObject(ctx context.Context, o *inspect.Object, content map[string]any) (staged bool, err error) {
 	value := v.rewrite(ctx, o, o.Parsed, content)
 	if value == nil {
 		return false, nil
 	}
-	return v.Derive(ctx, o.Key, o.Key, value, why)
+	return v.Derive(ctx, o.Key, o.Key, value)
 }
 
 // MoveObject is PutObject at another key, for an object with another name. The record of o is
 // deleted, and the new one has its lease. A key that is there already is reported (name-taken).
-func (v *View) MoveObject(ctx context.Context, o *inspect.Object, key []byte, content map[string]any, why string) (staged bool, err error) {
+func (v *View) MoveObject(ctx context.Context, o *inspect.Object, key []byte, content map[string]any) (staged bool, err error) {
 	switch taken, err := v.Get(ctx, key); {
 	case err != nil:
 		return false, err
@@ -49,14 +49,14 @@ func (v *View) MoveObject(ctx context.Context, o *inspect.Object, key []byte, co
 		v.Raise(string(o.Key), CodeNameTaken.Because("%s is there already", key))
 		return false, nil
 	}
-	if staged, err = v.CopyObject(ctx, o, key, content, why); !staged || err != nil {
+	if staged, err = v.CopyObject(ctx, o, key, content); !staged || err != nil {
 		return false, err
 	}
-	return true, v.Delete(ctx, o.Key, why)
+	return true, v.Delete(ctx, o.Key)
 }
 
 // CopyObject is MoveObject without the deletion, in place of a record that is at key already.
-func (v *View) CopyObject(ctx context.Context, o *inspect.Object, key []byte, content map[string]any, why string) (staged bool, err error) {
+func (v *View) CopyObject(ctx context.Context, o *inspect.Object, key []byte, content map[string]any) (staged bool, err error) {
 	layouts, err := v.Layouts(ctx)
 	if err != nil {
 		return false, err
@@ -69,7 +69,7 @@ func (v *View) CopyObject(ctx context.Context, o *inspect.Object, key []byte, co
 	if value == nil {
 		return false, nil
 	}
-	if staged, err = v.Derive(ctx, o.Key, key, value, why); !staged || err != nil {
+	if staged, err = v.Derive(ctx, o.Key, key, value); !staged || err != nil {
 		return false, err
 	}
 	return true, v.plan.attach(key, o.Lease)

@@ -98,7 +98,7 @@ func TestPutObject(t *testing.T) {
 				o := object(t, v, test.kind, test.object)
 				before = runtime.DeepCopyJSON(o.Content)
 				want = with(t, o, test.value, test.path...)
-				staged, err := v.PutObject(ctx, o, want, "a test")
+				staged, err := v.PutObject(ctx, o, want)
 				require.NoError(t, err)
 				require.Equal(t, before, o.Content, "the object itself changed")
 				require.Equal(t, test.problem == "" && !test.unchanged, staged)
@@ -148,7 +148,7 @@ func TestPutObjectKeepsText(t *testing.T) {
 	plan(t, "storage/before.db.gz", func(ctx context.Context, v *transform.View) error {
 		o := object(t, v, "widgets", "untouched")
 		before = bytes.Clone(o.Value)
-		_, err := v.PutObject(ctx, o, with(t, o, int64(4), "spec", "size"), "a test")
+		_, err := v.PutObject(ctx, o, with(t, o, int64(4), "spec", "size"))
 		require.NoError(t, err)
 		e, err := v.Get(ctx, o.Key)
 		staged = bytes.Clone(e.Value)
@@ -162,7 +162,7 @@ func TestPutObjectKeepsText(t *testing.T) {
 func TestObjectsAreThoseStaged(t *testing.T) {
 	report, after := plan(t, "storage/before.db.gz", func(ctx context.Context, v *transform.View) error {
 		o := object(t, v, "widgets", "untouched")
-		_, err := v.PutObject(ctx, o, with(t, o, int64(9), "spec", "sizes"), "a test")
+		_, err := v.PutObject(ctx, o, with(t, o, int64(9), "spec", "sizes"))
 		require.NoError(t, err)
 		return nil
 	})
@@ -174,13 +174,13 @@ func TestObjectsAreThoseStaged(t *testing.T) {
 		content := runtime.DeepCopyJSON(definition.Content)
 		properties := content["spec"].(map[string]any)["versions"].([]any)[0].(map[string]any)["schema"].(map[string]any)["openAPIV3Schema"].(map[string]any)["properties"].(map[string]any)["spec"].(map[string]any)["properties"].(map[string]any)
 		properties["sizes"] = maps.Clone(properties["size"].(map[string]any))
-		staged, err := v.PutObject(ctx, definition, content, "a test")
+		staged, err := v.PutObject(ctx, definition, content)
 		require.NoError(t, err)
 		require.True(t, staged)
 
 		for _, size := range []int64{9, 10} {
 			o := object(t, v, "widgets", "untouched")
-			staged, err = v.PutObject(ctx, o, with(t, o, size, "spec", "sizes"), "a test")
+			staged, err = v.PutObject(ctx, o, with(t, o, size, "spec", "sizes"))
 			require.NoError(t, err)
 			require.True(t, staged)
 		}
@@ -194,7 +194,7 @@ func TestObjectsAreThoseStaged(t *testing.T) {
 func TestMoveObject(t *testing.T) {
 	report, after := plan(t, "kubectl/all.db.gz", func(ctx context.Context, v *transform.View) error {
 		o := object(t, v, "node", "n1")
-		staged, err := v.MoveObject(ctx, o, []byte("/registry/minions/n3"), with(t, o, "n3", "metadata", "name"), "a test")
+		staged, err := v.MoveObject(ctx, o, []byte("/registry/minions/n3"), with(t, o, "n3", "metadata", "name"))
 		require.NoError(t, err)
 		require.True(t, staged)
 		e, err := v.Get(ctx, o.Key)
@@ -209,7 +209,7 @@ func TestMoveObject(t *testing.T) {
 
 	report, _ = plan(t, "kubectl/all.db.gz", func(ctx context.Context, v *transform.View) error {
 		o := object(t, v, "node", "n1")
-		staged, err := v.MoveObject(ctx, o, []byte("/registry/minions/n2"), with(t, o, "n2", "metadata", "name"), "a test")
+		staged, err := v.MoveObject(ctx, o, []byte("/registry/minions/n2"), with(t, o, "n2", "metadata", "name"))
 		require.NoError(t, err)
 		require.False(t, staged)
 		return nil

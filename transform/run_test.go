@@ -73,13 +73,13 @@ func TestRunWrites(t *testing.T) {
 	f := input(t)
 	big := bytes.Repeat([]byte("x"), memoryLimit)
 	r, err := Run(context.Background(), Options{Command: "test", In: f.in, Out: f.out}, planFunc(func(ctx context.Context, v *View) error {
-		require.NoError(t, v.Put(ctx, []byte("/new"), []byte("first"), "why"))
-		require.NoError(t, v.Put(ctx, []byte("/leased"), []byte("y"), "why"))
-		require.NoError(t, v.Put(ctx, []byte("/new"), []byte("second"), "why"))
-		require.NoError(t, v.Put(ctx, []byte("/big"), big, "why"))
-		require.NoError(t, v.Put(ctx, []byte("/b"), []byte("two"), "as it is"))
-		require.NoError(t, v.Delete(ctx, []byte("/c"), "why"))
-		require.NoError(t, v.Delete(ctx, []byte("/absent"), "why"))
+		require.NoError(t, v.Put(ctx, []byte("/new"), []byte("first")))
+		require.NoError(t, v.Put(ctx, []byte("/leased"), []byte("y")))
+		require.NoError(t, v.Put(ctx, []byte("/new"), []byte("second")))
+		require.NoError(t, v.Put(ctx, []byte("/big"), big))
+		require.NoError(t, v.Put(ctx, []byte("/b"), []byte("two")))
+		require.NoError(t, v.Delete(ctx, []byte("/c")))
+		require.NoError(t, v.Delete(ctx, []byte("/absent")))
 		seen := map[string]string{}
 		for e, err := range v.Live(ctx, []byte("/")) {
 			require.NoError(t, err)
@@ -127,7 +127,7 @@ var (
 // TestRunWritesNothing: every end but success leaves the folder of the output as it was.
 func TestRunWritesNothing(t *testing.T) {
 	broken := errors.New("broken")
-	change := func(ctx context.Context, v *View) error { return v.Delete(ctx, []byte("/a"), "why") }
+	change := func(ctx context.Context, v *View) error { return v.Delete(ctx, []byte("/a")) }
 	tests := []struct {
 		name    string
 		dryRun  bool
@@ -163,7 +163,7 @@ func TestRunAllowed(t *testing.T) {
 	r, err := Run(context.Background(), Options{In: f.in, Out: f.out, Allow: []string{"invalid"}}, planFunc(func(ctx context.Context, v *View) error {
 		require.True(t, v.Raise("/a", invalid.Because("it is")))
 		v.Raise("/b", general.Because("it is"))
-		return v.Delete(ctx, []byte("/b"), "why")
+		return v.Delete(ctx, []byte("/b"))
 	}))
 	require.NoError(t, err)
 	all, refusing := r.Errors()
@@ -234,7 +234,7 @@ func TestDeterministic(t *testing.T) {
 	var sums []string
 	for _, out := range []string{f.out, again} {
 		r, err := Run(context.Background(), Options{In: f.in, Out: out}, planFunc(func(ctx context.Context, v *View) error {
-			return errors.Join(v.Put(ctx, []byte("/z"), []byte("1"), ""), v.Put(ctx, []byte("/y"), []byte("2"), ""))
+			return errors.Join(v.Put(ctx, []byte("/z"), []byte("1")), v.Put(ctx, []byte("/y"), []byte("2")))
 		}))
 		require.NoError(t, err)
 		sums = append(sums, r.Output.SHA256)
@@ -261,7 +261,7 @@ func TestRestoreCommands(t *testing.T) {
 // from an input that is not at its path. Nothing is left in the folder of temporary files.
 func TestUpload(t *testing.T) {
 	f := input(t)
-	put := planFunc(func(ctx context.Context, v *View) error { return v.Put(ctx, []byte("/b"), []byte("new"), "why") })
+	put := planFunc(func(ctx context.Context, v *View) error { return v.Put(ctx, []byte("/b"), []byte("new")) })
 	_, err := Run(t.Context(), Options{In: f.in, Out: f.out}, put)
 	require.NoError(t, err)
 	want, err := os.ReadFile(f.out)

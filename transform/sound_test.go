@@ -35,7 +35,7 @@ func TestDryRunFindsDamage(t *testing.T) {
 	in := filepath.Join(t.TempDir(), "odd.db")
 	require.NoError(t, os.WriteFile(in, data, 0o600))
 
-	put := planFunc(func(ctx context.Context, v *View) error { return v.Put(ctx, []byte("/b"), []byte("changed"), "why") })
+	put := planFunc(func(ctx context.Context, v *View) error { return v.Put(ctx, []byte("/b"), []byte("changed")) })
 	for _, dry := range []bool{false, true} {
 		r, err := Run(context.Background(), Options{In: in, Out: f.out, DryRun: dry}, put)
 		require.ErrorIs(t, err, snapshot.ErrDamaged, dry)

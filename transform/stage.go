@@ -23,17 +23,16 @@ type Encrypter interface {
 }
 
 // Put stages a decrypted value for key; it is encrypted as a server would, and its lease stays. A
-// value that is stored already stages nothing, and so keeps its ciphertext. why is a reason for
-// people. A value that would lose its encryption is reported (would-be-plaintext) and stays as it
-// is.
-func (v *View) Put(ctx context.Context, key, value []byte, why string) error {
-	_, err := v.Derive(ctx, key, key, value, why)
+// value that is stored already stages nothing, and so keeps its ciphertext. A value that would lose
+// its encryption is reported (would-be-plaintext) and stays as it is.
+func (v *View) Put(ctx context.Context, key, value []byte) error {
+	_, err := v.Derive(ctx, key, key, value)
 	return err
 }
 
 // Derive is [View.Put] with a value made of the one at from, which must not lose its encryption
 // either. staged is false where that was reported.
-func (v *View) Derive(ctx context.Context, from, key, value []byte, why string) (staged bool, err error) {
+func (v *View) Derive(ctx context.Context, from, key, value []byte) (staged bool, err error) {
 	if len(key) == 0 || len(value) == 0 {
 		return false, fmt.Errorf("stage %q: key and value must not be empty", key)
 	}
@@ -47,19 +46,19 @@ func (v *View) Derive(ctx context.Context, from, key, value []byte, why string) 
 	if stored != nil && stored.Undecryptable == nil && bytes.Equal(stored.Value, value) && (!v.plaintext || bytes.Equal(stored.Stored, value)) {
 		return true, v.plan.drop(key)
 	}
-	return v.put(ctx, from, key, stored, value, why)
+	return v.put(ctx, from, key, stored, value)
 }
 
 // Move is [View.Derive] from the record of an entry, which is deleted then. The new one has its
 // lease.
-func (v *View) Move(ctx context.Context, e *Entry, key, value []byte, why string) (staged bool, err error) {
-	if staged, err = v.Derive(ctx, e.Key, key, value, why); !staged || err != nil {
+func (v *View) Move(ctx context.Context, e *Entry, key, value []byte) (staged bool, err error) {
+	if staged, err = v.Derive(ctx, e.Key, key, value); !staged || err != nil {
 		return false, err
 	}
 	if err := v.plan.attach(key, e.Lease); err != nil {
 		return false, err
 	}
-	return true, v.Delete(ctx, e.Key, why)
+	return true, v.Delete(ctx, e.Key)
 }
 
 // stages says whether a value is staged for key.
@@ -73,7 +72,7 @@ func (v *View) stages(ctx context.Context, key, value []byte) (bool, error) {
 }
 
 // put stages value, encrypted as a server would. stored is the record of key, nil for none.
-func (v *View) put(ctx context.Context, from, key []byte, stored *Entry, value []byte, why string) (bool, error) {
+func (v *View) put(ctx context.Context, from, key []byte, stored *Entry, value []byte) (bool, error) {
 	var reason string
 	var err error
 	if !bytes.Equal(from, key) {
@@ -179,11 +178,11 @@ func (v *View) Rewrap(ctx context.Context, key []byte) (rewrapped bool, err erro
 	if stored == nil || err != nil || stored.Undecryptable != nil || !stored.Stale {
 		return false, err
 	}
-	return v.put(ctx, key, key, stored, stored.Value, "encrypted by the first provider")
+	return v.put(ctx, key, key, stored, stored.Value)
 }
 
 // Delete stages the deletion of key. It stages nothing where there is none, as a live server.
-func (v *View) Delete(ctx context.Context, key []byte, why string) error {
+func (v *View) Delete(ctx context.Context, key []byte) error {
 	rec, err := v.src.Get(ctx, key)
 	if err != nil {
 		return err

@@ -67,12 +67,12 @@ func randomStep(t *testing.T, random *rand.Rand, content map[string]string) plan
 			var err error
 			switch key := []byte(o.key); {
 			case o.value == "":
-				err = v.Delete(ctx, key, "why")
+				err = v.Delete(ctx, key)
 			case before[o.key] == "":
-				err = v.Create(ctx, key, []byte(o.value), 0, "why")
+				err = v.Create(ctx, key, []byte(o.value), 0)
 			default:
-				require.ErrorIs(t, v.Create(ctx, key, []byte(o.value), 0, "why"), ErrExists)
-				err = v.Put(ctx, key, []byte(o.value), "why")
+				require.ErrorIs(t, v.Create(ctx, key, []byte(o.value), 0), ErrExists)
+				err = v.Put(ctx, key, []byte(o.value))
 			}
 			require.NoError(t, err)
 		}
@@ -121,7 +121,7 @@ func TestStepCountsOnce(t *testing.T) {
 	puts := func(values ...string) planFunc {
 		return func(ctx context.Context, v *View) error {
 			for _, value := range values {
-				require.NoError(t, v.Put(ctx, []byte(key), []byte(value), "why"))
+				require.NoError(t, v.Put(ctx, []byte(key), []byte(value)))
 			}
 			return nil
 		}
@@ -188,7 +188,7 @@ func TestStepChecks(t *testing.T) {
 				checked = append(checked, key)
 				return wrong
 			}))
-			return v.Delete(ctx, []byte(key), "why")
+			return v.Delete(ctx, []byte(key))
 		}
 	}
 	_, err := Run(t.Context(), Options{In: f.in, Out: f.out}, &stepsOf{steps: []Transform{step("/a", nil), step("/b", nil), planFunc(
@@ -213,7 +213,7 @@ func TestStepsKeepEncryption(t *testing.T) {
 		return func(ctx context.Context, v *View) error {
 			e, err := v.Get(ctx, []byte(from))
 			require.NoError(t, err)
-			_, err = v.Derive(ctx, []byte(from), []byte(to), e.Value, "why")
+			_, err = v.Derive(ctx, []byte(from), []byte(to), e.Value)
 			return err
 		}
 	}

@@ -86,15 +86,15 @@ func (s *Store) Step(format string, args ...any) {
 }
 
 // Put is [View.Put].
-func (s *Store) Put(key, value []byte, why string) {
+func (s *Store) Put(key, value []byte) {
 	if s.Err == nil {
-		s.Failed(s.View.Put(s.Ctx, key, value, why))
+		s.Failed(s.View.Put(s.Ctx, key, value))
 	}
 }
 
 // Delete is [View.Delete].
-func (s *Store) Delete(key []byte, why string) {
+func (s *Store) Delete(key []byte) {
 	if s.Err == nil {
-		s.Failed(s.View.Delete(s.Ctx, key, why))
+		s.Failed(s.View.Delete(s.Ctx, key))
 	}
 }

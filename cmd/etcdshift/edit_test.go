@@ -79,25 +79,25 @@ func edit(ctx context.Context, v *transform.View, words []string, read func(name
 	op, args := words[0], words[1:]
 	switch fmt.Sprintf("%s/%d", op, len(args)) {
 	case "put/2":
-		return v.Put(ctx, []byte(args[0]), []byte(read(args[1])), op)
+		return v.Put(ctx, []byte(args[0]), []byte(read(args[1])))
 	case "object/2", "native/2":
 		value, err := stored(read(args[1]), op == "native")
 		if err != nil {
 			return err
 		}
-		return v.Put(ctx, []byte(args[0]), value, op)
+		return v.Put(ctx, []byte(args[0]), value)
 	case "set/3":
 		return setField(ctx, v, args[0], args[1], args[2])
 	case "del/1":
 		if e, err := v.Get(ctx, []byte(args[0])); e == nil {
 			return errors.Join(err, errors.New("no such record"))
 		}
-		return v.Delete(ctx, []byte(args[0]), op)
+		return v.Delete(ctx, []byte(args[0]))
 	case "prune/1":
-		return each(ctx, v, args[0], func(e *transform.Entry) error { return v.Delete(ctx, e.Key, op) })
+		return each(ctx, v, args[0], func(e *transform.Entry) error { return v.Delete(ctx, e.Key) })
 	case "copy/2":
 		return each(ctx, v, args[0], func(e *transform.Entry) error {
-			return v.Put(ctx, append([]byte(args[1]), e.Key[len(args[0]):]...), e.Value, op)
+			return v.Put(ctx, append([]byte(args[1]), e.Key[len(args[0]):]...), e.Value)
 		})
 	}
 	return errors.New("no such edit")
@@ -173,5 +173,5 @@ func setField(ctx context.Context, v *transform.View, key, path, value string) e
 	if err != nil {
 		return err
 	}
-	return v.Put(ctx, []byte(key), data, "set")
+	return v.Put(ctx, []byte(key), data)
 }

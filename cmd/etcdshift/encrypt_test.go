@@ -41,7 +41,7 @@ func encryptCmd(ts *testscript.TestScript, neg bool, args []string) {
 					return fmt.Errorf("%s: %w", e.Key, err)
 				}
 				n++
-				if err := v.Put(ctx, e.Key, out, "encrypt"); err != nil {
+				if err := v.Put(ctx, e.Key, out); err != nil {
 					return err
 				}
 			}

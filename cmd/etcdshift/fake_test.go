@@ -70,9 +70,9 @@ func (f fake) Plan(ctx context.Context, v *transform.View) error {
 		if err != nil {
 			return err
 		}
-		if err := v.Put(ctx, e.Key, append(bytes.Clone(e.Value), ' '), "a space more"); err != nil {
+		if err := v.Put(ctx, e.Key, append(bytes.Clone(e.Value), ' ')); err != nil {
 			return err
 		}
 	}
-	return v.Delete(ctx, []byte("/registry/namespaces/team-b"), "to delete one")
+	return v.Delete(ctx, []byte("/registry/namespaces/team-b"))
 }

@@ -90,7 +90,7 @@ func forging(t *testing.T, base, out string, harmless bool) {
 			for _, name := range hostileNames() {
 				name = tame(name)
 				value := strings.NewReplacer("@", quoted(name), "#", quoted(text)).Replace(object)
-				if err := v.Put(ctx, []byte("/registry/"+strings.ReplaceAll(key, "@", name)), []byte(value+"\n"), "put"); err != nil {
+				if err := v.Put(ctx, []byte("/registry/"+strings.ReplaceAll(key, "@", name)), []byte(value+"\n")); err != nil {
 					return err
 				}
 			}

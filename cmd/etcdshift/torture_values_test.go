@@ -152,7 +152,7 @@ func TestTortureValues(t *testing.T) {
 		in := filepath.Join(w.dir, "in.db")
 		_, err := transform.Run(t.Context(), transform.Options{Command: "plant", In: filepath.Join(c.dir, "fix", "storage.db"), Out: in}, planFunc(func(ctx context.Context, v *transform.View) error {
 			for _, key := range slices.Sorted(maps.Keys(all[name])) {
-				if err := v.Put(ctx, []byte(key), all[name][key], "planted"); err != nil {
+				if err := v.Put(ctx, []byte(key), all[name][key]); err != nil {
 					return err
 				}
 			}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -148,7 +147,7 @@ func (a *abort) remove(entry *transform.Entry, meta encoding.Meta, id *identity,
 		a.removed[meta.UID] = &encoding.OwnerReference{APIVersion: apiVersionV3, Kind: id.kind.Kind, Name: id.name(), UID: id.seen()}
 	}
 	a.count(meta.Kind)
-	a.Delete(entry.Key, "made by the live migration")
+	a.Delete(entry.Key)
 }
 
 // save keeps an object in the report.
@@ -198,7 +197,7 @@ func (a *abort) remapOwners() {
 			ref.APIVersion, ref.Kind, ref.Name, ref.UID = to.APIVersion, to.Kind, to.Name, to.UID
 			return ref, true
 		}
-		a.Failed(a.View.EditOwners(a.Ctx, entry, "owner references to Calico objects", edit, nil))
+		a.Failed(a.View.EditOwners(a.Ctx, entry, edit, nil))
 		a.warnOwners(entry.Key, "the garbage collector will not find ", lost...)
 	})
 }
@@ -207,13 +206,13 @@ func (a *abort) remapOwners() {
 // not begun to copy.
 func (a *abort) unlock() {
 	if a.underWay() || a.phase == "Complete" {
-		a.setReady(a.lockKey(), true, "the v1 datastore is ready")
+		a.setReady(a.lockKey(), true)
 	}
 }
 
 // release makes a v3 ClusterInformation ready that the live migration had found and locked.
 func (a *abort) release(entry *transform.Entry) {
-	a.setReady(entry.Key, true, "the live migration had locked it", lockedByAnnotation)
+	a.setReady(entry.Key, true, lockedByAnnotation)
 }
 
 // restoreAPIService puts the APIService back that sends projectcalico.org/v3 to Calico's API
@@ -242,7 +241,7 @@ func (a *abort) restoreAPIService() {
 	meta := objectAt(obj, "metadata")
 	meta["uid"], meta["creationTimestamp"] = mintUID(digest, key), created.UTC().Format(time.RFC3339)
 	if value, err := encoding.EncodeObject(obj, encoding.FormatJSON); !a.Failed(err) {
-		a.Put(key, value, "as the live migration saved it")
+		a.Put(key, value)
 	}
 	a.needService(objectAt(objectAt(obj, "spec"), "service"))
 }
@@ -293,7 +292,7 @@ func (a *abort) resetWorkload(c component) {
 	case err != nil:
 		a.Raise(string(c.key), transform.Unreadable(err))
 	case len(changed) > 0 && a.opts.SetAPIGroup:
-		a.Put(c.key, value, fmt.Sprintf("%s removed from %s", envAPIGroup, strings.Join(changed, ", ")))
+		a.Put(c.key, value)
 		return
 	case len(changed) == 0:
 		return
@@ -303,6 +302,6 @@ func (a *abort) resetWorkload(c component) {
 
 // endMigration deletes the DatastoreMigration: its controller would go on after the restore.
 func (a *abort) endMigration() {
-	a.Delete(a.key(), "taken back")
+	a.Delete(a.key())
 	a.Step("take DatastoreMigration %s out of GitOps, if it is there: applied again, it starts the live migration again", migrationName)
 }

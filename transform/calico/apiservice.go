@@ -43,7 +43,7 @@ func (m *run) removeAggregatedAPIService() {
 	if m.Failed(m.View.Report().Save(key, obj)) {
 		return
 	}
-	m.Delete(key, "it sends "+apiVersionV3+" to Calico's API server instead of the CRDs; kept in the report")
+	m.Delete(key)
 }
 
 // reportAggregatedAPIService is for a snapshot without the v1 group. It reports an APIService that

@@ -15,12 +15,12 @@ import (
 func (m *run) stageLocks() {
 	for _, id := range m.table.records {
 		if late := id.rest().late; late != nil {
-			m.Put(id.v3key(m.Keys), late, whyRecord)
+			m.Put(id.v3key(m.Keys), late)
 		}
 	}
 	kd, _ := kinds().ofV3("clusterinformations")
 	for _, o := range m.table.objectsOf(kd) {
-		m.setReady(o.key, true, "the v3 datastore is ready")
+		m.setReady(o.key, true)
 	}
 }
 
@@ -44,7 +44,7 @@ func (m *run) lockKey() []byte {
 // setReady stages the ClusterInformation at key with another datastoreReady, as an update would
 // store it, and without the annotations that without names. One that has it, or that cannot be
 // read, stays as it is.
-func (m *run) setReady(key []byte, ready bool, why string, without ...string) {
+func (m *run) setReady(key []byte, ready bool, without ...string) {
 	obj, format := m.Read(key)
 	if obj == nil {
 		return
@@ -62,6 +62,6 @@ func (m *run) setReady(key []byte, ready bool, why string, without ...string) {
 		meta["generation"] = generation + 1
 	}
 	if value, err := encoding.EncodeObject(obj, format); !m.Failed(err) {
-		m.Put(key, value, why)
+		m.Put(key, value)
 	}
 }

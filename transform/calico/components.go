@@ -63,7 +63,7 @@ func (m *run) setWorkload(c component) {
 	}
 	m.Step("wait until %s has rolled out with %s=%s (kubectl -n %s rollout status %s)",
 		c, envAPIGroup, apiVersionV3, transform.ShellWord(c.namespace), transform.ShellWord(strings.ToLower(c.kind)+"/"+c.name))
-	m.Put(c.key, value, fmt.Sprintf("%s=%s on %s", envAPIGroup, apiVersionV3, strings.Join(changed, ", ")))
+	m.Put(c.key, value)
 }
 
 // setCNIConfigs corrects the CNI configurations of manifest installs that pin another group.
@@ -108,7 +108,7 @@ func (m *run) setCNIConfig(entry *transform.Entry, key keys.Key) {
 		m.Raise(string(entry.Key), transform.Unreadable(err))
 		return
 	}
-	m.Put(entry.Key, value, fmt.Sprintf("%s pinned %s to %q", cniConfigKey, apiGroupField, replaced[0]))
+	m.Put(entry.Key, value)
 }
 
 // operatorSteps adds the steps for an operator, which chooses the group when it starts.

@@ -254,6 +254,6 @@ func (s *crdSet) inject() {
 			s.Failed(fmt.Errorf("%w: %w", ErrManifest, err))
 			return
 		}
-		s.Put(key, value, "CRD taken from the manifest of v3 CRDs")
+		s.Put(key, value)
 	}
 }

@@ -189,7 +189,7 @@ func (in *input) twice(prefix string) *input {
 				return err
 			}
 			if key := strings.TrimPrefix(string(e.Key), "/registry"); e.ModRevision != 0 {
-				if err := v.Put(ctx, []byte(prefix+key), e.Value, "test"); err != nil {
+				if err := v.Put(ctx, []byte(prefix+key), e.Value); err != nil {
 					return err
 				}
 			}

@@ -250,11 +250,9 @@ func (m *run) write(id *identity, obj map[string]any, format encoding.Format, va
 	case id.kind.Kind == kindClusterInformation:
 		id.more().late = value
 	default:
-		m.Put(key, value, whyRecord)
+		m.Put(key, value)
 	}
 }
-
-const whyRecord = "the v3 form of a v1 record"
 
 // checkOthers gives the cross-check the rest of a kind after its records: v3 objects that stay as
 // they are, and skipped records, which hold their addresses too.

@@ -237,10 +237,10 @@ func (m *run) unstage(id *identity) {
 	r.References = slices.DeleteFunc(r.References, func(ref transform.Reference) bool { return ref.Key == string(key) })
 	switch id.fate {
 	case migrated:
-		m.Delete(key, "taken back")
+		m.Delete(key)
 	case replaced:
 		id.special.there.replaced = false
-		m.Put(key, id.special.there.value, "taken back")
+		m.Put(key, id.special.there.value)
 	}
 }
 

@@ -134,7 +134,7 @@ func (m *run) endV1() {
 		m.Step("the records of %s are kept, locked, because some were not migrated (%d): "+
 			"migrate or delete those by hand, then delete the CRDs of that group", groupV1, left)
 	}
-	m.setReady(m.lockKey(), false, "the v1 datastore is locked")
+	m.setReady(m.lockKey(), false)
 }
 
 // removeV1 deletes the v1 group: all its records and CRDs, and its APIService. Restored components
@@ -143,7 +143,7 @@ func (m *run) endV1() {
 // after a record was skipped.
 func (m *run) removeV1() {
 	for entry := range m.Live(groupDir(m.Keys, groupV1)) {
-		m.Delete(entry.Key, "replaced by "+apiVersionV3)
+		m.Delete(entry.Key)
 	}
 	for _, plural := range m.crds.old {
 		key := m.crds.key(plural, groupV1)
@@ -151,7 +151,7 @@ func (m *run) removeV1() {
 			m.Raise(string(key), codeUnknownKind.Because("its kind is not in %s, and it has no records: it goes with the other CRDs of %s",
 				apiVersionV3, groupV1).Decided(finding.Noted))
 		}
-		m.Delete(key, "its group was migrated to "+apiVersionV3)
+		m.Delete(key)
 	}
-	m.Delete(m.apiServiceKey(groupV1, "v1"), "its group is gone")
+	m.Delete(m.apiServiceKey(groupV1, "v1"))
 }

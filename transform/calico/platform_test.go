@@ -54,11 +54,11 @@ type input struct {
 func newInput(t testing.TB) *input { return &input{t: t, from: recorded(t, "before.db")} }
 
 func (in *input) put(key string, value []byte) {
-	in.edits = append(in.edits, func(ctx context.Context, v *transform.View) error { return v.Put(ctx, []byte(key), value, "test") })
+	in.edits = append(in.edits, func(ctx context.Context, v *transform.View) error { return v.Put(ctx, []byte(key), value) })
 }
 
 func (in *input) del(key string) {
-	in.edits = append(in.edits, func(ctx context.Context, v *transform.View) error { return v.Delete(ctx, []byte(key), "test") })
+	in.edits = append(in.edits, func(ctx context.Context, v *transform.View) error { return v.Delete(ctx, []byte(key)) })
 }
 
 // delPrefix deletes all keys that begin with prefix.
@@ -68,7 +68,7 @@ func (in *input) delPrefix(prefix string) {
 			if err != nil {
 				return err
 			}
-			if err := v.Delete(ctx, e.Key, "test"); err != nil {
+			if err := v.Delete(ctx, e.Key); err != nil {
 				return err
 			}
 		}
@@ -87,7 +87,7 @@ func (in *input) edit(key string, change func(obj map[string]any)) {
 		change(obj)
 		value, err := json.Marshal(obj)
 		require.NoError(in.t, err)
-		return v.Put(ctx, []byte(key), append(value, '\n'), "test")
+		return v.Put(ctx, []byte(key), append(value, '\n'))
 	})
 }
 

@@ -13,7 +13,7 @@ import (
 func (m *run) remapReferences() {
 	m.eachOther(mayReferToCalico, func(entry *transform.Entry, namespace string) {
 		e := referenceEdit{run: m, namespace: namespace}
-		m.Failed(m.View.EditOwners(m.Ctx, entry, "owner references to Calico objects", e.edit, func() bool { return e.report(entry.Key) }))
+		m.Failed(m.View.EditOwners(m.Ctx, entry, e.edit, func() bool { return e.report(entry.Key) }))
 	})
 }
 

@@ -54,9 +54,9 @@ func TestServed(t *testing.T) {
 	in := filepath.Join(t.TempDir(), "in.db")
 	etcdtest.Save(t, live, in)
 	before := func(ctx context.Context, v *transform.View) error {
-		require.NoError(t, v.Put(ctx, []byte("/c"), []byte("3"), "why"))
-		require.NoError(t, v.Create(ctx, []byte("/d"), []byte("1"), 0, "why"))
-		return v.Delete(ctx, []byte("/b"), "why")
+		require.NoError(t, v.Put(ctx, []byte("/c"), []byte("3")))
+		require.NoError(t, v.Create(ctx, []byte("/d"), []byte("1"), 0))
+		return v.Delete(ctx, []byte("/b"))
 	}
 	etcdtest.Run(t, live, "put /c 3\nput /d 1\ndel /b")
 	for _, keep := range []int64{5, 1, 0} {

@@ -36,11 +36,11 @@ func TestRestUntouched(t *testing.T) {
 		wrong func(ctx context.Context, v *transform.View) error
 		says  string
 	}{
-		"one too many": {func(ctx context.Context, v *transform.View) error { return v.Delete(ctx, []byte(others), "") }, "all other live records"},
+		"one too many": {func(ctx context.Context, v *transform.View) error { return v.Delete(ctx, []byte(others)) }, "all other live records"},
 		"one changed": {func(ctx context.Context, v *transform.View) error {
-			return v.Put(ctx, []byte(others), []byte("{}"), "")
+			return v.Put(ctx, []byte(others), []byte("{}"))
 		}, "all other live records"},
-		"one too few": {func(ctx context.Context, v *transform.View) error { return v.Put(ctx, []byte(own), []byte("{}"), "") }, "of what was purged 1 key left"},
+		"one too few": {func(ctx context.Context, v *transform.View) error { return v.Put(ctx, []byte(own), []byte("{}")) }, "of what was purged 1 key left"},
 		"history": {func(_ context.Context, v *transform.View) error {
 			v.Scrub(func(key []byte) bool { return string(key) == own })
 			return nil

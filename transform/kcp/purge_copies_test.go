@@ -380,13 +380,13 @@ func TestMoveCopiesProved(t *testing.T) {
 	in := kcptest.Recorded(t, kcptest.ClaimsCache)
 	for name, wrong := range map[string]func(ctx context.Context, v *transform.View) error{
 		"another value": func(ctx context.Context, v *transform.View) error {
-			return v.Put(ctx, []byte(asOf(claimsCopy, "shard-1")), []byte("{}"), "")
+			return v.Put(ctx, []byte(asOf(claimsCopy, "shard-1")), []byte("{}"))
 		},
 		"one too many": func(ctx context.Context, v *transform.View) error {
-			return v.Put(ctx, []byte(asOf(claimsCopy, "shard-1")+"2"), []byte("{}"), "")
+			return v.Put(ctx, []byte(asOf(claimsCopy, "shard-1")+"2"), []byte("{}"))
 		},
 		"another's": func(ctx context.Context, v *transform.View) error {
-			return v.Delete(ctx, []byte(exportsDir+"root/root/tenancy.kcp.io"), "")
+			return v.Delete(ctx, []byte(exportsDir+"root/root/tenancy.kcp.io"))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

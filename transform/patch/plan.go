@@ -64,7 +64,7 @@ func (p *patch) one(ctx context.Context, v *transform.View, o *inspect.Object) (
 		return false, false, nil
 	}
 	before := len(v.Report().Problems)
-	staged, err = v.PutObject(ctx, o, content, "patched")
+	staged, err = v.PutObject(ctx, o, content)
 	if staged && err == nil {
 		p.freed.Changed(o.Entry)
 		if o.Type.Name() == "services" {

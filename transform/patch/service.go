@@ -45,7 +45,7 @@ func (p *patch) moveAddresses(ctx context.Context, v *transform.View, o *inspect
 		if slices.ContainsFunc(still, same) {
 			continue
 		}
-		if err := v.Delete(ctx, e.Key, "the patched Service has this cluster IP no more"); err != nil {
+		if err := v.Delete(ctx, e.Key); err != nil {
 			return err
 		}
 	}

@@ -171,7 +171,7 @@ func (r *run) stage(e *evaluated, count *Objects) error {
 	if e.Content == nil {
 		return nil
 	}
-	staged, err := r.PutObject(r.ctx, e.object, e.Content, "changed by "+policy.Names(e.Met))
+	staged, err := r.PutObject(r.ctx, e.object, e.Content)
 	if staged {
 		count.Changed++
 	}

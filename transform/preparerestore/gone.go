@@ -94,7 +94,7 @@ func (r *run) dropAnnotations(e *transform.Entry, names ...string) {
 		}
 	}
 	if string(value) != string(e.Value) {
-		r.Put(e.Key, value, r.step.Reason)
+		r.Put(e.Key, value)
 		r.step.Changed++
 	}
 }

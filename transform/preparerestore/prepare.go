@@ -154,7 +154,7 @@ func (r *run) drop(e *transform.Entry) {
 		}
 	}
 	r.freed.Deleted(e)
-	r.Delete(e.Key, r.step.Reason)
+	r.Delete(e.Key)
 	r.step.Deleted++
 }
 
@@ -169,7 +169,7 @@ func (r *run) put(o *inspect.Object, content map[string]any) (staged bool) {
 	if r.Err != nil {
 		return false
 	}
-	staged, err := r.View.PutObject(r.Ctx, o, content, r.step.Reason)
+	staged, err := r.View.PutObject(r.Ctx, o, content)
 	if !r.Failed(err) && staged {
 		r.step.Changed++
 	}

@@ -158,7 +158,7 @@ func (u *undo) one(ctx context.Context, v *transform.View, types *inspect.Types,
 		v.Raise(c.Key, codeChangedSince.Because("%s is not what was written", other))
 		return false, nil
 	}
-	return v.PutObject(ctx, o, content, "put back as it was")
+	return v.PutObject(ctx, o, content)
 }
 
 // hides reports whether a credential was left out of content.
@@ -182,7 +182,7 @@ func (u *undo) create(ctx context.Context, v *transform.View, key string, e *tra
 		v.Raise(key, codeChangedSince.Because("it is there again"))
 		return false, nil
 	}
-	return true, v.Create(ctx, []byte(key), append(value, '\n'), 0, "put back as it was")
+	return true, v.Create(ctx, []byte(key), append(value, '\n'), 0)
 }
 
 func uidOf(content map[string]any) string {

@@ -131,7 +131,7 @@ func (r *run) deleteOne(e *transform.Entry, key keys.Key, chosen bool) error {
 	r.note(e, key)
 	r.freed.Deleted(e)
 	r.section.add(e.Key, key, chosen)
-	return r.view.Delete(r.ctx, e.Key, "deleted")
+	return r.view.Delete(r.ctx, e.Key)
 }
 
 // note keeps what the deletion of an object of special types entails.

@@ -64,5 +64,5 @@ func (c *collector) release(e *transform.Entry) error {
 		return nil
 	}
 	c.section.Orphaned++
-	return c.view.Put(c.ctx, e.Key, value, "deleted owners removed")
+	return c.view.Put(c.ctx, e.Key, value)
 }

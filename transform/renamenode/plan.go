@@ -213,7 +213,7 @@ func (s *storage) stage() {
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(moving)) {
-		s.Delete([]byte(key), "renamed")
+		s.Delete([]byte(key))
 	}
 	for _, key := range s.found {
 		e := moving[key]
@@ -234,9 +234,9 @@ func (s *storage) change(o *inspect.Object, name string) error {
 	var staged bool
 	var err error
 	if name == "" {
-		staged, err = s.View.PutObject(s.Ctx, o, content, "a node is renamed")
+		staged, err = s.View.PutObject(s.Ctx, o, content)
 	} else {
-		staged, err = s.View.CopyObject(s.Ctx, o, []byte(s.target(string(o.Key), name)), content, "renamed")
+		staged, err = s.View.CopyObject(s.Ctx, o, []byte(s.target(string(o.Key), name)), content)
 		if err == nil && !staged {
 			return s.keep(o)
 		}
@@ -258,5 +258,5 @@ func (s *storage) keep(o *inspect.Object) error {
 			return fmt.Errorf("%s cannot be renamed, and %s is to take its name", o.Key, key)
 		}
 	}
-	return s.View.Put(s.Ctx, o.Key, o.Value, "kept")
+	return s.View.Put(s.Ctx, o.Key, o.Value)
 }

@@ -42,7 +42,7 @@ func (s seeded) Plan(ctx context.Context, v *transform.View) error {
 		if err != nil {
 			return err
 		}
-		if err := v.Create(ctx, []byte("/registry/"+key), value, 0, "seeded"); err != nil {
+		if err := v.Create(ctx, []byte("/registry/"+key), value, 0); err != nil {
 			return err
 		}
 	}

@@ -91,12 +91,12 @@ func (s *sanitizer) stage(ctx context.Context, v *transform.View, r *record, tal
 	tally.add(r)
 	switch {
 	case r.drop != "":
-		return v.Delete(ctx, r.Key, r.drop)
+		return v.Delete(ctx, r.Key)
 	case r.to != nil:
-		_, err := v.Move(ctx, r.Entry, r.to, r.value, "secrets and names replaced")
+		_, err := v.Move(ctx, r.Entry, r.to, r.value)
 		return err
 	case r.value != nil:
-		return v.Put(ctx, r.Key, r.value, "secrets replaced")
+		return v.Put(ctx, r.Key, r.value)
 	}
 	return nil
 }

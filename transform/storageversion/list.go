@@ -31,7 +31,7 @@ func (r *run) trimList(k *kind) {
 		}
 		k.value = value
 	}
-	staged, err := r.View.Derive(r.Ctx, k.key, k.key, k.value, "storedVersions")
+	staged, err := r.View.Derive(r.Ctx, k.key, k.key, k.value)
 	if !r.Failed(err) && !staged {
 		k.after, k.kept = k.before, "it would be stored in the clear"
 	}

@@ -183,7 +183,7 @@ func (r *run) stage(k *kind, o *object) string {
 		c.unchanged++
 		return k.storageVersion()
 	}
-	staged, err := r.View.Derive(r.Ctx, o.Key, o.Key, o.out, "at storage version "+k.crd.StorageVersion())
+	staged, err := r.View.Derive(r.Ctx, o.Key, o.Key, o.out)
 	if r.Failed(err) || !staged {
 		c.refused++
 		return k.versionOf(o.Entry)

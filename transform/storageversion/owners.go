@@ -81,7 +81,7 @@ func (r *run) fixOwners(e *transform.Entry, gone *versionsGone) {
 		}
 		return ref, to != ""
 	}
-	r.Failed(r.View.EditOwners(r.Ctx, e, "owner references to versions that are gone", edit, func() bool {
+	r.Failed(r.View.EditOwners(r.Ctx, e, edit, func() bool {
 		for _, f := range unserved {
 			r.Raise(string(e.Key), f)
 		}

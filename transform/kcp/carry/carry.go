@@ -37,7 +37,6 @@ type carrier struct {
 	dest     *destination
 	to       keys.KCPShard // of dest
 	serving  *survey.Serving
-	why      string
 	held     bool // nothing is staged any more: it would replace existing records
 	staged   []carried
 	receipts *survey.Receipts  // a section of the report
@@ -47,10 +46,10 @@ type carrier struct {
 	undecryptable map[schema.GroupResource]string
 }
 
-func newCarrier(ctx context.Context, v *transform.View, from *origin, dest *destination, why string) *carrier {
+func newCarrier(ctx context.Context, v *transform.View, from *origin, dest *destination) *carrier {
 	c := &carrier{
 		Reading: survey.Reading{Ctx: ctx}, view: v, from: from, dest: dest, to: keys.KCPShard{Prefix: dest.shard.Prefix},
-		serving: survey.NewServing(dest.shard), why: why + from.reader.Snapshot().Path(), receipts: &survey.Receipts{}, changed: map[string][]byte{},
+		serving: survey.NewServing(dest.shard), receipts: &survey.Receipts{}, changed: map[string][]byte{},
 		undecryptable: map[schema.GroupResource]string{},
 	}
 	v.Report().Sections = append(v.Report().Sections, c.receipts)
@@ -114,14 +113,14 @@ func (c *carrier) carry(r original, change edit) {
 }
 
 // stage creates a record with the TTL that it has in the origin.
-func (c *carrier) stage(s carried, value []byte, create func(ctx context.Context, key, value []byte, lease int64, why string) error) {
+func (c *carrier) stage(s carried, value []byte, create func(ctx context.Context, key, value []byte, lease int64) error) {
 	lease, err := int64(0), error(nil)
 	if ttl := c.from.ttl(s.from.Lease); ttl != 0 {
 		lease, err = c.view.Grant(c.Ctx, s.from.Lease, ttl)
 	}
 	if !c.Failed(err) {
 		c.staged = append(c.staged, s)
-		c.Failed(create(c.Ctx, s.to, value, lease, c.why))
+		c.Failed(create(c.Ctx, s.to, value, lease))
 	}
 }
 
@@ -156,8 +155,8 @@ func (c *carrier) reads(to, stored, value []byte) bool {
 	return !c.Failed(c.view.Reader().Decrypt(c.Ctx, e)) && e.Undecryptable == nil && !e.Stale && bytes.Equal(e.Value, value)
 }
 
-func (c *carrier) change(key, value []byte, why string) {
-	if c.Err == nil && !c.Failed(c.view.Put(c.Ctx, key, value, why)) {
+func (c *carrier) change(key, value []byte) {
+	if c.Err == nil && !c.Failed(c.view.Put(c.Ctx, key, value)) {
 		c.changed[string(key)] = value
 	}
 }

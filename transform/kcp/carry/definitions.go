@@ -115,7 +115,7 @@ func (c *carrier) mergeStored(key, value []byte, here *clusters.Definition, thei
 		err = fmt.Errorf("key %q: %w", key, err)
 	}
 	if !c.Failed(err) {
-		c.change(key, merged, "objects that come in are stored at more versions")
+		c.change(key, merged)
 	}
 }
 

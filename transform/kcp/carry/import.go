@@ -73,7 +73,7 @@ func (o *Import) read(ctx context.Context, v *transform.View) (*importing, error
 	if err != nil {
 		return nil, err
 	}
-	c := newCarrier(ctx, v, from, dest, "imported from ")
+	c := newCarrier(ctx, v, from, dest)
 	i := &importing{
 		carrier: c, options: o, coming: map[string]bool{}, edits: map[string]edit{}, unread: map[string]bool{}, wanted: wants{},
 		workspaces: survey.NewIndex(&clusters.File{Shards: append(slices.Clone(dest.file.Shards), from.shard)}),

@@ -108,7 +108,7 @@ func (i *importing) fixOwner(c *clusters.Cluster, key string) {
 	}
 	moved, err := edit(move).of(e)
 	i.Failed(err)
-	i.moved = append(i.moved, func() { i.change(e.Key, moved, fmt.Sprintf("%q lives on shard %q now", c.Name, name)) })
+	i.moved = append(i.moved, func() { i.change(e.Key, moved) })
 }
 
 // regionFor is the region of the destination for a Workspace; "" to leave its label.

@@ -67,7 +67,7 @@ func (o *PutBack) read(ctx context.Context, v *transform.View) (*puttingBack, er
 		return nil, fmt.Errorf("%s: %w", o.From.Path(), err)
 	}
 	p := &puttingBack{
-		carrier: newCarrier(ctx, v, from, dest, "put back from "),
+		carrier: newCarrier(ctx, v, from, dest),
 		homes:   map[string]*clusters.Cluster{}, paths: map[string]string{}, odd: map[string]string{},
 	}
 	for _, orphan := range from.shard.Orphans {

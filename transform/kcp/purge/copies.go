@@ -117,7 +117,7 @@ func (c *choice) moveCopy(s survey.Selected) {
 	default:
 		c.moved = append(c.moved, movedCopy{s.Key, string(to)})
 		c.arrivals[survey.PlaceOf(k)]++
-		c.Failed(c.view.Create(c.Ctx, to, value, e.Lease, fmt.Sprintf("a copy of a logical cluster that shard %q gets", c.options.ToShard)))
+		c.Failed(c.view.Create(c.Ctx, to, value, e.Lease))
 	}
 }
 

@@ -70,7 +70,7 @@ func (c *choice) plan() {
 		c.moveCopy(s)
 	}
 	for _, s := range before.Keys {
-		c.Failed(c.view.Delete(c.Ctx, []byte(s.Key), c.why))
+		c.Failed(c.view.Delete(c.Ctx, []byte(s.Key)))
 	}
 	if c.options.Scrub && len(c.Places) > 0 {
 		c.view.Scrub(c.Has)
@@ -117,7 +117,6 @@ type choice struct {
 	shardName string          // that of shard, or the one whose copies are purged; "" where nothing says it
 	targets   []*target       // parents before their children
 	byName    map[string]*target
-	why       string // of each deletion
 	moved     []movedCopy
 	arrivals  map[survey.Place]int  // how many of them, by the place that they get
 	past      map[survey.Place]bool // where the file has records of any revision, deletions among them; nil without Scrub
@@ -200,7 +199,7 @@ func (c *choice) chooseCopies() error {
 	if err != nil {
 		return err
 	}
-	c.shardName, c.why, c.Caches = o.FromShard, "a copy of a logical cluster that is purged", map[string]bool{cache.Prefix: true}
+	c.shardName, c.Caches = o.FromShard, map[string]bool{cache.Prefix: true}
 	if err := c.checkToShard(); err != nil {
 		return err
 	}
@@ -234,7 +233,6 @@ func (c *choice) chooseCopies() error {
 // chooseOrphans takes all where the name is empty; finding none is not an error. All keys of an
 // etcd for single resources would be orphans: it is refused.
 func (c *choice) chooseOrphans(name string) error {
-	c.why = "it is of a logical cluster that does not live here"
 	if name == "" && len(c.shard.Orphans) > 0 {
 		switch {
 		case len(c.shard.System) == 0:
@@ -264,7 +262,6 @@ func (c *choice) chooseOrphans(name string) error {
 
 // chooseLiving takes a logical cluster, and with withChildren all that belong to one that goes.
 func (c *choice) chooseLiving(name string, withChildren bool) error {
-	c.why = "it is of a logical cluster that is purged"
 	root, err := c.shard.Find(name)
 	if err != nil {
 		return err
