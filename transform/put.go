@@ -17,10 +17,10 @@ import (
 	"github.com/etcdshift/etcdshift/keys"
 )
 
-// ObjectCodes are the codes that [View.PutObject] and [View.MoveObject] report.
+// ObjectCodes are the codes that [View.PutObject] and [View.CopyObject] report.
 func ObjectCodes() []*finding.Code {
 	return []*finding.Code{
-		CodeUnknownFields, CodeInvalidObject, CodeNameTaken, CodeWouldBePlaintext, finding.Undecodable, finding.Encrypted,
+		CodeUnknownFields, CodeInvalidObject, CodeWouldBePlaintext, finding.Undecodable, finding.Encrypted,
 	}
 }
 
@@ -39,23 +39,8 @@ func (v *View) PutObject(ctx context.Context, o *inspect.Object, content map[str
 	return v.Derive(ctx, o.Key, o.Key, value)
 }
 
-// MoveObject is PutObject at another key, for an object with another name. The record of o is
-// deleted, and the new one has its lease. A key that is there already is reported (name-taken).
-func (v *View) MoveObject(ctx context.Context, o *inspect.Object, key []byte, content map[string]any) (staged bool, err error) {
-	switch taken, err := v.Get(ctx, key); {
-	case err != nil:
-		return false, err
-	case taken != nil:
-		v.Raise(string(o.Key), CodeNameTaken.Because("%s is there already", key))
-		return false, nil
-	}
-	if staged, err = v.CopyObject(ctx, o, key, content); !staged || err != nil {
-		return false, err
-	}
-	return true, v.Delete(ctx, o.Key)
-}
-
-// CopyObject is MoveObject without the deletion, in place of a record that is at key already.
+// CopyObject is PutObject at another key, for an object with another name, in place of a record
+// that is there already. The new record has the lease of that of o.
 func (v *View) CopyObject(ctx context.Context, o *inspect.Object, key []byte, content map[string]any) (staged bool, err error) {
 	layouts, err := v.Layouts(ctx)
 	if err != nil {

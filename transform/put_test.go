@@ -190,29 +190,3 @@ func TestObjectsAreThoseStaged(t *testing.T) {
 	require.Equal(t, int64(10), got["spec"].(map[string]any)["sizes"])
 	require.Equal(t, int64(3), got["metadata"].(map[string]any)["generation"])
 }
-
-func TestMoveObject(t *testing.T) {
-	report, after := plan(t, "kubectl/all.db.gz", func(ctx context.Context, v *transform.View) error {
-		o := object(t, v, "node", "n1")
-		staged, err := v.MoveObject(ctx, o, []byte("/registry/minions/n3"), with(t, o, "n3", "metadata", "name"))
-		require.NoError(t, err)
-		require.True(t, staged)
-		e, err := v.Get(ctx, o.Key)
-		require.NoError(t, err)
-		require.Nil(t, e)
-		require.Equal(t, int64(0), object(t, v, "node", "n3").ModRevision)
-		return nil
-	})
-	require.Equal(t, transform.Changes{Created: 1, Deleted: 1}, report.Changes)
-	require.Equal(t, "n3", read(t, after, "node", "n3")["metadata"].(map[string]any)["name"])
-	require.Nil(t, read(t, after, "node", "n1"))
-
-	report, _ = plan(t, "kubectl/all.db.gz", func(ctx context.Context, v *transform.View) error {
-		o := object(t, v, "node", "n1")
-		staged, err := v.MoveObject(ctx, o, []byte("/registry/minions/n2"), with(t, o, "n2", "metadata", "name"))
-		require.NoError(t, err)
-		require.False(t, staged)
-		return nil
-	})
-	require.Equal(t, transform.CodeNameTaken, report.Problems[len(report.Problems)-1].Code)
-}

@@ -10,10 +10,9 @@ import (
 
 // codes are those of problems, and those of the machines, which are named in steps by hand.
 func codes() []*finding.Code {
-	objects := slices.DeleteFunc(transform.ObjectCodes(), func(c *finding.Code) bool { return c == transform.CodeNameTaken })
 	tied := slices.DeleteFunc(machines.Codes(), func(c *finding.Code) bool { return c == machines.CodeOldNodes || c == machines.CodeNotInFile })
 	return slices.Concat([]*finding.Code{codeKeepNode, codeBarePod, transform.CodeFinalizers, codeChangedSince, codeOtherCluster,
-		codeNothingSaved, transform.CodeUnsupportedLayout}, transform.FreedCodes(), objects, tied)
+		codeNothingSaved, transform.CodeUnsupportedLayout}, transform.FreedCodes(), transform.ObjectCodes(), tied)
 }
 
 var (
