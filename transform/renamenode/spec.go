@@ -23,7 +23,9 @@ etcdshift migrate rename-node --dry-run --report report.json \
 	Text: `Renames Nodes with their Leases and CSINodes, and all that refers to them by name: bound and mirror Pods, node affinity and selectors by
 hostname, VolumeAttachments, EndpointSlices, owner references, node users in RBAC, and the records of Calico and Cilium. UIDs stay. What else
 mentions an old name is listed as a warning, and what is on the machines as steps by hand.`,
-	Codes: slices.Concat([]*finding.Code{codeNoNode, codeMentioned, codeAttachment, transform.CodeNameTaken, transform.CodeUnsupportedLayout}, transform.ObjectCodes()),
+	Codes: slices.Concat([]*finding.Code{
+		codeNoNode, codeMentioned, codeAttachment, transform.CodeNameTaken, transform.CodeUnsupportedLayout,
+	}, transform.ObjectCodes()),
 	Settles: map[string]string{
 		codeNoNode.Name:              "\"etcdshift get IN nodes\" lists the names",
 		finding.Encrypted.Name:       "open them with --encryption-config FILE",
