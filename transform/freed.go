@@ -49,7 +49,7 @@ type Freed struct {
 type (
 	// holding is what a deleted object may have held.
 	holding struct{ prefix, resource, namespace, name string }
-	// held tells what held it.
+	// held is how a holder ends, and what it was before.
 	held struct {
 		how    string // what becomes of the Pod
 		before *Entry // the object itself, which is changed

@@ -116,7 +116,7 @@ func (e *errorCount) add(path *field.Path, value any, c *costs, s *apiextensions
 	if err := e.count(path, c.missing(value)); err != nil {
 		return err
 	}
-	if err := e.combined(path, value, c.combined, s); err != nil {
+	if err := e.addCombined(path, value, c.combined, s); err != nil {
 		return err
 	}
 	switch value := value.(type) {
@@ -143,9 +143,8 @@ func (e *errorCount) add(path *field.Path, value any, c *costs, s *apiextensions
 	return nil
 }
 
-// combined counts the errors of the schemas that a value meets besides s; c is in the order of
-// [combined].
-func (e *errorCount) combined(path *field.Path, value any, c []*costs, s *apiextensions.JSONSchemaProps) error {
+// addCombined counts the errors in allOf, anyOf, oneOf and not of s; c is in that order.
+func (e *errorCount) addCombined(path *field.Path, value any, c []*costs, s *apiextensions.JSONSchemaProps) error {
 	for i := range s.AllOf {
 		if err := e.add(path, value, c[i], &s.AllOf[i]); err != nil {
 			return err

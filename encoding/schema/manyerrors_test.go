@@ -43,7 +43,7 @@ func TestManyErrors(t *testing.T) {
 	obj := object(t, `{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"x"},"l":[`+list("0", 5000)+`,`+list("1", 900)+`]}`)
 	require.Len(t, v.Validate(t.Context(), obj), 900)
 
-	// What an alternative does not match is no error of the object.
+	// An object may fail an alternative of anyOf; that is no error of the object.
 	alternatives := `{"pattern":"x"},` + list(`{"pattern":"a"}`, 200)
 	v = thing(t, `{"type":"object","properties":{"l":{"type":"array","items":{"type":"string","anyOf":[`+alternatives+`],"not":{"allOf":[{"pattern":"a"}]}}}}}`)
 	obj = object(t, `{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"x"},"l":[`+list(`"x"`, 20)+`]}`)

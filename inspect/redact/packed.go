@@ -132,7 +132,7 @@ func packedAt(data string) int {
 	return strings.Index(data, zipBegins)
 }
 
-// errDamaged is for packed data of which a part is read.
+// errDamaged is the error for damaged packed data whose beginning could be read.
 var errDamaged = fmt.Errorf("a part of it: %w", ErrPacked)
 
 // unpack yields the files in gzip, zlib and zip, of a damaged gzip what can be read. It is false

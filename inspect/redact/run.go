@@ -18,7 +18,7 @@ const (
 // hexadecimal.
 type run struct {
 	begin, end int    // in the text, with padding
-	letters    []byte // without what is between lines
+	letters    []byte // without line breaks, indentation and quotes
 	lines      int    // breaks in it
 }
 
@@ -71,7 +71,7 @@ func behindBreak(text string, at int) int {
 	return at
 }
 
-// runs yields what runs of a text are in base64 and in hexadecimal.
+// runs decodes the runs of a text as base64 and as hexadecimal, and yields the results.
 func (r *Room) runs(text string, least int, yield func(form) bool) bool {
 	var of run
 	for of.next(text) {
@@ -102,7 +102,7 @@ func (r *Room) runs(text string, least int, yield func(form) bool) bool {
 	return true
 }
 
-// hex yields what is hexadecimal in a run.
+// hex decodes the hexadecimal parts of a run and yields the results.
 func (r *Room) hex(of run, old string, least int, yield func(form) bool) bool {
 	for begin, end := 0, 0; end < len(of.letters); begin = end + 1 {
 		for end = begin; end < len(of.letters) && isHex(of.letters[end]); {

@@ -116,7 +116,7 @@ func (m *Meter) Take() bool {
 	return true
 }
 
-// String tells what the budget was used up for.
+// String gives the cost so far, the number of objects, and the names that cost most.
 func (b *Budget) String() string {
 	b.lock.Lock()
 	defer b.lock.Unlock()
@@ -141,7 +141,7 @@ func dearest(by map[string]int64) string {
 
 type meterKey struct{}
 
-// WithMeter has what is evaluated with the context count its cost.
+// WithMeter returns a context whose evaluations count their cost in m.
 func WithMeter(ctx context.Context, m *Meter) context.Context {
 	return context.WithValue(ctx, meterKey{}, m)
 }

@@ -28,7 +28,7 @@ func Same(gvk schema.GroupVersionKind, a, b map[string]any) bool {
 	return equality.Semantic.DeepEqual(first, second)
 }
 
-// exact are the kinds of which a server compares updates by reflect.DeepEqual. Source: strategies
+// exact lists the kinds whose updates a server compares with reflect.DeepEqual. Source: strategies
 // below pkg/registry of Kubernetes 1.36.
 func exact() []string {
 	return []string{"NetworkPolicy", "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"}

@@ -89,7 +89,7 @@ func tells(plain string) bool {
 	return false
 }
 
-// files unpacks what is packed in data.
+// files returns the unpacked contents of data.
 func files(data string) (out []string) {
 	if at := strings.Index(data, "\x1f\x8b\x08"); at >= 0 {
 		if from, err := gzip.NewReader(strings.NewReader(data[at:])); err == nil {
