@@ -23,14 +23,13 @@ func reportCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "report",
 		Usage:     "all of that in one file, to look at and to sign",
-		ArgsUsage: "SNAPSHOT [OUT.html|OUT.md]",
+		ArgsUsage: "SNAPSHOT [OUT.html]",
 		Description: `etcdshift report before.db before.html
 etcdshift report after.db change.html \
-    --before before.db --migration report.json
-etcdshift report before.db ticket.md`,
+    --before before.db --migration report.json`,
 		UsageText: `Writes one page: identity and digests, the verdicts of verify and doctor, stored versions, sizes, objects over time, the largest and
 most often written objects, history and leases, and a place for signatures. --before adds what changed since OLD, --migration what a
-migration did. OUT.html needs no network and no script, and prints well; OUT.md is for tickets. Secrets are redacted.
+migration did. OUT.html needs no network and no script, and prints well. Secrets are redacted.
 
 Long lists are cut; the page says by how much, and which command prints the whole. -o json prints what the page is made of, and needs
 no OUT. OUT has mode 0600, appears complete and replaces no file.
@@ -59,13 +58,12 @@ func runReport(c *cli.Context, args []string) error {
 	if len(args) == 2 {
 		out = args[1]
 	}
-	form := filepath.Ext(out)
 	switch {
 	case out == "" && wantsJSON(c):
 	case out == "":
-		return usagef(commandPath(c), "takes SNAPSHOT OUT.html or OUT.md; without OUT, -o json")
-	case form != ".html" && form != ".md":
-		return usagef(commandPath(c), "OUT is %q; it must end in .html or .md", out)
+		return usagef(commandPath(c), "takes SNAPSHOT OUT.html; without OUT, -o json")
+	case filepath.Ext(out) != ".html":
+		return usagef(commandPath(c), "OUT is %q; it must end in .html", out)
 	}
 	var f *publish.File
 	if out != "" {
@@ -81,7 +79,7 @@ func runReport(c *cli.Context, args []string) error {
 	}
 	skip(c, found)
 	if f != nil {
-		if err := writePage(f, page.Page{Report: found, Path: args[0], Version: version()}, form); err != nil {
+		if err := writePage(f, page.Page{Report: found, Path: args[0], Version: version()}); err != nil {
 			return err
 		}
 	}
@@ -109,12 +107,8 @@ func skip(c *cli.Context, r *report.Report) {
 	}
 }
 
-func writePage(f *publish.File, p page.Page, form string) error {
-	write := p.HTML
-	if form == ".md" {
-		write = p.Markdown
-	}
-	if err := write(f.File()); err != nil {
+func writePage(f *publish.File, p page.Page) error {
+	if err := p.HTML(f.File()); err != nil {
 		return err
 	}
 	return f.Publish()

@@ -122,7 +122,7 @@ func tortureLines(b tortureBase, number int) (lines [][]string) {
 		"grep IN a" + turn("", " -i KIND", " -o json"),
 		"timeline IN" + turn("", " -o jsonl", " --all"),
 		turn("diff IN OTHER", "diff OTHER IN", "diff IN OTHER -o json --all"),
-		"report IN " + turn("OUT.html", "OUT.md", "OUT.html --before OTHER"),
+		"report IN " + turn("OUT.html", "OUT.html --before OTHER"),
 		"export IN" + turn(" -A", " -n NS --show-secrets --needed --all", " -A --crds"),
 		"get IN * -A" + turn(" -o json", " -o yaml --show-secrets", "", " -o wide --stored", " --deleted"),
 		"get IN KIND -A" + turn(" -o wide", " -o json", " --export", " -o name --sort-by .metadata.name", " -o custom-columns=N:.metadata.name,A:..a"),

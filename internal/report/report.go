@@ -1,5 +1,5 @@
 // Package report collects what the other rooms know of a snapshot in one document, for people who
-// look at it and sign it. Folder page has its HTML and Markdown.
+// look at it and sign it. Folder page has its HTML.
 //
 // Invariants:
 //

@@ -8,15 +8,24 @@ import (
 	"github.com/etcdshift/etcdshift/internal/report"
 )
 
+// Sizes of letters in a chart, in its units.
+const (
+	letter = 7.4
+	margin = 6
+)
+
 // chart shows events by period, in columns.
 type chart struct {
 	Form          string // "wide", or "tall" for a phone
 	Width, Height int
-	Bars          []tile // Group is the class of the event
+	Bars          []block
 	Lines         []rule
 	Labels        []label
 	Text          string
 }
+
+// block is a part of a column.
+type block struct{ X, Y, W, H, Group, Title string } // Group is the class of its events
 
 // rule is a horizontal line with its number.
 type rule struct{ X1, X2, Y, Name string }
@@ -154,7 +163,7 @@ func (c *chart) draw(a *report.Activity) {
 			n     int
 		}{{"created", s.Created}, {"changed", s.Changed}, {"deleted", s.Deleted}} {
 			if e.n > 0 {
-				c.Bars = append(c.Bars, tile{
+				c.Bars = append(c.Bars, block{
 					X: tenths(x + step*0.12), Y: tenths(y(below + e.n)), W: tenths(min(step*0.76, 40)), H: tenths(y(below) - y(below+e.n)), Group: e.class,
 					Title: fmt.Sprintf("%s: %s %s", s.From.Format(layout(a.Width, false)), number(int64(e.n)), e.class),
 				})

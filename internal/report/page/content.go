@@ -45,8 +45,7 @@ type part struct {
 	Facts    []fact
 	Table    *table
 	Finding  *group
-	Map      []treemap // the same in several forms
-	Chart    []chart   // the same in several forms
+	Chart    []chart // the same in several forms
 	Commands []string
 	Sign     *signature
 }
@@ -150,15 +149,14 @@ func number(n int64) string {
 	return text
 }
 
-// percent is a part of a whole.
-func percent(part, whole int64) string {
-	return strconv.FormatFloat(100*float64(part)/float64(max(whole, 1)), 'f', 1, 64) + " %"
+// bar is a cell with a part of a whole in percent, and a bar of that length.
+func bar(part, whole int64) cell {
+	percent := tenths(100 * float64(part) / float64(max(whole, 1)))
+	return cell{Text: percent + " %", Bar: percent}
 }
 
-// bar is a cell with a percentage and a bar of that length.
-func bar(part, whole int64) cell {
-	return cell{Text: percent(part, whole), Bar: strconv.FormatFloat(100*float64(part)/float64(max(whole, 1)), 'f', 1, 64)}
-}
+// tenths formats a length.
+func tenths(n float64) string { return strconv.FormatFloat(n, 'f', 1, 64) }
 
 // others says how many of a list were left out.
 func others(all, shown int, what string) string {

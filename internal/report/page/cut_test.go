@@ -21,9 +21,8 @@ func TestCut(t *testing.T) {
 		p.Status.Alarms = append(p.Status.Alarms, snapshot.Raised{Kind: snapshot.AlarmNoSpace, Member: name})
 		p.Diagnosis.Findings = append(p.Diagnosis.Findings, report.Finding{Code: &finding.Code{Name: name}, Level: finding.Info})
 	}
-	for _, text := range []string{printed(t, p.HTML), printed(t, p.Markdown)} {
-		require.Contains(t, text, "and 33 more lists")
-		require.Contains(t, text, "and 33 more alarms")
-		require.Regexp(t, "and [0-9]+ more codes; doctor -o json has them", text)
-	}
+	text := printed(t, p.HTML)
+	require.Contains(t, text, "and 33 more lists")
+	require.Contains(t, text, "and 33 more alarms")
+	require.Regexp(t, "and [0-9]+ more codes; doctor -o json has them", text)
 }

@@ -1,14 +1,12 @@
-// Package page makes one HTML file, or Markdown, of a report.
-//
-// Both come from the same sections: see content.go and what it calls. Texts from a snapshot are
-// hostile.
+// Package page makes one HTML file of a report. Its sections are in content.go and what it calls.
+// Texts from a snapshot are hostile.
 //
 // Invariants:
 //
 //   - The HTML asks for nothing from outside and runs nothing: no script, no style attribute. Its
 //     policy allows one style sheet, by its hash.
-//   - A text from a snapshot is text in both forms: html/template escapes it, Markdown has it in
-//     code spans. Control characters, and those that turn the direction of text, are visible.
+//   - A text from a snapshot is text: html/template escapes it. Control characters, and those that
+//     turn the direction of text, are visible.
 //   - Long texts and long lists are cut, and what was left out is said.
 //   - The same report gives the same bytes.
 package page

@@ -82,10 +82,9 @@ func graveness(v inspect.Version) level {
 	return bad
 }
 
-// sizes are a map of the file and tables of its parts.
-func (p Page) sizes() []part {
+// sizes are tables of the parts of the file.
+func (p Page) sizes() (parts []part) {
 	s := p.Sizes
-	parts := []part{{Map: treemaps(s)}}
 	for _, l := range []struct {
 		by, none string
 		shares   []inspect.Share
