@@ -3,7 +3,6 @@ package transform
 import (
 	"context"
 	"fmt"
-	"net/netip"
 	"reflect"
 	"slices"
 
@@ -11,7 +10,9 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	netutils "k8s.io/utils/net"
 
+	"github.com/etcdshift/etcdshift/inspect/backends"
 	"github.com/etcdshift/etcdshift/internal/native"
 	"github.com/etcdshift/etcdshift/keys"
 )
@@ -194,12 +195,11 @@ func followClusterIP(was, is serviceSpec) {
 	families := make([]any, 0, len(ips))
 	for _, ip := range ips {
 		text, _ := ip.(string)
-		parsed, err := netip.ParseAddr(text)
-		if err != nil {
+		if backends.IP(text) == "" {
 			return // None has the families that it had
 		}
 		family := corev1.IPv4Protocol
-		if parsed.Is6() {
+		if netutils.IsIPv6String(text) {
 			family = corev1.IPv6Protocol
 		}
 		families = append(families, string(family))
@@ -234,8 +234,8 @@ func clusterIPs(content map[string]any) (ips []string) {
 	list, _ := spec["clusterIPs"].([]any)
 	for _, one := range append([]any{spec["clusterIP"]}, list...) {
 		text, _ := one.(string)
-		if ip, err := netip.ParseAddr(text); err == nil && !slices.Contains(ips, ip.String()) {
-			ips = append(ips, ip.String())
+		if ip := backends.IP(text); ip != "" && !slices.Contains(ips, ip) {
+			ips = append(ips, ip)
 		}
 	}
 	return ips

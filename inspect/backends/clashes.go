@@ -3,12 +3,12 @@ package backends
 import (
 	"context"
 	"fmt"
-	"net/netip"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	netutils "k8s.io/utils/net"
 
 	"github.com/etcdshift/etcdshift/internal/native"
 	"github.com/etcdshift/etcdshift/keys"
@@ -56,6 +56,15 @@ func Allocated(content map[string]any) []string {
 	return allocated(&svc)
 }
 
+// IP returns an address as IPAddresses and allocators spell it, "" for text that is none, such as
+// None. Like API servers, it takes octets with leading zeros for decimal.
+func IP(text string) string {
+	if ip := netutils.ParseIPSloppy(text); ip != nil {
+		return ip.String()
+	}
+	return ""
+}
+
 // allocated are the cluster IPs and node ports of a Service, each once: one node port may serve
 // several protocols of the same Service.
 func allocated(svc *corev1.Service) (all []string) {
@@ -66,7 +75,7 @@ func allocated(svc *corev1.Service) (all []string) {
 	}
 	if svc.Spec.Type != corev1.ServiceTypeExternalName {
 		for _, text := range append([]string{svc.Spec.ClusterIP}, svc.Spec.ClusterIPs...) {
-			if ip, err := netip.ParseAddr(text); err == nil {
+			if ip := IP(text); ip != "" {
 				add("cluster IP %s", ip)
 			}
 		}

@@ -10,8 +10,8 @@ import (
 	gvr "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/etcdshift/etcdshift/encoding"
+	"github.com/etcdshift/etcdshift/inspect/backends"
 	"github.com/etcdshift/etcdshift/inspect/machines"
-	"github.com/etcdshift/etcdshift/keys"
 )
 
 // checkMasters checks the addresses of API servers, which they keep under leases of some seconds.
@@ -26,7 +26,7 @@ func (d *doctor) checkMasters() {
 			continue
 		}
 		listed := d.addresses(m.Prefix, corev1.NamespaceDefault, "kubernetes")
-		if len(listed) > 0 && !slices.Contains(listed, m.Name) {
+		if len(listed) > 0 && !slices.ContainsFunc(listed, func(ip string) bool { return backends.IP(ip) == backends.IP(m.Name) }) {
 			d.raise(m.entry.Key, codeMasterUnlisted, "%s is not among the endpoints of the Service kubernetes", m.Name)
 		}
 	}
@@ -108,10 +108,7 @@ func (d *doctor) checkClashes() {
 // checkIPAddresses names IPAddresses whose Service is gone.
 func (d *doctor) checkIPAddresses(prefix string) {
 	resource := gvr.GroupResource{Group: networkingv1.GroupName, Resource: "ipaddresses"}
-	for e, err := range d.reader.Live(d.ctx, keys.Kubernetes{Prefix: prefix}.Dir(resource)) {
-		if d.failed(err) {
-			return
-		}
+	for e := range d.within(prefix, resource, "") {
 		address, err := decodeAs[networkingv1.IPAddress](e)
 		of := address.Spec.ParentRef
 		if err != nil || of == nil || of.Group != "" || of.Resource != "services" || !d.whole[prefix] {

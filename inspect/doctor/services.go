@@ -23,10 +23,14 @@ func (d *doctor) get(prefix, resource, namespace, name string) *inspect.Entry {
 	return e
 }
 
-// within yields the objects of a resource in a namespace.
+// within yields the objects of a resource in a namespace, "" for all.
 func (d *doctor) within(prefix string, gr gvr.GroupResource, namespace string) iter.Seq[*inspect.Entry] {
+	dir := keys.Kubernetes{Prefix: prefix}.Dir(gr)
+	if namespace != "" {
+		dir = append(dir, namespace+"/"...)
+	}
 	return func(yield func(*inspect.Entry) bool) {
-		for e, err := range d.reader.Live(d.ctx, append(keys.Kubernetes{Prefix: prefix}.Dir(gr), namespace+"/"...)) {
+		for e, err := range d.reader.Live(d.ctx, dir) {
 			if d.failed(err) || !yield(e) {
 				return
 			}

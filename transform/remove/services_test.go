@@ -20,7 +20,7 @@ func TestServices(t *testing.T) {
 			`\"},\"spec\":{\"parentRef\":{\"resource\":\"services\",\"namespace\":\"a\",\"name\":\"` + of + `\"}}}"`
 	}
 	in := etcdtest.Build(t, strings.Join([]string{
-		put("Namespace", "namespaces", "", "a", ""), service("x", `[\"10.0.0.1\",\"fd00::01\",\"10.0.0.2\",\"10.0.0.9\"]`), service("y", `[\"None\"]`),
+		put("Namespace", "namespaces", "", "a", ""), service("x", `[\"010.000.0.1\",\"fd00::01\",\"10.0.0.2\",\"10.0.0.9\"]`), service("y", `[\"None\"]`),
 		put("Endpoints", "services/endpoints", "a", "x", ""), put("Endpoints", "services/endpoints", "a", "y", ""), put("Endpoints", "services/endpoints", "a", "z", ""),
 		address("10.0.0.1", "x"), address("fd00::1", "x"), address("10.0.0.2", "y"), address("10.0.0.3", "x"),
 	}, "\n"))
