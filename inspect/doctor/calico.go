@@ -1,10 +1,14 @@
 package doctor
 
 import (
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	gvr "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/etcdshift/etcdshift/encoding"
-	"github.com/etcdshift/etcdshift/keys"
+	"github.com/etcdshift/etcdshift/finding"
+	"github.com/etcdshift/etcdshift/inspect"
 )
 
 // The groups of Calico, and the APIService of its own API server.
@@ -63,17 +67,81 @@ func (d *doctor) checkEmptied(prefix string, key []byte) {
 
 // migratesCalico reports whether there is a DatastoreMigration that may have something left to do.
 func (d *doctor) migratesCalico(prefix string) bool {
-	migrations := gvr.GroupResource{Group: "migration.projectcalico.org", Resource: "datastoremigrations"}
-	if d.versions.by[folder{prefix, migrations}] == nil {
-		return false
-	}
-	for e, err := range d.reader.Live(d.ctx, keys.Kubernetes{Prefix: prefix}.Dir(migrations)) {
-		if d.failed(err) {
-			return false
-		}
+	for e := range d.within(prefix, calicoMigrations(), "") {
 		if phase, err := encoding.Get(e.Value, "status", "phase"); err != nil || phase != "Complete" {
 			return true
 		}
 	}
 	return false
+}
+
+func calicoMigrations() gvr.GroupResource {
+	return gvr.GroupResource{Group: "migration.projectcalico.org", Resource: "datastoremigrations"}
+}
+
+// calicoMigration is a DatastoreMigration.
+type calicoMigration struct {
+	metav1.ObjectMeta `json:"metadata"`
+	Status            struct {
+		Phase     string `json:"phase"`
+		Message   string `json:"message"`
+		LockedAt  string `json:"datastoreLockedAt"`
+		StartedAt string `json:"startedAt"`
+	} `json:"status"`
+}
+
+// underWay reports whether a live migration has begun and is not complete. Calico acts on that of
+// one name only.
+func (m *calicoMigration) underWay() bool {
+	switch m.Status.Phase {
+	case "Complete":
+		return false
+	case "", "Pending", "Failed":
+		return m.Name == "v1-to-v3" && m.Status.LockedAt+m.Status.StartedAt != ""
+	}
+	return m.Name == "v1-to-v3"
+}
+
+// checkCalico reports a live migration under way, and else a lock that nothing opens.
+func (d *doctor) checkCalico() {
+	for _, s := range d.layouts.Storages() {
+		underWay := false
+		for e := range d.within(s.Prefix, calicoMigrations(), "") {
+			m, err := decodeAs[calicoMigration](e)
+			if err != nil || !m.underWay() {
+				continue
+			}
+			underWay = true
+			at := fmt.Sprintf("%q", finding.Clip(m.Status.Phase, 100))
+			if m.DeletionTimestamp != nil {
+				at += ", and being aborted"
+			}
+			if m.Status.Message != "" {
+				at += ": " + finding.Clip(m.Status.Message, 300)
+			}
+			d.raise(e.Key, codeCalicoMigrating, "DatastoreMigration %s is in phase %s", m.Name, at)
+		}
+		if !underWay {
+			d.checkCalicoLocks(s.Prefix)
+		}
+	}
+}
+
+// checkCalicoLocks reports ClusterInformations that are not ready. A migration leaves that of the
+// old group so once the new one is ready.
+func (d *doctor) checkCalicoLocks(prefix string) {
+	var locked []*inspect.Entry
+	for _, group := range []string{calicoV1, calicoV3} {
+		for e := range d.within(prefix, gvr.GroupResource{Group: group, Resource: "clusterinformations"}, "") {
+			switch ready, _ := encoding.Get(e.Value, "spec", "datastoreReady"); ready { // others report what does not decode
+			case true:
+				return
+			case false:
+				locked = append(locked, e)
+			}
+		}
+	}
+	for _, e := range locked {
+		d.raise(e.Key, codeCalicoLocked, "spec.datastoreReady is false, and no live migration is under way")
+	}
 }

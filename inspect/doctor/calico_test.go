@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -83,6 +84,50 @@ func TestCalicoEmptied(t *testing.T) {
 				}
 				require.Equal(t, "/registry/"+of, found[0].Key)
 				require.Equal(t, tc.says, found[0].Reason)
+			}
+		})
+	}
+}
+
+// TestCalicoHeld: a live migration under way is named, and so is a lock that no migration opens.
+func TestCalicoHeld(t *testing.T) {
+	migration := func(name, rest string) []record {
+		return only(object("migration.projectcalico.org/datastoremigrations/"+name, "migration.projectcalico.org/v1", "DatastoreMigration", rest))
+	}
+	info := func(group, version, ready string) []record {
+		return only(object(group+"/clusterinformations/default", group+"/"+version, "ClusterInformation", `},"spec":{"datastoreReady":`+ready))
+	}
+	v1, v3 := info(calicoV1, "v1", "false"), info(calicoV3, "v3", "false")
+	const key, lock, at = "migration.projectcalico.org/datastoremigrations/v1-to-v3", "/clusterinformations/default", `},"status":{"phase":`
+	for name, tc := range map[string]struct {
+		with []record
+		says map[string]string // by key
+	}{
+		"none":            {},
+		"not begun":       {with: migration("v1-to-v3", at+`"Pending"`)},
+		"of another name": {with: migration("v3-to-v1", at+`"Migrating"`)},
+		"complete":        {with: slices.Concat(migration("v1-to-v3", at+`"Complete"`), v1, info(calicoV3, "v3", "true"))},
+		"draining": {slices.Concat(migration("v1-to-v3", at+`"Pending","datastoreLockedAt":"2026-01-01T00:00:00Z"`), v1),
+			map[string]string{key: `phase "Pending"`}},
+		"waiting": {slices.Concat(migration("v1-to-v3", at+`"WaitingForConflictResolution","message":"Tier/a: v3 resource exists"`), v1, v3),
+			map[string]string{key: `phase "WaitingForConflictResolution": Tier/a: v3 resource exists`}},
+		"being aborted": {slices.Concat(migration("v1-to-v3", `,"deletionTimestamp":"2026-01-01T00:00:00Z"`+at+`"Migrating"`), v1, v3),
+			map[string]string{key: `phase "Migrating", and being aborted`}},
+		"v1 locked":         {v1, map[string]string{calicoV1 + lock: "spec.datastoreReady is false, and no live migration is under way"}},
+		"both locked":       {slices.Concat(v1, v3), map[string]string{calicoV1 + lock: "is false", calicoV3 + lock: "is false"}},
+		"v1 kept, v3 ready": {with: slices.Concat(v1, info(calicoV3, "v3", "true"))},
+		"v1 ready":          {with: slices.Concat(info(calicoV1, "v1", "true"), v3)},
+		"failed, locked": {slices.Concat(migration("v1-to-v3", at+`"Failed"`), v1),
+			map[string]string{calicoV1 + lock: "is false"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			report := examined(t, written(t, base(t), append(healthy(), tc.with...)...), Options{})
+			found := append(report.Of(codeCalicoMigrating), report.Of(codeCalicoLocked)...)
+			require.Len(t, found, len(tc.says))
+			for _, f := range found {
+				want := tc.says[strings.TrimPrefix(f.Key, "/registry/")]
+				require.NotEmpty(t, want, f.Key)
+				require.Contains(t, f.Reason, want)
 			}
 		})
 	}

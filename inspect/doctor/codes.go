@@ -16,7 +16,7 @@ func Codes() []*finding.Code {
 		CodeUpdateRefused, CodeApplyRefused, codeHiddenField, codeOrphans, codeCRDTerminating, codeConversionGone, codeConversionNeeded, codeConversion,
 		codeOwnerGone, codeOwnerUnresolvable, codeOwnerNamespaced, codeOwnerUnchecked, codeNamespaceTerminating, codeDeletingVolume, codeDeleting,
 		codeWebhookServiceGone,
-		codeWebhookDeadlock, codeWebhookCore, codeWebhookEndpoints, codeAPIServiceGone, codeAPIServiceEndpoints, codeAPIServiceUnavailable, codeCalicoEmpty,
+		codeWebhookDeadlock, codeWebhookCore, codeWebhookEndpoints, codeAPIServiceGone, codeAPIServiceEndpoints, codeAPIServiceUnavailable, codeCalicoEmpty, codeCalicoMigrating, codeCalicoLocked,
 		codeMasterLease, codeMasterUnlisted, codeMemberRemoval, codeAddressTwice, codeAddressLeft,
 		codeNodeSilent, codeTokenWithoutUse, codeShardPartial, codeShardTwice, clusters.CodeClusterTwice,
 		codeClusterOrphans, codeStaleCopies, codeClusterMismatch, clusters.CodeClusterTerminating, clusters.CodeClusterMigrating,
@@ -235,6 +235,15 @@ var (
 			"`crd.projectcalico.org`: clients see none of it, and the garbage collector deletes what Calico's objects own. "+
 			"An abort of Calico's live migration left clusters like this (calico#13870), or the definitions were installed where no API server of Calico runs.",
 		"Move the data: `etcdshift migrate calico-v3`. Or bring back Calico's API server and its APIService `v3.projectcalico.org`.")
+	codeCalicoMigrating = finding.NewCode(finding.Warning, "calico-migrating", "Calico's live migration is under way",
+		"Its DatastoreMigration has locked the datastore, in which no Pod gets an address and no policy changes. The restored cluster goes on with the "+
+			"migration as soon as kube-controllers runs.",
+		"Let the restored cluster complete it. Or take it back in the file before the restore: `etcdshift migrate calico-v3 --abort`.")
+	codeCalicoLocked = finding.NewCode(finding.Warning, "calico-locked", "Calico's datastore is locked",
+		"No Pod gets an address, and no policy changes, until somebody opens the lock. An aborted live migration may leave it, "+
+			"and `calicoctl datastore migrate lock` sets it.",
+		"Before the restore: `etcdshift patch IN OUT clusterinformations.GROUP/default --type merge -p '{\"spec\":{\"datastoreReady\":true}}'`, with the group "+
+			"of the key. `etcdshift migrate calico-v3` opens it too. After the restore: `calicoctl datastore migrate unlock`.")
 
 	// About the control plane.
 	codeMasterLease = finding.NewCode(finding.Warning, "masterlease-stale", "an API server's address never expires",

@@ -66,7 +66,7 @@ func Examine(ctx context.Context, r *inspect.Reader, o Options) (*finding.Report
 	for _, phase := range []func(){
 		d.verify, d.checkFile, d.prepare, d.read,
 		d.checkEncryption, d.checkDefinitions, d.checkWrites, d.checkConversion, d.checkOwners,
-		d.checkAPIServices, d.checkNamespaces, d.checkDeletions, // the first names dead APIServices
+		d.checkAPIServices, d.checkCalico, d.checkNamespaces, d.checkDeletions, // the first names dead APIServices
 		d.checkWebhooks, d.checkMasters, d.checkRemovals, d.checkClashes, d.checkHeartbeats, d.checkTokens, d.checkMachines, d.checkKCP, d.reportGroups,
 	} {
 		if phase(); d.err != nil {

@@ -32,7 +32,7 @@ func object(key, apiVersion, kind, rest string) record {
 }
 
 // clusterScoped are the folders of cluster-scoped objects in tests.
-const clusterScoped = " namespaces minions apiextensions.k8s.io/customresourcedefinitions apiregistration.k8s.io/apiservices validatingwebhookconfigurations mutatingwebhookconfigurations clusterroles masterleases persistentvolumes volumeattachments csinodes servicecidrs storageclasses runtimeclasses clusterrolebindings example.com/globals "
+const clusterScoped = " namespaces minions apiextensions.k8s.io/customresourcedefinitions apiregistration.k8s.io/apiservices validatingwebhookconfigurations mutatingwebhookconfigurations clusterroles masterleases persistentvolumes volumeattachments csinodes resourceslices servicecidrs storageclasses runtimeclasses clusterrolebindings example.com/globals migration.projectcalico.org/datastoremigrations projectcalico.org/clusterinformations crd.projectcalico.org/clusterinformations "
 
 func apiServiceObject(name, spec, status string) record {
 	return object("apiregistration.k8s.io/apiservices/"+name, "apiregistration.k8s.io/v1", "APIService", `},"spec":`+spec+`,"status":`+status)
