@@ -3,10 +3,14 @@ package doctor
 import (
 	"encoding/base64"
 	"fmt"
+	"maps"
+	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/inspect/machines"
@@ -28,6 +32,12 @@ func machineDefects() []defect {
 	affinity := func(key string) string {
 		return `{"csi":{"driver":"d"},"nodeAffinity":{"required":{"nodeSelectorTerms":[{"matchExpressions":[{"key":"` + key + `","operator":"In","values":["n1"]}]}]}}}`
 	}
+	devices := func(field string) string {
+		return `{"nodeSelectorTerms":[{"matchFields":[{"key":"` + field + `","operator":"In","values":["n1"]}]}]}`
+	}
+	claim := func(spec string) record {
+		return object("persistentvolumeclaims/team/c", "v1", "PersistentVolumeClaim", `,"annotations":{"volume.kubernetes.io/selected-node":"n1"}},"spec":{`+spec)
+	}
 	return []defect{
 		{machines.CodeOldNodes, only(object("minions/n1", "v1", "Node", ""), object("minions/n2", "v1", "Node", "")), "minions/n1", "2 Nodes of the old machines: n1, n2", nil},
 		{machines.CodeNodeRecords, only(heartbeat("n1", "2026-01-01T00:00:00")), "leases/kube-node-lease/n1", "1 object of leases.coordination.k8s.io", only(object("leases/team/leader", "coordination.k8s.io/v1", "Lease", ""))},
@@ -43,6 +53,11 @@ func machineDefects() []defect {
 		{machines.CodeNodePinned, only(object("storageclasses/c", "storage.k8s.io/v1", "StorageClass", `},"provisioner":"p","allowedTopologies":[{"matchLabelExpressions":[{"key":"topology.topolvm.io/node","values":["n1"]}]}]`)), "storageclasses/c", "storageclasses.storage.k8s.io", only(object("storageclasses/c", "storage.k8s.io/v1", "StorageClass", `},"provisioner":"p","allowedTopologies":[{"matchLabelExpressions":[{"key":"topology.kubernetes.io/zone","values":["n1"]}]}]`))},
 		{machines.CodeNodePinned, only(object("runtimeclasses/c", "node.k8s.io/v1", "RuntimeClass", `},"handler":"h","scheduling":{`+hostname+`}`)), "runtimeclasses/c", "runtimeclasses.node.k8s.io", only(object("runtimeclasses/c", "node.k8s.io/v1", "RuntimeClass", `},"handler":"h","scheduling":{"nodeSelector":{"a":"b"}}`))},
 		{machines.CodeNodeRecords, only(object("csistoragecapacities/team/c", "storage.k8s.io/v1", "CSIStorageCapacity", `},"storageClassName":"s","nodeTopology":{"matchLabels":{"topology.topolvm.io/node":"n1"}}`)), "csistoragecapacities/team/c", "csistoragecapacities.storage.k8s.io", only(object("csistoragecapacities/team/c", "storage.k8s.io/v1", "CSIStorageCapacity", `},"storageClassName":"s","nodeTopology":{"matchLabels":{"topology.kubernetes.io/zone":"z"}}`))},
+		{machines.CodeNodeRecords, only(object("resourceslices/s", "resource.k8s.io/v1", "ResourceSlice", `},"spec":{"driver":"d","nodeName":"n1"}`)), "resourceslices/s", "1 object of resourceslices.resource.k8s.io", only(object("resourceslices/s", "resource.k8s.io/v1", "ResourceSlice", `},"spec":{"driver":"d","allNodes":true,"devices":[{"name":"a"}]}`))},
+		{machines.CodeNodeRecords, only(object("resourceslices/s", "resource.k8s.io/v1beta1", "ResourceSlice", `},"spec":{"driver":"d","perDeviceNodeSelection":true,"devices":[{"name":"a","basic":{"nodeName":"n1","capacity":{"m":{"value":"1"}}}},{"name":"b"}]}`)), "resourceslices/s", "resourceslices", nil},
+		{machines.CodeNodeRecords, only(object("resourceclaims/team/c", "resource.k8s.io/v1", "ResourceClaim", `},"status":{"allocation":{"nodeSelector":`+devices("metadata.name")+`}`)), "resourceclaims/team/c", "1 object of resourceclaims.resource.k8s.io", only(object("resourceclaims/team/c", "resource.k8s.io/v1", "ResourceClaim", `},"status":{"allocation":{"nodeSelector":{"nodeSelectorTerms":[{"matchExpressions":[{"key":"a","operator":"Exists"}]}]}}`))},
+		{machines.CodeNodeRecords, only(object("podcertificaterequests/team/c", "certificates.k8s.io/v1beta1", "PodCertificateRequest", `},"spec":{"nodeName":"n1"}`)), "podcertificaterequests/team/c", "podcertificaterequests", nil},
+		{machines.CodeNodePinned, only(claim(`"storageClassName":"s"`)), "persistentvolumeclaims/team/c", "1 object of persistentvolumeclaims", only(claim(`"volumeName":"v"`))},
 		{machines.CodeNodeUser, only(object("clusterrolebindings/b", "rbac.authorization.k8s.io/v1", "ClusterRoleBinding", `},"subjects":[{"kind":"User","name":"system:node:n1"}],"roleRef":{"kind":"ClusterRole","name":"r"}`)), "clusterrolebindings/b", "clusterrolebindings", only(object("clusterrolebindings/b", "rbac.authorization.k8s.io/v1", "ClusterRoleBinding", `},"subjects":[{"kind":"Group","name":"system:nodes"}],"roleRef":{"kind":"ClusterRole","name":"r"}`))},
 		{machines.CodeNodeUser, only(object("rolebindings/team/b", "rbac.authorization.k8s.io/v1", "RoleBinding", `},"subjects":[{"kind":"User","name":"system:node:n1"}],"roleRef":{"kind":"Role","name":"r"}`)), "rolebindings/team/b", "rolebindings", nil},
 		{machines.CodeNodePinned, only(pod(`},"spec":{` + hostname + `}`)), "pods/team/p", "1 object of pods", only(pod(`},"spec":{"nodeName":"n1"}`))},
@@ -67,6 +82,39 @@ func machineDefects() []defect {
 		{machines.CodeClusterCA, only(ca, bundle("THE CA")), "validatingwebhookconfigurations/guard", "1 object of validating", only(ca, bundle("ANOTHER"))},
 		{machines.CodeClusterCA, only(ca, apiServiceObject("v1.metrics.example.org", `{"group":"metrics.example.org","version":"v1","caBundle":"`+base64.StdEncoding.EncodeToString([]byte("THE CA"))+`","service":{"namespace":"team","name":"hook"}}`, `{}`)), "apiregistration.k8s.io/apiservices/v1.metrics.example.org", "apiservices", nil},
 	}
+}
+
+// TestNodeFields: each kind of k8s.io/api with a field for the name of a node is known.
+func TestNodeFields(t *testing.T) {
+	var names func(at reflect.Type, seen map[reflect.Type]bool) bool
+	names = func(at reflect.Type, seen map[reflect.Type]bool) bool {
+		for at.Kind() == reflect.Pointer || at.Kind() == reflect.Slice || at.Kind() == reflect.Map {
+			at = at.Elem()
+		}
+		if at.Kind() != reflect.Struct || seen[at] {
+			return false
+		}
+		seen[at] = true
+		for i := range at.NumField() {
+			field, _, _ := strings.Cut(at.Field(i).Tag.Get("json"), ",")
+			if slices.Contains([]string{"nodeName", "nodeSelector", "nodeSelectorTerms", "nodeID", "forNodes"}, field) || names(at.Field(i).Type, seen) {
+				return true
+			}
+		}
+		return false
+	}
+	found := map[string]bool{}
+	for kind, is := range scheme.Scheme.AllKnownTypes() {
+		if _, object := is.FieldByName("ObjectMeta"); object && names(is, map[reflect.Type]bool{}) {
+			found[kind.Kind] = true
+		}
+	}
+	require.ElementsMatch(t, []string{
+		"CSINode", "PersistentVolume", "Pod", "PodCertificateRequest", "ResourceClaim", "ResourceSlice", "RuntimeClass", "VolumeAttachment",
+		"CronJob", "DaemonSet", "Deployment", "Job", "PodTemplate", "ReplicaSet", "ReplicationController", "StatefulSet",
+		"EndpointSlice", "Endpoints", // which controllers make anew, and prepare-restore changes
+		"ResourcePoolStatusRequest", // an answer to a person
+	}, slices.Collect(maps.Keys(found)))
 }
 
 // TestNewMachines: what is tied to the machines is found if other machines are asked for, and only

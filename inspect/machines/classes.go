@@ -1,6 +1,7 @@
 package machines
 
 import (
+	"bytes"
 	"maps"
 	"slices"
 	"strings"
@@ -74,5 +75,73 @@ func bindingTies(e *inspect.Entry, resource string, tie addTie) {
 			tie(CodeNodeUser, resource, node)
 			return
 		}
+	}
+}
+
+// nodes say where devices are, or the Pod of a certificate.
+type nodes struct {
+	NodeName     string               `json:"nodeName"`
+	NodeSelector *corev1.NodeSelector `json:"nodeSelector"`
+}
+
+// onNodes has the nodes of a ResourceSlice or a PodCertificateRequest. A device has them in basic
+// before v1beta2.
+type onNodes struct {
+	Spec struct {
+		nodes   `json:",inline"`
+		Devices []struct {
+			nodes `json:",inline"`
+			Basic nodes `json:"basic"`
+		} `json:"devices"`
+	} `json:"spec"`
+}
+
+// allocated has the nodes of a ResourceClaim.
+type allocated struct {
+	Status struct {
+		Allocation nodes `json:"allocation"`
+	} `json:"status"`
+}
+
+// deviceTies is about what names the nodes of devices or of certificates for Pods.
+func deviceTies(e *inspect.Entry, resource string, tie addTie) {
+	var all []nodes
+	if resource == "resourceclaims.resource.k8s.io" {
+		claim, _ := native.As[allocated](e.ParseValue()) // others report what does not decode
+		all = append(all, claim.Status.Allocation)
+	} else {
+		on, _ := native.As[onNodes](e.ParseValue())
+		all = append(all, on.Spec.nodes)
+		for _, device := range on.Spec.Devices {
+			all = append(all, device.nodes, device.Basic)
+		}
+	}
+	named := map[string]bool{}
+	for _, n := range all {
+		for _, name := range append(nodesOf(n.NodeSelector), n.NodeName) {
+			named[name] = named[name] || name != ""
+		}
+	}
+	delete(named, "")
+	switch all := slices.Sorted(maps.Keys(named)); {
+	case len(all) == 1:
+		tie(CodeNodeRecords, resource, all[0])
+	case len(all) > 1:
+		tie(CodeNodeRecords, resource, "")
+	}
+}
+
+// SelectedNode is the annotation of a claim with the node that the scheduler chose, for which the
+// volume is to be made.
+const SelectedNode = "volume.kubernetes.io/selected-node"
+
+// claimTies is about a claim that waits for its volume.
+func claimTies(e *inspect.Entry, resource string, tie addTie) {
+	if !bytes.Contains(e.Value, []byte(SelectedNode)) {
+		return
+	}
+	claim, err := native.As[corev1.PersistentVolumeClaim](e.ParseValue())
+	if node := claim.Annotations[SelectedNode]; err == nil && node != "" && claim.Spec.VolumeName == "" {
+		tie(CodeNodePinned, resource, node)
 	}
 }

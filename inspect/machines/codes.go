@@ -22,7 +22,7 @@ var (
 		"Before the restore: `etcdshift migrate prepare-restore`. Else, when the new machines have joined: "+
 			"`kubectl delete node NAME` for each old one. Its Lease, CSINode and Pods follow.")
 	CodeNodeRecords = finding.NewCode(finding.Info, "node-records", "records about the old machines",
-		"Leases, CSINodes and records of network and storage plugins that name a node. Most are deleted after their Node.",
+		"Leases, CSINodes, devices and records of network and storage plugins that name a node. Most are deleted after their Node.",
 		"`etcdshift migrate prepare-restore` deletes those that it can. Look whether the plugin "+
 			"removes what is left, such as IP addresses of Calico: `calicoctl ipam check`.")
 	CodeNodeUser = finding.NewCode(finding.Warning, "node-user", "roles are bound to nodes by their names",
@@ -33,8 +33,9 @@ var (
 		"`etcdshift migrate prepare-restore`. Else delete the old Nodes: "+
 			"the garbage collector of Pods then deletes these Pods, and controllers make new ones. Pods without a controller are lost.")
 	CodeNodePinned = finding.NewCode(finding.Warning, "node-pinned", "workloads select a machine by its name",
-		"A nodeSelector, required affinity or `nodeName` asks for `kubernetes.io/hostname` or a node. Without a node of that name the Pods stay Pending.",
-		"Give a new machine the name, or change the selector.")
+		"A nodeSelector, required affinity or `nodeName` asks for `kubernetes.io/hostname` or a node. Without a node of that name the Pods stay Pending, "+
+			"and so may those with a claim whose annotation `volume.kubernetes.io/selected-node` names an old one.",
+		"Give a new machine the name, or change the selector. `etcdshift migrate prepare-restore` removes the annotation.")
 	CodeNodeVolume = finding.NewCode(finding.Error, "node-bound-volume", "volumes are on the old machines",
 		"PersistentVolumes of type local or hostPath, or with an affinity to one node: the data is not in the snapshot. On a node of another name Pods stay "+
 			"Pending (`volume node affinity conflict`); a node of that name has an empty folder.",

@@ -94,6 +94,10 @@ func (f *Finder) Ties(e *inspect.Entry) (found []Tie) {
 		classTies(e, name, tie)
 	case "csistoragecapacities.storage.k8s.io":
 		capacityTies(e, name, tie)
+	case "resourceslices.resource.k8s.io", "resourceclaims.resource.k8s.io", "podcertificaterequests.certificates.k8s.io":
+		deviceTies(e, name, tie)
+	case "persistentvolumeclaims":
+		claimTies(e, name, tie)
 	case "clusterrolebindings.rbac.authorization.k8s.io", "rolebindings.rbac.authorization.k8s.io":
 		bindingTies(e, name, tie)
 	default:
@@ -176,15 +180,30 @@ func pinned(spec *corev1.PodSpec) bool {
 	return a != nil && a.NodeAffinity != nil && names(a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution)
 }
 
-// names tells whether each term of a selector names nodes. Local volumes of CSI drivers use labels
-// such as topology.topolvm.io/node.
-func names(s *corev1.NodeSelector) bool {
-	name := func(r corev1.NodeSelectorRequirement) bool {
-		return r.Operator == corev1.NodeSelectorOpIn && isName(r.Key)
+// names tells whether each term of a selector names nodes.
+func names(s *corev1.NodeSelector) bool { return len(nodesOf(s)) > 0 }
+
+// nodesOf returns the nodes that a selector names, nil where a term of it names none. Local volumes
+// of CSI drivers use labels such as topology.topolvm.io/node.
+func nodesOf(s *corev1.NodeSelector) (all []string) {
+	if s == nil {
+		return nil
 	}
-	return s != nil && len(s.NodeSelectorTerms) > 0 && !slices.ContainsFunc(s.NodeSelectorTerms, func(t corev1.NodeSelectorTerm) bool {
-		return len(t.MatchFields) == 0 && !slices.ContainsFunc(t.MatchExpressions, name)
-	})
+	for _, t := range s.NodeSelectorTerms {
+		before := len(all)
+		for _, r := range t.MatchExpressions {
+			if r.Operator == corev1.NodeSelectorOpIn && isName(r.Key) {
+				all = append(all, r.Values...)
+			}
+		}
+		for _, r := range t.MatchFields {
+			all = append(all, r.Values...)
+		}
+		if len(all) == before {
+			return nil
+		}
+	}
+	return all
 }
 
 // isName tells whether a label of nodes has the name of one.

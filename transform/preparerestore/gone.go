@@ -8,7 +8,6 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
-	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/etcdshift/etcdshift/encoding"
@@ -131,12 +130,13 @@ func (r *run) nodes() {
 		}
 	}
 	for _, e := range r.of("resourceslices.resource.k8s.io") {
-		if !r.readable(e) {
-			continue
-		}
-		slice, err := native.As[resourcev1.ResourceSlice](e.ParseValue()) // earlier versions have this field too
-		if err == nil && slice.Spec.NodeName != nil && r.lost(*slice.Spec.NodeName) {
+		if r.tiedToLost(e) {
 			r.drop(e)
+		}
+	}
+	for _, e := range r.of("persistentvolumeclaims") {
+		if contains(e.Value, machines.SelectedNode) && r.tiedToLost(e) {
+			r.dropAnnotations(e, machines.SelectedNode)
 		}
 	}
 	for key, e := range r.of("secrets") {
@@ -144,6 +144,11 @@ func (r *run) nodes() {
 			r.drop(e)
 		}
 	}
+}
+
+// tiedToLost tells whether an object names a node that does not come back.
+func (r *run) tiedToLost(e *transform.Entry) bool {
+	return r.readable(e) && slices.ContainsFunc(r.finder.Ties(e), func(tie machines.Tie) bool { return r.lost(tie.Node) })
 }
 
 // pods deletes the Pods of lost nodes. Those that have ended run nowhere: the Pod garbage collector
@@ -319,7 +324,10 @@ func (r *run) volumeAttachments() {
 	}
 }
 
-func (r *run) certificateRequests() { r.dropAll("certificatesigningrequests.certificates.k8s.io") }
+func (r *run) certificateRequests() {
+	r.dropAll("certificatesigningrequests.certificates.k8s.io")
+	r.dropAll("podcertificaterequests.certificates.k8s.io")
+}
 
 func (r *run) events() { r.dropAll("events") }
 

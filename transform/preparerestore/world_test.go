@@ -75,6 +75,11 @@ func world() []record {
 		object("volumeattachments/on-n1", "storage.k8s.io/v1", "VolumeAttachment", `,"finalizers":["external-attacher/x"]`, `,"spec":{"attacher":"x","nodeName":"n1","source":{"persistentVolumeName":"v"}}`),
 		object("volumeattachments/on-n2", "storage.k8s.io/v1", "VolumeAttachment", ``, `,"spec":{"attacher":"x","nodeName":"n2","source":{"persistentVolumeName":"v"}}`),
 		object("resourceslices/on-n1", "resource.k8s.io/v1", "ResourceSlice", ``, `,"spec":{"driver":"d","nodeName":"n1","pool":{"name":"p","generation":1,"resourceSliceCount":1}}`),
+		object("resourceslices/for-n1", "resource.k8s.io/v1", "ResourceSlice", ``, `,"spec":{"driver":"d","perDeviceNodeSelection":true,"pool":{"name":"q","generation":1,"resourceSliceCount":1},"devices":[`+
+			`{"name":"a","nodeSelector":{"nodeSelectorTerms":[{"matchFields":[{"key":"metadata.name","operator":"In","values":["n1"]}]}]}}]}`),
+		object("persistentvolumeclaims/shop/waits", "v1", "PersistentVolumeClaim", in+`,"annotations":{"volume.kubernetes.io/selected-node":"n1","a":"b"}`, `,"spec":{"storageClassName":"s"}`),
+		object("persistentvolumeclaims/shop/bound", "v1", "PersistentVolumeClaim", in+`,"annotations":{"volume.kubernetes.io/selected-node":"n1"}`, `,"spec":{"volumeName":"v"}`),
+		object("podcertificaterequests/shop/p", "certificates.k8s.io/v1beta1", "PodCertificateRequest", in, `,"spec":{"nodeName":"n2"}`),
 		object("validatingwebhookconfigurations/guard", "admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", `,"generation":1,"uid":"u"`, `,"webhooks":[`+
 			hook("in.example.com", `"service":{"namespace":"shop","name":"web"}`, "Fail")+`,`+hook("out.example.com", `"url":"https://192.0.2.9/"`, "Fail")+`]`),
 		object("apiregistration.k8s.io/apiservices/v1.metrics.example.org", "apiregistration.k8s.io/v1", "APIService", `,"uid":"a"`,
