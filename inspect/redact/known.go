@@ -30,7 +30,7 @@ func (k known) add(text string) {
 }
 
 // mostNoted bounds secrets that are searched for credentials in them, in bytes of one object.
-const mostNoted = 1 << 20
+const mostNoted = 8 << 20
 
 // noter returns a note for a walker. It adds each secret, what it is in base64, the password of a
 // URL in it, and one behind the name of a user.
@@ -45,9 +45,9 @@ func noter(add func(text string)) func(value any) {
 		if data, err := base64.StdEncoding.DecodeString(text); err == nil && isText(string(data)) {
 			text = string(data)
 			add(strings.TrimSpace(text))
-			if of := userPassword.FindStringSubmatch(text); of != nil {
-				add(of[1])
-			}
+		}
+		if of := userPassword.FindStringSubmatch(strings.TrimSpace(text)); of != nil {
+			add(of[1])
 		}
 		for _, of := range urlPassword.FindAllStringSubmatch(text, -1) {
 			add(of[1])

@@ -100,14 +100,20 @@ type walker struct {
 	with  Replace // nil for lengths
 	room  *Room
 	note  func(value any)        // is told each secret; nil for nobody
+	most  int                    // bytes of a secret with parts and credentials
 	find  func(text string) bool // in place of what holds looks for
 }
 
 // begun returns the walker of an object.
-func begun(with Replace) walker { return walker{with: with, room: &Room{mostUnpacked}} }
+func begun(with Replace) walker {
+	return walker{with: with, room: &Room{mostUnpacked}, most: longestTaken}
+}
 
 // inner walks the content of a text.
-func (w walker) inner() walker { return walker{w.texts + 1, w.with, w.room, w.note, w.find} }
+func (w walker) inner() walker {
+	w.texts++
+	return w
+}
 
 // secret reports whether text is a secret, by the sort of its name. In a parsed text "$NAME" is a
 // variable.

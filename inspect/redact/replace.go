@@ -38,12 +38,9 @@ const longestTaken = 16 << 10
 
 // hidden returns what takes the place of a value.
 func (w walker) hidden(part Part, value any) any {
-	text, isText := value.(string)
+	text, is := value.(string)
 	if w.note != nil && part != mixed { // holds has noted what is in it
-		w.note(value)
-		if len(text) <= longestTaken {
-			w.inner().holds(text)
-		}
+		w.noteParts(part, value)
 	}
 	switch {
 	case w.with != nil && part == applied:
@@ -52,12 +49,44 @@ func (w walker) hidden(part Part, value any) any {
 		return replaced{w.inside(text, w.inner())}
 	case w.with != nil:
 		return replaced{w.with(part, value)}
-	case !isText || part == Whole:
+	case !is || part == Whole:
 		return "<redacted>"
 	case part == Data:
 		return redacted(decodedLen(text))
 	}
 	return redacted(len(text))
+}
+
+// noteParts notes a secret, its parts, and credentials in it.
+func (w walker) noteParts(part Part, value any) {
+	switch v := value.(type) {
+	case map[string]any:
+		for name, child := range v {
+			w.noteParts(Literal, name)
+			w.noteParts(Literal, child)
+		}
+	case []any:
+		for _, child := range v {
+			w.noteParts(Literal, child)
+		}
+	case string:
+		plain := v
+		if data, err := base64.StdEncoding.DecodeString(v); err == nil && isText(string(data)) {
+			plain = string(data)
+		}
+		if part == Data {
+			v = plain
+		}
+		if part != applied { // which is no secret as a whole
+			w.note(v)
+		}
+		if len(plain) <= w.most {
+			if part != applied {
+				parts(plain, deepest, func(part string) { w.note(part) })
+			}
+			w.inner().holds(plain)
+		}
+	}
 }
 
 // hiddenKeys returns a map without the secrets in its keys.

@@ -21,29 +21,10 @@ const (
 	mostQuotes = 3 // quotes in quotes in which a secret is found, and none
 )
 
-// Add adds what Object would hide in an object stored under key. Of a text with a secret in it,
-// such as the last-applied annotation, it adds the secret alone.
+// Add adds the secrets of an object stored under key.
 func (s *Secrets) Add(key []byte, content map[string]any) {
-	With(key, runtime.DeepCopyJSON(content), func(_ Part, value any) any {
-		s.add(value)
-		return ""
-	})
-}
-
-// add adds a value, what it is in base64, and the passwords of URLs in it.
-func (s *Secrets) add(value any) {
-	switch v := value.(type) {
-	case string:
-		noter(s.addText)(v)
-	case []any:
-		for _, child := range v {
-			s.add(child)
-		}
-	case map[string]any:
-		for name, child := range v {
-			s.add(name)
-			s.add(child)
-		}
+	for _, secret := range SecretsIn(key, runtime.DeepCopyJSON(content)) {
+		s.addText(secret)
 	}
 }
 

@@ -3,6 +3,7 @@ package redact_test
 import (
 	"encoding/base64"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -22,7 +23,9 @@ func TestSecretsHide(t *testing.T) {
 	secrets := redact.Secrets{}
 	secrets.Add([]byte(corpusKey), obj)
 	require.Equal(t, before, text(t, obj))
+	secrets.Add([]byte(corpusKey), parse(t, `{apiVersion: v1, kind: Secret, data: {env: `+std("GREETING=line9-MARK\nHOST=db.example.com\n"+strings.Repeat("A=b\n", 50))+`}}`))
 	for made, hidden := range map[string]string{
+		"the line is line9-MARK":                "the line is <redacted 10 bytes>",
 		"got Hunter2-MARK-x7, not x":            "got <redacted 15 bytes>, not x",
 		"hunter2-mark-x7":                       "<redacted 15 bytes>",
 		"it begins with Hunter2-M":              "it begins with <redacted 9 bytes>",

@@ -1,7 +1,6 @@
 package redact
 
 import (
-	"cmp"
 	"encoding/base64"
 	"iter"
 	"maps"
@@ -38,21 +37,14 @@ func NewShared() *Shared {
 	return &Shared{values: map[string]bool{}, index: map[string][]anchored{}}
 }
 
-// SecretsIn returns the texts that are secrets in an object stored under key, and the credentials
-// in them by their names and shapes. It changes content.
-func SecretsIn(key []byte, content map[string]any) (secrets []string) {
-	in := begun(nil)
-	in.note = noter(func(text string) { secrets = append(secrets, strings.Clone(text)) })
-	With(key, content, func(part Part, value any) any {
-		text, _ := value.(string)
-		if data, err := base64.StdEncoding.DecodeString(text); part == Data && err == nil && isText(string(data)) {
-			text = string(data)
-		}
-		in.note(text)
-		in.holds(text)
-		return ""
-	})
-	return secrets
+// SecretsIn returns the texts that are secrets in an object stored under key, their parts that are
+// secrets by themselves, and the credentials in them by their names and shapes. It changes content.
+func SecretsIn(key []byte, content map[string]any) []string {
+	found, w := map[string]bool{}, begun(nil)
+	w.most = largest
+	w.note = noter(func(text string) { found[strings.Clone(text)] = true })
+	w.first(key, content)
+	return slices.Sorted(maps.Keys(found))
 }
 
 // Add adds a secret. What may be a word, a host or a certificate is not searched.
@@ -60,7 +52,10 @@ func (s *Shared) Add(secret string) {
 	if _, has := s.values[secret]; has || secret == "" {
 		return
 	}
-	isPublic := strings.Contains(secret, "-----BEGIN CERTIFICATE") && !strings.Contains(secret, "PRIVATE KEY")
+	isPublic := isCertificate(secret)
+	if data, err := base64.StdEncoding.DecodeString(secret); err == nil {
+		isPublic = isPublic || isCertificate(string(data))
+	}
 	searched := len(secret) >= knownBegin && len(secret) <= longestShared && !plainWord.MatchString(secret) &&
 		isLiteral(secret) && !host.MatchString(secret) && !isPublic && !strings.HasPrefix(secret, "system:")
 	if s.bytes += len(secret); s.bytes > mostShared || !searched {
@@ -69,6 +64,10 @@ func (s *Shared) Add(secret string) {
 		return
 	}
 	s.values[secret] = true
+}
+
+func isCertificate(text string) bool {
+	return strings.Contains(text, "-----BEGIN CERTIFICATE") && !strings.Contains(text, "PRIVATE KEY")
 }
 
 // Settle ends adding. Names of objects are not searched.
@@ -105,21 +104,48 @@ func (s *Shared) Holds(text string) bool { return s.in(text) != "" }
 
 // in returns the first secret in a text, "" for none.
 func (s *Shared) in(text string) string {
-	for secret := range s.each(text) {
-		return secret
+	for begin, end := range s.each(text) {
+		return text[begin:end]
 	}
 	return ""
 }
 
-// each yields the secrets in a text.
-func (s *Shared) each(text string) iter.Seq[string] {
-	return func(yield func(string) bool) {
+// each yields where the secrets in a text begin and end.
+func (s *Shared) each(text string) iter.Seq2[int, int] {
+	return func(yield func(begin, end int) bool) {
 		for at := 0; at+knownBegin <= len(text); at++ {
 			for _, a := range s.index[text[at:at+knownBegin]] {
-				if at >= a.at && strings.HasPrefix(text[at-a.at:], a.text) && !yield(a.text) {
+				if begin := at - a.at; begin >= 0 && strings.HasPrefix(text[begin:], a.text) && !yield(begin, begin+len(a.text)) {
 					return
 				}
 			}
+		}
+	}
+}
+
+// Split yields a text in parts: its secrets of so many bytes at most, and what is between them.
+// Secrets that overlap are one.
+func (s *Shared) Split(text string, most int) iter.Seq2[string, bool] {
+	return func(yield func(part string, secret bool) bool) {
+		ends := map[int]int{} // of the longest one that begins there
+		for begin, end := range s.each(text) {
+			if end-begin <= most {
+				ends[begin] = max(ends[begin], end)
+			}
+		}
+		begins, at := slices.Sorted(maps.Keys(ends)), 0
+		for i := 0; i < len(begins); {
+			begin, end := begins[i], ends[begins[i]]
+			for i++; i < len(begins) && begins[i] < end; i++ {
+				end = max(end, ends[begins[i]])
+			}
+			if at < begin && !yield(text[at:begin], false) || !yield(text[begin:end], true) {
+				return
+			}
+			at = end
+		}
+		if at < len(text) {
+			yield(text[at:], false)
 		}
 	}
 }
@@ -135,19 +161,14 @@ func (s *Shared) Replace(content map[string]any, with Replace) (changed bool) {
 	return changed
 }
 
-// without implements searcher. It replaces longer secrets first.
+// without implements searcher.
 func (s *Shared) without(text string, with Replace) string {
-	found := map[string]bool{}
-	for secret := range s.each(text) {
-		if found[secret] = true; len(found) > mostAlike {
-			return text
+	var out strings.Builder
+	for part, secret := range s.Split(text, len(text)) {
+		if secret {
+			part, _ = with(Literal, part).(string)
 		}
+		out.WriteString(part)
 	}
-	longer := func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) }
-	for _, secret := range slices.SortedFunc(maps.Keys(found), longer) {
-		if alias, isText := with(Literal, secret).(string); isText {
-			text = strings.ReplaceAll(text, secret, alias)
-		}
-	}
-	return text
+	return out.String()
 }

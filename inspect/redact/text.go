@@ -71,9 +71,10 @@ func (w walker) holdsNamed(text string) (found bool) {
 	}
 	if w.texts < deepest && len(text) <= largest && mayParse(text) {
 		if documents, err := parse(text); err == nil {
-			changed := scanComments(text)
+			changed, of := scanComments(text), w.inner()
+			of.with = nil
 			for _, document := range documents {
-				changed = walker{texts: w.texts + 1, room: w.room, note: w.note}.walk(document, "") || changed
+				changed = of.walk(document, "") || changed
 			}
 			return changed
 		}

@@ -1,0 +1,88 @@
+package redact
+
+import (
+	"regexp"
+	"strings"
+)
+
+// parts calls yield with what is a secret by itself in a value that is secret as a whole: leaves of
+// JSON and YAML, what is behind "=" in a line, words of lines. levels bounds texts in texts.
+func parts(value any, levels int, yield func(part string)) {
+	switch v := value.(type) {
+	case map[string]any:
+		for _, child := range v {
+			parts(child, levels, yield)
+		}
+	case []any:
+		for _, child := range v {
+			parts(child, levels, yield)
+		}
+	case string:
+		if levels == 0 || len(v) > largest {
+			return
+		}
+		if mayParse(v) {
+			if documents, err := parse(v); err == nil {
+				parts(documents, levels-1, yield)
+				v = comments(v)
+			}
+		}
+		partsOfLines(v, func(part string) {
+			if isPart(part) {
+				yield(part)
+			}
+		})
+	}
+}
+
+// comments returns what is behind "#" in each line.
+func comments(text string) string {
+	var out strings.Builder
+	for line := range strings.Lines(text) {
+		_, comment, _ := strings.Cut(line, "#")
+		out.WriteString(comment + "\n")
+	}
+	return out.String()
+}
+
+// partsOfLines yields what is behind "=" and the words in each line that does not belong to PEM:
+// certificates are public, and private keys are secrets as a whole.
+func partsOfLines(text string, yield func(part string)) {
+	pem := false
+	for line := range strings.Lines(text) {
+		if begins := strings.Contains(line, "-----BEGIN "); pem || begins {
+			pem = !strings.Contains(line, "-----END ")
+			continue
+		}
+		if _, value, has := strings.Cut(line, "="); has {
+			yield(strings.Trim(value, partEnds))
+		}
+		yield(strings.Trim(line, partEnds))
+		for _, word := range strings.FieldsFunc(line, func(r rune) bool { return strings.ContainsRune(partSeparators, r) }) {
+			yield(word)
+		}
+	}
+}
+
+const (
+	partEnds       = " \t\r\n\"'`;,"
+	partSeparators = separators + "<>()[]{}|&"
+)
+
+// isPart reports whether a part of a secret is one by itself, and no word, name, address or time.
+// Of several words each is a part.
+func isPart(text string) bool {
+	return len(text) >= knownBegin && !strings.ContainsAny(text, " \t\n") && !plainWord.MatchString(text) && isLiteral(text) && !host.MatchString(text) &&
+		!publicPart.MatchString(text)
+}
+
+var publicPart = regexp.MustCompile(`^(?:[a-z][a-z0-9+.-]*://[^@]*` +
+	`|[0-9]{4}-[0-9]{2}-[0-9]{2}(?:T[0-9:.]+(?:Z|[+-][0-9:]+)?)?` + // a time
+	`|[0-9.]+[:/][0-9]+|(?:[0-9a-f]{0,4}:){2,7}[0-9a-f.]*(?:/[0-9]+)?` + // an address
+	`|[a-z0-9.:-]+(?:/[a-z0-9._+-]+)+(?::[\w.-]+)?(?:@sha256:[0-9a-f]+)?` + // an image, a path, a type of media
+	`|[\w.+-]+@[\w-]+(?:\.[\w-]+)+|(?:[a-z][a-z0-9_]{0,15}\.){2,}\w{1,40}|(?:\.\w{1,40})+` + // of mail, a class, a template
+	`|(?:[a-z]{2,15}[0-9]{0,2}|v?[0-9]{1,3})(?:[._-](?:[a-z]{2,15}[0-9]{0,2}|v?[0-9]{1,3}))*` + // a name
+	`|\W*` + camelCase + `(?:\W+` + camelCase + `|_+` + camelCase + `)*\W*)$`)
+
+// camelCase are words without digits.
+const camelCase = `(?:[A-Z]{1,15}|[A-Z]?[a-z]{2,15}(?:[A-Z][a-z]{2,15})*)`
