@@ -18,8 +18,9 @@ import (
 // masker derives values of the same shape and length from secrets and a key. Equal secrets have
 // equal values, wherever they are.
 type masker struct {
-	key  []byte
-	room *redact.Room // of an object
+	key     []byte
+	room    *redact.Room   // of an object
+	secrets *redact.Shared // of all objects
 }
 
 // deepest bounds texts in texts, such as JSON in base64.
@@ -148,11 +149,27 @@ func (m masker) text(text string, texts int) string {
 		}
 	}
 	for again := uint64(0); ; again++ {
-		out := substitute(text, m.stream(text, again))
+		out := m.words(text, m.stream(text, again), texts)
 		if out != text || !strings.ContainsFunc(text, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }) || again > 8 {
 			return out
 		}
 	}
+}
+
+// words replaces the words of a text, those that are secrets elsewhere as they are there.
+func (m masker) words(text string, stream *rand.ChaCha8, texts int) string {
+	if m.secrets == nil || texts > deepest {
+		return substitute(text, stream)
+	}
+	var out strings.Builder
+	for part, secret := range m.secrets.Split(text, len(text)-1) {
+		if secret && part != text {
+			out.WriteString(m.text(part, texts+1))
+		} else {
+			out.WriteString(substitute(part, stream))
+		}
+	}
+	return out.String()
 }
 
 // json replaces what is in JSON.

@@ -24,7 +24,6 @@ type sanitizer struct {
 	plaintext bool
 	keepNames bool
 	types     *inspect.Types
-	secrets   *redact.Shared      // of all objects
 	names     *aliases.Dictionary // nil where names stay
 	renamed   definitions
 }
@@ -189,7 +188,7 @@ func (s *sanitizer) replaceIn(r *record, content map[string]any) (changed bool) 
 
 // counting is replace, which counts.
 func (s *sanitizer) counting(r *record) redact.Replace {
-	m := masker{s.key, redact.NewRoom()}
+	m := masker{s.key, redact.NewRoom(), s.secrets}
 	return func(part redact.Part, value any) any {
 		r.values++
 		return m.replace(part, value)
