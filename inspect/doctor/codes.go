@@ -16,7 +16,8 @@ func Codes() []*finding.Code {
 		CodeUpdateRefused, CodeApplyRefused, codeHiddenField, codeOrphans, codeCRDTerminating, codeConversionGone, codeConversionNeeded, codeConversion,
 		codeOwnerGone, codeOwnerUnresolvable, codeOwnerNamespaced, codeOwnerUnchecked, codeNamespaceTerminating, codeDeletingVolume, codeDeleting,
 		codeWebhookServiceGone,
-		codeWebhookDeadlock, codeWebhookCore, codeWebhookEndpoints, codeAPIServiceGone, codeAPIServiceEndpoints, codeAPIServiceUnavailable, codeCalicoEmpty, codeCalicoMigrating, codeCalicoLocked,
+		codeWebhookDeadlock, codeWebhookCore, codeWebhookEndpoints, codeAPIServiceGone, codeAPIServiceEndpoints, codeAPIServiceUnavailable,
+		codeCalicoEmpty, codeCalicoMigrating, codeCalicoLocked,
 		codeMasterLease, codeMasterUnlisted, codeMemberRemoval, codeAddressTwice, codeAddressLeft,
 		codeNodeSilent, codeTokenWithoutUse, codeShardPartial, codeShardTwice, clusters.CodeClusterTwice,
 		codeClusterOrphans, codeStaleCopies, codeClusterMismatch, clusters.CodeClusterTerminating, clusters.CodeClusterMigrating,
@@ -242,8 +243,8 @@ var (
 	codeCalicoLocked = finding.NewCode(finding.Warning, "calico-locked", "Calico's datastore is locked",
 		"No Pod gets an address, and no policy changes, until somebody opens the lock. An aborted live migration may leave it, "+
 			"and `calicoctl datastore migrate lock` sets it.",
-		"Before the restore: `etcdshift patch IN OUT clusterinformations.GROUP/default --type merge -p '{\"spec\":{\"datastoreReady\":true}}'`, with the group "+
-			"of the key. `etcdshift migrate calico-v3` opens it too. After the restore: `calicoctl datastore migrate unlock`.")
+		"Before the restore: `etcdshift patch IN OUT clusterinformations.GROUP/default --type merge -p '{\"spec\":{\"datastoreReady\":true}}'`, "+
+			"with the group of the key. `etcdshift migrate calico-v3` opens it too. After the restore: `calicoctl datastore migrate unlock`.")
 
 	// About the control plane.
 	codeMasterLease = finding.NewCode(finding.Warning, "masterlease-stale", "an API server's address never expires",
