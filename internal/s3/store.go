@@ -68,8 +68,13 @@ func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[Object, error
 			return
 		}
 		last := ""
-		ctx := context.WithValue(ctx, pages{}, new(int))
+		ctx, end := context.WithCancelCause(ctx)
+		defer end(nil)
+		ctx = context.WithValue(ctx, pagesKey{}, &pages{end: end})
 		for o := range s.core.ListObjectsIter(ctx, at.Bucket, minio.ListObjectsOptions{Prefix: at.Key, Recursive: true, FetchOwner: new(false)}) {
+			if o.Err != nil && ctx.Err() != nil {
+				o.Err = context.Cause(ctx)
+			}
 			err := about(prefix, o.Err)
 			if err == nil && last != "" && o.Key <= last { // a server that repeats a page would never end
 				err = &Error{Path: prefix, Err: fmt.Errorf("the server lists %.200q after %.200q: its list is not in order", o.Key, last)}
@@ -83,8 +88,8 @@ func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[Object, error
 				return
 			}
 		}
-		if err := ctx.Err(); err != nil {
-			yield(Object{}, err)
+		if err := context.Cause(ctx); err != nil {
+			yield(Object{}, about(prefix, err))
 		}
 	}
 }

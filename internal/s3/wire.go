@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -22,14 +23,28 @@ type unrefused struct{}
 
 const (
 	leastRate = 64 << 10 // bytes that a server sends while it is waited for as long as a wire is idle at most
-	mostEmpty = 1000     // pages of a list without an object, one after the other
+	mostEmpty = 100      // pages of a list without an object, one after the other
 )
 
-var errEmpty = fmt.Errorf("the server lists %d pages without an object, one after the other, and says that more follow", mostEmpty)
+// pages is what is known of the pages of a list. The context of its requests holds it under
+// pagesKey.
+type pages struct {
+	end   context.CancelCauseFunc // ends the list: an error of a request would be tried again
+	empty int                     // how many without an object came one after the other
+	token string                  // that asked for the last one
+}
 
-// pages is the key of an *int in the context of the requests of a list: how many pages without an
-// object came one after the other.
-type pages struct{}
+type pagesKey struct{}
+
+// next ends the list where the server leads in circles.
+func (p *pages) next(token string) {
+	switch {
+	case p.empty > 0 && token == p.token:
+		p.end(errors.New("the server lists a page without an object, and names the same page as the next"))
+	case p.empty >= mostEmpty:
+		p.end(fmt.Errorf("the server lists %d pages without an object, one after the other, and says that more follow", mostEmpty))
+	}
+}
 
 // wire is a transport that ends a request whose server stands still, and too long an answer.
 type wire struct {
@@ -40,9 +55,10 @@ type wire struct {
 // RoundTrip sends a request. How long a server may think before it answers is up to the transport
 // below.
 func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
-	empty, counted := r.Context().Value(pages{}).(*int)
-	if counted && *empty >= mostEmpty {
-		return nil, errEmpty
+	token := r.URL.Query().Get("continuation-token")
+	listed, counted := r.Context().Value(pagesKey{}).(*pages)
+	if counted {
+		listed.next(token)
 	}
 	ctx, cancel := context.WithCancelCause(r.Context())
 	l := &limits{ctx: ctx, cancel: cancel, idle: w.idle, stalled: fmt.Errorf("the server took and sent nothing for %s", w.idle)}
@@ -72,7 +88,8 @@ func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	answer, err = list(answer)
 	if err == nil && counted {
-		answer.Body = &page{ReadCloser: answer.Body, empty: empty}
+		listed.token = token
+		answer.Body = &page{ReadCloser: answer.Body, empty: &listed.empty}
 	}
 	return answer, err
 }
