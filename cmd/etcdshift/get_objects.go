@@ -127,8 +127,8 @@ func (g *getter) fits(o *gotten) bool {
 // sortBy is the path of --sort-by, "" for the order of the keys.
 func (g *getter) sortBy(kind *inspect.Type) string {
 	by := g.c.String("sort-by")
-	if by == "" && kind.Kind == "FlowSchema" && g.options.format != "json" && g.options.format != "yaml" {
-		by = ".spec.matchingPrecedence" // in which they apply, and are printed
+	if by == "" && kind.Kind == "FlowSchema" && g.options.isTable() {
+		by = ".spec.matchingPrecedence" // a server sorts the rows of its tables by it, and no lists of objects
 	}
 	return by
 }
