@@ -4,10 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/internal/kubectl"
 	"github.com/etcdshift/etcdshift/internal/nearest"
 )
@@ -24,7 +24,7 @@ func noCommand(c *cli.Context) error {
 	}
 	err := usagef(path, "unknown command %q", name)
 	if path == "" {
-		if hint := elsewhere(c.Command.Subcommands, name); hint != "" {
+		if hint := elsewhere(c.Command.Subcommands, c.Args().Slice()); hint != "" {
 			return &failure{exitUsage, err, hint}
 		}
 	}
@@ -32,8 +32,9 @@ func noCommand(c *cli.Context) error {
 	return suggest(err, name, mapped(c.Command.Subcommands, func(c *cli.Command) string { return c.Name }))
 }
 
-// elsewhere is the hint for a word that another tool, a group or an argument of a command knows.
-func elsewhere(commands []*cli.Command, word string) string {
+// elsewhere is the hint for words that another tool, a group or an argument of a command knows.
+func elsewhere(commands []*cli.Command, words []string) string {
+	word := words[0]
 	switch word {
 	case "restore":
 		return `etcdutl restores: etcdutl snapshot restore FILE --data-dir DIR ...; "etcdshift help restore.md" has the steps`
@@ -45,8 +46,20 @@ func elsewhere(commands []*cli.Command, word string) string {
 			return fmt.Sprintf("did you mean %q?", "etcdshift "+group.Name+" "+word)
 		}
 	}
-	if _, is := inspect.BuiltinTypes(word); is {
-		return fmt.Sprintf("%s is a type of objects: etcdshift get SNAPSHOT %s", word, word)
+	if namesSnapshot(word) {
+		command, rest := "status", []string(nil)
+		if len(words) > 1 && slices.ContainsFunc(commands, func(c *cli.Command) bool { return c.Name == words[1] }) {
+			command, rest = words[1], words[2:]
+		}
+		return "a command stands before the file: " + strings.Join(append([]string{"etcdshift", command, word}, rest...), " ")
+	}
+	if kind, _, _ := strings.Cut(word, "/"); namesType(kind) {
+		words, file := slices.Clone(words), "SNAPSHOT"
+		if at := slices.IndexFunc(words, namesSnapshot); at > 0 {
+			file = words[at]
+			words = slices.Delete(words, at, at+1)
+		}
+		return fmt.Sprintf("%s is a type of objects: etcdshift get %s %s", kind, file, strings.Join(words, " "))
 	}
 	if slices.Contains(kubectl.Commands(), word) {
 		return fmt.Sprintf("kubectl has it: etcdshift kubectl SNAPSHOT %s", word)
