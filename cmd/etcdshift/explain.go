@@ -133,7 +133,7 @@ func (x explainer) run(c *cli.Context, args []string) error {
 // that does not exist; or what a message, all arguments together, is about.
 func (x explainer) choose(c *cli.Context, args []string) (chosen []explanation, pages []pageText, err error) {
 	var others []string
-	for _, code := range args {
+	for _, code := range codesOf(args) {
 		before := len(chosen)
 		for _, e := range x.all {
 			if e.Code.Name == code {
@@ -160,11 +160,24 @@ func (x explainer) choose(c *cli.Context, args []string) (chosen []explanation, 
 	return chosen, nil, x.unknown(commandPath(c), text)
 }
 
+// codesOf splits arguments at commas, but for messages, which have spaces.
+func codesOf(args []string) (codes []string) {
+	for _, arg := range args {
+		if strings.Contains(arg, " ") {
+			codes = append(codes, arg)
+			continue
+		}
+		codes = append(codes, strings.Split(strings.Trim(arg, ","), ",")...)
+	}
+	return codes
+}
+
 func printCodes(w io.Writer, all []explanation) error {
 	p := render.NewPage(w)
-	p.Table([]any{"CODE", "LEVEL", "COMMANDS", "TITLE"}, mapped(all, func(e explanation) []any {
-		return []any{e.Code.Name, e.Level, strings.Join(e.Commands, ", "), e.Title}
-	})...)
+	for _, e := range all {
+		text := fmt.Sprintf("%s: %s (%s)", e.Level, e.Title, strings.Join(e.Commands, ", "))
+		_, _ = p.WriteString(entry(flagColumn, e.Code.Name, text))
+	}
 	return p.Flush()
 }
 
