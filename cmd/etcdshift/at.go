@@ -55,6 +55,9 @@ func readMoment(c *cli.Context, flag string, r *inspect.Reader) (*moment, error)
 		return nil, nil
 	}
 	if revision, err := strconv.ParseInt(given, 10, 64); err == nil {
+		if revision < 1 && flag == "at" {
+			return nil, usagef(commandPath(c), "--%s takes a revision from 1", flag)
+		}
 		newest, err := r.Snapshot().Revision(c.Context)
 		if revision > newest && err == nil {
 			const text = "--%s %s is read as a revision, and the newest one is %d; a date is written 2026-11-26"
@@ -109,10 +112,10 @@ func (o *opened) readAt(c *cli.Context) error {
 		}
 		at.revision = min(at.last(clock), newest)
 		if at.revision < oldest {
-			return &snapshot.FileError{Path: o.Snapshot().Path(), Err: fmt.Errorf("%w: the state at %s; the file keeps revision %d, written %s, and later ones",
-				snapshot.ErrCompacted, at.time.Format(time.RFC3339), oldest, aboutText(clock, oldest))}
+			return &snapshot.FileError{Path: o.Snapshot().Path(), Err: fmt.Errorf("%w: the state at %s; the file keeps %s",
+				snapshot.ErrCompacted, at.time.Format(time.RFC3339), keptText(clock, oldest, newest))}
 		}
-		o.sayAt(c, clock, at.revision, newest)
+		o.sayAt(c, clock, at, keptText(clock, oldest, newest), newest)
 		o.at = &stateAt{Revision: at.revision, Time: clock.At(at.revision)}
 		if at.revision < newest {
 			o.at.Next = clock.At(at.revision + 1)
@@ -127,9 +130,16 @@ func (o *opened) readAt(c *cli.Context) error {
 	return nil
 }
 
-// sayAt says when a revision and the next one were written.
-func (o *opened) sayAt(c *cli.Context, clock *compare.Clock, revision, newest int64) {
+// sayAt says when a revision and the next one were written, or that the file tells of no time so
+// early.
+func (o *opened) sayAt(c *cli.Context, clock *compare.Clock, at *moment, kept string, newest int64) {
 	if c.Bool("quiet") {
+		return
+	}
+	revision := at.revision
+	if is := clock.At(revision); is == nil || is.NotBefore.IsZero() {
+		fmt.Fprintf(c.App.ErrWriter, "no object tells of a time up to %s: shown is the state at revision %d, which may be later; the file keeps %s\n",
+			at.time.Format(time.RFC3339), revision, kept)
 		return
 	}
 	next := "it is the last one of the file"

@@ -19,13 +19,18 @@ func (h *historian) printHead(p historyPage) error {
 		if err != nil {
 			return err
 		}
-		about := ""
-		if from, to := h.clock.At(oldest), h.clock.At(newest); from != nil && to != nil {
-			about = fmt.Sprintf(", about %s to %s", from.About.Format(time.RFC3339), to.About.Format(time.RFC3339))
-		}
-		p.Line(render.Plain, fmt.Sprintf("%s keeps revisions %d to %d%s", f.Snapshot().Path(), oldest, newest, about))
+		p.Line(render.Plain, f.Snapshot().Path()+" keeps "+keptText(&h.clock, oldest, newest))
 	}
 	return nil
+}
+
+// keptText tells the revisions that a file keeps, and about when they were written.
+func keptText(clock *compare.Clock, oldest, newest int64) string {
+	text := fmt.Sprintf("revisions %d to %d", oldest, newest)
+	if from, to := clock.At(oldest), clock.At(newest); from != nil && to != nil {
+		text += fmt.Sprintf(", about %s to %s", from.About.Format(time.RFC3339), to.About.Format(time.RFC3339))
+	}
+	return text
 }
 
 type historyPage struct {
