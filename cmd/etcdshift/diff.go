@@ -115,7 +115,8 @@ func wanted(c *cli.Context, words []string, files []*opened) (func(keys.Key) boo
 			}
 		}
 		if !there {
-			errs = append(errs, fmt.Errorf("%q not found in either snapshot%s", word, where))
+			elsewhere := namesakes(c, a.kinds, a.in.Names[0], files[0].Reader, files[1].Reader)
+			errs = append(errs, fmt.Errorf("%q not found in either snapshot%s%s", word, where, elsewhere))
 		}
 	}
 	return func(k keys.Key) bool {

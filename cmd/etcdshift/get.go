@@ -309,23 +309,10 @@ func (g *getter) verdict() error {
 
 // namesakes names other namespaces with an object of the type and name; "" for none.
 func (g *getter) namesakes(a asking, name string) string {
-	const most = 5
-	var spaces []string
-	if !a.kind.Namespaced || g.options.namespace == "" || g.c.Bool("deleted") {
+	if g.options.namespace == "" || g.c.Bool("deleted") {
 		return ""
 	}
-	for o, err := range g.reader.Objects(g.c.Context, a.kind, inspect.Selection{Names: []string{name}, Cluster: g.c.String("cluster")}) {
-		if err != nil || len(spaces) == most {
-			break // the run has its error already
-		}
-		if space := o.Parsed.Namespace; !slices.Contains(spaces, space) {
-			spaces = append(spaces, space)
-		}
-	}
-	if spaces == nil {
-		return ""
-	}
-	return "; it is in namespace " + strings.Join(spaces, ", ")
+	return namesakes(g.c, []*inspect.Type{a.kind}, name, g.reader)
 }
 
 // where names the namespace that was searched; "" if that was all of them.

@@ -148,7 +148,7 @@ func (h *historian) find(word string) error {
 			break
 		}
 	}
-	found := map[string]compare.Subject{}
+	found, elsewhere := map[string]compare.Subject{}, ""
 	if !strings.HasPrefix(word, "/") {
 		a, err := parseName(h.c, word, (*inspect.Reader).TypesEver, h.sides...)
 		if err != nil {
@@ -162,8 +162,11 @@ func (h *historian) find(word string) error {
 				return err
 			}
 		}
+		if len(found) == 0 && a.in.Namespace != "" {
+			elsewhere = namesakes(h.c, a.kinds, a.in.Names[0], h.sides...)
+		}
 	}
-	return h.choose(word, found)
+	return h.choose(word, elsewhere, found)
 }
 
 // collect adds the objects of a type, live and deleted ones, by key.
@@ -183,7 +186,7 @@ func (h *historian) collect(found map[string]compare.Subject, kind *inspect.Type
 	return nil
 }
 
-func (h *historian) choose(word string, found map[string]compare.Subject) error {
+func (h *historian) choose(word, elsewhere string, found map[string]compare.Subject) error {
 	var names []string
 	for key, subject := range found {
 		h.subject = subject
@@ -191,7 +194,7 @@ func (h *historian) choose(word string, found map[string]compare.Subject) error 
 	}
 	switch {
 	case len(names) == 0:
-		return &failure{exitFailed, fmt.Errorf("%q is not there%s, nor was it since the last compaction", word, belowNamed(h.c)),
+		return &failure{exitFailed, fmt.Errorf("%q is not there%s, nor was it since the last compaction%s", word, belowNamed(h.c), elsewhere),
 			`"etcdshift keys" lists what there is`}
 	case len(names) == 1:
 		return nil

@@ -42,6 +42,25 @@ func selectionOf(c *cli.Context) inspect.Selection {
 	return in
 }
 
+// namesakes names the namespaces with an object of one of the types and the name; "" for none.
+func namesakes(c *cli.Context, kinds []*inspect.Type, name string, readers ...*inspect.Reader) string {
+	var spaces []string
+	in := inspect.Selection{Names: []string{name}, Cluster: c.String("cluster")}
+	for _, r := range readers {
+		for _, kind := range kinds {
+			for o, err := range r.Objects(c.Context, kind, in) {
+				if err != nil {
+					break // the run has its error already
+				}
+				if kind.Namespaced {
+					spaces = append(spaces, o.Parsed.Namespace)
+				}
+			}
+		}
+	}
+	return selectors.Namesakes(spaces)
+}
+
 // allNamespacesFlag is -A of commands that look in all namespaces by default.
 func allNamespacesFlag() cli.Flag {
 	return &cli.BoolFlag{Name: "all-namespaces", Aliases: []string{"A"}, Usage: "look in all namespaces, whatever --namespace says"}

@@ -104,7 +104,7 @@ func (c *Choice) types(all *inspect.Types) (out []asked, err error) {
 			}
 			i := slices.IndexFunc(out, func(a asked) bool { return a.Type == t })
 			if i < 0 {
-				i, out = len(out), append(out, asked{Type: t, found: map[string]bool{}})
+				i, out = len(out), append(out, asked{Type: t, found: map[string]bool{}, elsewhere: map[string][]string{}})
 			}
 			out[i].names = append(out[i].names, word.Names...)
 		}
@@ -115,8 +115,9 @@ func (c *Choice) types(all *inspect.Types) (out []asked, err error) {
 // asked is a type with the names of objects, nil for all.
 type asked struct {
 	*inspect.Type
-	names []string
-	found map[string]bool // names of existing objects
+	names     []string
+	found     map[string]bool     // names of existing objects
+	elsewhere map[string][]string // other namespaces with an object of the name
 }
 
 // Codes are those of the findings of a choice.

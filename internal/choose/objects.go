@@ -10,6 +10,7 @@ import (
 	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/internal/selectors"
 	"github.com/etcdshift/etcdshift/internal/stream"
 	"github.com/etcdshift/etcdshift/keys"
 	"github.com/etcdshift/etcdshift/transform"
@@ -99,6 +100,9 @@ func (c *Choice) ofType(ctx context.Context, v *transform.View, t asked, prefix 
 				v.Raise(string(one.Key), finding.UnknownKey.Because("%v", err))
 			}
 			if one.skip {
+				if name := one.Parsed.Name; one.Parsed.Resource == t.Resource && slices.Contains(t.names, name) {
+					t.elsewhere[name] = append(t.elsewhere[name], one.Parsed.Namespace)
+				}
 				return nil
 			}
 			t.found[one.Parsed.Name] = true
@@ -168,6 +172,6 @@ func (c *Choice) reportMissing(v *transform.View, t asked, prefixes []string) {
 		if len(prefixes) == 1 && (!t.Namespaced || c.namespace != "") {
 			at = string(keys.Kubernetes{Prefix: prefixes[0]}.Format(key))
 		}
-		v.Raise(at, codeNotFound.Because("%s %q not found%s", t.Name(), name, where))
+		v.Raise(at, codeNotFound.Because("%s %q not found%s%s", t.Name(), name, where, selectors.Namesakes(t.elsewhere[name])))
 	}
 }

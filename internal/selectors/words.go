@@ -2,6 +2,7 @@ package selectors
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -42,4 +43,19 @@ func Words(words []string) (out []Word, err error) {
 		out = append(out, one)
 	}
 	return out, nil
+}
+
+// Namesakes names the namespaces that have an object of a name, the first five in order, behind a
+// message that the object is not in the namespace asked for; "" for none.
+func Namesakes(spaces []string) string {
+	const most = 5
+	spaces = slices.Compact(slices.Sorted(slices.Values(spaces)))
+	if len(spaces) == 0 {
+		return ""
+	}
+	more := ""
+	if len(spaces) > most {
+		more = fmt.Sprintf(" and %d more", len(spaces)-most)
+	}
+	return "; it is in namespace " + strings.Join(spaces[:min(len(spaces), most)], ", ") + more
 }
