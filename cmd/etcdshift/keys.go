@@ -153,7 +153,7 @@ func keyPrinter(c *cli.Context, o *opened, layouts keys.Layouts) (add func(*insp
 		return func(s *inspect.Stored) error { return list.Add(s) }, end, list.Begin(head, "keys")
 	}
 	columns := keyColumns(layouts, format == "wide", c.Bool("history"))
-	t := render.NewFlow(render.Folding(c.App.Writer), mapped(columns, func(k keyColumn) string { return k.head })...)
+	t := render.NewFlow(c.App.Writer, mapped(columns, func(k keyColumn) string { return k.head })...)
 	add = func(s *inspect.Stored) error {
 		return t.Row(mapped(columns, func(k keyColumn) string { return k.cell(s) })...)
 	}

@@ -169,7 +169,7 @@ func unread(t *compare.Timeline) error {
 }
 
 func (h *historian) printFlow(t *compare.Timeline) error {
-	flow := render.NewFlow(render.Folding(h.c.App.Writer), "TIME", "WITHIN", "REVISION", "WHAT", "OBJECT", "MANAGER")
+	flow := render.NewFlow(h.c.App.Writer, "TIME", "WITHIN", "REVISION", "WHAT", "OBJECT", "MANAGER")
 	err := stream.Each(t.Events(h.c.Context), func(e *compare.Event) error { return flow.Row(eventCells(e)...) })
 	if err = errors.Join(err, flow.Flush()); err == nil && t.Folded > 0 && !h.c.Bool("quiet") {
 		fmt.Fprintf(h.c.App.ErrWriter, "folded: %s of Leases, Events and API servers; --all shows them\n", render.Plural(t.Folded, "write"))

@@ -266,9 +266,12 @@ const (
 	mostWidth  = 100     // of a column, however long a hostile key is
 )
 
-// NewFlow returns a Flow on w with a first row.
+// NewFlow returns a Flow on w with a first row. On a terminal its lines are broken between words.
 func NewFlow(w io.Writer, head ...string) *Flow {
-	return &Flow{w: bufio.NewWriterSize(w, 1<<16), widths: make([]int, len(head)), waiting: [][]string{head}, spaces: strings.Repeat(" ", mostWidth+2)}
+	return &Flow{
+		w: bufio.NewWriterSize(Folding(w), 1<<16), widths: make([]int, len(head)), waiting: [][]string{head},
+		spaces: strings.Repeat(" ", mostWidth+2),
+	}
 }
 
 // Row prints a row. An empty cell is shown as "-".
