@@ -327,7 +327,7 @@ func clusterCommand(specs []transform.Spec) *cli.Command {
 	}
 	return &cli.Command{
 		Name:        "cluster",
-		Usage:       "logical clusters of kcp: list, move and repair them",
+		Usage:       "list, move and repair logical clusters of kcp",
 		Description: strings.Join(examples, "\n"),
 		Subcommands: sub,
 	}

@@ -17,7 +17,7 @@ import (
 func completionCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "completion",
-		Usage:     "print what makes a shell complete commands, types and names",
+		Usage:     "print a script that completes commands, types and names",
 		ArgsUsage: "bash|zsh|fish",
 		Description: `source <(etcdshift completion bash)     # in ~/.bashrc
 source <(etcdshift completion zsh)      # in ~/.zshrc, after compinit

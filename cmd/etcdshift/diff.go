@@ -20,7 +20,7 @@ import (
 func diffCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "diff",
-		Usage:     "what changed between two snapshots",
+		Usage:     "show what changed between two snapshots",
 		ArgsUsage: "OLD NEW [TYPE[/NAME]...]",
 		Description: `etcdshift diff monday.db tuesday.db
 etcdshift diff monday.db tuesday.db -n shop deployments configmap/prices

@@ -23,7 +23,7 @@ import (
 func doctorCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "doctor",
-		Usage:     "what will hurt after a restore",
+		Usage:     "find what will hurt after a restore",
 		ArgsUsage: "SNAPSHOT",
 		Description: `etcdshift doctor before.db
 etcdshift doctor --etcd 3.5.21 --quota 4Gi --fail-on warning before.db

@@ -23,7 +23,7 @@ func explainCommand(specs []transform.Spec) *cli.Command {
 	x := explainer{explanations(specs)}
 	return &cli.Command{
 		Name:      "explain",
-		Usage:     "what an error message or finding means, what to do",
+		Usage:     "tell what an error message or a finding means, and what to do",
 		ArgsUsage: "[CODE|MESSAGE...]",
 		Description: `etcdshift explain conflict undecodable
 etcdshift explain 'must appear in spec.versions'

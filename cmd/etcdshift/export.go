@@ -21,7 +21,7 @@ import (
 func exportCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "export",
-		Usage:     "everything of a namespace, ready to apply, in order",
+		Usage:     "print the objects of a namespace, ready to apply",
 		ArgsUsage: "SNAPSHOT [TYPE[/NAME]...]",
 		Description: `etcdshift export before.db -n shop --show-secrets > shop.yaml
 etcdshift export before.db -n shop --crds | kubectl apply -f -

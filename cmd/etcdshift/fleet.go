@@ -15,7 +15,7 @@ import (
 func fleetCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "fleet",
-		Usage: "one command on many snapshots, by an indexed Job of Kubernetes",
+		Usage: "run a command on many snapshots, by a Job of Kubernetes",
 		Description: `etcdshift fleet list s3://backups/etcd/ calico-v3.json --name calico-v3
 etcdshift fleet run calico-v3.json --index 7 -- report {in} {result}.html
 etcdshift fleet summary calico-v3.json`,

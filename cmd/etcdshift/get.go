@@ -19,7 +19,7 @@ import (
 func getCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "get",
-		Usage:     "objects, as kubectl shows them",
+		Usage:     "show objects, as kubectl does",
 		ArgsUsage: "SNAPSHOT TYPE[/NAME] [NAME...]",
 		Description: `etcdshift get before.db pods -A -o wide
 etcdshift get before.db deploy/web -n shop -o yaml

@@ -21,7 +21,7 @@ import (
 func grepCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "grep",
-		Usage:     "which objects mention a text, and in which field",
+		Usage:     "find the objects that mention a text, and the field",
 		ArgsUsage: "SNAPSHOT TEXT [TYPE[/NAME]...]",
 		Description: `etcdshift grep before.db registry.old.example.com
 etcdshift grep before.db -i license cm,secrets -n shop --show-secrets

@@ -18,7 +18,7 @@ import (
 func historyCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "history",
-		Usage:     "every revision the file keeps, deletions too",
+		Usage:     "show the revisions of an object, deletions too",
 		ArgsUsage: "SNAPSHOT... KEY|TYPE/NAME|TYPE [NAME]",
 		Description: `etcdshift history before.db deployment web -n shop
 etcdshift history monday.db tuesday.db configmap/prices -o jsonl`,

@@ -19,7 +19,7 @@ import (
 func keysCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "keys",
-		Usage:     "raw keys and their parts",
+		Usage:     "list raw keys and their parts",
 		ArgsUsage: "SNAPSHOT [PREFIX]",
 		Description: `etcdshift keys before.db /registry/pods/
 etcdshift keys -o jsonl before.db | jq -r 'select(.unknown) | .key'

@@ -20,7 +20,7 @@ import (
 func kubectlCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "kubectl",
-		Usage:     "kubectl itself, reading the file",
+		Usage:     "run kubectl on a snapshot",
 		ArgsUsage: "SNAPSHOT COMMAND...",
 		Description: `etcdshift kubectl before.db get pods -A -o wide
 etcdshift kubectl before.db describe deploy web -n shop

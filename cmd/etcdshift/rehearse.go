@@ -27,7 +27,7 @@ import (
 func rehearseCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "rehearse",
-		Usage:     "restore it here into a real etcd and API server, and try it",
+		Usage:     "restore a snapshot into an etcd and an API server here, and test it",
 		ArgsUsage: "SNAPSHOT",
 		Description: `etcdshift rehearse before.db
 etcdshift rehearse before.db --after after.db -o json > rehearsal.json

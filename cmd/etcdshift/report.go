@@ -22,7 +22,7 @@ import (
 func reportCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "report",
-		Usage:     "all of that in one file, to look at and to sign",
+		Usage:     "write an HTML report about a snapshot, to show and to sign",
 		ArgsUsage: "SNAPSHOT [OUT.html]",
 		Description: `etcdshift report before.db before.html
 etcdshift report after.db change.html \

@@ -21,7 +21,7 @@ import (
 func saveCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "save",
-		Usage:     "a snapshot of a live etcd",
+		Usage:     "take a snapshot of a live etcd",
 		ArgsUsage: "OUT",
 		Description: `etcdshift save before.db --cacert ca.crt --cert etcd.crt --key etcd.key \
     --endpoints https://10.0.0.1:2379,https://10.0.0.2:2379

@@ -25,7 +25,7 @@ import (
 func serveCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "serve",
-		Usage:     "a read-only API server on it, for kubectl, k9s, Headlamp",
+		Usage:     "serve a snapshot to kubectl, k9s or Headlamp, read-only",
 		ArgsUsage: "SNAPSHOT...",
 		Description: `etcdshift serve before.db
 etcdshift serve --kubeconfig kubeconfig before.db after.db

@@ -22,7 +22,7 @@ import (
 func signCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "sign",
-		Usage:     "a signature of a file, which \"verify --key\" checks",
+		Usage:     "sign a file, for \"verify --key\" to check",
 		ArgsUsage: "FILE  or  --new-key SECRET",
 		Description: `etcdshift sign --new-key backup.key
 etcdshift sign before.db --key backup.key

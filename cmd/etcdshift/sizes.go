@@ -14,7 +14,7 @@ import (
 func sizesCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "sizes",
-		Usage:     "what fills it",
+		Usage:     "show what uses the space in a snapshot",
 		ArgsUsage: "SNAPSHOT",
 		Description: `etcdshift sizes before.db
 etcdshift sizes --by field before.db

@@ -20,7 +20,7 @@ import (
 func statusCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "status",
-		Usage:     "what this file is, is it whole",
+		Usage:     "print a summary of a snapshot and check its integrity",
 		ArgsUsage: "SNAPSHOT",
 		Description: `etcdshift status before.db
 etcdshift status -o json before.db`,

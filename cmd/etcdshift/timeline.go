@@ -22,7 +22,7 @@ import (
 func timelineCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "timeline",
-		Usage:     "what happened, in order, over all keys and several snapshots",
+		Usage:     "show what happened, in order, to all objects",
 		ArgsUsage: "SNAPSHOT... [TYPE[/NAME]...]",
 		Description: `etcdshift timeline before.db -n shop --since 1h
 etcdshift timeline monday.db tuesday.db deploy,cm -l app=web --since 48211

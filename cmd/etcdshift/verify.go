@@ -20,7 +20,7 @@ import (
 func verifyCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "verify",
-		Usage:     "will it restore, is every record sound",
+		Usage:     "check that a snapshot can be restored",
 		ArgsUsage: "SNAPSHOT",
 		Description: `etcdshift verify before.db
 etcdshift verify --encryption-config encryption.yaml before.db

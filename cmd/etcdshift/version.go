@@ -14,7 +14,7 @@ import (
 func versionCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "version",
-		Usage: "which release this is, and what it is built with",
+		Usage: "print the release, and what it is built with",
 		Description: `etcdshift version
 etcdshift version -o json | jq -r .commit`,
 		UsageText: `Says the tag, the commit and its time, and the versions of Go, Kubernetes and etcd whose code is in this program: kinds and fields

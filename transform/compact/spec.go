@@ -18,7 +18,7 @@ import (
 var Spec = transform.Spec{
 	Group: transform.GroupNone,
 	Name:  "compact",
-	Usage: "drop history, make the file as small as it can be",
+	Usage: "drop the history, so that the file is as small as it can be",
 	Examples: `etcdshift compact full.db small.db
 etcdshift compact --disarm member/snap/db small.db
 etcdshift compact --keep-revisions 1000 full.db small.db`,

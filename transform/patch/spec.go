@@ -13,7 +13,7 @@ import (
 var Spec = transform.Spec{
 	Group: transform.GroupNone,
 	Name:  "patch",
-	Usage: "kubectl patch, on a file",
+	Usage: "patch objects, as kubectl patch does",
 	Rest:  "TYPE[/NAME] [NAME...]",
 	Examples: `etcdshift patch before.db after.db deployment/web -n shop \
     -p '{"spec": {"replicas": 0}}'

@@ -24,7 +24,7 @@ func Spec(of []transform.Spec) transform.Spec {
 	return transform.Spec{
 		Group: transform.GroupNone,
 		Name:  "run",
-		Usage: "several changes in one pass, as a plan lists them",
+		Usage: "make several changes in one pass, from a plan",
 		Examples: `etcdshift run --dry-run --diff plan.yaml before.db after.db
 etcdshift run --report report.json plan.yaml before.db after.db`,
 		Text: `Runs the commands of PLAN, a YAML file, in their order: one read, one write, one report. A later step sees what earlier steps changed.
