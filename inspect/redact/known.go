@@ -125,17 +125,8 @@ func (w walker) swept(value any, k searcher) any {
 			return w.hidden(Literal, v)
 		}
 	case map[string]any:
-		var secrets []string
-		for name := range v { // fields of types are letters alone
-			if !fieldName.MatchString(name) && k.in(name) != "" {
-				secrets = append(secrets, name)
-			}
-		}
-		if secrets != nil {
-			out := w.hiddenKeys(v, secrets)
-			w.sweep(v, k)
-			return out
-		}
+		walk := func(w walker, value any) bool { return w.sweep(value, k) }
+		return w.hiddenKeys(v, walk, func(key string, _ bool) bool { return !fieldName.MatchString(key) && w.quotes(key, k) })
 	}
 	return nil
 }

@@ -1,7 +1,6 @@
 package redact
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -191,25 +190,12 @@ func (w walker) shown(in map[string]any, name string, around sort) any {
 			return w.hidden(Literal, v)
 		}
 	case map[string]any:
-		var secrets []string
-		for key := range v { // names are shown; in managedFields some are values
-			if hasShape(key) || strings.HasPrefix(name, "f:") && strings.HasPrefix(key, "v:") && (own != plainName || w.holdsMember(key[2:])) {
-				secrets = append(secrets, key)
-			}
-		}
-		if secrets != nil {
-			out := w.hiddenKeys(v, secrets)
-			w.walk(v, name)
-			return out
-		}
+		walk := func(w walker, value any) bool { return w.walk(value, strings.TrimPrefix(name, "f:")) }
+		return w.hiddenKeys(v, walk, func(key string, edited bool) bool {
+			return hasShape(key) || !edited && w.holdsMember(key, walk)
+		})
 	}
 	return nil
-}
-
-// holdsMember reports whether a member of a set, in JSON, has a secret.
-func (w walker) holdsMember(member string) bool {
-	var text string
-	return json.Unmarshal([]byte(member), &text) == nil && (secretFlag(text) || w.holds(text))
 }
 
 // namesEntry reports whether a field such as secretKey names an entry of the Secret beside it.

@@ -2,7 +2,9 @@ package redact
 
 import (
 	"encoding/base64"
+	"encoding/json"
 	"slices"
+	"strings"
 )
 
 // Part is what a value is that must be hidden.
@@ -89,18 +91,65 @@ func (w walker) noteParts(part Part, value any) {
 	}
 }
 
-// hiddenKeys returns a map without the secrets in its keys.
-func (w walker) hiddenKeys(v map[string]any, secrets []string) any {
-	if w.with == nil {
-		return "<redacted>"
+// hiddenKeys returns a map without the keys that have a secret, nil if none has. Names are shown; in
+// managedFields some keys are values.
+func (w walker) hiddenKeys(v map[string]any, walk walk, has func(key string, edited bool) bool) any {
+	var secrets []string
+	for key := range v {
+		if has(key, false) {
+			secrets = append(secrets, key)
+		}
+	}
+	if secrets == nil {
+		return nil
 	}
 	for _, key := range slices.Sorted(slices.Values(secrets)) {
+		if w.with == nil {
+			break
+		}
 		child := v[key]
 		delete(v, key)
-		name, _ := w.with(Name, key).(string)
+		name := w.member(key, walk)
+		if name == key || has(name, true) {
+			name, _ = w.with(Name, key).(string)
+		}
 		v[name] = child
 	}
+	if walk(w, v); w.with == nil {
+		return "<redacted>"
+	}
 	return replaced{v}
+}
+
+// walk replaces the secrets in JSON content.
+type walk func(w walker, content any) (changed bool)
+
+// isMember reports whether a key of managedFields is a value: v:"a", k:{"name":"a"}.
+func isMember(key string) bool {
+	return strings.HasPrefix(key, "v:") || strings.HasPrefix(key, "k:")
+}
+
+// holdsMember reports whether the value in a key has a secret.
+func (w walker) holdsMember(key string, walk walk) bool {
+	var list []any
+	w.with = nil
+	return isMember(key) && json.Unmarshal([]byte("["+key[2:]+"]"), &list) == nil && walk(w, list)
+}
+
+// member returns a key without the secrets in its value.
+func (w walker) member(key string, walk walk) string {
+	if !isMember(key) {
+		return key
+	}
+	list, err := EditJSON("["+key[2:]+"]", func(content any) any {
+		walk(w, content)
+		unwrap(content)
+		return content
+	})
+	if err != nil {
+		return key
+	}
+	return key[:2] + list[1:len(list)-1]
 }
 
 // unwrap takes replaced values out of their wrapping.

@@ -62,6 +62,44 @@ func TestSecretsEverywhere(t *testing.T) {
 	require.True(t, redact.Object([]byte(corpusKey), obj))
 }
 
+// A key of managedFields that is a value shows no secret: by the names in it, or one known from
+// elsewhere in the object. With replaces the secret alone.
+func TestManagedFields(t *testing.T) {
+	object := func(field, key string) map[string]any {
+		fields := map[string]any{field: map[string]any{key: map[string]any{}, ".": map[string]any{}}}
+		return map[string]any{"apiVersion": "v1", "kind": "Secret", "data": map[string]any{"a": base64.StdEncoding.EncodeToString([]byte("GREETING=" + packedSecret))},
+			"metadata": map[string]any{"name": "a", "managedFields": []any{map[string]any{"fieldsV1": map[string]any{"f:spec": fields}}}}}
+	}
+	gone := func(redact.Part, any) any { return "gone" }
+	for key, edited := range map[string]string{
+		`v:{"name":"x","password":"Tr0ub-MARK"}`:                                       `v:{"name":"x","password":"gone"}`,
+		`k:{"name":"x","password":"Tr0ub-MARK"}`:                                       `k:{"name":"x","password":"gone"}`,
+		`v:{"name":"DB_PASSWORD","value":"Tr0ub-MARK"}`:                                `v:{"name":"DB_PASSWORD","value":"gone"}`,
+		`v:"--password=Tr0ub-MARK"`:                                                    `v:"--password=gone"`,
+		`v:{"greeting":"` + packedSecret + `","x":1}`:                                  `v:{"greeting":"gone","x":1}`,
+		`v:"` + base64.StdEncoding.EncodeToString([]byte(packedSecret)) + `"`:          `v:"gone"`,
+		`k:{"name":"` + base64.StdEncoding.EncodeToString([]byte(packedSecret)) + `"}`: `gone`,
+	} {
+		hidden := object("f:users", key)
+		redact.Object([]byte(corpusKey), hidden)
+		require.NotContains(t, unpacked.All(text(t, hidden), 3), "MARK", key)
+		replaced := object("f:users", key)
+		redact.With([]byte(corpusKey), replaced, gone)
+		require.Equal(t, object("f:users", edited)["metadata"], replaced["metadata"], key)
+	}
+	hidden := object("f:passwords", `v:"Tr0ub-MARK"`)
+	redact.Object([]byte(corpusKey), hidden)
+	require.NotContains(t, text(t, hidden), "MARK")
+	for key, field := range map[string]string{
+		`k:{"name":"a-password"}`: "f:secrets", `k:{"containerPort":80,"protocol":"TCP"}`: "f:ports", `v:"example.com/secret"`: "f:finalizers",
+		`k:{"name":"DB_PASSWORD"}`: "f:env", `k:{"uid":"0b0e2c4d-8f4c-4a55-9a3a-0d3c61a2a6aa"}`: "f:ownerReferences", "v:": "f:odd", `v:{"a`: "f:odd",
+	} {
+		shown := object(field, key)
+		redact.Object([]byte(corpusKey), shown)
+		require.Equal(t, object(field, key)["metadata"], shown["metadata"], key)
+	}
+}
+
 // What a text in a Secret has as a credential is a secret by itself.
 func TestSecretsIn(t *testing.T) {
 	std := func(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }
