@@ -4,12 +4,13 @@ import (
 	"encoding/hex"
 	"html"
 	"net/url"
+	"regexp"
 	"strconv"
 	"strings"
 )
 
-// unescape yields what is escaped in a text as URLs and XML do, "+" as itself and as a space. It is
-// false where there is no more: what is not escaped is in that too.
+// unescape yields what is escaped in a text as URLs, XML and JSON do, "+" as itself and as a space. It
+// is false where there is no more: what is not escaped is in that too.
 func (r *Room) unescape(text string, yield func(form) bool) bool {
 	give := func(plain string, encode func(string) string) bool {
 		return r.give(form{end: len(text), plain: plain, edit: again(text, plain, encode)}, yield)
@@ -22,8 +23,16 @@ func (r *Room) unescape(text string, yield func(form) bool) bool {
 	if plain := html.UnescapeString(text); plain != text {
 		return give(plain, html.EscapeString) && false
 	}
+	if strings.Contains(text, `\u00`) {
+		return r.give(form{end: len(text), plain: jsonEscape.ReplaceAllStringFunc(text, unquotedEnd)}, yield) && false
+	}
 	return true
 }
+
+// jsonEscape matches an escape of a letter that needs none, also in JSON in JSON.
+var jsonEscape = regexp.MustCompile(`\\+u00(?:0[9AaDd]|[2-7][0-9A-Fa-f])`)
+
+func unquotedEnd(escape string) string { return unquoted(escape[len(escape)-len(`\u0041`):]) }
 
 // jsonIn returns a map or list that is a part of a text, such as a parameter of a URL.
 func jsonIn(text string) string {

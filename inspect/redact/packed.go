@@ -3,6 +3,7 @@ package redact
 import (
 	"archive/zip"
 	"bytes"
+	"compress/flate"
 	"compress/gzip"
 	"compress/zlib"
 	"errors"
@@ -19,6 +20,9 @@ const (
 	mostUnpacked = 16 << 20 // bytes that are unpacked of one object
 	mostFiles    = 1000     // in a zip archive
 )
+
+// leastDeflated is the length of deflate with a name and a secret in it: shorter data is a word.
+const leastDeflated = 18
 
 // Packed data begins with these. The two bytes of zlib are a checksum too.
 const (
@@ -162,6 +166,22 @@ func (r *Room) unpack(data string, yield func(form) bool) bool {
 		}
 	}
 	return at > 0 || len(files) == 0
+}
+
+// inflate returns a text that is packed by deflate without a header; "" for other data.
+func (r *Room) inflate(data string) string {
+	if len(data) < leastDeflated {
+		return ""
+	}
+	from := flate.NewReader(strings.NewReader(data))
+	plain, err := io.ReadAll(io.LimitReader(from, int64(r.rest())+1))
+	if err == nil && isText(string(plain)) {
+		return string(plain)
+	}
+	if r != nil {
+		r.left = max(r.left-len(plain), 0)
+	}
+	return ""
 }
 
 // unpack returns the files in packed data.

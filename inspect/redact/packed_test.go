@@ -3,10 +3,12 @@ package redact_test
 import (
 	"archive/zip"
 	"bytes"
+	"compress/flate"
 	"compress/gzip"
 	"compress/zlib"
 	"encoding/base64"
 	"encoding/hex"
+	"fmt"
 	"html"
 	"io"
 	"maps"
@@ -36,6 +38,14 @@ func squeezed(t testing.TB, text string, pack func(io.Writer) io.WriteCloser) st
 
 func gzipped(t testing.TB, text string) string {
 	return squeezed(t, text, func(to io.Writer) io.WriteCloser { return gzip.NewWriter(to) })
+}
+
+func deflated(t testing.TB, text string) string {
+	return squeezed(t, text, func(to io.Writer) io.WriteCloser {
+		w, err := flate.NewWriter(to, flate.BestCompression)
+		require.NoError(t, err)
+		return w
+	})
 }
 
 func zipped(t testing.TB, text string) string {
@@ -79,6 +89,16 @@ func forms(t testing.TB) map[string]func(string) string {
 		"zip":          func(s string) string { return std(b(zipped(t, s))) },
 		"zlib": func(s string) string {
 			return url(b(squeezed(t, s, func(to io.Writer) io.WriteCloser { return zlib.NewWriter(to) })))
+		},
+		"deflate": func(s string) string {
+			return std(b(deflated(t, s)))
+		},
+		"JSON \\u": func(s string) string {
+			var out strings.Builder
+			for _, c := range []byte(s) {
+				fmt.Fprintf(&out, `\u%04x`, c)
+			}
+			return `{"cfg":"` + out.String() + `"}`
 		},
 		"URL":        url2.PathEscape,
 		"query":      func(s string) string { return "https://host/p?a=b&cfg=" + url2.QueryEscape(s) },
@@ -177,7 +197,7 @@ func TestPackedBounds(t *testing.T) {
 		deep = std(deep)
 	}
 	for name, value := range map[string]string{
-		"damaged zip": std(zipped(t, strings.Repeat("hello world ", 100))[:60]), "bomb": std(bomb), "bomb in a bomb": std(gzipped(t, bomb)), "deep": deep, "many": strings.Repeat(std(gzipped(t, strings.Repeat("a b ", 1<<20)))+" ", 50),
+		"damaged zip": std(zipped(t, strings.Repeat("hello world ", 100))[:60]), "bomb": std(bomb), "bomb in a bomb": std(gzipped(t, bomb)), "deep": deep, "many deflated": strings.Repeat(std(deflated(t, strings.Repeat("\x00", 4<<20)))+" ", 400) + std("password: "+packedSecret), "many": strings.Repeat(std(gzipped(t, strings.Repeat("a b ", 1<<20)))+" ", 50),
 	} {
 		begun := time.Now()
 		require.True(t, redact.Object([]byte(corpusKey), configMap("x", value)), name)

@@ -97,6 +97,12 @@ func (r *Room) runs(text string, least int, yield func(form) bool) bool {
 			if isOneText(f.plain) {
 				break
 			}
+			if offset == 0 {
+				f.edit, f.plain = nil, r.inflate(f.plain)
+				if !r.give(f, yield) {
+					return false
+				}
+			}
 		}
 	}
 	return true
