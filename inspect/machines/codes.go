@@ -34,8 +34,8 @@ var (
 			"the garbage collector of Pods then deletes these Pods, and controllers make new ones. Pods without a controller are lost.")
 	CodeNodePinned = finding.NewCode(finding.Warning, "node-pinned", "workloads select a machine by its name",
 		"A nodeSelector, required affinity or `nodeName` asks for `kubernetes.io/hostname` or a node. Without a node of that name the Pods stay Pending, "+
-			"and so may those with a claim whose annotation `volume.kubernetes.io/selected-node` names an old one.",
-		"Give a new machine the name, or change the selector. `etcdshift migrate prepare-restore` removes the annotation.")
+			"and so may those with a claim whose annotation `volume.kubernetes.io/selected-node` names an old one, which prepare-restore removes.",
+		"Give a new machine the name, or change the selector.")
 	CodeNodeVolume = finding.NewCode(finding.Error, "node-bound-volume", "volumes are on the old machines",
 		"PersistentVolumes of type local or hostPath, or with an affinity to one node: the data is not in the snapshot. On a node of another name Pods stay "+
 			"Pending (`volume node affinity conflict`); a node of that name has an empty folder.",
