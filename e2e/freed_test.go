@@ -18,7 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// dataManifest is a claim of a volume whose driver runs elsewhere, and its one user.
+// dataManifest is a claim of a volume whose driver runs elsewhere, and its one user; and a
+// StatefulSet that deletes the claims of Pods that it no longer wants.
 const dataManifest = `
 {"apiVersion":"v1","kind":"Namespace","metadata":{"name":"shop"}}
 {"apiVersion":"v1","kind":"Node","metadata":{"name":"old"}}
@@ -26,6 +27,9 @@ const dataManifest = `
 {"apiVersion":"v1","kind":"PersistentVolumeClaim","metadata":{"name":"data","namespace":"shop"},"spec":{"storageClassName":"","volumeName":"disk","accessModes":["ReadWriteOnce"],"resources":{"requests":{"storage":"1Gi"}}}}
 {"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"owner","namespace":"shop"}}
 {"apiVersion":"v1","kind":"Pod","metadata":{"name":"db","namespace":"shop"},"spec":{"nodeName":"old","containers":[{"name":"c","image":"i"}],"volumes":[{"name":"v","persistentVolumeClaim":{"claimName":"data"}}]}}
+{"apiVersion":"v1","kind":"PersistentVolume","metadata":{"name":"own","annotations":{"pv.kubernetes.io/provisioned-by":"csi.example.com"}},"spec":{"capacity":{"storage":"1Gi"},"accessModes":["ReadWriteOnce"],"persistentVolumeReclaimPolicy":"Delete","csi":{"driver":"csi.example.com","volumeHandle":"o"}}}
+{"apiVersion":"v1","kind":"PersistentVolume","metadata":{"name":"spare"},"spec":{"capacity":{"storage":"1Gi"},"accessModes":["ReadWriteOnce"],"persistentVolumeReclaimPolicy":"Retain","csi":{"driver":"csi.example.com","volumeHandle":"s"},"claimRef":{"namespace":"shop","name":"later"}}}
+{"apiVersion":"apps/v1","kind":"StatefulSet","metadata":{"name":"set","namespace":"shop"},"spec":{"replicas":1,"serviceName":"set","selector":{"matchLabels":{"a":"set"}},"persistentVolumeClaimRetentionPolicy":{"whenScaled":"Delete"},"template":{"metadata":{"labels":{"a":"set"}},"spec":{"containers":[{"name":"c","image":"i"}]}},"volumeClaimTemplates":[{"metadata":{"name":"v"},"spec":{"storageClassName":"","volumeName":"own","accessModes":["ReadWriteOnce"],"resources":{"requests":{"storage":"1Gi"}}}}]}}
 `
 
 // phase waits for a phase of an object: "" for an object that is gone.
@@ -56,6 +60,7 @@ func dyingClaim(t testing.TB) (saved string) {
 	c.create(t, dataManifest)
 	c.phase(t, "persistentvolumeclaims", shop, "data", "Bound")
 	c.phase(t, "persistentvolumes", "", "disk", "Bound")
+	c.phase(t, "persistentvolumeclaims", shop, "v-set-0", "Bound")
 	owner, err := c.client(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, shop).Get(context.Background(), "owner", metav1.GetOptions{})
 	require.NoError(t, err)
 	owned := fmt.Sprintf(`{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"owner","uid":%q}]}}`, owner.GetUID())
@@ -90,13 +95,21 @@ func (c *cluster) endPod(t testing.TB) {
 func TestVolumeFreed(t *testing.T) {
 	t.Parallel()
 	saved, dir := dyingClaim(t), t.TempDir()
-	const refused = "error volume-freed: /registry/persistentvolumeclaims/shop/data: "
 	var files []string
 	for i, args := range [][]string{
 		{"migrate", "prepare-restore"}, {"migrate", "prepare-restore", "--only", "nodes"}, {"delete", "pod/db"}, {"delete", "cm/owner"},
 		{"delete", "node/old"}, {"patch", "pod/db", "--type", "merge", "-p", `{"spec":{"nodeName":null}}`},
 		{"patch", "pvc/data", "--type", "merge", "-p", `{"metadata":{"finalizers":null}}`},
+		{"patch", "pod/db", "--type", "merge", "-p", `{"metadata":{"deletionTimestamp":"2026-01-01T00:00:00Z","deletionGracePeriodSeconds":0}}`},
+		{"patch", "sts/set", "-p", `{"spec":{"replicas":0}}`}, {"patch", "pvc/v-set-0", "--type", "merge", "-p", `{"spec":{"volumeName":"spare"}}`},
 	} {
+		refused := "error volume-freed: /registry/persistentvolumeclaims/shop/data: "
+		switch args[1] {
+		case "sts/set":
+			refused = "error volume-freed: /registry/persistentvolumeclaims/shop/v-set-0: "
+		case "pvc/v-set-0":
+			refused = "error volume-freed: /registry/persistentvolumes/own: "
+		}
 		file := filepath.Join(dir, fmt.Sprint(i, strings.ReplaceAll(args[1], "/", "-"), ".db"))
 		if args = append(args, saved, file); args[0] != "migrate" {
 			args = append([]string{args[0], saved, file, "-n", shop}, args[1:len(args)-2]...)
@@ -120,16 +133,23 @@ func TestVolumeFreed(t *testing.T) {
 	for _, file := range files {
 		freed := startCluster(t, restoreAsIs(t, file))
 		p := freed.controllers(t)
+		claim, volume := "data", "disk"
 		switch {
-		case strings.HasSuffix(file, "cm-owner.db"):
+		case strings.HasSuffix(file, "cm-owner.db"), strings.HasSuffix(file, "7pod-db.db"): // its kubelet ends the Pod
 			freed.endPod(t)
+		case strings.HasSuffix(file, "sts-set.db"):
+			claim, volume = "v-set-0", "own"
+		case strings.HasSuffix(file, "pvc-v-set-0.db"):
+			claim, volume = "", "own"
 		case strings.HasSuffix(file, "pvc-data.db"): // its next update ends it
 			claims := freed.client(schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumeclaims"}, shop)
 			_, err := claims.Patch(context.Background(), "data", types.MergePatchType, []byte(`{"metadata":{"labels":{"a":"b"}}}`), metav1.PatchOptions{})
 			require.NoError(t, err)
 		}
-		freed.phase(t, "persistentvolumeclaims", shop, "data", "")
-		freed.phase(t, "persistentvolumes", "", "disk", "Released")
+		if claim != "" {
+			freed.phase(t, "persistentvolumeclaims", shop, claim, "")
+		}
+		freed.phase(t, "persistentvolumes", "", volume, "Released")
 		p.stop()
 		freed.stop()
 	}

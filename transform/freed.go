@@ -3,12 +3,14 @@ package transform
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/etcdshift/etcdshift/encoding"
@@ -24,6 +26,7 @@ var (
 		Name: "volume-freed", Level: finding.Error, Allowed: finding.WentOn, Title: "a volume would be destroyed after the restore",
 		Meaning: "The claim or the PersistentVolume is being deleted, and what held it goes: the last Pod that uses the claim, or the last " +
 			"VolumeAttachment. It goes in this run, or after the restore because of it: with its owner or its Node, by a garbage collector. " +
+			"Or a StatefulSet deletes the claim with a Pod that it no longer wants, or the claim names another volume. " +
 			"The restored cluster would end the deletion within minutes, and the reclaim policy destroys the data.",
 		Remedy: "To keep the data, first set the policy: " +
 			"`etcdshift patch IN OUT pv/NAME --type merge -p '{\"spec\":{\"persistentVolumeReclaimPolicy\":\"Retain\"}}'`. " +
@@ -44,6 +47,8 @@ type Freed struct {
 	seen  map[holding]held
 	going map[string]bool  // keys of Pods and claims that go after the restore
 	nodes map[holding]bool // that are deleted
+
+	scaled []scaled // workloads that are changed
 }
 
 type (
@@ -53,6 +58,8 @@ type (
 	held struct {
 		how    string // what becomes of the Pod
 		before *Entry // the object itself, which is changed
+		scaled string // a StatefulSet that deletes the claim
+		moved  string // the claim of a volume, which names another volume now
 	}
 )
 
@@ -90,17 +97,25 @@ func (f *Freed) goes(e *Entry, how string) {
 	f.freed(e, key, how)
 }
 
-// Changed takes an object as it was before it is changed.
-func (f *Freed) Changed(e *Entry) {
+// Changed takes an object as it was before it is changed, and its content afterwards.
+func (f *Freed) Changed(e *Entry, content map[string]any) {
 	key, err := e.ParseKey()
 	if err != nil || e.Undecryptable != nil {
 		return
 	}
 	switch key.Resource {
-	case schema.GroupResource{Resource: "persistentvolumeclaims"}, schema.GroupResource{Resource: "persistentvolumes"}:
+	case schema.GroupResource{Resource: "persistentvolumeclaims"}:
+		was, _ := native.As[corev1.PersistentVolumeClaim](e.ParseValue())
+		is, _, _ := unstructured.NestedString(content, "spec", "volumeName")
+		if name := was.Spec.VolumeName; name != "" && is != "" && is != name {
+			f.note(holding{key.Prefix, "persistentvolumes", "", name}, held{moved: key.Namespace + "/" + key.Name})
+		}
+		fallthrough
+	case schema.GroupResource{Resource: "persistentvolumes"}:
 		f.note(holding{key.Prefix, key.Resource.Resource, key.Namespace, key.Name}, held{before: e})
 	default:
 		f.freed(e, key, "no longer holds it")
+		f.scale(e, key, content)
 	}
 }
 
@@ -131,7 +146,7 @@ func (f *Freed) note(h holding, by held) {
 		f.seen = map[holding]held{}
 	}
 	old := f.seen[h]
-	f.seen[h] = held{cmp.Or(by.how, old.how), cmp.Or(by.before, old.before)}
+	f.seen[h] = held{cmp.Or(by.how, old.how), cmp.Or(by.before, old.before), cmp.Or(by.scaled, old.scaled), cmp.Or(by.moved, old.moved)}
 }
 
 // freed notes what an object may have held.
@@ -152,6 +167,9 @@ func (f *Freed) freed(e *Entry, key keys.Key, how string) {
 
 // Report reports what is held no more, once everything is staged.
 func (f *Freed) Report(ctx context.Context, v *View) error {
+	if err := f.follow(ctx, v); err != nil {
+		return err
+	}
 	order := make([]holding, 0, len(f.seen))
 	for h := range f.seen {
 		order = append(order, h)
@@ -186,10 +204,13 @@ func (f *Freed) claim(ctx context.Context, v *View, h holding) (*finding.Finding
 	if claim == nil || err != nil {
 		return nil, err
 	}
-	if claim.DeletionTimestamp == nil {
+	by := f.seen[h]
+	switch {
+	case by.scaled != "":
+		return f.ended(ctx, storage, claim, fmt.Sprintf("StatefulSet %s deletes it, as persistentVolumeClaimRetentionPolicy says", by.scaled))
+	case claim.DeletionTimestamp == nil:
 		return f.made(ctx, v, h, metav1.GetControllerOf(claim))
 	}
-	by := f.seen[h]
 	how := "the last Pod that uses it " + by.how
 	if by.how == "" {
 		was, err := native.As[corev1.PersistentVolumeClaim](by.before.ParseValue())
@@ -207,15 +228,20 @@ func (f *Freed) claim(ctx context.Context, v *View, h holding) (*finding.Finding
 	case held && (by.before == nil || len(claim.Finalizers) > 0): // without finalizers the next update ends it
 		return nil, nil
 	}
+	return f.ended(ctx, storage, claim, "it is being deleted, and "+how)
+}
+
+// ended is about a claim that goes.
+func (f *Freed) ended(ctx context.Context, storage backends.Storage, claim *corev1.PersistentVolumeClaim, why string) (*finding.Finding, error) {
 	volume, err := storage.Volume(ctx, claim.Spec.VolumeName)
 	switch {
 	case err != nil:
 		return nil, err
 	case volume != nil && backends.Destroyed(volume):
-		return CodeVolumeFreed.Because("it is being deleted, and %s: PersistentVolume %s goes, and its reclaim policy is %s",
-			how, volume.Name, volume.Spec.PersistentVolumeReclaimPolicy), nil
+		return CodeVolumeFreed.Because("%s: PersistentVolume %s goes, and its reclaim policy is %s",
+			why, volume.Name, volume.Spec.PersistentVolumeReclaimPolicy), nil
 	}
-	return CodeFreed.Because("%s", how), nil
+	return CodeFreed.Because("%s", why), nil
 }
 
 // held tells whether more than what goes holds a claim.
@@ -247,8 +273,15 @@ func (f *Freed) volume(ctx context.Context, v *View, h holding) (*finding.Findin
 		return nil, err
 	}
 	unclaimed, err := storage.Unclaimed(ctx, volume)
-	if err != nil || !unclaimed {
+	ref, claim := volume.Spec.ClaimRef, f.seen[h].moved
+	switch {
+	case err != nil:
 		return nil, err
+	case !unclaimed && ref != nil && ref.Namespace+"/"+ref.Name == claim && volume.Annotations["pv.kubernetes.io/provisioned-by"] != "" &&
+		volume.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete:
+		return CodeVolumeFreed.Because("it was made for claim %s, which names another volume now: the controller deletes it", claim), nil
+	case !unclaimed:
+		return nil, nil
 	}
 	if e := f.seen[h].before; e != nil {
 		was, err := native.As[corev1.PersistentVolume](e.ParseValue())

@@ -66,7 +66,7 @@ func (p *patch) one(ctx context.Context, v *transform.View, o *inspect.Object) (
 	before := len(v.Report().Problems)
 	staged, err = v.PutObject(ctx, o, content)
 	if staged && err == nil {
-		p.freed.Changed(o.Entry)
+		p.freed.Changed(o.Entry, content)
 		if o.Type.Name() == "services" {
 			err = p.moveAddresses(ctx, v, o, transform.AsUpdated(o, content))
 		}

@@ -76,6 +76,7 @@ func (r *run) stop(w row, o *inspect.Object) {
 	}
 	content = transform.AsUpdated(o, content)
 	if !reflect.DeepEqual(content, o.Content) && r.put(o, content) {
+		r.freed.Changed(o.Entry, content)
 		r.save(o.Key, o.Content, content)
 	}
 }

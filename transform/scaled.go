@@ -1,0 +1,140 @@
+package transform
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/etcdshift/etcdshift/internal/native"
+	"github.com/etcdshift/etcdshift/keys"
+)
+
+// workload is what of a workload, or of a Pod, tells which Pods stay.
+type workload struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              struct {
+		Replicas    *int64 `json:"replicas"`
+		Parallelism *int64 `json:"parallelism"`
+		Suspend     bool   `json:"suspend"`
+		Ordinals    struct {
+			Start int64 `json:"start"`
+		} `json:"ordinals"`
+		Templates []struct {
+			Metadata struct {
+				Name string `json:"name"`
+			} `json:"metadata"`
+		} `json:"volumeClaimTemplates"`
+		Retention struct {
+			WhenScaled string `json:"whenScaled"`
+		} `json:"persistentVolumeClaimRetentionPolicy"`
+	} `json:"spec"`
+}
+
+// member is what of a Pod or a ReplicaSet says whose it is.
+type member struct {
+	metav1.ObjectMeta `json:"metadata"`
+	Status            struct {
+		Phase corev1.PodPhase `json:"phase"`
+	} `json:"status"`
+}
+
+// scaled is a workload before and after it is changed.
+type scaled struct {
+	key           keys.Key
+	before, after workload
+}
+
+// scale keeps a changed object whose Pods may go because of that.
+func (f *Freed) scale(e *Entry, key keys.Key, content map[string]any) {
+	switch key.Resource.String() {
+	case "pods", "deployments.apps", "statefulsets.apps", "replicasets.apps", "replicationcontrollers", "jobs.batch":
+	default:
+		return
+	}
+	before, err := native.As[workload](e.ParseValue())
+	s := scaled{key: key, before: before}
+	if err2 := runtime.DefaultUnstructuredConverter.FromUnstructured(content, &s.after); cmp.Or(err, err2) != nil {
+		return
+	}
+	switch {
+	case s.before.DeletionTimestamp != nil:
+	case key.Resource.Resource != "pods":
+		f.scaled = append(f.scaled, s)
+	case s.after.DeletionTimestamp != nil:
+		f.goes(e, "is being deleted")
+	}
+}
+
+// keeps tells whether a workload keeps a Pod of its own. A Job deletes no Pod that has ended.
+func (w *workload) keeps(pod *member) bool {
+	wanted := int64(1)
+	for _, n := range []*int64{w.Spec.Replicas, w.Spec.Parallelism} {
+		if n != nil {
+			wanted = *n
+		}
+	}
+	switch {
+	case w.DeletionTimestamp != nil:
+		return false
+	case w.Kind == "Job" && (pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed):
+		return true
+	case w.Kind == "StatefulSet":
+		ordinal, err := strconv.ParseInt(strings.TrimPrefix(pod.Name, w.Name+"-"), 10, 32)
+		return err != nil || ordinal >= w.Spec.Ordinals.Start && ordinal < w.Spec.Ordinals.Start+wanted
+	}
+	return wanted > 0 && !w.Spec.Suspend
+}
+
+// follow takes the Pods that changed workloads no longer want, and the claims that a StatefulSet
+// deletes with them.
+func (f *Freed) follow(ctx context.Context, v *View) error {
+	for _, s := range f.scaled {
+		owners := map[types.UID]bool{s.before.UID: true}
+		if s.before.Kind == "Deployment" {
+			err := ownedBy(ctx, v, s.key, schema.GroupResource{Group: "apps", Resource: "replicasets"}, owners,
+				func(_ *Entry, set *member) { owners[set.UID] = true })
+			if err != nil {
+				return err
+			}
+		}
+		err := ownedBy(ctx, v, s.key, schema.GroupResource{Resource: "pods"}, owners, func(e *Entry, pod *member) {
+			if !s.before.keeps(pod) || s.after.keeps(pod) {
+				return
+			}
+			f.goes(e, fmt.Sprintf("goes, as %s %s no longer wants it", s.after.Kind, s.after.Name))
+			for _, t := range s.after.Spec.Templates {
+				if s.after.Spec.Retention.WhenScaled == "Delete" && s.after.DeletionTimestamp == nil {
+					f.note(holding{s.key.Prefix, "persistentvolumeclaims", s.key.Namespace, t.Metadata.Name + "-" + pod.Name}, held{scaled: s.after.Name})
+				}
+			}
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ownedBy calls do for the objects of a resource beside a workload that have one of these
+// controllers.
+func ownedBy(ctx context.Context, v *View, by keys.Key, of schema.GroupResource, owners map[types.UID]bool, do func(*Entry, *member)) error {
+	for e, err := range v.Live(ctx, append(keys.Kubernetes{Prefix: by.Prefix}.Dir(of), by.Namespace+"/"...)) {
+		if err != nil {
+			return err
+		}
+		o, err := native.As[member](e.ParseValue()) // others report what does not decode
+		if c := metav1.GetControllerOf(&o); err == nil && c != nil && owners[c.UID] {
+			do(e, &o)
+		}
+	}
+	return nil
+}
