@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// unescape yields what is escaped in a text as URLs, XML and JSON do, "+" as itself and as a space. It
-// is false where there is no more: what is not escaped is in that too.
+// unescape yields what is escaped in a text as URLs, XML and JSON do, "+" as itself and as a space.
+// It is false where there is no more: what is not escaped is in that too.
 func (r *Room) unescape(text string, yield func(form) bool) bool {
 	give := func(plain string, encode func(string) string) bool {
 		return r.give(form{end: len(text), plain: plain, edit: again(text, plain, encode)}, yield)

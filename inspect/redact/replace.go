@@ -91,8 +91,8 @@ func (w walker) noteParts(part Part, value any) {
 	}
 }
 
-// hiddenKeys returns a map without the keys that have a secret, nil if none has. Names are shown; in
-// managedFields some keys are values.
+// hiddenKeys returns a map without the keys that have a secret, nil if none has. Names are shown;
+// in managedFields some keys are values.
 func (w walker) hiddenKeys(v map[string]any, walk walk, has func(key string, edited bool) bool) any {
 	var secrets []string
 	for key := range v {
