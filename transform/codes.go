@@ -2,16 +2,6 @@ package transform
 
 import "github.com/etcdshift/etcdshift/finding"
 
-// Codes are those that every run may report; a run that builds a new file stages no values and
-// raises no revision.
-func Codes(builds bool) []*finding.Code {
-	codes := []*finding.Code{CodeRawFile, CodeCompressed, CodeFreeList}
-	if builds {
-		return codes
-	}
-	return append(codes, CodeBumpTooLarge, CodeLargeValue)
-}
-
 // The codes that Run reports, and those that migrations share.
 var (
 	CodeRawFile = WarningCode("raw-file", "the input is a database file, not a snapshot",

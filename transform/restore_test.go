@@ -111,6 +111,11 @@ func TestBumpFits(t *testing.T) {
 	refusal := r.Problems[len(r.Problems)-1]
 	require.Equal(t, CodeBumpTooLarge, refusal.Code)
 	require.NoFileExists(t, filepath.Join(dir, "refused.db"))
+	_, err = Run(t.Context(), Options{Command: "test", In: in, Out: filepath.Join(dir, "shown.db")}, planFunc(func(_ context.Context, v *View) error {
+		v.NotForRestore()
+		return nil
+	}))
+	require.NoError(t, err, "nothing is raised where nothing is restored")
 	_, err = run("never.db", math.MaxInt64)
 	require.ErrorIs(t, err, ErrRefused)
 

@@ -233,7 +233,7 @@ func (v *View) close(o Options, r *Report) error {
 				"%d bytes are more than the %d a server accepts in a write: it can be read and deleted, not updated", st.size, maxRequest))
 		}
 	}
-	if v.built == nil {
+	if v.built == nil && !v.noUse {
 		v.checkBump(o, r)
 	}
 	if _, refusing := r.Errors(); refusing > 0 {

@@ -27,6 +27,12 @@ type Spec struct {
 	Alone    bool   // no step of a plan: it checks that the output has all other records of the input
 	Of       []Spec // the commands that it runs as steps, nil for none: it reports their codes too
 
+	// The help leaves out flags without a use: --time, unless it creates objects; of a restore; of
+	// values.
+	Creates       bool
+	NotForRestore bool // no cluster goes on from the output
+	Unread        bool // values are copied as they are
+
 	// Arguments names the arguments before IN and OUT; nil for none.
 	Arguments func(a *Args) []string
 	Flags     []Flag
@@ -49,6 +55,33 @@ func (s *Spec) AllCodes() []*finding.Code {
 		codes = append(codes, of.Codes...)
 	}
 	return codes
+}
+
+// RunCodes are the codes that a run of the command may report beside its own: one that builds a new
+// file stages no values and raises no revision.
+func (s *Spec) RunCodes() []*finding.Code {
+	codes := []*finding.Code{CodeRawFile, CodeCompressed, CodeFreeList}
+	if s.Builds {
+		return codes
+	}
+	if !s.NotForRestore {
+		codes = append(codes, CodeBumpTooLarge)
+	}
+	return append(codes, CodeLargeValue)
+}
+
+// Unused are the flags of every run that change nothing for the command.
+func (s *Spec) Unused() (flags []string) {
+	if !s.Creates && !slices.ContainsFunc(s.Of, func(of Spec) bool { return of.Creates }) {
+		flags = append(flags, "time")
+	}
+	if s.NotForRestore {
+		flags = append(flags, "bump-revision")
+	}
+	if s.Unread {
+		flags = append(flags, "diff", "show-secrets", "prefix", "encryption-config")
+	}
+	return flags
 }
 
 // CountArguments returns how many arguments fit the words of a usage: one in brackets is optional,

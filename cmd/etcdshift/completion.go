@@ -237,6 +237,9 @@ func (c *completer) addCommands(commands []*cli.Command) {
 // addFlags adds long names, and the short one that was typed.
 func (c *completer) addFlags(flags []cli.Flag, last string) {
 	for _, f := range append(slices.Clone(flags), cli.HelpFlag) {
+		if isHidden(f) {
+			continue
+		}
 		for _, name := range f.Names() {
 			if len(name) > 1 && strings.HasPrefix(last, "-") {
 				c.add("--", name)

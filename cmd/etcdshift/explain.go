@@ -84,7 +84,7 @@ func explanations(specs []transform.Spec) (all []explanation) {
 		if spec.Of != nil {
 			continue // it reports the codes of its steps
 		}
-		add(spec.Command(), slices.Concat(spec.Codes, transform.Codes(spec.Builds)))
+		add(spec.Command(), slices.Concat(spec.Codes, spec.RunCodes()))
 	}
 	add("cluster list", []*finding.Code{clusters.CodeEncrypted, clusters.CodeUndecodable, clusters.CodeKeyMismatch})
 	add("cluster verify", verify.Codes())

@@ -101,7 +101,7 @@ func describeFlags(flags []cli.Flag) string {
 		if category != "" && groups[category] == "" {
 			order = append(order, category)
 		}
-		if described, ok := f.(cli.DocGenerationFlag); ok {
+		if described, ok := f.(cli.DocGenerationFlag); ok && !isHidden(f) {
 			groups[category] += describeFlag(described)
 		}
 	}

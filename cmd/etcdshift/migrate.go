@@ -107,7 +107,8 @@ func specFlags(flags []transform.Flag) (out []cli.Flag) {
 	return out
 }
 
-// flags returns the flags of every transform. One that builds a new file has fewer.
+// flags returns the flags of every transform. One that builds a new file has fewer; those that the
+// transform has no use for are hidden.
 func (m migration) flags() []cli.Flag {
 	decrypts, flags := "decrypt values with", []cli.Flag{
 		&cli.BoolFlag{Name: "dry-run", Usage: "plan, validate and report everything, write nothing"},
@@ -125,7 +126,33 @@ func (m migration) flags() []cli.Flag {
 				Usage: "print restore commands that raise the revision by `N`"})
 		flags = append(flags, diffFlags()...)
 	}
-	return append(flags, prefixFlag("work"), encryptionFlag(decrypts), maxExpandFlag(), textOrJSON(), quietFlag())
+	flags = append(flags, prefixFlag("work"), encryptionFlag(decrypts), maxExpandFlag(), textOrJSON(), quietFlag())
+	for _, f := range flags {
+		if slices.Contains(m.Unused(), f.Names()[0]) {
+			hide(f)
+		}
+	}
+	return flags
+}
+
+// hide leaves a flag out of the help.
+func hide(f cli.Flag) {
+	switch f := f.(type) {
+	case *cli.BoolFlag:
+		f.Hidden = true
+	case *cli.StringFlag:
+		f.Hidden = true
+	case *cli.StringSliceFlag:
+		f.Hidden = true
+	case *cli.Int64Flag:
+		f.Hidden = true
+	}
+}
+
+// isHidden reports whether the help leaves a flag out.
+func isHidden(f cli.Flag) bool {
+	shown, is := f.(cli.VisibleFlag)
+	return is && !shown.IsVisible()
 }
 
 func (m migration) run(c *cli.Context) error {

@@ -9,9 +9,10 @@ import (
 
 // Spec is the command "migrate calico-v3".
 var Spec = transform.Spec{
-	Group: transform.GroupMigrate,
-	Name:  "calico-v3",
-	Usage: "crd.projectcalico.org/v1 -> projectcalico.org/v3",
+	Group:   transform.GroupMigrate,
+	Name:    "calico-v3",
+	Usage:   "crd.projectcalico.org/v1 -> projectcalico.org/v3",
+	Creates: true,
 	Examples: `etcdshift migrate calico-v3 --dry-run before.db after.db
 etcdshift migrate calico-v3 --report report.json before.db after.db
 etcdshift migrate calico-v3 --abort halfway.db back.db`,

@@ -28,6 +28,7 @@ database space exceeded" where etcd does not start: the restored etcd takes writ
 	Codes:    []*finding.Code{codeAlready},
 	Settles:  map[string]string{codeAlready.Name: "ask for fewer with --keep-revisions"},
 	Sections: []transform.Section{&Section{}},
+	Unread:   true,
 	Flags: []transform.Flag{
 		{Name: "keep-revisions", Usage: "keep the last `N` revisions beside the current one, for watches that began before (default: none)"},
 		{Name: "disarm", Default: false, Usage: "leave out NOSPACE alarms, under which the restored etcd would take no writes"},

@@ -32,7 +32,8 @@ and docs/sanitize.md list what is not replaced.`,
 	Settles: map[string]string{
 		codeNotSanitized.Name: "give --encryption-config FILE and --plaintext for encrypted values",
 	},
-	Sections: []transform.Section{&Sanitized{}},
+	Sections:      []transform.Section{&Sanitized{}},
+	NotForRestore: true,
 	Flags: []transform.Flag{
 		{Name: "keep-names", Default: false, Usage: "names of namespaces and objects stay as they are"},
 		{Name: "plaintext", Default: false, Usage: "write what is encrypted at rest in the clear once it is sanitized: the receiver has no key"},
