@@ -67,7 +67,7 @@ func newGuard(env *cel.Env) *guard {
 
 // decorate replaces a call of a guarded function with one that checks its arguments, and loops.
 func (g *guard) decorate(i interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
-	trimLoop(i)
+	mendLoop(i)
 	call, is := i.(interpreter.InterpretableCall)
 	if !is {
 		return i, nil

@@ -1,6 +1,7 @@
 package bounded
 
 import (
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -74,6 +75,29 @@ func TestNoExpressionTakesMuchMemory(t *testing.T) {
 			require.True(t, name == "quote" || err != nil)
 		})
 	}
+}
+
+// Maps have an order, wherever they come from.
+func TestMapsAreSorted(t *testing.T) {
+	many := map[string]any{}
+	for i := range 1000 {
+		many[fmt.Sprintf("k%03d", i)] = int64(i)
+	}
+	variables := map[string]any{"s": "", "d": many}
+	for expression, want := range map[string]string{
+		`{"c": 1, "a": 2, "d": 3, "b": 4}.map(k, k).join("")`: "abcd", `{3: "c", 1: "a", 2: "b"}.map(k, string(k)).join("")`: "123",
+		`{"c": 1, "a": 2, "b": 3}.transformList(k, v, k + string(v)).join("")`: "a2b3c1", `d.map(k, k).filter(k, k.endsWith("99")).join(" ")`: "k099 k199 k299 k399 k499 k599 k699 k799 k899 k999", `dyn({true: "t", false: "f"}).map(k, string(k)).join("")`: "falsetrue",
+		`{dyn("b"): 1, dyn(7): 2, dyn("a"): 3, dyn(1u): 4}.map(k, string(k)).join("")`: "17ab", `d.filter(k, d[k] < 3).join("")`: "k000k001k002",
+	} {
+		for range 5 {
+			result, _, err := evaluate(t, Environment(), expression, variables)
+			require.NoError(t, err, expression)
+			require.Equal(t, want, result.Value(), expression)
+		}
+	}
+	_, cost, err := evaluate(t, Environment(), `d.all(k, d.exists(l, true))`, variables) // the inner loops end early
+	require.NoError(t, err)
+	require.Greater(t, cost, uint64(100_000))
 }
 
 // Results and errors are those of the environment of a server.

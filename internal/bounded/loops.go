@@ -1,10 +1,15 @@
 package bounded
 
 import (
+	"cmp"
 	"reflect"
+	"slices"
+	"strings"
 	"sync"
 
+	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
+	"github.com/google/cel-go/common/types/traits"
 	"github.com/google/cel-go/interpreter"
 )
 
@@ -13,9 +18,9 @@ import (
 // items takes ten minutes at a cost that servers accept. So the parts of a loop take their values
 // away. The cost stays the same: nothing looks for the values.
 
-// trimLoop lets the condition and the step of a loop leave nothing on the stack of costs. The
-// library has no other way to reach them.
-func trimLoop(i interpreter.InterpretableV2) {
+// mendLoop lets the condition and the step of a loop leave nothing on the stack of costs, and sorts
+// the keys of maps. The library has no other way to reach them.
+func mendLoop(i interpreter.InterpretableV2) {
 	loop := reflect.ValueOf(i)
 	if loop.Kind() != reflect.Pointer || loop.Type().Elem().Name() != "evalFold" {
 		return
@@ -24,6 +29,49 @@ func trimLoop(i interpreter.InterpretableV2) {
 		part := (*interpreter.InterpretableV2)(loop.Elem().FieldByName(name).Addr().UnsafePointer())
 		*part = loopPart{*part}
 	}
+	over := (*interpreter.InterpretableV2)(loop.Elem().FieldByName("iterRange").Addr().UnsafePointer())
+	*over = loopRange{*over}
+}
+
+// loopRange is what a loop goes over.
+type loopRange struct{ interpreter.InterpretableV2 }
+
+// Exec evaluates it. The keys of a map come in order: Go has none, and messages, lists and patches
+// made of them would differ from run to run.
+func (r loopRange) Exec(frame *interpreter.ExecutionFrame) ref.Val {
+	over := r.InterpretableV2.Exec(frame)
+	m, is := over.(traits.Mapper)
+	if !is {
+		return over
+	}
+	if n := size(over) / partSize; n > freeKeys {
+		charge(frame, uint64(n/8)) // the loop may end early
+	}
+	return sorted{m}
+}
+
+// freeKeys is how many keys are sorted at no cost beside that of the loop.
+const freeKeys = 100
+
+// sorted is a map whose keys come in order.
+type sorted struct{ traits.Mapper }
+
+// Iterator returns the keys.
+func (m sorted) Iterator() traits.Iterator {
+	var keys []ref.Val
+	for it := m.Mapper.Iterator(); it.HasNext() == types.True; {
+		keys = append(keys, it.Next())
+	}
+	slices.SortFunc(keys, func(a, b ref.Val) int {
+		if x, comparable := a.(traits.Comparer); comparable {
+			if order, is := x.Compare(b).(types.Int); is {
+				return int(order)
+			}
+		}
+		kind := func(v ref.Val) string { return strings.TrimPrefix(v.Type().TypeName(), "u") } // an uint is like an int
+		return cmp.Compare(kind(a), kind(b))
+	})
+	return types.NewRefValList(types.DefaultTypeAdapter, keys).Iterator()
 }
 
 // loopPart is the condition or the step of a loop.
@@ -47,8 +95,8 @@ type stackValue struct {
 	ID int64
 }
 
-// costFields are the fields that lead from a frame to the stack of costs, by number.
-var costFields = sync.OnceValue(func() (at struct{ shared, costs, stack int }) {
+// costFields are the fields that lead from a frame to the costs, by number.
+var costFields = sync.OnceValue(func() (at struct{ shared, costs, stack, cost int }) {
 	number := func(of reflect.Type, name string) int {
 		f, _ := of.FieldByName(name)
 		return f.Index[0]
@@ -56,20 +104,33 @@ var costFields = sync.OnceValue(func() (at struct{ shared, costs, stack int }) {
 	frame := reflect.TypeFor[interpreter.ExecutionFrame]()
 	at.shared = number(frame, "ctx")
 	at.costs = number(frame.Field(at.shared).Type.Elem(), "costs")
-	at.stack = number(reflect.TypeFor[interpreter.CostTracker](), "stack")
+	at.stack, at.cost = number(reflect.TypeFor[interpreter.CostTracker](), "stack"), number(reflect.TypeFor[interpreter.CostTracker](), "cost")
 	return at
 })
 
-// costStack is the stack of costs of an evaluation, nil where costs are not counted.
-func costStack(frame *interpreter.ExecutionFrame) *[]stackValue {
+// costs are those of an evaluation, with false where they are not counted.
+func costs(frame *interpreter.ExecutionFrame) (reflect.Value, bool) {
 	at := costFields()
 	shared := reflect.ValueOf(frame).Elem().Field(at.shared)
 	if shared.IsNil() {
-		return nil
+		return reflect.Value{}, false
 	}
 	costs := shared.Elem().Field(at.costs)
-	if costs.IsNil() {
+	return costs.Elem(), !costs.IsNil()
+}
+
+// costStack is the stack of costs of an evaluation, nil where costs are not counted.
+func costStack(frame *interpreter.ExecutionFrame) *[]stackValue {
+	costs, counted := costs(frame)
+	if !counted {
 		return nil
 	}
-	return (*[]stackValue)(costs.Elem().Field(at.stack).Addr().UnsafePointer())
+	return (*[]stackValue)(costs.Field(costFields().stack).Addr().UnsafePointer())
+}
+
+// charge adds to the cost of an evaluation.
+func charge(frame *interpreter.ExecutionFrame, units uint64) {
+	if costs, counted := costs(frame); counted {
+		*(*uint64)(costs.Field(costFields().cost).Addr().UnsafePointer()) += units
+	}
 }
