@@ -22,8 +22,14 @@ import (
 	"k8s.io/apiserver/pkg/cel/environment"
 )
 
-// ErrTooLarge is the error of an expression that would make too large a value.
-var ErrTooLarge = errors.New("the expression makes a value of more than 8 MiB or 500,000 parts; etcdshift does not evaluate it")
+// ErrTooLarge is the error of an expression that would make too large a value, or takes too long.
+var ErrTooLarge = errors.New("the expression makes a value of more than 8 MiB or 500,000 parts, or takes too long in one call; " +
+	"etcdshift does not evaluate it")
+
+// stop ends an expression with ErrTooLarge. A value that is an error would be lost in "error || true".
+func stop() {
+	panic(interpreter.EvalCancelledError{Cause: interpreter.CostLimitExceeded, Message: ErrTooLarge.Error()})
+}
 
 // Is reports whether an error, or a message that quotes one, is ErrTooLarge.
 func Is(err error) bool { return err != nil && strings.Contains(err.Error(), ErrTooLarge.Error()) }
@@ -84,13 +90,22 @@ func (g *guard) decorate(i interpreter.InterpretableV2) (interpreter.Interpretab
 	if overload == "" {
 		overload = dynamicID(call.Function())
 	}
-	return interpreter.NewCall(call.ID(), call.Function(), overload, call.Args(), func(args ...ref.Val) ref.Val {
+	args := call.Args()
+	if isRegexp(call.Function()) {
+		if args, err = guardPattern(call.Function(), args); err != nil {
+			return nil, err
+		}
+	}
+	replaced := interpreter.NewCall(call.ID(), call.Function(), overload, args, func(args ...ref.Val) ref.Val {
 		if !checked(args) {
-			// An error would be lost in "error || true".
-			panic(interpreter.EvalCancelledError{Cause: interpreter.CostLimitExceeded, Message: ErrTooLarge.Error()})
+			stop()
 		}
 		return implementation(args...)
-	}), nil
+	})
+	if call.Function() == "findAll" {
+		return lengthy{replaced}, nil
+	}
+	return replaced, nil
 }
 
 // dynamicID is the overload by which the cost of a call is tracked that is resolved at run time.
@@ -99,6 +114,8 @@ func dynamicID(function string) string { return "dynamic " + function }
 // implementation is what a call does.
 func (g *guard) implementation(call interpreter.InterpretableCall) (functions.FunctionOp, error) {
 	switch call.Function() {
+	case "findAll":
+		return findAll, nil
 	case operators.Equals:
 		return func(args ...ref.Val) ref.Val { return types.Equal(args[0], args[1]) }, nil
 	case operators.NotEquals:

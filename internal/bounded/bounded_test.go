@@ -19,8 +19,8 @@ import (
 	"k8s.io/apiserver/pkg/cel/library"
 )
 
-// evaluate evaluates an expression over the variables. It returns the cost too.
-func evaluate(t *testing.T, base *environment.EnvSet, expression string, variables map[string]any, options ...cel.ProgramOption) (ref.Val, uint64, error) {
+// program compiles an expression.
+func program(t *testing.T, base *environment.EnvSet, expression string, options ...cel.ProgramOption) (cel.Program, error) {
 	set, err := base.Extend(environment.VersionedOptions{
 		IntroducedVersion: version.MajorMinor(1, 0),
 		EnvOptions:        []cel.EnvOption{cel.Variable("d", cel.DynType), cel.Variable("s", cel.StringType)},
@@ -29,8 +29,13 @@ func evaluate(t *testing.T, base *environment.EnvSet, expression string, variabl
 	env := set.StoredExpressionsEnv()
 	ast, issues := env.Compile(expression)
 	require.NoError(t, issues.Err(), expression)
-	program, err := env.Program(ast, append(options, cel.CostTracking(&library.CostEstimator{}))...)
-	require.NoError(t, err)
+	return env.Program(ast, append(options, cel.CostTracking(&library.CostEstimator{}))...)
+}
+
+// evaluate evaluates an expression over the variables. It returns the cost too.
+func evaluate(t *testing.T, base *environment.EnvSet, expression string, variables map[string]any, options ...cel.ProgramOption) (ref.Val, uint64, error) {
+	program, err := program(t, base, expression, options...)
+	require.NoError(t, err, expression)
 	result, details, err := program.ContextEval(t.Context(), variables)
 	return result, *details.ActualCost(), err
 }
@@ -77,6 +82,36 @@ func TestNoExpressionTakesMuchMemory(t *testing.T) {
 	}
 }
 
+// The calls take minutes on an API server, each at a small cost.
+func TestNoCallTakesLong(t *testing.T) {
+	repeated := strings.Repeat("(a{0,900})", 5) + " b"
+	variables := map[string]any{"s": strings.Repeat("a", 64<<10), "d": map[string]any{
+		"p": repeated, "s": strings.Repeat("a", 64<<10), "half": strings.Repeat("a", 32<<10) + "b", "n": "1e999999999", "m": "11111111111111111111e999999999",
+	}}
+	for _, expression := range []string{
+		`s.matches("` + repeated + `")`, `d.s.matches("` + repeated + `")`, `matches(s, "` + repeated + `")`, `s.matches(d.p)`, `d.s.matches(d.p)`,
+		`s.find("` + repeated + `") == ""`, `s.find(d.p) == ""`, `d.s.find(d.p) == ""`, `s.findAll("` + repeated + `") == []`, `s.findAll(d.p) == []`,
+		`s.matches("` + repeated + `") || true`, `s.matches("` + strings.Repeat("(ab|ba)*", 200) + `c")`,
+		`s.findAll("a.*b|a").size() > 0`, `s.findAll("a.*b|a", 60000).size() > 0`, `d.s.findAll("a.*b|a").size() > 0`,
+		`d.s.indexOf(d.half) > 0`, `d.s.lastIndexOf("b" + d.half.substring(0, 32000)) > 0`, `s.indexOf(d.half, 7) > 0`,
+		`quantity(d.n).isGreaterThan(quantity("2"))`, `isQuantity(d.m)`, `quantity(d.m).isInteger()`, `isQuantity(d.s.replace("a", "1"))`,
+	} {
+		_, _, err := evaluate(t, Environment(), expression, variables)
+		require.True(t, Is(err), "%s: %v", expression, err)
+	}
+	_, err := program(t, Environment(), `s.findAll("(") == []`) // as on a server, which compiles constants
+	require.ErrorContains(t, err, "missing closing )")
+	variables["s"] = strings.Repeat("a", 2000)
+	for expression, least := range map[string]uint64{
+		`s.matches("` + repeated + `")`: 200_000, `s.find("` + repeated + `") == ""`: 200_000, `s.findAll("a.*b|a", 100).size() > 0`: 20_000,
+		`[1, 2, 3].exists(x, "a".matches("` + repeated + `c"))`: 5_000, `[1, 2, 3].exists(x, "a".matches(d.p))`: 5_000, `d.s.substring(0, 30000).indexOf(d.half.substring(15000)) == 0`: 400_000,
+	} {
+		_, cost, err := evaluate(t, Environment(), expression, variables)
+		require.NoError(t, err, expression)
+		require.Greater(t, cost, least, expression)
+	}
+}
+
 // Maps have an order, wherever they come from.
 func TestMapsAreSorted(t *testing.T) {
 	many := map[string]any{}
@@ -115,6 +150,9 @@ func TestSmallExpressionsAreAsOnAServer(t *testing.T) {
 		`sets.intersects(d.l, ["x"])`, `[3, 1].sortBy(x, x)`, `[1, 2].indexOf(2)`, `"abab".lastIndexOf("b")`, `[1].includes(1)`,
 		`quantity("1").add(quantity("2")).isGreaterThan(quantity("2"))`, `1 + d.t`, `timestamp("2026-01-01T00:00:00Z") + duration("1s")`,
 		`d.l.all(x, x != s && (x == "y" || x != d.t))`, `[1, 2, 3].exists(x, [4, 5].all(y, x + y > 6 || x < y)) && d.l.exists_one(x, x == 2)`,
+		`s.matches("^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$")`, `s.matches(d.t)`, `d.t.find("e.{1,3}")`, `d.t.find(s + "{2}")`, `d.m.matches("a")`, `s.matches(d.t + "(")`,
+		`"a1b2".findAll("[0-9]{1,2}")`, `d.t.findAll("t", 1)`, `d.t.findAll(s, 0)`, `"abc".indexOf("c", 1)`, `d.t.lastIndexOf("t", 2)`, `d.t.indexOf("t", 9)`,
+		`quantity("12e3").isLessThan(quantity("1Ei"))`, `isQuantity("1e")`, `isQuantity("+1E-3")`, `d.m.findAll("a")`, `d.t.findAll(d.t + "(")`,
 		`d.l.map(x, ["x", s].filter(y, x == y)).size() > 0 ? d.l.filter(x, x != 2) : []`, `d.m.all(k, v, k == "a" && v > 1.0)`,
 	} {
 		want, wantCost, wantErr := evaluate(t, plain, expression, variables)

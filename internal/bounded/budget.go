@@ -61,17 +61,24 @@ func (b *Budget) left(objects, cost int64) int64 {
 // Start reports whether expressions are evaluated on the object: false where objects before it
 // have used up the budget, as far as is known.
 func (m *Meter) Start() bool {
-	if m.used = true; m.budget == nil {
-		return true
-	}
+	m.used = true
+	return !m.Over()
+}
+
+// Over reports whether objects before it have used up the budget, as far as is known. What is done
+// then must not show, but after Start.
+func (m *Meter) Over() bool {
 	b := m.budget
+	if b == nil {
+		return false
+	}
 	b.lock.Lock()
 	defer b.lock.Unlock()
 	cost, before := b.spent, slices.Index(b.pending, m)
 	for _, one := range b.pending[:before] {
 		cost += one.cost
 	}
-	return !b.over && b.left(b.objects+int64(before), cost) >= 0
+	return b.over || b.left(b.objects+int64(before), cost) < 0
 }
 
 // Add counts the cost of the expressions of a policy or definition.

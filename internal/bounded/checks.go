@@ -16,6 +16,8 @@ const (
 	maxBytes = 8 << 20
 	partSize = 16 // bytes by which each part of a value is counted
 	maxPairs = 1 << 24
+
+	maxDigits = 1000 // of a quantity
 )
 
 // check reports whether a call may start.
@@ -31,12 +33,16 @@ func checks() map[string]check {
 		"join":        joins,
 		"format":      formats,
 		"split":       func(args []ref.Val) bool { return size(args[0]) <= maxBytes },
-		"findAll":     func(args []ref.Val) bool { return size(args[0]) <= maxBytes },
+		"matches":     searches,
+		"find":        searches,
+		"findAll":     func(args []ref.Val) bool { return size(args[0]) <= maxBytes && searches(args) },
+		"quantity":    quantities,
+		"isQuantity":  quantities,
 		"strings.quote": func(args []ref.Val) bool {
 			return size(args[0]) <= maxBytes/8 // \u1234 for a letter
 		},
 		operators.Equals: whole, operators.NotEquals: whole, operators.In: whole, operators.OldIn: whole, "in": whole,
-		"flatten": whole, "sort": whole, "@sortByAssociatedKeys": whole, "includes": whole, "indexOf": whole, "lastIndexOf": whole,
+		"flatten": whole, "sort": whole, "@sortByAssociatedKeys": whole, "includes": whole, "indexOf": indexes, "lastIndexOf": indexes,
 		"distinct": pairs, "sets.contains": pairs, "sets.equivalent": pairs, "sets.intersects": pairs,
 	}
 }
@@ -134,6 +140,26 @@ func replaces(args []ref.Val) bool {
 		}
 	}
 	return int64(len(text))+times*int64(len(with)) <= maxBytes
+}
+
+// quantities bounds the digits of a number: 1e999999999 has as many once it is compared.
+func quantities(args []ref.Val) bool {
+	text, _ := args[0].(types.String)
+	at := strings.LastIndexAny(string(text), "eE")
+	return len(text) <= maxDigits && (at < 0 || len(strings.TrimLeft(string(text)[at+1:], "+-0")) <= 3)
+}
+
+// indexes bounds what is compared with what in a text too.
+func indexes(args []ref.Val) bool { return whole(args) && letterPairs(args) <= maxPairs<<6 }
+
+// letterPairs is how many letters of two texts may be compared, 0 for lists.
+func letterPairs(args []ref.Val) int64 {
+	text, isText := args[0].(types.String)
+	part, isPart := args[1].(types.String)
+	if !isText || !isPart {
+		return 0
+	}
+	return size(text) * size(part)
 }
 
 func joins(args []ref.Val) bool {
