@@ -1,20 +1,35 @@
 package schema
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"iter"
 	"regexp/syntax"
 	"slices"
+	"sync"
 
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/etcdshift/etcdshift/encoding"
+	"github.com/etcdshift/etcdshift/internal/bounded"
 )
 
 // maxChecks bounds the work of validating one object: one for each pair of a value and a schema,
 // more for wide objects, long texts, paths, enumerations and patterns. The library takes some
 // microseconds for each and cannot be interrupted. Large real objects take some hundred thousand.
 const maxChecks = 1 << 21
+
+// A check takes as long as checkUnits units of CEL. An object has one free for bytesPerCheck bytes
+// of its weight; those beyond count in the budget of the run.
+const (
+	checkUnits    = 4
+	bytesPerCheck = 4
+
+	formatSize = 16 // instructions of a pattern that takes as long as a format
+)
 
 // errChecks is returned for an object or a schema that takes too long to validate.
 var errChecks = errors.New("the object takes too long to validate")
@@ -25,9 +40,10 @@ type checks int
 // costs are the parts of a schema by which checks are counted. They are quick to look up: a schema
 // holds its properties by value.
 type costs struct {
+	schema            *apiextensions.JSONSchemaProps
+	validator         func() (validation.SchemaValidator, error) // compiled when it is first needed
 	enum, pattern     int
-	required          []string
-	combined          []*costs
+	combined          []*costs // in the order of combined
 	properties        map[string]*costs
 	additional, items *costs
 }
@@ -36,7 +52,16 @@ func newCosts(s *apiextensions.JSONSchemaProps) *costs {
 	if s == nil {
 		return nil
 	}
-	c := &costs{enum: len(s.Enum), pattern: len(s.Pattern), required: s.Required, properties: make(map[string]*costs, len(s.Properties))}
+	c := &costs{
+		schema: s, enum: len(s.Enum), pattern: int(bounded.Instructions(s.Pattern)), properties: make(map[string]*costs, len(s.Properties)),
+		validator: sync.OnceValues(func() (validation.SchemaValidator, error) {
+			validator, _, err := validation.NewSchemaValidator(s)
+			return validator, err
+		}),
+	}
+	if s.Format != "" {
+		c.pattern += formatSize
+	}
 	for more := range combined(s) {
 		c.combined = append(c.combined, newCosts(more))
 	}
@@ -52,6 +77,27 @@ func newCosts(s *apiextensions.JSONSchemaProps) *costs {
 	return c
 }
 
+// checkable returns why an object takes too long to validate. It counts the checks in the meter of
+// ctx.
+func (v *Version) checkable(ctx context.Context, obj map[string]any, c *costs) error {
+	meter, free, left := bounded.MeterOf(ctx), checks(encoding.Weigh(obj)/bytesPerCheck), checks(maxChecks)
+	if meter.Over() {
+		left = min(left, free)
+	}
+	all := left
+	err := left.spend(obj, c, 0)
+	if more := all - left - free; more > 0 {
+		if !meter.Start() {
+			return errRules
+		}
+		meter.Add(v.crd.v1.Name, int64(more)*checkUnits)
+	}
+	if err != nil {
+		return err
+	}
+	return tooMany(ctx, obj, c)
+}
+
 // spend counts the checks of a value; path is the length of its path.
 func (c *checks) spend(value any, s *costs, path int) error {
 	if s == nil {
@@ -59,7 +105,7 @@ func (c *checks) spend(value any, s *costs, path int) error {
 	}
 	text, _ := value.(string)
 	fields, _ := value.(map[string]any) // each schema looks at each, and on updates at each of its properties again
-	cost := 1 + path/16 + s.enum/32 + len(fields)/8 + len(fields)*len(s.properties)/4 + (1+s.pattern)*len(text)/1024
+	cost := 1 + path/16 + s.enum/32 + len(fields)/8 + len(fields)*len(s.properties)/4 + len(text)/1024 + s.pattern*len(text)/128
 	if *c -= checks(cost); *c < 0 {
 		return fmt.Errorf("%w: more than %d checks", errChecks, maxChecks)
 	}

@@ -40,19 +40,18 @@ func checkUniqueItems(s *apiextensions.JSONSchemaProps) error {
 
 // errorCount counts the errors of an object, part by part.
 type errorCount struct {
-	ctx        context.Context
-	validators map[*costs]validation.SchemaValidator
-	errors     int
-	first      string
+	ctx    context.Context
+	errors int
+	first  string
 }
 
 // tooMany returns why a large object is not validated: it has too many errors, or the context ends.
-func tooMany(ctx context.Context, obj any, c *costs, s *apiextensions.JSONSchemaProps) error {
+func tooMany(ctx context.Context, obj any, c *costs) error {
 	if pairs(obj, c, maxErrors) < maxErrors {
 		return nil
 	}
-	count := &errorCount{ctx: ctx, validators: map[*costs]validation.SchemaValidator{}}
-	return count.add(nil, obj, c, s)
+	count := &errorCount{ctx: ctx}
+	return count.add(nil, obj, c)
 }
 
 // pairs counts the pairs of a value and a schema in a value, up to most. Each may be an error, and
@@ -97,7 +96,7 @@ func (c *costs) missing(value any) (n int) {
 	if !is {
 		return 0
 	}
-	for _, name := range c.required {
+	for _, name := range c.schema.Required {
 		if _, there := fields[name]; !there {
 			n++
 		}
@@ -106,36 +105,33 @@ func (c *costs) missing(value any) (n int) {
 }
 
 // add counts the errors of a value, of a large one those of its parts.
-func (e *errorCount) add(path *field.Path, value any, c *costs, s *apiextensions.JSONSchemaProps) error {
-	if c == nil || s == nil || value == nil {
+func (e *errorCount) add(path *field.Path, value any, c *costs) error {
+	if c == nil || value == nil {
 		return nil
 	}
 	if pairs(value, c, partPairs) < partPairs {
-		return e.validate(path, value, c, s)
+		return e.validate(path, value, c)
 	}
 	if err := e.count(path, c.missing(value)); err != nil {
 		return err
 	}
-	if err := e.addCombined(path, value, c.combined, s); err != nil {
+	if err := e.addCombined(path, value, c); err != nil {
 		return err
 	}
 	switch value := value.(type) {
 	case map[string]any:
 		for name, element := range value {
-			below, costs := additional(s), c.additional
-			if property, declared := s.Properties[name]; declared {
-				below, costs = &property, c.properties[name]
+			below, declared := c.properties[name]
+			if !declared {
+				below = c.additional
 			}
-			if err := e.add(path.Child(name), element, costs, below); err != nil {
+			if err := e.add(path.Child(name), element, below); err != nil {
 				return err
 			}
 		}
 	case []any:
-		if s.Items == nil {
-			return nil
-		}
 		for i, element := range value {
-			if err := e.add(path.Index(i), element, c.items, s.Items.Schema); err != nil {
+			if err := e.add(path.Index(i), element, c.items); err != nil {
 				return err
 			}
 		}
@@ -143,37 +139,34 @@ func (e *errorCount) add(path *field.Path, value any, c *costs, s *apiextensions
 	return nil
 }
 
-// addCombined counts the errors in allOf, anyOf, oneOf and not of s; c is in that order.
-func (e *errorCount) addCombined(path *field.Path, value any, c []*costs, s *apiextensions.JSONSchemaProps) error {
-	for i := range s.AllOf {
-		if err := e.add(path, value, c[i], &s.AllOf[i]); err != nil {
+// addCombined counts the errors in allOf, anyOf, oneOf and not.
+func (e *errorCount) addCombined(path *field.Path, value any, c *costs) error {
+	all, either := len(c.schema.AllOf), len(c.schema.AllOf)+len(c.schema.AnyOf)
+	one := either + len(c.schema.OneOf)
+	for _, each := range c.combined[:all] {
+		if err := e.add(path, value, each); err != nil {
 			return err
 		}
 	}
-	c = c[len(s.AllOf):]
-	for _, alternatives := range [][]apiextensions.JSONSchemaProps{s.AnyOf, s.OneOf} {
-		least, err := e.least(path, value, c, alternatives)
+	for _, alternatives := range [][]*costs{c.combined[all:either], c.combined[either:one]} {
+		least, err := e.least(path, value, alternatives)
 		if err == nil {
 			err = e.count(path, least)
 		}
 		if err != nil {
 			return err
 		}
-		c = c[len(alternatives):]
 	}
-	if s.Not == nil {
-		return nil
-	}
-	_, err := e.least(path, value, c, []apiextensions.JSONSchemaProps{*s.Not})
+	_, err := e.least(path, value, c.combined[one:])
 	return err
 }
 
 // least returns the errors of the alternative that has the fewest. Those of the others are no
 // errors of the object, but the library finds them too.
-func (e *errorCount) least(path *field.Path, value any, c []*costs, alternatives []apiextensions.JSONSchemaProps) (least int, err error) {
-	for i := range alternatives {
-		of := &errorCount{ctx: e.ctx, validators: e.validators}
-		if err := of.add(path, value, c[i], &alternatives[i]); err != nil {
+func (e *errorCount) least(path *field.Path, value any, alternatives []*costs) (least int, err error) {
+	for i, c := range alternatives {
+		of := &errorCount{ctx: e.ctx}
+		if err := of.add(path, value, c); err != nil {
 			return 0, err
 		}
 		if i == 0 || of.errors < least {
@@ -183,22 +176,11 @@ func (e *errorCount) least(path *field.Path, value any, c []*costs, alternatives
 	return least, nil
 }
 
-func additional(s *apiextensions.JSONSchemaProps) *apiextensions.JSONSchemaProps {
-	if s.AdditionalProperties == nil {
-		return nil
-	}
-	return s.AdditionalProperties.Schema
-}
-
 // validate counts the errors of a small value.
-func (e *errorCount) validate(path *field.Path, value any, c *costs, s *apiextensions.JSONSchemaProps) error {
-	validator, made := e.validators[c]
-	if !made {
-		var err error
-		if validator, _, err = validation.NewSchemaValidator(s); err != nil {
-			return err
-		}
-		e.validators[c] = validator
+func (e *errorCount) validate(path *field.Path, value any, c *costs) error {
+	validator, err := c.validator()
+	if err != nil {
+		return err
 	}
 	errs := validation.ValidateCustomResource(path, value, validator)
 	if len(errs) > 0 && e.first == "" {

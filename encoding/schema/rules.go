@@ -11,6 +11,8 @@ import (
 
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	"k8s.io/kube-openapi/pkg/validation/strfmt"
+
+	"github.com/etcdshift/etcdshift/internal/bounded"
 )
 
 // rules are what a schema demands of one value. Its methods accept values in two senses: a field
@@ -154,7 +156,7 @@ func (s *shape) property(name string) *shape {
 }
 
 func newRules(p *apiextensions.JSONSchemaProps) *rules {
-	r := &rules{kind: p.Type, unsure: hasMore(p), combined: len(p.AnyOf), enumSize: len(p.Enum), patternSize: len(p.Pattern)}
+	r := &rules{kind: p.Type, unsure: hasMore(p), combined: len(p.AnyOf), enumSize: len(p.Enum), patternSize: int(bounded.Instructions(p.Pattern))}
 	preserves := p.XPreserveUnknownFields != nil && *p.XPreserveUnknownFields
 	switch {
 	case p.XIntOrString && p.Type == "":
@@ -219,6 +221,7 @@ func (r *rules) addText(p *apiextensions.JSONSchemaProps) {
 	r.minSize, r.maxSize = p.MinLength, p.MaxLength
 	if strfmt.Default.ContainsName(p.Format) {
 		r.format = p.Format
+		r.patternSize += formatSize
 	}
 	if p.Pattern != "" {
 		var err error

@@ -84,12 +84,7 @@ func (v *Version) Validate(ctx context.Context, obj map[string]any) field.ErrorL
 func (v *Version) compiled(ctx context.Context, obj map[string]any) (*structuralschema.Structural, validators, field.ErrorList) {
 	compiled, err := v.validators()
 	if err == nil {
-		left := checks(maxChecks)
-		err = left.spend(obj, compiled.costs, 0)
-	}
-	if err == nil {
-		props, _ := v.props()
-		err = tooMany(ctx, obj, compiled.costs, props)
+		err = v.checkable(ctx, obj, compiled.costs)
 	}
 	if err != nil {
 		return nil, validators{}, field.ErrorList{field.InternalError(nil, err)}
@@ -159,7 +154,7 @@ func (c validators) rules(ctx context.Context, errs field.ErrorList, structural 
 }
 
 // errRules is returned where the meter of the context has no budget left.
-var errRules = errors.New("the rules of CustomResourceDefinitions cost too much for all objects together")
+var errRules = errors.New("the schemas and rules of CustomResourceDefinitions cost too much for all objects together")
 
 // errBudget is the error of a server for an object whose rules cost too much together.
 const errBudget = "validation failed due to running out of cost budget, no further validation rules will be run"

@@ -19,9 +19,13 @@ type walker struct {
 	versions      versionSet // that managedFields name
 	managedFields int        // the position of the list
 	path, spent   int        // the length of the path to the position, and the checks so far
+	steps         int        // of patterns
 	keys          [][]byte   // of the lists that the position is in
 	unquoted      []byte     // see unquote
 }
+
+// stepsPerByte is how many steps patterns may take for each byte of a value. Real ones take less.
+const stepsPerByte = 128
 
 // passes passes over a whole value.
 func (w *walker) passes(value []byte, v *Version) bool {
@@ -33,7 +37,7 @@ func (w *walker) passes(value []byte, v *Version) bool {
 		mode = noPruning
 	}
 	w.canonical, w.versions, w.managedFields, w.keys = canonical{text: value}, versionSet{}, 0, w.keys[:0]
-	w.path, w.spent, w.settled, w.typed = 0, 0, true, of.rules != nil
+	w.path, w.spent, w.steps, w.settled, w.typed = 0, 0, 0, true, of.rules != nil
 	w.valid = w.typed && isPlainName(w.name, 253, true) && (w.namespace == "" || isPlainName(w.namespace, 63, false))
 	ok := w.object(of, mode, true) && string(w.text[w.at:]) == "\n"
 	w.note(true, len(value) <= maxAccepted && w.spent < maxChecks/2)
@@ -98,7 +102,7 @@ func (w *walker) field(name []byte, of *shape, mode pruneMode, root bool) bool {
 
 // spend counts the checks that validating a value takes, as checks.spend does.
 func (w *walker) spend(r *rules, fields, properties, text int) {
-	w.spent += (1 + r.combined) * (1 + w.path/16 + r.enumSize/32 + fields/8 + fields*properties/4 + (1+r.patternSize)*text/1024)
+	w.spent += (1 + r.combined) * (1 + w.path/16 + r.enumSize/32 + fields/8 + fields*properties/4 + text/1024)
 }
 
 // value passes any value, as shape.fits does.
@@ -128,6 +132,10 @@ func (w *walker) scalar(r *rules) bool {
 	w.spend(r, 0, 0, w.at-start)
 	switch text := w.text[start:w.at]; first {
 	case '"':
+		if w.steps += r.patternSize * len(text); w.steps > stepsPerByte*len(w.text) {
+			w.note(true, false)
+			return true
+		}
 		w.note(r.acceptsText(text))
 	case 't', 'f':
 		w.note(r.kind == "boolean" || r.kind == anyValue, !r.unsure)

@@ -254,7 +254,7 @@ func (d *doctor) checkWrites() {
 // addWrites adds the findings of checkWrite.
 func (d *doctor) addWrites(e *inspect.Entry, found []*finding.Finding, ruled bool) {
 	if !ruled {
-		d.raise(e.Key, CodeUpdateRefused, "its updates cannot be checked: the rules of CustomResourceDefinitions cost %s", &d.rules)
+		d.raise(e.Key, CodeUpdateRefused, "its updates cannot be checked: the schemas and rules of CustomResourceDefinitions cost %s", &d.rules)
 		return
 	}
 	d.addAll(found)

@@ -66,7 +66,7 @@ func TestFindings(t *testing.T) {
 		require.Len(t, found, 28)
 		require.Equal(t, "/registry/"+teamWidgets+"a12", found[0].Key)
 		for _, f := range found {
-			require.Equal(t, "its updates cannot be checked: the rules of CustomResourceDefinitions cost 10769278 units of CEL for the first 13 objects, "+
+			require.Equal(t, "its updates cannot be checked: the schemas and rules of CustomResourceDefinitions cost 10769278 units of CEL for the first 13 objects, "+
 				"the most of it by widgets.example.com", f.Reason)
 		}
 	})
