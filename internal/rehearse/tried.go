@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -20,8 +21,13 @@ import (
 
 // try has clients list and write the objects.
 func (r *rehearsal) try(ctx context.Context) (string, error) {
+	misplaced, err := r.addMisplaced(ctx)
+	if err != nil {
+		return "", err
+	}
 	result, err := tries.Run(ctx, r.server.Config, tries.Options{
 		Sample: r.Sample, Native: r.APIServer != "", StandIn: apiservers.NotChecked, Names: tries.Stored(r.cluster.Client(), r.storage.Prefix),
+		Misplaced: misplaced,
 	})
 	if err != nil {
 		if err = r.explain(err); errors.As(err, new(*sandbox.Died)) {
@@ -37,9 +43,6 @@ func (r *rehearsal) try(ctx context.Context) (string, error) {
 	for code, n := range result.Counts {
 		r.Found.Counts[code] = n
 	}
-	if err := r.addMisplaced(ctx); err != nil {
-		return "", err
-	}
 	if err := r.addUnserved(ctx, result.Kinds); err != nil {
 		return "", err
 	}
@@ -52,10 +55,11 @@ func (r *rehearsal) try(ctx context.Context) (string, error) {
 	return fmt.Sprintf("%d objects of %d kinds listed at %d versions, writes of %d tried", objects, len(result.Kinds), lists, tried), nil
 }
 
-// addMisplaced adds objects under keys of other names. Lists show no difference: an API server
-// finds an object by its key, and shows it under its own name.
-func (r *rehearsal) addMisplaced(ctx context.Context) error {
-	return r.reader.Snapshot().Guard(func() error {
+// addMisplaced adds objects under keys of other names, and returns them. Lists show no difference:
+// an API server finds an object by its key, and shows it under its own name.
+func (r *rehearsal) addMisplaced(ctx context.Context) (map[tries.Misplaced]bool, error) {
+	found := map[tries.Misplaced]bool{}
+	return found, r.reader.Snapshot().Guard(func() error {
 		return stream.Each(r.reader.Live(ctx, []byte(r.storage.Prefix+"/")), func(e *inspect.Entry) error {
 			key, err := e.ParseKey()
 			if err != nil || e.Undecryptable != nil {
@@ -67,6 +71,8 @@ func (r *rehearsal) addMisplaced(ctx context.Context) error {
 			}
 			if why := inspect.Misplaced(key, meta.Name, meta.Namespace); why != "" {
 				r.Found.Add(codeMisplaced.Because("%s", why).At(string(e.Key)))
+				name := tries.Name{Namespace: meta.Namespace, Name: meta.Name}
+				found[tries.Misplaced{Resource: key.Resource.String(), Name: name, ResourceVersion: strconv.FormatInt(e.ModRevision, 10)}] = true
 			}
 			return nil
 		})

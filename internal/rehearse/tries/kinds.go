@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/version"
@@ -20,15 +19,14 @@ import (
 type kind struct {
 	Kind
 	resource   schema.GroupResource
-	sync.Mutex                                 // for Kind, while several versions are listed
-	name       string                          // such as "Widget"
-	served     []string                        // versions
-	verbs      []string                        // "list", "update", "patch"
-	defined    bool                            // by a CustomResourceDefinition
-	webhook    bool                            // converts its objects
-	expressive bool                            // its definition makes messages by CEL, of any field
-	lost       map[Name]*apierrors.StatusError // objects that were listed, and are not found
-	status     string                          // of the definition, where it is not served; "" else
+	sync.Mutex          // for Kind, while several versions are listed
+	name       string   // such as "Widget"
+	served     []string // versions
+	verbs      []string // "list", "update", "patch"
+	defined    bool     // by a CustomResourceDefinition
+	webhook    bool     // converts its objects
+	expressive bool     // its definition makes messages by CEL, of any field
+	status     string   // of the definition, where it is not served; "" else
 }
 
 func (k *kind) at(version string) schema.GroupVersionResource { return k.resource.WithVersion(version) }

@@ -45,9 +45,7 @@ func (r *runner) try(ctx context.Context, k *kind) error {
 		group.Go(func() error { return r.list(within, k, version) })
 	}
 	err := group.Wait()
-	if slices.Sort(k.Listed); err == nil && len(k.lost) > 0 {
-		return r.seek(ctx, k)
-	}
+	slices.Sort(k.Listed)
 	return err
 }
 

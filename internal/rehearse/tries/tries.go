@@ -29,6 +29,16 @@ type Options struct {
 	// Names yields the stored objects of a resource whose list fails, so that those that cannot be
 	// read are named, and the others tried; see Stored. Without it, the failure names the resource.
 	Names func(context.Context, schema.GroupResource) ([]Name, error)
+	// Misplaced has the objects that are stored under the key of another name: a request by the
+	// name in them is about another object, or none. They are not written.
+	Misplaced map[Misplaced]bool
+}
+
+// Misplaced is an object under the key of another name.
+type Misplaced struct {
+	Resource        string // such as "widgets.example.com"
+	Name            Name   // in the object
+	ResourceVersion string
 }
 
 // Name is the name of an object in etcd. Namespace is "" if the resource has none.

@@ -3,7 +3,6 @@ package tries
 import (
 	"context"
 	"encoding/json"
-	"maps"
 	"slices"
 	"strings"
 
@@ -46,15 +45,31 @@ func (r *runner) writeSome(ctx context.Context, k *kind, version string, items [
 		if err != nil {
 			return err
 		}
-		if !meta.DeletionTimestamp.IsZero() {
+		name := Name{meta.Namespace, meta.Name}
+		switch {
+		case r.isMisplaced(k, name, item):
+			continue
+		case !meta.DeletionTimestamp.IsZero():
 			k.Terminating++
 			continue
 		}
 		s.taken++
 		k.Tried++
-		group.Go(func() error { return r.write(ctx, k, Name{meta.Namespace, meta.Name}, item) })
+		group.Go(func() error { return r.write(ctx, k, name, item) })
 	}
 	return group.Wait()
+}
+
+// isMisplaced tells whether a listed object is one of Options.Misplaced.
+func (r *runner) isMisplaced(k *kind, name Name, item []byte) bool {
+	if len(r.Misplaced) == 0 {
+		return false
+	}
+	var o struct {
+		Metadata struct{ ResourceVersion string }
+	}
+	err := json.Unmarshal(item, &o)
+	return err == nil && r.Misplaced[Misplaced{k.Resource, name, o.Metadata.ResourceVersion}]
 }
 
 // write tries an update and an apply.
@@ -76,54 +91,17 @@ func (r *runner) write(ctx context.Context, k *kind, name Name, item []byte) err
 			err = try.send()
 		}
 		switch refusal := refusalOf(err); {
-		case apierrors.IsNotFound(err) && try.verb == "update":
-			k.lose(name, refusal)
-			return nil // an apply would create it
+		case apierrors.IsNotFound(err) && try.verb == "update": // something deleted it since; an apply would create it
+			k.Lock()
+			k.Tried--
+			k.Unlock()
+			return nil
 		case refusal != nil:
 			r.record(k, try.code, name, k.Version, try.name, refusal)
 		case err != nil:
 			return err
 		}
 	}
-	return nil
-}
-
-// lose keeps an object that was listed and is not found.
-func (k *kind) lose(name Name, refusal *apierrors.StatusError) {
-	k.Lock()
-	defer k.Unlock()
-	if k.lost == nil {
-		k.lost = map[Name]*apierrors.StatusError{}
-	}
-	k.lost[name] = refusal
-}
-
-// seek lists a kind again for the objects that were not found. Something deleted those that are no
-// longer listed. The others are stored under another name, and no request finds them.
-func (r *runner) seek(ctx context.Context, k *kind) error {
-	gone := maps.Clone(k.lost)
-	err := r.pages(ctx, k, k.Version, func(p page) error {
-		for _, item := range p.Items {
-			meta, err := encoding.ReadMeta(item)
-			if err != nil {
-				return err
-			}
-			delete(gone, Name{meta.Namespace, meta.Name})
-		}
-		return nil
-	})
-	switch {
-	case refusalOf(err) != nil: // the list failed before, too
-		clear(gone)
-	case err != nil:
-		return err
-	}
-	for name, refusal := range k.lost {
-		if gone[name] == nil {
-			r.record(k, CodeUpdate, name, k.Version, "update", refusal)
-		}
-	}
-	k.Tried -= len(gone)
 	return nil
 }
 
