@@ -5,6 +5,7 @@ import (
 	"archive/zip"
 	"bufio"
 	"bytes"
+	"cmp"
 	"fmt"
 	"io"
 
@@ -107,7 +108,7 @@ func (p *packed) chosen(files []*zip.File) (*zip.File, error) {
 	if found == nil {
 		return nil, m.none()
 	}
-	p.member = found.Name
+	p.archive, p.member = "zip", found.Name
 	return found, nil
 }
 
@@ -125,7 +126,7 @@ func (p *packed) content(stream io.Reader) (io.Reader, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.member = name
+	p.archive, p.member = cmp.Or(map[string]string{"gzip": "tar.gz", "zstd": "tar.zst"}[p.format], "tar"), name
 	return io.MultiReader(bytes.NewReader(head), a.Reader, a.rest()), nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"archive/tar"
 	"archive/zip"
 	"bytes"
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -45,7 +46,8 @@ func TestArchives(t *testing.T) {
 		s, err := expanding(t, packed, Config{})
 		require.NoError(t, err, name)
 		require.Equal(t, want, modelOf(t, s), name)
-		require.Contains(t, s.Warnings()[0], "an archive (", name)
+		kind := map[string]string{"RKE1": "zip", "first": "tar.gz", "data dir": "tar"}
+		require.Contains(t, s.Warnings()[0], "an archive ("+cmp.Or(kind[name], name)+"): took ", name)
 		_, err = expanding(t, packed, Config{MaxExpand: int64(len(b)) - 40})
 		require.ErrorIs(t, err, ErrExpand, name)
 	}

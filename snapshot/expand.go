@@ -66,7 +66,7 @@ func (in *input) expand(ctx context.Context, cfg Config) (size int64, err error)
 	}
 	switch {
 	case p.member != "":
-		in.warn("an archive (%s): took %.200q, %d bytes, into a temporary file", in.compression, p.member, size)
+		in.warn("an archive (%s): took %.200q, %d bytes, into a temporary file", p.archive, p.member, size)
 	default:
 		in.warn("compressed with %s: expanded to %d bytes in a temporary file", in.compression, size)
 	}
@@ -78,9 +78,10 @@ type packed struct {
 	ctx    context.Context
 	format string
 	file   io.ReaderAt
-	size   int64  // bytes, of the file
-	limit  int64  // bytes that it may expand to
-	member string // name of the file of an archive that was taken, one of several
+	size   int64 // bytes, of the file
+	limit  int64 // bytes that it may expand to
+
+	archive, member string // which kind of archive it is, such as "tar.gz", and the file in it that was taken; "" for none
 
 	read     int64 // bytes, so far
 	mostRead int64 // an error beyond; 0 for none
