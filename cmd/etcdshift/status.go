@@ -104,7 +104,11 @@ func printStatus(w io.Writer, st status) error {
 		add("alarms", "none")
 	}
 	for _, m := range st.Members {
-		add("member", "%s (%s) %s", m.Name, m.ID, strings.Join(m.PeerURLs, ","))
+		role := ""
+		if m.Learner {
+			role = ", learner"
+		}
+		add("member", "%s (%s%s) %s", m.Name, m.ID, role, strings.Join(m.PeerURLs, ","))
 	}
 	for _, p := range st.Prefixes {
 		add("prefix", "%s (%s)", cmp.Or(p.Prefix, "/"), p.Flavour)
@@ -135,7 +139,7 @@ func printAttention(p *render.Page, st status) {
 	}
 	for _, m := range st.Members {
 		if m.Learner {
-			lines = append(lines, fmt.Sprintf("member %s is a learner without a vote", m.Name))
+			lines = append(lines, fmt.Sprintf("member %s is a learner without a vote", cmp.Or(m.Name, m.ID)))
 		}
 	}
 	for _, line := range lines {
