@@ -51,7 +51,7 @@ func pods() schema.GroupVersionResource {
 func (c *cluster) controllers(t testing.TB) *process {
 	t.Helper()
 	return start(t, "kube-controller-manager", append(c.collectorFlags(t),
-		"--controllers=deployment-controller,replicaset-controller,cronjob-controller,job-controller,endpointslice-controller,endpoints-controller,"+
+		"--controllers=deployment-controller,replicaset-controller,statefulset-controller,cronjob-controller,job-controller,endpointslice-controller,endpoints-controller,"+
 			"namespace-controller,pod-garbage-collector-controller,serviceaccount-controller,serviceaccount-token-controller,"+
 			"persistentvolumeclaim-protection-controller,persistentvolume-protection-controller,persistentvolume-binder-controller",
 		"--service-account-private-key-file="+filepath.Join(filepath.Dir(c.config.CAFile), "sa.key"))...)
