@@ -117,8 +117,9 @@ func secretFlagBefore(word any, value string) bool {
 	return isText && strings.HasPrefix(name, "-") && !strings.HasPrefix(value, "--") && sortOf(name).isSecret(value)
 }
 
-// secretOfCommand returns the index of the word that is a secret by the command, -1 for none.
-func secretOfCommand(list []any) int {
+// secretOfCommand returns the index of the word with a secret by the command, -1 for none, and the
+// secret: "-px" has "x".
+func secretOfCommand(list []any) (index int, secret string) {
 	var line strings.Builder
 	ends := make([]int, len(list))
 	for i, item := range list {
@@ -126,10 +127,19 @@ func secretOfCommand(list []any) int {
 		line.WriteString(word + " ")
 		ends[i] = line.Len()
 	}
+	begin := secretInCommand(line.String())
+	if begin < 0 {
+		return -1, ""
+	}
+	index = slices.IndexFunc(ends, func(end int) bool { return begin < end })
+	return index, line.String()[begin : ends[index]-1]
+}
+
+// secretInCommand returns where the secret of a command line begins, -1 for none.
+func secretInCommand(line string) int {
 	for _, s := range commands {
-		if s.fits(line.String()) {
-			found := s.pattern.FindStringIndex(line.String())
-			return slices.IndexFunc(ends, func(end int) bool { return found[1] <= end })
+		if s.fits(line) {
+			return s.pattern.FindStringIndex(line)[1] - 1
 		}
 	}
 	return -1

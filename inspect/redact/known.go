@@ -39,6 +39,9 @@ func noter(add func(text string)) func(value any) {
 	return func(value any) {
 		text, _ := value.(string)
 		add(strings.TrimSpace(text))
+		if plain := unquoted(text); plain != text { // of code, or of JSON that is cut off
+			add(strings.TrimSpace(plain))
+		}
 		if left -= len(text); left < 0 {
 			return
 		}

@@ -146,7 +146,7 @@ func (w walker) walk(value any, field string) (changed bool) {
 		if strings.EqualFold(field, "secrets") { // their names
 			around = plainName
 		}
-		command := secretOfCommand(v)
+		command, inCommand := secretOfCommand(v)
 		for i, child := range v {
 			text, isText := child.(string)
 			if !isText {
@@ -157,8 +157,11 @@ func (w walker) walk(value any, field string) (changed bool) {
 			switch {
 			case isRedacted(text):
 			case secret:
+				if i == command && w.note != nil {
+					w.note(inCommand)
+				}
 				v[i], changed = w.hidden(Literal, text), true
-			case secretFlag(text), w.holds(text):
+			case w.holds(text), secretFlag(text): // holds notes the value
 				v[i], changed = w.hidden(mixed, text), true
 			}
 		}

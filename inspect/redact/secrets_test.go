@@ -58,8 +58,14 @@ func TestSecretsEverywhere(t *testing.T) {
 		require.Contains(t, text(t, obj), "use it here")
 		require.False(t, redact.Object([]byte(corpusKey), obj), "a second pass: %s", name)
 	}
-	obj := parse(t, `{metadata: {managedFields: [{fieldsV1: {"f:args": {"v:\"--password=Hunter2-MARK\"": {}}}}]}}`)
-	require.True(t, redact.Object([]byte(corpusKey), obj))
+	for args, use := range map[string]string{
+		"[--password=" + value + "]": value, "[mysql, -p" + value + "]": value, "[curl, -u, me:" + value + "]": value, "[redis-cli -a " + value + " ping]": value,
+		`['{"password":"Hunter2-\\MARK-x7", "cut o']`: `Hunter2-\MARK-x7`,
+	} {
+		obj := parse(t, "{spec: {args: "+args+", note: use "+use+" here}}")
+		require.True(t, redact.Object([]byte(corpusKey), obj))
+		require.NotContains(t, text(t, obj), "MARK", args)
+	}
 }
 
 // A key of managedFields that is a value shows no secret: by the names in it, or one known from

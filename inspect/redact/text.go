@@ -51,6 +51,9 @@ func (w walker) hasShape(text string) bool {
 	case w.note == nil:
 		return true
 	}
+	if begin := secretInCommand(text); begin >= 0 {
+		w.note(wordsOf(text[begin:])[0])
+	}
 	alone := false
 	for _, word := range wordsOf(text) {
 		if hasShape(word) {
