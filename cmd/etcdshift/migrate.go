@@ -325,8 +325,12 @@ func (m migration) verdict(r *transform.Report, err error) error {
 		if left == 0 {
 			return nil
 		}
+		then := "restore"
+		if m.NotForRestore {
+			then = "hand OUT over"
+		}
 		return &failure{exitAllowed, fmt.Errorf("%s allowed by --allow", render.Plural(left, "problem")),
-			"each is listed with its decision; check them before you restore"}
+			"each is listed with its decision; check them before you " + then}
 	case errors.Is(err, transform.ErrRefused):
 		_, refusing := r.Errors()
 		err = fmt.Errorf("refused: %s; nothing was written", render.Plural(refusing, "problem"))
