@@ -1,15 +1,19 @@
 package main
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 	"github.com/urfave/cli/v2"
+
+	"github.com/etcdshift/etcdshift/docs"
 )
 
 // TestDocumentedCommands: every command line in the documentation is one that the program takes:
@@ -195,4 +199,30 @@ func TestAnswersInJSON(t *testing.T) {
 		}
 	}
 	walk("", commands())
+}
+
+// TestWrappedPages: on a terminal the prose of a page fits 80 columns, and no word is lost.
+// Commands and tables stay as they are.
+func TestWrappedPages(t *testing.T) {
+	names, err := fs.Glob(docs.Pages, "*.md")
+	require.NoError(t, err)
+	for _, name := range names {
+		text, err := fs.ReadFile(docs.Pages, name)
+		require.NoError(t, err)
+		page := wrapPage(string(text))
+		require.Equal(t, strings.Fields(string(text)), strings.Fields(page), name)
+		for line := range strings.Lines(page) {
+			words := strings.Fields(line)
+			if verbatim.MatchString(line) || entryHead.MatchString(line) && len(words) == 2 || len(words) < 2 {
+				continue
+			}
+			require.LessOrEqual(t, utf8.RuneCountInString(line), 81, "%s: %s", name, line)
+		}
+		for _, line := range strings.Split(string(text), "\n") {
+			if verbatim.MatchString(line) {
+				require.Contains(t, page, line, name)
+			}
+		}
+	}
+	require.Equal(t, "a b\n\n1. c d\n2. e\n\n       x   y\n", wrapPage("a\nb\n\n1. c\n   d\n2. e\n\n       x   y\n"))
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"regexp"
 	"strings"
 
 	"github.com/etcdshift/etcdshift/docs"
@@ -12,12 +13,16 @@ import (
 )
 
 // printPages prints the page that a word names, as "restore.md", "docs/restore.md" or "restore", or
-// the list of pages for "pages". Markdown reads well in a terminal, so a page is printed as it is.
-// said is false for any other word.
+// the list of pages for "pages". Markdown reads well in a terminal, so a page is printed as it is,
+// but for long lines. said is false for any other word.
 func printPages(w io.Writer, word string) (said bool, err error) {
 	name := strings.TrimSuffix(strings.TrimPrefix(word, "docs/"), ".md") + ".md"
 	if text, err := fs.ReadFile(docs.Pages, name); err == nil {
-		_, err = w.Write(text)
+		page := string(text)
+		if render.IsTerminal(w) {
+			page = wrapPage(page)
+		}
+		_, err = io.WriteString(w, page)
 		return true, err
 	}
 	if word != "pages" {
@@ -31,6 +36,37 @@ func printPages(w io.Writer, word string) (said bool, err error) {
 		return []any{name, title}
 	})...)
 	return true, errors.Join(err, p.Flush())
+}
+
+var (
+	entryHead = regexp.MustCompile(`^ *([-*]|[0-9]+\.) +`) // of a list
+	verbatim  = regexp.MustCompile(`^(    |[|#]|\s*$)`)    // a command, a row of a table, a title, an empty line
+)
+
+// wrapPage breaks the paragraphs and entries of lists of a page for a terminal.
+func wrapPage(page string) string {
+	out, head, text := "", "", ""
+	end := func() {
+		if text != "" {
+			out += render.Wrap(head, text)
+		}
+		head, text = "", ""
+	}
+	for line := range strings.Lines(page) {
+		begins, indent := entryHead.FindString(line), len(line)-len(strings.TrimLeft(line, " "))
+		switch asIs := verbatim.MatchString(line); {
+		case text != "" && begins == "" && indent == len(head) && !(asIs && indent < 4):
+			text += line
+		case asIs:
+			end()
+			out += line
+		default:
+			end()
+			head, text = begins, line[len(begins):]
+		}
+	}
+	end()
+	return out
 }
 
 // runbooks are the pages about commands, by path. A command without one has its whole story in its
