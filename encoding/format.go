@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/etcdshift/etcdshift/finding"
 )
 
 // Format is how a stored value is written.
@@ -30,11 +32,13 @@ func (f Format) String() string {
 
 // ErrEncrypted is returned for a value that an API server encrypted at rest. The text around it
 // names the provider and the key, never bytes of the value.
-var ErrEncrypted = errors.New("value is encrypted")
+var ErrEncrypted = finding.WithLasting(errors.New("value is encrypted"),
+	"give the EncryptionConfiguration of the API servers of this cluster, or one that still has its keys")
 
 // ErrKMSv1 is beside ErrEncrypted in the error for a value of a KMS v1 plugin, and in that for an
 // EncryptionConfiguration that names one. KMS v1 is off since Kubernetes 1.29.
-var ErrKMSv1 = errors.New("rewrap its values to KMS v2 on a live cluster")
+var ErrKMSv1 = finding.WithLasting(errors.New("rewrap its values to KMS v2 on a live cluster"),
+	`docs/encryption.md has the steps under "KMS v1"; a copy of the file without that provider reads all other values`)
 
 // Encrypted returns the error for a value that starts as an encrypted one: ErrEncrypted with
 // provider and key name, and ErrKMSv1 for KMS v1.
@@ -42,7 +46,7 @@ func Encrypted(data []byte) error {
 	name, _ := Encryption(data)
 	err := fmt.Errorf("%w by %s", ErrEncrypted, name)
 	if strings.HasPrefix(name+":", "kms:v1:") {
-		err = fmt.Errorf("%w: KMS v1 is not read: %w", err, ErrKMSv1)
+		err = fmt.Errorf("%[2]w: KMS v1 is not read: %[1]w", ErrKMSv1, err) // whose hint comes first
 	}
 	return err
 }

@@ -11,14 +11,17 @@ import (
 	gvr "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/etcdshift/etcdshift/encoding/schema"
+	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/internal/native"
 	"github.com/etcdshift/etcdshift/keys"
 )
 
 // Errors of Resolve; the text around them lists similar types.
 var (
-	ErrUnknownType   = errors.New("no such type")
-	ErrAmbiguousType = errors.New("more than one type has that name")
+	ErrUnknownType = finding.WithLasting(errors.New("no such type"),
+		"\"etcdshift status\" lists what the snapshot holds")
+	ErrAmbiguousType = finding.WithLasting(errors.New("more than one type has that name"),
+		"give the type with its group, as in the message")
 )
 
 // Type is a resource of the API, with its names and its scope.

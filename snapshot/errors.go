@@ -4,21 +4,29 @@ import (
 	"errors"
 	"io/fs"
 
+	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/internal/publish"
 	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
 )
 
 // Errors of files that cannot be used, or not to the end.
 var (
-	ErrNotSnapshot = bolt.ErrNotBolt                     // no bbolt database image: empty, text, an archive of several files
-	ErrTruncated   = bolt.ErrTruncated                   // shorter than its own metadata says
-	ErrDamaged     = bolt.ErrDamaged                     // a reachable page or record is not as etcd writes it
-	ErrDigest      = errors.New("digest does not match") // the SHA-256 at the end is of another image
-	ErrFreeList    = errors.New("free list")             // a wrong free list, which harms no record
+	ErrNotSnapshot = bolt.ErrNotBolt   // no bbolt database image: empty, text, an archive of several files
+	ErrTruncated   = bolt.ErrTruncated // shorter than its own metadata says
+	ErrDamaged     = bolt.ErrDamaged   // a reachable page or record is not as etcd writes it
+	// ErrDigest is of an image that is not that of the SHA-256 at its end.
+	ErrDigest = finding.WithLasting(errors.New("digest does not match"),
+		"the file differs from the one that etcd saved; try another copy, or take a new snapshot with "+
+			"\"etcdctl snapshot save\"")
+	// ErrFreeList is of a wrong free list, which harms no record.
+	ErrFreeList = finding.WithHint(errors.New("free list"),
+		"no record is harmed: \"etcdshift migrate\" writes a copy without the list, and that restores")
 	// ErrExpand is of a compressed file beyond Config.MaxExpand, or beyond the ratio of a snapshot.
-	ErrExpand  = errors.New("compressed file expands too far")
+	ErrExpand = finding.WithLasting(errors.New("compressed file expands too far"),
+		"if you know the file, raise the limit with --max-expand, or expand it yourself and give the result")
 	ErrScratch = publish.ErrScratch // a scratch file cannot be made or filled
-	ErrChanged = errors.New("file changed while it was read")
+	ErrChanged = finding.WithHint(errors.New("file changed while it was read"),
+		"something writes to the file; work on a copy")
 )
 
 // Errors of requests.
@@ -26,7 +34,8 @@ var (
 	ErrCompacted = errors.New("revision is compacted")     // below the first revision that the file keeps
 	ErrFuture    = errors.New("revision is in the future") // above the last revision
 	// ErrVerify is of an output that, read back, differs from the plan. Nothing is published.
-	ErrVerify = errors.New("output failed verification")
+	ErrVerify = finding.WithHint(errors.New("output failed verification"),
+		"nothing was written; this is a fault of etcdshift or of the disk: try another disk, and report it")
 
 	// errConflict is of a change planned against another revision of its key, of two changes of one
 	// key, and of a lease that exists.

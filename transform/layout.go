@@ -16,7 +16,8 @@ import (
 var ErrNoPrefix = errors.New("no key in the snapshot shows the storage prefix of a Kubernetes API server; name it with --prefix")
 
 // ErrEmptyPrefix is returned for a named storage prefix without keys, which may be misspelled.
-var ErrEmptyPrefix = errors.New("no key lies below the storage prefix")
+var ErrEmptyPrefix = finding.WithLasting(errors.New("no key lies below the storage prefix"),
+	"\"etcdshift status\" lists the storage prefixes of a file; --prefix takes whole ones")
 
 // Below is [View.Live] below a storage prefix, without the keys of another API server below a
 // longer prefix.

@@ -62,7 +62,8 @@ const DefaultBumpRevision = 1_000_000_000
 
 var (
 	// ErrOutIsIn is returned when the output is the input.
-	ErrOutIsIn = errors.New("output is the input")
+	ErrOutIsIn = finding.WithHint(errors.New("output is the input"),
+		"an input is never changed; name another file for the output")
 	// ErrRefused is returned when problems that were not allowed refuse the run. Nothing was
 	// written.
 	ErrRefused = errors.New("refused")

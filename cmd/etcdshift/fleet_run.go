@@ -5,16 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"slices"
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/etcdshift/etcdshift/encoding"
-	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/internal/fleet"
 	"github.com/etcdshift/etcdshift/internal/render"
 	"github.com/etcdshift/etcdshift/internal/s3"
-	"github.com/etcdshift/etcdshift/snapshot"
 	"github.com/etcdshift/etcdshift/transform"
 )
 
@@ -143,9 +140,5 @@ func lasts(outcome transform.Outcome, err error) bool {
 
 // lasting reports whether an error is about what is in a file or on the command line.
 func lasting(err error) bool {
-	return slices.ContainsFunc([]error{
-		snapshot.ErrDigest, snapshot.ErrTruncated, snapshot.ErrDamaged, snapshot.ErrNotSnapshot, snapshot.ErrExpand,
-		inspect.ErrUnknownType, inspect.ErrAmbiguousType, transform.ErrEmptyPrefix, encoding.ErrEncrypted, encoding.ErrKMSv1,
-		fleet.ErrNotFleet, fleet.ErrChanged, fleet.ErrOtherInput, fleet.ErrLost, fleet.ErrDryRun, fleet.ErrNotReport, fs.ErrExist, s3.ErrTooLarge,
-	}, func(is error) bool { return errors.Is(err, is) })
+	return finding.Lasting(err) || errors.Is(err, fs.ErrExist)
 }

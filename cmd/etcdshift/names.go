@@ -93,11 +93,7 @@ func resolve(ctx context.Context, kind string, find finder, readers []*inspect.R
 		}
 	}
 	if all == nil {
-		hint := `"etcdshift status" lists what the snapshot holds`
-		if errors.Is(wrong, inspect.ErrAmbiguousType) {
-			hint = "give the type with its group, as in the message"
-		}
-		return nil, &failure{exitUsage, &fileError{paths, wrong}, hint}
+		return nil, &failure{status: exitUsage, err: &fileError{paths, wrong}}
 	}
 	return all, nil
 }

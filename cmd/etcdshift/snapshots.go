@@ -136,6 +136,11 @@ type unusable struct{ error }
 
 func (u unusable) Unwrap() error { return u.error }
 
+// Hint returns that of the error in it, or else how to find another file.
+func (u unusable) Hint() string {
+	return cmp.Or(hintFor(u.error), "give the file of the API servers' --encryption-provider-config; its KMS plugins must run on this machine")
+}
+
 // Close ends reading, and invalidates all values that were read.
 func (o *opened) Close() error {
 	o.transformers.Close()

@@ -5,18 +5,26 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/etcdshift/etcdshift/finding"
 )
 
 // What there is none, or more than one of.
 var (
-	ErrNoShard       = errors.New("no shard of kcp")
-	ErrSeveralShards = errors.New("several shards of kcp in one file")
-	ErrNoCache       = errors.New("no cache of kcp")
-	ErrSeveralCaches = errors.New("several caches of kcp in one file")
-	ErrNoCluster     = errors.New("no such logical cluster")
+	ErrNoShard = finding.WithHint(errors.New("no shard of kcp"),
+		"\"etcdshift status\" shows the contents of a file; name an unusual storage prefix with --prefix")
+	ErrSeveralShards = finding.WithHint(errors.New("several shards of kcp in one file"),
+		"choose one with --prefix")
+	ErrNoCache = finding.WithHint(errors.New("no cache of kcp"),
+		"\"etcdshift status\" shows the contents of a file; name an unusual storage prefix with --prefix")
+	ErrSeveralCaches = finding.WithHint(errors.New("several caches of kcp in one file"),
+		"choose one with --prefix")
+	ErrNoCluster = finding.WithHint(errors.New("no such logical cluster"),
+		"\"etcdshift cluster list\" lists the logical clusters of a file, and the orphans of others")
 	// ErrSplit: below the prefix of a shard or a cache begins another storage without definitions,
 	// such as one named with --prefix. Records of a logical cluster there would be missed.
-	ErrSplit = errors.New("a part of the storage is taken for another storage")
+	ErrSplit = finding.WithHint(errors.New("a part of the storage is taken for another storage"),
+		"leave --prefix out, or give the whole prefix that \"etcdshift status\" prints")
 )
 
 // Shard returns the shard of the file, below one of prefixes if any are given. ErrNoShard says what

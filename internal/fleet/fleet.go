@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/internal/render"
 	"github.com/etcdshift/etcdshift/transform"
 )
@@ -27,7 +28,8 @@ const (
 )
 
 // ErrNotFleet is the error for a file that is no list of a fleet.
-var ErrNotFleet = errors.New("is no list that \"etcdshift fleet list\" made")
+var ErrNotFleet = finding.WithLasting(errors.New("is no list that \"etcdshift fleet list\" made"),
+	`give the file that "etcdshift fleet list" wrote`)
 
 // Fleet is a named run over snapshots.
 type Fleet struct {

@@ -28,7 +28,7 @@ const (
 )
 
 // ErrNotReport is the error for a file that is no report.
-var ErrNotReport = errors.New("is no report, as --report writes it")
+var ErrNotReport = finding.WithLasting(errors.New("is no report, as --report writes it"), "")
 
 // Problems counts the problems of a code.
 type Problems struct {

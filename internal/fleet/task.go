@@ -15,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/internal/publish"
 	"github.com/etcdshift/etcdshift/transform"
 )
@@ -29,13 +30,17 @@ var (
 	// ErrWords is the error for a command that cannot be run on a fleet.
 	ErrWords = errors.New("the command does not fit a fleet")
 	// ErrChanged is the error for a snapshot that is not the one in the list.
-	ErrChanged = errors.New("is not the file of the list any more")
+	ErrChanged = finding.WithLasting(errors.New("is not the file of the list any more"),
+		"make a new list under another --name: results of what the snapshot was before do not count for it")
 	// ErrOtherInput is the error for a report about another file than the list has.
-	ErrOtherInput = errors.New("its report is about another file")
+	ErrOtherInput = finding.WithLasting(errors.New("its report is about another file"),
+		"move the report and its output away, or make a list under another --name")
 	// ErrLost is the error for a report whose output is not there any more.
-	ErrLost = errors.New("its report tells of an output that is lost")
+	ErrLost = finding.WithLasting(errors.New("its report tells of an output that is lost"),
+		"remove the report and what is left of the output, and run the index again")
 	// ErrDryRun is the error for the report of a dry run where a run is asked for.
-	ErrDryRun = errors.New("its report is that of a dry run")
+	ErrDryRun = finding.WithLasting(errors.New("its report is that of a dry run"),
+		"make a list under another --name, or remove the report")
 )
 
 // word finds what looks like a word that stands for something.

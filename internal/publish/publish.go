@@ -22,6 +22,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/etcdshift/etcdshift/finding"
 )
 
 // mode is the mode of every file: snapshots and reports may hold Secrets.
@@ -205,7 +207,8 @@ func (f *File) Discard() error {
 func (f *File) Remove() error { return Remove(f.path, f.made) }
 
 // ErrScratch is the error for a scratch file that cannot be made.
-var ErrScratch = errors.New("scratch file")
+var ErrScratch = finding.WithHint(errors.New("scratch file"),
+	"scratch files are made in the folder of the output, else in TMPDIR or /tmp: it must exist, let you write, and have room")
 
 // Scratch opens an empty file with mode 0600 in dir without a name: it is gone when it is closed,
 // however the process ends. Spooled values belong here, not in a shared temporary folder.

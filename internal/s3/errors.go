@@ -12,18 +12,25 @@ import (
 	"strings"
 
 	"github.com/minio/minio-go/v7"
+
+	"github.com/etcdshift/etcdshift/finding"
 )
 
 var (
 	// ErrUncertain is returned by Put where an object may be there, complete, although the upload
 	// could not be confirmed.
-	ErrUncertain = errors.New("whether the object was written is not known")
+	ErrUncertain = finding.WithHint(errors.New("whether the object was written is not known"),
+		"compare the SHA-256 of the object before you use it; run the command again: an object with the same "+
+			"bytes counts as written")
 	// ErrTooLarge is returned by Fetch for an object of more bytes than the caller's limit.
-	ErrTooLarge = errors.New("the object is too large")
+	ErrTooLarge = finding.WithLasting(errors.New("the object is too large"),
+		"if you know what it is, raise the limit with --max-expand")
 	// ErrBroken is returned by Fetch for an object that did not arrive as the server has it.
-	ErrBroken = errors.New("the object did not arrive as it is stored")
+	ErrBroken = finding.WithHint(errors.New("the object did not arrive as it is stored"),
+		"try again; if it stays, the object, or something on the way to it, is damaged")
 	// ErrSlow is returned where a server sends only a few bytes a second.
-	ErrSlow = errors.New("the server is too slow")
+	ErrSlow = finding.WithHint(errors.New("the server is too slow"),
+		"try again, or from a machine with a faster way to the server")
 )
 
 // Error is an error about an object or a bucket.
@@ -35,6 +42,14 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Path + ": " + e.Err.Error() }
 func (e *Error) Unwrap() error { return e.Err }
+
+// Hint returns Next; after an upload of which nothing is known, that of [ErrUncertain] counts.
+func (e *Error) Hint() string {
+	if errors.Is(e.Err, ErrUncertain) {
+		return ""
+	}
+	return e.Next
+}
 
 // Answers of servers, by their code.
 const (

@@ -63,7 +63,8 @@ func (d *download) all(ctx context.Context) (err error) {
 		case err == nil || !is:
 			return err
 		case breaks == maxBreaks:
-			return fmt.Errorf("%w: %d of %d bytes, after %d broken connections: %w", ErrBroken, d.have, d.first.Size, connections, withoutURL(broken.error))
+			why := withoutURL(broken.error) // whose hint comes first
+			return fmt.Errorf("%[2]w: %[3]d of %[4]d bytes, after %[5]d broken connections: %[1]w", why, ErrBroken, d.have, d.first.Size, connections)
 		}
 		if errors.Is(broken.error, ErrSlow) { // a new connection may be faster, but a minute has gone
 			breaks = min(breaks+slowBreaks-1, maxBreaks-1)

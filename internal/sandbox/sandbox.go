@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+
+	"github.com/etcdshift/etcdshift/finding"
 )
 
 // prefix begins the name of each folder; os.MkdirTemp adds digits.
@@ -20,9 +22,11 @@ const maxPath = 103 - 15
 
 var (
 	// ErrNoSpace is for a filesystem that has less room than the sandbox needs.
-	ErrNoSpace = errors.New("not enough space")
+	ErrNoSpace = finding.WithHint(errors.New("not enough space"),
+		"name a folder of a larger file system with --dir")
 	// ErrLongPath is for a folder in which unix sockets would have too long names.
-	ErrLongPath = errors.New("the path is too long for unix sockets")
+	ErrLongPath = finding.WithHint(errors.New("the path is too long for unix sockets"),
+		"name a folder with a short path, such as /var/tmp, with --dir")
 	// ErrClosed is for a process that is started in a closed sandbox.
 	ErrClosed = errors.New("the sandbox is closed")
 )

@@ -17,15 +17,23 @@ import (
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
+
+	"github.com/etcdshift/etcdshift/finding"
 )
 
 // Reasons why a member is refused.
 var (
-	ErrLearner  = errors.New("the member is a learner")
-	ErrNoLeader = errors.New("the member has no leader")
-	ErrLag      = errors.New("the member lags behind")
-	ErrCorrupt  = errors.New("alarm CORRUPT: the data of the member differs from that of the others")
-	ErrClusters = errors.New("the endpoints belong to different clusters")
+	ErrLearner = finding.WithHint(errors.New("the member is a learner"),
+		"name a voting member: \"etcdctl endpoint status\" shows which it is")
+	ErrNoLeader = finding.WithHint(errors.New("the member has no leader"),
+		"name a member that reaches the others; of a cluster without a quorum, \"etcdctl snapshot save\" takes "+
+			"what a member has")
+	ErrLag = finding.WithHint(errors.New("the member lags behind"),
+		"name the others too, or wait; --max-lag allows more")
+	ErrCorrupt = finding.WithHint(errors.New("alarm CORRUPT: the data of the member differs from that of the others"),
+		"name the other members: what this one has is not what they have")
+	ErrClusters = finding.WithHint(errors.New("the endpoints belong to different clusters"),
+		"name the members of one cluster")
 )
 
 // Member is what a member told of itself before the download.

@@ -15,6 +15,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 
+	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/internal/publish"
 )
 
@@ -71,6 +72,12 @@ func (e *Error) Error() string {
 		}
 	}
 	return strings.Join(lines, "\n")
+}
+
+// Hint returns that of the first reason that has one.
+func (e *Error) Hint() string {
+	return cmp.Or(finding.Hint(errors.Join(e.Unwrap()...)),
+		"the flags are those of etcdctl: try --endpoints, --cacert, --cert, --key and --user with \"etcdctl endpoint status\"")
 }
 
 // Unwrap returns the reasons.

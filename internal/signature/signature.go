@@ -28,14 +28,19 @@ import (
 
 	"aead.dev/minisign"
 
+	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
 var (
 	// ErrWrong is for a signature that is not one of this file, by this key.
-	ErrWrong = errors.New("the file, or the comment of its signature, is not what was signed")
+	ErrWrong = finding.WithHint(errors.New("the file, or the comment of its signature, is not what was signed"),
+		"do not restore it: with a good digest somebody has changed it, with a wrong one it may be damaged; try "+
+			"another copy")
 	// ErrOtherKey is for a signature by another key.
-	ErrOtherKey = errors.New("signed with another key")
+	ErrOtherKey = finding.WithHint(errors.New("signed with another key"),
+		"give the public key of who signed the file, from a place that you trust; a key beside the file proves "+
+			"nothing")
 	// ErrLegacy is for a signature of the whole file instead of its hash.
 	ErrLegacy = errors.New(`a legacy signature (algorithm "Ed")`)
 	// ErrChanged is for a file that changes while it is read.

@@ -75,7 +75,8 @@ func (s *crdSet) v1(kd *kind) *schema.Version {
 }
 
 // ErrManifest is the error of a file of --v3-crds that is no manifest, or lacks a usable CRD.
-var ErrManifest = errors.New("manifest of v3 CRDs")
+var ErrManifest = finding.WithHint(errors.New("manifest of v3 CRDs"),
+	"give --v3-crds the file of v3 CRDs of a Calico release, as \"kubectl apply -f\" takes it")
 
 // readManifest takes the v3 CRDs from a release manifest, by plural.
 func (s *crdSet) readManifest(manifest []byte) map[string]*schema.CRD {

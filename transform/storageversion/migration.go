@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
 
+	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/internal/bounded"
 	"github.com/etcdshift/etcdshift/keys"
 	"github.com/etcdshift/etcdshift/transform"
@@ -15,7 +16,8 @@ import (
 
 // ErrNotThere is returned for an option that names a CustomResourceDefinition or a group that the
 // snapshot does not have.
-var ErrNotThere = errors.New("not in the snapshot")
+var ErrNotThere = finding.WithHint(errors.New("not in the snapshot"),
+	"\"etcdshift status\" lists what the snapshot holds, and with -o json which definitions a webhook converts")
 
 // Migration is the transform. It may be planned more than once.
 type Migration struct{ opts Options }

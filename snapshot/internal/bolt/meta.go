@@ -4,13 +4,19 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+
+	"github.com/etcdshift/etcdshift/finding"
 )
 
 // The errors of this package wrap one of these.
 var (
-	ErrNotBolt   = errors.New("not an etcd snapshot")
-	ErrTruncated = errors.New("file is truncated")
-	ErrDamaged   = errors.New("file is damaged")
+	ErrNotBolt = finding.WithLasting(errors.New("not an etcd snapshot"),
+		"give a file that \"etcdctl snapshot save\" made, or a member/snap/db, or one of them compressed (gzip, "+
+			"zstd, zip) or in an archive (zip, tar, tar.gz)")
+	ErrTruncated = finding.WithLasting(errors.New("file is truncated"),
+		"the file was not written or copied to its end; try another copy, or take a new snapshot")
+	ErrDamaged = finding.WithLasting(errors.New("file is damaged"),
+		"try another copy of the file, or take a new snapshot with \"etcdctl snapshot save\"")
 )
 
 const (

@@ -8,17 +8,21 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
 var (
 	// ErrNotArchive is returned for a snapshot without a manifest.
-	ErrNotArchive = errors.New("not an archive of a logical cluster")
+	ErrNotArchive = finding.WithHint(errors.New("not an archive of a logical cluster"),
+		"give a file that \"etcdshift cluster extract\" made")
 	// ErrFormat is returned for an archive of a format that is not Format, a newer one mostly.
-	ErrFormat = errors.New("archive of another format")
+	ErrFormat = finding.WithHint(errors.New("archive of another format"),
+		"read it with the etcdshift that made it, or a newer one")
 	// ErrDamaged is returned for an archive that is not as it was made: its records differ from its
 	// manifest, or etcdshift writes no such manifest.
-	ErrDamaged = errors.New("archive is damaged")
+	ErrDamaged = finding.WithHint(errors.New("archive is damaged"),
+		"try another copy of the archive, or extract it again")
 	// ErrIsArchive is returned for an archive as the input of a change: its manifest would become
 	// wrong.
 	ErrIsArchive = errors.New("the file is an archive of a logical cluster, and not the snapshot of a shard")

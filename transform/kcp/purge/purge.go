@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/inspect/clusters"
 	"github.com/etcdshift/etcdshift/snapshot"
@@ -37,12 +38,15 @@ type Purge struct {
 var ErrNoHome = errors.New("no logical cluster can live")
 
 // ErrSameShard is returned where copies are given to the shard that wrote them.
-var ErrSameShard = errors.New("the copies are of that shard already")
+var ErrSameShard = finding.WithHint(errors.New("the copies are of that shard already"),
+	"--to-shard names the shard of the import, not the origin")
 
 // Errors of a cache where a shard is expected, and of a shard where a cache is expected.
 var (
-	ErrCacheAlone  = fmt.Errorf("%w, but a cache", clusters.ErrNoShard)
-	ErrNoCacheHere = fmt.Errorf("%w is in the file", clusters.ErrNoCache)
+	ErrCacheAlone = finding.WithHint(fmt.Errorf("%w, but a cache", clusters.ErrNoShard),
+		"--from-shard S purges the copies of shard S from a cache; with --to-shard T they move to shard T")
+	ErrNoCacheHere = finding.WithHint(fmt.Errorf("%w is in the file", clusters.ErrNoCache),
+		"give the snapshot of the cache server: a shard with a separate cache has no copies in its own file")
 )
 
 // Fresh says that no page of the input is in the output; see [transform.Transform].

@@ -166,7 +166,8 @@ func NewIndex(f *clusters.File) *Index {
 
 // ErrShardUnknown is returned for a file with copies of the logical cluster, of which it does not
 // say whether this shard wrote them.
-var ErrShardUnknown = errors.New("the file does not say what this shard is called")
+var ErrShardUnknown = finding.WithHint(errors.New("the file does not say what this shard is called"),
+	"--as-shard S names this shard")
 
 // ShardUnknown is ErrShardUnknown for a place in a cache.
 func (p Place) ShardUnknown() error {
