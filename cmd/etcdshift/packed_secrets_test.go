@@ -41,7 +41,7 @@ func packedLines() []string {
 		"history IN OBJECT -n lab", "history IN OBJECT -n lab -o json", "diff BASE IN", "diff --all -o json BASE IN",
 		"diff IN BASE", "timeline IN", "timeline IN -o json", "export IN -n lab --all", "grep IN hunter2", "grep -o json IN MARK",
 		"doctor IN", "kubectl IN get configmaps,secrets,pods,deployments -A -o yaml", "kubectl IN describe configmaps,secrets,pods,deployments -A",
-		"kubectl IN get OBJECT -n lab -o json", "report IN PAGE.html", "report IN PAGE.md --before BASE", "report IN -o json",
+		"kubectl IN get OBJECT -n lab -o json", "report IN PAGE.html", "report IN BEFORE.html --before BASE", "report IN -o json",
 		"migrate sanitize IN OUT.db", "migrate sanitize --keep-names IN KEPT.db",
 	}
 }
@@ -67,7 +67,7 @@ func TestPackedSecrets(t *testing.T) {
 						switch file, isFile := map[string]string{"IN": in, "BASE": base}[arg]; {
 						case isFile:
 							args[i] = file
-						case strings.HasSuffix(arg, ".html"), strings.HasSuffix(arg, ".md"), strings.HasSuffix(arg, ".db"):
+						case strings.HasSuffix(arg, ".html"), strings.HasSuffix(arg, ".db"):
 							args[i] = filepath.Join(dir, arg)
 						}
 					}
@@ -79,7 +79,7 @@ func TestPackedSecrets(t *testing.T) {
 					}
 				}
 			}
-			for _, written := range []string{"PAGE.html", "PAGE.md", "OUT.db", "KEPT.db"} {
+			for _, written := range []string{"PAGE.html", "BEFORE.html", "OUT.db", "KEPT.db"} {
 				data, err := os.ReadFile(filepath.Join(dir, written))
 				require.NoError(t, err)
 				without(string(data), written)
