@@ -224,5 +224,6 @@ func TestWrappedPages(t *testing.T) {
 			}
 		}
 	}
-	require.Equal(t, "a b\n\n1. c d\n2. e\n\n       x   y\n", wrapPage("a\nb\n\n1. c\n   d\n2. e\n\n       x   y\n"))
+	require.Equal(t, "a b\n\n1. c d\n\n       x   y\n\n   e f\n2. g\n",
+		wrapPage("a\nb\n\n1. c\n   d\n\n       x   y\n\n   e\n   f\n2. g\n"))
 }

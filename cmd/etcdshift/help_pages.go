@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -62,7 +63,8 @@ func wrapPage(page string) string {
 			out += line
 		default:
 			end()
-			head, text = begins, line[len(begins):]
+			head = cmp.Or(begins, line[:indent])
+			text = line[len(head):]
 		}
 	}
 	end()
