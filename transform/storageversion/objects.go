@@ -157,7 +157,8 @@ func (r *run) stage(k *kind, o *object) string {
 	c.found++
 	r.used[Mapping{Group: o.mapping.Group, Old: o.mapping.Old}] = true
 	if !o.meter.Take() {
-		why := codeViolatesSchema.Because("it was not validated at %s: the schemas and rules of CustomResourceDefinitions cost %s", k.crd.StorageVersion(), &r.rules)
+		why := codeViolatesSchema.Because("it was not validated at %s: the schemas and rules of CustomResourceDefinitions cost %s",
+			k.crd.StorageVersion(), &r.rules)
 		o.invalid = []*finding.Finding{why}
 	}
 	for _, n := range slices.Concat(o.warnings, o.invalid) {
