@@ -13,6 +13,7 @@ import (
 	"github.com/etcdshift/etcdshift/encoding/schema"
 	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/internal/bounded"
 	"github.com/etcdshift/etcdshift/internal/native"
 	"github.com/etcdshift/etcdshift/keys"
 )
@@ -63,7 +64,9 @@ func (v *View) CopyObject(ctx context.Context, o *inspect.Object, key []byte, co
 // rewrite returns the value of o with another content, to be stored at key; nil where nothing
 // changes, or after a finding.
 func (v *View) rewrite(ctx context.Context, o *inspect.Object, key keys.Key, content map[string]any) []byte {
-	value, wrong := Rewritten(ctx, o, key, content)
+	meter := v.budget.Meter()
+	value, wrong := Rewritten(bounded.WithMeter(ctx, meter), o, key, content)
+	meter.Take() // Rewritten reports a budget that was used up: nothing runs in parallel
 	if wrong != nil {
 		v.Raise(string(o.Key), wrong)
 		return nil

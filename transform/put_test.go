@@ -5,6 +5,7 @@ import (
 	"context"
 	"maps"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -189,4 +190,34 @@ func TestObjectsAreThoseStaged(t *testing.T) {
 	got := read(t, after, "widgets", "untouched")
 	require.Equal(t, int64(10), got["spec"].(map[string]any)["sizes"])
 	require.Equal(t, int64(3), got["metadata"].(map[string]any)["generation"])
+}
+
+// The rules of definitions have one budget for all changes of a run.
+func TestPutObjectHasABudget(t *testing.T) {
+	list := `[` + strings.Repeat("1,", 44) + `1]`
+	rule := map[string]any{"rule": list + `.all(a, ` + list + `.all(b, ` + list + `.all(c, a + b + c > 0)))`}
+	report, after := plan(t, "storage/before.db.gz", func(ctx context.Context, v *transform.View) error {
+		definition := object(t, v, "crd", "widgets.demo.example.com")
+		content := runtime.DeepCopyJSON(definition.Content)
+		for _, version := range content["spec"].(map[string]any)["versions"].([]any) {
+			require.NoError(t, unstructured.SetNestedSlice(version.(map[string]any), []any{rule}, "schema", "openAPIV3Schema", "x-kubernetes-validations"))
+		}
+		staged, err := v.PutObject(ctx, definition, content)
+		require.NoError(t, err)
+		require.True(t, staged)
+		puts := 0
+		for size := range int64(40) {
+			o := object(t, v, "widgets", "untouched")
+			staged, err := v.PutObject(ctx, o, with(t, o, 100+size, "spec", "size"))
+			require.NoError(t, err)
+			if staged {
+				puts++
+			}
+		}
+		require.Equal(t, 13, puts)
+		return nil
+	})
+	require.Nil(t, after)
+	require.Equal(t, transform.CodeInvalidObject, report.Problems[1].Code)
+	require.Contains(t, report.Problems[1].Reason, "cost too much for all objects together")
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/internal/bounded"
 	"github.com/etcdshift/etcdshift/internal/stream"
 	"github.com/etcdshift/etcdshift/keys"
 	"github.com/etcdshift/etcdshift/snapshot"
@@ -39,7 +40,12 @@ type View struct {
 	check   OutputCheck              // nil for none
 	built   *snapshot.Content        // nil for the input with changes
 	noUse   bool                     // the output is not for a cluster: see NotForRestore
+	budget  bounded.Budget
 }
+
+// Budget is what schemas and rules of CustomResourceDefinitions may cost on all objects of the run.
+// What checks many objects at once takes a meter for each; [View.PutObject] does so itself.
+func (v *View) Budget() *bounded.Budget { return &v.budget }
 
 // Live yields the latest value of each key that begins with prefix: first those of the file in
 // revision order, changes applied, then keys that are only staged, in the order of staging. Changes

@@ -49,6 +49,9 @@ func (b *Budget) Meter() *Meter {
 	return m
 }
 
+// Exhausted is the meter of an object that comes when a budget is used up.
+func Exhausted() *Meter { return &Meter{budget: &Budget{over: true}} }
+
 // left is what the budget has after so many objects cost so much.
 func (b *Budget) left(objects, cost int64) int64 {
 	limit := b.Limit
@@ -74,11 +77,14 @@ func (m *Meter) Over() bool {
 	}
 	b.lock.Lock()
 	defer b.lock.Unlock()
+	if b.over {
+		return true
+	}
 	cost, before := b.spent, slices.Index(b.pending, m)
 	for _, one := range b.pending[:before] {
 		cost += one.cost
 	}
-	return b.over || b.left(b.objects+int64(before), cost) < 0
+	return b.left(b.objects+int64(before), cost) < 0
 }
 
 // Add counts the cost of the expressions of a policy or definition.

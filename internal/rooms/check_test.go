@@ -27,7 +27,7 @@ func mayImport() map[string][]string {
 			"internal/policy", "internal/rehearse", "internal/render", "internal/report", "internal/sandbox", "internal/save", "internal/selectors",
 			"internal/s3", "internal/serve", "internal/signature"),
 		"transform/":           with("internal/bounded", "transform", "inspect", "internal/choose", "internal/conversion", "internal/ipam", "internal/nearest", "internal/policy", "finding"),
-		"transform":            with("inspect", "internal/publish", "finding", "internal/input"),
+		"transform":            with("internal/bounded", "inspect", "internal/publish", "finding", "internal/input"),
 		"transform/migrations": {"transform", "transform/"},
 		"docs":                 {},
 		"inspect":              with("internal/bounded", "finding"),

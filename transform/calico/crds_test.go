@@ -3,6 +3,7 @@ package calico
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -328,4 +329,31 @@ func TestNothingIsPruned(t *testing.T) {
 	require.NotContains(t, got.out[recordsV3+block], "releasedAt")
 	require.True(t, got.has(finding.Warning, codePrunedField.Name, recordsV1+status), "without its v1 CRD nobody can tell")
 	require.NotContains(t, got.written(t, null.v3())["spec"], "allowedEgressDomains", "nothing is lost with a null")
+}
+
+// The rules of a v3 CRD have one budget for all records: which ones are not migrated is the same
+// each time.
+func TestRulesHaveABudget(t *testing.T) {
+	in := newInput(t)
+	list := `[` + strings.Repeat("1,", 44) + `1]`
+	rule := list + `.all(a, ` + list + `.all(b, ` + list + `.all(c, a + b + c > 0)))`
+	in.edit(crdDir+"globalnetworksets.projectcalico.org", func(obj map[string]any) {
+		set(obj, "spec.validation.openAPIV3Schema.x-kubernetes-validations", []any{map[string]any{"rule": rule}})
+	})
+	for i := range 40 {
+		in.record(v1{kind: "GlobalNetworkSet", name: fmt.Sprintf("s%02d", i), uid: fmt.Sprintf("22345678-9abc-4def-8123-4567890000%02d", i), inner: "{}"})
+	}
+	path := in.write()
+	r := planOn(t, path, New(Options{}))
+	require.ErrorIs(t, r.err, transform.ErrRefused)
+	require.Equal(t, r.problems(), planOn(t, path, New(Options{})).problems())
+	left := 0
+	for _, p := range r.Problems {
+		if p.Code == codeInvalid {
+			left++
+			require.Contains(t, p.Reason, "the schemas and rules of CustomResourceDefinitions cost ")
+		}
+	}
+	require.Greater(t, left, 20)
+	require.Less(t, left, 35)
 }

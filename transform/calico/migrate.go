@@ -12,6 +12,7 @@ import (
 	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/encoding/schema"
 	"github.com/etcdshift/etcdshift/finding"
+	"github.com/etcdshift/etcdshift/internal/bounded"
 	"github.com/etcdshift/etcdshift/transform"
 )
 
@@ -92,11 +93,12 @@ type draft struct {
 	dropped []string     // paths that were pruned
 	value   []byte       // to be stored; nil where it depends on other records
 	err     error        // why the record is not migrated
+	meter   *bounded.Meter
 }
 
 // begin begins to migrate one record.
 func (m *run) begin(id *identity) *draft {
-	d := &draft{id: id, crd: m.crds.accept[id.kind.Plural], version: m.crds.versions[id.kind.Plural]}
+	d := &draft{id: id, crd: m.crds.accept[id.kind.Plural], version: m.crds.versions[id.kind.Plural], meter: m.View.Budget().Meter()}
 	if d.version == nil {
 		d.err = codeCRDMissing.Because("there is no v3 CRD of %s to write it by", id.kind.Kind)
 		return d
@@ -139,6 +141,7 @@ func (d *draft) terminating() bool {
 // convert makes the record what a server would store. The owners are translated by then. Most
 // records are that once they are converted, which their bytes tell.
 func (d *draft) convert(ctx context.Context) error {
+	ctx = bounded.WithMeter(ctx, d.meter)
 	if err := d.r.convert(&d.meta, d.id.name(), d.id.written(), d.refs); err != nil {
 		return err
 	}
@@ -155,17 +158,17 @@ func (d *draft) convert(ctx context.Context) error {
 // migrate stages one record.
 func (m *run) migrate(d *draft) (err error) {
 	id := d.id
+	if err = d.err; err == nil && !d.terminating() && (d.value == nil || d.refs != nil) {
+		err = m.convertOwned(d)
+	}
 	switch {
-	case d.err != nil:
-		return d.err
-	case d.terminating():
+	case !d.meter.Take():
+		return codeInvalid.Because("the schemas and rules of CustomResourceDefinitions cost %s", m.View.Budget())
+	case err == nil && d.terminating():
 		id.fate = gone
 		m.Raise(string(id.key), codeTerminating.Because("it is being deleted and no finalizer holds it: it is not created"))
 		return nil
-	case d.value == nil || d.refs != nil:
-		err = m.convertOwned(d)
-	}
-	if err == nil {
+	case err == nil:
 		err = m.loses(id, d.dropped)
 	}
 	if err != nil {

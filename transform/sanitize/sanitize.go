@@ -12,6 +12,7 @@ import (
 	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/inspect/redact"
+	"github.com/etcdshift/etcdshift/internal/bounded"
 	"github.com/etcdshift/etcdshift/internal/native"
 	"github.com/etcdshift/etcdshift/keys"
 	"github.com/etcdshift/etcdshift/snapshot"
@@ -43,6 +44,7 @@ type record struct {
 	key    string         // that holds a secret and stays
 	drop   string         // why it is left out; "" if it is not
 	wrong  error          // why it cannot be sanitized
+	meter  *bounded.Meter // of its schema
 }
 
 // Plan stages sanitized records, and has the output be free of history.
@@ -65,8 +67,13 @@ func (s *sanitizer) Plan(ctx context.Context, v *transform.View) (err error) {
 		return err
 	}
 	tally := newTally()
-	item := func(e *transform.Entry) record { return record{Entry: e} }
-	for r, err := range transform.Ahead(v, v.Live(ctx, nil), item, func(r *record) { s.sanitize(ctx, r) }) {
+	item := func(e *transform.Entry) record { return record{Entry: e, meter: v.Budget().Meter()} }
+	work := func(r *record) { s.sanitize(bounded.WithMeter(ctx, r.meter), r) }
+	for r, err := range transform.Ahead(v, v.Live(ctx, nil), item, work) {
+		if err == nil && !r.meter.Take() { // some are checked ahead of the objects that use the budget up
+			*r = record{Entry: r.Entry, meter: bounded.Exhausted()}
+			work(r)
+		}
 		if err == nil && !tally.moved[string(r.Key)] { // by this loop
 			err = s.stage(ctx, v, r, tally)
 		}

@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/etcdshift/etcdshift/finding"
-	"github.com/etcdshift/etcdshift/internal/bounded"
 	"github.com/etcdshift/etcdshift/keys"
 	"github.com/etcdshift/etcdshift/transform"
 )
@@ -86,7 +85,6 @@ func (m *Migration) runs(ctx context.Context, v *transform.View, prefixes []stri
 type run struct {
 	*transform.Store
 	opts    *Options
-	rules   bounded.Budget                 // of CustomResourceDefinitions
 	used    map[Mapping]bool               // mappings, without New, that some object took in any run
 	kinds   []*kind                        // in the order of their names
 	defined sets.Set[schema.GroupResource] // resources of kinds

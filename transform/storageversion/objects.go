@@ -35,7 +35,7 @@ const (
 func (r *run) migrateObjects(k *kind) {
 	var batch []*object
 	size := 0
-	item := func(e *transform.Entry) *object { return &object{Entry: e, meter: r.rules.Meter()} }
+	item := func(e *transform.Entry) *object { return &object{Entry: e, meter: r.View.Budget().Meter()} }
 	for o, err := range transform.Ahead(r.View, r.View.Live(r.Ctx, r.dirs(k)[0]), item, func(o **object) { (*o).look(r, k) }) {
 		if r.Failed(err) {
 			return
@@ -158,7 +158,7 @@ func (r *run) stage(k *kind, o *object) string {
 	r.used[Mapping{Group: o.mapping.Group, Old: o.mapping.Old}] = true
 	if !o.meter.Take() {
 		why := codeViolatesSchema.Because("it was not validated at %s: the schemas and rules of CustomResourceDefinitions cost %s",
-			k.crd.StorageVersion(), &r.rules)
+			k.crd.StorageVersion(), r.View.Budget())
 		o.invalid = []*finding.Finding{why}
 	}
 	for _, n := range slices.Concat(o.warnings, o.invalid) {
