@@ -9,7 +9,9 @@ import (
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/interpreter"
+	apiadmission "k8s.io/api/admission/v1"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	gvr "k8s.io/apimachinery/pkg/runtime/schema"
@@ -33,7 +35,7 @@ type conditions struct {
 }
 
 // newConditions compiles match conditions as API servers do.
-func newConditions(ctx context.Context, hook *admissionv1.MutatingWebhook) *conditions {
+func newConditions(ctx context.Context, hook *admissionv1.MutatingWebhook, budget *bounded.Budget) *conditions {
 	c := &conditions{}
 	if len(hook.MatchConditions) == 0 {
 		return c
@@ -42,28 +44,59 @@ func newConditions(ctx context.Context, hook *admissionv1.MutatingWebhook) *cond
 	compiler, options := cel.NewCompiler(bounded.Environment()), cel.OptionalVariableDeclarations{HasAuthorizer: true}
 	for i, m := range hook.MatchConditions {
 		accessors = append(accessors, (*matchconditions.MatchCondition)(&hook.MatchConditions[i]))
-		is, err := always(ctx, compiler.CompileCELExpression(accessors[i], options, environment.StoredExpressions))
+		is, err := always(ctx, budget, compiler.CompileCELExpression(accessors[i], options, environment.StoredExpressions))
 		if c.never = c.never || is == types.False; err != nil {
 			c.faulty += fmt.Sprintf("; its match condition %q cannot be evaluated: %s", m.Name, finding.Clip(err.Error(), 200))
 		}
 	}
 	compiled := cel.NewConditionCompiler(bounded.Environment()).CompileCondition(accessors, options, environment.StoredExpressions)
-	c.Matcher = matchconditions.NewMatcher(compiled, nil, "webhook", "admit", hook.Name)
+	c.Matcher = matchconditions.NewMatcher(metered{compiled, budget}, nil, "webhook", "admit", hook.Name)
 	return c
 }
 
 // always returns the value or the error that an expression has for every request, nil if that
 // depends on the request: it asks for a variable.
-func always(ctx context.Context, compiled cel.CompilationResult) (ref.Val, error) {
+func always(ctx context.Context, budget *bounded.Budget, compiled cel.CompilationResult) (ref.Val, error) {
 	if compiled.Error != nil {
 		return nil, compiled.Error
 	}
+	meter := budget.Meter()
+	defer meter.Take()
+	if !meter.Start() {
+		return nil, nil
+	}
 	var request unknown
-	value, _, err := compiled.Program.ContextEval(ctx, &request)
+	value, details, err := compiled.Program.ContextEval(ctx, &request)
+	if details != nil && details.ActualCost() != nil {
+		meter.Add("match conditions", int64(*details.ActualCost()))
+	}
 	if err != nil && request.asked {
 		return nil, nil
 	}
 	return value, err
+}
+
+// metered are match conditions that fail once those of all webhooks together cost too much: what
+// they match is named then.
+type metered struct {
+	cel.ConditionEvaluator
+	budget *bounded.Budget
+}
+
+var errConditions = errors.New("the match conditions of webhooks cost too much")
+
+// ForInput evaluates the conditions.
+func (m metered) ForInput(ctx context.Context, attributes *admission.VersionedAttributes, request *apiadmission.AdmissionRequest,
+	inputs cel.OptionalVariableBindings, namespace *corev1.Namespace, most int64,
+) ([]cel.EvaluationResult, int64, error) {
+	meter := m.budget.Meter()
+	defer meter.Take()
+	if !meter.Start() {
+		return nil, -1, errConditions
+	}
+	results, left, err := m.ConditionEvaluator.ForInput(ctx, attributes, request, inputs, namespace, most)
+	meter.Add("match conditions", most-max(0, left))
+	return results, left, err
 }
 
 // unknown has no variable.

@@ -7,6 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+
+	"github.com/etcdshift/etcdshift/internal/bounded"
 )
 
 // A condition that would make gigabytes is stopped, and counts as one that the request meets: the
@@ -19,8 +21,25 @@ func TestConditionsTakeLittleMemory(t *testing.T) {
 		hook := &admissionv1.MutatingWebhook{Name: "h", MatchConditions: []admissionv1.MatchCondition{{Name: "huge", Expression: huge}}}
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		require.True(t, newConditions(t.Context(), hook).match(t.Context(), n, n.made(name, nil)))
+		require.True(t, newConditions(t.Context(), hook, &bounded.Budget{}).match(t.Context(), n, n.made(name, nil)))
 		runtime.ReadMemStats(&after)
 		require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(100<<20), text)
 	}
+}
+
+// The conditions of all webhooks have one budget; what they match is named once it is used up.
+func TestConditionsHaveABudget(t *testing.T) {
+	list := `[` + strings.Repeat("1,", 44) + `1]`
+	hook := &admissionv1.MutatingWebhook{Name: "a.example.com", MatchConditions: []admissionv1.MatchCondition{
+		{Name: "slow", Expression: list + `.all(a, ` + list + `.all(b, a + b > 0)) && object.metadata.name == ''`},
+	}}
+	budget, matched := &bounded.Budget{Limit: 100_000}, 0
+	c := newConditions(t.Context(), hook, budget)
+	for range 20 {
+		n := &need{resource: "pods", kind: "Pod", operation: update}
+		if c.match(t.Context(), n, n.made("x", nil)) {
+			matched++
+		}
+	}
+	require.Equal(t, 10, matched, "%s", budget)
 }

@@ -42,6 +42,7 @@ type doctor struct {
 	kinds   map[gvr.GroupKind]*inspect.Type
 	dead    []string       // APIServices that do not answer
 	rules   bounded.Budget // for rules of CustomResourceDefinitions
+	hooks   bounded.Budget // for match conditions of webhooks
 	addKCP  func(*inspect.Entry) error
 	kcp     func() *clusters.File // the records of addKCP; both are nil for a file without kcp
 	index

@@ -39,7 +39,7 @@ func (d *doctor) checkWebhooks() {
 }
 
 func (d *doctor) checkWebhook(o stored, hook *admissionv1.MutatingWebhook) {
-	ref, conditions := hook.ClientConfig.Service, newConditions(d.ctx, hook)
+	ref, conditions := hook.ClientConfig.Service, newConditions(d.ctx, hook, &d.hooks)
 	if conditions.never {
 		return
 	}

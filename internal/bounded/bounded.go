@@ -26,7 +26,8 @@ import (
 var ErrTooLarge = errors.New("the expression makes a value of more than 8 MiB or 500,000 parts, or takes too long in one call; " +
 	"etcdshift does not evaluate it")
 
-// stop ends an expression with ErrTooLarge. A value that is an error would be lost in "error || true".
+// stop ends an expression with ErrTooLarge. A value that is an error would be lost in
+// "error || true".
 func stop() {
 	panic(interpreter.EvalCancelledError{Cause: interpreter.CostLimitExceeded, Message: ErrTooLarge.Error()})
 }
