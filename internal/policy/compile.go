@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 
@@ -65,6 +66,9 @@ func conditions[T any](c *compiler, what string, all []T, accessor func(*T) cel.
 	compiled := c.CompileCondition(accessors, c.OptionalVariableDeclarations, environment.StoredExpressions)
 	for _, err := range compiled.CompilationErrors() {
 		c.errs = append(c.errs, fmt.Errorf("%s: %w", what, err))
+	}
+	if !slices.ContainsFunc(accessors, func(a cel.ExpressionAccessor) bool { return a != nil }) {
+		return noExpressions{compiled, len(all)}
 	}
 	return costed{compiled, c.policy}
 }

@@ -64,6 +64,20 @@ func (c costed) ForInput(ctx context.Context, attributes *admission.VersionedAtt
 	return results, left, err
 }
 
+// noExpressions are places without expressions, such as the messages of a policy that has none. It
+// is quick: most policies have them.
+type noExpressions struct {
+	cel.ConditionEvaluator
+	places int
+}
+
+// ForInput evaluates nothing.
+func (n noExpressions) ForInput(_ context.Context, _ *admission.VersionedAttributes, _ *admissionv1.AdmissionRequest,
+	_ cel.OptionalVariableBindings, _ *corev1.Namespace, budget int64,
+) ([]cel.EvaluationResult, int64, error) {
+	return make([]cel.EvaluationResult, n.places), budget, nil
+}
+
 // costedMutation does so for a mutation, and lets no result pass that is too large.
 type costedMutation struct {
 	cel.MutatingEvaluator

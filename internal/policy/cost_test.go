@@ -73,9 +73,9 @@ func TestPoliciesHaveABudget(t *testing.T) {
 	require.NoError(t, policy.Choice{Stored: true}.Complete(t.Context(), set, r))
 	require.Empty(t, set.Choose([]string{"bomb0"}))
 	for cost, want := range map[int64]string{
-		2_000_000: "the policies cost 3000093 units of CEL for the first 3 objects, the most of it by ValidatingAdmissionPolicy bomb0, " +
+		2_000_000: "the policies cost 3000033 units of CEL for the first 3 objects, the most of it by ValidatingAdmissionPolicy bomb0, " +
 			"and these were not checked: 4 of configmaps, 1 of events, 1 of namespaces, 10 of widgets.example.com",
-		0: "the policies cost 11000341 units of CEL for the first 11 objects, the most of it by ValidatingAdmissionPolicy bomb0, " +
+		0: "the policies cost 11000121 units of CEL for the first 11 objects, the most of it by ValidatingAdmissionPolicy bomb0, " +
 			"and these were not checked: 8 of widgets.example.com",
 	} {
 		e, err := policy.New(t.Context(), set, r, policy.Options{Cost: cost})
@@ -86,6 +86,27 @@ func TestPoliciesHaveABudget(t *testing.T) {
 		require.Equal(t, 1, found.Counts[policy.CodeCost])
 		require.Equal(t, want, e.Unchecked().Reason)
 	}
+}
+
+// A thousand trivial policies are checked on some hundred objects: what a policy does not have costs
+// nothing.
+func TestTrivialPoliciesAreCheckedOnAllObjects(t *testing.T) {
+	s, err := snapshot.Open(t.Context(), "../../testdata/reports/base.db.gz", snapshot.Config{})
+	require.NoError(t, err)
+	defer s.Close()
+	r := inspect.NewReader(s, nil)
+	var text strings.Builder
+	for i := range 1000 {
+		text.WriteString(policyOf(policy.Validating, fmt.Sprint("p", i), "*", "*", "*", "  validations: [{expression: \"object.metadata.name != 'x'\"}]\n", bound) + "\n---\n")
+	}
+	set := &policy.Set{}
+	require.NoError(t, set.Read([]byte(text.String())))
+	e, err := policy.New(t.Context(), set, r, policy.Options{})
+	require.NoError(t, err)
+	checked, err := policy.Check(t.Context(), e, r, &finding.Report{Counts: map[*finding.Code]int{}})
+	require.NoError(t, err)
+	require.Equal(t, 481, checked)
+	require.Nil(t, e.Unchecked())
 }
 
 // A hundred ordinary policies cost less than the budget grows by with each object.
