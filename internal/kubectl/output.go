@@ -2,10 +2,12 @@ package kubectl
 
 import (
 	"bufio"
+	"bytes"
 	"cmp"
 	"context"
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/etcdshift/etcdshift/internal/render"
 )
@@ -18,17 +20,20 @@ type output struct {
 	buffer   *bufio.Writer
 	escaped  io.WriteCloser
 	to       io.Writer // one of these two
+	picks    bool      // the format shows chosen fields
+	hidden   bool      // a redacted value was among them
 }
 
 func newOutput(ctx context.Context, w io.Writer) *output {
 	buffer := bufio.NewWriter(w)
 	escaped := render.NewEscaper(buffer)
-	return &output{ctx, render.IsTerminal(w), buffer, escaped, escaped}
+	return &output{ctx: ctx, terminal: render.IsTerminal(w), buffer: buffer, escaped: escaped, to: escaped}
 }
 
 // begin is told the format of a command. Documents for programs stay as they are, unless a terminal
 // shows them; JSON and YAML escape most control characters themselves.
 func (o *output) begin(format string) {
+	o.picks = strings.Contains(format, "path") || strings.Contains(format, "template") || strings.HasPrefix(format, "custom-columns")
 	if !o.terminal && isDocument(format) {
 		o.to = o.buffer
 	}
@@ -43,6 +48,7 @@ func (o *output) Write(p []byte) (int, error) {
 	if err := o.ctx.Err(); err != nil {
 		return 0, err
 	}
+	o.hidden = o.hidden || o.picks && (bytes.Contains(p, []byte("<redacted")) || bytes.Contains(p, []byte("PHJlZGFjdGVk"))) // in base64
 	return o.to.Write(p)
 }
 

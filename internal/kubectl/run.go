@@ -80,6 +80,9 @@ func Run(ctx context.Context, start func(context.Context) (*serve.Server, error)
 	go func() { ended <- s.run(streams, args) }()
 	select {
 	case err = <-ended:
+		if out.hidden {
+			fmt.Fprintln(s.notes, "secret values are redacted; --show-secrets before SNAPSHOT shows them")
+		}
 		return cmp.Or(err, out.complete(), errs.Close())
 	case <-ctx.Done(): // kubectl may be reading a terminal, or its template may take hours: it gets a moment to end
 		select {
