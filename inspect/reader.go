@@ -31,13 +31,14 @@ type Reader struct {
 	layouts   *keys.Layouts // nil until they are asked for
 	only      bool          // sees the keys below named alone
 	sifted    *sifted       // nil for none
+	secrets   *secrets      // of the snapshot
 }
 
 // NewReader returns a reader of s. Without a decrypter, nil, encrypted values are undecryptable.
 // prefixes are storage prefixes besides those that keys show.
 func NewReader(s *snapshot.Snapshot, decrypter Decrypter, prefixes ...string) *Reader {
 	s.Mark(keys.Telling) // for Layouts
-	return &Reader{snapshot: s, decrypter: decrypter, named: slices.Clone(prefixes)}
+	return &Reader{snapshot: s, decrypter: decrypter, named: slices.Clone(prefixes), secrets: &secrets{}}
 }
 
 // Snapshot returns the snapshot of r, whatever the revision of r.

@@ -4,10 +4,13 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"iter"
 	"maps"
+	"math"
 	"slices"
 	"sync/atomic"
 
+	"github.com/etcdshift/etcdshift/internal/stream"
 	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
 )
 
@@ -96,6 +99,51 @@ func (p *sifted) add(db *bolt.DB, bucket *bolt.Bucket, leaf int, want func(key [
 		}
 	}
 	return nil
+}
+
+// Chosen yields what of makes of each record whose key want chooses: superseded ones too, deletions
+// not, in revision order. It reads the keys of all records once and builds no index. want and of
+// run on several goroutines at once.
+func Chosen[T any](ctx context.Context, s *Snapshot, want func(key []byte) bool, of func(*Record) (T, error)) iter.Seq2[T, error] {
+	type part struct {
+		first int // leaf
+		made  []T
+		err   error
+	}
+	bucket := s.db.Bucket("key")
+	leaves := stream.Of(func(yield func(int) error) error {
+		for first := 0; first < bucket.LeafCount(); first += siftLeaves {
+			if err := cmp.Or(ctx.Err(), yield(first)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	read := func(p *part) {
+		var chosen sifted
+		for leaf := p.first; leaf < min(bucket.LeafCount(), p.first+siftLeaves) && p.err == nil; leaf++ {
+			chosen.records = chosen.records[:0]
+			p.err = chosen.add(s.db, bucket, leaf, want)
+			for i := 0; i < len(chosen.records) && p.err == nil; i++ {
+				if rec := chosen.records[i]; !rec.Tombstone { // a copy: of may keep it
+					var made T
+					made, p.err = of(&rec)
+					p.made = append(p.made, made)
+				}
+			}
+		}
+	}
+	alone := func(first int) (part, int) { return part{first: first}, math.MaxInt } // each on its own goroutine
+	return stream.Of(func(yield func(T) error) error {
+		return stream.Each(stream.Ahead(s.Guard, leaves, alone, read), func(p *part) error {
+			for _, made := range p.made {
+				if err := yield(made); err != nil {
+					return err
+				}
+			}
+			return p.err
+		})
+	})
 }
 
 // inOrder reports whether the revisions of each part follow those of the part before.

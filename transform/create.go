@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/inspect/redact"
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
@@ -16,6 +17,9 @@ var ErrExists = errors.New("the key is there already")
 
 // Reader reads the input as it is, without staged changes.
 func (v *View) Reader() *inspect.Reader { return v.reader }
+
+// Secrets returns what redacts the objects of the input: see inspect.Reader.Secrets.
+func (v *View) Secrets(ctx context.Context) (*redact.Shared, error) { return v.reader.Secrets(ctx) }
 
 // Create stages a new record. The value is encrypted as a server would, and attached to a lease of
 // [View.Grant], or to none where lease is 0. It returns [ErrExists] where the file or the plan has

@@ -1,13 +1,19 @@
 package transform
 
 import (
+	"context"
+	"encoding/json"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/inspect/redact"
 	"github.com/etcdshift/etcdshift/internal/native"
 	"github.com/etcdshift/etcdshift/keys"
 )
@@ -132,6 +138,26 @@ type problemID struct {
 	key, code string
 	level     finding.Level
 	outcome   finding.Outcome
+}
+
+// Save keeps an object in the report, or fields of one, that may be wanted back. A report holds no
+// credentials: annotations with one are left out, and of other values the length stays. A step says
+// so.
+func (v *View) Save(ctx context.Context, key []byte, fields map[string]any) error {
+	hide, err := v.reader.Secrets(ctx)
+	if err != nil {
+		return err
+	}
+	fields = runtime.DeepCopyJSON(fields)
+	if hide.Object(key, fields) {
+		meta, _ := fields["metadata"].(map[string]any)
+		annotations, _ := meta["annotations"].(map[string]any)
+		maps.DeleteFunc(annotations, func(_ string, value any) bool { return redact.Hidden(value) })
+		v.report.AddStep("the report keeps %s without its credentials, such as the last-applied annotation: the input has them", key)
+	}
+	saved, err := json.Marshal(fields)
+	v.report.Saved[string(key)] = saved
+	return err
 }
 
 // Report is the report of the run, for the transform to add to.

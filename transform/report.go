@@ -3,13 +3,9 @@ package transform
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/runtime"
-
 	"github.com/etcdshift/etcdshift/finding"
-	"github.com/etcdshift/etcdshift/inspect/redact"
 )
 
 // Outcome is how a run ended.
@@ -152,21 +148,6 @@ func (r *Report) AddUID(u UID) {
 	default:
 		r.NewUIDs++
 	}
-}
-
-// Save keeps an object that may be wanted back, or fields of one. A report holds no credentials:
-// annotations with one are left out, and of other values the length stays. A step says so.
-func (r *Report) Save(key []byte, fields map[string]any) error {
-	fields = runtime.DeepCopyJSON(fields)
-	if redact.Object(key, fields) {
-		meta, _ := fields["metadata"].(map[string]any)
-		annotations, _ := meta["annotations"].(map[string]any)
-		maps.DeleteFunc(annotations, func(_ string, value any) bool { return redact.Hidden(value) })
-		r.AddStep("the report keeps %s without its credentials, such as the last-applied annotation: the input has them", key)
-	}
-	saved, err := json.Marshal(fields)
-	r.Saved[string(key)] = saved
-	return err
 }
 
 // AddStep appends a thing to do by hand, once.

@@ -62,6 +62,9 @@ func runExport(c *cli.Context, args []string) error {
 		if err != nil {
 			return err
 		}
+		if err := e.learn(); err != nil {
+			return err
+		}
 		if err := e.survey(args[1:]); err != nil {
 			return err
 		}

@@ -40,7 +40,7 @@ without --show-secrets, 130 interrupted.`,
 			&cli.StringFlag{Name: "cluster", Usage: "look in logical cluster `NAME` of kcp (default: all)"},
 			&cli.StringFlag{Name: "selector", Aliases: []string{"l"}, Usage: "show objects whose labels fit `SELECTOR`"},
 			&cli.StringFlag{Name: "field-selector", Usage: "show objects whose fields fit `SELECTOR`, such as status.phase!=Running"},
-			&cli.StringFlag{Name: "where", Usage: "show objects for which the CEL expression `CEL` is true, such as 'object.spec.replicas == 0'"},
+			&cli.StringFlag{Name: "where", Usage: "show objects for which `CEL` is true, redacted values aside, such as 'object.spec.replicas == 0'"},
 			&cli.StringFlag{Name: "sort-by", Usage: "sort by the field that `JSONPATH` names, such as .metadata.creationTimestamp"},
 			&choiceFlag{words: getFormats(), StringFlag: &cli.StringFlag{
 				Name: "output", Aliases: []string{"o"}, Value: "table", Usage: "print `FORMAT`: " + strings.Join(getFormats(), ", ")}},
@@ -131,6 +131,9 @@ func get(c *cli.Context, s *opened, o getOptions, words []string) error {
 	// a name stands for one object in one namespace and logical cluster
 	g.single = len(asked) == 1 && len(asked[0].names) == 1 &&
 		(o.namespace != "" || !asked[0].kind.Namespaced) && (c.IsSet("cluster") || !layouts.Flavour().KCP())
+	if err := g.learn(); err != nil {
+		return err
+	}
 	if err := g.printer()(); err != nil {
 		return err
 	}

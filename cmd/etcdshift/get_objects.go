@@ -11,9 +11,11 @@ import (
 
 	"github.com/urfave/cli/v2"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/inspect/redact"
 	"github.com/etcdshift/etcdshift/internal/compare"
 	"github.com/etcdshift/etcdshift/internal/jsonpath"
 	"github.com/etcdshift/etcdshift/internal/render"
@@ -31,6 +33,7 @@ type getter struct {
 	asked   []asking
 	single  bool // one object is asked for by name
 
+	hide          *redact.Shared // what redacts the objects; nil where their values are not hidden, or not printed
 	shown, unread int
 	unasked       int           // objects without a result of --where
 	hidden        bool          // something in a printed object was redacted
@@ -49,6 +52,25 @@ type gotten struct {
 	unfit     bool             // the selectors do not choose it
 	unasked   *finding.Finding // why --where has no result for it; nil for none
 	cells     []any            // of a table
+}
+
+// learn reads what must be hidden. Tables of built-in types have no texts but those of Events.
+func (g *getter) learn() (err error) {
+	texts := func(a asking) bool { return !a.kind.Builtin || a.kind.Kind == "Event" }
+	more := g.asksValues() || g.c.Bool("export") || g.c.Bool("show-labels") || g.options.labelColumns != nil
+	switch {
+	case g.options.secrets, g.options.format == "name" && !g.asksValues():
+	case g.options.format == "table" && !more && !slices.ContainsFunc(g.asked, texts):
+		g.hide = redact.NewShared()
+	default:
+		g.hide, err = g.reader.Secrets(g.c.Context)
+	}
+	return err
+}
+
+// asksValues reports whether values of fields choose objects.
+func (g *getter) asksValues() bool {
+	return g.options.where != nil || !g.options.selector.Fields.Empty()
 }
 
 // objects yields the chosen objects of one type. An unreadable one has its Err.
@@ -111,15 +133,21 @@ func (g *getter) selected(a asking) iter.Seq2[*gotten, error] {
 }
 
 // fits reports whether the selectors and --where choose an object. They choose every unreadable
-// one. An object without a result of --where is left out: see chosen. It may run beside others.
+// one. An object without a result of --where is left out: see chosen. Both see redacted values, or
+// the choice would tell them. It may run beside others.
 func (g *getter) fits(o *gotten) bool {
 	if o.Content == nil {
 		return true
 	}
-	if is := g.options.selector.Fits(o.Content); !is || g.options.where == nil {
+	of := *o.Object
+	if g.hide != nil && g.asksValues() {
+		of.Content = runtime.DeepCopyJSON(of.Content)
+		g.hide.Object(o.Key, of.Content)
+	}
+	if is := g.options.selector.Fits(of.Content); !is || g.options.where == nil {
 		return is
 	}
-	chosen, cannot := g.options.where.Chooses(g.c.Context, o.Object)
+	chosen, cannot := g.options.where.Chooses(g.c.Context, &of)
 	o.unasked = cannot
 	return chosen
 }

@@ -12,7 +12,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/etcdshift/etcdshift/inspect/redact"
 	"github.com/etcdshift/etcdshift/internal/compare"
 	"github.com/etcdshift/etcdshift/internal/jsonpath"
 	"github.com/etcdshift/etcdshift/internal/manifest"
@@ -56,8 +55,8 @@ func (g *getter) contents(fn func(o *gotten, content map[string]any) error) erro
 		if o.Err != nil {
 			return nil
 		}
-		if !g.options.secrets {
-			g.hidden = redact.Object(o.Key, o.Content) || g.hidden
+		if g.hide != nil {
+			g.hidden = g.hide.Object(o.Key, o.Content) || g.hidden
 		}
 		if !g.c.Bool("show-managed-fields") {
 			unstructured.RemoveNestedField(o.Content, "metadata", "managedFields")
@@ -181,7 +180,7 @@ func (g *getter) printRaw() error {
 		switch {
 		case o.Undecryptable != nil || o.Value == nil:
 			return nil
-		case !g.options.secrets && redact.Value(o.Key, o.Value):
+		case g.hide != nil && g.hide.Value(o.Key, o.Value):
 			return &failure{status: exitRefused, err: fmt.Errorf("%s: its secrets need --show-secrets", render.Printable(string(o.Key)))}
 		}
 		if values = append(values, o.Value); len(values) > 1 {
@@ -215,8 +214,8 @@ func (g *getter) printCustomColumns() error {
 		}
 		for i, cell := range cells {
 			text := cell.(string)
-			if !g.options.secrets {
-				text = redact.Text(text)
+			if g.hide != nil {
+				text = g.hide.Text(text)
 			}
 			masked = masked || mark.MatchString(text)
 			cells[i] = render.Cell(text, len(cells))
@@ -294,7 +293,7 @@ func (g *getter) export(o *gotten, printed *int) (err error) {
 	if err != nil {
 		return fmt.Errorf("%s: %w", o.Key, err)
 	}
-	if !g.options.secrets && redact.Object(o.Key, content) {
+	if g.hide != nil && g.hide.Object(o.Key, content) {
 		g.shown--
 		g.kept++
 		fmt.Fprintf(g.c.App.ErrWriter, "%s: not exported: its secrets need --show-secrets\n", render.Printable(string(o.Key)))

@@ -16,7 +16,6 @@ import (
 
 	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/inspect"
-	"github.com/etcdshift/etcdshift/inspect/redact"
 	"github.com/etcdshift/etcdshift/internal/columns"
 	"github.com/etcdshift/etcdshift/internal/compare"
 	"github.com/etcdshift/etcdshift/internal/render"
@@ -177,8 +176,8 @@ func (t *typeTable) finish(o *gotten) {
 	}
 	own := make([]any, len(t.shown.Columns))
 	if o.Content != nil {
-		if !t.kind.Builtin && !t.g.options.secrets { // a column may be one of what must not be shown
-			redact.Object(o.Key, o.Content)
+		if !t.kind.Builtin && t.g.hide != nil { // a column may be one of what must not be shown
+			t.g.hide.Object(o.Key, o.Content)
 		}
 		copy(own, t.shown.Row(o.Content, t.g.options.now))
 	} else if name := slices.IndexFunc(t.shown.Columns, func(c metav1.TableColumnDefinition) bool { return c.Name == "Name" }); name >= 0 {
@@ -227,8 +226,8 @@ func (g *getter) printableCell(cell any, columns int) any {
 	if !isText {
 		return cell
 	}
-	if !g.options.secrets {
-		text = redact.Text(text)
+	if g.hide != nil {
+		text = g.hide.Text(text)
 	}
 	if end := strings.IndexAny(text, "\f\n\r"); end >= 0 {
 		text = text[:end] + "..."

@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/etcdshift/etcdshift/inspect"
-	"github.com/etcdshift/etcdshift/inspect/redact"
 	"github.com/etcdshift/etcdshift/internal/compare"
 	"github.com/etcdshift/etcdshift/internal/differ"
 	"github.com/etcdshift/etcdshift/internal/render"
@@ -145,8 +144,10 @@ func (g *grepper) choose(words []string) (err error) {
 			g.asked = append(g.asked, a)
 		}
 	}
-	g.layouts, err = g.reader.Layouts(g.c.Context)
-	return err
+	if g.layouts, err = g.reader.Layouts(g.c.Context); err != nil {
+		return err
+	}
+	return g.learn()
 }
 
 func (g *grepper) print() error {
@@ -216,7 +217,7 @@ func (g *grepper) search() error {
 		case o.Partial:
 			return g.bytes(subject, o.Entry)
 		}
-		if !g.options.secrets && redact.Object(o.Key, o.Content) {
+		if g.hide != nil && g.hide.Object(o.Key, o.Content) {
 			g.notLooked++
 		}
 		unstructured.RemoveNestedField(o.Content, "metadata", "managedFields")
@@ -254,7 +255,7 @@ func (g *grepper) names(subject compare.Subject) error {
 
 // bytes searches a value that is not JSON content.
 func (g *grepper) bytes(subject compare.Subject, e *inspect.Entry) error {
-	if !g.options.secrets && redact.Value(e.Key, e.Value) {
+	if g.hide != nil && g.hide.Value(e.Key, e.Value) {
 		g.notLooked++
 		return nil
 	}

@@ -11,7 +11,6 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/etcdshift/etcdshift/inspect"
-	"github.com/etcdshift/etcdshift/inspect/redact"
 	"github.com/etcdshift/etcdshift/internal/render"
 	"github.com/etcdshift/etcdshift/keys"
 )
@@ -82,7 +81,11 @@ func printRaw(c *cli.Context, o *opened, key []byte) error {
 	case e.Undecryptable != nil && c.IsSet(encryptionConfig):
 		return &failure{exitFailed, fmt.Errorf("key %q: %w", key, e.Undecryptable), "--stored writes it as it is"}
 	}
-	if !c.Bool("show-secrets") && redact.Value(key, value) {
+	hide, err := o.Secrets(c.Context)
+	if err != nil {
+		return err
+	}
+	if !c.Bool("show-secrets") && hide.Value(key, value) {
 		return &failure{exitRefused, fmt.Errorf("key %q: its value holds a credential", key), "--show-secrets writes it all the same"}
 	}
 	if render.IsTerminal(c.App.Writer) && !render.IsText(value) {

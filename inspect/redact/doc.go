@@ -18,11 +18,11 @@
 //     "name=value", <name>value and the like (scan.go).
 //
 // Shown are definitions of types with their schemas, certificates, signing requests, public keys,
-// and names of Secrets and of their entries. Only names and shapes find a secret: a password in a
-// field "greeting" is shown.
+// and names of Secrets and of their entries. A secret is found by its name, by its shape, or if a
+// Secret of the file has it (shared.go): any other password in a field "greeting" is shown.
 //
-// [With] puts other values in place of what [Object] hides: a text with a secret in it keeps its
-// structure where that is known (inside.go).
+// [With] puts other values in place of what [Shared.Object] hides: a text with a secret in it keeps
+// its structure where that is known (inside.go).
 //
 // Invariants:
 //

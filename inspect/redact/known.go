@@ -1,6 +1,7 @@
 package redact
 
 import (
+	"cmp"
 	"encoding/base64"
 	"regexp"
 	"strings"
@@ -49,6 +50,9 @@ func noter(add func(text string)) func(value any) {
 			text = string(data)
 			add(strings.TrimSpace(text))
 		}
+		if !strings.Contains(text, ":") {
+			return
+		}
 		if of := userPassword.FindStringSubmatch(strings.TrimSpace(text)); of != nil {
 			add(of[1])
 		}
@@ -84,8 +88,16 @@ type searcher interface {
 	without(text string, with Replace) string
 }
 
+// both are the secrets of an object and shared ones. A text with one is hidden as a whole.
+type both struct {
+	own known
+	*Shared
+}
+
+func (b both) in(text string) string { return cmp.Or(b.own.in(text), b.Shared.in(text)) }
+
 // without implements searcher: nothing is known of the rest of a text.
-func (k known) without(text string, _ Replace) string { return text }
+func (b both) without(text string, _ Replace) string { return text }
 
 // sweep hides the texts of an object that have a known secret, also packed. Names stay.
 func (w walker) sweep(value any, k searcher) (changed bool) {

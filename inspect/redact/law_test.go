@@ -65,7 +65,7 @@ func TestNamesInSyntaxes(t *testing.T) {
 					{"metadata": map[string]any{"annotations": map[string]any{"example.com/config": text}}},
 					{"spec": map[string]any{"values": []any{text}}},
 				} {
-					require.True(t, redact.Object([]byte(corpusKey), obj), "enclosure %d: %s", i, text)
+					require.True(t, redact.NewShared().Object([]byte(corpusKey), obj), "enclosure %d: %s", i, text)
 				}
 			}
 		}
@@ -88,7 +88,7 @@ func TestNamesWithoutSecret(t *testing.T) {
 					continue
 				}
 				text := fmt.Sprintf(syntax, name, value)
-				require.False(t, redact.Object([]byte(corpusKey), configMap("config", text)), text)
+				require.False(t, redact.NewShared().Object([]byte(corpusKey), configMap("config", text)), text)
 			}
 		}
 	}
@@ -118,13 +118,13 @@ func TestBombs(t *testing.T) {
 	}
 	for name, text := range texts {
 		begun := time.Now()
-		redact.Object([]byte(corpusKey), configMap("config", text))
+		redact.NewShared().Object([]byte(corpusKey), configMap("config", text))
 		require.Less(t, time.Since(begun), 20*time.Second, name)
 		if took := time.Since(begun); took > time.Second {
 			t.Logf("%s took %s", name, took)
 		}
 	}
 	hidden := configMap("config", texts["aliases"])
-	require.True(t, redact.Object([]byte(corpusKey), hidden))
+	require.True(t, redact.NewShared().Object([]byte(corpusKey), hidden))
 	require.False(t, leaks(text(t, hidden)))
 }

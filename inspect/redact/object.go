@@ -1,7 +1,6 @@
 package redact
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,46 +8,19 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/etcdshift/etcdshift/encoding"
-	"github.com/etcdshift/etcdshift/internal/native"
 	"github.com/etcdshift/etcdshift/keys"
 )
 
 // tokenAnnotation holds the token of a pull secret in the clear (OpenShift until 4.15).
 const tokenAnnotation = "openshift.io/token-secret.value"
 
-// Object redacts, in place, an object in JSON content stored under key, and reports whether it had
-// secrets. An object of any kind among credentials is redacted as one of them.
-func Object(key []byte, obj map[string]any) (changed bool) {
-	return begun(nil).object(key, obj)
-}
-
-// Value reports whether the raw bytes stored under key must be hidden: objects that Object would
-// change, everything stored among credentials, bootstrap keys of k3s, and unreadable values with
-// the shape of a secret. Values that are encrypted at rest may be shown.
-func Value(key, raw []byte) bool {
-	if keys.IsBootstrap(key) || keys.HoldsCredentials(key) && encoding.Detect(raw) != encoding.FormatEncrypted {
-		return true
-	}
-	content, err := native.Decode(raw)
-	switch {
-	case err == nil:
-		return Object(key, content)
-	case errors.Is(err, encoding.ErrEncrypted):
-		return false
-	}
-	if v, err := encoding.Parse(raw); err == nil && v.GVK.Group == "" && v.GVK.Kind == "Secret" { // it does not decode
-		return true
-	}
-	return holdsSecret(string(raw))
-}
-
-func (w walker) object(key []byte, obj map[string]any) (changed bool) {
+// object redacts an object: what is a secret by itself, and copies of that and of shared secrets.
+func (w walker) object(key []byte, obj map[string]any, shared *Shared) (changed bool) {
 	own := known{}
 	w.note = noter(own.add)
 	changed = w.first(key, obj)
 	w.note = nil
-	return len(own) > 0 && w.sweep(obj, own) || changed
+	return len(own)+len(shared.index) > 0 && w.sweep(obj, both{own, shared}) || changed
 }
 
 // first redacts what is a secret by itself.

@@ -150,8 +150,8 @@ func TestPacked(t *testing.T) {
 					{"metadata": map[string]any{"annotations": map[string]any{"objectset.rio.cattle.io/applied": value}}},
 					{"apiVersion": "v1", "kind": "ConfigMap", "binaryData": map[string]any{"x.gz": base64.StdEncoding.EncodeToString([]byte(value))}},
 				} {
-					require.True(t, redact.Object([]byte(corpusKey), obj), name)
-					require.False(t, redact.Object([]byte(corpusKey), obj), "a second pass: %s", name)
+					require.True(t, redact.NewShared().Object([]byte(corpusKey), obj), name)
+					require.False(t, redact.NewShared().Object([]byte(corpusKey), obj), "a second pass: %s", name)
 				}
 				obj := configMap("x", value)
 				require.True(t, redact.With([]byte(corpusKey), obj, gone), name)
@@ -170,7 +170,7 @@ func TestPackedShown(t *testing.T) {
 				continue
 			}
 			obj := configMap("x", pack(packInner(plain)))
-			require.False(t, redact.Object([]byte(corpusKey), obj), "%s in %s", inner, outer)
+			require.False(t, redact.NewShared().Object([]byte(corpusKey), obj), "%s in %s", inner, outer)
 		}
 	}
 }
@@ -200,7 +200,7 @@ func TestPackedBounds(t *testing.T) {
 		"damaged zip": std(zipped(t, strings.Repeat("hello world ", 100))[:60]), "bomb": std(bomb), "bomb in a bomb": std(gzipped(t, bomb)), "deep": deep, "many deflated": strings.Repeat(std(deflated(t, strings.Repeat("\x00", 4<<20)))+" ", 400) + std("password: "+packedSecret), "many": strings.Repeat(std(gzipped(t, strings.Repeat("a b ", 1<<20)))+" ", 50),
 	} {
 		begun := time.Now()
-		require.True(t, redact.Object([]byte(corpusKey), configMap("x", value)), name)
+		require.True(t, redact.NewShared().Object([]byte(corpusKey), configMap("x", value)), name)
 		require.Less(t, time.Since(begun), 5*time.Second, name)
 	}
 	for name, value := range map[string]string{
@@ -208,7 +208,7 @@ func TestPackedBounds(t *testing.T) {
 		"truncated": std(gzipped(t, strings.Repeat("hello world ", 100))[:30]), "not gzip": std("\x1f\x8b\x08 hello"), "x^": "eJyhello0123456789",
 	} {
 		begun := time.Now()
-		require.False(t, redact.Object([]byte(corpusKey), configMap("x", value)), name)
+		require.False(t, redact.NewShared().Object([]byte(corpusKey), configMap("x", value)), name)
 		require.Less(t, time.Since(begun), 5*time.Second, name)
 	}
 }

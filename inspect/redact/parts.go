@@ -57,7 +57,10 @@ func partsOfLines(text string, yield func(part string)) {
 		if _, value, has := strings.Cut(line, "="); has {
 			yield(strings.Trim(value, partEnds))
 		}
-		yield(strings.Trim(line, partEnds))
+		whole := strings.Trim(line, partEnds)
+		if yield(whole); !strings.ContainsAny(whole, partSeparators) {
+			continue
+		}
 		for _, word := range strings.FieldsFunc(line, func(r rune) bool { return strings.ContainsRune(partSeparators, r) }) {
 			yield(word)
 		}
@@ -72,9 +75,12 @@ const (
 // isPart reports whether a part of a secret is one by itself, and no word, name, address or time.
 // Of several words each is a part.
 func isPart(text string) bool {
-	return len(text) >= knownBegin && !strings.ContainsAny(text, " \t\n") && !plainWord.MatchString(text) && isLiteral(text) && !host.MatchString(text) &&
-		!publicPart.MatchString(text)
+	return len(text) >= knownBegin && !strings.ContainsAny(text, " \t\n") && !plainWord.MatchString(text) && isLiteral(text) &&
+		(len(text) > longestPublic || !host.MatchString(text) && !publicPart.MatchString(text))
 }
+
+// longestPublic bounds names, addresses and times, in bytes.
+const longestPublic = 300
 
 var publicPart = regexp.MustCompile(`^(?:[a-z][a-z0-9+.-]*://[^@]*` +
 	`|[0-9]{4}-[0-9]{2}-[0-9]{2}(?:T[0-9:.]+(?:Z|[+-][0-9:]+)?)?` + // a time

@@ -35,10 +35,10 @@ func TestPartsOfSecrets(t *testing.T) {
 			parse(t, `{apiVersion: v1, kind: Secret, data: {x: `+std(value)+`}}`),
 			{"apiVersion": "v1", "kind": "Secret", "stringData": map[string]any{"x": value}},
 		} {
-			require.Contains(t, redact.SecretsIn([]byte(corpusKey), secret), packedSecret, name)
+			require.Contains(t, redact.SecretsIn([]byte(corpusKey), secret, redact.Thorough), packedSecret, name)
 		}
 		secret := parse(t, `{apiVersion: v1, kind: Secret, metadata: {annotations: {note: use `+packedSecret+`}}, data: {x: `+std(value)+`}}`)
-		require.True(t, redact.Object([]byte(corpusKey), secret), name)
+		require.True(t, redact.NewShared().Object([]byte(corpusKey), secret), name)
 		require.NotContains(t, text(t, secret), "MARK", name)
 	}
 
@@ -63,7 +63,7 @@ variable: KUBERNETES_SERVICE_HOST
 `
 	shared := redact.NewShared()
 	for _, text := range []string{shown, strings.ReplaceAll(shown, ": ", "="), strings.ReplaceAll(shown, "\n", "\n  ")} {
-		for _, secret := range redact.SecretsIn([]byte(corpusKey), parse(t, `{apiVersion: v1, kind: Secret, data: {x: `+std(text)+`}}`)) {
+		for _, secret := range redact.SecretsIn([]byte(corpusKey), parse(t, `{apiVersion: v1, kind: Secret, data: {x: `+std(text)+`}}`), redact.Thorough) {
 			shared.Add(secret)
 		}
 	}

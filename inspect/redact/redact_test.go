@@ -54,17 +54,17 @@ func TestObject(t *testing.T) {
 			`{apiVersion: v1, kind: Pod, metadata: {name: secret}, spec: {volumes: [{secret: {secretName: a}}], serviceAccountName: token}}`},
 	} {
 		obj := parse(t, c.before)
-		changed := redact.Object([]byte("/registry/example.com/things/ns/a"), obj)
+		changed := redact.NewShared().Object([]byte("/registry/example.com/things/ns/a"), obj)
 		require.Equal(t, parse(t, c.after), obj, name)
 		require.Equal(t, c.before != c.after, changed, name)
-		require.False(t, redact.Object([]byte("/registry/example.com/things/ns/a"), obj), "a second pass: %s", name)
+		require.False(t, redact.NewShared().Object([]byte("/registry/example.com/things/ns/a"), obj), "a second pass: %s", name)
 	}
 }
 
 func TestText(t *testing.T) {
-	require.Equal(t, "hello", redact.Text("hello"))
-	require.Equal(t, "<redacted 24 bytes>", redact.Text("postgres://me:pw@host/db"))
-	require.Equal(t, "<redacted 24 bytes>", redact.Text("<redacted 24 bytes>"))
+	require.Equal(t, "hello", redact.NewShared().Text("hello"))
+	require.Equal(t, "<redacted 24 bytes>", redact.NewShared().Text("postgres://me:pw@host/db"))
+	require.Equal(t, "<redacted 24 bytes>", redact.NewShared().Text("<redacted 24 bytes>"))
 }
 
 func TestValue(t *testing.T) {
@@ -73,14 +73,14 @@ func TestValue(t *testing.T) {
 		require.NoError(t, err)
 		return data
 	}
-	require.True(t, redact.Value([]byte("/bootstrap/abc"), []byte("anything")))
+	require.True(t, redact.NewShared().Value([]byte("/bootstrap/abc"), []byte("anything")))
 	secret := stored("k8s/core.v1.Secret.pb")
-	require.True(t, redact.Value([]byte("k"), secret))
-	require.True(t, redact.Value([]byte("k"), secret[:len(secret)-4]), "one that does not decode")
-	require.False(t, redact.Value([]byte("k"), stored("k8s/apps.v1.DaemonSet.pb")))
-	require.False(t, redact.Value([]byte("k"), []byte("k8s:enc:aescbc:v1:key1:-----BEGIN RSA PRIVATE KEY-----")))
-	require.True(t, redact.Value([]byte("k"), []byte("-----BEGIN RSA PRIVATE KEY-----")))
-	require.False(t, redact.Value([]byte("compact_rev_key"), []byte("12345")))
+	require.True(t, redact.NewShared().Value([]byte("k"), secret))
+	require.True(t, redact.NewShared().Value([]byte("k"), secret[:len(secret)-4]), "one that does not decode")
+	require.False(t, redact.NewShared().Value([]byte("k"), stored("k8s/apps.v1.DaemonSet.pb")))
+	require.False(t, redact.NewShared().Value([]byte("k"), []byte("k8s:enc:aescbc:v1:key1:-----BEGIN RSA PRIVATE KEY-----")))
+	require.True(t, redact.NewShared().Value([]byte("k"), []byte("-----BEGIN RSA PRIVATE KEY-----")))
+	require.False(t, redact.NewShared().Value([]byte("compact_rev_key"), []byte("12345")))
 }
 
 // No byte of a Secret is left, whatever is in it, and a second pass changes nothing.
@@ -96,8 +96,8 @@ func FuzzObject(f *testing.F) {
 		if err != nil {
 			return
 		}
-		redact.Object([]byte("/registry/example.com/things/ns/a"), obj)
-		require.False(t, redact.Object([]byte("/registry/example.com/things/ns/a"), obj))
+		redact.NewShared().Object([]byte("/registry/example.com/things/ns/a"), obj)
+		require.False(t, redact.NewShared().Object([]byte("/registry/example.com/things/ns/a"), obj))
 		if obj["kind"] != "Secret" || obj["apiVersion"] != "v1" {
 			return
 		}

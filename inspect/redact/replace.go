@@ -26,7 +26,7 @@ type Replace func(part Part, value any) any
 // With is Object with replacements in place of lengths. A text with a secret in it keeps its
 // structure and its other words where that can be told; else it is replaced as a whole.
 func With(key []byte, obj map[string]any, with Replace) (changed bool) {
-	changed = begun(with).object(key, obj)
+	changed = begun(with).object(key, obj, NewShared())
 	unwrap(obj)
 	return changed
 }
@@ -86,7 +86,9 @@ func (w walker) noteParts(part Part, value any) {
 			if part != applied {
 				parts(plain, deepest, func(part string) { w.note(part) })
 			}
-			w.inner().holds(plain)
+			if w.most > Brief { // parts has most of that too
+				w.inner().holds(plain)
+			}
 		}
 	}
 }

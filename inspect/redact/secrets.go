@@ -9,7 +9,13 @@ import (
 
 // Secrets are the secret values of objects. They are hidden in texts that were made from the
 // objects, also in part and in base64.
-type Secrets struct{ parts map[int]map[string]bool } // by their length, in lower case
+type Secrets struct {
+	shared *Shared
+	parts  map[int]map[string]bool // by their length, in lower case
+}
+
+// Quoted returns a set of secrets of some objects; shared ones are hidden too.
+func (s *Shared) Quoted() *Secrets { return &Secrets{shared: s, parts: map[int]map[string]bool{}} }
 
 // Parts of a value that give it away, in bytes. A long text has many words that are no secret.
 const (
@@ -23,7 +29,13 @@ const (
 
 // Add adds the secrets of an object stored under key.
 func (s *Secrets) Add(key []byte, content map[string]any) {
-	for _, secret := range SecretsIn(key, runtime.DeepCopyJSON(content)) {
+	content = runtime.DeepCopyJSON(content)
+	s.shared.Replace(content, func(_ Part, value any) any {
+		text, _ := value.(string)
+		s.addText(text)
+		return ""
+	})
+	for _, secret := range SecretsIn(key, content, Thorough) {
 		s.addText(secret)
 	}
 }
@@ -48,9 +60,6 @@ func (s *Secrets) addParts(text string) {
 	if len(text) > longText {
 		size = longPart
 	}
-	if s.parts == nil {
-		s.parts = map[int]map[string]bool{}
-	}
 	if s.parts[size] == nil {
 		s.parts[size] = map[string]bool{}
 	}
@@ -59,7 +68,7 @@ func (s *Secrets) addParts(text string) {
 	}
 }
 
-// Hide returns a text with lengths in place of secrets: those of s, and those that Text hides.
+// Hide returns a text with lengths in place of secrets: those of s and what Shared.Text hides.
 func (s *Secrets) Hide(text string) string {
 	hidden := s.marked(text)
 	(&Room{mostUnpacked}).runs(text, shortPart*4/3, func(f form) bool {
@@ -81,7 +90,7 @@ func (s *Secrets) Hide(text string) string {
 		}
 		at = end
 	}
-	return Text(out.String())
+	return s.shared.Text(out.String())
 }
 
 // marked tells of each byte of a text whether it belongs to a secret.

@@ -20,7 +20,7 @@ func TestSecretsHide(t *testing.T) {
 		{name: QUOTED_PASSWORD, value: 'p"4\x"9!kL"Q2z\7'},
 		{name: CFG, value: `+std(`{"password": "other5-MARK-y8"}`)+`}]}]}}`)
 	before := text(t, obj)
-	secrets := redact.Secrets{}
+	secrets := redact.NewShared().Quoted()
 	secrets.Add([]byte(corpusKey), obj)
 	require.Equal(t, before, text(t, obj))
 	secrets.Add([]byte(corpusKey), parse(t, `{apiVersion: v1, kind: Secret, data: {env: `+std("GREETING=line9-MARK\nHOST=db.example.com\n"+strings.Repeat("A=b\n", 50))+`}}`))
@@ -53,17 +53,17 @@ func TestSecretsEverywhere(t *testing.T) {
 			"name": "a", "annotations": map[string]any{"note": shown, "other": "use it here"},
 			"labels": map[string]any{"for-" + value: "a", "x": value}, "managedFields": []any{map[string]any{"fieldsV1": map[string]any{"f:list": map[string]any{`v:"` + value + `"`: map[string]any{}}}}},
 		}}
-		require.True(t, redact.Object([]byte(corpusKey), obj), name)
+		require.True(t, redact.NewShared().Object([]byte(corpusKey), obj), name)
 		require.NotContains(t, unpacked.All(text(t, obj), 4), "MARK", name)
 		require.Contains(t, text(t, obj), "use it here")
-		require.False(t, redact.Object([]byte(corpusKey), obj), "a second pass: %s", name)
+		require.False(t, redact.NewShared().Object([]byte(corpusKey), obj), "a second pass: %s", name)
 	}
 	for args, use := range map[string]string{
 		"[--password=" + value + "]": value, "[mysql, -p" + value + "]": value, "[curl, -u, me:" + value + "]": value, "[redis-cli -a " + value + " ping]": value,
 		`['{"password":"Hunter2-\\MARK-x7", "cut o']`: `Hunter2-\MARK-x7`,
 	} {
 		obj := parse(t, "{spec: {args: "+args+", note: use "+use+" here}}")
-		require.True(t, redact.Object([]byte(corpusKey), obj))
+		require.True(t, redact.NewShared().Object([]byte(corpusKey), obj))
 		require.NotContains(t, text(t, obj), "MARK", args)
 	}
 }
@@ -87,21 +87,21 @@ func TestManagedFields(t *testing.T) {
 		`k:{"name":"` + base64.StdEncoding.EncodeToString([]byte(packedSecret)) + `"}`: `gone`,
 	} {
 		hidden := object("f:users", key)
-		redact.Object([]byte(corpusKey), hidden)
+		redact.NewShared().Object([]byte(corpusKey), hidden)
 		require.NotContains(t, unpacked.All(text(t, hidden), 3), "MARK", key)
 		replaced := object("f:users", key)
 		redact.With([]byte(corpusKey), replaced, gone)
 		require.Equal(t, object("f:users", edited)["metadata"], replaced["metadata"], key)
 	}
 	hidden := object("f:passwords", `v:"Tr0ub-MARK"`)
-	redact.Object([]byte(corpusKey), hidden)
+	redact.NewShared().Object([]byte(corpusKey), hidden)
 	require.NotContains(t, text(t, hidden), "MARK")
 	for key, field := range map[string]string{
 		`k:{"name":"a-password"}`: "f:secrets", `k:{"containerPort":80,"protocol":"TCP"}`: "f:ports", `v:"example.com/secret"`: "f:finalizers",
 		`k:{"name":"DB_PASSWORD"}`: "f:env", `k:{"uid":"0b0e2c4d-8f4c-4a55-9a3a-0d3c61a2a6aa"}`: "f:ownerReferences", "v:": "f:odd", `v:{"a`: "f:odd",
 	} {
 		shown := object(field, key)
-		redact.Object([]byte(corpusKey), shown)
+		redact.NewShared().Object([]byte(corpusKey), shown)
 		require.Equal(t, object(field, key)["metadata"], shown["metadata"], key)
 	}
 }
@@ -122,25 +122,25 @@ func TestSecretsIn(t *testing.T) {
 		"JSON":       `{"application.yaml":"spring:\n  password: ` + packedSecret + `\n"}`,
 	} {
 		secret := parse(t, `{apiVersion: v1, kind: Secret, data: {x: `+std(value)+`}}`)
-		require.Contains(t, redact.SecretsIn([]byte(corpusKey), secret), packedSecret, name)
+		require.Contains(t, redact.SecretsIn([]byte(corpusKey), secret, redact.Thorough), packedSecret, name)
 		secret = parse(t, `{apiVersion: v1, kind: Secret, metadata: {annotations: {note: use `+packedSecret+`}}, data: {x: `+std(value)+`}}`)
-		require.True(t, redact.Object([]byte(corpusKey), secret), name)
+		require.True(t, redact.NewShared().Object([]byte(corpusKey), secret), name)
 		require.NotContains(t, text(t, secret), "MARK", name)
 		other := map[string]any{"data": map[string]any{"x": "use " + packedSecret}, "spec": map[string]any{"config": value}}
-		require.True(t, redact.Object([]byte(corpusKey), other), name)
+		require.True(t, redact.NewShared().Object([]byte(corpusKey), other), name)
 		require.NotContains(t, text(t, other), "MARK", name)
 	}
 	many := map[string]any{"data": "use Alike_0001-9"}
 	for i := range 100 {
 		many[fmt.Sprint(i)] = map[string]any{"password": fmt.Sprintf("Alike_00%02d-9", i)}
 	}
-	require.True(t, redact.Object([]byte(corpusKey), many))
+	require.True(t, redact.NewShared().Object([]byte(corpusKey), many))
 	require.NotContains(t, text(t, many), "Alike")
 }
 
 // What stands beside a secret in the last-applied annotation is shown.
 func TestSecretsInApplied(t *testing.T) {
-	s := redact.Secrets{}
+	s := redact.NewShared().Quoted()
 	s.Add([]byte(corpusKey), parse(t, `{metadata: {annotations: {kubectl.kubernetes.io/last-applied-configuration:
   '{"spec":{"image":"registry.example.com/shop/web:v1.2.3","password":"Tr0ub4dor-MARK"}}'}}}`))
 	require.Equal(t, "image registry.example.com/shop/web:v1.2.3, <redacted 14 bytes>", s.Hide("image registry.example.com/shop/web:v1.2.3, Tr0ub4dor-MARK"))

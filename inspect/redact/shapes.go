@@ -79,32 +79,34 @@ const (
 )
 
 // tokenPrefix begins tokens of a service. At least so many letters and digits follow, in a loose
-// token also "-", "_" and ".".
+// token also "-", "_" and ".". Some prefixes begin names and words too, such as npm_lifecycle.
 type tokenPrefix struct {
 	text  string
 	least int
 	loose bool
+	words bool
 }
 
 // tokenPrefixes are by their first letter. A token with a prefix of its own is found at any length:
 // it may be cut off.
 var tokenPrefixes = byFirstLetter([]tokenPrefix{
 	{text: "ghp_ gho_ ghu_ ghs_ ghr_", least: 1}, {text: "github_pat_", least: 1, loose: true}, // GitHub
-	{text: "glpat- gldt- glrt- glrtr- glcbt- glptt- glft- glimt- glagent- gloas- glsoat- glffct- glwt-", least: 1, loose: true}, // GitLab
-	{text: "xoxa- xoxb- xoxc- xoxd- xoxe- xoxo- xoxp- xoxr- xoxs- xoxe. xapp-", least: 1, loose: true},                          // Slack
-	{text: "AGE-SECRET-KEY-", least: 1, loose: true}, {text: "AGE-PLUGIN-", least: 30, loose: true},                             // age
+	{text: "glpat- gldt- glrt- glrtr- glcbt- glptt- glft- glimt- gloas- glsoat- glffct- glwt-", least: 1, loose: true}, // GitLab
+	{text: "glagent-", least: 1, loose: true, words: true}, {text: "xapp-", least: 1, loose: true, words: true},        // and Slack
+	{text: "xoxa- xoxb- xoxc- xoxd- xoxe- xoxo- xoxp- xoxr- xoxs- xoxe.", least: 1, loose: true},
+	{text: "AGE-SECRET-KEY-", least: 1, loose: true}, {text: "AGE-PLUGIN-", least: 30, loose: true}, // age
 	{text: "AKIA", least: 1}, {text: "ASIA", least: 12}, // AWS
-	{text: "AIza ya29. GOCSPX-", least: 1, loose: true},                                                         // Google
-	{text: "sk_live_ sk_test_ rk_live_ rk_test_ whsec_", least: 1},                                              // Stripe
-	{text: "sk-ant- sk-proj- sk-svcacct- sk-admin- sk-or-v1-", least: 1, loose: true}, {text: "sk-", least: 40}, // of models
+	{text: "AIza ya29. GOCSPX-", least: 1, loose: true},                                                                      // Google
+	{text: "sk_live_ sk_test_ rk_live_ rk_test_ whsec_", least: 1},                                                           // Stripe
+	{text: "sk-ant- sk-proj- sk-svcacct- sk-admin- sk-or-v1-", least: 1, loose: true, words: true}, {text: "sk-", least: 40}, // of models
 	{text: "hf_ r8_ gsk_", least: 24}, {text: "nvapi- pplx- xai-", least: 24, loose: true},
-	{text: "npm_ rubygems_ pypi-", least: 1}, {text: "oy2", least: 40}, // of packages
+	{text: "npm_ rubygems_ pypi-", least: 1, words: true}, {text: "oy2", least: 40}, // of packages
 	{text: "dckr_pat_ dckr_oat_", least: 1, loose: true},                        // Docker
 	{text: "dop_v1_ doo_v1_ dor_v1_", least: 1}, {text: "dapi pul-", least: 32}, // DigitalOcean, Databricks, Pulumi
 	{text: "hvs. hvb. hvr.", least: 1, loose: true},                                    // Vault
 	{text: "SG.", least: 40, loose: true}, {text: "glsa_ glc_", least: 1, loose: true}, // SendGrid, Grafana
-	{text: "tskey-", least: 1, loose: true}, {text: "sha256~", least: 1, loose: true}, // Tailscale, OpenShift
-	{text: "shpat_ shpss_ shpca_ shppa_ lin_api_ sbp_ sgp_", least: 1},
+	{text: "tskey-", least: 1, loose: true, words: true}, {text: "sha256~", least: 1, loose: true}, // Tailscale, OpenShift
+	{text: "shpat_ shpss_ shpca_ shppa_", least: 1}, {text: "lin_api_ sbp_ sgp_", least: 1, words: true},
 	{text: "sntrys_ sntryu_ CFPAT- ATATT3 ATCTT3 pscale_pw_ pscale_tkn_ figd_", least: 1, loose: true},
 	{text: "ops_eyJ", least: 1, loose: true}, {text: "dp.pt. dp.st. dp.sa.", least: 1, loose: true}, {text: "PMAK-", least: 1, loose: true},
 	{text: "NRAK- NRII-", least: 1, loose: true}, {text: "dt0c01. dt0s01. dt0s16.", least: 1, loose: true},
@@ -198,8 +200,8 @@ const longestToken = 64
 const longestWord = 15
 
 // follows reports whether enough letters follow the prefix. "xxxx" is a placeholder, and so is
-// "EXAMPLE" at the end. "hvs.Group" and "glpat-doc" are words: without a digit, and without a
-// capital letter but at the beginning.
+// "EXAMPLE" at the end. Words have no digit, and no capital letter but at the beginning; nor has a
+// name, such as sk_live_demo_page.
 func (p tokenPrefix) follows(rest string) bool {
 	n, letters, varied, coded := 0, 0, false, false
 	for n < min(len(rest), longestToken) && (isWordByte(rest[n]) && rest[n] != '_' || p.loose && strings.IndexByte("-_.", rest[n]) >= 0) {
@@ -213,7 +215,7 @@ func (p tokenPrefix) follows(rest string) bool {
 		}
 		n++
 	}
-	return n >= p.least && (varied || n == 1) && coded && !strings.HasSuffix(rest[:n], "EXAMPLE")
+	return n >= p.least && (varied || n == 1) && (coded || !p.words && !strings.HasPrefix(rest[n:], "_")) && !strings.HasSuffix(rest[:n], "EXAMPLE")
 }
 
 func isWordByte(c byte) bool {
@@ -267,5 +269,6 @@ func isLiteral(text string) bool {
 		return false
 	}
 	isReference := slices.ContainsFunc(referenceBegins, func(begin string) bool { return strings.HasPrefix(text, begin) })
-	return !isReference && !filePath.MatchString(text) && !placeholder.MatchString(text)
+	isPath := strings.ContainsAny(text, "./") && filePath.MatchString(text)
+	return !isReference && !isPath && !placeholder.MatchString(text)
 }

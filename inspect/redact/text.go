@@ -18,14 +18,6 @@ const (
 	longestAlias = 256     // bytes of a YAML scalar that replaces its aliases: each is checked
 )
 
-// Text returns text, or its redacted length if it holds a secret.
-func Text(text string) string {
-	if isRedacted(text) || !holdsSecret(text) {
-		return text
-	}
-	return redacted(len(text))
-}
-
 func holdsSecret(text string) bool { return begun(nil).holds(text) }
 
 // holds reports whether a text has a secret: by its shape, or by its name in the parsed text, or
@@ -95,6 +87,9 @@ func (w walker) holdsNamed(text string) (found bool) {
 // holdsPacked reports whether a text has a secret in what it holds in other forms. What is too
 // large or too deep counts as one.
 func (w walker) holdsPacked(text string) bool {
+	if w.note != nil && w.room.rest() <= 0 {
+		return true
+	}
 	inner, least, found := w.inner(), leastNamed, false
 	if w.find != nil {
 		least = leastKnown

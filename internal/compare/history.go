@@ -153,7 +153,11 @@ func (t *teller) tell(ctx context.Context, rec sourced) (*Step, error) {
 
 // value fills in the fields from the value of a Put.
 func (t *teller) value(ctx context.Context, s *Step, rec sourced) error {
-	v, err := read(ctx, t.sides[rec.sources[0]], &rec.Record, t.options.ShowSecrets)
+	hide, err := t.options.hides(ctx, t.sides...)
+	if err != nil {
+		return err
+	}
+	v, err := read(ctx, t.sides[rec.sources[0]], &rec.Record, hide)
 	if err != nil {
 		return err
 	}

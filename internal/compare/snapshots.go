@@ -254,8 +254,11 @@ func (c *comparison) object(ctx context.Context, key []byte, records [2]*snapsho
 		if out.Noise && c.options.Labels == nil {
 			continue
 		}
-		var err error
-		if values[i], err = read(ctx, c.sides[i].Reader, rec, c.options.ShowSecrets); err != nil {
+		hide, err := c.options.hides(ctx, c.sides[0].Reader, c.sides[1].Reader)
+		if err != nil {
+			return nil, err
+		}
+		if values[i], err = read(ctx, c.sides[i].Reader, rec, hide); err != nil {
 			return nil, err
 		}
 		o := values[i].object()

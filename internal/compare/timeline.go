@@ -281,7 +281,7 @@ func (t *Timeline) head(e *inspect.Entry) (object metav1.Object, note string) {
 			}
 		}
 	}
-	v := readEntry(e, true) // no value is shown
+	v := readEntry(e, nil) // no value is shown
 	if v.content == nil {
 		return nil, v.note
 	}

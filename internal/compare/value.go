@@ -28,24 +28,45 @@ type value struct {
 	content map[string]any   // the object with its secrets; nil if it could not be decoded
 	note    string           // why it is compared by its bytes, at least in part, or what is wrong with it
 	whole   differ.View      // shown in a few words
-	redact  bool
+	hide    []*redact.Shared // nil for nothing
 	key     []byte
 }
 
 // bodyField holds the bytes of an object whose metadata alone is known.
 const bodyField = "(body)"
 
-// read reads the value of a record. With showSecrets nothing is redacted.
-func read(ctx context.Context, r *inspect.Reader, rec *snapshot.Record, showSecrets bool) (v value, err error) {
+// hides returns what redacts objects of some snapshots. Values that are only counted need no more
+// than their own secrets.
+func (o *Options) hides(ctx context.Context, sides ...*inspect.Reader) (all []*redact.Shared, err error) {
+	switch {
+	case o.ShowSecrets:
+		return nil, nil
+	case o.CountOnly:
+		return []*redact.Shared{redact.NewShared()}, nil
+	}
+	for _, side := range sides {
+		one, err := side.Secrets(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if !slices.Contains(all, one) {
+			all = append(all, one)
+		}
+	}
+	return all, nil
+}
+
+// read reads the value of a record.
+func read(ctx context.Context, r *inspect.Reader, rec *snapshot.Record, hide []*redact.Shared) (v value, err error) {
 	e, err := r.Entry(ctx, rec)
 	if err != nil {
 		return v, err
 	}
-	return readEntry(e, showSecrets), nil
+	return readEntry(e, hide), nil
 }
 
-func readEntry(e *inspect.Entry, showSecrets bool) value {
-	v := value{redact: !showSecrets, key: e.Key}
+func readEntry(e *inspect.Entry, hide []*redact.Shared) value {
+	v := value{hide: hide, key: e.Key}
 	if e.Undecryptable != nil {
 		by, _ := encoding.Encryption(e.Stored)
 		v.note = "encrypted by " + by + "; compared by its bytes"
@@ -81,9 +102,14 @@ func (v *value) readRaw(e *inspect.Entry) {
 	switch {
 	case encoding.Detect(e.Value) != encoding.FormatUnknown: // a broken value may be a Secret too
 		v.note = "does not decode; compared by its bytes"
-	case !v.redact && utf8.ValidString(text), isNote(text) && !redact.Value(e.Key, e.Value):
+	case v.hide == nil && utf8.ValidString(text), isNote(text) && !v.hides(e):
 		v.whole.Shown = text
 	}
+}
+
+// hides reports whether the bytes of a value must be hidden.
+func (v *value) hides(e *inspect.Entry) bool {
+	return slices.ContainsFunc(v.hide, func(of *redact.Shared) bool { return of.Value(e.Key, e.Value) })
 }
 
 // isNote reports whether text is short, such as a leader's name, and no base64 of an object.
@@ -100,12 +126,12 @@ func (v value) object() *unstructured.Unstructured {
 // shown returns the view of an object. Redacting takes longest, so it is for changed objects only.
 func (v value) shown() differ.View {
 	body, partial := v.content[bodyField].(string)
-	if !v.redact && !partial {
+	if v.hide == nil && !partial {
 		return differ.Plain(v.content)
 	}
 	shown := runtime.DeepCopyJSON(v.content)
-	if v.redact {
-		redact.Object(v.key, shown)
+	for _, of := range v.hide {
+		of.Object(v.key, shown)
 	}
 	if partial {
 		shown[bodyField] = fmt.Sprintf("<%d bytes>", len(body))
@@ -124,15 +150,14 @@ func (v value) diff(w value, all, count bool) (changes []differ.Change, folded i
 		return changes, folded
 	}
 	changes, folded = compare(v.shown(), w.shown(), w.kind, all)
-	if v.redact {
-		v.hideQuotes(w, changes)
+	for _, of := range v.hide {
+		v.hideQuotes(w, of.Quoted(), changes)
 	}
 	return changes, folded
 }
 
 // hideQuotes hides secrets of both objects in the values of changes: a copy is one in any field.
-func (v value) hideQuotes(w value, changes []differ.Change) {
-	q := redact.Secrets{}
+func (v value) hideQuotes(w value, q *redact.Secrets, changes []differ.Change) {
 	q.Add(v.key, v.content)
 	q.Add(w.key, w.content)
 	for i := range changes {
@@ -146,7 +171,7 @@ func (v value) hideQuotes(w value, changes []differ.Change) {
 }
 
 // hideQuotes returns a value without quotes in its texts.
-func hideQuotes(q redact.Secrets, value any) (shown any, changed bool) {
+func hideQuotes(q *redact.Secrets, value any) (shown any, changed bool) {
 	switch v := value.(type) {
 	case string:
 		text := q.Hide(v)

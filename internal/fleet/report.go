@@ -106,7 +106,7 @@ func parseReport(from io.Reader) (*found, error) {
 		r.Problems = append(r.Problems, *p.problems[code])
 	}
 	r.ETag = strings.Clone(r.ETag[:min(len(r.ETag), mostError)])
-	r.Error = redact.Text(r.Error)
+	r.Error = redact.NewShared().Text(r.Error)
 	r.Error = strings.Clone(r.Error[:min(len(r.Error), mostError)]) // not the rest with it
 	return &r, nil
 }

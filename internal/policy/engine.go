@@ -22,6 +22,7 @@ import (
 
 	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/inspect/redact"
 	"github.com/etcdshift/etcdshift/internal/bounded"
 	"github.com/etcdshift/etcdshift/keys"
 )
@@ -61,6 +62,7 @@ type Engine struct {
 	types    *inspect.Types
 	known    map[*inspect.Type][]string // their versions
 	loose    []string                   // bindings without a policy
+	hide     func() (*redact.Shared, error)
 
 	namespaces *namespaces
 
@@ -97,6 +99,7 @@ func (e *Engine) Refresh(ctx context.Context, from Source) (err error) {
 	if e.types, err = from.Types(ctx); err != nil {
 		return err
 	}
+	e.hide = func() (*redact.Shared, error) { return from.Secrets(ctx) }
 	for _, t := range e.types.All() {
 		e.known[t] = versionsOf(t)
 	}

@@ -207,7 +207,7 @@ func (r *request) tell(a *Answer, p *Policy, hook validating.PolicyHook, decisio
 		}
 		text := quiet(hook.Policy.Spec.Validations, i, d)
 		if !secret(r.Type) && !p.secret && text != d.Message { // an expression made it
-			text = r.hide(d.Message)
+			text = r.quote(d.Message)
 		}
 		if code := boundOf(errors.New(d.Message)); code != nil && d.Evaluation == validating.EvalError {
 			a.add(p, code.Because("%s with binding %s: %s", p, binding.Name, reasonOf(code)))
@@ -332,7 +332,7 @@ func (r *request) tellErrors(a *Answer, done *record, err error) {
 	for _, failed := range done.errors {
 		text := errQuiet
 		if !secret(r.Type) && !failed.secret {
-			text = r.hide(failed.Error())
+			text = r.quote(failed.Error())
 		}
 		code := CodeFailed
 		switch {

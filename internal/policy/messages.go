@@ -23,17 +23,21 @@ func quiet(validations []admissionapi.Validation, i int, d validating.PolicyDeci
 	return "failed expression: " + strings.TrimSpace(validations[i].Expression)
 }
 
-// hide returns the text of an expression without the secrets that the object, its Namespace and the
-// params have.
-func (r *request) hide(text string) string {
+// quote returns the text of an expression without secrets of the snapshot, and of what the object,
+// its Namespace and the params have also no parts.
+func (r *request) quote(text string) string {
 	if r.secrets == nil {
-		r.secrets = r.hidden()
+		hide, err := r.hide()
+		if err != nil {
+			return errQuiet
+		}
+		r.secrets = r.hidden(hide.Quoted())
 	}
 	return r.secrets.Hide(text)
 }
 
-// hidden are the secrets.
-func (r *request) hidden() *redact.Secrets {
+// hidden adds the secrets to those of the snapshot.
+func (r *request) hidden(secrets *redact.Secrets) *redact.Secrets {
 	var quoted []runtime.Object
 	if of := r.namespaces.byName[r.object.Parsed.Namespace]; of != nil {
 		quoted = append(quoted, of)
@@ -41,7 +45,6 @@ func (r *request) hidden() *redact.Secrets {
 	for _, p := range r.policies {
 		quoted = append(quoted, p.params...)
 	}
-	secrets := &redact.Secrets{}
 	secrets.Add(r.object.Key, r.content)
 	for _, one := range quoted {
 		if content, err := toContent(one); err == nil {
@@ -62,9 +65,9 @@ func (r *request) messages(p *Policy, err error) []string {
 	if errors.As(err, &status) && status.ErrStatus.Details != nil && len(status.ErrStatus.Details.Causes) > 0 {
 		var all []string
 		for _, cause := range status.ErrStatus.Details.Causes {
-			all = append(all, r.hide(cause.Message))
+			all = append(all, r.quote(cause.Message))
 		}
 		return all
 	}
-	return []string{r.hide(err.Error())}
+	return []string{r.quote(err.Error())}
 }

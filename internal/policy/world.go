@@ -24,11 +24,13 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 
 	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/inspect/redact"
 )
 
 // Source has the objects of a snapshot. An inspect.Reader is one.
 type Source interface {
 	Types(ctx context.Context) (*inspect.Types, error)
+	Secrets(ctx context.Context) (*redact.Shared, error)
 	Entries(ctx context.Context, t *inspect.Type, in inspect.Selection) iter.Seq2[*inspect.Entry, error]
 }
 

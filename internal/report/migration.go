@@ -56,11 +56,15 @@ type Length struct {
 var ErrNoMigration = errors.New("is no report of a migration, as --report writes it")
 
 // readMigration reads the report of a migration, if there is one.
-func (out *Report) readMigration(_ context.Context, _ *inspect.Reader, o Options) error {
+func (out *Report) readMigration(ctx context.Context, r *inspect.Reader, o Options) error {
 	if o.Migration == nil {
 		return nil
 	}
-	m, err := parseMigration(o.Migration)
+	hide, err := r.Secrets(ctx)
+	if err != nil {
+		return err
+	}
+	m, err := parseMigration(o.Migration, hide)
 	if err != nil {
 		return err
 	}
@@ -78,7 +82,7 @@ func (out *Report) readMigration(_ context.Context, _ *inspect.Reader, o Options
 }
 
 // parseMigration reads a report. Of lists that are not shown only the length is kept.
-func parseMigration(text []byte) (*Migration, error) {
+func parseMigration(text []byte, hide *redact.Shared) (*Migration, error) {
 	m, lists := &Migration{}, map[string]length{}
 	if err := cmp.Or(json.Unmarshal(text, &lists), json.Unmarshal(text, m)); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrNoMigration, err)
@@ -86,13 +90,13 @@ func parseMigration(text []byte) (*Migration, error) {
 	if m.APIVersion != "etcdshift/v1" || m.Kind != "Report" || m.Command == "" {
 		return nil, fmt.Errorf("%w: apiVersion %.40q, kind %.40q", ErrNoMigration, m.APIVersion, m.Kind)
 	}
-	m.Error = redact.Text(m.Error)
+	m.Error = hide.Text(m.Error)
 	for i := range m.Steps { // not Restore: --initial-cluster-token is no secret
-		m.Steps[i] = redact.Text(m.Steps[i])
+		m.Steps[i] = hide.Text(m.Steps[i])
 	}
 	for i := range m.Problems {
 		p := &m.Problems[i]
-		p.Reason, p.Decision = redact.Text(p.Reason), redact.Text(p.Decision)
+		p.Reason, p.Decision = hide.Text(p.Reason), hide.Text(p.Decision)
 		if p.Level != finding.Warning && p.Level != finding.Info { // one of a newer program too
 			p.Level = finding.Error
 		}

@@ -46,7 +46,9 @@ type Options struct {
 }
 
 // Damaged returns the report on a file that cannot be opened because of err.
-func Damaged(err error, o Options) *Report { return begun(doctor.Damaged(err, o.Doctor)) }
+func Damaged(err error, o Options) *Report {
+	return begun(doctor.Damaged(err, o.Doctor), redact.NewShared())
+}
 
 // Read reads the snapshot of r. An error means that it could not be read; damage is in the report.
 func Read(ctx context.Context, r *inspect.Reader, o Options) (*Report, error) {
@@ -54,9 +56,16 @@ func Read(ctx context.Context, r *inspect.Reader, o Options) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := begun(diagnosis)
+	hide, err := r.Secrets(ctx)
+	if err != nil { // of a damaged file
+		hide = redact.NewShared()
+	}
+	out := begun(diagnosis, hide)
 	if !out.Verification.Sound {
 		return out, nil
+	}
+	if err != nil {
+		return nil, err
 	}
 	for _, step := range []func(context.Context, *inspect.Reader, Options) error{
 		out.readFile, out.readRecords, out.readBefore, out.readMigration,
@@ -68,11 +77,11 @@ func Read(ctx context.Context, r *inspect.Reader, o Options) (*Report, error) {
 	return out, nil
 }
 
-func begun(diagnosis *finding.Report) *Report {
+func begun(diagnosis *finding.Report, hide *redact.Shared) *Report {
 	out := &Report{Verification: verified(diagnosis), Diagnosis: Diagnosed(diagnosis)}
 	for i := range out.Diagnosis.Findings {
 		f := &out.Diagnosis.Findings[i]
-		f.Message = redact.Text(f.Message)
+		f.Message = hide.Text(f.Message)
 	}
 	return out
 }

@@ -155,10 +155,22 @@ func (r *resource) read(e *inspect.Entry, version string) (*unstructured.Unstruc
 	if err != nil {
 		return nil, &unreadable{string(e.Key), err}
 	}
-	if !r.source.Secrets && redact.Object(e.Key, o.Content) {
+	hide, err := r.source.hide()
+	if err != nil {
+		return nil, err
+	}
+	if hide != nil && hide.Object(e.Key, o.Content) {
 		encodeRedacted(o.Content)
 	}
 	return &unstructured.Unstructured{Object: o.Content}, nil
+}
+
+// hide returns what redacts the objects; nil where secrets are shown.
+func (s *source) hide() (*redact.Shared, error) {
+	if s.Secrets {
+		return nil, nil
+	}
+	return s.reader.Secrets(s.ctx)
 }
 
 // check returns why read fails. Most objects are sure by their bytes.

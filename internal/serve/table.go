@@ -84,8 +84,8 @@ func (p *page) row(ctx context.Context, rec *snapshot.Record, include metav1.Inc
 	return p.rowOf(obj, include, now), nil
 }
 
-// directRow is the row of an entry without its object, if the stored bytes tell it for sure. No
-// column of a built-in kind shows what must be redacted; metadata may hold it.
+// directRow is the row of an entry without its object, if the stored bytes tell it for sure. A
+// column of a built-in kind shows a secret in texts alone, such as the message of an Event.
 func (p *page) directRow(e *inspect.Entry, include metav1.IncludeObjectPolicy, now time.Time) (row metav1.TableRow, sure bool) {
 	if p.table.StoredRow == nil || include == metav1.IncludeObject || p.Resource.Group == "events.k8s.io" {
 		return row, false
@@ -97,24 +97,40 @@ func (p *page) directRow(e *inspect.Entry, include metav1.IncludeObjectPolicy, n
 	if row.Cells, sure = p.table.StoredRow(v, now); !sure {
 		return row, false
 	}
-	m, err := p.metadata(e, v)
+	hide, err := p.source.hide()
+	if err != nil {
+		return row, false
+	}
+	m, err := metadata(e, v, hide)
 	row.Object.Object = m
+	if err == nil && hide != nil {
+		hideCells(hide, row.Cells)
+	}
 	return row, err == nil
 }
 
+// hideCells hides secrets in the cells of a row.
+func hideCells(hide *redact.Shared, cells []any) {
+	for i, cell := range cells {
+		if text, is := cell.(string); is {
+			cells[i] = hide.Text(text)
+		}
+	}
+}
+
 // metadata reads the metadata of a value in protobuf, redacted: it is field 1 of every kind.
-func (p *page) metadata(e *inspect.Entry, v encoding.Value) (*metav1.PartialObjectMetadata, error) {
+func metadata(e *inspect.Entry, v encoding.Value, hide *redact.Shared) (*metav1.PartialObjectMetadata, error) {
 	m := &metav1.PartialObjectMetadata{}
 	if err := m.Unmarshal(v.Raw); err != nil {
 		return nil, err
 	}
 	m.ResourceVersion = strconv.FormatInt(e.ModRevision, 10)
-	if p.source.Secrets {
+	if hide == nil {
 		return m, nil
 	}
 	m.APIVersion, m.Kind = v.GVK.GroupVersion().String(), v.GVK.Kind
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(m)
-	if err == nil && redact.Object(e.Key, content) {
+	if err == nil && hide.Object(e.Key, content) {
 		m = meta.AsPartialObjectMetadata(&unstructured.Unstructured{Object: content})
 	}
 	return m, err

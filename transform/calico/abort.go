@@ -156,7 +156,7 @@ func (a *abort) save(entry *transform.Entry) {
 	if err != nil {
 		return // its metadata was read; the server could not read the rest either
 	}
-	a.Failed(a.View.Report().Save(entry.Key, obj))
+	a.Failed(a.View.Save(a.Ctx, entry.Key, obj))
 }
 
 // count counts an object that is taken back.

@@ -40,7 +40,7 @@ func (m *run) removeAggregatedAPIService() {
 	case automanaged(obj):
 		return
 	}
-	if m.Failed(m.View.Report().Save(key, obj)) {
+	if m.Failed(m.View.Save(m.Ctx, key, obj)) {
 		return
 	}
 	m.Delete(key)

@@ -2,6 +2,7 @@ package preparerestore
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"maps"
@@ -15,7 +16,6 @@ import (
 	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/inspect/machines"
-	"github.com/etcdshift/etcdshift/inspect/redact"
 	"github.com/etcdshift/etcdshift/keys"
 	"github.com/etcdshift/etcdshift/transform"
 )
@@ -198,11 +198,12 @@ func (r *run) save(key []byte, before, after map[string]any) {
 
 // keepSaved keeps an object in the report; after is nil for one that is deleted.
 func (r *run) keepSaved(key []byte, saved, after map[string]any) {
-	if r.Failed(r.View.Report().Save(key, saved)) {
+	hide, err := r.View.Secrets(r.Ctx)
+	if r.Failed(cmp.Or(err, r.View.Save(r.Ctx, key, saved))) {
 		return
 	}
 	after = runtime.DeepCopyJSON(after)
-	redact.Object(key, after)
+	hide.Object(key, after)
 	is, err := json.Marshal(after)
 	if r.Failed(err) {
 		return

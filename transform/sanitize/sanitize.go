@@ -160,17 +160,22 @@ func (s *sanitizer) object(ctx context.Context, r *record, o *inspect.Object) {
 	}
 }
 
-// gather finds the secrets of all objects. Values that cannot be decoded are reported later.
+// gather finds the secrets of all objects, and superseded ones. Values that cannot be decoded are
+// reported later.
 func gather(ctx context.Context, v *transform.View) (*redact.Shared, error) {
 	type found struct {
 		*transform.Entry
 		secrets []string
 	}
 	out, names := redact.NewShared(), map[string]bool{}
+	if err := v.Reader().AddSecrets(ctx, out); err != nil {
+		return nil, err
+	}
+	out.Unsearched = 0 // live ones are counted below
 	item := func(e *transform.Entry) found { return found{Entry: e} }
 	for f, err := range transform.Ahead(v, v.Live(ctx, nil), item, func(f *found) {
 		if content, err := native.Decode(f.Value); f.Undecryptable == nil && err == nil {
-			f.secrets = redact.SecretsIn(f.Key, content)
+			f.secrets = redact.SecretsIn(f.Key, content, redact.Thorough)
 		}
 	}) {
 		if err != nil {
