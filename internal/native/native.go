@@ -52,6 +52,9 @@ func Decode(value []byte) (map[string]any, error) {
 func DecodeParsed(v encoding.Value) (map[string]any, error) {
 	if v.Format != encoding.FormatProtobuf {
 		obj, _, err := encoding.DecodeObject(v.Raw)
+		if err == nil {
+			err = checkExponents(v)
+		}
 		return obj, err
 	}
 	obj, err := decodeProtobuf(v)
@@ -95,6 +98,9 @@ func Check(v encoding.Value) error {
 	if err != nil || v.Format != encoding.FormatJSON {
 		return nil // a custom resource; native objects are never stored as CBOR
 	}
+	if err := checkExponents(v); err != nil {
+		return err
+	}
 	_, stored := obj.(interface{ Unmarshal([]byte) error })
 	if _, is := obj.(*APIService); !stored && !is {
 		return nil
@@ -121,6 +127,9 @@ func decodeProtobuf(v encoding.Value) (runtime.Object, error) {
 	message, ok := obj.(interface{ Unmarshal([]byte) error })
 	if err != nil || !ok { // unknown, or registered but never stored as protobuf
 		return nil, fmt.Errorf("%s: %w", name(v.GVK), ErrUnknownKind)
+	}
+	if err := checkExponents(v); err != nil {
+		return nil, err
 	}
 	if err := message.Unmarshal(v.Raw); err != nil {
 		return nil, fmt.Errorf("%s: %w", name(v.GVK), err)
