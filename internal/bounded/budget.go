@@ -12,8 +12,8 @@ import (
 )
 
 // An API server bounds the cost of expressions for one object. A Budget bounds that of all objects
-// of a run: RunCost, and objectCost more for each object. Half a million to two million units take a
-// second. No time counts, so that each run ends at the same object.
+// of a run: RunCost, and objectCost more for each object. Half a million to two million units
+// take a second. No time counts, so that each run ends at the same object.
 const (
 	RunCost    = 10_000_000
 	objectCost = 5_000

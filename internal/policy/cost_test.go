@@ -88,8 +88,8 @@ func TestPoliciesHaveABudget(t *testing.T) {
 	}
 }
 
-// A thousand trivial policies are checked on some hundred objects: what a policy does not have costs
-// nothing.
+// A thousand trivial policies are checked on some hundred objects: what a policy does not have
+// costs nothing.
 func TestTrivialPoliciesAreCheckedOnAllObjects(t *testing.T) {
 	s, err := snapshot.Open(t.Context(), "../../testdata/reports/base.db.gz", snapshot.Config{})
 	require.NoError(t, err)
