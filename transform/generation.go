@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/internal/native"
 )
@@ -30,12 +31,13 @@ func keepGeneration(before, after map[string]any) {
 
 // grow sets metadata.generation of after as a server's update of before does; they had
 // the same.
-func grow(t *inspect.Type, before, after map[string]any) {
+func grow(o *inspect.Object, before, after map[string]any) {
+	t := o.Type
 	was, _ := before["metadata"].(map[string]any)
 	is, _ := after["metadata"].(map[string]any)
 	generation, _ := was["generation"].(int64)
 	// CSIDrivers begin without a generation; other kinds had none in older releases
-	if generation == 0 && t.Name() != "csidrivers.storage.k8s.io" || !specChanged(t, before, after) {
+	if generation == 0 && t.Name() != "csidrivers.storage.k8s.io" || !specChanged(o, before, after) {
 		return
 	}
 	is = maps.Clone(is)
@@ -47,23 +49,30 @@ func grow(t *inspect.Type, before, after map[string]any) {
 
 // specChanged reports whether a server counts an update as a change of the desired state. Sources:
 // PrepareForUpdate of each strategy below pkg/registry of Kubernetes 1.36.
-func specChanged(t *inspect.Type, before, after map[string]any) bool {
+func specChanged(o *inspect.Object, before, after map[string]any) bool {
+	t := o.Type
 	if t.CRD != nil {
 		return customChanged(t, before, after)
 	}
 	switch t.Name() {
 	case "priorityclasses.scheduling.k8s.io": // begin at 1 and stay there
 		return false
+	case "validatingwebhookconfigurations.admissionregistration.k8s.io", "mutatingwebhookconfigurations.admissionregistration.k8s.io":
+		return differ(before, after, "webhooks") || emptyBundle(o)
 	case "podtemplates":
 		return differ(before, after, "template")
-	case "validatingwebhookconfigurations.admissionregistration.k8s.io", "mutatingwebhookconfigurations.admissionregistration.k8s.io":
-		return differ(before, after, "webhooks")
 	case "endpointslices.discovery.k8s.io":
 		return differ(before, after, "endpoints") || differ(before, after, "ports") || differ(before, after, "metadata", "labels")
 	case "deployments.apps":
 		return differ(before, after, "spec") || differ(before, after, "metadata", "annotations")
 	}
 	return differ(before, after, "spec")
+}
+
+// emptyBundle reports whether an update leaves out a caBundle of no bytes.
+func emptyBundle(o *inspect.Object) bool {
+	parsed, err := o.ParseValue()
+	return err == nil && parsed.Format == encoding.FormatProtobuf && strings.HasSuffix(parsed.GVK.Kind, "WebhookConfiguration") && native.EmptyBundle(parsed)
 }
 
 // differ reports whether the field at a path differs for a server.

@@ -86,7 +86,7 @@ func Rewritten(ctx context.Context, o *inspect.Object, key keys.Key, content map
 	if reflect.DeepEqual(before, after) {
 		return nil, nil
 	}
-	grow(o.Type, before, after)
+	grow(o, before, after)
 	value, err := encodeAs(o, before, after)
 	if err == nil {
 		err = fits(ctx, o, key, before, after, value)
@@ -127,7 +127,7 @@ func encodeAs(o *inspect.Object, before, after map[string]any) ([]byte, error) {
 		}
 		return encoding.Set(o.Value, after)
 	}
-	if value, done := editMetadata(o.Value, before, after); done {
+	if value, done := editMetadata(o.Value, before, after); done && !emptyBundle(o) {
 		return value, nil
 	}
 	raw, err := native.Encode(parsed, after)

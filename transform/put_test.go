@@ -9,9 +9,11 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/snapshot"
 	"github.com/etcdshift/etcdshift/transform"
@@ -220,4 +222,44 @@ func TestPutObjectHasABudget(t *testing.T) {
 	require.Nil(t, after)
 	require.Equal(t, transform.CodeInvalidObject, report.Problems[1].Code)
 	require.Contains(t, report.Problems[1].Reason, "cost too much for all objects together")
+}
+
+// A stored caBundle of no bytes is none once a server has written the object, and it counts that as
+// a change of the webhooks. Source: PrepareForUpdate compares by reflect.DeepEqual.
+func TestPutObjectEmptyBundle(t *testing.T) {
+	for _, path := range [][]string{{"metadata", "labels", "a"}, {"webhooks"}} {
+		_, after := plan(t, "reports/base.db.gz", func(ctx context.Context, v *transform.View) error {
+			o := object(t, v, "validatingwebhookconfigurations", "guard")
+			parsed, err := o.ParseValue()
+			require.NoError(t, err)
+			var stored admissionv1.ValidatingWebhookConfiguration
+			require.NoError(t, stored.Unmarshal(parsed.Raw))
+			stored.Webhooks[0].ClientConfig.CABundle = []byte{}
+			raw, err := stored.Marshal()
+			require.NoError(t, err)
+			value, err := encoding.WithMessage(o.Value, raw)
+			require.NoError(t, err)
+			require.NoError(t, v.Put(ctx, o.Key, value))
+
+			o = object(t, v, "validatingwebhookconfigurations", "guard")
+			content := runtime.DeepCopyJSON(o.Content)
+			if path[0] == "webhooks" {
+				content["webhooks"].([]any)[0].(map[string]any)["timeoutSeconds"] = int64(7)
+			} else {
+				require.NoError(t, unstructured.SetNestedField(content, "b", path...))
+			}
+			staged, err := v.PutObject(ctx, o, content)
+			require.NoError(t, err)
+			require.True(t, staged)
+			o = object(t, v, "validatingwebhookconfigurations", "guard")
+			parsed, err = o.ParseValue()
+			require.NoError(t, err)
+			var put admissionv1.ValidatingWebhookConfiguration
+			require.NoError(t, put.Unmarshal(parsed.Raw))
+			require.Nil(t, put.Webhooks[0].ClientConfig.CABundle)
+			require.Equal(t, stored.Generation+1, put.Generation, "%v", path)
+			return nil
+		})
+		require.NotNil(t, after)
+	}
 }

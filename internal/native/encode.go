@@ -11,6 +11,8 @@ import (
 	"reflect"
 	"slices"
 
+	admissionregistration "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -51,10 +53,27 @@ func Encode(v encoding.Value, content map[string]any) ([]byte, error) {
 	return encode(v, stored, before, content)
 }
 
-// decodesTo reports whether a message of the same kind decodes to the object.
+// EmptyBundle reports whether a webhook of a stored configuration has a caBundle of no bytes: a
+// server's update leaves it out.
+func EmptyBundle(v encoding.Value) bool {
+	obj, _ := decodeProtobuf(v)
+	empty := func(c admissionregistration.WebhookClientConfig) bool {
+		return c.CABundle != nil && len(c.CABundle) == 0
+	}
+	switch obj := obj.(type) {
+	case *admissionregistration.MutatingWebhookConfiguration:
+		return slices.ContainsFunc(obj.Webhooks, func(w admissionregistration.MutatingWebhook) bool { return empty(w.ClientConfig) })
+	case *admissionregistration.ValidatingWebhookConfiguration:
+		return slices.ContainsFunc(obj.Webhooks, func(w admissionregistration.ValidatingWebhook) bool { return empty(w.ClientConfig) })
+	}
+	return false
+}
+
+// decodesTo reports whether a message of the same kind decodes to the object: no bytes and an empty
+// list are the same there.
 func decodesTo(obj runtime.Object, message []byte) bool {
 	other := reflect.New(reflect.TypeOf(obj).Elem()).Interface().(interface{ Unmarshal([]byte) error })
-	return other.Unmarshal(message) == nil && reflect.DeepEqual(obj, other)
+	return other.Unmarshal(message) == nil && equality.Semantic.DeepEqual(obj, other)
 }
 
 // encode is Encode without a check. Managed fields have an order of their own, which content lacks:
