@@ -36,10 +36,10 @@ var Spec = transform.Spec{
 }
 
 // codeOwned is for a Pod that something else keeps as it is.
-var codeOwned = transform.ErrorCode("label-owned", "a Pod with the label has an owner",
-	"A controller made the Pod, and would set the label again.",
-	"Remove the label where the owner takes it from, then take a new snapshot.",
-	"The Pod keeps the label.")
+var codeOwned = &finding.Code{Name: "label-owned", Level: finding.Error, Title: "a Pod with the label has an owner",
+	Meaning: "A controller made the Pod, and would set the label again.",
+	Remedy:  "Remove the label where the owner takes it from, then take a new snapshot.",
+	Allow:   "The Pod keeps the label.", Allowed: finding.Skipped}
 
 type dropLabel struct{ label string }
 

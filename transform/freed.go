@@ -22,21 +22,8 @@ import (
 
 // The codes of [Freed].
 var (
-	CodeVolumeFreed = &finding.Code{
-		Name: "volume-freed", Level: finding.Error, Allowed: finding.WentOn, Title: "a volume would be destroyed after the restore",
-		Meaning: "The claim or the PersistentVolume is being deleted, and what held it goes: the last Pod that uses the claim, or the last " +
-			"VolumeAttachment. It goes in this run, or after the restore because of it: with its owner or its Node, by a garbage collector. " +
-			"Or a StatefulSet deletes the claim with a Pod that it no longer wants, or the claim names another volume. " +
-			"The restored cluster would end the deletion within minutes, and the reclaim policy destroys the data.",
-		Remedy: "To keep the data, first set the policy: " +
-			"`etcdshift patch IN OUT pv/NAME --type merge -p '{\"spec\":{\"persistentVolumeReclaimPolicy\":\"Retain\"}}'`. " +
-			"Or keep the Pod: choose other objects, or give `migrate prepare-restore` the Node, `--keep-node NODE`.",
-		Allow: "The holder is deleted. After the restore the volume is destroyed.",
-	}
-	CodeFreed = WarningCode("deletion-freed", "a deletion that was held goes on after the restore",
-		"The object is being deleted, or will be, and what held it goes in this run or because of it. It goes after the restore; no data of a "+
-			"volume goes with it, unless the volume was made for one Pod only.",
-		"Nothing, if it may go. `etcdshift get IN TYPE/NAME --export` prints the object, to make it again.")
+	CodeVolumeFreed = finding.Lookup("volume-freed")
+	CodeFreed       = finding.Lookup("deletion-freed")
 )
 
 // FreedCodes are the codes of [Freed].

@@ -31,8 +31,8 @@ kubectl apply -f crd.yaml 2>&1 | etcdshift explain -
 etcdshift explain -o json \
     | jq -r '.codes[] | select(.level == "error") | .code'`,
 		UsageText: `Explains the codes of findings: what each means, what to do, what --allow does. MESSAGE is an error message of kubectl, an API
-server or etcd, as it is, or words to look for; "-" reads it from standard input. Without arguments it lists all codes. Some codes
-mean different things to different commands: each meaning is an entry. docs/codes.md lists them too.
+server or etcd, as it is, or words to look for; "-" reads it from standard input. Without arguments it lists all codes.
+docs/codes.md lists them too.
 
 Exit status: 0 done, 1 failed, 2 usage, such as a code that does not exist.`,
 		Flags:  []cli.Flag{textOrJSON()},
@@ -43,7 +43,7 @@ Exit status: 0 done, 1 failed, 2 usage, such as a code that does not exist.`,
 // codeList is the document of explain -o json.
 type codeList struct {
 	answerHead
-	Codes []explanation `json:"codes"`           // by name; a name with several meanings has several entries
+	Codes []explanation `json:"codes"`           // by name
 	Pages []pageText    `json:"pages,omitempty"` // of a message that no code is about
 }
 
@@ -53,7 +53,7 @@ type pageText struct {
 	Text string `json:"text"`
 }
 
-// explanation is one meaning of a code.
+// explanation is a code and the commands that report it.
 type explanation struct {
 	Code     *finding.Code   `json:"code"`
 	Level    finding.Level   `json:"level"`           // of the gravest findings
@@ -70,14 +70,16 @@ type explanation struct {
 func explanations(specs []transform.Spec) (all []explanation) {
 	add := func(command string, codes []*finding.Code) {
 		for _, code := range codes {
-			i := slices.IndexFunc(all, func(e explanation) bool { return e.Code == code })
+			i := slices.IndexFunc(all, func(e explanation) bool { return e.Code.Name == code.Name })
 			if i < 0 {
-				i = len(all)
+				i, code = len(all), finding.Lookup(code.Name) // commands may grade it otherwise
 				all = append(all, explanation{
 					code, code.Level, code.Warns, code.Title, code.Meaning, code.Remedy, allowText(code), code.Allowed, nil,
 				})
 			}
-			all[i].Commands = append(all[i].Commands, command)
+			if !slices.Contains(all[i].Commands, command) {
+				all[i].Commands = append(all[i].Commands, command)
+			}
 		}
 	}
 	for _, spec := range specs {

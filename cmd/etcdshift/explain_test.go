@@ -39,7 +39,7 @@ Codes and levels are stable; texts may change.
   "--fail-on LEVEL" decides the exit status, "--ignore CODE" leaves a code out. At most 1000 findings of a code are listed; "counts" of
   "-o json" has all.
 
-Codes of several commands come first. A code with several meanings has a row for each.
+Codes of several commands come first.
 `
 
 // codesPage returns docs/codes.md.
@@ -63,8 +63,13 @@ func codesPage(all []explanation) string {
 	return page
 }
 
-// TestCodes: each code has its texts, and one on --allow exactly where --allow takes it.
+// TestCodes: each page of a code is of one that a command reports. It has its texts, and one on
+// --allow exactly where --allow takes the code.
 func TestCodes(t *testing.T) {
+	files, err := filepath.Glob("../../finding/codes/*.md")
+	require.NoError(t, err)
+	pages := mapped(files, func(path string) string { return strings.TrimSuffix(filepath.Base(path), ".md") })
+	require.ElementsMatch(t, pages, mapped(explanations(migrations.All()), func(e explanation) string { return e.Code.Name }))
 	for _, e := range explanations(migrations.All()) {
 		require.Contains(t, []finding.Level{finding.Error, finding.Warning, finding.Info}, e.Level, e.Code.Name)
 		require.NotEmpty(t, e.Title, e.Code.Name)

@@ -118,7 +118,7 @@ func (d *doctor) checkStoredVersions(at folder, def *definition) {
 				def.mapping(version, ours))
 		case !ours:
 			_, kind, _ := strings.Cut(stored, " ")
-			d.raiseMany(*c, codeUndecodable, "object", "%s in the folder of %s %s of kind %s", plain(at.resource), are(c.objects), kind)
+			d.raiseMany(*c, finding.Undecodable, "object", "%s in the folder of %s %s of kind %s", plain(at.resource), are(c.objects), kind)
 		}
 	}
 	for i, version := range def.StoredVersions {

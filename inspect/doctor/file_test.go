@@ -82,9 +82,9 @@ func TestDamaged(t *testing.T) {
 		bytes []byte
 		want  []*finding.Code
 	}{
-		"whole":   {whole, []*finding.Code{codeUndecodable, codeBumpRevision, codeEtcdVersion}},
+		"whole":   {whole, []*finding.Code{finding.Undecodable, codeBumpRevision, codeEtcdVersion}},
 		"damaged": {damaged, []*finding.Code{CodeDamaged}},
-		"raw":     {whole[:len(whole)-32], []*finding.Code{codeUndecodable, codeNoDigest, codeBumpRevision, codeEtcdVersion}},
+		"raw":     {whole[:len(whole)-32], []*finding.Code{finding.Undecodable, codeNoDigest, codeBumpRevision, codeEtcdVersion}},
 	} {
 		require.NoError(t, os.WriteFile(path, tc.bytes, 0o600))
 		s, err := snapshot.Open(context.Background(), path, snapshot.Config{})
@@ -154,10 +154,10 @@ func TestEncrypted(t *testing.T) {
 	s := written(t, base(t), append(healthy(), record{"secrets/team/a", "k8s:enc:aescbc:v1:k9:0123456789"})...)
 	report, err := Examine(ctx, inspect.NewReader(s, keys), Options{Keys: true})
 	require.NoError(t, err)
-	require.Len(t, report.Of(codeEncrypted), 1)
-	require.Equal(t, "/registry/secrets/team/a", report.Of(codeEncrypted)[0].Key)
+	require.Len(t, report.Of(finding.Encrypted), 1)
+	require.Equal(t, "/registry/secrets/team/a", report.Of(finding.Encrypted)[0].Key)
 	require.Empty(t, report.Of(codeEncryptionKeys))
-	require.Empty(t, examined(t, s, Options{}).Of(codeEncrypted))
+	require.Empty(t, examined(t, s, Options{}).Of(finding.Encrypted))
 }
 
 // TestMany: findings beyond finding.MaxListed are counted.
@@ -167,8 +167,8 @@ func TestMany(t *testing.T) {
 		records = append(records, record{fmt.Sprintf("configmaps/team/%04d", i), "nothing"})
 	}
 	report := examined(t, written(t, base(t), records...), Options{})
-	require.Len(t, report.Of(codeUndecodable), finding.MaxListed)
-	require.Equal(t, finding.MaxListed+5, report.Counts[codeUndecodable])
+	require.Len(t, report.Of(finding.Undecodable), finding.MaxListed)
+	require.Equal(t, finding.MaxListed+5, report.Counts[finding.Undecodable])
 	require.Equal(t, finding.MaxListed+5, report.Count(finding.Error))
 }
 

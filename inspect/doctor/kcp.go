@@ -79,7 +79,7 @@ func (d *doctor) checkProblems(problems []finding.Finding) {
 		meta, wrong := decode(e)
 		switch {
 		case p.Code == clusters.CodeUndecodable && wrong == nil:
-			d.raise(e.Key, codeUndecodable, "%s", p.Reason)
+			d.raise(e.Key, finding.Undecodable, "%s", p.Reason)
 		case p.Code != clusters.CodeKeyMismatch:
 		case meta.Namespace == key.Namespace && meta.Name == key.Name:
 			d.raise(e.Key, codeClusterMismatch, "%s", p.Reason)

@@ -106,8 +106,8 @@ func TestKCP(t *testing.T) {
 		"mismatch":  {change: object("moved", "default", consumer), code: codeClusterMismatch, key: configMap, says: "kcp.io/cluster of the value differs from the key"},
 		"name":      {change: object("other", "default", other), code: codeKeyMismatch, key: configMap, says: "metadata.name of the value differs from the key"},
 		"undecodable": {change: func(t *testing.T, client *clientv3.Client) { kcptest.Put(t, client, configMap, []byte("{")) },
-			code: codeUndecodable, key: configMap},
-		"no LogicalCluster": {change: replaced(otherLC, `"kind":"LogicalCluster"`, `"kind":"Logical"`), code: codeUndecodable, key: otherLC, says: "no LogicalCluster"},
+			code: finding.Undecodable, key: configMap},
+		"no LogicalCluster": {change: replaced(otherLC, `"kind":"LogicalCluster"`, `"kind":"Logical"`), code: finding.Undecodable, key: otherLC, says: "no LogicalCluster"},
 		"partial":           {change: emptied(kcptest.LogicalClusterKey("system:shard")), code: codeShardPartial, says: "below /registry"},
 		"partial and orphans": {change: func(t *testing.T, client *clientv3.Client) {
 			emptied("/logicalclusters/")(t, client)
@@ -144,7 +144,7 @@ func TestKCPMetadata(t *testing.T) {
 	report := examined(t, opened(t, in), Options{})
 	require.Len(t, report.Of(codeBadMetadata), 1)
 	require.Equal(t, key, report.Of(codeBadMetadata)[0].Key)
-	require.Empty(t, report.Of(codeUndecodable))
+	require.Empty(t, report.Of(finding.Undecodable))
 }
 
 // TestKCPEncrypted: an undecryptable custom resource is not reported as one without a definition.

@@ -57,7 +57,7 @@ func (d *doctor) checkValue(key keys.Key, e *inspect.Entry, l *look) {
 	case badMetadata:
 		d.raise(e.Key, codeBadMetadata, "%s", err)
 	case e.Undecryptable == nil:
-		d.raise(e.Key, codeUndecodable, "%s", err)
+		d.raise(e.Key, finding.Undecodable, "%s", err)
 	}
 	readable := l.readable()
 	if !readable {
@@ -115,7 +115,7 @@ func (d *doctor) countEncryption(p *place, e *inspect.Entry) {
 	switch {
 	case !encrypted || e.Undecryptable == nil:
 	case d.options.Keys:
-		d.raise(e.Key, codeEncrypted, "%s", e.Undecryptable)
+		d.raise(e.Key, finding.Encrypted, "%s", e.Undecryptable)
 	default:
 		d.groups.add(group{codeEncryptionKeys, by}, e.Key)
 	}

@@ -23,7 +23,7 @@ func TestReports(t *testing.T) {
 		"h2-only-f-replicasets":     {codeWebhookDeadlock, "its ReplicaSets"},
 		"s1-services":               {codeAddressTwice, "cluster IP "},
 		"g1-k3s-nodes":              {codeDeleting, "the attacher detaches the volume"},
-		"crash-mixed-nocrd":         {codeUndecodable, "a v1 ConfigMap, under the key of one of widgets.h.example"},
+		"crash-mixed-nocrd":         {finding.Undecodable, "a v1 ConfigMap, under the key of one of widgets.h.example"},
 		"j1-ghost-field":            {codeHiddenField, "the schema of its version lacks spec.turbo"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	gvr "k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/inspect/backends"
 	"github.com/etcdshift/etcdshift/internal/native"
@@ -74,7 +75,7 @@ type apiService struct {
 func (d *doctor) serve(o stored) {
 	fields, err := decodeAs[backends.APIService](o.entry)
 	if err != nil {
-		d.raise(o.entry.Key, codeUndecodable, "no APIService: a field is of the wrong type")
+		d.raise(o.entry.Key, finding.Undecodable, "no APIService: a field is of the wrong type")
 		return
 	}
 	gv := gvr.GroupVersion{Group: fields.Spec.Group, Version: fields.Spec.Version}

@@ -127,17 +127,7 @@ func Codes() []*finding.Code {
 }
 
 var (
-	codeNotFound = &finding.Code{Name: "not-found", Level: finding.Error, Allowed: finding.WentOn, Title: "a named object is not in the snapshot",
-		Meaning: "The snapshot has no such object in that namespace; without `-n` and `-A` it is looked for in the namespace `default`, as kubectl does.",
-		Remedy:  "`etcdshift get SNAPSHOT TYPE -A` lists what there is.",
-		Allow:   "The other objects are changed.",
-	}
-	codeNothingChosen = transform.WarningCode("nothing-chosen", "no object is chosen",
-		"The snapshot has no object of the types, in the namespace, that the selectors and `--where` choose. Without `-n` and `-A` the namespace is `default`.",
-		"`etcdshift get SNAPSHOT TYPE -A` lists what there is.")
-	codeWhereFailed = transform.ErrorCode("where-failed", "the expression of --where fails for an object",
-		"The expression has no result for the object: it names a field that the object does not have, exceeds the limits of an API server on the cost of an "+
-			"expression, or its result is neither true nor false. Whether the object is meant is unknown.",
-		"Ask for the field first: `has(object.spec.replicas) && object.spec.replicas == 0`.",
-		"The object is not chosen and stays as it is.")
+	codeNotFound      = finding.Lookup("not-found")
+	codeNothingChosen = finding.Lookup("nothing-chosen")
+	codeWhereFailed   = finding.Lookup("where-failed")
 )

@@ -77,11 +77,11 @@ func (e *Engine) request(kind string, o *inspect.Object, a *Answer) *request {
 	case len(r.policies) == 0 || err == nil && !a.Meter.Start(): // Take leaves the answer
 		return nil
 	case errors.Is(err, encoding.ErrEncrypted):
-		a.Findings = append(a.Findings, CodeEncrypted.Because("%v", err))
+		a.Findings = append(a.Findings, finding.Encrypted.Because("%v", err))
 	case errors.Is(err, errVersion):
 		a.Findings = append(a.Findings, CodeNotEvaluated.Because("%v", err))
 	case err != nil:
-		a.Findings = append(a.Findings, CodeUndecodable.Because("%v", err))
+		a.Findings = append(a.Findings, finding.Undecodable.Because("%v", err))
 	default:
 		r.kind = schema.FromAPIVersionAndKind(content["apiVersion"].(string), o.Type.Kind)
 		r.plain = r.mayBePlain()
@@ -173,7 +173,7 @@ func (e *Engine) Validate(ctx context.Context, o *inspect.Object) (a Answer) {
 	}
 	attributes, err := r.attributes()
 	if err != nil {
-		a.Findings = append(a.Findings, CodeUndecodable.Because("%v", err))
+		a.Findings = append(a.Findings, finding.Undecodable.Because("%v", err))
 		return a
 	}
 	for _, p := range r.policies {
@@ -287,7 +287,7 @@ func Names(all []*Policy) string {
 func (r *request) mutate(ctx context.Context, a *Answer) map[string]any {
 	attributes, err := r.attributes()
 	if err != nil {
-		a.Findings = append(a.Findings, CodeUndecodable.Because("%v", err))
+		a.Findings = append(a.Findings, finding.Undecodable.Because("%v", err))
 		return nil
 	}
 	var hooks []mutating.PolicyHook

@@ -301,7 +301,7 @@ func TestOtherKindInFolder(t *testing.T) {
 			for a, err := range e.Answers(t.Context(), r, at, s.Guard, evaluate) {
 				require.NoError(t, err)
 				for _, f := range a.Findings {
-					if f.Code == policy.CodeUndecodable {
+					if f.Code == finding.Undecodable {
 						undecodable++
 						require.Equal(t, "a v1 ConfigMap, under the key of one of widgets.h.example", f.Reason)
 					}

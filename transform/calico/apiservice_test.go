@@ -170,7 +170,7 @@ func TestRemoveV1(t *testing.T) {
 	in.del(crdDir + "bgpfilters.crd.projectcalico.org") // its records must not stay behind
 	r := planOn(t, in.write(), planFunc(removing))
 	require.NoError(t, r.err)
-	require.Equal(t, []string{"warning unknown-kind " + empty}, r.problems())
+	require.Equal(t, []string{"warning no-v3-kind " + empty}, r.problems())
 	for key := range r.in {
 		gone := strings.HasPrefix(key, "/registry/crd.projectcalico.org/") || strings.HasSuffix(key, ".crd.projectcalico.org")
 		require.Equal(t, !gone, r.out[key] != "", key)

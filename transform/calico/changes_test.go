@@ -81,7 +81,7 @@ func documentedChanges(t *testing.T) map[string]bool {
 }
 
 // changesOf lists what the v3 records of a run have otherwise than their v1 records, as "kind
-// path"; what is reported as pruned-field is not in it.
+// path"; what is reported as unknown-field is not in it.
 func changesOf(t *testing.T, r result) []string {
 	t.Helper()
 	byUID := map[string]string{}

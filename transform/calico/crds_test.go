@@ -250,7 +250,7 @@ func TestUnknownKind(t *testing.T) {
 	path := in.write()
 	r := planOn(t, path, loading(nil, func(s *crdSet) { require.Contains(t, s.old, "globalalerts") }))
 	require.ErrorIs(t, r.err, transform.ErrRefused)
-	require.Equal(t, []string{"error unknown-kind " + alert, "error unknown-kind " + stray, "error unknown-kind " + odd}, r.problems())
+	require.Equal(t, []string{"error no-v3-kind " + alert, "error no-v3-kind " + stray, "error no-v3-kind " + odd}, r.problems())
 	require.Equal(t, "GlobalAlert has no kind in projectcalico.org/v3", r.reason(t, codeUnknownKind.Name, alert))
 	require.Contains(t, r.reason(t, codeUnknownKind.Name, stray), "nor a CRD")
 	require.Contains(t, r.reason(t, codeUnknownKind.Name, odd), "not the key of an object")
@@ -275,7 +275,7 @@ func TestUnknownKindAlone(t *testing.T) {
 	in.put(stray, []byte("{}"))
 	r := planOn(t, in.write(), New(Options{}), codeUnknownKind.Name)
 	require.NoError(t, r.err)
-	require.Equal(t, []string{"error unknown-kind " + stray, "warning apiservice-left " + aggregated}, r.problems())
+	require.Equal(t, []string{"error no-v3-kind " + stray, "warning apiservice-left " + aggregated}, r.problems())
 	require.Empty(t, r.changed())
 }
 

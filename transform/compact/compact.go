@@ -16,13 +16,7 @@ type Compact struct {
 }
 
 // codeAlready is for a compaction that etcd refuses with ErrCompacted.
-var codeAlready = &finding.Code{Name: "already-compacted", Level: finding.Error, Allowed: finding.WentOn,
-	Title: "the file does not keep so many revisions",
-	Meaning: "A compaction that has happened, or that a server would end when it starts, dropped revisions that `--keep-revisions` asks for. etcd " +
-		"answers \"mvcc: required revision has been compacted\".",
-	Remedy: "Ask for no more than the message says.",
-	Allow:  "The file is written anew, as small as it can be, with the history that it has.",
-}
+var codeAlready = finding.Lookup("already-compacted")
 
 // Fresh says that no page of the input is copied.
 func (c *Compact) Fresh() bool { return true }

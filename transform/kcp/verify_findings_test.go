@@ -98,7 +98,7 @@ func TestVerifyDefinitions(t *testing.T) {
 		m.destinationOut = arriveIn(t, m, edit1(t, without, put(widgetsDefinition, text)))
 		for _, m.destination = range []string{without, ""} {
 			v := m.verdict(t)
-			require.Equal(t, []string{"definition-differs"}, codesOf(v))
+			require.Equal(t, []string{"definition-changed"}, codesOf(v))
 			require.Equal(t, widgetsDefinition, v.Findings[0].Key)
 		}
 	})
@@ -115,7 +115,7 @@ func TestVerifyDefinitions(t *testing.T) {
 			swap(widgetsDefinition, `"scope":"Namespaced"`, `"scope":"Cluster"`)(t, client)
 		})
 		m.destinationOut = arriveIn(t, m, m.destination)
-		require.Equal(t, []string{"definition-differs"}, codesOf(m.verdict(t)))
+		require.Equal(t, []string{"definition-changed"}, codesOf(m.verdict(t)))
 	})
 	t.Run("stored versions", func(t *testing.T) {
 		m := sound

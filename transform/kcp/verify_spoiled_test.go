@@ -160,7 +160,7 @@ func spoiledArrivals() []spoiled {
 		{name: "key added", spoil: on(destinationOut, put(itsSettings+"2", "x")), codes: []string{"record-added"}, key: itsSettings + "2"},
 		{name: "definition forgotten", spoil: definitionWith("", ""), codes: []string{"definition-lost", "destination-touched"}},
 		{name: "storedVersions trimmed", spoil: definitionWith(`"storedVersions":["v1"]`, `"storedVersions":["v2"]`), codes: []string{"destination-touched", "stored-versions"}},
-		{name: "another schema", spoil: definitionWith(`"scope":"Namespaced"`, `"scope":"Cluster"`), codes: []string{"definition-differs", "destination-touched"}},
+		{name: "another schema", spoil: definitionWith(`"scope":"Namespaced"`, `"scope":"Cluster"`), codes: []string{"definition-changed", "destination-touched"}},
 		{name: "identity that nobody knows", spoil: func(t *testing.T, m *moveFiles) {
 			m.destination = purgeOf(t, kcptest.Consumer1, m.destination)
 			m.destinationOut = importInto(t, m.archive, m.destination, carry.Import{}, transform.Options{Allow: []string{codeUnknownIdentity}}).out

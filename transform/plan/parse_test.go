@@ -18,7 +18,7 @@ import (
 
 // specs are two commands that a plan may have, and two that it may not.
 func specs() []transform.Spec {
-	odd := transform.ErrorCode("odd", "odd", "Odd.", "Mend it.", "It stays.")
+	odd := &finding.Code{Name: "odd", Level: finding.Error, Allowed: finding.Skipped}
 	return []transform.Spec{
 		{Group: transform.GroupMigrate, Name: "all", Codes: []*finding.Code{odd}, Flags: []transform.Flag{
 			{Name: "to", Short: "t"},

@@ -154,12 +154,6 @@ func (r *run) stage(e *evaluated, count *Objects) error {
 		return nil
 	}
 	for _, f := range e.Findings {
-		switch f.Code {
-		case policy.CodeUndecodable:
-			f = finding.Undecodable.Because("%s", f.Reason)
-		case policy.CodeEncrypted:
-			f = finding.Encrypted.Because("%s", f.Reason)
-		}
 		r.Raise(string(e.entry.Key), f)
 	}
 	if len(e.Met) > 0 {

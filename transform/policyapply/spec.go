@@ -60,7 +60,4 @@ refuses the run where failurePolicy is Fail. Objects that a second evaluation wo
 }
 
 // codeUnmatched is policy.CodeUnmatched, which --strict makes an error.
-var codeUnmatched = &finding.Code{
-	Name: "policy-unmatched", Level: finding.Error, Warns: "without `--strict`", Title: policy.CodeUnmatched.Title,
-	Meaning: policy.CodeUnmatched.Meaning, Remedy: policy.CodeUnmatched.Remedy,
-}
+var codeUnmatched = finding.Lookup("policy-unmatched")

@@ -43,11 +43,7 @@ and docs/sanitize.md list what is not replaced.`,
 }
 
 // codeNotSanitized is for a record in which secrets may be left.
-var codeNotSanitized = transform.ErrorCode("not-sanitized", "a record cannot be sanitized",
-	"A value is encrypted or cannot be decoded; a newer Kubernetes wrote it, with a kind or fields that this build does not know; or the object with "+
-		"replaced values and names would not fit the schema of its type. Its secrets, if it has any, would be in the output.",
-	"Give the EncryptionConfiguration with `--encryption-config FILE` and `--plaintext`, use a newer etcdshift, or delete the record.",
-	"The record is left out of OUT.")
+var codeNotSanitized = finding.Lookup("not-sanitized")
 
 // leastKey is how many bytes a key has.
 const leastKey = 32

@@ -1,0 +1,52 @@
+package finding
+
+import (
+	"embed"
+	"strings"
+)
+
+//go:embed codes/*.md
+var pages embed.FS
+
+// Lookup returns the code of a name as its page says, codes/NAME.md: "# LEVEL: TITLE", what it
+// means, and paragraphs that begin with "Remedy: ", "A warning: " or "Allow: ". A code without a
+// page has its name alone.
+func Lookup(name string) *Code {
+	c := &Code{Name: name}
+	page, err := pages.ReadFile("codes/" + name + ".md")
+	if err != nil {
+		return c
+	}
+	head, rest, _ := strings.Cut(string(page), "\n\n")
+	level, title, _ := strings.Cut(strings.TrimPrefix(head, "# "), ": ")
+	c.Level, c.Title = Level(level), title
+	for paragraph := range strings.SplitSeq(rest, "\n\n") {
+		text := strings.Join(strings.Fields(paragraph), " ")
+		label, behind, _ := strings.Cut(text, ": ")
+		switch label {
+		case "Remedy":
+			c.Remedy = behind
+		case "A warning":
+			c.Warns = behind
+		case "Allow":
+			c.Allow, c.Allowed = behind, Skipped
+		case "Allow, went on":
+			c.Allow, c.Allowed = behind, WentOn
+		case "Allow, dropped":
+			c.Allow, c.Allowed = behind, Dropped
+		default:
+			c.Meaning = text
+		}
+	}
+	return c
+}
+
+// As returns the code for commands that grade its findings otherwise, or let --allow do something
+// else. Its meaning is the same.
+func (c *Code) As(level Level, allowed Outcome) *Code {
+	other := *c
+	if other.Level, other.Allowed = level, allowed; allowed == "" {
+		other.Allow = ""
+	}
+	return &other
+}
