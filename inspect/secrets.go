@@ -48,7 +48,7 @@ func (r *Reader) AddSecrets(ctx context.Context, to *redact.Shared) error {
 			return err
 		}
 	}
-	of := func(rec *snapshot.Record) (secrets []string, err error) {
+	of := func(rec *snapshot.Record) (secrets []redact.Secret, err error) {
 		e, err := r.Entry(ctx, rec)
 		if err != nil || e.Undecryptable != nil {
 			return nil, err

@@ -18,12 +18,19 @@ import (
 func TestSecrets(t *testing.T) {
 	var script strings.Builder
 	put := func(key, value string) {
+		name := "x"
+		if strings.HasPrefix(value, "correct-horse") || strings.HasPrefix(value, "payments2") {
+			name = "db-password"
+		}
 		fmt.Fprintf(&script, "put %q %q\n", key,
-			`{"apiVersion":"v1","kind":"Secret","data":{"x":"`+base64.StdEncoding.EncodeToString([]byte(value))+`"}}`)
+			`{"apiVersion":"v1","kind":"Secret","data":{"`+name+`":"`+base64.StdEncoding.EncodeToString([]byte(value))+`"}}`)
 	}
-	hidden := []string{"Old!hunter2-MARK", "New!hunter2-MARK", "user:Part!hunter2-MARK", "Other!hunter2-MARK", "correct-horse-battery-staple",
+	hidden := []string{"Old!hunter2-MARK", "New!hunter2-MARK", "user:Part!hunter2-MARK", "Other!hunter2-MARK", "correct-horse-battery-staple", "payments2024",
 		"https://hooks.example.com/in/3f9c2ab47d1e4c5f8a"}
-	shown := []string{"postgres-primary-in-eu", "db.shop.example.com:5432", "https://git.example.com/shop/deployments", "administrator", "8080",
+	shown := []string{"postgres-primary-in-eu", "db.shop.example.com:5432", "https://git.example.com/shop/deployments", "administrator", "8080", "postgres:16", "application-admin-user", "2026-11-26T15:55:53Z",
+		"Europe/Berlin", "v1.36.3+k3s1", "10.96.0.0/12", "fd00:10:96::1", "6ba7b810-9dad-11d1-80b4-00c04fd430c8", "ops-team@acme.example",
+		"arn:aws:iam::123456789012:role/backup", "s3://backups/etcd", "utf8mb4_unicode_ci", "en_US.UTF-8", "app=web,tier=frontend",
+		"org.postgresql.Driver", "jdbc:postgresql://db.example.com:5432/shop", "Use this account for nightly backups only", "k3j9x2mq7w",
 		"-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----"}
 	for _, value := range hidden[:3] {
 		put("/registry/secrets/a/s", value)

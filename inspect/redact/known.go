@@ -16,16 +16,34 @@ const (
 	mostAlike  = 64 // with the same begin
 )
 
+// Secret is a text that is a secret in an object.
+type Secret struct {
+	Text  string
+	Named bool // by its name or its shape; others stand in a Secret, as do user names and times
+}
+
+// mayBeSecret reports whether a text may be searched in other places, where words would be found.
+func (s Secret) mayBeSecret() bool {
+	words := plainWord
+	if s.Named {
+		words = letters
+	}
+	return len(s.Text) >= knownBegin && !words.MatchString(s.Text) && !timeOf.MatchString(s.Text) && isLiteral(s.Text)
+}
+
+// letters match words and numbers: what may be a word even where its name is that of a password.
+var letters = regexp.MustCompile(`^(?:[a-z.-]{1,15}|[A-Za-z]{1,15}|[0-9.]*)$`)
+
 // plainWord matches what may be a name or a word.
 var plainWord = regexp.MustCompile(`^(?:[a-z0-9.-]{1,15}|[A-Za-z]{1,15}|[0-9.]*)$`)
 
 // add adds a secret. Of too many that begin alike, the begin is one.
-func (k known) add(text string) {
-	if len(text) < knownBegin || plainWord.MatchString(text) || !isLiteral(text) {
+func (k known) add(s Secret) {
+	if !s.mayBeSecret() {
 		return
 	}
-	begin := text[:knownBegin]
-	if k[begin] = append(k[begin], text); len(k[begin]) > mostAlike {
+	begin := s.Text[:knownBegin]
+	if k[begin] = append(k[begin], s.Text); len(k[begin]) > mostAlike {
 		k[begin] = []string{begin}
 	}
 }
@@ -35,9 +53,10 @@ const mostNoted = 8 << 20
 
 // noter returns a note for a walker. It adds each secret, what it is in base64, the password of a
 // URL in it, and one behind the name of a user.
-func noter(add func(text string)) func(value any) {
+func noter(note func(Secret)) func(value any, named bool) {
 	left := mostNoted
-	return func(value any) {
+	return func(value any, named bool) {
+		add := func(text string) { note(Secret{text, named}) }
 		text, _ := value.(string)
 		add(strings.TrimSpace(text))
 		if plain := unquoted(text); plain != text { // of code, or of JSON that is cut off
@@ -57,8 +76,8 @@ func noter(add func(text string)) func(value any) {
 			add(of[1])
 		}
 		for _, of := range urlPassword.FindAllStringSubmatch(text, -1) {
-			add(of[1])
-			add(unescapeURL(of[1]))
+			note(Secret{of[1], true})
+			note(Secret{unescapeURL(of[1]), true})
 		}
 	}
 }

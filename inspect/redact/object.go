@@ -70,9 +70,10 @@ type walker struct {
 	texts int     // that enclose the content: a text that parses is content too
 	with  Replace // nil for lengths
 	room  *Room
-	note  func(value any)        // is told each secret; nil for nobody
-	most  int                    // bytes of a secret with parts and credentials
-	find  func(text string) bool // in place of what holds looks for
+	note  func(value any, named bool) // is told each secret; nil for nobody
+	plain bool                        // the secret is an entry of a Secret without the name of one
+	most  int                         // bytes of a secret with parts and credentials
+	find  func(text string) bool      // in place of what holds looks for
 }
 
 // begun returns the walker of an object.
@@ -83,6 +84,7 @@ func begun(with Replace) walker {
 // inner walks the content of a text.
 func (w walker) inner() walker {
 	w.texts++
+	w.plain = false // names and shapes found it
 	return w
 }
 
@@ -130,7 +132,7 @@ func (w walker) walk(value any, field string) (changed bool) {
 			case isRedacted(text):
 			case secret:
 				if i == command && w.note != nil {
-					w.note(inCommand)
+					w.note(inCommand, true)
 				}
 				v[i], changed = w.hidden(Literal, text), true
 			case w.holds(text), secretFlag(text): // holds notes the value
@@ -215,7 +217,8 @@ func (w walker) empty(obj map[string]any, field string, part Part) (changed bool
 		return true
 	}
 	for name, entry := range entries {
-		own := part
+		own, w := part, w
+		w.plain = part != Whole && is(obj, "Secret") && sortOf(name) <= headerName && !isKeyFile(name)
 		if _, isText := entry.(string); !isText {
 			own = Whole
 		}

@@ -82,13 +82,20 @@ func isPart(text string) bool {
 // longestPublic bounds names, addresses and times, in bytes.
 const longestPublic = 300
 
-var publicPart = regexp.MustCompile(`^(?:[a-z][a-z0-9+.-]*://[^@]*` +
-	`|[0-9]{4}-[0-9]{2}-[0-9]{2}(?:T[0-9:.]+(?:Z|[+-][0-9:]+)?)?` + // a time
+var publicPart = regexp.MustCompile(`^(?:(?:[a-z]{2,15}:)?[a-z][a-z0-9+.-]*://[^@/?#]*(?:/(?:[a-z._-]*|[\w.*:-]{1,15}))*` + // of a page or a database
+	`|` + timeText + `|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}` +
+	`|arn:[\w:/.*-]+|v?[0-9]+(?:\.[0-9]+)+(?:[+-][\w.]+)?` + // a resource, a version
+	`|[a-z]{2,15}[0-9]{0,2}[a-z]{0,3}[0-9]{0,2}(?:_[a-z]{2,15}[0-9]{0,2})+` + // a name of a program
 	`|[0-9.]+[:/][0-9]+|(?:[0-9a-f]{0,4}:){2,7}[0-9a-f.]*(?:/[0-9]+)?` + // an address
 	`|[a-z0-9.:-]+(?:/[a-z0-9._+-]+)+(?::[\w.-]+)?(?:@sha256:[0-9a-f]+)?` + // an image, a path, a type of media
+	`|[a-z][a-z0-9-]{1,30}:v?[0-9]{1,4}(?:\.[0-9]{1,4})*(?:-[a-z0-9.]{1,12})*` + // an image
 	`|[\w.+-]+@[\w-]+(?:\.[\w-]+)+|(?:[a-z][a-z0-9_]{0,15}\.){2,}\w{1,40}|(?:\.\w{1,40})+` + // of mail, a class, a template
 	`|(?:[a-z]{2,15}[0-9]{0,2}|v?[0-9]{1,3})(?:[._-](?:[a-z]{2,15}[0-9]{0,2}|v?[0-9]{1,3}))*` + // a name
-	`|\W*` + camelCase + `(?:\W+` + camelCase + `|_+` + camelCase + `)*\W*)$`)
+	`|\W*` + camelCase + `(?:\W+` + camelCase + `|_+` + camelCase + `|-[0-9]{1,3})*\W*)$`)
+
+const timeText = `[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[T ][0-9:.]+(?:Z|[+-][0-9:]+)?)?`
+
+var timeOf = regexp.MustCompile(`^` + timeText + `$`)
 
 // camelCase are words without digits.
 const camelCase = `(?:[A-Z]{1,15}|[A-Z]?[a-z]{2,15}(?:[A-Z][a-z]{2,15})*)`

@@ -80,11 +80,11 @@ func (w walker) noteParts(part Part, value any) {
 			v = plain
 		}
 		if part != applied { // which is no secret as a whole
-			w.note(v)
+			w.note(v, !w.plain || hasShape(plain))
 		}
 		if len(plain) <= w.most {
 			if part != applied {
-				parts(plain, deepest, func(part string) { w.note(part) })
+				parts(plain, deepest, func(part string) { w.note(part, false) })
 			}
 			if w.most > Brief { // parts has most of that too
 				w.inner().holds(plain)

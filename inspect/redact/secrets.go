@@ -36,7 +36,7 @@ func (s *Secrets) Add(key []byte, content map[string]any) {
 		return ""
 	})
 	for _, secret := range SecretsIn(key, content, Thorough) {
-		s.addText(secret)
+		s.addText(secret.Text)
 	}
 }
 

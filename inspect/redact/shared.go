@@ -87,16 +87,21 @@ func (s *Shared) within(text string) bool {
 // SecretsIn returns the texts that are secrets in an object stored under key, their parts that are
 // secrets by themselves, and the credentials in them by their names and shapes. Of a longer text
 // than most bytes it returns no parts. It changes content.
-func SecretsIn(key []byte, content map[string]any, most int) []string {
+func SecretsIn(key []byte, content map[string]any, most int) (secrets []Secret) {
 	found, w := map[string]bool{}, begun(nil)
 	w.most, w.room.left = most, 8*(most-Brief)
-	w.note = noter(func(text string) { found[strings.Clone(text)] = true })
+	w.note = noter(func(s Secret) { found[strings.Clone(s.Text)] = s.Named || found[s.Text] })
 	w.first(key, content)
-	return slices.Sorted(maps.Keys(found))
+	for _, text := range slices.Sorted(maps.Keys(found)) {
+		secrets = append(secrets, Secret{text, found[text]})
+	}
+	return secrets
 }
 
-// Add adds a secret. What may be a word, a host or a certificate is not searched.
-func (s *Shared) Add(secret string) {
+// Add adds a secret. What may be a word, a host, a time or a certificate is not searched; nor, in an
+// entry without the name of a secret, names, addresses and sentences.
+func (s *Shared) Add(found Secret) {
+	secret := found.Text
 	if _, has := s.values[secret]; has || secret == "" {
 		return
 	}
@@ -104,8 +109,11 @@ func (s *Shared) Add(secret string) {
 	if data, err := base64.StdEncoding.DecodeString(secret); err == nil {
 		isPublic = isPublic || isCertificate(string(data))
 	}
-	searched := len(secret) >= knownBegin && len(secret) <= longestShared && !plainWord.MatchString(secret) &&
-		isLiteral(secret) && !host.MatchString(secret) && !isPublic && !strings.HasPrefix(secret, "system:")
+	searched := len(secret) <= longestShared && found.mayBeSecret() && (found.Named || isPart(secret)) &&
+		!host.MatchString(secret) && !isPublic && !strings.HasPrefix(secret, "system:")
+	if inParts := !found.Named && !isPublic && strings.ContainsAny(secret, " \t\n"); inParts && !searched {
+		return
+	}
 	if !searched || s.bytes+len(secret)+eachShared > mostShared {
 		s.Unsearched++
 		return

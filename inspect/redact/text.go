@@ -44,17 +44,17 @@ func (w walker) hasShape(text string) bool {
 		return true
 	}
 	if begin := secretInCommand(text); begin >= 0 {
-		w.note(wordsOf(text[begin:])[0])
+		w.note(wordsOf(text[begin:])[0], true)
 	}
 	alone := false
 	for _, word := range wordsOf(text) {
 		if hasShape(word) {
-			w.note(word)
+			w.note(word, true)
 			alone = true
 		}
 	}
 	if !alone {
-		w.note(text)
+		w.note(text, true)
 	}
 	return true
 }
@@ -78,7 +78,7 @@ func (w walker) holdsNamed(text string) (found bool) {
 		if w.note == nil {
 			return true
 		}
-		w.note(secret)
+		w.note(secret, true)
 		found = true
 	}
 	return found

@@ -165,7 +165,7 @@ func (s *sanitizer) object(ctx context.Context, r *record, o *inspect.Object) {
 func gather(ctx context.Context, v *transform.View) (*redact.Shared, error) {
 	type found struct {
 		*transform.Entry
-		secrets []string
+		secrets []redact.Secret
 	}
 	out, names := redact.NewShared(), map[string]bool{}
 	if err := v.Reader().AddSecrets(ctx, out); err != nil {
