@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/etcdshift/etcdshift/encoding"
+	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/internal/apiservers"
 	"github.com/etcdshift/etcdshift/internal/rehearse/tries"
@@ -21,7 +22,11 @@ import (
 
 // try has clients list and write the objects.
 func (r *rehearsal) try(ctx context.Context) (string, error) {
-	misplaced, err := r.addMisplaced(ctx)
+	all, err := inspect.Survey(ctx, r.reader)
+	if err != nil {
+		return "", err
+	}
+	misplaced, err := r.addRecords(ctx, all)
 	if err != nil {
 		return "", err
 	}
@@ -43,9 +48,7 @@ func (r *rehearsal) try(ctx context.Context) (string, error) {
 	for code, n := range result.Counts {
 		r.Found.Counts[code] = n
 	}
-	if err := r.addUnserved(ctx, result.Kinds); err != nil {
-		return "", err
-	}
+	r.addUnserved(all, result.Kinds)
 	objects, lists, tried := 0, 0, 0
 	for _, k := range result.Kinds {
 		listed, failed := append([]string{}, k.Listed...), k.Unread+k.Updates+k.Applies
@@ -55,15 +58,22 @@ func (r *rehearsal) try(ctx context.Context) (string, error) {
 	return fmt.Sprintf("%d objects of %d kinds listed at %d versions, writes of %d tried", objects, len(result.Kinds), lists, tried), nil
 }
 
-// addMisplaced adds objects under keys of other names, and returns them. Lists show no difference:
-// an API server finds an object by its key, and shows it under its own name.
-func (r *rehearsal) addMisplaced(ctx context.Context) (map[tries.Misplaced]bool, error) {
-	found := map[tries.Misplaced]bool{}
+// addRecords adds what no list shows: values of orphans that cannot be decoded, which no server
+// lists, and objects under keys of other names, which it returns. An API server finds an object by
+// its key, and shows it under its own name.
+func (r *rehearsal) addRecords(ctx context.Context, all *inspect.Catalogue) (map[tries.Misplaced]bool, error) {
+	found, orphans := map[tries.Misplaced]bool{}, map[string]bool{}
+	for _, of := range all.Resources {
+		orphans[of.Resource] = orphans[of.Resource] || of.Orphans && of.Prefix == r.storage.Prefix
+	}
 	return found, r.reader.Snapshot().Guard(func() error {
 		return stream.Each(r.reader.Live(ctx, []byte(r.storage.Prefix+"/")), func(e *inspect.Entry) error {
 			key, err := e.ParseKey()
 			if err != nil || e.Undecryptable != nil {
 				return nil
+			}
+			if err := e.Check(); err != nil && orphans[key.Resource.String()] {
+				r.Found.Add(finding.Undecodable.Because("%v", err).At(string(e.Key)))
 			}
 			meta, err := encoding.ReadMeta(e.Value)
 			if err != nil {
@@ -80,11 +90,7 @@ func (r *rehearsal) addMisplaced(ctx context.Context) (map[tries.Misplaced]bool,
 }
 
 // addUnserved tells of records that the API server does not serve.
-func (r *rehearsal) addUnserved(ctx context.Context, kinds []tries.Kind) error {
-	all, err := inspect.Survey(ctx, r.reader)
-	if err != nil {
-		return err
-	}
+func (r *rehearsal) addUnserved(all *inspect.Catalogue, kinds []tries.Kind) {
 	for _, s := range all.Prefixes {
 		if s.Prefix != r.storage.Prefix {
 			r.notChecked("keys below "+s.Prefix, "the API server reads those below "+r.storage.Prefix)
@@ -99,7 +105,6 @@ func (r *rehearsal) addUnserved(ctx context.Context, kinds []tries.Kind) error {
 	if all.Other > 0 {
 		r.notChecked("keys of no kind", fmt.Sprintf("no API server reads them; %d are stored", all.Other))
 	}
-	return nil
 }
 
 // keyOf is the key in etcd of what a request was about; of a whole kind, its folder.
