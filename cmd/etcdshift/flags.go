@@ -246,6 +246,9 @@ func split(command *cli.Command, path string, words []string) (flags, arguments 
 			return flags, append(arguments, words...), nil
 		case word == "-" || !strings.HasPrefix(word, "-"):
 			if arguments = append(arguments, word); passesOn(command) {
+				if len(words) > 0 && words[0] == "--" {
+					words = words[1:]
+				}
 				return flags, append(arguments, words...), nil
 			}
 			continue

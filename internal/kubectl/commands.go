@@ -116,7 +116,11 @@ func addFlags(flags *pflag.FlagSet, client *client) {
 	}
 	others.VisitAll(func(f *pflag.Flag) {
 		if flags.Lookup(f.Name) == nil {
-			f.Hidden, f.Value = true, &refusedFlag{f, "it chooses a cluster, or the way to it; this command reads SNAPSHOT"}
+			reason := "it chooses a cluster, or the way to it; this command reads SNAPSHOT"
+			if strings.HasPrefix(f.Name, "as-") {
+				reason = "RBAC rules name users and groups alone; give --as and --as-group"
+			}
+			f.Hidden, f.Value = true, &refusedFlag{f, reason}
 			flags.AddFlag(f)
 		}
 	})
