@@ -307,6 +307,10 @@ func (g *getter) verdict() error {
 		}
 		fmt.Fprintf(g.c.App.ErrWriter, "nothing found%s\n", elsewhere)
 	}
+	if g.absent != "" {
+		hint := fmt.Sprintf("ask for the field first: --where 'has(%s) && ...'", g.absent)
+		return &failure{exitFailed, errors.Join(errs...), hint}
+	}
 	return errors.Join(errs...)
 }
 

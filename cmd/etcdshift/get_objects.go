@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -36,6 +37,7 @@ type getter struct {
 	hide          *redact.Shared // what redacts the objects; nil where their values are not hidden, or not printed
 	shown, unread int
 	unasked       int           // objects without a result of --where
+	absent        string        // a field of --where that the first of them lacks; "" for another reason
 	hidden        bool          // something in a printed object was redacted
 	kept          int           // objects that were not exported
 	large         int           // exported objects that only a server-side apply takes
@@ -87,6 +89,9 @@ func (g *getter) chosen(a asking, all iter.Seq2[*gotten, error]) iter.Seq2[*gott
 		return stream.Each(all, func(o *gotten) error {
 			if o.unasked != nil {
 				g.unasked++
+				if g.absent == "" {
+					g.absent = absentField(g.c.String("where"), o.unasked.Reason)
+				}
 				fmt.Fprintf(g.c.App.ErrWriter, "%s: --where: %s\n", render.Printable(string(o.Key)), render.Printable(o.unasked.Reason))
 			}
 			if err := g.c.Context.Err(); err != nil || o.unfit {
@@ -130,6 +135,15 @@ func (g *getter) selected(a asking) iter.Seq2[*gotten, error] {
 		o.AsServed()
 		return &gotten{Object: o}
 	})
+}
+
+// absentField is the path in an expression of the field that the reason why it has no result names.
+func absentField(where, reason string) string {
+	_, field, found := strings.Cut(reason, "no such key: ")
+	if !found {
+		return ""
+	}
+	return regexp.MustCompile(`\bobject(\.\w+)*\.` + regexp.QuoteMeta(field) + `\b`).FindString(where)
 }
 
 // fits reports whether the selectors and --where choose an object. They choose every unreadable
