@@ -7,6 +7,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/etcdshift/etcdshift/internal/render"
 	"github.com/etcdshift/etcdshift/transform"
 )
 
@@ -33,7 +34,17 @@ func arguments(c *cli.Context, names ...string) ([]string, error) {
 	if len(given) == 0 {
 		return nil, usagef(commandPath(c), "%s; none was given", want)
 	}
-	return nil, usagef(commandPath(c), "%s; got %d: %q", want, len(given), given)
+	return nil, missingSnapshot(c, names, given, usagef(commandPath(c), "%s; got %d: %q", want, len(given), given))
+}
+
+// missingSnapshot hints at SNAPSHOT where a TYPE stands in its place.
+func missingSnapshot(c *cli.Context, names, given []string, err error) error {
+	kind, _, _ := strings.Cut(given[0], "/")
+	if !strings.HasPrefix(names[0], "SNAPSHOT") || namesSnapshot(given[0]) || !namesType(kind) {
+		return err
+	}
+	words := render.Printable(strings.Join(given, " "))
+	return &failure{exitUsage, err, fmt.Sprintf("SNAPSHOT is missing: etcdshift %s SNAPSHOT %s", commandPath(c), words)}
 }
 
 // taking is the action of a command that runs with the arguments of its usage.

@@ -204,8 +204,11 @@ func isRegular(path string) bool {
 // snapshotFirst hints at the order of the arguments where the first is no file and a later one is.
 func snapshotFirst(c *cli.Context, args []string, err error) error {
 	at := slices.IndexFunc(args, namesSnapshot)
-	if !errors.Is(err, fs.ErrNotExist) || at < 1 {
+	switch {
+	case !errors.Is(err, fs.ErrNotExist) || at == 0:
 		return err
+	case at < 0:
+		return missingSnapshot(c, strings.Fields(c.Command.ArgsUsage), args, err)
 	}
 	words := slices.Concat(args[at:at+1], args[:at], args[at+1:])
 	return &failure{exitUsage, err, fmt.Sprintf("the snapshot stands first: etcdshift %s %s", commandPath(c), render.Printable(strings.Join(words, " ")))}
