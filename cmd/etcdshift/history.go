@@ -19,7 +19,7 @@ func historyCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "history",
 		Usage:     "show the revisions of an object, deletions too",
-		ArgsUsage: "SNAPSHOT... KEY|TYPE/NAME|TYPE [NAME]",
+		ArgsUsage: "SNAPSHOT... KEY|TYPE/NAME|TYPE NAME",
 		Description: `etcdshift history before.db deployment web -n shop
 etcdshift history monday.db tuesday.db configmap/prices -o jsonl`,
 		UsageText: `Shows the history of one key: created, updated, deleted, recreated; the changes of each revision, field by field; the writers, from
@@ -37,7 +37,13 @@ Exit status: 0 shown, 1 not found, unreadable or damaged, 2 usage or a TYPE that
 			&cli.StringFlag{Name: "at", Usage: "show only the record that held at `REVISION`, or at a time: " + timeForms},
 			&cli.BoolFlag{Name: "all", Usage: "show changes that are noise too: managedFields, renewals, heartbeats"},
 			showSecretsFlag(), listFormats()),
-		Action: taking(runHistory),
+		Action: func(c *cli.Context) error {
+			args, err := arguments(c, "SNAPSHOT...", "KEY|TYPE/NAME")
+			if err != nil {
+				return err
+			}
+			return runHistory(c, args)
+		},
 	}
 }
 
@@ -155,7 +161,8 @@ func (h *historian) find(word string) error {
 			return err
 		}
 		if a.in.Names == nil {
-			return usagef(commandPath(h.c), "%q is no key of the file, and neither TYPE/NAME nor TYPE NAME", word)
+			err := usagef(commandPath(h.c), "%q is no key of the file, and neither TYPE/NAME nor TYPE NAME", word)
+			return &failure{exitUsage, err, `"etcdshift timeline SNAPSHOT TYPE" shows the changes of all objects of a type`}
 		}
 		for _, kind := range a.kinds {
 			if err := h.collect(found, kind, a.in); err != nil {
