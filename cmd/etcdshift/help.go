@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -83,7 +84,11 @@ func helpCommand() *cli.Command {
 			if at < len(words) && len(command.Subcommands) == 0 {
 				return usagef("help", "%q has no command %q", path, words[at])
 			}
-			return c.App.RunContext(c.Context, append(words, "--help"))
+			err := c.App.RunContext(c.Context, append(words, "--help"))
+			if f := (*failure)(nil); at == 1 && errors.As(err, &f) {
+				f.hint += `; "etcdshift help pages" lists the pages`
+			}
+			return err
 		},
 	}
 }
@@ -122,6 +127,9 @@ func describeFlag(f cli.DocGenerationFlag) string {
 	usage := before + placeholder + after
 	if !quoted {
 		usage, placeholder = f.GetUsage(), "VALUE"
+	}
+	if quoted {
+		usage = strings.TrimPrefix(usage, placeholder+": ") // it stands to the left
 	}
 	left := strings.Join(mapped(f.Names(), func(name string) string {
 		if len(name) == 1 {

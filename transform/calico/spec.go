@@ -33,7 +33,7 @@ objects that it made and its DatastoreMigration are removed, and APIService v3.p
 			Usage: "`keep|new`: give v3 objects the UIDs that clients saw, or new ones"},
 		{Name: "conflicts", Choices: []string{string(KeepV3), string(TakeV1)},
 			Usage: "`keep-v3|take-v1`: which record wins where both are there and differ (default: refuse)"},
-		{Name: "conflict", Default: []string{}, Usage: "decide one conflict: `KIND[/NS]/NAME=take-v1|keep-v3`, before --conflicts; may be repeated"},
+		{Name: "conflict", Default: []string{}, Usage: "`KIND[/NS]/NAME=take-v1|keep-v3`: decide one conflict, before --conflicts; may be repeated"},
 		{Name: "keep-v1", Default: false, Usage: "leave the v1 records, locked, as the live migration does until its cleanup"},
 		{Name: "set-api-group", Default: true, Usage: "set CALICO_API_GROUP on Calico's components; =false lists it as a step by hand"},
 		{Name: "abort", Default: false, Usage: "take Calico's own live migration back instead: v1 unlocked, its v3 objects removed"},
