@@ -29,11 +29,11 @@ type Outcome string
 
 // The outcomes, as reports spell them.
 const (
-	Refused Outcome = "refused"              // nothing is written
-	Skipped Outcome = "left alone (allowed)" // the record stays as it is
-	WentOn  Outcome = "went on (allowed)"    // everything is done all the same
-	Dropped Outcome = "dropped (allowed)"    // the record is written without a part
-	Noted   Outcome = "noted"                // it needs no decision
+	Refused Outcome = "refused"           // nothing is written
+	Skipped Outcome = "skipped (allowed)" // the record stays as it is
+	WentOn  Outcome = "went on (allowed)" // everything is done all the same
+	Dropped Outcome = "dropped (allowed)" // the record is written without a part
+	Noted   Outcome = "noted"             // it needs no decision
 )
 
 // Code is one sort of finding.

@@ -155,7 +155,7 @@ type clusterList struct {
 	Absent    []string       `json:"absentShards"`  // shards that are registered and whose files were not given
 	Doubled   []string       `json:"doubledShards"` // shards that several files say they are
 	Stale     []listCopy     `json:"stale"`         // copies of logical clusters that do not live where they were copied from
-	Unchecked []listCopy     `json:"unjudged"`      // copies of logical clusters whose shards are not among the files
+	Unchecked []listCopy     `json:"unchecked"`     // copies of logical clusters whose shards are not among the files
 	Unknown   []string       `json:"unknown"`       // keys of no logical cluster, of all files
 	Reasons   []listUnknown  `json:"unknownReasons"`
 	Others    []listOther    `json:"others"`   // storages in the files that are not those of kcp
@@ -192,7 +192,7 @@ type listCluster struct {
 	Definitions    []clusters.Needed   `json:"definitions"` // in system:bound-crds that its APIBindings need
 	Exports        []clusters.Export   `json:"exports"`     // that lie in it
 	Resources      []clusters.Resource `json:"resources"`
-	Undecryptable  int                 `json:"sealed"` // encrypted records that were not decrypted
+	Undecryptable  int                 `json:"undecryptable"` // encrypted records that were not decrypted
 }
 
 type listOrphan struct {
@@ -202,7 +202,7 @@ type listOrphan struct {
 	LivesOn       []string            `json:"livesOn"`   // shards of these files
 	SaidShard     string              `json:"saidShard"` // by its Workspace
 	Bytes         int64               `json:"bytes"`
-	Undecryptable int                 `json:"sealed"` // encrypted records that were not decrypted
+	Undecryptable int                 `json:"undecryptable"` // encrypted records that were not decrypted
 	Resources     []clusters.Resource `json:"resources"`
 	Keys          []string            `json:"keys"`
 }
@@ -215,7 +215,7 @@ type listCopy struct {
 	Prefix        string              `json:"prefix"`
 	LivesOn       []string            `json:"livesOn"` // shards of these files
 	Bytes         int64               `json:"bytes"`
-	Undecryptable int                 `json:"sealed"` // encrypted records that were not decrypted
+	Undecryptable int                 `json:"undecryptable"` // encrypted records that were not decrypted
 	Resources     []clusters.Resource `json:"resources"`
 	Keys          []string            `json:"keys"`
 }

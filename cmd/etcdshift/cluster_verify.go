@@ -175,10 +175,10 @@ type moveVerification struct {
 	From           string          `json:"from"`                   // name of the shard; "" where the files do not say
 	To             string          `json:"to"`
 	Clusters       []verify.Moved  `json:"clusters"`
-	Answers        []verify.Answer `json:"answers"`  // one a question
-	Findings       []moveFinding   `json:"findings"` // by question, code, file and key
-	Unchecked      []moveUnchecked `json:"unjudged"` // parts that could not be checked
-	Notes          []string        `json:"notes"`    // what a person should know that is no finding
+	Answers        []verify.Answer `json:"answers"`   // one a question
+	Findings       []moveFinding   `json:"findings"`  // by question, code, file and key
+	Unchecked      []moveUnchecked `json:"unchecked"` // parts that could not be checked
+	Notes          []string        `json:"notes"`     // what a person should know that is no finding
 }
 
 type moveFinding struct {

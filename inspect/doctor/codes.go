@@ -40,7 +40,7 @@ var (
 	codeEtcdVersion     = finding.Lookup("etcd-version")
 	codeForeignKeys     = finding.Lookup("foreign-keys")
 	codeStrayKeys       = finding.Lookup("stray-keys")
-	codeLayoutUnchecked = finding.Lookup("layout-not-judged")
+	codeLayoutUnchecked = finding.Lookup("layout-unchecked")
 
 	// About records.
 	codeBadMetadata   = finding.Lookup("metadata-dropped")
@@ -77,7 +77,7 @@ var (
 	codeOwnerGone            = finding.Lookup("owner-gone")
 	codeOwnerUnresolvable    = finding.Lookup("owner-unresolvable")
 	codeOwnerNamespaced      = finding.Lookup("owner-namespaced")
-	codeOwnerUnchecked       = finding.Lookup("owner-not-judged")
+	codeOwnerUnchecked       = finding.Lookup("owner-unchecked")
 	codeNamespaceTerminating = finding.Lookup("namespace-terminating")
 	codeDeletingVolume       = finding.Lookup("deleting-volume")
 	codeDeleting             = finding.Lookup("deleting")

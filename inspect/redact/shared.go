@@ -98,8 +98,8 @@ func SecretsIn(key []byte, content map[string]any, most int) (secrets []Secret) 
 	return secrets
 }
 
-// Add adds a secret. What may be a word, a host, a time or a certificate is not searched; nor, in an
-// entry without the name of a secret, names, addresses and sentences.
+// Add adds a secret. What may be a word, a host, a time or a certificate is not searched; nor are
+// names, addresses and sentences in an entry without the name of a secret.
 func (s *Shared) Add(found Secret) {
 	secret := found.Text
 	if _, has := s.values[secret]; has || secret == "" {

@@ -67,7 +67,7 @@ var (
 	codeIPAMBlockMissing       = finding.Lookup("ipam-block-missing")
 	codeIPAMBlockBad           = finding.Lookup("ipam-block-bad")
 	codeIPAMNodeMissing        = finding.Lookup("ipam-node-missing")
-	codeIPAMUnchecked          = finding.Lookup("ipam-unjudged")
+	codeIPAMUnchecked          = finding.Lookup("ipam-unchecked")
 	codeIPAMAffinity           = finding.Lookup("ipam-affinity-mismatch")
 	codeIPAMAffinityUnlabelled = finding.Lookup("ipam-affinity-unlabelled")
 )

@@ -322,7 +322,7 @@ func TestIPAMCheckUnreadable(t *testing.T) {
 			got := planOn(t, in.write(), New(Options{Conflicts: KeepV3}), finding.Encrypted.Name, finding.Undecodable.Name, codeInvalid.Name, codeConflict.Name)
 			require.NoError(t, got.err, "%v", got.Problems)
 			first := slices.Sorted(slices.Values(tt.records))[0]
-			require.ElementsMatch(t, append(slices.Clone(before), "ipam-unjudged "+dir+first), got.ipamKeys())
+			require.ElementsMatch(t, append(slices.Clone(before), "ipam-unchecked "+dir+first), got.ipamKeys())
 			require.Contains(t, got.reason(t, codeIPAMUnchecked.Name, dir+first), fmt.Sprintf("%d of the IPAM records", len(tt.records)))
 		})
 	}

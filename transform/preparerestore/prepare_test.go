@@ -101,7 +101,7 @@ func TestNothingLeft(t *testing.T) {
 	require.Subset(t, []string{
 		machines.CodeNodePinned.Name, machines.CodeNodeVolume.Name, machines.CodeAPIAddress.Name, machines.CodeServiceAddress.Name, machines.CodeServiceRange.Name,
 		machines.CodeWebhookURL.Name, machines.CodeClusterCA.Name, machines.CodeNotInFile.Name,
-		"bump-revision", "etcd-version", "owner-gone", "owner-not-judged", "unknown-kind", "namespace-gone",
+		"bump-revision", "etcd-version", "owner-gone", "owner-unchecked", "unknown-kind", "namespace-gone",
 	}, left, "before: %v", diagnosed(t, path))
 	for _, code := range machines.Codes() {
 		if slices.Contains(left, code.Name) && code != machines.CodeNotInFile {
