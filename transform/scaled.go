@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"reflect"
 	"strconv"
 	"strings"
 
@@ -25,9 +26,19 @@ type workload struct {
 		Replicas    *int64 `json:"replicas"`
 		Parallelism *int64 `json:"parallelism"`
 		Suspend     bool   `json:"suspend"`
+		Template    any    `json:"template"`
 		Ordinals    struct {
 			Start int64 `json:"start"`
 		} `json:"ordinals"`
+		Strategy struct {
+			Type string `json:"type"`
+		} `json:"strategy"` // of a Deployment
+		UpdateStrategy struct {
+			Type          string `json:"type"`
+			RollingUpdate struct {
+				Partition int64 `json:"partition"`
+			} `json:"rollingUpdate"`
+		} `json:"updateStrategy"`
 		Templates []struct {
 			Metadata struct {
 				Name string `json:"name"`
@@ -56,14 +67,14 @@ type scaled struct {
 // scale keeps a changed object whose Pods may go because of that.
 func (f *Freed) scale(e *Entry, key keys.Key, content map[string]any) {
 	switch key.Resource.String() {
-	case "pods", "deployments.apps", "statefulsets.apps", "replicasets.apps", "replicationcontrollers", "jobs.batch":
+	case "pods", "deployments.apps", "statefulsets.apps", "replicasets.apps", "replicationcontrollers", "daemonsets.apps", "jobs.batch":
 	default:
 		return
 	}
-	before, err := native.As[workload](e.ParseValue())
-	s := scaled{key: key, before: before}
-	if err2 := runtime.DefaultUnstructuredConverter.FromUnstructured(content, &s.after); cmp.Or(err, err2) != nil {
-		return
+	s, of := scaled{key: key}, runtime.DefaultUnstructuredConverter
+	before, err := native.Decode(e.Value)
+	if err != nil || cmp.Or(of.FromUnstructured(before, &s.before), of.FromUnstructured(content, &s.after)) != nil {
+		return // others report what does not decode
 	}
 	switch {
 	case s.before.DeletionTimestamp != nil:
@@ -94,6 +105,25 @@ func (w *workload) keeps(pod *member) bool {
 	return wanted > 0 && !w.Spec.Suspend
 }
 
+// replaces tells whether a workload ends a Pod before there is another in its place, since its
+// template was changed. A Deployment with another strategy than Recreate waits: no new Pod starts on
+// a claim in deletion.
+func (w *workload) replaces(pod *member, before *workload) bool {
+	if reflect.DeepEqual(w.Spec.Template, before.Spec.Template) {
+		return false
+	}
+	switch w.Kind {
+	case "Deployment":
+		return w.Spec.Strategy.Type == "Recreate"
+	case "DaemonSet":
+		return w.Spec.UpdateStrategy.Type != "OnDelete"
+	case "StatefulSet":
+		ordinal, err := strconv.ParseInt(strings.TrimPrefix(pod.Name, w.Name+"-"), 10, 32)
+		return w.Spec.UpdateStrategy.Type != "OnDelete" && err == nil && ordinal >= w.Spec.UpdateStrategy.RollingUpdate.Partition
+	}
+	return false
+}
+
 // follow takes the Pods that changed workloads no longer want, and the claims that a StatefulSet
 // deletes with them.
 func (f *Freed) follow(ctx context.Context, v *View) error {
@@ -107,7 +137,13 @@ func (f *Freed) follow(ctx context.Context, v *View) error {
 			}
 		}
 		err := ownedBy(ctx, v, s.key, schema.GroupResource{Resource: "pods"}, owners, func(e *Entry, pod *member) {
-			if !s.before.keeps(pod) || s.after.keeps(pod) {
+			switch {
+			case !s.before.keeps(pod):
+				return
+			case s.after.keeps(pod):
+				if s.after.replaces(pod, &s.before) {
+					f.goes(e, fmt.Sprintf("goes, as %s %s replaces it", s.after.Kind, s.after.Name))
+				}
 				return
 			}
 			f.goes(e, fmt.Sprintf("goes, as %s %s no longer wants it", s.after.Kind, s.after.Name))
