@@ -106,8 +106,8 @@ func (w *workload) keeps(pod *member) bool {
 }
 
 // replaces tells whether a workload ends a Pod before there is another in its place, since its
-// template was changed. A Deployment with another strategy than Recreate waits: no new Pod starts on
-// a claim in deletion.
+// template was changed. A Deployment with another strategy than Recreate waits: no new Pod starts
+// on a claim in deletion.
 func (w *workload) replaces(pod *member, before *workload) bool {
 	if reflect.DeepEqual(w.Spec.Template, before.Spec.Template) {
 		return false
