@@ -110,9 +110,3 @@ var (
 	codeStaleCopies     = finding.Lookup("stale-copies")
 	codeClusterMismatch = finding.Lookup("cluster-mismatch")
 )
-
-const (
-	migrateVersions = "`etcdshift migrate storage-versions`"
-	trimVersions    = "`kubectl patch crd NAME --subresource=status --type=merge -p '{\"status\":{\"storedVersions\":[\"v1\"]}}'`, where v1 is the " +
-		"storage version."
-)

@@ -37,8 +37,6 @@ var (
 	codeCRDUnfit          = finding.Lookup("crd-unfit")
 )
 
-const staysV1 = "The record stays a v1 record."
-
 // Records of the v1 group, and the v3 records they become.
 var (
 	codeConflict        = finding.Lookup("conflict")
@@ -56,8 +54,6 @@ var (
 	codeHandleName      = finding.Lookup("handle-name")
 	codeBlockName       = finding.Lookup("block-name")
 )
-
-const remedyIPAM = "`calicoctl ipam check` after the restore."
 
 // The IPAM cross-check: warnings, one an object. The migration carries the records over as they
 // are.

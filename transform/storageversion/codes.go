@@ -16,12 +16,6 @@ func codes() []*finding.Code {
 	}
 }
 
-// Effects of --allow.
-const (
-	noneLeaves       = "The record stays; no version leaves its CRD's storedVersions."
-	staysUnconverted = "The object keeps its version, and storedVersions too."
-)
-
 // Errors. A record, or a CustomResourceDefinition with all its records, stays as it is.
 var (
 	codeUnknownKey       = finding.Lookup("unknown-key")
