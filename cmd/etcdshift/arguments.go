@@ -40,7 +40,7 @@ func arguments(c *cli.Context, names ...string) ([]string, error) {
 // missingSnapshot hints at SNAPSHOT where a TYPE stands in its place.
 func missingSnapshot(c *cli.Context, names, given []string, err error) error {
 	kind, _, _ := strings.Cut(given[0], "/")
-	if !strings.HasPrefix(names[0], "SNAPSHOT") || namesSnapshot(given[0]) || !namesType(kind) {
+	if len(names) == 0 || !strings.HasPrefix(names[0], "SNAPSHOT") || namesSnapshot(given[0]) || !namesType(kind) {
 		return err
 	}
 	words := render.Printable(strings.Join(given, " "))
