@@ -3,6 +3,7 @@ package inspect
 import (
 	"bytes"
 	"context"
+	"slices"
 	"sync"
 
 	"github.com/etcdshift/etcdshift/inspect/redact"
@@ -24,18 +25,38 @@ func (r *Reader) Secrets(ctx context.Context) (*redact.Shared, error) {
 	r.secrets.mu.Lock()
 	defer r.secrets.mu.Unlock()
 	if r.secrets.found == nil {
-		found := redact.NewShared()
-		if err := r.AddSecrets(ctx, found); err != nil {
-			return nil, err
-		}
-		names, err := r.namesAmong(ctx, found)
+		found, err := secretsOf(ctx, r)
 		if err != nil {
 			return nil, err
 		}
-		found.Settle(names)
 		r.secrets.found = found
 	}
 	return r.secrets.found, nil
+}
+
+// SecretsOf is [Reader.Secrets] for objects of several snapshots. Each call reads them.
+func SecretsOf(ctx context.Context, readers ...*Reader) (*redact.Shared, error) {
+	readers = slices.CompactFunc(readers, func(a, b *Reader) bool { return a.secrets == b.secrets })
+	if len(readers) == 1 {
+		return readers[0].Secrets(ctx)
+	}
+	return secretsOf(ctx, readers...)
+}
+
+func secretsOf(ctx context.Context, readers ...*Reader) (*redact.Shared, error) {
+	found, names := redact.NewShared(), map[string]bool{}
+	for _, r := range readers {
+		if err := r.AddSecrets(ctx, found); err != nil {
+			return nil, err
+		}
+	}
+	for _, r := range readers {
+		if err := r.addNames(ctx, found, names); err != nil {
+			return nil, err
+		}
+	}
+	found.Settle(names)
+	return found, nil
 }
 
 // AddSecrets adds the values that Secrets knows.
@@ -71,9 +92,9 @@ func (r *Reader) AddSecrets(ctx context.Context, to *redact.Shared) error {
 	return nil
 }
 
-// namesAmong returns the secrets that are names of objects or their namespaces.
-func (r *Reader) namesAmong(ctx context.Context, s *redact.Shared) (map[string]bool, error) {
-	names, mu := map[string]bool{}, sync.Mutex{}
+// addNames adds the secrets that are names of objects or their namespaces.
+func (r *Reader) addNames(ctx context.Context, s *redact.Shared, names map[string]bool) error {
+	var mu sync.Mutex
 	look := func(key []byte) bool {
 		for part := range bytes.SplitSeq(key, []byte("/")) {
 			if s.Has(part) {
@@ -86,8 +107,8 @@ func (r *Reader) namesAmong(ctx context.Context, s *redact.Shared) (map[string]b
 	}
 	for _, err := range snapshot.Chosen(ctx, r.snapshot, look, func(*snapshot.Record) (none struct{}, _ error) { return none, nil }) {
 		if err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return names, nil
+	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/inspect/redact"
 	"github.com/etcdshift/etcdshift/internal/differ"
 	"github.com/etcdshift/etcdshift/internal/stream"
 	"github.com/etcdshift/etcdshift/snapshot"
@@ -64,7 +65,7 @@ type Missing struct {
 // History yields the steps of a key, oldest first. sides are snapshots of one cluster, see Sort.
 func History(ctx context.Context, sides []*inspect.Reader, key []byte, o Options) iter.Seq2[*Step, error] {
 	return stream.Of(func(yield func(*Step) error) error {
-		t := teller{sides: sides, options: o}
+		t := teller{sides: sides, options: o, hide: o.hiding(ctx, sides...)}
 		for _, s := range sides {
 			oldest, newest, err := s.Snapshot().Kept(ctx)
 			if err != nil {
@@ -98,6 +99,7 @@ func History(ctx context.Context, sides []*inspect.Reader, key []byte, o Options
 type teller struct {
 	sides   []*inspect.Reader
 	options Options
+	hide    func() (*redact.Shared, error)
 	kept    [][2]int64 // the revisions that each of sides keeps whole
 	before  *Step
 	last    value // before a deletion
@@ -153,7 +155,7 @@ func (t *teller) tell(ctx context.Context, rec sourced) (*Step, error) {
 
 // value fills in the fields from the value of a Put.
 func (t *teller) value(ctx context.Context, s *Step, rec sourced) error {
-	hide, err := t.options.hides(ctx, t.sides...)
+	hide, err := t.hide()
 	if err != nil {
 		return err
 	}

@@ -26,6 +26,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/inspect/redact"
 	"github.com/etcdshift/etcdshift/internal/differ"
 	"github.com/etcdshift/etcdshift/internal/stream"
 	"github.com/etcdshift/etcdshift/keys"
@@ -129,7 +130,7 @@ func isNoise(key []byte, parsed keys.Key) bool {
 // by their stored bytes; the keys that differ are kept, 24 bytes each, and then read one by one.
 func Snapshots(ctx context.Context, old, new *inspect.Reader, o Options) iter.Seq2[*Object, error] {
 	return stream.Of(func(yield func(*Object) error) error {
-		c := comparison{sides: [2]side{{Reader: old}, {Reader: new}}, options: o}
+		c := comparison{sides: [2]side{{Reader: old}, {Reader: new}}, options: o, hide: o.hiding(ctx, old, new)}
 		found, err := c.differing(ctx)
 		for i, key := range found {
 			if i%256 == 0 && ctx.Err() != nil {
@@ -158,6 +159,7 @@ type side struct {
 type comparison struct {
 	sides   [2]side
 	options Options
+	hide    func() (*redact.Shared, error)
 }
 
 // differing returns the keys whose values or leases differ, sorted. They alias the mapped files.
@@ -254,7 +256,7 @@ func (c *comparison) object(ctx context.Context, key []byte, records [2]*snapsho
 		if out.Noise && c.options.Labels == nil {
 			continue
 		}
-		hide, err := c.options.hides(ctx, c.sides[0].Reader, c.sides[1].Reader)
+		hide, err := c.hide()
 		if err != nil {
 			return nil, err
 		}

@@ -16,7 +16,7 @@ import (
 func Staged(ctx context.Context, in *inspect.Reader, changes iter.Seq2[snapshot.Change, error], granted []snapshot.Lease, o Options,
 ) iter.Seq2[*Object, error] {
 	return stream.Of(func(yield func(*Object) error) error {
-		c := comparison{sides: [2]side{{Reader: in}, {Reader: in}}, options: o}
+		c := comparison{sides: [2]side{{Reader: in}, {Reader: in}}, options: o, hide: o.hiding(ctx, in)}
 		before, after, err := leasesWith(ctx, in, granted)
 		if err != nil {
 			return err

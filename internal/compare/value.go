@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -28,36 +29,29 @@ type value struct {
 	content map[string]any   // the object with its secrets; nil if it could not be decoded
 	note    string           // why it is compared by its bytes, at least in part, or what is wrong with it
 	whole   differ.View      // shown in a few words
-	hide    []*redact.Shared // nil for nothing
+	hide    *redact.Shared   // nil for nothing
 	key     []byte
 }
 
 // bodyField holds the bytes of an object whose metadata alone is known.
 const bodyField = "(body)"
 
-// hides returns what redacts objects of some snapshots. Values that are only counted need no more
-// than their own secrets.
-func (o *Options) hides(ctx context.Context, sides ...*inspect.Reader) (all []*redact.Shared, err error) {
-	switch {
-	case o.ShowSecrets:
-		return nil, nil
-	case o.CountOnly:
-		return []*redact.Shared{redact.NewShared()}, nil
-	}
-	for _, side := range sides {
-		one, err := side.Secrets(ctx)
-		if err != nil {
-			return nil, err
+// hiding returns what redacts objects of some snapshots, which is found when it is first needed.
+// Values that are only counted need no more than their own secrets.
+func (o *Options) hiding(ctx context.Context, sides ...*inspect.Reader) func() (*redact.Shared, error) {
+	return sync.OnceValues(func() (*redact.Shared, error) {
+		switch {
+		case o.ShowSecrets:
+			return nil, nil
+		case o.CountOnly:
+			return redact.NewShared(), nil
 		}
-		if !slices.Contains(all, one) {
-			all = append(all, one)
-		}
-	}
-	return all, nil
+		return inspect.SecretsOf(ctx, sides...)
+	})
 }
 
 // read reads the value of a record.
-func read(ctx context.Context, r *inspect.Reader, rec *snapshot.Record, hide []*redact.Shared) (v value, err error) {
+func read(ctx context.Context, r *inspect.Reader, rec *snapshot.Record, hide *redact.Shared) (v value, err error) {
 	e, err := r.Entry(ctx, rec)
 	if err != nil {
 		return v, err
@@ -65,7 +59,7 @@ func read(ctx context.Context, r *inspect.Reader, rec *snapshot.Record, hide []*
 	return readEntry(e, hide), nil
 }
 
-func readEntry(e *inspect.Entry, hide []*redact.Shared) value {
+func readEntry(e *inspect.Entry, hide *redact.Shared) value {
 	v := value{hide: hide, key: e.Key}
 	if e.Undecryptable != nil {
 		by, _ := encoding.Encryption(e.Stored)
@@ -102,14 +96,9 @@ func (v *value) readRaw(e *inspect.Entry) {
 	switch {
 	case encoding.Detect(e.Value) != encoding.FormatUnknown: // a broken value may be a Secret too
 		v.note = "does not decode; compared by its bytes"
-	case v.hide == nil && utf8.ValidString(text), isNote(text) && !v.hides(e):
+	case v.hide == nil && utf8.ValidString(text), isNote(text) && (v.hide == nil || !v.hide.Value(e.Key, e.Value)):
 		v.whole.Shown = text
 	}
-}
-
-// hides reports whether the bytes of a value must be hidden.
-func (v *value) hides(e *inspect.Entry) bool {
-	return slices.ContainsFunc(v.hide, func(of *redact.Shared) bool { return of.Value(e.Key, e.Value) })
 }
 
 // isNote reports whether text is short, such as a leader's name, and no base64 of an object.
@@ -130,8 +119,8 @@ func (v value) shown() differ.View {
 		return differ.Plain(v.content)
 	}
 	shown := runtime.DeepCopyJSON(v.content)
-	for _, of := range v.hide {
-		of.Object(v.key, shown)
+	if v.hide != nil {
+		v.hide.Object(v.key, shown)
 	}
 	if partial {
 		shown[bodyField] = fmt.Sprintf("<%d bytes>", len(body))
@@ -150,8 +139,8 @@ func (v value) diff(w value, all, count bool) (changes []differ.Change, folded i
 		return changes, folded
 	}
 	changes, folded = compare(v.shown(), w.shown(), w.kind, all)
-	for _, of := range v.hide {
-		v.hideQuotes(w, of.Quoted(), changes)
+	if v.hide != nil {
+		v.hideQuotes(w, v.hide.Quoted(), changes)
 	}
 	return changes, folded
 }
