@@ -25,7 +25,8 @@ type workload struct {
 	Spec              struct {
 		Replicas    *int64 `json:"replicas"`
 		Parallelism *int64 `json:"parallelism"`
-		Suspend     bool   `json:"suspend"`
+		Suspend     bool   `json:"suspend"` // of a Job
+		Paused      bool   `json:"paused"`  // of a Deployment
 		Template    any    `json:"template"`
 		Ordinals    struct {
 			Start int64 `json:"start"`
@@ -67,7 +68,8 @@ type scaled struct {
 // scale keeps a changed object whose Pods may go because of that.
 func (f *Freed) scale(e *Entry, key keys.Key, content map[string]any) {
 	switch key.Resource.String() {
-	case "pods", "deployments.apps", "statefulsets.apps", "replicasets.apps", "replicationcontrollers", "daemonsets.apps", "jobs.batch":
+	case "pods", "deployments.apps", "statefulsets.apps", "replicasets.apps", "replicationcontrollers", "daemonsets.apps",
+		"jobs.batch":
 	default:
 		return
 	}
@@ -99,10 +101,19 @@ func (w *workload) keeps(pod *member) bool {
 	case w.Kind == "Job" && (pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed):
 		return true
 	case w.Kind == "StatefulSet":
-		ordinal, err := strconv.ParseInt(strings.TrimPrefix(pod.Name, w.Name+"-"), 10, 32)
-		return err != nil || ordinal >= w.Spec.Ordinals.Start && ordinal < w.Spec.Ordinals.Start+wanted
+		ordinal := w.ordinal(pod)
+		return ordinal < 0 || ordinal >= w.Spec.Ordinals.Start && ordinal < w.Spec.Ordinals.Start+wanted
 	}
 	return wanted > 0 && !w.Spec.Suspend
+}
+
+// ordinal is the number of a Pod of a StatefulSet, -1 for a name without one.
+func (w *workload) ordinal(pod *member) int64 {
+	n, err := strconv.ParseInt(strings.TrimPrefix(pod.Name, w.Name+"-"), 10, 32)
+	if err != nil {
+		return -1
+	}
+	return n
 }
 
 // replaces tells whether a workload ends a Pod before there is another in its place, since its
@@ -114,12 +125,12 @@ func (w *workload) replaces(pod *member, before *workload) bool {
 	}
 	switch w.Kind {
 	case "Deployment":
-		return w.Spec.Strategy.Type == "Recreate"
+		return w.Spec.Strategy.Type == "Recreate" && !w.Spec.Paused
 	case "DaemonSet":
 		return w.Spec.UpdateStrategy.Type != "OnDelete"
 	case "StatefulSet":
-		ordinal, err := strconv.ParseInt(strings.TrimPrefix(pod.Name, w.Name+"-"), 10, 32)
-		return w.Spec.UpdateStrategy.Type != "OnDelete" && err == nil && ordinal >= w.Spec.UpdateStrategy.RollingUpdate.Partition
+		update := w.Spec.UpdateStrategy
+		return update.Type != "OnDelete" && w.ordinal(pod) >= update.RollingUpdate.Partition
 	}
 	return false
 }
@@ -149,7 +160,8 @@ func (f *Freed) follow(ctx context.Context, v *View) error {
 			f.goes(e, fmt.Sprintf("goes, as %s %s no longer wants it", s.after.Kind, s.after.Name))
 			for _, t := range s.after.Spec.Templates {
 				if s.after.Spec.Retention.WhenScaled == "Delete" && s.after.DeletionTimestamp == nil {
-					f.note(holding{s.key.Prefix, "persistentvolumeclaims", s.key.Namespace, t.Metadata.Name + "-" + pod.Name}, held{scaled: s.after.Name})
+					claim := t.Metadata.Name + "-" + pod.Name
+					f.note(holding{s.key.Prefix, "persistentvolumeclaims", s.key.Namespace, claim}, held{scaled: s.after.Name})
 				}
 			}
 		})
@@ -162,7 +174,9 @@ func (f *Freed) follow(ctx context.Context, v *View) error {
 
 // ownedBy calls do for the objects of a resource beside a workload that have one of these
 // controllers.
-func ownedBy(ctx context.Context, v *View, by keys.Key, of schema.GroupResource, owners map[types.UID]bool, do func(*Entry, *member)) error {
+func ownedBy(
+	ctx context.Context, v *View, by keys.Key, of schema.GroupResource, owners map[types.UID]bool, do func(*Entry, *member),
+) error {
 	for e, err := range v.Live(ctx, append(keys.Kubernetes{Prefix: by.Prefix}.Dir(of), by.Namespace+"/"...)) {
 		if err != nil {
 			return err
