@@ -19,8 +19,8 @@ func (a *advice) Lasting() bool { return a.lasting }
 // WithHint returns err with what to do about it; the text of the error stays the same.
 func WithHint(err error, hint string) error { return &advice{err, hint, false} }
 
-// WithLasting is [WithHint] for an error about what is in a file or on the command line: another
-// try ends in the same error.
+// WithLasting is [WithHint] for an error that a second try with the same file and command line
+// meets again.
 func WithLasting(err error, hint string) error { return &advice{err, hint, true} }
 
 // Hint returns what to do about an error: the first hint, from the outside, of the errors in it

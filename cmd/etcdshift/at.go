@@ -112,8 +112,9 @@ func (o *opened) readAt(c *cli.Context) error {
 		}
 		at.revision = min(at.last(clock), newest)
 		if at.revision < oldest {
-			return &snapshot.FileError{Path: o.Snapshot().Path(), Err: fmt.Errorf("%w: the state at %s; the file keeps %s",
-				snapshot.ErrCompacted, at.time.Format(time.RFC3339), keptText(clock, oldest, newest))}
+			err := fmt.Errorf("%w: the state at %s; the file keeps %s",
+				snapshot.ErrCompacted, at.time.Format(time.RFC3339), keptText(clock, oldest, newest))
+			return &snapshot.FileError{Path: o.Snapshot().Path(), Err: err}
 		}
 		o.sayAt(c, clock, at, keptText(clock, oldest, newest), newest)
 		o.at = &stateAt{Revision: at.revision, Time: clock.At(at.revision)}
@@ -138,7 +139,8 @@ func (o *opened) sayAt(c *cli.Context, clock *compare.Clock, at *moment, kept st
 	}
 	revision := at.revision
 	if is := clock.At(revision); is == nil || is.NotBefore.IsZero() {
-		fmt.Fprintf(c.App.ErrWriter, "no object tells of a time up to %s: shown is the state at revision %d, which may be later; the file keeps %s\n",
+		fmt.Fprintf(c.App.ErrWriter, "no object has a time up to %s: "+
+			"shown is the state at revision %d, which may be later; the file keeps %s\n",
 			at.time.Format(time.RFC3339), revision, kept)
 		return
 	}

@@ -78,9 +78,8 @@ func statusOf(err error) int {
 // likeURL finds what begins as a URL does, and not as a path of Windows.
 var likeURL = regexp.MustCompile(`[[:alnum:]]{2,}:/`)
 
-// hintFor returns what to do about err, "" where nothing is known. What an error of this program
-// says of itself comes before what is said of errors of the system, but where these are about a
-// bucket.
+// hintFor returns the hint about err, "" for none: that of an error of this program, or else that
+// of an error of the system. A full disk below a bucket has a hint of its own.
 func hintFor(err error) string {
 	full := errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 	about := (*s3.Error)(nil)

@@ -33,8 +33,11 @@ const thisModule = "github.com/etcdshift/etcdshift"
 // raise, and those that they call: methods of View, readers of inspect. It lists no others.
 func TestExplainListsRaised(t *testing.T) {
 	g := readCodeGraph(t)
-	policies := slices.Concat(g.raised(t, "internal/policy.Check", "internal/policy"), g.raised(t, "internal/policy.New", "internal/policy"),
-		g.raised(t, "internal/policy.Check", "finding"))
+	policies := slices.Concat(
+		g.raised(t, "internal/policy.Check", "internal/policy"),
+		g.raised(t, "internal/policy.New", "internal/policy"),
+		g.raised(t, "internal/policy.Check", "finding"),
+	)
 	raised := map[string][]string{
 		"doctor":         g.raised(t, "inspect/doctor", ""),
 		"cluster list":   g.raised(t, "inspect/clusters.ReadChecked", ""),

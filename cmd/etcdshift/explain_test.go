@@ -69,8 +69,9 @@ func TestCodes(t *testing.T) {
 	files, err := filepath.Glob("../../finding/codes/*.md")
 	require.NoError(t, err)
 	pages := mapped(files, func(path string) string { return strings.TrimSuffix(filepath.Base(path), ".md") })
-	require.ElementsMatch(t, pages, mapped(explanations(migrations.All()), func(e explanation) string { return e.Code.Name }))
-	for _, e := range explanations(migrations.All()) {
+	all := explanations(migrations.All())
+	require.ElementsMatch(t, pages, mapped(all, func(e explanation) string { return e.Code.Name }))
+	for _, e := range all {
 		require.Contains(t, []finding.Level{finding.Error, finding.Warning, finding.Info}, e.Level, e.Code.Name)
 		require.NotEmpty(t, e.Title, e.Code.Name)
 		require.NotEmpty(t, e.Commands, e.Code.Name)

@@ -162,7 +162,8 @@ func (h *historian) find(word string) error {
 		}
 		if a.in.Names == nil {
 			err := usagef(commandPath(h.c), "%q is no key of the file, and neither TYPE/NAME nor TYPE NAME", word)
-			return &failure{exitUsage, err, `"etcdshift timeline SNAPSHOT TYPE" shows the changes of all objects of a type`}
+			return &failure{exitUsage, err,
+				`"etcdshift timeline SNAPSHOT TYPE" shows the changes of all objects of a type`}
 		}
 		for _, kind := range a.kinds {
 			if err := h.collect(found, kind, a.in); err != nil {
@@ -201,8 +202,8 @@ func (h *historian) choose(word, elsewhere string, found map[string]compare.Subj
 	}
 	switch {
 	case len(names) == 0:
-		return &failure{exitFailed, fmt.Errorf("%q is not there%s, nor was it since the last compaction%s", word, belowNamed(h.c), elsewhere),
-			`"etcdshift keys" lists what there is`}
+		err := fmt.Errorf("%q is not there%s, nor was it since the last compaction%s", word, belowNamed(h.c), elsewhere)
+		return &failure{exitFailed, err, `"etcdshift keys" lists the keys of a snapshot`}
 	case len(names) == 1:
 		return nil
 	}

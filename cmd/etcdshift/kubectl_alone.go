@@ -18,13 +18,15 @@ type alone struct {
 }
 
 func eventsCommand() *cli.Command {
-	return alone{"events", kubectl.Flags("events")}.command("list events, as kubectl does", `etcdshift events before.db -n shop
+	return alone{"events", kubectl.Flags("events")}.command(
+		"list events, as kubectl does", `etcdshift events before.db -n shop
 etcdshift events before.db -n shop --for pod/web-0
 etcdshift events before.db -A --types Warning`)
 }
 
 func apiResourcesCommand() *cli.Command {
-	return alone{"api-resources", kubectl.Flags("api-resources")}.command("list the types that a server on the snapshot has", `etcdshift api-resources before.db
+	return alone{"api-resources", kubectl.Flags("api-resources")}.command(
+		"list the types that a server on the snapshot has", `etcdshift api-resources before.db
 etcdshift api-resources before.db --api-group apps -o wide`)
 }
 

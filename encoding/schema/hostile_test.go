@@ -91,7 +91,7 @@ func TestHostileSchemas(t *testing.T) {
 	}
 }
 
-// saidOf is what is said of an object.
+// saidOf returns the errors of an object in one text.
 func saidOf(errs field.ErrorList) string {
 	if why := Unchecked(errs); why != "" {
 		return why
