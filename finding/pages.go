@@ -21,7 +21,7 @@ func Lookup(name string) *Code {
 	level, title, _ := strings.Cut(strings.TrimPrefix(head, "# "), ": ")
 	c.Level, c.Title = Level(level), title
 	for paragraph := range strings.SplitSeq(rest, "\n\n") {
-		text := strings.Join(strings.Fields(paragraph), " ")
+		text := strings.ReplaceAll(strings.TrimSuffix(paragraph, "\n"), "\n", " ")
 		label, behind, _ := strings.Cut(text, ": ")
 		switch label {
 		case "Remedy":
