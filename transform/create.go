@@ -8,7 +8,7 @@ import (
 	"fmt"
 
 	"github.com/etcdshift/etcdshift/inspect"
-	"github.com/etcdshift/etcdshift/inspect/redact"
+	"github.com/etcdshift/etcdshift/internal/redact"
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 

@@ -15,7 +15,7 @@ import (
 
 	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/finding"
-	"github.com/etcdshift/etcdshift/inspect/backends"
+	"github.com/etcdshift/etcdshift/internal/backends"
 	"github.com/etcdshift/etcdshift/internal/native"
 	"github.com/etcdshift/etcdshift/keys"
 )

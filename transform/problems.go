@@ -13,8 +13,8 @@ import (
 	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/inspect"
-	"github.com/etcdshift/etcdshift/inspect/redact"
 	"github.com/etcdshift/etcdshift/internal/native"
+	"github.com/etcdshift/etcdshift/internal/redact"
 	"github.com/etcdshift/etcdshift/keys"
 )
 

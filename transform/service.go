@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	netutils "k8s.io/utils/net"
 
-	"github.com/etcdshift/etcdshift/inspect/backends"
+	"github.com/etcdshift/etcdshift/internal/backends"
 	"github.com/etcdshift/etcdshift/internal/native"
 	"github.com/etcdshift/etcdshift/keys"
 )

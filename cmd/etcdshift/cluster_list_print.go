@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/etcdshift/etcdshift/inspect/clusters"
+	"github.com/etcdshift/etcdshift/internal/kcp/clusters"
 	"github.com/etcdshift/etcdshift/internal/render"
 )
 

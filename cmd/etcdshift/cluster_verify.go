@@ -9,8 +9,8 @@ import (
 
 	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/internal/kcp/verify"
 	"github.com/etcdshift/etcdshift/internal/render"
-	"github.com/etcdshift/etcdshift/transform/kcp/verify"
 )
 
 func clusterVerifyCommand() *cli.Command {

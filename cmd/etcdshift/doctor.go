@@ -13,11 +13,11 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/etcdshift/etcdshift/finding"
-	"github.com/etcdshift/etcdshift/inspect/doctor"
+	"github.com/etcdshift/etcdshift/internal/doctor"
+	"github.com/etcdshift/etcdshift/internal/kcp/archive"
 	"github.com/etcdshift/etcdshift/internal/render"
 	"github.com/etcdshift/etcdshift/internal/report"
 	"github.com/etcdshift/etcdshift/snapshot"
-	"github.com/etcdshift/etcdshift/transform/kcp/archive"
 )
 
 func doctorCommand() *cli.Command {

@@ -5,8 +5,8 @@ import (
 	"slices"
 
 	"github.com/etcdshift/etcdshift/finding"
-	"github.com/etcdshift/etcdshift/inspect/doctor"
-	"github.com/etcdshift/etcdshift/inspect/machines"
+	"github.com/etcdshift/etcdshift/internal/doctor"
+	"github.com/etcdshift/etcdshift/internal/machines"
 )
 
 // printJUnit prints a report as JUnit XML. It has no times: the same file gives the same report.

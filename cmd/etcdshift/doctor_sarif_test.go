@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/etcdshift/etcdshift/finding"
-	"github.com/etcdshift/etcdshift/inspect/doctor"
+	"github.com/etcdshift/etcdshift/internal/doctor"
 )
 
 // closed are the properties that sarif-schema-2.1.0.json allows for the objects we write, as a path

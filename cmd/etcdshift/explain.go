@@ -10,13 +10,13 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/etcdshift/etcdshift/finding"
-	"github.com/etcdshift/etcdshift/inspect/clusters"
-	"github.com/etcdshift/etcdshift/inspect/doctor"
+	"github.com/etcdshift/etcdshift/internal/doctor"
+	"github.com/etcdshift/etcdshift/internal/kcp/clusters"
+	"github.com/etcdshift/etcdshift/internal/kcp/verify"
 	"github.com/etcdshift/etcdshift/internal/policy"
 	"github.com/etcdshift/etcdshift/internal/rehearse"
 	"github.com/etcdshift/etcdshift/internal/render"
 	"github.com/etcdshift/etcdshift/transform"
-	"github.com/etcdshift/etcdshift/transform/kcp/verify"
 )
 
 func explainCommand(specs []transform.Spec) *cli.Command {

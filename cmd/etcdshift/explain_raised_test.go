@@ -39,11 +39,11 @@ func TestExplainListsRaised(t *testing.T) {
 		g.raised(t, "internal/policy.Check", "finding"),
 	)
 	raised := map[string][]string{
-		"doctor":         g.raised(t, "inspect/doctor", ""),
-		"cluster list":   g.raised(t, "inspect/clusters.ReadChecked", ""),
+		"doctor":         g.raised(t, "internal/doctor", ""),
+		"cluster list":   g.raised(t, "internal/kcp/clusters.ReadChecked", ""),
 		"policy check":   policies,
 		"rehearse":       append(g.raised(t, "internal/rehearse", "internal/rehearse"), policies...), // those of doctor are in a reason
-		"cluster verify": g.raised(t, "transform/kcp/verify", "transform/kcp/verify"),                // it answers with codes of its own alone
+		"cluster verify": g.raised(t, "internal/kcp/verify", "internal/kcp/verify"),                  // it answers with codes of its own alone
 	}
 	for _, spec := range migrations.All() {
 		if spec.Of != nil {
@@ -114,7 +114,7 @@ func (g *codeGraph) raised(t *testing.T, root, declared string) (codes []string)
 
 // readCodeGraph checks the types of the packages with codes, and of those that they import.
 func readCodeGraph(t *testing.T) *codeGraph {
-	list := exec.Command("go", "list", "-export", "-deps", "-json=ImportPath,Export,Dir,GoFiles", "./transform/...", "./inspect/doctor", "./internal/rehearse/...")
+	list := exec.Command("go", "list", "-export", "-deps", "-json=ImportPath,Export,Dir,GoFiles", "./transform/...", "./internal/doctor", "./internal/rehearse/...")
 	list.Dir, list.Stderr = filepath.Join("..", ".."), os.Stderr
 	out, err := list.StdoutPipe()
 	require.NoError(t, err)

@@ -10,8 +10,8 @@ import (
 	"syscall"
 
 	"github.com/etcdshift/etcdshift/finding"
+	"github.com/etcdshift/etcdshift/internal/calico"
 	"github.com/etcdshift/etcdshift/transform"
-	"github.com/etcdshift/etcdshift/transform/calico"
 )
 
 // fakeMain is the program with a transform behind "migrate calico-v3" that does what its flags say

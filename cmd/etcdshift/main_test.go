@@ -22,9 +22,9 @@ import (
 	"github.com/etcdshift/etcdshift/internal/publish"
 	"github.com/etcdshift/etcdshift/internal/s3"
 	"github.com/etcdshift/etcdshift/internal/save"
+	"github.com/etcdshift/etcdshift/internal/storageversion"
 	"github.com/etcdshift/etcdshift/snapshot"
 	"github.com/etcdshift/etcdshift/transform"
-	"github.com/etcdshift/etcdshift/transform/storageversion"
 )
 
 func TestArrange(t *testing.T) {

@@ -16,7 +16,7 @@ import (
 
 	"github.com/etcdshift/etcdshift/encoding/encryption"
 	"github.com/etcdshift/etcdshift/inspect"
-	"github.com/etcdshift/etcdshift/inspect/clusters"
+	"github.com/etcdshift/etcdshift/internal/kcp/clusters"
 	"github.com/etcdshift/etcdshift/internal/render"
 	"github.com/etcdshift/etcdshift/internal/s3"
 	"github.com/etcdshift/etcdshift/snapshot"

@@ -12,9 +12,9 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/internal/kcp/archive"
 	"github.com/etcdshift/etcdshift/internal/render"
 	"github.com/etcdshift/etcdshift/internal/report"
-	"github.com/etcdshift/etcdshift/transform/kcp/archive"
 )
 
 func statusCommand() *cli.Command {

@@ -10,11 +10,11 @@ import (
 
 	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/internal/kcp/archive"
 	"github.com/etcdshift/etcdshift/internal/render"
 	"github.com/etcdshift/etcdshift/internal/report"
 	"github.com/etcdshift/etcdshift/internal/signature"
 	"github.com/etcdshift/etcdshift/snapshot"
-	"github.com/etcdshift/etcdshift/transform/kcp/archive"
 )
 
 func verifyCommand() *cli.Command {

@@ -11,7 +11,7 @@
 //     that none keeps whole.
 //   - Nothing that differs is dropped: folded noise is counted.
 //   - A value that cannot be decrypted or decoded is compared by its bytes, with a note.
-//   - Values that must be hidden (see inspect/redact) are compared, and shown redacted.
+//   - Values that must be hidden (see internal/redact) are compared, and shown redacted.
 //   - The time of a revision is a bracket, from objects that carry a time. It is monotonic, and a
 //     minority of wrong clocks does not move it. A clock keeps a fixed number of times.
 package compare
@@ -26,8 +26,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/etcdshift/etcdshift/inspect"
-	"github.com/etcdshift/etcdshift/inspect/redact"
 	"github.com/etcdshift/etcdshift/internal/differ"
+	"github.com/etcdshift/etcdshift/internal/redact"
 	"github.com/etcdshift/etcdshift/internal/stream"
 	"github.com/etcdshift/etcdshift/keys"
 	"github.com/etcdshift/etcdshift/snapshot"

@@ -22,8 +22,8 @@ import (
 
 	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/inspect"
-	"github.com/etcdshift/etcdshift/inspect/redact"
 	"github.com/etcdshift/etcdshift/internal/bounded"
+	"github.com/etcdshift/etcdshift/internal/redact"
 	"github.com/etcdshift/etcdshift/keys"
 )
 

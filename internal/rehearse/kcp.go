@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/etcdshift/etcdshift/finding"
-	"github.com/etcdshift/etcdshift/inspect/doctor"
+	"github.com/etcdshift/etcdshift/internal/doctor"
 )
 
 // diagnose checks the records of a snapshot of kcp from the file: only kcp's own API server serves

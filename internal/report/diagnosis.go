@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/etcdshift/etcdshift/finding"
-	"github.com/etcdshift/etcdshift/inspect/doctor"
+	"github.com/etcdshift/etcdshift/internal/doctor"
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 

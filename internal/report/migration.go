@@ -12,7 +12,7 @@ import (
 
 	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/inspect"
-	"github.com/etcdshift/etcdshift/inspect/redact"
+	"github.com/etcdshift/etcdshift/internal/redact"
 	"github.com/etcdshift/etcdshift/transform"
 )
 

@@ -15,8 +15,8 @@ import (
 
 	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/inspect"
-	"github.com/etcdshift/etcdshift/inspect/doctor"
-	"github.com/etcdshift/etcdshift/inspect/redact"
+	"github.com/etcdshift/etcdshift/internal/doctor"
+	"github.com/etcdshift/etcdshift/internal/redact"
 )
 
 // Most is the length of the lists that are made for a report: the largest objects, those written

@@ -16,70 +16,75 @@ import (
 const module = "github.com/etcdshift/etcdshift"
 
 // mayImport is the table of packages of this module that the code of a room, tests aside, may
-// import besides itself. "transform/" stands for each package below transform.
+// import besides itself. changes stands for each of them.
 func mayImport() map[string][]string {
 	data := []string{"snapshot", "keys", "encoding", "encoding/schema", "internal/native", "internal/stream"}
 	with := func(more ...string) []string { return append(more, data...) }
 	return map[string][]string{
-		"cmd": with("transform/", "transform", "transform/migrations", "inspect", "finding", "encoding/encryption", "docs",
-			"internal/apiservers", "internal/publish", "internal/conversion", "internal/input",
+		"cmd": with("internal/machines", changes, "transform", "transform/migrations", "inspect", "finding", "encoding/encryption", "docs",
+			"internal/doctor", "internal/kcp/clusters", "internal/redact", "internal/apiservers", "internal/publish", "internal/conversion", "internal/input",
 			"internal/choose", "internal/columns", "internal/compare", "internal/differ", "internal/fleet", "internal/jsonpath", "internal/kubectl", "internal/manifest", "internal/nearest",
 			"internal/policy", "internal/rehearse", "internal/render", "internal/report", "internal/sandbox", "internal/save", "internal/selectors",
 			"internal/s3", "internal/serve", "internal/signature"),
-		"transform/":           with("internal/bounded", "transform", "inspect", "internal/choose", "internal/conversion", "internal/ipam", "internal/nearest", "internal/policy", "finding"),
-		"transform":            with("internal/bounded", "inspect", "internal/publish", "finding", "internal/input"),
-		"transform/migrations": {"transform", "transform/"},
-		"docs":                 {},
-		"inspect":              with("internal/bounded", "finding"),
-		"snapshot":             {"internal/publish", "internal/stream", "finding"},
-		"keys":                 {},
-		"finding":              {},
-		"encoding/schema":      {"encoding", "internal/bounded"},
-		"encoding/encryption":  {"encoding", "internal/input"},
-		"encoding":             {"finding"},
-		"internal/bounded":     {"finding"},
-		"internal/conversion":  {},
-		"internal/input":       {},
-		"internal/ipam":        {},
-		"internal/native":      {"encoding"},
-		"internal/publish":     {"finding"},
-		"internal/stream":      {},
-		"internal/rooms":       {},
-		"internal/apiservers":  with("encoding/encryption", "internal/conversion", "internal/sandbox", "internal/serve"),
-		"internal/choose":      with("internal/bounded", "transform", "inspect", "internal/selectors", "finding"),
-		"internal/columns":     with("inspect", "internal/jsonpath"),
-		"internal/compare":     with("inspect", "internal/differ"),
-		"internal/differ":      {},
-		"internal/fleet":       with("transform", "inspect", "finding", "internal/input", "internal/publish", "internal/render", "internal/s3"),
-		"internal/jsonpath":    {"encoding"},
-		"internal/kubectl":     {"internal/render", "internal/serve"},
-		"internal/manifest":    with("inspect"),
-		"internal/nearest":     {},
-		"internal/policy":      with("internal/bounded", "inspect", "finding", "internal/input"),
-		"internal/render":      {"encoding", "internal/differ", "internal/jsonpath"},
-		"internal/report":      with("transform", "inspect", "finding", "internal/compare", "internal/render"),
-		"internal/rehearse":    with("inspect", "finding", "encoding/encryption", "internal/apiservers", "internal/conversion", "internal/policy", "internal/sandbox", "internal/serve"),
-		"internal/s3":          {"finding"},
-		"internal/sandbox":     {"finding"},
-		"internal/save":        {"internal/publish", "snapshot", "finding"},
-		"internal/selectors":   with("inspect"),
-		"internal/signature":   {"internal/input", "snapshot", "finding"},
-		"internal/serve":       with("inspect", "internal/columns", "internal/selectors"),
-		"internal/test":        with("transform/", "transform", "inspect", "internal/publish"),
+		changes:                 with("internal/backends", "internal/kcp/clusters", "internal/machines", "internal/redact", "internal/bounded", "transform", "inspect", "internal/choose", "internal/conversion", "internal/ipam", "internal/nearest", "internal/policy", "finding"),
+		"transform":             with("internal/backends", "internal/bounded", "internal/redact", "inspect", "internal/publish", "finding", "internal/input"),
+		"transform/migrations":  {"transform", changes},
+		"docs":                  {},
+		"inspect":               with("internal/bounded", "internal/redact", "finding"),
+		"internal/backends":     with("inspect"),
+		"internal/doctor":       with("internal/backends", "internal/bounded", "internal/kcp/clusters", "internal/machines", "internal/redact", "inspect", "finding"),
+		"internal/kcp/clusters": with("inspect", "finding"),
+		"internal/machines":     with("finding", "internal/backends", "inspect"),
+		"internal/redact":       with("internal/bounded"),
+		"snapshot":              {"internal/publish", "internal/stream", "finding"},
+		"keys":                  {},
+		"finding":               {},
+		"encoding/schema":       {"encoding", "internal/bounded"},
+		"encoding/encryption":   {"encoding", "internal/input"},
+		"encoding":              {"finding"},
+		"internal/bounded":      {"finding"},
+		"internal/conversion":   {},
+		"internal/input":        {},
+		"internal/ipam":         {},
+		"internal/native":       {"encoding"},
+		"internal/publish":      {"finding"},
+		"internal/stream":       {},
+		"internal/rooms":        {},
+		"internal/apiservers":   with("encoding/encryption", "internal/conversion", "internal/sandbox", "internal/serve"),
+		"internal/choose":       with("internal/bounded", "transform", "inspect", "internal/selectors", "finding"),
+		"internal/columns":      with("inspect", "internal/jsonpath"),
+		"internal/compare":      with("internal/redact", "inspect", "internal/differ"),
+		"internal/differ":       {},
+		"internal/fleet":        with("internal/redact", "transform", "inspect", "finding", "internal/input", "internal/publish", "internal/render", "internal/s3"),
+		"internal/jsonpath":     {"encoding"},
+		"internal/kubectl":      {"internal/render", "internal/serve"},
+		"internal/manifest":     with("inspect"),
+		"internal/nearest":      {},
+		"internal/policy":       with("internal/redact", "internal/bounded", "inspect", "finding", "internal/input"),
+		"internal/render":       {"encoding", "internal/differ", "internal/jsonpath"},
+		"internal/report":       with("internal/doctor", "internal/redact", "transform", "inspect", "finding", "internal/compare", "internal/render"),
+		"internal/rehearse":     with("internal/doctor", "inspect", "finding", "encoding/encryption", "internal/apiservers", "internal/conversion", "internal/policy", "internal/sandbox", "internal/serve"),
+		"internal/s3":           {"finding"},
+		"internal/sandbox":      {"finding"},
+		"internal/save":         {"internal/publish", "snapshot", "finding"},
+		"internal/selectors":    with("inspect"),
+		"internal/signature":    {"internal/input", "snapshot", "finding"},
+		"internal/serve":        with("internal/redact", "inspect", "internal/columns", "internal/selectors"),
+		"internal/test":         with(changes, "transform", "inspect", "internal/publish"),
 	}
 }
 
 // mayImportWithin lists the imports between folders of a room, where a room has such rules.
 func mayImportWithin() map[string][]string {
-	shared := []string{"transform/kcp/survey", "transform/kcp/archive"}
+	shared := []string{"internal/kcp/survey", "internal/kcp/archive"}
 	return map[string][]string{
-		"transform/kcp":         {},
-		"transform/kcp/archive": {},
-		"transform/kcp/survey":  {"transform/kcp/archive"},
-		"transform/kcp/extract": shared,
-		"transform/kcp/purge":   shared,
-		"transform/kcp/carry":   shared,
-		"transform/kcp/verify":  shared,
+		"internal/kcp":         {},
+		"internal/kcp/archive": {},
+		"internal/kcp/survey":  {"internal/kcp/archive"},
+		"internal/kcp/extract": shared,
+		"internal/kcp/purge":   shared,
+		"internal/kcp/carry":   shared,
+		"internal/kcp/verify":  shared,
 	}
 }
 
@@ -95,10 +100,14 @@ func room(dir string) string {
 	return parts[0]
 }
 
+// changes is the line of the rooms that change a snapshot, each a transform.Spec.
+const changes = "a change"
+
 // kind is the room's line in the table.
 func kind(room string) string {
-	if _, own := mayImport()[room]; !own && strings.HasPrefix(room, "transform/") {
-		return "transform/"
+	switch name, _ := strings.CutPrefix(room, "internal/"); name {
+	case "calico", "compact", "kcp", "patch", "plan", "policyapply", "preparerestore", "remove", "renamenode", "sanitize", "storageversion":
+		return changes
 	}
 	return room
 }
@@ -224,7 +233,7 @@ func (s source) checkImport(imported string) string {
 		}
 		return fmt.Sprintf("%s must not import %s", s.dir, dir)
 	}
-	if from == to || slices.Contains(mayImport()[kind(from)], kind(to)) && (kind(from) != "transform/" || kind(to) != "transform/") {
+	if from == to || slices.Contains(mayImport()[kind(from)], kind(to)) && (kind(from) != changes || kind(to) != changes) {
 		return ""
 	}
 	return fmt.Sprintf("%s must not import %s", from, to)

@@ -6,7 +6,7 @@
 // A room may import those to its right, never one to its left or beside it. Besides:
 //
 //   - internal/publish is a leaf; snapshot, transform and cmd may import it.
-//   - No transform imports another. Of transform/kcp, the programs import survey and archive, and
+//   - No transform imports another. Of internal/kcp, the programs import survey and archive, and
 //     none another.
 //   - internal holds code that ships without a promise; each package has a line in the table.
 //   - internal/test holds servers and fixtures. Only test files import it; it imports any room but
@@ -38,7 +38,7 @@ func TestRooms(t *testing.T) {
 	broken, seen, err := check(tree)
 	require.NoError(t, err)
 	require.Empty(t, strings.Join(broken, "\n"))
-	for _, name := range []string{"cmd", "transform", "transform/calico", "transform/kcp", "snapshot", "keys", "encoding", "encoding/schema", "encoding/encryption", "inspect", "internal/conversion", "internal/publish", "internal/test"} {
+	for _, name := range []string{"cmd", "transform", "internal/calico", "internal/kcp", "snapshot", "keys", "encoding", "encoding/schema", "encoding/encryption", "inspect", "internal/conversion", "internal/publish", "internal/test"} {
 		require.Positive(t, seen[name], "%s was not looked at", name)
 	}
 }
@@ -56,21 +56,21 @@ func TestCheck(t *testing.T) {
 	}
 	for _, tc := range []struct{ file, source, broken string }{
 		// every arrow, at full length
-		{"cmd/etcdshift/a.go", ours("transform/calico", "transform", "inspect", "snapshot", "keys", "encoding", "encoding/schema", "internal/publish", "cmd/etcdshift/table"), ""},
-		{"transform/calico/a.go", ours("transform", "inspect", "snapshot", "keys", "encoding", "encoding/schema", "transform/calico/ipam"), ""},
+		{"cmd/etcdshift/a.go", ours("internal/calico", "transform", "inspect", "snapshot", "keys", "encoding", "encoding/schema", "internal/publish", "cmd/etcdshift/table"), ""},
+		{"internal/calico/a.go", ours("transform", "inspect", "snapshot", "keys", "encoding", "encoding/schema", "internal/calico/ipam"), ""},
 		{"transform/a.go", ours("inspect", "snapshot", "keys", "encoding", "encoding/schema", "internal/publish"), ""},
 		{"inspect/a.go", ours("snapshot", "keys", "encoding", "encoding/schema"), ""},
-		{"transform/storageversion/a.go", ours("transform", "internal/conversion"), ""},
+		{"internal/storageversion/a.go", ours("transform", "internal/conversion"), ""},
 		{"encoding/encryption/a.go", ours("encoding"), ""},
 		{"snapshot/a.go", ours("internal/publish", "snapshot/page"), ""},
 		{"encoding/schema/a.go", ours("encoding"), ""},
-		{"internal/test/apitest/a.go", ours("transform/calico", "snapshot", "internal/test/etcdtest"), ""},
+		{"internal/test/apitest/a.go", ours("internal/calico", "snapshot", "internal/test/etcdtest"), ""},
 
 		// against an arrow, or beside it
 		{"transform/a.go", ours("cmd/etcdshift"), ":3: transform must not import cmd"},
-		{"transform/a.go", ours("transform/calico"), ":3: transform must not import transform/calico"},
-		{"transform/calico/a.go", ours("transform", "transform/storageversion"), ":4: transform/calico must not import transform/storageversion"},
-		{"transform/calico/a.go", ours("internal/publish"), ":3: transform/calico must not import internal/publish"},
+		{"transform/a.go", ours("internal/calico"), ":3: transform must not import internal/calico"},
+		{"internal/calico/a.go", ours("transform", "internal/storageversion"), ":4: internal/calico must not import internal/storageversion"},
+		{"internal/calico/a.go", ours("internal/publish"), ":3: internal/calico must not import internal/publish"},
 		{"transform/a.go", ours("encoding/encryption"), ":3: transform must not import encoding/encryption"},
 		{"inspect/a.go", ours("encoding/encryption"), ":3: inspect must not import encoding/encryption"},
 		{"encoding/a.go", ours("encoding/encryption"), ":3: encoding must not import encoding/encryption"},
@@ -92,12 +92,12 @@ func TestCheck(t *testing.T) {
 		{"keys/a_test.go", ours("encoding", "internal/test/etcdtest"), ""},
 
 		// within a room
-		{"transform/kcp/verify/a.go", ours("transform/kcp/survey", "transform/kcp/archive", "transform", "inspect"), ""},
-		{"transform/kcp/survey/a.go", ours("transform/kcp/archive"), ""},
-		{"transform/kcp/archive/a.go", ours("transform/kcp/survey"), ":3: transform/kcp/archive must not import transform/kcp/survey"},
-		{"transform/kcp/verify/a.go", ours("transform/kcp/carry"), ":3: transform/kcp/verify must not import transform/kcp/carry"},
-		{"transform/kcp/a_test.go", ours("transform/kcp/carry"), ""},
-		{"transform/calico/a.go", ours("transform/kcp/survey"), ":3: transform/calico must not import transform/kcp"},
+		{"internal/kcp/verify/a.go", ours("internal/kcp/survey", "internal/kcp/archive", "transform", "inspect"), ""},
+		{"internal/kcp/survey/a.go", ours("internal/kcp/archive"), ""},
+		{"internal/kcp/archive/a.go", ours("internal/kcp/survey"), ":3: internal/kcp/archive must not import internal/kcp/survey"},
+		{"internal/kcp/verify/a.go", ours("internal/kcp/carry"), ":3: internal/kcp/verify must not import internal/kcp/carry"},
+		{"internal/kcp/a_test.go", ours("internal/kcp/carry"), ""},
+		{"internal/calico/a.go", ours("internal/kcp/survey"), ":3: internal/calico must not import internal/kcp"},
 
 		// folders
 		{"misc/a.go", "package p", `:1: the folder "misc" is in no room: add it to the table`},

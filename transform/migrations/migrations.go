@@ -3,20 +3,20 @@
 package migrations
 
 import (
+	"github.com/etcdshift/etcdshift/internal/calico"
+	"github.com/etcdshift/etcdshift/internal/compact"
+	"github.com/etcdshift/etcdshift/internal/kcp/carry"
+	"github.com/etcdshift/etcdshift/internal/kcp/extract"
+	"github.com/etcdshift/etcdshift/internal/kcp/purge"
+	"github.com/etcdshift/etcdshift/internal/patch"
+	"github.com/etcdshift/etcdshift/internal/plan"
+	"github.com/etcdshift/etcdshift/internal/policyapply"
+	"github.com/etcdshift/etcdshift/internal/preparerestore"
+	"github.com/etcdshift/etcdshift/internal/remove"
+	"github.com/etcdshift/etcdshift/internal/renamenode"
+	"github.com/etcdshift/etcdshift/internal/sanitize"
+	"github.com/etcdshift/etcdshift/internal/storageversion"
 	"github.com/etcdshift/etcdshift/transform"
-	"github.com/etcdshift/etcdshift/transform/calico"
-	"github.com/etcdshift/etcdshift/transform/compact"
-	"github.com/etcdshift/etcdshift/transform/kcp/carry"
-	"github.com/etcdshift/etcdshift/transform/kcp/extract"
-	"github.com/etcdshift/etcdshift/transform/kcp/purge"
-	"github.com/etcdshift/etcdshift/transform/patch"
-	"github.com/etcdshift/etcdshift/transform/plan"
-	"github.com/etcdshift/etcdshift/transform/policyapply"
-	"github.com/etcdshift/etcdshift/transform/preparerestore"
-	"github.com/etcdshift/etcdshift/transform/remove"
-	"github.com/etcdshift/etcdshift/transform/renamenode"
-	"github.com/etcdshift/etcdshift/transform/sanitize"
-	"github.com/etcdshift/etcdshift/transform/storageversion"
 )
 
 // All returns every transform, in the order of the help.

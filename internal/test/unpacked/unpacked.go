@@ -1,4 +1,4 @@
-// Package unpacked looks for texts in other forms, for tests: by other means than inspect/redact.
+// Package unpacked looks for texts in other forms, for tests: by other means than internal/redact.
 package unpacked
 
 import (

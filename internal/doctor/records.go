@@ -1,0 +1,161 @@
+package doctor
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/etcdshift/etcdshift/encoding"
+	"github.com/etcdshift/etcdshift/finding"
+	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/internal/machines"
+	"github.com/etcdshift/etcdshift/internal/native"
+	"github.com/etcdshift/etcdshift/keys"
+)
+
+// requestLimit is the default of etcd's --max-request-bytes (server/embed/config.go).
+const requestLimit = 1536 << 10
+
+// checkEntry checks one record, and keeps what later checks need.
+func (d *doctor) checkEntry(e *inspect.Entry, l *look) {
+	key, err := e.ParseKey()
+	if _, known := d.leases[e.Lease]; e.Lease != 0 && !known && plain(key.Resource) != "masterleases" { // see checkMasters
+		d.groups.add(group{codeLeaseGone, cmp.Or(plain(key.Resource), "no resource")}, e.Key)
+	}
+	if n := len(e.Key) + len(e.Stored); n > requestLimit/10*9 {
+		code := codeNearLimit
+		if n > requestLimit {
+			code = codeTooLarge
+		}
+		d.raise(e.Key, code, "the value has %d bytes; etcd takes requests up to %d by default", len(e.Stored), requestLimit)
+	}
+	if err == nil {
+		d.checkValue(key, e, l)
+		return
+	}
+	storage, below := d.layouts.Of(e.Key)
+	switch {
+	case below && storage.Prefix != "": // all keys are below the empty prefix
+		d.groups.add(group{codeStrayKeys, storage.Prefix}, e.Key)
+	case string(e.Key) != "compact_rev_key": // by which API servers agree on compactions
+		d.groups.add(group{code: codeForeignKeys}, e.Key)
+	}
+}
+
+// checkValue checks the value of a key of an API server.
+func (d *doctor) checkValue(key keys.Key, e *inspect.Entry, l *look) {
+	p := d.place(key)
+	d.countEncryption(p, e)
+	err := l.err
+	unknown, badMetadata := errors.Is(err, native.ErrUnknownKind), errors.Is(err, errMetadata) && key.IsCustom()
+	kubernetes := isKubernetes(e)
+	switch {
+	case err == nil:
+	case unknown:
+		d.groups.add(group{codeUnknownKind, string(l.apiVersion) + " " + string(l.kind)}, e.Key)
+	case badMetadata:
+		d.raise(e.Key, codeBadMetadata, "%s", err)
+	case e.Undecryptable == nil:
+		d.raise(e.Key, finding.Undecodable, "%s", err)
+	}
+	readable := l.readable()
+	if !readable {
+		d.unread[key.Resource] = true
+	}
+	if kubernetes && (readable || badMetadata || e.Undecryptable != nil) {
+		d.count(p, e, l)
+	}
+	switch {
+	case readable && kubernetes:
+		d.checkName(key, e, l)
+		d.keep(key, p, e, l)
+	case readable:
+		storage, _ := d.layouts.Of(e.Key)
+		d.groups.add(group{codeLayoutUnchecked, storage.Prefix + " (" + string(storage.Flavour) + ")"}, e.Key)
+	}
+}
+
+// isKubernetes tells the layout whose objects are checked against each other.
+func isKubernetes(e *inspect.Entry) bool {
+	_, is := e.Layout().(keys.Kubernetes)
+	return is
+}
+
+// errMetadata is the error of an object whose metadata alone does not decode.
+var errMetadata = errors.New("metadata is not that of an object")
+
+// decode reads a value as a server does, and returns its metadata. ErrUnknownKind comes with
+// metadata, errMetadata with the type.
+func decode(e *inspect.Entry) (encoding.Meta, error) {
+	err := e.Check()
+	if err != nil && !errors.Is(err, native.ErrUnknownKind) {
+		return encoding.Meta{}, err
+	}
+	meta, metaErr := encoding.ReadMeta(e.Value)
+	if metaErr == nil {
+		return meta, err
+	}
+	v, _ := e.ParseValue() // did not fail before
+	apiVersion, kind := v.GVK.ToAPIVersionAndKind()
+	return encoding.Meta{APIVersion: apiVersion, Kind: kind}, fmt.Errorf("%w: %v", errMetadata, metaErr)
+}
+
+// checkName compares a key with the name and namespace of its object.
+func (d *doctor) checkName(key keys.Key, e *inspect.Entry, l *look) {
+	if why := inspect.Misplaced(key, string(l.name), string(l.namespace)); why != "" {
+		d.raise(e.Key, codeKeyMismatch, "%s", why)
+	}
+}
+
+// countEncryption counts a value by its encryption.
+func (d *doctor) countEncryption(p *place, e *inspect.Entry) {
+	by, encrypted := encoding.Encryption(e.Stored)
+	p.encryption.add(by, e.Key)
+	switch {
+	case !encrypted || e.Undecryptable == nil:
+	case d.options.Keys:
+		d.raise(e.Key, finding.Encrypted, "%s", e.Undecryptable)
+	default:
+		d.groups.add(group{codeEncryptionKeys, by}, e.Key)
+	}
+}
+
+// checkEncryption reports resources that are encrypted in several ways.
+func (d *doctor) checkEncryption() {
+	for at, ways := range d.encryption.all() {
+		if len(ways.keys) < 2 {
+			continue
+		}
+		var parts []string
+		for by, c := range ways.all() {
+			if by == "" {
+				by = "in the clear"
+			}
+			parts = append(parts, by+": "+things(c.objects, "object"))
+		}
+		d.raise(ways.total.first, codeMixedEncryption, "%s: %s", plain(at.resource), strings.Join(parts, ", "))
+	}
+}
+
+// groupReasons are the reasons of groups. They take the number of things and the subject.
+var groupReasons = map[*finding.Code]struct{ thing, reason string }{
+	codeForeignKeys:     {"key", "%[1]s that no layout of an API server explains"},
+	codeStrayKeys:       {"key", "%s below %s that its layout does not explain"},
+	codeLayoutUnchecked: {"object", "%[2]s: %[1]s; relations between them were not checked"},
+	codeUnknownKind:     {"object", "%s of %s: an old type that was removed, one of a newer server, or of an aggregated one"},
+	codeLeaseGone:       {"key", "%s of %s with a lease that the file does not have"},
+	codeEncryptionKeys:  {"value", "%s encrypted by %s"},
+	codeOwnerUnchecked:  {"object", "%s with an owner of kind %s, of which the file does not show whether it is there"},
+}
+
+// reportGroups reports the findings about several records each.
+func (d *doctor) reportGroups() {
+	for g, c := range d.groups.all() {
+		as, own := groupReasons[g.code]
+		if !own {
+			as.thing, as.reason = machines.Wording(g.code)
+		}
+		d.raiseMany(*c, g.code, as.thing, as.reason, g.subject)
+	}
+}

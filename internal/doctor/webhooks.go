@@ -1,0 +1,172 @@
+package doctor
+
+import (
+	"cmp"
+	"iter"
+	"slices"
+	"strings"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	gvr "k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/etcdshift/etcdshift/encoding"
+	"github.com/etcdshift/etcdshift/finding"
+	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/internal/backends"
+)
+
+// checkWebhooks checks admission webhooks in the cluster whose silence refuses requests.
+func (d *doctor) checkWebhooks() {
+	for _, o := range slices.Concat(d.kept["validatingwebhookconfigurations"], d.kept["mutatingwebhookconfigurations"]) {
+		// a MutatingWebhookConfiguration has every field of a validating one
+		config, err := decodeAs[admissionv1.MutatingWebhookConfiguration](o.entry)
+		if err != nil {
+			continue
+		}
+		policy := admissionv1.Fail
+		if strings.HasSuffix(config.APIVersion, "/v1beta1") {
+			policy = admissionv1.Ignore
+		}
+		for _, hook := range config.Webhooks {
+			if *cmp.Or(hook.FailurePolicy, &policy) == admissionv1.Fail && hook.ClientConfig.Service != nil && len(hook.Rules) > 0 {
+				d.checkWebhook(o, &hook)
+			}
+		}
+	}
+}
+
+func (d *doctor) checkWebhook(o stored, hook *admissionv1.MutatingWebhook) {
+	ref, conditions := hook.ClientConfig.Service, newConditions(d.ctx, hook, &d.hooks)
+	if conditions.never {
+		return
+	}
+	name := ref.Namespace + "/" + ref.Name
+	refuses := func(code *finding.Code, why string) {
+		d.raise(o.entry.Key, code, "webhook %s: its Service %s %s, and failurePolicy is Fail: it refuses %s%s",
+			hook.Name, name, why, describeRules(hook.Rules), conditions.faulty)
+	}
+	svc := d.service(o.Prefix, ref.Namespace, ref.Name)
+	if svc == nil {
+		refuses(codeWebhookServiceGone, "is not there")
+		return
+	}
+	if backends.Outside(svc) {
+		return
+	}
+	if d.idle(o.Prefix, svc) {
+		refuses(codeWebhookEndpoints, "has no ready endpoint")
+	}
+	for code, needs := range needs(svc) {
+		var guarded []string
+		for _, n := range needs {
+			if !slices.Contains(guarded, n.what) && slices.ContainsFunc(hook.Rules, n.matches) && d.selects(o.Prefix, hook, &n, conditions) {
+				guarded = append(guarded, n.what)
+			}
+		}
+		if len(guarded) > 0 {
+			d.raise(o.entry.Key, code, "webhook %s of Service %s, failurePolicy Fail, must answer for %s%s", hook.Name, name, list(guarded), conditions.faulty)
+		}
+	}
+}
+
+// matches is k8s.io/apiserver pkg/admission/plugin/webhook/predicates/rules.
+func (n need) matches(r admissionv1.RuleWithOperations) bool {
+	has := func(list []string, want string) bool {
+		return slices.Contains(list, "*") || slices.Contains(list, want)
+	}
+	scope := admissionv1.NamespacedScope
+	if n.namespace == "" {
+		scope = admissionv1.ClusterScope
+	}
+	resource, sub, _ := strings.Cut(n.resource, "/")
+	return (slices.Contains(r.Operations, admissionv1.OperationAll) || slices.Contains(r.Operations, n.operation)) &&
+		has(r.APIGroups, n.group) && has(r.APIVersions, "v1") && (r.Scope == nil || *r.Scope == admissionv1.AllScopes || *r.Scope == scope) &&
+		slices.ContainsFunc(r.Resources, func(rule string) bool {
+			ruleResource, ruleSub, _ := strings.Cut(rule, "/")
+			return (ruleResource == "*" || ruleResource == resource) && (ruleSub == sub || ruleSub == "*")
+		})
+}
+
+// selects tells whether a webhook selects an object of a need, by the objects in the file.
+func (d *doctor) selects(prefix string, hook *admissionv1.MutatingWebhook, n *need, conditions *conditions) bool {
+	inSpace, err := selectorOf(hook.NamespaceSelector)
+	ofObject, err2 := selectorOf(hook.ObjectSelector)
+	if err != nil || err2 != nil {
+		return false
+	}
+	if n.namespace != "" {
+		namespace, there := d.namespaces[space{prefix, n.namespace}]
+		if !there || !inSpace.Matches(namespace) {
+			return false
+		}
+	}
+	if n.resource == "namespaces" { // whose own labels are those of the selector
+		return d.selectsNamespace(prefix, inSpace, ofObject, n, conditions)
+	}
+	looked, own := 0, labels.SelectorFromSet(n.labels)
+	for e := range d.objectsOf(prefix, n) {
+		meta, err := encoding.ReadMeta(e.Value)
+		if err != nil || !own.Matches(labels.Set(meta.Labels)) {
+			continue
+		}
+		if looked++; ofObject.Matches(labels.Set(meta.Labels)) && (looked > mostLooks || conditions.match(d.ctx, n, d.content(e))) {
+			return true
+		}
+	}
+	if looked > 0 && (n.operation != create || n.resource == "pods") { // new Pods are like those that were there
+		return false
+	}
+	return ofObject.Matches(n.labels) && conditions.match(d.ctx, n, n.made("new", n.labels))
+}
+
+// mostLooks is how many objects are asked for by match conditions; more count as matched.
+const mostLooks = 1000
+
+// selectsNamespace is about the namespaces that API servers make where they are not there.
+func (d *doctor) selectsNamespace(prefix string, inSpace, ofObject labels.Selector, n *need, conditions *conditions) bool {
+	for _, name := range ownNamespaces() {
+		set := labels.Merge(d.namespaces[space{prefix, name}], labels.Set{corev1.LabelMetadataName: name})
+		if inSpace.Matches(set) && ofObject.Matches(set) && conditions.match(d.ctx, n, n.made(name, set)) {
+			return true
+		}
+	}
+	return false
+}
+
+// objectsOf yields the objects of a need that are in the file; none of one that the file never has.
+func (d *doctor) objectsOf(prefix string, n *need) iter.Seq[*inspect.Entry] {
+	resource, sub, _ := strings.Cut(n.resource, "/")
+	gr := gvr.GroupResource{Group: n.group, Resource: resource}
+	if sub != "" && sub != "status" {
+		return func(func(*inspect.Entry) bool) {}
+	}
+	return d.within(prefix, gr, n.namespace)
+}
+
+// content is an object for match conditions; only metadata of one that is not known.
+func (d *doctor) content(e *inspect.Entry) map[string]any {
+	key, _ := e.ParseKey() // did not fail before
+	return inspect.NewObject(d.types.Of(key.Resource), e).Content
+}
+
+// selectorOf parses a selector as admission does: none selects everything.
+func selectorOf(s *metav1.LabelSelector) (labels.Selector, error) {
+	return metav1.LabelSelectorAsSelector(cmp.Or(s, &metav1.LabelSelector{}))
+}
+
+// describeRules says what rules are about.
+func describeRules(rules []admissionv1.RuleWithOperations) string {
+	var parts []string
+	for _, r := range rules {
+		var operations []string
+		for _, o := range r.Operations {
+			operations = append(operations, string(o))
+		}
+		part := strings.Join(operations, ",") + " " + strings.Join(r.Resources, ",") + " of " + strings.Join(r.APIGroups, ",")
+		parts = append(parts, strings.TrimSuffix(part, " of ")) // the core group has no name
+	}
+	return strings.Join(parts, "; ")
+}

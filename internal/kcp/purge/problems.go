@@ -1,0 +1,299 @@
+package purge
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/etcdshift/etcdshift/finding"
+	"github.com/etcdshift/etcdshift/internal/kcp/clusters"
+	"github.com/etcdshift/etcdshift/internal/kcp/survey"
+)
+
+// checkChoice reports reasons against a purge.
+func (c *choice) checkChoice() {
+	if c.shard != nil && c.shard.Name != "" && c.shard.Name != c.shardName {
+		c.raise(c.logicalClusterKey(clusters.SystemShard), survey.CodeShardName,
+			"this file calls itself shard %q, and --as-shard %q: copies of the latter go, and a Workspace that says either leads here",
+			c.shard.Name, c.shardName)
+	}
+	c.checkHome()
+	for _, t := range c.targets {
+		if clusters.IsSystem(t.name) {
+			c.raise(c.keyOf(t), survey.CodeSystemCluster, "%q is a part of kcp itself", t.name)
+		}
+		if t.living != nil {
+			c.checkLiving(t)
+		}
+		if (t.living != nil || t.orphan != nil) && !clusters.IsSystem(t.name) {
+			c.checkOwner(t)
+		}
+		for _, p := range t.problems() {
+			if p.Code == clusters.CodeKeyMismatch {
+				c.raise(p.Key, p.Code, "%s", p.Reason)
+			}
+		}
+	}
+	c.checkUnreadOwners()
+	c.checkChildren()
+	c.checkBinders()
+	c.checkExports()
+	if reason := c.unknownShard("", c.options.ToShard); reason != "" {
+		c.raise("", codeUnknownShard, "%s", reason)
+	}
+	storages := map[string]bool{}
+	for p := range c.Places {
+		storages[p.Prefix] = true
+	}
+	survey.WarnUnknown(c.view, c.file, storages)
+}
+
+func (c *choice) raise(key string, code *finding.Code, format string, args ...any) {
+	c.view.Raise(key, code.Because(format, args...))
+}
+
+func (t *target) problems() (all []finding.Finding) {
+	if t.living != nil {
+		all = append(all, t.living.Problems...)
+	}
+	if t.orphan != nil {
+		all = append(all, t.orphan.Problems...)
+	}
+	for _, copied := range t.copies {
+		all = append(all, copied.Problems...)
+	}
+	return all
+}
+
+func (c *choice) logicalClusterKey(name string) string {
+	return string(clusters.LogicalClusterKey(c.shard.Prefix, name))
+}
+
+// keyOf is the key of a target's LogicalCluster; "" where it has none.
+func (c *choice) keyOf(t *target) string {
+	has := func(r clusters.Resource) bool {
+		return r.Custom && r.Resource == clusters.TypeName(clusters.LogicalClusterType)
+	}
+	if c.shard == nil || t.living == nil || !slices.ContainsFunc(t.living.Resources, has) {
+		return ""
+	}
+	return c.logicalClusterKey(t.name)
+}
+
+// checkHome reports orphans of a file without living logical clusters of tenants.
+func (c *choice) checkHome() {
+	if c.shard == nil || !c.options.Orphans || len(c.targets) == 0 {
+		return
+	}
+	why := "no logical cluster lives there but parts of kcp itself: where theirs were lost, these are no orphans"
+	switch {
+	case c.shard.Partial:
+		why = fmt.Sprintf("this is no whole shard, the LogicalCluster of %s is not there: they may be of logical clusters that live", clusters.SystemShard)
+	case slices.ContainsFunc(c.shard.Clusters, func(l *clusters.Cluster) bool { return !l.System }):
+		return
+	}
+	f := codeNoHome.Because("below %q lie keys of logical clusters without a LogicalCluster (%d, such as %q); %s",
+		c.shard.Prefix, len(c.shard.Orphans), c.targets[0].name, why)
+	if c.options.Name != "" {
+		f.Decided(finding.Noted)
+	}
+	c.view.Raise("", f)
+}
+
+func (c *choice) checkLiving(t *target) {
+	if p := c.shard.Unread(t.living); p.Code != nil {
+		c.raise(p.Key, p.Code, "whether %q is being deleted or moved, and whether a Workspace still leads to it, cannot be told: %s", t.name, p.Reason)
+	}
+	if at := t.living.Terminating; at != "" {
+		c.raise(c.keyOf(t), survey.CodeTerminating, "%q is being deleted since %s", t.name, at)
+	}
+	if by := t.living.Migrating; by != "" {
+		c.raise(c.keyOf(t), survey.CodeMigrating, "%q is being moved by LogicalClusterMigration %q", t.name, by)
+	}
+}
+
+// checkBinders reports logical clusters that stay and bind an APIExport that goes.
+func (c *choice) checkBinders() {
+	if c.shard == nil {
+		return
+	}
+	paths, binders := map[string]string{}, map[string][]string{}
+	for _, t := range c.targets {
+		if t.living != nil && t.living.Path != "" {
+			paths[t.living.Path] = t.name
+		}
+	}
+	for _, l := range c.shard.Clusters {
+		for _, b := range l.Bindings {
+			from := b.Export.Cluster
+			if from == "" {
+				from = paths[b.Export.Path]
+			}
+			if c.goes(from) && !c.goes(l.Name) && !slices.Contains(binders[from], l.Name) {
+				binders[from] = append(binders[from], l.Name)
+			}
+		}
+	}
+	for _, t := range c.targets {
+		if all := binders[t.name]; t.living != nil && len(all) > 0 {
+			c.raise(c.keyOf(t), codeExportsBound, "logical clusters that stay here (%d) bind what %q exports: %s; its copies in the cache have to move "+
+				"with it (--to-shard), else they lose the labels of their permission claims", len(all), t.name, survey.FirstOf(all))
+		}
+	}
+}
+
+// checkOwner reports Workspaces that stay and lead to a logical cluster here.
+func (c *choice) checkOwner(t *target) {
+	for _, w := range c.leadingHere(t) {
+		where := fmt.Sprintf("on shard %q, which is this one", w.ShardName)
+		switch {
+		case w.ShardName == "":
+			where = "somewhere: it has no annotation " + clusters.AnnotationShard
+		case c.shardName == "":
+			where = fmt.Sprintf("on shard %q, and this file does not say what this one is called (--as-shard)", w.ShardName)
+		}
+		c.raise(w.Key, codeOwnerPointsHere, "Workspace %q in %q says that %q lives %s", w.Name, w.Parent.Name, t.name, where)
+	}
+	if t.living != nil && c.shard.Unread(t.living).Code == nil {
+		c.checkUnseen(t)
+	}
+}
+
+// leadingHere returns the Workspaces that stay and name this shard for a logical cluster. Without a
+// name, they lead here, unless the target is an orphan that lives on another shard of the file.
+func (c *choice) leadingHere(t *target) (all []survey.Link) {
+	for _, w := range c.Leading[t.name] {
+		here := t.orphan == nil || !c.file.Lives(t.name)
+		if w.ShardName != "" && c.shardName != "" {
+			here = w.ShardName == c.shardName || c.shard != nil && w.ShardName == c.shard.Name
+		}
+		if here && !c.along(w) && c.shard != nil {
+			all = append(all, w)
+		}
+	}
+	return all
+}
+
+// along tells whether a Workspace goes too.
+func (c *choice) along(w survey.Link) bool { return w.Shard == c.shard && c.goes(w.Parent.Name) }
+
+// checkUnseen reports an owner that the file does not have.
+func (c *choice) checkUnseen(t *target) {
+	owner, key := t.living.Owner, c.keyOf(t)
+	switch {
+	case owner == nil:
+		c.raise(key, survey.CodeOwnerUnseen, "the LogicalCluster of %q does not tell its owner", t.name)
+		return
+	case owner.Resource != "workspaces" || !strings.HasPrefix(owner.APIVersion, "tenancy.kcp.io/"):
+		c.raise(key, survey.CodeOwnerUnseen, "%q belongs to %q in %q, which is no Workspace: look there whether it says that %q lives here",
+			t.name, owner.Name, owner.Cluster, t.name)
+		return
+	}
+	for _, w := range c.WorkspacesAt(owner.Cluster, owner.Name) {
+		switch {
+		case w.Cluster == t.name, w.Cluster == "" && c.along(w):
+			return
+		case w.Cluster == "":
+			c.raise(w.Key, survey.CodeOwnerUnseen, "Workspace %q in %q cannot be read, or names nothing: look whether it says that %q lives here",
+				w.Name, w.Parent.Name, t.name)
+			return
+		}
+	}
+	if c.file.Lives(owner.Cluster) {
+		c.raise(key, survey.CodeOwnerUnseen, "%q says that it belongs to Workspace %q in %q, which is not there, or leads to another",
+			t.name, owner.Name, owner.Cluster)
+		return
+	}
+	c.raise(key, survey.CodeOwnerUnseen, "Workspace %q in %q is not in this file: look there whether it says that %q lives here", owner.Name, owner.Cluster,
+		t.name)
+}
+
+// checkUnreadOwners reports unreadable Workspaces, each of which may lead to orphans here.
+func (c *choice) checkUnreadOwners() {
+	if !c.options.Orphans || len(c.targets) == 0 {
+		return
+	}
+	var unread []string
+	for _, shard := range c.file.Shards {
+		for _, parent := range shard.Clusters {
+			problems := parent.Unread()
+			for _, w := range parent.Workspaces {
+				if problems[w.Key].Code != nil {
+					unread = append(unread, w.Key)
+				}
+			}
+		}
+	}
+	if n := len(unread); n > 0 {
+		c.raise(unread[0], survey.CodeOwnerUnseen,
+			"Workspaces of this file cannot be read (%d): whether one says that these logical clusters live here cannot be told", n)
+	}
+}
+
+// checkChildren reports logical clusters that stay while their Workspaces go.
+func (c *choice) checkChildren() {
+	for _, t := range c.targets {
+		if t.living == nil && t.orphan == nil {
+			continue
+		}
+		lying := c.workspacesOf(t)
+		told := map[string]bool{} // Workspaces of which a logical cluster says that they are its owner
+		for _, child := range c.shard.Children(t.name) {
+			told[child.Owner.Name] = true
+			switch {
+			case c.goes(child.Name):
+			case lying[child.Owner.Name]:
+				c.raise(c.logicalClusterKey(child.Name), survey.CodeChildrenStay, "%q stays, and its Workspace %q goes with %q", child.Name, child.Owner.Name,
+					t.name)
+			case t.living != nil: // else the Workspace is where the parent lives
+				c.raise(c.logicalClusterKey(child.Name), survey.CodeChildrenStay, "%s", survey.StaysWithout(child))
+			}
+		}
+		if t.living != nil {
+			c.checkWorkspaces(t, told)
+		}
+	}
+}
+
+// workspacesOf returns the names of the Workspaces that go with a logical cluster.
+func (c *choice) workspacesOf(t *target) map[string]bool {
+	if t.living != nil {
+		return survey.WorkspacesIn(t.living)
+	}
+	names := map[string]bool{}
+	for _, key := range t.orphan.Keys {
+		if k, _, err := c.Layouts.Parse([]byte(key)); err == nil && k.Identity != "" && k.Resource == clusters.WorkspaceType {
+			names[k.Name] = true
+		}
+	}
+	return names
+}
+
+// checkWorkspaces reports logical clusters behind Workspaces that go, if they name another owner.
+func (c *choice) checkWorkspaces(t *target, told map[string]bool) {
+	problems := t.living.Unread()
+	for _, w := range t.living.Workspaces {
+		child, why := c.shard.Cluster(w.Cluster), problems[w.Key]
+		switch {
+		case w.Cluster == "" && (told[w.Name] || why.Code == nil) || c.goes(w.Cluster):
+		case w.Cluster == "" && c.options.WithChildren:
+			c.raise(w.Key, why.Code, "which logical cluster Workspace %q in %q leads to, and whether it lives here, cannot be told: %s", w.Name, t.name,
+				why.Reason)
+		case w.Cluster == "":
+			c.raise(w.Key, survey.CodeChildElsewhere, "Workspace %q in %q goes, and which logical cluster it leads to cannot be told: %s", w.Name, t.name,
+				why.Reason)
+		case child == nil:
+			c.raise(w.Key, survey.CodeChildElsewhere, "%q, behind Workspace %q in %q, %s; the Workspace goes", w.Cluster, w.Name, t.name, survey.Elsewhere(w))
+		case child.Owner == nil: // only a Workspace says that it may be a child, which anyone may have written
+			if p := c.shard.Unread(child); p.Code != nil && c.options.WithChildren {
+				c.raise(p.Key, p.Code, "whether %q belongs to Workspace %q in %q, and is to go with it, cannot be told: %s", child.Name, w.Name, t.name,
+					p.Reason)
+			}
+			c.raise(c.logicalClusterKey(child.Name), survey.CodeChildrenStay,
+				"%q stays: only Workspace %q in %q says that it belongs there, its LogicalCluster does not tell", child.Name, w.Name, t.name)
+		case child.Owner.Cluster != t.name:
+			c.raise(w.Key, survey.CodeChildElsewhere, "%q lives here, but says that it does not belong to Workspace %q in %q, which names it, and goes",
+				w.Cluster, w.Name, t.name)
+		}
+	}
+}

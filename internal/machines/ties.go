@@ -1,0 +1,336 @@
+package machines
+
+import (
+	"bytes"
+	"context"
+	"regexp"
+	"slices"
+	"strings"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/etcdshift/etcdshift/encoding"
+	"github.com/etcdshift/etcdshift/finding"
+	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/internal/backends"
+	"github.com/etcdshift/etcdshift/internal/native"
+	"github.com/etcdshift/etcdshift/keys"
+)
+
+// Tie is something that ties an object to the machines of its cluster.
+type Tie struct {
+	Code    *finding.Code
+	Subject string // what the objects with such a tie have in common, for people; "" for nothing
+	Node    string // the machine by the name of its Node; "" where none is named
+}
+
+// Finder finds ties. It is safe for concurrent use.
+type Finder struct {
+	reads
+	cas     map[string][]byte                         // of kube-root-ca.crt, by storage prefix
+	outside map[string][]admissionv1.ServiceReference // the Services of hosts outside, by storage prefix
+}
+
+// NewFinder returns a Finder for the storages of src below these prefixes.
+func NewFinder(ctx context.Context, src backends.Source, prefixes ...string) (*Finder, error) {
+	f := &Finder{newReads(tied()), map[string][]byte{}, map[string][]admissionv1.ServiceReference{}}
+	for _, prefix := range prefixes {
+		key := keys.Key{Prefix: prefix, Resource: schema.GroupResource{Resource: "configmaps"}, Namespace: "kube-system", Name: "kube-root-ca.crt"}
+		e, err := src.Get(ctx, keys.Kubernetes{Prefix: prefix}.Format(key))
+		if err != nil {
+			return nil, err
+		}
+		if e != nil {
+			config, _ := native.As[corev1.ConfigMap](e.ParseValue()) // others report what does not decode
+			f.cas[prefix] = bytes.TrimSpace([]byte(config.Data["ca.crt"]))
+		}
+		if f.outside[prefix], err = (backends.Storage{Source: src, Prefix: prefix}).AllOutside(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return f, nil
+}
+
+// Ties returns what ties a readable object of a Kubernetes API server to the machines.
+func (f *Finder) Ties(e *inspect.Entry) (found []Tie) {
+	key, err := e.ParseKey()
+	if err != nil {
+		return nil
+	}
+	tie := func(code *finding.Code, subject, node string) { found = append(found, Tie{code, subject, node}) }
+	switch name := key.Resource.String(); name {
+	case "pods":
+		f.podTies(e, tie)
+	case "persistentvolumes":
+		f.volumeTies(e, tie)
+	case "volumeattachments.storage.k8s.io":
+		attached, _ := native.As[storagev1.VolumeAttachment](e.ParseValue())
+		tie(CodeVolumeAttached, "", attached.Spec.NodeName)
+	case "csinodes.storage.k8s.io", "ciliumnodes.cilium.io", "nodes.longhorn.io":
+		tie(CodeNodeRecords, name, key.Name)
+	case "blockaffinities.crd.projectcalico.org", "blockaffinities.projectcalico.org":
+		node, _ := encoding.Get(e.Value, "spec", "node") // others report what does not decode
+		text, _ := node.(string)
+		tie(CodeNodeRecords, name, text)
+	case "leases.coordination.k8s.io":
+		if IsNodeLease(key) {
+			tie(CodeNodeRecords, name, key.Name)
+		}
+	case "secrets":
+		f.secretTies(e, key, tie)
+	case "configmaps":
+		addressTies(e, key, tie)
+	case "services":
+		f.serviceTies(e, tie)
+	case "ranges", "servicecidrs.networking.k8s.io":
+		rangeTies(e, key, tie)
+	case "storageclasses.storage.k8s.io", "runtimeclasses.node.k8s.io":
+		classTies(e, name, tie)
+	case "csistoragecapacities.storage.k8s.io":
+		capacityTies(e, name, tie)
+	case "resourceslices.resource.k8s.io", "resourceclaims.resource.k8s.io", "podcertificaterequests.certificates.k8s.io":
+		deviceTies(e, name, tie)
+	case "persistentvolumeclaims":
+		claimTies(e, name, tie)
+	case "clusterrolebindings.rbac.authorization.k8s.io", "rolebindings.rbac.authorization.k8s.io":
+		bindingTies(e, name, tie)
+	default:
+		if spec := f.workloads[name]; spec != nil {
+			workloadTies(spec(e), name, tie)
+			break
+		}
+		f.clientTies(e, key, tie)
+	}
+	return found
+}
+
+// addTie takes a tie of one object.
+type addTie func(code *finding.Code, subject, node string)
+
+// IsNodeLease tells the Leases that nodes renew.
+func IsNodeLease(key keys.Key) bool {
+	return key.Namespace == corev1.NamespaceNodeLease && key.Resource == schema.GroupResource{Group: coordinationv1.GroupName, Resource: "leases"}
+}
+
+// Removes reports whether an annotation of a Node has k3s or RKE2 remove the member of that name
+// from etcd: etcd.k3s.cattle.io/remove and etcd.rke2.cattle.io/remove (k3s, pkg/etcd).
+func Removes(annotation, value string) bool {
+	return strings.EqualFold(value, "true") && strings.HasPrefix(annotation, "etcd.") && strings.HasSuffix(annotation, ".cattle.io/remove")
+}
+
+// rangeTies is about the addresses and ports that Services take.
+func rangeTies(e *inspect.Entry, key keys.Key, tie addTie) {
+	if key.Resource.Resource == "ranges" {
+		if r, err := native.As[corev1.RangeAllocation](e.ParseValue()); err == nil && r.Range != "" {
+			tie(CodeServiceRange, key.Name+": "+r.Range, "")
+		}
+		return
+	}
+	if r, err := native.As[networkingv1.ServiceCIDR](e.ParseValue()); err == nil && len(r.Spec.CIDRs) > 0 {
+		tie(CodeServiceRange, key.Name+": "+strings.Join(r.Spec.CIDRs, ", "), "")
+	}
+}
+
+// BarePods is the subject of Pods that nothing makes anew.
+const BarePods = "Pods without a controller"
+
+// podTies is about a Pod that has not ended.
+func (f *Finder) podTies(e *inspect.Entry, tie addTie) {
+	pod, err := f.pod(e)
+	if err != nil || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
+		return
+	}
+	_, static := pod.Annotations[corev1.MirrorPodAnnotationKey]
+	of := BarePods
+	for _, o := range pod.OwnerReferences {
+		if o.Controller != nil && *o.Controller {
+			of = "Pods of kind " + o.Kind
+		}
+	}
+	switch {
+	case static:
+		tie(CodeNodePods, "static Pods, which kubelets start from files", pod.Spec.NodeName)
+	case pod.Spec.NodeName != "":
+		tie(CodeNodePods, of, pod.Spec.NodeName)
+	}
+	if of == BarePods && !static && pinned(&pod.Spec) {
+		tie(CodeNodePinned, "pods", "")
+	}
+}
+
+// workloadTies is about the template of the Pods of a workload, nil for one that starts none.
+func workloadTies(spec *corev1.PodSpec, resource string, tie addTie) {
+	if spec != nil && (spec.NodeName != "" || pinned(spec)) {
+		tie(CodeNodePinned, resource, "")
+	}
+}
+
+// pinned tells whether Pods run on nodes of certain names only.
+func pinned(spec *corev1.PodSpec) bool {
+	if spec.NodeSelector[corev1.LabelHostname] != "" {
+		return true
+	}
+	a := spec.Affinity
+	return a != nil && a.NodeAffinity != nil && names(a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution)
+}
+
+// names tells whether each term of a selector names nodes.
+func names(s *corev1.NodeSelector) bool { return len(nodesOf(s)) > 0 }
+
+// nodesOf returns the nodes that a selector names, nil where a term of it names none. Local volumes
+// of CSI drivers use labels such as topology.topolvm.io/node.
+func nodesOf(s *corev1.NodeSelector) (all []string) {
+	if s == nil {
+		return nil
+	}
+	for _, t := range s.NodeSelectorTerms {
+		before := len(all)
+		for _, r := range t.MatchExpressions {
+			if r.Operator == corev1.NodeSelectorOpIn && isName(r.Key) {
+				all = append(all, r.Values...)
+			}
+		}
+		for _, r := range t.MatchFields {
+			all = append(all, r.Values...)
+		}
+		if len(all) == before {
+			return nil
+		}
+	}
+	return all
+}
+
+// isName tells whether a label of nodes has the name of one.
+func isName(label string) bool {
+	_, name, _ := strings.Cut(label, "/")
+	return slices.Contains([]string{"hostname", "node", "nodename"}, name)
+}
+
+func (f *Finder) volumeTies(e *inspect.Entry, tie addTie) {
+	v, err := f.volume(e)
+	switch {
+	case err != nil:
+	case v.Spec.Local != nil:
+		tie(CodeNodeVolume, "of type local", "")
+	case v.Spec.HostPath != nil:
+		tie(CodeNodeVolume, "of type hostPath", "")
+	case v.Spec.NodeAffinity != nil && names(v.Spec.NodeAffinity.Required):
+		tie(CodeNodeVolume, "with an affinity to nodes by name", "")
+	}
+}
+
+func (f *Finder) secretTies(e *inspect.Entry, key keys.Key, tie addTie) {
+	if node := PasswordOf(key); node != "" {
+		tie(CodeNodePassword, "", node)
+		return
+	}
+	if s, err := f.secret(e); err == nil && s.Type == corev1.SecretTypeServiceAccountToken && len(s.Data[corev1.ServiceAccountTokenKey]) > 0 {
+		tie(CodeTokenKey, "", "")
+	}
+}
+
+// PasswordOf returns the node whose password k3s or RKE2 keeps in a Secret; "" for none.
+func PasswordOf(key keys.Key) string {
+	for _, suffix := range []string{".node-password.k3s", ".node-password.rke2"} {
+		if node, is := strings.CutSuffix(key.Name, suffix); is && key.Namespace == "kube-system" {
+			return node
+		}
+	}
+	return ""
+}
+
+// addresses finds addresses of API servers in ConfigMaps. Others hold none, or more than that.
+var addresses = map[string]struct {
+	field string
+	value *regexp.Regexp
+}{
+	"kube-public/cluster-info":                     {"kubeconfig", serverOf},
+	"kube-system/kube-proxy":                       {"kubeconfig.conf", serverOf},
+	"kube-system/kubeadm-config":                   {"ClusterConfiguration", regexp.MustCompile(`(?m)^controlPlaneEndpoint:\s*"?([\w.:\[\]-]+)"?\s*$`)},
+	"kube-system/kubernetes-services-endpoint":     {"KUBERNETES_SERVICE_HOST", hostOf},
+	"tigera-operator/kubernetes-services-endpoint": {"KUBERNETES_SERVICE_HOST", hostOf},
+	"kube-system/cilium-config":                    {"k8s-api-server", hostOf},
+}
+
+var (
+	serverOf = regexp.MustCompile(`(?m)^\s*server:\s*"?(https?://[\w.:\[\]-]+)/?"?\s*$`)
+	hostOf   = regexp.MustCompile(`^((?:https?://)?[\w.:\[\]-]+)/?$`)
+)
+
+func addressTies(e *inspect.Entry, key keys.Key, tie addTie) {
+	at, is := addresses[key.Namespace+"/"+key.Name]
+	if !is {
+		return
+	}
+	config, err := native.As[corev1.ConfigMap](e.ParseValue())
+	if m := at.value.FindStringSubmatch(config.Data[at.field]); err == nil && m != nil {
+		tie(CodeAPIAddress, finding.Clip(m[1], 200), "")
+	}
+}
+
+func (f *Finder) serviceTies(e *inspect.Entry, tie addTie) {
+	s, err := f.service(e)
+	if err != nil {
+		return
+	}
+	if s.Spec.Type == corev1.ServiceTypeLoadBalancer {
+		tie(CodeServiceAddress, "a load balancer", "")
+	}
+	if len(s.Spec.ExternalIPs) > 0 {
+		tie(CodeServiceAddress, "external IPs", "")
+	}
+	if slices.ContainsFunc(s.Spec.Ports, func(p corev1.ServicePort) bool { return p.NodePort != 0 }) {
+		tie(CodeServiceAddress, "node ports", "")
+	}
+}
+
+// clientTies is about an object that tells API servers how to reach another server.
+func (f *Finder) clientTies(e *inspect.Entry, key keys.Key, tie addTie) {
+	ca, outside := f.cas[key.Prefix], false
+	leaves := func(url *string, service *admissionv1.ServiceReference) bool {
+		return url != nil || service != nil && slices.ContainsFunc(f.outside[key.Prefix], func(s admissionv1.ServiceReference) bool {
+			return s.Namespace == service.Namespace && s.Name == service.Name
+		})
+	}
+	var bundles [][]byte
+	switch name := key.Resource.String(); name {
+	case "validatingwebhookconfigurations.admissionregistration.k8s.io", "mutatingwebhookconfigurations.admissionregistration.k8s.io":
+		config, _ := native.As[admissionv1.MutatingWebhookConfiguration](e.ParseValue()) // reported by checkValue
+		for _, hook := range config.Webhooks {
+			outside = outside || leaves(hook.ClientConfig.URL, hook.ClientConfig.Service)
+			bundles = append(bundles, hook.ClientConfig.CABundle)
+		}
+	case "customresourcedefinitions.apiextensions.k8s.io":
+		crd, _ := native.As[converted](e.ParseValue())
+		if by := crd.Spec.Conversion.Webhook; by != nil && by.ClientConfig != nil {
+			service := (*admissionv1.ServiceReference)(by.ClientConfig.Service)
+			outside, bundles = leaves(by.ClientConfig.URL, service), [][]byte{by.ClientConfig.CABundle}
+		}
+	case "apiservices.apiregistration.k8s.io":
+		s, _ := native.As[backends.APIService](e.ParseValue())
+		outside, bundles = leaves(nil, s.Spec.Service), [][]byte{s.Spec.CABundle}
+	default:
+		return
+	}
+	if outside {
+		tie(CodeWebhookURL, key.Resource.String(), "")
+	}
+	if len(ca) > 0 && slices.ContainsFunc(bundles, func(b []byte) bool { return bytes.Equal(bytes.TrimSpace(b), ca) }) {
+		tie(CodeClusterCA, key.Resource.String(), "")
+	}
+}
+
+// converted is how a CustomResourceDefinition is converted.
+type converted struct {
+	Spec struct {
+		Conversion struct {
+			Webhook *apiextensionsv1.WebhookConversion `json:"webhook"`
+		} `json:"conversion"`
+	} `json:"spec"`
+}

@@ -1,0 +1,304 @@
+package preparerestore
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/etcdshift/etcdshift/encoding"
+	"github.com/etcdshift/etcdshift/finding"
+	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/internal/machines"
+	"github.com/etcdshift/etcdshift/keys"
+	"github.com/etcdshift/etcdshift/transform"
+)
+
+// prepare is the transform.
+type prepare struct {
+	steps    []step
+	keep     map[string]bool // Nodes by name
+	running  []string        // of --keep-running
+	isolated bool
+	all      bool // without --only and --skip
+}
+
+// run is one storage prefix in a run.
+type run struct {
+	*prepare
+	transform.Store
+	types   *inspect.Types
+	finder  *machines.Finder
+	section *Prepared
+	step    *Step           // that is being taken
+	removed map[string]bool // UIDs of deleted Nodes and Pods
+	freed   transform.Freed
+}
+
+// Plan takes the steps, one after the other, below each storage prefix.
+func (p *prepare) Plan(ctx context.Context, v *transform.View) error {
+	prefixes, err := v.KubernetesPrefixes(ctx)
+	if err != nil {
+		return err
+	}
+	cluster, err := clusterOf(ctx, v, prefixes)
+	if err != nil {
+		return err
+	}
+	section := &Prepared{Prepared: []Step{}, Undo: []Change{}, Cluster: cluster}
+	for _, s := range p.steps {
+		section.Prepared = append(section.Prepared, Step{Step: s.name, Reason: s.reason})
+	}
+	v.Report().Sections = append(v.Report().Sections, section)
+	finder, err := machines.NewFinder(ctx, v, prefixes...)
+	if err != nil {
+		return err
+	}
+	types, err := v.Types(ctx)
+	if err != nil {
+		return err
+	}
+	if known, err := p.knowsNodes(ctx, v, prefixes); err != nil || !known {
+		return err
+	}
+	for _, prefix := range prefixes {
+		r := &run{
+			prepare: p, Store: transform.Store{Ctx: ctx, View: v, Keys: keys.Kubernetes{Prefix: prefix}},
+			types: types, finder: finder, section: section, removed: map[string]bool{},
+		}
+		for i, s := range p.steps {
+			r.step = &section.Prepared[i]
+			if s.run(r); r.Err != nil {
+				return r.Err
+			}
+		}
+		if r.follow(); r.Err != nil || r.Failed(r.freed.Report(ctx, v)) {
+			return r.Err
+		}
+		if r.byHand(); r.Err != nil {
+			return r.Err
+		}
+	}
+	return nil
+}
+
+// clusterOf returns the UID of the namespace kube-system, which names a cluster; "" for none.
+func clusterOf(ctx context.Context, v *transform.View, prefixes []string) (string, error) {
+	for _, prefix := range prefixes {
+		e, err := v.Get(ctx, []byte(prefix+"/namespaces/kube-system"))
+		if err != nil {
+			return "", err
+		}
+		if e == nil || e.Undecryptable != nil {
+			continue
+		}
+		if meta, err := encoding.ReadMeta(e.Value); err == nil && meta.UID != "" {
+			return meta.UID, nil
+		}
+	}
+	return "", nil
+}
+
+// knowsNodes demands a Node for each name of --keep-node.
+func (p *prepare) knowsNodes(ctx context.Context, v *transform.View, prefixes []string) (bool, error) {
+	missing := map[string]bool{}
+	for name := range p.keep {
+		missing[name] = true
+	}
+	for _, prefix := range prefixes {
+		store := transform.Store{Ctx: ctx, View: v, Keys: keys.Kubernetes{Prefix: prefix}}
+		for key := range store.Objects(schema.GroupResource{Resource: "nodes"}) {
+			delete(missing, key.Name)
+		}
+		if store.Err != nil {
+			return false, store.Err
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(missing)) {
+		v.Raise("", codeKeepNode.Because("--keep-node %s", name))
+	}
+	return len(missing) == 0, nil
+}
+
+// lost tells whether a node does not come back.
+func (p *prepare) lost(node string) bool { return node != "" && !p.keep[node] }
+
+// of yields the objects of a resource, such as "leases.coordination.k8s.io".
+func (r *run) of(resource string) func(func(keys.Key, *transform.Entry) bool) {
+	return r.Objects(schema.ParseGroupResource(resource))
+}
+
+// readable reports a value that cannot be read.
+func (r *run) readable(e *transform.Entry) bool {
+	if e.Undecryptable != nil {
+		r.Raise(string(e.Key), transform.Unreadable(e.Undecryptable))
+		return false
+	}
+	return r.View.Readable(e)
+}
+
+// drop deletes an object, and remembers its UID for dependents.
+func (r *run) drop(e *transform.Entry) {
+	if meta, err := encoding.ReadMeta(e.Value); err == nil {
+		if meta.UID != "" {
+			r.removed[meta.UID] = true
+		}
+		if len(meta.Finalizers) > 0 && !expected(meta) {
+			r.Raise(string(e.Key), transform.CodeFinalizers.Because("its finalizers do not run: %s", finding.List(meta.Finalizers)))
+		}
+	}
+	r.freed.Deleted(e)
+	r.Delete(e.Key)
+	r.step.Deleted++
+}
+
+// expected tells whether the finalizers of a deleted object only guard what goes with its machine:
+// counted Pods of Jobs, and volumes that must be detached in any case.
+func expected(meta encoding.Meta) bool {
+	return meta.Kind == "VolumeAttachment" || meta.Kind == "Pod" && slices.Equal(meta.Finalizers, []string{"batch.kubernetes.io/job-tracking"})
+}
+
+// put stages an object with other content.
+func (r *run) put(o *inspect.Object, content map[string]any) (staged bool) {
+	if r.Err != nil {
+		return false
+	}
+	staged, err := r.View.PutObject(r.Ctx, o, content)
+	if !r.Failed(err) && staged {
+		r.step.Changed++
+	}
+	return staged
+}
+
+// object decodes an entry of a resource; nil for one that cannot be read, which is reported.
+func (r *run) object(e *transform.Entry) *inspect.Object {
+	key, err := e.ParseKey()
+	if err != nil || !r.readable(e) {
+		return nil
+	}
+	o := inspect.NewObject(r.types.Of(key.Resource), e)
+	if o.Err != nil {
+		r.Raise(string(e.Key), transform.Unreadable(o.Err))
+		return nil
+	}
+	return o
+}
+
+// save keeps in the report what --undo puts back: the fields of an object as they were.
+func (r *run) save(key []byte, before, after map[string]any) {
+	was, is := changed(before, after)
+	r.keepSaved(key, identified(was, before), is)
+}
+
+// keepSaved keeps an object in the report; after is nil for one that is deleted.
+func (r *run) keepSaved(key []byte, saved, after map[string]any) {
+	hide, err := r.View.Secrets(r.Ctx)
+	if r.Failed(cmp.Or(err, r.View.Save(r.Ctx, key, saved))) {
+		return
+	}
+	after = runtime.DeepCopyJSON(after)
+	hide.Object(key, after)
+	is, err := json.Marshal(after)
+	if r.Failed(err) {
+		return
+	}
+	r.section.Undo = append(r.section.Undo, Change{Key: string(key), Step: r.step.Step, After: is})
+}
+
+// tied are objects that are tied to the old machines in one way.
+type tied struct {
+	code    *finding.Code
+	subject string
+	first   string // key
+	objects int
+}
+
+// byHand adds steps by hand for what still ties the snapshot to the old machines. They are what
+// doctor will find in the output.
+func (r *run) byHand() {
+	var all []*tied
+	known, encrypted := map[[2]string]*tied{}, false
+	for e, err := range r.View.Below(r.Ctx, r.Keys.Prefix) {
+		if r.Failed(err) {
+			return
+		}
+		encrypted = encrypted || encoding.Detect(e.Stored) == encoding.FormatEncrypted
+		if !r.View.Readable(e) || e.Check() != nil { // a value that is encrypted or of an unknown kind passes
+			continue
+		}
+		for _, tie := range r.finder.Ties(e) {
+			if r.keep[tie.Node] {
+				continue
+			}
+			way := [2]string{tie.Code.Name, tie.Subject}
+			if known[way] == nil {
+				known[way] = &tied{tie.Code, tie.Subject, string(e.Key), 0}
+				all = append(all, known[way])
+			}
+			known[way].objects++
+		}
+	}
+	slices.SortStableFunc(all, func(a, b *tied) int {
+		return slices.Index(machines.Codes(), a.code) - slices.Index(machines.Codes(), b.code)
+	})
+	r.before(encrypted)
+	r.mend(all)
+	r.View.Report().AddStepBefore("in the restore commands, replace the names and addresses of the old members by those of the new machines: " +
+		"--name, --initial-cluster and --initial-advertise-peer-urls")
+	if n := len(r.section.Undo); n > 0 {
+		r.Step("keep the report: its \"saved\" has objects as they were (%d). --undo puts them back in a snapshot; on the cluster, "+
+			"put back webhooks and APIServices when the Pods behind them run (docs/prepare-restore.md)", n)
+	}
+}
+
+// before adds the steps that come first.
+func (r *run) before(encrypted bool) {
+	add := r.View.Report().AddStepBefore
+	if !r.isolated {
+		add("stop the old cluster, and keep it off: two clusters would act on the same volumes, load balancers and addresses")
+	}
+	if encrypted {
+		add("give the API servers of the new machines the EncryptionConfiguration with the keys of the old ones: values are encrypted, " +
+			"and no list with one of them works without its key")
+	}
+}
+
+// mend adds a step for each code. Ranges, keys and certificates are needed before the restore.
+func (r *run) mend(all []*tied) {
+	var found []string // of one code
+	for i, t := range all {
+		such := ", "
+		if t.objects > 1 {
+			such = ", such as "
+		}
+		found = append(found, machines.Worded(t.code, t.objects, t.subject)+such+t.first)
+		if i+1 < len(all) && all[i+1].code == t.code {
+			continue
+		}
+		add := r.View.Report().AddStep
+		if t.code == machines.CodeServiceRange || t.code == machines.CodeTokenKey || t.code == machines.CodeClusterCA {
+			add = r.View.Report().AddStepBefore
+		}
+		add("%s: %s. %s", t.code.Name, strings.Join(found, "; "), r.ownRemedy(t.code))
+		found = nil
+	}
+}
+
+// ownRemedy is the remedy of a code, without the advice to run this command as it ran.
+func (r *run) ownRemedy(code *finding.Code) string {
+	first, rest, _ := strings.Cut(code.Remedy, ". ")
+	if r.all && strings.HasPrefix(first, "`etcdshift migrate prepare-restore`") {
+		return rest
+	}
+	return strings.NewReplacer("`etcdshift migrate prepare-restore --new-service-account-key`", "this command with `--new-service-account-key`",
+		"`etcdshift migrate prepare-restore`", "this command without `--skip` and `--only`", "Stop the old cluster first. ", "").Replace(code.Remedy)
+}
+
+// contains tells whether a value may have a field or label: a cheap look before decoding.
+func contains(value []byte, text string) bool { return bytes.Contains(value, []byte(text)) }

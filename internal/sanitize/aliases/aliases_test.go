@@ -1,0 +1,325 @@
+package aliases
+
+import (
+	"archive/zip"
+	"bytes"
+	"compress/gzip"
+	"compress/zlib"
+	"encoding/base64"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/etcdshift/etcdshift/internal/redact"
+)
+
+func dictionary(key string, names ...string) *Dictionary {
+	d := New([]byte(key))
+	d.Vocabulary("checkout.example.com")
+	for _, name := range names {
+		d.Taken(name)
+		d.Name(name)
+	}
+	d.Namespace("shop")
+	d.Namespace("team-blue")
+	d.Settle()
+	return d
+}
+
+func alias(t testing.TB, d *Dictionary, name string) string {
+	t.Helper()
+	out, is := d.Alias(name)
+	require.True(t, is, name)
+	return out
+}
+
+// shape has x for each letter and 9 for each digit.
+func shape(name string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z':
+			return 'x'
+		case r >= 'A' && r <= 'Z':
+			return 'X'
+		case r >= '0' && r <= '9':
+			return '9'
+		}
+		return r
+	}, name)
+}
+
+// TestAliases: names have different aliases of their shape; the same key gives the same.
+func TestAliases(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	const letters = "aabcde07-."
+	names := map[string]bool{}
+	for range 3000 {
+		name := make([]byte, 1+random.IntN(9))
+		for i := range name {
+			name[i] = letters[random.IntN(len(letters))]
+		}
+		names[strings.Trim(string(name), "-.")] = true
+	}
+	delete(names, "")
+	var list []string
+	for name := range names {
+		list = append(list, name)
+	}
+	d, same, other := dictionary("key", list...), dictionary("key", list...), dictionary("other", list...)
+	by, different := map[string]string{}, 0
+	for _, name := range list {
+		is, known := d.Alias(name)
+		require.Equal(t, shape(name), shape(is))
+		again, _ := same.Alias(name)
+		require.Equal(t, is, again)
+		require.Empty(t, by[is], name)
+		by[is] = name
+		if known && is != name {
+			require.False(t, names[is], "%s is there already", is)
+			if another, _ := other.Alias(name); another != is {
+				different++
+			}
+		}
+	}
+	require.Greater(t, different, 1000)
+}
+
+// TestComposed: names made of names have aliases made of aliases.
+func TestComposed(t *testing.T) {
+	d := dictionary("key", "checkout", "web", "data", "web-0", "data-web-0", "kube-apiserver-worker-a", "worker-a", "sh.helm.release.v1.web.v12", "100.64.0.1", "pvc-web")
+	web := alias(t, d, "web")
+	require.Equal(t, web+"-0", alias(t, d, "web-0"))
+	require.Equal(t, alias(t, d, "data")+"-"+web+"-0", alias(t, d, "data-web-0"))
+	require.Equal(t, "kube-apiserver-"+alias(t, d, "worker-a"), alias(t, d, "kube-apiserver-worker-a"))
+	require.Equal(t, "sh.helm.release.v1."+web+".v12", alias(t, d, "sh.helm.release.v1.web.v12"))
+	require.Equal(t, []string{"100.64.0.1"}, d.Kept())
+	require.NotContains(t, d.Words(), "kube")
+	require.Equal(t, d.Words()["web"], web)
+}
+
+// TestTexts: whole names are replaced in any text; names that mean something else only in fields
+// that hold names, or where the text says what they are.
+func TestTexts(t *testing.T) {
+	d := dictionary("key", "payments-api", "web", "status", "checkout", "image-pull", "admin", "in", "not")
+	api, web, blue, shop := alias(t, d, "payments-api"), alias(t, d, "web"), alias(t, d, "team-blue"), alias(t, d, "shop")
+	upper := strings.ToUpper(strings.ReplaceAll(api, "-", "_"))
+	for text, want := range map[string]string{
+		"payments-api":                                     api,
+		"https://payments-api.team-blue:80/x":              "https://" + api + "." + blue + ":80/x",
+		"a\\npayments-api":                                 "a\\n" + api,
+		"x%2Fpayments-api":                                 "x%2F" + api,
+		"PAYMENTS_API_SERVICE_HOST":                        upper + "_SERVICE_HOST",
+		"mypayments-api payments-apis":                     "mypayments-api payments-apis",
+		"the web status":                                   "the web status",
+		"web.shop.svc.cluster.local:80":                    web + "." + shop + ".svc.cluster.local:80",
+		"system:serviceaccount:shop:web":                   "system:serviceaccount:" + shop + ":" + web,
+		"shop/web":                                         shop + "/" + web,
+		"web.storageclass.storage.k8s.io/requests.storage": web + ".storageclass.storage.k8s.io/requests.storage",
+		"checkout.example.com":                             "checkout.example.com",
+		"app == 'web' && x != 'web'":                       "app == '" + web + "' && x != 'web'",
+		"k8s-app not in {'web', \"shop\"}":                 "k8s-app not in {'" + web + "', \"" + shop + "\"}",
+		"app=web,tier=web,app in (web,x)":                  "app=" + web + ",tier=web,app in (" + web + ",x)",
+		"kubernetes.io/metadata.name!='shop'":              "kubernetes.io/metadata.name!='" + shop + "'",
+		"cluster-admin admin":                              "cluster-admin admin",
+		"image-pull":                                       alias(t, d, "image-pull"),
+		`{"a": "payments-api", "name": "web", "n": 1.50}`:  `{"a": "` + api + `", "name": "` + web + `", "n": 1.50}`,
+		encode("see payments-api"):                         encode("see " + api),
+	} {
+		require.Equal(t, want, d.Edit().text(text), text)
+	}
+	packed := d.Edit().text(encode(zipped(t, "at payments-api")))
+	data, err := base64.StdEncoding.DecodeString(packed)
+	require.NoError(t, err)
+	unzip, err := gzip.NewReader(bytes.NewReader(data))
+	require.NoError(t, err)
+	plain, err := io.ReadAll(unzip)
+	require.NoError(t, err)
+	require.Equal(t, "at "+api, string(plain))
+	edit := d.Edit()
+	edit.text("web and web")
+	require.Equal(t, map[string]int{"web": 2}, edit.Left)
+}
+
+func encode(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
+
+func zipped(t testing.TB, text string) string {
+	var out bytes.Buffer
+	w := gzip.NewWriter(&out)
+	_, err := w.Write([]byte(text))
+	require.NoError(t, err)
+	require.NoError(t, w.Close())
+	return out.String()
+}
+
+// TestVocabularyStays: no text of the vocabulary changes, whatever objects are called.
+func TestVocabularyStays(t *testing.T) {
+	d := dictionary("key", strings.Fields(constants)...)
+	for _, text := range vocabulary() {
+		require.Equal(t, text, d.Edit().text(text))
+	}
+}
+
+// TestFields: references and selectors follow, names of ports and containers stay.
+func TestFields(t *testing.T) {
+	d := dictionary("key", "web", "http", "db", "worker-7")
+	web, node := alias(t, d, "web"), alias(t, d, "worker-7")
+	object := func(web, db, http, node, shop string) map[string]any {
+		ref := func(name string) map[string]any { return map[string]any{"kind": "ConfigMap", "name": name} }
+		return map[string]any{
+			"apiVersion": "web/v1", "kind": "web", "metadata": map[string]any{"name": web, "namespace": shop, "labels": map[string]any{"app": web, "tier": "web"},
+				"ownerReferences": []any{ref(web)}, "generateName": web + "-"},
+			"spec": map[string]any{
+				"selector":   map[string]any{"matchLabels": map[string]any{"app": web}},
+				"affinity":   map[string]any{"key": "kubernetes.io/hostname", "operator": "In", "values": []any{node}},
+				"other":      map[string]any{"key": "tier", "operator": "In", "values": []any{"web"}},
+				"containers": []any{map[string]any{"name": "web", "ports": []any{map[string]any{"name": "http"}}, "envFrom": []any{map[string]any{"configMapRef": map[string]any{"name": db}}}}},
+				"volumes":    []any{map[string]any{"name": db, "configMap": map[string]any{"name": db}}}, "serviceAccountName": web,
+				"rules": []any{map[string]any{"apiGroups": []any{""}, "resources": []any{"worker-7"}, "resourceNames": []any{web}}},
+			},
+		}
+	}
+	content := object("web", "db", "http", "worker-7", "shop")
+	require.NoError(t, d.Edit().Object(content))
+	require.Equal(t, object(web, alias(t, d, "db"), "http", node, alias(t, d, "shop")), content)
+	twice := map[string]any{"worker-7": "a", node: "b"}
+	require.ErrorIs(t, d.Edit().Object(twice), ErrNames)
+}
+
+// TestLabelsOfTypes: a label called "kind" and its selector follow the same rule.
+func TestLabelsOfTypes(t *testing.T) {
+	d := dictionary("key", "payments-api", "rollout")
+	api := alias(t, d, "payments-api")
+	object := func(api string) map[string]any {
+		return map[string]any{
+			"kind": "Rollout", "uid": "8d0c4a1e-0000-4000-8000-000000000001", "labels": map[string]any{"kind": api, "uid": api},
+			"in": map[string]any{"key": "kind", "operator": "In", "values": []any{api, "Rollout"}},
+		}
+	}
+	content := object("payments-api")
+	require.NoError(t, d.Edit().Object(content))
+	require.Equal(t, object(api), content)
+}
+
+// TestNodes: a name with a word that stays is long enough for texts; letters outside ASCII are
+// told.
+func TestNodes(t *testing.T) {
+	d := dictionary("key", "node-a", "web-0", "команда-api")
+	node := alias(t, d, "node-a")
+	require.Equal(t, "host:"+node+" web-0", d.Edit().text("host:node-a web-0"))
+	require.Equal(t, node+"-192-0-2-0-26", d.Edit().Name("node-a-192-0-2-0-26"))
+	require.Equal(t, []string{"команда-api"}, d.Kept())
+}
+
+// TestHostile: no name and no packed data takes long; what cannot be searched is an error.
+func TestHostile(t *testing.T) {
+	long := strings.Repeat("a-", 1<<19) + "payments"
+	d := dictionary("key", long, "payments-api")
+	require.Equal(t, shape(long), shape(d.Edit().Name(long)))
+	require.NotEqual(t, long, d.Edit().Name(long))
+	bomb := encode(zipped(t, strings.Repeat("x", 20<<20)))
+	for _, packed := range []string{zipped(t, "at payments-api")[:20], zipped(t, strings.Repeat("x", 65<<20))} {
+		require.ErrorIs(t, d.Edit().Object(map[string]any{"a": encode(packed)}), redact.ErrPacked)
+		require.ErrorIs(t, d.Edit().Object(map[string]any{"a": `{"a": "` + encode(packed) + `"}`}), redact.ErrPacked)
+	}
+	require.NoError(t, d.Edit().Object(map[string]any{"a": bomb}))
+	require.ErrorIs(t, d.Edit().Object(map[string]any{"a": []any{bomb, bomb}}), redact.ErrPacked)
+	require.NoError(t, d.Edit().Object(map[string]any{"a": encode(zipped(t, "at payments-api"))}))
+}
+
+// FuzzText: a text keeps its length and shape, and any text is safe.
+func FuzzText(f *testing.F) {
+	f.Add("a\\npayments-api", "payments-api")
+	f.Fuzz(func(t *testing.T, text, name string) {
+		d := dictionary("key", name)
+		out := d.Text(text, func(string) {})
+		require.Equal(t, shape(text), shape(out))
+		require.Equal(t, out, d.Text(text, func(string) {}))
+		_ = fmt.Sprint(d.Edit().text(text), d.Count())
+	})
+}
+
+// TestEncodedForms: a name in an encoded text is replaced in it, and the text keeps its form.
+func TestEncodedForms(t *testing.T) {
+	d := dictionary("key", "payments-api")
+	utf16 := func(low int) func(string) string {
+		return func(text string) string {
+			out := make([]byte, 2*len(text))
+			for i := range text {
+				out[2*i+low] = text[i]
+			}
+			return string(out)
+		}
+	}
+	std := func(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
+	forms := map[string]func(string) string{
+		"hex":        func(text string) string { return fmt.Sprintf("%x", text) },
+		"upper hex":  func(text string) string { return fmt.Sprintf("%X", text) },
+		"upper case": strings.ToUpper,
+		"base64":     std,
+		"unpadded":   func(text string) string { return base64.RawStdEncoding.EncodeToString([]byte(text)) },
+		"URL-safe":   func(text string) string { return base64.URLEncoding.EncodeToString([]byte("\xff\xef\xbf" + text)) },
+		"wrapped":    func(text string) string { s := std(strings.Repeat(text, 5)); return s[:76] + "\n" + s[76:] + "\n" },
+		"CRLF":       func(text string) string { s := std(strings.Repeat(text, 5)); return s[:76] + "\r\n" + s[76:] },
+		"UTF-16":     utf16(0),
+		"UTF-16BE":   utf16(1),
+		"PowerShell": func(text string) string { return std(utf16(0)(text)) },
+		"twice":      func(text string) string { return fmt.Sprintf("%x", std(text)) },
+	}
+	const text = "use payments-api ."
+	want := "use " + alias(t, d, "payments-api") + " ."
+	for name, form := range forms {
+		e := d.Edit()
+		content := map[string]any{"a": form(text)}
+		require.NoError(t, e.Object(content))
+		require.Equal(t, form(want), content["a"], name)
+		require.NotZero(t, e.Replaced)
+		other := map[string]any{"a": form("use nothing of it.")}
+		require.NoError(t, e.Object(other))
+		require.Equal(t, form("use nothing of it."), other["a"], name)
+	}
+}
+
+// TestRepackedLength: base64 of packed data is padded where it was, though the data have another
+// length. Helm keeps such in Secrets.
+func TestRepackedLength(t *testing.T) {
+	encodings := []*base64.Encoding{base64.StdEncoding, base64.RawStdEncoding, base64.URLEncoding, base64.RawURLEncoding}
+	for i := range 100 {
+		d := dictionary(fmt.Sprint("key", i), "checkout-api", "webfront")
+		text := fmt.Sprintf(`{"name":"checkout-api","namespace":"shop","info":%q}`, strings.Repeat("webfront ", i))
+		for _, packed := range []string{zipped(t, text), deflated(t, text), archived(t, text)} {
+			of := encodings[i%len(encodings)]
+			inner := of.EncodeToString([]byte(packed))
+			edit := d.Edit()
+			out, err := base64.StdEncoding.DecodeString(edit.text(base64.StdEncoding.EncodeToString([]byte(inner))))
+			require.NoError(t, err, i)
+			require.NotEqual(t, inner, string(out))
+			_, err = of.DecodeString(string(out))
+			require.NoError(t, err, i)
+			require.Positive(t, edit.Replaced)
+		}
+	}
+}
+
+func deflated(t testing.TB, text string) string {
+	var out bytes.Buffer
+	w := zlib.NewWriter(&out)
+	_, err := w.Write([]byte(text))
+	require.NoError(t, err)
+	require.NoError(t, w.Close())
+	return out.String()
+}
+
+func archived(t testing.TB, text string) string {
+	var out bytes.Buffer
+	w := zip.NewWriter(&out)
+	file, err := w.Create("a")
+	require.NoError(t, err)
+	_, err = file.Write([]byte(text))
+	require.NoError(t, err)
+	require.NoError(t, w.Close())
+	return out.String()
+}

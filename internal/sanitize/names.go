@@ -1,0 +1,182 @@
+package sanitize
+
+import (
+	"bytes"
+	"context"
+	"regexp"
+	"strings"
+
+	"github.com/etcdshift/etcdshift/internal/native"
+	"github.com/etcdshift/etcdshift/internal/sanitize/aliases"
+	"github.com/etcdshift/etcdshift/keys"
+	"github.com/etcdshift/etcdshift/transform"
+)
+
+// learn makes a dictionary of the names in a snapshot, from its keys and from the objects that
+// define words.
+func learn(ctx context.Context, v *transform.View, key []byte) (*aliases.Dictionary, error) {
+	d := aliases.New(key)
+	for e, err := range v.Live(ctx, nil) {
+		if err != nil {
+			return nil, err
+		}
+		d.Taken(string(e.Key))
+		parsed, err := e.ParseKey()
+		if err != nil || keys.IsRecord(parsed.Resource) {
+			continue
+		}
+		d.Vocabulary(parsed.Resource.String())
+		d.Keep(parsed.Cluster)
+		d.Keep(parsed.Shard)
+		d.Namespace(parsed.Namespace)
+		switch resource := parsed.Resource; {
+		case isTypeName(resource.String()):
+			d.Keep(parsed.Name)
+		case resource.String() == "namespaces":
+			d.Namespace(parsed.Name)
+		case resource.Resource == "events": // of an object that may be gone
+			d.Name(parsed.Name[:max(strings.LastIndexByte(parsed.Name, '.'), 0)])
+		case !isMadeName(resource.Resource):
+			d.Name(parsed.Name)
+		}
+		if release := releaseName.FindStringSubmatch(parsed.Name); release != nil {
+			d.Name(release[1])
+		}
+		if field := telling(parsed.Resource.String()); field != nil {
+			learnFrom(d, e, field)
+		}
+	}
+	d.Settle()
+	return d, nil
+}
+
+// releaseName matches the names of the Secrets and ConfigMaps that hold releases of Helm 3.
+var releaseName = regexp.MustCompile(`^sh\.helm\.release\.v1\.(.+)\.v[0-9]+$`)
+
+// isTypeName reports whether names of a resource follow from those of types and drivers, or are
+// those of logical clusters.
+func isTypeName(resource string) bool {
+	switch resource {
+	case "customresourcedefinitions.apiextensions.k8s.io", "apiservices.apiregistration.k8s.io", "csidrivers.storage.k8s.io",
+		"clustertrustbundles.certificates.k8s.io", "storageversions.internal.apiserver.k8s.io":
+		return true
+	}
+	return strings.HasSuffix(resource, ".kcp.io")
+}
+
+// isMadeName reports whether names of a resource are made of other names and addresses.
+func isMadeName(resource string) bool {
+	switch resource {
+	case "ipaddresses", "ipamblocks", "ipamhandles", "blockaffinities":
+		return true
+	}
+	return false
+}
+
+// telling returns the path of a field that defines words, in the objects of a resource; nil for
+// none.
+func telling(resource string) []string {
+	switch resource {
+	case "customresourcedefinitions.apiextensions.k8s.io", "apiresourceschemas.apis.kcp.io":
+		return []string{"spec"}
+	case "storageclasses.storage.k8s.io":
+		return []string{"provisioner"}
+	case "ingressclasses.networking.k8s.io":
+		return []string{"spec", "controller"}
+	case "gatewayclasses.gateway.networking.k8s.io":
+		return []string{"spec", "controllerName"}
+	case "statefulsets.apps":
+		return []string{"spec", "volumeClaimTemplates"}
+	}
+	return nil
+}
+
+// learnFrom adds the words in a field. What cannot be read is reported later.
+func learnFrom(d *aliases.Dictionary, e *transform.Entry, field []string) {
+	content, err := native.Decode(e.Value)
+	if e.Undecryptable != nil || err != nil {
+		return
+	}
+	var at any = content
+	for _, name := range field {
+		m, _ := at.(map[string]any)
+		at = m[name]
+	}
+	templates, _ := at.([]any)
+	for _, template := range templates {
+		template, _ := template.(map[string]any)
+		meta, _ := template["metadata"].(map[string]any)
+		if name, is := meta["name"].(string); is { // a part of the names of claims
+			d.Name(name)
+		}
+	}
+	if templates == nil {
+		addWords(d, at, d.Vocabulary)
+	}
+}
+
+// addWords adds the texts and names of fields in JSON content, but for descriptions. Values that a
+// definition writes into objects, or takes in them, are texts like others: a name among them is
+// replaced there and in the objects.
+func addWords(d *aliases.Dictionary, content any, add func(text string)) {
+	switch v := content.(type) {
+	case string:
+		add(v)
+	case []any:
+		for _, child := range v {
+			addWords(d, child, add)
+		}
+	case map[string]any:
+		for name, child := range v {
+			d.Vocabulary(name)
+			switch name {
+			case "description", "clientConfig", "message":
+			case "properties", "patternProperties", "definitions":
+				addFields(d, child, add)
+			case "default", "enum", "example", "shortNames", "categories":
+				addWords(d, child, d.Constant)
+			default:
+				addWords(d, child, add)
+			}
+		}
+	}
+}
+
+// addFields adds fields of a schema by their names, of which any may be that of a keyword.
+func addFields(d *aliases.Dictionary, content any, add func(text string)) {
+	fields, is := content.(map[string]any)
+	if !is {
+		addWords(d, content, add)
+	}
+	for name, child := range fields {
+		d.Vocabulary(name)
+		addWords(d, child, add)
+	}
+}
+
+// rename returns the key of an object by its new names.
+func (s *sanitizer) rename(r *record, key keys.Key) keys.Key {
+	if s.names == nil {
+		return key
+	}
+	edit := s.names.Edit()
+	if key.Namespace != "" {
+		key.Namespace = edit.Name(key.Namespace)
+	}
+	key.Name = edit.Name(key.Name)
+	if to := r.Layout().Format(key); !bytes.Equal(to, r.Key) {
+		r.to = to
+	}
+	return key
+}
+
+// edit replaces the names in an object.
+func (s *sanitizer) edit(r *record, content map[string]any) (changed bool) {
+	if s.names == nil {
+		return false
+	}
+	edit := s.names.Edit()
+	r.wrong = edit.Object(content)
+	r.left, r.texts = edit.Left, edit.Replaced
+	return edit.Replaced > 0
+}

@@ -1,0 +1,244 @@
+package sanitize
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/etcdshift/etcdshift/encoding"
+	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/internal/bounded"
+	"github.com/etcdshift/etcdshift/internal/native"
+	"github.com/etcdshift/etcdshift/internal/redact"
+	"github.com/etcdshift/etcdshift/internal/sanitize/aliases"
+	"github.com/etcdshift/etcdshift/keys"
+	"github.com/etcdshift/etcdshift/snapshot"
+	"github.com/etcdshift/etcdshift/transform"
+)
+
+type sanitizer struct {
+	masker
+	plaintext bool
+	keepNames bool
+	types     *inspect.Types
+	names     *aliases.Dictionary // nil where names stay
+	renamed   definitions
+}
+
+// Fresh says that the output has new pages alone.
+func (s *sanitizer) Fresh() bool { return true }
+
+// record is what becomes of one.
+type record struct {
+	*transform.Entry
+	name   string         // of its type
+	to     []byte         // its new key; nil where that stays
+	value  []byte         // sanitized; nil where nothing changes
+	values int            // replaced secrets
+	texts  int            // with replaced names
+	left   map[string]int // names that stay, by texts
+	key    string         // that holds a secret and stays
+	drop   string         // why it is left out; "" if it is not
+	wrong  error          // why it cannot be sanitized
+	meter  *bounded.Meter // of its schema
+}
+
+// Plan stages sanitized records, and has the output be free of history.
+func (s *sanitizer) Plan(ctx context.Context, v *transform.View) (err error) {
+	if s.types, err = v.Types(ctx); err != nil {
+		return err
+	}
+	if s.plaintext {
+		v.Plaintext()
+	}
+	if !s.keepNames {
+		if s.names, err = learn(ctx, v, s.key); err != nil {
+			return err
+		}
+		if s.renamed, err = s.definitions(); err != nil {
+			return err
+		}
+	}
+	if s.secrets, err = gather(ctx, v); err != nil {
+		return err
+	}
+	tally := newTally()
+	item := func(e *transform.Entry) record { return record{Entry: e, meter: v.Budget().Meter()} }
+	work := func(r *record) { s.sanitize(bounded.WithMeter(ctx, r.meter), r) }
+	for r, err := range transform.Ahead(v, v.Live(ctx, nil), item, work) {
+		if err == nil && !r.meter.Take() { // some are checked ahead of the objects that use the budget up
+			*r = record{Entry: r.Entry, meter: bounded.Exhausted()}
+			work(r)
+		}
+		if err == nil && !tally.moved[string(r.Key)] { // by this loop
+			err = s.stage(ctx, v, r, tally)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	v.Report().Sections = append(v.Report().Sections, tally.report(s.names, s.secrets.Unsearched))
+	v.NotForRestore()
+	v.Report().AddStep("hand over OUT alone: the report and the input have the names and secrets")
+	v.Report().AddStep("look at OUT with etcdshift; do not restore it in place of a cluster, whose credentials are not in it")
+	v.Compact(snapshot.Compaction{LiveOnly: true, Disarm: true, RecordsOnly: true})
+	return nil
+}
+
+// stage stages what becomes of a record.
+func (s *sanitizer) stage(ctx context.Context, v *transform.View, r *record, tally *tally) error {
+	if r.wrong != nil && v.Raise(string(r.Key), codeNotSanitized.Because("%v", r.wrong)) {
+		r.drop = "it cannot be sanitized"
+	}
+	tally.add(r)
+	switch {
+	case r.drop != "":
+		return v.Delete(ctx, r.Key)
+	case r.to != nil:
+		_, err := v.Move(ctx, r.Entry, r.to, r.value)
+		return err
+	case r.value != nil:
+		return v.Put(ctx, r.Key, r.value)
+	}
+	return nil
+}
+
+// sanitize finds what becomes of a record. It runs in parallel.
+func (s *sanitizer) sanitize(ctx context.Context, r *record) {
+	parsed, err := r.ParseKey()
+	r.name = parsed.Resource.String()
+	switch {
+	case keys.IsBootstrap(r.Key):
+		r.drop = "private keys of k3s"
+	case r.Undecryptable != nil:
+		r.wrong = r.Undecryptable
+	case err == nil && keys.HoldsCredentials(r.Key) && parsed.Resource.Resource != "secrets":
+		r.drop = "a client or token of OpenShift's OAuth server"
+	case err == nil && !keys.IsRecord(parsed.Resource) && s.types.Of(parsed.Resource) != nil:
+		s.object(ctx, r, inspect.NewObject(s.types.Of(parsed.Resource), r.Entry))
+	default:
+		s.loose(r)
+	}
+	if key := cmp.Or(string(r.to), string(r.Key)); s.secrets.Holds(key) {
+		r.key = key
+	}
+	if r.value == nil && (r.to != nil || s.plaintext && !bytes.Equal(r.Stored, r.Value)) {
+		r.value = r.Value
+	}
+}
+
+// errUnknownKind is for a value of which only metadata is read.
+var errUnknownKind = errors.New("this build does not know its kind")
+
+// object sanitizes an object of a type.
+func (s *sanitizer) object(ctx context.Context, r *record, o *inspect.Object) {
+	switch {
+	case o.Err != nil:
+		r.wrong = o.Err
+		return
+	case o.Partial:
+		r.wrong = errUnknownKind
+		return
+	}
+	content := runtime.DeepCopyJSON(o.Content)
+	changed := s.replaceIn(r, content)
+	changed = s.edit(r, content) || changed
+	key := s.rename(r, o.Parsed)
+	if r.wrong != nil || !changed {
+		return
+	}
+	if r.wrong = s.renamed.check(ctx, o, content); r.wrong != nil {
+		return
+	}
+	value, wrong := transform.Rewritten(ctx, o, key, content)
+	if r.value = value; value == nil && wrong != nil {
+		r.wrong = wrong
+	}
+}
+
+// gather finds the secrets of all objects, and superseded ones. Values that cannot be decoded are
+// reported later.
+func gather(ctx context.Context, v *transform.View) (*redact.Shared, error) {
+	type found struct {
+		*transform.Entry
+		secrets []redact.Secret
+	}
+	out, names := redact.NewShared(), map[string]bool{}
+	if err := v.Reader().AddSecrets(ctx, out); err != nil {
+		return nil, err
+	}
+	out.Unsearched = 0 // live ones are counted below
+	item := func(e *transform.Entry) found { return found{Entry: e} }
+	for f, err := range transform.Ahead(v, v.Live(ctx, nil), item, func(f *found) {
+		if content, err := native.Decode(f.Value); f.Undecryptable == nil && err == nil {
+			f.secrets = redact.SecretsIn(f.Key, content, redact.Thorough)
+		}
+	}) {
+		if err != nil {
+			return nil, err
+		}
+		if parsed, err := f.ParseKey(); err == nil {
+			names[parsed.Namespace], names[parsed.Name] = true, true
+		}
+		for _, secret := range f.secrets {
+			out.Add(secret)
+		}
+	}
+	out.Settle(names)
+	return out, nil
+}
+
+// replaceIn replaces the secrets of an object, then those of others.
+func (s *sanitizer) replaceIn(r *record, content map[string]any) (changed bool) {
+	changed = redact.With(r.Key, content, s.counting(r))
+	return s.secrets.Replace(content, s.counting(r)) || changed
+}
+
+// counting is replace, which counts.
+func (s *sanitizer) counting(r *record) redact.Replace {
+	m := masker{s.key, redact.NewRoom(), s.secrets}
+	return func(part redact.Part, value any) any {
+		r.values++
+		return m.replace(part, value)
+	}
+}
+
+// loose sanitizes the value of a key that names no object.
+func (s *sanitizer) loose(r *record) {
+	if s.names != nil {
+		if to := s.names.Edit().Text(string(r.Key), func(string) {}); to != string(r.Key) {
+			r.to = []byte(to)
+		}
+	}
+	if len(r.Value) <= 20 && strings.Trim(string(r.Value), "0123456789") == "" { // as of compact_rev_key
+		return
+	}
+	content, err := native.Decode(r.Value)
+	if err != nil {
+		r.wrong = err
+		return
+	}
+	changed := s.replaceIn(r, content)
+	if s.edit(r, content) || changed {
+		r.name = "other keys"
+		r.value, err = withContent(r.Entry, content)
+		r.wrong = cmp.Or(r.wrong, err)
+	}
+}
+
+// withContent returns the value of an entry with other content.
+func withContent(e *transform.Entry, content map[string]any) ([]byte, error) {
+	v, err := e.ParseValue()
+	if err != nil || v.Format != encoding.FormatProtobuf {
+		return encoding.Set(e.Value, content)
+	}
+	raw, err := native.Encode(v, content)
+	if err != nil {
+		return nil, err
+	}
+	return encoding.WithMessage(e.Value, raw)
+}
