@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/etcdshift/etcdshift/internal/phrase"
 )
 
 // Level grades a finding.
@@ -137,12 +139,9 @@ func Allowable(codes []*Code) (names []string) {
 }
 
 // List joins words, not more of them than a person reads.
-func List(words []string) string {
+func List(all []string) string {
 	const most = 20
-	if len(words) <= most {
-		return strings.Join(words, ", ")
-	}
-	return fmt.Sprintf("%s and %d more", strings.Join(words[:most], ", "), len(words)-most)
+	return phrase.List(all, most)
 }
 
 // The codes that several packages report with one meaning.

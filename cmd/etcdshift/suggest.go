@@ -9,7 +9,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/etcdshift/etcdshift/internal/kubectl"
-	"github.com/etcdshift/etcdshift/internal/nearest"
+	"github.com/etcdshift/etcdshift/internal/phrase"
 )
 
 // noCommand is the action of the program, or a group of commands, without a command that it has.
@@ -85,7 +85,7 @@ func unknownFlag(path, word string, command *cli.Command) error {
 // suggest adds to the hint of a usage error the known word that is nearest to an unknown one.
 func suggest(err error, word string, known []string) error {
 	var f *failure
-	if near := nearest.Word(word, known); near != "" && errors.As(err, &f) {
+	if near := phrase.Nearest(word, known); near != "" && errors.As(err, &f) {
 		f.hint = fmt.Sprintf("did you mean %q? %s", near, f.hint)
 	}
 	return err

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/etcdshift/etcdshift/finding"
-	"github.com/etcdshift/etcdshift/internal/nearest"
+	"github.com/etcdshift/etcdshift/internal/phrase"
 	"github.com/etcdshift/etcdshift/transform"
 )
 
@@ -97,7 +97,7 @@ func (c *choices) unknown() error {
 		}
 		slices.Sort(c.met)
 		hint := "there is no conflict"
-		if near := nearest.Word(word, c.met); near != "" {
+		if near := phrase.Nearest(word, c.met); near != "" {
 			hint = "did you mean " + near + "?"
 		} else if len(c.met) > 0 {
 			hint = "conflicts are " + finding.List(c.met)

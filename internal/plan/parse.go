@@ -12,7 +12,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/etcdshift/etcdshift/finding"
-	"github.com/etcdshift/etcdshift/internal/nearest"
+	"github.com/etcdshift/etcdshift/internal/phrase"
 	"github.com/etcdshift/etcdshift/transform"
 )
 
@@ -236,7 +236,7 @@ func argsOf(s *transform.Spec) string {
 
 // meant suggests a known word.
 func meant(word string, known []string) string {
-	if near := nearest.Word(word, known); near != "" {
+	if near := phrase.Nearest(word, known); near != "" {
 		return fmt.Sprintf("; did you mean %q?", near)
 	}
 	return ""
