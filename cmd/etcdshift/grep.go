@@ -11,7 +11,6 @@ import (
 
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/internal/compare"
-	"github.com/etcdshift/etcdshift/internal/differ"
 	"github.com/etcdshift/etcdshift/internal/render"
 	"github.com/etcdshift/etcdshift/internal/selectors"
 	"github.com/etcdshift/etcdshift/internal/stream"
@@ -114,7 +113,7 @@ type grepper struct {
 // found is a field that has the text, of an object or of a key in no layout.
 type found struct {
 	compare.Subject
-	differ.Mention // without a path where bytes were searched
+	compare.Mention // without a path where bytes were searched
 }
 
 // grepDocument is the head of grep -o json.
@@ -263,7 +262,7 @@ func (g *grepper) bytes(subject compare.Subject, e *inspect.Entry) error {
 }
 
 func (g *grepper) look(subject compare.Subject, content any) error {
-	for m := range differ.Mentions(content, g.text, g.mark) {
+	for m := range compare.Mentions(content, g.text, g.mark) {
 		g.reading.End()
 		g.count++
 		if err := g.yield(found{subject, m}); err != nil {

@@ -9,7 +9,6 @@ import (
 	"slices"
 
 	"github.com/etcdshift/etcdshift/inspect"
-	"github.com/etcdshift/etcdshift/internal/differ"
 	"github.com/etcdshift/etcdshift/internal/redact"
 	"github.com/etcdshift/etcdshift/internal/stream"
 	"github.com/etcdshift/etcdshift/snapshot"
@@ -30,23 +29,23 @@ const (
 
 // Step is the change of the key at one revision.
 type Step struct {
-	What           What            `json:"what"`
-	Revision       int64           `json:"revision,omitempty"` // absent where no snapshot keeps it
-	Sub            int64           `json:"sub,omitempty"`
-	CreateRevision int64           `json:"createRevision,omitempty"`
-	Version        int64           `json:"version,omitempty"`
-	Lease          string          `json:"lease,omitempty"` // in hexadecimal
-	Bytes          int             `json:"bytes,omitempty"` // as stored
-	APIVersion     string          `json:"apiVersion,omitempty"`
-	Kind           string          `json:"kind,omitempty"`
-	UID            string          `json:"uid,omitempty"`
-	Snapshots      []string        `json:"snapshots,omitempty"` // that hold the record
-	Sources        []int           `json:"-"`                   // their indices
-	Time           *Bracket        `json:"time,omitempty"`      // about when; absent where nothing is known
-	Writers        []Writer        `json:"writers,omitempty"`
-	Changes        []differ.Change `json:"changes,omitempty"` // since the step before
-	Folded         int             `json:"folded,omitempty"`  // changes that are noise
-	Missing        *Missing        `json:"missing,omitempty"` // what is not known between this step and the one before
+	What           What     `json:"what"`
+	Revision       int64    `json:"revision,omitempty"` // absent where no snapshot keeps it
+	Sub            int64    `json:"sub,omitempty"`
+	CreateRevision int64    `json:"createRevision,omitempty"`
+	Version        int64    `json:"version,omitempty"`
+	Lease          string   `json:"lease,omitempty"` // in hexadecimal
+	Bytes          int      `json:"bytes,omitempty"` // as stored
+	APIVersion     string   `json:"apiVersion,omitempty"`
+	Kind           string   `json:"kind,omitempty"`
+	UID            string   `json:"uid,omitempty"`
+	Snapshots      []string `json:"snapshots,omitempty"` // that hold the record
+	Sources        []int    `json:"-"`                   // their indices
+	Time           *Bracket `json:"time,omitempty"`      // about when; absent where nothing is known
+	Writers        []Writer `json:"writers,omitempty"`
+	Changes        []Change `json:"changes,omitempty"` // since the step before
+	Folded         int      `json:"folded,omitempty"`  // changes that are noise
+	Missing        *Missing `json:"missing,omitempty"` // what is not known between this step and the one before
 	// Conflict is set if another snapshot has another record here: their clusters diverged.
 	Conflict bool   `json:"conflict,omitempty"`
 	Note     string `json:"note,omitempty"` // why the value is compared by its bytes, or cannot be decoded

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/etcdshift/etcdshift/internal/differ"
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
@@ -58,10 +57,10 @@ func (c *comparison) leaseDiffers(old, new *snapshot.Record) bool {
 }
 
 // leaseChange is the change of the lease of a record.
-func (c *comparison) leaseChange(old, new *snapshot.Record) differ.Change {
-	return differ.Change{
-		Path: differ.Path{{Field: "(lease)"}}, // no field of the object
-		Op:   differ.Op(opOf(old.Lease != 0, new.Lease != 0)),
+func (c *comparison) leaseChange(old, new *snapshot.Record) Change {
+	return Change{
+		Path: Path{{Field: "(lease)"}}, // no field of the object
+		Op:   opOf(old.Lease != 0, new.Lease != 0),
 		Old:  c.sides[0].describeLease(old.Lease), New: c.sides[1].describeLease(new.Lease),
 	}
 }

@@ -1,5 +1,10 @@
-// Package compare compares two snapshots of a cluster, and tells the history of one key, or of
-// all, over the revisions that its snapshots keep.
+// Package compare compares two snapshots of a cluster, object by object and field by field, and
+// tells the history of one key, or of all, over the revisions that its snapshots keep.
+//
+// Items of a list are matched by name, if each item has one and no two have the same: uid,
+// mountPath, name (with kind and namespace), type, containerPort and protocol, and the like (see
+// itemKeys). Other lists are matched by their longest common subsequence, and the items between by
+// position.
 //
 // Invariants:
 //
@@ -12,6 +17,11 @@
 //   - Nothing that differs is dropped: folded noise is counted.
 //   - A value that cannot be decrypted or decoded is compared by its bytes, with a note.
 //   - Values that must be hidden (see internal/redact) are compared, and shown redacted.
+//   - The changes of an object, applied to the old value, give the new one. Equal values have none.
+//   - A change of a redacted value shows only the redacted form (its length), never a digest: it
+//     would let a reader guess short values.
+//   - Depth and work are bounded. Below maxDepth, and for long lists without names, the comparison
+//     is coarser, never wrong.
 //   - The time of a revision is a bracket, from objects that carry a time. It is monotonic, and a
 //     minority of wrong clocks does not move it. A clock keeps a fixed number of times.
 package compare
@@ -26,7 +36,6 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/etcdshift/etcdshift/inspect"
-	"github.com/etcdshift/etcdshift/internal/differ"
 	"github.com/etcdshift/etcdshift/internal/redact"
 	"github.com/etcdshift/etcdshift/internal/stream"
 	"github.com/etcdshift/etcdshift/keys"
@@ -43,7 +52,7 @@ type Options struct {
 	Clock       *Clock // for a history: it has read the snapshots; nil for no times
 }
 
-// Op is the kind of a difference.
+// Op is the kind of a difference: of an object, or of a field of one.
 type Op string
 
 // The kinds of differences.
@@ -51,17 +60,18 @@ const (
 	Added     Op = "added"
 	Removed   Op = "removed"
 	Changed   Op = "changed"
-	Recreated Op = "recreated" // deleted and created again under the same name: the uid is another
+	Recreated Op = "recreated" // an object, deleted and created again under the same name: the uid is another
+	Reordered Op = "reordered" // a list whose items that stayed are in another order
 )
 
 // Object is a key whose value differs.
 type Object struct {
 	Op Op `json:"op"`
 	Subject
-	Old     *Version        `json:"old,omitempty"`
-	New     *Version        `json:"new,omitempty"`
-	Changes []differ.Change `json:"changes,omitempty"`
-	Folded  int             `json:"folded,omitempty"` // changes that are noise
+	Old     *Version `json:"old,omitempty"`
+	New     *Version `json:"new,omitempty"`
+	Changes []Change `json:"changes,omitempty"`
+	Folded  int      `json:"folded,omitempty"` // changes that are noise
 	// Noise is set if all changes are noise. Then Changes is empty, and an Event was not read.
 	Noise bool `json:"-"`
 	// Notes tell why values were compared by bytes, or that an object is only stored otherwise.
@@ -315,7 +325,7 @@ func opOf(old, new bool) Op {
 	return Changed
 }
 
-// Count counts the objects of a resource that differ.
+// Count counts the objects of a resource that
 type Count struct {
 	Resource  string `json:"resource"` // "" for keys that are no object's
 	Added     int    `json:"added"`

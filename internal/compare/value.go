@@ -17,7 +17,6 @@ import (
 
 	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/inspect"
-	"github.com/etcdshift/etcdshift/internal/differ"
 	"github.com/etcdshift/etcdshift/internal/native"
 	"github.com/etcdshift/etcdshift/internal/redact"
 	"github.com/etcdshift/etcdshift/snapshot"
@@ -28,7 +27,7 @@ type value struct {
 	kind    schema.GroupKind // empty if it is no readable object
 	content map[string]any   // the object with its secrets; nil if it could not be decoded
 	note    string           // why it is compared by its bytes, at least in part, or what is wrong with it
-	whole   differ.View      // shown in a few words
+	whole   view             // shown in a few words
 	hide    *redact.Shared   // nil for nothing
 	key     []byte
 }
@@ -64,7 +63,7 @@ func readEntry(e *inspect.Entry, hide *redact.Shared) value {
 	if e.Undecryptable != nil {
 		by, _ := encoding.Encryption(e.Stored)
 		v.note = "encrypted by " + by + "; compared by its bytes"
-		v.whole = differ.View{Raw: string(e.Stored), Shown: fmt.Sprintf("<encrypted by %s, %d bytes>", by, len(e.Stored))}
+		v.whole = view{Raw: string(e.Stored), Shown: fmt.Sprintf("<encrypted by %s, %d bytes>", by, len(e.Stored))}
 		return v
 	}
 	var err error
@@ -81,7 +80,7 @@ func readEntry(e *inspect.Entry, hide *redact.Shared) value {
 		return v
 	}
 	v.kind = schema.FromAPIVersionAndKind(v.object().GetAPIVersion(), v.object().GetKind()).GroupKind()
-	v.whole = differ.View{Raw: v.content, Shown: fmt.Sprintf("<%s, %d bytes>", v.kind, len(e.Stored))}
+	v.whole = view{Raw: v.content, Shown: fmt.Sprintf("<%s, %d bytes>", v.kind, len(e.Stored))}
 	if err := e.CheckKind(); err != nil {
 		v.note = "undecodable: " + err.Error()
 	}
@@ -92,7 +91,7 @@ func readEntry(e *inspect.Entry, hide *redact.Shared) value {
 func (v *value) readRaw(e *inspect.Entry) {
 	text := string(e.Value)
 	v.note = "no object; compared by its bytes"
-	v.whole = differ.View{Raw: text, Shown: fmt.Sprintf("<%d bytes>", len(text))}
+	v.whole = view{Raw: text, Shown: fmt.Sprintf("<%d bytes>", len(text))}
 	switch {
 	case encoding.Detect(e.Value) != encoding.FormatUnknown: // a broken value may be a Secret too
 		v.note = "does not decode; compared by its bytes"
@@ -113,10 +112,10 @@ func (v value) object() *unstructured.Unstructured {
 }
 
 // shown returns the view of an object. Redacting takes longest, so it is for changed objects only.
-func (v value) shown() differ.View {
+func (v value) shown() view {
 	body, partial := v.content[bodyField].(string)
 	if v.hide == nil && !partial {
-		return differ.Plain(v.content)
+		return plain(v.content)
 	}
 	shown := runtime.DeepCopyJSON(v.content)
 	if v.hide != nil {
@@ -125,16 +124,16 @@ func (v value) shown() differ.View {
 	if partial {
 		shown[bodyField] = fmt.Sprintf("<%d bytes>", len(body))
 	}
-	return differ.View{Raw: v.content, Shown: shown}
+	return view{Raw: v.content, Shown: shown}
 }
 
 // diff returns the changes from v to w, and the number folded away as noise, 0 with all. Changes
 // that are only counted have all secrets.
-func (v value) diff(w value, all, count bool) (changes []differ.Change, folded int) {
+func (v value) diff(w value, all, count bool) (changes []Change, folded int) {
 	if v.content == nil || w.content == nil {
 		return compare(v.whole, w.whole, w.kind, all)
 	}
-	changes, folded = compare(differ.Plain(v.content), differ.Plain(w.content), w.kind, all)
+	changes, folded = compare(plain(v.content), plain(w.content), w.kind, all)
 	if count || len(changes) == 0 {
 		return changes, folded
 	}
@@ -146,7 +145,7 @@ func (v value) diff(w value, all, count bool) (changes []differ.Change, folded i
 }
 
 // hideQuotes hides secrets of both objects in the values of changes: a copy is one in any field.
-func (v value) hideQuotes(w value, q *redact.Secrets, changes []differ.Change) {
+func (v value) hideQuotes(w value, q *redact.Secrets, changes []Change) {
 	q.Add(v.key, v.content)
 	q.Add(w.key, w.content)
 	for i := range changes {
@@ -185,24 +184,21 @@ func hideQuotes(q *redact.Secrets, value any) (shown any, changed bool) {
 	return value, false
 }
 
-func compare(a, b differ.View, kind schema.GroupKind, all bool) (changes []differ.Change, folded int) {
-	found := differ.Diff(a, b)
+func compare(a, b view, kind schema.GroupKind, all bool) (changes []Change, folded int) {
+	found := differences(a, b)
 	kept := found
 	if !all {
-		kept = slices.DeleteFunc(found, func(c differ.Change) bool { return differ.Noise(kind, c) })
+		kept = slices.DeleteFunc(found, func(c Change) bool { return isNoiseChange(kind, c) })
 	}
 	for i := range kept {
 		for _, value := range []*any{&kept[i].Old, &kept[i].New} {
-			if isDeep(*value, mostLevels) {
-				*value, kept[i].Redacted = fmt.Sprintf("<nested more than %d levels>", mostLevels), true
+			if isDeep(*value, maxDepth) {
+				*value, kept[i].Redacted = fmt.Sprintf("<nested more than %d levels>", maxDepth), true
 			}
 		}
 	}
 	return kept, len(found) - len(kept)
 }
-
-// mostLevels bounds the nesting of a shown value: a hostile one has 10,000 levels, each indented.
-const mostLevels = 100
 
 func isDeep(value any, most int) bool {
 	children, _ := value.([]any)

@@ -25,7 +25,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/cli-runtime/pkg/printers"
 
-	"github.com/etcdshift/etcdshift/internal/differ"
+	"github.com/etcdshift/etcdshift/internal/compare"
 )
 
 // Page prints text for people, in colour on a terminal. Flush returns the first error of any print.
@@ -130,7 +130,7 @@ func (p *Page) Table(head []any, rows ...[]any) {
 }
 
 // Changes prints a unified diff of fields, each line behind an indent.
-func (p *Page) Changes(indent string, changes []differ.Change) {
+func (p *Page) Changes(indent string, changes []compare.Change) {
 	for _, c := range changes {
 		path := c.Path.String()
 		old, oldIsText := c.Old.(string)
@@ -140,13 +140,13 @@ func (p *Page) Changes(indent string, changes []differ.Change) {
 			c.Old, c.New = old, new
 		}
 		switch {
-		case c.Op == differ.Added:
+		case c.Op == compare.Added:
 			p.value(Green, indent+"+ ", path, c.New)
-		case c.Op == differ.Removed:
+		case c.Op == compare.Removed:
 			p.value(Red, indent+"- ", path, c.Old)
-		case c.Op == differ.Reordered:
+		case c.Op == compare.Reordered:
 			p.Line(Cyan, fmt.Sprintf("%s~ %s: in another order: %s", indent, path, inline(c.New)))
-		case c.Redacted && differ.Equal(c.Old, c.New):
+		case c.Redacted && compare.Equal(c.Old, c.New):
 			p.Line(Cyan, fmt.Sprintf("%s~ %s%v, but another value", indent, before(path), c.New))
 		case oldIsText && newIsText && strings.Contains(old+new, "\n"):
 			p.texts(indent, path, old, new)
@@ -163,7 +163,7 @@ func (p *Page) Changes(indent string, changes []differ.Change) {
 // texts prints how a text of several lines differs.
 func (p *Page) texts(indent, path, old, new string) {
 	p.Line(Cyan, indent+"@ "+strings.TrimSuffix(before(path), " "))
-	for _, l := range differ.Lines(old, new, 2) {
+	for _, l := range compare.Lines(old, new, 2) {
 		switch l.Op {
 		case '-':
 			p.Line(Red, indent+"-   "+l.Text)

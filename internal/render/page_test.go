@@ -8,25 +8,25 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/etcdshift/etcdshift/internal/differ"
+	"github.com/etcdshift/etcdshift/internal/compare"
 )
 
 func TestPage(t *testing.T) {
-	path := func(fields ...string) (p differ.Path) {
+	path := func(fields ...string) (p compare.Path) {
 		for _, f := range fields {
-			p = append(p, differ.Step{Field: f})
+			p = append(p, compare.Path{{Field: f}}...)
 		}
 		return p
 	}
-	changes := []differ.Change{
-		{Path: path("a"), Op: differ.Changed, Old: "1", New: int64(1)},
-		{Path: path("b"), Op: differ.Added, New: map[string]any{"long": strings.Repeat("x", 70)}},
-		{Path: path("c"), Op: differ.Removed, Old: []any{"x"}},
-		{Path: path("d"), Op: differ.Reordered, Old: []any{"x", "y"}, New: []any{"y", "x"}},
-		{Path: path("e"), Op: differ.Changed, Old: "<redacted 1 bytes>", New: "<redacted 1 bytes>", Redacted: true},
-		{Path: path("f"), Op: differ.Changed, Old: "a\tb\n\x1b[1m\n", New: "a\tb\nc\n"},
-		{Path: path("g\x1b"), Op: differ.Added, New: nil},
-		{Op: differ.Changed, Old: "x", New: "y"},
+	changes := []compare.Change{
+		{Path: path("a"), Op: compare.Changed, Old: "1", New: int64(1)},
+		{Path: path("b"), Op: compare.Added, New: map[string]any{"long": strings.Repeat("x", 70)}},
+		{Path: path("c"), Op: compare.Removed, Old: []any{"x"}},
+		{Path: path("d"), Op: compare.Reordered, Old: []any{"x", "y"}, New: []any{"y", "x"}},
+		{Path: path("e"), Op: compare.Changed, Old: "<redacted 1 bytes>", New: "<redacted 1 bytes>", Redacted: true},
+		{Path: path("f"), Op: compare.Changed, Old: "a\tb\n\x1b[1m\n", New: "a\tb\nc\n"},
+		{Path: path("g\x1b"), Op: compare.Added, New: nil},
+		{Op: compare.Changed, Old: "x", New: "y"},
 	}
 	print := func(colour bool) string {
 		var out bytes.Buffer

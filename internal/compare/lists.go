@@ -1,4 +1,4 @@
-package differ
+package compare
 
 import (
 	"fmt"
@@ -120,7 +120,7 @@ func quoted(s string) string {
 }
 
 // name returns the name of an item in paths, by its shown form, or else its index.
-func (m matching) name(v View, index int) string {
+func (m matching) name(v view, index int) string {
 	if m.keys != nil {
 		if name, ok := nameOf(v.Shown, m.keys); ok {
 			return name

@@ -1,26 +1,24 @@
-package differ_test
+package compare
 
 import (
 	"maps"
 	"slices"
-
-	"github.com/etcdshift/etcdshift/internal/differ"
 )
 
 // apply returns the new value from the old one and the changes, without changing the old one.
 // Nothing was redacted.
-func apply(old any, changes []differ.Change) any {
+func apply(old any, changes []Change) any {
 	if len(changes) == 0 {
 		return old
 	}
-	if c := changes[0]; len(c.Path) == 0 && c.Op == differ.Changed {
+	if c := changes[0]; len(c.Path) == 0 && c.Op == Changed {
 		return c.New
 	}
 	return applyBelow(old, changes, 0)
 }
 
 // applyBelow applies changes with paths longer than depth, or of a reordered list at depth.
-func applyBelow(old any, changes []differ.Change, depth int) any {
+func applyBelow(old any, changes []Change, depth int) any {
 	if list, isList := old.([]any); isList {
 		return applyToList(list, changes, depth)
 	}
@@ -35,7 +33,7 @@ func applyBelow(old any, changes []differ.Change, depth int) any {
 	return out
 }
 
-func applyToList(list []any, changes []differ.Change, depth int) any {
+func applyToList(list []any, changes []Change, depth int) any {
 	var order []int
 	gone := map[int]bool{}
 	at := map[int]any{} // by new index
@@ -73,21 +71,21 @@ func applyToList(list []any, changes []differ.Change, depth int) any {
 }
 
 // applyGroup applies the changes of one field or item, which are of it as a whole or below it.
-func applyGroup(old any, group []differ.Change, depth int) (value any, removed bool) {
-	if c := group[0]; len(c.Path) == depth+1 && c.Op != differ.Reordered {
-		return c.New, c.Op == differ.Removed
+func applyGroup(old any, group []Change, depth int) (value any, removed bool) {
+	if c := group[0]; len(c.Path) == depth+1 && c.Op != Reordered {
+		return c.New, c.Op == Removed
 	}
 	return applyBelow(old, group, depth+1), false
 }
 
 // groups puts changes together that are of the same field or item.
-func groups(changes []differ.Change, depth int) (out [][]differ.Change) {
+func groups(changes []Change, depth int) (out [][]Change) {
 	for i, c := range changes {
 		if i > 0 && len(c.Path) > depth && len(changes[i-1].Path) > depth && c.Path[depth] == changes[i-1].Path[depth] {
 			out[len(out)-1] = append(out[len(out)-1], c)
 			continue
 		}
-		out = append(out, []differ.Change{c})
+		out = append(out, []Change{c})
 	}
 	return out
 }

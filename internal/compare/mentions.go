@@ -1,4 +1,4 @@
-package differ
+package compare
 
 import (
 	"encoding/json"
@@ -42,7 +42,7 @@ func (f *found) value(path Path, v any) bool {
 		return true
 	case map[string]any:
 		for _, name := range slices.Sorted(maps.Keys(v)) {
-			if !f.field(append(path, Step{Field: name, Old: -1, New: -1}), name, v[name]) {
+			if !f.field(append(path, pathStep{Field: name, Old: -1, New: -1}), name, v[name]) {
 				return false
 			}
 		}
@@ -54,7 +54,7 @@ func (f *found) value(path Path, v any) bool {
 			if keys == nil {
 				name = fmt.Sprint(i)
 			}
-			if !f.value(append(path, Step{Item: name, Old: i, New: i}), item) {
+			if !f.value(append(path, pathStep{Item: name, Old: i, New: i}), item) {
 				return false
 			}
 		}

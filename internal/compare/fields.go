@@ -1,18 +1,4 @@
-// Package differ compares two values of JSON content field by field, and recognizes noise.
-//
-// Items of a list are matched by name, if each item has one and no two have the same: uid,
-// mountPath, name (with kind and namespace), type, containerPort and protocol, and the like (see
-// itemKeys). Other lists are matched by their longest common subsequence, and the items between by
-// position.
-//
-// Invariants:
-//
-//   - The changes, applied to the old value, give the new one. Equal values have none.
-//   - A change of a redacted value shows only the redacted form (its length), never a digest: it
-//     would let a reader guess short values.
-//   - Depth and work are bounded. Below maxDepth, and for long lists without names, the comparison
-//     is coarser, never wrong.
-package differ
+package compare
 
 import (
 	"encoding/json"
@@ -23,17 +9,6 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
-)
-
-// Op is the kind of a change.
-type Op string
-
-// The kinds of changes.
-const (
-	Added     Op = "added"
-	Removed   Op = "removed"
-	Changed   Op = "changed"
-	Reordered Op = "reordered" // the items of a list that stayed are in another order
 )
 
 // Change is a value that differs.
@@ -49,19 +24,20 @@ type Change struct {
 	Order []int `json:"-"`
 }
 
-// View is a value to compare and its form to show. Both have the same fields and items, except
+// view is a value to compare and its form to show. Both have the same fields and items, except
 // redacted ones.
-type View struct{ Raw, Shown any }
+type view struct{ Raw, Shown any }
 
-// Plain is the view of a value without secrets.
-func Plain(v any) View { return View{v, v} }
+// plain is the view of a value without secrets.
+func plain(v any) view { return view{v, v} }
 
-// maxDepth bounds the depth of paths. A hostile value may be 10,000 levels deep.
+// maxDepth bounds the depth of paths, and the nesting of a shown value. A hostile value may be
+// 10,000 levels deep.
 const maxDepth = 100
 
-// Diff returns the changes from a to b. Both are JSON content: map[string]any, []any, string, bool,
-// int64, float64 and nil.
-func Diff(a, b View) []Change {
+// differences returns the changes from a to b. Both are JSON content: map[string]any, []any,
+// string, bool, int64, float64 and nil.
+func differences(a, b view) []Change {
 	var d differ
 	d.values(nil, a, b)
 	return d.changes
@@ -69,11 +45,11 @@ func Diff(a, b View) []Change {
 
 type differ struct{ changes []Change }
 
-func (d *differ) add(path Path, op Op, a, b View) {
+func (d *differ) add(path Path, op Op, a, b view) {
 	d.changes = append(d.changes, Change{Path: slices.Clone(path), Op: op, Old: a.Shown, New: b.Shown, Redacted: a.redacted() || b.redacted()})
 }
 
-func (d *differ) values(path Path, a, b View) {
+func (d *differ) values(path Path, a, b view) {
 	if len(path) < maxDepth && a.hasParts() && b.hasParts() {
 		switch x := a.Raw.(type) {
 		case map[string]any:
@@ -93,25 +69,25 @@ func (d *differ) values(path Path, a, b View) {
 	}
 }
 
-func (d *differ) objects(path Path, a, b View, x, y map[string]any) {
+func (d *differ) objects(path Path, a, b view, x, y map[string]any) {
 	names := slices.AppendSeq(slices.Collect(maps.Keys(x)), maps.Keys(y))
 	slices.Sort(names)
 	for _, name := range slices.Compact(names) {
 		_, inA := x[name]
 		_, inB := y[name]
-		at := append(path, Step{Field: name})
+		at := append(path, pathStep{Field: name})
 		switch {
 		case !inB:
-			d.add(at, Removed, a.field(name), View{})
+			d.add(at, Removed, a.field(name), view{})
 		case !inA:
-			d.add(at, Added, View{}, b.field(name))
+			d.add(at, Added, view{}, b.field(name))
 		default:
 			d.values(at, a.field(name), b.field(name))
 		}
 	}
 }
 
-func (d *differ) lists(path Path, a, b View, x, y []any) {
+func (d *differ) lists(path Path, a, b view, x, y []any) {
 	m := match(x, y)
 	stays := make([]bool, len(x))
 	var order []int
@@ -123,23 +99,23 @@ func (d *differ) lists(path Path, a, b View, x, y []any) {
 	}
 	for i, stayed := range stays {
 		if !stayed {
-			d.add(append(path, Step{Item: m.name(a.item(i), i), Old: i, New: -1}), Removed, a.item(i), View{})
+			d.add(append(path, pathStep{Item: m.name(a.item(i), i), Old: i, New: -1}), Removed, a.item(i), view{})
 		}
 	}
 	if !slices.IsSorted(order) {
 		d.reordered(path, a, m, order)
 	}
 	for j, i := range m.old {
-		at := append(path, Step{Item: m.name(b.item(j), j), Old: i, New: j})
+		at := append(path, pathStep{Item: m.name(b.item(j), j), Old: i, New: j})
 		if i < 0 {
-			d.add(at, Added, View{}, b.item(j))
+			d.add(at, Added, view{}, b.item(j))
 		} else {
 			d.values(at, a.item(i), b.item(j))
 		}
 	}
 }
 
-func (d *differ) reordered(path Path, a View, m matching, order []int) {
+func (d *differ) reordered(path Path, a view, m matching, order []int) {
 	names := func(order []int) any {
 		var out []any
 		for _, i := range order {
@@ -153,7 +129,7 @@ func (d *differ) reordered(path Path, a View, m matching, order []int) {
 }
 
 // hasParts reports whether the parts of a value may be shown, not only its redacted form.
-func (v View) hasParts() bool {
+func (v view) hasParts() bool {
 	switch raw := v.Raw.(type) {
 	case map[string]any:
 		shown, ok := v.Shown.(map[string]any)
@@ -165,14 +141,14 @@ func (v View) hasParts() bool {
 	return true
 }
 
-func (v View) redacted() bool { return !Equal(v.Raw, v.Shown) }
+func (v view) redacted() bool { return !Equal(v.Raw, v.Shown) }
 
-func (v View) field(name string) View {
-	return View{v.Raw.(map[string]any)[name], v.Shown.(map[string]any)[name]}
+func (v view) field(name string) view {
+	return view{v.Raw.(map[string]any)[name], v.Shown.(map[string]any)[name]}
 }
 
-func (v View) item(i int) View {
-	return View{v.Raw.([]any)[i], v.Shown.([]any)[i]}
+func (v view) item(i int) view {
+	return view{v.Raw.([]any)[i], v.Shown.([]any)[i]}
 }
 
 // Equal reports whether two values of JSON content are the same. 1 and 1.0 are.
@@ -196,8 +172,8 @@ func Equal(a, b any) bool {
 	return a == b
 }
 
-// Step is one step down: to a field of an object, or to an item of a list.
-type Step struct {
+// pathStep is one step down: to a field of an object, or to an item of a list.
+type pathStep struct {
 	Field string
 	Item  string // how an item is named: "name=web", or its index; "" for a field
 	// The index of an item in the old and in the new list, -1 for none.
@@ -205,7 +181,7 @@ type Step struct {
 }
 
 // Path leads to a value. The empty path is the whole.
-type Path []Step
+type Path []pathStep
 
 // String formats the path: spec.containers[name=web].image, metadata.labels["example.com/name"].
 func (p Path) String() string {
@@ -231,7 +207,7 @@ func (p Path) MarshalJSON() ([]byte, error) { return json.Marshal(p.String()) }
 
 // is reports whether the path begins with these fields.
 func (p Path) is(fields ...string) bool {
-	return len(p) >= len(fields) && slices.EqualFunc(p[:len(fields)], fields, func(s Step, field string) bool {
+	return len(p) >= len(fields) && slices.EqualFunc(p[:len(fields)], fields, func(s pathStep, field string) bool {
 		return s.Item == "" && s.Field == field
 	})
 }
@@ -242,12 +218,12 @@ var plainField = regexp.MustCompile(`^[\w$()-]+$`)
 // leaderAnnotation holds the record of a leader election without a Lease (client-go until 0.27).
 const leaderAnnotation = "control-plane.alpha.kubernetes.io/leader"
 
-// Noise reports whether a change of an object of the kind is folded away:
+// isNoiseChange reports whether a change of an object of the kind is folded away:
 //
 //   - metadata.managedFields and metadata.resourceVersion,
 //   - the renewTime and the status of a Lease, the renewTime of a leader's record in an annotation,
 //   - the lastHeartbeatTime of a Node's conditions.
-func Noise(kind schema.GroupKind, c Change) bool {
+func isNoiseChange(kind schema.GroupKind, c Change) bool {
 	p := c.Path
 	switch {
 	case p.is("metadata", "managedFields"), p.is("metadata", "resourceVersion"):

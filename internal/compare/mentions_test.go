@@ -1,4 +1,4 @@
-package differ_test
+package compare
 
 import (
 	"fmt"
@@ -8,12 +8,10 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/etcdshift/etcdshift/internal/differ"
 )
 
 func mentions(content any, text string) (out []string) {
-	for m := range differ.Mentions(content, regexp.MustCompile(text), regexp.MustCompile(`<redacted \d+ bytes>`)) {
+	for m := range Mentions(content, regexp.MustCompile(text), regexp.MustCompile(`<redacted \d+ bytes>`)) {
 		out = append(out, fmt.Sprintf("%s %d: %s", m.Path, m.Times, m.Line))
 	}
 	return out
@@ -59,7 +57,7 @@ data:
 
 // TestMentionsCut: a long line is cut around the text, between characters.
 func TestMentionsCut(t *testing.T) {
-	for m := range differ.Mentions(strings.Repeat("é", 1000)+"x"+strings.Repeat("é", 1000), regexp.MustCompile("x"), regexp.MustCompile("<>")) {
+	for m := range Mentions(strings.Repeat("é", 1000)+"x"+strings.Repeat("é", 1000), regexp.MustCompile("x"), regexp.MustCompile("<>")) {
 		require.Equal(t, "..."+strings.Repeat("é", 50)+"x"+strings.Repeat("é", 50)+"...", m.Line)
 	}
 	begun := time.Now()
@@ -71,7 +69,7 @@ func TestMentionsCut(t *testing.T) {
 	}
 	require.Len(t, mentions(deep, "x"), 1)
 	stopped := 0
-	for range differ.Mentions([]any{"x", "x", map[string]any{"x": map[string]any{}}}, regexp.MustCompile("x"), regexp.MustCompile("<>")) {
+	for range Mentions([]any{"x", "x", map[string]any{"x": map[string]any{}}}, regexp.MustCompile("x"), regexp.MustCompile("<>")) {
 		stopped++
 		break
 	}

@@ -1,4 +1,4 @@
-package differ_test
+package compare
 
 import (
 	"encoding/json"
@@ -10,8 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/yaml"
-
-	"github.com/etcdshift/etcdshift/internal/differ"
 )
 
 func parse(t testing.TB, text string) (v any) {
@@ -22,7 +20,7 @@ func parse(t testing.TB, text string) (v any) {
 }
 
 // lines writes changes one a line, as a test can be read.
-func lines(changes []differ.Change) string {
+func lines(changes []Change) string {
 	var out []string
 	for _, c := range changes {
 		text := func(v any) string {
@@ -30,10 +28,10 @@ func lines(changes []differ.Change) string {
 			return string(data)
 		}
 		line := fmt.Sprintf("%s %s", c.Op, c.Path)
-		if c.Op != differ.Added {
+		if c.Op != Added {
 			line += " " + text(c.Old)
 		}
-		if c.Op != differ.Removed {
+		if c.Op != Removed {
 			line += " " + text(c.New)
 		}
 		if c.Redacted {
@@ -68,9 +66,9 @@ func TestDiff(t *testing.T) {
 		"whole":    {`a`, `b`, "changed  \"a\" \"b\""},
 	} {
 		a, b := parse(t, c.a), parse(t, c.b)
-		changes := differ.Diff(differ.Plain(a), differ.Plain(b))
+		changes := differences(plain(a), plain(b))
 		require.Equal(t, c.want, lines(changes), name)
-		require.True(t, differ.Equal(b, apply(a, changes)), name)
+		require.True(t, Equal(b, apply(a, changes)), name)
 	}
 }
 
@@ -79,13 +77,13 @@ func TestRedacted(t *testing.T) {
 	const old, new = `{data: {a: aGk=, b: b2s=, c: {x: 1}}, env: [{name: hidden, value: p}]}`, `{data: {a: aG8=, b: b2s=, c: {x: 2}, d: eA==}, env: [{name: hidden, value: q}]}`
 	const shown = `{data: {a: <redacted 2 bytes>, b: <redacted 2 bytes>, c: <redacted>, d: <redacted 1 bytes>}, env: [{name: <redacted 6 bytes>, value: <redacted 1 bytes>}]}`
 	oldShown := parse(t, strings.Replace(shown, ", d: <redacted 1 bytes>", "", 1))
-	changes := differ.Diff(differ.View{Raw: parse(t, old), Shown: oldShown}, differ.View{Raw: parse(t, new), Shown: parse(t, shown)})
+	changes := differences(view{Raw: parse(t, old), Shown: oldShown}, view{Raw: parse(t, new), Shown: parse(t, shown)})
 	require.Equal(t, `changed data.a "<redacted 2 bytes>" "<redacted 2 bytes>" redacted
 changed data.c "<redacted>" "<redacted>" redacted
 added data.d "<redacted 1 bytes>" redacted
 changed env[name=<redacted 6 bytes>].value "<redacted 1 bytes>" "<redacted 1 bytes>" redacted`, strings.ReplaceAll(strings.ReplaceAll(lines(changes), `\u003c`, "<"), `\u003e`, ">"))
 
-	whole := differ.Diff(differ.View{Raw: parse(t, `{data: [1, 2]}`), Shown: parse(t, `{data: <redacted>}`)}, differ.View{Raw: parse(t, `{data: [1, 3]}`), Shown: parse(t, `{data: <redacted>}`)})
+	whole := differences(view{Raw: parse(t, `{data: [1, 2]}`), Shown: parse(t, `{data: <redacted>}`)}, view{Raw: parse(t, `{data: [1, 3]}`), Shown: parse(t, `{data: <redacted>}`)})
 	require.Len(t, whole, 1, "nothing below what was redacted as a whole")
 	require.Equal(t, "data", whole[0].Path.String())
 }
@@ -110,19 +108,19 @@ func TestNoise(t *testing.T) {
 		"new leader":  {pod, fmt.Sprintf(leader, "a", 1), fmt.Sprintf(leader, "b", 2), false},
 		"annotations": {pod, `{metadata: {annotations: {a: "1"}}}`, `{metadata: {annotations: {a: "2"}}}`, false},
 	} {
-		changes := differ.Diff(differ.Plain(parse(t, c.a)), differ.Plain(parse(t, c.b)))
+		changes := differences(plain(parse(t, c.a)), plain(parse(t, c.b)))
 		require.Len(t, changes, 1, name)
-		require.Equal(t, c.noise, differ.Noise(c.kind, changes[0]), name)
+		require.Equal(t, c.noise, isNoiseChange(c.kind, changes[0]), name)
 	}
 }
 
 func TestLines(t *testing.T) {
 	var out []string
-	for _, l := range differ.Lines("a\nb\nc\nd\ne\nf\n", "a\nb\nc\nX\nY\ne\nf\ng\n", 1) {
+	for _, l := range Lines("a\nb\nc\nd\ne\nf\n", "a\nb\nc\nX\nY\ne\nf\ng\n", 1) {
 		out = append(out, string(l.Op)+l.Text)
 	}
 	require.Equal(t, "@\n c\n-d\n+X\n+Y\n e\n f\n+g\n ", strings.Join(out, "\n"))
-	require.Equal(t, []differ.Line{{'@', ""}}, differ.Lines("a", "a", 1))
+	require.Equal(t, []Line{{'@', ""}}, Lines("a", "a", 1))
 }
 
 // TestDeep: depth and length are bounded, and what is found is right.
@@ -133,16 +131,16 @@ func TestDeep(t *testing.T) {
 		}
 		return leaf
 	}
-	changes := differ.Diff(differ.Plain(deep("x")), differ.Plain(deep("y")))
+	changes := differences(plain(deep("x")), plain(deep("y")))
 	require.Len(t, changes, 1)
 	require.Len(t, changes[0].Path, 100)
-	require.True(t, differ.Equal(deep("y"), apply(deep("x"), changes)))
+	require.True(t, Equal(deep("y"), apply(deep("x"), changes)))
 
 	var a, b []any
 	for i := range 20_000 {
 		a, b = append(a, fmt.Sprint("a", i)), append(b, fmt.Sprint("b", i))
 	}
-	require.Len(t, differ.Diff(differ.Plain(a), differ.Plain(b)), 20_000)
+	require.Len(t, differences(plain(a), plain(b)), 20_000)
 }
 
 // The changes, applied to the old value, give the new one. Only equal values have none.
@@ -157,9 +155,9 @@ func FuzzDiff(f *testing.F) {
 			return
 		}
 		for _, pair := range [][2]any{{a, b}, {b, a}, {a, a}} {
-			changes := differ.Diff(differ.Plain(pair[0]), differ.Plain(pair[1]))
-			require.Equal(t, differ.Equal(pair[0], pair[1]), len(changes) == 0)
-			require.True(t, differ.Equal(pair[1], apply(pair[0], changes)), lines(changes))
+			changes := differences(plain(pair[0]), plain(pair[1]))
+			require.Equal(t, Equal(pair[0], pair[1]), len(changes) == 0)
+			require.True(t, Equal(pair[1], apply(pair[0], changes)), lines(changes))
 		}
 	})
 }
