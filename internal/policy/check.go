@@ -10,30 +10,36 @@ import (
 	"github.com/etcdshift/etcdshift/internal/stream"
 )
 
-// Answered is an entry and the answer of policies.
+// Answered is an object and the answer of policies.
 type Answered struct {
-	*inspect.Entry
+	*inspect.Object
 	Answer
 }
 
-// Answers yields the answers about all objects that a type has in from, in their order. guard is
-// that of stream.Ahead.
-func (e *Engine) Answers(ctx context.Context, from Source, t *inspect.Type, guard func(func() error) error,
-	evaluate func(context.Context, *inspect.Object) Answer,
-) iter.Seq2[*Answered, error] {
-	item := func(entry *inspect.Entry) (Answered, int) {
-		return Answered{Entry: entry, Answer: e.Begin()}, len(entry.Value)
+// begin makes the item of an entry for [answer].
+func (e *Engine) begin(entry *inspect.Entry) Answered {
+	return Answered{&inspect.Object{Entry: entry}, e.Begin()}
+}
+
+// answer returns the function that evaluates an object of a type.
+func answer(ctx context.Context, t *inspect.Type, evaluate func(context.Context, *inspect.Object) Answer) func(*Answered) {
+	return func(a *Answered) {
+		a.Object = inspect.NewObject(t, a.Entry)
+		a.Answer = evaluate(bounded.WithMeter(ctx, a.Meter), a.Object)
 	}
-	return stream.Ahead(guard, from.Entries(ctx, t, inspect.Selection{}), item, func(a *Answered) {
-		a.Answer = evaluate(bounded.WithMeter(ctx, a.Meter), inspect.NewObject(t, a.Entry))
-	})
+}
+
+// answers yields the answers about all objects that a type has in a snapshot, in their order.
+func (e *Engine) answers(ctx context.Context, r *inspect.Reader, t *inspect.Type, work func(*Answered)) iter.Seq2[*Answered, error] {
+	item := func(entry *inspect.Entry) (Answered, int) { return e.begin(entry), len(entry.Value) }
+	return stream.Ahead(r.Snapshot().Guard, r.Entries(ctx, t, inspect.Selection{}), item, work)
 }
 
 // Check evaluates the ValidatingAdmissionPolicies on all objects of a snapshot. It returns how many
 // objects the policies name.
 func Check(ctx context.Context, e *Engine, r *inspect.Reader, found *finding.Report) (objects int, err error) {
 	for _, t := range e.Types(Validating) {
-		for a, err := range e.Answers(ctx, r, t, r.Snapshot().Guard, e.Validate) {
+		for a, err := range e.answers(ctx, r, t, answer(ctx, t, e.Validate)) {
 			if err != nil {
 				return objects, err
 			}

@@ -3,7 +3,7 @@
 // params. Matching, CEL and patches are those of k8s.io/apiserver's own admission plugins.
 //
 // A [Set] is read from manifests and from a snapshot. [New] compiles it into an [Engine], which
-// evaluates one object at a time; [Check] evaluates all objects of a snapshot.
+// evaluates one object at a time. [Check] evaluates all objects of a snapshot; [Spec] changes them.
 //
 // The request that the policies see is an update by [Options.User] that changes nothing: object
 // equals oldObject.

@@ -5,8 +5,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
+	"strings"
 
 	admissionapi "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -61,7 +61,7 @@ type Engine struct {
 	user     user.Info
 	types    *inspect.Types
 	known    map[*inspect.Type][]string // their versions
-	loose    []string                   // bindings without a policy
+	loose    []member                   // bindings without a policy
 	hide     func() (*redact.Shared, error)
 
 	namespaces *namespaces
@@ -181,17 +181,10 @@ func (e *Engine) addValidating(spec *admissionapi.ValidatingAdmissionPolicy) {
 
 // findLoose keeps the bindings whose policy the set does not have.
 func (e *Engine) findLoose() {
-	bound := func(kind, name string) bool {
-		return slices.ContainsFunc(e.Policies, func(p *Policy) bool { return p.Kind == kind && slices.Contains(p.Bindings, name) })
-	}
-	for _, b := range e.set.MutatingBindings {
-		if !bound(Mutating, b.Name) {
-			e.loose = append(e.loose, fmt.Sprintf("MutatingAdmissionPolicyBinding %s names policy %q, which is not given", b.Name, b.Spec.PolicyName))
-		}
-	}
-	for _, b := range e.set.ValidatingBindings {
-		if !bound(Validating, b.Name) {
-			e.loose = append(e.loose, fmt.Sprintf("ValidatingAdmissionPolicyBinding %s names policy %q, which is not given", b.Name, b.Spec.PolicyName))
+	for _, m := range e.set.members() {
+		of := member{strings.TrimSuffix(m.kind, "Binding"), m.policy, ""}
+		if m.binds() && !slices.Contains(e.set.members(), of) {
+			e.loose = append(e.loose, m)
 		}
 	}
 }
@@ -287,8 +280,8 @@ func (e *Engine) Types(kind string) (all []*inspect.Type) {
 	return all
 }
 
-// IsParam tells whether a type is that of params of a policy.
-func (e *Engine) IsParam(t *inspect.Type) bool {
+// isParam tells whether a type is that of params of a policy.
+func (e *Engine) isParam(t *inspect.Type) bool {
 	return slices.ContainsFunc(e.Policies, func(p *Policy) bool {
 		kind, _ := p.paramRefs()
 		return kind != nil && kind.Kind == t.Kind && schema.FromAPIVersionAndKind(kind.APIVersion, kind.Kind).Group == t.Resource.Group
@@ -325,9 +318,9 @@ func (e *Engine) Unused(kind string) (found []*finding.Finding) {
 			found = append(found, CodeUnmatched.Because("%s: no stored object matches its rules, selectors and conditions", p))
 		}
 	}
-	for _, text := range e.loose {
-		if text[:len("Mutating")] == kind[:len("Mutating")] {
-			found = append(found, CodeUnmatched.Because("%s", text))
+	for _, m := range e.loose {
+		if m.kind == kind+"Binding" {
+			found = append(found, CodeUnmatched.Because("%s names policy %q, which is not given", m, m.policy))
 		}
 	}
 	return found

@@ -70,7 +70,7 @@ func (s *Set) addStored(ctx context.Context, from Source) error {
 	if err != nil {
 		return err
 	}
-	given := s.keys()
+	given := s.members()
 	for _, gr := range Resources() {
 		t := types.Of(gr)
 		if t == nil {
@@ -84,7 +84,7 @@ func (s *Set) addStored(ctx context.Context, from Source) error {
 			if o.Err != nil {
 				return fmt.Errorf("%s: %w", e.Key, o.Err)
 			}
-			if slices.Contains(given, t.Kind+"/"+o.Parsed.Name) {
+			if slices.ContainsFunc(given, func(m member) bool { return m.kind == t.Kind && m.name == o.Parsed.Name }) {
 				continue
 			}
 			if err := s.Add(&unstructured.Unstructured{Object: o.Content}, false); err != nil {
@@ -93,21 +93,4 @@ func (s *Set) addStored(ctx context.Context, from Source) error {
 		}
 	}
 	return nil
-}
-
-// keys are the kinds and names of all policies and bindings.
-func (s *Set) keys() (all []string) {
-	for _, p := range s.Mutating {
-		all = append(all, "MutatingAdmissionPolicy/"+p.Name)
-	}
-	for _, b := range s.MutatingBindings {
-		all = append(all, "MutatingAdmissionPolicyBinding/"+b.Name)
-	}
-	for _, p := range s.Validating {
-		all = append(all, "ValidatingAdmissionPolicy/"+p.Name)
-	}
-	for _, b := range s.ValidatingBindings {
-		all = append(all, "ValidatingAdmissionPolicyBinding/"+b.Name)
-	}
-	return all
 }

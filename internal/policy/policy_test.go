@@ -298,9 +298,9 @@ func TestOtherKindInFolder(t *testing.T) {
 		}
 		undecodable := 0
 		for _, at := range e.Types(kind) {
-			for a, err := range e.Answers(t.Context(), r, at, s.Guard, evaluate) {
+			for o, err := range r.Objects(t.Context(), at, inspect.Selection{}) {
 				require.NoError(t, err)
-				for _, f := range a.Findings {
+				for _, f := range evaluate(t.Context(), o).Findings {
 					if f.Code == finding.Undecodable {
 						undecodable++
 						require.Equal(t, "a v1 ConfigMap, under the key of one of widgets.h.example", f.Reason)

@@ -128,20 +128,50 @@ func addTo[T any, P interface {
 	return nil
 }
 
+// member is a policy or a binding of a set.
+type member struct{ kind, name, policy string }
+
+func (m member) String() string { return m.kind + " " + m.name }
+
+func (m member) binds() bool { return strings.HasSuffix(m.kind, "Binding") }
+
+// members lists the policies, and the bindings with the policies that they name.
+func (s *Set) members() (all []member) {
+	for _, p := range s.Mutating {
+		all = append(all, member{Mutating, p.Name, ""})
+	}
+	for _, p := range s.Validating {
+		all = append(all, member{Validating, p.Name, ""})
+	}
+	for _, b := range s.MutatingBindings {
+		all = append(all, member{Mutating + "Binding", b.Name, b.Spec.PolicyName})
+	}
+	for _, b := range s.ValidatingBindings {
+		all = append(all, member{Validating + "Binding", b.Name, b.Spec.PolicyName})
+	}
+	return all
+}
+
 // Choose keeps the policies of these names and their bindings. It returns the names that no policy
 // has.
 func (s *Set) Choose(names []string) (missing []string) {
+	all := s.members()
 	for _, name := range names {
-		is := func(p metav1.Object) bool { return p.GetName() == name }
-		if !slices.ContainsFunc(s.Mutating, func(p *admission.MutatingAdmissionPolicy) bool { return is(p) }) &&
-			!slices.ContainsFunc(s.Validating, func(p *admission.ValidatingAdmissionPolicy) bool { return is(p) }) {
+		if !slices.ContainsFunc(all, func(m member) bool { return m.name == name && !m.binds() }) {
 			missing = append(missing, name)
 		}
 	}
-	other := func(name string) bool { return !slices.Contains(names, name) }
-	s.Mutating = slices.DeleteFunc(s.Mutating, func(p *admission.MutatingAdmissionPolicy) bool { return other(p.Name) })
-	s.MutatingBindings = slices.DeleteFunc(s.MutatingBindings, func(b *admission.MutatingAdmissionPolicyBinding) bool { return other(b.Spec.PolicyName) })
-	s.Validating = slices.DeleteFunc(s.Validating, func(p *admission.ValidatingAdmissionPolicy) bool { return other(p.Name) })
-	s.ValidatingBindings = slices.DeleteFunc(s.ValidatingBindings, func(b *admission.ValidatingAdmissionPolicyBinding) bool { return other(b.Spec.PolicyName) })
+	s.Mutating, s.Validating = keepNamed(s.Mutating, names), keepNamed(s.Validating, names)
+	s.MutatingBindings = slices.DeleteFunc(s.MutatingBindings, func(b *admission.MutatingAdmissionPolicyBinding) bool {
+		return !slices.Contains(names, b.Spec.PolicyName)
+	})
+	s.ValidatingBindings = slices.DeleteFunc(s.ValidatingBindings, func(b *admission.ValidatingAdmissionPolicyBinding) bool {
+		return !slices.Contains(names, b.Spec.PolicyName)
+	})
 	return missing
+}
+
+// keepNamed keeps the objects of these names.
+func keepNamed[P metav1.Object](all []P, names []string) []P {
+	return slices.DeleteFunc(all, func(p P) bool { return !slices.Contains(names, p.GetName()) })
 }

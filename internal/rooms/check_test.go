@@ -26,9 +26,9 @@ func mayImport() map[string][]string {
 			"internal/choose", "internal/columns", "internal/compare", "internal/fleet", "internal/jsonpath", "internal/kubectl", "internal/manifest",
 			"internal/policy", "internal/rehearse", "internal/render", "internal/report", "internal/sandbox", "internal/save", "internal/selectors",
 			"internal/s3", "internal/serve", "internal/signature"),
-		changes:                 with("internal/backends", "internal/kcp/clusters", "internal/machines", "internal/redact", "internal/bounded", "transform", "inspect", "internal/choose", "internal/conversion", "internal/ipam", "internal/policy", "finding"),
+		changes:                 with("internal/backends", "internal/kcp/clusters", "internal/machines", "internal/redact", "internal/bounded", "transform", "inspect", "internal/choose", "internal/conversion", "internal/ipam", "finding"),
 		"transform":             with("internal/backends", "internal/bounded", "internal/redact", "inspect", "internal/publish", "finding", "internal/input"),
-		"transform/migrations":  {"transform", changes},
+		"transform/migrations":  {"transform", "internal/policy", changes},
 		"docs":                  {},
 		"inspect":               with("internal/bounded", "internal/redact", "finding"),
 		"internal/backends":     with("inspect"),
@@ -59,7 +59,7 @@ func mayImport() map[string][]string {
 		"internal/kubectl":      {"internal/render", "internal/serve"},
 		"internal/manifest":     with("inspect"),
 		"internal/phrase":       {},
-		"internal/policy":       with("internal/redact", "internal/bounded", "inspect", "finding", "internal/input"),
+		"internal/policy":       with("internal/redact", "internal/bounded", "transform", "inspect", "finding", "internal/input"),
 		"internal/render":       {"encoding", "internal/compare", "internal/jsonpath"},
 		"internal/report":       with("internal/doctor", "internal/redact", "transform", "inspect", "finding", "internal/compare", "internal/render"),
 		"internal/rehearse":     with("internal/doctor", "inspect", "finding", "encoding/encryption", "internal/apiservers", "internal/conversion", "internal/policy", "internal/sandbox", "internal/serve"),
@@ -105,7 +105,7 @@ const changes = "a change"
 // kind is the room's line in the table.
 func kind(room string) string {
 	switch name, _ := strings.CutPrefix(room, "internal/"); name {
-	case "calico", "compact", "kcp", "patch", "plan", "policyapply", "preparerestore", "remove", "renamenode", "sanitize", "storageversion":
+	case "calico", "compact", "kcp", "patch", "plan", "preparerestore", "remove", "renamenode", "sanitize", "storageversion":
 		return changes
 	}
 	return room

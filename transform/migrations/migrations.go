@@ -10,7 +10,7 @@ import (
 	"github.com/etcdshift/etcdshift/internal/kcp/purge"
 	"github.com/etcdshift/etcdshift/internal/patch"
 	"github.com/etcdshift/etcdshift/internal/plan"
-	"github.com/etcdshift/etcdshift/internal/policyapply"
+	"github.com/etcdshift/etcdshift/internal/policy"
 	"github.com/etcdshift/etcdshift/internal/preparerestore"
 	"github.com/etcdshift/etcdshift/internal/remove"
 	"github.com/etcdshift/etcdshift/internal/renamenode"
@@ -25,7 +25,7 @@ func All() []transform.Spec {
 		calico.Spec,
 		storageversion.Spec,
 		renamenode.Spec,
-		policyapply.Spec,
+		policy.Spec,
 		preparerestore.Spec,
 		sanitize.Spec,
 		extract.Spec,

@@ -1,4 +1,4 @@
-package policyapply
+package policy
 
 import (
 	"os"
@@ -7,7 +7,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/etcdshift/etcdshift/internal/policy"
 	"github.com/etcdshift/etcdshift/transform"
 )
 
@@ -21,16 +20,16 @@ data: {team: red}
 // applied runs the transform with manifests.
 func applied(t *testing.T, in, out string, strict bool, manifests ...string) (*transform.Report, error) {
 	t.Helper()
-	set := &policy.Set{}
+	set := &Set{}
 	for _, m := range manifests {
 		require.NoError(t, set.Read([]byte(m)))
 	}
 	return transform.Run(t.Context(), transform.Options{Command: "policy apply", In: in, Out: out}, &apply{Set: set, strict: strict})
 }
 
-func mutating(t *testing.T) string {
+func manifest(t *testing.T, name string) string {
 	t.Helper()
-	text, err := os.ReadFile("../../testdata/policies/mutating.yaml")
+	text, err := os.ReadFile("../../testdata/policies/" + name)
 	require.NoError(t, err)
 	return string(text)
 }
@@ -40,7 +39,7 @@ func mutating(t *testing.T) string {
 func TestApply(t *testing.T) {
 	dir := t.TempDir()
 	out, again, twice := filepath.Join(dir, "out.db"), filepath.Join(dir, "again.db"), filepath.Join(dir, "twice.db")
-	report, err := applied(t, "../../testdata/kubectl/all.db.gz", out, true, mutating(t), team)
+	report, err := applied(t, "../../testdata/kubectl/all.db.gz", out, true, manifest(t, "mutating.yaml"), team)
 	require.NoError(t, err, "%v", report.Problems)
 	require.Equal(t, transform.Written, report.Outcome)
 	require.Equal(t, transform.Changes{Updated: 7}, report.Changes)
@@ -48,7 +47,7 @@ func TestApply(t *testing.T) {
 	require.Equal(t, []Objects{{"configmaps", 1, 1, 0}, {"services", 5, 5, 0}, {"deployments.apps", 1, 1, 0}}, section.Objects)
 	require.Equal(t, []int{1, 7}, []int{section.Policies[0].Matched, section.Policies[1].Matched})
 
-	_, err = applied(t, "../../testdata/kubectl/all.db.gz", again, true, mutating(t), team)
+	_, err = applied(t, "../../testdata/kubectl/all.db.gz", again, true, manifest(t, "mutating.yaml"), team)
 	require.NoError(t, err)
 	one, err := os.ReadFile(out)
 	require.NoError(t, err)
@@ -56,7 +55,7 @@ func TestApply(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, one, other)
 
-	report, err = applied(t, out, twice, false, mutating(t), team)
+	report, err = applied(t, out, twice, false, manifest(t, "mutating.yaml"), team)
 	require.NoError(t, err)
 	require.Equal(t, transform.Unchanged, report.Outcome)
 }
@@ -64,7 +63,7 @@ func TestApply(t *testing.T) {
 // TestStrict: a policy without an object is a warning, and refused with --strict.
 func TestStrict(t *testing.T) {
 	for _, strict := range []bool{false, true} {
-		report, err := applied(t, "../../testdata/kubectl/all.db.gz", filepath.Join(t.TempDir(), "out.db"), strict, mutating(t))
+		report, err := applied(t, "../../testdata/kubectl/all.db.gz", filepath.Join(t.TempDir(), "out.db"), strict, manifest(t, "mutating.yaml"))
 		require.Equal(t, strict, err != nil)
 		require.Contains(t, report.Problems[len(report.Problems)-1].Reason, "MutatingAdmissionPolicy team-label: no stored object matches")
 	}

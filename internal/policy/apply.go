@@ -1,27 +1,24 @@
-package policyapply
+package policy
 
 import (
 	"context"
 	"errors"
 	"iter"
-	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/inspect"
-	"github.com/etcdshift/etcdshift/internal/bounded"
-	"github.com/etcdshift/etcdshift/internal/policy"
 	"github.com/etcdshift/etcdshift/internal/stream"
 	"github.com/etcdshift/etcdshift/transform"
 )
 
 // apply is the transform.
 type apply struct {
-	policy.Choice
-	*policy.Set
-	policy.Options
+	Choice
+	*Set
+	Options
 	strict bool
 }
 
@@ -36,14 +33,14 @@ func (a *apply) Plan(ctx context.Context, v *transform.View) error {
 	if err := a.Complete(ctx, &set, from); err != nil {
 		return err
 	}
-	e, err := policy.New(ctx, &set, from, a.Options)
+	e, err := New(ctx, &set, from, a.Options)
 	if err != nil {
 		return err
 	}
-	run := &run{ctx: ctx, View: v, Engine: e, from: from, section: &Policies{Policies: e.Of(policy.Mutating)}}
-	first, then := []*inspect.Type{}, []*inspect.Type{}
-	for _, t := range e.Types(policy.Mutating) {
-		if t.Resource == (schema.GroupResource{Resource: "namespaces"}) || e.IsParam(t) {
+	run := &run{ctx: ctx, View: v, Engine: e, from: from, section: &Policies{Policies: e.Of(Mutating)}}
+	var first, then []*inspect.Type
+	for _, t := range e.Types(Mutating) {
+		if t.Resource == (schema.GroupResource{Resource: "namespaces"}) || e.isParam(t) {
 			first = append(first, t)
 		} else {
 			then = append(then, t)
@@ -60,7 +57,7 @@ func (a *apply) Plan(ctx context.Context, v *transform.View) error {
 	if err := run.apply(then); err != nil {
 		return err
 	}
-	for _, f := range e.Unused(policy.Mutating) {
+	for _, f := range e.Unused(Mutating) {
 		a.unused(v, f)
 	}
 	if f := e.Unchecked(); f != nil {
@@ -72,7 +69,7 @@ func (a *apply) Plan(ctx context.Context, v *transform.View) error {
 
 // unused reports a policy that took no part.
 func (a *apply) unused(v *transform.View, f *finding.Finding) {
-	if f.Code == policy.CodeUnmatched {
+	if f.Code == CodeUnmatched {
 		if f = codeUnmatched.Because("%s", f.Reason); !a.strict {
 			f.Decided(finding.Noted)
 		}
@@ -114,30 +111,18 @@ func (s *storage) Entries(ctx context.Context, t *inspect.Type, in inspect.Selec
 type run struct {
 	ctx context.Context
 	*transform.View
-	*policy.Engine
+	*Engine
 	from    *storage
 	section *Policies
-}
-
-// evaluated is an object and the answer of the policies.
-type evaluated struct {
-	entry  *inspect.Entry
-	object *inspect.Object
-	policy.Answer
 }
 
 // apply evaluates all objects of types, in parallel, and stages what comes of them in order.
 func (r *run) apply(types []*inspect.Type) error {
 	for _, t := range types {
 		count := Objects{Resource: t.Name()}
-		evaluate := func(e *evaluated) {
-			e.object = inspect.NewObject(t, e.entry)
-			e.Answer = r.Mutate(bounded.WithMeter(r.ctx, e.Meter), e.object)
-		}
-		item := func(e *inspect.Entry) evaluated { return evaluated{entry: e, Answer: r.Begin()} }
-		err := stream.Each(transform.Ahead(r.View, r.from.Entries(r.ctx, t, inspect.Selection{}), item, evaluate), func(e *evaluated) error {
-			return r.stage(e, &count)
-		})
+		entries := r.from.Entries(r.ctx, t, inspect.Selection{})
+		answers := transform.Ahead(r.View, entries, r.begin, answer(r.ctx, t, r.Mutate))
+		err := stream.Each(answers, func(a *Answered) error { return r.stage(a, &count) })
 		if err != nil {
 			return err
 		}
@@ -149,23 +134,23 @@ func (r *run) apply(types []*inspect.Type) error {
 }
 
 // stage stages an object as the policies leave it, and reports what they failed at.
-func (r *run) stage(e *evaluated, count *Objects) error {
-	if !r.Take(e.object.Type, &e.Answer) {
+func (r *run) stage(a *Answered, count *Objects) error {
+	if !r.Take(a.Type, &a.Answer) {
 		return nil
 	}
-	for _, f := range e.Findings {
-		r.Raise(string(e.entry.Key), f)
+	for _, f := range a.Findings {
+		r.Raise(string(a.Key), f)
 	}
-	if len(e.Met) > 0 {
+	if len(a.Met) > 0 {
 		count.Met++
 	}
-	if slices.ContainsFunc(e.Findings, func(f *finding.Finding) bool { return f.Level == finding.Error }) {
+	if refused(a.Findings) {
 		count.Failed++
 	}
-	if e.Content == nil {
+	if a.Answer.Content == nil {
 		return nil
 	}
-	staged, err := r.PutObject(r.ctx, e.object, e.Content)
+	staged, err := r.PutObject(r.ctx, a.Object, a.Answer.Content)
 	if staged {
 		count.Changed++
 	}
@@ -174,8 +159,8 @@ func (r *run) stage(e *evaluated, count *Objects) error {
 
 // Policies is the section of the report about policies.
 type Policies struct {
-	Policies []*policy.Policy `json:"policies,omitempty"`  // that were given, by name
-	Objects  []Objects        `json:"evaluated,omitempty"` // objects that policies match, by resource
+	Policies []*Policy `json:"policies,omitempty"`  // that were given, by name
+	Objects  []Objects `json:"evaluated,omitempty"` // objects that policies match, by resource
 }
 
 // Objects counts the objects of a resource.

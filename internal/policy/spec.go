@@ -1,12 +1,9 @@
-// Package policyapply changes every stored object as MutatingAdmissionPolicies would at its next
-// update.
-package policyapply
+package policy
 
 import (
 	"context"
 
 	"github.com/etcdshift/etcdshift/finding"
-	"github.com/etcdshift/etcdshift/internal/policy"
 	"github.com/etcdshift/etcdshift/transform"
 )
 
@@ -31,33 +28,33 @@ refuses the run where failurePolicy is Fail. Objects that a second evaluation wo
 		{Name: "from-snapshot", Default: false, Usage: "take the policies that are stored in the snapshot, too"},
 		{Name: "policy", Default: []string{}, Usage: "take the policy `NAME` alone; may be repeated (default: all)"},
 		{Name: "strict", Default: false, Usage: "refuse to go on where a policy matches no object"},
-		{Name: "as", Default: policy.DefaultUser, Usage: "evaluate requests of `USER`"},
+		{Name: "as", Default: DefaultUser, Usage: "evaluate requests of `USER`"},
 		{Name: "as-group", Default: []string{}, Usage: "evaluate requests of a member of `GROUP`; may be repeated"},
 	},
 	Codes: []*finding.Code{
-		policy.CodeFailed, policy.CodeIgnored, policy.CodeNotIdempotent, policy.CodeInvalid, policy.CodeNotEvaluated, policy.CodeCost, codeUnmatched,
+		CodeFailed, CodeIgnored, CodeNotIdempotent, CodeInvalid, CodeNotEvaluated, CodeCost, codeUnmatched,
 		transform.CodeUnsupportedLayout, transform.CodeUnknownFields, transform.CodeInvalidObject, transform.CodeWouldBePlaintext,
 		finding.Undecodable, finding.Encrypted,
 	},
 	Settles: map[string]string{
-		policy.CodeFailed.Name:        "mend the policy, or give it a matchCondition that leaves such objects out",
-		policy.CodeNotIdempotent.Name: "give the policy a matchCondition that is false once the change is there",
-		policy.CodeInvalid.Name:       "mend the policy, or leave it out",
-		codeUnmatched.Name:            "mend the policy, or leave it out",
+		CodeFailed.Name:        "mend the policy, or give it a matchCondition that leaves such objects out",
+		CodeNotIdempotent.Name: "give the policy a matchCondition that is false once the change is there",
+		CodeInvalid.Name:       "mend the policy, or leave it out",
+		codeUnmatched.Name:     "mend the policy, or leave it out",
 	},
 	Sections: []transform.Section{&Policies{}},
 	New: func(ctx context.Context, a *transform.Args) (transform.Transform, error) {
-		choice := policy.Choice{Files: a.StringSlice("filename"), Stored: a.Bool("from-snapshot"), Policies: a.StringSlice("policy")}
+		choice := Choice{Files: a.StringSlice("filename"), Stored: a.Bool("from-snapshot"), Policies: a.StringSlice("policy")}
 		if len(choice.Files) == 0 && !choice.Stored {
 			return nil, transform.Usagef("no policy is given: -f FILE or --from-snapshot names some")
 		}
-		set, err := choice.Load(ctx, policy.Mutating)
+		set, err := choice.Load(ctx, Mutating)
 		if err != nil {
 			return nil, err
 		}
-		return &apply{choice, set, policy.Options{User: a.String("as"), Groups: a.StringSlice("as-group")}, a.Bool("strict")}, nil
+		return &apply{choice, set, Options{User: a.String("as"), Groups: a.StringSlice("as-group")}, a.Bool("strict")}, nil
 	},
 }
 
-// codeUnmatched is policy.CodeUnmatched, which --strict makes an error.
+// codeUnmatched is CodeUnmatched, which --strict makes an error.
 var codeUnmatched = finding.Lookup("policy-unmatched")
