@@ -97,7 +97,7 @@ func TestVolumeFreed(t *testing.T) {
 	saved, dir := dyingClaim(t), t.TempDir()
 	var files []string
 	for i, args := range [][]string{
-		{"migrate", "prepare-restore"}, {"migrate", "prepare-restore", "--only", "nodes"}, {"delete", "pod/db"}, {"delete", "cm/owner"},
+		{"prepare-restore"}, {"prepare-restore", "--only", "nodes"}, {"delete", "pod/db"}, {"delete", "cm/owner"},
 		{"delete", "node/old"}, {"patch", "pod/db", "--type", "merge", "-p", `{"spec":{"nodeName":null}}`},
 		{"patch", "pvc/data", "--type", "merge", "-p", `{"metadata":{"finalizers":null}}`},
 		{"patch", "pod/db", "--type", "merge", "-p", `{"metadata":{"deletionTimestamp":"2026-01-01T00:00:00Z","deletionGracePeriodSeconds":0}}`},

@@ -73,7 +73,7 @@ func TestRenamedNode(t *testing.T) {
 	live.createNode(t)
 	saved, out := live.store.save(t), filepath.Join(t.TempDir(), "renamed.db")
 	live.stop()
-	said, err := exec.Command(etcdshift(t), "migrate", "rename-node", saved, out, "old=new").CombinedOutput()
+	said, err := exec.Command(etcdshift(t), "rename-node", saved, out, "old=new").CombinedOutput()
 	require.NoError(t, err, "%s", said)
 	c := startCluster(t, restoreAsIs(t, out, "--bump-revision", "1000000000", "--mark-compacted"))
 	before := c.store.waitQuiet(t)

@@ -51,8 +51,8 @@ fleet list . list.json --name a --match before.db
 fleet run list.json --index 0 -- migrate calico-v3 {in} {result}.db --report {result}.json
 fleet run list.json --index 0 -- migrate calico-v3 {in} {result}.db --report {result}.json
 fleet summary list.json
-cluster list shard.db
-cluster extract 1vi0m2lj7drncrhe shard.db consumer.archive
+kcp list shard.db
+kcp extract 1vi0m2lj7drncrhe shard.db consumer.archive
 sign before.db --key signing.key
 verify before.db --key signing.pub
 nothing

@@ -48,7 +48,7 @@ type Head struct {
 	Input      FileInfo    `json:"input"`
 	Output     *FileInfo   `json:"output,omitempty"` // missing where nothing was written
 	Kinds      []KindCount `json:"kinds"`
-	Archive    *FileInfo   `json:"archive,omitempty"` // of cluster import: the archive, or the shard of --orphans-from
+	Archive    *FileInfo   `json:"archive,omitempty"` // of kcp import: the archive, or the shard of --orphans-from
 }
 
 // Body says what became of records.

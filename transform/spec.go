@@ -16,7 +16,7 @@ import (
 
 // Spec describes a transform as a command: its place, help, flags and problem codes.
 type Spec struct {
-	Group    string // of commands: GroupMigrate, GroupCluster, GroupPolicy; GroupNone for none
+	Group    string // of commands: GroupMigrate, GroupKCP, GroupPolicy; GroupNone for none
 	Name     string // of the command
 	Usage    string // one line
 	Examples string // command lines, one a line
@@ -102,7 +102,7 @@ func CountArguments(words []string) (least, most int) {
 // Groups of commands.
 const (
 	GroupMigrate = "migrate"
-	GroupCluster = "cluster"
+	GroupKCP     = "kcp"
 	GroupPolicy  = "policy"
 	GroupNone    = ""
 )

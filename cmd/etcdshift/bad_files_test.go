@@ -43,8 +43,8 @@ func TestErrorsNameTheFile(t *testing.T) {
 		for _, words := range []string{
 			"status BAD", "get BAD cm -A", "get BAD cm -A --prefix /nope", "keys BAD", "keys BAD --raw /registry/nope", "sizes BAD", "doctor BAD --fail-on error",
 			"history BAD ns/default", "history good.db BAD ns/default", "diff BAD good.db", "diff good.db BAD", "diff good.db BAD nope", "verify BAD",
-			"migrate calico-v3 BAD out", "migrate storage-versions BAD out", "cluster list BAD", "cluster extract c1 BAD out", "cluster purge c1 BAD out",
-			"cluster import BAD good.db out",
+			"migrate calico-v3 BAD out", "migrate storage-versions BAD out", "kcp list BAD", "kcp extract c1 BAD out", "kcp purge c1 BAD out",
+			"kcp import BAD good.db out",
 		} {
 			status, stdout, stderr := runWords(strings.Fields(strings.ReplaceAll(words, "BAD", name))...)
 			require.NotZero(t, status, "%s: %s", name, words)
@@ -72,8 +72,8 @@ func TestErrorsOfValuesNameTheFile(t *testing.T) {
 		"diff one.db two.db nope": "one.db, two.db", "diff one.db two.db ns/nope": "one.db, two.db", "diff one.db two.db --prefix /nope": "one.db, two.db",
 		"sizes one.db --prefix /nope": "one.db", "doctor one.db --prefix /nope": "one.db", "verify one.db --prefix /nope": "one.db", "status one.db --prefix /nope": "one.db",
 		"migrate calico-v3 one.db out --prefix /nope": "one.db", "migrate storage-versions one.db out --crd nope.example.com": "one.db",
-		"cluster list one.db": "one.db", "cluster extract c1 one.db out": "one.db", "cluster purge c1 one.db out": "one.db", "cluster import one.db two.db out": "one.db",
-		"cluster verify one.db two.db two.db": "one.db",
+		"kcp list one.db": "one.db", "kcp extract c1 one.db out": "one.db", "kcp purge c1 one.db out": "one.db", "kcp import one.db two.db out": "one.db",
+		"kcp verify one.db two.db two.db": "one.db",
 	} {
 		status, stdout, stderr := runWords(strings.Fields(words)...)
 		require.NotZero(t, status, words)

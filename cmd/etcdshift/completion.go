@@ -284,15 +284,13 @@ func (c *completer) objectsOf(l line, before, last string) {
 // kubectl completes the arguments of commands of kubectl as those of our own; describe takes what
 // get takes.
 func (c *completer) kubectl(arguments []string, last string) {
-	name := arguments[1]
-	own := map[string]string{"get": "get", "describe": "get", "events": "events", "api-resources": "api-resources"}[name]
-	switch {
-	case own != "" && strings.HasPrefix(last, "-"):
+	switch name := arguments[1]; {
+	case strings.HasPrefix(last, "-"):
 		for _, f := range kubectl.Flags(name) {
 			c.add("--", f.Name)
 		}
-	case own != "":
-		c.line(slices.Concat([]string{own, arguments[0]}, arguments[2:]), last)
+	case name == "get" || name == "describe":
+		c.line(slices.Concat([]string{"get", arguments[0]}, arguments[2:]), last)
 	}
 }
 

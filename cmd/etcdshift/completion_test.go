@@ -16,10 +16,10 @@ func TestComplete(t *testing.T) {
 	kinds := map[string][]string{"": {"pods", "services", "widgets.example.com"}, "pods": {"web-0", "web-1"}, "namespaces": {"default", "shop"}}
 	for words, want := range map[string]string{
 		"sta":                                      "status",
-		"migrate _":                                "calico-v3 prepare-restore rename-node sanitize storage-versions",
+		"migrate _":                                "calico-v3 storage-versions",
 		"migrate storage-versions --mod":           "--mode",
 		"migrate storage-versions --mode _":        "pure settled",
-		"help clus":                                "cluster",
+		"help kc":                                  "kcp",
 		"get _":                                    ":files",
 		"get -- _":                                 ":files",
 		"get -n shop _":                            ":files",
@@ -39,8 +39,6 @@ func TestComplete(t *testing.T) {
 		"diff a.db _":                              ":files",
 		"diff a.db b.db serv":                      "services",
 		"history a.db b.db pod":                    "pods :files",
-		"events a.db --for pods/web-0":             "pods/web-0",
-		"events a.db -o na":                        "name",
 		"kubectl -q a.db expl":                     "explain",
 		"kubectl a.db get pods web-0":              "web-0",
 		"kubectl a.db describe -n shop pods web-1": "web-1",
@@ -50,7 +48,7 @@ func TestComplete(t *testing.T) {
 		"migrate calico-v3 --allow unde":           "undecodable",
 		"completion _":                             "bash fish zsh",
 		"nosuch _":                                 "",
-		"cluster purge _":                          "",
+		"kcp purge _":                              "",
 		"fleet run a.json --index 7 -- kubectl a.db expl": "explain",
 		"fleet run a.json --index 7 -- get a.db po":       "pods",
 		"fleet run _": ":files",
@@ -75,7 +73,7 @@ func TestCompleteHostile(t *testing.T) {
 	}
 	for line, want := range map[string]string{
 		"get a.db pods _": "good", "get a.db pods -n _": "good", "get a.db pods -n -": "", "get a.db -- pods -": "", "get a.db _": "good",
-		"get a.db pods/_": "pods/good", "get a.db pods --namespace=_": "--namespace=good", "events a.db --for _": "good",
+		"get a.db pods/_": "pods/good", "get a.db pods --namespace=_": "--namespace=good",
 		"kubectl a.db get pods _": "good", "kubectl a.db describe _": "good", "fleet run a.json -- get a.db pods _": "good",
 	} {
 		require.Equal(t, want, strings.Join(c.complete(strings.Split(strings.ReplaceAll(line, "_", ""), " ")), " "), line)

@@ -31,9 +31,9 @@ etcdshift doctor --for new-machines before.db
 etcdshift doctor -o sarif before.db > findings.sarif`,
 		UsageText: `Checks the file, every record, and the references between objects: values that do not decode, versions and owners that are gone,
 webhooks ("failed calling webhook") and APIServices that will block a restored cluster. Each finding has a level, a stable code
-for "etcdshift explain", a key and a remedy. A shard of kcp gets the findings that "cluster list" has for this one file. Facts
+for "etcdshift explain", a key and a remedy. A shard of kcp gets the findings that "kcp list" has for this one file. Facts
 that are not in the file are not guessed. With --for new-machines it finds what is tied to the machines of the cluster: Nodes,
-volumes, Pods, tokens, addresses. An archive of "cluster extract" gets no findings about a restore: it is not restored.
+volumes, Pods, tokens, addresses. An archive of "kcp extract" gets no findings about a restore: it is not restored.
 
 Exit status: 0 no finding of the level of --fail-on or worse, 1 findings, 2 usage, 5 could not check, 130 interrupted.`,
 		Flags:  readFlags("decrypt values with", append(doctorFlags(), outputFlag("text", "json", "sarif (2.1.0)", "junit"))...),

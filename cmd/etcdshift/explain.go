@@ -88,8 +88,8 @@ func explanations(specs []transform.Spec) (all []explanation) {
 		}
 		add(spec.Command(), slices.Concat(spec.Codes, spec.RunCodes()))
 	}
-	add("cluster list", []*finding.Code{clusters.CodeEncrypted, clusters.CodeUndecodable, clusters.CodeKeyMismatch})
-	add("cluster verify", verify.Codes())
+	add("kcp list", []*finding.Code{clusters.CodeEncrypted, clusters.CodeUndecodable, clusters.CodeKeyMismatch})
+	add("kcp verify", verify.Codes())
 	add("doctor", doctor.Codes())
 	add("rehearse", rehearse.Codes())
 	add("policy check", policy.Codes())

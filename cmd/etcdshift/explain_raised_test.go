@@ -39,11 +39,11 @@ func TestExplainListsRaised(t *testing.T) {
 		g.raised(t, "internal/policy.Check", "finding"),
 	)
 	raised := map[string][]string{
-		"doctor":         g.raised(t, "internal/doctor", ""),
-		"cluster list":   g.raised(t, "internal/kcp/clusters.ReadChecked", ""),
-		"policy check":   policies,
-		"rehearse":       append(g.raised(t, "internal/rehearse", "internal/rehearse"), policies...), // those of doctor are in a reason
-		"cluster verify": g.raised(t, "internal/kcp/verify", "internal/kcp/verify"),                  // it answers with codes of its own alone
+		"doctor":       g.raised(t, "internal/doctor", ""),
+		"kcp list":     g.raised(t, "internal/kcp/clusters.ReadChecked", ""),
+		"policy check": policies,
+		"rehearse":     append(g.raised(t, "internal/rehearse", "internal/rehearse"), policies...), // those of doctor are in a reason
+		"kcp verify":   g.raised(t, "internal/kcp/verify", "internal/kcp/verify"),                  // it answers with codes of its own alone
 	}
 	for _, spec := range migrations.All() {
 		if spec.Of != nil {
@@ -58,7 +58,7 @@ func TestExplainListsRaised(t *testing.T) {
 		if spec.NotForRestore {
 			codes = slices.DeleteFunc(codes, func(c string) bool { return c == transform.CodeBumpTooLarge.Name })
 		}
-		if spec.Command() == "migrate sanitize" { // what Rewritten finds is in a reason
+		if spec.Command() == "sanitize" { // what Rewritten finds is in a reason
 			found := g.raised(t, "transform.Rewritten", "")
 			codes = slices.DeleteFunc(codes, func(c string) bool { return slices.Contains(found, c) })
 		}
@@ -72,7 +72,7 @@ func TestExplainListsRaised(t *testing.T) {
 	}
 	require.Equal(t, slices.Sorted(maps.Keys(raised)), slices.Sorted(maps.Keys(listed)))
 	require.Contains(t, raised["migrate storage-versions"], transform.CodeUnsupportedLayout.Name, "of KubernetesPrefixes")
-	require.NotContains(t, raised["cluster extract"], transform.CodeWouldBePlaintext.Name, "which stages nothing")
+	require.NotContains(t, raised["kcp extract"], transform.CodeWouldBePlaintext.Name, "which stages nothing")
 	for command, codes := range raised {
 		slices.Sort(codes)
 		require.Equal(t, slices.Sorted(slices.Values(listed[command])), slices.Compact(codes), command)

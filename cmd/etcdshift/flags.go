@@ -88,7 +88,7 @@ func maxExpandFlag() cli.Flag {
 func snapshotConfig(c *cli.Context) snapshot.Config {
 	n, _ := parseSize(c.String("max-expand")) // 0, the default, where the flag is not given; the flag's Action has checked it
 	// These seldom print it.
-	late := slices.Contains([]string{"get", "kubectl", "events", "api-resources"}, c.Command.Name)
+	late := slices.Contains([]string{"get", "kubectl"}, c.Command.Name)
 	return snapshot.Config{MaxExpand: n, LateDigest: late}
 }
 

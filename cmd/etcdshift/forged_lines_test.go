@@ -109,7 +109,7 @@ func TestForgedLines(t *testing.T) {
 	forging(t, base, hostile, false)
 	forging(t, base, harmless, true)
 	const types = "ns,cm,pods,nodes,events,deploy,validatingwebhookconfigurations,storageclasses,crds,bells"
-	lines := []string{"events DB -A", "kubectl DB events -A", "kubectl DB rollout history deploy -n shop"}
+	lines := []string{"kubectl DB events -A", "kubectl DB rollout history deploy -n shop"}
 	for _, get := range []string{"get DB " + types, "kubectl DB get " + types} {
 		for _, format := range []string{
 			"name", "wide --show-labels", "custom-columns=N:.metadata.name,L:.metadata.labels,A:.metadata.annotations,D:.data,S:.spec,R:.reason,M:.message",

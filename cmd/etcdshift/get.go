@@ -336,7 +336,7 @@ func (g *getter) where(namespaced bool) string {
 func (g *getter) elsewhere() (string, error) {
 	if name := g.c.String("cluster"); name != "" && !g.c.Bool("deleted") {
 		if has, err := g.hasCluster(name); err != nil || !has {
-			return fmt.Sprintf(": no logical cluster %q in %s; \"etcdshift cluster list\" lists them", name, render.Printable(g.opened.Snapshot().Path())), err
+			return fmt.Sprintf(": no logical cluster %q in %s; \"etcdshift kcp list\" lists them", name, render.Printable(g.opened.Snapshot().Path())), err
 		}
 	}
 	others, namespaced := 0, false

@@ -81,10 +81,10 @@ func runbooks() map[string]string {
 		"export": "recover-objects.md", "report": "report.md", "sign": "sign.md", "save": "restore.md", "sizes": "space-exceeded.md",
 		"compact": "space-exceeded.md", "fleet list": "fleet.md", "fleet run": "fleet.md", "fleet summary": "fleet.md",
 		"delete": "change.md", "patch": "change.md", "run": "run.md", "explain": "codes.md", "migrate calico-v3": "calico-v3.md",
-		"migrate storage-versions": "storage-versions.md", "migrate prepare-restore": "prepare-restore.md",
-		"migrate rename-node": "rename-a-node.md", "migrate sanitize": "sanitize.md", "cluster list": "repair-a-shard.md",
-		"cluster extract": "move-a-logical-cluster.md", "cluster import": "move-a-logical-cluster.md",
-		"cluster purge": "move-a-logical-cluster.md", "cluster verify": "move-a-logical-cluster.md",
+		"migrate storage-versions": "storage-versions.md", "prepare-restore": "prepare-restore.md",
+		"rename-node": "rename-a-node.md", "sanitize": "sanitize.md", "kcp list": "repair-a-shard.md",
+		"kcp extract": "move-a-logical-cluster.md", "kcp import": "move-a-logical-cluster.md",
+		"kcp purge": "move-a-logical-cluster.md", "kcp verify": "move-a-logical-cluster.md",
 	}
 }
 

@@ -66,8 +66,6 @@ func commandsFor(specs []transform.Spec) []*cli.Command {
 		statusCommand(),
 		getCommand(),
 		grepCommand(),
-		eventsCommand(),
-		apiResourcesCommand(),
 		exportCommand(),
 		keysCommand(),
 		sizesCommand(),

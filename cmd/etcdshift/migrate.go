@@ -46,7 +46,7 @@ type migration struct{ transform.Spec }
 
 func (m migration) command() *cli.Command {
 	text, arguments := m.Text, cmp.Or(m.ArgsText, strings.TrimSpace("IN OUT "+m.Rest))
-	if m.Group == transform.GroupCluster {
+	if m.Group == transform.GroupKCP {
 		text += moveOrder
 	}
 	leaves, written := " 4 written, with problems that --allow let pass: records were skipped or lost fields (each is listed with its decision),", "0 and 4"

@@ -11,14 +11,14 @@ import (
 // and its output, also in a dry run.
 func TestMigrateDiff(t *testing.T) {
 	fixtureFiles(t, "calico/before", "storage/flipped", "kcp/root-before", "kcp/shard1-before")
-	status, _, stderr := runWords("cluster", "extract", "2y3qvnqz5ga11oc4", "root-before.db", "one.archive")
+	status, _, stderr := runWords("kcp", "extract", "2y3qvnqz5ga11oc4", "root-before.db", "one.archive")
 	require.Equal(t, exitDone, status, stderr)
 	for i, line := range []string{
 		"migrate calico-v3 before.db",
 		"migrate storage-versions flipped.db --allow pruned-field",
 		"migrate storage-versions before.db",
-		"cluster import one.archive shard1-before.db",
-		"cluster purge 2y3qvnqz5ga11oc4 root-before.db --allow owner-points-here --to-shard shard-1 --scrub",
+		"kcp import one.archive shard1-before.db",
+		"kcp purge 2y3qvnqz5ga11oc4 root-before.db --allow owner-points-here --to-shard shard-1 --scrub",
 	} {
 		words, out := strings.Fields(line), string(rune('a'+i))+".db"
 		at := 0

@@ -52,7 +52,7 @@ func packedLines() []string {
 		"kubectl IN get OBJECT -n lab -o json", "kubectl IN describe OBJECT -n lab", "kubectl IN get OBJECT -n lab",
 		"kubectl IN get OBJECT -n lab -o jsonpath={.data}{.spec}{.message}", "kubectl IN events -n lab", "patch IN PATCHED.db OBJECT -n lab --dry-run --diff -p {\"metadata\":{\"annotations\":null}}", "report IN PAGE.html", "report IN BEFORE.html --before BASE", "report IN -o json",
 		"policy check IN --from-snapshot", "policy check IN --from-snapshot -o json",
-		"migrate sanitize IN OUT.db", "migrate sanitize --keep-names IN KEPT.db",
+		"sanitize IN OUT.db", "sanitize --keep-names IN KEPT.db",
 	}
 }
 

@@ -29,7 +29,7 @@ func planSteps() []planStep {
 	steps := []planStep{
 		{command: "migrate storage-versions"},
 		{command: "migrate storage-versions", flags: map[string]any{"crd": []string{"gadgets.example.com"}, "to": "v1alpha1", "managed-fields": "all"}},
-		{command: "migrate rename-node", args: []string{"node-a=worker-a"}},
+		{command: "rename-node", args: []string{"node-a=worker-a"}},
 		{command: "delete", args: []string{"configmap", "owner-cm"}, flags: map[string]any{"namespace": "team-a", "cascade": "orphan"}},
 		{command: "delete", args: []string{"namespaces", "team-b", "team-a", "kube-system", "default"}, flags: map[string]any{"keep": true}},
 		{command: "patch", args: []string{"gadgets"}, flags: map[string]any{
@@ -38,7 +38,7 @@ func planSteps() []planStep {
 		{command: "patch", args: []string{"node/node-a"}, flags: map[string]any{"type": "json", "patch": `[{"op": "add", "path": "/spec/unschedulable", "value": true}]`}},
 		{command: "policy apply", flags: map[string]any{"filename": []string{"policy.yaml"}}},
 		{command: "compact"},
-		{command: "migrate sanitize", flags: map[string]any{"keep-names": true, "key": "key"}},
+		{command: "sanitize", flags: map[string]any{"keep-names": true, "key": "key"}},
 		{command: "migrate calico-v3", allow: []string{"crd-missing"}},
 		{command: "migrate calico-v3", flags: map[string]any{"keep-v1": true, "set-api-group": false}},
 	}

@@ -126,7 +126,7 @@ func TestSchemasPlan(t *testing.T) {
 	}
 	const head = "apiVersion: etcdshift/v1\nkind: Plan\nsteps:\n"
 	for _, text := range []string{
-		"kind: Plan", head + "- {}", head + "- command: cluster purge", head + "- command: run", head + "- command: migrate calico-v3\n  more: 1",
+		"kind: Plan", head + "- {}", head + "- command: kcp purge", head + "- command: run", head + "- command: migrate calico-v3\n  more: 1",
 		head + "- {command: migrate calico-v3, args: [x]}", head + "- {command: migrate calico-v3, flags: {keep: true}}",
 		head + "- {command: migrate calico-v3, flags: {keep-v1: maybe}}", head + "- {command: migrate calico-v3, flags: {uids: old}}",
 		head + "- {command: migrate calico-v3, flags: {dry-run: true}}", head + "- {command: migrate calico-v3, allow: [nothing]}",

@@ -41,7 +41,7 @@ Exit status: 0 read, 1 unreadable or damaged, 2 usage, 130 interrupted.`,
 type status struct {
 	documentHead
 	report.Status
-	Archive *archive.Manifest `json:"archive,omitempty"` // of a file that "cluster extract" made
+	Archive *archive.Manifest `json:"archive,omitempty"` // of a file that "kcp extract" made
 }
 
 func runStatus(c *cli.Context, args []string) error {

@@ -23,26 +23,34 @@ func noCommand(c *cli.Context) error {
 		return usagef(path, "which command?")
 	}
 	err := usagef(path, "unknown command %q", name)
-	if path == "" {
-		if hint := elsewhere(c.Command.Subcommands, c.Args().Slice()); hint != "" {
-			return &failure{exitUsage, err, hint}
-		}
+	if hint := elsewhere(c, path); hint != "" {
+		return &failure{exitUsage, err, hint}
 	}
 	err = &failure{exitUsage, err, fmt.Sprintf("%q lists the commands", c.Command.HelpName+" --help")}
 	return suggest(err, name, mapped(c.Command.Subcommands, func(c *cli.Command) string { return c.Name }))
 }
 
 // elsewhere is the hint for words that another tool, a group or an argument of a command knows.
-func elsewhere(commands []*cli.Command, words []string) string {
+func elsewhere(c *cli.Context, path string) string {
+	commands, words := c.App.Commands, c.Args().Slice()
 	word := words[0]
+	has := func(c *cli.Command) bool { return c.Name == word }
+	if path != "" {
+		if slices.ContainsFunc(commands, has) {
+			return fmt.Sprintf("did you mean %q?", "etcdshift "+word)
+		}
+		return ""
+	}
 	switch word {
+	case "cluster":
+		return fmt.Sprintf("did you mean %q?", strings.Join(append([]string{"etcdshift kcp"}, words[1:min(2, len(words))]...), " "))
 	case "restore":
 		return `etcdutl restores: etcdutl snapshot restore FILE --data-dir DIR ...; "etcdshift help restore.md" has the steps`
 	case "snapshot":
 		return `"etcdshift status SNAPSHOT" shows what "etcdutl snapshot status" does; "etcdshift save OUT" saves; "etcdshift help restore.md" restores`
 	}
 	for _, group := range commands {
-		if slices.ContainsFunc(group.Subcommands, func(c *cli.Command) bool { return c.Name == word }) {
+		if slices.ContainsFunc(group.Subcommands, has) {
 			return fmt.Sprintf("did you mean %q?", "etcdshift "+group.Name+" "+word)
 		}
 	}
@@ -53,6 +61,9 @@ func elsewhere(commands []*cli.Command, words []string) string {
 		}
 		return "a command stands before the file: " + strings.Join(append([]string{"etcdshift", command, word}, rest...), " ")
 	}
+	if slices.Contains(kubectl.Commands(), word) {
+		return fmt.Sprintf("kubectl has it: etcdshift kubectl SNAPSHOT %s", word)
+	}
 	if kind, _, _ := strings.Cut(word, "/"); namesType(kind) {
 		words, file := slices.Clone(words), "SNAPSHOT"
 		if at := slices.IndexFunc(words, namesSnapshot); at > 0 {
@@ -60,9 +71,6 @@ func elsewhere(commands []*cli.Command, words []string) string {
 			words = slices.Delete(words, at, at+1)
 		}
 		return fmt.Sprintf("%s is a type of objects: etcdshift get %s %s", kind, file, strings.Join(words, " "))
-	}
-	if slices.Contains(kubectl.Commands(), word) {
-		return fmt.Sprintf("kubectl has it: etcdshift kubectl SNAPSHOT %s", word)
 	}
 	return ""
 }

@@ -64,7 +64,7 @@ resources:
 	write("plan.yaml", []byte("apiVersion: etcdshift/v1\nkind: Plan\nsteps:\n- command: migrate storage-versions\n- command: migrate calico-v3\n"))
 	for _, line := range []string{
 		"migrate storage-versions " + dir + "/storage.db " + dir + "/encrypted.db --rewrap --allow pruned-field --encryption-config " + dir + "/box.yaml",
-		"cluster extract 1yd25nnf5yvh8dd6 " + dir + "/kcp-root.db " + dir + "/team.archive",
+		"kcp extract 1yd25nnf5yvh8dd6 " + dir + "/kcp-root.db " + dir + "/team.archive",
 	} {
 		status, stdout, stderr := runWords(strings.Fields(line)...)
 		require.Contains(t, []int{exitDone, exitAllowed}, status, "%s: %s%s", line, stdout, stderr)
@@ -97,11 +97,11 @@ func tortureLaws() map[string]tortureLaw {
 	change := tortureLaw{[]int{0, 1, 3, 4}, []int{0, 4}}
 	chosen := tortureLaw{[]int{0, 1, 2, 3, 4}, []int{0, 4}}
 	return map[string]tortureLaw{
-		"status": show, "sizes": show, "events": named, "api-resources": named, "timeline": named, "kubectl": named, "cluster list": show, "__complete": show,
+		"status": show, "sizes": show, "events": named, "api-resources": named, "timeline": named, "kubectl": named, "kcp list": show, "__complete": show,
 		"keys": named, "get": named, "grep": named, "history": named, "export": named, "serve": {statuses: []int{1, 2, 130}},
-		"verify": find, "doctor": find, "diff": {statuses: []int{0, 1, 2, 5}}, "policy check": find, "cluster verify": find, "rehearse": find,
+		"verify": find, "doctor": find, "diff": {statuses: []int{0, 1, 2, 5}}, "policy check": find, "kcp verify": find, "rehearse": find,
 		"report": {[]int{0, 1, 5}, []int{0, 1}}, "delete": chosen, "patch": chosen, "compact": change, "run": change, "migrate": change, "policy apply": change,
-		"cluster extract": change, "cluster purge": change, "cluster import": change, "sign": {[]int{0}, []int{0}},
+		"kcp extract": change, "kcp purge": change, "kcp import": change, "sign": {[]int{0}, []int{0}},
 	}
 }
 
@@ -131,15 +131,15 @@ func tortureLines(b tortureBase, number int) (lines [][]string) {
 			"kubectl IN " + turn("get KIND -A", "describe KIND -A", "get KIND -A -o yaml", "explain KIND", "events -A"),
 		}[number/2%4],
 		[]string{"policy check IN -f ../fix/validating.yaml" + turn("", " -o json"), "policy apply IN OUT -f ../fix/mutating.yaml"}[number/8%2],
-		"cluster list IN" + turn("", " -o json"),
-		"cluster extract CLUSTER IN OUT",
-		"cluster purge CLUSTER IN OUT" + turn("", " --scrub"),
-		turn("cluster import ../fix/team.archive IN OUT", "cluster verify ../fix/team.archive IN OTHER", "cluster verify ../fix/team.archive OTHER IN"),
+		"kcp list IN" + turn("", " -o json"),
+		"kcp extract CLUSTER IN OUT",
+		"kcp purge CLUSTER IN OUT" + turn("", " --scrub"),
+		turn("kcp import ../fix/team.archive IN OUT", "kcp verify ../fix/team.archive IN OTHER", "kcp verify ../fix/team.archive OTHER IN"),
 		"migrate calico-v3 IN OUT",
 		"migrate storage-versions IN OUT" + turn("", " --report OUT.json --allow invalid --allow undecodable"),
-		"migrate rename-node IN OUT kind-control-plane=n2 " + turn("", "--allow no-such-node"),
-		"migrate prepare-restore IN OUT" + turn("", " --isolate --report OUT.json"),
-		"migrate sanitize IN OUT --keep-names --plaintext",
+		"rename-node IN OUT kind-control-plane=n2 " + turn("", "--allow no-such-node"),
+		"prepare-restore IN OUT" + turn("", " --isolate --report OUT.json"),
+		"sanitize IN OUT --keep-names --plaintext",
 		turn("delete IN OUT OBJECT -n NS", "delete IN OUT KIND --all -A", "delete IN OUT KIND -A --where object.metadata.name==\"x\""),
 		turn(`patch IN OUT OBJECT -n NS -p {"metadata":{"labels":{"a":"b"}}}`, `patch IN OUT KIND -A --all --type merge -p {"metadata":{"annotations":{"a":"b"}}}`),
 		"compact IN OUT" + turn("", " --keep-revisions 5"),

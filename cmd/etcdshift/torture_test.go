@@ -158,7 +158,7 @@ func (c *campaign) check(t testing.TB, w *torturer, b tortureBase, o tortured) (
 		say("prints control characters")
 	}
 	for line := range strings.Lines(o.Stderr) {
-		if strings.HasPrefix(line, "etcdshift: ") && !strings.Contains(line, "in.db") && path != "cluster verify" && o.Status != exitInterrupted && o.Status != exitAllowed {
+		if strings.HasPrefix(line, "etcdshift: ") && !strings.Contains(line, "in.db") && path != "kcp verify" && o.Status != exitInterrupted && o.Status != exitAllowed {
 			say("an error does not name the file: %s", strings.TrimSpace(line))
 		}
 	}

@@ -29,9 +29,9 @@ func writingLines() []string {
 		"patch IN OUT cm --all -A --type merge -p {\"metadata\":{\"annotations\":{\"a\":\"b\"}}}",
 		"policy apply IN OUT -f ../fix/mutating.yaml",
 		"run ../fix/plan.yaml IN OUT",
-		"migrate prepare-restore IN OUT",
-		"cluster extract 1yd25nnf5yvh8dd6 ../fix/kcp-root.db OUT",
-		"cluster import ../fix/team.archive ../fix/kcp.db OUT",
+		"prepare-restore IN OUT",
+		"kcp extract 1yd25nnf5yvh8dd6 ../fix/kcp-root.db OUT",
+		"kcp import ../fix/team.archive ../fix/kcp.db OUT",
 		"report ../fix/etcd.db OUT",
 		"sign ../fix/etcd.db --key ../fix/sign.key --signature OUT",
 	}

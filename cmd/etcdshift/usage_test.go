@@ -108,6 +108,6 @@ func TestHelpFits(t *testing.T) {
 			check(path[:n+1])
 		}
 	})
-	_, help, _ := runWords("cluster", "import", "--help")
-	require.Contains(t, help, "\nUsage:\n   etcdshift cluster import [flags] ARCHIVE SHARD OUT\n   etcdshift cluster import [flags] --orphans-from SHARD1 SHARD OUT\n\nFlags:\n")
+	_, help, _ := runWords("kcp", "import", "--help")
+	require.Contains(t, help, "\nUsage:\n   etcdshift kcp import [flags] ARCHIVE SHARD OUT\n   etcdshift kcp import [flags] --orphans-from SHARD1 SHARD OUT\n\nFlags:\n")
 }

@@ -28,7 +28,7 @@ etcdshift verify --key backup.pub before.db
 etcdshift verify -o json before.db && etcdutl snapshot restore before.db`,
 		UsageText: `Reads the whole file: digest, pages, the free list, the order of records, the numbers of each record against the one before it, and
 every lease, alarm, user, role, member and version that etcd decodes when it starts. "etcdutl snapshot restore" checks the digest
-only. With --encryption-config, also whether its keys decrypt every encrypted value. Of an archive of "cluster extract", also whether
+only. With --encryption-config, also whether its keys decrypt every encrypted value. Of an archive of "kcp extract", also whether
 it still matches its manifest.
 
 With --key, first whether the key has signed the file: FILE.minisig of "sign" or of minisign. A signature by another key, of other bytes or

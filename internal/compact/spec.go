@@ -16,7 +16,6 @@ import (
 
 // Spec is the command "compact".
 var Spec = transform.Spec{
-	Group: transform.GroupNone,
 	Name:  "compact",
 	Usage: "drop the history, so that the file is as small as it can be",
 	Examples: `etcdshift compact full.db small.db

@@ -103,7 +103,7 @@ var (
 	codeNodeSilent      = finding.Lookup("node-silent")
 	codeTokenWithoutUse = finding.Lookup("token-without-serviceaccount")
 
-	// About logical clusters of kcp: as "cluster list" finds them in this one file.
+	// About logical clusters of kcp: as "kcp list" finds them in this one file.
 	codeShardPartial    = finding.Lookup("shard-partial")
 	codeShardTwice      = finding.Lookup("shard-twice")
 	codeClusterOrphans  = finding.Lookup("cluster-orphans")

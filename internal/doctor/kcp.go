@@ -5,7 +5,7 @@ import (
 	"github.com/etcdshift/etcdshift/internal/kcp/clusters"
 )
 
-// checkKCP reports the findings of "cluster list" about the shards and caches of kcp in the file. A
+// checkKCP reports the findings of "kcp list" about the shards and caches of kcp in the file. A
 // logical cluster that lives in another file cannot be told from one that lives nowhere.
 func (d *doctor) checkKCP() {
 	if d.kcp == nil {

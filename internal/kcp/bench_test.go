@@ -56,7 +56,7 @@ func BenchmarkShard(b *testing.B) {
 	}
 }
 
-// list is what cluster list does.
+// list is what kcp list does.
 func list(b *testing.B, path string) {
 	s, err := snapshot.Open(context.Background(), path, snapshot.Config{})
 	require.NoError(b, err)

@@ -41,7 +41,7 @@ type extractReport struct {
 
 func runExtract(ctx context.Context, e extraction) (*extractReport, error) {
 	r, err := transform.Run(ctx, transform.Options{
-		Command: "cluster extract", In: e.In, Out: e.Out, DryRun: e.DryRun, Allow: e.Allow, Prefixes: e.Prefixes, Encryption: e.Decrypter, Progress: e.Progress,
+		Command: "kcp extract", In: e.In, Out: e.Out, DryRun: e.DryRun, Allow: e.Allow, Prefixes: e.Prefixes, Encryption: e.Decrypter, Progress: e.Progress,
 	}, &extract.Extract{Name: e.Name, Archive: e.Out, AsShard: e.AsShard, WithChildren: e.WithChildren, Prefixes: e.Prefixes})
 	return &extractReport{reportOf(r), transform.SectionOf[extract.Manifest](r).Manifest}, err
 }
@@ -239,7 +239,7 @@ func TestExtractAsShard(t *testing.T) {
 	require.ErrorIs(t, err, survey.ErrShardUnknown)
 	r, _ := extracted(t, in, extraction{Name: kcptest.Provider, AsShard: "root"})
 	require.Equal(t, "root", r.Manifest.Origin.Shard)
-	require.Contains(t, r.Steps, "take it out here: etcdshift cluster purge "+kcptest.Provider+" "+in+" ORIGIN-OUT --as-shard root --to-shard NEW-SHARD")
+	require.Contains(t, r.Steps, "take it out here: etcdshift kcp purge "+kcptest.Provider+" "+in+" ORIGIN-OUT --as-shard root --to-shard NEW-SHARD")
 	gone, _ := purged(t, in, purge.Purge{Name: kcptest.Provider, AsShard: "root"}, codeOwnerPointsHere, codeExportsInCache)
 	require.Equal(t, *gone.Rest, r.Manifest.Origin.Rest)
 }
@@ -313,7 +313,7 @@ func TestExtractDryRun(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, transform.Planned, r.Outcome)
 	require.NoFileExists(t, out)
-	require.Contains(t, r.Steps, "take it out here: etcdshift cluster purge "+kcptest.Consumer+" "+in+" ORIGIN-OUT --to-shard NEW-SHARD")
+	require.Contains(t, r.Steps, "take it out here: etcdshift kcp purge "+kcptest.Consumer+" "+in+" ORIGIN-OUT --to-shard NEW-SHARD")
 	spaced, err := runExtract(context.Background(), extraction{Name: kcptest.Consumer, In: in, Out: filepath.Join(t.TempDir(), "an archive"), DryRun: true})
 	require.NoError(t, err)
 	require.Contains(t, strings.Join(spaced.Steps, "\n"), "/an archive' DESTINATION")

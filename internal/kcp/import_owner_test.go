@@ -80,9 +80,9 @@ func TestImportLeavesOwner(t *testing.T) {
 	require.Contains(t, a.value(kcptest.LogicalClusterKey(kcptest.Consumer)), `"core.kcp.io/shard":"root"`)
 	require.Empty(t, a.report.Problems)
 	steps := a.report.Steps
-	require.True(t, hasStep(steps, "cluster purge 2y3qvnqz5ga11oc4 ORIGIN ORIGIN-OUT"), "%q", steps)
+	require.True(t, hasStep(steps, "kcp purge 2y3qvnqz5ga11oc4 ORIGIN ORIGIN-OUT"), "%q", steps)
 	require.True(t, hasStep(steps, "--from-shard root"), "%q", steps)
-	require.True(t, hasStep(steps, "cluster verify "+from+" ORIGIN-OUT"), "%q", steps)
+	require.True(t, hasStep(steps, "kcp verify "+from+" ORIGIN-OUT"), "%q", steps)
 	require.True(t, hasStep(steps, `Workspace "consumer" in logical cluster "root"`, `lives on shard "shard-1"`), "%q", steps)
 	require.True(t, hasStep(steps, "kubectl --server https://127.0.0.1:6443/clusters/root label --overwrite workspaces.tenancy.kcp.io consumer region=us-east-1"), "%q", steps)
 
@@ -98,7 +98,7 @@ func TestImportOwnerNotHealed(t *testing.T) {
 		a := importInto(t, from, shard, carry.Import{}, transform.Options{}).written()
 		require.Empty(t, a.report.Problems, "the Workspace says so too")
 		require.False(t, hasStep(a.report.Steps, "Workspace"), "%q", a.report.Steps)
-		require.False(t, hasStep(a.report.Steps, "cluster purge"), "%q", a.report.Steps)
+		require.False(t, hasStep(a.report.Steps, "kcp purge"), "%q", a.report.Steps)
 		require.True(t, hasStep(a.report.Steps, `shard "root", which is where the archive was made`), "%q", a.report.Steps)
 	})
 	t.Run("Workspace in the file", func(t *testing.T) {
@@ -156,7 +156,7 @@ func TestFixOwnerOfChild(t *testing.T) {
 		require.Contains(t, a.value(key), `"internal.tenancy.kcp.io/shard":"2e1tfbst"`)
 		require.Contains(t, a.value(key), `"region":"us-east-1"`)
 	}
-	require.True(t, hasStep(a.report.Steps, "cluster purge "+kcptest.Consumer+" ORIGIN ORIGIN-OUT --with-children"), "%q", a.report.Steps)
+	require.True(t, hasStep(a.report.Steps, "kcp purge "+kcptest.Consumer+" ORIGIN ORIGIN-OUT --with-children"), "%q", a.report.Steps)
 	require.True(t, hasStep(a.report.Steps, "purge NAME CACHE CACHE-OUT --from-shard root --to-shard shard-1, for each NAME of 1n7wq48mavio4f0j, 2y3qvnqz5ga11oc4"), "%q", a.report.Steps)
 	for _, name := range []string{kcptest.Consumer, kcptest.Child} {
 		require.Contains(t, a.value(kcptest.LogicalClusterKey(name)), `"core.kcp.io/shard":"shard-1"`)

@@ -38,7 +38,7 @@ func TestImportClusterExists(t *testing.T) {
 	home := kcptest.LogicalClusterKey(kcptest.Consumer)
 	for name, c := range map[string]struct{ shard, key, reason string }{
 		"twice":  {a.out, kcptest.LogicalClusterKey(kcptest.Consumer), "36 keys"},
-		"orphan": {withKey(t, kcptest.Recorded(t, kcptest.Shard1), orphan), orphan, "1 key; purge them first: etcdshift cluster purge --orphans " + kcptest.Consumer},
+		"orphan": {withKey(t, kcptest.Recorded(t, kcptest.Shard1), orphan), orphan, "1 key; purge them first: etcdshift kcp purge --orphans " + kcptest.Consumer},
 		"another storage of the file": {withKey(t, withKey(t, kcptest.Recorded(t, kcptest.Shard1), "/other/apiextensions.k8s.io/customresourcedefinitions/system:system-crds/a.b"),
 			strings.Replace(orphan, "/registry/", "/other/", 1)), strings.Replace(orphan, "/registry/", "/other/", 1), `orphans of "` + kcptest.Consumer + `" below the prefix "/other", another storage of the same file, with 1 key`},
 		"it lives in another storage": {withKey(t, withKey(t, kcptest.Recorded(t, kcptest.Shard1), "/other/apiextensions.k8s.io/customresourcedefinitions/system:system-crds/a.b"),

@@ -52,7 +52,7 @@ func importInto(t testing.TB, from, shard string, o carry.Import, run transform.
 	require.NoError(t, err)
 	o.Prefixes = run.Prefixes
 	a := arrival{t: t, in: shard, out: filepath.Join(t.TempDir(), "out.db")}
-	run.Command, run.In, run.Out = "cluster import", a.in, a.out
+	run.Command, run.In, run.Out = "kcp import", a.in, a.out
 	r, err := transform.Run(ctx, run, &o)
 	a.report, a.err = reportOf(r), err
 	return a

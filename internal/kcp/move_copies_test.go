@@ -186,7 +186,7 @@ func TestMoveProviderToTheCache(t *testing.T) {
 	m := moveFiles{archive: archived, origin: from, originOut: purgeOf(t, kcptest.ClaimsProvider1, from), destination: to}
 	came := importInto(t, archived, to, carry.Import{}, transform.Options{}).written()
 	require.True(t, hasStep(came.report.Steps, "--from-shard shard-1 --to-shard root; restore that output then"), "%q", came.report.Steps)
-	require.True(t, hasStep(came.report.Steps, "cluster verify "+archived+" ORIGIN-OUT OUT-2"), "%q", came.report.Steps)
+	require.True(t, hasStep(came.report.Steps, "kcp verify "+archived+" ORIGIN-OUT OUT-2"), "%q", came.report.Steps)
 	require.False(t, hasStep(came.report.Steps, "CACHE-OUT"), "%q", came.report.Steps)
 	o := purge.Purge{Name: kcptest.ClaimsProvider1, FromShard: "shard-1", ToShard: "root"}
 	m.destinationOut = purgeWith(t, came.out, o)

@@ -175,7 +175,7 @@ func TestMoveCopiesOfShard(t *testing.T) {
 	require.ErrorIs(t, err, purge.ErrSameShard)
 
 	r, _ = purged(t, kcptest.Recorded(t, kcptest.ClaimsRoot), purge.Purge{Name: kcptest.ClaimsProvider, ToShard: "shard-1"}, codeOwnerPointsHere)
-	require.Contains(t, strings.Join(r.Steps, "\n"), "etcdshift cluster purge "+kcptest.ClaimsProvider+" CACHE CACHE-OUT --from-shard root --to-shard shard-1")
+	require.Contains(t, strings.Join(r.Steps, "\n"), "etcdshift kcp purge "+kcptest.ClaimsProvider+" CACHE CACHE-OUT --from-shard root --to-shard shard-1")
 }
 
 func inCache(key []byte) bool { return bytes.HasPrefix(key, []byte("/cache/")) }

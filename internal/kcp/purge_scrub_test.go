@@ -236,7 +236,7 @@ func TestScrubPastOrphans(t *testing.T) {
 	_, plain := purged(t, in, purge.Purge{Orphans: true})
 	r, _ := purgeUnchanged(t, plain, purge.Purge{Orphans: true, Scrub: true})
 	steps := strings.Join(r.Steps, "\n")
-	require.Contains(t, steps, "etcdshift cluster purge NAME SHARD OUT --scrub takes them out, of each: "+kcptest.Other)
+	require.Contains(t, steps, "etcdshift kcp purge NAME SHARD OUT --scrub takes them out, of each: "+kcptest.Other)
 	_, scrubbed := purged(t, plain, purge.Purge{Name: kcptest.Other, Scrub: true})
 	r, _ = purgeUnchanged(t, scrubbed, purge.Purge{Orphans: true, Scrub: true})
 	require.NotContains(t, strings.Join(r.Steps, "\n"), "--scrub")

@@ -33,7 +33,7 @@ func reportOf(r *transform.Report) *report {
 func tryPurge(t *testing.T, in string, o purge.Purge, allow ...string) (*report, string, error) {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "out.db")
-	r, err := transform.Run(context.Background(), transform.Options{Command: "cluster purge", In: in, Out: out, Allow: allow, Prefixes: o.Prefixes}, &o)
+	r, err := transform.Run(context.Background(), transform.Options{Command: "kcp purge", In: in, Out: out, Allow: allow, Prefixes: o.Prefixes}, &o)
 	return reportOf(r), out, err
 }
 
@@ -197,7 +197,7 @@ func TestDeterministic(t *testing.T) {
 func TestSteps(t *testing.T) {
 	r, _ := purged(t, kcptest.Recorded(t, kcptest.Root), purge.Purge{Name: kcptest.Consumer}, codeOwnerPointsHere)
 	all := strings.Join(r.Steps, "\n")
-	require.Contains(t, all, "etcdshift cluster purge "+kcptest.Consumer+" CACHE CACHE-OUT --from-shard root --to-shard NEW-SHARD")
+	require.Contains(t, all, "etcdshift kcp purge "+kcptest.Consumer+" CACHE CACHE-OUT --from-shard root --to-shard NEW-SHARD")
 	require.Contains(t, all, `Workspace "consumer" in "root" still leads to "`+kcptest.Consumer+`"`)
 	require.NotEmpty(t, r.Restore)
 

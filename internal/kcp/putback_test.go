@@ -28,7 +28,7 @@ func putBack(t testing.TB, from, shard string, o carry.PutBack, run transform.Op
 	t.Cleanup(func() { require.NoError(t, file.Close()) })
 	o.From, o.Prefixes = file, run.Prefixes
 	a := arrival{t: t, in: shard, out: filepath.Join(t.TempDir(), "out.db")}
-	run.Command, run.In, run.Out = "cluster import", a.in, a.out
+	run.Command, run.In, run.Out = "kcp import", a.in, a.out
 	r, err := transform.Run(context.Background(), run, &o)
 	a.report, a.err = reportOf(r), err
 	return a
@@ -58,7 +58,7 @@ func TestPutBack(t *testing.T) {
 	require.Equal(t, kcptest.Other, a.report.Clusters[0].Name)
 	require.Equal(t, 3, a.report.Clusters[0].Keys)
 	require.Equal(t, a.report.Input.Keys, a.report.Rest.Keys)
-	require.True(t, hasStep(a.report.Steps, "cluster purge --orphans "+shard1), "%q", a.report.Steps)
+	require.True(t, hasStep(a.report.Steps, "kcp purge --orphans "+shard1), "%q", a.report.Steps)
 
 	again := putBack(t, shard1, a.out, carry.PutBack{}, transform.Options{})
 	require.NoError(t, again.err)

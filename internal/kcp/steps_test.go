@@ -53,7 +53,7 @@ func TestFrontProxies(t *testing.T) {
 			require.GreaterOrEqual(t, stop, 0, "%q", steps)
 			require.Greater(t, start, stop, "%q", steps)
 			for n, step := range steps {
-				switch command := strings.Contains(step, "etcdshift cluster "); {
+				switch command := strings.Contains(step, "etcdshift kcp "); {
 				case n < stop:
 					require.NotContains(t, step, "stop ")
 					require.False(t, command, "%q", step)

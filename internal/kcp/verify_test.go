@@ -46,7 +46,7 @@ func TestVerifyScrubbed(t *testing.T) {
 	without.origin = ""
 	v := without.verdict(t)
 	requireSound(t, v)
-	require.Contains(t, strings.Join(v.Notes, "\n"), "36 records of the archive (cluster purge --scrub); that those were the last is told by its revision, 797, alone")
+	require.Contains(t, strings.Join(v.Notes, "\n"), "36 records of the archive (kcp purge --scrub); that those were the last is told by its revision, 797, alone")
 	on(originOut, drop(trap))(t, &without)
 	require.Equal(t, []string{"origin-touched"}, codesOf(without.verdict(t)))
 

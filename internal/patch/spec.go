@@ -11,7 +11,6 @@ import (
 
 // Spec is the command "patch".
 var Spec = transform.Spec{
-	Group: transform.GroupNone,
 	Name:  "patch",
 	Usage: "patch objects, as kubectl patch does",
 	Rest:  "TYPE[/NAME] [NAME...]",

@@ -22,7 +22,6 @@ import (
 func Spec(of []transform.Spec) transform.Spec {
 	of = slices.Clone(of)
 	return transform.Spec{
-		Group: transform.GroupNone,
 		Name:  "run",
 		Usage: "make several changes in one pass, from a plan",
 		Examples: `etcdshift run --dry-run --diff plan.yaml before.db after.db

@@ -293,11 +293,11 @@ func (r *run) mend(all []*tied) {
 // ownRemedy is the remedy of a code, without the advice to run this command as it ran.
 func (r *run) ownRemedy(code *finding.Code) string {
 	first, rest, _ := strings.Cut(code.Remedy, ". ")
-	if r.all && strings.HasPrefix(first, "`etcdshift migrate prepare-restore`") {
+	if r.all && strings.HasPrefix(first, "`etcdshift prepare-restore`") {
 		return rest
 	}
-	return strings.NewReplacer("`etcdshift migrate prepare-restore --new-service-account-key`", "this command with `--new-service-account-key`",
-		"`etcdshift migrate prepare-restore`", "this command without `--skip` and `--only`", "Stop the old cluster first. ", "").Replace(code.Remedy)
+	return strings.NewReplacer("`etcdshift prepare-restore --new-service-account-key`", "this command with `--new-service-account-key`",
+		"`etcdshift prepare-restore`", "this command without `--skip` and `--only`", "Stop the old cluster first. ", "").Replace(code.Remedy)
 }
 
 // contains tells whether a value may have a field or label: a cheap look before decoding.

@@ -6,7 +6,7 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// Prepared is the section of a report of "migrate prepare-restore".
+// Prepared is the section of a report of "prepare-restore".
 type Prepared struct {
 	Prepared []Step   `json:"prepared,omitempty"` // the steps that were taken, in order
 	Undo     []Change `json:"undo,omitempty"`     // changes that --undo puts back: each key is in saved too

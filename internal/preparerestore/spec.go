@@ -12,17 +12,16 @@ const (
 	isolateCategory = "A copy beside production"
 )
 
-// Spec is the command "migrate prepare-restore".
+// Spec is the command "prepare-restore".
 var Spec = transform.Spec{
-	Group: transform.GroupMigrate,
 	Name:  "prepare-restore",
 	Usage: "prepare a snapshot for other machines, or for a copy beside production",
-	Examples: `etcdshift migrate prepare-restore before.db after.db
-etcdshift migrate prepare-restore --keep-node n1 --keep-node n2 \
+	Examples: `etcdshift prepare-restore before.db after.db
+etcdshift prepare-restore --keep-node n1 --keep-node n2 \
     before.db after.db
-etcdshift migrate prepare-restore --isolate --report report.json \
+etcdshift prepare-restore --isolate --report report.json \
     before.db copy.db
-etcdshift migrate prepare-restore --undo report.json \
+etcdshift prepare-restore --undo report.json \
     copy.db back.db`,
 	Text: `Takes out what ties a snapshot to the machines that it was taken on: what "doctor --for new-machines" finds. Nodes that do not come
 back, and with them their Leases, CSINodes, VolumeAttachments and Pods, so that controllers make new ones; leases of API servers and

@@ -44,7 +44,7 @@ func readUndo(ctx context.Context, a *transform.Args) (transform.Transform, erro
 	for _, step := range report.Plan {
 		for _, of := range step.Sections {
 			if of.Prepared != nil && report.Prepared.Prepared != nil { // whose changes may hide each other
-				return nil, transform.Usagef("--undo %s: several steps are \"migrate prepare-restore\"; it takes a report with one", a.String("undo"))
+				return nil, transform.Usagef("--undo %s: several steps are \"prepare-restore\"; it takes a report with one", a.String("undo"))
 			}
 			if of.Prepared != nil {
 				report.Prepared = of
@@ -52,7 +52,7 @@ func readUndo(ctx context.Context, a *transform.Args) (transform.Transform, erro
 		}
 	}
 	if report.APIVersion != "etcdshift/v1" || report.Kind != "Report" || report.Prepared.Prepared == nil || report.Outcome != transform.Written {
-		return nil, transform.Usagef("--undo %s: it is not the report of a run of \"migrate prepare-restore\" that wrote a snapshot", a.String("undo"))
+		return nil, transform.Usagef("--undo %s: it is not the report of a run of \"prepare-restore\" that wrote a snapshot", a.String("undo"))
 	}
 	return &undo{report.Saved, report.Undo, report.Cluster}, nil
 }

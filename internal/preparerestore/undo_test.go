@@ -204,7 +204,7 @@ func (f undoFlag) Duration(string) time.Duration { return 0 }
 // TestUndoOfPlan: the report of a plan can be put back where one step of it is this command.
 func TestUndoOfPlan(t *testing.T) {
 	const (
-		step = `{"command":"migrate prepare-restore","sections":[{"prepared":[],"undo":[{"key":"/registry/x","step":"webhooks","after":null}]}]}`
+		step = `{"command":"prepare-restore","sections":[{"prepared":[],"undo":[{"key":"/registry/x","step":"webhooks","after":null}]}]}`
 		head = `{"apiVersion":"etcdshift/v1","kind":"Report","outcome":"written","saved":{"/registry/x":{}},"plan":[`
 	)
 	for plan, wrong := range map[string]string{

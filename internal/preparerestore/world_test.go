@@ -121,7 +121,7 @@ type ran struct {
 func runOn(t testing.TB, in string, tr transform.Transform, allow ...string) (ran, error) {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "after.db")
-	report, err := transform.Run(t.Context(), transform.Options{Command: "migrate prepare-restore", In: in, Out: out, Allow: allow}, tr)
+	report, err := transform.Run(t.Context(), transform.Options{Command: "prepare-restore", In: in, Out: out, Allow: allow}, tr)
 	if err != nil {
 		return ran{Report: report}, err
 	}

@@ -11,7 +11,6 @@ import (
 
 // Spec is the command "delete".
 var Spec = transform.Spec{
-	Group: transform.GroupNone,
 	Name:  "delete",
 	Usage: "delete objects, as kubectl does",
 	Examples: `etcdshift delete before.db after.db pod/web-1 -n shop

@@ -11,14 +11,13 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// Spec is the command "migrate rename-node".
+// Spec is the command "rename-node".
 var Spec = transform.Spec{
-	Group: transform.GroupMigrate,
 	Name:  "rename-node",
-	Usage: "a node's name everywhere",
+	Usage: "rename nodes, wherever their names stand",
 	Rest:  "OLD=NEW...",
-	Examples: `etcdshift migrate rename-node before.db after.db node-1=worker-1
-etcdshift migrate rename-node --dry-run --report report.json \
+	Examples: `etcdshift rename-node before.db after.db node-1=worker-1
+etcdshift rename-node --dry-run --report report.json \
     before.db after.db a=b b=a`,
 	Text: `Renames Nodes with their Leases and CSINodes, and all that refers to them by name: bound and mirror Pods, node affinity and selectors by
 hostname, VolumeAttachments, EndpointSlices, owner references, node users in RBAC, and the records of Calico and Cilium. UIDs stay. What else

@@ -30,7 +30,7 @@ type Report struct {
 	Skipped      []string     `json:"skipped,omitempty"` // flags that were skipped, since the file is damaged
 
 	Status    *Status        `json:"status,omitempty"`
-	Archive   string         `json:"archive,omitempty"` // what the file is, if "cluster extract" made it
+	Archive   string         `json:"archive,omitempty"` // what the file is, if "kcp extract" made it
 	Sizes     *inspect.Sizes `json:"sizes,omitempty"`
 	Leases    []TTL          `json:"leases,omitempty"` // those that run the longest first
 	Activity  *Activity      `json:"activity,omitempty"`

@@ -125,7 +125,7 @@ func gzipped(t testing.TB, text string) string {
 // hashed runs the migration without --keep-names.
 func hashed(t testing.TB, in, key string) (*transform.Report, []byte) {
 	t.Helper()
-	options := transform.Options{Command: "migrate sanitize", In: in, Out: filepath.Join(t.TempDir(), "out.db")}
+	options := transform.Options{Command: "sanitize", In: in, Out: filepath.Join(t.TempDir(), "out.db")}
 	report, err := transform.Run(t.Context(), options, &sanitizer{masker: masker{key: []byte(key)}})
 	require.NoError(t, err, "%v", report.Problems)
 	out, err := os.ReadFile(options.Out)

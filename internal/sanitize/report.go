@@ -7,7 +7,7 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// Sanitized says what "migrate sanitize" replaced and what it did not.
+// Sanitized says what "sanitize" replaced and what it did not.
 type Sanitized struct {
 	Sanitized []Count   `json:"sanitized,omitempty"`       // by type
 	Names     *Names    `json:"names,omitempty"`           // not with --keep-names

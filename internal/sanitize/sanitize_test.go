@@ -118,7 +118,7 @@ func plant(t testing.TB) (path string, markers map[string]bool) {
 // sanitized runs the migration.
 func sanitized(t testing.TB, in, key string, options transform.Options) (*transform.Report, []byte) {
 	t.Helper()
-	options.Command, options.In, options.Out = "migrate sanitize", in, filepath.Join(t.TempDir(), "out.db")
+	options.Command, options.In, options.Out = "sanitize", in, filepath.Join(t.TempDir(), "out.db")
 	report, err := transform.Run(t.Context(), options, &sanitizer{masker: masker{key: []byte(key)}, plaintext: options.Encryption != nil, keepNames: true})
 	require.NoError(t, err, "%v", report.Problems)
 	out, err := os.ReadFile(options.Out)

@@ -8,16 +8,15 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// Spec is the command "migrate sanitize".
+// Spec is the command "sanitize".
 var Spec = transform.Spec{
-	Group: transform.GroupMigrate,
 	Name:  "sanitize",
 	Usage: "replace secrets and names, so that others may have the snapshot",
-	Examples: `etcdshift migrate sanitize before.db for-support.db
-etcdshift migrate sanitize --keep-names before.db for-support.db
-etcdshift migrate sanitize --plaintext \
+	Examples: `etcdshift sanitize before.db for-support.db
+etcdshift sanitize --keep-names before.db for-support.db
+etcdshift sanitize --plaintext \
     --encryption-config encryption.yaml before.db for-support.db
-etcdshift migrate sanitize --key key.bin before.db again.db`,
+etcdshift sanitize --key key.bin before.db again.db`,
 	Text: `Replaces the data of Secrets, ServiceAccount tokens, bootstrap tokens, values of Helm releases, and every credential that "get" would
 redact: in ConfigMaps, annotations, environment variables, commands and custom resources. A value keeps its shape and length: base64, JSON,
 PEM, hexadecimal, digits. Equal secrets become equal values. They are derived from a random key that is thrown away, so that two runs differ; --key

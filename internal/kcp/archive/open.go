@@ -15,7 +15,7 @@ import (
 var (
 	// ErrNotArchive is returned for a snapshot without a manifest.
 	ErrNotArchive = finding.WithHint(errors.New("not an archive of a logical cluster"),
-		"give a file that \"etcdshift cluster extract\" made")
+		"give a file that \"etcdshift kcp extract\" made")
 	// ErrFormat is returned for an archive of a format that is not Format, a newer one mostly.
 	ErrFormat = finding.WithHint(errors.New("archive of another format"),
 		"read it with the etcdshift that made it, or a newer one")

@@ -268,7 +268,7 @@ func (p *puttingBack) report(r *transform.Report) {
 		}
 	}
 	survey.StepToStop(r, "kcp of "+p.dest.called(), survey.LostWrites)
-	r.AddStep("take the orphans out of where they were found, too: etcdshift cluster purge --orphans %s OUT2",
+	r.AddStep("take the orphans out of where they were found, too: etcdshift kcp purge --orphans %s OUT2",
 		transform.ShellWord(p.from.reader.Snapshot().Path()))
 	survey.StepToStart(r)
 	if n := len(p.forever); n > 0 {

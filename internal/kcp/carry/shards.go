@@ -90,7 +90,7 @@ func (d *destination) presence(name string) (key, what string) {
 		if o := s.Orphan(name); o != nil {
 			what = fmt.Sprintf("there are orphans of %q%s with %s", name, where, survey.Counted(o.Amount.Keys, "key"))
 			if where == "" {
-				what += "; purge them first: etcdshift cluster purge --orphans " + transform.ShellWord(name)
+				what += "; purge them first: etcdshift kcp purge --orphans " + transform.ShellWord(name)
 			}
 			return o.Keys[0], what
 		}

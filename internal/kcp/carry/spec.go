@@ -11,16 +11,16 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// Spec is the command "cluster import".
+// Spec is the command "kcp import".
 var Spec = transform.Spec{
-	Group: transform.GroupCluster,
+	Group: transform.GroupKCP,
 	Name:  "import",
 	Usage: "write a snapshot with the logical clusters of an archive, or with orphans back where they belong",
-	Examples: `etcdshift cluster import consumer.archive shard-1.db shard-1-after.db
-etcdshift cluster import --fix-owner --cache cache.db \
+	Examples: `etcdshift kcp import consumer.archive shard-1.db shard-1-after.db
+etcdshift kcp import --fix-owner --cache cache.db \
     consumer.archive root.db root-after.db
-etcdshift cluster import --orphans-from shard-1.db root.db root-after.db`,
-	Text: `Brings every record of an archive of "cluster extract" into a shard's snapshot: below the storage prefix of the shard, byte for byte,
+etcdshift kcp import --orphans-from shard-1.db root.db root-after.db`,
+	Text: `Brings every record of an archive of "kcp extract" into a shard's snapshot: below the storage prefix of the shard, byte for byte,
 with leases of the same TTL, each at a new revision on top. Encrypted values are decrypted, and encrypted as the shard's API servers
 would. Definitions of bound types come along where the shard lacks them. The mark of a live migration is removed from LogicalClusters.
 

@@ -31,7 +31,7 @@ func (i *importing) steps(r *transform.Report) {
 // stepsOfOrigin adds the other half of a move.
 func (i *importing) stepsOfOrigin(r *transform.Report) {
 	m, copied := i.options.Manifest, i.options.Manifest.Names()
-	purge, origin := "etcdshift cluster purge "+transform.ShellWord(m.Name)+" ORIGIN ORIGIN-OUT", "the origin"
+	purge, origin := "etcdshift kcp purge "+transform.ShellWord(m.Name)+" ORIGIN ORIGIN-OUT", "the origin"
 	if len(m.Clusters) > 1 {
 		purge += " --with-children"
 	}

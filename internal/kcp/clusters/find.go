@@ -20,7 +20,7 @@ var (
 	ErrSeveralCaches = finding.WithHint(errors.New("several caches of kcp in one file"),
 		"choose one with --prefix")
 	ErrNoCluster = finding.WithHint(errors.New("no such logical cluster"),
-		"\"etcdshift cluster list\" lists the logical clusters of a file, and the orphans of others")
+		"\"etcdshift kcp list\" lists the logical clusters of a file, and the orphans of others")
 	// ErrSplit: below the prefix of a shard or a cache begins another storage without definitions,
 	// such as one named with --prefix. Records of a logical cluster there would be missed.
 	ErrSplit = finding.WithHint(errors.New("a part of the storage is taken for another storage"),

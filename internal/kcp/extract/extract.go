@@ -193,8 +193,8 @@ func (e *extraction) steps(m *archive.Manifest) {
 		r.AddStep("%s not there; the destination has to have what is missing", survey.Counted(n, "bound definition"))
 	}
 	r.AddStep("to move it, stop all front-proxies first, then kcp of both shards, and extract again from a snapshot of after that")
-	r.AddStep("take it in elsewhere: etcdshift cluster import %s DESTINATION DESTINATION-OUT", out)
-	r.AddStep("take it out here: etcdshift cluster purge %s %s ORIGIN-OUT%s --to-shard NEW-SHARD", name, in, also)
+	r.AddStep("take it in elsewhere: etcdshift kcp import %s DESTINATION DESTINATION-OUT", out)
+	r.AddStep("take it out here: etcdshift kcp purge %s %s ORIGIN-OUT%s --to-shard NEW-SHARD", name, in, also)
 	survey.StepToMoveCopies(r, m.Names(), m.Origin.Shard, "")
 	survey.StepToVerify(r, e.Archive, "DESTINATION-OUT", true)
 	survey.StepToStart(r)

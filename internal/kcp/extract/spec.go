@@ -7,23 +7,23 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// Spec is the command "cluster extract".
+// Spec is the command "kcp extract".
 var Spec = transform.Spec{
-	Group: transform.GroupCluster,
+	Group: transform.GroupKCP,
 	Name:  "extract",
 	Usage: "write one logical cluster into an archive",
-	Examples: `etcdshift cluster extract 2y3qvnqz5ga11oc4 root.db consumer.archive
-etcdshift cluster extract 2y3qvnqz5ga11oc4 root.db consumer.archive \
+	Examples: `etcdshift kcp extract 2y3qvnqz5ga11oc4 root.db consumer.archive
+etcdshift kcp extract 2y3qvnqz5ga11oc4 root.db consumer.archive \
     --with-children
 etcdshift get consumer.archive configmaps -A --cluster 2y3qvnqz5ga11oc4`,
 	Text: `Writes every live record of the logical cluster NAME, and of no other, into a new file: keys, values, revisions and leases as on the
 shard, byte for byte, encrypted or not, and the bound definitions that its APIBindings name. A manifest lists the content of the
 archive and the things that it relies on, with digests that docs/formats.md explains.
 
-NAME is the name that etcdshift cluster list prints, not a path.
+NAME is the name that etcdshift kcp list prints, not a path.
 
 The archive is an etcd snapshot, which status, get, keys, sizes, verify and other commands read. It is not meant to be restored as a
-shard: it has only the logical cluster. cluster import brings it into another shard; the shard stays as it is until cluster purge
+shard: it has only the logical cluster. kcp import brings it into another shard; the shard stays as it is until kcp purge
 deletes the logical cluster there.`,
 	ArgsText:  "NAME SHARD ARCHIVE",
 	Arguments: func(*transform.Args) []string { return []string{"NAME", "SHARD", "ARCHIVE"} },

@@ -7,15 +7,15 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// Spec is the command "cluster purge".
+// Spec is the command "kcp purge".
 var Spec = transform.Spec{
-	Group: transform.GroupCluster,
+	Group: transform.GroupKCP,
 	Name:  "purge",
 	Usage: "write a snapshot without a logical cluster, or without orphans",
-	Examples: `etcdshift cluster purge 2y3qvnqz5ga11oc4 root.db root-after.db
-etcdshift cluster purge 2y3qvnqz5ga11oc4 cache.db cache-after.db \
+	Examples: `etcdshift kcp purge 2y3qvnqz5ga11oc4 root.db root-after.db
+etcdshift kcp purge 2y3qvnqz5ga11oc4 cache.db cache-after.db \
     --from-shard root --to-shard shard-1
-etcdshift cluster purge --orphans shard-1.db shard-1-after.db`,
+etcdshift kcp purge --orphans shard-1.db shard-1-after.db`,
 	Text: `Deletes every key of the logical cluster NAME from a shard's snapshot, and no other: each key is parsed by itself, whatever tenants
 name their objects. Copies of NAME from this shard in a cache of the same file go too. With --from-shard S the file is that of a cache
 server, and only its copies of NAME from shard S are changed. --orphans deletes the keys of logical clusters that do not live on this
@@ -25,7 +25,7 @@ With --to-shard T the copies in a cache move to shard T, on which the logical cl
 annotation kcp.io/shard names T; all else stays. Without it the copies are deleted. Deleting the last copy of an APIExport has to be
 allowed (exports-in-cache): other tenants would lose the labels of its permission claims.
 
-NAME is the name that etcdshift cluster list prints, not a path.
+NAME is the name that etcdshift kcp list prints, not a path.
 
 The deletions are new revisions on top, so that watching clients see them; the old records stay in the file until etcd is compacted.
 --scrub writes the file anew without any record of these keys, of any revision.`,
@@ -37,7 +37,7 @@ The deletions are new revisions on top, so that watching clients see them; the o
 		"owner-points-here": "where it was imported on another shard, kcp there will correct the Workspace, and to allow it is right",
 		"encrypted":         "--encryption-config FILE decrypts LogicalClusters, Workspaces, and copies that move",
 		"exports-in-cache":  "--to-shard T moves the copies to the shard that it was imported on",
-		"unknown-shard":     "spell --to-shard as \"etcdshift cluster list\" prints the shard",
+		"unknown-shard":     "spell --to-shard as \"etcdshift kcp list\" prints the shard",
 		"no-home":           "name the logical cluster whose orphans are to go",
 	},
 	Sections: []transform.Section{&survey.Receipts{}},

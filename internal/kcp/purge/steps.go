@@ -25,8 +25,8 @@ func (c *choice) steps() {
 	}
 	c.stepsOfCaches(r)
 	if n, keys := c.orphans(); n > 0 && !o.Orphans {
-		r.AddStep("keys of logical clusters that do not live on this shard stay (clusters: %d, keys: %d): etcdshift cluster list shows them, "+
-			"etcdshift cluster purge --orphans removes them", n, keys)
+		r.AddStep("keys of logical clusters that do not live on this shard stay (clusters: %d, keys: %d): etcdshift kcp list shows them, "+
+			"etcdshift kcp purge --orphans removes them", n, keys)
 	}
 	survey.StepToStart(r)
 	for _, t := range c.targets {
@@ -62,7 +62,7 @@ func (c *choice) stepsOfPast(r *transform.Report) {
 	if len(gone) > 0 {
 		names := slices.Sorted(maps.Keys(gone))
 		r.AddStep("the file has older records of logical clusters that are deleted already, which stay (clusters: %d): "+
-			"etcdshift cluster purge NAME SHARD OUT --scrub takes them out, of each: %s", len(names), survey.FirstOf(names))
+			"etcdshift kcp purge NAME SHARD OUT --scrub takes them out, of each: %s", len(names), survey.FirstOf(names))
 	}
 }
 
@@ -76,7 +76,7 @@ func (c *choice) stepsOfCaches(r *transform.Report) {
 			live[survey.PlaceOfCopy(copied)] = true
 			if copied.Shard != c.shardName && copied.Shard != c.options.ToShard {
 				r.AddStep("the cache below %q keeps what shard %q wrote of %q (keys: %d): where it does not live there, "+
-					"etcdshift cluster purge %s OUT OUT2 --from-shard %s%s", copied.Prefix, copied.Shard, t.name, copied.Amount.Keys,
+					"etcdshift kcp purge %s OUT OUT2 --from-shard %s%s", copied.Prefix, copied.Shard, t.name, copied.Amount.Keys,
 					transform.ShellWord(t.name), transform.ShellWord(copied.Shard), c.scrubToo())
 			}
 		}
@@ -84,7 +84,7 @@ func (c *choice) stepsOfCaches(r *transform.Report) {
 	for _, at := range slices.SortedFunc(maps.Keys(c.past), survey.Place.Compare) {
 		if c.Caches[at.Prefix] && c.goes(at.Cluster) && at.Shard != c.shardName && at.Shard != c.options.ToShard && !live[at] {
 			r.AddStep("the cache below %q keeps older records of what shard %q wrote of %q: "+
-				"etcdshift cluster purge %s OUT OUT2 --from-shard %s --scrub takes them out",
+				"etcdshift kcp purge %s OUT OUT2 --from-shard %s --scrub takes them out",
 				at.Prefix, at.Shard, at.Cluster, transform.ShellWord(at.Cluster), transform.ShellWord(at.Shard))
 		}
 	}

@@ -32,7 +32,7 @@ func CopiesMove(names []string, files, from, to string) string {
 	if len(names) == 1 {
 		name, each = transform.ShellWord(names[0]), ""
 	}
-	return fmt.Sprintf("etcdshift cluster purge %s %s --from-shard %s --to-shard %s%s",
+	return fmt.Sprintf("etcdshift kcp purge %s %s --from-shard %s --to-shard %s%s",
 		name, files, transform.ShellWord(cmp.Or(from, "SHARD")), transform.ShellWord(cmp.Or(to, "NEW-SHARD")), each)
 }
 
@@ -48,7 +48,7 @@ func StepToVerify(r *transform.Report, archive, destination string, apart bool) 
 	if apart {
 		when, caches = "; --cache is for a cache server that has an etcd of its own", " --cache CACHE-OUT --cache-before CACHE"
 	}
-	r.AddStep("check the whole move before any shard runs%s: etcdshift cluster verify %s ORIGIN-OUT %s%s", when, transform.ShellWord(archive), destination,
+	r.AddStep("check the whole move before any shard runs%s: etcdshift kcp verify %s ORIGIN-OUT %s%s", when, transform.ShellWord(archive), destination,
 		caches)
 }
 

@@ -240,7 +240,7 @@ func (p *past) checkMissing(arrived int64) {
 		was, err = given.Snapshot().Revision(p.Ctx)
 		p.Failed(err)
 	}
-	knows := fmt.Sprintf("it knows nothing any more of %s of the archive (cluster purge --scrub)", survey.Counted(missing, "record"))
+	knows := fmt.Sprintf("it knows nothing any more of %s of the archive (kcp purge --scrub)", survey.Counted(missing, "record"))
 	switch {
 	case is != was+1+arrived:
 		p.unchecked(QuestionLost, p.origin.file, "", fmt.Sprintf(

@@ -147,7 +147,7 @@ func (c *checker) checkOwners() {
 		case len(leading) == 0:
 			c.note(settled+"; see that it says so too", is.Name, is.ShardName, is.Owner.Name, is.Owner.Cluster)
 		case leading[0].ShardName != c.To:
-			c.note(settled+", which says %q: mend it with --fix-owner of cluster import, or by hand",
+			c.note(settled+", which says %q: mend it with --fix-owner of kcp import, or by hand",
 				is.Name, is.ShardName, is.Owner.Name, is.Owner.Cluster, leading[0].ShardName)
 		}
 	}

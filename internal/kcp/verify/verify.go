@@ -17,8 +17,8 @@ import (
 // is checked.
 type Move struct {
 	Archive        *inspect.Reader
-	OriginOut      *inspect.Reader // what cluster purge made
-	DestinationOut *inspect.Reader // what cluster import made
+	OriginOut      *inspect.Reader // what kcp purge made
+	DestinationOut *inspect.Reader // what kcp import made
 	Origin         *inspect.Reader // what purge was given; nil where it is not at hand
 	Destination    *inspect.Reader // what import was given; nil where it is not at hand
 	Caches         []*inspect.Reader

@@ -75,7 +75,7 @@ func rows() []row {
 			peers: []peer{{peerRestore, 0}}, memory: 64, perKey: 30},
 		{name: "policy apply over all Pods", input: "tenants", sizes: small, args: []string{"policy", "apply", "IN", "OUT", "-f", "testdata/policy.yaml"},
 			peers: []peer{{peerRestore, 0}}, memory: 64, perKey: 30},
-		{name: "cluster list", input: "kcp", sizes: small, args: []string{"cluster", "list", "IN"}, peers: []peer{{peerB, 1.5}}},
-		{name: "cluster extract", input: "kcp", sizes: small, args: []string{"cluster", "extract", kcptest.ManyName(7), "IN", "OUT"}, peers: []peer{{peerB, 1.5}}},
+		{name: "kcp list", input: "kcp", sizes: small, args: []string{"kcp", "list", "IN"}, peers: []peer{{peerB, 1.5}}},
+		{name: "kcp extract", input: "kcp", sizes: small, args: []string{"kcp", "extract", kcptest.ManyName(7), "IN", "OUT"}, peers: []peer{{peerB, 1.5}}},
 	})
 }
