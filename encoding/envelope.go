@@ -54,11 +54,7 @@ func envelopeOfJSON(data []byte) (envelope, error) {
 
 // readJSON parses a JSON value and appends its fields to out, which is empty.
 func readJSON(data []byte, out jsonObject) (e envelope, obj jsonObject, err error) {
-	obj, ok := passObject(data, out)
-	if !ok {
-		obj, err = parseJSONValue(data)
-	}
-	if err == nil {
+	if obj, err = parseJSON(data, '{', out); err == nil {
 		e.body.payload = data
 		e.apiVersion, e.kind, err = obj.typeMeta()
 	}

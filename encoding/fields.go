@@ -32,7 +32,7 @@ func (f Fields[T]) Decode(data []byte) (*T, error) {
 		return out, runtime.DefaultUnstructuredConverter.FromUnstructured(content, out)
 	}
 	out, p := new(T), pass{text: data}
-	if f.plan.read(&p, reflect.ValueOf(out).Elem()) && p.next() == 0 && p.at == len(data) {
+	if f.plan.read(&p, reflect.ValueOf(out).Elem()) && p.ends() {
 		return out, nil
 	}
 	out = new(T)
@@ -136,17 +136,4 @@ func (t *plan) object(p *pass, out reflect.Value) bool {
 		}
 		return p.value(1)
 	})
-}
-
-// decoded passes a string, and returns its content.
-func (p *pass) decoded() (content string, ok bool) {
-	start := p.at
-	if !p.anyString() {
-		return "", false
-	}
-	if !p.odd {
-		return string(p.text[start+1 : p.at-1]), true
-	}
-	content, err := unquote(p.text[start:p.at])
-	return content, err == nil
 }

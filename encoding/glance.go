@@ -206,52 +206,6 @@ func (g *Glance) entry(p *pass) bool {
 	return ok && apiVersion != nil
 }
 
-// members passes an object; visit passes the value of a name.
-func (p *pass) members(visit func(name []byte) bool) bool {
-	if p.next() != '{' {
-		return false
-	}
-	more, ok := p.begins('}'), true
-	for more && ok {
-		var name []byte
-		if !p.plain(&name) || p.next() != ':' {
-			return false
-		}
-		p.at++
-		p.next()
-		if ok = visit(name); ok {
-			more, ok = p.goesOn('}')
-		}
-	}
-	return ok
-}
-
-// elements passes a list; visit passes an element.
-func (p *pass) elements(visit func() bool) bool {
-	if p.next() != '[' {
-		return false
-	}
-	more, ok := p.begins(']'), true
-	for more && ok {
-		if ok = visit(); ok {
-			more, ok = p.goesOn(']')
-		}
-	}
-	return ok
-}
-
-func (p *pass) anyString() bool { return p.next() == '"' && p.str() }
-
-// plain passes a string of ASCII without escapes, and sets out to its content.
-func (p *pass) plain(out *[]byte) bool {
-	start := p.at + 1
-	if !p.anyString() {
-		return false
-	}
-	*out = p.text[start : p.at-1]
-	return !p.odd
-}
-
 // integer passes a whole number that fits an int64.
 func (p *pass) integer() bool {
 	start := p.at

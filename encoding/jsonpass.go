@@ -18,33 +18,39 @@ type pass struct {
 	inMetadata bool
 }
 
-// passDepth is the depth down to which pass looks.
-const passDepth = 100
+// maxLevels is how deep brackets may nest, as in encoding/json.
+const maxLevels = 10_000
 
-// passObject appends the fields of an object to out, which is empty. ok is false for text that is
-// no JSON object, or that needs a closer look: deep nesting, names with escapes.
-func passObject(text []byte, out jsonObject) (fields jsonObject, ok bool) {
-	p := pass{text: text}
-	if p.next() != '{' {
-		return nil, false
+// fields appends the fields of an object, or the elements of a list, to out, which is empty. The
+// position is at the bracket.
+func (p *pass) fields(closing byte, out jsonObject) (_ jsonObject, ok bool) {
+	for more := p.begins(closing); more; {
+		var f jsonField
+		if closing == '}' {
+			if f.key, ok = p.name(); !ok {
+				return nil, false
+			}
+			if f.name, ok = decodedName(f.key); !ok {
+				return nil, false
+			}
+		}
+		start := p.at
+		if !p.value(1) {
+			return nil, false
+		}
+		f.value = p.text[start:p.at]
+		out = append(out, f)
+		if more, ok = p.goesOn(closing); !ok {
+			return nil, false
+		}
 	}
-	for more := p.begins('}'); more; {
-		key := p.at
-		colon, start, ok := p.field(1)
-		if !ok {
-			return nil, false
-		}
-		name, ok := fieldName(text[key:colon])
-		if !ok {
-			return nil, false
-		}
-		out = append(out, jsonField{name: name, key: text[key:colon], value: text[start:p.at]})
-		if more, ok = p.goesOn('}'); !ok {
-			return nil, false
-		}
-	}
+	return out, true
+}
+
+// ends reports whether only space is left.
+func (p *pass) ends() bool {
 	p.next()
-	return out, p.at == len(text)
+	return p.at == len(p.text)
 }
 
 // next skips white space and returns the byte behind it, 0 at the end.
@@ -68,18 +74,18 @@ func (p *pass) eat(b byte) bool {
 	return true
 }
 
-// value passes a value, which begins at the position.
-func (p *pass) value(depth int) bool {
-	if p.at == len(p.text) || depth > passDepth {
+// value passes a value, which begins at the position, within so many brackets.
+func (p *pass) value(levels int) bool {
+	if p.at == len(p.text) {
 		return false
 	}
 	switch p.text[p.at] {
 	case '"':
 		return p.str()
 	case '{':
-		return p.object(depth + 1)
+		return p.bracketed('}', levels+1)
 	case '[':
-		return p.list(depth + 1)
+		return p.bracketed(']', levels+1)
 	case 't':
 		return p.word("true")
 	case 'f':
@@ -111,46 +117,92 @@ func (p *pass) goesOn(closing byte) (more, ok bool) {
 	return false, false
 }
 
-// object passes an object.
-func (p *pass) object(depth int) bool {
+// bracketed passes an object or a list.
+func (p *pass) bracketed(closing byte, levels int) bool {
+	more, ok := p.begins(closing), levels <= maxLevels
+	for more && ok {
+		if closing == '}' {
+			_, ok = p.name()
+		}
+		if ok = ok && p.value(levels); ok {
+			more, ok = p.goesOn(closing)
+		}
+	}
+	return ok
+}
+
+// name passes the name of a field and what separates it from the value. key has its quotes.
+func (p *pass) name() (key []byte, ok bool) {
+	start := p.at
+	if !p.anyString() {
+		return nil, false
+	}
+	key = p.text[start:p.at]
+	if p.next() != ':' {
+		return nil, false
+	}
+	p.at++
+	p.next()
+	return key, true
+}
+
+// anyString passes a string.
+func (p *pass) anyString() bool { return p.next() == '"' && p.str() }
+
+// plain passes a string of ASCII without escapes, and sets out to its content.
+func (p *pass) plain(out *[]byte) bool {
+	start := p.at + 1
+	if !p.anyString() {
+		return false
+	}
+	*out = p.text[start : p.at-1]
+	return !p.odd
+}
+
+// decoded passes a string, and returns its content.
+func (p *pass) decoded() (content string, ok bool) {
+	start := p.at
+	if !p.anyString() {
+		return "", false
+	}
+	content, err := unquote(p.text[start:p.at])
+	return content, err == nil
+}
+
+// members passes an object; visit passes the value of a name. Names are ASCII without escapes.
+func (p *pass) members(visit func(name []byte) bool) bool {
+	if p.next() != '{' {
+		return false
+	}
 	more, ok := p.begins('}'), true
 	for more && ok {
-		if _, _, ok = p.field(depth); ok {
+		key, named := p.name()
+		if !named || p.odd {
+			return false
+		}
+		if ok = visit(key[1 : len(key)-1]); ok {
 			more, ok = p.goesOn('}')
 		}
 	}
 	return ok
 }
 
-// field passes a field, and returns where its name ends and its value starts.
-func (p *pass) field(depth int) (nameEnd, start int, ok bool) {
-	if p.at == len(p.text) || p.text[p.at] != '"' || !p.str() {
-		return 0, 0, false
+// elements passes a list; visit passes an element.
+func (p *pass) elements(visit func() bool) bool {
+	if p.next() != '[' {
+		return false
 	}
-	nameEnd = p.at
-	if p.next() != ':' {
-		return 0, 0, false
-	}
-	p.at++
-	p.next()
-	start = p.at
-	return nameEnd, start, p.value(depth)
-}
-
-// list passes a list.
-func (p *pass) list(depth int) bool {
 	more, ok := p.begins(']'), true
 	for more && ok {
-		if ok = p.value(depth); ok {
+		if ok = visit(); ok {
 			more, ok = p.goesOn(']')
 		}
 	}
 	return ok
 }
 
-// fieldName is the name in a key; ok is false for one with escapes or other than ASCII. The common
-// ones cost no memory.
-func fieldName(key []byte) (name string, ok bool) {
+// decodedName is the name in a key. The common ones cost no memory.
+func decodedName(key []byte) (name string, ok bool) {
 	switch string(key) {
 	case `"apiVersion"`:
 		return "apiVersion", true
@@ -163,12 +215,8 @@ func fieldName(key []byte) (name string, ok bool) {
 	case `"status"`:
 		return "status", true
 	}
-	for _, b := range key {
-		if b == '\\' || b >= 0x80 {
-			return "", false
-		}
-	}
-	return string(key[1 : len(key)-1]), true
+	name, err := unquote(key)
+	return name, err == nil
 }
 
 func (p *pass) word(word string) bool {

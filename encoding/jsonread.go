@@ -5,35 +5,31 @@ import (
 	"strconv"
 )
 
-// readObject decodes an object as an API server does, several times as fast. ok is false for text
-// that is no JSON object, or that needs a closer look: deep nesting, numbers out of range.
-func readObject(text []byte) (obj map[string]any, ok bool) {
-	p := pass{text: text}
-	if p.next() != '{' {
-		return nil, false
-	}
-	obj, ok = p.readObject(1)
+// decode decodes text as an API server does, several times as fast. ok is false for text that needs
+// a closer look: numbers out of range, or no JSON.
+func (p *pass) decode() (value any, ok bool) {
 	p.next()
-	return obj, ok && p.at == len(text)
+	value, ok = p.readValue(0)
+	return value, ok && p.ends()
 }
 
-func (p *pass) readObject(depth int) (map[string]any, bool) {
+// readObject reads an object within so many brackets, its own among them.
+func (p *pass) readObject(levels int) (map[string]any, bool) {
 	out := map[string]any{}
-	more, ok := p.begins('}'), true
+	more, ok := p.begins('}'), levels <= maxLevels
 	for more && ok {
-		name, named := p.readName()
-		if !named || p.next() != ':' {
+		key, named := p.name()
+		if !named {
 			return nil, false
 		}
-		p.at++
-		p.next()
-		if depth == 1 {
+		name, decoded := decodedName(key)
+		if levels == 1 {
 			p.inMetadata = name == "metadata"
 		}
-		if p.skipsManagedFields(name, depth) {
+		if ok = decoded; ok && p.skipsManagedFields(name, levels) {
 			delete(out, name) // the last of two counts
-		} else {
-			out[name], ok = p.readValue(depth)
+		} else if ok {
+			out[name], ok = p.readValue(levels)
 		}
 		if ok {
 			more, ok = p.goesOn('}')
@@ -42,26 +38,12 @@ func (p *pass) readObject(depth int) (map[string]any, bool) {
 	return out, ok
 }
 
-// readName reads the name of a field.
-func (p *pass) readName() (string, bool) {
-	start := p.at
-	if p.next() != '"' || !p.str() {
-		return "", false
-	}
-	key := p.text[start:p.at]
-	if name, ok := fieldName(key); ok {
-		return name, true
-	}
-	name, err := unquote(key)
-	return name, err == nil
-}
-
-func (p *pass) readList(depth int) ([]any, bool) {
+func (p *pass) readList(levels int) ([]any, bool) {
 	out := []any{}
-	more, ok := p.begins(']'), true
+	more, ok := p.begins(']'), levels <= maxLevels
 	for more && ok {
 		var element any
-		if element, ok = p.readValue(depth); ok {
+		if element, ok = p.readValue(levels); ok {
 			out = append(out, element)
 			more, ok = p.goesOn(']')
 		}
@@ -69,23 +51,18 @@ func (p *pass) readList(depth int) ([]any, bool) {
 	return out, ok
 }
 
-// readValue reads a value, which begins at the position.
-func (p *pass) readValue(depth int) (any, bool) {
-	if p.at == len(p.text) || depth > passDepth {
+// readValue reads a value, which begins at the position, within so many brackets.
+func (p *pass) readValue(levels int) (any, bool) {
+	if p.at == len(p.text) {
 		return nil, false
 	}
-	start := p.at
-	switch p.text[start] {
+	switch p.text[p.at] {
 	case '{':
-		return p.readObject(depth + 1)
+		return p.readObject(levels + 1)
 	case '[':
-		return p.readList(depth + 1)
+		return p.readList(levels + 1)
 	case '"':
-		if !p.str() {
-			return nil, false
-		}
-		text, err := unquote(p.text[start:p.at])
-		return text, err == nil
+		return p.decoded()
 	case 't':
 		return true, p.word("true")
 	case 'f':
@@ -114,21 +91,20 @@ func (p *pass) readNumber() (any, bool) {
 // of the text. It leaves in a list of which an entry may be of that apiVersion.
 func DecodeWithoutManagedFields(data []byte, unless string) (map[string]any, Format, error) {
 	if p := (pass{text: data, unless: unless}); p.next() == '{' {
-		obj, ok := p.readObject(1)
-		if p.next(); ok && p.at == len(data) {
-			return obj, FormatJSON, nil
+		if obj, ok := p.decode(); ok {
+			return obj.(map[string]any), FormatJSON, nil
 		}
 	}
 	return DecodeObject(data)
 }
 
 // skipsManagedFields passes the value of a field, if that is the list to be left out.
-func (p *pass) skipsManagedFields(name string, depth int) bool {
-	if p.unless == "" || depth != 2 || name != "managedFields" || !p.inMetadata || p.at == len(p.text) || p.text[p.at] != '[' {
+func (p *pass) skipsManagedFields(name string, levels int) bool {
+	if p.unless == "" || levels != 2 || name != "managedFields" || !p.inMetadata || p.at == len(p.text) || p.text[p.at] != '[' {
 		return false
 	}
 	list := pass{text: p.text, at: p.at}
-	if !list.value(depth) || list.huge {
+	if !list.value(levels) || list.huge {
 		return false
 	}
 	entries := p.text[p.at:list.at]

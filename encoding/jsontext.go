@@ -20,17 +20,6 @@ type jsonField struct {
 	key, value []byte // text, the key with its quotes; both alias the input
 }
 
-// parseJSONValue checks a whole stored value and parses its top level.
-func parseJSONValue(data []byte) (jsonObject, error) {
-	if obj, ok := passObject(data, make(jsonObject, 0, 8)); ok {
-		return obj, nil
-	}
-	if err := checkJSON(data); err != nil {
-		return nil, err
-	}
-	return parseJSONObject(bytes.TrimSpace(data))
-}
-
 // checkJSON reports a syntax error with its offset, without recursion. The limit is 10,000 levels.
 func checkJSON(data []byte) error {
 	if json.Valid(data) {
@@ -45,73 +34,34 @@ func checkJSON(data []byte) error {
 	return err
 }
 
-// parseJSONObject parses checked text without space around it; null is an empty object.
-func parseJSONObject(text []byte) (jsonObject, error) { return parseJSON(text, '{', '}', errNotObject) }
+// parseJSONObject parses an object; null is an empty one.
+func parseJSONObject(text []byte) (jsonObject, error) {
+	return parseJSON(text, '{', make(jsonObject, 0, 8))
+}
 
-// parseJSONList parses checked text without space around it; null is an empty list.
-func parseJSONList(text []byte) (jsonObject, error) { return parseJSON(text, '[', ']', errNotList) }
+// parseJSONList parses a list; null is an empty one.
+func parseJSONList(text []byte) (jsonObject, error) {
+	return parseJSON(text, '[', make(jsonObject, 0, 8))
+}
 
-func parseJSON(text []byte, opening, closing byte, wrong error) (out jsonObject, err error) {
-	switch {
-	case string(text) == "null":
+// parseJSON parses text that begins with a bracket, and appends its fields to out, which is empty.
+func parseJSON(text []byte, opening byte, out jsonObject) (jsonObject, error) {
+	if string(text) == "null" {
 		return nil, nil
-	case text[0] != opening:
-		return nil, wrong
 	}
-	out = make(jsonObject, 0, 8)
-	for rest := trimSpace(text[1:]); rest[0] != closing; {
-		var f jsonField
-		if opening == '{' {
-			f.key, rest = cutJSON(rest)
-			if f.name, err = unquote(f.key); err != nil {
-				return nil, err
-			}
-			rest = trimSpace(trimSpace(rest)[1:]) // the colon
-		}
-		f.value, rest = cutJSON(rest)
-		out = append(out, f)
-		if rest = trimSpace(rest); rest[0] == ',' {
-			rest = trimSpace(rest[1:])
+	p, wrong := pass{text: text}, errNotList
+	if opening == '{' {
+		wrong = errNotObject
+	}
+	if p.next() == opening {
+		if fields, ok := p.fields(opening+2, out); ok && p.ends() { // in ASCII ] and } follow so
+			return fields, nil
 		}
 	}
-	return out, nil
-}
-
-// cutJSON splits checked text behind its first value. It counts brackets, without recursion.
-func cutJSON(text []byte) (value, rest []byte) {
-	depth := 0
-	for i := 0; i < len(text); i++ {
-		switch text[i] {
-		case '"':
-			i += stringLen(text[i:]) - 1
-		case '{', '[':
-			depth++
-			continue
-		case '}', ']':
-			depth--
-		default:
-			if depth > 0 {
-				continue
-			}
-			i += bytes.IndexAny(text[i:], ",]} \t\r\n") - 1 // a number or a word; an object or list is around it
-		}
-		if depth == 0 {
-			return text[:i+1], text[i+1:]
-		}
+	if err := checkJSON(text); err != nil {
+		return nil, err
 	}
-	return text, nil
-}
-
-func stringLen(text []byte) int {
-	for i := 1; i < len(text); i++ {
-		switch text[i] {
-		case '\\':
-			i++
-		case '"':
-			return i + 1
-		}
-	}
-	return len(text)
+	return nil, wrong
 }
 
 func (o jsonObject) last(name string) int {

@@ -16,7 +16,7 @@ func FuzzJSONText(f *testing.F) {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		obj, err := parseJSONValue(data)
+		obj, err := parseJSONObject(data)
 		if !json.Valid(data) {
 			require.Error(t, err)
 			return
@@ -34,7 +34,7 @@ func FuzzJSONText(f *testing.F) {
 		}
 		require.True(t, json.Valid(obj.text()))
 		others := len(obj.without("b"))
-		again, err := parseJSONValue(obj.set("b", []byte("7")).without("b").text())
+		again, err := parseJSONObject(obj.set("b", []byte("7")).without("b").text())
 		require.NoError(t, err)
 		require.Len(t, again, others)
 	})
@@ -57,7 +57,7 @@ func TestSetKeepsSortedFieldsSorted(t *testing.T) {
 		`{"m":0,"a":0}`:    `{"m":1,"a":0}`,
 		`{"m":0,"m":"m" }`: `{"m":0,"m":1}`,
 	} {
-		obj, err := parseJSONValue([]byte(before))
+		obj, err := parseJSONObject([]byte(before))
 		require.NoError(t, err)
 		require.Equal(t, after, string(obj.set("m", []byte("1")).text()))
 		require.Equal(t, string(obj.text()), string(obj.set("q", []byte("1")).without("q").text()))

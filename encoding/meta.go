@@ -40,7 +40,7 @@ func ReadMeta(data []byte) (Meta, error) {
 
 // metaOfJSON decodes the metadata field only.
 func metaOfJSON(data []byte) (Meta, error) {
-	obj, err := parseJSONValue(data)
+	obj, err := parseJSONObject(data)
 	if err != nil {
 		return Meta{}, err
 	}

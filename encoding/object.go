@@ -25,9 +25,18 @@ func DecodeObject(data []byte) (map[string]any, Format, error) {
 
 // unmarshal decodes JSON. Errors give positions, not characters: the value may be a Secret.
 func unmarshal(data []byte, into any) error {
-	if obj, isMap := into.(*map[string]any); isMap {
-		if read, ok := readObject(data); ok {
-			*obj = read
+	p := pass{text: data}
+	switch into := into.(type) {
+	case *map[string]any:
+		if obj, ok := p.decode(); ok {
+			if fields, isMap := obj.(map[string]any); isMap {
+				*into = fields
+				return nil
+			}
+		}
+	case *any:
+		if value, ok := p.decode(); ok {
+			*into = value
 			return nil
 		}
 	}
@@ -40,6 +49,12 @@ func unmarshal(data []byte, into any) error {
 		return fmt.Errorf("number out of range before byte %d", wrong.Offset)
 	}
 	return err
+}
+
+// DecodeJSON decodes any JSON text as DecodeObject decodes that of an object.
+func DecodeJSON(text []byte) (value any, err error) {
+	err = unmarshal(text, &value)
+	return value, err
 }
 
 func decodeCBOR(data []byte) (map[string]any, error) {

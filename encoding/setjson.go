@@ -3,7 +3,6 @@ package encoding
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"maps"
 	"slices"
 )
@@ -43,29 +42,6 @@ func editText(text []byte, path []string, change func(text []byte) ([]byte, erro
 		return obj.without(path[0]).text(), nil
 	}
 	return obj.set(path[0], after).text(), nil
-}
-
-// eachElement is the change of a list that changes the text of each element.
-func eachElement(change func(text []byte) ([]byte, error)) func(text []byte) ([]byte, error) {
-	return func(text []byte) ([]byte, error) {
-		list, err := parseJSONList(text)
-		if err != nil {
-			return nil, err
-		}
-		changed := false
-		for i := range list {
-			after, err := change(list[i].value)
-			if err != nil {
-				return nil, at(fmt.Sprintf("[%d]", i), err)
-			}
-			changed = changed || !bytes.Equal(after, list[i].value)
-			list[i].value = after
-		}
-		if !changed {
-			return text, nil
-		}
-		return list.listText(), nil
-	}
 }
 
 // mergeJSON returns the text of after; equal parts keep their text, decoded as before.

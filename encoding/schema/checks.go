@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"regexp/syntax"
 	"slices"
 	"sync"
@@ -115,25 +116,50 @@ func (c *checks) spend(value any, s *costs, path int) error {
 			return err
 		}
 	}
-	switch value := value.(type) {
-	case map[string]any:
-		for name, element := range value {
-			below, declared := s.properties[name]
-			if !declared {
-				below = s.additional
-			}
-			if err := c.spend(element, below, path+len(name)+1); err != nil {
-				return err
-			}
-		}
-	case []any:
-		for _, element := range value {
-			if err := c.spend(element, s.items, path+4); err != nil {
-				return err
-			}
+	for p := range s.parts(value) {
+		if err := c.spend(p.value, p.costs, path+p.length()); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// part is an element of an object or a list, with the costs of its schema.
+type part struct {
+	name  string // in an object
+	index int    // in a list; -1 in an object
+	value any
+	costs *costs
+}
+
+// length is what the part adds to the length of a path.
+func (p part) length() int {
+	if p.index >= 0 {
+		return len("[10]")
+	}
+	return len(p.name) + 1
+}
+
+// parts yields the elements of a value.
+func (c *costs) parts(value any) iter.Seq[part] {
+	return func(yield func(part) bool) {
+		fields, _ := value.(map[string]any)
+		for name, element := range fields {
+			below, declared := c.properties[name]
+			if !declared {
+				below = c.additional
+			}
+			if !yield(part{name, -1, element, below}) {
+				return
+			}
+		}
+		list, _ := value.([]any)
+		for i, element := range list {
+			if !yield(part{"", i, element, c.items}) {
+				return
+			}
+		}
+	}
 }
 
 // combined yields the schemas that a value meets besides s: allOf, anyOf, oneOf and not.
@@ -174,33 +200,30 @@ type patterns struct {
 }
 
 // checkPatterns returns errChecks if the patterns of a schema take too much memory.
-func checkPatterns(s *apiextensions.JSONSchemaProps) error {
+func checkPatterns(s *apiextensions.JSONSchemaProps) (err error) {
 	p := patterns{seen: map[string]bool{}}
-	return p.addSchema(s)
+	anySchema(s, func(s *apiextensions.JSONSchemaProps) bool {
+		for _, pattern := range append(slices.Collect(maps.Keys(s.PatternProperties)), s.Pattern) {
+			if err = p.add(pattern); err != nil {
+				return true
+			}
+		}
+		return false
+	})
+	return err
 }
 
-func (p *patterns) addSchema(s *apiextensions.JSONSchemaProps) error {
+// anySchema reports whether is accepts a schema, or one below it.
+func anySchema(s *apiextensions.JSONSchemaProps, is func(*apiextensions.JSONSchemaProps) bool) bool {
 	if s == nil {
-		return nil
+		return false
 	}
-	if err := p.add(s.Pattern); err != nil {
-		return err
-	}
-	for pattern := range s.PatternProperties {
-		if err := p.add(pattern); err != nil {
-			return err
-		}
-	}
-	for child := range schemasBelow(s) {
-		if err := p.addSchema(child); err != nil {
-			return err
-		}
-	}
-	return nil
+	below := func(s *apiextensions.JSONSchemaProps) bool { return anySchema(s, is) }
+	return is(s) || slices.ContainsFunc(schemasBelow(s), below)
 }
 
-// schemasBelow yields the schemas that s holds, nil among them.
-func schemasBelow(s *apiextensions.JSONSchemaProps) iter.Seq[*apiextensions.JSONSchemaProps] {
+// schemasBelow lists the schemas that s holds, nil among them.
+func schemasBelow(s *apiextensions.JSONSchemaProps) []*apiextensions.JSONSchemaProps {
 	below := slices.Collect(combined(s))
 	for _, more := range []map[string]apiextensions.JSONSchemaProps{s.Properties, s.PatternProperties} {
 		for _, property := range more {
@@ -213,7 +236,7 @@ func schemasBelow(s *apiextensions.JSONSchemaProps) iter.Seq[*apiextensions.JSON
 	if s.Items != nil {
 		below = append(below, s.Items.Schema)
 	}
-	return slices.Values(below)
+	return below
 }
 
 // add compiles a pattern as package regexp does.

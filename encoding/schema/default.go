@@ -101,6 +101,7 @@ type shape struct {
 	value      any      // that default
 	weight     int      // of the default and its key
 	defaulting bool     // it, or something below, has one
+	embeds     bool     // it, or something below, is an embedded resource
 	rules      *rules   // of Version.checked, nil for none that are sure
 }
 
@@ -118,11 +119,11 @@ func newShape(s *structuralschema.Structural) *shape {
 		value:      s.Default.Object,
 		weight:     encoding.Weigh(s.Default.Object),
 	}
-	out.defaulting = out.hasDefault || out.items.hasDefaults()
+	all := []*shape{out.items}
 	for name, property := range s.Properties {
 		below := newShape(&property)
 		out.properties[name] = below
-		out.defaulting = out.defaulting || below.defaulting
+		all = append(all, below)
 		if below.hasDefault {
 			below.weight += encoding.Weigh(name)
 			out.defaults = append(out.defaults, name)
@@ -131,12 +132,16 @@ func newShape(s *structuralschema.Structural) *shape {
 	slices.Sort(out.defaults)
 	if s.AdditionalProperties != nil {
 		out.open, out.additional = true, newShape(s.AdditionalProperties.Structural)
-		out.defaulting = out.defaulting || out.additional.hasDefaults()
+		all = append(all, out.additional)
 	}
+	out.defaulting = out.hasDefault || slices.ContainsFunc(all, (*shape).hasDefaults)
+	out.embeds = out.embedded || slices.ContainsFunc(all, (*shape).hasEmbedded)
 	return out
 }
 
 func (s *shape) hasDefaults() bool { return s != nil && s.defaulting }
+
+func (s *shape) hasEmbedded() bool { return s != nil && s.embeds }
 
 // field returns the shape of a field, or nil, and whether the schema declares the field.
 func (s *shape) field(name string) (below *shape, declared bool) {

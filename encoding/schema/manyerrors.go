@@ -24,16 +24,8 @@ var errUniqueItems = errors.New("its schema has uniqueItems, which no API server
 
 // checkUniqueItems returns errUniqueItems for a schema that has them.
 func checkUniqueItems(s *apiextensions.JSONSchemaProps) error {
-	if s == nil {
-		return nil
-	}
-	if s.UniqueItems {
+	if anySchema(s, func(s *apiextensions.JSONSchemaProps) bool { return s.UniqueItems }) {
 		return errUniqueItems
-	}
-	for below := range schemasBelow(s) {
-		if err := checkUniqueItems(below); err != nil {
-			return err
-		}
 	}
 	return nil
 }
@@ -67,25 +59,11 @@ func pairs(value any, c *costs, most int) int {
 		}
 		n += pairs(value, more, most-n)
 	}
-	switch value := value.(type) {
-	case map[string]any:
-		for name, element := range value {
-			if n >= most {
-				break
-			}
-			below, declared := c.properties[name]
-			if !declared {
-				below = c.additional
-			}
-			n += pairs(element, below, most-n)
+	for p := range c.parts(value) {
+		if n >= most {
+			break
 		}
-	case []any:
-		for _, element := range value {
-			if n >= most {
-				break
-			}
-			n += pairs(element, c.items, most-n)
-		}
+		n += pairs(p.value, p.costs, most-n)
 	}
 	return n
 }
@@ -118,22 +96,13 @@ func (e *errorCount) add(path *field.Path, value any, c *costs) error {
 	if err := e.addCombined(path, value, c); err != nil {
 		return err
 	}
-	switch value := value.(type) {
-	case map[string]any:
-		for name, element := range value {
-			below, declared := c.properties[name]
-			if !declared {
-				below = c.additional
-			}
-			if err := e.add(path.Child(name), element, below); err != nil {
-				return err
-			}
+	for p := range c.parts(value) {
+		at := path.Child(p.name)
+		if p.index >= 0 {
+			at = path.Index(p.index)
 		}
-	case []any:
-		for i, element := range value {
-			if err := e.add(path.Index(i), element, c.items); err != nil {
-				return err
-			}
+		if err := e.add(at, p.value, p.costs); err != nil {
+			return err
 		}
 	}
 	return nil

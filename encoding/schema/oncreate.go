@@ -41,18 +41,9 @@ func (v *Version) asOnCreates(props *apiextensions.JSONSchemaProps) bool {
 
 // compares says whether a rule of the schema names the old object.
 func compares(s *apiextensions.JSONSchemaProps) bool {
-	if s == nil {
-		return false
-	}
-	for _, rule := range s.XValidations {
-		if rule.OptionalOldSelf != nil || strings.Contains(rule.Rule, "oldSelf") || strings.Contains(rule.MessageExpression, "oldSelf") {
-			return true
-		}
-	}
-	for below := range schemasBelow(s) {
-		if compares(below) {
-			return true
-		}
-	}
-	return false
+	return anySchema(s, func(s *apiextensions.JSONSchemaProps) bool {
+		return slices.ContainsFunc(s.XValidations, func(rule apiextensions.ValidationRule) bool {
+			return rule.OptionalOldSelf != nil || strings.Contains(rule.Rule, "oldSelf") || strings.Contains(rule.MessageExpression, "oldSelf")
+		})
+	})
 }

@@ -83,15 +83,21 @@ func typeOf(object *apiservercel.DeclType, name string, property *structuralsche
 
 // hasRules says whether a schema, or one below it, has rules, or may have them in allOf.
 func hasRules(s *structuralschema.Structural) bool {
+	return anyStructural(s, func(s *structuralschema.Structural) bool {
+		return len(s.XValidations) > 0 || s.ValueValidation != nil && len(s.ValueValidation.AllOf) > 0
+	})
+}
+
+// anyStructural reports whether is accepts a schema, or one below it.
+func anyStructural(s *structuralschema.Structural, is func(*structuralschema.Structural) bool) bool {
 	if s == nil {
 		return false
 	}
-	if len(s.XValidations) > 0 || s.ValueValidation != nil && len(s.ValueValidation.AllOf) > 0 || hasRules(s.Items) ||
-		s.AdditionalProperties != nil && hasRules(s.AdditionalProperties.Structural) {
+	if is(s) || anyStructural(s.Items, is) || s.AdditionalProperties != nil && anyStructural(s.AdditionalProperties.Structural, is) {
 		return true
 	}
 	for _, property := range s.Properties {
-		if hasRules(&property) {
+		if anyStructural(&property, is) {
 			return true
 		}
 	}

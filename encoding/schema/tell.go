@@ -9,6 +9,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 
+	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/internal/bounded"
 )
 
@@ -17,10 +18,10 @@ type Told struct {
 	Version string   // at which it is stored
 	Managed []string // other versions than the storage version that managedFields name, each once
 
-	crd           *CRD
-	value         []byte
-	accepted      bool // but for CEL rules
-	managedFields int  // the position of the list, 0 for none
+	crd      *CRD
+	value    []byte
+	accepted bool   // but for CEL rules
+	entries  []byte // the text of managedFields, nil for none
 }
 
 // Tell looks at a JSON value in one pass for each of its schemas, and decodes nothing. It is sure
@@ -38,7 +39,7 @@ func (c *CRD) Tell(value []byte, namespace, name string) (told Told, ok bool) {
 		return Told{}, false
 	}
 	told = Told{
-		Version: stored.spec.Name, crd: c, value: value, accepted: w.valid, managedFields: w.managedFields,
+		Version: stored.spec.Name, crd: c, value: value, accepted: w.valid, entries: w.entries,
 	}
 	typed, managed := w.typed, w.versions
 	if !storage.twin(stored) && (!w.passes(value, stored) || !w.settled) {
@@ -82,7 +83,10 @@ func (t *Told) Accepted(ctx context.Context) bool {
 	if err != nil || !t.accepted || !compiled.ruled {
 		return err == nil && t.accepted
 	}
-	obj := readCanonical(t.value)
+	obj, _, err := encoding.DecodeObject(t.value)
+	if err != nil {
+		return false
+	}
 	obj["apiVersion"] = t.crd.storageAPIVersion()
 	structural, _ := storage.structural()
 	meter := bounded.MeterOf(ctx)
@@ -100,9 +104,9 @@ func (t *Told) Accepted(ctx context.Context) bool {
 // Relabelled returns the bytes of the object at the storage version. False means that its
 // managedFields have to be rewritten to be sure.
 func (t *Told) Relabelled() (out []byte, ok bool) {
-	if t.managedFields > 0 {
-		r := reader{text: string(t.value), at: t.managedFields}
-		if list, _ := r.value().([]any); !t.crd.keepsManagedFields(list) {
+	if t.entries != nil {
+		content, err := encoding.DecodeJSON(t.entries)
+		if list, _ := content.([]any); err != nil || !t.crd.keepsManagedFields(list) {
 			return nil, false
 		}
 	}

@@ -59,7 +59,7 @@ func (v *Version) compileValidators() (validators, error) {
 			return cel.NewValidator(structural, true, celconfig.PerCallLimit)
 		}),
 		created: sync.OnceValue(func() *ruleNode { return newRoot(structural) }),
-		costs:   newCosts(props), embedded: v.shape().hasEmbedded(), lists: hasListTypes(structural), asOnCreates: v.asOnCreates(props),
+		costs:   newCosts(props), embedded: v.shape().hasEmbedded(), lists: anyStructural(structural, func(s *structuralschema.Structural) bool { return s.XListType != nil }), asOnCreates: v.asOnCreates(props),
 	}, nil
 }
 
@@ -107,22 +107,6 @@ func (c validators) listErrors(obj map[string]any, structural *structuralschema.
 		return nil
 	}
 	return listtype.ValidateListSetsAndMaps(nil, structural, obj)
-}
-
-// hasListTypes says whether a list in the schema is a set or a map.
-func hasListTypes(s *structuralschema.Structural) bool {
-	if s == nil {
-		return false
-	}
-	if s.XListType != nil || hasListTypes(s.Items) || s.AdditionalProperties != nil && hasListTypes(s.AdditionalProperties.Structural) {
-		return true
-	}
-	for _, property := range s.Properties {
-		if hasListTypes(&property) {
-			return true
-		}
-	}
-	return false
 }
 
 const rulesSkipped = "some validation rules were not checked"

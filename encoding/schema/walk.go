@@ -16,12 +16,12 @@ type walker struct {
 	typed   bool // a field manager accepts the object
 	valid   bool // servers accept writes of the object, but for CEL rules; implies typed
 
-	versions      versionSet // that managedFields name
-	managedFields int        // the position of the list
-	path, spent   int        // the length of the path to the position, and the checks so far
-	steps         int        // of patterns
-	keys          [][]byte   // of the lists that the position is in
-	unquoted      []byte     // see unquote
+	versions    versionSet // that managedFields name
+	entries     []byte     // the text of managedFields
+	path, spent int        // the length of the path to the position, and the checks so far
+	steps       int        // of patterns
+	keys        [][]byte   // of the lists that the position is in
+	unquoted    []byte     // see unquote
 }
 
 // stepsPerByte is how many steps patterns may take for each byte of a value. Real ones take less.
@@ -36,7 +36,7 @@ func (w *walker) passes(value []byte, v *Version) bool {
 	if v.preserves() {
 		mode = noPruning
 	}
-	w.canonical, w.versions, w.managedFields, w.keys = canonical{text: value}, versionSet{}, 0, w.keys[:0]
+	w.canonical, w.versions, w.entries, w.keys = canonical{text: value}, versionSet{}, nil, w.keys[:0]
 	w.path, w.spent, w.steps, w.settled, w.typed = 0, 0, 0, true, of.rules != nil
 	w.valid = w.typed && isPlainName(w.name, 253, true) && (w.namespace == "" || isPlainName(w.namespace, 63, false))
 	ok := w.object(of, mode, true) && string(w.text[w.at:]) == "\n"
@@ -208,19 +208,3 @@ func (s *shape) orNone() *shape {
 }
 
 var noShape = &shape{}
-
-// hasEmbedded says whether the shape, or one below it, is of an embedded resource.
-func (s *shape) hasEmbedded() bool {
-	if s == nil {
-		return false
-	}
-	if s.embedded || s.items.hasEmbedded() || s.additional.hasEmbedded() {
-		return true
-	}
-	for _, below := range s.properties {
-		if below.hasEmbedded() {
-			return true
-		}
-	}
-	return false
-}

@@ -78,10 +78,12 @@ func (w *walker) metaField(name []byte, root bool) bool {
 		controllers := 0
 		return w.peekPast() != ']' && w.canonical.list(func() bool { return w.owner(&controllers) })
 	case "managedFields":
+		start := w.at
+		ok := w.peekPast() != ']' && w.canonical.list(func() bool { return w.entry(root) })
 		if root {
-			w.managedFields = w.at
+			w.entries = w.text[start:w.at]
 		}
-		return w.peekPast() != ']' && w.canonical.list(func() bool { return w.entry(root) })
+		return ok
 	}
 	return false
 }

@@ -92,9 +92,6 @@ func (v *Version) RefusedValid(ctx context.Context, obj map[string]any) field.Er
 	if _, _, errs := v.compiled(ctx, touched); errs != nil {
 		return errs
 	}
-	if metadata, _ := touched["metadata"].(map[string]any); plainMetadata(metadata, v.crd.isNamespaced()) {
-		return nil
-	}
 	return v.validateMeta(touched)
 }
 

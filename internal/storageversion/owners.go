@@ -2,6 +2,7 @@ package storageversion
 
 import (
 	"bytes"
+	"slices"
 
 	gvr "k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -56,6 +57,13 @@ func (g *versionsGone) concerns(e *transform.Entry) bool {
 	}
 	if encoding.Detect(e.Value) == encoding.FormatJSON && !bytes.Contains(e.Value, []byte("ownerReferences")) {
 		return false
+	}
+	var look encoding.Glance
+	if look.Glance(e.Value) {
+		return slices.ContainsFunc(look.Owners, func(o encoding.Owner) bool {
+			_, gone := g.moved(string(o.APIVersion), string(o.Kind))
+			return gone
+		})
 	}
 	found := false
 	_, _, err := encoding.EditOwnerReferences(e.Value, func(ref encoding.OwnerReference) (encoding.OwnerReference, bool) {
