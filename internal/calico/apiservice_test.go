@@ -18,9 +18,7 @@ const (
 )
 
 func dropAPIService(ctx context.Context, v *transform.View) error {
-	m := newRun(ctx, Options{}, v, registry)
-	m.removeAggregatedAPIService()
-	return m.Err
+	return storeOf(ctx, v).removeAggregatedAPIService()
 }
 
 func TestAggregatedAPIServiceGoes(t *testing.T) {
@@ -159,7 +157,7 @@ func TestUndecodableBesideNothing(t *testing.T) {
 }
 
 func removing(ctx context.Context, v *transform.View) error {
-	return withCRDs(ctx, v, (*run).removeV1)
+	return withCRDs(ctx, v, (*crdSet).removeV1)
 }
 
 func TestRemoveV1(t *testing.T) {

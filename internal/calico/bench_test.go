@@ -1,6 +1,7 @@
 package calico
 
 import (
+	"cmp"
 	"strings"
 	"testing"
 
@@ -13,12 +14,11 @@ import (
 // BenchmarkRecord reads one recorded v1 record in the first pass, and converts it in the second.
 // Handles are by far the most records of a large cluster, policies the most to check.
 func BenchmarkRecord(b *testing.B) {
+	owners := &owners{table: newTable(), kinds: kinds()}
 	stored, k := contents(b, recorded(b, "before.db")), keys.Kubernetes{Prefix: "/registry"}
 	for _, plural := range []string{"ipamhandles", "ipamblocks", "networkpolicies"} {
 		kd, _ := kinds().ofV3(plural)
 		crd, err := schema.ParseCRD([]byte(stored["/registry/apiextensions.k8s.io/customresourcedefinitions/"+plural+"."+groupV3]))
-		require.NoError(b, err)
-		version, err := crd.Version("v3")
 		require.NoError(b, err)
 		var largest string
 		for key, value := range stored {
@@ -35,12 +35,9 @@ func BenchmarkRecord(b *testing.B) {
 				id := newIdentity(kd, key, []byte(largest))
 				scanned := &scanned{id: id, key: key, value: []byte(stored[largest])}
 				require.NoError(b, scanned.identify())
-				d := &draft{id: id, crd: crd, version: version, stored: scanned.value}
-				d.convertAlone(b.Context())
-				require.NoError(b, d.err)
-				if d.value == nil { // it has owners
-					require.NoError(b, d.convert(b.Context()))
-				}
+				d := &draft{id: id, crd: crd, stored: scanned.value}
+				d.make(b.Context(), owners)
+				require.NoError(b, cmp.Or(d.err, d.unfit))
 			}
 		})
 	}

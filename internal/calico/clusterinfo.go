@@ -1,9 +1,6 @@
 package calico
 
-import (
-	"github.com/etcdshift/etcdshift/encoding"
-	"github.com/etcdshift/etcdshift/keys"
-)
+import "github.com/etcdshift/etcdshift/encoding"
 
 // ClusterInformation is the datastore's lock: while spec.datastoreReady is not true, components of
 // its mode neither allocate addresses nor program policy. The v3 one is written ready after
@@ -12,46 +9,52 @@ import (
 
 // stageLocks stages the v3 ClusterInformation. It also makes one ready that was there before and
 // stays: the live controller may have left it locked.
-func (m *run) stageLocks() {
+func (m *run) stageLocks() error {
 	for _, id := range m.table.records {
-		if late := id.rest().late; late != nil {
-			m.Put(id.v3key(m.Keys), late)
+		if late := m.late[id]; late != nil {
+			if err := m.put(id.v3key(m.keys), late); err != nil {
+				return err
+			}
 		}
 	}
-	kd, _ := kinds().ofV3("clusterinformations")
+	kd, _ := kinds().called(kindClusterInformation)
 	for _, o := range m.table.objectsOf(kd) {
-		m.setReady(o.key, true)
+		if err := m.setReady(o.key, true); err != nil {
+			return err
+		}
 	}
+	return nil
 }
 
 // warnLocked reports a v1 datastore that was locked when the snapshot was taken, by an upgrade or
 // by an aborted live migration.
-func (m *run) warnLocked() {
-	obj, _ := m.Read(m.lockKey())
-	if obj == nil {
-		return
+func (s *store) warnLocked() error {
+	obj, _, err := s.read(s.lockKey())
+	if obj == nil || err != nil {
+		return err
 	}
 	if spec, err := specOf(obj); err == nil && spec["datastoreReady"] != true {
-		m.Raise(string(m.lockKey()), codeDatastoreLocked.Because("the v1 datastore was not ready when the snapshot was taken; the v3 one will be"))
+		s.Raise(string(s.lockKey()), codeDatastoreLocked.Because("the v1 datastore was not ready when the snapshot was taken; the v3 one will be"))
 	}
+	return nil
 }
 
-func (m *run) lockKey() []byte {
-	k, _ := kinds().ofV3("clusterinformations")
-	return m.Keys.Format(keys.Key{Resource: k.v1(), Name: "default"})
+func (s *store) lockKey() []byte {
+	k, _ := kinds().called(kindClusterInformation)
+	return s.key(k.v1(), "", "default")
 }
 
 // setReady stages the ClusterInformation at key with another datastoreReady, as an update would
 // store it, and without the annotations that without names. One that has it, or that cannot be
 // read, stays as it is.
-func (m *run) setReady(key []byte, ready bool, without ...string) {
-	obj, format := m.Read(key)
-	if obj == nil {
-		return
+func (s *store) setReady(key []byte, ready bool, without ...string) error {
+	obj, format, err := s.read(key)
+	if obj == nil || err != nil {
+		return err
 	}
 	spec, err := specOf(obj)
 	if err != nil || spec["datastoreReady"] == ready && len(without) == 0 {
-		return // a spec that is no object was refused as invalid
+		return nil // a spec that is no object was refused as invalid
 	}
 	spec["datastoreReady"] = ready
 	meta := objectAt(obj, "metadata")
@@ -61,7 +64,9 @@ func (m *run) setReady(key []byte, ready bool, without ...string) {
 	if generation, ok := meta["generation"].(int64); ok {
 		meta["generation"] = generation + 1
 	}
-	if value, err := encoding.EncodeObject(obj, format); !m.Failed(err) {
-		m.Put(key, value)
+	value, err := encoding.EncodeObject(obj, format)
+	if err != nil {
+		return err
 	}
+	return s.put(key, value)
 }

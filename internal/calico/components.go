@@ -1,8 +1,12 @@
 package calico
 
 import (
+	"errors"
 	"fmt"
+	"math"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -23,63 +27,67 @@ const cniConfigKey = "cni_network_config"
 // setComponents has the components of a manifest install work on v3 records from their first start.
 // It sets CALICO_API_GROUP on every container of their workloads, which roll for the changed pod
 // template, and corrects a CNI configuration that pins another group. An operator would undo
-// changes of its workloads. All that is not done, as everything without Options.SetAPIGroup,
-// becomes a step by hand.
-func (m *run) setComponents() {
-	found := m.findInstallation()
-	m.operatorSteps(found)
+// changes of its workloads. All that is not done, as everything without set, becomes a step by hand.
+func (s *store) setComponents(set bool) error {
+	found, err := s.findInstallation()
+	if err != nil {
+		return err
+	}
+	s.operatorSteps(found)
 	for _, c := range found.components {
-		if !found.managed(c) {
-			m.setWorkload(c)
+		if found.managed(c) {
+			continue
+		}
+		staged, err := s.editWorkload(c, set, func(container map[string]any) bool { return setEnv(container, envAPIGroup, apiVersionV3) },
+			fmt.Sprintf("before its pods start, set %s=%s on every container and initContainer of %s", envAPIGroup, apiVersionV3, c))
+		if err != nil {
+			return err
+		}
+		if staged {
+			s.step("wait until %s has rolled out with %s=%s (kubectl -n %s rollout status %s)",
+				c, envAPIGroup, apiVersionV3, transform.ShellWord(c.namespace), transform.ShellWord(strings.ToLower(c.kind)+"/"+c.name))
 		}
 	}
 	if len(found.components) == 0 {
-		m.Step("no workload of Calico is in the snapshot: set %s=%s on whatever runs it, before it starts", envAPIGroup, apiVersionV3)
+		s.step("no workload of Calico is in the snapshot: set %s=%s on whatever runs it, before it starts", envAPIGroup, apiVersionV3)
 	}
-	m.setCNIConfigs()
-	m.apiServerSteps(found)
+	err = s.objects(schema.GroupResource{Resource: "configmaps"}, func(key keys.Key, entry *transform.Entry) error {
+		if key.Name == "calico-config" || key.Name == "canal-config" {
+			return s.setCNIConfig(entry, key, set)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return s.apiServerSteps(found)
 }
 
-// setWorkload sets the variable on all containers of one workload.
-func (m *run) setWorkload(c component) {
-	byHand := func() {
-		m.Step("before its pods start, set %s=%s on every container and initContainer of %s", envAPIGroup, apiVersionV3, c)
-	}
-	value, changed, err := c.value, []string(nil), c.unreadable
-	if err == nil {
-		value, changed, err = setPodEnv(c.value, envAPIGroup, apiVersionV3)
-	}
-	if err != nil {
-		m.Raise(string(c.key), transform.Unreadable(err))
-		byHand()
-		return
+// editWorkload changes the containers of one workload where set says so. Where it does not, and for
+// a workload that cannot be read, it adds the step by hand.
+func (s *store) editWorkload(c component, set bool, edit func(container map[string]any) bool, byHand string) (staged bool, err error) {
+	value, changed, bad := c.value, []string(nil), c.unreadable
+	if bad == nil {
+		value, changed, bad = editContainers(c.value, edit)
 	}
 	switch {
+	case bad != nil:
+		s.Raise(string(c.key), transform.Unreadable(bad))
 	case len(changed) == 0:
-		return
-	case !m.opts.SetAPIGroup:
-		byHand()
-		return
+		return false, nil
+	case set:
+		return true, s.put(c.key, value)
 	}
-	m.Step("wait until %s has rolled out with %s=%s (kubectl -n %s rollout status %s)",
-		c, envAPIGroup, apiVersionV3, transform.ShellWord(c.namespace), transform.ShellWord(strings.ToLower(c.kind)+"/"+c.name))
-	m.Put(c.key, value)
+	s.step("%s", byHand)
+	return false, nil
 }
 
-// setCNIConfigs corrects the CNI configurations of manifest installs that pin another group.
-func (m *run) setCNIConfigs() {
-	for key, entry := range m.Objects(schema.GroupResource{Resource: "configmaps"}) {
-		if key.Name == "calico-config" || key.Name == "canal-config" {
-			m.setCNIConfig(entry, key)
-		}
-	}
-}
-
-func (m *run) setCNIConfig(entry *transform.Entry, key keys.Key) {
+// setCNIConfig corrects the CNI configuration of a manifest install that pins another group.
+func (s *store) setCNIConfig(entry *transform.Entry, key keys.Key, set bool) error {
 	name := key.Namespace + "/" + key.Name
 	meta, err := encoding.ReadMeta(entry.Value)
 	if err == nil && ownedByOperator(meta) {
-		return
+		return nil
 	}
 	if err == nil {
 		err = transform.CheckValue(key, entry.Value)
@@ -89,67 +97,170 @@ func (m *run) setCNIConfig(entry *transform.Entry, key keys.Key) {
 		config, err = encoding.Get(entry.Value, "data", cniConfigKey)
 	}
 	if err != nil {
-		m.Raise(string(entry.Key), transform.Unreadable(err))
-		m.Step("check that %s of ConfigMap %s pins no other %s than %s", cniConfigKey, name, apiGroupField, apiVersionV3)
-		return
+		s.Raise(string(entry.Key), transform.Unreadable(err))
+		s.step("check that %s of ConfigMap %s pins no other %s than %s", cniConfigKey, name, apiGroupField, apiVersionV3)
+		return nil
 	}
 	pinned, _ := config.(string)
 	unpinned, replaced := unpinAPIGroup(pinned)
-	if len(replaced) == 0 {
-		return
-	}
-	if !m.opts.SetAPIGroup {
-		m.Step("before the pods of calico-node start, set %s to %s in %s of ConfigMap %s (it says %q)",
+	switch {
+	case len(replaced) == 0:
+		return nil
+	case !set:
+		s.step("before the pods of calico-node start, set %s to %s in %s of ConfigMap %s (it says %q)",
 			apiGroupField, apiVersionV3, cniConfigKey, name, replaced[0])
-		return
+		return nil
 	}
 	value, err := encoding.Set(entry.Value, unpinned, "data", cniConfigKey)
 	if err != nil {
-		m.Raise(string(entry.Key), transform.Unreadable(err))
-		return
+		s.Raise(string(entry.Key), transform.Unreadable(err))
+		return nil
 	}
-	m.Put(entry.Key, value)
+	return s.put(entry.Key, value)
 }
 
-// operatorSteps adds the steps for an operator, which chooses the group when it starts.
-func (m *run) operatorSteps(found *installation) {
-	if !slices.ContainsFunc(found.components, found.managed) && !found.operated() {
-		return
-	}
-	operator, restart := "the operator", "restart it"
-	if len(found.operators) > 0 {
-		c := found.operators[0]
-		operator = c.String()
-		restart = fmt.Sprintf("kubectl -n %s set env %s %s=%s",
-			transform.ShellWord(c.namespace), transform.ShellWord("deployment/"+c.name), envAPIGroup, apiVersionV3)
-	}
-	m.Step("after the restore, restart %s first, in v3 mode (%s): as it runs now it re-creates the aggregated APIService v3.%s and goes on with %s",
-		operator, restart, groupV3, groupV1)
-	m.Step("then check that APIService v3.%s names no service (kubectl get apiservice v3.%s); delete it if it does, after the operator was restarted",
-		groupV3, groupV3)
-	m.Step("wait until the operator has rolled out Calico with %s=%s; it removes its API server by itself", envAPIGroup, apiVersionV3)
-}
+// templateGeneration is the annotation with a DaemonSet's template generation, in all groups but
+// extensions/v1beta1. A server always writes it (k8s.io/kubernetes pkg/apis/apps/v1,
+// Convert_apps_DaemonSet_To_v1_DaemonSet).
+const templateGeneration = "deprecated.daemonset.template.generation"
 
-// apiServerSteps adds steps that remove the aggregated API server: the group it reads is gone.
-func (m *run) apiServerSteps(found *installation) {
-	drop := func(namespace, name string) {
-		key := m.Keys.Format(keys.Key{Resource: schema.GroupResource{Resource: "services"}, Namespace: namespace, Name: name})
-		if m.Get(key) != nil {
-			m.Step("after the restore, delete the old API server's Service %s/%s", namespace, name)
+var errGeneration = errors.New("not a number that can be raised by one")
+
+// editContainers changes the containers of a workload, as an API server's update would:
+// metadata.generation rises by one. For a DaemonSet its template generation rises too, else a
+// DaemonSet controller does not roll the pods (k8s.io/kubernetes pkg/controller/daemon/util,
+// IsPodUpdated). changed names the containers for which edit says so, init containers first; for
+// none out is value.
+func editContainers(value []byte, edit func(container map[string]any) bool) (out []byte, changed []string, err error) {
+	found, err := encoding.Get(value, podSpec()...)
+	if err != nil {
+		return nil, nil, err
+	}
+	pod, _ := found.(map[string]any)
+	for _, container := range containers(pod) {
+		if edit(container) {
+			changed = append(changed, text(container, "name"))
 		}
 	}
-	for _, c := range found.apiServers {
-		if found.managed(c) {
+	if len(changed) == 0 {
+		return value, nil, nil
+	}
+	if out, err = encoding.Set(value, pod, podSpec()...); err == nil {
+		out, err = raiseGenerations(out)
+	}
+	return out, changed, err
+}
+
+// podSpec is the path of the pod template's spec.
+func podSpec() []string { return []string{"spec", "template", "spec"} }
+
+// containers are those of a pod, init containers first.
+func containers(pod map[string]any) (all []map[string]any) {
+	for _, name := range []string{"initContainers", "containers"} {
+		list, _ := pod[name].([]any)
+		for _, element := range list {
+			if container, ok := element.(map[string]any); ok {
+				all = append(all, container)
+			}
+		}
+	}
+	return all
+}
+
+// setEnv sets a variable to a literal value in one container. A variable of that name with another
+// value, or with a valueFrom, is replaced in its position; else it is added at the end.
+func setEnv(container map[string]any, name, to string) (changed bool) {
+	env, _ := container["env"].([]any)
+	named := func(element any) bool { v, _ := element.(map[string]any); return text(v, "name") == name }
+	if !slices.ContainsFunc(env, named) {
+		container["env"] = append(env, map[string]any{"name": name, "value": to})
+		return true
+	}
+	for _, element := range env {
+		v, _ := element.(map[string]any)
+		if !named(v) || text(v, "value") == to && v["valueFrom"] == nil {
 			continue
 		}
-		m.Step("after the restore, delete Calico's old API server, %s", c)
-		drop(c.namespace, "calico-api")
+		v["value"], changed = to, true
+		delete(v, "valueFrom")
 	}
-	if len(found.apiServers) > 0 && found.managed(found.apiServers[0]) {
-		return
+	return changed
+}
+
+// unsetEnv removes a variable with that value from one container.
+func unsetEnv(container map[string]any, name, is string) (changed bool) {
+	env, _ := container["env"].([]any)
+	kept := slices.DeleteFunc(slices.Clone(env), func(element any) bool {
+		v, _ := element.(map[string]any)
+		return text(v, "name") == name && text(v, "value") == is
+	})
+	if len(kept) == len(env) {
+		return false
 	}
-	obj, _ := m.Read(m.apiServiceKey(groupV3, "v3"))
-	if service := objectAt(objectAt(obj, "spec"), "service"); text(service, "name") != "" {
-		drop(text(service, "namespace"), text(service, "name"))
+	if container["env"] = kept; len(kept) == 0 {
+		delete(container, "env")
 	}
+	return true
+}
+
+// raiseGenerations counts a change of the pod template.
+func raiseGenerations(value []byte) ([]byte, error) {
+	meta, err := encoding.ReadMeta(value)
+	if err != nil {
+		return nil, err
+	}
+	if meta.Generation == math.MaxInt64 {
+		return nil, fmt.Errorf("metadata.generation: %w", errGeneration)
+	}
+	out, err := encoding.Set(value, meta.Generation+1, "metadata", "generation")
+	switch {
+	case err != nil || meta.Kind != "DaemonSet":
+		return out, err
+	case strings.HasPrefix(meta.APIVersion, "extensions/"):
+		is, err := encoding.Get(value, "spec", "templateGeneration")
+		if n, _ := is.(int64); err == nil && n < math.MaxInt64 {
+			return encoding.Set(out, n+1, "spec", "templateGeneration")
+		}
+		return nil, fmt.Errorf("spec.templateGeneration: %w", errGeneration)
+	}
+	counted, found := meta.Annotations[templateGeneration]
+	n, err := strconv.ParseInt(counted, 10, 64)
+	if !found { // counts as 0, as on a server
+		n, err = 0, nil
+	}
+	if err != nil || n == math.MaxInt64 {
+		return nil, fmt.Errorf("metadata.annotations[%s]: %w", templateGeneration, errGeneration)
+	}
+	return encoding.Set(out, strconv.FormatInt(n+1, 10), "metadata", "annotations", templateGeneration)
+}
+
+// apiGroupField is the member of a CNI network configuration that pins the group the CNI plugin
+// works on. Absent or empty, it is filled from CALICO_API_GROUP when the plugin is installed on a
+// node.
+const apiGroupField = "calico_api_group"
+
+// jsonString matches a JSON string, and the one that is its value where it names a member.
+var jsonString = regexp.MustCompile(`(?s)"((?:[^"\\]|\\.)*)"(?:\s*:\s*"((?:[^"\\]|\\.)*)")?`)
+
+// unpinAPIGroup sets every calico_api_group of a CNI network configuration that names another group
+// to projectcalico.org/v3, and returns the values it replaced. The text is a template (with
+// placeholders such as "mtu": __CNI_MTU__), so it is read as a row of JSON strings; all else stays.
+// An empty value and a placeholder pin nothing.
+func unpinAPIGroup(text string) (out string, replaced []string) {
+	var b strings.Builder
+	done := 0
+	for _, at := range jsonString.FindAllStringSubmatchIndex(text, -1) {
+		if text[at[2]:at[3]] != apiGroupField || at[4] < 0 {
+			continue
+		}
+		value := text[at[4]:at[5]]
+		if placeholder := strings.HasPrefix(value, "__") && strings.HasSuffix(value, "__"); value == "" || value == apiVersionV3 || placeholder {
+			continue
+		}
+		b.WriteString(text[done:at[4]])
+		b.WriteString(apiVersionV3)
+		done = at[5]
+		replaced = append(replaced, value)
+	}
+	return b.String() + text[done:], replaced
 }

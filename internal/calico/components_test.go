@@ -16,9 +16,7 @@ import (
 
 func settingComponents(setAPIGroup bool) planFunc {
 	return func(ctx context.Context, v *transform.View) error {
-		m := newRun(ctx, Options{SetAPIGroup: setAPIGroup}, v, registry)
-		m.setComponents()
-		return m.Err
+		return storeOf(ctx, v).setComponents(setAPIGroup)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/encoding/schema"
 	"github.com/etcdshift/etcdshift/finding"
+	"github.com/etcdshift/etcdshift/internal/phrase"
 	"github.com/etcdshift/etcdshift/transform"
 )
 
@@ -24,32 +25,30 @@ const (
 	TakeV1          Conflicts = "take-v1" // the v3 object becomes what the v1 record is; its UID stays
 )
 
-// meet handles a v1 record whose v3 name is taken; obj is what it would become. Objects with equal
-// specs stay as they are, as with the live controller; other differences are reported.
-func (m *run) meet(id *identity, version *schema.Version, obj map[string]any) {
-	other := id.rest().there
+// meet handles a v1 record whose v3 name is taken. Objects with equal specs stay as they are, as
+// with the live controller; other differences are reported.
+func (m *run) meet(d *draft) error {
+	id, obj, other := d.id, d.r.obj, d.id.rest().there
 	there, format, err := encoding.DecodeObject(other.value)
 	if err != nil && !other.unreadable {
 		other.unreadable = true
 		m.Raise(string(other.key), transform.Unreadable(err))
 	}
 	if other.unreadable {
-		m.skip(id, codeConflict.Because("the v3 object of its name cannot be read, and so not compared"))
-		return
+		return codeConflict.Because("the v3 object of its name cannot be read, and so not compared")
 	}
 	comparable := runtime.DeepCopyJSON(there)
-	if err := normalize(id.kind, version, comparable); err != nil {
+	if err := normalize(id.kind, d.crd, comparable); err != nil {
 		m.Raise(string(other.key), codeInvalid.Because("%v", err))
-		m.skip(id, codeConflict.Because("the v3 object of its name cannot be compared"))
-		return
+		return codeConflict.Because("the v3 object of its name cannot be compared")
 	}
 	paths := specDifferences(id.kind, obj, comparable)
 	if len(paths) == 0 {
 		id.fate = unchanged
 		m.reportMetadata(id, obj, there)
-		return
+		return nil
 	}
-	id.more().conflict = true
+	id.conflict = true
 	choice, by := m.decide(id)
 	differs := codeConflict.Because("a v3 object of its name is there and differs: %s", finding.List(paths))
 	switch choice {
@@ -59,17 +58,27 @@ func (m *run) meet(id *identity, version *schema.Version, obj map[string]any) {
 	case TakeV1:
 		id.fate, other.replaced = replaced, true
 		m.Raise(string(id.key), differs.Decided(finding.Outcome("the v1 record takes its place ("+by+")")))
-		m.write(id, succeed(obj, there), format, nil)
+		obj = succeed(obj, there)
+		value, err := encoding.EncodeObject(obj, format)
+		if err != nil {
+			return err
+		}
+		return m.write(id, obj, value)
 	default:
 		m.skip(id, differs)
-		m.Step("settle the conflicts with v3 objects: migrate the input again with --conflicts %s or --conflicts %s, "+
+		m.step("settle the conflicts with v3 objects: migrate the input again with --conflicts %s or --conflicts %s, "+
 			"or decide by object with --conflict KIND[/NAMESPACE]/NAME=%s", KeepV3, TakeV1, TakeV1)
 	}
+	return nil
 }
 
 // normalize makes a v3 object comparable with a converted record: pruned, defaulted, and with the
 // fields that admission and reading would set.
-func normalize(k *kind, version *schema.Version, obj map[string]any) error {
+func normalize(k *kind, crd *schema.CRD, obj map[string]any) error {
+	version, err := crd.Version("v3")
+	if err != nil {
+		return err
+	}
 	version.Prune(obj)
 	if err := version.Default(obj); err != nil {
 		return err
@@ -140,10 +149,10 @@ func metaOf(obj map[string]any) (out metav1.ObjectMeta, err error) {
 }
 
 // sameOwners compares references by the objects they name.
-func (m *run) sameOwners(ours, theirs []metav1.OwnerReference) bool {
+func (o *owners) sameOwners(ours, theirs []metav1.OwnerReference) bool {
 	return slices.EqualFunc(ours, theirs, func(a, b metav1.OwnerReference) bool {
 		if ofV1, ok := isCalico(b.APIVersion); ok {
-			if v, err := m.calicoOwner("", fromMeta(b), ofV1); err == nil && v.found {
+			if v, err := o.ofCalico(fromMeta(b), ofV1); err == nil && v.found {
 				b = toMeta(v.ref)
 			}
 		}
@@ -156,4 +165,101 @@ func withoutMarks(annotations map[string]string) map[string]string {
 	out := maps.Clone(annotations)
 	maps.DeleteFunc(out, func(name, _ string) bool { return strings.HasPrefix(name, "migration.projectcalico.org/") })
 	return out
+}
+
+// Decisions say which object wins in single conflicts, by KIND[/NAMESPACE]/NAME. KIND is a kind or
+// plural of either group in any case; NAME is that of the v3 object or of the v1 record.
+type Decisions map[string]Conflicts
+
+// parseDecisions reads the values of --conflict.
+func parseDecisions(words []string) (Decisions, error) {
+	out := Decisions{}
+	for _, word := range words {
+		object, choice, _ := strings.Cut(word, "=")
+		parts := strings.Split(object, "/")
+		if len(parts) < 2 || len(parts) > 3 || slices.Contains(parts, "") || Conflicts(choice) != KeepV3 && Conflicts(choice) != TakeV1 {
+			return nil, transform.Usagef("--conflict is %q; it takes KIND[/NAMESPACE]/NAME=%s or =%s, such as Tier/security=%s", word, TakeV1, KeepV3, TakeV1)
+		}
+		if is, there := out[object]; there && is != Conflicts(choice) {
+			return nil, transform.Usagef("--conflict has both choices for %s", object)
+		}
+		out[object] = Conflicts(choice)
+	}
+	return out, nil
+}
+
+// choices are decisions, and what became of them.
+type choices struct {
+	Decisions
+	words map[string]string // of the command line, with the kind in lower case
+	used  map[string]bool   // by word: a record has that name
+	met   []string          // conflicts, as a word
+}
+
+func newChoices(d Decisions) *choices {
+	c := &choices{Decisions: d, words: map[string]string{}, used: map[string]bool{}}
+	for word := range d {
+		kind, rest, _ := strings.Cut(word, "/")
+		c.words[strings.ToLower(kind)+"/"+rest] = word
+	}
+	return c
+}
+
+// of finds the decision about a record, "" for none.
+func (c *choices) of(id *identity) string {
+	for _, kind := range []string{id.kind.Kind, id.kind.V1Kind, id.kind.Plural, id.kind.V1Plural} {
+		for _, name := range []string{id.name(), id.stored()} {
+			if word, there := c.words[strings.ToLower(kind)+"/"+inNamespace(id, name)]; there {
+				return word
+			}
+		}
+	}
+	return ""
+}
+
+func inNamespace(id *identity, name string) string {
+	return strings.TrimPrefix(id.namespace()+"/"+name, "/")
+}
+
+// decide is the choice for a conflict, and the flag that makes it.
+func (m *run) decide(id *identity) (choice Conflicts, by string) {
+	c := m.choices
+	c.met = append(c.met, id.kind.Kind+"/"+inNamespace(id, id.name()))
+	if word := c.of(id); word != "" {
+		c.used[word] = true
+		return c.Decisions[word], "--conflict " + word + "=" + string(c.Decisions[word])
+	}
+	return m.opts.Conflicts, "--conflicts " + string(m.opts.Conflicts)
+}
+
+// idleChoices warns of decisions about records without such a conflict.
+func (m *run) idleChoices() {
+	if len(m.choices.used) == len(m.choices.Decisions) {
+		return
+	}
+	for _, id := range slices.Concat(m.table.lost, m.table.records) {
+		if word := m.choices.of(id); word != "" && !m.choices.used[word] {
+			m.choices.used[word] = true
+			m.Raise(string(id.key), codeConflict.Because("--conflict %s=%s has no effect: no v3 object with another spec was compared with the record",
+				word, m.choices.Decisions[word]).Decided(finding.Noted))
+		}
+	}
+}
+
+// unknown is the usage error of a decision about no v1 record.
+func (c *choices) unknown() error {
+	for _, word := range slices.Sorted(maps.Keys(c.Decisions)) {
+		if c.used[word] {
+			continue
+		}
+		slices.Sort(c.met)
+		hint := "there is no conflict"
+		if near := phrase.Nearest(word, c.met); near != "" {
+			hint = "did you mean " + near + "?"
+		} else if len(c.met) > 0 {
+			hint = "conflicts are " + finding.List(c.met)
+		}
+		return transform.Usagef("--conflict %s: there is no v1 record of that name; %s", word, hint)
+	}
+	return nil
 }

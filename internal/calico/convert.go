@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,6 +15,7 @@ import (
 
 	"github.com/etcdshift/etcdshift/encoding/schema"
 	"github.com/etcdshift/etcdshift/finding"
+	"github.com/etcdshift/etcdshift/internal/ipam"
 )
 
 // convert makes a v1 record a v3 object, in place: the spec is converted, the status stays. meta is
@@ -97,4 +100,204 @@ func fieldErrors(errs field.ErrorList) string {
 		out = append(out, fmt.Sprintf("%d more", len(errs)-most))
 	}
 	return strings.Join(out, "; ")
+}
+
+// tierLabel is the label that lets a client select the policies of a tier.
+const tierLabel = "projectcalico.org/tier"
+
+// admitPolicy sets the fields that Calico's two mutating admission policies set on a new policy:
+// the tier, the label that repeats it, and the directions it applies to.
+func admitPolicy(k *kind, meta, spec map[string]any) {
+	switch {
+	case k.Name == namePolicy:
+		if tier := spec["tier"]; tier == nil || tier == "" {
+			spec["tier"] = defaultTier
+		}
+		labels := objectAt(meta, "labels")
+		if labels == nil {
+			labels = map[string]any{}
+			meta["labels"] = labels
+		}
+		labels[tierLabel] = text(spec, "tier")
+		// The admission policy looks at the presence of fields, but Calico writes no empty lists.
+		setTypes(spec, "types", hasItems(spec, "ingress") || !hasItems(spec, "egress"))
+	case k.Kind == "StagedKubernetesNetworkPolicy":
+		setTypes(spec, "policyTypes", true) // as Kubernetes: egress rules alone still isolate ingress
+	}
+}
+
+// setTypes fills a missing or empty list of directions.
+func setTypes(spec map[string]any, name string, ingress bool) {
+	if hasItems(spec, name) {
+		return
+	}
+	types := []any{}
+	if ingress {
+		types = append(types, "Ingress")
+	}
+	if hasItems(spec, "egress") {
+		types = append(types, "Egress")
+	}
+	spec[name] = types
+}
+
+func hasItems(spec map[string]any, name string) bool {
+	switch v := spec[name].(type) {
+	case nil:
+		return false
+	case []any:
+		return len(v) > 0
+	default:
+		return true // not a list, which validation refuses
+	}
+}
+
+// warnTiers reports policies whose tier will not be there, or is being deleted: Calico's webhook
+// refuses to create such a policy.
+func (m *run) warnTiers() error {
+	there := m.tiersToBe()
+	for _, tier := range slices.Sorted(maps.Keys(m.policies)) {
+		reason := ""
+		switch deleting, ok := there[tier]; {
+		case !ok:
+			reason = fmt.Sprintf("its tier, %q, will not be there", tier)
+		case deleting:
+			reason = fmt.Sprintf("its tier, %q, is being deleted: it takes no policy any more, and goes with its last finalizer", tier)
+		default:
+			continue
+		}
+		for _, id := range m.policies[tier] {
+			if id.fate != skipped {
+				m.Raise(string(id.key), codeTierMissing.Because("%s", reason))
+			}
+		}
+	}
+	return nil
+}
+
+// tiersToBe says of each tier that will be there whether it is being deleted. Calico makes built-in
+// tiers.
+func (m *run) tiersToBe() map[string]bool {
+	there := map[string]bool{}
+	for _, builtin := range builtinTiers() {
+		there[builtin.name] = false
+	}
+	tiers, _ := kinds().called("Tier")
+	for _, id := range m.table.records {
+		if id.kind == tiers && id.rest().twin == nil && id.present() {
+			there[id.name()] = id.deleting
+		}
+	}
+	for _, o := range m.table.objectsOf(tiers) {
+		if !o.replaced {
+			there[o.name] = o.deleting
+		}
+	}
+	return there
+}
+
+// builtinTier is what v3 demands of a tier that Calico makes itself (rules in its v3 CRD).
+type builtinTier struct {
+	name   string
+	order  float64
+	action string
+}
+
+func builtinTiers() []builtinTier {
+	return []builtinTier{{"default", 1_000_000, "Deny"}, {"kube-admin", 1_000, "Pass"}, {"kube-baseline", 10_000_000, "Pass"}}
+}
+
+// checkTiers reports built-in tiers that were changed: only the cluster's owner knows which of the
+// two orders was meant. Calico makes a missing one.
+func (s *store) checkTiers() error {
+	kd, _ := kinds().called("Tier")
+	for _, want := range builtinTiers() {
+		key := s.key(kd.v1(), "", want.name)
+		obj, _, err := s.read(key)
+		if err != nil {
+			return err
+		}
+		if drift := want.drift(objectAt(obj, "spec")); obj != nil && len(drift) > 0 {
+			s.Raise(string(key), codeTierDrift.Because("built-in tier %s: %s", want.name, strings.Join(drift, ", ")))
+		}
+	}
+	return nil
+}
+
+// drift compares as Calico reads a tier: the order defaults to 1000000, the action to Deny.
+func (t builtinTier) drift(spec map[string]any) (drift []string) {
+	order, action := cmp.Or(spec["order"], any(defaultTierOrder)), cmp.Or(spec["defaultAction"], any("Deny"))
+	if n, ok := numeric(order); !ok || n != t.order {
+		drift = append(drift, fmt.Sprintf("spec.order is %v, must be %.0f", order, t.order))
+	}
+	if action != t.action {
+		drift = append(drift, fmt.Sprintf("spec.defaultAction is %v, must be %s", action, t.action))
+	}
+	return drift
+}
+
+// defaultTierOrder is the order of a tier without one (libcalico-go/lib/resources/tier.go).
+const defaultTierOrder int64 = 1_000_000
+
+// The labels by which IPAM selects block affinities, since v3.31.
+const (
+	labelAffinityType = "projectcalico.org/affinity-type"
+	labelIPVersion    = "projectcalico.org/ip-version"
+)
+
+// affinityType is the type of an affinity as IPAM reads it.
+func affinityType(spec map[string]any) string { return cmp.Or(text(spec, "type"), "host") }
+
+// affinityLabels are the labels by which IPAM selects an affinity of that spec.
+func affinityLabels(spec map[string]any) map[string]string {
+	version := "4"
+	if strings.Contains(text(spec, "cidr"), ":") {
+		version = "6"
+	}
+	return map[string]string{
+		ipam.HostnameHashLabel: ipam.HostnameHash(text(spec, "node")),
+		labelAffinityType:      affinityType(spec),
+		labelIPVersion:         version,
+	}
+}
+
+// parseDeleted reads the v1 string as IPAM does at run time. To the live migration "1" and "True"
+// are false.
+func parseDeleted(v any) (bool, error) {
+	switch v := v.(type) {
+	case nil:
+		return false, nil
+	case bool:
+		return v, nil
+	case string:
+		if v == "" {
+			return false, nil
+		}
+		if b, err := strconv.ParseBool(v); err == nil {
+			return b, nil
+		}
+	}
+	return false, codeInvalid.Because("spec.deleted: %v is neither true nor false", v)
+}
+
+// convertBlock writes the CIDR as Calico prints it and fills in the lists and the boolean that the
+// v3 CRD demands. All else stays, releasedAt of addresses that cool down and strictAffinity
+// included.
+func convertBlock(spec map[string]any) error {
+	ipnet, err := parseCIDR(spec)
+	if err != nil {
+		return err
+	}
+	spec["cidr"] = ipnet.String()
+	fill(spec, "attributes", []any{})
+	fill(spec, "unallocated", []any{})
+	fill(spec, "strictAffinity", false)
+	return nil
+}
+
+// fill sets a missing field.
+func fill(spec map[string]any, name string, value any) {
+	if spec[name] == nil {
+		spec[name] = value
+	}
 }

@@ -20,15 +20,14 @@ import (
 
 // crdSet are Calico's CRDs in a snapshot, and in the release manifest beside it.
 type crdSet struct {
-	*transform.Store
-	versions map[string]*schema.Version // v3 of each usable v3 CRD, by plural
-	accept   map[string]*schema.CRD     // these CRDs, of which v3 is the storage version
-	before   map[string]*schema.Version // v1 of the v1 CRDs that were asked for, by plural; nil for one of no use
-	taken    []*schema.CRD              // from the manifest, where the snapshot lacks them
-	old      []string                   // plurals of the CRDs in the v1 group, sorted
-	kinds    kindSet
-	records  int // v1 records that have a v3 kind
-	strange  int // v1 records without one
+	*store
+	accept  map[string]*schema.CRD     // usable v3 CRDs, of which v3 is the storage version, by plural
+	before  map[string]*schema.Version // v1 of the v1 CRDs that were asked for, by plural; nil for one of no use
+	taken   []*schema.CRD              // from the manifest, where the snapshot lacks them
+	old     []string                   // plurals of the CRDs in the v1 group, sorted
+	kinds   kindSet
+	records int // v1 records that have a v3 kind
+	strange int // v1 records without one
 }
 
 // loadCRDs reads and checks the CRDs of both groups: each of the 22 v3 CRDs must be in the snapshot
@@ -37,33 +36,114 @@ type crdSet struct {
 // for after the restore. It stages nothing.
 //
 // Without records and CRDs of the v1 group, missing CRDs are not reported.
-func loadCRDs(in *transform.Store, manifest []byte) *crdSet {
-	s := &crdSet{Store: in, versions: map[string]*schema.Version{}, accept: map[string]*schema.CRD{}, before: map[string]*schema.Version{}}
-	s.loadV1()
-	shipped := s.readManifest(manifest)
-	s.findKinds(shipped)
-	s.checkRecords()
-	for _, kd := range s.kinds {
-		s.loadV3(kd, shipped[kd.Plural])
+func loadCRDs(in *store, manifest []byte) (*crdSet, error) {
+	s, err := loadV1(in)
+	if err != nil {
+		return nil, err
 	}
-	return s
+	shipped, err := s.readManifest(manifest)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.findKinds(shipped); err != nil {
+		return nil, err
+	}
+	if err := s.checkRecords(); err != nil {
+		return nil, err
+	}
+	for _, kd := range s.kinds {
+		if err := s.loadV3(kd, shipped[kd.Plural]); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
 }
 
-// key is where the CRD of a resource lies.
-func (s *crdSet) key(plural, group string) []byte {
-	return s.Keys.Format(keys.Key{Resource: keys.DefinitionType(), Name: plural + "." + group})
+// loadV1 finds the CRDs of the v1 group.
+func loadV1(in *store) (*crdSet, error) {
+	s := &crdSet{store: in, accept: map[string]*schema.CRD{}, before: map[string]*schema.Version{}}
+	err := s.each(s.keys.Dir(keys.DefinitionType()), func(entry *transform.Entry) error {
+		key, err := s.keys.Parse(entry.Key)
+		if err != nil {
+			s.Raise(string(entry.Key), finding.UnknownKey.Because("%v", err))
+		} else if plural, ofGroup := strings.CutSuffix(key.Name, "."+groupV1); ofGroup {
+			s.old = append(s.old, plural)
+		}
+		return nil
+	})
+	slices.Sort(s.old)
+	return s, err
+}
+
+// keyOf is where the CRD of a resource lies.
+func (s *crdSet) keyOf(plural, group string) []byte {
+	return s.key(keys.DefinitionType(), "", plural+"."+group)
+}
+
+// definition is the CRD of a resource; nil for none, and for one that cannot be read, which is
+// reported.
+func (s *crdSet) definition(plural, group string) (crd *schema.CRD, there bool, err error) {
+	key := s.keyOf(plural, group)
+	entry, err := s.get(key)
+	if entry == nil || err != nil {
+		return nil, false, err
+	}
+	crd, bad := schema.ParseCRD(entry.Value)
+	if bad != nil {
+		s.Raise(string(key), transform.Unreadable(bad))
+		return nil, true, nil
+	}
+	return crd, true, nil
+}
+
+// findKinds finds the kinds of the snapshot: those of Calico Open Source, and each other whose CRD
+// is in both groups under one plural, such as the kinds of Calico Enterprise. Metadata, UID and
+// owners of its records change as those of other kinds; the spec stays.
+func (s *crdSet) findKinds(shipped map[string]*schema.CRD) error {
+	var generic kindSet
+	for _, plural := range s.old {
+		_, ofV1 := kinds().ofV1(plural)
+		if _, ofV3 := kinds().ofV3(plural); ofV1 || ofV3 {
+			continue // a plural of v3 alone has a record of another plural
+		}
+		v1, _, err := s.definition(plural, groupV1)
+		if err != nil {
+			return err
+		}
+		v3, _, err := s.definition(plural, groupV3)
+		if err != nil {
+			return err
+		}
+		if v3 == nil {
+			v3 = shipped[plural]
+		}
+		if v1 != nil && v3 != nil {
+			generic = append(generic, genericKind(plural, v1.Object(), v3.Object()))
+		}
+	}
+	s.kinds = kinds().with(generic)
+	for _, k := range generic {
+		for _, err := range s.Live(s.ctx, s.keys.Dir(k.v1())) {
+			if err != nil {
+				return err
+			}
+			s.Raise(string(s.keyOf(k.Plural, groupV3)), codeGenericKind.Because("%s is migrated as its CRDs say", k.Kind))
+			break
+		}
+	}
+	return nil
 }
 
 // v1 is version v1 of a kind's CRD in crd.projectcalico.org, nil for none that tells a record's
 // fields.
-func (s *crdSet) v1(kd *kind) *schema.Version {
+func (s *crdSet) v1(kd *kind) (*schema.Version, error) {
 	if version, known := s.before[kd.V1Plural]; known {
-		return version
+		return version, nil
 	}
 	s.before[kd.V1Plural] = nil
-	entry := s.Get(s.key(kd.V1Plural, groupV1))
-	if entry == nil {
-		return nil
+	entry, err := s.get(s.keyOf(kd.V1Plural, groupV1))
+	if entry == nil || err != nil {
+		return nil, err
 	}
 	// one that cannot be read goes with its group
 	if crd, err := schema.ParseCRD(entry.Value); err == nil && !crd.Object().Spec.PreserveUnknownFields {
@@ -71,7 +151,7 @@ func (s *crdSet) v1(kd *kind) *schema.Version {
 			s.before[kd.V1Plural] = version
 		}
 	}
-	return s.before[kd.V1Plural]
+	return s.before[kd.V1Plural], nil
 }
 
 // ErrManifest is the error of a file of --v3-crds that is no manifest, or lacks a usable CRD.
@@ -79,10 +159,10 @@ var ErrManifest = finding.WithHint(errors.New("manifest of v3 CRDs"),
 	"give --v3-crds the file of v3 CRDs of a Calico release, as \"kubectl apply -f\" takes it")
 
 // readManifest takes the v3 CRDs from a release manifest, by plural.
-func (s *crdSet) readManifest(manifest []byte) map[string]*schema.CRD {
+func (s *crdSet) readManifest(manifest []byte) (map[string]*schema.CRD, error) {
 	crds, others, err := schema.ParseManifest(manifest)
 	if err != nil {
-		s.Failed(fmt.Errorf("%w: %w", ErrManifest, err))
+		return nil, fmt.Errorf("%w: %w", ErrManifest, err)
 	}
 	shipped := map[string]*schema.CRD{}
 	for _, crd := range crds {
@@ -94,49 +174,43 @@ func (s *crdSet) readManifest(manifest []byte) map[string]*schema.CRD {
 		others = append(others, "CustomResourceDefinition/"+crd.Object().Name)
 	}
 	for _, other := range others {
-		s.Step("after the restore, apply %s from the manifest of v3 CRDs: only its CRDs of %s were taken", other, groupV3)
+		s.step("after the restore, apply %s from the manifest of v3 CRDs: only its CRDs of %s were taken", other, groupV3)
 	}
-	return shipped
+	return shipped, nil
 }
 
 // idle says that there is nothing of the v1 group to migrate.
 func (s *crdSet) idle() bool { return len(s.old) == 0 && s.records == 0 }
 
 // loadV3 finds one v3 CRD, in the snapshot or else in the manifest.
-func (s *crdSet) loadV3(kd *kind, shipped *schema.CRD) {
-	key := s.key(kd.Plural, groupV3)
-	switch entry := s.Get(key); {
-	case entry == nil && s.idle():
-	case entry == nil && shipped == nil:
-		s.Raise(string(key), codeCRDMissing.Because("the CRD of %s is neither in the snapshot nor in a manifest of v3 CRDs", kd.Kind))
-	case entry == nil:
-		if s.use(key, shipped, kd) {
-			s.taken = append(s.taken, shipped)
-		}
-	default:
-		crd, err := schema.ParseCRD(entry.Value)
-		if err != nil {
-			s.Raise(string(key), transform.Unreadable(err))
-			return
-		}
-		s.use(key, crd, kd)
+func (s *crdSet) loadV3(kd *kind, shipped *schema.CRD) error {
+	crd, there, err := s.definition(kd.Plural, groupV3)
+	switch {
+	case err != nil || !there && s.idle() || there && crd == nil:
+	case !there && shipped == nil:
+		s.Raise(string(s.keyOf(kd.Plural, groupV3)),
+			codeCRDMissing.Because("the CRD of %s is neither in the snapshot nor in a manifest of v3 CRDs", kd.Kind))
+	case there:
+		s.use(crd, kd)
+	case s.use(shipped, kd):
+		s.taken = append(s.taken, shipped)
 	}
+	return err
 }
 
 // use has records written by v3 of a CRD, unless it is unfit.
-func (s *crdSet) use(key []byte, crd *schema.CRD, kd *kind) bool {
+func (s *crdSet) use(crd *schema.CRD, kd *kind) bool {
 	fatal, mild := unfit(crd.Object(), kd)
-	version, err := crd.Version("v3")
-	if err != nil && !errors.Is(err, schema.ErrNoVersion) { // unfit said so already
+	if _, err := crd.Version("v3"); err != nil && !errors.Is(err, schema.ErrNoVersion) { // unfit said so already
 		fatal = append(fatal, err.Error())
 	}
 	if defects := slices.Concat(fatal, mild); len(defects) > 0 {
-		allowed := s.Raise(string(key), codeCRDUnfit.Because("%s", strings.Join(defects, "; ")))
+		allowed := s.Raise(string(s.keyOf(kd.Plural, groupV3)), codeCRDUnfit.Because("%s", strings.Join(defects, "; ")))
 		if len(fatal) > 0 || !allowed {
 			return false
 		}
 	}
-	s.versions[kd.Plural], s.accept[kd.Plural] = version, crd
+	s.accept[kd.Plural] = crd
 	return true
 }
 
@@ -200,35 +274,20 @@ func unserved(crd *apiextensionsv1.CustomResourceDefinition) string {
 	return ""
 }
 
-// loadV1 finds the CRDs of the v1 group.
-func (s *crdSet) loadV1() {
-	for entry := range s.Live(s.Keys.Dir(keys.DefinitionType())) {
-		key, err := s.Keys.Parse(entry.Key)
-		if err != nil {
-			s.Raise(string(entry.Key), finding.UnknownKey.Because("%v", err))
-			continue
-		}
-		if plural, ofGroup := strings.CutSuffix(key.Name, "."+groupV1); ofGroup {
-			s.old = append(s.old, plural)
-		}
-	}
-	slices.Sort(s.old)
-}
-
 // groupDir is the folder of all records of a group.
-func groupDir(k keys.Kubernetes, group string) []byte {
-	return bytes.TrimSuffix(k.Dir(gvr.GroupResource{Group: group}), []byte("/"))
+func (s *store) groupDir(group string) []byte {
+	return bytes.TrimSuffix(s.keys.Dir(gvr.GroupResource{Group: group}), []byte("/"))
 }
 
 // checkRecords refuses the v1 records that have no v3 kind, and counts the others.
-func (s *crdSet) checkRecords() {
-	for entry := range s.Live(groupDir(s.Keys, groupV1)) {
-		key, err := s.Keys.Parse(entry.Key)
+func (s *crdSet) checkRecords() error {
+	return s.each(s.groupDir(groupV1), func(entry *transform.Entry) error {
+		key, err := s.keys.Parse(entry.Key)
 		reason := "not the key of an object: " + fmt.Sprint(err)
 		if err == nil {
 			if _, ok := s.kinds.ofV1(key.Resource.Resource); ok {
 				s.records++
-				continue
+				return nil
 			}
 			meta, _ := encoding.ReadMeta(entry.Value) // empty where it cannot be read
 			reason = cmp.Or(meta.Kind, key.Resource.Resource) + " has no kind in " + apiVersionV3
@@ -238,23 +297,42 @@ func (s *crdSet) checkRecords() {
 		}
 		s.strange++
 		s.Raise(string(entry.Key), codeUnknownKind.Because("%s", reason))
-	}
+		return nil
+	})
 }
 
 // inject stages the CRDs of the manifest, as an API server's create would store them.
-func (s *crdSet) inject() {
+func (s *crdSet) inject() error {
 	for _, crd := range s.taken {
-		created, err := s.View.Time(s.Ctx)
-		digest, err2 := s.View.InputDigest(s.Ctx)
-		if s.Failed(cmp.Or(err, err2)) {
-			return
-		}
-		key := s.Keys.Format(keys.Key{Resource: keys.DefinitionType(), Name: crd.Object().Name})
-		value, err := crd.Stored(mintUID(digest, key), created)
+		key := s.key(keys.DefinitionType(), "", crd.Object().Name)
+		uid, created, err := s.created(key)
 		if err != nil {
-			s.Failed(fmt.Errorf("%w: %w", ErrManifest, err))
-			return
+			return err
 		}
-		s.Put(key, value)
+		value, err := crd.Stored(uid, created)
+		if err != nil {
+			return fmt.Errorf("%w: %w", ErrManifest, err)
+		}
+		if err := s.put(key, value); err != nil {
+			return err
+		}
 	}
+	return nil
+}
+
+// removeV1 deletes the v1 group: all its records and CRDs, and its APIService. Restored components
+// would go on choosing a group that is there (libcalico-go/lib/backend/k8s/discovery.go: v3 only
+// where v1 is absent), and records without their CRD would come back with it. It must not be called
+// after a record was skipped.
+func (s *crdSet) removeV1() error {
+	err := s.each(s.groupDir(groupV1), func(entry *transform.Entry) error { return s.Delete(s.ctx, entry.Key) })
+	for _, plural := range s.old {
+		key := s.keyOf(plural, groupV1)
+		if _, known := s.kinds.ofV1(plural); !known {
+			s.Raise(string(key), codeUnknownKind.Because("its kind is not in %s, and it has no records: it goes with the other CRDs of %s",
+				apiVersionV3, groupV1).Decided(finding.Noted))
+		}
+		err = cmp.Or(err, s.Delete(s.ctx, key))
+	}
+	return cmp.Or(err, s.Delete(s.ctx, s.apiServiceKey(groupV1, "v1")))
 }

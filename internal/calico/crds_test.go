@@ -23,19 +23,18 @@ const crdDir = "/registry/apiextensions.k8s.io/customresourcedefinitions/"
 // loading is a plan that loads the CRDs, hands them to look, and injects what is lacking.
 func loading(manifest []byte, look func(s *crdSet)) planFunc {
 	return func(ctx context.Context, v *transform.View) error {
-		s := loadCRDs(&transform.Store{Ctx: ctx, View: v, Keys: registry}, manifest)
-		if s.Err != nil {
-			return s.Err
+		s, err := loadCRDs(storeOf(ctx, v), manifest)
+		if err != nil {
+			return err
 		}
 		look(s)
-		s.inject()
-		return s.Err
+		return s.inject()
 	}
 }
 
 func usable(s *crdSet) (plurals []string) {
 	for _, kd := range kinds() {
-		if s.versions[kd.Plural] != nil {
+		if s.accept[kd.Plural] != nil {
 			plurals = append(plurals, kd.Plural)
 		}
 	}
@@ -49,8 +48,8 @@ func TestLoadCRDsRecorded(t *testing.T) {
 		require.True(t, slices.IsSorted(s.old))
 		require.Contains(t, s.old, "ipamconfigs")
 		require.Zero(t, s.strange)
-		require.Nil(t, s.versions["ipamconfigs"])
-		require.NotNil(t, s.versions["ippools"])
+		require.Nil(t, s.accept["ipamconfigs"])
+		require.NotNil(t, s.accept["ippools"])
 	}))
 	require.NoError(t, r.err)
 	require.Equal(t, transform.Unchanged, r.Outcome)
@@ -88,12 +87,12 @@ func TestLoadCRDsUnfit(t *testing.T) {
 			key := crdDir + tc.plural + ".projectcalico.org"
 			in.edit(key, tc.change)
 			path := in.write()
-			r := planOn(t, path, loading(nil, func(s *crdSet) { require.Nil(t, s.versions[tc.plural]) }))
+			r := planOn(t, path, loading(nil, func(s *crdSet) { require.Nil(t, s.accept[tc.plural]) }))
 			require.ErrorIs(t, r.err, transform.ErrRefused)
 			require.Equal(t, []string{"error crd-unfit " + key}, r.problems())
 			require.Contains(t, r.reason(t, codeCRDUnfit.Name, key), tc.reason)
 
-			r = planOn(t, path, loading(nil, func(s *crdSet) { require.Equal(t, tc.usable, s.versions[tc.plural] != nil) }), codeCRDUnfit.Name)
+			r = planOn(t, path, loading(nil, func(s *crdSet) { require.Equal(t, tc.usable, s.accept[tc.plural] != nil) }), codeCRDUnfit.Name)
 			require.NoError(t, r.err)
 		})
 	}

@@ -22,29 +22,31 @@ const (
 // checkMigration refuses a snapshot taken while the live migration was under way: its v3 records
 // are not complete, and its controller would go on after the restore. One that has not begun or is
 // complete does no harm. A locked v1 datastore alone is no sign: aborted migrations leave it so.
-func (m *run) checkMigration() {
+func (s *crdSet) checkMigration() error {
 	known := map[string]bool{} // UIDs
-	m.eachMigration(func(key string, live migration) {
+	err := s.eachMigration(func(key string, live migration) {
 		known[live.meta.UID] = true
-		live.check(m.View, key)
+		live.check(s.View, key)
 	})
-	if m.crds.records > 0 { // a finished migration leaves its marks for ever
-		m.checkMarks(known)
+	if err != nil || s.records == 0 { // a finished migration leaves its marks for ever
+		return err
 	}
+	return s.checkMarks(known)
 }
 
 // eachMigration calls do for each DatastoreMigration, and reports those that cannot be read.
-func (m *run) eachMigration(do func(key string, live migration)) {
-	for entry := range m.Live(m.Keys.Dir(migrations())) {
+func (s *store) eachMigration(do func(key string, live migration)) error {
+	return s.each(s.keys.Dir(migrations()), func(entry *transform.Entry) error {
 		meta, err := encoding.ReadMeta(entry.Value)
 		obj, _, badObject := encoding.DecodeObject(entry.Value)
 		if err = cmp.Or(err, badObject); err != nil {
-			m.Raise(string(entry.Key), transform.Unreadable(err))
-			continue
+			s.Raise(string(entry.Key), transform.Unreadable(err))
+			return nil
 		}
 		status := objectAt(obj, "status")
 		do(string(entry.Key), migration{meta, text(status, "phase"), status})
-	}
+		return nil
+	})
 }
 
 func migrations() schema.GroupResource {
@@ -106,22 +108,27 @@ func (m migration) halfDone() string {
 }
 
 // checkMarks warns of v3 records of a live migration that left no other trace.
-func (m *run) checkMarks(known map[string]bool) {
+func (s *crdSet) checkMarks(known map[string]bool) error {
 	marked, first, by := 0, "", ""
-	for _, kd := range m.crds.kinds {
-		for entry := range m.Live(m.Keys.Dir(kd.v3())) {
+	for _, kd := range s.kinds {
+		err := s.each(s.keys.Dir(kd.v3()), func(entry *transform.Entry) error {
 			meta, _ := encoding.ReadMeta(entry.Value) // an error is reported where it is compared
 			mark := meta.Annotations[migratedByAnnotation]
 			if mark == "" || known[mark] {
-				continue
+				return nil
 			}
 			if marked++; marked == 1 {
 				first, by = string(entry.Key), mark
 			}
+			return nil
+		})
+		if err != nil {
+			return err
 		}
 	}
 	if marked > 0 {
-		m.Raise(first, codeMigrationLeft.Because("%d v3 records, this one first, were made by a live migration (%s) that is not in the snapshot: "+
+		s.Raise(first, codeMigrationLeft.Because("%d v3 records, this one first, were made by a live migration (%s) that is not in the snapshot: "+
 			"one that was aborted, or whose DatastoreMigration was removed by force", marked, by))
 	}
+	return nil
 }

@@ -3,9 +3,10 @@ package calico
 import (
 	"bytes"
 	"cmp"
-	"hash/maphash"
+	"crypto/sha256"
+	"fmt"
 	"maps"
-	"math"
+	"math/bits"
 	"slices"
 	"strings"
 
@@ -33,33 +34,27 @@ type identity struct {
 	key        []byte // in the mapped file; it ends with namespace and name
 	uid        uuid.UUID
 	special    *special // nil for most
-	nameSize   uint16   // 0 for a longer name
 	fate       fate
 	namespaced bool
 	deleting   bool // it is being deleted, and a finalizer holds it
-	firm       bool // it has an owner that exists, beside those in special
+	firm       bool // it has an owner that exists, beside Calico records
+	conflict   bool // another v3 object has its name
 }
 
-// special is what few records have.
+// special is what few records have. It is complete after the first pass: the second one reads it in
+// parallel.
 type special struct {
-	name     string // v3 name, where it is not the stored one
-	minted   string // UID with --uids new
-	there    *object
-	late     []byte // v3 ClusterInformation, to be staged after objects that may refer to it
-	conflict bool
-	twin     *identity   // the record that has the same v3 name and comes first
-	owners   []*identity // Calico owners whose v3 record it relies on
+	name   string // v3 name, where it is not the stored one
+	minted string // UID with --uids new
+	there  *object
+	twin   *identity // the record that has the same v3 name and comes first
 }
 
 func newIdentity(k *kind, at keys.Key, key []byte) *identity {
-	id := &identity{kind: k, key: key, namespaced: at.Namespace != ""}
-	if n := len(at.Name); n <= math.MaxUint16 {
-		id.nameSize = uint16(n)
-	}
-	return id
+	return &identity{kind: k, key: key, namespaced: at.Namespace != ""}
 }
 
-// rest is what the record has beside the usual, to be read.
+// rest returns the optional fields, to be read.
 func (id *identity) rest() special {
 	if id.special == nil {
 		return special{}
@@ -67,7 +62,7 @@ func (id *identity) rest() special {
 	return *id.special
 }
 
-// more is the same, to be changed.
+// more returns the optional fields, to be changed.
 func (id *identity) more() *special {
 	if id.special == nil {
 		id.special = &special{}
@@ -78,14 +73,7 @@ func (id *identity) more() *special {
 // stored is the name of the v1 record.
 func (id *identity) stored() string { return string(id.storedName()) }
 
-func (id *identity) storedName() []byte { return id.key[id.nameAt():] }
-
-func (id *identity) nameAt() int {
-	if id.nameSize > 0 {
-		return len(id.key) - int(id.nameSize)
-	}
-	return bytes.LastIndexByte(id.key, '/') + 1
-}
+func (id *identity) storedName() []byte { return id.key[bytes.LastIndexByte(id.key, '/')+1:] }
 
 func (id *identity) namespace() string { return string(id.inNamespace()) }
 
@@ -93,8 +81,8 @@ func (id *identity) inNamespace() []byte {
 	if !id.namespaced {
 		return nil
 	}
-	rest := id.key[:id.nameAt()-1]
-	return rest[bytes.LastIndexByte(rest, '/')+1:]
+	dir := id.key[:len(id.key)-len(id.storedName())-1]
+	return dir[bytes.LastIndexByte(dir, '/')+1:]
 }
 
 // name is the name of the v3 record.
@@ -170,23 +158,24 @@ type table struct {
 	records  []*identity
 	lost     []*identity     // skipped v1 records without a v3 name or a UID of their own
 	unread   map[string]bool // keys of those whose UID cannot be read
-	byStored uidTable
+	byStored map[uuid.UUID]*identity
 	objects  map[string]*object // by key
 	byUID    map[uuid.UUID]*object
 }
 
 func newTable() *table {
 	return &table{
-		unread: map[string]bool{}, byStored: uidTable{seed: maphash.MakeSeed()}, objects: map[string]*object{}, byUID: map[uuid.UUID]*object{},
+		unread: map[string]bool{}, byStored: map[uuid.UUID]*identity{},
+		objects: map[string]*object{}, byUID: map[uuid.UUID]*object{},
 	}
 }
 
 // add adds a v1 record. It fails where another has the same UID: references would be ambiguous.
 func (t *table) add(id *identity) error {
-	if other := t.byStored.get(id.uid); other != nil {
+	if other := t.byStored[id.uid]; other != nil {
 		return codeBadUID.Because("metadata.uid: %s has the same", other.key)
 	}
-	t.byStored.put(id)
+	t.byStored[id.uid] = id
 	t.records = append(t.records, id)
 	return nil
 }
@@ -196,9 +185,8 @@ func (t *table) addLost(id *identity, uid string) {
 	id.fate = skipped
 	t.lost = append(t.lost, id)
 	t.unread[string(id.key)] = uid == ""
-	if stored, err := uuid.Parse(uid); err == nil && t.byStored.get(stored) == nil {
-		id.uid = stored
-		t.byStored.put(id)
+	if stored, err := uuid.Parse(uid); err == nil && t.byStored[stored] == nil {
+		id.uid, t.byStored[stored] = stored, id
 	}
 }
 
@@ -258,7 +246,7 @@ type owner struct {
 // group: references of crd.projectcalico.org were written against stored records.
 func (t *table) find(ofV1 bool, kindName string, uid uuid.UUID) (owner, bool) {
 	var found []owner
-	for _, id := range []*identity{t.byStored.get(uid), t.byStored.get(seenUID(uid))} {
+	for _, id := range []*identity{t.byStored[uid], t.byStored[seenUID(uid)]} {
 		if id != nil {
 			found = append(found, owner{id.kind, id.namespace(), id.name(), id.written(), id})
 		}
@@ -274,4 +262,47 @@ func (t *table) find(ofV1 bool, kindName string, uid uuid.UUID) (owner, bool) {
 	}
 	i := slices.IndexFunc(found, func(o owner) bool { return o.kind.Kind == kindName || o.kind.V1Kind == kindName })
 	return found[max(i, 0)], true
+}
+
+// ConvertUID turns the UID of a stored v1 record into the one that clients of the aggregated API
+// saw, and back: it reverses the bits of each byte but 6 and 8, which hold the UUID's version and
+// variant. It takes every spelling of a UUID and returns the canonical one
+// (libcalico-go/lib/backend/k8s/conversion).
+func ConvertUID(uid string) (string, error) {
+	id, err := parseUID(uid)
+	if err != nil {
+		return "", err
+	}
+	return seenUID(id).String(), nil
+}
+
+func parseUID(uid string) (uuid.UUID, error) {
+	id, err := uuid.Parse(uid)
+	if err != nil {
+		return uuid.UUID{}, fmt.Errorf("uid %q: not a UUID", uid)
+	}
+	return id, nil
+}
+
+func seenUID(stored uuid.UUID) uuid.UUID {
+	for i, b := range stored {
+		if i != 6 && i != 8 {
+			stored[i] = bits.Reverse8(b)
+		}
+	}
+	return stored
+}
+
+// mintUID makes a new UID: a version 4 UUID in form, but the same for the same input and key, so
+// that a second run writes the same bytes.
+func mintUID(digest [32]byte, key []byte) string {
+	h := sha256.New()
+	h.Write([]byte("etcdshift uid\x00"))
+	h.Write(digest[:])
+	h.Write(key)
+	var id uuid.UUID
+	copy(id[:], h.Sum(nil))
+	id[6] = id[6]&0x0f | 0x40 // version 4
+	id[8] = id[8]&0x3f | 0x80 // RFC 4122 variant
+	return id.String()
 }

@@ -2,6 +2,7 @@ package calico
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -67,25 +68,29 @@ func (i *installation) role(kind, name string) *[]component {
 }
 
 // findInstallation looks for Calico's workloads in every namespace.
-func (m *run) findInstallation() *installation {
+func (s *store) findInstallation() (*installation, error) {
 	found := &installation{}
 	for kind, plural := range map[string]string{"DaemonSet": "daemonsets", "Deployment": "deployments"} {
-		for key, entry := range m.Objects(schema.GroupResource{Group: "apps", Resource: plural}) {
+		err := s.objects(schema.GroupResource{Group: "apps", Resource: plural}, func(key keys.Key, entry *transform.Entry) error {
 			if role := found.role(kind, key.Name); role != nil {
 				c := component{key: entry.Key, kind: kind, namespace: key.Namespace, name: key.Name, value: entry.Value}
 				c.unreadable = c.read(key)
 				*role = append(*role, c)
 			}
+			return nil
+		})
+		if err != nil {
+			return nil, err
 		}
 	}
 	for _, list := range [][]component{found.components, found.operators, found.apiServers} {
 		slices.SortFunc(list, func(a, b component) int { return cmp.Compare(string(a.key), string(b.key)) })
 	}
-	for range m.Live(m.Keys.Dir(schema.GroupResource{Group: groupOperator, Resource: "installations"})) {
+	err := s.each(s.keys.Dir(schema.GroupResource{Group: groupOperator, Resource: "installations"}), func(*transform.Entry) error {
 		found.declared = true
-		break
-	}
-	return found
+		return nil
+	})
+	return found, err
 }
 
 // operated says whether there is or was an operator.
@@ -100,4 +105,127 @@ func ownedByOperator(meta encoding.Meta) bool {
 	return slices.ContainsFunc(meta.OwnerReferences, func(ref encoding.OwnerReference) bool {
 		return strings.HasPrefix(ref.APIVersion, groupOperator+"/")
 	})
+}
+
+// operatorSteps adds the steps for an operator, which chooses the group when it starts.
+func (s *store) operatorSteps(found *installation) {
+	if !slices.ContainsFunc(found.components, found.managed) && !found.operated() {
+		return
+	}
+	operator, restart := "the operator", "restart it"
+	if len(found.operators) > 0 {
+		c := found.operators[0]
+		operator = c.String()
+		restart = fmt.Sprintf("kubectl -n %s set env %s %s=%s",
+			transform.ShellWord(c.namespace), transform.ShellWord("deployment/"+c.name), envAPIGroup, apiVersionV3)
+	}
+	s.step("after the restore, restart %s first, in v3 mode (%s): as it runs now it re-creates the aggregated APIService v3.%s and goes on with %s",
+		operator, restart, groupV3, groupV1)
+	s.step("then check that APIService v3.%s names no service (kubectl get apiservice v3.%s); delete it if it does, after the operator was restarted",
+		groupV3, groupV3)
+	s.step("wait until the operator has rolled out Calico with %s=%s; it removes its API server by itself", envAPIGroup, apiVersionV3)
+}
+
+// apiServerSteps adds steps that remove the aggregated API server: the group it reads is gone.
+func (s *store) apiServerSteps(found *installation) error {
+	drop := func(namespace, name string) error {
+		entry, err := s.get(s.serviceKey(namespace, name))
+		if entry != nil {
+			s.step("after the restore, delete the old API server's Service %s/%s", namespace, name)
+		}
+		return err
+	}
+	for _, c := range found.apiServers {
+		if found.managed(c) {
+			continue
+		}
+		s.step("after the restore, delete Calico's old API server, %s", c)
+		if err := drop(c.namespace, "calico-api"); err != nil {
+			return err
+		}
+	}
+	if len(found.apiServers) > 0 && found.managed(found.apiServers[0]) {
+		return nil
+	}
+	obj, _, err := s.read(s.apiServiceKey(groupV3, "v3"))
+	if service := objectAt(objectAt(obj, "spec"), "service"); text(service, "name") != "" {
+		return drop(text(service, "namespace"), text(service, "name"))
+	}
+	return err
+}
+
+func (s *store) serviceKey(namespace, name string) []byte {
+	return s.key(schema.GroupResource{Resource: "services"}, namespace, name)
+}
+
+// automanagedLabel is on the APIServices that kube-apiserver makes itself, for what it serves and
+// for CRDs.
+const automanagedLabel = "kube-aggregator.kubernetes.io/automanaged"
+
+// apiServiceKey is the key of the APIService of a group's version.
+func (s *store) apiServiceKey(group, version string) []byte {
+	return s.key(schema.GroupResource{Group: "apiregistration.k8s.io", Resource: "apiservices"}, "", version+"."+group)
+}
+
+// removeAggregatedAPIService deletes the APIService that sends projectcalico.org/v3 to Calico's own
+// API server, since the CRDs are not served beside it, and keeps it in the report. kube-apiserver
+// makes one of its own when it starts; one that it made already stays.
+func (s *store) removeAggregatedAPIService() error {
+	key := s.apiServiceKey(groupV3, "v3")
+	entry, err := s.get(key)
+	if entry == nil || err != nil {
+		return err
+	}
+	obj, _, err := encoding.DecodeObject(entry.Value)
+	switch {
+	case err != nil:
+		s.Raise(string(key), transform.Unreadable(err))
+		s.step("after the restore, delete APIService v3.%s if it names a service: while it is there, the CRDs are not served", groupV3)
+		return nil
+	case automanaged(obj):
+		return nil
+	}
+	if err := s.Save(s.ctx, key, obj); err != nil {
+		return err
+	}
+	return s.Delete(s.ctx, key)
+}
+
+// reportAggregatedAPIService is for a snapshot without the v1 group. It reports an APIService that
+// still sends projectcalico.org/v3 to Calico's own API server, which may have its data elsewhere.
+func (s *store) reportAggregatedAPIService(hasCRDs bool) error {
+	key := s.apiServiceKey(groupV3, "v3")
+	entry, err := s.get(key)
+	if entry == nil || err != nil {
+		return err
+	}
+	obj, _, err := encoding.DecodeObject(entry.Value)
+	if err != nil && entry.Undecryptable != nil {
+		s.Raise(string(key), codeAPIServiceLeft.Because("it cannot be read: %v", err))
+	}
+	if err != nil || automanaged(obj) { // eachReferrer reports one that is not encrypted
+		return nil
+	}
+	service := objectAt(objectAt(obj, "spec"), "service")
+	sends := fmt.Sprintf("it sends %s to Service %s/%s", apiVersionV3, text(service, "namespace"), text(service, "name"))
+	if !hasCRDs {
+		s.Raise(string(key), codeAPIServiceLeft.Because("%s, and the snapshot has no CRD of that group: Calico keeps its data elsewhere", sends))
+		return nil
+	}
+	s.Raise(string(key), codeAPIServiceLeft.Because("%s instead of the CRDs of that group", sends))
+	found, err := s.findInstallation()
+	if err != nil {
+		return err
+	}
+	s.operatorSteps(found)
+	s.step("after the restore, delete APIService v3.%s (kubectl delete apiservice v3.%s): kube-apiserver then serves the CRDs of %s",
+		groupV3, groupV3, groupV3)
+	return s.apiServerSteps(found)
+}
+
+// automanaged says whether kube-apiserver made the APIService: then it carries the label and names
+// no service.
+func automanaged(apiService map[string]any) bool {
+	labels := objectAt(objectAt(apiService, "metadata"), "labels")
+	return text(labels, automanagedLabel) != "" && objectAt(apiService, "spec")["service"] == nil
 }

@@ -73,13 +73,14 @@ func TestValid(t *testing.T) {
 	require.NoError(t, err)
 	checked := 0
 	planOn(t, path, planFunc(func(ctx context.Context, v *transform.View) error {
-		set := loadCRDs(&transform.Store{Ctx: ctx, View: v, Keys: registry}, nil)
-		require.NoError(t, set.Err)
+		set, err := loadCRDs(storeOf(ctx, v), nil)
+		require.NoError(t, err)
 		for e, err := range v.Live(ctx, []byte(recordsV3)) {
 			require.NoError(t, err)
 			key, err := registry.Parse(e.Key)
 			require.NoError(t, err)
-			version := set.versions[key.Resource.Resource]
+			version, err := set.accept[key.Resource.Resource].Version("v3")
+			require.NoError(t, err)
 			obj, format, err := encoding.DecodeObject(e.Value)
 			require.NoError(t, err)
 			require.Empty(t, version.Prune(obj), "%s", e.Key)
@@ -162,16 +163,15 @@ func TestBounded(t *testing.T) {
 	}
 	stop := errors.New("enough was seen")
 	got := planOn(t, in.write(), planFunc(func(ctx context.Context, v *transform.View) error {
-		m := newRun(ctx, Options{}, v, keys.Kubernetes{Prefix: "/registry"})
+		crds, err := loadCRDs(storeOf(ctx, v), nil)
+		require.NoError(t, err)
+		m := newRun(storeOf(ctx, v), Options{}, crds, newChoices(nil))
 		before := heap()
-		m.scan()
-		require.NoError(t, m.Err)
+		require.NoError(t, m.scan())
 		require.Less(t, heap()-before, int64(records*1000), "bytes kept between the passes, of %d records of %d bytes", records, size)
 		require.Len(t, m.table.records, records+63)
 
-		m = newRun(ctx, Options{}, v, keys.Kubernetes{Prefix: "/registry"})
-		m.plan()
-		require.NoError(t, m.Err)
+		require.NoError(t, New(Options{}).Plan(ctx, v))
 		require.Less(t, heap()-before, int64(records*size/2), "bytes kept in the end, CRDs and the first megabytes of the plan among them")
 		runtime.KeepAlive(m)
 		return stop

@@ -6,13 +6,14 @@ import (
 	"hash/fnv"
 	"maps"
 	"net/netip"
+	"path"
 	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/etcdshift/etcdshift/finding"
-	"github.com/etcdshift/etcdshift/transform"
+	"github.com/etcdshift/etcdshift/internal/ipam"
 )
 
 // windowsReserved is the handle id of addresses that a Windows node keeps for itself; there is no
@@ -188,11 +189,13 @@ func (c *ipamCheck) checkLabels(key string, spec, labels map[string]any) {
 }
 
 // reportIPAM makes the checks that need all records, and reports the warnings.
-func (m *run) reportIPAM() {
+func (m *run) reportIPAM() error {
 	c := m.ipam
 	c.checkHoldings()
 	c.checkAffinities()
-	c.checkNodes(m.Store)
+	if err := c.checkNodes(m.store); err != nil {
+		return err
+	}
 	if c.unread.count > 0 {
 		c.warn(c.unread.first, codeIPAMUnchecked, "%d of the IPAM records, this one first, cannot be read: others are not compared with them", c.unread.count)
 	}
@@ -202,6 +205,7 @@ func (m *run) reportIPAM() {
 	for _, w := range c.warnings {
 		m.Raise(w.Key, w)
 	}
+	return nil
 }
 
 // checkHoldings reports the blocks with addresses that no handle accounted for.
@@ -250,7 +254,7 @@ func (c *ipamCheck) checkAffinities() {
 }
 
 // checkNodes reports blocks and affinities of nodes that are not in the snapshot.
-func (c *ipamCheck) checkNodes(s *transform.Store) {
+func (c *ipamCheck) checkNodes(s *store) error {
 	owners := map[string]string{} // by key
 	for _, a := range c.affinities {
 		owners[a.key] = a.owner
@@ -265,12 +269,17 @@ func (c *ipamCheck) checkNodes(s *transform.Store) {
 			continue
 		}
 		if _, asked := there[node]; !asked {
-			there[node] = s.Get(append(s.Keys.Dir(schema.GroupResource{Resource: "nodes"}), node...)) != nil
+			entry, err := s.get(append(s.keys.Dir(schema.GroupResource{Resource: "nodes"}), node...))
+			if err != nil {
+				return err
+			}
+			there[node] = entry != nil
 		}
 		if !there[node] {
 			c.warn(key, codeIPAMNodeMissing, "it belongs to node %q, which is not in the snapshot", node)
 		}
 	}
+	return nil
 }
 
 func (c *ipamCheck) warn(key string, code *finding.Code, format string, args ...any) {
@@ -300,14 +309,11 @@ func addressIn(cidr string, ordinal int) string {
 	if err != nil {
 		return fmt.Sprintf("number %d", ordinal)
 	}
-	a := p.Addr().AsSlice()
-	for i := len(a) - 1; i >= 0 && ordinal > 0; i-- {
-		ordinal += int(a[i])
-		a[i] = byte(ordinal)
-		ordinal >>= 8
+	at := p.Addr()
+	for range ordinal {
+		at = at.Next()
 	}
-	addr, _ := netip.AddrFromSlice(a)
-	return addr.String()
+	return at.String()
 }
 
 // canonicalHandle is a handle id as IPAM looks it up: lower-cased, and cut at a carriage return,
@@ -341,4 +347,54 @@ func several(list []string) string {
 		return strings.Join(list, ", ")
 	}
 	return fmt.Sprintf("%s and %d more", strings.Join(list[:few], ", "), len(list)-few)
+}
+
+// ipamUnread are the IPAM records that cannot be read. References of other records to them are
+// neither right nor wrong; the names of these records tell which those are.
+type ipamUnread struct {
+	count      int
+	first      string          // lowest key
+	blocks     map[string]bool // CIDRs
+	nameless   bool            // a block's name spells no CIDR: it may be any
+	handles    map[uint64]bool // hashes of ids
+	affinities map[string]bool // names
+}
+
+// add adds a record of one of the three kinds. Blocks are named after their CIDR, handles after
+// their id.
+func (u *ipamUnread) add(kind, key string) {
+	if u.count++; u.first == "" || key < u.first {
+		u.first = key
+	}
+	name := path.Base(key)
+	switch kind {
+	case "IPAMBlock":
+		cidr := cidrOfName(name)
+		u.nameless = u.nameless || cidr == ""
+		u.blocks[cidr] = true
+	case "IPAMHandle":
+		u.handles[handleHash(canonicalHandle(name))] = true
+	case "BlockAffinity":
+		u.affinities[name] = true
+	}
+}
+
+// block says whether the block of that CIDR may be one of them.
+func (u *ipamUnread) block(cidr string) bool { return u.nameless || u.blocks[cidr] }
+
+// affinity says whether the affinity of owner, "host:NODE", for that CIDR is one of them.
+func (u *ipamUnread) affinity(owner, cidr string) bool {
+	_, node, _ := strings.Cut(owner, ":")
+	ipnet, err := parseCIDR(map[string]any{"cidr": cidr})
+	return err == nil && u.affinities[ipam.AffinityName(node, ipnet)]
+}
+
+// readable says whether a record of one of the three kinds has the name by which others refer to
+// it.
+func readable(kind string, spec map[string]any) bool {
+	if kind == "IPAMHandle" {
+		return text(spec, "handleID") != ""
+	}
+	_, err := parseCIDR(spec)
+	return err == nil
 }

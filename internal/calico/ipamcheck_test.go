@@ -203,10 +203,8 @@ func checkingIPAM(ctx context.Context, v *transform.View) error {
 			c.add(kd.Kind, entry.Key, obj)
 		}
 	}
-	m := newRun(ctx, Options{}, v, registry)
-	m.ipam = c
-	m.reportIPAM()
-	return m.Err
+	m := run{owners: &owners{store: storeOf(ctx, v)}, ipam: c}
+	return m.reportIPAM()
 }
 
 // TestIPAMCheckRecorded: the recorded cluster was filled by Calico's own IPAM, so only what was put

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -117,4 +118,18 @@ func (s kindSet) find(is func(*kind) bool) (*kind, bool) {
 		return s[i], true
 	}
 	return nil, false
+}
+
+// genericKind is a kind as its CRDs define it. The v1 CRD says what the v3 CRD must have.
+func genericKind(plural string, v1, v3 *apiextensionsv1.CustomResourceDefinition) *kind {
+	k := &kind{
+		Kind: v3.Spec.Names.Kind, Plural: plural, V1Kind: v1.Spec.Names.Kind, V1Plural: plural,
+		Namespaced: v1.Spec.Scope == apiextensionsv1.NamespaceScoped,
+	}
+	for _, version := range v1.Spec.Versions {
+		if version.Name == "v1" && version.Subresources != nil {
+			k.Status = version.Subresources.Status != nil
+		}
+	}
+	return k
 }

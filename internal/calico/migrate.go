@@ -2,6 +2,7 @@ package calico
 
 import (
 	"context"
+	"iter"
 	"slices"
 	"strings"
 
@@ -13,123 +14,128 @@ import (
 	"github.com/etcdshift/etcdshift/encoding/schema"
 	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/internal/bounded"
+	"github.com/etcdshift/etcdshift/internal/stream"
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// migrateKinds is the second pass: it converts and stages the records, by kind and v3 key.
-// ClusterInformation is only prepared.
-func (m *run) migrateKinds() {
-	rest := m.table.records
-	for _, kd := range m.crds.kinds {
-		n := 0
-		var some batch[*draft]
-		for ; n < len(rest) && rest[n].kind == kd; n++ {
-			if rest[n].fate != pending {
-				continue
-			}
-			d := m.begin(rest[n])
-			if m.Err != nil {
-				return
-			}
-			if some.add(d, len(d.stored)) {
-				m.migrateBatch(some.take())
-			}
-		}
-		m.migrateBatch(some.take())
-		m.checkOthers(kd, rest[:n])
-		rest = rest[n:]
-		m.crds.accept[kd.Plural], m.crds.versions[kd.Plural] = nil, nil // compiled rules take megabytes
+// run is the migration of the records under one storage prefix.
+type run struct {
+	*owners
+	opts     Options
+	crds     *crdSet
+	ipam     *ipamCheck
+	choices  *choices               // of conflicts, for all prefixes
+	policies map[string][]*identity // by the tier they name
+	late     map[*identity][]byte   // v3 ClusterInformation, to be staged after objects that may refer to it
+	skipped  int                    // v1 records that are not migrated for a problem
+}
+
+func newRun(s *store, o Options, crds *crdSet, c *choices) *run {
+	return &run{
+		owners: &owners{store: s, kinds: crds.kinds, table: newTable(), relies: map[*identity][]*identity{}},
+		opts:   o, crds: crds, ipam: newIPAMCheck(), choices: c,
+		policies: map[string][]*identity{}, late: map[*identity][]byte{},
 	}
 }
 
-// migrateBatch converts records in parallel, and stages them in their order.
-func (m *run) migrateBatch(batch []*draft) {
-	if m.Err != nil {
-		return
-	}
-	parallel := func(work func(d *draft)) {
-		if m.Err == nil {
-			m.Failed(m.View.Parallel(m.Ctx, len(batch), func(i int) error {
-				work(batch[i])
+// migrateKinds is the second pass: it converts and stages the records, by kind and v3 key.
+// ClusterInformation is only prepared.
+func (m *run) migrateKinds() error {
+	rest := m.table.records
+	for _, kd := range m.crds.kinds {
+		n := slices.IndexFunc(rest, func(id *identity) bool { return id.kind != kd })
+		if n < 0 {
+			n = len(rest)
+		}
+		err := stream.Each(m.drafts(rest[:n]), func(d **draft) error {
+			err := m.migrateRecord(*d)
+			if f := finding.Of(err); f != nil {
+				m.skip((*d).id, f)
 				return nil
-			}))
+			}
+			return err
+		})
+		if err == nil {
+			err = m.checkOthers(kd, rest[:n])
 		}
+		if err != nil {
+			return err
+		}
+		rest = rest[n:]
+		m.crds.accept[kd.Plural] = nil // compiled rules take megabytes
 	}
-	parallel(func(d *draft) { d.convertAlone(m.Ctx) })
-	for _, d := range batch {
-		if d.err == nil && d.value == nil && !d.terminating() && d.id.rest().there == nil {
-			d.refs = m.guessOwners(d.id, d.owners)
-		}
-	}
-	parallel(func(d *draft) {
-		if d.refs != nil {
-			d.guessed = d.convert(m.Ctx)
-		}
-	})
-	for _, d := range batch {
-		if m.Err != nil {
-			return
-		}
-		err := m.migrate(d)
-		if f := finding.Of(err); f != nil {
-			m.skip(d.id, f)
-		} else if m.Failed(err) {
-			return
-		}
-	}
+	return nil
 }
 
 // draft is a v3 record in the making.
 type draft struct {
-	id      *identity
-	crd     *schema.CRD     // to write it by
-	version *schema.Version // v3 of crd
-	stored  []byte          // the v1 record
-	r       *record
-	meta    metav1.ObjectMeta // as clients saw it
-	owners  []metav1.OwnerReference
-	refs    translations // of the owners, a guess at first
-	guessed error        // of the conversion with that guess
-	dropped []string     // paths that were pruned
-	value   []byte       // to be stored; nil where it depends on other records
-	err     error        // why the record is not migrated
-	meter   *bounded.Meter
+	id       *identity
+	crd      *schema.CRD // to write it by; nil for none
+	stored   []byte      // the v1 record
+	r        *record
+	meta     metav1.ObjectMeta // as clients saw it
+	owners   []metav1.OwnerReference
+	refs     translations // of the owners
+	verdicts []verdict    // on the owners; incomplete
+	unfit    error        // why no server would store the converted record
+	dropped  []string     // paths that were pruned
+	value    []byte       // to be stored
+	err      error        // why the record cannot be converted
+	meter    *bounded.Meter
+}
+
+// drafts yields the records that are to be migrated, converted in parallel.
+func (m *run) drafts(records []*identity) iter.Seq2[**draft, error] {
+	var next *draft
+	entries := stream.Of(func(yield func(*transform.Entry) error) error {
+		for _, id := range records {
+			if id.fate != pending {
+				continue
+			}
+			entry, err := m.stored(id)
+			if err == nil {
+				next, err = m.begin(id, entry.Value)
+			}
+			if err == nil {
+				err = yield(entry)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return transform.Ahead(m.View, entries, func(*transform.Entry) *draft { return next }, func(d **draft) { (*d).make(m.ctx, m.owners) })
 }
 
 // begin begins to migrate one record.
-func (m *run) begin(id *identity) *draft {
-	d := &draft{id: id, crd: m.crds.accept[id.kind.Plural], version: m.crds.versions[id.kind.Plural], meter: m.View.Budget().Meter()}
-	if d.version == nil {
+func (m *run) begin(id *identity, stored []byte) (*draft, error) {
+	d := &draft{id: id, crd: m.crds.accept[id.kind.Plural], stored: stored, meter: m.Budget().Meter()}
+	if d.crd == nil {
 		d.err = codeCRDMissing.Because("there is no v3 CRD of %s to write it by", id.kind.Kind)
-		return d
+		return d, nil
 	}
-	reason, err := m.View.Exposes(m.Ctx, id.key, id.v3key(m.Keys))
-	switch {
-	case m.Failed(err):
-	case reason != "":
+	reason, err := m.Exposes(m.ctx, id.key, id.v3key(m.keys))
+	if reason != "" {
 		d.err = transform.CodeWouldBePlaintext.Because("%s", reason)
-	default:
-		d.stored = m.stored(id)
 	}
-	return d
+	return d, err
 }
 
-// convertAlone decodes the record. It converts one that does not depend on others: that has no
-// owners, and no v3 object of its name.
-func (d *draft) convertAlone(ctx context.Context) {
+// make decodes and converts the record.
+func (d *draft) make(ctx context.Context, owners *owners) {
+	if d.err == nil {
+		d.r, d.err = d.id.decode(d.stored)
+	}
 	if d.err != nil {
 		return
 	}
-	if d.r, d.err = d.id.decode(d.stored); d.err != nil {
-		return
-	}
 	d.meta = d.r.meta.seen()
-	d.owners = d.meta.OwnerReferences
-	if d.terminating() || len(d.meta.OwnerReferences) > 0 || d.id.rest().there != nil {
+	if d.owners = d.meta.OwnerReferences; d.terminating() {
 		return
 	}
-	if d.err = d.convert(ctx); d.err == nil && d.value == nil {
-		d.value, d.err = encoding.EncodeObject(d.r.obj, d.r.format)
+	if d.refs, d.verdicts, d.err = owners.translateAll(d.owners); d.err == nil {
+		d.unfit = d.convert(ctx)
 	}
 }
 
@@ -138,32 +144,41 @@ func (d *draft) terminating() bool {
 	return d.meta.DeletionTimestamp != nil && len(d.meta.Finalizers) == 0
 }
 
-// convert makes the record what a server would store. The owners are translated by then. Most
-// records are that once they are converted, which their bytes tell.
+// convert makes the record what a server would store. Most records are that once they are
+// converted, which their bytes tell.
 func (d *draft) convert(ctx context.Context) error {
 	ctx = bounded.WithMeter(ctx, d.meter)
-	if err := d.r.convert(&d.meta, d.id.name(), d.id.written(), d.refs); err != nil {
+	err := d.r.convert(&d.meta, d.id.name(), d.id.written(), d.refs)
+	if err != nil {
 		return err
 	}
-	value, err := encoding.EncodeObject(d.r.obj, d.r.format)
+	d.value, err = encoding.EncodeObject(d.r.obj, d.r.format)
 	errs := validation.ValidateObjectMeta(&d.meta, d.id.kind.Namespaced, validation.NameIsDNSSubdomain, field.NewPath("metadata"))
-	if err == nil && len(errs) == 0 && d.crd.Accepts(ctx, value, d.id.namespace(), d.id.name()) {
-		d.value = value
+	if err == nil && len(errs) == 0 && d.crd.Accepts(ctx, d.value, d.id.namespace(), d.id.name()) {
 		return nil
 	}
-	d.dropped, err = fit(ctx, d.version, d.r, errs)
+	version, err := d.crd.Version("v3")
+	if err != nil {
+		return err
+	}
+	if d.dropped, err = fit(ctx, version, d.r, errs); err == nil {
+		d.value, err = encoding.EncodeObject(d.r.obj, d.r.format)
+	}
 	return err
 }
 
-// migrate stages one record.
-func (m *run) migrate(d *draft) (err error) {
-	id := d.id
-	if err = d.err; err == nil && !d.terminating() && (d.value == nil || d.refs != nil) {
-		err = m.convertOwned(d)
+// migrateRecord stages one record.
+func (m *run) migrateRecord(d *draft) error {
+	id, err := d.id, d.err
+	if err == nil {
+		err = m.ofRecord(id, d.owners, d.verdicts)
+	}
+	if err == nil {
+		err = d.unfit
 	}
 	switch {
 	case !d.meter.Take():
-		return codeInvalid.Because("the schemas and rules of CustomResourceDefinitions cost %s", m.View.Budget())
+		return codeInvalid.Because("the schemas and rules of CustomResourceDefinitions cost %s", m.Budget())
 	case err == nil && d.terminating():
 		id.fate = gone
 		m.Raise(string(id.key), codeTerminating.Because("it is being deleted and no finalizer holds it: it is not created"))
@@ -171,21 +186,21 @@ func (m *run) migrate(d *draft) (err error) {
 	case err == nil:
 		err = m.loses(id, d.dropped)
 	}
+	if err == nil && id.rest().there != nil {
+		err = m.meet(d)
+	} else if err == nil {
+		id.fate = migrated
+		err = m.write(id, d.r.obj, d.value)
+	}
 	if err != nil {
 		return err
 	}
-	if id.rest().there != nil {
-		m.meet(id, d.version, d.r.obj)
-	} else {
-		id.fate = migrated
-		m.write(id, d.r.obj, d.r.format, d.value)
-	}
-	if id.wrote() && len(d.dropped) > 0 {
-		m.Raise(string(id.key), codePrunedField.Because("the v3 CRD does not know %s", finding.List(d.dropped)))
-	}
-	for _, t := range d.refs {
-		if id.wrote() {
-			m.View.Report().AddReference(string(id.v3key(m.Keys)), t.before, t.after)
+	if id.wrote() {
+		if len(d.dropped) > 0 {
+			m.Raise(string(id.key), codePrunedField.Because("the v3 CRD does not know %s", finding.List(d.dropped)))
+		}
+		for _, t := range d.refs {
+			m.Report().AddReference(string(id.v3key(m.keys)), t.before, t.after)
 		}
 	}
 	if id.kind.Name == namePolicy && (id.wrote() || id.fate == unchanged) {
@@ -195,38 +210,19 @@ func (m *run) migrate(d *draft) (err error) {
 	return nil
 }
 
-// convertOwned converts a record with owners, or a v3 object of its name, unless it was converted
-// with the right owners.
-func (m *run) convertOwned(d *draft) error {
-	refs, err := m.recordOwners(d.id, d.owners)
-	switch {
-	case err != nil:
-		return err
-	case d.refs != nil && slices.Equal(refs, d.refs):
-		return d.guessed
-	case d.refs != nil: // an owner of the same batch was skipped
-		if d.r = m.take(d.id); d.r == nil {
-			return m.Err
-		}
-		d.meta, d.value, d.dropped = d.r.meta.seen(), nil, nil
-	}
-	d.refs = refs
-	return d.convert(m.Ctx)
-}
-
 // loses refuses a record that would lose fields which clients of v1 see, or which the migration
 // sets. A field that the v1 CRD does not know either is dropped, and reported.
 func (m *run) loses(id *identity, dropped []string) error {
 	if len(dropped) == 0 {
 		return nil
 	}
-	v1 := m.crds.v1(id.kind)
-	if v1 == nil {
-		return m.Err
+	v1, err := m.crds.v1(id.kind)
+	if v1 == nil || err != nil {
+		return err
 	}
-	r := m.take(id) // decoded anew: the one before was converted
-	if r == nil {
-		return m.Err
+	r, err := m.take(id) // decoded anew: the one before was converted
+	if err != nil {
+		return err
 	}
 	junk := v1.Prune(r.obj)
 	lost := slices.DeleteFunc(slices.Clone(dropped), func(path string) bool {
@@ -239,29 +235,29 @@ func (m *run) loses(id *identity, dropped []string) error {
 	return nil
 }
 
-// write stages a v3 record and gives it to the cross-check. value is obj encoded, or nil.
-func (m *run) write(id *identity, obj map[string]any, format encoding.Format, value []byte) {
-	key := id.v3key(m.Keys)
+// write stages a v3 record and gives it to the cross-check.
+func (m *run) write(id *identity, obj map[string]any, value []byte) error {
+	key := id.v3key(m.keys)
 	m.ipam.add(id.kind.Kind, key, obj)
-	if value == nil {
-		var err error
-		if value, err = encoding.EncodeObject(obj, format); m.Failed(err) {
-			return
-		}
+	if id.kind.Kind == kindClusterInformation {
+		m.late[id] = value
+		return nil
 	}
-	switch {
-	case id.kind.Kind == kindClusterInformation:
-		id.more().late = value
-	default:
-		m.Put(key, value)
-	}
+	return m.put(key, value)
+}
+
+// skip reports a record that is not migrated. Every v1 record then stays.
+func (m *run) skip(id *identity, f *finding.Finding) {
+	m.skipped++
+	id.fate = skipped
+	m.Raise(string(id.key), f)
 }
 
 // checkOthers gives the cross-check the rest of a kind after its records: v3 objects that stay as
 // they are, and skipped records, which hold their addresses too.
-func (m *run) checkOthers(kd *kind, records []*identity) {
+func (m *run) checkOthers(kd *kind, records []*identity) error {
 	if !inIPAMCheck(kd.Kind) {
-		return
+		return nil
 	}
 	for _, o := range m.table.objectsOf(kd) {
 		if !o.replaced {
@@ -273,7 +269,10 @@ func (m *run) checkOthers(kd *kind, records []*identity) {
 		if id.kind != kd || id.fate != skipped || id.rest().there != nil || id.rest().twin != nil {
 			continue
 		}
-		obj, _ := m.Read(id.key) // nil where it cannot be decoded, which was reported
+		obj, _, err := m.read(id.key) // nil where it cannot be decoded, which was reported
+		if err != nil {
+			return err
+		}
 		if obj != nil {
 			if spec, err := specOf(obj); err == nil {
 				_ = convertSpec(kd, map[string]any{}, spec) // an error was reported
@@ -281,46 +280,61 @@ func (m *run) checkOthers(kd *kind, records []*identity) {
 		}
 		m.ipam.add(kd.Kind, id.key, obj)
 	}
+	return nil
 }
 
-// summary adds what became of the records to the report, and forgets the records: no later step
-// asks for one. Counts of several storage prefixes add up.
-func (m *run) summary() {
-	r, all := m.View.Report(), slices.Concat(m.table.lost, m.table.records)
+// endRecords warns of idle choices, and adds what became of the records to the report. It forgets
+// the records: no later step asks for one.
+func (m *run) endRecords() error {
+	m.idleChoices()
+	all := slices.Concat(m.table.lost, m.table.records)
 	for _, kd := range m.crds.kinds {
-		i := slices.IndexFunc(r.Kinds, func(c transform.KindCount) bool { return c.Kind == kd.Kind })
 		c := transform.KindCount{Kind: kd.Kind, From: apiVersionV1, To: apiVersionV3}
-		if i >= 0 {
-			c = r.Kinds[i]
-		}
-		before := c
 		for _, id := range all {
 			if id.kind == kd {
 				id.count(&c)
 			}
 		}
-		switch {
-		case i >= 0:
-			r.Kinds[i] = c
-		case c != before:
-			r.Kinds = append(r.Kinds, c)
+		if c.Migrated+c.Unchanged+c.Skipped > 0 {
+			count(m.Report(), c)
 		}
 	}
 	for _, id := range m.table.records {
-		if id.wrote() && id.renamed() {
-			r.Renamed = append(r.Renamed, transform.Rename{Kind: id.kind.Kind, Namespace: id.namespace(), From: id.stored(), To: id.name()})
-		}
-		seen, written := id.seen(), id.written()
-		if written == seen {
-			written = seen // one string, not two that are the same
-		}
-		if id.wrote() || id.present() && !strings.EqualFold(written, seen) {
-			r.AddUID(transform.UID{
-				Kind: id.kind.Kind, Namespace: id.namespace(), Name: id.name(), Stored: id.uid.String(), Seen: seen, Written: written,
-			})
-		}
+		m.listRecord(id)
 	}
 	m.table, m.ipam, m.policies = nil, nil, nil
+	return nil
+}
+
+// listRecord lists the new name and the UID of a record in the report.
+func (m *run) listRecord(id *identity) {
+	r := m.Report()
+	if id.wrote() && id.renamed() {
+		r.Renamed = append(r.Renamed, transform.Rename{Kind: id.kind.Kind, Namespace: id.namespace(), From: id.stored(), To: id.name()})
+	}
+	seen, written := id.seen(), id.written()
+	if written == seen {
+		written = seen // one string, not two that are the same
+	}
+	if id.wrote() || id.present() && !strings.EqualFold(written, seen) {
+		r.AddUID(transform.UID{
+			Kind: id.kind.Kind, Namespace: id.namespace(), Name: id.name(), Stored: id.uid.String(), Seen: seen, Written: written,
+		})
+	}
+}
+
+// count adds to the counts of a kind: those of several storage prefixes add up.
+func count(r *transform.Report, c transform.KindCount) {
+	i := slices.IndexFunc(r.Kinds, func(other transform.KindCount) bool { return other.Kind == c.Kind })
+	if i < 0 {
+		r.Kinds = append(r.Kinds, c)
+		return
+	}
+	to := &r.Kinds[i]
+	to.Migrated += c.Migrated
+	to.Unchanged += c.Unchanged
+	to.Skipped += c.Skipped
+	to.Conflicts += c.Conflicts
 }
 
 // count adds a record to the counts of its kind.
@@ -333,7 +347,7 @@ func (id *identity) count(c *transform.KindCount) {
 	default:
 		c.Skipped++
 	}
-	if id.rest().conflict {
+	if id.conflict {
 		c.Conflicts++
 	}
 }

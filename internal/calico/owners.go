@@ -2,6 +2,7 @@ package calico
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,7 +13,7 @@ import (
 
 	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/finding"
-	"github.com/etcdshift/etcdshift/keys"
+	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/transform"
 )
 
@@ -26,6 +27,15 @@ func isCalico(apiVersion string) (ofV1, ok bool) {
 	return gv.Group == groupV1, gv.Group == groupV1 || gv.Group == groupV3
 }
 
+// owners translates owner references, and tells which owners a garbage collector will find.
+type owners struct {
+	*store
+	kinds  kindSet
+	table  *table
+	types  []*inspect.Type           // built-in ones and those of the snapshot's CRDs; nil until they are asked for
+	relies map[*identity][]*identity // Calico owners that a record has
+}
+
 // verdict is what became of one owner reference.
 type verdict struct {
 	ref    encoding.OwnerReference // as it is to be
@@ -35,49 +45,132 @@ type verdict struct {
 	fatal  bool                    // it looks for the owner, and deletes an object that has no other
 }
 
-// calicoOwner translates a reference of one of the two groups, from an object in namespace, into
-// one to the v3 record with the UID of that record.
-func (m *run) calicoOwner(namespace string, ref encoding.OwnerReference, ofV1 bool) (verdict, error) {
+// translate returns a reference of a Calico object as it is to be, and the Calico owner it names.
+// One of the v1 group without an owner becomes the one that clients saw: its own group will be gone.
+// It may run in parallel.
+func (o *owners) translate(ref encoding.OwnerReference) (verdict, error) {
+	ofV1, ok := isCalico(ref.APIVersion)
+	if !ok {
+		return verdict{ref: ref}, nil
+	}
+	v, err := o.ofCalico(ref, ofV1)
+	if err == nil && !v.found && ofV1 {
+		v.ref = o.kinds.asSeen(ref)
+	}
+	return v, err
+}
+
+// ofCalico translates a reference of one of the two groups into one to the v3 record with the UID
+// of that record.
+func (o *owners) ofCalico(ref encoding.OwnerReference, ofV1 bool) (verdict, error) {
 	uid, err := parseUID(ref.UID)
 	if err != nil {
 		return verdict{ref: ref}, codeBadUID.Because("owner reference to %s %q: %v", ref.Kind, ref.Name, err)
 	}
-	o, ok := m.table.find(ofV1, ref.Kind, uid)
-	if !ok {
-		reason, fatal := m.unknownOwner(namespace, ref)
-		return verdict{ref: ref, reason: reason, fatal: fatal}, nil
+	found, ok := o.table.find(ofV1, ref.Kind, uid)
+	if ok {
+		ref.APIVersion, ref.Kind, ref.Name, ref.UID = apiVersionV3, found.kind.Kind, found.name, found.uid
 	}
-	ref.APIVersion, ref.Kind, ref.Name, ref.UID = apiVersionV3, o.kind.Kind, o.name, o.uid
-	out := verdict{ref: ref, owner: o, found: true, fatal: true}
-	switch {
-	case o.record != nil && !o.record.present():
-		out.reason = o.record.absence()
-	case o.kind.Namespaced:
-		out.reason = outOfScope(namespace, o.namespace)
-	}
-	return out, nil
+	return verdict{ref: ref, owner: found, found: ok}, nil
 }
 
-// unknownOwner says why no Calico object has the UID of a reference from an object in namespace,
-// and whether a garbage collector would act on that. A record that cannot be read is found by its
-// name.
-func (m *run) unknownOwner(namespace string, ref encoding.OwnerReference) (reason string, fatal bool) {
-	k, known := m.crds.kinds.called(ref.Kind)
+// check completes the verdict about a reference, before its translation, of an object in namespace:
+// whether a garbage collector will find the owner.
+func (o *owners) check(namespace string, before encoding.OwnerReference, v *verdict) error {
+	_, calico := isCalico(before.APIVersion)
+	switch {
+	case !calico:
+		var unread bool
+		var err error
+		v.reason, unread, err = o.missing(namespace, before)
+		v.fatal = !unread
+		return err
+	case !v.found:
+		v.reason, v.fatal = o.unknown(namespace, before)
+		return nil
+	}
+	v.fatal = true
+	switch record := v.owner.record; {
+	case record != nil && !record.present():
+		v.reason = record.absence()
+	case v.owner.kind.Namespaced:
+		v.reason = outOfScope(namespace, v.owner.namespace)
+	}
+	return nil
+}
+
+// unknown says why no Calico object has the UID of a reference from an object in namespace, and
+// whether a garbage collector would act on that. A record that cannot be read is found by its name.
+func (o *owners) unknown(namespace string, ref encoding.OwnerReference) (reason string, fatal bool) {
+	k, known := o.kinds.called(ref.Kind)
 	if !known {
 		return "no Calico object has its UID", false
 	}
-	at := keys.Key{Resource: k.v3(), Name: ref.Name}
-	if k.Namespaced {
-		at.Namespace = namespace
+	if !k.Namespaced {
+		namespace = ""
 	}
-	if o := m.table.objects[string(m.Keys.Format(at))]; o != nil && o.unreadable {
+	if there := o.table.objects[string(o.key(k.v3(), namespace, ref.Name))]; there != nil && there.unreadable {
 		return "the v3 object of that name cannot be read", false
 	}
-	at.Resource = k.v1()
-	if m.table.unread[string(m.Keys.Format(at))] {
+	if o.table.unread[string(o.key(k.v1(), namespace, ref.Name))] {
 		return "the v1 record of that name cannot be read, and is not migrated", true
 	}
 	return "no Calico object has its UID", true
+}
+
+// missing says why an owner of no Calico kind will not be found for an object in namespace; empty
+// where it will be, and where its kind is unknown: a garbage collector then keeps the object. unread
+// says that the owner cannot be read, neither here nor by a garbage collector.
+func (o *owners) missing(namespace string, ref encoding.OwnerReference) (reason string, unread bool, err error) {
+	gv, err := schema.ParseGroupVersion(ref.APIVersion)
+	if err != nil {
+		return "", false, nil
+	}
+	t, err := o.typeOf(gv.WithKind(ref.Kind).GroupKind())
+	switch {
+	case t == nil || err != nil:
+		return "", false, err
+	case !t.Namespaced:
+		namespace = ""
+	case namespace == "":
+		return "it is namespaced, but what it owns is cluster-scoped", false, nil
+	}
+	if ref.Name == "" || strings.Contains(ref.Name, "/") {
+		return "it has no name", false, nil
+	}
+	entry, err := o.get(o.key(t.Resource, namespace, ref.Name))
+	if err != nil {
+		return "", false, err
+	}
+	if entry == nil {
+		return "it does not exist", false, nil
+	}
+	found, err := encoding.ReadMeta(entry.Value)
+	switch {
+	case errors.Is(err, encoding.ErrEncrypted):
+		return "", false, nil // it exists; the encrypted record is reported for itself
+	case err != nil:
+		return "it cannot be read: " + err.Error(), true, nil
+	case found.UID != ref.UID:
+		return "the one that exists has another uid, " + found.UID, false, nil
+	}
+	return "", false, nil
+}
+
+// typeOf finds a kind among the built-in ones and those of the snapshot's CRDs; nil for none.
+func (o *owners) typeOf(gk schema.GroupKind) (*inspect.Type, error) {
+	if o.types == nil {
+		found, err := o.Reader().Defined(o.ctx)
+		if err != nil {
+			return nil, err
+		}
+		o.types = found.All()
+	}
+	i := slices.IndexFunc(o.types, func(t *inspect.Type) bool { return t.Kind == gk.Kind && t.Resource.Group == gk.Group })
+	if i < 0 {
+		return nil, nil
+	}
+	return o.types[i], nil
 }
 
 // absence says why a record has no v3 record.
@@ -118,30 +211,29 @@ func (t translations) with(before, after encoding.OwnerReference) translations {
 	return append(t, translation{before, after})
 }
 
-// guessOwners is what recordOwners will most likely return, without its reports; nil where that
-// cannot be told.
-func (m *run) guessOwners(id *identity, refs []metav1.OwnerReference) (out translations) {
+// translateAll translates the owner references of a v1 record.
+func (o *owners) translateAll(refs []metav1.OwnerReference) (translations, []verdict, error) {
+	var out translations
+	verdicts := make([]verdict, 0, len(refs))
 	for _, stored := range refs {
-		v, err := m.translate(id.namespace(), fromMeta(stored))
+		v, err := o.translate(fromMeta(stored))
 		if err != nil {
-			return nil
+			return nil, nil, err
 		}
+		verdicts = append(verdicts, v)
 		out = out.with(fromMeta(stored), v.ref)
 	}
-	return out
+	return out, verdicts, nil
 }
 
-// recordOwners translates the owner references of a v1 record. Where the garbage collector would
-// find none of the owners, and so delete the v3 record, the record is refused; else lost owners are
-// reported.
-func (m *run) recordOwners(id *identity, refs []metav1.OwnerReference) (translations, error) {
+// ofRecord checks the owner references of a v1 record. Where the garbage collector would find none
+// of the owners, and so delete the v3 record, the record is refused; else lost owners are reported.
+func (o *owners) ofRecord(id *identity, refs []metav1.OwnerReference, verdicts []verdict) error {
 	var lost, ignored []string
-	var out translations
-	for _, stored := range refs {
-		before := fromMeta(stored)
-		v, err := m.translate(id.namespace(), before)
-		if err != nil {
-			return nil, err
+	for i, v := range verdicts {
+		before := fromMeta(refs[i])
+		if err := o.check(id.namespace(), before, &v); err != nil {
+			return err
 		}
 		switch {
 		case v.reason != "" && v.fatal:
@@ -150,39 +242,24 @@ func (m *run) recordOwners(id *identity, refs []metav1.OwnerReference) (translat
 			ignored = append(ignored, describe(before, v.reason))
 			id.firm = true // an owner that cannot be looked for is never found to be gone
 		case v.found && v.owner.record != nil:
-			id.more().owners = append(id.more().owners, v.owner.record)
+			o.relies[id] = append(o.relies[id], v.owner.record)
 		default:
 			id.firm = true
 		}
-		out = out.with(before, v.ref)
 	}
-	if len(lost) > 0 && len(id.rest().owners) == 0 && !id.firm {
-		return nil, codeDanglingOwner.Because("the garbage collector would delete it: %s", strings.Join(lost, "; "))
+	if len(lost) > 0 && len(o.relies[id]) == 0 && !id.firm {
+		return codeDanglingOwner.Because("the garbage collector would delete it: %s", strings.Join(lost, "; "))
 	}
-	m.warnOwners(id.key, "the garbage collector will drop a reference: ", lost...)
-	m.warnOwners(id.key, "the garbage collector cannot look for it: ", ignored...)
-	return out, nil
+	o.warnOwners(id.key, "the garbage collector will drop a reference: ", lost...)
+	o.warnOwners(id.key, "the garbage collector cannot look for it: ", ignored...)
+	return nil
 }
 
 // warnOwners warns of owners that will not be found, where there are any.
-func (m *run) warnOwners(key []byte, what string, reasons ...string) {
+func (s *store) warnOwners(key []byte, what string, reasons ...string) {
 	if len(reasons) > 0 {
-		m.Raise(string(key), codeDanglingOwner.Because("%s%s", what, strings.Join(reasons, "; ")).Decided(finding.Noted))
+		s.Raise(string(key), codeDanglingOwner.Because("%s%s", what, strings.Join(reasons, "; ")).Decided(finding.Noted))
 	}
-}
-
-// translate translates a reference of a Calico object and says whether its owner will be found. One
-// of the v1 group without an owner becomes the one that clients saw: its own group will be gone.
-func (m *run) translate(namespace string, ref encoding.OwnerReference) (verdict, error) {
-	if ofV1, ok := isCalico(ref.APIVersion); ok {
-		v, err := m.calicoOwner(namespace, ref, ofV1)
-		if err == nil && !v.found && ofV1 {
-			v.ref = m.crds.kinds.asSeen(ref)
-		}
-		return v, err
-	}
-	reason, unread := m.missing(namespace, ref)
-	return verdict{ref: ref, reason: reason, fatal: !unread}, m.Err
 }
 
 // asSeen is a reference of the v1 group as clients of the aggregated API saw it.
@@ -204,44 +281,44 @@ func describe(ref encoding.OwnerReference, reason string) string {
 
 // recheckOwners checks staged records again whose owner was skipped later. It goes on until nothing
 // changes, for records that it takes back may own others.
-func (m *run) recheckOwners() {
+func (m *run) recheckOwners() error {
 	for again := true; again; {
 		again = false
 		for _, id := range m.table.records {
-			s := id.special
-			if s == nil {
-				continue
-			}
-			missing := slices.IndexFunc(s.owners, func(o *identity) bool { return !o.present() })
+			missing := slices.IndexFunc(m.relies[id], func(o *identity) bool { return !o.present() })
 			if missing < 0 || id.fate == skipped || id.fate == gone {
 				continue
 			}
-			o := s.owners[missing]
-			s.owners = slices.Delete(s.owners, missing, missing+1)
+			o := m.relies[id][missing]
+			m.relies[id] = slices.Delete(m.relies[id], missing, missing+1)
 			again = true
 			reason := fmt.Sprintf("owner %s %q: %s", o.kind.Kind, o.name(), o.absence())
-			if id.firm || len(s.owners) > 0 {
+			if id.firm || len(m.relies[id]) > 0 {
 				m.warnOwners(id.key, "the garbage collector will drop a reference: ", reason)
 				continue
 			}
-			m.unstage(id)
+			if err := m.unstage(id); err != nil {
+				return err
+			}
 			m.skip(id, codeDanglingOwner.Because("the garbage collector would delete it: %s", reason))
 		}
 	}
+	return nil
 }
 
 // unstage takes a staged v3 record back.
-func (m *run) unstage(id *identity) {
-	id.more().late = nil
-	key, r := id.v3key(m.Keys), m.View.Report()
+func (m *run) unstage(id *identity) error {
+	delete(m.late, id)
+	key, r := id.v3key(m.keys), m.Report()
 	r.References = slices.DeleteFunc(r.References, func(ref transform.Reference) bool { return ref.Key == string(key) })
 	switch id.fate {
 	case migrated:
-		m.Delete(key)
+		return m.Delete(m.ctx, key)
 	case replaced:
 		id.special.there.replaced = false
-		m.Put(key, id.special.there.value)
+		return m.put(key, id.special.there.value)
 	}
+	return nil
 }
 
 func fromMeta(r metav1.OwnerReference) encoding.OwnerReference {

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/etcdshift/etcdshift/finding"
+	"github.com/etcdshift/etcdshift/encoding"
+	"github.com/etcdshift/etcdshift/internal/stream"
 	"github.com/etcdshift/etcdshift/keys"
 	"github.com/etcdshift/etcdshift/transform"
 )
@@ -44,17 +46,16 @@ func (m *Migration) Plan(ctx context.Context, v *transform.View) error {
 	}
 	found, v1, choices := false, false, newChoices(m.Decisions)
 	for _, prefix := range prefixes {
-		r := newRun(ctx, m.Options, v, keys.Kubernetes{Prefix: prefix})
-		r.choices = choices
-		step := r.plan
+		s := &store{v, ctx, keys.Kubernetes{Prefix: prefix}}
+		plan := s.migrate
 		if m.Abort {
-			step = r.abort
+			plan = s.abort
 		}
-		found = step() || found
-		if r.Err != nil {
-			return r.Err
+		some, old, err := plan(m.Options, choices)
+		if err != nil {
+			return err
 		}
-		v1 = v1 || len(r.crds.old) > 0
+		found, v1 = found || some, v1 || old
 	}
 	if err := choices.unknown(); err != nil {
 		return err
@@ -72,86 +73,112 @@ func (m *Migration) Plan(ctx context.Context, v *transform.View) error {
 	return nil
 }
 
-// run is a migration under one storage prefix.
-type run struct {
-	*transform.Store
-	opts  Options
-	crds  *crdSet
-	table *table
-	ipam  *ipamCheck
-
-	choices  *choices                    // of conflicts, for all prefixes
-	customs  map[schema.GroupKind]folder // kinds of the snapshot's CRDs; nil until they are asked for
-	policies map[string][]*identity      // by the tier they name
-	others   *transform.Early            // entries for eachOther
-	skipped  int                         // v1 records that are not migrated for a problem
+// store is a view below one storage prefix.
+type store struct {
+	*transform.View
+	ctx  context.Context
+	keys keys.Kubernetes
 }
 
-func newRun(ctx context.Context, o Options, v *transform.View, k keys.Kubernetes) *run {
-	s := &transform.Store{Ctx: ctx, View: v, Keys: k}
-	return &run{
-		Store: s, opts: o, crds: &crdSet{Store: s, kinds: kinds()}, table: newTable(), ipam: newIPAMCheck(), choices: newChoices(o.Decisions),
-		policies: map[string][]*identity{},
+func (s *store) key(gr schema.GroupResource, namespace, name string) []byte {
+	return s.keys.Format(keys.Key{Resource: gr, Namespace: namespace, Name: name})
+}
+
+// each calls do for the entries of a folder.
+func (s *store) each(dir []byte, do func(e *transform.Entry) error) error {
+	return stream.Each(s.Live(s.ctx, dir), do)
+}
+
+// objects calls do for the objects of a resource whose keys an API server makes. Callers report
+// other keys in its folder where they matter.
+func (s *store) objects(gr schema.GroupResource, do func(key keys.Key, e *transform.Entry) error) error {
+	return s.each(s.keys.Dir(gr), func(e *transform.Entry) error {
+		if key, err := s.keys.Parse(e.Key); err == nil {
+			return do(key, e)
+		}
+		return nil
+	})
+}
+
+// get returns the entry of a key, nil for none.
+func (s *store) get(key []byte) (*transform.Entry, error) { return s.Get(s.ctx, key) }
+
+// read decodes the object at key; nil for none, and for one that cannot be decoded, which is
+// reported elsewhere.
+func (s *store) read(key []byte) (map[string]any, encoding.Format, error) {
+	entry, err := s.get(key)
+	if entry == nil || err != nil {
+		return nil, encoding.FormatUnknown, err
 	}
+	obj, format, bad := encoding.DecodeObject(entry.Value)
+	if bad != nil {
+		return nil, encoding.FormatUnknown, nil
+	}
+	return obj, format, nil
 }
 
-// plan stages one prefix. Where found is false there is nothing of the v1 group, and nothing is
+func (s *store) put(key, value []byte) error { return s.Put(s.ctx, key, value) }
+
+func (s *store) step(format string, args ...any) { s.Report().AddStep(format, args...) }
+
+// created has what a server gives a new object at key: a UID, the same at each run, and a time.
+func (s *store) created(key []byte) (uid string, at time.Time, err error) {
+	if at, err = s.Time(s.ctx); err != nil {
+		return "", at, err
+	}
+	digest, err := s.InputDigest(s.ctx)
+	return mintUID(digest, key), at, err
+}
+
+// migrate stages one prefix. Where found is false there is nothing of the v1 group, and nothing is
 // staged.
-func (m *run) plan() (found bool) {
-	m.others = m.beginOthers()
-	m.crds = loadCRDs(m.Store, m.opts.V3CRDs)
-	if errors.Is(m.Err, ErrManifest) && m.opts.V3CRDsPath != "" {
-		m.Err = fmt.Errorf("%s: %w", m.opts.V3CRDsPath, m.Err)
+func (s *store) migrate(o Options, c *choices) (found, v1 bool, err error) {
+	crds, err := loadCRDs(s, o.V3CRDs)
+	if errors.Is(err, ErrManifest) && o.V3CRDsPath != "" {
+		err = fmt.Errorf("%s: %w", o.V3CRDsPath, err)
 	}
-	if m.Err != nil {
-		return false
+	if err != nil {
+		return false, false, err
 	}
-	m.scan()
-	if m.crds.idle() {
-		m.reportAggregatedAPIService()
-		m.eachOther(func(*transform.Entry) bool { return false }, nil) // refuses values that no API server can read
-		return m.crds.strange > 0
+	m := newRun(s, o, crds, c)
+	v1 = len(crds.old) > 0
+	if err := m.scan(); err != nil {
+		return false, v1, err
 	}
-	for _, step := range []func(){
-		m.preflight, m.crds.inject, m.warnLocked, m.migrateKinds, m.recheckOwners, m.warnTiers, m.remapReferences, m.stageLocks,
-		m.reportIPAM, m.idleChoices, m.summary, m.setComponents, m.removeAggregatedAPIService, m.endV1,
+	if crds.idle() {
+		if err := s.reportAggregatedAPIService(len(crds.accept) > 0); err != nil {
+			return false, v1, err
+		}
+		// refuses values that no API server can read
+		return crds.strange > 0, v1, s.eachReferrer(nil, func(*transform.Entry, string) error { return nil })
+	}
+	return true, v1, m.plan()
+}
+
+// plan stages the changes of a prefix that has records or CRDs of the v1 group.
+func (m *run) plan() error {
+	for _, step := range []func() error{
+		m.crds.preflight, m.crds.inject, m.warnLocked, m.migrateKinds, m.recheckOwners, m.warnTiers,
+		m.remapReferences, m.stageLocks, m.reportIPAM, m.endRecords, m.endComponents, m.removeAggregatedAPIService, m.endV1,
 	} {
-		if m.Err == nil {
-			step()
+		if err := step(); err != nil {
+			return err
 		}
 	}
-	return true
+	return nil
 }
+
+func (m *run) endComponents() error { return m.setComponents(m.opts.SetAPIGroup) }
 
 // endV1 deletes the v1 group, or locks its datastore where it is kept.
-func (m *run) endV1() {
+func (m *run) endV1() error {
 	left := m.skipped + m.crds.strange
 	if left == 0 && !m.opts.KeepV1 {
-		m.removeV1()
-		return
+		return m.crds.removeV1()
 	}
 	if !m.opts.KeepV1 {
-		m.Step("the records of %s are kept, locked, because some were not migrated (%d): "+
+		m.step("the records of %s are kept, locked, because some were not migrated (%d): "+
 			"migrate or delete those by hand, then delete the CRDs of that group", groupV1, left)
 	}
-	m.setReady(m.lockKey(), false)
-}
-
-// removeV1 deletes the v1 group: all its records and CRDs, and its APIService. Restored components
-// would go on choosing a group that is there (libcalico-go/lib/backend/k8s/discovery.go: v3 only
-// where v1 is absent), and records without their CRD would come back with it. It must not be called
-// after a record was skipped.
-func (m *run) removeV1() {
-	for entry := range m.Live(groupDir(m.Keys, groupV1)) {
-		m.Delete(entry.Key)
-	}
-	for _, plural := range m.crds.old {
-		key := m.crds.key(plural, groupV1)
-		if _, known := m.crds.kinds.ofV1(plural); !known {
-			m.Raise(string(key), codeUnknownKind.Because("its kind is not in %s, and it has no records: it goes with the other CRDs of %s",
-				apiVersionV3, groupV1).Decided(finding.Noted))
-		}
-		m.Delete(key)
-	}
-	m.Delete(m.apiServiceKey(groupV1, "v1"))
+	return m.setReady(m.lockKey(), false)
 }

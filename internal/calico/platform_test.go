@@ -21,6 +21,8 @@ import (
 // registry is the layout of the recorded snapshots.
 var registry = keys.Kubernetes{Prefix: "/registry"}
 
+func storeOf(ctx context.Context, v *transform.View) *store { return &store{v, ctx, registry} }
+
 // planFunc is a transform in a function.
 type planFunc func(ctx context.Context, v *transform.View) error
 

@@ -17,6 +17,11 @@ import (
 	"github.com/etcdshift/etcdshift/encoding"
 )
 
+// setPodEnv sets a variable in all containers of a workload.
+func setPodEnv(value []byte, name, to string) (out []byte, changed []string, err error) {
+	return editContainers(value, func(container map[string]any) bool { return setEnv(container, name, to) })
+}
+
 // workload reads a stored workload as a migration does.
 func workload(t testing.TB, value string) component {
 	t.Helper()

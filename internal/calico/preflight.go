@@ -3,60 +3,72 @@ package calico
 import (
 	"cmp"
 	"fmt"
+	"regexp"
+	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/etcdshift/etcdshift/encoding"
-	"github.com/etcdshift/etcdshift/keys"
 	"github.com/etcdshift/etcdshift/transform"
 )
 
 // preflight reports all obstacles to the migration as a whole; it stages nothing. Where the
 // snapshot does not tell, it warns and adds a step to check.
-func (m *run) preflight() {
-	if m.crds.idle() {
-		return
+func (s *crdSet) preflight() error {
+	found, err := s.findInstallation()
+	if err != nil {
+		return err
 	}
-	found := m.findInstallation()
-	m.checkVersion(found)
-	m.checkTiers()
-	m.checkMigration()
-	m.checkRBAC(found)
-	m.checkAdmission()
+	for _, check := range []func(*installation) error{
+		s.checkVersion,
+		func(*installation) error { return s.checkTiers() },
+		func(*installation) error { return s.checkMigration() },
+		s.checkRBAC,
+		func(*installation) error { return s.checkAdmission() },
+	} {
+		if err := check(found); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // checkVersion demands Calico 3.32 or later of ClusterInformation, which calico-node writes when it
 // starts, and of the images. Where none of them tells a release it warns.
-func (m *run) checkVersion(found *installation) {
-	key := m.lockKey()
-	info, _ := m.Read(key)
+func (s *store) checkVersion(found *installation) error {
+	key := s.lockKey()
+	info, _, err := s.read(key)
+	if err != nil {
+		return err
+	}
 	spec := objectAt(info, "spec")
 	product, version := cmp.Or(text(spec, "variant"), "Calico"), text(spec, "calicoVersion")
 	age := releaseAge(version)
 	if product == "Calico" && age == ageOld {
-		m.raiseTooOld(key, fmt.Sprintf("spec.calicoVersion is %q", version))
+		s.raiseTooOld(key, fmt.Sprintf("spec.calicoVersion is %q", version))
 	}
 	told := age != ageUnknown
 	for _, c := range found.components {
-		told = m.checkImages(c) || told
+		told = s.checkImages(c) || told
 	}
 	doubt := "neither ClusterInformation nor the images in the snapshot tell a release of Calico"
 	if product != "Calico" {
 		told, doubt = false, fmt.Sprintf("the cluster runs %s, whose releases count otherwise", product)
 	}
 	if !told {
-		m.Raise(string(key), codeVersionUnknown.Because("%s", doubt))
-		m.View.Report().AddStepBefore("check that every Calico component is of release %d.%d or later", needMajor, needMinor)
+		s.Raise(string(key), codeVersionUnknown.Because("%s", doubt))
+		s.Report().AddStepBefore("check that every Calico component is of release %d.%d or later", needMajor, needMinor)
 	}
+	return nil
 }
 
-func (m *run) raiseTooOld(key []byte, found string) {
-	m.Raise(string(key), codeCalicoTooOld.Because("%s; %s records need Calico %d.%d or later", found, apiVersionV3, needMajor, needMinor))
+func (s *store) raiseTooOld(key []byte, found string) {
+	s.Raise(string(key), codeCalicoTooOld.Because("%s; %s records need Calico %d.%d or later", found, apiVersionV3, needMajor, needMinor))
 }
 
 // checkImages checks the images of one workload. told says whether one tells a release.
-func (m *run) checkImages(c component) (told bool) {
+func (s *store) checkImages(c component) (told bool) {
 	var old []string
 	for _, container := range containers(c.pod) {
 		image := text(container, "image")
@@ -71,14 +83,14 @@ func (m *run) checkImages(c component) (told bool) {
 		}
 	}
 	if len(old) > 0 {
-		m.raiseTooOld(c.key, strings.Join(old, ", "))
+		s.raiseTooOld(c.key, strings.Join(old, ", "))
 	}
 	return told || len(old) > 0
 }
 
 // checkAdmission warns of missing admission policies. Migrated records do not need them, later ones
 // do.
-func (m *run) checkAdmission() {
+func (s *store) checkAdmission() error {
 	const (
 		tier   = "new policies get neither spec.tier nor the label " + tierLabel
 		types  = "new policies get no spec.types"
@@ -94,16 +106,21 @@ func (m *run) checkAdmission() {
 		{"validatingadmissionpolicybindings", "protect-builtin-tiers.projectcalico.org", delete},
 	} {
 		resource := schema.GroupResource{Group: "admissionregistration.k8s.io", Resource: object.resource}
-		key := m.Keys.Format(keys.Key{Resource: resource, Name: object.name})
-		if why := notThere(m.Get(key)); why != "" {
+		key := s.key(resource, "", object.name)
+		entry, err := s.get(key)
+		if err != nil {
+			return err
+		}
+		if why := notThere(entry); why != "" {
 			missing = true
-			m.Raise(string(key), codeAdmissionMissing.Because("%s: without it %s", why, object.without))
+			s.Raise(string(key), codeAdmissionMissing.Because("%s: without it %s", why, object.without))
 		}
 	}
 	if missing {
-		m.Step("after the restore, apply the admission policies of your Calico release (they are in its manifest of v3 CRDs) " +
+		s.step("after the restore, apply the admission policies of your Calico release (they are in its manifest of v3 CRDs) " +
 			"before anyone creates a policy; the API server must serve MutatingAdmissionPolicy")
 	}
+	return nil
 }
 
 // notThere says that an object is missing or being deleted; empty where it is there, readable or
@@ -116,4 +133,69 @@ func notThere(entry *transform.Entry) string {
 		return "it is being deleted"
 	}
 	return ""
+}
+
+// The oldest Calico that can run on projectcalico.org/v3 records.
+const (
+	needMajor = 3
+	needMinor = 32
+)
+
+// age is what a version says about running on v3 records.
+type age int
+
+const (
+	ageUnknown age = iota // no release: "master", a digest, a build from before 3.32.0 was released
+	ageOld                // certainly older than 3.32
+	ageFit                // 3.32 or later
+)
+
+// releasePattern takes "v3.32.1", "3.32", and what builds append: "v3.32.0-0.dev-12-gabc",
+// "v3.31.2-windows-ltsc2022".
+var releasePattern = regexp.MustCompile(`^v?(\d{1,4})\.(\d{1,4})(?:\.(\d{1,4}))?([-+].*)?$`)
+
+// prePattern marks a suffix of a build made before the release it is named after.
+var prePattern = regexp.MustCompile(`(?i)^-(0\.|\d*\.?dev|alpha|beta|rc|pre|\d+-g[0-9a-f]+)`)
+
+// releaseAge reads a version string or an image tag. A build on the way to 3.32.0 may lack parts
+// that v3 needs, so it counts as unknown; builds on the way to a later one count by their number.
+func releaseAge(version string) age {
+	m := releasePattern.FindStringSubmatch(version)
+	if m == nil {
+		return ageUnknown
+	}
+	major, _ := strconv.Atoi(m[1]) // at most four digits: cannot fail
+	minor, _ := strconv.Atoi(m[2])
+	patch, _ := strconv.Atoi(m[3]) // "" is 0
+	switch {
+	case major < needMajor || major == needMajor && minor < needMinor:
+		return ageOld
+	case major == needMajor && minor == needMinor && patch == 0 && prePattern.MatchString(m[4]):
+		return ageUnknown
+	}
+	return ageFit
+}
+
+// imageTag returns the tag of a container image, "" when it has none (a digest alone tells
+// nothing). "registry:5000/calico/node:v3.32.1@sha256:..." has the tag v3.32.1.
+func imageTag(image string) string {
+	image, _, _ = strings.Cut(image, "@")
+	path := image[strings.LastIndexByte(image, '/')+1:]
+	_, tag, _ := strings.Cut(path, ":")
+	return tag
+}
+
+// calicoImage tells an image of Calico from those of side-cars, whose tags mean nothing here.
+// Mirrors keep the last part of the path, some with a prefix ("rancher/mirrored-calico-node").
+func calicoImage(image string) bool {
+	image, _, _ = strings.Cut(image, "@")
+	name, _, _ := strings.Cut(image[strings.LastIndexByte(image, '/')+1:], ":")
+	if _, after, found := strings.Cut(name, "calico-"); found {
+		name = after
+	}
+	switch name {
+	case "node", "cni", "typha", "kube-controllers", "calico", "pod2daemon-flexvol", "windows", "node-windows", "cni-windows":
+		return true
+	}
+	return false
 }

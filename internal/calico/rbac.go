@@ -13,7 +13,7 @@ import (
 	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/internal/native"
-	"github.com/etcdshift/etcdshift/keys"
+	"github.com/etcdshift/etcdshift/transform"
 )
 
 const groupRBAC = "rbac.authorization.k8s.io"
@@ -43,20 +43,25 @@ func calicoAccounts(found *installation) map[account]bool {
 // checkRBAC demands that each Calico account in a ClusterRoleBinding may use the new group:
 // releases before 3.32 grant the old one only, and a cluster upgraded by images alone has their
 // roles.
-func (m *run) checkRBAC(found *installation) {
+func (s *crdSet) checkRBAC(found *installation) error {
+	grants, err := s.readGrants(calicoAccounts(found))
+	if err != nil {
+		return err
+	}
 	told := false
-	for _, g := range m.readGrants(calicoAccounts(found)) {
+	for _, g := range grants {
 		told = told || len(g.bindings) > 0
-		g.check(m, found)
+		g.check(s, found)
 	}
 	if !told {
-		m.Raise("", codeRBACUnknown.Because("no role in the snapshot is bound to a service account of Calico"))
-		m.stepRBAC()
+		s.Raise("", codeRBACUnknown.Because("no role in the snapshot is bound to a service account of Calico"))
+		s.stepRBAC()
 	}
+	return nil
 }
 
-func (m *run) stepRBAC() {
-	m.View.Report().AddStepBefore("check that the roles of Calico's components grant %s what they grant %s", groupV3, groupV1)
+func (s *crdSet) stepRBAC() {
+	s.Report().AddStepBefore("check that the roles of Calico's components grant %s what they grant %s", groupV3, groupV1)
 }
 
 // grant is what one account is allowed in the whole cluster, and beside that in single namespaces.
@@ -87,36 +92,36 @@ func (g *grant) at(namespace string) *allowance {
 // check reports an account whose roles do not let it work on v3 records. Most kinds are
 // cluster-scoped, so that a RoleBinding alone neither lets an account work on records nor shows
 // that it should.
-func (g *grant) check(m *run, found *installation) {
+func (g *grant) check(s *crdSet, found *installation) {
 	if len(g.bindings) > 0 {
-		g.checkCluster(m, found)
+		g.checkCluster(s, found)
 	}
 	for _, namespace := range slices.Sorted(maps.Keys(g.within)) {
 		a := g.within[namespace]
-		lacking := a.lacking(m.crds.kinds, g.rules, true)
+		lacking := a.lacking(s.kinds, g.rules, true)
 		if len(lacking) > 0 && len(a.bindings) > 0 {
-			m.Raise(a.bindings[0], codeRBACMissing.Because("the roles bound to service account %s in namespace %s grant it %s in %s but not in %s",
+			s.Raise(a.bindings[0], codeRBACMissing.Because("the roles bound to service account %s in namespace %s grant it %s in %s but not in %s",
 				g.account, namespace, several(lacking), groupV1, groupV3).Decided(finding.Noted))
 		}
 	}
 }
 
-func (g *grant) checkCluster(m *run, found *installation) {
+func (g *grant) checkCluster(s *crdSet, found *installation) {
 	hint := "apply the RBAC of your Calico release (3.32 or later)"
 	if found.operated() {
 		hint = "let the operator of Calico 3.32 or later reconcile"
 	}
-	lacking := g.lacking(m.crds.kinds, nil, false)
+	lacking := g.lacking(s.kinds, nil, false)
 	switch {
 	case g.allowsAny(groupV3) && len(lacking) == 0:
 	case g.partial:
-		m.Raise(g.bindings[0], codeRBACUnknown.Because("no role that can be read grants service account %s enough in %s", g.account, groupV3))
-		m.stepRBAC()
+		s.Raise(g.bindings[0], codeRBACUnknown.Because("no role that can be read grants service account %s enough in %s", g.account, groupV3))
+		s.stepRBAC()
 	case !g.allowsAny(groupV3):
-		m.Raise(g.bindings[0], codeRBACMissing.Because(
+		s.Raise(g.bindings[0], codeRBACMissing.Because(
 			"the roles bound to service account %s grant nothing in %s; %s, then take a new snapshot", g.account, groupV3, hint))
 	default:
-		m.Raise(g.bindings[0], codeRBACMissing.Because("the roles bound to service account %s grant it %s in %s but not in %s",
+		s.Raise(g.bindings[0], codeRBACMissing.Because("the roles bound to service account %s grant it %s in %s but not in %s",
 			g.account, several(lacking), groupV1, groupV3).Decided(finding.Noted))
 	}
 }
@@ -149,29 +154,32 @@ func hasOrAll(list []string, one string) bool {
 
 // readGrants finds what each account is granted, in their order. A ClusterRoleBinding that cannot
 // be read may be of any of them.
-func (m *run) readGrants(accounts map[account]bool) (out []*grant) {
+func (s *crdSet) readGrants(accounts map[account]bool) (out []*grant, err error) {
 	for a := range accounts {
 		out = append(out, &grant{account: a, within: map[string]*allowance{}})
 	}
 	slices.SortFunc(out, func(a, b *grant) int { return cmp.Compare(a.account.String(), b.account.String()) })
 	for _, plural := range []string{"clusterrolebindings", "rolebindings"} {
-		for entry := range m.Live(m.Keys.Dir(schema.GroupResource{Group: groupRBAC, Resource: plural})) {
+		err := s.each(s.keys.Dir(schema.GroupResource{Group: groupRBAC, Resource: plural}), func(entry *transform.Entry) error {
 			var b rbacv1.RoleBinding // a ClusterRoleBinding has the same fields
 			if err := decodeRBAC(entry.Value, &b); err != nil {
-				m.Raise(string(entry.Key), codeRBACUnknown.Because("%v", err))
+				s.Raise(string(entry.Key), codeRBACUnknown.Because("%v", err))
 				for _, g := range out {
 					g.partial = g.partial || plural == "clusterrolebindings"
 				}
-				continue
+				return nil
 			}
-			m.bind(out, string(entry.Key), &b)
+			return s.bind(out, string(entry.Key), &b)
+		})
+		if err != nil {
+			return nil, err
 		}
 	}
-	return out
+	return out, nil
 }
 
 // bind adds a binding to the accounts it names. One of a namespace grants there alone.
-func (m *run) bind(all []*grant, key string, b *rbacv1.RoleBinding) {
+func (s *crdSet) bind(all []*grant, key string, b *rbacv1.RoleBinding) error {
 	var role *rbacv1.ClusterRole
 	readable := true
 	for _, one := range all {
@@ -180,7 +188,10 @@ func (m *run) bind(all []*grant, key string, b *rbacv1.RoleBinding) {
 			continue
 		}
 		if role == nil {
-			role, readable = m.boundRole(b)
+			var err error
+			if role, readable, err = s.boundRole(b); err != nil {
+				return err
+			}
 		}
 		a := one.at(b.Namespace)
 		a.rules = append(a.rules, role.Rules...)
@@ -198,9 +209,10 @@ func (m *run) bind(all []*grant, key string, b *rbacv1.RoleBinding) {
 		default:
 			continue
 		}
-		m.Raise(key, codeRBACMissing.Because("%s is being deleted, and with it goes what it grants to service account %s", deleted, one.account).
+		s.Raise(key, codeRBACMissing.Because("%s is being deleted, and with it goes what it grants to service account %s", deleted, one.account).
 			Decided(finding.Noted))
 	}
+	return nil
 }
 
 // among says whether subjects name the account, or mean it by one of its groups.
@@ -222,22 +234,21 @@ func (a account) among(subjects []rbacv1.Subject) (named, meant bool) {
 
 // boundRole reads the role that a binding names, a Role of its namespace or a ClusterRole. A
 // missing one grants nothing.
-func (m *run) boundRole(b *rbacv1.RoleBinding) (role *rbacv1.ClusterRole, readable bool) {
-	at := keys.Key{Resource: schema.GroupResource{Group: groupRBAC, Resource: "clusterroles"}, Name: b.RoleRef.Name}
+func (s *crdSet) boundRole(b *rbacv1.RoleBinding) (role *rbacv1.ClusterRole, readable bool, err error) {
+	key := s.key(schema.GroupResource{Group: groupRBAC, Resource: "clusterroles"}, "", b.RoleRef.Name)
 	if b.RoleRef.Kind == "Role" {
-		at.Resource.Resource, at.Namespace = "roles", b.Namespace
+		key = s.key(schema.GroupResource{Group: groupRBAC, Resource: "roles"}, b.Namespace, b.RoleRef.Name)
 	}
 	role = &rbacv1.ClusterRole{} // a Role has the same first fields
-	key := m.Keys.Format(at)
-	entry := m.Get(key)
-	if entry == nil {
-		return role, true
+	entry, err := s.get(key)
+	if entry == nil || err != nil {
+		return role, true, err
 	}
-	err := decodeRBAC(entry.Value, role)
-	if err != nil {
-		m.Raise(string(key), codeRBACUnknown.Because("%v", err))
+	bad := decodeRBAC(entry.Value, role)
+	if bad != nil {
+		s.Raise(string(key), codeRBACUnknown.Because("%v", bad))
 	}
-	return role, err == nil
+	return role, bad == nil, nil
 }
 
 // decodeRBAC reads an RBAC object.

@@ -5,15 +5,16 @@ import (
 	"strings"
 
 	"github.com/etcdshift/etcdshift/encoding"
+	"github.com/etcdshift/etcdshift/internal/stream"
 	"github.com/etcdshift/etcdshift/transform"
 )
 
 // remapReferences makes the owner references of all objects but the records just written end at v3
 // records. v1 records stay as they are.
-func (m *run) remapReferences() {
-	m.eachOther(mayReferToCalico, func(entry *transform.Entry, namespace string) {
-		e := referenceEdit{run: m, namespace: namespace}
-		m.Failed(m.View.EditOwners(m.Ctx, entry, e.edit, func() bool { return e.report(entry.Key) }))
+func (m *run) remapReferences() error {
+	return m.eachReferrer(m.table, func(entry *transform.Entry, namespace string) error {
+		e := referenceEdit{owners: m.owners, namespace: namespace}
+		return m.EditOwners(m.ctx, entry, e.edit, func() bool { return e.report(entry.Key) })
 	})
 }
 
@@ -24,46 +25,39 @@ func mayReferToCalico(entry *transform.Entry) bool {
 		encoding.Detect(entry.Value) == encoding.FormatEncrypted
 }
 
-// beginOthers begins to look for the objects of eachOther, beside all that comes before it.
-func (m *run) beginOthers() *transform.Early {
-	v1 := groupDir(m.Keys, groupV1)
+// eachReferrer calls do for each object that may refer to Calico, except v1 records and the v3
+// records that were just written. It refuses objects that no API server can read as the object
+// their key names. written is nil where no record was written.
+func (s *store) eachReferrer(written *table, do func(entry *transform.Entry, namespace string) error) error {
+	v1, v3 := s.groupDir(groupV1), s.groupDir(groupV3)
 	unreadable := func(entry *transform.Entry) bool {
 		_, err := entry.ParseKey()
 		return err == nil && entry.Check() != nil
 	}
-	return m.View.PickEarly(m.Ctx, m.Keys.Prefix, func(entry *transform.Entry) bool {
+	concerns := func(entry *transform.Entry) bool {
 		return !bytes.HasPrefix(entry.Key, v1) && (unreadable(entry) || mayReferToCalico(entry))
+	}
+	return stream.Each(s.Pick(s.ctx, s.keys.Prefix, concerns), func(entry *transform.Entry) error {
+		if written != nil && bytes.HasPrefix(entry.Key, v3) && written.wrote(entry) {
+			return nil // its references are translated already
+		}
+		key, err := entry.ParseKey()
+		if (err != nil || s.Readable(entry)) && mayReferToCalico(entry) {
+			return do(entry, key.Namespace)
+		}
+		return nil
 	})
 }
 
-// eachOther calls do for the objects that concern picks among those that may refer to Calico, but
-// for v1 records and the v3 records just written. It refuses those that no API server can read as
-// the object their key names.
-func (m *run) eachOther(concern func(entry *transform.Entry) bool, do func(entry *transform.Entry, namespace string)) {
-	v3 := groupDir(m.Keys, groupV3)
-	for entry, err := range m.others.All(m.Ctx) {
-		if m.Failed(err) {
-			return
-		}
-		if bytes.HasPrefix(entry.Key, v3) && m.wrote(entry) {
-			continue
-		}
-		key, err := entry.ParseKey()
-		if (err != nil || m.View.Readable(entry)) && concern(entry) {
-			do(entry, key.Namespace)
-		}
-	}
-}
-
-// wrote says whether this run staged a v3 record; its references are translated already.
-func (m *run) wrote(entry *transform.Entry) bool {
-	o := m.table.objects[string(entry.Key)]
+// wrote says whether the record of a v3 object was staged by this run.
+func (t *table) wrote(entry *transform.Entry) bool {
+	o := t.objects[string(entry.Key)]
 	return entry.ModRevision == 0 || o != nil && o.replaced
 }
 
 // referenceEdit is the edit of one object's references.
 type referenceEdit struct {
-	run       *run
+	*owners
 	namespace string
 	total     int
 	fatal     []string // owners that a garbage collector looks for and does not find
@@ -76,9 +70,12 @@ func (e *referenceEdit) edit(ref encoding.OwnerReference) (encoding.OwnerReferen
 	if !ok {
 		return ref, false
 	}
-	v, err := e.run.calicoOwner(e.namespace, ref, ofV1)
+	v, err := e.ofCalico(ref, ofV1)
+	if err == nil {
+		err = e.check(e.namespace, ref, &v)
+	}
 	if err != nil {
-		_, known := e.run.crds.kinds.called(ref.Kind)
+		_, known := e.kinds.called(ref.Kind)
 		v = verdict{ref: ref, reason: err.Error(), fatal: known}
 	}
 	switch id := v.owner.record; {
@@ -99,10 +96,10 @@ func (e *referenceEdit) edit(ref encoding.OwnerReference) (encoding.OwnerReferen
 // it is.
 func (e *referenceEdit) report(key []byte) bool {
 	if len(e.fatal) > 0 && len(e.fatal) == e.total {
-		e.run.Raise(string(key), codeDanglingOwner.Because("the garbage collector would delete it: %s", strings.Join(e.fatal, "; ")))
+		e.Raise(string(key), codeDanglingOwner.Because("the garbage collector would delete it: %s", strings.Join(e.fatal, "; ")))
 		return false
 	}
-	e.run.warnOwners(key, "the garbage collector will drop a reference: ", e.fatal...)
-	e.run.warnOwners(key, "", e.lost...)
+	e.warnOwners(key, "the garbage collector will drop a reference: ", e.fatal...)
+	e.warnOwners(key, "", e.lost...)
 	return true
 }

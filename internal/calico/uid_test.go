@@ -1,7 +1,6 @@
 package calico
 
 import (
-	"encoding/binary"
 	"testing"
 
 	"github.com/google/uuid"
@@ -59,20 +58,4 @@ func TestMintUID(t *testing.T) {
 	require.NotEqual(t, a, mintUID([32]byte{1}, []byte("/registry/projectcalico.org/tiers/other")))
 	require.EqualValues(t, 4, uuid.MustParse(a).Version())
 	require.Equal(t, uuid.RFC4122, uuid.MustParse(a).Variant())
-}
-
-// TestUIDTable: it finds what was put, and nothing else.
-func TestUIDTable(t *testing.T) {
-	table := newTable().byStored
-	require.Nil(t, table.get(uuid.UUID{}))
-	ids := make([]identity, 10_000)
-	for i := range ids {
-		binary.BigEndian.PutUint32(ids[i].uid[4:], uint32(i))
-		require.Nil(t, table.get(ids[i].uid))
-		table.put(&ids[i])
-	}
-	for i := range ids {
-		require.Same(t, &ids[i], table.get(ids[i].uid))
-	}
-	require.Nil(t, table.get(uuid.UUID{1}))
 }
