@@ -27,7 +27,8 @@ const cniConfigKey = "cni_network_config"
 // setComponents has the components of a manifest install work on v3 records from their first start.
 // It sets CALICO_API_GROUP on every container of their workloads, which roll for the changed pod
 // template, and corrects a CNI configuration that pins another group. An operator would undo
-// changes of its workloads. All that is not done, as everything without set, becomes a step by hand.
+// changes of its workloads. Without set, and where a change cannot be made, it becomes a step by
+// hand.
 func (s *store) setComponents(set bool) error {
 	found, err := s.findInstallation()
 	if err != nil {

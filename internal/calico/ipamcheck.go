@@ -14,11 +14,15 @@ import (
 
 	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/internal/ipam"
+	"github.com/etcdshift/etcdshift/internal/phrase"
 )
 
 // windowsReserved is the handle id of addresses that a Windows node keeps for itself; there is no
 // IPAMHandle for it.
 const windowsReserved = "windows-reserved-ipam-handle"
+
+// few is how many names a reason has of a list that may be long.
+const few = 3
 
 // ipamCheck compares the IPAM records: addresses with handles, blocks with affinities, both with
 // nodes. Contradictions were there before the migration and become warnings, one an object and
@@ -157,10 +161,10 @@ func (c *ipamCheck) addHandle(key string, spec map[string]any) {
 		delete(c.held, h)
 	}
 	if len(missing) > 0 {
-		c.warn(key, codeIPAMBlockMissing, "no IPAMBlock for %s", several(missing))
+		c.warn(key, codeIPAMBlockMissing, "no IPAMBlock for %s", phrase.List(missing, few))
 	}
 	if len(differ) > 0 {
-		c.warn(key, codeIPAMHandleCount, "its addresses are counted otherwise in %s", several(differ))
+		c.warn(key, codeIPAMHandleCount, "its addresses are counted otherwise in %s", phrase.List(differ, few))
 	}
 }
 
@@ -338,15 +342,6 @@ func wholeNumber(v any) (int64, bool) {
 		return int64(n), n == float64(int64(n))
 	}
 	return 0, false
-}
-
-// several names the first few of a list that may be long.
-func several(list []string) string {
-	const few = 3
-	if len(list) <= few {
-		return strings.Join(list, ", ")
-	}
-	return fmt.Sprintf("%s and %d more", strings.Join(list[:few], ", "), len(list)-few)
 }
 
 // ipamUnread are the IPAM records that cannot be read. References of other records to them are

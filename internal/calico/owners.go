@@ -46,8 +46,8 @@ type verdict struct {
 }
 
 // translate returns a reference of a Calico object as it is to be, and the Calico owner it names.
-// One of the v1 group without an owner becomes the one that clients saw: its own group will be gone.
-// It may run in parallel.
+// One of the v1 group without an owner becomes the one that clients saw: its own group will be
+// gone. It may run in parallel.
 func (o *owners) translate(ref encoding.OwnerReference) (verdict, error) {
 	ofV1, ok := isCalico(ref.APIVersion)
 	if !ok {
@@ -119,8 +119,8 @@ func (o *owners) unknown(namespace string, ref encoding.OwnerReference) (reason 
 }
 
 // missing says why an owner of no Calico kind will not be found for an object in namespace; empty
-// where it will be, and where its kind is unknown: a garbage collector then keeps the object. unread
-// says that the owner cannot be read, neither here nor by a garbage collector.
+// where it will be, and where its kind is unknown: a garbage collector then keeps the object.
+// unread says that the owner cannot be read, neither here nor by a garbage collector.
 func (o *owners) missing(namespace string, ref encoding.OwnerReference) (reason string, unread bool, err error) {
 	gv, err := schema.ParseGroupVersion(ref.APIVersion)
 	if err != nil {

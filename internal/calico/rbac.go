@@ -13,6 +13,7 @@ import (
 	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/internal/native"
+	"github.com/etcdshift/etcdshift/internal/phrase"
 	"github.com/etcdshift/etcdshift/transform"
 )
 
@@ -101,7 +102,7 @@ func (g *grant) check(s *crdSet, found *installation) {
 		lacking := a.lacking(s.kinds, g.rules, true)
 		if len(lacking) > 0 && len(a.bindings) > 0 {
 			s.Raise(a.bindings[0], codeRBACMissing.Because("the roles bound to service account %s in namespace %s grant it %s in %s but not in %s",
-				g.account, namespace, several(lacking), groupV1, groupV3).Decided(finding.Noted))
+				g.account, namespace, phrase.List(lacking, few), groupV1, groupV3).Decided(finding.Noted))
 		}
 	}
 }
@@ -122,7 +123,7 @@ func (g *grant) checkCluster(s *crdSet, found *installation) {
 			"the roles bound to service account %s grant nothing in %s; %s, then take a new snapshot", g.account, groupV3, hint))
 	default:
 		s.Raise(g.bindings[0], codeRBACMissing.Because("the roles bound to service account %s grant it %s in %s but not in %s",
-			g.account, several(lacking), groupV1, groupV3).Decided(finding.Noted))
+			g.account, phrase.List(lacking, few), groupV1, groupV3).Decided(finding.Noted))
 	}
 }
 
