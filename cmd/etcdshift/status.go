@@ -93,13 +93,13 @@ func printStatus(w io.Writer, st status) error {
 		rows = rows[:len(rows)-1]
 	}
 	add := func(name, format string, args ...any) { rows = append(rows, []any{name, fmt.Sprintf(format, args...)}) }
-	add("revision", "%s", report.CurrentRevision(&st.Status.Status))
-	add("compacted", "%s", report.Compacted(&st.Status.Status))
+	add("revision", "%s", st.Status.CurrentRevision())
+	add("compacted", "%s", st.Status.Compacted())
 	add("keys", "%d", st.Keys)
 	add("records", "%d (%s)", st.Records, render.Plural(st.Tombstones, "tombstone"))
 	add("pages", "%d of %d bytes (%d free)", st.Pages, st.PageSize, st.FreePages)
 	add("leases", "%d, held by %s", st.Leases, render.Plural(st.LeasedKeys, "key"))
-	add("auth", "%s", report.Auth(&st.Status.Status))
+	add("auth", "%s", st.Status.Auth())
 	if len(st.Alarms) == 0 {
 		add("alarms", "none")
 	}

@@ -7,12 +7,11 @@ import (
 	"strings"
 
 	"github.com/etcdshift/etcdshift/inspect"
-	"github.com/etcdshift/etcdshift/internal/render"
-	"github.com/etcdshift/etcdshift/snapshot"
+	"github.com/etcdshift/etcdshift/internal/phrase"
 )
 
 // CurrentRevision names a revision that etcdutl gets wrong if a compaction removed the last record.
-func CurrentRevision(st *snapshot.Status) string {
+func (st *Status) CurrentRevision() string {
 	if st.LastRecord == st.Revision {
 		return fmt.Sprint(st.Revision)
 	}
@@ -20,7 +19,7 @@ func CurrentRevision(st *snapshot.Status) string {
 }
 
 // Auth says whether etcd's own users are in use.
-func Auth(st *snapshot.Status) string {
+func (st *Status) Auth() string {
 	state := "off"
 	if st.AuthEnabled {
 		state = "on"
@@ -28,11 +27,11 @@ func Auth(st *snapshot.Status) string {
 	if st.AuthUsers+st.AuthRoles == 0 {
 		return state
 	}
-	return fmt.Sprintf("%s (%s, %s)", state, render.Plural(st.AuthUsers, "user"), render.Plural(st.AuthRoles, "role"))
+	return fmt.Sprintf("%s (%s, %s)", state, phrase.Count(st.AuthUsers, "user"), phrase.Count(st.AuthRoles, "role"))
 }
 
 // Compacted says up to which revision history was removed.
-func Compacted(st *snapshot.Status) string {
+func (st *Status) Compacted() string {
 	switch {
 	case st.ScheduledCompact > st.CompactRevision:
 		return fmt.Sprintf("%d (interrupted on the way to %d)", st.CompactRevision, st.ScheduledCompact)
@@ -91,7 +90,7 @@ func Lists(r inspect.Resource) (lines []string) {
 	}
 	for _, version := range slices.Sorted(maps.Keys(found)) {
 		if !slices.Contains(r.Definition.StoredVersions, version) {
-			lines = append(lines, fmt.Sprintf("storedVersions of %s lacks %s: %s there", r.Definition.Name, version, render.Plural(found[version], "object")))
+			lines = append(lines, fmt.Sprintf("storedVersions of %s lacks %s: %s there", r.Definition.Name, version, phrase.Count(found[version], "object")))
 		}
 	}
 	for _, version := range r.Definition.StoredVersions {

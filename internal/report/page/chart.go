@@ -2,9 +2,10 @@ package page
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
-	"github.com/etcdshift/etcdshift/internal/render"
+	"github.com/etcdshift/etcdshift/internal/phrase"
 	"github.com/etcdshift/etcdshift/internal/report"
 )
 
@@ -40,58 +41,30 @@ const (
 	chartTop    = 10
 )
 
-// activity is when objects were created, changed and deleted.
-func (p Page) activity() []part {
-	a := p.Activity
-	parts := []part{}
-	if len(a.Periods) > 0 {
-		lead := fmt.Sprintf("Live objects by the time they were created and last changed, and tombstones, %s, in UTC.", width(a.Width))
-		parts = append(parts, part{Lead: lead}, part{Chart: charts(a)}, part{Table: periods(a)})
-	}
-	known := &table{Title: "How the times are known", Head: columns("From", "#Created", "#Changed", "#Deleted")}
-	for _, s := range a.Sources {
-		known.Rows = append(known.Rows, events(source(s.How), s.Events))
-	}
-	parts = append(parts, part{Table: known})
-	if a.Deleted > 0 {
-		t := &table{Title: "Last deletions", Head: columns("Key", "#Revision", "@About"), Others: others(a.Deleted, len(a.Deletions), "tombstones")}
-		for _, d := range a.Deletions {
-			t.Rows = append(t.Rows, []cell{code(d.Key), count(d.Revision), at(d.About)})
-		}
-		parts = append(parts, part{Table: t})
-	}
-	return parts
-}
-
-func source(how report.How) cell {
+func source(how report.How) string {
 	switch how {
 	case report.ByRevision:
-		return word("about, by revision: from objects written next to it")
+		return "about, by revision: from objects written next to it"
 	case report.ByNothing:
-		return word("no time known")
+		return "no time known"
 	}
-	return word(string(how))
+	return string(how)
 }
 
-func events(name cell, e report.Events) []cell {
-	return []cell{name, count(e.Created), count(e.Changed), count(e.Deleted)}
+// period has the events of a period, or of none.
+type period struct {
+	Name string
+	report.Events
 }
 
-// periods is the table of a chart, without empty periods.
-func periods(a *report.Activity) *table {
-	t := &table{Head: columns("@From", "#Created", "#Last changed", "#Deleted")}
-	row := func(name string, e report.Events) {
-		if e != (report.Events{}) {
-			t.Rows = append(t.Rows, events(word(name), e))
-		}
-	}
-	row("earlier", a.Earlier)
+// periods are the rows of the table of a chart, without empty periods.
+func periods(a *report.Activity) []period {
+	all := []period{{"earlier", a.Earlier}}
 	for _, s := range a.Periods {
-		row(s.From.Format(layout(a.Width, false)), s.Events)
+		all = append(all, period{s.From.Format(layout(a.Width, false)), s.Events})
 	}
-	row("later", a.Later)
-	row("no time known", a.Undated)
-	return t
+	all = append(all, period{"later", a.Later}, period{"no time known", a.Undated})
+	return slices.DeleteFunc(all, func(p period) bool { return p.Events == report.Events{} })
 }
 
 // width says how long a period is.
@@ -106,13 +79,13 @@ func width(seconds int64) string {
 	case seconds == 86400:
 		return "day by day"
 	case seconds < 60:
-		return "by " + render.Plural(int(seconds), "second")
+		return "by " + phrase.Count(int(seconds), "second")
 	case seconds < 3600:
-		return "by " + render.Plural(int(seconds/60), "minute")
+		return "by " + phrase.Count(int(seconds/60), "minute")
 	case seconds < 86400:
-		return "by " + render.Plural(int(seconds/3600), "hour")
+		return "by " + phrase.Count(int(seconds/3600), "hour")
 	}
-	return "by " + render.Plural(int(seconds/86400), "day")
+	return "by " + phrase.Count(int(seconds/86400), "day")
 }
 
 // layout is how the time of a period is written; short leaves out what the others say.
@@ -154,7 +127,7 @@ func (c *chart) draw(a *report.Activity) {
 		if n == top/2 && top%2 == 1 {
 			continue
 		}
-		c.Lines = append(c.Lines, rule{tenths(chartLeft), tenths(float64(c.Width)), tenths(y(n)), number(int64(n))})
+		c.Lines = append(c.Lines, rule{tenths(chartLeft), tenths(float64(c.Width)), tenths(y(n)), number(n)})
 	}
 	for i, s := range a.Periods {
 		x, below := chartLeft+float64(i)*step, 0
@@ -165,7 +138,7 @@ func (c *chart) draw(a *report.Activity) {
 			if e.n > 0 {
 				c.Bars = append(c.Bars, block{
 					X: tenths(x + step*0.12), Y: tenths(y(below + e.n)), W: tenths(min(step*0.76, 40)), H: tenths(y(below) - y(below+e.n)), Group: e.class,
-					Title: fmt.Sprintf("%s: %s %s", s.From.Format(layout(a.Width, false)), number(int64(e.n)), e.class),
+					Title: fmt.Sprintf("%s: %s %s", s.From.Format(layout(a.Width, false)), number(e.n), e.class),
 				})
 				below += e.n
 			}

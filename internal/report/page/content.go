@@ -1,82 +1,128 @@
 package page
 
 import (
+	"cmp"
 	"fmt"
+	"reflect"
 	"strconv"
 	"strings"
+	"time"
 	"unicode/utf8"
 
+	"github.com/etcdshift/etcdshift/finding"
+	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/internal/phrase"
 	"github.com/etcdshift/etcdshift/internal/render"
+	"github.com/etcdshift/etcdshift/internal/report"
+	"github.com/etcdshift/etcdshift/transform"
 )
 
-// content is a page without its form.
-type content struct {
-	Title    string
-	Cards    []card
-	Sections []section
-}
-
-// card is a verdict at the top.
-type card struct {
-	Name, Value, More string
-	Level             level
-}
-
-// level colours a verdict.
-type level string
-
+// Bounds of a page. sections.html has those of other lists.
 const (
-	good  level = "good"
-	bad   level = "error"
-	odd   level = "warning"
-	plain level = "info"
+	mostText     = 200  // bytes of a text from a file
+	mostCommand  = 4096 // bytes of a text to copy
+	mostLines    = 10   // of a finding
+	mostGroups   = 40   // codes, which are ours, with findings
+	mostVersions = 400  // rows of stored versions
 )
 
-// section is a heading and what is below it.
-type section struct {
-	ID, Title string
-	Parts     []part
+// data returns a text from a file: printable, and cut with its length if too long.
+func data(value any) string {
+	text := fmt.Sprint(value)
+	n := len(text)
+	if n <= mostText {
+		return render.Printable(text)
+	}
+	cut := mostText
+	for cut > 0 && !utf8.RuneStart(text[cut]) {
+		cut--
+	}
+	return render.Printable(text[:cut]) + fmt.Sprintf(" … (%s bytes)", number(n))
 }
 
-// part is one of its fields.
-type part struct {
-	Lead     string // a sentence of ours
-	Data     string // a line from the file
-	Facts    []fact
-	Table    *table
-	Finding  *group
-	Chart    []chart // the same in several forms
-	Commands []string
-	Sign     *signature
+// command is data for a text to copy: it may be longer.
+func command(text string) string {
+	if len(text) > mostCommand {
+		return data(text)
+	}
+	return render.Printable(text)
 }
 
-// fact is a name and values.
-type fact struct {
-	Name  string
-	Cells []cell
+// size is a number of bytes in a binary unit.
+func size(n int64) string {
+	if n < 1<<10 {
+		return phrase.Count(int(n), "byte")
+	}
+	_, short, _ := strings.Cut(strings.TrimSuffix(render.Size(n), ")"), "(")
+	return short
 }
 
-// table is a table. Others says what was left out.
-type table struct {
-	Title  string
-	Head   []column
-	Rows   [][]cell
-	Others string
-	Stack  bool // one cell below the other on a phone: the last is a verdict
+// number groups the digits of an integer of any type.
+func number(n any) string {
+	text := fmt.Sprint(n)
+	for i := len(text) - 3; i > 0 && text[i-1] != '-'; i -= 3 {
+		text = text[:i] + "\u2009" + text[i:] // a thin space
+	}
+	return text
+}
+
+// percent is a part of a whole, and the length of its bar.
+func percent(part, whole int64) string { return tenths(100 * float64(part) / float64(max(whole, 1))) }
+
+func tenths(n float64) string { return strconv.FormatFloat(n, 'f', 1, 64) }
+
+// at is a time; a dash for none.
+func at(t time.Time) string {
+	if t.IsZero() {
+		return "–"
+	}
+	return t.Format(time.RFC3339)
+}
+
+// others says how many of a list were left out.
+func others(all, shown int, what string) string {
+	if all <= shown {
+		return ""
+	}
+	return fmt.Sprintf("and %s more %s", number(all-shown), what)
+}
+
+// first is the beginning of a list.
+func first(list any, most int) any {
+	v := reflect.ValueOf(list)
+	return v.Slice(0, min(v.Len(), most)).Interface()
+}
+
+// tableHead is the title of a table, and its columns.
+type tableHead struct {
+	Title   string
+	Columns []column
+	Stack   bool // one cell below the other on a phone: the last is a verdict
 }
 
 type column struct {
-	Name         string
-	Number, Time bool
+	Name   string
+	Number bool
 }
 
-// cell is a text: ours, or code: a text from a file.
-type cell struct {
-	Text  string
-	Code  bool
-	Level level  // of a verdict
-	Bar   string // the length of a bar, in percent; "" for none
+// head returns the head of a table; names that begin with # are of numbers.
+func head(title string, names ...string) tableHead {
+	out := tableHead{Title: title}
+	for _, name := range names {
+		text, isNumber := strings.CutPrefix(name, "#")
+		out.Columns = append(out.Columns, column{text, isNumber})
+	}
+	return out
 }
+
+func stack(title string, names ...string) tableHead {
+	out := head(title, names...)
+	out.Stack = true
+	return out
+}
+
+// Image is the size of the database.
+func (p Page) Image() int64 { return int64(p.Status.Pages) * int64(p.Status.PageSize) }
 
 // group are the findings of one code.
 type group struct {
@@ -89,92 +135,190 @@ type group struct {
 // line is a finding: a key, and what was found.
 type line struct{ Key, Text string }
 
-// signature is the place to sign.
-type signature struct {
-	Of   string // the digest of the file
-	Rows []int
+// Diagnosed has the findings of doctor by code.
+func (p Page) Diagnosed() (groups []*group) {
+	var last *group
+	for _, f := range p.Diagnosis.Findings {
+		if last == nil || last.Code != f.Code.Name || last.Level != string(f.Level) {
+			last = &group{Level: string(f.Level), Code: f.Code.Name, Title: f.Code.Title, Remedy: f.Remedy, Count: p.Diagnosis.Counts[f.Code]}
+			last.Others = others(last.Count, mostLines, "of "+last.Code+"; doctor -o json has them")
+			groups = append(groups, last)
+		}
+		if len(last.Lines) < mostLines {
+			last.Lines = append(last.Lines, line{data(f.Key), data(f.Message)})
+		}
+	}
+	return groups
 }
 
-// Bounds of a page.
-const (
-	mostText     = 200 // bytes of a text from a file
-	mostLines    = 10  // of a finding
-	mostGroups   = 40  // codes, which are ours, with findings
-	mostShares   = 15  // rows of a table of sizes
-	mostVersions = 400 // rows of stored versions
-	mostCommands = 50
-)
-
-// data returns a text from a file: printable, and cut with its length if too long.
-func data(text string) string {
-	n := len(text)
-	if n <= mostText {
-		return render.Printable(text)
-	}
-	cut := mostText
-	for cut > 0 && !utf8.RuneStart(text[cut]) {
-		cut--
-	}
-	return render.Printable(text[:cut]) + fmt.Sprintf(" … (%s bytes)", number(int64(n)))
+// versions are the versions at which objects are stored.
+type versions struct {
+	Needs, Rest []version // those that need attention, and the others
+	Others      string
+	Empty       int // definitions without objects
+	Lists       []string
 }
 
-func code(text string) cell { return cell{Text: data(text), Code: text != ""} }
-func word(text string) cell { return cell{Text: text} }
+type version struct {
+	Resource, At    string
+	Objects         int
+	Storage, Stored string
+	Verdict, Level  string
+}
 
-func count[N int | int64](n N) cell { return word(number(int64(n))) }
+// Versions are the stored versions.
+func (p Page) Versions() (out versions) {
+	all := 0
+	for _, r := range p.Status.Resources {
+		out.Lists = append(out.Lists, report.Lists(r)...)
+		if len(r.Versions) == 0 {
+			out.Empty++
+		}
+		for _, v := range r.Versions {
+			to, row := &out.Rest, p.version(r, v)
+			if row.Verdict != "" {
+				to = &out.Needs
+			}
+			if all++; len(*to) < mostVersions {
+				*to = append(*to, row)
+			}
+		}
+	}
+	out.Others = others(all, len(out.Needs)+len(out.Rest), "versions; status -o json lists them all")
+	return out
+}
 
-// counts are cells of numbers.
-func counts(all ...int) (out []cell) {
-	for _, n := range all {
-		out = append(out, count(n))
+func (p Page) version(r inspect.Resource, v inspect.Version) version {
+	row := version{Resource: r.Resource, At: v.APIVersion, Objects: v.Objects, Verdict: report.Verdict(r, v), Level: "error"}
+	if v.Standing == inspect.Stale {
+		row.Level = "warning"
+	}
+	if len(p.Status.Prefixes) > 1 {
+		row.Resource = r.Prefix + "/ " + r.Resource
+	}
+	if d := r.Definition; d != nil {
+		row.Storage, row.Stored = d.StorageVersion, strings.Join(d.StoredVersions, ", ")
+	} else {
+		row.At = strings.TrimSpace(row.At + " " + v.Kind)
+	}
+	if keys := report.Encrypted(v); keys != "" {
+		row.At = strings.TrimSpace(row.At + " encrypted by " + keys)
+	}
+	return row
+}
+
+// share is a table of parts of the file.
+type share struct {
+	Column, By, None string
+	Shares           []inspect.Share
+	History          bool
+	Live             int64 // of all
+}
+
+// Shares are the tables of parts of the file.
+func (p Page) Shares() []share {
+	s := p.Sizes
+	out := []share{
+		{Column: "Resource", None: "(none)", Shares: s.Resources, History: true},
+		{Column: "Namespace", None: "(cluster-scoped)", Shares: s.Namespaces, History: true},
+		{Column: "Owner", None: "(no owner)", Shares: s.Owners}, {Column: "Field", None: "(none)", Shares: s.Fields},
+	}
+	for i := range out {
+		out[i].By = strings.ToLower(out[i].Column)
+		for _, one := range out[i].Shares {
+			out[i].Live += one.Live
+		}
 	}
 	return out
 }
 
-// size is a number of bytes in a binary unit.
-func size(n int64) string {
-	if n < 1<<10 {
-		return render.Plural(int(n), "byte")
+// named is an object that differs, or how many of its resource are left out.
+type named struct{ Op, Text string }
+
+// different names the objects that differ.
+func different(d *report.Difference) (rows []named) {
+	left, found := map[string]int{}, map[string]int{}
+	for _, o := range d.Objects {
+		left[o.Resource]++
 	}
-	_, short, _ := strings.Cut(strings.TrimSuffix(render.Size(n), ")"), "(")
-	return short
+	for _, c := range d.Summary {
+		found[c.Resource] = c.Found()
+	}
+	for _, o := range d.Objects {
+		rows = append(rows, named{string(o.Op), o.Subject.String()})
+		if left[o.Resource]--; left[o.Resource] > 0 {
+			continue
+		}
+		all := found[o.Resource]
+		if more := others(all, report.Most, "of "+data(cmp.Or(o.Resource, "(no resource)"))); more != "" {
+			rows = append(rows, named{"…", more})
+		}
+	}
+	return rows
 }
 
-// number groups the digits of a number.
-func number(n int64) string {
-	text := strconv.FormatInt(n, 10)
-	for i := len(text) - 3; i > 0 && text[i-1] != '-'; i -= 3 {
-		text = text[:i] + "\u2009" + text[i:] // a thin space
+// outcome is the outcome as this program knows it; the file may hold any text.
+func outcome(o transform.Outcome) string {
+	switch o {
+	case transform.Written, transform.Unchanged, transform.Planned, transform.Refused, transform.Failed:
+		return string(o)
 	}
-	return text
+	return "unknown"
 }
 
-// bar is a cell with a part of a whole in percent, and a bar of that length.
-func bar(part, whole int64) cell {
-	percent := tenths(100 * float64(part) / float64(max(whole, 1)))
-	return cell{Text: percent + " %", Bar: percent}
+// migration has the problems of a migration by code, in the order of the report.
+type migration struct {
+	*report.Migration
+	Errors, Warnings int
+	Groups           []*group
+	Rest             string
 }
 
-// tenths formats a length.
-func tenths(n float64) string { return strconv.FormatFloat(n, 'f', 1, 64) }
-
-// others says how many of a list were left out.
-func others(all, shown int, what string) string {
-	if all <= shown {
-		return ""
+// Migrated is the report of a migration; nil for none.
+func (p Page) Migrated() *migration {
+	if p.Report.Migration == nil {
+		return nil
 	}
-	return fmt.Sprintf("and %s more %s", number(int64(all-shown)), what)
+	m, groups, shown := &migration{Migration: p.Report.Migration}, map[string]*group{}, 0
+	for _, f := range m.Problems {
+		if f.Level == finding.Error {
+			m.Errors++
+		} else {
+			m.Warnings++
+		}
+		name := string(f.Level) + " " + f.Code
+		if groups[name] == nil && len(groups) < mostGroups {
+			groups[name] = &group{Level: data(f.Level), Code: data(f.Code)}
+			m.Groups = append(m.Groups, groups[name])
+		}
+		g := groups[name]
+		if g == nil {
+			continue
+		}
+		shown++
+		if g.Count++; g.Count <= mostLines {
+			g.Lines = append(g.Lines, line{data(f.Key), data(f.Reason + decision(f))})
+		}
+		g.Others = others(g.Count, mostLines, "of this code")
+	}
+	m.Rest = others(len(m.Problems), shown, "problems of other codes")
+	return m
 }
 
-// first is the beginning of a list.
-func first[T any](all []T, most int) []T { return all[:min(len(all), most)] }
-
-// columns are the heads of a table; those that begin with # are of numbers, with @ of times.
-func columns(names ...string) (out []column) {
-	for _, name := range names {
-		text, isNumber := strings.CutPrefix(name, "#")
-		text, isTime := strings.CutPrefix(text, "@")
-		out = append(out, column{text, isNumber, isTime})
+func decision(p report.Problem) string {
+	if d := cmp.Or(p.Decision, string(finding.Noted)); d != string(finding.Noted) {
+		return " [" + d + "]"
 	}
-	return out
+	return ""
+}
+
+// Gravity colours the verdict.
+func (m *migration) Gravity() string {
+	switch {
+	case m.Fits == report.FitsNot, m.Outcome == transform.Refused, m.Outcome == transform.Failed, m.Errors > 0:
+		return "error"
+	case m.Warnings > 0:
+		return "warning"
+	}
+	return "good"
 }

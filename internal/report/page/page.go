@@ -1,5 +1,5 @@
-// Package page makes one HTML file of a report. Its sections are in content.go and what it calls.
-// Texts from a snapshot are hostile.
+// Package page makes one HTML file of a report, by the templates page.html and sections.html. Texts from
+// a snapshot are hostile.
 //
 // Invariants:
 //
@@ -19,12 +19,14 @@ import (
 	"encoding/base64"
 	"html/template"
 	"io"
+	"path/filepath"
 	"strings"
 
+	"github.com/etcdshift/etcdshift/internal/phrase"
 	"github.com/etcdshift/etcdshift/internal/report"
 )
 
-//go:embed page.html page.css
+//go:embed page.html sections.html page.css
 var files embed.FS
 
 // Page is a report and the version of the program that made it.
@@ -32,14 +34,6 @@ type Page struct {
 	*report.Report
 	Path    string // of the snapshot, as it was given
 	Version string
-}
-
-// html is what the template takes.
-type html struct {
-	content
-	Style  template.CSS
-	Policy string
-	Tool   string
 }
 
 // HTML writes the page in one file.
@@ -50,19 +44,30 @@ func (p Page) HTML(w io.Writer) error {
 	}
 	css := strings.TrimSpace(string(style))
 	sum := sha256.Sum256([]byte(css))
-	t, err := template.New("page.html").Funcs(template.FuncMap{"ticks": ticks, "pieces": pieces}).ParseFS(files, "page.html")
+	t, err := template.New("page.html").Funcs(functions()).ParseFS(files, "page.html", "sections.html")
 	if err != nil {
 		return err
 	}
 	out := bufio.NewWriterSize(w, 1<<16)
-	err = t.Execute(out, html{
-		content: p.content(), Style: template.CSS(css), Tool: tool(p.Version),
-		Policy: "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'; base-uri 'none'; form-action 'none'",
+	err = t.Execute(out, struct {
+		Page
+		Title, Tool, Policy string
+		Style               template.CSS
+	}{
+		p, data(filepath.Base(p.Path)), "etcdshift " + p.Version,
+		"default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'; base-uri 'none'; form-action 'none'",
+		template.CSS(css),
 	})
 	return cmp.Or(err, out.Flush())
 }
 
-func tool(version string) string { return "etcdshift " + version }
+func functions() template.FuncMap {
+	return template.FuncMap{
+		"at": at, "charts": charts, "command": command, "data": data, "different": different, "first": first, "join": strings.Join,
+		"head": head, "number": number, "others": others, "outcome": outcome, "percent": percent, "periods": periods, "pieces": pieces,
+		"plural": phrase.Count, "size": size, "source": source, "stack": stack, "ticks": ticks, "width": width,
+	}
+}
 
 // span is a part of a text of ours.
 type span struct {
