@@ -55,91 +55,55 @@ type jsonEditor struct {
 	copied int // bytes of text
 }
 
-// next reads a token, and returns where it begins.
-func (e *jsonEditor) next() (token json.Token, begin int, err error) {
-	begin = int(e.from.InputOffset())
-	begin += len(e.text[begin:]) - len(strings.TrimLeft(e.text[begin:], " \t\r\n,:"))
-	token, err = e.from.Token()
-	return token, begin, err
-}
-
 // value writes the next value of the text as content.
 func (e *jsonEditor) value(content any) error {
-	token, begin, err := e.next()
-	if err != nil {
-		return err
+	begin := int(e.from.InputOffset())
+	begin += len(e.text[begin:]) - len(strings.TrimLeft(e.text[begin:], " \t\r\n,:"))
+	_, isMap := content.(map[string]any)
+	_, isList := content.([]any)
+	if c := e.text[begin]; c == '{' && isMap || c == '[' && isList {
+		return e.children(content)
 	}
-	delim, nested := token.(json.Delim)
-	fields, isMap := content.(map[string]any)
-	items, isList := content.([]any)
-	switch {
-	case !nested && reflect.DeepEqual(token, content):
-		return nil
-	case nested && delim == '{' && isMap:
-		return e.fields(fields)
-	case nested && delim == '[' && isList:
-		return e.items(items)
-	case nested:
-		if err := e.skip(); err != nil {
-			return err
-		}
+	var is any
+	if err := e.from.Decode(&is); err != nil || reflect.DeepEqual(is, content) {
+		return err
 	}
 	encoded, err := encodeAll([]any{content})
-	if err != nil {
-		return err
-	}
 	e.out.WriteString(e.text[e.copied:begin] + encoded)
 	e.copied = int(e.from.InputOffset())
-	return nil
+	return err
 }
 
-func (e *jsonEditor) fields(content map[string]any) error {
+// children writes the fields of a map, or the items of a list.
+func (e *jsonEditor) children(content any) error {
+	fields, isMap := content.(map[string]any)
+	items, _ := content.([]any)
 	seen := map[string]bool{}
-	for e.from.More() {
-		token, _, err := e.next()
-		if err != nil {
-			return err
+	if _, err := e.from.Token(); err != nil {
+		return err
+	}
+	for i := 0; e.from.More(); i++ {
+		var child any
+		found := i < len(items)
+		if isMap {
+			token, err := e.from.Token()
+			if err != nil {
+				return err
+			}
+			name, _ := token.(string)
+			child, found = fields[name]
+			found = found && !seen[name]
+			seen[name] = true
+		} else if found {
+			child = items[i]
 		}
-		name, _ := token.(string)
-		child, is := content[name]
-		if !is || seen[name] {
+		if !found {
 			return errRepeated
 		}
-		seen[name] = true
 		if err := e.value(child); err != nil {
 			return err
 		}
 	}
-	_, _, err := e.next()
+	_, err := e.from.Token()
 	return err
-}
-
-func (e *jsonEditor) items(content []any) error {
-	for i := 0; e.from.More(); i++ {
-		if i >= len(content) {
-			return errRepeated
-		}
-		if err := e.value(content[i]); err != nil {
-			return err
-		}
-	}
-	_, _, err := e.next()
-	return err
-}
-
-// skip reads the rest of a map or list.
-func (e *jsonEditor) skip() error {
-	for levels := 1; levels > 0; {
-		token, _, err := e.next()
-		if err != nil {
-			return err
-		}
-		switch token {
-		case json.Delim('{'), json.Delim('['):
-			levels++
-		case json.Delim('}'), json.Delim(']'):
-			levels--
-		}
-	}
-	return nil
 }

@@ -4,7 +4,6 @@ import (
 	"encoding/hex"
 	"html"
 	"net/url"
-	"regexp"
 	"strconv"
 	"strings"
 )
@@ -24,13 +23,13 @@ func (r *Room) unescape(text string, yield func(form) bool) bool {
 		return give(plain, html.EscapeString) && false
 	}
 	if strings.Contains(text, `\u00`) {
-		return r.give(form{end: len(text), plain: jsonEscape.ReplaceAllStringFunc(text, unquotedEnd)}, yield) && false
+		return r.give(form{end: len(text), plain: jsonEscape().ReplaceAllStringFunc(text, unquotedEnd)}, yield) && false
 	}
 	return true
 }
 
 // jsonEscape matches an escape of a letter that needs none, also in JSON in JSON.
-var jsonEscape = regexp.MustCompile(`\\+u00(?:0[9AaDd]|[2-7][0-9A-Fa-f])`)
+var jsonEscape = compiled(`\\+u00(?:0[9AaDd]|[2-7][0-9A-Fa-f])`)
 
 func unquotedEnd(escape string) string { return unquoted(escape[len(escape)-len(`\u0041`):]) }
 

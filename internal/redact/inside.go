@@ -76,7 +76,7 @@ func across(text, edited string) bool {
 		if s.pattern == nil || len(s.marks) > 0 && s.marks[0] == "kind" || !s.fits(edited) { // the Secret of a manifest was edited
 			return false
 		}
-		return strings.Contains(text, s.pattern.FindString(edited))
+		return strings.Contains(text, s.pattern().FindString(edited))
 	}
 	return slices.ContainsFunc(shapes, left) || slices.ContainsFunc(commands, left)
 }

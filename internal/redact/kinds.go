@@ -139,7 +139,7 @@ func secretOfCommand(list []any) (index int, secret string) {
 func secretInCommand(line string) int {
 	for _, s := range commands {
 		if s.fits(line) {
-			return s.pattern.FindStringIndex(line)[1] - 1
+			return s.pattern().FindStringIndex(line)[1] - 1
 		}
 	}
 	return -1

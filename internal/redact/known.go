@@ -3,7 +3,6 @@ package redact
 import (
 	"cmp"
 	"encoding/base64"
-	"regexp"
 	"strings"
 )
 
@@ -28,14 +27,14 @@ func (s Secret) mayBeSecret() bool {
 	if s.Named {
 		words = letters
 	}
-	return len(s.Text) >= knownBegin && !words.MatchString(s.Text) && !timeOf.MatchString(s.Text) && isLiteral(s.Text)
+	return len(s.Text) >= knownBegin && !words().MatchString(s.Text) && !timeOf().MatchString(s.Text) && isLiteral(s.Text)
 }
 
 // letters match words and numbers: what may be a word even where its name is that of a password.
-var letters = regexp.MustCompile(`^(?:[a-z.-]{1,15}|[A-Za-z]{1,15}|[0-9.]*)$`)
+var letters = compiled(`^(?:[a-z.-]{1,15}|[A-Za-z]{1,15}|[0-9.]*)$`)
 
 // plainWord matches what may be a name or a word.
-var plainWord = regexp.MustCompile(`^(?:[a-z0-9.-]{1,15}|[A-Za-z]{1,15}|[0-9.]*)$`)
+var plainWord = compiled(`^(?:[a-z0-9.-]{1,15}|[A-Za-z]{1,15}|[0-9.]*)$`)
 
 // add adds a secret. Of too many that begin alike, the begin is one.
 func (k known) add(s Secret) {
@@ -72,10 +71,10 @@ func noter(note func(Secret)) func(value any, named bool) {
 		if !strings.Contains(text, ":") {
 			return
 		}
-		if of := userPassword.FindStringSubmatch(strings.TrimSpace(text)); of != nil {
+		if of := userPassword().FindStringSubmatch(strings.TrimSpace(text)); of != nil {
 			add(of[1])
 		}
-		for _, of := range urlPassword.FindAllStringSubmatch(text, -1) {
+		for _, of := range urlPassword().FindAllStringSubmatch(text, -1) {
 			note(Secret{of[1], true})
 			note(Secret{unescapeURL(of[1]), true})
 		}
@@ -83,8 +82,8 @@ func noter(note func(Secret)) func(value any, named bool) {
 }
 
 var (
-	urlPassword  = regexp.MustCompile(`://[^\s/:@]*:([^\s/@]+)@`)
-	userPassword = regexp.MustCompile(`^[\w.@+-]+:([^\s/]\S*)$`)
+	urlPassword  = compiled(`://[^\s/:@]*:([^\s/@]+)@`)
+	userPassword = compiled(`^[\w.@+-]+:([^\s/]\S*)$`)
 )
 
 // in returns the first secret in a text, "" for none.
@@ -120,30 +119,21 @@ func (b both) without(text string, _ Replace) string { return text }
 
 // sweep hides the texts of an object that have a known secret, also packed. Names stay.
 func (w walker) sweep(value any, k searcher) (changed bool) {
-	switch v := value.(type) {
-	case map[string]any:
-		for name, child := range v {
-			switch name {
-			case "apiVersion", "kind", "name", "namespace", "uid", "key":
-				if _, isText := child.(string); isText {
-					continue
-				}
-			}
-			if shown := w.swept(child, k); shown != nil {
-				v[name], changed = shown, true
-			} else {
-				changed = w.sweep(child, k) || changed
+	Children(value, func(field string, child any) any {
+		switch field {
+		case "apiVersion", "kind", "name", "namespace", "uid", "key":
+			if _, isText := child.(string); isText {
+				return child
 			}
 		}
-	case []any:
-		for i, child := range v {
-			if shown := w.swept(child, k); shown != nil {
-				v[i], changed = shown, true
-			} else {
-				changed = w.sweep(child, k) || changed
-			}
+		shown := w.swept(child, k)
+		if shown == nil {
+			changed = w.sweep(child, k) || changed
+			return child
 		}
-	}
+		changed = true
+		return shown
+	})
 	return changed
 }
 
@@ -160,12 +150,12 @@ func (w walker) swept(value any, k searcher) any {
 		}
 	case map[string]any:
 		walk := func(w walker, value any) bool { return w.sweep(value, k) }
-		return w.hiddenKeys(v, walk, func(key string, _ bool) bool { return !fieldName.MatchString(key) && w.quotes(key, k) })
+		return w.hiddenKeys(v, walk, func(key string, _ bool) bool { return !fieldName().MatchString(key) && w.quotes(key, k) })
 	}
 	return nil
 }
 
-var fieldName = regexp.MustCompile(`^(?:f:)?[A-Za-z]*$`)
+var fieldName = compiled(`^(?:f:)?[A-Za-z]*$`)
 
 // quotes reports whether a text has a secret, as it is or packed.
 func (w walker) quotes(text string, k searcher) bool {

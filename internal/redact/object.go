@@ -91,7 +91,7 @@ func (w walker) inner() walker {
 // secret reports whether text is a secret, by the sort of its name. In a parsed text "$NAME" is a
 // variable.
 func (w walker) secret(s sort, text string) bool {
-	return s != plainName && s.isSecret(text) && (w.texts == 0 || !variable.MatchString(text))
+	return s != plainName && s.isSecret(text) && (w.texts == 0 || !variable().MatchString(text))
 }
 
 // walk redacts the fields of a map, or the items of a list, in a field.

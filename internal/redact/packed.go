@@ -11,8 +11,9 @@ import (
 	"io"
 	"iter"
 	"strings"
-	"unicode/utf16"
 	"unicode/utf8"
+
+	"golang.org/x/text/encoding/unicode"
 )
 
 // Bounds of packed content. What goes beyond them counts as a secret.
@@ -295,24 +296,17 @@ func (r *Room) narrow(data string, yield func(form) bool) bool {
 	if len(data) < 2*shortest || zeros*4 < len(data) || zeros*4 > len(data)*3 {
 		return true
 	}
-	high := 1 // where the first byte of a letter is, in most texts a zero
+	endianness := unicode.LittleEndian // the zeros in most texts are high bytes
 	if strings.IndexByte(data, 0)%2 == 0 {
-		high = 0
+		endianness = unicode.BigEndian
 	}
+	encoding := unicode.UTF16(endianness, unicode.IgnoreBOM)
 	wide := func(plain string) string {
-		var out []byte
-		for _, unit := range utf16.Encode([]rune(plain)) {
-			pair := [2]byte{byte(unit), byte(unit)}
-			pair[high] = byte(unit >> 8)
-			out = append(out, pair[:]...)
-		}
-		return string(out)
+		out, _ := encoding.NewEncoder().String(plain)
+		return out
 	}
-	units := make([]uint16, len(data)/2)
-	for i := range units {
-		units[i] = uint16(data[2*i+high])<<8 | uint16(data[2*i+1-high])
-	}
-	plain := string(utf16.Decode(units))
+	plain, _ := encoding.NewDecoder().String(data[:len(data)&^1])
+	f := form{end: len(data), plain: plain, edit: again(data, plain, wide)}
 	if wide(plain) != data { // a part of it is: letters beyond Latin-1 are lost
 		letters := []rune{}
 		for _, c := range []byte(data) {
@@ -320,9 +314,9 @@ func (r *Room) narrow(data string, yield func(form) bool) bool {
 				letters = append(letters, rune(c))
 			}
 		}
-		return r.give(form{end: len(data), plain: string(letters)}, yield)
+		f.edit, f.plain = nil, string(letters)
 	}
-	return r.give(form{end: len(data), plain: plain, edit: again(data, plain, wide)}, yield)
+	return r.give(f, yield)
 }
 
 // segments yields the texts in data, of one byte or more.

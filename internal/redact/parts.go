@@ -1,22 +1,16 @@
 package redact
 
-import (
-	"regexp"
-	"strings"
-)
+import "strings"
 
 // parts calls yield with what is a secret by itself in a value that is secret as a whole: leaves of
 // JSON and YAML, what is behind "=" in a line, words of lines. levels bounds texts in texts.
 func parts(value any, levels int, yield func(part string)) {
 	switch v := value.(type) {
-	case map[string]any:
-		for _, child := range v {
+	case map[string]any, []any:
+		Children(v, func(_ string, child any) any {
 			parts(child, levels, yield)
-		}
-	case []any:
-		for _, child := range v {
-			parts(child, levels, yield)
-		}
+			return child
+		})
 	case string:
 		if levels == 0 || len(v) > largest {
 			return
@@ -75,14 +69,14 @@ const (
 // isPart reports whether a part of a secret is one by itself, and no word, name, address or time.
 // Of several words each is a part.
 func isPart(text string) bool {
-	return len(text) >= knownBegin && !strings.ContainsAny(text, " \t\n") && !plainWord.MatchString(text) && isLiteral(text) &&
-		(len(text) > longestPublic || !host.MatchString(text) && !publicPart.MatchString(text))
+	return len(text) >= knownBegin && !strings.ContainsAny(text, " \t\n") && !plainWord().MatchString(text) && isLiteral(text) &&
+		(len(text) > longestPublic || !host().MatchString(text) && !publicPart().MatchString(text))
 }
 
 // longestPublic bounds names, addresses and times, in bytes.
 const longestPublic = 300
 
-var publicPart = regexp.MustCompile(`^(?:(?:[a-z]{2,15}:)?[a-z][a-z0-9+.-]*://[^@/?#]*(?:/(?:[a-z._-]*|[\w.*:-]{1,15}))*` + // of a page or a database
+var publicPart = compiled(`^(?:(?:[a-z]{2,15}:)?[a-z][a-z0-9+.-]*://[^@/?#]*(?:/(?:[a-z._-]*|[\w.*:-]{1,15}))*` + // of a page or a database
 	`|` + timeText + `|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}` +
 	`|arn:[\w:/.*-]+|v?[0-9]+(?:\.[0-9]+)+(?:[+-][\w.]+)?` + // a resource, a version
 	`|[a-z]{2,15}[0-9]{0,2}[a-z]{0,3}[0-9]{0,2}(?:_[a-z]{2,15}[0-9]{0,2})+` + // a name of a program
@@ -95,7 +89,7 @@ var publicPart = regexp.MustCompile(`^(?:(?:[a-z]{2,15}:)?[a-z][a-z0-9+.-]*://[^
 
 const timeText = `[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[T ][0-9:.]+(?:Z|[+-][0-9:]+)?)?`
 
-var timeOf = regexp.MustCompile(`^` + timeText + `$`)
+var timeOf = compiled(`^` + timeText + `$`)
 
 // camelCase are words without digits.
 const camelCase = `(?:[A-Z]{1,15}|[A-Z]?[a-z]{2,15}(?:[A-Z][a-z]{2,15})*)`

@@ -154,24 +154,29 @@ func (w walker) member(key string, walk walk) string {
 	return key[:2] + list[1:len(list)-1]
 }
 
-// unwrap takes replaced values out of their wrapping.
-func unwrap(value any) {
+// Children replaces the values in a map or list by what to returns; items have no name.
+func Children(value any, to func(name string, child any) any) {
 	switch v := value.(type) {
 	case map[string]any:
 		for name, child := range v {
-			if r, is := child.(replaced); is {
-				v[name] = r.value
-			}
-			unwrap(v[name])
+			v[name] = to(name, child)
 		}
 	case []any:
 		for i, child := range v {
-			if r, is := child.(replaced); is {
-				v[i] = r.value
-			}
-			unwrap(v[i])
+			v[i] = to("", child)
 		}
 	}
+}
+
+// unwrap takes replaced values out of their wrapping.
+func unwrap(value any) {
+	Children(value, func(_ string, child any) any {
+		if r, is := child.(replaced); is {
+			child = r.value
+		}
+		unwrap(child)
+		return child
+	})
 }
 
 // decodedLen returns the length of decoded base64.

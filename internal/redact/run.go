@@ -18,25 +18,25 @@ const (
 // hexadecimal.
 type run struct {
 	begin, end int    // in the text, with padding
-	letters    []byte // without line breaks, indentation and quotes
+	letters    []byte // in the standard alphabet, without line breaks, indentation and quotes
 	lines      int    // breaks in it
 }
 
 // next finds the next run of a text.
 func (r *run) next(text string) bool {
 	at := r.end
-	for at < len(text) && sextets[text[at]] == noSextet {
+	for at < len(text) && !isLetter(text[at]) {
 		at++
 	}
 	r.begin, r.letters, r.lines = at, r.letters[:0], 0
 	for at < len(text) {
-		if sextets[text[at]] != noSextet {
-			r.letters = append(r.letters, text[at])
+		if isLetter(text[at]) {
+			r.letters = append(r.letters, standard(text[at]))
 			at++
 			continue
 		}
 		next := behindBreak(text, at)
-		if next == at || next == len(text) || sextets[text[next]] == noSextet {
+		if next == at || next == len(text) || !isLetter(text[next]) {
 			break
 		}
 		r.lines++
@@ -162,7 +162,7 @@ func encodeAs(old, data string) string {
 
 // wrapAs breaks a text into lines as another one is.
 func wrapAs(old, out string) string {
-	width := strings.IndexFunc(old, func(c rune) bool { return c != '=' && sextets[byte(c)] == noSextet })
+	width := strings.IndexFunc(old, func(c rune) bool { return c != '=' && !isLetter(byte(c)) })
 	if width <= 0 {
 		return out
 	}
@@ -176,28 +176,24 @@ func wrapAs(old, out string) string {
 
 // decode returns what a run is in base64, from one of its letters on.
 func (r *run) decode(offset int) string {
-	rest := r.letters[min(offset, len(r.letters)):]
-	var out strings.Builder
-	out.Grow(len(rest) * 3 / 4)
-	var bits uint32
-	for i, c := range rest {
-		if bits = bits<<6 | uint32(sextets[c]); i%4 > 0 {
-			out.WriteByte(byte(bits >> (6 - 2*(i%4))))
-		}
+	letters := string(r.letters[min(offset, len(r.letters)):])
+	if len(letters)%4 == 1 { // six bits are no byte
+		letters = letters[:len(letters)-1]
 	}
-	return out.String()
+	plain, _ := base64.RawStdEncoding.DecodeString(letters)
+	return string(plain)
 }
 
-const noSextet = 0xff
+// standard returns a letter of the URL-safe alphabet in the standard one.
+func standard(c byte) byte {
+	switch c {
+	case '-':
+		return '+'
+	case '_':
+		return '/'
+	}
+	return c
+}
 
-// sextets are the values of the letters of both alphabets of base64.
-var sextets = func() (table [256]byte) {
-	for c := range table {
-		table[c] = noSextet
-	}
-	for i, c := range []byte("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/") {
-		table[c] = byte(i)
-	}
-	table['-'], table['_'] = table['+'], table['/']
-	return table
-}()
+// isLetter reports whether base64 has a letter, in one of its alphabets.
+func isLetter(c byte) bool { return isWordByte(c) || c == '+' || c == '/' || c == '-' }

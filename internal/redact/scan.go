@@ -2,7 +2,6 @@ package redact
 
 import (
 	"iter"
-	"regexp"
 	"strings"
 )
 
@@ -39,8 +38,8 @@ func scan(text string) iter.Seq[string] {
 			if !pair.fits(text) {
 				continue
 			}
-			for _, m := range pair.pattern.FindAllStringSubmatch(text, -1) {
-				if sortOf(m[1]).isSecret(m[2]) && !variable.MatchString(m[2]) && !yield(m[2]) {
+			for _, m := range pair.pattern().FindAllStringSubmatch(text, -1) {
+				if sortOf(m[1]).isSecret(m[2]) && !variable().MatchString(m[2]) && !yield(m[2]) {
 					return
 				}
 			}
@@ -76,21 +75,21 @@ func assigns(text string, i int, comment bool) bool {
 	switch {
 	case v.text == "" || !s.isSecret(v.text):
 		return false
-	case v.quote == 0 && (codeValue.MatchString(v.text) || strings.HasPrefix(v.text, name+")")), v.quote != '\'' && variable.MatchString(v.text):
+	case v.quote == 0 && (codeValue().MatchString(v.text) || strings.HasPrefix(v.text, name+")")), v.quote != '\'' && variable().MatchString(v.text):
 		return false
 	case comment:
 		return v.alone
 	case text[i] == '=' && strings.HasPrefix(name, "$"):
 		return v.quote != 0
 	case text[i] == ':' && v.quote == 0 && !v.apart: // "image:tag"
-		return keyed && !strings.Contains(name, "/") && !version.MatchString(v.text)
+		return keyed && !strings.Contains(name, "/") && !version().MatchString(v.text)
 	case text[i] == ':' && !keyed: // in a sentence
-		return v.alone && !lowWord.MatchString(v.text)
+		return v.alone && !lowWord().MatchString(v.text)
 	}
 	return true
 }
 
-var version = regexp.MustCompile(`^(?:v?[0-9][0-9.]*\b|latest|[a-z]+$)`)
+var version = compiled(`^(?:v?[0-9][0-9.]*\b|latest|[a-z]+$)`)
 
 // nameBefore returns the name at the end of text, without quotes, brackets and spaces. A keyed name
 // has no word of a sentence before it.
@@ -200,7 +199,7 @@ func bareValue(text string) value {
 		return len(s)
 	}
 	end := length(line)
-	if scheme := authScheme.FindStringSubmatchIndex(line); scheme != nil {
+	if scheme := authScheme().FindStringSubmatchIndex(line); scheme != nil {
 		end = scheme[2] + length(line[scheme[2]:])
 	}
 	rest := line[end:]
@@ -245,7 +244,7 @@ func endsInPair(fields []string) bool {
 		return false
 	case name == "requirepass", name == "masterauth":
 		return s.isSecret(text)
-	case s == secretName && len(fields) == 2 && !lowWord.MatchString(text), hasDigit && (s == secretName || len(fields) == 2):
+	case s == secretName && len(fields) == 2 && !lowWord().MatchString(text), hasDigit && (s == secretName || len(fields) == 2):
 		return (compound || isLower(name[0])) && s.isSecret(text)
 	}
 	return hasDigit && compound && s.isSecret(text)

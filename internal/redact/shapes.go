@@ -4,16 +4,24 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // shape recognizes a secret without its name. Only texts with all the marks are matched.
 type shape struct {
-	pattern *regexp.Regexp // nil if the marks suffice
+	pattern pattern // nil if the marks suffice
 	marks   []string
 }
 
+// pattern is a regular expression, compiled when it is first used: most programs need few.
+type pattern func() *regexp.Regexp
+
+func compiled(text string) pattern {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(text) })
+}
+
 func mark(pattern string, marks ...string) shape {
-	return shape{regexp.MustCompile(pattern), marks}
+	return shape{compiled(pattern), marks}
 }
 
 // shapes recognize secrets without a fixed prefix.
@@ -144,14 +152,14 @@ func (s shape) fits(text string) bool {
 			return false
 		}
 	}
-	return s.pattern == nil || s.pattern.MatchString(text)
+	return s.pattern == nil || s.pattern().MatchString(text)
 }
 
 // hostPort follows the "@" of a data source name without a scheme.
-var hostPort = regexp.MustCompile(`^(?:(?:tcp|unix)\(|[A-Za-z0-9.-]+(?:/|:[0-9]{2,5}(?:\W|$)))`)
+var hostPort = compiled(`^(?:(?:tcp|unix)\(|[A-Za-z0-9.-]+(?:/|:[0-9]{2,5}(?:\W|$)))`)
 
 // tokenUser is a token in place of a URL's user: of GitHub, of a DSN of Sentry.
-var tokenUser = regexp.MustCompile(`^[A-Za-z]*[0-9][A-Za-z0-9]*$`)
+var tokenUser = compiled(`^[A-Za-z]*[0-9][A-Za-z0-9]*$`)
 
 // hasUserInfo reports whether a text has "user:password@" in a URL or before a host and port, or
 // "token@" in a URL.
@@ -167,10 +175,10 @@ func hasUserInfo(text string) bool {
 			info = info[start+1:]
 		}
 		user, password, has := strings.Cut(info, ":")
-		if has && (inURL || user != "" && user != "mailto" && hostPort.MatchString(after)) && isLiteral(password) && !codeValue.MatchString(password) {
+		if has && (inURL || user != "" && user != "mailto" && hostPort().MatchString(after)) && isLiteral(password) && !codeValue().MatchString(password) {
 			return true
 		}
-		if inURL && len(info) >= 30 && tokenUser.MatchString(info) {
+		if inURL && len(info) >= 30 && tokenUser().MatchString(info) {
 			return true
 		}
 		text = after
@@ -233,16 +241,16 @@ var referenceBegins = []string{"$(", "${", "$__", "{{", "{%", "<redacted", "%(",
 	"ssh-rsa ", "ssh-ed25519 ", "ecdsa-sha2-", "sk-ssh-", "sk-ecdsa-"}
 
 var (
-	filePath    = regexp.MustCompile(`^(?:[~.]{0,2}(?:/[A-Za-z0-9._-]+){2,}/?|[A-Za-z0-9._/-]+\.(?:key|pem|crt|cer|txt|json|ya?ml|p12|jks|keytab|conf))$`)
-	placeholder = regexp.MustCompile(`^(?:<[^<>]*>|\*+|[xX]{3,}|\.\.\.)$`)
-	webAddress  = regexp.MustCompile(`^[a-z]+://[^@]*$`)
-	number      = regexp.MustCompile(`^[0-9.]{1,9}(?:ms|[smhdw])?$`)
-	variable    = regexp.MustCompile(`^\$[A-Za-z_][\w.:-]*\W?$`)
+	filePath    = compiled(`^(?:[~.]{0,2}(?:/[A-Za-z0-9._-]+){2,}/?|[A-Za-z0-9._/-]+\.(?:key|pem|crt|cer|txt|json|ya?ml|p12|jks|keytab|conf))$`)
+	placeholder = compiled(`^(?:<[^<>]*>|\*+|[xX]{3,}|\.\.\.)$`)
+	webAddress  = compiled(`^[a-z]+://[^@]*$`)
+	number      = compiled(`^[0-9.]{1,9}(?:ms|[smhdw])?$`)
+	variable    = compiled(`^\$[A-Za-z_][\w.:-]*\W?$`)
 	// codeValue is a call, or a field of a program's settings.
-	codeValue = regexp.MustCompile(`^(?:[A-Za-z_][\w.]*[(\[]|%[A-Z_]+%|%[sdv]|await$|new$|` +
+	codeValue = compiled(`^(?:[A-Za-z_][\w.]*[(\[]|%[A-Z_]+%|%[sdv]|await$|new$|` +
 		"`" + `|(?:var|local|data|module|self|this|os|process\.env|env|request|req|config|settings|params|inputs|ngx)\.[A-Za-z_])`)
-	authScheme = regexp.MustCompile(`^(?i:basic|bearer|token|digest|negotiate|apikey|aws4-hmac-sha256)\s+(\S.*)$`)
-	lowWord    = regexp.MustCompile(`^[a-z]+\.?$`)
+	authScheme = compiled(`^(?i:basic|bearer|token|digest|negotiate|apikey|aws4-hmac-sha256)\s+(\S.*)$`)
+	lowWord    = compiled(`^[a-z]+\.?$`)
 )
 
 // isSecret reports whether text is a secret by the sort of its name. References, placeholders and
@@ -252,12 +260,12 @@ func (s sort) isSecret(text string) bool {
 	case plainName:
 		return false
 	case headerName:
-		if scheme := authScheme.FindStringSubmatch(text); scheme != nil {
-			return isLiteral(scheme[1]) && !variable.MatchString(scheme[1])
+		if scheme := authScheme().FindStringSubmatch(text); scheme != nil {
+			return isLiteral(scheme[1]) && !variable().MatchString(scheme[1])
 		}
 		return isLiteral(text) && len(text) >= shortest && strings.ContainsAny(text, "0123456789=") && !strings.Contains(text, " ")
 	case tokenName:
-		return isLiteral(text) && !number.MatchString(text) && !webAddress.MatchString(text)
+		return isLiteral(text) && !number().MatchString(text) && !webAddress().MatchString(text)
 	}
 	return isLiteral(text)
 }
@@ -269,6 +277,6 @@ func isLiteral(text string) bool {
 		return false
 	}
 	isReference := slices.ContainsFunc(referenceBegins, func(begin string) bool { return strings.HasPrefix(text, begin) })
-	isPath := strings.ContainsAny(text, "./") && filePath.MatchString(text)
-	return !isReference && !isPath && !placeholder.MatchString(text)
+	isPath := strings.ContainsAny(text, "./") && filePath().MatchString(text)
+	return !isReference && !isPath && !placeholder().MatchString(text)
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"iter"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -39,7 +38,7 @@ const (
 )
 
 // host matches the name or the address of a host, which many objects have, and the URL of a page.
-var host = regexp.MustCompile(`^(?:[a-z]+://)?[a-z0-9-]+(?:\.[a-z0-9-]+)*\.[a-z][a-z-]*(?::[0-9]+)?(?:/(?:[a-z.-]*|[\w.-]{1,15}))*$`)
+var host = compiled(`^(?:[a-z]+://)?[a-z0-9-]+(?:\.[a-z0-9-]+)*\.[a-z][a-z-]*(?::[0-9]+)?(?:/(?:[a-z.-]*|[\w.-]{1,15}))*$`)
 
 // NewShared returns a set without secrets: what it redacts is a secret by its name or shape.
 func NewShared() *Shared {
@@ -110,7 +109,7 @@ func (s *Shared) Add(found Secret) {
 		isPublic = isPublic || isCertificate(string(data))
 	}
 	searched := len(secret) <= longestShared && found.mayBeSecret() && (found.Named || isPart(secret)) &&
-		!host.MatchString(secret) && !isPublic && !strings.HasPrefix(secret, "system:")
+		!host().MatchString(secret) && !isPublic && !strings.HasPrefix(secret, "system:")
 	if inParts := !found.Named && !isPublic && strings.ContainsAny(secret, " \t\n"); inParts && !searched {
 		return
 	}
