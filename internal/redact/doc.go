@@ -7,10 +7,10 @@
 //     releases, bootstrap tokens, service account tokens and dockerconfigs. Helm releases in
 //     ConfigMaps.
 //   - The last-applied annotation of every object: it repeats the object as somebody wrote it.
-//   - A literal (literal.go) with the name of a secret (names.go): a field, an annotation, an
+//   - A literal (shapes.go) with the name of a secret (rules.txt): a field, an annotation, an
 //     entry, an environment variable, a header, a parameter, a flag of a command. Paths,
 //     variables, templates and encrypted values are no literals.
-//   - A text with the shape of a secret (shapes.go), whatever its name: private keys, tokens of
+//   - A text with the shape of a secret (rules.txt), whatever its name: private keys, tokens of
 //     well-known services, hashes of passwords, manifests of Secrets, URLs with a password, command
 //     lines with one.
 //   - A whole text that holds one of these (text.go). JSON and YAML, also in base64 and in a

@@ -78,13 +78,13 @@ func across(text, edited string) bool {
 		}
 		return strings.Contains(text, s.pattern().FindString(edited))
 	}
-	return slices.ContainsFunc(shapes, left) || slices.ContainsFunc(commands, left)
+	return slices.ContainsFunc(tables().shapes, left) || slices.ContainsFunc(tables().commands, left)
 }
 
 // insideLines replaces the words of lines with a secret, but for the first one. It fails where a
 // secret may go on in the next line.
 func (w walker) insideLines(text string) (string, bool) {
-	if slices.ContainsFunc(shapes, func(s shape) bool { return s.pattern == nil && s.fits(text) }) || w.packsLines(text) {
+	if slices.ContainsFunc(tables().shapes, func(s shape) bool { return s.pattern == nil && s.fits(text) }) || w.packsLines(text) {
 		return "", false
 	}
 	var out, rest strings.Builder

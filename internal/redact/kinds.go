@@ -137,7 +137,7 @@ func secretOfCommand(list []any) (index int, secret string) {
 
 // secretInCommand returns where the secret of a command line begins, -1 for none.
 func secretInCommand(line string) int {
-	for _, s := range commands {
+	for _, s := range tables().commands {
 		if s.fits(line) {
 			return s.pattern().FindStringIndex(line)[1] - 1
 		}

@@ -5,51 +5,12 @@ import (
 	"strings"
 )
 
-// Names are compared in lower case and without separators: clientSecret, CLIENT_SECRET and
-// client-secret are one. The end of a name decides: passwordFile is a file. In these tables "-"
-// marks the beginning of a word.
-var (
-	// secretEndings end names of secrets.
-	secretEndings = byLastLetter(`
-		password passwd passphrase passcode pass pwd passwordhash passwdhash pincode -pw bindpw rootpw userpw adminpw psk secret token
-		authtok -creds credential bindcredentials -credentials privatekey secretkey apikey accesskey sharedkey accountkey storagekey
-		encryptionkey decryptionkey signingkey signaturekey masterkey hmackey cryptkey cipherkey jwtkey sessionkey cookiekey authkey
-		authenticationkey loggedinkey noncekey -appkey applicationkey clientkey clientkeydata serverkey sshkey deploykey rsakey aeskey
-		rootkey adminkey servicekey integrationkey licensekey subscriptionkey ingestkey writekey fernetkey -seckey unsealkey recoverykey
-		functionkey saskey symmetrickey restuserkey keymaterial sharedaccesssignature erlangcookie mnemonic seedphrase -salt -jwt -pat
-		-bearer redisauth rediscliauth masterauth applicationcredentialsecret securejson keytab passwordsha passworddoublesha
-		communitystring vaultsecretid snmpcommunity`)
-	// harmlessEndings end other names: references, paging. The longer ending wins.
-	harmlessEndings = byLastLetter(`
-		existingsecret pullsecret tlssecret sslsecret casecret certsecret certificatesecret sourcesecret targetsecret configsecret
-		kubeconfigsecret credentialsecret credentialssecret passwordsecret fromsecret registrysecret externalsecret sealedsecret
-		/auth-secret checksum/secret usesecret createsecret pagetoken continuetoken nexttoken synctoken usetoken publictoken csrftoken
-		bypass compass encompass trespass proxypass fastcgipass uwsgipass grpcpass scgipass publicapikey existingcredential`)
-	// headerEndings end names of headers. "authorization: enabled" has no secret value.
-	headerEndings = strings.Fields(`authorization cookie -auth`)
-	// neutralWords at the end of a name do not change its meaning.
-	neutralWords = strings.Fields(`
-		value text txt string plain plaintext clear cleartext raw literal base b encoded hex pem data old new current previous default
-		prod production dev staging test live primary secondary`)
-	// measures begin names of numbers.
-	measures = strings.Fields(`max min num total count`)
-	// pointerEndings end names of fields beside a secret, or of its location.
-	pointerEndings = strings.Fields(`
-		name namespace key keys kind version group type source from path file ref mode property provider engine store mount role
-		audience url uri host port format encoding algorithm -id user account description title pattern policy region endpoint scheme
-		issuer prefix header location -in scope time -at status reason message`)
-	// pointerFields stand beside a field "secretKey" that names an entry of a Secret.
-	pointerFields = strings.Fields(`remoteRef secretRef secretName secretPath objectName sourceRef existingSecret`)
-	// keyFiles end names of files with private keys.
-	keyFiles = strings.Fields(`id_rsa id_dsa id_ecdsa id_ed25519 .key .pem .p12 .pfx .jks .keystore .keytab .ppk`)
-)
-
 // endings is a table by the last letter.
 type endings map[byte][]string
 
-func byLastLetter(table string) endings {
+func byLastLetter(table []string) endings {
 	out := endings{}
-	for ending := range strings.FieldsSeq(table) {
+	for _, ending := range table {
 		last := ending[len(ending)-1]
 		out[last] = append(out[last], ending)
 	}
@@ -130,7 +91,7 @@ func sortOf(name string) sort {
 	dashed := words(name)
 	for dashed != "" {
 		last := dashed[strings.LastIndexByte(dashed, '-')+1:]
-		if !slices.Contains(neutralWords, last) {
+		if !slices.Contains(tables().neutral, last) {
 			break
 		}
 		dashed = strings.TrimRight(dashed[:len(dashed)-len(last)-1], "0123456789-")
@@ -145,20 +106,20 @@ func sortOfWords(dashed string) sort {
 	if dashed == "" {
 		return plainName
 	}
-	secret := secretEndings.longest(dashed)
-	if secret <= harmlessEndings.longest(dashed) {
+	secret := tables().secretEndings.longest(dashed)
+	if secret <= tables().harmlessEndings.longest(dashed) {
 		secret = 0
 	}
 	first, _, _ := strings.Cut(dashed[1:], "-")
 	switch {
-	case slices.Contains(measures, first):
+	case slices.Contains(tables().measures, first):
 		return plainName
 	case secret > 0:
 		if strings.Contains(dashed, "pass") && dashed != "-pass" || strings.HasSuffix(dashed, "pwd") {
 			return secretName
 		}
 		return tokenName
-	case slices.ContainsFunc(headerEndings, func(e string) bool { return endsIn(dashed, e) }):
+	case slices.ContainsFunc(tables().headerEndings, func(e string) bool { return endsIn(dashed, e) }):
 		return headerName
 	}
 	return plainName
@@ -180,11 +141,11 @@ func mayName(name string) bool {
 // isPointer reports whether a field holds no secret inside an object with the name of a secret.
 func isPointer(name string) bool {
 	dashed := words(name)
-	return slices.ContainsFunc(pointerEndings, func(e string) bool { return endsIn(dashed, e) })
+	return slices.ContainsFunc(tables().pointerEndings, func(e string) bool { return endsIn(dashed, e) })
 }
 
 // isKeyFile reports whether files of that name hold a private key or a certificate.
 func isKeyFile(name string) bool {
 	name = strings.ToLower(name)
-	return !strings.Contains(name, "trust") && slices.ContainsFunc(keyFiles, func(end string) bool { return strings.HasSuffix(name, end) })
+	return !strings.Contains(name, "trust") && slices.ContainsFunc(tables().keyFiles, func(end string) bool { return strings.HasSuffix(name, end) })
 }

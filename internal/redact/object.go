@@ -177,7 +177,7 @@ func (w walker) shown(in map[string]any, name string, around sort) any {
 
 // namesEntry reports whether a field such as secretKey names an entry of the Secret beside it.
 func namesEntry(in map[string]any, field string) bool {
-	return endsIn(words(field), "-secret-key") && slices.ContainsFunc(pointerFields, func(name string) bool { return in[name] != nil })
+	return endsIn(words(field), "-secret-key") && slices.ContainsFunc(tables().pointerFields, func(name string) bool { return in[name] != nil })
 }
 
 func redacted(bytes int) string { return fmt.Sprintf("<redacted %d bytes>", bytes) }

@@ -5,17 +5,6 @@ import (
 	"strings"
 )
 
-// pairs are names and their values apart from each other, in text that is neither JSON nor YAML.
-var pairs = []shape{
-	mark(`<name>\s*([^<]*?)\s*</name>\s*<value>\s*([^<]*?)\s*</value>`, "<value>"),
-	mark(`(?:name|key)="([^"]*)"\s+value="([^"]*)"`, "value="),
-	mark(`\bname="([^"]*)"\s*>\s*([^<\s][^<]*)<`, "name="),
-	mark(`\bname:[ \t]*["']?([^\s"']+)["']?[ \t]*\n[ \t]*value:[ \t]*["']?([^\s"']+)`, "value:"),
-	mark(`"name"\s*:\s*"([^"]*)"\s*,\s*"value"\s*:\s*"([^"]*)"`, "value"),
-	mark(`[dD]efine\(\s*['"]([^'"]*)['"]\s*,\s*['"]([^'"]*)['"]`, "efine("),
-	mark(`(?im)^\s*\w*header(?:_up)?(?:\s+(?:add|set))?\s+["']?([\w-]+)["']?\s+["']?([^"'\s;]+)`, "eader"), // nginx, Apache, Caddy, Fluent Bit
-}
-
 // scan yields the secrets that a text that is neither JSON nor YAML has after their names:
 // "name=value", "name: value", <name>value, "--name value" or, on a separate line, "name value".
 func scan(text string) iter.Seq[string] {
@@ -34,7 +23,7 @@ func scan(text string) iter.Seq[string] {
 				return
 			}
 		}
-		for _, pair := range pairs {
+		for _, pair := range tables().pairs {
 			if !pair.fits(text) {
 				continue
 			}

@@ -1,0 +1,103 @@
+package redact
+
+import (
+	_ "embed"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+//go:embed rules.txt
+var rulesText string
+
+// rules are the tables of rules.txt, which says what each is.
+type rules struct {
+	shapes, commands, pairs          []shape
+	tokens                           [256][]tokenPrefix // by their first letter
+	secretEndings, harmlessEndings   endings
+	headerEndings, pointerEndings    []string
+	neutral, measures, pointerFields []string
+	keyFiles, plainValues            []string
+	references                       []string
+}
+
+var tables = sync.OnceValue(func() *rules {
+	lines, table := map[string][]string{}, ""
+	for line := range strings.Lines(rulesText) {
+		switch line = strings.TrimSuffix(line, "\n"); {
+		case line == "", line[0] == '#':
+		case line[0] == '[':
+			table = strings.Trim(line, "[]")
+		default:
+			lines[table] = append(lines[table], line)
+		}
+	}
+	words := func(table string) []string { return strings.Fields(strings.Join(lines[table], " ")) }
+	r := &rules{
+		shapes: shapesOf(lines["shapes"]), commands: shapesOf(lines["commands"]), pairs: shapesOf(lines["pairs"]), tokens: tokensOf(lines["tokens"]),
+		secretEndings: byLastLetter(words("secret endings")), harmlessEndings: byLastLetter(words("harmless endings")),
+		headerEndings: words("header endings"), pointerEndings: words("pointer endings"),
+		neutral: words("neutral"), measures: words("measures"), pointerFields: words("pointer fields"),
+		keyFiles: words("key files"), plainValues: words("plain values"),
+	}
+	r.references, _ = quoted(strings.Join(lines["references"], " "))
+	return r
+})
+
+// quoted splits a line into the quoted texts at its beginning, and the rest.
+func quoted(line string) (texts []string, rest string) {
+	for {
+		text, err := strconv.QuotedPrefix(line)
+		if err != nil {
+			return texts, line
+		}
+		line = strings.TrimPrefix(line[len(text):], " ")
+		text, _ = strconv.Unquote(text)
+		texts = append(texts, text)
+	}
+}
+
+// shape recognizes a secret without its name. Only texts with all the marks are matched.
+type shape struct {
+	pattern pattern // nil if the marks suffice
+	marks   []string
+}
+
+func shapesOf(lines []string) (out []shape) {
+	for _, line := range lines {
+		s := shape{}
+		if s.marks, line = quoted(line); line != "" {
+			s.pattern = compiled(strings.TrimPrefix(line, ": "))
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+// tokenPrefix begins tokens of a service.
+type tokenPrefix struct {
+	text         string
+	least        int  // letters and digits that follow
+	loose, words bool // "-", "_" and "." may follow too; it begins names and words too
+}
+
+func tokensOf(lines []string) (out [256][]tokenPrefix) {
+	for _, line := range lines {
+		kind, texts, _ := strings.Cut(line, ": ")
+		least, _, _ := strings.Cut(kind, " ")
+		row := tokenPrefix{loose: strings.Contains(kind, "loose"), words: strings.Contains(kind, "words")}
+		row.least, _ = strconv.Atoi(least)
+		for row.text = range strings.FieldsSeq(texts) {
+			out[row.text[0]] = append(out[row.text[0]], row)
+		}
+	}
+	return out
+}
+
+// pattern is a regular expression, compiled when it is first used: most programs need few.
+type pattern func() *regexp.Regexp
+
+func compiled(text string) pattern {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(text) })
+}
