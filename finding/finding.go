@@ -53,6 +53,12 @@ type Code struct {
 // MarshalText returns the name.
 func (c *Code) MarshalText() ([]byte, error) { return []byte(c.Name), nil }
 
+// UnmarshalText sets the name, for readers of reports; the texts of the code stay empty.
+func (c *Code) UnmarshalText(text []byte) error {
+	c.Name = string(text)
+	return nil
+}
+
 // maxReason is how many bytes of a reason are kept: it may quote a long value.
 const maxReason = 4000
 

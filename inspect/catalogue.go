@@ -99,7 +99,6 @@ type standingEntry struct {
 	is typeMeta
 }
 
-// parse parses key and value.
 func (e *standingEntry) parse() {
 	_, _ = e.ParseKey()                                // kept by the entry
 	if v, err := encoding.Parse(e.Value); err == nil { // read once: nothing to keep
@@ -121,7 +120,6 @@ type survey struct {
 	other       int
 }
 
-// readDefinitions reads the CustomResourceDefinitions.
 func (s *survey) readDefinitions(ctx context.Context, r *Reader) error {
 	for _, storage := range s.layouts.Storages() {
 		layout, ok := storage.Layout.(keys.Kubernetes)
@@ -166,7 +164,6 @@ func Define(crd *schema.CRD) *Definition {
 	return d
 }
 
-// add counts one value.
 func (s *survey) add(e *standingEntry) {
 	key, err := e.ParseKey()
 	if err != nil {

@@ -120,7 +120,6 @@ func Misplaced(key keys.Key, name, namespace string) string {
 	return ""
 }
 
-// isBuiltinKind reports whether a kind is that of a built-in resource.
 func isBuiltinKind(is gvr.GroupKind) bool {
 	for gr, kind := range builtinKinds() {
 		if kind == is.Kind && servesKind(gr, is.Group) {

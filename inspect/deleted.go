@@ -36,7 +36,6 @@ func (r *Reader) Deleted(ctx context.Context, prefix []byte) iter.Seq2[*Deletion
 	})
 }
 
-// deleted are the deletions that the reader sees.
 func (r *Reader) deleted(ctx context.Context, prefix []byte) iter.Seq2[*snapshot.Deletion, error] {
 	return seen(ctx, r, r.snapshot.Deleted(ctx, prefix), func(d *snapshot.Deletion) []byte { return d.Key })
 }

@@ -53,7 +53,6 @@ func (e *Entry) ParseKey() (keys.Key, error) {
 // Layout is the layout of the storage that the key lies in; nil where it lies in none.
 func (e *Entry) Layout() keys.Layout { return e.parsedKey().layout }
 
-// use sets the layouts that parse the key.
 func (e *Entry) use(layouts *keys.Layouts) {
 	if e.layouts != layouts {
 		e.layouts, e.parsed, e.check = layouts, false, nil

@@ -55,7 +55,6 @@ func (r *Reader) NewestTime(ctx context.Context) (newest time.Time, err error) {
 	return newest, nil
 }
 
-// dated is a value and the newest time in it.
 type dated struct {
 	value  []byte
 	newest time.Time

@@ -89,7 +89,6 @@ func (r *Reader) entriesAt(ctx context.Context, t *Type, in Selection) iter.Seq2
 	})
 }
 
-// keysOf returns the keys of a selection, in order.
 func (r *Reader) keysOf(ctx context.Context, t *Type, in Selection) (found [][]byte, err error) {
 	if err := r.eachOf(ctx, t, in, func(rec *snapshot.Record) { found = append(found, rec.Key) }); err != nil {
 		return nil, err
@@ -98,7 +97,6 @@ func (r *Reader) keysOf(ctx context.Context, t *Type, in Selection) (found [][]b
 	return slices.CompactFunc(found, bytes.Equal), nil // two storages of a file may share folders
 }
 
-// eachOf runs fn on the live records of a selection.
 func (r *Reader) eachOf(ctx context.Context, t *Type, in Selection, fn func(*snapshot.Record)) error {
 	layouts, err := r.Layouts(ctx)
 	if err != nil {

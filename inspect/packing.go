@@ -26,7 +26,6 @@ const (
 
 func newPacking(page int) *packing { return &packing{page: page, levels: []node{{bytes: pageHeader}}} }
 
-// add appends an entry whose key and value have size bytes.
 func (p *packing) add(size int) { p.put(0, pageElement+size) }
 
 func (p *packing) put(level, size int) {
@@ -48,7 +47,6 @@ func (n *node) close(page int) {
 	*n = node{bytes: pageHeader, nodes: n.nodes + 1, pages: n.pages}
 }
 
-// pages counts the pages of the bucket.
 func (p *packing) pages() (total int64) {
 	for i := range p.levels {
 		n := p.levels[i]

@@ -113,7 +113,6 @@ func (r *Reader) Raw(ctx context.Context, prefix []byte) iter.Seq2[Entry, error]
 	return entries(ctx, r, prefix, func(rec *snapshot.Record) (Entry, error) { return r.raw(rec), nil })
 }
 
-// entries yields what the function of makes of the live records.
 func entries[T any](ctx context.Context, r *Reader, prefix []byte, of func(*snapshot.Record) (T, error)) iter.Seq2[T, error] {
 	return stream.Of(func(yield func(T) error) error {
 		if _, err := r.Layouts(ctx); err != nil { // parse the keys
@@ -158,12 +157,10 @@ func (r *Reader) get(ctx context.Context, key []byte) (*snapshot.Record, error) 
 	return r.snapshot.Get(ctx, key)
 }
 
-// live yields the live records that the reader sees.
 func (r *Reader) live(ctx context.Context, prefix []byte) iter.Seq2[*snapshot.Record, error] {
 	return seen(ctx, r, r.all(ctx, prefix), keyOf)
 }
 
-// all yields the live records at the revision of the reader.
 func (r *Reader) all(ctx context.Context, prefix []byte) iter.Seq2[*snapshot.Record, error] {
 	if r.at != nil {
 		return r.snapshot.LiveAt(ctx, prefix, *r.at)
@@ -235,7 +232,6 @@ func (r *Reader) Layouts(ctx context.Context) (keys.Layouts, error) {
 	return layouts, nil
 }
 
-// detector returns a detector that knows the storages.
 func (r *Reader) detector(ctx context.Context) (*keys.Detector, error) {
 	if r.at == nil {
 		d, err := r.detect(r.snapshot.Marked(ctx))
@@ -263,7 +259,6 @@ func (r *Reader) detect(records iter.Seq2[*snapshot.Record, error]) (*keys.Detec
 	return d, nil
 }
 
-// below reports whether there are keys that begin with prefix.
 func (r *Reader) below(ctx context.Context, prefix string) (bool, error) {
 	for _, err := range r.all(ctx, []byte(prefix)) {
 		return err == nil, err

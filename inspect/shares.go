@@ -10,7 +10,6 @@ import (
 	"github.com/etcdshift/etcdshift/internal/native"
 )
 
-// shares are sizes by name.
 type shares map[string]*Share
 
 func (s shares) of(name string) *Share {
@@ -59,7 +58,6 @@ func fieldNames() [fieldCount]string {
 		"encrypted, not opened", "values that are no objects", "keys, numbers, envelopes"}
 }
 
-// fieldSizes sums up the sizes of fields.
 type fieldSizes struct {
 	shares [fieldCount]Share
 	names  map[schema.GroupVersionKind]map[int]string
@@ -81,7 +79,6 @@ func (f *fieldSizes) named() shares {
 	return out
 }
 
-// add counts the fields of a live record.
 func (f *fieldSizes) add(one *weighed) {
 	sizes := [fieldCount]int{fieldEnvelope: one.stored}
 	give := func(to field, n int) {

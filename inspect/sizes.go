@@ -158,7 +158,6 @@ func (m *measure) look(one *weighed) {
 	}
 }
 
-// add counts a record.
 func (m *measure) add(one *weighed) {
 	m.all.add(one.stored)
 	switch {
@@ -192,7 +191,6 @@ func (m *measure) add(one *weighed) {
 	m.fields.add(one)
 }
 
-// resource returns the share of a resource.
 func (m *measure) resource(gr schema.GroupResource) *Share {
 	if m.byResource[gr] == nil {
 		m.byResource[gr] = m.resources.of(gr.String())

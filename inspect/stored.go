@@ -85,14 +85,12 @@ func (r *Reader) Stored(ctx context.Context, prefix []byte, history bool) iter.S
 	})
 }
 
-// filled is a record and what Stored says of it.
 type filled struct {
 	Stored
 	rec snapshot.Record
 	err error
 }
 
-// fill sets out from a record.
 func (r *Reader) fill(ctx context.Context, rec *snapshot.Record, history bool, out *Stored) error {
 	*out = Stored{
 		Key: string(rec.Key), State: StateLive, Revision: rec.Revision.Main, Sub: rec.Revision.Sub,
@@ -131,7 +129,6 @@ func (r *Reader) fill(ctx context.Context, rec *snapshot.Record, history bool, o
 	return nil
 }
 
-// parse sets the parts of the key.
 func (s *Stored) parse(layouts keys.Layouts, key []byte) {
 	k, _, err := layouts.Parse(key)
 	unknown := (*keys.KeyError)(nil)

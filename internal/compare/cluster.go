@@ -65,7 +65,6 @@ func SameCluster(ctx context.Context, a, b *inspect.Reader) (same Same, why stri
 // name is an object whose uid names the cluster.
 type name struct{ object, uid string }
 
-// names returns the names of the storages of a snapshot.
 func names(ctx context.Context, side *inspect.Reader) (found []name, err error) {
 	layouts, err := side.Layouts(ctx)
 	if err != nil {

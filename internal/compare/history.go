@@ -152,7 +152,6 @@ func (t *teller) tell(ctx context.Context, rec sourced) (*Step, error) {
 	return s, nil
 }
 
-// value fills in the fields from the value of a Put.
 func (t *teller) value(ctx context.Context, s *Step, rec sourced) error {
 	hide, err := t.hide()
 	if err != nil {
@@ -172,7 +171,6 @@ func (t *teller) value(ctx context.Context, s *Step, rec sourced) error {
 	return nil
 }
 
-// put returns the kind of a Put.
 func (t *teller) put(rec snapshot.Record) What {
 	b := t.before
 	switch {
@@ -186,7 +184,6 @@ func (t *teller) put(rec snapshot.Record) What {
 	return Updated
 }
 
-// missing returns the gap between the last step and s.
 func (t *teller) missing(s *Step) *Missing {
 	b := t.before
 	m := &Missing{To: s.Revision}

@@ -33,7 +33,6 @@ func itemKeys() [][]string {
 	}
 }
 
-// match pairs the items of two lists.
 func match(a, b []any) matching {
 	if len(a) > 0 && len(b) > 0 {
 		for _, keys := range itemKeys() {
@@ -87,7 +86,6 @@ func named(list []any, keys []string) (index map[string]int, ok bool) {
 	return index, true
 }
 
-// nameOf joins the fields that name an item.
 func nameOf(item any, keys []string) (name string, ok bool) {
 	object, ok := item.(map[string]any)
 	if !ok {
@@ -155,7 +153,6 @@ func common(n, m int, equal func(i, j int) bool) (pairs [][2]int) {
 	return pairs
 }
 
-// longest fills the textbook's table of the lengths of common subsequences.
 func longest(n, m int, equal func(i, j int) bool) (pairs [][2]int) {
 	width := m + 1
 	table := make([]int32, (n+1)*width)

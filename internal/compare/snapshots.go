@@ -158,14 +158,12 @@ func Snapshots(ctx context.Context, old, new *inspect.Reader, o Options) iter.Se
 	})
 }
 
-// side is one of the snapshots.
 type side struct {
 	*inspect.Reader
 	layouts keys.Layouts
 	leases  map[int64]int64 // seconds to live by id
 }
 
-// comparison compares an old and a new side.
 type comparison struct {
 	sides   [2]side
 	options Options
@@ -292,7 +290,6 @@ func (c *comparison) object(ctx context.Context, key []byte, records [2]*snapsho
 	return out, nil
 }
 
-// diff fills in the changes of an object that both sides have.
 func (c *comparison) diff(out *Object, records [2]*snapshot.Record, values [2]value) {
 	if out.Old.UID != "" && out.New.UID != "" && out.Old.UID != out.New.UID {
 		out.Op = Recreated

@@ -49,7 +49,6 @@ func (o *Options) hiding(ctx context.Context, sides ...*inspect.Reader) func() (
 	})
 }
 
-// read reads the value of a record.
 func read(ctx context.Context, r *inspect.Reader, rec *snapshot.Record, hide *redact.Shared) (v value, err error) {
 	e, err := r.Entry(ctx, rec)
 	if err != nil {
@@ -158,7 +157,6 @@ func (v value) hideQuotes(w value, q *redact.Secrets, changes []Change) {
 	}
 }
 
-// hideQuotes returns a value without quotes in its texts.
 func hideQuotes(q *redact.Secrets, value any) (shown any, changed bool) {
 	switch v := value.(type) {
 	case string:
@@ -231,7 +229,6 @@ func writers(before, now value, what What) []Writer {
 	return slices.DeleteFunc(managers(now.object()), func(w Writer) bool { return old[w] })
 }
 
-// newest returns the latest of some entries.
 func newest(all []Writer) []Writer {
 	latest := ""
 	for _, w := range all {

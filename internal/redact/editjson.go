@@ -47,7 +47,6 @@ func encodeAll(documents []any) (string, error) {
 	return strings.TrimSuffix(out.String(), "\n"), nil
 }
 
-// jsonEditor writes a text of JSON with other content.
 type jsonEditor struct {
 	text   string
 	from   *json.Decoder
@@ -55,7 +54,6 @@ type jsonEditor struct {
 	copied int // bytes of text
 }
 
-// value writes the next value of the text as content.
 func (e *jsonEditor) value(content any) error {
 	begin := int(e.from.InputOffset())
 	begin += len(e.text[begin:]) - len(strings.TrimLeft(e.text[begin:], " \t\r\n,:"))
@@ -74,7 +72,6 @@ func (e *jsonEditor) value(content any) error {
 	return err
 }
 
-// children writes the fields of a map, or the items of a list.
 func (e *jsonEditor) children(content any) error {
 	fields, isMap := content.(map[string]any)
 	items, _ := content.([]any)

@@ -91,7 +91,6 @@ func setNode(node *yaml.Node, to any) bool {
 	return setScalar(node, to)
 }
 
-// setScalar makes a node a text or a number.
 func setScalar(node *yaml.Node, to any) bool {
 	switch v := to.(type) {
 	case string:
@@ -105,7 +104,6 @@ func setScalar(node *yaml.Node, to any) bool {
 	return true
 }
 
-// editComments removes the comments with a secret.
 func (w walker) editComments(node *yaml.Node) (changed bool) {
 	for _, comment := range []*string{&node.HeadComment, &node.LineComment, &node.FootComment} {
 		if *comment == "" {

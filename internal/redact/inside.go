@@ -30,13 +30,11 @@ func (w walker) inside(text string, of walker) string {
 	return w.literal(text)
 }
 
-// literal replaces a text as a whole.
 func (w walker) literal(text string) string {
 	out, _ := w.with(Literal, text).(string)
 	return out
 }
 
-// insideJSON edits JSON in its text.
 func (w walker) insideJSON(text string) (string, bool) {
 	changed := false
 	out, err := EditJSON(text, func(content any) any {
@@ -136,7 +134,6 @@ func (w walker) insideLine(line string) string {
 // separators stand between the words of a line.
 const separators = " \t\r\n\"'`;,="
 
-// wordsOf splits a text into words and separators.
 func wordsOf(text string) (words []string) {
 	begin := 0
 	for i := range len(text) {

@@ -35,7 +35,6 @@ func (w walker) known(v map[string]any) (changed bool) {
 	return w.pair(v) || changed
 }
 
-// hide redacts texts in fields of a map.
 func (w walker) hide(v map[string]any, fields ...string) (changed bool) {
 	for _, field := range fields {
 		changed = w.mask(v, field, isLiteral) || changed

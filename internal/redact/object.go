@@ -65,7 +65,6 @@ func (w walker) credentials(obj map[string]any) (changed bool) {
 // longestName bounds the name of a type, in bytes: a DNS name and a little more.
 const longestName = 320
 
-// walker redacts JSON content.
 type walker struct {
 	texts int     // that enclose the content: a text that parses is content too
 	with  Replace // nil for lengths
@@ -76,12 +75,10 @@ type walker struct {
 	find  func(text string) bool      // in place of what holds looks for
 }
 
-// begun returns the walker of an object.
 func begun(with Replace) walker {
 	return walker{with: with, room: &Room{mostUnpacked}, most: longestTaken}
 }
 
-// inner walks the content of a text.
 func (w walker) inner() walker {
 	w.texts++
 	w.plain = false // names and shapes found it
@@ -182,7 +179,6 @@ func namesEntry(in map[string]any, field string) bool {
 
 func redacted(bytes int) string { return fmt.Sprintf("<redacted %d bytes>", bytes) }
 
-// mask redacts the text in a field if it is a secret.
 func (w walker) mask(in map[string]any, field string, isSecret func(text string) bool) bool {
 	text, isText := in[field].(string)
 	if !isText || isRedacted(text) || !isSecret(text) {

@@ -185,7 +185,6 @@ func (r *Room) inflate(data string) string {
 	return ""
 }
 
-// unpack returns the files in packed data.
 func unpack(data string, most int) (files []string, err error) {
 	var from io.Reader
 	switch {
@@ -353,7 +352,6 @@ func textSize(data string) int {
 	return 0
 }
 
-// isText tells text from other data.
 func isText(data string) bool {
 	for at := 0; at < len(data); {
 		size := textSize(data[at:])

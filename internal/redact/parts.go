@@ -29,7 +29,6 @@ func parts(value any, levels int, yield func(part string)) {
 	}
 }
 
-// comments returns what is behind "#" in each line.
 func comments(text string) string {
 	var out strings.Builder
 	for line := range strings.Lines(text) {

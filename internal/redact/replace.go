@@ -38,7 +38,6 @@ type replaced struct{ value any }
 // are longer, take long.
 const longestTaken = 16 << 10
 
-// hidden returns what takes the place of a value.
 func (w walker) hidden(part Part, value any) any {
 	text, is := value.(string)
 	if w.note != nil && part != mixed { // holds has noted what is in it
@@ -131,14 +130,12 @@ func isMember(key string) bool {
 	return strings.HasPrefix(key, "v:") || strings.HasPrefix(key, "k:")
 }
 
-// holdsMember reports whether the value in a key has a secret.
 func (w walker) holdsMember(key string, walk walk) bool {
 	var list []any
 	w.with = nil
 	return isMember(key) && json.Unmarshal([]byte("["+key[2:]+"]"), &list) == nil && walk(w, list)
 }
 
-// member returns a key without the secrets in its value.
 func (w walker) member(key string, walk walk) string {
 	if !isMember(key) {
 		return key

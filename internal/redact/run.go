@@ -22,7 +22,6 @@ type run struct {
 	lines      int    // breaks in it
 }
 
-// next finds the next run of a text.
 func (r *run) next(text string) bool {
 	at := r.end
 	for at < len(text) && !isLetter(text[at]) {
@@ -108,7 +107,6 @@ func (r *Room) runs(text string, least int, yield func(form) bool) bool {
 	return true
 }
 
-// hex decodes the hexadecimal parts of a run and yields the results.
 func (r *Room) hex(of run, old string, least int, yield func(form) bool) bool {
 	for begin, end := 0, 0; end < len(of.letters); begin = end + 1 {
 		for end = begin; end < len(of.letters) && isHex(of.letters[end]); {

@@ -130,7 +130,6 @@ type value struct {
 // names.
 const longestValue = 1 << 10
 
-// valueAfter reads the value behind the separator at i.
 func valueAfter(text string, i int) (v value) {
 	rest := text[i+1 : min(len(text), i+1+longestValue)]
 	switch c := text[i]; {
@@ -195,7 +194,6 @@ func bareValue(text string) value {
 	return value{text: line[:end], alone: endsLine(rest) || rest[0] == '"' || rest[0] == '\''}
 }
 
-// endsLine reports whether only punctuation follows on the line.
 func endsLine(rest string) bool {
 	line, _, _ := strings.Cut(rest, "\n")
 	return strings.Trim(line, "\"' \t\r,;.}])") == ""

@@ -54,7 +54,6 @@ func (s *Secrets) addText(text string) {
 	}
 }
 
-// addParts adds the parts of a text in lower case.
 func (s *Secrets) addParts(text string) {
 	size := min(len(text), shortPart)
 	if len(text) > longText {
@@ -93,7 +92,6 @@ func (s *Secrets) Hide(text string) string {
 	return s.shared.Text(out.String())
 }
 
-// marked tells of each byte of a text whether it belongs to a secret.
 func (s *Secrets) marked(text string) []bool {
 	hidden, lower := make([]bool, len(text)), strings.ToLower(text)
 	if len(lower) != len(text) { // letters with a longer form
@@ -109,7 +107,6 @@ func (s *Secrets) marked(text string) []bool {
 	return hidden
 }
 
-// within reports whether a text has a part of a secret.
 func (s *Secrets) within(text string) bool {
 	for _, hidden := range s.marked(text) {
 		if hidden {

@@ -8,7 +8,6 @@ import (
 // shortest is the length of the shortest secret with a shape.
 const shortest = 8
 
-// hasShape reports whether a text has a secret by its shape.
 func hasShape(text string) bool {
 	if len(text) < shortest {
 		return hasToken(text) // cut off
@@ -59,7 +58,6 @@ func hasUserInfo(text string) bool {
 	}
 }
 
-// hasToken reports whether a word of a text is the token of a service.
 func hasToken(text string) bool {
 	before, tokens := byte(' '), &tables().tokens
 	for i := 0; i < len(text); i++ {

@@ -35,7 +35,6 @@ func (w walker) holds(text string) bool {
 	return found
 }
 
-// hasShape looks for secrets by their shape.
 func (w walker) hasShape(text string) bool {
 	switch {
 	case w.texts > 0 && !isText(text), !hasShape(text):
@@ -59,7 +58,6 @@ func (w walker) hasShape(text string) bool {
 	return true
 }
 
-// holdsNamed looks for secrets by their names.
 func (w walker) holdsNamed(text string) (found bool) {
 	if w.texts > 0 && !isText(text) || !mentions(text) {
 		return false
@@ -223,7 +221,6 @@ func add(fields map[string]any, name string, value any) {
 	fields[name] = value
 }
 
-// content converts a node to JSON content.
 func content(node *yaml.Node) any {
 	switch node.Kind {
 	case yaml.DocumentNode:

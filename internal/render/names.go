@@ -26,7 +26,6 @@ func QuoteNames(v any) any {
 	return quoteNames(v, "", false)
 }
 
-// quoteNames changes the value of a field.
 func quoteNames(v any, field string, metadata bool) any {
 	switch v := v.(type) {
 	case string:

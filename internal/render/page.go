@@ -288,7 +288,6 @@ func (f *Flow) Row(cells ...string) error {
 	return nil
 }
 
-// print prints the rows that wait.
 func (f *Flow) print() error {
 	f.sized = true
 	for _, row := range f.waiting {

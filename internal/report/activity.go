@@ -35,7 +35,6 @@ type Events struct {
 	Deleted int `json:"deleted"` // tombstones
 }
 
-// total is the number of all events.
 func (e Events) total() int { return e.Created + e.Changed + e.Deleted }
 
 func (e *Events) plus(other Events) {
@@ -109,7 +108,6 @@ func readActivity(ctx context.Context, r *inspect.Reader) (*Activity, error) {
 	return &h.Activity, h.countKept(ctx, r)
 }
 
-// add takes a record.
 func (h *history) add(d *compare.Dated) {
 	switch {
 	case d.Tombstone:

@@ -15,7 +15,6 @@ type Verification struct {
 	Warnings []string `json:"warnings,omitempty"`
 }
 
-// verified takes the findings of verify, which doctor begins with, from a diagnosis.
 func verified(diagnosis *finding.Report) Verification {
 	v := Verification{Sound: true, Findings: []string{}}
 	for _, f := range diagnosis.Findings {

@@ -2,12 +2,10 @@ package report
 
 import (
 	"context"
-	"encoding/hex"
 
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/internal/compare"
 	"github.com/etcdshift/etcdshift/internal/stream"
-	"github.com/etcdshift/etcdshift/snapshot"
 	"github.com/etcdshift/etcdshift/transform"
 )
 
@@ -31,13 +29,12 @@ type Different struct {
 	compare.Subject
 }
 
-// readBefore compares r with the older snapshot, if there is one.
 func (out *Report) readBefore(ctx context.Context, r *inspect.Reader, o Options) (err error) {
 	if o.Before == nil {
 		return nil
 	}
 	d := &Difference{Objects: []Different{}}
-	if d.Old, err = identify(ctx, o.Before.Snapshot()); err != nil {
+	if d.Old, err = transform.InfoOf(ctx, o.Before.Snapshot()); err != nil {
 		return err
 	}
 	if d.SameCluster, d.Why, err = compare.SameCluster(ctx, o.Before, r); err != nil {
@@ -59,18 +56,4 @@ func (out *Report) readBefore(ctx context.Context, r *inspect.Reader, o Options)
 	leases, err := compare.Leases(ctx, o.Before.Snapshot(), r.Snapshot())
 	d.FoldedLeases = len(leases)
 	return err
-}
-
-// identify waits for the digest of the file.
-func identify(ctx context.Context, s *snapshot.Snapshot) (f transform.FileInfo, err error) {
-	f = transform.FileInfo{Path: s.Path(), Bytes: s.Size()}
-	if f.Revision, err = s.Revision(ctx); err != nil {
-		return f, err
-	}
-	if f.Keys, err = s.Keys(ctx); err != nil {
-		return f, err
-	}
-	sum, err := s.Digest(ctx)
-	f.SHA256 = hex.EncodeToString(sum.File[:])
-	return f, err
 }

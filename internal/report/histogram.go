@@ -27,7 +27,6 @@ type histogram struct {
 
 func newHistogram() histogram { return histogram{widths(), map[int64]Events{}} }
 
-// add counts events at a time, in Unix seconds.
 func (h *histogram) add(at int64, e Events) {
 	bin := h.bins[at/h.widths[0]]
 	bin.plus(e)
@@ -37,7 +36,6 @@ func (h *histogram) add(at int64, e Events) {
 	}
 }
 
-// coarsen takes the next width.
 func (h *histogram) coarsen() {
 	ratio, coarse := h.widths[1]/h.widths[0], map[int64]Events{}
 	for i, e := range h.bins {

@@ -31,19 +31,10 @@ type Migration struct {
 	transform.Head
 	Fits     Fits              `json:"fits"` // by the SHA-256 of the files
 	Changes  transform.Changes `json:"changes"`
-	Problems []Problem         `json:"problems"`
+	Problems []finding.Finding `json:"problems"`
 	Steps    []string          `json:"steps"`   // what is left to do by hand, in order
 	Restore  []string          `json:"restore"` // the commands to run next, one a member
 	Lists    []Length          `json:"lists"`   // the other lists of the report, by name
-}
-
-// Problem is a problem of a migration.
-type Problem struct {
-	Key      string        `json:"key"`
-	Code     string        `json:"code"`
-	Level    finding.Level `json:"level"`
-	Reason   string        `json:"reason"`
-	Decision string        `json:"decision"`
 }
 
 // Length is the length of a list.
@@ -55,7 +46,6 @@ type Length struct {
 // ErrNoMigration is the error for a file that is no report of a migration.
 var ErrNoMigration = errors.New("is no report of a migration, as --report writes it")
 
-// readMigration reads the report of a migration, if there is one.
 func (out *Report) readMigration(ctx context.Context, r *inspect.Reader, o Options) error {
 	if o.Migration == nil {
 		return nil
@@ -96,7 +86,8 @@ func parseMigration(text []byte, hide *redact.Shared) (*Migration, error) {
 	}
 	for i := range m.Problems {
 		p := &m.Problems[i]
-		p.Reason, p.Decision = hide.Text(p.Reason), hide.Text(p.Decision)
+		p.Code = cmp.Or(p.Code, &finding.Code{})
+		p.Reason, p.Outcome = hide.Text(p.Reason), finding.Outcome(hide.Text(string(p.Outcome)))
 		if p.Level != finding.Warning && p.Level != finding.Info { // one of a newer program too
 			p.Level = finding.Error
 		}
@@ -119,14 +110,8 @@ func (l *length) UnmarshalJSON(text []byte) error {
 	if !bytes.HasPrefix(text, []byte("[")) {
 		return nil
 	}
-	var all []nothing
-	err := json.Unmarshal(text, &all)
+	var all []struct{}
+	_ = json.Unmarshal(text, &all) // elements of any type are counted
 	*l = length(len(all))
-	return err
+	return nil
 }
-
-// nothing is a JSON value that is not kept.
-type nothing struct{}
-
-// UnmarshalJSON does nothing.
-func (*nothing) UnmarshalJSON([]byte) error { return nil }

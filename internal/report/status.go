@@ -51,7 +51,6 @@ type TTL struct {
 	Leases  int   `json:"leases"`
 }
 
-// readLeases counts the leases by their time to live.
 func readLeases(ctx context.Context, s *snapshot.Snapshot) ([]TTL, error) {
 	leases, err := s.Leases(ctx)
 	counts := map[int64]int{}

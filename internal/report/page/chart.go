@@ -113,7 +113,6 @@ func charts(a *report.Activity) []chart {
 	return out
 }
 
-// draw fills in the columns.
 func (c *chart) draw(a *report.Activity) {
 	most := 1
 	for _, s := range a.Periods {

@@ -124,7 +124,6 @@ func stack(title string, names ...string) tableHead {
 // Image is the size of the database.
 func (p Page) Image() int64 { return int64(p.Status.Pages) * int64(p.Status.PageSize) }
 
-// group are the findings of one code.
 type group struct {
 	Level, Code, Title, Remedy string
 	Count                      int
@@ -235,7 +234,6 @@ func (p Page) Shares() []share {
 // named is an object that differs, or how many of its resource are left out.
 type named struct{ Op, Text string }
 
-// different names the objects that differ.
 func different(d *report.Difference) (rows []named) {
 	left, found := map[string]int{}, map[string]int{}
 	for _, o := range d.Objects {
@@ -286,9 +284,9 @@ func (p Page) Migrated() *migration {
 		} else {
 			m.Warnings++
 		}
-		name := string(f.Level) + " " + f.Code
+		name := string(f.Level) + " " + f.Code.Name
 		if groups[name] == nil && len(groups) < mostGroups {
-			groups[name] = &group{Level: data(f.Level), Code: data(f.Code)}
+			groups[name] = &group{Level: data(f.Level), Code: data(f.Code.Name)}
 			m.Groups = append(m.Groups, groups[name])
 		}
 		g := groups[name]
@@ -305,9 +303,9 @@ func (p Page) Migrated() *migration {
 	return m
 }
 
-func decision(p report.Problem) string {
-	if d := cmp.Or(p.Decision, string(finding.Noted)); d != string(finding.Noted) {
-		return " [" + d + "]"
+func decision(f finding.Finding) string {
+	if f.Outcome != "" && f.Outcome != finding.Noted {
+		return " [" + string(f.Outcome) + "]"
 	}
 	return ""
 }
