@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/finding"
 )
 
@@ -178,4 +179,14 @@ func (r *Report) Errors() (all, refusing int) {
 		}
 	}
 	return all, refusing
+}
+
+// AddReference lists an owner reference of the object at key that has changed.
+func (r *Report) AddReference(key string, from, to encoding.OwnerReference) {
+	from.Controller, from.BlockOwnerDeletion = to.Controller, to.BlockOwnerDeletion
+	if from != to {
+		r.References = append(r.References, Reference{
+			Key: key, OwnerKind: to.Kind, OwnerName: to.Name, From: from.APIVersion + "/" + from.UID, To: to.APIVersion + "/" + to.UID,
+		})
+	}
 }

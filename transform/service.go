@@ -1,20 +1,15 @@
 package transform
 
 import (
-	"context"
 	"fmt"
 	"reflect"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	netutils "k8s.io/utils/net"
 
-	"github.com/etcdshift/etcdshift/internal/backends"
-	"github.com/etcdshift/etcdshift/internal/native"
-	"github.com/etcdshift/etcdshift/keys"
+	"github.com/etcdshift/etcdshift/internal/machines"
 )
 
 // serviceSpec is the spec of a Service, in JSON.
@@ -195,7 +190,7 @@ func followClusterIP(was, is serviceSpec) {
 	families := make([]any, 0, len(ips))
 	for _, ip := range ips {
 		text, _ := ip.(string)
-		if backends.IP(text) == "" {
+		if machines.IP(text) == "" {
 			return // None has the families that it had
 		}
 		family := corev1.IPv4Protocol
@@ -205,38 +200,4 @@ func followClusterIP(was, is serviceSpec) {
 		families = append(families, string(family))
 	}
 	is["ipFamilies"] = families
-}
-
-// IPAddresses returns the IPAddress objects by which a Service holds the cluster IPs of content. An
-// API server deletes them when the Service gives its IPs up.
-func (v *View) IPAddresses(ctx context.Context, service keys.Key, content map[string]any) (held []*Entry, err error) {
-	resource := schema.GroupResource{Group: networkingv1.GroupName, Resource: "ipaddresses"}
-	for _, ip := range clusterIPs(content) {
-		e, err := v.Get(ctx, keys.Kubernetes{Prefix: service.Prefix}.Format(keys.Key{Resource: resource, Name: ip}))
-		if err != nil {
-			return nil, err
-		}
-		if e == nil || e.Undecryptable != nil {
-			continue
-		}
-		address, err := native.As[networkingv1.IPAddress](e.ParseValue())
-		of := address.Spec.ParentRef
-		if err == nil && of != nil && of.Resource == "services" && of.Namespace == service.Namespace && of.Name == service.Name {
-			held = append(held, e)
-		}
-	}
-	return held, nil
-}
-
-// clusterIPs are the cluster IPs of a Service, each once, as IPAddress objects spell them.
-func clusterIPs(content map[string]any) (ips []string) {
-	spec, _ := content["spec"].(map[string]any)
-	list, _ := spec["clusterIPs"].([]any)
-	for _, one := range append([]any{spec["clusterIP"]}, list...) {
-		text, _ := one.(string)
-		if ip := backends.IP(text); ip != "" && !slices.Contains(ips, ip) {
-			ips = append(ips, ip)
-		}
-	}
-	return ips
 }

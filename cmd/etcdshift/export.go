@@ -12,8 +12,8 @@ import (
 
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/internal/manifest"
+	"github.com/etcdshift/etcdshift/internal/objects"
 	"github.com/etcdshift/etcdshift/internal/render"
-	"github.com/etcdshift/etcdshift/internal/selectors"
 	"github.com/etcdshift/etcdshift/internal/stream"
 	"github.com/etcdshift/etcdshift/keys"
 )
@@ -104,7 +104,7 @@ func newExporter(c *cli.Context, o *opened) (*exporter, error) {
 	if err != nil {
 		return nil, err
 	}
-	options := getOptions{namespace: c.String("namespace"), selector: selectors.Everything(), secrets: c.Bool("show-secrets")}
+	options := getOptions{namespace: c.String("namespace"), selector: objects.Everything(), secrets: c.Bool("show-secrets")}
 	if c.Bool("all-namespaces") { // as kubectl takes both
 		options.namespace = ""
 	}

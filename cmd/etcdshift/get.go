@@ -10,8 +10,8 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/internal/objects"
 	"github.com/etcdshift/etcdshift/internal/render"
-	"github.com/etcdshift/etcdshift/internal/selectors"
 	"github.com/etcdshift/etcdshift/internal/stream"
 	"github.com/etcdshift/etcdshift/snapshot"
 )
@@ -218,7 +218,7 @@ type asking struct {
 
 // readAsked reads TYPE [NAME...] or TYPE/NAME....
 func readAsked(c *cli.Context, words []string, find finder, r *inspect.Reader) (out []asking, err error) {
-	named, err := selectors.Words(words)
+	named, err := objects.ParseWords(words)
 	if err != nil {
 		return nil, usagef(commandPath(c), "%w", err)
 	}

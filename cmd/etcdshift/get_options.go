@@ -8,17 +8,16 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/etcdshift/etcdshift/internal/choose"
 	"github.com/etcdshift/etcdshift/internal/input"
-	"github.com/etcdshift/etcdshift/internal/selectors"
+	"github.com/etcdshift/etcdshift/internal/objects"
 )
 
 type getOptions struct {
 	namespace        string // "" for all
-	selector         selectors.Selector
-	format, template string            // of -o FORMAT=TEMPLATE
-	labelColumns     []string          // keys of labels
-	where            *choose.Condition // nil for none
+	selector         objects.Selector
+	format, template string             // of -o FORMAT=TEMPLATE
+	labelColumns     []string           // keys of labels
+	where            *objects.Condition // nil for none
 	secrets          bool
 	now              time.Time
 }
@@ -38,11 +37,11 @@ func readGetOptions(c *cli.Context) (o getOptions, err error) {
 	case c.IsSet("namespace"):
 		o.namespace = c.String("namespace")
 	}
-	if o.selector, err = selectors.Parse(c.String("selector"), c.String("field-selector")); err != nil {
+	if o.selector, err = objects.ParseSelector(c.String("selector"), c.String("field-selector")); err != nil {
 		return o, usagef(path, "%w", err)
 	}
 	if c.IsSet("where") {
-		if o.where, err = choose.Compile(c.String("where")); err != nil {
+		if o.where, err = objects.Compile(c.String("where")); err != nil {
 			return o, usagef(path, "--where: %w", err)
 		}
 	}

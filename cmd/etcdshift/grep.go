@@ -11,8 +11,8 @@ import (
 
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/internal/compare"
+	"github.com/etcdshift/etcdshift/internal/objects"
 	"github.com/etcdshift/etcdshift/internal/render"
-	"github.com/etcdshift/etcdshift/internal/selectors"
 	"github.com/etcdshift/etcdshift/internal/stream"
 )
 
@@ -68,10 +68,10 @@ func runGrep(c *cli.Context, args []string) error {
 		if c.IsSet("revision") {
 			r = r.At(c.Int64("revision"))
 		}
-		objects := &getter{c: c, opened: s, reader: r, met: map[[2]string]bool{}}
-		g := &grepper{text: text, mark: redactedMark(), reading: reading, getter: objects}
+		found := &getter{c: c, opened: s, reader: r, met: map[[2]string]bool{}}
+		g := &grepper{text: text, mark: redactedMark(), reading: reading, getter: found}
 		g.options.namespace, g.options.secrets = selectionOf(c).Namespace, c.Bool("show-secrets")
-		if g.options.selector, err = selectors.Parse(c.String("selector"), ""); err != nil {
+		if g.options.selector, err = objects.ParseSelector(c.String("selector"), ""); err != nil {
 			return usagef(commandPath(c), "%w", err)
 		}
 		if err := g.choose(args[2:]); err != nil {

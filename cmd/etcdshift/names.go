@@ -9,7 +9,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/etcdshift/etcdshift/inspect"
-	"github.com/etcdshift/etcdshift/internal/selectors"
+	"github.com/etcdshift/etcdshift/internal/objects"
 	"github.com/etcdshift/etcdshift/internal/stream"
 	"github.com/etcdshift/etcdshift/keys"
 )
@@ -23,7 +23,7 @@ type asked struct {
 // parseName reads TYPE or TYPE/NAME, with types that any of the snapshots has. A TYPE that names no
 // type, or several, is a usage error.
 func parseName(c *cli.Context, word string, find finder, readers ...*inspect.Reader) (a asked, err error) {
-	named, err := selectors.Words([]string{word})
+	named, err := objects.ParseWords([]string{word})
 	if err != nil {
 		return a, usagef(commandPath(c), "%w", err)
 	}
@@ -58,7 +58,7 @@ func namesakes(c *cli.Context, kinds []*inspect.Type, name string, readers ...*i
 			}
 		}
 	}
-	return selectors.Namesakes(spaces)
+	return objects.Namesakes(spaces)
 }
 
 // allNamespacesFlag is -A of commands that look in all namespaces by default.

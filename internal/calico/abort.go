@@ -9,6 +9,7 @@ import (
 
 	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/finding"
+	"github.com/etcdshift/etcdshift/internal/objects"
 	"github.com/etcdshift/etcdshift/internal/stream"
 	"github.com/etcdshift/etcdshift/transform"
 )
@@ -188,7 +189,7 @@ func (a *abort) remapOwners() error {
 			ref.APIVersion, ref.Kind, ref.Name, ref.UID = to.APIVersion, to.Kind, to.Name, to.UID
 			return ref, true
 		}
-		err := a.EditOwners(a.ctx, entry, edit, nil)
+		err := objects.EditOwners(a.ctx, a.View, entry, edit, nil)
 		a.warnOwners(entry.Key, "the garbage collector will not find ", lost...)
 		return err
 	})

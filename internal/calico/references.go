@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/etcdshift/etcdshift/encoding"
+	"github.com/etcdshift/etcdshift/internal/objects"
 	"github.com/etcdshift/etcdshift/internal/stream"
 	"github.com/etcdshift/etcdshift/transform"
 )
@@ -14,7 +15,7 @@ import (
 func (m *run) remapReferences() error {
 	return m.eachReferrer(m.table, func(entry *transform.Entry, namespace string) error {
 		e := referenceEdit{owners: m.owners, namespace: namespace}
-		return m.EditOwners(m.ctx, entry, e.edit, func() bool { return e.report(entry.Key) })
+		return objects.EditOwners(m.ctx, m.View, entry, e.edit, func() bool { return e.report(entry.Key) })
 	})
 }
 

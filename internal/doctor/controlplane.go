@@ -10,7 +10,6 @@ import (
 	gvr "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/etcdshift/etcdshift/encoding"
-	"github.com/etcdshift/etcdshift/internal/backends"
 	"github.com/etcdshift/etcdshift/internal/machines"
 )
 
@@ -26,7 +25,7 @@ func (d *doctor) checkMasters() {
 			continue
 		}
 		listed := d.addresses(m.Prefix, corev1.NamespaceDefault, "kubernetes")
-		if len(listed) > 0 && !slices.ContainsFunc(listed, func(ip string) bool { return backends.IP(ip) == backends.IP(m.Name) }) {
+		if len(listed) > 0 && !slices.ContainsFunc(listed, func(ip string) bool { return machines.IP(ip) == machines.IP(m.Name) }) {
 			d.raise(m.entry.Key, codeMasterUnlisted, "%s is not among the endpoints of the Service kubernetes", m.Name)
 		}
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/etcdshift/etcdshift/encoding/schema"
 	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/inspect"
-	"github.com/etcdshift/etcdshift/internal/backends"
+	"github.com/etcdshift/etcdshift/internal/machines"
 	"github.com/etcdshift/etcdshift/keys"
 )
 
@@ -161,7 +161,7 @@ func (d *doctor) checkConversion() {
 			d.raise(def.entry.Key, codeConversionGone, "its conversion webhook is Service %s, which is not there", name)
 			continue
 		}
-		if backends.Outside(svc) {
+		if machines.Outside(svc) {
 			continue
 		}
 		waiting := count{first: def.entry.Key}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/inspect"
-	"github.com/etcdshift/etcdshift/internal/backends"
+	"github.com/etcdshift/etcdshift/internal/machines"
 	"github.com/etcdshift/etcdshift/internal/native"
 	"github.com/etcdshift/etcdshift/keys"
 )
@@ -73,7 +73,7 @@ func (d *doctor) fateOfClaim(o stored) string {
 	switch {
 	case volume == nil:
 		return held
-	case backends.Destroyed(volume):
+	case machines.Destroyed(volume):
 		return fmt.Sprintf("%s, and with it the data of PersistentVolume %s, whose reclaim policy is %s",
 			held, volume.Name, volume.Spec.PersistentVolumeReclaimPolicy)
 	}
@@ -92,7 +92,7 @@ func (d *doctor) fateOfVolume(o stored) string {
 	if ref := volume.Spec.ClaimRef; ref != nil && !unclaimed {
 		held = fmt.Sprintf("it goes with its claim %s/%s", ref.Namespace, ref.Name)
 	}
-	if backends.Destroyed(&volume) {
+	if machines.Destroyed(&volume) {
 		return fmt.Sprintf("%s, and its data with it: the reclaim policy is %s", held, volume.Spec.PersistentVolumeReclaimPolicy)
 	}
 	return held + "; its data stays"
@@ -108,7 +108,7 @@ func (d *doctor) checkUnclaimed(prefix string) {
 			return
 		}
 		volume, err := native.As[corev1.PersistentVolume](e.ParseValue())
-		if err != nil || volume.DeletionTimestamp != nil || !backends.Destroyed(&volume) {
+		if err != nil || volume.DeletionTimestamp != nil || !machines.Destroyed(&volume) {
 			continue
 		}
 		if unclaimed, err := d.storage(prefix).Unclaimed(d.ctx, &volume); d.failed(err) || !unclaimed {

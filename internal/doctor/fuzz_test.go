@@ -11,7 +11,6 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 
 	"github.com/etcdshift/etcdshift/inspect"
-	"github.com/etcdshift/etcdshift/internal/backends"
 	"github.com/etcdshift/etcdshift/internal/machines"
 )
 
@@ -41,7 +40,7 @@ func FuzzDecode(f *testing.F) {
 		_, _ = decodeAs[discoveryv1.EndpointSlice](e)
 		_, _ = decodeAs[coordinationv1.Lease](e)
 		_, _ = decodeAs[admissionv1.MutatingWebhookConfiguration](e)
-		_, _ = decodeAs[backends.APIService](e)
+		_, _ = decodeAs[machines.APIService](e)
 		for _, key := range []string{"cronjobs/team/c", "pods/team/p", "apiextensions.k8s.io/customresourcedefinitions/a.b.c"} {
 			e := &inspect.Entry{Key: []byte("/registry/" + key), Stored: value}
 			require.NoError(t, r.Decrypt(ctx, e))

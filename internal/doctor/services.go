@@ -8,7 +8,7 @@ import (
 
 	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/inspect"
-	"github.com/etcdshift/etcdshift/internal/backends"
+	"github.com/etcdshift/etcdshift/internal/machines"
 	"github.com/etcdshift/etcdshift/internal/native"
 	"github.com/etcdshift/etcdshift/keys"
 )
@@ -47,8 +47,8 @@ func (d *doctor) service(prefix, namespace, name string) *corev1.Service {
 }
 
 // storage is what lies below a storage prefix.
-func (d *doctor) storage(prefix string) backends.Storage {
-	return backends.Storage{Source: d.reader, Prefix: prefix}
+func (d *doctor) storage(prefix string) machines.Storage {
+	return machines.Storage{Source: d.reader, Prefix: prefix}
 }
 
 // idle tells whether a Service has no ready endpoint. One that leads out of the cluster needs none.
@@ -68,12 +68,12 @@ func (d *doctor) addresses(prefix, namespace, name string) []string {
 // apiService is an APIService (apiregistration.k8s.io).
 type apiService struct {
 	stored
-	backends.APIService
+	machines.APIService
 }
 
 // serve keeps an APIService. A server has one for each version of a group that it serves.
 func (d *doctor) serve(o stored) {
-	fields, err := decodeAs[backends.APIService](o.entry)
+	fields, err := decodeAs[machines.APIService](o.entry)
 	if err != nil {
 		d.raise(o.entry.Key, finding.Undecodable, "no APIService: a field is of the wrong type")
 		return
@@ -108,13 +108,13 @@ func (d *doctor) checkAPIServices() {
 			return
 		}
 		switch silence.State {
-		case backends.Answering:
+		case machines.Answering:
 			continue
-		case backends.Gone:
+		case machines.Gone:
 			d.raise(s.entry.Key, codeAPIServiceGone, "its Service %s is not there%s", name, hint)
-		case backends.Idle:
+		case machines.Idle:
 			d.raise(s.entry.Key, codeAPIServiceEndpoints, "its Service %s has no ready endpoint%s", name, hint)
-		case backends.Unavailable:
+		case machines.Unavailable:
 			d.raise(s.entry.Key, codeAPIServiceUnavailable, "its condition Available was False: %s%s", silence.Reason, hint)
 		}
 		d.dead = append(d.dead, s.Name)

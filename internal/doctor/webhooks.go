@@ -15,7 +15,7 @@ import (
 	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/inspect"
-	"github.com/etcdshift/etcdshift/internal/backends"
+	"github.com/etcdshift/etcdshift/internal/machines"
 )
 
 // checkWebhooks checks admission webhooks in the cluster whose silence refuses requests.
@@ -53,7 +53,7 @@ func (d *doctor) checkWebhook(o stored, hook *admissionv1.MutatingWebhook) {
 		refuses(codeWebhookServiceGone, "is not there")
 		return
 	}
-	if backends.Outside(svc) {
+	if machines.Outside(svc) {
 		return
 	}
 	if d.idle(o.Prefix, svc) {

@@ -96,8 +96,8 @@ type onNodes struct {
 	} `json:"spec"`
 }
 
-// allocated has the nodes of a ResourceClaim.
-type allocated struct {
+// claimed has the nodes of a ResourceClaim.
+type claimed struct {
 	Status struct {
 		Allocation nodes `json:"allocation"`
 	} `json:"status"`
@@ -107,7 +107,7 @@ type allocated struct {
 func deviceTies(e *inspect.Entry, resource string, tie addTie) {
 	var all []nodes
 	if resource == "resourceclaims.resource.k8s.io" {
-		claim, _ := native.As[allocated](e.ParseValue()) // others report what does not decode
+		claim, _ := native.As[claimed](e.ParseValue()) // others report what does not decode
 		all = append(all, claim.Status.Allocation)
 	} else {
 		on, _ := native.As[onNodes](e.ParseValue())

@@ -18,7 +18,6 @@ import (
 	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/inspect"
-	"github.com/etcdshift/etcdshift/internal/backends"
 	"github.com/etcdshift/etcdshift/internal/native"
 	"github.com/etcdshift/etcdshift/keys"
 )
@@ -38,7 +37,7 @@ type Finder struct {
 }
 
 // NewFinder returns a Finder for the storages of src below these prefixes.
-func NewFinder(ctx context.Context, src backends.Source, prefixes ...string) (*Finder, error) {
+func NewFinder(ctx context.Context, src Source, prefixes ...string) (*Finder, error) {
 	f := &Finder{newReads(tied()), map[string][]byte{}, map[string][]admissionv1.ServiceReference{}}
 	for _, prefix := range prefixes {
 		key := keys.Key{Prefix: prefix, Resource: schema.GroupResource{Resource: "configmaps"}, Namespace: "kube-system", Name: "kube-root-ca.crt"}
@@ -50,7 +49,7 @@ func NewFinder(ctx context.Context, src backends.Source, prefixes ...string) (*F
 			config, _ := native.As[corev1.ConfigMap](e.ParseValue()) // others report what does not decode
 			f.cas[prefix] = bytes.TrimSpace([]byte(config.Data["ca.crt"]))
 		}
-		if f.outside[prefix], err = (backends.Storage{Source: src, Prefix: prefix}).AllOutside(ctx); err != nil {
+		if f.outside[prefix], err = (Storage{Source: src, Prefix: prefix}).AllOutside(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -313,7 +312,7 @@ func (f *Finder) clientTies(e *inspect.Entry, key keys.Key, tie addTie) {
 			outside, bundles = leaves(by.ClientConfig.URL, service), [][]byte{by.ClientConfig.CABundle}
 		}
 	case "apiservices.apiregistration.k8s.io":
-		s, _ := native.As[backends.APIService](e.ParseValue())
+		s, _ := native.As[APIService](e.ParseValue())
 		outside, bundles = leaves(nil, s.Spec.Service), [][]byte{s.Spec.CABundle}
 	default:
 		return

@@ -12,28 +12,32 @@ import (
 	"github.com/etcdshift/etcdshift/encoding/schema"
 	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/inspect"
-	"github.com/etcdshift/etcdshift/internal/choose"
+	"github.com/etcdshift/etcdshift/internal/objects"
 	"github.com/etcdshift/etcdshift/keys"
 	"github.com/etcdshift/etcdshift/transform"
 )
 
 // patch is the transform.
 type patch struct {
-	choice *choose.Choice
+	choice *objects.Choice
 	body   *body
 
 	gained   map[string][]string // by key of a Service, the addresses that it did not have before
 	prefixes []string            // of these Services
-	freed    transform.Freed
+	freed    objects.Freed
 }
 
 // Plan stages the patched objects.
 func (p *patch) Plan(ctx context.Context, v *transform.View) error {
 	chosen, changed := 0, 0
-	for o, err := range p.choice.Objects(ctx, v) {
+	for one, err := range p.choice.Candidates(ctx, v, true) {
 		if err != nil {
 			return err
 		}
+		if !one.Chosen {
+			continue
+		}
+		o := one.Object
 		staged, refused, err := p.one(ctx, v, o)
 		if err != nil {
 			return err

@@ -10,7 +10,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/etcdshift/etcdshift/inspect"
-	"github.com/etcdshift/etcdshift/internal/backends"
+	"github.com/etcdshift/etcdshift/internal/machines"
 	"github.com/etcdshift/etcdshift/transform"
 )
 
@@ -18,8 +18,8 @@ import (
 // keeps the addresses that are new to it. For a new cluster IP an API server makes an IPAddress at
 // its start.
 func (p *patch) moveAddresses(ctx context.Context, v *transform.View, o *inspect.Object, after map[string]any) error {
-	had := backends.Allocated(o.Content)
-	gained := slices.DeleteFunc(backends.Allocated(after), func(what string) bool { return slices.Contains(had, what) })
+	had := machines.Allocated(o.Content)
+	gained := slices.DeleteFunc(machines.Allocated(after), func(what string) bool { return slices.Contains(had, what) })
 	if len(gained) > 0 {
 		p.gain(o, gained)
 	}
@@ -32,11 +32,12 @@ func (p *patch) moveAddresses(ctx context.Context, v *transform.View, o *inspect
 			"kubectl -n %[1]s get service %[2]s -o json | kubectl replace -f -"
 		v.Report().AddStep(choose, o.Parsed.Namespace, o.Parsed.Name)
 	}
-	held, err := v.IPAddresses(ctx, o.Parsed, o.Content)
+	storage := machines.Storage{Source: v, Prefix: o.Parsed.Prefix}
+	held, err := storage.IPAddresses(ctx, o.Parsed, o.Content)
 	if err != nil {
 		return err
 	}
-	still, err := v.IPAddresses(ctx, o.Parsed, after)
+	still, err := storage.IPAddresses(ctx, o.Parsed, after)
 	if err != nil {
 		return err
 	}
@@ -75,7 +76,7 @@ func (p *patch) gain(o *inspect.Object, addresses []string) {
 // checkAddresses reports patched Services that gained a cluster IP or node port of another Service.
 func (p *patch) checkAddresses(ctx context.Context, v *transform.View) error {
 	for _, prefix := range p.prefixes {
-		clashes, err := backends.Storage{Source: v, Prefix: prefix}.Clashes(ctx)
+		clashes, err := machines.Storage{Source: v, Prefix: prefix}.Clashes(ctx)
 		if err != nil {
 			return err
 		}

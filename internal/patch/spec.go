@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/etcdshift/etcdshift/finding"
-	"github.com/etcdshift/etcdshift/internal/choose"
+	"github.com/etcdshift/etcdshift/internal/objects"
 	"github.com/etcdshift/etcdshift/transform"
 )
 
@@ -29,7 +29,7 @@ A patch is YAML or JSON. It meets the object at its stored version, as "etcdshif
 reads the object. metadata.generation grows as by a server's update. A CustomResourceDefinition must stay one that a server accepts.`,
 	Codes: append([]*finding.Code{codeFailed, codeIdentity, codeStrategic, codeAddress, codeNoAddress, codeNothing,
 		transform.CodeUnknownFields, transform.CodeInvalidObject,
-		transform.CodeWouldBePlaintext}, slices.Concat(transform.FreedCodes(), choose.Codes())...),
+		transform.CodeWouldBePlaintext}, slices.Concat(objects.FreedCodes(), objects.ChoiceCodes())...),
 	Settles: map[string]string{
 		codeStrategic.Name:     "give --type merge",
 		finding.Encrypted.Name: "open them with --encryption-config FILE",
@@ -39,7 +39,7 @@ reads the object. metadata.generation grows as by a server's update. A CustomRes
 		{Name: "patch-file", Usage: "read the patch from `FILE`"},
 		{Name: "type", Default: typeStrategic, Choices: []string{typeStrategic, typeMerge, typeJSON},
 			Usage: "`strategic|merge|json`: the type of the patch; custom resources take no strategic one"},
-	}, choose.Flags()),
+	}, objects.ChoiceFlags()),
 	New: newFromArgs,
 }
 
@@ -58,7 +58,7 @@ func newFromArgs(ctx context.Context, a *transform.Args) (transform.Transform, e
 	if err != nil {
 		return nil, err
 	}
-	choice, err := choose.New(a, a.Rest)
+	choice, err := objects.Choose(a, a.Rest)
 	if err != nil {
 		return nil, err
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/internal/machines"
+	"github.com/etcdshift/etcdshift/internal/objects"
 	"github.com/etcdshift/etcdshift/transform"
 )
 
@@ -12,7 +13,7 @@ import (
 func codes() []*finding.Code {
 	tied := slices.DeleteFunc(machines.Codes(), func(c *finding.Code) bool { return c == machines.CodeOldNodes || c == machines.CodeNotInFile })
 	return slices.Concat([]*finding.Code{codeKeepNode, codeBarePod, transform.CodeFinalizers, codeChangedSince, codeOtherCluster,
-		codeNothingSaved, transform.CodeUnsupportedLayout}, transform.FreedCodes(), transform.ObjectCodes(), tied)
+		codeNothingSaved, transform.CodeUnsupportedLayout}, objects.FreedCodes(), transform.ObjectCodes(), tied)
 }
 
 var (

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/etcdshift/etcdshift/finding"
+	"github.com/etcdshift/etcdshift/internal/objects"
 	"github.com/etcdshift/etcdshift/transform"
 )
 
@@ -42,21 +43,21 @@ func TestFreed(t *testing.T) {
 		code  *finding.Code // nil for none
 		key   string
 	}{
-		"the last user":                         {with: []record{user, dying, volume("Delete", "")}, code: transform.CodeVolumeFreed, key: claimKey},
+		"the last user":                         {with: []record{user, dying, volume("Delete", "")}, code: objects.CodeVolumeFreed, key: claimKey},
 		"the last user, its node comes back":    {with: []record{user, dying, volume("Delete", "")}, keep: []string{"n1"}},
 		"another user stays":                    {with: []record{user, other, dying, volume("Delete", "")}, keep: []string{"n2"}},
-		"a retained volume":                     {with: []record{user, dying, volume("Retain", "")}, code: transform.CodeFreed, key: claimKey},
-		"a recycled volume":                     {with: []record{user, dying, volume("Recycle", "")}, code: transform.CodeVolumeFreed, key: claimKey},
+		"a retained volume":                     {with: []record{user, dying, volume("Retain", "")}, code: objects.CodeFreed, key: claimKey},
+		"a recycled volume":                     {with: []record{user, dying, volume("Recycle", "")}, code: objects.CodeVolumeFreed, key: claimKey},
 		"a claim that is not being deleted":     {with: []record{user, claim(""), volume("Delete", "")}},
 		"nobody used it":                        {with: []record{dying, volume("Delete", "")}},
-		"the attachment of an unclaimed volume": {with: []record{attached, volume("Delete", "")}, code: transform.CodeVolumeFreed, key: volumeKey},
-		"the same, retained":                    {with: []record{attached, volume("Retain", goingOf("external-attacher/d"))}, code: transform.CodeFreed, key: volumeKey},
+		"the attachment of an unclaimed volume": {with: []record{attached, volume("Delete", "")}, code: objects.CodeVolumeFreed, key: volumeKey},
+		"the same, retained":                    {with: []record{attached, volume("Retain", goingOf("external-attacher/d"))}, code: objects.CodeFreed, key: volumeKey},
 		"the attachment of a claimed volume":    {with: []record{attached, claim(""), volume("Delete", "")}},
-		"a claim that was made for a Pod":       {with: []record{user, claim(`,"ownerReferences":[{"apiVersion":"v1","kind":"Pod","name":"db","uid":"uid-db","controller":true}],"finalizers":["kubernetes.io/pvc-protection"]`), volume("Delete", "")}, code: transform.CodeFreed, key: claimKey},
-		"the content of a dying namespace":      {with: []record{object("namespaces/shop", "v1", "Namespace", goingOf("x/y"), ``), pod("held", `,"finalizers":["x/y"]`, "n1")}, code: transform.CodeFreed, key: "/registry/namespaces/shop"},
-		"Pods on Nodes that are deleted":        {with: []record{user, dying, volume("Delete", "")}, steps: []string{"nodes"}, code: transform.CodeVolumeFreed, key: claimKey},
-		"a Pod that has ended, on such a Node":  {with: []record{ended, dying, volume("Delete", "")}, code: transform.CodeVolumeFreed, key: claimKey},
-		"a Pod of a deleted Pod":                {with: []record{owned, dying, pod("driver", ``, "n1"), volume("Delete", "")}, keep: []string{"n2"}, steps: []string{"pods"}, code: transform.CodeVolumeFreed, key: claimKey},
+		"a claim that was made for a Pod":       {with: []record{user, claim(`,"ownerReferences":[{"apiVersion":"v1","kind":"Pod","name":"db","uid":"uid-db","controller":true}],"finalizers":["kubernetes.io/pvc-protection"]`), volume("Delete", "")}, code: objects.CodeFreed, key: claimKey},
+		"the content of a dying namespace":      {with: []record{object("namespaces/shop", "v1", "Namespace", goingOf("x/y"), ``), pod("held", `,"finalizers":["x/y"]`, "n1")}, code: objects.CodeFreed, key: "/registry/namespaces/shop"},
+		"Pods on Nodes that are deleted":        {with: []record{user, dying, volume("Delete", "")}, steps: []string{"nodes"}, code: objects.CodeVolumeFreed, key: claimKey},
+		"a Pod that has ended, on such a Node":  {with: []record{ended, dying, volume("Delete", "")}, code: objects.CodeVolumeFreed, key: claimKey},
+		"a Pod of a deleted Pod":                {with: []record{owned, dying, pod("driver", ``, "n1"), volume("Delete", "")}, keep: []string{"n2"}, steps: []string{"pods"}, code: objects.CodeVolumeFreed, key: claimKey},
 		"a Pod of a Pod that stays":             {with: []record{owned, dying, pod("driver", ``, "n2"), volume("Delete", "")}, keep: []string{"n2"}, steps: []string{"pods"}},
 		"a claim of another Pod":                {with: []record{user, claim(`,"ownerReferences":[{"apiVersion":"v1","kind":"Pod","name":"other","uid":"uid-other","controller":true}],"finalizers":["kubernetes.io/pvc-protection"]`), other, volume("Delete", "")}, keep: []string{"n2"}},
 		"a Pod that never came to a node stays": {with: []record{dying, volume("Delete", ""), {"pods/shop/db", strings.Replace(useClaim, `"nodeName":"n1",`, "", 1)}}},
@@ -66,7 +67,7 @@ func TestFreed(t *testing.T) {
 			r, err := runOn(t, path, prepared(tc.keep, tc.steps...))
 			var keys []string
 			for _, problem := range r.Problems {
-				if problem.Code == transform.CodeVolumeFreed || problem.Code == transform.CodeFreed {
+				if problem.Code == objects.CodeVolumeFreed || problem.Code == objects.CodeFreed {
 					require.Equal(t, tc.code, problem.Code, problem.Reason)
 					keys = append(keys, problem.Key)
 				}
@@ -76,7 +77,7 @@ func TestFreed(t *testing.T) {
 			} else {
 				require.Equal(t, []string{tc.key}, keys)
 			}
-			if tc.code != transform.CodeVolumeFreed {
+			if tc.code != objects.CodeVolumeFreed {
 				require.NoError(t, err)
 				return
 			}

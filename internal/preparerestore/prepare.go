@@ -16,6 +16,7 @@ import (
 	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/internal/machines"
+	"github.com/etcdshift/etcdshift/internal/objects"
 	"github.com/etcdshift/etcdshift/keys"
 	"github.com/etcdshift/etcdshift/transform"
 )
@@ -38,7 +39,7 @@ type run struct {
 	section *Prepared
 	step    *Step           // that is being taken
 	removed map[string]bool // UIDs of deleted Nodes and Pods
-	freed   transform.Freed
+	freed   objects.Freed
 }
 
 // Plan takes the steps, one after the other, below each storage prefix.

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/etcdshift/etcdshift/inspect"
-	"github.com/etcdshift/etcdshift/internal/backends"
+	"github.com/etcdshift/etcdshift/internal/machines"
 	"github.com/etcdshift/etcdshift/internal/native"
 )
 
@@ -44,8 +44,8 @@ func (r *run) runsInside(hook map[string]any) bool {
 	ref, is := client["service"].(map[string]any)
 	namespace, _ := ref["namespace"].(string)
 	name, _ := ref["name"].(string)
-	svc, err := backends.Storage{Source: r.View, Prefix: r.Keys.Prefix}.Service(r.Ctx, namespace, name)
-	return is && !r.Failed(err) && (svc == nil || !backends.Outside(svc))
+	svc, err := machines.Storage{Source: r.View, Prefix: r.Keys.Prefix}.Service(r.Ctx, namespace, name)
+	return is && !r.Failed(err) && (svc == nil || !machines.Outside(svc))
 }
 
 // mustAnswer tells whether API servers refuse requests where a webhook does not answer.
@@ -57,17 +57,17 @@ func mustAnswer(o *inspect.Object, hook map[string]any) bool {
 
 // apiServices deletes the APIServices of aggregated API servers that do not answer.
 func (r *run) apiServices() {
-	storage := backends.Storage{Source: r.View, Prefix: r.Keys.Prefix}
+	storage := machines.Storage{Source: r.View, Prefix: r.Keys.Prefix}
 	for _, e := range r.of("apiservices.apiregistration.k8s.io") {
 		if !r.readable(e) {
 			continue
 		}
-		service, err := native.As[backends.APIService](e.ParseValue())
+		service, err := native.As[machines.APIService](e.ParseValue())
 		if err != nil {
 			continue // doctor names it
 		}
 		silence, err := storage.Silent(r.Ctx, &service)
-		if r.Failed(err) || silence.State == backends.Answering {
+		if r.Failed(err) || silence.State == machines.Answering {
 			continue
 		}
 		if r.defines(service.Spec.Group) {

@@ -12,7 +12,7 @@ import (
 	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/inspect"
-	"github.com/etcdshift/etcdshift/internal/choose"
+	"github.com/etcdshift/etcdshift/internal/objects"
 	"github.com/etcdshift/etcdshift/internal/stream"
 	"github.com/etcdshift/etcdshift/keys"
 	"github.com/etcdshift/etcdshift/transform"
@@ -20,7 +20,7 @@ import (
 
 // Delete deletes the objects of a choice.
 type Delete struct {
-	choice       *choose.Choice
+	choice       *objects.Choice
 	keep, orphan bool
 }
 
@@ -64,7 +64,7 @@ type run struct {
 	admins      []string         // keys of deleted bindings of cluster-admin
 	claims      map[uid]bool     // PersistentVolumeClaims that go
 	services    []*inspect.Object
-	freed       transform.Freed
+	freed       objects.Freed
 	stranded    []uid // Pods on deleted Nodes
 }
 
@@ -89,7 +89,7 @@ func toUID(text []byte) uid {
 // deleteChosen deletes the chosen objects, or the others.
 func (r *run) deleteChosen(d *Delete) error {
 	kept := 0
-	err := stream.Each(d.choice.Candidates(r.ctx, r.view), func(one choose.Candidate) error {
+	err := stream.Each(d.choice.Candidates(r.ctx, r.view, false), func(one objects.Candidate) error {
 		if one.Chosen == d.keep {
 			kept++
 			return nil

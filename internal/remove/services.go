@@ -3,6 +3,7 @@ package remove
 import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/etcdshift/etcdshift/internal/machines"
 	"github.com/etcdshift/etcdshift/keys"
 	"github.com/etcdshift/etcdshift/transform"
 )
@@ -11,7 +12,7 @@ import (
 // of its name, and the IPAddress objects of its cluster IPs.
 func (r *run) deleteAddresses() error {
 	for _, service := range r.services {
-		gone, err := r.view.IPAddresses(r.ctx, service.Parsed, service.Content)
+		gone, err := machines.Storage{Source: r.view, Prefix: service.Parsed.Prefix}.IPAddresses(r.ctx, service.Parsed, service.Content)
 		if err != nil {
 			return err
 		}

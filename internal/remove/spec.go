@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/etcdshift/etcdshift/finding"
-	"github.com/etcdshift/etcdshift/internal/choose"
+	"github.com/etcdshift/etcdshift/internal/objects"
 	"github.com/etcdshift/etcdshift/transform"
 )
 
@@ -27,7 +27,7 @@ The report names each deleted object, each that had finalizers, which do not run
 restore because its owners are deleted.`,
 	Codes:    codes(),
 	Sections: []transform.Section{&Deletion{}},
-	Flags: append(choose.Flags(),
+	Flags: append(objects.ChoiceFlags(),
 		transform.Flag{Name: "keep", Default: false, Usage: "keep the chosen objects, delete the others of the same types and namespaces"},
 		transform.Flag{Name: "cascade", Default: "background", Choices: []string{"background", "orphan"}, Bare: "background",
 			Usage: "`background|orphan`, behind \"=\" as in kubectl: leave objects with deleted owners to the garbage collector, " +
@@ -36,7 +36,7 @@ restore because its owners are deleted.`,
 }
 
 func newFromArgs(_ context.Context, a *transform.Args) (transform.Transform, error) {
-	choice, err := choose.New(a, a.Rest)
+	choice, err := objects.Choose(a, a.Rest)
 	if err != nil {
 		return nil, err
 	}
@@ -47,7 +47,7 @@ func newFromArgs(_ context.Context, a *transform.Args) (transform.Transform, err
 }
 
 func codes() []*finding.Code {
-	return slices.Concat(choose.Codes(), transform.FreedCodes(), []*finding.Code{
+	return slices.Concat(objects.ChoiceCodes(), objects.FreedCodes(), []*finding.Code{
 		codeNeeded, codeLastAdmin, codeObjectsLeft, codeUnparsed, codeNothingKept, transform.CodeFinalizers, codeUnread, codeOwnersUnread,
 		codeReturns, codeStorage, transform.CodeWouldBePlaintext,
 	})

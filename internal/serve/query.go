@@ -19,7 +19,7 @@ import (
 
 	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/inspect"
-	"github.com/etcdshift/etcdshift/internal/selectors"
+	"github.com/etcdshift/etcdshift/internal/objects"
 )
 
 // query is what a list or a watch asks for.
@@ -238,5 +238,5 @@ func (q *query) selects(e *inspect.Entry) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	return q.fields.Matches(selectors.Values(q.fields, obj.Object)), nil
+	return q.fields.Matches(objects.FieldValues(q.fields, obj.Object)), nil
 }

@@ -16,7 +16,7 @@ import (
 
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/internal/columns"
-	"github.com/etcdshift/etcdshift/internal/selectors"
+	"github.com/etcdshift/etcdshift/internal/objects"
 	"github.com/etcdshift/etcdshift/keys"
 )
 
@@ -204,7 +204,7 @@ func listKind(kind string) string { return strings.TrimSuffix(kind, "List") + "L
 // fieldLabel is the conversion of a field selector: fields have the same name at each version.
 func (r *resource) fieldLabel(version string) runtime.FieldLabelConversionFunc {
 	return func(label, value string) (string, string, error) {
-		if !slices.Contains(selectors.Fields(r.Type, version), label) {
+		if !slices.Contains(objects.SelectableFields(r.Type, version), label) {
 			return "", "", fmt.Errorf("field label not supported: %s", label)
 		}
 		return label, value, nil

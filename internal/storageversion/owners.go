@@ -8,6 +8,7 @@ import (
 
 	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/finding"
+	"github.com/etcdshift/etcdshift/internal/objects"
 	"github.com/etcdshift/etcdshift/transform"
 )
 
@@ -89,7 +90,7 @@ func (r *run) fixOwners(e *transform.Entry, gone *versionsGone) {
 		}
 		return ref, to != ""
 	}
-	r.Failed(r.View.EditOwners(r.Ctx, e, edit, func() bool {
+	r.Failed(objects.EditOwners(r.Ctx, r.View, e, edit, func() bool {
 		for _, f := range unserved {
 			r.Raise(string(e.Key), f)
 		}

@@ -1,4 +1,4 @@
-package choose
+package objects
 
 import (
 	"context"
@@ -12,7 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/etcdshift/etcdshift/inspect"
-	"github.com/etcdshift/etcdshift/internal/stream"
 	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
 	"github.com/etcdshift/etcdshift/transform"
 )
@@ -42,7 +41,7 @@ func choice(t testing.TB, line ...string) (*Choice, error) {
 		}
 		set[name] = value
 	}
-	return New(&transform.Args{Values: set}, words)
+	return Choose(&transform.Args{Values: set}, words)
 }
 
 // names lists what a choice yields, and raises.
@@ -53,20 +52,12 @@ type names struct {
 }
 
 func (n *names) Plan(ctx context.Context, v *transform.View) error {
-	all := n.Objects(ctx, v)
-	if !n.decode {
-		all = stream.Of(func(yield func(*inspect.Object) error) error {
-			return stream.Each(n.Candidates(ctx, v), func(one Candidate) error {
-				if one.Chosen == n.others {
-					return nil
-				}
-				return yield(one.Object)
-			})
-		})
-	}
-	for o, err := range all {
+	for o, err := range n.Candidates(ctx, v, n.decode) {
 		if err != nil {
 			return err
+		}
+		if o.Chosen == n.others {
+			continue
 		}
 		if n.decode != (o.Content != nil || o.Err != nil) && n.where == nil && n.selector.Fields.Empty() {
 			n.got = append(n.got, "decoded?")

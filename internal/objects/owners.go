@@ -1,15 +1,16 @@
-package transform
+package objects
 
 import (
 	"context"
 
 	"github.com/etcdshift/etcdshift/encoding"
+	"github.com/etcdshift/etcdshift/transform"
 )
 
 // EditOwners stages an object with its owner references edited, and lists the changes in the
 // report. Once all are edited, accept is asked whether to go on; nil accepts. An object whose
 // references cannot be read is reported, and stays as it is.
-func (v *View) EditOwners(ctx context.Context, e *Entry,
+func EditOwners(ctx context.Context, v *transform.View, e *transform.Entry,
 	edit func(encoding.OwnerReference) (encoding.OwnerReference, bool), accept func() bool,
 ) error {
 	var changes [][2]encoding.OwnerReference
@@ -24,7 +25,7 @@ func (v *View) EditOwners(ctx context.Context, e *Entry,
 		err = e.Undecryptable
 	}
 	if err != nil {
-		v.Raise(string(e.Key), codeOf(err).Because("owner references in it cannot be seen: %v", err))
+		v.Raise(string(e.Key), transform.Unreadable(err).Code.Because("owner references in it cannot be seen: %v", err))
 		return nil
 	}
 	if accept != nil && !accept() || changed == 0 {
@@ -33,18 +34,8 @@ func (v *View) EditOwners(ctx context.Context, e *Entry,
 	staged, err := v.Derive(ctx, e.Key, e.Key, out)
 	if staged {
 		for _, c := range changes {
-			v.report.AddReference(string(e.Key), c[0], c[1])
+			v.Report().AddReference(string(e.Key), c[0], c[1])
 		}
 	}
 	return err
-}
-
-// AddReference lists an owner reference of the object at key that has changed.
-func (r *Report) AddReference(key string, from, to encoding.OwnerReference) {
-	from.Controller, from.BlockOwnerDeletion = to.Controller, to.BlockOwnerDeletion
-	if from != to {
-		r.References = append(r.References, Reference{
-			Key: key, OwnerKind: to.Kind, OwnerName: to.Name, From: from.APIVersion + "/" + from.UID, To: to.APIVersion + "/" + to.UID,
-		})
-	}
 }

@@ -1,4 +1,4 @@
-package backends
+package machines
 
 import (
 	"context"
@@ -6,10 +6,12 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	netutils "k8s.io/utils/net"
 
+	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/internal/native"
 	"github.com/etcdshift/etcdshift/keys"
 )
@@ -90,4 +92,38 @@ func allocated(svc *corev1.Service) (all []string) {
 		}
 	}
 	return all
+}
+
+// IPAddresses returns the IPAddress objects by which a Service holds the cluster IPs of content. An
+// API server deletes them when the Service gives its IPs up.
+func (s Storage) IPAddresses(ctx context.Context, service keys.Key, content map[string]any) (held []*inspect.Entry, err error) {
+	resource := schema.GroupResource{Group: networkingv1.GroupName, Resource: "ipaddresses"}
+	for _, ip := range clusterIPs(content) {
+		e, err := s.Source.Get(ctx, keys.Kubernetes{Prefix: s.Prefix}.Format(keys.Key{Resource: resource, Name: ip}))
+		if err != nil {
+			return nil, err
+		}
+		if e == nil || e.Undecryptable != nil {
+			continue
+		}
+		address, err := native.As[networkingv1.IPAddress](e.ParseValue())
+		of := address.Spec.ParentRef
+		if err == nil && of != nil && of.Resource == "services" && of.Namespace == service.Namespace && of.Name == service.Name {
+			held = append(held, e)
+		}
+	}
+	return held, nil
+}
+
+// clusterIPs are the cluster IPs of a Service, each once, as IPAddress objects spell them.
+func clusterIPs(content map[string]any) (ips []string) {
+	spec, _ := content["spec"].(map[string]any)
+	list, _ := spec["clusterIPs"].([]any)
+	for _, one := range append([]any{spec["clusterIP"]}, list...) {
+		text, _ := one.(string)
+		if ip := IP(text); ip != "" && !slices.Contains(ips, ip) {
+			ips = append(ips, ip)
+		}
+	}
+	return ips
 }

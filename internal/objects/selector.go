@@ -1,6 +1,4 @@
-// Package selectors reads which objects a command line selects: TYPE and names, labels, and the
-// fields by which objects of each type are selected.
-package selectors
+package objects
 
 import (
 	"fmt"
@@ -9,13 +7,54 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/etcdshift/etcdshift/inspect"
 )
 
-// builtin are the fields that select objects of built-in kinds beside metadata.name and
+// Selector selects objects by --selector and --field-selector.
+type Selector struct {
+	Labels labels.Selector
+	Fields fields.Selector
+}
+
+// Everything selects all objects.
+func Everything() Selector { return Selector{labels.Everything(), fields.Everything()} }
+
+// Empty reports whether the selector selects all objects.
+func (s Selector) Empty() bool { return s.Labels.Empty() && s.Fields.Empty() }
+
+// ParseSelector reads the texts of --selector and --field-selector. An error names the flag.
+func ParseSelector(selector, fieldSelector string) (s Selector, err error) {
+	if s.Labels, err = labels.Parse(selector); err != nil {
+		return s, fmt.Errorf("--selector: %w", err)
+	}
+	if s.Fields, err = fields.ParseSelector(fieldSelector); err != nil {
+		return s, fmt.Errorf("--field-selector: %w", err)
+	}
+	return s, nil
+}
+
+// Check refuses fields by which a server would not select objects of a type.
+func (s Selector) Check(t *inspect.Type) error {
+	takes := SelectableFields(t, "")
+	for _, r := range s.Fields.Requirements() {
+		if !strings.HasPrefix(r.Field, "metadata.") && !slices.Contains(takes, r.Field) {
+			return fmt.Errorf("--field-selector: no field %q selects %s; it takes %s", r.Field, t.Name(), strings.Join(takes, ", "))
+		}
+	}
+	return nil
+}
+
+// Fits reports whether the selector selects an object.
+func (s Selector) Fits(content map[string]any) bool {
+	u := unstructured.Unstructured{Object: content}
+	return s.Labels.Matches(labels.Set(u.GetLabels())) && s.Fields.Matches(FieldValues(s.Fields, content))
+}
+
+// builtinFields are the fields that select objects of built-in kinds beside metadata.name and
 // metadata.namespace, as kube-apiserver has them (pkg/apis/*/v1/conversion.go).
-func builtin() map[string]string {
+func builtinFields() map[string]string {
 	const event = "involvedObject.kind involvedObject.namespace involvedObject.name involvedObject.uid involvedObject.apiVersion " +
 		"involvedObject.resourceVersion involvedObject.fieldPath reason reportingComponent source type"
 	return map[string]string{
@@ -36,11 +75,11 @@ func builtin() map[string]string {
 	}
 }
 
-// Fields returns the fields that select objects of a type at a version; "" for any.
-func Fields(t *inspect.Type, version string) []string {
+// SelectableFields returns the fields that select objects of a type at a version; "" for any.
+func SelectableFields(t *inspect.Type, version string) []string {
 	out := []string{"metadata.name", "metadata.namespace"}
 	if t.CRD == nil {
-		return append(out, strings.Fields(builtin()[t.Name()])...)
+		return append(out, strings.Fields(builtinFields()[t.Name()])...)
 	}
 	for _, v := range t.CRD.Object().Spec.Versions {
 		for _, f := range v.SelectableFields {
@@ -52,8 +91,8 @@ func Fields(t *inspect.Type, version string) []string {
 	return out
 }
 
-// Values are the values of an object by which a selector selects it.
-func Values(selector fields.Selector, content map[string]any) fields.Set {
+// FieldValues are the values of an object by which a selector selects it.
+func FieldValues(selector fields.Selector, content map[string]any) fields.Set {
 	set := fields.Set{}
 	for _, r := range selector.Requirements() {
 		path := strings.Split(r.Field, ".")

@@ -1,4 +1,4 @@
-package choose
+package objects
 
 import (
 	"context"
@@ -10,7 +10,6 @@ import (
 	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/inspect"
-	"github.com/etcdshift/etcdshift/internal/selectors"
 	"github.com/etcdshift/etcdshift/internal/stream"
 	"github.com/etcdshift/etcdshift/keys"
 	"github.com/etcdshift/etcdshift/transform"
@@ -25,28 +24,11 @@ type Candidate struct {
 	cannot *finding.Finding // why it is unknown whether it is chosen
 }
 
-// Objects yields the chosen objects, decoded, with Err set where they cannot be. It reports names
-// that do not exist. Objects that a selector or --where cannot be asked about are reported too, and
-// not yielded.
-func (c *Choice) Objects(ctx context.Context, v *transform.View) iter.Seq2[*inspect.Object, error] {
-	return stream.Of(func(yield func(*inspect.Object) error) error {
-		return stream.Each(c.each(ctx, v, true), func(one Candidate) error {
-			if !one.Chosen {
-				return nil
-			}
-			return yield(one.Object)
-		})
-	})
-}
-
-// Candidates yields all objects of the types and namespaces, chosen or not, and reports as Objects
-// does. It decodes what the choice cannot do without: an object without Content and Err was not
-// decoded.
-func (c *Choice) Candidates(ctx context.Context, v *transform.View) iter.Seq2[Candidate, error] {
-	return c.each(ctx, v, false)
-}
-
-func (c *Choice) each(ctx context.Context, v *transform.View, decode bool) iter.Seq2[Candidate, error] {
+// Candidates yields all objects of the types and namespaces, chosen or not. It reports names that
+// do not exist, and objects that a selector or --where cannot be asked about, which are not
+// yielded. Without decode it decodes what the choice cannot do without: an object without Content
+// and Err was not decoded.
+func (c *Choice) Candidates(ctx context.Context, v *transform.View, decode bool) iter.Seq2[Candidate, error] {
 	return stream.Of(func(yield func(Candidate) error) error {
 		prefixes, err := v.KubernetesPrefixes(ctx)
 		if err != nil {
@@ -172,6 +154,6 @@ func (c *Choice) reportMissing(v *transform.View, t asked, prefixes []string) {
 		if len(prefixes) == 1 && (!t.Namespaced || c.namespace != "") {
 			at = string(keys.Kubernetes{Prefix: prefixes[0]}.Format(key))
 		}
-		v.Raise(at, codeNotFound.Because("%s %q not found%s%s", t.Name(), name, where, selectors.Namesakes(t.elsewhere[name])))
+		v.Raise(at, codeNotFound.Because("%s %q not found%s%s", t.Name(), name, where, Namesakes(t.elsewhere[name])))
 	}
 }

@@ -1,4 +1,4 @@
-package transform
+package objects
 
 import (
 	"cmp"
@@ -15,9 +15,10 @@ import (
 
 	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/finding"
-	"github.com/etcdshift/etcdshift/internal/backends"
+	"github.com/etcdshift/etcdshift/internal/machines"
 	"github.com/etcdshift/etcdshift/internal/native"
 	"github.com/etcdshift/etcdshift/keys"
+	"github.com/etcdshift/etcdshift/transform"
 )
 
 // The codes of [Freed].
@@ -43,15 +44,15 @@ type (
 	holding struct{ prefix, resource, namespace, name string }
 	// held is how a holder ends, and what it was before.
 	held struct {
-		how    string // what becomes of the Pod
-		before *Entry // the object itself, which is changed
-		scaled string // a StatefulSet that deletes the claim
-		moved  string // the claim of a volume, which names another volume now
+		how    string           // what becomes of the Pod
+		before *transform.Entry // the object itself, which is changed
+		scaled string           // a StatefulSet that deletes the claim
+		moved  string           // the claim of a volume, which names another volume now
 	}
 )
 
 // Deleted takes an object before it is deleted.
-func (f *Freed) Deleted(e *Entry) {
+func (f *Freed) Deleted(e *transform.Entry) {
 	key, err := e.ParseKey()
 	if err != nil || e.Undecryptable != nil {
 		return
@@ -70,9 +71,9 @@ func (f *Freed) Deleted(e *Entry) {
 
 // Goes takes an object that stays in the file, and that a garbage collector deletes after the
 // restore because of the run.
-func (f *Freed) Goes(e *Entry) { f.goes(e, "goes with its owner") }
+func (f *Freed) Goes(e *transform.Entry) { f.goes(e, "goes with its owner") }
 
-func (f *Freed) goes(e *Entry, how string) {
+func (f *Freed) goes(e *transform.Entry, how string) {
 	key, err := e.ParseKey()
 	if err != nil || e.Undecryptable != nil {
 		return
@@ -85,7 +86,7 @@ func (f *Freed) goes(e *Entry, how string) {
 }
 
 // Changed takes an object as it was before it is changed, and its content afterwards.
-func (f *Freed) Changed(e *Entry, content map[string]any) {
+func (f *Freed) Changed(e *transform.Entry, content map[string]any) {
 	key, err := e.ParseKey()
 	if err != nil || e.Undecryptable != nil {
 		return
@@ -108,7 +109,7 @@ func (f *Freed) Changed(e *Entry, content map[string]any) {
 
 // Stranded takes the Pods on deleted Nodes, which the Pod garbage collector deletes in any phase,
 // and returns their UIDs.
-func (f *Freed) Stranded(ctx context.Context, v *View) (uids []string, err error) {
+func (f *Freed) Stranded(ctx context.Context, v *transform.View) (uids []string, err error) {
 	prefixes := map[string]bool{}
 	for node := range f.nodes {
 		prefixes[node.prefix] = true
@@ -137,11 +138,11 @@ func (f *Freed) note(h holding, by held) {
 }
 
 // freed notes what an object may have held.
-func (f *Freed) freed(e *Entry, key keys.Key, how string) {
+func (f *Freed) freed(e *transform.Entry, key keys.Key, how string) {
 	switch key.Resource {
 	case schema.GroupResource{Resource: "pods"}:
 		pod, _ := native.As[corev1.Pod](e.ParseValue()) // others report what does not decode
-		for _, claim := range backends.ClaimsOf(&pod) {
+		for _, claim := range machines.ClaimsOf(&pod) {
 			f.note(holding{key.Prefix, "persistentvolumeclaims", key.Namespace, claim}, held{how: how})
 		}
 	case schema.GroupResource{Group: storagev1.GroupName, Resource: "volumeattachments"}:
@@ -153,7 +154,7 @@ func (f *Freed) freed(e *Entry, key keys.Key, how string) {
 }
 
 // Report reports what is held no more, once everything is staged.
-func (f *Freed) Report(ctx context.Context, v *View) error {
+func (f *Freed) Report(ctx context.Context, v *transform.View) error {
 	if err := f.follow(ctx, v); err != nil {
 		return err
 	}
@@ -185,8 +186,8 @@ func (f *Freed) Report(ctx context.Context, v *View) error {
 }
 
 // claim is about a claim that is changed, or whose user goes.
-func (f *Freed) claim(ctx context.Context, v *View, h holding) (*finding.Finding, error) {
-	storage := backends.Storage{Source: v, Prefix: h.prefix}
+func (f *Freed) claim(ctx context.Context, v *transform.View, h holding) (*finding.Finding, error) {
+	storage := machines.Storage{Source: v, Prefix: h.prefix}
 	claim, err := storage.Claim(ctx, h.namespace, h.name)
 	if claim == nil || err != nil {
 		return nil, err
@@ -219,12 +220,12 @@ func (f *Freed) claim(ctx context.Context, v *View, h holding) (*finding.Finding
 }
 
 // ended is about a claim that goes.
-func (f *Freed) ended(ctx context.Context, storage backends.Storage, claim *corev1.PersistentVolumeClaim, why string) (*finding.Finding, error) {
+func (f *Freed) ended(ctx context.Context, storage machines.Storage, claim *corev1.PersistentVolumeClaim, why string) (*finding.Finding, error) {
 	volume, err := storage.Volume(ctx, claim.Spec.VolumeName)
 	switch {
 	case err != nil:
 		return nil, err
-	case volume != nil && backends.Destroyed(volume):
+	case volume != nil && machines.Destroyed(volume):
 		return CodeVolumeFreed.Because("%s: PersistentVolume %s goes, and its reclaim policy is %s",
 			why, volume.Name, volume.Spec.PersistentVolumeReclaimPolicy), nil
 	}
@@ -232,14 +233,14 @@ func (f *Freed) ended(ctx context.Context, storage backends.Storage, claim *core
 }
 
 // held tells whether more than what goes holds a claim.
-func (f *Freed) held(ctx context.Context, storage backends.Storage, claim *corev1.PersistentVolumeClaim) (bool, error) {
+func (f *Freed) held(ctx context.Context, storage machines.Storage, claim *corev1.PersistentVolumeClaim) (bool, error) {
 	holders, err := storage.Holders(ctx, claim)
 	holders = slices.DeleteFunc(holders, func(key string) bool { return f.going[key] })
 	return len(holders) > 0 || !slices.Contains(claim.Finalizers, "kubernetes.io/pvc-protection"), err
 }
 
 // made is about a claim that was made for a Pod.
-func (f *Freed) made(ctx context.Context, v *View, h holding, owner *metav1.OwnerReference) (*finding.Finding, error) {
+func (f *Freed) made(ctx context.Context, v *transform.View, h holding, owner *metav1.OwnerReference) (*finding.Finding, error) {
 	if owner == nil || owner.Kind != "Pod" {
 		return nil, nil
 	}
@@ -253,8 +254,8 @@ func (f *Freed) made(ctx context.Context, v *View, h holding, owner *metav1.Owne
 }
 
 // volume is about a PersistentVolume that is changed, or whose VolumeAttachment is deleted.
-func (f *Freed) volume(ctx context.Context, v *View, h holding) (*finding.Finding, error) {
-	storage := backends.Storage{Source: v, Prefix: h.prefix}
+func (f *Freed) volume(ctx context.Context, v *transform.View, h holding) (*finding.Finding, error) {
+	storage := machines.Storage{Source: v, Prefix: h.prefix}
 	volume, err := storage.Volume(ctx, h.name)
 	if volume == nil || err != nil {
 		return nil, err
@@ -272,10 +273,10 @@ func (f *Freed) volume(ctx context.Context, v *View, h holding) (*finding.Findin
 	}
 	if e := f.seen[h].before; e != nil {
 		was, err := native.As[corev1.PersistentVolume](e.ParseValue())
-		if err != nil || !backends.Destroyed(volume) {
+		if err != nil || !machines.Destroyed(volume) {
 			return nil, nil
 		}
-		if before, err := storage.Unclaimed(ctx, &was); err != nil || before && backends.Destroyed(&was) {
+		if before, err := storage.Unclaimed(ctx, &was); err != nil || before && machines.Destroyed(&was) {
 			return nil, err
 		}
 	}
@@ -283,14 +284,14 @@ func (f *Freed) volume(ctx context.Context, v *View, h holding) (*finding.Findin
 	switch {
 	case err != nil || len(attached) > 0:
 		return nil, err
-	case backends.Destroyed(volume):
+	case machines.Destroyed(volume):
 		return CodeVolumeFreed.Because("its claim is gone, nothing else holds it, and its reclaim policy is %s", volume.Spec.PersistentVolumeReclaimPolicy), nil
 	}
 	return CodeFreed.Because("its claim is gone, and nothing else holds it"), nil
 }
 
 // namespace is about a namespace whose content with finalizers is deleted.
-func (f *Freed) namespace(ctx context.Context, v *View, h holding) (*finding.Finding, error) {
+func (f *Freed) namespace(ctx context.Context, v *transform.View, h holding) (*finding.Finding, error) {
 	key := keys.Key{Prefix: h.prefix, Resource: schema.GroupResource{Resource: h.resource}, Name: h.name}
 	e, err := v.Get(ctx, keys.Kubernetes{Prefix: h.prefix}.Format(key))
 	if e == nil || err != nil {

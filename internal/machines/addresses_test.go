@@ -1,4 +1,4 @@
-package backends_test
+package machines
 
 import (
 	"testing"
@@ -6,7 +6,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/etcdshift/etcdshift/inspect"
-	"github.com/etcdshift/etcdshift/internal/backends"
 	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
 	"github.com/etcdshift/etcdshift/snapshot"
 )
@@ -25,12 +24,12 @@ func TestClashes(t *testing.T) {
 	s, err := snapshot.Open(t.Context(), in, snapshot.Config{})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, s.Close()) }()
-	storage := backends.Storage{Source: inspect.NewReader(s, nil), Prefix: "/registry"}
+	storage := Storage{Source: inspect.NewReader(s, nil), Prefix: "/registry"}
 	clashes, err := storage.Clashes(t.Context())
 	require.NoError(t, err)
 	both := []string{"/registry/services/specs/a/a", "/registry/services/specs/a/b"}
 	sloppy := []string{"/registry/services/specs/a/f", "/registry/services/specs/a/g", "/registry/services/specs/a/h"}
-	require.Equal(t, []backends.Clash{
+	require.Equal(t, []Clash{
 		{What: "cluster IP fd00::1", Keys: both}, {What: "node port 30001", Keys: both}, {What: "cluster IP 10.0.0.9", Keys: sloppy},
 	}, clashes)
 }

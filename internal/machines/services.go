@@ -1,9 +1,4 @@
-// Package backends finds out which Services of a snapshot have something behind them: what webhooks
-// and aggregated API servers need in order to answer; which Services have the same address; and
-// which Pods and attachments hold a volume.
-//
-// Invariant: what cannot be decoded has no addresses; nothing is guessed.
-package backends
+package machines
 
 import (
 	"bytes"

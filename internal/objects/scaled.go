@@ -1,4 +1,4 @@
-package transform
+package objects
 
 import (
 	"cmp"
@@ -16,6 +16,7 @@ import (
 
 	"github.com/etcdshift/etcdshift/internal/native"
 	"github.com/etcdshift/etcdshift/keys"
+	"github.com/etcdshift/etcdshift/transform"
 )
 
 // workload is what of a workload, or of a Pod, tells which Pods stay.
@@ -66,7 +67,7 @@ type scaled struct {
 }
 
 // scale keeps a changed object whose Pods may go because of that.
-func (f *Freed) scale(e *Entry, key keys.Key, content map[string]any) {
+func (f *Freed) scale(e *transform.Entry, key keys.Key, content map[string]any) {
 	switch key.Resource.String() {
 	case "pods", "deployments.apps", "statefulsets.apps", "replicasets.apps", "replicationcontrollers", "daemonsets.apps",
 		"jobs.batch":
@@ -137,17 +138,17 @@ func (w *workload) replaces(pod *member, before *workload) bool {
 
 // follow takes the Pods that changed workloads no longer want, and the claims that a StatefulSet
 // deletes with them.
-func (f *Freed) follow(ctx context.Context, v *View) error {
+func (f *Freed) follow(ctx context.Context, v *transform.View) error {
 	for _, s := range f.scaled {
 		owners := map[types.UID]bool{s.before.UID: true}
 		if s.before.Kind == "Deployment" {
 			err := ownedBy(ctx, v, s.key, schema.GroupResource{Group: "apps", Resource: "replicasets"}, owners,
-				func(_ *Entry, set *member) { owners[set.UID] = true })
+				func(_ *transform.Entry, set *member) { owners[set.UID] = true })
 			if err != nil {
 				return err
 			}
 		}
-		err := ownedBy(ctx, v, s.key, schema.GroupResource{Resource: "pods"}, owners, func(e *Entry, pod *member) {
+		err := ownedBy(ctx, v, s.key, schema.GroupResource{Resource: "pods"}, owners, func(e *transform.Entry, pod *member) {
 			switch {
 			case !s.before.keeps(pod):
 				return
@@ -175,7 +176,7 @@ func (f *Freed) follow(ctx context.Context, v *View) error {
 // ownedBy calls do for the objects of a resource beside a workload that have one of these
 // controllers.
 func ownedBy(
-	ctx context.Context, v *View, by keys.Key, of schema.GroupResource, owners map[types.UID]bool, do func(*Entry, *member),
+	ctx context.Context, v *transform.View, by keys.Key, of schema.GroupResource, owners map[types.UID]bool, do func(*transform.Entry, *member),
 ) error {
 	for e, err := range v.Live(ctx, append(keys.Kubernetes{Prefix: by.Prefix}.Dir(of), by.Namespace+"/"...)) {
 		if err != nil {

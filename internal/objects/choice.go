@@ -1,4 +1,4 @@
-package choose
+package objects
 
 import (
 	"cmp"
@@ -6,14 +6,13 @@ import (
 
 	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/inspect"
-	"github.com/etcdshift/etcdshift/internal/selectors"
 	"github.com/etcdshift/etcdshift/transform"
 )
 
 const category = "Which objects"
 
-// Flags are the flags of a choice.
-func Flags() []transform.Flag {
+// ChoiceFlags are the flags of a choice.
+func ChoiceFlags() []transform.Flag {
 	return []transform.Flag{
 		{Name: "namespace", Short: "n", Category: category, Usage: "look in namespace `NS` (default: default)"},
 		{Name: "all-namespaces", Short: "A", Category: category, Default: false, Usage: "look in all namespaces"},
@@ -26,26 +25,26 @@ func Flags() []transform.Flag {
 
 // Choice is a choice of objects.
 type Choice struct {
-	words     []selectors.Word
+	words     []Word
 	namespace string // "" for all
-	selector  selectors.Selector
+	selector  Selector
 	where     *Condition // nil for none
 }
 
-// New reads a command line with [Flags]; words are TYPE[/NAME] and NAME.... Mistakes are errors of
-// [transform.Usagef].
-func New(a *transform.Args, words []string) (*Choice, error) {
+// Choose reads a command line with [ChoiceFlags]; words are TYPE[/NAME] and NAME.... Mistakes are
+// errors of [transform.Usagef].
+func Choose(a *transform.Args, words []string) (*Choice, error) {
 	if len(words) == 0 {
 		return nil, transform.Usagef("say which objects: TYPE[/NAME] [NAME...]")
 	}
 	c := &Choice{namespace: cmp.Or(a.String("namespace"), "default")}
 	var err error
-	if c.words, err = selectors.Words(words); err != nil {
+	if c.words, err = ParseWords(words); err != nil {
 		return nil, transform.Usagef("%v", err)
 	}
-	if slices.ContainsFunc(c.words, func(w selectors.Word) bool { return w.Type == "*" }) {
-		return nil, transform.Usagef("\"*\" is no type here: name types, with commas between them, such as deploy,cm; \"all\" is what \"kubectl get all\" " +
-			"shows; to delete a namespace with everything in it, name it: ns/NAME")
+	if slices.ContainsFunc(c.words, func(w Word) bool { return w.Type == "*" }) {
+		return nil, transform.Usagef("\"*\" is no type here: name types, with commas between them, such as deploy,cm; " +
+			"\"all\" is what \"kubectl get all\" shows; to delete a namespace with everything in it, name it: ns/NAME")
 	}
 	if err := c.check(a); err != nil {
 		return nil, err
@@ -53,7 +52,7 @@ func New(a *transform.Args, words []string) (*Choice, error) {
 	if a.Bool("all-namespaces") {
 		c.namespace = ""
 	}
-	if c.selector, err = selectors.Parse(a.String("selector"), a.String("field-selector")); err != nil {
+	if c.selector, err = ParseSelector(a.String("selector"), a.String("field-selector")); err != nil {
 		return nil, transform.Usagef("%v", err)
 	}
 	if a.IsSet("where") {
@@ -67,8 +66,8 @@ func New(a *transform.Args, words []string) (*Choice, error) {
 // check refuses what contradicts itself, and what kubectl would refuse.
 func (c *Choice) check(a *transform.Args) error {
 	set := func(flag string) bool { return a.IsSet(flag) && (a.String(flag) != "" || a.Bool(flag)) }
-	named := slices.ContainsFunc(c.words, func(w selectors.Word) bool { return w.Names != nil })
-	bare := slices.ContainsFunc(c.words, func(w selectors.Word) bool { return w.Names == nil })
+	named := slices.ContainsFunc(c.words, func(w Word) bool { return w.Names != nil })
+	bare := slices.ContainsFunc(c.words, func(w Word) bool { return w.Names == nil })
 	for _, flag := range []string{"namespace", "selector", "field-selector", "where"} {
 		if a.IsSet(flag) && a.String(flag) == "" { // a shell variable that is not set
 			return transform.Usagef("--%s is empty", flag)
@@ -120,8 +119,8 @@ type asked struct {
 	elsewhere map[string][]string // other namespaces with an object of the name
 }
 
-// Codes are those of the findings of a choice.
-func Codes() []*finding.Code {
+// ChoiceCodes are the codes of a choice.
+func ChoiceCodes() []*finding.Code {
 	return []*finding.Code{codeNotFound, codeNothingChosen, codeWhereFailed, finding.Undecodable, finding.Encrypted, finding.UnknownKey,
 		transform.CodeUnsupportedLayout}
 }

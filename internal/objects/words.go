@@ -1,9 +1,11 @@
-package selectors
+package objects
 
 import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/etcdshift/etcdshift/internal/phrase"
 )
 
 // Word is a TYPE of a command line, or several with commas between, and the names of objects behind
@@ -13,8 +15,8 @@ type Word struct {
 	Names []string
 }
 
-// Words reads TYPE [NAME...] or TYPE/NAME..., as kubectl does.
-func Words(words []string) (out []Word, err error) {
+// ParseWords reads TYPE [NAME...] or TYPE/NAME..., as kubectl does.
+func ParseWords(words []string) (out []Word, err error) {
 	slashed := 0
 	for _, w := range words {
 		if strings.Contains(w, "/") {
@@ -48,14 +50,8 @@ func Words(words []string) (out []Word, err error) {
 // Namesakes names the namespaces that have an object of a name, the first five in order, behind a
 // message that the object is not in the namespace asked for; "" for none.
 func Namesakes(spaces []string) string {
-	const most = 5
-	spaces = slices.Compact(slices.Sorted(slices.Values(spaces)))
 	if len(spaces) == 0 {
 		return ""
 	}
-	more := ""
-	if len(spaces) > most {
-		more = fmt.Sprintf(" and %d more", len(spaces)-most)
-	}
-	return "; it is in namespace " + strings.Join(spaces[:min(len(spaces), most)], ", ") + more
+	return "; it is in namespace " + phrase.List(slices.Compact(slices.Sorted(slices.Values(spaces))), 5)
 }

@@ -1,4 +1,4 @@
-package selectors
+package objects
 
 import (
 	"strings"
@@ -13,7 +13,7 @@ import (
 
 func TestFields(t *testing.T) {
 	of := func(group, resource string) []string {
-		return Fields(&inspect.Type{Resource: schema.GroupResource{Group: group, Resource: resource}}, "")
+		return SelectableFields(&inspect.Type{Resource: schema.GroupResource{Group: group, Resource: resource}}, "")
 	}
 	require.Equal(t, []string{"metadata.name", "metadata.namespace"}, of("", "configmaps"))
 	require.Equal(t, []string{"metadata.name", "metadata.namespace", "status.successful"}, of("batch", "jobs"))
@@ -31,7 +31,7 @@ func TestValues(t *testing.T) {
 		selector, err := fields.ParseSelector(text)
 		require.NoError(t, err)
 		content := map[string]any{"status": map[string]any{"phase": "Running", "succeeded": int64(3)}, "source": map[string]any{"component": "kubelet"}}
-		require.Equal(t, want, selector.Matches(Values(selector, content)), text)
+		require.Equal(t, want, selector.Matches(FieldValues(selector, content)), text)
 	}
 }
 
@@ -47,7 +47,7 @@ func TestWords(t *testing.T) {
 		"/a":             nil,
 		"pods a svc/b c": nil,
 	} {
-		got, err := Words(strings.Fields(text))
+		got, err := ParseWords(strings.Fields(text))
 		require.Equal(t, want, got, text)
 		require.Equal(t, want == nil, err != nil, text)
 	}
