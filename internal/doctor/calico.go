@@ -9,6 +9,7 @@ import (
 	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/internal/phrase"
 )
 
 // The groups of Calico, and the APIService of its own API server.
@@ -16,18 +17,26 @@ const (
 	calicoV1, calicoV3, calicoAPIService = "crd.projectcalico.org", "projectcalico.org", "v3.projectcalico.org"
 )
 
+// About Calico.
+var (
+	codeCalicoEmpty     = finding.Lookup("calico-v3-empty")
+	codeCalicoMigrating = finding.Lookup("calico-migrating")
+	codeCalicoLocked    = finding.Lookup("calico-locked")
+)
+
 // calicoMoves returns what to add to a finding about something that Calico's way to
 // projectcalico.org/v3 removes, "" where Calico is not on that way: its definitions of both groups
 // are there, or a DatastoreMigration is that is not complete.
-func (d *doctor) calicoMoves(prefix string) string {
-	if d.definesCalico(prefix) || d.migratesCalico(prefix) {
-		return "; Calico is between its groups: leave the APIService to the migration (docs/calico-v3.md): without it Calico would serve an empty group"
+func calicoMoves(d *doctor, prefix string) (string, error) {
+	migrates, err := migratesCalico(d, prefix)
+	if err != nil || !migrates && !definesCalico(d, prefix) {
+		return "", err
 	}
-	return ""
+	return "; Calico is between its groups: leave the APIService to the migration (docs/calico-v3.md): without it Calico would serve an empty group", nil
 }
 
 // definesCalico reports whether there are definitions of both groups.
-func (d *doctor) definesCalico(prefix string) bool {
+func definesCalico(d *doctor, prefix string) bool {
 	defines := func(group string) bool {
 		return d.definitions.by[folder{prefix, gvr.GroupResource{Group: group, Resource: "clusterinformations"}}] != nil
 	}
@@ -41,9 +50,10 @@ func (d *doctor) definesCalico(prefix string) bool {
 //
 // key is what serves the group: the APIService, or the definition where there is none, from which
 // an API server makes one.
-func (d *doctor) checkEmptied(prefix string, key []byte) {
-	if !d.definesCalico(prefix) || d.migratesCalico(prefix) {
-		return
+func checkEmptied(d *doctor, prefix string, key []byte) error {
+	migrates, err := migratesCalico(d, prefix)
+	if err != nil || migrates || !definesCalico(d, prefix) {
+		return err
 	}
 	data, left, initialized, used := 0, 0, false, false
 	for at, versions := range d.versions.all() {
@@ -61,18 +71,22 @@ func (d *doctor) checkEmptied(prefix string, key []byte) {
 		}
 	}
 	if data > 0 && !(initialized && used) {
-		d.raise(key, codeCalicoEmpty, "%s of %s, and %s of %s", things(left, "object"), calicoV3, things(data, "object"), calicoV1)
+		d.raise(key, codeCalicoEmpty, "%s of %s, and %s of %s", phrase.Count(left, "object"), calicoV3, phrase.Count(data, "object"), calicoV1)
 	}
+	return nil
 }
 
 // migratesCalico reports whether there is a DatastoreMigration that may have something left to do.
-func (d *doctor) migratesCalico(prefix string) bool {
-	for e := range d.within(prefix, calicoMigrations(), "") {
+func migratesCalico(d *doctor, prefix string) (bool, error) {
+	for e, err := range d.within(prefix, calicoMigrations(), "") {
+		if err != nil {
+			return false, err
+		}
 		if phase, err := encoding.Get(e.Value, "status", "phase"); err != nil || phase != "Complete" {
-			return true
+			return true, nil
 		}
 	}
-	return false
+	return false, nil
 }
 
 func calicoMigrations() gvr.GroupResource {
@@ -102,11 +116,36 @@ func (m *calicoMigration) underWay() bool {
 	return m.Name == "v1-to-v3"
 }
 
+// checkCalicoData looks for an emptied group of Calico where an APIService without a Service, or a
+// definition without an APIService, serves it.
+func checkCalicoData(d *doctor) error {
+	there := map[string]bool{} // by the prefix
+	for _, s := range d.apiServices {
+		there[s.Prefix] = there[s.Prefix] || s.Name == calicoAPIService
+		if s.Name == calicoAPIService && s.Spec.Service == nil {
+			if err := checkEmptied(d, s.Prefix, s.entry.Key); err != nil {
+				return err
+			}
+		}
+	}
+	for at, def := range d.definitions.all() {
+		if at.resource.Group == calicoV3 && at.resource.Resource == "clusterinformations" && !there[at.prefix] {
+			if err := checkEmptied(d, at.prefix, def.entry.Key); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // checkCalico reports a live migration under way, and else a lock that nothing opens.
-func (d *doctor) checkCalico() {
+func checkCalico(d *doctor) error {
 	for _, s := range d.layouts.Storages() {
 		underWay := false
-		for e := range d.within(s.Prefix, calicoMigrations(), "") {
+		for e, err := range d.within(s.Prefix, calicoMigrations(), "") {
+			if err != nil {
+				return err
+			}
 			m, err := decodeAs[calicoMigration](e)
 			if err != nil || !m.underWay() {
 				continue
@@ -121,21 +160,28 @@ func (d *doctor) checkCalico() {
 			}
 			d.raise(e.Key, codeCalicoMigrating, "DatastoreMigration %s is in phase %s", m.Name, at)
 		}
-		if !underWay {
-			d.checkCalicoLocks(s.Prefix)
+		if underWay {
+			continue
+		}
+		if err := checkCalicoLocks(d, s.Prefix); err != nil {
+			return err
 		}
 	}
+	return nil
 }
 
 // checkCalicoLocks reports ClusterInformations that are not ready. A migration leaves that of the
 // old group so once the new one is ready.
-func (d *doctor) checkCalicoLocks(prefix string) {
+func checkCalicoLocks(d *doctor, prefix string) error {
 	var locked []*inspect.Entry
 	for _, group := range []string{calicoV1, calicoV3} {
-		for e := range d.within(prefix, gvr.GroupResource{Group: group, Resource: "clusterinformations"}, "") {
+		for e, err := range d.within(prefix, gvr.GroupResource{Group: group, Resource: "clusterinformations"}, "") {
+			if err != nil {
+				return err
+			}
 			switch ready, _ := encoding.Get(e.Value, "spec", "datastoreReady"); ready { // others report what does not decode
 			case true:
-				return
+				return nil
 			case false:
 				locked = append(locked, e)
 			}
@@ -144,4 +190,5 @@ func (d *doctor) checkCalicoLocks(prefix string) {
 	for _, e := range locked {
 		d.raise(e.Key, codeCalicoLocked, "spec.datastoreReady is false, and no live migration is under way")
 	}
+	return nil
 }

@@ -10,11 +10,24 @@ import (
 	gvr "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/etcdshift/etcdshift/encoding"
+	"github.com/etcdshift/etcdshift/finding"
+	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/internal/machines"
 )
 
+// About the control plane.
+var (
+	codeMasterLease     = finding.Lookup("masterlease-stale")
+	codeMasterUnlisted  = finding.Lookup("masterlease-unlisted")
+	codeMemberRemoval   = finding.Lookup("member-removal")
+	codeAddressTwice    = finding.Lookup("address-twice")
+	codeAddressLeft     = finding.Lookup("address-left")
+	codeNodeSilent      = finding.Lookup("node-silent")
+	codeTokenWithoutUse = finding.Lookup("token-without-serviceaccount")
+)
+
 // checkMasters checks the addresses of API servers, which they keep under leases of some seconds.
-func (d *doctor) checkMasters() {
+func checkMasters(d *doctor) error {
 	for _, m := range d.kept["masterleases"] {
 		if _, known := d.leases[m.entry.Lease]; !known {
 			why := "it has no lease"
@@ -24,15 +37,19 @@ func (d *doctor) checkMasters() {
 			d.raise(m.entry.Key, codeMasterLease, "%s, so that it never expires, whether an API server has that address or not", why)
 			continue
 		}
-		listed := d.addresses(m.Prefix, corev1.NamespaceDefault, "kubernetes")
+		listed, err := d.storage(m.Prefix).Addresses(d.ctx, corev1.NamespaceDefault, "kubernetes")
+		if err != nil {
+			return err
+		}
 		if len(listed) > 0 && !slices.ContainsFunc(listed, func(ip string) bool { return machines.IP(ip) == machines.IP(m.Name) }) {
 			d.raise(m.entry.Key, codeMasterUnlisted, "%s is not among the endpoints of the Service kubernetes", m.Name)
 		}
 	}
+	return nil
 }
 
 // checkHeartbeats compares the heartbeats of nodes with the newest; the file has no other clock.
-func (d *doctor) checkHeartbeats() {
+func checkHeartbeats(d *doctor) error {
 	const silence = 5 * time.Minute // nodes renew them every ten seconds
 	var newest time.Time
 	for _, at := range d.beats {
@@ -47,12 +64,13 @@ func (d *doctor) checkHeartbeats() {
 				at.UTC().Format(time.RFC3339), behind.Round(time.Second))
 		}
 	}
+	return nil
 }
 
 // checkTokens reports tokens of ServiceAccounts that are gone.
-func (d *doctor) checkTokens() {
+func checkTokens(d *doctor) error {
 	if d.unread[gvr.GroupResource{Resource: "serviceaccounts"}] {
-		return
+		return nil
 	}
 	for _, o := range d.kept["secrets"] {
 		secret, err := decodeAs[corev1.Secret](o.entry)
@@ -60,7 +78,10 @@ func (d *doctor) checkTokens() {
 			continue
 		}
 		name, id := secret.Annotations[corev1.ServiceAccountNameKey], secret.Annotations[corev1.ServiceAccountUIDKey]
-		e := d.get(o.Prefix, "serviceaccounts", o.Namespace, name)
+		e, err := d.get(o.Prefix, "serviceaccounts", o.Namespace, name)
+		if err != nil {
+			return err
+		}
 		if e == nil {
 			d.raise(o.entry.Key, codeTokenWithoutUse, "its ServiceAccount %s is not there", name)
 			continue
@@ -69,10 +90,11 @@ func (d *doctor) checkTokens() {
 			d.raise(o.entry.Key, codeTokenWithoutUse, "ServiceAccount %s is another one now: its UID is not the token's", name)
 		}
 	}
+	return nil
 }
 
 // checkRemovals names Nodes whose annotation takes a member out of etcd.
-func (d *doctor) checkRemovals() {
+func checkRemovals(d *doctor) error {
 	for _, n := range d.kept["nodes"] {
 		meta, err := encoding.ReadMeta(n.entry.Value)
 		if err != nil {
@@ -84,14 +106,15 @@ func (d *doctor) checkRemovals() {
 			}
 		}
 	}
+	return nil
 }
 
-// checkClashes names addresses that several Services have, and those that a Service left behind.
-func (d *doctor) checkClashes() {
+// checkAddresses names addresses that several Services have, and those that a Service left behind.
+func checkAddresses(d *doctor) error {
 	for _, s := range d.layouts.Storages() {
 		clashes, err := d.storage(s.Prefix).Clashes(d.ctx)
-		if d.failed(err) {
-			return
+		if err != nil {
+			return err
 		}
 		for _, c := range clashes {
 			var names []string
@@ -100,21 +123,79 @@ func (d *doctor) checkClashes() {
 			}
 			d.raise([]byte(c.Keys[0]), codeAddressTwice, "%s is that of the Services %s", c.What, few(names, 6, ""))
 		}
-		d.checkIPAddresses(s.Prefix)
+		if err := checkIPAddresses(d, s.Prefix); err != nil {
+			return err
+		}
 	}
+	return nil
 }
 
 // checkIPAddresses names IPAddresses whose Service is gone.
-func (d *doctor) checkIPAddresses(prefix string) {
+func checkIPAddresses(d *doctor, prefix string) error {
 	resource := gvr.GroupResource{Group: networkingv1.GroupName, Resource: "ipaddresses"}
-	for e := range d.within(prefix, resource, "") {
+	for e, err := range d.within(prefix, resource, "") {
+		if err != nil {
+			return err
+		}
 		address, err := decodeAs[networkingv1.IPAddress](e)
 		of := address.Spec.ParentRef
 		if err != nil || of == nil || of.Group != "" || of.Resource != "services" || !d.whole[prefix] {
 			continue
 		}
-		if d.service(prefix, of.Namespace, of.Name) == nil {
+		svc, err := d.storage(prefix).Service(d.ctx, of.Namespace, of.Name)
+		if err != nil {
+			return err
+		}
+		if svc == nil {
 			d.raise(e.Key, codeAddressLeft, "its Service %s/%s is not there", of.Namespace, of.Name)
 		}
 	}
+	return nil
+}
+
+// newFinder returns nil unless a restore on other machines is checked.
+func newFinder(d *doctor) (*machines.Finder, error) {
+	if !d.options.NewMachines {
+		return nil, nil
+	}
+	var prefixes []string
+	for _, s := range d.layouts.Storages() {
+		prefixes = append(prefixes, s.Prefix)
+	}
+	return machines.NewFinder(d.ctx, d.reader, prefixes...)
+}
+
+// ties returns what ties an object to the machines; nothing of an object that is not readable.
+func ties(finder *machines.Finder, e *inspect.Entry, l *look) (found []group) {
+	if finder == nil || !l.readable() || !isKubernetes(e) {
+		return nil
+	}
+	for _, tie := range finder.Ties(e) {
+		found = append(found, group{tie.Code, tie.Subject})
+	}
+	return found
+}
+
+// checkMachines reports what is tied to the machines of the cluster by more than one object.
+func checkMachines(d *doctor) error {
+	if !d.options.NewMachines {
+		return nil
+	}
+	var all []string
+	for _, n := range d.kept["nodes"] {
+		all = append(all, n.Name)
+	}
+	if len(all) > 0 {
+		d.raiseMany(count{len(all), d.kept["nodes"][0].entry.Key}, machines.CodeOldNodes, "Node", "%s of the old machines: %s", few(all, 5, ""))
+	}
+	members, err := d.reader.Snapshot().Members(d.ctx)
+	if err != nil {
+		return err
+	}
+	var urls []string
+	for _, m := range members {
+		urls = append(urls, m.Name+"="+strings.Join(m.PeerURLs, ","))
+	}
+	d.raise(nil, machines.CodeNotInFile, "certificates, keys and files of the machines are not in it; members of etcd were: %s", few(urls, 5, ""))
+	return nil
 }

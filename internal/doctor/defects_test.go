@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/etcdshift/etcdshift/finding"
@@ -68,6 +69,12 @@ func alias(of string) record {
 }
 
 func only(records ...record) []record { return records }
+
+// defects are those of any restore.
+func defects() []defect {
+	return slices.Concat(objectDefects(), definitionDefects(), ownerDefects(), deletionDefects(), webhookDefects(), apiServiceDefects(),
+		clusterDefects())
+}
 
 // objectDefects are those of objects, by their own value.
 func objectDefects() []defect {

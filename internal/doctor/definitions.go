@@ -15,7 +15,27 @@ import (
 	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/internal/machines"
+	"github.com/etcdshift/etcdshift/internal/phrase"
 	"github.com/etcdshift/etcdshift/keys"
+)
+
+// About custom resources.
+var (
+	codeCRDUnreadable    = finding.Lookup("crd-unreadable")
+	codeVersionUnlisted  = finding.Lookup("version-not-listed")
+	codeListInvalid      = finding.Lookup("stored-versions-invalid")
+	codeListLacks        = finding.Lookup("stored-versions-lack")
+	codeListNeeded       = finding.Lookup("stored-versions-needed")
+	codeListExtra        = finding.Lookup("stored-versions-extra")
+	codeManagedVersion   = finding.Lookup("managed-fields-version")
+	CodeUpdateRefused    = finding.Lookup("update-refused")
+	CodeApplyRefused     = finding.Lookup("apply-refused")
+	codeHiddenField      = finding.Lookup("hidden-field")
+	codeOrphans          = finding.Lookup("orphans")
+	codeCRDTerminating   = finding.Lookup("crd-terminating")
+	codeConversionGone   = finding.Lookup("conversion-service-gone")
+	codeConversionNeeded = finding.Lookup("conversion-needed")
+	codeConversion       = finding.Lookup("conversion-webhook")
 )
 
 // definition is a CustomResourceDefinition without its schemas.
@@ -29,19 +49,24 @@ type definition struct {
 }
 
 // define reads the definitions, before the objects that they define.
-func (d *doctor) define() {
+func define(d *doctor) error {
 	for _, dir := range d.layouts.Dirs(keys.DefinitionType()) {
 		see := func(_ context.Context, e *inspect.Entry) look { return lookAt(e) }
-		each(d, dir, see, func(e *inspect.Entry, l *look, _ bool) {
+		err := each(d, dir, see, func(e *inspect.Entry, l *look, _ bool) error {
 			key, err := e.ParseKey()
 			if err == nil && key.Resource == keys.DefinitionType() && isKubernetes(e) && l.readable() {
-				d.addDefinition(stored{key, e})
+				addDefinition(d, stored{key, e})
 			}
+			return nil
 		})
+		if err != nil {
+			return err
+		}
 	}
+	return nil
 }
 
-func (d *doctor) addDefinition(o stored) {
+func addDefinition(d *doctor, o stored) {
 	crd, err := schema.ParseCRD(o.entry.Value)
 	if err != nil {
 		d.raise(o.entry.Key, codeCRDUnreadable, "%s", err)
@@ -69,39 +94,69 @@ func (def *definition) parse(stored string) (version string, ours, listed bool) 
 	return gv.Version, ours, listed
 }
 
-// checkDefinitions compares the versions of stored objects with their definitions.
-func (d *doctor) checkDefinitions() {
+// orphans are the resources with objects without a definition.
+func (d *index) orphans() map[gvr.GroupResource]bool {
+	if d.undefined == nil {
+		d.undefined = map[gvr.GroupResource]bool{}
+		for at := range d.versions.all() {
+			if d.definitions.by[at] == nil {
+				d.undefined[at.resource] = true
+			}
+		}
+	}
+	return d.undefined
+}
+
+// checkOrphans reports objects without a definition.
+func checkOrphans(d *doctor) error {
 	for at, versions := range d.versions.all() {
 		if d.definitions.by[at] == nil {
-			d.orphans[at.resource] = true
 			d.raiseMany(versions.total, codeOrphans, "object", "%s of %s without a CustomResourceDefinition: no server serves them", plain(at.resource))
 		}
 	}
+	return nil
+}
+
+// checkVersionsOfObjects compares the versions of stored objects with their definitions.
+func checkVersionsOfObjects(d *doctor) error {
 	for at, def := range d.definitions.all() {
 		if def.Error != "" {
 			continue
 		}
-		d.checkStoredVersions(at, def)
+		checkStoredVersions(d, at, def)
 		for apiVersion, c := range d.managed.at(at).all() {
 			if _, ours, listed := def.parse(apiVersion + " " + def.kind.Kind); ours && !listed {
 				d.raiseMany(*c, codeManagedVersion, "object", "metadata.managedFields of %s of %s name %s, which is no version of the definition",
 					plain(at.resource), apiVersion)
 			}
 		}
-		if def.deleted {
-			held := d.holders(func(h hold) bool { return folder{h.prefix, h.resource} == at })
-			if at.resource.Group == calicoV1 {
-				held += d.calicoMoves(at.prefix)
-			}
-			d.raise(def.entry.Key, codeCRDTerminating, "it is being deleted; finalizers: %s; %s left%s",
-				list(def.finalizers), things(d.versions.at(at).total.objects, "object"), held)
-		}
 	}
+	return nil
+}
+
+// checkDefinitionsStay names why definitions that are being deleted stay.
+func checkDefinitionsStay(d *doctor) error {
+	for at, def := range d.definitions.all() {
+		if !def.deleted {
+			continue
+		}
+		held := d.holders(func(h hold) bool { return folder{h.prefix, h.resource} == at })
+		if at.resource.Group == calicoV1 {
+			hint, err := calicoMoves(d, at.prefix)
+			if err != nil {
+				return err
+			}
+			held += hint
+		}
+		d.raise(def.entry.Key, codeCRDTerminating, "it is being deleted; finalizers: %s; %s left%s",
+			list(def.finalizers), phrase.Count(d.versions.at(at).total.objects, "object"), held)
+	}
+	return nil
 }
 
 // checkStoredVersions checks at which versions objects are stored, their kind, and
 // status.storedVersions.
-func (d *doctor) checkStoredVersions(at folder, def *definition) {
+func checkStoredVersions(d *doctor, at folder, def *definition) {
 	there, unread := map[string]int{}, d.unread[at.resource]
 	for stored, c := range d.versions.at(at).all() {
 		version, ours, listed := def.parse(stored)
@@ -127,7 +182,7 @@ func (d *doctor) checkStoredVersions(at folder, def *definition) {
 			d.raise(def.entry.Key, codeListInvalid, "status.storedVersions[%d]: %q must appear in spec.versions, and is not there", i, version)
 		case is && version != def.StorageVersion:
 			d.raise(def.entry.Key, codeListNeeded, "status.storedVersions[%d] is %q, at which %s %s stored: an update that drops it is refused", i, version,
-				things(there[version], "object"), are(there[version]))
+				phrase.Count(there[version], "object"), are(there[version]))
 		case !is && !unread && version != def.StorageVersion:
 			d.raise(def.entry.Key, codeListExtra, "status.storedVersions has %q, at which nothing is stored", version)
 		}
@@ -135,7 +190,7 @@ func (d *doctor) checkStoredVersions(at folder, def *definition) {
 	for version, n := range there {
 		if !slices.Contains(def.StoredVersions, version) {
 			d.raise(def.entry.Key, codeListLacks, "status.storedVersions lacks %q, at which %s %s stored: nothing keeps the version from being removed",
-				version, things(n, "object"), are(n))
+				version, phrase.Count(n, "object"), are(n))
 		}
 	}
 }
@@ -150,13 +205,16 @@ func (def *definition) mapping(version string, ours bool) string {
 }
 
 // checkConversion checks webhooks in the cluster that convert custom resources.
-func (d *doctor) checkConversion() {
+func checkConversion(d *doctor) error {
 	for at, def := range d.definitions.all() {
 		if def.service == nil || len(def.Listed) < 2 { // nothing is converted between one version
 			continue
 		}
 		name := def.service.Namespace + "/" + def.service.Name
-		svc := d.service(at.prefix, def.service.Namespace, def.service.Name)
+		svc, err := d.storage(at.prefix).Service(d.ctx, def.service.Namespace, def.service.Name)
+		if err != nil {
+			return err
+		}
 		if svc == nil {
 			d.raise(def.entry.Key, codeConversionGone, "its conversion webhook is Service %s, which is not there", name)
 			continue
@@ -177,6 +235,7 @@ func (d *doctor) checkConversion() {
 			d.raise(def.entry.Key, codeConversion, "Service %s converts %s between %s", name, plain(at.resource), list(def.Served))
 		}
 	}
+	return nil
 }
 
 // writer is the definition of a type and its storage version, nil where no server serves it. The
@@ -208,9 +267,9 @@ func (w writer) check(ctx context.Context, e *inspect.Entry) []*finding.Finding 
 // mostSchemas is how much text of definitions is parsed at once, in bytes.
 const mostSchemas = 2 << 20
 
-// writers are the definitions whose objects are checked in the pass over all records: as many as
-// mostSchemas allows. Each of the others, unwritten, gets a pass of its own.
-func (d *doctor) writers() writers {
+// newWriters returns the definitions whose objects are checked in the pass over all records: as
+// many as mostSchemas allows. Each of the others, unwritten, gets a pass of its own.
+func newWriters(d *doctor) writers {
 	reported := []*finding.Code{CodeUpdateRefused, CodeApplyRefused, codeHiddenField} // by checkWrite
 	if !slices.ContainsFunc(reported, func(c *finding.Code) bool { return !slices.Contains(d.Ignored, c.Name) }) {
 		return nil
@@ -239,16 +298,19 @@ func (ws writers) check(ctx context.Context, e *inspect.Entry) []*finding.Findin
 
 // checkWrites reports custom resources that servers read, and do not let anyone write, of the
 // definitions that are left.
-func (d *doctor) checkWrites() {
+func checkWrites(d *doctor) error {
 	for _, at := range d.unwritten {
 		w := d.definitions.at(at).writer()
-		each(d, keys.Kubernetes{Prefix: at.prefix}.Dir(at.resource), w.check, func(e *inspect.Entry, found *[]*finding.Finding, ruled bool) {
+		dir := keys.Kubernetes{Prefix: at.prefix}.Dir(at.resource)
+		err := each(d, dir, w.check, func(e *inspect.Entry, found *[]*finding.Finding, ruled bool) error {
 			d.addWrites(e, *found, ruled)
+			return nil
 		})
-		if d.err != nil {
-			return
+		if err != nil {
+			return err
 		}
 	}
+	return nil
 }
 
 // addWrites adds the findings of checkWrite.
@@ -257,7 +319,9 @@ func (d *doctor) addWrites(e *inspect.Entry, found []*finding.Finding, ruled boo
 		d.raise(e.Key, CodeUpdateRefused, "its updates cannot be checked: the schemas and rules of CustomResourceDefinitions cost %s", &d.rules)
 		return
 	}
-	d.addAll(found)
+	for _, f := range found {
+		d.Add(f)
+	}
 }
 
 // checkWrite checks whether servers accept writes of an object. Others report unreadable ones.

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -10,14 +11,23 @@ import (
 	gvr "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/etcdshift/etcdshift/encoding"
+	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/internal/machines"
-	"github.com/etcdshift/etcdshift/internal/native"
+	"github.com/etcdshift/etcdshift/internal/phrase"
 	"github.com/etcdshift/etcdshift/keys"
 )
 
+// About deletions and namespaces.
+var (
+	codeNamespaceGone        = finding.Lookup("namespace-gone")
+	codeNamespaceTerminating = finding.Lookup("namespace-terminating")
+	codeDeletingVolume       = finding.Lookup("deleting-volume")
+	codeDeleting             = finding.Lookup("deleting")
+)
+
 // leaving keeps an object that is being deleted. Namespaces and definitions have their own codes.
-func (d *doctor) leaving(o stored, p *place) {
+func (d *index) leaving(o stored, p *place) {
 	if p.name != "namespaces" && o.Resource != keys.DefinitionType() {
 		d.kept[deleting] = append(d.kept[deleting], o)
 	}
@@ -27,97 +37,103 @@ const deleting = "\x00deleting" // no resource has that name
 
 // checkDeletions names the objects with whose deletion the restored cluster goes on, and volumes
 // that it destroys.
-func (d *doctor) checkDeletions() {
+func checkDeletions(d *doctor) error {
 	for _, o := range d.kept[deleting] {
 		meta, err := encoding.ReadMeta(o.entry.Value)
 		if err != nil {
 			continue
 		}
-		code, fate := codeDeleting, ""
+		code, fate := codeDeletingVolume, ""
 		switch plain(o.Resource) {
 		case "persistentvolumeclaims":
-			code, fate = codeDeletingVolume, d.fateOfClaim(o)
+			fate, err = fateOfClaim(d, o)
 		case "persistentvolumes":
-			code, fate = codeDeletingVolume, d.fateOfVolume(o)
+			fate, err = fateOfVolume(d, o)
 		default:
-			fate = fateOf(o, &meta)
+			code, fate = codeDeleting, fateOf(o, &meta)
 		}
-		if d.err != nil {
-			return
+		if err != nil {
+			return err
 		}
 		d.raise(o.entry.Key, code, "it is being deleted since %s; finalizers: %s; %s",
 			meta.DeletionTimestamp.UTC().Format("2006-01-02T15:04:05Z"), list(meta.Finalizers), fate)
 	}
 	for _, prefix := range slices.Sorted(maps.Keys(d.whole)) {
-		d.checkUnclaimed(prefix)
+		if err := checkUnclaimed(d, prefix); err != nil {
+			return err
+		}
 	}
+	return nil
 }
 
 // fateOfClaim says who holds a claim, and what goes with it.
-func (d *doctor) fateOfClaim(o stored) string {
+func fateOfClaim(d *doctor, o stored) (string, error) {
 	claim, err := decodeAs[corev1.PersistentVolumeClaim](o.entry)
 	if err != nil {
-		return "it cannot be read"
+		return "it cannot be read", nil
 	}
 	storage := d.storage(o.Prefix)
 	holders, err := storage.Holders(d.ctx, &claim)
-	if d.failed(err) {
-		return ""
+	if err != nil {
+		return "", err
 	}
 	volume, err := storage.Volume(d.ctx, claim.Spec.VolumeName)
-	d.failed(err)
 	held := "no Pod holds it, so that it goes at once"
 	if len(holders) > 0 {
 		held = "it goes with the last Pod that uses it: " + few(holders, 3, "")
 	}
 	switch {
 	case volume == nil:
-		return held
+		return held, err
 	case machines.Destroyed(volume):
 		return fmt.Sprintf("%s, and with it the data of PersistentVolume %s, whose reclaim policy is %s",
-			held, volume.Name, volume.Spec.PersistentVolumeReclaimPolicy)
+			held, volume.Name, volume.Spec.PersistentVolumeReclaimPolicy), nil
 	}
-	return fmt.Sprintf("%s; PersistentVolume %s keeps its data", held, volume.Name)
+	return fmt.Sprintf("%s; PersistentVolume %s keeps its data", held, volume.Name), nil
 }
 
 // fateOfVolume says what holds a PersistentVolume, and whether its data goes.
-func (d *doctor) fateOfVolume(o stored) string {
+func fateOfVolume(d *doctor, o stored) (string, error) {
 	volume, err := decodeAs[corev1.PersistentVolume](o.entry)
 	if err != nil {
-		return "it cannot be read"
+		return "it cannot be read", nil
 	}
 	unclaimed, err := d.storage(o.Prefix).Unclaimed(d.ctx, &volume)
-	d.failed(err)
 	held := "no claim holds it, so that it goes at once"
 	if ref := volume.Spec.ClaimRef; ref != nil && !unclaimed {
 		held = fmt.Sprintf("it goes with its claim %s/%s", ref.Namespace, ref.Name)
 	}
 	if machines.Destroyed(&volume) {
-		return fmt.Sprintf("%s, and its data with it: the reclaim policy is %s", held, volume.Spec.PersistentVolumeReclaimPolicy)
+		return fmt.Sprintf("%s, and its data with it: the reclaim policy is %s", held, volume.Spec.PersistentVolumeReclaimPolicy), err
 	}
-	return held + "; its data stays"
+	return held + "; its data stays", err
 }
 
 // checkUnclaimed reports PersistentVolumes that are destroyed because their claims are gone.
-func (d *doctor) checkUnclaimed(prefix string) {
+func checkUnclaimed(d *doctor, prefix string) error {
 	if d.unread[gvr.GroupResource{Resource: "persistentvolumeclaims"}] {
-		return
+		return nil
 	}
-	for e, err := range d.reader.Live(d.ctx, keys.Kubernetes{Prefix: prefix}.Dir(gvr.GroupResource{Resource: "persistentvolumes"})) {
-		if d.failed(err) {
-			return
+	for e, err := range d.within(prefix, gvr.GroupResource{Resource: "persistentvolumes"}, "") {
+		if err != nil {
+			return err
 		}
-		volume, err := native.As[corev1.PersistentVolume](e.ParseValue())
+		volume, err := decodeAs[corev1.PersistentVolume](e)
 		if err != nil || volume.DeletionTimestamp != nil || !machines.Destroyed(&volume) {
 			continue
 		}
-		if unclaimed, err := d.storage(prefix).Unclaimed(d.ctx, &volume); d.failed(err) || !unclaimed {
+		unclaimed, err := d.storage(prefix).Unclaimed(d.ctx, &volume)
+		if err != nil {
+			return err
+		}
+		if !unclaimed {
 			continue
 		}
 		ref := volume.Spec.ClaimRef
 		d.raise(e.Key, codeDeletingVolume, "its claim %s/%s is gone and its reclaim policy is %s: it goes, and its data with it",
 			ref.Namespace, ref.Name, volume.Spec.PersistentVolumeReclaimPolicy)
 	}
+	return nil
 }
 
 // fateOf says what a restored cluster does with an object that is being deleted.
@@ -150,4 +166,75 @@ func podFate(e *inspect.Entry) string {
 		return "the kubelet of node " + strings.TrimSpace(node) + " ends it; without that Node the garbage collector of Pods does"
 	}
 	return "the garbage collector of Pods deletes it"
+}
+
+// checkNamespacesThere reports objects of namespaces that are gone.
+func checkNamespacesThere(d *doctor) error {
+	for at, contents := range d.contents.all() {
+		_, there := d.namespaces[at]
+		if there || slices.Contains(ownNamespaces(), at.name) || !d.whole[at.prefix] || d.unread[gvr.GroupResource{Resource: "namespaces"}] {
+			continue
+		}
+		d.raiseMany(contents.total, codeNamespaceGone, "object", "%s of namespace %s, which is not there: %s", at.name, describe(contents))
+	}
+	return nil
+}
+
+// checkNamespacesStay names why namespaces that are being deleted stay.
+func checkNamespacesStay(d *doctor) error {
+	silent, err := silentServers(d)
+	if err != nil {
+		return err
+	}
+	dead := make([]string, 0, len(silent))
+	for _, s := range silent {
+		dead = append(dead, s.Name)
+	}
+	for _, o := range d.kept["namespaces"] {
+		ns, err := decodeAs[corev1.Namespace](o.entry)
+		if err != nil {
+			return fmt.Errorf("%s: %w", o.entry.Key, err)
+		}
+		var finalizers []string
+		for _, f := range ns.Spec.Finalizers {
+			finalizers = append(finalizers, string(f))
+		}
+		at, what := space{o.Prefix, o.Name}, "no content"
+		if in := d.contents.by[at]; in != nil {
+			what = "content: " + describe(in)
+		}
+		what += d.holders(func(h hold) bool { return h.space == at })
+		if len(dead) > 0 {
+			what += "; APIServices that stop every deletion: " + list(dead)
+		}
+		d.raise(o.entry.Key, codeNamespaceTerminating, "it is being deleted since %s; finalizers: %s; %s",
+			ns.DeletionTimestamp.UTC().Format("2006-01-02T15:04:05Z"), list(append(finalizers, ns.Finalizers...)), what)
+	}
+	return nil
+}
+
+// holders names the finalizers of objects that are being deleted, each with its first object.
+func (d *index) holders(of func(hold) bool) string {
+	var words []string
+	for h, c := range d.held.all() {
+		if of(h) {
+			words = append(words, fmt.Sprintf("%s of %s (%s)", h.finalizer, phrase.Count(c.objects, "object"), c.first))
+		}
+	}
+	if words == nil {
+		return ""
+	}
+	return "; held by " + few(words, 5, "")
+}
+
+// describe lists the resources in a namespace, the most first.
+func describe(contents *tally[gvr.GroupResource]) string {
+	var words []string
+	count := func(gr gvr.GroupResource) int { return contents.by[gr].objects }
+	for _, gr := range slices.SortedFunc(maps.Keys(contents.by), func(a, b gvr.GroupResource) int {
+		return cmp.Or(cmp.Compare(count(b), count(a)), cmp.Compare(a.String(), b.String()))
+	}) {
+		words = append(words, fmt.Sprintf("%d %s", count(gr), plain(gr)))
+	}
+	return few(words, 6, " resources")
 }

@@ -1,7 +1,6 @@
 package doctor
 
 import (
-	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -14,6 +13,8 @@ import (
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/internal/bounded"
 	"github.com/etcdshift/etcdshift/internal/kcp/clusters"
+	"github.com/etcdshift/etcdshift/internal/machines"
+	"github.com/etcdshift/etcdshift/internal/phrase"
 	"github.com/etcdshift/etcdshift/keys"
 )
 
@@ -28,10 +29,9 @@ type Options struct {
 	NewMachines bool // it will be restored on other machines
 }
 
-// doctor is one run.
+// doctor is one run, with what its checks read.
 type doctor struct {
 	ctx     context.Context
-	err     error // the first error of reading; it ends the run
 	reader  *inspect.Reader
 	options Options
 	*finding.Report
@@ -39,13 +39,72 @@ type doctor struct {
 	layouts keys.Layouts
 	leases  map[int64]int64
 	types   *inspect.Types
-	kinds   map[gvr.GroupKind]*inspect.Type
-	dead    []string       // APIServices that do not answer
 	rules   bounded.Budget // for rules of CustomResourceDefinitions
 	hooks   bounded.Budget // for match conditions of webhooks
 	addKCP  func(*inspect.Entry) error
 	kcp     func() *clusters.File // the records of addKCP; both are nil for a file without kcp
 	index
+}
+
+// check is one check, with the codes that it reports. One without run is part of the pass over all
+// records.
+type check struct {
+	codes []*finding.Code
+	run   func(*doctor) error
+}
+
+// checks are all checks, in the order in which documents list their codes.
+func checks() []check {
+	codes := func(all ...*finding.Code) []*finding.Code { return all }
+	return []check{
+		{machines.Codes(), checkMachines},
+		{codes(CodeDamaged), nil}, // by verify
+		{codes(codeNoLiveKey, codeNoDigest, codeBumpRevision, codeOverQuota, codeNearQuota, codeAlarmNoSpace, codeAlarmCorrupt,
+			codeEtcdTooOld, codeEtcdVersion), checkFile},
+		{codes(codeForeignKeys, codeStrayKeys, codeLayoutUnchecked, finding.Undecodable, codeBadMetadata, codeUnknownKind,
+			codeKeyMismatch, codeDuplicateUID, codeTooLarge, codeNearLimit, codeLeaseGone), nil},
+		{codes(codeNamespaceGone), checkNamespacesThere},
+		{codes(finding.Encrypted, codeEncryptionKeys), nil},
+		{codes(codeMixedEncryption), checkEncryption},
+		{codes(codeCRDUnreadable), nil}, // by define
+		{codes(codeVersionUnlisted, codeListInvalid, codeListLacks, codeListNeeded, codeListExtra, codeManagedVersion),
+			checkVersionsOfObjects},
+		{codes(CodeUpdateRefused, CodeApplyRefused, codeHiddenField), checkWrites},
+		{codes(codeOrphans), checkOrphans},
+		{codes(codeCRDTerminating), checkDefinitionsStay},
+		{codes(codeConversionGone, codeConversionNeeded, codeConversion), checkConversion},
+		{codes(codeOwnerGone, codeOwnerUnresolvable, codeOwnerNamespaced, codeOwnerUnchecked), checkOwners},
+		{codes(codeNamespaceTerminating), checkNamespacesStay},
+		{codes(codeDeletingVolume, codeDeleting), checkDeletions},
+		{codes(codeWebhookServiceGone, codeWebhookDeadlock, codeWebhookCore, codeWebhookEndpoints), checkWebhooks},
+		{codes(codeAPIServiceGone, codeAPIServiceEndpoints, codeAPIServiceUnavailable), checkAPIServices},
+		{codes(codeCalicoEmpty), checkCalicoData},
+		{codes(codeCalicoMigrating, codeCalicoLocked), checkCalico},
+		{codes(codeMasterLease, codeMasterUnlisted), checkMasters},
+		{codes(codeMemberRemoval), checkRemovals},
+		{codes(codeAddressTwice, codeAddressLeft), checkAddresses},
+		{codes(codeNodeSilent), checkHeartbeats},
+		{codes(codeTokenWithoutUse), checkTokens},
+		{codes(codeShardPartial, codeShardTwice, clusters.CodeClusterTwice, codeClusterOrphans, codeStaleCopies, codeClusterMismatch,
+			clusters.CodeClusterTerminating, clusters.CodeClusterMigrating, clusters.CodeClusterMisnamed, clusters.CodeWorkspaceGone,
+			clusters.CodeWorkspaceAstray, clusters.CodeBoundDefinitionGone, clusters.CodeIdentityUnbound), checkKCP},
+	}
+}
+
+// Codes returns all codes of findings, by subject.
+func Codes() (all []*finding.Code) {
+	for _, c := range checks() {
+		all = append(all, c.codes...)
+	}
+	return all
+}
+
+func newReport(o Options) *finding.Report {
+	r := &finding.Report{Findings: []finding.Finding{}, Counts: map[*finding.Code]int{}, Ignored: o.Ignore}
+	if o.Archive {
+		r.Ignored = append(finding.Names(codeBumpRevision, codeEtcdVersion, codeShardPartial), o.Ignore...)
+	}
+	return r
 }
 
 // Damaged returns the report on a file that cannot be opened because of err.
@@ -58,20 +117,21 @@ func Damaged(err error, o Options) *finding.Report {
 // Examine reports on the snapshot of r. The report on a damaged file has its damage only. An error
 // means that it could not be read.
 func Examine(ctx context.Context, r *inspect.Reader, o Options) (*finding.Report, error) {
-	d := &doctor{ctx: ctx, reader: r, options: o, Report: newReport(o), kinds: map[gvr.GroupKind]*inspect.Type{}, index: index{
-		places: places{by: map[location]*place{}},
-		unread: map[gvr.GroupResource]bool{}, orphans: map[gvr.GroupResource]bool{}, namespaces: map[space]labels.Set{}, whole: map[string]bool{},
+	d := &doctor{ctx: ctx, reader: r, options: o, Report: newReport(o), index: index{
+		kinds: map[gvr.GroupKind]*inspect.Type{}, places: places{by: map[location]*place{}},
+		unread: map[gvr.GroupResource]bool{}, namespaces: map[space]labels.Set{}, whole: map[string]bool{},
 		kept: map[string][]stored{}, beats: map[string]time.Time{},
 		local: map[gvr.GroupVersion]bool{}, aggregated: map[gvr.GroupVersion]bool{},
 	}}
-	for _, phase := range []func(){
-		d.verify, d.checkFile, d.prepare, d.read,
-		d.checkEncryption, d.checkDefinitions, d.checkWrites, d.checkConversion, d.checkOwners,
-		d.checkAPIServices, d.checkCalico, d.checkNamespaces, d.checkDeletions, // the first names dead APIServices
-		d.checkWebhooks, d.checkMasters, d.checkRemovals, d.checkClashes, d.checkHeartbeats, d.checkTokens, d.checkMachines, d.checkKCP, d.reportGroups,
-	} {
-		if phase(); d.err != nil {
-			return nil, d.err
+	steps := []func(*doctor) error{verify, prepare, define, readRecords}
+	for _, c := range checks() {
+		if c.run != nil {
+			steps = append(steps, c.run)
+		}
+	}
+	for _, step := range append(steps, reportGroups) {
+		if err := step(d); err != nil {
+			return nil, err
 		}
 		if d.damaged {
 			break
@@ -81,61 +141,76 @@ func Examine(ctx context.Context, r *inspect.Reader, o Options) (*finding.Report
 	return d.Report, nil
 }
 
-// failed keeps the first error, and tells whether there is one.
-func (d *doctor) failed(err error) bool {
-	d.err = cmp.Or(d.err, err)
-	return d.err != nil
-}
-
 // prepare reads what checks of records need.
-func (d *doctor) prepare() {
-	var err error
-	if d.layouts, err = d.reader.Layouts(d.ctx); d.failed(err) {
-		return
+func prepare(d *doctor) (err error) {
+	if d.layouts, err = d.reader.Layouts(d.ctx); err != nil {
+		return err
 	}
-	if d.leases, err = d.reader.Snapshot().Leases(d.ctx); d.failed(err) {
-		return
+	if d.leases, err = d.reader.Snapshot().Leases(d.ctx); err != nil {
+		return err
 	}
-	if d.types, err = d.reader.Defined(d.ctx); d.failed(err) {
-		return
+	if d.types, err = d.reader.Defined(d.ctx); err != nil {
+		return err
 	}
 	for _, t := range d.types.All() {
 		t.CRD = nil // its schemas are large
 	}
 	if slices.ContainsFunc(d.layouts.Storages(), func(s keys.Storage) bool { return s.Flavour.KCP() }) {
 		d.addKCP, d.kcp, err = clusters.Checking(d.ctx, d.reader)
-		d.failed(err)
 	}
+	return err
 }
 
-// read takes each record once.
-func (d *doctor) read() {
-	d.define()
-	writers, finder := d.writers(), d.newMachines()
+// readRecords takes each record once.
+func readRecords(d *doctor) error {
+	st, err := d.reader.Snapshot().Counts(d.ctx)
+	if err != nil {
+		return err
+	}
+	d.uids.grow(st.Keys + st.Keys/7 + 16) // what put needs to find room
+	finder, err := newFinder(d)
+	if err != nil {
+		return err
+	}
 	type seen struct {
 		look
 		refused []*finding.Finding
 		ties    []group
 	}
+	writers := newWriters(d)
 	see := func(ctx context.Context, e *inspect.Entry) seen {
 		l := lookAt(e)
 		return seen{l, writers.check(ctx, e), ties(finder, e, &l)}
 	}
-	each(d, nil, see, func(e *inspect.Entry, s *seen, ruled bool) {
+	err = each(d, nil, see, func(e *inspect.Entry, s *seen, ruled bool) error {
 		d.types.Count(e)
 		d.addWrites(e, s.refused, ruled)
 		for _, g := range s.ties {
 			d.groups.add(g, e.Key)
 		}
-		if d.checkEntry(e, &s.look); d.addKCP != nil {
-			d.failed(d.addKCP(e))
+		checkRecord(d, e, &s.look)
+		if d.addKCP != nil {
+			return d.addKCP(e)
 		}
+		return nil
 	})
 	for _, t := range d.types.All() {
 		if gk := (gvr.GroupKind{Group: t.Resource.Group, Kind: t.Kind}); d.kinds[gk] == nil && t.Kind != "" {
 			d.kinds[gk] = t
 		}
 	}
+	return err
+}
+
+// raise adds a finding about a key, or about the file if key is empty.
+func (d *doctor) raise(key []byte, code *finding.Code, format string, args ...any) {
+	d.Add(code.Because(format, args...).At(string(key)))
+}
+
+// raiseMany adds a finding about counted things. The first verb of format takes their number.
+func (d *doctor) raiseMany(c count, code *finding.Code, thing, format string, args ...any) {
+	found := code.Because(format, append([]any{phrase.Count(c.objects, thing)}, args...)...)
+	d.Add(found.At(string(c.first)).About(c.objects))
 }
 
 // plain is a resource without its version, as people write it: "pods", "widgets.example.com".

@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/etcdshift/etcdshift/finding"
+	"github.com/etcdshift/etcdshift/internal/machines"
 	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
 )
 
@@ -35,10 +36,30 @@ func owned1(key, kind, ownerVersion, ownerKind, id string) record {
 	return object(key, "v1", kind, `,"ownerReferences":[{"apiVersion":"`+ownerVersion+`","kind":"`+ownerKind+`","name":"o","uid":"`+id+`"}]}`)
 }
 
+// TestEveryCode: each code of a check has a row in a table of defects, or a test of its own.
+func TestEveryCode(t *testing.T) {
+	tested := map[*finding.Code]bool{}
+	for _, code := range slices.Concat(Codes()[len(Codes())-13:], []*finding.Code{ // of kcp: kcp_test.go
+		CodeDamaged, codeNoLiveKey, codeNoDigest, codeBumpRevision, codeOverQuota, codeNearQuota, codeAlarmNoSpace, codeAlarmCorrupt, // file_test.go
+		codeEtcdTooOld, codeEtcdVersion, codeLeaseGone, codeMasterUnlisted, finding.Encrypted,
+		codeForeignKeys, codeLayoutUnchecked, codeCalicoEmpty, codeCalicoMigrating, codeCalicoLocked,
+		machines.CodeOldNodes, machines.CodeNotInFile, // TestNewMachines
+	}) {
+		tested[code] = true
+	}
+	for _, d := range slices.Concat(defects(), machineDefects()) {
+		tested[d.code] = true
+	}
+	for _, code := range Codes() {
+		require.True(t, tested[code], "no row of defects_test.go is for the code %s", code.Name)
+		require.NotEmpty(t, code.Remedy, "finding/codes/%s.md has no remedy", code.Name)
+	}
+}
+
 // TestFindings: records with a defect have one finding of its code and key; sound ones have none.
 func TestFindings(t *testing.T) {
 	on := base(t)
-	for _, tc := range slices.Concat(objectDefects(), definitionDefects(), ownerDefects(), deletionDefects(), webhookDefects(), apiServiceDefects(), clusterDefects()) {
+	for _, tc := range defects() {
 		t.Run(tc.code.Name, func(t *testing.T) {
 			found := examined(t, written(t, on, append(healthy(), tc.with...)...), Options{}).Of(tc.code)
 			require.Len(t, found, 1)

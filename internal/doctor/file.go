@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
@@ -16,17 +17,30 @@ const (
 	suggestedQuota int64 = 8 << 30 // as the largest
 )
 
+// About the file.
+var (
+	CodeDamaged      = finding.Lookup("damaged")
+	codeNoLiveKey    = finding.Lookup("no-live-key")
+	codeNoDigest     = finding.Lookup("no-digest")
+	codeBumpRevision = finding.Lookup("bump-revision")
+	codeOverQuota    = finding.Lookup("over-quota")
+	codeNearQuota    = finding.Lookup("near-quota")
+	codeAlarmNoSpace = finding.Lookup("alarm-nospace")
+	codeAlarmCorrupt = finding.Lookup("alarm-corrupt")
+	codeEtcdTooOld   = finding.Lookup("etcd-too-old")
+	codeEtcdVersion  = finding.Lookup("etcd-version")
+)
+
 // verify checks the file as etcdshift verify does.
-func (d *doctor) verify() {
+func verify(d *doctor) error {
 	for err := range snapshot.Verify(d.ctx, d.reader.Snapshot()) {
 		if !isDamage(err) {
-			d.failed(err)
-			return
+			return err
 		}
 		d.damaged = true
 		d.raise(nil, CodeDamaged, "%s", err)
 	}
-	d.failed(d.ctx.Err())
+	return d.ctx.Err()
 }
 
 // isDamage tells damage of a file from failures to read it.
@@ -36,12 +50,11 @@ func isDamage(err error) bool {
 }
 
 // checkFile checks the file as a whole.
-func (d *doctor) checkFile() {
+func checkFile(d *doctor) error {
 	st, err := d.reader.Snapshot().Facts(d.ctx)
-	if d.failed(err) {
-		return
+	if err != nil {
+		return err
 	}
-	d.uids.grow(st.Keys + st.Keys/7 + 16) // what put needs to find room
 	if st.Keys == 0 {
 		d.raise(nil, codeNoLiveKey, "no key is live, %d are deleted: a cluster restored from the file is empty", st.Tombstones)
 	}
@@ -58,18 +71,19 @@ func (d *doctor) checkFile() {
 	if raised(snapshot.AlarmCorrupt) {
 		d.raise(nil, codeAlarmCorrupt, "the data of a member differed, and a restore keeps the alarm: the restored etcd refuses requests")
 	}
-	d.checkVersions(st)
-	d.checkQuota(int64(st.Pages) * int64(st.PageSize))
+	checkVersions(d, st)
+	checkQuota(d, int64(st.Pages)*int64(st.PageSize))
 	most := ""
 	if bump := snapshot.MostBump(st.Revision); bump < 1_000_000_000 { // which the remedy names
 		most = fmt.Sprintf("; a server dies of a higher --bump-revision than %d here", bump)
 	}
 	d.raise(nil, codeBumpRevision, "the store is at revision %d; clients of the cluster may have seen higher ones, and would "+
 		"take what they cached for newer than what a plain restore holds%s", st.Revision, most)
+	return nil
 }
 
 // checkVersions checks the etcd to restore into: an older one than the file's does not start.
-func (d *doctor) checkVersions(st snapshot.Status) {
+func checkVersions(d *doctor, st snapshot.Status) {
 	const written = "it was written by a cluster at version %s (storage version %s)"
 	cluster, storage := cmp.Or(st.ClusterVersion, "-"), cmp.Or(st.StorageVersion, "-")
 	switch {
@@ -92,7 +106,7 @@ func before(a, b string) bool {
 }
 
 // checkQuota compares the size of the database file on a member with the quota.
-func (d *doctor) checkQuota(size int64) {
+func checkQuota(d *doctor, size int64) {
 	switch quota := d.options.Quota; {
 	case quota > 0 && size >= quota:
 		d.raise(nil, codeOverQuota, "the database has %d bytes, the quota is %d: the first write raises the alarm NOSPACE", size, quota)

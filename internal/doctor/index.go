@@ -17,6 +17,7 @@ import (
 
 // index is what one pass over the records keeps.
 type index struct {
+	kinds      map[gvr.GroupKind]*inspect.Type
 	groups     tally[group]
 	encryption ordered[folder, tally[string]] // values by provider and key, "" for none
 	unread     map[gvr.GroupResource]bool     // resources with values whose metadata is unknown
@@ -25,7 +26,7 @@ type index struct {
 	managed     ordered[folder, tally[string]] // by apiVersions in managedFields
 	definitions ordered[folder, definition]
 	unwritten   []folder                   // definitions that writers leaves out
-	orphans     map[gvr.GroupResource]bool // resources without a definition
+	undefined   map[gvr.GroupResource]bool // see orphans
 	namespaces  map[space]labels.Set
 	whole       map[string]bool // storage prefixes with namespaces: --etcd-servers-overrides leaves them out
 	contents    ordered[space, tally[gvr.GroupResource]]
@@ -91,7 +92,7 @@ type places struct {
 }
 
 // place returns the place of the object of a key.
-func (d *doctor) place(key keys.Key) *place {
+func (d *index) place(key keys.Key) *place {
 	at := location{key.Prefix, key.Resource, key.Namespace}
 	p := d.places.by[at]
 	if p == nil {
@@ -105,7 +106,7 @@ func (d *doctor) place(key keys.Key) *place {
 }
 
 // count counts an object by version and namespace.
-func (d *doctor) count(p *place, e *inspect.Entry, l *look) {
+func (d *index) count(p *place, e *inspect.Entry, l *look) {
 	if p.custom {
 		apiVersion := string(l.apiVersion)
 		if apiVersion != "" {

@@ -5,41 +5,61 @@ import (
 	"github.com/etcdshift/etcdshift/internal/kcp/clusters"
 )
 
+// About logical clusters of kcp: as "kcp list" finds them in this one file.
+var (
+	codeShardPartial    = finding.Lookup("shard-partial")
+	codeShardTwice      = finding.Lookup("shard-twice")
+	codeClusterOrphans  = finding.Lookup("cluster-orphans")
+	codeStaleCopies     = finding.Lookup("stale-copies")
+	codeClusterMismatch = finding.Lookup("cluster-mismatch")
+)
+
 // checkKCP reports the findings of "kcp list" about the shards and caches of kcp in the file. A
 // logical cluster that lives in another file cannot be told from one that lives nowhere.
-func (d *doctor) checkKCP() {
+func checkKCP(d *doctor) error {
 	if d.kcp == nil {
-		return
+		return nil
 	}
 	file := d.kcp()
 	named := []clusters.Named{{Path: d.reader.Snapshot().Path(), File: file}}
 	found := clusters.Survey(named, named)
-	d.checkShards(file, found)
+	checkShards(d, file, found)
 	for _, c := range found.Clusters {
 		for _, f := range c.Findings() {
 			f.Reason = c.Called() + " " + f.Reason
 			d.Add(f)
 		}
 	}
+	for _, p := range problemsOf(file) {
+		if err := checkProblem(d, p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// problemsOf are the problems of all parts of a file.
+func problemsOf(file *clusters.File) (all []finding.Finding) {
 	for _, s := range file.Shards {
 		for _, c := range s.Clusters {
-			d.checkProblems(c.Problems)
+			all = append(all, c.Problems...)
 		}
 		for _, o := range s.Orphans {
-			d.checkProblems(o.Problems)
+			all = append(all, o.Problems...)
 		}
 	}
 	for _, cache := range file.Caches {
-		d.checkProblems(cache.Own.Problems)
+		all = append(all, cache.Own.Problems...)
 		for _, c := range cache.Copies {
-			d.checkProblems(c.Problems)
+			all = append(all, c.Problems...)
 		}
 	}
+	return all
 }
 
 // checkShards reports findings about whole storages, and keys of logical clusters that do not live
 // there. In an etcd of single types every key looks like an orphan.
-func (d *doctor) checkShards(file *clusters.File, found *clusters.Installation) {
+func checkShards(d *doctor, file *clusters.File, found *clusters.Installation) {
 	partial := map[string]bool{}
 	for _, s := range file.Shards {
 		if s.Partial {
@@ -65,26 +85,25 @@ func (d *doctor) checkShards(file *clusters.File, found *clusters.Installation) 
 	}
 }
 
-// checkProblems reports records of kcp that differ from their keys, unless checkEntry did.
-func (d *doctor) checkProblems(problems []finding.Finding) {
-	for _, p := range problems {
-		e, err := d.reader.Get(d.ctx, []byte(p.Key))
-		if d.failed(err) || e == nil || e.Undecryptable != nil {
-			continue
-		}
-		key, err := e.ParseKey()
-		if err != nil {
-			continue // a stray key
-		}
-		meta, wrong := decode(e)
-		switch {
-		case p.Code == clusters.CodeUndecodable && wrong == nil:
-			d.raise(e.Key, finding.Undecodable, "%s", p.Reason)
-		case p.Code != clusters.CodeKeyMismatch:
-		case meta.Namespace == key.Namespace && meta.Name == key.Name:
-			d.raise(e.Key, codeClusterMismatch, "%s", p.Reason)
-		default:
-			d.raise(e.Key, codeKeyMismatch, "%s", p.Reason)
-		}
+// checkProblem reports a record of kcp that differs from its key, unless checkRecord did.
+func checkProblem(d *doctor, p finding.Finding) error {
+	e, err := d.reader.Get(d.ctx, []byte(p.Key))
+	if err != nil || e == nil || e.Undecryptable != nil {
+		return err
 	}
+	key, err := e.ParseKey()
+	if err != nil {
+		return nil // a stray key
+	}
+	meta, wrong := decode(e)
+	switch {
+	case p.Code == clusters.CodeUndecodable && wrong == nil:
+		d.raise(e.Key, finding.Undecodable, "%s", p.Reason)
+	case p.Code != clusters.CodeKeyMismatch:
+	case meta.Namespace == key.Namespace && meta.Name == key.Name:
+		d.raise(e.Key, codeClusterMismatch, "%s", p.Reason)
+	default:
+		d.raise(e.Key, codeKeyMismatch, "%s", p.Reason)
+	}
+	return nil
 }

@@ -87,9 +87,11 @@ func (l *look) uidText(e *inspect.Entry) string {
 }
 
 // each calls see with the entries whose keys begin with prefix, on all processors, and apply with
-// each result, in the order of the file. see must not use d. ruled is false where the budget for
-// rules of CustomResourceDefinitions was used up before.
-func each[T any](d *doctor, prefix []byte, see func(context.Context, *inspect.Entry) T, apply func(e *inspect.Entry, result *T, ruled bool)) {
+// each result, in the order of the file, up to an error. see must not use d. ruled is false where
+// the budget for rules of CustomResourceDefinitions was used up before.
+func each[T any](d *doctor, prefix []byte, see func(context.Context, *inspect.Entry) T,
+	apply func(e *inspect.Entry, result *T, ruled bool) error,
+) error {
 	ctx, cancel := context.WithCancel(d.ctx)
 	defer cancel()
 	type seen struct {
@@ -103,13 +105,12 @@ func each[T any](d *doctor, prefix []byte, see func(context.Context, *inspect.En
 			s.result = see(bounded.WithMeter(ctx, s.meter), s.Entry)
 		}
 	}
-	for s, err := range stream.Ahead(d.reader.Snapshot().Guard, d.reader.Live(ctx, prefix), item, work) {
-		if d.failed(cmp.Or(err, d.ctx.Err())) {
-			return
-		}
-		if apply(s.Entry, &s.result, s.meter.Take()); d.err != nil {
+	all := stream.Ahead(d.reader.Snapshot().Guard, d.reader.Live(ctx, prefix), item, work)
+	return stream.Each(all, func(s *seen) error {
+		err := cmp.Or(d.ctx.Err(), apply(s.Entry, &s.result, s.meter.Take()))
+		if err != nil {
 			cancel()
-			return
 		}
-	}
+		return err
+	})
 }

@@ -7,6 +7,7 @@ import (
 	gvr "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/etcdshift/etcdshift/encoding"
+	"github.com/etcdshift/etcdshift/finding"
 )
 
 // family is some objects with owners: one slice of all would be copied as it grows.
@@ -28,6 +29,14 @@ type reference = numbered
 
 type ownerKind struct{ apiVersion, kind string }
 
+// About owners.
+var (
+	codeOwnerGone         = finding.Lookup("owner-gone")
+	codeOwnerUnresolvable = finding.Lookup("owner-unresolvable")
+	codeOwnerNamespaced   = finding.Lookup("owner-namespaced")
+	codeOwnerUnchecked    = finding.Lookup("owner-unchecked")
+)
+
 // ownerState is what the garbage collector finds of an owner (k8s.io/kubernetes
 // pkg/controller/garbagecollector): it resolves apiVersion and kind, looks in the namespace of the
 // object if the kind has namespaces, and compares UIDs.
@@ -43,7 +52,7 @@ const (
 )
 
 // checkOwners reports what the garbage collector will make of owner references.
-func (d *doctor) checkOwners() {
+func checkOwners(d *doctor) error {
 	for _, def := range d.definitions.all() { // an APIService may be missing for a moment
 		for _, version := range def.Served {
 			if len(d.local) > 0 {
@@ -56,16 +65,19 @@ func (d *doctor) checkOwners() {
 		for _, o := range f.owned {
 			var refs []reference
 			refs, rest = rest[:o.owners], rest[o.owners:]
-			d.checkOwned(o, refs)
+			if err := checkOwned(d, o, refs); err != nil {
+				return err
+			}
 		}
 	}
+	return nil
 }
 
 // checkOwned reports what the garbage collector will make of the owner references of an object.
-func (d *doctor) checkOwned(o owned, refs []reference) {
+func checkOwned(d *doctor, o owned, refs []reference) error {
 	from := &d.places.all[o.at].location
-	if d.orphans[from.resource] {
-		return // the garbage collector does not see it either
+	if d.orphans()[from.resource] {
+		return nil // the garbage collector does not see it either
 	}
 	var firsts [ownerStates]*ownerKind
 	gone := 0
@@ -78,7 +90,9 @@ func (d *doctor) checkOwned(o owned, refs []reference) {
 		}
 	}
 	if gone == len(refs) {
-		d.reportGone(o)
+		if err := reportGone(d, o); err != nil {
+			return err
+		}
 	}
 	if ref := firsts[ownerUnresolvable]; ref != nil {
 		d.raise(o.key, codeOwnerUnresolvable, "its owner is a %s of %s, which is not served", ref.kind, ref.apiVersion)
@@ -89,10 +103,11 @@ func (d *doctor) checkOwned(o owned, refs []reference) {
 	if ref := firsts[ownerUnseen]; ref != nil {
 		d.groups.add(group{codeOwnerUnchecked, ref.kind + " of " + ref.apiVersion}, o.key)
 	}
+	return nil
 }
 
 // ownerState finds the owner of an object that is at from.
-func (d *doctor) ownerState(from *location, id uid, kind *ownerKind) ownerState {
+func (d *index) ownerState(from *location, id uid, kind *ownerKind) ownerState {
 	gv, err := gvr.ParseGroupVersion(kind.apiVersion)
 	if err != nil {
 		return ownerUnresolvable
@@ -118,7 +133,7 @@ func (d *doctor) ownerState(from *location, id uid, kind *ownerKind) ownerState 
 }
 
 // find returns the location of the object with a UID.
-func (d *doctor) find(id uid) (at location, there bool) {
+func (d *index) find(id uid) (at location, there bool) {
 	n, there := d.uids.get(id)
 	if there {
 		at = d.places.all[n].location
@@ -127,10 +142,10 @@ func (d *doctor) find(id uid) (at location, there bool) {
 }
 
 // reportGone names the owners of an object.
-func (d *doctor) reportGone(o owned) {
+func reportGone(d *doctor, o owned) error {
 	e, err := d.reader.Get(d.ctx, o.key)
-	if d.failed(err) || e == nil {
-		return
+	if err != nil || e == nil {
+		return err
 	}
 	var parts []string
 	meta, _ := encoding.ReadMeta(e.Value) // did not fail before
@@ -142,4 +157,5 @@ func (d *doctor) reportGone(o owned) {
 		parts = append(parts, part)
 	}
 	d.raise(o.key, codeOwnerGone, "none of its owners is there: %s", strings.Join(parts, ", "))
+	return nil
 }

@@ -11,14 +11,31 @@ import (
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/internal/machines"
 	"github.com/etcdshift/etcdshift/internal/native"
+	"github.com/etcdshift/etcdshift/internal/phrase"
 	"github.com/etcdshift/etcdshift/keys"
 )
 
 // requestLimit is the default of etcd's --max-request-bytes (server/embed/config.go).
 const requestLimit = 1536 << 10
 
-// checkEntry checks one record, and keeps what later checks need.
-func (d *doctor) checkEntry(e *inspect.Entry, l *look) {
+// About records.
+var (
+	codeForeignKeys     = finding.Lookup("foreign-keys")
+	codeStrayKeys       = finding.Lookup("stray-keys")
+	codeLayoutUnchecked = finding.Lookup("layout-unchecked")
+	codeBadMetadata     = finding.Lookup("metadata-dropped")
+	codeUnknownKind     = finding.Lookup("unknown-kind")
+	codeKeyMismatch     = finding.Lookup("key-mismatch")
+	codeDuplicateUID    = finding.Lookup("duplicate-uid")
+	codeTooLarge        = finding.Lookup("value-too-large")
+	codeNearLimit       = finding.Lookup("value-near-limit")
+	codeLeaseGone       = finding.Lookup("lease-gone")
+	codeEncryptionKeys  = finding.Lookup("encryption-keys")
+	codeMixedEncryption = finding.Lookup("mixed-encryption")
+)
+
+// checkRecord checks one record, and keeps what later checks need.
+func checkRecord(d *doctor, e *inspect.Entry, l *look) {
 	key, err := e.ParseKey()
 	if _, known := d.leases[e.Lease]; e.Lease != 0 && !known && plain(key.Resource) != "masterleases" { // see checkMasters
 		d.groups.add(group{codeLeaseGone, cmp.Or(plain(key.Resource), "no resource")}, e.Key)
@@ -31,7 +48,7 @@ func (d *doctor) checkEntry(e *inspect.Entry, l *look) {
 		d.raise(e.Key, code, "the value has %d bytes; etcd takes requests up to %d by default", len(e.Stored), requestLimit)
 	}
 	if err == nil {
-		d.checkValue(key, e, l)
+		checkValue(d, key, e, l)
 		return
 	}
 	storage, below := d.layouts.Of(e.Key)
@@ -44,9 +61,9 @@ func (d *doctor) checkEntry(e *inspect.Entry, l *look) {
 }
 
 // checkValue checks the value of a key of an API server.
-func (d *doctor) checkValue(key keys.Key, e *inspect.Entry, l *look) {
+func checkValue(d *doctor, key keys.Key, e *inspect.Entry, l *look) {
 	p := d.place(key)
-	d.countEncryption(p, e)
+	countEncryption(d, p, e)
 	err := l.err
 	unknown, badMetadata := errors.Is(err, native.ErrUnknownKind), errors.Is(err, errMetadata) && key.IsCustom()
 	kubernetes := isKubernetes(e)
@@ -68,7 +85,9 @@ func (d *doctor) checkValue(key keys.Key, e *inspect.Entry, l *look) {
 	}
 	switch {
 	case readable && kubernetes:
-		d.checkName(key, e, l)
+		if why := inspect.Misplaced(key, string(l.name), string(l.namespace)); why != "" {
+			d.raise(e.Key, codeKeyMismatch, "%s", why)
+		}
 		d.keep(key, p, e, l)
 	case readable:
 		storage, _ := d.layouts.Of(e.Key)
@@ -101,15 +120,8 @@ func decode(e *inspect.Entry) (encoding.Meta, error) {
 	return encoding.Meta{APIVersion: apiVersion, Kind: kind}, fmt.Errorf("%w: %v", errMetadata, metaErr)
 }
 
-// checkName compares a key with the name and namespace of its object.
-func (d *doctor) checkName(key keys.Key, e *inspect.Entry, l *look) {
-	if why := inspect.Misplaced(key, string(l.name), string(l.namespace)); why != "" {
-		d.raise(e.Key, codeKeyMismatch, "%s", why)
-	}
-}
-
 // countEncryption counts a value by its encryption.
-func (d *doctor) countEncryption(p *place, e *inspect.Entry) {
+func countEncryption(d *doctor, p *place, e *inspect.Entry) {
 	by, encrypted := encoding.Encryption(e.Stored)
 	p.encryption.add(by, e.Key)
 	switch {
@@ -122,7 +134,7 @@ func (d *doctor) countEncryption(p *place, e *inspect.Entry) {
 }
 
 // checkEncryption reports resources that are encrypted in several ways.
-func (d *doctor) checkEncryption() {
+func checkEncryption(d *doctor) error {
 	for at, ways := range d.encryption.all() {
 		if len(ways.keys) < 2 {
 			continue
@@ -132,30 +144,39 @@ func (d *doctor) checkEncryption() {
 			if by == "" {
 				by = "in the clear"
 			}
-			parts = append(parts, by+": "+things(c.objects, "object"))
+			parts = append(parts, by+": "+phrase.Count(c.objects, "object"))
 		}
 		d.raise(ways.total.first, codeMixedEncryption, "%s: %s", plain(at.resource), strings.Join(parts, ", "))
 	}
+	return nil
 }
 
-// groupReasons are the reasons of groups. They take the number of things and the subject.
-var groupReasons = map[*finding.Code]struct{ thing, reason string }{
-	codeForeignKeys:     {"key", "%[1]s that no layout of an API server explains"},
-	codeStrayKeys:       {"key", "%s below %s that its layout does not explain"},
-	codeLayoutUnchecked: {"object", "%[2]s: %[1]s; relations between them were not checked"},
-	codeUnknownKind:     {"object", "%s of %s: an old type that was removed, one of a newer server, or of an aggregated one"},
-	codeLeaseGone:       {"key", "%s of %s with a lease that the file does not have"},
-	codeEncryptionKeys:  {"value", "%s encrypted by %s"},
-	codeOwnerUnchecked:  {"object", "%s with an owner of kind %s, of which the file does not show whether it is there"},
+// groupReason is the noun of a group, and its reason, which takes their number and the subject.
+func groupReason(code *finding.Code) (thing, reason string) {
+	switch code {
+	case codeForeignKeys:
+		return "key", "%[1]s that no layout of an API server explains"
+	case codeStrayKeys:
+		return "key", "%s below %s that its layout does not explain"
+	case codeLayoutUnchecked:
+		return "object", "%[2]s: %[1]s; relations between them were not checked"
+	case codeUnknownKind:
+		return "object", "%s of %s: an old type that was removed, one of a newer server, or of an aggregated one"
+	case codeLeaseGone:
+		return "key", "%s of %s with a lease that the file does not have"
+	case codeEncryptionKeys:
+		return "value", "%s encrypted by %s"
+	case codeOwnerUnchecked:
+		return "object", "%s with an owner of kind %s, of which the file does not show whether it is there"
+	}
+	return machines.Wording(code)
 }
 
 // reportGroups reports the findings about several records each.
-func (d *doctor) reportGroups() {
+func reportGroups(d *doctor) error {
 	for g, c := range d.groups.all() {
-		as, own := groupReasons[g.code]
-		if !own {
-			as.thing, as.reason = machines.Wording(g.code)
-		}
-		d.raiseMany(*c, g.code, as.thing, as.reason, g.subject)
+		thing, reason := groupReason(g.code)
+		d.raiseMany(*c, g.code, thing, reason, g.subject)
 	}
+	return nil
 }

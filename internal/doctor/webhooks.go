@@ -18,8 +18,16 @@ import (
 	"github.com/etcdshift/etcdshift/internal/machines"
 )
 
+// About webhooks.
+var (
+	codeWebhookServiceGone = finding.Lookup("webhook-service-gone")
+	codeWebhookDeadlock    = finding.Lookup("webhook-deadlock")
+	codeWebhookCore        = finding.Lookup("webhook-blocks-core")
+	codeWebhookEndpoints   = finding.Lookup("webhook-no-endpoints")
+)
+
 // checkWebhooks checks admission webhooks in the cluster whose silence refuses requests.
-func (d *doctor) checkWebhooks() {
+func checkWebhooks(d *doctor) error {
 	for _, o := range slices.Concat(d.kept["validatingwebhookconfigurations"], d.kept["mutatingwebhookconfigurations"]) {
 		// a MutatingWebhookConfiguration has every field of a validating one
 		config, err := decodeAs[admissionv1.MutatingWebhookConfiguration](o.entry)
@@ -31,38 +39,56 @@ func (d *doctor) checkWebhooks() {
 			policy = admissionv1.Ignore
 		}
 		for _, hook := range config.Webhooks {
-			if *cmp.Or(hook.FailurePolicy, &policy) == admissionv1.Fail && hook.ClientConfig.Service != nil && len(hook.Rules) > 0 {
-				d.checkWebhook(o, &hook)
+			if *cmp.Or(hook.FailurePolicy, &policy) != admissionv1.Fail || hook.ClientConfig.Service == nil || len(hook.Rules) == 0 {
+				continue
+			}
+			if err := checkWebhook(d, o, &hook); err != nil {
+				return err
 			}
 		}
 	}
+	return nil
 }
 
-func (d *doctor) checkWebhook(o stored, hook *admissionv1.MutatingWebhook) {
+func checkWebhook(d *doctor, o stored, hook *admissionv1.MutatingWebhook) error {
 	ref, conditions := hook.ClientConfig.Service, newConditions(d.ctx, hook, &d.hooks)
 	if conditions.never {
-		return
+		return nil
 	}
 	name := ref.Namespace + "/" + ref.Name
 	refuses := func(code *finding.Code, why string) {
 		d.raise(o.entry.Key, code, "webhook %s: its Service %s %s, and failurePolicy is Fail: it refuses %s%s",
 			hook.Name, name, why, describeRules(hook.Rules), conditions.faulty)
 	}
-	svc := d.service(o.Prefix, ref.Namespace, ref.Name)
-	if svc == nil {
+	storage := d.storage(o.Prefix)
+	svc, err := storage.Service(d.ctx, ref.Namespace, ref.Name)
+	switch {
+	case err != nil:
+		return err
+	case svc == nil:
 		refuses(codeWebhookServiceGone, "is not there")
-		return
+		return nil
+	case machines.Outside(svc):
+		return nil
 	}
-	if machines.Outside(svc) {
-		return
+	idle, err := storage.Idle(d.ctx, svc)
+	if err != nil {
+		return err
 	}
-	if d.idle(o.Prefix, svc) {
+	if idle {
 		refuses(codeWebhookEndpoints, "has no ready endpoint")
 	}
 	for code, needs := range needs(svc) {
 		var guarded []string
 		for _, n := range needs {
-			if !slices.Contains(guarded, n.what) && slices.ContainsFunc(hook.Rules, n.matches) && d.selects(o.Prefix, hook, &n, conditions) {
+			if slices.Contains(guarded, n.what) || !slices.ContainsFunc(hook.Rules, n.matches) {
+				continue
+			}
+			selected, err := selects(d, o.Prefix, hook, &n, conditions)
+			if err != nil {
+				return err
+			}
+			if selected {
 				guarded = append(guarded, n.what)
 			}
 		}
@@ -70,6 +96,7 @@ func (d *doctor) checkWebhook(o stored, hook *admissionv1.MutatingWebhook) {
 			d.raise(o.entry.Key, code, "webhook %s of Service %s, failurePolicy Fail, must answer for %s%s", hook.Name, name, list(guarded), conditions.faulty)
 		}
 	}
+	return nil
 }
 
 // matches is k8s.io/apiserver pkg/admission/plugin/webhook/predicates/rules.
@@ -91,42 +118,45 @@ func (n need) matches(r admissionv1.RuleWithOperations) bool {
 }
 
 // selects tells whether a webhook selects an object of a need, by the objects in the file.
-func (d *doctor) selects(prefix string, hook *admissionv1.MutatingWebhook, n *need, conditions *conditions) bool {
+func selects(d *doctor, prefix string, hook *admissionv1.MutatingWebhook, n *need, conditions *conditions) (bool, error) {
 	inSpace, err := selectorOf(hook.NamespaceSelector)
 	ofObject, err2 := selectorOf(hook.ObjectSelector)
 	if err != nil || err2 != nil {
-		return false
+		return false, nil
 	}
 	if n.namespace != "" {
 		namespace, there := d.namespaces[space{prefix, n.namespace}]
 		if !there || !inSpace.Matches(namespace) {
-			return false
+			return false, nil
 		}
 	}
 	if n.resource == "namespaces" { // whose own labels are those of the selector
-		return d.selectsNamespace(prefix, inSpace, ofObject, n, conditions)
+		return selectsNamespace(d, prefix, inSpace, ofObject, n, conditions), nil
 	}
 	looked, own := 0, labels.SelectorFromSet(n.labels)
-	for e := range d.objectsOf(prefix, n) {
+	for e, err := range objectsOf(d, prefix, n) {
+		if err != nil {
+			return false, err
+		}
 		meta, err := encoding.ReadMeta(e.Value)
 		if err != nil || !own.Matches(labels.Set(meta.Labels)) {
 			continue
 		}
-		if looked++; ofObject.Matches(labels.Set(meta.Labels)) && (looked > mostLooks || conditions.match(d.ctx, n, d.content(e))) {
-			return true
+		if looked++; ofObject.Matches(labels.Set(meta.Labels)) && (looked > mostLooks || conditions.match(d.ctx, n, content(d, e))) {
+			return true, nil
 		}
 	}
 	if looked > 0 && (n.operation != create || n.resource == "pods") { // new Pods are like those that were there
-		return false
+		return false, nil
 	}
-	return ofObject.Matches(n.labels) && conditions.match(d.ctx, n, n.made("new", n.labels))
+	return ofObject.Matches(n.labels) && conditions.match(d.ctx, n, n.made("new", n.labels)), nil
 }
 
 // mostLooks is how many objects are asked for by match conditions; more count as matched.
 const mostLooks = 1000
 
 // selectsNamespace is about the namespaces that API servers make where they are not there.
-func (d *doctor) selectsNamespace(prefix string, inSpace, ofObject labels.Selector, n *need, conditions *conditions) bool {
+func selectsNamespace(d *doctor, prefix string, inSpace, ofObject labels.Selector, n *need, conditions *conditions) bool {
 	for _, name := range ownNamespaces() {
 		set := labels.Merge(d.namespaces[space{prefix, name}], labels.Set{corev1.LabelMetadataName: name})
 		if inSpace.Matches(set) && ofObject.Matches(set) && conditions.match(d.ctx, n, n.made(name, set)) {
@@ -137,17 +167,17 @@ func (d *doctor) selectsNamespace(prefix string, inSpace, ofObject labels.Select
 }
 
 // objectsOf yields the objects of a need that are in the file; none of one that the file never has.
-func (d *doctor) objectsOf(prefix string, n *need) iter.Seq[*inspect.Entry] {
+func objectsOf(d *doctor, prefix string, n *need) iter.Seq2[*inspect.Entry, error] {
 	resource, sub, _ := strings.Cut(n.resource, "/")
 	gr := gvr.GroupResource{Group: n.group, Resource: resource}
 	if sub != "" && sub != "status" {
-		return func(func(*inspect.Entry) bool) {}
+		return func(func(*inspect.Entry, error) bool) {}
 	}
 	return d.within(prefix, gr, n.namespace)
 }
 
 // content is an object for match conditions; only metadata of one that is not known.
-func (d *doctor) content(e *inspect.Entry) map[string]any {
+func content(d *doctor, e *inspect.Entry) map[string]any {
 	key, _ := e.ParseKey() // did not fail before
 	return inspect.NewObject(d.types.Of(key.Resource), e).Content
 }
