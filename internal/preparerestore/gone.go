@@ -5,15 +5,18 @@ import (
 	"slices"
 	"strings"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/internal/machines"
 	"github.com/etcdshift/etcdshift/internal/native"
+	"github.com/etcdshift/etcdshift/keys"
 	"github.com/etcdshift/etcdshift/transform"
 )
 
@@ -22,167 +25,158 @@ const (
 	leaderAnnotation = "control-plane.alpha.kubernetes.io/leader" // of elections before Leases
 )
 
-// apiServers deletes what API servers renew while they run. The endpoints of the Service kubernetes
-// are theirs where they have leases: an API server makes them anew when it starts.
-func (r *run) apiServers() {
-	masters := 0
-	for _, resource := range []string{"masterleases", "peerserverleases", "storageversions.internal.apiserver.k8s.io"} {
-		for _, e := range r.of(resource) {
-			if resource == "masterleases" {
-				masters++
-			}
-			r.drop(e)
-		}
-	}
-	for key, e := range r.of("leases.coordination.k8s.io") {
-		if key.Namespace == "kube-system" && contains(e.Value, identityLabel) && r.readable(e) {
-			if meta, err := encoding.ReadMeta(e.Value); err == nil && meta.Labels[identityLabel] != "" {
-				r.drop(e)
-			}
-		}
-	}
-	if masters == 0 {
-		return
-	}
-	for key, e := range r.of("endpoints") {
-		if key.Namespace == corev1.NamespaceDefault && key.Name == "kubernetes" {
-			r.drop(e)
-		}
-	}
-	for key, e := range r.of("endpointslices.discovery.k8s.io") {
-		if meta, err := encoding.ReadMeta(e.Value); key.Namespace == corev1.NamespaceDefault && err == nil &&
-			meta.Labels[discoveryv1.LabelServiceName] == "kubernetes" {
-			r.drop(e)
-		}
-	}
+// dropMaster deletes the address of an API server.
+func (r *run) dropMaster(key keys.Key, e *transform.Entry) error {
+	r.masters = true
+	return r.drop(key, e)
 }
 
-// leaderElection deletes Leases that somebody holds, heartbeats of nodes and API servers aside, and
-// the annotation that elections used before.
-func (r *run) leaderElection() {
-	for _, e := range r.of("leasecandidates.coordination.k8s.io") {
-		r.drop(e)
+// dropServerLease deletes the Lease of an API server.
+func (r *run) dropServerLease(key keys.Key, e *transform.Entry) error {
+	if key.Namespace != "kube-system" || !contains(e.Value, identityLabel) || !r.readable(e) {
+		return nil
 	}
-	for key, e := range r.of("leases.coordination.k8s.io") {
-		if machines.IsNodeLease(key) || !r.readable(e) {
-			continue
-		}
-		lease, err := native.As[coordinationv1.Lease](e.ParseValue())
-		if err == nil && lease.Labels[identityLabel] == "" && lease.Spec.HolderIdentity != nil && *lease.Spec.HolderIdentity != "" {
-			r.drop(e)
-		}
+	meta, err := encoding.ReadMeta(e.Value)
+	return r.dropIf(err == nil && meta.Labels[identityLabel] != "", key, e)
+}
+
+// dropServerEndpoints deletes the endpoints of the Service kubernetes. They are those of API
+// servers where these have leases: an API server makes them anew when it starts.
+func (r *run) dropServerEndpoints(key keys.Key, e *transform.Entry) error {
+	if !r.masters || key.Namespace != corev1.NamespaceDefault {
+		return nil
 	}
-	for _, resource := range []string{"configmaps", "endpoints"} {
-		for _, e := range r.of(resource) {
-			if e.Undecryptable != nil {
-				r.readable(e)
-			} else if contains(e.Value, leaderAnnotation) && r.readable(e) {
-				r.dropAnnotations(e, leaderAnnotation)
-			}
-		}
+	name := key.Name
+	if key.Resource.Resource == "endpointslices" {
+		meta, _ := encoding.ReadMeta(e.Value) // of no Service where it cannot be read
+		name = meta.Labels[discoveryv1.LabelServiceName]
 	}
+	return r.dropIf(name == "kubernetes", key, e)
+}
+
+// dropHeldLease deletes a Lease that somebody holds, heartbeats of nodes and API servers aside.
+func (r *run) dropHeldLease(key keys.Key, e *transform.Entry) error {
+	if machines.IsNodeLease(key) || !r.readable(e) {
+		return nil
+	}
+	lease, err := native.As[coordinationv1.Lease](e.ParseValue())
+	held := err == nil && lease.Labels[identityLabel] == "" && lease.Spec.HolderIdentity != nil && *lease.Spec.HolderIdentity != ""
+	return r.dropIf(held, key, e)
+}
+
+// dropLeader removes the annotation that elections used before Leases.
+func (r *run) dropLeader(_ keys.Key, e *transform.Entry) error {
+	if (e.Undecryptable != nil || contains(e.Value, leaderAnnotation)) && r.readable(e) {
+		return r.dropAnnotations(e, leaderAnnotation)
+	}
+	return nil
 }
 
 // dropAnnotations removes annotations from an object.
-func (r *run) dropAnnotations(e *transform.Entry, names ...string) {
+func (r *run) dropAnnotations(e *transform.Entry, names ...string) (err error) {
 	value := e.Value
 	for _, name := range names {
-		var err error
-		if value, err = encoding.Set(value, nil, "metadata", "annotations", name); r.Failed(err) {
-			return
+		if value, err = encoding.Set(value, nil, "metadata", "annotations", name); err != nil {
+			return err
 		}
 	}
-	if string(value) != string(e.Value) {
-		r.Put(e.Key, value)
-		r.step.Changed++
+	if string(value) == string(e.Value) {
+		return nil
 	}
+	r.step.Changed++
+	return r.view.Put(r.ctx, e.Key, value)
 }
 
-// stays takes from a Node that comes back the annotations that remove its member from etcd.
-func (r *run) stays(e *transform.Entry) {
+// dropNode deletes a Node that does not come back, and takes from another one the annotations that
+// remove its member from etcd.
+func (r *run) dropNode(key keys.Key, e *transform.Entry) error {
+	if r.lost(key.Name) {
+		return r.drop(key, e)
+	}
 	meta, err := encoding.ReadMeta(e.Value)
 	if err != nil || !r.readable(e) {
-		return
+		return nil
 	}
 	maps.DeleteFunc(meta.Annotations, func(name, value string) bool { return !machines.Removes(name, value) })
-	r.dropAnnotations(e, slices.Sorted(maps.Keys(meta.Annotations))...)
+	return r.dropAnnotations(e, slices.Sorted(maps.Keys(meta.Annotations))...)
 }
 
-// nodes deletes Nodes that do not come back, and what says only that they were there.
-func (r *run) nodes() {
-	for key, e := range r.of("nodes") {
-		if r.lost(key.Name) {
-			r.drop(e)
-		} else {
-			r.stays(e)
-		}
+// dropNodeLease deletes the heartbeats of a lost node.
+func (r *run) dropNodeLease(key keys.Key, e *transform.Entry) error {
+	return r.dropIf(machines.IsNodeLease(key) && r.lost(key.Name), key, e)
+}
+
+// dropNamed deletes an object with the name of a lost node.
+func (r *run) dropNamed(key keys.Key, e *transform.Entry) error {
+	return r.dropIf(r.lost(key.Name), key, e)
+}
+
+// dropTied deletes an object that names a lost node.
+func (r *run) dropTied(key keys.Key, e *transform.Entry) error {
+	return r.dropIf(r.tiedToLost(e), key, e)
+}
+
+// dropSelection has a claim that waits for its volume choose another node than a lost one.
+func (r *run) dropSelection(_ keys.Key, e *transform.Entry) error {
+	if contains(e.Value, machines.SelectedNode) && r.tiedToLost(e) {
+		return r.dropAnnotations(e, machines.SelectedNode)
 	}
-	for key, e := range r.of("leases.coordination.k8s.io") {
-		if machines.IsNodeLease(key) && r.lost(key.Name) {
-			r.drop(e)
-		}
+	return nil
+}
+
+// dropPassword deletes the Secret with the password of a lost node.
+func (r *run) dropPassword(key keys.Key, e *transform.Entry) error {
+	return r.dropIf(r.lost(machines.PasswordOf(key)), key, e)
+}
+
+// ties returns what ties a readable object to the machines.
+func (r *run) ties(e *transform.Entry) []machines.Tie {
+	if !r.readable(e) {
+		return nil
 	}
-	for _, resource := range []string{"csinodes.storage.k8s.io", "ciliumnodes.cilium.io"} {
-		for key, e := range r.of(resource) {
-			if r.lost(key.Name) {
-				r.drop(e)
-			}
-		}
-	}
-	for _, e := range r.of("resourceslices.resource.k8s.io") {
-		if r.tiedToLost(e) {
-			r.drop(e)
-		}
-	}
-	for _, e := range r.of("persistentvolumeclaims") {
-		if contains(e.Value, machines.SelectedNode) && r.tiedToLost(e) {
-			r.dropAnnotations(e, machines.SelectedNode)
-		}
-	}
-	for key, e := range r.of("secrets") {
-		if r.lost(machines.PasswordOf(key)) {
-			r.drop(e)
-		}
-	}
+	return r.finder.Ties(e)
 }
 
 // tiedToLost tells whether an object names a node that does not come back.
 func (r *run) tiedToLost(e *transform.Entry) bool {
-	return r.readable(e) && slices.ContainsFunc(r.finder.Ties(e), func(tie machines.Tie) bool { return r.lost(tie.Node) })
+	return slices.ContainsFunc(r.ties(e), func(tie machines.Tie) bool { return r.lost(tie.Node) })
 }
 
-// pods deletes the Pods of lost nodes. Those that have ended run nowhere: the Pod garbage collector
-// deletes them.
-func (r *run) pods() {
-	for _, e := range r.of("pods") {
-		if !r.readable(e) {
+// dropPod deletes a Pod of a lost node. One that has ended runs nowhere: the Pod garbage collector
+// deletes it.
+func (r *run) dropPod(key keys.Key, e *transform.Entry) error {
+	for _, tie := range r.ties(e) {
+		if tie.Code != machines.CodeNodePods || !r.lost(tie.Node) {
 			continue
 		}
-		for _, tie := range r.finder.Ties(e) {
-			if tie.Code != machines.CodeNodePods || !r.lost(tie.Node) {
-				continue
-			}
-			if tie.Subject == machines.BarePods {
-				r.Raise(string(e.Key), codeBarePod.Because("it was bound to node %s", tie.Node))
-			}
-			r.drop(e)
-			break
+		if tie.Subject == machines.BarePods {
+			r.view.Raise(string(e.Key), codeBarePod.Because("it was bound to node %s", tie.Node))
 		}
+		return r.drop(key, e)
 	}
+	return nil
 }
 
-// dependents deletes what only deleted objects own, unless a finalizer wants to be asked.
-func (r *run) dependents() {
-	for more := len(r.removed) > 0; more && r.Err == nil; {
+// dropAttachment deletes the VolumeAttachment of a lost node.
+func (r *run) dropAttachment(key keys.Key, e *transform.Entry) error {
+	return r.dropIf(slices.ContainsFunc(r.ties(e), func(tie machines.Tie) bool { return !r.keep[tie.Node] }), key, e)
+}
+
+// dropDependents deletes what only deleted objects own, unless a finalizer wants to be asked.
+func (r *run) dropDependents() error {
+	for more := len(r.removed) > 0; more; {
 		more = false
-		for e, err := range r.View.Pick(r.Ctx, r.Keys.Prefix, r.orphan) {
-			if r.Failed(err) {
-				return
+		for e, err := range r.view.Pick(r.ctx, r.keys.Prefix, r.orphan) {
+			if err != nil {
+				return err
 			}
 			more = true
-			r.drop(e)
+			if err := r.drop(keys.Key{}, e); err != nil {
+				return err
+			}
 		}
 	}
+	return nil
 }
 
 // orphan tells whether the garbage collector would delete an object at once.
@@ -204,62 +198,61 @@ func (r *run) orphan(e *transform.Entry) bool {
 
 // follow tells which Pods go after the restore because of the run, where steps leave them: the Pod
 // garbage collector deletes those on deleted Nodes, the garbage collector what only such Pods own.
-func (r *run) follow() {
-	uids, err := r.freed.Stranded(r.Ctx, r.View)
-	if r.Failed(err) {
-		return
+func (r *run) follow() error {
+	uids, err := r.freed.Stranded(r.ctx, r.view)
+	if err != nil {
+		return err
 	}
 	going := maps.Clone(r.removed)
 	for _, uid := range uids {
 		going[uid] = true
 	}
 	stays := func(of encoding.OwnerReference) bool { return !going[of.UID] }
-	for more := len(going) > 0; more && r.Err == nil; {
+	for more := len(going) > 0; more; {
 		more = false
-		for _, e := range r.of("pods") {
+		err := r.each("pods", func(_ *run, _ keys.Key, e *transform.Entry) error {
 			meta, err := encoding.ReadMeta(e.Value)
-			if err != nil || e.Undecryptable != nil || len(meta.OwnerReferences) == 0 || going[meta.UID] || slices.ContainsFunc(meta.OwnerReferences, stays) {
-				continue
+			of := meta.OwnerReferences
+			if err == nil && e.Undecryptable == nil && len(of) > 0 && !going[meta.UID] && !slices.ContainsFunc(of, stays) {
+				r.freed.Goes(e)
+				going[meta.UID], more = true, true
 			}
-			r.freed.Goes(e)
-			going[meta.UID], more = true, true
+			return nil
+		})
+		if err != nil {
+			return err
 		}
 	}
+	return nil
 }
 
-// endpoints removes the addresses of Pods that were deleted, and of machines that are lost.
-func (r *run) endpoints() {
-	for _, e := range r.of("endpointslices.discovery.k8s.io") {
-		o := r.object(e)
-		if o == nil {
-			continue
-		}
-		content := runtime.DeepCopyJSON(o.Content)
-		all, _ := content["endpoints"].([]any)
-		left := r.reachable(all)
-		if len(left) == len(all) {
-			continue
-		}
-		by := encoding.Meta{}
-		if meta, err := encoding.ReadMeta(e.Value); err == nil {
-			by = meta
-		}
-		if len(left) == 0 && strings.HasSuffix(by.Labels[discoveryv1.LabelManagedBy], "-controller.k8s.io") {
-			r.drop(e) // which the controllers of Kubernetes make anew
-			continue
-		}
-		content["endpoints"] = left
-		r.put(o, content)
+// trimSlice removes the addresses of Pods that were deleted, and of machines that are lost.
+func (r *run) trimSlice(key keys.Key, e *transform.Entry) error {
+	o := r.object(e)
+	if o == nil {
+		return nil
 	}
-	for _, e := range r.of("endpoints") {
-		if o := r.object(e); o != nil {
-			r.trimSubsets(o)
-		}
+	content := runtime.DeepCopyJSON(o.Content)
+	all, _ := content["endpoints"].([]any)
+	left := r.reachable(all)
+	if len(left) == len(all) {
+		return nil
 	}
+	by, _, _ := unstructured.NestedString(content, "metadata", "labels", discoveryv1.LabelManagedBy)
+	if len(left) == 0 && strings.HasSuffix(by, "-controller.k8s.io") {
+		return r.drop(key, e) // which the controllers of Kubernetes make anew
+	}
+	content["endpoints"] = left
+	_, err := r.put(o, content)
+	return err
 }
 
-// trimSubsets is endpoints for one object of the older kind.
-func (r *run) trimSubsets(o *inspect.Object) {
+// trimSubsets is trimSlice for one object of the older kind.
+func (r *run) trimSubsets(_ keys.Key, e *transform.Entry) error {
+	o := r.object(e)
+	if o == nil {
+		return nil
+	}
 	content := runtime.DeepCopyJSON(o.Content)
 	subsets, _ := content["subsets"].([]any)
 	var left []any
@@ -283,13 +276,14 @@ func (r *run) trimSubsets(o *inspect.Object) {
 	}
 	switch {
 	case gone == 0:
-		return
+		return nil
 	case len(left) == 0:
 		delete(content, "subsets")
 	default:
 		content["subsets"] = left
 	}
-	r.put(o, content)
+	_, err := r.put(o, content)
+	return err
 }
 
 // reachable returns the endpoints that are neither of deleted Pods nor on lost nodes.
@@ -307,75 +301,99 @@ func (r *run) reachable(all []any) (left []any) {
 	return left
 }
 
-// volumeAttachments deletes those of lost nodes.
-func (r *run) volumeAttachments() {
-	for _, e := range r.of("volumeattachments.storage.k8s.io") {
-		if !r.readable(e) {
-			continue
-		}
-		for _, tie := range r.finder.Ties(e) {
-			if !r.keep[tie.Node] {
-				r.drop(e)
-			}
-		}
+// dropBootstrapToken deletes a Secret with which machines join.
+func (r *run) dropBootstrapToken(key keys.Key, e *transform.Entry) error {
+	if key.Namespace != "kube-system" || !strings.HasPrefix(key.Name, "bootstrap-token-") || !r.readable(e) {
+		return nil
 	}
-	if r.step.Deleted > 0 {
-		r.Step("volume-attached: VolumeAttachments were deleted; detach the volumes from the old machines in the storage before Pods need them")
-	}
+	secret, err := native.As[corev1.Secret](e.ParseValue())
+	return r.dropIf(err == nil && secret.Type == corev1.SecretTypeBootstrapToken, key, e)
 }
 
-func (r *run) certificateRequests() {
-	r.dropAll("certificatesigningrequests.certificates.k8s.io")
-	r.dropAll("podcertificaterequests.certificates.k8s.io")
-}
-
-func (r *run) events() { r.dropAll("events") }
-
-// dropAll deletes all objects of a resource.
-func (r *run) dropAll(resource string) {
-	for _, e := range r.of(resource) {
-		r.drop(e)
+// emptyToken empties a Secret that holds a token. The token controller fills it anew, with the new
+// key; a deleted one it would not make again, and Pods that mount it would not start.
+func (r *run) emptyToken(_ keys.Key, e *transform.Entry) error {
+	if !slices.ContainsFunc(r.ties(e), func(tie machines.Tie) bool { return tie.Code == machines.CodeTokenKey }) {
+		return nil
 	}
-}
-
-// bootstrapTokens deletes the Secrets with which machines join.
-func (r *run) bootstrapTokens() {
-	for key, e := range r.of("secrets") {
-		if key.Namespace != "kube-system" || !strings.HasPrefix(key.Name, "bootstrap-token-") || !r.readable(e) {
-			continue
-		}
-		secret, err := native.As[corev1.Secret](e.ParseValue())
-		if err == nil && secret.Type == corev1.SecretTypeBootstrapToken {
-			r.drop(e)
-		}
-	}
-	if r.step.Deleted > 0 {
-		r.Step("bootstrap tokens were deleted: `kubeadm token create` makes one for the new machines")
-	}
-}
-
-// serviceAccountTokens empties the Secrets that hold tokens. The token controller fills them anew,
-// with the new key; deleted ones it would not make again, and Pods that mount them would not start.
-func (r *run) serviceAccountTokens() {
-	for _, e := range r.of("secrets") {
-		if !r.readable(e) {
-			continue
-		}
-		for _, tie := range r.finder.Ties(e) {
-			if tie.Code == machines.CodeTokenKey {
-				r.emptyToken(e)
-			}
-		}
-	}
-}
-
-func (r *run) emptyToken(e *transform.Entry) {
 	o := r.object(e)
 	if o == nil {
-		return
+		return nil
 	}
 	content := runtime.DeepCopyJSON(o.Content)
 	data, _ := content["data"].(map[string]any)
 	delete(data, corev1.ServiceAccountTokenKey)
-	r.put(o, content)
+	_, err := r.put(o, content)
+	return err
+}
+
+// ignoreFailures has API servers go on where a webhook that runs in the cluster does not answer.
+func (r *run) ignoreFailures(_ keys.Key, e *transform.Entry) error {
+	o := r.object(e)
+	if o == nil {
+		return nil
+	}
+	content := runtime.DeepCopyJSON(o.Content)
+	hooks, _ := content["webhooks"].([]any)
+	for _, h := range hooks {
+		hook, _ := h.(map[string]any)
+		if !mustAnswer(o, hook) {
+			continue
+		}
+		inside, err := r.runsInside(hook)
+		if err != nil {
+			return err
+		}
+		if inside {
+			hook["failurePolicy"] = string(admissionv1.Ignore)
+		}
+	}
+	return r.putSaved(o, content)
+}
+
+// runsInside reports whether a webhook is behind a Service of the cluster.
+func (r *run) runsInside(hook map[string]any) (bool, error) {
+	client, _ := hook["clientConfig"].(map[string]any)
+	ref, is := client["service"].(map[string]any)
+	namespace, _ := ref["namespace"].(string)
+	name, _ := ref["name"].(string)
+	svc, err := machines.Storage{Source: r.view, Prefix: r.keys.Prefix}.Service(r.ctx, namespace, name)
+	return is && (svc == nil || !machines.Outside(svc)), err
+}
+
+// mustAnswer tells whether API servers refuse requests where a webhook does not answer.
+func mustAnswer(o *inspect.Object, hook map[string]any) bool {
+	policy, _ := hook["failurePolicy"].(string)
+	apiVersion, _ := o.Content["apiVersion"].(string)
+	return policy == string(admissionv1.Fail) || policy == "" && !strings.HasSuffix(apiVersion, "/v1beta1")
+}
+
+// dropSilent deletes the APIService of an aggregated API server that does not answer.
+func (r *run) dropSilent(key keys.Key, e *transform.Entry) error {
+	if !r.readable(e) {
+		return nil
+	}
+	service, err := native.As[machines.APIService](e.ParseValue())
+	if err != nil {
+		return nil // doctor names it
+	}
+	silence, err := machines.Storage{Source: r.view, Prefix: r.keys.Prefix}.Silent(r.ctx, &service)
+	if err != nil || silence.State == machines.Answering {
+		return err
+	}
+	group := service.Spec.Group
+	if slices.ContainsFunc(r.types.All(), func(t *inspect.Type) bool { return t.CRD != nil && t.Resource.Group == group }) {
+		r.view.Report().AddStep("APIService %s stays, though nothing answers: without it the group would be served from its definitions, "+
+			"which may be empty, and the garbage collector would delete what its objects own. "+
+			"Of Calico, migrate the data first (docs/calico-v3.md)", service.Spec.Version+"."+group)
+		return nil
+	}
+	o := r.object(e)
+	if o == nil {
+		return nil
+	}
+	if err := r.save(e.Key, whole(o), nil); err != nil {
+		return err
+	}
+	return r.drop(key, e)
 }

@@ -11,55 +11,66 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/internal/stream"
 	"github.com/etcdshift/etcdshift/transform"
 )
 
 // isolate changes the objects of all rows of the table that belong to the step.
-func (r *run) isolate() {
+func (r *run) isolate() error {
 	for _, w := range table() {
-		if w.step == r.step.Step {
-			r.eachOf(w, func(o *inspect.Object) { r.stop(w, o) })
+		if w.step != r.step.Step {
+			continue
+		}
+		if err := r.eachOf(w, func(o *inspect.Object) error { return r.stop(w, o) }); err != nil {
+			return err
 		}
 	}
 	if r.step.Step != "controllers" {
-		return
+		return nil
 	}
 	for _, w := range noSwitch() {
 		count := 0
-		r.eachOf(w, func(o *inspect.Object) {
+		err := r.eachOf(w, func(o *inspect.Object) error {
 			if acme, _, _ := unstructured.NestedFieldNoCopy(o.Content, "spec", "acme"); w.who != "cert-manager" || acme != nil {
 				count++
 			}
+			return nil
 		})
+		if err != nil {
+			return err
+		}
 		if count > 0 {
-			r.Step("no switch pauses %s (%s: %d): %s", w.who, strings.Join(w.types, ", "), count, w.text)
+			r.view.Report().AddStep("no switch pauses %s (%s: %d): %s", w.who, strings.Join(w.types, ", "), count, w.text)
 		}
 	}
+	return nil
 }
 
 // eachOf calls fn with the readable objects of a row.
-func (r *run) eachOf(w row, fn func(*inspect.Object)) {
+func (r *run) eachOf(w row, fn func(*inspect.Object) error) error {
 	for _, t := range r.types.All() {
 		if !w.matches(t) {
 			continue
 		}
-		for o, err := range r.View.Objects(r.Ctx, t, inspect.Selection{}) {
-			if r.Failed(err) {
-				return
-			}
+		err := stream.Each(r.view.Objects(r.ctx, t, inspect.Selection{}), func(o *inspect.Object) error {
 			switch {
-			case o.Parsed.Prefix != r.Keys.Prefix:
+			case o.Parsed.Prefix != r.keys.Prefix:
 			case o.Err != nil:
-				r.Raise(string(o.Key), transform.Unreadable(o.Err))
+				r.view.Raise(string(o.Key), transform.Unreadable(o.Err))
 			default:
-				fn(o)
+				return fn(o)
 			}
+			return nil
+		})
+		if err != nil {
+			return err
 		}
 	}
+	return nil
 }
 
 // stop changes one object as its row says.
-func (r *run) stop(w row, o *inspect.Object) {
+func (r *run) stop(w row, o *inspect.Object) error {
 	content := runtime.DeepCopyJSON(o.Content)
 	for _, f := range w.fields {
 		now, there, _ := unstructured.NestedFieldNoCopy(content, f.path...)
@@ -75,10 +86,15 @@ func (r *run) stop(w row, o *inspect.Object) {
 		w.edit(r, o, content)
 	}
 	content = transform.AsUpdated(o, content)
-	if !reflect.DeepEqual(content, o.Content) && r.put(o, content) {
-		r.freed.Changed(o.Entry, content)
-		r.save(o.Key, o.Content, content)
+	if reflect.DeepEqual(content, o.Content) {
+		return nil
 	}
+	before := r.step.Changed
+	err := r.putSaved(o, content)
+	if r.step.Changed > before {
+		r.freed.Changed(o.Entry, content)
+	}
+	return err
 }
 
 // scaleDown has a workload run no Pods.

@@ -17,6 +17,7 @@ import (
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/internal/machines"
 	"github.com/etcdshift/etcdshift/internal/objects"
+	"github.com/etcdshift/etcdshift/internal/stream"
 	"github.com/etcdshift/etcdshift/keys"
 	"github.com/etcdshift/etcdshift/transform"
 )
@@ -33,12 +34,15 @@ type prepare struct {
 // run is one storage prefix in a run.
 type run struct {
 	*prepare
-	transform.Store
+	ctx     context.Context
+	view    *transform.View
+	keys    keys.Kubernetes
 	types   *inspect.Types
 	finder  *machines.Finder
 	section *Prepared
 	step    *Step           // that is being taken
 	removed map[string]bool // UIDs of deleted Nodes and Pods
+	masters bool            // an address of an API server is deleted
 	freed   objects.Freed
 }
 
@@ -70,20 +74,19 @@ func (p *prepare) Plan(ctx context.Context, v *transform.View) error {
 	}
 	for _, prefix := range prefixes {
 		r := &run{
-			prepare: p, Store: transform.Store{Ctx: ctx, View: v, Keys: keys.Kubernetes{Prefix: prefix}},
+			prepare: p, ctx: ctx, view: v, keys: keys.Kubernetes{Prefix: prefix},
 			types: types, finder: finder, section: section, removed: map[string]bool{},
 		}
 		for i, s := range p.steps {
 			r.step = &section.Prepared[i]
-			if s.run(r); r.Err != nil {
-				return r.Err
+			if err := r.take(s); err != nil {
+				return err
 			}
 		}
-		if r.follow(); r.Err != nil || r.Failed(r.freed.Report(ctx, v)) {
-			return r.Err
-		}
-		if r.byHand(); r.Err != nil {
-			return r.Err
+		for _, finish := range []func() error{r.follow, func() error { return r.freed.Report(ctx, v) }, r.byHand} {
+			if err := finish(); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -113,12 +116,12 @@ func (p *prepare) knowsNodes(ctx context.Context, v *transform.View, prefixes []
 		missing[name] = true
 	}
 	for _, prefix := range prefixes {
-		store := transform.Store{Ctx: ctx, View: v, Keys: keys.Kubernetes{Prefix: prefix}}
-		for key := range store.Objects(schema.GroupResource{Resource: "nodes"}) {
-			delete(missing, key.Name)
-		}
-		if store.Err != nil {
-			return false, store.Err
+		dir := keys.Kubernetes{Prefix: prefix}.Dir(schema.GroupResource{Resource: "nodes"})
+		for e, err := range v.Live(ctx, dir) {
+			if err != nil {
+				return false, err
+			}
+			delete(missing, strings.TrimPrefix(string(e.Key), string(dir)))
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(missing)) {
@@ -130,33 +133,48 @@ func (p *prepare) knowsNodes(ctx context.Context, v *transform.View, prefixes []
 // lost tells whether a node does not come back.
 func (p *prepare) lost(node string) bool { return node != "" && !p.keep[node] }
 
-// of yields the objects of a resource, such as "leases.coordination.k8s.io".
-func (r *run) of(resource string) func(func(keys.Key, *transform.Entry) bool) {
-	return r.Objects(schema.ParseGroupResource(resource))
+// each calls do for the objects of a resource, such as "leases.coordination.k8s.io", whose keys an
+// API server makes.
+func (r *run) each(resource string, do func(*run, keys.Key, *transform.Entry) error) error {
+	return stream.Each(r.view.Live(r.ctx, r.keys.Dir(schema.ParseGroupResource(resource))), func(e *transform.Entry) error {
+		key, err := r.keys.Parse(e.Key)
+		if err != nil {
+			return nil
+		}
+		return do(r, key, e)
+	})
 }
 
 // readable reports a value that cannot be read.
 func (r *run) readable(e *transform.Entry) bool {
 	if e.Undecryptable != nil {
-		r.Raise(string(e.Key), transform.Unreadable(e.Undecryptable))
+		r.view.Raise(string(e.Key), transform.Unreadable(e.Undecryptable))
 		return false
 	}
-	return r.View.Readable(e)
+	return r.view.Readable(e)
 }
 
 // drop deletes an object, and remembers its UID for dependents.
-func (r *run) drop(e *transform.Entry) {
+func (r *run) drop(_ keys.Key, e *transform.Entry) error {
 	if meta, err := encoding.ReadMeta(e.Value); err == nil {
 		if meta.UID != "" {
 			r.removed[meta.UID] = true
 		}
 		if len(meta.Finalizers) > 0 && !expected(meta) {
-			r.Raise(string(e.Key), transform.CodeFinalizers.Because("its finalizers do not run: %s", finding.List(meta.Finalizers)))
+			r.view.Raise(string(e.Key), transform.CodeFinalizers.Because("its finalizers do not run: %s", finding.List(meta.Finalizers)))
 		}
 	}
 	r.freed.Deleted(e)
-	r.Delete(e.Key)
 	r.step.Deleted++
+	return r.view.Delete(r.ctx, e.Key)
+}
+
+// dropIf drops an object, or not.
+func (r *run) dropIf(is bool, key keys.Key, e *transform.Entry) error {
+	if !is {
+		return nil
+	}
+	return r.drop(key, e)
 }
 
 // expected tells whether the finalizers of a deleted object only guard what goes with its machine:
@@ -166,15 +184,22 @@ func expected(meta encoding.Meta) bool {
 }
 
 // put stages an object with other content.
-func (r *run) put(o *inspect.Object, content map[string]any) (staged bool) {
-	if r.Err != nil {
-		return false
-	}
-	staged, err := r.View.PutObject(r.Ctx, o, content)
-	if !r.Failed(err) && staged {
+func (r *run) put(o *inspect.Object, content map[string]any) (staged bool, err error) {
+	staged, err = r.view.PutObject(r.ctx, o, content)
+	if staged && err == nil {
 		r.step.Changed++
 	}
-	return staged
+	return staged, err
+}
+
+// putSaved stages an object, and saves what --undo puts back: the fields as they were.
+func (r *run) putSaved(o *inspect.Object, content map[string]any) error {
+	staged, err := r.put(o, content)
+	if err != nil || !staged {
+		return err
+	}
+	was, is := changed(o.Content, content)
+	return r.save(o.Key, identified(was, o.Content), is)
 }
 
 // object decodes an entry of a resource; nil for one that cannot be read, which is reported.
@@ -185,31 +210,23 @@ func (r *run) object(e *transform.Entry) *inspect.Object {
 	}
 	o := inspect.NewObject(r.types.Of(key.Resource), e)
 	if o.Err != nil {
-		r.Raise(string(e.Key), transform.Unreadable(o.Err))
+		r.view.Raise(string(e.Key), transform.Unreadable(o.Err))
 		return nil
 	}
 	return o
 }
 
-// save keeps in the report what --undo puts back: the fields of an object as they were.
-func (r *run) save(key []byte, before, after map[string]any) {
-	was, is := changed(before, after)
-	r.keepSaved(key, identified(was, before), is)
-}
-
-// keepSaved keeps an object in the report; after is nil for one that is deleted.
-func (r *run) keepSaved(key []byte, saved, after map[string]any) {
-	hide, err := r.View.Secrets(r.Ctx)
-	if r.Failed(cmp.Or(err, r.View.Save(r.Ctx, key, saved))) {
-		return
+// save keeps an object in the report; after is nil for one that is deleted.
+func (r *run) save(key []byte, saved, after map[string]any) error {
+	hide, err := r.view.Secrets(r.ctx)
+	if err = cmp.Or(err, r.view.Save(r.ctx, key, saved)); err != nil {
+		return err
 	}
 	after = runtime.DeepCopyJSON(after)
 	hide.Object(key, after)
 	is, err := json.Marshal(after)
-	if r.Failed(err) {
-		return
-	}
 	r.section.Undo = append(r.section.Undo, Change{Key: string(key), Step: r.step.Step, After: is})
+	return err
 }
 
 // tied are objects that are tied to the old machines in one way.
@@ -222,15 +239,15 @@ type tied struct {
 
 // byHand adds steps by hand for what still ties the snapshot to the old machines. They are what
 // doctor will find in the output.
-func (r *run) byHand() {
+func (r *run) byHand() error {
 	var all []*tied
 	known, encrypted := map[[2]string]*tied{}, false
-	for e, err := range r.View.Below(r.Ctx, r.Keys.Prefix) {
-		if r.Failed(err) {
-			return
+	for e, err := range r.view.Below(r.ctx, r.keys.Prefix) {
+		if err != nil {
+			return err
 		}
 		encrypted = encrypted || encoding.Detect(e.Stored) == encoding.FormatEncrypted
-		if !r.View.Readable(e) || e.Check() != nil { // a value that is encrypted or of an unknown kind passes
+		if !r.view.Readable(e) || e.Check() != nil { // a value that is encrypted or of an unknown kind passes
 			continue
 		}
 		for _, tie := range r.finder.Ties(e) {
@@ -250,17 +267,18 @@ func (r *run) byHand() {
 	})
 	r.before(encrypted)
 	r.mend(all)
-	r.View.Report().AddStepBefore("in the restore commands, replace the names and addresses of the old members by those of the new machines: " +
+	r.view.Report().AddStepBefore("in the restore commands, replace the names and addresses of the old members by those of the new machines: " +
 		"--name, --initial-cluster and --initial-advertise-peer-urls")
 	if n := len(r.section.Undo); n > 0 {
-		r.Step("keep the report: its \"saved\" has objects as they were (%d). --undo puts them back in a snapshot; on the cluster, "+
+		r.view.Report().AddStep("keep the report: its \"saved\" has objects as they were (%d). --undo puts them back in a snapshot; on the cluster, "+
 			"put back webhooks and APIServices when the Pods behind them run (docs/prepare-restore.md)", n)
 	}
+	return nil
 }
 
 // before adds the steps that come first.
 func (r *run) before(encrypted bool) {
-	add := r.View.Report().AddStepBefore
+	add := r.view.Report().AddStepBefore
 	if !r.isolated {
 		add("stop the old cluster, and keep it off: two clusters would act on the same volumes, load balancers and addresses")
 	}
@@ -282,9 +300,9 @@ func (r *run) mend(all []*tied) {
 		if i+1 < len(all) && all[i+1].code == t.code {
 			continue
 		}
-		add := r.View.Report().AddStep
+		add := r.view.Report().AddStep
 		if t.code == machines.CodeServiceRange || t.code == machines.CodeTokenKey || t.code == machines.CodeClusterCA {
-			add = r.View.Report().AddStepBefore
+			add = r.view.Report().AddStepBefore
 		}
 		add("%s: %s. %s", t.code.Name, strings.Join(found, "; "), r.ownRemedy(t.code))
 		found = nil
@@ -303,3 +321,38 @@ func (r *run) ownRemedy(code *finding.Code) string {
 
 // contains tells whether a value may have a field or label: a cheap look before decoding.
 func contains(value []byte, text string) bool { return bytes.Contains(value, []byte(text)) }
+
+// Prepared is the section of a report of "prepare-restore".
+type Prepared struct {
+	Prepared []Step   `json:"prepared,omitempty"` // the steps that were taken, in order
+	Undo     []Change `json:"undo,omitempty"`     // changes that --undo puts back: each key is in saved too
+	Cluster  string   `json:"cluster,omitempty"`  // UID of the namespace kube-system, for --undo
+}
+
+// Step is what one step did.
+type Step struct {
+	Step    string `json:"step"`
+	Reason  string `json:"reason"`
+	Deleted int    `json:"deleted"` // objects
+	Changed int    `json:"changed"` // objects
+}
+
+// Change is a change that can be undone.
+type Change struct {
+	Key  string `json:"key"`
+	Step string `json:"step"`
+	// After has the changed fields as they were written; none of a deleted object.
+	After json.RawMessage `json:"after"`
+}
+
+// Tables returns the steps with what each did.
+func (p *Prepared) Tables(outcome transform.Outcome) []transform.Table {
+	if outcome == transform.Refused {
+		return nil
+	}
+	t := transform.Table{Header: []any{"STEP", "DELETED", "CHANGED", "REASON"}}
+	for _, s := range p.Prepared {
+		t.Rows = append(t.Rows, []any{s.Step, s.Deleted, s.Changed, s.Reason})
+	}
+	return []transform.Table{t}
+}

@@ -2,7 +2,9 @@ package preparerestore
 
 import (
 	"slices"
+	"strings"
 
+	"github.com/etcdshift/etcdshift/keys"
 	"github.com/etcdshift/etcdshift/transform"
 )
 
@@ -11,7 +13,16 @@ type step struct {
 	name   string
 	reason string
 	on     condition
-	run    func(*run)
+	works  []work
+	byHand string // a step by hand after one that deleted objects; "" for none
+}
+
+// work is what a step does with each object of some resources, with commas between them; or with
+// the whole storage, where it names none.
+type work struct {
+	resources string
+	one       func(r *run, key keys.Key, e *transform.Entry) error
+	all       func(r *run) error
 }
 
 // condition says when a step is taken, --only and --skip aside.
@@ -25,26 +36,69 @@ const (
 
 // steps lists all steps, in order: a later step sees what earlier ones deleted.
 func steps() []step {
+	const leases, slices, secrets = "leases.coordination.k8s.io", "endpointslices.discovery.k8s.io", "secrets"
+	of := func(all ...work) []work { return all }
+	isolates := of(work{all: (*run).isolate})
 	return []step{
-		{"api-servers", "API servers of the old machines would stay endpoints of the Service kubernetes", always, (*run).apiServers},
-		{"leader-election", "a new controller waits until the lease of an old one is over", always, (*run).leaderElection},
-		{"nodes", "a Node that does not come back keeps its Pods, volumes and addresses", always, (*run).nodes},
-		{"pods", "a Pod of a machine that is gone seems to run, and no controller makes it anew", always, (*run).pods},
-		{"dependents", "the garbage collector would delete what only deleted Nodes and Pods own", always, (*run).dependents},
-		{"endpoints", "Services would send to Pods that are gone", always, (*run).endpoints},
-		{"volume-attachments", "a volume that seems attached to an old machine is attached to no new one", always, (*run).volumeAttachments},
-		{"certificate-requests", "requests of the old machines for certificates", always, (*run).certificateRequests},
-		{"events", "what happened on the old machines", always, (*run).events},
-		{"bootstrap-tokens", "a machine could join with a token of the old cluster", always, (*run).bootstrapTokens},
-		{"service-account-tokens", "API servers with a new key refuse tokens signed by the old one", newKey, (*run).serviceAccountTokens},
-		{"webhooks", "a webhook whose Pods do not run yet refuses the writes that start them", always, (*run).webhooks},
-		{"api-services", "an aggregated API server that does not answer stops the deletion of namespaces", always, (*run).apiServices},
-		{"workloads", "no Pod starts, so that none acts on the world", isolated, (*run).isolate},
-		{"jobs", "no Job or CronJob starts Pods", isolated, (*run).isolate},
-		{"load-balancers", "no cloud controller takes over, changes or deletes a load balancer", isolated, (*run).isolate},
-		{"volumes", "deleting a claim deletes no disk of production", isolated, (*run).isolate},
-		{"controllers", "controllers that act outside of the cluster are paused by their own switches", isolated, (*run).isolate},
+		{"api-servers", "API servers of the old machines would stay endpoints of the Service kubernetes", always, of(
+			work{"masterleases", (*run).dropMaster, nil}, work{"peerserverleases,storageversions.internal.apiserver.k8s.io", (*run).drop, nil},
+			work{leases, (*run).dropServerLease, nil}, work{"endpoints," + slices, (*run).dropServerEndpoints, nil}), ""},
+		{"leader-election", "a new controller waits until the lease of an old one is over", always, of(
+			work{"leasecandidates.coordination.k8s.io", (*run).drop, nil}, work{leases, (*run).dropHeldLease, nil},
+			work{"configmaps,endpoints", (*run).dropLeader, nil}), ""},
+		{"nodes", "a Node that does not come back keeps its Pods, volumes and addresses", always, of(
+			work{"nodes", (*run).dropNode, nil}, work{leases, (*run).dropNodeLease, nil},
+			work{"csinodes.storage.k8s.io,ciliumnodes.cilium.io", (*run).dropNamed, nil},
+			work{"resourceslices.resource.k8s.io", (*run).dropTied, nil}, work{"persistentvolumeclaims", (*run).dropSelection, nil},
+			work{secrets, (*run).dropPassword, nil}), ""},
+		{"pods", "a Pod of a machine that is gone seems to run, and no controller makes it anew", always,
+			of(work{"pods", (*run).dropPod, nil}), ""},
+		{"dependents", "the garbage collector would delete what only deleted Nodes and Pods own", always,
+			of(work{all: (*run).dropDependents}), ""},
+		{"endpoints", "Services would send to Pods that are gone", always,
+			of(work{slices, (*run).trimSlice, nil}, work{"endpoints", (*run).trimSubsets, nil}), ""},
+		{"volume-attachments", "a volume that seems attached to an old machine is attached to no new one", always,
+			of(work{"volumeattachments.storage.k8s.io", (*run).dropAttachment, nil}),
+			"volume-attached: VolumeAttachments were deleted; detach the volumes from the old machines in the storage before Pods need them"},
+		{"certificate-requests", "requests of the old machines for certificates", always,
+			of(work{"certificatesigningrequests.certificates.k8s.io,podcertificaterequests.certificates.k8s.io", (*run).drop, nil}), ""},
+		{"events", "what happened on the old machines", always, of(work{"events", (*run).drop, nil}), ""},
+		{"bootstrap-tokens", "a machine could join with a token of the old cluster", always, of(work{secrets, (*run).dropBootstrapToken, nil}),
+			"bootstrap tokens were deleted: `kubeadm token create` makes one for the new machines"},
+		{"service-account-tokens", "API servers with a new key refuse tokens signed by the old one", newKey,
+			of(work{secrets, (*run).emptyToken, nil}), ""},
+		{"webhooks", "a webhook whose Pods do not run yet refuses the writes that start them", always, of(work{
+			"validatingwebhookconfigurations.admissionregistration.k8s.io,mutatingwebhookconfigurations.admissionregistration.k8s.io",
+			(*run).ignoreFailures, nil}), ""},
+		{"api-services", "an aggregated API server that does not answer stops the deletion of namespaces", always,
+			of(work{"apiservices.apiregistration.k8s.io", (*run).dropSilent, nil}), ""},
+		{"workloads", "no Pod starts, so that none acts on the world", isolated, isolates, ""},
+		{"jobs", "no Job or CronJob starts Pods", isolated, isolates, ""},
+		{"load-balancers", "no cloud controller takes over, changes or deletes a load balancer", isolated, isolates, ""},
+		{"volumes", "deleting a claim deletes no disk of production", isolated, isolates, ""},
+		{"controllers", "controllers that act outside of the cluster are paused by their own switches", isolated, isolates, ""},
 	}
+}
+
+// take takes a step.
+func (r *run) take(s step) error {
+	for _, w := range s.works {
+		if w.all != nil {
+			if err := w.all(r); err != nil {
+				return err
+			}
+			continue
+		}
+		for resource := range strings.SplitSeq(w.resources, ",") {
+			if err := r.each(resource, w.one); err != nil {
+				return err
+			}
+		}
+	}
+	if s.byHand != "" && r.step.Deleted > 0 {
+		r.view.Report().AddStep("%s", s.byHand)
+	}
+	return nil
 }
 
 // stepNames returns the names of all steps, for flags.
