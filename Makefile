@@ -51,7 +51,7 @@ TORTURE ?= 10000
 WRITING ?= 1000
 torture: build
 	TORTURE='$(TORTURE)' TORTURE_WRITING='$(WRITING)' TORTURE_PROGRAM='$(CURDIR)/$(BIN)' \
-	  $(GO) test -count=1 -timeout 12h -v -run '^TestTorture' ./cmd/etcdshift
+	  $(GO) test -count=1 -timeout 12h -v -run '^TestTorture' ./internal/cli
 
 # The migration on a real kube-apiserver and a real garbage collector, and the page of a report in a real browser (chromium, or the
 # program that CHROMIUM names): see e2e/e2e_test.go. From a cold cache it compiles Kubernetes, ten

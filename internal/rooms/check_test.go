@@ -21,7 +21,8 @@ func mayImport() map[string][]string {
 	data := []string{"snapshot", "keys", "encoding", "encoding/schema", "internal/native", "internal/stream"}
 	with := func(more ...string) []string { return append(more, data...) }
 	return map[string][]string{
-		"cmd": with("internal/machines", changes, "transform", "transform/migrations", "inspect", "finding", "encoding/encryption", "docs",
+		"cmd": {"internal/cli"},
+		"internal/cli": with("internal/machines", changes, "transform", "transform/migrations", "inspect", "finding", "encoding/encryption", "docs",
 			"internal/doctor", "internal/kcp/clusters", "internal/redact", "internal/apiservers", "internal/publish", "internal/conversion", "internal/input",
 			"internal/objects", "internal/columns", "internal/compare", "internal/fleet", "internal/jsonpath", "internal/kubectl", "internal/manifest",
 			"internal/policy", "internal/rehearse", "internal/render", "internal/report", "internal/sandbox", "internal/save",
@@ -253,7 +254,7 @@ func (s source) checkNode(node ast.Node) string {
 		}
 	case *ast.BasicLit:
 		text, err := strconv.Unquote(n.Value)
-		home := room(s.dir) == "keys" || room(s.dir) == "internal/test" || room(s.dir) == "cmd" && strings.Contains(text, "etcdshift ") // an example of the help
+		home := room(s.dir) == "keys" || room(s.dir) == "internal/test" || room(s.dir) == "internal/cli" && strings.Contains(text, "etcdshift ") // an example of the help
 		if n.Kind == token.STRING && err == nil && strings.Contains(text, "/registry/") && !s.test && !home {
 			return "only keys may spell etcd keys"
 		}

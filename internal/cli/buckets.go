@@ -1,0 +1,80 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/etcdshift/etcdshift/internal/input"
+	"github.com/etcdshift/etcdshift/internal/publish"
+	"github.com/etcdshift/etcdshift/internal/s3"
+	"github.com/etcdshift/etcdshift/snapshot"
+)
+
+// fetch copies the object at path into a file without a name.
+func fetch(c *cli.Context, path string, limit int64) (*os.File, error) {
+	store, err := s3.Open()
+	if err != nil {
+		return nil, err
+	}
+	file, err := publish.Scratch(os.TempDir())
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	if err := store.Fetch(c.Context, path, file, limit); err != nil {
+		_ = file.Close()
+		return nil, err
+	}
+	return file, nil
+}
+
+// readSmall reads the small file or object that a flag or an argument names.
+func readSmall(c *cli.Context) func(ctx context.Context, name, path string) ([]byte, error) {
+	return func(ctx context.Context, name, path string) ([]byte, error) {
+		if !s3.Is(path) {
+			return input.ReadFlag(ctx, name, path)
+		}
+		file, err := fetch(c, path, input.MaxFlagFile)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		defer file.Close()
+		return io.ReadAll(io.NewSectionReader(file, 0, input.MaxFlagFile))
+	}
+}
+
+// uploadTo refuses an object that is there already, and returns what writes it; nil for the path of
+// a file.
+func uploadTo(c *cli.Context, path string) (snapshot.Upload, error) {
+	if !s3.Is(path) {
+		return nil, nil
+	}
+	store, err := s3.Open()
+	if err != nil {
+		return nil, err
+	}
+	return func(file *os.File) error { return store.Put(c.Context, path, file) }, store.Vacant(c.Context, path)
+}
+
+// create begins the file or the object at path, which must not exist.
+func create(c *cli.Context, path string) (*publish.File, error) {
+	upload, err := uploadTo(c, path)
+	switch {
+	case err != nil:
+		return nil, err
+	case upload != nil:
+		return publish.CreateElsewhere(path, upload)
+	}
+	return publish.Create(path)
+}
+
+// onlyFile refuses an object where a command takes a file alone.
+func onlyFile(c *cli.Context, name, path string) error {
+	if s3.Is(path) {
+		return usagef(commandPath(c), "%s takes a file, not an object in a bucket: copy it first", name)
+	}
+	return nil
+}

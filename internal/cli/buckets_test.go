@@ -1,0 +1,42 @@
+package cli
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestNotKnown: where it is not known whether the output was written, no report says that nothing
+// was.
+func TestNotKnown(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		if r.Method == http.MethodPut {
+			w.WriteHeader(http.StatusGatewayTimeout)
+			return
+		}
+		w.WriteHeader(http.StatusNotFound)
+		_, _ = io.WriteString(w, "<Error><Code>NoSuchKey</Code></Error>")
+	}))
+	defer server.Close()
+	for name, value := range map[string]string{
+		"AWS_ENDPOINT_URL": server.URL, "AWS_ENDPOINT_URL_S3": "", "AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b", "AWS_SESSION_TOKEN": "",
+		"AWS_REGION": "us-east-1", "AWS_PROFILE": "", "AWS_CA_BUNDLE": "", "HOME": t.TempDir(),
+	} {
+		t.Setenv(name, value)
+	}
+	report := filepath.Join(t.TempDir(), "report.json")
+	var stdout, stderr bytes.Buffer
+	args := []string{"etcdshift", "migrate", "calico-v3", "--report", report, fixtureFile(t), "s3://bkt/out.db"}
+	require.Equal(t, exitFailed, Run(t.Context(), args, nil, &stdout, &stderr))
+	require.Empty(t, stdout.String())
+	require.Contains(t, stderr.String(), "s3://bkt/out.db: whether the object was written is not known: ")
+	require.Contains(t, stderr.String(), "run the command again")
+	require.NotContains(t, stderr.String(), "nothing was written")
+	require.NoFileExists(t, report)
+}

@@ -1,0 +1,82 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// confineMain runs a command in a place that is hard to make by script:
+//
+//	confine modes COMMAND...           file modes bind it, also when it runs as root
+//	confine fsize BYTES COMMAND...     none of its files may grow beyond BYTES
+//	confine memory BYTES COMMAND...    it may not reserve more than BYTES
+//	confine disk DIR BYTES COMMAND...  DIR is an empty file system of BYTES that nobody else sees
+func confineMain() {
+	err := confine(os.Args[1:])
+	if err == nil {
+		return
+	}
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		os.Exit(exit.ExitCode())
+	}
+	fmt.Fprintln(os.Stderr, "confine:", err)
+	os.Exit(99)
+}
+
+func confine(args []string) error {
+	runtime.LockOSThread() // what is given up is given up by a thread
+	switch how, rest := args[0], args[1:]; how {
+	case "modes":
+		if os.Geteuid() == 0 {
+			for _, capability := range []uintptr{unix.CAP_DAC_OVERRIDE, unix.CAP_DAC_READ_SEARCH} {
+				if err := unix.Prctl(unix.PR_CAPBSET_DROP, capability, 0, 0, 0); err != nil {
+					return err
+				}
+			}
+		}
+		return become(rest)
+	case "fsize", "memory":
+		n, err := strconv.ParseUint(rest[0], 10, 64)
+		if err != nil {
+			return err
+		}
+		limit := unix.RLIMIT_FSIZE
+		if how == "memory" {
+			limit = unix.RLIMIT_AS
+		}
+		if err := unix.Setrlimit(limit, &unix.Rlimit{Cur: n, Max: n}); err != nil {
+			return err
+		}
+		return become(rest[1:])
+	case "disk": // a namespace of its own is for a new process
+		cmd := exec.Command("/proc/self/exe", append([]string{"mounted"}, rest...)...)
+		cmd.Args[0] = "confine" // by which the test binary knows what it is
+		cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+		cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNS | unix.CLONE_NEWUSER,
+			UidMappings: []syscall.SysProcIDMap{{HostID: os.Getuid(), Size: 1}}, GidMappings: []syscall.SysProcIDMap{{HostID: os.Getgid(), Size: 1}}}
+		return cmd.Run()
+	case "mounted":
+		if err := unix.Mount("tmpfs", rest[0], "tmpfs", 0, "size="+rest[1]); err != nil {
+			return err
+		}
+		return become(rest[2:])
+	}
+	return fmt.Errorf("no %q", args[0])
+}
+
+// become turns this process into the command.
+func become(args []string) error {
+	path, err := exec.LookPath(args[0])
+	if err != nil {
+		return err
+	}
+	return unix.Exec(path, args, os.Environ())
+}

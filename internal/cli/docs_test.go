@@ -1,0 +1,229 @@
+package cli
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/require"
+	"github.com/urfave/cli/v2"
+
+	"github.com/etcdshift/etcdshift/docs"
+)
+
+// TestDocumentedCommands: every command line in the documentation is one that the program takes:
+// its name and its flags.
+func TestDocumentedCommands(t *testing.T) {
+	line := regexp.MustCompile("etcdshift ((?:[a-z][a-z0-9-]* )*)([^`#;|&\n]*)")
+	flag := regexp.MustCompile(`(?:^| )--?([a-z][a-z0-9-]*)`)
+	known := 0
+	for _, page := range documentation(t) {
+		text, err := os.ReadFile(page)
+		require.NoError(t, err)
+		for _, m := range line.FindAllStringSubmatch(string(text), -1) {
+			command := named(Commands(), strings.Fields(m[1]))
+			if command == nil {
+				require.NotContains(t, m[2], "--", "%s: %s", page, m[0])
+				continue // a sentence about etcdshift
+			}
+			known++
+			words, _, _ := strings.Cut(m[2], " -- ") // of "fleet run"
+			if passesOn(command) {
+				words, _, _ = strings.Cut(words, ".db ")
+			}
+			for _, f := range flag.FindAllStringSubmatch(" "+words, -1) {
+				require.NotNil(t, flagOf(command, f[1]), "%s: %s: no flag %s", page, m[0], f[1])
+			}
+		}
+	}
+	require.Greater(t, known, 20)
+}
+
+// named is the command of that path, nil where there is none. Words behind it are its arguments.
+func named(commands []*cli.Command, path []string) (found *cli.Command) {
+	for _, word := range path {
+		for _, c := range commands {
+			if c.Name == word {
+				found, commands = c, c.Subcommands
+				break
+			}
+		}
+	}
+	return found
+}
+
+// TestDocumentedConverter: the guide shows the converter that storage_exec_jq.txtar runs.
+func TestDocumentedConverter(t *testing.T) {
+	guide, err := os.ReadFile(filepath.Join("..", "..", "docs", "storage-versions.md"))
+	require.NoError(t, err)
+	_, rest, found := strings.Cut(string(guide), "cat > convert <<'END'\n")
+	require.True(t, found)
+	shown, _, found := strings.Cut(rest, "    END\n")
+	require.True(t, found)
+	script, err := os.ReadFile(filepath.Join("testdata", "script", "storage_exec_jq.txtar"))
+	require.NoError(t, err)
+	require.Contains(t, string(script), "-- convert --\n"+strings.ReplaceAll(shown[4:], "\n    ", "\n"))
+}
+
+// TestSearchTexts: README, explain and the help of a command have the errors users search for.
+func TestSearchTexts(t *testing.T) {
+	readme, err := os.ReadFile(filepath.Join("..", "..", "README.md"))
+	require.NoError(t, err)
+	_, explained, _ := runWords("explain", "-o", "json")
+	for text, command := range map[string]string{
+		"must appear in spec.versions":                        "migrate storage-versions",
+		"request to convert CR from an invalid group/version": "migrate storage-versions",
+		"failed calling webhook":                              "doctor",
+		"mvcc: database space exceeded":                       "sizes",
+	} {
+		require.Contains(t, string(readme), text+"`")
+		help := strings.Join(strings.Fields(named(Commands(), strings.Fields(command)).UsageText), " ")
+		require.Contains(t, help, text, command)
+		require.Contains(t, explained, text)
+	}
+}
+
+// documentation are the pages for users.
+func documentation(t *testing.T) []string {
+	t.Helper()
+	pages, err := filepath.Glob(filepath.Join("..", "..", "docs", "*.md"))
+	require.NoError(t, err)
+	return append(pages, filepath.Join("..", "..", "README.md"))
+}
+
+// sectionOf is the text below a heading of the second level.
+func sectionOf(t *testing.T, page, title string) string {
+	t.Helper()
+	_, rest, found := strings.Cut(page, "\n## "+title+"\n")
+	require.True(t, found, title)
+	text, _, _ := strings.Cut(rest, "\n#")
+	return text
+}
+
+// TestWrittenByKCP: the guide to a move names what kcp writes or removes by itself when a shard
+// starts.
+func TestWrittenByKCP(t *testing.T) {
+	guide, err := os.ReadFile(filepath.Join("..", "..", "docs", "move-a-logical-cluster.md"))
+	require.NoError(t, err)
+	check := sectionOf(t, string(guide), "8. What to check")
+	for _, what := range []string{"`kube-root-ca.crt`", "`ca.crt` of Secrets of type `kubernetes.io/service-account-token`", "half an hour"} {
+		require.Contains(t, check, what)
+	}
+	for _, line := range strings.Split(string(guide), "\n") {
+		if strings.Contains(line, "half an hour") {
+			require.Contains(t, line, "creat", "the age of a definition counts from its creation")
+		}
+	}
+}
+
+// TestFrontProxyOrder: the guide to a move, and the help of each command in it, stop the
+// front-proxies first and start them last.
+func TestFrontProxyOrder(t *testing.T) {
+	guide, err := os.ReadFile(filepath.Join("..", "..", "docs", "move-a-logical-cluster.md"))
+	require.NoError(t, err)
+	section := func(title string) string { return sectionOf(t, string(guide), title) }
+	stop, start := section("1. Stop"), section("7. Start")
+	require.Regexp(t, `(?s)^\W*Stop all front-proxies first\b.*\bkcp of both shards\b.*\bcache server\b`, stop)
+	require.NotContains(t, stop, "front-proxy may run on")
+	require.Regexp(t, `(?s)\betcds\b.*\bcache server\b.*\broot shard\b.*\bother shard\b.*\bfront-proxies last\b`, start)
+	require.Contains(t, section("The way back"), "front-proxies")
+	for _, name := range []string{"extract", "import", "purge", "verify"} {
+		help := named(Commands(), []string{"cluster", name}).UsageText
+		require.Regexp(t, `(?s)stop all front-proxies first.*start the\s+front-proxies last`, strings.ToLower(help), name)
+	}
+}
+
+// TestGuideWritesOnce: no command of the guide to a move writes a file that an earlier one has
+// written, which would fail; and each command of the move is rehearsed.
+func TestGuideWritesOnce(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "move-a-logical-cluster.md"))
+	require.NoError(t, err)
+	_, guide, found := strings.Cut(string(page), "\n## Days before")
+	require.True(t, found)
+	written, dry, run := map[string]bool{}, 0, 0
+	for _, line := range strings.Split(guide, "\n") {
+		words := strings.Fields(line)
+		if !strings.HasPrefix(line, "    ") || len(words) < 6 || words[1] != "cluster" || !slices.Contains([]string{"extract", "import", "purge"}, words[2]) {
+			continue
+		}
+		if slices.Contains(words, "--dry-run") {
+			dry++
+			continue
+		}
+		run++
+		require.False(t, written[words[5]], "%s is written twice", words[5])
+		written[words[5]] = true
+	}
+	require.Equal(t, []int{3, 5}, []int{dry, run}, "import and both purges are rehearsed dry; extract is run twice")
+}
+
+// TestRunbooks: each page is there, for a command that is there; and each command that changes a
+// file has one.
+func TestRunbooks(t *testing.T) {
+	books := runbooks()
+	var walk func(path string, commands []*cli.Command)
+	walk = func(path string, commands []*cli.Command) {
+		for _, c := range commands {
+			name := strings.TrimSpace(path + " " + c.Name)
+			if strings.HasPrefix(c.ArgsUsage, "IN OUT") {
+				require.NotEmpty(t, books[name], name)
+			}
+			if books[name] != "" {
+				require.FileExists(t, filepath.Join("..", "..", "docs", books[name]))
+			}
+			delete(books, name)
+			walk(name, c.Subcommands)
+		}
+	}
+	walk("", Commands())
+	require.Empty(t, books, "no such command")
+}
+
+// TestAnswersInJSON: what the README says of -o json.
+func TestAnswersInJSON(t *testing.T) {
+	others := []string{"export", "kubectl", "serve", "fleet run", "completion", "man"}
+	var walk func(path string, commands []*cli.Command)
+	walk = func(path string, commands []*cli.Command) {
+		for _, c := range commands {
+			name := strings.TrimSpace(path + " " + c.Name)
+			has := slices.ContainsFunc(c.Flags, func(f cli.Flag) bool { return slices.Contains(f.Names(), "output") })
+			if c.Subcommands == nil {
+				require.NotEqual(t, has, slices.Contains(others, name), name)
+			}
+			walk(name, c.Subcommands)
+		}
+	}
+	walk("", Commands())
+}
+
+// TestWrappedPages: on a terminal the prose of a page fits 80 columns, and no word is lost.
+// Commands and tables stay as they are.
+func TestWrappedPages(t *testing.T) {
+	names, err := fs.Glob(docs.Pages, "*.md")
+	require.NoError(t, err)
+	for _, name := range names {
+		text, err := fs.ReadFile(docs.Pages, name)
+		require.NoError(t, err)
+		page := wrapPage(string(text))
+		require.Equal(t, strings.Fields(string(text)), strings.Fields(page), name)
+		for line := range strings.Lines(page) {
+			words := strings.Fields(line)
+			if verbatim.MatchString(line) || entryHead.MatchString(line) && len(words) == 2 || len(words) < 2 {
+				continue
+			}
+			require.LessOrEqual(t, utf8.RuneCountInString(line), 81, "%s: %s", name, line)
+		}
+		for _, line := range strings.Split(string(text), "\n") {
+			if verbatim.MatchString(line) {
+				require.Contains(t, page, line, name)
+			}
+		}
+	}
+	require.Equal(t, "a b\n\n1. c d\n\n       x   y\n\n   e f\n2. g\n",
+		wrapPage("a\nb\n\n1. c\n   d\n\n       x   y\n\n   e\n   f\n2. g\n"))
+}

@@ -1,0 +1,115 @@
+package cli
+
+import (
+	"cmp"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"github.com/urfave/cli/v2"
+
+	"github.com/etcdshift/etcdshift/finding"
+	"github.com/etcdshift/etcdshift/transform/migrations"
+)
+
+// TestCodesPage: docs/codes.md has the texts of all codes. With -update it is written.
+func TestCodesPage(t *testing.T) {
+	page, text := filepath.Join("..", "..", "docs", "codes.md"), codesPage(explanations(migrations.All()))
+	if *update {
+		require.NoError(t, os.WriteFile(page, []byte(text), 0o644))
+	}
+	stored, err := os.ReadFile(page)
+	require.NoError(t, err)
+	require.Equal(t, string(stored), text, "go test ./internal/cli -run TestCodesPage -update")
+}
+
+const codesHead = `# Codes of findings
+
+Generated. "etcdshift explain CODE" has the rest of a code: its meaning, when an error is only a warning, the whole effect of "--allow".
+Codes and levels are stable; texts may change.
+
+- An **error** in a report refuses the run: exit status 3, nothing is written. "--allow CODE" (repeatable) goes on where the row has its
+  effect: exit status 4, or 0 after "went on (allowed)"; "decision" in the report is the outcome for each record. A v1 record of Calico that
+  stays keeps the whole v1 group in the output, locked, as "--keep-v1" does.
+- An **error** of "doctor" hurts after a restore; a **warning** may, depending on facts outside the file; an **info** is worth knowing.
+  "--fail-on LEVEL" decides the exit status, "--ignore CODE" leaves a code out. At most 1000 findings of a code are listed; "counts" of
+  "-o json" has all.
+
+Codes of several commands come first.
+`
+
+// codesPage returns docs/codes.md.
+func codesPage(all []explanation) string {
+	page := strings.ReplaceAll(codesHead, `"`, "`")
+	heading := func(e explanation) string { return "`" + strings.Join(e.Commands, "`, `") + "`" }
+	all = slices.SortedStableFunc(slices.Values(all), func(a, b explanation) int {
+		return cmp.Or(len(b.Commands)-len(a.Commands), strings.Compare(heading(b), heading(a)))
+	})
+	cell := strings.NewReplacer("|", `\|`).Replace
+	for section := range grouped(all, heading) {
+		page += "\n## " + heading(section[0]) + "\n\n|code|finding|remedy\n|---|---|---\n"
+		for _, e := range section {
+			found, do := string(e.Level)+": "+e.Title, e.Remedy
+			if effect, _, _ := strings.Cut(e.Allow, ". "); effect != "" {
+				do += " `--allow`" + map[bool]string{true: " (exit status 0)"}[e.Allowed == finding.WentOn] + ": " + strings.TrimSuffix(effect, ".") + "."
+			}
+			page += "|`" + e.Code.Name + "`|" + cell(found) + "|" + cell(do) + "\n"
+		}
+	}
+	return page
+}
+
+// TestCodes: each page of a code is of one that a command reports. It has its texts, and one on
+// --allow exactly where --allow takes the code.
+func TestCodes(t *testing.T) {
+	files, err := filepath.Glob("../../finding/codes/*.md")
+	require.NoError(t, err)
+	pages := mapped(files, func(path string) string { return strings.TrimSuffix(filepath.Base(path), ".md") })
+	all := explanations(migrations.All())
+	require.ElementsMatch(t, pages, mapped(all, func(e explanation) string { return e.Code.Name }))
+	for _, e := range all {
+		require.Contains(t, []finding.Level{finding.Error, finding.Warning, finding.Info}, e.Level, e.Code.Name)
+		require.NotEmpty(t, e.Title, e.Code.Name)
+		require.NotEmpty(t, e.Commands, e.Code.Name)
+		require.Regexp(t, `[.]$`, e.Meaning, e.Code.Name)
+		require.Regexp(t, `[.]$`, e.Remedy, e.Code.Name)
+		require.Equal(t, e.Allowed != "", e.Allow != "", e.Code.Name)
+		require.True(t, e.Level == finding.Error || e.Allowed == "" && e.Warns == "", e.Code.Name)
+	}
+}
+
+// TestExplain: explain knows every code that a flag takes, and completion offers it.
+func TestExplain(t *testing.T) {
+	status, all, _ := runWords(completeWord, "explain", "")
+	require.Equal(t, exitDone, status)
+	known := strings.Fields(all)
+	require.True(t, slices.IsSorted(known))
+	flags := 0
+	eachCommand(Commands(), nil, func(path []string, c *cli.Command) {
+		for _, f := range c.Flags {
+			if codes, ok := f.(*codesFlag); ok {
+				flags++
+				require.Subset(t, known, codes.words, "%s", path)
+				_, offered, _ := runWords(slices.Concat([]string{completeWord}, path, []string{"--" + codes.Name, ""})...)
+				require.Equal(t, codes.words, strings.Fields(offered), "%s", path)
+			}
+		}
+	})
+	require.Greater(t, flags, 5)
+	for _, code := range []string{known[0], "encrypted", known[len(known)-1]} {
+		_, text, _ := runWords("explain", code)
+		require.Contains(t, text, " "+code+": ")
+		_, text, _ = runWords("explain", code, "-o", "json")
+		var list struct{ Codes []struct{ Code string } }
+		require.NoError(t, json.Unmarshal([]byte(text), &list))
+		require.Equal(t, code, list.Codes[0].Code)
+	}
+	status, out, stderr := runWords("explain", "bumprevision")
+	require.Equal(t, exitUsage, status)
+	require.Empty(t, out)
+	require.Equal(t, "etcdshift: explain: there is no code \"bumprevision\"\nhint: did you mean \"bump-revision\"? \"etcdshift explain\" lists all codes\n", stderr)
+}

@@ -1,0 +1,144 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/etcdshift/etcdshift/finding"
+	"github.com/etcdshift/etcdshift/internal/fleet"
+	"github.com/etcdshift/etcdshift/internal/render"
+	"github.com/etcdshift/etcdshift/internal/s3"
+	"github.com/etcdshift/etcdshift/transform"
+)
+
+func fleetRunCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "run",
+		Usage:     "a command of etcdshift on one snapshot of a list",
+		ArgsUsage: "LIST -- COMMAND [ARGS...]",
+		Description: `etcdshift fleet run calico-v3.json --index 7 -- \
+    run plan.yaml {in} {result}.db --report {result}.json
+etcdshift fleet run calico-v3.json --index 7 -- report {in} {result}.html`,
+		UsageText: `Runs COMMAND on the snapshot of an index, as the pod of an indexed Job does. {in} is the snapshot, {result} what the names of its
+results begin with. Where the last result is there (that of --report, else the last {result} on the line) nothing is run. So an index can be
+run again, and by two pods at once. A snapshot that has another etag than in the list is refused; so is a report about another one, one whose
+output is lost, and one of a dry run where COMMAND is none. Without --dry-run an output has to begin with {result} too.
+
+A report of --report is left only when the outcome will not change: written, refused, or failed for what is in the file. After a full
+disk or a network that is down there is none, and the next try runs.
+
+Exit status: 0 the results are there, also with findings or with problems that --allow let pass; 1 failed, and another try may help; 2 usage;
+3 refused, or the snapshot is damaged, no snapshot or another one than in the list: another try does the same; 130 interrupted.`,
+		Flags: []cli.Flag{
+			&cli.IntFlag{Name: "index", Usage: "run on snapshot `N` of the list, from 0: in a Job, $(JOB_COMPLETION_INDEX)"},
+			quietFlag(),
+		},
+		Action: runFleetRun,
+	}
+}
+
+func runFleetRun(c *cli.Context) error {
+	args, err := arguments(c, "LIST", "COMMAND...")
+	if err != nil {
+		return err
+	}
+	words := args[1:]
+	switch {
+	case !c.IsSet("index"):
+		return usagef(commandPath(c), "takes --index N")
+	case words[0] == "fleet":
+		return usagef(commandPath(c), "COMMAND is a command of etcdshift but fleet; got %q", args)
+	}
+	f, err := fleet.Read(c.Context, args[0])
+	if err != nil {
+		return forJob(err)
+	}
+	t, err := f.Task(c.Int("index"), words)
+	if err != nil {
+		return usagef(commandPath(c), "%w", err)
+	}
+	done, outcome, err := t.Done(c.Context)
+	if err != nil {
+		return forJob(err)
+	}
+	if !done {
+		if err := t.Check(c.Context); err != nil {
+			return forJob(err)
+		}
+		outcome, err = t.Run(c.Context, func(words []string) error { return execute(c, words) }, lasts)
+	}
+	return told(c, t, outcome, done, err)
+}
+
+// execute runs a command line of this program.
+func execute(c *cli.Context, words []string) error {
+	app := newApp(Commands())
+	app.Reader, app.Writer, app.ErrWriter = c.App.Reader, c.App.Writer, c.App.ErrWriter
+	args, err := arrange(app, append([]string{programName}, words...))
+	if err == nil {
+		err = app.RunContext(c.Context, args)
+	}
+	return err
+}
+
+// told returns the status of a task, and says in a line how it ended.
+func told(c *cli.Context, t *fleet.Task, outcome transform.Outcome, done bool, err error) error {
+	if err != nil && (errors.Is(err, context.Canceled) || statusOf(err) == exitUsage) {
+		return err
+	}
+	there := done
+	if err != nil && (outcome == "" || errors.Is(err, fs.ErrExist)) { // the result may be there, of this pod or of another
+		switch is, its, now := t.Done(c.Context); {
+		case is:
+			there, outcome = true, its
+		case errors.Is(now, fleet.ErrChanged):
+			err = now
+		}
+	}
+	switch {
+	case outcome == transform.Refused || outcome == transform.Failed && there:
+		f := &failure{}
+		if !errors.As(err, &f) && (err == nil || errors.Is(err, fs.ErrExist) || errors.Is(err, s3.ErrUncertain)) {
+			err = fmt.Errorf("%s: %s, as %s tells", t.Snapshot.Path, outcome, t.Last)
+			f.hint = "the report has the error, or the codes of problems: \"etcdshift explain CODE\" tells what to do about one"
+		}
+		return &failure{exitRefused, err, f.hint}
+	case outcome == transform.Failed, err != nil && outcome == "" && !there:
+		return forJob(isThere(err))
+	}
+	if err != nil { // findings alone, or problems that were allowed
+		warn(c, err.Error())
+	}
+	if done && !c.Bool("quiet") {
+		fmt.Fprintf(c.App.ErrWriter, "%s is there; nothing was run\n", render.Printable(t.Last))
+	}
+	return nil
+}
+
+// forJob gives an error the status by which a Job tries again or not.
+func forJob(err error) error {
+	if err == nil || errors.Is(err, context.Canceled) || statusOf(err) == exitUsage {
+		return err
+	}
+	f := &failure{}
+	errors.As(err, &f)
+	status := exitFailed
+	if f.status == exitRefused || lasting(err) {
+		status = exitRefused
+	}
+	return &failure{status, err, f.hint}
+}
+
+// lasts reports whether an outcome is the same at the next try.
+func lasts(outcome transform.Outcome, err error) bool {
+	return outcome != transform.Failed || lasting(err) && !errors.Is(err, fs.ErrExist)
+}
+
+// lasting reports whether an error is about what is in a file or on the command line.
+func lasting(err error) bool {
+	return finding.Lasting(err) || errors.Is(err, fs.ErrExist)
+}

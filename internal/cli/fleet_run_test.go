@@ -1,0 +1,53 @@
+package cli
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"github.com/urfave/cli/v2"
+
+	"github.com/etcdshift/etcdshift/internal/fleet"
+	"github.com/etcdshift/etcdshift/internal/s3"
+	"github.com/etcdshift/etcdshift/transform"
+)
+
+// TestTwoPods: of two pods that run one index in a folder, one finds the output of the other there.
+// It ends as the other did, not as one that failed for good.
+func TestTwoPods(t *testing.T) {
+	t.Chdir(t.TempDir())
+	require.NoError(t, os.Mkdir("b", 0o700))
+	require.NoError(t, os.WriteFile("b/a.db", []byte("x"), 0o600))
+	f, err := fleet.List(t.Context(), "b", fleet.Choice{Name: "x"}, transform.Tool{})
+	require.NoError(t, err)
+	task, err := f.Task(0, []string{"run", "plan.yaml", "{in}", "{result}.db", "--report", "{result}.json"})
+	require.NoError(t, err)
+	c := cli.NewContext(&cli.App{ErrWriter: &bytes.Buffer{}}, flag.NewFlagSet("x", flag.ContinueOnError), nil)
+	c.Context = t.Context()
+	exists := fmt.Errorf("%w: b/a.db.fleet-x.db", fs.ErrExist)
+	for outcome, want := range map[transform.Outcome]int{"": exitRefused, transform.Written: exitDone, transform.Refused: exitRefused} {
+		if outcome != "" {
+			report := fmt.Sprintf(`{"apiVersion":"etcdshift/v1","kind":"Report","outcome":%q,"etag":%q,"input":{"path":"b/a.db","bytes":1}}`,
+				outcome, task.Snapshot.ETag)
+			require.NoError(t, os.WriteFile(task.Last, []byte(report), 0o600))
+		}
+		require.Equal(t, want, finish(told(c, task, transform.Failed, false, exists), io.Discard), outcome)
+		uncertain := fmt.Errorf("report: %w; the run: refused", s3.ErrUncertain) // of a report that is there all the same
+		if outcome == "" {
+			want = exitFailed
+		}
+		require.Equal(t, want, finish(told(c, task, "", false, uncertain), io.Discard), outcome)
+		require.NoError(t, os.RemoveAll(task.Last))
+	}
+}
+
+// TestLasting: an object that is too large is so at the next try.
+func TestLasting(t *testing.T) {
+	require.True(t, lasting(fmt.Errorf("x: %w", s3.ErrTooLarge)))
+	require.False(t, lasting(s3.ErrBroken))
+}

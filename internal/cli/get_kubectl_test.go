@@ -1,0 +1,57 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// justified are the lines in which kubectl's tables and ours differ on purpose, as they are without
+// ages.
+func justified() map[string]string {
+	return map[string]string{
+		// the server takes its lease away when it ends, which was before the file was copied
+		"kube-system apiserver-wlv32tlttr4jl3gtroqexyxapa apiserver-wlv32tlttr4jl3gtroqexyxapa_b79b976d-fa6d-4993-897e-7e274bfc18e6 AGE": "",
+		// a selector for parameters, which kubectl prints as Go would
+		"vab2 vap &LabelSelector{MatchLabels:map[string]string{},MatchExpressions:[]LabelSelectorRequirement{},} AGE": "vab2 vap * AGE",
+	}
+}
+
+// TestTablesOfKubectl: what "kubectl get TYPE -A -o wide" printed of a cluster that had each
+// built-in kind in many states, and what get prints of its snapshot, column by column, ages aside.
+func TestTablesOfKubectl(t *testing.T) {
+	data, err := readFixture("../../testdata/kubectl/all.db")
+	require.NoError(t, err)
+	db := filepath.Join(t.TempDir(), "all.db")
+	require.NoError(t, os.WriteFile(db, data, 0o600))
+	recorded, err := os.ReadFile("../../testdata/kubectl/tables.txt")
+	require.NoError(t, err)
+	age, blanks := regexp.MustCompile(`\b(?:[0-9]+[smhdy])+\b`), regexp.MustCompile(` +`)
+	lines := func(text string) (out []string) {
+		for line := range strings.Lines(text) {
+			line = strings.TrimRight(blanks.ReplaceAllString(age.ReplaceAllString(line, "AGE"), " "), " \n")
+			if instead, is := justified()[line]; is {
+				line = instead
+			}
+			if line != "" {
+				out = append(out, line)
+			}
+		}
+		return out
+	}
+	sections := strings.Split(string(recorded), "== ")[1:]
+	require.Len(t, sections, 54)
+	for _, section := range sections {
+		kind, want, _ := strings.Cut(section, "\n")
+		var stdout, stderr bytes.Buffer
+		status := Run(context.Background(), []string{"etcdshift", "get", "-q", db, kind, "-A", "-o", "wide"}, nil, &stdout, &stderr)
+		require.Zero(t, status, "%s: %s", kind, &stderr)
+		require.Equal(t, lines(want), lines(stdout.String()), kind)
+	}
+}

@@ -1,0 +1,22 @@
+package cli
+
+import (
+	"context"
+	"io"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"github.com/urfave/cli/v2"
+
+	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/internal/jsonpath"
+)
+
+// A column that finds too much does not hide the end of the context.
+func TestBoundedStops(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	g := &getter{c: &cli.Context{Context: ctx, App: &cli.App{ErrWriter: io.Discard}}}
+	_, err := g.bounded(&gotten{Object: &inspect.Object{Entry: &inspect.Entry{}}}, "column C", jsonpath.ErrTooMuch)
+	require.ErrorIs(t, err, context.Canceled)
+}

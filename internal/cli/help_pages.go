@@ -1,0 +1,98 @@
+package cli
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"regexp"
+	"strings"
+
+	"github.com/etcdshift/etcdshift/docs"
+	"github.com/etcdshift/etcdshift/internal/render"
+)
+
+// printPages prints the page that a word names, as "restore.md", "docs/restore.md" or "restore", or
+// the list of pages for "pages". Markdown reads well in a terminal, so a page is printed as it is,
+// but for long lines. said is false for any other word.
+func printPages(w io.Writer, word string) (said bool, err error) {
+	name := strings.TrimSuffix(strings.TrimPrefix(word, "docs/"), ".md") + ".md"
+	if text, err := fs.ReadFile(docs.Pages, name); err == nil {
+		page := string(text)
+		if render.IsTerminal(w) {
+			page = wrapPage(page)
+		}
+		_, err = io.WriteString(w, page)
+		return true, err
+	}
+	if word != "pages" {
+		return false, nil
+	}
+	names, err := fs.Glob(docs.Pages, "*.md")
+	p := render.NewPage(w)
+	p.Table([]any{"PAGE", "TITLE"}, mapped(names, func(name string) []any {
+		text, _ := fs.ReadFile(docs.Pages, name) // a page that Glob named
+		title, _, _ := strings.Cut(strings.TrimPrefix(string(text), "# "), "\n")
+		return []any{name, title}
+	})...)
+	return true, errors.Join(err, p.Flush())
+}
+
+var (
+	entryHead = regexp.MustCompile(`^ *([-*]|[0-9]+\.) +`) // of a list
+	verbatim  = regexp.MustCompile(`^(    |[|#]|\s*$)`)    // a command, a row of a table, a title, an empty line
+)
+
+// wrapPage breaks the paragraphs and entries of lists of a page for a terminal.
+func wrapPage(page string) string {
+	out, head, text := "", "", ""
+	end := func() {
+		if text != "" {
+			out += render.Wrap(head, text)
+		}
+		head, text = "", ""
+	}
+	for line := range strings.Lines(page) {
+		begins, indent := entryHead.FindString(line), len(line)-len(strings.TrimLeft(line, " "))
+		switch asIs := verbatim.MatchString(line); {
+		case text != "" && begins == "" && indent == len(head) && !(asIs && indent < 4):
+			text += line
+		case asIs:
+			end()
+			out += line
+		default:
+			end()
+			head = cmp.Or(begins, line[:indent])
+			text = line[len(head):]
+		}
+	}
+	end()
+	return out
+}
+
+// runbooks are the pages about commands, by path. A command without one has its whole story in its
+// help.
+func runbooks() map[string]string {
+	return map[string]string{
+		"status": "restore-check.md", "verify": "restore-check.md", "doctor": "restore-check.md", "rehearse": "rehearse.md",
+		"policy check": "policies.md", "policy apply": "policies.md", "get": "investigate.md", "grep": "investigate.md", "history": "investigate.md",
+		"timeline": "investigate.md", "diff": "investigate.md", "keys": "investigate.md", "kubectl": "kubectl.md", "serve": "serve.md",
+		"export": "recover-objects.md", "report": "report.md", "sign": "sign.md", "save": "restore.md", "sizes": "space-exceeded.md",
+		"compact": "space-exceeded.md", "fleet list": "fleet.md", "fleet run": "fleet.md", "fleet summary": "fleet.md",
+		"delete": "change.md", "patch": "change.md", "run": "run.md", "explain": "codes.md", "migrate calico-v3": "calico-v3.md",
+		"migrate storage-versions": "storage-versions.md", "prepare-restore": "prepare-restore.md",
+		"rename-node": "rename-a-node.md", "sanitize": "sanitize.md", "kcp list": "repair-a-shard.md",
+		"kcp extract": "move-a-logical-cluster.md", "kcp import": "move-a-logical-cluster.md",
+		"kcp purge": "move-a-logical-cluster.md", "kcp verify": "move-a-logical-cluster.md",
+	}
+}
+
+// runbookText is the last line of a command's help.
+func runbookText(path string) string {
+	page := runbooks()[strings.TrimPrefix(path, programName+" ")]
+	if page == "" {
+		return ""
+	}
+	return fmt.Sprintf("\nRunbook:\n   etcdshift help %s\n", page)
+}

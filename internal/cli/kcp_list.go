@@ -1,0 +1,355 @@
+package cli
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/etcdshift/etcdshift/finding"
+	"github.com/etcdshift/etcdshift/internal/kcp/clusters"
+	"github.com/etcdshift/etcdshift/internal/render"
+	"github.com/etcdshift/etcdshift/keys"
+	"github.com/etcdshift/etcdshift/transform"
+)
+
+func clusterListCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "list",
+		Usage:     "which logical clusters live here, and the orphans of others",
+		ArgsUsage: "SHARD...",
+		Description: `etcdshift kcp list root.db
+etcdshift kcp list root.db shard-1.db --cache cache.db
+etcdshift kcp list -o json root.db | jq -r '.orphans[].keys[]'`,
+		UsageText: `Lists the logical clusters of kcp that live on each SHARD, with their contents, needs and owners. Then, if there are any: orphans,
+which are keys of logical clusters that do not live on that shard, as a live migration leaves them; copies in a cache of logical
+clusters that do not live where they were copied from; keys of no logical cluster; and records that are unreadable or
+contradict their key.
+
+More shards show more: where the owner of an orphan lives, which logical cluster lives twice, which copies are stale. A cache in the
+etcd of a shard is found there; one of its own is given with --cache.
+
+Exit status: 0 read, regardless of findings; 1 unreadable, damaged or no shard of kcp; 2 usage; 130 interrupted.`,
+		Flags: readFlags("decrypt values with",
+			&cli.StringSliceFlag{Name: "cache", Usage: "read the cache server's snapshot `FILE` too; may be repeated"},
+			outputFlag("table", "wide", "json")),
+		Action: taking(runClusterList),
+	}
+}
+
+// surveyed is a file that was read.
+type surveyed struct {
+	clusters.Named
+	input inputInfo
+}
+
+func runClusterList(c *cli.Context, shards []string) error {
+	caches := c.StringSlice("cache")
+	if slices.Contains(shards, "") { // a shell variable that is not set
+		return usagef(commandPath(c), "takes SHARD...; got %q", shards)
+	}
+	for _, list := range [][]string{shards, caches} {
+		if err := once(c, list); err != nil {
+			return err
+		}
+	}
+	paths := slices.Clone(shards)
+	for _, cache := range caches {
+		if indexOfFile(shards, cache) < 0 { // else shard and cache are of one etcd
+			paths = append(paths, cache)
+		}
+	}
+	return readSnapshots(c, paths, func(files []*opened) error {
+		read := make([]surveyed, len(files))
+		for i, o := range files {
+			if err := read[i].read(c, o); err != nil {
+				return inFiles(err, paths[i])
+			}
+			if i < len(shards) {
+				if err := read[i].holds(true); err != nil {
+					return err
+				}
+			}
+		}
+		for _, cache := range caches {
+			if err := read[indexOfFile(paths, cache)].holds(false); err != nil {
+				return err
+			}
+		}
+		return printClusterList(c, read, len(shards))
+	})
+}
+
+// indexOfFile returns the index of a path that names the same file, -1 for none.
+func indexOfFile(paths []string, path string) int {
+	return slices.IndexFunc(paths, func(other string) bool { return samePath(other, path) })
+}
+
+// once refuses a file that is named twice: everything in it would live twice.
+func once(c *cli.Context, paths []string) error {
+	for i, path := range paths {
+		if j := indexOfFile(paths[:i], path); j >= 0 {
+			return usagef(commandPath(c), "%q and %q are the same file", paths[j], path)
+		}
+	}
+	return nil
+}
+
+func (f *surveyed) read(c *cli.Context, o *opened) (err error) {
+	f.Path = o.Snapshot().Path()
+	defer progress(c).Phase("reading " + f.Path).Of(part(2, 1, o)).End()
+	if f.File, err = clusters.ReadChecked(c.Context, o.Reader); err == nil {
+		f.input, err = o.input(c.Context)
+	}
+	return err
+}
+
+// holds returns an error if a file is not of the kind it was given as.
+func (f surveyed) holds(shard bool) error {
+	var err error
+	hint := ""
+	switch {
+	case shard && len(f.Shards) == 0:
+		_, err = f.Shard(nil)
+		if len(f.Caches) > 0 {
+			hint = "give the snapshot of a cache server with --cache, beside that of a shard"
+		}
+	case !shard && len(f.Caches) == 0:
+		_, err = f.Cache(nil)
+		if len(f.Shards) > 0 {
+			hint = "give the snapshot of a shard as an argument, without --cache"
+		}
+	}
+	if err == nil {
+		return nil
+	}
+	return &failure{exitFailed, &fileError{[]string{f.Path}, err}, hint}
+}
+
+func printClusterList(c *cli.Context, read []surveyed, shards int) error {
+	var of, with []clusters.Named
+	for i, f := range read {
+		if i < shards {
+			of = append(of, f.Named)
+		}
+		if len(f.Caches) > 0 {
+			with = append(with, f.Named)
+		}
+	}
+	found := clusters.Survey(of, with)
+	if wantsJSON(c) {
+		return render.JSON(c.App.Writer, clusterListOf(read, found))
+	}
+	return printSurvey(c.App.Writer, read, found, c.String("output") == "wide")
+}
+
+// clusterList is the document of kcp list -o json. Lists are never null.
+type clusterList struct {
+	answerHead
+	Inputs    []listInput    `json:"inputs"`
+	Flavour   keys.Flavour   `json:"flavour"` // of all files
+	Prefixes  []keys.Storage `json:"prefixes"`
+	Clusters  []listCluster  `json:"clusters"`      // by name, then in the order of the files
+	Orphans   []listOrphan   `json:"orphans"`       // keys of logical clusters that do not live where the keys are
+	Absent    []string       `json:"absentShards"`  // shards that are registered and whose files were not given
+	Doubled   []string       `json:"doubledShards"` // shards that several files say they are
+	Stale     []listCopy     `json:"stale"`         // copies of logical clusters that do not live where they were copied from
+	Unchecked []listCopy     `json:"unchecked"`     // copies of logical clusters whose shards are not among the files
+	Unknown   []string       `json:"unknown"`       // keys of no logical cluster, of all files
+	Reasons   []listUnknown  `json:"unknownReasons"`
+	Others    []listOther    `json:"others"`   // storages in the files that are not those of kcp
+	Problems  []listProblem  `json:"problems"` // records that could not be read, or contradict their keys
+}
+
+// listInput is one of the files.
+type listInput struct {
+	inputInfo
+	Shard    string         `json:"shard"`   // the name of its shard; "" of a cache, and where nothing says it
+	Partial  bool           `json:"partial"` // it is no whole shard: orphans may be none
+	Flavour  keys.Flavour   `json:"flavour"`
+	Prefixes []keys.Storage `json:"prefixes"`
+}
+
+type listCluster struct {
+	Name           string              `json:"name"`
+	Path           string              `json:"path"`
+	clusters.Place                     // where it lives
+	SaidShard      string              `json:"saidShard"` // where it believes to live
+	UID            string              `json:"uid"`
+	Phase          string              `json:"phase"`
+	Keys           int                 `json:"keys"`        // live records
+	Bytes          int64               `json:"bytes"`       // of whole keys and stored values
+	Owner          *clusters.Owner     `json:"owner"`       // the Workspace it belongs to; null where there is none
+	System         bool                `json:"system"`      // a part of kcp that each shard has
+	Inactive       bool                `json:"inactive"`    // fenced off (core.kcp.io/inactive)
+	Migrating      string              `json:"migrating"`   // by which migration
+	Terminating    string              `json:"terminating"` // since when
+	OwnerGone      bool                `json:"ownerGone"`   // its owner should be in the files, and is not
+	Elsewhere      []clusters.Place    `json:"elsewhere"`   // where it lives too
+	Children       []clusters.Child    `json:"children"`
+	Identities     []clusters.Identity `json:"identities"`  // of APIExports that it binds or has keys under
+	Definitions    []clusters.Needed   `json:"definitions"` // in system:bound-crds that its APIBindings need
+	Exports        []clusters.Export   `json:"exports"`     // that lie in it
+	Resources      []clusters.Resource `json:"resources"`
+	Undecryptable  int                 `json:"undecryptable"` // encrypted records that were not decrypted
+}
+
+type listOrphan struct {
+	Name   string `json:"name"`
+	PathOf string `json:"pathOf"` // the logical cluster whose path the name is; "" for none
+	clusters.Place
+	LivesOn       []string            `json:"livesOn"`   // shards of these files
+	SaidShard     string              `json:"saidShard"` // by its Workspace
+	Bytes         int64               `json:"bytes"`
+	Undecryptable int                 `json:"undecryptable"` // encrypted records that were not decrypted
+	Resources     []clusters.Resource `json:"resources"`
+	Keys          []string            `json:"keys"`
+}
+
+// listCopy is the copy of a logical cluster in a cache.
+type listCopy struct {
+	Cluster       string              `json:"cluster"`
+	Shard         string              `json:"shard"` // that it was copied from
+	File          string              `json:"file"`  // of the cache
+	Prefix        string              `json:"prefix"`
+	LivesOn       []string            `json:"livesOn"` // shards of these files
+	Bytes         int64               `json:"bytes"`
+	Undecryptable int                 `json:"undecryptable"` // encrypted records that were not decrypted
+	Resources     []clusters.Resource `json:"resources"`
+	Keys          []string            `json:"keys"`
+}
+
+type listUnknown struct {
+	File string `json:"file"`
+	clusters.Unknown
+}
+
+// listOther is a storage that is not kcp's.
+type listOther struct {
+	File string `json:"file"`
+	keys.Storage
+	clusters.Amount
+}
+
+type listProblem struct {
+	File    string `json:"file"`
+	Cluster string `json:"cluster"`
+	Key     string `json:"key"`
+	Code    string `json:"code"` // etcdshift explain CODE
+	Reason  string `json:"reason"`
+}
+
+func clusterListOf(read []surveyed, found *clusters.Installation) clusterList {
+	out := clusterList{answerHead: answerTo("LogicalClusterList"), Absent: listed(found.Absent), Doubled: listed(found.Doubled)}
+	for _, f := range read {
+		for _, s := range f.Storages {
+			if !slices.ContainsFunc(out.Prefixes, func(o keys.Storage) bool { return o.Prefix == s.Prefix && o.Flavour == s.Flavour }) {
+				out.Prefixes = append(out.Prefixes, s)
+			}
+		}
+		in := listInput{inputInfo: f.input, Prefixes: listed(f.Storages), Flavour: keys.NewLayouts(f.Storages...).Flavour()}
+		if len(f.Shards) == 1 {
+			in.Shard = f.Shards[0].Name
+		}
+		in.Partial = slices.ContainsFunc(f.Shards, func(s *clusters.Shard) bool { return s.Partial })
+		out.Inputs = append(out.Inputs, in)
+		for _, u := range f.Unknown {
+			out.Unknown = append(out.Unknown, u.Key)
+			out.Reasons = append(out.Reasons, listUnknown{f.Path, u})
+		}
+		for _, o := range f.Others {
+			out.Others = append(out.Others, listOther{f.Path, o.Storage, o.Amount})
+		}
+	}
+	out.Clusters = mapped(found.Clusters, listClusterOf)
+	out.Orphans = mapped(found.Orphans, func(o clusters.Stray) listOrphan {
+		return listOrphan{o.Name, o.PathOf, o.Place, o.LivesOn, o.Said, o.Bytes, o.Undecryptable, listed(o.Resources), listed(o.Keys)}
+	})
+	out.Stale, out.Unchecked = mapped(found.Stale, listCopyOf), mapped(found.Unchecked, listCopyOf)
+	out.Flavour, out.Prefixes = keys.NewLayouts(out.Prefixes...).Flavour(), listed(out.Prefixes)
+	out.Unknown, out.Reasons = listed(out.Unknown), listed(out.Reasons)
+	out.Others, out.Problems = listed(out.Others), problemsOf(read)
+	return out
+}
+
+func listClusterOf(c clusters.Resident) listCluster {
+	return listCluster{
+		Name: c.Name, Path: c.Cluster.Path, Place: c.Place, SaidShard: c.ShardName, UID: c.UID, Phase: c.Phase,
+		Keys: c.Keys, Bytes: c.Bytes, Owner: c.Owner, System: c.System, Inactive: c.Inactive, Migrating: c.Migrating,
+		Terminating: c.Terminating, OwnerGone: c.OwnerGone, Elsewhere: listed(c.Elsewhere), Children: listed(c.Children),
+		Identities: listed(c.Identities), Definitions: listed(c.Definitions), Exports: listed(c.Exports),
+		Resources: listed(c.Resources), Undecryptable: c.Undecryptable,
+	}
+}
+
+func listCopyOf(s clusters.Stale) listCopy {
+	return listCopy{s.Cluster, s.Copy.Shard, s.Path, s.Place.Prefix, s.LivesOn, s.Bytes, s.Undecryptable, listed(s.Resources), listed(s.Keys)}
+}
+
+// problemsOf returns the problems of all files, in the order of files, storages and logical
+// clusters.
+func problemsOf(read []surveyed) []listProblem {
+	out := []listProblem{}
+	for _, f := range read {
+		add := func(cluster string, problems []finding.Finding) {
+			for _, p := range problems {
+				out = append(out, listProblem{f.Path, cluster, p.Key, p.Code.Name, p.Reason})
+			}
+		}
+		for _, s := range f.Shards {
+			for _, c := range s.Clusters {
+				add(c.Name, c.Problems)
+			}
+			for _, o := range s.Orphans {
+				add(o.Name, o.Problems)
+			}
+		}
+		for _, cache := range f.Caches {
+			add("", cache.Own.Problems)
+			for _, c := range cache.Copies {
+				add(c.Cluster, c.Problems)
+			}
+		}
+	}
+	return out
+}
+
+// clusterCommand is the group for logical clusters of kcp, with the first example of each command.
+func clusterCommand(specs []transform.Spec) *cli.Command {
+	sub := append([]*cli.Command{clusterListCommand()}, specCommands(specs, transform.GroupKCP)...)
+	sub = append(sub, clusterVerifyCommand())
+	var examples []string
+	for _, c := range sub {
+		c.Action = withShardNames(c.Action)
+		first, _, _ := strings.Cut(c.Description, "\n")
+		examples = append(examples, first)
+	}
+	return &cli.Command{
+		Name:        transform.GroupKCP,
+		Usage:       "list, move and repair logical clusters of kcp",
+		Description: strings.Join(examples, "\n"),
+		Subcommands: sub,
+	}
+}
+
+// moveOrder is in the help of each command of a move.
+const moveOrder = `
+
+In a move, stop all front-proxies first, then kcp of both shards and the cache server; restore; start the etcds, the cache server
+and the shards, and start the front-proxies last. A front-proxy that runs on sends requests to the old shard for a minute or more.`
+
+// withShardNames checks the flags that name shards before an action.
+func withShardNames(action cli.ActionFunc) cli.ActionFunc {
+	return func(c *cli.Context) error {
+		for _, flag := range []string{"as-shard", "from-shard", "to-shard"} {
+			if name := c.String(flag); name != "" && !namesShard.MatchString(name) {
+				return usagef(commandPath(c), "--%s is %q; the name of a shard is made of 1 to 61 of a-z, 0-9, - and :", flag, name)
+			}
+		}
+		return action(c)
+	}
+}
+
+// namesShard matches shard names that kcp's cache server accepts (pkg/cache/server/handler.go).
+var namesShard = regexp.MustCompile(`^[a-z0-9:-]{1,61}$`)

@@ -1,0 +1,201 @@
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/etcdshift/etcdshift/internal/kcp/clusters"
+	"github.com/etcdshift/etcdshift/internal/render"
+)
+
+func printSurvey(w io.Writer, read []surveyed, found *clusters.Installation, wide bool) error {
+	p := surveyPage{render.NewPage(w), wide}
+	p.residents(found.Clusters)
+	p.files(read, found)
+	p.notes(found.Clusters)
+	p.orphans(found.Orphans)
+	p.stale(found.Stale)
+	if n := len(found.Unchecked); n > 0 {
+		p.Printf("\ncopies in the cache of %s were not checked: their shards were not given\n", render.Plural(n, "logical cluster"))
+	}
+	p.unknown(read)
+	p.problems(read)
+	return p.Flush()
+}
+
+type surveyPage struct {
+	*render.Page
+	wide bool
+}
+
+const longestName = 256 // bytes of a cell
+
+// rows prints a table, where it has rows, below an empty line, unless it is the first of the page.
+func (p surveyPage) rows(first bool, head []any, rows [][]any) {
+	if len(rows) == 0 && !first {
+		return
+	}
+	if !first {
+		p.Printf("\n")
+	}
+	for _, row := range rows {
+		for i, cell := range row[:len(row)-1] {
+			if text, ok := cell.(string); ok && len(text) > longestName { // of a hostile value; it would widen the column
+				row[i] = strings.ToValidUTF8(text[:longestName], "") + "..."
+			}
+		}
+	}
+	p.Table(head, rows...)
+}
+
+func (p surveyPage) residents(all []clusters.Resident) {
+	system := func(c clusters.Resident) int { // those that each shard has come last
+		if strings.HasPrefix(c.Name, "system:") {
+			return 1
+		}
+		return 0
+	}
+	sorted := slices.SortedStableFunc(slices.Values(all), func(a, b clusters.Resident) int {
+		return cmp.Or(cmp.Compare(system(a), system(b)), strings.Compare(a.Cluster.Path, b.Cluster.Path))
+	})
+	head := []any{"NAME", "PATH", "SHARD", "PHASE", "OWNER", "KEYS", "BYTES", "CHILDREN", "STATE"}
+	if p.wide {
+		head = append(head, "IDENTITIES", "DEFINITIONS", "UID", "FILE")
+	}
+	p.rows(true, head, mapped(sorted, func(c clusters.Resident) []any {
+		owner := ""
+		if c.Owner != nil {
+			owner = c.Owner.Cluster + "/" + c.Owner.Name
+		}
+		row := []any{
+			c.Name, cmp.Or(c.Cluster.Path, "-"), cmp.Or(c.Shard, "-"), cmp.Or(c.Phase, "-"), cmp.Or(owner, "-"), c.Keys, c.Bytes, len(c.Children),
+			cmp.Or(strings.Join(states(c), ","), "-"),
+		}
+		if p.wide {
+			row = append(row, len(c.Identities), definitionsOf(c), cmp.Or(c.UID, "-"), c.Place.Path)
+		}
+		return row
+	}))
+}
+
+// definitionsOf says how many of the bound definitions that are needed are there.
+func definitionsOf(c clusters.Resident) string {
+	present, all := 0, 0
+	for _, d := range c.Definitions {
+		if d.Virtual {
+			continue
+		}
+		all++
+		if d.Present {
+			present++
+		}
+	}
+	return fmt.Sprintf("%d/%d", present, all)
+}
+
+func states(c clusters.Resident) (words []string) {
+	for _, s := range []struct {
+		word string
+		is   bool
+	}{
+		{"terminating", c.Terminating != ""},
+		{"migrating", c.Migrating != ""},
+		{"inactive", c.Inactive},
+		{"twice", len(c.Elsewhere) > 0},
+		{"problems", len(c.Problems) > 0},
+	} {
+		if s.is {
+			words = append(words, s.word)
+		}
+	}
+	return words
+}
+
+func (p surveyPage) files(read []surveyed, found *clusters.Installation) {
+	if len(found.Absent) > 0 {
+		p.Printf("\nregistered, and not among the files: shard %s\n", strings.Join(found.Absent, ", "))
+	}
+	for _, name := range found.Doubled {
+		p.Printf("\nseveral files, or storages of one, say that they are shard %s: what lives there lives twice\n", name)
+	}
+	for _, f := range read {
+		for _, s := range f.Shards {
+			if s.Partial {
+				p.Printf("\n%s, below %s, is no whole shard: it lacks the LogicalCluster of system:shard\n", f.Path, s.Prefix+"/")
+			}
+		}
+	}
+}
+
+func (p surveyPage) notes(all []clusters.Resident) {
+	var notes []string
+	for _, c := range all {
+		for _, f := range c.Findings() {
+			notes = append(notes, c.Called()+" "+f.Reason)
+		}
+		if c.Undecryptable > 0 {
+			notes = append(notes, fmt.Sprintf("%s has %s that no given key decrypts", c.Called(), render.Plural(c.Undecryptable, "record")))
+		}
+	}
+	if len(notes) > 0 {
+		p.Printf("\n")
+	}
+	p.Lines("", notes)
+}
+
+func (p surveyPage) orphans(all []clusters.Stray) {
+	p.rows(false, []any{"ORPHANS OF", "ON SHARD", "LIVES ON", "KEYS", "BYTES", "WHAT"}, mapped(all, func(o clusters.Stray) []any {
+		lives := clusters.Residence(o.LivesOn)
+		if len(o.LivesOn) == 0 && o.Said != "" {
+			lives = o.Said + " (its Workspace says)"
+		}
+		name := o.Name
+		if o.PathOf != "" {
+			name += " (path of " + o.PathOf + ")"
+		}
+		return []any{name, o.Place.Called(), lives, o.Amount.Keys, o.Bytes, clusters.Contents(o.Resources)}
+	}))
+	p.keys("KEY OF AN ORPHAN", slices.Concat(mapped(all, func(o clusters.Stray) []string { return o.Keys })...))
+}
+
+func (p surveyPage) stale(all []clusters.Stale) {
+	head := []any{"STALE COPIES OF", "FROM SHARD", "LIVES ON", "IN CACHE", "KEYS", "BYTES", "WHAT"}
+	p.rows(false, head, mapped(all, func(c clusters.Stale) []any {
+		return []any{c.Cluster, c.Copy.Shard, clusters.Residence(c.LivesOn), c.Path, c.Amount.Keys, c.Bytes, clusters.Contents(c.Resources)}
+	}))
+	p.keys("KEY OF A STALE COPY", slices.Concat(mapped(all, func(c clusters.Stale) []string { return c.Keys })...))
+}
+
+// keys prints those that a table counts, where asked to.
+func (p surveyPage) keys(head string, keys []string) {
+	if p.wide {
+		p.rows(false, []any{head}, mapped(keys, func(k string) []any { return []any{k} }))
+	}
+}
+
+// unknown prints keys of no logical cluster; those of every etcd of kcp with -o wide only.
+func (p surveyPage) unknown(read []surveyed) {
+	var rows [][]any
+	for _, f := range read {
+		for _, u := range f.Unknown {
+			if p.wide || !u.Expected {
+				rows = append(rows, []any{u.Key, f.Path, u.Bytes, u.Reason})
+			}
+		}
+	}
+	p.rows(false, []any{"KEY OF NO LOGICAL CLUSTER", "FILE", "BYTES", "WHY"}, rows)
+	for _, f := range read {
+		for _, o := range f.Others {
+			p.Printf("\n%s has %s below %s too, which is %s and not kcp\n", f.Path, render.Plural(o.Keys, "key"), o.Prefix+"/", o.Flavour)
+		}
+	}
+}
+
+func (p surveyPage) problems(read []surveyed) {
+	p.rows(false, []any{"PROBLEM", "FILE", "KEY", "WHY"}, mapped(problemsOf(read), func(r listProblem) []any {
+		return []any{r.Code, r.File, r.Key, r.Reason}
+	}))
+}

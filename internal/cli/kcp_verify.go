@@ -1,0 +1,259 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/etcdshift/etcdshift/finding"
+	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/internal/kcp/verify"
+	"github.com/etcdshift/etcdshift/internal/render"
+)
+
+func clusterVerifyCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "verify",
+		Usage:     "is a whole move sound: nothing lost, nothing doubled, nothing of another tenant touched",
+		ArgsUsage: "ARCHIVE ORIGIN-OUT DESTINATION-OUT",
+		Description: `etcdshift kcp verify team.archive root.out.db shard-1.out.db
+etcdshift kcp verify team.archive root.out.db shard-1.out.db \
+    --origin root.db --destination shard-1.db \
+    --cache cache.out.db --cache-before cache.db
+etcdshift kcp verify -o json team.archive root.out.db shard-1.out.db \
+    | jq -r '.findings[] | .code + " " + .key'`,
+		UsageText: `Checks a move before any of its shards starts. ARCHIVE is the file of "kcp extract", ORIGIN-OUT the output of "kcp purge" for
+the shard of before, DESTINATION-OUT the output of "kcp import" for the new shard.
+
+Four questions are answered. Is a file damaged? Is anything of the archive lost, that is missing or changed on the destination? Is
+anything doubled, that is on the origin, in a second place, or in a cache as the origin wrote it? Was a record of anything else
+touched? All other records of the origin are compared with the digest from the extraction. On the destination, records written
+since the import are checked; with --destination, the input of the import, all of them. Copies in a cache must have the
+destination's name and no other change, and those of APIExports must be there. --cache-before, the input of the purge of --cache,
+shows whether other records of that cache were touched. A purge with --scrub leaves no history of the purged records: the revision,
+or --origin, shows whether the archive has their last state.` + moveOrder + `
+
+Exit status: 0 sound, 1 findings, 2 usage, 5 could not check, or not all of it, 130 interrupted. "etcdshift explain
+CODE" explains a finding.`,
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "origin", Usage: "compare with `FILE`, the input of extract and purge: names each record that differs"},
+			&cli.StringFlag{Name: "destination", Usage: "compare with `FILE`, the input of import: every record that was there before"},
+			&cli.StringSliceFlag{Name: "cache", Usage: "check the copies in the cache server's snapshot `FILE`, as it will be started; may be repeated"},
+			&cli.StringSliceFlag{Name: "cache-before",
+				Usage: "compare the snapshot of --cache with `FILE`, the input of its purge; may be repeated, in the order of --cache"},
+			&cli.StringFlag{Name: "from-shard", Usage: "the origin is the shard `NAME`, where the archive does not say"},
+			&cli.StringFlag{Name: "as-shard", Usage: "the destination is the shard `NAME`, where its file does not say"},
+			newCodesFlag("ignore", "leave out findings with `CODE`, of any question but damaged (repeatable)",
+				"a finding of any question but damaged", finding.Names(verify.Ignorable()...)),
+			prefixFlag("work"), encryptionFlag("decrypt values of the destination with"),
+			&cli.StringFlag{Name: "archive-encryption-config",
+				Usage: "decrypt values of the archive with the EncryptionConfiguration in `FILE`, if the destination has another"},
+			maxExpandFlag(), textOrJSON(), quietFlag(),
+		},
+		Action: checking(runClusterVerify),
+	}
+}
+
+func runClusterVerify(c *cli.Context, args []string) error {
+	if given, of := len(c.StringSlice("cache-before")), len(c.StringSlice("cache")); given > of {
+		return usagef(commandPath(c), "--cache-before is given %d times, and --cache %d: each goes with one of --cache", given, of)
+	}
+	m := newMove(c, args)
+	defer m.close()
+	m.move.Ignore = c.StringSlice("ignore")
+	verdict, err := m.check()
+	if err == nil {
+		err = m.print(verdict)
+	}
+	switch {
+	case err != nil:
+		return err
+	case len(verdict.Findings) > 0:
+		return &failure{exitFound, fmt.Errorf("the move is not sound: %s", render.Plural(len(verdict.Findings), "finding")),
+			"start none of these shards; \"etcdshift explain CODE\" explains a finding"}
+	case len(verdict.Unchecked) > 0:
+		return &failure{exitCannotCheck, fmt.Errorf("not all of the move could be checked: %s not checked", render.Plural(len(verdict.Unchecked), "part")),
+			"--encryption-config and --archive-encryption-config decrypt values, --origin and --cache-before show what a scrubbed file cannot, " +
+				"--cache shows whether copies of APIExports are there; -o json lists all that was not checked"}
+	case !verdict.Sound():
+		return errors.New("not all of the move could be checked")
+	}
+	return nil
+}
+
+// moveCheck checks a move and prints the verdict.
+type moveCheck struct {
+	c     *cli.Context
+	move  verify.Move
+	doc   moveVerification
+	files []*moveFile
+}
+
+// moveFile is a file of a move; use takes its reader, tell its JSON.
+type moveFile struct {
+	path, config string
+	use          func(*inspect.Reader)
+	tell         func(inputInfo)
+	*opened      // nil until check
+}
+
+func newMove(c *cli.Context, args []string) *moveCheck {
+	m := &moveCheck{c: c, move: verify.Move{
+		Prefixes: readPrefixes(c), FromShard: c.String("from-shard"), AsShard: c.String("as-shard"), Configured: c.IsSet(encryptionConfig),
+	}}
+	m.doc = moveVerification{answerHead: answerTo("MoveVerification"), Caches: []inputInfo{}}
+	add := func(path, config string, use func(*inspect.Reader), tell func(inputInfo)) {
+		if path != "" {
+			m.files = append(m.files, &moveFile{path: path, config: config, use: use, tell: tell})
+		}
+	}
+	move, doc := &m.move, &m.doc
+	to := func(r **inspect.Reader) func(*inspect.Reader) { return func(is *inspect.Reader) { *r = is } }
+	add(args[0], "archive-encryption-config", to(&move.Archive), func(in inputInfo) { doc.Archive = in })
+	add(args[1], encryptionConfig, to(&move.OriginOut), func(in inputInfo) { doc.OriginOut = in })
+	add(args[2], encryptionConfig, to(&move.DestinationOut), func(in inputInfo) { doc.DestinationOut = in })
+	add(c.String("origin"), encryptionConfig, to(&move.Origin), func(in inputInfo) { doc.Origin = &in })
+	add(c.String("destination"), encryptionConfig, to(&move.Destination), func(in inputInfo) { doc.Destination = &in })
+	before := c.StringSlice("cache-before")
+	for n, path := range c.StringSlice("cache") {
+		if samePath(path, args[1]) || samePath(path, args[2]) {
+			continue // shard and cache of one etcd: it is read
+		}
+		add(path, encryptionConfig, func(r *inspect.Reader) {
+			move.Caches, move.CachesBefore = append(move.Caches, r), append(move.CachesBefore, nil)
+		}, func(in inputInfo) { doc.Caches = append(doc.Caches, in) })
+		if n < len(before) {
+			add(before[n], encryptionConfig, func(r *inspect.Reader) { move.CachesBefore[len(move.CachesBefore)-1] = r },
+				func(in inputInfo) { doc.CachesBefore = append(doc.CachesBefore, in) })
+		}
+	}
+	return m
+}
+
+// check opens the files and checks the move. A file damaged beyond reading is a verdict.
+func (m *moveCheck) check() (verdict *verify.Verdict, err error) {
+	defer progress(m.c).Phase("checking the move").End()
+	read := func() (err error) {
+		verdict, err = m.move.Verify(m.c.Context)
+		return err
+	}
+	for _, f := range m.files {
+		if f.opened, err = openWhole(m.c, f.path, f.config); isDamage(err) {
+			return verify.Damaged(f.path, err), nil
+		} else if err != nil {
+			return nil, err
+		}
+		f.use(f.Reader)
+		inner := read
+		read = func() error { return f.Snapshot().Guard(inner) }
+	}
+	err = read()
+	return verdict, err
+}
+
+func (m *moveCheck) close() {
+	for _, f := range m.files {
+		if f.opened != nil {
+			_ = f.Close()
+		}
+	}
+}
+
+// moveVerification is the document of kcp verify -o json.
+type moveVerification struct {
+	answerHead
+	Archive        inputInfo       `json:"archive"` // empty where the file could not be opened; so are the others
+	OriginOut      inputInfo       `json:"originOut"`
+	DestinationOut inputInfo       `json:"destinationOut"`
+	Origin         *inputInfo      `json:"origin,omitempty"`      // the input of extract and purge, where it was given
+	Destination    *inputInfo      `json:"destination,omitempty"` // the input of import, where it was given
+	Caches         []inputInfo     `json:"caches"`
+	CachesBefore   []inputInfo     `json:"cachesBefore,omitempty"` // inputs of the purge of caches, in their order
+	Sound          bool            `json:"sound"`                  // everything was checked and nothing found: every answer is "no"
+	From           string          `json:"from"`                   // name of the shard; "" where the files do not say
+	To             string          `json:"to"`
+	Clusters       []verify.Moved  `json:"clusters"`
+	Answers        []verify.Answer `json:"answers"`   // one a question
+	Findings       []moveFinding   `json:"findings"`  // by question, code, file and key
+	Unchecked      []moveUnchecked `json:"unchecked"` // parts that could not be checked
+	Notes          []string        `json:"notes"`     // what a person should know that is no finding
+}
+
+type moveFinding struct {
+	Code     string          `json:"code"` // etcdshift explain CODE
+	Question verify.Question `json:"question"`
+	File     string          `json:"file"`          // the path of the file
+	Key      string          `json:"key,omitempty"` // absent for a finding about a file or a logical cluster as a whole
+	Message  string          `json:"message"`
+}
+
+type moveUnchecked struct {
+	Question verify.Question `json:"question"`
+	File     string          `json:"file"`
+	Key      string          `json:"key,omitempty"`
+	Reason   string          `json:"reason"`
+}
+
+func (m *moveCheck) print(v *verify.Verdict) error {
+	if !wantsJSON(m.c) {
+		return printMoveText(m.c.App.Writer, v)
+	}
+	doc := &m.doc
+	doc.Sound, doc.From, doc.To, doc.Clusters, doc.Answers, doc.Notes = v.Sound(), v.From, v.To, v.Clusters, v.Answers, v.Notes
+	doc.Findings = mapped(v.Findings, func(f verify.Finding) moveFinding {
+		return moveFinding{f.Code.Name, f.Question, f.File, f.Key, f.Reason}
+	})
+	doc.Unchecked = mapped(v.Unchecked, func(f verify.Finding) moveUnchecked { return moveUnchecked{f.Question, f.File, f.Key, f.Reason} })
+	for _, f := range m.files {
+		if f.opened == nil {
+			continue
+		}
+		in, err := f.input(m.c.Context)
+		if err != nil && !isDamage(err) {
+			return err
+		}
+		f.tell(in)
+	}
+	return render.JSON(m.c.App.Writer, m.doc)
+}
+
+func printMoveText(w io.Writer, v *verify.Verdict) error {
+	p := render.NewPage(w)
+	for _, c := range v.Clusters {
+		p.Printf("%s %s: %s from %s to %s\n", c.Name, c.Path, render.Plural(c.Keys, "record"), shardCalled(v.From), shardCalled(v.To))
+	}
+	if len(v.Clusters) > 0 {
+		p.Printf("\n")
+	}
+	p.Table([]any{"QUESTION", "ANSWER", "CHECKED", "FINDINGS"}, mapped(v.Answers, func(a verify.Answer) []any {
+		return []any{a.Question, a.Answer, a.Checked, a.Findings}
+	})...)
+	const more = "; -o json lists them all"
+	for findings := range grouped(v.Findings, func(f verify.Finding) *finding.Code { return f.Code }) {
+		p.Printf("\n%s: %s\n", findings[0].Question, findings[0].Code.Name)
+		p.First("   ", mapped(findings, func(f verify.Finding) string { return about(f.Reason, f.File, f.Key) }), 5, len(findings), more)
+	}
+	if len(v.Unchecked) > 0 {
+		p.Printf("\nnot checked:\n")
+	}
+	unchecked := mapped(v.Unchecked, func(u verify.Finding) string { return about(u.Reason, u.File, u.Key) })
+	p.First("   ", unchecked, mostListed, len(unchecked), more)
+	if len(v.Notes) > 0 {
+		p.Printf("\n")
+	}
+	p.Lines("note: ", v.Notes)
+	if v.Sound() {
+		p.Printf("\nthe move is sound\n   -> with all front-proxies stopped, restore; start the etcds, the cache server and the shards, " +
+			"and the front-proxies last\n")
+	}
+	return p.Flush()
+}
+
+func shardCalled(name string) string {
+	if name == "" {
+		return "a shard that no file names"
+	}
+	return "shard " + name
+}

@@ -1,0 +1,395 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/etcdshift/etcdshift/finding"
+	"github.com/etcdshift/etcdshift/internal/render"
+	"github.com/etcdshift/etcdshift/internal/s3"
+	"github.com/etcdshift/etcdshift/transform"
+)
+
+func specCommands(specs []transform.Spec, group string) (commands []*cli.Command) {
+	for _, spec := range specs {
+		if spec.Group == group {
+			commands = append(commands, migration{spec}.command())
+		}
+	}
+	return commands
+}
+
+func migrateCommand(specs []transform.Spec) *cli.Command {
+	sub := specCommands(specs, transform.GroupMigrate)
+	examples := mapped(sub, func(c *cli.Command) string {
+		return strings.TrimSpace("etcdshift migrate " + c.Name + " before.db after.db" + strings.TrimPrefix(c.ArgsUsage, "IN OUT"))
+	})
+	return &cli.Command{
+		Name:        transform.GroupMigrate,
+		Usage:       "write a changed copy of a snapshot",
+		Description: strings.Join(examples, "\n"),
+		Subcommands: sub,
+	}
+}
+
+type migration struct{ transform.Spec }
+
+func (m migration) command() *cli.Command {
+	text, arguments := m.Text, cmp.Or(m.ArgsText, strings.TrimSpace("IN OUT "+m.Rest))
+	if m.Group == transform.GroupKCP {
+		text += moveOrder
+	}
+	leaves, written := " 4 written, with problems that --allow let pass: records were skipped or lost fields (each is listed with its decision),", "0 and 4"
+	if m.Builds {
+		leaves, written = "", "0"
+	}
+	before := strings.TrimSpace(strings.TrimSuffix(arguments, m.Rest))
+	out := before[strings.LastIndex(before, " ")+1:]
+	text += fmt.Sprintf(`
+
+An input is never changed, and %s must not exist: it appears only after it has been verified and synced.
+
+Exit status: 0 done, 1 failed, 2 usage, 3 refused,%s 130 interrupted.
+With any but %s nothing was written. If only the report could not be written, the message says that %s is there;
+of an object in a bucket it may say that this is not known.`, out, leaves, written, out)
+	return &cli.Command{
+		Name:        m.Name,
+		Usage:       m.Usage,
+		ArgsUsage:   arguments,
+		Description: m.Examples,
+		UsageText:   text,
+		Flags:       append(specFlags(m.Flags), m.flags()...),
+		Action:      m.run,
+	}
+}
+
+func specFlags(flags []transform.Flag) (out []cli.Flag) {
+	for _, f := range flags {
+		var aliases []string
+		if f.Short != "" {
+			aliases = []string{f.Short}
+		}
+		switch value := f.Default.(type) {
+		case bool:
+			out = append(out, &cli.BoolFlag{Name: f.Name, Aliases: aliases, Category: f.Category, Usage: f.Usage, Value: value})
+		case time.Duration:
+			out = append(out, &cli.DurationFlag{Name: f.Name, Aliases: aliases, Category: f.Category, Usage: f.Usage, Value: value})
+		case []string:
+			if f.Choices != nil {
+				many := newWordsFlag(f.Name, f.Usage, "one of", f.Choices)
+				many.Category = f.Category
+				out = append(out, many)
+				break
+			}
+			out = append(out, &cli.StringSliceFlag{Name: f.Name, Aliases: aliases, Category: f.Category, Usage: f.Usage})
+		case string, nil:
+			text, _ := value.(string)
+			flag := &cli.StringFlag{Name: f.Name, Aliases: aliases, Category: f.Category, Usage: f.Usage, Value: text}
+			if f.Choices == nil {
+				out = append(out, flag)
+			} else {
+				choice := oneOf(flag, f.Choices...)
+				choice.bare = f.Bare
+				out = append(out, choice)
+			}
+		}
+	}
+	return out
+}
+
+// flags returns the flags of every transform. One that builds a new file has fewer; those that the
+// transform has no use for are hidden.
+func (m migration) flags() []cli.Flag {
+	decrypts, flags := "decrypt values with", []cli.Flag{
+		&cli.BoolFlag{Name: "dry-run", Usage: "plan, validate and report everything, write nothing"},
+		&cli.StringFlag{Name: "report", Usage: "write the report as JSON to a new `FILE`, whatever the outcome"},
+		&cli.BoolFlag{Name: replaceReport, Usage: "replace the report of an earlier run, if --report names one"},
+		newCodesFlag("allow", "go on although records have problem `CODE`; \"etcdshift explain CODE\" says what becomes of them, and whether the "+
+			"exit status is 4 or 0; may be repeated",
+			"a problem that refuses a run", finding.Allowable(m.AllCodes())),
+	}
+	if !m.Builds {
+		decrypts = "decrypt values, and encrypt written ones, with"
+		flags = append(flags,
+			&cli.StringFlag{Name: "time", Usage: "give new objects this `TIME` (RFC 3339; default: the newest in the snapshot)"},
+			&cli.Int64Flag{Name: "bump-revision", Value: transform.DefaultBumpRevision,
+				Usage: "print restore commands that raise the revision by `N`"})
+		flags = append(flags, diffFlags()...)
+	}
+	flags = append(flags, prefixFlag("work"), encryptionFlag(decrypts), maxExpandFlag(), textOrJSON(), quietFlag())
+	for _, f := range flags {
+		if slices.Contains(m.Unused(), f.Names()[0]) {
+			hide(f)
+		}
+	}
+	return flags
+}
+
+// hide leaves a flag out of the help.
+func hide(f cli.Flag) {
+	switch f := f.(type) {
+	case *cli.BoolFlag:
+		f.Hidden = true
+	case *cli.StringFlag:
+		f.Hidden = true
+	case *cli.StringSliceFlag:
+		f.Hidden = true
+	case *cli.Int64Flag:
+		f.Hidden = true
+	}
+}
+
+// isHidden reports whether the help leaves a flag out.
+func isHidden(f cli.Flag) bool {
+	shown, is := f.(cli.VisibleFlag)
+	return is && !shown.IsVisible()
+}
+
+func (m migration) run(c *cli.Context) error {
+	args := &transform.Args{Values: c, Arguments: c.Args().Slice(), Prefixes: readPrefixes(c)}
+	options, err := m.options(c, args)
+	if err != nil {
+		return err
+	}
+	file, err := createReport(c, options)
+	if err != nil {
+		return err
+	}
+	if file != nil {
+		defer file.Discard()
+	}
+	report, err := m.runPhases(c, options, args)
+	if err != nil && statusOf(err) == exitUsage || errors.Is(err, s3.ErrUncertain) {
+		return err // a report would say that nothing was written
+	}
+	return m.tell(c, file, report, err)
+}
+
+// tell writes and prints the report of a run that ended with err, and returns its status.
+func (m migration) tell(c *cli.Context, file *reportFile, report *transform.Report, err error) error {
+	by := tool()
+	report.Tool = &by
+	err = m.verdict(report, err)
+	also := file.write(c, report)
+	if wantsJSON(c) {
+		also = errors.Join(also, render.JSON(c.App.Writer, report))
+	} else {
+		also = errors.Join(also, printReport(c.App.Writer, report))
+	}
+	if also != nil && report.Output != nil {
+		also = fmt.Errorf("%w (%s: %s)", also, report.Output.Path, report.Outcome)
+		return &failure{exitFailed, also, "the output was written and verified; only the report failed"}
+	}
+	return errors.Join(err, also)
+}
+
+// options reads the common arguments, and leaves in args those before the input and after the
+// output.
+func (m migration) options(c *cli.Context, args *transform.Args) (o transform.Options, err error) {
+	names := []string{"IN", "OUT"}
+	if m.Arguments != nil {
+		names = m.Arguments(args)
+	}
+	rest := strings.Fields(m.Rest)
+	names = append(names, rest...)
+	given, err := arguments(c, names...)
+	if err != nil {
+		return o, err
+	}
+	if i := slices.Index(given, ""); i >= 0 { // a shell variable that is not set
+		return o, usagef(commandPath(c), "takes %s; %s is empty: %q", strings.Join(names, " "), names[min(i, len(names)-1)], given)
+	}
+	in := len(given) - 2
+	if len(rest) > 0 {
+		in = len(names) - len(rest) - 2
+	}
+	args.Arguments, args.In, args.Out, args.Rest = given[:in], given[in], given[in+1], given[in+2:]
+	o = transform.Options{
+		Command: commandPath(c), In: args.In, Out: args.Out, Prefixes: args.Prefixes,
+		DryRun: c.Bool("dry-run"), CountUIDs: !c.IsSet("report") && !wantsJSON(c),
+		Allow: c.StringSlice("allow"), BumpRevision: c.Int64("bump-revision"), MaxExpand: snapshotConfig(c).MaxExpand,
+	}
+	if err := checkDiff(c); err != nil {
+		return o, err
+	}
+	if !m.Builds && o.BumpRevision < 1 {
+		return o, usagef(commandPath(c), "--bump-revision is %d; it takes a number from 1", o.BumpRevision)
+	}
+	if given := c.String("time"); c.IsSet("time") {
+		if o.Time, err = time.Parse(time.RFC3339, given); err != nil {
+			return o, usagef(commandPath(c), "--time is %q; it takes a time such as 2026-11-20T20:50:00Z", given)
+		}
+	}
+	return o, nil
+}
+
+// runPhases builds and runs the transform, and shows its phases. The report is never nil.
+func (m migration) runPhases(c *cli.Context, o transform.Options, args *transform.Args) (*transform.Report, error) {
+	fail := func(err error) (*transform.Report, error) {
+		r := transform.NewReport(o.Command)
+		r.Input.Path, r.Outcome, r.Error = o.In, transform.Failed, err.Error()
+		return r, err
+	}
+	var files []*opened
+	defer func() {
+		for _, f := range files {
+			_ = f.Close()
+		}
+	}()
+	args.Small = readSmall(c)
+	args.Open = func(_ context.Context, path, configFlag string) (*transform.File, error) {
+		f, err := openWhole(c, path, configFlag)
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, f)
+		return &transform.File{Reader: f.Reader, Decrypter: f.decrypter()}, nil
+	}
+	t, err := m.New(c.Context, args)
+	if err != nil {
+		return fail(usageOf(c, err))
+	}
+	if _, err := os.Stat(o.In); err != nil && !s3.Is(o.In) { // before a KMS plugin that is not there is waited for
+		return fail(err)
+	}
+	if s3.Same(o.In, o.Out) {
+		return fail(fmt.Errorf("%s: %w", o.Out, transform.ErrOutIsIn))
+	}
+	if o.Upload, err = uploadTo(c, o.Out); err != nil && !(o.DryRun && errors.Is(err, fs.ErrExist)) {
+		return fail(err)
+	}
+	if _, there := os.Lstat(o.Out); o.DryRun && (err != nil || there == nil) {
+		fmt.Fprintf(c.App.ErrWriter, "%s exists: a dry run does not touch it; the run itself needs another name for OUT\n", render.Printable(o.Out))
+	}
+	transformers, err := loadEncryption(c, encryptionConfig)
+	if err != nil {
+		return fail(err)
+	}
+	defer transformers.Close()
+	if transformers != nil { // a nil one in an interface would not be nil
+		o.Encryption = transformers
+	}
+	phases := progress(c)
+	defer phases.End()
+	if s3.Is(o.In) {
+		phases.Phase(o.Command + ": fetch")
+		if o.Input, err = scratchOf(c, o.In, o.MaxExpand); err != nil {
+			return fail(err)
+		}
+	}
+	o.Progress = func(phase string, part func() float64) { phases.Phase(o.Command + ": " + phase).Of(part) }
+	if c.Bool(diffFlag) {
+		o.Diff = printStaged(c, phases)
+	}
+	report, err := transform.Run(c.Context, o, t)
+	return report, usageOf(c, err)
+}
+
+// usageOf returns a mistake in the command line as a usage error, and other errors as they are.
+func usageOf(c *cli.Context, err error) error {
+	if wrong := (*transform.UsageError)(nil); errors.As(err, &wrong) {
+		return usagef(commandPath(c), "%w", err)
+	}
+	return err
+}
+
+// samePath reports whether two paths name one file or object, there or not.
+func samePath(a, b string) bool {
+	if s3.Is(a) || s3.Is(b) {
+		return s3.Same(a, b)
+	}
+	if x, err := os.Stat(a); err == nil {
+		y, err := os.Stat(b)
+		return err == nil && os.SameFile(x, y)
+	}
+	x, errA := os.Stat(filepath.Dir(a))
+	y, errB := os.Stat(filepath.Dir(b))
+	return errA == nil && errB == nil && os.SameFile(x, y) && filepath.Base(a) == filepath.Base(b)
+}
+
+// verdict is the error that carries a run's exit status, nil for 0.
+func (m migration) verdict(r *transform.Report, err error) error {
+	switch {
+	case err == nil:
+		left, _ := r.Errors()
+		if left == 0 {
+			return nil
+		}
+		then := "restore"
+		if m.NotForRestore {
+			then = "hand OUT over"
+		}
+		return &failure{exitAllowed, fmt.Errorf("%s allowed by --allow", render.Plural(left, "problem")),
+			"each is listed with its decision; check them before you " + then}
+	case errors.Is(err, transform.ErrRefused):
+		_, refusing := r.Errors()
+		err = fmt.Errorf("refused: %s; nothing was written", render.Plural(refusing, "problem"))
+		return &failure{exitRefused, &fileError{[]string{r.Input.Path}, err}, m.refusedHint(r)}
+	case errors.Is(err, transform.ErrOutIsIn):
+		return &failure{status: exitUsage, err: err}
+	case errors.Is(err, context.Canceled), errors.Is(err, fs.ErrExist):
+		return err
+	}
+	return fmt.Errorf("%w; nothing was written", err)
+}
+
+// refusedHint says how to go on after a refusal: what settles each code, and all codes to allow.
+func (m migration) refusedHint(r *transform.Report) string {
+	var refusing, all []string
+	for _, p := range r.Problems {
+		if p.Level != finding.Error {
+			continue
+		}
+		all = append(all, p.Code.Name)
+		if p.Outcome == finding.Refused {
+			refusing = append(refusing, p.Code.Name)
+		}
+	}
+	allowable := finding.Allowable(m.AllCodes())
+	hint, allow := "", ""
+	for _, code := range sorted(refusing) {
+		way := m.settles(code)
+		if code == transform.CodeBumpTooLarge.Name {
+			way = "give the --bump-revision that the message names"
+		}
+		if way != "" {
+			hint += code + ": " + way + "; else "
+		}
+	}
+	for _, code := range sorted(all) {
+		if slices.Contains(allowable, code) {
+			allow += " --allow " + code
+		}
+	}
+	hint += "\"etcdshift explain " + append(sorted(refusing), "CODE")[0] + "\" tells what to do; " +
+		"change the command, or mend the live cluster and take a new snapshot"
+	if slices.ContainsFunc(refusing, func(code string) bool { return !slices.Contains(allowable, code) }) {
+		return hint // nothing that can be allowed is enough
+	}
+	return hint + ", or go on with" + allow
+}
+
+// settles says how to settle a problem without --allow, by a code of the command or of a step; ""
+// where nothing does.
+func (m migration) settles(code string) string {
+	way := m.Settles[code]
+	for _, of := range m.Of {
+		way = cmp.Or(way, of.Settles[code])
+	}
+	return way
+}
+
+// sorted are the words, each once.
+func sorted(words []string) []string {
+	return slices.Compact(slices.Sorted(slices.Values(words)))
+}

@@ -1,0 +1,128 @@
+package cli
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"math"
+	"sync/atomic"
+	"syscall"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/etcdshift/etcdshift/internal/publish"
+	"github.com/etcdshift/etcdshift/internal/render"
+	"github.com/etcdshift/etcdshift/internal/s3"
+	"github.com/etcdshift/etcdshift/internal/save"
+	"github.com/etcdshift/etcdshift/transform"
+)
+
+func saveCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "save",
+		Usage:     "take a snapshot of a live etcd",
+		ArgsUsage: "OUT",
+		Description: `etcdshift save before.db --cacert ca.crt --cert etcd.crt --key etcd.key \
+    --endpoints https://10.0.0.1:2379,https://10.0.0.2:2379
+ETCDCTL_USER=root:PASSWORD etcdshift save before.db`,
+		UsageText: `Takes the snapshot that "etcdctl snapshot save" takes, with the flags and variables (ETCDCTL_ENDPOINTS) of etcdctl; a flag wins
+over its variable. Of several endpoints, followers come before the leader. A learner, a member without a leader, with an alarm CORRUPT,
+or more than --max-lag raft entries behind the newest is refused, and the member must confirm with its leader that it is up to date. If a
+download breaks off, the next member is tried from the start, all of them three times.
+
+OUT has mode 0600, replaces no file, and appears only after it was received whole, read back and synced; its SHA-256 is compared with
+the member's. Name members, not a load balancer. Of a cluster that has lost its quorum, "etcdctl snapshot save" still takes what a
+member has.
+
+Exit status: 0 saved, 1 failed or no member fits, 2 usage, 130 interrupted. With any but 0 there is no OUT.`,
+		Flags: append(etcdFlags(),
+			&cli.Int64Flag{Name: "max-lag", Value: save.DefaultMaxLag, Usage: "refuse a member more than `N` raft entries behind the newest"},
+			textOrJSON(), quietFlag()),
+		Action: taking(runSave),
+	}
+}
+
+// saved is the document of save -o json.
+type saved struct {
+	answerHead
+	Output   transform.FileInfo `json:"output"`
+	Member   save.Member        `json:"member"`  // the one whose snapshot it is
+	Refused  []save.Untaken     `json:"refused"` // endpoints that did not fit
+	Failed   []save.Untaken     `json:"failed"`  // downloads that broke off, in order
+	Warnings []string           `json:"warnings"`
+}
+
+func runSave(c *cli.Context, args []string) error {
+	out := args[0]
+	switch {
+	case out == "":
+		return usagef(commandPath(c), "OUT is empty")
+	case out == "-":
+		err := usagef(commandPath(c), "OUT is a file: a snapshot is not handed on before it is whole and checked")
+		return &failure{exitUsage, err, `save it to a file, and pipe that`}
+	case c.Int64("max-lag") < 0:
+		return usagef(commandPath(c), "--max-lag is %d; it takes a number from 0", c.Int64("max-lag"))
+	}
+	if err := fromEnvironment(c); err != nil {
+		return err
+	}
+	spec, err := clientOf(c)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := commandTimeout(c)
+	defer cancel()
+	r, err := download(ctx, c, out, save.Options{Etcd: spec, MaxLag: uint64(c.Int64("max-lag"))})
+	if errors.Is(err, syscall.ENOSPC) && !s3.Is(out) {
+		return &failure{exitFailed, err, "the folder of OUT needs room for the whole database of a member"}
+	}
+	if err != nil {
+		return err
+	}
+	warn(c, r.Warnings...)
+	if err := printSaved(c, out, r); err != nil {
+		return &failure{exitFailed, fmt.Errorf("%w (%s: %s)", err, out, transform.Written), "the snapshot was saved; only printing failed"}
+	}
+	return nil
+}
+
+func commandTimeout(c *cli.Context) (context.Context, context.CancelFunc) {
+	limit := c.Duration("command-timeout")
+	if limit <= 0 {
+		return context.WithCancel(c.Context)
+	}
+	return context.WithTimeoutCause(c.Context, limit, fmt.Errorf("not done within the %s of --command-timeout", limit))
+}
+
+// download saves a snapshot and shows how far it is.
+func download(ctx context.Context, c *cli.Context, out string, o save.Options) (*save.Result, error) {
+	var done atomic.Uint64 // a part, as bits
+	part := func() float64 { return math.Float64frombits(done.Load()) }
+	o.Received = func(received, total int64) { done.Store(math.Float64bits(float64(received) / float64(total))) }
+	shown := progress(c).Phase("saving " + out)
+	defer shown.End()
+	o.Tell = func(line string) {
+		shown.End()
+		if !c.Bool("quiet") {
+			fmt.Fprintln(c.App.ErrWriter, render.Printable(line))
+		}
+		shown.Phase("saving " + out).Of(part)
+	}
+	o.Create = func(path string) (*publish.File, error) { return create(c, path) }
+	return save.Run(ctx, out, o)
+}
+
+func printSaved(c *cli.Context, out string, r *save.Result) error {
+	info := transform.FileInfo{Path: out, SHA256: hex.EncodeToString(r.SHA256[:]), Revision: r.Revision, Keys: r.Keys, Bytes: r.Bytes}
+	if wantsJSON(c) {
+		doc := saved{answerTo("SavedSnapshot"), info, r.Member, asList(r.Refused), asList(r.Failed), asList(r.Warnings)}
+		return render.JSON(c.App.Writer, doc)
+	}
+	_, err := fmt.Fprintf(c.App.Writer, "%s: %s, revision %d, %s, sha256 %s\n",
+		render.Printable(out), render.Size(info.Bytes), info.Revision, render.Plural(info.Keys, "key"), info.SHA256)
+	return err
+}
+
+// asList is a list that JSON prints as one, also without elements.
+func asList[T any](elements []T) []T { return append([]T{}, elements...) }

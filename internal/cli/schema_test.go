@@ -1,0 +1,301 @@
+package cli
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"go/ast"
+	"io"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/internal/compare"
+	"github.com/etcdshift/etcdshift/internal/fleet"
+	"github.com/etcdshift/etcdshift/internal/kcp/archive"
+	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
+	"github.com/etcdshift/etcdshift/transform"
+	"github.com/etcdshift/etcdshift/transform/migrations"
+)
+
+var update = flag.Bool("update", false, "write docs/schema anew")
+
+// documents are the JSON documents of all commands, by kind: structs whose fields make one object,
+// and lists.
+func documents() map[string][]any {
+	return map[string][]any{
+		"Status":                {status{}},
+		"Verification":          {verification{}},
+		"Diagnosis":             {diagnosis{}},
+		"Rehearsal":             {rehearsalDocument{}},
+		"PolicyCheck":           {policyCheck{}},
+		"Sizes":                 {sizesDocument{}},
+		"SnapshotReport":        {snapshotReport{}},
+		"CodeList":              {codeList{}},
+		"Version":               {release{}},
+		"Fleet":                 {fleet.Fleet{}},
+		"FleetSummary":          {fleetSummaryHead{}, list{"snapshots", fleet.Row{}}, fleetSummaryTail{}},
+		"SavedSnapshot":         {saved{}},
+		"Signature":             {signedFile{}},
+		"SigningKey":            {signingKey{}},
+		"KeyList":               {keyListHead{}, list{"keys", inspect.Stored{}}, keyListTail{}},
+		"History":               {historyDocument{}, list{"revisions", compare.Step{}}, historyTail{}},
+		"Search":                {grepDocument{}, list{"found", found{}}, grepTail{}},
+		"Timeline":              {timelineDocument{}, list{"events", compare.Event{}}, timelineTail{}},
+		"Diff":                  {diffDocument{}, list{"objects", compare.Object{}}, diffTail{}},
+		"LogicalClusterList":    {clusterList{}},
+		"MoveVerification":      {moveVerification{}},
+		"Report":                reportParts(),
+		"LogicalClusterArchive": {archive.Manifest{}},
+		"List":                  {objectList{}, list{"items", map[string]any{}}, objectListEnd{}},
+	}
+}
+
+// reportParts are those of the reports of all transforms.
+func reportParts() []any {
+	var sections, appendices []any
+	for _, spec := range migrations.All() {
+		for _, s := range spec.Sections {
+			if part := reflect.ValueOf(s).Elem().Interface(); !slices.ContainsFunc(sections, func(other any) bool {
+				return reflect.TypeOf(other) == reflect.TypeOf(part)
+			}) {
+				sections = append(sections, part)
+			}
+		}
+		if spec.Appendix != nil {
+			appendices = append(appendices, reflect.ValueOf(spec.Appendix).Elem().Interface())
+		}
+	}
+	return slices.Concat([]any{transform.Head{}}, sections, []any{transform.Body{}}, appendices)
+}
+
+// list is a field with elements that are printed one by one.
+type list struct {
+	name string
+	of   any
+}
+
+// schemas describe the documents, by kind.
+func schemas() map[string]*node {
+	from, all := &sources{map[string][]*ast.File{}}, map[string]*node{}
+	for kind, parts := range documents() {
+		n := &node{Schema: "https://json-schema.org/draft/2020-12/schema", Title: kind, Type: "object"}
+		for _, part := range parts {
+			switch part := part.(type) {
+			case list:
+				n.add(part.name, &node{Type: "array", Items: schemaOf(reflect.TypeOf(part.of), from)}, true)
+			default:
+				n.addFields(reflect.TypeOf(part), from, true)
+			}
+		}
+		all[kind] = n
+	}
+	return all
+}
+
+// TestSchemas: docs/schema has a JSON Schema of each document, as the Go types have it, and no
+// other. With -update it is written.
+func TestSchemas(t *testing.T) {
+	folder := schemaFolder()
+	var names []string
+	for kind, n := range schemas() {
+		name := strings.ToLower(kind) + ".json"
+		names = append(names, name)
+		text := n.text("") + "\n"
+		if *update {
+			require.NoError(t, os.MkdirAll(folder, 0o755))
+			require.NoError(t, os.WriteFile(filepath.Join(folder, name), []byte(text), 0o644))
+		}
+		stored, err := os.ReadFile(filepath.Join(folder, name))
+		require.NoError(t, err)
+		require.Equal(t, string(stored), text, "go test ./internal/cli -run TestSchemas -update")
+	}
+	names = append(names, "plan.json") // of TestSchemasPlan
+	stored, err := filepath.Glob(filepath.Join(folder, "*"))
+	require.NoError(t, err)
+	require.Len(t, stored, len(names), "a schema of no document")
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "formats.md"))
+	require.NoError(t, err)
+	for _, name := range names {
+		require.Contains(t, string(page), "["+name+"](schema/"+name+")")
+	}
+}
+
+// storedSchemas are those of a folder, by the names of the files in lower case.
+func storedSchemas(folder string) (map[string]map[string]any, error) {
+	all := map[string]map[string]any{}
+	paths, err := filepath.Glob(filepath.Join(folder, "*.json"))
+	for _, path := range paths {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return nil, err
+		}
+		var schema map[string]any
+		if err := json.Unmarshal(text, &schema); err != nil {
+			return nil, err
+		}
+		all[strings.TrimSuffix(filepath.Base(path), ".json")] = schema
+	}
+	return all, err
+}
+
+// wrongPrinted lists the places where JSON that a command printed breaks its schema in docs/schema.
+// Other texts pass, and JSON that ends early.
+func wrongPrinted(all map[string]map[string]any, args []string, printed []byte) (wrong []string) {
+	d := json.NewDecoder(bytes.NewReader(printed))
+	d.UseNumber()
+	for {
+		var value map[string]any
+		if d.Decode(&value) != nil {
+			return wrong
+		}
+		kind, _ := value["kind"].(string)
+		manifest, _ := value["archive"].(map[string]any)
+		switch {
+		case slices.Contains(args, "jsonl"):
+			document, list := lineOf(args, value)
+			properties := all[document]["properties"].(map[string]any)
+			wrong = append(wrong, wrongBy(properties[list].(map[string]any)["items"], list, value)...)
+		case value["apiVersion"] == "etcdshift/v1", value["etcdshift"] != nil:
+			wrong = append(wrong, wrongBy(all[strings.ToLower(kind)], kind, value)...)
+			if all[strings.ToLower(kind)] == nil {
+				wrong = append(wrong, fmt.Sprintf("no schema of kind %q", kind))
+			}
+		}
+		if manifest["format"] != nil {
+			wrong = append(wrong, wrongBy(all["logicalclusterarchive"], "archive", manifest)...)
+		}
+	}
+}
+
+// lineOf is the schema of a line of -o jsonl: the elements of a list of a document.
+func lineOf(args []string, line map[string]any) (document, list string) {
+	switch {
+	case slices.Contains(args, "history"):
+		return "history", "revisions"
+	case slices.Contains(args, "grep"):
+		return "search", "found"
+	case slices.Contains(args, "timeline"):
+		return "timeline", "events"
+	case slices.Contains(args, "summary"):
+		return "fleetsummary", "snapshots"
+	case slices.Contains(args, "diff") && line["key"] == nil:
+		return "diff", "leases"
+	case slices.Contains(args, "diff"):
+		return "diff", "objects"
+	}
+	return "keylist", "keys"
+}
+
+// TestDocuments: every kind of document that the commands print of the recorded snapshots is as its
+// schema says.
+func TestDocuments(t *testing.T) {
+	all, err := storedSchemas(schemaFolder())
+	require.NoError(t, err)
+	testdata, seen := filepath.Join(schemaFolder(), "..", "..", "testdata"), map[string]bool{}
+	t.Chdir(t.TempDir())
+	for _, name := range []string{"calico/before", "storage/flipped", "kcp/root-before", "kcp/shard1-before", "kcp/cache-before"} {
+		data, err := readFixture(filepath.Join(testdata, name+".db"))
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(filepath.Base(name)+".db", data, 0o600))
+	}
+	server := etcdtest.Start(t, filepath.Join(t.TempDir(), "member.etcd"))
+	for _, line := range []string{
+		"save -o json saved.db --endpoints 127.0.0.1:1," + server.URL,
+		"status -o json before.db",
+		"verify -o json before.db",
+		"sign -o json --new-key a.key --no-passphrase",
+		"sign -o json before.db --key a.key",
+		"verify -o json before.db --key a.pub",
+		"doctor -o json before.db",
+		"policy check -o json before.db --from-snapshot",
+		"rehearse -o json flipped.db --after flipped.db",
+		"sizes -o json before.db",
+		"sizes -o json --by field before.db",
+		"explain -o json",
+		"version -o json",
+		"keys -o json --history before.db",
+		"keys -o jsonl --history cache-before.db",
+		"history -o json before.db gadget/g-old -n team-a",
+		"history -o jsonl before.db gadget/g-old -n team-a",
+		"timeline -o json --all before.db",
+		"timeline -o jsonl before.db -n team-a",
+		"get -o json before.db pods -A",
+		"grep -o json before.db gadget",
+		"grep -o jsonl before.db gadget",
+		"migrate calico-v3 -o json before.db calico.db --report calico.json",
+		"report -o json calico.db calico.html --before before.db --migration calico.json",
+		"migrate storage-versions -o json flipped.db storage.db",
+		"diff -o json --all before.db calico.db",
+		"diff -o jsonl --all before.db calico.db",
+		"kcp list -o json root-before.db shard1-before.db --cache cache-before.db",
+		"kcp extract -o json 2y3qvnqz5ga11oc4 root-before.db archive.db",
+		"kcp import -o json archive.db shard1-before.db shard1-after.db --cache cache-before.db",
+		"kcp purge -o json 2y3qvnqz5ga11oc4 root-before.db root-after.db --allow owner-points-here --to-shard shard-1",
+		"kcp verify -o json archive.db root-after.db shard1-after.db --origin root-before.db",
+		"status -o json archive.db",
+		"fleet list -o json . list.json --name x --match before.db",
+		"fleet run list.json --index 0 -- migrate calico-v3 {in} {result}.db --report {result}.json -o json",
+		"fleet summary list.json -o json",
+		"fleet summary list.json -o jsonl",
+	} {
+		var printed, said bytes.Buffer
+		args := append([]string{"etcdshift"}, strings.Fields(line)...)
+		status := Run(t.Context(), args, nil, &printed, &said)
+		require.Contains(t, []int{exitDone, exitFailed, exitRefused}, status, "%s: %s", line, said.String())
+		require.Empty(t, wrongPrinted(all, args, printed.Bytes()), line)
+		for kind := range documents() {
+			seen[kind] = seen[kind] || strings.Contains(printed.String(), `"kind": "`+kind+`"`)
+		}
+	}
+	for kind, is := range seen {
+		require.True(t, is, kind)
+	}
+}
+
+// schemaFolder is docs/schema. A script runs elsewhere, and has its path in SCHEMAS.
+func schemaFolder() string {
+	folder, err := filepath.Abs(filepath.Join("..", "..", "docs", "schema"))
+	if err != nil {
+		panic(err)
+	}
+	return cmp.Or(os.Getenv("SCHEMAS"), folder)
+}
+
+// documentedMain is the program, and fails where it prints or writes JSON that its schema does not
+// allow.
+func documentedMain() {
+	report := slices.Index(os.Args, "--report") + 1
+	if report == 0 && !slices.ContainsFunc(os.Args, func(a string) bool { return a == "json" || a == "jsonl" || a == "-ojson" }) {
+		os.Exit(Main(os.Stdout, os.Stderr))
+	}
+	var printed bytes.Buffer
+	status := Main(io.MultiWriter(os.Stdout, &printed), os.Stderr)
+	all, err := storedSchemas(schemaFolder())
+	if err != nil {
+		panic(err)
+	}
+	wrong := wrongPrinted(all, os.Args, printed.Bytes())
+	if report > 0 && report < len(os.Args) {
+		if is, err := os.Stat(os.Args[report]); err == nil && is.Mode().IsRegular() {
+			text, err := os.ReadFile(os.Args[report])
+			wrong = append(wrong, wrongPrinted(all, nil, text)...)
+			if err != nil {
+				wrong = append(wrong, err.Error())
+			}
+		}
+	}
+	if wrong != nil {
+		fmt.Fprintln(os.Stderr, "not by docs/schema:", strings.Join(wrong, "; "))
+		status = 99
+	}
+	os.Exit(status)
+}

@@ -1,0 +1,16 @@
+//go:build unix
+
+package cli
+
+import (
+	"net"
+
+	"golang.org/x/sys/unix"
+)
+
+// listenUnix opens a socket, for this user alone from the beginning.
+func listenUnix(path string) (net.Listener, error) {
+	before := unix.Umask(0o177)
+	defer unix.Umask(before)
+	return net.Listen("unix", path)
+}

@@ -1,0 +1,276 @@
+package cli
+
+import (
+	"cmp"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"aead.dev/minisign"
+	"github.com/urfave/cli/v2"
+
+	"github.com/etcdshift/etcdshift/internal/input"
+	"github.com/etcdshift/etcdshift/internal/publish"
+	"github.com/etcdshift/etcdshift/internal/render"
+	"github.com/etcdshift/etcdshift/internal/signature"
+	"github.com/etcdshift/etcdshift/transform"
+)
+
+func signCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "sign",
+		Usage:     "sign a file, for \"verify --key\" to check",
+		ArgsUsage: "FILE  or  --new-key SECRET",
+		Description: `etcdshift sign --new-key backup.key
+etcdshift sign before.db --key backup.key
+etcdshift verify before.db --key backup.pub`,
+		UsageText: `Writes FILE.minisig, a signature of the bytes of FILE as they are: a snapshot, also a compressed one, an archive, a page or a report.
+It has the format of minisign, and minisign checks it too. FILE is read once and not changed.
+
+--new-key writes SECRET and, beside it, the public key with the ending .pub. SECRET is encrypted with a passphrase, which is asked for on
+the terminal, or is the first line of --passphrase-file; --no-passphrase leaves it in the clear. Keys of "minisign -G" fit as well.
+
+The trusted comment of a signature is signed too. Without --comment it has the name of FILE and the time of its last change, not of
+the signing: the same FILE, key and flags give the same bytes. Every file that is written has mode 0600 and replaces none.
+
+Exit status: 0 written, 1 failed, 2 usage, 130 interrupted. With any but 0 nothing was written, unless the message says
+that only printing failed.`,
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "key", Usage: "sign with the secret key in `FILE`"},
+			&cli.StringFlag{Name: "signature", Usage: "write the signature to `FILE` (default: that of the argument, with .minisig behind it)"},
+			&cli.StringFlag{Name: "comment", Usage: "sign the line `TEXT` too, in place of name and time"},
+			&cli.StringFlag{Name: "time", Usage: "sign `TIME` (RFC 3339) in place of that of the last change"},
+			&cli.StringFlag{Name: "new-key", Usage: "make a key: write its secret part to `FILE`"},
+			&cli.StringFlag{Name: "passphrase-file", Usage: "read the passphrase of the secret key from `FILE`"},
+			&cli.BoolFlag{Name: "no-passphrase", Usage: "do not encrypt the secret part of a new key"},
+			textOrJSON(), quietFlag(),
+		},
+		Action: func(c *cli.Context) error {
+			if c.String("new-key") != "" {
+				return runNewKey(c)
+			}
+			return runSign(c)
+		},
+	}
+}
+
+// signedFile is the document of sign -o json.
+type signedFile struct {
+	answerHead
+	File      signedInput `json:"file"`
+	Signature string      `json:"signature"` // the path of its file
+	KeyID     string      `json:"keyID"`     // as minisign prints it
+	Comment   string      `json:"comment"`   // the trusted one
+}
+
+// signedInput says which bytes were signed.
+type signedInput struct {
+	Path   string `json:"path"`
+	SHA256 string `json:"sha256"`
+	Bytes  int64  `json:"bytes"`
+}
+
+// signingKey is the document of sign --new-key -o json.
+type signingKey struct {
+	answerHead
+	KeyID     string `json:"keyID"`
+	Secret    string `json:"secret"`    // the path of its file
+	Public    string `json:"public"`    // the path of its file
+	PublicKey string `json:"publicKey"` // as verify --key takes it in place of a file
+	Encrypted bool   `json:"encrypted"` // whether the secret part is
+}
+
+func runSign(c *cli.Context) error {
+	args, err := arguments(c, "FILE")
+	switch {
+	case err != nil:
+		return err
+	case c.String("key") == "":
+		return usagef(commandPath(c), "takes --key SECRET; --new-key makes one")
+	case c.Bool("no-passphrase"):
+		return usagef(commandPath(c), "--no-passphrase is for --new-key")
+	case args[0] == "-":
+		return usagef(commandPath(c), "FILE is a file: a signature stands beside it")
+	}
+	if err := onlyFile(c, "FILE", args[0]); err != nil {
+		return err
+	}
+	comment, err := commentOf(c)
+	if err != nil {
+		return err
+	}
+	out := cmp.Or(c.String("signature"), args[0]+signatureEnding)
+	f, err := publish.Create(out)
+	if err != nil {
+		return err
+	}
+	defer f.Discard()
+	key, err := signature.ReadSecret(c.Context, c.String("key"), func() (string, error) { return passphrase(c) })
+	if err != nil {
+		return err
+	}
+	return sign(c, args[0], out, f, key, comment)
+}
+
+const signatureEnding = ".minisig"
+
+// commentOf returns what the trusted comment of a file is.
+func commentOf(c *cli.Context) (func(*signature.File) string, error) {
+	text, at := c.String("comment"), c.String("time")
+	if text != "" && at != "" {
+		return nil, usagef(commandPath(c), "--time is part of the comment that --comment replaces; give one of them")
+	}
+	if err := signature.CheckComment(text); err != nil {
+		return nil, usagef(commandPath(c), "--comment: %w", err)
+	}
+	given, err := time.Parse(time.RFC3339, cmp.Or(at, "2006-01-02T15:04:05Z"))
+	if err != nil {
+		return nil, usagef(commandPath(c), "--time is %q; it takes a time such as 2026-01-31T12:00:00Z", at)
+	}
+	return func(f *signature.File) string {
+		switch {
+		case text != "":
+			return text
+		case at != "":
+			return f.Comment(given)
+		}
+		return f.Comment(f.Time)
+	}, nil
+}
+
+// sign signs the file at path, and publishes the signature.
+func sign(c *cli.Context, path, out string, f *publish.File, key minisign.PrivateKey, comment func(*signature.File) string) error {
+	reading := progress(c).Phase("reading " + path)
+	file, err := signature.Read(c.Context, path)
+	reading.End()
+	if err != nil {
+		return err
+	}
+	text, err := file.Sign(key, comment(file))
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	if err := publishText(f, text); err != nil {
+		return err
+	}
+	doc := signedFile{answerTo("Signature"), signedInput{path, hex.EncodeToString(file.SHA256[:]), file.Bytes}, out, signature.KeyID(key.ID()), comment(file)}
+	if wantsJSON(c) {
+		err = render.JSON(c.App.Writer, doc)
+	} else {
+		_, err = fmt.Fprintf(c.App.Writer, "%s: signed with key %s, sha256 %s\n", render.Printable(out), doc.KeyID, doc.File.SHA256)
+	}
+	return onlyPrinting(err, out)
+}
+
+// onlyPrinting is the error of a run that wrote its files and could not print.
+func onlyPrinting(err error, paths ...string) error {
+	if err == nil {
+		return nil
+	}
+	err = fmt.Errorf("%w (%s: %s)", err, strings.Join(paths, ", "), transform.Written)
+	return &failure{exitFailed, err, "what was asked for was written; only printing failed"}
+}
+
+func publishText(f *publish.File, text []byte) error {
+	if _, err := f.File().Write(text); err != nil {
+		return err
+	}
+	return f.Publish()
+}
+
+// runNewKey makes a key and writes both files, the public one first: a secret key is never without
+// it.
+func runNewKey(c *cli.Context) error {
+	if _, err := arguments(c, []string{}...); err != nil {
+		return err
+	}
+	for _, other := range []string{"key", "signature", "comment", "time"} {
+		if c.IsSet(other) {
+			return usagef(commandPath(c), "--%s signs a file, which --new-key does not", other)
+		}
+	}
+	secret := c.String("new-key")
+	public := strings.TrimSuffix(secret, filepath.Ext(secret)) + ".pub"
+	if public == secret {
+		return usagef(commandPath(c), "--new-key is %q; that is the name of the public key beside it", secret)
+	}
+	var files []*publish.File
+	for _, path := range []string{public, secret} {
+		f, err := publish.Create(path)
+		if err != nil {
+			return err
+		}
+		defer f.Discard()
+		files = append(files, f)
+	}
+	chosen, err := newPassphrase(c)
+	if err != nil {
+		return err
+	}
+	pair, err := signature.NewPair(chosen)
+	if err != nil {
+		return err
+	}
+	if err := publishText(files[0], pair.Public); err != nil {
+		return err
+	}
+	if err := publishText(files[1], pair.Secret); err != nil {
+		return errors.Join(err, files[0].Remove()) // alone it is of no use, and in the way of the next try
+	}
+	return printKey(c, pair, secret, public, chosen != "")
+}
+
+func printKey(c *cli.Context, pair *signature.Pair, secret, public string, encrypted bool) (err error) {
+	if wantsJSON(c) {
+		err = render.JSON(c.App.Writer, signingKey{answerTo("SigningKey"), pair.ID, secret, public, pair.Line, encrypted})
+	} else {
+		_, err = fmt.Fprintf(c.App.Writer, "%s: keep it secret\n%s: give it to whoever checks signatures: %s\n",
+			render.Printable(secret), render.Printable(public), pair.Line)
+	}
+	return onlyPrinting(err, secret, public)
+}
+
+// passphrase is that of --passphrase-file, or what a person types.
+func passphrase(c *cli.Context) (string, error) {
+	if path := c.String("passphrase-file"); path != "" {
+		text, err := input.ReadFlag(c.Context, "--passphrase-file", path)
+		line, _, _ := strings.Cut(string(text), "\n")
+		if line = strings.TrimSuffix(line, "\r"); err == nil && line == "" {
+			err = fmt.Errorf("--passphrase-file: the first line of %q is empty", path)
+		}
+		return line, err
+	}
+	text, err := askHidden(c, "Passphrase: ")
+	if errors.Is(err, errNoTerminal) {
+		err = usagef(commandPath(c), "the secret key takes a passphrase, and %w; give --passphrase-file", err)
+	}
+	return text, err
+}
+
+// newPassphrase is the passphrase of a new key, "" with --no-passphrase.
+func newPassphrase(c *cli.Context) (string, error) {
+	fromFile := c.String("passphrase-file") != ""
+	if c.Bool("no-passphrase") {
+		if fromFile {
+			return "", usagef(commandPath(c), "--no-passphrase and --passphrase-file exclude each other")
+		}
+		return "", nil
+	}
+	text, err := passphrase(c)
+	if err != nil || fromFile {
+		return text, err
+	}
+	again, err := askHidden(c, "Passphrase, once more: ")
+	switch {
+	case err != nil:
+		return "", err
+	case text == "":
+		return "", usagef(commandPath(c), "the passphrase is empty; --no-passphrase leaves the key in the clear")
+	case again != text:
+		return "", usagef(commandPath(c), "the two passphrases differ")
+	}
+	return text, nil
+}

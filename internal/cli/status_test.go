@@ -1,0 +1,39 @@
+package cli
+
+import (
+	"bytes"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/etcdshift/etcdshift/internal/render"
+)
+
+// TestStatusFits: the page of every recorded snapshot fits in 80 columns; a longer word alone has
+// more. What needs attention comes first.
+func TestStatusFits(t *testing.T) {
+	root := filepath.Join(schemaFolder(), "..", "..", "testdata")
+	files, err := filepath.Glob(filepath.Join(root, "*", "*.db.gz"))
+	require.NoError(t, err)
+	require.Greater(t, len(files), 40)
+	for _, file := range files {
+		var printed, said bytes.Buffer
+		Run(t.Context(), []string{"etcdshift", "status", "-q", file}, nil, &printed, &said)
+		first := true // no line before it
+		for line := range strings.Lines(printed.String()) {
+			line = strings.TrimRight(line, "\n")
+			if utf8.RuneCountInString(line) > render.PageWidth {
+				longest := slices.MaxFunc(strings.Fields(line), func(a, b string) int { return len(a) - len(b) })
+				require.Greater(t, len(longest), 66, "%s: %s", file, line)
+			}
+			require.Equal(t, strings.TrimRight(line, " "), line)
+			about := strings.HasPrefix(line, "attention") || strings.HasPrefix(line, " ") || strings.HasPrefix(line, "next") || strings.HasPrefix(line, "guide")
+			require.False(t, strings.HasPrefix(line, "attention") && !first, "%s: %s", file, line)
+			first = first && about
+		}
+	}
+}

@@ -1,0 +1,208 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/internal/compare"
+	"github.com/etcdshift/etcdshift/internal/render"
+	"github.com/etcdshift/etcdshift/internal/stream"
+	"github.com/etcdshift/etcdshift/keys"
+)
+
+func timelineCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "timeline",
+		Usage:     "show what happened, in order, to all objects",
+		ArgsUsage: "SNAPSHOT... [TYPE[/NAME]...]",
+		Description: `etcdshift timeline before.db -n shop --since 1h
+etcdshift timeline monday.db tuesday.db deploy,cm -l app=web --since 48211
+etcdshift timeline before.db --manager helm -o jsonl`,
+		UsageText: `Shows what was created, updated and deleted, by revision, each write once. Several snapshots of one cluster fill each other's gaps;
+a gap is a line: of the revisions before a compaction the last write of each key alone is kept. "gone" was deleted in a gap.
+
+etcd stores neither times nor users. A TIME comes from objects written nearby and is right WITHIN some seconds; -o json has both
+bounds. A MANAGER comes from managedFields: the newest entry, which a write without a change leaves as it was; a deletion has none.
+
+Renewals of Leases, Events and records of API servers about themselves are folded and counted; --all or their TYPE shows them.
+--since and --until leave out what is surely earlier or later.
+
+Exit status: 0 shown, 1 damaged, or values could not be read, 2 usage, snapshots of two clusters, or a TYPE that no snapshot has, 130 interrupted.`,
+		Flags: readFlags("decrypt values with",
+			&cli.StringFlag{Name: "namespace", Aliases: []string{"n"}, Usage: "show objects in `NAMESPACE` (default: all)"},
+			allNamespacesFlag(),
+			&cli.StringFlag{Name: "cluster", Usage: "show objects in logical cluster `NAME` of kcp (default: all)"},
+			&cli.StringFlag{Name: "selector", Aliases: []string{"l"}, Usage: "show objects whose labels fit `SELECTOR` at their last write"},
+			&cli.StringFlag{Name: "manager", Usage: "show writes whose newest manager is `NAME`"},
+			&cli.StringFlag{Name: "since", Usage: "begin at `REVISION`, or at a time: " + timeForms},
+			&cli.StringFlag{Name: "until", Usage: "end with `REVISION`, or at a time: " + timeForms},
+			&cli.BoolFlag{Name: "all", Usage: "fold nothing"},
+			listFormats()),
+		Action: taking(runTimeline),
+	}
+}
+
+func runTimeline(c *cli.Context, args []string) error {
+	count := 1 // of snapshots
+	for count < len(args) && (args[count] == "-" || namesSnapshot(args[count])) {
+		count++
+	}
+	for _, word := range args[count:] {
+		sayType(c, word)
+	}
+	selector, err := labels.Parse(c.String("selector"))
+	if err != nil {
+		return usagef(commandPath(c), "--selector: %w", err)
+	}
+	if selector.Empty() {
+		selector = nil
+	}
+	reading := progress(c).Phase("reading " + args[0])
+	defer reading.End()
+	return snapshotFirst(c, args, readSnapshots(c, args[:count], func(files []*opened) error {
+		reading.Of(part(1, 4, files...))
+		h := &historian{c: c, files: files}
+		if err := h.sort(); err != nil {
+			return err
+		}
+		if h.same == compare.No {
+			return usagef(commandPath(c), "the snapshots are of different clusters; a timeline is of one")
+		}
+		t := &compare.Timeline{Sides: h.sides, Labels: selector, Manager: c.String("manager"), All: c.Bool("all"), Clock: &h.clock}
+		if err := h.readTimes(); err != nil {
+			return err
+		}
+		if err := h.limit(t, args[count:]); err != nil {
+			return err
+		}
+		reading.End()
+		return h.printTimeline(t)
+	}))
+}
+
+// limit sets the revisions and the objects of a timeline.
+func (h *historian) limit(t *compare.Timeline, words []string) error {
+	since, err := h.moment("since")
+	if err != nil {
+		return err
+	}
+	until, err := h.moment("until")
+	if err != nil {
+		return err
+	}
+	if t.Last = math.MaxInt64; until != nil {
+		t.Last = until.last(&h.clock)
+	}
+	switch {
+	case since != nil && since.time.IsZero():
+		t.First = since.revision
+	case since != nil:
+		t.First = h.clock.First(since.time)
+	}
+	var all []asked
+	for _, word := range words {
+		a, err := parseName(h.c, word, (*inspect.Reader).TypesEver, h.sides...)
+		if err != nil {
+			return err
+		}
+		all, t.All = append(all, a), true
+	}
+	if in := selectionOf(h.c); all != nil {
+		t.Want = func(k keys.Key) bool { return slices.ContainsFunc(all, func(a asked) bool { return a.wants(k) }) }
+	} else if in.Namespace != "" || in.Cluster != "" {
+		t.Want = in.Holds
+	}
+	return nil
+}
+
+// timelineDocument is the head of timeline -o json; input is the snapshot of the lowest revision.
+type timelineDocument struct {
+	documentHead
+	Snapshots []keptInput `json:"snapshots"` // by revision
+	// SameCluster is "unknown" if nothing tells that they are of one cluster; absent for one.
+	SameCluster compare.Same `json:"sameCluster,omitempty"`
+}
+
+// timelineTail is the tail of timeline -o json.
+type timelineTail struct {
+	Count  int `json:"count"`
+	Folded int `json:"folded"` // writes that are noise
+}
+
+func (h *historian) printTimeline(t *compare.Timeline) error {
+	format, count := h.c.String("output"), 0
+	if format == "text" {
+		return h.printFlow(t)
+	}
+	list := render.NewList(h.c.App.Writer, format)
+	if format == "json" {
+		kept, err := h.inputs()
+		if err != nil {
+			return err
+		}
+		if err := list.Begin(timelineDocument{document("Timeline", kept[0].inputInfo), kept, h.same}, "events"); err != nil {
+			return err
+		}
+	}
+	err := stream.Each(t.Events(h.c.Context), func(e *compare.Event) error {
+		count++
+		return list.Add(e)
+	})
+	return errors.Join(err, list.End(timelineTail{count, t.Folded}), unread(t)) // what was told stays told
+}
+
+// unread is the error of a timeline with values that could not be read.
+func unread(t *compare.Timeline) error {
+	if t.Unread == 0 {
+		return nil
+	}
+	return fmt.Errorf("%s could not be read: labels and managers are unknown there", render.Plural(t.Unread, "value"))
+}
+
+func (h *historian) printFlow(t *compare.Timeline) error {
+	flow := render.NewFlow(h.c.App.Writer, "TIME", "WITHIN", "REVISION", "WHAT", "OBJECT", "MANAGER")
+	err := stream.Each(t.Events(h.c.Context), func(e *compare.Event) error { return flow.Row(eventCells(e)...) })
+	if err = errors.Join(err, flow.Flush()); err == nil && t.Folded > 0 && !h.c.Bool("quiet") {
+		fmt.Fprintf(h.c.App.ErrWriter, "folded: %s of Leases, Events and API servers; --all shows them\n", render.Plural(t.Folded, "write"))
+	}
+	return errors.Join(err, unread(t))
+}
+
+func eventCells(e *compare.Event) []string {
+	revision, object := strconv.FormatInt(e.Revision, 10), ""
+	if e.Sub > 0 {
+		revision = fmt.Sprintf("%s.%d", revision, e.Sub)
+	}
+	if e.Revision == 0 {
+		revision = fmt.Sprintf("%d-%d", e.From, e.To)
+	}
+	if e.Subject != nil {
+		object = e.Subject.String()
+	} else {
+		object = "(of each key the last write alone is kept)"
+	}
+	manager := strings.Join(mapped(e.Managers, func(w compare.Writer) string { return w.Manager }), ", ")
+	if e.Note != "" {
+		manager = strings.TrimSpace(manager + " (" + e.Note + ")")
+	}
+	if e.Conflict {
+		manager = strings.TrimSpace(manager + " (snapshots disagree: their clusters went different ways)")
+	}
+	about, within := "", ""
+	if at := e.Time; at != nil {
+		about, within = at.About.Format(time.RFC3339), "?"
+		if !at.NotBefore.IsZero() && !at.NotAfter.IsZero() {
+			within = at.NotAfter.Sub(at.NotBefore).String()
+		}
+	}
+	return []string{about, within, revision, string(e.What), object, manager}
+}

@@ -1,0 +1,259 @@
+package cli
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/etcdshift/etcdshift/internal/test/damage"
+)
+
+// tortureVariable says how many damaged copies TestTorture makes, and where it begins: "10000", or
+// "10000 from 500". "make torture" sets it.
+const (
+	tortureVariable = "TORTURE"
+	tortureOnly     = "TORTURE_ONLY" // how command lines begin, to repeat some
+	tortureDefault  = 6
+	tortureEnough   = 200 // broken promises
+)
+
+// TestTorture: damaged copies of recorded snapshots, digest wrong and right, through every command
+// that takes a file. The same number makes the same copy and the same command lines.
+func TestTorture(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts workers")
+	}
+	n, from := tortureCopies(t)
+	c := newCampaign(t)
+	numbers := make(chan int)
+	var workers sync.WaitGroup
+	for i := range min(runtime.GOMAXPROCS(0), n) {
+		w := &torturer{dir: filepath.Join(c.dir, "w"+strconv.Itoa(i))}
+		require.NoError(t, os.Mkdir(w.dir, 0o700))
+		require.NoError(t, os.Mkdir(w.dir+".tmp", 0o700))
+		workers.Go(func() {
+			defer w.end()
+			for number := range numbers {
+				c.copy(t, w, number)
+			}
+		})
+	}
+	for number := from; number < from+n && c.broken.Load() < tortureEnough; number++ {
+		if numbers <- number; number%250 == 249 {
+			c.print(t, number+1-from)
+		}
+	}
+	close(numbers)
+	workers.Wait()
+	c.print(t, n)
+}
+
+// tortureCopies are how many copies to make, and the number of the first.
+func tortureCopies(t testing.TB) (n, from int) {
+	text := os.Getenv(tortureVariable)
+	if text == "" {
+		return tortureDefault, 0
+	}
+	_, err := fmt.Sscanf(text+" from 0", "%d from %d", &n, &from)
+	require.NoError(t, err)
+	return n, from
+}
+
+// A campaign counts the outcomes of command lines.
+type campaign struct {
+	dir   string
+	bases []tortureBase // as often as they weigh
+	files map[string][]byte
+
+	broken atomic.Int64 // promises
+
+	mu       sync.Mutex
+	statuses map[string]map[int]int // of commands
+	took     map[string]time.Duration
+	slowest  map[string]tortured
+	largest  map[string]tortured
+	restored int
+	messages map[string]int
+}
+
+func newCampaign(t testing.TB) *campaign {
+	c := &campaign{dir: t.TempDir(), files: map[string][]byte{}, statuses: map[string]map[int]int{}, took: map[string]time.Duration{}, slowest: map[string]tortured{}, largest: map[string]tortured{},
+		messages: map[string]int{}}
+	fix := filepath.Join(c.dir, "fix")
+	tortureFixtures(t, fix)
+	for _, b := range tortureBases() {
+		c.bases = append(c.bases, slices.Repeat([]tortureBase{b}, b.weight)...)
+		var err error
+		c.files[b.name], err = os.ReadFile(filepath.Join(fix, b.name+".db"))
+		require.NoError(t, err)
+	}
+	return c
+}
+
+// copy makes a damaged copy and runs all command lines on it.
+func (c *campaign) copy(t *testing.T, w *torturer, number int) {
+	base := c.bases[number*11%len(c.bases)]
+	what, file := damage.Copy(number, c.files[base.name])
+	in := filepath.Join(w.dir, "in.db")
+	require.NoError(t, os.WriteFile(in, file, 0o400))
+	info, err := os.Stat(in)
+	require.NoError(t, err)
+	for _, line := range tortureLines(base, number) {
+		if !strings.HasPrefix(strings.Join(line, " "), os.Getenv(tortureOnly)) {
+			continue
+		}
+		o := w.run(t, line)
+		wrong := c.check(t, w, base, o)
+		if now, err := os.Stat(in); err != nil || !now.ModTime().Equal(info.ModTime()) || now.Size() != info.Size() || !os.SameFile(now, info) {
+			wrong = append(wrong, "the input is another file")
+		}
+		c.count(t, fmt.Sprintf("copy %d of %s, %s", number, base.name, what), o, wrong)
+	}
+	now, err := os.ReadFile(in)
+	require.NoError(t, err)
+	if sha256.Sum256(now) != sha256.Sum256(file) {
+		t.Errorf("copy %d: its bytes changed", number)
+	}
+	require.NoError(t, os.Remove(in))
+}
+
+var (
+	tortureTraces = regexp.MustCompile(`panic: |runtime error|goroutine \d+ \[|fatal error: |SIGSEGV|SIGBUS|\.go:\d+`)
+	tortureVaries = regexp.MustCompile(`[0-9a-f]{8,}|\d+|"[^"]*"|/[^ :]*`)
+)
+
+// check returns the promises that a line broke, and removes what it wrote.
+func (c *campaign) check(t testing.TB, w *torturer, b tortureBase, o tortured) (wrong []string) {
+	path := strings.Join(o.Args[:min(2, len(o.Args))], " ")
+	law, known := tortureLaws()[path]
+	if !known {
+		path = o.Args[0]
+		law, known = tortureLaws()[path]
+		require.True(t, known, path)
+	}
+	say := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
+	switch {
+	case o.Died != "":
+		return append(wrong, o.Died)
+	case !slices.Contains(law.statuses, o.Status):
+		say("status %d is none of %v: %s", o.Status, law.statuses, o.Stderr)
+	}
+	if trace := tortureTraces.FindString(o.Stderr); trace != "" {
+		say("stderr has %q", trace)
+	}
+	if strings.ContainsAny(o.Stderr, "\x1b\x00\x07") || strings.ContainsAny(o.Stdout, "\x1b") && o.Args[0] != "keys" {
+		say("prints control characters")
+	}
+	for line := range strings.Lines(o.Stderr) {
+		if strings.HasPrefix(line, "etcdshift: ") && !strings.Contains(line, "in.db") && path != "kcp verify" && o.Status != exitInterrupted && o.Status != exitAllowed {
+			say("an error does not name the file: %s", strings.TrimSpace(line))
+		}
+	}
+	for _, name := range w.files(t) {
+		if name == "in.db" {
+			continue
+		}
+		whole := name == "out" || strings.HasPrefix(name, "out.")
+		if !whole || !slices.Contains(law.written, o.Status) && name != "out.json" {
+			say("%s is there with status %d", name, o.Status)
+		}
+		if name == "out" {
+			wrong = append(wrong, c.sound(t, w, b, o)...)
+		}
+		require.NoError(t, os.RemoveAll(filepath.Join(w.dir, name)))
+	}
+	return wrong
+}
+
+// sound checks an output: its mode, what "verify" says of it, and for one of fifty a restore.
+func (c *campaign) sound(t testing.TB, w *torturer, b tortureBase, o tortured) (wrong []string) {
+	if info, err := os.Stat(filepath.Join(w.dir, "out")); err != nil || info.Mode() != 0o600 {
+		wrong = append(wrong, fmt.Sprint("out: ", info, err))
+	}
+	if o.Args[1] == "extract" {
+		return wrong
+	}
+	verified := w.run(t, withFlags([]string{"verify", "out"}, strings.Fields(b.flags)))
+	if verified.Status != 0 { // what no command names stays as it is: a value that no key decrypts
+		input := w.run(t, withFlags([]string{"verify", "in.db"}, strings.Fields(b.flags)))
+		for finding := range strings.Lines(verified.Stdout + verified.Died) {
+			if !strings.Contains(strings.ReplaceAll(input.Stdout, "in.db", "out"), finding) {
+				wrong = append(wrong, "verify of the output: "+finding)
+			}
+		}
+	}
+	c.mu.Lock()
+	c.restored++
+	try := c.restored%50 == 1
+	c.mu.Unlock()
+	if try && verified.Status == 0 {
+		restored := filepath.Join(w.dir, "restored")
+		if r := w.run(t, []string{"etcdutl", "out", "restored"}); r.Status != 0 && !strings.Contains(verified.Stderr, "no digest") {
+			wrong = append(wrong, "etcdutl: "+r.Died+r.Stderr)
+		}
+		require.NoError(t, os.RemoveAll(restored))
+	}
+	return wrong
+}
+
+// count adds the outcome of a line, and reports broken promises.
+func (c *campaign) count(t testing.TB, what string, o tortured, wrong []string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	name := o.Args[0]
+	if slices.Contains([]string{"migrate", "cluster", "policy"}, name) {
+		name += " " + o.Args[1]
+	}
+	if c.statuses[name] == nil {
+		c.statuses[name] = map[int]int{}
+	}
+	c.statuses[name][o.Status]++
+	c.took[name] += o.Took
+	if o.Took > c.slowest[name].Took {
+		c.slowest[name] = o
+	}
+	if o.Allocated > c.largest[name].Allocated {
+		c.largest[name] = o
+	}
+	for line := range strings.Lines(o.Stderr) {
+		if strings.HasPrefix(line, "etcdshift: ") {
+			c.messages[tortureVaries.ReplaceAllString(strings.TrimSpace(line), "_")]++
+		}
+	}
+	for _, w := range wrong {
+		c.broken.Add(1)
+		t.Errorf("%s: etcdshift %s: %s", what, strings.Join(o.Args, " "), w)
+	}
+}
+
+func (c *campaign) print(t testing.TB, n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	lines := 0
+	var table strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(c.statuses)) {
+		for _, k := range c.statuses[name] {
+			lines += k
+		}
+		fmt.Fprintf(&table, "%-26s %v, %v, at most %v and %d MB\n", name, c.statuses[name], c.took[name].Round(1e9), c.slowest[name].Took.Round(1e6), c.largest[name].Allocated>>20)
+	}
+	t.Logf("%d copies, %d command lines, %d broken promises, %d outputs\n%s", n, lines, c.broken.Load(), c.restored, table.String())
+	if os.Getenv("TORTURE_MESSAGES") != "" {
+		for _, m := range slices.Sorted(maps.Keys(c.messages)) {
+			t.Logf("%6d %s", c.messages[m], m)
+		}
+	}
+}

@@ -1,0 +1,107 @@
+package cli
+
+import (
+	"cmp"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/etcdshift/etcdshift/internal/signature"
+	"github.com/etcdshift/etcdshift/snapshot"
+)
+
+// signatureFlags are those of verify that check a signature.
+func signatureFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Name: "key", Usage: "check the signature by the public key in `FILE`, or by the 56 characters of one"},
+		&cli.StringFlag{Name: "signature", Usage: "look for the signature in `FILE` (default: SNAPSHOT.minisig)"},
+	}
+}
+
+// checkedSignature is what verify --key found.
+type checkedSignature struct {
+	Path    string `json:"path"`
+	KeyID   string `json:"keyID"`             // of the key that the signature says to be from, as minisign prints it
+	Good    bool   `json:"good"`              // whether the key has signed the file
+	Comment string `json:"comment,omitempty"` // the trusted one, of a good signature
+}
+
+// isReport reports whether a path is that of a page, a report, a plan or a list of checksums, of
+// which the signature alone is checked.
+func isReport(path string) bool {
+	return slices.Contains([]string{".html", ".md", ".json", ".jsonl", ".sarif", ".xml", ".yaml"}, filepath.Ext(path)) || filepath.Base(path) == "SHA256SUMS"
+}
+
+// checkSignature checks the signature where --key was given. An error means that it could not.
+func checkSignature(c *cli.Context, v *verification) (wrong error, err error) {
+	if c.String("key") == "" {
+		if c.IsSet("signature") {
+			err = usagef(commandPath(c), "--signature needs --key")
+		}
+		return nil, err
+	}
+	if v.Path == "-" {
+		return nil, usagef(commandPath(c), "--key takes a file: what is piped has no signature beside it")
+	}
+	if err := onlyFile(c, "--key", v.Path); err != nil {
+		return nil, err
+	}
+	key, err := signature.ReadPublic(c.Context, c.String("key"))
+	if err != nil {
+		return nil, fmt.Errorf("--key: %w", err)
+	}
+	path := cmp.Or(c.String("signature"), v.Path+signatureEnding)
+	s, err := signature.ReadFile(c.Context, path)
+	if err != nil {
+		return nil, unsigned(v.Path, err)
+	}
+	reading := progress(c).Phase("checking the signature of " + v.Path)
+	v.file, err = signature.Read(c.Context, v.Path)
+	reading.End()
+	if err != nil {
+		return nil, err
+	}
+	v.Signature = &checkedSignature{Path: path, KeyID: s.KeyID}
+	if v.Signature.Comment, wrong = v.file.Check(key, s); wrong != nil {
+		v.found(snapshot.Warning, fmt.Sprintf("signature %s: %v", path, wrong))
+	}
+	v.Signature.Good = wrong == nil
+	return wrong, nil
+}
+
+// unsigned is the error of a signature that cannot be read, with what to do.
+func unsigned(path string, err error) error {
+	hint := ""
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		hint = `"etcdshift sign" makes a signature; --signature names one elsewhere`
+	case errors.Is(err, signature.ErrLegacy):
+		hint = `sign the file again, with "etcdshift sign" or a minisign of today`
+	}
+	return &failure{exitCannotCheck, fmt.Errorf("%s: no signature to check: %w", path, err), hint}
+}
+
+// verifyReport fills in v of a file that is no snapshot.
+func verifyReport(v *verification) {
+	v.Input.SHA256, v.Input.Bytes, v.Input.Digest = hex.EncodeToString(v.file.SHA256[:]), v.file.Bytes, "none"
+}
+
+// sameFile returns an error where the bytes that were verified are not those whose signature was
+// checked.
+func sameFile(v *verification) error {
+	if v.file == nil || v.Input.SHA256 == "" || v.Input.SHA256 == hex.EncodeToString(v.file.SHA256[:]) {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", v.Path, snapshot.ErrChanged)
+}
+
+// signedBy says whose signature is good, in words.
+func signedBy(s *checkedSignature) string {
+	return fmt.Sprintf("signed with key %s: %s", s.KeyID, strings.ReplaceAll(s.Comment, "\t", ", "))
+}

@@ -1,0 +1,60 @@
+package cli
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestVersion(t *testing.T) {
+	status, out, stderr := runWords("version", "-o", "json")
+	require.Zero(t, status, stderr)
+	var of release
+	require.NoError(t, json.Unmarshal([]byte(out), &of))
+	require.Equal(t, runtime.Version(), of.Go)
+	for path, is := range map[string]string{"k8s.io/api": "v0." + strings.TrimPrefix(of.Kubernetes, "v1."), "go.etcd.io/etcd/server/v3": of.Etcd} {
+		required, err := exec.Command("go", "list", "-m", "-f", "{{.Version}}", path).Output()
+		require.NoError(t, err)
+		require.Equal(t, strings.TrimSpace(string(required)), is, path)
+	}
+	_, out, _ = runWords("version")
+	require.Contains(t, out, "kubernetes  "+of.Kubernetes+"\n")
+}
+
+// The Makefile stamps the commit where it can be told, whatever GOFLAGS says, and builds from a
+// tarball without it. A folder that git does not read, such as one of another user, would fail the
+// build.
+func TestMakeStampsCommit(t *testing.T) {
+	for _, tool := range []string{"make", "git"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			t.Skip(err)
+		}
+	}
+	dir := t.TempDir()
+	makefile, err := os.ReadFile(filepath.Join("..", "..", "Makefile"))
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "Makefile"), makefile, 0o600))
+	do := func(name string, args ...string) string {
+		c := exec.Command(name, args...)
+		c.Dir = dir
+		c.Env = append(os.Environ(), "GOFLAGS=-buildvcs=false", "GIT_CEILING_DIRECTORIES="+filepath.Dir(dir))
+		out, err := c.CombinedOutput()
+		require.NoError(t, err, "%s", out)
+		return string(out)
+	}
+	require.Contains(t, do("make", "-n", "build"), "-buildvcs=false")
+	do("git", "init", "-q")
+	require.Contains(t, do("make", "-n", "build"), "-buildvcs=false", "no commit")
+	do("git", "add", "Makefile")
+	do("git", "-c", "user.name=n", "-c", "user.email=e@example.com", "commit", "-qm", "one")
+	require.Contains(t, do("make", "-n", "build"), "-buildvcs=true")
+	require.NoError(t, os.Mkdir(filepath.Join(dir, "inner"), 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "inner", "Makefile"), makefile, 0o600))
+	require.Contains(t, do("make", "-n", "-C", "inner", "build"), "-buildvcs=false", "a tarball in another repository")
+}
