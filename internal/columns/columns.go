@@ -45,7 +45,7 @@ type Table struct {
 
 // For returns the table of a type.
 func For(t *inspect.Type) Table {
-	if b, known := builtins[t.Name()]; known && t.Builtin {
+	if b, known := builtins()[t.Name()]; known && t.Builtin {
 		return b.table()
 	}
 	if t.CRD != nil {
@@ -58,7 +58,7 @@ func For(t *inspect.Type) Table {
 }
 
 // ForScale returns the table of the subresource scale.
-func ForScale() Table { return builtins["scales.autoscaling"].table() }
+func ForScale() Table { return builtins()["scales.autoscaling"].table() }
 
 func plain() Table { return builtin{"Name|Age", ofMetadata()}.table() }
 
