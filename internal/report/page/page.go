@@ -1,5 +1,5 @@
-// Package page makes one HTML file of a report, by the templates page.html and sections.html. Texts from
-// a snapshot are hostile.
+// Package page makes one HTML file of a report, by the templates page.html and sections.html.
+// Texts from a snapshot are hostile.
 //
 // Invariants:
 //
