@@ -6,14 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"path/filepath"
 	"runtime"
 	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
 )
 
 // inPlan runs fn as a plan that changes nothing.
@@ -104,40 +101,4 @@ func TestPick(t *testing.T) {
 			require.ErrorIs(t, err, context.Canceled)
 		}
 	})
-}
-
-// TestPickEarly: it yields what Pick does, whatever was staged since it began.
-func TestPickEarly(t *testing.T) {
-	in := etcdtest.Build(t, "put /registry/pods/a/a one\nput /registry/pods/a/c two\nput /registry/pods/b/x three\nput /registry/services/specs/a/b four\n")
-	begun := func(e *Entry) bool { return e.Key[len(e.Key)-1] != 'x' }
-	for _, stage := range []func(ctx context.Context, v *View) error{
-		func(context.Context, *View) error { return nil },
-		func(ctx context.Context, v *View) error {
-			return v.Create(ctx, []byte("/registry/pods/a/b"), []byte("new"), 0)
-		},
-		func(ctx context.Context, v *View) error {
-			return v.Create(ctx, []byte("/registry/pods/a/x"), []byte("new"), 0)
-		},
-		func(ctx context.Context, v *View) error { return v.Delete(ctx, []byte("/registry/pods/a/a")) },
-		func(ctx context.Context, v *View) error {
-			return v.Put(ctx, []byte("/registry/pods/a/a"), []byte("other"))
-		},
-	} {
-		_, err := Run(context.Background(), Options{In: in, Out: filepath.Join(t.TempDir(), "out.db"), DryRun: true}, planFunc(func(ctx context.Context, v *View) error {
-			_, err := v.Layouts(ctx)
-			require.NoError(t, err)
-			early := v.PickEarly(ctx, "/registry", begun)
-			require.NoError(t, stage(ctx, v))
-			collect := func(seq iter.Seq2[*Entry, error]) (out []string) {
-				for e, err := range seq {
-					require.NoError(t, err)
-					out = append(out, string(e.Key)+" "+string(e.Value))
-				}
-				return out
-			}
-			require.Equal(t, collect(v.Pick(ctx, "/registry", begun)), collect(early.All(ctx)))
-			return nil
-		}))
-		require.NoError(t, err)
-	}
 }

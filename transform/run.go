@@ -105,7 +105,6 @@ func run(ctx context.Context, o Options, t Transform, r *Report) error {
 	defer func() { _ = src.Close() }()
 	v := newView(src, o, r)
 	defer func() { _ = v.plan.close() }()
-	defer v.beside.stop()
 	for _, odd := range OddFile(src) {
 		r.Raise("", odd)
 	}

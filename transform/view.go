@@ -33,7 +33,6 @@ type View struct {
 	leases  map[int64]bool           // ids that are taken, grants included; nil until asked for
 	grants  []snapshot.Lease         // staged, in order
 	granted map[snapshot.Lease]int64 // id here, by id and TTL in the other file
-	beside  beside                   // the plan
 	draft   *snapshot.Draft          // of the output; nil where it is not begun yet
 	scrub   func(key []byte) bool    // nil for none
 	compact *snapshot.Compaction     // nil for none
