@@ -4,7 +4,8 @@
 //
 // [Parse] reads the envelope, [ReadMeta] the metadata of any kind; [DecodeObject] and
 // [EncodeObject] convert JSON and CBOR. [Get] and [Set] read and change the field at a path in
-// every format; [EditOwnerReferences] is built on them.
+// every format; [EditOwnerReferences] is built on them. [Scanner] passes over JSON text without
+// decoding it.
 //
 // Protobuf is edited on the wire, for two reasons. A decode with the Go types of k8s.io/api drops
 // unknown fields, also those of older servers: ObjectMeta has lost clusterName, which servers

@@ -31,7 +31,7 @@ func (f Fields[T]) Decode(data []byte) (*T, error) {
 		out := new(T)
 		return out, runtime.DefaultUnstructuredConverter.FromUnstructured(content, out)
 	}
-	out, p := new(T), pass{text: data}
+	out, p := new(T), Scanner{Text: data}
 	if f.plan.read(&p, reflect.ValueOf(out).Elem()) && p.ends() {
 		return out, nil
 	}
@@ -88,9 +88,9 @@ func plannedOf(t reflect.Type, entries []string) (all []planned) {
 }
 
 // read passes a value and sets out, which is zero. False means that the value has to be decoded.
-func (t *plan) read(p *pass, out reflect.Value) bool {
-	if p.next() == 'n' {
-		return p.word("null")
+func (t *plan) read(p *Scanner, out reflect.Value) bool {
+	if p.Next() == 'n' {
+		return p.Word("null")
 	}
 	switch t.kind {
 	case reflect.String:
@@ -100,17 +100,17 @@ func (t *plan) read(p *pass, out reflect.Value) bool {
 	case reflect.Map:
 		content := map[string]string{}
 		out.Set(reflect.ValueOf(content))
-		return p.members(func(name []byte) (ok bool) {
+		return p.Members(func(name []byte) (ok bool) {
 			i := slices.Index(t.entries, string(name))
 			if i < 0 {
-				return p.anyString()
+				return p.Str()
 			}
 			content[t.entries[i]], ok = p.decoded()
 			return ok
 		})
 	case reflect.Slice:
 		out.Set(reflect.MakeSlice(out.Type(), 0, 0))
-		return p.elements(func() bool {
+		return p.Elements(func() bool {
 			n := out.Len()
 			out.Grow(1)
 			out.SetLen(n + 1)
@@ -126,14 +126,14 @@ func (t *plan) read(p *pass, out reflect.Value) bool {
 }
 
 // object passes an object. Of two fields of a name decoders merge the values.
-func (t *plan) object(p *pass, out reflect.Value) bool {
+func (t *plan) object(p *Scanner, out reflect.Value) bool {
 	var seen names
-	return p.members(func(name []byte) bool {
+	return p.Members(func(name []byte) bool {
 		for i := range t.members {
 			if m := &t.members[i]; m.name == string(name) {
 				return seen.first(1<<i) && m.plan.read(p, out.FieldByIndex(m.index))
 			}
 		}
-		return p.value(1)
+		return p.Value()
 	})
 }

@@ -31,9 +31,9 @@ type Owner struct{ APIVersion, Kind, UID []byte }
 // unusual text in its metadata, say. g keeps its lists for the next value.
 func (g *Glance) GlanceJSON(value []byte) bool {
 	g.reset()
-	p := pass{text: value}
+	p := Scanner{Text: value}
 	var seen names
-	ok := p.members(func(name []byte) bool {
+	ok := p.Members(func(name []byte) bool {
 		switch string(name) {
 		case "apiVersion":
 			return seen.first(1) && p.plain(&g.APIVersion)
@@ -42,16 +42,16 @@ func (g *Glance) GlanceJSON(value []byte) bool {
 		case "metadata":
 			return seen.first(4) && g.metadata(&p)
 		case "spec":
-			start := p.at
-			ok := seen.first(8) && p.value(1)
-			g.Spec = value[start:p.at]
+			start := p.At
+			ok := seen.first(8) && p.Value()
+			g.Spec = value[start:p.At]
 			return ok
 		}
-		return p.value(1)
+		return p.Value()
 	})
-	p.next()
+	p.Next()
 	g.Odd = g.Odd || p.huge
-	return ok && seen&^8 == 1|2|4 && isGroupVersion(g.APIVersion) && len(g.Kind) > 0 && p.at == len(value)
+	return ok && seen&^8 == 1|2|4 && isGroupVersion(g.APIVersion) && len(g.Kind) > 0 && p.At == len(value)
 }
 
 // Glance sets g from a JSON or protobuf value, without APIVersion and Kind from the latter: see
@@ -116,12 +116,12 @@ func (n *names) first(bit names) bool {
 	return !twice
 }
 
-func (g *Glance) metadata(p *pass) bool {
+func (g *Glance) metadata(p *Scanner) bool {
 	known := [...]string{
 		"name", "namespace", "uid", "generation", "creationTimestamp", "labels", "annotations", "finalizers", "ownerReferences", "managedFields",
 	}
 	var seen names
-	return p.members(func(name []byte) bool {
+	return p.Members(func(name []byte) bool {
 		if i := slices.Index(known[:], string(name)); i >= 0 && !seen.first(1<<i) {
 			return false
 		}
@@ -137,28 +137,28 @@ func (g *Glance) metadata(p *pass) bool {
 		case "creationTimestamp":
 			return p.time()
 		case "annotations":
-			return p.members(func(name []byte) bool { return g.annotation(p, name) })
+			return p.Members(func(name []byte) bool { return g.annotation(p, name) })
 		case "labels":
 			return p.strings()
 		case "finalizers":
-			return p.elements(p.anyString)
+			return p.Elements(p.Str)
 		case "ownerReferences":
-			return p.elements(func() bool { return g.owner(p) })
+			return p.Elements(func() bool { return g.owner(p) })
 		case "managedFields":
-			return p.elements(func() bool { return g.entry(p) })
+			return p.Elements(func() bool { return g.entry(p) })
 		case "deletionTimestamp":
 			return false
 		}
 		g.Odd = true
-		return p.anyString() // of numbers, not all decode
+		return p.Str() // of numbers, not all decode
 	})
 }
 
 // owner reads an element of ownerReferences.
-func (g *Glance) owner(p *pass) bool {
+func (g *Glance) owner(p *Scanner) bool {
 	var o Owner
 	var seen names
-	ok := p.members(func(name []byte) bool {
+	ok := p.Members(func(name []byte) bool {
 		switch string(name) {
 		case "apiVersion":
 			return seen.first(1) && p.plain(&o.APIVersion)
@@ -167,9 +167,9 @@ func (g *Glance) owner(p *pass) bool {
 		case "uid":
 			return seen.first(4) && p.plain(&o.UID)
 		case "name":
-			return p.anyString()
+			return p.Str()
 		case "controller", "blockOwnerDeletion":
-			return p.word("true") || p.word("false")
+			return p.Word("true") || p.Word("false")
 		}
 		return false
 	})
@@ -178,12 +178,12 @@ func (g *Glance) owner(p *pass) bool {
 }
 
 // annotation reads an element of annotations.
-func (g *Glance) annotation(p *pass, name []byte) bool {
-	start := p.at + 1
-	if !p.anyString() {
+func (g *Glance) annotation(p *Scanner, name []byte) bool {
+	start := p.At + 1
+	if !p.Str() {
 		return false
 	}
-	a := Annotation{name, p.text[start : p.at-1]}
+	a := Annotation{name, p.Text[start : p.At-1]}
 	if p.odd {
 		a.Value = nil
 	}
@@ -192,13 +192,13 @@ func (g *Glance) annotation(p *pass, name []byte) bool {
 }
 
 // entry reads an element of managedFields.
-func (g *Glance) entry(p *pass) bool {
+func (g *Glance) entry(p *Scanner) bool {
 	var apiVersion []byte
-	ok := p.members(func(name []byte) bool {
+	ok := p.Members(func(name []byte) bool {
 		if string(name) == "apiVersion" {
 			return apiVersion == nil && p.plain(&apiVersion)
 		}
-		return p.value(3)
+		return p.Value()
 	})
 	if n := len(g.Managed); n == 0 || !bytes.Equal(g.Managed[n-1], apiVersion) {
 		g.Managed = append(g.Managed, apiVersion)
@@ -207,13 +207,13 @@ func (g *Glance) entry(p *pass) bool {
 }
 
 // integer passes a whole number that fits an int64.
-func (p *pass) integer() bool {
-	start := p.at
-	return p.number() && p.at-start <= 18 && !bytes.ContainsAny(p.text[start:p.at], ".eE")
+func (p *Scanner) integer() bool {
+	start := p.At
+	return p.number() && p.At-start <= 18 && !bytes.ContainsAny(p.Text[start:p.At], ".eE")
 }
 
 // time passes a time of RFC 3339.
-func (p *pass) time() bool {
+func (p *Scanner) time() bool {
 	var text []byte
 	if !p.plain(&text) {
 		return false
@@ -223,7 +223,7 @@ func (p *pass) time() bool {
 }
 
 // strings passes an object of strings.
-func (p *pass) strings() bool { return p.members(func([]byte) bool { return p.anyString() }) }
+func (p *Scanner) strings() bool { return p.Members(func([]byte) bool { return p.Str() }) }
 
 // field reads a field of an ObjectMeta.
 func (g *Glance) field(f wireField) bool {

@@ -5,26 +5,28 @@ import (
 	"math/bits"
 )
 
-// pass goes over JSON text once and checks its syntax as encoding/json does, several times as fast.
-// Its methods pass one element and report whether its syntax is right; after false the position
-// means nothing, and the caller asks encoding/json.
-type pass struct {
-	text []byte
-	at   int
-	odd  bool // the last string has an escape, or is not ASCII
-	huge bool // a number may be out of range
+// Scanner goes over JSON text once and checks its syntax as encoding/json does, several times as
+// fast. Its methods pass one element and report whether its syntax is right; after false the
+// position means nothing, and the caller asks encoding/json. They allocate nothing.
+type Scanner struct {
+	Text      []byte
+	At        int  // the position
+	Canonical bool // refuse what encoding/json would write otherwise: see canonical.go
+	MaxDepth  int  // how deep brackets may nest; 0 is 10,000, as in encoding/json
+
+	depth int
+	odd   bool // the last string has an escape, or is not ASCII
+	huge  bool // a number may be out of range
 
 	unless     string // of an entry of managedFields that is read; "" to read all
 	inMetadata bool
 }
 
-// maxLevels is how deep brackets may nest, as in encoding/json.
-const maxLevels = 10_000
-
 // fields appends the fields of an object, or the elements of a list, to out, which is empty. The
 // position is at the bracket.
-func (p *pass) fields(closing byte, out jsonObject) (_ jsonObject, ok bool) {
-	for more := p.begins(closing); more; {
+func (p *Scanner) fields(closing byte, out jsonObject) (_ jsonObject, ok bool) {
+	more, ok := p.begins(closing)
+	for more && ok {
 		var f jsonField
 		if closing == '}' {
 			if f.key, ok = p.name(); !ok {
@@ -34,29 +36,34 @@ func (p *pass) fields(closing byte, out jsonObject) (_ jsonObject, ok bool) {
 				return nil, false
 			}
 		}
-		start := p.at
-		if !p.value(1) {
+		start := p.At
+		if !p.Value() {
 			return nil, false
 		}
-		f.value = p.text[start:p.at]
+		f.value = p.Text[start:p.At]
 		out = append(out, f)
-		if more, ok = p.goesOn(closing); !ok {
-			return nil, false
-		}
+		more, ok = p.goesOn(closing)
 	}
-	return out, true
+	return out, ok
 }
 
 // ends reports whether only space is left.
-func (p *pass) ends() bool {
-	p.next()
-	return p.at == len(p.text)
+func (p *Scanner) ends() bool {
+	p.Next()
+	return p.At == len(p.Text)
 }
 
-// next skips white space and returns the byte behind it, 0 at the end.
-func (p *pass) next() byte {
-	for ; p.at < len(p.text); p.at++ {
-		switch b := p.text[p.at]; b {
+// Next skips white space and returns the byte behind it, 0 at the end.
+func (p *Scanner) Next() byte {
+	if p.At < len(p.Text) && (p.Text[p.At] > ' ' || p.Canonical) {
+		return p.Text[p.At]
+	}
+	return p.skipSpace()
+}
+
+func (p *Scanner) skipSpace() byte {
+	for ; p.At < len(p.Text); p.At++ {
+		switch b := p.Text[p.At]; b {
 		case ' ', '\t', '\r', '\n':
 		default:
 			return b
@@ -66,65 +73,79 @@ func (p *pass) next() byte {
 }
 
 // eat passes one byte if it is b.
-func (p *pass) eat(b byte) bool {
-	if p.at == len(p.text) || p.text[p.at] != b {
+func (p *Scanner) eat(b byte) bool {
+	if p.At == len(p.Text) || p.Text[p.At] != b {
 		return false
 	}
-	p.at++
+	p.At++
 	return true
 }
 
-// value passes a value, which begins at the position, within so many brackets.
-func (p *pass) value(levels int) bool {
-	if p.at == len(p.text) {
+// Value passes a value, which begins at the position.
+func (p *Scanner) Value() bool {
+	if p.At == len(p.Text) {
 		return false
 	}
-	switch p.text[p.at] {
+	switch p.Text[p.At] {
 	case '"':
-		return p.str()
+		return p.Str()
 	case '{':
-		return p.bracketed('}', levels+1)
+		return p.bracketed('}')
 	case '[':
-		return p.bracketed(']', levels+1)
+		return p.bracketed(']')
 	case 't':
-		return p.word("true")
+		return p.Word("true")
 	case 'f':
-		return p.word("false")
+		return p.Word("false")
 	case 'n':
-		return p.word("null")
+		return p.Word("null")
 	}
 	return p.number()
 }
 
 // begins passes the bracket that opens an object or a list, and reports whether it has an element.
-func (p *pass) begins(closing byte) bool {
-	p.at++
-	p.next()
-	return !p.eat(closing)
+func (p *Scanner) begins(closing byte) (more, ok bool) {
+	p.At++
+	p.depth++
+	if p.depth > maxDepth || p.MaxDepth > 0 && p.depth > p.MaxDepth {
+		return false, false
+	}
+	p.Next()
+	if !p.eat(closing) {
+		return true, true
+	}
+	p.depth--
+	return false, true
 }
 
+const maxDepth = 10_000
+
 // goesOn passes what follows an element, and reports whether that is one more.
-func (p *pass) goesOn(closing byte) (more, ok bool) {
-	switch p.next() {
+func (p *Scanner) goesOn(closing byte) (more, ok bool) {
+	switch p.Next() {
 	case closing:
-		p.at++
+		p.At++
+		p.depth--
 		return false, true
 	case ',':
-		p.at++
-		p.next()
+		p.At++
+		p.Next()
 		return true, true
 	}
 	return false, false
 }
 
 // bracketed passes an object or a list.
-func (p *pass) bracketed(closing byte, levels int) bool {
-	more, ok := p.begins(closing), levels <= maxLevels
+func (p *Scanner) bracketed(closing byte) bool {
+	var before []byte
+	more, ok := p.begins(closing)
 	for more && ok {
 		if closing == '}' {
-			_, ok = p.name()
+			var key []byte
+			key, ok = p.name()
+			ok = ok && p.follows(&before, key)
 		}
-		if ok = ok && p.value(levels); ok {
+		if ok = ok && p.Value(); ok {
 			more, ok = p.goesOn(closing)
 		}
 	}
@@ -132,52 +153,62 @@ func (p *pass) bracketed(closing byte, levels int) bool {
 }
 
 // name passes the name of a field and what separates it from the value. key has its quotes.
-func (p *pass) name() (key []byte, ok bool) {
-	start := p.at
-	if !p.anyString() {
+func (p *Scanner) name() (key []byte, ok bool) {
+	start := p.At
+	if !p.Str() {
 		return nil, false
 	}
-	key = p.text[start:p.at]
-	if p.next() != ':' {
+	key = p.Text[start:p.At]
+	if p.Next() != ':' {
 		return nil, false
 	}
-	p.at++
-	p.next()
+	p.At++
+	p.Next()
 	return key, true
 }
 
-// anyString passes a string.
-func (p *pass) anyString() bool { return p.next() == '"' && p.str() }
-
-// plain passes a string of ASCII without escapes, and sets out to its content.
-func (p *pass) plain(out *[]byte) bool {
-	start := p.at + 1
-	if !p.anyString() {
+// Str passes a string.
+func (p *Scanner) Str() bool {
+	if p.Next() != '"' {
 		return false
 	}
-	*out = p.text[start : p.at-1]
+	if p.Canonical {
+		return p.canonicalString()
+	}
+	return p.str()
+}
+
+// plain passes a string of ASCII without escapes, and sets out to its content.
+func (p *Scanner) plain(out *[]byte) bool {
+	start := p.At + 1
+	if !p.Str() {
+		return false
+	}
+	*out = p.Text[start : p.At-1]
 	return !p.odd
 }
 
 // decoded passes a string, and returns its content.
-func (p *pass) decoded() (content string, ok bool) {
-	start := p.at
-	if !p.anyString() {
+func (p *Scanner) decoded() (content string, ok bool) {
+	start := p.At
+	if !p.Str() {
 		return "", false
 	}
-	content, err := unquote(p.text[start:p.at])
+	content, err := unquote(p.Text[start:p.At])
 	return content, err == nil
 }
 
-// members passes an object; visit passes the value of a name. Names are ASCII without escapes.
-func (p *pass) members(visit func(name []byte) bool) bool {
-	if p.next() != '{' {
+// Members passes an object; visit passes the value of a name. Names are ASCII without escapes; in
+// canonical text they are in order, and have their escapes.
+func (p *Scanner) Members(visit func(name []byte) bool) bool {
+	if p.Next() != '{' {
 		return false
 	}
-	more, ok := p.begins('}'), true
+	var before []byte
+	more, ok := p.begins('}')
 	for more && ok {
 		key, named := p.name()
-		if !named || p.odd {
+		if !named || p.odd || !p.follows(&before, key) {
 			return false
 		}
 		if ok = visit(key[1 : len(key)-1]); ok {
@@ -187,12 +218,12 @@ func (p *pass) members(visit func(name []byte) bool) bool {
 	return ok
 }
 
-// elements passes a list; visit passes an element.
-func (p *pass) elements(visit func() bool) bool {
-	if p.next() != '[' {
+// Elements passes a list; visit passes an element.
+func (p *Scanner) Elements(visit func() bool) bool {
+	if p.Next() != '[' {
 		return false
 	}
-	more, ok := p.begins(']'), true
+	more, ok := p.begins(']')
 	for more && ok {
 		if ok = visit(); ok {
 			more, ok = p.goesOn(']')
@@ -219,31 +250,32 @@ func decodedName(key []byte) (name string, ok bool) {
 	return name, err == nil
 }
 
-func (p *pass) word(word string) bool {
-	if !hasPrefix(p.text[p.at:], word) {
+// Word passes a word.
+func (p *Scanner) Word(word string) bool {
+	if !hasPrefix(p.Text[p.At:], word) {
 		return false
 	}
-	p.at += len(word)
+	p.At += len(word)
 	return true
 }
 
-// str passes a string.
-func (p *pass) str() bool {
-	p.at++
+// str passes a string that need not be canonical.
+func (p *Scanner) str() bool {
+	p.At++
 	p.odd = false
 	var all uint64 // bytes of the string, one on top of the other
-	for p.at < len(p.text) {
-		if rest := p.text[p.at:]; len(rest) >= 8 {
+	for p.At < len(p.Text) {
+		if rest := p.Text[p.At:]; len(rest) >= 8 {
 			eight := binary.LittleEndian.Uint64(rest)
 			n := plainBytes(eight)
 			all |= eight << (64 - 8*n) // without those behind them
-			if p.at += n; n == 8 {
+			if p.At += n; n == 8 {
 				continue
 			}
 		}
-		switch b := p.text[p.at]; {
+		switch b := p.Text[p.At]; {
 		case b == '"':
-			p.at++
+			p.At++
 			p.odd = p.odd || all&highs != 0
 			return true
 		case b == '\\':
@@ -254,7 +286,7 @@ func (p *pass) str() bool {
 			return false
 		default:
 			all |= uint64(b)
-			p.at++
+			p.At++
 		}
 	}
 	return false
@@ -270,14 +302,14 @@ func plainBytes(eight uint64) int {
 }
 
 // escape passes a backslash and what belongs to it.
-func (p *pass) escape() bool {
-	rest := p.text[p.at+1:]
+func (p *Scanner) escape() bool {
+	rest := p.Text[p.At+1:]
 	if len(rest) == 0 {
 		return false
 	}
 	switch rest[0] {
 	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
-		p.at += 2
+		p.At += 2
 		return true
 	}
 	if rest[0] != 'u' || len(rest) < 5 {
@@ -288,12 +320,15 @@ func (p *pass) escape() bool {
 			return false
 		}
 	}
-	p.at += 6
+	p.At += 6
 	return true
 }
 
 // number passes a number.
-func (p *pass) number() bool {
+func (p *Scanner) number() bool {
+	if p.Canonical {
+		return p.canonicalNumber()
+	}
 	p.eat('-')
 	if !p.eat('0') && !p.digits() {
 		return false
@@ -312,11 +347,11 @@ func (p *pass) number() bool {
 }
 
 // digits passes digits, one at least.
-func (p *pass) digits() bool {
-	start := p.at
-	for p.at < len(p.text) && p.text[p.at] >= '0' && p.text[p.at] <= '9' {
-		p.at++
+func (p *Scanner) digits() bool {
+	start := p.At
+	for p.At < len(p.Text) && p.Text[p.At] >= '0' && p.Text[p.At] <= '9' {
+		p.At++
 	}
-	p.huge = p.huge || p.at-start > 300
-	return p.at > start
+	p.huge = p.huge || p.At-start > 300
+	return p.At > start
 }

@@ -17,7 +17,7 @@ import (
 
 // readObject is DecodeObject for text that needs no closer look.
 func readObject(data []byte) (obj map[string]any, ok bool) {
-	p := pass{text: data}
+	p := Scanner{Text: data}
 	value, ok := p.decode()
 	obj, isObject := value.(map[string]any)
 	return obj, ok && isObject

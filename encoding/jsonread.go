@@ -7,29 +7,28 @@ import (
 
 // decode decodes text as an API server does, several times as fast. ok is false for text that needs
 // a closer look: numbers out of range, or no JSON.
-func (p *pass) decode() (value any, ok bool) {
-	p.next()
-	value, ok = p.readValue(0)
+func (p *Scanner) decode() (value any, ok bool) {
+	p.Next()
+	value, ok = p.readValue()
 	return value, ok && p.ends()
 }
 
-// readObject reads an object within so many brackets, its own among them.
-func (p *pass) readObject(levels int) (map[string]any, bool) {
+func (p *Scanner) readObject() (map[string]any, bool) {
 	out := map[string]any{}
-	more, ok := p.begins('}'), levels <= maxLevels
+	more, ok := p.begins('}')
 	for more && ok {
 		key, named := p.name()
 		if !named {
 			return nil, false
 		}
 		name, decoded := decodedName(key)
-		if levels == 1 {
+		if p.depth == 1 {
 			p.inMetadata = name == "metadata"
 		}
-		if ok = decoded; ok && p.skipsManagedFields(name, levels) {
+		if ok = decoded; ok && p.skipsManagedFields(name) {
 			delete(out, name) // the last of two counts
 		} else if ok {
-			out[name], ok = p.readValue(levels)
+			out[name], ok = p.readValue()
 		}
 		if ok {
 			more, ok = p.goesOn('}')
@@ -38,12 +37,12 @@ func (p *pass) readObject(levels int) (map[string]any, bool) {
 	return out, ok
 }
 
-func (p *pass) readList(levels int) ([]any, bool) {
+func (p *Scanner) readList() ([]any, bool) {
 	out := []any{}
-	more, ok := p.begins(']'), levels <= maxLevels
+	more, ok := p.begins(']')
 	for more && ok {
 		var element any
-		if element, ok = p.readValue(levels); ok {
+		if element, ok = p.readValue(); ok {
 			out = append(out, element)
 			more, ok = p.goesOn(']')
 		}
@@ -51,35 +50,35 @@ func (p *pass) readList(levels int) ([]any, bool) {
 	return out, ok
 }
 
-// readValue reads a value, which begins at the position, within so many brackets.
-func (p *pass) readValue(levels int) (any, bool) {
-	if p.at == len(p.text) {
+// readValue reads a value, which begins at the position.
+func (p *Scanner) readValue() (any, bool) {
+	if p.At == len(p.Text) {
 		return nil, false
 	}
-	switch p.text[p.at] {
+	switch p.Text[p.At] {
 	case '{':
-		return p.readObject(levels + 1)
+		return p.readObject()
 	case '[':
-		return p.readList(levels + 1)
+		return p.readList()
 	case '"':
 		return p.decoded()
 	case 't':
-		return true, p.word("true")
+		return true, p.Word("true")
 	case 'f':
-		return false, p.word("false")
+		return false, p.Word("false")
 	case 'n':
-		return nil, p.word("null")
+		return nil, p.Word("null")
 	}
 	return p.readNumber()
 }
 
 // readNumber reads a number: an int64 where it is one, else a float64.
-func (p *pass) readNumber() (any, bool) {
-	start := p.at
+func (p *Scanner) readNumber() (any, bool) {
+	start := p.At
 	if !p.number() {
 		return nil, false
 	}
-	text := string(p.text[start:p.at])
+	text := string(p.Text[start:p.At])
 	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
 		return n, true
 	}
@@ -90,7 +89,7 @@ func (p *pass) readNumber() (any, bool) {
 // DecodeWithoutManagedFields is DecodeObject, but may leave out metadata.managedFields, often most
 // of the text. It leaves in a list of which an entry may be of that apiVersion.
 func DecodeWithoutManagedFields(data []byte, unless string) (map[string]any, Format, error) {
-	if p := (pass{text: data, unless: unless}); p.next() == '{' {
+	if p := (Scanner{Text: data, unless: unless}); p.Next() == '{' {
 		if obj, ok := p.decode(); ok {
 			return obj.(map[string]any), FormatJSON, nil
 		}
@@ -99,20 +98,20 @@ func DecodeWithoutManagedFields(data []byte, unless string) (map[string]any, For
 }
 
 // skipsManagedFields passes the value of a field, if that is the list to be left out.
-func (p *pass) skipsManagedFields(name string, levels int) bool {
-	if p.unless == "" || levels != 2 || name != "managedFields" || !p.inMetadata || p.at == len(p.text) || p.text[p.at] != '[' {
+func (p *Scanner) skipsManagedFields(name string) bool {
+	if p.unless == "" || p.depth != 2 || name != "managedFields" || !p.inMetadata || p.At == len(p.Text) || p.Text[p.At] != '[' {
 		return false
 	}
-	list := pass{text: p.text, at: p.at}
-	if !list.value(levels) || list.huge {
+	list := Scanner{Text: p.Text, At: p.At, depth: p.depth}
+	if !list.Value() || list.huge {
 		return false
 	}
-	entries := p.text[p.at:list.at]
+	entries := p.Text[p.At:list.At]
 	for _, odd := range []string{p.unless, `\u`, `\/`} {
 		if bytes.Contains(entries, []byte(odd)) {
 			return false
 		}
 	}
-	p.at = list.at
+	p.At = list.At
 	return true
 }

@@ -49,11 +49,11 @@ func parseJSON(text []byte, opening byte, out jsonObject) (jsonObject, error) {
 	if string(text) == "null" {
 		return nil, nil
 	}
-	p, wrong := pass{text: text}, errNotList
+	p, wrong := Scanner{Text: text}, errNotList
 	if opening == '{' {
 		wrong = errNotObject
 	}
-	if p.next() == opening {
+	if p.Next() == opening {
 		if fields, ok := p.fields(opening+2, out); ok && p.ends() { // in ASCII ] and } follow so
 			return fields, nil
 		}

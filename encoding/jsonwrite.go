@@ -65,7 +65,7 @@ func appendList(out []byte, list []any) (_ []byte, err error) {
 
 func appendString(out []byte, s string) []byte {
 	for i := range len(s) {
-		if b := s[i]; b < ' ' || b >= 0x80 || b == '"' || b == '\\' || b == '<' || b == '>' || b == '&' {
+		if !plain(s[i]) {
 			return append(out, quote(s)...)
 		}
 	}

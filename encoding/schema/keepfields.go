@@ -164,35 +164,35 @@ func isPlainElement(element []byte) bool {
 		}
 		return true
 	case 'k':
-		c := canonical{text: text}
+		c := canonicalOf(text)
 		pair := func(name []byte) bool { return bytes.IndexByte(name, '\\') < 0 && c.plainScalar() }
-		return len(text) > len("{}") && c.members(pair) && c.at == len(text)
+		return len(text) > len("{}") && c.Members(pair) && c.ended()
 	case 'v':
-		c := canonical{text: text}
-		return c.plainScalar() && c.at == len(text)
+		c := canonicalOf(text)
+		return c.plainScalar() && c.ended()
 	case 'i':
-		c := canonical{text: text}
-		return c.plainNumber() && c.at == len(text)
+		c := canonicalOf(text)
+		return c.plainNumber() && c.ended()
 	}
 	return false
 }
 
 // plainScalar passes a text without escapes, a small number or a truth value.
 func (c *canonical) plainScalar() bool {
-	switch c.peek() {
+	switch c.Next() {
 	case '"':
 		_, ok := c.str()
 		return ok
 	case 't':
-		return c.word("true")
+		return c.Word("true")
 	case 'f':
-		return c.word("false")
+		return c.Word("false")
 	}
 	return c.plainNumber()
 }
 
 // plainNumber passes a whole number that a float64 holds.
 func (c *canonical) plainNumber() bool {
-	n, ok := c.integer()
+	n, ok := c.Integer()
 	return ok && len(n) <= 15 && n[0] != '-'
 }

@@ -36,10 +36,10 @@ func (w *walker) passes(value []byte, v *Version) bool {
 	if v.preserves() {
 		mode = noPruning
 	}
-	w.canonical, w.versions, w.entries, w.keys = canonical{text: value}, versionSet{}, nil, w.keys[:0]
+	w.canonical, w.versions, w.entries, w.keys = canonicalOf(value), versionSet{}, nil, w.keys[:0]
 	w.path, w.spent, w.steps, w.settled, w.typed = 0, 0, 0, true, of.rules != nil
 	w.valid = w.typed && isPlainName(w.name, 253, true) && (w.namespace == "" || isPlainName(w.namespace, 63, false))
-	ok := w.object(of, mode, true) && string(w.text[w.at:]) == "\n"
+	ok := w.object(of, mode, true) && string(w.Text[w.At:]) == "\n"
 	w.note(true, len(value) <= maxAccepted && w.spent < maxChecks/2)
 	return ok
 }
@@ -56,7 +56,7 @@ func (w *walker) object(of *shape, mode pruneMode, root bool) bool {
 	mode = of.mode(mode)
 	r := of.checks()
 	defaults, identity, required, fields, keys := of.defaults, 0, 0, 0, 0
-	ok := w.members(func(name []byte) bool {
+	ok := w.Members(func(name []byte) bool {
 		for len(defaults) > 0 && defaults[0] <= string(name) {
 			w.settled = w.settled && defaults[0] == string(name)
 			defaults = defaults[1:]
@@ -67,7 +67,7 @@ func (w *walker) object(of *shape, mode pruneMode, root bool) bool {
 		if slices.Contains(r.required, string(name)) {
 			required++
 		}
-		start := w.at
+		start := w.At
 		w.path += len(name) + 1
 		ok := w.field(name, of, mode, root)
 		w.path -= len(name) + 1
@@ -108,9 +108,9 @@ func (w *walker) spend(r *rules, fields, properties, text int) {
 // value passes any value, as shape.fits does.
 func (w *walker) value(of *shape, mode pruneMode) bool {
 	if of == nil && mode != fullPruning {
-		return w.any()
+		return w.Value()
 	}
-	switch w.peek() {
+	switch w.Next() {
 	case '{':
 		return w.object(of.orNone(), mode, false)
 	case '[':
@@ -118,21 +118,21 @@ func (w *walker) value(of *shape, mode pruneMode) bool {
 	case 'n':
 		w.note(of.checks().acceptsNull())
 		w.spend(of.checks(), 0, 0, 0)
-		return (of == nil || of.nullable) && w.word("null")
+		return (of == nil || of.nullable) && w.Word("null")
 	}
 	return w.scalar(of.checks())
 }
 
 // scalar passes a text, a number or a truth value.
 func (w *walker) scalar(r *rules) bool {
-	start, first := w.at, w.peek()
-	if !w.any() {
+	start, first := w.At, w.Next()
+	if !w.Value() {
 		return false
 	}
-	w.spend(r, 0, 0, w.at-start)
-	switch text := w.text[start:w.at]; first {
+	w.spend(r, 0, 0, w.At-start)
+	switch text := w.Text[start:w.At]; first {
 	case '"':
-		if w.steps += r.patternSize * len(text); w.steps > stepsPerByte*len(w.text) {
+		if w.steps += r.patternSize * len(text); w.steps > stepsPerByte*len(w.Text) {
 			w.note(true, false)
 			return true
 		}
@@ -153,10 +153,10 @@ func (w *walker) list(of *shape, mode pruneMode) bool {
 	if items != nil && r.list == "map" {
 		width = len(items.checks().keys)
 	}
-	ok := w.canonical.list(func() bool {
-		start := w.at
+	ok := w.Elements(func() bool {
+		start := w.At
 		n++
-		w.note(r.list != "map" || w.peek() == '{', true)
+		w.note(r.list != "map" || w.Next() == '{', true)
 		ok := w.value(items, mode)
 		if ok && r.list == "set" {
 			w.key(start)
@@ -175,7 +175,7 @@ func (w *walker) list(of *shape, mode pruneMode) bool {
 
 // key keeps the value from a position on as a key of a list's item.
 func (w *walker) key(start int) {
-	text := w.text[start:w.at]
+	text := w.Text[start:w.At]
 	w.note(text[0] != '{' && text[0] != '[' && text[0] != 'n', true)
 	if w.keys == nil {
 		w.keys = make([][]byte, 0, 16)

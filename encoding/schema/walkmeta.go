@@ -8,7 +8,7 @@ func (w *walker) metaMember(name []byte, root bool) bool {
 	case string(name) == "metadata":
 		return w.metadata(root)
 	case !root:
-		return w.anyString()
+		return w.Str()
 	case string(name) == "kind":
 		return w.is(w.crd.GroupKind().Kind)
 	}
@@ -26,7 +26,7 @@ func (w *walker) is(want string) bool {
 // nothing that a server clears.
 func (w *walker) metadata(root bool) bool {
 	required := 0
-	ok := w.members(func(name []byte) bool {
+	ok := w.Members(func(name []byte) bool {
 		switch string(name) {
 		case "name", "namespace", "generation":
 			required++
@@ -53,11 +53,11 @@ func (w *walker) metaField(name []byte, root bool) bool {
 		w.note(true, false)
 		return w.filled()
 	case "generation":
-		n, ok := w.integer()
+		n, ok := w.Integer()
 		w.note(true, ok && n[0] != '-')
 		return ok && string(n) != "0"
 	case "deletionGracePeriodSeconds":
-		_, ok := w.integer()
+		_, ok := w.Integer()
 		w.note(true, false)
 		return ok
 	case "deletionTimestamp":
@@ -66,22 +66,22 @@ func (w *walker) metaField(name []byte, root bool) bool {
 	case "creationTimestamp":
 		return w.time()
 	case "labels":
-		return w.peekPast() != '}' && w.members(w.label)
+		return w.peekPast() != '}' && w.Members(w.label)
 	case "annotations":
-		return w.peekPast() != '}' && w.members(func(name []byte) bool {
+		return w.peekPast() != '}' && w.Members(func(name []byte) bool {
 			w.note(true, isQualified(name))
-			return w.anyString()
+			return w.Str()
 		})
 	case "finalizers":
-		return w.peekPast() != ']' && w.canonical.list(w.finalizer)
+		return w.peekPast() != ']' && w.Elements(w.finalizer)
 	case "ownerReferences":
 		controllers := 0
-		return w.peekPast() != ']' && w.canonical.list(func() bool { return w.owner(&controllers) })
+		return w.peekPast() != ']' && w.Elements(func() bool { return w.owner(&controllers) })
 	case "managedFields":
-		start := w.at
-		ok := w.peekPast() != ']' && w.canonical.list(func() bool { return w.entry(root) })
+		start := w.At
+		ok := w.peekPast() != ']' && w.Elements(func() bool { return w.entry(root) })
 		if root {
-			w.entries = w.text[start:w.at]
+			w.entries = w.Text[start:w.At]
 		}
 		return ok
 	}
@@ -103,7 +103,7 @@ func (w *walker) finalizer() bool {
 // owner passes an owner reference, as isCanonicalOwner does.
 func (w *walker) owner(controllers *int) bool {
 	required := 0
-	ok := w.members(func(name []byte) bool {
+	ok := w.Members(func(name []byte) bool {
 		switch string(name) {
 		case "apiVersion", "kind", "name", "uid":
 			required++
@@ -111,13 +111,13 @@ func (w *walker) owner(controllers *int) bool {
 			w.note(true, len(text) > 0 && string(text) != "Event" && bytes.Count(text, []byte("/")) < 2 && text[len(text)-1] != '/')
 			return ok
 		case "controller":
-			if w.peek() == 't' {
+			if w.Next() == 't' {
 				*controllers++
 			}
 			w.note(true, *controllers < 2)
 			fallthrough
 		case "blockOwnerDeletion":
-			return w.word("true") || w.word("false")
+			return w.Word("true") || w.Word("false")
 		}
 		return false
 	})
@@ -128,7 +128,7 @@ func (w *walker) owner(controllers *int) bool {
 // listed version. It notes whether a server reads the entry.
 func (w *walker) entry(root bool) bool {
 	versioned, readable := !root, 0
-	ok := w.members(func(name []byte) bool {
+	ok := w.Members(func(name []byte) bool {
 		switch string(name) {
 		case "apiVersion":
 			versioned = true
@@ -171,7 +171,7 @@ func (w *walker) groupVersion() (version []byte, ok bool) {
 
 // fields passes an object of nothing but objects, and notes whether all names are paths.
 func (w *walker) fields() bool {
-	return w.peek() == '{' && w.members(func(name []byte) bool {
+	return w.Next() == '{' && w.Members(func(name []byte) bool {
 		switch {
 		case string(name) == ".":
 			w.note(true, w.peekPast() == '}')

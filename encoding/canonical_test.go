@@ -1,4 +1,4 @@
-package schema
+package encoding
 
 import (
 	"math/rand/v2"
@@ -21,8 +21,8 @@ func TestSkipPlain(t *testing.T) {
 		for want < len(text) && plain(text[want]) {
 			want++
 		}
-		c := canonical{text: text}
+		c := Scanner{Text: text}
 		c.skipPlain()
-		require.Equal(t, want, c.at, "%q", text)
+		require.Equal(t, want, c.At, "%q", text)
 	}
 }
