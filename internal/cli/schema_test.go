@@ -45,7 +45,6 @@ func documents() map[string][]any {
 		"FleetSummary":          {fleetSummaryHead{}, list{"snapshots", fleet.Row{}}, fleetSummaryTail{}},
 		"SavedSnapshot":         {saved{}},
 		"Signature":             {signedFile{}},
-		"SigningKey":            {signingKey{}},
 		"KeyList":               {keyListHead{}, list{"keys", inspect.Stored{}}, keyListTail{}},
 		"History":               {historyDocument{}, list{"revisions", compare.Step{}}, historyTail{}},
 		"Search":                {grepDocument{}, list{"found", found{}}, grepTail{}},
@@ -201,7 +200,9 @@ func TestDocuments(t *testing.T) {
 	all, err := storedSchemas(schemaFolder())
 	require.NoError(t, err)
 	testdata, seen := filepath.Join(schemaFolder(), "..", "..", "testdata"), map[string]bool{}
-	t.Chdir(t.TempDir())
+	dir := t.TempDir()
+	testKeys(t, dir)
+	t.Chdir(dir)
 	for _, name := range []string{"calico/before", "storage/flipped", "kcp/root-before", "kcp/shard1-before", "kcp/cache-before"} {
 		data, err := readFixture(filepath.Join(testdata, name+".db"))
 		require.NoError(t, err)
@@ -212,9 +213,8 @@ func TestDocuments(t *testing.T) {
 		"save -o json saved.db --endpoints 127.0.0.1:1," + server.URL,
 		"status -o json before.db",
 		"verify -o json before.db",
-		"sign -o json --new-key a.key --no-passphrase",
-		"sign -o json before.db --key a.key",
-		"verify -o json before.db --key a.pub",
+		"sign -o json before.db --key backup.key",
+		"verify -o json before.db --key backup.pub",
 		"doctor -o json before.db",
 		"policy check -o json before.db --from-snapshot",
 		"rehearse -o json flipped.db --after flipped.db",

@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -23,15 +22,15 @@ func signCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "sign",
 		Usage:     "sign a file, for \"verify --key\" to check",
-		ArgsUsage: "FILE  or  --new-key SECRET",
-		Description: `etcdshift sign --new-key backup.key
+		ArgsUsage: "FILE",
+		Description: `minisign -G -p backup.pub -s backup.key
 etcdshift sign before.db --key backup.key
 etcdshift verify before.db --key backup.pub`,
 		UsageText: `Writes FILE.minisig, a signature of the bytes of FILE as they are: a snapshot, also a compressed one, an archive, a page or a report.
 It has the format of minisign, and minisign checks it too. FILE is read once and not changed.
 
---new-key writes SECRET and, beside it, the public key with the ending .pub. SECRET is encrypted with a passphrase, which is asked for on
-the terminal, or is the first line of --passphrase-file; --no-passphrase leaves it in the clear. Keys of "minisign -G" fit as well.
+"minisign -G" makes keys. The passphrase of an encrypted secret key is asked for on the terminal, or is the first line of
+--passphrase-file.
 
 The trusted comment of a signature is signed too. Without --comment it has the name of FILE and the time of its last change, not of
 the signing: the same FILE, key and flags give the same bytes. Every file that is written has mode 0600 and replaces none.
@@ -43,17 +42,10 @@ that only printing failed.`,
 			&cli.StringFlag{Name: "signature", Usage: "write the signature to `FILE` (default: that of the argument, with .minisig behind it)"},
 			&cli.StringFlag{Name: "comment", Usage: "sign the line `TEXT` too, in place of name and time"},
 			&cli.StringFlag{Name: "time", Usage: "sign `TIME` (RFC 3339) in place of that of the last change"},
-			&cli.StringFlag{Name: "new-key", Usage: "make a key: write its secret part to `FILE`"},
 			&cli.StringFlag{Name: "passphrase-file", Usage: "read the passphrase of the secret key from `FILE`"},
-			&cli.BoolFlag{Name: "no-passphrase", Usage: "do not encrypt the secret part of a new key"},
 			textOrJSON(), quietFlag(),
 		},
-		Action: func(c *cli.Context) error {
-			if c.String("new-key") != "" {
-				return runNewKey(c)
-			}
-			return runSign(c)
-		},
+		Action: taking(runSign),
 	}
 }
 
@@ -73,25 +65,10 @@ type signedInput struct {
 	Bytes  int64  `json:"bytes"`
 }
 
-// signingKey is the document of sign --new-key -o json.
-type signingKey struct {
-	answerHead
-	KeyID     string `json:"keyID"`
-	Secret    string `json:"secret"`    // the path of its file
-	Public    string `json:"public"`    // the path of its file
-	PublicKey string `json:"publicKey"` // as verify --key takes it in place of a file
-	Encrypted bool   `json:"encrypted"` // whether the secret part is
-}
-
-func runSign(c *cli.Context) error {
-	args, err := arguments(c, "FILE")
+func runSign(c *cli.Context, args []string) error {
 	switch {
-	case err != nil:
-		return err
 	case c.String("key") == "":
-		return usagef(commandPath(c), "takes --key SECRET; --new-key makes one")
-	case c.Bool("no-passphrase"):
-		return usagef(commandPath(c), "--no-passphrase is for --new-key")
+		return usagef(commandPath(c), "takes --key SECRET; \"minisign -G\" makes one")
 	case args[0] == "-":
 		return usagef(commandPath(c), "FILE is a file: a signature stands beside it")
 	}
@@ -153,7 +130,10 @@ func sign(c *cli.Context, path, out string, f *publish.File, key minisign.Privat
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
-	if err := publishText(f, text); err != nil {
+	if _, err := f.File().Write(text); err != nil {
+		return err
+	}
+	if err := f.Publish(); err != nil {
 		return err
 	}
 	doc := signedFile{answerTo("Signature"), signedInput{path, hex.EncodeToString(file.SHA256[:]), file.Bytes}, out, signature.KeyID(key.ID()), comment(file)}
@@ -165,72 +145,13 @@ func sign(c *cli.Context, path, out string, f *publish.File, key minisign.Privat
 	return onlyPrinting(err, out)
 }
 
-// onlyPrinting is the error of a run that wrote its files and could not print.
-func onlyPrinting(err error, paths ...string) error {
+// onlyPrinting is the error of a run that wrote its file and could not print.
+func onlyPrinting(err error, path string) error {
 	if err == nil {
 		return nil
 	}
-	err = fmt.Errorf("%w (%s: %s)", err, strings.Join(paths, ", "), transform.Written)
+	err = fmt.Errorf("%w (%s: %s)", err, path, transform.Written)
 	return &failure{exitFailed, err, "what was asked for was written; only printing failed"}
-}
-
-func publishText(f *publish.File, text []byte) error {
-	if _, err := f.File().Write(text); err != nil {
-		return err
-	}
-	return f.Publish()
-}
-
-// runNewKey makes a key and writes both files, the public one first: a secret key is never without
-// it.
-func runNewKey(c *cli.Context) error {
-	if _, err := arguments(c, []string{}...); err != nil {
-		return err
-	}
-	for _, other := range []string{"key", "signature", "comment", "time"} {
-		if c.IsSet(other) {
-			return usagef(commandPath(c), "--%s signs a file, which --new-key does not", other)
-		}
-	}
-	secret := c.String("new-key")
-	public := strings.TrimSuffix(secret, filepath.Ext(secret)) + ".pub"
-	if public == secret {
-		return usagef(commandPath(c), "--new-key is %q; that is the name of the public key beside it", secret)
-	}
-	var files []*publish.File
-	for _, path := range []string{public, secret} {
-		f, err := publish.Create(path)
-		if err != nil {
-			return err
-		}
-		defer f.Discard()
-		files = append(files, f)
-	}
-	chosen, err := newPassphrase(c)
-	if err != nil {
-		return err
-	}
-	pair, err := signature.NewPair(chosen)
-	if err != nil {
-		return err
-	}
-	if err := publishText(files[0], pair.Public); err != nil {
-		return err
-	}
-	if err := publishText(files[1], pair.Secret); err != nil {
-		return errors.Join(err, files[0].Remove()) // alone it is of no use, and in the way of the next try
-	}
-	return printKey(c, pair, secret, public, chosen != "")
-}
-
-func printKey(c *cli.Context, pair *signature.Pair, secret, public string, encrypted bool) (err error) {
-	if wantsJSON(c) {
-		err = render.JSON(c.App.Writer, signingKey{answerTo("SigningKey"), pair.ID, secret, public, pair.Line, encrypted})
-	} else {
-		_, err = fmt.Fprintf(c.App.Writer, "%s: keep it secret\n%s: give it to whoever checks signatures: %s\n",
-			render.Printable(secret), render.Printable(public), pair.Line)
-	}
-	return onlyPrinting(err, secret, public)
 }
 
 // passphrase is that of --passphrase-file, or what a person types.
@@ -248,29 +169,4 @@ func passphrase(c *cli.Context) (string, error) {
 		err = usagef(commandPath(c), "the secret key takes a passphrase, and %w; give --passphrase-file", err)
 	}
 	return text, err
-}
-
-// newPassphrase is the passphrase of a new key, "" with --no-passphrase.
-func newPassphrase(c *cli.Context) (string, error) {
-	fromFile := c.String("passphrase-file") != ""
-	if c.Bool("no-passphrase") {
-		if fromFile {
-			return "", usagef(commandPath(c), "--no-passphrase and --passphrase-file exclude each other")
-		}
-		return "", nil
-	}
-	text, err := passphrase(c)
-	if err != nil || fromFile {
-		return text, err
-	}
-	again, err := askHidden(c, "Passphrase, once more: ")
-	switch {
-	case err != nil:
-		return "", err
-	case text == "":
-		return "", usagef(commandPath(c), "the passphrase is empty; --no-passphrase leaves the key in the clear")
-	case again != text:
-		return "", usagef(commandPath(c), "the two passphrases differ")
-	}
-	return text, nil
 }

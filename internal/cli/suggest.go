@@ -78,11 +78,22 @@ func elsewhere(c *cli.Context, path string) string {
 // viaKubectl is the hint about what "get" leaves to kubectl.
 const viaKubectl = "kubectl has it: etcdshift kubectl SNAPSHOT get ..."
 
+// gone are the flags of earlier versions, with what does their work.
+func gone() map[string]string {
+	return map[string]string{
+		"sign --new-key": "minisign makes keys: minisign -G -p backup.pub -s backup.key",
+		"get --export":   "export prints what can be applied: etcdshift export SNAPSHOT TYPE/NAME",
+	}
+}
+
 // unknownFlag is the error about a flag that the command lacks.
 func unknownFlag(path, word string, command *cli.Command) error {
 	err := usagef(path, "unknown flag %q", word)
 	if passesOn(command) {
 		err = &failure{exitUsage, err, fmt.Sprintf("the flags of kubectl stand after SNAPSHOT; %q shows the others", "etcdshift "+path+" --help")}
+	}
+	if hint := gone()[path+" --"+nameOf(word)]; hint != "" {
+		return &failure{exitUsage, err, hint}
 	}
 	if path == "get" && slices.Contains([]string{"chunk-size", "raw", "filename", "f", "subresource", "server-print"}, nameOf(word)) {
 		return &failure{exitUsage, err, viaKubectl}

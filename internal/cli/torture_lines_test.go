@@ -72,11 +72,12 @@ resources:
 	signFixtures(t, dir)
 }
 
-// signFixtures makes a key, and a signature of each base.
+// signFixtures makes a signature of each base.
 func signFixtures(t testing.TB, dir string) {
-	lines := []string{"sign --new-key " + dir + "/sign.key --no-passphrase"}
+	testKeys(t, dir)
+	var lines []string
 	for _, b := range tortureBases() {
-		lines = append(lines, "sign "+dir+"/"+b.name+".db --key "+dir+"/sign.key --signature "+dir+"/"+b.name+".minisig")
+		lines = append(lines, "sign "+dir+"/"+b.name+".db --key "+dir+"/backup.key --signature "+dir+"/"+b.name+".minisig")
 	}
 	for _, line := range lines {
 		status, stdout, stderr := runWords(strings.Fields(line)...)
@@ -115,7 +116,7 @@ func tortureLines(b tortureBase, number int) (lines [][]string) {
 		"verify IN" + turn("", " -o json"),
 		"doctor IN" + turn("", " -o json", " -o sarif", " -o junit", " --for new-machines"),
 		"sizes IN" + turn("", " -o json"),
-		turn("verify IN --key ../fix/sign.pub --signature ../fix/"+b.name+".minisig", "sign IN --key ../fix/sign.key --signature OUT.minisig"),
+		turn("verify IN --key ../fix/sign.pub --signature ../fix/"+b.name+".minisig", "sign IN --key ../fix/backup.key --signature OUT.minisig"),
 		"keys IN" + turn("", " -o jsonl", " --history", " -o json"),
 		"keys IN KEY --raw --show-secrets" + turn("", " --stored"),
 		"history IN KEY" + turn("", " -o json", " --all"),

@@ -3,7 +3,6 @@ package signature
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"aead.dev/minisign"
 
@@ -69,33 +68,3 @@ func ReadSecret(ctx context.Context, path string, ask func() (string, error)) (k
 	}
 	return key, nil
 }
-
-// Pair is a new key: the texts of its two files.
-type Pair struct {
-	ID     string
-	Line   string // the public key in one word, as ReadPublic takes it
-	Public []byte
-	Secret []byte
-}
-
-// NewPair makes a key. Its secret part is encrypted unless the passphrase is empty.
-func NewPair(passphrase string) (*Pair, error) {
-	public, secret, err := minisign.GenerateKey(nil)
-	if err != nil {
-		return nil, err
-	}
-	p := &Pair{ID: KeyID(public.ID()), Line: public.String()}
-	if p.Public, err = public.MarshalText(); err != nil {
-		return nil, err
-	}
-	if passphrase == "" {
-		p.Secret, err = secret.MarshalText()
-	} else {
-		p.Secret, err = minisign.EncryptKey(passphrase, secret)
-	}
-	p.Public, p.Secret = line(p.Public), line(p.Secret)
-	return p, err
-}
-
-// line ends a text as the files of minisign do.
-func line(text []byte) []byte { return []byte(strings.TrimRight(string(text), "\n") + "\n") }

@@ -169,22 +169,24 @@ const weakKey = `untrusted comment: a key whose passphrase is cheap to try
 RWRTY0IyAAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8AgAAAAAAAAAAAAAEAAAAAKDrys50M4ETDmBoFRC1pDUAo9w61X44IQeFpqVfeefLSHjNpbzkIZznChzCUHsYumOMKULDYRAe4WXM4z2HbHhtiKvsHWxGUDKGtf0TKw+JXBKdBxGx/RZ8p7Al91SZ5N8IYqOFLD/U=
 `
 
-// TestKeys: a pair that was made is read, with its passphrase and without; nothing else is a key.
+// TestKeys: keys are read, an encrypted one with its passphrase; nothing else is a key.
 func TestKeys(t *testing.T) {
 	ask := func() (string, error) { return "", fmt.Errorf("asked") }
-	plain, err := NewPair("")
+	const folder, id = "../../testdata/minisign/", "FCCBBD47A0F314F6"
+	secret, err := os.ReadFile(folder + "backup.key")
 	require.NoError(t, err)
-	key, err := ReadSecret(t.Context(), written(t, string(plain.Secret)), ask)
+	key, err := ReadSecret(t.Context(), folder+"backup.key", ask)
 	require.NoError(t, err)
-	require.Equal(t, plain.ID, KeyID(key.ID()))
-	for _, name := range []string{plain.Line, written(t, string(plain.Public)), written(t, plain.Line+"\r\n")} {
+	require.Equal(t, id, KeyID(key.ID()))
+	line := key.Public().(minisign.PublicKey).String()
+	for _, name := range []string{line, folder + "backup.pub", written(t, line+"\r\n")} {
 		public, err := ReadPublic(t.Context(), name)
 		require.NoError(t, err)
-		require.Equal(t, plain.ID, KeyID(public.ID()))
+		require.Equal(t, id, KeyID(public.ID()))
 	}
-	_, err = ReadPublic(t.Context(), written(t, string(plain.Secret)))
+	_, err = ReadPublic(t.Context(), folder+"backup.key")
 	require.ErrorContains(t, err, "not a public key of minisign")
-	for _, text := range []string{"", "x", string(plain.Public), string(plain.Secret[:100])} {
+	for _, text := range []string{"", "x", line, string(secret[:100])} {
 		_, err = ReadSecret(t.Context(), written(t, text), ask)
 		require.ErrorContains(t, err, "not a secret key of minisign")
 	}
@@ -208,7 +210,7 @@ func TestMinisign(t *testing.T) {
 		t.Skip("there is no minisign to compare with")
 	}
 	t.Chdir(t.TempDir())
-	minisign := func(stdin string, args ...string) {
+	run := func(stdin string, args ...string) {
 		t.Helper()
 		cmd := exec.Command(program, args...)
 		cmd.Stdin = strings.NewReader(stdin)
@@ -219,24 +221,28 @@ func TestMinisign(t *testing.T) {
 	f := read(t, "f")
 	for _, passphrase := range []string{"", "correct horse"} {
 		id := fmt.Sprint(len(passphrase))
-		pair, err := NewPair(passphrase) // with a passphrase it takes a second, and a GiB of memory
+		key, secret := newKey(t)
+		text, err := secret.MarshalText()
+		if passphrase != "" { // it takes a second, and a GiB of memory
+			text, err = minisign.EncryptKey(passphrase, secret)
+		}
 		require.NoError(t, err)
-		require.NoError(t, os.WriteFile("ours"+id+".key", pair.Secret, 0o600))
-		minisign(passphrase+"\n", "-S", "-m", "f", "-x", "theirs"+id, "-s", "ours"+id+".key", "-t", "hello")
+		require.NoError(t, os.WriteFile("ours"+id+".key", append(text, '\n'), 0o600))
+		run(passphrase+"\n", "-S", "-m", "f", "-x", "theirs"+id, "-s", "ours"+id+".key", "-t", "hello")
 		theirs, err := ReadFile(t.Context(), "theirs"+id)
 		require.NoError(t, err)
-		public, err := ReadPublic(t.Context(), pair.Line)
+		public, err := ReadPublic(t.Context(), key.String())
 		require.NoError(t, err)
 		comment, err := f.Check(public, theirs)
 		require.NoError(t, err)
 		require.Equal(t, "hello", comment)
 	}
-	minisign("", "-G", "-W", "-p", "their.pub", "-s", "their.key")
+	run("", "-G", "-W", "-p", "their.pub", "-s", "their.key")
 	key, err := ReadSecret(t.Context(), "their.key", nil)
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile("ours", signed(t, f, key, f.Comment(f.Time)), 0o600))
-	minisign("", "-V", "-H", "-m", "f", "-x", "ours", "-p", "their.pub")
-	minisign("", "-S", "-l", "-m", "f", "-x", "legacy", "-s", "their.key")
+	run("", "-V", "-H", "-m", "f", "-x", "ours", "-p", "their.pub")
+	run("", "-S", "-l", "-m", "f", "-x", "legacy", "-s", "their.key")
 	_, err = ReadFile(t.Context(), "legacy")
 	require.ErrorIs(t, err, ErrLegacy)
 }
