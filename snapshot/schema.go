@@ -6,10 +6,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"strconv"
 	"unicode/utf8"
 
-	"github.com/coreos/go-semver/semver"
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
@@ -105,7 +105,7 @@ func checkMeta(k, v []byte) error {
 		switch {
 		case err != nil:
 			return fmt.Errorf("%w: %w", errOdd, err)
-		case before(got, 5):
+		case got.before(5):
 			return fmt.Errorf("no etcd %s stores one, and none migrates from it", clip(v))
 		}
 		return known(got)
@@ -175,23 +175,33 @@ func checkCluster(k, v []byte) error {
 	return nil
 }
 
-// parseVersion parses a version as etcd does.
-func parseVersion(b []byte) (*semver.Version, error) {
-	v, err := semver.NewVersion(string(b))
-	if err != nil {
-		return nil, fmt.Errorf("%q is no version", clip(b))
+// version is a version of etcd without its patch level and pre-release.
+type version struct{ major, minor int64 }
+
+// versionSyntax is that of etcd's own parser, github.com/coreos/go-semver.
+var versionSyntax = regexp.MustCompile(`^(\d+)\.(\d+)\.(\d+)(-([0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)?)?(\+([0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)?)?$`)
+
+func parseVersion(b []byte) (version, error) {
+	parts := versionSyntax.FindSubmatch(b)
+	if parts == nil {
+		return version{}, fmt.Errorf("%q is no version", clip(b))
 	}
-	return v, nil
+	var numbers [3]int64
+	for i := range numbers {
+		var err error
+		if numbers[i], err = strconv.ParseInt(string(parts[i+1]), 10, 64); err != nil {
+			return version{}, fmt.Errorf("%q is no version", clip(b))
+		}
+	}
+	return version{numbers[0], numbers[1]}, nil
 }
 
-// before reports whether v is of a release before 3.minor, patch level and pre-release left out.
-func before(v *semver.Version, minor int64) bool {
-	return v.Major < 3 || v.Major == 3 && v.Minor < minor
-}
+// before reports whether v is of a release before 3.minor.
+func (v version) before(minor int64) bool { return v.major < 3 || v.major == 3 && v.minor < minor }
 
 // known is errOdd for a release later than those whose schema this package knows.
-func known(v *semver.Version) error {
-	if !before(v, 8) {
+func known(v version) error {
+	if !v.before(8) {
 		return fmt.Errorf("%w %w: etcd 3.7 and older do not start on it", errOdd, errNewer)
 	}
 	return nil
