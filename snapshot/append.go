@@ -13,6 +13,7 @@ import (
 
 // append writes src with the changes and grants on top and reads that back.
 func (e *edit) append(ctx context.Context) (res WriteResult, err error) {
+	e.Copy()
 	a := newAppender(e.x, nil)
 	m, err := e.layOut(ctx, a)
 	if err != nil {
@@ -63,8 +64,7 @@ func (e *edit) layOut(ctx context.Context, a *appender) (*bolt.Meta, error) {
 // rewrite writes src without the records that are scrubbed or compacted, with the changes and
 // grants on top, and reads that back.
 func (e *edit) rewrite(ctx context.Context) (res WriteResult, err error) {
-	e.Stop()
-	if err := e.file.Truncate(0); err != nil {
+	if err := e.empty(); err != nil {
 		return res, err
 	}
 	compact, err := e.newCompaction(ctx)
@@ -81,10 +81,10 @@ func (e *edit) rewrite(ctx context.Context) (res WriteResult, err error) {
 	}
 	key := slices.IndexFunc(sources, func(src bolt.Source) bool { return src.Name == "key" })
 	sources[key].Entries = func(yield func(bolt.Element, error) bool) {
-		a = newAppender(e.x, e.scrub)
+		a = newAppender(e.x, e.Scrub)
 		a.compact = compact
 		parts := []entries{a.left(ctx), a.records(ctx, e.changes)}
-		if e.scrub != nil {
+		if e.Scrub != nil {
 			parts = append(parts, a.last())
 		}
 		inTurn(parts...)(yield)

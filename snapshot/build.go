@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/etcdshift/etcdshift/internal/publish"
 	"github.com/etcdshift/etcdshift/internal/stream"
 	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
 )
@@ -44,14 +45,7 @@ const (
 func Build(
 	ctx context.Context, path string, c Content, check func(ctx context.Context, out *Snapshot) error,
 ) (WriteResult, error) {
-	return Upload(nil).Build(ctx, path, c, check)
-}
-
-// Build is [Build] for an output that u names.
-func (u Upload) Build(
-	ctx context.Context, path string, c Content, check func(ctx context.Context, out *Snapshot) error,
-) (WriteResult, error) {
-	f, err := u.create(path)
+	f, err := publish.Create(path)
 	if err != nil {
 		return WriteResult{}, err
 	}
@@ -82,7 +76,7 @@ func (c Content) writeTo(ctx context.Context, o output) (res WriteResult, err er
 	if x.repeats {
 		return res, errors.New("there are two records of one key")
 	}
-	return o.approve(ctx, out, d, WriteResult{Revision: c.Revision, Keys: x.alive, Appended: x.alive})
+	return o.approve(ctx, out, d, WriteResult{FileInfo: FileInfo{Revision: c.Revision, Keys: x.alive}, Appended: x.alive})
 }
 
 // sources are the buckets of the file.

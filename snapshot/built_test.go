@@ -62,7 +62,7 @@ func part(t testing.TB, s *Snapshot, prefix string) Content {
 func TestBuilt(t *testing.T) {
 	s := open(t, copyOf(t, built(t, pastStory)))
 	path, res := build(t, part(t, s, "/stay/"))
-	require.Equal(t, WriteResult{Revision: revision(t, s), Keys: 5, Bytes: res.Bytes, SHA256: res.SHA256, Appended: 5}, res)
+	require.Equal(t, WriteResult{FileInfo: FileInfo{res.Path, res.SHA256, revision(t, s), 5, res.Bytes}, Appended: 5}, res)
 	out := open(t, path)
 	require.Equal(t, builtPageSize, out.db.PageSize)
 	oldest, newest, err := out.Kept(context.Background())

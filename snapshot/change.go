@@ -21,12 +21,9 @@ type Change struct {
 
 // WriteResult describes an output of Write or Build.
 type WriteResult struct {
-	Revision int64  // current revision of the output; equal to the input's when nothing changed
-	Keys     int    // live keys
-	Bytes    int64  // size of the file
-	SHA256   string // of the whole file, as sha256sum prints it
-	Appended int    // records written on top, compacted ones too, but not the last one of a scrubbed file
-	Scrubbed int    // records of the input that were left out
+	FileInfo     // its revision is that of the input where nothing changed
+	Appended int // records written on top, compacted ones too, but not the last one of a scrubbed file
+	Scrubbed int // records of the input that were left out
 	// Compacted is how many other records, of the input and of the changes, a compaction left out.
 	Compacted int
 }
@@ -69,7 +66,7 @@ type appender struct {
 
 func newAppender(x *index, scrub func(key []byte) bool) *appender {
 	return &appender{
-		x: x, scrub: scrub, WriteResult: WriteResult{Revision: x.revision(), Keys: x.alive},
+		x: x, scrub: scrub, WriteResult: WriteResult{FileInfo: FileInfo{Revision: x.revision(), Keys: x.alive}},
 		changed: make([]uint64, len(x.live)), added: map[[16]byte]bool{},
 	}
 }

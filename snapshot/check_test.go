@@ -207,9 +207,9 @@ func TestCopyIsCompared(t *testing.T) {
 	for _, changes := range []iter.Seq2[Change, error]{seq(), seq(put("/new", "x"))} {
 		for _, at := range []int64{2 * 4096, copyBlock - 1, copyBlock, image/2 + 1, image - 1} {
 			path := filepath.Join(t.TempDir(), "out.db")
-			d, err := Begin(path, s)
+			d := begin(t, path, s)
+			_, err := d.copied.wait(t.Context())
 			require.NoError(t, err)
-			require.NoError(t, d.copied.wait(t.Context()))
 			_, err = d.file.WriteAt([]byte{s.db.Image[at] ^ 1}, at)
 			require.NoError(t, err)
 			_, err = d.Write(t.Context(), changes, WriteConfig{})

@@ -41,10 +41,10 @@ type compaction struct {
 
 // newCompaction is the compaction of e, nil for none.
 func (e *edit) newCompaction(ctx context.Context) (*compaction, error) {
-	if e.compact == nil {
+	if e.Compact == nil {
 		return nil, nil
 	}
-	c := &compaction{Compaction: *e.compact, x: e.x, gone: make([]uint64, len(e.x.live)), unnamed: e.x.unnamed}
+	c := &compaction{Compaction: *e.Compact, x: e.x, gone: make([]uint64, len(e.x.live)), unnamed: e.x.unnamed}
 	if c.Keep < 0 || c.LiveOnly && c.Keep > 0 {
 		return nil, errors.New("a compaction keeps no negative number of revisions, and none if only live records stay")
 	}
@@ -53,7 +53,7 @@ func (e *edit) newCompaction(ctx context.Context) (*compaction, error) {
 		return nil, err
 	}
 	c.rev = max(current-c.Keep, e.x.finished, e.x.scheduled, 0)
-	if e.scrub != nil && current <= c.rev {
+	if e.Scrub != nil && current <= c.rev {
 		c.unnamed = Revision{} // the last record supersedes it
 	}
 	for i, ordinal := range replaced {
@@ -70,7 +70,7 @@ func (e *edit) newCompaction(ctx context.Context) (*compaction, error) {
 // replaced has the ordinal of the record that each change supersedes, none for a new key, by the
 // revision of the change; and the current revision of the output.
 func (e *edit) replaced(ctx context.Context) (replaced []uint32, current int64, err error) {
-	a := newAppender(e.x, e.scrub)
+	a := newAppender(e.x, e.Scrub)
 	err = stream.Each(e.changes, func(c Change) error {
 		rec, err := a.record(c)
 		if rec != nil {
@@ -78,7 +78,7 @@ func (e *edit) replaced(ctx context.Context) (replaced []uint32, current int64, 
 		}
 		return errors.Join(err, ctx.Err())
 	})
-	if e.scrub != nil {
+	if e.Scrub != nil {
 		a.Revision++ // the last record
 	}
 	return replaced, a.Revision, err

@@ -18,7 +18,7 @@ const copyBlock = 1 << 20 // bytes read and compared at a time
 // reads every block back and compares it. It appends the digest of the copy and of the new pages
 // behind it.
 func (e *edit) proveImage(ctx context.Context, m *bolt.Meta) (d Digest, err error) {
-	err = e.copied.wait(ctx)
+	_, err = e.copied.wait(ctx)
 	if err != nil && ctx.Err() == nil { // it was stopped, or the disk was full while the changes were planned
 		err = copyPages(ctx, e.file, e.src.file, e.src.db.Bytes())
 	}

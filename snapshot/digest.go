@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"hash"
 	"io"
-	"sync"
 )
 
 // Digest is the SHA-256 of a file.
@@ -17,47 +16,8 @@ type Digest struct {
 	Present bool              // the file carries a digest; it is equal to Image
 }
 
-// digestPass computes the digest of a file on its own goroutine.
-type digestPass struct {
-	start  func() // begins it, once
-	done   chan struct{}
-	cancel context.CancelFunc
-	sum    Digest
-	err    error
-}
-
-// newDigest returns a pass that begins with start, wait or stop.
-func newDigest(fn func(ctx context.Context) (Digest, error)) *digestPass {
-	ctx, cancel := context.WithCancel(context.Background())
-	p := &digestPass{done: make(chan struct{}), cancel: cancel}
-	p.start = sync.OnceFunc(func() {
-		go func() {
-			defer close(p.done)
-			p.sum, p.err = fn(ctx)
-		}()
-	})
-	return p
-}
-
-func knownDigest(d Digest) *digestPass {
-	return newDigest(func(context.Context) (Digest, error) { return d, nil })
-}
-
-// stop ends the pass.
-func (p *digestPass) stop() {
-	p.cancel()
-	p.start()
-	<-p.done
-}
-
-func (p *digestPass) wait(ctx context.Context) (Digest, error) {
-	p.start()
-	select {
-	case <-p.done:
-		return p.sum, p.err
-	case <-ctx.Done():
-		return Digest{}, ctx.Err()
-	}
+func knownDigest(d Digest) *pass[Digest] {
+	return newPass(func(context.Context) (Digest, error) { return d, nil })
 }
 
 // sum computes the digest of the file with an image of that many bytes.

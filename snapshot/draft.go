@@ -7,73 +7,48 @@ import (
 	"io"
 	"iter"
 	"os"
-
-	"github.com/etcdshift/etcdshift/internal/publish"
 )
 
-// Draft is an output under construction, which has no name yet. The pages that every change leaves
-// as they are are copied in the background from the beginning on, while the changes are planned.
+// Output is a file under construction. Publish gives it its name, in a folder or another place,
+// once it is complete, and never takes the name of something else (fs.ErrExist). After an error of
+// Publish, and after Discard, nothing is left. Discard after Publish does nothing.
+type Output interface {
+	File() *os.File
+	Publish() error
+	Discard() error
+}
+
+// Draft is an output with the content of a snapshot, which has no name yet.
 type Draft struct {
 	output
 	src    *Snapshot
-	made   *publish.File
-	copied *copyPass
+	made   Output
+	copied *pass[struct{}] // of the pages of src
 }
 
-// copyPass copies a range of a file on its own goroutine.
-type copyPass struct {
-	done   chan struct{}
-	cancel context.CancelFunc
-	err    error
+// Begin begins a changed copy of src in out, whose name will be path. The caller ends with Write or
+// Discard.
+func Begin(path string, out Output, src *Snapshot) *Draft {
+	d := &Draft{output: output{file: out.File(), path: path}, src: src, made: out}
+	d.copied = newPass(func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, copyPages(ctx, d.file, src.file, src.db.Bytes())
+	})
+	return d
 }
 
-// Upload gives a complete and verified file a name in a place that is no folder, such as a bucket;
-// nil stands for folders. It must never take the name of something else (fs.ErrExist). The file has
-// no name, and is gone when Upload returns.
-type Upload func(file *os.File) error
+// Copy begins to copy the old pages in the background, while changes are planned. It is of no use
+// for an output of new pages alone.
+func (d *Draft) Copy() { d.copied.start() }
 
-// create creates the file that is to be named path.
-func (u Upload) create(path string) (*publish.File, error) {
-	if u == nil {
-		return publish.Create(path)
-	}
-	return publish.CreateElsewhere(path, u)
-}
-
-// Begin creates an output at path, which must not exist (fs.ErrExist), and begins to copy src. The
-// caller ends with Write or Discard.
-func Begin(path string, src *Snapshot) (*Draft, error) { return Upload(nil).Begin(path, src) }
-
-// Begin is [Begin] for an output that u names.
-func (u Upload) Begin(path string, src *Snapshot) (*Draft, error) {
-	made, err := u.create(path)
-	if err != nil {
-		return nil, err
-	}
-	o := output{file: made.File(), path: path}
-	return &Draft{output: o, src: src, made: made, copied: startCopy(o.file, src)}, nil
-}
-
-func startCopy(out *os.File, src *Snapshot) *copyPass {
-	ctx, cancel := context.WithCancel(context.Background())
-	p := &copyPass{done: make(chan struct{}), cancel: cancel}
-	go func() {
-		defer close(p.done)
-		p.err = copyPages(ctx, out, src.file, src.db.Bytes())
-	}()
-	return p
-}
-
-// Stop ends the copying, for an output that will have none of the pages of the input. Write begins
-// anew where it needs them.
-func (d *Draft) Stop() {
-	d.copied.cancel()
-	<-d.copied.done
+// empty drops the copied pages.
+func (d *Draft) empty() error {
+	d.copied.stop()
+	return d.file.Truncate(0)
 }
 
 // Discard removes what was written. After Write it does nothing.
 func (d *Draft) Discard() error {
-	d.Stop()
+	d.copied.stop()
 	return d.made.Discard()
 }
 
@@ -81,7 +56,7 @@ func (d *Draft) Discard() error {
 func (d *Draft) Write(ctx context.Context, changes iter.Seq2[Change, error], cfg WriteConfig) (WriteResult, error) {
 	d.check = cfg.Check
 	return publishAs(d.made, func() (res WriteResult, err error) {
-		defer d.Stop()
+		defer d.copied.stop()
 		err = d.src.Guard(func() error {
 			res, err = d.writeTo(ctx, changes, cfg)
 			return err
@@ -97,16 +72,6 @@ func (d *Draft) Write(ctx context.Context, changes iter.Seq2[Change, error], cfg
 		}
 		return res, err
 	})
-}
-
-// wait waits for the copy.
-func (p *copyPass) wait(ctx context.Context) error {
-	select {
-	case <-p.done:
-		return p.err
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }
 
 // copyPages copies the first n bytes of in to the beginning of out.

@@ -8,7 +8,26 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/etcdshift/etcdshift/internal/publish"
 )
+
+// begin begins a draft and copies.
+func begin(t testing.TB, path string, s *Snapshot) *Draft {
+	t.Helper()
+	out, err := publish.Create(path)
+	require.NoError(t, err)
+	d := Begin(path, out, s)
+	d.Copy()
+	return d
+}
+
+// opened is an output that has a name, and is closed by the test.
+type opened struct{ file *os.File }
+
+func (o opened) File() *os.File { return o.file }
+func (o opened) Publish() error { return nil }
+func (o opened) Discard() error { return nil }
 
 // TestDraftIsWrite: a draft that was stopped, or whose copy failed, writes what Write does.
 func TestDraftIsWrite(t *testing.T) {
@@ -20,16 +39,15 @@ func TestDraftIsWrite(t *testing.T) {
 	require.NoError(t, err)
 	for name, spoil := range map[string]func(d *Draft){
 		"as it is": func(*Draft) {},
-		"stopped":  (*Draft).Stop,
+		"stopped":  func(d *Draft) { d.copied.stop() },
 		"failed": func(d *Draft) {
-			d.Stop()
+			d.copied.stop()
 			d.copied.err = os.ErrDeadlineExceeded
 			require.NoError(t, d.file.Truncate(0))
 		},
 	} {
 		path := filepath.Join(t.TempDir(), "out")
-		d, err := Begin(path, s)
-		require.NoError(t, err)
+		d := begin(t, path, s)
 		spoil(d)
 		_, err = d.Write(ctx, changes, WriteConfig{})
 		require.NoError(t, err, name)
@@ -37,9 +55,7 @@ func TestDraftIsWrite(t *testing.T) {
 		requireSameFile(t, want, path)
 	}
 	path := filepath.Join(t.TempDir(), "none")
-	d, err := Begin(path, s)
-	require.NoError(t, err)
-	require.NoError(t, d.Discard())
+	require.NoError(t, begin(t, path, s).Discard())
 	left, err := os.ReadDir(filepath.Dir(path))
 	require.NoError(t, err)
 	require.Empty(t, left)

@@ -1,6 +1,7 @@
 package snapshot
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 
@@ -28,6 +29,13 @@ var (
 	ErrChanged = finding.WithHint(errors.New("file changed while it was read"),
 		"something writes to the file; work on a copy")
 )
+
+// IsDamage reports whether an error of [Open] or [Verify] is damage of a snapshot: not a failure to
+// read it, and not a file that is none.
+func IsDamage(err error) bool {
+	return !errors.Is(err, context.Canceled) &&
+		(errors.Is(err, ErrDamaged) || errors.Is(err, ErrDigest) || errors.Is(err, ErrTruncated))
+}
 
 // Errors of requests.
 var (

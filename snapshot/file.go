@@ -30,7 +30,7 @@ type Snapshot struct {
 	input
 	raw    bool // a member/snap/db: no digest, possibly larger than its image
 	db     *bolt.DB
-	digest *digestPass
+	digest *pass[Digest]
 
 	mu    sync.Mutex
 	idx   *index                // nil until the first scan has ended
@@ -82,7 +82,7 @@ func (s *Snapshot) parse(ctx context.Context, cfg Config) error {
 		s.hashed.Store(m.Bytes()) // nobody waits for it
 	}
 	if err == nil && !cfg.SkipDigest {
-		s.digest = newDigest(func(ctx context.Context) (Digest, error) { return s.sum(ctx, m.Bytes()) })
+		s.digest = newPass(func(ctx context.Context) (Digest, error) { return s.sum(ctx, m.Bytes()) })
 		if !cfg.LateDigest || !s.raw {
 			s.digest.start()
 		}
@@ -170,6 +170,30 @@ func (s *Snapshot) Digest(ctx context.Context) (Digest, error) {
 
 // HasDigest reports whether the file carries a digest: a raw database file does not.
 func (s *Snapshot) HasDigest() bool { return !s.raw }
+
+// FileInfo identifies a snapshot file.
+type FileInfo struct {
+	Path     string `json:"path"`
+	SHA256   string `json:"sha256"` // of the whole file
+	Revision int64  `json:"revision"`
+	Keys     int    `json:"keys"`  // live
+	Bytes    int64  `json:"bytes"` // of the file
+}
+
+// Info identifies the file. It waits for the digest; a wrong one is an error.
+func (s *Snapshot) Info(ctx context.Context) (FileInfo, error) {
+	f := FileInfo{Path: s.path}
+	d, err := s.Digest(ctx)
+	if err != nil {
+		return f, err
+	}
+	f.SHA256, f.Bytes = fmt.Sprintf("%x", d.File), s.Size()
+	if f.Revision, err = s.Revision(ctx); err != nil {
+		return f, err
+	}
+	f.Keys, err = s.Keys(ctx)
+	return f, err
+}
 
 // Close stops the digest pass and unmaps the file: every Record becomes invalid.
 func (s *Snapshot) Close() error {

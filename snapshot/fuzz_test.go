@@ -99,7 +99,7 @@ func rewrite(t *testing.T, path string) {
 
 // drafted is a draft in an open file.
 func drafted(o output, s *Snapshot) *Draft {
-	return &Draft{output: o, src: s, copied: startCopy(o.file, s)}
+	return Begin(o.path, opened{o.file}, s)
 }
 
 // rewritten is what write made, nil with the error of an input that is to blame.

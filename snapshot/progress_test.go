@@ -41,8 +41,7 @@ func TestProgress(t *testing.T) {
 			require.GreaterOrEqual(t, s.Progress(1, 3), want)
 		}
 	}
-	d, err := Begin(filepath.Join(t.TempDir(), "out"), s)
-	require.NoError(t, err)
+	d := begin(t, filepath.Join(t.TempDir(), "out"), s)
 	require.Zero(t, d.Progress())
 	_, err = d.Write(ctx, seq(put("/new", "x")), WriteConfig{})
 	require.NoError(t, err)

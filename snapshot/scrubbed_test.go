@@ -163,7 +163,7 @@ func TestScrubbedChanges(t *testing.T) {
 	refuse(errConflict, Change{Key: []byte("/a/1"), Delete: true, Prior: 3})
 	refuse(errConflict, Change{Key: []byte("/a/1"), Delete: true, Prior: 2}, Change{Key: []byte("/a/1"), Delete: true, Prior: 2})
 	path, res := scrub(t, s, WriteConfig{Scrub: without("/a/")}, del("/a/1"), del("/a/2"), del("/a/none"), put("/c", "new"))
-	require.Equal(t, WriteResult{Revision: 7, Keys: 2, Bytes: res.Bytes, SHA256: res.SHA256, Appended: 1, Scrubbed: 3}, res)
+	require.Equal(t, WriteResult{FileInfo: FileInfo{res.Path, res.SHA256, 7, 2, res.Bytes}, Appended: 1, Scrubbed: 3}, res)
 	rec, err := open(t, path).Get(context.Background(), []byte("/c"))
 	require.NoError(t, err)
 	require.Equal(t, int64(6), rec.ModRevision, "a deletion of what is scrubbed takes no revision")

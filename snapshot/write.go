@@ -25,6 +25,9 @@ type WriteConfig struct {
 	// Compact, if it is set, makes the output a file of new pages alone, without the history that
 	// it names, that of the changes included. The same content gives the same bytes.
 	Compact *Compaction
+	// Build, if it is set, makes the output a file of this content, as the function Build does, and
+	// not of the snapshot and changes. The content may be that of the snapshot.
+	Build *Content
 	// Check, if it is set, is called with the output, read back and compared, before it gets its
 	// name. If it returns an error nothing is left.
 	Check func(ctx context.Context, out *Snapshot) error
@@ -43,15 +46,15 @@ type WriteConfig struct {
 func Write(
 	ctx context.Context, path string, src *Snapshot, changes iter.Seq2[Change, error], cfg WriteConfig,
 ) (WriteResult, error) {
-	d, err := Begin(path, src)
+	out, err := publish.Create(path)
 	if err != nil {
 		return WriteResult{}, err
 	}
-	return d.Write(ctx, changes, cfg)
+	return Begin(path, out, src).Write(ctx, changes, cfg)
 }
 
 // publishAs gives the file that write completes its name.
-func publishAs(f *publish.File, write func() (WriteResult, error)) (WriteResult, error) {
+func publishAs(f Output, write func() (WriteResult, error)) (WriteResult, error) {
 	defer func() { _ = f.Discard() }()
 	res, err := write()
 	if err == nil {
@@ -63,33 +66,41 @@ func publishAs(f *publish.File, write func() (WriteResult, error)) (WriteResult,
 	return res, nil
 }
 
-func (d *Draft) writeTo(ctx context.Context, changes iter.Seq2[Change, error], cfg WriteConfig) (res WriteResult, err error) {
-	if err := d.src.Sound(ctx); err != nil {
-		return res, err
-	}
-	e := &edit{Draft: d, changes: changes, scrub: cfg.Scrub, compact: cfg.Compact}
-	if e.x, err = d.src.index(ctx); err != nil {
-		return res, err
-	}
-	if e.grants, err = grantEntries(cfg.Leases); err != nil {
+func (d *Draft) writeTo(ctx context.Context, changes iter.Seq2[Change, error], cfg WriteConfig) (WriteResult, error) {
+	if cfg.Build != nil {
+		if err := d.empty(); err != nil {
+			return WriteResult{}, d.wrap(err)
+		}
+		res, err := cfg.Build.writeTo(ctx, d.output)
 		return res, d.wrap(err)
 	}
+	if err := d.src.Sound(ctx); err != nil {
+		return WriteResult{}, err
+	}
+	x, err := d.src.index(ctx)
+	if err != nil {
+		return WriteResult{}, err
+	}
+	grants, err := grantEntries(cfg.Leases)
+	if err != nil {
+		return WriteResult{}, d.wrap(err)
+	}
+	e := &edit{d, cfg, x, changes, grants}
 	write := e.append
-	if e.scrub != nil || e.compact != nil {
+	if e.Scrub != nil || e.Compact != nil {
 		write = e.rewrite
 	}
-	res, err = write(ctx)
+	res, err := write(ctx)
 	return res, d.wrap(err)
 }
 
 // edit is an output that is src with changes.
 type edit struct {
 	*Draft
+	WriteConfig
 	x       *index // of src
 	changes iter.Seq2[Change, error]
 	grants  []bolt.Element // entries of the lease bucket, sorted
-	scrub   func(key []byte) bool
-	compact *Compaction
 }
 
 // output is a file under construction, which may have another name than path, or none.
@@ -127,6 +138,6 @@ func (o output) approve(ctx context.Context, out *Snapshot, d Digest, res WriteR
 	if o.check != nil {
 		err = out.guard(func() error { return o.check(ctx, out) })
 	}
-	res.Bytes, res.SHA256 = info.Size(), fmt.Sprintf("%x", d.File)
+	res.Path, res.Bytes, res.SHA256 = o.path, info.Size(), fmt.Sprintf("%x", d.File)
 	return res, err
 }

@@ -115,9 +115,6 @@ func otherLease(id int64, n int) int64 {
 // names. Deletions of such keys are staged by [View.Delete] and leave no record.
 func (v *View) Scrub(drop func(key []byte) bool) {
 	v.scrub = drop
-	if v.draft != nil && drop != nil {
-		v.draft.Stop() // it has no page of the input
-	}
 }
 
 // Revision is the current revision of the output, as far as changes are staged.
@@ -136,9 +133,7 @@ func (v *View) Compact(c snapshot.Compaction) {
 		c.Disarm = c.Disarm || before.Disarm
 		c.RecordsOnly = c.RecordsOnly || before.RecordsOnly
 	}
-	if v.compact = &c; v.draft != nil {
-		v.draft.Stop()
-	}
+	v.compact = &c
 }
 
 // NotForRestore leaves the commands that restore the output out of the report: no cluster goes on

@@ -42,16 +42,16 @@ func TestReportOfReading(t *testing.T) {
 	require.Len(t, r.Problems, 4)
 }
 
-// TestInfoOf: what identifies a file, and what is odd about it.
-func TestInfoOf(t *testing.T) {
+// TestInfo: what identifies a file, and what is odd about it.
+func TestInfo(t *testing.T) {
 	ctx := context.Background()
 	path := etcdtest.Build(t, "put /a 1\nput /b 2\ndel /a")
 	s, err := snapshot.Open(ctx, path, snapshot.Config{})
 	require.NoError(t, err)
 	defer s.Close()
-	f, err := InfoOf(ctx, s)
+	f, err := s.Info(ctx)
 	require.NoError(t, err)
-	require.Equal(t, FileInfo{Path: path, SHA256: f.SHA256, Revision: 4, Keys: 1, Bytes: s.Size()}, f)
+	require.Equal(t, snapshot.FileInfo{Path: path, SHA256: f.SHA256, Revision: 4, Keys: 1, Bytes: s.Size()}, f)
 	require.Len(t, f.SHA256, 64)
 	require.Empty(t, OddFile(s))
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/finding"
+	"github.com/etcdshift/etcdshift/snapshot"
 )
 
 // Outcome is how a run ended.
@@ -38,18 +39,18 @@ type Report struct {
 
 // Head says what ran, how it ended, and on which files.
 type Head struct {
-	APIVersion string      `json:"apiVersion"` // "etcdshift/v1"
-	Kind       string      `json:"kind"`       // "Report"
-	Command    string      `json:"command"`
-	Tool       *Tool       `json:"tool,omitempty"`  // set by who runs the migration
-	Outcome    Outcome     `json:"outcome"`         // unchanged: OUT is a copy of the input; planned: a dry run; refused, failed: nothing was written
-	Error      string      `json:"error,omitempty"` // why a run failed
-	Time       string      `json:"time,omitempty"`  // RFC 3339, given to new objects
-	ETag       string      `json:"etag,omitempty"`  // of IN in the list of a fleet; set by fleet run
-	Input      FileInfo    `json:"input"`
-	Output     *FileInfo   `json:"output,omitempty"` // missing where nothing was written
-	Kinds      []KindCount `json:"kinds"`
-	Archive    *FileInfo   `json:"archive,omitempty"` // of kcp import: the archive, or the shard of --orphans-from
+	APIVersion string             `json:"apiVersion"` // "etcdshift/v1"
+	Kind       string             `json:"kind"`       // "Report"
+	Command    string             `json:"command"`
+	Tool       *Tool              `json:"tool,omitempty"`  // set by who runs the migration
+	Outcome    Outcome            `json:"outcome"`         // unchanged: OUT is a copy of the input; planned: a dry run; refused, failed: nothing was written
+	Error      string             `json:"error,omitempty"` // why a run failed
+	Time       string             `json:"time,omitempty"`  // RFC 3339, given to new objects
+	ETag       string             `json:"etag,omitempty"`  // of IN in the list of a fleet; set by fleet run
+	Input      snapshot.FileInfo  `json:"input"`
+	Output     *snapshot.FileInfo `json:"output,omitempty"` // missing where nothing was written
+	Kinds      []KindCount        `json:"kinds"`
+	Archive    *snapshot.FileInfo `json:"archive,omitempty"` // of kcp import: the archive, or the shard of --orphans-from
 }
 
 // Body says what became of records.
@@ -70,15 +71,6 @@ type Body struct {
 type Tool struct {
 	Name    string `json:"name"`
 	Version string `json:"version"` // a release, or the time and id of the commit it was built of; (devel) where nothing tells
-}
-
-// FileInfo identifies a snapshot file.
-type FileInfo struct {
-	Path     string `json:"path"`
-	SHA256   string `json:"sha256"` // of the whole file
-	Revision int64  `json:"revision"`
-	Keys     int    `json:"keys"`  // live
-	Bytes    int64  `json:"bytes"` // of the file
 }
 
 // KindCount counts the records of one kind.

@@ -35,7 +35,7 @@ type Options struct {
 	Input *os.File
 	// Upload, where it is set, gives the output the name Out in place of the file system. The
 	// caller has looked that nothing has the name.
-	Upload snapshot.Upload
+	Upload func(file *os.File) error
 	// Prefixes are storage prefixes, such as "/registry", that keys of the snapshot do not show.
 	Prefixes []string
 	// MaxExpand is how many bytes a compressed input may expand to, in the folder of Out, or with
@@ -109,15 +109,20 @@ func run(ctx context.Context, o Options, t Transform, r *Report) error {
 		r.Raise("", odd)
 	}
 	fresh, ok := t.(interface{ Fresh() bool })
-	if !o.DryRun && !(ok && fresh.Fresh()) {
-		if v.draft, err = o.Upload.Begin(o.Out, src); err != nil {
+	if !o.DryRun {
+		out, err := o.create()
+		if err != nil {
 			return err
 		}
+		v.draft = snapshot.Begin(o.Out, out, src)
 		defer func() { _ = v.draft.Discard() }()
+		if !ok || !fresh.Fresh() {
+			v.draft.Copy()
+		}
 	}
 	o.phase("plan", func() float64 { return src.Progress(3, 1) }) // as long as migrations read at most
 	planErr := src.Guard(func() error { return t.Plan(ctx, v) })
-	if r.Input, err = InfoOf(ctx, src); err != nil { // a wrong digest explains all other errors
+	if r.Input, err = src.Info(ctx); err != nil { // a wrong digest explains all other errors
 		return err
 	}
 	if about := (*snapshot.FileError)(nil); errors.As(planErr, &about) {
@@ -160,6 +165,14 @@ func (o Options) phase(name string, part func() float64) {
 	}
 }
 
+// create creates the output.
+func (o Options) create() (*publish.File, error) {
+	if o.Upload != nil {
+		return publish.CreateElsewhere(o.Out, o.Upload)
+	}
+	return publish.Create(o.Out)
+}
+
 // folder is that of scratch files: the one of the output, which has the room.
 func (o Options) folder() string {
 	if o.Upload != nil {
@@ -185,21 +198,6 @@ func checkPaths(in, out string) error {
 		}
 	}
 	return &fs.PathError{Op: "create", Path: out, Err: fs.ErrExist}
-}
-
-// InfoOf identifies a snapshot. It waits for its digest; a wrong one is an error.
-func InfoOf(ctx context.Context, s *snapshot.Snapshot) (FileInfo, error) {
-	f := FileInfo{Path: s.Path()}
-	d, err := s.Digest(ctx)
-	if err != nil {
-		return f, err
-	}
-	f.SHA256, f.Bytes = fmt.Sprintf("%x", d.File), s.Size()
-	if f.Revision, err = s.Revision(ctx); err != nil {
-		return f, err
-	}
-	f.Keys, err = s.Keys(ctx)
-	return f, err
 }
 
 // OddFile returns warnings about a snapshot as a file.
@@ -264,19 +262,12 @@ func (v *View) write(ctx context.Context, o Options, r *Report) error {
 	}
 	if v.built != nil {
 		o.phase("write", nil)
-		return v.src.Guard(func() error {
-			res, err := o.Upload.Build(ctx, o.Out, *v.built, check)
-			return r.written(o, res, err)
-		})
+		res, err := v.draft.Write(ctx, nil, snapshot.WriteConfig{Build: v.built, Check: check})
+		return r.written(o, res, err)
 	}
 	members, err := v.src.Members(ctx)
 	if err != nil {
 		return err
-	}
-	if v.draft == nil {
-		if v.draft, err = o.Upload.Begin(o.Out, v.src); err != nil {
-			return err
-		}
 	}
 	o.phase("write", v.draft.Progress)
 	res, err := v.draft.Write(ctx, v.plan.changes(), snapshot.WriteConfig{Leases: v.grants, Scrub: v.scrub, Compact: v.compact, Check: check})
@@ -302,7 +293,7 @@ func (r *Report) written(o Options, res snapshot.WriteResult, err error) error {
 		return err
 	}
 	r.Outcome = Written
-	r.Output = &FileInfo{Path: o.Out, SHA256: res.SHA256, Revision: res.Revision, Keys: res.Keys, Bytes: res.Bytes}
+	r.Output = &res.FileInfo
 	return nil
 }
 

@@ -33,7 +33,7 @@ type View struct {
 	leases  map[int64]bool           // ids that are taken, grants included; nil until asked for
 	grants  []snapshot.Lease         // staged, in order
 	granted map[snapshot.Lease]int64 // id here, by id and TTL in the other file
-	draft   *snapshot.Draft          // of the output; nil where it is not begun yet
+	draft   *snapshot.Draft          // of the output; nil for a dry run
 	scrub   func(key []byte) bool    // nil for none
 	compact *snapshot.Compaction     // nil for none
 	check   OutputCheck              // nil for none

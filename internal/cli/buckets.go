@@ -11,7 +11,6 @@ import (
 	"github.com/etcdshift/etcdshift/internal/input"
 	"github.com/etcdshift/etcdshift/internal/publish"
 	"github.com/etcdshift/etcdshift/internal/s3"
-	"github.com/etcdshift/etcdshift/snapshot"
 )
 
 // fetch copies the object at path into a file without a name.
@@ -48,7 +47,7 @@ func readSmall(c *cli.Context) func(ctx context.Context, name, path string) ([]b
 
 // uploadTo refuses an object that is there already, and returns what writes it; nil for the path of
 // a file.
-func uploadTo(c *cli.Context, path string) (snapshot.Upload, error) {
+func uploadTo(c *cli.Context, path string) (upload func(file *os.File) error, err error) {
 	if !s3.Is(path) {
 		return nil, nil
 	}

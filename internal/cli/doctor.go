@@ -104,7 +104,7 @@ func examine(c *cli.Context, path string, options doctor.Options) (in inputInfo,
 	reading := progress(c).Phase("examining " + path)
 	defer reading.End()
 	o, err := openSnapshot(c, path, encryptionConfig)
-	if isDamage(err) {
+	if snapshot.IsDamage(err) {
 		return inputInfo{Path: path}, doctor.Damaged(err, options), nil
 	}
 	if err != nil {
@@ -141,7 +141,7 @@ func examine(c *cli.Context, path string, options doctor.Options) (in inputInfo,
 // whose damage doctor finds. damage means that the archive is not as it was made.
 func openArchive(ctx context.Context, s *snapshot.Snapshot) (m *archive.Manifest, damage, err error) {
 	switch m, err = archive.OpenChecked(ctx, s); {
-	case errors.Is(err, archive.ErrNotArchive), isDamage(err):
+	case errors.Is(err, archive.ErrNotArchive), snapshot.IsDamage(err):
 		return nil, nil, nil
 	case errors.Is(err, archive.ErrDamaged):
 		return nil, err, nil

@@ -11,6 +11,7 @@ import (
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/internal/kcp/verify"
 	"github.com/etcdshift/etcdshift/internal/render"
+	"github.com/etcdshift/etcdshift/snapshot"
 )
 
 func clusterVerifyCommand() *cli.Command {
@@ -140,7 +141,7 @@ func (m *moveCheck) check() (verdict *verify.Verdict, err error) {
 		return err
 	}
 	for _, f := range m.files {
-		if f.opened, err = openWhole(m.c, f.path, f.config); isDamage(err) {
+		if f.opened, err = openWhole(m.c, f.path, f.config); snapshot.IsDamage(err) {
 			return verify.Damaged(f.path, err), nil
 		} else if err != nil {
 			return nil, err
@@ -211,7 +212,7 @@ func (m *moveCheck) print(v *verify.Verdict) error {
 			continue
 		}
 		in, err := f.input(m.c.Context)
-		if err != nil && !isDamage(err) {
+		if err != nil && !snapshot.IsDamage(err) {
 			return err
 		}
 		f.tell(in)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/internal/render"
+	"github.com/etcdshift/etcdshift/snapshot"
 	"github.com/etcdshift/etcdshift/transform"
 )
 
@@ -86,7 +87,7 @@ func (p reportPage) files(r *transform.Report) {
 	var rows [][]any
 	for _, f := range []struct {
 		name string
-		*transform.FileInfo
+		*snapshot.FileInfo
 	}{{"archive", r.Archive}, {"in", &r.Input}, {"out", r.Output}} {
 		if f.FileInfo != nil {
 			rows = append(rows, []any{f.name, f.Path, f.Revision, f.Keys, f.Bytes, f.SHA256})

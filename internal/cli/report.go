@@ -147,7 +147,7 @@ func readReport(c *cli.Context, path string) (in inputInfo, out *report.Report, 
 		}
 	}
 	o, err := openSnapshot(c, path, encryptionConfig)
-	if isDamage(err) {
+	if snapshot.IsDamage(err) {
 		return inputInfo{Path: path}, report.Damaged(err, options), nil
 	}
 	if err != nil {

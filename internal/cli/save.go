@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"math"
@@ -15,6 +14,7 @@ import (
 	"github.com/etcdshift/etcdshift/internal/render"
 	"github.com/etcdshift/etcdshift/internal/s3"
 	"github.com/etcdshift/etcdshift/internal/save"
+	"github.com/etcdshift/etcdshift/snapshot"
 	"github.com/etcdshift/etcdshift/transform"
 )
 
@@ -46,11 +46,11 @@ Exit status: 0 saved, 1 failed or no member fits, 2 usage, 130 interrupted. With
 // saved is the document of save -o json.
 type saved struct {
 	answerHead
-	Output   transform.FileInfo `json:"output"`
-	Member   save.Member        `json:"member"`  // the one whose snapshot it is
-	Refused  []save.Untaken     `json:"refused"` // endpoints that did not fit
-	Failed   []save.Untaken     `json:"failed"`  // downloads that broke off, in order
-	Warnings []string           `json:"warnings"`
+	Output   snapshot.FileInfo `json:"output"`
+	Member   save.Member       `json:"member"`  // the one whose snapshot it is
+	Refused  []save.Untaken    `json:"refused"` // endpoints that did not fit
+	Failed   []save.Untaken    `json:"failed"`  // downloads that broke off, in order
+	Warnings []string          `json:"warnings"`
 }
 
 func runSave(c *cli.Context, args []string) error {
@@ -114,13 +114,12 @@ func download(ctx context.Context, c *cli.Context, out string, o save.Options) (
 }
 
 func printSaved(c *cli.Context, out string, r *save.Result) error {
-	info := transform.FileInfo{Path: out, SHA256: hex.EncodeToString(r.SHA256[:]), Revision: r.Revision, Keys: r.Keys, Bytes: r.Bytes}
 	if wantsJSON(c) {
-		doc := saved{answerTo("SavedSnapshot"), info, r.Member, asList(r.Refused), asList(r.Failed), asList(r.Warnings)}
+		doc := saved{answerTo("SavedSnapshot"), r.FileInfo, r.Member, asList(r.Refused), asList(r.Failed), asList(r.Warnings)}
 		return render.JSON(c.App.Writer, doc)
 	}
 	_, err := fmt.Fprintf(c.App.Writer, "%s: %s, revision %d, %s, sha256 %s\n",
-		render.Printable(out), render.Size(info.Bytes), info.Revision, render.Plural(info.Keys, "key"), info.SHA256)
+		render.Printable(out), render.Size(r.Bytes), r.Revision, render.Plural(r.Keys, "key"), r.SHA256)
 	return err
 }
 

@@ -127,7 +127,7 @@ func verifyFile(c *cli.Context, v *verification) (damage, err error) {
 	reading := progress(c).Phase("verifying " + v.Path)
 	defer reading.End()
 	o, err := openFile(c, v.Path, encryptionConfig)
-	if isDamage(err) {
+	if snapshot.IsDamage(err) {
 		v.found(snapshot.ClassOf(err), err.Error())
 		return err, nil
 	}
@@ -139,7 +139,7 @@ func verifyFile(c *cli.Context, v *verification) (damage, err error) {
 	s := o.Snapshot()
 	v.Warnings = s.Warnings()
 	for found := range snapshot.Verify(c.Context, s) {
-		if !isDamage(found) {
+		if !snapshot.IsDamage(found) {
 			return nil, found
 		}
 		damage = cmp.Or(damage, found)
@@ -207,12 +207,6 @@ func decryptAll(ctx context.Context, r *inspect.Reader, v *verification) (undecr
 		v.found(snapshot.Warning, fmt.Sprintf("%s: %v", e.Key, e.Undecryptable))
 	}
 	return undecryptable, nil
-}
-
-// isDamage reports whether err is about a damaged snapshot, not about a file that is none.
-func isDamage(err error) bool {
-	return !errors.Is(err, context.Canceled) &&
-		(errors.Is(err, snapshot.ErrDamaged) || errors.Is(err, snapshot.ErrDigest) || errors.Is(err, snapshot.ErrTruncated))
 }
 
 func printVerification(c *cli.Context, v verification) error {

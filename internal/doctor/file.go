@@ -2,7 +2,6 @@ package doctor
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -34,19 +33,13 @@ var (
 // verify checks the file as etcdshift verify does.
 func verify(d *doctor) error {
 	for err := range snapshot.Verify(d.ctx, d.reader.Snapshot()) {
-		if !isDamage(err) {
+		if !snapshot.IsDamage(err) {
 			return err
 		}
 		d.damaged = true
 		d.raise(nil, CodeDamaged, "%s", err)
 	}
 	return d.ctx.Err()
-}
-
-// isDamage tells damage of a file from failures to read it.
-func isDamage(err error) bool {
-	damages := []error{snapshot.ErrDamaged, snapshot.ErrDigest, snapshot.ErrTruncated, snapshot.ErrNotSnapshot}
-	return slices.ContainsFunc(damages, func(damage error) bool { return errors.Is(err, damage) })
 }
 
 // checkFile checks the file as a whole.

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/etcdshift/etcdshift/finding"
+	"github.com/etcdshift/etcdshift/snapshot"
 	"github.com/etcdshift/etcdshift/transform"
 )
 
@@ -159,7 +160,7 @@ func TestRead(t *testing.T) {
 // reportOf is a report about a snapshot.
 func reportOf(s Snapshot, outcome transform.Outcome, problems ...string) string {
 	r := transform.NewReport("run")
-	r.Input, r.ETag, r.Outcome, r.Changes.Created = transform.FileInfo{Path: s.Path, Bytes: s.Bytes}, s.ETag, outcome, 3
+	r.Input, r.ETag, r.Outcome, r.Changes.Created = snapshot.FileInfo{Path: s.Path, Bytes: s.Bytes}, s.ETag, outcome, 3
 	for _, code := range problems {
 		r.Problems = append(r.Problems, finding.Finding{Code: &finding.Code{Name: code}, Level: finding.Warning})
 	}
@@ -247,9 +248,9 @@ func TestDone(t *testing.T) {
 	command := strings.Fields("run plan.yaml {in} {result}.db --report {result}.json")
 	try := func(outcome transform.Outcome, output, etag string, words ...string) error {
 		r := transform.NewReport("run")
-		r.Outcome, r.Input, r.ETag = outcome, transform.FileInfo{Path: "b/a.db", Bytes: 6}, ""
+		r.Outcome, r.Input, r.ETag = outcome, snapshot.FileInfo{Path: "b/a.db", Bytes: 6}, ""
 		if output != "" {
-			r.Output = &transform.FileInfo{Path: output, Bytes: 6}
+			r.Output = &snapshot.FileInfo{Path: output, Bytes: 6}
 		}
 		text, err := json.Marshal(r)
 		require.NoError(t, err)

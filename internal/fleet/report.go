@@ -14,6 +14,7 @@ import (
 
 	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/internal/redact"
+	"github.com/etcdshift/etcdshift/snapshot"
 	"github.com/etcdshift/etcdshift/transform"
 )
 
@@ -42,8 +43,8 @@ type found struct {
 	ETag     string // of the snapshot in the list: see Task.Run
 	Outcome  transform.Outcome
 	Error    string
-	Input    transform.FileInfo
-	Output   *transform.FileInfo
+	Input    snapshot.FileInfo
+	Output   *snapshot.FileInfo
 	Changes  transform.Changes
 	Problems []Problems // by code
 }

@@ -7,6 +7,7 @@ import (
 	"iter"
 
 	"github.com/etcdshift/etcdshift/internal/stream"
+	"github.com/etcdshift/etcdshift/snapshot"
 	"github.com/etcdshift/etcdshift/transform"
 )
 
@@ -28,13 +29,13 @@ const (
 
 // Row is what became of one snapshot.
 type Row struct {
-	Index    int                 `json:"index"`
-	Path     string              `json:"path"`
-	Outcome  Outcome             `json:"outcome"` // how the task ended
-	Changes  transform.Changes   `json:"changes"`
-	Problems []Problems          `json:"problems"`         // of the report, by code
-	Error    string              `json:"error,omitempty"`  // why it failed, or what is wrong with the report
-	Output   *transform.FileInfo `json:"output,omitempty"` // as the report has it
+	Index    int                `json:"index"`
+	Path     string             `json:"path"`
+	Outcome  Outcome            `json:"outcome"` // how the task ended
+	Changes  transform.Changes  `json:"changes"`
+	Problems []Problems         `json:"problems"`         // of the report, by code
+	Error    string             `json:"error,omitempty"`  // why it failed, or what is wrong with the report
+	Output   *snapshot.FileInfo `json:"output,omitempty"` // as the report has it
 }
 
 // Done reports whether the task did what it was to do.

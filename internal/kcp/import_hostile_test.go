@@ -29,7 +29,7 @@ func rebuilt(t testing.TB, path string, change func(rec *snapshot.Record), relet
 ) string {
 	t.Helper()
 	ctx, from := context.Background(), openFile(t, path)
-	info, err := transform.InfoOf(ctx, from)
+	info, err := from.Info(ctx)
 	require.NoError(t, err)
 	content := snapshot.Content{Revision: info.Revision}
 	var records []*snapshot.Record

@@ -6,18 +6,18 @@ import (
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/internal/compare"
 	"github.com/etcdshift/etcdshift/internal/stream"
-	"github.com/etcdshift/etcdshift/transform"
+	"github.com/etcdshift/etcdshift/snapshot"
 )
 
 // Difference says what changed since an older snapshot, as diff counts it.
 type Difference struct {
-	Old          transform.FileInfo `json:"old"`
-	SameCluster  compare.Same       `json:"sameCluster"`   // "yes", "no" or "unknown"
-	Why          string             `json:"why,omitempty"` // why it is not sure that they are of one cluster
-	Summary      []compare.Count    `json:"summary"`       // by resource
-	Total        compare.Count      `json:"total"`         // of Summary
-	Objects      []Different        `json:"objects"`       // the first of each resource, without noise
-	FoldedLeases int                `json:"foldedLeases"`  // leases of etcd that were granted, went or changed
+	Old          snapshot.FileInfo `json:"old"`
+	SameCluster  compare.Same      `json:"sameCluster"`   // "yes", "no" or "unknown"
+	Why          string            `json:"why,omitempty"` // why it is not sure that they are of one cluster
+	Summary      []compare.Count   `json:"summary"`       // by resource
+	Total        compare.Count     `json:"total"`         // of Summary
+	Objects      []Different       `json:"objects"`       // the first of each resource, without noise
+	FoldedLeases int               `json:"foldedLeases"`  // leases of etcd that were granted, went or changed
 }
 
 // mostDifferent limits the length of Difference.Objects. Each resource adds at most Most.
@@ -34,7 +34,7 @@ func (out *Report) readBefore(ctx context.Context, r *inspect.Reader, o Options)
 		return nil
 	}
 	d := &Difference{Objects: []Different{}}
-	if d.Old, err = transform.InfoOf(ctx, o.Before.Snapshot()); err != nil {
+	if d.Old, err = o.Before.Snapshot().Info(ctx); err != nil {
 		return err
 	}
 	if d.SameCluster, d.Why, err = compare.SameCluster(ctx, o.Before, r); err != nil {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"hash"
@@ -126,7 +127,8 @@ func (s *saver) check(ctx context.Context, m *member, sum [sha256.Size]byte) (*R
 		return nil, fmt.Errorf("what it sent is not sound: %w", err)
 	}
 	defer snap.Close()
-	r := &Result{SHA256: sum, Bytes: snap.Size(), Member: m.Member, Warnings: snap.Warnings()}
+	info := snapshot.FileInfo{Path: s.path, SHA256: hex.EncodeToString(sum[:]), Bytes: snap.Size()}
+	r := &Result{FileInfo: info, Member: m.Member, Warnings: snap.Warnings()}
 	err = snap.Guard(func() (err error) {
 		if r.Revision, err = snap.Revision(ctx); err == nil {
 			r.Keys, err = snap.Keys(ctx)

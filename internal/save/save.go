@@ -3,7 +3,6 @@ package save
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/internal/publish"
+	"github.com/etcdshift/etcdshift/snapshot"
 )
 
 // DefaultMaxLag is the lag that is allowed by default, in raft entries: more than a busy
@@ -42,13 +42,10 @@ const rounds = 3
 
 // Result is what was saved.
 type Result struct {
-	SHA256   [sha256.Size]byte // of the whole file, as sha256sum prints it
-	Bytes    int64             // of the whole file
-	Revision int64             // the current one, as a server would start with
-	Keys     int               // live
-	Member   Member            // the one whose snapshot it is
-	Refused  []Untaken         // members that did not fit
-	Failed   []Untaken         // downloads that broke off, in order
+	snapshot.FileInfo
+	Member   Member    // the one whose snapshot it is
+	Refused  []Untaken // members that did not fit
+	Failed   []Untaken // downloads that broke off, in order
 	Warnings []string
 }
 

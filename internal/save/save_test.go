@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"crypto/x509"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -98,7 +99,7 @@ func TestSameAsEtcdctl(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, fs.FileMode(0o600), info.Mode())
 	require.Equal(t, int64(len(data)), r.Bytes)
-	require.Equal(t, sha256.Sum256(data), r.SHA256)
+	require.Equal(t, fmt.Sprintf("%x", sha256.Sum256(data)), r.SHA256)
 	require.Empty(t, r.Refused)
 	require.Empty(t, r.Failed)
 	require.Empty(t, r.Warnings)

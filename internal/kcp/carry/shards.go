@@ -130,7 +130,7 @@ func openOrigin(
 // reportOrigin adds the origin's file to the report, and warnings about it.
 func (c *carrier) reportOrigin() {
 	s := c.from.reader.Snapshot()
-	info, err := transform.InfoOf(c.Ctx, s)
+	info, err := s.Info(c.Ctx)
 	if c.Failed(err) {
 		return
 	}

@@ -15,7 +15,6 @@ import (
 	"github.com/etcdshift/etcdshift/internal/kcp/survey"
 	"github.com/etcdshift/etcdshift/keys"
 	"github.com/etcdshift/etcdshift/snapshot"
-	"github.com/etcdshift/etcdshift/transform"
 )
 
 type need struct {
@@ -25,7 +24,7 @@ type need struct {
 }
 
 // count makes the manifest, with all sums from one pass over the records.
-func (e *extraction) count(ctx context.Context, origin transform.FileInfo) (*archive.Manifest, error) {
+func (e *extraction) count(ctx context.Context, origin snapshot.FileInfo) (*archive.Manifest, error) {
 	m := &archive.Manifest{
 		APIVersion: archive.APIVersion, Kind: archive.Kind, Format: archive.Format, Name: e.Name,
 		Origin: archive.Origin{

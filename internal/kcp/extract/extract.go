@@ -39,7 +39,7 @@ func (x *Extract) Plan(ctx context.Context, v *transform.View) error {
 	if err := e.find(ctx); err != nil {
 		return err
 	}
-	origin, err := transform.InfoOf(ctx, e.src)
+	origin, err := e.src.Info(ctx)
 	if err != nil {
 		return err
 	}

@@ -230,7 +230,7 @@ func (f *file) read(ctx context.Context) (err error) {
 }
 
 func isDamage(err error) bool {
-	return errors.Is(err, snapshot.ErrDamaged) || errors.Is(err, snapshot.ErrDigest) || errors.Is(err, archive.ErrDamaged)
+	return snapshot.IsDamage(err) || errors.Is(err, archive.ErrDamaged)
 }
 
 // checkSame finds a step of the move that was left out: its output is its input.
