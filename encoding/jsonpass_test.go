@@ -71,7 +71,8 @@ func checkWithout(t *testing.T, data []byte) {
 	require.Equal(t, want, got, "%q", data)
 }
 
-// checkPass: what parseJSON accepts is what encoding/json accepts, field by field.
+// checkPass: what parseJSON accepts is what encoding/json accepts, field by field, and its text
+// stays the same.
 func checkPass(t *testing.T, data []byte) (passed bool) {
 	checkRead(t, data)
 	fields, err := parseJSONObject(data)
@@ -82,10 +83,18 @@ func checkPass(t *testing.T, data []byte) (passed bool) {
 	}
 	for name, value := range want {
 		require.Equal(t, string(value), string(fields.get(name)), "%q", data)
+		if list, err := parseJSONList(fields.get(name)); err == nil && list != nil {
+			require.JSONEq(t, string(value), string(list.listText()))
+		}
 	}
 	for _, f := range fields {
 		require.Contains(t, want, f.name, "%q", data)
 	}
+	require.True(t, json.Valid(fields.text()))
+	others := len(fields.without("b"))
+	again, err := parseJSONObject(fields.set("b", []byte("7")).without("b").text())
+	require.NoError(t, err)
+	require.Len(t, again, others)
 	return true
 }
 
@@ -98,6 +107,7 @@ var passSeeds = []string{
 	`{"metadata":{"a":1,"managedFields":[{"apiVersion":"v1"}],"name":"x"},"spec":{"managedFields":[7]}}`, `{"metadata":{"managedFields":[{"apiVersion":"v3"}]}}`,
 	`{"metadata":{"managedFields":[{"apiVersion":"\u00763"}]}}`, `{"metadata":{"managedFields":[]},"metadata":{"managedFields":{},"b":2}}`,
 	`{"metadata":{"managedFields":[{"apiVersion":"v3"}],"managedFields":[]},"a":[]}`, `{"metadata":[{"managedFields":[]}]}`, `{"metadata":{"managedFields":[1e400]}}`, `{"metadata":{"managedFields":[` + strings.Repeat("9", 400) + `]}}`,
+	`{"a" : [ 1 , "]" , {"b":"\\\"}"} ] , "b":{},"c":-1.5e3,"d":null , "a":true}`, `{"\u0061":"\ud83d\ude00","":"","é":[[],[[]],{}]}`,
 	`{"":0,"apiVersion":"v1","kind":"X","metadata":{"name":"a"},"spec":{"long":"` + strings.Repeat("plain text ", 9) + `\\"},"status":{}}`,
 }
 

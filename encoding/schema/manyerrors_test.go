@@ -50,15 +50,6 @@ func TestManyErrors(t *testing.T) {
 	require.Empty(t, v.Validate(t.Context(), obj))
 }
 
-// A schema with uniqueItems, which no server accepts, compares nothing.
-func TestUniqueItems(t *testing.T) {
-	v := thing(t, `{"type":"object","properties":{"o":{"type":"object","properties":{"l":{"type":"array","uniqueItems":true,`+
-		`"items":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}}}}}`)
-	obj := object(t, `{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"x"},"o":{"l":[{"a":"b"}]}}`)
-	require.Equal(t, errUniqueItems.Error(), Unchecked(v.Validate(t.Context(), obj)))
-	require.Equal(t, errUniqueItems.Error(), Unchecked(v.Refused(t.Context(), obj)))
-}
-
 // names are those of so many fields.
 func names(n int) string {
 	var b strings.Builder
