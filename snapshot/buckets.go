@@ -35,24 +35,27 @@ func (s *Snapshot) Leases(ctx context.Context) (map[int64]int64, error) {
 	return leases, err
 }
 
+// statusOf is the part of Status that a bucket tells.
+func (s *Snapshot) statusOf(ctx context.Context, bucket string) (st Status, err error) {
+	err = s.entries(ctx, bucket, func(k, v []byte) error { return st.add(bucket, k, v) })
+	return st, err
+}
+
 // Alarms returns the alarms that the file holds, one an entry. A restore keeps them.
 func (s *Snapshot) Alarms(ctx context.Context) ([]Raised, error) {
-	var st Status
-	err := s.entries(ctx, "alarm", st.addAlarm)
+	st, err := s.statusOf(ctx, "alarm")
 	return st.Alarms, err
 }
 
 // AuthEnabled is whether clients of a restored server need a user of etcd.
 func (s *Snapshot) AuthEnabled(ctx context.Context) (bool, error) {
-	var st Status
-	err := s.entries(ctx, "auth", func(k, v []byte) error { return st.add("auth", k, v) })
+	st, err := s.statusOf(ctx, "auth")
 	return st.AuthEnabled, err
 }
 
 // Members returns the members in the file, by ID. A file of etcd 3.4 may have none.
 func (s *Snapshot) Members(ctx context.Context) ([]Member, error) {
-	var st Status
-	err := s.entries(ctx, "members", func(k, v []byte) error { return st.add("members", k, v) })
+	st, err := s.statusOf(ctx, "members")
 	return st.Members, err
 }
 

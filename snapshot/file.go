@@ -149,10 +149,9 @@ func (s *Snapshot) Path() string { return s.path }
 func (s *Snapshot) Size() int64 { return s.info.Size() }
 
 // Image reads the file as etcdutl takes it: expanded, the digest included.
-func (s *Snapshot) Image() *io.SectionReader { return io.NewSectionReader(s.file, 0, s.ImageSize()) }
-
-// ImageSize is the size of Image in bytes.
-func (s *Snapshot) ImageSize() int64 { return int64(len(s.data)) }
+func (s *Snapshot) Image() *io.SectionReader {
+	return io.NewSectionReader(s.file, 0, int64(len(s.data)))
+}
 
 // Compression is the format of a compressed file, "gzip", "zstd" or "zip"; empty for any other.
 func (s *Snapshot) Compression() string { return s.compression }

@@ -17,7 +17,7 @@ import (
 
 // space is what a rehearsal needs of the disk, in bytes. A compressed file is expanded there.
 func (r *rehearsal) space() int64 {
-	size := r.reader.Snapshot().ImageSize()
+	size := r.reader.Snapshot().Image().Size()
 	need := etcd.Bytes(size, r.Members)
 	if r.copied() {
 		need += size
@@ -66,7 +66,7 @@ func (r *rehearsal) restore(ctx context.Context) (string, error) {
 		}
 		defer os.Remove(path)
 	}
-	most := restoreTime(s.ImageSize()) * time.Duration(r.Members)
+	most := restoreTime(s.Image().Size()) * time.Duration(r.Members)
 	ctx, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
 	var err error

@@ -55,7 +55,6 @@ type Object struct {
 	Size     int64  // bytes
 	ETag     string
 	Modified time.Time
-	Class    string // such as STANDARD or GLACIER; "" where the server does not say
 }
 
 // List yields the objects below a prefix, s3://BUCKET or s3://BUCKET/PREFIX, in the order of their
@@ -84,7 +83,7 @@ func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[Object, error
 				return
 			}
 			last = o.Key
-			if !yield(Object{Location{Bucket: at.Bucket, Key: o.Key}.String(), o.Size, o.ETag, o.LastModified, o.StorageClass}, nil) {
+			if !yield(Object{Location{Bucket: at.Bucket, Key: o.Key}.String(), o.Size, o.ETag, o.LastModified}, nil) {
 				return
 			}
 		}

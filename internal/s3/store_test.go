@@ -212,7 +212,6 @@ func TestList(t *testing.T) {
 		require.NoError(t, err)
 		require.EqualValues(t, 3, o.Size)
 		require.Equal(t, "e", o.ETag)
-		require.Equal(t, "STANDARD", o.Class)
 		require.Equal(t, 2026, o.Modified.Year())
 		paths = append(paths, strings.TrimPrefix(o.Path, "s3://bkt/"))
 	}

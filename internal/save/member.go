@@ -169,25 +169,21 @@ func (s *saver) choose(members []*member) (fit []*member, refused []Untaken, err
 			newest, first = max(newest, m.RaftIndex, m.RaftAppliedIndex), m
 		}
 	}
+	var leaders []*member
 	for _, m := range members {
 		if m.status != nil {
 			m.Lag = newest - m.applied()
 		}
-		if err := m.unfit(s.MaxLag); err != nil {
+		switch err := m.unfit(s.MaxLag); {
+		case err != nil:
 			refused = append(refused, m.untaken(err))
-			continue
+		case m.Leader:
+			leaders = append(leaders, m)
+		default:
+			fit = append(fit, m)
 		}
-		fit = append(fit, m)
 	}
-	slices.SortStableFunc(fit, func(a, b *member) int { return leading(a) - leading(b) })
-	return fit, refused, nil
-}
-
-func leading(m *member) int {
-	if m.Leader {
-		return 1
-	}
-	return 0
+	return append(fit, leaders...), refused, nil
 }
 
 // applied is the index of the last entry in the member's database.
