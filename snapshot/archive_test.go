@@ -22,8 +22,7 @@ func tarOf(t testing.TB, files ...any) []byte {
 	for i := 0; i < len(files); i += 2 {
 		content := files[i+1].([]byte)
 		require.NoError(t, w.WriteHeader(&tar.Header{Name: files[i].(string), Typeflag: tar.TypeReg, Size: int64(len(content)), Mode: 0o600}))
-		_, err := w.Write(content)
-		require.NoError(t, err)
+		must(w.Write(content))(t)
 	}
 	require.NoError(t, w.WriteHeader(&tar.Header{Name: "latest", Typeflag: tar.TypeSymlink, Linkname: "/etc/passwd"}))
 	require.NoError(t, w.Close())
@@ -52,8 +51,7 @@ func TestArchives(t *testing.T) {
 		require.ErrorIs(t, err, ErrExpand, name)
 	}
 	path := filepath.Join(t.TempDir(), "rke1.zip")
-	packed, err := os.ReadFile("../testdata/reports/f2-rke1-two-files.zip")
-	require.NoError(t, err)
+	packed := must(os.ReadFile("../testdata/reports/f2-rke1-two-files.zip"))(t)
 	require.NoError(t, os.WriteFile(path, packed, 0o600))
 	require.Contains(t, open(t, path).Warnings()[0], `took "backup/c-abcde-rl-xyz12_2026-01-01T00:00:00Z"`)
 }

@@ -112,10 +112,8 @@ func TestLiveAtOfOddFiles(t *testing.T) {
 // TestLiveAtMemory: only keys above the compaction are remembered.
 func TestLiveAtMemory(t *testing.T) {
 	s := open(t, copyOf(t, built(t, "put /a 2\nput /b 3\nput /c 4\nput /a 5\ncompact 4\nput /d 6\nput /a 7")))
-	x, err := s.index(context.Background())
-	require.NoError(t, err)
-	p, err := newPast(context.Background(), x, nil, 6)
-	require.NoError(t, err)
+	x := must(s.index(context.Background()))(t)
+	p := must(newPast(context.Background(), x, nil, 6))(t)
 	require.Len(t, p.latest.ordinals, 2, "/a and /d")
 }
 
@@ -212,16 +210,13 @@ func liveAt(t testing.TB, s *Snapshot, prefix string, rev int64) (out []etcdtest
 // requireSorted demands that Sorted has these records, and finds each by its key.
 func requireSorted(t testing.TB, s *Snapshot, prefix string, rev int64, want []etcdtest.KV) {
 	t.Helper()
-	sorted, err := s.Sorted(context.Background(), []byte(prefix), rev)
-	require.NoError(t, err)
+	sorted := must(s.Sorted(context.Background(), []byte(prefix), rev))(t)
 	require.Equal(t, len(want), sorted.Len())
 	for i, kv := range want {
-		rec, err := sorted.At(i)
-		require.NoError(t, err)
+		rec := must(sorted.At(i))(t)
 		require.Equal(t, kv, kvOf(rec))
 		for _, key := range [][]byte{kv.Key, append(slices.Clone(kv.Key), 0)} {
-			at, err := sorted.Search(key)
-			require.NoError(t, err)
+			at := must(sorted.Search(key))(t)
 			require.Equal(t, i+len(key)-len(kv.Key), at)
 		}
 	}

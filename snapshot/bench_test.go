@@ -28,9 +28,7 @@ func benchInput(b *testing.B) string {
 	}
 	n := 5000
 	if v := os.Getenv("SNAPSHOT_BENCH_KEYS"); v != "" {
-		var err error
-		n, err = strconv.Atoi(v)
-		require.NoError(b, err)
+		n = must(strconv.Atoi(v))(b)
 	}
 	return copyOf(b, rebuilt(b, fixture(b), 4096, func(tx *bbolt.Tx) error {
 		if err := withKeys(0)(tx); err != nil {
@@ -54,8 +52,7 @@ func BenchmarkOpenScan(b *testing.B) {
 	ctx := context.Background()
 	b.ReportAllocs()
 	for b.Loop() {
-		s, err := Open(ctx, path, Config{SkipDigest: true})
-		require.NoError(b, err)
+		s := must(Open(ctx, path, Config{SkipDigest: true}))(b)
 		n := 0
 		for _, err := range s.Live(ctx, nil) {
 			require.NoError(b, err)
@@ -98,10 +95,8 @@ func benchWrite(b *testing.B, cfg WriteConfig, changes func(s *Snapshot) iter.Se
 	ctx := context.Background()
 	b.ReportAllocs()
 	for b.Loop() {
-		s, err := Open(ctx, path, Config{})
-		require.NoError(b, err)
-		_, err = Write(ctx, out, s, changes(s), cfg)
-		require.NoError(b, err)
+		s := must(Open(ctx, path, Config{}))(b)
+		must(Write(ctx, out, s, changes(s), cfg))(b)
 		b.SetBytes(s.Size())
 		require.NoError(b, s.Close())
 		require.NoError(b, os.Remove(out))
@@ -112,15 +107,11 @@ func BenchmarkCopy(b *testing.B) {
 	path := benchInput(b)
 	dir := b.TempDir()
 	for b.Loop() {
-		in, err := os.Open(path)
-		require.NoError(b, err)
-		out, err := os.Create(filepath.Join(dir, "out.db"))
-		require.NoError(b, err)
-		n, err := io.Copy(out, in)
-		require.NoError(b, err)
+		in := must(os.Open(path))(b)
+		out := must(os.Create(filepath.Join(dir, "out.db")))(b)
+		n := must(io.Copy(out, in))(b)
 		require.NoError(b, out.Sync())
-		err = hashRange(context.Background(), sha256.New(), out, 0, n)
-		require.NoError(b, err)
+		require.NoError(b, hashRange(context.Background(), sha256.New(), out, 0, n))
 		b.SetBytes(n)
 		require.NoError(b, errors.Join(in.Close(), out.Close(), os.Remove(out.Name())))
 	}
@@ -138,8 +129,7 @@ func BenchmarkLiveAt(b *testing.B) {
 
 func benchLiveAt(b *testing.B, quarters int64) {
 	ctx := context.Background()
-	s, err := Open(ctx, benchInput(b), Config{SkipDigest: true})
-	require.NoError(b, err)
+	s := must(Open(ctx, benchInput(b), Config{SkipDigest: true}))(b)
 	defer s.Close()
 	oldest, newest, err := s.Kept(ctx)
 	require.NoError(b, err)

@@ -35,8 +35,7 @@ func crafted(t testing.TB, fn func(w *bolt.Writer) uint64) []byte {
 
 func emit(t testing.TB, w *bolt.Writer, kind uint16, elems []bolt.Element) uint64 {
 	t.Helper()
-	id, err := w.Page(kind, elems)
-	require.NoError(t, err)
+	id := must(w.Page(kind, elems))(t)
 	return id
 }
 
@@ -85,8 +84,7 @@ func TestManyVersionsInOnePage(t *testing.T) {
 	swift(t, func() {
 		s := open(t, path)
 		require.Empty(t, findings(t, s))
-		rec, err := s.Get(context.Background(), []byte("/k"))
-		require.NoError(t, err)
+		rec := must(s.Get(context.Background(), []byte("/k")))(t)
 		require.Equal(t, int64(n), rec.Version)
 		out, _ := write(t, s, planned(t, s, put("/k", "new")))
 		sound(t, out)
@@ -193,8 +191,7 @@ func TestNeverPanics(t *testing.T) {
 	path := victim(t, b)
 	s := open(t, path)
 	used := reachable(t, s)
-	f, err := os.OpenFile(path, os.O_RDWR, 0)
-	require.NoError(t, err)
+	f := must(os.OpenFile(path, os.O_RDWR, 0))(t)
 	defer f.Close()
 	tried, failed := 0, 0
 	for at := range imageOf(b) {
@@ -203,16 +200,14 @@ func TestNeverPanics(t *testing.T) {
 			continue
 		}
 		flipped := []byte{b[at] ^ 1<<(at%8)}
-		_, err := f.WriteAt(flipped, int64(at))
-		require.NoError(t, err)
+		must(f.WriteAt(flipped, int64(at)))(t)
 		for _, err := range readAll(t, path) {
 			require.ErrorContains(t, err, path)
 			require.NotErrorIs(t, err, ErrChanged)
 			failed++
 		}
 		tried++
-		_, err = f.WriteAt(b[at:at+1], int64(at))
-		require.NoError(t, err)
+		must(f.WriteAt(b[at:at+1], int64(at)))(t)
 	}
 	t.Logf("%d bits, %d errors", tried, failed)
 	require.NotZero(t, failed)
@@ -256,7 +251,6 @@ func readAll(t testing.TB, path string) (errs []error) {
 
 func mustMembers(t testing.TB, path string) []Member {
 	t.Helper()
-	members, err := open(t, path).Members(context.Background())
-	require.NoError(t, err)
+	members := must(open(t, path).Members(context.Background()))(t)
 	return members
 }

@@ -19,16 +19,14 @@ import (
 // smallest.
 func fixture(t testing.TB) []byte {
 	t.Helper()
-	b, err := os.ReadFile(filepath.Join("..", "testdata", "etcd", "etcd-3.7.db"))
-	require.NoError(t, err)
+	b := must(os.ReadFile(filepath.Join("..", "testdata", "etcd", "etcd-3.7.db")))(t)
 	return b
 }
 
 // built is the snapshot of a real server that was given the script.
 func built(t testing.TB, script string) []byte {
 	t.Helper()
-	b, err := os.ReadFile(etcdtest.Build(t, script))
-	require.NoError(t, err)
+	b := must(os.ReadFile(etcdtest.Build(t, script)))(t)
 	return b
 }
 
@@ -47,8 +45,7 @@ func rebuilt(t testing.TB, b []byte, pageSize int, edit func(tx *bbolt.Tx) error
 	dir := t.TempDir()
 	raw := filepath.Join(dir, "raw.db")
 	rebuildInto(t, raw, b, pageSize, edit)
-	db, err := bbolt.Open(raw, 0o600, &bbolt.Options{ReadOnly: true, Timeout: time.Minute})
-	require.NoError(t, err)
+	db := must(bbolt.Open(raw, 0o600, &bbolt.Options{ReadOnly: true, Timeout: time.Minute}))(t)
 	defer db.Close()
 	var image bytes.Buffer
 	require.NoError(t, db.View(func(tx *bbolt.Tx) error {
@@ -63,8 +60,7 @@ func rebuildInto(t testing.TB, raw string, b []byte, pageSize int, edit func(tx 
 	t.Helper()
 	in := filepath.Join(t.TempDir(), "in.db")
 	require.NoError(t, os.WriteFile(in, b, 0o600))
-	src, err := bbolt.Open(in, 0o600, &bbolt.Options{ReadOnly: true, Timeout: time.Minute})
-	require.NoError(t, err)
+	src := must(bbolt.Open(in, 0o600, &bbolt.Options{ReadOnly: true, Timeout: time.Minute}))(t)
 	defer src.Close()
 	dst, err := bbolt.Open(raw, 0o600, &bbolt.Options{PageSize: pageSize, NoFreelistSync: true, NoSync: true, Timeout: time.Minute})
 	require.NoError(t, err)
@@ -91,12 +87,10 @@ func copyBucket(to *bbolt.Tx, name []byte, from *bbolt.Bucket) error {
 // sound fails the test unless bbolt's own check passes on a copy of the file.
 func sound(t testing.TB, path string) {
 	t.Helper()
-	b, err := os.ReadFile(path)
-	require.NoError(t, err)
+	b := must(os.ReadFile(path))(t)
 	copied := filepath.Join(t.TempDir(), "check.db")
 	require.NoError(t, os.WriteFile(copied, b, 0o600))
-	db, err := bbolt.Open(copied, 0o600, &bbolt.Options{ReadOnly: true, Timeout: time.Minute})
-	require.NoError(t, err)
+	db := must(bbolt.Open(copied, 0o600, &bbolt.Options{ReadOnly: true, Timeout: time.Minute}))(t)
 	defer db.Close()
 	require.NoError(t, db.View(func(tx *bbolt.Tx) error {
 		for err := range tx.Check() {

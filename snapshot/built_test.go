@@ -21,11 +21,9 @@ import (
 func build(t testing.TB, c Content) (string, WriteResult) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "out.db")
-	res, err := Build(context.Background(), path, c, nil)
-	require.NoError(t, err)
+	res := must(Build(context.Background(), path, c, nil))(t)
 	again := filepath.Join(t.TempDir(), "again.db")
-	_, err = Build(context.Background(), again, c, nil)
-	require.NoError(t, err)
+	must(Build(context.Background(), again, c, nil))(t)
 	require.Equal(t, sumOf(t, path), sumOf(t, again), "the same bytes each time")
 	wellMade(t, path, res)
 	return path, res
@@ -46,8 +44,7 @@ func these(records ...Record) iter.Seq2[*Record, error] {
 func part(t testing.TB, s *Snapshot, prefix string) Content {
 	t.Helper()
 	c := Content{Records: s.Live(context.Background(), []byte(prefix)), Revision: revision(t, s), Notes: map[string][]byte{}}
-	leases, err := s.Leases(context.Background())
-	require.NoError(t, err)
+	leases := must(s.Leases(context.Background()))(t)
 	for id, ttl := range leases {
 		c.Leases = append(c.Leases, Lease{id, ttl})
 	}
@@ -70,13 +67,11 @@ func TestBuilt(t *testing.T) {
 	require.Equal(t, []int64{revision(t, s), revision(t, s)}, []int64{oldest, newest})
 	for rec, err := range out.Live(context.Background(), nil) {
 		require.NoError(t, err)
-		was, err := s.Get(context.Background(), rec.Key)
-		require.NoError(t, err)
+		was := must(s.Get(context.Background(), rec.Key))(t)
 		require.Equal(t, *was, *rec)
 	}
 	for i := range 20 {
-		note, err := out.Note(context.Background(), fmt.Sprintf("note-%d", i))
-		require.NoError(t, err)
+		note := must(out.Note(context.Background(), fmt.Sprintf("note-%d", i)))(t)
 		require.Equal(t, strings.Repeat("n", i*i*100), string(note))
 	}
 	sameAsRestored(t, path, nil)
@@ -86,8 +81,7 @@ func TestBuilt(t *testing.T) {
 		if opts == nil {
 			servedAt(t, out, server)
 		}
-		ttl, err := server.Client.TimeToLive(context.Background(), 77, clientv3.WithAttachedKeys())
-		require.NoError(t, err)
+		ttl := must(server.Client.TimeToLive(context.Background(), 77, clientv3.WithAttachedKeys()))(t)
 		require.Equal(t, int64(3600), ttl.GrantedTTL)
 		require.Equal(t, [][]byte{[]byte("/stay/leased")}, ttl.Keys)
 		lives(t, dir, server)
@@ -116,8 +110,7 @@ func TestBuiltSizes(t *testing.T) {
 			require.Equal(t, len(records), res.Keys)
 			require.Equal(t, status(t, path).Keys, res.Keys)
 			require.Nil(t, open(t, path).db.Bucket(noteBucket))
-			note, err := open(t, path).Note(context.Background(), "note")
-			require.NoError(t, err)
+			note := must(open(t, path).Note(context.Background(), "note"))(t)
 			require.Nil(t, note)
 			sameAsRestored(t, path, nil)
 			writeOn(t, open(t, path), false)

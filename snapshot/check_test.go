@@ -20,8 +20,7 @@ func TestVerifiedBeforePublished(t *testing.T) {
 	s := open(t, copyOf(t, rebuilt(t, fixture(t), 4096, withKeys(3000))))
 	plan := planned(t, s, put("/k/000007", "changed"), put("/new", "x"), del("/k/000008"))
 	whole, _ := write(t, s, plan)
-	b, err := os.ReadFile(whole)
-	require.NoError(t, err)
+	b := must(os.ReadFile(whole))(t)
 	good := open(t, whole)
 	fresh := func() *image {
 		key := good.db.Bucket("key")
@@ -74,12 +73,10 @@ func TestVerifiedBeforePublished(t *testing.T) {
 // checkBytes compares a file with these bytes with the records of s and the changes of e.
 func (s *Snapshot) checkBytes(t testing.TB, b []byte, appended int, e edit) error {
 	t.Helper()
-	f, err := os.Open(copyOf(t, b))
-	require.NoError(t, err)
+	f := must(os.Open(copyOf(t, b)))(t)
 	defer f.Close()
 	e.Draft = &Draft{output: output{file: f, path: "out.db"}, src: s}
-	e.x, err = s.index(context.Background())
-	require.NoError(t, err)
+	e.x = must(s.index(context.Background()))(t)
 	out, err := e.open(context.Background())
 	if err != nil {
 		return e.blame(context.Background(), err)
@@ -94,11 +91,9 @@ func TestVerifiedGrants(t *testing.T) {
 	for _, n := range []int{0, 5000} {
 		s := open(t, copyOf(t, rebuilt(t, fixture(t), 4096, withLeases(n))))
 		leases := []Lease{{15, 60}, {1_000_001, 60}}
-		grants, err := grantEntries(leases)
-		require.NoError(t, err)
+		grants := must(grantEntries(leases))(t)
 		path, _ := writeWith(t, s, WriteConfig{Leases: leases})
-		b, err := os.ReadFile(path)
-		require.NoError(t, err)
+		b := must(os.ReadFile(path))(t)
 		require.NoError(t, s.checkBytes(t, b, 0, edit{changes: seq(), grants: grants}))
 		for _, el := range grants {
 			for _, part := range [][]byte{el.Key, el.Value} {
@@ -126,8 +121,7 @@ func TestVerifiedGrants(t *testing.T) {
 func TestVerifiedNew(t *testing.T) {
 	s := open(t, copyOf(t, rebuilt(t, fixture(t), 4096, withKeys(3000))))
 	sources := (&edit{Draft: &Draft{src: s}}).sources(context.Background())
-	f, err := os.Create(filepath.Join(t.TempDir(), "new.db"))
-	require.NoError(t, err)
+	f := must(os.Create(filepath.Join(t.TempDir(), "new.db")))(t)
 	defer f.Close()
 	m := s.db.Meta
 	out, _, err := output{file: f, path: "new.db"}.create(context.Background(), m, sources)
@@ -166,8 +160,7 @@ func TestVerifiedNew(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			m := &image{append([]byte(nil), out.db.Image...), out.db.Meta, key.Root, key.Leaves}
 			tt.tamper(m)
-			tampered, err := Open(context.Background(), copyOf(t, withDigest(m.b)), Config{})
-			require.NoError(t, err)
+			tampered := must(Open(context.Background(), copyOf(t, withDigest(m.b)), Config{}))(t)
 			defer tampered.Close()
 			err = checkNew(context.Background(), tampered, sources)
 			require.ErrorIs(t, err, ErrVerify)
@@ -208,11 +201,9 @@ func TestCopyIsCompared(t *testing.T) {
 		for _, at := range []int64{2 * 4096, copyBlock - 1, copyBlock, image/2 + 1, image - 1} {
 			path := filepath.Join(t.TempDir(), "out.db")
 			d := begin(t, path, s)
-			_, err := d.copied.wait(t.Context())
-			require.NoError(t, err)
-			_, err = d.file.WriteAt([]byte{s.db.Image[at] ^ 1}, at)
-			require.NoError(t, err)
-			_, err = d.Write(t.Context(), changes, WriteConfig{})
+			must(d.copied.wait(t.Context()))(t)
+			must(d.file.WriteAt([]byte{s.db.Image[at] ^ 1}, at))(t)
+			_, err := d.Write(t.Context(), changes, WriteConfig{})
 			require.ErrorIs(t, err, ErrVerify, "%d", at)
 			nothingIn(t, filepath.Dir(path))
 		}
@@ -226,12 +217,10 @@ func TestCopyIsCompared(t *testing.T) {
 func TestPublishedName(t *testing.T) {
 	s := open(t, copyOf(t, fixture(t)))
 	path, res := write(t, s, seq(put("/new", "x")))
-	st, err := open(t, path).Status(context.Background())
-	require.NoError(t, err)
+	st := must(open(t, path).Status(context.Background()))(t)
 	require.Equal(t, []any{st.SHA256, st.Bytes, st.Revision, st.Keys, "ok"}, []any{res.SHA256, res.Bytes, res.Revision, res.Keys, st.Digest})
 	t.Chdir(filepath.Dir(path))
-	_, err = Write(context.Background(), "here.db", s, seq(put("/new", "x")), WriteConfig{})
-	require.NoError(t, err)
+	must(Write(context.Background(), "here.db", s, seq(put("/new", "x")), WriteConfig{}))(t)
 	require.Equal(t, sumOf(t, path), sumOf(t, "here.db"), "the same input and changes make the same bytes")
 }
 

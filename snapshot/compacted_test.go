@@ -50,8 +50,7 @@ func contents(t testing.TB, s *Snapshot) map[string][]entry {
 func defragmented(t testing.TB, server *etcdtest.Server, rev int64) *Snapshot {
 	t.Helper()
 	etcdtest.Run(t, server, fmt.Sprintf("compact %d", rev))
-	_, err := server.Client.Defragment(context.Background(), server.URL)
-	require.NoError(t, err)
+	must(server.Client.Defragment(context.Background(), server.URL))(t)
 	return sameSaved(t, server)
 }
 
@@ -146,8 +145,7 @@ func TestCompactedServed(t *testing.T) {
 		for _, opts := range [][]etcdtest.RestoreOption{nil, {etcdtest.BumpRevision(1000)}} {
 			dir := etcdtest.Restore(t, path, opts...)
 			server := etcdtest.Start(t, dir)
-			ttl, err := server.Client.TimeToLive(context.Background(), 77, clientv3.WithAttachedKeys())
-			require.NoError(t, err)
+			ttl := must(server.Client.TimeToLive(context.Background(), 77, clientv3.WithAttachedKeys()))(t)
 			require.Equal(t, [][]byte{[]byte("/stay/leased")}, ttl.Keys)
 			if opts == nil {
 				servedAt(t, open(t, path), server)
@@ -332,10 +330,8 @@ func TestRecordsOnly(t *testing.T) {
 	server := etcdtest.Start(t, t.TempDir())
 	etcdtest.Run(t, server, "grant 7 600\nput /a one lease=7\nput /a two\nput /b three")
 	ctx := context.Background()
-	_, err := server.Client.UserAdd(ctx, "root", "MARKER-password")
-	require.NoError(t, err)
-	_, err = server.Client.RoleAdd(ctx, "MARKER-role")
-	require.NoError(t, err)
+	must(server.Client.UserAdd(ctx, "root", "MARKER-password"))(t)
+	must(server.Client.RoleAdd(ctx, "MARKER-role"))(t)
 	path, _ := compact(t, sameSaved(t, server), Compaction{LiveOnly: true, RecordsOnly: true})
 	for name, entries := range contents(t, open(t, path)) {
 		if name != "key" && name != "lease" && name != "meta" {
@@ -343,7 +339,6 @@ func TestRecordsOnly(t *testing.T) {
 		}
 	}
 	restored := etcdtest.Start(t, etcdtest.Restore(t, path))
-	all, err := restored.Client.Get(ctx, "/", clientv3.WithPrefix())
-	require.NoError(t, err)
+	all := must(restored.Client.Get(ctx, "/", clientv3.WithPrefix()))(t)
 	require.Len(t, all.Kvs, 2)
 }

@@ -15,8 +15,7 @@ import (
 // begin begins a draft and copies.
 func begin(t testing.TB, path string, s *Snapshot) *Draft {
 	t.Helper()
-	out, err := publish.Create(path)
-	require.NoError(t, err)
+	out := must(publish.Create(path))(t)
 	d := Begin(path, out, s)
 	d.Copy()
 	return d
@@ -35,8 +34,7 @@ func TestDraftIsWrite(t *testing.T) {
 	s := open(t, copyOf(t, fixture(t)))
 	changes := seq(put("/new", "x"))
 	want := filepath.Join(t.TempDir(), "want")
-	_, err := Write(ctx, want, s, changes, WriteConfig{})
-	require.NoError(t, err)
+	must(Write(ctx, want, s, changes, WriteConfig{}))(t)
 	for name, spoil := range map[string]func(d *Draft){
 		"as it is": func(*Draft) {},
 		"stopped":  func(d *Draft) { d.copied.stop() },
@@ -49,24 +47,20 @@ func TestDraftIsWrite(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "out")
 		d := begin(t, path, s)
 		spoil(d)
-		_, err = d.Write(ctx, changes, WriteConfig{})
+		_, err := d.Write(ctx, changes, WriteConfig{})
 		require.NoError(t, err, name)
 		require.NoError(t, d.Discard(), name)
 		requireSameFile(t, want, path)
 	}
 	path := filepath.Join(t.TempDir(), "none")
 	require.NoError(t, begin(t, path, s).Discard())
-	left, err := os.ReadDir(filepath.Dir(path))
-	require.NoError(t, err)
-	require.Empty(t, left)
+	nothingIn(t, filepath.Dir(path))
 }
 
 func requireSameFile(t *testing.T, want, got string) {
 	t.Helper()
-	a, err := os.ReadFile(want)
-	require.NoError(t, err)
-	b, err := os.ReadFile(got)
-	require.NoError(t, err)
+	a := must(os.ReadFile(want))(t)
+	b := must(os.ReadFile(got))(t)
 	require.True(t, bytes.Equal(a, b), "%s is not as %s", got, want)
 }
 
@@ -75,12 +69,10 @@ func TestCopyThroughMemory(t *testing.T) {
 	from := filepath.Join(t.TempDir(), "from")
 	content := bytes.Repeat([]byte("0123456789abcde\n"), 100_000)
 	require.NoError(t, os.WriteFile(from, content, 0o600))
-	in, err := os.Open(from)
-	require.NoError(t, err)
+	in := must(os.Open(from))(t)
 	defer in.Close()
 	for name, copyRange := range map[string]func(out, in *os.File, at, n int64) (int64, error){"kernel": copyRange, "memory": copyThrough} {
-		out, err := os.Create(filepath.Join(t.TempDir(), "to"))
-		require.NoError(t, err)
+		out := must(os.Create(filepath.Join(t.TempDir(), "to")))(t)
 		defer out.Close()
 		for at := int64(0); at < int64(len(content)); {
 			n, err := copyRange(out, in, at, min(300_000, int64(len(content))-at))
@@ -89,7 +81,6 @@ func TestCopyThroughMemory(t *testing.T) {
 		}
 		requireSameFile(t, from, out.Name())
 	}
-	n, err := copyRange(in, in, int64(len(content)), 10)
-	require.NoError(t, err)
+	n := must(copyRange(in, in, int64(len(content)), 10))(t)
 	require.Zero(t, n, "behind the end")
 }

@@ -27,9 +27,7 @@ func fails(t testing.TB, s *Snapshot, changes iter.Seq2[Change, error], want err
 
 func nothingIn(t testing.TB, dir string) {
 	t.Helper()
-	left, err := os.ReadDir(dir)
-	require.NoError(t, err)
-	require.Empty(t, left)
+	require.Empty(t, must(os.ReadDir(dir))(t))
 }
 
 // TestNeverOverwrites: a name that is taken stays what it is, be it the input's own.
@@ -48,11 +46,9 @@ func TestNeverOverwrites(t *testing.T) {
 		require.ErrorIs(t, err, fs.ErrExist, path)
 		require.ErrorContains(t, err, path)
 	}
-	b, err := os.ReadFile(file)
-	require.NoError(t, err)
+	b := must(os.ReadFile(file))(t)
 	require.Equal(t, "mine", string(b))
-	left, err := os.ReadDir(dir)
-	require.NoError(t, err)
+	left := must(os.ReadDir(dir))(t)
 	require.Len(t, left, 5)
 }
 
@@ -66,17 +62,14 @@ func TestInputUntouched(t *testing.T) {
 	require.NoError(t, os.Chmod(dir, 0o555))
 	require.NoError(t, os.Chmod(filepath.Dir(dir), 0o755))
 	t.Cleanup(func() { require.NoError(t, os.Chmod(dir, 0o700)) })
-	before, err := os.Stat(dir)
-	require.NoError(t, err)
+	before := must(os.Stat(dir))(t)
 	s := open(t, in)
-	flags, err := unix.FcntlInt(s.file.Fd(), unix.F_GETFL, 0)
-	require.NoError(t, err)
+	flags := must(unix.FcntlInt(s.file.Fd(), unix.F_GETFL, 0))(t)
 	require.Equal(t, unix.O_RDONLY, flags&unix.O_ACCMODE)
 	errs, out := exercise(t, in)
 	require.Empty(t, errs)
 	require.NotEmpty(t, out)
-	after, err := os.Stat(dir)
-	require.NoError(t, err)
+	after := must(os.Stat(dir))(t)
 	require.Equal(t, before.ModTime(), after.ModTime(), "no file came or went beside it")
 }
 
@@ -92,11 +85,9 @@ func TestNameTakenMeanwhile(t *testing.T) {
 		seq(put("/new", "x"))(yield)
 	}, WriteConfig{})
 	require.ErrorIs(t, err, fs.ErrExist)
-	b, err := os.ReadFile(path)
-	require.NoError(t, err)
+	b := must(os.ReadFile(path))(t)
 	require.Equal(t, "theirs", string(b))
-	left, err := os.ReadDir(filepath.Dir(path))
-	require.NoError(t, err)
+	left := must(os.ReadDir(filepath.Dir(path)))(t)
 	require.Len(t, left, 1)
 }
 

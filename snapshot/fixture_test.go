@@ -23,12 +23,10 @@ func gunzip(t testing.TB, name string) string {
 // time.
 func untouched(t testing.TB, path string) {
 	t.Helper()
-	before, err := os.Stat(path)
-	require.NoError(t, err)
+	before := must(os.Stat(path))(t)
 	sum := sumOf(t, path)
 	t.Cleanup(func() {
-		after, err := os.Stat(path)
-		require.NoError(t, err)
+		after := must(os.Stat(path))(t)
 		require.Equal(t, before.Size(), after.Size())
 		require.Equal(t, before.ModTime(), after.ModTime())
 		require.Equal(t, before.Mode(), after.Mode())
@@ -38,15 +36,13 @@ func untouched(t testing.TB, path string) {
 
 func sumOf(t testing.TB, path string) [32]byte {
 	t.Helper()
-	b, err := os.ReadFile(path)
-	require.NoError(t, err)
+	b := must(os.ReadFile(path))(t)
 	return sha256.Sum256(b)
 }
 
 func open(t testing.TB, path string) *Snapshot {
 	t.Helper()
-	s, err := Open(context.Background(), path, Config{})
-	require.NoError(t, err)
+	s := must(Open(context.Background(), path, Config{}))(t)
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
 	return s
 }
@@ -67,4 +63,13 @@ func victim(t testing.TB, b []byte) string {
 	old := time.Date(2020, 1, 2, 3, 4, 5, 0, time.UTC)
 	require.NoError(t, os.Chtimes(path, old, old))
 	return path
+}
+
+// must returns the value of a call that fails the test with an error: must(os.ReadFile(path))(t).
+func must[T any](v T, err error) func(t testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		require.NoError(t, err)
+		return v
+	}
 }

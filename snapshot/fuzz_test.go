@@ -18,8 +18,7 @@ import (
 // file, or in an answer; and what it then writes is what it says.
 func FuzzOpen(f *testing.F) {
 	for _, release := range []string{"3.4", "3.5", "3.6", "3.7"} {
-		b, err := os.ReadFile(filepath.Join("..", "testdata", "etcd", "etcd-"+release+".db"))
-		require.NoError(f, err)
+		b := must(os.ReadFile(filepath.Join("..", "testdata", "etcd", "etcd-"+release+".db")))(f)
 		f.Add(b)
 		f.Add(rebuilt(f, b, 1024, nil))
 	}
@@ -37,19 +36,16 @@ func FuzzOpen(f *testing.F) {
 				put64(m[56:], bolt.MetaSum(m))
 			}
 		}
-		file, err := os.CreateTemp(dir, "in")
-		require.NoError(t, err)
+		file := must(os.CreateTemp(dir, "in"))(t)
 		defer os.Remove(file.Name())
-		_, err = file.Write(b)
-		require.NoError(t, err)
+		must(file.Write(b))(t)
 		require.NoError(t, file.Close())
 		for _, err := range readAll(t, file.Name()) {
 			require.ErrorContains(t, err, file.Name())
 			require.NotErrorIs(t, err, ErrChanged)
 		}
 		rewrite(t, file.Name())
-		after, err := os.ReadFile(file.Name())
-		require.NoError(t, err)
+		after := must(os.ReadFile(file.Name()))(t)
 		require.True(t, bytes.Equal(b, after), "the input is untouched")
 	})
 }
@@ -104,8 +100,7 @@ func drafted(o output, s *Snapshot) *Draft {
 
 // rewritten is what write made, nil with the error of an input that is to blame.
 func rewritten(t *testing.T, path string, write func(o output) (WriteResult, error)) (WriteResult, *Snapshot, error) {
-	out, err := os.CreateTemp(filepath.Dir(path), "out")
-	require.NoError(t, err)
+	out := must(os.CreateTemp(filepath.Dir(path), "out"))(t)
 	defer os.Remove(out.Name())
 	defer out.Close()
 	res, err := write(output{file: out, path: out.Name()})
@@ -120,8 +115,7 @@ func rewritten(t *testing.T, path string, write func(o output) (WriteResult, err
 // or not.
 func buildFrom(t *testing.T, path string, s *Snapshot) {
 	want := modelOf(t, s)
-	rev, err := s.Revision(context.Background())
-	require.NoError(t, err)
+	rev := must(s.Revision(context.Background()))(t)
 	res, after, err := rewritten(t, path, func(o output) (WriteResult, error) {
 		return Content{Records: s.Live(context.Background(), nil), Revision: rev, Notes: map[string][]byte{"n": []byte("note")}}.writeTo(context.Background(), o)
 	})

@@ -56,8 +56,7 @@ func TestGranted(t *testing.T) {
 	ttl, err := server.Client.TimeToLive(context.Background(), clientv3.LeaseID(last), clientv3.WithAttachedKeys())
 	require.NoError(t, err)
 	require.Equal(t, []any{int64(3600), [][]byte{[]byte("/a")}}, []any{ttl.GrantedTTL, ttl.Keys})
-	_, err = server.Client.Revoke(context.Background(), 78)
-	require.NoError(t, err)
+	must(server.Client.Revoke(context.Background(), 78))(t)
 	require.NotContains(t, modelOf(t, sameSaved(t, server)), "/b")
 }
 
@@ -93,8 +92,7 @@ func TestGrantedShapes(t *testing.T) {
 		t.Run(sh.name, func(t *testing.T) {
 			t.Parallel()
 			s := open(t, copyOf(t, sh.make(t)))
-			old, err := s.Leases(context.Background())
-			require.NoError(t, err)
+			old := must(s.Leases(context.Background()))(t)
 			few, many := []Lease{{math.MaxInt64 - 1, 60}, {15, 61}}, []Lease(nil)
 			for i := range 3000 {
 				many = append(many, Lease{int64(i)*10 + 7, 3600})
@@ -110,8 +108,7 @@ func TestGrantedShapes(t *testing.T) {
 					for _, l := range leases {
 						want[l.ID] = l.TTL
 					}
-					got, err := out.Leases(context.Background())
-					require.NoError(t, err)
+					got := must(out.Leases(context.Background()))(t)
 					require.Equal(t, want, got)
 					require.Equal(t, len(changes), res.Appended)
 					require.True(t, slices.Equal(entriesOf(t, s), entriesOf(t, out)[:len(entriesOf(t, s))]))

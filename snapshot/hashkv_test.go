@@ -14,8 +14,7 @@ import (
 
 func hashKV(t testing.TB, s *Snapshot) uint32 {
 	t.Helper()
-	sum, err := s.HashKV(context.Background())
-	require.NoError(t, err)
+	sum := must(s.HashKV(context.Background()))(t)
 	return sum
 }
 
@@ -24,8 +23,7 @@ func hashKV(t testing.TB, s *Snapshot) uint32 {
 func TestHashKV(t *testing.T) {
 	for _, release := range []string{"3.4", "3.5", "3.6", "3.7"} {
 		path := filepath.Join("..", "testdata", "etcd", "etcd-"+release)
-		b, err := os.ReadFile(path + ".hashkv.json")
-		require.NoError(t, err)
+		b := must(os.ReadFile(path + ".hashkv.json"))(t)
 		var answers []struct {
 			HashKV struct {
 				Header struct {
@@ -39,8 +37,7 @@ func TestHashKV(t *testing.T) {
 		recorded := answers[0].HashKV
 		require.Equal(t, int64(27), recorded.CompactRevision, release)
 		want := Restored{Revision: recorded.Header.Revision, CompactRevision: 27, HashKV: recorded.Hash}
-		got, err := open(t, path+".db").Restored(t.Context(), 0)
-		require.NoError(t, err)
+		got := must(open(t, path+".db").Restored(t.Context(), 0))(t)
 		require.Equal(t, want, got, release)
 		server := etcdtest.Start(t, etcdtest.Restore(t, path+".db"))
 		hash, rev, compacted := etcdtest.HashKV(t, server, 0)

@@ -28,15 +28,13 @@ func historyOf(t testing.TB, s *Snapshot, key string) (out []string) {
 
 func get(t testing.TB, s *Snapshot, key string) *Record {
 	t.Helper()
-	rec, err := s.Get(context.Background(), []byte(key))
-	require.NoError(t, err)
+	rec := must(s.Get(context.Background(), []byte(key)))(t)
 	return rec
 }
 
 func revision(t testing.TB, s *Snapshot) int64 {
 	t.Helper()
-	rev, err := s.Revision(context.Background())
-	require.NoError(t, err)
+	rev := must(s.Revision(context.Background()))(t)
 	return rev
 }
 
@@ -71,8 +69,7 @@ del /gone`)))
 	require.Equal(t, []int64{7, 7, 1, 0}, []int64{a.CreateRevision, a.ModRevision, a.Version, a.Lease})
 	require.Equal(t, model{"/a": "four", "/t/1": "again", "/t/2": "y"}, modelOf(t, s))
 	require.Equal(t, int64(9), revision(t, s))
-	st, err := s.Status(context.Background())
-	require.NoError(t, err)
+	st := must(s.Status(context.Background()))(t)
 	require.Equal(t, []int{11, 3, 3, 1}, []int{st.Records, st.Tombstones, st.Keys, st.Leases})
 	require.Empty(t, findings(t, s))
 	path, res := write(t, s, planned(t, s, put("/t/2", "z"), put("/gone", "back"), del("/a")))
@@ -82,23 +79,6 @@ del /gone`)))
 	require.Equal(t, int64(1), get(t, out, "/gone").Version)
 	require.Equal(t, int64(2), get(t, out, "/t/2").Version)
 	sameAsRestored(t, path, nil)
-}
-
-// TestPrefixes: Live yields what begins with the prefix, and nothing else.
-func TestPrefixes(t *testing.T) {
-	s := open(t, copyOf(t, built(t, "put /a/1 x\nput /a/2 y\nput /ab z\nput /b w\ndel /a/2")))
-	for prefix, want := range map[string]int{"": 3, "/a": 2, "/a/": 1, "/a/1": 1, "/a/2": 0, "/a/11": 0, "/c": 0} {
-		n := 0
-		for rec, err := range s.Live(context.Background(), []byte(prefix)) {
-			require.NoError(t, err)
-			require.Equal(t, prefix, string(rec.Key[:len(prefix)]))
-			n++
-		}
-		require.Equal(t, want, n, "%q", prefix)
-	}
-	for range s.Live(context.Background(), nil) {
-		break // a caller may stop at any record
-	}
 }
 
 // compacted puts revisions into the meta bucket as a server does.
@@ -144,8 +124,7 @@ func TestInterruptedCompaction(t *testing.T) {
 		s := open(t, in)
 		require.Equal(t, want, modelOf(t, s))
 		require.Empty(t, findings(t, s), "%d gone", gone)
-		st, err := s.Status(context.Background())
-		require.NoError(t, err)
+		st := must(s.Status(context.Background()))(t)
 		require.Equal(t, []int64{10, 1, 8}, []int64{st.Revision, st.CompactRevision, st.ScheduledCompact})
 		path, res := write(t, s, planned(t, s, put("/a", "new"), del("/b"), put("/c", "back")))
 		require.Equal(t, int64(13), res.Revision)
@@ -185,8 +164,7 @@ func TestBumpedRevision(t *testing.T) {
 	untouched(t, in)
 	s := open(t, in)
 	require.Equal(t, int64(10+bump+1), revision(t, s))
-	st, err := s.Status(context.Background())
-	require.NoError(t, err)
+	st := must(s.Status(context.Background()))(t)
 	require.Equal(t, 1, st.EmptyRecords)
 	require.Equal(t, model{"/a": "9", "/b": "6", "/d": "10", "/after": "bump"}, modelOf(t, s))
 	require.Nil(t, get(t, s, ""))
@@ -216,8 +194,7 @@ func TestLeases(t *testing.T) {
 	require.Equal(t, []int64{77, 0, 7_000_000_000_000_000_000}, []int64{get(t, out, "/a").Lease, get(t, out, "/b").Lease, get(t, out, "/c").Lease})
 	sameAsRestored(t, path, nil)
 	server := etcdtest.Start(t, etcdtest.Restore(t, path))
-	_, err := server.Client.Revoke(context.Background(), 77)
-	require.NoError(t, err)
+	must(server.Client.Revoke(context.Background(), 77))(t)
 	left := map[string]bool{}
 	for _, kv := range etcdtest.Dump(t, server, 0) {
 		left[string(kv.Key)] = true

@@ -48,8 +48,7 @@ type hostileFile struct {
 // TestHostileFiles: each recorded file gets the answer of a real etcd.
 func TestHostileFiles(t *testing.T) {
 	files := recordedHostile()
-	there, err := filepath.Glob(filepath.Join("..", "testdata", "hostile", "*.db.gz"))
-	require.NoError(t, err)
+	there := must(filepath.Glob(filepath.Join("..", "testdata", "hostile", "*.db.gz")))(t)
 	require.Len(t, files, len(there))
 	for _, f := range files {
 		t.Run(f.name, func(t *testing.T) {

@@ -243,8 +243,7 @@ func reachable(t testing.TB, s *Snapshot) map[uint64]bool {
 	used := map[uint64]bool{0: true, 1: true}
 	var visit func(id uint64)
 	visit = func(id uint64) {
-		p, err := s.db.Page(id)
-		require.NoError(t, err)
+		p := must(s.db.Page(id))(t)
 		for i := range p.Overflow() + 1 {
 			used[id+uint64(i)] = true
 		}

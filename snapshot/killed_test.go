@@ -83,8 +83,7 @@ func largePlan(yield func(Change, error) bool) {
 
 func start(t testing.TB, how, in, out string, limit int64) *exec.Cmd {
 	t.Helper()
-	exe, err := os.Executable()
-	require.NoError(t, err)
+	exe := must(os.Executable())(t)
 	cmd := exec.Command(exe)
 	cmd.Env = append(os.Environ(), childIn+"="+in, childOut+"="+out, childHow+"="+how)
 	if limit > 0 {
@@ -100,8 +99,7 @@ func TestKilled(t *testing.T) {
 	for how, write := range writers() {
 		t.Run(how, func(t *testing.T) {
 			whole := filepath.Join(t.TempDir(), "whole.db")
-			_, err := write(context.Background(), whole, open(t, in), largePlan, nil)
-			require.NoError(t, err)
+			must(write(context.Background(), whole, open(t, in), largePlan, nil))(t)
 			want := sumOf(t, whole)
 			r := rand.New(rand.NewPCG(2, 2))
 			killed := 0
@@ -120,13 +118,12 @@ func kill(t testing.TB, how, in string, want [32]byte, after time.Duration) bool
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "out.db")
 	cmd := start(t, how, in, out, 0)
-	stdout, err := cmd.StdoutPipe()
-	require.NoError(t, err)
+	stdout := must(cmd.StdoutPipe())(t)
 	require.NoError(t, cmd.Start())
 	require.True(t, bufio.NewScanner(stdout).Scan(), "it begins")
 	time.Sleep(after)
 	require.NoError(t, ignoreDone(cmd.Process.Kill()))
-	err = cmd.Wait()
+	err := cmd.Wait()
 	if left := leftBehind(t, filepath.Dir(out)); len(left) > 0 { // it may have been killed between the publication and its end
 		require.Equal(t, []string{"out.db"}, left)
 		require.Equal(t, want, sumOf(t, out))
@@ -145,8 +142,7 @@ func leftBehind(t testing.TB, dir string) (names []string) {
 		nameless = true
 		require.NoError(t, unix.Close(fd))
 	}
-	left, err := os.ReadDir(dir)
-	require.NoError(t, err)
+	left := must(os.ReadDir(dir))(t)
 	for _, e := range left {
 		if !nameless && strings.HasPrefix(e.Name(), ".out.db.etcdshift-") {
 			continue
@@ -170,8 +166,7 @@ func TestFileSizeLimit(t *testing.T) {
 	s := open(t, in)
 	for how, write := range writers() {
 		whole := filepath.Join(t.TempDir(), "whole.db")
-		res, err := write(context.Background(), whole, s, largePlan, nil)
-		require.NoError(t, err)
+		res := must(write(context.Background(), whole, s, largePlan, nil))(t)
 		for _, limit := range []int64{4096, 1 << 20, res.Bytes / 2, res.Bytes - 4096, res.Bytes - 1} {
 			out := filepath.Join(t.TempDir(), "out.db")
 			said, err := start(t, how, in, out, limit).CombinedOutput()

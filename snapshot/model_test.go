@@ -60,8 +60,7 @@ func (st *store) apply(key, value string, deleted bool, lease int64) Change {
 func (st *store) equals(t testing.TB, s *Snapshot) {
 	t.Helper()
 	ctx := context.Background()
-	rev, err := s.Revision(ctx)
-	require.NoError(t, err)
+	rev := must(s.Revision(ctx))(t)
 	require.Equal(t, st.rev, rev)
 	live := map[string]Record{}
 	before := Revision{}
@@ -74,8 +73,7 @@ func (st *store) equals(t testing.TB, s *Snapshot) {
 	alive, tombstones := 0, 0
 	for key, l := range st.lives {
 		want := st.live(key)
-		got, err := s.Get(ctx, []byte(key))
-		require.NoError(t, err)
+		got := must(s.Get(ctx, []byte(key)))(t)
 		require.Equal(t, want, got, "%q", key)
 		if want != nil {
 			alive++
@@ -93,8 +91,7 @@ func (st *store) equals(t testing.TB, s *Snapshot) {
 	}
 	require.Len(t, live, alive)
 	st.equalsBelow(t, s, live)
-	st2, err := s.Status(ctx)
-	require.NoError(t, err)
+	st2 := must(s.Status(ctx))(t)
 	require.Equal(t, []int{alive, tombstones}, []int{st2.Keys, st2.Tombstones})
 	require.Empty(t, findings(t, s))
 }
@@ -121,8 +118,7 @@ func (st *store) equalsBelow(t testing.TB, s *Snapshot, live map[string]Record) 
 // baseStore reads the history of a snapshot into a model.
 func baseStore(t testing.TB, s *Snapshot) *store {
 	t.Helper()
-	rev, err := s.Revision(context.Background())
-	require.NoError(t, err)
+	rev := must(s.Revision(context.Background()))(t)
 	st := &store{rev: rev, lives: map[string]life{}}
 	for rec, err := range s.Records(context.Background()) {
 		require.NoError(t, err)
@@ -218,8 +214,7 @@ func FuzzRecord(f *testing.F) {
 		if !tombstone {
 			kv = &mvccpb.KeyValue{Key: key, Value: value, CreateRevision: create, ModRevision: mod, Version: version, Lease: lease}
 		}
-		theirs, err := proto.MarshalOptions{Deterministic: true}.Marshal(kv)
-		require.NoError(t, err)
+		theirs := must(proto.MarshalOptions{Deterministic: true}.Marshal(kv))(t)
 		require.Equal(t, string(theirs), string(v))
 	})
 }

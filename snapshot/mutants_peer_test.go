@@ -146,18 +146,15 @@ func lastWords(log string) string {
 
 func startPeer(t testing.TB) *peer {
 	t.Helper()
-	exe, err := os.Executable()
-	require.NoError(t, err)
+	exe := must(os.Executable())(t)
 	r, w, err := os.Pipe()
 	require.NoError(t, err)
-	dir, err := os.MkdirTemp("", "peer")
-	require.NoError(t, err)
+	dir := must(os.MkdirTemp("", "peer"))(t)
 	c := &peer{said: make(chan string, 16), log: &strings.Builder{}, dir: dir}
 	c.cmd = exec.Command(exe, "-test.run", "^TestPeer$", "-test.timeout", "0")
 	c.cmd.Env = append(os.Environ(), peerVariable+"=1", "TMPDIR="+dir)
 	c.cmd.ExtraFiles, c.cmd.Stderr = []*os.File{w}, c.log
-	c.in, err = c.cmd.StdinPipe()
-	require.NoError(t, err)
+	c.in = must(c.cmd.StdinPipe())(t)
 	require.NoError(t, c.cmd.Start())
 	require.NoError(t, w.Close())
 	go func() {
@@ -183,10 +180,8 @@ func TestPeer(t *testing.T) {
 		t.Run("file", func(t *testing.T) {
 			var v peerVerdict
 			say := func(phase string) {
-				text, err := json.Marshal(v)
-				require.NoError(t, err)
-				_, err = fmt.Fprintf(out, "%s%s\n", phase, text)
-				require.NoError(t, err)
+				text := must(json.Marshal(v))(t)
+				must(fmt.Fprintf(out, "%s%s\n", phase, text))(t)
 			}
 			path, skip := strings.CutPrefix(path, "-")
 			if !skip {
@@ -257,8 +252,7 @@ func caught(fn func() error) (text string) {
 
 // boltCheck is "bbolt check" on a copy.
 func boltCheck(t testing.TB, path string) error {
-	b, err := os.ReadFile(path)
-	require.NoError(t, err)
+	b := must(os.ReadFile(path))(t)
 	copied := filepath.Join(t.TempDir(), "check.db")
 	require.NoError(t, os.WriteFile(copied, b, 0o600))
 	db, err := bbolt.Open(copied, 0o600, &bbolt.Options{ReadOnly: true, Timeout: time.Minute})

@@ -303,14 +303,11 @@ func servedSum(kvs []etcdtest.KV) string {
 func TestMutants(t *testing.T) {
 	n := mutantsDefault
 	if text := os.Getenv(mutantsVariable); text != "" {
-		var err error
-		n, err = strconv.Atoi(text)
-		require.NoError(t, err)
+		n = must(strconv.Atoi(text))(t)
 	}
 	bases := [][]byte{rebuilt(t, fixture(t), 4096, withKeys(300))}
 	for _, release := range []string{"3.4", "3.5", "3.6", "3.7"} {
-		b, err := os.ReadFile(filepath.Join("..", "testdata", "etcd", "etcd-"+release+".db"))
-		require.NoError(t, err)
+		b := must(os.ReadFile(filepath.Join("..", "testdata", "etcd", "etcd-"+release+".db")))(t)
 		bases = append(bases, b)
 	}
 	peers := newPeers(t, 2)

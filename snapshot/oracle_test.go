@@ -36,16 +36,14 @@ func TestLatestRecord(t *testing.T) {
 		t.Run(release, func(t *testing.T) {
 			path := filepath.Join("..", "testdata", "etcd", "etcd-"+release+".db")
 			untouched(t, path)
-			b, err := os.ReadFile(strings.TrimSuffix(path, ".db") + ".json")
-			require.NoError(t, err)
+			b := must(os.ReadFile(strings.TrimSuffix(path, ".db") + ".json"))(t)
 			var want answer
 			require.NoError(t, json.Unmarshal(b, &want))
 			require.NotEmpty(t, want.Kvs)
 
 			s := open(t, path)
 			ctx := context.Background()
-			rev, err := s.Revision(ctx)
-			require.NoError(t, err)
+			rev := must(s.Revision(ctx))(t)
 			require.Equal(t, want.Header.Revision, rev)
 			var got []Record
 			for rec, err := range s.Live(ctx, nil) {
@@ -59,12 +57,10 @@ func TestLatestRecord(t *testing.T) {
 				require.Equal(t, kv.Value, base64.StdEncoding.EncodeToString(got[i].Value), "%s", got[i].Key)
 				require.Equal(t, []int64{kv.CreateRevision, kv.ModRevision, kv.Version, kv.Lease},
 					[]int64{got[i].CreateRevision, got[i].ModRevision, got[i].Version, got[i].Lease}, "%s", got[i].Key)
-				one, err := s.Get(ctx, got[i].Key)
-				require.NoError(t, err)
+				one := must(s.Get(ctx, got[i].Key))(t)
 				require.Equal(t, got[i], *one)
 			}
-			st, err := s.Status(ctx)
-			require.NoError(t, err)
+			st := must(s.Status(ctx))(t)
 			require.Equal(t, len(want.Kvs), st.Keys)
 			require.Equal(t, "ok", st.Digest)
 			require.Equal(t, release, strings.TrimSuffix(strings.TrimSuffix(st.EtcdVersion, ".0"), " or older"))
@@ -79,8 +75,7 @@ func TestRecordedCalico(t *testing.T) {
 	path := gunzip(t, "calico/before.db")
 	untouched(t, path)
 	s := open(t, path)
-	st, err := s.Status(context.Background())
-	require.NoError(t, err)
+	st := must(s.Status(context.Background()))(t)
 	require.Equal(t, "ok", st.Digest)
 	n := 0
 	for rec, err := range s.Live(context.Background(), []byte("/registry/crd.projectcalico.org/")) {
@@ -89,6 +84,5 @@ func TestRecordedCalico(t *testing.T) {
 		n++
 	}
 	require.Equal(t, 63, n, "62 migrated records and ClusterInformation")
-	_, err = json.Marshal(st)
-	require.NoError(t, err)
+	must(json.Marshal(st))(t)
 }

@@ -19,8 +19,7 @@ func gzipped(t testing.TB, parts ...[]byte) []byte {
 	var out bytes.Buffer
 	for _, part := range parts {
 		w := gzip.NewWriter(&out)
-		_, err := w.Write(part)
-		require.NoError(t, err)
+		must(w.Write(part))(t)
 		require.NoError(t, w.Close())
 	}
 	return out.Bytes()
@@ -29,8 +28,7 @@ func gzipped(t testing.TB, parts ...[]byte) []byte {
 // zstandard compresses the parts into a zstd frame each.
 func zstandard(t testing.TB, parts ...[]byte) []byte {
 	t.Helper()
-	w, err := zstd.NewWriter(nil)
-	require.NoError(t, err)
+	w := must(zstd.NewWriter(nil))(t)
 	defer w.Close()
 	var out []byte
 	for _, part := range parts {
@@ -50,10 +48,8 @@ func zipped(t testing.TB, members ...member) []byte {
 	var out bytes.Buffer
 	w := zip.NewWriter(&out)
 	for _, m := range members {
-		f, err := w.CreateHeader(&m.header)
-		require.NoError(t, err)
-		_, err = f.Write(m.content)
-		require.NoError(t, err)
+		f := must(w.CreateHeader(&m.header))(t)
+		must(f.Write(m.content))(t)
 	}
 	require.NoError(t, w.Close())
 	return out.Bytes()
@@ -87,20 +83,16 @@ func zeros(t testing.TB, format string, n int64) []byte {
 	var end func() error
 	switch format {
 	case "gzip":
-		z, err := gzip.NewWriterLevel(&out, flate.BestCompression)
-		require.NoError(t, err)
+		z := must(gzip.NewWriterLevel(&out, flate.BestCompression))(t)
 		w, end = z, z.Close
 	case "zstd":
-		z, err := zstd.NewWriter(&out, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1))
-		require.NoError(t, err)
+		z := must(zstd.NewWriter(&out, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1)))(t)
 		w, end = z, z.Close
 	}
-	_, err := w.Write(fixture(t))
-	require.NoError(t, err)
+	must(w.Write(fixture(t)))(t)
 	block := make([]byte, 1<<20)
 	for ; n > 0; n -= int64(len(block)) {
-		_, err := w.Write(block)
-		require.NoError(t, err)
+		must(w.Write(block))(t)
 	}
 	require.NoError(t, end())
 	return out.Bytes()

@@ -22,13 +22,10 @@ func TestProgress(t *testing.T) {
 		}
 	}}, nil)
 	require.NoError(t, err)
-	s, err := Open(ctx, path, Config{})
-	require.NoError(t, err)
-	_, err = s.Digest(ctx)
-	require.NoError(t, err)
+	s := must(Open(ctx, path, Config{}))(t)
+	must(s.Digest(ctx))(t)
 	require.Zero(t, s.Progress(1, 3))
-	_, err = s.Keys(ctx)
-	require.NoError(t, err)
+	must(s.Keys(ctx))(t)
 	require.Equal(t, 0.25, s.Progress(1, 3))
 	require.Equal(t, 1.0, s.Progress(0, 0))
 	for range s.Live(ctx, []byte("/registry/1/")) {
@@ -43,8 +40,7 @@ func TestProgress(t *testing.T) {
 	}
 	d := begin(t, filepath.Join(t.TempDir(), "out"), s)
 	require.Zero(t, d.Progress())
-	_, err = d.Write(ctx, seq(put("/new", "x")), WriteConfig{})
-	require.NoError(t, err)
+	must(d.Write(ctx, seq(put("/new", "x")), WriteConfig{}))(t)
 	require.Equal(t, 1.0, d.Progress())
 	require.NoError(t, s.Close())
 	require.Equal(t, 1.0, s.Progress(1, 3))
@@ -54,12 +50,9 @@ func TestProgress(t *testing.T) {
 // TestProgressOfDigest: without a digest to wait for, the records alone count.
 func TestProgressOfDigest(t *testing.T) {
 	for _, cfg := range []Config{{}, {SkipDigest: true}} {
-		s, err := Open(t.Context(), copyOf(t, fixture(t)), cfg)
-		require.NoError(t, err)
-		_, err = s.Keys(t.Context())
-		require.NoError(t, err)
-		_, err = s.Digest(t.Context())
-		require.NoError(t, err)
+		s := must(Open(t.Context(), copyOf(t, fixture(t)), cfg))(t)
+		must(s.Keys(t.Context()))(t)
+		must(s.Digest(t.Context()))(t)
 		require.Equal(t, 1.0, s.Progress(0, 0))
 		require.NoError(t, s.Close())
 	}

@@ -229,8 +229,7 @@ func (o *random) check() {
 	for _, rev := range []int64{oldest - 1, newest + 1, newest + 1000} {
 		o.checkRefused(s, rev)
 	}
-	st, err := s.Status(context.Background())
-	require.NoError(t, err)
+	st := must(s.Status(context.Background()))(t)
 	if st.ScheduledCompact <= st.CompactRevision { // else the file still has some of what the model has not
 		o.checkRecords(s)
 	}
@@ -254,16 +253,13 @@ func (o *random) served(rev int64, from string, opts ...clientv3.OpOption) (out 
 
 func (o *random) checkAt(s *Snapshot, rev int64) {
 	t := o.t
-	want, err := o.served(rev, "\x00", clientv3.WithFromKey())
-	require.NoError(t, err)
+	want := must(o.served(rev, "\x00", clientv3.WithFromKey()))(t)
 	require.Equal(t, want, liveAt(t, s, "", rev), "revision %d", rev)
 	prefix := []string{"/a", "/a/b", "/a/b/", "/a/b/c/", "z", "z1", "none"}[rev%7]
-	want, err = o.served(rev, prefix, clientv3.WithPrefix())
-	require.NoError(t, err)
+	want = must(o.served(rev, prefix, clientv3.WithPrefix()))(t)
 	require.Equal(t, want, liveAt(t, s, prefix, rev), "revision %d, %q", rev, prefix)
 	key := o.key()
-	want, err = o.served(rev, key)
-	require.NoError(t, err)
+	want = must(o.served(rev, key))(t)
 	var got []etcdtest.KV
 	if r, err := s.GetAt(context.Background(), []byte(key), rev); r != nil {
 		require.NoError(t, err)
@@ -366,8 +362,7 @@ func runRandom(t testing.TB, seed uint64, n int) {
 func TestEveryKeptRevision(t *testing.T) {
 	number := func(name string, otherwise int) int {
 		if v := os.Getenv(name); v != "" {
-			n, err := strconv.Atoi(v)
-			require.NoError(t, err)
+			n := must(strconv.Atoi(v))(t)
 			return n
 		}
 		return otherwise

@@ -21,8 +21,7 @@ func rawOf(t testing.TB, more int) []byte {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "raw.db")
 	rebuildInto(t, path, fixture(t), 4096, withKeys(500))
-	db, err := bbolt.Open(path, 0o600, &bbolt.Options{NoFreelistSync: true})
-	require.NoError(t, err)
+	db := must(bbolt.Open(path, 0o600, &bbolt.Options{NoFreelistSync: true}))(t)
 	for i := range more {
 		require.NoError(t, db.Update(func(tx *bbolt.Tx) error {
 			return putRecord(tx.Bucket([]byte("key")), created(int64(8000+i), "/more", "x"))
@@ -32,8 +31,7 @@ func rawOf(t testing.TB, more int) []byte {
 		return putRecord(tx.Bucket([]byte("key")), created(9000, "/last", "in the newer meta alone"))
 	}))
 	require.NoError(t, db.Close())
-	b, err := os.ReadFile(path)
-	require.NoError(t, err)
+	b := must(os.ReadFile(path))(t)
 	return append(b, make([]byte, 64<<10)...)
 }
 
@@ -47,10 +45,8 @@ func TestRawDatabaseFile(t *testing.T) {
 
 func testRaw(t *testing.T, raw []byte) {
 	older := 0
-	first, err := bolt.ParseMeta(raw)
-	require.NoError(t, err)
-	second, err := bolt.ParseMeta(raw[4096:])
-	require.NoError(t, err)
+	first := must(bolt.ParseMeta(raw))(t)
+	second := must(bolt.ParseMeta(raw[4096:]))(t)
 	require.NotEqual(t, first.Root, second.Root)
 	if second.TxID < first.TxID {
 		older = 4096
@@ -77,8 +73,7 @@ func testRaw(t *testing.T, raw []byte) {
 			require.Contains(t, strings.Join(s.Warnings(), "\n"), "no digest")
 			require.Contains(t, strings.Join(s.Warnings(), "\n"), tt.warning)
 			require.Equal(t, tt.last, modelOf(t, s)["/last"] != "")
-			d, err := s.Digest(context.Background())
-			require.NoError(t, err)
+			d := must(s.Digest(context.Background()))(t)
 			require.False(t, d.Present)
 			require.Empty(t, findings(t, s))
 
@@ -101,8 +96,7 @@ func testRaw(t *testing.T, raw []byte) {
 func TestStoredFreeList(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "raw.db")
 	rebuildInto(t, path, fixture(t), 4096, nil)
-	db, err := bbolt.Open(path, 0o600, nil)
-	require.NoError(t, err)
+	db := must(bbolt.Open(path, 0o600, nil))(t)
 	require.NoError(t, db.Update(func(tx *bbolt.Tx) error { return tx.Bucket([]byte("cluster")).Put([]byte("k"), []byte("v")) }))
 	require.NoError(t, db.Close())
 	untouched(t, path)

@@ -28,8 +28,7 @@ func recreate(t testing.TB, r *rand.Rand, server *etcdtest.Server) {
 		from := clientv3.OpDelete(fmt.Sprintf("/k%d", r.IntN(5)), clientv3.WithFromKey())
 		ops = slices.Insert(ops, r.IntN(len(ops)+1), from)
 	}
-	_, err := server.Client.Txn(context.Background()).Then(ops...).Commit()
-	require.NoError(t, err)
+	must(server.Client.Txn(context.Background()).Then(ops...).Commit())(t)
 }
 
 // loses reports whether a server that compacts at rev loses a live key: one that the transaction
@@ -62,8 +61,7 @@ func TestRecreated(t *testing.T) {
 		}
 		if seed%2 == 0 {
 			etcdtest.Run(t, live, "put /last x")
-			_, err := live.Client.Delete(t.Context(), "/", clientv3.WithPrefix())
-			require.NoError(t, err)
+			must(live.Client.Delete(t.Context(), "/", clientv3.WithPrefix()))(t)
 		}
 		s := sameSaved(t, live)
 		for rev := int64(2); rev <= revision(t, s); rev++ {

@@ -29,8 +29,7 @@ func TestScan(t *testing.T) {
 	blob := string(etcdtest.Blob("c", 1))
 	require.Equal(t, []seen{{"a", "3", true, false}, {"c", blob, false, false}, {"c", "4", true, false}, {"d", "5", false, false}, {"d", "", false, true}}, got)
 
-	db, err := bbolt.Open(path, 0o400, &bbolt.Options{ReadOnly: true})
-	require.NoError(t, err)
+	db := must(bbolt.Open(path, 0o400, &bbolt.Options{ReadOnly: true}))(t)
 	defer db.Close()
 	require.NoError(t, db.View(func(tx *bbolt.Tx) error {
 		i := 0
@@ -40,14 +39,11 @@ func TestScan(t *testing.T) {
 			return nil
 		})
 	}))
-	leases, err := s.Leases(ctx)
-	require.NoError(t, err)
+	leases := must(s.Leases(ctx))(t)
 	require.Equal(t, map[int64]int64{300: 60}, leases)
-	alarms, err := s.Alarms(ctx)
-	require.NoError(t, err)
+	alarms := must(s.Alarms(ctx))(t)
 	require.Empty(t, alarms)
-	st, err := s.Status(ctx)
-	require.NoError(t, err)
+	st := must(s.Status(ctx))(t)
 	require.Equal(t, Space{PageSize: st.PageSize, Pages: st.Pages, FreePages: st.FreePages}, s.Space())
 }
 
@@ -71,8 +67,7 @@ func TestNewest(t *testing.T) {
 // TestAlarms: both kinds, and one that is not known.
 func TestAlarms(t *testing.T) {
 	path := etcdtest.Build(t, "put a 1\n")
-	db, err := bbolt.Open(path, 0o600, nil)
-	require.NoError(t, err)
+	db := must(bbolt.Open(path, 0o600, nil))(t)
 	require.NoError(t, db.Update(func(tx *bbolt.Tx) error {
 		b := tx.Bucket([]byte("alarm"))
 		for _, k := range []string{"\x08\x01\x10\x01", "\x08\x01\x10\x02", "\x08\x01\x10\x07"} {
@@ -81,12 +76,10 @@ func TestAlarms(t *testing.T) {
 		return tx.Bucket([]byte("lease")).Put([]byte("\x00\x00\x00\x00\x00\x00\x00\x09"), []byte("\x08\x09\x10"))
 	}))
 	require.NoError(t, db.Close())
-	s, err := Open(context.Background(), path, Config{SkipDigest: true})
-	require.NoError(t, err)
+	s := must(Open(context.Background(), path, Config{SkipDigest: true}))(t)
 	defer s.Close()
-	alarms, err := s.Alarms(context.Background())
-	require.NoError(t, err)
+	alarms := must(s.Alarms(context.Background()))(t)
 	require.Equal(t, []Raised{{AlarmNoSpace, "1"}, {AlarmCorrupt, "1"}, {"7", "1"}}, alarms)
-	_, err = s.Leases(context.Background())
+	_, err := s.Leases(context.Background())
 	require.ErrorIs(t, err, ErrDamaged)
 }

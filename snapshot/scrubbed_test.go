@@ -27,8 +27,7 @@ func without(prefixes ...string) func([]byte) bool {
 func writeWith(t testing.TB, s *Snapshot, cfg WriteConfig, changes ...Change) (string, WriteResult) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "out.db")
-	res, err := Write(context.Background(), path, s, planned(t, s, changes...), cfg)
-	require.NoError(t, err)
+	res := must(Write(context.Background(), path, s, planned(t, s, changes...), cfg))(t)
 	return path, res
 }
 
@@ -83,12 +82,10 @@ func wellMade(t testing.TB, path string, res WriteResult) {
 	require.Empty(t, out.Warnings())
 	require.Zero(t, out.Space().FreePages)
 	sound(t, path)
-	info, err := os.Stat(path)
-	require.NoError(t, err)
+	info := must(os.Stat(path))(t)
 	require.Equal(t, os.FileMode(0o600), info.Mode())
 	require.Equal(t, []any{info.Size(), fmt.Sprintf("%x", sumOf(t, path))}, []any{res.Bytes, res.SHA256})
-	only, err := os.ReadDir(filepath.Dir(path))
-	require.NoError(t, err)
+	only := must(os.ReadDir(filepath.Dir(path)))(t)
 	require.Len(t, only, 1)
 }
 
@@ -164,8 +161,7 @@ func TestScrubbedChanges(t *testing.T) {
 	refuse(errConflict, Change{Key: []byte("/a/1"), Delete: true, Prior: 2}, Change{Key: []byte("/a/1"), Delete: true, Prior: 2})
 	path, res := scrub(t, s, WriteConfig{Scrub: without("/a/")}, del("/a/1"), del("/a/2"), del("/a/none"), put("/c", "new"))
 	require.Equal(t, WriteResult{FileInfo: FileInfo{res.Path, res.SHA256, 7, 2, res.Bytes}, Appended: 1, Scrubbed: 3}, res)
-	rec, err := open(t, path).Get(context.Background(), []byte("/c"))
-	require.NoError(t, err)
+	rec := must(open(t, path).Get(context.Background(), []byte("/c")))(t)
 	require.Equal(t, int64(6), rec.ModRevision, "a deletion of what is scrubbed takes no revision")
 }
 
@@ -227,8 +223,7 @@ func stains(t testing.TB, pageSize int) (raw []byte, values [][]byte) {
 	}
 	path := filepath.Join(t.TempDir(), "raw.db")
 	rebuildInto(t, path, fixture(t), pageSize, withKeys(300))
-	db, err := bbolt.Open(path, 0o600, &bbolt.Options{NoFreelistSync: true, NoSync: true, PageSize: pageSize})
-	require.NoError(t, err)
+	db := must(bbolt.Open(path, 0o600, &bbolt.Options{NoFreelistSync: true, NoSync: true, PageSize: pageSize}))(t)
 	rev := int64(1000)
 	update := func(edit func(b *bbolt.Bucket) error) {
 		require.NoError(t, db.Update(func(tx *bbolt.Tx) error { return edit(tx.Bucket([]byte("key"))) }))
@@ -255,16 +250,14 @@ func stains(t testing.TB, pageSize int) (raw []byte, values [][]byte) {
 		}
 	}
 	require.NoError(t, db.Close())
-	raw, err = os.ReadFile(path)
-	require.NoError(t, err)
+	raw = must(os.ReadFile(path))(t)
 	return append(append(raw, secret(60000)...), make([]byte, 5536)...), values
 }
 
 // noneIsLeft looks for every eight bytes of the values, and for their keys, in all of the file.
 func noneIsLeft(t testing.TB, path string, values [][]byte) {
 	t.Helper()
-	out, err := os.ReadFile(path)
-	require.NoError(t, err)
+	out := must(os.ReadFile(path))(t)
 	seen := make(map[uint64]struct{}, len(out))
 	for i := range len(out) - 8 {
 		seen[binary.BigEndian.Uint64(out[i:])] = struct{}{}

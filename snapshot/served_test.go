@@ -106,8 +106,7 @@ func watched(t testing.TB, server *etcdtest.Server, rev, last int64) (events []s
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	_, err := server.Client.Put(ctx, "/end", "x")
-	require.NoError(t, err)
+	must(server.Client.Put(ctx, "/end", "x"))(t)
 	for r := range server.Client.Watch(ctx, "\x00", clientv3.WithFromKey(), clientv3.WithRev(rev)) {
 		require.NoError(t, r.Err())
 		for _, ev := range r.Events {
@@ -128,22 +127,19 @@ func TestScrubbedServed(t *testing.T) {
 	live := etcdtest.Start(t, filepath.Join(t.TempDir(), "live"))
 	etcdtest.Run(t, live, pastStory)
 	s := sameSaved(t, live)
-	kept, err := live.Client.Get(context.Background(), "/stay/", clientv3.WithPrefix())
-	require.NoError(t, err)
+	kept := must(live.Client.Get(context.Background(), "/stay/", clientv3.WithPrefix()))(t)
 	path, res := scrub(t, s, WriteConfig{Scrub: without("/go/")}, del("/go/a"), put("/stay/new", "n"))
 	sameAsRestored(t, path, nil)
 
 	for _, opts := range [][]etcdtest.RestoreOption{nil, {etcdtest.BumpRevision(1000)}} {
 		dir := etcdtest.Restore(t, path, opts...)
 		server := etcdtest.Start(t, dir)
-		got, err := server.Client.Get(context.Background(), "\x00", clientv3.WithFromKey())
-		require.NoError(t, err)
+		got := must(server.Client.Get(context.Background(), "\x00", clientv3.WithFromKey()))(t)
 		require.Len(t, got.Kvs, len(kept.Kvs)+1)
 		for i, kv := range kept.Kvs {
 			require.Equal(t, kv.String(), got.Kvs[i+indexOf(got.Kvs[i].Key, kv.Key)].String())
 		}
-		ttl, err := server.Client.TimeToLive(context.Background(), 77, clientv3.WithAttachedKeys())
-		require.NoError(t, err)
+		ttl := must(server.Client.TimeToLive(context.Background(), 77, clientv3.WithAttachedKeys()))(t)
 		require.Equal(t, [][]byte{[]byte("/stay/leased")}, ttl.Keys)
 		if opts == nil {
 			require.Equal(t, res.Revision, etcdtest.Revision(t, server))

@@ -42,8 +42,7 @@ func shapes() []shape {
 			require.GreaterOrEqual(t, levels(t, s, s.db.Root), 3)
 		}, true},
 		{"root bucket with overflow pages", overflowRoot, func(t testing.TB, s *Snapshot) {
-			p, err := s.db.Page(s.db.Root)
-			require.NoError(t, err)
+			p := must(s.db.Page(s.db.Root))(t)
 			require.True(t, p.IsLeaf())
 			require.NotZero(t, p.Overflow())
 		}, true},
@@ -115,8 +114,7 @@ func deepRoot(t testing.TB) []byte {
 // and last among them.
 func TestPlaceInRoot(t *testing.T) {
 	s := open(t, copyOf(t, fixture(t)))
-	root, err := s.db.Page(s.db.Root)
-	require.NoError(t, err)
+	root := must(s.db.Page(s.db.Root))(t)
 	elems := root.Elements()
 	for i := 1; i < len(elems); i++ {
 		out := &growing{b: append([]byte(nil), s.db.Image...)}
@@ -136,8 +134,7 @@ func TestPlaceInRoot(t *testing.T) {
 func TestWayToBucket(t *testing.T) {
 	b := deepRoot(t)
 	s := open(t, copyOf(t, b))
-	spine, err := spine(s.db, s.db.Root)
-	require.NoError(t, err)
+	spine := must(spine(s.db, s.db.Root))(t)
 	m := &image{b: append([]byte(nil), s.db.Image...)}
 	k, _ := bolt.Page(m.page(spine[1].ID())).Branch(1)
 	k[len(k)-1]++
@@ -157,11 +154,9 @@ func overflowRoot(t testing.TB) []byte {
 	})
 	s := open(t, copyOf(t, b))
 	var elems []bolt.Element
-	root, err := s.db.Page(s.db.Root)
-	require.NoError(t, err)
+	root := must(s.db.Page(s.db.Root))(t)
 	for _, branch := range root.Elements() {
-		leaf, err := s.db.Page(branch.Child)
-		require.NoError(t, err)
+		leaf := must(s.db.Page(branch.Child))(t)
 		elems = append(elems, leaf.Elements()...)
 	}
 	return withPage(s.db, s.db.HighWater, bolt.FlagLeaf, elems, func(m *bolt.Meta, id uint64) { m.Root = id })
@@ -217,8 +212,7 @@ func emptyKeys(t testing.TB) []byte {
 		return nil
 	})
 	s := open(t, copyOf(t, b))
-	p, err := s.db.Page(s.db.Root)
-	require.NoError(t, err)
+	p := must(s.db.Page(s.db.Root))(t)
 	elems := p.Elements()
 	for i := range elems {
 		if string(elems[i].Key) == "key" {
@@ -248,8 +242,7 @@ func huge(t testing.TB) []byte {
 // levels counts the pages from page id down to a leaf.
 func levels(t testing.TB, s *Snapshot, id uint64) int {
 	t.Helper()
-	spine, err := spine(s.db, id)
-	require.NoError(t, err)
+	spine := must(spine(s.db, id))(t)
 	return len(spine)
 }
 
@@ -311,13 +304,11 @@ func writeOn(t testing.TB, s *Snapshot, serve bool) string {
 	if serve {
 		sameAsRestored(t, path, nil)
 	}
-	info, err := os.Stat(path)
-	require.NoError(t, err)
+	info := must(os.Stat(path))(t)
 	require.Equal(t, res.Bytes, info.Size())
 	require.Equal(t, os.FileMode(0o600), info.Mode())
 	require.Equal(t, res.SHA256, fmt.Sprintf("%x", sumOf(t, path)))
-	only, err := os.ReadDir(filepath.Dir(path))
-	require.NoError(t, err)
+	only := must(os.ReadDir(filepath.Dir(path)))(t)
 	require.Len(t, only, 1)
 	return path
 }

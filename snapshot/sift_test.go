@@ -52,8 +52,7 @@ func TestSift(t *testing.T) {
 
 // BenchmarkSift finds one key without an index.
 func BenchmarkSift(b *testing.B) {
-	s, err := Open(b.Context(), benchInput(b), Config{SkipDigest: true})
-	require.NoError(b, err)
+	s := must(Open(b.Context(), benchInput(b), Config{SkipDigest: true}))(b)
 	defer s.Close()
 	for b.Loop() {
 		_, ok := s.Sift(b.Context(), func(key []byte) bool { return bytes.HasSuffix(key, []byte("/000007")) })

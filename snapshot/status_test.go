@@ -15,8 +15,7 @@ import (
 
 func status(t testing.TB, path string) Status {
 	t.Helper()
-	st, err := open(t, path).Status(context.Background())
-	require.NoError(t, err)
+	st := must(open(t, path).Status(context.Background()))(t)
 	return st
 }
 
@@ -27,16 +26,13 @@ func TestStatusOfAServer(t *testing.T) {
 	server := etcdtest.Start(t, filepath.Join(t.TempDir(), "etcd"))
 	etcdtest.Run(t, server, "grant 7 3600\ngrant 8 3600\nput /a x lease=7\nput /b x lease=7\nput /c x lease=8\nput /b y\nput /d x lease=8\ndel /d\nput /e x")
 	for _, name := range []string{"root", "reader"} {
-		_, err := server.Client.RoleAdd(ctx, name)
-		require.NoError(t, err)
+		must(server.Client.RoleAdd(ctx, name))(t)
 	}
-	_, err := server.Client.UserAdd(ctx, "root", "secret")
-	require.NoError(t, err)
-	members, err := server.Client.MemberList(ctx)
-	require.NoError(t, err)
+	must(server.Client.UserAdd(ctx, "root", "secret"))(t)
+	members := must(server.Client.MemberList(ctx))(t)
 	id := members.Members[0].ID
 	alarm := etcdserverpb.NewMaintenanceClient(server.Client.ActiveConnection())
-	_, err = alarm.Alarm(ctx, &etcdserverpb.AlarmRequest{Action: etcdserverpb.AlarmRequest_ACTIVATE, MemberID: id, Alarm: etcdserverpb.AlarmType_NOSPACE})
+	_, err := alarm.Alarm(ctx, &etcdserverpb.AlarmRequest{Action: etcdserverpb.AlarmRequest_ACTIVATE, MemberID: id, Alarm: etcdserverpb.AlarmType_NOSPACE})
 	require.NoError(t, err)
 	path := filepath.Join(t.TempDir(), "saved.db")
 	etcdtest.Save(t, server, path)

@@ -30,8 +30,7 @@ func seq(changes ...Change) iter.Seq2[Change, error] {
 func planned(t testing.TB, s *Snapshot, changes ...Change) iter.Seq2[Change, error] {
 	t.Helper()
 	for i := range changes {
-		rec, err := s.Get(context.Background(), changes[i].Key)
-		require.NoError(t, err)
+		rec := must(s.Get(context.Background(), changes[i].Key))(t)
 		changes[i].Prior = modRevision(rec)
 	}
 	return seq(changes...)
@@ -47,8 +46,7 @@ func modRevision(r *Record) int64 {
 func write(t testing.TB, s *Snapshot, changes iter.Seq2[Change, error]) (string, WriteResult) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "out.db")
-	res, err := Write(context.Background(), path, s, changes, WriteConfig{})
-	require.NoError(t, err)
+	res := must(Write(context.Background(), path, s, changes, WriteConfig{}))(t)
 	return path, res
 }
 
@@ -94,8 +92,7 @@ func TestLikeALiveServer(t *testing.T) {
 	etcdtest.Save(t, live, before)
 	untouched(t, before)
 	etcdtest.Run(t, live, "put /a four\ndel /t/1\nput /new fresh\nput /back again")
-	_, err := live.Client.Put(context.Background(), "/leased", "kept", clientv3.WithIgnoreLease())
-	require.NoError(t, err)
+	must(live.Client.Put(context.Background(), "/leased", "kept", clientv3.WithIgnoreLease()))(t)
 	etcdtest.Run(t, live, "put /big small")
 	after := filepath.Join(t.TempDir(), "after.db")
 	etcdtest.Save(t, live, after)
@@ -107,8 +104,7 @@ func TestLikeALiveServer(t *testing.T) {
 	require.Equal(t, 6, res.Appended)
 	out, want := open(t, path), open(t, after)
 	require.Equal(t, entriesOf(t, want), entriesOf(t, out))
-	rev, err := want.Revision(context.Background())
-	require.NoError(t, err)
+	rev := must(want.Revision(context.Background()))(t)
 	require.Equal(t, rev, res.Revision)
 	sameAsRestored(t, path, live)
 }
@@ -120,8 +116,7 @@ func sameAsRestored(t testing.TB, path string, live *etcdtest.Server) {
 	t.Helper()
 	ctx := context.Background()
 	s := open(t, path)
-	st, err := s.Status(ctx)
-	require.NoError(t, err)
+	st := must(s.Status(ctx))(t)
 	their := etcdtest.StatusOf(t, path)
 	require.Equal(t, uint32(their.Hash), mustHash(t, s), "the hash of etcdutl snapshot status")
 	server := etcdtest.Start(t, etcdtest.Restore(t, path))
@@ -150,10 +145,8 @@ func sameAsRestored(t testing.TB, path string, live *etcdtest.Server) {
 
 func mustHash(t testing.TB, s *Snapshot) uint32 {
 	t.Helper()
-	st, err := s.Status(context.Background())
-	require.NoError(t, err)
-	sum, err := strconv.ParseUint(st.Hash, 16, 32)
-	require.NoError(t, err)
+	st := must(s.Status(context.Background()))(t)
+	sum := must(strconv.ParseUint(st.Hash, 16, 32))(t)
 	return uint32(sum)
 }
 
@@ -166,8 +159,7 @@ func TestZeroChanges(t *testing.T) {
 	require.Equal(t, sumOf(t, in), sumOf(t, path))
 	require.Zero(t, res.Appended)
 	info := open(t, path)
-	d, err := info.Digest(context.Background())
-	require.NoError(t, err)
+	d := must(info.Digest(context.Background()))(t)
 	require.True(t, d.Present)
 }
 
@@ -178,8 +170,7 @@ func TestNewKeyInheritsNothing(t *testing.T) {
 	s := open(t, copyOf(t, rebuilt(t, built(t, "put /a one\nput /a two\nput /gone x\ndel /gone\n"), 4096, func(tx *bbolt.Tx) error {
 		return tx.Bucket([]byte("key")).Put(appendRevisionKey(nil, Revision{Main: 5}, true), tombstone.appendKeyValue(nil))
 	})))
-	x, err := s.index(t.Context())
-	require.NoError(t, err)
+	x := must(s.index(t.Context()))(t)
 	ordinal, found, err := x.find([]byte("/a"), &Record{})
 	require.NoError(t, err)
 	require.True(t, found)

@@ -83,8 +83,7 @@ func TestEveryWriterCancelled(t *testing.T) {
 			})
 			require.ErrorIs(t, err, context.Canceled)
 			nothingIn(t, filepath.Dir(path))
-			_, err = write(context.Background(), path, s, fewChanges, nil)
-			require.NoError(t, err)
+			must(write(context.Background(), path, s, fewChanges, nil))(t)
 		})
 	}
 }
@@ -95,8 +94,7 @@ func TestEveryWriterDiskFull(t *testing.T) {
 	s := open(t, copyOf(t, rebuilt(t, fixture(t), 4096, withKeys(3000))))
 	for how, write := range writers() {
 		whole := filepath.Join(t.TempDir(), "whole.db")
-		res, err := write(context.Background(), whole, s, fewChanges, nil)
-		require.NoError(t, err)
+		res := must(write(context.Background(), whole, s, fewChanges, nil))(t)
 		for _, size := range []int64{4096, res.Bytes / 2, res.Bytes - 8192, res.Bytes - 4096} {
 			dir := t.TempDir()
 			if err := unix.Mount("tmpfs", dir, "tmpfs", 0, fmt.Sprintf("size=%d", size&^4095)); err != nil {
