@@ -37,8 +37,11 @@ func Begin(path string, out Output, src *Snapshot) *Draft {
 }
 
 // Copy begins to copy the old pages in the background, while changes are planned. It is of no use
-// for an output of new pages alone.
+// for an output of new pages alone, for which Stop ends it.
 func (d *Draft) Copy() { d.copied.start() }
+
+// Stop ends Copy. Write copies the pages where it needs them.
+func (d *Draft) Stop() { d.copied.stop() }
 
 // empty drops the copied pages.
 func (d *Draft) empty() error {

@@ -37,7 +37,7 @@ func TestDraftIsWrite(t *testing.T) {
 	must(Write(ctx, want, s, changes, WriteConfig{}))(t)
 	for name, spoil := range map[string]func(d *Draft){
 		"as it is": func(*Draft) {},
-		"stopped":  func(d *Draft) { d.copied.stop() },
+		"stopped":  (*Draft).Stop,
 		"failed": func(d *Draft) {
 			d.copied.stop()
 			d.copied.err = os.ErrDeadlineExceeded

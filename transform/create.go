@@ -111,45 +111,8 @@ func otherLease(id int64, n int) int64 {
 	return int64(binary.BigEndian.Uint64(sum[:]) &^ (1 << 63))
 }
 
-// Scrub has the output written anew without any record, of any revision, of the keys that drop
-// names. Deletions of such keys are staged by [View.Delete] and leave no record.
-func (v *View) Scrub(drop func(key []byte) bool) {
-	v.scrub = drop
-}
-
 // Revision is the current revision of the output, as far as changes are staged.
 func (v *View) Revision(ctx context.Context) (int64, error) {
 	last, err := v.src.Revision(ctx)
 	return last + int64(v.plan.planned), err
-}
-
-// Compact has the output written anew without history, that of the staged changes included: the
-// same as a compaction and a defragmentation after the run. Of several calls each leaves out what
-// it names.
-func (v *View) Compact(c snapshot.Compaction) {
-	if before := v.compact; before != nil {
-		c.Keep = min(c.Keep, before.Keep)
-		c.LiveOnly = c.LiveOnly || before.LiveOnly
-		c.Disarm = c.Disarm || before.Disarm
-		c.RecordsOnly = c.RecordsOnly || before.RecordsOnly
-	}
-	v.compact = &c
-}
-
-// NotForRestore leaves the commands that restore the output out of the report: no cluster goes on
-// from it.
-func (v *View) NotForRestore() { v.noUse = true }
-
-// Build has the output be a new file with the content alone. Its report has no restore commands.
-// Records may be those of the input.
-func (v *View) Build(content snapshot.Content) { v.built = &content }
-
-// OutputCheck tells what is wrong with an output.
-type OutputCheck func(ctx context.Context, out *inspect.Reader) error
-
-// CheckOutput has check read the verified output before it gets its name; with an error it gets
-// none. The check may fill in the report. The check it replaces is returned, nil for none.
-func (v *View) CheckOutput(check OutputCheck) (instead OutputCheck) {
-	instead, v.check = v.check, check
-	return instead
 }

@@ -107,7 +107,7 @@ func TestCreateEncrypts(t *testing.T) {
 func TestScrub(t *testing.T) {
 	f := input(t)
 	r, err := Run(context.Background(), Options{In: f.in, Out: f.out}, planFunc(func(ctx context.Context, v *View) error {
-		v.Scrub(func(key []byte) bool { return bytes.HasPrefix(key, []byte("/leas")) })
+		v.Make(Output{Scrub: func(key []byte) bool { return bytes.HasPrefix(key, []byte("/leas")) }})
 		return v.Delete(ctx, []byte("/leased"))
 	}))
 	require.NoError(t, err)
@@ -125,10 +125,10 @@ func TestCompact(t *testing.T) {
 	f := input(t)
 	run := func(in, out string, first, second snapshot.Compaction) *Report {
 		r, err := Run(context.Background(), Options{In: in, Out: out}, planFunc(func(ctx context.Context, v *View) error {
-			v.Compact(first)
+			v.Make(Output{Compact: &first})
 			require.NoError(t, v.Put(ctx, []byte("/b"), []byte("changed")))
 			require.NoError(t, v.Delete(ctx, []byte("/leased")))
-			v.Compact(second)
+			v.Make(Output{Compact: &second})
 			return nil
 		}))
 		require.NoError(t, err)
@@ -154,33 +154,30 @@ func TestCompact(t *testing.T) {
 // TestCheckOutput: an output that its transform does not approve of never gets its name.
 func TestCheckOutput(t *testing.T) {
 	f := input(t)
-	plan := func(check func(v *View) OutputCheck) planFunc {
+	plan := func(check func(ctx context.Context, v *View, out *inspect.Reader) error) planFunc {
 		return func(ctx context.Context, v *View) error {
-			require.Nil(t, v.CheckOutput(check(v)))
+			v.Make(Output{Check: func(ctx context.Context, out *inspect.Reader) error { return check(ctx, v, out) }})
 			return v.Put(ctx, []byte("/b"), []byte("changed"))
 		}
 	}
 	wrong := errors.New("not what I wanted")
-	r, err := Run(context.Background(), Options{In: f.in, Out: f.out}, plan(func(*View) OutputCheck {
-		return func(context.Context, *inspect.Reader) error { return wrong }
+	r, err := Run(context.Background(), Options{In: f.in, Out: f.out}, plan(func(context.Context, *View, *inspect.Reader) error {
+		return wrong
 	}))
 	require.ErrorIs(t, err, wrong)
 	require.Equal(t, Failed, r.Outcome)
 	noOutput(t, f)
 
 	seen := ""
-	_, err = Run(context.Background(), Options{In: f.in, Out: f.out}, plan(func(v *View) OutputCheck {
-		return func(ctx context.Context, out *inspect.Reader) error {
-			noOutput(t, f)
-			for e, err := range out.Live(ctx, []byte("/b")) {
-				require.NoError(t, err)
-				seen = string(e.Value)
-			}
-			before, err := v.Reader().Get(ctx, []byte("/b"))
-			require.NoError(t, err)
-			require.Equal(t, "two", string(before.Value), "what is staged is not seen")
-			return nil
-		}
+	_, err = Run(context.Background(), Options{In: f.in, Out: f.out}, plan(func(ctx context.Context, v *View, out *inspect.Reader) error {
+		noOutput(t, f)
+		e, err := out.Get(ctx, []byte("/b"))
+		require.NoError(t, err)
+		seen = string(e.Value)
+		before, err := v.Reader().Get(ctx, []byte("/b"))
+		require.NoError(t, err)
+		require.Equal(t, "two", string(before.Value), "what is staged is not seen")
+		return nil
 	}))
 	require.NoError(t, err)
 	require.Equal(t, "changed", seen)

@@ -299,7 +299,7 @@ func TestPlaintext(t *testing.T) {
 		f := secretsOf(t, map[string]*encryption.Transformers{"a": by, "same": by})
 		before := live(t, f.in)
 		r, err := Run(context.Background(), Options{In: f.in, Out: f.out, Encryption: by}, planFunc(func(ctx context.Context, v *View) error {
-			v.Plaintext()
+			v.Make(Output{Plaintext: true})
 			for name, value := range map[string]string{"a": "changed", "same": `{"name":"same"}`} {
 				require.NoError(t, v.Put(ctx, []byte(secretsDir+name), []byte(value)))
 			}
@@ -321,7 +321,7 @@ func TestPlaintextOfSteps(t *testing.T) {
 	f, key := secretsOf(t, map[string]*encryption.Transformers{"a": by}), secretsDir+"a"
 	_, err := Run(t.Context(), Options{In: f.in, Out: f.out, Encryption: by}, planFunc(func(ctx context.Context, v *View) error {
 		require.NoError(t, v.Put(ctx, []byte(key), []byte("changed")))
-		v.Plaintext()
+		v.Make(Output{Plaintext: true})
 		return v.Put(ctx, []byte(key), []byte("changed"))
 	}))
 	require.NoError(t, err)

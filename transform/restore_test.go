@@ -112,7 +112,7 @@ func TestBumpFits(t *testing.T) {
 	require.Equal(t, CodeBumpTooLarge, refusal.Code)
 	require.NoFileExists(t, filepath.Join(dir, "refused.db"))
 	_, err = Run(t.Context(), Options{Command: "test", In: in, Out: filepath.Join(dir, "shown.db")}, planFunc(func(_ context.Context, v *View) error {
-		v.NotForRestore()
+		v.Make(Output{NotForRestore: true})
 		return nil
 	}))
 	require.NoError(t, err, "nothing is raised where nothing is restored")

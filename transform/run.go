@@ -16,9 +16,7 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
-// Transform plans changes to a snapshot: it stages them on the view and reports there. One with a
-// method Fresh() bool that returns true makes a file of new pages, by [View.Build], [View.Scrub] or
-// [View.Compact]: no page of the input is copied while it plans.
+// Transform plans changes to a snapshot: it stages them on the view and reports there.
 type Transform interface {
 	Plan(ctx context.Context, v *View) error
 }
@@ -108,7 +106,6 @@ func run(ctx context.Context, o Options, t Transform, r *Report) error {
 	for _, odd := range OddFile(src) {
 		r.Raise("", odd)
 	}
-	fresh, ok := t.(interface{ Fresh() bool })
 	if !o.DryRun {
 		out, err := o.create()
 		if err != nil {
@@ -116,9 +113,7 @@ func run(ctx context.Context, o Options, t Transform, r *Report) error {
 		}
 		v.draft = snapshot.Begin(o.Out, out, src)
 		defer func() { _ = v.draft.Discard() }()
-		if !ok || !fresh.Fresh() {
-			v.draft.Copy()
-		}
+		v.draft.Copy()
 	}
 	o.phase("plan", func() float64 { return src.Progress(3, 1) }) // as long as migrations read at most
 	planErr := src.Guard(func() error { return t.Plan(ctx, v) })
@@ -254,10 +249,10 @@ func (v *View) checkBump(o Options, r *Report) {
 // it.
 func (v *View) write(ctx context.Context, o Options, r *Report) error {
 	var check func(context.Context, *snapshot.Snapshot) error
-	if v.check != nil {
+	if len(v.checks) > 0 {
 		check = func(ctx context.Context, out *snapshot.Snapshot) error {
 			o.phase("check", func() float64 { return out.Progress(1, 1) })
-			return out.Guard(func() error { return v.check(ctx, v.readerOf(out)) })
+			return out.Guard(func() error { return v.CheckOutput(ctx, v.readerOf(out)) })
 		}
 	}
 	if v.built != nil {
@@ -270,7 +265,7 @@ func (v *View) write(ctx context.Context, o Options, r *Report) error {
 		return err
 	}
 	o.phase("write", v.draft.Progress)
-	res, err := v.draft.Write(ctx, v.plan.changes(), snapshot.WriteConfig{Leases: v.grants, Scrub: v.scrub, Compact: v.compact, Check: check})
+	res, err := v.draft.Write(ctx, v.plan.changes(), snapshot.WriteConfig{Leases: v.grants, Scrub: v.scrub(), Compact: v.compact, Check: check})
 	if err := r.written(o, res, err); err != nil {
 		return err
 	}

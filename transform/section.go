@@ -24,45 +24,39 @@ type Table struct {
 	Notes  []string // lines below
 }
 
-// KindTable has a row for each kind. Where none gets another version, nothing is migrated.
-func KindTable(kinds []KindCount) Table {
-	if !slices.ContainsFunc(kinds, func(k KindCount) bool { return k.From != k.To || k.Conflicts > 0 }) {
-		return changedTable(kinds)
+// Tables are what the sections say to a person; without a section, a table of kinds.
+func (r *Report) Tables() (tables []Table) {
+	if len(r.Sections) == 0 {
+		tables = append(tables, kindTable(r.Kinds))
 	}
-	t, total := Table{}, KindCount{}
-	t.Header = []any{"KIND", "FROM", "TO", "MIGRATED", "UNCHANGED", "SKIPPED", "CONFLICTS"}
+	for _, s := range append(slices.Clip(r.Sections), r.Appendix) {
+		if s != nil {
+			tables = append(tables, s.Tables(r.Outcome)...)
+		}
+	}
+	return tables
+}
+
+// kindTable has a row for each kind, without the columns of a migration where no version changes.
+func kindTable(kinds []KindCount) Table {
+	moved := slices.ContainsFunc(kinds, func(k KindCount) bool { return k.From != k.To || k.Conflicts > 0 })
+	t, total := Table{Header: []any{"KIND", "VERSION", "CHANGED", "UNCHANGED", "SKIPPED"}}, KindCount{Kind: "total"}
+	row := func(k KindCount) []any { return []any{k.Kind, k.From, k.Migrated, k.Unchanged, k.Skipped} }
+	if moved {
+		t.Header = []any{"KIND", "FROM", "TO", "MIGRATED", "UNCHANGED", "SKIPPED", "CONFLICTS"}
+		row = func(k KindCount) []any {
+			return []any{k.Kind, k.From, k.To, k.Migrated, k.Unchanged, k.Skipped, k.Conflicts}
+		}
+	}
 	for _, k := range kinds {
-		t.Rows = append(t.Rows, []any{k.Kind, k.From, k.To, k.Migrated, k.Unchanged, k.Skipped, k.Conflicts})
+		t.Rows = append(t.Rows, row(k))
 		total.Migrated += k.Migrated
 		total.Unchanged += k.Unchanged
 		total.Skipped += k.Skipped
 		total.Conflicts += k.Conflicts
 	}
-	t.Totals = [][]any{{"total", "", "", total.Migrated, total.Unchanged, total.Skipped, total.Conflicts}}
+	t.Totals = [][]any{row(total)}
 	return t
-}
-
-// changedTable has a row for each kind whose objects keep their version.
-func changedTable(kinds []KindCount) Table {
-	t, total := Table{Header: []any{"KIND", "VERSION", "CHANGED", "UNCHANGED", "SKIPPED"}}, KindCount{}
-	for _, k := range kinds {
-		t.Rows = append(t.Rows, []any{k.Kind, k.From, k.Migrated, k.Unchanged, k.Skipped})
-		total.Migrated += k.Migrated
-		total.Unchanged += k.Unchanged
-		total.Skipped += k.Skipped
-	}
-	t.Totals = [][]any{{"total", "", total.Migrated, total.Unchanged, total.Skipped}}
-	return t
-}
-
-// SectionOf returns the section of a type; an empty one where the report has none.
-func SectionOf[S any](r *Report) *S {
-	for _, s := range append(slices.Clone(r.Sections), r.Appendix) {
-		if section, ok := any(s).(*S); ok {
-			return section
-		}
-	}
-	return new(S)
 }
 
 // MarshalJSON returns one object with the fields of all parts.

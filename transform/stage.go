@@ -106,10 +106,6 @@ func (v *View) put(ctx context.Context, from, key []byte, stored *Entry, value [
 	return true, v.plan.put(key, value, st)
 }
 
-// Plaintext has all values that are staged from now on written in the clear, those too that are
-// encrypted in the input. It is for an output without secrets, whose receiver has no key.
-func (v *View) Plaintext() { v.plaintext = true }
-
 // encrypt returns value as a server would store it under key.
 func (v *View) encrypt(ctx context.Context, key, value []byte) ([]byte, error) {
 	if v.encrypter == nil || v.plaintext {

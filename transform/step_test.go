@@ -179,14 +179,13 @@ func TestStepChecks(t *testing.T) {
 	var checked []string
 	step := func(key string, wrong error) planFunc {
 		return func(ctx context.Context, v *View) error {
-			v.Scrub(func(k []byte) bool { return string(k) == key })
-			require.Nil(t, v.CheckOutput(func(ctx context.Context, out *inspect.Reader) error {
+			v.Make(Output{Scrub: func(k []byte) bool { return string(k) == key }, Check: func(ctx context.Context, out *inspect.Reader) error {
 				e, err := out.Get(ctx, []byte(key))
 				require.NoError(t, err)
 				require.Nil(t, e)
 				checked = append(checked, key)
 				return wrong
-			}))
+			}})
 			return v.Delete(ctx, []byte(key))
 		}
 	}

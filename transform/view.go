@@ -22,7 +22,7 @@ type View struct {
 	src           *snapshot.Snapshot
 	reader        *inspect.Reader
 	encrypter     Encrypter // nil where there is no encryption configuration
-	plaintext     bool      // written, see Plaintext
+	plaintext     bool      // written
 	plan          *plan
 	report        *Report
 	problems      map[problemID]int // index in the report
@@ -34,11 +34,11 @@ type View struct {
 	grants  []snapshot.Lease         // staged, in order
 	granted map[snapshot.Lease]int64 // id here, by id and TTL in the other file
 	draft   *snapshot.Draft          // of the output; nil for a dry run
-	scrub   func(key []byte) bool    // nil for none
+	scrubs  []func(key []byte) bool  // see Output
 	compact *snapshot.Compaction     // nil for none
-	check   OutputCheck              // nil for none
 	built   *snapshot.Content        // nil for the input with changes
-	noUse   bool                     // the output is not for a cluster: see NotForRestore
+	noUse   bool                     // the output is not for a cluster
+	checks  []func(context.Context, *inspect.Reader) error
 	budget  bounded.Budget
 }
 

@@ -25,15 +25,8 @@ func printReport(w io.Writer, r *transform.Report) error {
 	planned := r.Outcome != transform.Failed && r.Outcome != transform.Refused
 	if r.Outcome != transform.Failed { // else none of it is known for sure
 		p.files(r)
-		if len(r.Sections) == 0 { // else a section says more
-			p.table(transform.KindTable(r.Kinds))
-		}
-		for _, s := range append(slices.Clip(r.Sections), r.Appendix) {
-			if s != nil {
-				for _, t := range s.Tables(r.Outcome) {
-					p.table(t)
-				}
-			}
+		for _, t := range r.Tables() {
+			p.table(t)
 		}
 	}
 	if planned && r.Appendix == nil { // not after a refusal; an Appendix is the table of a new file

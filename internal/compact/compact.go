@@ -18,11 +18,9 @@ type Compact struct {
 // codeAlready is for a compaction that etcd refuses with ErrCompacted.
 var codeAlready = finding.Lookup("already-compacted")
 
-// Fresh says that no page of the input is copied.
-func (c *Compact) Fresh() bool { return true }
-
 // Plan stages the compaction, and looks at the output when it is there.
 func (c *Compact) Plan(ctx context.Context, v *transform.View) error {
+	v.Make(transform.Output{Compact: &snapshot.Compaction{Keep: c.Keep, Disarm: c.Disarm}})
 	src := v.Reader().Snapshot() // the file; what is staged counts by its revisions
 	oldest, _, err := src.Kept(ctx)
 	if err != nil {
@@ -41,19 +39,14 @@ func (c *Compact) Plan(ctx context.Context, v *transform.View) error {
 	}
 	s := &Summary{Revision: max(last-c.Keep, oldest), Before: stored(before)}
 	v.Report().Sections = append(v.Report().Sections, &Section{s})
-	v.Compact(snapshot.Compaction{Keep: c.Keep, Disarm: c.Disarm})
-	var next transform.OutputCheck
-	next = v.CheckOutput(func(ctx context.Context, out *inspect.Reader) error {
+	v.Make(transform.Output{Check: func(ctx context.Context, out *inspect.Reader) error {
 		after, err := out.Snapshot().Counts(ctx)
 		if err == nil {
 			s.After = new(stored(after))
 			s.Revision = s.After.CompactRevision
 		}
-		if err == nil && next != nil {
-			err = next(ctx, out)
-		}
 		return err
-	})
+	}})
 	c.addSteps(v.Report(), before.Alarms)
 	return nil
 }

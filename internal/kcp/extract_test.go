@@ -20,6 +20,7 @@ import (
 	"github.com/etcdshift/etcdshift/internal/kcp/survey"
 	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
 	"github.com/etcdshift/etcdshift/internal/test/kcptest"
+	"github.com/etcdshift/etcdshift/internal/test/sections"
 	"github.com/etcdshift/etcdshift/snapshot"
 	"github.com/etcdshift/etcdshift/transform"
 )
@@ -43,7 +44,7 @@ func runExtract(ctx context.Context, e extraction) (*extractReport, error) {
 	r, err := transform.Run(ctx, transform.Options{
 		Command: "kcp extract", In: e.In, Out: e.Out, DryRun: e.DryRun, Allow: e.Allow, Prefixes: e.Prefixes, Encryption: e.Decrypter, Progress: e.Progress,
 	}, &extract.Extract{Name: e.Name, Archive: e.Out, AsShard: e.AsShard, WithChildren: e.WithChildren, Prefixes: e.Prefixes})
-	return &extractReport{reportOf(r), transform.SectionOf[extract.Manifest](r).Manifest}, err
+	return &extractReport{reportOf(r), sections.Of[extract.Manifest](r).Manifest}, err
 }
 
 // tryExtract runs Extract into a new file.

@@ -15,6 +15,7 @@ import (
 	"github.com/etcdshift/etcdshift/internal/kcp/survey"
 	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
 	"github.com/etcdshift/etcdshift/internal/test/kcptest"
+	"github.com/etcdshift/etcdshift/internal/test/sections"
 	"github.com/etcdshift/etcdshift/keys"
 	"github.com/etcdshift/etcdshift/transform"
 )
@@ -26,7 +27,7 @@ type report struct {
 }
 
 func reportOf(r *transform.Report) *report {
-	return &report{r, transform.SectionOf[survey.Receipts](r)}
+	return &report{r, sections.Of[survey.Receipts](r)}
 }
 
 // tryPurge purges with codes allowed and returns the report and the output's path.

@@ -3,21 +3,12 @@ package plan
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/etcdshift/etcdshift/transform"
 )
 
 // plan is the transform.
 type plan struct{ steps []*step }
-
-// Fresh says whether a step writes no page of the input: see [transform.Transform].
-func (p *plan) Fresh() bool {
-	return slices.ContainsFunc(p.steps, func(s *step) bool {
-		fresh, is := s.transform.(interface{ Fresh() bool })
-		return is && fresh.Fresh()
-	})
-}
 
 // Plan stages the steps up to one that refuses the run.
 func (p *plan) Plan(ctx context.Context, v *transform.View) error {
@@ -97,11 +88,9 @@ func (s *Steps) Tables(outcome transform.Outcome) []transform.Table {
 
 // tables are those of the nth step's own report, with its number.
 func (s *Step) tables(n int, outcome transform.Outcome) (tables []transform.Table) {
-	for _, section := range s.Sections {
-		tables = append(tables, section.Tables(outcome)...)
-	}
-	if len(s.Sections) == 0 && len(s.Kinds) > 0 {
-		tables = append(tables, transform.KindTable(s.Kinds))
+	if len(s.Sections)+len(s.Kinds) > 0 {
+		r := transform.Report{Head: transform.Head{Outcome: outcome, Kinds: s.Kinds}, Sections: s.Sections}
+		tables = r.Tables()
 	}
 	for i := range tables {
 		title := fmt.Sprintf("step %d, %s:", n, s.Command)

@@ -16,6 +16,7 @@ import (
 	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
+	"github.com/etcdshift/etcdshift/internal/test/sections"
 	"github.com/etcdshift/etcdshift/keys"
 	"github.com/etcdshift/etcdshift/snapshot"
 	"github.com/etcdshift/etcdshift/transform"
@@ -142,7 +143,7 @@ func family(t testing.TB) string {
 }
 
 func collected(r *transform.Report) (all []string) {
-	for _, c := range transform.SectionOf[Deletion](r).Deletion.Collected {
+	for _, c := range sections.Of[Deletion](r).Deletion.Collected {
 		all = append(all, strings.TrimPrefix(c.Key, "/registry/")+" "+string(c.Does)+" "+strings.Join(c.Owners, ","))
 	}
 	return all
@@ -175,7 +176,7 @@ func TestOrphan(t *testing.T) {
 	r, out := run1(t, family(t), "secret/root --namespace=a --cascade=orphan", "encrypted", "undecodable")
 	require.Equal(t, transform.Changes{Updated: 9, Deleted: 1}, r.Changes)
 	require.Empty(t, collected(r))
-	require.Equal(t, 9, transform.SectionOf[Deletion](r).Deletion.Orphaned)
+	require.Equal(t, 9, sections.Of[Deletion](r).Deletion.Orphaned)
 	s, err := snapshot.Open(context.Background(), out, snapshot.Config{})
 	require.NoError(t, err)
 	defer s.Close()
@@ -203,7 +204,7 @@ func TestOrphanOfTwo(t *testing.T) {
 		put("Namespace", "namespaces", "", "a", ""), put("Secret", "secrets", "a", "s", ""), owned("both", missing+","+there), owned("lost", missing),
 	}, "\n"))
 	r, out := run1(t, in, "secret/s --namespace=a --cascade=orphan")
-	require.Equal(t, 1, transform.SectionOf[Deletion](r).Deletion.Orphaned)
+	require.Equal(t, 1, sections.Of[Deletion](r).Deletion.Orphaned)
 	s, err := snapshot.Open(context.Background(), out, snapshot.Config{})
 	require.NoError(t, err)
 	defer s.Close()
@@ -231,7 +232,7 @@ func TestContents(t *testing.T) {
 		"finalizers-not-run /registry/configmaps/a/leaving", "finalizers-not-run /registry/configmaps/a/orphaning",
 	}, problems(r))
 	var counts []string
-	for _, d := range transform.SectionOf[Deletion](r).Deletion.Types {
+	for _, d := range sections.Of[Deletion](r).Deletion.Types {
 		counts = append(counts, fmt.Sprint(d.Type, d.Chosen, d.Inside, len(d.Keys)))
 	}
 	require.Equal(t, []string{"configmaps0 13 13", "namespaces1 0 1", "secrets0 3 3", "widgets.demo.example.com0 1 1"}, counts)

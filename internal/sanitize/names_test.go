@@ -21,6 +21,7 @@ import (
 	"github.com/etcdshift/etcdshift/internal/doctor"
 	"github.com/etcdshift/etcdshift/internal/native"
 	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
+	"github.com/etcdshift/etcdshift/internal/test/sections"
 	"github.com/etcdshift/etcdshift/internal/test/unpacked"
 	"github.com/etcdshift/etcdshift/snapshot"
 	"github.com/etcdshift/etcdshift/transform"
@@ -157,7 +158,7 @@ func TestNames(t *testing.T) {
 		require.NoError(t, err)
 		requireNone(t, all(text, 5), names)
 	})
-	section := transform.SectionOf[Sanitized](report)
+	section := sections.Of[Sanitized](report)
 	require.Greater(t, section.Names.Replaced, 200)
 	require.Empty(t, section.Names.Kept)
 }

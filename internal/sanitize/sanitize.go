@@ -29,9 +29,6 @@ type sanitizer struct {
 	renamed   definitions
 }
 
-// Fresh says that the output has new pages alone.
-func (s *sanitizer) Fresh() bool { return true }
-
 // record is what becomes of one.
 type record struct {
 	*transform.Entry
@@ -49,11 +46,10 @@ type record struct {
 
 // Plan stages sanitized records, and has the output be free of history.
 func (s *sanitizer) Plan(ctx context.Context, v *transform.View) (err error) {
+	v.Make(transform.Output{Plaintext: s.plaintext, NotForRestore: true,
+		Compact: &snapshot.Compaction{LiveOnly: true, Disarm: true, RecordsOnly: true}})
 	if s.types, err = v.Types(ctx); err != nil {
 		return err
-	}
-	if s.plaintext {
-		v.Plaintext()
 	}
 	if !s.keepNames {
 		if s.names, err = learn(ctx, v, s.key); err != nil {
@@ -82,10 +78,8 @@ func (s *sanitizer) Plan(ctx context.Context, v *transform.View) (err error) {
 		}
 	}
 	v.Report().Sections = append(v.Report().Sections, tally.report(s.names, s.secrets.Unsearched))
-	v.NotForRestore()
 	v.Report().AddStep("hand over OUT alone: the report and the input have the names and secrets")
 	v.Report().AddStep("look at OUT with etcdshift; do not restore it in place of a cluster, whose credentials are not in it")
-	v.Compact(snapshot.Compaction{LiveOnly: true, Disarm: true, RecordsOnly: true})
 	return nil
 }
 

@@ -20,6 +20,7 @@ import (
 	"github.com/etcdshift/etcdshift/internal/native"
 	"github.com/etcdshift/etcdshift/internal/redact"
 	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
+	"github.com/etcdshift/etcdshift/internal/test/sections"
 	"github.com/etcdshift/etcdshift/snapshot"
 	"github.com/etcdshift/etcdshift/transform"
 )
@@ -154,7 +155,7 @@ func TestMarkers(t *testing.T) {
 		require.Empty(t, left(e.Value, markers, 6), "%s: %q", e.Key, e.Value)
 		requireShape(t, e)
 	}
-	require.Len(t, transform.SectionOf[Sanitized](report).LeftOut, 2*rounds)
+	require.Len(t, sections.Of[Sanitized](report).LeftOut, 2*rounds)
 	text, err := json.Marshal(report)
 	require.NoError(t, err)
 	require.Empty(t, left(bytes.ReplaceAll(text, []byte("sha256~Mk"), nil), markers, 0))

@@ -23,6 +23,7 @@ import (
 	"github.com/etcdshift/etcdshift/internal/storageversion"
 	"github.com/etcdshift/etcdshift/internal/test/apitest"
 	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
+	"github.com/etcdshift/etcdshift/internal/test/sections"
 	"github.com/etcdshift/etcdshift/snapshot"
 	"github.com/etcdshift/etcdshift/transform"
 )
@@ -262,7 +263,7 @@ func values(t *testing.T, path string) map[string]string {
 // resource finds what the report says of a CRD.
 func resource(t *testing.T, r *transform.Report, name string) storageversion.CustomResource {
 	t.Helper()
-	for _, k := range transform.SectionOf[storageversion.Definitions](r).CustomResources {
+	for _, k := range sections.Of[storageversion.Definitions](r).CustomResources {
 		if k.CRD == name {
 			return k
 		}

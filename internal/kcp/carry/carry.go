@@ -53,9 +53,9 @@ func newCarrier(ctx context.Context, v *transform.View, from *origin, dest *dest
 		undecryptable: map[schema.GroupResource]string{},
 	}
 	v.Report().Sections = append(v.Report().Sections, c.receipts)
-	v.CheckOutput(func(ctx context.Context, out *inspect.Reader) error {
+	v.Make(transform.Output{Check: func(ctx context.Context, out *inspect.Reader) error {
 		return from.reader.Snapshot().Guard(func() error { return c.check(ctx, out) })
-	})
+	}})
 	c.findUndecryptable()
 	return c
 }

@@ -27,11 +27,9 @@ type Extract struct {
 	Prefixes     []string // of the shard, where the file holds several
 }
 
-// Fresh says that no page of the shard is in the archive; see [transform.Transform].
-func (x *Extract) Fresh() bool { return true }
-
 // Plan counts the records of the archive. A dry run finds all problems of a run.
 func (x *Extract) Plan(ctx context.Context, v *transform.View) error {
+	v.Make(transform.Output{Anew: true})
 	e := &extraction{
 		Extract: x, view: v, src: v.Reader().Snapshot(),
 		chosen: map[string]*clusters.Cluster{}, odd: map[string][]string{},
@@ -59,13 +57,13 @@ func (x *Extract) Plan(ctx context.Context, v *transform.View) error {
 	if err := e.src.Sound(ctx); err != nil { // what a damaged shard would pass off as its records is not to be carried on
 		return err
 	}
-	v.CheckOutput(func(ctx context.Context, out *inspect.Reader) error {
+	v.Make(transform.Output{Check: func(ctx context.Context, out *inspect.Reader) error {
 		is, err := archive.OpenChecked(ctx, out.Snapshot())
 		if err == nil && !reflect.DeepEqual(is, m) {
 			err = fmt.Errorf("%w: its manifest is not the one that was written", snapshot.ErrVerify)
 		}
 		return err
-	})
+	}})
 	return e.build(ctx, m)
 }
 
@@ -158,7 +156,7 @@ func (e *extraction) build(ctx context.Context, m *archive.Manifest) error {
 			content.Leases = append(content.Leases, snapshot.Lease{ID: id, TTL: l.TTL})
 		}
 	}
-	e.view.Build(content)
+	e.view.Make(transform.Output{Build: &content})
 	return nil
 }
 

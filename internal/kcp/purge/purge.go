@@ -49,12 +49,10 @@ var (
 		"give the snapshot of the cache server: a shard with a separate cache has no copies in its own file")
 )
 
-// Fresh says that no page of the input is in the output; see [transform.Transform].
-func (p *Purge) Fresh() bool { return p.Scrub }
-
 // Plan stages the moved copies and then the deletions, each in the order of keys: no revision lacks
 // a copy.
 func (p *Purge) Plan(ctx context.Context, v *transform.View) error {
+	v.Make(transform.Output{Anew: p.Scrub})
 	c, err := p.choose(ctx, v)
 	if err == nil {
 		c.plan()
@@ -77,16 +75,16 @@ func (c *choice) plan() {
 		c.Failed(c.view.Delete(c.Ctx, []byte(s.Key)))
 	}
 	if c.options.Scrub && len(c.Places) > 0 {
-		c.view.Scrub(c.Has)
+		c.view.Make(transform.Output{Scrub: c.Has})
 	}
 	receipts := &survey.Receipts{}
 	for _, t := range c.targets {
 		receipts.Clusters = append(receipts.Clusters, c.receipt(t, before))
 	}
 	c.view.Report().Sections = append(c.view.Report().Sections, receipts)
-	c.view.CheckOutput(func(ctx context.Context, out *inspect.Reader) error {
+	c.view.Make(transform.Output{Check: func(ctx context.Context, out *inspect.Reader) error {
 		return c.check(ctx, out, before.Rest.Sum(), receipts)
-	})
+	}})
 	c.steps()
 }
 

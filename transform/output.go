@@ -1,0 +1,77 @@
+package transform
+
+import (
+	"context"
+	"slices"
+
+	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/snapshot"
+)
+
+// Output is how the output of a run is made. The zero value is a copy of the input with the staged
+// changes on top.
+type Output struct {
+	// Anew stands for new pages alone: no page of the input is copied while the run plans.
+	Anew bool
+	// Compact leaves history out, that of the staged changes included.
+	Compact *snapshot.Compaction
+	// Scrub leaves out all records, of any revision, of the keys that it names. Their deletions are
+	// staged by [View.Delete] and leave no record.
+	Scrub func(key []byte) bool
+	// Build is the content of a new file. It may have records of the input.
+	Build *snapshot.Content
+	// Plaintext stores all values that are staged from then on unencrypted: the receiver has no key.
+	Plaintext bool
+	// NotForRestore leaves the restore commands out of the report: no cluster is made of the output.
+	NotForRestore bool
+	// Check reads the verified output before it gets its name; with an error it gets none. It may
+	// fill in the report.
+	Check func(ctx context.Context, out *inspect.Reader) error
+}
+
+// Make says how the output is made. Several calls add up: each compaction leaves out what it
+// names, each scrub its keys, and all checks run, in the order of the calls.
+func (v *View) Make(o Output) {
+	if o.Check != nil {
+		v.checks = append(v.checks, o.Check)
+	}
+	if o.Scrub != nil {
+		v.scrubs = append(v.scrubs, o.Scrub)
+	}
+	if c := o.Compact; c != nil {
+		if v.compact == nil {
+			v.compact = new(*c)
+		}
+		v.compact.Keep = min(c.Keep, v.compact.Keep)
+		v.compact.LiveOnly = c.LiveOnly || v.compact.LiveOnly
+		v.compact.Disarm = c.Disarm || v.compact.Disarm
+		v.compact.RecordsOnly = c.RecordsOnly || v.compact.RecordsOnly
+	}
+	if o.Build != nil {
+		v.built = o.Build
+	}
+	v.plaintext, v.noUse = v.plaintext || o.Plaintext, v.noUse || o.NotForRestore
+	if v.draft != nil && (o.Anew || o.Compact != nil || o.Scrub != nil || o.Build != nil) {
+		v.draft.Stop()
+	}
+}
+
+// CheckOutput runs the checks of an output.
+func (v *View) CheckOutput(ctx context.Context, out *inspect.Reader) error {
+	for _, check := range v.checks {
+		if err := check(ctx, out); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// scrub is what leaves out keys; nil where none is left out.
+func (v *View) scrub() func(key []byte) bool {
+	if len(v.scrubs) == 0 {
+		return nil
+	}
+	return func(key []byte) bool {
+		return slices.ContainsFunc(v.scrubs, func(scrub func([]byte) bool) bool { return scrub(key) })
+	}
+}
