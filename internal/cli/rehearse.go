@@ -190,7 +190,7 @@ func rehearseConfig(c *cli.Context) (cfg rehearse.Config, err error) {
 	cfg = rehearse.Config{
 		Dir: c.String("dir"), Bump: c.Int64("bump-revision"), Members: c.Int("members"), Sample: c.Int("sample"),
 		APIServer: c.String("kube-apiserver"), ControllerManager: c.String("kube-controller-manager"),
-		Converters: map[string]*conversion.Converter{}, Policies: policy.Choice{Files: c.StringSlice("policy")},
+		Policies: policy.Choice{Files: c.StringSlice("policy")},
 	}
 	if _, err := cfg.Policies.Load(c.Context, policy.Validating); err != nil { // before the restore, which takes its time
 		return cfg, err
@@ -223,31 +223,25 @@ func rehearseConfig(c *cli.Context) (cfg rehearse.Config, err error) {
 	if c.Bool("hold") {
 		cfg.Hold = func(ctx context.Context, api *rest.Config) error { return hold(ctx, c, api) }
 	}
-	return cfg, chooseConverters(c, cfg.Converters)
+	cfg.Converters, err = conversionFlags(c)
+	return cfg, err
 }
 
 // mostMembers bounds the members: etcd advises seven at most.
 const mostMembers = 9
 
-// chooseConverters reads the flags of conversion.
-func chooseConverters(c *cli.Context, chosen map[string]*conversion.Converter) error {
-	var o conversion.WebhookOptions
+// conversionFlags reads the flags of conversion.
+func conversionFlags(c *cli.Context) (map[string]*conversion.Converter, error) {
+	f := conversion.Flags{Webhooks: c.StringSlice("conversion-webhook"), Commands: c.StringSlice("conversion-exec")}
 	var err error
 	if path := c.String("conversion-ca"); path != "" {
-		if o.CA, err = input.ReadFlag(c.Context, "conversion-ca", path); err != nil {
-			return err
+		if f.CA, err = input.ReadFlag(c.Context, "conversion-ca", path); err != nil {
+			return nil, err
 		}
 	}
-	webhook := func(to string) (*conversion.Converter, error) {
-		o.URL = to
-		return conversion.Webhook(o)
-	}
-	command := func(to string) (*conversion.Converter, error) { return conversion.Command(to, 0) }
-	err = errors.Join(
-		conversion.Choose(chosen, "conversion-webhook", "GROUP=URL, such as example.com=https://127.0.0.1:9443", c.StringSlice("conversion-webhook"), webhook),
-		conversion.Choose(chosen, "conversion-exec", "GROUP=COMMAND, such as example.com=./convert", c.StringSlice("conversion-exec"), command))
+	chosen, err := f.Converters()
 	if err != nil {
-		return usagef(commandPath(c), "%w", err)
+		return nil, usagef(commandPath(c), "%w", err)
 	}
-	return nil
+	return chosen, nil
 }

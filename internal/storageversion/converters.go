@@ -28,49 +28,31 @@ var converterFlags = []transform.Flag{
 
 // readConverters makes the converters, by group.
 func readConverters(ctx context.Context, a *transform.Args) (map[string]Converter, error) {
-	options, err := readWebhookOptions(ctx, a)
-	if err != nil {
-		return nil, err
+	f := conversion.Flags{Webhooks: a.StringSlice(webhookFlag), Commands: a.StringSlice(execFlag)}
+	if f.Timeout = a.Duration("conversion-timeout"); f.Timeout <= 0 {
+		return nil, transform.Usagef("--conversion-timeout is %s; it takes a time such as 30s", f.Timeout)
 	}
-	chosen := map[string]*conversion.Converter{}
-	for _, kind := range []struct {
-		flag, takes string
-		start       func(to string) (*conversion.Converter, error)
-	}{
-		{webhookFlag, "GROUP=URL, such as example.com=https://127.0.0.1:9443", func(to string) (*conversion.Converter, error) {
-			options.URL = to
-			return conversion.Webhook(options)
-		}},
-		{execFlag, "GROUP=COMMAND, such as example.com=./convert", func(to string) (*conversion.Converter, error) {
-			return conversion.Command(to, options.Timeout)
-		}},
+	var err error
+	for flag, data := range map[string]*[]byte{
+		"conversion-ca": &f.CA, "conversion-client-cert": &f.ClientCert, "conversion-client-key": &f.ClientKey,
 	} {
-		if err := conversion.Choose(chosen, kind.flag, kind.takes, a.StringSlice(kind.flag), kind.start); err != nil {
-			return nil, transform.Usagef("%v", err)
+		if a.IsSet(flag) && !a.IsSet(webhookFlag) {
+			return nil, transform.Usagef("--%s takes --%s", flag, webhookFlag)
 		}
+		if *data, err = a.ReadFile(ctx, flag); err != nil {
+			return nil, err
+		}
+	}
+	if a.IsSet("conversion-timeout") && !a.IsSet(webhookFlag) && !a.IsSet(execFlag) {
+		return nil, transform.Usagef("--conversion-timeout takes --%s or --%s", webhookFlag, execFlag)
+	}
+	chosen, err := f.Converters()
+	if err != nil {
+		return nil, transform.Usagef("%v", err)
 	}
 	byGroup := map[string]Converter{}
 	for group, converter := range chosen {
 		byGroup[group] = converter
 	}
 	return byGroup, nil
-}
-
-// readWebhookOptions reads the flags that all converters share.
-func readWebhookOptions(ctx context.Context, a *transform.Args) (o conversion.WebhookOptions, err error) {
-	if o.Timeout = a.Duration("conversion-timeout"); o.Timeout <= 0 {
-		return o, transform.Usagef("--conversion-timeout is %s; it takes a time such as 30s", o.Timeout)
-	}
-	for flag, data := range map[string]*[]byte{"conversion-ca": &o.CA, "conversion-client-cert": &o.ClientCert, "conversion-client-key": &o.ClientKey} {
-		if a.IsSet(flag) && !a.IsSet(webhookFlag) {
-			return o, transform.Usagef("--%s takes --%s", flag, webhookFlag)
-		}
-		if *data, err = a.ReadFile(ctx, flag); err != nil {
-			return o, err
-		}
-	}
-	if a.IsSet("conversion-timeout") && !a.IsSet(webhookFlag) && !a.IsSet(execFlag) {
-		return o, transform.Usagef("--conversion-timeout takes --%s or --%s", webhookFlag, execFlag)
-	}
-	return o, nil
 }

@@ -13,8 +13,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/finding"
+	"github.com/etcdshift/etcdshift/internal/native"
 	"github.com/etcdshift/etcdshift/keys"
 	"github.com/etcdshift/etcdshift/transform"
 )
@@ -33,7 +33,7 @@ func (r *run) reportHelm(e *transform.Entry, key keys.Key, gone *versionsGone) {
 	if !strings.HasPrefix(key.Name, helmPrefix) || e.Undecryptable != nil || len(gone.kinds) == 0 {
 		return
 	}
-	labels, release, err := helmRelease(e.Value, key.Resource.Resource)
+	labels, release, err := helmRelease(e, key.Resource.Resource)
 	if status := labels["status"]; err == nil && (release == "" || status == "superseded" || status == "uninstalled") {
 		return
 	}
@@ -50,33 +50,16 @@ func (r *run) reportHelm(e *transform.Entry, key keys.Key, gone *versionsGone) {
 }
 
 // helmRelease is the packed release in a Secret or a ConfigMap.
-func helmRelease(value []byte, resource string) (labels map[string]string, release string, err error) {
-	var secret corev1.Secret
-	var config corev1.ConfigMap
+func helmRelease(e *transform.Entry, resource string) (labels map[string]string, release string, err error) {
 	switch resource {
 	case "secrets":
-		err = decodeNative(value, &secret)
+		secret, err := native.As[corev1.Secret](e.ParseValue())
 		return secret.Labels, string(secret.Data["release"]), err
 	case "configmaps":
-		err = decodeNative(value, &config)
+		config, err := native.As[corev1.ConfigMap](e.ParseValue())
 		return config.Labels, config.Data["release"], err
 	}
 	return nil, "", nil
-}
-
-// decodeNative decodes a native object into its type. Errors do not quote the value.
-func decodeNative(value []byte, into interface{ Unmarshal([]byte) error }) error {
-	v, err := encoding.Parse(value)
-	if err != nil {
-		return err
-	}
-	if v.Format == encoding.FormatProtobuf {
-		return into.Unmarshal(v.Raw)
-	}
-	if json.Unmarshal(v.Raw, into) != nil {
-		return fmt.Errorf("%s value: not a %s", v.Format, v.GVK.Kind) // the library's text quotes the value
-	}
-	return nil
 }
 
 // inRelease lists the objects in the manifest of a release at versions that are gone, as

@@ -10,6 +10,7 @@ import (
 
 	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/finding"
+	"github.com/etcdshift/etcdshift/internal/native"
 	"github.com/etcdshift/etcdshift/keys"
 	"github.com/etcdshift/etcdshift/transform"
 )
@@ -100,8 +101,7 @@ func (r *run) reportMigrator(e *transform.Entry, key keys.Key) {
 	if key.Resource.String() != "storageversionmigrations.storagemigration.k8s.io" || e.Undecryptable != nil {
 		return
 	}
-	var migration storagemigration.StorageVersionMigration
-	err := decodeNative(e.Value, &migration) // an error is reported by check
+	migration, err := native.As[storagemigration.StorageVersionMigration](e.ParseValue()) // check reports errors
 	running := slices.ContainsFunc(migration.Status.Conditions, func(c metav1.Condition) bool {
 		return c.Type == string(storagemigration.MigrationRunning) && c.Status == metav1.ConditionTrue
 	})
