@@ -41,7 +41,7 @@ func TestRestUntouched(t *testing.T) {
 			return v.Put(ctx, []byte(others), []byte("{}"))
 		}, "all other live records"},
 		"one too few": {func(ctx context.Context, v *transform.View) error { return v.Put(ctx, []byte(own), []byte("{}")) }, "of what was purged 1 key left"},
-		"history": {func(context.Context, *transform.View) error { return nil }, "is left"},
+		"history":     {func(context.Context, *transform.View) error { return nil }, "is left"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			out, p := filepath.Join(t.TempDir(), "out.db"), &purge.Purge{Name: kcptest.Consumer}
