@@ -43,7 +43,7 @@ func TestAt(t *testing.T) {
 	require.Nil(t, e)
 	catalogue, err := Survey(ctx, at)
 	require.NoError(t, err)
-	require.Equal(t, map[string]int{"aesgcm:v1:key-a": 1}, catalogue.resource(t, "secrets").Versions[0].Encrypted)
+	require.Equal(t, map[string]int{"aesgcm:v1:a": 1}, catalogue.resource(t, "secrets").Versions[0].Encrypted)
 
 	require.Len(t, values(last), 3, "the reader it was made of")
 	for _, rev := range []int64{0, 6} {

@@ -120,11 +120,11 @@ func TestSurveyEncrypted(t *testing.T) {
 	}
 	got := surveyed(t, a, records...).resource(t, "secrets")
 	require.Equal(t, []Version{
-		{Objects: 1, Standing: Unknown, Encrypted: map[string]int{"aesgcm:v1:key-b": 1}, Keys: []string{"/registry/secrets/ns/c"}},
-		{APIVersion: "v1", Kind: "Secret", Objects: 3, Encrypted: map[string]int{"aesgcm:v1:key-a": 2}},
+		{Objects: 1, Standing: Unknown, Encrypted: map[string]int{"aesgcm:v1:b": 1}, Keys: []string{"/registry/secrets/ns/c"}},
+		{APIVersion: "v1", Kind: "Secret", Objects: 3, Encrypted: map[string]int{"aesgcm:v1:a": 2}},
 	}, got.Versions)
 	undecryptable := surveyed(t, nil, records...)
-	require.Equal(t, map[string]int{"aesgcm:v1:key-a": 2, "aesgcm:v1:key-b": 1}, undecryptable.resource(t, "secrets").Versions[0].Encrypted)
+	require.Equal(t, map[string]int{"aesgcm:v1:a": 2, "aesgcm:v1:b": 1}, undecryptable.resource(t, "secrets").Versions[0].Encrypted)
 	require.Equal(t, "value is encrypted by aescbc:v1:k, and no encryption configuration was given", undecryptable.resource(t, "bad.example.com").Definition.Error)
 }
 

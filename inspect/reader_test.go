@@ -2,9 +2,7 @@ package inspect
 
 import (
 	"context"
-	"encoding/base64"
 	"errors"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -15,6 +13,7 @@ import (
 
 	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/encoding/encryption"
+	"github.com/etcdshift/etcdshift/internal/test/crypttest"
 	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
 	"github.com/etcdshift/etcdshift/keys"
 	"github.com/etcdshift/etcdshift/snapshot"
@@ -38,24 +37,11 @@ func written(t testing.TB, records ...record) *snapshot.Snapshot {
 
 // transformers encrypt Secrets by aesgcm with the letters' keys, the first one first.
 func transformers(t testing.TB, letters string) *encryption.Transformers {
-	t.Helper()
-	text := "apiVersion: apiserver.config.k8s.io/v1\nkind: EncryptionConfiguration\nresources:\n- resources: [secrets]\n  providers:\n  - aesgcm:\n      keys:\n"
-	for _, letter := range strings.Split(letters, "") {
-		text += "      - {name: key-" + letter + ", secret: " + base64.StdEncoding.EncodeToString([]byte(strings.Repeat(letter, 32))) + "}\n"
-	}
-	path := filepath.Join(t.TempDir(), "encryption.yaml")
-	require.NoError(t, os.WriteFile(path, []byte(text+"  - identity: {}\n"), 0o600))
-	loaded, err := encryption.Load(context.Background(), path)
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, loaded.Close()) })
-	return loaded
+	return crypttest.Load(t, "secrets: aesgcm="+letters+" identity")
 }
 
 func encrypted(t testing.TB, by *encryption.Transformers, key, plain string) record {
-	t.Helper()
-	value, err := by.Encrypt(context.Background(), gvr.GroupResource{Resource: "secrets"}, []byte(key), []byte(plain))
-	require.NoError(t, err)
-	return record{key, string(value)}
+	return record{key, crypttest.Encrypt(t, by, "secrets", key, plain)}
 }
 
 const marker = "/registry/namespaces/default" // shows the prefix
@@ -92,7 +78,7 @@ func TestDecrypt(t *testing.T) {
 	}
 	e := get(NewReader(s, transformers(t, "b")), "/registry/secrets/ns/one")
 	require.ErrorIs(t, e.Undecryptable, encoding.ErrEncrypted)
-	require.ErrorContains(t, e.Undecryptable, "key-a")
+	require.ErrorContains(t, e.Undecryptable, "aesgcm:v1:a")
 
 	e = get(NewReader(s, nil), "/registry/secrets/ns/one")
 	require.ErrorIs(t, e.Undecryptable, encoding.ErrEncrypted)

@@ -68,7 +68,7 @@ func TestStoredEncrypted(t *testing.T) {
 	for encoding, decrypter := range map[string]Decrypter{"protobuf": a, "encrypted": transformers(t, "b")} {
 		got := stored(t, NewReader(s, decrypter), "/registry/secrets/", true)
 		require.Len(t, got, 1)
-		require.Equal(t, []any{encoding, "aesgcm:v1:key-a", StateLive}, []any{got[0].Encoding, got[0].Encryption, got[0].State})
+		require.Equal(t, []any{encoding, "aesgcm:v1:a", StateLive}, []any{got[0].Encoding, got[0].Encryption, got[0].State})
 	}
 	for _, err := range NewReader(s, failing{}).Stored(context.Background(), nil, false) {
 		require.ErrorContains(t, err, "socket is gone")

@@ -14,6 +14,7 @@ import (
 
 	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/internal/test/crypttest"
 	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
 	"github.com/etcdshift/etcdshift/snapshot"
 )
@@ -47,10 +48,12 @@ func TestCreate(t *testing.T) {
 		require.ErrorIs(t, v.Create(ctx, []byte("/one"), []byte("1"), 0), ErrExists, "staged")
 		require.ErrorIs(t, v.Create(ctx, []byte("/a"), []byte("1"), 0), ErrExists, "in the file")
 		require.Error(t, v.Create(ctx, []byte("/five"), nil, 0))
+		require.NoError(t, v.Put(ctx, []byte("/one"), []byte("2")), "it keeps the lease")
 		return nil
 	}))
 	require.NoError(t, err)
 	server := etcdtest.Start(t, etcdtest.Restore(t, f.out))
+	require.Equal(t, "2", live(t, f.out)["/one"])
 	ttls := map[string]int64{}
 	for _, kv := range etcdtest.Dump(t, server, 0) {
 		if kv.Lease == 0 {
@@ -63,28 +66,12 @@ func TestCreate(t *testing.T) {
 	require.Equal(t, map[string]int64{"/leased": 600, "/one": 60, "/two": 61, "/three": 60}, ttls)
 }
 
-// TestGrantIsDeterministic: two runs write the same bytes.
-func TestGrantIsDeterministic(t *testing.T) {
-	f := input(t)
-	var sums []string
-	for _, out := range []string{f.out, f.out + "2"} {
-		r, err := Run(context.Background(), Options{In: f.in, Out: out}, planFunc(func(ctx context.Context, v *View) error {
-			lease, err := v.Grant(ctx, 9, 5)
-			require.NoError(t, err)
-			return v.Create(ctx, []byte("/n"), []byte("x"), lease)
-		}))
-		require.NoError(t, err)
-		sums = append(sums, r.Output.SHA256)
-	}
-	require.Equal(t, sums[0], sums[1])
-}
-
 // TestCreateEncrypts: a created record is encrypted as a server would, and one that is stored
 // already is not again.
 func TestCreateEncrypts(t *testing.T) {
 	by := encrypter(t, "secretbox=a")
 	f := secretsOf(t, nil)
-	verbatim := encryptedBy(t, by, secretsDir+"moved", "moved")
+	verbatim := crypttest.Encrypt(t, by, "secrets", secretsDir+"moved", "moved")
 	_, err := Run(context.Background(), Options{In: f.in, Out: f.out, Encryption: by}, planFunc(func(ctx context.Context, v *View) error {
 		for key, want := range map[string]bool{secretsDir + "made": true, "/registry/configmaps/ns/c": false} {
 			encrypts, err := v.Encrypts(ctx, []byte(key))
@@ -206,24 +193,6 @@ func TestGoOn(t *testing.T) {
 	require.NotContains(t, live(t, f.out), "/b")
 }
 
-// TestLeasesAreCopied: the leases of the input are those of the output, beside the ones that were
-// granted.
-func TestLeasesAreCopied(t *testing.T) {
-	f := input(t)
-	_, err := Run(context.Background(), Options{In: f.in, Out: f.out}, planFunc(func(ctx context.Context, v *View) error {
-		lease, err := v.Grant(ctx, 77, 7)
-		require.NoError(t, err)
-		return v.Create(ctx, []byte("/n"), []byte("x"), lease)
-	}))
-	require.NoError(t, err)
-	out, err := snapshot.Open(context.Background(), f.out, snapshot.Config{})
-	require.NoError(t, err)
-	defer out.Close()
-	leases, err := out.Leases(context.Background())
-	require.NoError(t, err)
-	require.Equal(t, map[int64]int64{9: 600, 77: 7}, leases)
-}
-
 func fileText(t testing.TB, path string) string {
 	t.Helper()
 	data, err := os.ReadFile(path)
@@ -253,24 +222,4 @@ func TestGrantTakesNoNamedLease(t *testing.T) {
 	lease, err := server.Client.TimeToLive(t.Context(), 77)
 	require.NoError(t, err)
 	require.EqualValues(t, -1, lease.TTL, "nobody granted it")
-}
-
-// TestPutKeepsLease: a value that a later step puts in place of a created one keeps its lease, as
-// the value of a stored record does.
-func TestPutKeepsLease(t *testing.T) {
-	f := input(t)
-	_, err := Run(t.Context(), Options{In: f.in, Out: f.out}, planFunc(func(ctx context.Context, v *View) error {
-		lease, err := v.Grant(ctx, 10, 60)
-		require.NoError(t, err)
-		require.NoError(t, v.Create(ctx, []byte("/one"), []byte("1"), lease))
-		return v.Put(ctx, []byte("/one"), []byte("2"))
-	}))
-	require.NoError(t, err)
-	s, err := snapshot.Open(t.Context(), f.out, snapshot.Config{})
-	require.NoError(t, err)
-	defer func() { require.NoError(t, s.Close()) }()
-	rec, err := s.Get(t.Context(), []byte("/one"))
-	require.NoError(t, err)
-	require.Equal(t, "2", string(rec.Value))
-	require.Equal(t, int64(10), rec.Lease)
 }

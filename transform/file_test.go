@@ -2,7 +2,6 @@ package transform
 
 import (
 	"context"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"testing"
@@ -13,19 +12,6 @@ import (
 	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
 	"github.com/etcdshift/etcdshift/snapshot"
 )
-
-// TestCheckPaths: an output is checked before the input is read.
-func TestCheckPaths(t *testing.T) {
-	folder := t.TempDir()
-	in, out := filepath.Join(folder, "in"), filepath.Join(folder, "out")
-	require.NoError(t, os.WriteFile(in, nil, 0o600))
-	require.NoError(t, checkPaths(in, out))
-	require.NoFileExists(t, out)
-	require.ErrorIs(t, checkPaths(in, in), ErrOutIsIn)
-	require.ErrorIs(t, checkPaths(in, filepath.Join(folder, "none", "out")), fs.ErrNotExist)
-	require.NoError(t, os.WriteFile(out, nil, 0o600))
-	require.ErrorIs(t, checkPaths(in, out), fs.ErrExist)
-}
 
 // TestReportOfReading: refused findings count, findings the run went on with skip nothing.
 func TestReportOfReading(t *testing.T) {

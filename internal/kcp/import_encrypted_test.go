@@ -2,10 +2,6 @@ package kcp_test
 
 import (
 	"context"
-	"encoding/base64"
-	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -16,31 +12,16 @@ import (
 	"github.com/etcdshift/etcdshift/encoding/encryption"
 	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/internal/kcp/carry"
+	"github.com/etcdshift/etcdshift/internal/test/crypttest"
 	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
 	"github.com/etcdshift/etcdshift/internal/test/kcptest"
 	"github.com/etcdshift/etcdshift/keys"
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// cipher loads a configuration that has providers for secrets, such as "aescbc=a" with a key named
-// and made of that letter.
+// cipher encrypts Secrets by the first of providers: see [crypttest.Write].
 func cipher(t testing.TB, providers ...string) *encryption.Transformers {
-	t.Helper()
-	text := "apiVersion: apiserver.config.k8s.io/v1\nkind: EncryptionConfiguration\nresources:\n- resources: ['secrets']\n  providers:\n"
-	for _, word := range providers {
-		provider, letter, keyed := strings.Cut(word, "=")
-		if !keyed {
-			text += "  - " + provider + ": {}\n"
-			continue
-		}
-		text += fmt.Sprintf("  - %s: {keys: [{name: '%s', secret: %s}]}\n", provider, letter, base64.StdEncoding.EncodeToString([]byte(strings.Repeat(letter, 32))))
-	}
-	path := filepath.Join(t.TempDir(), "encryption.yaml")
-	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
-	loaded, err := encryption.Load(context.Background(), path)
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, loaded.Close()) })
-	return loaded
+	return crypttest.Load(t, "secrets: "+strings.Join(providers, " "))
 }
 
 func secretType() apischema.GroupResource { return apischema.GroupResource{Resource: "secrets"} }
@@ -220,13 +201,7 @@ func TestPutBackEncrypted(t *testing.T) {
 // TestImportEveryValueEncrypted: a shard that encrypts all it can is read, and written, all the
 // same.
 func TestImportEveryValueEncrypted(t *testing.T) {
-	text := "apiVersion: apiserver.config.k8s.io/v1\nkind: EncryptionConfiguration\nresources:\n- resources: ['*.*']\n  providers:\n  - aesgcm: {keys: [{name: k, secret: " +
-		base64.StdEncoding.EncodeToString([]byte(strings.Repeat("k", 32))) + "}]}\n"
-	path := filepath.Join(t.TempDir(), "encryption.yaml")
-	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
-	all, err := encryption.Load(context.Background(), path)
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, all.Close()) })
+	all := crypttest.Load(t, "*.*: aesgcm=k")
 	root := kcptest.Edit(t, kcptest.Recorded(t, kcptest.Root), func(client *clientv3.Client) { encryptAll(t, client, all) })
 	from := extractOf(t, root, extraction{Name: kcptest.Consumer, Decrypter: all})
 	shard := kcptest.Edit(t, kcptest.Recorded(t, kcptest.Shard1), func(client *clientv3.Client) {

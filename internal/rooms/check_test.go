@@ -68,7 +68,7 @@ func mayImport() map[string][]string {
 		"internal/save":         {"internal/publish", "snapshot", "finding"},
 		"internal/signature":    {"internal/input", "snapshot", "finding"},
 		"internal/serve":        with("internal/redact", "inspect", "internal/columns", "internal/objects"),
-		"internal/test":         with(changes, "transform", "inspect", "internal/publish"),
+		"internal/test":         with("encoding/encryption", changes, "transform", "inspect", "internal/publish"),
 	}
 }
 

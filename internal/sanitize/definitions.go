@@ -30,8 +30,8 @@ func (s *sanitizer) definitions() (definitions, error) {
 			return nil, fmt.Errorf("definition of %s: %w", t.Name(), err)
 		}
 		content["apiVersion"], content["kind"] = "apiextensions.k8s.io/v1", "CustomResourceDefinition"
-		edit := s.names.Edit()
-		if edit.Object(content) != nil || edit.Replaced == 0 { // an error is reported of its record
+		edit := s.names.edit()
+		if edit.object(content) != nil || edit.replaced == 0 { // an error is reported of its record
 			continue
 		}
 		renamed := *t
@@ -64,14 +64,12 @@ func (d definitions) check(ctx context.Context, o *inspect.Object, content map[s
 		return wrong, nil
 	}
 	wrong, err := invalid(to, content)
-	if err != nil || len(wrong) == 0 {
-		o.Type = to
-		return err
+	if len(wrong) > 0 {
+		had, _ := invalid(o.Type, o.Content)
+		wrong = slices.DeleteFunc(wrong, func(field string) bool { return slices.Contains(had, field) })
 	}
-	had, err := invalid(o.Type, o.Content)
-	if wrong = slices.DeleteFunc(wrong, func(field string) bool { return slices.Contains(had, field) }); len(wrong) > 0 || err != nil {
+	if o.Type = to; len(wrong) > 0 {
 		return fmt.Errorf("it does not fit the schema: %s", finding.List(wrong))
 	}
-	o.Type = to
-	return nil
+	return err
 }

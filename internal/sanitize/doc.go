@@ -1,8 +1,8 @@
 // Package sanitize replaces the secrets in a snapshot, so that it can be handed to others.
 //
 // What is a secret, internal/redact knows. In its place comes a value of the same shape and length,
-// derived from the secret and a key that no one keeps: equal secrets have equal values. Names of
-// objects have aliases, which the room aliases knows; records move to the keys of these.
+// derived from the secret and a key that no one keeps: equal secrets have equal values. Words of
+// names have aliases, keyed hashes of their shape; records move to the keys of these.
 //
 // Invariants:
 //

@@ -250,6 +250,8 @@ func (m masker) stream(text string, again uint64) *rand.ChaCha8 {
 // hexRun matches hexadecimal numbers and UUIDs.
 var hexRun = regexp.MustCompile(`\b(?:[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|[0-9a-f]{8,}|[0-9A-F]{8,})\b`)
 
+const lowerCase = "abcdefghijklmnopqrstuvwxyz"
+
 // substitute replaces each letter and digit by another of its class. Hexadecimal numbers stay such.
 func substitute(text string, stream *rand.ChaCha8) string {
 	var out strings.Builder
@@ -257,10 +259,10 @@ func substitute(text string, stream *rand.ChaCha8) string {
 		if !strings.ContainsAny(text[run[0]:run[1]], "0123456789") {
 			continue
 		}
-		each(&out, text[out.Len():run[0]], "abcdefghijklmnopqrstuvwxyz", stream)
+		each(&out, text[out.Len():run[0]], lowerCase, stream)
 		each(&out, text[run[0]:run[1]], "abcdef", stream)
 	}
-	each(&out, text[out.Len():], "abcdefghijklmnopqrstuvwxyz", stream)
+	each(&out, text[out.Len():], lowerCase, stream)
 	return out.String()
 }
 

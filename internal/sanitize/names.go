@@ -6,47 +6,48 @@ import (
 	"regexp"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"github.com/etcdshift/etcdshift/internal/native"
-	"github.com/etcdshift/etcdshift/internal/sanitize/aliases"
 	"github.com/etcdshift/etcdshift/keys"
 	"github.com/etcdshift/etcdshift/transform"
 )
 
 // learn makes a dictionary of the names in a snapshot, from its keys and from the objects that
 // define words.
-func learn(ctx context.Context, v *transform.View, key []byte) (*aliases.Dictionary, error) {
-	d := aliases.New(key)
+func learn(ctx context.Context, v *transform.View, key []byte) (*dictionary, error) {
+	d := newDictionary(key)
 	for e, err := range v.Live(ctx, nil) {
 		if err != nil {
 			return nil, err
 		}
-		d.Taken(string(e.Key))
+		d.take(string(e.Key))
 		parsed, err := e.ParseKey()
 		if err != nil || keys.IsRecord(parsed.Resource) {
 			continue
 		}
-		d.Vocabulary(parsed.Resource.String())
-		d.Keep(parsed.Cluster)
-		d.Keep(parsed.Shard)
-		d.Namespace(parsed.Namespace)
+		d.vocabulary(parsed.Resource.String())
+		d.keep(parsed.Cluster)
+		d.keep(parsed.Shard)
+		d.add(parsed.Namespace, whole|namespace)
 		switch resource := parsed.Resource; {
 		case isTypeName(resource.String()):
-			d.Keep(parsed.Name)
+			d.keep(parsed.Name)
 		case resource.String() == "namespaces":
-			d.Namespace(parsed.Name)
+			d.add(parsed.Name, whole|namespace)
 		case resource.Resource == "events": // of an object that may be gone
-			d.Name(parsed.Name[:max(strings.LastIndexByte(parsed.Name, '.'), 0)])
+			d.add(parsed.Name[:max(strings.LastIndexByte(parsed.Name, '.'), 0)], whole)
 		case !isMadeName(resource.Resource):
-			d.Name(parsed.Name)
+			d.add(parsed.Name, whole)
 		}
 		if release := releaseName.FindStringSubmatch(parsed.Name); release != nil {
-			d.Name(release[1])
+			d.add(release[1], whole)
 		}
 		if field := telling(parsed.Resource.String()); field != nil {
 			learnFrom(d, e, field)
 		}
 	}
-	d.Settle()
+	d.settle()
 	return d, nil
 }
 
@@ -92,33 +93,28 @@ func telling(resource string) []string {
 }
 
 // learnFrom adds the words in a field. What cannot be read is reported later.
-func learnFrom(d *aliases.Dictionary, e *transform.Entry, field []string) {
+func learnFrom(d *dictionary, e *transform.Entry, field []string) {
 	content, err := native.Decode(e.Value)
 	if e.Undecryptable != nil || err != nil {
 		return
 	}
-	var at any = content
-	for _, name := range field {
-		m, _ := at.(map[string]any)
-		at = m[name]
-	}
+	at, _, _ := unstructured.NestedFieldNoCopy(content, field...)
 	templates, _ := at.([]any)
 	for _, template := range templates {
 		template, _ := template.(map[string]any)
-		meta, _ := template["metadata"].(map[string]any)
-		if name, is := meta["name"].(string); is { // a part of the names of claims
-			d.Name(name)
+		if name, is, _ := unstructured.NestedString(template, "metadata", "name"); is { // a part of the names of claims
+			d.add(name, whole)
 		}
 	}
 	if templates == nil {
-		addWords(d, at, d.Vocabulary)
+		addWords(d, at, d.vocabulary)
 	}
 }
 
 // addWords adds the texts and names of fields in JSON content, but for descriptions. Values that a
 // definition writes into objects, or takes in them, are texts like others: a name among them is
 // replaced there and in the objects.
-func addWords(d *aliases.Dictionary, content any, add func(text string)) {
+func addWords(d *dictionary, content any, add func(text string)) {
 	switch v := content.(type) {
 	case string:
 		add(v)
@@ -128,13 +124,13 @@ func addWords(d *aliases.Dictionary, content any, add func(text string)) {
 		}
 	case map[string]any:
 		for name, child := range v {
-			d.Vocabulary(name)
+			d.vocabulary(name)
 			switch name {
 			case "description", "clientConfig", "message":
 			case "properties", "patternProperties", "definitions":
 				addFields(d, child, add)
 			case "default", "enum", "example", "shortNames", "categories":
-				addWords(d, child, d.Constant)
+				addWords(d, child, d.constant)
 			default:
 				addWords(d, child, add)
 			}
@@ -143,13 +139,13 @@ func addWords(d *aliases.Dictionary, content any, add func(text string)) {
 }
 
 // addFields adds fields of a schema by their names, of which any may be that of a keyword.
-func addFields(d *aliases.Dictionary, content any, add func(text string)) {
+func addFields(d *dictionary, content any, add func(text string)) {
 	fields, is := content.(map[string]any)
 	if !is {
 		addWords(d, content, add)
 	}
 	for name, child := range fields {
-		d.Vocabulary(name)
+		d.vocabulary(name)
 		addWords(d, child, add)
 	}
 }
@@ -159,11 +155,11 @@ func (s *sanitizer) rename(r *record, key keys.Key) keys.Key {
 	if s.names == nil {
 		return key
 	}
-	edit := s.names.Edit()
+	edit := s.names.edit()
 	if key.Namespace != "" {
-		key.Namespace = edit.Name(key.Namespace)
+		key.Namespace = edit.name(key.Namespace)
 	}
-	key.Name = edit.Name(key.Name)
+	key.Name = edit.name(key.Name)
 	if to := r.Layout().Format(key); !bytes.Equal(to, r.Key) {
 		r.to = to
 	}
@@ -175,8 +171,8 @@ func (s *sanitizer) edit(r *record, content map[string]any) (changed bool) {
 	if s.names == nil {
 		return false
 	}
-	edit := s.names.Edit()
-	r.wrong = edit.Object(content)
-	r.left, r.texts = edit.Left, edit.Replaced
-	return edit.Replaced > 0
+	edit := s.names.edit()
+	r.wrong = edit.object(content)
+	r.left, r.texts = edit.left, edit.replaced
+	return edit.replaced > 0
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/etcdshift/etcdshift/internal/bounded"
 	"github.com/etcdshift/etcdshift/internal/native"
 	"github.com/etcdshift/etcdshift/internal/redact"
-	"github.com/etcdshift/etcdshift/internal/sanitize/aliases"
 	"github.com/etcdshift/etcdshift/keys"
 	"github.com/etcdshift/etcdshift/snapshot"
 	"github.com/etcdshift/etcdshift/transform"
@@ -25,7 +24,7 @@ type sanitizer struct {
 	plaintext bool
 	keepNames bool
 	types     *inspect.Types
-	names     *aliases.Dictionary // nil where names stay
+	names     *dictionary // nil where names stay
 	renamed   definitions
 }
 
@@ -204,7 +203,7 @@ func (s *sanitizer) counting(r *record) redact.Replace {
 // loose sanitizes the value of a key that names no object.
 func (s *sanitizer) loose(r *record) {
 	if s.names != nil {
-		if to := s.names.Edit().Text(string(r.Key), func(string) {}); to != string(r.Key) {
+		if to := s.names.inText(string(r.Key), func(string) {}); to != string(r.Key) {
 			r.to = []byte(to)
 		}
 	}

@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"maps"
 	"slices"
-
-	"github.com/etcdshift/etcdshift/internal/sanitize/aliases"
 )
 
 // tally counts what was replaced.
@@ -48,7 +46,7 @@ func (t *tally) add(r *record) {
 }
 
 // report returns the section of the report. names is nil where names stay.
-func (t *tally) report(names *aliases.Dictionary, unsearched int) *Sanitized {
+func (t *tally) report(names *dictionary, unsearched int) *Sanitized {
 	out := &Sanitized{Sanitized: []Count{}, LeftOut: t.out, Keys: t.keys, Unsearched: unsearched, NotSanitized: notSanitized(names == nil)}
 	for _, name := range slices.Sorted(maps.Keys(t.counts)) {
 		out.Sanitized = append(out.Sanitized, *t.counts[name])
@@ -56,7 +54,9 @@ func (t *tally) report(names *aliases.Dictionary, unsearched int) *Sanitized {
 	if names == nil {
 		return out
 	}
-	out.Names = &Names{Replaced: names.Count(), Texts: t.texts, Kept: names.Kept(), Words: names.Words()}
+	out.Names = &Names{
+		Replaced: names.count(), Texts: t.texts, Kept: slices.Sorted(maps.Keys(names.kept)), Words: names.replaced(),
+	}
 	for _, name := range slices.Sorted(maps.Keys(t.left)) {
 		out.Names.InTexts = append(out.Names.InTexts, Mention{name, t.left[name]})
 	}

@@ -2,10 +2,6 @@ package storageversion
 
 import (
 	"context"
-	"encoding/base64"
-	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -17,46 +13,9 @@ import (
 	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/encoding/encryption"
 	"github.com/etcdshift/etcdshift/finding"
+	"github.com/etcdshift/etcdshift/internal/test/crypttest"
 	"github.com/etcdshift/etcdshift/transform"
 )
-
-// encrypter loads an encryption configuration of rules such as "widgets.example.com: aescbc=a
-// aesgcm=b identity": the resources, and providers in their order, each with keys named after the
-// letters they are made of.
-func encrypter(t testing.TB, rules ...string) *encryption.Transformers {
-	t.Helper()
-	text := "apiVersion: apiserver.config.k8s.io/v1\nkind: EncryptionConfiguration\nresources:\n"
-	for _, rule := range rules {
-		resources, providers, _ := strings.Cut(rule, ": ")
-		text += "- resources: ['" + strings.ReplaceAll(resources, ",", "','") + "']\n  providers:\n"
-		for _, word := range strings.Fields(providers) {
-			provider, letters, keyed := strings.Cut(word, "=")
-			if !keyed {
-				text += "  - " + provider + ": {}\n"
-				continue
-			}
-			text += "  - " + provider + ": {keys: ["
-			for _, letter := range letters {
-				text += fmt.Sprintf("{name: '%c', secret: %s},", letter, base64.StdEncoding.EncodeToString([]byte(strings.Repeat(string(letter), 32))))
-			}
-			text += "]}\n"
-		}
-	}
-	path := filepath.Join(t.TempDir(), "encryption.yaml")
-	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
-	loaded, err := encryption.Load(context.Background(), path)
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, loaded.Close()) })
-	return loaded
-}
-
-// encrypt returns the value as stored under key.
-func encrypt(t testing.TB, by *encryption.Transformers, resource, key, plain string) string {
-	t.Helper()
-	encrypted, err := by.Encrypt(context.Background(), gvr.ParseGroupResource(resource), []byte(key), []byte(plain))
-	require.NoError(t, err)
-	return string(encrypted)
-}
 
 // open decrypts a value of the output; by is the prefix that it has to have.
 func (r result) open(with *encryption.Transformers, resource, key, by string) string {
@@ -74,11 +33,11 @@ func (r result) open(with *encryption.Transformers, resource, key, by string) st
 func TestEncrypted(t *testing.T) {
 	for _, provider := range []string{"aescbc", "aesgcm", "secretbox"} {
 		t.Run(provider, func(t *testing.T) {
-			old, now := encrypter(t, widgetsCRD+": secretbox=o"), encrypter(t, widgetsCRD+": "+provider+"=n secretbox=o identity")
+			old, now := crypttest.Load(t, widgetsCRD+": secretbox=o"), crypttest.Load(t, widgetsCRD+": "+provider+"=n secretbox=o identity")
 			stale, current, plain := resource{version: "v1alpha1", name: "a"}, resource{version: "v1", name: "b"}, resource{version: "v1alpha1", name: "c"}
 			c := newCluster(t, twoVersions())
-			c.put(stale.key(), encrypt(t, old, widgetsCRD, stale.key(), stale.json(t)))
-			c.put(current.key(), encrypt(t, old, widgetsCRD, current.key(), current.json(t)))
+			c.put(stale.key(), crypttest.Encrypt(t, old, widgetsCRD, stale.key(), stale.json(t)))
+			c.put(current.key(), crypttest.Encrypt(t, old, widgetsCRD, current.key(), current.json(t)))
 			r := migrate(t, transform.Options{In: c.add(plain).build(), Encryption: now}, Options{})
 			require.Equal(t, []string{widgetsKey, stale.key(), plain.key()}, r.changed())
 			for _, o := range []resource{stale, plain} {
@@ -92,18 +51,18 @@ func TestEncrypted(t *testing.T) {
 // TestEncryptedClosed (case 41): what no key opens is named with the reason, and keeps the list as
 // it is; no value is quoted.
 func TestEncryptedClosed(t *testing.T) {
-	right := encrypter(t, widgetsCRD+": aesgcm=a")
+	right := crypttest.Load(t, widgetsCRD+": aesgcm=a")
 	o := resource{version: "v1alpha1", name: "a", spec: `{"text":"hunter2"}`}
-	encrypted := encrypt(t, right, widgetsCRD, o.key(), o.json(t))
+	encrypted := crypttest.Encrypt(t, right, widgetsCRD, o.key(), o.json(t))
 	tests := []struct {
 		name, key, value string
 		with             *encryption.Transformers
 		reason           string
 	}{
 		{"no configuration", o.key(), encrypted, nil, "no encryption configuration"},
-		{"no such provider", o.key(), encrypted, encrypter(t, widgetsCRD+": aescbc=a identity"), "aesgcm"},
-		{"not this resource", o.key(), encrypted, encrypter(t, "secrets: aesgcm=a"), "aesgcm"},
-		{"no such key", o.key(), encrypted, encrypter(t, widgetsCRD+": aesgcm=b"), "aesgcm:v1:a"},
+		{"no such provider", o.key(), encrypted, crypttest.Load(t, widgetsCRD+": aescbc=a identity"), "aesgcm"},
+		{"not this resource", o.key(), encrypted, crypttest.Load(t, "secrets: aesgcm=a"), "aesgcm"},
+		{"no such key", o.key(), encrypted, crypttest.Load(t, widgetsCRD+": aesgcm=b"), "aesgcm:v1:a"},
 		{"moved", widgetsDir + "ns/moved", encrypted, right, "aesgcm:v1:a"},
 		{"truncated", o.key(), encrypted[:len(encrypted)-20], right, "aesgcm:v1:a"},
 	}
@@ -129,9 +88,9 @@ func TestEncryptedClosed(t *testing.T) {
 // TestWouldBePlaintext: an encrypted object that the configuration would store in the clear is
 // refused, or stays as it is.
 func TestWouldBePlaintext(t *testing.T) {
-	with := encrypter(t, widgetsCRD+": identity aescbc=a")
+	with := crypttest.Load(t, widgetsCRD+": identity aescbc=a")
 	o, plain := resource{version: "v1alpha1", name: "a"}, resource{version: "v1alpha1", name: "b"}
-	encrypted := encrypt(t, encrypter(t, widgetsCRD+": aescbc=a"), widgetsCRD, o.key(), o.json(t))
+	encrypted := crypttest.Encrypt(t, crypttest.Load(t, widgetsCRD+": aescbc=a"), widgetsCRD, o.key(), o.json(t))
 	files := transform.Options{In: newCluster(t, twoVersions()).put(o.key(), encrypted).add(plain).build(), Encryption: with}
 	r := migrate(t, files, Options{})
 	r.refusedFor("error would-be-plaintext "+o.key(), "warning stored-versions-kept "+widgetsKey)
@@ -149,22 +108,22 @@ func TestWouldBePlaintext(t *testing.T) {
 // would not, its list is said to be as it was.
 func TestEncryptedDefinition(t *testing.T) {
 	const definitionsResource = "customresourcedefinitions.apiextensions.k8s.io"
-	with := encrypter(t, definitionsResource+": aesgcm=a")
-	encrypted := encrypt(t, with, definitionsResource, widgetsKey, twoVersions().json(t))
+	with := crypttest.Load(t, definitionsResource+": aesgcm=a")
+	encrypted := crypttest.Encrypt(t, with, definitionsResource, widgetsKey, twoVersions().json(t))
 	o := resource{version: "v1alpha1", name: "a"}
 	path := newCluster(t).put(widgetsKey, encrypted).add(o).build()
 	r := migrate(t, transform.Options{In: path, Encryption: with}, Options{})
 	require.Equal(t, []string{widgetsKey, o.key()}, r.changed())
 	require.Equal(t, strings.Replace(twoVersions().json(t), `["v1alpha1","v1"]`, `["v1"]`, 1), r.open(with, definitionsResource, widgetsKey, "k8s:enc:aesgcm"))
 
-	r = migrate(t, transform.Options{In: path, Encryption: encrypter(t, definitionsResource+": identity aesgcm=a"), Allow: []string{transform.CodeWouldBePlaintext.Name}}, Options{})
+	r = migrate(t, transform.Options{In: path, Encryption: crypttest.Load(t, definitionsResource+": identity aesgcm=a"), Allow: []string{transform.CodeWouldBePlaintext.Name}}, Options{})
 	require.Equal(t, []string{o.key()}, r.changed())
 	require.Equal(t, StoredVersions{Before: []string{"v1alpha1", "v1"}, After: []string{"v1alpha1", "v1"}, Kept: "it would be stored in the clear"}, r.resources(widgetsCRD).StoredVersions)
 
 	// with another storage version asked for, its objects must not move on without it
 	fresh := resource{version: "v1", name: "b"}
 	path = newCluster(t).put(widgetsKey, encrypted).add(fresh).build()
-	r = migrate(t, transform.Options{In: path, Encryption: encrypter(t, definitionsResource+": identity aesgcm=a"), Allow: []string{transform.CodeWouldBePlaintext.Name}}, Options{To: "v1alpha1"})
+	r = migrate(t, transform.Options{In: path, Encryption: crypttest.Load(t, definitionsResource+": identity aesgcm=a"), Allow: []string{transform.CodeWouldBePlaintext.Name}}, Options{To: "v1alpha1"})
 	require.Empty(t, r.changed())
 	require.Equal(t, []string{"error would-be-plaintext " + widgetsKey}, r.problems())
 }
@@ -177,20 +136,20 @@ func secretObject(name string) *corev1.Secret {
 // TestRewrap (case 28): every value is encrypted by the first provider and its first key, the
 // content is the same, and a second run changes nothing.
 func TestRewrap(t *testing.T) {
-	old := encrypter(t, "secrets,"+widgetsCRD+": aescbc=o")
-	now := encrypter(t, "secrets,"+widgetsCRD+": aesgcm=no aescbc=o identity", "configmaps: identity secretbox=o")
+	old := crypttest.Load(t, "secrets,"+widgetsCRD+": aescbc=o")
+	now := crypttest.Load(t, "secrets,"+widgetsCRD+": aesgcm=no aescbc=o identity", "configmaps: identity secretbox=o")
 	secret := "/registry/secrets/ns/"
 	native := newCluster(t).native("s", "v1", "Secret", secretObject("s")).changes[0].Value
 	newest := secret + "newest"
 	c := newCluster(t, twoVersions()).
-		put(secret+"encrypted", encrypt(t, old, "secrets", secret+"encrypted", string(native))).
+		put(secret+"encrypted", crypttest.Encrypt(t, old, "secrets", secret+"encrypted", string(native))).
 		put(secret+"plain", string(native)).
-		put(newest, encrypt(t, now, "secrets", newest, string(native))).
+		put(newest, crypttest.Encrypt(t, now, "secrets", newest, string(native))).
 		native("/registry/configmaps/ns/c", "v1", "ConfigMap", &corev1.ConfigMap{}).
 		native("/registry/pods/ns/p", "v1", "Pod", &corev1.Pod{})
 	stale, current := resource{version: "v1alpha1", name: "a"}, resource{version: "v1", name: "b"}
-	c.put(stale.key(), encrypt(t, old, widgetsCRD, stale.key(), stale.json(t)))
-	c.put(current.key(), encrypt(t, old, widgetsCRD, current.key(), current.json(t)))
+	c.put(stale.key(), crypttest.Encrypt(t, old, widgetsCRD, stale.key(), stale.json(t)))
+	c.put(current.key(), crypttest.Encrypt(t, old, widgetsCRD, current.key(), current.json(t)))
 	path := c.build()
 	r := migrate(t, transform.Options{In: path, Encryption: now}, Options{Rewrap: true})
 	require.Equal(t, []string{widgetsKey, stale.key(), current.key(), secret + "encrypted", secret + "plain"}, r.changed())
@@ -213,8 +172,8 @@ func TestRewrap(t *testing.T) {
 
 // TestRewrapClosed: a key rotation that cannot open a value is not done, and says which.
 func TestRewrapClosed(t *testing.T) {
-	with := encrypter(t, "secrets: aescbc=n identity")
-	lost := encrypt(t, encrypter(t, "secrets: aescbc=o"), "secrets", "/registry/secrets/ns/a", string(newCluster(t).native("s", "v1", "Secret", secretObject("s")).changes[0].Value))
+	with := crypttest.Load(t, "secrets: aescbc=n identity")
+	lost := crypttest.Encrypt(t, crypttest.Load(t, "secrets: aescbc=o"), "secrets", "/registry/secrets/ns/a", string(newCluster(t).native("s", "v1", "Secret", secretObject("s")).changes[0].Value))
 	path := newCluster(t).put("/registry/namespaces/default", namespaceJSON).put("/registry/secrets/ns/a", lost).native("/registry/secrets/ns/b", "v1", "Secret", secretObject("b")).build()
 	r := migrate(t, transform.Options{In: path, Encryption: with}, Options{Rewrap: true})
 	r.refusedFor("error encrypted /registry/secrets/ns/a")
@@ -227,9 +186,9 @@ func TestRewrapClosed(t *testing.T) {
 // TestRewrapAllowed: a skipped object gets the new key all the same: without its old key it would
 // be lost.
 func TestRewrapAllowed(t *testing.T) {
-	old, now := encrypter(t, widgetsCRD+": aescbc=o"), encrypter(t, widgetsCRD+": aescbc=no")
+	old, now := crypttest.Load(t, widgetsCRD+": aescbc=o"), crypttest.Load(t, widgetsCRD+": aescbc=no")
 	o := resource{version: "v1old", name: "a"}
-	path := newCluster(t, twoVersions()).put(o.key(), encrypt(t, old, widgetsCRD, o.key(), o.json(t))).build()
+	path := newCluster(t, twoVersions()).put(o.key(), crypttest.Encrypt(t, old, widgetsCRD, o.key(), o.json(t))).build()
 	r := migrate(t, transform.Options{In: path, Encryption: now, Allow: []string{codeUnlistedVersion.Name}}, Options{Rewrap: true})
 	require.Contains(t, r.changed(), o.key())
 	require.Equal(t, o.json(t), r.open(now, widgetsCRD, o.key(), "k8s:enc:aescbc:v1:n:"))
@@ -238,8 +197,8 @@ func TestRewrapAllowed(t *testing.T) {
 
 // TestRewrapStrays: an encrypted value outside the prefixes of the API servers is reported.
 func TestRewrapStrays(t *testing.T) {
-	with := encrypter(t, "secrets: aescbc=n")
-	lost := encrypt(t, with, "secrets", "/other/secrets/ns/a", string(newCluster(t).native("s", "v1", "Secret", secretObject("a")).changes[0].Value))
+	with := crypttest.Load(t, "secrets: aescbc=n")
+	lost := crypttest.Encrypt(t, with, "secrets", "/other/secrets/ns/a", string(newCluster(t).native("s", "v1", "Secret", secretObject("a")).changes[0].Value))
 	path := newCluster(t).put("/registry/namespaces/default", namespaceJSON).put("/other/secrets/ns/a", lost).native("/other/secrets/ns/b", "v1", "Secret", secretObject("b")).build()
 	r := migrate(t, transform.Options{In: path, Encryption: with}, Options{Rewrap: true})
 	r.refusedFor("error unknown-key /other/secrets/ns/a")
@@ -254,11 +213,11 @@ func TestRewrapStrays(t *testing.T) {
 func TestRewrapNested(t *testing.T) {
 	const nested = "/registry/tenants.io/one"
 	const outer, inner, crd = "/registry/secrets/ns/a", nested + "/secrets/ns/a", nested + "/apiextensions.k8s.io/customresourcedefinitions/widgets.example.com"
-	old, now := encrypter(t, "secrets: aescbc=o"), encrypter(t, "secrets: aescbc=no")
+	old, now := crypttest.Load(t, "secrets: aescbc=o"), crypttest.Load(t, "secrets: aescbc=no")
 	plain := string(newCluster(t).native("s", "v1", "Secret", secretObject("a")).changes[0].Value)
 	c := newCluster(t).put("/registry/namespaces/default", namespaceJSON).put(crd, twoVersions().json(t))
 	for _, key := range []string{outer, inner} {
-		c.put(key, encrypt(t, old, "secrets", key, plain))
+		c.put(key, crypttest.Encrypt(t, old, "secrets", key, plain))
 	}
 	path := c.build()
 	for _, prefixes := range [][]string{nil, {"/registry", nested}} {

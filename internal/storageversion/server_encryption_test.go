@@ -1,9 +1,6 @@
 package storageversion_test
 
 import (
-	"encoding/base64"
-	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -14,27 +11,19 @@ import (
 
 	"github.com/etcdshift/etcdshift/encoding/encryption"
 	"github.com/etcdshift/etcdshift/internal/storageversion"
+	"github.com/etcdshift/etcdshift/internal/test/crypttest"
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// configuration writes an EncryptionConfiguration with a provider for each kind, whose keys are
-// named in that order, and returns the server's flag and what loads it here.
-func configuration(t *testing.T, providers map[string]string, keys ...string) (flag string, encrypter *encryption.Transformers) {
+// configuration writes an EncryptionConfiguration with a provider for each kind, with keys, and
+// returns the server's flag and what loads it here.
+func configuration(t *testing.T, providers map[string]string, keys string) (flag string, by *encryption.Transformers) {
 	t.Helper()
-	text := "apiVersion: apiserver.config.k8s.io/v1\nkind: EncryptionConfiguration\nresources:\n"
+	var rules []string
 	for crd, provider := range providers {
-		text += fmt.Sprintf("- resources: [%s]\n  providers:\n  - %s:\n      keys:\n", crd, provider)
-		for _, key := range keys {
-			secret := base64.StdEncoding.EncodeToString([]byte(strings.Repeat(key, 32)[:32]))
-			text += fmt.Sprintf("      - {name: %s, secret: %s}\n", key, secret)
-		}
+		rules = append(rules, crd+": "+provider+"="+keys)
 	}
-	path := filepath.Join(t.TempDir(), "encryption.yaml")
-	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
-	encrypter, err := encryption.Load(t.Context(), path)
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, encrypter.Close()) })
-	return "--encryption-provider-config=" + path, encrypter
+	return "--encryption-provider-config=" + crypttest.Write(t, rules...), crypttest.Load(t, rules...)
 }
 
 // TestServerEncryption: what a server encrypted is migrated and encrypted anew, and a server with
@@ -44,7 +33,7 @@ func TestServerEncryption(t *testing.T) {
 	all := shapes()[:3]
 	const crds = "customresourcedefinitions.apiextensions.k8s.io"
 	providers := map[string]string{all[0].crdName(): "aescbc", all[1].crdName(): "aesgcm", all[2].crdName(): "secretbox", crds: "aesgcm"}
-	flag, first := configuration(t, providers, "one", "two")
+	flag, first := configuration(t, providers, "ab")
 	w := newWorld(t, all, false, flag)
 	encryptedBy := func(path, key string) {
 		t.Helper()
@@ -56,7 +45,7 @@ func TestServerEncryption(t *testing.T) {
 			require.True(t, strings.HasPrefix(stored[crdDir+s.crdName()], "k8s:enc:"+providers[crds]+":v1:"+key+":"), s.plural)
 		}
 	}
-	encryptedBy(w.before, "one")
+	encryptedBy(w.before, "a")
 
 	_, err := transform.Run(t.Context(), transform.Options{In: w.before, Out: filepath.Join(t.TempDir(), "refused.db"), Allow: []string{"pruned-field"}},
 		storageversion.New(storageversion.Options{}))
@@ -64,7 +53,7 @@ func TestServerEncryption(t *testing.T) {
 
 	run := transform.Options{Allow: []string{"pruned-field"}, Encryption: first}
 	out, r := migrateWith(t, w.before, run, storageversion.Options{})
-	encryptedBy(out, "one")
+	encryptedBy(out, "a")
 	n := 0
 	for _, s := range all {
 		require.Equal(t, []string{newName}, resource(t, r, s.crdName()).StoredVersions.After)
@@ -83,15 +72,15 @@ func TestServerEncryption(t *testing.T) {
 	c.close()
 
 	// The second key first, and then alone.
-	_, second := configuration(t, providers, "two", "one")
+	_, second := configuration(t, providers, "ba")
 	run.Encryption = second
 	rotated, r := migrateWith(t, out, run, storageversion.Options{Rewrap: true})
 	require.Equal(t, len(w.of)+len(all), r.Changes.Updated)
-	encryptedBy(rotated, "two")
+	encryptedBy(rotated, "b")
 	unchanged, r := migrateWith(t, rotated, run, storageversion.Options{Rewrap: true})
 	require.Equal(t, transform.Unchanged, r.Outcome)
 	require.Equal(t, values(t, rotated), values(t, unchanged), "ciphertext too")
-	flag, _ = configuration(t, providers, "two")
+	flag, _ = configuration(t, providers, "b")
 	c = restore(t, rotated, flag)
 	defer c.close()
 	w.listed(t, c)

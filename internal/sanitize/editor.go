@@ -1,4 +1,4 @@
-package aliases
+package sanitize
 
 import (
 	"cmp"
@@ -11,34 +11,34 @@ import (
 	"github.com/etcdshift/etcdshift/internal/redact"
 )
 
-// Editor replaces names in the content of objects.
-type Editor struct {
-	*Dictionary
-	Replaced int            // texts
-	Left     map[string]int // names that may mean something else, by how many texts have them
+// editor replaces names in the content of objects.
+type editor struct {
+	*dictionary
+	replaced int            // texts
+	left     map[string]int // names that may mean something else, by how many texts have them
 	depth    int            // of texts in texts
 	room     *redact.Room
 	wrong    error // what could not be searched
 }
 
-// Edit returns an editor with counts of its own.
-func (d *Dictionary) Edit() *Editor {
-	return &Editor{Dictionary: d, Left: map[string]int{}, room: redact.NewRoom()}
+// edit returns an editor with counts of its own.
+func (d *dictionary) edit() *editor {
+	return &editor{dictionary: d, left: map[string]int{}, room: redact.NewRoom()}
 }
 
-// deepest bounds texts in texts, such as JSON in base64.
-const deepest = 5
+// deepestNames bounds texts in texts, such as JSON in base64, in which names are looked for.
+const deepestNames = 5
 
-// ErrNames is returned for a map that would have one name twice.
-var ErrNames = errors.New("two names become one")
+// errNames is returned for a map that would have one name twice.
+var errNames = errors.New("two names become one")
 
-// Object replaces the names in an object, in place.
-func (e *Editor) Object(content map[string]any) error {
+// object replaces the names in an object, in place.
+func (e *editor) object(content map[string]any) error {
 	return cmp.Or(e.fields(content, ""), e.wrong)
 }
 
 // fields edits the map in a field.
-func (e *Editor) fields(m map[string]any, parent string) (err error) {
+func (e *editor) fields(m map[string]any, parent string) (err error) {
 	label, _ := m["key"].(string) // of a requirement
 	if m["scopeName"] != nil {
 		label = "name"
@@ -63,7 +63,7 @@ func (e *Editor) fields(m map[string]any, parent string) (err error) {
 		alias := e.text(name)
 		if alias != name {
 			if _, twice := m[alias]; twice {
-				return fmt.Errorf("%w: %s", ErrNames, parent)
+				return fmt.Errorf("%w: %s", errNames, parent)
 			}
 			delete(m, name)
 		}
@@ -72,14 +72,14 @@ func (e *Editor) fields(m map[string]any, parent string) (err error) {
 	return nil
 }
 
-func (e *Editor) value(value any, field, parent string) (any, error) {
+func (e *editor) value(value any, field, parent string) (any, error) {
 	switch v := value.(type) {
 	case string:
 		if isType(field, v) {
 			return v, nil
 		}
 		if holdsName(field, parent) {
-			return e.Name(v), nil
+			return e.name(v), nil
 		}
 		return e.text(v), nil
 	case map[string]any:
@@ -95,35 +95,35 @@ func (e *Editor) value(value any, field, parent string) (any, error) {
 	return value, nil
 }
 
-// Name replaces the name in a field that holds one, also one with something added: the prefix of
+// name replaces the name in a field that holds one, also one with something added: the prefix of
 // names to be made, the holder of a lease, an Event.
-func (e *Editor) Name(s string) string {
-	if alias, is := e.Alias(s); is {
+func (e *editor) name(s string) string {
+	if alias, is := e.alias(s); is {
 		return e.count(s, alias)
 	}
 	if at := strings.LastIndexAny(s, "-_."); at > 0 {
-		if alias, is := e.Alias(s[:at]); is {
-			return e.count(s, alias+e.Text(s[at:], e.leave))
+		if alias, is := e.alias(s[:at]); is {
+			return e.count(s, alias+e.inText(s[at:], e.leave))
 		}
 	}
 	return e.text(s)
 }
 
-func (e *Editor) leave(name string) { e.Left[strings.ToLower(name)]++ }
+func (e *editor) leave(name string) { e.left[strings.ToLower(name)]++ }
 
-func (e *Editor) count(before, after string) string {
+func (e *editor) count(before, after string) string {
 	if before != after {
-		e.Replaced++
+		e.replaced++
 	}
 	return after
 }
 
 // text replaces the names in a text that may hold JSON or encoded data.
-func (e *Editor) text(s string) string {
+func (e *editor) text(s string) string {
 	if len(s) < 2 {
 		return s
 	}
-	if e.depth < deepest {
+	if e.depth < deepestNames {
 		e.depth++
 		defer func() { e.depth-- }()
 		if s[0] == '{' || s[0] == '[' {
@@ -136,12 +136,12 @@ func (e *Editor) text(s string) string {
 			return e.count(s, out)
 		}
 	}
-	return e.count(s, e.Text(e.places(s), e.leave))
+	return e.count(s, e.inText(e.places(s), e.leave))
 }
 
 // json edits JSON. It is false for another text, and for one whose names would be twice.
-func (e *Editor) json(s string) (string, bool) {
-	inner := &Editor{Dictionary: e.Dictionary, Left: map[string]int{}, depth: e.depth, room: e.room}
+func (e *editor) json(s string) (string, bool) {
+	inner := &editor{dictionary: e.dictionary, left: map[string]int{}, depth: e.depth, room: e.room}
 	failed := false
 	out, err := redact.EditJSON(s, func(content any) any {
 		content, err := inner.value(content, "", "")
@@ -152,12 +152,12 @@ func (e *Editor) json(s string) (string, bool) {
 	if err != nil || failed {
 		return "", false
 	}
-	for name, n := range inner.Left {
-		e.Left[name] += n
+	for name, n := range inner.left {
+		e.left[name] += n
 	}
-	if inner.Replaced == 0 {
+	if inner.replaced == 0 {
 		return s, true
 	}
-	e.Replaced += inner.Replaced
+	e.replaced += inner.replaced
 	return out, true
 }

@@ -1,8 +1,9 @@
-package aliases
+package sanitize
 
 import (
 	"iter"
 	"strings"
+	"unicode"
 )
 
 // wordAt returns where the next word of a text begins and ends, from an offset on.
@@ -24,25 +25,8 @@ func inWord(c byte) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' |
 
 // wordsOf are the words of a name, in lower case, with a space between.
 func wordsOf(name string) string {
-	out := make([]byte, 0, len(name))
-	for begin, end := wordAt(name, 0); begin < len(name); begin, end = wordAt(name, end) {
-		if len(out) > 0 {
-			out = append(out, ' ')
-		}
-		out = appendLower(out, name[begin:end])
-	}
-	return string(out)
-}
-
-func appendLower(to []byte, word string) []byte {
-	for i := range len(word) {
-		c := word[i]
-		if c >= 'A' && c <= 'Z' {
-			c += 'a' - 'A'
-		}
-		to = append(to, c)
-	}
-	return to
+	words := strings.FieldsFunc(name, func(r rune) bool { return r > unicode.MaxASCII || !inWord(byte(r)) })
+	return strings.ToLower(strings.Join(words, " "))
 }
 
 // found is a name in a text.
@@ -53,25 +37,23 @@ type found struct {
 }
 
 // in yields the names at each word of a text, the shorter ones first.
-func (d *Dictionary) in(s string) iter.Seq[found] {
+func (d *dictionary) in(s string) iter.Seq[found] {
 	return func(yield func(found) bool) {
 		var buffer [256]byte
 		for begin, end := wordAt(s, 0); begin < len(s); begin, end = wordAt(s, end) {
-			for _, from := range []int{begin, escaped(s, begin, end)} {
-				if !d.at(s, from, end, buffer[:0], yield) {
-					return
-				}
-				if from == escaped(s, begin, end) {
-					break
-				}
+			if !d.at(s, begin, end, buffer[:0], yield) {
+				return
+			}
+			if from := escaped(s, begin, end); from != begin && !d.at(s, from, end, buffer[:0], yield) {
+				return
 			}
 		}
 	}
 }
 
 // at yields the names that begin with a word of a text.
-func (d *Dictionary) at(s string, begin, end int, words []byte, yield func(found) bool) bool {
-	for words = appendLower(words, s[begin:end]); ; {
+func (d *dictionary) at(s string, begin, end int, words []byte, yield func(found) bool) bool {
+	for words = append(words, strings.ToLower(s[begin:end])...); ; {
 		t := d.names[string(words)]
 		if t&whole != 0 && !yield(found{begin, end, t, string(words)}) {
 			return false
@@ -87,7 +69,7 @@ func (d *Dictionary) at(s string, begin, end int, words []byte, yield func(found
 			return true
 		}
 		end = wordEnd(s, next)
-		words = appendLower(append(words, ' '), s[next:end])
+		words = append(append(words, ' '), strings.ToLower(s[next:end])...)
 	}
 }
 
@@ -126,18 +108,19 @@ func encoded(s string, begin, end int) bool {
 
 func inBase64(c byte) bool { return inWord(c) || c == '+' || c == '/' || c == '=' }
 
-// Text replaces the names in a text that can be nothing else. Of each other name, vague is told.
-func (d *Dictionary) Text(s string, vague func(name string)) string {
+// inText replaces the names in a text that can be nothing else, and calls unsure with each other
+// name.
+func (d *dictionary) inText(s string, unsure func(name string)) string {
 	var out []byte
 	copied, pending := 0, found{}
 	for at := range d.in(s) {
 		if pending.begin != at.begin && pending.end > copied {
-			vague(s[pending.begin:pending.end])
+			unsure(s[pending.begin:pending.end])
 		}
 		pending = found{}
 		switch {
 		case at.end <= copied && copied > 0:
-		case !at.trait.plain() || d.exact[s[at.begin:at.end]]:
+		case at.trait&vague != 0 || d.exact[s[at.begin:at.end]]:
 			pending = at
 		case !encoded(s, at.begin, at.end):
 			begin := max(at.begin, copied)
@@ -146,7 +129,7 @@ func (d *Dictionary) Text(s string, vague func(name string)) string {
 		}
 	}
 	if pending.end > copied {
-		vague(s[pending.begin:pending.end])
+		unsure(s[pending.begin:pending.end])
 	}
 	if copied == 0 {
 		return s
@@ -154,11 +137,8 @@ func (d *Dictionary) Text(s string, vague func(name string)) string {
 	return string(append(out, s[copied:]...))
 }
 
-// plain reports whether a name is nothing else.
-func (t trait) plain() bool { return t&whole != 0 && t&vague == 0 }
-
-// Alias returns the alias of a name of the dictionary.
-func (d *Dictionary) Alias(name string) (alias string, is bool) {
+// alias returns the alias of a name of the dictionary.
+func (d *dictionary) alias(name string) (alias string, is bool) {
 	if d.names[wordsOf(name)]&whole == 0 {
 		return name, false
 	}
@@ -166,10 +146,10 @@ func (d *Dictionary) Alias(name string) (alias string, is bool) {
 }
 
 // appendAlias appends a text with all of its words replaced. A capital letter stays one.
-func (d *Dictionary) appendAlias(to []byte, s string) []byte {
+func (d *dictionary) appendAlias(to []byte, s string) []byte {
 	copied := 0
 	for begin, end := wordAt(s, 0); begin < len(s); begin, end = wordAt(s, end) {
-		alias := d.words[strings.ToLower(s[begin:end])]
+		alias := d.aliases[strings.ToLower(s[begin:end])]
 		if alias == "" {
 			continue
 		}

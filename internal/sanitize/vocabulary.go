@@ -1,4 +1,4 @@
-package aliases
+package sanitize
 
 import (
 	_ "embed"
@@ -57,17 +57,16 @@ func isSystem(name string) bool {
 // stayingWords are words that controllers put into the names that they make.
 const stayingWords = " kube node apiserver controller manager scheduler etcd proxy system default token bootstrap sh helm release pvc csi "
 
-// stays reports whether a word has no alias: a number, a version, or one that controllers put into
-// names.
-func stays(word string) bool {
-	number := strings.TrimLeft(word, "0123456789")
-	if number == "" {
+// stays reports whether a word has no alias.
+func stays(word string) bool { return isNumber(word) || strings.Contains(stayingWords, " "+word+" ") }
+
+// isNumber reports whether a word is a number or a version.
+func isNumber(word string) bool {
+	if strings.Trim(word, "0123456789") == "" {
 		return len(word) <= longestNumber
 	}
-	if rest, is := strings.CutPrefix(word, "v"); is && rest != "" && isVersion(rest) {
-		return true
-	}
-	return strings.Contains(stayingWords, " "+word+" ")
+	rest, is := strings.CutPrefix(word, "v")
+	return is && isVersion(rest)
 }
 
 // longestNumber is that of a time in seconds; a longer one may be that of an account.

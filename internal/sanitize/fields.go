@@ -1,4 +1,4 @@
-package aliases
+package sanitize
 
 import (
 	"regexp"
@@ -52,7 +52,7 @@ var (
 )
 
 // places replaces names where the rest of a text tells that they are names.
-func (e *Editor) places(s string) string {
+func (e *editor) places(s string) string {
 	if strings.Contains(s, ".svc") {
 		s = serviceHost.ReplaceAllStringFunc(s, func(host string) string { return e.each(host, ".", strings.Count(host, ".")) })
 	}
@@ -64,7 +64,7 @@ func (e *Editor) places(s string) string {
 	}
 	if storageQuota.MatchString(s) {
 		class, rest, _ := strings.Cut(s, ".storageclass.")
-		alias, _ := e.Alias(class)
+		alias, _ := e.alias(class)
 		s = alias + ".storageclass." + rest
 	}
 	if len(s) <= longestSelector && (strings.Contains(s, "=") || strings.Contains(s, " in ")) {
@@ -73,8 +73,8 @@ func (e *Editor) places(s string) string {
 	if namespacedName.MatchString(s) {
 		ns, name, _ := strings.Cut(s, "/")
 		if e.names[wordsOf(ns)]&namespace != 0 && !e.phrases[ns] {
-			if alias, is := e.Alias(name); is {
-				ns, _ = e.Alias(ns)
+			if alias, is := e.alias(name); is {
+				ns, _ = e.alias(ns)
 				return ns + "/" + alias
 			}
 		}
@@ -86,24 +86,24 @@ func (e *Editor) places(s string) string {
 const longestSelector = 4096
 
 // selector replaces names where a text compares a label that holds one.
-func (e *Editor) selector(s string) string {
+func (e *editor) selector(s string) string {
 	return selectorTerm.ReplaceAllStringFunc(s, func(term string) string {
 		of := selectorTerm.FindStringSubmatch(term)
 		if !holdsName(of[1], "") {
 			return term
 		}
 		return of[1] + of[2] + selectorValue.ReplaceAllStringFunc(of[3], func(name string) string {
-			alias, _ := e.Alias(name)
+			alias, _ := e.alias(name)
 			return alias
 		})
 	})
 }
 
 // each replaces the first n parts of a text that are names.
-func (e *Editor) each(s, separator string, n int) string {
+func (e *editor) each(s, separator string, n int) string {
 	parts := strings.Split(s, separator)
 	for i := range min(n, len(parts)) {
-		parts[i], _ = e.Alias(parts[i])
+		parts[i], _ = e.alias(parts[i])
 	}
 	return strings.Join(parts, separator)
 }

@@ -1,4 +1,4 @@
-package aliases
+package sanitize
 
 import (
 	"archive/zip"
@@ -8,7 +8,9 @@ import (
 	"encoding/base64"
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -17,22 +19,22 @@ import (
 	"github.com/etcdshift/etcdshift/internal/redact"
 )
 
-func dictionary(key string, names ...string) *Dictionary {
-	d := New([]byte(key))
-	d.Vocabulary("checkout.example.com")
+func dictionaryOf(key string, names ...string) *dictionary {
+	d := newDictionary([]byte(key))
+	d.vocabulary("checkout.example.com")
 	for _, name := range names {
-		d.Taken(name)
-		d.Name(name)
+		d.take(name)
+		d.add(name, whole)
 	}
-	d.Namespace("shop")
-	d.Namespace("team-blue")
-	d.Settle()
+	d.add("shop", whole|namespace)
+	d.add("team-blue", whole|namespace)
+	d.settle()
 	return d
 }
 
-func alias(t testing.TB, d *Dictionary, name string) string {
+func aliasOf(t testing.TB, d *dictionary, name string) string {
 	t.Helper()
-	out, is := d.Alias(name)
+	out, is := d.alias(name)
 	require.True(t, is, name)
 	return out
 }
@@ -69,18 +71,18 @@ func TestAliases(t *testing.T) {
 	for name := range names {
 		list = append(list, name)
 	}
-	d, same, other := dictionary("key", list...), dictionary("key", list...), dictionary("other", list...)
+	d, same, other := dictionaryOf("key", list...), dictionaryOf("key", list...), dictionaryOf("other", list...)
 	by, different := map[string]string{}, 0
 	for _, name := range list {
-		is, known := d.Alias(name)
+		is, known := d.alias(name)
 		require.Equal(t, shape(name), shape(is))
-		again, _ := same.Alias(name)
+		again, _ := same.alias(name)
 		require.Equal(t, is, again)
 		require.Empty(t, by[is], name)
 		by[is] = name
 		if known && is != name {
 			require.False(t, names[is], "%s is there already", is)
-			if another, _ := other.Alias(name); another != is {
+			if another, _ := other.alias(name); another != is {
 				different++
 			}
 		}
@@ -90,22 +92,22 @@ func TestAliases(t *testing.T) {
 
 // TestComposed: names made of names have aliases made of aliases.
 func TestComposed(t *testing.T) {
-	d := dictionary("key", "checkout", "web", "data", "web-0", "data-web-0", "kube-apiserver-worker-a", "worker-a", "sh.helm.release.v1.web.v12", "100.64.0.1", "pvc-web")
-	web := alias(t, d, "web")
-	require.Equal(t, web+"-0", alias(t, d, "web-0"))
-	require.Equal(t, alias(t, d, "data")+"-"+web+"-0", alias(t, d, "data-web-0"))
-	require.Equal(t, "kube-apiserver-"+alias(t, d, "worker-a"), alias(t, d, "kube-apiserver-worker-a"))
-	require.Equal(t, "sh.helm.release.v1."+web+".v12", alias(t, d, "sh.helm.release.v1.web.v12"))
-	require.Equal(t, []string{"100.64.0.1"}, d.Kept())
-	require.NotContains(t, d.Words(), "kube")
-	require.Equal(t, d.Words()["web"], web)
+	d := dictionaryOf("key", "checkout", "web", "data", "web-0", "data-web-0", "kube-apiserver-worker-a", "worker-a", "sh.helm.release.v1.web.v12", "100.64.0.1", "pvc-web")
+	web := aliasOf(t, d, "web")
+	require.Equal(t, web+"-0", aliasOf(t, d, "web-0"))
+	require.Equal(t, aliasOf(t, d, "data")+"-"+web+"-0", aliasOf(t, d, "data-web-0"))
+	require.Equal(t, "kube-apiserver-"+aliasOf(t, d, "worker-a"), aliasOf(t, d, "kube-apiserver-worker-a"))
+	require.Equal(t, "sh.helm.release.v1."+web+".v12", aliasOf(t, d, "sh.helm.release.v1.web.v12"))
+	require.Equal(t, []string{"100.64.0.1"}, slices.Collect(maps.Keys(d.kept)))
+	require.NotContains(t, d.replaced(), "kube")
+	require.Equal(t, d.replaced()["web"], web)
 }
 
 // TestTexts: whole names are replaced in any text; names that mean something else only in fields
 // that hold names, or where the text says what they are.
 func TestTexts(t *testing.T) {
-	d := dictionary("key", "payments-api", "web", "status", "checkout", "image-pull", "admin", "in", "not")
-	api, web, blue, shop := alias(t, d, "payments-api"), alias(t, d, "web"), alias(t, d, "team-blue"), alias(t, d, "shop")
+	d := dictionaryOf("key", "payments-api", "web", "status", "checkout", "image-pull", "admin", "in", "not")
+	api, web, blue, shop := aliasOf(t, d, "payments-api"), aliasOf(t, d, "web"), aliasOf(t, d, "team-blue"), aliasOf(t, d, "shop")
 	upper := strings.ToUpper(strings.ReplaceAll(api, "-", "_"))
 	for text, want := range map[string]string{
 		"payments-api":                                     api,
@@ -125,13 +127,13 @@ func TestTexts(t *testing.T) {
 		"app=web,tier=web,app in (web,x)":                  "app=" + web + ",tier=web,app in (" + web + ",x)",
 		"kubernetes.io/metadata.name!='shop'":              "kubernetes.io/metadata.name!='" + shop + "'",
 		"cluster-admin admin":                              "cluster-admin admin",
-		"image-pull":                                       alias(t, d, "image-pull"),
+		"image-pull":                                       aliasOf(t, d, "image-pull"),
 		`{"a": "payments-api", "name": "web", "n": 1.50}`:  `{"a": "` + api + `", "name": "` + web + `", "n": 1.50}`,
 		encode("see payments-api"):                         encode("see " + api),
 	} {
-		require.Equal(t, want, d.Edit().text(text), text)
+		require.Equal(t, want, d.edit().text(text), text)
 	}
-	packed := d.Edit().text(encode(zipped(t, "at payments-api")))
+	packed := d.edit().text(encode(gzipped(t, "at payments-api")))
 	data, err := base64.StdEncoding.DecodeString(packed)
 	require.NoError(t, err)
 	unzip, err := gzip.NewReader(bytes.NewReader(data))
@@ -139,34 +141,23 @@ func TestTexts(t *testing.T) {
 	plain, err := io.ReadAll(unzip)
 	require.NoError(t, err)
 	require.Equal(t, "at "+api, string(plain))
-	edit := d.Edit()
+	edit := d.edit()
 	edit.text("web and web")
-	require.Equal(t, map[string]int{"web": 2}, edit.Left)
-}
-
-func encode(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
-
-func zipped(t testing.TB, text string) string {
-	var out bytes.Buffer
-	w := gzip.NewWriter(&out)
-	_, err := w.Write([]byte(text))
-	require.NoError(t, err)
-	require.NoError(t, w.Close())
-	return out.String()
+	require.Equal(t, map[string]int{"web": 2}, edit.left)
 }
 
 // TestVocabularyStays: no text of the vocabulary changes, whatever objects are called.
 func TestVocabularyStays(t *testing.T) {
-	d := dictionary("key", strings.Fields(constants)...)
+	d := dictionaryOf("key", strings.Fields(constants)...)
 	for _, text := range vocabulary() {
-		require.Equal(t, text, d.Edit().text(text))
+		require.Equal(t, text, d.edit().text(text))
 	}
 }
 
 // TestFields: references and selectors follow, names of ports and containers stay.
 func TestFields(t *testing.T) {
-	d := dictionary("key", "web", "http", "db", "worker-7")
-	web, node := alias(t, d, "web"), alias(t, d, "worker-7")
+	d := dictionaryOf("key", "web", "http", "db", "worker-7")
+	web, node := aliasOf(t, d, "web"), aliasOf(t, d, "worker-7")
 	object := func(web, db, http, node, shop string) map[string]any {
 		ref := func(name string) map[string]any { return map[string]any{"kind": "ConfigMap", "name": name} }
 		return map[string]any{
@@ -183,16 +174,16 @@ func TestFields(t *testing.T) {
 		}
 	}
 	content := object("web", "db", "http", "worker-7", "shop")
-	require.NoError(t, d.Edit().Object(content))
-	require.Equal(t, object(web, alias(t, d, "db"), "http", node, alias(t, d, "shop")), content)
+	require.NoError(t, d.edit().object(content))
+	require.Equal(t, object(web, aliasOf(t, d, "db"), "http", node, aliasOf(t, d, "shop")), content)
 	twice := map[string]any{"worker-7": "a", node: "b"}
-	require.ErrorIs(t, d.Edit().Object(twice), ErrNames)
+	require.ErrorIs(t, d.edit().object(twice), errNames)
 }
 
 // TestLabelsOfTypes: a label called "kind" and its selector follow the same rule.
 func TestLabelsOfTypes(t *testing.T) {
-	d := dictionary("key", "payments-api", "rollout")
-	api := alias(t, d, "payments-api")
+	d := dictionaryOf("key", "payments-api", "rollout")
+	api := aliasOf(t, d, "payments-api")
 	object := func(api string) map[string]any {
 		return map[string]any{
 			"kind": "Rollout", "uid": "8d0c4a1e-0000-4000-8000-000000000001", "labels": map[string]any{"kind": api, "uid": api},
@@ -200,51 +191,51 @@ func TestLabelsOfTypes(t *testing.T) {
 		}
 	}
 	content := object("payments-api")
-	require.NoError(t, d.Edit().Object(content))
+	require.NoError(t, d.edit().object(content))
 	require.Equal(t, object(api), content)
 }
 
 // TestNodes: a name with a word that stays is long enough for texts; letters outside ASCII are
 // told.
 func TestNodes(t *testing.T) {
-	d := dictionary("key", "node-a", "web-0", "команда-api")
-	node := alias(t, d, "node-a")
-	require.Equal(t, "host:"+node+" web-0", d.Edit().text("host:node-a web-0"))
-	require.Equal(t, node+"-192-0-2-0-26", d.Edit().Name("node-a-192-0-2-0-26"))
-	require.Equal(t, []string{"команда-api"}, d.Kept())
+	d := dictionaryOf("key", "node-a", "web-0", "команда-api")
+	node := aliasOf(t, d, "node-a")
+	require.Equal(t, "host:"+node+" web-0", d.edit().text("host:node-a web-0"))
+	require.Equal(t, node+"-192-0-2-0-26", d.edit().name("node-a-192-0-2-0-26"))
+	require.Equal(t, []string{"команда-api"}, slices.Collect(maps.Keys(d.kept)))
 }
 
 // TestHostile: no name and no packed data takes long; what cannot be searched is an error.
 func TestHostile(t *testing.T) {
 	long := strings.Repeat("a-", 1<<19) + "payments"
-	d := dictionary("key", long, "payments-api")
-	require.Equal(t, shape(long), shape(d.Edit().Name(long)))
-	require.NotEqual(t, long, d.Edit().Name(long))
-	bomb := encode(zipped(t, strings.Repeat("x", 20<<20)))
-	for _, packed := range []string{zipped(t, "at payments-api")[:20], zipped(t, strings.Repeat("x", 65<<20))} {
-		require.ErrorIs(t, d.Edit().Object(map[string]any{"a": encode(packed)}), redact.ErrPacked)
-		require.ErrorIs(t, d.Edit().Object(map[string]any{"a": `{"a": "` + encode(packed) + `"}`}), redact.ErrPacked)
+	d := dictionaryOf("key", long, "payments-api")
+	require.Equal(t, shape(long), shape(d.edit().name(long)))
+	require.NotEqual(t, long, d.edit().name(long))
+	bomb := encode(gzipped(t, strings.Repeat("x", 20<<20)))
+	for _, packed := range []string{gzipped(t, "at payments-api")[:20], gzipped(t, strings.Repeat("x", 65<<20))} {
+		require.ErrorIs(t, d.edit().object(map[string]any{"a": encode(packed)}), redact.ErrPacked)
+		require.ErrorIs(t, d.edit().object(map[string]any{"a": `{"a": "` + encode(packed) + `"}`}), redact.ErrPacked)
 	}
-	require.NoError(t, d.Edit().Object(map[string]any{"a": bomb}))
-	require.ErrorIs(t, d.Edit().Object(map[string]any{"a": []any{bomb, bomb}}), redact.ErrPacked)
-	require.NoError(t, d.Edit().Object(map[string]any{"a": encode(zipped(t, "at payments-api"))}))
+	require.NoError(t, d.edit().object(map[string]any{"a": bomb}))
+	require.ErrorIs(t, d.edit().object(map[string]any{"a": []any{bomb, bomb}}), redact.ErrPacked)
+	require.NoError(t, d.edit().object(map[string]any{"a": encode(gzipped(t, "at payments-api"))}))
 }
 
 // FuzzText: a text keeps its length and shape, and any text is safe.
 func FuzzText(f *testing.F) {
 	f.Add("a\\npayments-api", "payments-api")
 	f.Fuzz(func(t *testing.T, text, name string) {
-		d := dictionary("key", name)
-		out := d.Text(text, func(string) {})
+		d := dictionaryOf("key", name)
+		out := d.inText(text, func(string) {})
 		require.Equal(t, shape(text), shape(out))
-		require.Equal(t, out, d.Text(text, func(string) {}))
-		_ = fmt.Sprint(d.Edit().text(text), d.Count())
+		require.Equal(t, out, d.inText(text, func(string) {}))
+		_ = fmt.Sprint(d.edit().text(text), d.count())
 	})
 }
 
 // TestEncodedForms: a name in an encoded text is replaced in it, and the text keeps its form.
 func TestEncodedForms(t *testing.T) {
-	d := dictionary("key", "payments-api")
+	d := dictionaryOf("key", "payments-api")
 	utf16 := func(low int) func(string) string {
 		return func(text string) string {
 			out := make([]byte, 2*len(text))
@@ -270,15 +261,15 @@ func TestEncodedForms(t *testing.T) {
 		"twice":      func(text string) string { return fmt.Sprintf("%x", std(text)) },
 	}
 	const text = "use payments-api ."
-	want := "use " + alias(t, d, "payments-api") + " ."
+	want := "use " + aliasOf(t, d, "payments-api") + " ."
 	for name, form := range forms {
-		e := d.Edit()
+		e := d.edit()
 		content := map[string]any{"a": form(text)}
-		require.NoError(t, e.Object(content))
+		require.NoError(t, e.object(content))
 		require.Equal(t, form(want), content["a"], name)
-		require.NotZero(t, e.Replaced)
+		require.NotZero(t, e.replaced)
 		other := map[string]any{"a": form("use nothing of it.")}
-		require.NoError(t, e.Object(other))
+		require.NoError(t, e.object(other))
 		require.Equal(t, form("use nothing of it."), other["a"], name)
 	}
 }
@@ -288,18 +279,18 @@ func TestEncodedForms(t *testing.T) {
 func TestRepackedLength(t *testing.T) {
 	encodings := []*base64.Encoding{base64.StdEncoding, base64.RawStdEncoding, base64.URLEncoding, base64.RawURLEncoding}
 	for i := range 100 {
-		d := dictionary(fmt.Sprint("key", i), "checkout-api", "webfront")
+		d := dictionaryOf(fmt.Sprint("key", i), "checkout-api", "webfront")
 		text := fmt.Sprintf(`{"name":"checkout-api","namespace":"shop","info":%q}`, strings.Repeat("webfront ", i))
-		for _, packed := range []string{zipped(t, text), deflated(t, text), archived(t, text)} {
+		for _, packed := range []string{gzipped(t, text), deflated(t, text), archived(t, text)} {
 			of := encodings[i%len(encodings)]
 			inner := of.EncodeToString([]byte(packed))
-			edit := d.Edit()
+			edit := d.edit()
 			out, err := base64.StdEncoding.DecodeString(edit.text(base64.StdEncoding.EncodeToString([]byte(inner))))
 			require.NoError(t, err, i)
 			require.NotEqual(t, inner, string(out))
 			_, err = of.DecodeString(string(out))
 			require.NoError(t, err, i)
-			require.Positive(t, edit.Replaced)
+			require.Positive(t, edit.replaced)
 		}
 	}
 }

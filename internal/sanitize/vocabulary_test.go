@@ -1,10 +1,10 @@
-package aliases
+package sanitize
 
 import (
 	"flag"
 	"go/ast"
 	"go/parser"
-	"go/token"
+	gotoken "go/token"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -53,13 +53,13 @@ func TestVocabulary(t *testing.T) {
 
 // addPhrases adds the texts of constants, and the names of fields in JSON, of a file of Go.
 func addPhrases(t *testing.T, path string, to map[string]bool) {
-	file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
+	file, err := parser.ParseFile(gotoken.NewFileSet(), path, nil, 0)
 	require.NoError(t, err)
 	ast.Inspect(file, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.ValueSpec:
 			for _, value := range n.Values {
-				if literal, is := value.(*ast.BasicLit); is && literal.Kind == token.STRING {
+				if literal, is := value.(*ast.BasicLit); is && literal.Kind == gotoken.STRING {
 					text, err := strconv.Unquote(literal.Value)
 					require.NoError(t, err)
 					to[text] = true
