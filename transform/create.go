@@ -16,10 +16,10 @@ import (
 var ErrExists = errors.New("the key is there already")
 
 // Reader reads the input as it is, without staged changes.
-func (v *View) Reader() *inspect.Reader { return v.reader }
+func (v *overlay) Reader() *inspect.Reader { return v.reader }
 
 // Secrets returns what redacts the objects of the input: see inspect.Reader.Secrets.
-func (v *View) Secrets(ctx context.Context) (*redact.Shared, error) { return v.reader.Secrets(ctx) }
+func (v *overlay) Secrets(ctx context.Context) (*redact.Shared, error) { return v.reader.Secrets(ctx) }
 
 // Create stages a new record. The value is encrypted as a server would, and attached to a lease of
 // [View.Grant], or to none where lease is 0. It returns [ErrExists] where the file or the plan has
@@ -56,10 +56,18 @@ func (v *View) CreateStored(ctx context.Context, key, stored []byte, lease int64
 	return v.plan.put(key, stored, staged{lease: lease})
 }
 
+// leases are those that a run grants.
+type leases struct {
+	file    *snapshot.Snapshot
+	ids     map[int64]bool           // that are taken, grants included; nil until asked for
+	grants  []snapshot.Lease         // staged, in order
+	granted map[snapshot.Lease]int64 // id here, by id and TTL in the other file
+}
+
 // Grant stages a lease of ttl seconds for the lease id of another file, and returns its id here:
 // the same one where no lease and no live record has it, else one derived from it. It answers the
 // same id and ttl with the same lease.
-func (v *View) Grant(ctx context.Context, id, ttl int64) (lease int64, err error) {
+func (v *leases) Grant(ctx context.Context, id, ttl int64) (lease int64, err error) {
 	if id <= 0 || ttl <= 0 {
 		return 0, fmt.Errorf("a lease %x of %d seconds cannot be granted", uint64(id), ttl)
 	}
@@ -67,25 +75,25 @@ func (v *View) Grant(ctx context.Context, id, ttl int64) (lease int64, err error
 	if lease, granted := v.granted[asked]; granted {
 		return lease, nil
 	}
-	if v.leases == nil {
-		if v.leases, err = v.namedLeases(ctx); err != nil {
+	if v.ids == nil {
+		if v.ids, err = v.named(ctx); err != nil {
 			return 0, err
 		}
 	}
 	lease = id
-	for n := 0; lease <= 0 || v.leases[lease]; n++ {
+	for n := 0; lease <= 0 || v.ids[lease]; n++ {
 		lease = otherLease(id, n)
 	}
-	v.leases[lease] = true
+	v.ids[lease] = true
 	v.granted[asked] = lease
 	v.grants = append(v.grants, snapshot.Lease{ID: lease, TTL: ttl})
 	return lease, nil
 }
 
-// namedLeases are the ids of leases in the file, and those that live records name. etcd attaches
+// named are the ids of leases in the file, and those that live records name. etcd attaches
 // records to their leases when it starts: an expiring lease would delete such a record.
-func (v *View) namedLeases(ctx context.Context) (map[int64]bool, error) {
-	granted, err := v.src.Leases(ctx)
+func (v *leases) named(ctx context.Context) (map[int64]bool, error) {
+	granted, err := v.file.Leases(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -93,7 +101,7 @@ func (v *View) namedLeases(ctx context.Context) (map[int64]bool, error) {
 	for id := range granted {
 		named[id] = true
 	}
-	for rec, err := range v.src.Live(ctx, nil) {
+	for rec, err := range v.file.Live(ctx, nil) {
 		if err != nil {
 			return nil, err
 		}
@@ -112,7 +120,7 @@ func otherLease(id int64, n int) int64 {
 }
 
 // Revision is the current revision of the output, as far as changes are staged.
-func (v *View) Revision(ctx context.Context) (int64, error) {
+func (v *overlay) Revision(ctx context.Context) (int64, error) {
 	last, err := v.src.Revision(ctx)
 	return last + int64(v.plan.planned), err
 }

@@ -21,7 +21,7 @@ var ErrEmptyPrefix = finding.WithLasting(errors.New("no key lies below the stora
 
 // Below is [View.Live] below a storage prefix, without the keys of another API server below a
 // longer prefix.
-func (v *View) Below(ctx context.Context, prefix string) iter.Seq2[*Entry, error] {
+func (v *overlay) Below(ctx context.Context, prefix string) iter.Seq2[*Entry, error] {
 	return func(yield func(*Entry, error) bool) {
 		for e, err := range v.Live(ctx, []byte(prefix+"/")) {
 			if err == nil && e.Layout() != keys.Layout(keys.Kubernetes{Prefix: prefix}) {
@@ -67,7 +67,7 @@ func (v *View) KubernetesPrefixes(ctx context.Context) ([]string, error) {
 }
 
 // anyBelow demands a key below a prefix that only a flag names.
-func (v *View) anyBelow(ctx context.Context, s keys.Storage, layouts keys.Layouts) error {
+func (v *overlay) anyBelow(ctx context.Context, s keys.Storage, layouts keys.Layouts) error {
 	if s.Flavour != keys.FlavourUnknown {
 		return nil
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 // Types are the types of the snapshot, with the CustomResourceDefinitions as staged.
-func (v *View) Types(ctx context.Context) (*inspect.Types, error) {
+func (v *overlay) Types(ctx context.Context) (*inspect.Types, error) {
 	types, err := v.reader.Types(ctx)
 	if err != nil {
 		return nil, err
@@ -48,14 +48,14 @@ func (v *View) Types(ctx context.Context) (*inspect.Types, error) {
 
 // Objects yields the objects of a type, as stored or staged, in the order of [View.Live]. One that
 // cannot be read is yielded with its Err.
-func (v *View) Objects(ctx context.Context, t *inspect.Type, in inspect.Selection) iter.Seq2[*inspect.Object, error] {
+func (v *overlay) Objects(ctx context.Context, t *inspect.Type, in inspect.Selection) iter.Seq2[*inspect.Object, error] {
 	return stream.Of(func(yield func(*inspect.Object) error) error {
 		return stream.Each(v.Entries(ctx, t, in), func(e *Entry) error { return yield(inspect.NewObject(t, e)) })
 	})
 }
 
 // Entries yields the entries of Objects, which are not decoded.
-func (v *View) Entries(ctx context.Context, t *inspect.Type, in inspect.Selection) iter.Seq2[*Entry, error] {
+func (v *overlay) Entries(ctx context.Context, t *inspect.Type, in inspect.Selection) iter.Seq2[*Entry, error] {
 	return stream.Of(func(yield func(*Entry) error) error {
 		layouts, err := v.Layouts(ctx)
 		if err != nil {

@@ -9,7 +9,7 @@ import (
 
 // Parallel is [snapshot.Snapshot.Parallel] of the input. work may read values of entries, but must
 // not use the view.
-func (v *View) Parallel(ctx context.Context, n int, work func(i int) error) error {
+func (v *overlay) Parallel(ctx context.Context, n int, work func(i int) error) error {
 	return v.src.Parallel(ctx, n, work)
 }
 
@@ -27,12 +27,13 @@ type Asked struct {
 }
 
 // Ask asks about all entries as [Ahead] does.
-func (v *View) Ask(all iter.Seq2[*Entry, error], ask func(e *Entry) bool) iter.Seq2[*Asked, error] {
-	return Ahead(v, all, func(e *Entry) Asked { return Asked{Entry: e} }, func(a *Asked) { a.Yes = ask(a.Entry) })
+func (v *overlay) Ask(all iter.Seq2[*Entry, error], ask func(e *Entry) bool) iter.Seq2[*Asked, error] {
+	item := func(e *Entry) (Asked, int) { return Asked{Entry: e}, len(e.Value) }
+	return stream.Ahead(v.src.Guard, all, item, func(a *Asked) { a.Yes = ask(a.Entry) })
 }
 
 // Pick yields the entries of [View.Below] for which want is true, asked as by [View.Ask].
-func (v *View) Pick(ctx context.Context, prefix string, want func(e *Entry) bool) iter.Seq2[*Entry, error] {
+func (v *overlay) Pick(ctx context.Context, prefix string, want func(e *Entry) bool) iter.Seq2[*Entry, error] {
 	return stream.Of(func(yield func(*Entry) error) error {
 		return stream.Each(v.Ask(v.Below(ctx, prefix), want), func(a *Asked) error {
 			if !a.Yes {

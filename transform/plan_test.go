@@ -82,21 +82,3 @@ func TestPlanIsAList(t *testing.T) {
 	st, err := p.get([]byte("/absent"))
 	require.True(t, st == nil && err == nil)
 }
-
-// BenchmarkPlan stages writes and yields them for the output.
-func BenchmarkPlan(b *testing.B) {
-	b.ReportAllocs()
-	p, value := newPlan(b.TempDir()), make([]byte, 1200)
-	defer func() { _ = p.close() }()
-	for i := range b.N {
-		key := fmt.Appendf(nil, "/registry/projectcalico.org/ipamhandles/k8s-pod-network.%064x", i)
-		if err := p.put(key, value, staged{}); err != nil {
-			b.Fatal(err)
-		}
-	}
-	for c, err := range p.changes() {
-		if err != nil || len(c.Value) != len(value) {
-			b.Fatal(err)
-		}
-	}
-}

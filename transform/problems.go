@@ -18,10 +18,17 @@ import (
 	"github.com/etcdshift/etcdshift/keys"
 )
 
+// findings are those of a run, or of a step.
+type findings struct {
+	report        *Report
+	problems      map[problemID]int // index in the report
+	undecryptable map[string]error  // see overlay
+}
+
 // Raise reports a finding about the record at key. goOn is false where it refuses the run; after a
 // finding that --allow takes, the caller goes on as its code says. Reasons of one code about one
 // record become one problem.
-func (v *View) Raise(key string, f *finding.Finding) (goOn bool) {
+func (v *findings) Raise(key string, f *finding.Finding) (goOn bool) {
 	p := v.report.decide(key, f)
 	if p.Level == finding.Error {
 		p.Reason = v.explain(p)
@@ -31,7 +38,7 @@ func (v *View) Raise(key string, f *finding.Finding) (goOn bool) {
 }
 
 // list adds a problem to the report.
-func (v *View) list(p finding.Finding) {
+func (v *findings) list(p finding.Finding) {
 	id := problemID{p.Key, p.Code.Name, p.Level, p.Outcome}
 	if at, there := v.problems[id]; there && p.Key != "" {
 		v.merge(&v.report.Problems[at], p)
@@ -77,7 +84,7 @@ func Unreadable(err error) *finding.Finding { return codeOf(err).Because("%v", e
 
 // Readable reports a value that no API server can read as the object its key names. Encrypted
 // values and unknown kinds pass.
-func (v *View) Readable(e *Entry) bool {
+func (v *findings) Readable(e *Entry) bool {
 	err := e.Check()
 	if err == nil || e.Undecryptable != nil || errors.Is(err, native.ErrUnknownKind) {
 		return true
@@ -95,14 +102,14 @@ func CheckValue(key keys.Key, value []byte) error {
 }
 
 // noteUndecryptable remembers why a value cannot be decrypted, for later findings about it.
-func (v *View) noteUndecryptable(e *Entry) {
+func (v *overlay) noteUndecryptable(e *Entry) {
 	if e != nil && e.Undecryptable != nil {
 		v.undecryptable[string(e.Key)] = e.Undecryptable
 	}
 }
 
 // explain adds to the reason of an encrypted value why no key decrypts it.
-func (v *View) explain(p finding.Finding) string {
+func (v *findings) explain(p finding.Finding) string {
 	why, reason := v.undecryptable[p.Key], p.Reason
 	if p.Code.Name != finding.Encrypted.Name || why == nil || strings.Contains(reason, why.Error()) {
 		return reason
@@ -116,7 +123,7 @@ func (v *View) explain(p finding.Finding) string {
 }
 
 // merge adds the reason of p to a problem, unless it is said already.
-func (v *View) merge(old *finding.Finding, p finding.Finding) {
+func (v *findings) merge(old *finding.Finding, p finding.Finding) {
 	if why := v.undecryptable[p.Key]; p.Code.Name == finding.Encrypted.Name && why != nil && strings.Contains(old.Reason, why.Error()) {
 		p.Reason = strings.TrimSuffix(strings.TrimSuffix(p.Reason, why.Error()), ": ")
 	}
@@ -161,4 +168,4 @@ func (v *View) Save(ctx context.Context, key []byte, fields map[string]any) erro
 }
 
 // Report is the report of the run, for the transform to add to.
-func (v *View) Report() *Report { return v.report }
+func (v *findings) Report() *Report { return v.report }

@@ -10,6 +10,9 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
+// APIVersion is that of all documents of this program, in the form of Kubernetes.
+const APIVersion = "etcdshift/v1"
+
 // Outcome is how a run ended.
 type Outcome string
 
@@ -123,7 +126,7 @@ type Reference struct {
 func NewReport(command string, allowed ...string) *Report {
 	return &Report{
 		allow: allowed,
-		Head:  Head{APIVersion: "etcdshift/v1", Kind: "Report", Command: command, Kinds: []KindCount{}},
+		Head:  Head{APIVersion: APIVersion, Kind: "Report", Command: command, Kinds: []KindCount{}},
 		Body: Body{
 			Renamed: []Rename{}, UIDs: []UID{}, References: []Reference{}, Problems: []finding.Finding{}, Steps: []string{}, Restore: []string{},
 			Saved: map[string]json.RawMessage{},

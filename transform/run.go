@@ -145,9 +145,14 @@ func run(ctx context.Context, o Options, t Transform, r *Report) error {
 }
 
 func newView(src *snapshot.Snapshot, o Options, r *Report) *View {
+	undecryptable := map[string]error{}
 	v := &View{
-		src: src, encrypter: o.Encryption, plan: newPlan(o.folder()), report: r, problems: map[problemID]int{},
-		prefixes: o.Prefixes, undecryptable: map[string]error{}, time: o.Time, granted: map[snapshot.Lease]int64{},
+		overlay: &overlay{
+			src: src, encrypter: o.Encryption, plan: newPlan(o.folder()), prefixes: o.Prefixes, undecryptable: undecryptable,
+		},
+		findings: &findings{report: r, problems: map[problemID]int{}, undecryptable: undecryptable},
+		leases:   &leases{file: src, granted: map[snapshot.Lease]int64{}},
+		time:     o.Time,
 	}
 	v.reader = v.readerOf(src)
 	return v
@@ -293,7 +298,7 @@ func (r *Report) written(o Options, res snapshot.WriteResult, err error) error {
 }
 
 // readerOf reads a snapshot with the encryption configuration of the run.
-func (v *View) readerOf(s *snapshot.Snapshot) *inspect.Reader {
+func (v *overlay) readerOf(s *snapshot.Snapshot) *inspect.Reader {
 	if v.encrypter == nil { // a nil Encrypter in another interface would not be nil
 		return inspect.NewReader(s, nil, v.prefixes...)
 	}

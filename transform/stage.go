@@ -122,14 +122,14 @@ func (v *View) encrypt(ctx context.Context, key, value []byte) ([]byte, error) {
 }
 
 // Encrypts says whether a value written under key would be encrypted.
-func (v *View) Encrypts(ctx context.Context, key []byte) (bool, error) {
+func (v *overlay) Encrypts(ctx context.Context, key []byte) (bool, error) {
 	gr, err := v.reader.Resource(ctx, key)
 	return err == nil && v.encrypter != nil && v.encrypter.Encrypts(gr), err
 }
 
 // Exposes says why the encrypted value of from must not be written to key: it would be stored in
 // the clear. The reason is empty where it would not.
-func (v *View) Exposes(ctx context.Context, from, key []byte) (reason string, err error) {
+func (v *overlay) Exposes(ctx context.Context, from, key []byte) (reason string, err error) {
 	if st, err := v.plan.get(from); err != nil {
 		return "", err
 	} else if st != nil && !st.delete { // an earlier step's, from elsewhere
@@ -149,7 +149,7 @@ func (v *View) Exposes(ctx context.Context, from, key []byte) (reason string, er
 }
 
 // exposed is Exposes with the value as it is stored.
-func (v *View) exposed(ctx context.Context, stored, key []byte) (reason string, err error) {
+func (v *overlay) exposed(ctx context.Context, stored, key []byte) (reason string, err error) {
 	if v.plaintext || encoding.Detect(stored) != encoding.FormatEncrypted {
 		return "", nil
 	}

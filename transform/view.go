@@ -16,28 +16,29 @@ import (
 // Entry is the latest value of a key, as stored or as staged, decrypted.
 type Entry = inspect.Entry
 
-// View is a snapshot with changes staged on top. Values are read and staged decrypted; staging
-// encrypts them under their own key. It is not safe for concurrent use.
-type View struct {
+// overlay is a snapshot with changes staged on top, to be read.
+type overlay struct {
 	src           *snapshot.Snapshot
 	reader        *inspect.Reader
 	encrypter     Encrypter // nil where there is no encryption configuration
 	plaintext     bool      // written
 	plan          *plan
-	report        *Report
-	problems      map[problemID]int // index in the report
-	prefixes      []string          // of Options
-	undecryptable map[string]error  // why values of these keys cannot be decrypted
-	time          time.Time
+	prefixes      []string         // of Options
+	undecryptable map[string]error // why values of these keys cannot be decrypted
+}
 
-	leases  map[int64]bool           // ids that are taken, grants included; nil until asked for
-	grants  []snapshot.Lease         // staged, in order
-	granted map[snapshot.Lease]int64 // id here, by id and TTL in the other file
-	draft   *snapshot.Draft          // of the output; nil for a dry run
-	scrubs  []func(key []byte) bool  // see Output
-	compact *snapshot.Compaction     // nil for none
-	built   *snapshot.Content        // nil for the input with changes
-	noUse   bool                     // the output is not for a cluster
+// View is a snapshot with changes staged on top. Values are read and staged decrypted; staging
+// encrypts them under their own key. It is not safe for concurrent use.
+type View struct {
+	*overlay
+	*findings
+	*leases
+	time    time.Time
+	draft   *snapshot.Draft         // of the output; nil for a dry run
+	scrubs  []func(key []byte) bool // see Output
+	compact *snapshot.Compaction    // nil for none
+	built   *snapshot.Content       // nil for the input with changes
+	noUse   bool                    // the output is not for a cluster
 	checks  []func(context.Context, *inspect.Reader) error
 	budget  bounded.Budget
 }
@@ -49,7 +50,7 @@ func (v *View) Budget() *bounded.Budget { return &v.budget }
 // Live yields the latest value of each key that begins with prefix: first those of the file in
 // revision order, changes applied, then keys that are only staged, in the order of staging. Changes
 // staged meanwhile are seen where the scan has not come yet.
-func (v *View) Live(ctx context.Context, prefix []byte) iter.Seq2[*Entry, error] {
+func (v *overlay) Live(ctx context.Context, prefix []byte) iter.Seq2[*Entry, error] {
 	return func(yield func(*Entry, error) bool) {
 		if _, err := v.reader.Layouts(ctx); err != nil { // parse the keys
 			yield(nil, err)
@@ -72,7 +73,7 @@ func (v *View) Live(ctx context.Context, prefix []byte) iter.Seq2[*Entry, error]
 }
 
 // created yields the entries of Live that are only staged.
-func (v *View) created(ctx context.Context, prefix []byte) iter.Seq2[*Entry, error] {
+func (v *overlay) created(ctx context.Context, prefix []byte) iter.Seq2[*Entry, error] {
 	return stream.Of(func(yield func(*Entry) error) error {
 		return stream.Each(v.plan.creating(prefix), func(st *staged) error {
 			e, err := v.staged(ctx, st)
@@ -85,7 +86,7 @@ func (v *View) created(ctx context.Context, prefix []byte) iter.Seq2[*Entry, err
 }
 
 // Get returns the latest value of key, nil where there is none.
-func (v *View) Get(ctx context.Context, key []byte) (*Entry, error) {
+func (v *overlay) Get(ctx context.Context, key []byte) (*Entry, error) {
 	switch st, err := v.plan.get(key); {
 	case err != nil:
 		return nil, err
@@ -98,7 +99,7 @@ func (v *View) Get(ctx context.Context, key []byte) (*Entry, error) {
 }
 
 // entry is the entry of a stored record, nil where its deletion is staged.
-func (v *View) entry(ctx context.Context, rec *snapshot.Record) (*Entry, error) {
+func (v *overlay) entry(ctx context.Context, rec *snapshot.Record) (*Entry, error) {
 	switch st, err := v.plan.get(rec.Key); {
 	case err != nil:
 		return nil, err
@@ -111,7 +112,7 @@ func (v *View) entry(ctx context.Context, rec *snapshot.Record) (*Entry, error) 
 }
 
 // staged is the entry of a staged change, nil for a deletion.
-func (v *View) staged(ctx context.Context, st *staged) (*Entry, error) {
+func (v *overlay) staged(ctx context.Context, st *staged) (*Entry, error) {
 	if st.delete {
 		return nil, nil
 	}
@@ -124,7 +125,7 @@ func (v *View) staged(ctx context.Context, st *staged) (*Entry, error) {
 }
 
 // Layouts are the storage prefixes that the run was given, and those that keys show, of any layout.
-func (v *View) Layouts(ctx context.Context) (keys.Layouts, error) { return v.reader.Layouts(ctx) }
+func (v *overlay) Layouts(ctx context.Context) (keys.Layouts, error) { return v.reader.Layouts(ctx) }
 
 // Time is the time given to new objects: that of [Options], else the newest creationTimestamp in
 // the snapshot, found by one scan when it is first asked for; never the clock.
@@ -146,7 +147,7 @@ func (v *View) Time(ctx context.Context) (time.Time, error) {
 
 // InputDigest is the SHA-256 of the input's image, for UIDs that are the same at each run. It waits
 // for the pass over the input.
-func (v *View) InputDigest(ctx context.Context) ([32]byte, error) {
+func (v *overlay) InputDigest(ctx context.Context) ([32]byte, error) {
 	d, err := v.src.Digest(ctx)
 	return d.Image, err
 }

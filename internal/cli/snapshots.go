@@ -24,7 +24,7 @@ import (
 )
 
 // apiVersion is the version of all JSON documents.
-const apiVersion = "etcdshift/v1"
+const apiVersion = transform.APIVersion
 
 // documentHead begins the JSON answers of reading commands; embed it first.
 type documentHead struct {

@@ -1,18 +1,12 @@
 package conversion
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
 	"io"
 	"log"
-	"math/big"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -24,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/cert"
 	"k8s.io/utils/ptr"
 
 	"github.com/etcdshift/etcdshift/encoding"
@@ -155,78 +150,46 @@ func reviewer(answer func(reviewIn) m) http.HandlerFunc {
 	}
 }
 
-// authority signs certificates.
-type authority struct {
-	cert *x509.Certificate
-	key  *ecdsa.PrivateKey
-	pem  []byte
-}
-
-func newAuthority(t testing.TB) authority {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	require.NoError(t, err)
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test CA"}, IsCA: true,
-		BasicConstraintsValid: true, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour)}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	require.NoError(t, err)
-	cert, err := x509.ParseCertificate(der)
-	require.NoError(t, err)
-	return authority{cert, key, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})}
-}
-
-// sign makes a certificate for the names, IP addresses among them, and its key, in PEM.
-func (a authority) sign(t testing.TB, names ...string) (cert, key []byte) {
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	require.NoError(t, err)
-	template := &x509.Certificate{SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: "test"},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}}
-	for _, name := range names {
-		if ip := net.ParseIP(name); ip != nil {
-			template.IPAddresses = append(template.IPAddresses, ip)
-		} else {
-			template.DNSNames = append(template.DNSNames, name)
-		}
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, private.Public(), a.key)
-	require.NoError(t, err)
-	pkcs8, err := x509.MarshalPKCS8PrivateKey(private)
-	require.NoError(t, err)
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
-		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: pkcs8})
-}
-
-// server is an HTTPS server whose certificate is for names (127.0.0.1 when there are none) and that
-// counts requests.
+// server is an HTTPS server that counts requests.
 type server struct {
 	*httptest.Server
-	ca    authority
+	ca    []byte // PEM
 	calls atomic.Int64
 }
 
+// serve starts a server with a certificate for 127.0.0.1 and names.
 func serve(t testing.TB, handler http.Handler, names ...string) *server {
-	if len(names) == 0 {
-		names = []string{"127.0.0.1"}
-	}
-	s := &server{ca: newAuthority(t)}
-	cert, key := s.ca.sign(t, names...)
-	pair, err := tls.X509KeyPair(cert, key)
-	require.NoError(t, err)
+	s := &server{}
 	s.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.calls.Add(1)
 		handler.ServeHTTP(w, r)
 	}))
-	s.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, ClientAuth: tls.RequestClientCert}
+	s.TLS = &tls.Config{ClientAuth: tls.RequestClientCert}
+	if len(names) > 0 {
+		chain, key := selfSigned(t, names...)
+		pair, err := tls.X509KeyPair(chain, key)
+		require.NoError(t, err)
+		s.TLS.Certificates, s.ca = []tls.Certificate{pair}, chain
+	}
 	s.Config.ErrorLog = log.New(io.Discard, "", 0)
 	s.StartTLS()
-	t.Cleanup(s.Close)
+	if t.Cleanup(s.Close); s.ca == nil {
+		s.ca = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
+	}
 	return s
+}
+
+// selfSigned makes a certificate for names and 127.0.0.1, with that of its CA, and its key, in PEM.
+func selfSigned(t testing.TB, names ...string) (chain, key []byte) {
+	chain, key, err := cert.GenerateSelfSignedCertKey(names[0], []net.IP{net.IPv4(127, 0, 0, 1)}, names[1:])
+	require.NoError(t, err)
+	return chain, key
 }
 
 // ask converts objs to v2 through the server.
 func (s *server) ask(t testing.TB, timeout time.Duration, objs ...map[string]any) ([]Converted, error) {
 	t.Helper()
-	c, err := Webhook(WebhookOptions{URL: s.URL, CA: s.ca.pem, Timeout: timeout})
+	c, err := Webhook(WebhookOptions{URL: s.URL, CA: s.ca, Timeout: timeout})
 	require.NoError(t, err)
 	return c.Convert(t.Context(), widgets(apiextensionsv1.WebhookClientConfig{}), "v2", objs)
 }

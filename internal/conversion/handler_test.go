@@ -13,7 +13,7 @@ import (
 // A Handler converts as the converter behind it, and says why there is no answer.
 func TestHandler(t *testing.T) {
 	there := serve(t, reviewer(func(in reviewIn) m { return good(in, nil) }))
-	webhook, err := Webhook(WebhookOptions{URL: there.URL, CA: there.ca.pem})
+	webhook, err := Webhook(WebhookOptions{URL: there.URL, CA: there.ca})
 	require.NoError(t, err)
 	gone, err := Webhook(WebhookOptions{URL: "https://127.0.0.1:1", Timeout: 5 * time.Second})
 	require.NoError(t, err)

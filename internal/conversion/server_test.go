@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -103,7 +102,7 @@ func equalsAServer(t *testing.T, review string) {
 	// Without a cache, an object that can't be converted fails its own GET, not all of them.
 	api := apitest.Start(t, etcd.URL, "--watch-cache=false")
 	defer api.Close()
-	crd := widgets(apiextensionsv1.WebhookClientConfig{URL: ptr.To(hook.URL + "/convert"), CABundle: hook.ca.pem}, review)
+	crd := widgets(apiextensionsv1.WebhookClientConfig{URL: ptr.To(hook.URL + "/convert"), CABundle: hook.ca}, review)
 	crd, err := api.Extensions.ApiextensionsV1().CustomResourceDefinitions().Create(ctx, crd, metav1.CreateOptions{})
 	require.NoError(t, err)
 	apitest.WaitEstablished(t, api, crd.Name)
@@ -129,7 +128,7 @@ func equalsAServer(t *testing.T, review string) {
 	schemaV2, err := parsed.Version("v2")
 	require.NoError(t, err)
 
-	c, err := Webhook(WebhookOptions{URL: hook.URL, CA: hook.ca.pem})
+	c, err := Webhook(WebhookOptions{URL: hook.URL, CA: hook.ca})
 	require.NoError(t, err)
 	batch, err := c.Convert(ctx, crd, "v2", stored)
 	require.NoError(t, err)
@@ -167,28 +166,4 @@ func value(t testing.TB, etcd *etcdtest.Server, key string) []byte {
 	require.NoError(t, err)
 	require.Len(t, r.Kvs, 1)
 	return r.Kvs[0].Value
-}
-
-// The time that one Convert needs besides the converter's own.
-func BenchmarkConvert(b *testing.B) {
-	s := serve(b, reviewer(func(in reviewIn) m { return good(in, nil) }))
-	c, err := Webhook(WebhookOptions{URL: s.URL, CA: s.ca.pem, Timeout: time.Minute})
-	require.NoError(b, err)
-	crd := widgets(apiextensionsv1.WebhookClientConfig{})
-	for _, size := range []struct {
-		name string
-		n    int
-	}{{"1", 1}, {"100", 100}, {"1000", 1000}} {
-		objs := objects(b, size.n)
-		for _, obj := range objs {
-			obj["spec"].(m)["text"] = strings.Repeat("0123456789abcdef", 110) // 2 KB an object
-		}
-		b.Run(size.name, func(b *testing.B) {
-			for b.Loop() {
-				_, err := c.Convert(b.Context(), crd, "v2", objs)
-				require.NoError(b, err)
-			}
-			b.ReportMetric(float64(size.n)*float64(b.N)/b.Elapsed().Seconds(), "objects/s")
-		})
-	}
 }

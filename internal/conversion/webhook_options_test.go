@@ -39,7 +39,7 @@ func TestEndsInTime(t *testing.T) {
 		require.EqualValues(t, 1, s.calls.Load(), name)
 		require.Less(t, time.Since(start), 5*time.Second, name)
 
-		c, err := Webhook(WebhookOptions{URL: s.URL, CA: s.ca.pem})
+		c, err := Webhook(WebhookOptions{URL: s.URL, CA: s.ca})
 		require.NoError(t, err)
 		for _, deadline := range []bool{false, true} {
 			ctx, cancel := context.WithCancel(t.Context())
@@ -74,22 +74,22 @@ func TestTrust(t *testing.T) {
 	service := func(name string) *apiextensionsv1.ServiceReference {
 		return &apiextensionsv1.ServiceReference{Name: name, Namespace: "system", Port: ptr.To[int32](443)}
 	}
-	other := newAuthority(t)
-	s := serve(t, reviewer(func(in reviewIn) m { return good(in, nil) }), "127.0.0.1", "hook.system.svc", "hook.example.com")
+	other, _ := selfSigned(t, "other")
+	s := serve(t, reviewer(func(in reviewIn) m { return good(in, nil) }), "hook.system.svc", "hook.example.com")
 	for name, tc := range map[string]struct {
 		ca     []byte
 		config config
 		want   string
 	}{
-		"own CA":               {s.ca.pem, config{}, ""},
-		"own CA before bundle": {s.ca.pem, config{CABundle: other.pem, Service: service("nobody")}, ""},
-		"other CA":             {other.pem, config{CABundle: s.ca.pem}, "(verified with the CA given)"},
-		"bundle and service":   {nil, config{CABundle: s.ca.pem, Service: service("hook")}, ""},
-		"bundle with blanks":   {nil, config{CABundle: append([]byte("\n "), s.ca.pem...), Service: service("hook")}, ""},
-		"bundle and URL":       {nil, config{CABundle: s.ca.pem, URL: ptr.To("https://hook.example.com:8443/x")}, ""},
-		"other service":        {nil, config{CABundle: s.ca.pem, Service: service("nobody")}, "not nobody.system.svc"},
-		"other host":           {nil, config{CABundle: s.ca.pem, URL: ptr.To("https://nobody.example.com/")}, "not nobody.example.com"},
-		"other bundle":         {nil, config{CABundle: other.pem, Service: service("hook")}, "Definition's caBundle)"},
+		"own CA":               {s.ca, config{}, ""},
+		"own CA before bundle": {s.ca, config{CABundle: other, Service: service("nobody")}, ""},
+		"other CA":             {other, config{CABundle: s.ca}, "(verified with the CA given)"},
+		"bundle and service":   {nil, config{CABundle: s.ca, Service: service("hook")}, ""},
+		"bundle with blanks":   {nil, config{CABundle: append([]byte("\n "), s.ca...), Service: service("hook")}, ""},
+		"bundle and URL":       {nil, config{CABundle: s.ca, URL: ptr.To("https://hook.example.com:8443/x")}, ""},
+		"other service":        {nil, config{CABundle: s.ca, Service: service("nobody")}, "not nobody.system.svc"},
+		"other host":           {nil, config{CABundle: s.ca, URL: ptr.To("https://nobody.example.com/")}, "not nobody.example.com"},
+		"other bundle":         {nil, config{CABundle: other, Service: service("hook")}, "Definition's caBundle)"},
 		"system's roots":       {nil, config{CABundle: []byte(" \n"), Service: service("hook")}, "(verified with the system's roots)"},
 	} {
 		c, err := Webhook(WebhookOptions{URL: s.URL, CA: tc.ca})
@@ -112,14 +112,12 @@ func TestClientCertificateAndPath(t *testing.T) {
 	var paths, subjects []string
 	s := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		paths = append(paths, r.URL.RequestURI())
-		for _, cert := range r.TLS.PeerCertificates {
-			subjects = append(subjects, cert.DNSNames...)
-		}
+		subjects = append(subjects, r.TLS.PeerCertificates[0].DNSNames...)
 		reviewer(func(in reviewIn) m { return good(in, nil) })(w, r)
 	}))
-	cert, key := s.ca.sign(t, "me")
+	cert, key := selfSigned(t, "me")
 	for _, suffix := range []string{"", "/", "/own"} {
-		c, err := Webhook(WebhookOptions{URL: s.URL + suffix, CA: s.ca.pem, ClientCert: cert, ClientKey: key})
+		c, err := Webhook(WebhookOptions{URL: s.URL + suffix, CA: s.ca, ClientCert: cert, ClientKey: key})
 		require.NoError(t, err)
 		for _, config := range []apiextensionsv1.WebhookClientConfig{
 			{},
@@ -135,9 +133,8 @@ func TestClientCertificateAndPath(t *testing.T) {
 }
 
 func TestRefusesOptions(t *testing.T) {
-	ca := newAuthority(t)
-	cert, key := ca.sign(t, "me")
-	_, otherKey := ca.sign(t, "me")
+	cert, key := selfSigned(t, "me")
+	_, otherKey := selfSigned(t, "me")
 	for _, tc := range []struct {
 		options WebhookOptions
 		want    string
@@ -171,7 +168,7 @@ func TestRefusesOptions(t *testing.T) {
 		require.NotContains(t, err.Error(), "hunter2")
 		require.Nil(t, c)
 	}
-	_, err := Webhook(WebhookOptions{URL: "HTTPS://[::1]:8443/convert", CA: ca.pem, ClientCert: cert, ClientKey: key})
+	_, err := Webhook(WebhookOptions{URL: "HTTPS://[::1]:8443/convert", CA: cert, ClientCert: cert, ClientKey: key})
 	require.NoError(t, err)
 }
 
@@ -183,7 +180,7 @@ func TestNobodyListens(t *testing.T) {
 	require.ErrorContains(t, err, "connection refused")
 
 	plain := serve(t, http.NotFoundHandler())
-	c, err := Webhook(WebhookOptions{URL: strings.Replace(plain.URL, "127.0.0.1", "localhost", 1), CA: plain.ca.pem})
+	c, err := Webhook(WebhookOptions{URL: strings.Replace(plain.URL, "127.0.0.1", "localhost", 1), CA: plain.ca})
 	require.NoError(t, err)
 	_, err = c.Convert(t.Context(), widgets(apiextensionsv1.WebhookClientConfig{}), "v2", objects(t, 8))
 	require.ErrorIs(t, err, ErrUnusable)

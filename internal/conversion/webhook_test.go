@@ -29,7 +29,7 @@ func TestConvertsABatchInOneCall(t *testing.T) {
 			got = append(got, in)
 			return good(in, nil)
 		}))
-		c, err := Webhook(WebhookOptions{URL: s.URL, CA: s.ca.pem})
+		c, err := Webhook(WebhookOptions{URL: s.URL, CA: s.ca})
 		require.NoError(t, err)
 		objs := objects(t, 4)
 		objs[2]["apiVersion"] = v2

@@ -20,7 +20,6 @@ import (
 const Kind = "Fleet"
 
 const (
-	apiVersion = "etcdshift/v1"
 	mark       = ".fleet-" // in the name of a result, behind that of its snapshot
 	mostListed = 100_000   // completions that an indexed Job takes
 	mostBytes  = 128 << 20 // of a list
@@ -128,7 +127,7 @@ func reason(err error) string {
 // place.
 func (f *Fleet) check() error {
 	switch {
-	case f.APIVersion != apiVersion || f.Kind != Kind:
+	case f.APIVersion != transform.APIVersion || f.Kind != Kind:
 		return fmt.Errorf("apiVersion %.40q, kind %.40q", f.APIVersion, f.Kind)
 	case CheckName(f.Name) != nil:
 		return CheckName(f.Name)

@@ -23,7 +23,7 @@ type Choice struct {
 
 // List makes the list of a place.
 func List(ctx context.Context, place string, choice Choice, tool transform.Tool) (*Fleet, error) {
-	f := &Fleet{APIVersion: apiVersion, Kind: Kind, Tool: tool, Name: choice.Name, Place: clean(place)}
+	f := &Fleet{APIVersion: transform.APIVersion, Kind: Kind, Tool: tool, Name: choice.Name, Place: clean(place)}
 	var err error
 	if f.files, err = filesAt(place); err != nil {
 		return nil, err

@@ -184,7 +184,7 @@ func (p *parser) report() error {
 	switch _, err := p.next(); {
 	case err != io.EOF:
 		return errors.New("something stands behind it")
-	case apiVersion != "etcdshift/v1" || kind != "Report" || !slices.Contains(outcomes, p.found.Outcome):
+	case apiVersion != transform.APIVersion || kind != "Report" || !slices.Contains(outcomes, p.found.Outcome):
 		return fmt.Errorf("apiVersion %.40q, kind %.40q, outcome %.40q", apiVersion, kind, p.found.Outcome)
 	}
 	return nil

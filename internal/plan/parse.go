@@ -115,7 +115,7 @@ func (p *parser) plan(root *yaml.Node) (steps []*step) {
 	if fields == nil {
 		return nil
 	}
-	for _, is := range [][2]string{{"apiVersion", "etcdshift/v1"}, {"kind", "Plan"}} {
+	for _, is := range [][2]string{{"apiVersion", transform.APIVersion}, {"kind", "Plan"}} {
 		if n := fields[is[0]]; n == nil {
 			p.mistake(root, "%s is missing; it takes %s", is[0], is[1])
 		} else if n.Value != is[1] || n.Kind != yaml.ScalarNode {

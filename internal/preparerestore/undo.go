@@ -51,7 +51,7 @@ func readUndo(ctx context.Context, a *transform.Args) (transform.Transform, erro
 			}
 		}
 	}
-	if report.APIVersion != "etcdshift/v1" || report.Kind != "Report" || report.Prepared.Prepared == nil || report.Outcome != transform.Written {
+	if report.APIVersion != transform.APIVersion || report.Kind != "Report" || report.Prepared.Prepared == nil || report.Outcome != transform.Written {
 		return nil, transform.Usagef("--undo %s: it is not the report of a run of \"prepare-restore\" that wrote a snapshot", a.String("undo"))
 	}
 	return &undo{report.Saved, report.Undo, report.Cluster}, nil

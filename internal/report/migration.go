@@ -77,7 +77,7 @@ func parseMigration(text []byte, hide *redact.Shared) (*Migration, error) {
 	if err := cmp.Or(json.Unmarshal(text, &lists), json.Unmarshal(text, m)); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrNoMigration, err)
 	}
-	if m.APIVersion != "etcdshift/v1" || m.Kind != "Report" || m.Command == "" {
+	if m.APIVersion != transform.APIVersion || m.Kind != "Report" || m.Command == "" {
 		return nil, fmt.Errorf("%w: apiVersion %.40q, kind %.40q", ErrNoMigration, m.APIVersion, m.Kind)
 	}
 	m.Error = hide.Text(m.Error)

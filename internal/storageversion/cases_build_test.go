@@ -193,14 +193,7 @@ func (c *cluster) add(objects ...resource) *cluster {
 
 // native puts a built-in object as kube-apiserver stores it: in protobuf.
 func (c *cluster) native(key, apiVersion, kind string, obj runtime.ProtobufMarshaller) *cluster {
-	c.t.Helper()
-	raw := make([]byte, obj.Size())
-	n, err := obj.MarshalTo(raw)
-	require.NoError(c.t, err)
-	unknown := runtime.Unknown{TypeMeta: runtime.TypeMeta{APIVersion: apiVersion, Kind: kind}, Raw: raw[:n]}
-	body, err := unknown.Marshal()
-	require.NoError(c.t, err)
-	return c.put(key, "k8s\x00"+string(body))
+	return c.put(key, protobufOf(c.t, apiVersion, kind, obj, 0))
 }
 
 // fresh is the snapshot of an etcd with no record but one, made once.

@@ -139,12 +139,12 @@ func TestRewrap(t *testing.T) {
 	old := crypttest.Load(t, "secrets,"+widgetsCRD+": aescbc=o")
 	now := crypttest.Load(t, "secrets,"+widgetsCRD+": aesgcm=no aescbc=o identity", "configmaps: identity secretbox=o")
 	secret := "/registry/secrets/ns/"
-	native := newCluster(t).native("s", "v1", "Secret", secretObject("s")).changes[0].Value
+	native := protobufOf(t, "v1", "Secret", secretObject("s"), 0)
 	newest := secret + "newest"
 	c := newCluster(t, twoVersions()).
-		put(secret+"encrypted", crypttest.Encrypt(t, old, "secrets", secret+"encrypted", string(native))).
-		put(secret+"plain", string(native)).
-		put(newest, crypttest.Encrypt(t, now, "secrets", newest, string(native))).
+		put(secret+"encrypted", crypttest.Encrypt(t, old, "secrets", secret+"encrypted", native)).
+		put(secret+"plain", native).
+		put(newest, crypttest.Encrypt(t, now, "secrets", newest, native)).
 		native("/registry/configmaps/ns/c", "v1", "ConfigMap", &corev1.ConfigMap{}).
 		native("/registry/pods/ns/p", "v1", "Pod", &corev1.Pod{})
 	stale, current := resource{version: "v1alpha1", name: "a"}, resource{version: "v1", name: "b"}
@@ -154,7 +154,7 @@ func TestRewrap(t *testing.T) {
 	r := migrate(t, transform.Options{In: path, Encryption: now}, Options{Rewrap: true})
 	require.Equal(t, []string{widgetsKey, stale.key(), current.key(), secret + "encrypted", secret + "plain"}, r.changed())
 	for _, name := range []string{"encrypted", "plain"} {
-		require.Equal(t, string(native), r.open(now, "secrets", secret+name, "k8s:enc:aesgcm:v1:n:"))
+		require.Equal(t, native, r.open(now, "secrets", secret+name, "k8s:enc:aesgcm:v1:n:"))
 	}
 	require.Equal(t, current.json(t), r.open(now, widgetsCRD, current.key(), "k8s:enc:aesgcm:v1:n:"))
 	require.Equal(t, stale.at("v1").json(t), r.open(now, widgetsCRD, stale.key(), "k8s:enc:aesgcm:v1:n:"))
@@ -173,7 +173,7 @@ func TestRewrap(t *testing.T) {
 // TestRewrapClosed: a key rotation that cannot open a value is not done, and says which.
 func TestRewrapClosed(t *testing.T) {
 	with := crypttest.Load(t, "secrets: aescbc=n identity")
-	lost := crypttest.Encrypt(t, crypttest.Load(t, "secrets: aescbc=o"), "secrets", "/registry/secrets/ns/a", string(newCluster(t).native("s", "v1", "Secret", secretObject("s")).changes[0].Value))
+	lost := crypttest.Encrypt(t, crypttest.Load(t, "secrets: aescbc=o"), "secrets", "/registry/secrets/ns/a", protobufOf(t, "v1", "Secret", secretObject("s"), 0))
 	path := newCluster(t).put("/registry/namespaces/default", namespaceJSON).put("/registry/secrets/ns/a", lost).native("/registry/secrets/ns/b", "v1", "Secret", secretObject("b")).build()
 	r := migrate(t, transform.Options{In: path, Encryption: with}, Options{Rewrap: true})
 	r.refusedFor("error encrypted /registry/secrets/ns/a")
@@ -198,7 +198,7 @@ func TestRewrapAllowed(t *testing.T) {
 // TestRewrapStrays: an encrypted value outside the prefixes of the API servers is reported.
 func TestRewrapStrays(t *testing.T) {
 	with := crypttest.Load(t, "secrets: aescbc=n")
-	lost := crypttest.Encrypt(t, with, "secrets", "/other/secrets/ns/a", string(newCluster(t).native("s", "v1", "Secret", secretObject("a")).changes[0].Value))
+	lost := crypttest.Encrypt(t, with, "secrets", "/other/secrets/ns/a", protobufOf(t, "v1", "Secret", secretObject("a"), 0))
 	path := newCluster(t).put("/registry/namespaces/default", namespaceJSON).put("/other/secrets/ns/a", lost).native("/other/secrets/ns/b", "v1", "Secret", secretObject("b")).build()
 	r := migrate(t, transform.Options{In: path, Encryption: with}, Options{Rewrap: true})
 	r.refusedFor("error unknown-key /other/secrets/ns/a")
@@ -214,7 +214,7 @@ func TestRewrapNested(t *testing.T) {
 	const nested = "/registry/tenants.io/one"
 	const outer, inner, crd = "/registry/secrets/ns/a", nested + "/secrets/ns/a", nested + "/apiextensions.k8s.io/customresourcedefinitions/widgets.example.com"
 	old, now := crypttest.Load(t, "secrets: aescbc=o"), crypttest.Load(t, "secrets: aescbc=no")
-	plain := string(newCluster(t).native("s", "v1", "Secret", secretObject("a")).changes[0].Value)
+	plain := protobufOf(t, "v1", "Secret", secretObject("a"), 0)
 	c := newCluster(t).put("/registry/namespaces/default", namespaceJSON).put(crd, twoVersions().json(t))
 	for _, key := range []string{outer, inner} {
 		c.put(key, crypttest.Encrypt(t, old, "secrets", key, plain))

@@ -29,18 +29,6 @@ func TestNothingToDo(t *testing.T) {
 	}, r.resources(widgetsCRD))
 }
 
-// TestObjectsCurrent (case 2): the list is dirty and every object current: the
-// CustomResourceDefinition alone changes.
-func TestObjectsCurrent(t *testing.T) {
-	r := newCluster(t, twoVersions()).add(resource{version: "v1", name: "a"}).migrate(Options{})
-	require.Equal(t, []string{widgetsKey}, r.changed())
-	require.Equal(t, []string{"v1"}, r.storedVersions(widgetsKey))
-	want := twoVersions()
-	want.stored = `["v1"]`
-	require.Equal(t, want.json(t), r.out[widgetsKey].value, "nothing else of it changes")
-	require.Empty(t, r.Problems)
-}
-
 // TestObjectStale (case 3): an object at an older version is stored at the storage version and
 // nothing else of it changes.
 func TestObjectStale(t *testing.T) {

@@ -59,7 +59,7 @@ func TestOwners(t *testing.T) {
 	require.Equal(t, []string{"example.com/v1", "example.com/v1beta1", "example.com/v0", "v1"}, owners(t, r.out[widgetsDir+"ns/cbor"].value))
 	require.Equal(t, strings.Replace(foreign, "v1alpha1", "v1", 1), r.out["/registry/other.org/things/t"].value)
 	pod.OwnerReferences[0].APIVersion = "example.com/v1"
-	require.Equal(t, string(newCluster(t).native("p", "v1", "Pod", pod).changes[0].Value), r.out["/registry/pods/ns/p"].value)
+	require.Equal(t, protobufOf(t, "v1", "Pod", pod, 0), r.out["/registry/pods/ns/p"].value)
 	require.Len(t, r.References, 4)
 	require.Contains(t, r.References, transform.Reference{Key: "/registry/pods/ns/p", OwnerKind: "Widget", OwnerName: "a", From: "example.com/v0/u-a", To: "example.com/v1/u-a"})
 	require.Equal(t, []string{"warning orphan /registry/other.org/things/t"}, r.problems())
