@@ -23,7 +23,7 @@ import (
 // file.
 func TestCreate(t *testing.T) {
 	f := input(t)
-	_, err := Run(context.Background(), Options{In: f.in, Out: f.out}, planFunc(func(ctx context.Context, v *View) error {
+	f.run(t, Options{}, func(ctx context.Context, v *View) {
 		other, err := v.Grant(ctx, 9, 60)
 		require.NoError(t, err)
 		require.NotEqual(t, int64(9), other, "which /leased has")
@@ -49,9 +49,7 @@ func TestCreate(t *testing.T) {
 		require.ErrorIs(t, v.Create(ctx, []byte("/a"), []byte("1"), 0), ErrExists, "in the file")
 		require.Error(t, v.Create(ctx, []byte("/five"), nil, 0))
 		require.NoError(t, v.Put(ctx, []byte("/one"), []byte("2")), "it keeps the lease")
-		return nil
-	}))
-	require.NoError(t, err)
+	})
 	server := etcdtest.Start(t, etcdtest.Restore(t, f.out))
 	require.Equal(t, "2", live(t, f.out)["/one"])
 	ttls := map[string]int64{}
@@ -72,16 +70,15 @@ func TestCreateEncrypts(t *testing.T) {
 	by := encrypter(t, "secretbox=a")
 	f := secretsOf(t, nil)
 	verbatim := crypttest.Encrypt(t, by, "secrets", secretsDir+"moved", "moved")
-	_, err := Run(context.Background(), Options{In: f.in, Out: f.out, Encryption: by}, planFunc(func(ctx context.Context, v *View) error {
+	f.run(t, Options{Encryption: by}, func(ctx context.Context, v *View) {
 		for key, want := range map[string]bool{secretsDir + "made": true, "/registry/configmaps/ns/c": false} {
 			encrypts, err := v.Encrypts(ctx, []byte(key))
 			require.NoError(t, err)
 			require.Equal(t, want, encrypts, key)
 			require.NoError(t, v.Create(ctx, []byte(key), []byte("made"), 0))
 		}
-		return v.CreateStored(ctx, []byte(secretsDir+"moved"), []byte(verbatim), 0)
-	}))
-	require.NoError(t, err)
+		require.NoError(t, v.CreateStored(ctx, []byte(secretsDir+"moved"), []byte(verbatim), 0))
+	})
 	got := live(t, f.out)
 	require.Equal(t, "made", got["/registry/configmaps/ns/c"])
 	require.Equal(t, verbatim, got[secretsDir+"moved"])
@@ -93,11 +90,10 @@ func TestCreateEncrypts(t *testing.T) {
 // TestScrub: neither the keys nor the values that were scrubbed are left in the file.
 func TestScrub(t *testing.T) {
 	f := input(t)
-	r, err := Run(context.Background(), Options{In: f.in, Out: f.out}, planFunc(func(ctx context.Context, v *View) error {
+	r := f.run(t, Options{}, func(ctx context.Context, v *View) {
 		v.Make(Output{Scrub: func(key []byte) bool { return bytes.HasPrefix(key, []byte("/leas")) }})
-		return v.Delete(ctx, []byte("/leased"))
-	}))
-	require.NoError(t, err)
+		require.NoError(t, v.Delete(ctx, []byte("/leased")))
+	})
 	require.Equal(t, Changes{Deleted: 1}, r.Changes)
 	got := live(t, f.out)
 	require.Len(t, got, 3)

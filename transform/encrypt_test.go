@@ -49,7 +49,7 @@ func TestPutEncrypts(t *testing.T) {
 	old, now := encrypter(t, "secretbox=o"), encrypter(t, "aesgcm=n", "secretbox=o", "identity")
 	f := secretsOf(t, map[string]*encryption.Transformers{"a": old, "same": old})
 	before := live(t, f.in)
-	r, err := Run(context.Background(), Options{In: f.in, Out: f.out, Encryption: now}, planFunc(func(ctx context.Context, v *View) error {
+	r := f.run(t, Options{Encryption: now}, func(ctx context.Context, v *View) {
 		for name, value := range map[string]string{"a": "changed", "new": "made", "plain": "encrypted now", "same": `{"name":"same"}`} {
 			key := []byte(secretsDir + name)
 			require.NoError(t, v.Put(ctx, key, []byte("put back")))
@@ -62,9 +62,8 @@ func TestPutEncrypts(t *testing.T) {
 				require.EqualValues(t, 9, e.Lease)
 			}
 		}
-		return v.Put(ctx, []byte("/registry/configmaps/ns/c"), []byte("clear"))
-	}))
-	require.NoError(t, err)
+		require.NoError(t, v.Put(ctx, []byte("/registry/configmaps/ns/c"), []byte("clear")))
+	})
 	require.Equal(t, Changes{Created: 2, Updated: 2}, r.Changes)
 	got := live(t, f.out)
 	for name, value := range map[string]string{"a": "changed", "new": "made", "plain": "encrypted now"} {
@@ -123,7 +122,7 @@ func TestDerive(t *testing.T) {
 	by := encrypter(t, "aesgcm=a")
 	f := secretsOf(t, map[string]*encryption.Transformers{"a": by})
 	moved := secretsDir + "moved"
-	_, err := Run(context.Background(), Options{In: f.in, Out: f.out, Encryption: by}, planFunc(func(ctx context.Context, v *View) error {
+	f.run(t, Options{Encryption: by}, func(ctx context.Context, v *View) {
 		e, err := v.Get(ctx, []byte(secretsDir+"a"))
 		require.NoError(t, err)
 		staged, err := v.Derive(ctx, e.Key, []byte(moved), e.Value)
@@ -136,9 +135,8 @@ func TestDerive(t *testing.T) {
 			_, err := v.Derive(ctx, e.Key, []byte(bad.key), []byte(bad.value))
 			require.ErrorContains(t, err, "must not be empty")
 		}
-		return v.Delete(ctx, e.Key)
-	}))
-	require.NoError(t, err)
+		require.NoError(t, v.Delete(ctx, e.Key))
+	})
 	got := live(t, f.out)
 	require.Equal(t, `{"name":"a"}`, decrypted(t, by, moved, got[moved], "k8s:enc:aesgcm:v1:a:"))
 	require.NotContains(t, got, secretsDir+"a")
@@ -155,13 +153,11 @@ func TestExposes(t *testing.T) {
 		{nil, "a", "a", true}, {nil, "plain", "a", false}, {nil, "none", "a", false},
 		{encrypter(t, "aescbc=z"), "a", "b", false}, {encrypter(t, "identity"), "a", "b", true}, {encrypter(t, "aescbc=z"), "a", "../../configmaps/ns/c", true},
 	} {
-		_, err := Run(context.Background(), Options{In: f.in, Out: f.out, DryRun: true, Encryption: tt.encrypter}, planFunc(func(ctx context.Context, v *View) error {
+		f.run(t, Options{DryRun: true, Encryption: tt.encrypter}, func(ctx context.Context, v *View) {
 			reason, err := v.Exposes(ctx, []byte(secretsDir+tt.from), []byte(filepath.Clean(secretsDir+tt.to)))
 			require.NoError(t, err)
 			require.Equal(t, tt.exposes, reason != "", "%s to %s: %s", tt.from, tt.to, reason)
-			return nil
-		}))
-		require.NoError(t, err)
+		})
 	}
 }
 
@@ -244,15 +240,13 @@ func TestPlaintext(t *testing.T) {
 	for _, by := range []*encryption.Transformers{encrypter(t, "aescbc=a"), encrypter(t, "aescbc=a", "identity")} {
 		f := secretsOf(t, map[string]*encryption.Transformers{"a": by, "same": by})
 		before := live(t, f.in)
-		r, err := Run(context.Background(), Options{In: f.in, Out: f.out, Encryption: by}, planFunc(func(ctx context.Context, v *View) error {
+		r := f.run(t, Options{Encryption: by}, func(ctx context.Context, v *View) {
 			require.NoError(t, v.Put(ctx, []byte(secretsDir+"a"), []byte("changed"))) // as an earlier step
 			v.Make(Output{Plaintext: true})
 			for name, value := range map[string]string{"a": "changed", "same": `{"name":"same"}`} {
 				require.NoError(t, v.Put(ctx, []byte(secretsDir+name), []byte(value)))
 			}
-			return nil
-		}))
-		require.NoError(t, err)
+		})
 		require.Equal(t, Changes{Updated: 2}, r.Changes)
 		got := live(t, f.out)
 		require.Equal(t, "changed", got[secretsDir+"a"])

@@ -118,7 +118,6 @@ func asRead(t *inspect.Type, content map[string]any) map[string]any {
 	return read
 }
 
-// hasStatus reports whether the version of a custom resource has the status subresource.
 func hasStatus(t *inspect.Type, content map[string]any) bool {
 	apiVersion, _ := content["apiVersion"].(string)
 	for _, version := range t.CRD.Object().Spec.Versions {
@@ -129,7 +128,6 @@ func hasStatus(t *inspect.Type, content map[string]any) bool {
 	return false
 }
 
-// growTemplate raises the generation of a template.
 func growTemplate(metadata map[string]any) {
 	annotations, _ := metadata["annotations"].(map[string]any)
 	text, _ := annotations[templateGeneration].(string)

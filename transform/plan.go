@@ -123,7 +123,6 @@ func (p *plan) put(key, value []byte, st staged) error {
 	return nil
 }
 
-// created notes a key, if st creates it.
 func (c *chunk) created(key []byte, st *staged) {
 	switch {
 	case !st.creates():
@@ -143,7 +142,6 @@ func (c *chunk) mayCreate(prefix []byte) bool {
 	return c.create && (bytes.HasPrefix(c.common, prefix) || bytes.HasPrefix(prefix, c.common))
 }
 
-// attach attaches the staged write of key to a lease.
 func (p *plan) attach(key []byte, lease int64) error {
 	st, err := p.get(key)
 	if st != nil {
@@ -210,7 +208,6 @@ func (p *plan) creating(prefix []byte) iter.Seq2[*staged, error] {
 	}
 }
 
-// key returns a copy of the key of a staged write.
 func (p *plan) key(st *staged) ([]byte, error) {
 	key := make([]byte, st.keySize)
 	return key, p.read(key, st.at)
@@ -301,7 +298,6 @@ func (p *plan) changed() (c Changes) {
 	return c
 }
 
-// count counts the records by what becomes of them.
 func (p *plan) count() (c Changes) {
 	for st := range p.all() {
 		switch {

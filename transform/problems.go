@@ -37,7 +37,6 @@ func (v *findings) Raise(key string, f *finding.Finding) (goOn bool) {
 	return p.Outcome != finding.Refused
 }
 
-// list adds a problem to the report.
 func (v *findings) list(p finding.Finding) {
 	id := problemID{p.Key, p.Code.Name, p.Level, p.Outcome}
 	if at, there := v.problems[id]; there && p.Key != "" {
@@ -71,7 +70,6 @@ func (r *Report) decide(key string, f *finding.Finding) finding.Finding {
 	return p
 }
 
-// codeOf is the code of an error about a value as a whole.
 func codeOf(err error) *finding.Code {
 	if errors.Is(err, encoding.ErrEncrypted) {
 		return finding.Encrypted

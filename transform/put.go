@@ -113,7 +113,6 @@ func stored(content map[string]any) map[string]any {
 	return content
 }
 
-// encodeAs returns the stored value of o with the content after in place of before.
 func encodeAs(o *inspect.Object, before, after map[string]any) ([]byte, error) {
 	parsed, err := o.ParseValue()
 	if err != nil {

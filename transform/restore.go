@@ -12,7 +12,6 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
-// addRestore adds the commands that restore the output, and what to mind with them.
 func (r *Report) addRestore(o Options, members []snapshot.Member) {
 	var left []snapshot.Member
 	out, copied := o.Out, "restore every member from this one file: copy it to each and compare its SHA-256 (%s)"
@@ -99,5 +98,4 @@ func isPrintable(s string) bool {
 	return !strings.ContainsFunc(s, func(r rune) bool { return !shows(r) })
 }
 
-// shows says whether r is printed as it is.
 func shows(r rune) bool { return unicode.IsPrint(r) && r != unicode.ReplacementChar }

@@ -158,7 +158,6 @@ func newView(src *snapshot.Snapshot, o Options, r *Report) *View {
 	return v
 }
 
-// phase reports the beginning of a phase.
 func (o Options) phase(name string, part func() float64) {
 	if o.Progress != nil {
 		o.Progress(name, part)
@@ -287,7 +286,6 @@ func (v *View) write(ctx context.Context, o Options, r *Report) error {
 	return nil
 }
 
-// written takes the result of a write into the report.
 func (r *Report) written(o Options, res snapshot.WriteResult, err error) error {
 	if err != nil {
 		return err
@@ -297,7 +295,6 @@ func (r *Report) written(o Options, res snapshot.WriteResult, err error) error {
 	return nil
 }
 
-// readerOf reads a snapshot with the encryption configuration of the run.
 func (v *overlay) readerOf(s *snapshot.Snapshot) *inspect.Reader {
 	if v.encrypter == nil { // a nil Encrypter in another interface would not be nil
 		return inspect.NewReader(s, nil, v.prefixes...)

@@ -48,6 +48,18 @@ func input(t testing.TB) files {
 	return files{in, filepath.Join(t.TempDir(), "out.db")}
 }
 
+// run runs a plan that succeeds.
+func (f files) run(t testing.TB, o Options, plan func(ctx context.Context, v *View)) *Report {
+	t.Helper()
+	o.In, o.Out = f.in, f.out
+	r, err := Run(t.Context(), o, planFunc(func(ctx context.Context, v *View) error {
+		plan(ctx, v)
+		return nil
+	}))
+	require.NoError(t, err, "%v", r.Problems)
+	return r
+}
+
 func live(t testing.TB, path string) map[string]string {
 	t.Helper()
 	s, err := snapshot.Open(context.Background(), path, snapshot.Config{})
@@ -160,12 +172,11 @@ func TestRunWritesNothing(t *testing.T) {
 // TestRunAllowed goes on although a problem was found, and says what became of the record.
 func TestRunAllowed(t *testing.T) {
 	f := input(t)
-	r, err := Run(context.Background(), Options{In: f.in, Out: f.out, Allow: []string{"invalid"}}, planFunc(func(ctx context.Context, v *View) error {
+	r := f.run(t, Options{Allow: []string{"invalid"}}, func(ctx context.Context, v *View) {
 		require.True(t, v.Raise("/a", invalid.Because("it is")))
 		v.Raise("/b", general.Because("it is"))
-		return v.Delete(ctx, []byte("/b"))
-	}))
-	require.NoError(t, err)
+		require.NoError(t, v.Delete(ctx, []byte("/b")))
+	})
 	all, refusing := r.Errors()
 	require.Equal(t, []int{1, 0}, []int{all, refusing})
 	require.Equal(t, finding.Skipped, r.Problems[0].Outcome)

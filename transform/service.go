@@ -49,7 +49,6 @@ func (s serviceSpec) ports() (all []map[string]any) {
 	return all
 }
 
-// hasNodePort reports whether a port of the Service has the node port.
 func (s serviceSpec) hasNodePort(port any) bool {
 	return slices.ContainsFunc(s.ports(), func(p map[string]any) bool { return reflect.DeepEqual(p["nodePort"], port) })
 }
@@ -105,7 +104,6 @@ func dropTypeDependent(was, is serviceSpec) {
 	}
 }
 
-// has reports whether a field is set.
 func (s serviceSpec) has(field string) bool {
 	list, is := s[field].([]any)
 	return s[field] != nil && s[field] != "" && s[field] != int64(0) && !(is && len(list) == 0)
@@ -152,7 +150,6 @@ func invalidService(content map[string]any) (wrong []string) {
 	return wrong
 }
 
-// keepAllocated keeps what a server allocated and the update leaves out.
 func keepAllocated(was, is serviceSpec) {
 	keep := func(field string) {
 		if value := was[field]; value != nil && (is[field] == nil || is[field] == "") {

@@ -61,7 +61,6 @@ func (v *View) Move(ctx context.Context, e *Entry, key, value []byte) (staged bo
 	return true, v.Delete(ctx, e.Key)
 }
 
-// stages says whether a value is staged for key.
 func (v *View) stages(ctx context.Context, key, value []byte) (bool, error) {
 	st, err := v.plan.get(key)
 	if st == nil || st.delete || err != nil {
@@ -106,7 +105,6 @@ func (v *View) put(ctx context.Context, from, key []byte, stored *Entry, value [
 	return true, v.plan.put(key, value, st)
 }
 
-// encrypt returns value as a server would store it under key.
 func (v *View) encrypt(ctx context.Context, key, value []byte) ([]byte, error) {
 	if v.encrypter == nil || v.plaintext {
 		return value, nil

@@ -156,16 +156,14 @@ func TestStepReports(t *testing.T) {
 			return nil
 		}
 	}
-	r, err := Run(t.Context(), Options{In: f.in, Out: f.out, DryRun: true, Allow: []string{"general"}}, planFunc(func(ctx context.Context, v *View) error {
+	r := f.run(t, Options{DryRun: true, Allow: []string{"general"}}, func(ctx context.Context, v *View) {
 		one, err := v.Step(ctx, "one", []string{"invalid"}, reporting("a", "b", invalid))
 		require.NoError(t, err)
 		require.Equal(t, finding.Skipped, one.Problems[0].Outcome)
 		two, err := v.Step(ctx, "two", nil, reporting("c", "d", general))
 		require.NoError(t, err)
 		require.Equal(t, "two", two.Command)
-		return nil
-	}))
-	require.NoError(t, err)
+	})
 	require.Equal(t, []string{"a", "c", "b", "both", "d"}, r.Steps)
 	require.Equal(t, 2, r.BeforeRestore)
 	require.Len(t, r.Kinds, 2)

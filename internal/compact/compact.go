@@ -51,7 +51,6 @@ func (c *Compact) Plan(ctx context.Context, v *transform.View) error {
 	return nil
 }
 
-// addSteps says what alarms the restored etcd will have.
 func (c *Compact) addSteps(r *transform.Report, alarms []snapshot.Raised) {
 	for _, a := range alarms {
 		switch {

@@ -60,7 +60,6 @@ func (s *Section) Tables(outcome transform.Outcome) []transform.Table {
 	return []transform.Table{t}
 }
 
-// column is the numbers in the order of the table.
 func (s *Stored) column() []any {
 	alarms := make([]string, len(s.Alarms))
 	for i, a := range s.Alarms {

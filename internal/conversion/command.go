@@ -73,18 +73,19 @@ func (p program) run(req *http.Request, limit int64) (answer, error) {
 	return answer{}, failed(garbled, "%s%s", err, stderr)
 }
 
-// bounded keeps the output up to a limit.
+// bounded keeps an answer up to a limit.
 type bounded struct {
 	data  bytes.Buffer
 	limit int64
-	full  func()
+	full  func() // nil for none
 	over  bool
 }
 
 func (b *bounded) Write(p []byte) (int, error) {
 	if int64(b.data.Len())+int64(len(p)) > b.limit {
-		b.over = true
-		b.full()
+		if b.over = true; b.full != nil {
+			b.full()
+		}
 		return 0, errTooLong
 	}
 	return b.data.Write(p)

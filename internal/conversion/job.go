@@ -76,7 +76,6 @@ func (w *wire) authentication(webhook.AuthenticationInfoResolver) webhook.Authen
 	}}
 }
 
-// convert converts objs, or returns an error if the converter as a whole is unusable.
 func (j *job) convert(objs []map[string]any, results []Converted) error {
 	err := j.run(objs, results)
 	if err == nil && j.last != nil && !j.sound {
@@ -122,7 +121,6 @@ func (j *job) blame(result *Converted, f *failure) error {
 	return nil
 }
 
-// ask makes one call.
 func (j *job) ask(objs []map[string]any, results []Converted) error {
 	j.wire.reset()
 	list := &unstructured.UnstructuredList{}

@@ -189,14 +189,14 @@ func post(transport *http.Transport, req *http.Request, limit int64, against str
 	if resp.StatusCode < http.StatusOK || resp.StatusCode > http.StatusPartialContent {
 		return answer{}, rejected(ctx, resp)
 	}
-	body, err := readAll(resp.Body, limit)
-	switch {
-	case errors.Is(err, errTooLong):
+	body := &bounded{limit: limit}
+	switch _, err := io.Copy(body, resp.Body); {
+	case body.over:
 		return answer{}, tooLong(limit)
 	case err != nil:
 		return answer{}, failed(garbled, "connection lost in the middle of an answer: %s", err)
 	}
-	return answer{contentType: resp.Header.Get("Content-Type"), body: body}, nil
+	return answer{contentType: resp.Header.Get("Content-Type"), body: body.data.Bytes()}, nil
 }
 
 // rejected is the error for another HTTP status, with the text of a text/plain answer.

@@ -145,15 +145,6 @@ func (w *wire) explain(library error) error {
 
 var errTooLong = errors.New("too long")
 
-// readAll reads to the end of r, or fails at the limit.
-func readAll(r io.Reader, limit int64) ([]byte, error) {
-	body, err := io.ReadAll(io.LimitReader(r, limit+1))
-	if err == nil && int64(len(body)) > limit {
-		return nil, errTooLong
-	}
-	return body, err
-}
-
 // tooLong is the failure for errTooLong. It is garbled: one object may have caused the long answer.
 func tooLong(limit int64) error { return failed(garbled, "the answer is longer than %d bytes", limit) }
 

@@ -39,7 +39,6 @@ type body struct {
 	merge      map[string]any  // of the other types
 }
 
-// readBody reads a patch in YAML or JSON.
 func readBody(kind string, text []byte) (*body, error) {
 	b := &body{kind: kind}
 	var err error

@@ -123,7 +123,6 @@ func identity(before, after map[string]any) string {
 	return ""
 }
 
-// quoted is a value in JSON.
 func quoted(value any) string {
 	text, err := json.Marshal(value)
 	if err != nil {
@@ -132,7 +131,6 @@ func quoted(value any) string {
 	return string(text)
 }
 
-// at is the field at a path, nil for none.
 func at(content map[string]any, path []string) (value any) {
 	value = content
 	for _, name := range path {
@@ -159,7 +157,6 @@ func definition(ctx context.Context, o *inspect.Object, v1 map[string]any) (map[
 	return content, nil
 }
 
-// count adds an object to the report's table of kinds.
 func count(r *transform.Report, o *inspect.Object, staged, refused bool) {
 	apiVersion, _ := o.Content["apiVersion"].(string)
 	i := slices.IndexFunc(r.Kinds, func(k transform.KindCount) bool { return k.Kind == o.Type.Kind && k.From == apiVersion })

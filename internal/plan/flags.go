@@ -18,7 +18,6 @@ func wholeRun() []string {
 	}
 }
 
-// flags reads the flags of a step.
 func (p *parser) flags(n *yaml.Node, s *transform.Spec) map[string]any {
 	var names []string
 	for _, f := range s.Flags {
@@ -91,14 +90,12 @@ func (p *parser) value(n *yaml.Node, f transform.Flag) any {
 	return nil
 }
 
-// choice checks a value of a flag that takes some words only.
 func (p *parser) choice(n *yaml.Node, f transform.Flag, value string) {
 	if f.Choices != nil && !slices.Contains(f.Choices, value) {
 		p.mistake(n, "%q is %q; it takes %s", f.Name, value, strings.Join(f.Choices, " or "))
 	}
 }
 
-// texts reads a list of texts.
 func (p *parser) texts(n *yaml.Node, name string) (texts []string) {
 	if n.Kind != yaml.SequenceNode {
 		p.mistake(n, "%q takes a list, such as [a, b]", name)

@@ -43,7 +43,6 @@ type mistake struct {
 	failed bool // a file that the plan names cannot be read, or is wrong
 }
 
-// parse reads the steps of a plan, those without a mistake.
 func parse(path string, text []byte, specs []transform.Spec) ([]*step, *parser) {
 	p := &parser{path: path, specs: specs}
 	if root := p.root(text); root != nil {
@@ -69,7 +68,6 @@ func (p *parser) err() error {
 	return errors.New(text)
 }
 
-// mistake reports what is wrong at a node.
 func (p *parser) mistake(n *yaml.Node, format string, args ...any) {
 	p.add(n.Line, false, fmt.Sprintf(format, args...))
 }
@@ -81,7 +79,6 @@ func (p *parser) add(line int, failed bool, text string) {
 	}
 }
 
-// root returns the content of the only document.
 func (p *parser) root(text []byte) *yaml.Node {
 	d := yaml.NewDecoder(bytes.NewReader(text))
 	var document, second yaml.Node
@@ -105,7 +102,6 @@ func (p *parser) root(text []byte) *yaml.Node {
 	return document.Content[0]
 }
 
-// unreadable reports a text that is no YAML.
 func (p *parser) unreadable(why string) {
 	p.wrong = append(p.wrong, mistake{text: p.path + ": " + why})
 }
@@ -214,7 +210,6 @@ func (p *parser) spec(n *yaml.Node) *transform.Spec {
 	return nil
 }
 
-// codes reads the codes that a step allows.
 func (p *parser) codes(n *yaml.Node, s *transform.Spec) (codes []string) {
 	known := finding.Allowable(s.AllCodes())
 	for i, code := range p.texts(n, "allow") {
@@ -226,7 +221,6 @@ func (p *parser) codes(n *yaml.Node, s *transform.Spec) (codes []string) {
 	return codes
 }
 
-// argsOf names the arguments of a command.
 func argsOf(s *transform.Spec) string {
 	if s.Rest == "" {
 		return "no args"
@@ -234,7 +228,6 @@ func argsOf(s *transform.Spec) string {
 	return "args " + s.Rest
 }
 
-// meant suggests a known word.
 func meant(word string, known []string) string {
 	if near := phrase.Nearest(word, known); near != "" {
 		return fmt.Sprintf("; did you mean %q?", near)

@@ -53,7 +53,6 @@ type Step struct {
 	Sections []transform.Section `json:"sections"`
 }
 
-// take takes in the report of the step.
 func (s *Step) take(r *transform.Report) {
 	s.Outcome, s.Changes = transform.Planned, r.Changes
 	if _, refusing := r.Errors(); refusing > 0 {

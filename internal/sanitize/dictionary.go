@@ -30,7 +30,6 @@ const (
 	fixed                       // it stays, wherever it is
 )
 
-// newDictionary returns a dictionary whose aliases are keyed hashes.
 func newDictionary(key []byte) *dictionary {
 	d := &dictionary{
 		mask: masker{key: key}, names: map[string]trait{}, phrases: map[string]bool{}, exact: map[string]bool{},
@@ -107,7 +106,6 @@ const longestInTexts = 256
 // leastLetters is how long a name is that is replaced in any text.
 const leastLetters = 5
 
-// settle makes the aliases, when all names are there.
 func (d *dictionary) settle() {
 	for sequence, t := range d.names {
 		switch {
@@ -163,7 +161,6 @@ func (d *dictionary) replaced() map[string]string {
 	return out
 }
 
-// count counts the names that have aliases.
 func (d *dictionary) count() (n int) {
 	for _, t := range d.names {
 		n += int(t & whole / whole)

@@ -32,12 +32,10 @@ const deepestNames = 5
 // errNames is returned for a map that would have one name twice.
 var errNames = errors.New("two names become one")
 
-// object replaces the names in an object, in place.
 func (e *editor) object(content map[string]any) error {
 	return cmp.Or(e.fields(content, ""), e.wrong)
 }
 
-// fields edits the map in a field.
 func (e *editor) fields(m map[string]any, parent string) (err error) {
 	label, _ := m["key"].(string) // of a requirement
 	if m["scopeName"] != nil {

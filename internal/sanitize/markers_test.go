@@ -2,7 +2,6 @@ package sanitize
 
 import (
 	"bytes"
-	"compress/gzip"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -83,12 +82,7 @@ func (p *planter) release(marker string) string {
 	}
 	text, err := json.Marshal(content)
 	require.NoError(p.t, err)
-	var packed bytes.Buffer
-	zip := gzip.NewWriter(&packed)
-	_, err = zip.Write(text)
-	require.NoError(p.t, err)
-	require.NoError(p.t, zip.Close())
-	return encode(packed.String())
+	return encode(gzipped(p.t, string(text)))
 }
 
 // put stores a value as it is, with markers.

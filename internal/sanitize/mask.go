@@ -26,7 +26,6 @@ type masker struct {
 // deepest bounds texts in texts, such as JSON in base64.
 const deepest = 8
 
-// replace is a [redact.Replace].
 func (m masker) replace(part redact.Part, value any) any {
 	switch v := value.(type) {
 	case string:
@@ -49,7 +48,6 @@ func (m masker) data(text string) string {
 	return base64.StdEncoding.EncodeToString([]byte(m.bytes(string(plain), 0)))
 }
 
-// bytes replaces text or binary data.
 func (m masker) bytes(plain string, texts int) string {
 	if isText(plain) {
 		return m.text(plain, texts)
@@ -122,7 +120,6 @@ func (m masker) value(value any, texts int) any {
 // fieldName matches names of fields; others may be hosts or users.
 var fieldName = regexp.MustCompile(`^[A-Za-z][A-Za-z_-]{0,39}$`)
 
-// digits replaces a number.
 func (m masker) digits(number string) string {
 	stream := m.stream(number, 0)
 	out := []byte(number)
@@ -172,13 +169,11 @@ func (m masker) words(text string, stream *rand.ChaCha8, texts int) string {
 	return out.String()
 }
 
-// json replaces what is in JSON.
 func (m masker) json(text string, texts int) (string, bool) {
 	out, err := redact.EditJSON(text, func(content any) any { return m.value(content, texts) })
 	return out, err == nil
 }
 
-// token replaces the parts of a JSON web token.
 func (m masker) token(text string, texts int) (string, bool) {
 	parts := strings.Split(text, ".")
 	if !strings.HasPrefix(text, "eyJ") || len(parts) != 3 {

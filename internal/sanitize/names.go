@@ -150,7 +150,6 @@ func addFields(d *dictionary, content any, add func(text string)) {
 	}
 }
 
-// rename returns the key of an object by its new names.
 func (s *sanitizer) rename(r *record, key keys.Key) keys.Key {
 	if s.names == nil {
 		return key
@@ -166,7 +165,6 @@ func (s *sanitizer) rename(r *record, key keys.Key) keys.Key {
 	return key
 }
 
-// edit replaces the names in an object.
 func (s *sanitizer) edit(r *record, content map[string]any) (changed bool) {
 	if s.names == nil {
 		return false

@@ -185,14 +185,7 @@ func eachValue(t testing.TB, path string, visit func(e *inspect.Entry)) {
 // TestFindings: doctor finds in recorded clusters what it found before, and owners still resolve.
 func TestFindings(t *testing.T) {
 	for _, name := range []string{"calico/before.db.gz", "kubectl/all.db.gz", "kcp/root-before.db.gz", "kcp/cache-before.db.gz", "kcp-claims/root.db.gz"} {
-		in := filepath.Join(t.TempDir(), "in.db")
-		packed, err := os.Open(filepath.Join("../../testdata", name))
-		require.NoError(t, err)
-		unzip, err := gzip.NewReader(packed)
-		require.NoError(t, err)
-		data, err := io.ReadAll(unzip)
-		require.NoError(t, err)
-		require.NoError(t, os.WriteFile(in, data, 0o600))
+		in := etcdtest.Unpack(t, filepath.Join("../../testdata", name))
 		report, _ := hashed(t, in, "key")
 		require.Equal(t, findings(t, in), findings(t, report.Output.Path), name)
 	}

@@ -62,7 +62,6 @@ func shown(content, pattern map[string]any) map[string]any {
 
 var kindLine = regexp.MustCompile(`^(?:apiVersion|kind): *["']?[A-Za-z0-9./-]{1,253}["']?$`)
 
-// kindsOf returns the lines of a manifest that say of which kinds its objects are.
 func kindsOf(manifest string) string {
 	var out strings.Builder
 	for line := range strings.Lines(manifest) {

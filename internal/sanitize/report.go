@@ -47,7 +47,6 @@ type LeftOut struct {
 	Why string `json:"why"`
 }
 
-// notSanitized lists what is not replaced.
 func notSanitized(keepNames bool) []string {
 	out := []string{
 		"IP addresses, host names, e-mail addresses, and certificates outside Secrets",
@@ -93,7 +92,6 @@ func (s *Sanitized) Tables(transform.Outcome) []transform.Table {
 	return append(tables, still)
 }
 
-// tables returns the names that stay.
 func (n *Names) tables() []transform.Table {
 	if n == nil {
 		return nil

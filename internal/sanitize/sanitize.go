@@ -82,7 +82,6 @@ func (s *sanitizer) Plan(ctx context.Context, v *transform.View) (err error) {
 	return nil
 }
 
-// stage stages what becomes of a record.
 func (s *sanitizer) stage(ctx context.Context, v *transform.View, r *record, tally *tally) error {
 	if r.wrong != nil && v.Raise(string(r.Key), codeNotSanitized.Because("%v", r.wrong)) {
 		r.drop = "it cannot be sanitized"
@@ -127,7 +126,6 @@ func (s *sanitizer) sanitize(ctx context.Context, r *record) {
 // errUnknownKind is for a value of which only metadata is read.
 var errUnknownKind = errors.New("this build does not know its kind")
 
-// object sanitizes an object of a type.
 func (s *sanitizer) object(ctx context.Context, r *record, o *inspect.Object) {
 	switch {
 	case o.Err != nil:

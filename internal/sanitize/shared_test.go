@@ -2,11 +2,9 @@ package sanitize
 
 import (
 	"bytes"
-	"compress/gzip"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
-	"path/filepath"
 	"regexp"
 	"testing"
 
@@ -30,20 +28,11 @@ func TestSecretOfAnotherObject(t *testing.T) {
 	object("secret", "a", fmt.Sprintf(`{"word":%q,"host":%q,"ca.crt":%q,"x":%q,"kubeconfig":%q,".env":%q,"auth":%q}`,
 		encode("administrator"), encode("db.shop.example.com"), encode(certificate), encode(marker), encode("users:\n- user:\n    token: "+token+"\n"), encode("GREETING="+setting+"\nHOST=db.shop.example.com\n"), encode("me:"+password)))
 	object("configmap", "in."+marker, `{"a":"b"}`)
-	var packed bytes.Buffer
-	zip := gzip.NewWriter(&packed)
-	fmt.Fprintf(zip, "use %s here", marker)
-	require.NoError(t, zip.Close())
-	data, err := json.Marshal(map[string]string{"plain": "greet " + marker + " today", "one": encode("a" + marker), "two": "x " + encode("ab"+marker), "of-" + token: "a", "gzip": encode(packed.String()),
+	data, err := json.Marshal(map[string]string{"plain": "greet " + marker + " today", "one": encode("a" + marker), "two": "x " + encode("ab"+marker), "of-" + token: "a", "gzip": encode(gzipped(t, "use "+marker+" here")),
 		"setting": setting, "password": "{\"a\":\"" + password + "\"}", "url": "me-" + encode(encode(marker)), "stays": "administrator of db.shop.example.com", "bundle": certificate})
 	require.NoError(t, err)
 	object("configmap", "b", string(data))
-	server := etcdtest.Start(t, t.TempDir())
-	etcdtest.Run(t, server, p.script.String())
-	in := filepath.Join(t.TempDir(), "in.db")
-	etcdtest.Save(t, server, in)
-
-	report, out := sanitized(t, in, "key", transform.Options{})
+	report, out := sanitized(t, etcdtest.Build(t, p.script.String()), "key", transform.Options{})
 	require.Equal(t, []string{"/registry/configmaps/shop/in." + marker}, report.Sections[0].(*Sanitized).Keys)
 	out = bytes.ReplaceAll(out, []byte("in."+marker), nil) // of that key and its name
 	require.Empty(t, left(out, map[string]bool{marker: true, token: true, setting: true, password: true}, 6))

@@ -20,7 +20,6 @@ func newTally() *tally {
 	return &tally{counts: map[string]*Count{}, left: map[string]int{}, out: []LeftOut{}, moved: map[string]bool{}}
 }
 
-// add counts a record.
 func (t *tally) add(r *record) {
 	if r.drop != "" {
 		t.out = append(t.out, LeftOut{string(r.Key), r.drop})

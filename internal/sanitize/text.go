@@ -137,7 +137,6 @@ func (d *dictionary) inText(s string, unsure func(name string)) string {
 	return string(append(out, s[copied:]...))
 }
 
-// alias returns the alias of a name of the dictionary.
 func (d *dictionary) alias(name string) (alias string, is bool) {
 	if d.names[wordsOf(name)]&whole == 0 {
 		return name, false

@@ -57,10 +57,8 @@ func isSystem(name string) bool {
 // stayingWords are words that controllers put into the names that they make.
 const stayingWords = " kube node apiserver controller manager scheduler etcd proxy system default token bootstrap sh helm release pvc csi "
 
-// stays reports whether a word has no alias.
 func stays(word string) bool { return isNumber(word) || strings.Contains(stayingWords, " "+word+" ") }
 
-// isNumber reports whether a word is a number or a version.
 func isNumber(word string) bool {
 	if strings.Trim(word, "0123456789") == "" {
 		return len(word) <= longestNumber

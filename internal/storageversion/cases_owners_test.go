@@ -125,16 +125,6 @@ func helm(t testing.TB, manifest string) string {
 // ConfigMaps, and never touched.
 func TestHelm(t *testing.T) {
 	names := "---\n# Source: a.yaml\napiVersion: example.com/v1alpha1\nkind: Widget\nmetadata: {name: a}\n---\napiVersion: v1\nkind: Service\n---\nnot: [yaml\n"
-	bomb := func() string {
-		var packed bytes.Buffer
-		w := gzip.NewWriter(&packed)
-		zeros := make([]byte, 1<<20)
-		for range 70 {
-			_, _ = w.Write(zeros)
-		}
-		_ = w.Close()
-		return base64.StdEncoding.EncodeToString(packed.Bytes())
-	}()
 	plain := base64.StdEncoding.EncodeToString([]byte(`{"manifest":"apiVersion: example.com/v0\nkind: Widget\n"}`))
 	tests := []struct {
 		name, status, release, reason string // empty for none
@@ -153,7 +143,7 @@ func TestHelm(t *testing.T) {
 		{"quoted", "deployed", helm(t, "apiVersion: \"example.com/v0\" # old\r\nkind: 'Widget'\r\nspec:\n  apiVersion: example.com/v1\n"), "example.com/v0 Widget"},
 		{"of what it embeds", "deployed", helm(t, "apiVersion: v1\nkind: List\nspec:\n  apiVersion: example.com/v0\n  kind: Widget\n"), ""},
 		{"without end", "deployed", helm(t, strings.Repeat("- a\n", 3<<20)+"---\napiVersion: example.com/v0\nkind: Widget\n"), "example.com/v0 Widget"},
-		{"bomb", "deployed", bomb, "longer than 16777216 bytes"},
+		{"bomb", "deployed", helm(t, strings.Repeat("a", 70<<20)), "longer than 16777216 bytes"},
 	}
 	d := definition{versions: "v1alpha1- v1*"}
 	for _, tt := range tests {

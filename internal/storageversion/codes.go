@@ -5,7 +5,6 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// codes are the problems that the migration reports.
 func codes() []*finding.Code {
 	return []*finding.Code{
 		finding.Undecodable, finding.Encrypted, transform.CodeWouldBePlaintext, transform.CodeUnsupportedLayout,

@@ -26,7 +26,6 @@ var converterFlags = []transform.Flag{
 	{Name: "conversion-timeout", Category: converterCategory, Default: 30 * time.Second, Usage: "give up a call after `TIME`"},
 }
 
-// readConverters makes the converters, by group.
 func readConverters(ctx context.Context, a *transform.Args) (map[string]Converter, error) {
 	f := conversion.Flags{Webhooks: a.StringSlice(webhookFlag), Commands: a.StringSlice(execFlag)}
 	if f.Timeout = a.Duration("conversion-timeout"); f.Timeout <= 0 {

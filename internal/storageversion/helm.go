@@ -49,7 +49,6 @@ func (r *run) reportHelm(e *transform.Entry, key keys.Key, gone *versionsGone) {
 	}
 }
 
-// helmRelease is the packed release in a Secret or a ConfigMap.
 func helmRelease(e *transform.Entry, resource string) (labels map[string]string, release string, err error) {
 	switch resource {
 	case "secrets":
@@ -89,7 +88,6 @@ func (g *versionsGone) inRelease(release string) ([]string, error) {
 	return slices.Sorted(maps.Keys(named)), nil
 }
 
-// scalar is the plain or quoted word of a value in YAML.
 func scalar(text string) string {
 	text, _, _ = strings.Cut(text, " #")
 	return strings.Trim(strings.TrimSpace(text), `"'`)

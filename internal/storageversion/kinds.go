@@ -49,7 +49,6 @@ func (k *kind) at(version string) *counts {
 	return k.counts[version]
 }
 
-// load reads the CustomResourceDefinitions of the prefix.
 func (r *run) load() {
 	for e := range r.Live(r.Keys.Dir(keys.DefinitionType())) {
 		key, err := r.Keys.Parse(e.Key)

@@ -80,7 +80,6 @@ func trimmedList(k *kind, found map[string]int) (list []string, kept string) {
 	return list, kept
 }
 
-// listCounts prints how many objects were found at each version.
 func listCounts(found map[string]int) string {
 	var parts []string
 	for _, version := range slices.Sorted(maps.Keys(found)) {

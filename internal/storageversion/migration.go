@@ -106,7 +106,6 @@ func (r *run) plan() {
 	r.sweep()
 }
 
-// chosen are the kinds that the options name.
 func (r *run) chosen() []*kind {
 	return slices.DeleteFunc(slices.Clone(r.kinds), func(k *kind) bool { return !k.chosen })
 }

@@ -95,7 +95,6 @@ func (r *run) each(batch []*object, reached progress, work func(o *object) int, 
 	}
 }
 
-// convert converts the objects that only a webhook can.
 func (r *run) convert(k *kind, batch []*object) {
 	var waiting []*object
 	var objs []map[string]any
@@ -131,7 +130,6 @@ func (r *run) convert(k *kind, batch []*object) {
 	}
 }
 
-// accept takes over the converter's answers.
 func accept(waiting []*object, converted []conversion.Converted) error {
 	if len(converted) != len(waiting) {
 		return fmt.Errorf("conversion: objects sent: %[2]d, answers: %[1]d", len(converted), len(waiting))
@@ -155,6 +153,10 @@ func accept(waiting []*object, converted []conversion.Converted) error {
 func (r *run) stage(k *kind, o *object) string {
 	c := k.at(o.from)
 	c.found++
+	refuse := func() string {
+		c.refused++
+		return k.versionOf(o.Entry)
+	}
 	r.used[Mapping{Group: o.mapping.Group, Old: o.mapping.Old}] = true
 	if !o.meter.Take() {
 		why := codeViolatesSchema.Because("it was not validated at %s: the schemas and rules of CustomResourceDefinitions cost %s",
@@ -165,17 +167,16 @@ func (r *run) stage(k *kind, o *object) string {
 		r.Raise(string(o.Key), n)
 	}
 	if o.refused != nil {
-		c.refused++
 		r.Raise(string(o.Key), o.refused)
+		version := refuse()
 		switch o.refused.Code {
-		case finding.Undecodable, finding.Encrypted, codeUnknownKey, codeUnknownKind: // its version is not sure
-			return ""
+		case finding.Undecodable, finding.Encrypted, codeUnknownKey, codeUnknownKind: // it is not sure
+			version = ""
 		}
-		return k.versionOf(o.Entry)
+		return version
 	}
 	if len(o.dropped) > 0 && !r.Raise(string(o.Key), codePrunedField.Because("the schemas do not know %s", finding.List(o.dropped))) {
-		c.refused++
-		return k.versionOf(o.Entry)
+		return refuse()
 	}
 	for _, version := range o.entries {
 		k.entries[version]++
@@ -186,8 +187,7 @@ func (r *run) stage(k *kind, o *object) string {
 	}
 	staged, err := r.View.Derive(r.Ctx, o.Key, o.Key, o.out)
 	if r.Failed(err) || !staged {
-		c.refused++
-		return k.versionOf(o.Entry)
+		return refuse()
 	}
 	c.rewritten++
 	if o.relabelled > 0 {

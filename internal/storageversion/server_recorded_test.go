@@ -1,8 +1,6 @@
 package storageversion_test
 
 import (
-	"compress/gzip"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,22 +12,13 @@ import (
 	"github.com/etcdshift/etcdshift/encoding/schema"
 	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/internal/storageversion"
+	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
 	"github.com/etcdshift/etcdshift/transform"
 )
 
 // recorded unpacks a recorded snapshot.
 func recorded(t *testing.T, name string) string {
-	t.Helper()
-	packed, err := os.Open(filepath.Join("..", "..", "testdata", "storage", name+".gz"))
-	require.NoError(t, err)
-	defer packed.Close()
-	plain, err := gzip.NewReader(packed)
-	require.NoError(t, err)
-	data, err := io.ReadAll(plain)
-	require.NoError(t, err)
-	path := filepath.Join(t.TempDir(), name)
-	require.NoError(t, os.WriteFile(path, data, 0o600))
-	return path
+	return etcdtest.Unpack(t, filepath.Join("..", "..", "testdata", "storage", name+".gz"))
 }
 
 // written is what encoding/schema's test data says becomes of an object: NAME.pure, NAME.settled.

@@ -2,13 +2,13 @@ package storageversion
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
 	gvr "k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/etcdshift/etcdshift/internal/phrase"
 	"github.com/etcdshift/etcdshift/transform"
 )
 
@@ -62,13 +62,9 @@ func (d *Definitions) Tables(transform.Outcome) []transform.Table {
 		t.Header = []any{"DEFINITION", "FOUND", "STORAGE", "REWRITTEN", "UNCHANGED", "REFUSED", "STORED VERSIONS", ""}
 		t.Totals = [][]any{{"total", "", "", rewritten, unchanged, refused, "", ""}}
 	}
-	for i, n := range []int{idle, others} {
-		note := fmt.Sprintf("%d definitions %s", n, []string{"with nothing to do", "not chosen"}[i])
-		if n == 1 {
-			note = strings.Replace(note, "definitions", "definition", 1)
-		}
-		if n > 0 {
-			t.Notes = append(t.Notes, note)
+	for i, what := range []string{"with nothing to do", "not chosen"} {
+		if n := []int{idle, others}[i]; n > 0 {
+			t.Notes = append(t.Notes, phrase.Count(n, "definition")+" "+what)
 		}
 	}
 	return []transform.Table{t}
@@ -83,7 +79,6 @@ func (v StoredVersions) text() string {
 	return cmp.Or(before, "none") + " -> " + after
 }
 
-// summarize adds what became of the kinds to the report.
 func (r *run) summarize(d *Definitions) {
 	report := r.View.Report()
 	for _, k := range r.kinds {
@@ -120,7 +115,6 @@ func (k *kind) apiVersion(version string) string {
 	return gvr.GroupVersion{Group: k.group, Version: version}.String()
 }
 
-// steps adds what is left to do by hand.
 func (k *kind) steps(report *transform.Report, to string) {
 	var idle []string
 	served := 0 // versions that are served without the idle ones
