@@ -20,9 +20,9 @@ type Output struct {
 	Scrub func(key []byte) bool
 	// Build is the content of a new file. It may have records of the input.
 	Build *snapshot.Content
-	// Plaintext stores all values that are staged from then on unencrypted: the receiver has no key.
+	// Plaintext stores all values staged from then on unencrypted: the receiver has no key.
 	Plaintext bool
-	// NotForRestore leaves the restore commands out of the report: no cluster is made of the output.
+	// NotForRestore leaves the restore commands out of the report: no cluster goes on from it.
 	NotForRestore bool
 	// Check reads the verified output before it gets its name; with an error it gets none. It may
 	// fill in the report.

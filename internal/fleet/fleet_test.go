@@ -119,7 +119,7 @@ func TestListIsRead(t *testing.T) {
 		"s3://bkt/b.db":            `is not in "s3://bkt/a"`,
 		"s3://bkt/a?b=../%2f.db":   "",
 	} {
-		f := &Fleet{APIVersion: apiVersion, Kind: Kind, Name: "x", Place: "s3://bkt/a", Snapshots: []Snapshot{{Path: path, Bytes: 1, ETag: "e"}}}
+		f := &Fleet{APIVersion: transform.APIVersion, Kind: Kind, Name: "x", Place: "s3://bkt/a", Snapshots: []Snapshot{{Path: path, Bytes: 1, ETag: "e"}}}
 		if err := f.check(); why != "" {
 			require.ErrorContains(t, err, why)
 		} else {

@@ -16,9 +16,8 @@ import (
 	"github.com/etcdshift/etcdshift/encoding/encryption"
 )
 
-// Write writes an EncryptionConfiguration of rules such as "secrets,configmaps: aescbc=ab identity":
-// the resources, and providers in their order, each with keys named after the letters they are
-// made of.
+// Write writes an EncryptionConfiguration of rules such as "secrets,pods: aescbc=ab identity": the
+// resources, and providers in their order, each with keys named after the letters they are made of.
 func Write(t testing.TB, rules ...string) (path string) {
 	t.Helper()
 	text := "apiVersion: apiserver.config.k8s.io/v1\nkind: EncryptionConfiguration\nresources:\n"
