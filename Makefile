@@ -63,7 +63,7 @@ e2e: build
 	$(GO) build -C e2e/etcd -ldflags '-s -w' -o ../bin/etcdutl go.etcd.io/etcd/etcdutl/v3
 	$(GO) build -C e2e/s3 -ldflags '-s -w' -o ../bin/ tool
 	$(GO) test -C e2e -count=1 -timeout 40m ./...
-	$(GO) test -count=1 ./internal/apiservers ./internal/rehearse/collect
+	$(GO) test -count=1 ./internal/apiservers ./internal/rehearse
 
 # k9s in a terminal and helm, on "serve". They link some 350 modules: eight minutes of CPU time from a cold cache.
 k9s: build

@@ -5,14 +5,13 @@ import (
 
 	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/internal/policy"
-	"github.com/etcdshift/etcdshift/internal/rehearse/collect"
-	"github.com/etcdshift/etcdshift/internal/rehearse/tries"
 )
 
 // Codes returns all codes of findings, by step.
 func Codes() []*finding.Code {
-	own := []*finding.Code{codeDamaged, codeRestore, codeEtcd, codeDiffers, codeAlarm, codeServer, codeRecords, codeMisplaced}
-	return slices.Concat(own, policy.Codes(), tries.Codes(), collect.Codes())
+	return slices.Concat([]*finding.Code{
+		codeDamaged, codeRestore, codeEtcd, codeDiffers, codeAlarm, codeServer, codeRecords, codeMisplaced,
+	}, policy.Codes(), []*finding.Code{codeList, codeUpdate, codeApply, codeCollected})
 }
 
 var (
@@ -24,4 +23,8 @@ var (
 	codeServer    = finding.Lookup("rehearse-api-server")
 	codeMisplaced = finding.Lookup("rehearse-misplaced")
 	codeRecords   = finding.Lookup("rehearse-records")
+	codeList      = finding.Lookup("rehearse-list")
+	codeUpdate    = finding.Lookup("rehearse-update") // a refused update
+	codeApply     = finding.Lookup("rehearse-apply")  // a refused server-side apply
+	codeCollected = finding.Lookup("rehearse-collected")
 )

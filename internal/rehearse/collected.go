@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/etcdshift/etcdshift/encoding"
-	"github.com/etcdshift/etcdshift/internal/rehearse/collect"
 	"github.com/etcdshift/etcdshift/internal/sandbox"
 )
 
@@ -43,9 +42,9 @@ func (r *rehearsal) releaseOf(ctx context.Context, binary string) (string, error
 // firstLook runs the garbage collector until it has looked at everything.
 func (r *rehearsal) firstLook(ctx context.Context) (string, error) {
 	var manager *sandbox.Process
-	result, err := collect.Run(ctx, collect.Options{
+	result, err := collectGarbage(ctx, collectOptions{
 		Etcd: r.cluster.Client(), Prefix: r.storage.Prefix, Config: r.server.Config, Decrypt: r.decrypt,
-		Start: func(ctx context.Context) (collect.Process, error) {
+		Start: func(ctx context.Context) (process, error) {
 			var err error
 			manager, err = r.server.Collect(ctx, r.box, r.ControllerManager)
 			return manager, err
@@ -62,11 +61,10 @@ func (r *rehearsal) firstLook(ctx context.Context) (string, error) {
 	unsure := 0
 	for _, o := range result.Objects {
 		if slices.ContainsFunc(o.Owners, r.isAggregated) {
-			r.notChecked("what owns "+subject(o.Resource, o.Namespace, o.Name), "an aggregated API has the owner; without it, as here, it is "+string(o.Did))
+			r.notChecked("what owns "+subject(o.Resource, o.objectName), "an aggregated API has the owner; without it, as here, it is "+string(o.Did))
 			unsure++
 			continue
 		}
-		o.Reason = strings.TrimPrefix(o.Reason, subject(o.Resource, o.Namespace, o.Name)+": ")
 		r.Found.Add(o.Finding)
 	}
 	if more := result.Count - len(result.Objects); more > 0 {

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/etcdshift/etcdshift/internal/rehearse/same"
 	"github.com/etcdshift/etcdshift/internal/sandbox"
 	"github.com/etcdshift/etcdshift/internal/sandbox/etcd"
 	"github.com/etcdshift/etcdshift/snapshot"
@@ -110,7 +109,7 @@ func (r *rehearsal) startEtcd(ctx context.Context) (string, error) {
 // compare compares each member with the file, before anything else writes.
 func (r *rehearsal) compare(ctx context.Context) (string, error) {
 	for i, m := range r.cluster.Members {
-		result, err := same.Compare(ctx, m.Client, r.reader.Snapshot(), same.Options{Bump: r.Bump})
+		result, err := compareServed(ctx, m.Client, r.reader.Snapshot(), r.Bump, mostDifferences)
 		if err != nil {
 			if err = r.cluster.Explain(err); errors.As(err, new(*sandbox.Died)) {
 				return "", codeEtcd.Because("%s", err)

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/etcdshift/etcdshift/finding"
-	"github.com/etcdshift/etcdshift/internal/rehearse/tries"
 )
 
 // Report is the result of a rehearsal.
@@ -45,13 +44,13 @@ type Step struct {
 
 // Kind is what was tried with the objects of a resource.
 type Kind struct {
-	Resource    string   `json:"resource"` // such as "widgets.example.com"
-	Versions    []string `json:"versions"` // at which all objects were listed
-	Objects     int      `json:"objects"`
+	Resource    string   `json:"resource"`             // such as "widgets.example.com"
+	Listed      []string `json:"versions"`             // at which all objects were listed
+	Objects     int      `json:"objects"`              // in the list; those that could be read, if it fails
 	Tried       int      `json:"tried"`                // objects that an update and an apply were tried with
 	Terminating int      `json:"terminating"`          // objects that are being deleted: they are not tried
 	Failed      int      `json:"failed"`               // objects that could not be read, updates and applies that were refused
-	NotChecked  string   `json:"notChecked,omitempty"` // why, where something could not be checked
+	NotChecked  string   `json:"notChecked,omitempty"` // why, of the first thing that could not be checked
 }
 
 // NotChecked is something of which a rehearsal says nothing.
@@ -111,7 +110,7 @@ func failureOf(f finding.Finding) failure {
 	switch {
 	case f.Key == "":
 		return failure{f.Code, "", f.Reason}
-	case f.Code == tries.CodeUpdate || f.Code == tries.CodeApply:
+	case f.Code == codeUpdate || f.Code == codeApply:
 		return failure{f.Code, f.Key, ""}
 	}
 	what, _, found := strings.Cut(f.Reason, ": ")

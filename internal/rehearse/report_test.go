@@ -6,7 +6,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/etcdshift/etcdshift/finding"
-	"github.com/etcdshift/etcdshift/internal/rehearse/tries"
 )
 
 func TestCompare(t *testing.T) {
@@ -28,7 +27,7 @@ func TestCompare(t *testing.T) {
 	} {
 		require.Len(t, Compare(report(pair[0]), report(pair[1])).Broken, 1, pair[1].Reason)
 	}
-	refused := Compare(report(tries.CodeApply.Because("apply at v1alpha1: x").At("/a")), report(tries.CodeApply.Because("apply at v1: y").At("/a")))
+	refused := Compare(report(codeApply.Because("apply at v1alpha1: x").At("/a")), report(codeApply.Because("apply at v1: y").At("/a")))
 	require.Empty(t, refused.Broken)
 	same := Compare(before, before)
 	require.Empty(t, same.Broken)

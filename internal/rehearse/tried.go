@@ -14,7 +14,6 @@ import (
 	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/internal/apiservers"
-	"github.com/etcdshift/etcdshift/internal/rehearse/tries"
 	"github.com/etcdshift/etcdshift/internal/sandbox"
 	"github.com/etcdshift/etcdshift/internal/stream"
 	"github.com/etcdshift/etcdshift/keys"
@@ -30,8 +29,8 @@ func (r *rehearsal) try(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	result, err := tries.Run(ctx, r.server.Config, tries.Options{
-		Sample: r.Sample, Native: r.APIServer != "", StandIn: apiservers.NotChecked, Names: tries.Stored(r.cluster.Client(), r.storage.Prefix),
+	result, err := tryAll(ctx, r.server.Config, tryOptions{
+		Sample: r.Sample, Native: r.APIServer != "", StandIn: apiservers.NotChecked, Names: storedNames(r.cluster.Client(), r.storage.Prefix),
 		Misplaced: misplaced,
 	})
 	if err != nil {
@@ -42,7 +41,7 @@ func (r *rehearsal) try(ctx context.Context) (string, error) {
 	}
 	for _, f := range result.Failures {
 		found := f.At(r.keyOf(f))
-		found.Reason = strings.TrimPrefix(found.Reason, subject(f.Resource, f.Namespace, f.Name)+": ") // the key says it
+		found.Reason = strings.TrimPrefix(found.Reason, subject(f.Resource, f.objectName)+": ") // the key says it
 		r.Found.Add(found)
 	}
 	for code, n := range result.Counts {
@@ -51,8 +50,8 @@ func (r *rehearsal) try(ctx context.Context) (string, error) {
 	r.addUnserved(all, result.Kinds)
 	objects, lists, tried := 0, 0, 0
 	for _, k := range result.Kinds {
-		listed, failed := append([]string{}, k.Listed...), k.Unread+k.Updates+k.Applies
-		r.Kinds = append(r.Kinds, Kind{k.Resource, listed, k.Objects, k.Tried, k.Terminating, failed, k.NotChecked})
+		k.Listed = append([]string{}, k.Listed...) // a list in JSON
+		r.Kinds = append(r.Kinds, k.Kind)
 		objects, lists, tried = objects+k.Objects, lists+len(k.Listed), tried+k.Tried
 	}
 	return fmt.Sprintf("%d objects of %d kinds listed at %d versions, writes of %d tried", objects, len(result.Kinds), lists, tried), nil
@@ -61,8 +60,8 @@ func (r *rehearsal) try(ctx context.Context) (string, error) {
 // addRecords adds what no list shows: values of orphans that cannot be decoded, which no server
 // lists, and objects under keys of other names, which it returns. An API server finds an object by
 // its key, and shows it under its own name.
-func (r *rehearsal) addRecords(ctx context.Context, all *inspect.Catalogue) (map[tries.Misplaced]bool, error) {
-	found, orphans := map[tries.Misplaced]bool{}, map[string]bool{}
+func (r *rehearsal) addRecords(ctx context.Context, all *inspect.Catalogue) (map[misplacedObject]bool, error) {
+	found, orphans := map[misplacedObject]bool{}, map[string]bool{}
 	for _, of := range all.Resources {
 		orphans[of.Resource] = orphans[of.Resource] || of.Orphans && of.Prefix == r.storage.Prefix
 	}
@@ -81,8 +80,8 @@ func (r *rehearsal) addRecords(ctx context.Context, all *inspect.Catalogue) (map
 			}
 			if why := inspect.Misplaced(key, meta.Name, meta.Namespace); why != "" {
 				r.Found.Add(codeMisplaced.Because("%s", why).At(string(e.Key)))
-				name := tries.Name{Namespace: meta.Namespace, Name: meta.Name}
-				found[tries.Misplaced{Resource: key.Resource.String(), Name: name, ResourceVersion: strconv.FormatInt(e.ModRevision, 10)}] = true
+				name := objectName{meta.Namespace, meta.Name}
+				found[misplacedObject{Resource: key.Resource.String(), Name: name, ResourceVersion: strconv.FormatInt(e.ModRevision, 10)}] = true
 			}
 			return nil
 		})
@@ -90,14 +89,14 @@ func (r *rehearsal) addRecords(ctx context.Context, all *inspect.Catalogue) (map
 }
 
 // addUnserved tells of records that the API server does not serve.
-func (r *rehearsal) addUnserved(all *inspect.Catalogue, kinds []tries.Kind) {
+func (r *rehearsal) addUnserved(all *inspect.Catalogue, kinds []*kind) {
 	for _, s := range all.Prefixes {
 		if s.Prefix != r.storage.Prefix {
 			r.notChecked("keys below "+s.Prefix, "the API server reads those below "+r.storage.Prefix)
 		}
 	}
 	for _, of := range all.Resources {
-		served := slices.ContainsFunc(kinds, func(k tries.Kind) bool { return k.Resource == of.Resource })
+		served := slices.ContainsFunc(kinds, func(k *kind) bool { return k.Resource == of.Resource })
 		if of.Prefix == r.storage.Prefix && !served && (of.Orphans || r.APIServer != "") {
 			r.notChecked(of.Resource, fmt.Sprintf("the API server does not serve the kind; %d are stored", of.Objects))
 		}
@@ -108,18 +107,10 @@ func (r *rehearsal) addUnserved(all *inspect.Catalogue, kinds []tries.Kind) {
 }
 
 // keyOf is the key in etcd of what a request was about; of a whole kind, its folder.
-func (r *rehearsal) keyOf(f tries.Failure) string {
+func (r *rehearsal) keyOf(f refused) string {
 	gr, layout := schema.ParseGroupResource(f.Resource), keys.Kubernetes{Prefix: r.storage.Prefix}
 	if f.Name == "" {
 		return string(layout.Dir(gr))
 	}
 	return string(layout.Format(keys.Key{Prefix: r.storage.Prefix, Resource: gr, Namespace: f.Namespace, Name: f.Name}))
-}
-
-// subject names an object as reasons do; the key says it too.
-func subject(resource, namespace, name string) string {
-	if namespace != "" {
-		return resource + " " + namespace + "/" + name
-	}
-	return strings.TrimSpace(resource + " " + name)
 }

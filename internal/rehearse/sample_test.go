@@ -1,4 +1,4 @@
-package tries
+package rehearse
 
 import (
 	"fmt"
@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/etcdshift/etcdshift/finding"
 )
 
 // writes records the names of objects that are written, by verb.
@@ -40,7 +42,7 @@ func TestSample(t *testing.T) {
 		records = append(records, object("manys", "v1", fmt.Sprintf("o%04d", i), meta, `{"root":"no"}`))
 	}
 	w := newWorld(t, merge(records...))
-	var last Result
+	var last tried
 	for i, workers := range []int{1, 7} {
 		o := w.options()
 		o.Sample, o.Workers = 50, workers
@@ -53,7 +55,8 @@ func TestSample(t *testing.T) {
 		r := w.run(t, o)
 		config.WrapTransport = nil
 		kind := r.kind(t, "manys")
-		require.Equal(t, []int{5000, 50, 150, 50, 50}, []int{kind.Objects, kind.Tried, kind.Terminating, kind.Updates, kind.Applies})
+		require.Equal(t, []int{5000, 50, 150, 100}, []int{kind.Objects, kind.Tried, kind.Terminating, kind.Failed})
+		require.Equal(t, map[*finding.Code]int{codeUpdate: 50, codeApply: 50}, r.Counts)
 		var want []string
 		for n := range 50 {
 			switch number := n * 100; number {

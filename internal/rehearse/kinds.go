@@ -1,4 +1,4 @@
-package tries
+package rehearse
 
 import (
 	"bytes"
@@ -19,6 +19,7 @@ import (
 type kind struct {
 	Kind
 	resource   schema.GroupResource
+	version    string   // at which writes are tried: the storage version if it is served; "" for none
 	sync.Mutex          // for Kind, while several versions are listed
 	name       string   // such as "Widget"
 	served     []string // versions
@@ -39,7 +40,6 @@ type definition struct {
 	Metadata struct{ DeletionTimestamp *metav1.Time }
 	Spec     struct {
 		Group      string
-		Scope      string
 		Names      struct{ Plural, Kind string }
 		Conversion struct{ Strategy string }
 		Versions   []struct {
@@ -55,7 +55,7 @@ type definition struct {
 // definitions is the resource of CustomResourceDefinitions.
 func definitions() *kind {
 	at := schema.GroupResource{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}
-	return &kind{Kind: Kind{Resource: at.String(), Version: "v1"}, resource: at, name: "CustomResourceDefinition",
+	return &kind{Kind: Kind{Resource: at.String()}, version: "v1", resource: at, name: "CustomResourceDefinition",
 		served: []string{"v1"}, verbs: []string{"list", "update", "patch"}}
 }
 
@@ -88,17 +88,17 @@ func (d *definition) kind() *kind {
 	at := schema.GroupResource{Group: d.Spec.Group, Resource: d.Spec.Names.Plural}
 	k := &kind{resource: at, name: d.Spec.Names.Kind, verbs: []string{"list", "update", "patch"}, defined: true}
 	k.webhook = d.Spec.Conversion.Strategy == "Webhook"
-	k.Resource, k.Namespaced = at.String(), d.Spec.Scope == "Namespaced"
+	k.Resource = at.String()
 	for _, v := range d.Spec.Versions {
 		if v.Served {
 			k.served = append(k.served, v.Name)
 		}
 		if v.Served && v.Storage {
-			k.Version = v.Name
+			k.version = v.Name
 		}
 	}
-	if k.Version == "" && len(k.served) > 0 {
-		k.Version = newest(k.served)
+	if k.version == "" && len(k.served) > 0 {
+		k.version = newest(k.served)
 	}
 	if d.Metadata.DeletionTimestamp != nil {
 		k.NotChecked = "the definition is being deleted, and the API server deletes all objects"
@@ -143,18 +143,18 @@ func (r *runner) addNative(kinds []*kind, from discovery.DiscoveryInterface) ([]
 				continue
 			case k == nil:
 				k = &kind{resource: at, name: resource.Kind, verbs: resource.Verbs}
-				k.Resource, k.Namespaced = at.String(), resource.Namespaced
+				k.Resource = at.String()
 				known[at], kinds = k, append(kinds, k)
 			case k.defined || slices.Contains(k.served, gv.Version):
 				continue
 			}
 			k.served = append(k.served, gv.Version)
-			k.Version = newest(k.served)
+			k.version = newest(k.served)
 		}
 	}
 	if failed != nil {
 		for gv, err := range failed.Groups {
-			kinds = append(kinds, &kind{Kind: Kind{Resource: "*." + gv.String(), NotChecked: err.Error(), Unchecked: 1}})
+			kinds = append(kinds, &kind{Kind: Kind{Resource: "*." + gv.String(), NotChecked: err.Error()}})
 		}
 	}
 	return kinds, nil

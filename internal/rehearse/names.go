@@ -1,4 +1,4 @@
-package tries
+package rehearse
 
 import (
 	"context"
@@ -12,11 +12,11 @@ import (
 // keysAtOnce is how many keys are asked of etcd at a time.
 const keysAtOnce = 10_000
 
-// Stored reads the names of objects from the keys in etcd, in their order, for Options.Names. The
+// storedNames reads the names of objects from the keys in etcd, in their order, for tryOptions.Names. The
 // prefix has no slash at its end.
-func Stored(client *clientv3.Client, prefix string) func(context.Context, schema.GroupResource) ([]Name, error) {
+func storedNames(client *clientv3.Client, prefix string) func(context.Context, schema.GroupResource) ([]objectName, error) {
 	layout := keys.Kubernetes{Prefix: prefix}
-	return func(ctx context.Context, of schema.GroupResource) (names []Name, err error) {
+	return func(ctx context.Context, of schema.GroupResource) (names []objectName, err error) {
 		from := string(layout.Dir(of))
 		end := clientv3.GetPrefixRangeEnd(from)
 		for {
@@ -26,7 +26,7 @@ func Stored(client *clientv3.Client, prefix string) func(context.Context, schema
 			}
 			for _, record := range answer.Kvs {
 				if key, err := layout.Parse(record.Key); err == nil {
-					names = append(names, Name{key.Namespace, key.Name})
+					names = append(names, objectName{key.Namespace, key.Name})
 				}
 				from = string(record.Key) + "\x00"
 			}

@@ -1,4 +1,4 @@
-package tries
+package rehearse
 
 import (
 	"context"
@@ -21,9 +21,9 @@ const manager = "etcdshift-rehearsal"
 // answerTimeout is for one request; an API server gives up after a minute.
 const answerTimeout = 2 * time.Minute
 
-// NewClient returns a client for paths of an API server, without rate limit. Answers are not
+// newClient returns a client for paths of an API server, without rate limit. Answers are not
 // compressed: the server is on the same machine.
-func NewClient(config *rest.Config) (*rest.RESTClient, error) {
+func newClient(config *rest.Config) (*rest.RESTClient, error) {
 	scheme := runtime.NewScheme()
 	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"})
 	own := rest.CopyConfig(config)

@@ -1,4 +1,4 @@
-package tries
+package rehearse
 
 import (
 	"fmt"
@@ -54,11 +54,11 @@ func TestReasonsHoldNoValues(t *testing.T) {
 func TestFailuresAreBounded(t *testing.T) {
 	var f failures
 	for _, i := range rand.Perm(5000) {
-		f.add(Failure{Finding: codeList.Because("x"), Resource: "a", Name: fmt.Sprintf("%04d", i)})
-		f.add(Failure{Finding: CodeApply.Because("x"), Resource: "b", Name: fmt.Sprintf("%04d", i%10), Version: fmt.Sprintf("%04d", i)})
+		f.add(refused{Finding: codeList.Because("x"), Resource: "a", objectName: objectName{Name: fmt.Sprintf("%04d", i)}})
+		f.add(refused{Finding: codeApply.Because("x"), Resource: "b", objectName: objectName{Name: fmt.Sprintf("%04d", i%10)}, Version: fmt.Sprintf("%04d", i)})
 	}
 	all, counts := f.all()
-	require.Equal(t, map[*finding.Code]int{codeList: 5000, CodeApply: 5000}, counts)
+	require.Equal(t, map[*finding.Code]int{codeList: 5000, codeApply: 5000}, counts)
 	require.Len(t, all, 2000)
 	require.Equal(t, "0000", all[0].Name)
 	require.Equal(t, "0999", all[999].Name)

@@ -1,4 +1,4 @@
-package collect
+package rehearse
 
 import (
 	"context"
@@ -8,8 +8,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/etcdshift/etcdshift/internal/rehearse/tries"
 )
 
 func owner(name, uid string) string {
@@ -37,36 +35,35 @@ func TestCollected(t *testing.T) {
 	}
 	o := startServer(t, records)
 	o.Calm = 3 * time.Second
-	result, err := tries.Run(t.Context(), o.Config, tries.Options{Native: true, Names: tries.Stored(o.Etcd, o.Prefix)})
+	result, err := tryAll(t.Context(), o.Config, tryOptions{Native: true, Names: storedNames(o.Etcd, o.Prefix)})
 	require.NoError(t, err)
 	for _, f := range result.Failures {
 		t.Error(f.Code.Name, f.Reason)
 	}
-	kinds := map[string]tries.Kind{}
+	kinds := map[string]*kind{}
 	for _, k := range result.Kinds {
 		kinds[k.Resource] = k
-		require.Zero(t, k.Unchecked, k)
+		require.Empty(t, k.NotChecked, k.Resource)
 		require.Equal(t, k.Objects, k.Tried, k.Resource)
 	}
 	require.GreaterOrEqual(t, kinds["configmaps"].Tried, 7)
 	require.Positive(t, kinds["clusterroles.rbac.authorization.k8s.io"].Tried)
-	require.Equal(t, "v2", kinds["horizontalpodautoscalers.autoscaling"].Version)
+	require.Equal(t, "v2", kinds["horizontalpodautoscalers.autoscaling"].version)
 	require.Equal(t, []string{"v1", "v2"}, kinds["horizontalpodautoscalers.autoscaling"].Listed)
 
-	collected, err := Run(t.Context(), o)
+	collected, err := collectGarbage(t.Context(), o)
 	require.NoError(t, err)
 	var got []string
 	for _, object := range collected.Objects {
-		got = append(got, object.Key+" "+object.Reason+" "+object.UID)
+		got = append(got, object.Key+" "+object.Reason)
 	}
-	const at, is = "/registry/configmaps/default/", " configmaps default/"
-	gone := "its owners are v1 ConfigMap gone (u-gone) u-"
+	const at, gone = "/registry/configmaps/default/", "; its owners are v1 ConfigMap gone (u-gone)"
 	require.Equal(t, []string{
-		at + "chain" + is + "chain: deleted; its owners are v1 ConfigMap orphan (u-orphan) u-chain",
-		at + "half" + is + "half: released; its owners are v1 ConfigMap root (u-root), v1 ConfigMap gone (u-gone) u-half",
-		at + "held" + is + "held: marked for deletion; " + gone + "held",
-		at + "orphan" + is + "orphan: deleted; " + gone + "orphan",
-		at + "uid" + is + "uid: deleted; its owners are v1 ConfigMap root (u-other) u-uid",
+		at + "chain deleted; its owners are v1 ConfigMap orphan (u-orphan)",
+		at + "half released; its owners are v1 ConfigMap root (u-root), v1 ConfigMap gone (u-gone)",
+		at + "held marked for deletion" + gone,
+		at + "orphan deleted" + gone,
+		at + "uid deleted; its owners are v1 ConfigMap root (u-other)",
 	}, got)
 	require.Equal(t, 5, collected.Count)
 }
@@ -85,7 +82,7 @@ func (p *program) Err() error            { return p.err }
 func TestNoCollector(t *testing.T) {
 	const template = `{"apiVersion":"v1","kind":"PodTemplate","metadata":{"name":"a","namespace":"default","uid":"u"}}`
 	o := startServer(t, map[string]string{"podtemplates/default/a": template, "podtemplates/default/b": template[:20]})
-	result, err := tries.Run(t.Context(), o.Config, tries.Options{Native: true, Names: tries.Stored(o.Etcd, o.Prefix)})
+	result, err := tryAll(t.Context(), o.Config, tryOptions{Native: true, Names: storedNames(o.Etcd, o.Prefix)})
 	require.NoError(t, err)
 	var got []string
 	for _, f := range result.Failures {
@@ -98,11 +95,11 @@ func TestNoCollector(t *testing.T) {
 	}, got)
 	o.Timeout = 3 * time.Second
 	idle := &program{done: make(chan struct{})}
-	o.Start = func(context.Context) (Process, error) { return idle, nil }
-	_, err = Run(t.Context(), o)
+	o.Start = func(context.Context) (process, error) { return idle, nil }
+	_, err = collectGarbage(t.Context(), o)
 	require.EqualError(t, err, "after 3s: the garbage collector does not delete an object whose owner does not exist")
 	idle.err = errors.New("panic: so it was")
 	close(idle.done)
-	_, err = Run(t.Context(), o)
+	_, err = collectGarbage(t.Context(), o)
 	require.EqualError(t, err, "kube-controller-manager ended: panic: so it was")
 }

@@ -1,4 +1,4 @@
-package collect
+package rehearse
 
 import (
 	"cmp"
@@ -14,53 +14,53 @@ import (
 
 	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/finding"
-	"github.com/etcdshift/etcdshift/internal/rehearse/tries"
 	"github.com/etcdshift/etcdshift/keys"
 )
 
-// Options say where the collector works. Etcd, Prefix, Config and Start are required.
-type Options struct {
+// collectOptions say where the collector works. Etcd, Prefix, Config and Start are required.
+type collectOptions struct {
 	Etcd   *clientv3.Client
 	Prefix string       // of the keys, without a slash at its end
 	Config *rest.Config // of the API server on it; it may create ConfigMaps in the namespace default
 
 	// Start starts a kube-controller-manager with nothing but the garbage collector.
-	Start func(context.Context) (Process, error)
+	Start func(context.Context) (process, error)
 	// Decrypt decrypts a value of etcd; nil if no value is encrypted.
 	Decrypt func(key, value []byte) ([]byte, error)
 	Calm    time.Duration // how long to watch after the collector has proved that it works; 0 means ten seconds
 	Timeout time.Duration // 0 means five minutes
 }
 
-// Process is a running program, such as a *sandbox.Process.
-type Process interface {
+// process is a running program, such as a *sandbox.Process.
+type process interface {
 	Done() <-chan struct{} // closed when it has ended
 	Err() error            // how it ended
 }
 
-// Result is what the collector did.
-type Result struct {
-	Objects []Object // by resource, namespace and name; up to finding.MaxListed
-	Count   int      // objects, including those beyond Objects
+// collected is what the collector did.
+type collected struct {
+	Objects []touched // by resource, namespace and name; up to finding.MaxListed
+	Count   int       // objects, including those beyond Objects
 }
 
-// Object is an object that the collector touched.
-type Object struct {
+// touched is an object that the collector touched.
+type touched struct {
 	*finding.Finding // the key, and a reason that names the object and its owners
 
-	Resource, Namespace, Name, UID string
-	Did                            Deed
-	Owners                         []encoding.OwnerReference // before it was touched
+	Resource string
+	objectName
+	Did    deed
+	Owners []encoding.OwnerReference // before it was touched
 }
 
-// Deed is what the collector did with an object.
-type Deed string
+// deed is what the collector did with an object.
+type deed string
 
 // The deeds.
 const (
-	Deleted  Deed = "deleted"
-	Marked   Deed = "marked for deletion" // finalizers hold it
-	Released Deed = "released"            // owners that are gone were removed from its list
+	deleted  deed = "deleted"
+	marked   deed = "marked for deletion" // finalizers hold it
+	released deed = "released"            // owners that are gone were removed from its list
 )
 
 const (
@@ -71,45 +71,45 @@ const (
 
 // collector watches a store while the garbage collector works on it.
 type collector struct {
-	Options
+	collectOptions
 	layout  keys.Kubernetes
 	events  clientv3.WatchChan
-	process Process
+	process process
 	gone    map[string]bool // canaries that were deleted, by key
 	canary  map[string]bool // all, by key
-	objects map[string]Object
+	objects map[string]touched
 }
 
-// Run starts the collector and watches it until it has done its first work. It really deletes
+// collectGarbage starts the collector and watches it until it has done its first work. It really deletes
 // objects from the store.
-func Run(ctx context.Context, o Options) (Result, error) {
+func collectGarbage(ctx context.Context, o collectOptions) (collected, error) {
 	ctx, cancel := context.WithTimeout(ctx, cmp.Or(o.Timeout, defaultTimeout))
 	defer cancel()
-	c := &collector{Options: o, layout: keys.Kubernetes{Prefix: o.Prefix}, gone: map[string]bool{}, canary: map[string]bool{}, objects: map[string]Object{}}
+	c := &collector{collectOptions: o, layout: keys.Kubernetes{Prefix: o.Prefix}, gone: map[string]bool{}, canary: map[string]bool{}, objects: map[string]touched{}}
 	now, err := o.Etcd.Get(ctx, o.Prefix+"/", clientv3.WithCountOnly())
 	if err != nil {
-		return Result{}, err
+		return collected{}, err
 	}
 	c.events = o.Etcd.Watch(ctx, o.Prefix+"/", clientv3.WithPrefix(), clientv3.WithPrevKV(), clientv3.WithFragment(), clientv3.WithRev(now.Header.Revision+1))
 	first, err := c.makeCanary(ctx)
 	if err != nil {
-		return Result{}, err
+		return collected{}, err
 	}
 	if c.process, err = o.Start(ctx); err != nil {
-		return Result{}, err
+		return collected{}, err
 	}
 	if err := c.watch(ctx, func() bool { return c.gone[first] }); err != nil {
-		return Result{}, err
+		return collected{}, err
 	}
 	second, err := c.makeCanary(ctx)
 	if err != nil {
-		return Result{}, err
+		return collected{}, err
 	}
 	if err := c.watch(ctx, func() bool { return c.gone[second] }); err != nil {
-		return Result{}, err
+		return collected{}, err
 	}
 	if err := c.watchCalm(ctx); err != nil {
-		return Result{}, err
+		return collected{}, err
 	}
 	return c.result(), nil
 }
@@ -126,7 +126,7 @@ func (c *collector) makeCanary(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	client, err := tries.NewClient(c.Config)
+	client, err := newClient(c.Config)
 	if err != nil {
 		return "", err
 	}
@@ -144,12 +144,12 @@ func (c *collector) makeCanary(ctx context.Context) (string, error) {
 }
 
 // result sorts the objects.
-func (c *collector) result() Result {
-	result := Result{Count: len(c.objects)}
+func (c *collector) result() collected {
+	result := collected{Count: len(c.objects)}
 	for _, object := range c.objects {
 		result.Objects = append(result.Objects, object)
 	}
-	slices.SortFunc(result.Objects, func(a, b Object) int {
+	slices.SortFunc(result.Objects, func(a, b touched) int {
 		return cmp.Or(cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Key, b.Key))
 	})
 	result.Objects = result.Objects[:min(len(result.Objects), finding.MaxListed)]

@@ -1,4 +1,4 @@
-package tries
+package rehearse
 
 import (
 	"context"
@@ -13,10 +13,9 @@ import (
 )
 
 const (
-	firstPage = 20      // objects of the first page, before their size is known
-	largePage = 500     // objects of a page at most, as kubectl asks for
-	pageBytes = 4 << 20 // a larger page makes the next one smaller
-	manyNames = 100     // objects that are read one by one before any of them is tried
+	firstPage = 20  // objects of the first page, before their size is known
+	largePage = 500 // objects of a page at most, as kubectl asks for
+	manyNames = 100 // objects that are read one by one before any of them is tried
 )
 
 // page is one answer to a list.
@@ -30,14 +29,10 @@ type page struct {
 
 // try lists a kind at all its versions, and tries writes at one of them.
 func (r *runner) try(ctx context.Context, k *kind) error {
-	if k.NotChecked == "" && r.Skip != nil {
-		k.NotChecked = r.Skip(k.at(k.Version))
-	}
 	if k.NotChecked == "" && len(k.served) == 0 {
 		k.NotChecked = "no version is served"
 	}
 	if k.NotChecked != "" {
-		k.Unchecked = 1
 		return nil
 	}
 	group, within := errgroup.WithContext(ctx)
@@ -68,7 +63,7 @@ func (r *runner) list(ctx context.Context, k *kind, version string) error {
 func (r *runner) pages(ctx context.Context, k *kind, version string, each func(page) error) error {
 	limit, next := firstPage, ""
 	for {
-		request := r.get(k, version, Name{}).Param("limit", strconv.Itoa(limit))
+		request := r.get(k, version, objectName{}).Param("limit", strconv.Itoa(limit))
 		if next != "" {
 			request.Param("continue", next)
 		}
@@ -77,7 +72,7 @@ func (r *runner) pages(ctx context.Context, k *kind, version string, each func(p
 		case refusal == nil && err != nil:
 			return err
 		case apierrors.IsNotFound(err) && k.defined && time.Now().Before(r.until):
-			time.Sleep(patience / 50)
+			time.Sleep(appears / 50)
 			continue
 		case apierrors.IsResourceExpired(err) && next != "" && refusal.ErrStatus.Continue != "" && refusal.ErrStatus.Continue != next:
 			next = refusal.ErrStatus.Continue // the store was compacted: the rest of the list is read as it is now
@@ -103,9 +98,9 @@ func (r *runner) pages(ctx context.Context, k *kind, version string, each func(p
 // readEach reads the objects of a list that fails one by one, from a position on, and tries those
 // that can be read.
 func (r *runner) readEach(ctx context.Context, k *kind, version string, from int, sample *sample, why *apierrors.StatusError) error {
-	if !r.says(k, why) && version != k.Version || r.Names == nil {
+	if !r.says(k, why) && version != k.version || r.Names == nil {
 		k.listed(version, from, false)
-		r.record(k, codeList, Name{}, version, "list", why)
+		r.record(k, codeList, objectName{}, version, "list", why)
 		return nil
 	}
 	names, err := r.Names(ctx, k.resource)
@@ -125,13 +120,13 @@ func (r *runner) readEach(ctx context.Context, k *kind, version string, from int
 		objects, failed = objects+len(items), failed+refused
 	}
 	if k.listed(version, objects, false); failed == 0 {
-		r.record(k, codeList, Name{}, version, "list", why)
+		r.record(k, codeList, objectName{}, version, "list", why)
 	}
 	return nil
 }
 
 // readSome reads objects by their names, and returns those that can be read and how many cannot.
-func (r *runner) readSome(ctx context.Context, k *kind, version string, names []Name) (items []json.RawMessage, refused int, err error) {
+func (r *runner) readSome(ctx context.Context, k *kind, version string, names []objectName) (items []json.RawMessage, refused int, err error) {
 	all, refusals := make([]json.RawMessage, len(names)), make([]*apierrors.StatusError, len(names))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(r.Workers)
@@ -162,12 +157,12 @@ func (r *runner) readSome(ctx context.Context, k *kind, version string, names []
 }
 
 // get reads an object, or without a name lists all.
-func (r *runner) get(k *kind, version string, name Name) *rest.Request {
+func (r *runner) get(k *kind, version string, name objectName) *rest.Request {
 	return r.client.Get().AbsPath(k.path(version, name)...).SetHeader("Accept", "application/json")
 }
 
 // path is the URL path of an object, or of all.
-func (k *kind) path(version string, name Name) []string {
+func (k *kind) path(version string, name objectName) []string {
 	path := []string{"/apis", k.resource.Group, version}
 	if k.resource.Group == "" {
 		path = []string{"/api", version}

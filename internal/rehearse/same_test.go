@@ -1,4 +1,4 @@
-package same
+package rehearse
 
 import (
 	"context"
@@ -56,7 +56,7 @@ func recorded() []string {
 
 // file is the path of a recorded snapshot.
 func file(t testing.TB, name string) string {
-	path := filepath.Join("..", "..", "..", "testdata", name)
+	path := filepath.Join("..", "..", "testdata", name)
 	if strings.HasSuffix(name, ".gz") {
 		return etcdtest.Unpack(t, path)
 	}
@@ -71,9 +71,9 @@ func open(t testing.TB, path string) *snapshot.Snapshot {
 	return s
 }
 
-func compared(t testing.TB, server *etcdtest.Server, s *snapshot.Snapshot, o Options) Result {
+func compared(t testing.TB, server *etcdtest.Server, s *snapshot.Snapshot, bump int64) served {
 	t.Helper()
-	r, err := Compare(t.Context(), server.Client, s, o)
+	r, err := compareServed(t.Context(), server.Client, s, bump, mostDifferences)
 	require.NoError(t, err)
 	return r
 }
@@ -91,14 +91,14 @@ func same(t testing.TB, path string) {
 			options = append(options, etcdtest.SkipHashCheck)
 		}
 		server := etcdtest.Start(t, etcdtest.Restore(t, path, options...))
-		r := compared(t, server, s, Options{Bump: bump})
-		require.True(t, r.Same(), "bump %d: %+v", bump, r)
+		r := compared(t, server, s, bump)
+		require.True(t, r.same(), "bump %d: %+v", bump, r)
 		keys, err := s.Keys(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, keys, r.Keys)
 		require.Equal(t, etcdtest.Revision(t, server), r.File.Revision)
 		etcdtest.Run(t, server, "put /later x\ndel /later") // which changes nothing of what is asked
-		require.True(t, compared(t, server, s, Options{Bump: bump}).Same())
+		require.True(t, compared(t, server, s, bump).same())
 		server.Stop()
 	}
 }
@@ -128,8 +128,8 @@ func TestSameAsServedUnfinished(t *testing.T) {
 			etcdtest.Edit(t, dir, func(tx backend.UnsafeReadWriter) { mvcc.UnsafeSetScheduledCompact(tx, at) })
 			s := open(t, filepath.Join(dir, "member", "snap", "db"))
 			server := etcdtest.Start(t, copied(t, dir))
-			r := compared(t, server, s, Options{})
-			require.True(t, r.Same(), "%+v", r)
+			r := compared(t, server, s, 0)
+			require.True(t, r.same(), "%+v", r)
 			require.Equal(t, at, r.File.CompactRevision)
 		})
 	}
@@ -146,7 +146,7 @@ func TestSameAsServedLeases(t *testing.T) {
 	s := open(t, path)
 	server := etcdtest.Start(t, etcdtest.Restore(t, path))
 	require.Eventually(t, func() bool { return len(etcdtest.Dump(t, server, 0)) == 1 }, time.Minute, 50*time.Millisecond)
-	require.True(t, compared(t, server, s, Options{}).Same())
+	require.True(t, compared(t, server, s, 0).same())
 }
 
 // TestChangedIsNamed changes one record after the restore.
@@ -154,27 +154,27 @@ func TestChangedIsNamed(t *testing.T) {
 	path := etcdtest.Build(t, "grant 7 3600\nput /a one\nput /b two\nput /b three\nput /c four lease=7")
 	for name, tt := range map[string]struct {
 		edit func(kv *mvccpb.KeyValue) // of /b at revision 4
-		want []Difference
+		want []difference
 	}{
-		"key": {func(kv *mvccpb.KeyValue) { kv.Key = []byte("/aa") }, []Difference{
+		"key": {func(kv *mvccpb.KeyValue) { kv.Key = []byte("/aa") }, []difference{
 			{"/aa", "the server has it, the file has not"},
 			{"/b", "another value (3 bytes, the file has 5), mod_revision 3 (the file has 4), version 1 (the file has 2)"},
 		}},
-		"last key": {func(kv *mvccpb.KeyValue) { kv.Key = []byte("/z") }, []Difference{
+		"last key": {func(kv *mvccpb.KeyValue) { kv.Key = []byte("/z") }, []difference{
 			{"/b", "another value (3 bytes, the file has 5), mod_revision 3 (the file has 4), version 1 (the file has 2)"},
 			{"/z", "the server has it, the file has not"},
 		}},
-		"value":           {func(kv *mvccpb.KeyValue) { kv.Value = []byte("ThreE") }, []Difference{{"/b", "another value (5 bytes, the file has 5)"}}},
-		"version":         {func(kv *mvccpb.KeyValue) { kv.Version = 9 }, []Difference{{"/b", "version 9 (the file has 2)"}}},
-		"create_revision": {func(kv *mvccpb.KeyValue) { kv.CreateRevision = 4 }, []Difference{{"/b", "create_revision 4 (the file has 3)"}}},
-		"mod_revision":    {func(kv *mvccpb.KeyValue) { kv.ModRevision = 3 }, []Difference{{"/b", "mod_revision 3 (the file has 4)"}}},
-		"lease":           {func(kv *mvccpb.KeyValue) { kv.Lease = 7 }, []Difference{{"/b", "lease 7 (the file has 0)"}}},
+		"value":           {func(kv *mvccpb.KeyValue) { kv.Value = []byte("ThreE") }, []difference{{"/b", "another value (5 bytes, the file has 5)"}}},
+		"version":         {func(kv *mvccpb.KeyValue) { kv.Version = 9 }, []difference{{"/b", "version 9 (the file has 2)"}}},
+		"create_revision": {func(kv *mvccpb.KeyValue) { kv.CreateRevision = 4 }, []difference{{"/b", "create_revision 4 (the file has 3)"}}},
+		"mod_revision":    {func(kv *mvccpb.KeyValue) { kv.ModRevision = 3 }, []difference{{"/b", "mod_revision 3 (the file has 4)"}}},
+		"lease":           {func(kv *mvccpb.KeyValue) { kv.Lease = 7 }, []difference{{"/b", "lease 7 (the file has 0)"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := etcdtest.Restore(t, path)
 			etcdtest.Edit(t, dir, func(tx backend.UnsafeReadWriter) { edit(t, tx, 4, tt.edit) })
-			r := compared(t, etcdtest.Start(t, dir), open(t, path), Options{})
-			require.False(t, r.Same())
+			r := compared(t, etcdtest.Start(t, dir), open(t, path), 0)
+			require.False(t, r.same())
 			require.Equal(t, tt.want, r.Differences)
 			require.NotEqual(t, r.File.HashKV, r.Server.HashKV)
 		})
@@ -184,7 +184,7 @@ func TestChangedIsNamed(t *testing.T) {
 // TestChangedIsNamedMissing: the last record is gone, and with it a revision; or all are.
 func TestChangedIsNamedMissing(t *testing.T) {
 	path := etcdtest.Build(t, "put /a one\nput /b two")
-	for last, want := range map[int64][]Difference{
+	for last, want := range map[int64][]difference{
 		3: {{"/b", "the file has it, the server has not"}},
 		2: {{"/a", "the file has it, the server has not"}, {"/b", "the file has it, the server has not"}},
 	} {
@@ -194,7 +194,7 @@ func TestChangedIsNamedMissing(t *testing.T) {
 				tx.UnsafeDelete(schema.Key, revision(rev))
 			}
 		})
-		r := compared(t, etcdtest.Start(t, dir), open(t, path), Options{})
+		r := compared(t, etcdtest.Start(t, dir), open(t, path), 0)
 		require.Equal(t, want, r.Differences)
 		require.Equal(t, []int64{3, last - 1}, []int64{r.File.Revision, r.Server.Revision})
 	}
@@ -207,18 +207,18 @@ func TestChangedIsNamedHistory(t *testing.T) {
 	etcdtest.Edit(t, dir, func(tx backend.UnsafeReadWriter) {
 		edit(t, tx, 2, func(kv *mvccpb.KeyValue) { kv.Value = []byte("ONE") })
 	})
-	r := compared(t, etcdtest.Start(t, dir), open(t, path), Options{})
+	r := compared(t, etcdtest.Start(t, dir), open(t, path), 0)
 	require.Empty(t, r.Differences)
-	require.False(t, r.Same())
+	require.False(t, r.same())
 }
 
 func TestValuesStaySecret(t *testing.T) {
 	s := open(t, etcdtest.Build(t, "put /a hunter2"))
 	server := etcdtest.Start(t, etcdtest.Restore(t, etcdtest.Build(t, "put /a hunter3")))
-	text, err := json.Marshal(compared(t, server, s, Options{}))
+	text, err := json.Marshal(compared(t, server, s, 0))
 	require.NoError(t, err)
 	require.NotContains(t, string(text), "hunter")
-	require.Contains(t, string(text), `"key":"/a"`)
+	require.Contains(t, string(text), `"Key":"/a"`)
 }
 
 // TestBoundedDifferences: many pages, each by the size of its values, and more differences than
@@ -235,13 +235,15 @@ func TestBoundedDifferences(t *testing.T) {
 	}
 	s := open(t, etcdtest.Build(t, ours.String()))
 	server := etcdtest.Start(t, etcdtest.Restore(t, etcdtest.Build(t, theirs.String())))
-	r := compared(t, server, s, Options{Keep: 7})
+	r, err := compareServed(t.Context(), server.Client, s, 0, 7)
+	require.NoError(t, err)
 	require.Len(t, r.Differences, 7)
 	require.Equal(t, 2500+1250-7, r.More)
 	require.Equal(t, "/k/00001", r.Differences[1].Key)
-	r = compared(t, server, s, Options{})
-	require.Len(t, r.Differences, mostKept)
-	r = compared(t, server, open(t, etcdtest.Build(t, strings.Repeat("put /a x\n", 2500))), Options{Keep: 1})
+	r = compared(t, server, s, 0)
+	require.Len(t, r.Differences, mostDifferences)
+	r, err = compareServed(t.Context(), server.Client, open(t, etcdtest.Build(t, strings.Repeat("put /a x\n", 2500))), 0, 1)
+	require.NoError(t, err)
 	require.Equal(t, 2500, r.More, "all of the server")
 }
 
@@ -249,10 +251,10 @@ func TestBoundedDifferences(t *testing.T) {
 func TestNoServer(t *testing.T) {
 	path := etcdtest.Build(t, "put /a x")
 	server := etcdtest.Start(t, etcdtest.Restore(t, path))
-	_, err := Compare(t.Context(), server.Client, open(t, file(t, "hostile/v-revmaxbump.db.gz")), Options{Bump: 1_000_000_000})
+	_, err := compareServed(t.Context(), server.Client, open(t, file(t, "hostile/v-revmaxbump.db.gz")), 1_000_000_000, mostDifferences)
 	require.ErrorContains(t, err, "no server can raise revision")
 	server.Client.SetEndpoints(server.URL, server.URL)
-	_, err = Compare(t.Context(), server.Client, open(t, path), Options{})
+	_, err = compareServed(t.Context(), server.Client, open(t, path), 0, mostDifferences)
 	require.ErrorContains(t, err, "2 endpoints")
 	server.Stop()
 	client, err := clientv3.New(clientv3.Config{Endpoints: []string{server.URL}, Logger: zap.NewNop()})
@@ -260,7 +262,7 @@ func TestNoServer(t *testing.T) {
 	defer client.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	_, err = Compare(ctx, client, open(t, path), Options{})
+	_, err = compareServed(ctx, client, open(t, path), 0, mostDifferences)
 	require.ErrorContains(t, err, server.URL)
 }
 

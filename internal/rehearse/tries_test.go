@@ -1,4 +1,4 @@
-package tries
+package rehearse
 
 import (
 	"path/filepath"
@@ -67,16 +67,16 @@ func TestWrites(t *testing.T) {
 	for _, value := range []string{"secret-text", "77777", "88888", "55555", "not allowed"} {
 		require.NotContains(t, strings.Join(r.lines(), "\n"), value)
 	}
-	require.Equal(t, Kind{Resource: "stricts.demo.example.com", Namespaced: true, Objects: 13, Listed: []string{"v1", "v2"}, Version: "v1",
-		Tried: 12, Terminating: 1, Updates: 5, Applies: 7}, r.kind(t, "stricts"))
-	require.Equal(t, map[*finding.Code]int{CodeUpdate: 5, CodeApply: 7}, r.Counts)
+	require.Equal(t, Kind{Resource: "stricts.demo.example.com", Objects: 13, Listed: []string{"v1", "v2"}, Tried: 12, Terminating: 1, Failed: 12},
+		r.kind(t, "stricts").Kind)
+	require.Equal(t, map[*finding.Code]int{codeUpdate: 5, codeApply: 7}, r.Counts)
 
-	said := r.names(CodeUpdate)
+	said := r.names(codeUpdate)
 	require.Equal(t, append(said, "dying"), sortedLast(doctored["update-refused"], "dying"), "doctor checks the object that is being deleted, too")
 	said = append(said, doctored["apply-refused"]...)
 	said = append(said, doctored["managed-fields-version"]...)
 	slices.Sort(said)
-	require.Equal(t, r.names(CodeApply), slices.Compact(said), "what refuses an update refuses an apply")
+	require.Equal(t, r.names(codeApply), slices.Compact(said), "what refuses an update refuses an apply")
 }
 
 // TestUnreadable: an object that cannot be read is named at each version; the others are tried.
@@ -95,14 +95,13 @@ func TestUnreadable(t *testing.T) {
 		code + "junk: get at v1" + stored + "junk", code + "junk: get at v2" + stored + "junk",
 	}, r.lines())
 	require.Contains(t, r.lines()[2], "request to convert CR from an invalid group/version: demo.example.com/v0")
-	require.Equal(t, Kind{Resource: "brokens.demo.example.com", Namespaced: true, Objects: 2, Version: "v1", Tried: 2, Unread: 4, Updates: 1, Applies: 1},
-		r.kind(t, "brokens"))
+	require.Equal(t, Kind{Resource: "brokens.demo.example.com", Objects: 2, Tried: 2, Failed: 6}, r.kind(t, "brokens").Kind)
 	require.Equal(t, 1, r.kind(t, "sounds").Tried)
 	doctored := w.doctor(t)
 	require.Equal(t, []string{"gone"}, doctored["version-not-listed"])
 	require.Equal(t, []string{"junk"}, doctored["undecodable"])
 
-	r = w.run(t, Options{})
+	r = w.run(t, tryOptions{})
 	require.Len(t, r.lines(), 2, "without names: the list at each version")
 	require.Contains(t, r.lines()[0], "rehearse-list brokens.demo.example.com: list at v1: failed to read one or more brokens.demo.example.com from the storage")
 }
@@ -141,15 +140,6 @@ func TestLargeObjects(t *testing.T) {
 	require.Equal(t, []string{"four", "two"}, w.doctor(t)["value-too-large"])
 }
 
-func TestSkip(t *testing.T) {
-	w := newWorld(t, strictObjects())
-	o := w.options()
-	o.Skip = func(of gvr) string { return strings.TrimPrefix(of.Resource, "customresourcedefinitions") }
-	r := w.run(t, o)
-	require.Empty(t, r.lines())
-	require.Equal(t, Kind{Resource: "stricts.demo.example.com", Namespaced: true, Version: "v1", Unchecked: 1, NotChecked: "stricts"}, r.kind(t, "stricts"))
-}
-
 // doctor returns the names of objects by code, as doctor finds them in a snapshot.
 func (w *world) doctor(t *testing.T) map[string][]string {
 	t.Helper()
@@ -168,7 +158,7 @@ func (w *world) doctor(t *testing.T) map[string][]string {
 }
 
 // names of the objects with a failure.
-func (r Result) names(code *finding.Code) (names []string) {
+func (r tried) names(code *finding.Code) (names []string) {
 	for _, f := range r.Failures {
 		if f.Code == code {
 			names = append(names, f.Name)

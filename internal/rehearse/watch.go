@@ -1,4 +1,4 @@
-package collect
+package rehearse
 
 import (
 	"cmp"
@@ -104,7 +104,7 @@ func (c *collector) see(event *clientv3.Event) {
 	before, err := c.read(event.PrevKv.Key, event.PrevKv.Value)
 	if event.Type == clientv3.EventTypeDelete {
 		if err != nil || len(before.OwnerReferences) > 0 {
-			c.keep(key, before, Deleted, err)
+			c.keep(key, before, deleted, err)
 		}
 		return
 	}
@@ -115,9 +115,9 @@ func (c *collector) see(event *clientv3.Event) {
 	switch {
 	case err != nil || len(before.OwnerReferences) == 0:
 	case before.DeletionTimestamp.IsZero() && !after.DeletionTimestamp.IsZero():
-		c.keep(key, before, Marked, nil)
+		c.keep(key, before, marked, nil)
 	case len(after.OwnerReferences) < len(before.OwnerReferences):
-		c.keep(key, before, Released, nil)
+		c.keep(key, before, released, nil)
 	}
 }
 
@@ -134,18 +134,17 @@ func (c *collector) read(key, value []byte) (encoding.Meta, error) {
 }
 
 // keep keeps the last deed of an object.
-func (c *collector) keep(at string, meta encoding.Meta, did Deed, unread error) {
+func (c *collector) keep(at string, meta encoding.Meta, did deed, unread error) {
 	key, err := c.layout.Parse([]byte(at))
 	if err != nil {
 		return // none of an API server
 	}
-	o := Object{Resource: key.Resource.String(), Namespace: key.Namespace, Name: key.Name, UID: meta.UID, Did: did, Owners: meta.OwnerReferences}
-	name := strings.TrimPrefix(o.Namespace+"/"+o.Name, "/")
+	o := touched{Resource: key.Resource.String(), objectName: objectName{key.Namespace, key.Name}, Did: did, Owners: meta.OwnerReferences}
+	why := "its owners are " + owners(meta)
 	if unread != nil {
-		o.Finding = codeCollected.Because("%s %s: %s; its owners cannot be read: %v", o.Resource, name, did, unread).At(at)
-	} else {
-		o.Finding = codeCollected.Because("%s %s: %s; its owners are %s", o.Resource, name, did, owners(meta)).At(at)
+		why = fmt.Sprintf("its owners cannot be read: %v", unread)
 	}
+	o.Finding = codeCollected.Because("%s; %s", did, why).At(at)
 	c.objects[at] = o
 }
 

@@ -1,4 +1,4 @@
-package tries
+package rehearse
 
 import (
 	"context"
@@ -32,7 +32,7 @@ func (s *sample) due() bool {
 
 // writeSome tries the objects that are due, at the version for writes.
 func (r *runner) writeSome(ctx context.Context, k *kind, version string, items []json.RawMessage, s *sample) error {
-	if version != k.Version {
+	if version != k.version {
 		return nil
 	}
 	group, ctx := errgroup.WithContext(ctx)
@@ -45,7 +45,7 @@ func (r *runner) writeSome(ctx context.Context, k *kind, version string, items [
 		if err != nil {
 			return err
 		}
-		name := Name{meta.Namespace, meta.Name}
+		name := objectName{meta.Namespace, meta.Name}
 		switch {
 		case r.isMisplaced(k, name, item):
 			continue
@@ -60,8 +60,8 @@ func (r *runner) writeSome(ctx context.Context, k *kind, version string, items [
 	return group.Wait()
 }
 
-// isMisplaced tells whether a listed object is one of Options.Misplaced.
-func (r *runner) isMisplaced(k *kind, name Name, item []byte) bool {
+// isMisplaced tells whether a listed object is one of tryOptions.Misplaced.
+func (r *runner) isMisplaced(k *kind, name objectName, item []byte) bool {
 	if len(r.Misplaced) == 0 {
 		return false
 	}
@@ -69,19 +69,19 @@ func (r *runner) isMisplaced(k *kind, name Name, item []byte) bool {
 		Metadata struct{ ResourceVersion string }
 	}
 	err := json.Unmarshal(item, &o)
-	return err == nil && r.Misplaced[Misplaced{k.Resource, name, o.Metadata.ResourceVersion}]
+	return err == nil && r.Misplaced[misplacedObject{k.Resource, name, o.Metadata.ResourceVersion}]
 }
 
 // write tries an update and an apply.
-func (r *runner) write(ctx context.Context, k *kind, name Name, item []byte) error {
+func (r *runner) write(ctx context.Context, k *kind, name objectName, item []byte) error {
 	for _, try := range []struct {
 		verb string // of discovery
 		name string
 		code *finding.Code
 		send func() error
 	}{
-		{"update", "update", CodeUpdate, func() error { return r.update(ctx, k, name, item) }},
-		{"patch", "apply", CodeApply, func() error { return r.apply(ctx, k, name) }},
+		{"update", "update", codeUpdate, func() error { return r.update(ctx, k, name, item) }},
+		{"patch", "apply", codeApply, func() error { return r.apply(ctx, k, name) }},
 	} {
 		if !k.can(try.verb) {
 			continue
@@ -97,7 +97,7 @@ func (r *runner) write(ctx context.Context, k *kind, name Name, item []byte) err
 			k.Unlock()
 			return nil
 		case refusal != nil:
-			r.record(k, try.code, name, k.Version, try.name, refusal)
+			r.record(k, try.code, name, k.version, try.name, refusal)
 		case err != nil:
 			return err
 		}
@@ -106,7 +106,7 @@ func (r *runner) write(ctx context.Context, k *kind, name Name, item []byte) err
 }
 
 // check refuses a name that would lead to another path: no server makes one.
-func (n Name) check() error {
+func (n objectName) check() error {
 	if wrong := slices.Concat(path.IsValidPathSegmentName(n.Namespace), path.IsValidPathSegmentName(n.Name)); len(wrong) > 0 {
 		return apierrors.NewBadRequest("no request can name it: it " + strings.Join(wrong, ", "))
 	}
@@ -114,13 +114,13 @@ func (n Name) check() error {
 }
 
 // update puts an object back as it was read.
-func (r *runner) update(ctx context.Context, k *kind, name Name, item []byte) (err error) {
+func (r *runner) update(ctx context.Context, k *kind, name objectName, item []byte) (err error) {
 	for range attempts {
 		_, err = r.do(ctx, dryRun(r.client.Put(), k, name).SetHeader("Content-Type", "application/json").Body(item))
 		if !apierrors.IsConflict(err) {
 			return err
 		}
-		if item, err = r.do(ctx, r.get(k, k.Version, name)); err != nil {
+		if item, err = r.do(ctx, r.get(k, k.version, name)); err != nil {
 			return err
 		}
 	}
@@ -128,16 +128,16 @@ func (r *runner) update(ctx context.Context, k *kind, name Name, item []byte) (e
 }
 
 // apply is a server-side apply that names no field, without force.
-func (r *runner) apply(ctx context.Context, k *kind, name Name) error {
+func (r *runner) apply(ctx context.Context, k *kind, name objectName) error {
 	identity := metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}}
-	identity.SetGroupVersionKind(k.at(k.Version).GroupVersion().WithKind(k.name))
+	identity.SetGroupVersionKind(k.at(k.version).GroupVersion().WithKind(k.name))
 	body, _ := json.Marshal(identity) // strings alone
 	_, err := r.do(ctx, dryRun(r.client.Patch(types.ApplyYAMLPatchType), k, name).Body(body))
 	return err
 }
 
 // dryRun completes a write. The answer is metadata alone, which costs less.
-func dryRun(request *rest.Request, k *kind, name Name) *rest.Request {
-	return request.AbsPath(k.path(k.Version, name)...).Param("dryRun", "All").Param("fieldManager", manager).
+func dryRun(request *rest.Request, k *kind, name objectName) *rest.Request {
+	return request.AbsPath(k.path(k.version, name)...).Param("dryRun", "All").Param("fieldManager", manager).
 		SetHeader("Accept", "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1, application/json")
 }

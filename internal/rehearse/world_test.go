@@ -1,4 +1,4 @@
-package tries
+package rehearse
 
 import (
 	"fmt"
@@ -36,14 +36,16 @@ func newWorld(t *testing.T, records map[string]string, flags ...string) *world {
 }
 
 // options are those of a rehearsal: names come from the keys.
-func (w *world) options() Options { return Options{Names: Stored(w.etcd.Client, "/registry")} }
+func (w *world) options() tryOptions {
+	return tryOptions{Names: storedNames(w.etcd.Client, "/registry")}
+}
 
 // run tries everything, and requires that the store stays as it is.
-func (w *world) run(t *testing.T, o Options) Result {
+func (w *world) run(t *testing.T, o tryOptions) tried {
 	t.Helper()
 	before, err := w.etcd.Client.Get(t.Context(), "x")
 	require.NoError(t, err)
-	result, err := Run(t.Context(), w.api.Config, o)
+	result, err := tryAll(t.Context(), w.api.Config, o)
 	require.NoError(t, err)
 	after, err := w.etcd.Client.Get(t.Context(), "x")
 	require.NoError(t, err)
@@ -52,7 +54,7 @@ func (w *world) run(t *testing.T, o Options) Result {
 }
 
 // kind returns what is said of widgets, gadgets, ...
-func (r Result) kind(t *testing.T, plural string) Kind {
+func (r tried) kind(t *testing.T, plural string) *kind {
 	t.Helper()
 	for _, k := range r.Kinds {
 		if k.Resource == plural+"."+group {
@@ -60,11 +62,11 @@ func (r Result) kind(t *testing.T, plural string) Kind {
 		}
 	}
 	require.Fail(t, "no kind "+plural)
-	return Kind{}
+	return nil
 }
 
 // lines are the failures, as CODE REASON.
-func (r Result) lines() (lines []string) {
+func (r tried) lines() (lines []string) {
 	for _, f := range r.Failures {
 		lines = append(lines, f.Code.Name+" "+f.Reason)
 	}

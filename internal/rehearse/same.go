@@ -1,4 +1,4 @@
-package same
+package rehearse
 
 import (
 	"bytes"
@@ -15,58 +15,52 @@ import (
 
 // Bounds of a page: a server answers with all of it at once.
 const (
-	pageKeys  = 1000
-	pageBytes = 4 << 20
-	mostKept  = 100
+	pageKeys        = 1000
+	pageBytes       = 4 << 20 // the next page of a list is smaller after a larger one
+	mostDifferences = 100
 )
 
-// Options says how the file was restored.
-type Options struct {
-	Bump int64 // of --bump-revision, with --mark-compacted; 0 without
-	Keep int   // differences to keep; 0: 100
+// served is what differs.
+type served struct {
+	Keys        int               // live in the file
+	File        snapshot.Restored // as the file tells
+	Server      snapshot.Restored // as the server answers
+	Differences []difference
+	More        int // differences beyond those
 }
 
-// Result is what differs. Its fields are those of JSON documents.
-type Result struct {
-	Keys        int               `json:"keys"`   // live in the file
-	File        snapshot.Restored `json:"file"`   // as the file tells
-	Server      snapshot.Restored `json:"server"` // as the server answers
-	Differences []Difference      `json:"differences"`
-	More        int               `json:"more,omitempty"` // differences beyond those
+// difference is a key that the server serves otherwise than the file tells.
+type difference struct {
+	Key  string
+	What string // without any value
 }
 
-// Difference is a key that the server serves otherwise than the file tells.
-type Difference struct {
-	Key  string `json:"key"`
-	What string `json:"what"` // without any value
-}
+// same reports whether the server serves what the file holds.
+func (r served) same() bool { return len(r.Differences) == 0 && r.File == r.Server }
 
-// Same reports whether the server serves what the file holds.
-func (r Result) Same() bool { return len(r.Differences) == 0 && r.File == r.Server }
-
-// Compare compares the member that client has as its one endpoint with s. It asks for the revision
-// of the file: later writes, such as those of leases that expire, change nothing. Memory is 32
-// bytes a key while they are sorted, then a page.
-func Compare(ctx context.Context, client *clientv3.Client, s *snapshot.Snapshot, o Options) (Result, error) {
-	c := comparison{client: client, s: s, keep: cmp.Or(o.Keep, mostKept)}
-	c.Differences = []Difference{}
-	if err := c.hashes(ctx, o.Bump); err != nil {
-		return c.Result, err
+// compareServed compares the member that client has as its one endpoint with s, which was restored
+// with --bump-revision bump (0 without); it keeps the first differences. It asks for the revision of the
+// file: later writes, such as those of leases that expire, change nothing. Memory is 32 bytes a key
+// while they are sorted, then a page.
+func compareServed(ctx context.Context, client *clientv3.Client, s *snapshot.Snapshot, bump int64, most int) (served, error) {
+	c := comparison{client: client, s: s, keep: most}
+	if err := c.hashes(ctx, bump); err != nil {
+		return c.served, err
 	}
 	newest, err := s.Revision(ctx)
 	if err == nil {
 		c.ours, err = s.Sorted(ctx, nil, newest)
 	}
 	if err != nil {
-		return c.Result, err
+		return c.served, err
 	}
 	c.Keys = c.ours.Len()
 	err = s.Guard(func() error { return c.pages(ctx) })
-	return c.Result, err
+	return c.served, err
 }
 
 type comparison struct {
-	Result
+	served
 	client *clientv3.Client
 	s      *snapshot.Snapshot
 	keep   int
@@ -184,7 +178,7 @@ func (c *comparison) differs(key []byte, what string) {
 		c.More++
 		return
 	}
-	c.Differences = append(c.Differences, Difference{string(key), what})
+	c.Differences = append(c.Differences, difference{string(key), what})
 }
 
 // compare says how a key of the server differs from the record of the file, without its value.

@@ -1,4 +1,4 @@
-package tries
+package rehearse
 
 import (
 	"encoding/json"

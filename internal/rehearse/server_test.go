@@ -1,4 +1,4 @@
-package collect
+package rehearse
 
 import (
 	"context"
@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 // tool is a program that "make e2e" builds. Without it the test is skipped.
 func tool(t *testing.T, name string) string {
 	t.Helper()
-	path, err := filepath.Abs(filepath.Join("..", "..", "..", "e2e", "bin", name))
+	path, err := filepath.Abs(filepath.Join("..", "..", "e2e", "bin", name))
 	require.NoError(t, err)
 	if _, err := os.Stat(path); err != nil {
 		t.Skip("make e2e builds " + path)
@@ -33,7 +33,7 @@ func tool(t *testing.T, name string) string {
 
 // startServer runs a kube-apiserver on records below /registry. The options lack nothing but what a
 // test changes.
-func startServer(t *testing.T, records map[string]string) Options {
+func startServer(t *testing.T, records map[string]string) collectOptions {
 	t.Helper()
 	binary := tool(t, "kube-apiserver")
 	etcd := etcdtest.Start(t, filepath.Join(t.TempDir(), "e"))
@@ -48,7 +48,7 @@ func startServer(t *testing.T, records map[string]string) Options {
 	require.NoError(t, err)
 	_, err = server.Ready(t.Context())
 	require.NoError(t, err)
-	return Options{Etcd: etcd.Client, Prefix: "/registry", Config: server.Config, Start: func(ctx context.Context) (Process, error) {
+	return collectOptions{Etcd: etcd.Client, Prefix: "/registry", Config: server.Config, Start: func(ctx context.Context) (process, error) {
 		return server.Collect(ctx, box, tool(t, "kube-controller-manager"))
 	}}
 }

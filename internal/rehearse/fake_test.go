@@ -1,4 +1,4 @@
-package tries
+package rehearse
 
 import (
 	"fmt"
@@ -30,7 +30,7 @@ func fake(t *testing.T, names ...string) *rest.Config {
 			fmt.Fprintf(w, `{"kind":"List","items":[%s]}`, strings.Join(items, ","))
 		case strings.HasSuffix(r.URL.Path, "/gone"):
 			w.WriteHeader(http.StatusNotFound)
-			fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404,"message":"not found"}`)
+			fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1","status":"refused","reason":"NotFound","code":404,"message":"not found"}`)
 		case strings.HasSuffix(r.URL.Path, "/panics"):
 			panic(http.ErrAbortHandler)
 		default:
@@ -45,19 +45,19 @@ func fake(t *testing.T, names ...string) *rest.Config {
 // does.
 func TestUnanswered(t *testing.T) {
 	config := fake(t, "fine", "panics")
-	r, err := Run(t.Context(), config, Options{})
+	r, err := tryAll(t.Context(), config, tryOptions{})
 	require.NoError(t, err)
 	const why = " at v1: Internal error occurred: the API server ended the connection without an answer, or gave none in time"
 	require.Equal(t, []string{
 		"rehearse-apply widgets.demo.example.com a/panics: apply" + why, "rehearse-update widgets.demo.example.com a/panics: update" + why}, r.lines())
 	config.Host = "http://127.0.0.1:1"
-	_, err = Run(t.Context(), config, Options{})
+	_, err = tryAll(t.Context(), config, tryOptions{})
 	require.ErrorContains(t, err, "the API server does not answer: /apis/apiextensions.k8s.io/v1/customresourcedefinitions")
 }
 
 // TestNotFound: an object that something deletes after it was listed is no failure.
 func TestNotFound(t *testing.T) {
-	r, err := Run(t.Context(), fake(t, "gone", "fine"), Options{})
+	r, err := tryAll(t.Context(), fake(t, "gone", "fine"), tryOptions{})
 	require.NoError(t, err)
 	require.Empty(t, r.lines())
 	require.Equal(t, 1, r.kind(t, "widgets").Tried)
@@ -65,7 +65,7 @@ func TestNotFound(t *testing.T) {
 
 // TestUnnamable: a name that would lead to another path is refused.
 func TestUnnamable(t *testing.T) {
-	r, err := Run(t.Context(), fake(t, "..", "a/b"), Options{})
+	r, err := tryAll(t.Context(), fake(t, "..", "a/b"), tryOptions{})
 	require.NoError(t, err)
 	require.Len(t, r.lines(), 4)
 	require.Equal(t, "rehearse-apply widgets.demo.example.com a/..: apply at v1: no request can name it: it may not be '..'", r.lines()[0])
