@@ -3,7 +3,6 @@ package apiservers
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"net"
 	"path/filepath"
 	"runtime/debug"
@@ -59,19 +58,8 @@ func (s Store) Start(ctx context.Context, box *sandbox.Sandbox) (*Server, error)
 
 // Ready is Wait, which ends with the server too.
 func (s *Server) Ready(ctx context.Context) (Serving, error) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	go func() {
-		select {
-		case <-ctx.Done():
-		case <-s.Done():
-			err := s.Err()
-			if err == nil {
-				err = errors.New("the API server was stopped")
-			}
-			cancel(err)
-		}
-	}()
+	ctx, cancel := s.While(ctx)
+	defer cancel()
 	serving, err := Wait(ctx, s.Config)
 	return serving, sandbox.Explain(err, s.Process)
 }

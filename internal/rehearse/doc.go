@@ -27,8 +27,8 @@
 //   - Memory is bounded by pages of some megabytes, one for each worker and version, by some
 //     thousand failures of each code, and by one name for each object of a kind whose list fails.
 //   - No reason quotes the value of a field.
-//   - The garbage collector is a real one. Its result is complete only after it has proved twice that
-//     it works: it deleted an object that was there before its first look, and one made after it.
+//   - The garbage collector is a real one. Its result is complete only after it has proved twice
+//     that it works: it deleted an object from before its first look, and one made after it.
 //     Only objects with owners are in the result, or those whose owners cannot be read. A collector
 //     that ends, or never begins to collect, is an error.
 package rehearse

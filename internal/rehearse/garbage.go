@@ -80,8 +80,8 @@ type collector struct {
 	objects map[string]touched
 }
 
-// collectGarbage starts the collector and watches it until it has done its first work. It really deletes
-// objects from the store.
+// collectGarbage starts the collector and watches it until it has done its first work. It really
+// deletes objects from the store.
 func collectGarbage(ctx context.Context, o collectOptions) (collected, error) {
 	ctx, cancel := context.WithTimeout(ctx, cmp.Or(o.Timeout, defaultTimeout))
 	defer cancel()

@@ -12,8 +12,8 @@ import (
 // keysAtOnce is how many keys are asked of etcd at a time.
 const keysAtOnce = 10_000
 
-// storedNames reads the names of objects from the keys in etcd, in their order, for tryOptions.Names. The
-// prefix has no slash at its end.
+// storedNames reads the names of objects from the keys in etcd, in their order, for
+// tryOptions.Names. The prefix has no slash at its end.
 func storedNames(client *clientv3.Client, prefix string) func(context.Context, schema.GroupResource) ([]objectName, error) {
 	layout := keys.Kubernetes{Prefix: prefix}
 	return func(ctx context.Context, of schema.GroupResource) (names []objectName, err error) {

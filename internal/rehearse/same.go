@@ -39,9 +39,9 @@ type difference struct {
 func (r served) same() bool { return len(r.Differences) == 0 && r.File == r.Server }
 
 // compareServed compares the member that client has as its one endpoint with s, which was restored
-// with --bump-revision bump (0 without); it keeps the first differences. It asks for the revision of the
-// file: later writes, such as those of leases that expire, change nothing. Memory is 32 bytes a key
-// while they are sorted, then a page.
+// with --bump-revision bump (0 without); it keeps the first differences. It asks for the
+// revision of the file: later writes, such as those of leases that expire, change nothing. Memory
+// is 32 bytes a key while they are sorted, then a page.
 func compareServed(ctx context.Context, client *clientv3.Client, s *snapshot.Snapshot, bump int64, most int) (served, error) {
 	c := comparison{client: client, s: s, keep: most}
 	if err := c.hashes(ctx, bump); err != nil {

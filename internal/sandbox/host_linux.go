@@ -31,5 +31,3 @@ func waitEnd(pid int) bool {
 		}
 	}
 }
-
-func maxRSS(state *os.ProcessState) int64 { return state.SysUsage().(*syscall.Rusage).Maxrss << 10 }

@@ -20,7 +20,6 @@ func ownsGroup() error                { return errSystem }
 func ownProgram() (string, error)     { return "", errSystem }
 func ownedByUs(fs.FileInfo) bool      { return false }
 func waitEnd(int) bool                { return false }
-func maxRSS(*os.ProcessState) int64   { return 0 }
 func ownGroup(*exec.Cmd)              {}
 func dieWithUs(*exec.Cmd)             {}
 func killGroup(int)                   {}

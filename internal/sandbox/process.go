@@ -32,15 +32,6 @@ type Process struct {
 	err       error
 }
 
-// Usage is what a process took, with the programs that it ran.
-type Usage struct {
-	// MaxRSS is the largest resident memory in bytes. On Linux it is not below what this process
-	// had when it started the other: the kernel counts that too.
-	MaxRSS int64
-	// CPU is user and system time.
-	CPU time.Duration
-}
-
 // start runs a part. Its standard input has the configuration as a line, and stays open.
 func start(s *Sandbox, name, part string, config any) (*Process, error) {
 	line, err := json.Marshal(config)
@@ -121,13 +112,6 @@ func (p *Process) Err() error {
 	}
 }
 
-// Usage is what the process took; it has ended.
-func (p *Process) Usage() Usage {
-	<-p.done
-	state := p.cmd.ProcessState
-	return Usage{MaxRSS: maxRSS(state), CPU: state.UserTime() + state.SystemTime()}
-}
-
 // Wait returns when the process has ended, with Err, or when the context has.
 func (p *Process) Wait(ctx context.Context) error {
 	select {
@@ -138,11 +122,9 @@ func (p *Process) Wait(ctx context.Context) error {
 	}
 }
 
-// Until waits until a probe of the process succeeds. It returns an error when the process ends
-// before, and when the context does; the last failure of the probe is part of it then.
-func (p *Process) Until(ctx context.Context, probe func(context.Context) error) error {
+// While returns a context that ends with the process too; the cause is then the end of the process.
+func (p *Process) While(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
 	go func() {
 		select {
 		case <-p.done:
@@ -150,6 +132,14 @@ func (p *Process) Until(ctx context.Context, probe func(context.Context) error) 
 		case <-ctx.Done():
 		}
 	}()
+	return ctx, func() { cancel(nil) }
+}
+
+// Until waits until a probe of the process succeeds. It returns an error when the process ends
+// before, and when the context does; the last failure of the probe is part of it then.
+func (p *Process) Until(ctx context.Context, probe func(context.Context) error) error {
+	ctx, cancel := p.While(ctx)
+	defer cancel()
 	for {
 		once, stop := context.WithTimeout(ctx, probeTime)
 		err := probe(once)

@@ -175,8 +175,6 @@ func TestEnds(t *testing.T) {
 			p := start1(t, s, tc.part, tc.config)
 			err := p.Wait(t.Context())
 			require.Equal(t, err, p.Err())
-			require.Positive(t, p.Usage().MaxRSS)
-			require.Positive(t, p.Usage().CPU)
 			if tc.want == "" {
 				require.NoError(t, err)
 				require.EqualError(t, Explain(os.ErrClosed, p), "done has ended")

@@ -1,7 +1,6 @@
 package etcd
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -93,20 +92,18 @@ func newMembers(s *sandbox.Sandbox, n int) []*Member {
 // Start starts all members and waits until each takes part in the cluster. The error of one that
 // dies has etcd's reason.
 func (c *Cluster) Start(ctx context.Context) (err error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
+	all := ctx
 	for _, m := range c.Members {
 		if m.Process, err = c.sandbox.Start(ctx, "etcd-"+m.Name, memberPart, m.config); err != nil {
 			return err
 		}
-		go func() { // the others may wait for this one in vain
-			_ = m.Process.Wait(ctx)
-			cancel()
-		}()
+		var stop context.CancelFunc
+		all, stop = m.Process.While(all) // the others may wait for this one in vain
+		defer stop()
 	}
 	for _, m := range c.Members {
-		if err := m.Process.Until(ctx, m.ready); err != nil {
-			return cmp.Or(c.died(), err)
+		if err := m.Process.Until(all, m.ready); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -128,16 +125,6 @@ func (m *Member) ready(ctx context.Context) error {
 	}
 	_, err := m.Client.Get(ctx, "\x00")
 	return err
-}
-
-// died is why a member has ended, nil if none has.
-func (c *Cluster) died() error {
-	for _, m := range c.Members {
-		if err := m.Process.Err(); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // Client is for the first member.
