@@ -13,7 +13,6 @@ import (
 
 // append writes src with the changes and grants on top and reads that back.
 func (e *edit) append(ctx context.Context) (res WriteResult, err error) {
-	e.Copy()
 	a := newAppender(e.x, nil)
 	m, err := e.layOut(ctx, a)
 	if err != nil {

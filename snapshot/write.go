@@ -74,6 +74,10 @@ func (d *Draft) writeTo(ctx context.Context, changes iter.Seq2[Change, error], c
 		res, err := cfg.Build.writeTo(ctx, d.output)
 		return res, d.wrap(err)
 	}
+	anew := cfg.Scrub != nil || cfg.Compact != nil
+	if !anew {
+		d.Copy()
+	}
 	if err := d.src.Sound(ctx); err != nil {
 		return WriteResult{}, err
 	}
@@ -87,7 +91,7 @@ func (d *Draft) writeTo(ctx context.Context, changes iter.Seq2[Change, error], c
 	}
 	e := &edit{d, cfg, x, changes, grants}
 	write := e.append
-	if e.Scrub != nil || e.Compact != nil {
+	if anew {
 		write = e.rewrite
 	}
 	res, err := write(ctx)
