@@ -1,6 +1,9 @@
 package cli
 
 import (
+	"cmp"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -21,13 +24,14 @@ import (
 func exportCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "export",
-		Usage:     "print the objects of a namespace, ready to apply",
+		Usage:     "print a namespace, or some objects, ready to apply",
 		ArgsUsage: "SNAPSHOT [TYPE[/NAME]...]",
 		Description: `etcdshift export before.db -n shop --show-secrets > shop.yaml
 etcdshift export before.db -n shop --crds | kubectl apply -f -
-etcdshift export before.db -n shop deploy svc configmap/prices`,
+etcdshift export before.db -n shop deploy svc
+etcdshift export before.db -n shop configmap/prices deploy/web | kubectl apply -f -`,
 		UsageText: `Prints YAML for "kubectl apply -f": the Namespace, the CustomResourceDefinitions of its custom resources, then all its objects, each
-after those it depends on. Fields that a server fills in are removed, as "get --export" does.
+after those it depends on. Fields that a server fills in are removed. With TYPE/NAME alone it prints these objects and no other.
 
 Left out, and counted on stderr, is what the cluster makes again (objects with a controller, Endpoints of Services, kube-root-ca.crt,
 default RBAC), finished Jobs and Pods, Events, Leases, and tokens of ServiceAccounts; --all exports them too. Objects with a credential
@@ -51,7 +55,7 @@ without --show-secrets, 130 interrupted.`,
 }
 
 func runExport(c *cli.Context, args []string) error {
-	if !c.IsSet("namespace") && !c.Bool("all-namespaces") {
+	if !c.IsSet("namespace") && !c.Bool("all-namespaces") && !onlyNames(args[1:]) {
 		return usagef(commandPath(c), "it takes a namespace with -n, or all with -A")
 	}
 	reading := progress(c).Phase("reading " + args[0])
@@ -69,12 +73,17 @@ func runExport(c *cli.Context, args []string) error {
 			return err
 		}
 		reading.End()
-		if err := e.exportAll(e.leaves); err != nil {
+		if err := e.exportAll(); err != nil {
 			return err
 		}
 		e.say()
 		return e.verdict()
 	}))
+}
+
+// onlyNames reports whether single objects are asked for, each as TYPE/NAME.
+func onlyNames(words []string) bool {
+	return len(words) > 0 && !slices.ContainsFunc(words, func(word string) bool { return !strings.Contains(word, "/") })
 }
 
 // exporter exports a namespace, or all.
@@ -104,7 +113,7 @@ func newExporter(c *cli.Context, o *opened) (*exporter, error) {
 	if err != nil {
 		return nil, err
 	}
-	options := getOptions{namespace: c.String("namespace"), selector: objects.Everything(), secrets: c.Bool("show-secrets")}
+	options := getOptions{namespace: cmp.Or(c.String("namespace"), "default"), selector: objects.Everything(), secrets: c.Bool("show-secrets")}
 	if c.Bool("all-namespaces") { // as kubectl takes both
 		options.namespace = ""
 	}
@@ -117,7 +126,8 @@ func newExporter(c *cli.Context, o *opened) (*exporter, error) {
 // survey finds what to export, and what that needs, in one pass over the objects.
 func (e *exporter) survey(words []string) error {
 	asked, err := e.wanted(words)
-	if err != nil {
+	if err != nil || onlyNames(words) {
+		e.asked = asked
 		return err
 	}
 	services := asking{kind: e.types.Of(schema.GroupResource{Resource: "services"})}
@@ -301,4 +311,58 @@ func (e *exporter) say() {
 	if e.large > 0 {
 		line("%s too large for the annotation of kubectl apply: use kubectl apply --server-side", render.Plural(e.large, "object"))
 	}
+}
+
+// exportAll prints YAML that can be applied, in order of dependence. Objects with secrets need
+// --show-secrets: a redacted Secret would overwrite a good one.
+func (e *exporter) exportAll() error {
+	slices.SortStableFunc(e.asked, func(a, b asking) int { return manifest.Rank(a.kind) - manifest.Rank(b.kind) })
+	printed := 0
+	return e.each(func(a asking, o *gotten) error {
+		if o.Err == nil && e.leaves(a, o) {
+			return nil
+		}
+		return e.export(o, &printed)
+	})
+}
+
+func (e *exporter) export(o *gotten, printed *int) (err error) {
+	content := o.Content
+	_, dying, _ := unstructured.NestedFieldNoCopy(content, "metadata", "deletionTimestamp")
+	switch {
+	case o.Err != nil:
+		return nil
+	case o.Partial:
+		err = errors.New("this build does not know the kind, only its metadata could be read; -o raw has the bytes")
+	default:
+		content, err = manifest.Export(o.Type, o.Content)
+	}
+	if err != nil {
+		e.shown--
+		e.sayUnread(o, err)
+		return nil
+	}
+	text, err := render.YAML(content)
+	if err != nil {
+		return fmt.Errorf("%s: %w", o.Key, err)
+	}
+	if e.hide != nil && e.hide.Object(o.Key, content) {
+		e.shown--
+		e.kept++
+		fmt.Fprintf(e.c.App.ErrWriter, "%s: not exported: its secrets need --show-secrets\n", render.Printable(string(o.Key)))
+		return nil
+	}
+	const longest = 256 << 10 // annotations: kubectl keeps what it applied in one
+	if applied, err := json.Marshal(content); err == nil && len(applied) > longest {
+		e.large++
+	}
+	if dying && !e.c.Bool("quiet") {
+		fmt.Fprintf(e.c.App.ErrWriter, "%s: it was in deletion and is alive again once applied; Kubernetes' own finalizers are removed, others stay\n",
+			render.Printable(string(o.Key)))
+	}
+	if *printed++; *printed > 1 {
+		text = append([]byte("---\n"), text...)
+	}
+	_, err = e.c.App.Writer.Write(text)
+	return err
 }

@@ -23,14 +23,12 @@ func getCommand() *cli.Command {
 		ArgsUsage: "SNAPSHOT TYPE[/NAME] [NAME...]",
 		Description: `etcdshift get before.db pods -A -o wide
 etcdshift get before.db deploy/web -n shop -o yaml
-etcdshift get before.db certificates.cert-manager.io -A --stored
-etcdshift get before.db cm,deploy,svc -n shop --export > shop.yaml`,
+etcdshift get before.db certificates.cert-manager.io -A --stored`,
 		UsageText: `TYPE is what kubectl takes: a plural, singular or short name, a kind, with or without the group, a category such as "all", or
 several with commas between; "*" is every type. Custom types and their columns come from the CustomResourceDefinitions in the snapshot.
 
 Objects are shown at the version they are stored at, without defaults that a server would add. Ages are relative to the newest
-time in the snapshot, or to --age-from. --export prints objects that can be applied: without fields that a server fills in, and
-without objects that a controller makes.
+time in the snapshot, or to --age-from. "etcdshift export" prints objects that can be applied.
 
 Exit status: 0 shown, 1 something was not found or could not be read, 2 usage or a TYPE that the snapshot lacks, 3 not printed
 without --show-secrets, 130 interrupted.`,
@@ -58,7 +56,6 @@ without --show-secrets, 130 interrupted.`,
 			&cli.Int64Flag{Name: "revision", Usage: "show the state at revision `N`, where the snapshot still has it"},
 			atFlag("show"),
 			&cli.BoolFlag{Name: "deleted", Usage: "show what was deleted since the last compaction, as it was before"},
-			&cli.BoolFlag{Name: "export", Usage: "print YAML that can be applied, in the order in which things depend on each other"},
 			showSecretsFlag()),
 		Action: taking(runGet),
 	}

@@ -59,7 +59,7 @@ type gotten struct {
 // learn reads what must be hidden. Tables of built-in types have no texts but those of Events.
 func (g *getter) learn() (err error) {
 	texts := func(a asking) bool { return !a.kind.Builtin || a.kind.Kind == "Event" }
-	more := g.asksValues() || g.c.Bool("export") || g.c.Bool("show-labels") || g.options.labelColumns != nil
+	more := g.asksValues() || g.c.Bool("show-labels") || g.options.labelColumns != nil
 	switch {
 	case g.options.secrets, g.options.format == "name" && !g.asksValues():
 	case g.options.format == "table" && !more && !slices.ContainsFunc(g.asked, texts):

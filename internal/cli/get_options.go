@@ -30,8 +30,6 @@ func readGetOptions(c *cli.Context) (o getOptions, err error) {
 		return o, usagef(path, "--at stands for itself: not beside --revision or --deleted")
 	case c.IsSet("revision") && (c.Bool("deleted") || c.Int64("revision") < 1):
 		return o, usagef(path, "--revision takes a revision from 1, and not beside --deleted")
-	case c.Bool("export") && c.IsSet("output"):
-		return o, usagef(path, "--export prints YAML; it takes no --output")
 	case c.Bool("all-namespaces"):
 		o.namespace = ""
 	case c.IsSet("namespace"):

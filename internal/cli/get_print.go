@@ -3,27 +3,21 @@ package cli
 import (
 	"bytes"
 	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"regexp"
-	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/etcdshift/etcdshift/internal/compare"
 	"github.com/etcdshift/etcdshift/internal/jsonpath"
-	"github.com/etcdshift/etcdshift/internal/manifest"
 	"github.com/etcdshift/etcdshift/internal/render"
 	"github.com/etcdshift/etcdshift/internal/stream"
 	"github.com/etcdshift/etcdshift/transform"
 )
 
 func (g *getter) printer() func() error {
-	if g.c.Bool("export") {
-		return g.printExport
-	}
 	switch g.options.format {
 	case "name":
 		return g.printNames
@@ -242,74 +236,4 @@ func (g *getter) sayHidden() {
 	if g.hidden && !g.c.Bool("quiet") {
 		fmt.Fprintln(g.c.App.ErrWriter, "secret values are redacted; --show-secrets shows them")
 	}
-}
-
-// printExport prints what can be applied. What a controller makes is exported by name alone.
-func (g *getter) printExport() error {
-	made := 0
-	err := g.exportAll(func(a asking, o *gotten) bool {
-		leaves := len(a.names) == 0 && manifest.MadeAgain(o.Content)
-		if leaves {
-			made++
-		}
-		return leaves
-	})
-	if err == nil && made > 0 && !g.c.Bool("quiet") {
-		fmt.Fprintf(g.c.App.ErrWriter, "not exported, because a controller makes them: %s; name one to export it\n", render.Plural(made, "object"))
-	}
-	return err
-}
-
-// exportAll prints YAML that can be applied, in order of dependence. Objects with secrets need
-// --show-secrets: a redacted Secret would overwrite a good one.
-func (g *getter) exportAll(leaves func(a asking, o *gotten) bool) error {
-	slices.SortStableFunc(g.asked, func(a, b asking) int { return manifest.Rank(a.kind) - manifest.Rank(b.kind) })
-	printed := 0
-	return g.each(func(a asking, o *gotten) error {
-		if o.Err == nil && leaves(a, o) {
-			return nil
-		}
-		return g.export(o, &printed)
-	})
-}
-
-func (g *getter) export(o *gotten, printed *int) (err error) {
-	content := o.Content
-	_, dying, _ := unstructured.NestedFieldNoCopy(content, "metadata", "deletionTimestamp")
-	switch {
-	case o.Err != nil:
-		return nil
-	case o.Partial:
-		err = errors.New("this build does not know the kind, only its metadata could be read; -o raw has the bytes")
-	default:
-		content, err = manifest.Export(o.Type, o.Content)
-	}
-	if err != nil {
-		g.shown--
-		g.sayUnread(o, err)
-		return nil
-	}
-	text, err := render.YAML(content)
-	if err != nil {
-		return fmt.Errorf("%s: %w", o.Key, err)
-	}
-	if g.hide != nil && g.hide.Object(o.Key, content) {
-		g.shown--
-		g.kept++
-		fmt.Fprintf(g.c.App.ErrWriter, "%s: not exported: its secrets need --show-secrets\n", render.Printable(string(o.Key)))
-		return nil
-	}
-	const longest = 256 << 10 // annotations: kubectl keeps what it applied in one
-	if applied, err := json.Marshal(content); err == nil && len(applied) > longest {
-		g.large++
-	}
-	if dying && !g.c.Bool("quiet") {
-		fmt.Fprintf(g.c.App.ErrWriter, "%s: it was in deletion and is alive again once applied; Kubernetes' own finalizers are removed, others stay\n",
-			render.Printable(string(o.Key)))
-	}
-	if *printed++; *printed > 1 {
-		text = append([]byte("---\n"), text...)
-	}
-	_, err = g.c.App.Writer.Write(text)
-	return err
 }

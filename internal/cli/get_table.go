@@ -85,7 +85,7 @@ func (g *getter) newTable(kind *inspect.Type) *typeTable {
 		t.before = append(t.before, column{"Namespace", 0, func(o *gotten) any { return o.Parsed.Namespace }})
 	}
 	if g.c.Bool("deleted") {
-		t.after = append(t.after, column{"Deleted-At", 0, func(o *gotten) any { return o.deletedAt }},
+		t.after = append(t.after, column{"Deleted-Revision", 0, func(o *gotten) any { return o.deletedAt }},
 			column{"Deleted-About", 0, func(o *gotten) any { return g.deletedAbout(o, func(b *compare.Bracket) time.Time { return b.About }) }},
 			column{"Not-Before", 1, func(o *gotten) any {
 				return g.deletedAbout(o, func(b *compare.Bracket) time.Time { return b.NotBefore })

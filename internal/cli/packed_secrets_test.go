@@ -45,7 +45,7 @@ func packedLines() []string {
 		"get IN configmaps,secrets,pods,deployments -A -o name", "get IN configmaps,secrets,pods,deployments -A -o wide",
 		"get IN configmaps,secrets,pods,deployments -A -o jsonpath={.items[*]}", "get IN OBJECT -n lab -o wide", "get IN OBJECT -n lab -o jsonpath={.metadata}",
 		"get IN OBJECT -n lab -o custom-columns=A:.metadata.annotations,B:.data,C:.spec", "get IN OBJECT -n lab -o raw",
-		"get IN OBJECT -n lab --export", "get IN OBJECT -n lab -o go-template={{.}}", "get IN OBJECT -n lab -o yaml --show-managed-fields",
+		"export IN OBJECT -n lab", "get IN OBJECT -n lab -o go-template={{.}}", "get IN OBJECT -n lab -o yaml --show-managed-fields",
 		"keys IN --raw KEY", "history IN OBJECT -n lab", "history IN OBJECT -n lab -o json", "diff BASE IN", "diff --all -o json BASE IN",
 		"diff IN BASE", "timeline IN", "timeline IN -o json", "export IN -n lab --all", "grep IN hunter2", "grep -o json IN MARK",
 		"doctor IN", "kubectl IN get configmaps,secrets,pods,deployments -A -o yaml", "kubectl IN describe configmaps,secrets,pods,deployments -A",

@@ -126,7 +126,7 @@ func tortureLines(b tortureBase, number int) (lines [][]string) {
 		"report IN " + turn("OUT.html", "OUT.html --before OTHER"),
 		"export IN" + turn(" -A", " -n NS --show-secrets --needed --all", " -A --crds"),
 		"get IN * -A" + turn(" -o json", " -o yaml --show-secrets", "", " -o wide --stored", " --deleted"),
-		"get IN KIND -A" + turn(" -o wide", " -o json", " --export", " -o name --sort-by .metadata.name", " -o custom-columns=N:.metadata.name,A:..a"),
+		"get IN KIND -A" + turn(" -o wide", " -o json", " -o name --sort-by .metadata.name", " -o custom-columns=N:.metadata.name,A:..a"),
 		[]string{ // the same server each time, which takes as long as all else
 			"events IN -A", "api-resources IN", "serve IN --unix ../SOCKET",
 			"kubectl IN " + turn("get KIND -A", "describe KIND -A", "get KIND -A -o yaml", "explain KIND", "events -A"),
