@@ -15,7 +15,6 @@ import (
 
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/internal/manifest"
-	"github.com/etcdshift/etcdshift/internal/objects"
 	"github.com/etcdshift/etcdshift/internal/render"
 	"github.com/etcdshift/etcdshift/internal/stream"
 	"github.com/etcdshift/etcdshift/keys"
@@ -113,10 +112,7 @@ func newExporter(c *cli.Context, o *opened) (*exporter, error) {
 	if err != nil {
 		return nil, err
 	}
-	options := getOptions{namespace: cmp.Or(c.String("namespace"), "default"), selector: objects.Everything(), secrets: c.Bool("show-secrets")}
-	if c.Bool("all-namespaces") { // as kubectl takes both
-		options.namespace = ""
-	}
+	options := newGetOptions(c, cmp.Or(c.String("namespace"), "default"))
 	return &exporter{
 		getter: &getter{c: c, opened: o, reader: o.Reader, layouts: layouts, options: options, met: map[[2]string]bool{}},
 		types:  types, left: map[manifest.Reason]map[string]int{}, custom: map[string]bool{}, needs: map[manifest.Need]bool{},
@@ -145,7 +141,7 @@ func (e *exporter) survey(words []string) error {
 	if err := e.bindings(); err != nil {
 		return err
 	}
-	if e.asked = append(e.asked, e.namespaces()); e.c.Bool("crds") { // the namespace has to be there too
+	if e.asked = append(e.asked, e.namespaces()); e.options.crds { // the namespace has to be there too
 		asked = nil
 	}
 	if err := e.addNeeded(); err != nil {
@@ -197,7 +193,7 @@ func (e *exporter) namespaces() asking {
 
 // reason is why an object is left out; "" if it is not. What is named is exported.
 func (e *exporter) reason(a asking, o *inspect.Object) manifest.Reason {
-	if e.c.Bool("all") || len(a.names) > 0 || !a.kind.Namespaced {
+	if e.options.all || len(a.names) > 0 || !a.kind.Namespaced {
 		return ""
 	}
 	return e.chooser.LeftOut(a.kind, o.Content)
@@ -205,7 +201,7 @@ func (e *exporter) reason(a asking, o *inspect.Object) manifest.Reason {
 
 // leaves counts an object that is left out.
 func (e *exporter) leaves(a asking, o *gotten) bool {
-	if e.c.Bool("crds") && a.kind.Resource != keys.DefinitionType() {
+	if e.options.crds && a.kind.Resource != keys.DefinitionType() {
 		e.shown--
 		return true
 	}
@@ -224,7 +220,7 @@ func (e *exporter) leaves(a asking, o *gotten) bool {
 // bindings adds the ClusterRoleBindings of the ServiceAccounts, and their ClusterRoles.
 func (e *exporter) bindings() error {
 	kind := e.types.Of(schema.GroupResource{Group: "rbac.authorization.k8s.io", Resource: "clusterrolebindings"})
-	return stream.Each(e.reader.Objects(e.c.Context, kind, inspect.Selection{Cluster: e.c.String("cluster")}), func(o *inspect.Object) error {
+	return stream.Each(e.reader.Objects(e.c.Context, kind, inspect.Selection{Cluster: e.options.cluster}), func(o *inspect.Object) error {
 		if o.Err != nil { // it may bind what is exported
 			e.sayUnread(&gotten{Object: o}, o.Err)
 			return nil
@@ -254,7 +250,7 @@ func (e *exporter) addNeeded() error {
 	for _, n := range slices.SortedFunc(maps.Keys(e.needs), compareNeeds) {
 		kind, name := e.types.Of(schema.GroupResource{Group: n.Group, Resource: n.Resource}), n.Resource+"/"+n.Name
 		var object *inspect.Object
-		for o, err := range e.reader.Objects(e.c.Context, kind, inspect.Selection{Cluster: e.c.String("cluster"), Names: []string{n.Name}}) {
+		for o, err := range e.reader.Objects(e.c.Context, kind, inspect.Selection{Cluster: e.options.cluster, Names: []string{n.Name}}) {
 			if err != nil {
 				return err
 			}
@@ -264,7 +260,7 @@ func (e *exporter) addNeeded() error {
 		case object == nil:
 			e.missing = append(e.missing, name)
 		case manifest.Bootstrapped(object.Content):
-		case definition, e.c.Bool("needed") && !e.c.Bool("crds"):
+		case definition, e.options.needed && !e.options.crds:
 			found[kind] = append(found[kind], n.Name)
 		default:
 			e.others = append(e.others, name)
@@ -284,7 +280,7 @@ func compareNeeds(a, b manifest.Need) int {
 
 // say tells what was not exported and why, and what else the objects need.
 func (e *exporter) say() {
-	if e.c.Bool("quiet") {
+	if e.options.quiet {
 		return
 	}
 	line := func(format string, args ...any) {
@@ -299,13 +295,13 @@ func (e *exporter) say() {
 			line("left out, %s: %s", why, strings.Join(counts, ", "))
 		}
 	}
-	if len(e.others) > 0 && !e.c.Bool("crds") {
+	if len(e.others) > 0 && !e.options.crds {
 		line("needed, exported with --needed: %s", strings.Join(e.others, ", "))
 	}
 	if len(e.missing) > 0 {
 		line("needed, and not in the snapshot: %s", strings.Join(e.missing, ", "))
 	}
-	if len(e.custom) > 0 && !e.c.Bool("crds") {
+	if len(e.custom) > 0 && !e.options.crds {
 		line("it holds custom resources: apply the output of --crds first, unless the cluster has their types")
 	}
 	if e.large > 0 {
@@ -356,7 +352,7 @@ func (e *exporter) export(o *gotten, printed *int) (err error) {
 	if applied, err := json.Marshal(content); err == nil && len(applied) > longest {
 		e.large++
 	}
-	if dying && !e.c.Bool("quiet") {
+	if dying && !e.options.quiet {
 		fmt.Fprintf(e.c.App.ErrWriter, "%s: it was in deletion and is alive again once applied; Kubernetes' own finalizers are removed, others stay\n",
 			render.Printable(string(o.Key)))
 	}

@@ -257,7 +257,7 @@ func (g *getter) unparsed() (errs []error) {
 		return []error{errors.New("no storage prefix found; name it with --prefix")}
 	}
 	for _, a := range g.asked {
-		if g.c.Bool("deleted") || len(a.names) > 0 {
+		if g.options.deleted || len(a.names) > 0 {
 			continue
 		}
 		n, err := g.reader.Unparsed(g.c.Context, a.kind, g.selection(a))
@@ -277,7 +277,7 @@ func (g *getter) verdict() error {
 	errs := g.unparsed()
 	for _, a := range g.asked {
 		for _, name := range a.names {
-			if !g.met[[2]string{a.kind.Name(), name}] && !g.c.Bool("ignore-not-found") {
+			if !g.met[[2]string{a.kind.Name(), name}] && !g.options.ignoreNotFound {
 				errs = append(errs, fmt.Errorf("%s %q not found%s%s", a.kind.Name(), name, g.where(a.kind.Namespaced), g.namesakes(a, name)))
 			}
 		}
@@ -298,7 +298,7 @@ func (g *getter) verdict() error {
 		}
 		errs = append(errs, err)
 	}
-	if errs == nil && g.shown == 0 && !g.c.Bool("quiet") && !g.c.Bool("ignore-not-found") {
+	if errs == nil && g.shown == 0 && !g.options.quiet && !g.options.ignoreNotFound {
 		elsewhere, err := g.elsewhere()
 		if err != nil {
 			return err
@@ -314,7 +314,7 @@ func (g *getter) verdict() error {
 
 // namesakes names other namespaces with an object of the type and name; "" for none.
 func (g *getter) namesakes(a asking, name string) string {
-	if g.options.namespace == "" || g.c.Bool("deleted") {
+	if g.options.namespace == "" || g.options.deleted {
 		return ""
 	}
 	return namesakes(g.c, []*inspect.Type{a.kind}, name, g.reader)
@@ -331,7 +331,7 @@ func (g *getter) where(namespaced bool) string {
 // elsewhere names the namespace that was searched, and counts the objects in others. It also names
 // a logical cluster that the file does not have.
 func (g *getter) elsewhere() (string, error) {
-	if name := g.c.String("cluster"); name != "" && !g.c.Bool("deleted") {
+	if name := g.options.cluster; name != "" && !g.options.deleted {
 		if has, err := g.hasCluster(name); err != nil || !has {
 			return fmt.Sprintf(": no logical cluster %q in %s; \"etcdshift kcp list\" lists them", name, render.Printable(g.opened.Snapshot().Path())), err
 		}
@@ -348,7 +348,7 @@ func (g *getter) elsewhere() (string, error) {
 		namespaced = namespaced || a.kind.Namespaced
 	}
 	text := g.where(namespaced)
-	if text != "" && others > 0 && !g.c.Bool("deleted") {
+	if text != "" && others > 0 && !g.options.deleted {
 		text += fmt.Sprintf("; with -A there is a choice of %s", render.Plural(others, "object"))
 	}
 	return text, nil

@@ -59,7 +59,7 @@ type gotten struct {
 // learn reads what must be hidden. Tables of built-in types have no texts but those of Events.
 func (g *getter) learn() (err error) {
 	texts := func(a asking) bool { return !a.kind.Builtin || a.kind.Kind == "Event" }
-	more := g.asksValues() || g.c.Bool("show-labels") || g.options.labelColumns != nil
+	more := g.asksValues() || g.options.showLabels || g.options.labelColumns != nil
 	switch {
 	case g.options.secrets, g.options.format == "name" && !g.asksValues():
 	case g.options.format == "table" && !more && !slices.ContainsFunc(g.asked, texts):
@@ -90,7 +90,7 @@ func (g *getter) chosen(a asking, all iter.Seq2[*gotten, error]) iter.Seq2[*gott
 			if o.unasked != nil {
 				g.unasked++
 				if g.absent == "" {
-					g.absent = absentField(g.c.String("where"), o.unasked.Reason)
+					g.absent = absentField(g.options.expression, o.unasked.Reason)
 				}
 				fmt.Fprintf(g.c.App.ErrWriter, "%s: --where: %s\n", render.Printable(string(o.Key)), render.Printable(o.unasked.Reason))
 			}
@@ -116,7 +116,7 @@ func (g *getter) sayUnread(o *gotten, err error) {
 
 // selection is the namespace, the logical cluster and the names of the objects of a type.
 func (g *getter) selection(a asking) inspect.Selection {
-	in := inspect.Selection{Names: a.names, Cluster: g.c.String("cluster")}
+	in := inspect.Selection{Names: a.names, Cluster: g.options.cluster}
 	if a.kind.Namespaced {
 		in.Namespace = g.options.namespace
 	}
@@ -126,7 +126,7 @@ func (g *getter) selection(a asking) inspect.Selection {
 // selected yields the chosen objects of a type, in the order of their keys.
 func (g *getter) selected(a asking) iter.Seq2[*gotten, error] {
 	ctx, in := g.c.Context, g.selection(a)
-	if g.c.Bool("deleted") {
+	if g.options.deleted {
 		return converted(g.reader.DeletedObjects(ctx, a.kind, in), func(d *inspect.DeletedObject) *gotten {
 			return &gotten{Object: d.Object, deletedAt: d.Revision}
 		})
@@ -168,7 +168,7 @@ func (g *getter) fits(o *gotten) bool {
 
 // sortBy is the path of --sort-by, "" for the order of the keys.
 func (g *getter) sortBy(kind *inspect.Type) string {
-	by := g.c.String("sort-by")
+	by := g.options.sortBy
 	if by == "" && kind.Kind == "FlowSchema" && g.options.isTable() {
 		by = ".spec.matchingPrecedence" // a server sorts the rows of its tables by it, and no lists of objects
 	}
@@ -199,7 +199,7 @@ func (g *getter) sorted(a asking) iter.Seq2[*gotten, error] {
 			if _, err = g.bounded(o, "--sort-by", err); err != nil {
 				return err
 			}
-			if !g.c.Bool("deleted") { // it is decoded again when it is printed
+			if !g.options.deleted { // it is decoded again when it is printed
 				o.Content = nil
 			}
 			all = append(all, ranked{value, o})

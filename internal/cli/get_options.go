@@ -12,28 +12,46 @@ import (
 	"github.com/etcdshift/etcdshift/internal/objects"
 )
 
+// getOptions are the flags of the commands that show objects; each command has some.
 type getOptions struct {
-	namespace        string // "" for all
-	selector         objects.Selector
-	format, template string             // of -o FORMAT=TEMPLATE
-	labelColumns     []string           // keys of labels
-	where            *objects.Condition // nil for none
-	secrets          bool
-	now              time.Time
+	namespace, cluster string // "" for all
+	selector           objects.Selector
+	format, template   string             // of -o FORMAT=TEMPLATE
+	labelColumns       []string           // keys of labels
+	where              *objects.Condition // nil for none
+	expression         string             // of where
+	sortBy             string
+	now                time.Time
+
+	quiet, secrets, deleted, ignoreNotFound, managedFields bool
+	noHeaders, showKind, showLabels, stored                bool
+	crds, needed, all                                      bool // of export
+}
+
+// newGetOptions reads the flags that stand for themselves. Those that a command lacks are zero.
+func newGetOptions(c *cli.Context, namespace string) getOptions {
+	o := getOptions{
+		namespace: namespace, cluster: c.String("cluster"), selector: objects.Everything(),
+		expression: c.String("where"), sortBy: c.String("sort-by"),
+		quiet: c.Bool("quiet"), secrets: c.Bool("show-secrets"), deleted: c.Bool("deleted"),
+		ignoreNotFound: c.Bool("ignore-not-found"), managedFields: c.Bool("show-managed-fields"),
+		noHeaders: c.Bool("no-headers"), showKind: c.Bool("show-kind"), showLabels: c.Bool("show-labels"),
+		stored: c.Bool("stored"), crds: c.Bool("crds"), needed: c.Bool("needed"), all: c.Bool("all"),
+	}
+	if c.Bool("all-namespaces") { // as kubectl takes both
+		o.namespace = ""
+	}
+	return o
 }
 
 func readGetOptions(c *cli.Context) (o getOptions, err error) {
 	path := commandPath(c)
-	o = getOptions{namespace: "default", secrets: c.Bool("show-secrets")}
+	o = newGetOptions(c, cmp.Or(c.String("namespace"), "default"))
 	switch {
 	case c.IsSet("at") && (c.IsSet("revision") || c.Bool("deleted")):
 		return o, usagef(path, "--at stands for itself: not beside --revision or --deleted")
 	case c.IsSet("revision") && (c.Bool("deleted") || c.Int64("revision") < 1):
 		return o, usagef(path, "--revision takes a revision from 1, and not beside --deleted")
-	case c.Bool("all-namespaces"):
-		o.namespace = ""
-	case c.IsSet("namespace"):
-		o.namespace = c.String("namespace")
 	}
 	if o.selector, err = objects.ParseSelector(c.String("selector"), c.String("field-selector")); err != nil {
 		return o, usagef(path, "%w", err)

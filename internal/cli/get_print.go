@@ -52,7 +52,7 @@ func (g *getter) contents(fn func(o *gotten, content map[string]any) error) erro
 		if g.hide != nil {
 			g.hidden = g.hide.Object(o.Key, o.Content) || g.hidden
 		}
-		if !g.c.Bool("show-managed-fields") {
+		if !g.options.managedFields {
 			unstructured.RemoveNestedField(o.Content, "metadata", "managedFields")
 		}
 		return fn(o, o.Content)
@@ -118,7 +118,7 @@ func (g *getter) printDocument() error {
 	}
 	end := objectListEnd{Kind: "List"}
 	err = g.contents(func(o *gotten, content map[string]any) error {
-		if g.c.Bool("deleted") {
+		if g.options.deleted {
 			end.Deletions = append(end.Deletions, deletedAt{o.deletedAt, g.clock.At(o.deletedAt)})
 		}
 		return list.Add(content)
@@ -194,7 +194,7 @@ func (g *getter) printCustomColumns() error {
 		return usagef(commandPath(g.c), "--output: %w", err)
 	}
 	t := render.NewCustomTable(g.c.App.Writer)
-	if !g.c.Bool("no-headers") {
+	if !g.options.noHeaders {
 		cell := func(header string) any { return render.Cell(header, len(columns.Headers)) }
 		if err := t.Row(mapped(columns.Headers, cell)); err != nil {
 			return err
@@ -233,7 +233,7 @@ func redactedMark() *regexp.Regexp {
 
 // sayHidden says how to see what a template or a column printed as redacted, or did not decode.
 func (g *getter) sayHidden() {
-	if g.hidden && !g.c.Bool("quiet") {
+	if g.hidden && !g.options.quiet {
 		fmt.Fprintln(g.c.App.ErrWriter, "secret values are redacted; --show-secrets shows them")
 	}
 }

@@ -28,7 +28,7 @@ func (g *getter) printTables() error {
 		t := g.newTable(a.kind)
 		err := stream.Each(g.chosen(a, t.rows(a)), func(o *gotten) error {
 			if !t.begun {
-				if tables++; tables > 1 && !g.c.Bool("no-headers") {
+				if tables++; tables > 1 && !g.options.noHeaders {
 					if _, err := io.WriteString(g.c.App.Writer, "\n"); err != nil {
 						return err
 					}
@@ -84,7 +84,7 @@ func (g *getter) newTable(kind *inspect.Type) *typeTable {
 	if kind.Namespaced && g.options.namespace == "" {
 		t.before = append(t.before, column{"Namespace", 0, func(o *gotten) any { return o.Parsed.Namespace }})
 	}
-	if g.c.Bool("deleted") {
+	if g.options.deleted {
 		t.after = append(t.after, column{"Deleted-Revision", 0, func(o *gotten) any { return o.deletedAt }},
 			column{"Deleted-About", 0, func(o *gotten) any { return g.deletedAbout(o, func(b *compare.Bracket) time.Time { return b.About }) }},
 			column{"Not-Before", 1, func(o *gotten) any {
@@ -94,13 +94,13 @@ func (g *getter) newTable(kind *inspect.Type) *typeTable {
 				return g.deletedAbout(o, func(b *compare.Bracket) time.Time { return b.NotAfter })
 			}})
 	}
-	if g.c.Bool("stored") {
+	if g.options.stored {
 		t.after = append(t.after, storedColumns()...)
 	}
 	for _, key := range g.options.labelColumns {
 		t.after = append(t.after, column{key[strings.LastIndex(key, "/")+1:], 0, func(o *gotten) any { return labelsOf(o)[key] }})
 	}
-	if g.c.Bool("show-labels") {
+	if g.options.showLabels {
 		t.after = append(t.after, column{"Labels", 0, func(o *gotten) any {
 			return labels.FormatLabels(labelsOf(o))
 		}})
@@ -110,7 +110,7 @@ func (g *getter) newTable(kind *inspect.Type) *typeTable {
 	}
 	all := slices.Concat(mapped(t.before, define), render.Columns(t.shown.Columns), mapped(t.after, define))
 	t.ObjectTable = render.NewObjectTable(g.c.App.Writer, all, printers.PrintOptions{
-		NoHeaders: g.c.Bool("no-headers"), Wide: g.options.format == "wide", WithKind: len(g.asked) > 1 || g.c.Bool("show-kind"),
+		NoHeaders: g.options.noHeaders, Wide: g.options.format == "wide", WithKind: len(g.asked) > 1 || g.options.showKind,
 		Kind: schema.GroupKind{Group: kind.Resource.Group, Kind: kind.Kind},
 	})
 	return t
@@ -131,7 +131,7 @@ func labelsOf(o *gotten) map[string]string {
 // rows yields the objects of a type with their cells.
 func (t *typeTable) rows(a asking) iter.Seq2[*gotten, error] {
 	g := t.g
-	if g.c.Bool("deleted") || g.sortBy(a.kind) != "" {
+	if g.options.deleted || g.sortBy(a.kind) != "" {
 		return converted(g.sorted(a), func(o *gotten) *gotten {
 			t.finish(o)
 			return o
@@ -155,7 +155,7 @@ func (t *typeTable) rows(a asking) iter.Seq2[*gotten, error] {
 // direct sets the cells from the stored value, in a tenth of the time, where it surely tells them.
 func (t *typeTable) direct(o *gotten) bool {
 	g := t.g
-	if t.shown.StoredRow == nil || g.options.where != nil || !g.options.selector.Empty() || g.c.Bool("show-labels") || g.options.labelColumns != nil {
+	if t.shown.StoredRow == nil || g.options.where != nil || !g.options.selector.Empty() || g.options.showLabels || g.options.labelColumns != nil {
 		return false
 	}
 	v, is := o.Protobuf()

@@ -70,7 +70,7 @@ func runGrep(c *cli.Context, args []string) error {
 		}
 		found := &getter{c: c, opened: s, reader: r, met: map[[2]string]bool{}}
 		g := &grepper{text: text, mark: redactedMark(), reading: reading, getter: found}
-		g.options.namespace, g.options.secrets = selectionOf(c).Namespace, c.Bool("show-secrets")
+		g.options = newGetOptions(c, c.String("namespace"))
 		if g.options.selector, err = objects.ParseSelector(c.String("selector"), ""); err != nil {
 			return usagef(commandPath(c), "%w", err)
 		}
@@ -195,7 +195,7 @@ func (g *grepper) print() error {
 // finish counts the objects with redacted values on stderr. It returns an error if nothing was
 // found, or a value was not read.
 func (g *grepper) finish() error {
-	if g.notLooked > 0 && !g.c.Bool("quiet") {
+	if g.notLooked > 0 && !g.options.quiet {
 		fmt.Fprintf(g.c.App.ErrWriter, "redacted values of %s were not searched; --show-secrets searches them\n",
 			render.Plural(g.notLooked, "object"))
 	}
@@ -223,7 +223,7 @@ func (g *grepper) search() error {
 		decodeData(o.Content)
 		return g.look(subject, o.Content)
 	})
-	if err != nil || !g.everything || g.options.namespace != "" || g.c.String("cluster") != "" {
+	if err != nil || !g.everything || g.options.namespace != "" || g.options.cluster != "" {
 		return err
 	}
 	g.asked = nil // keys in no layout are searched too

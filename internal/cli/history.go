@@ -56,7 +56,7 @@ func runHistory(c *cli.Context, args []string) error {
 	}
 	return snapshotFirst(c, args, readSnapshots(c, paths, func(files []*opened) error {
 		reading.Of(part(1, 4, files...))
-		h := &historian{c: c, files: files}
+		h := &historian{c: c, files: files, options: readHistoryOptions(c)}
 		if err := h.sort(); err != nil {
 			return err
 		}
@@ -82,9 +82,20 @@ func historyOf(args []string) (paths []string, word string) {
 	return paths, word
 }
 
+// historyOptions are the flags of history and timeline.
+type historyOptions struct {
+	format, at          string
+	all, secrets, quiet bool
+}
+
+func readHistoryOptions(c *cli.Context) historyOptions {
+	return historyOptions{c.String("output"), c.String("at"), c.Bool("all"), c.Bool("show-secrets"), c.Bool("quiet")}
+}
+
 // historian tells the history of one key.
 type historian struct {
 	c       *cli.Context
+	options historyOptions
 	files   []*opened         // by revision
 	sides   []*inspect.Reader // of files
 	subject compare.Subject
@@ -233,7 +244,7 @@ func (h *historian) take(key string) error {
 }
 
 func (h *historian) print() error {
-	format := h.c.String("output")
+	format := h.options.format
 	list, count := render.NewList(h.c.App.Writer, format), 0
 	p := historyPage{render.NewPage(h.c.App.Writer), len(h.files) > 1}
 	end := func() error { return list.End(historyTail{count}) }
@@ -247,9 +258,9 @@ func (h *historian) print() error {
 	if err != nil {
 		return err
 	}
-	options := compare.Options{All: h.c.Bool("all"), ShowSecrets: h.c.Bool("show-secrets"), Clock: &h.clock}
+	options := compare.Options{All: h.options.all, ShowSecrets: h.options.secrets, Clock: &h.clock}
 	steps := compare.History(h.c.Context, h.sides, []byte(h.subject.Key), options)
-	if h.c.IsSet("at") {
+	if h.options.at != "" {
 		steps = h.held(steps)
 	}
 	err = stream.Each(steps, func(s *compare.Step) error {
@@ -288,9 +299,9 @@ func (h *historian) held(steps iter.Seq2[*compare.Step, error]) iter.Seq2[*compa
 			return nil
 		case held == nil:
 			return fmt.Errorf("nothing is known of it at %s: its first record is of revision %d, %s",
-				h.c.String("at"), next.Revision, aboutText(&h.clock, next.Revision))
+				h.options.at, next.Revision, aboutText(&h.clock, next.Revision))
 		}
-		if !h.c.Bool("quiet") {
+		if !h.options.quiet {
 			fmt.Fprintln(h.c.App.ErrWriter, h.until(next))
 		}
 		return yield(held)

@@ -70,7 +70,7 @@ func runTimeline(c *cli.Context, args []string) error {
 	defer reading.End()
 	return snapshotFirst(c, args, readSnapshots(c, args[:count], func(files []*opened) error {
 		reading.Of(part(1, 4, files...))
-		h := &historian{c: c, files: files}
+		h := &historian{c: c, files: files, options: readHistoryOptions(c)}
 		if err := h.sort(); err != nil {
 			return err
 		}
@@ -139,7 +139,7 @@ type timelineTail struct {
 }
 
 func (h *historian) printTimeline(t *compare.Timeline) error {
-	format, count := h.c.String("output"), 0
+	format, count := h.options.format, 0
 	if format == "text" {
 		return h.printFlow(t)
 	}
@@ -171,7 +171,7 @@ func unread(t *compare.Timeline) error {
 func (h *historian) printFlow(t *compare.Timeline) error {
 	flow := render.NewFlow(h.c.App.Writer, "TIME", "WITHIN", "REVISION", "WHAT", "OBJECT", "MANAGER")
 	err := stream.Each(t.Events(h.c.Context), func(e *compare.Event) error { return flow.Row(eventCells(e)...) })
-	if err = errors.Join(err, flow.Flush()); err == nil && t.Folded > 0 && !h.c.Bool("quiet") {
+	if err = errors.Join(err, flow.Flush()); err == nil && t.Folded > 0 && !h.options.quiet {
 		fmt.Fprintf(h.c.App.ErrWriter, "folded: %s of Leases, Events and API servers; --all shows them\n", render.Plural(t.Folded, "write"))
 	}
 	return errors.Join(err, unread(t))
