@@ -11,8 +11,8 @@ import (
 
 	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/internal/doctor"
-	"github.com/etcdshift/etcdshift/internal/kcp/clusters"
-	"github.com/etcdshift/etcdshift/internal/kcp/verify"
+	"github.com/etcdshift/etcdshift/internal/kcp"
+	"github.com/etcdshift/etcdshift/internal/kcp/move"
 	"github.com/etcdshift/etcdshift/internal/policy"
 	"github.com/etcdshift/etcdshift/internal/rehearse"
 	"github.com/etcdshift/etcdshift/internal/render"
@@ -88,8 +88,8 @@ func explanations(specs []transform.Spec) (all []explanation) {
 		}
 		add(spec.Command(), slices.Concat(spec.Codes, spec.RunCodes()))
 	}
-	add("kcp list", []*finding.Code{clusters.CodeEncrypted, clusters.CodeUndecodable, clusters.CodeKeyMismatch})
-	add("kcp verify", verify.Codes())
+	add("kcp list", []*finding.Code{kcp.CodeEncrypted, kcp.CodeUndecodable, kcp.CodeKeyMismatch})
+	add("kcp verify", move.Codes())
 	add("doctor", doctor.Codes())
 	add("rehearse", rehearse.Codes())
 	add("policy check", policy.Codes())

@@ -8,7 +8,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/etcdshift/etcdshift/finding"
-	"github.com/etcdshift/etcdshift/internal/kcp/clusters"
+	"github.com/etcdshift/etcdshift/internal/kcp"
 	"github.com/etcdshift/etcdshift/internal/render"
 	"github.com/etcdshift/etcdshift/keys"
 	"github.com/etcdshift/etcdshift/transform"
@@ -40,7 +40,7 @@ Exit status: 0 read, regardless of findings; 1 unreadable, damaged or no shard o
 
 // surveyed is a file that was read.
 type surveyed struct {
-	clusters.Named
+	kcp.Named
 	input inputInfo
 }
 
@@ -99,7 +99,7 @@ func once(c *cli.Context, paths []string) error {
 func (f *surveyed) read(c *cli.Context, o *opened) (err error) {
 	f.Path = o.Snapshot().Path()
 	defer progress(c).Phase("reading " + f.Path).Of(part(2, 1, o)).End()
-	if f.File, err = clusters.ReadChecked(c.Context, o.Reader); err == nil {
+	if f.File, err = kcp.ReadChecked(c.Context, o.Reader); err == nil {
 		f.input, err = o.input(c.Context)
 	}
 	return err
@@ -128,7 +128,7 @@ func (f surveyed) holds(shard bool) error {
 }
 
 func printClusterList(c *cli.Context, read []surveyed, shards int) error {
-	var of, with []clusters.Named
+	var of, with []kcp.Named
 	for i, f := range read {
 		if i < shards {
 			of = append(of, f.Named)
@@ -137,7 +137,7 @@ func printClusterList(c *cli.Context, read []surveyed, shards int) error {
 			with = append(with, f.Named)
 		}
 	}
-	found := clusters.Survey(of, with)
+	found := kcp.Survey(of, with)
 	if wantsJSON(c) {
 		return render.JSON(c.App.Writer, clusterListOf(read, found))
 	}
@@ -172,64 +172,64 @@ type listInput struct {
 }
 
 type listCluster struct {
-	Name           string              `json:"name"`
-	Path           string              `json:"path"`
-	clusters.Place                     // where it lives
-	SaidShard      string              `json:"saidShard"` // where it believes to live
-	UID            string              `json:"uid"`
-	Phase          string              `json:"phase"`
-	Keys           int                 `json:"keys"`        // live records
-	Bytes          int64               `json:"bytes"`       // of whole keys and stored values
-	Owner          *clusters.Owner     `json:"owner"`       // the Workspace it belongs to; null where there is none
-	System         bool                `json:"system"`      // a part of kcp that each shard has
-	Inactive       bool                `json:"inactive"`    // fenced off (core.kcp.io/inactive)
-	Migrating      string              `json:"migrating"`   // by which migration
-	Terminating    string              `json:"terminating"` // since when
-	OwnerGone      bool                `json:"ownerGone"`   // its owner should be in the files, and is not
-	Elsewhere      []clusters.Place    `json:"elsewhere"`   // where it lives too
-	Children       []clusters.Child    `json:"children"`
-	Identities     []clusters.Identity `json:"identities"`  // of APIExports that it binds or has keys under
-	Definitions    []clusters.Needed   `json:"definitions"` // in system:bound-crds that its APIBindings need
-	Exports        []clusters.Export   `json:"exports"`     // that lie in it
-	Resources      []clusters.Resource `json:"resources"`
-	Undecryptable  int                 `json:"undecryptable"` // encrypted records that were not decrypted
+	Name          string         `json:"name"`
+	Path          string         `json:"path"`
+	kcp.Place                    // where it lives
+	SaidShard     string         `json:"saidShard"` // where it believes to live
+	UID           string         `json:"uid"`
+	Phase         string         `json:"phase"`
+	Keys          int            `json:"keys"`        // live records
+	Bytes         int64          `json:"bytes"`       // of whole keys and stored values
+	Owner         *kcp.Owner     `json:"owner"`       // the Workspace it belongs to; null where there is none
+	System        bool           `json:"system"`      // a part of kcp that each shard has
+	Inactive      bool           `json:"inactive"`    // fenced off (core.kcp.io/inactive)
+	Migrating     string         `json:"migrating"`   // by which migration
+	Terminating   string         `json:"terminating"` // since when
+	OwnerGone     bool           `json:"ownerGone"`   // its owner should be in the files, and is not
+	Elsewhere     []kcp.Place    `json:"elsewhere"`   // where it lives too
+	Children      []kcp.Child    `json:"children"`
+	Identities    []kcp.Identity `json:"identities"`  // of APIExports that it binds or has keys under
+	Definitions   []kcp.Needed   `json:"definitions"` // in system:bound-crds that its APIBindings need
+	Exports       []kcp.Export   `json:"exports"`     // that lie in it
+	Resources     []kcp.Resource `json:"resources"`
+	Undecryptable int            `json:"undecryptable"` // encrypted records that were not decrypted
 }
 
 type listOrphan struct {
 	Name   string `json:"name"`
 	PathOf string `json:"pathOf"` // the logical cluster whose path the name is; "" for none
-	clusters.Place
-	LivesOn       []string            `json:"livesOn"`   // shards of these files
-	SaidShard     string              `json:"saidShard"` // by its Workspace
-	Bytes         int64               `json:"bytes"`
-	Undecryptable int                 `json:"undecryptable"` // encrypted records that were not decrypted
-	Resources     []clusters.Resource `json:"resources"`
-	Keys          []string            `json:"keys"`
+	kcp.Place
+	LivesOn       []string       `json:"livesOn"`   // shards of these files
+	SaidShard     string         `json:"saidShard"` // by its Workspace
+	Bytes         int64          `json:"bytes"`
+	Undecryptable int            `json:"undecryptable"` // encrypted records that were not decrypted
+	Resources     []kcp.Resource `json:"resources"`
+	Keys          []string       `json:"keys"`
 }
 
 // listCopy is the copy of a logical cluster in a cache.
 type listCopy struct {
-	Cluster       string              `json:"cluster"`
-	Shard         string              `json:"shard"` // that it was copied from
-	File          string              `json:"file"`  // of the cache
-	Prefix        string              `json:"prefix"`
-	LivesOn       []string            `json:"livesOn"` // shards of these files
-	Bytes         int64               `json:"bytes"`
-	Undecryptable int                 `json:"undecryptable"` // encrypted records that were not decrypted
-	Resources     []clusters.Resource `json:"resources"`
-	Keys          []string            `json:"keys"`
+	Cluster       string         `json:"cluster"`
+	Shard         string         `json:"shard"` // that it was copied from
+	File          string         `json:"file"`  // of the cache
+	Prefix        string         `json:"prefix"`
+	LivesOn       []string       `json:"livesOn"` // shards of these files
+	Bytes         int64          `json:"bytes"`
+	Undecryptable int            `json:"undecryptable"` // encrypted records that were not decrypted
+	Resources     []kcp.Resource `json:"resources"`
+	Keys          []string       `json:"keys"`
 }
 
 type listUnknown struct {
 	File string `json:"file"`
-	clusters.Unknown
+	kcp.Unknown
 }
 
 // listOther is a storage that is not kcp's.
 type listOther struct {
 	File string `json:"file"`
 	keys.Storage
-	clusters.Amount
+	kcp.Amount
 }
 
 type listProblem struct {
@@ -240,7 +240,7 @@ type listProblem struct {
 	Reason  string `json:"reason"`
 }
 
-func clusterListOf(read []surveyed, found *clusters.Installation) clusterList {
+func clusterListOf(read []surveyed, found *kcp.Installation) clusterList {
 	out := clusterList{answerHead: answerTo("LogicalClusterList"), Absent: listed(found.Absent), Doubled: listed(found.Doubled)}
 	for _, f := range read {
 		for _, s := range f.Storages {
@@ -252,7 +252,7 @@ func clusterListOf(read []surveyed, found *clusters.Installation) clusterList {
 		if len(f.Shards) == 1 {
 			in.Shard = f.Shards[0].Name
 		}
-		in.Partial = slices.ContainsFunc(f.Shards, func(s *clusters.Shard) bool { return s.Partial })
+		in.Partial = slices.ContainsFunc(f.Shards, func(s *kcp.Shard) bool { return s.Partial })
 		out.Inputs = append(out.Inputs, in)
 		for _, u := range f.Unknown {
 			out.Unknown = append(out.Unknown, u.Key)
@@ -263,7 +263,7 @@ func clusterListOf(read []surveyed, found *clusters.Installation) clusterList {
 		}
 	}
 	out.Clusters = mapped(found.Clusters, listClusterOf)
-	out.Orphans = mapped(found.Orphans, func(o clusters.Stray) listOrphan {
+	out.Orphans = mapped(found.Orphans, func(o kcp.Stray) listOrphan {
 		return listOrphan{o.Name, o.PathOf, o.Place, o.LivesOn, o.Said, o.Bytes, o.Undecryptable, listed(o.Resources), listed(o.Keys)}
 	})
 	out.Stale, out.Unchecked = mapped(found.Stale, listCopyOf), mapped(found.Unchecked, listCopyOf)
@@ -273,7 +273,7 @@ func clusterListOf(read []surveyed, found *clusters.Installation) clusterList {
 	return out
 }
 
-func listClusterOf(c clusters.Resident) listCluster {
+func listClusterOf(c kcp.Resident) listCluster {
 	return listCluster{
 		Name: c.Name, Path: c.Cluster.Path, Place: c.Place, SaidShard: c.ShardName, UID: c.UID, Phase: c.Phase,
 		Keys: c.Keys, Bytes: c.Bytes, Owner: c.Owner, System: c.System, Inactive: c.Inactive, Migrating: c.Migrating,
@@ -283,7 +283,7 @@ func listClusterOf(c clusters.Resident) listCluster {
 	}
 }
 
-func listCopyOf(s clusters.Stale) listCopy {
+func listCopyOf(s kcp.Stale) listCopy {
 	return listCopy{s.Cluster, s.Copy.Shard, s.Path, s.Place.Prefix, s.LivesOn, s.Bytes, s.Undecryptable, listed(s.Resources), listed(s.Keys)}
 }
 

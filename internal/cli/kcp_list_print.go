@@ -7,11 +7,11 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/etcdshift/etcdshift/internal/kcp/clusters"
+	"github.com/etcdshift/etcdshift/internal/kcp"
 	"github.com/etcdshift/etcdshift/internal/render"
 )
 
-func printSurvey(w io.Writer, read []surveyed, found *clusters.Installation, wide bool) error {
+func printSurvey(w io.Writer, read []surveyed, found *kcp.Installation, wide bool) error {
 	p := surveyPage{render.NewPage(w), wide}
 	p.residents(found.Clusters)
 	p.files(read, found)
@@ -51,21 +51,21 @@ func (p surveyPage) rows(first bool, head []any, rows [][]any) {
 	p.Table(head, rows...)
 }
 
-func (p surveyPage) residents(all []clusters.Resident) {
-	system := func(c clusters.Resident) int { // those that each shard has come last
+func (p surveyPage) residents(all []kcp.Resident) {
+	system := func(c kcp.Resident) int { // those that each shard has come last
 		if strings.HasPrefix(c.Name, "system:") {
 			return 1
 		}
 		return 0
 	}
-	sorted := slices.SortedStableFunc(slices.Values(all), func(a, b clusters.Resident) int {
+	sorted := slices.SortedStableFunc(slices.Values(all), func(a, b kcp.Resident) int {
 		return cmp.Or(cmp.Compare(system(a), system(b)), strings.Compare(a.Cluster.Path, b.Cluster.Path))
 	})
 	head := []any{"NAME", "PATH", "SHARD", "PHASE", "OWNER", "KEYS", "BYTES", "CHILDREN", "STATE"}
 	if p.wide {
 		head = append(head, "IDENTITIES", "DEFINITIONS", "UID", "FILE")
 	}
-	p.rows(true, head, mapped(sorted, func(c clusters.Resident) []any {
+	p.rows(true, head, mapped(sorted, func(c kcp.Resident) []any {
 		owner := ""
 		if c.Owner != nil {
 			owner = c.Owner.Cluster + "/" + c.Owner.Name
@@ -82,7 +82,7 @@ func (p surveyPage) residents(all []clusters.Resident) {
 }
 
 // definitionsOf says how many of the bound definitions that are needed are there.
-func definitionsOf(c clusters.Resident) string {
+func definitionsOf(c kcp.Resident) string {
 	present, all := 0, 0
 	for _, d := range c.Definitions {
 		if d.Virtual {
@@ -96,7 +96,7 @@ func definitionsOf(c clusters.Resident) string {
 	return fmt.Sprintf("%d/%d", present, all)
 }
 
-func states(c clusters.Resident) (words []string) {
+func states(c kcp.Resident) (words []string) {
 	for _, s := range []struct {
 		word string
 		is   bool
@@ -114,7 +114,7 @@ func states(c clusters.Resident) (words []string) {
 	return words
 }
 
-func (p surveyPage) files(read []surveyed, found *clusters.Installation) {
+func (p surveyPage) files(read []surveyed, found *kcp.Installation) {
 	if len(found.Absent) > 0 {
 		p.Printf("\nregistered, and not among the files: shard %s\n", strings.Join(found.Absent, ", "))
 	}
@@ -130,7 +130,7 @@ func (p surveyPage) files(read []surveyed, found *clusters.Installation) {
 	}
 }
 
-func (p surveyPage) notes(all []clusters.Resident) {
+func (p surveyPage) notes(all []kcp.Resident) {
 	var notes []string
 	for _, c := range all {
 		for _, f := range c.Findings() {
@@ -146,9 +146,9 @@ func (p surveyPage) notes(all []clusters.Resident) {
 	p.Lines("", notes)
 }
 
-func (p surveyPage) orphans(all []clusters.Stray) {
-	p.rows(false, []any{"ORPHANS OF", "ON SHARD", "LIVES ON", "KEYS", "BYTES", "WHAT"}, mapped(all, func(o clusters.Stray) []any {
-		lives := clusters.Residence(o.LivesOn)
+func (p surveyPage) orphans(all []kcp.Stray) {
+	p.rows(false, []any{"ORPHANS OF", "ON SHARD", "LIVES ON", "KEYS", "BYTES", "WHAT"}, mapped(all, func(o kcp.Stray) []any {
+		lives := kcp.Residence(o.LivesOn)
 		if len(o.LivesOn) == 0 && o.Said != "" {
 			lives = o.Said + " (its Workspace says)"
 		}
@@ -156,17 +156,17 @@ func (p surveyPage) orphans(all []clusters.Stray) {
 		if o.PathOf != "" {
 			name += " (path of " + o.PathOf + ")"
 		}
-		return []any{name, o.Place.Called(), lives, o.Amount.Keys, o.Bytes, clusters.Contents(o.Resources)}
+		return []any{name, o.Place.Called(), lives, o.Amount.Keys, o.Bytes, kcp.Contents(o.Resources)}
 	}))
-	p.keys("KEY OF AN ORPHAN", slices.Concat(mapped(all, func(o clusters.Stray) []string { return o.Keys })...))
+	p.keys("KEY OF AN ORPHAN", slices.Concat(mapped(all, func(o kcp.Stray) []string { return o.Keys })...))
 }
 
-func (p surveyPage) stale(all []clusters.Stale) {
+func (p surveyPage) stale(all []kcp.Stale) {
 	head := []any{"STALE COPIES OF", "FROM SHARD", "LIVES ON", "IN CACHE", "KEYS", "BYTES", "WHAT"}
-	p.rows(false, head, mapped(all, func(c clusters.Stale) []any {
-		return []any{c.Cluster, c.Copy.Shard, clusters.Residence(c.LivesOn), c.Path, c.Amount.Keys, c.Bytes, clusters.Contents(c.Resources)}
+	p.rows(false, head, mapped(all, func(c kcp.Stale) []any {
+		return []any{c.Cluster, c.Copy.Shard, kcp.Residence(c.LivesOn), c.Path, c.Amount.Keys, c.Bytes, kcp.Contents(c.Resources)}
 	}))
-	p.keys("KEY OF A STALE COPY", slices.Concat(mapped(all, func(c clusters.Stale) []string { return c.Keys })...))
+	p.keys("KEY OF A STALE COPY", slices.Concat(mapped(all, func(c kcp.Stale) []string { return c.Keys })...))
 }
 
 // keys prints those that a table counts, where asked to.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/inspect"
-	"github.com/etcdshift/etcdshift/internal/kcp/verify"
+	"github.com/etcdshift/etcdshift/internal/kcp/move"
 	"github.com/etcdshift/etcdshift/internal/render"
 	"github.com/etcdshift/etcdshift/snapshot"
 )
@@ -47,7 +47,7 @@ CODE" explains a finding.`,
 			&cli.StringFlag{Name: "from-shard", Usage: "the origin is the shard `NAME`, where the archive does not say"},
 			&cli.StringFlag{Name: "as-shard", Usage: "the destination is the shard `NAME`, where its file does not say"},
 			newCodesFlag("ignore", "leave out findings with `CODE`, of any question but damaged (repeatable)",
-				"a finding of any question but damaged", finding.Names(verify.Ignorable()...)),
+				"a finding of any question but damaged", finding.Names(move.Ignorable()...)),
 			prefixFlag("work"), encryptionFlag("decrypt values of the destination with"),
 			&cli.StringFlag{Name: "archive-encryption-config",
 				Usage: "decrypt values of the archive with the EncryptionConfiguration in `FILE`, if the destination has another"},
@@ -87,7 +87,7 @@ func runClusterVerify(c *cli.Context, args []string) error {
 // moveCheck checks a move and prints the verdict.
 type moveCheck struct {
 	c     *cli.Context
-	move  verify.Move
+	move  move.Move
 	doc   moveVerification
 	files []*moveFile
 }
@@ -101,7 +101,7 @@ type moveFile struct {
 }
 
 func newMove(c *cli.Context, args []string) *moveCheck {
-	m := &moveCheck{c: c, move: verify.Move{
+	m := &moveCheck{c: c, move: move.Move{
 		Prefixes: readPrefixes(c), FromShard: c.String("from-shard"), AsShard: c.String("as-shard"), Configured: c.IsSet(encryptionConfig),
 	}}
 	m.doc = moveVerification{answerHead: answerTo("MoveVerification"), Caches: []inputInfo{}}
@@ -134,7 +134,7 @@ func newMove(c *cli.Context, args []string) *moveCheck {
 }
 
 // check opens the files and checks the move. A file damaged beyond reading is a verdict.
-func (m *moveCheck) check() (verdict *verify.Verdict, err error) {
+func (m *moveCheck) check() (verdict *move.Verdict, err error) {
 	defer progress(m.c).Phase("checking the move").End()
 	read := func() (err error) {
 		verdict, err = m.move.Verify(m.c.Context)
@@ -142,7 +142,7 @@ func (m *moveCheck) check() (verdict *verify.Verdict, err error) {
 	}
 	for _, f := range m.files {
 		if f.opened, err = openWhole(m.c, f.path, f.config); snapshot.IsDamage(err) {
-			return verify.Damaged(f.path, err), nil
+			return move.Damaged(f.path, err), nil
 		} else if err != nil {
 			return nil, err
 		}
@@ -175,38 +175,38 @@ type moveVerification struct {
 	Sound          bool            `json:"sound"`                  // everything was checked and nothing found: every answer is "no"
 	From           string          `json:"from"`                   // name of the shard; "" where the files do not say
 	To             string          `json:"to"`
-	Clusters       []verify.Moved  `json:"clusters"`
-	Answers        []verify.Answer `json:"answers"`   // one a question
+	Clusters       []move.Moved    `json:"clusters"`
+	Answers        []move.Answer   `json:"answers"`   // one a question
 	Findings       []moveFinding   `json:"findings"`  // by question, code, file and key
 	Unchecked      []moveUnchecked `json:"unchecked"` // parts that could not be checked
 	Notes          []string        `json:"notes"`     // what a person should know that is no finding
 }
 
 type moveFinding struct {
-	Code     string          `json:"code"` // etcdshift explain CODE
-	Question verify.Question `json:"question"`
-	File     string          `json:"file"`          // the path of the file
-	Key      string          `json:"key,omitempty"` // absent for a finding about a file or a logical cluster as a whole
-	Message  string          `json:"message"`
+	Code     string        `json:"code"` // etcdshift explain CODE
+	Question move.Question `json:"question"`
+	File     string        `json:"file"`          // the path of the file
+	Key      string        `json:"key,omitempty"` // absent for a finding about a file or a logical cluster as a whole
+	Message  string        `json:"message"`
 }
 
 type moveUnchecked struct {
-	Question verify.Question `json:"question"`
-	File     string          `json:"file"`
-	Key      string          `json:"key,omitempty"`
-	Reason   string          `json:"reason"`
+	Question move.Question `json:"question"`
+	File     string        `json:"file"`
+	Key      string        `json:"key,omitempty"`
+	Reason   string        `json:"reason"`
 }
 
-func (m *moveCheck) print(v *verify.Verdict) error {
+func (m *moveCheck) print(v *move.Verdict) error {
 	if !wantsJSON(m.c) {
 		return printMoveText(m.c.App.Writer, v)
 	}
 	doc := &m.doc
 	doc.Sound, doc.From, doc.To, doc.Clusters, doc.Answers, doc.Notes = v.Sound(), v.From, v.To, v.Clusters, v.Answers, v.Notes
-	doc.Findings = mapped(v.Findings, func(f verify.Finding) moveFinding {
+	doc.Findings = mapped(v.Findings, func(f move.Finding) moveFinding {
 		return moveFinding{f.Code.Name, f.Question, f.File, f.Key, f.Reason}
 	})
-	doc.Unchecked = mapped(v.Unchecked, func(f verify.Finding) moveUnchecked { return moveUnchecked{f.Question, f.File, f.Key, f.Reason} })
+	doc.Unchecked = mapped(v.Unchecked, func(f move.Finding) moveUnchecked { return moveUnchecked{f.Question, f.File, f.Key, f.Reason} })
 	for _, f := range m.files {
 		if f.opened == nil {
 			continue
@@ -220,7 +220,7 @@ func (m *moveCheck) print(v *verify.Verdict) error {
 	return render.JSON(m.c.App.Writer, m.doc)
 }
 
-func printMoveText(w io.Writer, v *verify.Verdict) error {
+func printMoveText(w io.Writer, v *move.Verdict) error {
 	p := render.NewPage(w)
 	for _, c := range v.Clusters {
 		p.Printf("%s %s: %s from %s to %s\n", c.Name, c.Path, render.Plural(c.Keys, "record"), shardCalled(v.From), shardCalled(v.To))
@@ -228,18 +228,18 @@ func printMoveText(w io.Writer, v *verify.Verdict) error {
 	if len(v.Clusters) > 0 {
 		p.Printf("\n")
 	}
-	p.Table([]any{"QUESTION", "ANSWER", "CHECKED", "FINDINGS"}, mapped(v.Answers, func(a verify.Answer) []any {
+	p.Table([]any{"QUESTION", "ANSWER", "CHECKED", "FINDINGS"}, mapped(v.Answers, func(a move.Answer) []any {
 		return []any{a.Question, a.Answer, a.Checked, a.Findings}
 	})...)
 	const more = "; -o json lists them all"
-	for findings := range grouped(v.Findings, func(f verify.Finding) *finding.Code { return f.Code }) {
+	for findings := range grouped(v.Findings, func(f move.Finding) *finding.Code { return f.Code }) {
 		p.Printf("\n%s: %s\n", findings[0].Question, findings[0].Code.Name)
-		p.First("   ", mapped(findings, func(f verify.Finding) string { return about(f.Reason, f.File, f.Key) }), 5, len(findings), more)
+		p.First("   ", mapped(findings, func(f move.Finding) string { return about(f.Reason, f.File, f.Key) }), 5, len(findings), more)
 	}
 	if len(v.Unchecked) > 0 {
 		p.Printf("\nnot checked:\n")
 	}
-	unchecked := mapped(v.Unchecked, func(u verify.Finding) string { return about(u.Reason, u.File, u.Key) })
+	unchecked := mapped(v.Unchecked, func(u move.Finding) string { return about(u.Reason, u.File, u.Key) })
 	p.First("   ", unchecked, mostListed, len(unchecked), more)
 	if len(v.Notes) > 0 {
 		p.Printf("\n")

@@ -16,7 +16,7 @@ import (
 
 	"github.com/etcdshift/etcdshift/encoding/encryption"
 	"github.com/etcdshift/etcdshift/inspect"
-	"github.com/etcdshift/etcdshift/internal/kcp/clusters"
+	"github.com/etcdshift/etcdshift/internal/kcp"
 	"github.com/etcdshift/etcdshift/internal/render"
 	"github.com/etcdshift/etcdshift/internal/s3"
 	"github.com/etcdshift/etcdshift/snapshot"
@@ -264,7 +264,7 @@ func checkPrefixes(c *cli.Context, err error, files ...*opened) error {
 		others = append(others, layouts.LeftOut()...)
 	}
 	err = inFiles(err, paths...)
-	missing := slices.ContainsFunc([]error{inspect.ErrUnknownType, clusters.ErrNoShard, clusters.ErrNoCache}, func(is error) bool { return errors.Is(err, is) })
+	missing := slices.ContainsFunc([]error{inspect.ErrUnknownType, kcp.ErrNoShard, kcp.ErrNoCache}, func(is error) bool { return errors.Is(err, is) })
 	if len(vacant) > 0 && (missing || statusOf(err) == exitUsage) {
 		err = nil
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/internal/bounded"
-	"github.com/etcdshift/etcdshift/internal/kcp/clusters"
+	"github.com/etcdshift/etcdshift/internal/kcp"
 	"github.com/etcdshift/etcdshift/internal/machines"
 	"github.com/etcdshift/etcdshift/internal/phrase"
 	"github.com/etcdshift/etcdshift/keys"
@@ -42,7 +42,7 @@ type doctor struct {
 	rules   bounded.Budget // for rules of CustomResourceDefinitions
 	hooks   bounded.Budget // for match conditions of webhooks
 	addKCP  func(*inspect.Entry) error
-	kcp     func() *clusters.File // the records of addKCP; both are nil for a file without kcp
+	kcp     func() *kcp.File // the records of addKCP; both are nil for a file without kcp
 	index
 }
 
@@ -85,9 +85,9 @@ func checks() []check {
 		{codes(codeAddressTwice, codeAddressLeft), checkAddresses},
 		{codes(codeNodeSilent), checkHeartbeats},
 		{codes(codeTokenWithoutUse), checkTokens},
-		{codes(codeShardPartial, codeShardTwice, clusters.CodeClusterTwice, codeClusterOrphans, codeStaleCopies, codeClusterMismatch,
-			clusters.CodeClusterTerminating, clusters.CodeClusterMigrating, clusters.CodeClusterMisnamed, clusters.CodeWorkspaceGone,
-			clusters.CodeWorkspaceAstray, clusters.CodeBoundDefinitionGone, clusters.CodeIdentityUnbound), checkKCP},
+		{codes(codeShardPartial, codeShardTwice, kcp.CodeClusterTwice, codeClusterOrphans, codeStaleCopies, codeClusterMismatch,
+			kcp.CodeClusterTerminating, kcp.CodeClusterMigrating, kcp.CodeClusterMisnamed, kcp.CodeWorkspaceGone,
+			kcp.CodeWorkspaceAstray, kcp.CodeBoundDefinitionGone, kcp.CodeIdentityUnbound), checkKCP},
 	}
 }
 
@@ -156,7 +156,7 @@ func prepare(d *doctor) (err error) {
 		t.CRD = nil // its schemas are large
 	}
 	if slices.ContainsFunc(d.layouts.Storages(), func(s keys.Storage) bool { return s.Flavour.KCP() }) {
-		d.addKCP, d.kcp, err = clusters.Checking(d.ctx, d.reader)
+		d.addKCP, d.kcp, err = kcp.Checking(d.ctx, d.reader)
 	}
 	return err
 }

@@ -2,7 +2,7 @@ package doctor
 
 import (
 	"github.com/etcdshift/etcdshift/finding"
-	"github.com/etcdshift/etcdshift/internal/kcp/clusters"
+	"github.com/etcdshift/etcdshift/internal/kcp"
 )
 
 // About logical clusters of kcp: as "kcp list" finds them in this one file.
@@ -21,8 +21,8 @@ func checkKCP(d *doctor) error {
 		return nil
 	}
 	file := d.kcp()
-	named := []clusters.Named{{Path: d.reader.Snapshot().Path(), File: file}}
-	found := clusters.Survey(named, named)
+	named := []kcp.Named{{Path: d.reader.Snapshot().Path(), File: file}}
+	found := kcp.Survey(named, named)
 	checkShards(d, file, found)
 	for _, c := range found.Clusters {
 		for _, f := range c.Findings() {
@@ -39,7 +39,7 @@ func checkKCP(d *doctor) error {
 }
 
 // problemsOf are the problems of all parts of a file.
-func problemsOf(file *clusters.File) (all []finding.Finding) {
+func problemsOf(file *kcp.File) (all []finding.Finding) {
 	for _, s := range file.Shards {
 		for _, c := range s.Clusters {
 			all = append(all, c.Problems...)
@@ -59,7 +59,7 @@ func problemsOf(file *clusters.File) (all []finding.Finding) {
 
 // checkShards reports findings about whole storages, and keys of logical clusters that do not live
 // there. In an etcd of single types every key looks like an orphan.
-func checkShards(d *doctor, file *clusters.File, found *clusters.Installation) {
+func checkShards(d *doctor, file *kcp.File, found *kcp.Installation) {
 	partial := map[string]bool{}
 	for _, s := range file.Shards {
 		if s.Partial {
@@ -76,12 +76,12 @@ func checkShards(d *doctor, file *clusters.File, found *clusters.Installation) {
 			if o.PathOf != "" {
 				why = "the path of " + o.PathOf + " and not its name"
 			}
-			d.raiseMany(count{o.Amount.Keys, []byte(o.Keys[0])}, codeClusterOrphans, "key", "%s of %s, %s: %s", o.Name, why, clusters.Contents(o.Resources))
+			d.raiseMany(count{o.Amount.Keys, []byte(o.Keys[0])}, codeClusterOrphans, "key", "%s of %s, %s: %s", o.Name, why, kcp.Contents(o.Resources))
 		}
 	}
 	for _, c := range found.Stale {
 		d.Add(codeStaleCopies.Because("a cache has copies of %s from shard %s, on which it does not live: %s",
-			c.Cluster, c.Copy.Shard, clusters.Contents(c.Resources)).At(c.Keys[0]).About(c.Amount.Keys))
+			c.Cluster, c.Copy.Shard, kcp.Contents(c.Resources)).At(c.Keys[0]).About(c.Amount.Keys))
 	}
 }
 
@@ -97,9 +97,9 @@ func checkProblem(d *doctor, p finding.Finding) error {
 	}
 	meta, wrong := decode(e)
 	switch {
-	case p.Code == clusters.CodeUndecodable && wrong == nil:
+	case p.Code == kcp.CodeUndecodable && wrong == nil:
 		d.raise(e.Key, finding.Undecodable, "%s", p.Reason)
-	case p.Code != clusters.CodeKeyMismatch:
+	case p.Code != kcp.CodeKeyMismatch:
 	case meta.Namespace == key.Namespace && meta.Name == key.Name:
 		d.raise(e.Key, codeClusterMismatch, "%s", p.Reason)
 	default:

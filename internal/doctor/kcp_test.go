@@ -12,7 +12,7 @@ import (
 
 	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/inspect"
-	"github.com/etcdshift/etcdshift/internal/kcp/clusters"
+	"github.com/etcdshift/etcdshift/internal/kcp"
 	"github.com/etcdshift/etcdshift/internal/test/kcptest"
 )
 
@@ -93,16 +93,16 @@ func TestKCP(t *testing.T) {
 		says   string
 		also   []*finding.Code
 	}{
-		"terminating": {change: replaced(otherLC, `"metadata":{`, `"metadata":{"deletionTimestamp":"2026-01-01T00:00:00Z",`), code: clusters.CodeClusterTerminating, key: otherLC, says: "root:other) is being deleted since 2026-01-01T00:00:00Z"},
-		"migrating":   {change: replaced(otherLC, `"annotations":{`, `"annotations":{"internal.kcp.io/migrating":"root:m",`), code: clusters.CodeClusterMigrating, key: otherLC, says: "a live migration has it: root:m"},
-		"misnamed":    {change: replaced(otherLC, `"core.kcp.io/shard":"root"`, `"core.kcp.io/shard":"mars"`), code: clusters.CodeClusterMisnamed, key: otherLC, says: "believes to live on mars"},
-		"owner gone":  {change: emptied(kcptest.WorkspaceKey("other")), code: clusters.CodeWorkspaceGone, key: otherLC, says: "the Workspace other in root, which is not there"},
-		"astray": {change: emptied("/" + kcptest.Child + "/"), code: clusters.CodeWorkspaceAstray,
+		"terminating": {change: replaced(otherLC, `"metadata":{`, `"metadata":{"deletionTimestamp":"2026-01-01T00:00:00Z",`), code: kcp.CodeClusterTerminating, key: otherLC, says: "root:other) is being deleted since 2026-01-01T00:00:00Z"},
+		"migrating":   {change: replaced(otherLC, `"annotations":{`, `"annotations":{"internal.kcp.io/migrating":"root:m",`), code: kcp.CodeClusterMigrating, key: otherLC, says: "a live migration has it: root:m"},
+		"misnamed":    {change: replaced(otherLC, `"core.kcp.io/shard":"root"`, `"core.kcp.io/shard":"mars"`), code: kcp.CodeClusterMisnamed, key: otherLC, says: "believes to live on mars"},
+		"owner gone":  {change: emptied(kcptest.WorkspaceKey("other")), code: kcp.CodeWorkspaceGone, key: otherLC, says: "the Workspace other in root, which is not there"},
+		"astray": {change: emptied("/" + kcptest.Child + "/"), code: kcp.CodeWorkspaceAstray,
 			key: "/registry/tenancy.kcp.io/workspaces/" + kcptest.Tenancy + "/" + consumer + "/child", says: "lives on shard root; it lives on none that was given"},
-		"undefined": {change: emptied("customresourcedefinitions/system:bound-crds/", "1db677a5-7b18-4ed6-bc17-c0832975bbbd"), code: clusters.CodeBoundDefinitionGone, says: "no server serves it here"},
-		"unbound":   {change: emptied("/apis.kcp.io/apibindings/customresources/" + other + "/example"), code: clusters.CodeIdentityUnbound, key: otherLC, says: "which no APIBinding of it binds"},
-		"orphans":   {change: emptied(otherLC), code: codeClusterOrphans, says: other + ", which does not live on this shard: ", also: []*finding.Code{clusters.CodeWorkspaceAstray}},
-		"stale":     {in: "single", change: emptied("/registry/", "/"+kcptest.Provider+"/"), code: codeStaleCopies, says: "copies of " + kcptest.Provider + " from shard root", also: []*finding.Code{clusters.CodeWorkspaceAstray}},
+		"undefined": {change: emptied("customresourcedefinitions/system:bound-crds/", "1db677a5-7b18-4ed6-bc17-c0832975bbbd"), code: kcp.CodeBoundDefinitionGone, says: "no server serves it here"},
+		"unbound":   {change: emptied("/apis.kcp.io/apibindings/customresources/" + other + "/example"), code: kcp.CodeIdentityUnbound, key: otherLC, says: "which no APIBinding of it binds"},
+		"orphans":   {change: emptied(otherLC), code: codeClusterOrphans, says: other + ", which does not live on this shard: ", also: []*finding.Code{kcp.CodeWorkspaceAstray}},
+		"stale":     {in: "single", change: emptied("/registry/", "/"+kcptest.Provider+"/"), code: codeStaleCopies, says: "copies of " + kcptest.Provider + " from shard root", also: []*finding.Code{kcp.CodeWorkspaceAstray}},
 		"mismatch":  {change: object("moved", "default", consumer), code: codeClusterMismatch, key: configMap, says: "kcp.io/cluster of the value differs from the key"},
 		"name":      {change: object("other", "default", other), code: codeKeyMismatch, key: configMap, says: "metadata.name of the value differs from the key"},
 		"undecodable": {change: func(t *testing.T, client *clientv3.Client) { kcptest.Put(t, client, configMap, []byte("{")) },
@@ -112,7 +112,7 @@ func TestKCP(t *testing.T) {
 		"partial and orphans": {change: func(t *testing.T, client *clientv3.Client) {
 			emptied("/logicalclusters/")(t, client)
 		}, code: codeShardPartial},
-		"twice": {change: copied, code: codeShardTwice, says: "several storages say that they are shard root", also: []*finding.Code{clusters.CodeClusterTwice, codeDuplicateUID}},
+		"twice": {change: copied, code: codeShardTwice, says: "several storages say that they are shard root", also: []*finding.Code{kcp.CodeClusterTwice, codeDuplicateUID}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := kcptest.Recorded(t, kcptest.Root)

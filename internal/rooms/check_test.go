@@ -23,66 +23,54 @@ func mayImport() map[string][]string {
 	return map[string][]string{
 		"cmd": {"internal/cli"},
 		"internal/cli": with("internal/machines", changes, "transform", "transform/migrations", "inspect", "finding", "encoding/encryption", "docs",
-			"internal/doctor", "internal/kcp/clusters", "internal/redact", "internal/apiservers", "internal/publish", "internal/conversion", "internal/input",
+			"internal/doctor", "internal/kcp", "internal/kcp/archive", "internal/kcp/move", "internal/redact", "internal/apiservers", "internal/publish", "internal/conversion", "internal/input",
 			"internal/objects", "internal/columns", "internal/compare", "internal/fleet", "internal/jsonpath", "internal/kubectl", "internal/manifest",
 			"internal/policy", "internal/rehearse", "internal/render", "internal/report", "internal/sandbox", "internal/save",
 			"internal/s3", "internal/serve", "internal/signature"),
-		changes:                 with("internal/kcp/clusters", "internal/machines", "internal/redact", "internal/bounded", "transform", "inspect", "internal/objects", "internal/conversion", "internal/ipam", "finding"),
-		"transform":             with("internal/bounded", "internal/machines", "internal/redact", "inspect", "internal/publish", "finding", "internal/input"),
-		"transform/migrations":  {"transform", "internal/policy", changes},
-		"docs":                  {},
-		"inspect":               with("internal/bounded", "internal/redact", "finding"),
-		"internal/doctor":       with("internal/bounded", "internal/kcp/clusters", "internal/machines", "internal/objects", "internal/redact", "inspect", "finding"),
-		"internal/kcp/clusters": with("inspect", "finding"),
-		"internal/machines":     with("finding", "inspect"),
-		"internal/redact":       with("internal/bounded"),
-		"snapshot":              {"internal/publish", "internal/stream", "finding"},
-		"keys":                  {},
-		"finding":               {},
-		"encoding/schema":       {"encoding", "internal/bounded"},
-		"encoding/encryption":   {"encoding", "internal/input"},
-		"encoding":              {"finding"},
-		"internal/bounded":      {"finding"},
-		"internal/conversion":   {},
-		"internal/input":        {},
-		"internal/ipam":         {},
-		"internal/native":       {"encoding"},
-		"internal/publish":      {"finding"},
-		"internal/stream":       {},
-		"internal/rooms":        {},
-		"internal/apiservers":   with("encoding/encryption", "internal/conversion", "internal/sandbox", "internal/serve"),
-		"internal/objects":      with("internal/bounded", "internal/machines", "transform", "inspect", "finding"),
-		"internal/columns":      with("inspect", "internal/jsonpath"),
-		"internal/compare":      with("internal/redact", "inspect"),
-		"internal/fleet":        with("internal/redact", "transform", "inspect", "finding", "internal/input", "internal/publish", "internal/render", "internal/s3"),
-		"internal/jsonpath":     {"encoding"},
-		"internal/kubectl":      {"internal/render", "internal/serve"},
-		"internal/manifest":     with("inspect"),
-		"internal/phrase":       {},
-		"internal/policy":       with("internal/redact", "internal/bounded", "transform", "inspect", "finding", "internal/input"),
-		"internal/render":       {"encoding", "internal/compare", "internal/jsonpath"},
-		"internal/report":       with("internal/doctor", "internal/redact", "transform", "inspect", "finding", "internal/compare", "internal/render"),
-		"internal/rehearse":     with("internal/doctor", "inspect", "finding", "encoding/encryption", "internal/apiservers", "internal/conversion", "internal/policy", "internal/sandbox", "internal/serve"),
-		"internal/s3":           {"finding"},
-		"internal/sandbox":      {"finding"},
-		"internal/save":         {"internal/publish", "snapshot", "finding"},
-		"internal/signature":    {"internal/input", "snapshot", "finding"},
-		"internal/serve":        with("internal/redact", "inspect", "internal/columns", "internal/objects"),
-		"internal/test":         with("encoding/encryption", changes, "transform", "inspect", "internal/publish"),
-	}
-}
-
-// mayImportWithin lists the imports between folders of a room, where a room has such rules.
-func mayImportWithin() map[string][]string {
-	shared := []string{"internal/kcp/survey", "internal/kcp/archive"}
-	return map[string][]string{
-		"internal/kcp":         {},
-		"internal/kcp/archive": {},
-		"internal/kcp/survey":  {"internal/kcp/archive"},
-		"internal/kcp/extract": shared,
-		"internal/kcp/purge":   shared,
-		"internal/kcp/carry":   shared,
-		"internal/kcp/verify":  shared,
+		changes:                with("internal/machines", "internal/redact", "internal/bounded", "transform", "inspect", "internal/objects", "internal/conversion", "internal/ipam", "finding"),
+		"transform":            with("internal/bounded", "internal/machines", "internal/redact", "inspect", "internal/publish", "finding", "internal/input"),
+		"transform/migrations": {"transform", "internal/kcp/move", "internal/policy", changes},
+		"docs":                 {},
+		"inspect":              with("internal/bounded", "internal/redact", "finding"),
+		"internal/doctor":      with("internal/bounded", "internal/kcp", "internal/machines", "internal/objects", "internal/redact", "inspect", "finding"),
+		"internal/kcp":         with("inspect", "finding"),
+		"internal/kcp/archive": with("internal/kcp", "finding"),
+		"internal/kcp/move":    with("internal/kcp", "internal/kcp/archive", "transform", "inspect", "finding"),
+		"internal/machines":    with("finding", "inspect"),
+		"internal/redact":      with("internal/bounded"),
+		"snapshot":             {"internal/publish", "internal/stream", "finding"},
+		"keys":                 {},
+		"finding":              {},
+		"encoding/schema":      {"encoding", "internal/bounded"},
+		"encoding/encryption":  {"encoding", "internal/input"},
+		"encoding":             {"finding"},
+		"internal/bounded":     {"finding"},
+		"internal/conversion":  {},
+		"internal/input":       {},
+		"internal/ipam":        {},
+		"internal/native":      {"encoding"},
+		"internal/publish":     {"finding"},
+		"internal/stream":      {},
+		"internal/rooms":       {},
+		"internal/apiservers":  with("encoding/encryption", "internal/conversion", "internal/sandbox", "internal/serve"),
+		"internal/objects":     with("internal/bounded", "internal/machines", "transform", "inspect", "finding"),
+		"internal/columns":     with("inspect", "internal/jsonpath"),
+		"internal/compare":     with("internal/redact", "inspect"),
+		"internal/fleet":       with("internal/redact", "transform", "inspect", "finding", "internal/input", "internal/publish", "internal/render", "internal/s3"),
+		"internal/jsonpath":    {"encoding"},
+		"internal/kubectl":     {"internal/render", "internal/serve"},
+		"internal/manifest":    with("inspect"),
+		"internal/phrase":      {},
+		"internal/policy":      with("internal/redact", "internal/bounded", "transform", "inspect", "finding", "internal/input"),
+		"internal/render":      {"encoding", "internal/compare", "internal/jsonpath"},
+		"internal/report":      with("internal/doctor", "internal/redact", "transform", "inspect", "finding", "internal/compare", "internal/render"),
+		"internal/rehearse":    with("internal/doctor", "inspect", "finding", "encoding/encryption", "internal/apiservers", "internal/conversion", "internal/policy", "internal/sandbox", "internal/serve"),
+		"internal/s3":          {"finding"},
+		"internal/sandbox":     {"finding"},
+		"internal/save":        {"internal/publish", "snapshot", "finding"},
+		"internal/signature":   {"internal/input", "snapshot", "finding"},
+		"internal/serve":       with("internal/redact", "inspect", "internal/columns", "internal/objects"),
+		"internal/test":        with("encoding/encryption", changes, "transform", "inspect", "internal/publish"),
 	}
 }
 
@@ -104,7 +92,7 @@ const changes = "a change"
 // kind is the room's line in the table.
 func kind(room string) string {
 	switch name, _ := strings.CutPrefix(room, "internal/"); name {
-	case "calico", "compact", "kcp", "patch", "plan", "preparerestore", "remove", "renamenode", "sanitize", "storageversion":
+	case "calico", "compact", "patch", "plan", "preparerestore", "remove", "renamenode", "sanitize", "storageversion":
 		return changes
 	}
 	return room
@@ -225,12 +213,6 @@ func (s source) checkImport(imported string) string {
 		return ""
 	}
 	to := room(dir)
-	if within, ruled := mayImportWithin()[s.dir]; ruled && from == to {
-		if dir == s.dir || slices.Contains(within, dir) {
-			return ""
-		}
-		return fmt.Sprintf("%s must not import %s", s.dir, dir)
-	}
 	if from == to || to == "internal/phrase" || slices.Contains(mayImport()[kind(from)], kind(to)) && (kind(from) != changes || kind(to) != changes) {
 		return ""
 	}

@@ -7,8 +7,7 @@
 // A room may import those to its right, never one to its left or beside it. Besides:
 //
 //   - internal/publish is a leaf; snapshot, transform and internal/cli may import it.
-//   - No transform imports another. Of internal/kcp, the programs import survey and archive, and
-//     none another.
+//   - No transform imports another.
 //   - internal holds code that ships without a promise; each package has a line in the table.
 //   - internal/test holds servers and fixtures. Only test files import it; it imports any room but
 //     cmd.
@@ -93,13 +92,13 @@ func TestCheck(t *testing.T) {
 		{"internal/test/etcdtest/a.go", ours("cmd/etcdshift"), ":3: internal/test must not import cmd"},
 		{"keys/a_test.go", ours("encoding", "internal/test/etcdtest"), ""},
 
-		// within a room
-		{"internal/kcp/verify/a.go", ours("internal/kcp/survey", "internal/kcp/archive", "transform", "inspect"), ""},
-		{"internal/kcp/survey/a.go", ours("internal/kcp/archive"), ""},
-		{"internal/kcp/archive/a.go", ours("internal/kcp/survey"), ":3: internal/kcp/archive must not import internal/kcp/survey"},
-		{"internal/kcp/verify/a.go", ours("internal/kcp/carry"), ":3: internal/kcp/verify must not import internal/kcp/carry"},
-		{"internal/kcp/a_test.go", ours("internal/kcp/carry"), ""},
-		{"internal/calico/a.go", ours("internal/kcp/survey"), ":3: internal/calico must not import internal/kcp"},
+		// the model of kcp, its archives, and the commands on both
+		{"internal/kcp/move/a.go", ours("internal/kcp", "internal/kcp/archive", "transform", "inspect"), ""},
+		{"internal/kcp/archive/a.go", ours("internal/kcp/move"), ":3: internal/kcp/archive must not import internal/kcp/move"},
+		{"internal/kcp/a.go", ours("internal/kcp/archive"), ":3: internal/kcp must not import internal/kcp/archive"},
+		{"internal/kcp/a.go", ours("transform"), ":3: internal/kcp must not import transform"},
+		{"internal/kcp/a_test.go", ours("internal/kcp/move"), ""},
+		{"internal/calico/a.go", ours("internal/kcp/move"), ":3: internal/calico must not import internal/kcp/move"},
 
 		// folders
 		{"misc/a.go", "package p", `:1: the folder "misc" is in no room: add it to the table`},

@@ -5,9 +5,7 @@ package migrations
 import (
 	"github.com/etcdshift/etcdshift/internal/calico"
 	"github.com/etcdshift/etcdshift/internal/compact"
-	"github.com/etcdshift/etcdshift/internal/kcp/carry"
-	"github.com/etcdshift/etcdshift/internal/kcp/extract"
-	"github.com/etcdshift/etcdshift/internal/kcp/purge"
+	"github.com/etcdshift/etcdshift/internal/kcp/move"
 	"github.com/etcdshift/etcdshift/internal/patch"
 	"github.com/etcdshift/etcdshift/internal/plan"
 	"github.com/etcdshift/etcdshift/internal/policy"
@@ -28,9 +26,9 @@ func All() []transform.Spec {
 		policy.Spec,
 		preparerestore.Spec,
 		sanitize.Spec,
-		extract.Spec,
-		purge.Spec,
-		carry.Spec,
+		move.ExtractSpec,
+		move.PurgeSpec,
+		move.ImportSpec,
 		remove.Spec,
 		patch.Spec,
 		compact.Spec,

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/etcdshift/etcdshift/internal/kcp/clusters"
+	"github.com/etcdshift/etcdshift/internal/kcp"
 	"github.com/etcdshift/etcdshift/keys"
 	"github.com/etcdshift/etcdshift/snapshot"
 )
@@ -131,7 +131,7 @@ func (c *checker) checkKey(key []byte, in folder, uid string, isDefinition bool)
 	switch {
 	case err != nil:
 		return fmt.Errorf("%w: %w", ErrDamaged, err)
-	case isDefinition && k != (keys.Key{Prefix: k.Prefix, Resource: keys.DefinitionType(), Cluster: clusters.BoundCRDs, Name: uid}):
+	case isDefinition && k != (keys.Key{Prefix: k.Prefix, Resource: keys.DefinitionType(), Cluster: kcp.BoundCRDs, Name: uid}):
 		return fmt.Errorf("%w: key %.200q is not that of bound definition %q", ErrDamaged, key, uid)
 	case !isDefinition && in != (folder{k.Cluster, ResourceOf(k, key)}):
 		return fmt.Errorf("%w: key %.200q is of %s in logical cluster %q, and the manifest says otherwise", ErrDamaged, key, k.Resource, k.Cluster)

@@ -1,2 +1,0 @@
-// Package extract copies logical clusters of a shard into an archive.
-package extract

@@ -1,0 +1,392 @@
+// Package kcp finds the logical clusters of kcp in a snapshot: their keys, their place in the
+// tree of workspaces, the types that they bind, and the definitions and identities of these. Survey
+// compares the files of several shards and their cache.
+//
+// Invariants, each with a test:
+//
+//   - OneOwner: each key of a storage of kcp belongs to exactly one logical cluster, or is unknown.
+//   - LivesHere: a logical cluster lives on a shard if the key of its LogicalCluster is there, with
+//     any value, or if it is one of system:*, which every shard has. All other keys are orphans.
+//   - NothingGuessed: fields of an undecryptable or damaged value stay empty; it is a problem of
+//     the cluster.
+//   - KeyMismatch: a record belongs to the logical cluster of its key. A value that names another
+//     is a problem, and changes nothing.
+//   - ReadsNoOtherKind: Read decrypts only values of the few kinds that describe logical clusters.
+//     ReadChecked and Checking decrypt all.
+//   - Determinism: the same file gives the same result, in the same order.
+//
+// Sources: kcp pkg/reconciler/core/logicalcluster, pkg/reconciler/tenancy/workspace,
+// pkg/reconciler/apis/apibinding and pkg/cache, as of kcp dac74f5955f1.
+package kcp
+
+import (
+	"cmp"
+	"iter"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/etcdshift/etcdshift/finding"
+	"github.com/etcdshift/etcdshift/keys"
+)
+
+// File is the content of the storages of kcp in one snapshot.
+type File struct {
+	Layouts  keys.Layouts
+	Storages []keys.Storage // all of the file, kcp's or not, but for prefixes that were named and have no key
+	Shards   []*Shard       // one a storage of keys.FlavourKCPShard, in the order of Storages
+	Caches   []*Cache       // one a storage of keys.FlavourKCPCache, in the order of Storages
+	Unknown  []Unknown      // keys that are of no logical cluster, in revision order; the API server's own compact_rev_key among them
+	Others   []Other        // what lies in storages that are not kcp's, in the order of Storages
+}
+
+// Other is a storage of another layout.
+type Other struct {
+	keys.Storage
+	Amount
+}
+
+// Unknown is a key of no logical cluster.
+type Unknown struct {
+	Key      string `json:"key"`
+	KeyBytes []byte `json:"keyBytes,omitempty"` // in base64, of a key that is not UTF-8
+	Bytes    int64  `json:"bytes"`              // of key and value
+	Reason   string `json:"reason"`
+	Expected bool   `json:"expected"` // an etcd's or API server's own: it tells of nothing that is wrong
+}
+
+// Shard is one shard's storage.
+type Shard struct {
+	Prefix string // of the storage, "/registry"
+	// Name is core.kcp.io/shard on the LogicalCluster of system:shard; "" where it is not there.
+	Name string
+	// Partial: the LogicalCluster of system:shard is missing, as in an archive or an etcd for
+	// single types (--etcd-servers-overrides). Orphans may live on the shard that this belongs to.
+	Partial     bool
+	Clusters    []*Cluster        // that live here, by name
+	Orphans     []*Orphan         // keys of logical clusters that do not live here, by name
+	Definitions []*Definition     // of system:bound-crds, by UID
+	System      []*Definition     // of system:system-crds, by Resource
+	Registered  []RegisteredShard // the Shard objects, which only the root shard has, by name
+	clusters    map[string]*Cluster
+	orphans     map[string]*Orphan
+	definitions map[string]*Definition
+	children    map[string][]*Cluster
+	paths       map[string]*Cluster // by kcp.io/path; nil for a path of several
+	// WorkspaceIdentity is the identity of the type of Workspaces; "" where it is not known.
+	WorkspaceIdentity string
+}
+
+// Amount counts records.
+type Amount struct {
+	Keys  int   `json:"keys"`
+	Bytes int64 `json:"bytes"` // of live keys and values as they are stored
+}
+
+// Records are the records of one logical cluster in a shard or a cache.
+type Records struct {
+	Amount
+	Resources []Resource
+	Problems  []finding.Finding // in revision order
+	Hidden    map[string]bool   // keys of LogicalClusters and APIBindings that cannot be read: they tell what the logical cluster needs
+	// Undecryptable counts the records that had to be decrypted and that no key decrypts.
+	Undecryptable int
+	tally         map[Resource]*Amount // by Resource without Amount, while they are read
+}
+
+// Cluster is a logical cluster that lives on a shard.
+type Cluster struct {
+	Name string
+	Records
+	System      bool   // system:* and root: parts of kcp itself
+	Path        string // kcp.io/path, "root:org:team"; "" where the LogicalCluster does not say
+	Phase       string // "Ready"
+	UID         string // of the LogicalCluster
+	ShardName   string // core.kcp.io/shard: on which shard it believes to live
+	Owner       *Owner // the object that it belongs to, mostly a Workspace of its parent; nil for none
+	Terminating string
+	Migrating   string // internal.kcp.io/migrating: the live migration that has it; "" for none
+	Inactive    bool   // core.kcp.io/inactive, or the annotation's older name
+	Bindings    []Binding
+	Exports     []Export
+	Workspaces  []Workspace // that lie in it: its children, on any shard
+}
+
+// Owner is the object that a LogicalCluster belongs to.
+type Owner struct {
+	APIVersion string `json:"apiVersion"` // "tenancy.kcp.io/v1alpha1"
+	Resource   string `json:"resource"`   // "workspaces"
+	Cluster    string `json:"cluster"`    // the logical cluster that the owner lies in
+	Name       string `json:"name"`
+	UID        string `json:"uid"`
+}
+
+// Resource counts the objects of one type and identity in a logical cluster.
+type Resource struct {
+	Resource TypeName `json:"resource"`
+	Identity string   `json:"identity,omitempty"` // of the APIExport, 64 hexadecimal digits; "" for none
+	Custom   bool     `json:"custom,omitempty"`   // of a CustomResourceDefinition that no APIExport exports
+	Amount
+}
+
+// TypeName is a type, in JSON "widgets.example.dev".
+type TypeName schema.GroupResource
+
+func (t TypeName) String() string { return schema.GroupResource(t).String() }
+
+// MarshalText implements encoding.TextMarshaler.
+func (t TypeName) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
+
+// Binding is an APIBinding.
+type Binding struct {
+	Name   string
+	Export ExportRef
+	Bound  []Bound
+}
+
+// ExportRef names an APIExport.
+type ExportRef struct {
+	Cluster string `json:"cluster"` // status.apiExportClusterName; "" where it is not resolved yet
+	Path    string `json:"path"`    // spec.reference.export.path, as a person wrote it
+	Name    string `json:"name"`
+}
+
+// Bound is a type that an APIBinding binds.
+type Bound struct {
+	Resource        schema.GroupResource
+	Schema          string // name of the APIResourceSchema
+	UID             string // of the APIResourceSchema: the name of its definition in system:bound-crds
+	Identity        string // 64 hexadecimal digits
+	StorageVersions []string
+	// Virtual: a virtual workspace serves it; no object of it is stored here.
+	Virtual bool
+}
+
+// Export is an APIExport.
+type Export struct {
+	Cluster  string `json:"cluster"`
+	Name     string `json:"name"`
+	Identity string `json:"identity"` // status.identityHash; "" where it has none yet
+}
+
+// Workspace is a Workspace that lies in a logical cluster.
+type Workspace struct {
+	Key       string // as it is stored
+	Name      string
+	Identity  string // of the APIExport whose type it is
+	UID       string
+	Cluster   string // spec.cluster: the logical cluster behind it; "" until it is scheduled, or where it cannot be read
+	ShardName string // core.kcp.io/shard: where that is said to live
+	Region    string // its label
+}
+
+// Definition is a CustomResourceDefinition of kcp's own logical clusters.
+type Definition struct {
+	Key            string // as it is stored
+	Name           string // in system:bound-crds the UID of an APIResourceSchema
+	Resource       schema.GroupResource
+	Schema         ExportRef // in system:bound-crds: cluster and name of the APIResourceSchema
+	Versions       []string  // spec.versions
+	StoredVersions []string  // status.storedVersions
+	Problem        string    // why it cannot be read: then only Key and Name are known
+}
+
+// RegisteredShard is a Shard object.
+type RegisteredShard struct {
+	Name        string
+	Region      string // label "region"; "" for none
+	ExternalURL string
+}
+
+// Orphan is the records of a logical cluster on a shard where it does not live.
+type Orphan struct {
+	Name string
+	Records
+	Keys []string // as they are stored, in revision order
+}
+
+// Cache is one cache server's storage.
+type Cache struct {
+	Prefix     string
+	Copies     []*Copy           // but for the cache server's own definitions, by shard and cluster
+	Exports    []Export          // that it has copies of
+	Registered []RegisteredShard // that it has copies of
+	Own        Records           // the cache server's own definitions
+}
+
+// Copy is the records of one logical cluster in a cache, as a shard wrote them.
+type Copy struct {
+	Prefix, Shard, Cluster string // Prefix is of the cache
+	Records
+	Keys    []string // as they are stored, in revision order
+	Exports []string // the names of its APIExports, by the keys alone
+}
+
+// IsSystem tells whether a logical cluster is a part of kcp itself.
+func IsSystem(name string) bool { return name == "root" || strings.HasPrefix(name, "system:") }
+
+// Cluster returns the logical cluster of that name that lives here, nil for none.
+func (s *Shard) Cluster(name string) *Cluster { return s.clusters[name] }
+
+// Home returns the logical cluster here that keys of that name belong to: it has the name, or it is
+// the only one with that kcp.io/path, under which an early kcp stored some keys. nil for none.
+func (s *Shard) Home(name string) *Cluster {
+	return cmp.Or(s.clusters[name], s.paths[name])
+}
+
+// Orphan returns the orphans of that logical cluster, nil for none.
+func (s *Shard) Orphan(name string) *Orphan { return s.orphans[name] }
+
+// Lives tells whether a logical cluster lives on any shard of the file.
+func (f *File) Lives(name string) bool {
+	return slices.ContainsFunc(f.Shards, func(s *Shard) bool { return s.Cluster(name) != nil })
+}
+
+// Children returns the logical clusters here whose owner lies in cluster name, by name.
+func (s *Shard) Children(name string) []*Cluster { return slices.Clone(s.children[name]) }
+
+// Definition returns the bound definition of that UID, nil for none.
+func (s *Shard) Definition(uid string) *Definition { return s.definitions[uid] }
+
+// Bound yields the bound types, each with its APIBinding.
+func (c *Cluster) Bound() iter.Seq2[*Binding, Bound] {
+	return func(yield func(*Binding, Bound) bool) {
+		for i := range c.Bindings {
+			for _, bound := range c.Bindings[i].Bound {
+				if !yield(&c.Bindings[i], bound) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Relied returns the types that c stores or binds under each identity, those that it binds last.
+func (c *Cluster) Relied() map[string][]string {
+	types := map[string][]string{}
+	for _, r := range c.Resources {
+		types[r.Identity] = append(types[r.Identity], r.Resource.String())
+	}
+	for _, bound := range c.Bound() {
+		if !bound.Virtual {
+			types[bound.Identity] = append(types[bound.Identity], bound.Resource.String())
+		}
+	}
+	delete(types, "")
+	return types
+}
+
+// Unread returns why the LogicalCluster of c cannot be read; the zero Finding where it can.
+func (s *Shard) Unread(c *Cluster) finding.Finding {
+	return c.Unread()[string(LogicalClusterKey(s.Prefix, c.Name))]
+}
+
+// Unread returns the problems of the records that could not be read, by key.
+func (r *Records) Unread() map[string]finding.Finding {
+	unread := map[string]finding.Finding{}
+	for _, p := range r.Problems {
+		if p.Code != CodeKeyMismatch {
+			unread[p.Key] = p
+		}
+	}
+	return unread
+}
+
+// Knows tells whether an APIExport of the file has an identity, or an APIBinding of a logical
+// cluster that is not moved.
+func (f *File) Knows(identity string, moved map[string]bool) bool {
+	exports := func(all []Export) bool {
+		return slices.ContainsFunc(all, func(e Export) bool { return e.Identity == identity })
+	}
+	for _, s := range f.Shards {
+		for _, c := range s.Clusters {
+			if exports(c.Exports) {
+				return true
+			}
+			for _, bound := range c.Bound() {
+				if bound.Identity == identity && !moved[c.Name] {
+					return true
+				}
+			}
+		}
+	}
+	return slices.ContainsFunc(f.Caches, func(c *Cache) bool { return exports(c.Exports) })
+}
+
+// Copies returns the copies in all caches of the file.
+func (f *File) Copies() (all []*Copy) {
+	for _, c := range f.Caches {
+		all = append(all, c.Copies...)
+	}
+	return all
+}
+
+// Registered returns the Shard objects of the file, and their copies in its caches.
+func (f *File) Registered() (all []RegisteredShard) {
+	for _, s := range f.Shards {
+		all = append(all, s.Registered...)
+	}
+	for _, c := range f.Caches {
+		all = append(all, c.Registered...)
+	}
+	return all
+}
+
+// Logical clusters of kcp itself, which each shard has.
+const (
+	BoundCRDs   = "system:bound-crds"  // the definitions of types that APIBindings bind, named by the UIDs of their schemas
+	SystemCRDs  = "system:system-crds" // kcp's own definitions
+	SystemShard = "system:shard"       // its LogicalCluster has the name of the shard
+)
+
+const (
+	rootCluster    = "root"
+	cacheServer    = "system:cache:server" // for a shard: what the cache server's own definitions are under
+	logicalCluster = "cluster"             // the name of a LogicalCluster, of which each logical cluster has one
+)
+
+// Annotations and labels (kcp sdk/apis/core, core/v1alpha1, apis/v1alpha2).
+const (
+	AnnotationShard     = "core.kcp.io/shard"             // of LogicalClusters and Workspaces: the shard that the logical cluster lives on
+	AnnotationShardHash = "internal.tenancy.kcp.io/shard" // of Workspaces: a hash of its name
+	AnnotationMigrating = "internal.kcp.io/migrating"     // of a LogicalCluster: the live migration that has it
+	AnnotationCluster   = "kcp.io/cluster"                // of any object: its logical cluster, as kcp writes it in an update
+	AnnotationCopied    = "kcp.io/shard"                  // of a copy in a cache: the shard that wrote it; the cache server takes it from the key
+	AnnotationBound     = "apis.kcp.io/bound-crd"         // on every bound definition, and on no other
+	LabelRegion         = "region"                        // of Workspaces, as it is of the Shard
+
+	annotationPath           = "kcp.io/path"
+	annotationInactive       = "core.kcp.io/inactive"
+	annotationInactiveBefore = "internal.kcp.io/inactive"
+	annotationSchemaCluster  = "apis.kcp.io/schema-cluster"
+	annotationSchemaName     = "apis.kcp.io/schema-name"
+)
+
+// Types of kcp.
+var (
+	LogicalClusterType = schema.GroupResource{Group: "core.kcp.io", Resource: "logicalclusters"}
+	WorkspaceType      = schema.GroupResource{Group: "tenancy.kcp.io", Resource: "workspaces"}
+	BindingType        = schema.GroupResource{Group: "apis.kcp.io", Resource: "apibindings"}
+	ExportType         = schema.GroupResource{Group: "apis.kcp.io", Resource: "apiexports"}
+	shardType          = schema.GroupResource{Group: "core.kcp.io", Resource: "shards"}
+)
+
+// What is out of the ordinary with a logical cluster; etcdshift doctor reports it too.
+var (
+	CodeClusterTwice        = finding.Lookup("cluster-twice")
+	CodeClusterTerminating  = finding.Lookup("cluster-terminating")
+	CodeClusterMigrating    = finding.Lookup("cluster-migrating")
+	CodeClusterMisnamed     = finding.Lookup("cluster-misnamed")
+	CodeWorkspaceGone       = finding.Lookup("workspace-gone")
+	CodeWorkspaceAstray     = finding.Lookup("workspace-astray")
+	CodeBoundDefinitionGone = finding.Lookup("bound-definition-gone")
+	CodeIdentityUnbound     = finding.Lookup("identity-unbound")
+)
+
+// What is wrong with a record that had to be read.
+var (
+	CodeEncrypted   = finding.Lookup("encrypted").As(finding.Error, finding.WentOn)
+	CodeUndecodable = finding.Lookup("undecodable").As(finding.Error, finding.WentOn)
+	CodeKeyMismatch = finding.Lookup("key-mismatch")
+)

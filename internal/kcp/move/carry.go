@@ -1,0 +1,304 @@
+// Package carry brings records of logical clusters into the snapshot of a shard: Import from an
+// archive, PutBack orphans that a live migration left on another shard.
+package move
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/internal/kcp/archive"
+	"github.com/etcdshift/etcdshift/internal/stream"
+	"github.com/etcdshift/etcdshift/keys"
+	"github.com/etcdshift/etcdshift/snapshot"
+	"github.com/etcdshift/etcdshift/transform"
+)
+
+// edit changes a decrypted value; nil keeps it.
+type edit func(value []byte) ([]byte, error)
+
+// carried is a record that was staged.
+type carried struct {
+	from          *inspect.Entry // as stored in the origin; never decrypted, to save memory
+	to            []byte
+	cluster       string
+	edit          edit
+	undecryptable bool // written as it is stored
+}
+
+// carrier stages records of an origin in a shard.
+type carrier struct {
+	reporter
+	view     *transform.View
+	from     *origin
+	dest     *destination
+	to       keys.KCPShard // of dest
+	serving  *Serving
+	held     bool // nothing is staged any more: it would replace existing records
+	staged   []carried
+	receipts *Receipts         // a section of the report
+	changed  map[string][]byte // new values of records of the shard
+	// undecryptable has a key of each type of which no encrypted value in the shard can be
+	// decrypted.
+	undecryptable map[schema.GroupResource]string
+}
+
+func newCarrier(ctx context.Context, v *transform.View, from *origin, dest *destination) (*carrier, error) {
+	c := &carrier{
+		reporter: reporter{v.Raise, dest.shard.Prefix}, view: v, from: from, dest: dest, to: keys.KCPShard{Prefix: dest.shard.Prefix},
+		serving: newServing(dest.shard), receipts: &Receipts{}, changed: map[string][]byte{},
+		undecryptable: map[schema.GroupResource]string{},
+	}
+	v.Report().Sections = append(v.Report().Sections, c.receipts)
+	v.Make(transform.Output{Check: func(ctx context.Context, out *inspect.Reader) error {
+		return from.reader.Snapshot().Guard(func() error { return c.check(ctx, out) })
+	}})
+	return c, c.findUndecryptable(ctx)
+}
+
+// carryObject is carry for an object that the shard has to serve.
+func (c *carrier) carryObject(ctx context.Context, r original, change edit) error {
+	if err := c.carry(ctx, r, change); err != nil {
+		return err
+	}
+	if r.Undecryptable == nil {
+		c.serving.Check(r.key, c.to.Format(r.key), r.Value)
+	}
+	return nil
+}
+
+// carry stages one record under its key in the shard, which has none there. The stored bytes stay
+// where the API servers of the shard would write the same; else the value is encrypted for them.
+func (c *carrier) carry(ctx context.Context, r original, change edit) error {
+	to := c.to.Format(r.key)
+	if err := c.from.reader.Decrypt(ctx, r.Entry); err != nil {
+		return err
+	}
+	if r.Undecryptable != nil {
+		return c.carryUndecryptable(ctx, r, to, change)
+	}
+	value, err := change.of(r.Entry)
+	if err != nil {
+		return err
+	}
+	if exposed, err := c.exposed(ctx, r, to); err != nil || exposed || c.held {
+		return err
+	}
+	s := carried{from: r.stored(), to: to, cluster: r.key.Cluster, edit: change}
+	e := &inspect.Entry{Key: to, Stored: r.Stored}
+	if err := c.view.Reader().Decrypt(ctx, e); err != nil {
+		return err
+	}
+	if e.Undecryptable == nil && !e.Stale && bytes.Equal(e.Value, value) {
+		return c.stage(ctx, s, r.Stored, c.view.CreateStored)
+	}
+	return c.stage(ctx, s, value, c.view.Create)
+}
+
+// stage creates a record with the TTL that it has in the origin.
+func (c *carrier) stage(
+	ctx context.Context, s carried, value []byte, create func(ctx context.Context, key, value []byte, lease int64) error,
+) error {
+	lease, err := int64(0), error(nil)
+	if ttl := c.from.ttl(s.from.Lease); ttl != 0 {
+		lease, err = c.view.Grant(ctx, s.from.Lease, ttl)
+	}
+	if err != nil {
+		return err
+	}
+	c.staged = append(c.staged, s)
+	return create(ctx, s.to, value, lease)
+}
+
+// of applies the edit to a decrypted record.
+func (change edit) of(e *inspect.Entry) ([]byte, error) {
+	if change == nil {
+		return e.Value, nil
+	}
+	value, err := change(e.Value)
+	if err != nil {
+		return nil, fmt.Errorf("key %q: %w", e.Key, err)
+	}
+	return value, nil
+}
+
+// carryUndecryptable carries a value whose bytes are valid under the same key only.
+func (c *carrier) carryUndecryptable(ctx context.Context, r original, to []byte, change edit) error {
+	key, reason := string(to), fmt.Sprintf("it cannot be decrypted: %v", r.Undecryptable)
+	switch {
+	case !bytes.Equal(to, r.Key):
+		c.refuse(key, codeEncrypted, "%s; under another key than %q no server could decrypt it", reason, r.Key)
+	case change != nil:
+		c.refuse(key, codeEncrypted, "%s; it has to be changed", reason)
+	case c.raise(key, codeEncrypted, "%s", reason) && !c.held:
+		s := carried{from: r.stored(), to: to, cluster: r.key.Cluster, undecryptable: true}
+		return c.stage(ctx, s, r.Stored, c.view.CreateStored)
+	}
+	return nil
+}
+
+// exposed reports a value that must not be stored in the clear: it is encrypted in the origin, or
+// the shard encrypts its type.
+func (c *carrier) exposed(ctx context.Context, r original, to []byte) (bool, error) {
+	encrypts, err := c.view.Encrypts(ctx, to)
+	if err != nil || encrypts {
+		return false, err
+	}
+	example, undecryptable := c.undecryptable[r.key.Resource]
+	switch {
+	case isEncrypted(r.Stored):
+		c.raise(string(to), codeWouldBePlaintext,
+			"it is encrypted, and %s would be stored in the clear here: no configuration encrypts them", r.key.Resource)
+	case undecryptable:
+		c.raise(string(to), codeWouldBePlaintext, "the shard encrypts %s, as %q, and no configuration says how: it would be stored in the clear",
+			r.key.Resource, example)
+	default:
+		return false, nil
+	}
+	return true, nil
+}
+
+// findUndecryptable finds the types of which the shard has encrypted values, none of which can
+// be decrypted. Where one can, the configuration is that of the servers.
+func (c *carrier) findUndecryptable(ctx context.Context) error {
+	known := map[schema.GroupResource]bool{}
+	return stream.Each(c.view.Reader().Raw(ctx, []byte(c.to.Prefix+"/")), func(e inspect.Entry) error {
+		if !isEncrypted(e.Stored) {
+			return nil
+		}
+		key, err := e.ParseKey()
+		if err != nil || key.Prefix != c.to.Prefix || known[key.Resource] {
+			return nil
+		}
+		switch knows, err := c.knows(ctx, &e); {
+		case err != nil:
+			return err
+		case knows:
+			known[key.Resource] = true
+			delete(c.undecryptable, key.Resource)
+		case c.undecryptable[key.Resource] == "":
+			c.undecryptable[key.Resource] = string(e.Key)
+		}
+		return nil
+	})
+}
+
+// knows tells whether the run's configuration encrypts the values of a key, or decrypts this one.
+func (c *carrier) knows(ctx context.Context, e *inspect.Entry) (bool, error) {
+	if encrypts, err := c.view.Encrypts(ctx, e.Key); err != nil || encrypts {
+		return encrypts, err
+	}
+	err := c.view.Reader().Decrypt(ctx, e)
+	return err == nil && e.Undecryptable == nil, err
+}
+
+// check proves that the output has the staged records with their values and TTLs, the changed ones,
+// and all others as in the input. Errors wrap snapshot.ErrVerify.
+func (c *carrier) check(ctx context.Context, out *inspect.Reader) error {
+	in := c.view.Reader().Snapshot()
+	before, err := in.Leases(ctx)
+	leases, outErr := out.Snapshot().Leases(ctx)
+	if err := cmp.Or(err, outErr); err != nil {
+		return err
+	}
+	staged, changed := make(map[string]*carried, len(c.staged)), maps.Clone(c.changed)
+	for i := range c.staged {
+		staged[string(c.staged[i].to)] = &c.staged[i]
+	}
+	digests, rest := map[string]*archive.Digest{}, archive.NewRest()
+	for rec, err := range out.Snapshot().Live(ctx, nil) {
+		if err != nil {
+			return err
+		}
+		got := &inspect.Entry{Key: rec.Key, Stored: rec.Value, Lease: rec.Lease}
+		if s := staged[string(rec.Key)]; s != nil {
+			delete(staged, string(rec.Key))
+			if err := c.compare(ctx, out, s, got, leases); err != nil {
+				return err
+			}
+			if digests[s.cluster] == nil {
+				digests[s.cluster] = archive.NewDigest()
+			}
+			digests[s.cluster].Add(s.to[len(c.to.Prefix):], rec.Value, leases[rec.Lease])
+			continue
+		}
+		if _, is := leases[rec.Lease]; is && before[rec.Lease] == 0 {
+			return fmt.Errorf("%w: key %q: it would expire with a lease that was granted to others", snapshot.ErrVerify, rec.Key)
+		}
+		if want, ok := changed[string(rec.Key)]; ok {
+			if err := out.Decrypt(ctx, got); err != nil {
+				return err
+			}
+			if got.Undecryptable == nil && bytes.Equal(got.Value, want) {
+				delete(changed, string(rec.Key))
+			}
+		} else if len(rec.Key) > 0 { // the record that a raised revision leaves behind is of no key
+			rest.Add(rec)
+		}
+	}
+	for key := range staged {
+		return fmt.Errorf("%w: key %q is not there", snapshot.ErrVerify, key)
+	}
+	for key := range changed {
+		return fmt.Errorf("%w: key %q was to be changed, and is not", snapshot.ErrVerify, key)
+	}
+	return c.checkSums(ctx, in, digests, rest.Sum())
+}
+
+func (c *carrier) compare(ctx context.Context, out *inspect.Reader, s *carried, got *inspect.Entry, leases map[int64]int64) error {
+	if was, is := c.from.ttl(s.from.Lease), leases[got.Lease]; was != is || (was == 0) != (got.Lease == 0) {
+		return fmt.Errorf("%w: key %q: the lease has a TTL of %d s, and not of %d", snapshot.ErrVerify, s.to, is, was)
+	}
+	if s.undecryptable {
+		if !bytes.Equal(got.Stored, s.from.Stored) {
+			return fmt.Errorf("%w: key %q: the encrypted value is another", snapshot.ErrVerify, s.to)
+		}
+		return nil
+	}
+	from := *s.from
+	if err := cmp.Or(c.from.reader.Decrypt(ctx, &from), out.Decrypt(ctx, got)); err != nil {
+		return err
+	}
+	want, err := s.edit.of(&from)
+	if err != nil {
+		return err
+	}
+	if from.Undecryptable != nil || got.Undecryptable != nil || !bytes.Equal(got.Value, want) {
+		return fmt.Errorf("%w: key %q: the value is not that of the origin", snapshot.ErrVerify, s.to)
+	}
+	return nil
+}
+
+// checkSums compares the other live records with the input, and the counts with the plan.
+func (c *carrier) checkSums(ctx context.Context, in *snapshot.Snapshot, came map[string]*archive.Digest, rest archive.Sum) error {
+	before := archive.NewRest()
+	for rec, err := range in.Live(ctx, nil) {
+		if err != nil {
+			return err
+		}
+		if _, changed := c.changed[string(rec.Key)]; !changed && len(rec.Key) > 0 {
+			before.Add(rec)
+		}
+	}
+	if was := before.Sum(); was != rest {
+		return fmt.Errorf("%w: of all other live records there are %d with digest %s, and not %d with %s",
+			snapshot.ErrVerify, rest.Keys, rest.SHA256, was.Keys, was.SHA256)
+	}
+	c.receipts.Rest = &rest
+	for i := range c.receipts.Clusters {
+		r, got := &c.receipts.Clusters[i], archive.Sum{}
+		if d := came[r.Name]; d != nil {
+			got = d.Sum()
+		}
+		if got.Keys != r.Keys {
+			return fmt.Errorf("%w: %d records of %q came in, and not %d", snapshot.ErrVerify, got.Keys, r.Name, r.Keys)
+		}
+		r.Sum = got
+	}
+	return nil
+}

@@ -1,0 +1,420 @@
+package move
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"iter"
+	"maps"
+	"reflect"
+	"strconv"
+
+	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/internal/kcp"
+	"github.com/etcdshift/etcdshift/internal/kcp/archive"
+	"github.com/etcdshift/etcdshift/internal/phrase"
+	"github.com/etcdshift/etcdshift/snapshot"
+	"github.com/etcdshift/etcdshift/transform"
+)
+
+// ExtractSpec is the command "kcp extract".
+var ExtractSpec = transform.Spec{
+	Group: transform.GroupKCP,
+	Name:  "extract",
+	Usage: "write one logical cluster into an archive",
+	Examples: `etcdshift kcp extract 2y3qvnqz5ga11oc4 root.db consumer.archive
+etcdshift kcp extract 2y3qvnqz5ga11oc4 root.db consumer.archive \
+    --with-children
+etcdshift get consumer.archive configmaps -A --cluster 2y3qvnqz5ga11oc4`,
+	Text: `Writes every live record of the logical cluster NAME, and of no other, into a new file: keys, values, revisions and leases as on the
+shard, byte for byte, encrypted or not, and the bound definitions that its APIBindings name. A manifest lists the content of the
+archive and the things that it relies on, with digests that docs/formats.md explains.
+
+NAME is the name that etcdshift kcp list prints, not a path.
+
+The archive is an etcd snapshot, which status, get, keys, sizes, verify and other commands read. It is not meant to be restored as a
+shard: it has only the logical cluster. kcp import brings it into another shard; the shard stays as it is until kcp purge
+deletes the logical cluster there.`,
+	ArgsText:  "NAME SHARD ARCHIVE",
+	Arguments: func(*transform.Args) []string { return []string{"NAME", "SHARD", "ARCHIVE"} },
+	Builds:    true,
+	Codes:     extractCodes(),
+	Settles:   map[string]string{codeNotDecrypted.Name: "decrypt them with --encryption-config FILE"},
+	Sections:  []transform.Section{&Receipts{}},
+	Appendix:  &Manifest{},
+	Flags: []transform.Flag{
+		{Name: "with-children", Default: false,
+			Usage: "also extract the logical clusters on this shard that belong to a Workspace in an extracted one"},
+		{Name: "as-shard", Usage: "take `S` for the name of this shard (default: what it calls itself)"},
+	},
+	New: func(_ context.Context, a *transform.Args) (transform.Transform, error) {
+		return &Extract{
+			Name: a.Arguments[0], Archive: a.Out, AsShard: a.String("as-shard"), WithChildren: a.Bool("with-children"), Prefixes: a.Prefixes,
+		}, nil
+	},
+}
+
+// Extract writes an archive of one logical cluster, and of its children with WithChildren. Values
+// are those of the shard, byte for byte.
+type Extract struct {
+	Name         string   // of the logical cluster
+	Archive      string   // path of the output, for the steps of the report
+	AsShard      string   // the shard's own name; "": what it calls itself
+	WithChildren bool     // take along the logical clusters below it that live on the same shard, however deep
+	Prefixes     []string // of the shard, where the file holds several
+}
+
+// Plan counts the records of the archive. A dry run finds all problems of a run.
+func (x *Extract) Plan(ctx context.Context, v *transform.View) error {
+	v.Make(transform.Output{Anew: true})
+	e := &extraction{
+		Extract: x, reporter: reporter{list: v.Report().Raise}, view: v, src: v.Reader().Snapshot(),
+		chosen: map[string]*kcp.Cluster{}, odd: map[string][]string{},
+	}
+	if err := e.find(ctx); err != nil {
+		return err
+	}
+	origin, err := e.src.Info(ctx)
+	if err != nil {
+		return err
+	}
+	e.check()
+	m, err := e.count(ctx, origin)
+	if err != nil {
+		return err
+	}
+	e.steps(m)
+	receipts := &Receipts{Untold: true}
+	receipts.Receive(m)
+	v.Report().Sections = append(v.Report().Sections, receipts)
+	if _, refusing := v.Report().Errors(); refusing > 0 {
+		return nil
+	}
+	v.Report().Appendix = &Manifest{m}
+	if err := e.src.Sound(ctx); err != nil { // what a damaged shard would pass off as its records is not to be carried on
+		return err
+	}
+	v.Make(transform.Output{Check: func(ctx context.Context, out *inspect.Reader) error {
+		is, err := archive.OpenChecked(ctx, out.Snapshot())
+		if err == nil && !reflect.DeepEqual(is, m) {
+			err = fmt.Errorf("%w: its manifest is not the one that was written", snapshot.ErrVerify)
+		}
+		return err
+	}})
+	return e.build(ctx, m)
+}
+
+// extraction is one run of Extract.
+type extraction struct {
+	*Extract
+	reporter
+	view      *transform.View
+	src       *snapshot.Snapshot
+	file      *kcp.File
+	index     *Index
+	shard     *kcp.Shard
+	shardName string
+	chosen    map[string]*kcp.Cluster // that the archive takes, by name
+	order     []*kcp.Cluster          // the same, parents before their children
+	// taken has the places of the archive's records, and of copies in a cache, which the archive
+	// does not take.
+	taken  *Selection
+	needs  map[string]need     // definitions that the archive takes, by their keys
+	keys   [][]byte            // of the archive's records, in revision order
+	leases map[int64]int64     // TTL in seconds by id, of those that an archive can have
+	odd    map[string][]string // by key, what of a record its manifest does not say
+}
+
+func (e *extraction) find(ctx context.Context) (err error) {
+	reader := e.view.Reader()
+	if err := archive.Refuse(ctx, e.src); err != nil { // what it would say of its origin would not be true of any shard
+		return err
+	}
+	if e.file, err = kcp.ReadChecked(ctx, reader); err != nil {
+		return err
+	}
+	if e.shard, err = e.file.Shard(e.Prefixes); err != nil {
+		return err
+	}
+	e.prefix = e.shard.Prefix
+	root, err := e.shard.Find(e.Name)
+	if err != nil {
+		return err
+	}
+	e.index, e.taken = newIndex(e.file), newSelection(e.file.Layouts)
+	e.shardName = cmp.Or(e.AsShard, e.shard.Name)
+	if err := e.choose(root); err != nil {
+		return err
+	}
+	return e.findLeases(ctx)
+}
+
+// maxTTL is the longest lease that a server grants, in seconds (etcd server/lease/lessor.go,
+// MaxLeaseTTL).
+const maxTTL = 9_000_000_000
+
+// findLeases leaves out leases with a TTL that no server grants.
+func (e *extraction) findLeases(ctx context.Context) error {
+	all, err := e.src.Leases(ctx)
+	e.leases = maps.Clone(all)
+	maps.DeleteFunc(e.leases, func(_, ttl int64) bool { return ttl <= 0 || ttl > maxTTL })
+	return err
+}
+
+// choose takes a logical cluster, and with WithChildren all that belong to it.
+func (e *extraction) choose(c *kcp.Cluster) error {
+	e.chosen[c.Name] = c
+	e.order = append(e.order, c)
+	e.taken.Places[Place{Prefix: e.shard.Prefix, Cluster: c.Name}] = true
+	if _, err := e.index.AddCopies(e.taken, c.Name, e.shardName); err != nil || !e.WithChildren { // which a purge would take: they are no rest
+		return err
+	}
+	for _, child := range e.shard.Children(c.Name) {
+		if e.chosen[child.Name] != nil {
+			continue
+		}
+		if err := e.choose(child); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (e *extraction) build(ctx context.Context, m *archive.Manifest) error {
+	notes, err := m.Notes()
+	if err != nil {
+		return err
+	}
+	content := snapshot.Content{Records: e.records(ctx), Revision: m.Origin.Revision, Notes: notes}
+	for _, l := range m.Leases {
+		id, err := strconv.ParseInt(l.ID, 16, 64)
+		if err != nil {
+			return err
+		}
+		if l.TTL > 0 {
+			content.Leases = append(content.Leases, snapshot.Lease{ID: id, TTL: l.TTL})
+		}
+	}
+	e.view.Make(transform.Output{Build: &content})
+	return nil
+}
+
+func (e *extraction) records(ctx context.Context) iter.Seq2[*snapshot.Record, error] {
+	return func(yield func(*snapshot.Record, error) bool) {
+		for _, key := range e.keys {
+			if rec, err := e.src.Get(ctx, key); !yield(rec, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+func (e *extraction) steps(m *archive.Manifest) {
+	r, also := e.view.Report(), ""
+	name, in, out := transform.ShellWord(e.Name), transform.ShellWord(r.Input.Path), transform.ShellWord(e.Archive)
+	if len(m.Clusters) > 1 {
+		also = " --with-children"
+	}
+	if e.AsShard != "" {
+		also += " --as-shard " + transform.ShellWord(e.AsShard)
+	}
+	for _, p := range e.Prefixes {
+		also += " --prefix " + transform.ShellWord(p)
+	}
+	r.AddStep("keep the archive as the snapshot is kept: it has the Secrets of the cluster, as they are stored")
+	for _, x := range m.Encryption {
+		r.AddStep("%s encrypted by %s: the API servers of the destination need that key, or the import an --encryption-config",
+			phrase.Count(x.Keys, "value"), x.Name)
+	}
+	if n := len(m.Missing); n > 0 {
+		r.AddStep("%s not there; the destination has to have what is missing", phrase.Count(n, "bound definition"))
+	}
+	r.AddStep("to move it, stop all front-proxies first, then kcp of both shards, and extract again from a snapshot of after that")
+	r.AddStep("take it in elsewhere: etcdshift kcp import %s DESTINATION DESTINATION-OUT", out)
+	r.AddStep("take it out here: etcdshift kcp purge %s %s ORIGIN-OUT%s --to-shard NEW-SHARD", name, in, also)
+	stepToMoveCopies(r, m.Names(), m.Origin.Shard, "")
+	stepToVerify(r, e.Archive, "DESTINATION-OUT", true)
+	stepToStart(r)
+}
+
+// Manifest is the section of a report with the manifest of the archive, also of a dry run.
+type Manifest struct {
+	*archive.Manifest `json:"manifest,omitempty"`
+}
+
+// Tables shows the content of the archive and the things that it relies on.
+func (m *Manifest) Tables(transform.Outcome) (tables []transform.Table) {
+	for _, c := range m.Clusters {
+		t := transform.Table{
+			Title:  fmt.Sprintf("logical cluster %s (%s)", c.Name, c.Path),
+			Header: []any{"RESOURCE", "KEYS", "BYTES", "SHA256"},
+			Totals: [][]any{{"all of it", c.Keys, c.Bytes, c.SHA256}},
+		}
+		for _, r := range c.Resources {
+			name := r.Resource
+			if r.Identity != "" {
+				name += " of " + r.Identity[:8]
+			}
+			t.Rows = append(t.Rows, []any{name, r.Keys, r.Bytes, r.SHA256})
+		}
+		tables = append(tables, t)
+	}
+	sum := func(what string, s archive.Sum) []any {
+		return []any{what, fmt.Sprintf("%s, %d bytes", phrase.Count(s.Keys, "key"), s.Bytes), s.SHA256}
+	}
+	return append(tables,
+		transform.Table{Rows: [][]any{sum("whole archive", m.Total), sum("rest of the shard", m.Origin.Rest)}},
+		transform.Table{Rows: m.reliance()})
+}
+
+// reliance lists the things that the destination of the archive must have.
+func (m *Manifest) reliance() (rows [][]any) {
+	row := func(cells ...any) { rows = append(rows, cells) }
+	for _, d := range m.Definitions {
+		row("definition", d.Resource, d.UID, "in the archive")
+	}
+	for _, d := range m.Missing {
+		row("definition", d.Resource, d.UID, "missing")
+	}
+	for _, i := range m.Identities {
+		what := "relied on"
+		if i.Own {
+			what = "its own"
+		}
+		for _, e := range i.Exports {
+			row("identity", e.Name+" of "+cmp.Or(e.Path, e.Cluster), i.Hash, what)
+		}
+		if len(i.Exports) == 0 {
+			row("identity", "no binding tells whose", i.Hash, what)
+		}
+	}
+	for _, l := range m.Leases {
+		row("lease", fmt.Sprintf("%d s", l.TTL), l.ID, "of "+phrase.Count(l.Keys, "key"))
+	}
+	for _, e := range m.Encryption {
+		row("encrypted by", e.Name, phrase.Count(e.Keys, "value"))
+	}
+	return rows
+}
+
+// check reports reasons against an archive, and parts that it will not have.
+func (e *extraction) check() {
+	for _, c := range e.order {
+		if !isName(c.Name) {
+			e.raise(e.keyOf(c.Name), codeOddName, "%.100q is no name of a logical cluster that a manifest can list", c.Name)
+		}
+	}
+	if e.AsShard != "" && e.shard.Name != "" && e.AsShard != e.shard.Name {
+		e.raise(e.keyOf(kcp.SystemShard), codeShardName, "this file calls itself shard %q, and --as-shard %q: the manifest says the "+
+			"latter, and copies from that in a cache of the same file are no part of the rest", e.shard.Name, e.AsShard)
+	}
+	for _, c := range e.order {
+		e.checkCluster(c)
+		e.checkChildren(c)
+	}
+	e.checkUnreadable()
+	warnUnknown(e.view, e.file, map[string]bool{e.shard.Prefix: true})
+}
+
+func (e *extraction) checkCluster(c *kcp.Cluster) {
+	if c.System {
+		e.raise(e.keyOf(c.Name), codeSystemCluster, "%q is a part of kcp itself", c.Name)
+	}
+	if c.Terminating != "" {
+		e.raise(e.keyOf(c.Name), codeTerminating, "%q is being deleted since %s", c.Name, c.Terminating)
+	}
+	if c.Migrating != "" {
+		e.raise(e.keyOf(c.Name), codeMigrating, "%q is being moved by LogicalClusterMigration %q", c.Name, c.Migrating)
+	}
+	if o := e.shard.Orphan(c.Path); o != nil && e.shard.Home(c.Path) == c {
+		e.raise(o.Keys[0], codeKeysUnderPath, "%s of %q under its path %q", phrase.Count(o.Amount.Keys, "key"), c.Name, c.Path)
+	}
+	leads := e.leads(c)
+	for _, p := range c.Problems {
+		switch {
+		case p.Code == kcp.CodeKeyMismatch:
+			e.raise(p.Key, kcp.CodeKeyMismatch, "%s", p.Reason)
+		case c.Hidden[p.Key]:
+			e.raise(p.Key, extractCodeOf(p), "it tells what the logical cluster needs: %s", p.Reason)
+		case leads[p.Key]:
+			e.raise(p.Key, extractCodeOf(p), "which logical cluster it leads to, and --with-children takes along, cannot be told: %s", p.Reason)
+		default:
+			e.note(p.Key, extractCodeOf(p), "it is taken as it is stored: %s", p.Reason)
+		}
+	}
+	e.checkOwner(c)
+}
+
+// leads returns the keys of the Workspaces of a logical cluster whose children are taken too.
+func (e *extraction) leads(c *kcp.Cluster) map[string]bool {
+	keys := map[string]bool{}
+	if e.WithChildren && len(c.Problems) > 0 {
+		for _, w := range c.Workspaces {
+			keys[w.Key] = true
+		}
+	}
+	return keys
+}
+
+// checkOwner reports a parent that is not in the file.
+func (e *extraction) checkOwner(c *kcp.Cluster) {
+	owner := c.Owner
+	switch {
+	case c.System || owner != nil && e.file.Lives(owner.Cluster):
+	case owner == nil:
+		e.raise(e.keyOf(c.Name), codeOwnerUnseen, "the LogicalCluster of %q does not tell its owner", c.Name)
+	default:
+		e.raise(e.keyOf(c.Name), codeOwnerUnseen, "Workspace %q in %q is not in this file: look there whether it says that %q lives here", owner.Name,
+			owner.Cluster, c.Name)
+	}
+}
+
+// checkChildren reports logical clusters behind Workspaces that the archive does not take.
+func (e *extraction) checkChildren(c *kcp.Cluster) {
+	lying := workspacesIn(c)
+	for _, child := range e.shard.Children(c.Name) {
+		if e.chosen[child.Name] != nil {
+			continue
+		}
+		reason := staysWithout(child)
+		if lying[child.Owner.Name] {
+			reason = fmt.Sprintf("%q is not in the archive, and its Workspace %q is", child.Name, child.Owner.Name)
+		}
+		e.raise(e.keyOf(child.Name), codeChildrenStay, "%s; --with-children takes it along", reason)
+	}
+	for _, w := range c.Workspaces {
+		child := e.shard.Cluster(w.Cluster)
+		switch {
+		case w.Cluster == "" || e.chosen[w.Cluster] != nil || child != nil && child.Owner != nil && child.Owner.Cluster == c.Name:
+		case child == nil:
+			e.raise(w.Key, codeChildElsewhere, "%q, behind Workspace %q in %q, %s", w.Cluster, w.Name, c.Name, elsewhere(w))
+		case e.shard.Unread(child).Code != nil && !e.WithChildren:
+			e.raise(e.keyOf(child.Name), codeChildrenStay,
+				"%q is not in the archive: only Workspace %q in %q says that it belongs there, its LogicalCluster does not tell", child.Name, w.Name, c.Name)
+		case e.shard.Unread(child).Code != nil:
+			p := e.shard.Unread(child)
+			e.raise(p.Key, extractCodeOf(p), "it tells whether %q belongs to Workspace %q in %q: %s", child.Name, w.Name, c.Name, p.Reason)
+		default:
+			e.raise(w.Key, codeChildElsewhere, "%q lives here, but says that it does not belong to Workspace %q in %q, which names it", w.Cluster,
+				w.Name, c.Name)
+		}
+	}
+}
+
+// checkUnreadable reports unreadable LogicalClusters, perhaps of children, that no Workspace names.
+func (e *extraction) checkUnreadable() {
+	if !e.WithChildren || e.shard.Unread(e.chosen[e.Name]).Code != nil { // the latter refuses
+		return
+	}
+	named := map[string]bool{}
+	for _, c := range e.order {
+		for _, w := range c.Workspaces {
+			named[w.Cluster] = true // and reported
+		}
+	}
+	for _, c := range e.shard.Clusters {
+		if p := e.shard.Unread(c); p.Code != nil && !c.System && e.chosen[c.Name] == nil && !named[c.Name] {
+			e.note(p.Key, extractCodeOf(p), "whose child %q is cannot be told; it is not in the archive: %s", c.Name, p.Reason)
+		}
+	}
+}

@@ -1,0 +1,259 @@
+package move
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/etcdshift/etcdshift/internal/kcp"
+	"github.com/etcdshift/etcdshift/internal/kcp/archive"
+	"github.com/etcdshift/etcdshift/keys"
+	"github.com/etcdshift/etcdshift/snapshot"
+)
+
+type need struct {
+	bound      kcp.Bound
+	binding    string          // key of an APIBinding that binds it
+	definition *kcp.Definition // nil where the shard does not have it
+}
+
+// count makes the manifest, with all sums from one pass over the records.
+func (e *extraction) count(ctx context.Context, origin snapshot.FileInfo) (*archive.Manifest, error) {
+	m := &archive.Manifest{
+		APIVersion: archive.APIVersion, Kind: archive.Kind, Format: archive.Format, Name: e.Name,
+		Origin: archive.Origin{
+			Shard:  e.text(e.keyOf(kcp.SystemShard), "the name of the shard", e.shardName),
+			Prefix: e.shard.Prefix, SHA256: origin.SHA256, Revision: origin.Revision,
+		},
+		Identities: e.identities(),
+	}
+	m.Definitions, m.Missing = e.definitions()
+	for _, name := range slices.Sorted(maps.Keys(e.chosen)) {
+		m.Clusters = append(m.Clusters, e.describe(e.chosen[name]))
+	}
+	tally, rest := archive.NewTally(e.shard.Prefix, e.leases), archive.NewRest()
+	for rec, err := range e.src.Live(ctx, nil) {
+		if err != nil {
+			return nil, err
+		}
+		e.countRecord(rec, tally, rest)
+	}
+	e.checkOdd()
+	tally.Fill(m)
+	m.Origin.Rest = rest.Sum()
+	return m, nil
+}
+
+// countRecord counts a record for the archive, the rest, or both: needed definitions stay.
+func (e *extraction) countRecord(rec *snapshot.Record, tally *archive.Tally, rest *archive.Rest) {
+	switch n, needed := e.needs[string(rec.Key)]; {
+	case e.mayTake(rec.Key) && e.taken.Has(rec.Key):
+		k, _, _ := e.taken.Layouts.Parse(rec.Key)
+		of := archive.ResourceOf(k, rec.Key)
+		switch {
+		case k.Shard != "": // a copy in a cache
+		case !archive.IsText(of.Dir):
+			e.raise(string(rec.Key), codeOddName, "its folder is longer than a manifest can say")
+		default:
+			tally.Add(rec, k.Cluster, of)
+			e.keys = append(e.keys, rec.Key)
+		}
+		return
+	case needed:
+		tally.AddDefinition(rec, n.definition.Name)
+		e.keys = append(e.keys, rec.Key)
+	}
+	rest.Add(rec)
+}
+
+// mayTake reports whether a segment of a key names a logical cluster that is taken: most keys need
+// not be parsed.
+func (e *extraction) mayTake(key []byte) bool {
+	for segment := range bytes.SplitSeq(key, []byte("/")) {
+		if e.chosen[string(segment)] != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// definitions returns the needed definitions that the shard has, and those that it lacks.
+func (e *extraction) definitions() (there, missing []archive.Definition) {
+	there, missing, e.needs = []archive.Definition{}, []archive.Definition{}, map[string]need{}
+	needs := e.bound()
+	for _, uid := range slices.Sorted(maps.Keys(needs)) {
+		n := needs[uid]
+		d := archive.Definition{
+			UID: uid, Resource: e.text(n.binding, "a type", n.bound.Resource.String()), Schema: e.text(n.binding, "a schema", n.bound.Schema),
+			StoredVersions: e.texts(n.binding, "a version", n.bound.StorageVersions),
+		}
+		if n.definition == nil {
+			missing = append(missing, d)
+			e.raise("", codeDefinitionMissing, "%s is bound, and this shard has no bound definition %q of it", d.Resource, uid)
+			continue
+		}
+		if e.taken.Has([]byte(n.definition.Key)) {
+			continue // as a record of a logical cluster
+		}
+		if n.definition.Problem != "" {
+			e.note(n.definition.Key, codeUndecodable, "it is taken as it is stored: %s", n.definition.Problem)
+		} else {
+			d.StoredVersions = e.texts(n.definition.Key, "a version", n.definition.StoredVersions)
+		}
+		e.needs[n.definition.Key] = n
+		d.Key = strings.TrimPrefix(n.definition.Key, e.shard.Prefix)
+		there = append(there, d)
+	}
+	return there, missing
+}
+
+// bound returns the definitions that the logical clusters bind, by UID.
+func (e *extraction) bound() map[string]need {
+	needs := map[string]need{}
+	for _, c := range e.order {
+		for b, bound := range c.Bound() {
+			key := e.apiKey(kcp.BindingType, c.Name, b.Name)
+			switch _, twice := needs[bound.UID]; {
+			case twice || bound.Virtual:
+			case !isName(bound.UID):
+				e.leaveOut(key, "the UID of a schema")
+			default:
+				needs[bound.UID] = need{bound, key, e.shard.Definition(bound.UID)}
+			}
+		}
+	}
+	return needs
+}
+
+// identities returns the identities that the logical clusters bind, store records under, or export.
+func (e *extraction) identities() []archive.Identity {
+	g := relied{e, map[string]*archive.Identity{}}
+	for _, c := range e.order {
+		for b, bound := range c.Bound() {
+			key := e.apiKey(kcp.BindingType, c.Name, b.Name)
+			i := g.of(key, bound.Identity)
+			i.Resources = append(i.Resources, e.texts(key, "a type", []string{bound.Resource.String()})...)
+			g.exported(key, i, archive.Export{Cluster: b.Export.Cluster, Path: b.Export.Path, Name: b.Export.Name})
+		}
+		for _, r := range c.Resources {
+			i := g.of(e.keyOf(c.Name), r.Identity)
+			i.Resources = append(i.Resources, r.Resource.String())
+		}
+		for _, x := range c.Exports {
+			key := e.apiKey(kcp.ExportType, c.Name, x.Name)
+			i := g.of(key, x.Identity)
+			i.Own = true
+			g.exported(key, i, archive.Export{Cluster: x.Cluster, Path: c.Path, Name: x.Name})
+		}
+	}
+	return g.list()
+}
+
+type relied struct {
+	*extraction
+	all map[string]*archive.Identity // by hash
+}
+
+// of returns the identity of a hash; for no hash, one that is not listed.
+func (g relied) of(key, hash string) *archive.Identity {
+	if hash != "" && !archive.IsHash(hash) {
+		g.leaveOut(key, "an identity")
+		hash = ""
+	}
+	if hash == "" {
+		return &archive.Identity{}
+	}
+	if g.all[hash] == nil {
+		g.all[hash] = &archive.Identity{Hash: hash, Resources: []string{}, Exports: []archive.Export{}}
+	}
+	return g.all[hash]
+}
+
+// exported adds an APIExport of an identity, with its path if that is text.
+func (g relied) exported(key string, i *archive.Identity, x archive.Export) {
+	if !archive.IsText(x.Cluster) || !archive.IsText(x.Name) {
+		g.leaveOut(key, "an APIExport")
+		return
+	}
+	x.Path = g.text(key, "the path of an APIExport", x.Path)
+	i.Exports = append(i.Exports, x)
+}
+
+func (g relied) list() []archive.Identity {
+	out := []archive.Identity{}
+	for _, hash := range slices.Sorted(maps.Keys(g.all)) {
+		i := *g.all[hash]
+		slices.Sort(i.Resources)
+		i.Resources = slices.Compact(i.Resources)
+		slices.SortFunc(i.Exports, func(a, b archive.Export) int {
+			return cmp.Or(strings.Compare(a.Cluster, b.Cluster), strings.Compare(a.Name, b.Name), strings.Compare(a.Path, b.Path))
+		})
+		i.Exports = slices.Compact(i.Exports)
+		out = append(out, i)
+	}
+	return out
+}
+
+// maxName is the length of the longest name that an API server takes (k8s.io/apimachinery
+// validation, DNS subdomain).
+const maxName = 253
+
+// isName tells whether a manifest can list s as a name.
+func isName(s string) bool {
+	return s != "" && len(s) <= maxName && !strings.Contains(s, "/") && archive.IsText(s)
+}
+
+// text returns s, a text of the record under key, or "" where a manifest cannot have it.
+func (e *extraction) text(key, what, s string) string {
+	return strings.Join(e.texts(key, what, []string{s}), "")
+}
+
+// texts returns those texts that a manifest can have.
+func (e *extraction) texts(key, what string, all []string) []string {
+	out := []string{} // a list is never null
+	for _, s := range all {
+		if archive.IsText(s) {
+			out = append(out, s)
+		} else {
+			e.leaveOut(key, what)
+		}
+	}
+	return out
+}
+
+// leaveOut remembers a text of the record under key that the manifest does not have.
+func (e *extraction) leaveOut(key, what string) { e.odd[key] = append(e.odd[key], what) }
+
+// checkOdd reports texts that the manifest does not have, once a record.
+func (e *extraction) checkOdd() {
+	for _, key := range slices.Sorted(maps.Keys(e.odd)) {
+		what := e.odd[key]
+		slices.Sort(what)
+		what = slices.Compact(what)
+		e.note(key, codeOddName, "the manifest leaves out %s: too long, not to be printed, or not what it should be; "+
+			"the record itself is taken as it is stored", strings.Join(what, ", "))
+	}
+}
+
+func (e *extraction) describe(c *kcp.Cluster) archive.Cluster {
+	key := e.keyOf(c.Name)
+	out := archive.Cluster{
+		Name: c.Name, Path: e.text(key, "its path", c.Path), UID: e.text(key, "its UID", c.UID), Shard: e.text(key, "its shard", c.ShardName),
+	}
+	if o := c.Owner; o != nil {
+		out.Owner = archive.Owner{
+			Cluster: e.text(key, "its owner's logical cluster", o.Cluster),
+			Name:    e.text(key, "its owner's name", o.Name), UID: e.text(key, "its owner's UID", o.UID),
+		}
+	}
+	return out
+}
+
+func (e *extraction) apiKey(gr schema.GroupResource, cluster, name string) string {
+	return string(keys.KCPShard{Prefix: e.shard.Prefix}.Format(keys.Key{Resource: gr, Custom: true, Cluster: cluster, Name: name}))
+}

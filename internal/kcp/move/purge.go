@@ -1,0 +1,449 @@
+// Package purge deletes logical clusters or orphans from the snapshot of a shard, and their copies
+// from a cache.
+package move
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/etcdshift/etcdshift/finding"
+	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/internal/kcp"
+	"github.com/etcdshift/etcdshift/internal/kcp/archive"
+	"github.com/etcdshift/etcdshift/internal/phrase"
+	"github.com/etcdshift/etcdshift/snapshot"
+	"github.com/etcdshift/etcdshift/transform"
+)
+
+// PurgeSpec is the command "kcp purge".
+var PurgeSpec = transform.Spec{
+	Group: transform.GroupKCP,
+	Name:  "purge",
+	Usage: "write a snapshot without a logical cluster, or without orphans",
+	Examples: `etcdshift kcp purge 2y3qvnqz5ga11oc4 root.db root-after.db
+etcdshift kcp purge 2y3qvnqz5ga11oc4 cache.db cache-after.db \
+    --from-shard root --to-shard shard-1
+etcdshift kcp purge --orphans shard-1.db shard-1-after.db`,
+	Text: `Deletes every key of the logical cluster NAME from a shard's snapshot, and no other: each key is parsed by itself, whatever tenants
+name their objects. Copies of NAME from this shard in a cache of the same file go too. With --from-shard S the file is that of a cache
+server, and only its copies of NAME from shard S are changed. --orphans deletes the keys of logical clusters that do not live on this
+shard, as a live migration leaves them: those of NAME, or of all.
+
+With --to-shard T the copies in a cache move to shard T, on which the logical cluster was imported: each gets the key of T, and its
+annotation kcp.io/shard names T; all else stays. Without it the copies are deleted. Deleting the last copy of an APIExport has to be
+allowed (exports-in-cache): other tenants would lose the labels of its permission claims.
+
+NAME is the name that etcdshift kcp list prints, not a path.
+
+The deletions are new revisions on top, so that watching clients see them; the old records stay in the file until etcd is compacted.
+--scrub writes the file anew without any record of these keys, of any revision.`,
+	ArgsText:  "NAME SHARD|CACHE OUT  or  --orphans [NAME] SHARD OUT",
+	Arguments: purgeArgs,
+	Alone:     true,
+	Codes:     purgeCodes(),
+	Settles: map[string]string{
+		"owner-points-here": "where it was imported on another shard, kcp there will correct the Workspace, and to allow it is right",
+		"encrypted":         "--encryption-config FILE decrypts LogicalClusters, Workspaces, and copies that move",
+		"exports-in-cache":  "--to-shard T moves the copies to the shard that it was imported on",
+		"unknown-shard":     "spell --to-shard as \"etcdshift kcp list\" prints the shard",
+		"no-home":           "name the logical cluster whose orphans are to go",
+	},
+	Sections: []transform.Section{&Receipts{}},
+	Flags: []transform.Flag{
+		{Name: "with-children", Default: false,
+			Usage: "also purge the logical clusters on this shard that belong to a Workspace in a purged one"},
+		{Name: "orphans", Default: false, Usage: "purge the keys of logical clusters that do not live on this shard, and no others"},
+		{Name: "from-shard", Usage: "purge what a cache has of NAME as shard `S` wrote it, and no others"},
+		{Name: "to-shard", Usage: "move the copies in a cache to shard `T`, instead of deleting them"},
+		{Name: "as-shard", Usage: "take `S` for the name of this shard (default: what it calls itself)"},
+		{Name: "scrub", Default: false, Usage: "leave nothing of these keys in the file, no older value and no deletion"},
+	},
+	New: newPurge,
+}
+
+func purgeArgs(a *transform.Args) []string {
+	switch {
+	case a.IsSet("from-shard"):
+		return []string{"NAME", "CACHE", "OUT"}
+	case a.Bool("orphans") && len(a.Arguments) < 3:
+		return []string{"SHARD", "OUT"}
+	}
+	return []string{"NAME", "SHARD", "OUT"}
+}
+
+func newPurge(_ context.Context, a *transform.Args) (transform.Transform, error) {
+	o := &Purge{
+		Orphans: a.Bool("orphans"), WithChildren: a.Bool("with-children"), Scrub: a.Bool("scrub"),
+		FromShard: a.String("from-shard"), ToShard: a.String("to-shard"), AsShard: a.String("as-shard"), Prefixes: a.Prefixes,
+	}
+	if len(a.Arguments) > 0 {
+		o.Name = a.Arguments[0]
+	}
+	switch cache := o.FromShard != ""; {
+	case cache && o.Orphans:
+		return nil, transform.Usagef("--from-shard and --orphans exclude each other")
+	case cache && o.WithChildren:
+		return nil, transform.Usagef("--from-shard and --with-children exclude each other")
+	case cache && o.AsShard != "":
+		return nil, transform.Usagef("--from-shard and --as-shard exclude each other")
+	case o.Orphans && o.WithChildren:
+		return nil, transform.Usagef("--orphans and --with-children exclude each other")
+	case o.ToShard != "" && o.ToShard == o.FromShard:
+		return nil, transform.Usagef("--to-shard and --from-shard are both %q", o.ToShard)
+	case o.ToShard != "" && o.Orphans && o.Name == "":
+		return nil, transform.Usagef("--to-shard takes the NAME of the logical cluster that lives there")
+	}
+	return o, nil
+}
+
+// Purge deletes logical clusters or orphans, and deletes their copies in a cache of the same file
+// or gives them to another shard.
+type Purge struct {
+	Name         string // of a logical cluster; "" only with Orphans, for those of all
+	Orphans      bool   // the keys of logical clusters that do not live on the shard, and no living one
+	WithChildren bool   // and all that live on the shard and whose owner lies in one of them
+	FromShard    string // not of a shard, but of a cache: what it has of Name as this shard wrote it
+	ToShard      string // give the copies in a cache to this shard; "": delete them
+	AsShard      string // the shard's own name, for its copies in a cache of the same file; "": what it calls itself
+	Scrub        bool   // leave nothing of them in the file, of no revision; Name may be gone but for older records
+	Prefixes     []string
+}
+
+// ErrNoHome is returned where all orphans are to go and no logical cluster can live in the file, as
+// in an etcd for single resources (--etcd-servers-overrides).
+var ErrNoHome = errors.New("no logical cluster can live")
+
+// ErrSameShard is returned where copies are given to the shard that wrote them.
+var ErrSameShard = finding.WithHint(errors.New("the copies are of that shard already"),
+	"--to-shard names the shard of the import, not the origin")
+
+// Errors of a cache where a shard is expected, and of a shard where a cache is expected.
+var (
+	ErrCacheAlone = finding.WithHint(fmt.Errorf("%w, but a cache", kcp.ErrNoShard),
+		"--from-shard S purges the copies of shard S from a cache; with --to-shard T they move to shard T")
+	ErrNoCacheHere = finding.WithHint(fmt.Errorf("%w is in the file", kcp.ErrNoCache),
+		"give the snapshot of the cache server: a shard with a separate cache has no copies in its own file")
+)
+
+// Plan stages the moved copies and then the deletions, each in the order of keys: no revision lacks
+// a copy.
+func (p *Purge) Plan(ctx context.Context, v *transform.View) error {
+	v.Make(transform.Output{Anew: p.Scrub})
+	c, err := p.choose(ctx, v)
+	if err != nil {
+		return err
+	}
+	return c.plan(ctx)
+}
+
+func (c *choice) plan(ctx context.Context) error {
+	objections{c}.checkChoice()
+	before, err := c.Split(ctx, c.view.Reader())
+	if err != nil {
+		return err
+	}
+	slices.SortFunc(before.Keys, func(a, b Selected) int { return strings.Compare(a.Key, b.Key) })
+	for _, s := range before.Keys {
+		if err := c.moveCopy(ctx, s); err != nil {
+			return err
+		}
+	}
+	for _, s := range before.Keys {
+		if err := c.view.Delete(ctx, []byte(s.Key)); err != nil {
+			return err
+		}
+	}
+	if c.options.Scrub && len(c.Places) > 0 {
+		c.view.Make(transform.Output{Scrub: c.Has})
+	}
+	receipts := &Receipts{}
+	for _, t := range c.targets {
+		receipts.Clusters = append(receipts.Clusters, c.receipt(t, before))
+	}
+	c.view.Report().Sections = append(c.view.Report().Sections, receipts)
+	c.view.Make(transform.Output{Check: func(ctx context.Context, out *inspect.Reader) error {
+		return c.check(ctx, out, before.Rest.Sum(), receipts)
+	}})
+	purgeSteps{c, c.view.Report()}.add()
+	return nil
+}
+
+// receipt counts the records of one logical cluster that go.
+func (c *choice) receipt(t *target, s *Split) Receipt {
+	r := Receipt{Name: t.name}
+	if t.living != nil {
+		r.Path = t.living.Path
+	}
+	if c.shard != nil {
+		r.Sum = s.Sum(Place{Prefix: c.shard.Prefix, Cluster: t.name})
+	}
+	for _, copied := range t.copies {
+		r.Copies += s.Sum(placeOfCopy(copied)).Keys
+		r.CopiesMoved += c.arrivals[Place{Prefix: copied.Prefix, Shard: c.options.ToShard, Cluster: copied.Cluster}]
+	}
+	if r.CopiesMoved > 0 {
+		r.ToShard = c.options.ToShard
+	}
+	return r
+}
+
+// choice is the plan of a purge.
+type choice struct {
+	reporter
+	*Selection
+	*Index
+	options   *Purge
+	view      *transform.View
+	file      *kcp.File
+	shard     *kcp.Shard // nil where only a cache is purged
+	shardName string     // that of shard, or the one whose copies are purged; "" where nothing says it
+	targets   []*target  // parents before their children
+	byName    map[string]*target
+	moved     []movedCopy
+	arrivals  map[Place]int  // how many of them, by the place that they get
+	past      map[Place]bool // where the file has records of any revision, deletions among them; nil without Scrub
+}
+
+// target is one logical cluster that goes.
+type target struct {
+	name   string
+	living *kcp.Cluster // nil for orphans, in a cache, and for one that is gone but for older records
+	orphan *kcp.Orphan  // nil for all others
+	copies []*kcp.Copy  // that go with it
+}
+
+func (o *Purge) choose(ctx context.Context, v *transform.View) (*choice, error) {
+	if err := archive.Refuse(ctx, v.Reader().Snapshot()); err != nil {
+		return nil, err
+	}
+	file, err := kcp.ReadChecked(ctx, v.Reader())
+	if err != nil {
+		return nil, err
+	}
+	c := &choice{
+		reporter: reporter{list: v.Raise}, Selection: newSelection(file.Layouts), Index: newIndex(file), options: o, view: v, file: file,
+		byName: map[string]*target{}, arrivals: map[Place]int{},
+	}
+	if o.Scrub {
+		if c.past, err = c.Past(ctx, v.Reader()); err != nil {
+			return nil, err
+		}
+	}
+	if o.FromShard != "" {
+		return c, c.chooseCopies()
+	}
+	if err := c.chooseShard(); err != nil {
+		return nil, err
+	}
+	if o.Orphans {
+		err = c.chooseOrphans(o.Name)
+	} else {
+		err = c.chooseLiving(o.Name, o.WithChildren)
+	}
+	if errors.Is(err, kcp.ErrNoCluster) && c.wasThere(o.Name) {
+		c.take(&target{name: o.Name})
+		err = nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return c, c.chooseKeys()
+}
+
+func (c *choice) chooseShard() (err error) {
+	if c.shard, err = c.file.Shard(c.options.Prefixes); errors.Is(err, kcp.ErrNoShard) {
+		if cache, _ := c.file.Cache(c.options.Prefixes); cache != nil {
+			err = fmt.Errorf("%w below %q", ErrCacheAlone, cache.Prefix)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	c.shardName, c.prefix = cmp.Or(c.options.AsShard, c.shard.Name), c.shard.Prefix
+	return c.checkToShard()
+}
+
+func (c *choice) take(t *target) {
+	c.targets = append(c.targets, t)
+	c.byName[t.name] = t
+}
+
+func (c *choice) goes(name string) bool { return c.byName[name] != nil }
+
+func (c *choice) chooseCopies() error {
+	o := c.options
+	cache, err := c.file.Cache(o.Prefixes)
+	if errors.Is(err, kcp.ErrNoCache) {
+		if shard, _ := c.file.Shard(o.Prefixes); shard != nil {
+			err = fmt.Errorf("%w, but a shard below %q", ErrNoCacheHere, shard.Prefix)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	c.shardName, c.Caches = o.FromShard, map[string]bool{cache.Prefix: true}
+	if err := c.checkToShard(); err != nil {
+		return err
+	}
+	at := Place{Prefix: cache.Prefix, Shard: o.FromShard, Cluster: o.Name}
+	found := &target{name: o.Name}
+	var writers []string
+	for _, copied := range c.Copies[o.Name] {
+		switch {
+		case placeOfCopy(copied) == at:
+			found.copies = append(found.copies, copied)
+		case copied.Prefix == cache.Prefix:
+			writers = append(writers, copied.Shard)
+		}
+	}
+	switch {
+	case len(found.copies) > 0 || c.past[at]:
+		c.take(found)
+		c.Places[at] = true
+		return nil
+	case c.movedBefore(cache):
+		c.take(found)
+		return nil
+	}
+	what := fmt.Sprintf("from shard %q; it has copies from %s", o.FromShard, strings.Join(quoted(writers), ", "))
+	if len(writers) == 0 {
+		what = "from any shard"
+	}
+	return fmt.Errorf("%w: the cache has nothing of %q %s%s", kcp.ErrNoCluster, o.Name, what, unknownShard(c.file, "; ", o.FromShard))
+}
+
+// chooseOrphans takes all where the name is empty; finding none is not an error. All keys of an
+// etcd for single resources would be orphans: it is refused.
+func (c *choice) chooseOrphans(name string) error {
+	if name == "" && len(c.shard.Orphans) > 0 {
+		switch {
+		case len(c.shard.System) == 0:
+			return fmt.Errorf("%w below %q: kcp's own definitions are not there; name the logical cluster whose keys are to go", ErrNoHome, c.shard.Prefix)
+		case c.shard.Partial:
+			return fmt.Errorf("%w below %q: the LogicalCluster of %s, which each shard has, is not there; name the logical cluster whose keys are to go",
+				ErrNoHome, c.shard.Prefix, kcp.SystemShard)
+		}
+	}
+	var names []string
+	for _, o := range c.shard.Orphans {
+		if name == "" || o.Name == name {
+			c.take(&target{name: o.Name, orphan: o})
+		}
+		names = append(names, fmt.Sprintf("%q", o.Name))
+	}
+	switch {
+	case name == "" || len(c.targets) > 0:
+		return nil
+	case c.shard.Cluster(name) != nil:
+		return fmt.Errorf("%w: %q lives on this shard: its keys are no orphans", kcp.ErrNoCluster, name)
+	case len(names) == 0:
+		return fmt.Errorf("%w: this shard has no orphans, of %q or any other", kcp.ErrNoCluster, name)
+	}
+	return fmt.Errorf("%w: this shard has no orphans of %q; it has some of %s", kcp.ErrNoCluster, name, strings.Join(names, ", "))
+}
+
+// chooseLiving takes a logical cluster, and with withChildren all that belong to one that goes.
+func (c *choice) chooseLiving(name string, withChildren bool) error {
+	root, err := c.shard.Find(name)
+	if err != nil {
+		return err
+	}
+	c.takeLiving(root)
+	for i := 0; withChildren && i < len(c.targets); i++ {
+		for _, child := range c.shard.Children(c.targets[i].name) {
+			if !c.goes(child.Name) {
+				c.takeLiving(child)
+			}
+		}
+	}
+	return nil
+}
+
+// takeLiving takes a logical cluster, and the keys under its path in place of its name: they would
+// outlive it.
+func (c *choice) takeLiving(living *kcp.Cluster) {
+	c.take(&target{name: living.Name, living: living})
+	if o := c.shard.Orphan(living.Path); o != nil && c.shard.Home(living.Path) == living {
+		c.take(&target{name: o.Name, orphan: o})
+	}
+}
+
+// wasThere tells whether the file has only older records of a logical cluster.
+func (c *choice) wasThere(name string) bool {
+	if c.shard.Cluster(name) != nil || c.shard.Orphan(name) != nil {
+		return false
+	}
+	had := c.past[Place{Prefix: c.shard.Prefix, Cluster: name}]
+	for prefix := range c.Caches {
+		had = had || c.past[Place{Prefix: prefix, Shard: c.shardName, Cluster: name}]
+	}
+	return had
+}
+
+// chooseKeys selects the keys of the logical clusters in the shard, and those of this shard's
+// copies in the caches of the file, live or not.
+func (c *choice) chooseKeys() (err error) {
+	for _, t := range c.targets {
+		c.Places[Place{Prefix: c.shard.Prefix, Cluster: t.name}] = true
+		if t.copies, err = c.AddCopies(c.Selection, t.name, c.shardName); err != nil {
+			return err
+		}
+	}
+	for _, at := range slices.SortedFunc(maps.Keys(c.past), Place.Compare) {
+		switch {
+		case !c.Caches[at.Prefix] || !c.goes(at.Cluster):
+		case c.shardName == "":
+			return at.ShardUnknown()
+		case at.Shard == c.shardName:
+			c.Places[at] = true
+		}
+	}
+	return nil
+}
+
+// check proves that the output has no purged key, and every other live record as in the input.
+// Errors wrap snapshot.ErrVerify.
+func (c *choice) check(ctx context.Context, out *inspect.Reader, was archive.Sum, receipts *Receipts) error {
+	for _, m := range c.moved {
+		c.Created[m.to] = true
+	}
+	after, err := c.Split(ctx, out)
+	if err != nil {
+		return err
+	}
+	if n := len(after.Keys); n > 0 {
+		return fmt.Errorf("%w: of what was purged %s left, such as %q", snapshot.ErrVerify, phrase.Count(n, "key"), after.Keys[0].Key)
+	}
+	if is := after.Rest.Sum(); is != was {
+		return fmt.Errorf("%w: of all other live records there are %d with digest %s, and not %d with %s",
+			snapshot.ErrVerify, is.Keys, is.SHA256, was.Keys, was.SHA256)
+	}
+	receipts.Rest = &was
+	if err := c.checkMoved(ctx, out); err != nil || !c.options.Scrub {
+		return err
+	}
+	return c.checkScrubbed(ctx, out)
+}
+
+// checkScrubbed looks for purged records of any revision, by the names of the logical clusters.
+func (c *choice) checkScrubbed(ctx context.Context, out *inspect.Reader) error {
+	for rec, err := range out.Snapshot().Records(ctx) {
+		if err != nil {
+			return err
+		}
+		k, _, err := c.Layouts.Parse(rec.Key)
+		if err != nil || !c.goes(k.Cluster) {
+			continue
+		}
+		ofShard := c.shard != nil && k.Prefix == c.shard.Prefix
+		if ofShard || c.Caches[k.Prefix] && k.Shard == c.shardName {
+			return fmt.Errorf("%w: revision %s of %q is left", snapshot.ErrVerify, rec.Revision, rec.Key)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,401 @@
+package move
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/etcdshift/etcdshift/finding"
+	"github.com/etcdshift/etcdshift/internal/kcp"
+	"github.com/etcdshift/etcdshift/internal/phrase"
+	"github.com/etcdshift/etcdshift/transform"
+)
+
+// objections are the reasons against a purge.
+type objections struct{ *choice }
+
+// checkChoice reports reasons against a purge.
+func (c objections) checkChoice() {
+	if c.shard != nil && c.shard.Name != "" && c.shard.Name != c.shardName {
+		c.raise(c.keyOf(kcp.SystemShard), codeShardName,
+			"this file calls itself shard %q, and --as-shard %q: copies of the latter go, and a Workspace that says either leads here",
+			c.shard.Name, c.shardName)
+	}
+	c.checkHome()
+	for _, t := range c.targets {
+		if kcp.IsSystem(t.name) {
+			c.raise(c.targetKey(t), codeSystemCluster, "%q is a part of kcp itself", t.name)
+		}
+		if t.living != nil {
+			c.checkLiving(t)
+		}
+		if (t.living != nil || t.orphan != nil) && !kcp.IsSystem(t.name) {
+			c.checkOwner(t)
+		}
+		for _, p := range t.problems() {
+			if p.Code == kcp.CodeKeyMismatch {
+				c.raise(p.Key, p.Code, "%s", p.Reason)
+			}
+		}
+	}
+	c.checkUnreadOwners()
+	c.checkChildren()
+	c.checkBinders()
+	c.checkExports()
+	if reason := unknownShard(c.file, "", c.options.ToShard); reason != "" {
+		c.raise("", codeUnknownShard, "%s", reason)
+	}
+	storages := map[string]bool{}
+	for p := range c.Places {
+		storages[p.Prefix] = true
+	}
+	warnUnknown(c.view, c.file, storages)
+}
+
+func (t *target) problems() (all []finding.Finding) {
+	if t.living != nil {
+		all = append(all, t.living.Problems...)
+	}
+	if t.orphan != nil {
+		all = append(all, t.orphan.Problems...)
+	}
+	for _, copied := range t.copies {
+		all = append(all, copied.Problems...)
+	}
+	return all
+}
+
+// targetKey is the key of a target's LogicalCluster; "" where it has none.
+func (c objections) targetKey(t *target) string {
+	has := func(r kcp.Resource) bool {
+		return r.Custom && r.Resource == kcp.TypeName(kcp.LogicalClusterType)
+	}
+	if c.shard == nil || t.living == nil || !slices.ContainsFunc(t.living.Resources, has) {
+		return ""
+	}
+	return c.keyOf(t.name)
+}
+
+// checkHome reports orphans of a file without living logical clusters of tenants.
+func (c objections) checkHome() {
+	if c.shard == nil || !c.options.Orphans || len(c.targets) == 0 {
+		return
+	}
+	why := "no logical cluster lives there but parts of kcp itself: where theirs were lost, these are no orphans"
+	switch {
+	case c.shard.Partial:
+		why = fmt.Sprintf("this is no whole shard, the LogicalCluster of %s is not there: they may be of logical clusters that live", kcp.SystemShard)
+	case slices.ContainsFunc(c.shard.Clusters, func(l *kcp.Cluster) bool { return !l.System }):
+		return
+	}
+	const lie = "below %q lie keys of logical clusters without a LogicalCluster (%d, such as %q); %s"
+	if args := []any{c.shard.Prefix, len(c.shard.Orphans), c.targets[0].name, why}; c.options.Name != "" {
+		c.note("", codeNoHome, lie, args...)
+	} else {
+		c.raise("", codeNoHome, lie, args...)
+	}
+}
+
+func (c objections) checkLiving(t *target) {
+	if p := c.shard.Unread(t.living); p.Code != nil {
+		c.raise(p.Key, p.Code, "whether %q is being deleted or moved, and whether a Workspace still leads to it, cannot be told: %s", t.name, p.Reason)
+	}
+	if at := t.living.Terminating; at != "" {
+		c.raise(c.targetKey(t), codeTerminating, "%q is being deleted since %s", t.name, at)
+	}
+	if by := t.living.Migrating; by != "" {
+		c.raise(c.targetKey(t), codeMigrating, "%q is being moved by LogicalClusterMigration %q", t.name, by)
+	}
+}
+
+// checkBinders reports logical clusters that stay and bind an APIExport that goes.
+func (c objections) checkBinders() {
+	if c.shard == nil {
+		return
+	}
+	paths, binders := map[string]string{}, map[string][]string{}
+	for _, t := range c.targets {
+		if t.living != nil && t.living.Path != "" {
+			paths[t.living.Path] = t.name
+		}
+	}
+	for _, l := range c.shard.Clusters {
+		for _, b := range l.Bindings {
+			from := b.Export.Cluster
+			if from == "" {
+				from = paths[b.Export.Path]
+			}
+			if c.goes(from) && !c.goes(l.Name) && !slices.Contains(binders[from], l.Name) {
+				binders[from] = append(binders[from], l.Name)
+			}
+		}
+	}
+	for _, t := range c.targets {
+		if all := binders[t.name]; t.living != nil && len(all) > 0 {
+			c.raise(c.targetKey(t), codeExportsBound, "logical clusters that stay here (%d) bind what %q exports: %s; its copies in the cache have to move "+
+				"with it (--to-shard), else they lose the labels of their permission claims", len(all), t.name, phrase.List(all, 10))
+		}
+	}
+}
+
+// checkOwner reports Workspaces that stay and lead to a logical cluster here.
+func (c objections) checkOwner(t *target) {
+	for _, w := range c.leadingHere(t) {
+		where := fmt.Sprintf("on shard %q, which is this one", w.ShardName)
+		switch {
+		case w.ShardName == "":
+			where = "somewhere: it has no annotation " + kcp.AnnotationShard
+		case c.shardName == "":
+			where = fmt.Sprintf("on shard %q, and this file does not say what this one is called (--as-shard)", w.ShardName)
+		}
+		c.raise(w.Key, codeOwnerPointsHere, "Workspace %q in %q says that %q lives %s", w.Name, w.Parent.Name, t.name, where)
+	}
+	if t.living != nil && c.shard.Unread(t.living).Code == nil {
+		c.checkUnseen(t)
+	}
+}
+
+// leadingHere returns the Workspaces that stay and name this shard for a logical cluster. Without a
+// name, they lead here, unless the target is an orphan that lives on another shard of the file.
+func (c *choice) leadingHere(t *target) (all []Link) {
+	for _, w := range c.Leading[t.name] {
+		here := t.orphan == nil || !c.file.Lives(t.name)
+		if w.ShardName != "" && c.shardName != "" {
+			here = w.ShardName == c.shardName || c.shard != nil && w.ShardName == c.shard.Name
+		}
+		if here && !c.along(w) && c.shard != nil {
+			all = append(all, w)
+		}
+	}
+	return all
+}
+
+// along tells whether a Workspace goes too.
+func (c *choice) along(w Link) bool { return w.Shard == c.shard && c.goes(w.Parent.Name) }
+
+// checkUnseen reports an owner that the file does not have.
+func (c objections) checkUnseen(t *target) {
+	owner, key := t.living.Owner, c.targetKey(t)
+	switch {
+	case owner == nil:
+		c.raise(key, codeOwnerUnseen, "the LogicalCluster of %q does not tell its owner", t.name)
+		return
+	case owner.Resource != "workspaces" || !strings.HasPrefix(owner.APIVersion, "tenancy.kcp.io/"):
+		c.raise(key, codeOwnerUnseen, "%q belongs to %q in %q, which is no Workspace: look there whether it says that %q lives here",
+			t.name, owner.Name, owner.Cluster, t.name)
+		return
+	}
+	for _, w := range c.WorkspacesAt(owner.Cluster, owner.Name) {
+		switch {
+		case w.Cluster == t.name, w.Cluster == "" && c.along(w):
+			return
+		case w.Cluster == "":
+			c.raise(w.Key, codeOwnerUnseen, "Workspace %q in %q cannot be read, or names nothing: look whether it says that %q lives here",
+				w.Name, w.Parent.Name, t.name)
+			return
+		}
+	}
+	if c.file.Lives(owner.Cluster) {
+		c.raise(key, codeOwnerUnseen, "%q says that it belongs to Workspace %q in %q, which is not there, or leads to another",
+			t.name, owner.Name, owner.Cluster)
+		return
+	}
+	c.raise(key, codeOwnerUnseen, "Workspace %q in %q is not in this file: look there whether it says that %q lives here", owner.Name, owner.Cluster,
+		t.name)
+}
+
+// checkUnreadOwners reports unreadable Workspaces, each of which may lead to orphans here.
+func (c objections) checkUnreadOwners() {
+	if !c.options.Orphans || len(c.targets) == 0 {
+		return
+	}
+	var unread []string
+	for _, shard := range c.file.Shards {
+		for _, parent := range shard.Clusters {
+			problems := parent.Unread()
+			for _, w := range parent.Workspaces {
+				if problems[w.Key].Code != nil {
+					unread = append(unread, w.Key)
+				}
+			}
+		}
+	}
+	if n := len(unread); n > 0 {
+		c.raise(unread[0], codeOwnerUnseen,
+			"Workspaces of this file cannot be read (%d): whether one says that these logical clusters live here cannot be told", n)
+	}
+}
+
+// checkChildren reports logical clusters that stay while their Workspaces go.
+func (c objections) checkChildren() {
+	for _, t := range c.targets {
+		if t.living == nil && t.orphan == nil {
+			continue
+		}
+		lying := c.workspacesOf(t)
+		told := map[string]bool{} // Workspaces of which a logical cluster says that they are its owner
+		for _, child := range c.shard.Children(t.name) {
+			told[child.Owner.Name] = true
+			switch {
+			case c.goes(child.Name):
+			case lying[child.Owner.Name]:
+				c.raise(c.keyOf(child.Name), codeChildrenStay, "%q stays, and its Workspace %q goes with %q", child.Name, child.Owner.Name,
+					t.name)
+			case t.living != nil: // else the Workspace is where the parent lives
+				c.raise(c.keyOf(child.Name), codeChildrenStay, "%s", staysWithout(child))
+			}
+		}
+		if t.living != nil {
+			c.checkWorkspaces(t, told)
+		}
+	}
+}
+
+// workspacesOf returns the names of the Workspaces that go with a logical cluster.
+func (c objections) workspacesOf(t *target) map[string]bool {
+	if t.living != nil {
+		return workspacesIn(t.living)
+	}
+	names := map[string]bool{}
+	for _, key := range t.orphan.Keys {
+		if k, _, err := c.Layouts.Parse([]byte(key)); err == nil && k.Identity != "" && k.Resource == kcp.WorkspaceType {
+			names[k.Name] = true
+		}
+	}
+	return names
+}
+
+// checkWorkspaces reports logical clusters behind Workspaces that go, if they name another owner.
+func (c objections) checkWorkspaces(t *target, told map[string]bool) {
+	problems := t.living.Unread()
+	for _, w := range t.living.Workspaces {
+		child, why := c.shard.Cluster(w.Cluster), problems[w.Key]
+		switch {
+		case w.Cluster == "" && (told[w.Name] || why.Code == nil) || c.goes(w.Cluster):
+		case w.Cluster == "" && c.options.WithChildren:
+			c.raise(w.Key, why.Code, "which logical cluster Workspace %q in %q leads to, and whether it lives here, cannot be told: %s", w.Name, t.name,
+				why.Reason)
+		case w.Cluster == "":
+			c.raise(w.Key, codeChildElsewhere, "Workspace %q in %q goes, and which logical cluster it leads to cannot be told: %s", w.Name, t.name,
+				why.Reason)
+		case child == nil:
+			c.raise(w.Key, codeChildElsewhere, "%q, behind Workspace %q in %q, %s; the Workspace goes", w.Cluster, w.Name, t.name, elsewhere(w))
+		case child.Owner == nil: // only a Workspace says that it may be a child, which anyone may have written
+			if p := c.shard.Unread(child); p.Code != nil && c.options.WithChildren {
+				c.raise(p.Key, p.Code, "whether %q belongs to Workspace %q in %q, and is to go with it, cannot be told: %s", child.Name, w.Name, t.name,
+					p.Reason)
+			}
+			c.raise(c.keyOf(child.Name), codeChildrenStay,
+				"%q stays: only Workspace %q in %q says that it belongs there, its LogicalCluster does not tell", child.Name, w.Name, t.name)
+		case child.Owner.Cluster != t.name:
+			c.raise(w.Key, codeChildElsewhere, "%q lives here, but says that it does not belong to Workspace %q in %q, which names it, and goes",
+				w.Cluster, w.Name, t.name)
+		}
+	}
+}
+
+// purgeSteps adds what is left to do by hand.
+type purgeSteps struct {
+	*choice
+	report *transform.Report
+}
+
+func (c purgeSteps) add() {
+	r, o := c.report, c.options
+	switch {
+	case len(c.targets) == 0:
+	case o.FromShard != "":
+		stepToStop(r, "the cache server", "what it copied since, kcp copies again")
+	default:
+		stepToStop(r, "kcp of this shard", LostWrites+"; other shards may run on")
+	}
+	if o.Scrub && o.Orphans && o.Name == "" {
+		c.addPast()
+	}
+	if len(c.targets) == 0 {
+		return
+	}
+	c.addCaches()
+	if n, keys := c.orphans(); n > 0 && !o.Orphans {
+		r.AddStep("keys of logical clusters that do not live on this shard stay (clusters: %d, keys: %d): etcdshift kcp list shows them, "+
+			"etcdshift kcp purge --orphans removes them", n, keys)
+	}
+	stepToStart(r)
+	for _, t := range c.targets {
+		for _, w := range c.leadingHere(t) {
+			r.AddStep("Workspace %q in %q still leads to %q on this shard: delete it, or import the cluster elsewhere and let kcp, or --fix-owner, change it",
+				w.Name, w.Parent.Name, t.name)
+		}
+	}
+	if o.Orphans {
+		r.AddStep("the input has the orphans still: keep it until you know that nobody misses them, as a live migration that was under way does")
+	}
+}
+
+func (c purgeSteps) orphans() (n, keys int) {
+	if c.shard == nil {
+		return 0, 0
+	}
+	for _, o := range c.shard.Orphans {
+		keys += o.Amount.Keys
+	}
+	return len(c.shard.Orphans), keys
+}
+
+// addPast names logical clusters with older records only. The file does not tell whether they
+// lived here.
+func (c purgeSteps) addPast() {
+	gone := map[string]bool{}
+	for at := range c.past {
+		if at.Prefix == c.shard.Prefix && !c.goes(at.Cluster) && c.shard.Cluster(at.Cluster) == nil {
+			gone[at.Cluster] = true
+		}
+	}
+	if len(gone) > 0 {
+		names := slices.Sorted(maps.Keys(gone))
+		c.report.AddStep("the file has older records of logical clusters that are deleted already, which stay (clusters: %d): "+
+			"etcdshift kcp purge NAME SHARD OUT --scrub takes them out, of each: %s", len(names), phrase.List(names, 10))
+	}
+}
+
+func (c purgeSteps) addCaches() {
+	if c.shard == nil {
+		return
+	}
+	live := map[Place]bool{}
+	for _, t := range c.targets {
+		for _, copied := range c.Copies[t.name] {
+			live[placeOfCopy(copied)] = true
+			if copied.Shard != c.shardName && copied.Shard != c.options.ToShard {
+				c.report.AddStep("the cache below %q keeps what shard %q wrote of %q (keys: %d): where it does not live there, "+
+					"etcdshift kcp purge %s OUT OUT2 --from-shard %s%s", copied.Prefix, copied.Shard, t.name, copied.Amount.Keys,
+					transform.ShellWord(t.name), transform.ShellWord(copied.Shard), c.scrubToo())
+			}
+		}
+	}
+	for _, at := range slices.SortedFunc(maps.Keys(c.past), Place.Compare) {
+		if c.Caches[at.Prefix] && c.goes(at.Cluster) && at.Shard != c.shardName && at.Shard != c.options.ToShard && !live[at] {
+			c.report.AddStep("the cache below %q keeps older records of what shard %q wrote of %q: "+
+				"etcdshift kcp purge %s OUT OUT2 --from-shard %s --scrub takes them out",
+				at.Prefix, at.Shard, at.Cluster, transform.ShellWord(at.Cluster), transform.ShellWord(at.Shard))
+		}
+	}
+	if len(c.file.Caches) > 0 {
+		return
+	}
+	var names []string
+	for _, t := range c.targets {
+		names = append(names, t.name)
+	}
+	c.report.AddStep("no cache is in this file; give its copies in the cache server's own snapshot to the shard that it was imported on; "+
+		"without --to-shard they are deleted: %s", copiesMove(names, "CACHE CACHE-OUT"+c.scrubToo(), c.shardName, c.options.ToShard))
+}
+
+// scrubToo makes another purge scrub like this one.
+func (c purgeSteps) scrubToo() string {
+	if c.options.Scrub {
+		return " --scrub"
+	}
+	return ""
+}

@@ -1,0 +1,415 @@
+// Package verify checks a whole move of logical clusters by the files that it left.
+package move
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+
+	"github.com/etcdshift/etcdshift/finding"
+	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/internal/kcp"
+	"github.com/etcdshift/etcdshift/internal/kcp/archive"
+	"github.com/etcdshift/etcdshift/keys"
+	"github.com/etcdshift/etcdshift/snapshot"
+)
+
+// Move is a move of logical clusters between two shards, as files. Its snapshots stay open while it
+// is checked.
+type Move struct {
+	Archive        *inspect.Reader
+	OriginOut      *inspect.Reader // what kcp purge made
+	DestinationOut *inspect.Reader // what kcp import made
+	Origin         *inspect.Reader // what purge was given; nil where it is not at hand
+	Destination    *inspect.Reader // what import was given; nil where it is not at hand
+	Caches         []*inspect.Reader
+	CachesBefore   []*inspect.Reader // what the purge of each of Caches was given; shorter, or nil, where it is not at hand
+	Prefixes       []string          // of the destination's storage, where its file has several
+	FromShard      string            // the origin's name, where the archive does not say
+	AsShard        string            // the destination's name, where its file does not say
+	Ignore         []string          // codes to leave out, of those that are Ignorable
+	// Configured: an encryption configuration of the destination is given, and has to decrypt every
+	// value that was moved.
+	Configured bool
+}
+
+// Verdict is the result of checking a move.
+type Verdict struct {
+	From      string // name of the shard; "" where nothing says it
+	To        string
+	Clusters  []Moved
+	Answers   []Answer  // one a question, in the order of Questions
+	Findings  []Finding // by code, in the order of Codes, file and key
+	Unchecked []Finding // what nobody can tell from the files; they have no code
+	Notes     []string  // what a person should know that is no finding
+}
+
+// Moved is a logical cluster of the move.
+type Moved struct {
+	Name string `json:"name"`
+	Path string `json:"path"`
+	Keys int    `json:"keys"`
+}
+
+// Answer is the answer to one question.
+type Answer struct {
+	Question Question `json:"question"`
+	Answer   string   `json:"answer"`  // "no", "yes" or "unknown"
+	Checked  int      `json:"checked"` // records that were looked at; of QuestionDamaged files
+	Findings int      `json:"findings"`
+}
+
+// Finding is a difference from a sound move.
+type Finding struct {
+	finding.Finding // with no key where it is about the file, or a logical cluster, as a whole
+	Question        Question
+	File            string // the path of the file it was found in
+}
+
+// Sound tells whether everything was checked and nothing found: the answer to each question is
+// "no".
+func (v *Verdict) Sound() bool {
+	if len(v.Findings)+len(v.Unchecked) > 0 || len(v.Answers) != len(Questions()) {
+		return false
+	}
+	return !slices.ContainsFunc(v.Answers, func(a Answer) bool { return a.Answer != "no" })
+}
+
+// ErrFromShard is returned for an archive of another shard than Move.FromShard.
+var ErrFromShard = errors.New("the archive is of another shard")
+
+// errStop ends a check whose findings leave nothing more to compare.
+var errStop = errors.New("nothing more can be checked")
+
+// Verify checks a move. Findings, damaged files among them, are in the Verdict. An error means that
+// a file is no archive or no shard of kcp, or cannot be read.
+//
+// Memory grows with the records of the archive, without their values, and with the findings.
+func (m Move) Verify(ctx context.Context) (*Verdict, error) {
+	f := newFindings()
+	c, err := m.read(ctx, f)
+	if err == nil {
+		err = c.check()
+	}
+	if err != nil && !errors.Is(err, errStop) {
+		return nil, err
+	}
+	return f.finish(m.Ignore, c != nil), nil
+}
+
+// Damaged is the verdict on a file that is too damaged to be opened; err says how.
+func Damaged(path string, err error) *Verdict {
+	f := newFindings()
+	f.checked[QuestionDamaged] = 1
+	f.found(codeDamaged, &file{path: path}, "", "%v", err)
+	return f.finish(nil, false)
+}
+
+func (c *checker) check() error {
+	for _, step := range []func() error{
+		c.checkDestination, c.checkDefinitions, c.checkIdentities, c.checkServing, c.checkOwners,
+		c.checkOrigin, c.checkDoubled, c.checkCopies, c.checkRests, c.ctx.Err,
+	} {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// get returns the live record of a key; nil for none.
+func (f *file) get(ctx context.Context, key []byte) (*snapshot.Record, error) {
+	return f.Snapshot().Get(ctx, key)
+}
+
+// findings collects the results of a check.
+type findings struct {
+	Verdict
+	checked map[Question]int
+	about   map[[3]string]bool // code, file and key of each finding
+}
+
+func newFindings() *findings {
+	return &findings{Verdict: Verdict{Clusters: []Moved{}, Notes: []string{}}, checked: map[Question]int{}, about: map[[3]string]bool{}}
+}
+
+// found adds a finding. Of two findings with one code and key, the first stays.
+func (f *findings) found(code *finding.Code, in *file, key, format string, args ...any) {
+	at := [3]string{code.Name, in.path, key}
+	if key != "" && f.about[at] {
+		return
+	}
+	f.about[at] = true
+	f.Findings = append(f.Findings, Finding{*code.Because(format, args...).At(key), question(code), in.path})
+}
+
+func (f *findings) unchecked(q Question, in *file, key string, reason any) {
+	f.Unchecked = append(f.Unchecked, Finding{finding.Finding{Key: key, Reason: fmt.Sprint(reason)}, q, in.path})
+}
+
+func (f *findings) note(format string, args ...any) {
+	f.Notes = append(f.Notes, fmt.Sprintf(format, args...))
+}
+
+// finish sorts the findings and answers the questions. If the files could not be compared, it
+// answers only QuestionDamaged.
+func (f *findings) finish(ignore []string, compared bool) *Verdict {
+	f.Findings = slices.DeleteFunc(f.Findings, func(one Finding) bool {
+		return one.Question != QuestionDamaged && slices.Contains(ignore, one.Code.Name)
+	})
+	all := Codes()
+	slices.SortStableFunc(f.Findings, func(a, b Finding) int {
+		return cmp.Or(slices.Index(all, a.Code)-slices.Index(all, b.Code), cmp.Compare(a.File, b.File), cmp.Compare(a.Key, b.Key))
+	})
+	for _, q := range Questions() {
+		a := Answer{Question: q, Answer: "no", Checked: f.checked[q]}
+		if !compared && q != QuestionDamaged || slices.ContainsFunc(f.Unchecked, func(u Finding) bool { return u.Question == q }) {
+			a.Answer = "unknown"
+		}
+		for _, one := range f.Findings {
+			if one.Question == q {
+				a.Answer = "yes"
+				a.Findings++
+			}
+		}
+		f.Answers = append(f.Answers, a)
+	}
+	return &f.Verdict
+}
+
+// checker compares the files of one Move.
+type checker struct {
+	*findings
+	ctx         context.Context
+	configured  bool // see Move
+	archive     *archived
+	origin      *output
+	destination *output
+	outputs     []*output  // both, and those with caches
+	from, to    *kcp.Shard // of origin and destination
+	imported    int64      // revision of the first record that was imported; 0 until checkDestination has found it
+}
+
+type file struct {
+	*inspect.Reader
+	path   string
+	digest snapshot.Digest
+	leases map[int64]int64 // TTL in seconds, by id
+}
+
+type output struct {
+	*file
+	*kcp.File
+	before *file // what the command was given; nil where it is not at hand
+}
+
+type archived struct {
+	*file
+	manifest   *archive.Manifest
+	shard      *kcp.Shard
+	moved      map[string]bool    // the logical clusters, by name
+	paths      map[string]string  // their names, by path
+	workspaces map[[2]string]bool // that lead to them, by logical cluster and name
+	records    map[string]*kept   // by key behind the storage prefix
+}
+
+// kept is a record of the archive, as stored.
+type kept struct {
+	*inspect.Entry
+	key        keys.Key
+	definition bool
+	seen       bool // on the destination
+	clear      bool // and in the clear there, which no configuration accounts for
+}
+
+func (a *archived) sorted() iter.Seq2[string, *kept] {
+	return func(yield func(string, *kept) bool) {
+		for _, key := range slices.Sorted(maps.Keys(a.records)) {
+			if !yield(key, a.records[key]) {
+				return
+			}
+		}
+	}
+}
+
+// read opens the files, checks each, and finds the storages of the move. It returns errStop where
+// the archive or a snapshot is damaged.
+func (m Move) read(ctx context.Context, f *findings) (*checker, error) {
+	a, err := f.readArchive(ctx, m.Archive)
+	if err != nil {
+		return nil, err
+	}
+	c := &checker{findings: f, ctx: ctx, configured: m.Configured, archive: a}
+	if c.outputs, err = m.openOutputs(ctx, f); err != nil {
+		return nil, err
+	}
+	c.origin, c.destination = c.outputs[0], c.outputs[1]
+	c.checkSame()
+	if says := a.manifest.Origin.Shard; m.FromShard != "" && says != "" && says != m.FromShard {
+		return nil, fmt.Errorf("%s: %w: of %q, and not of %q", a.path, ErrFromShard, says, m.FromShard)
+	}
+	for _, out := range c.outputs {
+		if out.File, err = kcp.Read(ctx, out.Reader); err != nil {
+			return nil, err
+		}
+	}
+	for _, out := range c.outputs[2:] {
+		if _, err := out.Cache(nil); len(out.Caches) == 0 {
+			return nil, fmt.Errorf("%s: %w", out.path, err)
+		}
+		out.Shards = nil // a shard beside the cache is none of the move's
+	}
+	if c.from, err = c.origin.whole([]string{a.manifest.Origin.Prefix}); err != nil {
+		return nil, err
+	}
+	if c.to, err = c.destination.whole(m.Prefixes); err != nil {
+		return nil, err
+	}
+	f.From, f.To = cmp.Or(m.FromShard, a.manifest.Origin.Shard, c.from.Name), cmp.Or(m.AsShard, c.to.Name)
+	c.noteNames(c.origin, c.from.Name, f.From)
+	c.noteNames(c.destination, c.to.Name, f.To)
+	return c, nil
+}
+
+func (c *checker) noteNames(in *output, says, goes string) {
+	if says != "" && says != goes {
+		c.note("%s says of itself that it is shard %q, and is checked as %q", in.path, says, goes)
+	}
+}
+
+// whole returns the shard of a file. A partial shard is an error.
+func (o *output) whole(prefixes []string) (*kcp.Shard, error) {
+	s, err := o.Shard(prefixes)
+	if err == nil && s.Partial {
+		err = fmt.Errorf("%w that is whole: below %q there is no LogicalCluster of %s", kcp.ErrNoShard, s.Prefix, kcp.SystemShard)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", o.path, err)
+	}
+	return s, nil
+}
+
+// readArchive checks the archive and keeps its content.
+func (f *findings) readArchive(ctx context.Context, r *inspect.Reader) (*archived, error) {
+	s := r.Snapshot()
+	a := &archived{file: &file{Reader: r, path: s.Path()}, moved: map[string]bool{}, paths: map[string]string{},
+		workspaces: map[[2]string]bool{}, records: map[string]*kept{}}
+	f.checked[QuestionDamaged]++
+	var err error
+	if a.manifest, err = archive.OpenChecked(ctx, s); err == nil {
+		err = a.read(ctx)
+	}
+	if isDamage(err) {
+		f.found(codeArchiveDamaged, a.file, "", "%v", err)
+		return nil, errStop
+	}
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range a.manifest.Clusters {
+		a.moved[c.Name] = true
+		if c.Path != "" {
+			a.paths[c.Path] = c.Name
+		}
+		a.workspaces[[2]string{c.Owner.Cluster, c.Owner.Name}] = true
+		f.Clusters = append(f.Clusters, Moved{c.Name, c.Path, c.Keys})
+	}
+	file, err := kcp.Read(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	if a.shard, err = file.Shard([]string{a.manifest.Origin.Prefix}); err != nil {
+		return nil, fmt.Errorf("%s: %w", a.path, err)
+	}
+	return a, a.readRecords(ctx)
+}
+
+func (a *archived) readRecords(ctx context.Context) error {
+	for e, err := range a.Raw(ctx, nil) {
+		if err != nil {
+			return err
+		}
+		key, err := e.ParseKey()
+		if err != nil {
+			return err // OpenChecked has parsed it before
+		}
+		a.records[string(e.Key[len(a.manifest.Origin.Prefix):])] = &kept{Entry: &e, key: key}
+	}
+	for _, d := range a.manifest.Definitions {
+		a.records[d.Key].definition = true
+	}
+	return nil
+}
+
+func (m Move) openOutputs(ctx context.Context, f *findings) (all []*output, err error) {
+	before := slices.Concat([]*inspect.Reader{m.Origin, m.Destination}, m.CachesBefore, make([]*inspect.Reader, len(m.Caches)))
+	for n, r := range slices.Concat([]*inspect.Reader{m.OriginOut, m.DestinationOut}, m.Caches) {
+		out := &output{}
+		if out.file, err = f.open(ctx, r); err != nil {
+			return nil, err
+		}
+		if before[n] != nil {
+			if out.before, err = f.open(ctx, before[n]); err != nil {
+				return nil, err
+			}
+		}
+		all = append(all, out)
+	}
+	if len(f.Findings) > 0 {
+		return nil, errStop
+	}
+	return all, nil
+}
+
+// open opens a snapshot. Damage is a finding.
+func (f *findings) open(ctx context.Context, r *inspect.Reader) (*file, error) {
+	s := r.Snapshot()
+	in := &file{Reader: r, path: s.Path()}
+	if err := archive.Refuse(ctx, s); err != nil {
+		return nil, fmt.Errorf("%s: %w", in.path, err)
+	}
+	f.checked[QuestionDamaged]++
+	sound := len(f.Findings)
+	for err := range snapshot.Verify(ctx, s) {
+		if !isDamage(err) {
+			return nil, err
+		}
+		f.found(codeDamaged, in, "", "%v", err)
+	}
+	if len(f.Findings) > sound {
+		return in, nil
+	}
+	return in, in.read(ctx)
+}
+
+func (f *file) read(ctx context.Context) (err error) {
+	if f.digest, err = f.Snapshot().Digest(ctx); err == nil {
+		f.leases, err = f.Snapshot().Leases(ctx)
+	}
+	return err
+}
+
+func isDamage(err error) bool {
+	return snapshot.IsDamage(err) || errors.Is(err, archive.ErrDamaged)
+}
+
+// checkSame finds a step of the move that was left out: its output is its input.
+func (c *checker) checkSame() {
+	origin, destination := c.origin, c.destination
+	same := func(a, b *file) bool { return a != nil && b != nil && a.digest.Image == b.digest.Image }
+	source := func(f *file) bool { return fmt.Sprintf("%x", f.digest.File) == c.archive.manifest.Origin.SHA256 }
+	switch {
+	case same(origin.file, destination.file):
+		c.found(codeSameFile, destination.file, "", "it is the same snapshot as %s", origin.path)
+	case source(origin.file) || same(origin.file, origin.before):
+		c.found(codeSameFile, origin.file, "", "it is the snapshot that the archive was made of: nothing was purged")
+	case source(destination.file) || same(destination.file, origin.before):
+		c.found(codeSameFile, destination.file, "", "it is the snapshot that the archive was made of")
+	case same(destination.file, destination.before):
+		c.found(codeSameFile, destination.file, "", "it is the same snapshot as %s: nothing was imported", destination.before.path)
+	}
+}

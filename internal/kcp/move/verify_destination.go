@@ -1,0 +1,345 @@
+package move
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/etcdshift/etcdshift/encoding"
+	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/internal/kcp"
+	"github.com/etcdshift/etcdshift/internal/stream"
+	"github.com/etcdshift/etcdshift/keys"
+	"github.com/etcdshift/etcdshift/snapshot"
+)
+
+// arrivals is one pass over the destination.
+type arrivals struct {
+	*checker
+	leases map[int64]bool // that records of the logical clusters have
+	// others counts the values of other logical clusters by how they are stored.
+	others map[schema.GroupResource]*storedAs
+}
+
+type storedAs struct{ encrypted, clear int }
+
+// checkDestination compares the logical clusters on the destination with the archive. Records above
+// their first one are the import's: an output is its input with revisions on top.
+func (c *checker) checkDestination() error {
+	a := arrivals{c, map[int64]bool{}, map[schema.GroupResource]*storedAs{}}
+	if err := stream.Each(c.destination.Snapshot().Scan(c.ctx), a.add); err != nil {
+		return err
+	}
+	for key, r := range c.archive.sorted() {
+		if !r.seen && !r.definition {
+			c.found(codeRecordLost, c.destination.file, c.to.Prefix+key, "the archive has it, the destination does not")
+		}
+		if n := a.others[r.key.Resource]; r.clear && n != nil && n.clear == 0 {
+			c.found(codeInTheClear, c.destination.file, c.to.Prefix+key, "it is in the clear; all other %s of the destination, %d, are encrypted at rest",
+				r.key.Resource, n.encrypted)
+		}
+	}
+	return a.checkShared()
+}
+
+// checkShared finds records of others that would expire with an imported lease.
+func (a *arrivals) checkShared() error {
+	return stream.Each(a.destination.Snapshot().Live(a.ctx, nil), func(rec *snapshot.Record) error {
+		key, _, err := a.destination.Layouts.Parse(rec.Key)
+		if a.leases[rec.Lease] && (err != nil || !a.arrived(key)) {
+			a.found(codeDestinationTouched, a.destination.file, string(rec.Key),
+				"it is attached to lease %x, which came with what was moved: it would expire with that", uint64(rec.Lease))
+		}
+		return nil
+	})
+}
+
+// add checks one record; records come in revision order.
+func (a *arrivals) add(rec snapshot.Scanned) error {
+	key, _, err := a.destination.Layouts.Parse(rec.Key)
+	theirs := err == nil && key.Shard == "" && a.archive.moved[key.Cluster]
+	switch {
+	case theirs && rec.Live && key.Prefix != a.to.Prefix:
+		a.found(codeElsewhere, a.destination.file, string(rec.Key), "it lies below the prefix %q, and %q was moved below %q", key.Prefix, key.Cluster,
+			a.to.Prefix)
+		return nil
+	case err == nil && a.arrived(key):
+		if !rec.Live {
+			return nil
+		}
+		a.imported = cmp.Or(a.imported, rec.Revision.Main)
+		return checked(a.compare(key, rec.Record))
+	case len(rec.Key) == 0:
+		return nil
+	case err == nil && rec.Tombstone && key.Shard != "" && a.isStale(key.Shard, key.Cluster):
+		return nil // taken out of a cache in the same file; one that is left there is found as what it is
+	case err == nil && rec.Live && a.isArrivedCopy(key):
+		return nil // checkCopies compares it
+	case err != nil || key.Shard != "" || key.Cluster == "":
+		key = keys.Key{}
+	case rec.Live && key.Prefix == a.to.Prefix && !a.isDefinition(rec.Key, key):
+		a.count(key, rec.Value)
+	}
+	if a.imported != 0 {
+		return checked(a.checkLater(key, rec))
+	}
+	return nil
+}
+
+// count counts a value of another logical cluster.
+func (a *arrivals) count(key keys.Key, stored []byte) {
+	n := a.others[key.Resource]
+	if n == nil {
+		n = &storedAs{}
+		a.others[key.Resource] = n
+	}
+	if isEncrypted(stored) {
+		n.encrypted++
+	} else {
+		n.clear++
+	}
+}
+
+// arrived tells whether a key on the destination is that of a moved logical cluster.
+func (c *checker) arrived(key keys.Key) bool {
+	return key.Shard == "" && key.Prefix == c.to.Prefix && c.archive.moved[key.Cluster]
+}
+
+// isDefinition tells whether a key on the destination is that of a definition in the archive.
+func (c *checker) isDefinition(stored []byte, key keys.Key) bool {
+	if key.Resource != keys.DefinitionType() {
+		return false
+	}
+	r := c.archive.records[string(stored[len(c.to.Prefix):])]
+	return r != nil && r.definition
+}
+
+// isWorkspace tells whether a key is that of the Workspace of a moved logical cluster.
+func (a *archived) isWorkspace(key keys.Key) bool {
+	return key.Resource == kcp.WorkspaceType && a.workspaces[[2]string{key.Cluster, key.Name}]
+}
+
+// compare checks a live record of a logical cluster.
+func (a *arrivals) compare(key keys.Key, rec *snapshot.Record) error {
+	a.checked[QuestionLost]++
+	was := a.archive.records[string(rec.Key[len(a.to.Prefix):])]
+	if was == nil {
+		a.found(codeRecordAdded, a.destination.file, string(rec.Key), "it is of logical cluster %q, and the archive does not have it", key.Cluster)
+		return nil
+	}
+	was.seen = true
+	after, granted := a.destination.leases[rec.Lease]
+	switch before := a.archive.leases[was.Lease]; {
+	case before != after:
+		a.found(codeLeaseDiffers, a.destination.file, string(rec.Key), "its lease has a TTL of %d s (0: it has none), in the archive %d s", after, before)
+	case rec.Lease != 0 && !granted:
+		a.found(codeLeaseDiffers, a.destination.file, string(rec.Key),
+			"it names lease %x, which the file does not have: it would expire with whoever is granted that", uint64(rec.Lease))
+	case granted:
+		a.leases[rec.Lease] = true
+	}
+	return a.compareValue(key, was, &inspect.Entry{Key: rec.Key, Stored: rec.Value, Value: rec.Value})
+}
+
+// checkLater checks another record above the first imported one: an import writes definitions
+// before its records, and Workspaces after them. key is empty for a record outside a shard.
+func (a *arrivals) checkLater(key keys.Key, rec snapshot.Scanned) error {
+	what := "changed"
+	switch {
+	case rec.Tombstone:
+		what = "deleted"
+	case rec.CreateRevision == rec.ModRevision:
+		what = "created"
+	case a.archive.isWorkspace(key):
+		was, err := a.before(rec.Key)
+		if err != nil {
+			return err
+		}
+		if was != nil {
+			return a.compareWorkspace(a.destination.file, was, rec.Record)
+		}
+	}
+	a.found(codeDestinationTouched, a.destination.file, string(rec.Key), "it was %s at revision %s, during the import or after it", what, rec.Revision)
+	return nil
+}
+
+// before returns the stored value that a key had before the import, nil for none.
+func (a *arrivals) before(key []byte) (stored []byte, err error) {
+	for rec, err := range a.destination.Snapshot().History(a.ctx, key) {
+		if err != nil {
+			return nil, err
+		}
+		if rec.Revision.Main >= a.imported {
+			break
+		}
+		stored = rec.Value // nil for a deletion
+	}
+	return stored, nil
+}
+
+// errUnchecked ends a comparison with a value that nothing decrypts or reads; it was reported.
+var errUnchecked = errors.New("a value could not be compared")
+
+// checked is the error of a comparison that the check cannot go on after.
+func checked(err error) error {
+	if errors.Is(err, errUnchecked) {
+		return nil
+	}
+	return err
+}
+
+// decrypt decrypts a stored value. The value is not kept, to save memory.
+func (c *checker) decrypt(q Question, in *file, key, stored []byte) ([]byte, error) {
+	e := &inspect.Entry{Key: key, Stored: stored}
+	if err := in.Decrypt(c.ctx, e); err != nil {
+		return nil, err
+	}
+	if e.Undecryptable != nil {
+		c.unchecked(q, in, string(key), e.Undecryptable)
+		return nil, errUnchecked
+	}
+	return e.Value, nil
+}
+
+// compareValue: the same bytes under the same key are the same value, decrypted or not. A
+// LogicalCluster is always read, since the same value may still be wrong.
+func (a *arrivals) compareValue(key keys.Key, was *kept, now *inspect.Entry) error {
+	in := a.destination.file
+	encrypted, stillEncrypted := isEncrypted(was.Stored), isEncrypted(now.Stored)
+	isLogicalCluster := key.Resource == kcp.LogicalClusterType && key.Custom
+	same := bytes.Equal(was.Stored, now.Stored) && (!encrypted || bytes.Equal(was.Key, now.Key)) && !isLogicalCluster
+	if same && encrypted && !a.configured {
+		return nil
+	}
+	if err := in.Decrypt(a.ctx, now); err != nil {
+		return err
+	}
+	was.clear = !stillEncrypted && !(a.configured && now.Undecryptable == nil && !now.Stale)
+	switch {
+	case same && now.Undecryptable != nil && a.configured:
+		a.unchecked(QuestionLost, in, string(now.Key), now.Undecryptable)
+		return nil
+	case same:
+		return nil
+	case encrypted && !stillEncrypted:
+		a.found(codeInTheClear, in, string(now.Key), "it was encrypted at rest on the origin, and is not any more")
+		return nil
+	}
+	value, err := a.decrypt(QuestionLost, a.archive.file, was.Key, was.Stored)
+	switch {
+	case err != nil:
+		return err
+	case now.Undecryptable != nil:
+		a.unchecked(QuestionLost, in, string(now.Key), now.Undecryptable)
+	case isLogicalCluster:
+		a.compareLogicalCluster(value, now)
+	case bytes.Equal(value, now.Value):
+	case a.archive.isWorkspace(key) && a.onlyMoved(value, now.Value): // of a child that came along
+	default:
+		a.found(codeRecordChanged, in, string(now.Key), "its value is not the archive's")
+	}
+	return nil
+}
+
+// compareLogicalCluster checks a LogicalCluster: an import removes the mark of a live migration and
+// may change the shard. All else is equal to the byte.
+func (a *arrivals) compareLogicalCluster(was []byte, now *inspect.Entry) {
+	in, key := a.destination.file, string(now.Key)
+	want, err := dropMigrating(was)
+	meta, metaErr := encoding.ReadMeta(now.Value)
+	if err != nil || metaErr != nil {
+		a.found(codeRecordChanged, in, key, "its value is not the archive's, and cannot be read")
+		return
+	}
+	says := meta.Annotations[kcp.AnnotationShard]
+	moved, err := moveLogicalCluster(want, says)
+	switch _, migrating := meta.Annotations[kcp.AnnotationMigrating]; {
+	case migrating:
+		a.found(codeStillMigrating, in, key, "it has the annotation %s: kcp would answer no request for it", kcp.AnnotationMigrating)
+	case bytes.Equal(now.Value, want):
+	case err != nil || !bytes.Equal(now.Value, moved):
+		a.found(codeRecordChanged, in, key, "more of it than an import changes is not the archive's")
+	case a.To == "":
+		a.unchecked(QuestionLost, in, key, "it says that it lives on a shard, and the file does not say what this one is called; --as-shard says it")
+	case says != a.To:
+		a.found(codeShardMisnamed, in, key, "it says that it lives on %q, and this shard is %q", says, a.To)
+	}
+}
+
+// compareWorkspace checks the Workspace of a logical cluster, in which an import may change the
+// shard. stored is its value in the file in before the import.
+func (c *checker) compareWorkspace(in *file, stored []byte, rec *snapshot.Record) error {
+	was := &inspect.Entry{Key: rec.Key, Stored: stored}
+	now, err := c.decrypt(QuestionTouched, c.destination.file, rec.Key, rec.Value)
+	if err != nil {
+		return err
+	}
+	if err := in.Decrypt(c.ctx, was); err != nil {
+		return err
+	}
+	switch {
+	case was.Undecryptable != nil:
+		c.unchecked(QuestionTouched, c.destination.file, string(rec.Key), was.Undecryptable)
+	case !c.onlyMoved(was.Value, now):
+		c.found(codeDestinationTouched, c.destination.file, string(rec.Key),
+			"at revision %d more of it was changed than where its logical cluster lives: on %q", rec.ModRevision, c.To)
+	}
+	return nil
+}
+
+// onlyMoved tells whether two values of a Workspace differ only in the shard, which is now the
+// destination, and in its region.
+func (c *checker) onlyMoved(was, now []byte) bool {
+	before, beforeErr := encoding.ReadMeta(was)
+	after, err := encoding.ReadMeta(now)
+	if err != nil || beforeErr != nil {
+		return false
+	}
+	region := after.Labels[kcp.LabelRegion]
+	if region != before.Labels[kcp.LabelRegion] && !c.isRegion(region) {
+		return false
+	}
+	want, err := moveWorkspace(was, cmp.Or(c.To, after.Annotations[kcp.AnnotationShard]), region)
+	return err == nil && bytes.Equal(now, want)
+}
+
+// isRegion tells whether the destination may be in a region, by its Shard object.
+func (c *checker) isRegion(region string) bool {
+	known := false
+	for _, out := range c.outputs {
+		for _, r := range out.Registered() {
+			if r.Name == c.To && r.Region == region {
+				return true
+			}
+			known = known || r.Name == c.To
+		}
+	}
+	if !known {
+		c.note("a Workspace names the region %q now, and no file has the Shard object %q, which tells its region (--cache FILE)", region, c.To)
+	}
+	return !known
+}
+
+// checkOwners notes logical clusters that name the destination while their Workspaces do not: kcp
+// corrects a Workspace only together with its LogicalCluster.
+func (c *checker) checkOwners() error {
+	destination, origin := newIndex(c.destination.File), newIndex(c.origin.File)
+	for _, moved := range c.archive.manifest.Clusters {
+		is := c.to.Cluster(moved.Name)
+		if is == nil || is.Owner == nil || is.Owner.Resource != kcp.WorkspaceType.Resource || is.ShardName != c.To {
+			continue
+		}
+		const settled = "%q says already that it lives on %q, so that kcp leaves its Workspace %q in %q as it is"
+		switch leading := slices.Concat(destination.Leading[is.Name], origin.Leading[is.Name]); {
+		case len(leading) == 0:
+			c.note(settled+"; see that it says so too", is.Name, is.ShardName, is.Owner.Name, is.Owner.Cluster)
+		case leading[0].ShardName != c.To:
+			c.note(settled+", which says %q: mend it with --fix-owner of kcp import, or by hand",
+				is.Name, is.ShardName, is.Owner.Name, is.Owner.Cluster, leading[0].ShardName)
+		}
+	}
+	return nil
+}
