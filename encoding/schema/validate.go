@@ -59,7 +59,8 @@ func (v *Version) compileValidators() (validators, error) {
 			return cel.NewValidator(structural, true, celconfig.PerCallLimit)
 		}),
 		created: sync.OnceValue(func() *ruleNode { return newRoot(structural) }),
-		costs:   newCosts(props), embedded: v.shape().hasEmbedded(), lists: anyStructural(structural, func(s *structuralschema.Structural) bool { return s.XListType != nil }), asOnCreates: v.asOnCreates(props),
+		costs:   newCosts(props), embedded: v.shape().hasEmbedded(), asOnCreates: v.asOnCreates(props),
+		lists: anyStructural(structural, func(s *structuralschema.Structural) bool { return s.XListType != nil }),
 	}, nil
 }
 

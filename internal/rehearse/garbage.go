@@ -85,7 +85,8 @@ type collector struct {
 func collectGarbage(ctx context.Context, o collectOptions) (collected, error) {
 	ctx, cancel := context.WithTimeout(ctx, cmp.Or(o.Timeout, defaultTimeout))
 	defer cancel()
-	c := &collector{collectOptions: o, layout: keys.Kubernetes{Prefix: o.Prefix}, gone: map[string]bool{}, canary: map[string]bool{}, objects: map[string]touched{}}
+	c := &collector{collectOptions: o, layout: keys.Kubernetes{Prefix: o.Prefix},
+		gone: map[string]bool{}, canary: map[string]bool{}, objects: map[string]touched{}}
 	now, err := o.Etcd.Get(ctx, o.Prefix+"/", clientv3.WithCountOnly())
 	if err != nil {
 		return collected{}, err
