@@ -44,7 +44,7 @@ func TestEncrypted(t *testing.T) {
 	path = c.store.save(t)
 	c.stop()
 
-	r = runMigration(t, "storage-versions", path, "--rewrap", "--encryption-config", encryption(t, newKey, oldKey, clear))
+	r = runMigration(t, "migrate storage-versions", path, "--rewrap", "--encryption-config", encryption(t, newKey, oldKey, clear))
 	c = startCluster(t, r.restore(t), "--encryption-provider-config="+encryption(t, newKey))
 	require.Len(t, c.requireServed(t), len(served))
 	c.requireEncrypted(t, "/registry/projectcalico.org/", "k8s:enc:secretbox:v1:new:")

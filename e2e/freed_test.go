@@ -104,14 +104,18 @@ func TestVolumeFreed(t *testing.T) {
 		{"patch", "sts/set", "-p", `{"spec":{"replicas":0}}`}, {"patch", "pvc/v-set-0", "--type", "merge", "-p", `{"spec":{"volumeName":"spare"}}`},
 	} {
 		refused := "error volume-freed: /registry/persistentvolumeclaims/shop/data: "
-		switch args[1] {
+		name := args[len(args)-1]
+		if args[0] != "prepare-restore" {
+			name = args[1]
+		}
+		switch name {
 		case "sts/set":
 			refused = "error volume-freed: /registry/persistentvolumeclaims/shop/v-set-0: "
 		case "pvc/v-set-0":
 			refused = "error volume-freed: /registry/persistentvolumes/own: "
 		}
-		file := filepath.Join(dir, fmt.Sprint(i, strings.ReplaceAll(args[1], "/", "-"), ".db"))
-		if args = append(args, saved, file); args[0] != "migrate" {
+		file := filepath.Join(dir, fmt.Sprint(i, strings.ReplaceAll(name, "/", "-"), ".db"))
+		if args = append(args, saved, file); args[0] != "prepare-restore" {
 			args = append([]string{args[0], saved, file, "-n", shop}, args[1:len(args)-2]...)
 		}
 		said, err := exec.Command(etcdshift(t), args...).CombinedOutput()

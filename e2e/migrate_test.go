@@ -48,10 +48,10 @@ func unzip(t testing.TB, from, to string) {
 // migrate runs the Calico migration as the guide says.
 func migrate(t testing.TB, in string, flags ...string) report {
 	t.Helper()
-	return runMigration(t, "calico-v3", in, flags...)
+	return runMigration(t, "migrate calico-v3", in, flags...)
 }
 
-// runMigration runs a migration of bin/etcdshift.
+// runMigration runs a command of bin/etcdshift that writes a changed snapshot.
 func runMigration(t testing.TB, name, in string, flags ...string) report {
 	t.Helper()
 	program, err := filepath.Abs(filepath.Join("..", "bin", "etcdshift"))
@@ -59,7 +59,7 @@ func runMigration(t testing.TB, name, in string, flags ...string) report {
 	require.FileExists(t, program, "run make e2e in the folder above")
 	dir := t.TempDir()
 	reportPath, out := filepath.Join(dir, "report.json"), filepath.Join(dir, "after.db")
-	args := append([]string{"migrate", name, in, out, "--report", reportPath}, flags...)
+	args := append(strings.Fields(name), append([]string{in, out, "--report", reportPath}, flags...)...)
 	said, err := exec.Command(program, args...).CombinedOutput()
 	require.NoError(t, err, "%s", said)
 	text, err := os.ReadFile(reportPath)

@@ -146,7 +146,7 @@ func TestRehearsed(t *testing.T) {
 			t.Parallel()
 			r := report{path: saved}
 			for _, name := range migrations {
-				r = runMigration(t, name, r.path)
+				r = runMigration(t, "migrate "+name, r.path)
 			}
 			requireRehearsed(t, r.path)
 			c := startCluster(t, r.restore(t))
@@ -174,7 +174,7 @@ func TestRehearsalFails(t *testing.T) {
 	c.stop()
 	t.Run("storage-versions", func(t *testing.T) {
 		t.Parallel()
-		r := runMigration(t, "storage-versions", whole)
+		r := runMigration(t, "migrate storage-versions", whole)
 		requireRehearsed(t, r.path)
 		c := startCluster(t, r.restore(t))
 		c.useEveryKind(t)
@@ -203,7 +203,7 @@ func TestRehearsalFails(t *testing.T) {
 		requireUnread(t, c.client(gizmos("v1"), ""), r.Findings)
 		c.stop()
 
-		mended := runMigration(t, "storage-versions", dropped, "--map", "example.com/v1alpha1=v1")
+		mended := runMigration(t, "migrate storage-versions", dropped, "--map", "example.com/v1alpha1=v1")
 		after := rehearse(t, 0, dropped, "--after", mended.path)
 		require.Empty(t, after.Differences.Broken)
 		require.Equal(t, named(r.Findings), named(after.Differences.Mended))

@@ -133,7 +133,7 @@ func TestFrontProxyOrder(t *testing.T) {
 	require.Regexp(t, `(?s)\betcds\b.*\bcache server\b.*\broot shard\b.*\bother shard\b.*\bfront-proxies last\b`, start)
 	require.Contains(t, section("The way back"), "front-proxies")
 	for _, name := range []string{"extract", "import", "purge", "verify"} {
-		help := named(Commands(), []string{"cluster", name}).UsageText
+		help := named(Commands(), []string{"kcp", name}).UsageText
 		require.Regexp(t, `(?s)stop all front-proxies first.*start the\s+front-proxies last`, strings.ToLower(help), name)
 	}
 }

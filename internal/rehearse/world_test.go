@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/etcdshift/etcdshift/internal/test/apitest"
 	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
@@ -20,8 +19,6 @@ type world struct {
 }
 
 const group = "demo.example.com"
-
-type gvr = schema.GroupVersionResource
 
 // newWorld puts records into an etcd, below /registry, and starts an API server on it.
 func newWorld(t *testing.T, records map[string]string, flags ...string) *world {
