@@ -148,7 +148,7 @@ func TestGuideWritesOnce(t *testing.T) {
 	written, dry, run := map[string]bool{}, 0, 0
 	for _, line := range strings.Split(guide, "\n") {
 		words := strings.Fields(line)
-		if !strings.HasPrefix(line, "    ") || len(words) < 6 || words[1] != "cluster" || !slices.Contains([]string{"extract", "import", "purge"}, words[2]) {
+		if !strings.HasPrefix(line, "    ") || len(words) < 6 || words[1] != "kcp" || !slices.Contains([]string{"extract", "import", "purge"}, words[2]) {
 			continue
 		}
 		if slices.Contains(words, "--dry-run") {

@@ -128,7 +128,7 @@ func tortureLines(b tortureBase, number int) (lines [][]string) {
 		"get IN * -A" + turn(" -o json", " -o yaml --show-secrets", "", " -o wide --stored", " --deleted"),
 		"get IN KIND -A" + turn(" -o wide", " -o json", " -o name --sort-by .metadata.name", " -o custom-columns=N:.metadata.name,A:..a"),
 		[]string{ // the same server each time, which takes as long as all else
-			"events IN -A", "api-resources IN", "serve IN --unix ../SOCKET",
+			"kubectl IN events -A", "kubectl IN api-resources", "serve IN --unix ../SOCKET",
 			"kubectl IN " + turn("get KIND -A", "describe KIND -A", "get KIND -A -o yaml", "explain KIND", "events -A"),
 		}[number/2%4],
 		[]string{"policy check IN -f ../fix/validating.yaml" + turn("", " -o json"), "policy apply IN OUT -f ../fix/mutating.yaml"}[number/8%2],
@@ -164,7 +164,7 @@ func tortureLines(b tortureBase, number int) (lines [][]string) {
 func withFlags(words, flags []string) []string {
 	n := 1
 	switch words[0] {
-	case "migrate", "policy", "cluster":
+	case "migrate", "policy", "kcp":
 		n = 2
 	}
 	return append(append(append([]string{}, words[:n]...), flags...), words[n:]...)

@@ -214,7 +214,7 @@ func (c *campaign) count(t testing.TB, what string, o tortured, wrong []string) 
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	name := o.Args[0]
-	if slices.Contains([]string{"migrate", "cluster", "policy"}, name) {
+	if slices.Contains([]string{"migrate", "kcp", "policy"}, name) {
 		name += " " + o.Args[1]
 	}
 	if c.statuses[name] == nil {
