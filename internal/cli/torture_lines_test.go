@@ -98,10 +98,11 @@ func tortureLaws() map[string]tortureLaw {
 	change := tortureLaw{[]int{0, 1, 3, 4}, []int{0, 4}}
 	chosen := tortureLaw{[]int{0, 1, 2, 3, 4}, []int{0, 4}}
 	return map[string]tortureLaw{
-		"status": show, "sizes": show, "events": named, "api-resources": named, "timeline": named, "kubectl": named, "kcp list": show, "__complete": show,
+		"status": show, "sizes": show, "timeline": named, "kubectl": named, "kcp list": show, "__complete": show,
 		"keys": named, "get": named, "grep": named, "history": named, "export": named, "serve": {statuses: []int{1, 2, 130}},
 		"verify": find, "doctor": find, "diff": {statuses: []int{0, 1, 2, 5}}, "policy check": find, "kcp verify": find, "rehearse": find,
 		"report": {[]int{0, 1, 5}, []int{0, 1}}, "delete": chosen, "patch": chosen, "compact": change, "run": change, "migrate": change, "policy apply": change,
+		"rename-node": change, "prepare-restore": change, "sanitize": change,
 		"kcp extract": change, "kcp purge": change, "kcp import": change, "sign": {[]int{0}, []int{0}},
 	}
 }
@@ -116,7 +117,7 @@ func tortureLines(b tortureBase, number int) (lines [][]string) {
 		"verify IN" + turn("", " -o json"),
 		"doctor IN" + turn("", " -o json", " -o sarif", " -o junit", " --for new-machines"),
 		"sizes IN" + turn("", " -o json"),
-		turn("verify IN --key ../fix/sign.pub --signature ../fix/"+b.name+".minisig", "sign IN --key ../fix/backup.key --signature OUT.minisig"),
+		turn("verify IN --key ../fix/backup.pub --signature ../fix/"+b.name+".minisig", "sign IN --key ../fix/backup.key --signature OUT.minisig"),
 		"keys IN" + turn("", " -o jsonl", " --history", " -o json"),
 		"keys IN KEY --raw --show-secrets" + turn("", " --stored"),
 		"history IN KEY" + turn("", " -o json", " --all"),

@@ -51,13 +51,20 @@ func TestTorture(t *testing.T) {
 			}
 		})
 	}
+	ended := make(chan struct{}) // all workers: after a fatal failure too, which ends one alone
+	go func() { workers.Wait(); close(ended) }()
 	for number := from; number < from+n && c.broken.Load() < tortureEnough; number++ {
-		if numbers <- number; number%250 == 249 {
+		select {
+		case numbers <- number:
+		case <-ended:
+			t.FailNow()
+		}
+		if number%250 == 249 {
 			c.print(t, number+1-from)
 		}
 	}
 	close(numbers)
-	workers.Wait()
+	<-ended
 	c.print(t, n)
 }
 

@@ -33,7 +33,7 @@ func writingLines() []string {
 		"kcp extract 1yd25nnf5yvh8dd6 ../fix/kcp-root.db OUT",
 		"kcp import ../fix/team.archive ../fix/kcp.db OUT",
 		"report ../fix/etcd.db OUT",
-		"sign ../fix/etcd.db --key ../fix/sign.key --signature OUT",
+		"sign ../fix/etcd.db --key ../fix/backup.key --signature OUT",
 	}
 }
 
