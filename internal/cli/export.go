@@ -15,6 +15,7 @@ import (
 
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/internal/manifest"
+	"github.com/etcdshift/etcdshift/internal/objects"
 	"github.com/etcdshift/etcdshift/internal/render"
 	"github.com/etcdshift/etcdshift/internal/stream"
 	"github.com/etcdshift/etcdshift/keys"
@@ -27,10 +28,10 @@ func exportCommand() *cli.Command {
 		ArgsUsage: "SNAPSHOT [TYPE[/NAME]...]",
 		Description: `etcdshift export before.db -n shop --show-secrets > shop.yaml
 etcdshift export before.db -n shop --crds | kubectl apply -f -
-etcdshift export before.db -n shop deploy svc
-etcdshift export before.db -n shop configmap/prices deploy/web | kubectl apply -f -`,
+etcdshift export before.db -n shop -l app=web
+etcdshift export before.db -n shop cm/prices deploy/web | kubectl apply -f -`,
 		UsageText: `Prints YAML for "kubectl apply -f": the Namespace, the CustomResourceDefinitions of its custom resources, then all its objects, each
-after those it depends on. Fields that a server fills in are removed. With TYPE/NAME alone it prints these objects and no other.
+after those it depends on. Fields that a server fills in are removed. With TYPE/NAME alone, or with -l, it prints these objects and no other.
 
 Left out, and counted on stderr, is what the cluster makes again (objects with a controller, Endpoints of Services, kube-root-ca.crt,
 default RBAC), finished Jobs and Pods, Events, Leases, and tokens of ServiceAccounts; --all exports them too. Objects with a credential
@@ -44,6 +45,7 @@ without --show-secrets, 130 interrupted.`,
 		Flags: readFlags("decrypt values with",
 			&cli.StringFlag{Name: "namespace", Aliases: []string{"n"}, Usage: "export namespace `NS`"},
 			&cli.BoolFlag{Name: "all-namespaces", Aliases: []string{"A"}, Usage: "export all namespaces"},
+			&cli.StringFlag{Name: "selector", Aliases: []string{"l"}, Usage: "export the objects alone whose labels fit `SELECTOR`"},
 			&cli.StringFlag{Name: "cluster", Usage: "look in logical cluster `NAME` of kcp"},
 			&cli.BoolFlag{Name: "crds", Usage: "export the CustomResourceDefinitions alone"},
 			&cli.BoolFlag{Name: "needed", Usage: "export the cluster-scoped objects too that the namespace needs"},
@@ -89,6 +91,7 @@ func onlyNames(words []string) bool {
 type exporter struct {
 	*getter
 	types   *inspect.Types
+	labels  objects.Selector // by which asked objects are selected
 	chooser manifest.Chooser
 	left    map[manifest.Reason]map[string]int // how many, by type
 	custom  map[string]bool                    // the names of the definitions of exported custom resources
@@ -112,10 +115,17 @@ func newExporter(c *cli.Context, o *opened) (*exporter, error) {
 	if err != nil {
 		return nil, err
 	}
+	selector, err := objects.ParseSelector(c.String("selector"), "")
+	if err != nil {
+		return nil, usagef(commandPath(c), "%w", err)
+	}
 	options := newGetOptions(c, cmp.Or(c.String("namespace"), "default"))
+	if !options.crds { // which prints definitions of what the labels select
+		options.selector = selector
+	}
 	return &exporter{
 		getter: &getter{c: c, opened: o, reader: o.Reader, layouts: layouts, options: options, met: map[[2]string]bool{}},
-		types:  types, left: map[manifest.Reason]map[string]int{}, custom: map[string]bool{}, needs: map[manifest.Need]bool{},
+		types:  types, labels: selector, left: map[manifest.Reason]map[string]int{}, custom: map[string]bool{}, needs: map[manifest.Need]bool{},
 	}, nil
 }
 
@@ -129,7 +139,7 @@ func (e *exporter) survey(words []string) error {
 	services := asking{kind: e.types.Of(schema.GroupResource{Resource: "services"})}
 	for _, a := range append([]asking{services}, asked...) { // by Services, Endpoints are left out
 		err := stream.Each(e.reader.Objects(e.c.Context, a.kind, e.selection(a)), func(o *inspect.Object) error {
-			if o.Err == nil && e.reason(a, o) == "" {
+			if o.Err == nil && e.reason(a, o) == "" && e.labels.Fits(o.Content) {
 				e.look(a.kind, o)
 			}
 			return nil
@@ -137,6 +147,10 @@ func (e *exporter) survey(words []string) error {
 		if err != nil {
 			return err
 		}
+	}
+	if !e.options.selector.Empty() {
+		e.asked = asked
+		return nil
 	}
 	if err := e.bindings(); err != nil {
 		return err
