@@ -68,7 +68,7 @@ func TestFlagErrors(t *testing.T) {
 		"--help=x":                                `--help is "x"; it takes true or false`,
 		"get -h=3":                                `get: -h is "3"; it takes true or false`,
 		"help nope":                               `unknown command "nope"`,
-		"help cluster nope":                       `cluster: unknown command "nope"`,
+		"help kcp nope":                           `kcp: unknown command "nope"`,
 		"get a":                                   `get: takes SNAPSHOT TYPE[/NAME] [NAME...]; got 1: ["a"]`,
 	} {
 		status, _, stderr := runWords(strings.Fields(words)...)

@@ -1,31 +1,13 @@
 package cli
 
 import (
-	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 )
-
-func TestVersion(t *testing.T) {
-	status, out, stderr := runWords("version", "-o", "json")
-	require.Zero(t, status, stderr)
-	var of release
-	require.NoError(t, json.Unmarshal([]byte(out), &of))
-	require.Equal(t, runtime.Version(), of.Go)
-	for path, is := range map[string]string{"k8s.io/api": "v0." + strings.TrimPrefix(of.Kubernetes, "v1."), "go.etcd.io/etcd/server/v3": of.Etcd} {
-		required, err := exec.Command("go", "list", "-m", "-f", "{{.Version}}", path).Output()
-		require.NoError(t, err)
-		require.Equal(t, strings.TrimSpace(string(required)), is, path)
-	}
-	_, out, _ = runWords("version")
-	require.Contains(t, out, "kubernetes  "+of.Kubernetes+"\n")
-}
 
 // The Makefile stamps the commit where it can be told, whatever GOFLAGS says, and builds from a
 // tarball without it. A folder that git does not read, such as one of another user, would fail the
