@@ -46,7 +46,7 @@ mutants:
 	  echo "$$out" | grep -v -e '^=== ' -e '--- PASS: TestMutants/'; exit $$status
 
 # Damaged snapshots, hurtful values, and kills, full disks and failing calls while an output is written, on the program itself: see
-# docs/reliability.md. Two copies a second on two cores.
+# docs/project/reliability.md. Two copies a second on two cores.
 TORTURE ?= 10000
 WRITING ?= 1000
 torture: build
@@ -121,7 +121,7 @@ dist-test: build
 	$(GO) vet -C release ./...
 	$(GO) test -C release -count=1 -timeout 30m -v ./...
 
-# Whole commands beside their peers, on generated snapshots: see docs/performance.md.
+# Whole commands beside their peers, on generated snapshots: see docs/project/performance.md.
 SIZES ?= XS S
 ROWS  ?=
 bench: build

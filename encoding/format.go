@@ -38,7 +38,7 @@ var ErrEncrypted = finding.WithLasting(errors.New("value is encrypted"),
 // ErrKMSv1 is beside ErrEncrypted in the error for a value of a KMS v1 plugin, and in that for an
 // EncryptionConfiguration that names one. KMS v1 is off since Kubernetes 1.29.
 var ErrKMSv1 = finding.WithLasting(errors.New("rewrap its values to KMS v2 on a live cluster"),
-	`docs/encryption.md has the steps under "KMS v1"; a copy of the file without that provider reads all other values`)
+	`docs/guides/encryption.md has the steps under "KMS v1"; a copy of the file without that provider reads all other values`)
 
 // Encrypted returns the error for a value that starts as an encrypted one: ErrEncrypted with
 // provider and key name, and ErrKMSv1 for KMS v1.

@@ -20,7 +20,7 @@ type file struct {
 }
 
 // contents are the files that each archive and package of a platform has: the program, completion,
-// manual pages, the guide, and the Job of docs/fleet.md.
+// manual pages, the guide, and the Job of docs/guides/fleet.md.
 func (r *release) contents(p platform) (all []file, err error) {
 	all = []file{{p.program(), r.program(p), 0o755}}
 	for _, name := range []string{"LICENSE", "README.md", "CHANGELOG.md"} {

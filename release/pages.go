@@ -7,6 +7,7 @@ import (
 	"html"
 	"io"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -35,7 +36,7 @@ func (r *release) writePages(ctx context.Context) error {
 			return err
 		}
 	}
-	pages, err := filepath.Glob(filepath.Join(r.root, "docs", "*.md"))
+	pages, err := filepath.Glob(filepath.Join(r.root, "docs", "*", "*.md"))
 	if err != nil {
 		return err
 	}
@@ -48,7 +49,7 @@ func (r *release) writePages(ctx context.Context) error {
 			return err
 		}
 	}
-	schemas, err := filesUnder(filepath.Join(r.root, "docs", "schema"), "html/schema")
+	schemas, err := filesUnder(filepath.Join(r.root, "docs", "reference", "schema"), "html/schema")
 	for _, f := range schemas {
 		if err == nil {
 			err = create(r.staged(f.name), func(w io.Writer) error { return copyFile(w, f.path) })
@@ -61,8 +62,8 @@ func (r *release) stage(name string, data []byte) error {
 	return create(r.staged(name), func(w io.Writer) error { _, err := w.Write(data); return err })
 }
 
-// writePage stages a page: docs/restore.md becomes html/restore.html and etcdshift-restore(7),
-// README.md html/index.html and etcdshift(7).
+// writePage stages a page: docs/guides/restore.md becomes html/restore.html and
+// etcdshift-restore(7), README.md html/index.html and etcdshift(7).
 func (r *release) writePage(name string, page []byte) error {
 	manual := "etcdshift-" + name
 	if name == "README" {
@@ -112,20 +113,20 @@ func pageLink(to string) string {
 	if strings.Contains(to, "://") {
 		return to
 	}
-	path, anchor, has := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(to, "../"), "docs/"), "#")
-	if path == "README.md" {
-		path = "index.html"
-	}
-	if base, is := strings.CutSuffix(path, ".md"); is && !strings.Contains(base, "/") {
-		path = base + ".html"
+	page, anchor, has := strings.Cut(to, "#")
+	if base, is := strings.CutSuffix(path.Base(page), ".md"); is {
+		page = base + ".html"
+		if base == "README" {
+			page = "index.html"
+		}
 	}
 	if has {
-		path += "#" + anchor
+		page += "#" + anchor
 	}
-	return path
+	return page
 }
 
-var pageReference = regexp.MustCompile(`\[([^]]*)\]\((?:docs/)?([a-z0-9-]+)\.md(?:#[^)]*)?\)`)
+var pageReference = regexp.MustCompile(`\[([^]]*)\]\((?:[a-z./]+/)?([a-z0-9-]+)\.md(?:#[^)]*)?\)`)
 
 // manualLinks: a manual page is found by its name, not by a link.
 func manualLinks(page string) string {

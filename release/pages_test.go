@@ -13,7 +13,7 @@ import (
 // Every item of a list in the guide is one in its manual page, and its tables fit a terminal.
 func TestManualPages(t *testing.T) {
 	r := &release{root: "..", out: t.TempDir(), version: "v0.9.8"}
-	pages, err := filepath.Glob("../docs/*.md")
+	pages, err := filepath.Glob("../docs/*/*.md")
 	if err != nil || len(pages) < 10 {
 		t.Fatal(pages, err)
 	}
@@ -81,7 +81,7 @@ func TestColumnWidths(t *testing.T) {
 }
 
 func TestManualLinks(t *testing.T) {
-	got := manualLinks(`See [restore.md](restore.md), its ["Before"](docs/restore.md#before) and [x](https://x.example).`)
+	got := manualLinks(`See [restore.md](restore.md), its ["Before"](docs/guides/restore.md#before) and [x](https://x.example).`)
 	want := `See **etcdshift-restore**(7), its "Before" (**etcdshift-restore**(7)) and [x](https://x.example).`
 	if got != want {
 		t.Error(got)

@@ -62,7 +62,7 @@ func bareRecords() []v1 {
 // record: the text of each row by "kind path", kind being "all" for rows about every kind.
 func documentedChanges(t *testing.T) map[string]bool {
 	t.Helper()
-	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "calico-v3-records.md"))
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "reference", "calico-v3-records.md"))
 	require.NoError(t, err)
 	out := map[string]bool{}
 	names := regexp.MustCompile("`[^`]+`")
@@ -130,7 +130,7 @@ func TestChangesDocumented(t *testing.T) {
 	}
 	for _, change := range append(changesOf(t, got), changesOf(t, bare)...) {
 		_, path, _ := strings.Cut(change, " ")
-		assert.True(t, table[change] || table["all "+path], "not in docs/calico-v3-records.md: %s", change)
+		assert.True(t, table[change] || table["all "+path], "not in docs/reference/calico-v3-records.md: %s", change)
 		delete(unused, change)
 		delete(unused, "all "+path)
 	}

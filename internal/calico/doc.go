@@ -12,7 +12,7 @@
 //     API saw them. Finalizers, owner references and a deletion that only the record itself has are
 //     added.
 //   - ChangesDocumented: every field that a v3 record has otherwise than its v1 record is in
-//     docs/calico-v3-records.md, or was reported as unknown-field.
+//     docs/reference/calico-v3-records.md, or was reported as unknown-field.
 //   - Valid: every v3 record written is pruned, defaulted and validated against its v3 CRD. An
 //     invalid record is not written but reported as `invalid`.
 //   - NothingIsPruned: pruning drops only fields that the v1 CRD does not know either, and says so.

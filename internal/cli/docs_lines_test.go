@@ -14,7 +14,7 @@ import (
 // number of cells than their table, inline code that does not end, and lines in a paragraph that
 // break long before its width.
 func TestDocumentedLines(t *testing.T) {
-	pages, err := filepath.Glob("../../docs/*.md")
+	pages, err := filepath.Glob("../../docs/*/*.md")
 	require.NoError(t, err)
 	require.Greater(t, len(pages), 5)
 	pages = append(pages, "../../README.md", "../../testdata/README.md")

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -59,9 +58,9 @@ func named(commands []*cli.Command, path []string) (found *cli.Command) {
 
 // TestDocumentedConverter: the guide shows the converter that storage_exec_jq.txtar runs.
 func TestDocumentedConverter(t *testing.T) {
-	guide, err := os.ReadFile(filepath.Join("..", "..", "docs", "storage-versions.md"))
-	require.NoError(t, err)
-	_, rest, found := strings.Cut(string(guide), "cat > convert <<'END'\n")
+	guide, is := docs.Page("storage-versions")
+	require.True(t, is)
+	_, rest, found := strings.Cut(guide, "cat > convert <<'END'\n")
 	require.True(t, found)
 	shown, _, found := strings.Cut(rest, "    END\n")
 	require.True(t, found)
@@ -91,7 +90,7 @@ func TestSearchTexts(t *testing.T) {
 // documentation are the pages for users.
 func documentation(t *testing.T) []string {
 	t.Helper()
-	pages, err := filepath.Glob(filepath.Join("..", "..", "docs", "*.md"))
+	pages, err := filepath.Glob(filepath.Join("..", "..", "docs", "*", "*.md"))
 	require.NoError(t, err)
 	return append(pages, filepath.Join("..", "..", "README.md"))
 }
@@ -108,13 +107,13 @@ func sectionOf(t *testing.T, page, title string) string {
 // TestWrittenByKCP: the guide to a move names what kcp writes or removes by itself when a shard
 // starts.
 func TestWrittenByKCP(t *testing.T) {
-	guide, err := os.ReadFile(filepath.Join("..", "..", "docs", "move-a-logical-cluster.md"))
-	require.NoError(t, err)
-	check := sectionOf(t, string(guide), "8. What to check")
+	guide, is := docs.Page("move-a-logical-cluster")
+	require.True(t, is)
+	check := sectionOf(t, guide, "8. What to check")
 	for _, what := range []string{"`kube-root-ca.crt`", "`ca.crt` of Secrets of type `kubernetes.io/service-account-token`", "half an hour"} {
 		require.Contains(t, check, what)
 	}
-	for _, line := range strings.Split(string(guide), "\n") {
+	for _, line := range strings.Split(guide, "\n") {
 		if strings.Contains(line, "half an hour") {
 			require.Contains(t, line, "creat", "the age of a definition counts from its creation")
 		}
@@ -124,9 +123,9 @@ func TestWrittenByKCP(t *testing.T) {
 // TestFrontProxyOrder: the guide to a move, and the help of each command in it, stop the
 // front-proxies first and start them last.
 func TestFrontProxyOrder(t *testing.T) {
-	guide, err := os.ReadFile(filepath.Join("..", "..", "docs", "move-a-logical-cluster.md"))
-	require.NoError(t, err)
-	section := func(title string) string { return sectionOf(t, string(guide), title) }
+	guide, is := docs.Page("move-a-logical-cluster")
+	require.True(t, is)
+	section := func(title string) string { return sectionOf(t, guide, title) }
 	stop, start := section("1. Stop"), section("7. Start")
 	require.Regexp(t, `(?s)^\W*Stop all front-proxies first\b.*\bkcp of both shards\b.*\bcache server\b`, stop)
 	require.NotContains(t, stop, "front-proxy may run on")
@@ -141,9 +140,9 @@ func TestFrontProxyOrder(t *testing.T) {
 // TestGuideWritesOnce: no command of the guide to a move writes a file that an earlier one has
 // written, which would fail; and each command of the move is rehearsed.
 func TestGuideWritesOnce(t *testing.T) {
-	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "move-a-logical-cluster.md"))
-	require.NoError(t, err)
-	_, guide, found := strings.Cut(string(page), "\n## Days before")
+	page, is := docs.Page("move-a-logical-cluster")
+	require.True(t, is)
+	_, guide, found := strings.Cut(page, "\n## Days before")
 	require.True(t, found)
 	written, dry, run := map[string]bool{}, 0, 0
 	for _, line := range strings.Split(guide, "\n") {
@@ -174,7 +173,8 @@ func TestRunbooks(t *testing.T) {
 				require.NotEmpty(t, books[name], name)
 			}
 			if books[name] != "" {
-				require.FileExists(t, filepath.Join("..", "..", "docs", books[name]))
+				_, is := docs.Page(books[name])
+				require.True(t, is, books[name])
 			}
 			delete(books, name)
 			walk(name, c.Subcommands)
@@ -204,13 +204,11 @@ func TestAnswersInJSON(t *testing.T) {
 // TestWrappedPages: on a terminal the prose of a page fits 80 columns, and no word is lost.
 // Commands and tables stay as they are.
 func TestWrappedPages(t *testing.T) {
-	names, err := fs.Glob(docs.Pages, "*.md")
-	require.NoError(t, err)
-	for _, name := range names {
-		text, err := fs.ReadFile(docs.Pages, name)
-		require.NoError(t, err)
-		page := wrapPage(string(text))
-		require.Equal(t, strings.Fields(string(text)), strings.Fields(page), name)
+	for _, name := range docs.Pages() {
+		text, is := docs.Page(name)
+		require.True(t, is, name)
+		page := wrapPage(text)
+		require.Equal(t, strings.Fields(text), strings.Fields(page), name)
 		for line := range strings.Lines(page) {
 			words := strings.Fields(line)
 			if verbatim.MatchString(line) || entryHead.MatchString(line) && len(words) == 2 || len(words) < 2 {
@@ -218,7 +216,7 @@ func TestWrappedPages(t *testing.T) {
 			}
 			require.LessOrEqual(t, utf8.RuneCountInString(line), 81, "%s: %s", name, line)
 		}
-		for _, line := range strings.Split(string(text), "\n") {
+		for _, line := range strings.Split(text, "\n") {
 			if verbatim.MatchString(line) {
 				require.Contains(t, page, line, name)
 			}

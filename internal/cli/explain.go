@@ -32,7 +32,7 @@ etcdshift explain -o json \
     | jq -r '.codes[] | select(.level == "error") | .code'`,
 		UsageText: `Explains the codes of findings: what each means, what to do, what --allow does. MESSAGE is an error message of kubectl, an API
 server or etcd, as it is, or words to look for; "-" reads it from standard input. Without arguments it lists all codes.
-docs/codes.md lists them too.
+docs/reference/codes.md lists them too.
 
 Exit status: 0 done, 1 failed, 2 usage, such as a code that does not exist.`,
 		Flags:  []cli.Flag{textOrJSON()},

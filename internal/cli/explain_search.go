@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"io/fs"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -34,12 +34,11 @@ func inPages(text string) []pageText {
 
 // paragraphs returns the paragraphs of the pages that is chooses.
 func paragraphs(is func(paragraph string) bool) (found []pageText) {
-	names, _ := fs.Glob(docs.Pages, "*.md") // the pattern is right
-	for _, name := range names {
-		page, _ := fs.ReadFile(docs.Pages, name) // a page that Glob named
-		for _, paragraph := range strings.Split(string(page), "\n\n") {
+	for _, name := range docs.Pages() {
+		page, _ := docs.Page(name)
+		for _, paragraph := range strings.Split(page, "\n\n") {
 			if !strings.HasPrefix(paragraph, "    ") && is(paragraph) {
-				found = append(found, pageText{name, strings.Join(strings.Fields(paragraph), " ")})
+				found = append(found, pageText{path.Base(name), strings.Join(strings.Fields(paragraph), " ")})
 			}
 		}
 	}

@@ -16,9 +16,9 @@ import (
 	"github.com/etcdshift/etcdshift/transform/migrations"
 )
 
-// TestCodesPage: docs/codes.md has the texts of all codes. With -update it is written.
+// TestCodesPage: docs/reference/codes.md has the texts of all codes. With -update it is written.
 func TestCodesPage(t *testing.T) {
-	page, text := filepath.Join("..", "..", "docs", "codes.md"), codesPage(explanations(migrations.All()))
+	page, text := filepath.Join("..", "..", "docs", "reference", "codes.md"), codesPage(explanations(migrations.All()))
 	if *update {
 		require.NoError(t, os.WriteFile(page, []byte(text), 0o644))
 	}
@@ -42,7 +42,7 @@ Codes and levels are stable; texts may change.
 Codes of several commands come first.
 `
 
-// codesPage returns docs/codes.md.
+// codesPage returns docs/reference/codes.md.
 func codesPage(all []explanation) string {
 	page := strings.ReplaceAll(codesHead, `"`, "`")
 	heading := func(e explanation) string { return "`" + strings.Join(e.Commands, "`, `") + "`" }

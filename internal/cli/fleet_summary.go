@@ -102,7 +102,7 @@ func runFleetSummary(c *cli.Context, args []string) error {
 	}
 	if left > 0 {
 		return &failure{exitFound, fmt.Errorf("%s: %d of %s not done", args[0], left, render.Plural(len(f.Snapshots), "snapshot")),
-			`"etcdshift fleet run LIST --index N -- COMMAND" runs one again; docs/fleet.md tells what to move away before`}
+			`"etcdshift fleet run LIST --index N -- COMMAND" runs one again; docs/guides/fleet.md tells what to move away before`}
 	}
 	return nil
 }

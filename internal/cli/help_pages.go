@@ -2,10 +2,9 @@ package cli
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
+	"path"
 	"regexp"
 	"strings"
 
@@ -13,13 +12,11 @@ import (
 	"github.com/etcdshift/etcdshift/internal/render"
 )
 
-// printPages prints the page that a word names, as "restore.md", "docs/restore.md" or "restore", or
-// the list of pages for "pages". Markdown reads well in a terminal, so a page is printed as it is,
-// but for long lines. said is false for any other word.
+// printPages prints the page that a word names, as "restore.md", "docs/guides/restore.md" or
+// "restore", or the list of pages for "pages". Markdown reads well in a terminal, so a page is
+// printed as it is, but for long lines. said is false for any other word.
 func printPages(w io.Writer, word string) (said bool, err error) {
-	name := strings.TrimSuffix(strings.TrimPrefix(word, "docs/"), ".md") + ".md"
-	if text, err := fs.ReadFile(docs.Pages, name); err == nil {
-		page := string(text)
+	if page, is := docs.Page(word); is {
 		if render.IsTerminal(w) {
 			page = wrapPage(page)
 		}
@@ -29,14 +26,13 @@ func printPages(w io.Writer, word string) (said bool, err error) {
 	if word != "pages" {
 		return false, nil
 	}
-	names, err := fs.Glob(docs.Pages, "*.md")
 	p := render.NewPage(w)
-	p.Table([]any{"PAGE", "TITLE"}, mapped(names, func(name string) []any {
-		text, _ := fs.ReadFile(docs.Pages, name) // a page that Glob named
-		title, _, _ := strings.Cut(strings.TrimPrefix(string(text), "# "), "\n")
-		return []any{name, title}
+	p.Table([]any{"PAGE", "TITLE"}, mapped(docs.Pages(), func(name string) []any {
+		text, _ := docs.Page(name)
+		title, _, _ := strings.Cut(strings.TrimPrefix(text, "# "), "\n")
+		return []any{path.Base(name), title}
 	})...)
-	return true, errors.Join(err, p.Flush())
+	return true, p.Flush()
 }
 
 var (

@@ -15,9 +15,9 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// differing are the rows of docs/kubectl.md about command lines for which a snapshot is answered in
-// another way than by kubectl on a cluster, each with what is in its command lines, after the
-// command of etcdshift.
+// differing are the rows of docs/guides/kubectl.md about command lines for which a snapshot is
+// answered in another way than by kubectl on a cluster, each with what is in its command lines,
+// after the command of etcdshift.
 func differing() map[string][]string {
 	return map[string][]string{
 		"the order of objects asked for by name":                   {"get run half -n a"},
@@ -64,7 +64,7 @@ func TestInvocations(t *testing.T) {
 			t.Errorf("%s: exit status %d, want %d\n--- want\n%s\n--- got\n%s\n%s", command, got.exit, want.exit, want.text, got.text, got.stderr)
 		}
 	}
-	page, err := os.ReadFile("../../docs/kubectl.md")
+	page, err := os.ReadFile("../../docs/guides/kubectl.md")
 	require.NoError(t, err)
 	require.ElementsMatch(t, slices.Collect(maps.Keys(differing())), slices.Collect(maps.Keys(met)), "each is still a difference")
 	for why := range differing() {

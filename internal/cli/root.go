@@ -141,7 +141,7 @@ etcdshift verify after.db`,
 		UsageText: `Flags stand anywhere after the name of a command. "etcdshift COMMAND --help" shows an example of each, and
 "etcdshift help PAGE.md" prints a runbook; "etcdshift help pages" lists them.
 
-SNAPSHOT, IN, OUT and the FILE of --report may be s3://BUCKET/KEY, with the settings of the AWS tools: docs/object-storage.md.`,
+SNAPSHOT, IN, OUT and the FILE of --report may be s3://BUCKET/KEY, with the settings of the AWS tools: docs/guides/object-storage.md.`,
 		Subcommands: commands,
 		Flags:       []cli.Flag{cli.VersionFlag},
 	}

@@ -169,7 +169,7 @@ func TestFlagsOfRun(t *testing.T) {
 // fixtureFiles copies recorded snapshots to a new working directory.
 func fixtureFiles(t *testing.T, names ...string) {
 	t.Helper()
-	testdata := filepath.Join(schemaFolder(), "..", "..", "testdata")
+	testdata := filepath.Join(schemaFolder(), "..", "..", "..", "testdata")
 	t.Chdir(t.TempDir())
 	for _, name := range names {
 		data, err := readFixture(filepath.Join(testdata, name+".db"))

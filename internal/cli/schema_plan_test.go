@@ -96,8 +96,8 @@ func flagSchema(f transform.Flag) object {
 	return of
 }
 
-// TestSchemasPlan: docs/schema/plan.json is made of the commands. It takes the plans that the
-// program takes, and not those that it refuses.
+// TestSchemasPlan: docs/reference/schema/plan.json is made of the commands. It takes the plans that
+// the program takes, and not those that it refuses.
 func TestSchemasPlan(t *testing.T) {
 	path := filepath.Join(schemaFolder(), "plan.json")
 	if *update {
@@ -113,7 +113,7 @@ func TestSchemasPlan(t *testing.T) {
 		require.NoError(t, yaml.Unmarshal([]byte(text), &value), text)
 		return validate.NewSchemaValidator(&schema, nil, "", strfmt.Default).Validate(value).IsValid()
 	}
-	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "run.md"))
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "guides", "run.md"))
 	require.NoError(t, err)
 	example := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindSubmatch(page)
 	require.NotNil(t, example)

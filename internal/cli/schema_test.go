@@ -26,7 +26,7 @@ import (
 	"github.com/etcdshift/etcdshift/transform/migrations"
 )
 
-var update = flag.Bool("update", false, "write docs/schema anew")
+var update = flag.Bool("update", false, "write docs/reference/schema anew")
 
 // documents are the JSON documents of all commands, by kind: structs whose fields make one object,
 // and lists.
@@ -100,8 +100,8 @@ func schemas() map[string]*node {
 	return all
 }
 
-// TestSchemas: docs/schema has a JSON Schema of each document, as the Go types have it, and no
-// other. With -update it is written.
+// TestSchemas: docs/reference/schema has a JSON Schema of each document, as the Go types have it,
+// and no other. With -update it is written.
 func TestSchemas(t *testing.T) {
 	folder := schemaFolder()
 	var names []string
@@ -121,7 +121,7 @@ func TestSchemas(t *testing.T) {
 	stored, err := filepath.Glob(filepath.Join(folder, "*"))
 	require.NoError(t, err)
 	require.Len(t, stored, len(names), "a schema of no document")
-	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "formats.md"))
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "reference", "formats.md"))
 	require.NoError(t, err)
 	for _, name := range names {
 		require.Contains(t, string(page), "["+name+"](schema/"+name+")")
@@ -146,8 +146,8 @@ func storedSchemas(folder string) (map[string]map[string]any, error) {
 	return all, err
 }
 
-// wrongPrinted lists the places where JSON that a command printed breaks its schema in docs/schema.
-// Other texts pass, and JSON that ends early.
+// wrongPrinted lists the places where JSON that a command printed breaks its schema in
+// docs/reference/schema. Other texts pass, and JSON that ends early.
 func wrongPrinted(all map[string]map[string]any, args []string, printed []byte) (wrong []string) {
 	d := json.NewDecoder(bytes.NewReader(printed))
 	d.UseNumber()
@@ -199,7 +199,7 @@ func lineOf(args []string, line map[string]any) (document, list string) {
 func TestDocuments(t *testing.T) {
 	all, err := storedSchemas(schemaFolder())
 	require.NoError(t, err)
-	testdata, seen := filepath.Join(schemaFolder(), "..", "..", "testdata"), map[string]bool{}
+	testdata, seen := filepath.Join(schemaFolder(), "..", "..", "..", "testdata"), map[string]bool{}
 	dir := t.TempDir()
 	testKeys(t, dir)
 	t.Chdir(dir)
@@ -261,9 +261,9 @@ func TestDocuments(t *testing.T) {
 	}
 }
 
-// schemaFolder is docs/schema. A script runs elsewhere, and has its path in SCHEMAS.
+// schemaFolder is docs/reference/schema. A script runs elsewhere, and has its path in SCHEMAS.
 func schemaFolder() string {
-	folder, err := filepath.Abs(filepath.Join("..", "..", "docs", "schema"))
+	folder, err := filepath.Abs(filepath.Join("..", "..", "docs", "reference", "schema"))
 	if err != nil {
 		panic(err)
 	}
@@ -294,7 +294,7 @@ func documentedMain() {
 		}
 	}
 	if wrong != nil {
-		fmt.Fprintln(os.Stderr, "not by docs/schema:", strings.Join(wrong, "; "))
+		fmt.Fprintln(os.Stderr, "not by docs/reference/schema:", strings.Join(wrong, "; "))
 		status = 99
 	}
 	os.Exit(status)

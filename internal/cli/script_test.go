@@ -52,7 +52,7 @@ func TestScript(t *testing.T) {
 		RequireExplicitExec: true,
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("SCHEMAS", schemaFolder())
-			env.Setenv("POLICIES", filepath.Join(schemaFolder(), "..", "..", "testdata", "policies"))
+			env.Setenv("POLICIES", filepath.Join(schemaFolder(), "..", "..", "..", "testdata", "policies"))
 			return nil
 		},
 		Condition: func(name string) (bool, error) {

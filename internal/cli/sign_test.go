@@ -17,7 +17,7 @@ import (
 // signedSnapshot writes a snapshot, its signature and the key into the working directory.
 func signedSnapshot(t *testing.T) {
 	t.Helper()
-	data, err := readFixture(filepath.Join(schemaFolder(), "..", "..", "testdata", "etcd", "etcd-3.7.db"))
+	data, err := readFixture(filepath.Join(schemaFolder(), "..", "..", "..", "testdata", "etcd", "etcd-3.7.db"))
 	require.NoError(t, err)
 	dir := t.TempDir()
 	testKeys(t, dir)
@@ -31,7 +31,7 @@ func signedSnapshot(t *testing.T) {
 func testKeys(t testing.TB, dir string) {
 	t.Helper()
 	for _, name := range []string{"backup.key", "backup.pub"} {
-		text, err := os.ReadFile(filepath.Join(schemaFolder(), "..", "..", "testdata", "minisign", name))
+		text, err := os.ReadFile(filepath.Join(schemaFolder(), "..", "..", "..", "testdata", "minisign", name))
 		require.NoError(t, err)
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), text, 0o600))
 	}
@@ -40,7 +40,7 @@ func testKeys(t testing.TB, dir string) {
 // TestVerifySwapped: a file that is replaced by another sound one after its signature was checked
 // is not verified.
 func TestVerifySwapped(t *testing.T) {
-	other, err := readFixture(filepath.Join(schemaFolder(), "..", "..", "testdata", "calico", "before.db"))
+	other, err := readFixture(filepath.Join(schemaFolder(), "..", "..", "..", "testdata", "calico", "before.db"))
 	require.NoError(t, err)
 	signedSnapshot(t)
 	require.NoError(t, os.WriteFile("other.db", other, 0o600))

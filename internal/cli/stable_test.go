@@ -17,8 +17,9 @@ import (
 	"github.com/etcdshift/etcdshift/transform/migrations"
 )
 
-// TestStable: what docs/stability.md calls stable and the last tag had is still there: fields of
-// the schemas; commands, flags and codes, a line each in testdata/stable.txt. -update writes that.
+// TestStable: what docs/project/stability.md calls stable and the last tag had is still there:
+// fields of the schemas; commands, flags and codes, a line each in testdata/stable.txt. -update
+// writes that.
 func TestStable(t *testing.T) {
 	path := filepath.Join("testdata", "stable.txt")
 	if *update {

@@ -16,7 +16,7 @@ import (
 // TestStatusFits: the page of every recorded snapshot fits in 80 columns; a longer word alone has
 // more. What needs attention comes first.
 func TestStatusFits(t *testing.T) {
-	root := filepath.Join(schemaFolder(), "..", "..", "testdata")
+	root := filepath.Join(schemaFolder(), "..", "..", "..", "testdata")
 	files, err := filepath.Glob(filepath.Join(root, "*", "*.db.gz"))
 	require.NoError(t, err)
 	require.Greater(t, len(files), 40)

@@ -41,7 +41,7 @@ func tortureFixtures(t testing.TB, dir string) {
 	write := func(name string, data []byte) {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), data, 0o400))
 	}
-	testdata := filepath.Join(schemaFolder(), "..", "..", "testdata")
+	testdata := filepath.Join(schemaFolder(), "..", "..", "..", "testdata")
 	for name, src := range map[string]string{"storage": "storage/before.db", "etcd": "etcd/etcd-3.7.db", "all": "kubectl/all.db", "calico": "calico/before.db",
 		"kcp": "kcp-claims/shard-1.db", "kcp-root": "kcp-claims/root.db"} {
 		data, err := readFixture(filepath.Join(testdata, src))

@@ -32,7 +32,7 @@ func calicoMoves(d *doctor, prefix string) (string, error) {
 	if err != nil || !migrates && !definesCalico(d, prefix) {
 		return "", err
 	}
-	return "; Calico is between its groups: leave the APIService to the migration (docs/calico-v3.md): without it Calico would serve an empty group", nil
+	return "; Calico is between its groups: leave the APIService to the migration (docs/guides/calico-v3.md): without it Calico would serve an empty group", nil
 }
 
 // definesCalico reports whether there are definitions of both groups.

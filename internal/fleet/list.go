@@ -156,8 +156,9 @@ const (
 	leastSpace = 256 * mebibyte
 )
 
-// Needs estimates from measured runs: see docs/fleet.md. A key takes some 30 bytes of memory, and a
-// snapshot has a key in some kilobytes; the rest is for pages of the file, which the kernel drops.
+// Needs estimates from measured runs: see docs/guides/fleet.md. A key takes some 30 bytes of
+// memory, and a snapshot has a key in some kilobytes; the rest is for pages of the file, which the
+// kernel drops.
 func (f *Fleet) Needs() (n Needs) {
 	for _, s := range f.Snapshots {
 		one := s.needs()

@@ -385,7 +385,7 @@ func (r *run) dropSilent(key keys.Key, e *transform.Entry) error {
 	if slices.ContainsFunc(r.types.All(), func(t *inspect.Type) bool { return t.CRD != nil && t.Resource.Group == group }) {
 		r.view.Report().AddStep("APIService %s stays, though nothing answers: without it the group would be served from its definitions, "+
 			"which may be empty, and the garbage collector would delete what its objects own. "+
-			"Of Calico, migrate the data first (docs/calico-v3.md)", service.Spec.Version+"."+group)
+			"Of Calico, migrate the data first (docs/guides/calico-v3.md)", service.Spec.Version+"."+group)
 		return nil
 	}
 	o := r.object(e)

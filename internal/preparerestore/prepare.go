@@ -271,7 +271,7 @@ func (r *run) byHand() error {
 		"--name, --initial-cluster and --initial-advertise-peer-urls")
 	if n := len(r.section.Undo); n > 0 {
 		r.view.Report().AddStep("keep the report: its \"saved\" has objects as they were (%d). --undo puts them back in a snapshot; on the cluster, "+
-			"put back webhooks and APIServices when the Pods behind them run (docs/prepare-restore.md)", n)
+			"put back webhooks and APIServices when the Pods behind them run (docs/guides/prepare-restore.md)", n)
 	}
 	return nil
 }

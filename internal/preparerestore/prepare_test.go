@@ -175,7 +175,7 @@ func TestUnreadable(t *testing.T) {
 
 // TestPage: the page shows the table of the code.
 func TestPage(t *testing.T) {
-	page, err := os.ReadFile("../../docs/prepare-restore.md")
+	page, err := os.ReadFile("../../docs/guides/prepare-restore.md")
 	require.NoError(t, err)
 	for _, s := range steps() {
 		require.Contains(t, string(page), "| `"+s.name+"` | ")

@@ -35,7 +35,7 @@ and --skip: ` + strings.Join(stepNames(), ", ") + `.
 
 With --isolate the restored cluster acts on nothing outside: workloads have no Pods, Jobs and CronJobs are suspended, Services have
 no load balancers, volumes are retained, and controllers such as Argo CD, Flux or Cluster API are paused by their own switches.
-docs/prepare-restore.md lists what is changed and how it is undone. DNS and kube-proxy in kube-system keep running, and what
+docs/guides/prepare-restore.md lists what is changed and how it is undone. DNS and kube-proxy in kube-system keep running, and what
 --keep-running names.
 
 What no step can mend, such as data on the disks of the old machines, is listed as a step by hand.`,

@@ -33,7 +33,7 @@ const (
 	fluxToolkit = ".toolkit.fluxcd.io"
 )
 
-// table lists all that --isolate changes. docs/prepare-restore.md shows it.
+// table lists all that --isolate changes. docs/guides/prepare-restore.md shows it.
 func table() []row {
 	return []row{
 		{step: "workloads", who: "Kubernetes", types: []string{"deployments.apps", "statefulsets.apps", "replicasets.apps", "replicationcontrollers"},

@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestThreatModel: each test, script and target that docs/threat-model.md names is there, in the
-// package that it names.
+// TestThreatModel: each test, script and target that docs/project/threat-model.md names is there,
+// in the package that it names.
 func TestThreatModel(t *testing.T) {
 	tree, there := os.DirFS("../.."), map[string]bool{}
 	declared := regexp.MustCompile(`(?m)^(?:func ((?:Test|Fuzz)\w+)\(|(\w+):)`)
@@ -34,7 +34,7 @@ func TestThreatModel(t *testing.T) {
 		}
 		return nil
 	}))
-	page, err := fs.ReadFile(tree, "docs/threat-model.md")
+	page, err := fs.ReadFile(tree, "docs/project/threat-model.md")
 	require.NoError(t, err)
 	named := regexp.MustCompile("`((?:\\w+\\.)?(?:Test|Fuzz)\\w+|\\w+\\.txtar|make \\w+)`").FindAllStringSubmatch(string(page), -1)
 	require.Greater(t, len(named), 40)

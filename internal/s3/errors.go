@@ -80,7 +80,7 @@ func about(path string, err error) error {
 			"check AWS_ENDPOINT_URL and its port: a console, or a proxy, has another than S3"}
 	}
 	if errors.Is(err, errNoCredentials) {
-		return &Error{path, half(err), "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE; docs/object-storage.md lists the other ways"}
+		return &Error{path, half(err), "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE; docs/guides/object-storage.md lists the other ways"}
 	}
 	if answer.Code == "" {
 		next := ""
@@ -98,7 +98,7 @@ func about(path string, err error) error {
 		is, text, next = fs.ErrNotExist, "no such object or version", "check the key, and the version where one is given"
 	case "AccessDenied", "AllAccessDisabled":
 		is, text = fs.ErrPermission, "access denied"
-		next = "docs/object-storage.md has the least policy; without s3:ListBucket this may mean that there is no such object"
+		next = "docs/guides/object-storage.md has the least policy; without s3:ListBucket this may mean that there is no such object"
 	case "ExpiredToken", "InvalidToken", "XAdminUserNotFound": // with status 400; versitygw says the last with 404
 		is, next = fs.ErrPermission, credentialsHint
 	case "InvalidBucketName":

@@ -46,7 +46,7 @@ func Open() (*Store, error) {
 }
 
 func wrong(err error) error {
-	return &Error{"settings of S3", err, "docs/object-storage.md lists the environment variables and the settings of a profile"}
+	return &Error{"settings of S3", err, "docs/guides/object-storage.md lists the environment variables and the settings of a profile"}
 }
 
 // Object is an entry of a list.

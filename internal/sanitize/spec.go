@@ -26,7 +26,7 @@ Names of namespaces and objects are replaced by names of the same shape and leng
 them. The report has each word and what is in its place: keep it with you.
 
 History, deleted objects, free pages, users of etcd and its members are left out. Types, IP addresses and short words in texts stay: the report
-and docs/sanitize.md list what is not replaced.`,
+and docs/guides/sanitize.md list what is not replaced.`,
 	Codes: []*finding.Code{codeNotSanitized, transform.CodeWouldBePlaintext},
 	Settles: map[string]string{
 		codeNotSanitized.Name: "give --encryption-config FILE and --plaintext for encrypted values",

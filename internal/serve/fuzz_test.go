@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// statuses are those that docs/serve.md and the API conventions of Kubernetes have for requests
-// that only read, and for refused ones.
+// statuses are those that docs/guides/serve.md and the API conventions of Kubernetes have for
+// requests that only read, and for refused ones.
 var statuses = []int{200, 201, 301, 304, 307, 400, 401, 403, 404, 405, 406, 409, 410, 413, 414, 415, 422, 429}
 
 // FuzzRequest: whatever a client asks for, it gets a documented status in time and no credential; a

@@ -16,7 +16,7 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
-// TestVector is the test vector of docs/formats.md.
+// TestVector is the test vector of docs/reference/formats.md.
 func TestVector(t *testing.T) {
 	d := NewDigest()
 	require.Equal(t, Sum{SHA256: fmt.Sprintf("%x", sha256.Sum256(nil))}, d.Sum())

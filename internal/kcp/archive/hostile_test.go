@@ -173,9 +173,9 @@ func rest(t *testing.T, s *snapshot.Snapshot) Sum {
 	return r.Sum()
 }
 
-// TestDocumented: docs/formats.md has the format's name, its notes and the test vector.
+// TestDocumented: docs/reference/formats.md has the format's name, its notes and the test vector.
 func TestDocumented(t *testing.T) {
-	page, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "formats.md"))
+	page, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "reference", "formats.md"))
 	require.NoError(t, err)
 	for _, name := range []string{APIVersion, Kind, noteManifest, noteDigest} {
 		require.Contains(t, string(page), "`"+name+"`")

@@ -1,5 +1,6 @@
 // Package archive is the file format that carries logical clusters of kcp from one shard to
-// another: an etcd snapshot with their records only, and a manifest. docs/formats.md specifies it.
+// another: an etcd snapshot with their records only, and a manifest. docs/reference/formats.md
+// specifies it.
 //
 // Invariants, each with a test of the same name:
 //

@@ -28,7 +28,7 @@ etcdshift kcp extract 2y3qvnqz5ga11oc4 root.db consumer.archive \
 etcdshift get consumer.archive configmaps -A --cluster 2y3qvnqz5ga11oc4`,
 	Text: `Writes every live record of the logical cluster NAME, and of no other, into a new file: keys, values, revisions and leases as on the
 shard, byte for byte, encrypted or not, and the bound definitions that its APIBindings name. A manifest lists the content of the
-archive and the things that it relies on, with digests that docs/formats.md explains.
+archive and the things that it relies on, with digests that docs/reference/formats.md explains.
 
 NAME is the name that etcdshift kcp list prints, not a path.
 

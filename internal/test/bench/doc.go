@@ -1,5 +1,5 @@
 // Package bench measures whole commands of etcdshift beside their peers, on snapshots that it
-// generates. "make bench" runs it; docs/performance.md says how to read the table.
+// generates. "make bench" runs it; docs/project/performance.md says how to read the table.
 //
 // Invariants:
 //   - No test fails on a time.
