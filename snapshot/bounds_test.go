@@ -251,6 +251,6 @@ func readAll(t testing.TB, path string) (errs []error) {
 
 func mustMembers(t testing.TB, path string) []Member {
 	t.Helper()
-	members := must(open(t, path).Cluster(context.Background()))(t)
-	return members.Members
+	members := must(open(t, path).Members(context.Background()))(t)
+	return members
 }

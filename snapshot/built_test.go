@@ -40,8 +40,8 @@ func these(records ...Record) iter.Seq2[*Record, error] {
 	}
 }
 
-// contentOf is what Content takes of s below a prefix, with the leases.
-func contentOf(t testing.TB, s *Snapshot, prefix string) Content {
+// part is what Content takes of s below a prefix, with the leases.
+func part(t testing.TB, s *Snapshot, prefix string) Content {
 	t.Helper()
 	c := Content{Records: s.Live(context.Background(), []byte(prefix)), Revision: revision(t, s), Notes: map[string][]byte{}}
 	leases := must(s.Leases(context.Background()))(t)
@@ -58,7 +58,7 @@ func contentOf(t testing.TB, s *Snapshot, prefix string) Content {
 // and goes on from there.
 func TestBuilt(t *testing.T) {
 	s := open(t, copyOf(t, built(t, pastStory)))
-	path, res := build(t, contentOf(t, s, "/stay/"))
+	path, res := build(t, part(t, s, "/stay/"))
 	require.Equal(t, WriteResult{FileInfo: FileInfo{res.Path, res.SHA256, revision(t, s), 5, res.Bytes}, Appended: 5}, res)
 	out := open(t, path)
 	require.Equal(t, builtPageSize, out.db.PageSize)
@@ -129,7 +129,7 @@ func TestBuiltRecordings(t *testing.T) {
 				path = gunzip(t, in)
 			}
 			s := open(t, path)
-			built, _ := build(t, contentOf(t, s, ""))
+			built, _ := build(t, part(t, s, ""))
 			require.True(t, maps.Equal(modelOf(t, s), modelOf(t, open(t, built))))
 			sameAsRestored(t, built, nil)
 		})

@@ -57,7 +57,7 @@ func TestVerifiedBeforePublished(t *testing.T) {
 		{"metas", func(m *image) { m.b[20] ^= 1 }, "meta page 0"},
 		{"length", func(m *image) { m.b = m.b[:len(m.b)-32] }, "its size is not that of a snapshot"},
 	}
-	check := func(b []byte) error { return s.checkBytes(t, b, 3, plan) }
+	check := func(b []byte) error { return s.checkBytes(t, b, 3, edit{changes: plan}) }
 	require.NoError(t, check(b))
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -70,20 +70,19 @@ func TestVerifiedBeforePublished(t *testing.T) {
 	}
 }
 
-// checkBytes compares a file with these bytes with the records of s, the changes and the grants.
-func (s *Snapshot) checkBytes(
-	t testing.TB, b []byte, appended int, changes iter.Seq2[Change, error], grants ...bolt.Element,
-) error {
+// checkBytes compares a file with these bytes with the records of s and the changes of e.
+func (s *Snapshot) checkBytes(t testing.TB, b []byte, appended int, e edit) error {
 	t.Helper()
 	f := must(os.Open(copyOf(t, b)))(t)
 	defer f.Close()
-	d := &Draft{file: f, path: "out.db", src: s, changes: changes, grants: grants}
-	d.x = must(s.index(t.Context()))(t)
-	if err := d.open(t.Context()); err != nil {
-		return d.blame(t.Context(), err)
+	e.Draft = &Draft{output: output{file: f, path: "out.db"}, src: s}
+	e.x = must(s.index(context.Background()))(t)
+	out, err := e.open(context.Background())
+	if err != nil {
+		return e.blame(context.Background(), err)
 	}
-	defer d.out.Close()
-	return d.compare(t.Context(), appended)
+	defer out.Close()
+	return e.compare(context.Background(), out, appended)
 }
 
 // TestVerifiedGrants tampers with a lease bucket that was written anew, in a tree of its own and
@@ -95,24 +94,24 @@ func TestVerifiedGrants(t *testing.T) {
 		grants := must(grantEntries(leases))(t)
 		path, _ := writeWith(t, s, WriteConfig{Leases: leases})
 		b := must(os.ReadFile(path))(t)
-		require.NoError(t, s.checkBytes(t, b, 0, seq(), grants...))
+		require.NoError(t, s.checkBytes(t, b, 0, edit{changes: seq(), grants: grants}))
 		for _, el := range grants {
 			for _, part := range [][]byte{el.Key, el.Value} {
 				c := append([]byte(nil), imageOf(b)...)
 				at := bytes.LastIndex(c, append(el.Key, el.Value...))
 				require.Positive(t, at)
 				c[at+bytes.Index(append(el.Key, el.Value...), part)+len(part)-1] ^= 1
-				require.ErrorIs(t, s.checkBytes(t, withDigest(c), 0, seq(), grants...), ErrVerify)
+				require.ErrorIs(t, s.checkBytes(t, withDigest(c), 0, edit{changes: seq(), grants: grants}), ErrVerify)
 			}
 		}
 		if n > 0 { // a way that leads astray
 			c := append([]byte(nil), imageOf(b)...)
 			k, _ := bolt.Page(c[open(t, path).db.Bucket(leaseBucket).Root*4096:]).Branch(1)
 			k[7]++
-			require.ErrorContains(t, s.checkBytes(t, withDigest(c), 0, seq(), grants...), "does not lead to")
+			require.ErrorContains(t, s.checkBytes(t, withDigest(c), 0, edit{changes: seq(), grants: grants}), "does not lead to")
 		}
 		for _, other := range [][]bolt.Element{grants[:1], append(grants[:2:2], grants[1])} {
-			require.ErrorIs(t, s.checkBytes(t, b, 0, seq(), other...), ErrVerify)
+			require.ErrorIs(t, s.checkBytes(t, b, 0, edit{changes: seq(), grants: other}), ErrVerify)
 		}
 	}
 }
@@ -121,12 +120,12 @@ func TestVerifiedGrants(t *testing.T) {
 // holds, and with what it must not hold.
 func TestVerifiedNew(t *testing.T) {
 	s := open(t, copyOf(t, rebuilt(t, fixture(t), 4096, withKeys(3000))))
+	sources := (&edit{Draft: &Draft{src: s}}).sources(context.Background())
 	f := must(os.Create(filepath.Join(t.TempDir(), "new.db")))(t)
 	defer f.Close()
-	d := Begin("new.db", opened{f}, s)
-	sources := d.sources(t.Context())
-	must(d.create(t.Context(), s.db.Meta, sources))(t)
-	out := d.out
+	m := s.db.Meta
+	out, _, err := output{file: f, path: "new.db"}.create(context.Background(), m, sources)
+	require.NoError(t, err)
 	defer out.Close()
 	key := out.db.Bucket("key")
 	last := key.Leaves[len(key.Leaves)-1]
@@ -163,7 +162,7 @@ func TestVerifiedNew(t *testing.T) {
 			tt.tamper(m)
 			tampered := must(Open(context.Background(), copyOf(t, withDigest(m.b)), Config{}))(t)
 			defer tampered.Close()
-			err := checkNew(context.Background(), tampered, sources)
+			err = checkNew(context.Background(), tampered, sources)
 			require.ErrorIs(t, err, ErrVerify)
 			require.ErrorContains(t, err, tt.text)
 		})

@@ -43,7 +43,7 @@ func exercise(t testing.TB, path string) (errs []error, out string) {
 	add(err)
 	_, err = s.Status(ctx)
 	add(err)
-	_, err = s.Cluster(ctx)
+	_, err = s.Members(ctx)
 	add(err)
 	add(s.wrap(s.findAny(t)))
 	out = filepath.Join(t.TempDir(), "out.db")

@@ -41,7 +41,8 @@ func TestScan(t *testing.T) {
 	}))
 	leases := must(s.Leases(ctx))(t)
 	require.Equal(t, map[int64]int64{300: 60}, leases)
-	require.Empty(t, must(s.Cluster(ctx))(t).Alarms)
+	alarms := must(s.Alarms(ctx))(t)
+	require.Empty(t, alarms)
 	st := must(s.Status(ctx))(t)
 	require.Equal(t, Space{PageSize: st.PageSize, Pages: st.Pages, FreePages: st.FreePages}, s.Space())
 }
@@ -77,7 +78,7 @@ func TestAlarms(t *testing.T) {
 	require.NoError(t, db.Close())
 	s := must(Open(context.Background(), path, Config{SkipDigest: true}))(t)
 	defer s.Close()
-	alarms := must(s.Cluster(context.Background()))(t).Alarms
+	alarms := must(s.Alarms(context.Background()))(t)
 	require.Equal(t, []Raised{{AlarmNoSpace, "1"}, {AlarmCorrupt, "1"}, {"7", "1"}}, alarms)
 	_, err := s.Leases(context.Background())
 	require.ErrorIs(t, err, ErrDamaged)

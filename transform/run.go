@@ -264,7 +264,7 @@ func (v *View) write(ctx context.Context, o Options, r *Report) error {
 		res, err := v.draft.Write(ctx, nil, snapshot.WriteConfig{Build: v.built, Check: check})
 		return r.written(o, res, err)
 	}
-	cluster, err := v.src.Cluster(ctx)
+	members, err := v.src.Members(ctx)
 	if err != nil {
 		return err
 	}
@@ -281,7 +281,7 @@ func (v *View) write(ctx context.Context, o Options, r *Report) error {
 		r.Outcome = Unchanged
 	}
 	if !v.noUse {
-		r.addRestore(o, cluster.Members)
+		r.addRestore(o, members)
 	}
 	return nil
 }

@@ -188,12 +188,12 @@ func checkMachines(d *doctor) error {
 	if len(all) > 0 {
 		d.raiseMany(count{len(all), d.kept["nodes"][0].entry.Key}, machines.CodeOldNodes, "Node", "%s of the old machines: %s", few(all, 5, ""))
 	}
-	cluster, err := d.reader.Snapshot().Cluster(d.ctx)
+	members, err := d.reader.Snapshot().Members(d.ctx)
 	if err != nil {
 		return err
 	}
 	var urls []string
-	for _, m := range cluster.Members {
+	for _, m := range members {
 		urls = append(urls, m.Name+"="+strings.Join(m.PeerURLs, ","))
 	}
 	d.raise(nil, machines.CodeNotInFile, "certificates, keys and files of the machines are not in it; members of etcd were: %s", few(urls, 5, ""))

@@ -4,7 +4,18 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"iter"
 )
+
+// Kept returns the first and last revision at which the file still holds the whole store, as a
+// server started on it would answer. A scheduled compaction counts: a server ends it first.
+func (s *Snapshot) Kept(ctx context.Context) (oldest, newest int64, err error) {
+	x, err := s.index(ctx)
+	if err != nil {
+		return 0, 0, err
+	}
+	return x.oldest(), x.revision(), nil
+}
 
 // kept is ErrCompacted or ErrFuture for a revision that a server would refuse.
 func (x *index) kept(rev int64) error {
@@ -16,6 +27,15 @@ func (x *index) kept(rev int64) error {
 		err = ErrCompacted
 	}
 	return x.wrap(fmt.Errorf("%w: %d was asked for, the file keeps %d to %d", err, rev, oldest, newest))
+}
+
+// LiveAt is Live at revision rev: the latest record of each key at or below rev, unless that is a
+// tombstone. The error wraps ErrCompacted or ErrFuture for a revision outside of Kept. Memory is 16
+// bytes for each key with a record between the compaction and rev.
+func (s *Snapshot) LiveAt(ctx context.Context, prefix []byte, rev int64) iter.Seq2[*Record, error] {
+	return indexed(ctx, s, func(x *index, yield func(*Record) error) error {
+		return x.liveAt(ctx, prefix, rev, func(rec Scanned) error { return yield(rec.Record) })
+	})
 }
 
 // liveAt calls fn with the records of LiveAt.
@@ -95,4 +115,18 @@ func (p *past) holds(rec Scanned) (bool, error) {
 	}
 	at, found, err := p.latest.find(rec.Key, &p.other)
 	return !found || at == rec.ordinal, err
+}
+
+// GetAt is Get at revision rev. Errors are those of LiveAt.
+func (s *Snapshot) GetAt(ctx context.Context, key []byte, rev int64) (*Record, error) {
+	for rec, err := range s.LiveAt(ctx, key, rev) {
+		if err != nil {
+			return nil, err
+		}
+		if bytes.Equal(rec.Key, key) {
+			found := *rec
+			return &found, nil
+		}
+	}
+	return nil, nil
 }
