@@ -3,9 +3,12 @@ package machines
 import (
 	"bytes"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -143,5 +146,75 @@ func claimTies(e *inspect.Entry, resource string, tie addTie) {
 	claim, err := native.As[corev1.PersistentVolumeClaim](e.ParseValue())
 	if node := claim.Annotations[SelectedNode]; err == nil && node != "" && claim.Spec.VolumeName == "" {
 		tie(CodeNodePinned, resource, node)
+	}
+}
+
+// reads decode kinds of which a cluster has many, without the fields that tie nothing to a machine.
+type reads struct {
+	pod       func(*inspect.Entry) (*corev1.Pod, error)
+	secret    func(*inspect.Entry) (*corev1.Secret, error)
+	service   func(*inspect.Entry) (*corev1.Service, error)
+	volume    func(*inspect.Entry) (*corev1.PersistentVolume, error)
+	templates map[string]func(*inspect.Entry) *corev1.PodSpec // by resource; nil for one that starts no Pods
+}
+
+func newReads() reads {
+	return reads{partly[corev1.Pod](), partly[corev1.Secret](), partly[corev1.Service](), partly[corev1.PersistentVolume](),
+		map[string]func(*inspect.Entry) *corev1.PodSpec{
+			"deployments.apps":  template(func(o *appsv1.Deployment) *corev1.PodSpec { return &o.Spec.Template.Spec }),
+			"statefulsets.apps": template(func(o *appsv1.StatefulSet) *corev1.PodSpec { return &o.Spec.Template.Spec }),
+			"daemonsets.apps":   template(func(o *appsv1.DaemonSet) *corev1.PodSpec { return &o.Spec.Template.Spec }),
+			"jobs.batch":        template(func(o *batchv1.Job) *corev1.PodSpec { return &o.Spec.Template.Spec }),
+			"podtemplates":      template(func(o *corev1.PodTemplate) *corev1.PodSpec { return &o.Template.Spec }),
+			"cronjobs.batch":    template(func(o *batchv1.CronJob) *corev1.PodSpec { return &o.Spec.JobTemplate.Spec.Template.Spec }),
+			"replicasets.apps":  template(func(o *appsv1.ReplicaSet) *corev1.PodSpec { return uncontrolled(o, &o.Spec.Template) }),
+			"replicationcontrollers": template(func(o *corev1.ReplicationController) *corev1.PodSpec {
+				return uncontrolled(o, o.Spec.Template)
+			}),
+		}}
+}
+
+// uncontrolled returns the spec of the Pods of a workload without a controller, which counts itself
+// else.
+func uncontrolled(workload metav1.Object, template *corev1.PodTemplateSpec) *corev1.PodSpec {
+	if template == nil || metav1.GetControllerOfNoCopy(workload) != nil {
+		return nil
+	}
+	return &template.Spec
+}
+
+// partly returns a native.As that may leave out fields.
+func partly[T any]() func(*inspect.Entry) (*T, error) {
+	direct := native.NewDirect(new(T), tied())
+	return func(e *inspect.Entry) (*T, error) {
+		out := new(T)
+		if v, err := e.ParseValue(); err == nil && direct.Decode(v, out) {
+			return out, nil
+		}
+		all, err := native.As[T](e.ParseValue())
+		return &all, err
+	}
+}
+
+// template returns what reads the template of Pods in an object.
+func template[T any](of func(*T) *corev1.PodSpec) func(*inspect.Entry) *corev1.PodSpec {
+	read := partly[T]()
+	return func(e *inspect.Entry) *corev1.PodSpec {
+		o, err := read(e)
+		if err != nil {
+			return nil // others report what does not decode
+		}
+		return of(o)
+	}
+}
+
+// tied lists the fields of large structs that tie an object to a machine.
+func tied() map[reflect.Type][]string {
+	return map[reflect.Type][]string{
+		reflect.TypeFor[metav1.ObjectMeta]():  {"Annotations", "OwnerReferences"},
+		reflect.TypeFor[corev1.PodSpec]():     {"NodeName", "NodeSelector", "Affinity"},
+		reflect.TypeFor[corev1.PodStatus]():   {"Phase"},
+		reflect.TypeFor[corev1.Secret]():      {"Type", "Data"},
+		reflect.TypeFor[corev1.ServiceSpec](): {"Type", "ExternalIPs", "Ports"},
 	}
 }
