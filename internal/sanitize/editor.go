@@ -18,13 +18,13 @@ type editor struct {
 	replaced int            // texts
 	left     map[string]int // names that may mean something else, by how many texts have them
 	depth    int            // of texts in texts
-	room     *redact.Room
+	room     *redact.Unpacker
 	wrong    error // what could not be searched
 }
 
 // edit returns an editor with counts of its own.
 func (d *dictionary) edit() *editor {
-	return &editor{dictionary: d, left: map[string]int{}, room: redact.NewRoom()}
+	return &editor{dictionary: d, left: map[string]int{}, room: redact.NewUnpacker()}
 }
 
 // deepestNames bounds texts in texts, such as JSON in base64, in which names are looked for.

@@ -20,8 +20,8 @@ import (
 // equal values, wherever they are.
 type masker struct {
 	key     []byte
-	room    *redact.Room   // of an object
-	secrets *redact.Shared // of all objects
+	room    *redact.Unpacker // of an object
+	secrets *redact.Shared   // of all objects
 }
 
 // deepest bounds texts in texts, such as JSON in base64.

@@ -196,7 +196,7 @@ func (s *sanitizer) replaceIn(r *record, content map[string]any) (changed bool) 
 
 // counting is replace, which counts.
 func (s *sanitizer) counting(r *record) redact.Replace {
-	m := masker{s.key, redact.NewRoom(), s.secrets}
+	m := masker{s.key, redact.NewUnpacker(), s.secrets}
 	return func(part redact.Part, value any) any {
 		r.values++
 		return m.replace(part, value)

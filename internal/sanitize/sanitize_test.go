@@ -223,7 +223,7 @@ func TestBinaryOfText(t *testing.T) {
 // TestPackedTwice: gzip in gzip is replaced in it; a bomb, of which the second level may have the
 // length of all memory, as bytes.
 func TestPackedTwice(t *testing.T) {
-	m := masker{key: bytes.Repeat([]byte("k"), leastKey), room: redact.NewRoom()}
+	m := masker{key: bytes.Repeat([]byte("k"), leastKey), room: redact.NewUnpacker()}
 	inner := gzipped(t, "secret text "+strings.Repeat("a", 1<<20))
 	for _, packed := range []string{gzipped(t, inner), gzipped(t, `{"a":"`+encode(inner)+`"}`)} {
 		out, is := m.packed(packed, 1)
