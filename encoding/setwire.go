@@ -3,6 +3,7 @@ package encoding
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"google.golang.org/protobuf/encoding/protowire"
@@ -34,8 +35,8 @@ func parseProtobuf(data []byte, path []string) (e envelope, members []member, co
 	if members, err = narrow(objectMembers(e.apiVersion, e.kind), path); err != nil {
 		return e, nil, nil, err
 	}
-	content = map[string]any{}
-	return e, members, content, readMembers(e.body.payload, members, content, false)
+	content, err = readMembers(e.body.payload, members)
+	return e, members, content, err
 }
 
 func setProtobuf(data []byte, value any, path []string) ([]byte, error) {
@@ -58,13 +59,13 @@ func setProtobuf(data []byte, value any, path []string) ([]byte, error) {
 	return e.withBody(data, raw), nil
 }
 
-// readMembers adds the members of a message to content and skips other fields. A member that stands
-// twice is merged, as decoders do, or is an error: an edit cannot change both.
-func readMembers(msg []byte, members []member, content map[string]any, merge bool) error {
-	return each(msg, func(f wireField) error {
+// readMembers decodes members of a message and skips other fields.
+func readMembers(msg []byte, members []member) (map[string]any, error) {
+	out := make(map[string]any, len(members))
+	return out, each(msg, func(f wireField) error {
 		for i := range members {
 			if m := &members[i]; m.num == f.num {
-				if err := m.read(f, content, merge); err != nil {
+				if err := m.read(f, out); err != nil {
 					return at(m.name, err)
 				}
 			}
@@ -74,31 +75,29 @@ func readMembers(msg []byte, members []member, content map[string]any, merge boo
 }
 
 // read adds the content of one field.
-func (m *member) read(f wireField, content map[string]any, merge bool) error {
-	list, _ := content[m.name].([]any)
-	before, there := content[m.name].(map[string]any)
-	if m.list || !there {
-		before = map[string]any{}
-	}
-	value, err := m.decode(f, before, merge)
+func (m *member) read(f wireField, into map[string]any) error {
+	value, err := m.decode(f)
+	list, _ := into[m.name].([]any)
+	entries, there := into[m.name].(map[string]any)
 	switch {
 	case m.list && err != nil:
 		return at(fmt.Sprintf("[%d]", len(list)), err)
 	case err != nil:
 		return err
 	case m.list:
-		content[m.name] = append(list, value)
-	case there && m.kind != kindTextMap && !merge:
+		into[m.name] = append(list, value)
+	case m.kind == kindTextMap && there:
+		maps.Copy(entries, value.(map[string]any))
+	case there:
 		return f.repeated()
 	default:
-		content[m.name] = value
+		into[m.name] = value
 	}
 	return nil
 }
 
-// decode returns the content of one field, of a map or a message with that of the fields before; text
-// for FieldsV1 that is not JSON.
-func (m *member) decode(f wireField, before map[string]any, merge bool) (any, error) {
+// decode returns the content of one field: one entry of a map, text for FieldsV1 that is not JSON.
+func (m *member) decode(f wireField) (any, error) {
 	switch m.kind {
 	case kindText:
 		return f.text()
@@ -115,10 +114,7 @@ func (m *member) decode(f wireField, before map[string]any, merge bool) (any, er
 	switch m.kind {
 	case kindTextMap:
 		key, value, err := mapEntry(msg)
-		before[string(key)] = string(value)
-		return before, err
-	case kindTime:
-		return readTime(msg)
+		return map[string]any{string(key): string(value)}, err
 	case kindFieldsV1:
 		text, err := fieldsV1Text(msg)
 		var value any
@@ -127,7 +123,7 @@ func (m *member) decode(f wireField, before map[string]any, merge bool) (any, er
 		}
 		return value, err
 	default:
-		return before, readMembers(msg, m.members, before, merge)
+		return readMembers(msg, m.members)
 	}
 }
 

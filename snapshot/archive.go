@@ -8,6 +8,8 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 
 	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
 )
@@ -24,12 +26,6 @@ func isTar(head []byte) bool {
 	return len(head) == tarHeader && bytes.HasPrefix(head[257:], []byte("ustar"))
 }
 
-// isDatabase reports whether a file with these first bytes has a meta of bbolt.
-func isDatabase(head []byte) bool {
-	_, errs := bolt.Metas(head)
-	return errs[0] == nil || errs[1] == nil
-}
-
 // members are the files of an archive, of which one is to be a database.
 type members struct {
 	kind       string // of the archive
@@ -38,51 +34,63 @@ type members struct {
 	compressed []string
 }
 
-// add adds a file by its first bytes.
-func (m *members) add(name string, head []byte) (database bool, err error) {
+// add adds a file, and returns its first bytes if it is a database.
+func (m *members) add(name string, content io.Reader) (head []byte, err error) {
 	if m.names = append(m.names, name); len(m.names) > mostMembers {
-		return false, fmt.Errorf("%w: a %s archive of more than %d files; extract the snapshot from it first", ErrNotSnapshot, m.kind, mostMembers)
+		return nil, fmt.Errorf("%w: a %s archive of more than %d files; extract the snapshot from it first",
+			ErrNotSnapshot, m.kind, mostMembers)
+	}
+	if head, err = io.ReadAll(io.LimitReader(content, memberHead)); err != nil {
+		return nil, err
 	}
 	if archive(head) != "" {
 		m.compressed = append(m.compressed, name)
 	}
-	if !isDatabase(head) {
-		return false, nil
+	if _, errs := bolt.Metas(head); errs[0] != nil && errs[1] != nil {
+		return nil, nil
 	}
 	if m.databases = append(m.databases, name); len(m.databases) > 1 {
-		return false, fmt.Errorf("%w: a %s archive with several databases, %s; extract one of them", ErrNotSnapshot, m.kind, named(m.databases))
+		return nil, fmt.Errorf("%w: a %s archive with several databases, %s; extract one of them",
+			ErrNotSnapshot, m.kind, named(m.databases))
 	}
-	return true, nil
+	return head, nil
 }
 
 // none is the error for an archive without a database. Backups have compressed manifests beside the
 // database, and no tool is known to compress the database within an archive.
 func (m *members) none() error {
-	err := fmt.Errorf("%w: a %s archive of %d files, none of which is a database: %s", ErrNotSnapshot, m.kind, len(m.names), named(m.names))
+	err := fmt.Errorf("%w: a %s archive of %d files, none of which is a database: %s",
+		ErrNotSnapshot, m.kind, len(m.names), named(m.names))
 	if len(m.compressed) > 0 {
-		err = fmt.Errorf("%w; if the snapshot is in a compressed one (%s), extract that first, and give it as it is", err, named(m.compressed))
+		err = fmt.Errorf("%w; if the snapshot is in a compressed one (%s), extract that first, and give it as it is",
+			err, named(m.compressed))
 	}
 	return err
 }
 
 // named lists some names, as hostile as they are.
-func named(names []string) (out string) {
-	for i, name := range names[:min(len(names), mostNamed)] {
-		if i > 0 {
-			out += ", "
-		}
-		out += fmt.Sprintf("%.200q", name)
+func named(names []string) string {
+	var quoted []string
+	for _, name := range names[:min(len(names), mostNamed)] {
+		quoted = append(quoted, fmt.Sprintf("%.200q", name))
 	}
 	if len(names) > mostNamed {
-		out += ", ..."
+		quoted = append(quoted, "...")
 	}
-	return out
+	return strings.Join(quoted, ", ")
 }
 
-// chosen is the one database among the files of a zip archive: RKE1 adds the state of the cluster.
-func (p *packed) chosen(files []*zip.File) (*zip.File, error) {
+// zipMember finds the one file of an archive, as k3s makes them, or the one database among several:
+// RKE1 adds the state of the cluster.
+func (p *packed) zipMember(all []*zip.File) (found *zip.File, err error) {
+	files := slices.DeleteFunc(all, func(f *zip.File) bool { return f.Mode().IsDir() })
+	switch len(files) {
+	case 0:
+		return nil, fmt.Errorf("%w: a zip archive of 0 files", ErrNotSnapshot)
+	case 1:
+		return files[0], nil
+	}
 	m := members{kind: "zip"}
-	var found *zip.File
 	for _, f := range files {
 		if !f.Mode().IsRegular() || f.Flags&1 != 0 {
 			m.names = append(m.names, f.Name)
@@ -92,16 +100,12 @@ func (p *packed) chosen(files []*zip.File) (*zip.File, error) {
 		if err != nil {
 			return nil, err
 		}
-		head, err := io.ReadAll(io.LimitReader(r, memberHead))
+		head, err := m.add(f.Name, r)
 		_ = r.Close()
 		if err != nil {
 			return nil, err
 		}
-		database, err := m.add(f.Name, head)
-		if err != nil {
-			return nil, err
-		}
-		if database {
+		if head != nil {
 			found = f
 		}
 	}
@@ -127,7 +131,11 @@ func (p *packed) content(stream io.Reader) (io.Reader, error) {
 		return nil, err
 	}
 	p.archive, p.member = cmp.Or(map[string]string{"gzip": "tar.gz", "zstd": "tar.zst"}[p.format], "tar"), name
-	return io.MultiReader(bytes.NewReader(head), a.Reader, a.rest()), nil
+	rest := readerFunc(func([]byte) (int, error) { // reads nothing, and ends when no other database follows
+		_, _, err := a.next()
+		return 0, err
+	})
+	return io.MultiReader(bytes.NewReader(head), a.Reader, rest), nil
 }
 
 // tarred is a tar archive, such as a backup of OpenShift or of a charm.
@@ -146,22 +154,10 @@ func (a *tarred) next() (name string, head []byte, err error) {
 		if h.Typeflag != tar.TypeReg {
 			continue
 		}
-		head, err := io.ReadAll(io.LimitReader(a, memberHead))
-		if err != nil {
-			return "", nil, err
-		}
-		if database, err := a.add(h.Name, head); database || err != nil {
+		if head, err := a.add(h.Name, a); head != nil || err != nil {
 			return h.Name, head, err
 		}
 	}
-}
-
-// rest reads nothing: it ends when no other database follows.
-func (a *tarred) rest() io.Reader {
-	return readerFunc(func([]byte) (int, error) {
-		_, _, err := a.next()
-		return 0, err
-	})
 }
 
 type readerFunc func([]byte) (int, error)
@@ -182,26 +178,4 @@ func (b *inflow) Read(to []byte) (int, error) {
 		return n, over
 	}
 	return n, err
-}
-
-// within returns an error for a file of which so many bytes came that it is no snapshot.
-func (p *packed) within(n int64) error {
-	switch {
-	case p.ctx.Err() != nil: // a few bytes read may expand to many
-		return p.ctx.Err()
-	case n > p.limit:
-		return fmt.Errorf("%w: it expands to more than %d bytes", ErrExpand, p.limit)
-	case n > freeExpand && (n-freeExpand)/maxExpandRatio > p.read:
-		return fmt.Errorf("%w: %d bytes of it expand more than %d-fold, which no snapshot does", ErrExpand, p.read, maxExpandRatio)
-	}
-	return nil
-}
-
-// Begins returns an error ([ErrNotSnapshot], [ErrExpand]) for a stream whose first bytes, a
-// mebibyte or all, show that it is no snapshot of at most limit bytes, before the rest is read.
-func Begins(head []byte, limit int64) error {
-	if compressionOf(bytes.NewReader(head)) != "" {
-		return nil
-	}
-	return begins(head, limit)
 }

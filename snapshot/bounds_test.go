@@ -86,7 +86,7 @@ func TestManyVersionsInOnePage(t *testing.T) {
 		require.Empty(t, findings(t, s))
 		rec := must(s.Get(context.Background(), []byte("/k")))(t)
 		require.Equal(t, int64(n), rec.Version)
-		out, _ := write(t, s, planned(t, s, put("/k", "new")))
+		out, _ := write(t, s, WriteConfig{}, put("/k", "new"))
 		sound(t, out)
 	})
 }
@@ -201,7 +201,7 @@ func TestNeverPanics(t *testing.T) {
 		}
 		flipped := []byte{b[at] ^ 1<<(at%8)}
 		must(f.WriteAt(flipped, int64(at)))(t)
-		for _, err := range readAll(t, path) {
+		for _, err := range readWithoutDigest(t, path) {
 			require.ErrorContains(t, err, path)
 			require.NotErrorIs(t, err, ErrChanged)
 			failed++
@@ -214,43 +214,8 @@ func TestNeverPanics(t *testing.T) {
 	require.Equal(t, sumOf(t, copyOf(t, b)), sumOf(t, path))
 }
 
-// readAll reads the file without its digest and returns the errors.
-func readAll(t testing.TB, path string) (errs []error) {
-	t.Helper()
-	ctx := context.Background()
-	s, err := Open(ctx, path, Config{SkipDigest: true})
-	if err != nil {
-		return []error{err}
-	}
-	defer func() { require.NoError(t, s.Close()) }()
-	for rec, err := range s.Live(ctx, nil) {
-		if err == nil {
-			_, err = s.Get(ctx, rec.Key)
-		}
-		if err != nil {
-			errs = append(errs, err)
-		}
-	}
-	if err := last(s.Records(ctx)); err != nil {
-		errs = append(errs, err)
-	}
-	if _, err := s.Status(ctx); err != nil {
-		errs = append(errs, err)
-	}
-	if _, err := s.Leases(ctx); err != nil {
-		errs = append(errs, err)
-	}
-	if _, err := s.Note(ctx, "n"); err != nil {
-		errs = append(errs, err)
-	}
-	if _, err := s.Keys(ctx); err == nil {
-		pastIsTheModel(t, s)
-	}
-	return append(errs, findings(t, s)...)
-}
-
 func mustMembers(t testing.TB, path string) []Member {
 	t.Helper()
-	members := must(open(t, path).Members(context.Background()))(t)
-	return members
+	members := must(open(t, path).Cluster(context.Background()))(t)
+	return members.Members
 }

@@ -87,17 +87,7 @@ func copyBucket(to *bbolt.Tx, name []byte, from *bbolt.Bucket) error {
 // sound fails the test unless bbolt's own check passes on a copy of the file.
 func sound(t testing.TB, path string) {
 	t.Helper()
-	b := must(os.ReadFile(path))(t)
-	copied := filepath.Join(t.TempDir(), "check.db")
-	require.NoError(t, os.WriteFile(copied, b, 0o600))
-	db := must(bbolt.Open(copied, 0o600, &bbolt.Options{ReadOnly: true, Timeout: time.Minute}))(t)
-	defer db.Close()
-	require.NoError(t, db.View(func(tx *bbolt.Tx) error {
-		for err := range tx.Check() {
-			require.NoError(t, err)
-		}
-		return nil
-	}))
+	require.NoError(t, boltCheck(t, path))
 }
 
 // model is what a store holds: the live value of each key.

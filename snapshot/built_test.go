@@ -12,9 +12,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
 	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
 )
 
@@ -26,6 +24,7 @@ func build(t testing.TB, c Content) (string, WriteResult) {
 	must(Build(context.Background(), again, c, nil))(t)
 	require.Equal(t, sumOf(t, path), sumOf(t, again), "the same bytes each time")
 	wellMade(t, path, res)
+	require.Zero(t, open(t, path).Space().FreePages)
 	return path, res
 }
 
@@ -40,8 +39,8 @@ func these(records ...Record) iter.Seq2[*Record, error] {
 	}
 }
 
-// part is what Content takes of s below a prefix, with the leases.
-func part(t testing.TB, s *Snapshot, prefix string) Content {
+// contentOf is what Content takes of s below a prefix, with the leases.
+func contentOf(t testing.TB, s *Snapshot, prefix string) Content {
 	t.Helper()
 	c := Content{Records: s.Live(context.Background(), []byte(prefix)), Revision: revision(t, s), Notes: map[string][]byte{}}
 	leases := must(s.Leases(context.Background()))(t)
@@ -58,80 +57,63 @@ func part(t testing.TB, s *Snapshot, prefix string) Content {
 // and goes on from there.
 func TestBuilt(t *testing.T) {
 	s := open(t, copyOf(t, built(t, pastStory)))
-	path, res := build(t, part(t, s, "/stay/"))
+	path, res := build(t, contentOf(t, s, "/stay/"))
 	require.Equal(t, WriteResult{FileInfo: FileInfo{res.Path, res.SHA256, revision(t, s), 5, res.Bytes}, Appended: 5}, res)
 	out := open(t, path)
 	require.Equal(t, builtPageSize, out.db.PageSize)
-	oldest, newest, err := out.Kept(context.Background())
+	oldest, newest, err := out.Kept(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, []int64{revision(t, s), revision(t, s)}, []int64{oldest, newest})
-	for rec, err := range out.Live(context.Background(), nil) {
+	for rec, err := range out.Live(t.Context(), nil) {
 		require.NoError(t, err)
-		was := must(s.Get(context.Background(), rec.Key))(t)
-		require.Equal(t, *was, *rec)
+		require.Equal(t, get(t, s, string(rec.Key)), rec)
 	}
 	for i := range 20 {
-		note := must(out.Note(context.Background(), fmt.Sprintf("note-%d", i)))(t)
+		note := must(out.Note(t.Context(), fmt.Sprintf("note-%d", i)))(t)
 		require.Equal(t, strings.Repeat("n", i*i*100), string(note))
 	}
-	sameAsRestored(t, path, nil)
-	for _, opts := range [][]etcdtest.RestoreOption{nil, {etcdtest.BumpRevision(1000)}} {
-		dir := etcdtest.Restore(t, path, opts...)
-		server := etcdtest.Start(t, dir)
-		if opts == nil {
-			servedAt(t, out, server)
-		}
-		ttl := must(server.Client.TimeToLive(context.Background(), 77, clientv3.WithAttachedKeys()))(t)
-		require.Equal(t, int64(3600), ttl.GrantedTTL)
-		require.Equal(t, [][]byte{[]byte("/stay/leased")}, ttl.Keys)
-		lives(t, dir, server)
-	}
+	goesOn(t, path, "/stay/leased", nil)
 }
 
 // TestBuiltSizes: nothing at all, a record that fits the root leaf, deep trees, records larger than
-// pages.
+// pages, and what real clusters hold, of releases and of kcp.
 func TestBuiltSizes(t *testing.T) {
-	many := func(n, size int) (out []Record) {
+	many := func(n, size int) func(testing.TB) Content {
+		c := Content{Revision: 1_000_000}
+		var records []Record
 		for i := range n {
-			out = append(out, created(int64(i+5), fmt.Sprintf("/k/%06d", i), strings.Repeat("v", size)))
+			records = append(records, created(int64(i+5), fmt.Sprintf("/k/%06d", i), strings.Repeat("v", size)))
 		}
-		return out
+		if n > 0 {
+			c.Records = these(records...)
+		}
+		return func(testing.TB) Content { return c }
 	}
-	for name, records := range map[string][]Record{
-		"none": nil, "one": many(1, 0), "small": many(30_000, 1), "large": many(300, 9000), "huge": many(3, 2<<20),
-	} {
+	contents := map[string]func(t testing.TB) Content{
+		"none": many(0, 0), "one": many(1, 0), "small": many(30_000, 1), "large": many(300, 9000), "huge": many(3, 2<<20),
+	}
+	for _, name := range []string{"3.4", "3.7", "kcp/shard1-before.db"} {
+		contents[name] = func(t testing.TB) Content { return contentOf(t, open(t, recorded(t, name)), "") }
+	}
+	for name, content := range contents {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := Content{Records: these(records...), Revision: 1_000_000}
-			if len(records) == 0 {
-				c.Records = nil
-			}
+			c := content(t)
 			path, res := build(t, c)
-			require.Equal(t, len(records), res.Keys)
-			require.Equal(t, status(t, path).Keys, res.Keys)
-			require.Nil(t, open(t, path).db.Bucket(noteBucket))
-			note := must(open(t, path).Note(context.Background(), "note"))(t)
-			require.Nil(t, note)
-			sameAsRestored(t, path, nil)
-			writeOn(t, open(t, path), false)
-			scrub(t, open(t, path), WriteConfig{Scrub: without("/k/00000")})
-		})
-	}
-}
-
-// TestBuiltRecordings carries what real clusters hold, of every release and of kcp.
-func TestBuiltRecordings(t *testing.T) {
-	for _, in := range []string{"etcd/etcd-3.4.db", "etcd/etcd-3.7.db", "kcp/shard1-before.db"} {
-		t.Run(in, func(t *testing.T) {
-			t.Parallel()
-			path := filepath.Join("..", "testdata", in)
-			if strings.HasPrefix(in, "kcp/") {
-				path = gunzip(t, in)
+			out, want := open(t, path), model{}
+			if c.Records != nil {
+				for rec, err := range c.Records {
+					require.NoError(t, err)
+					want[string(rec.Key)] = string(rec.Value)
+				}
 			}
-			s := open(t, path)
-			built, _ := build(t, part(t, s, ""))
-			require.True(t, maps.Equal(modelOf(t, s), modelOf(t, open(t, built))))
-			sameAsRestored(t, built, nil)
+			require.True(t, maps.Equal(want, modelOf(t, out)))
+			require.Equal(t, []int{len(want), len(want)}, []int{res.Keys, status(t, path).Keys})
+			require.Equal(t, len(c.Notes) == 0, out.db.Bucket(noteBucket) == nil)
+			require.Nil(t, must(out.Note(t.Context(), "note"))(t))
+			sameAsRestored(t, path, nil)
+			proved(t, out, WriteConfig{}, mixed(t, out, nil)...)
+			proved(t, out, WriteConfig{Scrub: without("/k/00000")})
 		})
 	}
 }
@@ -209,29 +191,7 @@ func TestTransaction(t *testing.T) {
 	for name, cfg := range map[string]WriteConfig{
 		"append": {}, "grant": {Leases: []Lease{{1, 60}}}, "scrub": {Scrub: without("/registry/")},
 	} {
-		path, _ := writeWith(t, s, cfg, put("/new", "x"))
+		path, _ := write(t, s, cfg, put("/new", "x"))
 		require.Equal(t, s.db.TxID+1, open(t, path).db.TxID, name)
-	}
-}
-
-// TestBuiltOnce: a source that is another the second time is found out.
-func TestBuiltOnce(t *testing.T) {
-	a, b := created(5, "/a", "x"), created(6, "/b", "x")
-	for name, second := range map[string]iter.Seq2[*Record, error]{
-		"fewer": these(a), "more": these(a, b, created(7, "/c", "x")), "another": these(a, created(6, "/b", "y")), "none": these(),
-	} {
-		t.Run(name, func(t *testing.T) {
-			passes := 0
-			path := filepath.Join(t.TempDir(), "out.db")
-			_, err := Build(context.Background(), path, Content{Revision: 9, Records: func(yield func(*Record, error) bool) {
-				if passes++; passes == 1 {
-					these(a, b)(yield)
-				} else {
-					second(yield)
-				}
-			}}, nil)
-			require.ErrorIs(t, err, ErrVerify)
-			nothingIn(t, filepath.Dir(path))
-		})
 	}
 }

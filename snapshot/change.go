@@ -19,30 +19,6 @@ type Change struct {
 	Prior      int64 // ModRevision the change was planned against, 0 for an absent or deleted key
 }
 
-// WriteResult describes an output of Write or Build.
-type WriteResult struct {
-	FileInfo     // its revision is that of the input where nothing changed
-	Appended int // records written on top, compacted ones too, but not the last one of a scrubbed file
-	Scrubbed int // records of the input that were left out
-	// Compacted is how many other records, of the input and of the changes, a compaction left out.
-	Compacted int
-}
-
-// entries are entries of a bucket, in the order of their keys.
-type entries = iter.Seq2[bolt.Element, error]
-
-// inTurn yields the entries of each part, up to an error.
-func inTurn(parts ...entries) entries {
-	return stream.Of(func(yield func(bolt.Element) error) error {
-		for _, part := range parts {
-			if err := stream.Each(part, yield); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-}
-
 // appender turns changes into records as a server at that revision stores them next: one main
 // revision a change, so that no two objects share a resourceVersion (etcd
 // server/storage/mvcc/kvstore_txn.go, put and delete).
@@ -57,7 +33,7 @@ type appender struct {
 
 	// Keys changed already: a bit for the latest record of one that the file has, and of others, of
 	// which there may be very many, a hash that nobody can make collide.
-	changed []uint64
+	changed bits
 	added   map[[16]byte]bool
 	encoder encoder
 
@@ -67,7 +43,7 @@ type appender struct {
 func newAppender(x *index, scrub func(key []byte) bool) *appender {
 	return &appender{
 		x: x, scrub: scrub, WriteResult: WriteResult{FileInfo: FileInfo{Revision: x.revision(), Keys: x.alive}},
-		changed: make([]uint64, len(x.live)), added: map[[16]byte]bool{},
+		changed: make(bits, len(x.live)), added: map[[16]byte]bool{},
 	}
 }
 
@@ -83,9 +59,8 @@ func (a *appender) current(c Change) (*Record, error) {
 	a.replaces = none
 	if found {
 		a.replaces = ordinal
-		bit := uint64(1) << (ordinal % 64)
-		twice = a.changed[ordinal/64]&bit != 0
-		a.changed[ordinal/64] |= bit
+		twice = a.changed.has(ordinal)
+		a.changed.set(ordinal)
 	} else {
 		sum := sha256.Sum256(c.Key)
 		short := [16]byte(sum[:16])
@@ -162,19 +137,7 @@ func (a *appender) records(ctx context.Context, changes iter.Seq2[Change, error]
 }
 
 // left yields the entries of the file but for those that are scrubbed or compacted.
-func (a *appender) left(ctx context.Context) entries {
-	return stream.Of(func(yield func(bolt.Element) error) error {
-		ordinal := uint32(0)
-		return stream.Each(a.x.db.Entries(ctx, a.x.keys), func(el bolt.Element) error {
-			stays, err := a.stays(ordinal, el)
-			ordinal++
-			if err != nil || !stays {
-				return err
-			}
-			return yield(el)
-		})
-	})
-}
+func (a *appender) left(ctx context.Context) entries { return a.x.entries(ctx, a.stays) }
 
 // stays reports whether an entry of the file, which has the given ordinal, is left, and counts it.
 func (a *appender) stays(ordinal uint32, el bolt.Element) (bool, error) {
@@ -185,7 +148,7 @@ func (a *appender) stays(ordinal uint32, el bolt.Element) (bool, error) {
 		}
 		if len(rec.Key) > 0 && a.scrub(rec.Key) {
 			a.Scrubbed++
-			if a.x.isLive(ordinal) {
+			if a.x.live.has(ordinal) {
 				a.Keys--
 			}
 			return false, nil

@@ -18,8 +18,9 @@ import (
 // bad disk would.
 func TestVerifiedBeforePublished(t *testing.T) {
 	s := open(t, copyOf(t, rebuilt(t, fixture(t), 4096, withKeys(3000))))
-	plan := planned(t, s, put("/k/000007", "changed"), put("/new", "x"), del("/k/000008"))
-	whole, _ := write(t, s, plan)
+	changes := []Change{put("/k/000007", "changed"), put("/new", "x"), del("/k/000008")}
+	plan := planned(t, s, changes...)
+	whole, _ := write(t, s, WriteConfig{}, changes...)
 	b := must(os.ReadFile(whole))(t)
 	good := open(t, whole)
 	fresh := func() *image {
@@ -57,7 +58,7 @@ func TestVerifiedBeforePublished(t *testing.T) {
 		{"metas", func(m *image) { m.b[20] ^= 1 }, "meta page 0"},
 		{"length", func(m *image) { m.b = m.b[:len(m.b)-32] }, "its size is not that of a snapshot"},
 	}
-	check := func(b []byte) error { return s.checkBytes(t, b, 3, edit{changes: plan}) }
+	check := func(b []byte) error { return s.checkBytes(t, b, 3, plan) }
 	require.NoError(t, check(b))
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -70,19 +71,20 @@ func TestVerifiedBeforePublished(t *testing.T) {
 	}
 }
 
-// checkBytes compares a file with these bytes with the records of s and the changes of e.
-func (s *Snapshot) checkBytes(t testing.TB, b []byte, appended int, e edit) error {
+// checkBytes compares a file with these bytes with the records of s, the changes and the grants.
+func (s *Snapshot) checkBytes(
+	t testing.TB, b []byte, appended int, changes iter.Seq2[Change, error], grants ...bolt.Element,
+) error {
 	t.Helper()
 	f := must(os.Open(copyOf(t, b)))(t)
 	defer f.Close()
-	e.Draft = &Draft{output: output{file: f, path: "out.db"}, src: s}
-	e.x = must(s.index(context.Background()))(t)
-	out, err := e.open(context.Background())
-	if err != nil {
-		return e.blame(context.Background(), err)
+	d := &Draft{file: f, path: "out.db", src: s, changes: changes, grants: grants}
+	d.x = must(s.index(t.Context()))(t)
+	if err := d.open(t.Context()); err != nil {
+		return d.blame(t.Context(), err)
 	}
-	defer out.Close()
-	return e.compare(context.Background(), out, appended)
+	defer d.out.Close()
+	return d.compare(t.Context(), appended)
 }
 
 // TestVerifiedGrants tampers with a lease bucket that was written anew, in a tree of its own and
@@ -92,26 +94,26 @@ func TestVerifiedGrants(t *testing.T) {
 		s := open(t, copyOf(t, rebuilt(t, fixture(t), 4096, withLeases(n))))
 		leases := []Lease{{15, 60}, {1_000_001, 60}}
 		grants := must(grantEntries(leases))(t)
-		path, _ := writeWith(t, s, WriteConfig{Leases: leases})
+		path, _ := write(t, s, WriteConfig{Leases: leases})
 		b := must(os.ReadFile(path))(t)
-		require.NoError(t, s.checkBytes(t, b, 0, edit{changes: seq(), grants: grants}))
+		require.NoError(t, s.checkBytes(t, b, 0, seq(), grants...))
 		for _, el := range grants {
 			for _, part := range [][]byte{el.Key, el.Value} {
 				c := append([]byte(nil), imageOf(b)...)
 				at := bytes.LastIndex(c, append(el.Key, el.Value...))
 				require.Positive(t, at)
 				c[at+bytes.Index(append(el.Key, el.Value...), part)+len(part)-1] ^= 1
-				require.ErrorIs(t, s.checkBytes(t, withDigest(c), 0, edit{changes: seq(), grants: grants}), ErrVerify)
+				require.ErrorIs(t, s.checkBytes(t, withDigest(c), 0, seq(), grants...), ErrVerify)
 			}
 		}
 		if n > 0 { // a way that leads astray
 			c := append([]byte(nil), imageOf(b)...)
 			k, _ := bolt.Page(c[open(t, path).db.Bucket(leaseBucket).Root*4096:]).Branch(1)
 			k[7]++
-			require.ErrorContains(t, s.checkBytes(t, withDigest(c), 0, edit{changes: seq(), grants: grants}), "does not lead to")
+			require.ErrorContains(t, s.checkBytes(t, withDigest(c), 0, seq(), grants...), "does not lead to")
 		}
 		for _, other := range [][]bolt.Element{grants[:1], append(grants[:2:2], grants[1])} {
-			require.ErrorIs(t, s.checkBytes(t, b, 0, edit{changes: seq(), grants: other}), ErrVerify)
+			require.ErrorIs(t, s.checkBytes(t, b, 0, seq(), other...), ErrVerify)
 		}
 	}
 }
@@ -120,12 +122,12 @@ func TestVerifiedGrants(t *testing.T) {
 // holds, and with what it must not hold.
 func TestVerifiedNew(t *testing.T) {
 	s := open(t, copyOf(t, rebuilt(t, fixture(t), 4096, withKeys(3000))))
-	sources := (&edit{Draft: &Draft{src: s}}).sources(context.Background())
 	f := must(os.Create(filepath.Join(t.TempDir(), "new.db")))(t)
 	defer f.Close()
-	m := s.db.Meta
-	out, _, err := output{file: f, path: "new.db"}.create(context.Background(), m, sources)
-	require.NoError(t, err)
+	d := Begin("new.db", opened{f}, s)
+	sources := d.sources(t.Context())
+	must(d.create(t.Context(), s.db.Meta, sources))(t)
+	out := d.out
 	defer out.Close()
 	key := out.db.Bucket("key")
 	last := key.Leaves[len(key.Leaves)-1]
@@ -162,7 +164,7 @@ func TestVerifiedNew(t *testing.T) {
 			tt.tamper(m)
 			tampered := must(Open(context.Background(), copyOf(t, withDigest(m.b)), Config{}))(t)
 			defer tampered.Close()
-			err = checkNew(context.Background(), tampered, sources)
+			err := checkNew(context.Background(), tampered, sources)
 			require.ErrorIs(t, err, ErrVerify)
 			require.ErrorContains(t, err, tt.text)
 		})
@@ -186,7 +188,7 @@ func (m *image) gap() {
 func TestEmptyStore(t *testing.T) {
 	s := open(t, copyOf(t, built(t, "")))
 	require.Equal(t, int64(1), revision(t, s))
-	path, res := write(t, s, seq(put("/a", "x")))
+	path, res := write(t, s, WriteConfig{}, put("/a", "x"))
 	require.Equal(t, int64(2), res.Revision)
 	require.Equal(t, entriesOf(t, open(t, copyOf(t, built(t, "put /a x")))), entriesOf(t, open(t, path)))
 }
@@ -208,7 +210,7 @@ func TestCopyIsCompared(t *testing.T) {
 			nothingIn(t, filepath.Dir(path))
 		}
 	}
-	path, res := write(t, s, seq())
+	path, res := write(t, s, WriteConfig{})
 	require.Equal(t, sumOf(t, s.path), sumOf(t, path))
 	require.Equal(t, fmt.Sprintf("%x", sumOf(t, path)), res.SHA256)
 }
@@ -216,7 +218,7 @@ func TestCopyIsCompared(t *testing.T) {
 // TestPublishedName: what Write says of its output is true.
 func TestPublishedName(t *testing.T) {
 	s := open(t, copyOf(t, fixture(t)))
-	path, res := write(t, s, seq(put("/new", "x")))
+	path, res := write(t, s, WriteConfig{}, put("/new", "x"))
 	st := must(open(t, path).Status(context.Background()))(t)
 	require.Equal(t, []any{st.SHA256, st.Bytes, st.Revision, st.Keys, "ok"}, []any{res.SHA256, res.Bytes, res.Revision, res.Keys, st.Digest})
 	t.Chdir(filepath.Dir(path))

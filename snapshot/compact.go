@@ -35,33 +35,33 @@ type compaction struct {
 	x       *index
 	rev     int64    // the compact revision, 0 for none
 	past    *past    // nil where no record of the file lies above rev
-	gone    []uint64 // a bit an ordinal: a change at or below rev supersedes it
+	gone    bits     // records that a change at or below rev supersedes
 	unnamed Revision // of the last record without a key at or below rev: for etcd a key of no bytes
 }
 
-// newCompaction is the compaction of e, nil for none.
-func (e *edit) newCompaction(ctx context.Context) (*compaction, error) {
-	if e.Compact == nil {
+// newCompaction is the compaction of d, nil for none.
+func (d *Draft) newCompaction(ctx context.Context) (*compaction, error) {
+	if d.cfg.Compact == nil {
 		return nil, nil
 	}
-	c := &compaction{Compaction: *e.Compact, x: e.x, gone: make([]uint64, len(e.x.live)), unnamed: e.x.unnamed}
+	c := &compaction{Compaction: *d.cfg.Compact, x: d.x, gone: make(bits, len(d.x.live)), unnamed: d.x.unnamed}
 	if c.Keep < 0 || c.LiveOnly && c.Keep > 0 {
 		return nil, errors.New("a compaction keeps no negative number of revisions, and none if only live records stay")
 	}
-	replaced, current, err := e.replaced(ctx)
+	replaced, current, err := d.replaced(ctx)
 	if err != nil {
 		return nil, err
 	}
-	c.rev = max(current-c.Keep, e.x.finished, e.x.scheduled, 0)
-	if e.Scrub != nil && current <= c.rev {
+	c.rev = max(current-c.Keep, d.x.compacted(), 0)
+	if d.cfg.Scrub != nil && current <= c.rev {
 		c.unnamed = Revision{} // the last record supersedes it
 	}
 	for i, ordinal := range replaced {
-		if ordinal != none && e.x.revision()+int64(i) < c.rev {
-			c.gone[ordinal/64] |= 1 << (ordinal % 64)
+		if ordinal != none && d.x.revision()+int64(i) < c.rev {
+			c.gone.set(ordinal)
 		}
 	}
-	if c.rev < e.x.last.Main {
+	if c.rev < d.x.last.Main {
 		err = c.lookBack(ctx)
 	}
 	return c, err
@@ -69,16 +69,16 @@ func (e *edit) newCompaction(ctx context.Context) (*compaction, error) {
 
 // replaced has the ordinal of the record that each change supersedes, none for a new key, by the
 // revision of the change; and the current revision of the output.
-func (e *edit) replaced(ctx context.Context) (replaced []uint32, current int64, err error) {
-	a := newAppender(e.x, e.Scrub)
-	err = stream.Each(e.changes, func(c Change) error {
+func (d *Draft) replaced(ctx context.Context) (replaced []uint32, current int64, err error) {
+	a := newAppender(d.x, d.cfg.Scrub)
+	err = stream.Each(d.changes, func(c Change) error {
 		rec, err := a.record(c)
 		if rec != nil {
 			replaced = append(replaced, a.replaces)
 		}
 		return errors.Join(err, ctx.Err())
 	})
-	if e.Scrub != nil {
+	if d.cfg.Scrub != nil {
 		a.Revision++ // the last record
 	}
 	return replaced, a.Revision, err
@@ -112,8 +112,8 @@ func (c *compaction) keeps(ordinal uint32, el bolt.Element) (bool, error) {
 		return rev.Main > c.rev, nil
 	case rev == c.unnamed:
 		return true, nil
-	case c.x.isLive(ordinal):
-		return c.gone[ordinal/64]&(1<<(ordinal%64)) == 0, nil
+	case c.x.live.has(ordinal):
+		return !c.gone.has(ordinal), nil
 	case c.past == nil && !tombstone:
 		return false, nil
 	}
@@ -147,29 +147,15 @@ func (c *compaction) renew(sources []bolt.Source) {
 		case c.RecordsOnly && !slices.Contains([]string{"key", leaseBucket, metaBucket}, src.Name):
 			src.Entries = bolt.Seq()
 		case src.Name == metaBucket && c.rev > 0:
-			value := appendRevisionKey(nil, Revision{Main: c.rev}, false)
 			other := only(src.Entries, func(el bolt.Element) bool {
 				return string(el.Key) != finishedCompact && string(el.Key) != scheduledCompact
 			})
-			src.Entries = merged(other, []bolt.Element{
-				{Key: []byte(finishedCompact), Value: value}, {Key: []byte(scheduledCompact), Value: value},
-			})
+			src.Entries = merged(other, compactEntries(c.rev))
 		case src.Name == "alarm" && c.Disarm:
 			src.Entries = only(src.Entries, func(el bolt.Element) bool {
 				n, err := varintField(el.Key, fieldAlarm)
 				return err != nil || alarmNames()[n] != AlarmNoSpace
 			})
-		}
-	}
-}
-
-// only yields the entries that want chooses.
-func only(from entries, want func(bolt.Element) bool) entries {
-	return func(yield func(bolt.Element, error) bool) {
-		for el, err := range from {
-			if (err != nil || want(el)) && !yield(el, err) {
-				return
-			}
 		}
 	}
 }

@@ -5,8 +5,8 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
-	"hash"
 	"io"
+	"os"
 	"sync"
 
 	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
@@ -14,66 +14,91 @@ import (
 
 const copyBlock = 1 << 20 // bytes read and compared at a time
 
+// copyPages copies the first n bytes of in to the beginning of out.
+func copyPages(ctx context.Context, out, in *os.File, n int64) error {
+	const step = 8 << 20 // bytes between two looks at ctx
+	for at := int64(0); at < n; {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		copied, err := copyRange(out, in, at, min(step, n-at))
+		if err == nil && copied == 0 {
+			err = io.ErrUnexpectedEOF
+		}
+		if err != nil {
+			return fmt.Errorf("copy at %d: %w", at, err)
+		}
+		startWriteback(out, at, copied)
+		at += copied
+	}
+	return nil
+}
+
+// copyThrough copies a range through memory.
+func copyThrough(out, in *os.File, at, n int64) (int64, error) {
+	return io.Copy(io.NewOffsetWriter(out, at), struct{ io.Reader }{io.NewSectionReader(in, at, n)})
+}
+
 // proveImage waits for the copy of the image of src, writes the metas of m over it if there is one,
 // reads every block back and compares it. It appends the digest of the copy and of the new pages
 // behind it.
-func (e *edit) proveImage(ctx context.Context, m *bolt.Meta) (d Digest, err error) {
-	_, err = e.copied.wait(ctx)
+func (d *Draft) proveImage(ctx context.Context, m *bolt.Meta) (sum Digest, err error) {
+	image := d.src.db.Bytes()
+	_, err = d.copied.wait(ctx)
 	if err != nil && ctx.Err() == nil { // it was stopped, or the disk was full while the changes were planned
-		err = copyPages(ctx, e.file, e.src.file, e.src.db.Bytes())
+		err = copyPages(ctx, d.file, d.src.file, image)
 	}
 	if err != nil {
-		if _, bad := e.src.Digest(ctx); bad != nil { // it reads the same bytes, and can tell whose fault it is
+		if _, bad := d.src.Digest(ctx); bad != nil { // it reads the same bytes, and can tell whose fault it is
 			err = bad
 		}
-		return d, err
+		return sum, err
 	}
-	image := e.src.db.Bytes()
 	size, metas := image, []byte(nil)
 	if m != nil {
 		size, metas = m.Bytes(), m.Pages()
-		if _, err := e.file.WriteAt(metas, 0); err != nil {
-			return d, err
+		if _, err := d.file.WriteAt(metas, 0); err != nil {
+			return sum, err
 		}
 	}
-	if m == nil && e.src.compression == "" {
-		d, err = e.src.Digest(ctx)
-		if err == nil && d.Present {
-			err = e.proveCopy(ctx, d)
+	if m == nil && d.src.compression == "" {
+		sum, err = d.src.Digest(ctx)
+		if err == nil && sum.Present {
+			err = d.proveCopy(ctx, sum)
 		}
-		if err != nil || d.Present {
-			return d, err
+		if err != nil || sum.Present {
+			return sum, err
 		}
 	}
 	h := sha256.New()
-	if err := e.hashBlocks(ctx, image, metas, h); err != nil {
-		return d, err
+	if err := d.hashBlocks(ctx, image, metas, h); err != nil {
+		return sum, err
 	}
-	if err := hashRange(ctx, h, e.file, image, size); err != nil {
-		return d, err
+	if err := hashRange(ctx, h, d.file, image, size); err != nil {
+		return sum, err
 	}
-	return e.appendDigest(h, size)
+	return appendDigest(d.file, h, size)
 }
 
-// proveCopy compares the copy of the whole image with src, which has the digest d: the same bytes
+// proveCopy compares the copy of the whole image with src, which has the digest sum: the same bytes
 // have the same digest.
-func (e *edit) proveCopy(ctx context.Context, d Digest) error {
-	image := e.src.db.Bytes()
+func (d *Draft) proveCopy(ctx context.Context, sum Digest) error {
+	image := d.src.db.Bytes()
 	buffers := sync.Pool{New: func() any { return new([copyBlock]byte) }}
-	err := e.src.Parallel(ctx, int((image+copyBlock-1)/copyBlock), func(i int) error {
+	err := d.src.Parallel(ctx, int((image+copyBlock-1)/copyBlock), func(i int) error {
 		at, back := int64(i)*copyBlock, buffers.Get().(*[copyBlock]byte)
 		defer buffers.Put(back)
-		return e.compareBlock(back[:min(copyBlock, image-at)], at, nil)
+		return d.compareBlock(back[:min(copyBlock, image-at)], at, nil)
 	})
 	if err == nil {
-		_, err = e.file.WriteAt(d.Image[:], image)
+		_, err = d.file.WriteAt(sum.Image[:], image)
 	}
 	return err
 }
 
 // hashBlocks compares the copy of the image with src, but for the metas at its beginning. Each
 // block is hashed beside the next one.
-func (e *edit) hashBlocks(ctx context.Context, image int64, metas []byte, h io.Writer) error {
+func (d *Draft) hashBlocks(ctx context.Context, image int64, metas []byte, h io.Writer) error {
 	var hashing sync.WaitGroup
 	defer hashing.Wait()
 	back, hashed := make([]byte, copyBlock), make([]byte, copyBlock)
@@ -82,7 +107,7 @@ func (e *edit) hashBlocks(ctx context.Context, image int64, metas []byte, h io.W
 			return err
 		}
 		back = back[:min(copyBlock, image-at)]
-		if err := e.compareBlock(back, at, metas); err != nil {
+		if err := d.compareBlock(back, at, metas); err != nil {
 			return err
 		}
 		hashing.Wait()
@@ -95,26 +120,15 @@ func (e *edit) hashBlocks(ctx context.Context, image int64, metas []byte, h io.W
 
 // compareBlock reads a block of the copy back and compares it with src, or with the metas that were
 // written over the beginning of the copy.
-func (e *edit) compareBlock(back []byte, at int64, metas []byte) error {
-	if n, err := e.file.ReadAt(back, at); n < len(back) {
+func (d *Draft) compareBlock(back []byte, at int64, metas []byte) error {
+	if n, err := d.file.ReadAt(back, at); n < len(back) {
 		return fmt.Errorf("read back at %d: %w", at+int64(n), err)
 	}
-	same := min(len(back), max(0, len(metas)-int(at))) // the metas, which differ
-	if !bytes.Equal(back[:same], metas[min(int(at), len(metas)):][:same]) || !bytes.Equal(back[same:], e.src.data[at:][same:len(back)]) {
+	metas = metas[min(int(at), len(metas)):] // those in the block and behind it
+	same := min(len(back), len(metas))
+	if !bytes.Equal(back[:same], metas[:same]) || !bytes.Equal(back[same:], d.src.data[at:][same:len(back)]) {
 		return fmt.Errorf("%w: bytes at %d are not those that were written", ErrVerify, at)
 	}
-	e.src.copied.Add(int64(len(back)))
+	d.src.copied.Add(int64(len(back)))
 	return nil
-}
-
-// appendDigest appends the digest of the image of that many bytes, which h has seen.
-func (o output) appendDigest(h hash.Hash, image int64) (Digest, error) {
-	d := Digest{Present: true}
-	h.Sum(d.Image[:0])
-	if _, err := o.file.WriteAt(d.Image[:], image); err != nil {
-		return Digest{}, err
-	}
-	_, _ = h.Write(d.Image[:])
-	h.Sum(d.File[:0])
-	return d, nil
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"os"
 )
 
 // Digest is the SHA-256 of a file.
@@ -93,4 +94,16 @@ func hashRange(ctx context.Context, h hash.Hash, f io.ReaderAt, from, to int64) 
 		from += int64(n)
 	}
 	return nil
+}
+
+// appendDigest appends the digest of the image of that many bytes, which h has seen.
+func appendDigest(f *os.File, h hash.Hash, image int64) (Digest, error) {
+	d := Digest{Present: true}
+	h.Sum(d.Image[:0])
+	if _, err := f.WriteAt(d.Image[:], image); err != nil {
+		return Digest{}, err
+	}
+	_, _ = h.Write(d.Image[:])
+	h.Sum(d.File[:0])
+	return d, nil
 }

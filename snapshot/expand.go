@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 
 	"github.com/klauspost/compress/zstd"
 
@@ -57,17 +56,16 @@ func (in *input) expand(ctx context.Context, cfg Config) (size int64, err error)
 		return 0, err
 	}
 	in.file = scratch
-	p := &packed{ctx: ctx, format: in.compression, file: in.given, size: in.info.Size(), limit: DefaultMaxExpand}
-	if cfg.MaxExpand > 0 {
-		p.limit = cfg.MaxExpand
+	p := &packed{
+		ctx: ctx, format: in.compression, file: in.given, size: in.info.Size(),
+		limit: cmp.Or(max(0, cfg.MaxExpand), DefaultMaxExpand),
 	}
 	if size, err = p.expand(scratch); err != nil {
 		return 0, err
 	}
-	switch {
-	case p.member != "":
+	if p.member != "" {
 		in.warn("an archive (%s): took %.200q, %d bytes, into a temporary file", p.archive, p.member, size)
-	default:
+	} else {
 		in.warn("compressed with %s: expanded to %d bytes in a temporary file", in.compression, size)
 	}
 	return size, nil
@@ -81,7 +79,7 @@ type packed struct {
 	size   int64 // bytes, of the file
 	limit  int64 // bytes that it may expand to
 
-	archive, member string // which kind of archive it is, such as "tar.gz", and the file in it that was taken; "" for none
+	archive, member string // its kind, such as "tar.gz", and the file in it that was taken; "" for none
 
 	read     int64 // bytes, so far
 	mostRead int64 // an error beyond; 0 for none
@@ -154,7 +152,7 @@ func (p *packed) open() (io.ReadCloser, error) {
 	return p.openZip()
 }
 
-// openZip finds the one file of an archive, as k3s makes them, or the one database among several.
+// openZip opens the file of a zip archive that is taken.
 func (p *packed) openZip() (io.ReadCloser, error) {
 	p.mostRead = zipDirectory
 	z, err := zip.NewReader(p, p.size)
@@ -165,28 +163,37 @@ func (p *packed) openZip() (io.ReadCloser, error) {
 		return nil, err
 	}
 	p.mostRead = 0
-	files := slices.DeleteFunc(z.File, func(f *zip.File) bool { return f.Mode().IsDir() })
-	if len(files) == 0 {
-		return nil, fmt.Errorf("%w: a zip archive of 0 files", ErrNotSnapshot)
-	}
-	only := files[0]
-	if len(files) > 1 {
-		if only, err = p.chosen(files); err != nil {
-			return nil, err
-		}
+	f, err := p.zipMember(z.File)
+	if err != nil {
+		return nil, err
 	}
 	switch {
-	case !only.Mode().IsRegular():
+	case !f.Mode().IsRegular():
 		return nil, fmt.Errorf("%w: a zip archive of something that is not a regular file", ErrNotSnapshot)
-	case only.Flags&1 != 0:
+	case f.Flags&1 != 0:
 		return nil, fmt.Errorf("%w: an encrypted zip archive; decrypt it first", ErrNotSnapshot)
-	case only.Method != zip.Store && only.Method != zip.Deflate:
-		return nil, fmt.Errorf("%w: a zip archive with compression method %d; expand it first", ErrNotSnapshot, only.Method)
-	case only.UncompressedSize64 > uint64(p.limit):
+	case f.Method != zip.Store && f.Method != zip.Deflate:
+		return nil, fmt.Errorf("%w: a zip archive with compression method %d; expand it first",
+			ErrNotSnapshot, f.Method)
+	case f.UncompressedSize64 > uint64(p.limit):
 		return nil, fmt.Errorf("%w: it says that it expands to %d bytes, the limit is %d",
-			ErrExpand, only.UncompressedSize64, p.limit)
+			ErrExpand, f.UncompressedSize64, p.limit)
 	}
-	return only.Open()
+	return f.Open()
+}
+
+// within returns an error for a file of which so many bytes came that it is no snapshot.
+func (p *packed) within(n int64) error {
+	switch {
+	case p.ctx.Err() != nil: // a few bytes read may expand to many
+		return p.ctx.Err()
+	case n > p.limit:
+		return fmt.Errorf("%w: it expands to more than %d bytes", ErrExpand, p.limit)
+	case n > freeExpand && (n-freeExpand)/maxExpandRatio > p.read:
+		return fmt.Errorf("%w: %d bytes of it expand more than %d-fold, which no snapshot does",
+			ErrExpand, p.read, maxExpandRatio)
+	}
+	return nil
 }
 
 // promising checks the first block, so that no other file, and none too large, fills the disk.
@@ -199,6 +206,15 @@ func (p *packed) promising(head []byte) error {
 		return fmt.Errorf("what it expands to: %w", err)
 	}
 	return err
+}
+
+// Begins returns an error ([ErrNotSnapshot], [ErrExpand]) for a stream whose first bytes, a
+// mebibyte or all, show that it is no snapshot of at most limit bytes, before the rest is read.
+func Begins(head []byte, limit int64) error {
+	if compressionOf(bytes.NewReader(head)) != "" {
+		return nil
+	}
+	return begins(head, limit)
 }
 
 // begins checks the first bytes of a database.
@@ -228,8 +244,8 @@ func (p *packed) explain(err error) error {
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
 		return fmt.Errorf("%w: its %s stream has no end", ErrTruncated, p.format)
 	case errors.Is(err, zstd.ErrWindowSizeExceeded):
-		return fmt.Errorf("%w: it needs a zstd window of more than %d bytes; expand it first with \"zstd -d --long=31\"",
-			ErrExpand, zstdWindow)
+		return fmt.Errorf("%w: it needs a zstd window of more than %d bytes; "+
+			"expand it first with \"zstd -d --long=31\"", ErrExpand, zstdWindow)
 	}
 	return fmt.Errorf("%w: %s: %w", ErrDamaged, p.format, err)
 }

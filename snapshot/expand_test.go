@@ -42,7 +42,7 @@ func TestCompressed(t *testing.T) {
 	b := fixture(t)
 	plain := open(t, copyOf(t, b))
 	want := must(plain.Status(context.Background()))(t)
-	_, wrote := write(t, plain, planned(t, plain, put("/new", "x")))
+	_, wrote := write(t, plain, WriteConfig{}, put("/new", "x"))
 	for name, packed := range compressed(t, b) {
 		t.Run(name, func(t *testing.T) {
 			s := must(expanding(t, packed, Config{}))(t)
@@ -60,11 +60,11 @@ func TestCompressed(t *testing.T) {
 			require.Equal(t, modelOf(t, plain), modelOf(t, s))
 			require.Empty(t, findings(t, s))
 
-			path, res := write(t, s, planned(t, s, put("/new", "x")))
+			path, res := write(t, s, WriteConfig{}, put("/new", "x"))
 			res.Path = wrote.Path
 			require.Equal(t, wrote, res)
 			sound(t, path)
-			path, res = write(t, s, seq())
+			path, res = write(t, s, WriteConfig{})
 			require.Zero(t, res.Appended)
 			require.Equal(t, sha256.Sum256(b), sumOf(t, path), "the expanded file, byte for byte")
 		})

@@ -4,10 +4,8 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
-	"io"
 	"os"
 	"strings"
-	"sync"
 	"syscall"
 
 	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
@@ -27,16 +25,9 @@ type Config struct {
 
 // Snapshot is an open file, never changed by its methods. They are safe for concurrent use.
 type Snapshot struct {
-	input
+	records
 	raw    bool // a member/snap/db: no digest, possibly larger than its image
-	db     *bolt.DB
 	digest *pass[Digest]
-
-	mu    sync.Mutex
-	idx   *index                // nil until the first scan has ended
-	bad   error                 // of the first scan
-	sound bool                  // a sift has read all records
-	mark  func(key []byte) bool // see Mark
 }
 
 // Open maps the file at path and checks its size, both metas, and every page above the leaves. A
@@ -60,7 +51,7 @@ func Open(ctx context.Context, path string, cfg Config) (*Snapshot, error) {
 
 // openFile is Open for an open file.
 func openFile(ctx context.Context, in input, cfg Config) (*Snapshot, error) {
-	s := &Snapshot{input: in}
+	s := &Snapshot{records: records{input: in}}
 	s.file, s.work = s.given, new(work)
 	s.digest = knownDigest(Digest{})
 	err := s.load(ctx, cfg)
@@ -120,8 +111,8 @@ func (s *Snapshot) geometry() (m bolt.Meta, err error) {
 		return m, fmt.Errorf("%w: %d bytes follow the image of %d bytes, want a digest of %d",
 			ErrDamaged, rest, m.Bytes(), sha256.Size)
 	case size%512 != 0 && s.raw:
-		return m, fmt.Errorf("%w: %d bytes are neither a snapshot (a multiple of 512 and a digest of %d) nor a database file",
-			ErrTruncated, size, sha256.Size)
+		return m, fmt.Errorf("%w: %d bytes are neither a snapshot (a multiple of 512 and a digest of %d) "+
+			"nor a database file", ErrTruncated, size, sha256.Size)
 	case s.raw:
 		s.warn("no digest: this is a database file (member/snap/db), not an etcdctl snapshot; " +
 			"the write-ahead log beside it may hold later changes")
@@ -141,23 +132,6 @@ func (s *Snapshot) geometry() (m bolt.Meta, err error) {
 	}
 	return m, nil
 }
-
-// Path is the name the file was opened by.
-func (s *Snapshot) Path() string { return s.path }
-
-// Size is the size in bytes of the file as it was given, compressed or not.
-func (s *Snapshot) Size() int64 { return s.info.Size() }
-
-// Image reads the file as etcdutl takes it: expanded, the digest included.
-func (s *Snapshot) Image() *io.SectionReader {
-	return io.NewSectionReader(s.file, 0, int64(len(s.data)))
-}
-
-// Compression is the format of a compressed file, "gzip", "zstd" or "zip"; empty for any other.
-func (s *Snapshot) Compression() string { return s.compression }
-
-// Warnings are things to know about a usable file. The first one tells of its compression.
-func (s *Snapshot) Warnings() []string { return s.warnings }
 
 // Digest waits for the SHA-256 pass that Open started; with Config.SkipDigest it is the zero
 // Digest. The error wraps ErrDigest if the file carries another one; a raw database file carries
@@ -192,6 +166,17 @@ func (s *Snapshot) Info(ctx context.Context) (FileInfo, error) {
 	}
 	f.Keys, err = s.Keys(ctx)
 	return f, err
+}
+
+// Progress tells how much of a reader's work is done, from 0 to 1: the pass that builds the index,
+// that many passes which read values, each as long as cost of the first one, and the SHA-256 that
+// is computed beside them. It may be called while others read.
+func (s *Snapshot) Progress(passes int, cost float64) float64 {
+	leaves := float64(max(1, s.db.Bucket("key").LeafCount()))
+	indexed := min(leaves, float64(s.indexed.Load()))
+	scanned := min(leaves*float64(passes), float64(s.scanned.Load()))
+	read := (indexed + scanned*cost) / (leaves * (1 + float64(passes)*cost))
+	return min(read, float64(s.hashed.Load())/float64(s.db.Bytes()))
 }
 
 // Close stops the digest pass and unmaps the file: every Record becomes invalid.

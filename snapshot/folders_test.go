@@ -15,7 +15,7 @@ import (
 func TestLivePrefix(t *testing.T) {
 	s := open(t, gunzip(t, "calico/before.db"))
 	changes := []Change{put("compact_rev_key", "1"), put("//", "2"), put("/registry/", "3"), put("/", "4"), put("a", "5"), put("/"+strings.Repeat("x", maxFolderSize)+"/y/z", "6")}
-	path, _ := write(t, s, planned(t, s, changes...))
+	path, _ := write(t, s, WriteConfig{}, changes...)
 	s = open(t, path)
 	var all []string
 	for rec, err := range s.Live(context.Background(), nil) {

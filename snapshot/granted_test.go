@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"path/filepath"
-	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -31,25 +30,19 @@ func leaseEntries(t testing.TB, s *Snapshot) (out []entry) {
 func TestGranted(t *testing.T) {
 	live := etcdtest.Start(t, filepath.Join(t.TempDir(), "live"))
 	etcdtest.Run(t, live, "grant 77 3600\ngrant 5000 60\nput /a x lease=77\n")
-	before := filepath.Join(t.TempDir(), "before.db")
-	etcdtest.Save(t, live, before)
-	untouched(t, before)
+	before := saved(t, live)
 	last := int64(math.MaxInt64)
 	etcdtest.Run(t, live, fmt.Sprintf("grant 6 9000000000\ngrant 78 120\ngrant %d 3600\nput /b x lease=78\nput /a y lease=%d", last, last))
-	after := filepath.Join(t.TempDir(), "after.db")
-	etcdtest.Save(t, live, after)
+	after := saved(t, live)
 
 	s := open(t, before)
 	b, a := put("/b", "x"), put("/a", "y")
 	b.Lease, a.Lease = 78, last
-	path, res := writeWith(t, s, WriteConfig{Leases: []Lease{{78, 120}, {last, 3600}, {6, maxLeaseTTL}}}, b, a)
+	path, res := proved(t, s, WriteConfig{Leases: []Lease{{78, 120}, {last, 3600}, {6, maxLeaseTTL}}}, b, a)
 	require.Equal(t, 2, res.Appended)
 	out, want := open(t, path), open(t, after)
 	require.Equal(t, leaseEntries(t, want), leaseEntries(t, out))
 	require.Equal(t, entriesOf(t, want), entriesOf(t, out))
-	keptBelow(t, s, out)
-	require.Empty(t, findings(t, out))
-	sound(t, path)
 	sameAsRestored(t, path, live)
 
 	server := etcdtest.Start(t, etcdtest.Restore(t, path))
@@ -58,72 +51,6 @@ func TestGranted(t *testing.T) {
 	require.Equal(t, []any{int64(3600), [][]byte{[]byte("/a")}}, []any{ttl.GrantedTTL, ttl.Keys})
 	must(server.Client.Revoke(context.Background(), 78))(t)
 	require.NotContains(t, modelOf(t, sameSaved(t, server)), "/b")
-}
-
-// withLeases stores n leases, inline or in a tree of their own, whichever it takes.
-func withLeases(n int) func(tx *bbolt.Tx) error {
-	return func(tx *bbolt.Tx) error {
-		for i := range n {
-			granted, err := grantEntries([]Lease{{int64(i+1) * 10, 3600}})
-			if err == nil {
-				err = tx.Bucket([]byte(leaseBucket)).Put(granted[0].Key, granted[0].Value)
-			}
-			if err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-}
-
-// TestGrantedShapes grants to every shape of file, to ones with few leases and with many, and to
-// one without a bucket for them.
-func TestGrantedShapes(t *testing.T) {
-	all := shapes()
-	for _, n := range []int{1, 30, 5000, 200_000} {
-		all = append(all, shape{fmt.Sprintf("%d leases", n), func(t testing.TB) []byte {
-			return rebuilt(t, fixture(t), 4096, withLeases(n))
-		}, func(testing.TB, *Snapshot) {}, n == 5000})
-	}
-	all = append(all, shape{"no lease bucket", func(t testing.TB) []byte {
-		return rebuilt(t, fixture(t), 4096, func(tx *bbolt.Tx) error { return tx.DeleteBucket([]byte(leaseBucket)) })
-	}, func(testing.TB, *Snapshot) {}, true})
-	for _, sh := range all {
-		t.Run(sh.name, func(t *testing.T) {
-			t.Parallel()
-			s := open(t, copyOf(t, sh.make(t)))
-			old := must(s.Leases(context.Background()))(t)
-			few, many := []Lease{{math.MaxInt64 - 1, 60}, {15, 61}}, []Lease(nil)
-			for i := range 3000 {
-				many = append(many, Lease{int64(i)*10 + 7, 3600})
-			}
-			for _, leases := range [][]Lease{few, many} {
-				for _, changes := range [][]Change{nil, {put("/new", "x")}} {
-					path, res := writeWith(t, s, WriteConfig{Leases: leases}, changes...)
-					out := open(t, path)
-					want := map[int64]int64{}
-					for id, ttl := range old {
-						want[id] = ttl
-					}
-					for _, l := range leases {
-						want[l.ID] = l.TTL
-					}
-					got := must(out.Leases(context.Background()))(t)
-					require.Equal(t, want, got)
-					require.Equal(t, len(changes), res.Appended)
-					require.True(t, slices.Equal(entriesOf(t, s), entriesOf(t, out)[:len(entriesOf(t, s))]))
-					keptBelow(t, s, out)
-					require.Empty(t, findings(t, out))
-					sound(t, path)
-					if sh.serve && len(leases) == len(few) && changes != nil {
-						sameAsRestored(t, path, nil)
-					}
-					again, _ := writeWith(t, s, WriteConfig{Leases: leases}, changes...)
-					require.Equal(t, sumOf(t, path), sumOf(t, again))
-				}
-			}
-		})
-	}
 }
 
 // TestGrantedConflicts: an id is granted once.
@@ -165,7 +92,7 @@ func TestGrantedBesideOddIDs(t *testing.T) {
 		}
 		return nil
 	})))
-	path, _ := writeWith(t, s, WriteConfig{Leases: []Lease{{5, 60}, {math.MaxInt64, 60}}})
+	path, _ := write(t, s, WriteConfig{Leases: []Lease{{5, 60}, {math.MaxInt64, 60}}})
 	require.Empty(t, findings(t, open(t, path)))
 	require.Subset(t, leaseEntries(t, open(t, path)), leaseEntries(t, s))
 	require.Len(t, leaseEntries(t, open(t, path)), len(leaseEntries(t, s))+2)

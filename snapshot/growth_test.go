@@ -29,7 +29,7 @@ func TestGenerations(t *testing.T) {
 		changes = append(changes, put(fmt.Sprintf("/g/%d", g), strings.Repeat("g", 10_000)))
 		want = want.apply(changes...)
 		var res WriteResult
-		path, res = write(t, s, planned(t, s, changes...))
+		path, res = write(t, s, WriteConfig{}, changes...)
 		untouched(t, path)
 		out := open(t, path)
 		require.Equal(t, want, modelOf(t, out), "generation %d", g)
@@ -54,7 +54,7 @@ func TestGrowth(t *testing.T) {
 			bytes += int64(len(c.Key) + len(c.Value))
 			changes = append(changes, c)
 		}
-		_, res := write(t, s, planned(t, s, changes...))
+		_, res := write(t, s, WriteConfig{}, changes...)
 		grown := res.Bytes - s.Size()
 		t.Logf("%d records of %d bytes: grown by %d (%.3f)", n, bytes, grown, float64(grown)/float64(bytes))
 		require.LessOrEqual(t, float64(grown), float64(bytes)*1.1+32<<10, "%d records", n)

@@ -3,7 +3,6 @@ package snapshot
 import (
 	"context"
 	"errors"
-	"fmt"
 	"iter"
 	"os"
 	"path/filepath"
@@ -135,38 +134,6 @@ func last(records iter.Seq2[*Record, error]) (err error) {
 	for _, err = range records {
 	}
 	return err
-}
-
-// TestChangedWhileWritten changes the input before the first change, in the middle, and before the
-// second pass over the changes.
-func TestChangedWhileWritten(t *testing.T) {
-	b := rebuilt(t, fixture(t), 4096, withKeys(3000))
-	for how, meddle := range meddlers() {
-		for _, at := range []int{0, 50, 100, 199} {
-			t.Run(fmt.Sprintf("%s at %d", how, at), func(t *testing.T) {
-				path := victim(t, b)
-				s := open(t, path)
-				n := 0
-				changes := func(yield func(Change, error) bool) {
-					for i := range 100 {
-						if n == at {
-							require.NoError(t, meddle(path))
-						}
-						n++
-						key := fmt.Sprintf("/k/%06d", i*30)
-						if !yield(Change{Key: []byte(key), Value: []byte("new"), Prior: int64(i*30 + 30)}, nil) {
-							return
-						}
-					}
-				}
-				out := filepath.Join(t.TempDir(), "out.db")
-				_, err := Write(context.Background(), out, s, changes, WriteConfig{})
-				require.ErrorIs(t, err, ErrChanged)
-				require.ErrorContains(t, err, path)
-				nothingIn(t, filepath.Dir(out))
-			})
-		}
-	}
 }
 
 // TestGuardLetsBugsThrough: a panic that no change of the file explains is not swallowed.

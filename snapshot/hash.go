@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
+	"hash"
 	"hash/crc32"
 	"math/big"
 
@@ -44,13 +45,6 @@ func (r *summed) hash() {
 	h.Sum(r.digest[:0])
 }
 
-// HashKV is the answer to "endpoint hashkv" of a server that starts on the file: that of
-// [Snapshot.Restored] without a bump.
-func (s *Snapshot) HashKV(ctx context.Context) (uint32, error) {
-	r, err := s.Restored(ctx, 0)
-	return r.HashKV, err
-}
-
 // Restored is the answer of a server to "endpoint hashkv" when it starts on a restored file.
 type Restored struct {
 	Revision        int64  `json:"revision"`        // current revision
@@ -71,7 +65,7 @@ func (s *Snapshot) Restored(ctx context.Context, bump int64) (r Restored, err er
 	if bump < 0 || bump > MostBump(x.revision()) {
 		return r, fmt.Errorf("snapshot %s: no server can raise revision %d by %d", s.path, x.revision(), bump)
 	}
-	unnamed, compacted := x.unnamed, max(x.finished, x.scheduled)
+	unnamed, compacted := x.unnamed, x.compacted()
 	r = Restored{Revision: x.revision(), CompactRevision: compacted}
 	switch {
 	case bump > 0: // etcdutl raises the last record, not the current revision
@@ -85,19 +79,8 @@ func (s *Snapshot) Restored(ctx context.Context, bump int64) (r Restored, err er
 	if err != nil {
 		return r, err
 	}
-	h := crc32.New(crc32.MakeTable(crc32.Castagnoli))
-	_, _ = h.Write([]byte("key"))
-	ordinal := uint32(0)
-	err = s.entries(ctx, "key", func(k, v []byte) error {
-		counts, err := counts(ordinal, bolt.Element{Key: k, Value: v})
-		ordinal++
-		if err != nil || !counts {
-			return err
-		}
-		_, _ = h.Write(k)
-		_, _ = h.Write(v)
-		return nil
-	})
+	h := newChecksum()
+	err = s.read(func() error { return h.add("key", x.entries(ctx, counts)) })
 	if bump > 0 {
 		_, _ = h.Write(appendRevisionKey(nil, unnamed, false))
 	}
@@ -105,11 +88,27 @@ func (s *Snapshot) Restored(ctx context.Context, bump int64) (r Restored, err er
 	return r, err
 }
 
+// checksum is the CRC-32C of buckets as etcd sums them up: the name of each, then keys and values.
+type checksum struct{ hash.Hash32 }
+
+func newChecksum() checksum { return checksum{crc32.New(crc32.MakeTable(crc32.Castagnoli))} }
+
+func (c checksum) add(bucket string, from entries) error {
+	_, _ = c.Write([]byte(bucket))
+	return stream.Each(from, func(el bolt.Element) error {
+		_, _ = c.Write(el.Key)
+		_, _ = c.Write(el.Value)
+		return nil
+	})
+}
+
 // counted tells the entries that HashKV counts: all above the compact revision, and below it the
 // live ones. Where there is no live key a server leaves nothing out but what a compaction removes,
 // and deletions at the compact revision.
-func (x *index) counted(ctx context.Context, compacted int64, unnamed Revision) (func(uint32, bolt.Element) (bool, error), error) {
-	c := &compaction{x: x, rev: compacted, unnamed: unnamed, gone: make([]uint64, len(x.live))}
+func (x *index) counted(
+	ctx context.Context, compacted int64, unnamed Revision,
+) (func(uint32, bolt.Element) (bool, error), error) {
+	c := &compaction{x: x, rev: compacted, unnamed: unnamed, gone: make(bits, len(x.live))}
 	empty := x.alive == 0 && unnamed == Revision{}
 	if empty && compacted > x.finished && compacted < x.last.Main {
 		if err := c.lookBack(ctx); err != nil {
@@ -124,7 +123,7 @@ func (x *index) counted(ctx context.Context, compacted int64, unnamed Revision) 
 		case tombstone && (rev.Main == compacted || !empty):
 			return false, nil
 		case !empty:
-			return x.isLive(ordinal) || rev == unnamed, nil
+			return x.live.has(ordinal) || rev == unnamed, nil
 		}
 		if compacted == x.finished {
 			return true, nil

@@ -1,10 +1,9 @@
 package snapshot
 
 import (
-	"context"
 	"encoding/json"
 	"os"
-	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -12,18 +11,12 @@ import (
 	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
 )
 
-func hashKV(t testing.TB, s *Snapshot) uint32 {
-	t.Helper()
-	sum := must(s.HashKV(context.Background()))(t)
-	return sum
-}
-
 // TestHashKV compares our reading of each recorded snapshot, and a server restored from it, with
 // the hash that its server gave of itself.
 func TestHashKV(t *testing.T) {
-	for _, release := range []string{"3.4", "3.5", "3.6", "3.7"} {
-		path := filepath.Join("..", "testdata", "etcd", "etcd-"+release)
-		b := must(os.ReadFile(path + ".hashkv.json"))(t)
+	for _, release := range releases() {
+		path := recorded(t, release)
+		b := must(os.ReadFile(strings.TrimSuffix(path, ".db") + ".hashkv.json"))(t)
 		var answers []struct {
 			HashKV struct {
 				Header struct {
@@ -37,9 +30,9 @@ func TestHashKV(t *testing.T) {
 		recorded := answers[0].HashKV
 		require.Equal(t, int64(27), recorded.CompactRevision, release)
 		want := Restored{Revision: recorded.Header.Revision, CompactRevision: 27, HashKV: recorded.Hash}
-		got := must(open(t, path+".db").Restored(t.Context(), 0))(t)
+		got := must(open(t, path).Restored(t.Context(), 0))(t)
 		require.Equal(t, want, got, release)
-		server := etcdtest.Start(t, etcdtest.Restore(t, path+".db"))
+		server := etcdtest.Start(t, etcdtest.Restore(t, path))
 		hash, rev, compacted := etcdtest.HashKV(t, server, 0)
 		require.Equal(t, want, Restored{Revision: rev, CompactRevision: compacted, HashKV: hash}, release)
 	}

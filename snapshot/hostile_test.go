@@ -216,7 +216,7 @@ func TestEmptyLeaves(t *testing.T) {
 	}
 	s := open(t, copyOf(t, withDigest(m.b)))
 	require.Empty(t, findings(t, s))
-	writeOn(t, s, false)
+	proved(t, s, WriteConfig{}, mixed(t, s, nil)...)
 }
 
 // TestFreePagesProveNothing: what nothing points to may hold anything.

@@ -1,7 +1,6 @@
 package snapshot
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -17,8 +16,8 @@ import (
 type index struct {
 	table // the latest record of each key, deleted keys included
 	folders
-	live   []uint64 // a bit an ordinal: the latest record of a key that is not deleted
-	marked []uint64 // a bit an ordinal: mark chose its key
+	live   bits // the latest records of keys that are not deleted
+	marked bits // mark chose their keys
 	mark   func(key []byte) bool
 
 	tombstones, alive   int
@@ -37,32 +36,7 @@ type index struct {
 	rec, before Record // used again for each record of the scan
 }
 
-// index builds the index at the first call; others return it, or its error.
-func (s *Snapshot) index(ctx context.Context) (*index, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.idx != nil || s.bad != nil {
-		return s.idx, s.bad
-	}
-	x := newIndex(s)
-	x.seen = func(before, rec *Record) {
-		if x.unsound == nil {
-			x.unsound = checkRecord(before, rec)
-		}
-		x.odd = x.odd || x.gone(before, rec) != nil
-	}
-	if err := s.read(func() error { return x.fill(ctx) }); err != nil {
-		if ctx.Err() == nil { // a caller that gave up says nothing about the file
-			s.bad = err
-		}
-		return nil, err
-	}
-	x.unsound = cmp.Or(x.unsound, x.room())
-	s.idx = x
-	return x, nil
-}
-
-func newIndex(s *Snapshot) *index {
+func newIndex(s *records) *index {
 	keys := s.db.Bucket("key")
 	l := &log{input: &s.input, db: s.db, keys: keys, start: make([]uint32, 1, keys.LeafCount()+1)}
 	return &index{table: newTable(l), folders: newFolders(), mark: s.mark}
@@ -88,8 +62,7 @@ func (x *index) fill(ctx context.Context) error {
 			return fmt.Errorf("%w: more than %d records", ErrDamaged, uint32(math.MaxUint32-1))
 		}
 		x.start = append(x.start, uint32(total))
-		more := make([]uint64, (total+63)/64-uint64(len(x.live)))
-		x.live, x.marked = append(x.live, more...), append(x.marked, more...)
+		x.live, x.marked = x.live.grown(total), x.marked.grown(total)
 		x.of = append(x.of, make([]uint16, total-uint64(len(x.of)))...)
 		if err := x.addLeaf(i, p); err != nil {
 			return x.inLeaf(i, err)
@@ -103,18 +76,8 @@ func (x *index) fill(ctx context.Context) error {
 func (x *index) addLeaf(leaf int, p bolt.Page) error {
 	rec := &x.rec
 	for i := range p.Count() {
-		flags, k, v := p.Leaf(i)
-		if flags&bolt.FlagBucket != 0 {
-			return fmt.Errorf("%w: element %d is a bucket", ErrDamaged, i)
-		}
-		if err := parseRecord(k, v, rec); err != nil {
-			return fmt.Errorf("element %d: %w", i, err)
-		}
-		switch rev := rec.Revision; {
-		case (leaf > 0 || i > 0) && rev.Compare(x.last) <= 0:
-			return fmt.Errorf("%w: element %d: revision %s after %s", ErrDamaged, i, rev, x.last)
-		case rev.Main < 1:
-			return fmt.Errorf("%w: element %d: revision %s, of which no server reads a record", ErrDamaged, i, rev)
+		if err := nextRecord(p, i, x.last, rec); err != nil {
+			return err
 		}
 		x.last = rec.Revision
 		if rec.Tombstone {
@@ -127,9 +90,28 @@ func (x *index) addLeaf(leaf int, p bolt.Page) error {
 			continue
 		}
 		x.empty, x.unnamed = x.empty+1, rec.Revision
-		if len(v) > 0 {
+		if _, _, v := p.Leaf(i); len(v) > 0 {
 			x.seen(nil, rec)
 		}
+	}
+	return nil
+}
+
+// nextRecord decodes element i of a leaf into rec, and checks that it comes after the record of
+// revision last, if there is one.
+func nextRecord(p bolt.Page, i int, last Revision, rec *Record) error {
+	flags, k, v := p.Leaf(i)
+	if flags&bolt.FlagBucket != 0 {
+		return fmt.Errorf("%w: element %d is a bucket", ErrDamaged, i)
+	}
+	if err := parseRecord(k, v, rec); err != nil {
+		return fmt.Errorf("element %d: %w", i, err)
+	}
+	switch rev := rec.Revision; {
+	case last != Revision{} && rev.Compare(last) <= 0:
+		return fmt.Errorf("%w: element %d: revision %s after %s", ErrDamaged, i, rev, last)
+	case rev.Main < 1:
+		return fmt.Errorf("%w: element %d: revision %s, of which no server reads a record", ErrDamaged, i, rev)
 	}
 	return nil
 }
@@ -144,17 +126,17 @@ func (x *index) add(rec *Record, ordinal uint32) error {
 	if !found {
 		before = nil
 	} else if !before.Tombstone {
-		x.live[old/64] &^= 1 << (old % 64)
+		x.live.clear(old)
 		x.count(before, -1)
 	}
 	x.repeats = x.repeats || found && rec.Revision.Main <= x.finished
 	x.seen(before, rec)
 	x.folders.put(ordinal, rec.Key)
 	if x.mark == nil || x.mark(rec.Key) {
-		x.marked[ordinal/64] |= 1 << (ordinal % 64)
+		x.marked.set(ordinal)
 	}
 	if !rec.Tombstone {
-		x.live[ordinal/64] |= 1 << (ordinal % 64)
+		x.live.set(ordinal)
 		x.count(rec, 1)
 	}
 	return nil
@@ -168,104 +150,36 @@ func (x *index) count(rec *Record, n int) {
 	}
 }
 
-func (x *index) isLive(ordinal uint32) bool {
-	return x.live[ordinal/64]&(1<<(ordinal%64)) != 0
-}
-
-// scan calls fn with the records that want names in revision order; the Record is used again for a
-// later one. Leaves without any are not read.
-func (x *index) scan(ctx context.Context, want func(ordinal uint32) bool, fn func(Scanned) error) error {
-	b := batch{index: x, want: want}
-	defer func() { x.scanned.Add(b.read) }()
-	for leaf := range x.keys.LeafCount() {
-		if leaf%256 == 0 {
-			x.scanned.Add(b.read)
-			if b.read = 0; ctx.Err() != nil {
-				return ctx.Err()
-			}
+// compactRevisions reads the compact revisions of the meta bucket.
+func (x *index) compactRevisions(ctx context.Context) error {
+	revisions := map[string]*int64{finishedCompact: &x.finished, scheduledCompact: &x.scheduled}
+	return stream.Each(x.db.Entries(ctx, x.db.Bucket(metaBucket)), func(el bolt.Element) error {
+		at := revisions[string(el.Key)]
+		if at == nil {
+			return nil
 		}
-		b.page, b.next = nil, x.start[leaf]
-		for b.more(leaf) {
-			failed := x.guard(func() error { return b.fill(leaf) })
-			for i := range b.found {
-				if err := fn(b.found[i]); err != nil {
-					return err
-				}
-			}
-			if failed != nil {
-				return x.wrap(failed)
-			}
+		rev, _, err := parseRevisionKey(el.Value)
+		if err != nil {
+			return fmt.Errorf("bucket \"meta\": %s is not a revision: %w", el.Key, err)
 		}
-	}
-	return nil
+		*at = rev.Main
+		return nil
+	})
 }
 
-// batch has the next records of a scan: decoded together, they need one guard.
-type batch struct {
-	*index
-	want    func(ordinal uint32) bool
-	page    bolt.Page // of the leaf, nil until one of its records is wanted
-	next    uint32    // ordinal
-	read    int64     // leaves that are not yet counted
-	records [batchSize]Record
-	found   []Scanned // the wanted ones
-}
+// compacted is the compact revision of a server that starts on the file, which ends a scheduled
+// compaction; 0 for none.
+func (x *index) compacted() int64 { return max(x.finished, x.scheduled) }
 
-// batchSize is the number of records that are decoded together.
-const batchSize = 64
-
-// more passes unwanted records, and reports whether the leaf has another one.
-func (b *batch) more(leaf int) bool {
-	for b.next < b.start[leaf+1] && !b.want(b.next) {
-		b.next++
-	}
-	return b.next < b.start[leaf+1]
-}
-
-// fill decodes the next records of a leaf, up to the first error.
-func (b *batch) fill(leaf int) error {
-	b.found = b.found[:0]
-	for ; b.next < b.start[leaf+1] && len(b.found) < batchSize; b.next++ {
-		if !b.want(b.next) {
-			continue
-		}
-		rec := Scanned{Record: &b.records[len(b.found)], Live: b.isLive(b.next), ordinal: b.next}
-		if err := b.decode(leaf, &rec); err != nil {
-			return b.inLeaf(leaf, err)
-		}
-		b.found = append(b.found, rec)
-	}
-	return nil
-}
-
-// decode decodes a record of a leaf, whose page is read with the first one.
-func (b *batch) decode(leaf int, rec *Scanned) (err error) {
-	if b.page == nil {
-		if b.page, err = b.db.Leaf(b.keys, leaf); err != nil {
-			return err
-		}
-		b.read++
-	}
-	elem := int(rec.ordinal - b.start[leaf])
-	if elem >= b.page.Count() {
-		return ErrChanged
-	}
-	_, k, v := b.page.Leaf(elem)
-	rec.Stored = len(k) + len(v)
-	return parseRecord(k, v, rec.Record)
-}
+// oldest is the first revision that the file keeps; an empty store is at revision 1.
+func (x *index) oldest() int64 { return max(x.compacted(), 1) }
 
 // revision is the current revision as a server computes it (etcd server/storage/mvcc/kvstore.go,
 // restore): a compaction may have removed records behind the last one.
 func (x *index) revision() int64 { return max(x.last.Main, x.oldest()) }
 
 // gone is checkGone of a record of x.
-func (x *index) gone(before, rec *Record) error {
-	return checkGone(before, rec, max(x.finished, x.scheduled))
-}
-
-// oldest is the compact revision as a server would start with; an empty store is at revision 1.
-func (x *index) oldest() int64 { return max(x.finished, x.scheduled, 1) }
+func (x *index) gone(before, rec *Record) error { return checkGone(before, rec, x.compacted()) }
 
 // maxRevision bounds the revision of a store. A server panics at the write behind math.MaxInt64;
 // some writes must be left for it after a restore.
@@ -284,19 +198,87 @@ func (x *index) room() error {
 	return nil
 }
 
-// compactRevisions reads the compact revisions of the meta bucket.
-func (x *index) compactRevisions(ctx context.Context) error {
-	revisions := map[string]*int64{finishedCompact: &x.finished, scheduledCompact: &x.scheduled}
-	return stream.Each(x.db.Entries(ctx, x.db.Bucket(metaBucket)), func(el bolt.Element) error {
-		at := revisions[string(el.Key)]
-		if at == nil {
-			return nil
+// scan calls fn with the records that want names in revision order; the Record is used again for a
+// later one. Leaves without any are not read.
+func (x *index) scan(ctx context.Context, want func(ordinal uint32) bool, fn func(Scanned) error) error {
+	b := batch{index: x, want: want}
+	for leaf := range x.keys.LeafCount() {
+		if leaf%256 == 0 && ctx.Err() != nil {
+			return ctx.Err()
 		}
-		rev, _, err := parseRevisionKey(el.Value)
-		if err != nil {
-			return fmt.Errorf("bucket \"meta\": %s is not a revision: %w", el.Key, err)
+		b.page, b.next = nil, x.start[leaf]
+		for b.more(leaf) {
+			failed := x.guard(func() error { return x.inLeaf(leaf, b.fill(leaf)) })
+			for i := range b.found {
+				if err := fn(b.found[i]); err != nil {
+					return err
+				}
+			}
+			if failed != nil {
+				return x.wrap(failed)
+			}
 		}
-		*at = rev.Main
-		return nil
+	}
+	return nil
+}
+
+// entries yields the entries of the key bucket that keep chooses, by their ordinals too.
+func (x *index) entries(ctx context.Context, keep func(ordinal uint32, el bolt.Element) (bool, error)) entries {
+	return stream.Of(func(yield func(bolt.Element) error) error {
+		ordinal := uint32(0)
+		return stream.Each(x.db.Entries(ctx, x.keys), func(el bolt.Element) error {
+			keeps, err := keep(ordinal, el)
+			ordinal++
+			if err != nil || !keeps {
+				return err
+			}
+			return yield(el)
+		})
 	})
+}
+
+// batch has the next records of a scan: decoded together, they need one guard.
+type batch struct {
+	*index
+	want    func(ordinal uint32) bool
+	page    bolt.Page // of the leaf, nil until one of its records is wanted
+	next    uint32    // ordinal
+	records [batchSize]Record
+	found   []Scanned // the wanted ones
+}
+
+// batchSize is the number of records that are decoded together.
+const batchSize = 64
+
+// more passes unwanted records, and reports whether the leaf has another one.
+func (b *batch) more(leaf int) bool {
+	for b.next < b.start[leaf+1] && !b.want(b.next) {
+		b.next++
+	}
+	return b.next < b.start[leaf+1]
+}
+
+// fill decodes the next wanted records of a leaf, whose page is read with the first one, up to the
+// first error.
+func (b *batch) fill(leaf int) (err error) {
+	b.found = b.found[:0]
+	if b.page == nil {
+		if b.page, err = b.db.Leaf(b.keys, leaf); err != nil {
+			return err
+		}
+		b.scanned.Add(1)
+	}
+	for ; b.more(leaf) && len(b.found) < batchSize; b.next++ {
+		elem := int(b.next - b.start[leaf])
+		if elem >= b.page.Count() {
+			return ErrChanged
+		}
+		_, k, v := b.page.Leaf(elem)
+		rec := &b.records[len(b.found)]
+		if err := parseRecord(k, v, rec); err != nil {
+			return err
+		}
+		b.found = append(b.found, Scanned{rec, b.live.has(b.next), len(k) + len(v), b.next})
+	}
+	return nil
 }

@@ -5,10 +5,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"reflect"
+	"runtime"
 	"runtime/debug"
+	"sync/atomic"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // input is an open file, mapped into memory.
@@ -24,6 +29,31 @@ type input struct {
 	*work
 }
 
+// work counts what was read of a file.
+type work struct {
+	indexed atomic.Int64 // leaves, by passes that find the latest record of each key
+	scanned atomic.Int64 // leaves, by passes that read records
+	hashed  atomic.Int64 // bytes of the image
+	copied  atomic.Int64 // bytes of the image, found to be the same in an output
+}
+
+// Path is the name the file was opened by.
+func (in *input) Path() string { return in.path }
+
+// Size is the size in bytes of the file as it was given, compressed or not.
+func (in *input) Size() int64 { return in.info.Size() }
+
+// Image reads the file as etcdutl takes it: expanded, the digest included.
+func (in *input) Image() *io.SectionReader {
+	return io.NewSectionReader(in.file, 0, int64(len(in.data)))
+}
+
+// Compression is the format of a compressed file, "gzip", "zstd" or "zip"; empty for any other.
+func (in *input) Compression() string { return in.compression }
+
+// Warnings are things to know about a usable file. The first one tells of its compression.
+func (in *input) Warnings() []string { return in.warnings }
+
 func (in *input) warn(format string, args ...any) {
 	in.warnings = append(in.warnings, fmt.Sprintf(format, args...))
 }
@@ -38,7 +68,8 @@ const (
 // Solid returns an error (ErrNotSnapshot) for a large file that has almost nothing on the disk.
 func Solid(info fs.FileInfo) error {
 	if on := onDisk(info); info.Size() > leastSparse && on < info.Size()/leastSparseRatio {
-		return fmt.Errorf("%w: it has %d bytes, and %d of them on the disk: no database has so many holes", ErrNotSnapshot, info.Size(), on)
+		return fmt.Errorf("%w: it has %d bytes, and %d of them on the disk: no database has so many holes",
+			ErrNotSnapshot, info.Size(), on)
 	}
 	return nil
 }
@@ -149,10 +180,33 @@ func (in *input) guard(fn func() error) (err error) {
 
 // Guard runs fn, which reads the bytes of records, and turns faults of the mapped file into errors
 // that name the file and wrap ErrChanged. It covers the calling goroutine alone.
-func (s *Snapshot) Guard(fn func() error) (err error) {
-	fault := s.read(func() error {
+func (in *input) Guard(fn func() error) (err error) {
+	fault := in.read(func() error {
 		err = fn()
 		return nil
 	})
 	return cmp.Or(fault, err)
+}
+
+// Parallel calls work for 0 to n-1 on all processors, in about that order, until one fails. work
+// may read keys and values of records.
+func (in *input) Parallel(ctx context.Context, n int, work func(i int) error) error {
+	g, ctx := errgroup.WithContext(ctx)
+	var next atomic.Int64
+	for range min(n, runtime.GOMAXPROCS(0)) {
+		g.Go(func() error {
+			return in.Guard(func() error { // each goroutine catches its own faults of the mapped file
+				for i := next.Add(1); i <= int64(n); i = next.Add(1) {
+					if err := ctx.Err(); err != nil {
+						return err
+					}
+					if err := work(int(i) - 1); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		})
+	}
+	return g.Wait()
 }

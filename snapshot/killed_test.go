@@ -48,7 +48,7 @@ func child(in, out, limit string) {
 	s, err := Open(context.Background(), in, Config{})
 	if err == nil {
 		fmt.Println("begin")
-		_, err = writers()[os.Getenv(childHow)](context.Background(), out, s, largePlan, nil)
+		_, err = writers()[os.Getenv(childHow)](context.Background(), out, s, plain(largePlan))
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -99,7 +99,7 @@ func TestKilled(t *testing.T) {
 	for how, write := range writers() {
 		t.Run(how, func(t *testing.T) {
 			whole := filepath.Join(t.TempDir(), "whole.db")
-			must(write(context.Background(), whole, open(t, in), largePlan, nil))(t)
+			must(write(t.Context(), whole, open(t, in), plain(largePlan)))(t)
 			want := sumOf(t, whole)
 			r := rand.New(rand.NewPCG(2, 2))
 			killed := 0
@@ -166,7 +166,7 @@ func TestFileSizeLimit(t *testing.T) {
 	s := open(t, in)
 	for how, write := range writers() {
 		whole := filepath.Join(t.TempDir(), "whole.db")
-		res := must(write(context.Background(), whole, s, largePlan, nil))(t)
+		res := must(write(t.Context(), whole, s, plain(largePlan)))(t)
 		for _, limit := range []int64{4096, 1 << 20, res.Bytes / 2, res.Bytes - 4096, res.Bytes - 1} {
 			out := filepath.Join(t.TempDir(), "out.db")
 			said, err := start(t, how, in, out, limit).CombinedOutput()

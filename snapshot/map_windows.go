@@ -12,7 +12,8 @@ import (
 // that cannot be read, of a network drive, is a fault that guard catches.
 func mapFile(f *os.File, size int) ([]byte, error) {
 	all := uint64(size)
-	section, err := windows.CreateFileMapping(windows.Handle(f.Fd()), nil, windows.PAGE_READONLY, uint32(all>>32), uint32(all), nil)
+	section, err := windows.CreateFileMapping(
+		windows.Handle(f.Fd()), nil, windows.PAGE_READONLY, uint32(all>>32), uint32(all), nil)
 	if err != nil {
 		return nil, os.NewSyscallError("CreateFileMapping", err)
 	}
@@ -25,7 +26,8 @@ func mapFile(f *os.File, size int) ([]byte, error) {
 }
 
 func unmap(data []byte) error {
-	return os.NewSyscallError("UnmapViewOfFile", windows.UnmapViewOfFile(uintptr(unsafe.Pointer(unsafe.SliceData(data)))))
+	first := uintptr(unsafe.Pointer(unsafe.SliceData(data)))
+	return os.NewSyscallError("UnmapViewOfFile", windows.UnmapViewOfFile(first))
 }
 
 // onDisk is the size of a file: what the disk has of it is not known.

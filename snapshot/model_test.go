@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -145,13 +146,14 @@ func (st *store) randomWrites(r *rand.Rand, n int) (changes []Change) {
 }
 
 // runModel writes several times on top of each other and compares each output with the model.
-func runModel(t testing.TB, seed uint64, path string) {
+func runModel(t *testing.T, seed uint64, path string) {
 	r := rand.New(rand.NewPCG(seed, 1))
 	s := open(t, path)
 	st := baseStore(t, s)
 	for range 1 + r.IntN(3) {
 		changes := st.randomWrites(r, r.IntN(40))
-		out, res := write(t, s, seq(changes...))
+		out := filepath.Join(t.TempDir(), "out.db")
+		res := must(Write(t.Context(), out, s, seq(changes...), WriteConfig{}))(t) // planned against the model
 		require.Equal(t, st.rev, res.Revision)
 		s = open(t, out)
 		st.equals(t, s)

@@ -1,15 +1,16 @@
 package snapshot
 
 import (
-	"bufio"
 	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -35,103 +36,46 @@ type peerVerdict struct {
 func (p peerVerdict) dies() bool { return p.Restore != "" || p.Start != "" }
 
 const (
-	peerVariable = "SNAPSHOT_TEST_PEER" // set in a child that answers as peers
+	peerVariable = "SNAPSHOT_TEST_PEER" // the path, set in a child that answers as peer; "-" before it skips bbolt's check
 	peerMemory   = 3 << 30              // bytes a child may have
-	peerPatience = 20 * time.Second     // of a child that says nothing; the machine may have other work
+	peerPatience = 2 * time.Minute      // for a child; the machine may have other work
 )
 
-// peers are children that check files, because a bad one can end the process, hang it or fill
-// memory.
-type peers struct{ idle chan *peer }
-
-type peer struct {
-	cmd  *exec.Cmd
-	in   io.WriteCloser
-	said chan string // closed when the child has ended
-	log  *strings.Builder
-	dir  string // for all that it writes; a child that dies leaves data directories behind
-}
-
-// end kills the child.
-func (c *peer) end() {
-	_ = c.cmd.Process.Kill()
-	_ = c.cmd.Wait()
-	_ = os.RemoveAll(c.dir)
-}
-
-func newPeers(t testing.TB, n int) *peers {
-	p := &peers{idle: make(chan *peer, n)}
-	for range n {
-		p.idle <- nil
-	}
-	t.Cleanup(func() {
-		for range n {
-			if c := <-p.idle; c != nil {
-				c.end()
-			}
-		}
-	})
-	return p
-}
-
-// ask has a child check the file at path. One that dies or hangs at a phase has failed it.
-func (p *peers) ask(t testing.TB, path string) (v peerVerdict) {
+// askPeers has a child check the file at path: a bad one can end the process, hang it or fill
+// memory. A child that dies or hangs in a phase has failed it.
+func askPeers(t testing.TB, path string) (v peerVerdict) {
 	t.Helper()
-	c := <-p.idle
-	if c == nil {
-		c = startPeer(t)
+	ctx, cancel := context.WithTimeout(context.Background(), peerPatience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, must(os.Executable())(t), "-test.run", "^TestPeer$", "-test.timeout", "0")
+	cmd.Env = append(os.Environ(), peerVariable+"="+path, "TMPDIR="+t.TempDir())
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: unix.SIGKILL} // it goes with its parent
+	var log strings.Builder
+	cmd.Stderr = &log
+	said, _ := cmd.Output()
+	phase := ""
+	for line := range strings.Lines(string(said)) {
+		if rest, ours := strings.CutPrefix(line, "peer "); ours {
+			var known string
+			phase, known, _ = strings.Cut(rest, " ")
+			require.NoError(t, json.Unmarshal([]byte(known), &v))
+		}
 	}
-	_, _ = fmt.Fprintln(c.in, path)
-	for phase := ""; ; {
-		end := ""
-		select {
-		case line, more := <-c.said:
-			switch {
-			case !more:
-				end = "died: "
-			case strings.HasPrefix(line, "{"):
-				require.NoError(t, json.Unmarshal([]byte(line), &v))
-				if v.dies() { // what is left of a server may still harm the next
-					c.end()
-					c = nil
-				}
-				p.idle <- c
-				return v
-			default:
-				phase, _, _ = strings.Cut(line, " ")
-				if _, text, done := strings.Cut(line, " "); done {
-					require.NoError(t, json.Unmarshal([]byte(text), &v))
-				}
-				continue
-			}
-		case <-time.After(peerPatience):
-			end = "hung"
-		}
-		c.end()
-		if end != "hung" {
-			end += lastWords(c.log.String()) // which is written until the end
-		}
-		if phase == "check" && v.Check == "" { // a fault of bbolt's check says nothing of the rest
-			v.Check = end
-			rest := p.askRest(t, path)
-			rest.Check = v.Check
-			return rest
-		}
-		p.idle <- nil
-		v.Served = ""
-		if phase == "restore" {
-			v.Restore = end
-		} else {
-			v.Start = end
-		}
-		return v
+	failed := "died: " + lastWords(log.String())
+	if ctx.Err() != nil {
+		failed = "hung"
 	}
-}
-
-// askRest is ask without bbolt's check.
-func (p *peers) askRest(t testing.TB, path string) peerVerdict {
-	p.idle <- nil
-	return p.ask(t, "-"+path)
+	switch phase {
+	case "end":
+	case "check": // a fault of bbolt's check says nothing of the rest
+		v = askPeers(t, "-"+path)
+		v.Check = failed
+	case "restore":
+		v.Restore = failed
+	default:
+		v.Start, v.Served = failed, ""
+	}
+	return v
 }
 
 // lastWords is what a process that ended said first: Go prints the panic before the stacks.
@@ -144,96 +88,39 @@ func lastWords(log string) string {
 	return "without a word"
 }
 
-func startPeer(t testing.TB) *peer {
-	t.Helper()
-	exe := must(os.Executable())(t)
-	r, w, err := os.Pipe()
-	require.NoError(t, err)
-	dir := must(os.MkdirTemp("", "peer"))(t)
-	c := &peer{said: make(chan string, 16), log: &strings.Builder{}, dir: dir}
-	c.cmd = exec.Command(exe, "-test.run", "^TestPeer$", "-test.timeout", "0")
-	c.cmd.Env = append(os.Environ(), peerVariable+"=1", "TMPDIR="+dir)
-	c.cmd.ExtraFiles, c.cmd.Stderr = []*os.File{w}, c.log
-	c.in = must(c.cmd.StdinPipe())(t)
-	require.NoError(t, c.cmd.Start())
-	require.NoError(t, w.Close())
-	go func() {
-		defer close(c.said)
-		defer r.Close()
-		for lines := bufio.NewScanner(r); lines.Scan(); {
-			c.said <- lines.Text()
-		}
-	}()
-	return c
-}
-
-// TestPeer is the child: it checks the files that standard input names and says on descriptor 3
-// which phase begins, what is known by then, and the verdict.
+// TestPeer is the child: it checks the file that the environment names, and says which phase
+// begins and what is known by then.
 func TestPeer(t *testing.T) {
-	if os.Getenv(peerVariable) == "" {
+	path, skip := strings.CutPrefix(os.Getenv(peerVariable), "-")
+	if path == "" {
 		t.Skip("run by TestMutants")
 	}
 	require.NoError(t, unix.Setrlimit(unix.RLIMIT_DATA, &unix.Rlimit{Cur: peerMemory, Max: peerMemory}))
 	wal.SegmentSizeBytes = 1 << 20 // of 64 MiB, which a restore and a server take from the disk at once
-	out := os.NewFile(3, "verdicts")
-	for path := range peerPaths() {
-		t.Run("file", func(t *testing.T) {
-			var v peerVerdict
-			say := func(phase string) {
-				text := must(json.Marshal(v))(t)
-				must(fmt.Fprintf(out, "%s%s\n", phase, text))(t)
-			}
-			path, skip := strings.CutPrefix(path, "-")
-			if !skip {
-				say("check ")
-				v.Check = caught(func() error { return boltCheck(t, path) })
-			}
-			say("restore ")
-			var dir string
-			v.Restore = caught(func() (err error) {
-				if _, err = etcdtest.TryRestore(t, path, etcdtest.BumpRevision(1000)); err != nil { // the command that we print
-					return err
-				}
-				dir, err = etcdtest.TryRestore(t, path)
-				return err
-			})
-			if v.Restore == "" {
-				say("start ")
-				v.Start = caught(func() (err error) {
-					v.Served, v.Lies, err = serve(t, dir)
-					return err
-				})
-			}
-			say("")
+	var v peerVerdict
+	say := func(phase string) { fmt.Printf("\npeer %s %s\n", phase, must(json.Marshal(v))(t)) }
+	if !skip {
+		say("check")
+		v.Check = caught(func() error { return boltCheck(t, path) })
+	}
+	say("restore")
+	var dir string
+	v.Restore = caught(func() (err error) {
+		if _, err = etcdtest.TryRestore(t, path, etcdtest.BumpRevision(1000)); err != nil { // the command that we print
+			return err
+		}
+		dir, err = etcdtest.TryRestore(t, path)
+		return err
+	})
+	if v.Restore == "" {
+		say("start")
+		v.Start = caught(func() (err error) {
+			v.Served, v.Lies, err = serve(t, dir)
+			return err
 		})
 	}
-}
-
-// peerPaths are the lines of standard input. Its end is that of the parent: the child goes too,
-// whatever it hangs in, and leaves nothing.
-func peerPaths() <-chan string {
-	paths := make(chan string)
-	go func() {
-		for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
-			paths <- lines.Text()
-		}
-		_ = os.RemoveAll(os.TempDir()) //lint:ignore SA9007 the parent gives the child a TMPDIR of its own
-		os.Exit(1)
-	}()
-	return paths
-}
-
-// TestPeerEndsWithParent: a child goes when nothing can be asked of it any more, and takes what it
-// wrote along.
-func TestPeerEndsWithParent(t *testing.T) {
-	c := startPeer(t)
-	require.DirExists(t, c.dir)
-	require.NoError(t, c.in.Close())
-	for range c.said {
-		t.Error("nothing was asked")
-	}
-	_ = c.cmd.Wait()
-	require.NoDirExists(t, c.dir)
+	say("end")
+	os.Exit(0) // what is left of a server may hang
 }
 
 // caught is what went wrong with fn, in words.
@@ -277,7 +164,7 @@ func serve(t testing.TB, dir string) (served, lies string, err error) {
 	if err != nil {
 		return "", "", err
 	}
-	kvs, err := readAllKeys(t, server)
+	kvs, err := etcdtest.Range(t.Context(), server, "\x00", clientv3.WithFromKey())
 	if err != nil {
 		return "", "", err
 	}
@@ -286,7 +173,7 @@ func serve(t testing.TB, dir string) (served, lies string, err error) {
 		return served, lies, err
 	}
 	lies = cmp.Or(lies, wrongVersions(t, server, kvs))
-	last, err := readAllKeys(t, server)
+	last, err := etcdtest.Range(t.Context(), server, "\x00", clientv3.WithFromKey())
 	if err != nil {
 		return served, lies, err
 	}
@@ -295,7 +182,7 @@ func serve(t testing.TB, dir string) (served, lies string, err error) {
 		return served, lies, err
 	}
 	defer server.Stop()
-	again, err := readAllKeys(t, server)
+	again, err := etcdtest.Range(t.Context(), server, "\x00", clientv3.WithFromKey())
 	if err == nil && servedSum(again) != servedSum(last) {
 		err = fmt.Errorf("started again it serves %s", servedSum(again))
 	}
@@ -367,15 +254,65 @@ func refusedByAlarm(err error) bool {
 	return strings.Contains(err.Error(), "database space exceeded") || strings.Contains(err.Error(), "corrupt cluster")
 }
 
-func readAllKeys(t testing.TB, server *etcdtest.Server) (kvs []etcdtest.KV, err error) {
-	r, err := server.Client.Get(t.Context(), "\x00", clientv3.WithFromKey())
-	if err != nil {
-		return nil, fmt.Errorf("get: %w", err)
+const (
+	agreed      = "agreed: sound"
+	agreedBad   = "agreed: fatal"
+	agreedLies  = "agreed: lies, and the server lives"
+	unexplained = "not explained"
+)
+
+// explanation is a difference between this package and its peers that is meant.
+type explanation struct {
+	match *regexp.Regexp // of a finding, or of what is odd or what a peer says
+	why   string
+}
+
+// accepts explains findings of files that a server of 3.7 starts on, by the text of the finding.
+func accepts() []explanation {
+	return []explanation{
+		{regexp.MustCompile(`meta page [01]:|bytes follow the image|file is truncated`),
+			"a snapshot has two right metas and ends at their high-water mark; bbolt looks at one, and at no size until it needs a page"},
+		{regexp.MustCompile(`free list: .*(lies outside|is named free)`),
+			"a server uses the page as soon as it needs one: it did not yet"},
+		{regexp.MustCompile(`is not a KeyValue \(field [1-6]\)`), "etcd 3.4 to 3.6 die of it, 3.7 loses the field"},
+		{regexp.MustCompile(`bucket "[a-zR]*": .*field \d has wire type`), "etcd 3.4 to 3.6 die of it, 3.7 loses the field"},
+		{regexp.MustCompile(`holds a bucket of its own|is not a bucket`), "bbolt reads it as empty; etcd stores none"},
+		{regexp.MustCompile(`lies in the page's own table|shares bytes with`), "bbolt reads what lies there, twice; it never writes such a page"},
+		{regexp.MustCompile(`revision key of 18 bytes`), "a server dies when it reads the record by its revision, which nobody did yet"},
+		{regexp.MustCompile(`does not sort after the one before it`), "bbolt check passes over inline buckets; a search misses entries"},
 	}
-	for _, kv := range r.Kvs {
-		kvs = append(kvs, etcdtest.KV{
-			Key: kv.Key, Value: kv.Value, CreateRevision: kv.CreateRevision, ModRevision: kv.ModRevision, Version: kv.Version, Lease: kv.Lease,
-		})
+}
+
+// dies explains files without a finding that a peer complains of, by the text of what is odd or of
+// what the peer says.
+func dies() []explanation {
+	return []explanation{
+		{regexp.MustCompile(`its name is not UTF-8`), "warned of: the server runs, and cannot list its users or roles"},
+		{regexp.MustCompile(`neither in use nor free`), "warned of: bbolt check finds lost pages, a server lives with them"},
 	}
-	return kvs, nil
+}
+
+// compare says why both verdicts agree, or why they need not.
+func compare(ours verdict, theirs peerVerdict) string {
+	bad := theirs.dies() || theirs.Check != ""
+	switch {
+	case len(ours.Findings) == 0 && !bad && ours.Served == theirs.Served:
+		return agreed
+	case ours.worst() == Fatal && bad:
+		return agreedBad
+	case ours.worst() == Lies && !bad:
+		return agreedLies
+	case len(ours.Findings) > 0:
+		return explain(accepts(), strings.Join(ours.Findings, "\n"))
+	}
+	return explain(dies(), strings.Join(append(ours.Odd, theirs.Check, theirs.Restore, theirs.Start), "\n"))
+}
+
+func explain(known []explanation, text string) string {
+	for _, e := range known {
+		if e.match.MatchString(text) {
+			return e.why
+		}
+	}
+	return unexplained
 }

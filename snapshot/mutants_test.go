@@ -310,7 +310,6 @@ func TestMutants(t *testing.T) {
 		b := must(os.ReadFile(filepath.Join("..", "testdata", "etcd", "etcd-"+release+".db")))(t)
 		bases = append(bases, b)
 	}
-	peers := newPeers(t, 2)
 	counts := make(chan string, n)
 	t.Run("each", func(t *testing.T) {
 		for i := range n {
@@ -319,7 +318,7 @@ func TestMutants(t *testing.T) {
 				t.Parallel()
 				path := filepath.Join(t.TempDir(), "in.db")
 				require.NoError(t, os.WriteFile(path, m.bytes, 0o600))
-				peer := peers.ask(t, path)
+				peer := askPeers(t, path)
 				ours := checkMutant(t, path)
 				why := compare(ours, peer)
 				if why == unexplained {

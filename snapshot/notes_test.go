@@ -1,11 +1,8 @@
 package snapshot
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -81,8 +78,8 @@ func TestNotes(t *testing.T) {
 	note := must(s.Note(ctx, "n"))(t)
 	require.Nil(t, note)
 	path, _ := build(t, Content{Revision: 7, Notes: map[string][]byte{"empty": nil, "n": []byte("note"), "nn": []byte("other")}})
-	onTop, _ := write(t, open(t, path), seq(put("/a", "x")))
-	scrubbed, _ := scrub(t, open(t, onTop), WriteConfig{Scrub: without("/a")})
+	onTop, _ := write(t, open(t, path), WriteConfig{}, put("/a", "x"))
+	scrubbed, _ := proved(t, open(t, onTop), WriteConfig{Scrub: without("/a")})
 	for _, path := range []string{path, onTop, scrubbed} {
 		f := must(Open(ctx, path, Config{}))(t)
 		note := must(f.Note(ctx, "n"))(t)
@@ -93,44 +90,5 @@ func TestNotes(t *testing.T) {
 		require.NotNil(t, empty)
 		require.Empty(t, empty)
 		require.Nil(t, none)
-	}
-}
-
-// TestCheck: the caller's check sees the output whole, with its digest, before that has its name;
-// its error leaves nothing.
-func TestCheck(t *testing.T) {
-	ctx := context.Background()
-	s := open(t, copyOf(t, built(t, story)))
-	refused := errors.New("not what I wanted")
-	for name, write := range writers() {
-		t.Run(name, func(t *testing.T) {
-			for _, verdict := range []error{nil, refused} {
-				path := filepath.Join(t.TempDir(), "out.db")
-				var seen Digest
-				calls := 0
-				res, err := write(ctx, path, s, seq(put("/new", "x")), func(ctx context.Context, out *Snapshot) error {
-					calls++
-					nothingIn(t, filepath.Dir(path))
-					require.Equal(t, path, out.Path())
-					require.Empty(t, findings(t, out))
-					seen = must(out.Digest(ctx))(t)
-					st := must(out.Status(ctx))(t)
-					require.Equal(t, "ok", st.Digest)
-					return verdict
-				})
-				require.Equal(t, 1, calls)
-				if verdict != nil {
-					require.ErrorIs(t, err, refused)
-					require.ErrorContains(t, err, path)
-					require.Zero(t, res)
-					nothingIn(t, filepath.Dir(path))
-					continue
-				}
-				require.NoError(t, err)
-				require.Equal(t, [32]byte(seen.File), sumOf(t, path))
-				b := must(os.ReadFile(path))(t)
-				require.True(t, bytes.HasSuffix(b, seen.Image[:]))
-			}
-		})
 	}
 }

@@ -217,9 +217,7 @@ func (o *random) compactAt(rev int64) {
 // check saves a snapshot and compares all reading of it with the server, and with the model.
 func (o *random) check() {
 	t := o.t
-	path := filepath.Join(t.TempDir(), "saved.db")
-	etcdtest.Save(t, o.server, path)
-	s := open(t, path)
+	s := open(t, saved(t, o.server))
 	oldest, newest, err := s.Kept(context.Background())
 	require.NoError(t, err)
 	require.Equal(t, []int64{max(o.compact, 1), o.model.rev}, []int64{oldest, newest})
@@ -240,15 +238,8 @@ func (o *random) check() {
 }
 
 // served is what the server answers for a range at a revision, in key order.
-func (o *random) served(rev int64, from string, opts ...clientv3.OpOption) (out []etcdtest.KV, err error) {
-	r, err := o.server.Client.Get(context.Background(), from, append(opts, clientv3.WithRev(rev))...)
-	if err != nil {
-		return nil, err
-	}
-	for _, kv := range r.Kvs {
-		out = append(out, etcdtest.KV{Key: kv.Key, Value: kv.Value, CreateRevision: kv.CreateRevision, ModRevision: kv.ModRevision, Version: kv.Version, Lease: kv.Lease})
-	}
-	return out, nil
+func (o *random) served(rev int64, from string, opts ...clientv3.OpOption) ([]etcdtest.KV, error) {
+	return etcdtest.Range(o.t.Context(), o.server, from, append(opts, clientv3.WithRev(rev))...)
 }
 
 func (o *random) checkAt(s *Snapshot, rev int64) {

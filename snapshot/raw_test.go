@@ -77,16 +77,10 @@ func testRaw(t *testing.T, raw []byte) {
 			require.False(t, d.Present)
 			require.Empty(t, findings(t, s))
 
-			path, _ := write(t, s, seq())
-			out := open(t, path)
-			require.False(t, out.raw)
-			require.Empty(t, out.Warnings())
-			require.Equal(t, modelOf(t, s), modelOf(t, out))
-			require.Empty(t, findings(t, out))
-			keptBelow(t, s, out)
-			sound(t, path)
+			path, _ := proved(t, s, WriteConfig{})
+			require.False(t, open(t, path).raw)
 			sameAsRestored(t, path, nil)
-			writeOn(t, s, false)
+			proved(t, s, WriteConfig{}, mixed(t, s, nil)...)
 		})
 	}
 }
@@ -102,10 +96,9 @@ func TestStoredFreeList(t *testing.T) {
 	untouched(t, path)
 	s := open(t, path)
 	require.NotEqual(t, uint64(bolt.NoFreelist), s.db.Freelist)
-	same, _ := write(t, s, seq())
-	sound(t, same)
-	require.Empty(t, findings(t, open(t, same)))
-	writeOn(t, s, true)
+	proved(t, s, WriteConfig{})
+	path, _ = proved(t, s, WriteConfig{}, mixed(t, s, nil)...)
+	sameAsRestored(t, path, nil)
 }
 
 // TestMetasOfDifferentPageSizes: bbolt takes the page size of the first meta, so a second one that

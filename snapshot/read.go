@@ -2,15 +2,18 @@ package snapshot
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"iter"
+	"maps"
+	"slices"
 
 	"github.com/etcdshift/etcdshift/internal/stream"
 )
 
 // indexed is the stream of run, called with the index of s.
 func indexed[T any](
-	ctx context.Context, s *Snapshot, run func(x *index, yield func(T) error) error,
+	ctx context.Context, s *records, run func(x *index, yield func(T) error) error,
 ) iter.Seq2[T, error] {
 	return stream.Of(func(yield func(T) error) error {
 		x, err := s.index(ctx)
@@ -24,33 +27,25 @@ func indexed[T any](
 // Live yields the latest record of each key that begins with prefix and is not deleted, in revision
 // order (not in key order): the order of the file, so that one pass reads all. An error ends the
 // sequence. Records are valid until Close; the Record itself is used again for the next one.
-func (s *Snapshot) Live(ctx context.Context, prefix []byte) iter.Seq2[*Record, error] {
+func (s *records) Live(ctx context.Context, prefix []byte) iter.Seq2[*Record, error] {
 	return indexed(ctx, s, func(x *index, yield func(*Record) error) error {
 		return x.liveBelow(ctx, prefix, func(rec Scanned) error { return yield(rec.Record) })
 	})
 }
 
-// Mark chooses the records of Marked by their keys. fn is called with each key while the index is
-// built, by the first call that needs it: then it is too late for another Mark.
-func (s *Snapshot) Mark(fn func(key []byte) bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.mark = fn
-}
-
-// Marked is Live without a prefix of the records that Mark chose, and reads no others. Where Mark
-// came too late, it is Live.
-func (s *Snapshot) Marked(ctx context.Context) iter.Seq2[*Record, error] {
+// LiveAt is Live at revision rev: the latest record of each key at or below rev, unless that is a
+// tombstone. The error wraps ErrCompacted or ErrFuture for a revision outside of Kept. Memory is 16
+// bytes for each key with a record between the compaction and rev.
+func (s *records) LiveAt(ctx context.Context, prefix []byte, rev int64) iter.Seq2[*Record, error] {
 	return indexed(ctx, s, func(x *index, yield func(*Record) error) error {
-		want := func(ordinal uint32) bool { return x.marked[ordinal/64]&(1<<(ordinal%64)) != 0 && x.isLive(ordinal) }
-		return x.scan(ctx, want, func(rec Scanned) error { return yield(rec.Record) })
+		return x.liveAt(ctx, prefix, rev, func(rec Scanned) error { return yield(rec.Record) })
 	})
 }
 
 // liveBelow calls fn with the records of Live.
 func (x *index) liveBelow(ctx context.Context, prefix []byte, fn func(Scanned) error) error {
 	may := x.under(prefix)
-	want := func(ordinal uint32) bool { return x.isLive(ordinal) && may(ordinal) }
+	want := func(ordinal uint32) bool { return x.live.has(ordinal) && may(ordinal) }
 	return x.scan(ctx, want, func(rec Scanned) error {
 		if !bytes.HasPrefix(rec.Key, prefix) {
 			return nil
@@ -59,33 +54,18 @@ func (x *index) liveBelow(ctx context.Context, prefix []byte, fn func(Scanned) e
 	})
 }
 
-// Newest yields the last n records of Live without a prefix, in its order, and reads no others.
-func (s *Snapshot) Newest(ctx context.Context, n int) iter.Seq2[*Record, error] {
-	if live, ok := s.newest(ctx, n); ok {
-		return stream.Of(func(yield func(*Record) error) error {
-			for _, rec := range live {
-				if err := yield(rec); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-	}
+// Marked is Live without a prefix of the records that Mark chose, and reads no others. Where Mark
+// came too late, it is Live.
+func (s *records) Marked(ctx context.Context) iter.Seq2[*Record, error] {
 	return indexed(ctx, s, func(x *index, yield func(*Record) error) error {
-		first := uint32(x.total())
-		for ; first > 0 && n > 0; first-- {
-			if x.isLive(first - 1) {
-				n--
-			}
-		}
-		want := func(ordinal uint32) bool { return ordinal >= first && x.isLive(ordinal) }
+		want := func(ordinal uint32) bool { return x.marked.has(ordinal) && x.live.has(ordinal) }
 		return x.scan(ctx, want, func(rec Scanned) error { return yield(rec.Record) })
 	})
 }
 
 // History yields every record of one key that the file still holds, oldest first, tombstones
 // included, but none that a compaction removed. Errors and validity are those of Live.
-func (s *Snapshot) History(ctx context.Context, key []byte) iter.Seq2[*Record, error] {
+func (s *records) History(ctx context.Context, key []byte) iter.Seq2[*Record, error] {
 	return indexed(ctx, s, func(x *index, yield func(*Record) error) error {
 		return x.scan(ctx, x.under(key), func(rec Scanned) error {
 			if !bytes.Equal(rec.Key, key) {
@@ -98,7 +78,7 @@ func (s *Snapshot) History(ctx context.Context, key []byte) iter.Seq2[*Record, e
 
 // Records yields every record of the file in revision order, superseded ones, tombstones and the
 // empty-key records of --bump-revision included. Errors and validity are those of Live.
-func (s *Snapshot) Records(ctx context.Context) iter.Seq2[*Record, error] {
+func (s *records) Records(ctx context.Context) iter.Seq2[*Record, error] {
 	return stream.Of(func(yield func(*Record) error) error {
 		return stream.Each(s.Scan(ctx), func(rec Scanned) error { return yield(rec.Record) })
 	})
@@ -115,14 +95,14 @@ type Scanned struct {
 
 // Scan yields the records of Records, and whether each is the latest of its key and no deletion.
 // Errors and validity are those of Live.
-func (s *Snapshot) Scan(ctx context.Context) iter.Seq2[Scanned, error] {
+func (s *records) Scan(ctx context.Context) iter.Seq2[Scanned, error] {
 	return indexed(ctx, s, func(x *index, yield func(Scanned) error) error {
 		return x.scan(ctx, func(uint32) bool { return true }, yield)
 	})
 }
 
 // Get returns the latest record of key, nil if there is none or it is deleted.
-func (s *Snapshot) Get(ctx context.Context, key []byte) (*Record, error) {
+func (s *records) Get(ctx context.Context, key []byte) (*Record, error) {
 	x, err := s.index(ctx)
 	if err != nil {
 		return nil, err
@@ -135,17 +115,146 @@ func (s *Snapshot) Get(ctx context.Context, key []byte) (*Record, error) {
 	return rec, nil
 }
 
+// GetAt is Get at revision rev. Errors are those of LiveAt.
+func (s *records) GetAt(ctx context.Context, key []byte, rev int64) (*Record, error) {
+	for rec, err := range s.LiveAt(ctx, key, rev) {
+		if err != nil {
+			return nil, err
+		}
+		if bytes.Equal(rec.Key, key) {
+			return new(*rec), nil
+		}
+	}
+	return nil, nil
+}
+
+// Kept returns the first and last revision at which the file still holds the whole store, as a
+// server started on it would answer. A scheduled compaction counts: a server ends it first.
+func (s *records) Kept(ctx context.Context) (oldest, newest int64, err error) {
+	x, err := s.index(ctx)
+	if err != nil {
+		return 0, 0, err
+	}
+	return x.oldest(), x.revision(), nil
+}
+
 // Revision is the current revision of the store: the answer of a server started on the file.
-func (s *Snapshot) Revision(ctx context.Context) (int64, error) {
+func (s *records) Revision(ctx context.Context) (int64, error) {
 	_, newest, err := s.Kept(ctx)
 	return newest, err
 }
 
 // Keys is the number of live keys.
-func (s *Snapshot) Keys(ctx context.Context) (int, error) {
+func (s *records) Keys(ctx context.Context) (int, error) {
 	x, err := s.index(ctx)
 	if err != nil {
 		return 0, err
 	}
 	return x.alive, nil
+}
+
+// Sorted is a list of live records in the order of their keys, in which a server answers. It keeps
+// four bytes a record, and is safe for concurrent use.
+type Sorted struct {
+	index    *index
+	ordinals []uint32
+}
+
+// Sorted lists the records of LiveAt by their keys. While it sorts, it takes 32 bytes a record.
+func (s *records) Sorted(ctx context.Context, prefix []byte, rev int64) (*Sorted, error) {
+	x, err := s.index(ctx)
+	if err != nil {
+		return nil, err
+	}
+	type item struct {
+		key     []byte
+		ordinal uint32
+	}
+	var items []item
+	err = x.liveAt(ctx, prefix, rev, func(rec Scanned) error {
+		items = append(items, item{rec.Key, rec.ordinal})
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	out := &Sorted{index: x, ordinals: make([]uint32, len(items))}
+	return out, x.read(func() error {
+		slices.SortFunc(items, func(a, b item) int { return bytes.Compare(a.key, b.key) })
+		for i, one := range items {
+			out.ordinals[i] = one.ordinal
+		}
+		return nil
+	})
+}
+
+// Len is the number of records.
+func (o *Sorted) Len() int { return len(o.ordinals) }
+
+// At returns the record with the given number, from 0. Errors and validity are those of Live.
+func (o *Sorted) At(i int) (*Record, error) {
+	rec := new(Record)
+	return rec, o.index.read(func() error { return o.index.at(o.ordinals[i], rec) })
+}
+
+// Search returns the number of the first record whose key is not before key.
+func (o *Sorted) Search(key []byte) (int, error) {
+	return o.index.search(o.Len(), func(i int) uint32 { return o.ordinals[i] },
+		func(rec *Record) bool { return bytes.Compare(rec.Key, key) >= 0 })
+}
+
+// Deletion is a key that was deleted and not created again. Its bytes are valid until Close.
+type Deletion struct {
+	Key      []byte
+	Revision Revision // of the tombstone
+	Last     *Record  // the last Put before it; nil if a compaction has removed that
+}
+
+// Deleted yields each key with the prefix whose latest record is a tombstone, in the order of the
+// deletions. A compaction removes tombstones below its revision: the window is that of Kept, in
+// Kubernetes some minutes. Memory is a few bytes a deletion.
+func (s *records) Deleted(ctx context.Context, prefix []byte) iter.Seq2[*Deletion, error] {
+	return indexed(ctx, s, func(x *index, yield func(*Deletion) error) error {
+		last, err := x.deletions(ctx, prefix)
+		if err != nil {
+			return err
+		}
+		for _, at := range slices.Sorted(maps.Keys(last)) {
+			var tombstone, put Record
+			err := x.read(func() error { return cmp.Or(x.at(at, &tombstone), x.at(last[at], &put)) })
+			if err = cmp.Or(err, ctx.Err()); err != nil {
+				return err
+			}
+			d := &Deletion{Key: tombstone.Key, Revision: tombstone.Revision}
+			if !put.Tombstone {
+				d.Last = &put
+			}
+			if err := yield(d); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// deletions returns the ordinal of each tombstone that is the latest record of its key, with the
+// ordinal of the last Put before it or, without one, its own. Only superseded records are read.
+func (x *index) deletions(ctx context.Context, prefix []byte) (map[uint32]uint32, error) {
+	last := map[uint32]uint32{}
+	may := x.under(prefix)
+	var latest Record
+	dead := func(ordinal uint32) bool { return !x.live.has(ordinal) && may(ordinal) }
+	return last, x.scan(ctx, dead, func(rec Scanned) error {
+		if len(rec.Key) == 0 || !bytes.HasPrefix(rec.Key, prefix) {
+			return nil
+		}
+		at, _, err := x.find(rec.Key, &latest)
+		if err != nil || !latest.Tombstone {
+			return err
+		}
+		if _, known := last[at]; !known || !rec.Tombstone {
+			last[at] = rec.ordinal
+		}
+		return nil
+	})
 }

@@ -195,7 +195,7 @@ func varintField(msg []byte, want protowire.Number) (value uint64, err error) {
 // is none in the file. A server serves wrong numbers as they are, and optimistic locking breaks.
 func checkRecord(before, rec *Record) error {
 	if err := rec.follows(before); err != nil {
-		return liesf("%w: record %s of key %q: %w", ErrDamaged, rec.Revision, clip(rec.Key), err)
+		return lie{fmt.Errorf("%w: record %s of key %q: %w", ErrDamaged, rec.Revision, clip(rec.Key), err)}
 	}
 	return nil
 }
@@ -229,7 +229,8 @@ func (r *Record) follows(before *Record) error {
 			return fmt.Errorf("create_revision %d and version %d do not agree", r.CreateRevision, r.Version)
 		}
 	case r.CreateRevision != create || r.Version != version:
-		return fmt.Errorf("create_revision %d and version %d, want %d and %d", r.CreateRevision, r.Version, create, version)
+		return fmt.Errorf("create_revision %d and version %d, want %d and %d",
+			r.CreateRevision, r.Version, create, version)
 	}
 	return nil
 }

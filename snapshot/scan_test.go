@@ -41,8 +41,7 @@ func TestScan(t *testing.T) {
 	}))
 	leases := must(s.Leases(ctx))(t)
 	require.Equal(t, map[int64]int64{300: 60}, leases)
-	alarms := must(s.Alarms(ctx))(t)
-	require.Empty(t, alarms)
+	require.Empty(t, must(s.Cluster(ctx))(t).Alarms)
 	st := must(s.Status(ctx))(t)
 	require.Equal(t, Space{PageSize: st.PageSize, Pages: st.Pages, FreePages: st.FreePages}, s.Space())
 }
@@ -78,7 +77,7 @@ func TestAlarms(t *testing.T) {
 	require.NoError(t, db.Close())
 	s := must(Open(context.Background(), path, Config{SkipDigest: true}))(t)
 	defer s.Close()
-	alarms := must(s.Alarms(context.Background()))(t)
+	alarms := must(s.Cluster(context.Background()))(t).Alarms
 	require.Equal(t, []Raised{{AlarmNoSpace, "1"}, {AlarmCorrupt, "1"}, {"7", "1"}}, alarms)
 	_, err := s.Leases(context.Background())
 	require.ErrorIs(t, err, ErrDamaged)

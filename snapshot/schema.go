@@ -135,7 +135,8 @@ func checkAlarm(k []byte) error {
 	}
 	kind, _ := varintField(k, fieldAlarm)
 	if name, raised := alarmNames()[kind]; raised {
-		return fmt.Errorf("%w: the alarm %s is raised, and a server refuses every write until it is disarmed", errOdd, name)
+		return fmt.Errorf("%w: the alarm %s is raised, and a server refuses every write until it is disarmed",
+			errOdd, name)
 	}
 	return nil
 }
@@ -179,7 +180,9 @@ func checkCluster(k, v []byte) error {
 type version struct{ major, minor int64 }
 
 // versionSyntax is that of etcd's own parser, github.com/coreos/go-semver.
-var versionSyntax = regexp.MustCompile(`^(\d+)\.(\d+)\.(\d+)(-([0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)?)?(\+([0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)?)?$`)
+var versionSyntax = regexp.MustCompile(`^(\d+)\.(\d+)\.(\d+)(-` + identifiers + `)?(\+` + identifiers + `)?$`)
+
+const identifiers = `([0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)?`
 
 func parseVersion(b []byte) (version, error) {
 	parts := versionSyntax.FindSubmatch(b)

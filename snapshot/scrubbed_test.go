@@ -1,8 +1,6 @@
 package snapshot
 
 import (
-	"bytes"
-	"context"
 	"encoding/binary"
 	"fmt"
 	"math"
@@ -15,6 +13,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.etcd.io/bbolt"
+
+	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
 )
 
 // without scrubs keys that begin with one of the prefixes.
@@ -24,172 +24,89 @@ func without(prefixes ...string) func([]byte) bool {
 	}
 }
 
-func writeWith(t testing.TB, s *Snapshot, cfg WriteConfig, changes ...Change) (string, WriteResult) {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "out.db")
-	res := must(Write(context.Background(), path, s, planned(t, s, changes...), cfg))(t)
-	return path, res
-}
-
-// scrub writes and fails the test unless the output is, entry by entry, what is to be left of s.
-func scrub(t testing.TB, s *Snapshot, cfg WriteConfig, changes ...Change) (string, WriteResult) {
-	t.Helper()
-	path, res := writeWith(t, s, cfg, changes...)
-	again, _ := writeWith(t, s, cfg, changes...)
-	require.Equal(t, sumOf(t, path), sumOf(t, again), "the same bytes each time")
-	out := open(t, path)
-	gone, kept := 0, []entry{}
-	for _, e := range entriesOf(t, s) {
-		var rec Record
-		require.NoError(t, parseRecord([]byte(e.key), []byte(e.value), &rec))
-		if len(rec.Key) > 0 && cfg.Scrub(rec.Key) {
-			gone++
-		} else {
-			kept = append(kept, e)
-		}
-	}
-	left := entriesOf(t, out)
-	require.Equal(t, gone, res.Scrubbed)
-	require.Len(t, left, len(kept)+res.Appended+1)
-	require.Equal(t, kept, left[:len(kept)])
-	require.Equal(t, entry{key: string(appendRevisionKey(nil, Revision{Main: revision(t, s) + int64(res.Appended) + 1}, false))}, left[len(left)-1])
-	require.Equal(t, revision(t, s)+int64(res.Appended)+1, res.Revision)
-	require.Equal(t, res.Revision, revision(t, out))
-	var stay []Change
-	for _, c := range changes {
-		if !cfg.Scrub(c.Key) {
-			stay = append(stay, c)
-		}
-	}
-	want := modelOf(t, s)
-	for key := range want {
-		if cfg.Scrub([]byte(key)) {
-			delete(want, key)
-		}
-	}
-	require.Equal(t, want.apply(stay...), modelOf(t, out))
-	require.Len(t, modelOf(t, out), res.Keys)
-	sameBuckets(t, s, out, len(cfg.Leases) > 0)
-	wellMade(t, path, res)
-	return path, res
-}
-
-// wellMade fails the test unless the file at path is sound, has no free page and is what res says.
-func wellMade(t testing.TB, path string, res WriteResult) {
-	t.Helper()
-	out := open(t, path)
-	require.Empty(t, findings(t, out))
-	require.Empty(t, out.Warnings())
-	require.Zero(t, out.Space().FreePages)
-	sound(t, path)
-	info := must(os.Stat(path))(t)
-	require.Equal(t, os.FileMode(0o600), info.Mode())
-	require.Equal(t, []any{info.Size(), fmt.Sprintf("%x", sumOf(t, path))}, []any{res.Bytes, res.SHA256})
-	only := must(os.ReadDir(filepath.Dir(path)))(t)
-	require.Len(t, only, 1)
-}
-
-// sameBuckets compares all buckets but that of records, and that of leases where some were granted,
-// entry by entry.
-func sameBuckets(t testing.TB, s, out *Snapshot, leases bool) {
-	t.Helper()
-	content := func(s *Snapshot) map[string][]entry {
-		all := map[string][]entry{}
-		for _, b := range s.db.Buckets {
-			if b.Name == "key" || (leases && b.Name == leaseBucket) {
-				continue
-			}
-			all[b.Name] = []entry{{value: fmt.Sprint(b.Sequence)}}
-			require.NoError(t, s.entries(context.Background(), b.Name, func(k, v []byte) error {
-				all[b.Name] = append(all[b.Name], entry{string(k), string(v)})
-				return nil
-			}))
-		}
-		return all
-	}
-	require.Equal(t, content(s), content(out))
-}
-
-// TestScrubbed scrubs every shape, a third of its keys and all of them, with changes and leases on
-// top, and what was scrubbed once more.
+// TestScrubbed: a real server serves what is left of recordings, random histories and a compaction
+// that another server had begun, at every revision, and goes on from there.
 func TestScrubbed(t *testing.T) {
-	for _, sh := range shapes() {
-		t.Run(sh.name, func(t *testing.T) {
+	inputs := map[string]func(t testing.TB) *Snapshot{
+		"scheduled compaction": func(t testing.TB) *Snapshot {
+			return open(t, copyOf(t, rebuilt(t, built(t, pastStory), 4096, func(tx *bbolt.Tx) error {
+				return tx.Bucket([]byte("meta")).Put([]byte(scheduledCompact), appendRevisionKey(nil, Revision{Main: 12}, false))
+			})))
+		},
+	}
+	for _, name := range append(releases(), "kcp/root-before.db", "calico/before.db") {
+		inputs[name] = func(t testing.TB) *Snapshot { return open(t, recorded(t, name)) }
+	}
+	for seed := range uint64(4) {
+		inputs[fmt.Sprint("history ", seed)] = func(t testing.TB) *Snapshot { return sameSaved(t, newRandom(t, seed, 7, 250).server) }
+	}
+	for name, input := range inputs {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := open(t, copyOf(t, sh.make(t)))
-			third := func(key []byte) bool { return len(key)%3 == 1 }
-			var changes []Change
-			for key := range modelOf(t, s) {
-				if len(changes) < 30 {
-					if third([]byte(key)) || len(changes)%2 == 0 {
-						changes = append(changes, del(key))
-					} else {
-						changes = append(changes, put(key, "changed"))
-					}
-				}
-			}
-			slices.SortFunc(changes, func(a, b Change) int { return bytes.Compare(a.Key, b.Key) })
-			changes = append(changes, put("/new/1", strings.Repeat("n", 9000)), put("/new/2", ""))
-			path, _ := scrub(t, s, WriteConfig{Scrub: third, Leases: []Lease{{ID: 5, TTL: 60}}}, changes...)
-			if sh.serve {
-				sameAsRestored(t, path, nil)
-			}
-			all, _ := scrub(t, open(t, path), WriteConfig{Scrub: func([]byte) bool { return true }})
-			require.Empty(t, modelOf(t, open(t, all)))
-			if sh.serve {
-				sameAsRestored(t, all, nil)
-			}
-			scrub(t, s, WriteConfig{Scrub: func([]byte) bool { return false }})
+			s := input(t)
+			cfg := WriteConfig{Scrub: without("/a/b/", "z", "/go/", "/registry/co"), Leases: []Lease{{1 << 40, 3600}}}
+			path, res := proved(t, s, cfg, put("/new", "x"))
+			require.NotZero(t, res.Scrubbed)
+			goesOn(t, path, "", nil)
 		})
 	}
+}
+
+// TestScrubbedServed: what is left is served, and told by a watch, as by a server that it was left
+// out of.
+func TestScrubbedServed(t *testing.T) {
+	live := etcdtest.Start(t, filepath.Join(t.TempDir(), "live"))
+	etcdtest.Run(t, live, pastStory)
+	s := sameSaved(t, live)
+	path, res := proved(t, s, WriteConfig{Scrub: without("/go/")}, del("/go/a"), put("/stay/new", "n"))
+	goesOn(t, path, "/stay/leased", func(server *etcdtest.Server) {
+		require.Equal(t, res.Revision, etcdtest.Revision(t, server))
+		oldest, _, err := s.Kept(t.Context())
+		require.NoError(t, err)
+		var want []string
+		for _, event := range watched(t, live, oldest+1, revision(t, s)) {
+			if !strings.Contains(event, " /go/") {
+				want = append(want, event)
+			}
+		}
+		require.Equal(t, append(want, fmt.Sprintf("PUT /stay/new %d", res.Revision-1)), watched(t, server, oldest+1, res.Revision))
+	})
+}
+
+// TestScrubbedCompressed: the bytes are those that scrubbing the expanded file makes.
+func TestScrubbedCompressed(t *testing.T) {
+	cfg := WriteConfig{Scrub: without("/registry/core")}
+	packed, _ := write(t, open(t, filepath.Join("..", "testdata", "kcp", "cache-before.db.gz")), cfg)
+	expanded, _ := write(t, open(t, gunzip(t, "kcp/cache-before.db")), cfg)
+	require.Equal(t, sumOf(t, expanded), sumOf(t, packed))
 }
 
 // TestScrubbedChanges: a key that is scrubbed cannot be written, and its deletion must be planned
 // on what is there.
 func TestScrubbedChanges(t *testing.T) {
 	s := open(t, copyOf(t, built(t, "put /a/1 x\nput /a/2 x\nput /b y\ndel /a/2")))
-	refuse := func(want error, changes ...Change) {
-		t.Helper()
+	deleted := func(prior int64) Change { return Change{Key: []byte("/a/1"), Delete: true, Prior: prior} }
+	for _, changes := range [][]Change{
+		{{Key: []byte("/a/1"), Value: []byte("z"), Prior: 2}}, {put("/a/new", "z")}, {deleted(3)}, {deleted(2), deleted(2)},
+	} {
 		path := filepath.Join(t.TempDir(), "out.db")
-		_, err := Write(context.Background(), path, s, seq(changes...), WriteConfig{Scrub: without("/a/")})
-		require.ErrorIs(t, err, want)
+		_, err := Write(t.Context(), path, s, seq(changes...), WriteConfig{Scrub: without("/a/")})
+		require.ErrorIs(t, err, errConflict)
 		nothingIn(t, filepath.Dir(path))
 	}
-	refuse(errConflict, Change{Key: []byte("/a/1"), Value: []byte("z"), Prior: 2})
-	refuse(errConflict, put("/a/new", "z"))
-	refuse(errConflict, Change{Key: []byte("/a/1"), Delete: true, Prior: 3})
-	refuse(errConflict, Change{Key: []byte("/a/1"), Delete: true, Prior: 2}, Change{Key: []byte("/a/1"), Delete: true, Prior: 2})
-	path, res := scrub(t, s, WriteConfig{Scrub: without("/a/")}, del("/a/1"), del("/a/2"), del("/a/none"), put("/c", "new"))
+	path, res := proved(t, s, WriteConfig{Scrub: without("/a/")}, del("/a/1"), del("/a/2"), del("/a/none"), put("/c", "new"))
 	require.Equal(t, WriteResult{FileInfo: FileInfo{res.Path, res.SHA256, 7, 2, res.Bytes}, Appended: 1, Scrubbed: 3}, res)
-	rec := must(open(t, path).Get(context.Background(), []byte("/c")))(t)
-	require.Equal(t, int64(6), rec.ModRevision, "a deletion of what is scrubbed takes no revision")
-}
-
-// TestScrubbedOnAWhim: a function that changes its mind is found out.
-func TestScrubbedOnAWhim(t *testing.T) {
-	s := open(t, copyOf(t, built(t, "put /a/1 x\nput /a/2 x\nput /b y\ndel /a/2")))
-	for _, at := range []int{1, 4, 5, 6, 8} {
-		n := 0
-		path := filepath.Join(t.TempDir(), "out.db")
-		_, err := Write(context.Background(), path, s, seq(), WriteConfig{Scrub: func(key []byte) bool {
-			n++
-			return (string(key) == "/b") != (n == at)
-		}})
-		require.ErrorIs(t, err, ErrVerify, "%d", at)
-		nothingIn(t, filepath.Dir(path))
-	}
+	require.Equal(t, int64(6), get(t, open(t, path), "/c").ModRevision, "a deletion of what is scrubbed takes no revision")
 }
 
 // TestScrubbedTwice: each leaves its last record, and the revision goes on.
 func TestScrubbedTwice(t *testing.T) {
-	s := open(t, copyOf(t, built(t, story)))
-	first, one := scrub(t, s, WriteConfig{Scrub: without("/gone")})
-	second, two := scrub(t, open(t, first), WriteConfig{Scrub: without("/t/")}, put("/new", "x"))
+	first, one := proved(t, open(t, copyOf(t, built(t, story))), WriteConfig{Scrub: without("/gone")})
+	second, two := proved(t, open(t, first), WriteConfig{Scrub: without("/t/")}, put("/new", "x"))
 	require.Equal(t, one.Revision+2, two.Revision)
-	st := status(t, second)
-	require.Equal(t, 2, st.EmptyRecords)
+	require.Equal(t, 2, status(t, second).EmptyRecords)
 	sameAsRestored(t, second, nil)
-	onTop, _ := write(t, open(t, second), planned(t, open(t, second), put("/a", "again"), del("/big")))
+	onTop, _ := proved(t, open(t, second), WriteConfig{}, put("/a", "again"), del("/big"))
 	sameAsRestored(t, onTop, nil)
 }
 
@@ -203,7 +120,7 @@ func TestNoRevisionLeft(t *testing.T) {
 		require.Equal(t, rev == maxRevision, len(findings(t, s)) == 0)
 		path := filepath.Join(t.TempDir(), "out.db")
 		for _, cfg := range []WriteConfig{{Scrub: without("/")}, {}} {
-			_, err := Write(context.Background(), path, s, seq(put("/new", "x")), cfg)
+			_, err := Write(t.Context(), path, s, seq(put("/new", "x")), cfg)
 			require.ErrorContains(t, err, want)
 			nothingIn(t, filepath.Dir(path))
 		}
@@ -276,14 +193,13 @@ func noneIsLeft(t testing.TB, path string, values [][]byte) {
 func TestNoByteIsLeft(t *testing.T) {
 	for _, pageSize := range []int{4096, 16 << 10} {
 		raw, values := stains(t, pageSize)
-		first := values[1]
-		require.Contains(t, string(raw), string(first[:64]), "the value was superseded, and is there")
+		require.Contains(t, string(raw), string(values[1][:64]), "the value was superseded, and is there")
 		s := open(t, copyOf(t, raw))
 		require.True(t, s.raw)
-		whole, _ := write(t, s, seq()) // a snapshot of it
+		whole, _ := write(t, s, WriteConfig{}) // a snapshot of it
 		for _, in := range []*Snapshot{s, open(t, whole)} {
 			require.NotZero(t, in.Space().FreePages)
-			path, res := scrub(t, in, WriteConfig{Scrub: without("/secret/")}, put("/new", "x"))
+			path, res := proved(t, in, WriteConfig{Scrub: without("/secret/")}, put("/new", "x"))
 			require.Equal(t, 300+1, res.Keys)
 			noneIsLeft(t, path, values)
 		}

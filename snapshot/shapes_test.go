@@ -2,8 +2,10 @@ package snapshot
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
+	"hash/crc32"
+	"maps"
+	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -46,7 +48,7 @@ func shapes() []shape {
 			require.True(t, p.IsLeaf())
 			require.NotZero(t, p.Overflow())
 		}, true},
-		{"users and roles", func(t testing.TB) []byte { return rebuilt(t, fixture(t), 4096, manyUsers) }, func(t testing.TB, s *Snapshot) {
+		{"users and roles", edited(manyUsers), func(t testing.TB, s *Snapshot) {
 			require.Greater(t, len(s.db.Bucket("authUsers").Leaves), 100)
 		}, false},
 		{"key bucket with an empty root leaf", emptyKeys, func(t testing.TB, s *Snapshot) {
@@ -56,11 +58,36 @@ func shapes() []shape {
 		{"huge value, long key, tombstones", huge, func(t testing.TB, s *Snapshot) {
 			require.Len(t, modelOf(t, s)["/huge"], 3<<20)
 		}, true},
+		{"inline leases", edited(withLeases(1)), func(testing.TB, *Snapshot) {}, false},
+		{"a leaf of leases", edited(withLeases(30)), func(testing.TB, *Snapshot) {}, false},
+		{"a tree of leases", edited(withLeases(50_000)), func(testing.TB, *Snapshot) {}, true},
+		{"no lease bucket", edited(func(tx *bbolt.Tx) error { return tx.DeleteBucket([]byte(leaseBucket)) }), func(testing.TB, *Snapshot) {}, true},
 	}
 }
 
 func pagesOf(size int) func(testing.TB, *Snapshot) {
 	return func(t testing.TB, s *Snapshot) { require.Equal(t, size, s.db.PageSize) }
+}
+
+// edited makes the recorded snapshot with an edit.
+func edited(edit func(tx *bbolt.Tx) error) func(t testing.TB) []byte {
+	return func(t testing.TB) []byte { return rebuilt(t, fixture(t), 4096, edit) }
+}
+
+// withLeases stores n leases, inline or in a tree of their own, whichever it takes.
+func withLeases(n int) func(tx *bbolt.Tx) error {
+	return func(tx *bbolt.Tx) error {
+		for i := range n {
+			granted, err := grantEntries([]Lease{{int64(i+1) * 10, 3600}})
+			if err == nil {
+				err = tx.Bucket([]byte(leaseBucket)).Put(granted[0].Key, granted[0].Value)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	}
 }
 
 // putRecord stores a record under its revision in a transaction of the server's own database
@@ -93,10 +120,10 @@ func withKeys(n int) func(tx *bbolt.Tx) error {
 	}
 }
 
-func deepKeys(t testing.TB) []byte { return rebuilt(t, fixture(t), 4096, withKeys(40_000)) }
+func deepKeys(t testing.TB) []byte { return edited(withKeys(40_000))(t) }
 
 func deepRoot(t testing.TB) []byte {
-	return rebuilt(t, fixture(t), 4096, func(tx *bbolt.Tx) error {
+	return edited(func(tx *bbolt.Tx) error {
 		for i := range 1000 { // on either side of "key"
 			b, err := tx.CreateBucket([]byte(fmt.Sprintf("%c%03d", "az"[i%2], i) + strings.Repeat("x", 200)))
 			if err != nil {
@@ -107,7 +134,7 @@ func deepRoot(t testing.TB) []byte {
 			}
 		}
 		return nil
-	})
+	})(t)
 }
 
 // TestPlaceInRoot writes with the key bucket at every place in its leaf of the root bucket, first
@@ -125,7 +152,8 @@ func TestPlaceInRoot(t *testing.T) {
 		m.HighWater = w.Next
 		require.NoError(t, w.Flush())
 		copy(out.b, m.Pages())
-		writeOn(t, open(t, copyOf(t, withDigest(out.b))), false)
+		in := open(t, copyOf(t, withDigest(out.b)))
+		proved(t, in, WriteConfig{}, mixed(t, in, nil)...)
 	}
 }
 
@@ -257,9 +285,34 @@ func spine(db *bolt.DB, id uint64) (pages []bolt.Page, err error) {
 	}
 }
 
-// TestOldPagesKept writes on top of every shape and proves the result with bbolt's check, etcdutl
-// and a real server.
+// mixed are changes of all kinds: new keys, one of them long and one with a huge value, updates,
+// and deletions, also of the keys that are scrubbed.
+func mixed(t testing.TB, s *Snapshot, scrub func(key []byte) bool) []Change {
+	t.Helper()
+	changes := []Change{
+		put("/new/"+strings.Repeat("n", 4000), "long"), put("/new/empty", ""), put("/new/huge", strings.Repeat("h", 3<<20)),
+	}
+	for _, key := range slices.Sorted(maps.Keys(modelOf(t, s))) {
+		switch scrubbed := scrub != nil && scrub([]byte(key)); {
+		case len(changes) == 60:
+			return changes
+		case scrubbed || len(changes)%3 == 0:
+			changes = append(changes, del(key))
+		default:
+			changes = append(changes, put(key, "changed "+key))
+		}
+	}
+	return changes
+}
+
+// TestOldPagesKept writes every shape in every way but a compaction, and proves the outputs with
+// bbolt's check, etcdutl and a real server.
 func TestOldPagesKept(t *testing.T) {
+	third := func(key []byte) bool { return crc32.ChecksumIEEE(key)%3 == 1 && !without("/new/")(key) }
+	few, many := []Lease{{math.MaxInt64 - 1, 60}, {15, 61}}, []Lease(nil)
+	for i := range 3000 {
+		many = append(many, Lease{int64(i)*10 + 7, 3600})
+	}
 	for _, sh := range shapes() {
 		t.Run(sh.name, func(t *testing.T) {
 			t.Parallel()
@@ -268,47 +321,30 @@ func TestOldPagesKept(t *testing.T) {
 			s := open(t, in)
 			require.Empty(t, findings(t, s))
 			sh.check(t, s)
-			same, res := write(t, s, seq())
+			same, res := proved(t, s, WriteConfig{})
 			require.Equal(t, sumOf(t, in), sumOf(t, same))
 			require.Zero(t, res.Appended)
-			writeOn(t, s, sh.serve)
+			for _, way := range []struct {
+				cfg     WriteConfig
+				changes []Change
+				serve   bool
+			}{
+				{WriteConfig{}, mixed(t, s, nil), true},
+				{WriteConfig{Leases: few}, nil, false},
+				{WriteConfig{Leases: few}, []Change{put("/new", "x")}, true},
+				{WriteConfig{Leases: many}, []Change{put("/new", "x")}, false},
+				{WriteConfig{Scrub: third, Leases: few}, mixed(t, s, third), true},
+				{WriteConfig{Scrub: func([]byte) bool { return false }}, nil, false},
+				{WriteConfig{Scrub: func([]byte) bool { return true }}, nil, true},
+			} {
+				path, res := proved(t, s, way.cfg, way.changes...)
+				if way.cfg.Scrub == nil {
+					require.Equal(t, len(way.changes), res.Appended)
+				}
+				if sh.serve && way.serve {
+					sameAsRestored(t, path, nil)
+				}
+			}
 		})
 	}
-}
-
-// writeOn puts, updates and deletes on top of s and returns the output.
-func writeOn(t testing.TB, s *Snapshot, serve bool) string {
-	t.Helper()
-	before := modelOf(t, s)
-	changes := []Change{put("/new/"+strings.Repeat("n", 4000), "long"), put("/new/empty", ""), put("/new/huge", strings.Repeat("h", 3<<20))}
-	for k := range before {
-		if len(changes) == 60 {
-			break
-		}
-		if len(changes)%3 == 0 {
-			changes = append(changes, del(k))
-		} else {
-			changes = append(changes, put(k, "changed "+k))
-		}
-	}
-	path, res := write(t, s, planned(t, s, changes...))
-	out := open(t, path)
-	require.Equal(t, len(changes), res.Appended)
-	require.Equal(t, before.apply(changes...), modelOf(t, out))
-	require.Equal(t, res.Keys, len(modelOf(t, out)))
-	old := entriesOf(t, s)
-	require.ElementsMatch(t, old, entriesOf(t, out)[:len(old)])
-	keptBelow(t, s, out)
-	require.Empty(t, findings(t, out))
-	sound(t, path)
-	if serve {
-		sameAsRestored(t, path, nil)
-	}
-	info := must(os.Stat(path))(t)
-	require.Equal(t, res.Bytes, info.Size())
-	require.Equal(t, os.FileMode(0o600), info.Mode())
-	require.Equal(t, res.SHA256, fmt.Sprintf("%x", sumOf(t, path)))
-	only := must(os.ReadDir(filepath.Dir(path)))(t)
-	require.Len(t, only, 1)
-	return path
 }

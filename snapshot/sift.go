@@ -8,108 +8,77 @@ import (
 	"maps"
 	"math"
 	"slices"
-	"sync/atomic"
 
 	"github.com/etcdshift/etcdshift/internal/stream"
 	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
 )
 
 const (
-	siftLeaves = 256     // that one goroutine reads at a time
-	siftMost   = 1 << 16 // records that a sift keeps
+	siftLeaves = 256     // leaves that one goroutine reads at a time
+	siftMost   = 1 << 16 // records that are kept without an index
 )
 
-// errSift ends a sift that the index has to answer, with the error of the file where that has one.
-var errSift = errors.New("the index has to tell")
+// errIndex is the error of a reader without an index for a question that only the index answers.
+var errIndex = errors.New("an index is needed")
+
+// Chosen yields what of makes of each record whose key want chooses: superseded ones too, deletions
+// not, in revision order. It reads the keys of all records once and builds no index. want and of
+// run on several goroutines at once.
+func Chosen[T any](
+	ctx context.Context, s *Snapshot, want func(key []byte) bool, of func(*Record) (T, error),
+) iter.Seq2[T, error] {
+	return chosen(ctx, &s.records, want, func(rec *Record, made []T) ([]T, error) {
+		if rec.Tombstone {
+			return made, nil
+		}
+		one, err := of(rec)
+		return append(made, one), err
+	})
+}
 
 // Sift returns the latest record of each key that want chooses, deleted keys left out, in revision
 // order. It reads the keys of all records once, on all processors, and builds no index: for callers
-// that need few keys. False means that the index has to tell: too many records were chosen, or some
-// record is damaged. want runs on several goroutines at once.
-func (s *Snapshot) Sift(ctx context.Context, want func(key []byte) bool) ([]*Record, bool) {
-	bucket := s.db.Bucket("key")
-	parts := make([]sifted, (bucket.LeafCount()+siftLeaves-1)/siftLeaves)
-	var kept atomic.Int64
-	err := s.Parallel(ctx, len(parts), func(i int) error {
-		defer s.indexed.Add(siftLeaves)
-		for leaf := i * siftLeaves; leaf < min(bucket.LeafCount(), (i+1)*siftLeaves); leaf++ {
-			before := len(parts[i].records)
-			if err := parts[i].add(s.db, bucket, leaf, want); err != nil {
-				return err
-			}
-			if kept.Add(int64(len(parts[i].records)-before)) > siftMost {
-				return errSift
-			}
+// that need few keys. False means that the index has to answer: too many records were chosen, or
+// some record is damaged. want runs on several goroutines at once.
+func (s *records) Sift(ctx context.Context, want func(key []byte) bool) ([]*Record, bool) {
+	keep := func(rec *Record, kept []*Record) ([]*Record, error) {
+		if len(kept) == siftMost {
+			return nil, errIndex
 		}
+		return append(kept, rec), nil
+	}
+	latest, n := map[string]*Record{}, 0
+	err := stream.Each(chosen(ctx, s, want, keep), func(rec *Record) error {
+		if n++; n > siftMost {
+			return errIndex
+		}
+		latest[string(rec.Key)] = rec
 		return nil
 	})
 	if err == nil {
 		err = s.read(func() error { return newIndex(s).compactRevisions(ctx) })
 	}
-	if err != nil || !inOrder(parts) {
+	if err != nil {
 		return nil, false
 	}
-	latest := map[string]*Record{}
-	for _, p := range parts {
-		for i := range p.records {
-			latest[string(p.records[i].Key)] = &p.records[i]
-		}
-	}
 	maps.DeleteFunc(latest, func(_ string, rec *Record) bool { return rec.Tombstone })
-	s.mu.Lock()
-	s.sound = true
-	s.mu.Unlock()
-	return slices.SortedFunc(maps.Values(latest), func(a, b *Record) int { return a.Revision.Compare(b.Revision) }), true
+	byRevision := func(a, b *Record) int { return a.Revision.Compare(b.Revision) }
+	return slices.SortedFunc(maps.Values(latest), byRevision), true
 }
 
-// sifted has the chosen records of some leaves, and the ends of all their records.
-type sifted struct {
-	records     []Record
-	first, last Revision
-	any         bool
+// leafRange is what was made of the chosen records of some leaves.
+type leafRange[T any] struct {
+	leaf, end   int
+	made        []T
+	first, last Revision // of all its records; 0 of no record
+	err         error
 }
 
-// add adds a leaf. It accepts what index.addLeaf accepts.
-func (p *sifted) add(db *bolt.DB, bucket *bolt.Bucket, leaf int, want func(key []byte) bool) error {
-	page, err := db.Leaf(bucket, leaf)
-	if err != nil {
-		return err
-	}
-	var rec Record
-	for i := range page.Count() {
-		flags, k, v := page.Leaf(i)
-		if flags&bolt.FlagBucket != 0 {
-			return errSift
-		}
-		if err := parseRecord(k, v, &rec); err != nil {
-			return err
-		}
-		if p.any && rec.Revision.Compare(p.last) <= 0 || rec.Revision.Main < 1 {
-			return errSift
-		}
-		if !p.any {
-			p.first, p.any = rec.Revision, true
-		}
-		p.last = rec.Revision
-		if len(rec.Key) > 0 && want(rec.Key) {
-			p.records = append(p.records, rec)
-		}
-		if len(p.records) > siftMost {
-			return errSift
-		}
-	}
-	return nil
-}
-
-// Chosen yields what of makes of each record whose key want chooses: superseded ones too, deletions
-// not, in revision order. It reads the keys of all records once and builds no index. want and of
-// run on several goroutines at once.
-func Chosen[T any](ctx context.Context, s *Snapshot, want func(key []byte) bool, of func(*Record) (T, error)) iter.Seq2[T, error] {
-	type part struct {
-		first int // leaf
-		made  []T
-		err   error
-	}
+// chosen yields what of appends for each record whose key want chooses. A record is valid until
+// Close. An error that an index would meet is one here.
+func chosen[T any](
+	ctx context.Context, s *records, want func(key []byte) bool, of func(rec *Record, made []T) ([]T, error),
+) iter.Seq2[T, error] {
 	bucket := s.db.Bucket("key")
 	leaves := stream.Of(func(yield func(int) error) error {
 		for first := 0; first < bucket.LeafCount(); first += siftLeaves {
@@ -119,60 +88,91 @@ func Chosen[T any](ctx context.Context, s *Snapshot, want func(key []byte) bool,
 		}
 		return nil
 	})
-	read := func(p *part) {
-		var chosen sifted
-		for leaf := p.first; leaf < min(bucket.LeafCount(), p.first+siftLeaves) && p.err == nil; leaf++ {
-			chosen.records = chosen.records[:0]
-			p.err = chosen.add(s.db, bucket, leaf, want)
-			for i := 0; i < len(chosen.records) && p.err == nil; i++ {
-				if rec := chosen.records[i]; !rec.Tombstone { // a copy: of may keep it
-					var made T
-					made, p.err = of(&rec)
-					p.made = append(p.made, made)
-				}
-			}
+	read := func(p *leafRange[T]) {
+		for ; p.leaf < p.end && p.err == nil; p.leaf++ {
+			p.err = p.add(s.db, bucket, want, of)
 		}
+		s.indexed.Add(siftLeaves)
 	}
-	alone := func(first int) (part, int) { return part{first: first}, math.MaxInt } // each on its own goroutine
+	alone := func(first int) (leafRange[T], int) { // each on its own goroutine
+		return leafRange[T]{leaf: first, end: min(bucket.LeafCount(), first+siftLeaves)}, math.MaxInt
+	}
 	return stream.Of(func(yield func(T) error) error {
-		return stream.Each(stream.Ahead(s.Guard, leaves, alone, read), func(p *part) error {
+		var last Revision
+		return stream.Each(stream.Ahead(s.Guard, leaves, alone, read), func(p *leafRange[T]) error {
 			for _, made := range p.made {
 				if err := yield(made); err != nil {
 					return err
 				}
 			}
-			return p.err
+			if p.first.Main == 0 || p.err != nil {
+				return p.err
+			}
+			if p.first.Compare(last) <= 0 {
+				return errIndex
+			}
+			last = p.last
+			return nil
 		})
 	})
 }
 
-// inOrder reports whether the revisions of each part follow those of the part before.
-func inOrder(parts []sifted) bool {
-	var last *sifted
-	for i := range parts {
-		p := &parts[i]
-		if !p.any {
-			continue
-		}
-		if last != nil && p.first.Compare(last.last) <= 0 {
-			return false
-		}
-		last = p
+// add adds the records of a leaf.
+func (p *leafRange[T]) add(
+	db *bolt.DB, bucket *bolt.Bucket, want func(key []byte) bool, of func(rec *Record, made []T) ([]T, error),
+) error {
+	page, err := db.Leaf(bucket, p.leaf)
+	if err != nil {
+		return err
 	}
-	return true
+	var rec Record
+	for i := range page.Count() {
+		if err := nextRecord(page, i, p.last, &rec); err != nil {
+			return err
+		}
+		if p.last = rec.Revision; p.first.Main == 0 {
+			p.first = rec.Revision
+		}
+		if len(rec.Key) > 0 && want(rec.Key) {
+			if p.made, err = of(new(rec), p.made); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
-// newest returns the last n live records, by reading the records from the last one on; false where
-// the index has to tell.
-func (s *Snapshot) newest(ctx context.Context, n int) (live []*Record, ok bool) {
-	s.mu.Lock()
-	ok = s.sound && s.idx == nil
-	s.mu.Unlock()
-	if !ok {
-		return nil, false
-	}
+// Newest yields the last n records of Live without a prefix, in its order, and reads no others.
+func (s *records) Newest(ctx context.Context, n int) iter.Seq2[*Record, error] {
+	return stream.Of(func(yield func(*Record) error) error {
+		if live, err := s.newest(ctx, n); err == nil {
+			for _, rec := range live {
+				if err := yield(rec); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+		x, err := s.index(ctx)
+		if err != nil {
+			return err
+		}
+		first := uint32(x.total())
+		for ; first > 0 && n > 0; first-- {
+			if x.live.has(first - 1) {
+				n--
+			}
+		}
+		want := func(ordinal uint32) bool { return ordinal >= first && x.live.has(ordinal) }
+		return x.scan(ctx, want, func(rec Scanned) error { return yield(rec.Record) })
+	})
+}
+
+// newest returns the last n live records. It reads the records from the last one on, and has no
+// answer where many keys are deleted, or some record is damaged.
+func (s *records) newest(ctx context.Context, n int) (live []*Record, err error) {
 	bucket, seen := s.db.Bucket("key"), map[string]bool{}
-	err := s.Guard(func() error {
+	err = s.Guard(func() error {
 		for leaf := bucket.LeafCount() - 1; leaf >= 0 && len(live) < n; leaf-- {
 			page, err := s.db.Leaf(bucket, leaf)
 			if err := cmp.Or(ctx.Err(), err); err != nil {
@@ -188,7 +188,7 @@ func (s *Snapshot) newest(ctx context.Context, n int) (live []*Record, ok bool) 
 					continue
 				}
 				if seen[string(rec.Key)] = true; len(seen) > siftMost {
-					return errSift
+					return errIndex
 				}
 				if !rec.Tombstone {
 					live = append(live, rec)
@@ -198,5 +198,5 @@ func (s *Snapshot) newest(ctx context.Context, n int) (live []*Record, ok bool) 
 		return nil
 	})
 	slices.Reverse(live)
-	return live, err == nil
+	return live, err
 }

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"slices"
 	"strconv"
 
@@ -91,15 +90,24 @@ const (
 )
 
 // Status reads the whole content and waits for the digest. An error of the digest is returned
-// beside a Status that is otherwise whole.
+// beside a Status that is otherwise whole. Hash is that of "etcdutl snapshot status", over all
+// buckets: it depends on the content alone, not on pages.
 func (s *Snapshot) Status(ctx context.Context) (Status, error) {
 	st, wrong := s.Facts(ctx)
 	if wrong != nil && !errors.Is(wrong, ErrDigest) {
 		return st, wrong
 	}
-	if err := s.read(func() error { return st.hash(ctx, s) }); err != nil {
+	h := newChecksum()
+	err := s.read(func() (err error) {
+		for i := 0; i < len(s.db.Buckets) && err == nil; i++ {
+			err = h.add(s.db.Buckets[i].Name, s.db.Entries(ctx, &s.db.Buckets[i]))
+		}
+		return err
+	})
+	if err != nil {
 		return Status{}, err
 	}
+	st.Hash = fmt.Sprintf("%08x", h.Sum32())
 	return st, wrong
 }
 
@@ -132,55 +140,34 @@ func (s *Snapshot) Counts(ctx context.Context) (Status, error) {
 	if err != nil {
 		return Status{}, err
 	}
-	st := Status{
-		Path: s.path, Bytes: s.Size(), Raw: s.raw, Warnings: s.warnings,
-		PageSize: s.db.PageSize, Pages: s.db.HighWater, FreePages: s.db.Free,
-		Revision: x.revision(), LastRecord: x.last.Main,
-		CompactRevision: x.finished, ScheduledCompact: x.scheduled,
-		Records: x.total() - x.empty, Tombstones: x.tombstones, EmptyRecords: x.empty, Keys: x.alive,
-		LeasedKeys: x.leased, Alarms: []Raised{},
+	st, err := s.Cluster(ctx)
+	if err != nil {
+		return Status{}, err
 	}
+	st.Path, st.Bytes, st.Raw, st.Warnings = s.path, s.Size(), s.raw, s.warnings
+	st.PageSize, st.Pages, st.FreePages = s.db.PageSize, s.db.HighWater, s.db.Free
+	st.Revision, st.LastRecord = x.revision(), x.last.Main
+	st.CompactRevision, st.ScheduledCompact = x.finished, x.scheduled
+	st.Records, st.Tombstones, st.EmptyRecords = x.total()-x.empty, x.tombstones, x.empty
+	st.Keys, st.LeasedKeys = x.alive, x.leased
 	if err := s.FreeList(); err != nil {
 		st.Warnings = append(slices.Clone(st.Warnings), err.Error())
 	}
 	if s.compression != "" {
 		st.Compression, st.ExpandedBytes = s.compression, int64(len(s.data))
 	}
-	if err := s.read(func() error { return st.read(ctx, s) }); err != nil {
-		return Status{}, err
-	}
 	return st, nil
 }
 
-// hash reads all buckets, for the hash of "etcdutl snapshot status": CRC-32C over the name and then
-// the keys and values of each. It depends on the content alone, not on pages.
-func (st *Status) hash(ctx context.Context, s *Snapshot) error {
-	h := crc32.New(crc32.MakeTable(crc32.Castagnoli))
+// Cluster is the part of Counts that stands in small buckets: versions, raft, leases, alarms, users
+// and members. A bucket with an error keeps no other one from being read.
+func (s *Snapshot) Cluster(ctx context.Context) (Status, error) {
+	st := Status{Alarms: []Raised{}, EtcdVersion: "3.4 or older"}
+	var first error
 	for i := range s.db.Buckets {
-		_, _ = h.Write([]byte(s.db.Buckets[i].Name))
-		err := stream.Each(s.db.Entries(ctx, &s.db.Buckets[i]), func(el bolt.Element) error {
-			_, _ = h.Write(el.Key)
-			_, _ = h.Write(el.Value)
-			return nil
-		})
-		if err != nil {
-			return err
-		}
-	}
-	st.Hash = fmt.Sprintf("%08x", h.Sum32())
-	return nil
-}
-
-// read reads all buckets but "key".
-func (st *Status) read(ctx context.Context, s *Snapshot) error {
-	for i := range s.db.Buckets {
-		b := &s.db.Buckets[i]
-		if b.Name == "key" {
-			continue
-		}
-		err := stream.Each(s.db.Entries(ctx, b), func(el bolt.Element) error { return st.add(b.Name, el.Key, el.Value) })
-		if err != nil {
-			return err
+		if name := s.db.Buckets[i].Name; name != "key" {
+			err := s.entries(ctx, name, func(k, v []byte) error { return st.add(name, k, v) })
+			first = cmp.Or(first, err)
 		}
 	}
 	switch { // etcd server/storage/schema/schema.go
@@ -188,10 +175,51 @@ func (st *Status) read(ctx context.Context, s *Snapshot) error {
 		st.EtcdVersion = st.StorageVersion
 	case st.Term != 0: // since 3.5
 		st.EtcdVersion = "3.5"
-	default:
-		st.EtcdVersion = "3.4 or older"
 	}
-	return nil
+	return st, first
+}
+
+// entries calls fn with every entry of the named bucket; a missing bucket has none.
+func (s *Snapshot) entries(ctx context.Context, bucket string, fn func(k, v []byte) error) error {
+	return s.read(func() error {
+		entries := s.db.Entries(ctx, s.db.Bucket(bucket))
+		return stream.Each(entries, func(el bolt.Element) error { return fn(el.Key, el.Value) })
+	})
+}
+
+// Leases returns the time to live of each lease, in seconds, by its id. After a restore each begins
+// anew.
+func (s *Snapshot) Leases(ctx context.Context) (map[int64]int64, error) {
+	leases := map[int64]int64{}
+	err := s.entries(ctx, leaseBucket, func(k, v []byte) error {
+		if err := checkEntry(leaseBucket, k, v); err != nil && !errors.Is(err, errOdd) {
+			return err
+		}
+		id, err := varintField(v, fieldLeaseID) // a server does not look at the entry's key
+		if err != nil {
+			return err
+		}
+		seconds, err := varintField(v, fieldLeaseTTL)
+		leases[int64(id)] = int64(seconds)
+		return err
+	})
+	return leases, err
+}
+
+// Note returns the note of that name, nil if there is none. Notes come from [Build] and outlast a
+// restore and a Write.
+func (s *Snapshot) Note(ctx context.Context, name string) (note []byte, err error) {
+	err = s.entries(ctx, noteBucket, func(k, v []byte) error {
+		if string(k) != name {
+			return nil
+		}
+		if len(v) > maxNote {
+			return fmt.Errorf("%w: note %q has %d bytes", ErrDamaged, name, len(v))
+		}
+		note = append([]byte{}, v...)
+		return nil
+	})
+	return note, err
 }
 
 // add adds an entry of any bucket but "key".

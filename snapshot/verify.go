@@ -121,7 +121,7 @@ func (c *checker) records(ctx context.Context) error {
 	if x, err := c.s.index(ctx); err == nil && (c.odd && !x.odd || !c.odd && x.unsound == nil) {
 		return nil
 	}
-	x := newIndex(c.s)
+	x := newIndex(&c.s.records)
 	x.seen = func(before, rec *Record) {
 		c.found(checkRecord(before, rec))
 		c.found(x.gone(before, rec))

@@ -1,9 +1,12 @@
 package snapshot
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"iter"
 	"math/rand/v2"
 	"os"
@@ -16,16 +19,49 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// caller is the caller of a writer. It ticks before each change and record that it gives, for each
+// key that it is asked to scrub, and when it checks the output.
+type caller struct {
+	changes iter.Seq2[Change, error]
+	tick    func() error
+	check   func(context.Context, *Snapshot) error
+}
+
+// plain gives changes and nothing else.
+func plain(changes iter.Seq2[Change, error]) caller {
+	return caller{changes, func() error { return nil }, func(context.Context, *Snapshot) error { return nil }}
+}
+
+// ticking yields what all yields, with a tick before each.
+func ticking[T any](c *caller, all iter.Seq2[T, error]) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		for one, err := range all {
+			if !yield(one, cmp.Or(c.tick(), err)) {
+				return
+			}
+		}
+	}
+}
+
 // writer is a way to make an output from s, with changes where it takes them.
-type writer func(ctx context.Context, path string, s *Snapshot, changes iter.Seq2[Change, error], check func(context.Context, *Snapshot) error) (WriteResult, error)
+type writer func(ctx context.Context, path string, s *Snapshot, c caller) (WriteResult, error)
 
 // writers are all ways there are to make a file.
 func writers() map[string]writer {
 	granted := []Lease{{ID: 12345, TTL: 60}}
 	with := func(cfg WriteConfig) writer {
-		return func(ctx context.Context, path string, s *Snapshot, changes iter.Seq2[Change, error], check func(context.Context, *Snapshot) error) (WriteResult, error) {
-			cfg.Check = check
-			return Write(ctx, path, s, changes, cfg)
+		return func(ctx context.Context, path string, s *Snapshot, c caller) (WriteResult, error) {
+			cfg := cfg
+			cfg.Check = func(ctx context.Context, out *Snapshot) error { return cmp.Or(c.tick(), c.check(ctx, out)) }
+			if scrub := cfg.Scrub; scrub != nil {
+				tick, failed := c.tick, error(nil) // Scrub returns none: the next change does
+				c.tick = func() error { return cmp.Or(failed, tick()) }
+				cfg.Scrub = func(key []byte) bool {
+					failed = cmp.Or(failed, tick())
+					return scrub(key)
+				}
+			}
+			return Write(ctx, path, s, ticking(&c, c.changes), cfg)
 		}
 	}
 	return map[string]writer{
@@ -33,16 +69,20 @@ func writers() map[string]writer {
 		"append and grant": with(WriteConfig{Leases: granted}),
 		"scrub":            with(WriteConfig{Scrub: without("/k/001"), Leases: granted}),
 		"compact":          with(WriteConfig{Compact: &Compaction{Keep: 100}, Leases: granted}),
-		"build": func(ctx context.Context, path string, s *Snapshot, _ iter.Seq2[Change, error], check func(context.Context, *Snapshot) error) (res WriteResult, err error) {
+		"build": func(ctx context.Context, path string, s *Snapshot, c caller) (res WriteResult, err error) {
 			err = s.Guard(func() error {
-				c := Content{Records: s.Live(ctx, nil), Revision: 1 << 40, Leases: granted, Notes: map[string][]byte{"n": []byte("note")}}
-				res, err = Build(ctx, path, c, check)
+				content := Content{Records: ticking(&c, s.Live(ctx, nil)), Revision: 1 << 40, Leases: granted, Notes: aNote()}
+				res, err = Build(ctx, path, content, func(ctx context.Context, out *Snapshot) error {
+					return cmp.Or(c.tick(), c.check(ctx, out))
+				})
 				return err
 			})
 			return res, err
 		},
 	}
 }
+
+func aNote() map[string][]byte { return map[string][]byte{"n": []byte("note")} }
 
 // fewChanges are some that a file of withKeys or withLargeKeys takes from each writer.
 func fewChanges(yield func(Change, error) bool) {
@@ -51,6 +91,94 @@ func fewChanges(yield func(Change, error) bool) {
 			return
 		}
 	}
+}
+
+// run is one run of a writer that is spoiled.
+type run struct {
+	in, out string
+	cancel  func()
+}
+
+// fault spoils a run; want is the error of the writer.
+type fault struct {
+	spoil func(r run) error
+	want  error
+}
+
+var errBroken = errors.New("the source broke")
+
+func everyFault() map[string]fault {
+	all := map[string]fault{
+		"cancelled":  {func(r run) error { r.cancel(); return nil }, context.Canceled},
+		"broken":     {func(run) error { return errBroken }, errBroken},
+		"panic":      {func(run) error { panic("a bug") }, nil},
+		"name taken": {func(r run) error { return os.WriteFile(r.out, []byte("theirs"), 0o600) }, fs.ErrExist},
+	}
+	for how, meddle := range meddlers() {
+		all[how] = fault{func(r run) error { return meddle(r.in) }, ErrChanged}
+	}
+	return all
+}
+
+// TestEveryWriter: whatever goes wrong at whatever moment, nothing is left, the error tells, and
+// another run works. A bug of the caller is the caller's.
+func TestEveryWriter(t *testing.T) {
+	b := rebuilt(t, fixture(t), 4096, withKeys(3000))
+	mapped := deletedMappings(t)
+	for how, write := range writers() {
+		total, c := 0, plain(fewChanges)
+		c.tick = func() error { total++; return nil }
+		must(write(t.Context(), filepath.Join(t.TempDir(), "out.db"), open(t, copyOf(t, b)), c))(t)
+		for name, f := range everyFault() {
+			for _, at := range []int{1, total/2 - 1, total/2 + 1, total - 2, total} { // the last one is in the check
+				t.Run(fmt.Sprintf("%s/%s at %d", how, name, at), func(t *testing.T) {
+					spoiled(t, how, write, b, name, f, at)
+				})
+			}
+		}
+	}
+	require.Equal(t, mapped, deletedMappings(t), "no output is left mapped")
+}
+
+func spoiled(t *testing.T, how string, write writer, b []byte, name string, f fault, at int) {
+	r := run{in: victim(t, b), out: filepath.Join(t.TempDir(), "out.db")}
+	s := open(t, r.in)
+	ctx, cancel := context.WithCancel(t.Context())
+	r.cancel = cancel
+	n, c := 0, plain(fewChanges)
+	c.tick = func() error {
+		if n++; n == at {
+			return f.spoil(r)
+		}
+		return nil
+	}
+	c.check = func(ctx context.Context, _ *Snapshot) error { return ctx.Err() }
+	var err error
+	make := func() { _, err = write(ctx, r.out, s, c) }
+	if name == "panic" {
+		require.PanicsWithValue(t, "a bug", make)
+		nothingIn(t, filepath.Dir(r.out))
+		must(write(t.Context(), r.out, s, plain(fewChanges)))(t)
+		return
+	}
+	make()
+	switch _, meddled := meddlers()[name]; {
+	case name == "name taken":
+		require.Equal(t, "theirs", string(must(os.ReadFile(r.out))(t)))
+		require.NoError(t, os.Remove(r.out))
+	case meddled && how == "build":
+		if err == nil { // the changed bytes were not read again
+			require.NoError(t, os.Remove(r.out))
+		} else if !errors.Is(err, ErrVerify) { // other bytes than the first time, of a file that Build does not know
+			require.ErrorIs(t, err, ErrChanged)
+		}
+		nothingIn(t, filepath.Dir(r.out))
+		return
+	case meddled:
+		require.ErrorContains(t, err, r.in)
+	}
+	require.ErrorIs(t, err, f.want)
+	nothingIn(t, filepath.Dir(r.out))
 }
 
 // TestEveryWriterCancelled gives up at many moments: nothing is left, and the file can still be
@@ -63,10 +191,10 @@ func TestEveryWriterCancelled(t *testing.T) {
 			s := open(t, in)
 			cancelled := 0
 			for i := range 30 {
-				ctx, cancel := context.WithCancel(context.Background())
+				ctx, cancel := context.WithCancel(t.Context())
 				path := filepath.Join(t.TempDir(), "out.db")
 				timer := time.AfterFunc(time.Duration(r.IntN(1+i*1500))*time.Microsecond, cancel)
-				_, err := write(ctx, path, s, fewChanges, nil)
+				_, err := write(ctx, path, s, plain(fewChanges))
 				if timer.Stop(); err != nil {
 					require.ErrorIs(t, err, context.Canceled)
 					nothingIn(t, filepath.Dir(path))
@@ -75,15 +203,7 @@ func TestEveryWriterCancelled(t *testing.T) {
 				cancel()
 			}
 			require.NotZero(t, cancelled)
-			ctx, cancel := context.WithCancel(context.Background())
-			path := filepath.Join(t.TempDir(), "out.db")
-			_, err := write(ctx, path, s, fewChanges, func(ctx context.Context, _ *Snapshot) error {
-				cancel()
-				return ctx.Err()
-			})
-			require.ErrorIs(t, err, context.Canceled)
-			nothingIn(t, filepath.Dir(path))
-			must(write(context.Background(), path, s, fewChanges, nil))(t)
+			must(write(t.Context(), filepath.Join(t.TempDir(), "out.db"), s, plain(fewChanges)))(t)
 		})
 	}
 }
@@ -93,8 +213,7 @@ func TestEveryWriterCancelled(t *testing.T) {
 func TestEveryWriterDiskFull(t *testing.T) {
 	s := open(t, copyOf(t, rebuilt(t, fixture(t), 4096, withKeys(3000))))
 	for how, write := range writers() {
-		whole := filepath.Join(t.TempDir(), "whole.db")
-		res := must(write(context.Background(), whole, s, fewChanges, nil))(t)
+		res := must(write(t.Context(), filepath.Join(t.TempDir(), "whole.db"), s, plain(fewChanges)))(t)
 		for _, size := range []int64{4096, res.Bytes / 2, res.Bytes - 8192, res.Bytes - 4096} {
 			dir := t.TempDir()
 			if err := unix.Mount("tmpfs", dir, "tmpfs", 0, fmt.Sprintf("size=%d", size&^4095)); err != nil {
@@ -102,7 +221,7 @@ func TestEveryWriterDiskFull(t *testing.T) {
 			}
 			t.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) })
 			path := filepath.Join(dir, "out.db")
-			_, err := write(context.Background(), path, s, fewChanges, nil)
+			_, err := write(t.Context(), path, s, plain(fewChanges))
 			require.ErrorIs(t, err, unix.ENOSPC, "%s: %d bytes", how, size)
 			require.ErrorContains(t, err, path)
 			nothingIn(t, dir)
@@ -113,115 +232,33 @@ func TestEveryWriterDiskFull(t *testing.T) {
 	}
 }
 
-// TestEveryWriterChanged: someone changes the input when the output is half made, or before the
-// caller's check of it.
-func TestEveryWriterChanged(t *testing.T) {
-	b := rebuilt(t, fixture(t), 4096, withKeys(3000))
-	for how, write := range writers() {
-		for name, meddle := range meddlers() {
-			t.Run(how+"/"+name, func(t *testing.T) {
-				path := victim(t, b)
-				s := open(t, path)
-				n := 0
-				out := filepath.Join(t.TempDir(), "out.db")
-				_, err := write(context.Background(), out, s, func(yield func(Change, error) bool) {
-					for c, err := range fewChanges {
-						if n++; n == 400 { // in the second pass
-							require.NoError(t, meddle(path))
-						}
-						if !yield(c, err) {
-							return
-						}
-					}
-				}, func(context.Context, *Snapshot) error {
-					if how == "build" { // which takes no changes
-						require.NoError(t, meddle(path))
-						return last(s.Live(context.Background(), nil))
-					}
-					return nil
-				})
-				if how == "build" && name == "touched" {
-					require.NoError(t, err, "its records are what they were")
-					return
-				}
-				require.ErrorIs(t, err, ErrChanged)
-				require.ErrorContains(t, err, path)
-				nothingIn(t, filepath.Dir(out))
-			})
-		}
-	}
-}
-
-// TestSourceChanged: someone cuts or overwrites the file while its records are read into another
-// one, and while they are compared.
-func TestSourceChanged(t *testing.T) {
-	b := rebuilt(t, fixture(t), 4096, withKeys(3000))
-	for name, meddle := range meddlers() {
-		if name == "touched" {
-			continue
-		}
-		for _, at := range []int{1, 2000, 4000} {
-			path := victim(t, b)
-			s := open(t, path)
-			n := 0
-			tick := func() {
-				if n++; n == at {
-					require.NoError(t, meddle(path))
-				}
-			}
-			out := filepath.Join(t.TempDir(), "out.db")
-			_, err := Write(context.Background(), out, s, seq(), WriteConfig{Scrub: func([]byte) bool {
-				tick()
-				return false
-			}})
-			require.ErrorIs(t, err, ErrChanged, "%s at %d", name, at)
-			require.ErrorContains(t, err, path)
-			nothingIn(t, filepath.Dir(out))
-
-			path = victim(t, b)
-			s, n = open(t, path), 0
-			err = s.Guard(func() error {
-				_, err := Build(context.Background(), out, Content{Revision: 1 << 40, Records: func(yield func(*Record, error) bool) {
-					for rec, err := range s.Records(context.Background()) {
-						tick()
-						if !yield(rec, err) {
-							return
-						}
-					}
-				}}, nil)
-				return err
-			})
-			if err == nil { // it was not read again
-				require.NoError(t, os.Remove(out))
-				continue
-			}
-			if !errors.Is(err, ErrVerify) { // other bytes than the first time, of a file that Build knows nothing of
-				require.ErrorIs(t, err, ErrChanged)
-				require.ErrorContains(t, err, path)
-			}
-			nothingIn(t, filepath.Dir(out))
-		}
-	}
-}
-
-// TestEveryWriterOutputCut: someone cuts the output short while it is compared, which is no fault
-// of the input.
-func TestEveryWriterOutputCut(t *testing.T) {
+// TestEveryWriterChecks: the caller's check sees the output whole, with its digest, before that has
+// its name. An output that someone cuts short then is no fault of the input.
+func TestEveryWriterChecks(t *testing.T) {
 	s := open(t, copyOf(t, rebuilt(t, fixture(t), 4096, withLargeKeys(2000))))
 	for how, write := range writers() {
 		t.Run(how, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "out.db")
-			_, err := write(context.Background(), path, s, fewChanges, func(ctx context.Context, out *Snapshot) error {
+			c := plain(fewChanges)
+			var seen Digest
+			c.check = func(ctx context.Context, out *Snapshot) error {
+				nothingIn(t, filepath.Dir(path))
+				require.Equal(t, path, out.Path())
+				require.Empty(t, findings(t, out))
+				require.Equal(t, "ok", must(out.Status(ctx))(t).Digest)
+				seen = must(out.Digest(ctx))(t)
+				return nil
+			}
+			must(write(t.Context(), path, s, c))(t)
+			require.Equal(t, [32]byte(seen.File), sumOf(t, path))
+			require.True(t, bytes.HasSuffix(must(os.ReadFile(path))(t), seen.Image[:]))
+
+			path = filepath.Join(t.TempDir(), "out.db")
+			c.check = func(ctx context.Context, out *Snapshot) error {
 				require.NoError(t, out.file.Truncate(8192))
-				n := 0
-				for rec, err := range out.Records(ctx) {
-					if err != nil {
-						return err
-					}
-					n += len(rec.Key)
-				}
-				return fmt.Errorf("read %d bytes", n)
-			})
+				return cmp.Or(last(out.Records(ctx)), errors.New("it was read"))
+			}
+			_, err := write(t.Context(), path, s, c)
 			require.ErrorContains(t, err, path)
 			require.ErrorIs(t, err, ErrChanged)
 			nothingIn(t, filepath.Dir(path))
@@ -229,31 +266,53 @@ func TestEveryWriterOutputCut(t *testing.T) {
 	}
 }
 
-// TestEveryWriterPanics: a bug of the caller is the caller's, wherever it is, and leaves nothing
-// behind.
-func TestEveryWriterPanics(t *testing.T) {
-	s := open(t, copyOf(t, rebuilt(t, fixture(t), 4096, withKeys(3000))))
-	mapped := deletedMappings(t)
-	for how, write := range writers() {
-		for _, at := range []int{1, 150, 301, 599, 1000} {
-			path := filepath.Join(t.TempDir(), "out.db")
-			n := 0
-			require.PanicsWithValue(t, "a bug", func() {
-				_, _ = write(context.Background(), path, s, func(yield func(Change, error) bool) {
-					for c, err := range fewChanges {
-						if n++; n == at {
-							panic("a bug")
-						}
-						if !yield(c, err) {
-							return
-						}
-					}
-				}, func(context.Context, *Snapshot) error { panic("a bug") })
-			}, how)
-			nothingIn(t, filepath.Dir(path))
+// TestSecondPass: a caller that gives something else the second time is found out.
+func TestSecondPass(t *testing.T) {
+	s := open(t, copyOf(t, built(t, "put /a/1 x\nput /a/2 x\nput /b y\ndel /a/2")))
+	refused := func(name string, changes iter.Seq2[Change, error], cfg WriteConfig) {
+		path := filepath.Join(t.TempDir(), "out.db")
+		_, err := Write(t.Context(), path, s, changes, cfg)
+		require.ErrorIs(t, err, ErrVerify, name)
+		nothingIn(t, filepath.Dir(path))
+	}
+	first := []Change{put("/1", "a"), put("/2", "b"), put("/3", "c")}
+	for name, second := range map[string][]Change{
+		"fewer":         first[:2],
+		"none":          nil,
+		"more":          append(first[:3:3], put("/4", "d")),
+		"another value": {first[0], put("/2", "B"), first[2]},
+		"another key":   {first[0], put("/X", "b"), first[2]},
+		"another order": {first[1], first[0], first[2]},
+		"no deletion":   {first[0], first[1], del("/3")},
+		"a lease":       {first[0], first[1], {Key: []byte("/3"), Value: []byte("c"), Lease: 5}},
+	} {
+		refused(name, firstThen(seq(first...), seq(second...)), WriteConfig{})
+	}
+	a, b := created(5, "/a", "x"), created(6, "/b", "x")
+	for name, second := range map[string]iter.Seq2[*Record, error]{
+		"fewer": these(a), "more": these(a, b, created(7, "/c", "x")), "another": these(a, created(6, "/b", "y")), "none": these(),
+	} {
+		refused(name, nil, WriteConfig{Build: &Content{Revision: 9, Records: firstThen(these(a, b), second)}})
+	}
+	for _, at := range []int{1, 4, 5, 6, 8} { // a Scrub that changes its mind
+		n := 0
+		refused(fmt.Sprint(at), seq(), WriteConfig{Scrub: func(key []byte) bool {
+			n++
+			return (string(key) == "/b") != (n == at)
+		}})
+	}
+}
+
+// firstThen is one sequence the first time, another one from then on.
+func firstThen[T any](first, then iter.Seq2[T, error]) iter.Seq2[T, error] {
+	passes := 0
+	return func(yield func(T, error) bool) {
+		if passes++; passes == 1 {
+			first(yield)
+		} else {
+			then(yield)
 		}
 	}
-	require.Equal(t, mapped, deletedMappings(t), "no output is left mapped")
 }
 
 // deletedMappings counts the mapped files of this process that have no name.
@@ -264,4 +323,77 @@ func deletedMappings(t testing.TB) int {
 		t.Skip(err)
 	}
 	return strings.Count(string(b), "(deleted)")
+}
+
+// fails says that Write ends with want (nil: any error) and leaves its folder as it was.
+func fails(t testing.TB, s *Snapshot, changes iter.Seq2[Change, error], want error) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "out.db")
+	_, err := Write(t.Context(), path, s, changes, WriteConfig{})
+	require.Error(t, err)
+	if want != nil {
+		require.ErrorIs(t, err, want)
+	}
+	nothingIn(t, filepath.Dir(path))
+}
+
+func nothingIn(t testing.TB, dir string) {
+	t.Helper()
+	require.Empty(t, must(os.ReadDir(dir))(t))
+}
+
+// TestNeverOverwrites: a name that is taken stays what it is, be it the input's own. Without a
+// folder for it, or with one that is a file or may not be written to, the error names that.
+func TestNeverOverwrites(t *testing.T) {
+	in := copyOf(t, fixture(t))
+	s := open(t, in)
+	dir, locked := t.TempDir(), t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	require.NoError(t, os.WriteFile(at("file"), []byte("mine"), 0o600))
+	require.NoError(t, os.Mkdir(at("folder"), 0o700))
+	require.NoError(t, os.Symlink("nowhere", at("broken")))
+	require.NoError(t, os.Symlink(in, at("link")))
+	require.NoError(t, os.Link(in, at("hard")))
+	require.NoError(t, os.Chmod(filepath.Dir(locked), 0o755))
+	require.NoError(t, os.Chmod(locked, 0o555))
+	for path, want := range map[string]error{
+		in: fs.ErrExist, at("file"): fs.ErrExist, at("folder"): fs.ErrExist, at("broken"): fs.ErrExist, at("link"): fs.ErrExist,
+		at("hard"): fs.ErrExist, at("absent/out.db"): fs.ErrNotExist, in + "/out.db": unix.ENOTDIR, locked + "/out.db": fs.ErrPermission,
+	} {
+		write := func() error {
+			_, err := Write(t.Context(), path, s, seq(put("/new", "x")), WriteConfig{})
+			return err
+		}
+		named := path
+		if want != fs.ErrExist {
+			as := write
+			write, named = func() error { return asNobody(t, as) }, filepath.Base(filepath.Dir(path))
+		}
+		err := write()
+		require.ErrorIs(t, err, want, path)
+		require.ErrorContains(t, err, named)
+	}
+	nothingIn(t, locked)
+	require.Equal(t, "mine", string(must(os.ReadFile(at("file")))(t)))
+	require.Len(t, must(os.ReadDir(dir))(t), 5)
+}
+
+// TestInputUntouched does everything there is with a file that nobody may write to, in a folder
+// that nobody may write to.
+func TestInputUntouched(t *testing.T) {
+	in := victim(t, fixture(t))
+	require.NoError(t, os.Chmod(in, 0o444))
+	untouched(t, in)
+	dir := filepath.Dir(in)
+	require.NoError(t, os.Chmod(dir, 0o555))
+	require.NoError(t, os.Chmod(filepath.Dir(dir), 0o755))
+	t.Cleanup(func() { require.NoError(t, os.Chmod(dir, 0o700)) })
+	before := must(os.Stat(dir))(t)
+	s := open(t, in)
+	flags := must(unix.FcntlInt(s.file.Fd(), unix.F_GETFL, 0))(t)
+	require.Equal(t, unix.O_RDONLY, flags&unix.O_ACCMODE)
+	errs, out := exercise(t, in)
+	require.Empty(t, errs)
+	require.NotEmpty(t, out)
+	require.Equal(t, before.ModTime(), must(os.Stat(dir))(t).ModTime(), "no file came or went beside it")
 }

@@ -264,7 +264,7 @@ func (v *View) write(ctx context.Context, o Options, r *Report) error {
 		res, err := v.draft.Write(ctx, nil, snapshot.WriteConfig{Build: v.built, Check: check})
 		return r.written(o, res, err)
 	}
-	members, err := v.src.Members(ctx)
+	cluster, err := v.src.Cluster(ctx)
 	if err != nil {
 		return err
 	}
@@ -281,7 +281,7 @@ func (v *View) write(ctx context.Context, o Options, r *Report) error {
 		r.Outcome = Unchanged
 	}
 	if !v.noUse {
-		r.addRestore(o, members)
+		r.addRestore(o, cluster.Members)
 	}
 	return nil
 }

@@ -147,10 +147,10 @@ func sameAsRead(t *testing.T, path string, etcd *etcdtest.Server) {
 	rev, err := s.Revision(ctx)
 	require.NoError(t, err)
 	require.Equal(t, rev, etcdtest.Revision(t, etcd))
-	ours, err := s.HashKV(ctx)
+	ours, err := s.Restored(ctx, 0)
 	require.NoError(t, err)
 	theirs, _, _ := etcdtest.HashKV(t, etcd, rev)
-	require.Equal(t, theirs, ours, "HashKV")
+	require.Equal(t, theirs, ours.HashKV, "HashKV")
 	got := map[string]etcdtest.KV{}
 	for _, kv := range etcdtest.Dump(t, etcd, 0) {
 		got[string(kv.Key)] = kv

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -12,7 +11,7 @@ import (
 // TestErrorsNameTheFile: whatever is wrong with a file, the error names it, and in a command that
 // reads several it names that one first.
 func TestErrorsNameTheFile(t *testing.T) {
-	good, err := readFixture(filepath.Join("..", "..", "testdata", "calico", "before.db"))
+	good, err := readFixture(testdata("calico", "before.db"))
 	require.NoError(t, err)
 	dir := t.TempDir()
 	t.Chdir(dir)
@@ -61,11 +60,10 @@ func TestErrorsNameTheFile(t *testing.T) {
 
 // TestErrorsOfValuesNameTheFile: of a sound file too, what is wrong with what it holds.
 func TestErrorsOfValuesNameTheFile(t *testing.T) {
-	good, err := readFixture(filepath.Join("..", "..", "testdata", "storage", "before.db"))
-	require.NoError(t, err)
-	t.Chdir(t.TempDir())
-	require.NoError(t, os.WriteFile("one.db", good, 0o600))
-	require.NoError(t, os.WriteFile("two.db", good, 0o600))
+	dir := t.TempDir()
+	recordedFile(t, dir, "storage/before.db", "one.db")
+	recordedFile(t, dir, "storage/before.db", "two.db")
+	t.Chdir(dir)
 	for words, file := range map[string]string{
 		"get one.db nope": "one.db", "get one.db ns/nope": "one.db", "get one.db ns --prefix /nope": "one.db", "keys one.db --raw /nope": "one.db",
 		"history one.db /nope": "one.db", "history one.db ns/nope": "one.db", "history one.db nope/nope": "one.db", "history one.db two.db ns/nope": "one.db, two.db",

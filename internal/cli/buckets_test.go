@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bytes"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -31,12 +30,12 @@ func TestNotKnown(t *testing.T) {
 		t.Setenv(name, value)
 	}
 	report := filepath.Join(t.TempDir(), "report.json")
-	var stdout, stderr bytes.Buffer
-	args := []string{"etcdshift", "migrate", "calico-v3", "--report", report, fixtureFile(t), "s3://bkt/out.db"}
-	require.Equal(t, exitFailed, Run(t.Context(), args, nil, &stdout, &stderr))
-	require.Empty(t, stdout.String())
-	require.Contains(t, stderr.String(), "s3://bkt/out.db: whether the object was written is not known: ")
-	require.Contains(t, stderr.String(), "run the command again")
-	require.NotContains(t, stderr.String(), "nothing was written")
+	in := recordedFile(t, t.TempDir(), "calico/before.db", "before.db")
+	status, stdout, stderr := runWords("migrate", "calico-v3", "--report", report, in, "s3://bkt/out.db")
+	require.Equal(t, exitFailed, status)
+	require.Empty(t, stdout)
+	require.Contains(t, stderr, "s3://bkt/out.db: whether the object was written is not known: ")
+	require.Contains(t, stderr, "run the command again")
+	require.NotContains(t, stderr, "nothing was written")
 	require.NoFileExists(t, report)
 }

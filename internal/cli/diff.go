@@ -12,6 +12,7 @@ import (
 
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/internal/compare"
+	"github.com/etcdshift/etcdshift/internal/phrase"
 	"github.com/etcdshift/etcdshift/internal/render"
 	"github.com/etcdshift/etcdshift/internal/stream"
 	"github.com/etcdshift/etcdshift/keys"
@@ -72,7 +73,7 @@ func runDiff(c *cli.Context, args []string) (err error) {
 		return d.print(files, options)
 	})
 	if found := d.found(); err == nil && found > 0 {
-		err = &failure{status: exitFound, err: fmt.Errorf("%s between %s and %s", render.Plural(found, "difference"), args[0], args[1])}
+		err = &failure{status: exitFound, err: fmt.Errorf("%s between %s and %s", phrase.Count(found, "difference"), args[0], args[1])}
 	}
 	return err
 }
@@ -232,7 +233,7 @@ func (d *differences) object(o *compare.Object) {
 	}
 	d.Changes("  ", o.Changes)
 	if o.Folded > 0 {
-		d.Line(render.Cyan, fmt.Sprintf("  (and %s folded away)", render.Plural(o.Folded, "change")))
+		d.Line(render.Cyan, fmt.Sprintf("  (and %s folded away)", phrase.Count(o.Folded, "change")))
 	}
 }
 
@@ -263,13 +264,13 @@ func (d *differences) printEnd(tail diffTail) error {
 		d.Printf("no difference\n")
 	}
 	if total.Folded > 0 {
-		d.Printf("%s with nothing but noise; --all shows it\n", render.Plural(total.Folded, "object"))
+		d.Printf("%s with nothing but noise; --all shows it\n", phrase.Count(total.Folded, "object"))
 	}
 	if n := tail.FoldedLeases; n > 0 {
-		d.Printf("%s of etcd granted, gone or changed; --all shows them\n", render.Plural(n, "lease"))
+		d.Printf("%s of etcd granted, gone or changed; --all shows them\n", phrase.Count(n, "lease"))
 	}
 	if n := len(tail.Leases); n > 0 {
-		d.Printf("%s of etcd granted, gone or changed\n", render.Plural(n, "lease"))
+		d.Printf("%s of etcd granted, gone or changed\n", phrase.Count(n, "lease"))
 	}
 	return d.Flush()
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/internal/doctor"
 	"github.com/etcdshift/etcdshift/internal/kcp/archive"
+	"github.com/etcdshift/etcdshift/internal/phrase"
 	"github.com/etcdshift/etcdshift/internal/render"
 	"github.com/etcdshift/etcdshift/internal/report"
 	"github.com/etcdshift/etcdshift/snapshot"
@@ -72,9 +73,9 @@ func runDoctor(c *cli.Context, args []string) error {
 		return err
 	}
 	if level := c.String("fail-on"); report.AtLeast(finding.Level(level)) {
-		found := render.Plural(report.Count(finding.Error), "error")
+		found := phrase.Count(report.Count(finding.Error), "error")
 		if level == "warning" {
-			found += ", " + render.Plural(report.Count(finding.Warning), "warning")
+			found += ", " + phrase.Count(report.Count(finding.Warning), "warning")
 		}
 		return &failure{exitFound, fmt.Errorf("%s: %s found", args[0], found), "\"etcdshift explain CODE\" explains a code; --ignore CODE leaves it out"}
 	}
@@ -163,7 +164,7 @@ func printDiagnosis(c *cli.Context, in inputInfo, found *finding.Report, options
 	}
 	p := render.NewPage(render.Folding(c.App.Writer))
 	printFindings(p, found)
-	p.Printf("%s, %s, %s\n", render.Plural(errors, "error"), render.Plural(warnings, "warning"), render.Plural(infos, "info"))
+	p.Printf("%s, %s, %s\n", phrase.Count(errors, "error"), phrase.Count(warnings, "warning"), phrase.Count(infos, "info"))
 	return p.Flush()
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/internal/manifest"
 	"github.com/etcdshift/etcdshift/internal/objects"
+	"github.com/etcdshift/etcdshift/internal/phrase"
 	"github.com/etcdshift/etcdshift/internal/render"
 	"github.com/etcdshift/etcdshift/internal/stream"
 	"github.com/etcdshift/etcdshift/keys"
@@ -319,7 +320,7 @@ func (e *exporter) say() {
 		line("it holds custom resources: apply the output of --crds first, unless the cluster has their types")
 	}
 	if e.large > 0 {
-		line("%s too large for the annotation of kubectl apply: use kubectl apply --server-side", render.Plural(e.large, "object"))
+		line("%s too large for the annotation of kubectl apply: use kubectl apply --server-side", phrase.Count(e.large, "object"))
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -16,10 +15,7 @@ import (
 // TestCutShort: a file that someone cuts short while its values are read ends in an error, not in a
 // dead process.
 func TestCutShort(t *testing.T) {
-	data, err := readFixture(filepath.Join("..", "..", "testdata", "etcd", "etcd-3.7.db"))
-	require.NoError(t, err)
-	path := filepath.Join(t.TempDir(), "in.db")
-	require.NoError(t, os.WriteFile(path, data, 0o600))
+	path := recordedFile(t, t.TempDir(), "etcd/etcd-3.7.db", "in.db")
 	read := &cli.Command{Name: "read", Action: func(c *cli.Context) error {
 		s, err := snapshot.Open(c.Context, path, snapshot.Config{})
 		require.NoError(t, err)

@@ -9,6 +9,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/etcdshift/etcdshift/internal/fleet"
+	"github.com/etcdshift/etcdshift/internal/phrase"
 	"github.com/etcdshift/etcdshift/internal/render"
 )
 
@@ -76,7 +77,7 @@ func runFleetList(c *cli.Context, args []string) error {
 	}
 	most, needs := f.Largest(), f.Needs()
 	p := render.NewPage(c.App.Writer)
-	p.Printf("%s: %s, %s\n", out, render.Plural(len(f.Snapshots), "snapshot"), render.Size(f.Bytes()))
+	p.Printf("%s: %s, %s\n", out, phrase.Count(len(f.Snapshots), "snapshot"), render.Size(f.Bytes()))
 	p.Printf("left out: %s\n", f.LeftOut.String())
 	p.Printf("needs most disk: %s, %s\n\n", most.Path, render.Size(most.Bytes))
 	p.Printf("completions: %d\nmemory: %dMi\nephemeral-storage: %dMi\n", len(f.Snapshots), needs.Memory>>20, needs.Scratch>>20)

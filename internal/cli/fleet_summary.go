@@ -9,6 +9,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/etcdshift/etcdshift/internal/fleet"
+	"github.com/etcdshift/etcdshift/internal/phrase"
 	"github.com/etcdshift/etcdshift/internal/render"
 )
 
@@ -101,7 +102,7 @@ func runFleetSummary(c *cli.Context, args []string) error {
 		return err
 	}
 	if left > 0 {
-		return &failure{exitFound, fmt.Errorf("%s: %d of %s not done", args[0], left, render.Plural(len(f.Snapshots), "snapshot")),
+		return &failure{exitFound, fmt.Errorf("%s: %d of %s not done", args[0], left, phrase.Count(len(f.Snapshots), "snapshot")),
 			`"etcdshift fleet run LIST --index N -- COMMAND" runs one again; docs/guides/fleet.md tells what to move away before`}
 	}
 	return nil

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -124,11 +123,9 @@ func TestForgedLines(t *testing.T) {
 	}
 	for _, line := range lines {
 		ran := func(db string) (out, shape string) {
-			var stdout, stderr bytes.Buffer
-			args := strings.Fields(strings.Replace(line, "DB", "-q "+db, 1))
-			status := Run(t.Context(), append([]string{"etcdshift"}, args...), nil, &stdout, &stderr)
-			shape = fmt.Sprintf("status %d, %d lines, %d of errors", status, strings.Count(stdout.String(), "\n"), strings.Count(stderr.String(), "\n"))
-			return stdout.String() + stderr.String(), shape
+			status, stdout, stderr := runWords(strings.Fields(strings.Replace(line, "DB", "-q "+db, 1))...)
+			shape = fmt.Sprintf("status %d, %d lines, %d of errors", status, strings.Count(stdout, "\n"), strings.Count(stderr, "\n"))
+			return stdout + stderr, shape
 		}
 		got, shape := ran(hostile)
 		_, want := ran(harmless)

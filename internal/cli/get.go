@@ -11,6 +11,7 @@ import (
 
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/internal/objects"
+	"github.com/etcdshift/etcdshift/internal/phrase"
 	"github.com/etcdshift/etcdshift/internal/render"
 	"github.com/etcdshift/etcdshift/internal/stream"
 	"github.com/etcdshift/etcdshift/snapshot"
@@ -266,7 +267,7 @@ func (g *getter) unparsed() (errs []error) {
 		}
 		if n > 0 {
 			dir := g.layouts.Dirs(a.kind.Resource)[0]
-			errs = append(errs, fmt.Errorf("%s below %s in no layout; \"etcdshift keys\" lists what there is", render.Plural(n, "key"), dir))
+			errs = append(errs, fmt.Errorf("%s below %s in no layout; \"etcdshift keys\" lists what there is", phrase.Count(n, "key"), dir))
 		}
 	}
 	return errs
@@ -284,7 +285,7 @@ func (g *getter) verdict() error {
 	}
 	missing := func(n int, what, is string) {
 		if n > 0 {
-			errs = append(errs, fmt.Errorf("%s %s", render.Plural(n, what), is))
+			errs = append(errs, fmt.Errorf("%s %s", phrase.Count(n, what), is))
 		}
 	}
 	missing(g.unread, "value", "could not be read")
@@ -292,7 +293,7 @@ func (g *getter) verdict() error {
 	missing(g.unbounded, "path", "found too much and shown as <error>")
 	missing(g.leftOut, "printer column", "not shown")
 	if g.kept > 0 {
-		err := fmt.Errorf("%s not exported: it takes --show-secrets", render.Plural(g.kept, "object"))
+		err := fmt.Errorf("%s not exported: it takes --show-secrets", phrase.Count(g.kept, "object"))
 		if errs == nil {
 			return &failure{status: exitRefused, err: err}
 		}
@@ -349,7 +350,7 @@ func (g *getter) elsewhere() (string, error) {
 	}
 	text := g.where(namespaced)
 	if text != "" && others > 0 && !g.options.deleted {
-		text += fmt.Sprintf("; with -A there is a choice of %s", render.Plural(others, "object"))
+		text += fmt.Sprintf("; with -A there is a choice of %s", phrase.Count(others, "object"))
 	}
 	return text, nil
 }

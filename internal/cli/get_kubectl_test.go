@@ -1,10 +1,7 @@
 package cli
 
 import (
-	"bytes"
-	"context"
 	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -26,10 +23,7 @@ func justified() map[string]string {
 // TestTablesOfKubectl: what "kubectl get TYPE -A -o wide" printed of a cluster that had each
 // built-in kind in many states, and what get prints of its snapshot, column by column, ages aside.
 func TestTablesOfKubectl(t *testing.T) {
-	data, err := readFixture("../../testdata/kubectl/all.db")
-	require.NoError(t, err)
-	db := filepath.Join(t.TempDir(), "all.db")
-	require.NoError(t, os.WriteFile(db, data, 0o600))
+	db := recordedFile(t, t.TempDir(), "kubectl/all.db", "all.db")
 	recorded, err := os.ReadFile("../../testdata/kubectl/tables.txt")
 	require.NoError(t, err)
 	age, blanks := regexp.MustCompile(`\b(?:[0-9]+[smhdy])+\b`), regexp.MustCompile(` +`)
@@ -49,9 +43,8 @@ func TestTablesOfKubectl(t *testing.T) {
 	require.Len(t, sections, 54)
 	for _, section := range sections {
 		kind, want, _ := strings.Cut(section, "\n")
-		var stdout, stderr bytes.Buffer
-		status := Run(context.Background(), []string{"etcdshift", "get", "-q", db, kind, "-A", "-o", "wide"}, nil, &stdout, &stderr)
-		require.Zero(t, status, "%s: %s", kind, &stderr)
-		require.Equal(t, lines(want), lines(stdout.String()), kind)
+		status, stdout, stderr := runWords("get", "-q", db, kind, "-A", "-o", "wide")
+		require.Zero(t, status, "%s: %s", kind, stderr)
+		require.Equal(t, lines(want), lines(stdout), kind)
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/internal/columns"
 	"github.com/etcdshift/etcdshift/internal/compare"
+	"github.com/etcdshift/etcdshift/internal/phrase"
 	"github.com/etcdshift/etcdshift/internal/render"
 	"github.com/etcdshift/etcdshift/internal/stream"
 )
@@ -211,7 +212,7 @@ func (g *getter) checkCells(o *gotten, cells []any, header func(i int) string) e
 	what := "column " + render.Cell(header(failed[0]), 1)
 	if more := len(failed) - 1; more > 0 {
 		g.unbounded += more
-		what += " and " + render.Plural(more, "more column")
+		what += " and " + phrase.Count(more, "more column")
 	}
 	mark, err := g.bounded(o, what, cells[failed[0]].(error))
 	for _, i := range failed {

@@ -12,6 +12,7 @@ import (
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/internal/compare"
 	"github.com/etcdshift/etcdshift/internal/objects"
+	"github.com/etcdshift/etcdshift/internal/phrase"
 	"github.com/etcdshift/etcdshift/internal/render"
 	"github.com/etcdshift/etcdshift/internal/stream"
 )
@@ -197,7 +198,7 @@ func (g *grepper) print() error {
 func (g *grepper) finish() error {
 	if g.notLooked > 0 && !g.options.quiet {
 		fmt.Fprintf(g.c.App.ErrWriter, "redacted values of %s were not searched; --show-secrets searches them\n",
-			render.Plural(g.notLooked, "object"))
+			phrase.Count(g.notLooked, "object"))
 	}
 	g.shown = max(g.shown, 1) // nothing to say about objects of the types elsewhere
 	if err := g.verdict(); err != nil || g.count > 0 {

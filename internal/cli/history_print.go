@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/etcdshift/etcdshift/internal/compare"
+	"github.com/etcdshift/etcdshift/internal/phrase"
 	"github.com/etcdshift/etcdshift/internal/render"
 )
 
@@ -79,7 +80,7 @@ func (p historyPage) step(s *compare.Step) {
 	p.Changes("  ", s.Changes)
 	switch {
 	case s.Folded > 0:
-		p.Line(render.Cyan, fmt.Sprintf("  (%s folded away; --all shows)", render.Plural(s.Folded, "change")))
+		p.Line(render.Cyan, fmt.Sprintf("  (%s folded away; --all shows)", phrase.Count(s.Folded, "change")))
 	case s.What == compare.Updated && len(s.Changes) == 0:
 		p.Line(render.Cyan, "  (written again without a change)")
 	}
@@ -119,7 +120,7 @@ func missingText(s *compare.Step) string {
 		parts = append(parts, fmt.Sprintf("the creation at revision %d", m.Created))
 	}
 	if m.Updates > 0 {
-		parts = append(parts, render.Plural(int(m.Updates), "update"))
+		parts = append(parts, phrase.Count(int(m.Updates), "update"))
 	}
 	where := fmt.Sprintf("before revision %d", m.To)
 	if m.From > 0 {

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bytes"
 	"fmt"
 	"maps"
 	"os"
@@ -53,7 +52,7 @@ func TestInvocations(t *testing.T) {
 			if !strings.HasPrefix(line, "get ") && command == line {
 				continue // get alone is a command of ours
 			}
-			got := invoke(t, db, command)
+			got := invoke(db, command)
 			if got.text == want.text && (got.exit == want.exit || got.exit == exitUsage && want.exit == exitFailed) {
 				continue
 			}
@@ -102,17 +101,13 @@ func readInvocation(line, recorded string) (i invocation) {
 }
 
 // invoke runs a command line of etcdshift on a file.
-func invoke(t *testing.T, db, line string) (i invocation) {
-	var stdout, stderr bytes.Buffer
+func invoke(db, line string) invocation {
 	words := strings.Fields(line)
-	args := slices.Concat([]string{"etcdshift", words[0], "-q", "--show-secrets", db}, words[1:])
-	i.exit = Run(t.Context(), args, strings.NewReader(""), &stdout, &stderr)
-	text := stdout.String()
+	status, text, stderr := runWords(slices.Concat([]string{words[0], "-q", "--show-secrets", db}, words[1:])...)
 	if text != "" && !strings.HasSuffix(text, "\n") {
 		text += "\\\n"
 	}
-	i.text, i.stderr = settled(line, text), stderr.String()
-	return i
+	return invocation{settled(line, text), stderr, status}
 }
 
 // settled is a table without ages, or the content of a document, in which "get" names its input.

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/etcdshift/etcdshift/internal/kcp"
+	"github.com/etcdshift/etcdshift/internal/phrase"
 	"github.com/etcdshift/etcdshift/internal/render"
 )
 
@@ -19,7 +20,7 @@ func printSurvey(w io.Writer, read []surveyed, found *kcp.Installation, wide boo
 	p.orphans(found.Orphans)
 	p.stale(found.Stale)
 	if n := len(found.Unchecked); n > 0 {
-		p.Printf("\ncopies in the cache of %s were not checked: their shards were not given\n", render.Plural(n, "logical cluster"))
+		p.Printf("\ncopies in the cache of %s were not checked: their shards were not given\n", phrase.Count(n, "logical cluster"))
 	}
 	p.unknown(read)
 	p.problems(read)
@@ -137,7 +138,7 @@ func (p surveyPage) notes(all []kcp.Resident) {
 			notes = append(notes, c.Called()+" "+f.Reason)
 		}
 		if c.Undecryptable > 0 {
-			notes = append(notes, fmt.Sprintf("%s has %s that no given key decrypts", c.Called(), render.Plural(c.Undecryptable, "record")))
+			notes = append(notes, fmt.Sprintf("%s has %s that no given key decrypts", c.Called(), phrase.Count(c.Undecryptable, "record")))
 		}
 	}
 	if len(notes) > 0 {
@@ -189,7 +190,7 @@ func (p surveyPage) unknown(read []surveyed) {
 	p.rows(false, []any{"KEY OF NO LOGICAL CLUSTER", "FILE", "BYTES", "WHY"}, rows)
 	for _, f := range read {
 		for _, o := range f.Others {
-			p.Printf("\n%s has %s below %s too, which is %s and not kcp\n", f.Path, render.Plural(o.Keys, "key"), o.Prefix+"/", o.Flavour)
+			p.Printf("\n%s has %s below %s too, which is %s and not kcp\n", f.Path, phrase.Count(o.Keys, "key"), o.Prefix+"/", o.Flavour)
 		}
 	}
 }

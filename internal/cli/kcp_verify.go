@@ -10,6 +10,7 @@ import (
 	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/internal/kcp/move"
+	"github.com/etcdshift/etcdshift/internal/phrase"
 	"github.com/etcdshift/etcdshift/internal/render"
 	"github.com/etcdshift/etcdshift/snapshot"
 )
@@ -72,10 +73,10 @@ func runClusterVerify(c *cli.Context, args []string) error {
 	case err != nil:
 		return err
 	case len(verdict.Findings) > 0:
-		return &failure{exitFound, fmt.Errorf("the move is not sound: %s", render.Plural(len(verdict.Findings), "finding")),
+		return &failure{exitFound, fmt.Errorf("the move is not sound: %s", phrase.Count(len(verdict.Findings), "finding")),
 			"start none of these shards; \"etcdshift explain CODE\" explains a finding"}
 	case len(verdict.Unchecked) > 0:
-		return &failure{exitCannotCheck, fmt.Errorf("not all of the move could be checked: %s not checked", render.Plural(len(verdict.Unchecked), "part")),
+		return &failure{exitCannotCheck, fmt.Errorf("not all of the move could be checked: %s not checked", phrase.Count(len(verdict.Unchecked), "part")),
 			"--encryption-config and --archive-encryption-config decrypt values, --origin and --cache-before show what a scrubbed file cannot, " +
 				"--cache shows whether copies of APIExports are there; -o json lists all that was not checked"}
 	case !verdict.Sound():
@@ -223,7 +224,7 @@ func (m *moveCheck) print(v *move.Verdict) error {
 func printMoveText(w io.Writer, v *move.Verdict) error {
 	p := render.NewPage(w)
 	for _, c := range v.Clusters {
-		p.Printf("%s %s: %s from %s to %s\n", c.Name, c.Path, render.Plural(c.Keys, "record"), shardCalled(v.From), shardCalled(v.To))
+		p.Printf("%s %s: %s from %s to %s\n", c.Name, c.Path, phrase.Count(c.Keys, "record"), shardCalled(v.From), shardCalled(v.To))
 	}
 	if len(v.Clusters) > 0 {
 		p.Printf("\n")

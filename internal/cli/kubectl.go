@@ -13,6 +13,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/etcdshift/etcdshift/internal/kubectl"
+	"github.com/etcdshift/etcdshift/internal/phrase"
 	"github.com/etcdshift/etcdshift/internal/render"
 	"github.com/etcdshift/etcdshift/internal/serve"
 )
@@ -110,9 +111,9 @@ func (k *onFile) verdict(err error, args []string) error {
 	case errors.As(err, &usage):
 		return k.usage(usage, args)
 	case err == nil && k.lacking > serve.MostReported:
-		return fmt.Errorf("more than %s could not be read", render.Plural(serve.MostReported, "object"))
+		return fmt.Errorf("more than %s could not be read", phrase.Count(serve.MostReported, "object"))
 	case err == nil && k.lacking > 0:
-		return fmt.Errorf("%s could not be read", render.Plural(k.lacking, "object"))
+		return fmt.Errorf("%s could not be read", phrase.Count(k.lacking, "object"))
 	}
 	return err
 }

@@ -85,23 +85,16 @@ func TestArrange(t *testing.T) {
 // TestEmptyValues: a flag whose value is that of a shell variable which is not set is never taken
 // for no flag.
 func TestEmptyValues(t *testing.T) {
-	var check func(commands []*cli.Command, path ...string)
 	n := 0
-	check = func(commands []*cli.Command, path ...string) {
-		for _, c := range commands {
-			at := append(slices.Clone(path), c.Name)
-			check(c.Subcommands, at...)
-			for _, f := range c.Flags {
-				n++
-				var stdout, stderr bytes.Buffer
-				args := append(slices.Clone(at), "--"+f.Names()[0]+"=", "a", "b")
-				require.Equal(t, exitUsage, Run(context.Background(), args, nil, &stdout, &stderr), args)
-				require.Contains(t, stderr.String(), `flag "--`+f.Names()[0]+`" has an empty value`)
-				require.Empty(t, stdout.String())
-			}
+	eachCommand(Commands(), nil, func(path []string, c *cli.Command) {
+		for _, f := range c.Flags {
+			n++
+			status, stdout, stderr := runWords(append(slices.Clone(path), "--"+f.Names()[0]+"=", "a", "b")...)
+			require.Equal(t, exitUsage, status, "%s --%s", path, f.Names()[0])
+			require.Contains(t, stderr, `flag "--`+f.Names()[0]+`" has an empty value`)
+			require.Empty(t, stdout)
 		}
-	}
-	check(Commands(), "etcdshift")
+	})
 	require.Greater(t, n, 40)
 }
 
@@ -161,20 +154,20 @@ func TestSentinelsHaveHints(t *testing.T) {
 }
 
 func TestInterrupted(t *testing.T) {
-	path := fixtureFile(t)
+	path := recordedFile(t, t.TempDir(), "calico/before.db", "before.db")
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	for _, command := range []string{"status", "verify"} {
-		var stdout, stderr bytes.Buffer
-		require.Equal(t, exitInterrupted, Run(ctx, []string{"etcdshift", command, path}, nil, &stdout, &stderr), command)
-		require.Empty(t, stdout.String())
-		require.Equal(t, "etcdshift: interrupted; nothing was written\n", stderr.String())
+		status, stdout, stderr := runWithin(ctx, command, path)
+		require.Equal(t, exitInterrupted, status, command)
+		require.Empty(t, stdout)
+		require.Equal(t, "etcdshift: interrupted; nothing was written\n", stderr)
 	}
 }
 
 // TestStdoutFails: what could not be printed is not done.
 func TestStdoutFails(t *testing.T) {
-	path := fixtureFile(t)
+	path := recordedFile(t, t.TempDir(), "calico/before.db", "before.db")
 	for command, status := range map[string]int{
 		"status": exitFailed, "status -o json": exitFailed,
 		"verify": exitCannotCheck, "verify -o json": exitCannotCheck,
@@ -194,14 +187,6 @@ type broken struct{}
 
 func (broken) Write([]byte) (int, error) {
 	return 0, &fs.PathError{Op: "write", Path: "/dev/stdout", Err: errors.New("no pipe")}
-}
-
-func fixtureFile(t *testing.T) string {
-	data, err := readFixture(filepath.Join("..", "..", "testdata", "calico", "before.db"))
-	require.NoError(t, err)
-	path := filepath.Join(t.TempDir(), "before.db")
-	require.NoError(t, os.WriteFile(path, data, 0o600))
-	return path
 }
 
 func TestSamePath(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/etcdshift/etcdshift/finding"
+	"github.com/etcdshift/etcdshift/internal/phrase"
 	"github.com/etcdshift/etcdshift/internal/render"
 	"github.com/etcdshift/etcdshift/internal/s3"
 	"github.com/etcdshift/etcdshift/transform"
@@ -329,11 +330,11 @@ func (m migration) verdict(r *transform.Report, err error) error {
 		if m.NotForRestore {
 			then = "hand OUT over"
 		}
-		return &failure{exitAllowed, fmt.Errorf("%s allowed by --allow", render.Plural(left, "problem")),
+		return &failure{exitAllowed, fmt.Errorf("%s allowed by --allow", phrase.Count(left, "problem")),
 			"each is listed with its decision; check them before you " + then}
 	case errors.Is(err, transform.ErrRefused):
 		_, refusing := r.Errors()
-		err = fmt.Errorf("refused: %s; nothing was written", render.Plural(refusing, "problem"))
+		err = fmt.Errorf("refused: %s; nothing was written", phrase.Count(refusing, "problem"))
 		return &failure{exitRefused, &fileError{[]string{r.Input.Path}, err}, m.refusedHint(r)}
 	case errors.Is(err, transform.ErrOutIsIn):
 		return &failure{status: exitUsage, err: err}

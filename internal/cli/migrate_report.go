@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/etcdshift/etcdshift/finding"
+	"github.com/etcdshift/etcdshift/internal/phrase"
 	"github.com/etcdshift/etcdshift/internal/render"
 	"github.com/etcdshift/etcdshift/snapshot"
 	"github.com/etcdshift/etcdshift/transform"
@@ -127,7 +128,7 @@ func (p reportPage) changes(r *transform.Report) {
 		}
 	}
 	if seen+other > 0 {
-		p.Printf("UIDs: %d as clients saw them before, %s\n", seen, render.Plural(other, "other"))
+		p.Printf("UIDs: %d as clients saw them before, %s\n", seen, phrase.Count(other, "other"))
 	}
 	if len(r.References) > 0 {
 		p.Printf("owner references: %d rewritten\n", len(r.References))
@@ -158,7 +159,7 @@ func (p reportPage) problems(r *transform.Report) {
 		}
 	}
 	if len(order) > 0 {
-		p.Printf("\nproblems: %s, %s\n", render.Plural(errors, "error"), render.Plural(len(r.Problems)-errors, "warning"))
+		p.Printf("\nproblems: %s, %s\n", phrase.Count(errors, "error"), phrase.Count(len(r.Problems)-errors, "warning"))
 	}
 	for _, name := range order {
 		p.First("", groups[name], mostListed, len(groups[name]), " of "+name+"; --report lists them all")

@@ -77,7 +77,7 @@ func TestPackedSecrets(t *testing.T) {
 			for _, line := range packedLines() {
 				for _, object := range objects {
 					line := strings.NewReplacer("OBJECT", object, "KEY", keyOf(object)).Replace(line)
-					args := append([]string{"etcdshift"}, strings.Fields(line)...)
+					args := strings.Fields(line)
 					for i, arg := range args {
 						switch file, isFile := map[string]string{"IN": in, "BASE": base}[arg]; {
 						case isFile:
@@ -86,9 +86,9 @@ func TestPackedSecrets(t *testing.T) {
 							args[i] = filepath.Join(dir, arg)
 						}
 					}
-					var stdout, stderr bytes.Buffer
-					require.NotEqual(t, exitUsage, Run(t.Context(), args, nil, &stdout, &stderr), "%s: %s", line, stderr.String())
-					without(stdout.String()+stderr.String(), line)
+					status, stdout, stderr := runWords(args...)
+					require.NotEqual(t, exitUsage, status, "%s: %s", line, stderr)
+					without(stdout+stderr, line)
 					if !strings.Contains(line, object) && !strings.Contains(line, keyOf(object)) {
 						break
 					}

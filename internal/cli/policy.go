@@ -7,6 +7,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/etcdshift/etcdshift/finding"
+	"github.com/etcdshift/etcdshift/internal/phrase"
 	"github.com/etcdshift/etcdshift/internal/policy"
 	"github.com/etcdshift/etcdshift/internal/render"
 	"github.com/etcdshift/etcdshift/internal/report"
@@ -94,9 +95,9 @@ func runPolicyCheck(c *cli.Context, args []string) error {
 		return &failure{exitCannotCheck, fmt.Errorf("%s: not all objects were checked", args[0]), "\"etcdshift explain policy-cost\" says what to do"}
 	}
 	if level := c.String("fail-on"); doc.found.AtLeast(finding.Level(level)) {
-		found := render.Plural(doc.found.Count(finding.Error), "error")
+		found := phrase.Count(doc.found.Count(finding.Error), "error")
 		if level == "warning" {
-			found += ", " + render.Plural(doc.found.Count(finding.Warning), "warning")
+			found += ", " + phrase.Count(doc.found.Count(finding.Warning), "warning")
 		}
 		return &failure{exitFound, fmt.Errorf("%s: %s found", args[0], found), "\"etcdshift explain CODE\" explains a code"}
 	}
@@ -159,6 +160,6 @@ func (d *policyCheck) print(c *cli.Context) error {
 	p.Table([]any{"POLICY", "BINDINGS", "OBJECTS", "FAILED"}, mapped(d.Policies, func(one *policy.Policy) []any {
 		return []any{one.Name, len(one.Bindings), one.Matched, one.Failed}
 	})...)
-	p.Printf("\n%s, %s, %s\n", render.Plural(d.Errors, "error"), render.Plural(d.Warnings, "warning"), render.Plural(d.Infos, "info"))
+	p.Printf("\n%s, %s, %s\n", phrase.Count(d.Errors, "error"), phrase.Count(d.Warnings, "warning"), phrase.Count(d.Infos, "info"))
 	return p.Flush()
 }

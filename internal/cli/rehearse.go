@@ -14,9 +14,9 @@ import (
 	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/internal/conversion"
 	"github.com/etcdshift/etcdshift/internal/input"
+	"github.com/etcdshift/etcdshift/internal/phrase"
 	"github.com/etcdshift/etcdshift/internal/policy"
 	"github.com/etcdshift/etcdshift/internal/rehearse"
-	"github.com/etcdshift/etcdshift/internal/render"
 	"github.com/etcdshift/etcdshift/internal/report"
 	"github.com/etcdshift/etcdshift/internal/s3"
 	"github.com/etcdshift/etcdshift/internal/sandbox"
@@ -177,10 +177,10 @@ func (d *rehearsalDocument) verdict() error {
 	const hint = `"etcdshift explain CODE" explains a code`
 	switch {
 	case d.After != nil && len(d.Differences.Broken) > 0:
-		more := render.Plural(len(d.Differences.Broken), "finding")
+		more := phrase.Count(len(d.Differences.Broken), "finding")
 		return &failure{exitFound, fmt.Errorf("%s: %s that %s does not have", d.After.Input.Path, more, d.Input.Path), hint}
 	case d.After == nil && !d.Passed:
-		return &failure{exitFound, fmt.Errorf("%s: %s found", d.Input.Path, render.Plural(d.Errors+d.Warnings, "failure")), hint}
+		return &failure{exitFound, fmt.Errorf("%s: %s found", d.Input.Path, phrase.Count(d.Errors+d.Warnings, "failure")), hint}
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/etcdshift/etcdshift/finding"
+	"github.com/etcdshift/etcdshift/internal/phrase"
 	"github.com/etcdshift/etcdshift/internal/rehearse"
 	"github.com/etcdshift/etcdshift/internal/render"
 	"github.com/etcdshift/etcdshift/internal/report"
@@ -70,7 +71,7 @@ func (r *rehearsal) printKinds(p *render.Page) {
 	var odd []string
 	for _, k := range r.Kinds {
 		if k.Failed > 0 || k.NotChecked != "" {
-			text := fmt.Sprintf("%s: %s, %d tried, %d failed", k.Resource, render.Plural(k.Objects, "object"), k.Tried, k.Failed)
+			text := fmt.Sprintf("%s: %s, %d tried, %d failed", k.Resource, phrase.Count(k.Objects, "object"), k.Tried, k.Failed)
 			if k.NotChecked != "" {
 				text += "; " + k.NotChecked
 			}

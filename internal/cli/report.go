@@ -11,6 +11,7 @@ import (
 
 	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/internal/input"
+	"github.com/etcdshift/etcdshift/internal/phrase"
 	"github.com/etcdshift/etcdshift/internal/publish"
 	"github.com/etcdshift/etcdshift/internal/render"
 	"github.com/etcdshift/etcdshift/internal/report"
@@ -119,10 +120,10 @@ func verdictOf(c *cli.Context, path string, r *report.Report) error {
 	var found []string
 	d := r.Diagnosis
 	if d.Errors > 0 {
-		found = append(found, render.Plural(d.Errors, "error"))
+		found = append(found, phrase.Count(d.Errors, "error"))
 	}
 	if d.Warnings > 0 && c.String("fail-on") == string(finding.Warning) {
-		found = append(found, render.Plural(d.Warnings, "warning"))
+		found = append(found, phrase.Count(d.Warnings, "warning"))
 	}
 	if m := r.Migration; m != nil && m.Fits == report.FitsNot {
 		found = append(found, c.String("migration")+" is about other files")

@@ -166,14 +166,13 @@ func TestFlagsOfRun(t *testing.T) {
 	}
 }
 
-// fixtureFiles copies recorded snapshots to a new working directory.
+// fixtureFiles copies recorded snapshots, and the recorded pair of keys, to a new working directory.
 func fixtureFiles(t *testing.T, names ...string) {
 	t.Helper()
-	testdata := filepath.Join(schemaFolder(), "..", "..", "..", "testdata")
-	t.Chdir(t.TempDir())
+	dir := t.TempDir()
 	for _, name := range names {
-		data, err := readFixture(filepath.Join(testdata, name+".db"))
-		require.NoError(t, err)
-		require.NoError(t, os.WriteFile(filepath.Base(name)+".db", data, 0o600))
+		recordedFile(t, dir, name+".db", filepath.Base(name)+".db")
 	}
+	testKeys(t, dir)
+	t.Chdir(dir)
 }

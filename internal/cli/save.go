@@ -10,6 +10,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/etcdshift/etcdshift/internal/phrase"
 	"github.com/etcdshift/etcdshift/internal/publish"
 	"github.com/etcdshift/etcdshift/internal/render"
 	"github.com/etcdshift/etcdshift/internal/s3"
@@ -119,7 +120,7 @@ func printSaved(c *cli.Context, out string, r *save.Result) error {
 		return render.JSON(c.App.Writer, doc)
 	}
 	_, err := fmt.Fprintf(c.App.Writer, "%s: %s, revision %d, %s, sha256 %s\n",
-		render.Printable(out), render.Size(r.Bytes), r.Revision, render.Plural(r.Keys, "key"), r.SHA256)
+		render.Printable(out), render.Size(r.Bytes), r.Revision, phrase.Count(r.Keys, "key"), r.SHA256)
 	return err
 }
 

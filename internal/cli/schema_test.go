@@ -199,15 +199,8 @@ func lineOf(args []string, line map[string]any) (document, list string) {
 func TestDocuments(t *testing.T) {
 	all, err := storedSchemas(schemaFolder())
 	require.NoError(t, err)
-	testdata, seen := filepath.Join(schemaFolder(), "..", "..", "..", "testdata"), map[string]bool{}
-	dir := t.TempDir()
-	testKeys(t, dir)
-	t.Chdir(dir)
-	for _, name := range []string{"calico/before", "storage/flipped", "kcp/root-before", "kcp/shard1-before", "kcp/cache-before"} {
-		data, err := readFixture(filepath.Join(testdata, name+".db"))
-		require.NoError(t, err)
-		require.NoError(t, os.WriteFile(filepath.Base(name)+".db", data, 0o600))
-	}
+	seen := map[string]bool{}
+	fixtureFiles(t, "calico/before", "storage/flipped", "kcp/root-before", "kcp/shard1-before", "kcp/cache-before")
 	server := etcdtest.Start(t, filepath.Join(t.TempDir(), "member.etcd"))
 	for _, line := range []string{
 		"save -o json saved.db --endpoints 127.0.0.1:1," + server.URL,
@@ -247,18 +240,22 @@ func TestDocuments(t *testing.T) {
 		"fleet summary list.json -o json",
 		"fleet summary list.json -o jsonl",
 	} {
-		var printed, said bytes.Buffer
-		args := append([]string{"etcdshift"}, strings.Fields(line)...)
-		status := Run(t.Context(), args, nil, &printed, &said)
-		require.Contains(t, []int{exitDone, exitFailed, exitRefused}, status, "%s: %s", line, said.String())
-		require.Empty(t, wrongPrinted(all, args, printed.Bytes()), line)
+		args := strings.Fields(line)
+		status, printed, said := runWords(args...)
+		require.Contains(t, []int{exitDone, exitFailed, exitRefused}, status, "%s: %s", line, said)
+		require.Empty(t, wrongPrinted(all, args, []byte(printed)), line)
 		for kind := range documents() {
-			seen[kind] = seen[kind] || strings.Contains(printed.String(), `"kind": "`+kind+`"`)
+			seen[kind] = seen[kind] || strings.Contains(printed, `"kind": "`+kind+`"`)
 		}
 	}
 	for kind, is := range seen {
 		require.True(t, is, kind)
 	}
+}
+
+// testdata is a path below the folder of recorded files.
+func testdata(path ...string) string {
+	return filepath.Join(append([]string{schemaFolder(), "..", "..", "..", "testdata"}, path...)...)
 }
 
 // schemaFolder is docs/reference/schema. A script runs elsewhere, and has its path in SCHEMAS.

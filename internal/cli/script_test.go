@@ -9,7 +9,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -52,7 +51,7 @@ func TestScript(t *testing.T) {
 		RequireExplicitExec: true,
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("SCHEMAS", schemaFolder())
-			env.Setenv("POLICIES", filepath.Join(schemaFolder(), "..", "..", "..", "testdata", "policies"))
+			env.Setenv("POLICIES", testdata("policies"))
 			return nil
 		},
 		Condition: func(name string) (bool, error) {
@@ -87,7 +86,7 @@ func fixtureCmd(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: fixture SRC FILE")
 	}
-	data, err := readFixture(filepath.Join("..", "..", "testdata", args[0]))
+	data, err := readFixture(testdata(args[0]))
 	ts.Check(err)
 	ts.Check(os.WriteFile(ts.MkAbs(args[1]), data, 0o440))
 	unchanging(ts, args[1])

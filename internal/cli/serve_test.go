@@ -18,9 +18,9 @@ import (
 )
 
 // recordedFile copies a recorded snapshot into a folder.
-func recordedFile(t *testing.T, dir, src, name string) string {
+func recordedFile(t testing.TB, dir, src, name string) string {
 	t.Helper()
-	data, err := readFixture(filepath.Join("../../testdata", src))
+	data, err := readFixture(testdata(src))
 	require.NoError(t, err)
 	path := filepath.Join(dir, name)
 	require.NoError(t, os.WriteFile(path, data, 0o400))
@@ -82,9 +82,9 @@ func TestServe(t *testing.T) {
 		_, err = client.CoreV1().Pods("").List(t.Context(), metav1.ListOptions{})
 		require.ErrorContains(t, err, "Unauthorized")
 	}
-	var stdout, stderr bytes.Buffer
-	require.Equal(t, exitFailed, Run(t.Context(), []string{"etcdshift", "serve", "--kubeconfig", kubeconfig, all}, nil, &stdout, &stderr))
-	require.Contains(t, stderr.String(), "file already exists")
+	status, _, stderr := runWords("serve", "--kubeconfig", kubeconfig, all)
+	require.Equal(t, exitFailed, status)
+	require.Contains(t, stderr, "file already exists")
 	status, out, _ := stop()
 	require.Equal(t, exitInterrupted, status)
 	require.Contains(t, out, "all.db at revision 385: https://localhost:")
@@ -142,11 +142,10 @@ func TestServeRefuses(t *testing.T) {
 		"--at 99999 " + all:                    "is in the future",
 		root:                                   "kcp serves each logical cluster by itself",
 	} {
-		var stdout, stderr bytes.Buffer
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		status := Run(ctx, append([]string{"etcdshift", "serve"}, strings.Fields(line)...), nil, &stdout, &stderr)
+		status, _, stderr := runWithin(ctx, strings.Fields("serve "+line)...)
 		cancel()
-		require.Contains(t, stderr.String(), want, line)
+		require.Contains(t, stderr, want, line)
 		require.Contains(t, []int{exitUsage, exitFailed}, status)
 	}
 }

@@ -14,15 +14,12 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
-// signedSnapshot writes a snapshot, its signature and the key into the working directory.
+// signedSnapshot writes a snapshot, its signature, the key and another snapshot into the working directory.
 func signedSnapshot(t *testing.T) {
 	t.Helper()
-	data, err := readFixture(filepath.Join(schemaFolder(), "..", "..", "..", "testdata", "etcd", "etcd-3.7.db"))
-	require.NoError(t, err)
-	dir := t.TempDir()
-	testKeys(t, dir)
-	t.Chdir(dir)
-	require.NoError(t, os.WriteFile("before.db", data, 0o600))
+	fixtureFiles(t, "etcd/etcd-3.7", "calico/before")
+	require.NoError(t, os.Rename("before.db", "other.db"))
+	require.NoError(t, os.Rename("etcd-3.7.db", "before.db"))
 	status, stdout, stderr := runWords("sign", "before.db", "--key", "backup.key")
 	require.Zero(t, status, stdout+stderr)
 }
@@ -31,7 +28,7 @@ func signedSnapshot(t *testing.T) {
 func testKeys(t testing.TB, dir string) {
 	t.Helper()
 	for _, name := range []string{"backup.key", "backup.pub"} {
-		text, err := os.ReadFile(filepath.Join(schemaFolder(), "..", "..", "..", "testdata", "minisign", name))
+		text, err := os.ReadFile(testdata("minisign", name))
 		require.NoError(t, err)
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), text, 0o600))
 	}
@@ -40,10 +37,7 @@ func testKeys(t testing.TB, dir string) {
 // TestVerifySwapped: a file that is replaced by another sound one after its signature was checked
 // is not verified.
 func TestVerifySwapped(t *testing.T) {
-	other, err := readFixture(filepath.Join(schemaFolder(), "..", "..", "..", "testdata", "calico", "before.db"))
-	require.NoError(t, err)
 	signedSnapshot(t)
-	require.NoError(t, os.WriteFile("other.db", other, 0o600))
 	command := verifyCommand()
 	command.Action = func(c *cli.Context) error {
 		v := verification{Path: "before.db"}
@@ -59,11 +53,6 @@ func TestVerifySwapped(t *testing.T) {
 	require.Contains(t, said.String(), "before.db: ")
 }
 
-// fullDevice takes no byte.
-type fullDevice struct{}
-
-func (fullDevice) Write([]byte) (int, error) { return 0, errors.New("no space left on device") }
-
 // TestSignOnlyPrinting: a run that could not print says that its files are there.
 func TestSignOnlyPrinting(t *testing.T) {
 	signedSnapshot(t)
@@ -71,7 +60,7 @@ func TestSignOnlyPrinting(t *testing.T) {
 		{"sign", "before.db", "--key", "backup.key", "--signature", "b"}, {"sign", "before.db", "--key", "backup.key", "--signature", "c", "-o", "json"},
 	} {
 		var stderr bytes.Buffer
-		require.Equal(t, exitFailed, Run(context.Background(), append([]string{"etcdshift"}, words...), nil, fullDevice{}, &stderr))
+		require.Equal(t, exitFailed, Run(context.Background(), append([]string{"etcdshift"}, words...), nil, broken{}, &stderr))
 		require.Regexp(t, `: written\)\nhint: what was asked for was written; only printing failed\n$`, stderr.String())
 	}
 	for _, name := range []string{"b", "c"} {

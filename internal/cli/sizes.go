@@ -8,6 +8,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/internal/phrase"
 	"github.com/etcdshift/etcdshift/internal/render"
 )
 
@@ -111,7 +112,7 @@ func printTotals(p *render.Page, s *inspect.Sizes) {
 		return []any{name, render.Size(bytes), share(bytes, s.Image), what}
 	}
 	records := func(name string, a inspect.Amount) []any {
-		return part(name, a.Bytes, render.Plural(a.Records, "record"))
+		return part(name, a.Bytes, phrase.Count(a.Records, "record"))
 	}
 	p.Table(nil,
 		[]any{"database", render.Size(s.Image)},

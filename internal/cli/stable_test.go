@@ -143,21 +143,16 @@ func slicesOf(v any) []any {
 // stableLines lists commands, their flags and the codes that they report.
 func stableLines() string {
 	var lines []string
-	var walk func(path string, all []*cli.Command)
-	walk = func(path string, all []*cli.Command) {
-		for _, c := range all {
-			if c.Hidden {
-				continue
-			}
-			below := path + " " + c.Name
-			lines = append(lines, below+" "+c.ArgsUsage)
-			for _, f := range c.Flags {
-				lines = append(lines, fmt.Sprintf("%s --%s %T", below, strings.Join(f.Names(), ","), f))
-			}
-			walk(below, c.Subcommands)
+	eachCommand(Commands(), nil, func(path []string, c *cli.Command) {
+		if c.Hidden {
+			return
 		}
-	}
-	walk(programName, Commands())
+		below := programName + " " + strings.Join(path, " ")
+		lines = append(lines, below+" "+c.ArgsUsage)
+		for _, f := range c.Flags {
+			lines = append(lines, fmt.Sprintf("%s --%s %T", below, strings.Join(f.Names(), ","), f))
+		}
+	})
 	for _, e := range explanations(migrations.All()) {
 		for _, command := range e.Commands {
 			lines = append(lines, fmt.Sprintf("code %s %s %s", e.Code.Name, e.Level, command))

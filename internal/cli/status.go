@@ -13,6 +13,7 @@ import (
 
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/internal/kcp/archive"
+	"github.com/etcdshift/etcdshift/internal/phrase"
 	"github.com/etcdshift/etcdshift/internal/render"
 	"github.com/etcdshift/etcdshift/internal/report"
 )
@@ -96,9 +97,9 @@ func printStatus(w io.Writer, st status) error {
 	add("revision", "%s", st.Status.CurrentRevision())
 	add("compacted", "%s", st.Status.Compacted())
 	add("keys", "%d", st.Keys)
-	add("records", "%d (%s)", st.Records, render.Plural(st.Tombstones, "tombstone"))
+	add("records", "%d (%s)", st.Records, phrase.Count(st.Tombstones, "tombstone"))
 	add("pages", "%d of %d bytes (%d free)", st.Pages, st.PageSize, st.FreePages)
-	add("leases", "%d, held by %s", st.Leases, render.Plural(st.LeasedKeys, "key"))
+	add("leases", "%d, held by %s", st.Leases, phrase.Count(st.LeasedKeys, "key"))
 	add("auth", "%s", st.Status.Auth())
 	if len(st.Alarms) == 0 {
 		add("alarms", "none")
@@ -204,10 +205,10 @@ func printCatalogue(p *render.Page, c *inspect.Catalogue) {
 		printNotes(p, storageOf(r))
 	}
 	if empty > 0 {
-		p.Printf("%s without objects; -o json has them too\n", render.Plural(empty, "CustomResourceDefinition"))
+		p.Printf("%s without objects; -o json has them too\n", phrase.Count(empty, "CustomResourceDefinition"))
 	}
 	if c.Other > 0 {
-		p.Printf("%s in no folder of a resource\n", render.Plural(c.Other, "key"))
+		p.Printf("%s in no folder of a resource\n", phrase.Count(c.Other, "key"))
 	}
 }
 
@@ -269,10 +270,10 @@ func printStale(p *render.Page, c *inspect.Catalogue) (found bool) {
 			switch v.Standing {
 			case inspect.Stale:
 				p.Wrapped("attention  ", fmt.Sprintf("%s %s when %s is removed from %s:",
-					render.Plural(v.Objects, "object"), is, v.APIVersion, r.Definition.Name))
+					phrase.Count(v.Objects, "object"), is, v.APIVersion, r.Definition.Name))
 			case inspect.Unlisted:
 				const text = "%s %s %s, a version that %s does not list: no API server reads them, nor any list of them:"
-				p.Wrapped("attention  ", fmt.Sprintf(text, render.Plural(v.Objects, "object"), have, v.APIVersion, r.Definition.Name))
+				p.Wrapped("attention  ", fmt.Sprintf(text, phrase.Count(v.Objects, "object"), have, v.APIVersion, r.Definition.Name))
 			default:
 				continue
 			}

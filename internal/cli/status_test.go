@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bytes"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -16,15 +15,13 @@ import (
 // TestStatusFits: the page of every recorded snapshot fits in 80 columns; a longer word alone has
 // more. What needs attention comes first.
 func TestStatusFits(t *testing.T) {
-	root := filepath.Join(schemaFolder(), "..", "..", "..", "testdata")
-	files, err := filepath.Glob(filepath.Join(root, "*", "*.db.gz"))
+	files, err := filepath.Glob(testdata("*", "*.db.gz"))
 	require.NoError(t, err)
 	require.Greater(t, len(files), 40)
 	for _, file := range files {
-		var printed, said bytes.Buffer
-		Run(t.Context(), []string{"etcdshift", "status", "-q", file}, nil, &printed, &said)
+		_, printed, _ := runWords("status", "-q", file)
 		first := true // no line before it
-		for line := range strings.Lines(printed.String()) {
+		for line := range strings.Lines(printed) {
 			line = strings.TrimRight(line, "\n")
 			if utf8.RuneCountInString(line) > render.PageWidth {
 				longest := slices.MaxFunc(strings.Fields(line), func(a, b string) int { return len(a) - len(b) })

@@ -14,6 +14,7 @@ import (
 
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/internal/compare"
+	"github.com/etcdshift/etcdshift/internal/phrase"
 	"github.com/etcdshift/etcdshift/internal/render"
 	"github.com/etcdshift/etcdshift/internal/stream"
 	"github.com/etcdshift/etcdshift/keys"
@@ -165,14 +166,14 @@ func unread(t *compare.Timeline) error {
 	if t.Unread == 0 {
 		return nil
 	}
-	return fmt.Errorf("%s could not be read: labels and managers are unknown there", render.Plural(t.Unread, "value"))
+	return fmt.Errorf("%s could not be read: labels and managers are unknown there", phrase.Count(t.Unread, "value"))
 }
 
 func (h *historian) printFlow(t *compare.Timeline) error {
 	flow := render.NewFlow(h.c.App.Writer, "TIME", "WITHIN", "REVISION", "WHAT", "OBJECT", "MANAGER")
 	err := stream.Each(t.Events(h.c.Context), func(e *compare.Event) error { return flow.Row(eventCells(e)...) })
 	if err = errors.Join(err, flow.Flush()); err == nil && t.Folded > 0 && !h.options.quiet {
-		fmt.Fprintf(h.c.App.ErrWriter, "folded: %s of Leases, Events and API servers; --all shows them\n", render.Plural(t.Folded, "write"))
+		fmt.Fprintf(h.c.App.ErrWriter, "folded: %s of Leases, Events and API servers; --all shows them\n", phrase.Count(t.Folded, "write"))
 	}
 	return errors.Join(err, unread(t))
 }

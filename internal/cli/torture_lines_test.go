@@ -41,15 +41,12 @@ func tortureFixtures(t testing.TB, dir string) {
 	write := func(name string, data []byte) {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), data, 0o400))
 	}
-	testdata := filepath.Join(schemaFolder(), "..", "..", "..", "testdata")
 	for name, src := range map[string]string{"storage": "storage/before.db", "etcd": "etcd/etcd-3.7.db", "all": "kubectl/all.db", "calico": "calico/before.db",
 		"kcp": "kcp-claims/shard-1.db", "kcp-root": "kcp-claims/root.db"} {
-		data, err := readFixture(filepath.Join(testdata, src))
-		require.NoError(t, err)
-		write(name+".db", data)
+		recordedFile(t, dir, src, name+".db")
 	}
 	for _, name := range []string{"mutating.yaml", "validating.yaml"} {
-		text, err := os.ReadFile(filepath.Join(testdata, "policies", name))
+		text, err := os.ReadFile(testdata("policies", name))
 		require.NoError(t, err)
 		write(name, text)
 	}

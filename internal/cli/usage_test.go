@@ -24,8 +24,13 @@ func eachCommand(commands []*cli.Command, path []string, visit func(path []strin
 
 // runWords runs the program and returns what it prints.
 func runWords(words ...string) (status int, stdout, stderr string) {
+	return runWithin(context.Background(), words...)
+}
+
+// runWithin is runWords that ends with a context.
+func runWithin(ctx context.Context, words ...string) (status int, stdout, stderr string) {
 	var out, errs bytes.Buffer
-	status = Run(context.Background(), append([]string{"etcdshift"}, words...), strings.NewReader(""), &out, &errs)
+	status = Run(ctx, append([]string{"etcdshift"}, words...), strings.NewReader(""), &out, &errs)
 	return status, out.String(), errs.String()
 }
 

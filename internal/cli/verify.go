@@ -11,6 +11,7 @@ import (
 	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/internal/kcp/archive"
+	"github.com/etcdshift/etcdshift/internal/phrase"
 	"github.com/etcdshift/etcdshift/internal/render"
 	"github.com/etcdshift/etcdshift/internal/report"
 	"github.com/etcdshift/etcdshift/internal/signature"
@@ -103,7 +104,7 @@ func runVerify(c *cli.Context, args []string) error {
 	case unsigned != nil:
 		err = fmt.Errorf("%s has no good signature: %d found", args[0], len(v.Findings))
 	case errors.Is(damage, encoding.ErrEncrypted):
-		err = fmt.Errorf("%s: %s that no key of the configuration decrypts", args[0], render.Plural(len(v.Findings), "value"))
+		err = fmt.Errorf("%s: %s that no key of the configuration decrypts", args[0], phrase.Count(len(v.Findings), "value"))
 	case damage != nil:
 		err = fmt.Errorf("%s is damaged: %d found", args[0], len(v.Findings))
 	default:

@@ -229,14 +229,6 @@ func Columns(columns []metav1.TableColumnDefinition) []metav1.TableColumnDefinit
 	return out
 }
 
-// Plural returns a number and a noun.
-func Plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
-}
-
 // Size returns a number of bytes, and a large one in a binary unit too.
 func Size(bytes int64) string {
 	units := []string{"KiB", "MiB", "GiB", "TiB"}

@@ -26,12 +26,12 @@ type Status struct {
 // ReadStatus reads the status of a snapshot. A wrong digest is no error: the status says so.
 func ReadStatus(ctx context.Context, r *inspect.Reader) (*Status, error) {
 	st, s := &Status{}, r.Snapshot()
-	var hash uint32
+	var served snapshot.Restored
 	var content [sha256.Size]byte
 	var errs [4]error
 	var others sync.WaitGroup
 	others.Go(func() { st.Status, errs[0] = s.Status(ctx) })
-	others.Go(func() { hash, errs[1] = s.HashKV(ctx) })
+	others.Go(func() { served, errs[1] = s.Restored(ctx, 0) })
 	others.Go(func() { content, errs[2] = s.ContentHash(ctx) })
 	errs[3] = s.Guard(func() (err error) {
 		st.Catalogue, err = inspect.Survey(ctx, r)
@@ -41,7 +41,7 @@ func ReadStatus(ctx context.Context, r *inspect.Reader) (*Status, error) {
 	if errors.Is(errs[0], snapshot.ErrDigest) {
 		errs[0] = nil
 	}
-	st.HashKV, st.ContentHash = fmt.Sprint(hash), hex.EncodeToString(content[:])
+	st.HashKV, st.ContentHash = fmt.Sprint(served.HashKV), hex.EncodeToString(content[:])
 	return st, cmp.Or(errs[:]...)
 }
 

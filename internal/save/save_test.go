@@ -108,14 +108,14 @@ func TestSameAsEtcdctl(t *testing.T) {
 		s, err := snapshot.Open(t.Context(), path, snapshot.Config{})
 		require.NoError(t, err)
 		defer s.Close()
-		hash, err = s.HashKV(t.Context())
+		served, err := s.Restored(t.Context(), 0)
 		require.NoError(t, err)
 		content, err = s.ContentHash(t.Context())
 		require.NoError(t, err)
 		st, err = s.Status(t.Context())
 		require.NoError(t, err)
 		st.Path, st.SHA256, st.Bytes, st.Pages, st.FreePages = "", "", 0, 0, 0 // the server writes between two saves
-		return hash, content, st
+		return served.HashKV, content, st
 	}
 	hash, content, st := facts(ours)
 	theirHash, theirContent, theirStatus := facts(theirs)

@@ -134,9 +134,17 @@ type KV struct {
 // Dump reads every live key at rev (0: the current revision), in key order.
 func Dump(t testing.TB, s *Server, rev int64) []KV {
 	t.Helper()
-	r, err := s.Client.Get(context.Background(), "\x00", clientv3.WithFromKey(), clientv3.WithRev(rev))
+	kvs, err := Range(context.Background(), s, "\x00", clientv3.WithFromKey(), clientv3.WithRev(rev))
 	require.NoError(t, err)
-	kvs := make([]KV, 0, len(r.Kvs))
+	return kvs
+}
+
+// Range reads keys as a client does; nil for none.
+func Range(ctx context.Context, s *Server, key string, opts ...clientv3.OpOption) (kvs []KV, err error) {
+	r, err := s.Client.Get(ctx, key, opts...)
+	if err != nil {
+		return nil, err
+	}
 	for _, kv := range r.Kvs {
 		kvs = append(kvs, KV{
 			Key: kv.Key, Value: kv.Value,
@@ -144,7 +152,7 @@ func Dump(t testing.TB, s *Server, rev int64) []KV {
 			Version: kv.Version, Lease: kv.Lease,
 		})
 	}
-	return kvs
+	return kvs, nil
 }
 
 // Revision is the server's current revision.

@@ -1,0 +1,270 @@
+package snapshot
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"iter"
+	"maps"
+	"os"
+	"slices"
+
+	"github.com/etcdshift/etcdshift/internal/stream"
+	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
+)
+
+// Content is the input of Build.
+type Content struct {
+	// Records in ascending order of Revision, one a key, no deletions. It is ranged over twice and
+	// must yield the same both times.
+	Records iter.Seq2[*Record, error]
+	Leases  []Lease
+	// Revision is the current revision of the store, not below the revision of any record. The file
+	// is compacted at it: a server answers for no revision before.
+	Revision int64
+	// Notes are kept by name in a bucket of their own, which etcd ignores; see [Snapshot.Note].
+	Notes map[string][]byte
+}
+
+const (
+	builtPageSize = 4096 // bytes
+
+	noteBucket = "etcdshift"
+	// Bounds in bytes: a note is read into memory, also from a hostile file.
+	maxNoteName = 1 << 10
+	maxNote     = 64 << 20
+)
+
+// build writes the file of WriteConfig.Build.
+func (d *Draft) build(ctx context.Context) (res WriteResult, err error) {
+	c := d.cfg.Build
+	if c.Revision < 1 || c.Revision > maxRevision {
+		return res, fmt.Errorf("revision %d is none that a store can be at", c.Revision)
+	}
+	notes, err := noteEntries(c.Notes)
+	if err != nil {
+		return res, err
+	}
+	contents := map[string]entries{}
+	for _, name := range etcdBuckets() {
+		contents[name] = bolt.Seq()
+	}
+	contents["key"], contents[leaseBucket] = c.entries(ctx), bolt.Seq(d.grants...)
+	contents[metaBucket] = bolt.Seq(compactEntries(c.Revision)...)
+	if len(notes) > 0 {
+		contents[noteBucket] = bolt.Seq(notes...)
+	}
+	var sources []bolt.Source
+	for _, name := range slices.Sorted(maps.Keys(contents)) {
+		sources = append(sources, bolt.Source{Name: name, Entries: contents[name], Paged: name == "key"})
+	}
+	x, err := d.create(ctx, bolt.Meta{PageSize: builtPageSize, TxID: 1}, sources)
+	if err == nil && x.repeats {
+		err = errors.New("there are two records of one key")
+	}
+	if err != nil {
+		return res, err
+	}
+	return WriteResult{FileInfo: FileInfo{Revision: c.Revision, Keys: x.alive}, Appended: x.alive}, nil
+}
+
+func noteEntries(notes map[string][]byte) (out []bolt.Element, err error) {
+	for _, name := range slices.Sorted(maps.Keys(notes)) {
+		el := bolt.Element{Key: []byte(name), Value: notes[name]}
+		switch {
+		case len(name) == 0 || len(name) > maxNoteName:
+			return nil, fmt.Errorf("note %q: a name has 1 to %d bytes", clip(el.Key), maxNoteName)
+		case len(el.Value) > maxNote:
+			return nil, fmt.Errorf("note %q: it has %d bytes, a note has at most %d",
+				clip(el.Key), len(el.Value), maxNote)
+		}
+		out = append(out, el)
+	}
+	return out, nil
+}
+
+// entries yields the encoded records, with numbers that a server could have stored.
+func (c *Content) entries(ctx context.Context) entries {
+	return stream.Of(func(yield func(bolt.Element) error) error {
+		if c.Records == nil {
+			return nil
+		}
+		var enc encoder
+		var last Revision
+		return stream.Each(c.Records, func(rec *Record) error {
+			if err := cmp.Or(ctx.Err(), c.checkNext(rec, last)); err != nil {
+				return err
+			}
+			last = rec.Revision
+			return yield(enc.element(rec))
+		})
+	})
+}
+
+// checkNext checks the record behind the one of revision last.
+func (c *Content) checkNext(rec *Record, last Revision) error {
+	err := rec.follows(nil)
+	switch rev := rec.Revision; {
+	case len(rec.Key) == 0:
+		err = errors.New("it has no key")
+	case rec.Tombstone:
+		err = errors.New("it is a deletion")
+	case rev.Compare(last) <= 0 || rev.Main < 1 || rev.Sub < 0:
+		err = fmt.Errorf("it does not come after %s", last)
+	case rev.Main > c.Revision:
+		err = fmt.Errorf("the store is at %d", c.Revision)
+	}
+	if err != nil {
+		return fmt.Errorf("record %s of key %q: %w", rec.Revision, clip(rec.Key), err)
+	}
+	return nil
+}
+
+// rewrite writes src without the records that are scrubbed or compacted, with the changes and
+// grants on top.
+func (d *Draft) rewrite(ctx context.Context) (res WriteResult, err error) {
+	compact, err := d.newCompaction(ctx)
+	if err != nil {
+		return res, err
+	}
+	m := d.src.db.Meta
+	m.TxID++
+	sources := d.sources(ctx)
+	if compact != nil {
+		m.TxID = 1 // as after a defragmentation; the same content gives the same bytes
+		compact.renew(sources)
+	}
+	var a *appender // of the last pass
+	key := slices.IndexFunc(sources, func(src bolt.Source) bool { return src.Name == "key" })
+	sources[key].Entries = func(yield func(bolt.Element, error) bool) {
+		a = newAppender(d.x, d.cfg.Scrub)
+		a.compact = compact
+		parts := []entries{a.left(ctx), a.records(ctx, d.changes)}
+		if d.cfg.Scrub != nil {
+			parts = append(parts, a.last())
+		}
+		inTurn(parts...)(yield)
+	}
+	x, err := d.create(ctx, m, sources)
+	if err == nil && (x.alive != a.Keys || x.revision() != a.Revision || compact != nil && x.repeats) {
+		err = fmt.Errorf("%w: %d keys at revision %d, want %d at %d",
+			ErrVerify, x.alive, x.revision(), a.Keys, a.Revision)
+	}
+	if err != nil {
+		return res, err
+	}
+	return a.WriteResult, nil
+}
+
+// create writes a file of new pages alone: the buckets of sources, which are sorted by name, with
+// page size, sequence and transaction of m. It reads the file back, compares it with sources while
+// it computes the digest, and returns its index.
+func (d *Draft) create(ctx context.Context, m bolt.Meta, sources []bolt.Source) (*index, error) {
+	d.Stop()
+	err := d.file.Truncate(0)
+	if err == nil {
+		m, err = bolt.Create(eager{d.file}, m, sources)
+	}
+	if err == nil { // a digest of zeros makes it a snapshot until the true one is known
+		_, err = d.file.WriteAt(make([]byte, sha256.Size), m.Bytes())
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := d.open(ctx); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrVerify, err)
+	}
+	if err := d.prove(ctx, sources); err != nil {
+		return nil, err
+	}
+	return d.out.index(ctx)
+}
+
+// prove compares the written file with sources and gives it its digest, in two passes over the file
+// at the same time.
+func (d *Draft) prove(ctx context.Context, sources []bolt.Source) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	h, size := sha256.New(), d.out.db.Bytes()
+	hashed := make(chan error, 1)
+	go func() { hashed <- hashRange(ctx, h, d.file, 0, size) }()
+	err := d.out.guard(func() error { return checkNew(ctx, d.out, sources) })
+	if err != nil {
+		cancel()
+	}
+	if err = cmp.Or(err, <-hashed); err != nil {
+		return err
+	}
+	sum, err := appendDigest(d.file, h, size)
+	d.out.digest = knownDigest(sum)
+	return err
+}
+
+// checkNew proves that s, a file of new pages alone, is sound and holds the entries of sources and
+// not one byte more.
+func checkNew(ctx context.Context, s *Snapshot, sources []bolt.Source) error {
+	if len(s.db.Buckets) != len(sources) {
+		return fmt.Errorf("%w: %d buckets, want %d", ErrVerify, len(s.db.Buckets), len(sources))
+	}
+	if s.db.Free != 0 {
+		return fmt.Errorf("%w: %d pages are not in use", ErrVerify, s.db.Free)
+	}
+	for i, src := range sources {
+		if err := compareBucket(s.db, &s.db.Buckets[i], src); err != nil {
+			return err
+		}
+	}
+	err := s.db.CheckTight(ctx)
+	if err == nil {
+		err = s.Sound(ctx)
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrVerify, err)
+	}
+	return nil
+}
+
+// compareBucket compares bucket b with src.
+func compareBucket(db *bolt.DB, b *bolt.Bucket, src bolt.Source) error {
+	if b.Name != src.Name || b.Sequence != src.Sequence {
+		return fmt.Errorf("%w: bucket %q is not what was to be written", ErrVerify, src.Name)
+	}
+	return compareEntries(&bolt.Cursor{DB: db, Bucket: b}, src.Entries)
+}
+
+// compareEntries compares the entries behind c with want.
+func compareEntries(c *bolt.Cursor, want entries) error {
+	n, name := 0, c.Bucket.Name
+	for want, err := range want {
+		if err != nil {
+			return err
+		}
+		got, err := c.Next()
+		switch {
+		case err != nil:
+			return fmt.Errorf("%w: %w", ErrVerify, err)
+		case got == nil:
+			return fmt.Errorf("%w: bucket %q: only %d of the entries are there", ErrVerify, name, n)
+		case got.Flags != want.Flags || !bytes.Equal(got.Key, want.Key) || !bytes.Equal(got.Value, want.Value):
+			return fmt.Errorf("%w: bucket %q: entry %d is not what was to be written", ErrVerify, name, n)
+		}
+		n++
+	}
+	if got, err := c.Next(); err != nil || got != nil {
+		return fmt.Errorf("%w: bucket %q: there are more than the %d entries that were to be written (%v)",
+			ErrVerify, name, n, err)
+	}
+	return nil
+}
+
+// eager is a file whose pages are sent to the disk as they are written.
+type eager struct{ *os.File }
+
+func (f eager) WriteAt(b []byte, at int64) (int, error) {
+	n, err := f.File.WriteAt(b, at)
+	startWriteback(f.File, at, int64(n))
+	return n, err
+}
