@@ -24,18 +24,27 @@ const (
 	kindMessage
 	kindTextMap  // map<string, string>
 	kindFieldsV1 // a FieldsV1, which holds JSON text
+	kindTime     // of ReadMeta alone
 )
 
 // objectMetaMember has the stored fields of ObjectMeta (k8s.io/apimachinery
 // pkg/apis/meta/v1/generated.proto) except times. It is field 1 of every API object.
-var objectMetaMember = member{name: "metadata", num: objectMeta, kind: kindMessage, members: []member{
-	{name: "name", num: metaName}, {name: "generateName", num: 2}, {name: "namespace", num: metaNamespace},
-	{name: "uid", num: metaUID}, {name: "generation", num: metaGeneration, kind: kindInteger},
-	{name: "labels", num: metaLabels, kind: kindTextMap}, {name: "annotations", num: metaAnnotations, kind: kindTextMap},
-	{name: "ownerReferences", num: metaOwnerReferences, kind: kindMessage, list: true, members: ownerMembers},
-	{name: "finalizers", num: metaFinalizers, list: true},
-	{name: "managedFields", num: metaManagedFields, kind: kindMessage, list: true, members: managedFieldsMembers},
-}}
+var objectMetaMember = metadataWith(member{name: "generateName", num: 2},
+	member{name: "managedFields", num: metaManagedFields, kind: kindMessage, list: true, members: managedFieldsMembers})
+
+// readMetaMember has the fields of Meta.
+var readMetaMember = metadataWith(member{name: "creationTimestamp", num: metaCreationTimestamp, kind: kindTime},
+	member{name: "deletionTimestamp", num: metaDeletionTimestamp, kind: kindTime})
+
+func metadataWith(more ...member) member {
+	return member{name: "metadata", num: objectMeta, kind: kindMessage, members: append([]member{
+		{name: "name", num: metaName}, {name: "namespace", num: metaNamespace}, {name: "uid", num: metaUID},
+		{name: "generation", num: metaGeneration, kind: kindInteger},
+		{name: "labels", num: metaLabels, kind: kindTextMap}, {name: "annotations", num: metaAnnotations, kind: kindTextMap},
+		{name: "ownerReferences", num: metaOwnerReferences, kind: kindMessage, list: true, members: ownerMembers},
+		{name: "finalizers", num: metaFinalizers, list: true},
+	}, more...)}
+}
 
 var managedFieldsMembers = []member{
 	{name: "manager", num: 1}, {name: "operation", num: 2}, {name: "apiVersion", num: 3},
@@ -46,19 +55,6 @@ var ownerMembers = []member{
 	{name: "kind", num: ownerKind}, {name: "name", num: ownerName}, {name: "uid", num: ownerUID},
 	{name: "apiVersion", num: ownerAPIVersion}, {name: "controller", num: ownerController, kind: kindBool},
 	{name: "blockOwnerDeletion", num: ownerBlockOwnerDeletion, kind: kindBool},
-}
-
-// atMember puts the name of a member in front of the path of err.
-func atMember(members []member, num protowire.Number, err error) error {
-	if err == nil {
-		return nil
-	}
-	for _, m := range members {
-		if m.num == num {
-			return at(m.name, err)
-		}
-	}
-	return err
 }
 
 // podSpecMembers are the needed fields of PodSpec (k8s.io/api core/v1 generated.proto).

@@ -1,7 +1,6 @@
 package encoding
 
 import (
-	"fmt"
 	"time"
 
 	"google.golang.org/protobuf/encoding/protowire"
@@ -37,108 +36,35 @@ const (
 	mapValue protowire.Number = 2
 )
 
-// metaOfProtobuf reads the metadata. The last of repeated scalars wins, as in a generated decoder.
+// metaOfProtobuf reads the metadata. As in a generated decoder, the last of repeated scalars wins, and
+// repeated messages are merged.
 func metaOfProtobuf(data []byte) (Meta, error) {
 	e, err := parseEnvelope(data)
 	if err != nil {
 		return Meta{}, err
 	}
-	m := Meta{APIVersion: e.apiVersion, Kind: e.kind}
-	err = each(e.body.payload, func(f wireField) error {
-		if f.num != objectMeta {
-			return nil
-		}
-		return at("metadata", f.each(m.readWire))
-	})
-	return m, err
-}
-
-// readWire reads a field of an ObjectMeta.
-func (m *Meta) readWire(f wireField) (err error) {
-	switch f.num {
-	case metaName:
-		m.Name, err = f.text()
-	case metaNamespace:
-		m.Namespace, err = f.text()
-	case metaUID:
-		m.UID, err = f.text()
-	case metaGeneration:
-		m.Generation, err = f.integer()
-	case metaCreationTimestamp:
-		m.CreationTimestamp, err = readTime("creationTimestamp", f)
-	case metaDeletionTimestamp:
-		m.DeletionTimestamp, err = readTime("deletionTimestamp", f)
-	case metaLabels:
-		err = readMapEntry(&m.Labels, f)
-	case metaAnnotations:
-		err = readMapEntry(&m.Annotations, f)
-	case metaFinalizers:
-		var text string
-		text, err = f.text()
-		m.Finalizers = append(m.Finalizers, text)
-	case metaOwnerReferences:
-		var owner OwnerReference
-		if err = f.each(owner.readWire); err != nil {
-			err = at(fmt.Sprintf("[%d]", len(m.OwnerReferences)), err)
-		}
-		m.OwnerReferences = append(m.OwnerReferences, owner)
+	content := map[string]any{}
+	if err := readMembers(e.body.payload, []member{readMetaMember}, content, true); err != nil {
+		return Meta{}, err
 	}
-	return atMember(objectMetaMember.members, f.num, err)
-}
-
-// readWire reads a field of an OwnerReference.
-func (o *OwnerReference) readWire(f wireField) (err error) {
-	switch f.num {
-	case ownerKind:
-		o.Kind, err = f.text()
-	case ownerName:
-		o.Name, err = f.text()
-	case ownerUID:
-		o.UID, err = f.text()
-	case ownerAPIVersion:
-		o.APIVersion, err = f.text()
-	case ownerController:
-		o.Controller, err = readBool(f)
-	case ownerBlockOwnerDeletion:
-		o.BlockOwnerDeletion, err = readBool(f)
-	}
-	return atMember(ownerMembers, f.num, err)
-}
-
-func readBool(f wireField) (*bool, error) {
-	n, err := f.integer()
-	value := n != 0
-	return &value, err
+	metadata, _ := content["metadata"].(map[string]any)
+	return metaOf(e.apiVersion, e.kind, metadata)
 }
 
 // readTime reads a metav1.Time as metav1.Time.Unmarshal does: an empty message is the zero time,
 // nanoseconds are ignored.
-func readTime(name string, field wireField) (time.Time, error) {
+func readTime(msg []byte) (time.Time, error) {
 	var seconds int64
-	err := field.each(func(f wireField) (err error) {
+	err := each(msg, func(f wireField) (err error) {
 		if f.num == timeSeconds {
 			seconds, err = f.integer()
 		}
 		return at("seconds", err)
 	})
-	if err != nil || len(field.payload) == 0 {
-		return time.Time{}, at(name, err)
+	if err != nil || len(msg) == 0 {
+		return time.Time{}, err
 	}
 	return time.Unix(seconds, 0).UTC(), nil
-}
-
-// readMapEntry adds one entry of a map<string, string> to a map, made when needed.
-func readMapEntry(into *map[string]string, field wireField) error {
-	content, err := field.bytes()
-	if err != nil {
-		return err
-	}
-	key, value, err := mapEntry(content)
-	if *into == nil {
-		*into = make(map[string]string)
-	}
-	(*into)[string(key)] = string(value)
-	return err
 }
 
 func mapEntry(msg []byte) (key, value []byte, err error) {

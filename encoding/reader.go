@@ -52,6 +52,9 @@ func (r *reader) boolean(name string) *bool {
 }
 
 func (r *reader) time(name string) time.Time {
+	if t, is := r.obj[name].(time.Time); is { // of protobuf
+		return t
+	}
 	text := r.str(name)
 	if text == "" {
 		return time.Time{}

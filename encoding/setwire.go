@@ -3,7 +3,6 @@ package encoding
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 
 	"google.golang.org/protobuf/encoding/protowire"
@@ -35,8 +34,8 @@ func parseProtobuf(data []byte, path []string) (e envelope, members []member, co
 	if members, err = narrow(objectMembers(e.apiVersion, e.kind), path); err != nil {
 		return e, nil, nil, err
 	}
-	content, err = readMembers(e.body.payload, members)
-	return e, members, content, err
+	content = map[string]any{}
+	return e, members, content, readMembers(e.body.payload, members, content, false)
 }
 
 func setProtobuf(data []byte, value any, path []string) ([]byte, error) {
@@ -59,13 +58,13 @@ func setProtobuf(data []byte, value any, path []string) ([]byte, error) {
 	return e.withBody(data, raw), nil
 }
 
-// readMembers decodes members of a message and skips other fields.
-func readMembers(msg []byte, members []member) (map[string]any, error) {
-	out := make(map[string]any, len(members))
-	return out, each(msg, func(f wireField) error {
+// readMembers adds the members of a message to content and skips other fields. A member that stands
+// twice is merged, as decoders do, or is an error: an edit cannot change both.
+func readMembers(msg []byte, members []member, content map[string]any, merge bool) error {
+	return each(msg, func(f wireField) error {
 		for i := range members {
 			if m := &members[i]; m.num == f.num {
-				if err := m.read(f, out); err != nil {
+				if err := m.read(f, content, merge); err != nil {
 					return at(m.name, err)
 				}
 			}
@@ -75,29 +74,31 @@ func readMembers(msg []byte, members []member) (map[string]any, error) {
 }
 
 // read adds the content of one field.
-func (m *member) read(f wireField, into map[string]any) error {
-	value, err := m.decode(f)
-	list, _ := into[m.name].([]any)
-	entries, there := into[m.name].(map[string]any)
+func (m *member) read(f wireField, content map[string]any, merge bool) error {
+	list, _ := content[m.name].([]any)
+	before, there := content[m.name].(map[string]any)
+	if m.list || !there {
+		before = map[string]any{}
+	}
+	value, err := m.decode(f, before, merge)
 	switch {
 	case m.list && err != nil:
 		return at(fmt.Sprintf("[%d]", len(list)), err)
 	case err != nil:
 		return err
 	case m.list:
-		into[m.name] = append(list, value)
-	case m.kind == kindTextMap && there:
-		maps.Copy(entries, value.(map[string]any))
-	case there:
+		content[m.name] = append(list, value)
+	case there && m.kind != kindTextMap && !merge:
 		return f.repeated()
 	default:
-		into[m.name] = value
+		content[m.name] = value
 	}
 	return nil
 }
 
-// decode returns the content of one field: one entry of a map, text for FieldsV1 that is not JSON.
-func (m *member) decode(f wireField) (any, error) {
+// decode returns the content of one field, of a map or a message with that of the fields before; text
+// for FieldsV1 that is not JSON.
+func (m *member) decode(f wireField, before map[string]any, merge bool) (any, error) {
 	switch m.kind {
 	case kindText:
 		return f.text()
@@ -114,7 +115,10 @@ func (m *member) decode(f wireField) (any, error) {
 	switch m.kind {
 	case kindTextMap:
 		key, value, err := mapEntry(msg)
-		return map[string]any{string(key): string(value)}, err
+		before[string(key)] = string(value)
+		return before, err
+	case kindTime:
+		return readTime(msg)
 	case kindFieldsV1:
 		text, err := fieldsV1Text(msg)
 		var value any
@@ -123,7 +127,7 @@ func (m *member) decode(f wireField) (any, error) {
 		}
 		return value, err
 	default:
-		return readMembers(msg, m.members)
+		return before, readMembers(msg, m.members, before, merge)
 	}
 }
 

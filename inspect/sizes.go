@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/etcdshift/etcdshift/encoding"
+	"github.com/etcdshift/etcdshift/internal/native"
 	"github.com/etcdshift/etcdshift/internal/stream"
 	"github.com/etcdshift/etcdshift/keys"
 	"github.com/etcdshift/etcdshift/snapshot"
@@ -235,4 +236,209 @@ func (m *measure) finish(leases int) {
 	}
 	m.Resources, m.Namespaces = m.resources.sorted(), m.namespaces.sorted()
 	m.Owners, m.Fields = m.owners.sorted(), m.fields.named().sorted()
+}
+
+type shares map[string]*Share
+
+func (s shares) of(name string) *Share {
+	share := s[name]
+	if share == nil {
+		share = &Share{Name: name}
+		s[name] = share
+	}
+	return share
+}
+
+func (s *Share) count(size int) { s.Objects, s.Live = s.Objects+1, s.Live+int64(size) }
+
+// sorted lists the shares, the most live bytes first, then the most history, then by name.
+func (s shares) sorted() []Share {
+	out := make([]Share, 0, len(s))
+	for _, share := range s {
+		out = append(out, *share)
+	}
+	slices.SortFunc(out, func(a, b Share) int {
+		return cmp.Or(cmp.Compare(b.Live, a.Live), cmp.Compare(b.History, a.History), cmp.Compare(a.Name, b.Name))
+	})
+	return out
+}
+
+// field is a part of a live record. Every byte belongs to exactly one.
+type field int
+
+const (
+	fieldManaged field = iota
+	fieldLastApplied
+	fieldMetadata
+	fieldSpec
+	fieldStatus
+	fieldData
+	fieldOther
+	fieldEncrypted
+	fieldNoObject
+	fieldEnvelope
+	fieldCount
+)
+
+// fieldNames are the names of Fields.
+func fieldNames() [fieldCount]string {
+	return [fieldCount]string{"managedFields", "last-applied annotation", "metadata, the rest", "spec", "status", "data", "other fields",
+		"encrypted, not opened", "values that are no objects", "keys, numbers, envelopes"}
+}
+
+type fieldSizes struct {
+	shares [fieldCount]Share
+	names  map[schema.GroupVersionKind]map[int]string
+}
+
+func newFieldSizes() *fieldSizes {
+	return &fieldSizes{names: map[schema.GroupVersionKind]map[int]string{}}
+}
+
+// named are the shares of the fields that some object has.
+func (f *fieldSizes) named() shares {
+	out := shares{}
+	for i, name := range fieldNames() {
+		if f.shares[i].Objects > 0 {
+			f.shares[i].Name = name
+			out[name] = &f.shares[i]
+		}
+	}
+	return out
+}
+
+func (f *fieldSizes) add(one *weighed) {
+	sizes := [fieldCount]int{fieldEnvelope: one.stored}
+	give := func(to field, n int) {
+		sizes[to] += n
+		sizes[fieldEnvelope] -= n
+	}
+	parts := &one.parts
+	switch {
+	case one.Undecryptable != nil:
+		give(fieldEncrypted, len(one.Stored))
+	case one.unmeasurable != nil:
+		give(fieldNoObject, len(one.Stored))
+	default:
+		names := f.namesOf(one.value)
+		for _, p := range parts.Fields {
+			give(fieldOf(p, names), p.Bytes)
+		}
+		sizes[fieldMetadata] -= parts.ManagedFields + parts.LastApplied
+		sizes[fieldManaged], sizes[fieldLastApplied] = parts.ManagedFields, parts.LastApplied
+	}
+	for i, n := range sizes {
+		if n != 0 {
+			f.shares[i].count(n)
+		}
+	}
+}
+
+// fieldOf is the field of a top-level part; names has those of protobuf.
+func fieldOf(p encoding.Part, names map[int]string) field {
+	name := p.Name
+	if p.Number == encoding.ObjectMetaField {
+		name = "metadata"
+	} else if p.Number > 0 {
+		name = names[p.Number]
+	}
+	switch name {
+	case "metadata":
+		return fieldMetadata
+	case "spec":
+		return fieldSpec
+	case "status":
+		return fieldStatus
+	case "data", "binaryData", "stringData":
+		return fieldData
+	}
+	return fieldOther
+}
+
+// namesOf are the names of the fields of a protobuf value; none of unknown kinds, which a hostile
+// file may name in masses.
+func (f *fieldSizes) namesOf(v encoding.Value) map[int]string {
+	if v.Format != encoding.FormatProtobuf {
+		return nil
+	}
+	names, known := f.names[v.GVK]
+	if !known {
+		if names = native.FieldNames(v.GVK); names != nil {
+			f.names[v.GVK] = names
+		}
+	}
+	return names
+}
+
+// packing counts the pages of a new bbolt database that a defragmentation fills with entries in
+// order (etcd server/storage/backend, defragdb; bbolt node.go, splitIndex): a node ends where it
+// fills nine tenths of a page and has at least two entries.
+type packing struct {
+	page   int
+	levels []node // the leaf to fill, and the branches above it
+}
+
+type node struct {
+	entries, bytes int
+	nodes          int   // complete ones
+	pages          int64 // of those
+}
+
+// Sizes of bbolt internal/common/page.go and of keys in etcd's key bucket; limits of a
+// defragmentation.
+const (
+	pageHeader  = 16
+	pageElement = 16
+	branchEntry = pageElement + 17 // main, '_', sub
+	minEntries  = 2
+	fillTenths  = 9
+)
+
+func newPacking(page int) *packing { return &packing{page: page, levels: []node{{bytes: pageHeader}}} }
+
+func (p *packing) add(size int) { p.put(0, pageElement+size) }
+
+func (p *packing) put(level, size int) {
+	if level == len(p.levels) {
+		p.levels = append(p.levels, node{bytes: pageHeader})
+	}
+	n := &p.levels[level]
+	if n.entries >= minEntries && n.bytes+size > p.page*fillTenths/10 {
+		n.close(p.page)
+		p.put(level+1, branchEntry)
+		n = &p.levels[level]
+	}
+	n.entries++
+	n.bytes += size
+}
+
+func (n *node) close(page int) {
+	n.pages += int64((n.bytes + page - 1) / page)
+	*n = node{bytes: pageHeader, nodes: n.nodes + 1, pages: n.pages}
+}
+
+func (p *packing) pages() (total int64) {
+	for i := range p.levels {
+		n := p.levels[i]
+		if n.entries > 0 {
+			n.close(p.page)
+		}
+		total += n.pages
+	}
+	return total
+}
+
+// image estimates the size of the whole database with a number of leases, in bytes.
+func (p *packing) image(leases int) int64 {
+	const (
+		lease = 38 // an entry with an id of eight bytes
+		// fixed counts the pages of metas, root and other buckets, and those that the last
+		// transactions left free.
+		fixed = 5
+	)
+	others := newPacking(p.page)
+	for range leases {
+		others.add(lease - pageElement)
+	}
+	return (p.pages() + others.pages() + fixed) * int64(p.page)
 }

@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"runtime"
 	"strings"
+	"testing/fstest"
 	"time"
 )
 
@@ -18,6 +19,8 @@ type release struct {
 	version, root, out, key, url string
 	platforms                    []platform
 	date                         time.Time // of the commit: the time of everything in the files
+	common                       fstest.MapFS
+	linked                       map[platform][]module
 }
 
 // platform is a system and an architecture, as Go names them.
@@ -40,14 +43,30 @@ func (p platform) program() string {
 	return "etcdshift"
 }
 
+// host is the platform of this machine.
+var host = platform{runtime.GOOS, runtime.GOARCH}
+
 // environment is what Go builds with: nothing of ours but the cache may change what is built. An
 // empty value would leave what "go env -w" has set.
 func (p platform) environment() []string {
-	return []string{"CGO_ENABLED=0", "GOFLAGS=-mod=readonly", "GOWORK=off", "GOOS=" + p.os, "GOARCH=" + p.arch, "GOAMD64=v1", "GOARM64=v8.0"}
+	return []string{
+		"CGO_ENABLED=0", "GOFLAGS=-mod=readonly", "GOWORK=off", "GOOS=" + p.os, "GOARCH=" + p.arch, "GOAMD64=v1", "GOARM64=v8.0",
+	}
 }
 
 // name begins the names of files for a platform.
 func (r *release) name(p platform) string { return "etcdshift-" + r.version + "-" + p.String() }
+
+// archive is the name of the archive for a platform.
+func (r *release) archive(p platform) string {
+	if p.os == "windows" {
+		return r.name(p) + ".zip"
+	}
+	return r.name(p) + ".tar.gz"
+}
+
+// staged is the path of a file that goes into others.
+func (r *release) staged(name string) string { return filepath.Join(r.out+".staged", name) }
 
 // program is the path of what was built for a platform.
 func (r *release) program(p platform) string { return r.staged(filepath.Join(p.String(), p.program())) }
@@ -91,10 +110,11 @@ func (r *release) build(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if p != r.host() {
+		if p != host {
 			continue
 		}
-		if got, err := r.run(ctx, nil, path, "version", "-o", "json"); err != nil || !strings.Contains(got, `"version": "`+r.version+`"`) {
+		got, err := r.run(ctx, nil, path, "version", "-o", "json")
+		if err != nil || !strings.Contains(got, `"version": "`+r.version+`"`) {
 			return errors.Join(err, fmt.Errorf("%s does not say that it is %s", path, r.version))
 		}
 	}
@@ -107,15 +127,14 @@ func (r *release) compile(ctx context.Context, p platform) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	_, err = r.run(ctx, p.environment(), "go", "build", "-buildvcs=true", "-trimpath", "-ldflags", "-s -w", "-o", path, "./cmd/etcdshift")
+	_, err = r.run(ctx, p.environment(),
+		"go", "build", "-buildvcs=true", "-trimpath", "-ldflags", "-s -w", "-o", path, "./cmd/etcdshift")
 	return path, err
 }
 
-func (r *release) host() platform { return platform{runtime.GOOS, runtime.GOARCH} }
-
 // ask runs the program that was built for this machine.
 func (r *release) ask(ctx context.Context, args ...string) (string, error) {
-	path, err := filepath.Abs(r.program(r.host()))
+	path, err := filepath.Abs(r.program(host))
 	if err != nil {
 		return "", err
 	}

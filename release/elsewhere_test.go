@@ -78,19 +78,13 @@ func TestElsewhere(t *testing.T) {
 	if len(words) == 0 {
 		t.Skip("ELSEWHERE names no systems, such as linux/arm64=qemu-aarch64-static")
 	}
-	root, err := filepath.Abs("..")
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := &release{root: root, out: t.TempDir()}
-	key := newKey(t, r.out)
-	here := r.runSession(t, r.host(), key)
+	dir := t.TempDir()
+	key := newKey(t, dir)
+	r := &release{root: must(filepath.Abs("..")), out: filepath.Join(dir, "programs")}
+	here := r.runSession(t, host, key)
 	for _, word := range words {
 		system, runner, _ := strings.Cut(word, "=")
-		p, err := parsePlatform(system)
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := must(parsePlatform(system))
 		t.Run(system, func(t *testing.T) {
 			for i, got := range r.runSession(t, p, key, strings.Split(runner, ",")...) {
 				if got != here[i] {
@@ -104,10 +98,7 @@ func TestElsewhere(t *testing.T) {
 // runSession builds the program for a platform, and returns what each command says and then the
 // sums of all files that are in its folder.
 func (r *release) runSession(t *testing.T, p platform, key string, runner ...string) (all []string) {
-	program, err := r.compile(t.Context(), p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	program := must(r.compile(t.Context(), p))
 	dir := t.TempDir()
 	provide(t, dir, key)
 	for line := range strings.Lines(strings.TrimSpace(session)) {
@@ -120,16 +111,8 @@ func (r *release) runSession(t *testing.T, p platform, key string, runner ...str
 		}
 		all = append(all, fmt.Sprintf("%s\nexit status %d\n%s\nstderr:\n%s", strings.TrimSpace(line), c.ProcessState.ExitCode(), &out, &stderr))
 	}
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, e := range entries {
-		sum, err := sumOf(filepath.Join(dir, e.Name()))
-		if err != nil {
-			t.Fatal(err)
-		}
-		all = append(all, sum+" "+e.Name())
+	for _, e := range must(os.ReadDir(dir)) {
+		all = append(all, must(sumOf(filepath.Join(dir, e.Name())))+" "+e.Name())
 	}
 	return all
 }
@@ -141,9 +124,5 @@ gzip -dc $1/kcp/shard1-before.db.gz > shard.db
 cp $1/calico/before.db.gz $1/kubectl/all.db.gz $1/policies/validating.yaml .
 cp ${2%.key}.key signing.key; cp ${2%.key}.pub signing.pub; printf %s "$3" > plan.yaml
 touch -d 2026-01-02T03:04:05Z *`
-	testdata, err := filepath.Abs("../testdata")
-	if err != nil {
-		t.Fatal(err)
-	}
-	do(t, dir, "sh", "-euc", script, "provide", testdata, key, plan)
+	do(t, dir, "sh", "-euc", script, "provide", must(filepath.Abs("../testdata")), key, plan)
 }

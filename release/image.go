@@ -1,11 +1,11 @@
 package main
 
 import (
-	"archive/tar"
 	"context"
-	"io"
+	"encoding/pem"
+	"io/fs"
 	"os"
-	"path/filepath"
+	"testing/fstest"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/empty"
@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 	"github.com/google/go-containerregistry/pkg/v1/types"
+	"golang.org/x/crypto/x509roots/fallback/bundle"
 )
 
 // nobody is the user of the image: no root, as distroless images name it.
@@ -22,7 +23,7 @@ const nobody = "65532:65532"
 // "docker load", "ctr image import" and "skopeo copy oci-archive:" read. It has the program, a
 // folder for temporary files and the certificate authorities for object storage, nothing else.
 func (r *release) image(context.Context) error {
-	var index v1.ImageIndex = mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
+	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
 	for _, p := range r.platforms {
 		if p.os != "linux" {
 			continue
@@ -35,20 +36,23 @@ func (r *release) image(context.Context) error {
 		index = mutate.AppendManifests(index, mutate.IndexAddendum{Add: img, Descriptor: on})
 	}
 	// One index under a name, in which each platform finds its own.
-	named := mutate.AppendManifests(mutate.IndexMediaType(empty.Index, types.OCIImageIndex), mutate.IndexAddendum{
-		Add: index,
-		Descriptor: v1.Descriptor{Annotations: map[string]string{
-			"org.opencontainers.image.ref.name": r.version, "io.containerd.image.name": "etcdshift:" + r.version,
-		}},
-	})
+	name := v1.Descriptor{Annotations: map[string]string{
+		"org.opencontainers.image.ref.name": r.version, "io.containerd.image.name": "etcdshift:" + r.version,
+	}}
+	named := mutate.AppendManifests(mutate.IndexMediaType(empty.Index, types.OCIImageIndex),
+		mutate.IndexAddendum{Add: index, Descriptor: name})
 	if _, err := layout.Write(r.staged("image"), named); err != nil {
 		return err
 	}
-	files, err := filesUnder(r.staged("image"), "")
+	files := fstest.MapFS{}
+	if err := r.addFolder(files, "", r.staged("image")); err != nil {
+		return err
+	}
+	packed, err := packTar(files)
 	if err != nil {
 		return err
 	}
-	return create(filepath.Join(r.out, "etcdshift-"+r.version+"-image.tar"), func(w io.Writer) error { return writeTar(w, r.date, files) })
+	return r.write("etcdshift-"+r.version+"-image.tar", packed)
 }
 
 func (r *release) imageOf(p platform) (v1.Image, error) {
@@ -56,67 +60,58 @@ func (r *release) imageOf(p platform) (v1.Image, error) {
 	if err != nil {
 		return nil, err
 	}
-	img, err := mutate.AppendLayers(mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON), layer)
+	base := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
+	img, err := mutate.AppendLayers(base, layer)
+	if err != nil {
+		return nil, err
+	}
+	old, err := img.ConfigFile()
 	if err != nil {
 		return nil, err
 	}
 	return mutate.ConfigFile(img, &v1.ConfigFile{
-		OS: p.os, Architecture: p.arch, Created: v1.Time{Time: r.date}, RootFS: rootOf(img),
+		OS: p.os, Architecture: p.arch, Created: v1.Time{Time: r.date}, RootFS: old.RootFS,
 		Config: v1.Config{
 			User: nobody, Entrypoint: []string{"/usr/bin/etcdshift"}, WorkingDir: "/", Env: []string{"PATH=/usr/bin"},
 			Labels: map[string]string{
 				"org.opencontainers.image.version": r.version, "org.opencontainers.image.title": "etcdshift",
-				"org.opencontainers.image.description": summary, "org.opencontainers.image.source": homepage, "org.opencontainers.image.licenses": licence,
+				"org.opencontainers.image.description": summary, "org.opencontainers.image.source": homepage,
+				"org.opencontainers.image.licenses": licence,
 			},
 		},
 	})
 }
 
-func rootOf(img v1.Image) v1.RootFS {
-	config, err := img.ConfigFile()
-	if err != nil {
-		return v1.RootFS{Type: "layers"}
-	}
-	return config.RootFS
-}
-
-// layer has the program, /tmp and certificate authorities.
+// layer has the program, /tmp and certificate authorities, in the file in which Go, curl and others
+// look.
 func (r *release) layer(p platform) (v1.Layer, error) {
+	program, err := os.ReadFile(r.program(p))
+	if err != nil {
+		return nil, err
+	}
+	files := fstest.MapFS{}
+	r.add(files, "usr/bin/etcdshift", 0o755, program)
+	r.add(files, "etc/ssl/certs/ca-certificates.crt", 0o644, certificates())
+	r.add(files, "tmp", fs.ModeDir|fs.ModeSticky|0o777, nil)
+	packed, err := packTar(files)
+	if err != nil {
+		return nil, err
+	}
 	path := r.staged("layer-" + p.String() + ".tar")
-	if err := create(path, func(w io.Writer) error { return r.writeLayer(w, p) }); err != nil {
+	if err := os.WriteFile(path, packed, 0o600); err != nil {
 		return nil, err
 	}
 	return tarball.LayerFromFile(path, tarball.WithMediaType(types.OCILayer))
 }
 
-func (r *release) writeLayer(w io.Writer, p platform) error {
-	info, err := os.Stat(r.program(p))
-	if err != nil {
-		return err
-	}
-	t, authorities := tar.NewWriter(w), certificates()
-	for _, head := range []*tar.Header{
-		{Name: "etc/", Typeflag: tar.TypeDir, Mode: 0o755},
-		{Name: "etc/ssl/", Typeflag: tar.TypeDir, Mode: 0o755},
-		{Name: "etc/ssl/certs/", Typeflag: tar.TypeDir, Mode: 0o755},
-		{Name: "etc/ssl/certs/ca-certificates.crt", Typeflag: tar.TypeReg, Mode: 0o644, Size: int64(len(authorities))},
-		{Name: "tmp/", Typeflag: tar.TypeDir, Mode: 0o1777},
-		{Name: "usr/", Typeflag: tar.TypeDir, Mode: 0o755},
-		{Name: "usr/bin/", Typeflag: tar.TypeDir, Mode: 0o755},
-		{Name: "usr/bin/etcdshift", Typeflag: tar.TypeReg, Mode: 0o755, Size: info.Size()},
-	} {
-		head.ModTime, head.Format = r.date, tar.FormatPAX
-		if err := t.WriteHeader(head); err != nil {
-			return err
-		}
-		if head.Typeflag == tar.TypeReg && head.Mode == 0o644 {
-			if _, err := t.Write(authorities); err != nil {
-				return err
-			}
+// certificates are the authorities of Mozilla, in the release that go.mod names. One that is
+// trusted only for certificates up to a date is left out: a file cannot say so.
+func certificates() []byte {
+	var out []byte
+	for root := range bundle.Roots() {
+		if root.Constraint == nil {
+			out = append(out, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: root.Certificate})...)
 		}
 	}
-	if err := copyFile(t, r.program(p)); err != nil {
-		return err
-	}
-	return t.Close()
+	return out
 }

@@ -1,85 +1,53 @@
 package main
 
 import (
+	"bytes"
 	"crypto/x509"
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"testing"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/layout"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/validate"
 )
 
 // useImage checks the image that is packed in dist, and runs its program as its user, in its files
 // alone.
 func useImage(t *testing.T, dist string) {
-	dir := t.TempDir()
+	dir, root := t.TempDir(), t.TempDir()
 	do(t, dir, "tar", "-xf", filepath.Join(dist, "etcdshift-v0.9.8-image.tar"))
-	index, err := layout.ImageIndexFromPath(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	index := must(layout.ImageIndexFromPath(dir))
 	if err := validate.Index(index); err != nil {
 		t.Error(err)
 	}
-	config := inner(t, index)
-	if config.Config.User != nobody || config.Config.Entrypoint[0] != "/usr/bin/etcdshift" {
-		t.Errorf("%+v", config.Config)
+	platforms := must(index.ImageIndex(first(index)))
+	image := must(platforms.Image(first(platforms)))
+	config := must(image.ConfigFile()).Config
+	if config.User != nobody || config.Entrypoint[0] != "/usr/bin/etcdshift" {
+		t.Errorf("%+v", config)
 	}
 	if os.Getuid() != 0 {
 		t.Skip("needs root to be another user")
 	}
-	root := t.TempDir()
-	layers, err := filepath.Glob(filepath.Join(dir, "blobs", "sha256", "*"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, blob := range layers {
-		if text, err := os.ReadFile(blob); err == nil && !json.Valid(text) {
-			do(t, dir, "tar", "-xzf", blob, "-C", root)
-		}
-	}
-	trusted, err := os.ReadFile(filepath.Join(root, "etc", "ssl", "certs", "ca-certificates.crt"))
-	if err != nil || !x509.NewCertPool().AppendCertsFromPEM(trusted) {
-		t.Errorf("the image trusts no certificate authority: %v", err)
+	var files bytes.Buffer
+	must(files.ReadFrom(mutate.Extract(image)))
+	packed := filepath.Join(dir, "files.tar")
+	write(t, packed, files.Bytes())
+	do(t, dir, "tar", "-xf", packed, "-C", root)
+	trusted := must(os.ReadFile(filepath.Join(root, "etc", "ssl", "certs", "ca-certificates.crt")))
+	if n := bytes.Count(trusted, []byte("BEGIN CERTIFICATE")); n < 50 || !x509.NewCertPool().AppendCertsFromPEM(trusted) {
+		t.Errorf("the image has %d certificate authorities", n)
 	}
 	for _, dir := range []string{filepath.Dir(root), root} {
-		if err := os.Chmod(dir, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must(0, os.Chmod(dir, 0o755))
 	}
-	packed, err := os.ReadFile(filepath.Join("..", "testdata", "calico", "before.db.gz"))
-	if err == nil {
-		err = os.WriteFile(filepath.Join(root, "before.db.gz"), packed, 0o644)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	do(t, dir, "unshare", "--net", "chroot", "--userspec="+nobody, root, config.Config.Entrypoint[0], "status", "/before.db.gz")
+	in := filepath.Join(root, "before.db.gz")
+	write(t, in, must(os.ReadFile("../testdata/calico/before.db.gz")))
+	must(0, os.Chmod(in, 0o644))
+	do(t, dir, "unshare", "--net", "chroot", "--userspec="+nobody, root, config.Entrypoint[0], "status", "/before.db.gz")
 }
 
-// inner is the configuration of the first image of an index in an index.
-func inner(t *testing.T, index v1.ImageIndex) *v1.ConfigFile {
-	manifest, err := index.IndexManifest()
-	if err != nil {
-		t.Fatal(err)
-	}
-	platforms, err := index.ImageIndex(manifest.Manifests[0].Digest)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if manifest, err = platforms.IndexManifest(); err != nil {
-		t.Fatal(err)
-	}
-	image, err := platforms.Image(manifest.Manifests[0].Digest)
-	if err != nil {
-		t.Fatal(err)
-	}
-	config, err := image.ConfigFile()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return config
-}
+// first is the digest of the first entry of an index.
+func first(index v1.ImageIndex) v1.Hash { return must(index.IndexManifest()).Manifests[0].Digest }

@@ -1,19 +1,14 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"debug/buildinfo"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"os"
 	"path"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"slices"
 	"strings"
 
@@ -30,124 +25,69 @@ type module struct {
 	texts         []string // names of the files with licences and notices, in dir
 }
 
-// linked are the modules in a program, by path, the standard library among them.
-func (r *release) linked(ctx context.Context, program string) ([]module, error) {
-	info, err := buildinfo.ReadFile(program)
+func (m module) expression() string { return strings.Join(m.licences, " AND ") }
+
+// Templates of "go list", of the modules that packages are in.
+const (
+	fields = `{{.Path}} {{.Version}} {{or .Sum "-"}} {{.Dir}}`
+	deps   = `{{with .Module}}{{if not .Main}}{{with or .Replace .}}` + fields + `{{end}}{{end}}{{end}}`
+)
+
+// authorities is the module of the certificates in the image, which no program links.
+const authorities = "golang.org/x/crypto/x509roots/fallback"
+
+// findLicences fills r.linked with the modules of which the program is made on each platform, by
+// path, the standard library among them. It returns those of all platforms and of the image's
+// certificates.
+func (r *release) findLicences(ctx context.Context) ([]module, error) {
+	classes, err := assets.DefaultClassifier()
 	if err != nil {
 		return nil, err
 	}
-	var all []module
-	for _, d := range info.Deps {
-		if d.Replace != nil {
-			d = d.Replace
-		}
-		all = append(all, module{path: d.Path, version: d.Version, sum: d.Sum})
+	std, err := r.run(ctx, nil, "go", "env", "GOVERSION", "GOROOT")
+	if err != nil {
+		return nil, err
 	}
-	return r.licensed(ctx, all, info.GoVersion)
-}
-
-// imported are the modules of which the programs for all platforms are made, without a build.
-func (r *release) imported(ctx context.Context) ([]module, error) {
-	const deps = `{{with .Module}}{{if not .Main}}{{with .Replace}}{{.Path}} {{.Version}}{{else}}{{.Path}} {{.Version}}{{end}}{{end}}{{end}}`
-	seen := map[string]module{}
+	version, root, _ := strings.Cut(strings.TrimSpace(std), "\n")
+	standard := "std " + strings.TrimPrefix(version, "go") + " - " + root + "\n"
+	known := map[string]module{}
+	r.linked = map[platform][]module{}
 	for _, p := range r.platforms {
 		out, err := r.run(ctx, p.environment(), "go", "list", "-deps", "-f", deps, "./cmd/etcdshift")
 		if err != nil {
 			return nil, err
 		}
-		for line := range strings.Lines(out) {
-			path, version, _ := strings.Cut(strings.TrimSpace(line), " ")
-			seen[path] = module{path: path, version: version}
+		lines := slices.Sorted(strings.Lines(out + standard))
+		for _, line := range slices.Compact(lines) {
+			m, err := readModule(classes, line)
+			if err != nil {
+				return nil, err
+			}
+			known[m.path], r.linked[p] = m, append(r.linked[p], m)
 		}
 	}
-	all, err := r.licensed(ctx, slices.Collect(maps.Values(seen)), runtime.Version())
+	out, err := r.run(ctx, nil, "go", "list", "-C", "release", "-m", "-f", fields, authorities)
 	if err != nil {
 		return nil, err
 	}
-	data, err := r.authorities(ctx)
-	all = append(all, data)
-	slices.SortFunc(all, func(a, b module) int { return strings.Compare(a.path, b.path) })
-	return all, err
-}
-
-// authorities is the module of the certificates in the image, which no program links.
-func (r *release) authorities(ctx context.Context) (module, error) {
-	m := module{path: "golang.org/x/crypto/x509roots/fallback"}
-	out, err := r.run(ctx, nil, "go", "list", "-C", "release", "-m", "-f", "{{.Version}} {{.Dir}}", m.path)
-	if err != nil {
-		return m, err
-	}
-	m.version, m.dir, _ = strings.Cut(strings.TrimSpace(out), " ")
-	classes, err := assets.DefaultClassifier()
-	if err != nil {
-		return m, err
-	}
-	err = m.read(classes)
+	m, err := readModule(classes, out)
 	m.licences = append(m.licences, "MPL-2.0") // of Mozilla's list, which the module does not say
-	return m, err
-}
-
-// mozilla is the notice beside the licence of authorities.
-const mozilla = `The certificates in the image, /etc/ssl/certs/ca-certificates.crt, are Mozilla's, under the terms of the Mozilla Public License 2.0
-(https://mozilla.org/MPL/2.0/). Their source is certdata.txt of NSS:
-https://hg.mozilla.org/mozilla-central/raw-file/tip/security/nss/lib/ckfw/builtins/certdata.txt
-`
-
-// licensed adds the standard library of a version of Go to modules, sorts them and finds their
-// licences.
-func (r *release) licensed(ctx context.Context, all []module, goVersion string) ([]module, error) {
-	root, err := r.run(ctx, nil, "go", "env", "GOROOT")
-	if err != nil {
-		return nil, err
-	}
-	dirs, err := r.sources(ctx)
-	if err != nil {
-		return nil, err
-	}
-	for i, m := range all {
-		all[i].dir = dirs[m.path+"@"+m.version]
-	}
-	all = append(all, module{path: "std", version: strings.TrimPrefix(goVersion, "go"), dir: strings.TrimSpace(root)})
-	slices.SortFunc(all, func(a, b module) int { return strings.Compare(a.path, b.path) })
-	classes, err := assets.DefaultClassifier()
-	if err != nil {
-		return nil, err
-	}
-	for i := range all {
-		if err := all[i].read(classes); err != nil {
-			return nil, err
-		}
-	}
-	return all, nil
-}
-
-// sources says where the sources of each module of the project are.
-func (r *release) sources(ctx context.Context) (map[string]string, error) {
-	out, err := r.run(ctx, nil, "go", "list", "-m", "-json", "all")
-	if err != nil {
-		return nil, err
-	}
-	all := map[string]string{}
-	for d := json.NewDecoder(strings.NewReader(out)); ; {
-		var m struct{ Path, Version, Dir string }
-		switch err := d.Decode(&m); {
-		case err == nil:
-			all[m.Path+"@"+m.Version] = m.Dir
-		case errors.Is(err, io.EOF):
-			return all, nil
-		default:
-			return nil, err
-		}
-	}
+	known[authorities] = m
+	return slices.SortedFunc(maps.Values(known), func(a, b module) int { return strings.Compare(a.path, b.path) }), err
 }
 
 var licenceName = regexp.MustCompile(`(?i)^(licen[cs]e|copying|notice|unlicense|patents)([.-].*)?$`)
 
-// read finds the licences of a module in its topmost folder.
-func (m *module) read(classes *classifier.Classifier) error {
+// readModule finds the licences of a module, a line of "go list", in its topmost folder.
+func readModule(classes *classifier.Classifier, line string) (m module, err error) {
+	words := strings.SplitN(strings.TrimSpace(line), " ", 4)
+	if len(words) != 4 {
+		return m, fmt.Errorf("go list printed %q", line)
+	}
+	m = module{path: words[0], version: words[1], sum: strings.TrimPrefix(words[2], "-"), dir: words[3]}
 	entries, err := os.ReadDir(m.dir)
 	if err != nil {
-		return fmt.Errorf("module %s: its sources: %w", m.path, err)
+		return m, fmt.Errorf("module %s: its sources: %w", m.path, err)
 	}
 	for _, e := range entries {
 		if e.IsDir() || !licenceName.MatchString(e.Name()) || strings.HasSuffix(e.Name(), ".go") {
@@ -155,7 +95,7 @@ func (m *module) read(classes *classifier.Classifier) error {
 		}
 		text, err := os.ReadFile(filepath.Join(m.dir, e.Name()))
 		if err != nil {
-			return err
+			return m, err
 		}
 		m.texts = append(m.texts, e.Name())
 		for _, match := range classes.Match(text).Matches {
@@ -167,63 +107,51 @@ func (m *module) read(classes *classifier.Classifier) error {
 	slices.Sort(m.licences)
 	m.licences = slices.Compact(m.licences)
 	if len(m.licences) == 0 {
-		return fmt.Errorf("module %s %s: no licence found in %s", m.path, m.version, m.dir)
+		return m, fmt.Errorf("module %s %s: no licence found in %s", m.path, m.version, m.dir)
 	}
-	return nil
+	return m, nil
 }
 
-// list has a line for each module: path, tab, licences. Versions change often, licences do not.
-func list(all []module) string {
-	var b strings.Builder
-	for _, m := range all {
-		fmt.Fprintf(&b, "%s\t%s\n", m.path, strings.Join(m.licences, " AND "))
-	}
-	return b.String()
-}
-
-// compareLicences: licences.tsv, which a person reads when it changes, lists what is linked on any
-// platform, and the certificates of the image.
+// compareLicences compares licences.tsv, which a person reads when it changes, with what is
+// released. It has a line for each module: path, tab, licences. Versions change often, licences do
+// not.
 func (r *release) compareLicences(ctx context.Context) error {
-	all, err := r.imported(ctx)
+	all, err := r.findLicences(ctx)
 	if err != nil {
 		return err
+	}
+	var list strings.Builder
+	for _, m := range all {
+		fmt.Fprintf(&list, "%s\t%s\n", m.path, m.expression())
 	}
 	stored, err := os.ReadFile(filepath.Join(r.root, "release", "licences.tsv"))
-	if err != nil || !bytes.Equal(stored, []byte(list(all))) {
-		return errors.Join(err, fmt.Errorf("release/licences.tsv differs from what is released: read the licences that are new, write this to it:\n%s",
-			list(all)))
+	if err == nil && string(stored) == list.String() {
+		return nil
 	}
-	return nil
+	return errors.Join(err, fmt.Errorf("release/licences.tsv differs from what is released: read the licences that are new, "+
+		"write this to it:\n%s", &list))
 }
 
-// writeLicences copies the licences of all that is linked on any platform, and of the image's
-// certificates.
-func (r *release) writeLicences(ctx context.Context) error {
-	union := map[string]module{}
-	for _, p := range r.platforms {
-		all, err := r.linked(ctx, r.program(p))
-		if err != nil {
-			return err
-		}
-		for _, m := range all {
-			union[m.path] = m
-		}
-	}
-	data, err := r.authorities(ctx)
+// mozilla is the notice beside the licence of authorities.
+const mozilla = `The certificates in the image, /etc/ssl/certs/ca-certificates.crt, are Mozilla's, under the terms of the
+Mozilla Public License 2.0 (https://mozilla.org/MPL/2.0/). Their source is certdata.txt of NSS:
+https://hg.mozilla.org/mozilla-central/raw-file/tip/security/nss/lib/ckfw/builtins/certdata.txt
+`
+
+// addLicences adds the licences of all that is released.
+func (r *release) addLicences(ctx context.Context) error {
+	all, err := r.findLicences(ctx)
 	if err != nil {
 		return err
 	}
-	union[data.path] = data
-	notice := r.staged(path.Join("licences", data.path, "NOTICE"))
-	if err := create(notice, func(w io.Writer) error { _, err := io.WriteString(w, mozilla); return err }); err != nil {
-		return err
-	}
-	for name, m := range union {
-		for _, text := range m.texts {
-			to := r.staged(path.Join("licences", name, text))
-			if err := create(to, func(w io.Writer) error { return copyFile(w, filepath.Join(m.dir, text)) }); err != nil {
+	r.add(r.common, path.Join("licences", authorities, "NOTICE"), 0o644, []byte(mozilla))
+	for _, m := range all {
+		for _, name := range m.texts {
+			text, err := os.ReadFile(filepath.Join(m.dir, name))
+			if err != nil {
 				return err
 			}
+			r.add(r.common, path.Join("licences", m.path, name), 0o644, text)
 		}
 	}
 	return nil

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"strings"
 )
 
@@ -18,10 +17,11 @@ func main() {
 	flag.StringVar(&r.version, "version", "", "the tag, `vX.Y.Z`, of the commit that is checked out")
 	flag.StringVar(&r.root, "root", "..", "the `folder` of the project, a clone without changes")
 	flag.StringVar(&r.out, "out", "../dist", "the `folder` to make, which must not exist")
-	flag.StringVar(&r.key, "key", "", "sign with the minisign secret key in `file`; the public one, with the ending .pub, is beside it")
+	flag.StringVar(&r.key, "key", "", "sign with the minisign secret key in `file`, beside which the public one ends with .pub")
 	flag.StringVar(&r.url, "url", "https://github.com/etcdshift/etcdshift/releases/download", "where releases will be")
-	platforms := flag.String("platforms", "linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64", "what to build for")
-	licences := flag.Bool("licences", false, "only compare the licences of what is linked on any of the platforms with licences.tsv")
+	const all = "linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64"
+	platforms := flag.String("platforms", all, "what to build for")
+	licences := flag.Bool("licences", false, "only compare the licences of what is linked on the platforms with licences.tsv")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -54,16 +54,16 @@ func (r *release) make(ctx context.Context) error {
 	}
 	out := r.out
 	r.out = out + ".part"
-	if err := os.RemoveAll(r.out); err != nil {
-		return err
-	}
 	for _, dir := range []string{r.out, r.staged("")} {
+		if err := os.RemoveAll(dir); err != nil {
+			return err
+		}
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return err
 		}
 	}
 	for _, step := range []func(context.Context) error{
-		r.build, r.writePages, r.writeLicences, r.archives, r.packages, r.image, r.components, r.manifests, r.sums, r.bundle,
+		r.build, r.collect, r.archives, r.packages, r.image, r.components, r.manifests, r.sums, r.sign, r.bundle,
 	} {
 		if err := step(ctx); err != nil {
 			return err
@@ -76,6 +76,3 @@ func (r *release) make(ctx context.Context) error {
 	r.out = out
 	return os.Rename(part, out)
 }
-
-// staged is the path of a file that goes into others.
-func (r *release) staged(name string) string { return filepath.Join(r.out, "staged", name) }

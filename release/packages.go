@@ -1,12 +1,13 @@
 package main
 
 import (
+	"bytes"
 	"context"
-	"io"
+	"io/fs"
 	"os"
-	"path"
 	"path/filepath"
 	"strings"
+	"testing/fstest"
 
 	"github.com/goreleaser/nfpm/v2"
 	_ "github.com/goreleaser/nfpm/v2/deb"
@@ -15,19 +16,24 @@ import (
 )
 
 const (
-	summary  = "read, change and prove etcd snapshots of Kubernetes clusters"
-	homepage = "https://github.com/etcdshift/etcdshift"
-	licence  = "Apache-2.0"
+	summary   = "read, change and prove etcd snapshots of Kubernetes clusters"
+	homepage  = "https://github.com/etcdshift/etcdshift"
+	licence   = "Apache-2.0"
+	documents = "usr/share/doc/etcdshift"
 )
 
 // packages makes a deb and an rpm for each Linux platform.
 func (r *release) packages(context.Context) error {
 	for _, p := range r.platforms {
-		if p.os != "linux" {
-			continue
-		}
 		for _, format := range []string{"deb", "rpm"} {
-			if err := r.pack(p, format); err != nil {
+			if p.os != "linux" {
+				continue
+			}
+			packed, err := r.pack(p, format)
+			if err != nil {
+				return err
+			}
+			if err := r.write(r.name(p)+"."+format, packed); err != nil {
 				return err
 			}
 		}
@@ -35,89 +41,80 @@ func (r *release) packages(context.Context) error {
 	return nil
 }
 
-func (r *release) pack(p platform, format string) error {
+func (r *release) pack(p platform, format string) ([]byte, error) {
 	packager, err := nfpm.Get(format)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	contents, err := r.installed(p, format)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	info := nfpm.WithDefaults(&nfpm.Info{
 		Name: "etcdshift", Arch: p.arch, Platform: p.os, Version: r.version, MTime: r.date,
 		Section: "admin", Maintainer: "the etcdshift authors", Description: summary, Homepage: homepage, License: licence,
 		Overridables: nfpm.Overridables{
-			Contents: contents, Umask: 0o022,
-			RPM: nfpm.RPM{BuildHost: "reproducible", Summary: summary},
+			Contents: contents, Umask: 0o022, RPM: nfpm.RPM{BuildHost: "reproducible", Summary: summary},
 		},
 	})
 	if err := nfpm.PrepareForPackager(info, format); err != nil {
-		return err
-	}
-	return create(filepath.Join(r.out, r.name(p)+"."+format), func(w io.Writer) error { return packager.Package(info, w) })
-}
-
-// installed says where a package of a format puts the contents.
-func (r *release) installed(p platform, format string) (all files.Contents, err error) {
-	from, err := r.contents(p)
-	if err != nil {
 		return nil, err
 	}
-	for _, f := range from {
-		mode := os.FileMode(f.mode)
-		to, content := place(f.name, format), &files.Content{Source: f.path}
-		if strings.HasPrefix(to, "/usr/share/man/") { // manuals are kept compressed
-			content.Source = r.staged("compressed/" + f.name + ".gz")
-			if err := r.compress(f.path, content.Source); err != nil {
-				return nil, err
-			}
-			to += ".gz"
-		}
-		content.Destination, content.FileInfo = to, &files.ContentFileInfo{Mode: mode, MTime: r.date, Owner: "root", Group: "root"}
-		all = append(all, content)
-	}
-	return append(all, r.foldersOf(all)...), nil
+	var b bytes.Buffer
+	err = packager.Package(info, &b)
+	return b.Bytes(), err
 }
 
-const documents = "/usr/share/doc/etcdshift"
-
-// foldersOf are those that a package brings with its files: rpm removes no others with it.
-func (r *release) foldersOf(of files.Contents) (all files.Contents) {
-	seen := map[string]bool{}
-	for _, f := range of {
-		for dir := path.Dir(f.Destination); strings.HasPrefix(dir, documents) && !seen[dir]; dir = path.Dir(dir) {
-			seen[dir] = true
-			info := &files.ContentFileInfo{Mode: 0o755, MTime: r.date, Owner: "root", Group: "root"}
-			all = append(all, &files.Content{Destination: dir, Type: files.TypeDir, FileInfo: info})
+// installed are the files of a package. It names the folders that are its own: rpm removes no
+// others with it.
+func (r *release) installed(p platform, format string) (all files.Contents, err error) {
+	root, tree := r.staged(p.String()+"-"+format), fstest.MapFS{}
+	for name, f := range r.common {
+		if to := place(name, format); strings.HasSuffix(to, ".gz") { // manuals are kept compressed
+			packed, err := compress(f.Data)
+			if err != nil {
+				return nil, err
+			}
+			r.add(tree, to, f.Mode, packed)
+		} else if !f.Mode.IsDir() {
+			r.add(tree, to, f.Mode, f.Data)
 		}
 	}
-	return all
+	if err := os.CopyFS(root, tree); err != nil {
+		return nil, err
+	}
+	all = files.Contents{r.content("usr/bin/etcdshift", r.program(p), 0o755)}
+	for name, f := range tree {
+		switch {
+		case !f.Mode.IsDir():
+			all = append(all, r.content(name, filepath.Join(root, name), f.Mode))
+		case strings.HasPrefix(name, documents):
+			folder := r.content(name, "", f.Mode.Perm())
+			folder.Type = files.TypeDir
+			all = append(all, folder)
+		}
+	}
+	return all, nil
+}
+
+func (r *release) content(name, source string, mode fs.FileMode) *files.Content {
+	info := &files.ContentFileInfo{Mode: mode, MTime: r.date, Owner: "root", Group: "root"}
+	return &files.Content{Destination: "/" + name, Source: source, FileInfo: info}
 }
 
 // place is where a file of an archive is on a machine with a package manager.
 func place(name, format string) string {
-	dir, base := path.Split(name)
-	switch dir {
-	case "man/":
-		return "/usr/share/man/man" + strings.TrimPrefix(path.Ext(base), ".") + "/" + base
-	case "completion/":
+	switch name {
+	case "man/etcdshift.1":
+		return "usr/share/man/man1/etcdshift.1.gz"
+	case "completion/etcdshift.bash":
+		return "usr/share/bash-completion/completions/etcdshift"
+	case "completion/etcdshift.fish":
+		return "usr/share/fish/vendor_completions.d/etcdshift.fish"
+	case "completion/_etcdshift":
 		return map[string]string{
-			"etcdshift.bash": "/usr/share/bash-completion/completions/etcdshift",
-			"_etcdshift":     map[string]string{"deb": "/usr/share/zsh/vendor-completions/", "rpm": "/usr/share/zsh/site-functions/"}[format] + base,
-			"etcdshift.fish": "/usr/share/fish/vendor_completions.d/etcdshift.fish",
-		}[base]
-	}
-	if name == "etcdshift" {
-		return "/usr/bin/etcdshift"
+			"deb": "usr/share/zsh/vendor-completions/_etcdshift", "rpm": "usr/share/zsh/site-functions/_etcdshift",
+		}[format]
 	}
 	return documents + "/" + name
-}
-
-// compress makes the compressed copy of a file, once for all packages.
-func (r *release) compress(from, to string) error {
-	if _, err := os.Stat(to); err == nil {
-		return nil
-	}
-	return create(to, func(w io.Writer) error { return gzipped(w, from) })
 }

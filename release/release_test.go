@@ -1,11 +1,16 @@
 package main
 
 import (
+	"bytes"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/CycloneDX/cyclonedx-go"
 )
 
 // TestRelease makes a release twice, in two clones: the files have the same bytes. A machine that
@@ -17,53 +22,48 @@ func TestRelease(t *testing.T) {
 	dir := t.TempDir()
 	key := newKey(t, dir)
 	one, two := makeIn(t, filepath.Join(dir, "one"), key), makeIn(t, filepath.Join(dir, "a", "second"), key)
-	sum := func(name string) string {
-		sum, err := sumOf(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return sum
-	}
-	entries, err := os.ReadDir(one)
-	if err != nil || len(entries) < 10 {
-		t.Fatal(len(entries), err)
+	entries := must(os.ReadDir(one))
+	if len(entries) < 10 {
+		t.Fatal(len(entries))
 	}
 	for _, e := range entries {
-		if sum(filepath.Join(one, e.Name())) != sum(filepath.Join(two, e.Name())) {
+		if must(sumOf(filepath.Join(one, e.Name()))) != must(sumOf(filepath.Join(two, e.Name()))) {
 			t.Errorf("%s differs between two clones", e.Name())
 		}
 	}
-	t.Run("bare machine", func(t *testing.T) { useOnBareMachine(t, one) })
+	t.Run("components", func(t *testing.T) { readComponents(t, one) })
+	t.Run("bare machine", func(t *testing.T) { useOnBareMachine(t, one, key) })
 	t.Run("image", func(t *testing.T) { useImage(t, one) })
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+func write(t *testing.T, path string, data []byte) {
+	t.Helper()
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // newKey is a key of the test data in a folder.
 func newKey(t *testing.T, dir string) string {
 	for _, ending := range []string{".key", ".pub"} {
-		text, err := os.ReadFile(filepath.Join("..", "testdata", "minisign", "backup"+ending))
-		if err == nil {
-			err = os.WriteFile(filepath.Join(dir, "release"+ending), text, 0o600)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		write(t, filepath.Join(dir, "release"+ending), must(os.ReadFile("../testdata/minisign/backup"+ending)))
 	}
 	return filepath.Join(dir, "release.key")
 }
 
 // makeIn clones the project, tags the commit and makes a release for this platform.
 func makeIn(t *testing.T, clone, key string) (out string) {
-	root, err := filepath.Abs("..")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.MkdirAll(filepath.Dir(clone), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	do(t, root, "git", "clone", "-q", ".", clone)
+	do(t, "..", "git", "clone", "-q", ".", clone)
 	do(t, clone, "git", "tag", "v0.9.8")
 	r := &release{version: "v0.9.8", root: clone, out: filepath.Join(clone, "dist"), key: key, url: "https://example.com"}
-	r.platforms = []platform{r.host()}
+	r.platforms = []platform{host}
 	if err := r.make(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -81,26 +81,41 @@ func do(t *testing.T, dir, name string, args ...string) string {
 	return string(out)
 }
 
+// readComponents: relations of the list of components name what is listed.
+func readComponents(t *testing.T, dist string) {
+	text := must(os.ReadFile(filepath.Join(dist, fmt.Sprintf("etcdshift-v0.9.8-%s.cdx.json", host))))
+	var bom cyclonedx.BOM
+	if err := cyclonedx.NewBOMDecoder(bytes.NewReader(text), cyclonedx.BOMFileFormatJSON).Decode(&bom); err != nil {
+		t.Fatal(err)
+	}
+	needs := *(*bom.Dependencies)[0].Dependencies
+	if len(needs) < 100 {
+		t.Errorf("%d components", len(needs))
+	}
+	for _, needed := range needs {
+		if !slices.ContainsFunc(*bom.Components, func(c cyclonedx.Component) bool { return c.BOMRef == needed }) {
+			t.Errorf("%s is not listed", needed)
+		}
+	}
+	escaped := component(cyclonedx.ComponentTypeLibrary, "example.com/A_b/c", "v2.0.1+incompatible", "MIT").PackageURL
+	if want := "pkg:golang/example.com/a_b/c@v2.0.1%2Bincompatible"; escaped != want {
+		t.Errorf("%s, want %s", escaped, want)
+	}
+}
+
 // useOnBareMachine needs root and debootstrap: a small Debian with man and minisign is the machine.
-func useOnBareMachine(t *testing.T, dist string) {
+func useOnBareMachine(t *testing.T, dist, key string) {
 	if _, err := exec.LookPath("debootstrap"); err != nil || os.Getuid() != 0 {
 		t.Skip("needs debootstrap and root")
 	}
 	machine := t.TempDir()
 	do(t, machine, "debootstrap", "--variant=minbase", "--include=man-db,minisign,rpm", "stable", machine)
 	for from, to := range map[string]string{
-		filepath.Join(dist, "etcdshift-v0.9.8-airgap.tar"):             "root/bundle.tar",
-		filepath.Join("..", "testdata", "calico", "before.db.gz"):      "root/before.db.gz",
-		filepath.Join(filepath.Dir(filepath.Dir(dist)), "release.key"): "root/release.key",
-		filepath.Join(filepath.Dir(filepath.Dir(dist)), "release.pub"): "root/trusted.pub",
+		filepath.Join(dist, "etcdshift-v0.9.8-airgap.tar"): "root/bundle.tar",
+		"../testdata/calico/before.db.gz":                  "root/before.db.gz",
+		strings.TrimSuffix(key, ".key") + ".pub":           "root/trusted.pub",
 	} {
-		data, err := os.ReadFile(from)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(machine, to), data, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		write(t, filepath.Join(machine, to), must(os.ReadFile(from)))
 	}
 	out := do(t, machine, "unshare", "--net", "chroot", machine, "/bin/sh", "-ec", `
 cd /root && tar -xf bundle.tar && cd etcdshift-v0.9.8
@@ -113,6 +128,11 @@ rpm -K etcdshift-v0.9.8-linux-*.rpm
 rpm --root /root/other -i etcdshift-v0.9.8-linux-*.rpm
 rpm --root /root/other -V etcdshift
 chroot /root/other /usr/bin/etcdshift version
+installed() { sort | sed 's/vendor-completions/site-functions/'; }
+dpkg -L etcdshift | while read f; do [ -d "$f" ] || echo "$f"; done | installed > /root/deb
+rpm --root /root/other -ql etcdshift | while read f; do [ -d "/root/other$f" ] || echo "$f"; done | installed > /root/rpm
+cmp /root/deb /root/rpm
+grep -v /licences/ /root/deb
 rpm --root /root/other -e etcdshift
 if find /root/other/usr -name '*etcdshift*' | grep .; then exit 1; fi
 etcdshift version
@@ -121,9 +141,14 @@ cd /root && gzip -d before.db.gz
 etcdshift migrate calico-v3 before.db after.db
 etcdshift verify after.db
 man 1 etcdshift | cat
-man 7 etcdshift-calico-v3 | cat
+etcdshift help restore.md
 `)
-	for _, want := range []string{"Signature and comment signature verified", "etcdshift   v0.9.8", "projectcalico.org/v3"} {
+	for _, want := range []string{
+		"Signature and comment signature verified", "etcdshift   v0.9.8", "projectcalico.org/v3",
+		"/usr/bin/etcdshift\n", "/usr/share/man/man1/etcdshift.1.gz\n", "/usr/share/zsh/site-functions/_etcdshift\n",
+		"/usr/share/bash-completion/completions/etcdshift\n", "/usr/share/fish/vendor_completions.d/etcdshift.fish\n",
+		"/usr/share/doc/etcdshift/docs/guides/restore.md\n", "/usr/share/doc/etcdshift/deploy/fleet/job.yaml\n",
+	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("the machine does not say %q:\n%s", want, out)
 		}

@@ -2,6 +2,7 @@ package schema
 
 import (
 	"bytes"
+	"time"
 	"unicode/utf8"
 
 	"github.com/etcdshift/etcdshift/encoding"
@@ -52,6 +53,12 @@ func (c *canonical) filled() bool { return c.peekPast() != '"' && c.Str() }
 func (c *canonical) time() bool {
 	text, ok := c.str()
 	return ok && isTime(text)
+}
+
+// isCanonicalTime accepts whole seconds of UTC as metav1.Time writes them.
+func isCanonicalTime(text string) bool {
+	t, err := time.Parse(time.RFC3339, text)
+	return err == nil && !t.IsZero() && t.UTC().Format(time.RFC3339) == text
 }
 
 // isTime accepts such times.

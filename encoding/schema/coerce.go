@@ -40,29 +40,14 @@ func (v *Version) coerce(obj map[string]any, strict bool) ([]string, error) {
 	if err := checkTypes(obj); err != nil {
 		return nil, err
 	}
-	governs := v.governs(obj)
-	metaFits := fitsMetadata(obj, governs && !strict)
-	if metaFits && (!governs || v.fits(obj)) {
-		return nil, nil // most objects
-	}
-	before := cloneJSON(obj).(map[string]any)
-	if !metaFits {
-		err = coerceMetadata(obj, governs, strict)
-	}
-	if err == nil && governs {
+	governs, before := v.governs(obj), cloneJSON(obj).(map[string]any)
+	if err = coerceMetadata(obj, governs, strict); err == nil && governs {
 		err = v.coerceFields(obj, structural, strict)
 	}
 	if err != nil {
 		return nil, err
 	}
 	return droppedPaths(before, obj, v.shape()), nil
-}
-
-// fitsMetadata reports whether a server would leave the object's own metadata as it is.
-func fitsMetadata(obj map[string]any, repairGeneration bool) bool {
-	value, found := obj["metadata"]
-	metadata, _ := value.(map[string]any)
-	return !found || metaFields.accept(value) && (!repairGeneration || metadata["generation"] != nil)
 }
 
 // coerceMetadata decodes the object's own metadata into metav1.ObjectMeta and encodes it.

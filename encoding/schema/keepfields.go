@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"strings"
+	"unicode/utf8"
 
 	smdschema "sigs.k8s.io/structured-merge-diff/v6/schema"
 )
@@ -46,7 +47,14 @@ func (c *CRD) keepsManagedFields(list []any) bool {
 // the types of its version.
 func (c *CRD) keepsEntry(entry map[string]any) bool {
 	for name, value := range entry {
-		if check := entryFields[name]; check == nil || name != "fieldsV1" && !check(value) {
+		text, isText := value.(string)
+		switch name {
+		case "manager", "operation", "apiVersion", "fieldsType", "subresource", "time":
+			if !isText || text == "" || !utf8.ValidString(text) || name == "time" && !isCanonicalTime(text) {
+				return false
+			}
+		case "fieldsV1":
+		default:
 			return false
 		}
 	}

@@ -152,9 +152,6 @@ func (v *Version) validateTypeMeta(obj map[string]any) (errs field.ErrorList) {
 	if want := gvk.GroupVersion().String(); obj["apiVersion"] != want {
 		errs = append(errs, field.Invalid(field.NewPath("apiVersion"), obj["apiVersion"], fmt.Sprintf("must be %v", want)))
 	}
-	if fitsMetadata(obj, false) {
-		return errs // it decodes
-	}
 	if _, _, err := objectmeta.GetObjectMeta(obj, false); err != nil {
 		errs = append(errs, field.Invalid(field.NewPath("metadata"), obj["metadata"], err.Error()))
 	}

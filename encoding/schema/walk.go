@@ -50,8 +50,25 @@ func (w *walker) note(typed, valid bool) {
 	w.valid = w.valid && typed && valid
 }
 
-// object passes an object of shape of; root marks the resource itself. It follows shape.fitsMap and
-// defaulter.fill.
+// pruneMode selects what the pruning algorithm does with undeclared fields.
+type pruneMode int
+
+const (
+	noPruning   pruneMode = iota // keeps them, and looks no further
+	skipPruning                  // keeps them, but prunes below declared ones: x-kubernetes-preserve-unknown-fields
+	fullPruning                  // drops them
+)
+
+// mode returns how values of this node are pruned.
+func (s *shape) mode(around pruneMode) pruneMode {
+	if around == fullPruning && s.preserve {
+		return skipPruning
+	}
+	return around
+}
+
+// object passes an object of shape of; root marks the resource itself. It follows pruning.Prune,
+// objectmeta.Coerce, PruneNonNullableNullsWithoutDefaults and defaulter.fill.
 func (w *walker) object(of *shape, mode pruneMode, root bool) bool {
 	mode = of.mode(mode)
 	r := of.checks()
@@ -105,7 +122,7 @@ func (w *walker) spend(r *rules, fields, properties, text int) {
 	w.spent += (1 + r.combined) * (1 + w.path/16 + r.enumSize/32 + fields/8 + fields*properties/4 + text/1024)
 }
 
-// value passes any value, as shape.fits does.
+// value passes any value.
 func (w *walker) value(of *shape, mode pruneMode) bool {
 	if of == nil && mode != fullPruning {
 		return w.Value()

@@ -22,7 +22,7 @@ func (w *walker) is(want string) bool {
 	return ok && string(got) == want
 }
 
-// metadata passes metadata, as metaFields does. That of the resource must fit its key, and have
+// metadata passes metadata that a server leaves as it is when it decodes and encodes it. That of the resource must fit its key, and have
 // nothing that a server clears.
 func (w *walker) metadata(root bool) bool {
 	required := 0
@@ -100,7 +100,7 @@ func (w *walker) finalizer() bool {
 	return ok
 }
 
-// owner passes an owner reference, as isCanonicalOwner does.
+// owner passes an owner reference. A server writes four of its fields even if they are empty.
 func (w *walker) owner(controllers *int) bool {
 	required := 0
 	ok := w.Members(func(name []byte) bool {
@@ -124,7 +124,7 @@ func (w *walker) owner(controllers *int) bool {
 	return ok && required == 4
 }
 
-// entry passes an entry of managedFields, as entryFields does: of the resource itself, one at a
+// entry passes an entry of managedFields: of the resource itself, one at a
 // listed version. It notes whether a server reads the entry.
 func (w *walker) entry(root bool) bool {
 	versioned, readable := !root, 0

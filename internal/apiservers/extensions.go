@@ -3,8 +3,11 @@ package apiservers
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"net"
 	"net/http"
+	"path/filepath"
+	"runtime/debug"
 
 	v1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1beta1"
@@ -23,6 +26,9 @@ import (
 	"k8s.io/apiserver/pkg/util/webhook"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+
+	"github.com/etcdshift/etcdshift/internal/sandbox"
+	"github.com/etcdshift/etcdshift/internal/serve"
 )
 
 // Store is what an API server needs to know of the etcd below it.
@@ -118,4 +124,55 @@ func clientOf(addr net.Addr) *rest.Config {
 			return d.DialContext(ctx, addr.Network(), addr.String())
 		},
 	}
+}
+
+// PartName is the name of Part among the parts of a sandbox.
+const PartName = "apiserver"
+
+// partConfig is the configuration of Part.
+type partConfig struct {
+	Store  Store  `json:"store"`
+	Socket string `json:"socket"`
+}
+
+// Part is what Store.Start starts; it must be among the parts of sandbox.Main.
+func Part(ctx context.Context, config []byte) error {
+	var c partConfig
+	if err := json.Unmarshal(config, &c); err != nil {
+		return err
+	}
+	// Lists make much garbage: collecting it was a third of the CPU time.
+	debug.SetGCPercent(400)
+	debug.SetMemoryLimit(1 << 30)
+	l, err := net.Listen("unix", c.Socket)
+	if err != nil {
+		return err
+	}
+	return c.Store.Serve(ctx, l)
+}
+
+// Server is an API server in a sandbox.
+type Server struct {
+	Config *rest.Config // for clients that may do anything
+	*sandbox.Process
+	dir      string         // of a kube-apiserver
+	endpoint serve.Endpoint // of a kube-apiserver
+}
+
+// Start runs Serve as a part of a sandbox, in whose folder its socket is.
+func (s Store) Start(ctx context.Context, box *sandbox.Sandbox) (*Server, error) {
+	socket := filepath.Join(box.Path(), "api.sock")
+	p, err := box.Start(ctx, "apiextensions-apiserver", PartName, partConfig{s, socket})
+	if err != nil {
+		return nil, err
+	}
+	return &Server{Config: clientOf(&net.UnixAddr{Net: "unix", Name: socket}), Process: p}, nil
+}
+
+// Ready is Wait, which ends with the server too.
+func (s *Server) Ready(ctx context.Context) (Serving, error) {
+	ctx, cancel := s.While(ctx)
+	defer cancel()
+	serving, err := Wait(ctx, s.Config)
+	return serving, sandbox.Explain(err, s.Process)
 }

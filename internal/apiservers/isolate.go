@@ -5,14 +5,23 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"net"
+	"net/http"
 	"path"
+	"strings"
+	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
-	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	gvr "k8s.io/apimachinery/pkg/runtime/schema"
 	kjson "sigs.k8s.io/json"
 
 	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/encoding/encryption"
+	"github.com/etcdshift/etcdshift/encoding/schema"
+	"github.com/etcdshift/etcdshift/internal/conversion"
+	"github.com/etcdshift/etcdshift/internal/native"
+	"github.com/etcdshift/etcdshift/internal/serve"
 	"github.com/etcdshift/etcdshift/keys"
 )
 
@@ -50,7 +59,7 @@ func Isolate(ctx context.Context, store *clientv3.Client, prefix string, t *encr
 	if err := i.each(ctx, keys.DefinitionType(), i.redirect); err != nil {
 		return i.done, err
 	}
-	err := i.each(ctx, schema.GroupResource{Group: "apiregistration.k8s.io", Resource: "apiservices"}, i.cut)
+	err := i.each(ctx, gvr.GroupResource{Group: "apiregistration.k8s.io", Resource: "apiservices"}, i.cut)
 	return i.done, err
 }
 
@@ -66,7 +75,7 @@ type isolator struct {
 type editor func(name string, content []byte) ([]byte, error)
 
 // each edits all objects of a resource, page by page.
-func (i *isolator) each(ctx context.Context, gr schema.GroupResource, edit editor) error {
+func (i *isolator) each(ctx context.Context, gr gvr.GroupResource, edit editor) error {
 	dir := string(i.layout.Dir(gr))
 	for from := dir; ; {
 		page, err := i.store.Get(ctx, from, clientv3.WithRange(clientv3.GetPrefixRangeEnd(dir)), clientv3.WithLimit(pageSize))
@@ -86,7 +95,7 @@ func (i *isolator) each(ctx context.Context, gr schema.GroupResource, edit edito
 }
 
 // change edits one record. A value that no API server can decrypt or decode stays as it is.
-func (i *isolator) change(ctx context.Context, gr schema.GroupResource, key, stored []byte, edit editor) error {
+func (i *isolator) change(ctx context.Context, gr gvr.GroupResource, key, stored []byte, edit editor) error {
 	content, edited, err := i.edit(ctx, gr, key, stored, edit)
 	switch {
 	case ctx.Err() != nil:
@@ -112,7 +121,7 @@ func (i *isolator) change(ctx context.Context, gr schema.GroupResource, key, sto
 }
 
 // edit returns the plaintext of a record before and after.
-func (i *isolator) edit(ctx context.Context, gr schema.GroupResource, key, stored []byte, edit editor) (content, edited []byte, err error) {
+func (i *isolator) edit(ctx context.Context, gr gvr.GroupResource, key, stored []byte, edit editor) (content, edited []byte, err error) {
 	content, _, err = i.transformers.Decrypt(ctx, gr, key, stored)
 	switch {
 	case err != nil:
@@ -181,4 +190,98 @@ func (i *isolator) cut(name string, content []byte) ([]byte, error) {
 	}
 	i.done.Aggregated = append(i.done.Aggregated, name)
 	return nil, nil
+}
+
+// ServiceRange is the --service-cluster-ip-range of the servers that wrote a store, "" if it does
+// not tell. A kube-apiserver refuses Services of an IP family that it has no range of.
+func ServiceRange(ctx context.Context, store *clientv3.Client, prefix string, t *encryption.Transformers) string {
+	read := func(gr gvr.GroupResource, name string, field ...string) []string {
+		key := keys.Kubernetes{Prefix: prefix}.Format(keys.Key{Prefix: prefix, Resource: gr, Name: name})
+		got, err := store.Get(ctx, string(key))
+		if err != nil || len(got.Kvs) == 0 {
+			return nil
+		}
+		plain, _, err := t.Decrypt(ctx, gr, key, got.Kvs[0].Value)
+		if err != nil {
+			return nil
+		}
+		object, err := native.Decode(plain)
+		if err != nil {
+			return nil
+		}
+		if one, ok, _ := unstructured.NestedString(object, field...); ok && one != "" {
+			return []string{one}
+		}
+		many, _, _ := unstructured.NestedStringSlice(object, field...)
+		return many
+	}
+	ranges := read(gvr.GroupResource{Group: "networking.k8s.io", Resource: "servicecidrs"}, "kubernetes", "spec", "cidrs")
+	if len(ranges) == 0 { // before Kubernetes 1.33
+		allocations := gvr.GroupResource{Resource: "ranges"}
+		ranges = append(read(allocations, "serviceips", "range"), read(allocations, "secondaryserviceips", "range")...)
+	}
+	return strings.Join(ranges, ",")
+}
+
+// NotChecked begins the answer of an API server whose conversion webhook was not asked: it says
+// nothing about the object.
+const NotChecked = "not checked: "
+
+// Relay stands where the conversion webhooks of CRDs are, at a loopback address: it asks the
+// converters that were given, and otherwise answers NotChecked. Only the edited CRDs know its URLs.
+type Relay struct {
+	converters map[string]*conversion.Converter // by group
+	mux        *http.ServeMux
+	webhooks   int
+	address    string
+	*serve.Credentials
+}
+
+// NewRelay starts a relay, which ends with ctx. The converters, by group, may be nil.
+func NewRelay(ctx context.Context, converters map[string]*conversion.Converter) (*Relay, error) {
+	credentials, err := serve.NewCredentials("")
+	if err != nil {
+		return nil, err
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("conversion webhooks: %w", err)
+	}
+	r := &Relay{converters: converters, mux: http.NewServeMux(), address: l.Addr().String(), Credentials: credentials}
+	server := &http.Server{Handler: r.mux, ReadHeaderTimeout: 10 * time.Second}
+	context.AfterFunc(ctx, func() { _ = server.Close() })
+	go func() { _ = server.Serve(credentials.Listener(l)) }() // ends by Close
+	return r, nil
+}
+
+// webhook makes a webhook for a CRD, stored as value, and returns its URL, and whether a converter
+// is behind it. It never fails: a URL that stays in the CRD would be dialled.
+func (r *Relay) webhook(group string, value []byte) (url string, asked bool) {
+	handler, err := r.handler(group, value)
+	if err != nil {
+		handler = refuse(err.Error())
+	}
+	r.webhooks++
+	path := fmt.Sprintf("/%s/%d", r.Token, r.webhooks)
+	r.mux.Handle(path, handler)
+	return "https://" + r.address + path, err == nil
+}
+
+// handler is the converter of the group, for the CRD.
+func (r *Relay) handler(group string, value []byte) (http.Handler, error) {
+	converter := r.converters[group]
+	if converter == nil {
+		return nil, errors.New("the conversion webhook was not asked")
+	}
+	crd, err := schema.ParseCRD(value)
+	if err != nil {
+		return nil, err
+	}
+	return converter.Handler(crd.Object())
+}
+
+// refuse answers that nothing is checked.
+func refuse(reason string) http.Handler {
+	handler, _ := conversion.Refuse(NotChecked + reason).Handler(nil) // fails for no CRD
+	return handler
 }

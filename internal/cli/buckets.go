@@ -19,15 +19,7 @@ func fetch(c *cli.Context, path string, limit int64) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	file, err := publish.Scratch(os.TempDir())
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	if err := store.Fetch(c.Context, path, file, limit); err != nil {
-		_ = file.Close()
-		return nil, err
-	}
-	return file, nil
+	return store.Copy(c.Context, path, limit)
 }
 
 // readSmall reads the small file or object that a flag or an argument names.

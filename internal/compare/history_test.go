@@ -3,11 +3,14 @@ package compare_test
 import (
 	"context"
 	"fmt"
+	"math"
+	"math/rand/v2"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/internal/compare"
@@ -129,4 +132,170 @@ func TestWriters(t *testing.T) {
 		{"created a00", "updated b00", "updated", "updated a01", "updated", "deleted"},
 		{"oldest a01", "updated", "deleted"},
 	}, got)
+}
+
+// TestLaw: whatever a real etcd was asked to do, each step that is told did happen, in order; and
+// between two of them did happen exactly what is said to be missing, and nothing where nothing is.
+func TestLaw(t *testing.T) {
+	for seed := range uint64(6) {
+		random := rand.New(rand.NewPCG(seed, 7))
+		server := etcdtest.Start(t, t.TempDir())
+		dir := t.TempDir()
+		happened := map[int64]compare.What{}
+		var all []*inspect.Reader
+		revision, compacted, live, before := int64(1), int64(1), false, false
+		for i := range 60 {
+			switch op := random.IntN(12); {
+			case op < 6:
+				etcdtest.Run(t, server, fmt.Sprintf("put k %d", i))
+				revision++
+				switch {
+				case live:
+					happened[revision] = compare.Updated
+				case before:
+					happened[revision] = compare.CreatedAgain
+				default:
+					happened[revision] = compare.Created
+				}
+				live, before = true, true
+			case op < 8 && live:
+				etcdtest.Run(t, server, "del k")
+				revision++
+				happened[revision], live = compare.Deleted, false
+			case op < 9:
+				etcdtest.Run(t, server, "put other x")
+				revision++
+			case op < 10 && revision > compacted:
+				etcdtest.Run(t, server, "compact")
+				compacted = revision
+			default:
+				path := filepath.Join(dir, fmt.Sprint(i))
+				etcdtest.Save(t, server, path)
+				all = append(all, open(t, path))
+			}
+		}
+		for range 8 {
+			var some []*inspect.Reader
+			for _, s := range all {
+				if random.IntN(2) == 0 {
+					some = append(some, s)
+				}
+			}
+			if len(some) > 0 {
+				lawful(t, happened, some)
+			}
+		}
+	}
+}
+
+func lawful(t *testing.T, happened map[int64]compare.What, sides []*inspect.Reader) {
+	last := int64(0)
+	for s, err := range compare.History(context.Background(), sides, []byte("k"), compare.Options{}) {
+		require.NoError(t, err)
+		to := s.Revision
+		if s.What == compare.Gone {
+			to = s.Missing.To
+			require.True(t, s.Missing.Deleted && s.Missing.Perhaps)
+		} else {
+			require.Greater(t, to, last)
+			want := happened[to]
+			switch s.What {
+			case compare.Oldest:
+				require.Contains(t, []compare.What{compare.Updated}, want)
+			case compare.Created, compare.CreatedAgain:
+				require.NotEqual(t, compare.Deleted, want, "%d", to)
+			default:
+				require.Equal(t, s.What, want, "%d", to)
+			}
+		}
+		between := map[compare.What]int64{}
+		for revision := last + 1; revision < to; revision++ {
+			if what, did := happened[revision]; did {
+				between[what]++
+			}
+		}
+		checkMissing(t, s, last, between)
+		last = to
+	}
+}
+
+// checkMissing holds what is said to be missing against what did happen.
+func checkMissing(t *testing.T, s *compare.Step, last int64, between map[compare.What]int64) {
+	m := s.Missing
+	total := between[compare.Created] + between[compare.CreatedAgain] + between[compare.Updated] + between[compare.Deleted]
+	switch {
+	case m == nil && last == 0: // a first creation: earlier lives are not known of
+	case m == nil:
+		require.Zero(t, total, "%d after %d", s.Revision, last)
+	case m.Perhaps || last == 0:
+		require.GreaterOrEqual(t, between[compare.Updated], m.Updates)
+		if m.Deleted {
+			require.Positive(t, between[compare.Deleted])
+		}
+	default:
+		said := m.Updates
+		if m.Deleted {
+			said++
+		}
+		if m.Created > 0 {
+			said++
+		}
+		require.Equal(t, said, total, "%+v", *m)
+	}
+}
+
+func events(t *testing.T, line *compare.Timeline) (out []string) {
+	line.Last = math.MaxInt64
+	for e, err := range line.Events(context.Background()) {
+		require.NoError(t, err)
+		text := fmt.Sprintf("%s %d", e.What, e.Revision)
+		if e.From > 0 {
+			text = fmt.Sprintf("%s %d-%d", e.What, e.From, e.To)
+		}
+		if e.Subject != nil {
+			text += " " + e.Key
+		}
+		if e.Conflict {
+			text += " conflict"
+		}
+		out = append(out, text)
+	}
+	return out
+}
+
+// TestTimeline: each write is told once, in order, and so are gaps and what was deleted in them.
+func TestTimeline(t *testing.T) {
+	for name, c := range map[string]struct {
+		scripts []string
+		want    []string
+	}{
+		"one": {[]string{"put a 1; put b 1; put a 2; del b"}, []string{"created 2 a", "created 3 b", "updated 4 a", "deleted 5 b"}},
+		"compacted": {[]string{"put a 1; put b 1; put a 2; compact; del b"},
+			[]string{"gap 2-4", "created 3 b", "updated 4 a", "deleted 5 b"}},
+		"overlap": {[]string{"put a 1; put b 1", "put a 2; del b"}, []string{"created 2 a", "created 3 b", "updated 4 a", "deleted 5 b"}},
+		"gap": {[]string{"put a 1; put b 1; put c 1", "del b; put a 2; put a 3; compact; del c"},
+			[]string{"created 2 a", "created 3 b", "created 4 c", "gap 5-7", "gone 5-7 b", "updated 7 a", "deleted 8 c"}},
+		"created again": {[]string{"put a 1; put b 1; put c 1", "del c; del b; put b 2; compact; put c 2; del a"},
+			[]string{"created 2 a", "created 3 b", "created 4 c", "gap 5-7", "gone 5-7 b", "gone 5-7 c", "created 7 b", "created 8 c", "deleted 9 a"}},
+	} {
+		line := &compare.Timeline{Sides: snapshots(t, c.scripts...)}
+		require.Equal(t, c.want, events(t, line), name)
+	}
+	require.Empty(t, events(t, &compare.Timeline{Sides: snapshots(t, "compact")}))
+}
+
+// TestTimelineLabels: a deletion is of the labels of the last write.
+func TestTimelineLabels(t *testing.T) {
+	object := func(key, app string) string {
+		return fmt.Sprintf("put %s `{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{\"name\":\"k\",\"labels\":{\"app\":%q}}}`\n", key, app)
+	}
+	selector, err := labels.Parse("app=web")
+	require.NoError(t, err)
+	sides := snapshots(t, object("a", "web")+object("b", "db")+object("a", "db")+object("b", "web")+"del a\ndel b\n")
+	line := &compare.Timeline{Sides: sides, Labels: selector}
+	require.Equal(t, []string{"created 2 a", "updated 5 b", "deleted 7 b"}, events(t, line))
+	// what cannot be read may have the labels: it is told, and so is its deletion
+	sides = snapshots(t, object("/registry/configmaps/a/a", "db")+"put /registry/configmaps/a/b `{\"kind\":`\ndel /registry/configmaps/a/b\n")
+	line = &compare.Timeline{Sides: sides, Labels: selector}
+	require.Equal(t, []string{"created 3 /registry/configmaps/a/b", "deleted 4 /registry/configmaps/a/b"}, events(t, line))
 }

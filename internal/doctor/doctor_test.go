@@ -1,18 +1,27 @@
 package doctor
 
 import (
+	"context"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
 	"k8s.io/client-go/kubernetes/scheme"
 
+	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/finding"
+	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/internal/machines"
 	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
+	"github.com/etcdshift/etcdshift/snapshot"
 )
 
 // webhooks is a configuration with one webhook of Service team/SERVICE.
@@ -147,4 +156,192 @@ func asProtobuf(t *testing.T, records []record) (encoded []record, converted int
 		converted++
 	}
 	return encoded, converted
+}
+
+// record is a key below /registry/ and its value.
+type record struct{ key, value string }
+
+// object is a value with metadata; rest follows the namespace, as `,"uid":"x"},"spec":{}` does.
+func object(key, apiVersion, kind, rest string) record {
+	parts := strings.Split(key, "/")
+	name, ns := parts[len(parts)-1], ""
+	if parts = parts[:len(parts)-1]; !strings.Contains(clusterScoped, " "+strings.Join(parts, "/")+" ") {
+		ns = fmt.Sprintf(`,"namespace":%q`, parts[len(parts)-1])
+	}
+	if rest == "" {
+		rest = "}"
+	}
+	return record{key, fmt.Sprintf(`{"apiVersion":%q,"kind":%q,"metadata":{"name":%q%s%s}`, apiVersion, kind, name, ns, rest)}
+}
+
+// clusterScoped are the folders of cluster-scoped objects in tests.
+const clusterScoped = " namespaces minions apiextensions.k8s.io/customresourcedefinitions apiregistration.k8s.io/apiservices validatingwebhookconfigurations mutatingwebhookconfigurations clusterroles masterleases persistentvolumes volumeattachments csinodes resourceslices servicecidrs storageclasses runtimeclasses clusterrolebindings example.com/globals migration.projectcalico.org/datastoremigrations projectcalico.org/clusterinformations crd.projectcalico.org/clusterinformations "
+
+func apiServiceObject(name, spec, status string) record {
+	return object("apiregistration.k8s.io/apiservices/"+name, "apiregistration.k8s.io/v1", "APIService", `},"spec":`+spec+`,"status":`+status)
+}
+
+// crd defines widgets.example.com, which serves v1beta1 and v1. extra is more of metadata.
+func crd(extra, conversion, stored string) record {
+	return object("apiextensions.k8s.io/customresourcedefinitions/widgets.example.com", "apiextensions.k8s.io/v1", "CustomResourceDefinition", extra+
+		`},"spec":{"group":"example.com","scope":"Namespaced","names":{"plural":"widgets","kind":"Widget"},"versions":[{"name":"v1beta1","served":true,"storage":false},{"name":"v1","served":true,"storage":true}],`+
+		`"conversion":`+conversion+`},"status":{"acceptedNames":{"plural":"widgets","kind":"Widget"},"storedVersions":`+stored+`}`)
+}
+
+const noConversion = `{"strategy":"None"}`
+
+// healthy is a cluster that has only the findings of every file.
+func healthy() []record {
+	return []record{
+		object("namespaces/default", "v1", "Namespace", ""), object("namespaces/kube-system", "v1", "Namespace", `,"labels":{"kubernetes.io/metadata.name":"kube-system"}}`),
+		object("namespaces/kube-node-lease", "v1", "Namespace", ""), object("namespaces/team", "v1", "Namespace", ""),
+		apiServiceObject("v1.", `{"version":"v1"}`, `{}`), apiServiceObject("v1.apps", `{"group":"apps","version":"v1"}`, `{}`),
+		apiServiceObject("v1.example.com", `{"group":"example.com","version":"v1"}`, `{}`),
+		crd("", noConversion, `["v1"]`),
+		object("example.com/widgets/team/w", "example.com/v1", "Widget", `,"uid":"`+uidOf(1)+`"}`),
+		object("services/specs/team/hook", "v1", "Service", `},"spec":{"selector":{"app":"hook"}}`),
+		object("services/endpoints/team/hook", "v1", "Endpoints", `},"subsets":[{"addresses":[{"ip":"10.0.0.1"}]}]`),
+		object("pods/team/hook-0", "v1", "Pod", `,"labels":{"app":"hook"}}`),
+		object("serviceaccounts/team/sa", "v1", "ServiceAccount", `,"uid":"`+uidOf(2)+`"}`),
+	}
+}
+
+func uidOf(n int) string { return fmt.Sprintf("00000000-0000-0000-0000-%012d", n) }
+
+// base is a snapshot of a real etcd, to write on.
+func base(t testing.TB) *snapshot.Snapshot {
+	t.Helper()
+	return opened(t, etcdtest.Build(t, "put compact_rev_key 1"))
+}
+
+func opened(t testing.TB, path string) *snapshot.Snapshot {
+	t.Helper()
+	s, err := snapshot.Open(context.Background(), path, snapshot.Config{})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	return s
+}
+
+// written is a snapshot with records on top of another; an empty value deletes.
+func written(t testing.TB, on *snapshot.Snapshot, records ...record) *snapshot.Snapshot {
+	t.Helper()
+	last, order := map[string]string{}, []string(nil)
+	for _, r := range records {
+		if _, twice := last[r.key]; !twice {
+			order = append(order, r.key)
+		}
+		last[r.key] = r.value
+	}
+	path, reader := filepath.Join(t.TempDir(), "written.db"), inspect.NewReader(on, nil)
+	_, err := snapshot.Write(context.Background(), path, on, func(yield func(snapshot.Change, error) bool) {
+		for _, key := range order {
+			c := snapshot.Change{Key: []byte("/registry/" + key), Value: []byte(balanced(last[key])), Delete: last[key] == ""}
+			e, err := reader.Get(context.Background(), c.Key)
+			if e != nil {
+				c.Prior = e.ModRevision
+			}
+			if (e != nil || !c.Delete) && !yield(c, err) {
+				return
+			}
+		}
+	}, snapshot.WriteConfig{})
+	require.NoError(t, err)
+	return opened(t, path)
+}
+
+// balanced adds the braces that object leaves out.
+func balanced(value string) string {
+	if !strings.HasPrefix(value, `{"`) {
+		return value
+	}
+	return value + strings.Repeat("}", strings.Count(value, "{")-strings.Count(value, "}"))
+}
+
+func examined(t testing.TB, s *snapshot.Snapshot, o Options) *finding.Report {
+	t.Helper()
+	report, err := Examine(context.Background(), inspect.NewReader(s, nil), o)
+	require.NoError(t, err)
+	for _, f := range report.Findings {
+		require.Equal(t, f.Code.Level, f.Level)
+		require.NotEmpty(t, f.Reason, f.Code)
+		require.NotEmpty(t, f.Code.Remedy, f.Code)
+		require.NotContains(t, f.Reason, "%!")
+	}
+	return report
+}
+
+// TestReports: files that people reported have the findings that were missing.
+func TestReports(t *testing.T) {
+	for name, tc := range map[string]struct {
+		code *finding.Code
+		says string
+	}{
+		"h2-only-a-namespaces":      {codeWebhookCore, "namespaces of the system"},
+		"h2-only-b-tokens":          {codeWebhookDeadlock, "the tokens of its Pods"},
+		"h2-only-c-nodes-create":    {codeWebhookCore, "joining nodes"},
+		"h2-only-d-endpointslices":  {codeWebhookDeadlock, "its EndpointSlices"},
+		"h2-only-e-pods-conditions": {codeWebhookCore, "what the API server writes at its start"},
+		"h2-only-f-replicasets":     {codeWebhookDeadlock, "its ReplicaSets"},
+		"s1-services":               {codeAddressTwice, "cluster IP "},
+		"g1-k3s-nodes":              {codeDeleting, "the attacher detaches the volume"},
+		"crash-mixed-nocrd":         {finding.Undecodable, "a v1 ConfigMap, under the key of one of widgets.h.example"},
+		"j1-ghost-field":            {codeHiddenField, "the schema of its version lacks spec.turbo"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			found := examined(t, opened(t, "../../testdata/reports/"+name+".db.gz"), Options{}).Of(tc.code)
+			require.Len(t, found, 1)
+			require.Contains(t, found[0].Reason, tc.says)
+		})
+	}
+	all := examined(t, opened(t, "../../testdata/reports/h1-webhooks.db.gz"), Options{})
+	require.Len(t, slices.Concat(all.Of(codeWebhookCore), all.Of(codeWebhookDeadlock)), 12, "all but one webhook block both")
+}
+
+// FuzzDecode: decoding any value ends in an object or an error.
+func FuzzDecode(f *testing.F) {
+	for _, r := range append(healthy(),
+		webhooks("Validating", "hook", fail+allKinds),
+		object("leases/kube-node-lease/n1", "coordination.k8s.io/v1", "Lease", `},"spec":{"renewTime":"2026-01-01T00:00:00.000000Z"}`),
+		record{"", "k8s\x00\x0a\x0f\x0a\x02v1\x12\x09ConfigMap\x12\x05\x0a\x03\x0a\x01a"}, record{"", "\xd9\xd9\xf7\xa1\x61a\x01"},
+	) {
+		f.Add([]byte(balanced(r.value)))
+	}
+	ctx := context.Background()
+	r := inspect.NewReader(written(f, base(f), healthy()...), nil)
+	_, err := r.Layouts(ctx)
+	require.NoError(f, err)
+	finder, err := machines.NewFinder(ctx, r, "/registry")
+	require.NoError(f, err)
+	f.Fuzz(func(t *testing.T, value []byte) {
+		e := &inspect.Entry{Key: []byte("/registry/things/x"), Stored: value}
+		require.NoError(t, r.Decrypt(ctx, e))
+		_, _ = decode(e)
+		_, _ = decodeAs[corev1.Namespace](e)
+		_, _ = decodeAs[corev1.Service](e)
+		_, _ = decodeAs[corev1.Endpoints](e) //nolint:staticcheck // as in the code
+		_, _ = decodeAs[corev1.Secret](e)
+		_, _ = decodeAs[discoveryv1.EndpointSlice](e)
+		_, _ = decodeAs[coordinationv1.Lease](e)
+		_, _ = decodeAs[admissionv1.MutatingWebhookConfiguration](e)
+		_, _ = decodeAs[machines.APIService](e)
+		for _, key := range []string{"cronjobs/team/c", "pods/team/p", "apiextensions.k8s.io/customresourcedefinitions/a.b.c"} {
+			e := &inspect.Entry{Key: []byte("/registry/" + key), Stored: value}
+			require.NoError(t, r.Decrypt(ctx, e))
+			_ = finder.Ties(e)
+		}
+	})
+}
+
+func TestManagedVersions(t *testing.T) {
+	const text = `{"metadata":{"managedFields":[{"apiVersion":"b/v1"},{"apiVersion":"a/v1","fieldsV1":{"apiVersion":{}}},{"apiVersion":"b/v1"},{}]}}`
+	obj, _, err := encoding.DecodeObject([]byte(text))
+	require.NoError(t, err)
+	cbor, err := encoding.EncodeObject(obj, encoding.FormatCBOR)
+	require.NoError(t, err)
+	for _, data := range [][]byte{[]byte(text), cbor} {
+		require.Equal(t, [][]byte{{}, []byte("a/v1"), []byte("b/v1")}, managedVersions(data))
+	}
+	for _, bad := range []string{"{", `{"metadata":1}`, `{"metadata":{"managedFields":{}}}`, `{"metadata":{"managedFields":[1]}}`, `{"metadata":{"managedFields":[{"apiVersion":1}]}}`, `{"metadata":{}}`} {
+		require.Empty(t, managedVersions([]byte(bad)), bad)
+	}
 }

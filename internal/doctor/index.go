@@ -2,7 +2,11 @@ package doctor
 
 import (
 	"bytes"
+	"cmp"
+	"fmt"
+	"iter"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,6 +16,7 @@ import (
 	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/internal/objects"
 	"github.com/etcdshift/etcdshift/keys"
 )
 
@@ -32,7 +37,7 @@ type index struct {
 	contents    ordered[space, tally[gvr.GroupResource]]
 	held        tally[hold] // objects that are being deleted, by finalizer
 
-	uids   uidTable
+	uids   map[objects.UID]uint32 // the numbers of places
 	places places
 	owned  []family
 	kindOf interned[ownerKind]
@@ -194,7 +199,10 @@ func (d *doctor) keep(key keys.Key, p *place, e *inspect.Entry, l *look) {
 // locate records the place and the owners of an object, and reports a second object of one UID.
 func (d *doctor) locate(p *place, e *inspect.Entry, l *look) {
 	if l.hasUID && !keys.IsRecord(p.resource) { // API servers' own records have none
-		if other, twice := d.uids.put(l.uid, p.number); twice {
+		other, twice := d.uids[l.uid]
+		if !twice {
+			d.uids[l.uid] = p.number
+		} else {
 			where := d.places.all[other].name
 			if in := d.places.all[other].namespace; in != "" {
 				where += " in namespace " + in
@@ -211,8 +219,73 @@ func (d *doctor) locate(p *place, e *inspect.Entry, l *look) {
 	}
 	f := &d.owned[last]
 	for _, o := range l.owners {
-		id := toUID(o.UID)
-		f.refs = append(f.refs, reference{id.high, id.low, d.kindOf.id(ownerKind{string(o.APIVersion), string(o.Kind)})})
+		f.refs = append(f.refs, reference{objects.ToUID(o.UID), d.kindOf.id(ownerKind{string(o.APIVersion), string(o.Kind)})})
 	}
 	f.owned = append(f.owned, owned{e.Key, p.number, uint32(len(l.owners))})
+}
+
+// ordered is a map that remembers the order of its keys.
+type ordered[K comparable, V any] struct {
+	keys []K
+	by   map[K]*V
+}
+
+// at returns the value of a key, a new one for a new key.
+func (o *ordered[K, V]) at(k K) *V {
+	if o.by == nil {
+		o.by = map[K]*V{}
+	}
+	if o.by[k] == nil {
+		o.by[k] = new(V)
+		o.keys = append(o.keys, k)
+	}
+	return o.by[k]
+}
+
+func (o *ordered[K, V]) all() iter.Seq2[K, *V] {
+	return func(yield func(K, *V) bool) {
+		for _, k := range o.keys {
+			if !yield(k, o.by[k]) {
+				return
+			}
+		}
+	}
+}
+
+// tally counts objects by something they have in common.
+type tally[K comparable] struct {
+	ordered[K, count]
+	total count
+}
+
+// count is a number of objects, with the key of the first.
+type count struct {
+	objects int
+	first   []byte
+}
+
+func (t *tally[K]) add(k K, key []byte) {
+	for _, c := range []*count{t.at(k), &t.total} {
+		if c.objects++; c.objects == 1 {
+			c.first = key
+		}
+	}
+}
+
+// few joins words, not more than most; what is the noun of the rest.
+func few(words []string, most int, what string) string {
+	if n := len(words) - most; n > 0 {
+		words = append(words[:most:most], fmt.Sprintf("and %d more%s", n, what))
+	}
+	return strings.Join(words, ", ")
+}
+
+// list joins words for people.
+func list(words []string) string { return cmp.Or(strings.Join(words, ", "), "none") }
+
+func are(n int) string {
+	if n == 1 {
+		return "is"
+	}
+	return "are"
 }

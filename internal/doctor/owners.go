@@ -8,6 +8,7 @@ import (
 
 	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/finding"
+	"github.com/etcdshift/etcdshift/internal/objects"
 )
 
 // family is some objects with owners: one slice of all would be copied as it grows.
@@ -24,8 +25,11 @@ type owned struct {
 	at, owners uint32 // at is of places
 }
 
-// reference is one owner; the number is that of its kind, of kindOf.
-type reference = numbered
+// reference is one owner; the number of its kind is of kindOf.
+type reference struct {
+	uid  objects.UID
+	kind uint32
+}
 
 type ownerKind struct{ apiVersion, kind string }
 
@@ -82,8 +86,8 @@ func checkOwned(d *doctor, o owned, refs []reference) error {
 	var firsts [ownerStates]*ownerKind
 	gone := 0
 	for _, ref := range refs {
-		kind := &d.kindOf.all[ref.number]
-		is := d.ownerState(from, ref.uid(), kind)
+		kind := &d.kindOf.all[ref.kind]
+		is := d.ownerState(from, ref.uid, kind)
 		firsts[is] = cmp.Or(firsts[is], kind)
 		if is == ownerGone {
 			gone++
@@ -107,7 +111,7 @@ func checkOwned(d *doctor, o owned, refs []reference) error {
 }
 
 // ownerState finds the owner of an object that is at from.
-func (d *index) ownerState(from *location, id uid, kind *ownerKind) ownerState {
+func (d *index) ownerState(from *location, id objects.UID, kind *ownerKind) ownerState {
 	gv, err := gvr.ParseGroupVersion(kind.apiVersion)
 	if err != nil {
 		return ownerUnresolvable
@@ -133,8 +137,8 @@ func (d *index) ownerState(from *location, id uid, kind *ownerKind) ownerState {
 }
 
 // find returns the location of the object with a UID.
-func (d *index) find(id uid) (at location, there bool) {
-	n, there := d.uids.get(id)
+func (d *index) find(id objects.UID) (at location, there bool) {
+	n, there := d.uids[id]
 	if there {
 		at = d.places.all[n].location
 	}
@@ -151,11 +155,29 @@ func reportGone(d *doctor, o owned) error {
 	meta, _ := encoding.ReadMeta(e.Value) // did not fail before
 	for _, ref := range meta.OwnerReferences {
 		part := ref.Kind + " " + ref.Name + " (" + ref.UID + ")"
-		if at, there := d.find(toUID([]byte(ref.UID))); there {
+		if at, there := d.find(objects.ToUID(ref.UID)); there {
 			part += " is in namespace " + at.namespace
 		}
 		parts = append(parts, part)
 	}
 	d.raise(o.key, codeOwnerGone, "none of its owners is there: %s", strings.Join(parts, ", "))
 	return nil
+}
+
+// interned numbers values that many objects have in common.
+type interned[T comparable] struct {
+	numbers map[T]uint32
+	all     []T
+}
+
+func (in *interned[T]) id(v T) uint32 {
+	n, known := in.numbers[v]
+	if !known {
+		if in.numbers == nil {
+			in.numbers = map[T]uint32{}
+		}
+		n = uint32(len(in.all))
+		in.numbers[v], in.all = n, append(in.all, v)
+	}
+	return n
 }

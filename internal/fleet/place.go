@@ -91,18 +91,7 @@ func (f files) stat(ctx context.Context, path string) (file, error) {
 // open opens the file at a path to be read once, from its beginning.
 func (f files) open(ctx context.Context, path string, limit int64) (io.ReadCloser, error) {
 	if f.Store != nil {
-		scratch, err := publish.Scratch(os.TempDir())
-		if err != nil {
-			return nil, err
-		}
-		if err = f.Fetch(ctx, path, scratch, limit); err == nil {
-			_, err = scratch.Seek(0, io.SeekStart)
-		}
-		if err != nil {
-			_ = scratch.Close()
-			return nil, err
-		}
-		return scratch, nil
+		return f.Copy(ctx, path, limit)
 	}
 	if info, err := os.Stat(path); err != nil {
 		return nil, err
@@ -128,18 +117,7 @@ func (f files) read(ctx context.Context, path string, limit int64) ([]byte, erro
 
 // write writes a file where nothing is.
 func (f files) write(ctx context.Context, path string, text io.Reader) error {
-	if f.Store != nil {
-		scratch, err := publish.Scratch(os.TempDir())
-		if err != nil {
-			return err
-		}
-		defer scratch.Close()
-		if _, err := io.Copy(scratch, text); err != nil {
-			return err
-		}
-		return f.Put(ctx, path, scratch)
-	}
-	made, err := publish.Create(path)
+	made, err := f.create(ctx, path)
 	if err != nil {
 		return err
 	}
@@ -148,6 +126,13 @@ func (f files) write(ctx context.Context, path string, text io.Reader) error {
 		return err
 	}
 	return made.Publish()
+}
+
+func (f files) create(ctx context.Context, path string) (*publish.File, error) {
+	if f.Store == nil {
+		return publish.Create(path)
+	}
+	return publish.CreateElsewhere(path, func(file *os.File) error { return f.Put(ctx, path, file) })
 }
 
 // clean is the name of a place as a list has it.

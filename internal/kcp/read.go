@@ -169,10 +169,11 @@ func (p *pass) finish() *File {
 	return p.file
 }
 
-// reading reads a value of one kind.
+// reading reads a value of one kind; the empty one compares a value with its key alone.
 type reading struct {
-	decode func(value []byte) (metadata, error) // at the same time as others
-	take   func()                               // takes over what was decoded, one after the other
+	kind    string
+	take    func(*object) // takes over the decoded object, one after the other
+	problem *string       // gets the reason why the value cannot be read; nil where nobody asks
 }
 
 // examination is a value to be read and compared with its key.
@@ -183,6 +184,7 @@ type examination struct {
 	key     keys.Key
 	entry   inspect.Entry
 	read    reading
+	object  *object
 	differs string // how the value differs from its key
 	err     error  // of decoding
 }
@@ -190,7 +192,7 @@ type examination struct {
 // examine decrypts a value that is to be read and compared with its key; without read only where
 // all values are checked. An error is about reading the file.
 func (p *pass) examine(x examination) (examination, error) {
-	x.pass, x.asked = p, x.read.decode != nil || p.check
+	x.pass, x.asked = p, x.read.kind != "" || p.check
 	if !x.asked || p.decrypted {
 		return x, nil
 	}
@@ -202,15 +204,15 @@ func (x *examination) decode() {
 	if !x.asked || x.entry.Undecryptable != nil {
 		return
 	}
-	decode := x.read.decode
-	if decode == nil {
-		if x.agrees() {
-			return
+	if x.read.kind != "" {
+		if x.object, x.err = decodeObject(x.read.kind, x.entry.Value); x.err == nil {
+			m := &x.object.Metadata
+			x.differs = differs(x.key, m.Name, m.Namespace, m.Annotations)
 		}
-		decode = metadataOf
+	} else if !x.agrees() {
+		m, err := encoding.ReadMeta(x.entry.Value)
+		x.differs, x.err = differs(x.key, m.Name, m.Namespace, m.Annotations), err
 	}
-	said, err := decode(x.entry.Value)
-	x.differs, x.err = said.differs(x.key), err
 }
 
 // agrees tells that a value is sound and agrees with its key. Where it does not tell, the value has
@@ -233,9 +235,9 @@ func (x *examination) agrees() bool {
 		})
 }
 
-// end takes over what was decoded, and notes what is wrong with it.
+// end takes over the decoded object, and notes what is wrong with it.
 func (x *examination) end() {
-	typed := x.read.decode != nil
+	typed, problem := x.read.kind != "", x.read.problem
 	switch {
 	case !x.asked:
 		return
@@ -246,10 +248,15 @@ func (x *examination) end() {
 		}
 		return
 	case x.err != nil:
+		if problem != nil {
+			*problem = x.err.Error()
+		}
 		x.problem(CodeUndecodable.Because("%v", x.err))
 		return
 	case typed:
-		x.read.take()
+		if x.read.take(x.object); problem != nil {
+			*problem = ""
+		}
 	}
 	if x.differs != "" {
 		x.problem(CodeKeyMismatch.Because("%s", x.differs))
@@ -269,29 +276,19 @@ func (x *examination) problem(f *finding.Finding) {
 	}
 }
 
-// metadata is the part of an object that its key repeats.
-type metadata struct {
-	Name, Namespace string
-	Annotations     map[string]string
-}
-
-func metadataOf(value []byte) (metadata, error) {
-	m, err := encoding.ReadMeta(value)
-	return metadata{m.Name, m.Namespace, m.Annotations}, err
-}
-
 // differs names the differences between an object and its key; "" for none. kcp.io/cluster and
 // kcp.io/shard are only in objects that were updated: a server takes them from the key.
-func (m metadata) differs(key keys.Key) string {
-	cluster, named := m.Annotations[AnnotationCluster]
-	shard, copied := m.Annotations[AnnotationCopied]
+func differs(key keys.Key, name, namespace string, annotations map[string]string) string {
+	cluster, named := annotations[AnnotationCluster]
+	shard, copied := annotations[AnnotationCopied]
 	var wrong []string
 	for _, c := range []struct {
 		what    string
 		differs bool
 	}{
-		{"metadata.name", m.Name != key.Name}, {"metadata.namespace", m.Namespace != key.Namespace},
-		{"kcp.io/cluster", named && cluster != key.Cluster}, {"kcp.io/shard", copied && key.Shard != "" && shard != key.Shard},
+		{"metadata.name", name != key.Name}, {"metadata.namespace", namespace != key.Namespace},
+		{"kcp.io/cluster", named && cluster != key.Cluster},
+		{"kcp.io/shard", copied && key.Shard != "" && shard != key.Shard},
 	} {
 		if c.differs {
 			wrong = append(wrong, c.what)

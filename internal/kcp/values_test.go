@@ -208,42 +208,39 @@ func FuzzValues(f *testing.F) {
 	f.Add([]byte(`{"apiVersion":"v1","kind":"Pod","metadata":{"annotations":{"a":"\u003c","kcp.io/cluster":"c"},"name":"n"}}`))
 	f.Add(inProtobuf(f, "n", "", map[string]string{"a": "b", "kcp.io/cluster": "c", "kcp.io/shard": "s"}))
 	f.Fuzz(func(t *testing.T, value []byte) {
-		var c Cluster
-		var w Workspace
-		var d Definition
+		c, d := Cluster{Workspaces: make([]Workspace, 1)}, Definition{}
 		var exports []Export
 		var registered []RegisteredShard
 		key := keys.Key{Cluster: "c", Name: "n"}
 		x := examination{pass: &pass{}, key: key, entry: inspect.Entry{Value: value}}
-		if m, err := metadataOf(value); x.agrees() {
+		if m, err := encoding.ReadMeta(value); x.agrees() {
 			require.NoError(t, err)
-			require.Empty(t, m.differs(key))
+			require.Empty(t, differs(key, m.Name, m.Namespace, m.Annotations))
 		}
-		said := map[string]any{}
-		for kind, read := range map[string]reading{
-			"LogicalCluster": c.reading(), "APIBinding": c.readBinding(key, names{}), "APIExport": readExport(key, &exports),
-			"Workspace": readWorkspace(func() *Workspace { return &w }), "Shard": readShard(key, &registered), "CustomResourceDefinition": d.reading(),
+		taken := ""
+		for _, read := range []reading{
+			c.reading(), c.readBinding(key, names{}), readExport(key, &exports), c.readWorkspace(0),
+			readShard(key, &registered), d.reading(),
 		} {
-			if m, err := read.decode(value); err == nil {
-				read.take()
-				said[kind] = m.differs(key)
+			if o, err := decodeObject(read.kind, value); err == nil {
+				require.Empty(t, taken, "a value is of one kind")
+				taken = read.kind
+				read.take(o)
 			}
 		}
-		require.LessOrEqual(t, len(said), 1, "a value is of one kind")
-		switch {
-		case said["LogicalCluster"] != nil:
-			c = Cluster{}
-		case said["APIBinding"] != nil:
+		switch w := &c.Workspaces[0]; taken {
+		case "LogicalCluster":
+			c = Cluster{Workspaces: c.Workspaces}
+		case "APIBinding":
 			require.Len(t, c.Bindings, 1)
 			c.Bindings = nil
-		case said["Workspace"] != nil:
-			w = Workspace{}
-		case said["CustomResourceDefinition"] != nil:
+		case "Workspace":
+			*w = Workspace{}
+		case "CustomResourceDefinition":
 			d = Definition{}
 		}
-		d.Problem = ""
-		require.Equal(t, []any{Cluster{}, Workspace{}, Definition{}}, []any{c, w, d})
-		require.Equal(t, []bool{said["APIExport"] != nil, said["Shard"] != nil}, []bool{len(exports) == 1, len(registered) == 1})
+		require.Equal(t, []any{Cluster{Workspaces: make([]Workspace, 1)}, Definition{}}, []any{c, d})
+		require.Equal(t, []bool{taken == "APIExport", taken == "Shard"}, []bool{len(exports) == 1, len(registered) == 1})
 	})
 }
 

@@ -3,38 +3,28 @@ package machines
 import (
 	"bytes"
 	"context"
-	"iter"
+	"fmt"
+	"slices"
 	"strings"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime"
+	netutils "k8s.io/utils/net"
 
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/internal/native"
+	"github.com/etcdshift/etcdshift/internal/stream"
 	"github.com/etcdshift/etcdshift/keys"
 )
-
-// Source is what objects are read from.
-type Source interface {
-	Get(ctx context.Context, key []byte) (*inspect.Entry, error)
-	Live(ctx context.Context, prefix []byte) iter.Seq2[*inspect.Entry, error]
-}
-
-// Storage is what lies below one storage prefix of a Source.
-type Storage struct {
-	Source Source
-	Prefix string
-}
-
-// mostAliases is how many Services are followed, which may lead in a circle.
-const mostAliases = 8
 
 // Service returns a Service, nil if there is none. In place of one that is only a name of another
 // in the cluster it returns that one, if it is there. An unreadable one has its name only.
 func (s Storage) Service(ctx context.Context, namespace, name string) (*corev1.Service, error) {
+	const mostAliases = 8 // which may lead in a circle
 	svc, err := s.service(ctx, namespace, name)
 	for next, left := svc, mostAliases; next != nil && err == nil && left > 0; left-- {
 		svc = next
@@ -42,6 +32,19 @@ func (s Storage) Service(ctx context.Context, namespace, name string) (*corev1.S
 		next, err = s.service(ctx, namespace, name)
 	}
 	return svc, err
+}
+
+func (s Storage) service(ctx context.Context, namespace, name string) (*corev1.Service, error) {
+	if namespace == "" || name == "" {
+		return nil, nil
+	}
+	e, err := s.Get(ctx, "services", namespace, name)
+	if e == nil || err != nil {
+		return nil, err
+	}
+	out, _ := native.As[corev1.Service](e.ParseValue()) // others report what does not decode
+	out.Namespace, out.Name = namespace, name
+	return &out, nil
 }
 
 // inside returns the Service in the cluster that an ExternalName points to; "" for none.
@@ -65,44 +68,21 @@ func Outside(svc *corev1.Service) bool {
 	return svc.Spec.Type == corev1.ServiceTypeExternalName && name == ""
 }
 
-// AllOutside returns the Services that lead outside the cluster, those too that lead there over
+// allOutside returns the Services that lead outside the cluster, those too that lead there over
 // others.
-func (s Storage) AllOutside(ctx context.Context) (all []admissionv1.ServiceReference, err error) {
-	for e, err := range s.Source.Live(ctx, keys.Kubernetes{Prefix: s.Prefix}.Dir(schema.GroupResource{Resource: "services"})) {
-		if err != nil {
-			return nil, err
-		}
+func (s Storage) allOutside(ctx context.Context) (all []admissionv1.ServiceReference, err error) {
+	err = stream.Each(s.Live(ctx, "services", ""), func(e *inspect.Entry) error {
 		key, err := e.ParseKey()
 		if err != nil || !bytes.Contains(e.Value, []byte(corev1.ServiceTypeExternalName)) {
-			continue
+			return nil
 		}
 		svc, err := s.Service(ctx, key.Namespace, key.Name)
-		if err != nil {
-			return nil, err
-		}
-		if svc != nil && Outside(svc) {
+		if err == nil && svc != nil && Outside(svc) {
 			all = append(all, admissionv1.ServiceReference{Namespace: key.Namespace, Name: key.Name})
 		}
-	}
-	return all, nil
-}
-
-func (s Storage) service(ctx context.Context, namespace, name string) (*corev1.Service, error) {
-	if namespace == "" || name == "" {
-		return nil, nil
-	}
-	e, err := s.get(ctx, "services", namespace, name)
-	if e == nil || err != nil {
-		return nil, err
-	}
-	out, _ := native.As[corev1.Service](e.ParseValue()) // others report what does not decode
-	out.Namespace, out.Name = namespace, name
-	return &out, nil
-}
-
-func (s Storage) get(ctx context.Context, resource, namespace, name string) (*inspect.Entry, error) {
-	key := keys.Key{Prefix: s.Prefix, Resource: schema.GroupResource{Resource: resource}, Namespace: namespace, Name: name}
-	return s.Source.Get(ctx, keys.Kubernetes{Prefix: s.Prefix}.Format(key))
+		return err
+	})
+	return all, err
 }
 
 // Idle tells whether a Service has no ready endpoint. One that leads out of the cluster needs none.
@@ -116,22 +96,19 @@ func (s Storage) Idle(ctx context.Context, svc *corev1.Service) (bool, error) {
 
 // Addresses returns the ready addresses of a Service, of its EndpointSlices and of its Endpoints.
 func (s Storage) Addresses(ctx context.Context, namespace, name string) (ready []string, err error) {
-	slices := keys.Kubernetes{Prefix: s.Prefix}.Dir(schema.GroupResource{Group: "discovery.k8s.io", Resource: "endpointslices"})
-	for e, err := range s.Source.Live(ctx, append(slices, namespace+"/"...)) {
-		if err != nil {
-			return nil, err
-		}
-		slice, err := native.As[discoveryv1.EndpointSlice](e.ParseValue())
-		if err != nil || slice.Labels[discoveryv1.LabelServiceName] != name {
-			continue
-		}
+	const endpointSlices = "endpointslices.discovery.k8s.io"
+	err = Each(ctx, s, endpointSlices, namespace, func(_ *inspect.Entry, slice *discoveryv1.EndpointSlice) error {
 		for _, endpoint := range slice.Endpoints {
-			if endpoint.Conditions.Ready == nil || *endpoint.Conditions.Ready {
+			if slice.Labels[discoveryv1.LabelServiceName] == name && (endpoint.Conditions.Ready == nil || *endpoint.Conditions.Ready) {
 				ready = append(ready, endpoint.Addresses...)
 			}
 		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
-	e, err := s.get(ctx, "endpoints", namespace, name)
+	e, err := s.Get(ctx, "endpoints", namespace, name)
 	if e == nil || err != nil {
 		return ready, err
 	}
@@ -164,7 +141,7 @@ type Silence struct {
 	Reason string // of its condition Available, where that is False
 }
 
-// State is what there is behind an APIService.
+// State is the state of the API server of an APIService.
 type State int
 
 // The states of aggregated API servers.
@@ -182,11 +159,8 @@ func (s Storage) Silent(ctx context.Context, a *APIService) (Silence, error) {
 		return Silence{}, nil
 	}
 	svc, err := s.Service(ctx, ref.Namespace, ref.Name)
-	if err != nil {
-		return Silence{}, err
-	}
-	if svc == nil {
-		return Silence{State: Gone}, nil
+	if err != nil || svc == nil {
+		return Silence{State: Gone}, err
 	}
 	idle, err := s.Idle(ctx, svc)
 	if err != nil || idle {
@@ -198,4 +172,102 @@ func (s Storage) Silent(ctx context.Context, a *APIService) (Silence, error) {
 		}
 	}
 	return Silence{}, nil
+}
+
+// Clash is a cluster IP or a node port that several Services have. An API server gives each to one
+// Service only; kube-proxy sends the traffic to one of them.
+type Clash struct {
+	What string   // "cluster IP 10.96.0.10", "node port 30080"
+	Keys []string // of the Services, in the order of the source
+}
+
+// Clashes returns the cluster IPs and node ports that more than one Service has, in the order of
+// the source.
+func (s Storage) Clashes(ctx context.Context) (clashes []Clash, err error) {
+	users := map[string][]string{}
+	var order []string
+	err = Each(ctx, s, "services", "", func(e *inspect.Entry, svc *corev1.Service) error {
+		for _, what := range allocated(svc) {
+			if users[what] = append(users[what], string(e.Key)); len(users[what]) == 2 {
+				order = append(order, what)
+			}
+		}
+		return nil
+	})
+	for _, what := range order {
+		clashes = append(clashes, Clash{what, users[what]})
+	}
+	return clashes, err
+}
+
+// Allocated returns the cluster IPs and node ports of a Service with the content, as a Clash names
+// them.
+func Allocated(content map[string]any) []string { return allocated(serviceOf(content)) }
+
+// allocated returns the cluster IPs and node ports of a Service, each once: one node port may serve
+// several protocols of the same Service.
+func allocated(svc *corev1.Service) (all []string) {
+	if svc.Spec.Type != corev1.ServiceTypeExternalName {
+		for _, ip := range clusterIPs(svc) {
+			all = append(all, "cluster IP "+ip)
+		}
+	}
+	ports := []int32{svc.Spec.HealthCheckNodePort}
+	for _, port := range svc.Spec.Ports {
+		ports = append(ports, port.NodePort)
+	}
+	for _, port := range ports {
+		if what := fmt.Sprintf("node port %d", port); port != 0 && !slices.Contains(all, what) {
+			all = append(all, what)
+		}
+	}
+	return all
+}
+
+// serviceOf returns a Service with the content, an empty one if the content is that of no Service.
+func serviceOf(content map[string]any) *corev1.Service {
+	var svc corev1.Service
+	if runtime.DefaultUnstructuredConverter.FromUnstructured(content, &svc) != nil {
+		return &corev1.Service{}
+	}
+	return &svc
+}
+
+// clusterIPs returns the cluster IPs of a Service, each once.
+func clusterIPs(svc *corev1.Service) (ips []string) {
+	for _, text := range append([]string{svc.Spec.ClusterIP}, svc.Spec.ClusterIPs...) {
+		if ip := IP(text); ip != "" && !slices.Contains(ips, ip) {
+			ips = append(ips, ip)
+		}
+	}
+	return ips
+}
+
+// IP returns an address as IPAddresses and allocators spell it, "" for text that is none, such as
+// None. Like API servers, it takes octets with leading zeros for decimal.
+func IP(text string) string {
+	if ip := netutils.ParseIPSloppy(text); ip != nil {
+		return ip.String()
+	}
+	return ""
+}
+
+// IPAddresses returns the IPAddress objects by which a Service holds the cluster IPs of content. An
+// API server deletes them when the Service gives its IPs up.
+func (s Storage) IPAddresses(ctx context.Context, service keys.Key, content map[string]any) (held []*inspect.Entry, err error) {
+	for _, ip := range clusterIPs(serviceOf(content)) {
+		e, err := s.Get(ctx, "ipaddresses.networking.k8s.io", "", ip)
+		if err != nil {
+			return nil, err
+		}
+		if e == nil {
+			continue
+		}
+		address, err := native.As[networkingv1.IPAddress](e.ParseValue())
+		of := address.Spec.ParentRef
+		if err == nil && of != nil && of.Resource == "services" && of.Namespace == service.Namespace && of.Name == service.Name {
+			held = append(held, e)
+		}
+	}
+	return held, nil
 }

@@ -3,6 +3,7 @@ package machines
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -19,6 +20,7 @@ import (
 	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/internal/native"
+	"github.com/etcdshift/etcdshift/internal/phrase"
 	"github.com/etcdshift/etcdshift/keys"
 )
 
@@ -38,18 +40,17 @@ type Finder struct {
 
 // NewFinder returns a Finder for the storages of src below these prefixes.
 func NewFinder(ctx context.Context, src Source, prefixes ...string) (*Finder, error) {
-	f := &Finder{newReads(tied()), map[string][]byte{}, map[string][]admissionv1.ServiceReference{}}
+	f := &Finder{newReads(), map[string][]byte{}, map[string][]admissionv1.ServiceReference{}}
 	for _, prefix := range prefixes {
-		key := keys.Key{Prefix: prefix, Resource: schema.GroupResource{Resource: "configmaps"}, Namespace: "kube-system", Name: "kube-root-ca.crt"}
-		e, err := src.Get(ctx, keys.Kubernetes{Prefix: prefix}.Format(key))
+		s := Storage{Source: src, Prefix: prefix}
+		config, err := read[corev1.ConfigMap](ctx, s, "configmaps", "kube-system", "kube-root-ca.crt")
 		if err != nil {
 			return nil, err
 		}
-		if e != nil {
-			config, _ := native.As[corev1.ConfigMap](e.ParseValue()) // others report what does not decode
+		if config != nil {
 			f.cas[prefix] = bytes.TrimSpace([]byte(config.Data["ca.crt"]))
 		}
-		if f.outside[prefix], err = (Storage{Source: src, Prefix: prefix}).AllOutside(ctx); err != nil {
+		if f.outside[prefix], err = s.allOutside(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -100,7 +101,7 @@ func (f *Finder) Ties(e *inspect.Entry) (found []Tie) {
 	case "clusterrolebindings.rbac.authorization.k8s.io", "rolebindings.rbac.authorization.k8s.io":
 		bindingTies(e, name, tie)
 	default:
-		if spec := f.workloads[name]; spec != nil {
+		if spec := f.templates[name]; spec != nil {
 			workloadTies(spec(e), name, tie)
 			break
 		}
@@ -244,31 +245,37 @@ func PasswordOf(key keys.Key) string {
 	return ""
 }
 
-// addresses finds addresses of API servers in ConfigMaps. Others hold none, or more than that.
-var addresses = map[string]struct {
-	field string
-	value *regexp.Regexp
-}{
-	"kube-public/cluster-info":                     {"kubeconfig", serverOf},
-	"kube-system/kube-proxy":                       {"kubeconfig.conf", serverOf},
-	"kube-system/kubeadm-config":                   {"ClusterConfiguration", regexp.MustCompile(`(?m)^controlPlaneEndpoint:\s*"?([\w.:\[\]-]+)"?\s*$`)},
-	"kube-system/kubernetes-services-endpoint":     {"KUBERNETES_SERVICE_HOST", hostOf},
-	"tigera-operator/kubernetes-services-endpoint": {"KUBERNETES_SERVICE_HOST", hostOf},
-	"kube-system/cilium-config":                    {"k8s-api-server", hostOf},
-}
-
 var (
-	serverOf = regexp.MustCompile(`(?m)^\s*server:\s*"?(https?://[\w.:\[\]-]+)/?"?\s*$`)
-	hostOf   = regexp.MustCompile(`^((?:https?://)?[\w.:\[\]-]+)/?$`)
+	serverOf   = regexp.MustCompile(`(?m)^\s*server:\s*"?(https?://[\w.:\[\]-]+)/?"?\s*$`)
+	endpointOf = regexp.MustCompile(`(?m)^controlPlaneEndpoint:\s*"?([\w.:\[\]-]+)"?\s*$`)
+	hostOf     = regexp.MustCompile(`^((?:https?://)?[\w.:\[\]-]+)/?$`)
 )
 
+// addressOf returns the field of a ConfigMap with the address of an API server, and how it stands
+// there. Other ConfigMaps have no address, or one of several.
+func addressOf(configMap string) (field string, value *regexp.Regexp) {
+	switch configMap {
+	case "kube-public/cluster-info":
+		return "kubeconfig", serverOf
+	case "kube-system/kube-proxy":
+		return "kubeconfig.conf", serverOf
+	case "kube-system/kubeadm-config":
+		return "ClusterConfiguration", endpointOf
+	case "kube-system/kubernetes-services-endpoint", "tigera-operator/kubernetes-services-endpoint":
+		return "KUBERNETES_SERVICE_HOST", hostOf
+	case "kube-system/cilium-config":
+		return "k8s-api-server", hostOf
+	}
+	return "", nil
+}
+
 func addressTies(e *inspect.Entry, key keys.Key, tie addTie) {
-	at, is := addresses[key.Namespace+"/"+key.Name]
-	if !is {
+	field, value := addressOf(key.Namespace + "/" + key.Name)
+	if value == nil {
 		return
 	}
 	config, err := native.As[corev1.ConfigMap](e.ParseValue())
-	if m := at.value.FindStringSubmatch(config.Data[at.field]); err == nil && m != nil {
+	if m := value.FindStringSubmatch(config.Data[field]); err == nil && m != nil {
 		tie(CodeAPIAddress, finding.Clip(m[1], 200), "")
 	}
 }
@@ -332,4 +339,70 @@ type converted struct {
 			Webhook *apiextensionsv1.WebhookConversion `json:"webhook"`
 		} `json:"conversion"`
 	} `json:"spec"`
+}
+
+// Codes returns the codes of a restore on other machines.
+func Codes() []*finding.Code {
+	return []*finding.Code{
+		CodeOldNodes, CodeNodeRecords, CodeNodeUser, CodeNodePods, CodeNodePinned,
+		CodeNodeVolume, CodeVolumeAttached, CodeTokenKey, CodeNodePassword, CodeAPIAddress,
+		CodeServiceAddress, CodeServiceRange, CodeWebhookURL, CodeClusterCA, CodeNotInFile,
+	}
+}
+
+// Findings of Options.NewMachines.
+var (
+	CodeOldNodes       = finding.Lookup("old-nodes")
+	CodeNodeRecords    = finding.Lookup("node-records")
+	CodeNodeUser       = finding.Lookup("node-user")
+	CodeNodePods       = finding.Lookup("node-bound-pods")
+	CodeNodePinned     = finding.Lookup("node-pinned")
+	CodeNodeVolume     = finding.Lookup("node-bound-volume")
+	CodeVolumeAttached = finding.Lookup("volume-attached")
+	CodeTokenKey       = finding.Lookup("token-key")
+	CodeNodePassword   = finding.Lookup("node-password")
+	CodeAPIAddress     = finding.Lookup("api-address")
+	CodeServiceAddress = finding.Lookup("service-address")
+	CodeServiceRange   = finding.Lookup("service-range")
+	CodeWebhookURL     = finding.Lookup("webhook-url")
+	CodeClusterCA      = finding.Lookup("cluster-ca")
+	CodeNotInFile      = finding.Lookup("not-in-file")
+)
+
+// Wording returns the noun of what has a tie, and a format that takes the counted noun and the
+// subject of the tie.
+func Wording(code *finding.Code) (thing, format string) {
+	switch code {
+	case CodeNodeRecords:
+		return "object", "%s of %s"
+	case CodeNodeUser:
+		return "object", "%s of %s with a user system:node:NAME"
+	case CodeNodePods:
+		return "Pod", "%s bound to a node: %s"
+	case CodeNodePinned:
+		return "object", "%s of %s for nodes of certain names"
+	case CodeNodeVolume:
+		return "PersistentVolume", "%s %s"
+	case CodeVolumeAttached:
+		return "VolumeAttachment", "%[1]s to the old machines"
+	case CodeTokenKey:
+		return "Secret", "%[1]s with a token that the old API servers signed"
+	case CodeNodePassword:
+		return "Secret", "%[1]s with the password of a node"
+	case CodeAPIAddress:
+		return "ConfigMap", "%s with the API server %s"
+	case CodeServiceAddress:
+		return "Service", "%s with %s"
+	case CodeServiceRange:
+		return "record", "%[2]s"
+	case CodeWebhookURL:
+		return "object", "%s of %s with a URL or an ExternalName outside of the cluster"
+	}
+	return "object", "%s of %s whose caBundle is the CA of the cluster" // CodeClusterCA
+}
+
+// Worded says how many objects have a tie.
+func Worded(code *finding.Code, n int, subject string) string {
+	thing, format := Wording(code)
+	return fmt.Sprintf(format, phrase.Count(n, thing), subject)
 }

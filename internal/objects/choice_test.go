@@ -7,41 +7,21 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/internal/test/args"
 	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// flags are the flags of a command line, as FLAG or FLAG=VALUE.
-type flags map[string]string
-
-func (f flags) IsSet(name string) bool               { _, is := f[name]; return is }
-func (f flags) String(name string) string            { return f[name] }
-func (f flags) Bool(name string) bool                { return f[name] == "true" }
-func (f flags) StringSlice(string) []string          { return nil }
-func (f flags) Duration(string) (none time.Duration) { return none }
-
-// choice reads a command line: words, then flags.
-func choice(t testing.TB, line ...string) (*Choice, error) {
-	t.Helper()
-	set, words := flags{}, []string{}
-	for _, word := range line {
-		flag, is := strings.CutPrefix(word, "--")
-		if !is {
-			words = append(words, word)
-			continue
-		}
-		name, value, has := strings.Cut(flag, "=")
-		if !has {
-			value = "true"
-		}
-		set[name] = value
-	}
-	return Choose(&transform.Args{Values: set}, words)
+// choice reads a command line: words and flags.
+func choice(line ...string) (*Choice, error) {
+	a := args.Of(line...)
+	return Choose(a, a.Rest)
 }
 
 // names lists what a choice yields, and raises.
@@ -107,7 +87,7 @@ func TestMistakes(t *testing.T) {
 		"pods --where=1":                            "type int, not bool",
 		"pods --where=oldObject.a":                  "undeclared reference",
 	} {
-		_, err := choice(t, strings.Fields(line)...)
+		_, err := choice(strings.Fields(line)...)
 		require.ErrorContains(t, err, want, line)
 		require.ErrorAs(t, err, new(*transform.UsageError), line)
 	}
@@ -128,7 +108,7 @@ func TestChosen(t *testing.T) {
 		"ns --selector=kubernetes.io/metadata.name!=a":             "b2 default kube-node-lease kube-public kube-system",
 		"ns a --namespace=b":                                       "a",
 	} {
-		c, err := choice(t, strings.Fields(line)...)
+		c, err := choice(strings.Fields(line)...)
 		require.NoError(t, err)
 		for _, decode := range []bool{false, true} {
 			n := &names{Choice: c, decode: decode}
@@ -180,7 +160,7 @@ func TestFindings(t *testing.T) {
 		{"secrets --namespace=a --where=object.kind", "", "", []string{"where-failed"}},
 		{"ns --where=object.metadata.name.matches('(a*)*b')", "", "a", []string{"nothing-chosen"}},
 	} {
-		c, err := choice(t, strings.Fields(is.line)...)
+		c, err := choice(strings.Fields(is.line)...)
 		require.NoError(t, err)
 		for _, others := range []bool{false, true} {
 			n := &names{Choice: c, others: others}
@@ -203,7 +183,7 @@ func TestFindings(t *testing.T) {
 // TestCost: an expression that costs more than an API server allows fails, and ends.
 func TestCost(t *testing.T) {
 	long := "[1,2,3,4,5,6,7,8,9,10]"
-	c, err := choice(t, "ns", "--where="+strings.Repeat(long+".all(x,", 8)+"x>0"+strings.Repeat(")", 8))
+	c, err := choice("ns", "--where="+strings.Repeat(long+".all(x,", 8)+"x>0"+strings.Repeat(")", 8))
 	require.NoError(t, err)
 	_, codes := run(t, &names{Choice: c}, odd(t))
 	require.Len(t, codes, 1)
@@ -212,8 +192,50 @@ func TestCost(t *testing.T) {
 }
 
 func TestUnknownType(t *testing.T) {
-	c, err := choice(t, "widgets", "--all")
+	c, err := choice("widgets", "--all")
 	require.NoError(t, err)
 	_, err = transform.Run(context.Background(), transform.Options{In: odd(t), Out: filepath.Join(t.TempDir(), "out.db")}, &names{Choice: c})
 	require.ErrorIs(t, err, inspect.ErrUnknownType)
+}
+
+func TestFields(t *testing.T) {
+	of := func(group, resource string) []string {
+		return SelectableFields(&inspect.Type{Resource: schema.GroupResource{Group: group, Resource: resource}}, "")
+	}
+	require.Equal(t, []string{"metadata.name", "metadata.namespace"}, of("", "configmaps"))
+	require.Equal(t, []string{"metadata.name", "metadata.namespace", "status.successful"}, of("batch", "jobs"))
+	require.Contains(t, of("", "events"), "involvedObject.name")
+	require.Contains(t, of("events.k8s.io", "events"), "regarding.name")
+	require.NotContains(t, of("events.k8s.io", "events"), "source")
+}
+
+// What a server leaves out when it writes is selected by its zero value.
+func TestValues(t *testing.T) {
+	for text, want := range map[string]bool{
+		"spec.unschedulable=false": true, "spec.unschedulable=true": false, "status.successful=3": true, "status.successful=0": false, "status.phase=Running": true,
+		"status.phase!=Running": false, "spec.nodeName=": true, "spec.nodeName!=n1": true, "source=kubelet": true,
+	} {
+		selector, err := fields.ParseSelector(text)
+		require.NoError(t, err)
+		content := map[string]any{"status": map[string]any{"phase": "Running", "succeeded": int64(3)}, "source": map[string]any{"component": "kubelet"}}
+		require.Equal(t, want, selector.Matches(FieldValues(selector, content)), text)
+	}
+}
+
+func TestWords(t *testing.T) {
+	for text, want := range map[string][]Word{
+		"pods":           {{Type: "pods"}},
+		"pods,svc":       {{Type: "pods,svc"}},
+		"pods a b":       {{Type: "pods", Names: []string{"a", "b"}}},
+		"pods,svc a":     {{Type: "pods,svc", Names: []string{"a"}}},
+		"pod/a svc/b":    {{Type: "pod", Names: []string{"a"}}, {Type: "svc", Names: []string{"b"}}},
+		"pod/a b":        nil,
+		"pod/":           nil,
+		"/a":             nil,
+		"pods a svc/b c": nil,
+	} {
+		got, err := ParseWords(strings.Fields(text))
+		require.Equal(t, want, got, text)
+		require.Equal(t, want == nil, err != nil, text)
+	}
 }

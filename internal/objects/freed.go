@@ -11,7 +11,6 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/finding"
@@ -30,38 +29,51 @@ var (
 // FreedCodes are the codes of [Freed].
 func FreedCodes() []*finding.Code { return []*finding.Code{CodeVolumeFreed, CodeFreed} }
 
-// Freed finds the deletions of a file that go on because of a run. Its zero value is ready.
+// Freed finds the deletions of a snapshot that go on because of a run.
 type Freed struct {
-	seen  map[holding]held
-	going map[string]bool  // keys of Pods and claims that go after the restore
-	nodes map[holding]bool // that are deleted
+	view   *transform.View
+	seen   map[holding]held
+	going  map[string]bool  // keys of Pods and claims that go after the restore
+	nodes  map[holding]bool // deleted ones
+	scaled []scaled         // changed workloads
+}
 
-	scaled []scaled // workloads that are changed
+// NewFreed returns a Freed for a run.
+func NewFreed(v *transform.View) *Freed {
+	return &Freed{view: v, seen: map[holding]held{}, going: map[string]bool{}, nodes: map[holding]bool{}}
 }
 
 type (
-	// holding is what a deleted object may have held.
+	// holding is an object in deletion that another one may hold.
 	holding struct{ prefix, resource, namespace, name string }
 	// held is how a holder ends, and what it was before.
 	held struct {
-		how    string           // what becomes of the Pod
+		how    string           // the end of the Pod
 		before *transform.Entry // the object itself, which is changed
 		scaled string           // a StatefulSet that deletes the claim
 		moved  string           // the claim of a volume, which names another volume now
 	}
 )
 
+const (
+	pods, nodes, claims, volumes = "pods", "nodes", "persistentvolumeclaims", "persistentvolumes"
+	attachments, replicaSets     = "volumeattachments.storage.k8s.io", "replicasets.apps"
+)
+
+// readable returns the parsed key of an object whose value can be decrypted.
+func readable(e *transform.Entry) (keys.Key, bool) {
+	key, err := e.ParseKey()
+	return key, err == nil && e.Undecryptable == nil
+}
+
 // Deleted takes an object before it is deleted.
 func (f *Freed) Deleted(e *transform.Entry) {
-	key, err := e.ParseKey()
-	if err != nil || e.Undecryptable != nil {
+	key, is := readable(e)
+	if !is {
 		return
 	}
 	f.freed(e, key, "is deleted")
-	if key.Resource == (schema.GroupResource{Resource: "nodes"}) {
-		if f.nodes == nil {
-			f.nodes = map[holding]bool{}
-		}
+	if key.Resource.String() == nodes {
 		f.nodes[holding{prefix: key.Prefix, name: key.Name}] = true
 	}
 	if meta, err := encoding.ReadMeta(e.Value); err == nil && key.Namespace != "" && len(meta.Finalizers) > 0 {
@@ -74,120 +86,115 @@ func (f *Freed) Deleted(e *transform.Entry) {
 func (f *Freed) Goes(e *transform.Entry) { f.goes(e, "goes with its owner") }
 
 func (f *Freed) goes(e *transform.Entry, how string) {
-	key, err := e.ParseKey()
-	if err != nil || e.Undecryptable != nil {
-		return
+	if key, is := readable(e); is {
+		f.going[string(e.Key)] = true
+		f.freed(e, key, how)
 	}
-	if f.going == nil {
-		f.going = map[string]bool{}
-	}
-	f.going[string(e.Key)] = true
-	f.freed(e, key, how)
 }
 
 // Changed takes an object as it was before it is changed, and its content afterwards.
 func (f *Freed) Changed(e *transform.Entry, content map[string]any) {
-	key, err := e.ParseKey()
-	if err != nil || e.Undecryptable != nil {
+	key, is := readable(e)
+	if !is {
 		return
 	}
-	switch key.Resource {
-	case schema.GroupResource{Resource: "persistentvolumeclaims"}:
+	switch resource := key.Resource.String(); resource {
+	case claims:
 		was, _ := native.As[corev1.PersistentVolumeClaim](e.ParseValue())
 		is, _, _ := unstructured.NestedString(content, "spec", "volumeName")
 		if name := was.Spec.VolumeName; name != "" && is != "" && is != name {
-			f.note(holding{key.Prefix, "persistentvolumes", "", name}, held{moved: key.Namespace + "/" + key.Name})
+			f.note(holding{key.Prefix, volumes, "", name}, held{moved: key.Namespace + "/" + key.Name})
 		}
 		fallthrough
-	case schema.GroupResource{Resource: "persistentvolumes"}:
-		f.note(holding{key.Prefix, key.Resource.Resource, key.Namespace, key.Name}, held{before: e})
+	case volumes:
+		f.note(holding{key.Prefix, resource, key.Namespace, key.Name}, held{before: e})
 	default:
 		f.freed(e, key, "no longer holds it")
 		f.scale(e, key, content)
 	}
 }
 
+// storage has the objects below a storage prefix after the run.
+func (f *Freed) storage(prefix string) machines.Storage {
+	return machines.Storage{Source: f.view, Prefix: prefix}
+}
+
 // Stranded takes the Pods on deleted Nodes, which the Pod garbage collector deletes in any phase,
 // and returns their UIDs.
-func (f *Freed) Stranded(ctx context.Context, v *transform.View) (uids []string, err error) {
+func (f *Freed) Stranded(ctx context.Context) (uids []string, err error) {
 	prefixes := map[string]bool{}
 	for node := range f.nodes {
 		prefixes[node.prefix] = true
 	}
 	for _, prefix := range slices.Sorted(maps.Keys(prefixes)) {
-		for e, err := range v.Live(ctx, keys.Kubernetes{Prefix: prefix}.Dir(schema.GroupResource{Resource: "pods"})) {
-			if err != nil {
-				return nil, err
-			}
-			pod, err := native.As[corev1.Pod](e.ParseValue()) // others report what does not decode
-			if err == nil && f.nodes[holding{prefix: prefix, name: pod.Spec.NodeName}] {
+		err := machines.Each(ctx, f.storage(prefix), pods, "", func(e *transform.Entry, pod *corev1.Pod) error {
+			if f.nodes[holding{prefix: prefix, name: pod.Spec.NodeName}] {
 				f.goes(e, "goes with its Node")
 				uids = append(uids, string(pod.UID))
 			}
+			return nil
+		})
+		if err != nil {
+			return nil, err
 		}
 	}
 	return uids, nil
 }
 
 func (f *Freed) note(h holding, by held) {
-	if f.seen == nil {
-		f.seen = map[holding]held{}
-	}
 	old := f.seen[h]
-	f.seen[h] = held{cmp.Or(by.how, old.how), cmp.Or(by.before, old.before), cmp.Or(by.scaled, old.scaled), cmp.Or(by.moved, old.moved)}
+	f.seen[h] = held{
+		cmp.Or(by.how, old.how), cmp.Or(by.before, old.before), cmp.Or(by.scaled, old.scaled), cmp.Or(by.moved, old.moved),
+	}
 }
 
 // freed notes what an object may have held.
 func (f *Freed) freed(e *transform.Entry, key keys.Key, how string) {
-	switch key.Resource {
-	case schema.GroupResource{Resource: "pods"}:
+	switch key.Resource.String() {
+	case pods:
 		pod, _ := native.As[corev1.Pod](e.ParseValue()) // others report what does not decode
 		for _, claim := range machines.ClaimsOf(&pod) {
-			f.note(holding{key.Prefix, "persistentvolumeclaims", key.Namespace, claim}, held{how: how})
+			f.note(holding{key.Prefix, claims, key.Namespace, claim}, held{how: how})
 		}
-	case schema.GroupResource{Group: storagev1.GroupName, Resource: "volumeattachments"}:
+	case attachments:
 		attached, _ := native.As[storagev1.VolumeAttachment](e.ParseValue())
 		if name := attached.Spec.Source.PersistentVolumeName; name != nil {
-			f.note(holding{key.Prefix, "persistentvolumes", "", *name}, held{})
+			f.note(holding{key.Prefix, volumes, "", *name}, held{})
 		}
 	}
 }
 
-// Report reports what is held no more, once everything is staged.
-func (f *Freed) Report(ctx context.Context, v *transform.View) error {
-	if err := f.follow(ctx, v); err != nil {
-		return err
+// Report reports the deletions that nothing holds any more, once everything is staged.
+func (f *Freed) Report(ctx context.Context) error {
+	for _, s := range f.scaled {
+		if err := f.follow(ctx, s); err != nil {
+			return err
+		}
 	}
-	order := make([]holding, 0, len(f.seen))
-	for h := range f.seen {
-		order = append(order, h)
-	}
-	slices.SortFunc(order, func(a, b holding) int {
+	for _, h := range slices.SortedFunc(maps.Keys(f.seen), func(a, b holding) int {
 		return slices.Compare([]string{a.prefix, a.resource, a.namespace, a.name}, []string{b.prefix, b.resource, b.namespace, b.name})
-	})
-	for _, h := range order {
+	}) {
 		check := f.namespace
 		switch h.resource {
-		case "persistentvolumeclaims":
+		case claims:
 			check = f.claim
-		case "persistentvolumes":
+		case volumes:
 			check = f.volume
 		}
-		key := keys.Key{Prefix: h.prefix, Resource: schema.GroupResource{Resource: h.resource}, Namespace: h.namespace, Name: h.name}
-		found, err := check(ctx, v, h)
+		storage := f.storage(h.prefix)
+		found, err := check(ctx, storage, h)
 		if err != nil {
 			return err
 		}
 		if found != nil {
-			v.Raise(string(keys.Kubernetes{Prefix: h.prefix}.Format(key)), found)
+			f.view.Raise(string(storage.Key(h.resource, h.namespace, h.name)), found)
 		}
 	}
 	return nil
 }
 
 // claim is about a claim that is changed, or whose user goes.
-func (f *Freed) claim(ctx context.Context, v *transform.View, h holding) (*finding.Finding, error) {
-	storage := machines.Storage{Source: v, Prefix: h.prefix}
+func (f *Freed) claim(ctx context.Context, storage machines.Storage, h holding) (*finding.Finding, error) {
 	claim, err := storage.Claim(ctx, h.namespace, h.name)
 	if claim == nil || err != nil {
 		return nil, err
@@ -195,9 +202,10 @@ func (f *Freed) claim(ctx context.Context, v *transform.View, h holding) (*findi
 	by := f.seen[h]
 	switch {
 	case by.scaled != "":
-		return f.ended(ctx, storage, claim, fmt.Sprintf("StatefulSet %s deletes it, as persistentVolumeClaimRetentionPolicy says", by.scaled))
+		why := fmt.Sprintf("StatefulSet %s deletes it, as persistentVolumeClaimRetentionPolicy says", by.scaled)
+		return ended(ctx, storage, claim, why)
 	case claim.DeletionTimestamp == nil:
-		return f.made(ctx, v, h, metav1.GetControllerOf(claim))
+		return f.made(ctx, storage, h, metav1.GetControllerOf(claim))
 	}
 	how := "the last Pod that uses it " + by.how
 	if by.how == "" {
@@ -210,52 +218,47 @@ func (f *Freed) claim(ctx context.Context, v *transform.View, h holding) (*findi
 			how = "without finalizers its next update ends it"
 		}
 	}
-	switch held, err := f.held(ctx, storage, claim); {
-	case err != nil:
+	holders, err := storage.Holders(ctx, claim)
+	if err != nil {
 		return nil, err
-	case held && (by.before == nil || len(claim.Finalizers) > 0): // without finalizers the next update ends it
+	}
+	holders = slices.DeleteFunc(holders, func(key string) bool { return f.going[key] })
+	held := len(holders) > 0 || !slices.Contains(claim.Finalizers, "kubernetes.io/pvc-protection")
+	if held && (by.before == nil || len(claim.Finalizers) > 0) { // without finalizers the next update ends it
 		return nil, nil
 	}
-	return f.ended(ctx, storage, claim, "it is being deleted, and "+how)
+	return ended(ctx, storage, claim, "it is being deleted, and "+how)
 }
 
 // ended is about a claim that goes.
-func (f *Freed) ended(ctx context.Context, storage machines.Storage, claim *corev1.PersistentVolumeClaim, why string) (*finding.Finding, error) {
+func ended(
+	ctx context.Context, storage machines.Storage, claim *corev1.PersistentVolumeClaim, why string,
+) (*finding.Finding, error) {
 	volume, err := storage.Volume(ctx, claim.Spec.VolumeName)
-	switch {
-	case err != nil:
-		return nil, err
-	case volume != nil && machines.Destroyed(volume):
-		return CodeVolumeFreed.Because("%s: PersistentVolume %s goes, and its reclaim policy is %s",
-			why, volume.Name, volume.Spec.PersistentVolumeReclaimPolicy), nil
+	if err != nil || volume == nil || !machines.Destroyed(volume) {
+		return CodeFreed.Because("%s", why), err
 	}
-	return CodeFreed.Because("%s", why), nil
-}
-
-// held tells whether more than what goes holds a claim.
-func (f *Freed) held(ctx context.Context, storage machines.Storage, claim *corev1.PersistentVolumeClaim) (bool, error) {
-	holders, err := storage.Holders(ctx, claim)
-	holders = slices.DeleteFunc(holders, func(key string) bool { return f.going[key] })
-	return len(holders) > 0 || !slices.Contains(claim.Finalizers, "kubernetes.io/pvc-protection"), err
+	return CodeVolumeFreed.Because("%s: PersistentVolume %s goes, and its reclaim policy is %s",
+		why, volume.Name, volume.Spec.PersistentVolumeReclaimPolicy), nil
 }
 
 // made is about a claim that was made for a Pod.
-func (f *Freed) made(ctx context.Context, v *transform.View, h holding, owner *metav1.OwnerReference) (*finding.Finding, error) {
+func (f *Freed) made(
+	ctx context.Context, storage machines.Storage, h holding, owner *metav1.OwnerReference,
+) (*finding.Finding, error) {
 	if owner == nil || owner.Kind != "Pod" {
 		return nil, nil
 	}
-	pod := keys.Key{Prefix: h.prefix, Resource: schema.GroupResource{Resource: "pods"}, Namespace: h.namespace, Name: owner.Name}
-	key := keys.Kubernetes{Prefix: h.prefix}.Format(pod)
-	e, err := v.Get(ctx, key)
-	if err != nil || e != nil && !f.going[string(key)] {
+	e, err := storage.Get(ctx, pods, h.namespace, owner.Name)
+	if err != nil || e != nil && !f.going[string(e.Key)] {
 		return nil, err
 	}
-	return CodeFreed.Because("it was made for Pod %s, which %s: the garbage collector deletes it, and its volume", owner.Name, f.seen[h].how), nil
+	return CodeFreed.Because("it was made for Pod %s, which %s: the garbage collector deletes it, and its volume",
+		owner.Name, f.seen[h].how), nil
 }
 
 // volume is about a PersistentVolume that is changed, or whose VolumeAttachment is deleted.
-func (f *Freed) volume(ctx context.Context, v *transform.View, h holding) (*finding.Finding, error) {
-	storage := machines.Storage{Source: v, Prefix: h.prefix}
+func (f *Freed) volume(ctx context.Context, storage machines.Storage, h holding) (*finding.Finding, error) {
 	volume, err := storage.Volume(ctx, h.name)
 	if volume == nil || err != nil {
 		return nil, err
@@ -265,7 +268,8 @@ func (f *Freed) volume(ctx context.Context, v *transform.View, h holding) (*find
 	switch {
 	case err != nil:
 		return nil, err
-	case !unclaimed && ref != nil && ref.Namespace+"/"+ref.Name == claim && volume.Annotations["pv.kubernetes.io/provisioned-by"] != "" &&
+	case !unclaimed && ref != nil && ref.Namespace+"/"+ref.Name == claim &&
+		volume.Annotations["pv.kubernetes.io/provisioned-by"] != "" &&
 		volume.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete:
 		return CodeVolumeFreed.Because("it was made for claim %s, which names another volume now: the controller deletes it", claim), nil
 	case !unclaimed:
@@ -285,15 +289,15 @@ func (f *Freed) volume(ctx context.Context, v *transform.View, h holding) (*find
 	case err != nil || len(attached) > 0:
 		return nil, err
 	case machines.Destroyed(volume):
-		return CodeVolumeFreed.Because("its claim is gone, nothing else holds it, and its reclaim policy is %s", volume.Spec.PersistentVolumeReclaimPolicy), nil
+		return CodeVolumeFreed.Because("its claim is gone, nothing else holds it, and its reclaim policy is %s",
+			volume.Spec.PersistentVolumeReclaimPolicy), nil
 	}
 	return CodeFreed.Because("its claim is gone, and nothing else holds it"), nil
 }
 
 // namespace is about a namespace whose content with finalizers is deleted.
-func (f *Freed) namespace(ctx context.Context, v *transform.View, h holding) (*finding.Finding, error) {
-	key := keys.Key{Prefix: h.prefix, Resource: schema.GroupResource{Resource: h.resource}, Name: h.name}
-	e, err := v.Get(ctx, keys.Kubernetes{Prefix: h.prefix}.Format(key))
+func (f *Freed) namespace(ctx context.Context, storage machines.Storage, h holding) (*finding.Finding, error) {
+	e, err := storage.Get(ctx, h.resource, "", h.name)
 	if e == nil || err != nil {
 		return nil, err
 	}

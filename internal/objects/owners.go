@@ -2,10 +2,22 @@ package objects
 
 import (
 	"context"
+	"crypto/sha256"
+	"slices"
 
 	"github.com/etcdshift/etcdshift/encoding"
+	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/transform"
 )
+
+// UID is the hash of a UID. Of ten million, two are the same by chance once in 10^14 files.
+type UID [12]byte
+
+// ToUID returns the hash of a UID.
+func ToUID[T string | []byte](text T) UID {
+	sum := sha256.Sum256([]byte(text))
+	return UID(sum[:12])
+}
 
 // EditOwners stages an object with its owner references edited, and lists the changes in the
 // report. Once all are edited, accept is asked whether to go on; nil accepts. An object whose
@@ -38,4 +50,14 @@ func EditOwners(ctx context.Context, v *transform.View, e *transform.Entry,
 		}
 	}
 	return err
+}
+
+// CountOf returns the count of an object's kind in a report.
+func CountOf(r *transform.Report, o *inspect.Object) *transform.KindCount {
+	apiVersion, _ := o.Content["apiVersion"].(string)
+	i := slices.IndexFunc(r.Kinds, func(k transform.KindCount) bool { return k.Kind == o.Type.Kind && k.From == apiVersion })
+	if i < 0 {
+		i, r.Kinds = len(r.Kinds), append(r.Kinds, transform.KindCount{Kind: o.Type.Kind, From: apiVersion, To: apiVersion})
+	}
+	return &r.Kinds[i]
 }

@@ -11,15 +11,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/etcdshift/etcdshift/internal/machines"
 	"github.com/etcdshift/etcdshift/internal/native"
 	"github.com/etcdshift/etcdshift/keys"
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// workload is what of a workload, or of a Pod, tells which Pods stay.
+// workload has the fields of a workload, or of a Pod, by which Pods stay or go.
 type workload struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
@@ -52,7 +52,7 @@ type workload struct {
 	} `json:"spec"`
 }
 
-// member is what of a Pod or a ReplicaSet says whose it is.
+// member has the owners of a Pod or a ReplicaSet, and the phase of a Pod.
 type member struct {
 	metav1.ObjectMeta `json:"metadata"`
 	Status            struct {
@@ -69,8 +69,7 @@ type scaled struct {
 // scale keeps a changed object whose Pods may go because of that.
 func (f *Freed) scale(e *transform.Entry, key keys.Key, content map[string]any) {
 	switch key.Resource.String() {
-	case "pods", "deployments.apps", "statefulsets.apps", "replicasets.apps", "replicationcontrollers", "daemonsets.apps",
-		"jobs.batch":
+	case pods, replicaSets, "deployments.apps", "statefulsets.apps", "replicationcontrollers", "daemonsets.apps", "jobs.batch":
 	default:
 		return
 	}
@@ -81,7 +80,7 @@ func (f *Freed) scale(e *transform.Entry, key keys.Key, content map[string]any) 
 	}
 	switch {
 	case s.before.DeletionTimestamp != nil:
-	case key.Resource.Resource != "pods":
+	case key.Resource.String() != pods:
 		f.scaled = append(f.scaled, s)
 	case s.after.DeletionTimestamp != nil:
 		f.goes(e, "is being deleted")
@@ -136,56 +135,50 @@ func (w *workload) replaces(pod *member, before *workload) bool {
 	return false
 }
 
-// follow takes the Pods that changed workloads no longer want, and the claims that a StatefulSet
+// follow takes the Pods that a changed workload no longer wants, and the claims that a StatefulSet
 // deletes with them.
-func (f *Freed) follow(ctx context.Context, v *transform.View) error {
-	for _, s := range f.scaled {
-		owners := map[types.UID]bool{s.before.UID: true}
-		if s.before.Kind == "Deployment" {
-			err := ownedBy(ctx, v, s.key, schema.GroupResource{Group: "apps", Resource: "replicasets"}, owners,
-				func(_ *transform.Entry, set *member) { owners[set.UID] = true })
-			if err != nil {
-				return err
-			}
-		}
-		err := ownedBy(ctx, v, s.key, schema.GroupResource{Resource: "pods"}, owners, func(e *transform.Entry, pod *member) {
-			switch {
-			case !s.before.keeps(pod):
-				return
-			case s.after.keeps(pod):
-				if s.after.replaces(pod, &s.before) {
-					f.goes(e, fmt.Sprintf("goes, as %s %s replaces it", s.after.Kind, s.after.Name))
-				}
-				return
-			}
-			f.goes(e, fmt.Sprintf("goes, as %s %s no longer wants it", s.after.Kind, s.after.Name))
-			for _, t := range s.after.Spec.Templates {
-				if s.after.Spec.Retention.WhenScaled == "Delete" && s.after.DeletionTimestamp == nil {
-					claim := t.Metadata.Name + "-" + pod.Name
-					f.note(holding{s.key.Prefix, "persistentvolumeclaims", s.key.Namespace, claim}, held{scaled: s.after.Name})
-				}
-			}
+func (f *Freed) follow(ctx context.Context, s scaled) error {
+	storage, owners := f.storage(s.key.Prefix), map[types.UID]bool{s.before.UID: true}
+	owned := func(m *member) bool {
+		controller := metav1.GetControllerOfNoCopy(m)
+		return controller != nil && owners[controller.UID]
+	}
+	if s.before.Kind == "Deployment" {
+		sets := map[types.UID]bool{}
+		err := machines.Each(ctx, storage, replicaSets, s.key.Namespace, func(_ *transform.Entry, set *member) error {
+			sets[set.UID] = owned(set)
+			return nil
 		})
 		if err != nil {
 			return err
 		}
+		owners = sets
+		owners[s.before.UID] = true
 	}
-	return nil
+	return machines.Each(ctx, storage, pods, s.key.Namespace, func(e *transform.Entry, pod *member) error {
+		if owned(pod) {
+			f.followPod(s, e, pod)
+		}
+		return nil
+	})
 }
 
-// ownedBy calls do for the objects of a resource beside a workload that have one of these
-// controllers.
-func ownedBy(
-	ctx context.Context, v *transform.View, by keys.Key, of schema.GroupResource, owners map[types.UID]bool, do func(*transform.Entry, *member),
-) error {
-	for e, err := range v.Live(ctx, append(keys.Kubernetes{Prefix: by.Prefix}.Dir(of), by.Namespace+"/"...)) {
-		if err != nil {
-			return err
+// followPod takes a Pod of a changed workload.
+func (f *Freed) followPod(s scaled, e *transform.Entry, pod *member) {
+	switch {
+	case !s.before.keeps(pod):
+		return
+	case s.after.keeps(pod):
+		if s.after.replaces(pod, &s.before) {
+			f.goes(e, fmt.Sprintf("goes, as %s %s replaces it", s.after.Kind, s.after.Name))
 		}
-		o, err := native.As[member](e.ParseValue()) // others report what does not decode
-		if c := metav1.GetControllerOf(&o); err == nil && c != nil && owners[c.UID] {
-			do(e, &o)
-		}
+		return
 	}
-	return nil
+	f.goes(e, fmt.Sprintf("goes, as %s %s no longer wants it", s.after.Kind, s.after.Name))
+	if s.after.Spec.Retention.WhenScaled != "Delete" || s.after.DeletionTimestamp != nil {
+		return
+	}
+	for _, t := range s.after.Spec.Templates {
+		f.note(holding{s.key.Prefix, claims, s.key.Namespace, t.Metadata.Name + "-" + pod.Name}, held{scaled: s.after.Name})
+	}
 }

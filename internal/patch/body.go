@@ -9,12 +9,18 @@ import (
 	"sync/atomic"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
+	"k8s.io/client-go/kubernetes/scheme"
 	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 
+	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/internal/native"
 	"github.com/etcdshift/etcdshift/transform"
 )
 
@@ -128,4 +134,22 @@ func withoutValues(err error) error {
 		text = strings.TrimRight(strings.TrimSuffix(text[:at], "map"), ": ")
 	}
 	return errors.New(text)
+}
+
+// like returns a value of the object's Go type, whose tags say how a strategic patch merges lists.
+// Of a kind that this build does not know it has the metadata.
+func like(o *inspect.Object) any {
+	apiVersion, _ := o.Content["apiVersion"].(string)
+	kind, _ := o.Content["kind"].(string)
+	gvk := schema.FromAPIVersionAndKind(apiVersion, kind)
+	if known, err := scheme.Scheme.New(gvk); err == nil {
+		return known
+	}
+	switch gvk.GroupKind() {
+	case schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}:
+		return &apiextensionsv1.CustomResourceDefinition{}
+	case schema.GroupKind{Group: "apiregistration.k8s.io", Kind: "APIService"}:
+		return &native.APIService{}
+	}
+	return &metav1.PartialObjectMetadata{}
 }

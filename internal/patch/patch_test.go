@@ -4,54 +4,26 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/internal/patch"
+	"github.com/etcdshift/etcdshift/internal/test/args"
 	"github.com/etcdshift/etcdshift/snapshot"
 	"github.com/etcdshift/etcdshift/transform"
 )
-
-// line is the command line of a patch.
-type line struct {
-	rest  []string
-	flags map[string]string
-}
-
-func (l line) IsSet(flag string) bool        { _, set := l.flags[flag]; return set }
-func (l line) String(flag string) string     { return l.flags[flag] }
-func (l line) StringSlice(string) []string   { return nil }
-func (l line) Bool(flag string) bool         { return l.flags[flag] == "true" }
-func (l line) Duration(string) time.Duration { return 0 }
-func (l line) args() *transform.Args         { return &transform.Args{Values: l, Rest: l.rest} }
-func words(text string) (l line, in, kind string) { // "FILE TYPE NAME... --flag=value"
-	l.flags = map[string]string{"type": "strategic"}
-	for i, word := range strings.Fields(text) {
-		name, value, _ := strings.Cut(strings.TrimPrefix(word, "--"), "=")
-		switch {
-		case strings.HasPrefix(word, "--"):
-			l.flags[name] = value
-		case i == 0:
-			in = word
-		default:
-			l.rest = append(l.rest, word)
-		}
-	}
-	return l, in, l.rest[0]
-}
 
 // run patches objects of a snapshot in testdata, and returns the report and the object that was
 // patched, nil after a refusal.
 func run(t *testing.T, command, body string) (*transform.Report, *inspect.Object) {
 	t.Helper()
-	l, in, kind := words(command)
-	l.flags["patch"] = body
-	to, err := patch.Spec.New(t.Context(), l.args())
+	words := strings.Fields(command) // FILE TYPE NAME... --FLAG=VALUE
+	a := args.Of(append([]string{"--type=strategic", "--patch=" + body}, words[1:]...)...)
+	to, err := patch.Spec.New(t.Context(), a)
 	require.NoError(t, err)
 	out := filepath.Join(t.TempDir(), "after.db")
-	report, err := transform.Run(t.Context(), transform.Options{Command: "patch", In: "../../testdata/" + in, Out: out}, to)
+	report, err := transform.Run(t.Context(), transform.Options{Command: "patch", In: "../../testdata/" + words[0], Out: out}, to)
 	if err != nil {
 		require.ErrorIs(t, err, transform.ErrRefused)
 		return report, nil
@@ -62,9 +34,9 @@ func run(t *testing.T, command, body string) (*transform.Report, *inspect.Object
 	r := inspect.NewReader(s, nil)
 	types, err := r.Types(t.Context())
 	require.NoError(t, err)
-	found, err := types.Resolve(kind)
+	found, err := types.Resolve(a.Rest[0])
 	require.NoError(t, err)
-	for o, err := range r.Objects(t.Context(), found[0], inspect.Selection{Namespace: l.flags["namespace"], Names: l.rest[1:]}) {
+	for o, err := range r.Objects(t.Context(), found[0], inspect.Selection{Namespace: a.String("namespace"), Names: a.Rest[1:]}) {
 		require.NoError(t, err)
 		o.AsServed()
 		return report, o
@@ -295,12 +267,9 @@ func TestUsage(t *testing.T) {
 		{"merge", "- a"}, {"merge", "null"}, {"strategic", "[]"}, {"json", "{}"}, {"json", `[{"op": "remove", "pth": "/a"}]`}, {"merge", "a: ["},
 		{"merge", "{a: 1, a: 2}"}, {"json", "[" + strings.Repeat(`{"op": "test", "path": ""},`, 10000) + `{"op": "test", "path": ""}]`},
 	} {
-		l, _, _ := words("x pv a --type=" + test[0])
-		l.flags["patch"] = test[1]
-		_, err := patch.Spec.New(t.Context(), l.args())
+		_, err := patch.Spec.New(t.Context(), args.Of("pv", "a", "--type="+test[0], "--patch="+test[1]))
 		require.ErrorAs(t, err, new(*transform.UsageError), "%.60s", test[1])
 	}
-	l, _, _ := words("x pv a")
-	_, err := patch.Spec.New(t.Context(), l.args())
+	_, err := patch.Spec.New(t.Context(), args.Of("pv", "a", "--type=strategic"))
 	require.ErrorContains(t, err, "--patch PATCH or with --patch-file FILE")
 }

@@ -11,11 +11,13 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
 
 	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/internal/machines"
 	"github.com/etcdshift/etcdshift/internal/native"
+	"github.com/etcdshift/etcdshift/internal/stream"
 	"github.com/etcdshift/etcdshift/keys"
 	"github.com/etcdshift/etcdshift/transform"
 )
@@ -25,49 +27,125 @@ const (
 	leaderAnnotation = "control-plane.alpha.kubernetes.io/leader" // of elections before Leases
 )
 
-// dropMaster deletes the address of an API server.
-func (r *run) dropMaster(key keys.Key, e *transform.Entry) error {
+// isMaster picks the address of an API server.
+func isMaster(r *run, _ keys.Key, _ *transform.Entry) bool {
 	r.masters = true
-	return r.drop(key, e)
+	return true
 }
 
-// dropServerLease deletes the Lease of an API server.
-func (r *run) dropServerLease(key keys.Key, e *transform.Entry) error {
+// isServerLease picks the Lease of an API server.
+func isServerLease(r *run, key keys.Key, e *transform.Entry) bool {
 	if key.Namespace != "kube-system" || !contains(e.Value, identityLabel) || !r.readable(e) {
-		return nil
+		return false
 	}
 	meta, err := encoding.ReadMeta(e.Value)
-	return r.dropIf(err == nil && meta.Labels[identityLabel] != "", key, e)
+	return err == nil && meta.Labels[identityLabel] != ""
 }
 
-// dropServerEndpoints deletes the endpoints of the Service kubernetes. They are those of API
-// servers where these have leases: an API server makes them anew when it starts.
-func (r *run) dropServerEndpoints(key keys.Key, e *transform.Entry) error {
+// isServerEndpoints picks the endpoints of the Service kubernetes. They are those of API servers
+// where these have leases: an API server makes them anew when it starts.
+func isServerEndpoints(r *run, key keys.Key, e *transform.Entry) bool {
 	if !r.masters || key.Namespace != corev1.NamespaceDefault {
-		return nil
+		return false
 	}
 	name := key.Name
 	if key.Resource.Resource == "endpointslices" {
 		meta, _ := encoding.ReadMeta(e.Value) // of no Service where it cannot be read
 		name = meta.Labels[discoveryv1.LabelServiceName]
 	}
-	return r.dropIf(name == "kubernetes", key, e)
+	return name == "kubernetes"
 }
 
-// dropHeldLease deletes a Lease that somebody holds, heartbeats of nodes and API servers aside.
-func (r *run) dropHeldLease(key keys.Key, e *transform.Entry) error {
+// isHeld picks a Lease with a holder, heartbeats of nodes and API servers aside.
+func isHeld(r *run, key keys.Key, e *transform.Entry) bool {
 	if machines.IsNodeLease(key) || !r.readable(e) {
-		return nil
+		return false
 	}
 	lease, err := native.As[coordinationv1.Lease](e.ParseValue())
-	held := err == nil && lease.Labels[identityLabel] == "" && lease.Spec.HolderIdentity != nil && *lease.Spec.HolderIdentity != ""
-	return r.dropIf(held, key, e)
+	return err == nil && lease.Labels[identityLabel] == "" && ptr.Deref(lease.Spec.HolderIdentity, "") != ""
+}
+
+// isLostLease picks the heartbeats of a lost node.
+func isLostLease(r *run, key keys.Key, _ *transform.Entry) bool {
+	return machines.IsNodeLease(key) && r.lost(key.Name)
+}
+
+// isNamedLost picks an object with the name of a lost node.
+func isNamedLost(r *run, key keys.Key, _ *transform.Entry) bool { return r.lost(key.Name) }
+
+// isTiedToLost picks an object that names a lost node.
+func isTiedToLost(r *run, _ keys.Key, e *transform.Entry) bool {
+	return slices.ContainsFunc(r.ties(e), func(tie machines.Tie) bool { return r.lost(tie.Node) })
+}
+
+// isPassword picks the Secret with the password of a lost node.
+func isPassword(r *run, key keys.Key, _ *transform.Entry) bool {
+	return r.lost(machines.PasswordOf(key))
+}
+
+// isLostPod picks a Pod of a lost node. One that has ended runs nowhere: the Pod garbage collector
+// deletes it.
+func isLostPod(r *run, _ keys.Key, e *transform.Entry) bool {
+	for _, tie := range r.ties(e) {
+		if tie.Code != machines.CodeNodePods || !r.lost(tie.Node) {
+			continue
+		}
+		if tie.Subject == machines.BarePods {
+			r.view.Raise(string(e.Key), codeBarePod.Because("it was bound to node %s", tie.Node))
+		}
+		return true
+	}
+	return false
+}
+
+// isAttachment picks the VolumeAttachment of a lost node.
+func isAttachment(r *run, _ keys.Key, e *transform.Entry) bool {
+	return slices.ContainsFunc(r.ties(e), func(tie machines.Tie) bool { return !r.keep[tie.Node] })
+}
+
+// isBootstrapToken picks a Secret with which machines join.
+func isBootstrapToken(r *run, key keys.Key, e *transform.Entry) bool {
+	if key.Namespace != "kube-system" || !strings.HasPrefix(key.Name, "bootstrap-token-") || !r.readable(e) {
+		return false
+	}
+	secret, err := native.As[corev1.Secret](e.ParseValue())
+	return err == nil && secret.Type == corev1.SecretTypeBootstrapToken
+}
+
+// ties returns what ties a readable object to the machines.
+func (r *run) ties(e *transform.Entry) []machines.Tie {
+	if !r.readable(e) {
+		return nil
+	}
+	return r.finder.Ties(e)
+}
+
+// dropNode deletes a Node that does not come back, and takes from another one the annotations that
+// remove its member from etcd.
+func dropNode(r *run, key keys.Key, e *transform.Entry) error {
+	if r.lost(key.Name) {
+		return r.drop(e)
+	}
+	meta, err := encoding.ReadMeta(e.Value)
+	if err != nil || !r.readable(e) {
+		return nil
+	}
+	maps.DeleteFunc(meta.Annotations, func(name, value string) bool { return !machines.Removes(name, value) })
+	return r.dropAnnotations(e, slices.Sorted(maps.Keys(meta.Annotations))...)
 }
 
 // dropLeader removes the annotation that elections used before Leases.
-func (r *run) dropLeader(_ keys.Key, e *transform.Entry) error {
+func dropLeader(r *run, _ keys.Key, e *transform.Entry) error {
 	if (e.Undecryptable != nil || contains(e.Value, leaderAnnotation)) && r.readable(e) {
 		return r.dropAnnotations(e, leaderAnnotation)
+	}
+	return nil
+}
+
+// dropSelection has a claim that waits for its volume choose another node than a lost one.
+func dropSelection(r *run, key keys.Key, e *transform.Entry) error {
+	if contains(e.Value, machines.SelectedNode) && isTiedToLost(r, key, e) {
+		return r.dropAnnotations(e, machines.SelectedNode)
 	}
 	return nil
 }
@@ -87,93 +165,16 @@ func (r *run) dropAnnotations(e *transform.Entry, names ...string) (err error) {
 	return r.view.Put(r.ctx, e.Key, value)
 }
 
-// dropNode deletes a Node that does not come back, and takes from another one the annotations that
-// remove its member from etcd.
-func (r *run) dropNode(key keys.Key, e *transform.Entry) error {
-	if r.lost(key.Name) {
-		return r.drop(key, e)
-	}
-	meta, err := encoding.ReadMeta(e.Value)
-	if err != nil || !r.readable(e) {
-		return nil
-	}
-	maps.DeleteFunc(meta.Annotations, func(name, value string) bool { return !machines.Removes(name, value) })
-	return r.dropAnnotations(e, slices.Sorted(maps.Keys(meta.Annotations))...)
-}
-
-// dropNodeLease deletes the heartbeats of a lost node.
-func (r *run) dropNodeLease(key keys.Key, e *transform.Entry) error {
-	return r.dropIf(machines.IsNodeLease(key) && r.lost(key.Name), key, e)
-}
-
-// dropNamed deletes an object with the name of a lost node.
-func (r *run) dropNamed(key keys.Key, e *transform.Entry) error {
-	return r.dropIf(r.lost(key.Name), key, e)
-}
-
-// dropTied deletes an object that names a lost node.
-func (r *run) dropTied(key keys.Key, e *transform.Entry) error {
-	return r.dropIf(r.tiedToLost(e), key, e)
-}
-
-// dropSelection has a claim that waits for its volume choose another node than a lost one.
-func (r *run) dropSelection(_ keys.Key, e *transform.Entry) error {
-	if contains(e.Value, machines.SelectedNode) && r.tiedToLost(e) {
-		return r.dropAnnotations(e, machines.SelectedNode)
-	}
-	return nil
-}
-
-// dropPassword deletes the Secret with the password of a lost node.
-func (r *run) dropPassword(key keys.Key, e *transform.Entry) error {
-	return r.dropIf(r.lost(machines.PasswordOf(key)), key, e)
-}
-
-// ties returns what ties a readable object to the machines.
-func (r *run) ties(e *transform.Entry) []machines.Tie {
-	if !r.readable(e) {
-		return nil
-	}
-	return r.finder.Ties(e)
-}
-
-// tiedToLost tells whether an object names a node that does not come back.
-func (r *run) tiedToLost(e *transform.Entry) bool {
-	return slices.ContainsFunc(r.ties(e), func(tie machines.Tie) bool { return r.lost(tie.Node) })
-}
-
-// dropPod deletes a Pod of a lost node. One that has ended runs nowhere: the Pod garbage collector
-// deletes it.
-func (r *run) dropPod(key keys.Key, e *transform.Entry) error {
-	for _, tie := range r.ties(e) {
-		if tie.Code != machines.CodeNodePods || !r.lost(tie.Node) {
-			continue
-		}
-		if tie.Subject == machines.BarePods {
-			r.view.Raise(string(e.Key), codeBarePod.Because("it was bound to node %s", tie.Node))
-		}
-		return r.drop(key, e)
-	}
-	return nil
-}
-
-// dropAttachment deletes the VolumeAttachment of a lost node.
-func (r *run) dropAttachment(key keys.Key, e *transform.Entry) error {
-	return r.dropIf(slices.ContainsFunc(r.ties(e), func(tie machines.Tie) bool { return !r.keep[tie.Node] }), key, e)
-}
-
-// dropDependents deletes what only deleted objects own, unless a finalizer wants to be asked.
-func (r *run) dropDependents() error {
+// dropDependents deletes objects that deleted ones alone own, unless they have a finalizer.
+func dropDependents(r *run) error {
 	for more := len(r.removed) > 0; more; {
 		more = false
-		for e, err := range r.view.Pick(r.ctx, r.keys.Prefix, r.orphan) {
-			if err != nil {
-				return err
-			}
+		err := stream.Each(r.view.Pick(r.ctx, r.prefix, r.orphan), func(e *transform.Entry) error {
 			more = true
-			if err := r.drop(keys.Key{}, e); err != nil {
-				return err
-			}
+			return r.drop(e)
+		})
+		if err != nil {
+			return err
 		}
 	}
 	return nil
@@ -199,7 +200,7 @@ func (r *run) orphan(e *transform.Entry) bool {
 // follow tells which Pods go after the restore because of the run, where steps leave them: the Pod
 // garbage collector deletes those on deleted Nodes, the garbage collector what only such Pods own.
 func (r *run) follow() error {
-	uids, err := r.freed.Stranded(r.ctx, r.view)
+	uids, err := r.freed.Stranded(r.ctx)
 	if err != nil {
 		return err
 	}
@@ -210,7 +211,7 @@ func (r *run) follow() error {
 	stays := func(of encoding.OwnerReference) bool { return !going[of.UID] }
 	for more := len(going) > 0; more; {
 		more = false
-		err := r.each("pods", func(_ *run, _ keys.Key, e *transform.Entry) error {
+		err := each("pods", func(r *run, _ keys.Key, e *transform.Entry) error {
 			meta, err := encoding.ReadMeta(e.Value)
 			of := meta.OwnerReferences
 			if err == nil && e.Undecryptable == nil && len(of) > 0 && !going[meta.UID] && !slices.ContainsFunc(of, stays) {
@@ -218,7 +219,7 @@ func (r *run) follow() error {
 				going[meta.UID], more = true, true
 			}
 			return nil
-		})
+		})(r)
 		if err != nil {
 			return err
 		}
@@ -226,64 +227,65 @@ func (r *run) follow() error {
 	return nil
 }
 
-// trimSlice removes the addresses of Pods that were deleted, and of machines that are lost.
-func (r *run) trimSlice(key keys.Key, e *transform.Entry) error {
+// edit stages an object with the content that fn changes, if it is readable and fn accepts.
+func (r *run) edit(e *transform.Entry, fn func(content map[string]any) bool) error {
 	o := r.object(e)
 	if o == nil {
 		return nil
 	}
 	content := runtime.DeepCopyJSON(o.Content)
-	all, _ := content["endpoints"].([]any)
-	left := r.reachable(all)
-	if len(left) == len(all) {
+	if !fn(content) {
 		return nil
 	}
-	by, _, _ := unstructured.NestedString(content, "metadata", "labels", discoveryv1.LabelManagedBy)
-	if len(left) == 0 && strings.HasSuffix(by, "-controller.k8s.io") {
-		return r.drop(key, e) // which the controllers of Kubernetes make anew
-	}
-	content["endpoints"] = left
 	_, err := r.put(o, content)
 	return err
 }
 
-// trimSubsets is trimSlice for one object of the older kind.
-func (r *run) trimSubsets(_ keys.Key, e *transform.Entry) error {
-	o := r.object(e)
-	if o == nil {
-		return nil
+// trimSlice removes the addresses of Pods that were deleted, and of machines that are lost.
+func trimSlice(r *run, _ keys.Key, e *transform.Entry) error {
+	empty := false
+	err := r.edit(e, func(content map[string]any) bool {
+		all, _ := content["endpoints"].([]any)
+		left := r.reachable(all)
+		by, _, _ := unstructured.NestedString(content, "metadata", "labels", discoveryv1.LabelManagedBy)
+		empty = len(all) > 0 && len(left) == 0 && strings.HasSuffix(by, "-controller.k8s.io")
+		content["endpoints"] = left
+		return len(left) < len(all) && !empty
+	})
+	if err == nil && empty { // the controllers of Kubernetes make it anew
+		return r.drop(e)
 	}
-	content := runtime.DeepCopyJSON(o.Content)
-	subsets, _ := content["subsets"].([]any)
-	var left []any
-	gone := 0
-	for _, s := range subsets {
-		subset, _ := s.(map[string]any)
-		kept := 0
-		for _, field := range []string{"addresses", "notReadyAddresses"} {
-			all, _ := subset[field].([]any)
-			some := r.reachable(all)
-			gone += len(all) - len(some)
-			if kept += len(some); len(some) == 0 {
-				delete(subset, field)
-			} else {
-				subset[field] = some
+	return err
+}
+
+// trimSubsets is trimSlice for an object of the older kind.
+func trimSubsets(r *run, _ keys.Key, e *transform.Entry) error {
+	return r.edit(e, func(content map[string]any) bool {
+		subsets, _ := content["subsets"].([]any)
+		var left []any
+		gone := 0
+		for _, s := range subsets {
+			subset, _ := s.(map[string]any)
+			kept := 0
+			for _, field := range []string{"addresses", "notReadyAddresses"} {
+				all, _ := subset[field].([]any)
+				some := r.reachable(all)
+				gone += len(all) - len(some)
+				if kept += len(some); len(some) == 0 {
+					delete(subset, field)
+				} else {
+					subset[field] = some
+				}
+			}
+			if kept > 0 {
+				left = append(left, subset)
 			}
 		}
-		if kept > 0 {
-			left = append(left, subset)
+		if content["subsets"] = left; len(left) == 0 {
+			delete(content, "subsets")
 		}
-	}
-	switch {
-	case gone == 0:
-		return nil
-	case len(left) == 0:
-		delete(content, "subsets")
-	default:
-		content["subsets"] = left
-	}
-	_, err := r.put(o, content)
-	return err
+		return gone > 0
+	})
 }
 
 // reachable returns the endpoints that are neither of deleted Pods nor on lost nodes.
@@ -301,34 +303,21 @@ func (r *run) reachable(all []any) (left []any) {
 	return left
 }
 
-// dropBootstrapToken deletes a Secret with which machines join.
-func (r *run) dropBootstrapToken(key keys.Key, e *transform.Entry) error {
-	if key.Namespace != "kube-system" || !strings.HasPrefix(key.Name, "bootstrap-token-") || !r.readable(e) {
-		return nil
-	}
-	secret, err := native.As[corev1.Secret](e.ParseValue())
-	return r.dropIf(err == nil && secret.Type == corev1.SecretTypeBootstrapToken, key, e)
-}
-
 // emptyToken empties a Secret that holds a token. The token controller fills it anew, with the new
 // key; a deleted one it would not make again, and Pods that mount it would not start.
-func (r *run) emptyToken(_ keys.Key, e *transform.Entry) error {
+func emptyToken(r *run, _ keys.Key, e *transform.Entry) error {
 	if !slices.ContainsFunc(r.ties(e), func(tie machines.Tie) bool { return tie.Code == machines.CodeTokenKey }) {
 		return nil
 	}
-	o := r.object(e)
-	if o == nil {
-		return nil
-	}
-	content := runtime.DeepCopyJSON(o.Content)
-	data, _ := content["data"].(map[string]any)
-	delete(data, corev1.ServiceAccountTokenKey)
-	_, err := r.put(o, content)
-	return err
+	return r.edit(e, func(content map[string]any) bool {
+		data, _ := content["data"].(map[string]any)
+		delete(data, corev1.ServiceAccountTokenKey)
+		return true
+	})
 }
 
 // ignoreFailures has API servers go on where a webhook that runs in the cluster does not answer.
-func (r *run) ignoreFailures(_ keys.Key, e *transform.Entry) error {
+func ignoreFailures(r *run, _ keys.Key, e *transform.Entry) error {
 	o := r.object(e)
 	if o == nil {
 		return nil
@@ -357,7 +346,7 @@ func (r *run) runsInside(hook map[string]any) (bool, error) {
 	ref, is := client["service"].(map[string]any)
 	namespace, _ := ref["namespace"].(string)
 	name, _ := ref["name"].(string)
-	svc, err := machines.Storage{Source: r.view, Prefix: r.keys.Prefix}.Service(r.ctx, namespace, name)
+	svc, err := r.storage().Service(r.ctx, namespace, name)
 	return is && (svc == nil || !machines.Outside(svc)), err
 }
 
@@ -369,7 +358,7 @@ func mustAnswer(o *inspect.Object, hook map[string]any) bool {
 }
 
 // dropSilent deletes the APIService of an aggregated API server that does not answer.
-func (r *run) dropSilent(key keys.Key, e *transform.Entry) error {
+func dropSilent(r *run, _ keys.Key, e *transform.Entry) error {
 	if !r.readable(e) {
 		return nil
 	}
@@ -377,7 +366,7 @@ func (r *run) dropSilent(key keys.Key, e *transform.Entry) error {
 	if err != nil {
 		return nil // doctor names it
 	}
-	silence, err := machines.Storage{Source: r.view, Prefix: r.keys.Prefix}.Silent(r.ctx, &service)
+	silence, err := r.storage().Silent(r.ctx, &service)
 	if err != nil || silence.State == machines.Answering {
 		return err
 	}
@@ -395,5 +384,5 @@ func (r *run) dropSilent(key keys.Key, e *transform.Entry) error {
 	if err := r.save(e.Key, whole(o), nil); err != nil {
 		return err
 	}
-	return r.drop(key, e)
+	return r.drop(e)
 }

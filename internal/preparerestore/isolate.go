@@ -1,6 +1,7 @@
 package preparerestore
 
 import (
+	"fmt"
 	"reflect"
 	"slices"
 	"strconv"
@@ -16,7 +17,7 @@ import (
 )
 
 // isolate changes the objects of all rows of the table that belong to the step.
-func (r *run) isolate() error {
+func isolate(r *run) error {
 	for _, w := range table() {
 		if w.step != r.step.Step {
 			continue
@@ -54,7 +55,7 @@ func (r *run) eachOf(w row, fn func(*inspect.Object) error) error {
 		}
 		err := stream.Each(r.view.Objects(r.ctx, t, inspect.Selection{}), func(o *inspect.Object) error {
 			switch {
-			case o.Parsed.Prefix != r.keys.Prefix:
+			case o.Parsed.Prefix != r.prefix:
 			case o.Err != nil:
 				r.view.Raise(string(o.Key), transform.Unreadable(o.Err))
 			default:
@@ -197,4 +198,156 @@ func actsOutside(podSpec map[string]any) bool {
 		}
 	}
 	return false
+}
+
+// row is a kind of objects that act on the world, with how an isolated copy stops them.
+type row struct {
+	step  string
+	who   string   // does it
+	types []string // resources; "*.example.com" for those of all such groups, "category:a+b" for those of categories
+	// What is changed: fields with their values, null for one that is removed; or edit, which text
+	// describes.
+	fields []field
+	text   string
+	edit   func(r *run, o *inspect.Object, content map[string]any)
+}
+
+// field is a field by its path, with the value that stops an object.
+type field struct {
+	path  []string
+	value any
+	only  any // where the field has this value; nil for anyone
+}
+
+const (
+	mark        = "etcdshift/isolated" // a label that no node has
+	markOf      = "etcdshift/replicas" // an annotation with the number of before
+	fluxToolkit = ".toolkit.fluxcd.io"
+)
+
+// table lists all that --isolate changes. docs/guides/prepare-restore.md shows it.
+func table() []row {
+	return []row{
+		{step: "workloads", who: "Kubernetes", types: []string{"deployments.apps", "statefulsets.apps", "replicasets.apps", "replicationcontrollers"},
+			edit: scaleDown, text: "`spec.replicas: 0`, and `metadata.annotations[" + markOf + "]` with the number of before"},
+		{step: "workloads", who: "Kubernetes", types: []string{"daemonsets.apps"},
+			edit: unselect("spec", "template", "spec"), text: "`spec.template.spec.nodeSelector[" + mark + "]: \"true\"`, which no node has"},
+		{step: "workloads", who: "Kubernetes", types: []string{"pods"},
+			edit: unselect("spec"), text: "`spec.nodeSelector[" + mark + "]: \"true\"` of Pods that wait for a node"},
+		{step: "jobs", who: "Kubernetes", types: []string{"cronjobs.batch"}, fields: suspended()},
+		{step: "jobs", who: "Kubernetes", types: []string{"jobs.batch"}, edit: suspendJob, text: "`spec.suspend: true` of those that have not ended"},
+		{step: "load-balancers", who: "cloud controllers", types: []string{"services"}, edit: withoutBalancer,
+			text: "`spec.type: ClusterIP`, without finalizers, node ports, fields that are for load balancers, and `status.loadBalancer`"},
+		{step: "volumes", who: "CSI drivers", types: []string{"persistentvolumes"},
+			fields: []field{{path: []string{"spec", "persistentVolumeReclaimPolicy"}, value: "Retain", only: "Delete"}}},
+		{step: "volumes", who: "CSI drivers", types: []string{"volumesnapshotcontents.snapshot.storage.k8s.io"},
+			fields: []field{{path: []string{"spec", "deletionPolicy"}, value: "Retain", only: "Delete"}}},
+
+		{step: "controllers", who: "Argo CD", types: []string{"applications.argoproj.io"},
+			fields: []field{{path: []string{"spec", "syncPolicy", "automated"}}}},
+		{step: "controllers", who: "Argo CD", types: []string{"applicationsets.argoproj.io"},
+			fields: []field{{path: []string{"spec", "syncPolicy", "applicationsSync"}, value: "create-only"}}},
+		{step: "controllers", who: "Argo Workflows", types: []string{"cronworkflows.argoproj.io", "workflows.argoproj.io"}, fields: suspended()},
+		{step: "controllers", who: "Flux", types: []string{
+			"kustomizations.kustomize" + fluxToolkit, "helmreleases.helm" + fluxToolkit, "buckets.source" + fluxToolkit, "gitrepositories.source" + fluxToolkit,
+			"helmcharts.source" + fluxToolkit, "helmrepositories.source" + fluxToolkit, "ocirepositories.source" + fluxToolkit,
+			"imagerepositories.image" + fluxToolkit, "imageupdateautomations.image" + fluxToolkit, "alerts.notification" + fluxToolkit,
+		}, fields: suspended()},
+		{step: "controllers", who: "Fleet", types: []string{"gitrepos.fleet.cattle.io", "bundles.fleet.cattle.io"}, fields: paused()},
+		{step: "controllers", who: "Cluster API", types: []string{"clusters.cluster.x-k8s.io"}, fields: paused()},
+		{step: "controllers", who: "Hive", types: []string{"clusterdeployments.hive.openshift.io"},
+			fields: annotated("hive.openshift.io/reconcile-pause", "true")},
+		{step: "controllers", who: "Crossplane", types: []string{"category:crossplane+managed", "category:composite", "category:claim"},
+			fields: annotated("crossplane.io/paused", "true")},
+		{step: "controllers", who: "Azure Service Operator", types: []string{"*.azure.com"},
+			fields: annotated("serviceoperator.azure.com/reconcile-policy", "skip")},
+		{step: "controllers", who: "Config Connector",
+			types:  []string{"configconnectors.core.cnrm.cloud.google.com", "configconnectorcontexts.core.cnrm.cloud.google.com"},
+			fields: []field{{path: []string{"spec", "actuationMode"}, value: "Paused"}}},
+		{step: "controllers", who: "Velero", types: []string{"schedules.velero.io"}, fields: paused()},
+		{step: "controllers", who: "Velero", types: []string{"backupstoragelocations.velero.io"},
+			fields: []field{{path: []string{"spec", "accessMode"}, value: "ReadOnly"}}},
+		{step: "controllers", who: "CloudNativePG", types: []string{"scheduledbackups.postgresql.cnpg.io"}, fields: suspended()},
+		{step: "controllers", who: "KEDA", types: []string{"scaledobjects.keda.sh", "scaledjobs.keda.sh"},
+			fields: annotated("autoscaling.keda.sh/paused", "true")},
+		{step: "controllers", who: "Prometheus Operator", types: []string{
+			"prometheuses.monitoring.coreos.com", "prometheusagents.monitoring.coreos.com", "alertmanagers.monitoring.coreos.com",
+			"thanosrulers.monitoring.coreos.com",
+		}, fields: paused()},
+	}
+}
+
+func suspended() []field { return []field{{path: []string{"spec", "suspend"}, value: true}} }
+
+func paused() []field { return []field{{path: []string{"spec", "paused"}, value: true}} }
+
+func annotated(name, value string) []field {
+	return []field{{path: []string{"metadata", "annotations", name}, value: value}}
+}
+
+// noSwitch are kinds whose controllers act outside and have no switch of their own.
+func noSwitch() []row {
+	return []row{
+		{who: "cert-manager", types: []string{"issuers.cert-manager.io", "clusterissuers.cert-manager.io"},
+			text: "those with `spec.acme` ask for certificates: leave cert-manager at 0 replicas, or name a test server in `spec.acme.server`"},
+		{who: "external-dns", types: []string{"dnsendpoints.externaldns.k8s.io"}, text: "leave external-dns at 0 replicas, or start it with `--dry-run`"},
+		{who: "External Secrets",
+			types: []string{"pushsecrets.external-secrets.io"}, text: "they write to secret stores: leave the operator at 0 replicas"},
+		{who: "Karpenter",
+			types: []string{"nodepools.karpenter.sh", "nodeclaims.karpenter.sh"},
+			text:  "leave Karpenter at 0 replicas: it deletes machines that it does not know"},
+		{who: "Machine API", types: []string{"machinesets.machine.openshift.io"}, text: "leave its operator at 0 replicas"},
+		{who: "AWS Controllers for Kubernetes", types: []string{"*.services.k8s.aws"}, text: "leave the controllers at 0 replicas"},
+		{who: "Config Connector",
+			types: []string{"*.cnrm.cloud.google.com"}, text: "leave its controller manager at 0 replicas unless a ConfigConnector was paused"},
+		{who: "HCP Terraform Operator",
+			types: []string{"workspaces.app.terraform.io", "modules.app.terraform.io"}, text: "leave the operator at 0 replicas"},
+		{who: "load balancer controllers", types: []string{"ingresses.networking.k8s.io", "gateways.gateway.networking.k8s.io"},
+			text: "in clouds they have load balancers: leave the controllers at 0 replicas"},
+	}
+}
+
+// actors are parts of the names of images that act outside. A workload with one is scaled to zero
+// unless --keep-running names it with its namespace.
+func actors() []string {
+	return []string{
+		"external-dns", "cert-manager", "cluster-autoscaler", "karpenter", "cloud-controller-manager", "load-balancer-controller", "metallb", "kube-vip",
+		"csi-provisioner", "csi-attacher", "csi-resizer", "csi-snapshotter", "snapshot-controller", "external-secrets", "velero", "argocd", "crossplane",
+	}
+}
+
+// change describes what a row changes.
+func (w row) change() string {
+	var words []string
+	for _, f := range w.fields {
+		path := strings.Join(f.path, ".")
+		if len(f.path) > 1 && f.path[1] == "annotations" {
+			path = fmt.Sprintf("metadata.annotations[%s]", f.path[2])
+		}
+		switch {
+		case f.value == nil:
+			words = append(words, "`"+path+"` is removed")
+		case f.only != nil:
+			words = append(words, fmt.Sprintf("`%s: %v`, where it is %v", path, f.value, f.only))
+		default:
+			words = append(words, fmt.Sprintf("`%s: %v`", path, f.value))
+		}
+	}
+	if w.text != "" {
+		words = append(words, w.text)
+	}
+	return strings.Join(words, ", ")
+}
+
+// matches tells whether the objects of a type are those of the row.
+func (w row) matches(t *inspect.Type) bool {
+	return slices.ContainsFunc(w.types, func(pattern string) bool {
+		if of, is := strings.CutPrefix(pattern, "category:"); is {
+			return !slices.ContainsFunc(strings.Split(of, "+"), func(c string) bool { return !slices.Contains(t.Categories, c) })
+		}
+		if group, is := strings.CutPrefix(pattern, "*"); is {
+			return strings.HasSuffix(t.Resource.Group, group)
+		}
+		return t.Resource.String() == pattern
+	})
 }

@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/finding"
@@ -18,7 +17,6 @@ import (
 	"github.com/etcdshift/etcdshift/internal/machines"
 	"github.com/etcdshift/etcdshift/internal/objects"
 	"github.com/etcdshift/etcdshift/internal/stream"
-	"github.com/etcdshift/etcdshift/keys"
 	"github.com/etcdshift/etcdshift/transform"
 )
 
@@ -36,14 +34,14 @@ type run struct {
 	*prepare
 	ctx     context.Context
 	view    *transform.View
-	keys    keys.Kubernetes
+	prefix  string // of the storage
 	types   *inspect.Types
 	finder  *machines.Finder
 	section *Prepared
 	step    *Step           // that is being taken
 	removed map[string]bool // UIDs of deleted Nodes and Pods
 	masters bool            // an address of an API server is deleted
-	freed   objects.Freed
+	freed   *objects.Freed
 }
 
 // Plan takes the steps, one after the other, below each storage prefix.
@@ -74,8 +72,8 @@ func (p *prepare) Plan(ctx context.Context, v *transform.View) error {
 	}
 	for _, prefix := range prefixes {
 		r := &run{
-			prepare: p, ctx: ctx, view: v, keys: keys.Kubernetes{Prefix: prefix},
-			types: types, finder: finder, section: section, removed: map[string]bool{},
+			prepare: p, ctx: ctx, view: v, prefix: prefix,
+			types: types, finder: finder, section: section, removed: map[string]bool{}, freed: objects.NewFreed(v),
 		}
 		for i, s := range p.steps {
 			r.step = &section.Prepared[i]
@@ -83,7 +81,7 @@ func (p *prepare) Plan(ctx context.Context, v *transform.View) error {
 				return err
 			}
 		}
-		for _, finish := range []func() error{r.follow, func() error { return r.freed.Report(ctx, v) }, r.byHand} {
+		for _, finish := range []func() error{r.follow, func() error { return r.freed.Report(ctx) }, r.byHand} {
 			if err := finish(); err != nil {
 				return err
 			}
@@ -91,6 +89,9 @@ func (p *prepare) Plan(ctx context.Context, v *transform.View) error {
 	}
 	return nil
 }
+
+// storage has the objects of the run.
+func (r *run) storage() machines.Storage { return machines.Storage{Source: r.view, Prefix: r.prefix} }
 
 // clusterOf returns the UID of the namespace kube-system, which names a cluster; "" for none.
 func clusterOf(ctx context.Context, v *transform.View, prefixes []string) (string, error) {
@@ -116,12 +117,13 @@ func (p *prepare) knowsNodes(ctx context.Context, v *transform.View, prefixes []
 		missing[name] = true
 	}
 	for _, prefix := range prefixes {
-		dir := keys.Kubernetes{Prefix: prefix}.Dir(schema.GroupResource{Resource: "nodes"})
-		for e, err := range v.Live(ctx, dir) {
-			if err != nil {
-				return false, err
-			}
-			delete(missing, strings.TrimPrefix(string(e.Key), string(dir)))
+		nodes := machines.Storage{Source: v, Prefix: prefix}
+		err := stream.Each(nodes.Live(ctx, "nodes", ""), func(e *transform.Entry) error {
+			delete(missing, strings.TrimPrefix(string(e.Key), string(nodes.Dir("nodes", ""))))
+			return nil
+		})
+		if err != nil {
+			return false, err
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(missing)) {
@@ -133,18 +135,6 @@ func (p *prepare) knowsNodes(ctx context.Context, v *transform.View, prefixes []
 // lost tells whether a node does not come back.
 func (p *prepare) lost(node string) bool { return node != "" && !p.keep[node] }
 
-// each calls do for the objects of a resource, such as "leases.coordination.k8s.io", whose keys an
-// API server makes.
-func (r *run) each(resource string, do func(*run, keys.Key, *transform.Entry) error) error {
-	return stream.Each(r.view.Live(r.ctx, r.keys.Dir(schema.ParseGroupResource(resource))), func(e *transform.Entry) error {
-		key, err := r.keys.Parse(e.Key)
-		if err != nil {
-			return nil
-		}
-		return do(r, key, e)
-	})
-}
-
 // readable reports a value that cannot be read.
 func (r *run) readable(e *transform.Entry) bool {
 	if e.Undecryptable != nil {
@@ -155,7 +145,7 @@ func (r *run) readable(e *transform.Entry) bool {
 }
 
 // drop deletes an object, and remembers its UID for dependents.
-func (r *run) drop(_ keys.Key, e *transform.Entry) error {
+func (r *run) drop(e *transform.Entry) error {
 	if meta, err := encoding.ReadMeta(e.Value); err == nil {
 		if meta.UID != "" {
 			r.removed[meta.UID] = true
@@ -167,14 +157,6 @@ func (r *run) drop(_ keys.Key, e *transform.Entry) error {
 	r.freed.Deleted(e)
 	r.step.Deleted++
 	return r.view.Delete(r.ctx, e.Key)
-}
-
-// dropIf drops an object, or not.
-func (r *run) dropIf(is bool, key keys.Key, e *transform.Entry) error {
-	if !is {
-		return nil
-	}
-	return r.drop(key, e)
 }
 
 // expected tells whether the finalizers of a deleted object only guard what goes with its machine:
@@ -242,7 +224,7 @@ type tied struct {
 func (r *run) byHand() error {
 	var all []*tied
 	known, encrypted := map[[2]string]*tied{}, false
-	for e, err := range r.view.Below(r.ctx, r.keys.Prefix) {
+	for e, err := range r.view.Below(r.ctx, r.prefix) {
 		if err != nil {
 			return err
 		}

@@ -8,6 +8,8 @@ import (
 	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/internal/machines"
 	"github.com/etcdshift/etcdshift/internal/objects"
+	"github.com/etcdshift/etcdshift/internal/stream"
+	"github.com/etcdshift/etcdshift/keys"
 	"github.com/etcdshift/etcdshift/transform"
 )
 
@@ -102,3 +104,143 @@ var (
 	codeNothingSaved = finding.Lookup("nothing-to-undo")
 	codeChangedSince = finding.Lookup("changed-since")
 )
+
+// step is one item of the work.
+type step struct {
+	name   string
+	reason string
+	on     condition
+	works  []work
+	byHand string // a step by hand after one that deleted objects; "" for none
+}
+
+// work is a part of a step, below one storage prefix.
+type work func(r *run) error
+
+// each does something with the objects of a resource, such as "leases.coordination.k8s.io", or of
+// several with commas between, whose keys an API server makes.
+func each(resources string, do func(*run, keys.Key, *transform.Entry) error) work {
+	return func(r *run) error {
+		for resource := range strings.SplitSeq(resources, ",") {
+			err := stream.Each(r.storage().Live(r.ctx, resource, ""), func(e *transform.Entry) error {
+				key, err := keys.Kubernetes{Prefix: r.prefix}.Parse(e.Key)
+				if err != nil {
+					return nil
+				}
+				return do(r, key, e)
+			})
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// drop deletes the objects that are picked, nil for all.
+func drop(resources string, picks func(*run, keys.Key, *transform.Entry) bool) work {
+	return each(resources, func(r *run, key keys.Key, e *transform.Entry) error {
+		if picks != nil && !picks(r, key, e) {
+			return nil
+		}
+		return r.drop(e)
+	})
+}
+
+// condition says when a step is taken, --only and --skip aside.
+type condition string
+
+const (
+	always   condition = ""
+	newKey   condition = "new-service-account-key" // these two are flags
+	isolated condition = "isolate"
+)
+
+// steps lists all steps, in order: a later step sees what earlier ones deleted.
+func steps() []step {
+	const leases, slices, secrets = "leases.coordination.k8s.io", "endpointslices.discovery.k8s.io", "secrets"
+	of := func(all ...work) []work { return all }
+	return []step{
+		{"api-servers", "API servers of the old machines would stay endpoints of the Service kubernetes", always, of(
+			drop("masterleases", isMaster), drop("peerserverleases,storageversions.internal.apiserver.k8s.io", nil),
+			drop(leases, isServerLease), drop("endpoints,"+slices, isServerEndpoints)), ""},
+		{"leader-election", "a new controller waits until the lease of an old one is over", always, of(
+			drop("leasecandidates.coordination.k8s.io", nil), drop(leases, isHeld), each("configmaps,endpoints", dropLeader)), ""},
+		{"nodes", "a Node that does not come back keeps its Pods, volumes and addresses", always, of(
+			each("nodes", dropNode), drop(leases, isLostLease),
+			drop("csinodes.storage.k8s.io,ciliumnodes.cilium.io", isNamedLost), drop("resourceslices.resource.k8s.io", isTiedToLost),
+			each("persistentvolumeclaims", dropSelection), drop(secrets, isPassword)), ""},
+		{"pods", "a Pod of a machine that is gone seems to run, and no controller makes it anew", always,
+			of(drop("pods", isLostPod)), ""},
+		{"dependents", "the garbage collector would delete what only deleted Nodes and Pods own", always, of(dropDependents), ""},
+		{"endpoints", "Services would send to Pods that are gone", always,
+			of(each(slices, trimSlice), each("endpoints", trimSubsets)), ""},
+		{"volume-attachments", "a volume that seems attached to an old machine is attached to no new one", always,
+			of(drop("volumeattachments.storage.k8s.io", isAttachment)),
+			"volume-attached: VolumeAttachments were deleted; detach the volumes from the old machines in the storage before Pods need them"},
+		{"certificate-requests", "requests of the old machines for certificates", always,
+			of(drop("certificatesigningrequests.certificates.k8s.io,podcertificaterequests.certificates.k8s.io", nil)), ""},
+		{"events", "what happened on the old machines", always, of(drop("events", nil)), ""},
+		{"bootstrap-tokens", "a machine could join with a token of the old cluster", always, of(drop(secrets, isBootstrapToken)),
+			"bootstrap tokens were deleted: `kubeadm token create` makes one for the new machines"},
+		{"service-account-tokens", "API servers with a new key refuse tokens signed by the old one", newKey,
+			of(each(secrets, emptyToken)), ""},
+		{"webhooks", "a webhook whose Pods do not run yet refuses the writes that start them", always, of(each(
+			"validatingwebhookconfigurations.admissionregistration.k8s.io,mutatingwebhookconfigurations.admissionregistration.k8s.io",
+			ignoreFailures)), ""},
+		{"api-services", "an aggregated API server that does not answer stops the deletion of namespaces", always,
+			of(each("apiservices.apiregistration.k8s.io", dropSilent)), ""},
+		{"workloads", "no Pod starts, so that none acts on the world", isolated, of(isolate), ""},
+		{"jobs", "no Job or CronJob starts Pods", isolated, of(isolate), ""},
+		{"load-balancers", "no cloud controller takes over, changes or deletes a load balancer", isolated, of(isolate), ""},
+		{"volumes", "deleting a claim deletes no disk of production", isolated, of(isolate), ""},
+		{"controllers", "controllers that act outside of the cluster are paused by their own switches", isolated, of(isolate), ""},
+	}
+}
+
+// take takes a step.
+func (r *run) take(s step) error {
+	for _, work := range s.works {
+		if err := work(r); err != nil {
+			return err
+		}
+	}
+	if s.byHand != "" && r.step.Deleted > 0 {
+		r.view.Report().AddStep("%s", s.byHand)
+	}
+	return nil
+}
+
+// stepNames returns the names of all steps, for flags.
+func stepNames() (names []string) {
+	for _, s := range steps() {
+		names = append(names, s.name)
+	}
+	return names
+}
+
+// chosen returns the steps that a command line asks for.
+func chosen(a *transform.Args) (of []step, err error) {
+	only, skip := a.StringSlice("only"), a.StringSlice("skip")
+	for _, name := range slices.Concat(only, skip) {
+		if !slices.Contains(stepNames(), name) {
+			return nil, transform.Usagef("%q is no step; there are %v", name, stepNames())
+		}
+	}
+	for _, s := range steps() {
+		switch {
+		case slices.Contains(skip, s.name), len(only) > 0 && !slices.Contains(only, s.name):
+		case s.on == isolated && !a.Bool(string(isolated)):
+			if slices.Contains(only, s.name) {
+				return nil, transform.Usagef("--only %s takes --isolate", s.name)
+			}
+		case s.on == newKey && !a.Bool(string(newKey)) && len(only) == 0:
+		default:
+			of = append(of, s)
+		}
+	}
+	if len(of) == 0 {
+		return nil, transform.Usagef("--only and --skip leave no step")
+	}
+	return of, nil
+}

@@ -6,12 +6,12 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/etcdshift/etcdshift/finding"
+	"github.com/etcdshift/etcdshift/internal/test/args"
 	"github.com/etcdshift/etcdshift/transform"
 )
 
@@ -192,15 +192,6 @@ func filled(value any) any {
 	return out
 }
 
-// undoFlag is a command line with --undo alone.
-type undoFlag string
-
-func (f undoFlag) IsSet(name string) bool        { return name == "undo" }
-func (f undoFlag) String(string) string          { return string(f) }
-func (f undoFlag) StringSlice(string) []string   { return nil }
-func (f undoFlag) Bool(string) bool              { return false }
-func (f undoFlag) Duration(string) time.Duration { return 0 }
-
 // TestUndoOfPlan: the report of a plan can be put back where one step of it is this command.
 func TestUndoOfPlan(t *testing.T) {
 	const (
@@ -214,7 +205,7 @@ func TestUndoOfPlan(t *testing.T) {
 	} {
 		path := filepath.Join(t.TempDir(), "report.json")
 		require.NoError(t, os.WriteFile(path, []byte(head+plan+`]}`), 0o600))
-		u, err := newFromArgs(t.Context(), &transform.Args{Values: undoFlag(path)})
+		u, err := newFromArgs(t.Context(), args.Of("--undo="+path))
 		if wrong != "" {
 			require.ErrorContains(t, err, wrong)
 			continue

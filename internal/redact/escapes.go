@@ -10,20 +10,20 @@ import (
 
 // unescape yields what is escaped in a text as URLs, XML and JSON do, "+" as itself and as a space.
 // It is false where there is no more: what is not escaped is in that too.
-func (r *Room) unescape(text string, yield func(form) bool) bool {
-	give := func(plain string, encode func(string) string) bool {
-		return r.give(form{end: len(text), plain: plain, edit: again(text, plain, encode)}, yield)
+func (u *Unpacker) unescape(text string, yield func(encoded) bool) bool {
+	decoded := func(plain string, encode func(string) string) bool {
+		return u.spend(encoded{end: len(text), plain: plain, edit: reencode(text, plain, encode)}, yield)
 	}
 	if plain := unescapeURL(text); plain != text {
 		spaced := strings.ReplaceAll(text, "+", " ")
-		more := give(plain, url.PathEscape) && (spaced == text || give(unescapeURL(spaced), url.QueryEscape))
-		return more && r.give(form{end: len(text), plain: jsonIn(plain)}, yield) && false
+		more := decoded(plain, url.PathEscape) && (spaced == text || decoded(unescapeURL(spaced), url.QueryEscape))
+		return more && u.spend(encoded{end: len(text), plain: jsonIn(plain)}, yield) && false
 	}
 	if plain := html.UnescapeString(text); plain != text {
-		return give(plain, html.EscapeString) && false
+		return decoded(plain, html.EscapeString) && false
 	}
 	if strings.Contains(text, `\u00`) {
-		return r.give(form{end: len(text), plain: jsonEscape().ReplaceAllStringFunc(text, unquotedEnd)}, yield) && false
+		return u.spend(encoded{end: len(text), plain: jsonEscape().ReplaceAllStringFunc(text, unquotedEnd)}, yield) && false
 	}
 	return true
 }

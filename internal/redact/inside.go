@@ -54,7 +54,7 @@ func (w walker) insidePacked(text string) (string, bool) {
 		head = ""
 	}
 	left := false
-	out, is, err := w.room.Repack(text[len(head):], func(plain string) string {
+	out, is, err := w.unpacker.Repack(text[len(head):], func(plain string) string {
 		if !w.holds(plain) {
 			return plain
 		}
@@ -105,7 +105,7 @@ func (w walker) insideLines(text string) (string, bool) {
 
 // packsLines reports whether base64 with a secret in it goes over several lines.
 func (w walker) packsLines(text string) bool {
-	return !w.room.runs(text, leastNamed, func(f form) bool {
+	return !w.unpacker.decodeRuns(text, leastNamed, func(f encoded) bool {
 		return f.err == nil && !(strings.ContainsAny(text[f.begin:f.end], "\n\\") && w.inner().holds(f.plain))
 	})
 }

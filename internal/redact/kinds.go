@@ -6,44 +6,44 @@ import (
 	"strings"
 )
 
-// known redacts the secrets that a map has by its kind, or by neighbouring fields.
-func (w walker) known(v map[string]any) (changed bool) {
+// redactKind redacts the secrets that a map has by its kind, or by neighbouring fields.
+func (w walker) redactKind(v map[string]any) (changed bool) {
 	switch {
 	case is(v, "Secret"):
-		changed = w.emptySecret(v)
+		changed = w.redactSecret(v)
 	case is(v, "SecretList"): // its items need not say what they are
 		items, _ := v["items"].([]any)
 		for _, item := range items {
 			secret, _ := item.(map[string]any)
-			changed = w.emptySecret(secret) || changed
+			changed = w.redactSecret(secret) || changed
 		}
 	case is(v, "ConfigMap"):
 		if isHelm(v) {
-			changed = w.empty(v, "data", Literal)
+			changed = w.redactEntries(v, "data", Literal)
 		}
-		changed = w.entries(v) || changed
+		changed = w.redactFiles(v) || changed
 	}
 	if auths, isMap := v["auths"].(map[string]any); isMap { // of a docker configuration
 		for _, registry := range auths {
 			registry, _ := registry.(map[string]any)
-			changed = w.hide(registry, "auth") || changed
+			changed = w.redactFields(registry, "auth") || changed
 		}
 	}
 	if v["kty"] != nil { // a JSON web key, RFC 7518
-		changed = w.hide(v, "d", "k", "p", "q", "dp", "dq", "qi") || changed
+		changed = w.redactFields(v, "d", "k", "p", "q", "dp", "dq", "qi") || changed
 	}
-	return w.pair(v) || changed
+	return w.redactBeside(v) || changed
 }
 
-func (w walker) hide(v map[string]any, fields ...string) (changed bool) {
+func (w walker) redactFields(v map[string]any, fields ...string) (changed bool) {
 	for _, field := range fields {
-		changed = w.mask(v, field, isLiteral) || changed
+		changed = w.redactIf(v, field, isLiteral) || changed
 	}
 	return changed
 }
 
-// pair redacts the value beside the name of a secret, as in environment variables and headers.
-func (w walker) pair(v map[string]any) (changed bool) {
+// redactBeside redacts the value beside the name of a secret, as in environment variables and headers.
+func (w walker) redactBeside(v map[string]any) (changed bool) {
 	for _, field := range []string{"name", "key", "type"} {
 		name, _ := v[field].(string)
 		s := sortOf(name)
@@ -51,7 +51,7 @@ func (w walker) pair(v map[string]any) (changed bool) {
 			s = tokenName
 		}
 		for _, field := range []string{"value", "default"} {
-			changed = w.mask(v, field, func(text string) bool { return w.secret(s, text) }) || changed
+			changed = w.redactIf(v, field, func(text string) bool { return w.isSecret(s, text) }) || changed
 		}
 	}
 	return changed
@@ -68,17 +68,17 @@ func isDefinition(v map[string]any) bool {
 	return v["kind"] == "CustomResourceDefinition" && group == "apiextensions.k8s.io" || v["kind"] == "APIResourceSchema" && group == "apis.kcp.io"
 }
 
-func (w walker) emptySecret(v map[string]any) (changed bool) {
-	changed = w.empty(v, "data", Data)
-	return w.empty(v, "stringData", Literal) || changed
+func (w walker) redactSecret(v map[string]any) (changed bool) {
+	changed = w.redactEntries(v, "data", Data)
+	return w.redactEntries(v, "stringData", Literal) || changed
 }
 
-// entries redacts entries of a ConfigMap with the names of private key files, and binary ones that
+// redactFiles redacts entries of a ConfigMap with the names of private key files, and binary ones that
 // hold a secret.
-func (w walker) entries(obj map[string]any) (changed bool) {
+func (w walker) redactFiles(obj map[string]any) (changed bool) {
 	data, _ := obj["data"].(map[string]any)
 	for name := range data {
-		changed = isKeyFile(name) && w.mask(data, name, isLiteral) || changed
+		changed = isKeyFile(name) && w.redactIf(data, name, isLiteral) || changed
 	}
 	binary, _ := obj["binaryData"].(map[string]any)
 	for name, value := range binary {

@@ -117,8 +117,8 @@ func (b both) in(text string) string { return cmp.Or(b.own.in(text), b.Shared.in
 // without implements searcher: nothing is known of the rest of a text.
 func (b both) without(text string, _ Replace) string { return text }
 
-// sweep hides the texts of an object that have a known secret, also packed. Names stay.
-func (w walker) sweep(value any, k searcher) (changed bool) {
+// redactKnown hides the texts of an object that have a known secret, also packed. Names stay.
+func (w walker) redactKnown(value any, k searcher) (changed bool) {
 	Children(value, func(field string, child any) any {
 		switch field {
 		case "apiVersion", "kind", "name", "namespace", "uid", "key":
@@ -126,9 +126,9 @@ func (w walker) sweep(value any, k searcher) (changed bool) {
 				return child
 			}
 		}
-		shown := w.swept(child, k)
+		shown := w.redactedKnown(child, k)
 		if shown == nil {
-			changed = w.sweep(child, k) || changed
+			changed = w.redactKnown(child, k) || changed
 			return child
 		}
 		changed = true
@@ -137,28 +137,28 @@ func (w walker) sweep(value any, k searcher) (changed bool) {
 	return changed
 }
 
-// swept returns the hidden form of a text with a secret, or of a map with one in its names, nil for
+// redactedKnown returns the hidden form of a text with a secret, or of a map with one in its names, nil for
 // others.
-func (w walker) swept(value any, k searcher) any {
+func (w walker) redactedKnown(value any, k searcher) any {
 	switch v := value.(type) {
 	case string:
-		if !isRedacted(v) && w.quotes(v, k) {
-			if out := k.without(v, w.with); out != v && !w.quotes(out, k) {
+		if !isRedacted(v) && w.holdsKnown(v, k) {
+			if out := k.without(v, w.with); out != v && !w.holdsKnown(out, k) {
 				return replaced{out}
 			}
 			return w.hidden(Literal, v)
 		}
 	case map[string]any:
-		walk := func(w walker, value any) bool { return w.sweep(value, k) }
-		return w.hiddenKeys(v, walk, func(key string, _ bool) bool { return !fieldName().MatchString(key) && w.quotes(key, k) })
+		walk := func(w walker, value any) bool { return w.redactKnown(value, k) }
+		return w.hiddenKeys(v, walk, func(key string, _ bool) bool { return !fieldName().MatchString(key) && w.holdsKnown(key, k) })
 	}
 	return nil
 }
 
 var fieldName = compiled(`^(?:f:)?[A-Za-z]*$`)
 
-// quotes reports whether a text has a secret, as it is or packed.
-func (w walker) quotes(text string, k searcher) bool {
+// holdsKnown reports whether a text has a secret, as it is or packed.
+func (w walker) holdsKnown(text string, k searcher) bool {
 	of := w.inner()
 	of.find = func(plain string) bool {
 		for range deepest {

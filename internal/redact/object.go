@@ -14,27 +14,27 @@ import (
 // tokenAnnotation holds the token of a pull secret in the clear (OpenShift until 4.15).
 const tokenAnnotation = "openshift.io/token-secret.value"
 
-// object redacts an object: what is a secret by itself, and copies of that and of shared secrets.
-func (w walker) object(key []byte, obj map[string]any, shared *Shared) (changed bool) {
+// redactObject redacts an object: what is a secret by itself, and copies of that and of shared secrets.
+func (w walker) redactObject(key []byte, obj map[string]any, shared *Shared) (changed bool) {
 	own := known{}
 	w.note = noter(own.add)
-	changed = w.first(key, obj)
+	changed = w.redactOwn(key, obj)
 	w.note = nil
-	return len(own)+len(shared.index) > 0 && w.sweep(obj, both{own, shared}) || changed
+	return len(own)+len(shared.index) > 0 && w.redactKnown(obj, both{own, shared}) || changed
 }
 
-// first redacts what is a secret by itself.
-func (w walker) first(key []byte, obj map[string]any) (changed bool) {
+// redactOwn redacts what is a secret by itself.
+func (w walker) redactOwn(key []byte, obj map[string]any) (changed bool) {
 	if keys.HoldsCredentials(key) {
-		changed = w.credentials(obj)
+		changed = w.redactCredentials(obj)
 	}
 	return w.walk(obj, "") || changed
 }
 
-// credentials redacts an object stored among credentials. Only its type and metadata stay, without
+// redactCredentials redacts an object stored among credentials. Only its type and metadata stay, without
 // the annotations of a damaged object.
-func (w walker) credentials(obj map[string]any) (changed bool) {
-	changed = w.emptySecret(obj)
+func (w walker) redactCredentials(obj map[string]any) (changed bool) {
+	changed = w.redactSecret(obj)
 	for name, value := range obj {
 		switch name {
 		case "apiVersion", "kind", "metadata", "type", "immutable", "data", "stringData":
@@ -51,10 +51,10 @@ func (w walker) credentials(obj map[string]any) (changed bool) {
 	}
 	meta, _ := obj["metadata"].(map[string]any)
 	if !is(obj, "Secret") {
-		changed = w.empty(meta, "annotations", Literal) || changed
+		changed = w.redactEntries(meta, "annotations", Literal) || changed
 	}
 	for _, name := range []string{"creationTimestamp", "deletionTimestamp"} {
-		changed = w.mask(meta, name, func(text string) bool {
+		changed = w.redactIf(meta, name, func(text string) bool {
 			_, err := time.Parse(time.RFC3339, text)
 			return err != nil
 		}) || changed
@@ -66,17 +66,17 @@ func (w walker) credentials(obj map[string]any) (changed bool) {
 const longestName = 320
 
 type walker struct {
-	texts int     // that enclose the content: a text that parses is content too
-	with  Replace // nil for lengths
-	room  *Room
-	note  func(value any, named bool) // is told each secret; nil for nobody
-	plain bool                        // the secret is an entry of a Secret without the name of one
-	most  int                         // bytes of a secret with parts and credentials
-	find  func(text string) bool      // in place of what holds looks for
+	texts    int     // that enclose the content: a text that parses is content too
+	with     Replace // nil for lengths
+	unpacker *Unpacker
+	note     func(value any, named bool) // is told each secret; nil for nobody
+	plain    bool                        // the secret is an entry of a Secret without the name of one
+	most     int                         // bytes of a secret with parts and credentials
+	find     func(text string) bool      // in place of what holds looks for
 }
 
-func begun(with Replace) walker {
-	return walker{with: with, room: &Room{mostUnpacked}, most: longestTaken}
+func newWalker(with Replace) walker {
+	return walker{with: with, unpacker: &Unpacker{mostUnpacked}, most: longestTaken}
 }
 
 func (w walker) inner() walker {
@@ -85,9 +85,9 @@ func (w walker) inner() walker {
 	return w
 }
 
-// secret reports whether text is a secret, by the sort of its name. In a parsed text "$NAME" is a
+// isSecret reports whether text is a secret, by the sort of its name. In a parsed text "$NAME" is a
 // variable.
-func (w walker) secret(s sort, text string) bool {
+func (w walker) isSecret(s sort, text string) bool {
 	return s != plainName && s.isSecret(text) && (w.texts == 0 || !variable().MatchString(text))
 }
 
@@ -95,7 +95,7 @@ func (w walker) secret(s sort, text string) bool {
 func (w walker) walk(value any, field string) (changed bool) {
 	switch v := value.(type) {
 	case map[string]any:
-		changed = w.known(v)
+		changed = w.redactKind(v)
 		around := sortOf(field)
 		for name, child := range v {
 			switch {
@@ -106,7 +106,7 @@ func (w walker) walk(value any, field string) (changed bool) {
 				changed = w.walk(spec["conversion"], "conversion") || changed
 				continue
 			}
-			if shown := w.shown(v, name, around); shown != nil {
+			if shown := w.redactedField(v, name, around); shown != nil {
 				v[name], changed = shown, true
 			} else {
 				changed = w.walk(child, name) || changed
@@ -124,7 +124,7 @@ func (w walker) walk(value any, field string) (changed bool) {
 				changed = w.walk(child, field) || changed
 				continue
 			}
-			secret := i == command || w.secret(around, text) || i > 0 && secretFlagBefore(v[i-1], text)
+			secret := i == command || w.isSecret(around, text) || i > 0 && secretFlagBefore(v[i-1], text)
 			switch {
 			case isRedacted(text):
 			case secret:
@@ -140,9 +140,9 @@ func (w walker) walk(value any, field string) (changed bool) {
 	return changed
 }
 
-// shown returns the redacted form of a field, nil if it may be shown. around is the sort of the
+// redactedField returns the redacted form of a field, nil if it may be shown. around is the sort of the
 // map's name.
-func (w walker) shown(in map[string]any, name string, around sort) any {
+func (w walker) redactedField(in map[string]any, name string, around sort) any {
 	own := sortOf(name)
 	if own != plainName && namesEntry(in, name) {
 		own = plainName
@@ -154,7 +154,7 @@ func (w walker) shown(in map[string]any, name string, around sort) any {
 			return nil
 		case name == corev1.LastAppliedConfigAnnotation:
 			return w.hidden(applied, v)
-		case name == tokenAnnotation, w.secret(own, v), around > headerName && !isPointer(name) && w.secret(around, v):
+		case name == tokenAnnotation, w.isSecret(own, v), around > headerName && !isPointer(name) && w.isSecret(around, v):
 			return w.hidden(Literal, v)
 		case w.holds(v):
 			return w.hidden(mixed, v)
@@ -179,7 +179,7 @@ func namesEntry(in map[string]any, field string) bool {
 
 func redacted(bytes int) string { return fmt.Sprintf("<redacted %d bytes>", bytes) }
 
-func (w walker) mask(in map[string]any, field string, isSecret func(text string) bool) bool {
+func (w walker) redactIf(in map[string]any, field string, isSecret func(text string) bool) bool {
 	text, isText := in[field].(string)
 	if !isText || isRedacted(text) || !isSecret(text) {
 		return false
@@ -202,8 +202,8 @@ func isRedacted(value any) bool {
 	return isText && begins && ends && n != "" && strings.Trim(n, "0123456789") == ""
 }
 
-// empty redacts every value of the map in a field, or a field of another type.
-func (w walker) empty(obj map[string]any, field string, part Part) (changed bool) {
+// redactEntries redacts every value of the map in a field, or a field of another type.
+func (w walker) redactEntries(obj map[string]any, field string, part Part) (changed bool) {
 	entries, isMap := obj[field].(map[string]any)
 	if !isMap {
 		if obj[field] == nil || isRedacted(obj[field]) {

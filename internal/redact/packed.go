@@ -35,51 +35,57 @@ const (
 // ErrPacked is for packed data that is damaged, or too large once it is unpacked.
 var ErrPacked = errors.New("packed data is damaged or too large to look into it")
 
-// Room is what may still be unpacked of an object, in bytes. Without one each text has its own.
-type Room struct{ left int }
+// Unpacker finds the texts in escaped, encoded and packed ones, in the bounds of one object. A nil Unpacker
+// bounds each text by itself.
+type Unpacker struct{ left int } // bytes that may still be unpacked
 
-// NewRoom returns the room of an object that is edited.
-func NewRoom() *Room { return &Room{4 * mostUnpacked} }
+// NewUnpacker returns an Unpacker for an object that is edited.
+func NewUnpacker() *Unpacker { return &Unpacker{4 * mostUnpacked} }
 
-func (r *Room) rest() int {
-	if r == nil {
+func (u *Unpacker) budget() int {
+	if u == nil {
 		return mostUnpacked
 	}
-	return r.left
+	return u.left
 }
 
-// form is a part of a text in which another text is escaped, encoded or packed.
-type form struct {
+// take lowers the budget.
+func (u *Unpacker) take(bytes int) {
+	if u != nil {
+		u.left = max(u.left-bytes, 0)
+	}
+}
+
+// encoded is a part of a text in which another text is escaped, encoded or packed.
+type encoded struct {
 	begin, end int
 	plain      string
 	edit       edit
 	err        error // plain is not all of it
 }
 
-// edit returns a form with other content. It is false where the result would not be read like the
-// form; nil where it always would not.
+// edit returns an encoded part with other content. It is false where the result would not be read like the
+// part; nil where it never would.
 type edit func(to func(plain string) string) (string, bool)
 
-// give yields a form that fits in the room.
-func (r *Room) give(f form, yield func(form) bool) bool {
-	left := r.rest() - len(f.plain)
-	if left < 0 {
+// spend yields an encoded part whose content is within the bounds.
+func (u *Unpacker) spend(f encoded, yield func(encoded) bool) bool {
+	if len(f.plain) > u.budget() {
 		f.plain, f.err = "", ErrPacked
-	} else if r != nil {
-		r.left = left
 	}
+	u.take(len(f.plain))
 	return yield(f)
 }
 
-// forms yields what a text holds in other forms. Base64 and hexadecimal have least letters.
-func (r *Room) forms(text string, least int) iter.Seq[form] {
-	return func(yield func(form) bool) {
+// decode yields the encoded parts of a text. Base64 and hexadecimal have least letters.
+func (u *Unpacker) decode(text string, least int) iter.Seq[encoded] {
+	return func(yield func(encoded) bool) {
 		switch {
 		case isText(text):
-			_ = r.unescape(text, yield) && r.runs(text, least, yield)
-		case r.unpack(text, yield) && r.narrow(text, yield):
+			_ = u.unescape(text, yield) && u.decodeRuns(text, least, yield)
+		case u.unpack(text, yield) && u.decodeUTF16(text, yield):
 			for begin, end := range segments(text) {
-				if !yield(form{begin: begin, end: end, plain: text[begin:end]}) {
+				if !yield(encoded{begin: begin, end: end, plain: text[begin:end]}) {
 					return
 				}
 			}
@@ -89,8 +95,8 @@ func (r *Room) forms(text string, least int) iter.Seq[form] {
 
 // Repack edits what a text or data holds in another form as a whole. It is false where that does
 // not change, or cannot be written in the form of the text.
-func (r *Room) Repack(text string, to func(plain string) string) (out string, is bool, err error) {
-	for f := range r.forms(text, leastWhole) {
+func (u *Unpacker) Repack(text string, to func(plain string) string) (out string, is bool, err error) {
+	for f := range u.decode(text, leastWhole) {
 		switch {
 		case strings.TrimSpace(text[:f.begin]+text[f.end:]) != "": // and so are all others
 			return text, false, nil
@@ -112,10 +118,10 @@ func (r *Room) Repack(text string, to func(plain string) string) (out string, is
 	return text, false, nil
 }
 
-// again is the edit of a form that encode writes.
-func again(form, plain string, encode func(string) string) edit {
+// reencode is the edit of a part that encode writes.
+func reencode(encoded, plain string, encode func(string) string) edit {
 	return func(to func(string) string) (string, bool) {
-		return encode(to(plain)), encode(plain) == form
+		return encode(to(plain)), encode(plain) == encoded
 	}
 }
 
@@ -142,13 +148,13 @@ var errDamaged = fmt.Errorf("a part of it: %w", ErrPacked)
 
 // unpack yields the files in gzip, zlib and zip, of a damaged gzip what can be read. It is false
 // where nothing else is in the data.
-func (r *Room) unpack(data string, yield func(form) bool) bool {
+func (u *Unpacker) unpack(data string, yield func(encoded) bool) bool {
 	at := packedAt(data)
 	if at < 0 {
 		return true
 	}
-	files, err := unpack(data[at:], r.rest())
-	f := form{end: len(data)}
+	files, err := unpack(data[at:], u.budget())
+	f := encoded{end: len(data)}
 	switch {
 	case err == nil:
 		f.edit = func(to func(string) string) (string, bool) {
@@ -162,7 +168,7 @@ func (r *Room) unpack(data string, yield func(form) bool) bool {
 		return false
 	}
 	for _, f.plain = range files {
-		if !r.give(f, yield) {
+		if !u.spend(f, yield) {
 			return false
 		}
 	}
@@ -170,18 +176,16 @@ func (r *Room) unpack(data string, yield func(form) bool) bool {
 }
 
 // inflate returns a text that is packed by deflate without a header; "" for other data.
-func (r *Room) inflate(data string) string {
+func (u *Unpacker) inflate(data string) string {
 	if len(data) < leastDeflated {
 		return ""
 	}
 	from := flate.NewReader(strings.NewReader(data))
-	plain, err := io.ReadAll(io.LimitReader(from, int64(r.rest())+1))
+	plain, err := io.ReadAll(io.LimitReader(from, int64(u.budget())+1))
 	if err == nil && isText(string(plain)) {
 		return string(plain)
 	}
-	if r != nil {
-		r.left = max(r.left-len(plain), 0)
-	}
+	u.take(len(plain))
 	return ""
 }
 
@@ -289,8 +293,8 @@ func zipped(data string, files []string, fill int) (string, error) {
 	return out.String(), err
 }
 
-// narrow yields text in UTF-16, of either byte order. A quarter of it or more is zeros.
-func (r *Room) narrow(data string, yield func(form) bool) bool {
+// decodeUTF16 yields text in UTF-16, of either byte order. A quarter of it or more is zeros.
+func (u *Unpacker) decodeUTF16(data string, yield func(encoded) bool) bool {
 	zeros := strings.Count(data, "\x00")
 	if len(data) < 2*shortest || zeros*4 < len(data) || zeros*4 > len(data)*3 {
 		return true
@@ -305,7 +309,7 @@ func (r *Room) narrow(data string, yield func(form) bool) bool {
 		return out
 	}
 	plain, _ := encoding.NewDecoder().String(data[:len(data)&^1])
-	f := form{end: len(data), plain: plain, edit: again(data, plain, wide)}
+	f := encoded{end: len(data), plain: plain, edit: reencode(data, plain, wide)}
 	if wide(plain) != data { // a part of it is: letters beyond Latin-1 are lost
 		letters := []rune{}
 		for _, c := range []byte(data) {
@@ -315,7 +319,7 @@ func (r *Room) narrow(data string, yield func(form) bool) bool {
 		}
 		f.edit, f.plain = nil, string(letters)
 	}
-	return r.give(f, yield)
+	return u.spend(f, yield)
 }
 
 // segments yields the texts in data, of one byte or more.

@@ -26,7 +26,7 @@ type Replace func(part Part, value any) any
 // With is Object with replacements in place of lengths. A text with a secret in it keeps its
 // structure and its other words where that can be told; else it is replaced as a whole.
 func With(key []byte, obj map[string]any, with Replace) (changed bool) {
-	changed = begun(with).object(key, obj, NewShared())
+	changed = newWalker(with).redactObject(key, obj, NewShared())
 	unwrap(obj)
 	return changed
 }
@@ -110,7 +110,7 @@ func (w walker) hiddenKeys(v map[string]any, walk walk, has func(key string, edi
 		}
 		child := v[key]
 		delete(v, key)
-		name := w.member(key, walk)
+		name := w.redactMember(key, walk)
 		if name == key || has(name, true) {
 			name, _ = w.with(Name, key).(string)
 		}
@@ -136,7 +136,7 @@ func (w walker) holdsMember(key string, walk walk) bool {
 	return isMember(key) && json.Unmarshal([]byte("["+key[2:]+"]"), &list) == nil && walk(w, list)
 }
 
-func (w walker) member(key string, walk walk) string {
+func (w walker) redactMember(key string, walk walk) string {
 	if !isMember(key) {
 		return key
 	}

@@ -70,15 +70,15 @@ func behindBreak(text string, at int) int {
 	return at
 }
 
-// runs decodes the runs of a text as base64 and as hexadecimal, and yields the results.
-func (r *Room) runs(text string, least int, yield func(form) bool) bool {
+// decodeRuns decodes the runs of a text as base64 and as hexadecimal, and yields the results.
+func (u *Unpacker) decodeRuns(text string, least int, yield func(encoded) bool) bool {
 	var of run
 	for of.next(text) {
 		if len(of.letters) < least {
 			continue
 		}
 		old := text[of.begin:of.end]
-		if !r.hex(of, old, least, yield) {
+		if !u.decodeHex(of, old, least, yield) {
 			return false
 		}
 		offsets := 4
@@ -86,19 +86,19 @@ func (r *Room) runs(text string, least int, yield func(form) bool) bool {
 			offsets = 1
 		}
 		for offset := range offsets {
-			f := form{begin: of.begin, end: of.end, plain: of.decode(offset)}
+			f := encoded{begin: of.begin, end: of.end, plain: of.decode(offset)}
 			if offset == 0 {
-				f.edit = again(old, f.plain, func(plain string) string { return encodeAs(old, plain) })
+				f.edit = reencode(old, f.plain, func(plain string) string { return encodeAs(old, plain) })
 			}
-			if !r.give(f, yield) {
+			if !u.spend(f, yield) {
 				return false
 			}
 			if isOneText(f.plain) {
 				break
 			}
 			if offset == 0 {
-				f.edit, f.plain = nil, r.inflate(f.plain)
-				if !r.give(f, yield) {
+				f.edit, f.plain = nil, u.inflate(f.plain)
+				if !u.spend(f, yield) {
 					return false
 				}
 			}
@@ -107,18 +107,18 @@ func (r *Room) runs(text string, least int, yield func(form) bool) bool {
 	return true
 }
 
-func (r *Room) hex(of run, old string, least int, yield func(form) bool) bool {
+func (u *Unpacker) decodeHex(of run, old string, least int, yield func(encoded) bool) bool {
 	for begin, end := 0, 0; end < len(of.letters); begin = end + 1 {
 		for end = begin; end < len(of.letters) && isHex(of.letters[end]); {
 			end++
 		}
 		for ; end-begin >= least; begin++ { // from an odd letter too
 			plain, _ := hex.DecodeString(string(of.letters[begin : end-(end-begin)%2]))
-			f := form{begin: of.begin, end: of.end, plain: string(plain)}
+			f := encoded{begin: of.begin, end: of.end, plain: string(plain)}
 			if end-begin == len(of.letters) {
-				f.edit = again(old, f.plain, func(plain string) string { return hexAs(old, plain) })
+				f.edit = reencode(old, f.plain, func(plain string) string { return hexAs(old, plain) })
 			}
-			if !r.give(f, yield) {
+			if !u.spend(f, yield) {
 				return false
 			}
 			if isOneText(f.plain) || begin%2 == 1 {

@@ -70,7 +70,7 @@ func (s *Secrets) addParts(text string) {
 // Hide returns a text with lengths in place of secrets: those of s and what Shared.Text hides.
 func (s *Secrets) Hide(text string) string {
 	hidden := s.marked(text)
-	(&Room{mostUnpacked}).runs(text, shortPart*4/3, func(f form) bool {
+	(&Unpacker{mostUnpacked}).decodeRuns(text, shortPart*4/3, func(f encoded) bool {
 		if f.err != nil || s.within(f.plain) {
 			markBytes(hidden, f.begin, f.end)
 		}

@@ -48,7 +48,7 @@ func NewShared() *Shared {
 // Object redacts, in place, an object in JSON content stored under key, and reports whether it had
 // secrets. An object of any kind among credentials is redacted as one of them.
 func (s *Shared) Object(key []byte, obj map[string]any) (changed bool) {
-	return begun(nil).object(key, obj, s)
+	return newWalker(nil).redactObject(key, obj, s)
 }
 
 // Value reports whether the raw bytes stored under key must be hidden: objects that Object would
@@ -80,17 +80,17 @@ func (s *Shared) Text(text string) string {
 }
 
 func (s *Shared) within(text string) bool {
-	return holdsSecret(text) || len(s.index) > 0 && begun(nil).quotes(text, s)
+	return holdsSecret(text) || len(s.index) > 0 && newWalker(nil).holdsKnown(text, s)
 }
 
 // SecretsIn returns the texts that are secrets in an object stored under key, their parts that are
 // secrets by themselves, and the credentials in them by their names and shapes. Of a longer text
 // than most bytes it returns no parts. It changes content.
 func SecretsIn(key []byte, content map[string]any, most int) (secrets []Secret) {
-	found, w := map[string]bool{}, begun(nil)
-	w.most, w.room.left = most, 8*(most-Brief)
+	found, w := map[string]bool{}, newWalker(nil)
+	w.most, w.unpacker.left = most, 8*(most-Brief)
 	w.note = noter(func(s Secret) { found[strings.Clone(s.Text)] = s.Named || found[s.Text] })
-	w.first(key, content)
+	w.redactOwn(key, content)
 	for _, text := range slices.Sorted(maps.Keys(found)) {
 		secrets = append(secrets, Secret{text, found[text]})
 	}
@@ -239,7 +239,7 @@ func (s *Shared) Replace(content map[string]any, with Replace) (changed bool) {
 	if len(s.index) == 0 {
 		return false
 	}
-	changed = begun(with).sweep(content, s)
+	changed = newWalker(with).redactKnown(content, s)
 	unwrap(content)
 	return changed
 }

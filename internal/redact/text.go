@@ -18,7 +18,7 @@ const (
 	longestAlias = 256     // bytes of a YAML scalar that replaces its aliases: each is checked
 )
 
-func holdsSecret(text string) bool { return begun(nil).holds(text) }
+func holdsSecret(text string) bool { return newWalker(nil).holds(text) }
 
 // holds reports whether a text has a secret: by its shape, or by its name in the parsed text, or
 // else in a line. It goes on behind the first one if they are noted.
@@ -85,14 +85,14 @@ func (w walker) holdsNamed(text string) (found bool) {
 // holdsPacked reports whether a text has a secret in what it holds in other forms. What is too
 // large or too deep counts as one.
 func (w walker) holdsPacked(text string) bool {
-	if w.note != nil && w.room.rest() <= 0 {
+	if w.note != nil && w.unpacker.budget() <= 0 {
 		return true
 	}
 	inner, least, found := w.inner(), leastNamed, false
 	if w.find != nil {
 		least = leastKnown
 	}
-	for f := range w.room.forms(text, least) {
+	for f := range w.unpacker.decode(text, least) {
 		if f.err == ErrPacked || len(f.plain) >= shortest && (inner.texts > deepest || inner.holds(f.plain)) {
 			if w.note == nil {
 				return true

@@ -8,7 +8,10 @@ import (
 
 	"k8s.io/client-go/discovery"
 
+	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/internal/apiservers"
+	"github.com/etcdshift/etcdshift/internal/doctor"
+	"github.com/etcdshift/etcdshift/internal/policy"
 	"github.com/etcdshift/etcdshift/internal/sandbox"
 	"github.com/etcdshift/etcdshift/internal/serve"
 	"github.com/etcdshift/etcdshift/keys"
@@ -118,4 +121,43 @@ func (r *rehearsal) explain(err error) error {
 		all = append(all, m.Process)
 	}
 	return sandbox.Explain(err, all...)
+}
+
+// diagnose checks the records of a snapshot of kcp from the file: only kcp's own API server serves
+// logical clusters.
+func (r *rehearsal) diagnose(ctx context.Context) (string, error) {
+	found, err := doctor.Examine(ctx, r.reader, doctor.Options{Keys: r.Transformers != nil})
+	if err != nil {
+		return "", err
+	}
+	added := 0
+	for _, f := range found.Findings {
+		if f.Level == finding.Error || f.Code == doctor.CodeUpdateRefused || f.Code == doctor.CodeApplyRefused {
+			r.Found.Add(codeRecords.Because("%s: %s", f.Code.Name, f.Reason).At(f.Key))
+			added++
+		}
+	}
+	r.notChecked("the API of kcp", "it serves logical clusters, which this API server does not: objects are checked from the file, as doctor does")
+	return fmt.Sprintf("findings of doctor: %d", added), nil
+}
+
+// meetPolicies evaluates the policies on the objects of the file, as the next write of each would.
+func (r *rehearsal) meetPolicies(ctx context.Context) (detail string, err error) {
+	err = r.reader.Snapshot().Guard(func() error {
+		set, err := r.Policies.Load(ctx, policy.Validating)
+		if err != nil {
+			return err
+		}
+		if err := r.Policies.Complete(ctx, set, r.reader); err != nil {
+			return err
+		}
+		e, err := policy.New(ctx, set, r.reader, policy.Options{})
+		if err != nil {
+			return err
+		}
+		objects, err := policy.Check(ctx, e, r.reader, &r.Found)
+		detail = fmt.Sprintf("policies: %s; objects that their rules name: %d", policy.Names(e.Of(policy.Validating)), objects)
+		return err
+	})
+	return detail, err
 }

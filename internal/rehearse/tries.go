@@ -1,19 +1,129 @@
 package rehearse
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 
+	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/finding"
+	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/internal/apiservers"
+	"github.com/etcdshift/etcdshift/internal/sandbox"
+	"github.com/etcdshift/etcdshift/internal/stream"
+	"github.com/etcdshift/etcdshift/keys"
 )
+
+// try has clients list and write the objects.
+func (r *rehearsal) try(ctx context.Context) (string, error) {
+	all, err := inspect.Survey(ctx, r.reader)
+	if err != nil {
+		return "", err
+	}
+	misplaced, err := r.addRecords(ctx, all)
+	if err != nil {
+		return "", err
+	}
+	result, err := tryAll(ctx, r.server.Config, tryOptions{
+		Sample: r.Sample, Native: r.APIServer != "", StandIn: apiservers.NotChecked, Names: storedNames(r.cluster.Client(), r.storage.Prefix),
+		Misplaced: misplaced,
+	})
+	if err != nil {
+		if err = r.explain(err); errors.As(err, new(*sandbox.Died)) {
+			return "", codeServer.Because("%s", err)
+		}
+		return "", err
+	}
+	for _, f := range result.Failures {
+		found := f.At(r.keyOf(f))
+		found.Reason = strings.TrimPrefix(found.Reason, subject(f.Resource, f.objectName)+": ") // the key says it
+		r.Found.Add(found)
+	}
+	for code, n := range result.Counts {
+		r.Found.Counts[code] = n
+	}
+	r.addUnserved(all, result.Kinds)
+	objects, lists, tried := 0, 0, 0
+	for _, k := range result.Kinds {
+		k.Listed = append([]string{}, k.Listed...) // a list in JSON
+		r.Kinds = append(r.Kinds, k.Kind)
+		objects, lists, tried = objects+k.Objects, lists+len(k.Listed), tried+k.Tried
+	}
+	return fmt.Sprintf("%d objects of %d kinds listed at %d versions, writes of %d tried", objects, len(result.Kinds), lists, tried), nil
+}
+
+// addRecords adds what no list shows: values of orphans that cannot be decoded, which no server
+// lists, and objects under keys of other names, which it returns. An API server finds an object by
+// its key, and shows it under its own name.
+func (r *rehearsal) addRecords(ctx context.Context, all *inspect.Catalogue) (map[misplacedObject]bool, error) {
+	found, orphans := map[misplacedObject]bool{}, map[string]bool{}
+	for _, of := range all.Resources {
+		orphans[of.Resource] = orphans[of.Resource] || of.Orphans && of.Prefix == r.storage.Prefix
+	}
+	return found, r.reader.Snapshot().Guard(func() error {
+		return stream.Each(r.reader.Live(ctx, []byte(r.storage.Prefix+"/")), func(e *inspect.Entry) error {
+			key, err := e.ParseKey()
+			if err != nil || e.Undecryptable != nil {
+				return nil
+			}
+			if err := e.Check(); err != nil && orphans[key.Resource.String()] {
+				r.Found.Add(finding.Undecodable.Because("%v", err).At(string(e.Key)))
+			}
+			meta, err := encoding.ReadMeta(e.Value)
+			if err != nil {
+				return nil // lists say it
+			}
+			if why := inspect.Misplaced(key, meta.Name, meta.Namespace); why != "" {
+				r.Found.Add(codeMisplaced.Because("%s", why).At(string(e.Key)))
+				name := objectName{meta.Namespace, meta.Name}
+				found[misplacedObject{Resource: key.Resource.String(), Name: name, ResourceVersion: strconv.FormatInt(e.ModRevision, 10)}] = true
+			}
+			return nil
+		})
+	})
+}
+
+// addUnserved tells of records that the API server does not serve.
+func (r *rehearsal) addUnserved(all *inspect.Catalogue, kinds []*kind) {
+	for _, s := range all.Prefixes {
+		if s.Prefix != r.storage.Prefix {
+			r.notChecked("keys below "+s.Prefix, "the API server reads those below "+r.storage.Prefix)
+		}
+	}
+	for _, of := range all.Resources {
+		served := slices.ContainsFunc(kinds, func(k *kind) bool { return k.Resource == of.Resource })
+		if of.Prefix == r.storage.Prefix && !served && (of.Orphans || r.APIServer != "") {
+			r.notChecked(of.Resource, fmt.Sprintf("the API server does not serve the kind; %d are stored", of.Objects))
+		}
+	}
+	if all.Other > 0 {
+		r.notChecked("keys of no kind", fmt.Sprintf("no API server reads them; %d are stored", all.Other))
+	}
+}
+
+// keyOf is the key in etcd of what a request was about; of a whole kind, its folder.
+func (r *rehearsal) keyOf(f refused) string {
+	gr, layout := schema.ParseGroupResource(f.Resource), keys.Kubernetes{Prefix: r.storage.Prefix}
+	if f.Name == "" {
+		return string(layout.Dir(gr))
+	}
+	return string(layout.Format(keys.Key{Prefix: r.storage.Prefix, Resource: gr, Namespace: f.Namespace, Name: f.Name}))
+}
 
 // tryOptions say what is tried. The zero value tries up to 1,000 custom resources of each kind.
 type tryOptions struct {
@@ -96,4 +206,149 @@ func (r *runner) result(kinds []*kind) tried {
 	slices.SortFunc(kinds, func(a, b *kind) int { return strings.Compare(a.Resource, b.Resource) })
 	failures, counts := r.failures.all()
 	return tried{kinds, failures, counts}
+}
+
+// kind is a resource that is tried.
+type kind struct {
+	Kind
+	resource   schema.GroupResource
+	version    string   // at which writes are tried: the storage version if it is served; "" for none
+	sync.Mutex          // for Kind, while several versions are listed
+	name       string   // such as "Widget"
+	served     []string // versions
+	verbs      []string // "list", "update", "patch"
+	defined    bool     // by a CustomResourceDefinition
+	webhook    bool     // converts its objects
+	expressive bool     // its definition makes messages by CEL, of any field
+	status     string   // of the definition, where it is not served; "" else
+}
+
+func (k *kind) at(version string) schema.GroupVersionResource { return k.resource.WithVersion(version) }
+
+// can tells whether the server offers a verb for the resource.
+func (k *kind) can(verb string) bool { return slices.Contains(k.verbs, verb) }
+
+// definition is what is needed of a CustomResourceDefinition.
+type definition struct {
+	Metadata struct{ DeletionTimestamp *metav1.Time }
+	Spec     struct {
+		Group      string
+		Names      struct{ Plural, Kind string }
+		Conversion struct{ Strategy string }
+		Versions   []struct {
+			Name            string
+			Served, Storage bool
+		}
+	}
+	Status struct {
+		Conditions []metav1.Condition
+	}
+}
+
+// definitions is the resource of CustomResourceDefinitions.
+func definitions() *kind {
+	at := schema.GroupResource{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}
+	return &kind{Kind: Kind{Resource: at.String()}, version: "v1", resource: at, name: "CustomResourceDefinition",
+		served: []string{"v1"}, verbs: []string{"list", "update", "patch"}}
+}
+
+// kinds returns the resources to try.
+func (r *runner) kinds(ctx context.Context, native discovery.DiscoveryInterface) ([]*kind, error) {
+	kinds := []*kind{definitions()}
+	err := r.pages(ctx, kinds[0], "v1", func(p page) error {
+		for _, item := range p.Items {
+			var d definition
+			if err := json.Unmarshal(item, &d); err != nil {
+				return err
+			}
+			k := d.kind()
+			k.expressive = bytes.Contains(item, []byte(`"messageExpression"`))
+			kinds = append(kinds, k)
+		}
+		return nil
+	})
+	if err != nil && refusalOf(err) == nil { // a refusal is found again when they are tried
+		return nil, err
+	}
+	if r.Native {
+		return r.addNative(kinds, native)
+	}
+	return kinds, nil
+}
+
+// kind is the resource that the definition defines.
+func (d *definition) kind() *kind {
+	at := schema.GroupResource{Group: d.Spec.Group, Resource: d.Spec.Names.Plural}
+	k := &kind{resource: at, name: d.Spec.Names.Kind, verbs: []string{"list", "update", "patch"}, defined: true}
+	k.webhook = d.Spec.Conversion.Strategy == "Webhook"
+	k.Resource = at.String()
+	for _, v := range d.Spec.Versions {
+		if v.Served {
+			k.served = append(k.served, v.Name)
+		}
+		if v.Served && v.Storage {
+			k.version = v.Name
+		}
+	}
+	if k.version == "" && len(k.served) > 0 {
+		k.version = newest(k.served)
+	}
+	if d.Metadata.DeletionTimestamp != nil {
+		k.NotChecked = "the definition is being deleted, and the API server deletes all objects"
+	}
+	var refused []string
+	for _, c := range d.Status.Conditions {
+		if (c.Type == "NamesAccepted" || c.Type == "Established") && c.Status != metav1.ConditionTrue {
+			refused = append(refused, c.Type+": "+c.Message)
+		}
+	}
+	k.status = strings.Join(refused, "; ")
+	return k
+}
+
+// newest is the version that servers prefer.
+func newest(versions []string) string {
+	return slices.MaxFunc(versions, version.CompareKubeAwareVersionStrings)
+}
+
+// addNative adds the resources that the server shows and no definition defines. A group that cannot
+// be discovered is not checked.
+func (r *runner) addNative(kinds []*kind, from discovery.DiscoveryInterface) ([]*kind, error) {
+	known := map[schema.GroupResource]*kind{}
+	for _, k := range kinds {
+		known[k.resource] = k
+	}
+	_, lists, err := from.ServerGroupsAndResources()
+	var failed *discovery.ErrGroupDiscoveryFailed
+	if err != nil && !errors.As(err, &failed) {
+		return nil, err
+	}
+	for _, list := range lists {
+		gv, err := schema.ParseGroupVersion(list.GroupVersion)
+		if err != nil {
+			return nil, err
+		}
+		for _, resource := range list.APIResources {
+			at := schema.GroupResource{Group: gv.Group, Resource: resource.Name}
+			k := known[at]
+			switch {
+			case strings.Contains(resource.Name, "/") || !slices.Contains(resource.Verbs, "list"):
+				continue
+			case k == nil:
+				k = &kind{resource: at, name: resource.Kind, verbs: resource.Verbs}
+				k.Resource = at.String()
+				known[at], kinds = k, append(kinds, k)
+			case k.defined || slices.Contains(k.served, gv.Version):
+				continue
+			}
+			k.served = append(k.served, gv.Version)
+			k.version = newest(k.served)
+		}
+	}
+	if failed != nil {
+		for gv, err := range failed.Groups {
+			kinds = append(kinds, &kind{Kind: Kind{Resource: "*." + gv.String(), NotChecked: err.Error()}})
+		}
+	}
+	return kinds, nil
 }

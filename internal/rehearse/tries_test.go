@@ -1,12 +1,23 @@
 package rehearse
 
 import (
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/client-go/rest"
 
 	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/inspect"
@@ -179,4 +190,191 @@ func requirePrefixes(t *testing.T, want, got []string) {
 	for i := range want {
 		require.Truef(t, strings.HasPrefix(got[i], want[i]), "%s\nis not\n%s", got[i], want[i])
 	}
+}
+
+// fake is an API server with a definition of widgets, and objects of these names. It ends the
+// connection of requests for the one named "panics", and does not find the one named "gone".
+func fake(t *testing.T, names ...string) *rest.Config {
+	definition := crd("widgets", "v1*", `["v1"]`, plain)
+	var items []string
+	for _, name := range names {
+		items = append(items, fmt.Sprintf(`{"apiVersion":"demo.example.com/v1","kind":"Widget","metadata":{"namespace":"a","name":%q}}`, name))
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		switch {
+		case r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/customresourcedefinitions"):
+			for _, value := range definition {
+				fmt.Fprintf(w, `{"kind":"List","items":[%s]}`, value)
+			}
+		case r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/widgets"):
+			fmt.Fprintf(w, `{"kind":"List","items":[%s]}`, strings.Join(items, ","))
+		case strings.HasSuffix(r.URL.Path, "/gone"):
+			w.WriteHeader(http.StatusNotFound)
+			fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1","status":"refused","reason":"NotFound","code":404,"message":"not found"}`)
+		case strings.HasSuffix(r.URL.Path, "/panics"):
+			panic(http.ErrAbortHandler)
+		default:
+			fmt.Fprint(w, `{}`)
+		}
+	}))
+	t.Cleanup(server.Close)
+	return &rest.Config{Host: server.URL}
+}
+
+// TestUnanswered: an object that a server panics over does not end the run; a server that is gone
+// does.
+func TestUnanswered(t *testing.T) {
+	config := fake(t, "fine", "panics")
+	r, err := tryAll(t.Context(), config, tryOptions{})
+	require.NoError(t, err)
+	const why = " at v1: Internal error occurred: the API server ended the connection without an answer, or gave none in time"
+	require.Equal(t, []string{
+		"rehearse-apply widgets.demo.example.com a/panics: apply" + why, "rehearse-update widgets.demo.example.com a/panics: update" + why}, r.lines())
+	config.Host = "http://127.0.0.1:1"
+	_, err = tryAll(t.Context(), config, tryOptions{})
+	require.ErrorContains(t, err, "the API server does not answer: /apis/apiextensions.k8s.io/v1/customresourcedefinitions")
+}
+
+// TestNotFound: an object that something deletes after it was listed is no failure.
+func TestNotFound(t *testing.T) {
+	r, err := tryAll(t.Context(), fake(t, "gone", "fine"), tryOptions{})
+	require.NoError(t, err)
+	require.Empty(t, r.lines())
+	require.Equal(t, 1, r.kind(t, "widgets").Tried)
+}
+
+// TestUnnamable: a name that would lead to another path is refused.
+func TestUnnamable(t *testing.T) {
+	r, err := tryAll(t.Context(), fake(t, "..", "a/b"), tryOptions{})
+	require.NoError(t, err)
+	require.Len(t, r.lines(), 4)
+	require.Equal(t, "rehearse-apply widgets.demo.example.com a/..: apply at v1: no request can name it: it may not be '..'", r.lines()[0])
+}
+
+// writes records the names of objects that are written, by verb.
+type writes struct {
+	sync.Mutex
+	next  http.RoundTripper
+	names map[string][]string
+}
+
+func (w *writes) RoundTrip(r *http.Request) (*http.Response, error) {
+	if strings.Contains(r.URL.Path, "/namespaces/") && r.Method != http.MethodGet {
+		w.Lock()
+		w.names[r.Method] = append(w.names[r.Method], path.Base(r.URL.Path))
+		w.Unlock()
+	}
+	return w.next.RoundTrip(r)
+}
+
+// TestSample: of 5,000 objects the same ones are tried each time, spread evenly over the list; the
+// next one stands in for one that is being deleted.
+func TestSample(t *testing.T) {
+	records := []map[string]string{crd("manys", "v1*", `["v1"]`, strict)}
+	for i := range 5000 {
+		meta := ""
+		if i >= 1000 && i < 1150 {
+			meta = `"deletionTimestamp":"2026-01-01T00:00:00Z","deletionGracePeriodSeconds":0,"finalizers":["a/b"],`
+		}
+		records = append(records, object("manys", "v1", fmt.Sprintf("o%04d", i), meta, `{"root":"no"}`))
+	}
+	w := newWorld(t, merge(records...))
+	var last tried
+	for i, workers := range []int{1, 7} {
+		o := w.options()
+		o.Sample, o.Workers = 50, workers
+		seen := &writes{names: map[string][]string{}}
+		config := w.api.Config
+		w.api.Config.WrapTransport = func(next http.RoundTripper) http.RoundTripper {
+			seen.next = next
+			return seen
+		}
+		r := w.run(t, o)
+		config.WrapTransport = nil
+		kind := r.kind(t, "manys")
+		require.Equal(t, []int{5000, 50, 150, 100}, []int{kind.Objects, kind.Tried, kind.Terminating, kind.Failed})
+		require.Equal(t, map[*finding.Code]int{codeUpdate: 50, codeApply: 50}, r.Counts)
+		var want []string
+		for n := range 50 {
+			switch number := n * 100; number {
+			case 1000, 1100: // the places of these, and of the one after, are taken by the next that can be tried
+				want = append(want, fmt.Sprintf("o%04d", 1150+number/100-10))
+			default:
+				want = append(want, fmt.Sprintf("o%04d", number))
+			}
+		}
+		slices.Sort(seen.names["PUT"])
+		slices.Sort(seen.names["PATCH"])
+		require.Equal(t, want, seen.names["PUT"])
+		require.Equal(t, want, seen.names["PATCH"])
+		if i > 0 {
+			require.Equal(t, last, r)
+		}
+		last = r
+	}
+}
+
+func TestDue(t *testing.T) {
+	for _, c := range []struct{ most, total, want int }{{3, 2, 2}, {3, 3, 3}, {3, 10, 3}, {1, 1000, 1}, {999, 1000, 999}, {1 << 62, 10, 10}} {
+		s := sample{most: c.most, total: c.total}
+		for range c.total {
+			if s.due() {
+				s.taken++
+			}
+		}
+		require.Equal(t, c.want, s.taken, c)
+	}
+}
+
+// TestReasonsHoldNoValues: what a server says of fields is kept, the values of the fields are not.
+func TestReasonsHoldNoValues(t *testing.T) {
+	at := field.NewPath("spec", "a")
+	for _, c := range []struct {
+		err  *field.Error
+		want string
+	}{
+		{field.Invalid(at, "se\"cret: x", "must not be so"), "spec.a: Invalid value: must not be so"},
+		{field.Invalid(at, 5, "must not be so"), "spec.a: Invalid value: must not be so"},
+		{field.Invalid(at, map[string]any{"a": "secret: x"}, "must not be so"), "spec.a: Invalid value: must not be so"},
+		{field.Invalid(at, map[any]any{"a": "secret: x"}, "must not be so"), "spec.a: Invalid value"}, // printed as Go does
+		{field.Invalid(nil, field.OmitValueType{}, "must not be so"), "the object itself: Invalid value: must not be so"},
+		{field.NotSupported(at, "secret", []string{"a", "b"}), `spec.a: Unsupported value: supported values: "a", "b"`},
+		{field.Duplicate(at, map[string]any{"a": "secret"}), "spec.a: Duplicate value"},
+		{field.TooLong(at, "secret", 3), "spec.a: Too long: may not be more than 3 bytes"},
+		{field.TooMany(at, 5, 3), "spec.a: Too many: must have at most 3 items"},
+		{field.Required(at, "name it"), "spec.a: Required value: name it"},
+		{field.NotFound(at, "secret"), "spec.a: Not found"},
+		{field.Forbidden(at, "not now"), "spec.a: Forbidden: not now"},
+		{field.TypeInvalid(at, "secret", "must be of type integer"), "spec.a: Invalid value: must be of type integer"},
+	} {
+		refusal := apierrors.NewInvalid(schema.GroupKind{Kind: "Widget"}, "a", field.ErrorList{c.err})
+		require.Equal(t, c.want, reason(refusal, false))
+		require.NotContains(t, reason(refusal, true), "must not")
+	}
+	for message, want := range map[string]string{
+		"failed to convert new object (a/b) to smd typed: errors:\n  .spec.b: expected map, got &{[secret]}\n  .spec.a[name=\"secret\"]: expected string, got &value.valueUnstructured{Value:5}"://
+		`failed to convert new object (a/b) to smd typed: errors: .spec.a[name="..."]: expected string; .spec.b: expected map`,
+		`.metadata.managedFields: parsing time "secret" as "2006"`:            `.metadata.managedFields: parsing time "..." as "..."`,
+		`conversion webhook for a/v1, Kind=B failed: Post "https://x": no`:    `conversion webhook for a/v1, Kind=B failed: Post "https://x": no`,
+		"request to convert CR from an invalid group/version: example.com/v0": "request to convert CR from an invalid group/version: example.com/v0",
+	} {
+		require.Equal(t, want, reason(&apierrors.StatusError{ErrStatus: metav1.Status{Message: message}}, false))
+	}
+}
+
+// TestFailuresAreBounded: the first 1,000 of each code are kept, in whatever order they come.
+func TestFailuresAreBounded(t *testing.T) {
+	var f failures
+	for _, i := range rand.Perm(5000) {
+		f.add(refused{Finding: codeList.Because("x"), Resource: "a", objectName: objectName{Name: fmt.Sprintf("%04d", i)}})
+		f.add(refused{Finding: codeApply.Because("x"), Resource: "b", objectName: objectName{Name: fmt.Sprintf("%04d", i%10)}, Version: fmt.Sprintf("%04d", i)})
+	}
+	all, counts := f.all()
+	require.Equal(t, map[*finding.Code]int{codeList: 5000, codeApply: 5000}, counts)
+	require.Len(t, all, 2000)
+	require.Equal(t, "0000", all[0].Name)
+	require.Equal(t, "0999", all[999].Name)
+	require.Equal(t, "1", all[1999].Name[3:])
+	require.Equal(t, "4991", all[1999].Version)
 }

@@ -4,12 +4,14 @@ import (
 	"cmp"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1"
+	v1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/etcdshift/etcdshift/encoding"
+	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/internal/native"
+	"github.com/etcdshift/etcdshift/internal/objects"
 	"github.com/etcdshift/etcdshift/internal/stream"
 	"github.com/etcdshift/etcdshift/keys"
 	"github.com/etcdshift/etcdshift/transform"
@@ -21,18 +23,18 @@ type collector struct {
 	kinds   map[schema.GroupKind]*inspect.Type
 	owned   [][]byte // keys of objects with owners
 	links   []link   // by owner, once all are read
-	doomed  map[uid]bool
+	doomed  map[objects.UID]bool
 	results map[uint32]Collected // by the number in owned
 }
 
 // link says that the object of a number in owned has an owner.
 type link struct {
-	owner uid
+	owner objects.UID
 	owned uint32
 }
 
 func (r *run) newCollector() *collector {
-	c := &collector{run: r, kinds: map[schema.GroupKind]*inspect.Type{}, doomed: map[uid]bool{}, results: map[uint32]Collected{}}
+	c := &collector{run: r, kinds: map[schema.GroupKind]*inspect.Type{}, doomed: map[objects.UID]bool{}, results: map[uint32]Collected{}}
 	for _, t := range r.types.All() {
 		c.kinds[schema.GroupKind{Group: t.Resource.Group, Kind: t.Kind}] = t
 	}
@@ -48,10 +50,10 @@ func (r *run) collect() error {
 	if err := c.read(); err != nil {
 		return err
 	}
-	for _, id := range r.stranded {
-		c.doomed[id] = true
+	for _, uid := range r.stranded {
+		c.doomed[objects.ToUID(uid)] = true
 	}
-	var queue []uid
+	var queue []objects.UID
 	for i, l := range c.links {
 		if (r.gone[l.owner] || c.doomed[l.owner]) && (i == 0 || c.links[i-1].owner != l.owner) {
 			queue = append(queue, l.owner)
@@ -73,7 +75,7 @@ func (r *run) collect() error {
 // having is an entry with the owners in it.
 type having struct {
 	*transform.Entry
-	owners []uid
+	owners []objects.UID
 	err    error // why they are unknown
 }
 
@@ -84,14 +86,14 @@ func (h *having) read() {
 	}
 	if g.Glance(h.Value) {
 		for _, owner := range g.Owners {
-			h.owners = append(h.owners, toUID(owner.UID))
+			h.owners = append(h.owners, objects.ToUID(owner.UID))
 		}
 		return
 	}
 	meta, err := encoding.ReadMeta(h.Value)
 	h.err = err
 	for _, owner := range meta.OwnerReferences {
-		h.owners = append(h.owners, toUID([]byte(owner.UID)))
+		h.owners = append(h.owners, objects.ToUID(owner.UID))
 	}
 }
 
@@ -143,7 +145,7 @@ func compareLinks(a, b link) int {
 
 // visit decides what becomes of the objects with an owner that is gone, and returns the UIDs of
 // those that go too.
-func (c *collector) visit(owner uid) (more []uid, err error) {
+func (c *collector) visit(owner objects.UID) (more []objects.UID, err error) {
 	at, _ := slices.BinarySearchFunc(c.links, link{owner: owner}, compareLinks)
 	for ; at < len(c.links) && c.links[at].owner == owner; at++ {
 		n := c.links[at].owned
@@ -170,7 +172,7 @@ func (c *collector) visit(owner uid) (more []uid, err error) {
 			c.goes(e, meta)
 		}
 		if does == Deleted && !slices.Contains(meta.Finalizers, v1.FinalizerOrphanDependents) {
-			id := toUID([]byte(meta.UID))
+			id := objects.ToUID(meta.UID)
 			c.doomed[id] = true
 			more = append(more, id)
 		}
@@ -184,7 +186,7 @@ func (c *collector) goes(e *transform.Entry, meta encoding.Meta) {
 	c.freed.Goes(e)
 	madeForPod := slices.ContainsFunc(meta.OwnerReferences, func(of encoding.OwnerReference) bool { return of.Kind == "Pod" })
 	if key, err := e.ParseKey(); err == nil && key.Resource.Resource == "persistentvolumeclaims" && !madeForPod {
-		c.claims[toUID([]byte(meta.UID))] = true
+		c.claims[objects.ToUID(meta.UID)] = true
 	}
 }
 
@@ -207,7 +209,7 @@ func (c *collector) fate(e *transform.Entry, meta encoding.Meta) (does Deed, gon
 		case state == ownerUnknown:
 			unknown = true
 		}
-		if state == ownerGone || c.gone[toUID([]byte(ref.UID))] {
+		if state == ownerGone || c.gone[objects.ToUID(ref.UID)] {
 			gone = append(gone, ref.Kind+" "+ref.Name)
 		}
 	}
@@ -257,7 +259,7 @@ func (c *collector) ownerState(of keys.Key, ref encoding.OwnerReference) (ownerS
 	switch {
 	case e.Undecryptable != nil || err != nil:
 		return ownerThere, nil
-	case meta.UID != ref.UID || c.doomed[toUID([]byte(ref.UID))]:
+	case meta.UID != ref.UID || c.doomed[objects.ToUID(ref.UID)]:
 		return ownerGone, nil
 	case !meta.DeletionTimestamp.IsZero() && slices.Contains(meta.Finalizers, v1.FinalizerDeleteDependents):
 		return ownerGone, nil
@@ -281,4 +283,63 @@ func (c *collector) serves(prefix string, t *inspect.Type, gvk schema.GroupVersi
 		}
 	}
 	return false, nil
+}
+
+// releaseDependents removes deleted owners from the objects that are left.
+func (r *run) releaseDependents() error {
+	if len(r.gone) == 0 {
+		return nil
+	}
+	c := r.newCollector()
+	return r.withOwners(func(h *having) error {
+		if h.err != nil {
+			r.view.Raise(string(h.Key), transform.Unreadable(h.err))
+			return nil
+		}
+		if !slices.ContainsFunc(h.owners, func(id objects.UID) bool { return r.gone[id] }) {
+			return nil
+		}
+		return c.release(h.Entry)
+	})
+}
+
+// release removes deleted owners from an object, and owners that were gone before: the garbage
+// collector would have removed those while another one lived; with them alone it would delete the
+// object.
+func (c *collector) release(e *transform.Entry) error {
+	content, err := encoding.Get(e.Value, "metadata", "ownerReferences")
+	if err != nil {
+		c.view.Raise(string(e.Key), transform.Unreadable(err))
+		return nil
+	}
+	key, err := e.ParseKey()
+	if err != nil {
+		return err
+	}
+	var stay []any
+	refs, _ := content.([]any)
+	for _, ref := range refs {
+		fields, _ := ref.(map[string]any)
+		text := func(name string) string { text, _ := fields[name].(string); return text }
+		state, err := c.ownerState(key, encoding.OwnerReference{
+			APIVersion: text("apiVersion"), Kind: text("kind"), Name: text("name"), UID: text("uid"),
+		})
+		if err != nil {
+			return err
+		}
+		if state != ownerGone && !c.gone[objects.ToUID(text("uid"))] {
+			stay = append(stay, ref)
+		}
+	}
+	var owners any
+	if len(stay) > 0 {
+		owners = stay
+	}
+	value, err := encoding.Set(e.Value, owners, "metadata", "ownerReferences")
+	if err != nil {
+		c.view.Raise(string(e.Key), finding.Undecodable.Because("%v", err))
+		return nil
+	}
+	c.section.Orphaned++
+	return c.view.Put(c.ctx, e.Key, value)
 }

@@ -2,16 +2,19 @@ package remove
 
 import (
 	"context"
-	"crypto/sha256"
 	"maps"
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/internal/machines"
+	"github.com/etcdshift/etcdshift/internal/native"
 	"github.com/etcdshift/etcdshift/internal/objects"
 	"github.com/etcdshift/etcdshift/internal/stream"
 	"github.com/etcdshift/etcdshift/keys"
@@ -31,17 +34,17 @@ func (d *Delete) Plan(ctx context.Context, v *transform.View) error {
 		return err
 	}
 	r := &run{
-		ctx: ctx, view: v, types: types, gone: map[uid]bool{}, section: newRemoved(v.Report().CountUIDs),
-		spaces: map[place]bool{}, definitions: map[folder]*left{}, claims: map[uid]bool{},
+		ctx: ctx, view: v, types: types, gone: map[objects.UID]bool{}, section: newRemoved(v.Report().CountUIDs),
+		spaces: map[place]bool{}, definitions: map[folder]*left{}, claims: map[objects.UID]bool{}, freed: objects.NewFreed(v),
 	}
-	if err := r.deleteChosen(d); err != nil {
-		return err
-	}
-	settle := r.collect
+	dependents := r.collect
 	if d.orphan {
-		settle = r.releaseDependents
+		dependents = r.releaseDependents
 	}
-	for _, step := range []func() error{r.deleteContents, r.deleteAddresses, r.checkAdmins, r.strand, settle, r.checkClaims, r.checkFreed} {
+	for _, step := range []func() error{
+		func() error { return r.deleteChosen(d) }, r.deleteContents, r.deleteAddresses, r.checkAdmins, r.strand,
+		dependents, r.checkClaims, func() error { return r.freed.Report(ctx) },
+	} {
 		if err := step(); err != nil {
 			return err
 		}
@@ -58,18 +61,17 @@ type run struct {
 	types   *inspect.Types
 	section *Removed
 
-	gone        map[uid]bool     // of deleted objects
-	spaces      map[place]bool   // deleted namespaces
-	definitions map[folder]*left // deleted CustomResourceDefinitions
-	admins      []string         // keys of deleted bindings of cluster-admin
-	claims      map[uid]bool     // PersistentVolumeClaims that go
+	gone        map[objects.UID]bool // of deleted objects
+	spaces      map[place]bool       // deleted namespaces
+	definitions map[folder]*left     // deleted CustomResourceDefinitions
+	admins      []string             // keys of deleted bindings of cluster-admin
+	claims      map[objects.UID]bool // PersistentVolumeClaims that go
 	services    []*inspect.Object
-	freed       objects.Freed
-	stranded    []uid // Pods on deleted Nodes
+	freed       *objects.Freed
+	stranded    []string // UIDs of Pods on deleted Nodes
 }
 
 type (
-	uid    [16]byte // hash
 	place  struct{ prefix, namespace string }
 	folder struct {
 		prefix   string
@@ -80,11 +82,6 @@ type (
 		objects int    // that were not chosen
 	}
 )
-
-func toUID(text []byte) uid {
-	sum := sha256.Sum256(text)
-	return uid(sum[:16])
-}
 
 // deleteChosen deletes the chosen objects, or the others.
 func (r *run) deleteChosen(d *Delete) error {
@@ -118,7 +115,7 @@ func (r *run) deleteOne(e *transform.Entry, key keys.Key, chosen bool) error {
 	case err != nil:
 		r.view.Raise(string(e.Key), codeUnread.Because("%v", err))
 	case meta.UID != "":
-		r.gone[toUID([]byte(meta.UID))] = true
+		r.gone[objects.ToUID(meta.UID)] = true
 	}
 	if len(meta.Finalizers) > 0 {
 		r.view.Raise(string(e.Key), transform.CodeFinalizers.Because("its finalizers do not run: %s", finding.List(meta.Finalizers)))
@@ -143,7 +140,7 @@ func (r *run) note(e *transform.Entry, key keys.Key) {
 		r.definitions[folder{key.Prefix, schema.ParseGroupResource(key.Name)}] = &left{key: string(e.Key)}
 	case schema.GroupResource{Resource: "persistentvolumeclaims"}:
 		if meta, err := encoding.ReadMeta(e.Value); err == nil {
-			r.claims[toUID([]byte(meta.UID))] = true
+			r.claims[objects.ToUID(meta.UID)] = true
 		}
 	case schema.GroupResource{Resource: "services"}:
 		r.services = append(r.services, inspect.NewObject(r.types.Of(key.Resource), e))
@@ -200,4 +197,139 @@ func (r *run) deleteContents() error {
 		}
 	}
 	return nil
+}
+
+// deleteAddresses deletes what an API server deletes together with a Service: the Endpoints
+// of its name, and the IPAddress objects of its cluster IPs.
+func (r *run) deleteAddresses() error {
+	for _, service := range r.services {
+		storage := machines.Storage{Source: r.view, Prefix: service.Parsed.Prefix}
+		gone, err := storage.IPAddresses(r.ctx, service.Parsed, service.Content)
+		if err != nil {
+			return err
+		}
+		endpoints, err := storage.Get(r.ctx, "endpoints", service.Parsed.Namespace, service.Parsed.Name)
+		if err != nil {
+			return err
+		}
+		if endpoints != nil {
+			gone = append([]*transform.Entry{endpoints}, gone...)
+		}
+		for _, e := range gone {
+			key, err := e.ParseKey()
+			if err != nil {
+				return err
+			}
+			if err := r.deleteOne(e, key, false); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// isNeeded reports whether the object is a namespace that a cluster cannot live without.
+func isNeeded(key keys.Key) bool {
+	needed := []string{"default", "kube-system", "kube-public", "kube-node-lease"}
+	return key.Resource == schema.GroupResource{Resource: "namespaces"} && slices.Contains(needed, key.Name)
+}
+
+const (
+	apiServer  = "kube-apiserver"
+	controller = "kube-controller-manager"
+)
+
+// maker names who makes a deleted object again; "" for nobody. Sources: pkg/controlplane and
+// pkg/registry/{rbac,scheduling,flowcontrol}/rest of kube-apiserver, and the controllers
+// rootcacertpublisher and serviceaccount.
+func maker(key keys.Key, meta encoding.Meta) string {
+	if meta.Annotations[corev1.MirrorPodAnnotationKey] != "" {
+		return "the kubelet of its node, of a static pod,"
+	}
+	for _, mark := range []map[string]string{meta.Labels, meta.Annotations} {
+		for _, own := range [][2]string{
+			{"kubernetes.io/bootstrapping", "rbac-defaults"}, {"kube-aggregator.kubernetes.io/automanaged", "onstart"},
+			{"apf.kubernetes.io/autoupdate-spec", "true"}, {"apiserver.kubernetes.io/identity", "kube-apiserver"},
+		} {
+			if len(mark) > 0 && mark[own[0]] == own[1] {
+				return apiServer
+			}
+		}
+	}
+	switch at := key.Namespace + "/" + key.Name; key.Resource.Resource {
+	case "services", "endpoints", "endpointslices":
+		return of(at == "default/kubernetes", apiServer)
+	case "servicecidrs", "masterleases":
+		return of(key.Name == "kubernetes" || key.Resource.Resource == "masterleases", apiServer)
+	case "namespaces":
+		return of(isNeeded(key), apiServer)
+	case "priorityclasses":
+		return of(strings.HasPrefix(key.Name, "system-"), apiServer)
+	case "configmaps":
+		return of(key.Name == "kube-root-ca.crt", controller) + of(slices.Contains(ownMaps(), at), apiServer)
+	case "serviceaccounts":
+		return of(key.Name == "default", controller)
+	}
+	return ""
+}
+
+// ownMaps are the ConfigMaps that an API server makes.
+func ownMaps() []string {
+	return []string{"kube-system/extension-apiserver-authentication", "kube-system/kube-apiserver-legacy-service-account-token-tracking"}
+}
+
+func of(is bool, who string) string {
+	if is {
+		return who
+	}
+	return ""
+}
+
+func bindings() schema.GroupResource {
+	return schema.GroupResource{Group: "rbac.authorization.k8s.io", Resource: "clusterrolebindings"}
+}
+
+// isAdmin reports whether a ClusterRoleBinding gives somebody the ClusterRole cluster-admin.
+func isAdmin(o *inspect.Object) bool {
+	role, _, _ := unstructured.NestedString(o.Content, "roleRef", "name")
+	subjects, _, _ := unstructured.NestedSlice(o.Content, "subjects")
+	return role == "cluster-admin" && len(subjects) > 0
+}
+
+// checkAdmins reports the deletion of the last binding of cluster-admin.
+func (r *run) checkAdmins() error {
+	if len(r.admins) == 0 {
+		return nil
+	}
+	for o, err := range r.view.Objects(r.ctx, r.types.Of(bindings()), inspect.Selection{}) {
+		if err != nil || isAdmin(o) {
+			return err
+		}
+	}
+	for _, key := range r.admins {
+		r.view.Raise(key, codeLastAdmin.Because("no other ClusterRoleBinding gives anybody the ClusterRole cluster-admin"))
+	}
+	return nil
+}
+
+// checkClaims reports PersistentVolumes whose storage goes because their claims are deleted.
+func (r *run) checkClaims() error {
+	volumes := r.types.Of(schema.GroupResource{Resource: "persistentvolumes"})
+	if len(r.claims) == 0 {
+		return nil
+	}
+	return stream.Each(r.view.Objects(r.ctx, volumes, inspect.Selection{}), func(o *inspect.Object) error {
+		volume, err := native.As[corev1.PersistentVolume](o.ParseValue())
+		claim := volume.Spec.ClaimRef
+		if err == nil && claim != nil && claim.UID != "" && machines.Destroyed(&volume) && r.claims[objects.ToUID(string(claim.UID))] {
+			r.view.Raise(string(o.Key), codeStorage.Because("its claim %s/%s is deleted, and its reclaim policy is %s",
+				claim.Namespace, claim.Name, volume.Spec.PersistentVolumeReclaimPolicy))
+		}
+		return nil
+	})
+}
+
+func (r *run) strand() (err error) {
+	r.stranded, err = r.freed.Stranded(r.ctx)
+	return err
 }

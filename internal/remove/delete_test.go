@@ -8,13 +8,13 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/internal/test/args"
 	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
 	"github.com/etcdshift/etcdshift/internal/test/sections"
 	"github.com/etcdshift/etcdshift/keys"
@@ -22,32 +22,10 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// flags are the flags of a command line, by name.
-type flags map[string]string
-
-func (f flags) IsSet(name string) bool               { _, is := f[name]; return is }
-func (f flags) String(name string) string            { return f[name] }
-func (f flags) Bool(name string) bool                { return f[name] == "true" }
-func (f flags) StringSlice(string) []string          { return nil }
-func (f flags) Duration(string) (none time.Duration) { return none }
-
 // run1 runs a command line, and returns its report and output.
 func run1(t testing.TB, in, line string, allow ...string) (*transform.Report, string) {
 	t.Helper()
-	set, words := flags{}, []string{}
-	for _, word := range strings.Fields(line) {
-		flag, is := strings.CutPrefix(word, "--")
-		if !is {
-			words = append(words, word)
-			continue
-		}
-		name, value, has := strings.Cut(flag, "=")
-		if !has {
-			value = "true"
-		}
-		set[name] = value
-	}
-	made, err := Spec.New(context.Background(), &transform.Args{Values: set, Rest: words})
+	made, err := Spec.New(context.Background(), args.Of(strings.Fields(line)...))
 	require.NoError(t, err)
 	out := filepath.Join(t.TempDir(), "out.db")
 	r, err := transform.Run(context.Background(), transform.Options{In: in, Out: out, Allow: allow}, made)
@@ -400,4 +378,28 @@ func binding(name, role, group string) string {
 	return "put /registry/clusterrolebindings/" + name + " " + strconv.Quote(fmt.Sprintf(`{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRoleBinding",`+
 		`"metadata":{"name":%q},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":%q},`+
 		`"subjects":[{"apiGroup":"rbac.authorization.k8s.io","kind":"Group","name":%q}]}`, name, role, group))
+}
+
+// TestServices: with a Service go its Endpoints and the IPAddress objects that are its own.
+func TestServices(t *testing.T) {
+	service := func(name string, ips string) string {
+		return `put /registry/services/specs/a/` + name + ` "{\"apiVersion\":\"v1\",\"kind\":\"Service\",\"metadata\":{\"name\":\"` + name +
+			`\",\"namespace\":\"a\",\"uid\":\"u-` + name + `\"},\"spec\":{\"clusterIPs\":` + ips + `}}"`
+	}
+	address := func(ip, of string) string {
+		return `put /registry/ipaddresses/` + ip + ` "{\"apiVersion\":\"networking.k8s.io/v1\",\"kind\":\"IPAddress\",\"metadata\":{\"name\":\"` + ip +
+			`\"},\"spec\":{\"parentRef\":{\"resource\":\"services\",\"namespace\":\"a\",\"name\":\"` + of + `\"}}}"`
+	}
+	in := etcdtest.Build(t, strings.Join([]string{
+		put("Namespace", "namespaces", "", "a", ""), service("x", `[\"010.000.0.1\",\"fd00::01\",\"10.0.0.2\",\"10.0.0.9\"]`), service("y", `[\"None\"]`),
+		put("Endpoints", "services/endpoints", "a", "x", ""), put("Endpoints", "services/endpoints", "a", "y", ""), put("Endpoints", "services/endpoints", "a", "z", ""),
+		address("10.0.0.1", "x"), address("fd00::1", "x"), address("10.0.0.2", "y"), address("10.0.0.3", "x"),
+	}, "\n"))
+	r, out := run1(t, in, "svc x --namespace=a")
+	require.Empty(t, problems(r))
+	require.Equal(t, []string{
+		"ipaddresses/10.0.0.2", "ipaddresses/10.0.0.3", "namespaces/a", "services/endpoints/a/y", "services/endpoints/a/z", "services/specs/a/y",
+	}, keysOf(t, out))
+	_, out = run1(t, in, "ns a")
+	require.Equal(t, []string{"ipaddresses/10.0.0.2", "ipaddresses/10.0.0.3"}, keysOf(t, out))
 }

@@ -64,3 +64,10 @@ func readPairs(words []string) (map[string]string, error) {
 	}
 	return to, nil
 }
+
+// The codes of findings about the names of nodes.
+var (
+	codeNoNode     = finding.Lookup("no-such-node")
+	codeMentioned  = finding.Lookup("old-node-name")
+	codeAttachment = finding.Lookup("attachment-name")
+)

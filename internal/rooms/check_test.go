@@ -65,7 +65,7 @@ func mayImport() map[string][]string {
 		"internal/render":      {"encoding", "internal/compare", "internal/jsonpath"},
 		"internal/report":      with("internal/doctor", "internal/redact", "transform", "inspect", "finding", "internal/compare", "internal/render"),
 		"internal/rehearse":    with("internal/doctor", "inspect", "finding", "encoding/encryption", "internal/apiservers", "internal/conversion", "internal/policy", "internal/sandbox", "internal/serve"),
-		"internal/s3":          {"finding"},
+		"internal/s3":          {"finding", "internal/publish"},
 		"internal/sandbox":     {"finding"},
 		"internal/save":        {"internal/publish", "snapshot", "finding"},
 		"internal/signature":   {"internal/input", "snapshot", "finding"},

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/minio/minio-go/v7"
+
+	"github.com/etcdshift/etcdshift/internal/publish"
 )
 
 // Fetch copies the object at path to the end of a file. It has at most limit bytes ([ErrTooLarge])
@@ -25,6 +27,22 @@ func (s *Store) Fetch(ctx context.Context, path string, to *os.File, limit int64
 		err = d.compare(to)
 	}
 	return about(path, err)
+}
+
+// Copy is [Store.Fetch] into a file without a name, which is read from its beginning.
+func (s *Store) Copy(ctx context.Context, path string, limit int64) (*os.File, error) {
+	file, err := publish.Scratch(os.TempDir())
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	if err = s.Fetch(ctx, path, file, limit); err == nil {
+		_, err = file.Seek(0, io.SeekStart)
+	}
+	if err != nil {
+		_ = file.Close()
+		return nil, err
+	}
+	return file, nil
 }
 
 // maxBreaks is how often the connection of a download may break.

@@ -1,13 +1,11 @@
 package s3
 
 import (
-	"bufio"
 	"cmp"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net/http"
 	"net/url"
 	"os"
@@ -16,6 +14,7 @@ import (
 	"time"
 
 	"github.com/minio/minio-go/v7"
+	"gopkg.in/ini.v1"
 )
 
 // settings are those of the AWS tools besides credentials.
@@ -69,44 +68,36 @@ func home(elements ...string) string {
 // readProfile returns the settings of a profile, and as "s3.NAME" those of the section "services"
 // that it names. A missing file has none.
 func readProfile(path, name string) (map[string]string, error) {
-	file, err := os.Open(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+	options := ini.LoadOptions{
+		Loose: true, SkipUnrecognizableLines: true, AllowNestedValues: true, KeyValueDelimiters: "=", ChildSectionDelimiter: "\n",
+		IgnoreContinuation: true, IgnoreInlineComment: true, PreserveSurroundedQuote: true,
 	}
+	file, err := ini.LoadSources(options, path)
 	if err != nil {
 		return nil, err
 	}
-	defer file.Close()
-	sections, section, parent := map[string]map[string]string{}, "", ""
-	lines := bufio.NewScanner(file)
-	for lines.Scan() {
-		line := strings.TrimSpace(lines.Text())
-		switch {
-		case line == "", line[0] == '#', line[0] == ';':
-			continue
-		case line[0] == '[':
-			section, parent = strings.Join(strings.Fields(strings.Trim(line, "[]")), " "), ""
-			continue
-		}
-		key, value, _ := strings.Cut(line, "=")
-		if key = strings.TrimSpace(key); lines.Text()[0] == ' ' || lines.Text()[0] == '\t' {
-			key = parent + "." + key
-		} else {
-			parent = key
-		}
-		if sections[section] == nil {
-			sections[section] = map[string]string{}
-		}
-		sections[section][key] = strings.TrimSpace(value)
+	sections := map[string]*ini.Section{}
+	for _, section := range file.Sections() {
+		sections[strings.Join(strings.Fields(section.Name()), " ")] = section
 	}
-	profile := sections["profile "+name]
-	if name == "default" && profile == nil {
-		profile = sections[name]
+	section := sections["profile "+name]
+	if section == nil && name == "default" {
+		section = sections[name]
 	}
-	if services := sections["services "+profile["services"]]; services["s3.endpoint_url"] != "" {
-		profile["s3.endpoint_url"] = services["s3.endpoint_url"]
+	if section == nil {
+		return nil, nil
 	}
-	return profile, lines.Err()
+	profile := section.KeysHash()
+	services := sections["services "+profile["services"]]
+	if services == nil {
+		return profile, nil
+	}
+	for _, line := range services.Key("s3").NestedValues() {
+		if key, value, _ := strings.Cut(line, "="); strings.TrimSpace(key) == "endpoint_url" {
+			profile["s3.endpoint_url"] = strings.TrimSpace(value)
+		}
+	}
+	return profile, nil
 }
 
 // transport is the HTTP transport for the settings.

@@ -1,7 +1,6 @@
 package s3
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -55,9 +54,10 @@ type wire struct {
 // RoundTrip sends a request. How long a server may think before it answers is up to the transport
 // below.
 func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
-	token := r.URL.Query().Get("continuation-token")
-	listed, counted := r.Context().Value(pagesKey{}).(*pages)
-	if counted {
+	query := r.URL.Query()
+	token := query.Get("continuation-token")
+	listed, _ := r.Context().Value(pagesKey{}).(*pages)
+	if listed != nil {
 		listed.next(token)
 	}
 	ctx, cancel := context.WithCancelCause(r.Context())
@@ -83,56 +83,31 @@ func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
 		body = io.LimitReader(body, mostAnswer)
 	}
 	answer.Body = &response{Reader: body, body: answer.Body, limits: l}
-	if answer.StatusCode != http.StatusOK || !r.URL.Query().Has("list-type") {
-		return answer, nil
+	if answer.StatusCode == http.StatusOK && query.Has("list-type") {
+		return readPage(answer, listed, token)
 	}
-	answer, err = list(answer)
-	if err == nil && counted {
-		listed.token = token
-		answer.Body = &page{ReadCloser: answer.Body, empty: &listed.empty}
-	}
-	return answer, err
-}
-
-// list returns an error for an answer without a list of objects. The library takes any other XML,
-// such as a page that asks for a password, for an empty list.
-func list(answer *http.Response) (*http.Response, error) {
-	body := bufio.NewReader(answer.Body)
-	begin, err := body.Peek(1024)
-	if !bytes.Contains(begin, []byte("ListBucketResult")) {
-		if err == nil || err == io.EOF {
-			err = errNotS3
-		}
-		_ = answer.Body.Close()
-		return nil, err
-	}
-	answer.Body = struct {
-		io.Reader
-		io.Closer
-	}{body, answer.Body}
 	return answer, nil
 }
 
-// page is a page of a list.
-type page struct {
-	io.ReadCloser
-	empty *int
-	tail  []byte // what was read last, for a mark that two reads share
-}
-
-// Read reads, and counts a page as empty until an object is in it.
-func (p *page) Read(b []byte) (int, error) {
-	const mark = "<Contents>"
-	if p.tail == nil {
-		*p.empty++
+// readPage reads a page of a list, and counts it where it has no object. The library takes any
+// other XML, such as a page that asks for a password, for an empty list.
+func readPage(answer *http.Response, listed *pages, token string) (*http.Response, error) {
+	text, err := io.ReadAll(answer.Body)
+	_ = answer.Body.Close()
+	if err == nil && !bytes.Contains(text[:min(len(text), 1024)], []byte("ListBucketResult")) {
+		err = errNotS3
 	}
-	n, err := p.ReadCloser.Read(b)
-	p.tail = append(p.tail, b[:n]...)
-	if bytes.Contains(p.tail, []byte(mark)) {
-		*p.empty = 0
+	if err != nil {
+		return nil, err
 	}
-	p.tail = append([]byte{}, p.tail[max(0, len(p.tail)-len(mark)+1):]...)
-	return n, err
+	if listed != nil {
+		listed.token = token
+		if listed.empty++; bytes.Contains(text, []byte("<Contents>")) {
+			listed.empty = 0
+		}
+	}
+	answer.Body = io.NopCloser(bytes.NewReader(text))
+	return answer, nil
 }
 
 // limits are those of one request.

@@ -10,17 +10,21 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
+	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/internal/native"
 	"github.com/etcdshift/etcdshift/internal/redact"
 	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
 	"github.com/etcdshift/etcdshift/internal/test/sections"
+	"github.com/etcdshift/etcdshift/internal/test/unpacked"
 	"github.com/etcdshift/etcdshift/snapshot"
 	"github.com/etcdshift/etcdshift/transform"
 )
@@ -219,7 +223,7 @@ func TestBinaryOfText(t *testing.T) {
 // TestPackedTwice: gzip in gzip is replaced in it; a bomb, of which the second level may have the
 // length of all memory, as bytes.
 func TestPackedTwice(t *testing.T) {
-	m := masker{key: bytes.Repeat([]byte("k"), leastKey), room: redact.NewRoom()}
+	m := masker{key: bytes.Repeat([]byte("k"), leastKey), room: redact.NewUnpacker()}
 	inner := gzipped(t, "secret text "+strings.Repeat("a", 1<<20))
 	for _, packed := range []string{gzipped(t, inner), gzipped(t, `{"a":"`+encode(inner)+`"}`)} {
 		out, is := m.packed(packed, 1)
@@ -246,4 +250,128 @@ func gunzipped(t *testing.T, packed string) string {
 	plain, err := io.ReadAll(unzip)
 	require.NoError(t, err)
 	return string(plain)
+}
+
+// A secret of one object is replaced in others, whatever it is called there, also packed. A word, a
+// host and a certificate of a Secret stay elsewhere.
+func TestSecretOfAnotherObject(t *testing.T) {
+	p := &planter{t: t, rand: rand.New(rand.NewPCG(3, 4))}
+	const certificate = "-----BEGIN CERTIFICATE-----\nMIIBpublic\n-----END CERTIFICATE-----"
+	marker, token, setting, password := p.marker(), p.marker(), p.marker(), p.marker()
+	object := func(kind, name, data string) {
+		p.putNative("/registry/"+kind+"s/shop/"+name, `{"apiVersion":"v1","kind":"`+map[string]string{"secret": "Secret", "configmap": "ConfigMap"}[kind]+
+			`","metadata":{"name":"`+name+`","namespace":"shop"},"data":`+data+`}`)
+	}
+	object("secret", "a", fmt.Sprintf(`{"word":%q,"host":%q,"ca.crt":%q,"x":%q,"kubeconfig":%q,".env":%q,"auth":%q}`,
+		encode("administrator"), encode("db.shop.example.com"), encode(certificate), encode(marker), encode("users:\n- user:\n    token: "+token+"\n"), encode("GREETING="+setting+"\nHOST=db.shop.example.com\n"), encode("me:"+password)))
+	object("configmap", "in."+marker, `{"a":"b"}`)
+	data, err := json.Marshal(map[string]string{"plain": "greet " + marker + " today", "one": encode("a" + marker), "two": "x " + encode("ab"+marker), "of-" + token: "a", "gzip": encode(gzipped(t, "use "+marker+" here")),
+		"setting": setting, "password": "{\"a\":\"" + password + "\"}", "url": "me-" + encode(encode(marker)), "stays": "administrator of db.shop.example.com", "bundle": certificate})
+	require.NoError(t, err)
+	object("configmap", "b", string(data))
+	report, out := sanitized(t, etcdtest.Build(t, p.script.String()), "key", transform.Options{})
+	require.Equal(t, []string{"/registry/configmaps/shop/in." + marker}, report.Sections[0].(*Sanitized).Keys)
+	out = bytes.ReplaceAll(out, []byte("in."+marker), nil) // of that key and its name
+	require.Empty(t, left(out, map[string]bool{marker: true, token: true, setting: true, password: true}, 6))
+	of := func(secret string) string { return masker{key: []byte("key")}.text(secret, 0) }
+	for _, want := range []string{"greet " + of(marker) + " today", "administrator of db.shop.example.com", certificate, `{"a":"` + of(password) + `"}`} {
+		require.Contains(t, string(out), want)
+	}
+	all := unpacked.All(string(out), 3)
+	for _, want := range []string{`[a-z]{3} ` + of(marker) + ` [a-z]{4}`, `[a-z]` + of(marker), `[A-Z]{8}=` + of(setting) + `\n`, `[a-z]{2}:` + of(password)} {
+		require.True(t, regexp.MustCompile(want).MatchString(all), "%s: the alias is the same when packed, and in the Secret", want)
+	}
+	require.Equal(t, 3, report.Sections[0].(*Sanitized).Unsearched)
+}
+
+// planter makes records with markers in the place of secrets.
+type planter struct {
+	t       testing.TB
+	rand    *rand.Rand
+	markers []string
+	script  strings.Builder // for etcdtest
+}
+
+// marker is a new secret.
+func (p *planter) marker() string {
+	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+	out := []byte("Mk")
+	for range 22 {
+		out = append(out, letters[p.rand.IntN(len(letters))])
+	}
+	p.markers = append(p.markers, string(out))
+	return string(out)
+}
+
+// fill puts a new marker in place of each MARKER, in the form that its suffix names.
+func (p *planter) fill(text string) string {
+	return places.ReplaceAllStringFunc(text, func(place string) string {
+		switch marker := p.marker(); place {
+		case "MARKER64": // base64
+			return encode(marker)
+		case "MARKERPEM64": // a private key in base64
+			return encode("-----BEGIN RSA PRIVATE KEY-----\n" + encode("key of "+marker+".") + "\n-----END RSA PRIVATE KEY-----\n")
+		case "MARKERJWT64": // a token of a ServiceAccount in base64
+			return encode(token(marker))
+		case "MARKERJWT":
+			return token(marker)
+		case "MARKERAUTH64": // a docker configuration in base64
+			return encode(`{"auths":{"https://registry.example.com/v1/":{"username":"me","password":"` + marker + `","auth":"` + encode("me:"+marker) + `"}}}`)
+		case "MARKERBIN64": // bytes that are no text
+			return encode("\xff\xfe\x00" + marker)
+		case "MARKERHELM64": // a release of Helm as Secrets have it
+			return encode(p.release(marker))
+		case "MARKERHELM":
+			return p.release(marker)
+		default:
+			return marker
+		}
+	})
+}
+
+var places = regexp.MustCompile(`MARKER(?:PEM64|JWT64|JWT|AUTH64|BIN64|HELM64|HELM|64)?`)
+
+func encode(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
+
+func token(marker string) string {
+	raw := base64.RawURLEncoding.EncodeToString
+	return raw([]byte(`{"alg":"RS256","kid":"a"}`)) + "." + raw([]byte(`{"iss":"kubernetes","sub":"`+marker+`","exp":12}`)) + "." + raw([]byte(marker))
+}
+
+// release packs a release of Helm.
+func (p *planter) release(marker string) string {
+	content := map[string]any{
+		"name": "web", "namespace": "shop", "version": 3, "info": map[string]any{"status": "deployed", "notes": "use " + marker, "description": marker},
+		"chart": map[string]any{"metadata": map[string]any{"name": "web", "version": "1.2.3"}, "values": map[string]any{"greeting": marker},
+			"templates": []any{map[string]any{"name": "a", "data": encode("x: " + marker)}}},
+		"config":   map[string]any{"auth": map[string]any{"password": marker, "greeting": marker, "port": 5432}},
+		"manifest": "---\n# " + marker + "\napiVersion: v1\nkind: Secret\nstringData:\n  a: " + marker + "\n", "hooks": []any{map[string]any{"manifest": marker}},
+	}
+	text, err := json.Marshal(content)
+	require.NoError(p.t, err)
+	return encode(gzipped(p.t, string(text)))
+}
+
+// put stores a value as it is, with markers.
+func (p *planter) put(key, value string) { fmt.Fprintf(&p.script, "put %q %q\n", key, p.fill(value)) }
+
+// putNative stores an object as an API server does, in protobuf.
+func (p *planter) putNative(key, object string) {
+	p.t.Helper()
+	obj, _, err := scheme.Codecs.UniversalDeserializer().Decode([]byte(p.fill(object)), nil, nil)
+	require.NoError(p.t, err, object)
+	var stored bytes.Buffer
+	require.NoError(p.t, protobuf.NewSerializer(scheme.Scheme, scheme.Scheme).Encode(obj, &stored))
+	fmt.Fprintf(&p.script, "put %q %q\n", key, stored.String())
+}
+
+// left returns the markers that are in data, or in what is packed in it.
+func left(data []byte, markers map[string]bool, depth int) (found []string) {
+	all := unpacked.All(string(data), depth)
+	for at := range all {
+		if strings.HasPrefix(all[at:], "Mk") && markers[all[at:min(at+24, len(all))]] {
+			found = append(found, all[at:at+24])
+		}
+	}
+	return found
 }

@@ -35,7 +35,8 @@ func TestMoveWorkspace(t *testing.T) {
 	got, err := moveWorkspace([]byte(before), "shard-1", "us-east-1")
 	require.NoError(t, err)
 	want := before
-	for _, c := range [][2]string{{`"root"`, `"shard-1"`}, {"1pfxsevk", "2e1tfbst"}, {"us-east-2", "us-east-1"}, {`"Workspace" ,`, `"Workspace",`}} {
+	for _, c := range [][2]string{{`"root"`, `"shard-1"`}, {"1pfxsevk", "2e1tfbst"}, {"us-east-2", "us-east-1"},
+		{`"Workspace" ,`, `"Workspace",`}} {
 		require.Equal(t, 1, bytes.Count([]byte(want), []byte(c[0])))
 		want = string(bytes.Replace([]byte(want), []byte(c[0]), []byte(c[1]), 1))
 	}
@@ -71,8 +72,9 @@ func TestDropMigrating(t *testing.T) {
 // TestCopyFor: the annotation gets another value where a copy has it, and nothing else changes.
 func TestCopyFor(t *testing.T) {
 	for before, after := range map[string]string{
-		`{"z":1,"metadata":{"name":"\u0061","annotations":{"b":"<","kcp.io/shard":"root","a":"\u003c"}},"a":[1 ,2]}` + "\n": "",
-		` {"metadata":{"annotations":{"kcp.io\/shard":"root"}}}`:                                                            ` {"metadata":{"annotations":{"kcp.io\/shard":"shard-1"}}}`,
+		`{"z":1,"metadata":{"name":"\u0061","annotations":{"b":"<","kcp.io/shard":"root","a":"\u003c"}},"a":[1 ,2]}` +
+			"\n": "",
+		` {"metadata":{"annotations":{"kcp.io\/shard":"root"}}}`: ` {"metadata":{"annotations":{"kcp.io\/shard":"shard-1"}}}`,
 	} {
 		if after == "" {
 			after = strings.Replace(before, `"root"`, `"shard-1"`, 1)
@@ -82,14 +84,17 @@ func TestCopyFor(t *testing.T) {
 		require.Equal(t, after, string(out))
 	}
 	for _, same := range []string{
-		`{}`, `{"metadata":null}`, `{"metadata":{}}`, `{"metadata":{"annotations":null}}`, `{"metadata":{"annotations": {"a":"b"}}}`,
-		`{"metadata":{"annotations":{"kcp.io/shard": "shard-1"}}}`, `{"kcp.io/shard":"root"}`, "k8s\x00\x12\x00", "\xd9\xd9\xf7\xa0",
+		`{}`, `{"metadata":null}`, `{"metadata":{}}`, `{"metadata":{"annotations":null}}`,
+		`{"metadata":{"annotations": {"a":"b"}}}`,
+		`{"metadata":{"annotations":{"kcp.io/shard": "shard-1"}}}`, `{"kcp.io/shard":"root"}`, "k8s\x00\x12\x00",
+		"\xd9\xd9\xf7\xa0",
 	} {
 		out, err := copyFor([]byte(same), "shard-1")
 		require.NoError(t, err, same)
 		require.Equal(t, same, string(out))
 	}
-	for _, wrong := range []string{`{"metadata":1}`, `{"metadata":{"annotations":[]}}`, `{"metadata":{"annotations":{"kcp.io/shard":1}}}`, `{"metadata":`} {
+	for _, wrong := range []string{`{"metadata":1}`, `{"metadata":{"annotations":[]}}`,
+		`{"metadata":{"annotations":{"kcp.io/shard":1}}}`, `{"metadata":`} {
 		_, err := copyFor([]byte(wrong), "shard-1")
 		require.Error(t, err, wrong)
 	}
@@ -100,7 +105,8 @@ func TestCopyFor(t *testing.T) {
 func FuzzMoveWorkspace(f *testing.F) {
 	for _, seed := range []string{
 		`{"metadata":{"annotations":{"core.kcp.io/shard":"root","internal.tenancy.kcp.io/shard":"1pfxsevk"},"labels":{"region":"a"}},"spec":{"x":[1,2.0]}}`,
-		`{}`, `{"metadata":null}`, `{"metadata":{"labels":{"a":"b","z":"y"}}}`, ` {"a":{"core.kcp.io/shard":1}} `, `{"metadata":[]}`, `[`, "\xd9\xd9\xf7\xa0",
+		`{}`, `{"metadata":null}`, `{"metadata":{"labels":{"a":"b","z":"y"}}}`, ` {"a":{"core.kcp.io/shard":1}} `,
+		`{"metadata":[]}`, `[`, "\xd9\xd9\xf7\xa0",
 	} {
 		f.Add([]byte(seed))
 	}
@@ -138,7 +144,8 @@ func inner(in map[string]any, name string) map[string]any {
 
 // TestExtractNames: what is too long for a name, and what is no part of a path.
 func TestExtractNames(t *testing.T) {
-	for name, ok := range map[string]bool{"": false, "a": true, "a/b": false, "a\nb": false, "\xff": false, strings.Repeat("a", 254): false} {
+	for name, ok := range map[string]bool{"": false, "a": true, "a/b": false, "a\nb": false, "\xff": false,
+		strings.Repeat("a", 254): false} {
 		require.Equal(t, ok, isName(name), name)
 	}
 	require.True(t, kcp.IsSystem("system:shard") && isName("system:shard"))
@@ -163,10 +170,12 @@ func (f forgetting) Plan(ctx context.Context, v *transform.View) error {
 // cluster's.
 func TestScrubProved(t *testing.T) {
 	in := filepath.Join(t.TempDir(), "purged.db")
-	_, err := transform.Run(context.Background(), transform.Options{In: kcptest.Single(t), Out: in, Allow: finding.Allowable(purgeCodes())},
+	_, err := transform.Run(context.Background(),
+		transform.Options{In: kcptest.Single(t), Out: in, Allow: finding.Allowable(purgeCodes())},
 		&Purge{Name: kcptest.Consumer})
 	require.NoError(t, err)
-	for _, at := range []Place{{Prefix: "/cache", Shard: "root", Cluster: kcptest.Consumer}, {Prefix: "/registry", Cluster: kcptest.Consumer}} {
+	for _, at := range []Place{{Prefix: "/cache", Shard: "root", Cluster: kcptest.Consumer},
+		{Prefix: "/registry", Cluster: kcptest.Consumer}} {
 		p, out := &Purge{Name: kcptest.Consumer, Scrub: true}, filepath.Join(t.TempDir(), "out.db")
 		_, err := transform.Run(context.Background(), transform.Options{In: in, Out: out}, forgetting{p, at})
 		require.ErrorIs(t, err, snapshot.ErrVerify)
@@ -178,7 +187,8 @@ func TestScrubProved(t *testing.T) {
 // TestVerifyRegion: a Workspace keeps its region, or names that of the shard.
 func TestVerifyRegion(t *testing.T) {
 	was := []byte(`{"metadata":{"annotations":{"core.kcp.io/shard":"root","internal.tenancy.kcp.io/shard":"x"},"labels":{"region":"old"}}}`)
-	shard := &kcp.Shard{Registered: []kcp.RegisteredShard{{Name: "shard-1", Region: "here"}, {Name: "root", Region: "there"}}}
+	shard := &kcp.Shard{Registered: []kcp.RegisteredShard{{Name: "shard-1", Region: "here"},
+		{Name: "root", Region: "there"}}}
 	c := &checker{findings: newFindings(), outputs: []*output{{File: &kcp.File{Shards: []*kcp.Shard{shard}}}}}
 	c.To = "shard-1"
 	for region, ok := range map[string]bool{"": true, "here": true, "there": false, "mars": false} {

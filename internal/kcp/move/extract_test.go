@@ -2,442 +2,273 @@ package move_test
 
 import (
 	"bytes"
-	"context"
-	"crypto/sha256"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/internal/kcp"
 	"github.com/etcdshift/etcdshift/internal/kcp/archive"
 	"github.com/etcdshift/etcdshift/internal/kcp/move"
-	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
 	"github.com/etcdshift/etcdshift/internal/test/kcptest"
-	"github.com/etcdshift/etcdshift/internal/test/sections"
 	"github.com/etcdshift/etcdshift/snapshot"
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// extraction is a run of Extract.
-type extraction struct {
-	Name, In, Out, AsShard string
-	WithChildren, DryRun   bool
-	Prefixes, Allow        []string
-	Decrypter              transform.Encrypter
-	Progress               func(phase string, part func() float64)
-}
+var (
+	itself = move.Extract{Name: consumer}
+	family = move.Extract{Name: consumer, WithChildren: true}
+)
 
-// extractReport is its report.
-type extractReport struct {
-	*report
-	Manifest *archive.Manifest
-}
-
-func runExtract(ctx context.Context, e extraction) (*extractReport, error) {
-	r, err := transform.Run(ctx, transform.Options{
-		Command: "kcp extract", In: e.In, Out: e.Out, DryRun: e.DryRun, Allow: e.Allow, Prefixes: e.Prefixes, Encryption: e.Decrypter, Progress: e.Progress,
-	}, &move.Extract{Name: e.Name, Archive: e.Out, AsShard: e.AsShard, WithChildren: e.WithChildren, Prefixes: e.Prefixes})
-	return &extractReport{reportOf(r), sections.Of[move.Manifest](r).Manifest}, err
-}
-
-// tryExtract runs Extract into a new file.
-func tryExtract(t testing.TB, in string, o extraction) (*extractReport, string, error) {
-	t.Helper()
-	o.In, o.Out = in, filepath.Join(t.TempDir(), "archive.db")
-	r, err := runExtract(context.Background(), o)
-	return r, o.Out, err
-}
-
-// refusedExtract is tryExtract that must be refused.
-func refusedExtract(t testing.TB, in string, o extraction) *extractReport {
-	t.Helper()
-	r, out, err := tryExtract(t, in, o)
-	require.ErrorIs(t, err, transform.ErrRefused, "%+v", r.Problems)
-	require.NoFileExists(t, out)
-	return r
-}
-
-// extracted is tryExtract that must succeed.
-func extracted(t testing.TB, in string, o extraction) (*extractReport, string) {
-	t.Helper()
-	r, out, err := tryExtract(t, in, o)
-	require.NoError(t, err, "%+v", r.Problems)
-	require.Equal(t, transform.Written, r.Outcome)
-	return r, out
-}
-
-// requireSame requires that a real etcd serves from the archive what it serves from the shard below
-// the keys that are meant, revisions, versions, leases and all, and nothing else.
-func requireSame(t testing.TB, shard, archived string, meant func(key []byte) bool) []etcdtest.KV {
-	t.Helper()
-	before, leasesBefore := kcptest.Dump(t, shard)
-	after, leases := kcptest.Dump(t, archived)
-	before = slices.DeleteFunc(before, func(kv etcdtest.KV) bool { return !meant(kv.Key) })
-	require.Equal(t, before, after)
-	held := map[int64]int64{}
+// requireExactly requires that a real etcd serves from an archive what it serves from the shard,
+// revisions, leases and all: the records of some logical clusters, the definitions of the manifest,
+// and no other.
+func (r result) requireExactly(names ...string) {
+	r.t.Helper()
+	meant := func(key []byte) bool {
+		return slices.Contains(names, clusterOf(key)) ||
+			slices.ContainsFunc(r.Manifest.Definitions, func(d archive.Definition) bool {
+				return r.Manifest.Origin.Prefix+d.Key == string(key)
+			})
+	}
+	before, granted := kcptest.Dump(r.t, r.in)
+	after, leases := kcptest.Dump(r.t, r.out)
+	held, n := map[int64]int64{}, 0
 	for _, kv := range before {
+		if !meant(kv.Key) {
+			continue
+		}
+		require.Less(r.t, n, len(after))
+		require.Equal(r.t, kv, after[n])
+		n++
 		if kv.Lease != 0 {
-			held[kv.Lease] = leasesBefore[kv.Lease]
+			held[kv.Lease] = granted[kv.Lease]
 		}
 	}
-	require.Equal(t, held, leases)
-	return after
+	require.Len(r.t, after, n)
+	require.Equal(r.t, held, leases)
 }
 
-// isBound tells whether key is that of a definition in system:bound-crds.
-func isBound(key []byte) bool { return clusterOf(key) == "system:bound-crds" }
-
-// needed tells whether key is that of a definition that the manifest lists.
-func needed(m *archive.Manifest, key []byte) bool {
-	return slices.ContainsFunc(m.Definitions, func(d archive.Definition) bool { return m.Origin.Prefix+d.Key == string(key) })
-}
-
-// TestExtractExactly: the 36 keys of consumer and the definitions that it binds, and nothing of the
-// namespace that is named like it.
+// TestExtractExactly: the archive has the 36 keys of consumer and the definitions that it binds,
+// and no key of the namespace with its name.
 func TestExtractExactly(t *testing.T) {
-	in := kcptest.Recorded(t, kcptest.Root)
-	r, out := extracted(t, in, extraction{Name: kcptest.Consumer})
+	r := extract(t, root(t), itself).written()
 	m := r.Manifest
 	require.Len(t, m.Clusters, 1)
 	c := m.Clusters[0]
 	require.Equal(t, 36, c.Keys)
-	require.Equal(t, []string{kcptest.Consumer, "root:consumer", "root", "root", "consumer"}, []string{c.Name, c.Path, c.Shard, c.Owner.Cluster, c.Owner.Name})
-	require.Equal(t, archive.Origin{Shard: "root", Prefix: "/registry", SHA256: r.Input.SHA256, Revision: r.Input.Revision, Rest: m.Origin.Rest}, m.Origin)
+	require.Equal(t, []string{consumer, "root:consumer", "root", "root", "consumer"},
+		[]string{c.Name, c.Path, c.Shard, c.Owner.Cluster, c.Owner.Name})
+	origin := archive.Origin{Shard: "root", Prefix: "/registry", SHA256: r.Input.SHA256, Revision: r.Input.Revision,
+		Rest: m.Origin.Rest}
+	require.Equal(t, origin, m.Origin)
 	require.Equal(t, r.Input.Keys-36, m.Origin.Rest.Keys)
 	require.NotEmpty(t, m.Definitions)
 	require.Empty(t, m.Missing)
 	require.Empty(t, m.Encryption)
-	require.Equal(t, m.Total.Keys, r.Output.Keys)
-	require.Equal(t, m.Total.Keys, 36+len(m.Definitions))
+	require.Equal(t, []int{36 + len(m.Definitions), 36 + len(m.Definitions)}, []int{m.Total.Keys, r.Output.Keys})
 	require.Equal(t, r.Input.Revision, r.Output.Revision)
-	require.Equal(t, []string{"children-stay"}, codes(r.report))
-
-	kvs := requireSame(t, in, out, func(key []byte) bool { return clusterOf(key) == kcptest.Consumer || needed(m, key) })
+	require.Equal(t, []string{"children-stay"}, r.codes())
+	r.requireExactly(consumer)
+	require.Len(t, m.Leases, 1, "consumer has an Event")
 	for _, trapped := range kcptest.Trapped() {
-		require.False(t, slices.ContainsFunc(kvs, func(kv etcdtest.KV) bool { return string(kv.Key) == trapped }))
+		rec, err := openFile(t, r.out).Get(t.Context(), []byte(trapped))
+		require.NoError(t, err)
+		require.Nil(t, rec)
 	}
-	require.Equal(t, len(m.Definitions), len(slices.DeleteFunc(slices.Clone(kvs), func(kv etcdtest.KV) bool { return !isBound(kv.Key) })))
-	require.NotEmpty(t, m.Leases, "consumer has an Event")
-
-	s := openFile(t, out)
-	read, err := archive.Open(context.Background(), s)
-	require.NoError(t, err)
-	require.Equal(t, m, read)
-	require.NoError(t, archive.Check(context.Background(), s, read))
+	require.Equal(t, m, manifestOf(t, r.out))
+	require.NoError(t, archive.Check(t.Context(), openFile(t, r.out), m))
 }
 
-func openFile(t testing.TB, path string) *snapshot.Snapshot {
-	t.Helper()
-	s, err := snapshot.Open(context.Background(), path, snapshot.Config{})
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, s.Close()) })
-	return s
-}
-
-// TestExtractIdentities: what the cluster binds, and what it exports itself.
+// TestExtractIdentities: the identities of a logical cluster are those that it binds or exports.
 func TestExtractIdentities(t *testing.T) {
-	in := kcptest.Recorded(t, kcptest.Root)
-	identity := func(m *archive.Manifest, hash string) *archive.Identity {
-		for i := range m.Identities {
-			if m.Identities[i].Hash == hash {
-				return &m.Identities[i]
-			}
-		}
-		return nil
+	identity := func(m *archive.Manifest, hash string) archive.Identity {
+		at := slices.IndexFunc(m.Identities, func(i archive.Identity) bool { return i.Hash == hash })
+		require.GreaterOrEqual(t, at, 0)
+		return m.Identities[at]
 	}
-	r, _ := extracted(t, in, extraction{Name: kcptest.Consumer})
-	bound := identity(r.Manifest, kcptest.ExampleDev)
-	require.NotNil(t, bound)
-	require.False(t, bound.Own)
-	require.Equal(t, []string{"pods", "sprockets.example.dev", "widgets.example.dev"}, bound.Resources)
-	require.Equal(t, []archive.Export{{Cluster: kcptest.Provider, Path: "root:provider", Name: "example.dev"}}, bound.Exports)
-	require.NotNil(t, identity(r.Manifest, kcptest.Tenancy))
-
-	r, _ = extracted(t, in, extraction{Name: kcptest.Provider})
-	exported := identity(r.Manifest, kcptest.ExampleDev)
-	require.NotNil(t, exported)
-	require.True(t, exported.Own)
-	require.Equal(t, []archive.Export{{Cluster: kcptest.Provider, Path: "root:provider", Name: "example.dev"}}, exported.Exports)
+	exports := []archive.Export{{Cluster: provider, Path: "root:provider", Name: "example.dev"}}
+	m := extract(t, root(t), itself).written().Manifest
+	require.Equal(t, archive.Identity{
+		Hash: kcptest.ExampleDev, Resources: []string{"pods", "sprockets.example.dev", "widgets.example.dev"},
+		Exports: exports,
+	}, identity(m, kcptest.ExampleDev))
+	identity(m, kcptest.Tenancy)
+	own := identity(extract(t, root(t), move.Extract{Name: provider}).written().Manifest, kcptest.ExampleDev)
+	require.True(t, own.Own)
+	require.Equal(t, exports, own.Exports)
 }
 
+// TestExtractChildren: however deep; those that live elsewhere are named. A LogicalCluster names
+// its parent; a Workspace, which any tenant may write, does not.
 func TestExtractChildren(t *testing.T) {
-	in := kcptest.Recorded(t, kcptest.Root)
-	r, out := extracted(t, in, extraction{Name: kcptest.Consumer, WithChildren: true})
+	r := extract(t, root(t), family).written()
 	require.Len(t, r.Manifest.Clusters, 2)
-	require.Equal(t, kcptest.Child, r.Manifest.Clusters[0].Name)
-	require.Equal(t, kcptest.Consumer, r.Manifest.Name)
+	require.Equal(t, []string{child, consumer}, []string{r.Manifest.Clusters[0].Name, r.Manifest.Name})
 	require.Empty(t, r.Problems)
-	requireSame(t, in, out, func(key []byte) bool {
-		return clusterOf(key) == kcptest.Consumer || clusterOf(key) == kcptest.Child || needed(r.Manifest, key)
-	})
+	r.requireExactly(consumer, child)
 	require.Equal(t, r.Input.Keys-r.Manifest.Clusters[0].Keys-36, r.Manifest.Origin.Rest.Keys)
-}
 
-// TestExtractGrandchildren: however deep, and those that live elsewhere are named. Whose child one
-// is its LogicalCluster says, and not a Workspace that anyone may write.
-func TestExtractGrandchildren(t *testing.T) {
-	grand, elsewhere := "3grandchild00000", "4elsewhere000000"
-	workspace := func(in, name string) string {
-		return "/registry/tenancy.kcp.io/workspaces/" + kcptest.Tenancy + "/" + in + "/" + name
+	grand, from := "3grandchild00000", workspaceKey(consumer, "child")
+	edits := []edit{derive(home(child), home(grand),
+		child, grand, `"cluster":"`+consumer, `"cluster":"`+child, `"name":"child"`, `"name":"grand"`)}
+	for name, cluster := range map[string]string{"grand": grand, "elsewhere": "4elsewhere000000", "stolen": other} {
+		edits = append(edits, derive(from, workspaceKey(child, name),
+			child, cluster, `"name":"child"`, `"name":"`+name+`"`, `"kcp.io/cluster":"`+consumer,
+			`"kcp.io/cluster":"`+child))
 	}
-	in := kcptest.Edit(t, kcptest.Recorded(t, kcptest.Root), func(client *clientv3.Client) {
-		ws := kcptest.Get(t, client, workspace(kcptest.Consumer, "child"))
-		for name, cluster := range map[string]string{"grand": grand, "elsewhere": elsewhere, "stolen": kcptest.Other} {
-			named := bytes.ReplaceAll(bytes.ReplaceAll(ws, []byte(kcptest.Child), []byte(cluster)), []byte(`"name":"child"`), []byte(`"name":"`+name+`"`))
-			named = bytes.ReplaceAll(named, []byte(`"kcp.io/cluster":"`+kcptest.Consumer), []byte(`"kcp.io/cluster":"`+kcptest.Child))
-			kcptest.Put(t, client, workspace(kcptest.Child, name), named)
-		}
-		lc := kcptest.Get(t, client, kcptest.LogicalClusterKey(kcptest.Child))
-		lc = bytes.ReplaceAll(lc, []byte(kcptest.Child), []byte(grand))
-		lc = bytes.ReplaceAll(lc, []byte(`"cluster":"`+kcptest.Consumer), []byte(`"cluster":"`+kcptest.Child))
-		kcptest.Put(t, client, kcptest.LogicalClusterKey(grand), bytes.ReplaceAll(lc, []byte(`"name":"child"`), []byte(`"name":"grand"`)))
-	})
-	r, _ := extracted(t, in, extraction{Name: kcptest.Consumer, WithChildren: true})
+	r = extract(t, root(t, edits...), family).written()
 	require.Len(t, r.Manifest.Clusters, 3)
 	require.NotNil(t, r.Manifest.Cluster(grand))
-	require.Equal(t, []string{"child-elsewhere"}, codes(r.report))
+	require.Equal(t, []string{"child-elsewhere"}, r.codes())
 	require.Len(t, r.Problems, 2)
-	require.Contains(t, r.Problems[0].Reason+r.Problems[1].Reason, `"4elsewhere000000", behind Workspace "elsewhere"`)
-	require.Contains(t, r.Problems[0].Reason+r.Problems[1].Reason, `"11iehthilu5atzgl" lives here, but says that it does not belong`)
+	require.Contains(t, r.reasons("child-elsewhere"), `"4elsewhere000000", behind Workspace "elsewhere"`)
+	require.Contains(t, r.reasons("child-elsewhere"), `"11iehthilu5atzgl" lives here, but says that it does not belong`)
 }
 
-// TestExtractNamePrefix: a logical cluster whose name begins as this one's does not come along.
-func TestExtractNamePrefix(t *testing.T) {
-	longer, shorter := kcptest.Consumer+"x", kcptest.Consumer[:15]
-	in := kcptest.Edit(t, kcptest.Recorded(t, kcptest.Root), func(client *clientv3.Client) {
-		for _, name := range []string{longer, shorter} {
-			lc := bytes.ReplaceAll(kcptest.Get(t, client, kcptest.LogicalClusterKey(kcptest.Consumer)), []byte(kcptest.Consumer), []byte(name))
-			kcptest.Put(t, client, kcptest.LogicalClusterKey(name), lc)
-			kcptest.Put(t, client, "/registry/core/configmaps/"+name+"/default/a", []byte(`{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"a","namespace":"default"}}`))
-		}
-	})
-	for name, n := range map[string]int{kcptest.Consumer: 36, longer: 2, shorter: 2} {
-		r, out := extracted(t, in, extraction{Name: name})
+// TestNamePrefix: a logical cluster whose name begins with this one's, or the other way round, is
+// neither extracted nor purged with it.
+func TestNamePrefix(t *testing.T) {
+	longer, shorter := consumer+"x", consumer[:15]
+	var edits []edit
+	for _, name := range []string{longer, shorter} {
+		edits = append(edits, derive(home(consumer), home(name), consumer, name),
+			put(configMaps+name+"/default/a",
+				`{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"a","namespace":"default"}}`),
+			put("/registry/example.dev/widgets/"+kcptest.ExampleDev+"/"+name+"/default/a",
+				`{"metadata":{"name":"a","namespace":"default"}}`))
+	}
+	in := root(t, edits...)
+	for name, n := range map[string]int{consumer: 36, longer: 3, shorter: 3} {
+		r := extract(t, in, move.Extract{Name: name}).written()
 		require.Equal(t, n, r.Manifest.Clusters[0].Keys)
-		requireSame(t, in, out, func(key []byte) bool { return clusterOf(key) == name || needed(r.Manifest, key) })
+		r.requireExactly(name)
+		gone := purge(t, in, move.Purge{Name: name}, allow("owner-points-here")).written()
+		require.Equal(t, n, gone.requireGone(ofCluster(name)))
 	}
 }
 
-// TestExtractOfSeveralStorages: a cache of the same file is no part of the archive, nor of what the
-// origin keeps once it is purged.
+func TestExtractSystem(t *testing.T) {
+	for _, name := range []string{"root", "system:bound-crds", "system:shard"} {
+		x := move.Extract{Name: name}
+		extract(t, root(t), x).refused("system-cluster")
+		extract(t, root(t), x, allow("system-cluster")).written().requireExactly(name)
+	}
+}
+
+// TestExtractOfSeveralStorages: a cache of the same file is no part of the archive, nor of the rest
+// of the origin. A shard without a name has to be named, as its copies depend on that.
 func TestExtractOfSeveralStorages(t *testing.T) {
-	in := kcptest.Single(t)
-	r, out := extracted(t, in, extraction{Name: kcptest.Provider})
-	requireSame(t, in, out, func(key []byte) bool { return clusterOf(key) == kcptest.Provider || needed(r.Manifest, key) })
-
-	purgedReport, purgedOut := purged(t, in, move.Purge{Name: kcptest.Provider}, "owner-points-here", "exports-in-cache")
-	require.Positive(t, purgedReport.Clusters[0].Copies)
-	require.Equal(t, *purgedReport.Rest, r.Manifest.Origin.Rest)
-	require.Equal(t, purgedReport.Clusters[0].SHA256, r.Manifest.Clusters[0].SHA256)
-	require.NotEmpty(t, purgedOut)
-}
-
-// TestExtractAsShard: a shard that does not say what it is called has to be named, where copies in
-// its cache depend on that.
-func TestExtractAsShard(t *testing.T) {
-	in := kcptest.Edit(t, kcptest.Single(t), func(client *clientv3.Client) {
-		kcptest.Delete(t, client, kcptest.LogicalClusterKey("system:shard"))
-	})
-	_, _, err := tryExtract(t, in, extraction{Name: kcptest.Provider})
-	require.ErrorIs(t, err, move.ErrShardUnknown)
-	r, _ := extracted(t, in, extraction{Name: kcptest.Provider, AsShard: "root"})
-	require.Equal(t, "root", r.Manifest.Origin.Shard)
-	require.Contains(t, r.Steps, "take it out here: etcdshift kcp purge "+kcptest.Provider+" "+in+" ORIGIN-OUT --as-shard root --to-shard NEW-SHARD")
-	gone, _ := purged(t, in, move.Purge{Name: kcptest.Provider, AsShard: "root"}, "owner-points-here", "exports-in-cache")
+	purgeAll, exporter := allow("owner-points-here", "exports-in-cache"), move.Extract{Name: provider}
+	single := kcptest.Single(t)
+	r := extract(t, single, exporter).written()
+	r.requireExactly(provider)
+	gone := purge(t, single, move.Purge{Name: provider}, purgeAll).written()
+	require.Positive(t, gone.Clusters[0].Copies)
 	require.Equal(t, *gone.Rest, r.Manifest.Origin.Rest)
-}
+	require.Equal(t, gone.Clusters[0].SHA256, r.Manifest.Clusters[0].SHA256)
 
-// TestExtractOfTwoShards: which of two shards in one etcd is meant has to be said.
-func TestExtractOfTwoShards(t *testing.T) {
-	second, _ := kcptest.Dump(t, kcptest.Recorded(t, kcptest.Shard1))
-	in := kcptest.Edit(t, kcptest.Recorded(t, kcptest.Root), func(client *clientv3.Client) {
-		for _, kv := range second {
-			if key, ok := strings.CutPrefix(string(kv.Key), "/registry/"); ok {
-				kcptest.Put(t, client, "/shard/shard-1/"+key, kv.Value)
-			}
+	nameless := edited(t, single, drop(home(kcp.SystemShard)))
+	extract(t, nameless, exporter).fails(move.ErrShardUnknown, "")
+	exporter.AsShard = "root"
+	r = extract(t, nameless, exporter).written()
+	require.Equal(t, "root", r.Manifest.Origin.Shard)
+	r.requireSteps("take it out here: etcdshift kcp purge " + provider + " " + nameless +
+		" ORIGIN-OUT --as-shard root --to-shard NEW-SHARD")
+	gone = purge(t, nameless, move.Purge{Name: provider, AsShard: "root"}, purgeAll).written()
+	require.Equal(t, *gone.Rest, r.Manifest.Origin.Rest)
+
+	for as, code := range map[string][]string{"rot": {"shard-name"}, "root": {}, "": {}} {
+		exporter.AsShard = as
+		r := extract(t, single, exporter).written()
+		require.Equal(t, code, r.codes())
+		if len(code) > 0 {
+			require.Equal(t, "rot", r.Manifest.Origin.Shard)
+			require.Equal(t, home(kcp.SystemShard), r.Problems[0].Key)
 		}
-	})
-	_, _, err := tryExtract(t, in, extraction{Name: kcptest.Consumer})
-	require.ErrorIs(t, err, kcp.ErrSeveralShards)
-	r, _ := extracted(t, in, extraction{Name: kcptest.Consumer, Prefixes: []string{"/registry"}})
-	require.Equal(t, 36, r.Manifest.Clusters[0].Keys)
-	r, out := extracted(t, in, extraction{Name: kcptest.Consumer1, Prefixes: []string{"/shard/shard-1"}})
-	require.Equal(t, "/shard/shard-1", r.Manifest.Origin.Prefix)
-	require.Equal(t, "shard-1", r.Manifest.Origin.Shard)
-	whole, _ := extracted(t, kcptest.Recorded(t, kcptest.Shard1), extraction{Name: kcptest.Consumer1})
-	require.Equal(t, whole.Manifest.Clusters[0].Resources[0].SHA256, r.Manifest.Clusters[0].Resources[0].SHA256, "no prefix, no revision is in a digest")
-	require.NoError(t, archive.Check(context.Background(), openFile(t, out), r.Manifest))
+	}
 }
 
-// TestExtractTwice: the same input gives the same bytes.
+// TestExtractOfTwoShards: of two shards in one etcd one has to be named.
+func TestExtractOfTwoShards(t *testing.T) {
+	in, x := root(t, withShard(t, shard1(t), "/shard/shard-1")), move.Extract{Name: consumer1}
+	extract(t, in, itself).fails(kcp.ErrSeveralShards, "")
+	require.Equal(t, 36, extract(t, in, itself, under("/registry")).written().Manifest.Clusters[0].Keys)
+	r := extract(t, in, x, under("/shard/shard-1")).written()
+	require.Equal(t, []string{"/shard/shard-1", "shard-1"}, []string{r.Manifest.Origin.Prefix, r.Manifest.Origin.Shard})
+	whole := extract(t, shard1(t), x).written().Manifest.Clusters[0].Resources[0]
+	require.Equal(t, whole.SHA256, r.Manifest.Clusters[0].Resources[0].SHA256, "no prefix, no revision is in a digest")
+	require.NoError(t, archive.Check(t.Context(), openFile(t, r.out), r.Manifest))
+}
+
+// TestExtractTwice: the same input gives the same bytes; a dry run gives all but the file.
 func TestExtractTwice(t *testing.T) {
-	in := kcptest.Recorded(t, kcptest.Root)
+	in := root(t)
 	before, err := os.ReadFile(in)
 	require.NoError(t, err)
-	var first []byte
-	for range 3 {
-		_, out := extracted(t, in, extraction{Name: kcptest.Consumer, WithChildren: true})
-		text, err := os.ReadFile(out)
-		require.NoError(t, err)
-		if first == nil {
-			first = text
-		}
-		require.True(t, bytes.Equal(first, text))
-		info, err := os.Stat(out)
+	first := extract(t, in, family).written()
+	for range 2 {
+		second := extract(t, in, family).written()
+		require.Equal(t, first.Output.SHA256, second.Output.SHA256)
+		info, err := os.Stat(second.out)
 		require.NoError(t, err)
 		require.Equal(t, fs.FileMode(0o600), info.Mode().Perm())
 	}
 	after, err := os.ReadFile(in)
 	require.NoError(t, err)
 	require.True(t, bytes.Equal(before, after))
+
+	dry := extract(t, in, family, dryRun)
+	require.NoError(t, dry.err)
+	require.Equal(t, transform.Planned, dry.Outcome)
+	require.NoFileExists(t, dry.out)
+	require.Equal(t, first.Manifest, dry.Manifest)
+	require.Equal(t, first.Clusters, dry.Clusters)
+	dry = extract(t, in, itself, dryRun, func(o *transform.Options) {
+		o.Out = filepath.Join(t.TempDir(),
+			"an archive")
+	})
+	dry.requireSteps("/an archive' DESTINATION",
+		"take it out here: etcdshift kcp purge "+consumer+" "+in+" ORIGIN-OUT --to-shard NEW-SHARD")
 }
 
-// TestExtractLeases: an Event keeps its lease and that its TTL; a lease that the file does not have
-// any more is told.
+// TestExtractLeases: an Event keeps its lease and the TTL of that. A record whose lease is missing
+// on the shard keeps its number, and the archive says that it has no TTL.
 func TestExtractLeases(t *testing.T) {
-	in := kcptest.Recorded(t, kcptest.Root)
-	r, out := extracted(t, in, extraction{Name: kcptest.Consumer})
-	s := openFile(t, in)
-	granted, err := s.Leases(context.Background())
-	require.NoError(t, err)
-	kept, err := openFile(t, out).Leases(context.Background())
-	require.NoError(t, err)
+	r := extract(t, root(t), itself).written()
+	granted, kept := leasesOf(t, r.in), leasesOf(t, r.out)
 	require.Len(t, kept, len(r.Manifest.Leases))
 	for id, ttl := range kept {
 		require.Equal(t, granted[id], ttl)
 		require.Positive(t, ttl)
 	}
-}
-
-// TestExtractDryRun: everything but the file.
-func TestExtractDryRun(t *testing.T) {
-	in := kcptest.Recorded(t, kcptest.Root)
-	r, out, err := tryExtract(t, in, extraction{Name: kcptest.Consumer, DryRun: true})
-	require.NoError(t, err)
-	require.Equal(t, transform.Planned, r.Outcome)
-	require.NoFileExists(t, out)
-	require.Contains(t, r.Steps, "take it out here: etcdshift kcp purge "+kcptest.Consumer+" "+in+" ORIGIN-OUT --to-shard NEW-SHARD")
-	spaced, err := runExtract(context.Background(), extraction{Name: kcptest.Consumer, In: in, Out: filepath.Join(t.TempDir(), "an archive"), DryRun: true})
-	require.NoError(t, err)
-	require.Contains(t, strings.Join(spaced.Steps, "\n"), "/an archive' DESTINATION")
-	written, _ := extracted(t, in, extraction{Name: kcptest.Consumer})
-	require.Equal(t, written.Manifest, r.Manifest)
-	require.Equal(t, written.Clusters, r.Clusters)
-}
-
-// TestExtractLostLease: a record of which the shard has no lease any more keeps its number, and the
-// archive says that it has no TTL.
-func TestExtractLostLease(t *testing.T) {
-	ctx := context.Background()
-	src := openFile(t, kcptest.Recorded(t, kcptest.Root))
-	in := filepath.Join(t.TempDir(), "without-leases.db")
-	_, err := snapshot.Build(ctx, in, snapshot.Content{Records: src.Live(ctx, nil), Revision: 796}, nil)
-	require.NoError(t, err)
-	r, out := extracted(t, in, extraction{Name: kcptest.Consumer})
+	in := build(t, snapshot.Content{Records: openFile(t, r.in).Live(t.Context(), nil), Revision: 796})
+	r = extract(t, in, itself).written()
 	require.Equal(t, []archive.Lease{{ID: "6bb5a1fa600bfdc9", TTL: 0, Keys: 1}}, r.Manifest.Leases)
-	kept, err := openFile(t, out).Leases(ctx)
-	require.NoError(t, err)
-	require.Empty(t, kept)
-	m, err := archive.OpenChecked(ctx, openFile(t, out))
+	require.Empty(t, leasesOf(t, r.out))
+	m, err := archive.OpenChecked(t.Context(), openFile(t, r.out))
 	require.NoError(t, err)
 	require.Equal(t, r.Manifest, m)
 }
 
-// TestExtractOfHistory: what was written over and what was deleted is not in the archive, nor is
-// what was compacted away in its way.
+// TestExtractOfHistory: no overwritten value and no deleted record is in the archive.
 func TestExtractOfHistory(t *testing.T) {
-	settings := "/registry/core/configmaps/" + kcptest.Consumer + "/default/settings"
-	gone := "/registry/core/configmaps/" + kcptest.Consumer + "/team-a/settings"
-	var old []byte
-	in := kcptest.Edit(t, kcptest.Recorded(t, kcptest.Root), func(client *clientv3.Client) {
-		old = kcptest.Get(t, client, settings)
-		kcptest.Put(t, client, settings, bytes.Replace(old, []byte("1"), []byte("2"), 1))
-		kcptest.Delete(t, client, gone)
-		kcptest.Put(t, client, settings+"2", []byte("x"))
-		kcptest.Delete(t, client, settings+"2")
-		kcptest.Put(t, client, settings+"2", bytes.ReplaceAll(old, []byte("settings"), []byte("settingX")))
-		kcptest.Delete(t, client, settings+"2")
-	})
-	r, out := extracted(t, in, extraction{Name: kcptest.Consumer})
+	old := valueIn(t, root(t), itsSettings)
+	in := root(t, swap(itsSettings, "1", "2"), drop(configMaps+consumer+"/team-a/settings"), put(itsSettings+"2", "x"),
+		drop(itsSettings+"2"), derive(itsSettings, itsSettings+"2", "settings", "settingX"), drop(itsSettings+"2"))
+	r := extract(t, in, itself).written()
 	require.Equal(t, 35, r.Manifest.Clusters[0].Keys)
-	requireSame(t, in, out, func(key []byte) bool { return clusterOf(key) == kcptest.Consumer || needed(r.Manifest, key) })
-	text, err := os.ReadFile(out)
+	r.requireExactly(consumer)
+	text, err := os.ReadFile(r.out)
 	require.NoError(t, err)
-	require.NotContains(t, string(text), string(old))
+	require.NotContains(t, string(text), old)
 	require.NotContains(t, string(text), "settingX")
-	status, err := openFile(t, out).Status(context.Background())
+	status, err := openFile(t, r.out).Status(t.Context())
 	require.NoError(t, err)
 	require.Zero(t, status.Tombstones)
 	require.Equal(t, status.Keys, status.Records)
 	require.Empty(t, status.Members)
-}
-
-// BenchmarkShard is each job on a shard of 2,000 logical clusters, in bytes of its file, beside one
-// copy of that file with its SHA-256. The names of what is written are new in each run.
-func BenchmarkShard(b *testing.B) {
-	const name = "bench00000000777"
-	shard, small := kcptest.Many(b, 2000), kcptest.Recorded(b, kcptest.Shard1)
-	archived := extractOf(b, shard, extraction{Name: name})
-	purged := purgeOf(b, name, shard)
-	imported := importInto(b, archived, small, move.Import{}, transform.Options{}).written().out
-	out := func() string { return filepath.Join(b.TempDir(), "out.db") }
-	for _, job := range []struct {
-		name string
-		run  func(b *testing.B)
-	}{
-		{"copy", func(b *testing.B) { copyHashed(b, shard, out()) }},
-		{"list", func(b *testing.B) { list(b, shard) }},
-		{"extract", func(b *testing.B) { extractOf(b, shard, extraction{Name: name}) }},
-		{"purge", func(b *testing.B) { purgeOf(b, name, shard) }},
-		{"import", func(b *testing.B) {
-			importInto(b, archived, purged, move.Import{}, transform.Options{}).written()
-		}},
-		{"verify", func(b *testing.B) {
-			v, err := moveFiles{archive: archived, origin: shard, originOut: purged, destination: small, destinationOut: imported}.verify(b)
-			require.NoError(b, err)
-			require.True(b, v.Sound())
-		}},
-	} {
-		b.Run(job.name, func(b *testing.B) {
-			info, err := os.Stat(shard)
-			require.NoError(b, err)
-			b.SetBytes(info.Size())
-			b.ReportAllocs()
-			for b.Loop() {
-				job.run(b)
-			}
-		})
-	}
-}
-
-// list is what kcp list does.
-func list(b *testing.B, path string) {
-	s, err := snapshot.Open(context.Background(), path, snapshot.Config{})
-	require.NoError(b, err)
-	f, err := kcp.ReadChecked(context.Background(), inspect.NewReader(s, nil))
-	require.NoError(b, err)
-	kcp.Survey([]kcp.Named{{Path: path, File: f}}, nil)
-	_, err = s.Digest(context.Background())
-	require.NoError(b, err)
-	require.NoError(b, s.Close())
-}
-
-func copyHashed(b *testing.B, from, to string) {
-	in, err := os.Open(from)
-	require.NoError(b, err)
-	out, err := os.Create(to)
-	require.NoError(b, err)
-	_, err = io.Copy(io.MultiWriter(out, sha256.New()), in)
-	require.NoError(b, err)
-	require.NoError(b, in.Close())
-	require.NoError(b, out.Sync())
-	require.NoError(b, out.Close())
 }

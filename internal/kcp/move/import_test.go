@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -14,7 +13,7 @@ import (
 
 	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/inspect"
-	"github.com/etcdshift/etcdshift/internal/kcp/archive"
+	"github.com/etcdshift/etcdshift/internal/kcp"
 	"github.com/etcdshift/etcdshift/internal/kcp/move"
 	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
 	"github.com/etcdshift/etcdshift/internal/test/kcptest"
@@ -24,126 +23,18 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// extractOf is the path of an archive of a logical cluster.
-func extractOf(t testing.TB, shard string, o extraction) string {
-	t.Helper()
-	o.In, o.Out = shard, filepath.Join(t.TempDir(), o.Name+".archive.db")
-	r, err := runExtract(context.Background(), o)
-	require.NoError(t, err, "%+v", r.Problems)
-	return o.Out
-}
-
-// arrival is a run of Import.
-type arrival struct {
-	t      testing.TB
-	in     string
-	out    string
-	report *report
-	err    error
-}
-
-// importInto imports an archive. run holds what is not of ImportOptions: Encryption, Allow,
-// Prefixes.
-func importInto(t testing.TB, from, shard string, o move.Import, run transform.Options) arrival {
-	t.Helper()
-	ctx := context.Background()
-	file, err := snapshot.Open(ctx, from, snapshot.Config{})
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, file.Close()) })
-	o.Archive = file
-	o.Manifest, err = archive.OpenChecked(ctx, file)
-	require.NoError(t, err)
-	o.Prefixes = run.Prefixes
-	a := arrival{t: t, in: shard, out: filepath.Join(t.TempDir(), "out.db")}
-	run.Command, run.In, run.Out = "kcp import", a.in, a.out
-	r, err := transform.Run(ctx, run, &o)
-	a.report, a.err = reportOf(r), err
-	return a
-}
-
-// written requires that the run succeeded.
-func (a arrival) written() arrival {
-	a.t.Helper()
-	require.NoError(a.t, a.err, "%+v", a.report.Problems)
-	require.Equal(a.t, transform.Written, a.report.Outcome)
-	return a
-}
-
-// refused requires that the run was refused, for this code among others.
-func (a arrival) refused(code string) []finding.Finding {
-	a.t.Helper()
-	require.ErrorIs(a.t, a.err, transform.ErrRefused, "%+v", a.report.Problems)
-	_, err := os.Stat(a.out)
-	require.ErrorIs(a.t, err, os.ErrNotExist)
-	require.Contains(a.t, codes(a.report), code)
-	return slices.DeleteFunc(slices.Clone(a.report.Problems), func(p finding.Finding) bool { return p.Code.Name != code })
-}
-
-// arrived is what a real etcd restored from the output has that the input has not; what it has of
-// the input must be the same.
-func (a arrival) arrived(changed ...string) (came []etcdtest.KV, leases map[int64]int64) {
-	a.t.Helper()
-	before, _ := kcptest.Dump(a.t, a.in)
-	after, leases := kcptest.Dump(a.t, a.out)
-	was := map[string]etcdtest.KV{}
-	for _, kv := range before {
-		was[string(kv.Key)] = kv
-	}
-	for _, kv := range after {
-		old, there := was[string(kv.Key)]
-		switch {
-		case !there:
-			came = append(came, kv)
-			continue
-		case slices.Contains(changed, string(kv.Key)):
-			require.Greater(a.t, kv.ModRevision, old.ModRevision, "%s", kv.Key)
-		default:
-			require.Equal(a.t, old, kv)
-		}
-		delete(was, string(kv.Key))
-	}
-	require.Empty(a.t, was, "lost")
-	return came, leases
-}
-
-// value is what the output has under a key, read without an etcd, which takes its time to start.
-func (a arrival) value(key string) string {
-	a.t.Helper()
-	s, err := snapshot.Open(context.Background(), a.out, snapshot.Config{})
-	require.NoError(a.t, err)
-	defer s.Close()
-	rec, err := s.Get(context.Background(), []byte(key))
-	require.NoError(a.t, err)
-	require.NotNil(a.t, rec, "no such key: %s", key)
-	return string(rec.Value)
-}
-
-// ofCluster are the records of one logical cluster.
-func ofCluster(kvs []etcdtest.KV, cluster string) (found []etcdtest.KV) {
-	for _, kv := range kvs {
-		if clusterOf(kv.Key) == cluster {
-			found = append(found, kv)
-		}
-	}
-	return found
-}
-
-// TestImport: all records of consumer come to shard-1, under their keys, byte for byte, the Event
-// with a lease of the same TTL; each at a revision of its own, as created; the definitions are
-// there already, and all else stays.
+// TestImport: all records of consumer come to shard-1, byte for byte, the Event with a lease of the
+// same TTL; each is created at a revision of its own, in the order of the origin. The definitions
+// are there already, and all else stays.
 func TestImport(t *testing.T) {
-	root := kcptest.Recorded(t, kcptest.Root)
-	from := extractOf(t, root, extraction{Name: kcptest.Consumer})
-	a := importInto(t, from, kcptest.Recorded(t, kcptest.Shard1), move.Import{}, transform.Options{}).written()
-	require.Empty(t, a.report.Problems)
-	require.Equal(t, transform.Changes{Created: 36}, a.report.Changes)
-
+	origin := root(t)
+	a := importInto(t, archiveOf(t, origin), shard1(t), move.Import{}).written()
+	require.Empty(t, a.Problems)
+	require.Equal(t, transform.Changes{Created: 36}, a.Changes)
 	came, leases := a.arrived()
-	all, origins := kcptest.Dump(t, root)
-	want := ofCluster(all, kcptest.Consumer)
+	want, origins := dumped(t, origin, ofCluster(consumer)), leasesOf(t, origin)
 	require.Len(t, came, 36)
 	require.Len(t, want, 36)
-	revisions := map[int64]bool{}
 	leased := 0
 	for n, kv := range came {
 		require.Equal(t, string(want[n].Key), string(kv.Key))
@@ -151,85 +42,70 @@ func TestImport(t *testing.T) {
 		require.Equal(t, origins[want[n].Lease], leases[kv.Lease], "TTL of %s", kv.Key)
 		require.Equal(t, kv.CreateRevision, kv.ModRevision)
 		require.EqualValues(t, 1, kv.Version)
-		require.False(t, revisions[kv.ModRevision], "one main revision a record")
-		revisions[kv.ModRevision] = true
 		if kv.Lease != 0 {
 			leased++
 			require.Positive(t, leases[kv.Lease])
 		}
 	}
 	require.Equal(t, 1, leased)
-	byOrigin := slices.SortedFunc(slices.Values(want), func(x, y etcdtest.KV) int { return int(x.ModRevision - y.ModRevision) })
-	byArrival := slices.SortedFunc(slices.Values(came), func(x, y etcdtest.KV) int { return int(x.ModRevision - y.ModRevision) })
-	for n := range byOrigin {
-		require.Equal(t, string(byOrigin[n].Key), string(byArrival[n].Key), "in the order of the origin")
+	byRevision := func(x, y etcdtest.KV) int { return int(x.ModRevision - y.ModRevision) }
+	slices.SortFunc(want, byRevision)
+	slices.SortFunc(came, byRevision)
+	for n := range want {
+		require.Equal(t, string(want[n].Key), string(came[n].Key))
+		require.True(t, n == 0 || came[n-1].ModRevision < came[n].ModRevision)
 	}
 }
 
 // TestImportReceipt: the receipt is the archive's, and the rest is all that the input has.
 func TestImportReceipt(t *testing.T) {
-	from := extractOf(t, kcptest.Recorded(t, kcptest.Root), extraction{Name: kcptest.Consumer})
-	a := importInto(t, from, kcptest.Recorded(t, kcptest.Shard1), move.Import{}, transform.Options{}).written()
-	require.Len(t, a.report.Clusters, 1)
-	c := a.report.Clusters[0]
-	require.Equal(t, []any{kcptest.Consumer, "root:consumer", 36}, []any{c.Name, c.Path, c.Keys})
-	require.Equal(t, a.report.Input.Keys, a.report.Rest.Keys)
-	require.Equal(t, from, a.report.Archive.Path)
-	require.Len(t, a.report.Archive.SHA256, 64)
+	from := archiveOf(t, root(t))
+	a := importInto(t, from, shard1(t), move.Import{}).written()
+	require.Len(t, a.Clusters, 1)
+	c := a.Clusters[0]
+	require.Equal(t, []any{consumer, "root:consumer", 36}, []any{c.Name, c.Path, c.Keys})
+	require.Equal(t, a.Input.Keys, a.Rest.Keys)
+	require.Equal(t, from, a.Report.Archive.Path)
+	require.Len(t, a.Report.Archive.SHA256, 64)
+	require.Equal(t, manifestOf(t, archiveOf(t, a.out)).Clusters[0].SHA256, c.SHA256,
+		"an archive of the output has the same digest")
 
-	back := extractOf(t, a.out, extraction{Name: kcptest.Consumer})
-	file, err := snapshot.Open(context.Background(), back, snapshot.Config{})
-	require.NoError(t, err)
-	defer file.Close()
-	m, err := archive.Open(context.Background(), file)
-	require.NoError(t, err)
-	require.Equal(t, m.Clusters[0].Sum.SHA256, c.SHA256, "whoever extracts it from there has the same digest")
+	dry := importInto(t, from, shard1(t), move.Import{}, dryRun)
+	require.NoError(t, dry.err)
+	require.Equal(t, transform.Planned, dry.Outcome)
+	require.Equal(t, a.Clusters, dry.Clusters)
+	require.Nil(t, dry.Rest)
+	require.NoFileExists(t, dry.out)
 }
 
-// TestImportDeterministic: twice the same, to the byte.
+// TestImportDeterministic: two runs write the same bytes.
 func TestImportDeterministic(t *testing.T) {
-	from := extractOf(t, kcptest.Recorded(t, kcptest.Root), extraction{Name: kcptest.Consumer, WithChildren: true})
-	shard := kcptest.Recorded(t, kcptest.Shard1)
-	one := importInto(t, from, shard, move.Import{}, transform.Options{}).written()
-	two := importInto(t, from, shard, move.Import{}, transform.Options{}).written()
-	require.Equal(t, one.report.Output.SHA256, two.report.Output.SHA256)
-	require.Len(t, one.report.Clusters, 2)
-	came, _ := one.arrived()
-	require.NotEmpty(t, ofCluster(came, kcptest.Child))
-	require.Len(t, ofCluster(came, kcptest.Consumer), 36)
-}
-
-// TestImportDryRun plans the same and writes nothing.
-func TestImportDryRun(t *testing.T) {
-	from := extractOf(t, kcptest.Recorded(t, kcptest.Root), extraction{Name: kcptest.Consumer})
-	a := importInto(t, from, kcptest.Recorded(t, kcptest.Shard1), move.Import{}, transform.Options{DryRun: true})
-	require.NoError(t, a.err)
-	require.Equal(t, transform.Planned, a.report.Outcome)
-	require.Equal(t, 36, a.report.Clusters[0].Keys)
-	require.Nil(t, a.report.Rest)
-	_, err := os.Stat(a.out)
-	require.ErrorIs(t, err, os.ErrNotExist)
+	from := extract(t, root(t), move.Extract{Name: consumer, WithChildren: true}).written().out
+	one, two := importInto(t, from, shard1(t), move.Import{}).written(),
+		importInto(t, from, shard1(t), move.Import{}).written()
+	require.Equal(t, one.Output.SHA256, two.Output.SHA256)
+	require.Len(t, one.Clusters, 2)
+	require.NotEmpty(t, dumped(t, one.out, ofCluster(child)))
+	require.Len(t, dumped(t, one.out, ofCluster(consumer)), 36)
 }
 
 // TestImportPrefix: on a shard that stores below another prefix, the keys are below that.
 func TestImportPrefix(t *testing.T) {
-	from := extractOf(t, kcptest.Recorded(t, kcptest.Root), extraction{Name: kcptest.Consumer})
-	a := importInto(t, from, below(t, kcptest.Recorded(t, kcptest.Shard1), "/shard/one"), move.Import{}, transform.Options{}).written()
+	a := importInto(t, archiveOf(t, root(t)), below(t, shard1(t), "/shard/one"), move.Import{}).written()
 	came, _ := a.arrived()
 	require.Len(t, came, 36)
 	for _, kv := range came {
 		k, err := keys.KCPShard{Prefix: "/shard/one"}.Parse(kv.Key)
 		require.NoError(t, err)
-		require.Equal(t, kcptest.Consumer, k.Cluster)
+		require.Equal(t, consumer, k.Cluster)
 	}
 }
 
 // below is a shard's file with all keys below another prefix than /registry.
 func below(t testing.TB, shard, prefix string) string {
 	t.Helper()
-	kvs, _ := kcptest.Dump(t, shard)
 	var script strings.Builder
-	for _, kv := range kvs {
+	for _, kv := range dumped(t, shard, func([]byte) bool { return true }) {
 		key := string(kv.Key)
 		if rest, ok := strings.CutPrefix(key, "/registry/"); ok {
 			key = prefix + "/" + rest
@@ -239,11 +115,11 @@ func below(t testing.TB, shard, prefix string) string {
 	return etcdtest.Build(t, script.String())
 }
 
-// impostor is an import that has its proof look at other files than what was written.
+// impostor is an import whose proof reads other files than its output.
 type impostor struct {
 	*move.Import
 	t     *testing.T
-	files map[string]string // by what is wrong with them
+	files map[string]string // by their fault
 }
 
 func (i *impostor) Plan(ctx context.Context, v *transform.View) error {
@@ -255,60 +131,195 @@ func (i *impostor) Plan(ctx context.Context, v *transform.View) error {
 		within = true
 		for name, path := range i.files {
 			i.t.Run(name, func(t *testing.T) {
-				s, err := snapshot.Open(ctx, path, snapshot.Config{})
-				require.NoError(t, err)
-				defer s.Close()
-				require.ErrorIs(t, v.CheckOutput(ctx, inspect.NewReader(s, nil)), snapshot.ErrVerify)
+				require.ErrorIs(t, v.CheckOutput(ctx, read(t, path)), snapshot.ErrVerify)
 			})
 		}
-		require.Nil(i.t, sections.Of[move.Receipts](v.Report()).Rest, "what was not proved is not told")
+		require.Nil(i.t, sections.Of[move.Receipts](v.Report()).Rest, "nothing unproved is reported")
 		return nil
 	}})
 	return i.Import.Plan(ctx, v)
 }
 
-// TestImportProof: each way in which an output may be wrong is found, before it gets its name.
-func TestImportProof(t *testing.T) {
-	ctx := context.Background()
-	from, shard := purgedRoot(t)
-	o, run := move.Import{FixOwner: true, AsShard: "shard-1"}, transform.Options{}
-	out := importInto(t, from, shard, o, run).written().out
-	event := "/registry/core/events/" + kcptest.Consumer + "/default/ev1"
-	touch := func(key string) func(client *clientv3.Client) {
-		return func(client *clientv3.Client) { kcptest.Put(t, client, key, append(kcptest.Get(t, client, key), ' ')) }
-	}
-	files := map[string]string{"nothing came in": shard}
-	for name, change := range map[string]func(client *clientv3.Client){
-		"a record is gone":        func(client *clientv3.Client) { kcptest.Delete(t, client, secretOfConsumer) },
-		"a record is another":     touch(secretOfConsumer),
-		"the lease is gone":       func(client *clientv3.Client) { kcptest.Put(t, client, event, kcptest.Get(t, client, event)) },
-		"another TTL":             shorter(t, event),
-		"the Workspace is not":    touch(kcptest.WorkspaceKey("consumer")),
-		"another tenant's record": touch("/registry/core/configmaps/" + kcptest.Other + "/default/settings"),
-		"a tenant's record less": func(client *clientv3.Client) {
-			kcptest.Delete(t, client, "/registry/core/configmaps/"+kcptest.Other+"/default/settings")
-		},
-		"a record more": func(client *clientv3.Client) { kcptest.Put(t, client, "/registry/core/configmaps/x/y/z", []byte("{}")) },
-	} {
-		files[name] = kcptest.Edit(t, out, change)
-	}
-	file, err := snapshot.Open(ctx, from, snapshot.Config{})
-	require.NoError(t, err)
-	defer file.Close()
-	o.Archive = file
-	o.Manifest, err = archive.Open(ctx, file)
-	require.NoError(t, err)
-	run.In, run.Out = shard, filepath.Join(t.TempDir(), "out.db")
-	r, err := transform.Run(ctx, run, &impostor{&o, t, files})
-	require.NoError(t, err)
-	require.NotNil(t, reportOf(r).Rest)
+// requireProof requires that an import finds a fault in each of files, and none in its output.
+func requireProof(t *testing.T, from, shard string, i move.Import, files map[string]string) {
+	t.Helper()
+	i.Archive, i.Manifest = openFile(t, from), manifestOf(t, from)
+	r := run(t, shard, nil, func(transform.Options) transform.Transform { return &impostor{&i, t, files} }).written()
+	require.NotNil(t, r.Rest)
 }
 
-// shorter gives the record under a key a lease with another TTL.
-func shorter(t testing.TB, key string) func(client *clientv3.Client) {
-	return func(client *clientv3.Client) {
-		lease, err := client.Grant(context.Background(), 77)
-		require.NoError(t, err)
-		kcptest.Put(t, client, key, kcptest.Get(t, client, key), clientv3.WithLease(lease.ID))
+// TestImportProof: each fault of an output is found before it gets its name.
+func TestImportProof(t *testing.T) {
+	from, shard := purgedRoot(t)
+	fix := move.Import{FixOwner: true, AsShard: "shard-1"}
+	out, others := importInto(t, from, shard, fix).written().out, configMaps+other+"/default/settings"
+	touch := func(key string) edit {
+		return func(t testing.TB, client *clientv3.Client) {
+			kcptest.Put(t, client, key, append(kcptest.Get(t, client, key), ' '))
+		}
 	}
+	files := map[string]string{"nothing came in": shard}
+	for name, change := range map[string]edit{
+		"a record is gone":        drop(itsSecret),
+		"a record is another":     touch(itsSecret),
+		"the lease is gone":       leased(itsEvent, 0),
+		"another TTL":             leased(itsEvent, 77),
+		"the Workspace is not":    touch(kcptest.WorkspaceKey("consumer")),
+		"another tenant's record": touch(others),
+		"a tenant's record less":  drop(others),
+		"a record more":           put(configMaps+"x/y/z", "{}"),
+	} {
+		files[name] = edited(t, out, change)
+	}
+	requireProof(t, from, shard, fix, files)
+}
+
+// TestImportClusterExists: no key of the logical cluster may exist, not even an orphan; no code
+// allows it.
+func TestImportClusterExists(t *testing.T) {
+	const orphan = "/registry/pods/" + kcptest.ExampleDev + "/" + consumer + "/ns/p"
+	from := archiveOf(t, root(t))
+	elsewhere := func(key string) string { return strings.Replace(key, "/registry/", "/other/", 1) }
+	storage := put("/other/apiextensions.k8s.io/customresourcedefinitions/system:system-crds/a.b", `{"kind":"X"}`)
+	for name, c := range map[string]struct{ shard, key, reason string }{
+		"twice": {importInto(t, from, shard1(t), move.Import{}).written().out, home(consumer), "36 keys"},
+		"orphan": {shard1(t, put(orphan, "{}")), orphan,
+			"1 key; purge them first: etcdshift kcp purge --orphans " + consumer},
+		"orphan in another storage": {
+			shard1(t, storage, put(elsewhere(orphan), "{}")), elsewhere(orphan),
+			`orphans of "` + consumer + `" below the prefix "/other", another storage of the same file, with 1 key`,
+		},
+		"in another storage": {
+			shard1(t, storage, put(elsewhere(home(consumer)), "{}")), elsewhere(home(consumer)),
+			`lives there below the prefix "/other", another storage of the same file, already with 1 key`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			prefix := under("/registry")
+			if !strings.Contains(name, "another storage") {
+				prefix = under()
+			}
+			found := importInto(t, from, c.shard, move.Import{}, allowAll(move.ImportSpec),
+				prefix).refused("cluster-exists")
+			require.Len(t, found, 1)
+			require.Equal(t, c.key, found[0].Key)
+			require.Contains(t, found[0].Reason, c.reason)
+			require.Equal(t, name == "orphan", strings.Contains(found[0].Reason, "--orphans"), found[0].Reason)
+		})
+	}
+}
+
+// TestImportBringsDefinitions: a shard without the bound definitions gets them, first and byte for
+// byte.
+func TestImportBringsDefinitions(t *testing.T) {
+	from := archiveOf(t, root(t))
+	a := importInto(t, from, shard1(t, drop(widgetsDefinition)), move.Import{}).written()
+	require.Empty(t, a.Problems)
+	came, _ := a.arrived()
+	require.Len(t, came, 37)
+	brought := byKey(came)[widgetsDefinition]
+	require.Equal(t, valueIn(t, from, widgetsDefinition), string(brought.Value))
+	require.Equal(t, a.Input.Revision+1, brought.ModRevision)
+	require.Equal(t, 36, a.Clusters[0].Keys)
+	require.Equal(t, a.Input.Keys, a.Rest.Keys)
+
+	withoutIt := archiveOf(t, root(t, drop(widgetsDefinition)))
+	require.Empty(t, importInto(t, withoutIt, shard1(t), move.Import{}).written().Problems, "the shard has it")
+}
+
+// TestImportMergesStoredVersions: the shard's come first; nothing else of the definition changes.
+// A version that it does not list is left out, with a warning.
+func TestImportMergesStoredVersions(t *testing.T) {
+	const one, stored = `{"name":"v1","served":true,"storage":true}]`, `"storedVersions":["v1"]`
+	two := swap(widgetsDefinition, one, `{"name":"v1","served":true,"storage":true},{"name":"v1alpha1","served":true,"storage":false}]`)
+	origin := root(t, two, swap(widgetsDefinition, stored, `"storedVersions":["v1alpha1","v1"]`))
+	a := importInto(t, archiveOf(t, origin), shard1(t, two), move.Import{}).written()
+	require.Empty(t, a.Problems)
+	require.Equal(t, transform.Changes{Created: 36, Updated: 1}, a.Changes)
+	a.arrived(widgetsDefinition)
+	want := swapped(t, valueIn(t, a.in, widgetsDefinition), stored, `"storedVersions":["v1","v1alpha1"]`)
+	require.Equal(t, want, a.value(widgetsDefinition))
+	require.Equal(t, a.Input.Keys-1, a.Rest.Keys)
+
+	from := archiveOf(t, root(t))
+	unlisted := swapped(t, valueIn(t, from, widgetsDefinition), stored, `"storedVersions":["v0","v1"]`)
+	a = importInto(t, reforged(t, from, with(widgetsDefinition, unlisted)), shard1(t), move.Import{}).written()
+	require.Len(t, a.Problems, 1)
+	p := a.Problems[0]
+	require.Equal(t, []any{widgetsDefinition, "unlisted-version", finding.Warning}, []any{p.Key, p.Code.Name, p.Level})
+	require.Contains(t, p.Reason, `"v0"`)
+	require.Equal(t, transform.Changes{Created: 36}, a.Changes)
+}
+
+// TestImportKnownIdentity: the shard, its cache or an exporter that comes along may know an
+// identity.
+func TestImportKnownIdentity(t *testing.T) {
+	from, unbound := archiveOf(t, root(t)), drop(bindings+consumer1+"/example.dev")
+	importInto(t, from, shard1(t, unbound), move.Import{Cache: recordedCache(t)}).written()
+	exporter := extract(t, root(t), move.Extract{Name: provider}).written().out
+	a := importInto(t, exporter, shard1(t, unbound), move.Import{}).written()
+	require.Empty(t, a.Problems)
+	importInto(t, from, a.out, move.Import{}).written()
+
+	a = importInto(t, from, shard1(t, unbound, withCache(t, kcptest.Cache)), move.Import{}).written()
+	require.Empty(t, a.Problems)
+	a.requireSteps("region=us-east-1")
+	came, _ := a.arrived()
+	require.Len(t, came, 36)
+}
+
+// TestImportFails: only a whole shard of kcp takes an archive, and only as one storage.
+func TestImportFails(t *testing.T) {
+	from := archiveOf(t, root(t))
+	for _, c := range []struct {
+		in   string
+		is   error
+		says string
+	}{
+		{recorded(t, kcptest.Cache), kcp.ErrNoShard, ""},
+		{shard1(t, dropAll(ofCluster(kcp.SystemCRDs))), move.ErrPartial, kcp.SystemCRDs},
+		{shard1(t, drop(home(kcp.SystemShard))), move.ErrPartial, kcp.SystemShard},
+		{from, move.ErrPartial, ""},
+	} {
+		importInto(t, from, c.in, move.Import{}).fails(c.is, c.says)
+	}
+	split := under("/registry", "/registry/core")
+	importInto(t, from, shard1(t), move.Import{}, split).fails(kcp.ErrSplit, "")
+	extract(t, root(t), move.Extract{Name: consumer}, split).fails(kcp.ErrSplit,
+		`"/registry/core" is below "/registry"`)
+	liveRoot, liveShard1 := kcptest.LiveMigrated(t)
+	putBack(t, liveShard1, liveRoot, move.PutBack{}, split).fails(kcp.ErrSplit, "")
+
+	nameless := shard1(t, swap(home(kcp.SystemShard), `"core.kcp.io/shard":"shard-1"`, `"x":"shard-1"`))
+	importInto(t, from, nameless, move.Import{FixOwner: true}).fails(move.ErrNoName, "")
+
+	m := manifestOf(t, from)
+	m.Clusters[0].Name = other
+	run(t, shard1(t), nil, func(transform.Options) transform.Transform {
+		return &move.Import{Archive: openFile(t, from), Manifest: m}
+	}).fails(move.ErrNoLogicalCluster, "")
+}
+
+// TestImportWarns: an unreadable record, and one that contradicts its key, come as they are; an
+// archive may have lost its digest.
+func TestImportWarns(t *testing.T) {
+	origin := extract(t, root(t, put(itsGizmo, "{")), move.Extract{Name: consumer},
+		allowAll(move.ExtractSpec)).written().out
+	a := importInto(t, origin, shard1(t), move.Import{}).written()
+	require.Equal(t, []string{"undecodable"}, a.codes())
+	require.Equal(t, itsGizmo, a.Problems[0].Key)
+	require.Equal(t, "{", a.value(itsGizmo))
+
+	a = importInto(t, archiveOf(t, root(t, misnamed(consumer, other)), allow("key-mismatch")), shard1(t),
+		move.Import{}).written()
+	require.Equal(t, []string{"key-mismatch"}, a.codes())
+	require.Equal(t, finding.Warning, a.Problems[0].Level)
+
+	cut := archiveOf(t, root(t))
+	info, err := os.Stat(cut)
+	require.NoError(t, err)
+	require.NoError(t, os.Truncate(cut, info.Size()-32))
+	a = importInto(t, cut, shard1(t), move.Import{}).written()
+	require.Equal(t, []string{"raw-file"}, a.codes())
+	require.Contains(t, a.Problems[0].Reason, cut+": no digest")
 }

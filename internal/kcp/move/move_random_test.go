@@ -5,19 +5,15 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/internal/kcp"
 	"github.com/etcdshift/etcdshift/internal/kcp/move"
-	"github.com/etcdshift/etcdshift/internal/test/kcptest"
 	"github.com/etcdshift/etcdshift/snapshot"
-	"github.com/etcdshift/etcdshift/transform"
 )
 
 // FuzzMove: in a shard full of random keys, named to be taken for each other, each key is of the
@@ -52,12 +48,9 @@ func FuzzMove(f *testing.F) {
 // have neither definitions nor exports.
 func moveRandom(t *testing.T, name, origin, destination string) moveFiles {
 	t.Helper()
-	m := moveFiles{origin: origin, destination: destination, archive: extractOf(t, origin, extraction{Name: name})}
-	m.originOut = purgeOf(t, name, origin)
-	a := importInto(t, m.archive, destination, move.Import{}, transform.Options{Allow: []string{"missing-definition", "unknown-identity"}})
-	require.NoError(t, a.err, "%+v", a.report.Problems)
-	m.destinationOut = a.out
-	requireSound(t, m.verdict(t, func(m *move.Move) { m.Ignore = []string{"identity-unknown"} }))
+	m := moveWith(t, origin, destination, move.Extract{Name: name}, move.Import{},
+		allow("missing-definition", "unknown-identity"))
+	m.requireSound(t, func(m *move.Move) { m.Ignore = []string{"identity-unknown"} })
 	return m
 }
 
@@ -114,11 +107,8 @@ func but(all, without map[string]stored) map[string]stored {
 // contentOf is what a file has under each key.
 func contentOf(t testing.TB, path string) map[string]stored {
 	t.Helper()
-	s := openFile(t, path)
-	leases, err := s.Leases(context.Background())
-	require.NoError(t, err)
-	found := map[string]stored{}
-	for rec, err := range s.Live(context.Background(), nil) {
+	leases, found := leasesOf(t, path), map[string]stored{}
+	for rec, err := range openFile(t, path).Live(context.Background(), nil) {
 		require.NoError(t, err)
 		found[string(rec.Key)] = stored{string(rec.Value), leases[rec.Lease]}
 	}
@@ -128,7 +118,7 @@ func contentOf(t testing.TB, path string) map[string]stored {
 // requireOwners requires that each key is counted for who it was made for.
 func (w *world) requireOwners(t *testing.T) {
 	t.Helper()
-	f, err := kcp.Read(context.Background(), inspect.NewReader(openFile(t, w.path), nil))
+	f, err := kcp.Read(context.Background(), read(t, w.path))
 	require.NoError(t, err)
 	want, got := map[string]int{}, map[string]int{}
 	for key := range w.content {
@@ -138,7 +128,7 @@ func (w *world) requireOwners(t *testing.T) {
 	require.NoError(t, err)
 	for _, c := range shard.Clusters {
 		got[c.Name] += c.Amount.Keys
-		_, lives := w.content[kcptest.LogicalClusterKey(c.Name)]
+		_, lives := w.content[home(c.Name)]
 		require.True(t, lives || kcp.IsSystem(c.Name), "%s", c.Name)
 	}
 	for _, o := range shard.Orphans {
@@ -158,7 +148,8 @@ func (w *world) requireOwners(t *testing.T) {
 // shard's own logical cluster.
 func systemRecords(t testing.TB) map[string]stored {
 	t.Helper()
-	return only(contentOf(t, kcptest.Recorded(t, kcptest.Shard1)), contentOf(t, kcptest.Recorded(t, kcptest.Shard1)), func(key string) bool {
+	all := contentOf(t, shard1(t))
+	return only(all, all, func(key string) bool {
 		return strings.HasSuffix(key, "/system:shard/cluster") || strings.Contains(key, "/system:system-crds/")
 	})
 }
@@ -182,12 +173,13 @@ func clusterNames(random *rand.Rand) []string {
 // the others of all, which are orphans. Namespaces and objects are named as logical clusters are.
 func newWorld(t *testing.T, base map[string]stored, random *rand.Rand, living, all, names []string, n int) *world {
 	t.Helper()
-	w := &world{path: filepath.Join(t.TempDir(), "made-up.db"), content: maps.Clone(base), owner: map[string]string{}}
+	w := &world{content: maps.Clone(base), owner: map[string]string{}}
 	for key := range base {
 		w.owner[key] = clusterOf([]byte(key))
 	}
 	for _, name := range living {
-		w.add(kcptest.LogicalClusterKey(name), name, `{"apiVersion":"core.kcp.io/v1alpha1","kind":"LogicalCluster","metadata":{"annotations":{"core.kcp.io/shard":"shard-1"},"name":"cluster"}}`, 0)
+		w.add(home(name), name, `{"apiVersion":"core.kcp.io/v1alpha1","kind":"LogicalCluster",`+
+			`"metadata":{"annotations":{"core.kcp.io/shard":"shard-1"},"name":"cluster"}}`, 0)
 	}
 	for range n {
 		w.addRandom(random, all, names)
@@ -205,16 +197,22 @@ func (w *world) addRandom(random *rand.Rand, all, names []string) {
 	pick := func(words ...string) string { return words[random.IntN(len(words))] }
 	hash := strings.Repeat(pick("0", "a", "f"), 64)
 	cluster := pick(all...)
-	namespace, name := pick(slices.Concat(names, []string{"default", "customresources", "kube-system"})...), pick(slices.Concat(names, []string{"cluster", "customresources", "a:b", hash})...)
+	namespace := pick(slices.Concat(names, []string{"default", "customresources", "kube-system"})...)
+	name := pick(slices.Concat(names, []string{"cluster", "customresources", "a:b", hash})...)
 	dirs := []string{ // %s is where the logical cluster stands
-		"rbac.authorization.k8s.io/clusterroles/%s", "core/namespaces/%s", "things.example.org/widgets/customresources/%s", "example.dev/widgets/" + hash + "/%s",
-		"pods/customresources/%s", "pods/" + hash + "/%s", "core/configmaps/%s/NS", "core/secrets/%s/NS", "core/events/%s/NS", "coordination.k8s.io/leases/%s/NS",
-		"things.example.org/gizmos/customresources/%s/NS", "example.dev/gizmos/" + hash + "/%s/NS", "services/customresources/%s/NS", "services/" + hash + "/%s/NS",
+		"rbac.authorization.k8s.io/clusterroles/%s", "core/namespaces/%s",
+		"things.example.org/widgets/customresources/%s",
+		"example.dev/widgets/" + hash + "/%s", "pods/customresources/%s", "pods/" + hash + "/%s",
+		"core/configmaps/%s/NS",
+		"core/secrets/%s/NS", "core/events/%s/NS", "coordination.k8s.io/leases/%s/NS",
+		"things.example.org/gizmos/customresources/%s/NS",
+		"example.dev/gizmos/" + hash + "/%s/NS", "services/customresources/%s/NS", "services/" + hash + "/%s/NS",
 	}
 	dir := pick(dirs...)
 	if random.IntN(10) == 0 {
-		w.add(pick("/registry/things.example.org/widgets/customresources", "/registry/core/configmaps/"+cluster, "/registry/unknown.example.org/things/"+cluster+"/"+name,
-			"/registry/core/configmaps/"+cluster+"/a/b/c", "/registry/"+cluster, "/elsewhere/"+cluster+"/"+name, "compact_rev_key"), "", `{"of":"nobody"}`, 0)
+		w.add(pick("/registry/things.example.org/widgets/customresources", "/registry/core/configmaps/"+cluster,
+			"/registry/unknown.example.org/things/"+cluster+"/"+name, "/registry/core/configmaps/"+cluster+"/a/b/c",
+			"/registry/"+cluster, "/elsewhere/"+cluster+"/"+name, "compact_rev_key"), "", `{"of":"nobody"}`, 0)
 		return
 	}
 	meta := fmt.Sprintf(`"name":%q`, name)
@@ -226,7 +224,8 @@ func (w *world) addRandom(random *rand.Rand, all, names []string) {
 		ttl = int64(60 * (1 + random.IntN(3)))
 	}
 	key := "/registry/" + fmt.Sprintf(dir, cluster) + "/" + name
-	w.add(key, cluster, fmt.Sprintf(`{"apiVersion":"v1","kind":"Thing","metadata":{%s},"seed":%d}`, meta, random.Uint32()), ttl)
+	w.add(key, cluster, fmt.Sprintf(`{"apiVersion":"v1","kind":"Thing","metadata":{%s},"seed":%d}`, meta,
+		random.Uint32()), ttl)
 }
 
 // build writes the file, the keys in any order, with revisions between them that nothing has.
@@ -248,16 +247,9 @@ func (w *world) build(t *testing.T, random *rand.Rand) {
 			CreateRevision: revision, ModRevision: revision, Version: 1, Lease: lease,
 		})
 	}
-	content := snapshot.Content{Revision: revision, Records: func(yield func(*snapshot.Record, error) bool) {
-		for _, r := range records {
-			if !yield(r, nil) {
-				return
-			}
-		}
-	}}
+	content := snapshot.Content{Revision: revision, Records: sequence(records)}
 	for _, id := range slices.Sorted(maps.Keys(leases)) {
 		content.Leases = append(content.Leases, snapshot.Lease{ID: id, TTL: id / 1000})
 	}
-	_, err := snapshot.Build(context.Background(), w.path, content, nil)
-	require.NoError(t, err)
+	w.path = build(t, content)
 }

@@ -1,16 +1,15 @@
 package move_test
 
 import (
+	"bytes"
 	"cmp"
 	"context"
-	"iter"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/internal/kcp"
@@ -18,16 +17,11 @@ import (
 	"github.com/etcdshift/etcdshift/internal/kcp/move"
 	"github.com/etcdshift/etcdshift/internal/test/kcptest"
 	"github.com/etcdshift/etcdshift/snapshot"
-	"github.com/etcdshift/etcdshift/transform"
 )
 
-func recordedMove(t *testing.T) moveFiles {
-	t.Helper()
-	return moveOf(t, kcptest.Consumer, kcptest.Recorded(t, kcptest.Root), kcptest.Recorded(t, kcptest.Shard1))
-}
-
-// rewrite is a snapshot with changes on top, whatever etcd would say to them.
-func rewrite(t *testing.T, in string, leases []snapshot.Lease, changes iter.Seq2[snapshot.Change, error]) (out string) {
+// rewrite is a snapshot with changes on top that no etcd would make.
+func rewrite(t *testing.T, in string, leases []snapshot.Lease,
+	changes func(yield func(snapshot.Change, error) bool)) (out string) {
 	t.Helper()
 	out = filepath.Join(t.TempDir(), "rewritten.db")
 	_, err := snapshot.Write(context.Background(), out, openFile(t, in), changes, snapshot.WriteConfig{Leases: leases})
@@ -36,7 +30,7 @@ func rewrite(t *testing.T, in string, leases []snapshot.Lease, changes iter.Seq2
 }
 
 // leaseOf has a record name a lease, granted or not.
-func leaseOf(t *testing.T, in, key string, lease int64) (out string) {
+func leaseOf(t *testing.T, in, key string, lease int64) string {
 	t.Helper()
 	rec, err := openFile(t, in).Get(context.Background(), []byte(key))
 	require.NoError(t, err)
@@ -45,21 +39,18 @@ func leaseOf(t *testing.T, in, key string, lease int64) (out string) {
 	})
 }
 
-// arriveIn is a destination on top of which all that the archive has of Consumer is put by hand,
-// with its leases.
-func arriveIn(t *testing.T, m moveFiles, destination string) string {
+// arriveIn has the records of consumer in the archive, with their leases, on top of a destination.
+func (m moveFiles) arriveIn(t *testing.T, destination string) string {
 	t.Helper()
-	ctx, src := context.Background(), openFile(t, m.archive)
-	ttls, err := src.Leases(ctx)
-	require.NoError(t, err)
 	var leases []snapshot.Lease
-	for id, ttl := range ttls {
+	for id, ttl := range leasesOf(t, m.archive) {
 		leases = append(leases, snapshot.Lease{ID: id, TTL: ttl})
 	}
 	slices.SortFunc(leases, func(a, b snapshot.Lease) int { return cmp.Compare(a.ID, b.ID) })
+	src := openFile(t, m.archive)
 	return rewrite(t, destination, leases, func(yield func(snapshot.Change, error) bool) {
-		for rec, err := range src.Live(ctx, nil) {
-			if err == nil && clusterOf(rec.Key) != kcptest.Consumer {
+		for rec, err := range src.Live(context.Background(), nil) {
+			if err == nil && clusterOf(rec.Key) != consumer {
 				continue
 			}
 			if !yield(snapshot.Change{Key: rec.Key, Value: rec.Value, Lease: rec.Lease}, err) {
@@ -72,215 +63,166 @@ func arriveIn(t *testing.T, m moveFiles, destination string) string {
 // TestVerifyStillMigrating: the mark of a live migration is found where the LogicalCluster is the
 // archive's, to the byte.
 func TestVerifyStillMigrating(t *testing.T) {
-	m := moveFiles{origin: migrating(t, kcptest.Recorded(t, kcptest.Root)), destination: kcptest.Recorded(t, kcptest.Shard1)}
-	m.archive = extractOf(t, m.origin, extraction{Name: kcptest.Consumer, Allow: []string{"migrating"}})
-	m.originOut = purgeWith(t, m.origin, move.Purge{Name: kcptest.Consumer}, "migrating", "owner-points-here")
-	m.destinationOut = arriveIn(t, m, m.destination)
-	require.Equal(t, []string{"still-migrating"}, codesOf(m.verdict(t)))
+	m := moveWith(t, root(t, migrating(consumer)), shard1(t), itself, move.Import{}, allow("migrating"))
+	m.destinationOut = m.arriveIn(t, m.destination)
+	m.requireFound(t, "still-migrating")
 }
 
-// TestVerifyDefinitions: a definition that came is the archive's to the byte; of one that was there
-// all but the stored versions is as it was, and these are those of both.
+// TestVerifyDefinitions: a definition that came is the archive's to the byte; one that was there
+// before keeps all but its stored versions, and has those of both.
 func TestVerifyDefinitions(t *testing.T) {
-	sound := recordedMove(t)
-	schemaName := func(t *testing.T, client *clientv3.Client) {
-		swap(widgetsDefinition, `"apis.kcp.io/schema-name"`, `"apis.kcp.io/schema-nome"`)(t, client)
+	sound := moveOf(t, consumer, root(t), shard1(t))
+	into := func(before ...edit) moveFiles {
+		m := sound
+		m.destination = edited(t, m.destination, before...)
+		m.destinationOut = m.arriveIn(t, m.destination)
+		return m
 	}
-	without := edit1(t, sound.destination, drop(widgetsDefinition))
-	brought, err := openFile(t, sound.archive).Get(context.Background(), []byte(widgetsDefinition))
-	require.NoError(t, err)
-	t.Run("brought, and edited", func(t *testing.T) {
-		m := sound
-		text := strings.Replace(string(brought.Value), `"apis.kcp.io/bound-crd"`, `"apis.kcp.io/bound-crt"`, 1)
-		require.NotEqual(t, text, string(brought.Value))
-		m.destinationOut = arriveIn(t, m, edit1(t, without, put(widgetsDefinition, text)))
-		for _, m.destination = range []string{without, ""} {
-			v := m.verdict(t)
-			require.Equal(t, []string{"definition-changed"}, codesOf(v))
-			require.Equal(t, widgetsDefinition, v.Findings[0].Key)
-		}
-	})
-	t.Run("its own, and other metadata", func(t *testing.T) {
-		m := sound
-		m.destination = edit1(t, m.destination, schemaName)
-		m.destinationOut = arriveIn(t, m, m.destination)
-		requireSound(t, m.verdict(t))
-	})
-	t.Run("at another version of its API", func(t *testing.T) {
-		m := sound
-		m.destination = edit1(t, m.destination, func(t *testing.T, client *clientv3.Client) {
-			swap(widgetsDefinition, `"apiVersion":"apiextensions.k8s.io/v1"`, `"apiVersion":"apiextensions.k8s.io/v1beta1"`)(t, client)
-			swap(widgetsDefinition, `"scope":"Namespaced"`, `"scope":"Cluster"`)(t, client)
-		})
-		m.destinationOut = arriveIn(t, m, m.destination)
-		require.Equal(t, []string{"definition-changed"}, codesOf(m.verdict(t)))
-	})
-	t.Run("stored versions", func(t *testing.T) {
-		m := sound
-		versions := func(of string) string {
-			return edit1(t, sound.destination, swap(widgetsDefinition, `"storedVersions":["v1"]`, `"storedVersions":[`+of+`]`))
-		}
-		m.destination = versions(`"v0"`)
-		m.destinationOut = importInto(t, m.archive, m.destination, move.Import{}, transform.Options{}).written().out
-		requireSound(t, m.verdict(t))
-		for _, before := range []string{`"v0","v9"`, `"v1"`, `"v1","v0"`} { // lost, invented, in another order
-			m.destination = versions(before)
-			require.Equal(t, []string{"destination-touched"}, codesOf(m.verdict(t)), before)
-		}
-	})
-	t.Run("stored version that the spec lacks", func(t *testing.T) {
-		m := moveOf(t, kcptest.Consumer, edit1(t, sound.origin, swap(widgetsDefinition, `"storedVersions":["v1"]`, `"storedVersions":["v0","v1"]`)), sound.destination)
-		requireSound(t, m.verdict(t))
-	})
+	m := into(drop(widgetsDefinition))
+	changed := swapped(t, valueIn(t, m.archive, widgetsDefinition), `"apis.kcp.io/bound-crd"`,
+		`"apis.kcp.io/bound-crt"`)
+	m.destinationOut = m.arriveIn(t, edited(t, m.destination, put(widgetsDefinition, changed)))
+	for _, m := range []moveFiles{m, m.withoutInputs()} {
+		require.Equal(t, widgetsDefinition, m.requireFound(t, "definition-changed").Findings[0].Key)
+	}
+	into(swap(widgetsDefinition, `"apis.kcp.io/schema-name"`, `"apis.kcp.io/schema-nome"`)).requireSound(t)
+	into(swap(widgetsDefinition, `"apiVersion":"apiextensions.k8s.io/v1"`,
+		`"apiVersion":"apiextensions.k8s.io/v1beta1"`,
+		`"scope":"Namespaced"`, `"scope":"Cluster"`)).requireFound(t, "definition-changed")
+
+	m = moveOf(t, consumer, sound.origin, shard1(t, storedVersions(`"v0"`)))
+	m.requireSound(t)
+	for _, before := range []string{`"v0","v9"`, `"v1"`, `"v1","v0"`} { // lost, invented, in another order
+		m.destination = shard1(t, storedVersions(before))
+		m.requireFound(t, "destination-touched")
+	}
+	moveOf(t, consumer, root(t, storedVersions(`"v0","v1"`)), sound.destination).requireSound(t) // the spec lacks v0
 }
 
-// TestVerifyNames: a name that is not the archive's is no way to hide copies of the origin, nor is
-// that of a third shard.
+// TestVerifyNames: a name that differs from the archive's does not hide copies of the origin, nor
+// does the name of a third shard.
 func TestVerifyNames(t *testing.T) {
-	m := recordedMove(t)
-	_, err := m.verify(t, func(m *move.Move) { m.FromShard = "shard-9" })
+	m := moveOf(t, consumer, root(t), shard1(t))
+	_, err := m.open(t, func(m *move.Move) { m.FromShard = "shard-9" }).Verify(t.Context())
 	require.ErrorIs(t, err, move.ErrFromShard)
-	requireSound(t, m.verdict(t, func(m *move.Move) { m.FromShard = "root" }))
-
 	notes := func(v *move.Verdict) string { return strings.Join(v.Notes, "\n") }
-	require.NotContains(t, notes(m.verdict(t)), "says of itself")
-	require.Contains(t, notes(m.verdict(t, func(m *move.Move) { m.AsShard = "shard-9" })), `says of itself that it is shard "shard-1", and is checked as "shard-9"`)
+	require.NotContains(t, notes(m.requireSound(t, func(m *move.Move) { m.FromShard = "root" })), "says of itself")
+	require.Contains(t, notes(m.verdict(t, func(m *move.Move) { m.AsShard = "shard-9" })),
+		`says of itself that it is shard "shard-1", and is checked as "shard-9"`)
 
-	third := "/cache/rbac.authorization.k8s.io/clusterrolebindings/customresources/shard-9/" + kcptest.Consumer + "/workspace-admin"
-	purged := purgeWith(t, kcptest.Recorded(t, kcptest.Cache), move.Purge{Name: kcptest.Consumer, FromShard: "root"})
-	m.caches = []string{edit1(t, purged, put(third, "x"))}
-	v := m.verdict(t)
-	require.Equal(t, []string{"stale-copy"}, codesOf(v))
-	require.Equal(t, third, v.Findings[0].Key)
-	m.caches = []string{edit1(t, purged, put(strings.Replace(third, "shard-9", "shard-1", 1), "x"))}
-	require.Equal(t, []string{"copy-changed"}, codesOf(m.verdict(t)), "the destination's, but not what the origin wrote")
-	m.caches = []string{purgeWith(t, kcptest.Recorded(t, kcptest.Cache), move.Purge{Name: kcptest.Consumer, FromShard: "root", ToShard: "shard-1"})}
-	requireSound(t, m.verdict(t))
+	copied := func(shard string) string {
+		return "/cache/rbac.authorization.k8s.io/clusterrolebindings/customresources/" + shard + "/" + consumer +
+			"/workspace-admin"
+	}
+	cache, o := recorded(t, kcptest.Cache), move.Purge{Name: consumer, FromShard: "root"}
+	purged := purge(t, cache, o).written().out
+	m.caches = []string{purged}
+	m.requireSound(t)
+	m.caches = []string{cache, purged}
+	require.Equal(t, cache, m.requireFound(t, "stale-copy").Findings[0].File)
+	m.caches = []string{edited(t, purged, put(copied("shard-9"), "x"))}
+	require.Equal(t, copied("shard-9"), m.requireFound(t, "stale-copy").Findings[0].Key)
+	m.caches = []string{edited(t, purged, put(copied("shard-1"), "x"))}
+	m.requireFound(t, "copy-changed") // the destination's, but another than the origin wrote
+	o.ToShard = "shard-1"
+	m.caches = []string{purge(t, cache, o).written().out}
+	m.requireSound(t)
 }
 
-// withShard is a file that has another shard below a prefix of its own.
-func withShard(t *testing.T, path, other, prefix string) string {
-	t.Helper()
-	kvs, _ := kcptest.Dump(t, other)
-	return kcptest.Edit(t, path, func(client *clientv3.Client) {
-		for _, kv := range kvs {
-			if rest, ok := strings.CutPrefix(string(kv.Key), "/registry/"); ok {
-				kcptest.Put(t, client, prefix+"/"+rest, kv.Value)
-			}
-		}
-	})
-}
-
-// TestVerifySeveralShards: all storages of both files are checked: the logical cluster is not to
+// TestVerifySeveralShards: all storages of both files are checked: the logical cluster must not
 // live in a second one, and identities and Workspaces of another one count.
 func TestVerifySeveralShards(t *testing.T) {
-	root, shard1 := kcptest.Recorded(t, kcptest.Root), kcptest.Recorded(t, kcptest.Shard1)
-	m := moveFiles{origin: root, destination: shard1, archive: extractOf(t, root, extraction{Name: kcptest.Consumer}), originOut: purgeOf(t, kcptest.Consumer, root)}
-	there := func(m *move.Move) { m.Prefixes = []string{"/registry"} }
+	there := under("/registry")
+	prefix := func(m *move.Move) { m.Prefixes = []string{"/registry"} }
+	m := moveOf(t, consumer, root(t), shard1(t))
+	m.destination = edited(t, purgeOf(t, consumer1, m.destination), withShard(t, m.originOut, "/shard/root"))
+	m.destinationOut = importInto(t, m.archive, m.destination, move.Import{FixOwner: true}, there).written().out
+	m.requireSound(t, prefix)
+	m.destination = ""
+	m.requireSound(t, prefix)
 
-	m.destination = withShard(t, purgeOf(t, kcptest.Consumer1, shard1), m.originOut, "/shard/root")
-	m.destinationOut = importInto(t, m.archive, m.destination, move.Import{FixOwner: true}, transform.Options{Prefixes: []string{"/registry"}}).written().out
-	requireSound(t, m.verdict(t, there))
-	without := m
-	without.destination = ""
-	requireSound(t, without.verdict(t, there))
-
-	both := withShard(t, root, root, "/shard/two")
-	m = moveFiles{origin: both, destination: shard1, archive: extractOf(t, both, extraction{Name: kcptest.Consumer, Prefixes: []string{"/registry"}})}
-	m.originOut = purgeWith(t, both, move.Purge{Name: kcptest.Consumer, Prefixes: []string{"/registry"}}, "owner-points-here")
-	m.destinationOut = importInto(t, m.archive, shard1, move.Import{}, transform.Options{}).written().out
-	v := m.verdict(t)
-	require.Equal(t, []string{"elsewhere"}, codesOf(v))
+	m = moveWith(t, root(t, withShard(t, root(t), "/shard/two")), shard1(t), itself, move.Import{}, there)
+	v := m.requireFound(t, "elsewhere")
 	require.Len(t, v.Findings, 36)
 	require.Equal(t, m.originOut, v.Findings[0].File)
+
+	m = moveOf(t, consumer, root(t), shard1(t))
+	came, _ := result{t: t, in: m.destination, out: m.destinationOut}.arrived()
+	m.destination = edited(t, m.destination, putAll(dumped(t, root(t),
+		func(key []byte) bool { return clusterOf(key) != "" }), "/shard/two"))
+	m.destinationOut = edited(t, m.destination, putAll(came, ""))
+	require.Contains(t, codesOf(m.verdict(t, prefix)), "elsewhere")
+	_, err := m.open(t).Verify(t.Context())
+	require.ErrorIs(t, err, kcp.ErrSeveralShards)
 }
 
-// TestVerifySplit: a part of the storage that is named as one of its own would hide what lies
-// there.
-func TestVerifySplit(t *testing.T) {
-	m := recordedMove(t)
-	for _, file := range []func(*move.Move) **inspect.Reader{
-		func(m *move.Move) **inspect.Reader { return &m.OriginOut }, func(m *move.Move) **inspect.Reader { return &m.DestinationOut },
-	} {
-		_, err := m.verify(t, func(m *move.Move) {
-			at := file(m)
-			*at = inspect.NewReader((*at).Snapshot(), nil, "/registry", "/registry/core")
-			m.Prefixes = []string{"/registry"}
-		})
-		require.ErrorIs(t, err, kcp.ErrSplit)
-	}
-}
-
-// TestVerifyLeases: a record that names a lease which nobody granted has none, and nobody else may
-// be attached to one that came.
+// TestVerifyLeases: a record that names a lease which the file lacks has none, and no record of
+// others may be attached to one that came.
 func TestVerifyLeases(t *testing.T) {
-	sound := recordedMove(t)
+	sound := moveOf(t, consumer, root(t), shard1(t))
 	m := sound
 	m.destinationOut = leaseOf(t, m.destinationOut, itsSettings, 4711)
-	v := m.verdict(t)
-	require.Equal(t, []string{"lease-differs"}, codesOf(v))
-	require.Equal(t, itsSettings, v.Findings[0].Key)
+	require.Equal(t, itsSettings, m.requireFound(t, "lease-differs").Findings[0].Key)
 
 	m = sound
-	event, err := openFile(t, m.archive).Get(context.Background(), []byte(itsEvent))
+	event, err := openFile(t, m.archive).Get(t.Context(), []byte(itsEvent))
 	require.NoError(t, err)
 	require.NotZero(t, event.Lease)
-	m.destinationOut = arriveIn(t, m, m.destination)
-	requireSound(t, m.verdict(t))
-	m.destination = leaseOf(t, m.destination, another, event.Lease) // in vain, until someone grants it
-	m.destinationOut = arriveIn(t, m, m.destination)
+	m.destinationOut = m.arriveIn(t, m.destination)
+	m.requireSound(t)
+	m.destination = leaseOf(t, m.destination, another, event.Lease) // until it is granted, in vain
+	m.destinationOut = m.arriveIn(t, m.destination)
+	require.Equal(t, another, m.requireFound(t, "destination-touched").Findings[0].Key)
+}
+
+// TestVerifyInTheClear: a value that was encrypted and is not any more is found without any key, as
+// is one that comes in the clear to a shard that encrypts all others of its type. The same bytes
+// under the same key are the same value.
+func TestVerifyInTheClear(t *testing.T) {
+	m := moveWith(t, root(t, put(itsSecret, opaque)), shard1(t), itself, move.Import{}, allow("encrypted"))
+	m.requireSound(t)
+	m.destinationOut = edited(t, m.destinationOut, put(itsSecret, "in the clear"))
+	v := m.requireFound(t, "in-the-clear")
+	require.Equal(t, itsSecret, v.Findings[0].Key)
+	require.Empty(t, v.Unchecked)
+	m.destinationOut = edited(t, m.destinationOut, put(itsSecret, strings.Replace(opaque, "key1", "key2", 1)))
 	v = m.verdict(t)
-	require.Equal(t, []string{"destination-touched"}, codesOf(v))
-	require.Equal(t, another, v.Findings[0].Key)
+	require.Empty(t, v.Findings)
+	require.Len(t, v.Unchecked, 1)
+	u := v.Unchecked[0]
+	require.Equal(t, []any{itsSecret, move.QuestionLost, m.archive}, []any{u.Key, u.Question, u.File})
+	require.Nil(t, u.Code)
+	require.False(t, v.Sound())
+	require.Equal(t, "unknown", v.Answers[1].Answer)
+
+	m = moveOf(t, consumer, root(t), shard1(t))
+	edits := []edit{put(secrets+consumer1+"/default/more", opaque)}
+	for _, kv := range dumped(t, m.destination,
+		func(key []byte) bool { return bytes.HasPrefix(key, []byte(secrets)) }) {
+		edits = append(edits, put(string(kv.Key), opaque))
+	}
+	m.destination = edited(t, m.destination, edits...)
+	m.destinationOut = m.arriveIn(t, m.destination)
+	require.Equal(t, itsSecret, m.requireFound(t, "in-the-clear").Findings[0].Key)
+	m.destination = edited(t, m.destination, put(secrets+consumer1+"/default/clear", "x"))
+	m.destinationOut = m.arriveIn(t, m.destination)
+	m.requireSound(t) // it does not encrypt all
 }
 
-// TestVerifyOthersEncrypted: what comes in the clear to a shard that encrypts all others of its
-// kind is found.
-func TestVerifyOthersEncrypted(t *testing.T) {
-	m := recordedMove(t)
-	const secrets = "/registry/core/secrets/"
-	kvs, _ := kcptest.Dump(t, m.destination)
-	m.destination = kcptest.Edit(t, m.destination, func(client *clientv3.Client) {
-		encrypted := []byte("k8s:enc:aescbc:v1:k1:0123456789abcdef0123456789abcdef")
-		kcptest.Put(t, client, secrets+kcptest.Consumer1+"/default/more", encrypted)
-		for _, kv := range kvs {
-			if strings.HasPrefix(string(kv.Key), secrets) {
-				kcptest.Put(t, client, string(kv.Key), encrypted)
-			}
-		}
-	})
-	m.destinationOut = arriveIn(t, m, m.destination)
-	v := m.verdict(t)
-	require.Equal(t, []string{"in-the-clear"}, codesOf(v))
-	require.Equal(t, secrets+kcptest.Consumer+"/default/sec", v.Findings[0].Key)
-
-	m.destination = edit1(t, m.destination, put(secrets+kcptest.Consumer1+"/default/clear", "x"))
-	m.destinationOut = arriveIn(t, m, m.destination)
-	requireSound(t, m.verdict(t)) // it does not encrypt all
-}
-
-// TestVerifyForged: an archive whose manifest passes records off as another type's is damaged.
+// TestVerifyForged: an archive whose manifest gives records another type is damaged.
 func TestVerifyForged(t *testing.T) {
-	dir := "/core/configmaps/" + kcptest.Consumer + "/"
-	s := forged(t, dir+"default/a", archive.Resource{Resource: "secrets", Dir: dir}, kcptest.Consumer, nil)
-	v := recordedMove(t).verdict(t, func(m *move.Move) { m.Archive = inspect.NewReader(s, nil) })
+	dir := "/core/configmaps/" + consumer + "/"
+	s := forged(t, dir+"default/a", archive.Resource{Resource: "secrets", Dir: dir}, consumer, nil)
+	v := moveOf(t, consumer, root(t), shard1(t)).verdict(t,
+		func(m *move.Move) { m.Archive = inspect.NewReader(s, nil) })
 	require.Equal(t, []string{"archive-damaged"}, codesOf(v))
 }
 
-// TestVerifyUnserved: objects that kcp does not serve on the destination are told of.
+// TestVerifyUnserved: objects that kcp does not serve on the destination are in the notes.
 func TestVerifyUnserved(t *testing.T) {
-	widget := ""
-	root := kcptest.Recorded(t, kcptest.Root)
-	for rec, err := range openFile(t, root).Live(context.Background(), []byte("/registry/example.dev/widgets/"+kcptest.ExampleDev+"/"+kcptest.Consumer+"/")) {
-		require.NoError(t, err)
-		widget = string(rec.Key)
-	}
-	require.NotEmpty(t, widget)
-	m := moveFiles{origin: edit1(t, root, swap(widget, `"apiVersion":"example.dev/v1"`, `"apiVersion":"example.dev/v9"`)), destination: kcptest.Recorded(t, kcptest.Shard1)}
-	m.archive, m.originOut = extractOf(t, m.origin, extraction{Name: kcptest.Consumer}), purgeOf(t, kcptest.Consumer, m.origin)
-	m.destinationOut = importInto(t, m.archive, m.destination, move.Import{}, transform.Options{Allow: []string{"unlisted-version"}}).out
-	v := m.verdict(t)
-	requireSound(t, v)
-	require.Contains(t, strings.Join(v.Notes, "\n"), `stored at version "v9"`)
-	require.NotContains(t, strings.Join(recordedMove(t).verdict(t).Notes, "\n"), "definition")
+	m := moveOf(t, consumer, root(t), shard1(t))
+	require.NotContains(t, strings.Join(m.verdict(t).Notes, "\n"), "definition")
+	m = moveWith(t, root(t, swap(itsWidget, "example.dev/v1", "example.dev/v9")), m.destination, itself, move.Import{},
+		allow("unlisted-version"))
+	require.Contains(t, strings.Join(m.requireSound(t).Notes, "\n"), `stored at version "v9"`)
 }
