@@ -89,11 +89,11 @@ func (e *Entry) ParseValue() (encoding.Value, error) {
 
 // Entry returns the decrypted entry of a record of r's snapshot.
 func (r *Reader) Entry(ctx context.Context, rec *snapshot.Record) (*Entry, error) {
-	e := r.raw(rec)
+	e := raw(r, rec)
 	return &e, r.Decrypt(ctx, &e)
 }
 
-func (r *Reader) raw(rec *snapshot.Record) Entry {
+func raw(r *Reader, rec *snapshot.Record) Entry {
 	return Entry{Key: rec.Key, Value: rec.Value, Stored: rec.Value, ModRevision: rec.ModRevision, Lease: rec.Lease, layouts: r.layouts}
 }
 

@@ -49,10 +49,10 @@ func (r *Reader) Objects(ctx context.Context, t *Type, in Selection) iter.Seq2[*
 // Entries yields the entries of Objects.
 func (r *Reader) Entries(ctx context.Context, t *Type, in Selection) iter.Seq2[*Entry, error] {
 	if r.at != nil {
-		return r.entriesAt(ctx, t, in)
+		return entriesAt(ctx, r, t, in)
 	}
 	return stream.Of(func(yield func(*Entry) error) error {
-		found, err := r.keysOf(ctx, t, in)
+		found, err := keysOf(ctx, r, t, in)
 		for _, key := range found {
 			var e *Entry
 			if e, err = r.Get(ctx, key); err == nil && e != nil {
@@ -68,10 +68,10 @@ func (r *Reader) Entries(ctx context.Context, t *Type, in Selection) iter.Seq2[*
 
 // entriesAt yields the entries at a revision. To find the record of one key, GetAt reads all writes
 // since the compaction: the records are kept.
-func (r *Reader) entriesAt(ctx context.Context, t *Type, in Selection) iter.Seq2[*Entry, error] {
+func entriesAt(ctx context.Context, r *Reader, t *Type, in Selection) iter.Seq2[*Entry, error] {
 	return stream.Of(func(yield func(*Entry) error) error {
 		found := map[string]snapshot.Record{}
-		err := r.eachOf(ctx, t, in, func(rec *snapshot.Record) { found[string(rec.Key)] = *rec })
+		err := eachOf(ctx, r, t, in, func(rec *snapshot.Record) { found[string(rec.Key)] = *rec })
 		if err != nil {
 			return err
 		}
@@ -89,21 +89,21 @@ func (r *Reader) entriesAt(ctx context.Context, t *Type, in Selection) iter.Seq2
 	})
 }
 
-func (r *Reader) keysOf(ctx context.Context, t *Type, in Selection) (found [][]byte, err error) {
-	if err := r.eachOf(ctx, t, in, func(rec *snapshot.Record) { found = append(found, rec.Key) }); err != nil {
+func keysOf(ctx context.Context, r *Reader, t *Type, in Selection) (found [][]byte, err error) {
+	if err := eachOf(ctx, r, t, in, func(rec *snapshot.Record) { found = append(found, rec.Key) }); err != nil {
 		return nil, err
 	}
 	slices.SortFunc(found, bytes.Compare)
 	return slices.CompactFunc(found, bytes.Equal), nil // two storages of a file may share folders
 }
 
-func (r *Reader) eachOf(ctx context.Context, t *Type, in Selection, fn func(*snapshot.Record)) error {
+func eachOf(ctx context.Context, r *Reader, t *Type, in Selection, fn func(*snapshot.Record)) error {
 	layouts, err := r.Layouts(ctx)
 	if err != nil {
 		return err
 	}
 	for _, dir := range layouts.Dirs(t.Resource) {
-		for rec, err := range r.liveOf(ctx, dir, in.Names) {
+		for rec, err := range liveOf(ctx, r, dir, in.Names) {
 			if err != nil {
 				return err
 			}
@@ -206,7 +206,7 @@ func (o *Object) AsServed() {
 
 // Unparsed counts the live keys in the folders of a type that no layout parses, so that Objects
 // lacks them. Of a selection it takes namespace and cluster: keys with a segment of that name.
-func (r *Reader) Unparsed(ctx context.Context, t *Type, in Selection) (n int, err error) {
+func Unparsed(ctx context.Context, r *Reader, t *Type, in Selection) (n int, err error) {
 	layouts, err := r.Layouts(ctx)
 	if err != nil {
 		return 0, err
@@ -215,7 +215,7 @@ func (r *Reader) Unparsed(ctx context.Context, t *Type, in Selection) (n int, er
 		has := func(key []byte, name string) bool {
 			return name == "" || bytes.Contains(key[len(dir)-1:], []byte("/"+name+"/"))
 		}
-		for rec, err := range r.liveOf(ctx, dir, nil) {
+		for rec, err := range liveOf(ctx, r, dir, nil) {
 			if err != nil {
 				return n, err
 			}
@@ -242,7 +242,7 @@ type Deletion struct {
 // snapshot.Deleted.
 func (r *Reader) Deleted(ctx context.Context, prefix []byte) iter.Seq2[*Deletion, error] {
 	return stream.Of(func(yield func(*Deletion) error) error {
-		return stream.Each(r.deleted(ctx, prefix), func(d *snapshot.Deletion) (err error) {
+		return stream.Each(deleted(ctx, r, prefix), func(d *snapshot.Deletion) (err error) {
 			out := &Deletion{Key: d.Key, Revision: d.Revision.Main}
 			if d.Last != nil {
 				if out.Last, err = r.Entry(ctx, d.Last); err != nil {
@@ -254,7 +254,7 @@ func (r *Reader) Deleted(ctx context.Context, prefix []byte) iter.Seq2[*Deletion
 	})
 }
 
-func (r *Reader) deleted(ctx context.Context, prefix []byte) iter.Seq2[*snapshot.Deletion, error] {
+func deleted(ctx context.Context, r *Reader, prefix []byte) iter.Seq2[*snapshot.Deletion, error] {
 	return seen(ctx, r, r.snapshot.Deleted(ctx, prefix), func(d *snapshot.Deletion) []byte { return d.Key })
 }
 

@@ -79,7 +79,7 @@ func (r *Reader) Sees(ctx context.Context, key []byte) (bool, error) {
 
 // Vacant lists the storage prefixes of Below without any record, deletions and superseded ones
 // included.
-func (r *Reader) Vacant(ctx context.Context) ([]string, error) {
+func Vacant(ctx context.Context, r *Reader) ([]string, error) {
 	if !r.only {
 		return nil, nil
 	}
@@ -110,7 +110,7 @@ func (r *Reader) Live(ctx context.Context, prefix []byte) iter.Seq2[*Entry, erro
 // Raw is Live without decryption: Value is Stored until Decrypt is called. It is for callers that
 // read a few types and must not decrypt Secrets.
 func (r *Reader) Raw(ctx context.Context, prefix []byte) iter.Seq2[Entry, error] {
-	return entries(ctx, r, prefix, func(rec *snapshot.Record) (Entry, error) { return r.raw(rec), nil })
+	return entries(ctx, r, prefix, func(rec *snapshot.Record) (Entry, error) { return raw(r, rec), nil })
 }
 
 func entries[T any](ctx context.Context, r *Reader, prefix []byte, of func(*snapshot.Record) (T, error)) iter.Seq2[T, error] {
@@ -170,7 +170,7 @@ func (r *Reader) all(ctx context.Context, prefix []byte) iter.Seq2[*snapshot.Rec
 
 // Sorted lists the records below prefix by their keys, those of other storages included: see
 // snapshot.Sorted.
-func (r *Reader) Sorted(ctx context.Context, prefix []byte) (*snapshot.Sorted, error) {
+func Sorted(ctx context.Context, r *Reader, prefix []byte) (*snapshot.Sorted, error) {
 	rev, err := r.Revision(ctx)
 	if err != nil {
 		return nil, err
@@ -220,7 +220,7 @@ func (r *Reader) Layouts(ctx context.Context) (keys.Layouts, error) {
 	if r.layouts != nil {
 		return *r.layouts, nil
 	}
-	d, err := r.detector(ctx)
+	d, err := detector(ctx, r)
 	if err != nil {
 		return keys.Layouts{}, err
 	}
@@ -232,12 +232,12 @@ func (r *Reader) Layouts(ctx context.Context) (keys.Layouts, error) {
 	return layouts, nil
 }
 
-func (r *Reader) detector(ctx context.Context) (*keys.Detector, error) {
+func detector(ctx context.Context, r *Reader) (*keys.Detector, error) {
 	if r.at == nil {
-		d, err := r.detect(r.snapshot.Marked(ctx))
+		d, err := detect(r, r.snapshot.Marked(ctx))
 		var failed error
 		settled := err == nil && d.Settled(func(prefix string) bool {
-			any, err := r.below(ctx, prefix)
+			any, err := below(ctx, r, prefix)
 			failed = cmp.Or(failed, err)
 			return any
 		})
@@ -245,10 +245,10 @@ func (r *Reader) detector(ctx context.Context) (*keys.Detector, error) {
 			return d, err
 		}
 	}
-	return r.detect(r.all(ctx, nil))
+	return detect(r, r.all(ctx, nil))
 }
 
-func (r *Reader) detect(records iter.Seq2[*snapshot.Record, error]) (*keys.Detector, error) {
+func detect(r *Reader, records iter.Seq2[*snapshot.Record, error]) (*keys.Detector, error) {
 	d := keys.NewDetector(r.named...)
 	for rec, err := range records {
 		if err != nil {
@@ -259,7 +259,7 @@ func (r *Reader) detect(records iter.Seq2[*snapshot.Record, error]) (*keys.Detec
 	return d, nil
 }
 
-func (r *Reader) below(ctx context.Context, prefix string) (bool, error) {
+func below(ctx context.Context, r *Reader, prefix string) (bool, error) {
 	for _, err := range r.all(ctx, []byte(prefix)) {
 		return err == nil, err
 	}

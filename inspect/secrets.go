@@ -48,12 +48,12 @@ func SecretsOf(ctx context.Context, readers ...*Reader) (*redact.Shared, error) 
 func secretsOf(ctx context.Context, readers ...*Reader) (*redact.Shared, error) {
 	found, names := redact.NewShared(), map[string]bool{}
 	for _, r := range readers {
-		if err := r.AddSecrets(ctx, found); err != nil {
+		if err := AddSecrets(ctx, r, found); err != nil {
 			return nil, err
 		}
 	}
 	for _, r := range readers {
-		if err := r.addNames(ctx, found, names); err != nil {
+		if err := addNames(ctx, r, found, names); err != nil {
 			return nil, err
 		}
 	}
@@ -62,7 +62,7 @@ func secretsOf(ctx context.Context, readers ...*Reader) (*redact.Shared, error) 
 }
 
 // AddSecrets adds the values that Secrets knows.
-func (r *Reader) AddSecrets(ctx context.Context, to *redact.Shared) error {
+func AddSecrets(ctx context.Context, r *Reader, to *redact.Shared) error {
 	if r.at != nil || r.only { // it does not know all storages
 		r = NewReader(r.snapshot, r.decrypter, r.named...)
 	}
@@ -95,7 +95,7 @@ func (r *Reader) AddSecrets(ctx context.Context, to *redact.Shared) error {
 }
 
 // addNames adds the secrets that are names of objects or their namespaces.
-func (r *Reader) addNames(ctx context.Context, s *redact.Shared, names map[string]bool) error {
+func addNames(ctx context.Context, r *Reader, s *redact.Shared, names map[string]bool) error {
 	var mu sync.Mutex
 	look := func(key []byte) bool {
 		for part := range bytes.SplitSeq(key, []byte("/")) {
@@ -118,7 +118,7 @@ func (r *Reader) addNames(ctx context.Context, s *redact.Shared, names map[strin
 // NewestTime returns the newest time in the last written objects, zero for none: of a creation,
 // heartbeat, renewal or change. In a running cluster, which renews Leases every few seconds, that
 // is about the time of the snapshot.
-func (r *Reader) NewestTime(ctx context.Context) (newest time.Time, err error) {
+func NewestTime(ctx context.Context, r *Reader) (newest time.Time, err error) {
 	const looked = 2000        // objects
 	var last []snapshot.Record // a ring
 	n := 0

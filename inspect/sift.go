@@ -23,7 +23,7 @@ type sifted struct {
 
 // Sift prepares the reader for Objects of built-in types, of the given names or all, without an
 // index of the snapshot. Where that does not work, it does nothing.
-func (r *Reader) Sift(ctx context.Context, types []*Type, names []string) {
+func Sift(ctx context.Context, r *Reader, types []*Type, names []string) {
 	if r.at != nil || len(r.named) > 0 || r.layouts != nil {
 		return
 	}
@@ -88,7 +88,7 @@ func (s *sifted) has(dir []byte, names []string) bool {
 }
 
 // liveOf yields the live records below a folder: of the names at least, where there are some.
-func (r *Reader) liveOf(ctx context.Context, dir []byte, names []string) iter.Seq2[*snapshot.Record, error] {
+func liveOf(ctx context.Context, r *Reader, dir []byte, names []string) iter.Seq2[*snapshot.Record, error] {
 	if !r.sifted.has(dir, names) {
 		return r.live(ctx, dir)
 	}

@@ -44,15 +44,17 @@ func sameObjects(t *testing.T, path string, all *inspect.Reader, one *inspect.Ty
 	require.NoError(t, err)
 	defer s.Close()
 	r := inspect.NewReader(s, nil)
-	r.Sift(t.Context(), []*inspect.Type{one}, names)
+	inspect.Sift(t.Context(), r, []*inspect.Type{one}, names)
 	for _, ask := range []func(r *inspect.Reader) (any, error){
-		func(r *inspect.Reader) (any, error) { return r.NewestTime(t.Context()) },
+		func(r *inspect.Reader) (any, error) { return inspect.NewestTime(t.Context(), r) },
 		func(r *inspect.Reader) (any, error) { return r.Layouts(t.Context()) },
 		func(r *inspect.Reader) (any, error) { return keysOf(t, r, one, inspect.Selection{Names: names}), nil },
 		func(r *inspect.Reader) (any, error) {
 			return keysOf(t, r, one, inspect.Selection{Names: []string{"x", "default"}}), nil
 		},
-		func(r *inspect.Reader) (any, error) { return r.Unparsed(t.Context(), one, inspect.Selection{}) },
+		func(r *inspect.Reader) (any, error) {
+			return inspect.Unparsed(t.Context(), r, one, inspect.Selection{})
+		},
 	} {
 		want, err := ask(all)
 		require.NoError(t, err)

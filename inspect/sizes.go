@@ -138,7 +138,7 @@ func (m *measure) take(ctx context.Context, rec snapshot.Scanned) weighed {
 	one := weighed{record: *rec.Record, live: rec.Live, stored: rec.Stored}
 	one.sees, one.err = m.r.Sees(ctx, rec.Key)
 	if one.sees && one.live {
-		one.Entry = m.r.raw(rec.Record)
+		one.Entry = raw(m.r, rec.Record)
 		one.err = m.r.Decrypt(ctx, &one.Entry)
 	}
 	return one

@@ -50,9 +50,9 @@ const (
 	StateDeletion   State = "deletion"   // a tombstone
 )
 
-// Stored yields the records of keys that begin with prefix, in revision order: the live ones, or
+// StoredRecords yields the records of keys that begin with prefix, in revision order: the live ones, or
 // with history all that the file keeps. The next record reuses the Stored.
-func (r *Reader) Stored(ctx context.Context, prefix []byte, history bool) iter.Seq2[*Stored, error] {
+func StoredRecords(ctx context.Context, r *Reader, prefix []byte, history bool) iter.Seq2[*Stored, error] {
 	records := r.live(ctx, prefix)
 	if history {
 		records = seen(ctx, r, r.snapshot.Records(ctx), keyOf)
@@ -63,7 +63,7 @@ func (r *Reader) Stored(ctx context.Context, prefix []byte, history bool) iter.S
 		}
 		fill := func(f *filled) {
 			if bytes.HasPrefix(f.rec.Key, prefix) {
-				f.err = r.fill(ctx, &f.rec, history, &f.Stored)
+				f.err = fill(ctx, r, &f.rec, history, &f.Stored)
 			}
 		}
 		item := func(rec *snapshot.Record) (filled, int) { return filled{rec: *rec}, len(rec.Value) }
@@ -91,7 +91,7 @@ type filled struct {
 	err error
 }
 
-func (r *Reader) fill(ctx context.Context, rec *snapshot.Record, history bool, out *Stored) error {
+func fill(ctx context.Context, r *Reader, rec *snapshot.Record, history bool, out *Stored) error {
 	*out = Stored{
 		Key: string(rec.Key), State: StateLive, Revision: rec.Revision.Main, Sub: rec.Revision.Sub,
 		CreateRevision: rec.CreateRevision, Version: rec.Version, Bytes: len(rec.Value),
@@ -120,7 +120,7 @@ func (r *Reader) fill(ctx context.Context, rec *snapshot.Record, history bool, o
 			out.State = StateSuperseded
 		}
 	}
-	e := r.raw(rec)
+	e := raw(r, rec)
 	if err := r.Decrypt(ctx, &e); err != nil {
 		return err
 	}

@@ -16,7 +16,7 @@ import (
 
 func stored(t *testing.T, r *Reader, prefix string, history bool) (out []Stored) {
 	t.Helper()
-	for s, err := range r.Stored(context.Background(), []byte(prefix), history) {
+	for s, err := range StoredRecords(context.Background(), r, []byte(prefix), history) {
 		require.NoError(t, err)
 		out = append(out, *s)
 	}
@@ -70,7 +70,7 @@ func TestStoredEncrypted(t *testing.T) {
 		require.Len(t, got, 1)
 		require.Equal(t, []any{encoding, "aesgcm:v1:a", StateLive}, []any{got[0].Encoding, got[0].Encryption, got[0].State})
 	}
-	for _, err := range NewReader(s, failing{}).Stored(context.Background(), nil, false) {
+	for _, err := range StoredRecords(context.Background(), NewReader(s, failing{}), nil, false) {
 		require.ErrorContains(t, err, "socket is gone")
 	}
 }

@@ -127,7 +127,7 @@ func (r *Reader) Defined(ctx context.Context) (*Types, error) {
 	}
 	t := newTypes()
 	for _, dir := range layouts.Dirs(keys.DefinitionType()) {
-		for rec, err := range r.liveOf(ctx, dir, nil) {
+		for rec, err := range liveOf(ctx, r, dir, nil) {
 			if err != nil {
 				break // without definitions, types are known by folders; the next pass returns other errors
 			}
@@ -206,7 +206,7 @@ func (r *Reader) TypesEver(ctx context.Context) (*Types, error) {
 			}
 		}
 	}
-	for d, err := range r.deleted(ctx, nil) {
+	for d, err := range deleted(ctx, r, nil) {
 		if err != nil {
 			return nil, err
 		}

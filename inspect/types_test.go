@@ -115,11 +115,11 @@ func TestObjects(t *testing.T) {
 func TestNewestTime(t *testing.T) {
 	r, _ := typesOf(t, record{"/registry/pods/a/a", `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","creationTimestamp":"2026-01-02T03:04:05Z",` +
 		`"deletionTimestamp":"2026-02-02T03:04:05Z"},"status":{"conditions":[{"lastTransitionTime":"2026-01-02T03:04:07Z"}],"validUntil":"2036-01-02T03:04:05Z"}}`})
-	newest, err := r.NewestTime(context.Background())
+	newest, err := NewestTime(context.Background(), r)
 	require.NoError(t, err)
 	require.Equal(t, "2026-01-02T03:04:07Z", newest.Format("2006-01-02T15:04:05Z07:00"))
 	r, _ = typesOf(t)
-	newest, err = r.NewestTime(context.Background())
+	newest, err = NewestTime(context.Background(), r)
 	require.NoError(t, err)
 	require.True(t, newest.IsZero())
 }

@@ -73,7 +73,7 @@ func readMoment(c *cli.Context, flag string, r *inspect.Reader) (*moment, error)
 		return nil, usagef(commandPath(c), "--%s is %q; it takes a revision, or a time such as 2026-11-20T20:50:00Z, 2026-11-20, "+
 			"\"2026-11-20 20:50\", or 1h (before the newest time in the snapshot)", flag, given)
 	}
-	newest, err := r.NewestTime(c.Context)
+	newest, err := inspect.NewestTime(c.Context, r)
 	if err == nil && newest.IsZero() {
 		err = fmt.Errorf("--%s %s counts from the newest time in the snapshot, and no object has a time; give a revision", flag, given)
 	}

@@ -52,7 +52,7 @@ func typedPath(word string) string {
 // sifting returns a reader that has read the keys of one type.
 func sifting(ctx context.Context, s *snapshot.Snapshot, t *inspect.Type) *inspect.Reader {
 	r := inspect.NewReader(s, nil)
-	r.Sift(ctx, []*inspect.Type{t}, nil)
+	inspect.Sift(ctx, r, []*inspect.Type{t}, nil)
 	return r
 }
 

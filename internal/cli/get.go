@@ -105,7 +105,7 @@ func get(c *cli.Context, s *opened, o getOptions, words []string) error {
 	}
 	sift(c, r, asked)
 	if o.now.IsZero() && o.isTable() {
-		if o.now, err = r.NewestTime(c.Context); err != nil {
+		if o.now, err = inspect.NewestTime(c.Context, r); err != nil {
 			return err
 		}
 	}
@@ -204,7 +204,7 @@ func sift(c *cli.Context, r *inspect.Reader, asked []asking) {
 		names = nil
 	}
 	if !c.Bool("deleted") {
-		r.Sift(c.Context, mapped(asked, func(a asking) *inspect.Type { return a.kind }), names)
+		inspect.Sift(c.Context, r, mapped(asked, func(a asking) *inspect.Type { return a.kind }), names)
 	}
 }
 
@@ -261,7 +261,7 @@ func (g *getter) unparsed() (errs []error) {
 		if g.options.deleted || len(a.names) > 0 {
 			continue
 		}
-		n, err := g.reader.Unparsed(g.c.Context, a.kind, g.selection(a))
+		n, err := inspect.Unparsed(g.c.Context, g.reader, a.kind, g.selection(a))
 		if err != nil {
 			return append(errs, err)
 		}

@@ -113,7 +113,7 @@ func printKeys(c *cli.Context, o *opened, prefix []byte) error {
 	if err != nil {
 		return err
 	}
-	for s, err := range o.Stored(c.Context, prefix, c.Bool("history")) {
+	for s, err := range inspect.StoredRecords(c.Context, o.Reader, prefix, c.Bool("history")) {
 		if err != nil {
 			return errors.Join(err, flush(nil))
 		}

@@ -245,7 +245,7 @@ func (o *opened) document(ctx context.Context, kind string) (documentHead, error
 func checkPrefixes(c *cli.Context, err error, files ...*opened) error {
 	var paths, vacant, others []string
 	for i, o := range files {
-		found, err := o.Vacant(c.Context)
+		found, err := inspect.Vacant(c.Context, o.Reader)
 		if err != nil {
 			return err
 		}

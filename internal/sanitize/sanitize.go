@@ -164,7 +164,7 @@ func gather(ctx context.Context, v *transform.View) (*redact.Shared, error) {
 		secrets []redact.Secret
 	}
 	out, names := redact.NewShared(), map[string]bool{}
-	if err := v.Reader().AddSecrets(ctx, out); err != nil {
+	if err := inspect.AddSecrets(ctx, v.Reader(), out); err != nil {
 		return nil, err
 	}
 	out.Unsearched = 0 // live ones are counted below

@@ -101,7 +101,7 @@ func (s *source) open(t *inspect.Type) (*folder, error) {
 		if f.records != nil && f.records.Len() > 0 {
 			break
 		}
-		records, err := s.reader.Sorted(s.ctx, dir)
+		records, err := inspect.Sorted(s.ctx, s.reader, dir)
 		if err != nil {
 			return nil, err
 		}
