@@ -114,6 +114,7 @@ func (r *rehearsal) startEtcd(ctx context.Context) (string, error) {
 
 // compare compares each member with the file, before anything else writes.
 func (r *rehearsal) compare(ctx context.Context) (string, error) {
+	more := 0
 	for i, m := range r.cluster.Members {
 		result, err := compareServed(ctx, m.Client, r.reader.Snapshot(), r.Bump, mostDifferences)
 		if err != nil {
@@ -122,6 +123,7 @@ func (r *rehearsal) compare(ctx context.Context) (string, error) {
 			}
 			return "", err
 		}
+		more += result.More
 		for _, d := range result.Differences {
 			r.Found.Add(codeDiffers.Because("member %s: %s", m.Name, d.What).At(d.Key))
 		}
@@ -131,6 +133,9 @@ func (r *rehearsal) compare(ctx context.Context) (string, error) {
 		if i == 0 {
 			r.Restored.Keys, r.Restored.HashKV, r.Restored.Revision = result.Keys, fmt.Sprint(result.Server.HashKV), result.Server.Revision
 		}
+	}
+	if more > 0 { // last: Add lists findings up to a count
+		r.Found.Counts[codeDiffers] += more
 	}
 	r.Restored.BumpRevision = r.Bump
 	return fmt.Sprintf("%d keys, HashKV %s at revision %d", r.Restored.Keys, r.Restored.HashKV, r.Restored.Revision), nil
