@@ -12,54 +12,6 @@ import (
 	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
 )
 
-// TestKeptWhileCompacting: a server was stopped while it compacted at 8. What is below is gone,
-// whether its records are still there or not, because a server that starts on the file goes on with
-// it; what is above is what that server serves.
-func TestKeptWhileCompacting(t *testing.T) {
-	b := built(t, long)
-	for _, gone := range [][]Record{nil, {{Revision: Revision{Main: 2}}, {Revision: Revision{Main: 3}}}} {
-		in := copyOf(t, rebuilt(t, b, 4096, func(tx *bbolt.Tx) error {
-			for _, rec := range gone {
-				if err := tx.Bucket([]byte("key")).Delete(appendRevisionKey(nil, rec.Revision, false)); err != nil {
-					return err
-				}
-			}
-			return compacted(1, 8)(tx)
-		}))
-		s := open(t, in)
-		server := etcdtest.Start(t, etcdtest.Restore(t, in))
-		for rev := int64(8); rev <= 10; rev++ {
-			require.Equal(t, etcdtest.Dump(t, server, rev), liveAt(t, s, "", rev))
-		}
-		for _, err := range s.LiveAt(context.Background(), nil, 7) {
-			require.ErrorIs(t, err, ErrCompacted)
-			require.ErrorContains(t, err, "7 was asked for, the file keeps 8 to 10")
-		}
-	}
-}
-
-// TestKeptAfterBump: a restore that marks its revisions compacted leaves one, which is above all
-// records.
-func TestKeptAfterBump(t *testing.T) {
-	server := etcdtest.Start(t, etcdtest.Restore(t, copyOf(t, built(t, long)), etcdtest.BumpRevision(1000)))
-	path := t.TempDir() + "/bumped.db"
-	etcdtest.Save(t, server, path)
-	s := open(t, path)
-	oldest, newest, err := s.Kept(context.Background())
-	require.NoError(t, err)
-	require.Equal(t, []int64{1010, 1010}, []int64{oldest, newest})
-	require.Equal(t, etcdtest.Dump(t, server, 1010), liveAt(t, s, "", 1010))
-	etcdtest.Run(t, server, "put /a later\ndel /b")
-	etcdtest.Save(t, server, path+"2")
-	s = open(t, path+"2")
-	for rev := int64(1010); rev <= 1012; rev++ {
-		require.Equal(t, etcdtest.Dump(t, server, rev), liveAt(t, s, "", rev))
-	}
-	deleted := deletedIn(t, s, "")
-	require.Len(t, deleted, 1)
-	require.Equal(t, []any{"/b", Revision{Main: 1012}, int64(6)}, []any{string(deleted[0].Key), deleted[0].Revision, deleted[0].Last.ModRevision})
-}
-
 // TestDeleted: only keys that are gone in the end, with the last value of their last life, which a
 // compaction at the very revision of the deletion has removed.
 func TestDeleted(t *testing.T) {

@@ -225,31 +225,3 @@ func TestPublishedName(t *testing.T) {
 	must(Write(context.Background(), "here.db", s, seq(put("/new", "x")), WriteConfig{}))(t)
 	require.Equal(t, sumOf(t, path), sumOf(t, "here.db"), "the same input and changes make the same bytes")
 }
-
-// TestDamageIsNotPassedOn: what Verify finds in a part of the input that Write copies without a
-// change refuses the write.
-func TestDamageIsNotPassedOn(t *testing.T) {
-	fresh := intact(t)
-	for name, edit := range map[string]func(m *image){
-		"a record's numbers": func(m *image) { m.value(m.leaves[3], 2)[15]++ },
-		"an entry of another bucket": func(m *image) {
-			put32(bolt.Page(m.value(m.meta.Root, m.bucket("meta"))[bolt.BucketHeaderSize:])[bolt.HeaderSize:], bolt.FlagBucket)
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			m := fresh()
-			edit(m)
-			in := copyOf(t, withDigest(m.b))
-			s := open(t, in)
-			require.NotEmpty(t, findings(t, s))
-			dir := t.TempDir()
-			for _, changes := range []iter.Seq2[Change, error]{seq(), seq(put("/new", "x"))} {
-				_, err := Write(context.Background(), filepath.Join(dir, "out.db"), s, changes, WriteConfig{})
-				require.ErrorIs(t, err, ErrDamaged)
-				require.ErrorContains(t, err, in)
-				require.NotContains(t, err.Error(), "out.db")
-			}
-			nothingIn(t, dir)
-		})
-	}
-}

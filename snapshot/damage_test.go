@@ -3,6 +3,7 @@ package snapshot
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -42,10 +43,17 @@ func exercise(t testing.TB, path string) (errs []error, out string) {
 		nothingIn(t, filepath.Dir(out))
 		out = ""
 	}
-	scrubbed := filepath.Join(t.TempDir(), "scrubbed.db")
-	_, err = Write(ctx, scrubbed, s, seq(put("/new", "x")), WriteConfig{Scrub: without("/k/00000"), Leases: []Lease{{12345, 60}}})
-	add(err)
-	require.Equal(t, out == "", err != nil, "one refuses what the other takes: %v", err)
+	for i, write := range []func(path string) (WriteResult, error){
+		func(path string) (WriteResult, error) { return Write(ctx, path, s, seq(), WriteConfig{}) },
+		func(path string) (WriteResult, error) {
+			cfg := WriteConfig{Scrub: without("/k/00000"), Leases: []Lease{{12345, 60}}}
+			return Write(ctx, path, s, seq(put("/new", "x")), cfg)
+		},
+	} {
+		_, err = write(filepath.Join(t.TempDir(), fmt.Sprint(i)))
+		add(err)
+		require.Equal(t, out == "", err != nil, "one refuses what the other takes: %v", err)
+	}
 	return errs, out
 }
 
@@ -152,6 +160,8 @@ func TestNotASnapshot(t *testing.T) {
 		require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
 		return path
 	}
+	pipe := filepath.Join(dir, "pipe")
+	require.NoError(t, unix.Mkfifo(pipe, 0o600))
 	bigEndian := append([]byte(nil), fixture(t)...)
 	copy(bigEndian[16:], []byte{0xed, 0x0c, 0xda, 0xed})
 	copy(bigEndian[4096+16:], []byte{0xed, 0x0c, 0xda, 0xed})
@@ -177,6 +187,7 @@ func TestNotASnapshot(t *testing.T) {
 		{file("big-endian", string(bigEndian)), "big-endian"},
 		{dir, "it is a directory"},
 		{os.DevNull, "not a regular file"},
+		{pipe, "not a regular file"}, // which is not waited for
 	}
 	for _, tt := range tests {
 		t.Run(filepath.Base(tt.path), func(t *testing.T) {

@@ -5,33 +5,13 @@ import (
 	"errors"
 	"iter"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"golang.org/x/sys/unix"
 )
-
-// TestNamedPipe is refused at once, not waited for.
-func TestNamedPipe(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "pipe")
-	require.NoError(t, unix.Mkfifo(path, 0o600))
-	done := make(chan error)
-	go func() {
-		_, err := Open(context.Background(), path, Config{})
-		done <- err
-	}()
-	select {
-	case err := <-done:
-		require.ErrorIs(t, err, ErrNotSnapshot)
-		require.ErrorContains(t, err, path)
-	case <-time.After(time.Minute):
-		t.Fatal("it waits for a writer")
-	}
-}
 
 // TestCancelledScan: a caller that gives up does not spoil the file for the next.
 func TestCancelledScan(t *testing.T) {

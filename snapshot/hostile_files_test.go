@@ -45,7 +45,7 @@ type hostileFile struct {
 	heals      bool   // Write takes the file, and a server serves its output
 }
 
-// TestHostileFiles: each recorded file gets the answer of a real etcd, as etcd's own programs give it.
+// TestHostileFiles: each recorded file gets the answer of a real etcd and its own programs.
 func TestHostileFiles(t *testing.T) {
 	files := recordedHostile()
 	there := must(filepath.Glob(filepath.Join("..", "testdata", "hostile", "*.db.gz")))(t)

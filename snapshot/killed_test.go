@@ -17,6 +17,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.etcd.io/bbolt"
+	"go.etcd.io/etcd/server/v3/storage/wal"
 	"golang.org/x/sys/unix"
 )
 
@@ -29,6 +30,7 @@ const (
 )
 
 func TestMain(m *testing.M) {
+	wal.SegmentSizeBytes = 1 << 20 // of 64 MiB, which a restore and a server take from the disk at once
 	if in := os.Getenv(childIn); in != "" {
 		child(in, os.Getenv(childOut), os.Getenv(childLimit))
 		os.Exit(0)

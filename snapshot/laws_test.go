@@ -98,6 +98,14 @@ func proved(t testing.TB, s *Snapshot, cfg WriteConfig, changes ...Change) (stri
 	if cfg.Compact == nil {
 		require.True(t, slices.Equal(kept, left[:len(kept)]), "what stays is as it was")
 	}
+	transaction := s.db.TxID
+	switch {
+	case cfg.Compact != nil:
+		transaction = 1
+	case appended > 0 || len(cfg.Leases) > 0 || s.raw || s.FreeList() != nil:
+		transaction++
+	}
+	require.Equal(t, transaction, out.db.TxID)
 	sameBuckets(t, s, out, cfg)
 	if cfg.Compact == nil && cfg.Scrub == nil {
 		keptBelow(t, s, out)

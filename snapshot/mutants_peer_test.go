@@ -17,7 +17,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.etcd.io/bbolt"
 	clientv3 "go.etcd.io/etcd/client/v3"
-	"go.etcd.io/etcd/server/v3/storage/wal"
 	"golang.org/x/sys/unix"
 
 	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
@@ -96,7 +95,6 @@ func TestPeer(t *testing.T) {
 		t.Skip("run by TestMutants")
 	}
 	require.NoError(t, unix.Setrlimit(unix.RLIMIT_DATA, &unix.Rlimit{Cur: peerMemory, Max: peerMemory}))
-	wal.SegmentSizeBytes = 1 << 20 // of 64 MiB, which a restore and a server take from the disk at once
 	var v peerVerdict
 	say := func(phase string) { fmt.Printf("\npeer %s %s\n", phase, must(json.Marshal(v))(t)) }
 	if !skip {

@@ -2,6 +2,7 @@ package snapshot
 
 import (
 	"context"
+	"fmt"
 	"path/filepath"
 	"strconv"
 	"testing"
@@ -34,8 +35,7 @@ func TestStatusOfAServer(t *testing.T) {
 	alarm := etcdserverpb.NewMaintenanceClient(server.Client.ActiveConnection())
 	_, err := alarm.Alarm(ctx, &etcdserverpb.AlarmRequest{Action: etcdserverpb.AlarmRequest_ACTIVATE, MemberID: id, Alarm: etcdserverpb.AlarmType_NOSPACE})
 	require.NoError(t, err)
-	path := filepath.Join(t.TempDir(), "saved.db")
-	etcdtest.Save(t, server, path)
+	path := saved(t, server)
 	st := status(t, path)
 	require.Equal(t, []int{2, 2, 1, 2}, []int{st.Leases, st.LeasedKeys, st.AuthUsers, st.AuthRoles})
 	require.False(t, st.AuthEnabled)
@@ -44,9 +44,7 @@ func TestStatusOfAServer(t *testing.T) {
 	again := etcdtest.Start(t, etcdtest.Restore(t, path))
 	_, err = again.Client.Put(ctx, "/a", "y")
 	require.ErrorContains(t, err, "database space exceeded")
-	second := filepath.Join(t.TempDir(), "second.db")
-	etcdtest.Save(t, again, second)
-	require.Equal(t, st.Alarms, status(t, second).Alarms)
+	require.Equal(t, st.Alarms, status(t, saved(t, again)).Alarms)
 }
 
 // TestStatusWithoutAny: lists are there, and empty.
@@ -60,8 +58,7 @@ func TestStatusWithoutAny(t *testing.T) {
 // where that is another, is the one that a server starts with.
 func TestStatusBesideEtcdutl(t *testing.T) {
 	server := etcdtest.Start(t, etcdtest.Restore(t, etcdtest.Build(t, long), etcdtest.BumpRevision(1000)))
-	bumped := filepath.Join(t.TempDir(), "bumped.db")
-	etcdtest.Save(t, server, bumped)
+	bumped := saved(t, server)
 	for name, tt := range map[string]struct {
 		path              string
 		revision, etcdutl int64
@@ -78,7 +75,7 @@ func TestStatusBesideEtcdutl(t *testing.T) {
 			st, theirs := status(t, tt.path), etcdtest.StatusOf(t, tt.path)
 			require.Equal(t, []int64{tt.revision, tt.etcdutl}, []int64{st.Revision, st.LastRecord})
 			require.Equal(t, tt.etcdutl, theirs.Revision)
-			require.Equal(t, strconv.FormatUint(uint64(theirs.Hash), 16), st.Hash[len(st.Hash)-len(strconv.FormatUint(uint64(theirs.Hash), 16)):])
+			require.Equal(t, fmt.Sprintf("%08x", theirs.Hash), st.Hash)
 			require.Equal(t, tt.revision, etcdtest.Revision(t, etcdtest.Start(t, etcdtest.Restore(t, tt.path))))
 		})
 	}
@@ -97,4 +94,54 @@ func TestManyAlarms(t *testing.T) {
 	_, err := open(t, copyOf(t, b)).Status(context.Background())
 	require.ErrorIs(t, err, ErrDamaged)
 	require.ErrorContains(t, err, "more than 512 alarms")
+}
+
+// TestProgress: each pass adds its part, one that reads few leaves less; a later one than was
+// expected adds nothing. A closed file has the last answer.
+func TestProgress(t *testing.T) {
+	ctx := t.Context()
+	path := filepath.Join(t.TempDir(), "in.db")
+	_, err := Build(ctx, path, Content{Revision: 5000, Records: func(yield func(*Record, error) bool) {
+		for i := range int64(4000) {
+			rec := &Record{Key: fmt.Appendf(nil, "/registry/%d/%04d", i/100, i), Value: make([]byte, 1000), Revision: Revision{Main: i + 2}, CreateRevision: i + 2, ModRevision: i + 2, Version: 1}
+			if !yield(rec, nil) {
+				return
+			}
+		}
+	}}, nil)
+	require.NoError(t, err)
+	s := must(Open(ctx, path, Config{}))(t)
+	must(s.Digest(ctx))(t)
+	require.Zero(t, s.Progress(1, 3))
+	must(s.Keys(ctx))(t)
+	require.Equal(t, 0.25, s.Progress(1, 3))
+	require.Equal(t, 1.0, s.Progress(0, 0))
+	for range s.Live(ctx, []byte("/registry/1/")) {
+	}
+	few := s.Progress(1, 3)
+	require.Greater(t, few, 0.25)
+	require.Less(t, few, 0.3)
+	for want := few; want < 1; want = s.Progress(1, 3) {
+		for range s.Live(ctx, nil) {
+			require.GreaterOrEqual(t, s.Progress(1, 3), want)
+		}
+	}
+	d := begin(t, filepath.Join(t.TempDir(), "out"), s)
+	require.Zero(t, d.Progress())
+	must(d.Write(ctx, seq(put("/new", "x")), WriteConfig{}))(t)
+	require.Equal(t, 1.0, d.Progress())
+	require.NoError(t, s.Close())
+	require.Equal(t, 1.0, s.Progress(1, 3))
+	require.Equal(t, 1.0, d.Progress())
+}
+
+// TestProgressOfDigest: without a digest to wait for, the records alone count.
+func TestProgressOfDigest(t *testing.T) {
+	for _, cfg := range []Config{{}, {SkipDigest: true}} {
+		s := must(Open(t.Context(), copyOf(t, fixture(t)), cfg))(t)
+		must(s.Keys(t.Context()))(t)
+		must(s.Digest(t.Context()))(t)
+		require.Equal(t, 1.0, s.Progress(0, 0))
+		require.NoError(t, s.Close())
+	}
 }

@@ -1,16 +1,21 @@
 package snapshot
 
 import (
+	"bytes"
 	"context"
+	"fmt"
 	"hash/maphash"
 	"iter"
+	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"go.etcd.io/bbolt"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/etcdshift/etcdshift/internal/publish"
 	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
 )
 
@@ -127,4 +132,128 @@ func TestNewKeyInheritsNothing(t *testing.T) {
 		require.Equal(t, []int64{want.create, int64(6 + i), want.version}, []int64{rec.CreateRevision, rec.ModRevision, rec.Version}, "%s", rec.Key)
 	}
 	require.Equal(t, 4, a.Keys)
+}
+
+// TestGenerations writes ten times, each time on the output of the time before.
+func TestGenerations(t *testing.T) {
+	path := copyOf(t, deepKeys(t))
+	want := modelOf(t, open(t, path))
+	for g := range 10 {
+		s := open(t, path)
+		var changes []Change
+		for i := range 200 {
+			key := fmt.Sprintf("/k/%06d", i*150)
+			switch {
+			case i%10 == g:
+				changes = append(changes, del(key))
+			default:
+				changes = append(changes, put(key, fmt.Sprintf("generation %d", g)))
+			}
+		}
+		changes = append(changes, put(fmt.Sprintf("/g/%d", g), strings.Repeat("g", 10_000)))
+		want = want.apply(changes...)
+		var res WriteResult
+		path, res = write(t, s, WriteConfig{}, changes...)
+		untouched(t, path)
+		out := open(t, path)
+		require.Equal(t, want, modelOf(t, out), "generation %d", g)
+		require.Equal(t, len(want), res.Keys)
+		keptBelow(t, s, out)
+		require.Equal(t, s.db.TxID+1, out.db.TxID)
+	}
+	require.Empty(t, findings(t, open(t, path)))
+	sound(t, path)
+	sameAsRestored(t, path, nil)
+}
+
+// TestGrowth: an output is larger than its input by little more than what was written.
+func TestGrowth(t *testing.T) {
+	in := copyOf(t, deepKeys(t))
+	s := open(t, in)
+	for _, n := range []int{1, 10, 1000, 5000} {
+		var changes []Change
+		var bytes int64
+		for i := range n {
+			c := put(fmt.Sprintf("/k/%06d", i*7), string(etcdtest.Blob(fmt.Sprint(i), 2048)))
+			bytes += int64(len(c.Key) + len(c.Value))
+			changes = append(changes, c)
+		}
+		_, res := write(t, s, WriteConfig{}, changes...)
+		grown := res.Bytes - s.Size()
+		t.Logf("%d records of %d bytes: grown by %d (%.3f)", n, bytes, grown, float64(grown)/float64(bytes))
+		require.LessOrEqual(t, float64(grown), float64(bytes)*1.1+32<<10, "%d records", n)
+	}
+}
+
+// begin begins a draft and copies.
+func begin(t testing.TB, path string, s *Snapshot) *Draft {
+	t.Helper()
+	out := must(publish.Create(path))(t)
+	d := Begin(path, out, s)
+	d.Copy()
+	return d
+}
+
+// opened is an output that has a name, and is closed by the test.
+type opened struct{ file *os.File }
+
+func (o opened) File() *os.File { return o.file }
+func (o opened) Publish() error { return nil }
+func (o opened) Discard() error { return nil }
+
+// TestDraftIsWrite: a draft that was stopped, or whose copy failed, writes what Write does.
+func TestDraftIsWrite(t *testing.T) {
+	ctx := context.Background()
+	s := open(t, copyOf(t, fixture(t)))
+	changes := seq(put("/new", "x"))
+	want := filepath.Join(t.TempDir(), "want")
+	must(Write(ctx, want, s, changes, WriteConfig{}))(t)
+	for name, spoil := range map[string]func(d *Draft){
+		"as it is": func(*Draft) {},
+		"stopped":  (*Draft).Stop,
+		"failed": func(d *Draft) {
+			d.copied.stop()
+			d.copied.err = os.ErrDeadlineExceeded
+			require.NoError(t, d.file.Truncate(0))
+		},
+	} {
+		path := filepath.Join(t.TempDir(), "out")
+		d := begin(t, path, s)
+		spoil(d)
+		_, err := d.Write(ctx, changes, WriteConfig{})
+		require.NoError(t, err, name)
+		require.NoError(t, d.Discard(), name)
+		requireSameFile(t, want, path)
+	}
+	path := filepath.Join(t.TempDir(), "none")
+	require.NoError(t, begin(t, path, s).Discard())
+	nothingIn(t, filepath.Dir(path))
+}
+
+func requireSameFile(t *testing.T, want, got string) {
+	t.Helper()
+	a := must(os.ReadFile(want))(t)
+	b := must(os.ReadFile(got))(t)
+	require.True(t, bytes.Equal(a, b), "%s is not as %s", got, want)
+}
+
+// TestCopyThroughMemory: both ways of copying a range copy it.
+func TestCopyThroughMemory(t *testing.T) {
+	from := filepath.Join(t.TempDir(), "from")
+	content := bytes.Repeat([]byte("0123456789abcde\n"), 100_000)
+	require.NoError(t, os.WriteFile(from, content, 0o600))
+	in := must(os.Open(from))(t)
+	defer in.Close()
+	for name, copyRange := range map[string]func(out, in *os.File, at, n int64) (int64, error){"kernel": copyRange, "memory": copyThrough} {
+		out := must(os.Create(filepath.Join(t.TempDir(), "to")))(t)
+		defer out.Close()
+		for at := int64(0); at < int64(len(content)); {
+			n, err := copyRange(out, in, at, min(300_000, int64(len(content))-at))
+			require.NoError(t, err, name)
+			at += n
+		}
+		requireSameFile(t, from, out.Name())
+	}
+	n := must(copyRange(in, in, int64(len(content)), 10))(t)
+	require.Zero(t, n, "behind the end")
 }

@@ -1,7 +1,10 @@
 package snapshot
 
 import (
+	"crypto/sha256"
+	"encoding/binary"
 	"encoding/json"
+	"math/big"
 	"os"
 	"strings"
 	"testing"
@@ -36,4 +39,27 @@ func TestHashKV(t *testing.T) {
 		hash, rev, compacted := etcdtest.HashKV(t, server, 0)
 		require.Equal(t, want, Restored{Revision: rev, CompactRevision: compacted, HashKV: hash}, release)
 	}
+}
+
+// TestContentHash: order, revisions, deletions and history make no difference; a key, a value, or
+// where one ends and the other begins does.
+func TestContentHash(t *testing.T) {
+	hash := func(script string) [32]byte {
+		t.Helper()
+		return must(open(t, etcdtest.Build(t, script)).ContentHash(t.Context()))(t)
+	}
+	want := hash("put /a 1\nput /b 2\n")
+	require.Equal(t, want, hash("put /b 2\nput /a 0\nput /c 3\ndel /c\nput /a 1\n"))
+	for _, other := range []string{"put /a 1\n", "put /a 2\nput /b 1\n", "put /a 1\nput /b 22\n", "put /a 1\nput /b2 2\n", "put /a 1\nput /b 2\nput /c 3\n"} {
+		require.NotEqual(t, want, hash(other), "%s", other)
+	}
+
+	// the definition, word by word
+	sum := new(big.Int)
+	for _, kv := range [][2]string{{"/a", "1"}, {"/b", "2"}} {
+		digest := sha256.Sum256(append(binary.BigEndian.AppendUint64(nil, uint64(len(kv[0]))), kv[0]+kv[1]...))
+		sum.Add(sum, new(big.Int).SetBytes(digest[:]))
+	}
+	sum.Mod(sum, new(big.Int).Lsh(big.NewInt(1), 256))
+	require.Equal(t, sum.FillBytes(make([]byte, 32)), want[:])
 }
