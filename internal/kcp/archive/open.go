@@ -7,7 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
+	"reflect"
 	"strconv"
 	"strings"
 	"unicode"
@@ -146,8 +146,10 @@ const (
 // name.
 func (m *Manifest) validate() error {
 	v := &validation{}
-	v.require(!m.hasNull(), "a list is null")
-	v.origin(&m.Origin)
+	v.values("manifest", reflect.ValueOf(*m))
+	o := m.Origin
+	v.require(!strings.HasSuffix(o.Prefix, "/") && IsHash(o.SHA256) && o.Revision >= 1,
+		"origin: prefix, sha256 or revision is not one")
 	v.clusters(m)
 	v.definitions(m)
 	v.identities(m.Identities)
@@ -165,34 +167,25 @@ func (v *validation) require(ok bool, format string, args ...any) {
 	}
 }
 
-// texts checks texts with IsText.
-func (v *validation) texts(place string, texts ...string) {
-	v.require(!slices.ContainsFunc(texts, func(s string) bool { return !IsText(s) }), "%s: a name that is no text, or too long", place)
-}
-
-func (v *validation) sum(place string, s Sum) {
-	v.require(s.Keys >= 0 && s.Keys <= maxCount && s.Bytes >= 0 && s.Bytes <= maxCount && IsHash(s.SHA256), "%s: keys, bytes or sha256 is not one", place)
-}
-
-// hasNull finds a list that is null: empty lists are [].
-func (m *Manifest) hasNull() bool {
-	null := m.Clusters == nil || m.Definitions == nil || m.Missing == nil || m.Identities == nil || m.Leases == nil || m.Encryption == nil
-	for _, c := range m.Clusters {
-		null = null || c.Resources == nil
+// values checks each part of a value: texts with IsText, sums, and that no list is null.
+func (v *validation) values(place string, is reflect.Value) {
+	switch is.Kind() {
+	case reflect.String:
+		v.require(IsText(is.String()), "%s: a name that is no text, or too long", place)
+	case reflect.Slice:
+		v.require(!is.IsNil(), "%s: a list is null", place)
+		for i := range is.Len() {
+			v.values(fmt.Sprintf("%s[%d]", place, i), is.Index(i))
+		}
+	case reflect.Struct:
+		if s, ok := is.Interface().(Sum); ok {
+			v.require(s.Keys >= 0 && s.Keys <= maxCount && s.Bytes >= 0 && s.Bytes <= maxCount && IsHash(s.SHA256),
+				"%s: keys, bytes or sha256 is not one", place)
+		}
+		for i := range is.NumField() {
+			v.values(place+"."+is.Type().Field(i).Name, is.Field(i))
+		}
 	}
-	for _, d := range slices.Concat(m.Definitions, m.Missing) {
-		null = null || d.StoredVersions == nil
-	}
-	for _, i := range m.Identities {
-		null = null || i.Resources == nil || i.Exports == nil
-	}
-	return null
-}
-
-func (v *validation) origin(o *Origin) {
-	v.texts("origin", o.Shard, o.Prefix)
-	v.require(!strings.HasSuffix(o.Prefix, "/") && IsHash(o.SHA256) && o.Revision >= 1, "origin: prefix, sha256 or revision is not one")
-	v.sum("origin: rest", o.Rest)
 }
 
 func (v *validation) clusters(m *Manifest) {
@@ -202,7 +195,6 @@ func (v *validation) clusters(m *Manifest) {
 		place := fmt.Sprintf("cluster %.64q", c.Name)
 		v.require(c.Name > last && !strings.Contains(c.Name, "/"), "%s: no name, or not in order", place)
 		last = c.Name
-		v.texts(place, c.Name, c.Path, c.UID, c.Shard, c.Owner.Cluster, c.Owner.Name, c.Owner.UID)
 		v.resources(place, c, dirs)
 	}
 	v.require(m.Cluster(m.Name) != nil, "cluster %.64q is not among those that it lists", m.Name)
@@ -214,49 +206,34 @@ func (v *validation) resources(of string, c *Cluster, dirs map[string]bool) {
 	parts := Sum{}
 	for _, r := range c.Resources {
 		place := fmt.Sprintf("%s: %.64q", of, r.Resource)
-		v.texts(place, r.Resource, r.Dir)
 		v.require(r.Identity == "" || IsHash(r.Identity), "%s: an identity that is none", place)
 		v.require(strings.HasPrefix(r.Dir, "/") && strings.HasSuffix(r.Dir, "/"+c.Name+"/") && !dirs[r.Dir] && r.Keys >= 1,
 			"%s: folder %.128q is none of this cluster, there twice or empty", place, r.Dir)
 		dirs[r.Dir] = true
-		v.sum(place, r.Sum)
 		parts.Keys += r.Keys
 		parts.Bytes += r.Bytes
 	}
 	v.require(parts.Keys == c.Keys && parts.Bytes == c.Bytes, "%s: %d keys of %d bytes, but its parts have %d of %d",
 		of, c.Keys, c.Bytes, parts.Keys, parts.Bytes)
-	v.sum(of, c.Sum)
 }
 
 func (v *validation) definitions(m *Manifest) {
 	last := ""
 	for _, d := range m.Definitions {
-		place := fmt.Sprintf("definition %.64q", d.UID)
-		v.definition(place, d)
-		v.require(d.UID > last && strings.HasSuffix(d.Key, "/"+d.UID) && IsHash(d.SHA256), "%s: not in order, or no key or digest of it", place)
+		v.require(d.UID > last && strings.HasSuffix(d.Key, "/"+d.UID) && IsHash(d.SHA256),
+			"definition %.64q: no uid, not in order, or no key or digest of it", d.UID)
 		last = d.UID
 	}
 	for _, d := range m.Missing {
-		v.definition(fmt.Sprintf("missing definition %.64q", d.UID), d)
+		v.require(d.UID != "", "missing definition %.64q: no uid", d.Resource)
 	}
-}
-
-func (v *validation) definition(place string, d Definition) {
-	v.require(d.UID != "", "%s: no uid", place)
-	v.texts(place, d.UID, d.Key, d.Resource, d.Schema)
-	v.texts(place, d.StoredVersions...)
 }
 
 func (v *validation) identities(all []Identity) {
 	last := ""
 	for _, i := range all {
-		place := fmt.Sprintf("identity %.64q", i.Hash)
-		v.require(IsHash(i.Hash) && i.Hash > last, "%s: not one, or not in order", place)
+		v.require(IsHash(i.Hash) && i.Hash > last, "identity %.64q: not one, or not in order", i.Hash)
 		last = i.Hash
-		v.texts(place, i.Resources...)
-		for _, e := range i.Exports {
-			v.texts(place, e.Cluster, e.Path, e.Name)
-		}
 	}
 }
 
@@ -264,11 +241,11 @@ func (v *validation) leases(m *Manifest) {
 	last := int64(0)
 	for _, l := range m.Leases {
 		id, err := strconv.ParseInt(l.ID, 16, 64)
-		v.require(err == nil && id > last && l.ID == strconv.FormatInt(id, 16) && l.TTL >= 0 && l.Keys >= 1, "lease %.64q: not one, or not in order", l.ID)
+		v.require(err == nil && id > last && l.ID == strconv.FormatInt(id, 16) && l.TTL >= 0 && l.Keys >= 1,
+			"lease %.64q: not one, or not in order", l.ID)
 		last = id
 	}
 	for _, e := range m.Encryption {
-		v.texts("encryption", e.Name)
 		v.require(e.Name != "" && e.Keys >= 1, "encryption: no name, or no keys")
 	}
 }
@@ -279,9 +256,8 @@ func (v *validation) total(m *Manifest) {
 	for _, c := range m.Clusters {
 		keys += c.Keys
 	}
-	v.sum("total", m.Total)
-	v.sum("asStored", m.AsStored)
-	v.require(keys == m.Total.Keys && keys == m.AsStored.Keys, "total: %d keys, as stored %d, but its parts have %d", m.Total.Keys, m.AsStored.Keys, keys)
+	v.require(keys == m.Total.Keys && keys == m.AsStored.Keys, "total: %d keys, as stored %d, but its parts have %d",
+		m.Total.Keys, m.AsStored.Keys, keys)
 }
 
 // IsText tells whether a manifest can have s: at most 4096 bytes, all printable.

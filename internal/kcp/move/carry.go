@@ -1,5 +1,3 @@
-// Package carry brings records of logical clusters into the snapshot of a shard: Import from an
-// archive, PutBack orphans that a live migration left on another shard.
 package move
 
 import (
@@ -50,7 +48,8 @@ type carrier struct {
 
 func newCarrier(ctx context.Context, v *transform.View, from *origin, dest *destination) (*carrier, error) {
 	c := &carrier{
-		reporter: reporter{v.Raise, dest.shard.Prefix}, view: v, from: from, dest: dest, to: keys.KCPShard{Prefix: dest.shard.Prefix},
+		reporter: reporter{v.Raise, dest.shard.Prefix}, view: v, from: from, dest: dest,
+		to:      keys.KCPShard{Prefix: dest.shard.Prefix},
 		serving: newServing(dest.shard), receipts: &Receipts{}, changed: map[string][]byte{},
 		undecryptable: map[schema.GroupResource]string{},
 	}
@@ -102,7 +101,8 @@ func (c *carrier) carry(ctx context.Context, r original, change edit) error {
 
 // stage creates a record with the TTL that it has in the origin.
 func (c *carrier) stage(
-	ctx context.Context, s carried, value []byte, create func(ctx context.Context, key, value []byte, lease int64) error,
+	ctx context.Context, s carried, value []byte,
+	create func(ctx context.Context, key, value []byte, lease int64) error,
 ) error {
 	lease, err := int64(0), error(nil)
 	if ttl := c.from.ttl(s.from.Lease); ttl != 0 {
@@ -155,7 +155,8 @@ func (c *carrier) exposed(ctx context.Context, r original, to []byte) (bool, err
 		c.raise(string(to), codeWouldBePlaintext,
 			"it is encrypted, and %s would be stored in the clear here: no configuration encrypts them", r.key.Resource)
 	case undecryptable:
-		c.raise(string(to), codeWouldBePlaintext, "the shard encrypts %s, as %q, and no configuration says how: it would be stored in the clear",
+		c.raise(string(to), codeWouldBePlaintext,
+			"the shard encrypts %s, as %q, and no configuration says how: it would be stored in the clear",
 			r.key.Resource, example)
 	default:
 		return false, nil
@@ -228,7 +229,8 @@ func (c *carrier) check(ctx context.Context, out *inspect.Reader) error {
 			continue
 		}
 		if _, is := leases[rec.Lease]; is && before[rec.Lease] == 0 {
-			return fmt.Errorf("%w: key %q: it would expire with a lease that was granted to others", snapshot.ErrVerify, rec.Key)
+			return fmt.Errorf("%w: key %q: it would expire with a lease that was granted to others",
+				snapshot.ErrVerify, rec.Key)
 		}
 		if want, ok := changed[string(rec.Key)]; ok {
 			if err := out.Decrypt(ctx, got); err != nil {
@@ -250,7 +252,8 @@ func (c *carrier) check(ctx context.Context, out *inspect.Reader) error {
 	return c.checkSums(ctx, in, digests, rest.Sum())
 }
 
-func (c *carrier) compare(ctx context.Context, out *inspect.Reader, s *carried, got *inspect.Entry, leases map[int64]int64) error {
+func (c *carrier) compare(ctx context.Context, out *inspect.Reader, s *carried, got *inspect.Entry,
+	leases map[int64]int64) error {
 	if was, is := c.from.ttl(s.from.Lease), leases[got.Lease]; was != is || (was == 0) != (got.Lease == 0) {
 		return fmt.Errorf("%w: key %q: the lease has a TTL of %d s, and not of %d", snapshot.ErrVerify, s.to, is, was)
 	}
@@ -275,7 +278,8 @@ func (c *carrier) compare(ctx context.Context, out *inspect.Reader, s *carried, 
 }
 
 // checkSums compares the other live records with the input, and the counts with the plan.
-func (c *carrier) checkSums(ctx context.Context, in *snapshot.Snapshot, came map[string]*archive.Digest, rest archive.Sum) error {
+func (c *carrier) checkSums(ctx context.Context, in *snapshot.Snapshot, came map[string]*archive.Digest,
+	rest archive.Sum) error {
 	before := archive.NewRest()
 	for rec, err := range in.Live(ctx, nil) {
 		if err != nil {

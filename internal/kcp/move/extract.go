@@ -49,7 +49,8 @@ deletes the logical cluster there.`,
 	},
 	New: func(_ context.Context, a *transform.Args) (transform.Transform, error) {
 		return &Extract{
-			Name: a.Arguments[0], Archive: a.Out, AsShard: a.String("as-shard"), WithChildren: a.Bool("with-children"), Prefixes: a.Prefixes,
+			Name: a.Arguments[0], Archive: a.Out, AsShard: a.String("as-shard"), WithChildren: a.Bool("with-children"),
+			Prefixes: a.Prefixes,
 		}, nil
 	},
 }
@@ -166,7 +167,8 @@ func (e *extraction) choose(c *kcp.Cluster) error {
 	e.chosen[c.Name] = c
 	e.order = append(e.order, c)
 	e.taken.Places[Place{Prefix: e.shard.Prefix, Cluster: c.Name}] = true
-	if _, err := e.index.AddCopies(e.taken, c.Name, e.shardName); err != nil || !e.WithChildren { // which a purge would take: they are no rest
+	if _, err := e.index.AddCopies(e.taken, c.Name, e.shardName); err != nil ||
+		!e.WithChildren { // which a purge would take: they are no rest
 		return err
 	}
 	for _, child := range e.shard.Children(c.Name) {
@@ -223,13 +225,14 @@ func (e *extraction) steps(m *archive.Manifest) {
 	}
 	r.AddStep("keep the archive as the snapshot is kept: it has the Secrets of the cluster, as they are stored")
 	for _, x := range m.Encryption {
-		r.AddStep("%s encrypted by %s: the API servers of the destination need that key, or the import an --encryption-config",
-			phrase.Count(x.Keys, "value"), x.Name)
+		r.AddStep("%s encrypted by %s: the API servers of the destination need that key, or the import an "+
+			"--encryption-config", phrase.Count(x.Keys, "value"), x.Name)
 	}
 	if n := len(m.Missing); n > 0 {
 		r.AddStep("%s not there; the destination has to have what is missing", phrase.Count(n, "bound definition"))
 	}
-	r.AddStep("to move it, stop all front-proxies first, then kcp of both shards, and extract again from a snapshot of after that")
+	r.AddStep("to move it, stop all front-proxies first, then kcp of both shards, and extract again from a snapshot " +
+		"of after that")
 	r.AddStep("take it in elsewhere: etcdshift kcp import %s DESTINATION DESTINATION-OUT", out)
 	r.AddStep("take it out here: etcdshift kcp purge %s %s ORIGIN-OUT%s --to-shard NEW-SHARD", name, in, also)
 	stepToMoveCopies(r, m.Names(), m.Origin.Shard, "")
@@ -237,76 +240,19 @@ func (e *extraction) steps(m *archive.Manifest) {
 	stepToStart(r)
 }
 
-// Manifest is the section of a report with the manifest of the archive, also of a dry run.
-type Manifest struct {
-	*archive.Manifest `json:"manifest,omitempty"`
-}
-
-// Tables shows the content of the archive and the things that it relies on.
-func (m *Manifest) Tables(transform.Outcome) (tables []transform.Table) {
-	for _, c := range m.Clusters {
-		t := transform.Table{
-			Title:  fmt.Sprintf("logical cluster %s (%s)", c.Name, c.Path),
-			Header: []any{"RESOURCE", "KEYS", "BYTES", "SHA256"},
-			Totals: [][]any{{"all of it", c.Keys, c.Bytes, c.SHA256}},
-		}
-		for _, r := range c.Resources {
-			name := r.Resource
-			if r.Identity != "" {
-				name += " of " + r.Identity[:8]
-			}
-			t.Rows = append(t.Rows, []any{name, r.Keys, r.Bytes, r.SHA256})
-		}
-		tables = append(tables, t)
-	}
-	sum := func(what string, s archive.Sum) []any {
-		return []any{what, fmt.Sprintf("%s, %d bytes", phrase.Count(s.Keys, "key"), s.Bytes), s.SHA256}
-	}
-	return append(tables,
-		transform.Table{Rows: [][]any{sum("whole archive", m.Total), sum("rest of the shard", m.Origin.Rest)}},
-		transform.Table{Rows: m.reliance()})
-}
-
-// reliance lists the things that the destination of the archive must have.
-func (m *Manifest) reliance() (rows [][]any) {
-	row := func(cells ...any) { rows = append(rows, cells) }
-	for _, d := range m.Definitions {
-		row("definition", d.Resource, d.UID, "in the archive")
-	}
-	for _, d := range m.Missing {
-		row("definition", d.Resource, d.UID, "missing")
-	}
-	for _, i := range m.Identities {
-		what := "relied on"
-		if i.Own {
-			what = "its own"
-		}
-		for _, e := range i.Exports {
-			row("identity", e.Name+" of "+cmp.Or(e.Path, e.Cluster), i.Hash, what)
-		}
-		if len(i.Exports) == 0 {
-			row("identity", "no binding tells whose", i.Hash, what)
-		}
-	}
-	for _, l := range m.Leases {
-		row("lease", fmt.Sprintf("%d s", l.TTL), l.ID, "of "+phrase.Count(l.Keys, "key"))
-	}
-	for _, e := range m.Encryption {
-		row("encrypted by", e.Name, phrase.Count(e.Keys, "value"))
-	}
-	return rows
-}
-
 // check reports reasons against an archive, and parts that it will not have.
 func (e *extraction) check() {
 	for _, c := range e.order {
 		if !isName(c.Name) {
-			e.raise(e.keyOf(c.Name), codeOddName, "%.100q is no name of a logical cluster that a manifest can list", c.Name)
+			e.raise(e.keyOf(c.Name), codeOddName, "%.100q is no name of a logical cluster that a manifest can list",
+				c.Name)
 		}
 	}
 	if e.AsShard != "" && e.shard.Name != "" && e.AsShard != e.shard.Name {
-		e.raise(e.keyOf(kcp.SystemShard), codeShardName, "this file calls itself shard %q, and --as-shard %q: the manifest says the "+
-			"latter, and copies from that in a cache of the same file are no part of the rest", e.shard.Name, e.AsShard)
+		e.raise(e.keyOf(kcp.SystemShard), codeShardName,
+			"this file calls itself shard %q, and --as-shard %q: the manifest says the "+
+				"latter, and copies from that in a cache of the same file are no part of the rest", e.shard.Name,
+			e.AsShard)
 	}
 	for _, c := range e.order {
 		e.checkCluster(c)
@@ -317,17 +263,13 @@ func (e *extraction) check() {
 }
 
 func (e *extraction) checkCluster(c *kcp.Cluster) {
-	if c.System {
-		e.raise(e.keyOf(c.Name), codeSystemCluster, "%q is a part of kcp itself", c.Name)
-	}
-	if c.Terminating != "" {
-		e.raise(e.keyOf(c.Name), codeTerminating, "%q is being deleted since %s", c.Name, c.Terminating)
-	}
-	if c.Migrating != "" {
-		e.raise(e.keyOf(c.Name), codeMigrating, "%q is being moved by LogicalClusterMigration %q", c.Name, c.Migrating)
-	}
+	key := e.keyOf(c.Name)
+	e.checkSystem(key, c.Name)
+	e.checkTerminating(key, c)
+	e.checkMigrating(key, c)
 	if o := e.shard.Orphan(c.Path); o != nil && e.shard.Home(c.Path) == c {
-		e.raise(o.Keys[0], codeKeysUnderPath, "%s of %q under its path %q", phrase.Count(o.Amount.Keys, "key"), c.Name, c.Path)
+		e.raise(o.Keys[0], codeKeysUnderPath, "%s of %q under its path %q", phrase.Count(o.Amount.Keys, "key"), c.Name,
+			c.Path)
 	}
 	leads := e.leads(c)
 	for _, p := range c.Problems {
@@ -337,12 +279,19 @@ func (e *extraction) checkCluster(c *kcp.Cluster) {
 		case c.Hidden[p.Key]:
 			e.raise(p.Key, extractCodeOf(p), "it tells what the logical cluster needs: %s", p.Reason)
 		case leads[p.Key]:
-			e.raise(p.Key, extractCodeOf(p), "which logical cluster it leads to, and --with-children takes along, cannot be told: %s", p.Reason)
+			e.raise(p.Key, extractCodeOf(p), "which logical cluster it leads to, and --with-children takes along, "+
+				"cannot be told: %s", p.Reason)
 		default:
 			e.note(p.Key, extractCodeOf(p), "it is taken as it is stored: %s", p.Reason)
 		}
 	}
-	e.checkOwner(c)
+	switch owner := c.Owner; { // a parent that is not in the file
+	case c.System || owner != nil && e.file.Lives(owner.Cluster):
+	case owner == nil:
+		e.raiseUntold(key, c.Name)
+	default:
+		e.raiseUnseen(key, c.Name, owner)
+	}
 }
 
 // leads returns the keys of the Workspaces of a logical cluster whose children are taken too.
@@ -354,19 +303,6 @@ func (e *extraction) leads(c *kcp.Cluster) map[string]bool {
 		}
 	}
 	return keys
-}
-
-// checkOwner reports a parent that is not in the file.
-func (e *extraction) checkOwner(c *kcp.Cluster) {
-	owner := c.Owner
-	switch {
-	case c.System || owner != nil && e.file.Lives(owner.Cluster):
-	case owner == nil:
-		e.raise(e.keyOf(c.Name), codeOwnerUnseen, "the LogicalCluster of %q does not tell its owner", c.Name)
-	default:
-		e.raise(e.keyOf(c.Name), codeOwnerUnseen, "Workspace %q in %q is not in this file: look there whether it says that %q lives here", owner.Name,
-			owner.Cluster, c.Name)
-	}
 }
 
 // checkChildren reports logical clusters behind Workspaces that the archive does not take.
@@ -385,17 +321,22 @@ func (e *extraction) checkChildren(c *kcp.Cluster) {
 	for _, w := range c.Workspaces {
 		child := e.shard.Cluster(w.Cluster)
 		switch {
-		case w.Cluster == "" || e.chosen[w.Cluster] != nil || child != nil && child.Owner != nil && child.Owner.Cluster == c.Name:
+		case w.Cluster == "" || e.chosen[w.Cluster] != nil || child != nil && child.Owner != nil &&
+			child.Owner.Cluster == c.Name:
 		case child == nil:
-			e.raise(w.Key, codeChildElsewhere, "%q, behind Workspace %q in %q, %s", w.Cluster, w.Name, c.Name, elsewhere(w))
+			e.raise(w.Key, codeChildElsewhere, "%q, behind Workspace %q in %q, %s", w.Cluster, w.Name, c.Name,
+				elsewhere(w))
 		case e.shard.Unread(child).Code != nil && !e.WithChildren:
 			e.raise(e.keyOf(child.Name), codeChildrenStay,
-				"%q is not in the archive: only Workspace %q in %q says that it belongs there, its LogicalCluster does not tell", child.Name, w.Name, c.Name)
+				"%q is not in the archive: only Workspace %q in %q says that it belongs there, its LogicalCluster "+
+					"does not tell", child.Name, w.Name, c.Name)
 		case e.shard.Unread(child).Code != nil:
 			p := e.shard.Unread(child)
-			e.raise(p.Key, extractCodeOf(p), "it tells whether %q belongs to Workspace %q in %q: %s", child.Name, w.Name, c.Name, p.Reason)
+			e.raise(p.Key, extractCodeOf(p), "it tells whether %q belongs to Workspace %q in %q: %s", child.Name,
+				w.Name, c.Name, p.Reason)
 		default:
-			e.raise(w.Key, codeChildElsewhere, "%q lives here, but says that it does not belong to Workspace %q in %q, which names it", w.Cluster,
+			e.raise(w.Key, codeChildElsewhere,
+				"%q lives here, but says that it does not belong to Workspace %q in %q, which names it", w.Cluster,
 				w.Name, c.Name)
 		}
 	}
@@ -414,7 +355,8 @@ func (e *extraction) checkUnreadable() {
 	}
 	for _, c := range e.shard.Clusters {
 		if p := e.shard.Unread(c); p.Code != nil && !c.System && e.chosen[c.Name] == nil && !named[c.Name] {
-			e.note(p.Key, extractCodeOf(p), "whose child %q is cannot be told; it is not in the archive: %s", c.Name, p.Reason)
+			e.note(p.Key, extractCodeOf(p), "whose child %q is cannot be told; it is not in the archive: %s", c.Name,
+				p.Reason)
 		}
 	}
 }

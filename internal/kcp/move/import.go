@@ -45,12 +45,15 @@ SHARD1, are put back where SHARD lacks them. Existing keys stay.`,
 	},
 	Sections: []transform.Section{&Receipts{}},
 	Flags: []transform.Flag{
-		{Name: "orphans-from", Usage: "put back the orphans that lie in the snapshot `SHARD1` and whose logical clusters live on SHARD"},
-		{Name: "fix-owner", Default: false, Usage: "have LogicalCluster and Workspace name the new shard at once, and its region"},
+		{Name: "orphans-from", Usage: "put back the orphans that lie in the snapshot `SHARD1` and whose logical " +
+			"clusters live on SHARD"},
+		{Name: "fix-owner", Default: false, Usage: "have LogicalCluster and Workspace name the new shard at once, " +
+			"and its region"},
 		{Name: "as-shard", Usage: "take `S` for the name of the new shard (default: what it calls itself)"},
 		{Name: "cache", Usage: "take identities and regions from the cache server's snapshot `FILE` too"},
 		{Name: "archive-encryption-config",
-			Usage: "decrypt values of the archive, or of SHARD1, with the EncryptionConfiguration in `FILE` (default: --encryption-config)"},
+			Usage: "decrypt values of the archive, or of SHARD1, with the EncryptionConfiguration in `FILE` " +
+				"(default: --encryption-config)"},
 	},
 	New: newImport,
 }
@@ -95,7 +98,8 @@ func newImport(ctx context.Context, a *transform.Args) (transform.Transform, err
 		return nil, err
 	}
 	return &Import{
-		Archive: f.Snapshot(), Manifest: m, Decrypter: f.Decrypter, AsShard: a.String("as-shard"), FixOwner: a.Bool("fix-owner"),
+		Archive: f.Snapshot(), Manifest: m, Decrypter: f.Decrypter, AsShard: a.String("as-shard"),
+		FixOwner: a.Bool("fix-owner"),
 		Prefixes: a.Prefixes, Cache: cache,
 	}, nil
 }
@@ -209,7 +213,8 @@ func (o *Import) read(ctx context.Context, v *transform.View) (*importing, error
 		return nil, err
 	}
 	i := &importing{
-		carrier: c, options: o, coming: map[string]bool{}, edits: map[string]edit{}, unread: map[string]bool{}, wanted: wants{},
+		carrier: c, options: o, coming: map[string]bool{}, edits: map[string]edit{}, unread: map[string]bool{},
+		wanted:     wants{},
 		workspaces: newIndex(&kcp.File{Shards: append(slices.Clone(dest.file.Shards), from.shard)}),
 	}
 	for _, m := range o.Manifest.Clusters {
@@ -233,7 +238,8 @@ func (i *importing) plan(ctx context.Context) error {
 	i.checkClusters()
 	for _, d := range i.from.shard.Definitions {
 		if i.wanted[d.Name] == nil && len(i.unread) == 0 { // etcdshift makes no such archive
-			i.raise(string(i.definitionKey(d.Name)), codeDefinitionDiffers, "no APIBinding of the archive names this definition, and it stays out")
+			i.raise(string(i.definitionKey(d.Name)), codeDefinitionDiffers,
+				"no APIBinding of the archive names this definition, and it stays out")
 		}
 	}
 	i.checkNeeds()
@@ -278,12 +284,8 @@ func (i *importing) checkClusters() {
 			i.held = true
 			i.raise(key, codeClusterExists, "%s", what)
 		}
-		if c.System {
-			i.raise(i.keyOf(c.Name), codeSystemCluster, "%q is a part of kcp itself", c.Name)
-		}
-		if c.Terminating != "" {
-			i.raise(i.keyOf(c.Name), codeTerminating, "%q is being deleted since %s", c.Name, c.Terminating)
-		}
+		i.checkSystem(i.keyOf(c.Name), c.Name)
+		i.checkTerminating(i.keyOf(c.Name), c)
 		for _, p := range c.Problems {
 			i.checkProblem(p, c.Hidden[p.Key])
 		}
@@ -296,7 +298,8 @@ func (i *importing) checkProblem(p finding.Finding, hidden bool) {
 	switch {
 	case hidden:
 		i.unread[p.Key] = true
-		i.refuse(i.to.Prefix+p.Key[len(i.from.layout.Prefix):], importCodeOf(p.Code), "in the archive: it tells what the logical cluster needs: %s", p.Reason)
+		i.refuse(i.to.Prefix+p.Key[len(i.from.layout.Prefix):], importCodeOf(p.Code),
+			"in the archive: it tells what the logical cluster needs: %s", p.Reason)
 	case p.Code != kcp.CodeEncrypted: // which is reported when the record is to be written
 		i.note(p.Key, importCodeOf(p.Code), "in the archive: %s", p.Reason)
 	}

@@ -58,7 +58,8 @@ func (i *importing) ownerOf(c *kcp.Cluster) *Link {
 	own := i.dest.shard.WorkspaceIdentity // a foreign type may have the name of Workspaces, not their identity
 	for _, w := range i.workspaces.WorkspacesAt(c.Owner.Cluster, c.Owner.Name) {
 		inArchive := w.Shard == i.from.shard
-		if inArchive == i.comes(c.Owner.Cluster) && w.UID == c.Owner.UID && w.Cluster == c.Name && (own == "" || w.Identity == own) {
+		if inArchive == i.comes(c.Owner.Cluster) && w.UID == c.Owner.UID && w.Cluster == c.Name &&
+			(own == "" || w.Identity == own) {
 			return &w
 		}
 	}
@@ -78,12 +79,15 @@ func (i *importing) leaveOwner(c *kcp.Cluster) {
 		if w != nil {
 			where = fmt.Sprintf("its Workspace %q says shard %q", w.Name, w.ShardName)
 		}
-		i.raise(i.keyOf(c.Name), codeOwnerNotHealed, "the LogicalCluster of %q says shard %q already, and kcp goes no further then; %s", c.Name, name, where)
-		annotations := transform.ShellWord(kcp.AnnotationShard+"="+name) + " " + transform.ShellWord(kcp.AnnotationShardHash+"="+shardHash(name))
+		i.raise(i.keyOf(c.Name), codeOwnerNotHealed,
+			"the LogicalCluster of %q says shard %q already, and kcp goes no further then; %s", c.Name, name, where)
+		annotations := transform.ShellWord(kcp.AnnotationShard+"="+name) + " " +
+			transform.ShellWord(kcp.AnnotationShardHash+"="+shardHash(name))
 		i.ownerStep("Workspace %q in logical cluster %q, unless it says already that %q lives on %s: %s",
 			c.Owner.Name, c.Owner.Cluster, c.Name, i.dest.called(), i.kubectl(c, "annotate --overwrite", annotations))
 	default:
-		i.ownerStep("Workspace %q in logical cluster %q: when this shard runs, kcp has it say that %q lives on %s; see that it does: %s",
+		i.ownerStep("Workspace %q in logical cluster %q: when this shard runs, kcp has it say that %q lives on %s; "+
+			"see that it does: %s",
 			c.Owner.Name, c.Owner.Cluster, c.Name, i.dest.called(), i.kubectl(c, "get", "-o yaml"))
 	}
 	i.stepOfRegion(c, w)
@@ -93,10 +97,11 @@ func (i *importing) leaveOwner(c *kcp.Cluster) {
 func (i *importing) fixOwner(ctx context.Context, c *kcp.Cluster, key string) error {
 	w, name := i.ownerOf(c), i.dest.name
 	if w == nil {
-		reason := fmt.Sprintf("%q belongs to nothing, as its LogicalCluster says: import it without --fix-owner", c.Name)
+		reason := fmt.Sprintf("%q belongs to nothing, as its LogicalCluster says: import it without --fix-owner",
+			c.Name)
 		if c.Owner != nil {
-			reason = fmt.Sprintf("the owner of %q, %s %q in %q, is in neither file, or another by now: there is nothing to fix",
-				c.Name, c.Owner.Resource, c.Owner.Name, c.Owner.Cluster)
+			reason = fmt.Sprintf("the owner of %q, %s %q in %q, is in neither file, or another by now: there is "+
+				"nothing to fix", c.Name, c.Owner.Resource, c.Owner.Name, c.Owner.Cluster)
 		}
 		i.raise(i.keyOf(c.Name), codeOwnerElsewhere, "%s", reason)
 		return nil
@@ -126,10 +131,11 @@ func (i *importing) regionFor(c *kcp.Cluster, w *Link) string {
 	case here != nil && w.Region == "":
 		return ""
 	case here != nil:
-		i.raise(w.Key, codeRegionUnknown, "shard %q has no label region; that of Workspace %q stays", i.dest.name, w.Name)
+		i.raise(w.Key, codeRegionUnknown, "shard %q has no label region; that of Workspace %q stays", i.dest.name,
+			w.Name)
 	default:
-		i.raise(w.Key, codeRegionUnknown, "no file has the Shard object %q, which tells its region; the label of Workspace %q stays (--cache FILE)",
-			i.dest.name, w.Name)
+		i.raise(w.Key, codeRegionUnknown, "no file has the Shard object %q, which tells its region; the label of "+
+			"Workspace %q stays (--cache FILE)", i.dest.name, w.Name)
 		i.stepOfRegion(c, w)
 	}
 	return ""
@@ -149,7 +155,8 @@ func (i *importing) steps(r *transform.Report) {
 		r.AddStep("%s", step)
 	}
 	if more := i.ownerSteps - mostOwnerSteps; more > 0 {
-		r.AddStep("and the like for the Workspaces of the other logical clusters that came in, %s", phrase.Count(more, "step"))
+		r.AddStep("and the like for the Workspaces of the other logical clusters that came in, %s",
+			phrase.Count(more, "step"))
 	}
 }
 
@@ -164,7 +171,8 @@ func (i *importing) stepsOfOrigin(r *transform.Report) {
 		origin = fmt.Sprintf("the origin, shard %q", m.Origin.Shard)
 	}
 	stepToStop(r, "kcp of both shards", LostWrites+"; restore both: a logical cluster must not live on two")
-	r.AddStep("take it out of %s: %s --to-shard %s", origin, purge, transform.ShellWord(cmp.Or(i.dest.name, "NEW-SHARD")))
+	r.AddStep("take it out of %s: %s --to-shard %s", origin, purge,
+		transform.ShellWord(cmp.Or(i.dest.name, "NEW-SHARD")))
 	if i.cachesHere(m.Origin.Shard) {
 		r.AddStep("the cache in this shard's own file has copies from %s: %s; restore that output then", origin,
 			copiesMove(copied, "OUT OUT-2", m.Origin.Shard, i.dest.name))

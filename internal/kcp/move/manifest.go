@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -12,8 +13,10 @@ import (
 
 	"github.com/etcdshift/etcdshift/internal/kcp"
 	"github.com/etcdshift/etcdshift/internal/kcp/archive"
+	"github.com/etcdshift/etcdshift/internal/phrase"
 	"github.com/etcdshift/etcdshift/keys"
 	"github.com/etcdshift/etcdshift/snapshot"
+	"github.com/etcdshift/etcdshift/transform"
 )
 
 type need struct {
@@ -89,12 +92,14 @@ func (e *extraction) definitions() (there, missing []archive.Definition) {
 	for _, uid := range slices.Sorted(maps.Keys(needs)) {
 		n := needs[uid]
 		d := archive.Definition{
-			UID: uid, Resource: e.text(n.binding, "a type", n.bound.Resource.String()), Schema: e.text(n.binding, "a schema", n.bound.Schema),
+			UID: uid, Resource: e.text(n.binding, "a type", n.bound.Resource.String()),
+			Schema:         e.text(n.binding, "a schema", n.bound.Schema),
 			StoredVersions: e.texts(n.binding, "a version", n.bound.StorageVersions),
 		}
 		if n.definition == nil {
 			missing = append(missing, d)
-			e.raise("", codeDefinitionMissing, "%s is bound, and this shard has no bound definition %q of it", d.Resource, uid)
+			e.raise("", codeDefinitionMissing, "%s is bound, and this shard has no bound definition %q of it",
+				d.Resource, uid)
 			continue
 		}
 		if e.taken.Has([]byte(n.definition.Key)) {
@@ -191,7 +196,8 @@ func (g relied) list() []archive.Identity {
 		slices.Sort(i.Resources)
 		i.Resources = slices.Compact(i.Resources)
 		slices.SortFunc(i.Exports, func(a, b archive.Export) int {
-			return cmp.Or(strings.Compare(a.Cluster, b.Cluster), strings.Compare(a.Name, b.Name), strings.Compare(a.Path, b.Path))
+			return cmp.Or(strings.Compare(a.Cluster, b.Cluster), strings.Compare(a.Name, b.Name),
+				strings.Compare(a.Path, b.Path))
 		})
 		i.Exports = slices.Compact(i.Exports)
 		out = append(out, i)
@@ -243,7 +249,8 @@ func (e *extraction) checkOdd() {
 func (e *extraction) describe(c *kcp.Cluster) archive.Cluster {
 	key := e.keyOf(c.Name)
 	out := archive.Cluster{
-		Name: c.Name, Path: e.text(key, "its path", c.Path), UID: e.text(key, "its UID", c.UID), Shard: e.text(key, "its shard", c.ShardName),
+		Name: c.Name, Path: e.text(key, "its path", c.Path), UID: e.text(key, "its UID", c.UID),
+		Shard: e.text(key, "its shard", c.ShardName),
 	}
 	if o := c.Owner; o != nil {
 		out.Owner = archive.Owner{
@@ -255,5 +262,66 @@ func (e *extraction) describe(c *kcp.Cluster) archive.Cluster {
 }
 
 func (e *extraction) apiKey(gr schema.GroupResource, cluster, name string) string {
-	return string(keys.KCPShard{Prefix: e.shard.Prefix}.Format(keys.Key{Resource: gr, Custom: true, Cluster: cluster, Name: name}))
+	return string(keys.KCPShard{Prefix: e.shard.Prefix}.Format(keys.Key{Resource: gr, Custom: true, Cluster: cluster,
+		Name: name}))
+}
+
+// Manifest is the section of a report with the manifest of the archive, also of a dry run.
+type Manifest struct {
+	*archive.Manifest `json:"manifest,omitempty"`
+}
+
+// Tables shows the content of the archive and the things that it relies on.
+func (m *Manifest) Tables(transform.Outcome) (tables []transform.Table) {
+	for _, c := range m.Clusters {
+		t := transform.Table{
+			Title:  fmt.Sprintf("logical cluster %s (%s)", c.Name, c.Path),
+			Header: []any{"RESOURCE", "KEYS", "BYTES", "SHA256"},
+			Totals: [][]any{{"all of it", c.Keys, c.Bytes, c.SHA256}},
+		}
+		for _, r := range c.Resources {
+			name := r.Resource
+			if r.Identity != "" {
+				name += " of " + r.Identity[:8]
+			}
+			t.Rows = append(t.Rows, []any{name, r.Keys, r.Bytes, r.SHA256})
+		}
+		tables = append(tables, t)
+	}
+	sum := func(what string, s archive.Sum) []any {
+		return []any{what, fmt.Sprintf("%s, %d bytes", phrase.Count(s.Keys, "key"), s.Bytes), s.SHA256}
+	}
+	return append(tables,
+		transform.Table{Rows: [][]any{sum("whole archive", m.Total), sum("rest of the shard", m.Origin.Rest)}},
+		transform.Table{Rows: m.reliance()})
+}
+
+// reliance lists the things that the destination of the archive must have.
+func (m *Manifest) reliance() (rows [][]any) {
+	row := func(cells ...any) { rows = append(rows, cells) }
+	for _, d := range m.Definitions {
+		row("definition", d.Resource, d.UID, "in the archive")
+	}
+	for _, d := range m.Missing {
+		row("definition", d.Resource, d.UID, "missing")
+	}
+	for _, i := range m.Identities {
+		what := "relied on"
+		if i.Own {
+			what = "its own"
+		}
+		for _, e := range i.Exports {
+			row("identity", e.Name+" of "+cmp.Or(e.Path, e.Cluster), i.Hash, what)
+		}
+		if len(i.Exports) == 0 {
+			row("identity", "no binding tells whose", i.Hash, what)
+		}
+	}
+	for _, l := range m.Leases {
+		row("lease", fmt.Sprintf("%d s", l.TTL), l.ID, "of "+phrase.Count(l.Keys, "key"))
+	}
+	for _, e := range m.Encryption {
+		row("encrypted by", e.Name, phrase.Count(e.Keys, "value"))
+	}
+	return rows
 }

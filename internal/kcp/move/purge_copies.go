@@ -3,13 +3,16 @@ package move
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/internal/kcp"
+	"github.com/etcdshift/etcdshift/internal/kcp/archive"
 	"github.com/etcdshift/etcdshift/internal/phrase"
 	"github.com/etcdshift/etcdshift/keys"
 	"github.com/etcdshift/etcdshift/snapshot"
@@ -23,6 +26,49 @@ func (c *choice) checkToShard() error {
 		return fmt.Errorf("%w: %q", ErrSameShard, to)
 	}
 	return nil
+}
+
+func (c *choice) chooseCopies() error {
+	o := c.options
+	cache, err := c.file.Cache(o.Prefixes)
+	if errors.Is(err, kcp.ErrNoCache) {
+		if shard, _ := c.file.Shard(o.Prefixes); shard != nil {
+			err = fmt.Errorf("%w, but a shard below %q", ErrNoCacheHere, shard.Prefix)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	c.shardName, c.Caches = o.FromShard, map[string]bool{cache.Prefix: true}
+	if err := c.checkToShard(); err != nil {
+		return err
+	}
+	at := Place{Prefix: cache.Prefix, Shard: o.FromShard, Cluster: o.Name}
+	found := &target{name: o.Name}
+	var writers []string
+	for _, copied := range c.Copies[o.Name] {
+		switch {
+		case placeOfCopy(copied) == at:
+			found.copies = append(found.copies, copied)
+		case copied.Prefix == cache.Prefix:
+			writers = append(writers, copied.Shard)
+		}
+	}
+	switch {
+	case len(found.copies) > 0 || c.past[at]:
+		c.take(found)
+		c.Places[at] = true
+		return nil
+	case c.movedBefore(cache):
+		c.take(found)
+		return nil
+	}
+	what := fmt.Sprintf("from shard %q; it has copies from %s", o.FromShard, strings.Join(quoted(writers), ", "))
+	if len(writers) == 0 {
+		what = "from any shard"
+	}
+	return fmt.Errorf("%w: the cache has nothing of %q %s%s", kcp.ErrNoCluster, o.Name, what,
+		unknownShard(c.file, "; ", o.FromShard))
 }
 
 // movedBefore tells whether a known shard's copies were given to the other shard already.
@@ -50,7 +96,8 @@ func unknownShard(f *kcp.File, separator, name string) string {
 	if name == "" || len(known) == 0 || known[name] {
 		return ""
 	}
-	return fmt.Sprintf("%snothing in the file knows a shard %q; it knows %s", separator, name, phrase.List(quoted(slices.Sorted(maps.Keys(known))), 10))
+	return fmt.Sprintf("%snothing in the file knows a shard %q; it knows %s", separator, name,
+		phrase.List(quoted(slices.Sorted(maps.Keys(known))), 10))
 }
 
 func quoted(names []string) (all []string) {
@@ -77,8 +124,10 @@ func (c objections) checkExports() {
 				}
 				key := keys.KCPCache{Prefix: copied.Prefix}.Format(
 					keys.Key{Shard: copied.Shard, Cluster: t.name, Resource: kcp.ExportType, Custom: true, Name: name})
-				c.raise(string(key), codeExportsInCache, "the cache would have no copy of APIExport %q of %q any more: "+
-					"a shard that starts then removes the labels of its permission claims from the objects of all tenants", name, t.name)
+				c.raise(string(key), codeExportsInCache,
+					"the cache would have no copy of APIExport %q of %q any more: "+
+						"a shard that starts then removes the labels of its permission claims from the objects of "+
+						"all tenants", name, t.name)
 			}
 		}
 	}
@@ -152,6 +201,49 @@ func (c *choice) checkMoved(ctx context.Context, out *inspect.Reader) error {
 			return fmt.Errorf("%w: key %q is not the copy that was under %q", snapshot.ErrVerify, m.to, m.from)
 		case isEncrypted(was.Stored) && !isEncrypted(is.Stored):
 			return fmt.Errorf("%w: key %q is in the clear, and was encrypted", snapshot.ErrVerify, m.to)
+		}
+	}
+	return nil
+}
+
+// check proves that the output has no purged key, and every other live record as in the input.
+// Errors wrap snapshot.ErrVerify.
+func (c *choice) check(ctx context.Context, out *inspect.Reader, was archive.Sum, receipts *Receipts) error {
+	for _, m := range c.moved {
+		c.Created[m.to] = true
+	}
+	after, err := c.Split(ctx, out)
+	if err != nil {
+		return err
+	}
+	if n := len(after.Keys); n > 0 {
+		return fmt.Errorf("%w: of what was purged %s left, such as %q", snapshot.ErrVerify, phrase.Count(n, "key"),
+			after.Keys[0].Key)
+	}
+	if is := after.Rest.Sum(); is != was {
+		return fmt.Errorf("%w: of all other live records there are %d with digest %s, and not %d with %s",
+			snapshot.ErrVerify, is.Keys, is.SHA256, was.Keys, was.SHA256)
+	}
+	receipts.Rest = &was
+	if err := c.checkMoved(ctx, out); err != nil || !c.options.Scrub {
+		return err
+	}
+	return c.checkScrubbed(ctx, out)
+}
+
+// checkScrubbed looks for purged records of any revision, by the names of the logical clusters.
+func (c *choice) checkScrubbed(ctx context.Context, out *inspect.Reader) error {
+	for rec, err := range out.Snapshot().Records(ctx) {
+		if err != nil {
+			return err
+		}
+		k, _, err := c.Layouts.Parse(rec.Key)
+		if err != nil || !c.goes(k.Cluster) {
+			continue
+		}
+		ofShard := c.shard != nil && k.Prefix == c.shard.Prefix
+		if ofShard || c.Caches[k.Prefix] && k.Shard == c.shardName {
+			return fmt.Errorf("%w: revision %s of %q is left", snapshot.ErrVerify, rec.Revision, rec.Key)
 		}
 	}
 	return nil

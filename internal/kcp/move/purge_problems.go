@@ -2,14 +2,12 @@ package move
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
 	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/internal/kcp"
 	"github.com/etcdshift/etcdshift/internal/phrase"
-	"github.com/etcdshift/etcdshift/transform"
 )
 
 // objections are the reasons against a purge.
@@ -19,14 +17,12 @@ type objections struct{ *choice }
 func (c objections) checkChoice() {
 	if c.shard != nil && c.shard.Name != "" && c.shard.Name != c.shardName {
 		c.raise(c.keyOf(kcp.SystemShard), codeShardName,
-			"this file calls itself shard %q, and --as-shard %q: copies of the latter go, and a Workspace that says either leads here",
-			c.shard.Name, c.shardName)
+			"this file calls itself shard %q, and --as-shard %q: copies of the latter go, and a Workspace that says "+
+				"either leads here", c.shard.Name, c.shardName)
 	}
 	c.checkHome()
 	for _, t := range c.targets {
-		if kcp.IsSystem(t.name) {
-			c.raise(c.targetKey(t), codeSystemCluster, "%q is a part of kcp itself", t.name)
-		}
+		c.checkSystem(c.targetKey(t), t.name)
 		if t.living != nil {
 			c.checkLiving(t)
 		}
@@ -85,7 +81,8 @@ func (c objections) checkHome() {
 	why := "no logical cluster lives there but parts of kcp itself: where theirs were lost, these are no orphans"
 	switch {
 	case c.shard.Partial:
-		why = fmt.Sprintf("this is no whole shard, the LogicalCluster of %s is not there: they may be of logical clusters that live", kcp.SystemShard)
+		why = fmt.Sprintf("this is no whole shard, the LogicalCluster of %s is not there: they may be of logical "+
+			"clusters that live", kcp.SystemShard)
 	case slices.ContainsFunc(c.shard.Clusters, func(l *kcp.Cluster) bool { return !l.System }):
 		return
 	}
@@ -99,14 +96,11 @@ func (c objections) checkHome() {
 
 func (c objections) checkLiving(t *target) {
 	if p := c.shard.Unread(t.living); p.Code != nil {
-		c.raise(p.Key, p.Code, "whether %q is being deleted or moved, and whether a Workspace still leads to it, cannot be told: %s", t.name, p.Reason)
+		c.raise(p.Key, p.Code, "whether %q is being deleted or moved, and whether a Workspace still leads to it, "+
+			"cannot be told: %s", t.name, p.Reason)
 	}
-	if at := t.living.Terminating; at != "" {
-		c.raise(c.targetKey(t), codeTerminating, "%q is being deleted since %s", t.name, at)
-	}
-	if by := t.living.Migrating; by != "" {
-		c.raise(c.targetKey(t), codeMigrating, "%q is being moved by LogicalClusterMigration %q", t.name, by)
-	}
+	c.checkTerminating(c.targetKey(t), t.living)
+	c.checkMigrating(c.targetKey(t), t.living)
 }
 
 // checkBinders reports logical clusters that stay and bind an APIExport that goes.
@@ -133,8 +127,10 @@ func (c objections) checkBinders() {
 	}
 	for _, t := range c.targets {
 		if all := binders[t.name]; t.living != nil && len(all) > 0 {
-			c.raise(c.targetKey(t), codeExportsBound, "logical clusters that stay here (%d) bind what %q exports: %s; its copies in the cache have to move "+
-				"with it (--to-shard), else they lose the labels of their permission claims", len(all), t.name, phrase.List(all, 10))
+			c.raise(c.targetKey(t), codeExportsBound,
+				"logical clusters that stay here (%d) bind what %q exports: %s; its copies in the cache have to move "+
+					"with it (--to-shard), else they lose the labels of their permission claims", len(all), t.name,
+				phrase.List(all, 10))
 		}
 	}
 }
@@ -147,9 +143,11 @@ func (c objections) checkOwner(t *target) {
 		case w.ShardName == "":
 			where = "somewhere: it has no annotation " + kcp.AnnotationShard
 		case c.shardName == "":
-			where = fmt.Sprintf("on shard %q, and this file does not say what this one is called (--as-shard)", w.ShardName)
+			where = fmt.Sprintf("on shard %q, and this file does not say what this one is called (--as-shard)",
+				w.ShardName)
 		}
-		c.raise(w.Key, codeOwnerPointsHere, "Workspace %q in %q says that %q lives %s", w.Name, w.Parent.Name, t.name, where)
+		c.raise(w.Key, codeOwnerPointsHere, "Workspace %q in %q says that %q lives %s", w.Name, w.Parent.Name, t.name,
+			where)
 	}
 	if t.living != nil && c.shard.Unread(t.living).Code == nil {
 		c.checkUnseen(t)
@@ -179,11 +177,11 @@ func (c objections) checkUnseen(t *target) {
 	owner, key := t.living.Owner, c.targetKey(t)
 	switch {
 	case owner == nil:
-		c.raise(key, codeOwnerUnseen, "the LogicalCluster of %q does not tell its owner", t.name)
+		c.raiseUntold(key, t.name)
 		return
 	case owner.Resource != "workspaces" || !strings.HasPrefix(owner.APIVersion, "tenancy.kcp.io/"):
-		c.raise(key, codeOwnerUnseen, "%q belongs to %q in %q, which is no Workspace: look there whether it says that %q lives here",
-			t.name, owner.Name, owner.Cluster, t.name)
+		c.raise(key, codeOwnerUnseen, "%q belongs to %q in %q, which is no Workspace: look there whether it says "+
+			"that %q lives here", t.name, owner.Name, owner.Cluster, t.name)
 		return
 	}
 	for _, w := range c.WorkspacesAt(owner.Cluster, owner.Name) {
@@ -191,18 +189,17 @@ func (c objections) checkUnseen(t *target) {
 		case w.Cluster == t.name, w.Cluster == "" && c.along(w):
 			return
 		case w.Cluster == "":
-			c.raise(w.Key, codeOwnerUnseen, "Workspace %q in %q cannot be read, or names nothing: look whether it says that %q lives here",
-				w.Name, w.Parent.Name, t.name)
+			c.raise(w.Key, codeOwnerUnseen, "Workspace %q in %q cannot be read, or names nothing: look whether it "+
+				"says that %q lives here", w.Name, w.Parent.Name, t.name)
 			return
 		}
 	}
 	if c.file.Lives(owner.Cluster) {
-		c.raise(key, codeOwnerUnseen, "%q says that it belongs to Workspace %q in %q, which is not there, or leads to another",
-			t.name, owner.Name, owner.Cluster)
+		c.raise(key, codeOwnerUnseen, "%q says that it belongs to Workspace %q in %q, which is not there, or leads "+
+			"to another", t.name, owner.Name, owner.Cluster)
 		return
 	}
-	c.raise(key, codeOwnerUnseen, "Workspace %q in %q is not in this file: look there whether it says that %q lives here", owner.Name, owner.Cluster,
-		t.name)
+	c.raiseUnseen(key, t.name, owner)
 }
 
 // checkUnreadOwners reports unreadable Workspaces, each of which may lead to orphans here.
@@ -223,7 +220,8 @@ func (c objections) checkUnreadOwners() {
 	}
 	if n := len(unread); n > 0 {
 		c.raise(unread[0], codeOwnerUnseen,
-			"Workspaces of this file cannot be read (%d): whether one says that these logical clusters live here cannot be told", n)
+			"Workspaces of this file cannot be read (%d): whether one says that these logical clusters live here "+
+				"cannot be told", n)
 	}
 }
 
@@ -240,7 +238,8 @@ func (c objections) checkChildren() {
 			switch {
 			case c.goes(child.Name):
 			case lying[child.Owner.Name]:
-				c.raise(c.keyOf(child.Name), codeChildrenStay, "%q stays, and its Workspace %q goes with %q", child.Name, child.Owner.Name,
+				c.raise(c.keyOf(child.Name), codeChildrenStay, "%q stays, and its Workspace %q goes with %q",
+					child.Name, child.Owner.Name,
 					t.name)
 			case t.living != nil: // else the Workspace is where the parent lives
 				c.raise(c.keyOf(child.Name), codeChildrenStay, "%s", staysWithout(child))
@@ -259,7 +258,8 @@ func (c objections) workspacesOf(t *target) map[string]bool {
 	}
 	names := map[string]bool{}
 	for _, key := range t.orphan.Keys {
-		if k, _, err := c.Layouts.Parse([]byte(key)); err == nil && k.Identity != "" && k.Resource == kcp.WorkspaceType {
+		if k, _, err := c.Layouts.Parse([]byte(key)); err == nil && k.Identity != "" &&
+			k.Resource == kcp.WorkspaceType {
 			names[k.Name] = true
 		}
 	}
@@ -274,128 +274,27 @@ func (c objections) checkWorkspaces(t *target, told map[string]bool) {
 		switch {
 		case w.Cluster == "" && (told[w.Name] || why.Code == nil) || c.goes(w.Cluster):
 		case w.Cluster == "" && c.options.WithChildren:
-			c.raise(w.Key, why.Code, "which logical cluster Workspace %q in %q leads to, and whether it lives here, cannot be told: %s", w.Name, t.name,
-				why.Reason)
+			c.raise(w.Key, why.Code, "which logical cluster Workspace %q in %q leads to, and whether it lives here, "+
+				"cannot be told: %s", w.Name, t.name, why.Reason)
 		case w.Cluster == "":
-			c.raise(w.Key, codeChildElsewhere, "Workspace %q in %q goes, and which logical cluster it leads to cannot be told: %s", w.Name, t.name,
+			c.raise(w.Key, codeChildElsewhere,
+				"Workspace %q in %q goes, and which logical cluster it leads to cannot be told: %s", w.Name, t.name,
 				why.Reason)
 		case child == nil:
-			c.raise(w.Key, codeChildElsewhere, "%q, behind Workspace %q in %q, %s; the Workspace goes", w.Cluster, w.Name, t.name, elsewhere(w))
+			c.raise(w.Key, codeChildElsewhere, "%q, behind Workspace %q in %q, %s; the Workspace goes", w.Cluster,
+				w.Name, t.name, elsewhere(w))
 		case child.Owner == nil: // only a Workspace says that it may be a child, which anyone may have written
 			if p := c.shard.Unread(child); p.Code != nil && c.options.WithChildren {
-				c.raise(p.Key, p.Code, "whether %q belongs to Workspace %q in %q, and is to go with it, cannot be told: %s", child.Name, w.Name, t.name,
-					p.Reason)
+				c.raise(p.Key, p.Code, "whether %q belongs to Workspace %q in %q, and is to go with it, cannot be "+
+					"told: %s", child.Name, w.Name, t.name, p.Reason)
 			}
 			c.raise(c.keyOf(child.Name), codeChildrenStay,
-				"%q stays: only Workspace %q in %q says that it belongs there, its LogicalCluster does not tell", child.Name, w.Name, t.name)
+				"%q stays: only Workspace %q in %q says that it belongs there, its LogicalCluster does not tell",
+				child.Name, w.Name, t.name)
 		case child.Owner.Cluster != t.name:
-			c.raise(w.Key, codeChildElsewhere, "%q lives here, but says that it does not belong to Workspace %q in %q, which names it, and goes",
+			c.raise(w.Key, codeChildElsewhere,
+				"%q lives here, but says that it does not belong to Workspace %q in %q, which names it, and goes",
 				w.Cluster, w.Name, t.name)
 		}
 	}
-}
-
-// purgeSteps adds what is left to do by hand.
-type purgeSteps struct {
-	*choice
-	report *transform.Report
-}
-
-func (c purgeSteps) add() {
-	r, o := c.report, c.options
-	switch {
-	case len(c.targets) == 0:
-	case o.FromShard != "":
-		stepToStop(r, "the cache server", "what it copied since, kcp copies again")
-	default:
-		stepToStop(r, "kcp of this shard", LostWrites+"; other shards may run on")
-	}
-	if o.Scrub && o.Orphans && o.Name == "" {
-		c.addPast()
-	}
-	if len(c.targets) == 0 {
-		return
-	}
-	c.addCaches()
-	if n, keys := c.orphans(); n > 0 && !o.Orphans {
-		r.AddStep("keys of logical clusters that do not live on this shard stay (clusters: %d, keys: %d): etcdshift kcp list shows them, "+
-			"etcdshift kcp purge --orphans removes them", n, keys)
-	}
-	stepToStart(r)
-	for _, t := range c.targets {
-		for _, w := range c.leadingHere(t) {
-			r.AddStep("Workspace %q in %q still leads to %q on this shard: delete it, or import the cluster elsewhere and let kcp, or --fix-owner, change it",
-				w.Name, w.Parent.Name, t.name)
-		}
-	}
-	if o.Orphans {
-		r.AddStep("the input has the orphans still: keep it until you know that nobody misses them, as a live migration that was under way does")
-	}
-}
-
-func (c purgeSteps) orphans() (n, keys int) {
-	if c.shard == nil {
-		return 0, 0
-	}
-	for _, o := range c.shard.Orphans {
-		keys += o.Amount.Keys
-	}
-	return len(c.shard.Orphans), keys
-}
-
-// addPast names logical clusters with older records only. The file does not tell whether they
-// lived here.
-func (c purgeSteps) addPast() {
-	gone := map[string]bool{}
-	for at := range c.past {
-		if at.Prefix == c.shard.Prefix && !c.goes(at.Cluster) && c.shard.Cluster(at.Cluster) == nil {
-			gone[at.Cluster] = true
-		}
-	}
-	if len(gone) > 0 {
-		names := slices.Sorted(maps.Keys(gone))
-		c.report.AddStep("the file has older records of logical clusters that are deleted already, which stay (clusters: %d): "+
-			"etcdshift kcp purge NAME SHARD OUT --scrub takes them out, of each: %s", len(names), phrase.List(names, 10))
-	}
-}
-
-func (c purgeSteps) addCaches() {
-	if c.shard == nil {
-		return
-	}
-	live := map[Place]bool{}
-	for _, t := range c.targets {
-		for _, copied := range c.Copies[t.name] {
-			live[placeOfCopy(copied)] = true
-			if copied.Shard != c.shardName && copied.Shard != c.options.ToShard {
-				c.report.AddStep("the cache below %q keeps what shard %q wrote of %q (keys: %d): where it does not live there, "+
-					"etcdshift kcp purge %s OUT OUT2 --from-shard %s%s", copied.Prefix, copied.Shard, t.name, copied.Amount.Keys,
-					transform.ShellWord(t.name), transform.ShellWord(copied.Shard), c.scrubToo())
-			}
-		}
-	}
-	for _, at := range slices.SortedFunc(maps.Keys(c.past), Place.Compare) {
-		if c.Caches[at.Prefix] && c.goes(at.Cluster) && at.Shard != c.shardName && at.Shard != c.options.ToShard && !live[at] {
-			c.report.AddStep("the cache below %q keeps older records of what shard %q wrote of %q: "+
-				"etcdshift kcp purge %s OUT OUT2 --from-shard %s --scrub takes them out",
-				at.Prefix, at.Shard, at.Cluster, transform.ShellWord(at.Cluster), transform.ShellWord(at.Shard))
-		}
-	}
-	if len(c.file.Caches) > 0 {
-		return
-	}
-	var names []string
-	for _, t := range c.targets {
-		names = append(names, t.name)
-	}
-	c.report.AddStep("no cache is in this file; give its copies in the cache server's own snapshot to the shard that it was imported on; "+
-		"without --to-shard they are deleted: %s", copiesMove(names, "CACHE CACHE-OUT"+c.scrubToo(), c.shardName, c.options.ToShard))
-}
-
-// scrubToo makes another purge scrub like this one.
-func (c purgeSteps) scrubToo() string {
-	if c.options.Scrub {
-		return " --scrub"
-	}
-	return ""
 }

@@ -122,7 +122,8 @@ func (p *puttingBack) putBack(ctx context.Context, r original) error {
 	if reason := p.odd[string(r.Key)]; reason != "" {
 		p.raise(to, kcp.CodeKeyMismatch, "%s", reason)
 	}
-	if r.key.Resource == (schema.GroupResource{Resource: "events"}) && !r.key.Custom && r.key.Identity == "" && p.from.ttl(r.Lease) == 0 {
+	if r.key.Resource == (schema.GroupResource{Resource: "events"}) && !r.key.Custom && r.key.Identity == "" &&
+		p.from.ttl(r.Lease) == 0 {
 		p.forever = append(p.forever, transform.ShellWord(to))
 	}
 	r.Entry = r.stored() // the decrypted value is not kept
@@ -148,12 +149,11 @@ func (p *puttingBack) renamed(r original) edit {
 func (p *puttingBack) checkHome(c *kcp.Cluster, orphan *kcp.Orphan) {
 	p.homes[c.Name] = c
 	p.serving.Bind(c)
-	if c.Terminating != "" {
-		p.raise(p.keyOf(c.Name), codeTerminating, "%q is being deleted since %s", c.Name, c.Terminating)
-	}
+	p.checkTerminating(p.keyOf(c.Name), c)
 	for _, problem := range c.Problems {
 		if c.Hidden[problem.Key] {
-			p.refuse(problem.Key, importCodeOf(problem.Code), "it tells what the logical cluster needs: %s", problem.Reason)
+			p.refuse(problem.Key, importCodeOf(problem.Code), "it tells what the logical cluster needs: %s",
+				problem.Reason)
 		}
 	}
 	for _, problem := range orphan.Problems {
@@ -203,9 +203,11 @@ func (p *puttingBack) compareLiving(ctx context.Context, r original, here *inspe
 	switch {
 	case same || bytes.Equal(r.Key, here.Key) && bytes.Equal(r.Stored, here.Stored):
 	case r.Undecryptable != nil || here.Undecryptable != nil:
-		p.raise(string(here.Key), codeKeyExists, "the key is there already; whether with the same value cannot be told: one cannot be decrypted")
+		p.raise(string(here.Key), codeKeyExists,
+			"the key is there already; whether with the same value cannot be told: one cannot be decrypted")
 	case writtenByKCP(r.key, r.Value, here.Value):
-		p.note(string(here.Key), codeKeyExists, "the key is there already, with another value, which stays: kcp writes it itself")
+		p.note(string(here.Key), codeKeyExists,
+			"the key is there already, with another value, which stays: kcp writes it itself")
 	default:
 		p.raise(string(here.Key), codeKeyExists, "the key is there already, with another value")
 	}
@@ -232,7 +234,8 @@ func withoutCA(value []byte) map[string]any {
 	if err != nil || secret["type"] != string(corev1.SecretTypeServiceAccountToken) {
 		return nil
 	}
-	for _, field := range [][]string{{"data", "ca.crt"}, {"metadata", "managedFields"}, {"metadata", "annotations", "kcp.io/cluster"}} {
+	for _, field := range [][]string{{"data", "ca.crt"}, {"metadata", "managedFields"},
+		{"metadata", "annotations", "kcp.io/cluster"}} {
 		unstructured.RemoveNestedField(secret, field...)
 	}
 	return secret
@@ -248,13 +251,15 @@ func (p *puttingBack) checkNamespaces(ctx context.Context, lost []original) erro
 		if r.key.Namespace == "" {
 			continue
 		}
-		namespace := p.to.Format(keys.Key{Resource: schema.GroupResource{Resource: "namespaces"}, Cluster: r.key.Cluster, Name: r.key.Namespace})
+		namespace := p.to.Format(keys.Key{Resource: schema.GroupResource{Resource: "namespaces"},
+			Cluster: r.key.Cluster, Name: r.key.Namespace})
 		there, err := p.view.Reader().Has(ctx, namespace)
 		if err != nil {
 			return err
 		}
 		if !there && !come[string(namespace)] {
-			p.raise(string(p.to.Format(r.key)), codeNamespaceMissing, "namespace %q is not in %q", r.key.Namespace, r.key.Cluster)
+			p.raise(string(p.to.Format(r.key)), codeNamespaceMissing, "namespace %q is not in %q", r.key.Namespace,
+				r.key.Cluster)
 		}
 	}
 	return nil
@@ -293,7 +298,7 @@ func (p *puttingBack) report(r *transform.Report) {
 		transform.ShellWord(p.from.reader.Snapshot().Path()))
 	stepToStart(r)
 	if n := len(p.forever); n > 0 {
-		r.AddStep("delete %s once nobody needs them: the live migration left them no lease, and they would never expire: %s",
-			phrase.Count(n, "Event"), finding.List(p.forever))
+		r.AddStep("delete %s once nobody needs them: the live migration left them no lease, and they would never "+
+			"expire: %s", phrase.Count(n, "Event"), finding.List(p.forever))
 	}
 }

@@ -1,58 +1,13 @@
 package move
 
 import (
-	"cmp"
 	"fmt"
-	"strings"
 
 	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/internal/kcp"
 	"github.com/etcdshift/etcdshift/internal/kcp/archive"
 	"github.com/etcdshift/etcdshift/transform"
 )
-
-// stepToStop is the first step of each list. A front-proxy that runs while shards are restored uses
-// its old routes for another minute: 53 and 84 seconds on a kcp of three shards.
-func stepToStop(r *transform.Report, whom, why string) {
-	r.AddStep("stop all front-proxies first, then %s, before anything is restored: %s", whom, why)
-}
-
-// stepToStart follows the restore; all steps before it come before the restore.
-func stepToStart(r *transform.Report) {
-	r.BeforeRestore = len(r.Steps)
-	r.AddStep("start etcd, then the cache server and the shards; start the front-proxies last, when all shards are ready: " +
-		"one that runs on sends requests to the old shard for a minute or more, and what they write there becomes orphans")
-}
-
-// LostWrites is why a server is stopped before its etcd is restored.
-const LostWrites = "what a server writes after its snapshot is lost"
-
-// copiesMove is the command that gives copies in a cache to another shard; either shard is "" where
-// it is not known.
-func copiesMove(names []string, files, from, to string) string {
-	name, each := "NAME", ", for each NAME of "+strings.Join(names, ", ")+", each on the output of the one before"
-	if len(names) == 1 {
-		name, each = transform.ShellWord(names[0]), ""
-	}
-	return fmt.Sprintf("etcdshift kcp purge %s %s --from-shard %s --to-shard %s%s",
-		name, files, transform.ShellWord(cmp.Or(from, "SHARD")), transform.ShellWord(cmp.Or(to, "NEW-SHARD")), each)
-}
-
-// stepToMoveCopies is for a cache in an etcd of its own.
-func stepToMoveCopies(r *transform.Report, names []string, from, to string) {
-	r.AddStep("give its copies in the cache server to the new shard, where that has an etcd of its own: %s", copiesMove(names, "CACHE CACHE-OUT", from, to))
-}
-
-// stepToVerify comes before any output is restored. apart is for a cache that may have an etcd of
-// its own.
-func stepToVerify(r *transform.Report, archive, destination string, apart bool) {
-	when, caches := "", ""
-	if apart {
-		when, caches = "; --cache is for a cache server that has an etcd of its own", " --cache CACHE-OUT --cache-before CACHE"
-	}
-	r.AddStep("check the whole move before any shard runs%s: etcdshift kcp verify %s ORIGIN-OUT %s%s", when, transform.ShellWord(archive), destination,
-		caches)
-}
 
 // reporter raises findings about logical clusters of a shard.
 type reporter struct {
@@ -72,6 +27,36 @@ func (r reporter) refuse(key string, code *finding.Code, format string, args ...
 // note reports a finding that needs no decision.
 func (r reporter) note(key string, code *finding.Code, format string, args ...any) {
 	r.list(key, code.Because(format, args...).Decided(finding.Noted))
+}
+
+// checkSystem, checkTerminating and checkMigrating report states of a logical cluster in which it
+// is not to be moved or deleted.
+func (r reporter) checkSystem(key, name string) {
+	if kcp.IsSystem(name) {
+		r.raise(key, codeSystemCluster, "%q is a part of kcp itself", name)
+	}
+}
+
+func (r reporter) checkTerminating(key string, c *kcp.Cluster) {
+	if c.Terminating != "" {
+		r.raise(key, codeTerminating, "%q is being deleted since %s", c.Name, c.Terminating)
+	}
+}
+
+func (r reporter) checkMigrating(key string, c *kcp.Cluster) {
+	if c.Migrating != "" {
+		r.raise(key, codeMigrating, "%q is being moved by LogicalClusterMigration %q", c.Name, c.Migrating)
+	}
+}
+
+// raiseUntold and raiseUnseen report a logical cluster whose Workspace cannot be looked up.
+func (r reporter) raiseUntold(key, name string) {
+	r.raise(key, codeOwnerUnseen, "the LogicalCluster of %q does not tell its owner", name)
+}
+
+func (r reporter) raiseUnseen(key, name string, owner *kcp.Owner) {
+	r.raise(key, codeOwnerUnseen, "Workspace %q in %q is not in this file: look there whether it says that %q lives "+
+		"here", owner.Name, owner.Cluster, name)
 }
 
 // keyOf is the key of a LogicalCluster, for findings about the whole logical cluster.
@@ -108,7 +93,8 @@ func (r *Receipts) Tables(outcome transform.Outcome) []transform.Table {
 	if outcome == transform.Refused || r.Untold {
 		return nil
 	}
-	t := transform.Table{Header: []any{"LOGICAL CLUSTER", "PATH", "KEYS", "BYTES", "COPIES", "SHA256"}, Of: "logical clusters"}
+	t := transform.Table{Header: []any{"LOGICAL CLUSTER", "PATH", "KEYS", "BYTES", "COPIES", "SHA256"},
+		Of: "logical clusters"}
 	for _, c := range r.Clusters {
 		t.Rows = append(t.Rows, []any{c.Name, c.Path, c.Keys, c.Bytes, c.copies(), c.SHA256})
 	}

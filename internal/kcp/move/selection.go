@@ -30,7 +30,8 @@ func placeOfCopy(c *kcp.Copy) Place { return Place{c.Prefix, c.Shard, c.Cluster}
 
 // Compare orders places by prefix, logical cluster and shard.
 func (p Place) Compare(q Place) int {
-	return cmp.Or(strings.Compare(p.Prefix, q.Prefix), strings.Compare(p.Cluster, q.Cluster), strings.Compare(p.Shard, q.Shard))
+	return cmp.Or(strings.Compare(p.Prefix, q.Prefix), strings.Compare(p.Cluster, q.Cluster),
+		strings.Compare(p.Shard, q.Shard))
 }
 
 // Selection says which keys of a file belong to some logical clusters, by the keys alone.
@@ -111,7 +112,8 @@ func (s *Selection) Past(ctx context.Context, r *inspect.Reader) (map[Place]bool
 		if err != nil {
 			return nil, err
 		}
-		if k, _, err := s.Layouts.Parse(rec.Key); err == nil && !all[placeOf(k)] { // a part of a key would keep the whole key
+		if k, _, err := s.Layouts.Parse(rec.Key); err == nil &&
+			!all[placeOf(k)] { // a part of a key would keep the whole key
 			all[Place{strings.Clone(k.Prefix), strings.Clone(k.Shard), strings.Clone(k.Cluster)}] = true
 		}
 	}
@@ -145,7 +147,8 @@ type location struct{ parent, name string }
 
 // newIndex makes the Index of a file.
 func newIndex(f *kcp.File) *Index {
-	x := &Index{Leading: map[string][]Link{}, lying: map[location][]Link{}, Copies: map[string][]*kcp.Copy{}, Caches: map[string]bool{}}
+	x := &Index{Leading: map[string][]Link{}, lying: map[location][]Link{}, Copies: map[string][]*kcp.Copy{},
+		Caches: map[string]bool{}}
 	for _, shard := range f.Shards {
 		for _, parent := range shard.Clusters {
 			for i := range parent.Workspaces {
@@ -174,8 +177,8 @@ var ErrShardUnknown = finding.WithHint(errors.New("the file does not say what th
 
 // ShardUnknown is ErrShardUnknown for a place in a cache.
 func (p Place) ShardUnknown() error {
-	return fmt.Errorf("%w: the cache below %q has records of %q, from shard %q among others; name this one with --as-shard",
-		ErrShardUnknown, p.Prefix, p.Cluster, p.Shard)
+	return fmt.Errorf("%w: the cache below %q has records of %q, from shard %q among others; name this one with "+
+		"--as-shard", ErrShardUnknown, p.Prefix, p.Cluster, p.Shard)
 }
 
 // AddCopies selects the copies of a logical cluster that a shard wrote; its name is "" where it is
@@ -216,7 +219,8 @@ func workspacesIn(parent *kcp.Cluster) map[string]bool {
 
 // staysWithout describes a child whose owner is gone.
 func staysWithout(child *kcp.Cluster) string {
-	return fmt.Sprintf("%q stays, and says that it belongs to %q in %q, which is not there", child.Name, child.Owner.Name, child.Owner.Cluster)
+	return fmt.Sprintf("%q stays, and says that it belongs to %q in %q, which is not there", child.Name,
+		child.Owner.Name, child.Owner.Cluster)
 }
 
 // elsewhere says where a logical cluster lives that is not on the shard of its Workspace.

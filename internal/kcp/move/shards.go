@@ -35,7 +35,8 @@ type destination struct {
 	known *kcp.File // the storages of its file, and the caches of a cache server
 }
 
-func readDestination(ctx context.Context, r *inspect.Reader, prefixes []string, asShard string, cache *kcp.File) (*destination, error) {
+func readDestination(ctx context.Context, r *inspect.Reader, prefixes []string, asShard string,
+	cache *kcp.File) (*destination, error) {
 	file, err := kcp.Read(ctx, r)
 	if err != nil {
 		return nil, err
@@ -62,8 +63,8 @@ func checkWhole(s *kcp.Shard) error {
 	default:
 		return nil
 	}
-	return fmt.Errorf("%w: below %q there are %s; an archive, an etcd for some types alone, and a shard that kcp never ran on are like that",
-		ErrPartial, s.Prefix, lacks)
+	return fmt.Errorf("%w: below %q there are %s; an archive, an etcd for some types alone, and a shard that kcp "+
+		"never ran on are like that", ErrPartial, s.Prefix, lacks)
 }
 
 func (d *destination) called() string {
@@ -91,8 +92,9 @@ func (d *destination) presence(name string) (key, what string) {
 			where = fmt.Sprintf(" below the prefix %q, another storage of the same file,", s.Prefix)
 		}
 		if c := s.Cluster(name); c != nil {
-			return string(kcp.LogicalClusterKey(s.Prefix, name)), fmt.Sprintf("%q lives there%s already with %s", name, where,
-				phrase.Count(c.Amount.Keys, "key"))
+			return string(kcp.LogicalClusterKey(s.Prefix, name)),
+				fmt.Sprintf("%q lives there%s already with %s", name, where,
+					phrase.Count(c.Amount.Keys, "key"))
 		}
 		if o := s.Orphan(name); o != nil {
 			what = fmt.Sprintf("there are orphans of %q%s with %s", name, where, phrase.Count(o.Amount.Keys, "key"))
@@ -269,7 +271,8 @@ func (c *carrier) merge(ctx context.Context, r original, here *kcp.Definition) e
 	}
 	what := fmt.Sprintf("the definition of %s here", cmp.Or(here.Resource.String(), here.Name))
 	if e == nil || e.Undecryptable != nil || r.Undecryptable != nil {
-		c.raise(string(key), codeDefinitionDiffers, "%s and that of the origin cannot be compared: one cannot be decrypted", what)
+		c.raise(string(key), codeDefinitionDiffers,
+			"%s and that of the origin cannot be compared: one cannot be decrypted", what)
 		return nil
 	}
 	mine, err := schema.ParseCRD(e.Value)
@@ -290,7 +293,8 @@ func (c *carrier) merge(ctx context.Context, r original, here *kcp.Definition) e
 func (c *carrier) mergeStored(ctx context.Context, key, value []byte, here *kcp.Definition, theirs []string) error {
 	stored, unlisted := mergeStored(here.Versions, here.StoredVersions, theirs)
 	for _, version := range unlisted {
-		c.note(string(key), codeUnlistedVersion, "storedVersions of the origin has %q, which the definition here does not list: it is left out", version)
+		c.note(string(key), codeUnlistedVersion,
+			"storedVersions of the origin has %q, which the definition here does not list: it is left out", version)
 	}
 	if len(stored) == len(here.StoredVersions) {
 		return nil
@@ -315,14 +319,16 @@ func (c *carrier) needDefinitions(cluster *kcp.Cluster, wanted wants) {
 		switch {
 		case bound.Virtual || wanted[bound.UID] == nil:
 		case here != nil && here.Problem != "" && c.from.shard.Definition(bound.UID) == nil: // else it was compared
-			c.raise(here.Key, codeDefinitionDiffers, "whether the definition of %s here fits cannot be told: %s", bound.Resource, here.Problem)
+			c.raise(here.Key, codeDefinitionDiffers, "whether the definition of %s here fits cannot be told: %s",
+				bound.Resource, here.Problem)
 		case here == nil:
 			where := "which is neither here nor in the origin"
 			if reason := c.serving.Unfit[bound.UID]; reason != "" {
 				where = "which is not here, and that of the origin does not come: " + reason
 			}
 			c.raise(string(c.definitionKey(bound.UID)), codeMissingDefinition,
-				"APIBinding %q in %q needs the definition of %s (APIResourceSchema %q), %s", b.Name, cluster.Name, bound.Resource, bound.Schema, where)
+				"APIBinding %q in %q needs the definition of %s (APIResourceSchema %q), %s", b.Name, cluster.Name,
+				bound.Resource, bound.Schema, where)
 		}
 	}
 }
@@ -350,7 +356,8 @@ func (c *carrier) reportUnreadable() {
 		case codeUnserved:
 			what += ": the kcp of this shard has no such type" + perhaps(c.serving, m.Cluster)
 		default:
-			what += ": nothing defines the type, neither in its own logical cluster nor for the whole shard" + perhaps(c.serving, m.Cluster)
+			what += ": nothing defines the type, neither in its own logical cluster nor for the whole shard" +
+				perhaps(c.serving, m.Cluster)
 		}
 		c.raise(m.Key, importCodeOf(m.Code), "%s", what)
 	}
@@ -364,7 +371,7 @@ func (c *carrier) checkIdentities(types map[string][]string) {
 			continue
 		}
 		slices.Sort(types[identity])
-		c.raise("", codeUnknownIdentity, "identity %s, of %s, is that of no APIExport and no APIBinding that the shard or a cache knows",
-			identity, strings.Join(slices.Compact(types[identity]), ", "))
+		c.raise("", codeUnknownIdentity, "identity %s, of %s, is that of no APIExport and no APIBinding that the "+
+			"shard or a cache knows", identity, strings.Join(slices.Compact(types[identity]), ", "))
 	}
 }

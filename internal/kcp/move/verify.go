@@ -1,4 +1,3 @@
-// Package verify checks a whole move of logical clusters by the files that it left.
 package move
 
 import (
@@ -10,7 +9,6 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/internal/kcp"
 	"github.com/etcdshift/etcdshift/internal/kcp/archive"
@@ -35,48 +33,6 @@ type Move struct {
 	// Configured: an encryption configuration of the destination is given, and has to decrypt every
 	// value that was moved.
 	Configured bool
-}
-
-// Verdict is the result of checking a move.
-type Verdict struct {
-	From      string // name of the shard; "" where nothing says it
-	To        string
-	Clusters  []Moved
-	Answers   []Answer  // one a question, in the order of Questions
-	Findings  []Finding // by code, in the order of Codes, file and key
-	Unchecked []Finding // what nobody can tell from the files; they have no code
-	Notes     []string  // what a person should know that is no finding
-}
-
-// Moved is a logical cluster of the move.
-type Moved struct {
-	Name string `json:"name"`
-	Path string `json:"path"`
-	Keys int    `json:"keys"`
-}
-
-// Answer is the answer to one question.
-type Answer struct {
-	Question Question `json:"question"`
-	Answer   string   `json:"answer"`  // "no", "yes" or "unknown"
-	Checked  int      `json:"checked"` // records that were looked at; of QuestionDamaged files
-	Findings int      `json:"findings"`
-}
-
-// Finding is a difference from a sound move.
-type Finding struct {
-	finding.Finding // with no key where it is about the file, or a logical cluster, as a whole
-	Question        Question
-	File            string // the path of the file it was found in
-}
-
-// Sound tells whether everything was checked and nothing found: the answer to each question is
-// "no".
-func (v *Verdict) Sound() bool {
-	if len(v.Findings)+len(v.Unchecked) > 0 || len(v.Answers) != len(Questions()) {
-		return false
-	}
-	return !slices.ContainsFunc(v.Answers, func(a Answer) bool { return a.Answer != "no" })
 }
 
 // ErrFromShard is returned for an archive of another shard than Move.FromShard.
@@ -105,7 +61,7 @@ func (m Move) Verify(ctx context.Context) (*Verdict, error) {
 func Damaged(path string, err error) *Verdict {
 	f := newFindings()
 	f.checked[QuestionDamaged] = 1
-	f.found(codeDamaged, &file{path: path}, "", "%v", err)
+	(&file{findings: f, path: path}).found(codeDamaged, "", "%v", err)
 	return f.finish(nil, false)
 }
 
@@ -126,61 +82,6 @@ func (f *file) get(ctx context.Context, key []byte) (*snapshot.Record, error) {
 	return f.Snapshot().Get(ctx, key)
 }
 
-// findings collects the results of a check.
-type findings struct {
-	Verdict
-	checked map[Question]int
-	about   map[[3]string]bool // code, file and key of each finding
-}
-
-func newFindings() *findings {
-	return &findings{Verdict: Verdict{Clusters: []Moved{}, Notes: []string{}}, checked: map[Question]int{}, about: map[[3]string]bool{}}
-}
-
-// found adds a finding. Of two findings with one code and key, the first stays.
-func (f *findings) found(code *finding.Code, in *file, key, format string, args ...any) {
-	at := [3]string{code.Name, in.path, key}
-	if key != "" && f.about[at] {
-		return
-	}
-	f.about[at] = true
-	f.Findings = append(f.Findings, Finding{*code.Because(format, args...).At(key), question(code), in.path})
-}
-
-func (f *findings) unchecked(q Question, in *file, key string, reason any) {
-	f.Unchecked = append(f.Unchecked, Finding{finding.Finding{Key: key, Reason: fmt.Sprint(reason)}, q, in.path})
-}
-
-func (f *findings) note(format string, args ...any) {
-	f.Notes = append(f.Notes, fmt.Sprintf(format, args...))
-}
-
-// finish sorts the findings and answers the questions. If the files could not be compared, it
-// answers only QuestionDamaged.
-func (f *findings) finish(ignore []string, compared bool) *Verdict {
-	f.Findings = slices.DeleteFunc(f.Findings, func(one Finding) bool {
-		return one.Question != QuestionDamaged && slices.Contains(ignore, one.Code.Name)
-	})
-	all := Codes()
-	slices.SortStableFunc(f.Findings, func(a, b Finding) int {
-		return cmp.Or(slices.Index(all, a.Code)-slices.Index(all, b.Code), cmp.Compare(a.File, b.File), cmp.Compare(a.Key, b.Key))
-	})
-	for _, q := range Questions() {
-		a := Answer{Question: q, Answer: "no", Checked: f.checked[q]}
-		if !compared && q != QuestionDamaged || slices.ContainsFunc(f.Unchecked, func(u Finding) bool { return u.Question == q }) {
-			a.Answer = "unknown"
-		}
-		for _, one := range f.Findings {
-			if one.Question == q {
-				a.Answer = "yes"
-				a.Findings++
-			}
-		}
-		f.Answers = append(f.Answers, a)
-	}
-	return &f.Verdict
-}
-
 // checker compares the files of one Move.
 type checker struct {
 	*findings
@@ -189,22 +90,24 @@ type checker struct {
 	archive     *archived
 	origin      *output
 	destination *output
-	outputs     []*output  // both, and those with caches
-	from, to    *kcp.Shard // of origin and destination
-	imported    int64      // revision of the first record that was imported; 0 until checkDestination has found it
+	outputs     []*output // both, and those with caches
+	imported    int64     // revision of the first record that was imported; 0 until checkDestination has found it
 }
 
 type file struct {
 	*inspect.Reader
-	path   string
-	digest snapshot.Digest
-	leases map[int64]int64 // TTL in seconds, by id
+	*findings // of all files
+	path      string
+	digest    snapshot.Digest
+	leases    map[int64]int64 // TTL in seconds, by id
 }
 
+// output is the output of a command: of the origin, the destination, or a cache.
 type output struct {
 	*file
 	*kcp.File
-	before *file // what the command was given; nil where it is not at hand
+	shard  *kcp.Shard // nil of a cache
+	before *file      // the input of the command; nil where it is not given
 }
 
 type archived struct {
@@ -263,40 +166,36 @@ func (m Move) read(ctx context.Context, f *findings) (*checker, error) {
 		}
 		out.Shards = nil // a shard beside the cache is none of the move's
 	}
-	if c.from, err = c.origin.whole([]string{a.manifest.Origin.Prefix}); err != nil {
-		return nil, err
+	f.From, err = c.origin.findShard([]string{a.manifest.Origin.Prefix}, m.FromShard, a.manifest.Origin.Shard)
+	if err == nil {
+		f.To, err = c.destination.findShard(m.Prefixes, m.AsShard)
 	}
-	if c.to, err = c.destination.whole(m.Prefixes); err != nil {
-		return nil, err
-	}
-	f.From, f.To = cmp.Or(m.FromShard, a.manifest.Origin.Shard, c.from.Name), cmp.Or(m.AsShard, c.to.Name)
-	c.noteNames(c.origin, c.from.Name, f.From)
-	c.noteNames(c.destination, c.to.Name, f.To)
-	return c, nil
+	return c, err
 }
 
-func (c *checker) noteNames(in *output, says, goes string) {
-	if says != "" && says != goes {
-		c.note("%s says of itself that it is shard %q, and is checked as %q", in.path, says, goes)
-	}
-}
-
-// whole returns the shard of a file. A partial shard is an error.
-func (o *output) whole(prefixes []string) (*kcp.Shard, error) {
+// findShard finds the shard of the file, which must be whole, and returns the first of its names:
+// those that are given, and its own.
+func (o *output) findShard(prefixes []string, names ...string) (name string, err error) {
 	s, err := o.Shard(prefixes)
 	if err == nil && s.Partial {
-		err = fmt.Errorf("%w that is whole: below %q there is no LogicalCluster of %s", kcp.ErrNoShard, s.Prefix, kcp.SystemShard)
+		err = fmt.Errorf("%w that is whole: below %q there is no LogicalCluster of %s",
+			kcp.ErrNoShard, s.Prefix, kcp.SystemShard)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", o.path, err)
+		return "", fmt.Errorf("%s: %w", o.path, err)
 	}
-	return s, nil
+	o.shard, name = s, cmp.Or(append(names, s.Name)...)
+	if s.Name != "" && s.Name != name {
+		o.note("%s says of itself that it is shard %q, and is checked as %q", o.path, s.Name, name)
+	}
+	return name, nil
 }
 
 // readArchive checks the archive and keeps its content.
 func (f *findings) readArchive(ctx context.Context, r *inspect.Reader) (*archived, error) {
 	s := r.Snapshot()
-	a := &archived{file: &file{Reader: r, path: s.Path()}, moved: map[string]bool{}, paths: map[string]string{},
+	a := &archived{file: &file{Reader: r, findings: f, path: s.Path()}, moved: map[string]bool{},
+		paths:      map[string]string{},
 		workspaces: map[[2]string]bool{}, records: map[string]*kept{}}
 	f.checked[QuestionDamaged]++
 	var err error
@@ -304,7 +203,7 @@ func (f *findings) readArchive(ctx context.Context, r *inspect.Reader) (*archive
 		err = a.read(ctx)
 	}
 	if isDamage(err) {
-		f.found(codeArchiveDamaged, a.file, "", "%v", err)
+		a.found(codeArchiveDamaged, "", "%v", err)
 		return nil, errStop
 	}
 	if err != nil {
@@ -346,7 +245,8 @@ func (a *archived) readRecords(ctx context.Context) error {
 }
 
 func (m Move) openOutputs(ctx context.Context, f *findings) (all []*output, err error) {
-	before := slices.Concat([]*inspect.Reader{m.Origin, m.Destination}, m.CachesBefore, make([]*inspect.Reader, len(m.Caches)))
+	before := slices.Concat([]*inspect.Reader{m.Origin, m.Destination}, m.CachesBefore,
+		make([]*inspect.Reader, len(m.Caches)))
 	for n, r := range slices.Concat([]*inspect.Reader{m.OriginOut, m.DestinationOut}, m.Caches) {
 		out := &output{}
 		if out.file, err = f.open(ctx, r); err != nil {
@@ -368,7 +268,7 @@ func (m Move) openOutputs(ctx context.Context, f *findings) (all []*output, err 
 // open opens a snapshot. Damage is a finding.
 func (f *findings) open(ctx context.Context, r *inspect.Reader) (*file, error) {
 	s := r.Snapshot()
-	in := &file{Reader: r, path: s.Path()}
+	in := &file{Reader: r, findings: f, path: s.Path()}
 	if err := archive.Refuse(ctx, s); err != nil {
 		return nil, fmt.Errorf("%s: %w", in.path, err)
 	}
@@ -378,7 +278,7 @@ func (f *findings) open(ctx context.Context, r *inspect.Reader) (*file, error) {
 		if !isDamage(err) {
 			return nil, err
 		}
-		f.found(codeDamaged, in, "", "%v", err)
+		in.found(codeDamaged, "", "%v", err)
 	}
 	if len(f.Findings) > sound {
 		return in, nil
@@ -404,12 +304,13 @@ func (c *checker) checkSame() {
 	source := func(f *file) bool { return fmt.Sprintf("%x", f.digest.File) == c.archive.manifest.Origin.SHA256 }
 	switch {
 	case same(origin.file, destination.file):
-		c.found(codeSameFile, destination.file, "", "it is the same snapshot as %s", origin.path)
+		destination.found(codeSameFile, "", "it is the same snapshot as %s", origin.path)
 	case source(origin.file) || same(origin.file, origin.before):
-		c.found(codeSameFile, origin.file, "", "it is the snapshot that the archive was made of: nothing was purged")
+		origin.found(codeSameFile, "", "it is the snapshot that the archive was made of: nothing was purged")
 	case source(destination.file) || same(destination.file, origin.before):
-		c.found(codeSameFile, destination.file, "", "it is the snapshot that the archive was made of")
+		destination.found(codeSameFile, "", "it is the snapshot that the archive was made of")
 	case same(destination.file, destination.before):
-		c.found(codeSameFile, destination.file, "", "it is the same snapshot as %s: nothing was imported", destination.before.path)
+		destination.found(codeSameFile, "", "it is the same snapshot as %s: nothing was imported",
+			destination.before.path)
 	}
 }

@@ -2,7 +2,6 @@ package move
 
 import (
 	"bytes"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -47,7 +46,8 @@ func (c *checker) checkCopies() error {
 	}
 	for _, f := range c.outputs[2:] {
 		if f.before == nil {
-			c.note("of %s only the copies of what was moved were checked; --cache-before FILE compares all other records", f.path)
+			c.note("of %s only the copies of what was moved were checked; --cache-before FILE compares all other "+
+				"records", f.path)
 			continue
 		}
 		p := copies{c, f, map[string]*copied{}}
@@ -84,16 +84,17 @@ func (c *checker) checkExported() map[string]bool {
 		switch {
 		case has[export{k.Cluster, k.Name}]:
 		case len(with) == 0:
-			c.unchecked(QuestionLost, c.destination.file, c.to.Prefix+stored, fmt.Sprintf(
-				"no cache was given (--cache FILE): whether a cache has a copy of APIExport %q of %q is not known, and other tenants need it",
-				k.Name, k.Cluster))
+			c.destination.unchecked(QuestionLost, c.destination.shard.Prefix+stored,
+				"no cache was given (--cache FILE): whether a cache has a copy of APIExport %q of %q is not known, "+
+					"and other tenants need it", k.Name, k.Cluster)
 		default:
 			missing := "" // where the copy should be, if the destination's name is known
 			if k.Shard = c.To; c.To != "" {
 				missing = string((keys.KCPCache{Prefix: with[0].Caches[0].Prefix}).Format(k))
 			}
-			c.found(codeCopyLost, with[0].file, missing, "no cache has a copy of APIExport %q of %q: "+
-				"a shard that starts then removes the labels of its permission claims from the objects of all tenants", k.Name, k.Cluster)
+			with[0].found(codeCopyLost, missing, "no cache has a copy of APIExport %q of %q: "+
+				"a shard that starts then removes the labels of its permission claims from the objects of all tenants",
+				k.Name, k.Cluster)
 		}
 	}
 	return exporters
@@ -173,18 +174,19 @@ func (c *copies) check(exporters map[string]bool) error {
 		switch {
 		case one.left: // which checkStale finds
 		case one.is == nil && one.prior != nil:
-			c.found(codeCopyLost, c.in.file, to, "shard %q had a copy of this object before the move, and does not have it", c.To)
+			c.in.found(codeCopyLost, to, "shard %q had a copy of this object before the move, and does not have it",
+				c.To)
 		case one.is == nil && one.was == nil:
 		case one.is == nil && (before && (moves || exporters[one.cluster]) || moves && one.gone > since):
-			c.found(codeCopyLost, c.in.file, to, "shard %q wrote a copy of this object, and %q does not have it", c.From, c.To)
+			c.in.found(codeCopyLost, to, "shard %q wrote a copy of this object, and %q does not have it", c.From, c.To)
 		case one.is == nil: // deleted before, or the copies of one that exports nothing, which kcp makes again
 		case one.prior != nil && equalRecords(one.prior, one.is):
 			c.note("%s: shard %q had %s before the move, and it stayed", c.in.path, c.To, to)
 		case one.was == nil && before:
-			c.found(codeCopyChanged, c.in.file, to, "shard %q did not write a copy of this object", c.From)
+			c.in.found(codeCopyChanged, to, "shard %q did not write a copy of this object", c.From)
 		case one.was == nil:
-			c.unchecked(QuestionLost, c.in.file, to, fmt.Sprintf(
-				"the file does not tell what shard %q wrote of it; the input of the purge does (--cache-before, --origin, --destination)", c.From))
+			c.in.unchecked(QuestionLost, to, "the file does not tell what shard %q wrote of it; the input of the "+
+				"purge does (--cache-before, --origin, --destination)", c.From)
 		default:
 			if err := checked(c.compare(to, one)); err != nil {
 				return err
@@ -198,7 +200,7 @@ func (c *copies) check(exporters map[string]bool) error {
 func (c *copies) compare(to string, one *copied) error {
 	c.checked[QuestionLost]++
 	if isEncrypted(one.was.Value) && !isEncrypted(one.is.Value) {
-		c.found(codeInTheClear, c.in.file, to, "it was encrypted at rest under shard %q, and is not any more", c.From)
+		c.in.found(codeInTheClear, to, "it was encrypted at rest under shard %q, and is not any more", c.From)
 		return nil
 	}
 	was, err := c.decrypt(QuestionLost, c.in.file, one.was.Key, one.was.Value)
@@ -212,9 +214,11 @@ func (c *copies) compare(to string, one *copied) error {
 	want, err := copyFor(was, c.To)
 	switch {
 	case err != nil || !bytes.Equal(want, is):
-		c.found(codeCopyChanged, c.in.file, to, "more of it than its key and %s is not what shard %q wrote", kcp.AnnotationCopied, c.From)
+		c.in.found(codeCopyChanged, to, "more of it than its key and %s is not what shard %q wrote",
+			kcp.AnnotationCopied, c.From)
 	case one.was.Lease != one.is.Lease:
-		c.found(codeCopyChanged, c.in.file, to, "it is attached to lease %x, and was to %x", uint64(one.is.Lease), uint64(one.was.Lease))
+		c.in.found(codeCopyChanged, to, "it is attached to lease %x, and was to %x", uint64(one.is.Lease),
+			uint64(one.was.Lease))
 	}
 	return nil
 }
@@ -222,13 +226,14 @@ func (c *copies) compare(to string, one *copied) error {
 // checkRests compares all other records with the inputs of the commands that are given.
 func (c *checker) checkRests() error {
 	if c.destination.before == nil {
-		c.note("of %s only what was written during the import and after it was checked; --destination FILE compares all other records and leases",
-			c.destination.path)
+		c.note("of %s only what was written during the import and after it was checked; --destination FILE compares "+
+			"all other records and leases", c.destination.path)
 	} else if err := c.compareDestination(); err != nil {
 		return err
 	}
 	if c.origin.before == nil {
-		c.note("leases of others in %s were compared by their ids, and not by their TTLs; --origin FILE compares both", c.origin.path)
+		c.note("leases of others in %s were compared by their ids, and not by their TTLs; --origin FILE compares both",
+			c.origin.path)
 	}
 	c.compareLeases(codeOriginTouched, c.origin)
 	c.compareLeases(codeDestinationTouched, c.destination)
@@ -255,7 +260,7 @@ func (c definitions) importChanges(was, now *snapshot.Record) (allowed bool, err
 		return false, nil
 	case was != nil && c.archive.isWorkspace(key): // the parent may lie below another prefix of the file
 		return true, c.compareWorkspace(c.destination.before, was.Value, now)
-	case key.Prefix != c.to.Prefix || !c.isDefinition(now.Key, key):
+	case key.Prefix != c.destination.shard.Prefix || !c.isDefinition(now.Key, key):
 		return false, nil
 	case was == nil: // checkDefinitions has checked it
 		return true, nil
@@ -270,7 +275,7 @@ func (c *checker) compareLeases(code *finding.Code, out *output) {
 	was, is := out.before.leases, out.leases
 	for _, id := range slices.Sorted(maps.Keys(was)) {
 		if is[id] != was[id] {
-			c.found(code, out.file, "", "lease %x has a TTL of %d s (0: it is gone), and had %d s", uint64(id), is[id], was[id])
+			out.found(code, "", "lease %x has a TTL of %d s (0: it is gone), and had %d s", uint64(id), is[id], was[id])
 		}
 	}
 }
@@ -287,7 +292,7 @@ func (c *checker) compareRecords(
 		}
 		now, err := out.file.get(c.ctx, was.Key)
 		if err == nil && now == nil {
-			c.found(code, out.file, string(was.Key), "it is gone; %s has it", out.before.path)
+			out.found(code, string(was.Key), "it is gone; %s has it", out.before.path)
 		}
 		return err
 	})
@@ -312,12 +317,13 @@ func (c *checker) compareRecords(
 		if was == nil {
 			what = "it is new; %s does not have it"
 		}
-		c.found(code, out.file, string(now.Key), what, out.before.path)
+		out.found(code, string(now.Key), what, out.before.path)
 		return nil
 	})
 }
 
 func equalRecords(a, b *snapshot.Record) bool {
 	return bytes.Equal(a.Key, b.Key) && bytes.Equal(a.Value, b.Value) &&
-		a.CreateRevision == b.CreateRevision && a.ModRevision == b.ModRevision && a.Version == b.Version && a.Lease == b.Lease
+		a.CreateRevision == b.CreateRevision && a.ModRevision == b.ModRevision && a.Version == b.Version &&
+		a.Lease == b.Lease
 }

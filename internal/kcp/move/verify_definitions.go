@@ -2,7 +2,6 @@ package move
 
 import (
 	"bytes"
-	"fmt"
 	"maps"
 	"reflect"
 	"slices"
@@ -20,21 +19,22 @@ func (c *checker) checkDefinitions() error {
 	in := c.destination.file
 	for _, d := range c.archive.manifest.Definitions {
 		c.checked[QuestionLost]++
-		key := c.to.Prefix + d.Key
+		key := c.destination.shard.Prefix + d.Key
 		now, err := c.destination.Get(c.ctx, []byte(key))
 		if err != nil {
 			return err
 		}
-		is := c.to.Definition(d.UID)
+		is := c.destination.shard.Definition(d.UID)
 		switch {
 		case now == nil || is == nil:
-			c.found(codeDefinitionLost, in, key, "without this definition no server serves the %s of the logical cluster", d.Resource)
+			in.found(codeDefinitionLost, key, "without this definition no server serves the %s of the logical cluster",
+				d.Resource)
 			continue
 		case now.Undecryptable != nil:
-			c.unchecked(QuestionLost, in, key, now.Undecryptable)
+			in.unchecked(QuestionLost, key, "%v", now.Undecryptable)
 			continue
 		case is.Problem != "":
-			c.unchecked(QuestionLost, in, key, is.Problem)
+			in.unchecked(QuestionLost, key, "%v", is.Problem)
 			continue
 		}
 		if err := checked(definitions{c}.compareDefinition(c.archive.records[d.Key], now)); err != nil {
@@ -42,13 +42,15 @@ func (c *checker) checkDefinitions() error {
 		}
 		for _, version := range d.StoredVersions { // one that the definition does not have is not merged either
 			if slices.Contains(is.Versions, version) && !slices.Contains(is.StoredVersions, version) {
-				c.found(codeStoredVersions, in, key, "its storedVersions lack %s, at which objects of the logical cluster may be stored", version)
+				in.found(codeStoredVersions, key,
+					"its storedVersions lack %s, at which objects of the logical cluster may be stored", version)
 			}
 		}
 	}
 	for _, d := range c.archive.manifest.Missing {
-		if c.to.Definition(d.UID) == nil {
-			c.note("the definition %s (%s) was missing on the origin and is missing on the destination: no server serves its objects", d.UID, d.Resource)
+		if c.destination.shard.Definition(d.UID) == nil {
+			c.note("the definition %s (%s) was missing on the origin and is missing on the destination: no server "+
+				"serves its objects", d.UID, d.Resource)
 		}
 	}
 	return nil
@@ -64,22 +66,22 @@ func (c definitions) compareDefinition(was *kept, now *inspect.Entry) error {
 	if err != nil || bytes.Equal(value, now.Value) {
 		return err
 	}
-	before, err := c.parse(QuestionLost, c.archive.file, was.Key, value)
+	_, before, err := c.read(QuestionLost, c.archive.file, was.Key, was.Stored)
 	if err != nil {
 		return err
 	}
 	in, key := c.destination.file, string(now.Key)
-	after, err := c.parse(QuestionLost, in, now.Key, now.Value)
+	_, after, err := c.read(QuestionLost, in, now.Key, now.Stored)
 	if err != nil {
 		return err
 	}
 	if !reflect.DeepEqual(before.Object().Spec, after.Object().Spec) {
-		c.found(codeDefinitionChanged, in, key, "its spec is not the one that the origin had")
+		in.found(codeDefinitionChanged, key, "its spec is not the one that the origin had")
 		return nil
 	}
 	brought, err := c.brought(now.Key, before.Object().UID == after.Object().UID)
 	if brought {
-		c.found(codeDefinitionChanged, in, key, "it came with the archive, and is not as it is there")
+		in.found(codeDefinitionChanged, key, "it came with the archive, and is not as it is there")
 	}
 	return err
 }
@@ -99,37 +101,33 @@ func (c definitions) brought(key []byte, sameUID bool) (bool, error) {
 	return sameUID && rec.Version == 1 && before > 0 && before <= int64(len(c.archive.manifest.Definitions)), nil
 }
 
-// parse parses a CustomResourceDefinition.
-func (c definitions) parse(q Question, in *file, key, value []byte) (*schema.CRD, error) {
-	crd, err := schema.ParseCRD(value)
-	if err != nil {
-		c.unchecked(q, in, string(key), err)
-		return nil, errUnchecked
+// read decrypts and parses a CustomResourceDefinition.
+func (c definitions) read(q Question, in *file, key, stored []byte) (value []byte, crd *schema.CRD, err error) {
+	if value, err = c.decrypt(q, in, key, stored); err != nil {
+		return nil, nil, err
 	}
-	return crd, nil
+	if crd, err = schema.ParseCRD(value); err != nil {
+		in.unchecked(q, string(key), "%v", err)
+		err = errUnchecked
+	}
+	return value, crd, err
 }
 
 // importedDefinition tells whether a definition changed as by an import: the archive's stored
 // versions follow its own.
 func (c definitions) importedDefinition(was, now *snapshot.Record) (bool, error) {
-	of := c.archive.records[string(now.Key[len(c.to.Prefix):])]
-	theirs, err := c.decrypt(QuestionTouched, c.archive.file, of.Key, of.Stored)
+	const q = QuestionTouched
+	of := c.archive.records[string(now.Key[len(c.destination.shard.Prefix):])]
+	theirs, err := c.decrypt(q, c.archive.file, of.Key, of.Stored)
 	if err != nil {
 		return false, err
 	}
-	before, err := c.decrypt(QuestionTouched, c.destination.before, was.Key, was.Value)
+	before, here, err := c.read(q, c.destination.before, was.Key, was.Value)
 	if err != nil {
 		return false, err
 	}
-	after, err := c.decrypt(QuestionTouched, c.destination.file, now.Key, now.Value)
+	after, _, err := c.read(q, c.destination.file, now.Key, now.Value)
 	if err != nil {
-		return false, err
-	}
-	here, err := c.parse(QuestionTouched, c.destination.before, was.Key, before)
-	if err != nil {
-		return false, err
-	}
-	if _, err := c.parse(QuestionTouched, c.destination.file, now.Key, after); err != nil {
 		return false, err
 	}
 	came, err := schema.ParseCRD(theirs)
@@ -163,11 +161,13 @@ func (c *checker) checkIdentities() error {
 	for _, identity := range slices.Sorted(maps.Keys(needs)) {
 		switch {
 		case known.Knows(identity, c.archive.moved): // their APIExports count, their APIBindings do not
-		case hasUnread(c.to):
-			c.unchecked(QuestionLost, c.destination.file, "",
-				fmt.Sprintf("what could be read does not have the identity %s, which %s needs, and not all could", identity, needs[identity]))
+		case hasUnread(c.destination.shard):
+			c.destination.unchecked(QuestionLost, "",
+				"what could be read does not have the identity %s, which %s needs, and not all could", identity,
+				needs[identity])
 		default:
-			c.found(codeIdentityUnknown, c.destination.file, "", "nothing that was there before has the identity %s, which %s needs", identity, needs[identity])
+			c.destination.found(codeIdentityUnknown, "",
+				"nothing that was there before has the identity %s, which %s needs", identity, needs[identity])
 		}
 	}
 	return nil
@@ -182,7 +182,7 @@ func hasUnread(s *kcp.Shard) bool {
 // checkServing notes the objects that kcp does not serve on the destination at their stored
 // version. An import reports them, and --allow writes them. Missing definitions are findings.
 func (c *checker) checkServing() error {
-	s := newServing(c.to)
+	s := newServing(c.destination.shard)
 	for _, cluster := range c.archive.shard.Clusters {
 		s.Bind(cluster)
 	}
@@ -203,14 +203,15 @@ func (c *checker) checkServing() error {
 			case define:
 				s.Define(was.key, e.Value)
 			default:
-				s.Check(was.key, []byte(c.to.Prefix+key), e.Value)
+				s.Check(was.key, []byte(c.destination.shard.Prefix+key), e.Value)
 			}
 		}
 	}
 	for _, m := range s.Unreadable {
 		switch what := phrase.Count(m.Records, "record"); m.Code {
 		case codeUnlistedVersion:
-			c.note("%s of %s in %q: stored at version %q, which their definition on the destination does not list", what, m.Resource, m.Cluster, m.Version)
+			c.note("%s of %s in %q: stored at version %q, which their definition on the destination does not list",
+				what, m.Resource, m.Cluster, m.Version)
 		case kcp.CodeUndecodable:
 			c.note("%s of %s in %q cannot be read: nobody knows at which version", what, m.Resource, m.Cluster)
 		default:

@@ -35,10 +35,12 @@ func (c *checker) checkDestination() error {
 	}
 	for key, r := range c.archive.sorted() {
 		if !r.seen && !r.definition {
-			c.found(codeRecordLost, c.destination.file, c.to.Prefix+key, "the archive has it, the destination does not")
+			c.destination.found(codeRecordLost, c.destination.shard.Prefix+key,
+				"the archive has it, the destination does not")
 		}
 		if n := a.others[r.key.Resource]; r.clear && n != nil && n.clear == 0 {
-			c.found(codeInTheClear, c.destination.file, c.to.Prefix+key, "it is in the clear; all other %s of the destination, %d, are encrypted at rest",
+			c.destination.found(codeInTheClear, c.destination.shard.Prefix+key,
+				"it is in the clear; all other %s of the destination, %d, are encrypted at rest",
 				r.key.Resource, n.encrypted)
 		}
 	}
@@ -50,8 +52,9 @@ func (a *arrivals) checkShared() error {
 	return stream.Each(a.destination.Snapshot().Live(a.ctx, nil), func(rec *snapshot.Record) error {
 		key, _, err := a.destination.Layouts.Parse(rec.Key)
 		if a.leases[rec.Lease] && (err != nil || !a.arrived(key)) {
-			a.found(codeDestinationTouched, a.destination.file, string(rec.Key),
-				"it is attached to lease %x, which came with what was moved: it would expire with that", uint64(rec.Lease))
+			a.destination.found(codeDestinationTouched, string(rec.Key),
+				"it is attached to lease %x, which came with what was moved: it would expire with that",
+				uint64(rec.Lease))
 		}
 		return nil
 	})
@@ -62,9 +65,10 @@ func (a *arrivals) add(rec snapshot.Scanned) error {
 	key, _, err := a.destination.Layouts.Parse(rec.Key)
 	theirs := err == nil && key.Shard == "" && a.archive.moved[key.Cluster]
 	switch {
-	case theirs && rec.Live && key.Prefix != a.to.Prefix:
-		a.found(codeElsewhere, a.destination.file, string(rec.Key), "it lies below the prefix %q, and %q was moved below %q", key.Prefix, key.Cluster,
-			a.to.Prefix)
+	case theirs && rec.Live && key.Prefix != a.destination.shard.Prefix:
+		a.destination.found(codeElsewhere, string(rec.Key), "it lies below the prefix %q, and %q was moved below %q",
+			key.Prefix, key.Cluster,
+			a.destination.shard.Prefix)
 		return nil
 	case err == nil && a.arrived(key):
 		if !rec.Live {
@@ -80,7 +84,7 @@ func (a *arrivals) add(rec snapshot.Scanned) error {
 		return nil // checkCopies compares it
 	case err != nil || key.Shard != "" || key.Cluster == "":
 		key = keys.Key{}
-	case rec.Live && key.Prefix == a.to.Prefix && !a.isDefinition(rec.Key, key):
+	case rec.Live && key.Prefix == a.destination.shard.Prefix && !a.isDefinition(rec.Key, key):
 		a.count(key, rec.Value)
 	}
 	if a.imported != 0 {
@@ -105,7 +109,7 @@ func (a *arrivals) count(key keys.Key, stored []byte) {
 
 // arrived tells whether a key on the destination is that of a moved logical cluster.
 func (c *checker) arrived(key keys.Key) bool {
-	return key.Shard == "" && key.Prefix == c.to.Prefix && c.archive.moved[key.Cluster]
+	return key.Shard == "" && key.Prefix == c.destination.shard.Prefix && c.archive.moved[key.Cluster]
 }
 
 // isDefinition tells whether a key on the destination is that of a definition in the archive.
@@ -113,7 +117,7 @@ func (c *checker) isDefinition(stored []byte, key keys.Key) bool {
 	if key.Resource != keys.DefinitionType() {
 		return false
 	}
-	r := c.archive.records[string(stored[len(c.to.Prefix):])]
+	r := c.archive.records[string(stored[len(c.destination.shard.Prefix):])]
 	return r != nil && r.definition
 }
 
@@ -125,19 +129,22 @@ func (a *archived) isWorkspace(key keys.Key) bool {
 // compare checks a live record of a logical cluster.
 func (a *arrivals) compare(key keys.Key, rec *snapshot.Record) error {
 	a.checked[QuestionLost]++
-	was := a.archive.records[string(rec.Key[len(a.to.Prefix):])]
+	was := a.archive.records[string(rec.Key[len(a.destination.shard.Prefix):])]
 	if was == nil {
-		a.found(codeRecordAdded, a.destination.file, string(rec.Key), "it is of logical cluster %q, and the archive does not have it", key.Cluster)
+		a.destination.found(codeRecordAdded, string(rec.Key),
+			"it is of logical cluster %q, and the archive does not have it", key.Cluster)
 		return nil
 	}
 	was.seen = true
 	after, granted := a.destination.leases[rec.Lease]
 	switch before := a.archive.leases[was.Lease]; {
 	case before != after:
-		a.found(codeLeaseDiffers, a.destination.file, string(rec.Key), "its lease has a TTL of %d s (0: it has none), in the archive %d s", after, before)
+		a.destination.found(codeLeaseDiffers, string(rec.Key),
+			"its lease has a TTL of %d s (0: it has none), in the archive %d s", after, before)
 	case rec.Lease != 0 && !granted:
-		a.found(codeLeaseDiffers, a.destination.file, string(rec.Key),
-			"it names lease %x, which the file does not have: it would expire with whoever is granted that", uint64(rec.Lease))
+		a.destination.found(codeLeaseDiffers, string(rec.Key),
+			"it names lease %x, which the file does not have: it would expire with whoever is granted that",
+			uint64(rec.Lease))
 	case granted:
 		a.leases[rec.Lease] = true
 	}
@@ -162,7 +169,8 @@ func (a *arrivals) checkLater(key keys.Key, rec snapshot.Scanned) error {
 			return a.compareWorkspace(a.destination.file, was, rec.Record)
 		}
 	}
-	a.found(codeDestinationTouched, a.destination.file, string(rec.Key), "it was %s at revision %s, during the import or after it", what, rec.Revision)
+	a.destination.found(codeDestinationTouched, string(rec.Key),
+		"it was %s at revision %s, during the import or after it", what, rec.Revision)
 	return nil
 }
 
@@ -198,7 +206,7 @@ func (c *checker) decrypt(q Question, in *file, key, stored []byte) ([]byte, err
 		return nil, err
 	}
 	if e.Undecryptable != nil {
-		c.unchecked(q, in, string(key), e.Undecryptable)
+		in.unchecked(q, string(key), "%v", e.Undecryptable)
 		return nil, errUnchecked
 	}
 	return e.Value, nil
@@ -220,12 +228,12 @@ func (a *arrivals) compareValue(key keys.Key, was *kept, now *inspect.Entry) err
 	was.clear = !stillEncrypted && !(a.configured && now.Undecryptable == nil && !now.Stale)
 	switch {
 	case same && now.Undecryptable != nil && a.configured:
-		a.unchecked(QuestionLost, in, string(now.Key), now.Undecryptable)
+		in.unchecked(QuestionLost, string(now.Key), "%v", now.Undecryptable)
 		return nil
 	case same:
 		return nil
 	case encrypted && !stillEncrypted:
-		a.found(codeInTheClear, in, string(now.Key), "it was encrypted at rest on the origin, and is not any more")
+		in.found(codeInTheClear, string(now.Key), "it was encrypted at rest on the origin, and is not any more")
 		return nil
 	}
 	value, err := a.decrypt(QuestionLost, a.archive.file, was.Key, was.Stored)
@@ -233,13 +241,13 @@ func (a *arrivals) compareValue(key keys.Key, was *kept, now *inspect.Entry) err
 	case err != nil:
 		return err
 	case now.Undecryptable != nil:
-		a.unchecked(QuestionLost, in, string(now.Key), now.Undecryptable)
+		in.unchecked(QuestionLost, string(now.Key), "%v", now.Undecryptable)
 	case isLogicalCluster:
 		a.compareLogicalCluster(value, now)
 	case bytes.Equal(value, now.Value):
 	case a.archive.isWorkspace(key) && a.onlyMoved(value, now.Value): // of a child that came along
 	default:
-		a.found(codeRecordChanged, in, string(now.Key), "its value is not the archive's")
+		in.found(codeRecordChanged, string(now.Key), "its value is not the archive's")
 	}
 	return nil
 }
@@ -251,21 +259,23 @@ func (a *arrivals) compareLogicalCluster(was []byte, now *inspect.Entry) {
 	want, err := dropMigrating(was)
 	meta, metaErr := encoding.ReadMeta(now.Value)
 	if err != nil || metaErr != nil {
-		a.found(codeRecordChanged, in, key, "its value is not the archive's, and cannot be read")
+		in.found(codeRecordChanged, key, "its value is not the archive's, and cannot be read")
 		return
 	}
 	says := meta.Annotations[kcp.AnnotationShard]
 	moved, err := moveLogicalCluster(want, says)
 	switch _, migrating := meta.Annotations[kcp.AnnotationMigrating]; {
 	case migrating:
-		a.found(codeStillMigrating, in, key, "it has the annotation %s: kcp would answer no request for it", kcp.AnnotationMigrating)
+		in.found(codeStillMigrating, key, "it has the annotation %s: kcp would answer no request for it",
+			kcp.AnnotationMigrating)
 	case bytes.Equal(now.Value, want):
 	case err != nil || !bytes.Equal(now.Value, moved):
-		a.found(codeRecordChanged, in, key, "more of it than an import changes is not the archive's")
+		in.found(codeRecordChanged, key, "more of it than an import changes is not the archive's")
 	case a.To == "":
-		a.unchecked(QuestionLost, in, key, "it says that it lives on a shard, and the file does not say what this one is called; --as-shard says it")
+		in.unchecked(QuestionLost, key, "it says that it lives on a shard, and the file does not say what this one "+
+			"is called; --as-shard says it")
 	case says != a.To:
-		a.found(codeShardMisnamed, in, key, "it says that it lives on %q, and this shard is %q", says, a.To)
+		in.found(codeShardMisnamed, key, "it says that it lives on %q, and this shard is %q", says, a.To)
 	}
 }
 
@@ -282,9 +292,9 @@ func (c *checker) compareWorkspace(in *file, stored []byte, rec *snapshot.Record
 	}
 	switch {
 	case was.Undecryptable != nil:
-		c.unchecked(QuestionTouched, c.destination.file, string(rec.Key), was.Undecryptable)
+		c.destination.unchecked(QuestionTouched, string(rec.Key), "%v", was.Undecryptable)
 	case !c.onlyMoved(was.Value, now):
-		c.found(codeDestinationTouched, c.destination.file, string(rec.Key),
+		c.destination.found(codeDestinationTouched, string(rec.Key),
 			"at revision %d more of it was changed than where its logical cluster lives: on %q", rec.ModRevision, c.To)
 	}
 	return nil
@@ -318,7 +328,8 @@ func (c *checker) isRegion(region string) bool {
 		}
 	}
 	if !known {
-		c.note("a Workspace names the region %q now, and no file has the Shard object %q, which tells its region (--cache FILE)", region, c.To)
+		c.note("a Workspace names the region %q now, and no file has the Shard object %q, which tells its region "+
+			"(--cache FILE)", region, c.To)
 	}
 	return !known
 }
@@ -328,7 +339,7 @@ func (c *checker) isRegion(region string) bool {
 func (c *checker) checkOwners() error {
 	destination, origin := newIndex(c.destination.File), newIndex(c.origin.File)
 	for _, moved := range c.archive.manifest.Clusters {
-		is := c.to.Cluster(moved.Name)
+		is := c.destination.shard.Cluster(moved.Name)
 		if is == nil || is.Owner == nil || is.Owner.Resource != kcp.WorkspaceType.Resource || is.ShardName != c.To {
 			continue
 		}

@@ -32,7 +32,7 @@ func (c *checker) checkOrigin() error {
 		had: map[string]*snapshot.Record{}, written: map[string]*snapshot.Record{}, live: map[string]bool{},
 	}
 	for name := range c.archive.moved {
-		d.theirs.Places[Place{Prefix: c.from.Prefix, Cluster: name}] = true
+		d.theirs.Places[Place{Prefix: c.origin.shard.Prefix, Cluster: name}] = true
 		for _, cache := range c.origin.Caches {
 			d.theirs.Places[Place{Prefix: cache.Prefix, Shard: c.From, Cluster: name}] = true
 		}
@@ -45,8 +45,8 @@ func (c *checker) checkOrigin() error {
 		return err
 	}
 	for _, s := range left.Keys {
-		if s.Prefix == c.from.Prefix {
-			c.found(codeStillAtOrigin, c.origin.file, s.Key, "it is of logical cluster %q, which was moved", s.Cluster)
+		if s.Prefix == c.origin.shard.Prefix {
+			c.origin.found(codeStillAtOrigin, s.Key, "it is of logical cluster %q, which was moved", s.Cluster)
 		}
 	}
 	rest := left.Rest.Sum()
@@ -93,30 +93,31 @@ func (d *departure) checkGiven() error {
 	if err != nil {
 		return err
 	}
-	if was.Rest.Sum() != d.archive.manifest.Origin.Rest {
-		d.found(codeOtherOrigin, given, "", "the archive was made of another file, with SHA-256 %s", d.archive.manifest.Origin.SHA256)
+	if m := d.archive.manifest; was.Rest.Sum() != m.Origin.Rest {
+		given.found(codeOtherOrigin, "", "the archive was made of another file, with SHA-256 %s", m.Origin.SHA256)
 	}
 	there := map[string]bool{}
 	for _, s := range was.Keys {
-		if s.Prefix != d.from.Prefix {
+		if s.Prefix != d.origin.shard.Prefix {
 			continue
 		}
 		rec, err := given.get(d.ctx, []byte(s.Key))
 		if err != nil {
 			return err
 		}
-		key := s.Key[len(d.from.Prefix):]
+		key := s.Key[len(s.Prefix):]
 		there[key] = true
 		switch was := d.archive.records[key]; {
 		case was == nil:
-			d.found(codeArchiveOutdated, given, s.Key, "the archive does not have it")
+			given.found(codeArchiveOutdated, s.Key, "the archive does not have it")
 		case !was.is(rec) || d.archive.leases[was.Lease] != given.leases[rec.Lease]:
-			d.found(codeArchiveOutdated, given, s.Key, "the archive has another, of revision %d; here it is of %d", was.ModRevision, rec.ModRevision)
+			given.found(codeArchiveOutdated, s.Key, "the archive has another, of revision %d; here it is of %d",
+				was.ModRevision, rec.ModRevision)
 		}
 	}
 	for key, was := range d.archive.sorted() {
 		if !was.definition && !there[key] {
-			d.found(codeArchiveOutdated, given, d.from.Prefix+key, "the archive has it; here it is not")
+			given.found(codeArchiveOutdated, d.origin.shard.Prefix+key, "the archive has it; here it is not")
 		}
 	}
 	return nil
@@ -136,8 +137,8 @@ func (d *departure) nameCulprits() error {
 		if err != nil {
 			return err
 		}
-		if rec.Revision.Main <= d.made || len(rec.Key) == 0 || rec.Tombstone && d.theirs.Has(rec.Key) || d.theirs.Created[string(rec.Key)] ||
-			d.purgedPath(rec.Key) {
+		if rec.Revision.Main <= d.made || len(rec.Key) == 0 || rec.Tombstone && d.theirs.Has(rec.Key) ||
+			d.theirs.Created[string(rec.Key)] || d.purgedPath(rec.Key) {
 			continue
 		}
 		what := "changed"
@@ -147,15 +148,17 @@ func (d *departure) nameCulprits() error {
 		case rec.CreateRevision > d.made:
 			what = "created"
 		}
-		d.found(codeOriginTouched, d.origin.file, string(rec.Key), "it was %s at revision %s; the archive was made at %d", what, rec.Revision, d.made)
+		d.origin.found(codeOriginTouched, string(rec.Key), "it was %s at revision %s; the archive was made at %d",
+			what, rec.Revision, d.made)
 	}
-	switch {
+	switch from := d.archive.manifest.Origin; {
 	case len(d.Findings) > before || d.deleted:
-	case d.archive.manifest.Origin.Shard == "" && len(d.origin.Caches) > 0:
-		d.unchecked(QuestionTouched, d.origin.file, "", "it has a cache, and the archive does not say which copies in it were the origin's")
+	case from.Shard == "" && len(d.origin.Caches) > 0:
+		d.origin.unchecked(QuestionTouched, "",
+			"it has a cache, and the archive does not say which copies in it were the origin's")
 	default:
-		d.found(codeOtherOrigin, d.origin.file, "", "its other records are not those that the archive was made beside, at revision %d of a file with "+
-			"SHA-256 %s; --origin FILE names them", d.made, d.archive.manifest.Origin.SHA256)
+		d.origin.found(codeOtherOrigin, "", "its other records are not those that the archive was made beside, "+
+			"at revision %d of a file with SHA-256 %s; --origin FILE names them", d.made, from.SHA256)
 	}
 	return nil
 }
@@ -166,10 +169,13 @@ func (d *departure) checkHistory() error {
 	if err := stream.Each(d.origin.Snapshot().Scan(d.ctx), d.add); err != nil {
 		return err
 	}
-	for key, rec := range d.written { // findings are sorted
+	outdated := func(rec *snapshot.Record, format string, args ...any) { // findings are sorted later
+		d.origin.found(codeArchiveOutdated, string(rec.Key), format, args...)
+	}
+	for key, rec := range d.written {
 		if !d.live[key] { // a live one is found as such
-			d.found(codeArchiveOutdated, d.origin.file, string(rec.Key),
-				"it was written at revision %s and deleted since; the archive was made at %d, and lacks that", rec.Revision, d.made)
+			outdated(rec, "it was written at revision %s and deleted since; the archive was made at %d, and lacks that",
+				rec.Revision, d.made)
 		}
 	}
 	for key, rec := range d.had {
@@ -177,12 +183,11 @@ func (d *departure) checkHistory() error {
 		switch {
 		case d.live[key] || d.written[key] != nil: // which is found above
 		case was == nil:
-			d.found(codeArchiveOutdated, d.origin.file, string(rec.Key), "it lived at revision %d, at which the archive was made; the archive does not have it",
+			outdated(rec, "it lived at revision %d, at which the archive was made; the archive does not have it",
 				d.made)
 		case !was.is(rec):
-			d.found(codeArchiveOutdated, d.origin.file, string(rec.Key),
-				"at revision %d, at which the archive was made, it was of revision %d; the archive has another, of %d",
-				d.made, rec.ModRevision, was.ModRevision)
+			outdated(rec, "at revision %d, at which the archive was made, it was of revision %d; the archive has "+
+				"another, of %d", d.made, rec.ModRevision, was.ModRevision)
 		}
 	}
 	return d.checkMissing()
@@ -190,18 +195,19 @@ func (d *departure) checkHistory() error {
 
 func (d *departure) add(rec snapshot.Scanned) error {
 	d.checkPath(rec)
+	prefix := d.origin.shard.Prefix
 	at, _, err := d.origin.Layouts.Parse(rec.Key)
 	if err != nil || at.Shard != "" || !d.archive.moved[at.Cluster] {
 		return nil
 	}
-	if at.Prefix != d.from.Prefix {
+	if at.Prefix != prefix {
 		if rec.Live {
-			d.found(codeElsewhere, d.origin.file, string(rec.Key), "it lies below the prefix %q, and %q was moved away from below %q", at.Prefix, at.Cluster,
-				d.from.Prefix)
+			d.origin.found(codeElsewhere, string(rec.Key),
+				"it lies below the prefix %q, and %q was moved away from below %q", at.Prefix, at.Cluster, prefix)
 		}
 		return nil
 	}
-	key, kept := string(rec.Key[len(d.from.Prefix):]), *rec.Record // which is the next one's, too
+	key, kept := string(rec.Key[len(prefix):]), *rec.Record // which is the next one's, too
 	switch {
 	case rec.Live:
 		d.live[key] = true
@@ -225,11 +231,8 @@ func (d *departure) checkMissing() error {
 			missing++
 		}
 	}
-	if missing == 0 {
-		return nil
-	}
 	is, err := d.origin.Snapshot().Revision(d.ctx)
-	if err != nil {
+	if err != nil || missing == 0 {
 		return err
 	}
 	was, of := d.made, "the shard that the archive was made of"
@@ -239,14 +242,16 @@ func (d *departure) checkMissing() error {
 			return err
 		}
 	}
-	knows := fmt.Sprintf("it knows nothing any more of %s of the archive (kcp purge --scrub)", phrase.Count(missing, "record"))
+	knows := fmt.Sprintf("it knows nothing any more of %s of the archive (kcp purge --scrub)",
+		phrase.Count(missing, "record"))
 	switch {
 	case is != was+1+int64(len(d.theirs.Created)):
-		d.unchecked(QuestionLost, d.origin.file, "", fmt.Sprintf(
-			"%s; its revision is %d, so that %s, at %d, is not what was purged last, and nobody can tell whether those were the last", knows, is, of, was))
+		d.origin.unchecked(QuestionLost, "", "%s; its revision is %d, so that %s, at %d, is not what was purged last, "+
+			"and nobody can tell whether those were the last", knows, is, of, was)
 	case d.origin.before == nil:
-		d.note("%s: %s; that those were the last is told by its revision, %d, alone; --origin FILE, the input of the purge, compares them", d.origin.path,
-			knows, is)
+		d.note("%s: %s; that those were the last is told by its revision, %d, alone; --origin FILE, the input of the "+
+			"purge, "+
+			"compares them", d.origin.path, knows, is)
 	}
 	return nil
 }
@@ -258,9 +263,10 @@ func (k *kept) is(rec *snapshot.Record) bool {
 
 // movedBy returns the path and the name of the moved logical cluster for a key under its path, ""
 // for other keys. A logical cluster with that path as its name has its keys to itself.
-func (a *archived) movedBy(in *kcp.File, shard *kcp.Shard, stored []byte) (path, name string) {
+func (a *archived) movedBy(in *output, stored []byte) (path, name string) {
 	key, _, err := in.Layouts.Parse(stored)
-	if err != nil || key.Shard != "" || key.Prefix != shard.Prefix || shard.Cluster(key.Cluster) != nil || a.moved[key.Cluster] {
+	if err != nil || key.Shard != "" || key.Prefix != in.shard.Prefix || in.shard.Cluster(key.Cluster) != nil ||
+		a.moved[key.Cluster] {
 		return "", ""
 	}
 	return key.Cluster, a.paths[key.Cluster]
@@ -269,23 +275,25 @@ func (a *archived) movedBy(in *kcp.File, shard *kcp.Shard, stored []byte) (path,
 // purgedPath tells whether a key of the origin lies under the path of a moved logical cluster: a
 // purge deletes it.
 func (d *departure) purgedPath(key []byte) bool {
-	_, name := d.archive.movedBy(d.origin.File, d.from, key)
+	_, name := d.archive.movedBy(d.origin, key)
 	return name != ""
 }
 
 // checkPath finds a key under the path of a moved logical cluster, which the archive lacks.
 func (d *departure) checkPath(rec snapshot.Scanned) {
-	path, name := d.archive.movedBy(d.origin.File, d.from, rec.Key)
+	path, name := d.archive.movedBy(d.origin, rec.Key)
 	switch {
 	case name == "":
 	case rec.Live:
-		d.found(codeUnderPath, d.origin.file, string(rec.Key), "it lies under %q, the path of %q: the archive lacks it", path, name)
+		d.origin.found(codeUnderPath, string(rec.Key), liesUnderPath+": the archive lacks it", path, name)
 	case rec.Tombstone && rec.Revision.Main > d.made:
 		d.deleted = true
-		d.found(codeUnderPath, d.origin.file, string(rec.Key), "it lay under %q, the path of %q, until revision %s: the archive lacks it",
-			path, name, rec.Revision)
+		d.origin.found(codeUnderPath, string(rec.Key),
+			"it lay under %q, the path of %q, until revision %s: the archive lacks it", path, name, rec.Revision)
 	}
 }
+
+const liesUnderPath = "it lies under %q, the path of %q"
 
 // checkPaths finds such keys in the other files, and finds out whether a purge deleted some.
 func (d *departure) checkPaths() error {
@@ -295,15 +303,15 @@ func (d *departure) checkPaths() error {
 				return err
 			}
 			known := d.about[[3]string{codeUnderPath.Name, d.origin.path, string(rec.Key)}]
-			if path, name := d.archive.movedBy(d.origin.File, d.from, rec.Key); name != "" && !known {
+			if path, name := d.archive.movedBy(d.origin, rec.Key); name != "" && !known {
 				d.deleted = true
-				d.found(codeUnderPath, given, string(rec.Key), "it lies under %q, the path of %q: the archive lacks it", path, name)
+				given.found(codeUnderPath, string(rec.Key), liesUnderPath+": the archive lacks it", path, name)
 			}
 		}
 	}
 	return stream.Each(d.destination.Snapshot().Live(d.ctx, nil), func(rec *snapshot.Record) error {
-		if path, name := d.archive.movedBy(d.destination.File, d.to, rec.Key); name != "" {
-			d.found(codeUnderPath, d.destination.file, string(rec.Key), "it lies under %q, the path of %q", path, name)
+		if path, name := d.archive.movedBy(d.destination, rec.Key); name != "" {
+			d.destination.found(codeUnderPath, string(rec.Key), liesUnderPath, path, name)
 		}
 		return nil
 	})
@@ -311,14 +319,16 @@ func (d *departure) checkPaths() error {
 
 // checkDoubled finds logical clusters that live on both sides, and stale copies in caches.
 func (c *checker) checkDoubled() error {
-	for _, is := range c.from.Clusters {
-		if (!is.System || c.archive.moved[is.Name]) && c.to.Cluster(is.Name) != nil {
-			c.found(codeLivesTwice, c.origin.file, "", "logical cluster %q (%s) lives here and in %s: two shards would serve it",
+	for _, is := range c.origin.shard.Clusters {
+		if (!is.System || c.archive.moved[is.Name]) && c.destination.shard.Cluster(is.Name) != nil {
+			c.origin.found(codeLivesTwice, "",
+				"logical cluster %q (%s) lives here and in %s: two shards would serve it",
 				is.Name, is.Path, c.destination.path)
 		}
 	}
 	if len(withCaches(c.outputs)) == 0 {
-		c.note("no cache was given (--cache FILE): whether the cache server still has copies from the origin was not checked")
+		c.note("no cache was given (--cache FILE): whether the cache server still has copies from the origin was not " +
+			"checked")
 	}
 	for _, f := range withCaches(c.outputs) {
 		for _, copied := range f.Copies() {
@@ -337,7 +347,8 @@ func withCaches(outputs []*output) []*output {
 // isStale tells whether a move leaves a copy by shard stale: only the destination writes copies of
 // moved logical clusters from now on. Those of system:* are on each shard.
 func (c *checker) isStale(shard, cluster string) bool {
-	return c.archive.moved[cluster] && (shard == c.From || c.To != "" && shard != c.To && !strings.HasPrefix(cluster, "system:"))
+	return c.archive.moved[cluster] && (shard == c.From || c.To != "" && shard != c.To &&
+		!strings.HasPrefix(cluster, "system:"))
 }
 
 // isArrivedCopy tells whether a key is that of a copy in a cache under the destination's name.
@@ -350,11 +361,13 @@ func (c *checker) checkStale(in *file, copied *kcp.Copy) {
 	switch everywhere := strings.HasPrefix(copied.Cluster, "system:"); {
 	case c.isStale(copied.Shard, copied.Cluster):
 		for _, key := range copied.Keys {
-			c.found(codeStaleCopy, in, key, "a copy of %q as shard %q wrote it, where it does not live any more", copied.Cluster, copied.Shard)
+			in.found(codeStaleCopy, key, "a copy of %q as shard %q wrote it, where it does not live any more",
+				copied.Cluster, copied.Shard)
 		}
 	case everywhere && c.From != "", copied.Shard == c.To:
 	default:
-		c.unchecked(QuestionDoubled, in, "", fmt.Sprintf("it has copies of %q as shard %q wrote them, and nothing says what both sides are called; "+
-			"--from-shard and --as-shard name them", copied.Cluster, copied.Shard))
+		in.unchecked(QuestionDoubled, "", "it has copies of %q as shard %q wrote them, and nothing says what both "+
+			"sides are called; "+
+			"--from-shard and --as-shard name them", copied.Cluster, copied.Shard)
 	}
 }
