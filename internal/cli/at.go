@@ -131,6 +131,15 @@ func (o *opened) readAt(c *cli.Context) error {
 	return nil
 }
 
+// readState is the reader of the revision of --revision, or of --at.
+func (o *opened) readState(c *cli.Context) (*inspect.Reader, error) {
+	if c.IsSet("revision") {
+		return o.At(c.Int64("revision")), nil
+	}
+	err := o.readAt(c)
+	return o.Reader, err
+}
+
 // sayAt says when a revision and the next one were written, or that the file tells of no time so
 // early.
 func (o *opened) sayAt(c *cli.Context, clock *compare.Clock, at *moment, kept string, newest int64) {

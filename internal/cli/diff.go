@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/internal/compare"
+	"github.com/etcdshift/etcdshift/internal/get"
 	"github.com/etcdshift/etcdshift/internal/phrase"
 	"github.com/etcdshift/etcdshift/internal/render"
 	"github.com/etcdshift/etcdshift/internal/stream"
@@ -91,10 +91,10 @@ func wanted(c *cli.Context, words []string, files []*opened) (func(keys.Key) boo
 			where += fmt.Sprintf(", in %s %q", is[0], is[1])
 		}
 	}
-	var all []asked
+	var all []get.Asked
 	var errs []error
 	for _, word := range words {
-		a, err := parseName(c, word, (*inspect.Reader).Types, files[0].Reader, files[1].Reader)
+		asked, err := readAsked(c, []string{word}, (*inspect.Reader).Types, files[0].Reader, files[1].Reader)
 		if f := (*failure)(nil); strings.Contains(word, "/") && errors.Is(err, inspect.ErrUnknownType) && errors.As(err, &f) {
 			errs = append(errs, &failure{exitCannotCheck, f.err, f.hint})
 			continue
@@ -102,11 +102,13 @@ func wanted(c *cli.Context, words []string, files []*opened) (func(keys.Key) boo
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, a)
-		there := a.in.Names == nil
+		all = append(all, asked...)
+		named, types := in, stream.Mapped(asked, func(a get.Asked) *inspect.Type { return a.Type })
+		named.Names = asked[0].Names
+		there := named.Names == nil
 		for _, f := range files {
-			for _, kind := range a.kinds {
-				for _, err := range f.Objects(c.Context, kind, a.in) {
+			for _, kind := range types {
+				for _, err := range f.Objects(c.Context, kind, named) {
 					if err != nil {
 						return nil, err
 					}
@@ -116,12 +118,12 @@ func wanted(c *cli.Context, words []string, files []*opened) (func(keys.Key) boo
 			}
 		}
 		if !there {
-			elsewhere := namesakes(c, a.kinds, a.in.Names[0], files[0].Reader, files[1].Reader)
+			elsewhere := get.Namesakes(c.Context, types, named.Names[0], in.Cluster, files[0].Reader, files[1].Reader)
 			errs = append(errs, fmt.Errorf("%q not found in either snapshot%s%s", word, where, elsewhere))
 		}
 	}
 	return func(k keys.Key) bool {
-		return all == nil && in.Holds(k) || slices.ContainsFunc(all, func(a asked) bool { return a.wants(k) })
+		return all == nil && in.Holds(k) || asks(all, in, k)
 	}, errors.Join(errs...)
 }
 
@@ -257,7 +259,7 @@ func (d *differences) printEnd(tail diffTail) error {
 		if !d.silent {
 			d.Line(render.Plain, "")
 		}
-		d.Table([]any{"RESOURCE", "ADDED", "REMOVED", "CHANGED", "RECREATED", "FOLDED"}, mapped(d.summary.Rows(), func(c compare.Count) []any {
+		d.Table([]any{"RESOURCE", "ADDED", "REMOVED", "CHANGED", "RECREATED", "FOLDED"}, stream.Mapped(d.summary.Rows(), func(c compare.Count) []any {
 			return []any{cmp.Or(c.Resource, "(no resource)"), c.Added, c.Removed, c.Changed, c.Recreated, c.Folded}
 		})...)
 	case d.found() == 0:

@@ -18,6 +18,7 @@ import (
 	"github.com/etcdshift/etcdshift/internal/phrase"
 	"github.com/etcdshift/etcdshift/internal/render"
 	"github.com/etcdshift/etcdshift/internal/report"
+	"github.com/etcdshift/etcdshift/internal/stream"
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
@@ -180,7 +181,7 @@ func printFindings(p *render.Page, found *finding.Report) {
 		case code.Level == finding.Error:
 			most = mostListed
 		}
-		lines := mapped(findings, func(f finding.Finding) string { return about(f.Reason, f.Key) })
+		lines := stream.Mapped(findings, func(f finding.Finding) string { return about(f.Reason, f.Key) })
 		p.First("   ", lines, most, found.Counts[code], "; -o json lists them all")
 		p.Printf("   -> %s\n\n", code.Remedy)
 	}
@@ -207,7 +208,7 @@ const sarifSchema = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/
 func toSARIF(in inputInfo, codes []*finding.Code, report *finding.Report) any {
 	type object = map[string]any
 	text := func(s string) object { return object{"text": s} }
-	rules := mapped(codes, func(code *finding.Code) object {
+	rules := stream.Mapped(codes, func(code *finding.Code) object {
 		return object{
 			"id": code.Name, "shortDescription": text(code.Title), "help": text(code.Remedy),
 			"defaultConfiguration": object{"level": sarifLevel(code.Level)},

@@ -16,6 +16,7 @@ import (
 	"github.com/etcdshift/etcdshift/internal/policy"
 	"github.com/etcdshift/etcdshift/internal/rehearse"
 	"github.com/etcdshift/etcdshift/internal/render"
+	"github.com/etcdshift/etcdshift/internal/stream"
 	"github.com/etcdshift/etcdshift/transform"
 )
 
@@ -111,7 +112,7 @@ func allowText(code *finding.Code) string {
 type explainer struct{ all []explanation }
 
 func (x explainer) names() []string {
-	return slices.Compact(mapped(x.all, func(e explanation) string { return e.Code.Name }))
+	return slices.Compact(stream.Mapped(x.all, func(e explanation) string { return e.Code.Name }))
 }
 
 func (x explainer) run(c *cli.Context, args []string) error {

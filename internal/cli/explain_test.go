@@ -13,6 +13,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/etcdshift/etcdshift/finding"
+	"github.com/etcdshift/etcdshift/internal/stream"
 	"github.com/etcdshift/etcdshift/transform/migrations"
 )
 
@@ -68,9 +69,9 @@ func codesPage(all []explanation) string {
 func TestCodes(t *testing.T) {
 	files, err := filepath.Glob("../../finding/codes/*.md")
 	require.NoError(t, err)
-	pages := mapped(files, func(path string) string { return strings.TrimSuffix(filepath.Base(path), ".md") })
+	pages := stream.Mapped(files, func(path string) string { return strings.TrimSuffix(filepath.Base(path), ".md") })
 	all := explanations(migrations.All())
-	require.ElementsMatch(t, pages, mapped(all, func(e explanation) string { return e.Code.Name }))
+	require.ElementsMatch(t, pages, stream.Mapped(all, func(e explanation) string { return e.Code.Name }))
 	for _, e := range all {
 		require.Contains(t, []finding.Level{finding.Error, finding.Warning, finding.Info}, e.Level, e.Code.Name)
 		require.NotEmpty(t, e.Title, e.Code.Name)

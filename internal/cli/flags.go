@@ -14,6 +14,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/etcdshift/etcdshift/internal/render"
+	"github.com/etcdshift/etcdshift/internal/stream"
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
@@ -134,7 +135,7 @@ func showSecretsFlag() cli.Flag {
 // outputFlag is -o with formats, each with an optional remark; the first is the default.
 func outputFlag(formats ...string) cli.Flag {
 	last := len(formats) - 1
-	names := mapped(formats, func(f string) string { return strings.Fields(f)[0] })
+	names := stream.Mapped(formats, func(f string) string { return strings.Fields(f)[0] })
 	return oneOf(&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Value: names[0],
 		Usage: "print `FORMAT`: " + strings.Join(formats[:last], ", ") + " or " + formats[last]}, names...)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/etcdshift/etcdshift/internal/fleet"
 	"github.com/etcdshift/etcdshift/internal/phrase"
 	"github.com/etcdshift/etcdshift/internal/render"
+	"github.com/etcdshift/etcdshift/internal/stream"
 )
 
 func fleetSummaryCommand() *cli.Command {
@@ -118,10 +119,10 @@ func summaryPrinter(c *cli.Context, path string, f *fleet.Fleet) (add func(*flee
 	}
 	table := render.NewFlow(c.App.Writer, "INDEX", "SNAPSHOT", "OUTCOME", "CREATED", "UPDATED", "DELETED", "PROBLEMS", "ERROR")
 	add = func(r *fleet.Row) error {
-		problems := strings.Join(mapped(r.Problems, func(p fleet.Problems) string { return fmt.Sprintf("%s %d", p.Code, p.Count) }), ", ")
+		problems := strings.Join(stream.Mapped(r.Problems, func(p fleet.Problems) string { return fmt.Sprintf("%s %d", p.Code, p.Count) }), ", ")
 		changes := []string{"", "", ""}
 		if r.Done() { // else they are no more than a part of the plan
-			changes = mapped([]int{r.Changes.Created, r.Changes.Updated, r.Changes.Deleted}, strconv.Itoa)
+			changes = stream.Mapped([]int{r.Changes.Created, r.Changes.Updated, r.Changes.Deleted}, strconv.Itoa)
 		}
 		return table.Row(strconv.Itoa(r.Index), r.Path, string(r.Outcome), changes[0], changes[1], changes[2], problems, r.Error)
 	}

@@ -1,20 +1,24 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/internal/get"
+	"github.com/etcdshift/etcdshift/internal/input"
 	"github.com/etcdshift/etcdshift/internal/objects"
-	"github.com/etcdshift/etcdshift/internal/phrase"
 	"github.com/etcdshift/etcdshift/internal/render"
 	"github.com/etcdshift/etcdshift/internal/stream"
 	"github.com/etcdshift/etcdshift/snapshot"
+	"github.com/etcdshift/etcdshift/transform"
 )
 
 func getCommand() *cli.Command {
@@ -72,75 +76,155 @@ func runGet(c *cli.Context, args []string) error {
 	}
 	complete := func() error { return nil }
 	// text never keeps control characters, raw bytes do unless stdout is a terminal
-	if o.isTemplate() || o.format == "raw" && render.IsTerminal(c.App.Writer) {
+	text := []string{"jsonpath", "jsonpath-as-json", "go-template"}
+	if slices.Contains(text, o.Format) || o.Format == "raw" && render.IsTerminal(c.App.Writer) {
 		w := render.NewEscaper(c.App.Writer)
-		c.App.Writer, complete = w, w.Close
+		o.Out, complete = w, w.Close
 	}
 	reading := progress(c).Phase("reading " + args[0])
 	defer reading.End()
+	o.Begin = reading.End
 	return snapshotFirst(c, args, readSnapshots(c, args[:1], func(files []*opened) error {
-		reading.End()
-		return errors.Join(get(c, files[0], o, args[1:]), complete())
+		reading.Of(part(0, 0, files...))
+		return errors.Join(printObjects(c, files[0], o, args[1:]), complete())
 	}))
 }
 
-func get(c *cli.Context, s *opened, o getOptions, words []string) error {
-	if err := s.readAt(c); err != nil {
+// printObjects prints the objects of a snapshot that the words name.
+func printObjects(c *cli.Context, s *opened, o get.Options, words []string) error {
+	r, err := s.readState(c)
+	if err != nil {
 		return err
-	}
-	reading := progress(c).Phase("reading " + s.Snapshot().Path()).Of(part(0, 0, s))
-	defer reading.End()
-	r := s.Reader
-	if c.IsSet("revision") {
-		r = r.At(c.Int64("revision"))
 	}
 	asked, err := askedFor(c, words, r)
 	if err != nil {
 		return err
 	}
 	for _, a := range asked {
-		if err := o.selector.Check(a.kind); err != nil {
+		if err := o.Selector.Check(a.Type); err != nil {
 			return usagef(commandPath(c), "%w", err)
 		}
 	}
 	sift(c, r, asked)
-	if o.now.IsZero() && o.isTable() {
-		if o.now, err = inspect.NewestTime(c.Context, r); err != nil {
-			return err
-		}
-	}
-	if c.Bool("deleted") {
-		reading.End()
+	if o.Deleted {
+		o.Begin()
 		if err := sayWindow(c, s.Snapshot()); err != nil {
 			return err
 		}
 	}
-	g := &getter{c: c, opened: s, reader: r, options: o, asked: asked, met: map[[2]string]bool{}}
-	if format := g.options.format; c.Bool("deleted") && (g.options.isTable() || format == "json" || format == "yaml") {
-		if err := g.clock.Read(c.Context, r); err != nil {
-			return err
+	o.Head = func() (any, error) {
+		head := objectList{APIVersion: "v1"}
+		head.Etcdshift.APIVersion, head.Etcdshift.Tool, head.Etcdshift.At = apiVersion, tool(), s.at
+		head.Etcdshift.Input, err = s.input(c.Context)
+		return head, err
+	}
+	return showError(c, get.Print(c.Context, r, asked, o))
+}
+
+// showError gives an error of package get its exit status.
+func showError(c *cli.Context, err error) error {
+	if refused := (*get.RefusedError)(nil); errors.As(err, &refused) {
+		return &failure{status: exitRefused, err: err}
+	}
+	return usageOf(c, err)
+}
+
+// objectList is the head of a List of objects; "etcdshift" names the input, as in all JSON answers.
+type objectList struct {
+	APIVersion string `json:"apiVersion"`
+	Etcdshift  struct {
+		APIVersion string         `json:"apiVersion"`
+		Input      inputInfo      `json:"input"`
+		Tool       transform.Tool `json:"tool"`
+		At         *stateAt       `json:"at,omitempty"` // the state that --at asked for
+	} `json:"etcdshift"`
+}
+
+// getOptions reads the flags that stand for themselves. Those that a command lacks are zero.
+func getOptions(c *cli.Context, namespace string) get.Options {
+	o := get.Options{
+		Out: c.App.Writer, Errs: c.App.ErrWriter,
+		Namespace: namespace, Cluster: c.String("cluster"), AnyCluster: !c.IsSet("cluster"), Selector: objects.Everything(),
+		Expression: c.String("where"), SortBy: c.String("sort-by"),
+		Quiet: c.Bool("quiet"), Secrets: c.Bool("show-secrets"), Deleted: c.Bool("deleted"),
+		IgnoreNotFound: c.Bool("ignore-not-found"), ManagedFields: c.Bool("show-managed-fields"),
+		NoHeaders: c.Bool("no-headers"), ShowKind: c.Bool("show-kind"), ShowLabels: c.Bool("show-labels"), Stored: c.Bool("stored"),
+	}
+	if c.Bool("all-namespaces") { // as kubectl takes both
+		o.Namespace = ""
+	}
+	return o
+}
+
+func readGetOptions(c *cli.Context) (o get.Options, err error) {
+	path := commandPath(c)
+	o = getOptions(c, cmp.Or(c.String("namespace"), "default"))
+	switch {
+	case c.IsSet("at") && (c.IsSet("revision") || c.Bool("deleted")):
+		return o, usagef(path, "--at stands for itself: not beside --revision or --deleted")
+	case c.IsSet("revision") && (c.Bool("deleted") || c.Int64("revision") < 1):
+		return o, usagef(path, "--revision takes a revision from 1, and not beside --deleted")
+	}
+	if o.Selector, err = objects.ParseSelector(c.String("selector"), c.String("field-selector")); err != nil {
+		return o, usagef(path, "%w", err)
+	}
+	if c.IsSet("where") {
+		if o.Where, err = objects.Compile(c.String("where")); err != nil {
+			return o, usagef(path, "--where: %w", err)
 		}
 	}
-	layouts, err := r.Layouts(c.Context)
-	reading.End() // the index is built
-	if err != nil {
-		return err
+	switch from := c.String("age-from"); from {
+	case "":
+	case "now":
+		o.Now = time.Now()
+	default:
+		if o.Now, err = parseTime(from); err != nil {
+			return o, usagef(path, "--age-from is %q; it takes a time such as 2026-11-20T20:50:00Z, or now", from)
+		}
 	}
-	g.layouts = layouts
-	// a name stands for one object in one namespace and logical cluster
-	g.single = len(asked) == 1 && len(asked[0].names) == 1 &&
-		(o.namespace != "" || !asked[0].kind.Namespaced) && (c.IsSet("cluster") || !layouts.Flavour().KCP())
-	if err := g.learn(); err != nil {
-		return err
+	for _, keys := range c.StringSlice("label-columns") {
+		o.LabelColumns = append(o.LabelColumns, strings.Split(keys, ",")...)
 	}
-	if err := g.printer()(); err != nil {
-		return err
+	return o, readFormat(c, &o)
+}
+
+// getFormats are the formats of -o; a template follows those that end in "=".
+func getFormats() []string {
+	return []string{"table", "wide", "name", "json", "yaml", "raw", "jsonpath=", "jsonpath-as-json=", "jsonpath-file=", "go-template=",
+		"go-template-file=", "custom-columns=", "custom-columns-file="}
+}
+
+// readFormat reads -o and --template.
+func readFormat(c *cli.Context, o *get.Options) error {
+	path, output, apart := commandPath(c), c.String("output"), c.String("template")
+	name, template, has := strings.Cut(output, "=")
+	if name = cmp.Or(map[string]string{"template": "go-template", "templatefile": "go-template-file"}[name], name); apart != "" && !c.IsSet("output") {
+		name = "go-template"
 	}
-	return g.verdict()
+	takes := slices.Contains(getFormats(), name+"=")
+	switch {
+	case name == "kyaml" && !has:
+		return &failure{exitUsage, usagef(path, "--output is %q", output), viaKubectl}
+	case !takes && (has || !slices.Contains(getFormats(), name)):
+		return usagef(path, "--output is %q; it takes %s", output, strings.Join(getFormats(), ", "))
+	case apart != "" && (has || !takes):
+		return usagef(path, "--template is the template of -o go-template, jsonpath and their like, not of -o %s", output)
+	case takes && template+apart == "":
+		return usagef(path, "--output %s needs a template, behind it or as --template", output)
+	case c.Bool("stored") && name != "table" && name != "wide":
+		return usagef(path, "--stored adds columns to tables; -o %s has none", name)
+	}
+	kind, isFile := strings.CutSuffix(name, "-file")
+	if o.Format, o.Template = kind, template+apart; !isFile {
+		return nil
+	}
+	text, err := input.ReadFlag(c.Context, "--output "+name, o.Template)
+	o.Template = string(text)
+	return err
 }
 
 // askedFor reads TYPE [NAME...] or TYPE/NAME...; "*" is every type that has objects.
-func askedFor(c *cli.Context, words []string, r *inspect.Reader) (out []asking, err error) {
+func askedFor(c *cli.Context, words []string, r *inspect.Reader) (out []get.Asked, err error) {
 	if len(words) != 1 || words[0] != "*" {
 		return readAsked(c, words, typesFor(c, words), r)
 	}
@@ -151,7 +235,7 @@ func askedFor(c *cli.Context, words []string, r *inspect.Reader) (out []asking, 
 	if !c.Bool("deleted") {
 		for _, t := range types.All() {
 			if t.Objects > 0 {
-				out = append(out, asking{kind: t})
+				out = append(out, get.Asked{Type: t})
 			}
 		}
 		return out, nil
@@ -164,11 +248,11 @@ func askedFor(c *cli.Context, words []string, r *inspect.Reader) (out []asking, 
 	err = stream.Each(r.Deleted(c.Context, nil), func(d *inspect.Deletion) error {
 		key, _, err := layouts.Parse(d.Key)
 		if t := types.Of(key.Resource); err == nil && t != nil && !seen[t] {
-			seen[t], out = true, append(out, asking{kind: t})
+			seen[t], out = true, append(out, get.Asked{Type: t})
 		}
 		return nil
 	})
-	slices.SortFunc(out, func(a, b asking) int { return strings.Compare(a.kind.Name(), b.kind.Name()) })
+	slices.SortFunc(out, func(a, b get.Asked) int { return strings.Compare(a.Type.Name(), b.Type.Name()) })
 	return out, err
 }
 
@@ -191,49 +275,19 @@ func typesFor(c *cli.Context, words []string) finder {
 }
 
 // sift spares the index of the snapshot where few objects of built-in types are asked for.
-func sift(c *cli.Context, r *inspect.Reader, asked []asking) {
+func sift(c *cli.Context, r *inspect.Reader, asked []get.Asked) {
 	var names []string
 	all := false
 	for _, a := range asked {
-		if !a.kind.Builtin {
+		if !a.Type.Builtin || c.Bool("deleted") {
 			return
 		}
-		all, names = all || len(a.names) == 0, append(names, a.names...)
+		all, names = all || len(a.Names) == 0, append(names, a.Names...)
 	}
 	if all {
 		names = nil
 	}
-	if !c.Bool("deleted") {
-		inspect.Sift(c.Context, r, mapped(asked, func(a asking) *inspect.Type { return a.kind }), names)
-	}
-}
-
-// asking is a type and the names of its objects; nil for all.
-type asking struct {
-	kind  *inspect.Type
-	names []string
-}
-
-// readAsked reads TYPE [NAME...] or TYPE/NAME....
-func readAsked(c *cli.Context, words []string, find finder, r *inspect.Reader) (out []asking, err error) {
-	named, err := objects.ParseWords(words)
-	if err != nil {
-		return nil, usagef(commandPath(c), "%w", err)
-	}
-	for _, word := range named {
-		types, err := resolve(c.Context, word.Type, find, []*inspect.Reader{r})
-		if err != nil {
-			return nil, err
-		}
-		for _, t := range types {
-			if last := len(out) - 1; last >= 0 && out[last].kind == t {
-				out[last].names = append(out[last].names, word.Names...)
-			} else {
-				out = append(out, asking{t, word.Names})
-			}
-		}
-	}
-	return out, nil
+	inspect.Sift(c.Context, r, stream.Mapped(asked, func(a get.Asked) *inspect.Type { return a.Type }), names)
 }
 
 func sayWindow(c *cli.Context, s *snapshot.Snapshot) error {
@@ -250,119 +304,4 @@ func sayWindow(c *cli.Context, s *snapshot.Snapshot) error {
 		fmt.Fprintln(c.App.ErrWriter, `objects created again are not shown; "etcdshift history" shows those of one key`)
 	}
 	return nil
-}
-
-// unparsed returns errors about keys in no layout, which cannot be shown.
-func (g *getter) unparsed() (errs []error) {
-	if len(g.layouts.Storages()) == 0 {
-		return []error{errors.New("no storage prefix found; name it with --prefix")}
-	}
-	for _, a := range g.asked {
-		if g.options.deleted || len(a.names) > 0 {
-			continue
-		}
-		n, err := inspect.Unparsed(g.c.Context, g.reader, a.kind, g.selection(a))
-		if err != nil {
-			return append(errs, err)
-		}
-		if n > 0 {
-			dir := g.layouts.Dirs(a.kind.Resource)[0]
-			errs = append(errs, fmt.Errorf("%s below %s in no layout; \"etcdshift keys\" lists what there is", phrase.Count(n, "key"), dir))
-		}
-	}
-	return errs
-}
-
-// verdict returns an error about everything that was not shown.
-func (g *getter) verdict() error {
-	errs := g.unparsed()
-	for _, a := range g.asked {
-		for _, name := range a.names {
-			if !g.met[[2]string{a.kind.Name(), name}] && !g.options.ignoreNotFound {
-				errs = append(errs, fmt.Errorf("%s %q not found%s%s", a.kind.Name(), name, g.where(a.kind.Namespaced), g.namesakes(a, name)))
-			}
-		}
-	}
-	missing := func(n int, what, is string) {
-		if n > 0 {
-			errs = append(errs, fmt.Errorf("%s %s", phrase.Count(n, what), is))
-		}
-	}
-	missing(g.unread, "value", "could not be read")
-	missing(g.unasked, "object", "left out: --where has no result for them")
-	missing(g.unbounded, "path", "found too much and shown as <error>")
-	missing(g.leftOut, "printer column", "not shown")
-	if g.kept > 0 {
-		err := fmt.Errorf("%s not exported: it takes --show-secrets", phrase.Count(g.kept, "object"))
-		if errs == nil {
-			return &failure{status: exitRefused, err: err}
-		}
-		errs = append(errs, err)
-	}
-	if errs == nil && g.shown == 0 && !g.options.quiet && !g.options.ignoreNotFound {
-		elsewhere, err := g.elsewhere()
-		if err != nil {
-			return err
-		}
-		fmt.Fprintf(g.c.App.ErrWriter, "nothing found%s\n", elsewhere)
-	}
-	if g.absent != "" {
-		hint := fmt.Sprintf("ask for the field first: --where 'has(%s) && ...'", g.absent)
-		return &failure{exitFailed, errors.Join(errs...), hint}
-	}
-	return errors.Join(errs...)
-}
-
-// namesakes names other namespaces with an object of the type and name; "" for none.
-func (g *getter) namesakes(a asking, name string) string {
-	if g.options.namespace == "" || g.options.deleted {
-		return ""
-	}
-	return namesakes(g.c, []*inspect.Type{a.kind}, name, g.reader)
-}
-
-// where names the namespace that was searched; "" if that was all of them.
-func (g *getter) where(namespaced bool) string {
-	if !namespaced || g.options.namespace == "" {
-		return ""
-	}
-	return fmt.Sprintf(" in namespace %q", g.options.namespace)
-}
-
-// elsewhere names the namespace that was searched, and counts the objects in others. It also names
-// a logical cluster that the file does not have.
-func (g *getter) elsewhere() (string, error) {
-	if name := g.options.cluster; name != "" && !g.options.deleted {
-		if has, err := g.hasCluster(name); err != nil || !has {
-			return fmt.Sprintf(": no logical cluster %q in %s; \"etcdshift kcp list\" lists them", name, render.Printable(g.opened.Snapshot().Path())), err
-		}
-	}
-	others, namespaced := 0, false
-	types, err := g.reader.Types(g.c.Context) // with their Objects
-	if err != nil {
-		return "", err
-	}
-	for _, a := range g.asked {
-		if t := types.Of(a.kind.Resource); t != nil {
-			others += t.Objects
-		}
-		namespaced = namespaced || a.kind.Namespaced
-	}
-	text := g.where(namespaced)
-	if text != "" && others > 0 && !g.options.deleted {
-		text += fmt.Sprintf("; with -A there is a choice of %s", phrase.Count(others, "object"))
-	}
-	return text, nil
-}
-
-func (g *getter) hasCluster(name string) (bool, error) {
-	for e, err := range g.reader.Raw(g.c.Context, nil) {
-		if err != nil {
-			return false, err
-		}
-		if k, err := e.ParseKey(); err == nil && k.Cluster == name {
-			return true, nil
-		}
-	}
-	return false, nil
 }

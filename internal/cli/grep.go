@@ -1,20 +1,17 @@
 package cli
 
 import (
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 
 	"github.com/urfave/cli/v2"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/etcdshift/etcdshift/inspect"
-	"github.com/etcdshift/etcdshift/internal/compare"
+	"github.com/etcdshift/etcdshift/internal/get"
 	"github.com/etcdshift/etcdshift/internal/objects"
-	"github.com/etcdshift/etcdshift/internal/phrase"
 	"github.com/etcdshift/etcdshift/internal/render"
-	"github.com/etcdshift/etcdshift/internal/stream"
 )
 
 func grepCommand() *cli.Command {
@@ -57,28 +54,36 @@ func runGrep(c *cli.Context, args []string) error {
 	if c.IsSet("revision") && (c.IsSet("at") || c.Int64("revision") < 1) {
 		return usagef(commandPath(c), "--revision takes a revision from 1, and not beside --at")
 	}
+	o := getOptions(c, c.String("namespace"))
+	if o.Selector, err = objects.ParseSelector(c.String("selector"), ""); err != nil {
+		return usagef(commandPath(c), "%w", err)
+	}
 	reading := progress(c).Phase("searching " + args[0])
 	defer reading.End()
 	return readSnapshots(c, args[:1], func(files []*opened) error {
-		s := files[0]
-		if err := s.readAt(c); err != nil {
+		r, err := files[0].readState(c)
+		if err != nil {
 			return err
 		}
-		reading.Of(part(0, 1, s))
-		r := s.Reader
-		if c.IsSet("revision") {
-			r = r.At(c.Int64("revision"))
-		}
-		found := &getter{c: c, opened: s, reader: r, met: map[[2]string]bool{}}
-		g := &grepper{text: text, mark: redactedMark(), reading: reading, getter: found}
-		g.options = newGetOptions(c, c.String("namespace"))
-		if g.options.selector, err = objects.ParseSelector(c.String("selector"), ""); err != nil {
-			return usagef(commandPath(c), "%w", err)
-		}
-		if err := g.choose(args[2:]); err != nil {
+		reading.Of(part(0, 1, files[0]))
+		s := &get.Search{Text: text, Everything: len(args) == 2}
+		asked, err := searched(c, args[2:], o, r)
+		if err != nil {
 			return err
 		}
-		return g.print()
+		end, err := printFound(c, files[0], s)
+		if err != nil {
+			return err
+		}
+		add := s.Yield
+		s.Yield = func(f get.Found) error {
+			reading.End()
+			return add(f)
+		}
+		if err := errors.Join(s.Run(c.Context, r, asked, o), end()); err != nil {
+			return err
+		}
+		return s.Verdict(args[1])
 	})
 }
 
@@ -100,21 +105,14 @@ func readPattern(c *cli.Context, text string) (*regexp.Regexp, error) {
 	return compiled, nil
 }
 
-// grepper finds a text in objects.
-type grepper struct {
-	*getter
-	text, mark *regexp.Regexp // mark is what stands for a secret
-	everything bool           // no TYPE is given
-	reading    *render.Progress
-	yield      func(found) error
-	count      int // of the fields found
-	notLooked  int // objects with redacted values
-}
-
-// found is a field that has the text, of an object or of a key in no layout.
-type found struct {
-	compare.Subject
-	compare.Mention // without a path where bytes were searched
+// searched reads the TYPEs; without one it takes all, with --namespace only those that have
+// namespaces.
+func searched(c *cli.Context, words []string, o get.Options, r *inspect.Reader) ([]get.Asked, error) {
+	if len(words) > 0 {
+		return askedFor(c, words, r)
+	}
+	asked, err := askedFor(c, []string{"*"}, r)
+	return slices.DeleteFunc(asked, func(a get.Asked) bool { return o.Namespace != "" && !a.Type.Namespaced }), err
 }
 
 // grepDocument is the head of grep -o json.
@@ -129,160 +127,40 @@ type grepTail struct {
 	Redacted int `json:"redacted"` // objects with redacted values, which were not searched
 }
 
-// choose reads the TYPEs; without one it takes all, with --namespace only those that have
-// namespaces.
-func (g *grepper) choose(words []string) (err error) {
-	if g.everything = len(words) == 0; g.everything {
-		words = []string{"*"}
-	}
-	asked, err := askedFor(g.c, words, g.reader)
-	if err != nil {
-		return err
-	}
-	for _, a := range asked {
-		if !g.everything || g.options.namespace == "" || a.kind.Namespaced {
-			g.asked = append(g.asked, a)
-		}
-	}
-	if g.layouts, err = g.reader.Layouts(g.c.Context); err != nil {
-		return err
-	}
-	return g.learn()
-}
-
-func (g *grepper) print() error {
-	format, last := g.c.String("output"), ""
-	var end func() error
-	switch format {
+// printFound has a search print what it finds in a format of -o. end completes the output.
+func printFound(c *cli.Context, in *opened, s *get.Search) (end func() error, err error) {
+	switch format, last := c.String("output"), ""; format {
 	case "name":
-		g.yield = func(f found) error {
+		s.Yield = func(f get.Found) error {
 			if f.Key == last {
 				return nil
 			}
 			last = f.Key
-			_, err := fmt.Fprintln(g.c.App.Writer, render.Printable(f.Subject.String()))
+			_, err := fmt.Fprintln(c.App.Writer, render.Printable(f.Subject.String()))
 			return err
 		}
-		end = func() error { return nil }
+		return func() error { return nil }, nil
 	case "text":
-		flow := render.NewFlow(g.c.App.Writer, "OBJECT", "FIELD", "TEXT")
-		g.yield = func(f found) error { return flow.Row(f.Subject.String(), f.Path.String(), f.Line) }
-		end = func() error {
-			if g.count == 0 {
+		flow := render.NewFlow(c.App.Writer, "OBJECT", "FIELD", "TEXT")
+		s.Yield = func(f get.Found) error { return flow.Row(f.Subject.String(), f.Path.String(), f.Line) }
+		return func() error {
+			if s.Count == 0 {
 				return nil // no head without a row
 			}
 			return flow.Flush()
-		}
+		}, nil
 	default:
-		list := render.NewList(g.c.App.Writer, format)
+		list := render.NewList(c.App.Writer, format)
 		if format == "json" {
-			in, err := g.opened.input(g.c.Context)
+			head, err := in.document(c.Context, "Search")
 			if err != nil {
-				return err
+				return nil, err
 			}
-			if err := list.Begin(grepDocument{document("Search", in), g.opened.at}, "found"); err != nil {
-				return err
+			if err := list.Begin(grepDocument{head, in.at}, "found"); err != nil {
+				return nil, err
 			}
 		}
-		g.yield = func(f found) error { return list.Add(f) }
-		end = func() error { return list.End(grepTail{g.count, g.notLooked}) }
-	}
-	if err := errors.Join(g.search(), end()); err != nil {
-		return err
-	}
-	return g.finish()
-}
-
-// finish counts the objects with redacted values on stderr. It returns an error if nothing was
-// found, or a value was not read.
-func (g *grepper) finish() error {
-	if g.notLooked > 0 && !g.options.quiet {
-		fmt.Fprintf(g.c.App.ErrWriter, "redacted values of %s were not searched; --show-secrets searches them\n",
-			phrase.Count(g.notLooked, "object"))
-	}
-	g.shown = max(g.shown, 1) // nothing to say about objects of the types elsewhere
-	if err := g.verdict(); err != nil || g.count > 0 {
-		return err
-	}
-	return fmt.Errorf("no object mentions %q%s", g.c.Args().Get(1), g.where(true))
-}
-
-// search looks into all chosen objects, and into keys in no layout where everything is searched.
-func (g *grepper) search() error {
-	err := g.each(func(_ asking, o *gotten) error {
-		subject := compare.NewSubject(o.Key, o.Parsed)
-		switch {
-		case o.Err != nil:
-			return g.names(subject)
-		case o.Partial:
-			return g.bytes(subject, o.Entry)
-		}
-		if g.hide != nil && g.hide.Object(o.Key, o.Content) {
-			g.notLooked++
-		}
-		unstructured.RemoveNestedField(o.Content, "metadata", "managedFields")
-		decodeData(o.Content)
-		return g.look(subject, o.Content)
-	})
-	if err != nil || !g.everything || g.options.namespace != "" || g.options.cluster != "" {
-		return err
-	}
-	g.asked = nil // keys in no layout are searched too
-	return stream.Each(g.reader.Raw(g.c.Context, nil), func(e inspect.Entry) error {
-		if _, err := e.ParseKey(); err == nil || len(e.Key) == 0 {
-			return nil
-		}
-		subject := compare.Subject{Key: string(e.Key)}
-		if err := errors.Join(g.look(subject, subject.Key), g.reader.Decrypt(g.c.Context, &e)); err != nil {
-			return err
-		}
-		if e.Undecryptable != nil {
-			g.sayUnread(&gotten{Object: &inspect.Object{Entry: &e}}, e.Undecryptable)
-			return nil
-		}
-		return g.bytes(subject, &e)
-	})
-}
-
-// names searches the names of an object whose value cannot be read.
-func (g *grepper) names(subject compare.Subject) error {
-	meta := map[string]any{"name": subject.Name}
-	if subject.Namespace != "" {
-		meta["namespace"] = subject.Namespace
-	}
-	return g.look(subject, map[string]any{"metadata": meta})
-}
-
-// bytes searches a value that is not JSON content.
-func (g *grepper) bytes(subject compare.Subject, e *inspect.Entry) error {
-	if g.hide != nil && g.hide.Value(e.Key, e.Value) {
-		g.notLooked++
-		return nil
-	}
-	return g.look(subject, string(e.Value))
-}
-
-func (g *grepper) look(subject compare.Subject, content any) error {
-	for m := range compare.Mentions(content, g.text, g.mark) {
-		g.reading.End()
-		g.count++
-		if err := g.yield(found{subject, m}); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// decodeData decodes the data of a Secret and the binaryData of a ConfigMap. A redacted value is no
-// base64.
-func decodeData(content map[string]any) {
-	kind, _ := content["kind"].(string)
-	field := map[string]string{"Secret": "data", "ConfigMap": "binaryData"}[kind]
-	data, _ := content[field].(map[string]any)
-	for name, value := range data {
-		text, _ := value.(string)
-		if decoded, err := base64.StdEncoding.DecodeString(text); err == nil {
-			data[name] = string(decoded)
-		}
+		s.Yield = func(f get.Found) error { return list.Add(f) }
+		return func() error { return list.End(grepTail{s.Count, s.Redacted}) }, nil
 	}
 }

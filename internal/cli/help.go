@@ -9,6 +9,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/etcdshift/etcdshift/internal/render"
+	"github.com/etcdshift/etcdshift/internal/stream"
 )
 
 const flagColumn = 29 // where what a flag does begins
@@ -35,14 +36,14 @@ func helpText(path string, c *cli.Command) string {
 
 // usageLines are the ways to call a command: "IN OUT  or  --all OUT" are two.
 func usageLines(path string, c *cli.Command) []string {
-	return mapped(strings.Split(c.ArgsUsage, "  or  "), func(arguments string) string {
+	return stream.Mapped(strings.Split(c.ArgsUsage, "  or  "), func(arguments string) string {
 		return strings.TrimRight("   "+path+" [flags] "+arguments, " ") + "\n"
 	})
 }
 
 // wrapped breaks the lines of paragraphs. Lines that begin with a space stay.
 func wrapped(text string) string {
-	paragraphs := mapped(strings.Split(text, "\n\n"), func(p string) string {
+	paragraphs := stream.Mapped(strings.Split(text, "\n\n"), func(p string) string {
 		if strings.HasPrefix(p, " ") {
 			return p + "\n"
 		}
@@ -131,7 +132,7 @@ func describeFlag(f cli.DocGenerationFlag) string {
 	if quoted {
 		usage = strings.TrimPrefix(usage, placeholder+": ") // it stands to the left
 	}
-	left := strings.Join(mapped(f.Names(), func(name string) string {
+	left := strings.Join(stream.Mapped(f.Names(), func(name string) string {
 		if len(name) == 1 {
 			return "-" + name
 		}

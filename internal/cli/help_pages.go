@@ -10,6 +10,7 @@ import (
 
 	"github.com/etcdshift/etcdshift/docs"
 	"github.com/etcdshift/etcdshift/internal/render"
+	"github.com/etcdshift/etcdshift/internal/stream"
 )
 
 // printPages prints the page that a word names, as "restore.md", "docs/guides/restore.md" or
@@ -27,7 +28,7 @@ func printPages(w io.Writer, word string) (said bool, err error) {
 		return false, nil
 	}
 	p := render.NewPage(w)
-	p.Table([]any{"PAGE", "TITLE"}, mapped(docs.Pages(), func(name string) []any {
+	p.Table([]any{"PAGE", "TITLE"}, stream.Mapped(docs.Pages(), func(name string) []any {
 		text, _ := docs.Page(name)
 		title, _, _ := strings.Cut(strings.TrimPrefix(text, "# "), "\n")
 		return []any{path.Base(name), title}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/internal/compare"
+	"github.com/etcdshift/etcdshift/internal/get"
 	"github.com/etcdshift/etcdshift/internal/render"
 	"github.com/etcdshift/etcdshift/internal/stream"
 )
@@ -108,7 +109,7 @@ func (h *historian) sort() error {
 	if err := compare.Sort(h.c.Context, h.files); err != nil {
 		return err
 	}
-	h.sides = mapped(h.files, func(o *opened) *inspect.Reader { return o.Reader })
+	h.sides = stream.Mapped(h.files, func(o *opened) *inspect.Reader { return o.Reader })
 	return h.compareClusters()
 }
 
@@ -167,22 +168,23 @@ func (h *historian) find(word string) error {
 	}
 	found, elsewhere := map[string]compare.Subject{}, ""
 	if !strings.HasPrefix(word, "/") {
-		a, err := parseName(h.c, word, (*inspect.Reader).TypesEver, h.sides...)
+		asked, err := readAsked(h.c, []string{word}, (*inspect.Reader).TypesEver, h.sides...)
 		if err != nil {
 			return err
 		}
-		if a.in.Names == nil {
+		in, types := selectionOf(h.c), stream.Mapped(asked, func(a get.Asked) *inspect.Type { return a.Type })
+		if in.Names = asked[0].Names; in.Names == nil {
 			err := usagef(commandPath(h.c), "%q is no key of the file, and neither TYPE/NAME nor TYPE NAME", word)
 			return &failure{exitUsage, err,
 				`"etcdshift timeline SNAPSHOT TYPE" shows the changes of all objects of a type`}
 		}
-		for _, kind := range a.kinds {
-			if err := h.collect(found, kind, a.in); err != nil {
+		for _, kind := range types {
+			if err := h.collect(found, kind, in); err != nil {
 				return err
 			}
 		}
-		if len(found) == 0 && a.in.Namespace != "" {
-			elsewhere = namesakes(h.c, a.kinds, a.in.Names[0], h.sides...)
+		if len(found) == 0 && in.Namespace != "" {
+			elsewhere = get.Namesakes(h.c.Context, types, in.Names[0], in.Cluster, h.sides...)
 		}
 	}
 	return h.choose(word, elsewhere, found)
@@ -192,7 +194,7 @@ func (h *historian) find(word string) error {
 func (h *historian) collect(found map[string]compare.Subject, kind *inspect.Type, in inspect.Selection) error {
 	live := func(d *inspect.DeletedObject) *inspect.Object { return d.Object }
 	for _, s := range h.sides {
-		deleted := converted(s.DeletedObjects(h.c.Context, kind, in), live)
+		deleted := stream.Map(s.DeletedObjects(h.c.Context, kind, in), live)
 		for _, objects := range []iter.Seq2[*inspect.Object, error]{s.Objects(h.c.Context, kind, in), deleted} {
 			for o, err := range objects {
 				if err != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/internal/kcp"
 	"github.com/etcdshift/etcdshift/internal/render"
+	"github.com/etcdshift/etcdshift/internal/stream"
 	"github.com/etcdshift/etcdshift/keys"
 	"github.com/etcdshift/etcdshift/transform"
 )
@@ -262,11 +263,11 @@ func clusterListOf(read []surveyed, found *kcp.Installation) clusterList {
 			out.Others = append(out.Others, listOther{f.Path, o.Storage, o.Amount})
 		}
 	}
-	out.Clusters = mapped(found.Clusters, listClusterOf)
-	out.Orphans = mapped(found.Orphans, func(o kcp.Stray) listOrphan {
+	out.Clusters = stream.Mapped(found.Clusters, listClusterOf)
+	out.Orphans = stream.Mapped(found.Orphans, func(o kcp.Stray) listOrphan {
 		return listOrphan{o.Name, o.PathOf, o.Place, o.LivesOn, o.Said, o.Bytes, o.Undecryptable, listed(o.Resources), listed(o.Keys)}
 	})
-	out.Stale, out.Unchecked = mapped(found.Stale, listCopyOf), mapped(found.Unchecked, listCopyOf)
+	out.Stale, out.Unchecked = stream.Mapped(found.Stale, listCopyOf), stream.Mapped(found.Unchecked, listCopyOf)
 	out.Flavour, out.Prefixes = keys.NewLayouts(out.Prefixes...).Flavour(), listed(out.Prefixes)
 	out.Unknown, out.Reasons = listed(out.Unknown), listed(out.Reasons)
 	out.Others, out.Problems = listed(out.Others), problemsOf(read)

@@ -10,6 +10,7 @@ import (
 	"github.com/etcdshift/etcdshift/internal/kcp"
 	"github.com/etcdshift/etcdshift/internal/phrase"
 	"github.com/etcdshift/etcdshift/internal/render"
+	"github.com/etcdshift/etcdshift/internal/stream"
 )
 
 func printSurvey(w io.Writer, read []surveyed, found *kcp.Installation, wide bool) error {
@@ -66,7 +67,7 @@ func (p surveyPage) residents(all []kcp.Resident) {
 	if p.wide {
 		head = append(head, "IDENTITIES", "DEFINITIONS", "UID", "FILE")
 	}
-	p.rows(true, head, mapped(sorted, func(c kcp.Resident) []any {
+	p.rows(true, head, stream.Mapped(sorted, func(c kcp.Resident) []any {
 		owner := ""
 		if c.Owner != nil {
 			owner = c.Owner.Cluster + "/" + c.Owner.Name
@@ -148,7 +149,7 @@ func (p surveyPage) notes(all []kcp.Resident) {
 }
 
 func (p surveyPage) orphans(all []kcp.Stray) {
-	p.rows(false, []any{"ORPHANS OF", "ON SHARD", "LIVES ON", "KEYS", "BYTES", "WHAT"}, mapped(all, func(o kcp.Stray) []any {
+	p.rows(false, []any{"ORPHANS OF", "ON SHARD", "LIVES ON", "KEYS", "BYTES", "WHAT"}, stream.Mapped(all, func(o kcp.Stray) []any {
 		lives := kcp.Residence(o.LivesOn)
 		if len(o.LivesOn) == 0 && o.Said != "" {
 			lives = o.Said + " (its Workspace says)"
@@ -159,21 +160,21 @@ func (p surveyPage) orphans(all []kcp.Stray) {
 		}
 		return []any{name, o.Place.Called(), lives, o.Amount.Keys, o.Bytes, kcp.Contents(o.Resources)}
 	}))
-	p.keys("KEY OF AN ORPHAN", slices.Concat(mapped(all, func(o kcp.Stray) []string { return o.Keys })...))
+	p.keys("KEY OF AN ORPHAN", slices.Concat(stream.Mapped(all, func(o kcp.Stray) []string { return o.Keys })...))
 }
 
 func (p surveyPage) stale(all []kcp.Stale) {
 	head := []any{"STALE COPIES OF", "FROM SHARD", "LIVES ON", "IN CACHE", "KEYS", "BYTES", "WHAT"}
-	p.rows(false, head, mapped(all, func(c kcp.Stale) []any {
+	p.rows(false, head, stream.Mapped(all, func(c kcp.Stale) []any {
 		return []any{c.Cluster, c.Copy.Shard, kcp.Residence(c.LivesOn), c.Path, c.Amount.Keys, c.Bytes, kcp.Contents(c.Resources)}
 	}))
-	p.keys("KEY OF A STALE COPY", slices.Concat(mapped(all, func(c kcp.Stale) []string { return c.Keys })...))
+	p.keys("KEY OF A STALE COPY", slices.Concat(stream.Mapped(all, func(c kcp.Stale) []string { return c.Keys })...))
 }
 
 // keys prints those that a table counts, where asked to.
 func (p surveyPage) keys(head string, keys []string) {
 	if p.wide {
-		p.rows(false, []any{head}, mapped(keys, func(k string) []any { return []any{k} }))
+		p.rows(false, []any{head}, stream.Mapped(keys, func(k string) []any { return []any{k} }))
 	}
 }
 
@@ -196,7 +197,7 @@ func (p surveyPage) unknown(read []surveyed) {
 }
 
 func (p surveyPage) problems(read []surveyed) {
-	p.rows(false, []any{"PROBLEM", "FILE", "KEY", "WHY"}, mapped(problemsOf(read), func(r listProblem) []any {
+	p.rows(false, []any{"PROBLEM", "FILE", "KEY", "WHY"}, stream.Mapped(problemsOf(read), func(r listProblem) []any {
 		return []any{r.Code, r.File, r.Key, r.Reason}
 	}))
 }

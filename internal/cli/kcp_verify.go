@@ -12,6 +12,7 @@ import (
 	"github.com/etcdshift/etcdshift/internal/kcp/move"
 	"github.com/etcdshift/etcdshift/internal/phrase"
 	"github.com/etcdshift/etcdshift/internal/render"
+	"github.com/etcdshift/etcdshift/internal/stream"
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
@@ -204,10 +205,10 @@ func (m *moveCheck) print(v *move.Verdict) error {
 	}
 	doc := &m.doc
 	doc.Sound, doc.From, doc.To, doc.Clusters, doc.Answers, doc.Notes = v.Sound(), v.From, v.To, v.Clusters, v.Answers, v.Notes
-	doc.Findings = mapped(v.Findings, func(f move.Finding) moveFinding {
+	doc.Findings = stream.Mapped(v.Findings, func(f move.Finding) moveFinding {
 		return moveFinding{f.Code.Name, f.Question, f.File, f.Key, f.Reason}
 	})
-	doc.Unchecked = mapped(v.Unchecked, func(f move.Finding) moveUnchecked { return moveUnchecked{f.Question, f.File, f.Key, f.Reason} })
+	doc.Unchecked = stream.Mapped(v.Unchecked, func(f move.Finding) moveUnchecked { return moveUnchecked{f.Question, f.File, f.Key, f.Reason} })
 	for _, f := range m.files {
 		if f.opened == nil {
 			continue
@@ -229,18 +230,18 @@ func printMoveText(w io.Writer, v *move.Verdict) error {
 	if len(v.Clusters) > 0 {
 		p.Printf("\n")
 	}
-	p.Table([]any{"QUESTION", "ANSWER", "CHECKED", "FINDINGS"}, mapped(v.Answers, func(a move.Answer) []any {
+	p.Table([]any{"QUESTION", "ANSWER", "CHECKED", "FINDINGS"}, stream.Mapped(v.Answers, func(a move.Answer) []any {
 		return []any{a.Question, a.Answer, a.Checked, a.Findings}
 	})...)
 	const more = "; -o json lists them all"
 	for findings := range grouped(v.Findings, func(f move.Finding) *finding.Code { return f.Code }) {
 		p.Printf("\n%s: %s\n", findings[0].Question, findings[0].Code.Name)
-		p.First("   ", mapped(findings, func(f move.Finding) string { return about(f.Reason, f.File, f.Key) }), 5, len(findings), more)
+		p.First("   ", stream.Mapped(findings, func(f move.Finding) string { return about(f.Reason, f.File, f.Key) }), 5, len(findings), more)
 	}
 	if len(v.Unchecked) > 0 {
 		p.Printf("\nnot checked:\n")
 	}
-	unchecked := mapped(v.Unchecked, func(u move.Finding) string { return about(u.Reason, u.File, u.Key) })
+	unchecked := stream.Mapped(v.Unchecked, func(u move.Finding) string { return about(u.Reason, u.File, u.Key) })
 	p.First("   ", unchecked, mostListed, len(unchecked), more)
 	if len(v.Notes) > 0 {
 		p.Printf("\n")

@@ -12,6 +12,7 @@ import (
 
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/internal/render"
+	"github.com/etcdshift/etcdshift/internal/stream"
 	"github.com/etcdshift/etcdshift/keys"
 )
 
@@ -97,7 +98,7 @@ func printRaw(c *cli.Context, o *opened, key []byte) error {
 
 // belowNamed says where keys were looked for, where --prefix says so.
 func belowNamed(c *cli.Context) string {
-	return either(" below the storage prefix ", mapped(readPrefixes(c), func(prefix string) string { return cmp.Or(prefix, "/") }))
+	return either(" below the storage prefix ", stream.Mapped(readPrefixes(c), func(prefix string) string { return cmp.Or(prefix, "/") }))
 }
 
 // printKeys lists keys in one of the formats, each when it is read.
@@ -156,9 +157,9 @@ func keyPrinter(c *cli.Context, o *opened, layouts keys.Layouts) (add func(*insp
 		return func(s *inspect.Stored) error { return list.Add(s) }, end, list.Begin(head, "keys")
 	}
 	columns := keyColumns(layouts, format == "wide", c.Bool("history"))
-	t := render.NewFlow(c.App.Writer, mapped(columns, func(k keyColumn) string { return k.head })...)
+	t := render.NewFlow(c.App.Writer, stream.Mapped(columns, func(k keyColumn) string { return k.head })...)
 	add = func(s *inspect.Stored) error {
-		return t.Row(mapped(columns, func(k keyColumn) string { return k.cell(s) })...)
+		return t.Row(stream.Mapped(columns, func(k keyColumn) string { return k.cell(s) })...)
 	}
 	return add, func(*keyListTail) error { return t.Flush() }, nil
 }

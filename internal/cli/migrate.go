@@ -18,6 +18,7 @@ import (
 	"github.com/etcdshift/etcdshift/internal/phrase"
 	"github.com/etcdshift/etcdshift/internal/render"
 	"github.com/etcdshift/etcdshift/internal/s3"
+	"github.com/etcdshift/etcdshift/internal/stream"
 	"github.com/etcdshift/etcdshift/transform"
 )
 
@@ -32,7 +33,7 @@ func specCommands(specs []transform.Spec, group string) (commands []*cli.Command
 
 func migrateCommand(specs []transform.Spec) *cli.Command {
 	sub := specCommands(specs, transform.GroupMigrate)
-	examples := mapped(sub, func(c *cli.Command) string {
+	examples := stream.Mapped(sub, func(c *cli.Command) string {
 		return strings.TrimSpace("etcdshift migrate " + c.Name + " before.db after.db" + strings.TrimPrefix(c.ArgsUsage, "IN OUT"))
 	})
 	return &cli.Command{

@@ -10,6 +10,7 @@ import (
 	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/internal/phrase"
 	"github.com/etcdshift/etcdshift/internal/render"
+	"github.com/etcdshift/etcdshift/internal/stream"
 	"github.com/etcdshift/etcdshift/snapshot"
 	"github.com/etcdshift/etcdshift/transform"
 )
@@ -134,9 +135,9 @@ func (p reportPage) changes(r *transform.Report) {
 		p.Printf("owner references: %d rewritten\n", len(r.References))
 	}
 	p.table(transform.Table{Title: "kept by --report as they were", Of: "objects",
-		Rows: mapped(slices.Sorted(maps.Keys(r.Saved)), func(key string) []any { return []any{key} })})
+		Rows: stream.Mapped(slices.Sorted(maps.Keys(r.Saved)), func(key string) []any { return []any{key} })})
 	p.table(transform.Table{Header: []any{"RENAMED", "NAMESPACE", "FROM", "TO"}, Of: "renamed",
-		Rows: mapped(r.Renamed, func(n transform.Rename) []any { return []any{n.Kind, n.Namespace, n.From, n.To} })})
+		Rows: stream.Mapped(r.Renamed, func(n transform.Rename) []any { return []any{n.Kind, n.Namespace, n.From, n.To} })})
 }
 
 // problems lists problems by code, errors first.

@@ -12,6 +12,7 @@ import (
 	"github.com/etcdshift/etcdshift/internal/render"
 	"github.com/etcdshift/etcdshift/internal/report"
 	"github.com/etcdshift/etcdshift/internal/serve"
+	"github.com/etcdshift/etcdshift/internal/stream"
 	"github.com/etcdshift/etcdshift/transform"
 )
 
@@ -157,7 +158,7 @@ func (d *policyCheck) print(c *cli.Context) error {
 	}
 	p := render.NewPage(c.App.Writer)
 	printFindings(p, d.found)
-	p.Table([]any{"POLICY", "BINDINGS", "OBJECTS", "FAILED"}, mapped(d.Policies, func(one *policy.Policy) []any {
+	p.Table([]any{"POLICY", "BINDINGS", "OBJECTS", "FAILED"}, stream.Mapped(d.Policies, func(one *policy.Policy) []any {
 		return []any{one.Name, len(one.Bindings), one.Matched, one.Failed}
 	})...)
 	p.Printf("\n%s, %s, %s\n", phrase.Count(d.Errors, "error"), phrase.Count(d.Warnings, "warning"), phrase.Count(d.Infos, "info"))

@@ -20,6 +20,7 @@ import (
 	"github.com/etcdshift/etcdshift/internal/report"
 	"github.com/etcdshift/etcdshift/internal/s3"
 	"github.com/etcdshift/etcdshift/internal/sandbox"
+	"github.com/etcdshift/etcdshift/internal/stream"
 	"github.com/etcdshift/etcdshift/snapshot"
 	"github.com/etcdshift/etcdshift/transform"
 )
@@ -112,7 +113,7 @@ func runRehearse(c *cli.Context, args []string) error {
 		}
 	}
 	removed, err := sandbox.Clear(cfg.Dir)
-	warn(c, mapped(removed, func(path string) string { return "removed what a killed run left: " + path })...)
+	warn(c, stream.Mapped(removed, func(path string) string { return "removed what a killed run left: " + path })...)
 	if err != nil {
 		return err
 	}

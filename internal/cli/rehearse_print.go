@@ -12,6 +12,7 @@ import (
 	"github.com/etcdshift/etcdshift/internal/rehearse"
 	"github.com/etcdshift/etcdshift/internal/render"
 	"github.com/etcdshift/etcdshift/internal/report"
+	"github.com/etcdshift/etcdshift/internal/stream"
 )
 
 func (d *rehearsalDocument) print(c *cli.Context) error {
@@ -34,7 +35,7 @@ func (d *rehearsalDocument) print(c *cli.Context) error {
 }
 
 func listFindings(p *render.Page, indent string, found []report.Finding) {
-	lines := mapped(found, func(f report.Finding) string { return f.Code.Name + " " + about(f.Message, f.Key) })
+	lines := stream.Mapped(found, func(f report.Finding) string { return f.Code.Name + " " + about(f.Message, f.Key) })
 	p.First(indent, lines, mostListed, len(lines), "; -o json lists them all")
 }
 
@@ -58,7 +59,7 @@ func (r *rehearsal) print(p *render.Page, in inputInfo) {
 	r.printKinds(p)
 	if len(r.NotChecked) > 0 {
 		p.Printf("\nnot checked\n")
-		p.Lines("   ", mapped(r.NotChecked, func(n rehearse.NotChecked) string { return n.What + ": " + n.Reason }))
+		p.Lines("   ", stream.Mapped(r.NotChecked, func(n rehearse.NotChecked) string { return n.What + ": " + n.Reason }))
 	}
 	if len(r.Findings) > 0 {
 		p.Printf("\n")

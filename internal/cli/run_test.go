@@ -166,7 +166,7 @@ func TestFlagsOfRun(t *testing.T) {
 	}
 }
 
-// fixtureFiles copies recorded snapshots, and the recorded pair of keys, to a new working directory.
+// fixtureFiles copies recorded snapshots, and the pair of keys, to a new working directory.
 func fixtureFiles(t *testing.T, names ...string) {
 	t.Helper()
 	dir := t.TempDir()

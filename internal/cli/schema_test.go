@@ -20,6 +20,7 @@ import (
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/internal/compare"
 	"github.com/etcdshift/etcdshift/internal/fleet"
+	"github.com/etcdshift/etcdshift/internal/get"
 	"github.com/etcdshift/etcdshift/internal/kcp/archive"
 	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
 	"github.com/etcdshift/etcdshift/transform"
@@ -47,14 +48,14 @@ func documents() map[string][]any {
 		"Signature":             {signedFile{}},
 		"KeyList":               {keyListHead{}, list{"keys", inspect.Stored{}}, keyListTail{}},
 		"History":               {historyDocument{}, list{"revisions", compare.Step{}}, historyTail{}},
-		"Search":                {grepDocument{}, list{"found", found{}}, grepTail{}},
+		"Search":                {grepDocument{}, list{"found", get.Found{}}, grepTail{}},
 		"Timeline":              {timelineDocument{}, list{"events", compare.Event{}}, timelineTail{}},
 		"Diff":                  {diffDocument{}, list{"objects", compare.Object{}}, diffTail{}},
 		"LogicalClusterList":    {clusterList{}},
 		"MoveVerification":      {moveVerification{}},
 		"Report":                reportParts(),
 		"LogicalClusterArchive": {archive.Manifest{}},
-		"List":                  {objectList{}, list{"items", map[string]any{}}, objectListEnd{}},
+		"List":                  {objectList{}, list{"items", map[string]any{}}, get.ListEnd{}},
 	}
 }
 

@@ -14,7 +14,8 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
-// signedSnapshot writes a snapshot, its signature, the key and another snapshot into the working directory.
+// signedSnapshot makes a working directory with a snapshot, its signature, the keys and another
+// snapshot.
 func signedSnapshot(t *testing.T) {
 	t.Helper()
 	fixtureFiles(t, "etcd/etcd-3.7", "calico/before")

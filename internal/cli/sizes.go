@@ -10,6 +10,7 @@ import (
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/internal/phrase"
 	"github.com/etcdshift/etcdshift/internal/render"
+	"github.com/etcdshift/etcdshift/internal/stream"
 )
 
 func sizesCommand() *cli.Command {
@@ -102,7 +103,7 @@ func printSizes(c *cli.Context, s *inspect.Sizes) error {
 	}
 	if len(s.Largest) > 0 && !c.IsSet("by") {
 		p.Printf("\n")
-		p.Table([]any{"LARGEST VALUES", "BYTES"}, mapped(s.Largest, func(l inspect.Largest) []any { return []any{l.Key, l.Bytes} })...)
+		p.Table([]any{"LARGEST VALUES", "BYTES"}, stream.Mapped(s.Largest, func(l inspect.Largest) []any { return []any{l.Key, l.Bytes} })...)
 	}
 	return p.Flush()
 }
@@ -142,7 +143,7 @@ func (l sizeList) print(p *render.Page, most int) {
 		}
 		return row[:4]
 	}
-	p.Table(cells(strings.ToUpper(l.by), "OBJECTS", "LIVE", "OF ALL", "HISTORY"), mapped(all[:min(len(all), most)], func(s inspect.Share) []any {
+	p.Table(cells(strings.ToUpper(l.by), "OBJECTS", "LIVE", "OF ALL", "HISTORY"), stream.Mapped(all[:min(len(all), most)], func(s inspect.Share) []any {
 		return cells(cmp.Or(s.Name, l.none), s.Objects, s.Live, share(s.Live, live), s.History)
 	})...)
 	p.First("", nil, most, len(all), "; --by "+l.by+" lists them all")

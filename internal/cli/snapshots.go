@@ -19,6 +19,7 @@ import (
 	"github.com/etcdshift/etcdshift/internal/kcp"
 	"github.com/etcdshift/etcdshift/internal/render"
 	"github.com/etcdshift/etcdshift/internal/s3"
+	"github.com/etcdshift/etcdshift/internal/stream"
 	"github.com/etcdshift/etcdshift/snapshot"
 	"github.com/etcdshift/etcdshift/transform"
 )
@@ -288,7 +289,7 @@ func (e *fileError) Unwrap() error { return e.err }
 // inFiles names the files in each error that names none, except usage errors and interruptions.
 func inFiles(err error, paths ...string) error {
 	if several, ok := err.(interface{ Unwrap() []error }); ok {
-		return errors.Join(mapped(several.Unwrap(), func(one error) error { return inFiles(one, paths...) })...)
+		return errors.Join(stream.Mapped(several.Unwrap(), func(one error) error { return inFiles(one, paths...) })...)
 	}
 	var of *snapshot.FileError
 	var at *fs.PathError // such as of stdout
@@ -310,5 +311,5 @@ func either(before string, names []string) string {
 	if len(names) == 0 {
 		return ""
 	}
-	return before + strings.Join(mapped(names, strconv.Quote), " or ")
+	return before + strings.Join(stream.Mapped(names, strconv.Quote), " or ")
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/etcdshift/etcdshift/internal/kubectl"
 	"github.com/etcdshift/etcdshift/internal/phrase"
+	"github.com/etcdshift/etcdshift/internal/stream"
 )
 
 // noCommand is the action of the program, or a group of commands, without a command that it has.
@@ -27,7 +28,7 @@ func noCommand(c *cli.Context) error {
 		return &failure{exitUsage, err, hint}
 	}
 	err = &failure{exitUsage, err, fmt.Sprintf("%q lists the commands", c.Command.HelpName+" --help")}
-	return suggest(err, name, mapped(c.Command.Subcommands, func(c *cli.Command) string { return c.Name }))
+	return suggest(err, name, stream.Mapped(c.Command.Subcommands, func(c *cli.Command) string { return c.Name }))
 }
 
 // elsewhere is the hint for words that another tool, a group or an argument of a command knows.
@@ -98,7 +99,7 @@ func unknownFlag(path, word string, command *cli.Command) error {
 	if path == "get" && slices.Contains([]string{"chunk-size", "raw", "filename", "f", "subresource", "server-print"}, nameOf(word)) {
 		return &failure{exitUsage, err, viaKubectl}
 	}
-	return suggest(err, "--"+nameOf(word), mapped(command.Flags, func(f cli.Flag) string { return "--" + f.Names()[0] }))
+	return suggest(err, "--"+nameOf(word), stream.Mapped(command.Flags, func(f cli.Flag) string { return "--" + f.Names()[0] }))
 }
 
 // suggest adds to the hint of a usage error the known word that is nearest to an unknown one.

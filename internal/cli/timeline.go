@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/internal/compare"
+	"github.com/etcdshift/etcdshift/internal/get"
 	"github.com/etcdshift/etcdshift/internal/phrase"
 	"github.com/etcdshift/etcdshift/internal/render"
 	"github.com/etcdshift/etcdshift/internal/stream"
@@ -109,16 +109,16 @@ func (h *historian) limit(t *compare.Timeline, words []string) error {
 	case since != nil:
 		t.First = h.clock.First(since.time)
 	}
-	var all []asked
+	var all []get.Asked
 	for _, word := range words {
-		a, err := parseName(h.c, word, (*inspect.Reader).TypesEver, h.sides...)
+		asked, err := readAsked(h.c, []string{word}, (*inspect.Reader).TypesEver, h.sides...)
 		if err != nil {
 			return err
 		}
-		all, t.All = append(all, a), true
+		all, t.All = append(all, asked...), true
 	}
 	if in := selectionOf(h.c); all != nil {
-		t.Want = func(k keys.Key) bool { return slices.ContainsFunc(all, func(a asked) bool { return a.wants(k) }) }
+		t.Want = func(k keys.Key) bool { return asks(all, in, k) }
 	} else if in.Namespace != "" || in.Cluster != "" {
 		t.Want = in.Holds
 	}
@@ -191,7 +191,7 @@ func eventCells(e *compare.Event) []string {
 	} else {
 		object = "(of each key the last write alone is kept)"
 	}
-	manager := strings.Join(mapped(e.Managers, func(w compare.Writer) string { return w.Manager }), ", ")
+	manager := strings.Join(stream.Mapped(e.Managers, func(w compare.Writer) string { return w.Manager }), ", ")
 	if e.Note != "" {
 		manager = strings.TrimSpace(manager + " (" + e.Note + ")")
 	}

@@ -36,3 +36,19 @@ func Each[T any](seq iter.Seq2[T, error], fn func(T) error) error {
 	}
 	return nil
 }
+
+// Map yields the result of of for each value. It ends with the first error.
+func Map[T, U any](seq iter.Seq2[T, error], of func(T) U) iter.Seq2[U, error] {
+	return Of(func(yield func(U) error) error {
+		return Each(seq, func(v T) error { return yield(of(v)) })
+	})
+}
+
+// Mapped returns the result of of for each element of a list.
+func Mapped[T, U any](all []T, of func(T) U) []U {
+	out := make([]U, 0, len(all))
+	for _, one := range all {
+		out = append(out, of(one))
+	}
+	return out
+}

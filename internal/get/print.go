@@ -1,4 +1,4 @@
-package cli
+package get
 
 import (
 	"bytes"
@@ -17,23 +17,23 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-func (g *getter) printer() func() error {
-	switch g.options.format {
+func (g *finder) print() error {
+	switch g.Format {
 	case "name":
-		return g.printNames
+		return g.printNames()
 	case "json", "yaml":
-		return g.printDocument
+		return g.printDocument()
 	case "raw":
-		return g.printRaw
+		return g.printRaw()
 	case "jsonpath", "jsonpath-as-json", "go-template":
-		return g.printTemplate
+		return g.printTemplate()
 	case "custom-columns":
-		return g.printCustomColumns
+		return g.printCustomColumns()
 	}
-	return g.printTables
+	return g.printTables()
 }
 
-func (g *getter) each(fn func(a asking, o *gotten) error) error {
+func (g *finder) each(fn func(a Asked, o *gotten) error) error {
 	for _, a := range g.asked {
 		if err := stream.Each(g.objects(a), func(o *gotten) error { return fn(a, o) }); err != nil {
 			return err
@@ -44,23 +44,23 @@ func (g *getter) each(fn func(a asking, o *gotten) error) error {
 
 // contents runs fn on every object that can be read, redacted, and without managedFields unless
 // --show-managed-fields was given.
-func (g *getter) contents(fn func(o *gotten, content map[string]any) error) error {
-	return g.each(func(_ asking, o *gotten) error {
+func (g *finder) contents(fn func(o *gotten, content map[string]any) error) error {
+	return g.each(func(_ Asked, o *gotten) error {
 		if o.Err != nil {
 			return nil
 		}
 		if g.hide != nil {
 			g.hidden = g.hide.Object(o.Key, o.Content) || g.hidden
 		}
-		if !g.options.managedFields {
+		if !g.ManagedFields {
 			unstructured.RemoveNestedField(o.Content, "metadata", "managedFields")
 		}
 		return fn(o, o.Content)
 	})
 }
 
-func (g *getter) printNames() error {
-	return g.each(func(_ asking, o *gotten) error {
+func (g *finder) printNames() error {
+	return g.each(func(_ Asked, o *gotten) error {
 		if o.Err != nil {
 			return nil
 		}
@@ -68,24 +68,13 @@ func (g *getter) printNames() error {
 		if o.Type.Resource.Group != "" {
 			kind += "." + o.Type.Resource.Group
 		}
-		_, err := fmt.Fprintln(g.c.App.Writer, render.Printable(kind+"/"+o.Parsed.Name))
+		_, err := fmt.Fprintln(g.Out, render.Printable(kind+"/"+o.Parsed.Name))
 		return err
 	})
 }
 
-// objectList is the head of a List of objects; "etcdshift" names the input, as in all JSON answers.
-type objectList struct {
-	APIVersion string `json:"apiVersion"`
-	Etcdshift  struct {
-		APIVersion string         `json:"apiVersion"`
-		Input      inputInfo      `json:"input"`
-		Tool       transform.Tool `json:"tool"`
-		At         *stateAt       `json:"at,omitempty"` // the state that --at asked for
-	} `json:"etcdshift"`
-}
-
-// objectListEnd is the tail of the List.
-type objectListEnd struct {
+// ListEnd is the tail of a v1 List of objects.
+type ListEnd struct {
 	Kind     string `json:"kind"`
 	Metadata struct {
 		ResourceVersion string `json:"resourceVersion"`
@@ -100,25 +89,23 @@ type deletedAt struct {
 }
 
 // printDocument prints one object, or a v1 List of several with the field "etcdshift".
-func (g *getter) printDocument() error {
-	if g.single {
+func (g *finder) printDocument() error {
+	if g.single() {
 		return g.contents(func(_ *gotten, content map[string]any) error {
-			return render.Object(g.c.App.Writer, g.options.format, content)
+			return render.Object(g.Out, g.Format, content)
 		})
 	}
-	in, err := g.opened.input(g.c.Context)
+	head, err := g.Head()
 	if err != nil {
 		return err
 	}
-	head := objectList{APIVersion: "v1"}
-	head.Etcdshift.APIVersion, head.Etcdshift.Input, head.Etcdshift.Tool, head.Etcdshift.At = apiVersion, in, tool(), g.opened.at
-	list := render.NewObjects(g.c.App.Writer, g.options.format)
+	list := render.NewObjects(g.Out, g.Format)
 	if err := list.Begin(head, "items"); err != nil {
 		return err
 	}
-	end := objectListEnd{Kind: "List"}
+	end := ListEnd{Kind: "List"}
 	err = g.contents(func(o *gotten, content map[string]any) error {
-		if g.options.deleted {
+		if g.Deleted {
 			end.Deletions = append(end.Deletions, deletedAt{o.deletedAt, g.clock.At(o.deletedAt)})
 		}
 		return list.Add(content)
@@ -130,79 +117,79 @@ func (g *getter) printDocument() error {
 }
 
 // printTemplate runs a JSONPath or Go template over the object, or the List, in memory.
-func (g *getter) printTemplate() error {
-	run, err := render.NewTemplate(g.options.format, g.options.template)
+func (g *finder) printTemplate() error {
+	run, err := render.NewTemplate(g.Format, g.Template)
 	if err != nil {
-		return usagef(commandPath(g.c), "--output: %w", err)
+		return transform.Usagef("--output: %v", err)
 	}
 	items := []any{}
 	err = g.contents(func(_ *gotten, content map[string]any) error {
-		if g.options.format != "jsonpath-as-json" {
+		if g.Format != "jsonpath-as-json" {
 			content, _ = render.QuoteNames(content).(map[string]any)
 		}
 		items = append(items, content)
 		return nil
 	})
-	if err != nil || g.single && len(items) == 0 {
+	if err != nil || g.single() && len(items) == 0 {
 		return err
 	}
 	content := map[string]any{"apiVersion": "v1", "kind": "List", "items": items, "metadata": map[string]any{"resourceVersion": ""}}
-	if g.single {
+	if g.single() {
 		content = items[0].(map[string]any)
 	}
 	var out bytes.Buffer
-	err = run(g.c.Context, &out, content)
+	err = run(g.ctx, &out, content)
 	if redactedMark().Match(out.Bytes()) || errors.As(err, new(base64.CorruptInputError)) {
 		g.sayHidden()
 	}
-	if _, writeErr := g.c.App.Writer.Write(out.Bytes()); err == nil {
+	if _, writeErr := g.Out.Write(out.Bytes()); err == nil {
 		return writeErr
 	}
-	if ctxErr := g.c.Context.Err(); ctxErr != nil {
+	if ctxErr := g.ctx.Err(); ctxErr != nil {
 		return ctxErr
 	}
 	if errors.Is(err, jsonpath.ErrTooMuch) || errors.Is(err, render.ErrEndless) {
 		return fmt.Errorf("--output: %w", err)
 	}
-	return usagef(commandPath(g.c), "--output: %w", err)
+	return transform.Usagef("--output: %v", err)
 }
 
 // printRaw prints the decrypted value of one object, byte for byte.
-func (g *getter) printRaw() error {
+func (g *finder) printRaw() error {
 	var values [][]byte
-	err := g.each(func(_ asking, o *gotten) error {
+	err := g.each(func(_ Asked, o *gotten) error {
 		switch {
 		case o.Undecryptable != nil || o.Value == nil:
 			return nil
 		case g.hide != nil && g.hide.Value(o.Key, o.Value):
-			return &failure{status: exitRefused, err: fmt.Errorf("%s: its secrets need --show-secrets", render.Printable(string(o.Key)))}
+			return &RefusedError{fmt.Errorf("%s: its secrets need --show-secrets", render.Printable(string(o.Key)))}
 		}
 		if values = append(values, o.Value); len(values) > 1 {
-			return usagef(commandPath(g.c), "-o raw prints one object; name it")
+			return transform.Usagef("-o raw prints one object; name it")
 		}
 		return nil
 	})
 	if err == nil && values != nil {
-		_, err = g.c.App.Writer.Write(values[0])
+		_, err = g.Out.Write(values[0])
 	}
 	return err
 }
 
-func (g *getter) printCustomColumns() error {
-	columns, err := render.ParseCustomColumns(g.options.template)
+func (g *finder) printCustomColumns() error {
+	columns, err := render.ParseCustomColumns(g.Template)
 	if err != nil {
-		return usagef(commandPath(g.c), "--output: %w", err)
+		return transform.Usagef("--output: %v", err)
 	}
-	t := render.NewCustomTable(g.c.App.Writer)
-	if !g.options.noHeaders {
+	t := render.NewCustomTable(g.Out)
+	if !g.NoHeaders {
 		cell := func(header string) any { return render.Cell(header, len(columns.Headers)) }
-		if err := t.Row(mapped(columns.Headers, cell)); err != nil {
+		if err := t.Row(stream.Mapped(columns.Headers, cell)); err != nil {
 			return err
 		}
 	}
 	masked, mark := false, redactedMark()
 	err = g.contents(func(o *gotten, content map[string]any) error {
-		cells := columns.Cells(g.c.Context, content)
+		cells := columns.Cells(g.ctx, content)
 		if err := g.checkCells(o, cells, func(i int) string { return columns.Headers[i] }); err != nil {
 			return err
 		}
@@ -232,8 +219,8 @@ func redactedMark() *regexp.Regexp {
 }
 
 // sayHidden says how to see what a template or a column printed as redacted, or did not decode.
-func (g *getter) sayHidden() {
-	if g.hidden && !g.options.quiet {
-		fmt.Fprintln(g.c.App.ErrWriter, "secret values are redacted; --show-secrets shows them")
+func (g *finder) sayHidden() {
+	if g.hidden && !g.Quiet {
+		fmt.Fprintln(g.Errs, "secret values are redacted; --show-secrets shows them")
 	}
 }

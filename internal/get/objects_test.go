@@ -1,4 +1,4 @@
-package cli
+package get
 
 import (
 	"context"
@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"github.com/urfave/cli/v2"
 
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/internal/jsonpath"
@@ -16,7 +15,7 @@ import (
 func TestBoundedStops(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	g := &getter{c: &cli.Context{Context: ctx, App: &cli.App{ErrWriter: io.Discard}}}
+	g := &finder{ctx: ctx, Options: Options{Errs: io.Discard}}
 	_, err := g.bounded(&gotten{Object: &inspect.Object{Entry: &inspect.Entry{}}}, "column C", jsonpath.ErrTooMuch)
 	require.ErrorIs(t, err, context.Canceled)
 }

@@ -1,4 +1,4 @@
-package cli
+package get
 
 import (
 	"fmt"
@@ -23,14 +23,14 @@ import (
 	"github.com/etcdshift/etcdshift/internal/stream"
 )
 
-func (g *getter) printTables() error {
+func (g *finder) printTables() error {
 	tables := 0
 	for _, a := range g.asked {
-		t := g.newTable(a.kind)
+		t := g.newTable(a.Type)
 		err := stream.Each(g.chosen(a, t.rows(a)), func(o *gotten) error {
 			if !t.begun {
-				if tables++; tables > 1 && !g.options.noHeaders {
-					if _, err := io.WriteString(g.c.App.Writer, "\n"); err != nil {
+				if tables++; tables > 1 && !g.NoHeaders {
+					if _, err := io.WriteString(g.Out, "\n"); err != nil {
 						return err
 					}
 				}
@@ -51,10 +51,10 @@ func (g *getter) printTables() error {
 	return nil
 }
 
-func (g *getter) sayLeftOut(t *typeTable) {
+func (g *finder) sayLeftOut(t *typeTable) {
 	if n := t.shown.LeftOut; n > 0 {
 		g.leftOut += n
-		fmt.Fprintf(g.c.App.ErrWriter, "%s: printer columns not shown: %d of %d; -o json shows all fields\n",
+		fmt.Fprintf(g.Errs, "%s: printer columns not shown: %d of %d; -o json shows all fields\n",
 			render.Printable(t.kind.Name()), n, n+len(t.shown.Columns)-1) // Name is of every table
 	}
 }
@@ -62,7 +62,7 @@ func (g *getter) sayLeftOut(t *typeTable) {
 // typeTable is the table of one type while it is printed.
 type typeTable struct {
 	*render.ObjectTable
-	g             *getter
+	g             *finder
 	kind          *inspect.Type
 	shown         columns.Table
 	before, after []column // the type's own
@@ -76,16 +76,16 @@ type column struct {
 	cell     func(*gotten) any
 }
 
-func (g *getter) newTable(kind *inspect.Type) *typeTable {
+func (g *finder) newTable(kind *inspect.Type) *typeTable {
 	t := &typeTable{g: g, kind: kind, shown: columns.For(kind)}
 	if g.layouts.Flavour().KCP() { // objects lie in logical clusters
 		t.before = append(t.before, column{"Cluster", 0, func(o *gotten) any { return o.Parsed.Cluster }})
 		t.after = append(t.after, column{"Identity", 1, func(o *gotten) any { return o.Parsed.Identity }})
 	}
-	if kind.Namespaced && g.options.namespace == "" {
+	if kind.Namespaced && g.Namespace == "" {
 		t.before = append(t.before, column{"Namespace", 0, func(o *gotten) any { return o.Parsed.Namespace }})
 	}
-	if g.options.deleted {
+	if g.Deleted {
 		t.after = append(t.after, column{"Deleted-Revision", 0, func(o *gotten) any { return o.deletedAt }},
 			column{"Deleted-About", 0, func(o *gotten) any { return g.deletedAbout(o, func(b *compare.Bracket) time.Time { return b.About }) }},
 			column{"Not-Before", 1, func(o *gotten) any {
@@ -95,13 +95,13 @@ func (g *getter) newTable(kind *inspect.Type) *typeTable {
 				return g.deletedAbout(o, func(b *compare.Bracket) time.Time { return b.NotAfter })
 			}})
 	}
-	if g.options.stored {
+	if g.Stored {
 		t.after = append(t.after, storedColumns()...)
 	}
-	for _, key := range g.options.labelColumns {
+	for _, key := range g.LabelColumns {
 		t.after = append(t.after, column{key[strings.LastIndex(key, "/")+1:], 0, func(o *gotten) any { return labelsOf(o)[key] }})
 	}
-	if g.options.showLabels {
+	if g.ShowLabels {
 		t.after = append(t.after, column{"Labels", 0, func(o *gotten) any {
 			return labels.FormatLabels(labelsOf(o))
 		}})
@@ -109,16 +109,16 @@ func (g *getter) newTable(kind *inspect.Type) *typeTable {
 	define := func(c column) metav1.TableColumnDefinition {
 		return metav1.TableColumnDefinition{Name: c.name, Type: "string", Priority: c.priority}
 	}
-	all := slices.Concat(mapped(t.before, define), render.Columns(t.shown.Columns), mapped(t.after, define))
-	t.ObjectTable = render.NewObjectTable(g.c.App.Writer, all, printers.PrintOptions{
-		NoHeaders: g.options.noHeaders, Wide: g.options.format == "wide", WithKind: len(g.asked) > 1 || g.options.showKind,
+	all := slices.Concat(stream.Mapped(t.before, define), render.Columns(t.shown.Columns), stream.Mapped(t.after, define))
+	t.ObjectTable = render.NewObjectTable(g.Out, all, printers.PrintOptions{
+		NoHeaders: g.NoHeaders, Wide: g.Format == "wide", WithKind: len(g.asked) > 1 || g.ShowKind,
 		Kind: schema.GroupKind{Group: kind.Resource.Group, Kind: kind.Kind},
 	})
 	return t
 }
 
 // deletedAbout is one of the times that are known of a deletion, from objects written next to it.
-func (g *getter) deletedAbout(o *gotten, of func(*compare.Bracket) time.Time) any {
+func (g *finder) deletedAbout(o *gotten, of func(*compare.Bracket) time.Time) any {
 	if at := g.clock.At(o.deletedAt); at != nil && !of(at).IsZero() {
 		return of(at).Format(time.RFC3339)
 	}
@@ -130,10 +130,10 @@ func labelsOf(o *gotten) map[string]string {
 }
 
 // rows yields the objects of a type with their cells.
-func (t *typeTable) rows(a asking) iter.Seq2[*gotten, error] {
+func (t *typeTable) rows(a Asked) iter.Seq2[*gotten, error] {
 	g := t.g
-	if g.options.deleted || g.sortBy(a.kind) != "" {
-		return converted(g.sorted(a), func(o *gotten) *gotten {
+	if g.Deleted || g.sortBy(a.Type) != "" {
+		return stream.Map(g.sorted(a), func(o *gotten) *gotten {
 			t.finish(o)
 			return o
 		})
@@ -141,12 +141,12 @@ func (t *typeTable) rows(a asking) iter.Seq2[*gotten, error] {
 	item := func(e *inspect.Entry) (gotten, int) {
 		return gotten{Object: &inspect.Object{Entry: e}}, len(e.Value)
 	}
-	return stream.Ahead(g.opened.Snapshot().Guard, g.reader.Entries(g.c.Context, a.kind, g.selection(a)), item, func(o *gotten) {
-		o.Object = inspect.Undecoded(a.kind, o.Entry)
-		if g.c.Context.Err() != nil || t.direct(o) { // chosen asks the context too
+	return stream.Ahead(g.reader.Snapshot().Guard, g.reader.Entries(g.ctx, a.Type, g.selection(a)), item, func(o *gotten) {
+		o.Object = inspect.Undecoded(a.Type, o.Entry)
+		if g.ctx.Err() != nil || t.direct(o) { // chosen asks the context too
 			return
 		}
-		o.Object = inspect.NewObject(a.kind, o.Entry)
+		o.Object = inspect.NewObject(a.Type, o.Entry)
 		o.AsServed()
 		t.finish(o)
 		o.Content = nil // the cells stay
@@ -156,14 +156,14 @@ func (t *typeTable) rows(a asking) iter.Seq2[*gotten, error] {
 // direct sets the cells from the stored value, in a tenth of the time, where it surely tells them.
 func (t *typeTable) direct(o *gotten) bool {
 	g := t.g
-	if t.shown.StoredRow == nil || g.options.where != nil || !g.options.selector.Empty() || g.options.showLabels || g.options.labelColumns != nil {
+	if t.shown.StoredRow == nil || g.Where != nil || !g.Selector.Empty() || g.ShowLabels || g.LabelColumns != nil {
 		return false
 	}
 	v, is := o.Protobuf()
 	if !is {
 		return false
 	}
-	own, sure := t.shown.StoredRow(v, g.options.now)
+	own, sure := t.shown.StoredRow(v, g.Now)
 	if sure {
 		o.cells = t.cells(o, own)
 	}
@@ -180,7 +180,7 @@ func (t *typeTable) finish(o *gotten) {
 		if !t.kind.Builtin && t.g.hide != nil { // a column may be one of what must not be shown
 			t.g.hide.Object(o.Key, o.Content)
 		}
-		copy(own, t.shown.Row(o.Content, t.g.options.now))
+		copy(own, t.shown.Row(o.Content, t.g.Now))
 	} else if name := slices.IndexFunc(t.shown.Columns, func(c metav1.TableColumnDefinition) bool { return c.Name == "Name" }); name >= 0 {
 		own[name] = o.Parsed.Name
 	}
@@ -190,7 +190,7 @@ func (t *typeTable) finish(o *gotten) {
 // cells are those of the type's own columns and of the others.
 func (t *typeTable) cells(o *gotten, own []any) []any {
 	of := func(c column) any { return c.cell(o) }
-	cells := slices.Concat(mapped(t.before, of), own, mapped(t.after, of))
+	cells := slices.Concat(stream.Mapped(t.before, of), own, stream.Mapped(t.after, of))
 	for i := range cells {
 		cells[i] = t.g.printableCell(cells[i], len(cells))
 	}
@@ -199,7 +199,7 @@ func (t *typeTable) cells(o *gotten, own []any) []any {
 
 // checkCells marks the cells whose path finds too much, and names the first on stderr. Its only
 // error is the end of the context.
-func (g *getter) checkCells(o *gotten, cells []any, header func(i int) string) error {
+func (g *finder) checkCells(o *gotten, cells []any, header func(i int) string) error {
 	var failed []int
 	for i, cell := range cells {
 		if _, is := cell.(error); is {
@@ -207,7 +207,7 @@ func (g *getter) checkCells(o *gotten, cells []any, header func(i int) string) e
 		}
 	}
 	if failed == nil {
-		return g.c.Context.Err()
+		return g.ctx.Err()
 	}
 	what := "column " + render.Cell(header(failed[0]), 1)
 	if more := len(failed) - 1; more > 0 {
@@ -222,7 +222,7 @@ func (g *getter) checkCells(o *gotten, cells []any, header func(i int) string) e
 }
 
 // printableCell returns a cell for a terminal: the first line of a text, as with kubectl.
-func (g *getter) printableCell(cell any, columns int) any {
+func (g *finder) printableCell(cell any, columns int) any {
 	text, isText := cell.(string)
 	if !isText {
 		return cell

@@ -1,4 +1,4 @@
-package cli
+package get
 
 import (
 	"cmp"
@@ -10,42 +10,17 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/urfave/cli/v2"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/inspect"
-	"github.com/etcdshift/etcdshift/internal/compare"
 	"github.com/etcdshift/etcdshift/internal/jsonpath"
 	"github.com/etcdshift/etcdshift/internal/redact"
 	"github.com/etcdshift/etcdshift/internal/render"
 	"github.com/etcdshift/etcdshift/internal/stream"
-	"github.com/etcdshift/etcdshift/keys"
+	"github.com/etcdshift/etcdshift/transform"
 )
-
-// getter finds objects and prints them.
-type getter struct {
-	c       *cli.Context
-	opened  *opened
-	reader  *inspect.Reader
-	layouts keys.Layouts // of reader
-	options getOptions
-	asked   []asking
-	single  bool // one object is asked for by name
-
-	hide          *redact.Shared // what redacts the objects; nil where their values are not hidden, or not printed
-	shown, unread int
-	unasked       int           // objects without a result of --where
-	absent        string        // a field of --where that the first of them lacks; "" for another reason
-	hidden        bool          // something in a printed object was redacted
-	kept          int           // objects that were not exported
-	large         int           // exported objects that only a server-side apply takes
-	unbounded     int           // paths that found too much in an object
-	leftOut       int           // printer columns that tables do not show
-	clock         compare.Clock // of the deletions in tables
-	met           map[[2]string]bool
-}
 
 // gotten is an object to show.
 type gotten struct {
@@ -57,47 +32,47 @@ type gotten struct {
 }
 
 // learn reads what must be hidden. Tables of built-in types have no texts but those of Events.
-func (g *getter) learn() (err error) {
-	texts := func(a asking) bool { return !a.kind.Builtin || a.kind.Kind == "Event" }
-	more := g.asksValues() || g.options.showLabels || g.options.labelColumns != nil
+func (g *finder) learn() (err error) {
+	texts := func(a Asked) bool { return !a.Type.Builtin || a.Type.Kind == "Event" }
+	more := g.asksValues() || g.ShowLabels || g.LabelColumns != nil
 	switch {
-	case g.options.secrets, g.options.format == "name" && !g.asksValues():
-	case g.options.format == "table" && !more && !slices.ContainsFunc(g.asked, texts):
+	case g.Secrets, g.Format == "name" && !g.asksValues():
+	case g.Format == "table" && !more && !slices.ContainsFunc(g.asked, texts):
 		g.hide = redact.NewShared()
 	default:
-		g.hide, err = g.reader.Secrets(g.c.Context)
+		g.hide, err = g.reader.Secrets(g.ctx)
 	}
 	return err
 }
 
 // asksValues reports whether values of fields choose objects.
-func (g *getter) asksValues() bool {
-	return g.options.where != nil || !g.options.selector.Fields.Empty()
+func (g *finder) asksValues() bool {
+	return g.Where != nil || !g.Selector.Fields.Empty()
 }
 
 // objects yields the chosen objects of one type. An unreadable one has its Err.
-func (g *getter) objects(a asking) iter.Seq2[*gotten, error] {
-	return g.chosen(a, converted(g.sorted(a), func(o *gotten) *gotten {
+func (g *finder) objects(a Asked) iter.Seq2[*gotten, error] {
+	return g.chosen(a, stream.Map(g.sorted(a), func(o *gotten) *gotten {
 		o.unfit = !g.fits(o)
 		return o
 	}))
 }
 
 // chosen leaves out what the selectors do not choose, and counts and reports the rest.
-func (g *getter) chosen(a asking, all iter.Seq2[*gotten, error]) iter.Seq2[*gotten, error] {
+func (g *finder) chosen(a Asked, all iter.Seq2[*gotten, error]) iter.Seq2[*gotten, error] {
 	return stream.Of(func(yield func(*gotten) error) error {
 		return stream.Each(all, func(o *gotten) error {
 			if o.unasked != nil {
 				g.unasked++
 				if g.absent == "" {
-					g.absent = absentField(g.options.expression, o.unasked.Reason)
+					g.absent = absentField(g.Expression, o.unasked.Reason)
 				}
-				fmt.Fprintf(g.c.App.ErrWriter, "%s: --where: %s\n", render.Printable(string(o.Key)), render.Printable(o.unasked.Reason))
+				fmt.Fprintf(g.Errs, "%s: --where: %s\n", render.Printable(string(o.Key)), render.Printable(o.unasked.Reason))
 			}
-			if err := g.c.Context.Err(); err != nil || o.unfit {
+			if err := g.ctx.Err(); err != nil || o.unfit {
 				return err
 			}
-			g.met[[2]string{a.kind.Name(), o.Parsed.Name}] = true
+			g.met[[2]string{a.Type.Name(), o.Parsed.Name}] = true
 			if o.Err != nil {
 				g.sayUnread(o, o.Err)
 			} else {
@@ -109,29 +84,29 @@ func (g *getter) chosen(a asking, all iter.Seq2[*gotten, error]) iter.Seq2[*gott
 }
 
 // sayUnread prints the file, the key and the reason of an unreadable value.
-func (g *getter) sayUnread(o *gotten, err error) {
+func (g *finder) sayUnread(o *gotten, err error) {
 	g.unread++
-	fmt.Fprintf(g.c.App.ErrWriter, "%s: %s: %s\n", render.Printable(g.opened.Snapshot().Path()), render.Printable(string(o.Key)), render.Printable(err.Error()))
+	fmt.Fprintf(g.Errs, "%s: %s: %s\n", render.Printable(g.reader.Snapshot().Path()), render.Printable(string(o.Key)), render.Printable(err.Error()))
 }
 
 // selection is the namespace, the logical cluster and the names of the objects of a type.
-func (g *getter) selection(a asking) inspect.Selection {
-	in := inspect.Selection{Names: a.names, Cluster: g.options.cluster}
-	if a.kind.Namespaced {
-		in.Namespace = g.options.namespace
+func (g *finder) selection(a Asked) inspect.Selection {
+	in := inspect.Selection{Names: a.Names, Cluster: g.Cluster}
+	if a.Type.Namespaced {
+		in.Namespace = g.Namespace
 	}
 	return in
 }
 
 // selected yields the chosen objects of a type, in the order of their keys.
-func (g *getter) selected(a asking) iter.Seq2[*gotten, error] {
-	ctx, in := g.c.Context, g.selection(a)
-	if g.options.deleted {
-		return converted(g.reader.DeletedObjects(ctx, a.kind, in), func(d *inspect.DeletedObject) *gotten {
+func (g *finder) selected(a Asked) iter.Seq2[*gotten, error] {
+	ctx, in := g.ctx, g.selection(a)
+	if g.Deleted {
+		return stream.Map(g.reader.DeletedObjects(ctx, a.Type, in), func(d *inspect.DeletedObject) *gotten {
 			return &gotten{Object: d.Object, deletedAt: d.Revision}
 		})
 	}
-	return converted(g.reader.Objects(ctx, a.kind, in), func(o *inspect.Object) *gotten {
+	return stream.Map(g.reader.Objects(ctx, a.Type, in), func(o *inspect.Object) *gotten {
 		o.AsServed()
 		return &gotten{Object: o}
 	})
@@ -149,7 +124,7 @@ func absentField(where, reason string) string {
 // fits reports whether the selectors and --where choose an object. They choose every unreadable
 // one. An object without a result of --where is left out: see chosen. Both see redacted values, or
 // the choice would tell them. It may run beside others.
-func (g *getter) fits(o *gotten) bool {
+func (g *finder) fits(o *gotten) bool {
 	if o.Content == nil {
 		return true
 	}
@@ -158,33 +133,33 @@ func (g *getter) fits(o *gotten) bool {
 		of.Content = runtime.DeepCopyJSON(of.Content)
 		g.hide.Object(o.Key, of.Content)
 	}
-	if is := g.options.selector.Fits(of.Content); !is || g.options.where == nil {
+	if is := g.Selector.Fits(of.Content); !is || g.Where == nil {
 		return is
 	}
-	chosen, cannot := g.options.where.Chooses(g.c.Context, &of)
+	chosen, cannot := g.Where.Chooses(g.ctx, &of)
 	o.unasked = cannot
 	return chosen
 }
 
 // sortBy is the path of --sort-by, "" for the order of the keys.
-func (g *getter) sortBy(kind *inspect.Type) string {
-	by := g.options.sortBy
-	if by == "" && kind.Kind == "FlowSchema" && g.options.isTable() {
+func (g *finder) sortBy(kind *inspect.Type) string {
+	by := g.SortBy
+	if by == "" && kind.Kind == "FlowSchema" && g.isTable() {
 		by = ".spec.matchingPrecedence" // a server sorts the rows of its tables by it, and no lists of objects
 	}
 	return by
 }
 
 // sorted is selected in the order of --sort-by. It keeps the values to sort by, not the objects.
-func (g *getter) sorted(a asking) iter.Seq2[*gotten, error] {
-	by := g.sortBy(a.kind)
+func (g *finder) sorted(a Asked) iter.Seq2[*gotten, error] {
+	by := g.sortBy(a.Type)
 	if by == "" {
 		return g.selected(a)
 	}
 	return stream.Of(func(yield func(*gotten) error) error {
 		path, err := jsonpath.ParseRelaxed(by)
 		if err != nil {
-			return usagef(commandPath(g.c), "--sort-by: %w", err)
+			return transform.Usagef("--sort-by: %v", err)
 		}
 		type ranked struct {
 			value any
@@ -195,11 +170,11 @@ func (g *getter) sorted(a asking) iter.Seq2[*gotten, error] {
 			if err != nil {
 				return err
 			}
-			value, _, err := path.First(jsonpath.NewWork(g.c.Context, o.Content), o.Content)
+			value, _, err := path.First(jsonpath.NewWork(g.ctx, o.Content), o.Content)
 			if _, err = g.bounded(o, "--sort-by", err); err != nil {
 				return err
 			}
-			if !g.options.deleted { // it is decoded again when it is printed
+			if !g.Deleted { // it is decoded again when it is printed
 				o.Content = nil
 			}
 			all = append(all, ranked{value, o})
@@ -221,12 +196,12 @@ func (g *getter) sorted(a asking) iter.Seq2[*gotten, error] {
 
 // bounded returns a mark if a path found too much, with a line on stderr. Other errors of the path
 // count as nothing found. The returned error is that of the context.
-func (g *getter) bounded(o *gotten, what string, err error) (string, error) {
-	if ctxErr := g.c.Context.Err(); ctxErr != nil || !errors.Is(err, jsonpath.ErrTooMuch) {
+func (g *finder) bounded(o *gotten, what string, err error) (string, error) {
+	if ctxErr := g.ctx.Err(); ctxErr != nil || !errors.Is(err, jsonpath.ErrTooMuch) {
 		return "", ctxErr
 	}
 	g.unbounded++
-	fmt.Fprintf(g.c.App.ErrWriter, "%s: %s: %v\n", render.Printable(string(o.Key)), what, err)
+	fmt.Fprintf(g.Errs, "%s: %s: %v\n", render.Printable(string(o.Key)), what, err)
 	return "<error>", nil
 }
 

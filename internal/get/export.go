@@ -1,0 +1,321 @@
+package get
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/internal/manifest"
+	"github.com/etcdshift/etcdshift/internal/objects"
+	"github.com/etcdshift/etcdshift/internal/phrase"
+	"github.com/etcdshift/etcdshift/internal/render"
+	"github.com/etcdshift/etcdshift/internal/stream"
+	"github.com/etcdshift/etcdshift/keys"
+	"github.com/etcdshift/etcdshift/transform"
+)
+
+// ExportOptions choose what is exported of the objects that are asked for.
+type ExportOptions struct {
+	Named  bool // single objects are asked for: they alone, whatever they are
+	CRDs   bool // the CustomResourceDefinitions alone
+	Needed bool // also the cluster-scoped objects that a namespace needs
+	All    bool // nothing is left out
+}
+
+// exporter exports a namespace, or all.
+type exporter struct {
+	*finder
+	ExportOptions
+	types   *inspect.Types
+	labels  objects.Selector // selects objects
+	chooser manifest.Chooser
+	left    map[manifest.Reason]map[string]int // how many, by type
+	custom  map[string]bool                    // the names of the definitions of exported custom resources
+	needs   map[manifest.Need]bool
+	missing []string // needed objects that the snapshot lacks
+	others  []string // needed objects that are not exported
+	large   int      // exported objects that only a server-side apply takes
+	printed int
+}
+
+// Export prints the objects of r that are asked for, or all in namespaces, as YAML for "kubectl
+// apply", each after those it depends on.
+func Export(ctx context.Context, r *inspect.Reader, asked []Asked, o Options, x ExportOptions) error {
+	g, err := newFinder(ctx, r, nil, o)
+	if err != nil {
+		return err
+	}
+	if g.layouts.Flavour().KCP() && o.AnyCluster {
+		return transform.Usagef("the snapshot is of kcp; name a logical cluster with --cluster")
+	}
+	e := &exporter{finder: g, ExportOptions: x, labels: o.Selector, left: map[manifest.Reason]map[string]int{},
+		custom: map[string]bool{}, needs: map[manifest.Need]bool{}}
+	if e.types, err = r.Types(ctx); err != nil {
+		return err
+	}
+	if e.CRDs { // of what the labels select
+		e.Selector = objects.Everything()
+	}
+	if err := e.learn(); err != nil {
+		return err
+	}
+	if err := e.survey(e.wanted(asked)); err != nil {
+		return err
+	}
+	e.Begin()
+	if err := e.exportAll(); err != nil {
+		return err
+	}
+	e.say()
+	return e.verdict()
+}
+
+// survey finds what to export, and what that needs, in one pass over the objects.
+func (e *exporter) survey(asked []Asked) error {
+	if e.Named {
+		e.asked = asked
+		return nil
+	}
+	services := Asked{Type: e.types.Of(schema.GroupResource{Resource: "services"})}
+	for _, a := range append([]Asked{services}, asked...) { // by Services, Endpoints are left out
+		err := stream.Each(e.reader.Objects(e.ctx, a.Type, e.selection(a)), func(o *inspect.Object) error {
+			if o.Err == nil && e.reason(a, o) == "" && e.labels.Fits(o.Content) {
+				e.look(a.Type, o)
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	if !e.Selector.Empty() {
+		e.asked = asked
+		return nil
+	}
+	if err := e.bindings(); err != nil {
+		return err
+	}
+	if e.asked = append(e.asked, e.namespaces()); e.CRDs { // the namespace has to be there too
+		asked = nil
+	}
+	if err := e.addNeeded(); err != nil {
+		return err
+	}
+	e.asked = append(e.asked, asked...)
+	return nil
+}
+
+// look notes what an exported object needs.
+func (e *exporter) look(kind *inspect.Type, o *inspect.Object) {
+	if !kind.Builtin {
+		e.custom[kind.Name()] = true
+	}
+	for _, n := range manifest.Needs(kind, o.Content) {
+		e.needs[n] = true
+	}
+}
+
+// wanted are the types that are asked for, or all namespaced ones that have objects, in order of
+// dependence.
+func (e *exporter) wanted(asked []Asked) []Asked {
+	if asked == nil {
+		for _, t := range e.types.All() {
+			if t.Namespaced && t.Objects > 0 {
+				asked = append(asked, Asked{Type: t})
+			}
+		}
+	}
+	sortByRank(asked)
+	return asked
+}
+
+func sortByRank(asked []Asked) {
+	slices.SortStableFunc(asked, func(a, b Asked) int { return manifest.Rank(a.Type) - manifest.Rank(b.Type) })
+}
+
+func (e *exporter) namespaces() Asked {
+	a := Asked{Type: e.types.Of(schema.GroupResource{Resource: "namespaces"})}
+	if e.Namespace != "" {
+		a.Names = []string{e.Namespace}
+	}
+	return a
+}
+
+// reason is why an object is left out; "" if it is not. What is named is exported.
+func (e *exporter) reason(a Asked, o *inspect.Object) manifest.Reason {
+	if e.All || len(a.Names) > 0 || !a.Type.Namespaced {
+		return ""
+	}
+	return e.chooser.LeftOut(a.Type, o.Content)
+}
+
+// leaves counts an object that is left out.
+func (e *exporter) leaves(a Asked, o *gotten) bool {
+	if e.CRDs && a.Type.Resource != keys.DefinitionType() {
+		e.shown--
+		return true
+	}
+	why := e.reason(a, o.Object)
+	if why == "" {
+		return false
+	}
+	e.shown--
+	if e.left[why] == nil {
+		e.left[why] = map[string]int{}
+	}
+	e.left[why][a.Type.Name()]++
+	return true
+}
+
+// bindings adds the ClusterRoleBindings of the ServiceAccounts, and their ClusterRoles.
+func (e *exporter) bindings() error {
+	kind := e.types.Of(schema.GroupResource{Group: "rbac.authorization.k8s.io", Resource: "clusterrolebindings"})
+	return stream.Each(e.reader.Objects(e.ctx, kind, inspect.Selection{Cluster: e.Cluster}), func(o *inspect.Object) error {
+		if o.Err != nil { // it may bind what is exported
+			e.sayUnread(&gotten{Object: o}, o.Err)
+			return nil
+		}
+		subjects, _, _ := unstructured.NestedSlice(o.Content, "subjects")
+		bound := slices.ContainsFunc(subjects, func(s any) bool {
+			subject, _ := s.(map[string]any)
+			return subject["kind"] == "ServiceAccount" && (e.Namespace == "" || subject["namespace"] == e.Namespace)
+		})
+		if bound && !manifest.Bootstrapped(o.Content) {
+			e.needs[manifest.Need{Group: kind.Resource.Group, Resource: kind.Resource.Resource, Name: o.Parsed.Name}] = true
+			if role, _, _ := unstructured.NestedString(o.Content, "roleRef", "name"); role != "" {
+				e.needs[manifest.Need{Group: kind.Resource.Group, Resource: "clusterroles", Name: role}] = true
+			}
+		}
+		return nil
+	})
+}
+
+// addNeeded asks for the definitions, and with --needed for the rest of what is needed.
+func (e *exporter) addNeeded() error {
+	gr := keys.DefinitionType()
+	for name := range e.custom {
+		e.needs[manifest.Need{Group: gr.Group, Resource: gr.Resource, Name: name}] = true
+	}
+	found := map[*inspect.Type][]string{}
+	for _, n := range slices.SortedFunc(maps.Keys(e.needs), compareNeeds) {
+		kind, name := e.types.Of(schema.GroupResource{Group: n.Group, Resource: n.Resource}), n.Resource+"/"+n.Name
+		var object *inspect.Object
+		for o, err := range e.reader.Objects(e.ctx, kind, inspect.Selection{Cluster: e.Cluster, Names: []string{n.Name}}) {
+			if err != nil {
+				return err
+			}
+			object = o
+		}
+		switch definition := kind.Resource == gr; {
+		case object == nil:
+			e.missing = append(e.missing, name)
+		case manifest.Bootstrapped(object.Content):
+		case definition, e.Needed && !e.CRDs:
+			found[kind] = append(found[kind], n.Name)
+		default:
+			e.others = append(e.others, name)
+		}
+	}
+	for _, t := range e.types.All() {
+		if found[t] != nil {
+			e.asked = append(e.asked, Asked{t, found[t]})
+		}
+	}
+	return nil
+}
+
+func compareNeeds(a, b manifest.Need) int {
+	return strings.Compare(a.Resource+"/"+a.Name, b.Resource+"/"+b.Name)
+}
+
+// say tells what was not exported and why, and what else the objects need.
+func (e *exporter) say() {
+	if e.Quiet {
+		return
+	}
+	line := func(format string, args ...any) {
+		fmt.Fprintln(e.Errs, render.Printable(fmt.Sprintf(format, args...)))
+	}
+	for _, why := range manifest.Reasons() {
+		var counts []string
+		for _, name := range slices.Sorted(maps.Keys(e.left[why])) {
+			counts = append(counts, fmt.Sprintf("%d %s", e.left[why][name], name))
+		}
+		if counts != nil {
+			line("left out, %s: %s", why, strings.Join(counts, ", "))
+		}
+	}
+	if len(e.others) > 0 && !e.CRDs {
+		line("needed, exported with --needed: %s", strings.Join(e.others, ", "))
+	}
+	if len(e.missing) > 0 {
+		line("needed, and not in the snapshot: %s", strings.Join(e.missing, ", "))
+	}
+	if len(e.custom) > 0 && !e.CRDs {
+		line("it holds custom resources: apply the output of --crds first, unless the cluster has their types")
+	}
+	if e.large > 0 {
+		line("%s too large for the annotation of kubectl apply: use kubectl apply --server-side", phrase.Count(e.large, "object"))
+	}
+}
+
+// exportAll prints YAML that can be applied, in order of dependence. Objects with secrets need
+// --show-secrets: a redacted Secret would overwrite a good one.
+func (e *exporter) exportAll() error {
+	sortByRank(e.asked)
+	return e.each(func(a Asked, o *gotten) error {
+		if o.Err == nil && e.leaves(a, o) {
+			return nil
+		}
+		return e.export(o)
+	})
+}
+
+func (e *exporter) export(o *gotten) (err error) {
+	content := o.Content
+	_, dying, _ := unstructured.NestedFieldNoCopy(content, "metadata", "deletionTimestamp")
+	switch {
+	case o.Err != nil:
+		return nil
+	case o.Partial:
+		err = errors.New("this build does not know the kind, only its metadata could be read; -o raw has the bytes")
+	default:
+		content, err = manifest.Export(o.Type, o.Content)
+	}
+	if err != nil {
+		e.shown--
+		e.sayUnread(o, err)
+		return nil
+	}
+	text, err := render.YAML(content)
+	if err != nil {
+		return fmt.Errorf("%s: %w", o.Key, err)
+	}
+	if e.hide != nil && e.hide.Object(o.Key, content) {
+		e.shown--
+		e.kept++
+		fmt.Fprintf(e.Errs, "%s: not exported: its secrets need --show-secrets\n", render.Printable(string(o.Key)))
+		return nil
+	}
+	const longest = 256 << 10 // annotations: kubectl keeps what it applied in one
+	if applied, err := json.Marshal(content); err == nil && len(applied) > longest {
+		e.large++
+	}
+	if dying && !e.Quiet {
+		fmt.Fprintf(e.Errs, "%s: it was in deletion and is alive again once applied; Kubernetes' own finalizers are removed, others stay\n",
+			render.Printable(string(o.Key)))
+	}
+	if e.printed++; e.printed > 1 {
+		text = append([]byte("---\n"), text...)
+	}
+	_, err = e.Out.Write(text)
+	return err
+}

@@ -1,0 +1,252 @@
+// Package get finds objects in a snapshot and prints them, searches them for a text, and exports
+// them as manifests that can be applied.
+//
+// Invariants:
+//
+//   - Objects are printed while they are read; only templates, raw values and sorted lists wait for
+//     all of them.
+//   - A value that cannot be read is named on the writer of messages, and is an error in the end.
+//   - Without Options.Secrets no credential is printed, searched or compared.
+package get
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/etcdshift/etcdshift/finding"
+	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/internal/compare"
+	"github.com/etcdshift/etcdshift/internal/objects"
+	"github.com/etcdshift/etcdshift/internal/phrase"
+	"github.com/etcdshift/etcdshift/internal/redact"
+	"github.com/etcdshift/etcdshift/internal/render"
+	"github.com/etcdshift/etcdshift/keys"
+)
+
+// Options choose objects and the form in which they are printed.
+type Options struct {
+	Out, Errs io.Writer // of data, and of messages
+
+	Namespace, Cluster string // "" for all
+	AnyCluster         bool   // no logical cluster of kcp was named
+	Selector           objects.Selector
+	Where              *objects.Condition // nil for none
+	Expression         string             // of Where
+	SortBy             string             // a JSONPath; "" for the order of the keys
+
+	Begin func() // is called when the index of the snapshot is read, before anything is printed
+
+	// For Print alone.
+	Format, Template string              // of -o FORMAT=TEMPLATE
+	LabelColumns     []string            // keys of labels
+	Now              time.Time           // from which ages count; zero for the newest time in the snapshot
+	Head             func() (any, error) // the head of a document of several objects
+
+	Quiet, Secrets, Deleted, IgnoreNotFound, ManagedFields bool
+	NoHeaders, ShowKind, ShowLabels, Stored                bool
+}
+
+// Asked is a type and the names of its objects; nil for all.
+type Asked struct {
+	Type  *inspect.Type
+	Names []string
+}
+
+// RefusedError is the error of objects that need Options.Secrets, where nothing else failed.
+type RefusedError struct{ error }
+
+// finder finds objects, and counts what becomes of them.
+type finder struct {
+	Options
+	asked   []Asked
+	ctx     context.Context
+	reader  *inspect.Reader
+	layouts keys.Layouts // of reader
+
+	hide          *redact.Shared // redacts the objects; nil where their values are not hidden, or not printed
+	shown, unread int
+	unasked       int           // objects without a result of Where
+	absent        string        // a field of Where that the first of them lacks; "" for another reason
+	hidden        bool          // something in a printed object was redacted
+	kept          int           // objects that were not exported
+	unbounded     int           // paths that found too much in an object
+	leftOut       int           // printer columns that tables do not show
+	clock         compare.Clock // of the deletions in tables
+	met           map[[2]string]bool
+}
+
+// newFinder returns a finder of objects in r.
+func newFinder(ctx context.Context, r *inspect.Reader, asked []Asked, o Options) (*finder, error) {
+	layouts, err := r.Layouts(ctx)
+	return &finder{Options: o, asked: asked, ctx: ctx, reader: r, layouts: layouts, met: map[[2]string]bool{}}, err
+}
+
+// Print prints the objects of r that are asked for.
+func Print(ctx context.Context, r *inspect.Reader, asked []Asked, o Options) error {
+	g, err := newFinder(ctx, r, asked, o)
+	if err != nil {
+		return err
+	}
+	if g.Now.IsZero() && g.isTable() {
+		if g.Now, err = inspect.NewestTime(ctx, r); err != nil {
+			return err
+		}
+	}
+	if g.Deleted && (g.isTable() || g.Format == "json" || g.Format == "yaml") {
+		if err := g.clock.Read(ctx, r); err != nil {
+			return err
+		}
+	}
+	g.Begin()
+	if err := g.learn(); err != nil {
+		return err
+	}
+	if err := g.print(); err != nil {
+		return err
+	}
+	return g.verdict()
+}
+
+// isTable reports whether the format is a table.
+func (o *Options) isTable() bool { return o.Format == "table" || o.Format == "wide" }
+
+// single reports whether one object is asked for: a name stands for one object in one namespace
+// and logical cluster.
+func (g *finder) single() bool {
+	return len(g.asked) == 1 && len(g.asked[0].Names) == 1 && (g.Namespace != "" || !g.asked[0].Type.Namespaced) &&
+		(!g.AnyCluster || !g.layouts.Flavour().KCP())
+}
+
+// unparsed returns errors about keys in no layout, which cannot be shown.
+func (g *finder) unparsed() (errs []error) {
+	if len(g.layouts.Storages()) == 0 {
+		return []error{errors.New("no storage prefix found; name it with --prefix")}
+	}
+	for _, a := range g.asked {
+		if g.Deleted || len(a.Names) > 0 {
+			continue
+		}
+		n, err := inspect.Unparsed(g.ctx, g.reader, a.Type, g.selection(a))
+		if err != nil {
+			return append(errs, err)
+		}
+		if n > 0 {
+			dir := g.layouts.Dirs(a.Type.Resource)[0]
+			errs = append(errs, fmt.Errorf("%s below %s in no layout; \"etcdshift keys\" lists what there is", phrase.Count(n, "key"), dir))
+		}
+	}
+	return errs
+}
+
+// verdict returns an error about everything that was not shown.
+func (g *finder) verdict() error {
+	errs := g.unparsed()
+	for _, a := range g.asked {
+		for _, name := range a.Names {
+			if !g.met[[2]string{a.Type.Name(), name}] && !g.IgnoreNotFound {
+				errs = append(errs, fmt.Errorf("%s %q not found%s%s", a.Type.Name(), name, g.where(a.Type.Namespaced), g.namesakes(a, name)))
+			}
+		}
+	}
+	missing := func(n int, what, is string) {
+		if n > 0 {
+			errs = append(errs, fmt.Errorf("%s %s", phrase.Count(n, what), is))
+		}
+	}
+	missing(g.unread, "value", "could not be read")
+	missing(g.unasked, "object", "left out: --where has no result for them")
+	missing(g.unbounded, "path", "found too much and shown as <error>")
+	missing(g.leftOut, "printer column", "not shown")
+	alone := errs == nil
+	missing(g.kept, "object", "not exported: it takes --show-secrets")
+	switch {
+	case g.kept > 0 && alone:
+		return &RefusedError{errs[0]}
+	case g.absent != "":
+		return finding.WithHint(errors.Join(errs...), fmt.Sprintf("ask for the field first: --where 'has(%s) && ...'", g.absent))
+	case errs == nil && g.shown == 0 && !g.Quiet && !g.IgnoreNotFound:
+		elsewhere, err := g.elsewhere()
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(g.Errs, "nothing found%s\n", elsewhere)
+	}
+	return errors.Join(errs...)
+}
+
+// namesakes names other namespaces with an object of the type and name; "" for none.
+func (g *finder) namesakes(a Asked, name string) string {
+	if g.Namespace == "" || g.Deleted {
+		return ""
+	}
+	return Namesakes(g.ctx, []*inspect.Type{a.Type}, name, g.Cluster, g.reader)
+}
+
+// Namesakes names the namespaces with an object of one of the types and the name; "" for none.
+func Namesakes(ctx context.Context, types []*inspect.Type, name, cluster string, readers ...*inspect.Reader) string {
+	var spaces []string
+	in := inspect.Selection{Names: []string{name}, Cluster: cluster}
+	for _, r := range readers {
+		for _, t := range types {
+			for o, err := range r.Objects(ctx, t, in) {
+				if err != nil {
+					break // the run has its error already
+				}
+				if t.Namespaced {
+					spaces = append(spaces, o.Parsed.Namespace)
+				}
+			}
+		}
+	}
+	return objects.Namesakes(spaces)
+}
+
+// where names the namespace that was searched; "" if that was all of them.
+func (g *finder) where(namespaced bool) string {
+	if !namespaced || g.Namespace == "" {
+		return ""
+	}
+	return fmt.Sprintf(" in namespace %q", g.Namespace)
+}
+
+// elsewhere names the namespace that was searched, and counts the objects in others. It also names
+// a logical cluster that the file does not have.
+func (g *finder) elsewhere() (string, error) {
+	if g.Cluster != "" && !g.Deleted {
+		if has, err := g.hasCluster(); err != nil || !has {
+			return fmt.Sprintf(": no logical cluster %q in %s; \"etcdshift kcp list\" lists them", g.Cluster,
+				render.Printable(g.reader.Snapshot().Path())), err
+		}
+	}
+	others, namespaced := 0, false
+	types, err := g.reader.Types(g.ctx) // with their Objects
+	if err != nil {
+		return "", err
+	}
+	for _, a := range g.asked {
+		if t := types.Of(a.Type.Resource); t != nil {
+			others += t.Objects
+		}
+		namespaced = namespaced || a.Type.Namespaced
+	}
+	text := g.where(namespaced)
+	if text != "" && others > 0 && !g.Deleted {
+		text += fmt.Sprintf("; with -A there is a choice of %s", phrase.Count(others, "object"))
+	}
+	return text, nil
+}
+
+func (g *finder) hasCluster() (bool, error) {
+	for e, err := range g.reader.Raw(g.ctx, nil) {
+		if err != nil {
+			return false, err
+		}
+		if k, err := e.ParseKey(); err == nil && k.Cluster == g.Cluster {
+			return true, nil
+		}
+	}
+	return false, nil
+}

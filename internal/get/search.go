@@ -1,0 +1,139 @@
+package get
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"regexp"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/internal/compare"
+	"github.com/etcdshift/etcdshift/internal/phrase"
+	"github.com/etcdshift/etcdshift/internal/stream"
+)
+
+// Found is a field that has a text, of an object or of a key in no layout.
+type Found struct {
+	compare.Subject
+	compare.Mention // without a path where bytes were searched
+}
+
+// A Search looks for a text in objects.
+type Search struct {
+	Text       *regexp.Regexp
+	Everything bool              // all types are asked for: keys in no layout are searched too
+	Yield      func(Found) error // takes each field that has the text
+
+	Count    int // of the fields found
+	Redacted int // objects with redacted values, which were not searched
+
+	*finder
+	mark *regexp.Regexp // of what stands for a secret
+}
+
+// Run searches the objects of r that are asked for. Verdict has what could not be read.
+func (s *Search) Run(ctx context.Context, r *inspect.Reader, asked []Asked, o Options) (err error) {
+	s.mark = redactedMark()
+	if s.finder, err = newFinder(ctx, r, asked, o); err != nil {
+		return err
+	}
+	if err := s.learn(); err != nil {
+		return err
+	}
+	return s.search()
+}
+
+// Verdict counts the objects with redacted values on the writer of messages. It returns an error
+// if nothing was found, or a value was not read.
+func (s *Search) Verdict(text string) error {
+	if s.Redacted > 0 && !s.Quiet {
+		fmt.Fprintf(s.Errs, "redacted values of %s were not searched; --show-secrets searches them\n", phrase.Count(s.Redacted, "object"))
+	}
+	s.shown = max(s.shown, 1) // nothing to say about objects of the types elsewhere
+	if err := s.verdict(); err != nil || s.Count > 0 {
+		return err
+	}
+	return fmt.Errorf("no object mentions %q%s", text, s.where(true))
+}
+
+// search looks into all chosen objects, and into keys in no layout where everything is searched.
+func (s *Search) search() error {
+	err := s.each(func(_ Asked, o *gotten) error {
+		subject := compare.NewSubject(o.Key, o.Parsed)
+		switch {
+		case o.Err != nil:
+			return s.names(subject)
+		case o.Partial:
+			return s.bytes(subject, o.Entry)
+		}
+		if s.hide != nil && s.hide.Object(o.Key, o.Content) {
+			s.Redacted++
+		}
+		unstructured.RemoveNestedField(o.Content, "metadata", "managedFields")
+		decodeData(o.Content)
+		return s.look(subject, o.Content)
+	})
+	if err != nil || !s.Everything || s.Namespace != "" || s.Cluster != "" {
+		return err
+	}
+	s.asked = nil // keys in no layout are searched too
+	return stream.Each(s.reader.Raw(s.ctx, nil), func(e inspect.Entry) error {
+		if _, err := e.ParseKey(); err == nil || len(e.Key) == 0 {
+			return nil
+		}
+		subject := compare.Subject{Key: string(e.Key)}
+		if err := errors.Join(s.look(subject, subject.Key), s.reader.Decrypt(s.ctx, &e)); err != nil {
+			return err
+		}
+		if e.Undecryptable != nil {
+			s.sayUnread(&gotten{Object: &inspect.Object{Entry: &e}}, e.Undecryptable)
+			return nil
+		}
+		return s.bytes(subject, &e)
+	})
+}
+
+// names searches the names of an object whose value cannot be read.
+func (s *Search) names(subject compare.Subject) error {
+	meta := map[string]any{"name": subject.Name}
+	if subject.Namespace != "" {
+		meta["namespace"] = subject.Namespace
+	}
+	return s.look(subject, map[string]any{"metadata": meta})
+}
+
+// bytes searches a value that is not JSON content.
+func (s *Search) bytes(subject compare.Subject, e *inspect.Entry) error {
+	if s.hide != nil && s.hide.Value(e.Key, e.Value) {
+		s.Redacted++
+		return nil
+	}
+	return s.look(subject, string(e.Value))
+}
+
+func (s *Search) look(subject compare.Subject, content any) error {
+	for m := range compare.Mentions(content, s.Text, s.mark) {
+		s.Count++
+		if err := s.Yield(Found{subject, m}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// decodeData decodes the data of a Secret and the binaryData of a ConfigMap. A redacted value is no
+// base64.
+func decodeData(content map[string]any) {
+	kind, _ := content["kind"].(string)
+	field := map[string]string{"Secret": "data", "ConfigMap": "binaryData"}[kind]
+	data, _ := content[field].(map[string]any)
+	for name, value := range data {
+		text, _ := value.(string)
+		if decoded, err := base64.StdEncoding.DecodeString(text); err == nil {
+			data[name] = string(decoded)
+		}
+	}
+}
