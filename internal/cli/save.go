@@ -116,13 +116,10 @@ func download(ctx context.Context, c *cli.Context, out string, o save.Options) (
 
 func printSaved(c *cli.Context, out string, r *save.Result) error {
 	if wantsJSON(c) {
-		doc := saved{answerTo("SavedSnapshot"), r.FileInfo, r.Member, asList(r.Refused), asList(r.Failed), asList(r.Warnings)}
+		doc := saved{answerTo("SavedSnapshot"), r.FileInfo, r.Member, listed(r.Refused), listed(r.Failed), listed(r.Warnings)}
 		return render.JSON(c.App.Writer, doc)
 	}
 	_, err := fmt.Fprintf(c.App.Writer, "%s: %s, revision %d, %s, sha256 %s\n",
 		render.Printable(out), render.Size(r.Bytes), r.Revision, phrase.Count(r.Keys, "key"), r.SHA256)
 	return err
 }
-
-// asList is a list that JSON prints as one, also without elements.
-func asList[T any](elements []T) []T { return append([]T{}, elements...) }

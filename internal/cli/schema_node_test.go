@@ -9,7 +9,6 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"maps"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -150,69 +149,6 @@ func (n *node) addFields(is reflect.Type, sources *sources, required bool) {
 			n.add(name, of, required && !optional)
 		}
 	}
-}
-
-// wrongBy lists the places where a value breaks a schema, both decoded from JSON. A field that the
-// schema lacks breaks it.
-func wrongBy(schema any, at string, value any) (wrong []string) {
-	n, _ := schema.(map[string]any)
-	is, types := jsonType(value), fmt.Sprint(n["type"])
-	if is == "integer" && types == "number" { // each integer is one
-		is = types
-	}
-	if !slices.Contains(strings.Fields(strings.Trim(types, "[]")), is) && n["type"] != nil {
-		return []string{fmt.Sprintf("%s is %s, want %s", at, is, types)}
-	}
-	switch v := value.(type) {
-	case string:
-		if enum, is := n["enum"].([]any); is && !slices.Contains(enum, value) {
-			wrong = append(wrong, fmt.Sprintf("%s is %q, want one of %v", at, v, enum))
-		}
-	case []any:
-		for i, item := range v {
-			wrong = append(wrong, wrongBy(n["items"], fmt.Sprintf("%s[%d]", at, i), item)...)
-		}
-	case map[string]any:
-		required, _ := n["required"].([]any)
-		for _, name := range required {
-			if _, there := v[name.(string)]; !there {
-				wrong = append(wrong, fmt.Sprintf("%s lacks %s", at, name))
-			}
-		}
-		properties, _ := n["properties"].(map[string]any)
-		for _, name := range slices.Sorted(maps.Keys(v)) {
-			switch of, known := properties[name]; {
-			case known:
-				wrong = append(wrong, wrongBy(of, at+"."+name, v[name])...)
-			case n["additionalProperties"] != nil:
-				wrong = append(wrong, wrongBy(n["additionalProperties"], at+"."+name, v[name])...)
-			case n["type"] != nil:
-				wrong = append(wrong, at+" has "+name+", which the schema lacks")
-			}
-		}
-	}
-	return wrong
-}
-
-// jsonType is the name that JSON Schema has for the type of a value that was decoded with
-// UseNumber.
-func jsonType(value any) string {
-	switch v := value.(type) {
-	case nil:
-		return "null"
-	case bool:
-		return "boolean"
-	case string:
-		return "string"
-	case json.Number:
-		if _, err := strconv.ParseUint(strings.TrimPrefix(v.String(), "-"), 10, 64); err == nil {
-			return "integer"
-		}
-		return "number"
-	case []any:
-		return "array"
-	}
-	return "object"
 }
 
 // sources reads the comments and constants of packages of this module.

@@ -16,12 +16,16 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"k8s.io/kube-openapi/pkg/validation/spec"
+	"k8s.io/kube-openapi/pkg/validation/strfmt"
+	"k8s.io/kube-openapi/pkg/validation/validate"
 
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/internal/compare"
 	"github.com/etcdshift/etcdshift/internal/fleet"
 	"github.com/etcdshift/etcdshift/internal/get"
 	"github.com/etcdshift/etcdshift/internal/kcp/archive"
+	"github.com/etcdshift/etcdshift/internal/stream"
 	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
 	"github.com/etcdshift/etcdshift/transform"
 	"github.com/etcdshift/etcdshift/transform/migrations"
@@ -129,29 +133,56 @@ func TestSchemas(t *testing.T) {
 	}
 }
 
-// storedSchemas are those of a folder, by the names of the files in lower case.
-func storedSchemas(folder string) (map[string]map[string]any, error) {
-	all := map[string]map[string]any{}
+// storedSchemas are those of a folder, by the names of the files in lower case. A field that a
+// schema lacks breaks it.
+func storedSchemas(folder string) (map[string]*spec.Schema, error) {
+	all := map[string]*spec.Schema{}
 	paths, err := filepath.Glob(filepath.Join(folder, "*.json"))
 	for _, path := range paths {
 		text, err := os.ReadFile(path)
 		if err != nil {
 			return nil, err
 		}
-		var schema map[string]any
-		if err := json.Unmarshal(text, &schema); err != nil {
+		schema := &spec.Schema{}
+		if err := json.Unmarshal(text, schema); err != nil {
 			return nil, err
 		}
+		closeObjects(schema)
 		all[strings.TrimSuffix(filepath.Base(path), ".json")] = schema
 	}
 	return all, err
 }
 
+// closeObjects has objects of a schema refuse other fields.
+func closeObjects(s *spec.Schema) {
+	if s.Type.Contains("object") && s.AdditionalProperties == nil {
+		s.AdditionalProperties = &spec.SchemaOrBool{}
+	}
+	for name, of := range s.Properties {
+		closeObjects(&of)
+		s.Properties[name] = of
+	}
+	if s.Items != nil {
+		closeObjects(s.Items.Schema)
+	}
+	if s.AdditionalProperties != nil && s.AdditionalProperties.Schema != nil {
+		closeObjects(s.AdditionalProperties.Schema)
+	}
+}
+
+// wrongBy lists the places where a value breaks a schema.
+func wrongBy(schema *spec.Schema, at string, value any) (wrong []string) {
+	if schema == nil {
+		return []string{"no schema of " + at}
+	}
+	result := validate.NewSchemaValidator(schema, nil, at, strfmt.Default).Validate(value)
+	return stream.Mapped(result.Errors, error.Error)
+}
+
 // wrongPrinted lists the places where JSON that a command printed breaks its schema in
 // docs/reference/schema. Other texts pass, and JSON that ends early.
-func wrongPrinted(all map[string]map[string]any, args []string, printed []byte) (wrong []string) {
+func wrongPrinted(all map[string]*spec.Schema, args []string, printed []byte) (wrong []string) {
 	d := json.NewDecoder(bytes.NewReader(printed))
-	d.UseNumber()
 	for {
 		var value map[string]any
 		if d.Decode(&value) != nil {
@@ -162,13 +193,9 @@ func wrongPrinted(all map[string]map[string]any, args []string, printed []byte) 
 		switch {
 		case slices.Contains(args, "jsonl"):
 			document, list := lineOf(args, value)
-			properties := all[document]["properties"].(map[string]any)
-			wrong = append(wrong, wrongBy(properties[list].(map[string]any)["items"], list, value)...)
+			wrong = append(wrong, wrongBy(all[document].Properties[list].Items.Schema, list, value)...)
 		case value["apiVersion"] == "etcdshift/v1", value["etcdshift"] != nil:
 			wrong = append(wrong, wrongBy(all[strings.ToLower(kind)], kind, value)...)
-			if all[strings.ToLower(kind)] == nil {
-				wrong = append(wrong, fmt.Sprintf("no schema of kind %q", kind))
-			}
 		}
 		if manifest["format"] != nil {
 			wrong = append(wrong, wrongBy(all["logicalclusterarchive"], "archive", manifest)...)

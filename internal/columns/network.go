@@ -11,15 +11,9 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/labels"
-)
 
-// textsOf returns what of returns for each element.
-func textsOf[T any](all []T, of func(T) string) (out []string) {
-	for _, one := range all {
-		out = append(out, of(one))
-	}
-	return out
-}
+	"github.com/etcdshift/etcdshift/internal/stream"
+)
 
 // joinSet joins the texts that are not empty.
 func joinSet(between string, texts ...string) string {
@@ -60,7 +54,7 @@ func externalIP(o *corev1.Service) string {
 	case corev1.ServiceTypeExternalName:
 		return o.Spec.ExternalName
 	case corev1.ServiceTypeLoadBalancer:
-		found := textsOf(o.Status.LoadBalancer.Ingress, func(in corev1.LoadBalancerIngress) string { return cmp.Or(in.IP, in.Hostname) })
+		found := stream.Mapped(o.Status.LoadBalancer.Ingress, func(in corev1.LoadBalancerIngress) string { return cmp.Or(in.IP, in.Hostname) })
 		return cmp.Or(strings.Join(append(distinct(found), ips...), ","), "<pending>")
 	}
 	return cmp.Or(strings.Join(ips, ","), none)
@@ -90,7 +84,7 @@ func endpointsCells(o *corev1.Endpoints) []any {
 }
 
 func endpointSliceCells(o *discoveryv1.EndpointSlice) []any {
-	ports := textsOf(o.Ports, func(p discoveryv1.EndpointPort) string { return fmt.Sprint(orElse(p.Port, "*")) })
+	ports := stream.Mapped(o.Ports, func(p discoveryv1.EndpointPort) string { return fmt.Sprint(orElse(p.Port, "*")) })
 	var addresses []string
 	for _, e := range o.Endpoints {
 		addresses = append(addresses, e.Addresses...)
@@ -99,12 +93,12 @@ func endpointSliceCells(o *discoveryv1.EndpointSlice) []any {
 }
 
 func ingressCells(o *networkingv1.Ingress) []any {
-	hosts := slices.DeleteFunc(textsOf(o.Spec.Rules, func(r networkingv1.IngressRule) string { return r.Host }), isEmpty)
+	hosts := slices.DeleteFunc(stream.Mapped(o.Spec.Rules, func(r networkingv1.IngressRule) string { return r.Host }), isEmpty)
 	ports := "80"
 	if len(o.Spec.TLS) > 0 {
 		ports = "80, 443"
 	}
-	addresses := textsOf(o.Status.LoadBalancer.Ingress, func(in networkingv1.IngressLoadBalancerIngress) string {
+	addresses := stream.Mapped(o.Status.LoadBalancer.Ingress, func(in networkingv1.IngressLoadBalancerIngress) string {
 		return cmp.Or(in.IP, in.Hostname)
 	})
 	return []any{orElse(o.Spec.IngressClassName, none), cmp.Or(first(3, hosts, ","), "*"), strings.Join(distinct(addresses), ","), ports}

@@ -8,6 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/etcdshift/etcdshift/internal/stream"
 )
 
 func persistentVolumeCells(o *corev1.PersistentVolume) []any {
@@ -74,8 +76,8 @@ func storageClassCells(o *storagev1.StorageClass) []any {
 }
 
 func csiDriverCells(o *storagev1.CSIDriver) []any {
-	audiences := textsOf(o.Spec.TokenRequests, func(r storagev1.TokenRequest) string { return r.Audience })
-	modes := textsOf(o.Spec.VolumeLifecycleModes, func(m storagev1.VolumeLifecycleMode) string { return string(m) })
+	audiences := stream.Mapped(o.Spec.TokenRequests, func(r storagev1.TokenRequest) string { return r.Audience })
+	modes := stream.Mapped(o.Spec.VolumeLifecycleModes, func(m storagev1.VolumeLifecycleMode) string { return string(m) })
 	return []any{
 		orElse(o.Spec.AttachRequired, true), orElse(o.Spec.PodInfoOnMount, false), orElse(o.Spec.StorageCapacity, false),
 		cmp.Or(strings.Join(audiences, ","), unset), orElse(o.Spec.RequiresRepublish, false), cmp.Or(strings.Join(modes, ","), none),

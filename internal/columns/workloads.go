@@ -13,12 +13,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/utils/ptr"
+
+	"github.com/etcdshift/etcdshift/internal/stream"
 )
 
 // containers returns the names and the images of a pod's containers, and the cells after them.
 func containers(spec corev1.PodSpec, after ...any) []any {
-	names := textsOf(spec.Containers, func(c corev1.Container) string { return c.Name })
-	images := textsOf(spec.Containers, func(c corev1.Container) string { return c.Image })
+	names := stream.Mapped(spec.Containers, func(c corev1.Container) string { return c.Name })
+	images := stream.Mapped(spec.Containers, func(c corev1.Container) string { return c.Image })
 	return append([]any{strings.Join(names, ","), strings.Join(images, ",")}, after...)
 }
 
