@@ -14,7 +14,7 @@ import (
 // buildOpenAPIModelsForApply of pkg/apiserver and buildKubeNative of
 // pkg/controller/openapi/builder, but with any metadata. Without a structural schema it accepts
 // all.
-func (v *Version) compileFieldType() (*typed.ParseableType, error) {
+func compileFieldType(v *Version) (*typed.ParseableType, error) {
 	structural, err := v.structural()
 	if err != nil {
 		return nil, err

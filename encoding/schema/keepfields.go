@@ -20,7 +20,7 @@ const (
 // object as it is, and that a server reads all of it: entries at listed versions, each of another
 // manager, in order, and with fields as a server writes them. False means that a field manager has
 // to be asked.
-func (c *CRD) keepsManagedFields(list []any) bool {
+func keepsManagedFields(c *CRD, list []any) bool {
 	if len(list) > maxKept {
 		return false
 	}
@@ -28,7 +28,7 @@ func (c *CRD) keepsManagedFields(list []any) bool {
 	entries := make([]map[string]any, 0, maxKept)
 	for _, element := range list {
 		entry, _ := element.(map[string]any)
-		if !c.keepsEntry(entry) {
+		if !keepsEntry(c, entry) {
 			return false
 		}
 		for i, other := range entries {
@@ -45,7 +45,7 @@ func (c *CRD) keepsManagedFields(list []any) bool {
 
 // keepsEntry reports that decoding and encoding leave an entry as it is, and that its fields fit
 // the types of its version.
-func (c *CRD) keepsEntry(entry map[string]any) bool {
+func keepsEntry(c *CRD, entry map[string]any) bool {
 	for name, value := range entry {
 		text, isText := value.(string)
 		switch name {

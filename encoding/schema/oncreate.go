@@ -11,7 +11,7 @@ import (
 // asOnCreates reports that an update that only adds an annotation meets no rule of the schema that
 // a create of the object does not: none compares with the old object, and none looks at
 // annotations. False is for schemas for which this is not sure.
-func (v *Version) asOnCreates(props *apiextensions.JSONSchemaProps) bool {
+func asOnCreates(v *Version, props *apiextensions.JSONSchemaProps) bool {
 	if props == nil || v.preserves() || props.AdditionalProperties != nil || len(props.PatternProperties)+len(props.Enum)+len(props.Dependencies) > 0 {
 		return false
 	}

@@ -23,10 +23,10 @@ func (c *CRD) RewriteManagedFields(obj map[string]any) (lost []string, err error
 		return nil, nil
 	}
 	storage, err := c.versionOf(obj)
-	if err != nil || c.keepsManagedFields(list) {
+	if err != nil || keepsManagedFields(c, list) {
 		return nil, err
 	}
-	settled, err := storage.updateManagedFields(obj, list)
+	settled, err := updateManagedFields(storage, obj, list)
 	if err != nil {
 		return nil, err
 	}
@@ -46,7 +46,7 @@ func (c *CRD) RewriteManagedFields(obj map[string]any) (lost []string, err error
 
 // updateManagedFields has a server's field manager update an object that does not change, and
 // returns its managedFields then.
-func (v *Version) updateManagedFields(obj map[string]any, list []any) ([]any, error) {
+func updateManagedFields(v *Version, obj map[string]any, list []any) ([]any, error) {
 	manager, err := v.fieldManager()
 	if err != nil {
 		return nil, err
@@ -66,7 +66,7 @@ func (v *Version) updateManagedFields(obj map[string]any, list []any) ([]any, er
 }
 
 // compileFieldManager returns a server's field manager for requests at the version.
-func (v *Version) compileFieldManager() (*managedfields.FieldManager, error) {
+func compileFieldManager(v *Version) (*managedfields.FieldManager, error) {
 	c, gvk := fieldConverter{crd: v.crd}, v.gvk()
 	return managedfields.NewDefaultCRDFieldManager(c, c, nil, unstructuredscheme.NewUnstructuredCreator(), gvk, gvk.GroupVersion(), "", nil)
 }

@@ -54,7 +54,7 @@ func (s *shape) checks() *rules {
 
 // compileChecked returns the shape of the version with rules, or without them where nothing can be
 // told about the version's objects; nil where no server would serve the version.
-func (v *Version) compileChecked() *shape {
+func compileChecked(v *Version) *shape {
 	if _, err := v.structural(); err != nil {
 		return nil
 	}
@@ -73,7 +73,7 @@ func (v *Version) compileChecked() *shape {
 		return root
 	}
 	root.attach(props)
-	if root.rules.kind != "object" || !v.bindScale(root) || restrictsMeta(props) {
+	if root.rules.kind != "object" || !bindScale(v, root) || restrictsMeta(props) {
 		root.rules = nil
 	}
 	return root
@@ -117,7 +117,7 @@ func (s *shape) attach(p *apiextensions.JSONSchemaProps) {
 }
 
 // bindScale adds what validateScale checks; false if the schema does not declare the fields.
-func (v *Version) bindScale(root *shape) bool {
+func bindScale(v *Version, root *shape) bool {
 	if v.spec.Subresources == nil || v.spec.Subresources.Scale == nil {
 		return true
 	}

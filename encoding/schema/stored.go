@@ -20,7 +20,7 @@ func (c *CRD) Stored(uid string, created time.Time) ([]byte, error) {
 	if uid == "" {
 		return nil, fmt.Errorf("CustomResourceDefinition %q: no uid", c.v1.Name)
 	}
-	if err := c.checkUsable(); err != nil {
+	if err := checkUsable(c); err != nil {
 		return nil, fmt.Errorf("CustomResourceDefinition %q: %w", c.v1.Name, err)
 	}
 	fresh := c.internal.DeepCopy()
@@ -39,7 +39,7 @@ func (c *CRD) Stored(uid string, created time.Time) ([]byte, error) {
 	return encode(fresh)
 }
 
-func (c *CRD) checkUsable() error {
+func checkUsable(c *CRD) error {
 	if want := c.v1.Spec.Names.Plural + "." + c.v1.Spec.Group; c.v1.Name != want {
 		return fmt.Errorf("name must be %q", want)
 	}

@@ -30,7 +30,7 @@ type Told struct {
 // decoded to be sure: the answer is never wrong, and "no" only for few objects that a server wrote,
 // such as those with nulls or with unusual escapes.
 func (c *CRD) Tell(value []byte, namespace, name string) (told Told, ok bool) {
-	stored, storage := c.versionIn(value), c.versions[c.StorageVersion()]
+	stored, storage := versionIn(c, value), c.versions[c.StorageVersion()]
 	if stored == nil || storage == nil || stored != storage && c.Webhook() || c.isNamespaced() != (namespace != "") {
 		return Told{}, false
 	}
@@ -106,7 +106,7 @@ func (t *Told) Accepted(ctx context.Context) bool {
 func (t *Told) Relabelled() (out []byte, ok bool) {
 	if t.entries != nil {
 		content, err := encoding.DecodeJSON(t.entries)
-		if list, _ := content.([]any); err != nil || !t.crd.keepsManagedFields(list) {
+		if list, _ := content.([]any); err != nil || !keepsManagedFields(t.crd, list) {
 			return nil, false
 		}
 	}
@@ -119,7 +119,7 @@ func (t *Told) Relabelled() (out []byte, ok bool) {
 const apiVersionHead = `{"apiVersion":"`
 
 // versionIn is the version in the apiVersion that a value begins with, nil for one not listed.
-func (c *CRD) versionIn(value []byte) *Version {
+func versionIn(c *CRD, value []byte) *Version {
 	const most = 512
 	rest, _ := bytes.CutPrefix(value[:min(len(value), most)], []byte(apiVersionHead))
 	rest, found := bytes.CutPrefix(rest, []byte(c.prefix))

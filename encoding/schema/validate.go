@@ -36,7 +36,7 @@ type validators struct {
 	asOnCreates bool // updates meet no other rules than creates
 }
 
-func (v *Version) compileValidators() (validators, error) {
+func compileValidators(v *Version) (validators, error) {
 	props, err := v.props()
 	if err != nil {
 		return validators{}, err
@@ -59,7 +59,7 @@ func (v *Version) compileValidators() (validators, error) {
 			return cel.NewValidator(structural, true, celconfig.PerCallLimit)
 		}),
 		created: sync.OnceValue(func() *ruleNode { return newRoot(structural) }),
-		costs:   newCosts(props), embedded: v.shape().hasEmbedded(), asOnCreates: v.asOnCreates(props),
+		costs:   newCosts(props), embedded: v.shape().hasEmbedded(), asOnCreates: asOnCreates(v, props),
 		lists: anyStructural(structural, func(s *structuralschema.Structural) bool { return s.XListType != nil }),
 	}, nil
 }

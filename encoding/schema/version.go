@@ -31,17 +31,22 @@ type Version struct {
 
 func newVersion(c *CRD, spec *apiextensionsv1.CustomResourceDefinitionVersion) *Version {
 	v := &Version{crd: c, spec: spec}
-	v.props = sync.OnceValues(v.internalProps)
-	v.structural = sync.OnceValues(v.compileStructural)
+	v.props = once(v, internalProps)
+	v.structural = once(v, compileStructural)
 	v.shape = sync.OnceValue(func() *shape {
 		structural, _ := v.structural()
 		return newShape(structural)
 	})
-	v.checked = sync.OnceValue(v.compileChecked)
-	v.validators = sync.OnceValues(v.compileValidators)
-	v.fieldType = sync.OnceValues(v.compileFieldType)
-	v.fieldManager = sync.OnceValues(v.compileFieldManager)
+	v.checked = sync.OnceValue(func() *shape { return compileChecked(v) })
+	v.validators = once(v, compileValidators)
+	v.fieldType = once(v, compileFieldType)
+	v.fieldManager = once(v, compileFieldManager)
 	return v
+}
+
+// once compiles a part of a version when it is first needed.
+func once[T any](v *Version, compile func(*Version) (T, error)) func() (T, error) {
+	return sync.OnceValues(func() (T, error) { return compile(v) })
 }
 
 // gvk is the apiVersion and kind of an object at this version.
@@ -51,7 +56,7 @@ func (v *Version) gvk() schema.GroupVersionKind { return v.crd.GroupKind().WithV
 func (v *Version) preserves() bool { return v.crd.v1.Spec.PreserveUnknownFields }
 
 // internalProps is the schema in the internal type, nil for none.
-func (v *Version) internalProps() (*apiextensions.JSONSchemaProps, error) {
+func internalProps(v *Version) (*apiextensions.JSONSchemaProps, error) {
 	if v.spec.Schema == nil || v.spec.Schema.OpenAPIV3Schema == nil {
 		return nil, nil
 	}
@@ -62,7 +67,7 @@ func (v *Version) internalProps() (*apiextensions.JSONSchemaProps, error) {
 
 // compileStructural follows getOrCreateServingInfoFor of the API server: with preserveUnknownFields
 // a schema need not be structural, and its defaults are not pruned.
-func (v *Version) compileStructural() (*structuralschema.Structural, error) {
+func compileStructural(v *Version) (*structuralschema.Structural, error) {
 	props, err := v.props()
 	if err != nil || props == nil {
 		return nil, err

@@ -128,7 +128,7 @@ func (c *CRD) CheckApply(obj map[string]any) error {
 	r := relabel{crd: c, storage: storage, obj: obj, accepted: map[*Version]bool{}}
 	metadata, _ := obj["metadata"].(map[string]any)
 	list, _ := metadata["managedFields"].([]any)
-	kept := c.keepsManagedFields(list)
+	kept := keepsManagedFields(c, list)
 	for _, element := range list {
 		entry, _ := element.(map[string]any)
 		if !kept && !isReadable(entry) {

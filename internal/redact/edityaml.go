@@ -12,7 +12,7 @@ import (
 )
 
 // insideYAML edits YAML: names, their order and comments stay, but for comments with a secret.
-func (w walker) insideYAML(text string) (string, bool) {
+func insideYAML(w walker, text string) (string, bool) {
 	var out bytes.Buffer
 	encoder := yaml.NewEncoder(&out)
 	encoder.SetIndent(2)
@@ -24,7 +24,7 @@ func (w walker) insideYAML(text string) (string, bool) {
 		if err == io.EOF {
 			break
 		}
-		if err != nil || !w.editNode(&node, &want, &changed) || encoder.Encode(&node) != nil {
+		if err != nil || !editNode(w, &node, &want, &changed) || encoder.Encode(&node) != nil {
 			return "", false
 		}
 	}
@@ -40,7 +40,7 @@ func (w walker) insideYAML(text string) (string, bool) {
 }
 
 // editNode edits a document, and adds its content, edited, to want.
-func (w walker) editNode(node *yaml.Node, want *[]any, changed *bool) bool {
+func editNode(w walker, node *yaml.Node, want *[]any, changed *bool) bool {
 	document := content(node)
 	switch document.(type) {
 	case nil:
@@ -54,7 +54,7 @@ func (w walker) editNode(node *yaml.Node, want *[]any, changed *bool) bool {
 	if !setNode(node, document) {
 		return false
 	}
-	*changed = w.editComments(node) || *changed
+	*changed = editComments(w, node) || *changed
 	*want = append(*want, document)
 	return true
 }
@@ -104,7 +104,7 @@ func setScalar(node *yaml.Node, to any) bool {
 	return true
 }
 
-func (w walker) editComments(node *yaml.Node) (changed bool) {
+func editComments(w walker, node *yaml.Node) (changed bool) {
 	for _, comment := range []*string{&node.HeadComment, &node.LineComment, &node.FootComment} {
 		if *comment == "" {
 			continue
@@ -118,7 +118,7 @@ func (w walker) editComments(node *yaml.Node) (changed bool) {
 		}
 	}
 	for _, child := range slices.Clone(node.Content) {
-		changed = w.editComments(child) || changed
+		changed = editComments(w, child) || changed
 	}
 	return changed
 }

@@ -7,12 +7,12 @@ import (
 )
 
 // inside returns a text without the secrets that holds finds in it. of walks its content.
-func (w walker) inside(text string, of walker) string {
+func inside(w walker, text string, of walker) string {
 	if of.texts <= deepest && len(text) <= largest && mayParse(text) {
-		if out, ok := of.insideJSON(text); ok {
+		if out, ok := insideJSON(of, text); ok {
 			return out
 		}
-		if out, ok := of.insideYAML(text); ok {
+		if out, ok := insideYAML(of, text); ok {
 			return out
 		}
 		if _, err := parse(text); err == nil { // a line alone does not tell what an alias holds
@@ -20,11 +20,11 @@ func (w walker) inside(text string, of walker) string {
 		}
 	}
 	if of.texts <= deepest {
-		if out, ok := of.insidePacked(text); ok {
+		if out, ok := insidePacked(of, text); ok {
 			return out
 		}
 	}
-	if out, ok := w.insideLines(text); ok {
+	if out, ok := insideLines(w, text); ok {
 		return out
 	}
 	return w.literal(text)
@@ -35,7 +35,7 @@ func (w walker) literal(text string) string {
 	return out
 }
 
-func (w walker) insideJSON(text string) (string, bool) {
+func insideJSON(w walker, text string) (string, bool) {
 	changed := false
 	out, err := EditJSON(text, func(content any) any {
 		changed = w.walk(content, "") || changed
@@ -46,7 +46,7 @@ func (w walker) insideJSON(text string) (string, bool) {
 }
 
 // insidePacked edits a text that has another form as a whole, or a data URL.
-func (w walker) insidePacked(text string) (string, bool) {
+func insidePacked(w walker, text string) (string, bool) {
 	head := text[:strings.Index(text, ";base64,")+1]
 	if head != "" && strings.HasPrefix(text, "data:") {
 		head += "base64,"
@@ -59,9 +59,9 @@ func (w walker) insidePacked(text string) (string, bool) {
 			return plain
 		}
 		if isText(plain) {
-			return w.inside(plain, w.inner())
+			return inside(w, plain, w.inner())
 		}
-		out, is := w.inner().insidePacked(plain)
+		out, is := insidePacked(w.inner(), plain)
 		left = left || !is
 		return out
 	})
@@ -81,8 +81,8 @@ func across(text, edited string) bool {
 
 // insideLines replaces the words of lines with a secret, but for the first one. It fails where a
 // secret may go on in the next line.
-func (w walker) insideLines(text string) (string, bool) {
-	if slices.ContainsFunc(tables().shapes, func(s shape) bool { return s.pattern == nil && s.fits(text) }) || w.packsLines(text) {
+func insideLines(w walker, text string) (string, bool) {
+	if slices.ContainsFunc(tables().shapes, func(s shape) bool { return s.pattern == nil && s.fits(text) }) || packsLines(w, text) {
 		return "", false
 	}
 	var out, rest strings.Builder
@@ -97,21 +97,21 @@ func (w walker) insideLines(text string) (string, bool) {
 			return "", false
 		}
 		changed = true
-		out.WriteString(w.insideLine(line))
+		out.WriteString(insideLine(w, line))
 		rest.WriteString("\n")
 	}
 	return out.String(), changed && !w.holds(rest.String())
 }
 
 // packsLines reports whether base64 with a secret in it goes over several lines.
-func (w walker) packsLines(text string) bool {
+func packsLines(w walker, text string) bool {
 	return !w.unpacker.decodeRuns(text, leastNamed, func(f encoded) bool {
 		return f.err == nil && !(strings.ContainsAny(text[f.begin:f.end], "\n\\") && w.inner().holds(f.plain))
 	})
 }
 
 // insideLine keeps the name at the beginning of a line.
-func (w walker) insideLine(line string) string {
+func insideLine(w walker, line string) string {
 	begin := strings.IndexFunc(line, func(r rune) bool { return r < utf8.RuneSelf && isWordByte(byte(r)) })
 	end := 0
 	if begin >= 0 {

@@ -21,7 +21,7 @@ func (w walker) redactKind(v map[string]any) (changed bool) {
 		if isHelm(v) {
 			changed = w.redactEntries(v, "data", Literal)
 		}
-		changed = w.redactFiles(v) || changed
+		changed = redactFiles(w, v) || changed
 	}
 	if auths, isMap := v["auths"].(map[string]any); isMap { // of a docker configuration
 		for _, registry := range auths {
@@ -32,7 +32,7 @@ func (w walker) redactKind(v map[string]any) (changed bool) {
 	if v["kty"] != nil { // a JSON web key, RFC 7518
 		changed = w.redactFields(v, "d", "k", "p", "q", "dp", "dq", "qi") || changed
 	}
-	return w.redactBeside(v) || changed
+	return redactBeside(w, v) || changed
 }
 
 func (w walker) redactFields(v map[string]any, fields ...string) (changed bool) {
@@ -43,7 +43,7 @@ func (w walker) redactFields(v map[string]any, fields ...string) (changed bool) 
 }
 
 // redactBeside redacts the value beside the name of a secret, as in environment variables and headers.
-func (w walker) redactBeside(v map[string]any) (changed bool) {
+func redactBeside(w walker, v map[string]any) (changed bool) {
 	for _, field := range []string{"name", "key", "type"} {
 		name, _ := v[field].(string)
 		s := sortOf(name)
@@ -75,7 +75,7 @@ func (w walker) redactSecret(v map[string]any) (changed bool) {
 
 // redactFiles redacts entries of a ConfigMap with the names of private key files, and binary ones that
 // hold a secret.
-func (w walker) redactFiles(obj map[string]any) (changed bool) {
+func redactFiles(w walker, obj map[string]any) (changed bool) {
 	data, _ := obj["data"].(map[string]any)
 	for name := range data {
 		changed = isKeyFile(name) && w.redactIf(data, name, isLiteral) || changed

@@ -45,9 +45,9 @@ func (w walker) hidden(part Part, value any) any {
 	}
 	switch {
 	case w.with != nil && part == applied:
-		return replaced{w.inside(text, w)}
+		return replaced{inside(w, text, w)}
 	case w.with != nil && part == mixed:
-		return replaced{w.inside(text, w.inner())}
+		return replaced{inside(w, text, w.inner())}
 	case w.with != nil:
 		return replaced{w.with(part, value)}
 	case !is || part == Whole:
