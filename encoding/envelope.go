@@ -43,7 +43,7 @@ func (e *envelope) value(f Format) (Value, error) {
 	if err != nil {
 		return Value{}, fmt.Errorf("%s value: apiVersion is not GROUP/VERSION", f)
 	}
-	return Value{Format: f, Raw: e.body.payload, GVK: gv.WithKind(e.kind)}, nil
+	return Value{Format: f, Raw: e.body.Payload, GVK: gv.WithKind(e.kind)}, nil
 }
 
 func envelopeOfJSON(data []byte) (envelope, error) {
@@ -55,7 +55,7 @@ func envelopeOfJSON(data []byte) (envelope, error) {
 // readJSON parses a JSON value and appends its fields to out, which is empty.
 func readJSON(data []byte, out jsonObject) (e envelope, obj jsonObject, err error) {
 	if obj, err = parseJSON(data, '{', out); err == nil {
-		e.body.payload = data
+		e.body.Payload = data
 		e.apiVersion, e.kind, err = obj.typeMeta()
 	}
 	return e, obj, err
@@ -64,21 +64,21 @@ func readJSON(data []byte, out jsonObject) (e envelope, obj jsonObject, err erro
 func envelopeOfCBOR(data []byte) (envelope, error) {
 	obj, err := decodeCBOR(data)
 	r := reader{obj: obj, err: err}
-	e := envelope{apiVersion: r.str("apiVersion"), kind: r.str("kind"), body: wireField{payload: data}}
+	e := envelope{apiVersion: r.str("apiVersion"), kind: r.str("kind"), body: WireField{Payload: data}}
 	return e, r.err
 }
 
 // envelope is a parsed value.
 type envelope struct {
 	apiVersion, kind string
-	body             wireField // the object; in protobuf, positions count from behind the prefix
+	body             WireField // the object; in protobuf, positions count from behind the prefix
 }
 
 // parseEnvelope parses a protobuf value. Like the generated decoder it merges repeated TypeMetas,
 // and the last body wins.
 func parseEnvelope(data []byte) (e envelope, err error) {
-	err = each(data[len(protobufPrefix):], func(f wireField) (err error) {
-		switch f.num {
+	err = each(data[len(protobufPrefix):], func(f WireField) (err error) {
+		switch f.Number {
 		case unknownTypeMeta:
 			err = at("typeMeta", f.each(e.readTypeMeta))
 		case unknownRaw:
@@ -87,7 +87,7 @@ func parseEnvelope(data []byte) (e envelope, err error) {
 		}
 		return err
 	})
-	if err == nil && e.body.num == 0 {
+	if err == nil && e.body.Number == 0 {
 		err = errNoObject
 	}
 	return e, at("envelope", err)
@@ -96,7 +96,7 @@ func parseEnvelope(data []byte) (e envelope, err error) {
 // withBody returns the value data with another body.
 func (e *envelope) withBody(data, body []byte) []byte {
 	start, end := len(protobufPrefix)+e.body.start, len(protobufPrefix)+e.body.end
-	out := make([]byte, 0, len(data)+len(body)-len(e.body.payload)+binary.MaxVarintLen64)
+	out := make([]byte, 0, len(data)+len(body)-len(e.body.Payload)+binary.MaxVarintLen64)
 	return append(appendBytesField(append(out, data[:start]...), unknownRaw, body), data[end:]...)
 }
 
@@ -109,8 +109,8 @@ func WithMessage(data, raw []byte) ([]byte, error) {
 	return e.withBody(data, raw), nil
 }
 
-func (e *envelope) readTypeMeta(f wireField) (err error) {
-	switch f.num {
+func (e *envelope) readTypeMeta(f WireField) (err error) {
+	switch f.Number {
 	case typeMetaAPIVersion:
 		e.apiVersion, err = f.text()
 	case typeMetaKind:

@@ -69,18 +69,18 @@ func (g *Glance) Glance(value []byte) bool {
 
 // messageOf is the object in a protobuf value.
 func messageOf(value []byte) (message []byte, ok bool) {
-	ok = eachSure(value[len(protobufPrefix):], func(f wireField) bool {
-		switch f.num {
+	ok = EachField(value[len(protobufPrefix):], func(f WireField) bool {
+		switch f.Number {
 		case unknownRaw:
-			message = f.payload
+			message = f.Payload
 		case unknownTypeMeta:
-			return f.typ == protowire.BytesType && eachSure(f.payload, func(f wireField) bool {
-				return f.num > typeMetaKind || f.typ == protowire.BytesType
+			return f.Type == protowire.BytesType && EachField(f.Payload, func(f WireField) bool {
+				return f.Number > typeMetaKind || f.Type == protowire.BytesType
 			})
 		default:
 			return true
 		}
-		return f.typ == protowire.BytesType
+		return f.Type == protowire.BytesType
 	})
 	return message, ok && message != nil
 }
@@ -89,8 +89,8 @@ func messageOf(value []byte) (message []byte, ok bool) {
 // GlanceJSON.
 func (g *Glance) GlanceMessage(message []byte) bool {
 	g.reset()
-	return eachSure(message, func(f wireField) bool {
-		return f.num != objectMeta || f.typ == protowire.BytesType && eachSure(f.payload, g.field)
+	return EachField(message, func(f WireField) bool {
+		return f.Number != objectMeta || f.Type == protowire.BytesType && EachField(f.Payload, g.field)
 	})
 }
 
@@ -226,76 +226,64 @@ func (p *Scanner) time() bool {
 func (p *Scanner) strings() bool { return p.Members(func([]byte) bool { return p.Str() }) }
 
 // field reads a field of an ObjectMeta.
-func (g *Glance) field(f wireField) bool {
-	switch f.num {
+func (g *Glance) field(f WireField) bool {
+	switch f.Number {
 	case metaName:
-		g.Name = f.payload
+		g.Name = f.Payload
 	case metaNamespace:
-		g.Namespace = f.payload
+		g.Namespace = f.Payload
 	case metaUID:
-		g.UID = f.payload
+		g.UID = f.Payload
 	case metaGeneration:
-		return f.typ == protowire.VarintType
+		return f.Type == protowire.VarintType
 	case metaCreationTimestamp:
-		return f.typ == protowire.BytesType && eachSure(f.payload, func(f wireField) bool {
-			return f.num != timeSeconds || f.typ == protowire.VarintType
+		return f.Type == protowire.BytesType && EachField(f.Payload, func(f WireField) bool {
+			return f.Number != timeSeconds || f.Type == protowire.VarintType
 		})
 	case metaDeletionTimestamp:
 		return false
 	case metaLabels:
-		return f.typ == protowire.BytesType && eachSure(f.payload, new(Annotation).field)
+		return f.Type == protowire.BytesType && EachField(f.Payload, new(Annotation).field)
 	case metaAnnotations:
 		g.Annotations = append(g.Annotations, Annotation{Value: []byte{}})
-		return f.typ == protowire.BytesType && eachSure(f.payload, g.Annotations[len(g.Annotations)-1].field)
+		return f.Type == protowire.BytesType && EachField(f.Payload, g.Annotations[len(g.Annotations)-1].field)
 	case metaFinalizers:
 	case metaOwnerReferences:
 		g.Owners = append(g.Owners, Owner{})
-		return f.typ == protowire.BytesType && eachSure(f.payload, g.Owners[len(g.Owners)-1].field)
+		return f.Type == protowire.BytesType && EachField(f.Payload, g.Owners[len(g.Owners)-1].field)
 	default:
 		return true
 	}
-	return f.typ == protowire.BytesType
+	return f.Type == protowire.BytesType
 }
 
 // field reads a field of an entry of a map.
-func (a *Annotation) field(f wireField) bool {
-	switch f.num {
+func (a *Annotation) field(f WireField) bool {
+	switch f.Number {
 	case mapKey:
-		a.Name = f.payload
+		a.Name = f.Payload
 	case mapValue:
-		a.Value = f.payload
+		a.Value = f.Payload
 	default:
 		return true
 	}
-	return f.typ == protowire.BytesType
+	return f.Type == protowire.BytesType
 }
 
 // field reads a field of an OwnerReference.
-func (o *Owner) field(f wireField) bool {
-	switch f.num {
+func (o *Owner) field(f WireField) bool {
+	switch f.Number {
 	case ownerKind:
-		o.Kind = f.payload
+		o.Kind = f.Payload
 	case ownerUID:
-		o.UID = f.payload
+		o.UID = f.Payload
 	case ownerAPIVersion:
-		o.APIVersion = f.payload
+		o.APIVersion = f.Payload
 	case ownerName:
 	case ownerController, ownerBlockOwnerDeletion:
-		return f.typ == protowire.VarintType
+		return f.Type == protowire.VarintType
 	default:
 		return true
 	}
-	return f.typ == protowire.BytesType
-}
-
-// eachSure is each without reasons.
-func eachSure(msg []byte, visit func(wireField) bool) bool {
-	for at := 0; at < len(msg); {
-		f, err := nextField(msg, at)
-		if err != nil || !visit(f) {
-			return false
-		}
-		at = f.end
-	}
-	return true
+	return f.Type == protowire.BytesType
 }

@@ -44,7 +44,7 @@ func metaOfProtobuf(data []byte) (Meta, error) {
 		return Meta{}, err
 	}
 	content := map[string]any{}
-	if err := readMembers(e.body.payload, []member{readMetaMember}, content, true); err != nil {
+	if err := readMembers(e.body.Payload, []member{readMetaMember}, content, true); err != nil {
 		return Meta{}, err
 	}
 	metadata, _ := content["metadata"].(map[string]any)
@@ -55,8 +55,8 @@ func metaOfProtobuf(data []byte) (Meta, error) {
 // nanoseconds are ignored.
 func readTime(msg []byte) (time.Time, error) {
 	var seconds int64
-	err := each(msg, func(f wireField) (err error) {
-		if f.num == timeSeconds {
+	err := each(msg, func(f WireField) (err error) {
+		if f.Number == timeSeconds {
 			seconds, err = f.integer()
 		}
 		return at("seconds", err)
@@ -68,8 +68,8 @@ func readTime(msg []byte) (time.Time, error) {
 }
 
 func mapEntry(msg []byte) (key, value []byte, err error) {
-	err = each(msg, func(f wireField) (err error) {
-		switch f.num {
+	err = each(msg, func(f WireField) (err error) {
+		switch f.Number {
 		case mapKey:
 			key, err = f.bytes()
 		case mapValue:

@@ -53,25 +53,25 @@ func Measure(data []byte) (v Value, p Parts, err error) {
 
 func measureWire(msg []byte) (p Parts, err error) {
 	p.Fields = make([]Part, 0, 4)
-	err = each(msg, func(f wireField) error {
-		p.add(int(f.num), f.end-f.start)
-		if f.num != objectMeta {
+	err = each(msg, func(f WireField) error {
+		p.add(int(f.Number), f.end-f.start)
+		if f.Number != objectMeta {
 			return nil
 		}
-		return at("metadata", each(f.payload, p.addMeta))
+		return at("metadata", each(f.Payload, p.addMeta))
 	})
 	return p, err
 }
 
 // addMeta counts a field of an ObjectMeta.
-func (p *Parts) addMeta(f wireField) error {
-	switch f.num {
+func (p *Parts) addMeta(f WireField) error {
+	switch f.Number {
 	case metaManagedFields:
 		p.ManagedFields += f.end - f.start
 	case metaOwnerReferences:
 		p.Owned = true
 	case metaAnnotations:
-		key, _, err := mapEntry(f.payload)
+		key, _, err := mapEntry(f.Payload)
 		if err != nil {
 			return at("annotations", err)
 		}

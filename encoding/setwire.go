@@ -35,7 +35,7 @@ func parseProtobuf(data []byte, path []string) (e envelope, members []member, co
 		return e, nil, nil, err
 	}
 	content = map[string]any{}
-	return e, members, content, readMembers(e.body.payload, members, content, false)
+	return e, members, content, readMembers(e.body.Payload, members, content, false)
 }
 
 func setProtobuf(data []byte, value any, path []string) ([]byte, error) {
@@ -51,7 +51,7 @@ func setProtobuf(data []byte, value any, path []string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	raw, err := setMembers(e.body.payload, members, content, after)
+	raw, err := setMembers(e.body.Payload, members, content, after)
 	if err != nil {
 		return nil, err
 	}
@@ -61,9 +61,9 @@ func setProtobuf(data []byte, value any, path []string) ([]byte, error) {
 // readMembers adds the members of a message to content and skips other fields. A member that stands
 // twice is merged, as decoders do, or is an error: an edit cannot change both.
 func readMembers(msg []byte, members []member, content map[string]any, merge bool) error {
-	return each(msg, func(f wireField) error {
+	return each(msg, func(f WireField) error {
 		for i := range members {
-			if m := &members[i]; m.num == f.num {
+			if m := &members[i]; m.num == f.Number {
 				if err := m.read(f, content, merge); err != nil {
 					return at(m.name, err)
 				}
@@ -74,7 +74,7 @@ func readMembers(msg []byte, members []member, content map[string]any, merge boo
 }
 
 // read adds the content of one field.
-func (m *member) read(f wireField, content map[string]any, merge bool) error {
+func (m *member) read(f WireField, content map[string]any, merge bool) error {
 	list, _ := content[m.name].([]any)
 	before, there := content[m.name].(map[string]any)
 	if m.list || !there {
@@ -98,7 +98,7 @@ func (m *member) read(f wireField, content map[string]any, merge bool) error {
 
 // decode returns the content of one field, of a map or a message with that of the fields before; text
 // for FieldsV1 that is not JSON.
-func (m *member) decode(f wireField, before map[string]any, merge bool) (any, error) {
+func (m *member) decode(f WireField, before map[string]any, merge bool) (any, error) {
 	switch m.kind {
 	case kindText:
 		return f.text()
@@ -133,8 +133,8 @@ func (m *member) decode(f wireField, before map[string]any, merge bool) (any, er
 
 // fieldsV1Text is the JSON text in a FieldsV1.
 func fieldsV1Text(msg []byte) (text []byte, err error) {
-	err = each(msg, func(f wireField) (err error) {
-		if f.num == fieldsV1Raw.num {
+	err = each(msg, func(f WireField) (err error) {
+		if f.Number == fieldsV1Raw.num {
 			text, err = f.bytes()
 		}
 		return err
@@ -191,11 +191,11 @@ func (m *member) set(msg []byte, before, after any) (out []byte, err error) {
 		}
 	}
 	copied, end, found := 0, 0, 0
-	wireErr := each(msg, func(f wireField) error {
-		if f.num < m.num && found == 0 {
+	wireErr := each(msg, func(f WireField) error {
+		if f.Number < m.num && found == 0 {
 			end = f.end
 		}
-		if f.num != m.num {
+		if f.Number != m.num {
 			return nil
 		}
 		out = append(out, msg[copied:f.start]...)
@@ -215,7 +215,7 @@ func (m *member) set(msg []byte, before, after any) (out []byte, err error) {
 		case equal(before, after):
 			out = append(out, msg[f.start:f.end]...)
 		default:
-			put(f.payload, "", before, after)
+			put(f.Payload, "", before, after)
 		}
 		return nil
 	})
@@ -233,11 +233,11 @@ func (m *member) set(msg []byte, before, after any) (out []byte, err error) {
 }
 
 // key is the key of a map entry, which was read before.
-func (m *member) key(f wireField) string {
+func (m *member) key(f WireField) string {
 	if m.kind != kindTextMap {
 		return ""
 	}
-	key, _, _ := mapEntry(f.payload)
+	key, _, _ := mapEntry(f.Payload)
 	return string(key)
 }
 

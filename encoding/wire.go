@@ -7,13 +7,13 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// wireField is one field of a protobuf message on the wire.
-type wireField struct {
-	num        protowire.Number
-	typ        protowire.Type
+// WireField is one field of a protobuf message on the wire.
+type WireField struct {
+	Number     protowire.Number
+	Type       protowire.Type
+	Payload    []byte // content of a length-delimited field; aliases the message
+	Varint     uint64 // value of a varint field
 	start, end int    // byte range in the message, tag included
-	payload    []byte // content of a length-delimited field; aliases the message
-	varint     uint64 // value of a varint field
 }
 
 var (
@@ -24,7 +24,7 @@ var (
 
 // each calls visit with the fields of a message up to the first error, without allocating claimed
 // lengths.
-func each(msg []byte, visit func(wireField) error) error {
+func each(msg []byte, visit func(WireField) error) error {
 	for at := 0; at < len(msg); {
 		f, err := nextField(msg, at)
 		if err == nil {
@@ -38,8 +38,20 @@ func each(msg []byte, visit func(wireField) error) error {
 	return nil
 }
 
+// EachField visits the fields of a protobuf message. It is false where visit is, and for a damaged message.
+func EachField(msg []byte, visit func(WireField) bool) bool {
+	for at := 0; at < len(msg); {
+		f, err := nextField(msg, at)
+		if err != nil || !visit(f) {
+			return false
+		}
+		at = f.end
+	}
+	return true
+}
+
 // each visits the fields of a nested message.
-func (f wireField) each(visit func(wireField) error) error {
+func (f WireField) each(visit func(WireField) error) error {
 	content, err := f.bytes()
 	if err != nil {
 		return err
@@ -49,33 +61,36 @@ func (f wireField) each(visit func(wireField) error) error {
 
 // nextField reads the field at a position. Most have a tag of one byte and content of at most two
 // bytes of length: they need no general decoder.
-func nextField(msg []byte, at int) (wireField, error) {
+func nextField(msg []byte, at int) (WireField, error) {
 	if rest := msg[at:]; len(rest) > 2 && rest[0] >= 1<<3 && rest[0] < 0x80 && protowire.Type(rest[0]&7) == protowire.BytesType {
 		size, head := int(rest[1]), 2
 		if size >= 0x80 {
 			size, head = size&0x7f|int(rest[2])<<7, 3
 		}
 		if end := head + size; (head == 2 || rest[2] < 0x80) && end <= len(rest) {
-			return wireField{num: protowire.Number(rest[0] >> 3), typ: protowire.BytesType, start: at, end: at + end, payload: rest[head:end:end]}, nil
+			return WireField{
+				Number: protowire.Number(rest[0] >> 3), Type: protowire.BytesType, Payload: rest[head:end:end],
+				start: at, end: at + end,
+			}, nil
 		}
 	}
 	num, typ, n := protowire.ConsumeTag(msg[at:])
 	if n < 0 {
-		return wireField{}, wireErr(0, at, n)
+		return WireField{}, wireErr(0, at, n)
 	}
-	f := wireField{num: num, typ: typ, start: at}
+	f := WireField{Number: num, Type: typ, start: at}
 	body := msg[at+n:]
 	var m int
 	switch typ {
 	case protowire.BytesType:
-		f.payload, m = protowire.ConsumeBytes(body)
+		f.Payload, m = protowire.ConsumeBytes(body)
 	case protowire.VarintType:
-		f.varint, m = protowire.ConsumeVarint(body)
+		f.Varint, m = protowire.ConsumeVarint(body)
 	default:
 		m = protowire.ConsumeFieldValue(num, typ, body)
 	}
 	if m < 0 {
-		return wireField{}, wireErr(num, at, m)
+		return WireField{}, wireErr(num, at, m)
 	}
 	f.end = at + n + m
 	return f, nil
@@ -93,30 +108,30 @@ func wireErr(num protowire.Number, at, code int) error {
 }
 
 // bytes returns the content of a length-delimited field, as a generated decoder requires.
-func (f wireField) bytes() ([]byte, error) {
-	if f.typ != protowire.BytesType {
-		return nil, fmt.Errorf("field %d at byte %d: wire type %d, want length-delimited", f.num, f.start, f.typ)
+func (f WireField) bytes() ([]byte, error) {
+	if f.Type != protowire.BytesType {
+		return nil, fmt.Errorf("field %d at byte %d: wire type %d, want length-delimited", f.Number, f.start, f.Type)
 	}
-	return f.payload, nil
+	return f.Payload, nil
 }
 
 // text is a string field, copied.
-func (f wireField) text() (string, error) {
+func (f WireField) text() (string, error) {
 	b, err := f.bytes()
 	return string(b), err
 }
 
 // integer is a varint field as int64.
-func (f wireField) integer() (int64, error) {
-	if f.typ != protowire.VarintType {
-		return 0, fmt.Errorf("field %d at byte %d: wire type %d, want varint", f.num, f.start, f.typ)
+func (f WireField) integer() (int64, error) {
+	if f.Type != protowire.VarintType {
+		return 0, fmt.Errorf("field %d at byte %d: wire type %d, want varint", f.Number, f.start, f.Type)
 	}
-	return int64(f.varint), nil
+	return int64(f.Varint), nil
 }
 
 // repeated is the error for a repeated message: decoders merge the two, an edit cannot.
-func (f wireField) repeated() error {
-	return fmt.Errorf("field %d at byte %d: %w", f.num, f.start, errRepeated)
+func (f WireField) repeated() error {
+	return fmt.Errorf("field %d at byte %d: %w", f.Number, f.start, errRepeated)
 }
 
 // appendInteger and appendBytesField add one complete field as generated code writes it.

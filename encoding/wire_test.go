@@ -31,10 +31,10 @@ func TestNextField(t *testing.T) {
 			continue
 		}
 		good++
-		require.Equal(t, []any{num, typ, 0, n + m}, []any{f.num, f.typ, f.start, f.end}, "%x", msg)
+		require.Equal(t, []any{num, typ, 0, n + m}, []any{f.Number, f.Type, f.start, f.end}, "%x", msg)
 		if typ == protowire.BytesType {
 			content, _ := protowire.ConsumeBytes(msg[n:])
-			require.Equal(t, content, f.payload)
+			require.Equal(t, content, f.Payload)
 		}
 	}
 	require.Greater(t, good, 10000)

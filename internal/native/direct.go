@@ -131,47 +131,23 @@ func directKind(t reflect.Type) wireKind {
 // acceptInstant accepts a time of a year from 1970 to 9999: RFC 3339 has no others.
 func acceptInstant(msg []byte) bool {
 	const seconds, nanos, end = 1, 2, 253402300800
-	for len(msg) > 0 {
-		num, typ, n := protowire.ConsumeTag(msg)
-		if n < 0 || typ != protowire.VarintType {
-			return false
-		}
-		value, size := protowire.ConsumeVarint(msg[n:])
-		if size < 0 || !(num == seconds && value < end || num == nanos && value < 1e9) {
-			return false
-		}
-		msg = msg[n+size:]
-	}
-	return true
+	return encoding.EachField(msg, func(f encoding.WireField) bool {
+		return f.Type == protowire.VarintType && (f.Number == seconds && f.Varint < end || f.Number == nanos && f.Varint < 1e9)
+	})
 }
 
 // acceptNumberOrText accepts an IntOrString of one of the two types, its text plain.
 func acceptNumberOrText(msg []byte) bool {
 	const kind, number, textual = 1, 2, 3
-	for len(msg) > 0 {
-		num, typ, n := protowire.ConsumeTag(msg)
-		if n < 0 {
-			return false
+	return encoding.EachField(msg, func(f encoding.WireField) bool {
+		switch {
+		case f.Type == protowire.VarintType:
+			return f.Number == number || f.Number == kind && f.Varint <= uint64(intstr.String)
+		case f.Type == protowire.BytesType:
+			return f.Number == textual && isPlain(f.Payload)
 		}
-		switch size := 0; {
-		case typ == protowire.VarintType && (num == kind || num == number):
-			var value uint64
-			if value, size = protowire.ConsumeVarint(msg[n:]); size < 0 || num == kind && value > uint64(intstr.String) {
-				return false
-			}
-			n += size
-		case typ == protowire.BytesType && num == textual:
-			var content []byte
-			if content, size = protowire.ConsumeBytes(msg[n:]); size < 0 || !isPlain(content) {
-				return false
-			}
-			n += size
-		default:
-			return false
-		}
-		msg = msg[n:]
-	}
-	return true
+		return false
+	})
 }
 
 // isPlain accepts ASCII that JSON does not escape.

@@ -50,21 +50,8 @@ const (
 
 func (m *message) accept(raw []byte) bool {
 	for len(raw) > 0 {
-		tag, n := protowire.ConsumeVarint(raw)
-		if n < 0 || tag>>3 >= uint64(len(m.fields)) {
-			return false
-		}
-		raw = raw[n:]
-		f := &m.fields[tag>>3]
-		if f.kind == varint {
-			if _, n = protowire.ConsumeVarint(raw); n < 0 || tag&7 != uint64(protowire.VarintType) {
-				return false
-			}
-			raw = raw[n:]
-			continue
-		}
-		content, n := protowire.ConsumeBytes(raw)
-		if n < 0 || tag&7 != uint64(protowire.BytesType) || !f.accept(content) {
+		f, content, n := m.next(raw)
+		if n < 0 || f.kind != varint && !f.accept(content) {
 			return false
 		}
 		raw = raw[n:]

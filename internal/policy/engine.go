@@ -111,7 +111,7 @@ func (e *Engine) Refresh(ctx context.Context, from Source) (err error) {
 		}
 	}
 	e.namespaces = all
-	matcher := matching.NewMatcher(lister{all}, all)
+	matcher := matching.NewMatcher(all.lister(), all)
 	e.mutator = mutating.NewDispatcher(noAuthorizer{}, matcher, newConverters(e.types))
 	e.validator = validating.NewDispatcher(noAuthorizer{}, generic.NewPolicyMatcher(matcher))
 	return e.readParams(ctx, from)

@@ -1,18 +1,15 @@
 package policy
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"iter"
-	"slices"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apiextensions-apiserver/pkg/controller/openapi/builder"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/managedfields"
@@ -21,6 +18,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	listers "k8s.io/client-go/listers/core/v1"
+	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 
 	"github.com/etcdshift/etcdshift/inspect"
@@ -40,7 +38,6 @@ type namespaces struct {
 	kubernetes.Interface
 	typedcorev1.CoreV1Interface
 	typedcorev1.NamespaceInterface
-	listers.NamespaceListerExpansion
 	byName map[string]*corev1.Namespace
 }
 
@@ -60,26 +57,13 @@ func readNamespaces(ctx context.Context, from Source, t *inspect.Type) (*namespa
 	return all, nil
 }
 
-// lister is namespaces as a NamespaceLister.
-type lister struct{ *namespaces }
-
-// List lists those that a selector selects.
-func (l lister) List(selector labels.Selector) (found []*corev1.Namespace, _ error) {
-	for _, ns := range l.byName {
-		if selector.Matches(labels.Set(ns.Labels)) {
-			found = append(found, ns)
-		}
+// lister lists the Namespaces.
+func (n *namespaces) lister() listers.NamespaceLister {
+	all := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})
+	for _, ns := range n.byName {
+		_ = all.Add(ns) // each has a name
 	}
-	slices.SortFunc(found, func(a, b *corev1.Namespace) int { return cmp.Compare(a.Name, b.Name) })
-	return found, nil
-}
-
-// Get returns the Namespace of a name.
-func (l lister) Get(name string) (*corev1.Namespace, error) {
-	if ns := l.byName[name]; ns != nil {
-		return ns, nil
-	}
-	return nil, apierrors.NewNotFound(corev1.Resource("namespaces"), name)
+	return listers.NewNamespaceLister(all)
 }
 
 // CoreV1 is the client of Namespaces.
@@ -90,7 +74,10 @@ func (n *namespaces) Namespaces() typedcorev1.NamespaceInterface { return n }
 
 // Get returns the Namespace of a name.
 func (n *namespaces) Get(_ context.Context, name string, _ metav1.GetOptions) (*corev1.Namespace, error) {
-	return lister{n}.Get(name)
+	if ns := n.byName[name]; ns != nil {
+		return ns, nil
+	}
+	return nil, apierrors.NewNotFound(corev1.Resource("namespaces"), name)
 }
 
 // converters are the schemas by which an ApplyConfiguration is merged, as a
