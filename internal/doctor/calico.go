@@ -9,6 +9,7 @@ import (
 	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/internal/machines"
 	"github.com/etcdshift/etcdshift/internal/phrase"
 )
 
@@ -78,7 +79,7 @@ func checkEmptied(d *doctor, prefix string, key []byte) error {
 
 // migratesCalico reports whether there is a DatastoreMigration that may have something left to do.
 func migratesCalico(d *doctor, prefix string) (bool, error) {
-	for e, err := range d.within(prefix, calicoMigrations(), "") {
+	for e, err := range d.storage(prefix).Live(d.ctx, calicoMigrations, "") {
 		if err != nil {
 			return false, err
 		}
@@ -89,9 +90,7 @@ func migratesCalico(d *doctor, prefix string) (bool, error) {
 	return false, nil
 }
 
-func calicoMigrations() gvr.GroupResource {
-	return gvr.GroupResource{Group: "migration.projectcalico.org", Resource: "datastoremigrations"}
-}
+const calicoMigrations = "datastoremigrations.migration.projectcalico.org"
 
 // calicoMigration is a DatastoreMigration.
 type calicoMigration struct {
@@ -142,13 +141,9 @@ func checkCalicoData(d *doctor) error {
 func checkCalico(d *doctor) error {
 	for _, s := range d.layouts.Storages() {
 		underWay := false
-		for e, err := range d.within(s.Prefix, calicoMigrations(), "") {
-			if err != nil {
-				return err
-			}
-			m, err := decodeAs[calicoMigration](e)
-			if err != nil || !m.underWay() {
-				continue
+		err := machines.Each(d.ctx, d.storage(s.Prefix), calicoMigrations, "", func(e *inspect.Entry, m *calicoMigration) error {
+			if !m.underWay() {
+				return nil
 			}
 			underWay = true
 			at := fmt.Sprintf("%q", finding.Clip(m.Status.Phase, 100))
@@ -159,6 +154,10 @@ func checkCalico(d *doctor) error {
 				at += ": " + finding.Clip(m.Status.Message, 300)
 			}
 			d.raise(e.Key, codeCalicoMigrating, "DatastoreMigration %s is in phase %s", m.Name, at)
+			return nil
+		})
+		if err != nil {
+			return err
 		}
 		if underWay {
 			continue
@@ -175,7 +174,7 @@ func checkCalico(d *doctor) error {
 func checkCalicoLocks(d *doctor, prefix string) error {
 	var locked []*inspect.Entry
 	for _, group := range []string{calicoV1, calicoV3} {
-		for e, err := range d.within(prefix, gvr.GroupResource{Group: group, Resource: "clusterinformations"}, "") {
+		for e, err := range d.storage(prefix).Live(d.ctx, "clusterinformations."+group, "") {
 			if err != nil {
 				return err
 			}

@@ -15,7 +15,7 @@ import (
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/internal/machines"
 	"github.com/etcdshift/etcdshift/internal/native"
-	"github.com/etcdshift/etcdshift/keys"
+	"github.com/etcdshift/etcdshift/internal/stream"
 )
 
 // About the control plane.
@@ -81,7 +81,7 @@ func checkTokens(d *doctor) error {
 			continue
 		}
 		name, id := secret.Annotations[corev1.ServiceAccountNameKey], secret.Annotations[corev1.ServiceAccountUIDKey]
-		e, err := d.get(o.Prefix, "serviceaccounts", o.Namespace, name)
+		e, err := d.storage(o.Prefix).Get(d.ctx, "serviceaccounts", o.Namespace, name)
 		if err != nil {
 			return err
 		}
@@ -135,25 +135,19 @@ func checkAddresses(d *doctor) error {
 
 // checkIPAddresses names IPAddresses whose Service is gone.
 func checkIPAddresses(d *doctor, prefix string) error {
-	resource := gvr.GroupResource{Group: networkingv1.GroupName, Resource: "ipaddresses"}
-	for e, err := range d.within(prefix, resource, "") {
-		if err != nil {
-			return err
-		}
-		address, err := decodeAs[networkingv1.IPAddress](e)
+	storage := d.storage(prefix)
+	const resource = "ipaddresses.networking.k8s.io"
+	return machines.Each(d.ctx, storage, resource, "", func(e *inspect.Entry, address *networkingv1.IPAddress) error {
 		of := address.Spec.ParentRef
-		if err != nil || of == nil || of.Group != "" || of.Resource != "services" || !d.whole[prefix] {
-			continue
+		if of == nil || of.Group != "" || of.Resource != "services" || !d.whole[prefix] {
+			return nil
 		}
-		svc, err := d.storage(prefix).Service(d.ctx, of.Namespace, of.Name)
-		if err != nil {
-			return err
-		}
-		if svc == nil {
+		svc, err := storage.Service(d.ctx, of.Namespace, of.Name)
+		if err == nil && svc == nil {
 			d.raise(e.Key, codeAddressLeft, "its Service %s/%s is not there", of.Namespace, of.Name)
 		}
-	}
-	return nil
+		return err
+	})
 }
 
 // newFinder returns nil unless a restore on other machines is checked.
@@ -213,22 +207,7 @@ var (
 // decodeAs decodes a value into a typed object; it drops fields that the type does not have.
 func decodeAs[T any](e *inspect.Entry) (T, error) { return native.As[T](e.ParseValue()) }
 
-// get returns the entry of an object, nil if the file does not have it.
-func (d *doctor) get(prefix, resource, namespace, name string) (*inspect.Entry, error) {
-	key := keys.Key{Prefix: prefix, Resource: gvr.GroupResource{Resource: resource}, Namespace: namespace, Name: name}
-	return d.reader.Get(d.ctx, keys.Kubernetes{Prefix: prefix}.Format(key))
-}
-
-// within yields the objects of a resource in a namespace, "" for all.
-func (d *doctor) within(prefix string, gr gvr.GroupResource, namespace string) iter.Seq2[*inspect.Entry, error] {
-	dir := keys.Kubernetes{Prefix: prefix}.Dir(gr)
-	if namespace != "" {
-		dir = append(dir, namespace+"/"...)
-	}
-	return d.reader.Live(d.ctx, dir)
-}
-
-// storage is what lies below a storage prefix.
+// storage has the objects below a storage prefix.
 func (d *doctor) storage(prefix string) machines.Storage {
 	return machines.Storage{Source: d.reader, Prefix: prefix}
 }
@@ -237,6 +216,7 @@ func (d *doctor) storage(prefix string) machines.Storage {
 type apiService struct {
 	stored
 	machines.APIService
+	machines.Silence // of silentServers
 }
 
 // serve keeps an APIService. A server has one for each version of a group that it serves.
@@ -252,41 +232,31 @@ func (d *doctor) serve(o stored) {
 	} else {
 		d.aggregated[gv] = true
 	}
-	d.apiServices = append(d.apiServices, apiService{o, fields})
+	d.apiServices = append(d.apiServices, apiService{stored: o, APIService: fields})
 }
 
-// silent is an APIService whose API server does not answer.
-type silent struct {
-	apiService
-	machines.Silence
-}
-
-// silentServers are the APIServices that do not answer, which stop the deletion of namespaces.
-func silentServers(d *doctor) (all []silent, err error) {
-	for _, s := range d.apiServices {
-		silence, err := d.storage(s.Prefix).Silent(d.ctx, &s.APIService)
-		if err != nil {
-			return nil, err
+// silentServers yields the APIServices that do not answer, which stop the deletion of namespaces.
+func silentServers(d *doctor) iter.Seq2[apiService, error] {
+	return stream.Of(func(yield func(apiService) error) error {
+		for _, s := range d.apiServices {
+			var err error
+			if s.Silence, err = d.storage(s.Prefix).Silent(d.ctx, &s.APIService); err == nil && s.State != machines.Answering {
+				err = yield(s)
+			}
+			if err != nil {
+				return err
+			}
 		}
-		if silence.State != machines.Answering {
-			all = append(all, silent{s, silence})
-		}
-	}
-	return all, nil
+		return nil
+	})
 }
 
 // checkAPIServices reports silent aggregated API servers.
 func checkAPIServices(d *doctor) error {
-	silent, err := silentServers(d)
-	if err != nil {
-		return err
-	}
-	for _, s := range silent {
+	return stream.Each(silentServers(d), func(s apiService) (err error) {
 		name, hint := s.Spec.Service.Namespace+"/"+s.Spec.Service.Name, ""
 		if s.Name == calicoAPIService {
-			if hint, err = calicoMoves(d, s.Prefix); err != nil {
-				return err
-			}
+			hint, err = calicoMoves(d, s.Prefix)
 		}
 		switch s.State {
 		case machines.Gone:
@@ -296,6 +266,6 @@ func checkAPIServices(d *doctor) error {
 		case machines.Unavailable:
 			d.raise(s.entry.Key, codeAPIServiceUnavailable, "its condition Available was False: %s%s", s.Reason, hint)
 		}
-	}
-	return nil
+		return err
+	})
 }

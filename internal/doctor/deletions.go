@@ -114,26 +114,19 @@ func checkUnclaimed(d *doctor, prefix string) error {
 	if d.unread[gvr.GroupResource{Resource: "persistentvolumeclaims"}] {
 		return nil
 	}
-	for e, err := range d.within(prefix, gvr.GroupResource{Resource: "persistentvolumes"}, "") {
-		if err != nil {
-			return err
+	storage := d.storage(prefix)
+	return machines.Each(d.ctx, storage, "persistentvolumes", "", func(e *inspect.Entry, volume *corev1.PersistentVolume) error {
+		if volume.DeletionTimestamp != nil || !machines.Destroyed(volume) {
+			return nil
 		}
-		volume, err := decodeAs[corev1.PersistentVolume](e)
-		if err != nil || volume.DeletionTimestamp != nil || !machines.Destroyed(&volume) {
-			continue
+		unclaimed, err := storage.Unclaimed(d.ctx, volume)
+		if unclaimed && err == nil {
+			ref := volume.Spec.ClaimRef
+			d.raise(e.Key, codeDeletingVolume, "its claim %s/%s is gone and its reclaim policy is %s: it goes, and its data with it",
+				ref.Namespace, ref.Name, volume.Spec.PersistentVolumeReclaimPolicy)
 		}
-		unclaimed, err := d.storage(prefix).Unclaimed(d.ctx, &volume)
-		if err != nil {
-			return err
-		}
-		if !unclaimed {
-			continue
-		}
-		ref := volume.Spec.ClaimRef
-		d.raise(e.Key, codeDeletingVolume, "its claim %s/%s is gone and its reclaim policy is %s: it goes, and its data with it",
-			ref.Namespace, ref.Name, volume.Spec.PersistentVolumeReclaimPolicy)
-	}
-	return nil
+		return err
+	})
 }
 
 // fateOf says what a restored cluster does with an object that is being deleted.
@@ -182,12 +175,11 @@ func checkNamespacesThere(d *doctor) error {
 
 // checkNamespacesStay names why namespaces that are being deleted stay.
 func checkNamespacesStay(d *doctor) error {
-	silent, err := silentServers(d)
-	if err != nil {
-		return err
-	}
-	dead := make([]string, 0, len(silent))
-	for _, s := range silent {
+	var dead []string
+	for s, err := range silentServers(d) {
+		if err != nil {
+			return err
+		}
 		dead = append(dead, s.Name)
 	}
 	for _, o := range d.kept["namespaces"] {

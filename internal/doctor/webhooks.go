@@ -169,11 +169,10 @@ func selectsNamespace(d *doctor, prefix string, inSpace, ofObject labels.Selecto
 // objectsOf yields the objects of a need that are in the file; none of one that the file never has.
 func objectsOf(d *doctor, prefix string, n *need) iter.Seq2[*inspect.Entry, error] {
 	resource, sub, _ := strings.Cut(n.resource, "/")
-	gr := gvr.GroupResource{Group: n.group, Resource: resource}
 	if sub != "" && sub != "status" {
 		return func(func(*inspect.Entry, error) bool) {}
 	}
-	return d.within(prefix, gr, n.namespace)
+	return d.storage(prefix).Live(d.ctx, gvr.GroupResource{Group: n.group, Resource: resource}.String(), n.namespace)
 }
 
 // content is an object for match conditions; only metadata of one that is not known.
