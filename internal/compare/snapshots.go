@@ -322,7 +322,7 @@ func opOf(old, new bool) Op {
 	return Changed
 }
 
-// Count counts the objects of a resource that
+// Count has the objects of a resource that differ.
 type Count struct {
 	Resource  string `json:"resource"` // "" for keys that are no object's
 	Added     int    `json:"added"`

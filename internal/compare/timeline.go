@@ -143,7 +143,7 @@ func (t *Timeline) gap(ctx context.Context, gap [2]int64, yield func(*Event) err
 		if same[string(rec.Key)] {
 			return nil
 		}
-		subject, err := t.subject(ctx, rec.Key, before)
+		subject, _, err := t.subject(ctx, rec.Key, before)
 		if subject == nil || err != nil || t.Labels != nil && !t.chosen[string(rec.Key)] {
 			return err
 		}
@@ -169,7 +169,7 @@ func (t *Timeline) event(ctx context.Context, rec sourced) (*Event, error) {
 	if !inside && (t.Labels == nil || rec.Revision.Main > t.Last) {
 		return nil, nil
 	}
-	subject, err := t.subject(ctx, rec.Key, source)
+	subject, key, err := t.subject(ctx, rec.Key, source)
 	if subject == nil || err != nil {
 		return nil, err
 	}
@@ -184,7 +184,8 @@ func (t *Timeline) event(ctx context.Context, rec sourced) (*Event, error) {
 	default:
 		e.What = Wrote
 	}
-	noise, all := inside && !t.All && t.noise(ctx, rec, e), t.Labels == nil && t.Manager == ""
+	renewal := e.Resource == "leases.coordination.k8s.io" && e.What == Wrote
+	noise, all := inside && !t.All && (renewal || isNoise(rec.Key, key)), t.Labels == nil && t.Manager == ""
 	if !noise || !all { // else its value need not be read
 		if chosen, err := t.chooses(ctx, e, rec); !chosen || !inside || err != nil {
 			return nil, err
@@ -203,38 +204,25 @@ func (t *Timeline) event(ctx context.Context, rec sourced) (*Event, error) {
 	return e, nil
 }
 
-// subject returns the object of a key that is asked for, or else nil.
-func (t *Timeline) subject(ctx context.Context, key []byte, source int) (*Subject, error) {
+// subject returns the object of a key that is asked for, or else nil, and the parts of the key.
+func (t *Timeline) subject(ctx context.Context, key []byte, source int) (*Subject, keys.Key, error) {
 	side := t.Sides[source]
 	if sees, err := side.Sees(ctx, key); !sees {
-		return nil, err
+		return nil, keys.Key{}, err
 	}
 	layouts, err := side.Layouts(ctx)
 	if err != nil {
-		return nil, err
+		return nil, keys.Key{}, err
 	}
 	k, _, err := layouts.Parse(key)
 	if err != nil {
 		k = keys.Key{}
 	}
 	if t.Want != nil && (err != nil || !t.Want(k)) {
-		return nil, nil
+		return nil, k, nil
 	}
 	s := NewSubject(key, k)
-	return &s, nil
-}
-
-// noise reports whether an event is one of servers about themselves, or a renewal of a Lease.
-func (t *Timeline) noise(ctx context.Context, rec sourced, e *Event) bool {
-	if e.Resource == "leases.coordination.k8s.io" {
-		return e.What == Wrote
-	}
-	layouts, err := t.Sides[rec.sources[0]].Layouts(ctx)
-	if err != nil {
-		return false
-	}
-	k, _, _ := layouts.Parse(rec.Key)
-	return isNoise(rec.Key, k)
+	return &s, k, nil
 }
 
 // chooses reports whether labels and managers choose an event, and sets its Managers. They choose
