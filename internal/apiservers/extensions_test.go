@@ -26,8 +26,8 @@ import (
 	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
 )
 
-// rehearsal is an API server of Serve on a store.
-type rehearsal struct {
+// apiServer is an API server of Serve on a store.
+type apiServer struct {
 	etcd    *clientv3.Client
 	store   Store
 	serving Serving
@@ -81,12 +81,12 @@ func socket(t testing.TB) string {
 }
 
 // start serves a store until the test ends, and waits until it is ready.
-func start(t testing.TB, etcd *etcdtest.Server, store Store) *rehearsal {
+func start(t testing.TB, etcd *etcdtest.Server, store Store) *apiServer {
 	t.Helper()
 	store.Etcd = unixOf(t, etcd)
 	l, err := net.Listen("unix", socket(t))
 	require.NoError(t, err)
-	r := &rehearsal{etcd: etcd.Client, store: store}
+	r := &apiServer{etcd: etcd.Client, store: store}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- store.Serve(ctx, l) }()
@@ -142,7 +142,7 @@ func TestAnswersDryRuns(t *testing.T) {
 	text, err := empty.MarshalJSON()
 	require.NoError(t, err)
 	_, err = in.Patch(t.Context(), w.GetName(), types.ApplyPatchType, text,
-		metav1.PatchOptions{FieldManager: "rehearsal", DryRun: []string{metav1.DryRunAll}})
+		metav1.PatchOptions{FieldManager: "test", DryRun: []string{metav1.DryRunAll}})
 	require.NoError(t, err)
 
 	after, err := r.etcd.Get(t.Context(), "\x00", clientv3.WithFromKey(), clientv3.WithCountOnly())
@@ -206,7 +206,7 @@ func widgets(version string) schema.GroupVersionResource {
 }
 
 // createWidgets makes a CRD that serves v1, which is stored, and v2, and objects.
-func (r *rehearsal) createWidgets(t testing.TB, conversion map[string]any, names ...string) {
+func (r *apiServer) createWidgets(t testing.TB, conversion map[string]any, names ...string) {
 	t.Helper()
 	versions := make([]any, 2)
 	for i, name := range []string{"v1", "v2"} {

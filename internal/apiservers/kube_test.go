@@ -28,11 +28,11 @@ func program(t testing.TB, name string) string {
 }
 
 // startKube runs a kube-apiserver until it is ready.
-func startKube(t testing.TB, k Kube) (*rehearsal, *Server) {
+func startKube(t testing.TB, k Kube) (*apiServer, *Server) {
 	t.Helper()
 	s, err := k.Start(t.Context(), newBox(t))
 	require.NoError(t, err)
-	r := &rehearsal{store: k.Store}
+	r := &apiServer{store: k.Store}
 	r.serving, err = s.Ready(t.Context())
 	require.NoError(t, err)
 	require.Empty(t, r.serving.Unready)
@@ -41,7 +41,7 @@ func startKube(t testing.TB, k Kube) (*rehearsal, *Server) {
 	return r, s
 }
 
-func (r *rehearsal) create(t testing.TB, gvr schema.GroupVersionResource, kind, namespace, name string, more map[string]any) {
+func (r *apiServer) create(t testing.TB, gvr schema.GroupVersionResource, kind, namespace, name string, more map[string]any) {
 	t.Helper()
 	more["apiVersion"], more["kind"], more["metadata"] = gvr.GroupVersion().String(), kind, map[string]any{"name": name}
 	_, err := r.Resource(gvr).Namespace(namespace).Create(t.Context(), &unstructured.Unstructured{Object: more}, metav1.CreateOptions{})
@@ -50,7 +50,7 @@ func (r *rehearsal) create(t testing.TB, gvr schema.GroupVersionResource, kind, 
 
 // dialling makes what an API server would dial at an address: an aggregated API, a webhook of each
 // kind.
-func (r *rehearsal) dialling(t testing.TB, at string) {
+func (r *apiServer) dialling(t testing.TB, at string) {
 	t.Helper()
 	r.createWidgets(t, webhookAt(at), "one")
 	u, err := url.Parse(at)

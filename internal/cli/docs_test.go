@@ -138,7 +138,7 @@ func TestFrontProxyOrder(t *testing.T) {
 }
 
 // TestGuideWritesOnce: no command of the guide to a move writes a file that an earlier one has
-// written, which would fail; and each command of the move is rehearsed.
+// written, which would fail; and import and both purges run dry first.
 func TestGuideWritesOnce(t *testing.T) {
 	page, is := docs.Page("move-a-logical-cluster")
 	require.True(t, is)
@@ -158,7 +158,7 @@ func TestGuideWritesOnce(t *testing.T) {
 		require.False(t, written[words[5]], "%s is written twice", words[5])
 		written[words[5]] = true
 	}
-	require.Equal(t, []int{3, 5}, []int{dry, run}, "import and both purges are rehearsed dry; extract is run twice")
+	require.Equal(t, []int{3, 5}, []int{dry, run}, "import and both purges run dry first; extract runs twice")
 }
 
 // TestRunbooks: each page is there, for a command that is there; and each command that changes a
