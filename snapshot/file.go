@@ -19,8 +19,9 @@ type Config struct {
 	ScratchDir string // folder of the nameless file for an expanded one; "": os.TempDir
 
 	// File, unless nil, is read instead of the file at the path, which then only names it. It is
-	// closed with the snapshot.
-	File *os.File
+	// closed with the snapshot, unless KeepFile is set.
+	File     *os.File
+	KeepFile bool
 }
 
 // Snapshot is an open file, never changed by its methods. They are safe for concurrent use.
@@ -46,7 +47,7 @@ func Open(ctx context.Context, path string, cfg Config) (*Snapshot, error) {
 	if err != nil {
 		return nil, &FileError{path, reason(err)}
 	}
-	return openFile(ctx, input{path: path, given: f, owned: true}, cfg)
+	return openFile(ctx, input{path: path, given: f, owned: !cfg.KeepFile}, cfg)
 }
 
 // openFile is Open for an open file.

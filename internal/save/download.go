@@ -118,11 +118,7 @@ func (in *incoming) end() (sum [sha256.Size]byte, err error) {
 
 // check reads the file back before it has a name.
 func (s *saver) check(ctx context.Context, m *member, sum [sha256.Size]byte) (*Result, error) {
-	again, err := duplicate(s.file)
-	if err != nil {
-		return nil, err
-	}
-	snap, err := snapshot.Open(ctx, s.path, snapshot.Config{File: again})
+	snap, err := snapshot.Open(ctx, s.path, snapshot.Config{File: s.file, KeepFile: true})
 	if err != nil {
 		return nil, fmt.Errorf("what it sent is not sound: %w", err)
 	}
