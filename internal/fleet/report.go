@@ -49,6 +49,19 @@ type found struct {
 	Problems []Problems // by code
 }
 
+// readReport reads the report at a path, and checks that it is about the snapshot and that its
+// output is there.
+func (t *Task) readReport(ctx context.Context, path string) (*found, error) {
+	r, err := readReport(ctx, t.files, path)
+	if err == nil {
+		err = r.about(t.Snapshot)
+	}
+	if err == nil {
+		err = r.kept(ctx, t.files, t.results)
+	}
+	return r, err
+}
+
 // about returns an error if a report is not about a snapshot of the list.
 func (r *found) about(s Snapshot) error {
 	switch {
@@ -84,10 +97,7 @@ func readReport(ctx context.Context, in files, path string) (*found, error) {
 	}
 	defer f.Close()
 	r, err := parseReport(f)
-	if err == nil || errors.Is(err, ErrNotReport) || ctx.Err() != nil {
-		return r, cmp.Or(ctx.Err(), err)
-	}
-	return nil, err
+	return r, cmp.Or(ctx.Err(), err)
 }
 
 // parseReport reads a report token by token.

@@ -66,45 +66,33 @@ func (f *Fleet) Summary(ctx context.Context, suffix string) iter.Seq2[*Row, erro
 
 // read reads the report of a row.
 func (r *Row) read(ctx context.Context, f *Fleet, suffix string) {
-	s := f.Snapshots[r.Index]
-	path := f.Results(s) + suffix
-	if suffix != ".json" {
-		if _, err := f.files.stat(ctx, path); err != nil {
-			r.missing(ctx, f, err)
-		} else if err := f.task(r.Index).Check(ctx); err != nil {
+	t := f.task(r.Index)
+	path := t.results + suffix
+	report, err := (*found)(nil), error(nil)
+	if suffix == ".json" {
+		report, err = t.readReport(ctx, path)
+	} else if _, err = t.files.stat(ctx, path); err == nil {
+		r.Outcome = Written
+		if err := t.Check(ctx); err != nil {
 			r.Outcome, r.Error = Other, err.Error()
-		} else {
-			r.Outcome = Written
 		}
+	}
+	if report != nil {
+		r.Outcome, r.Changes, r.Error, r.Output = Outcome(report.Outcome), report.Changes, report.Error, report.Output
+		r.Problems = append(r.Problems, report.Problems...)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		r.Outcome, err = Missing, t.Check(ctx)
+	} else if err != nil {
+		r.Outcome = Unreadable
+	}
+	if err == nil {
 		return
 	}
-	report, err := readReport(ctx, f.files, path)
-	if err != nil {
-		r.missing(ctx, f, err)
-		return
-	}
-	r.Outcome, r.Changes, r.Error, r.Output = Outcome(report.Outcome), report.Changes, report.Error, report.Output
-	r.Problems = append(r.Problems, report.Problems...)
-	if err := report.about(s); err != nil {
-		r.Outcome, r.Error = Other, err.Error()
-		return
-	}
-	switch err := report.kept(ctx, f.files, f.Results(s)); {
+	switch r.Error = err.Error(); {
+	case errors.Is(err, ErrOtherInput):
+		r.Outcome = Other
 	case errors.Is(err, ErrLost):
-		r.Outcome, r.Error = Lost, err.Error()
-	case err != nil:
-		r.Outcome, r.Error = Unreadable, err.Error()
-	}
-}
-
-// missing tells why there is no report.
-func (r *Row) missing(ctx context.Context, f *Fleet, err error) {
-	if !errors.Is(err, fs.ErrNotExist) {
-		r.Outcome, r.Error = Unreadable, err.Error()
-		return
-	}
-	r.Outcome = Missing
-	if err := f.task(r.Index).Check(ctx); err != nil {
-		r.Error = err.Error()
+		r.Outcome = Lost
 	}
 }

@@ -134,13 +134,7 @@ func (t *Task) Done(ctx context.Context) (done bool, outcome transform.Outcome, 
 		err := t.Check(ctx)
 		return err == nil, "", err
 	}
-	found, err := readReport(ctx, t.files, t.Last)
-	if err == nil {
-		err = found.about(t.Snapshot)
-	}
-	if err == nil {
-		err = found.kept(ctx, t.files, t.results)
-	}
+	found, err := t.readReport(ctx, t.Last)
 	if err == nil && found.Outcome == transform.Planned && !t.dryRun {
 		err = ErrDryRun
 	}

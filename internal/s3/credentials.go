@@ -32,8 +32,8 @@ func newSource() *source {
 	return &source{&credentials.FileAWSCredentials{}}
 }
 
-// half tells of the one of the two variables that is set alone, which is as if it were not.
-func half(err error) error {
+// withHalfSet tells of the one of the two variables that is set alone, which is as if it were not.
+func withHalfSet(err error) error {
 	id, secret := "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"
 	if os.Getenv(id) == "" {
 		id, secret = secret, id
@@ -52,7 +52,8 @@ func (s *source) Retrieve() (credentials.Value, error) {
 // RetrieveWithCredContext returns credentials; anonymous ones are an error.
 func (s *source) RetrieveWithCredContext(cc *credentials.CredContext) (credentials.Value, error) {
 	value, err := s.ask(cc)
-	if _, files := s.Provider.(*credentials.FileAWSCredentials); files && value.AccessKeyID == "" && os.Getenv("AWS_PROFILE") == "" {
+	_, files := s.Provider.(*credentials.FileAWSCredentials)
+	if files && value.AccessKeyID == "" && os.Getenv("AWS_PROFILE") == "" {
 		if !strings.EqualFold(os.Getenv("AWS_EC2_METADATA_DISABLED"), "true") {
 			s.Provider = &credentials.IAM{}
 			value, err = s.ask(cc)
@@ -68,10 +69,13 @@ func (s *source) RetrieveWithCredContext(cc *credentials.CredContext) (credentia
 		return value, errNoCredentials
 	}
 	for _, one := range []struct{ name, value string }{
-		{"access key ID", value.AccessKeyID}, {"secret access key", value.SecretAccessKey}, {"session token", value.SessionToken},
+		{"access key ID", value.AccessKeyID},
+		{"secret access key", value.SecretAccessKey},
+		{"session token", value.SessionToken},
 	} {
 		if strings.TrimSpace(one.value) != one.value { // as of a Secret that was made from a file
-			return value, fmt.Errorf("%w that can be used: the %s begins or ends with a space or a line break", errNoCredentials, one.name)
+			return value, fmt.Errorf("%w that can be used: the %s begins or ends with a space or a line break",
+				errNoCredentials, one.name)
 		}
 	}
 	return value, nil

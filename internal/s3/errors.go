@@ -80,7 +80,8 @@ func about(path string, err error) error {
 			"check AWS_ENDPOINT_URL and its port: a console, or a proxy, has another than S3"}
 	}
 	if errors.Is(err, errNoCredentials) {
-		return &Error{path, half(err), "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE; docs/guides/object-storage.md lists the other ways"}
+		return &Error{path, withHalfSet(err), "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE; " +
+			"docs/guides/object-storage.md lists the other ways"}
 	}
 	if answer.Code == "" {
 		next := ""
@@ -95,10 +96,12 @@ func about(path string, err error) error {
 	case "NoSuchBucket":
 		is, text, next = fs.ErrNotExist, "no such bucket", "check the bucket, AWS_ENDPOINT_URL and AWS_REGION"
 	case "NoSuchKey", "NoSuchVersion", "MethodNotAllowed": // the last of a version that is a deletion
-		is, text, next = fs.ErrNotExist, "no such object or version", "check the key, and the version where one is given"
+		is, text = fs.ErrNotExist, "no such object or version"
+		next = "check the key, and the version where one is given"
 	case "AccessDenied", "AllAccessDisabled":
 		is, text = fs.ErrPermission, "access denied"
-		next = "docs/guides/object-storage.md has the least policy; without s3:ListBucket this may mean that there is no such object"
+		next = "docs/guides/object-storage.md has the least policy; without s3:ListBucket this may mean that " +
+			"there is no such object"
 	case "ExpiredToken", "InvalidToken", "XAdminUserNotFound": // with status 400; versitygw says the last with 404
 		is, next = fs.ErrPermission, credentialsHint
 	case "InvalidBucketName":
@@ -107,12 +110,16 @@ func about(path string, err error) error {
 		next = "check the path, and the version where one is given"
 	case "RequestTimeTooSkewed":
 		next = "set the clock of this machine"
-	case "PermanentRedirect", "TemporaryRedirect", "AuthorizationHeaderMalformed", "InvalidRegion", "IllegalLocationConstraintException":
-		next = strings.TrimRight("set AWS_REGION to the region of the bucket: "+answer.Region[:min(len(answer.Region), maxRegion)], ": ")
+	case "PermanentRedirect", "TemporaryRedirect", "AuthorizationHeaderMalformed", "InvalidRegion",
+		"IllegalLocationConstraintException":
+		region := answer.Region[:min(len(answer.Region), maxRegion)]
+		next = strings.TrimRight("set AWS_REGION to the region of the bucket: "+region, ": ")
 	case "InvalidObjectState":
-		text, next = "the object is archived (as storage class GLACIER or DEEP_ARCHIVE)", "restore it first: \"aws s3api restore-object\", which takes hours"
+		text = "the object is archived (as storage class GLACIER or DEEP_ARCHIVE)"
+		next = "restore it first: \"aws s3api restore-object\", which takes hours"
 	}
-	if forbidden := answer.StatusCode == http.StatusForbidden || answer.StatusCode == http.StatusUnauthorized; forbidden && next == "" {
+	forbidden := answer.StatusCode == http.StatusForbidden || answer.StatusCode == http.StatusUnauthorized
+	if forbidden && next == "" {
 		is, next = fs.ErrPermission, credentialsHint
 	}
 	text = strings.ToValidUTF8(text[:min(len(text), maxMessage)], "")

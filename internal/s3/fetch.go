@@ -22,7 +22,7 @@ import (
 // and at least one: an empty object is an error.
 func (s *Store) Fetch(ctx context.Context, path string, to *os.File, limit int64) error {
 	d := &download{store: s, path: path, to: to, limit: limit}
-	err := d.all(ctx)
+	err := d.run(ctx)
 	if err == nil {
 		err = d.compare(to)
 	}
@@ -59,22 +59,23 @@ type download struct {
 	to    io.Writer
 	limit int64
 
-	first *minio.ObjectInfo // of the first answer
-	sse   bool              // it is encrypted by the server: its ETag is no checksum
-	have  int64             // bytes written
+	begun bool             // there was a first answer
+	first minio.ObjectInfo // of the first answer
+	sse   bool             // it is encrypted by the server: its ETag is no checksum
+	have  int64            // bytes written
 }
 
-// errRead is the break of a connection, after which the rest can be asked for.
-type errRead struct{ error }
+// brokenConnection is the break of a connection, after which the rest can be asked for.
+type brokenConnection struct{ error }
 
-// all downloads the object, resuming after broken connections.
-func (d *download) all(ctx context.Context) (err error) {
+// run downloads the object, resuming after broken connections.
+func (d *download) run(ctx context.Context) (err error) {
 	if d.at, err = Parse(d.path); err != nil {
 		return err
 	}
 	for breaks, connections := 1, 1; ; breaks, connections = breaks+1, connections+1 {
-		err = d.more(ctx)
-		broken, is := err.(errRead)
+		err = d.resume(ctx)
+		broken, is := err.(brokenConnection)
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
@@ -82,7 +83,8 @@ func (d *download) all(ctx context.Context) (err error) {
 			return err
 		case breaks == maxBreaks:
 			why := withoutURL(broken.error) // whose hint comes first
-			return fmt.Errorf("%[2]w: %[3]d of %[4]d bytes, after %[5]d broken connections: %[1]w", why, ErrBroken, d.have, d.first.Size, connections)
+			return fmt.Errorf("%[2]w: %[3]d of %[4]d bytes, after %[5]d broken connections: %[1]w",
+				why, ErrBroken, d.have, d.first.Size, connections)
 		}
 		if errors.Is(broken.error, ErrSlow) { // a new connection may be faster, but a minute has gone
 			breaks = min(breaks+slowBreaks-1, maxBreaks-1)
@@ -95,9 +97,9 @@ func (d *download) all(ctx context.Context) (err error) {
 	}
 }
 
-// more asks for the bytes that are missing, and copies those that come.
-func (d *download) more(ctx context.Context) error {
-	body, err := d.ask(ctx)
+// resume asks for the bytes that are missing, and copies those that come.
+func (d *download) resume(ctx context.Context) error {
+	body, err := d.request(ctx)
 	if err != nil {
 		return err
 	}
@@ -109,17 +111,17 @@ func (d *download) more(ctx context.Context) error {
 			return failed
 		}
 		if d.have += int64(n); err != nil && d.have < d.first.Size {
-			return errRead{err}
+			return brokenConnection{err}
 		}
 	}
 	return nil
 }
 
-// ask sends the request, and checks that the answer continues the first one.
-func (d *download) ask(ctx context.Context) (io.ReadCloser, error) {
+// request sends the request, and checks that the answer continues the first one.
+func (d *download) request(ctx context.Context) (io.ReadCloser, error) {
 	options := minio.GetObjectOptions{VersionID: d.at.Version}
 	options.Set(checksumMode, "ENABLED")
-	if d.first != nil {
+	if d.begun {
 		options.VersionID = d.first.VersionID
 		options.Set("Range", fmt.Sprintf("bytes=%d-", d.have))
 		if d.first.ETag != "" {
@@ -137,31 +139,26 @@ func (d *download) ask(ctx context.Context) (io.ReadCloser, error) {
 		_ = body.Close()
 		return nil, err
 	}
-	rest := fmt.Sprintf("bytes %d-%d/%d", d.have, d.first0().Size-1, d.first0().Size)
+	rest := fmt.Sprintf("bytes %d-%d/%d", d.have, d.first.Size-1, d.first.Size)
 	switch {
-	case d.first != nil && (info.ETag != d.first.ETag || info.VersionID != d.first.VersionID):
+	case d.begun && (info.ETag != d.first.ETag || info.VersionID != d.first.VersionID):
 		return fail(fmt.Errorf("%w: it was replaced meanwhile", ErrBroken))
-	case d.first != nil && header.Get("Content-Range") != rest:
+	case d.begun && header.Get("Content-Range") != rest:
 		return fail(fmt.Errorf("%w: the server does not resume a download at a byte", ErrBroken))
-	case d.first != nil:
+	case d.begun:
 		return body, nil
 	case info.Size < 0:
 		return fail(fmt.Errorf("%w: the server does not tell its length", ErrBroken))
 	case info.Size == 0:
-		return fail(&Error{d.path, errors.New("the object is empty: it has 0 bytes"), "it was not written to its end: take another copy"})
+		empty := errors.New("the object is empty: it has 0 bytes")
+		return fail(&Error{d.path, empty, "it was not written to its end: take another copy"})
 	case info.Size > d.limit:
 		return fail(fmt.Errorf("%w: it has %d bytes, the limit is %d", ErrTooLarge, info.Size, d.limit))
 	}
-	d.first, d.sse = &info, header.Get("x-amz-server-side-encryption") != "" || header.Get("x-amz-server-side-encryption-customer-algorithm") != ""
+	d.begun, d.first = true, info
+	d.sse = header.Get("x-amz-server-side-encryption") != "" ||
+		header.Get("x-amz-server-side-encryption-customer-algorithm") != ""
 	return body, nil
-}
-
-// first0 is the first answer, or one of zeros before it.
-func (d *download) first0() minio.ObjectInfo {
-	if d.first == nil {
-		return minio.ObjectInfo{}
-	}
-	return *d.first
 }
 
 // compare compares the last bytes of a file, those that were written, with the checksums of the
@@ -172,12 +169,12 @@ func (d *download) compare(file *os.File) error {
 		return err
 	}
 	content := io.NewSectionReader(file, end-d.have, d.have)
-	return agree(content, *d.first, !d.sse)
+	return compareChecksum(content, d.first, !d.sse)
 }
 
-// agree compares content with the first checksum of the whole object that the server offers. The
+// compareChecksum compares content with the first checksum of the whole object that the server offers. The
 // MD5 of an ETag counts for an object in one part that the server did not encrypt.
-func agree(content io.Reader, info minio.ObjectInfo, plain bool) error {
+func compareChecksum(content io.Reader, info minio.ObjectInfo, plain bool) error {
 	for _, kind := range []minio.ChecksumType{
 		minio.ChecksumCRC64NVME, minio.ChecksumCRC32C, minio.ChecksumCRC32, minio.ChecksumSHA256, minio.ChecksumSHA1,
 	} {
@@ -185,15 +182,15 @@ func agree(content io.Reader, info minio.ObjectInfo, plain bool) error {
 		if want == "" || strings.Contains(want, "-") || info.ChecksumMode == minio.ChecksumCompositeMode.String() {
 			continue // of the checksums of the parts
 		}
-		return equal(content, kind.Hasher(), kind.String(), want, base64.StdEncoding.EncodeToString)
+		return compareSum(content, kind.Hasher(), kind.String(), want, base64.StdEncoding.EncodeToString)
 	}
 	if _, err := hex.DecodeString(info.ETag); err == nil && len(info.ETag) == 32 && plain {
-		return equal(content, minio.ChecksumMD5.Hasher(), "MD5", strings.ToLower(info.ETag), hex.EncodeToString)
+		return compareSum(content, minio.ChecksumMD5.Hasher(), "MD5", strings.ToLower(info.ETag), hex.EncodeToString)
 	}
 	return nil
 }
 
-func equal(content io.Reader, h hash.Hash, kind, want string, encode func([]byte) string) error {
+func compareSum(content io.Reader, h hash.Hash, kind, want string, encode func([]byte) string) error {
 	if _, err := io.Copy(h, content); err != nil {
 		return err
 	}

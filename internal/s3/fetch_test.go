@@ -129,7 +129,7 @@ func TestFetchNeverShort(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := &fake{objects: map[string]*stored{"/bkt/k": o}, hook: tc.hook}
 			s := f.serve(t)
-			s.wire.idle = 50 * time.Millisecond
+			s.transport.idle = 50 * time.Millisecond
 			_, err := fetch(t, s, "s3://bkt/k")
 			require.ErrorContains(t, err, tc.want)
 		})

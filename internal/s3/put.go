@@ -67,7 +67,7 @@ func (u *upload) prepare(ctx context.Context) (err error) {
 		return err
 	}
 	u.sum = hex.EncodeToString(whole.Sum(nil))
-	u.there, err = u.ours(ctx)
+	u.there, err = u.sameObject(ctx)
 	return err
 }
 
@@ -76,10 +76,10 @@ func (u *upload) part(from, size int64) *io.SectionReader {
 	return io.NewSectionReader(u.file, from, size)
 }
 
-// ours reads an object that has the name: true for one with the same bytes, false for none, and
+// sameObject reads an object that has the name: true for one with the same bytes, false for none, and
 // fs.ErrExist for another.
-func (u *upload) ours(ctx context.Context) (bool, error) {
-	found, err := u.store.look(ctx, u.path)
+func (u *upload) sameObject(ctx context.Context) (bool, error) {
+	found, err := u.store.find(ctx, u.path)
 	switch {
 	case err != nil || found == nil:
 		return false, err
@@ -88,7 +88,7 @@ func (u *upload) ours(ctx context.Context) (bool, error) {
 	}
 	stored := sha256.New() // anyone may have written the metadata
 	d := &download{store: u.store, path: u.path, to: stored, limit: u.size}
-	if err := d.all(ctx); err != nil && !errors.Is(err, ErrTooLarge) {
+	if err := d.run(ctx); err != nil && !errors.Is(err, ErrTooLarge) {
 		return false, err
 	}
 	if hex.EncodeToString(stored.Sum(nil)) != u.sum {
@@ -103,10 +103,11 @@ func (u *upload) send(ctx context.Context) error {
 	if err == nil {
 		return u.confirm(ctx, info)
 	}
-	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), u.store.farewell)
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), u.store.cleanup)
 	defer cancel()
 	if u.id != "" {
-		left := u.store.core.AbortMultipartUpload(last, u.at.Bucket, u.at.Key, u.id) // its parts are for the lifecycle rule
+		// Parts that stay are for the lifecycle rule.
+		left := u.store.core.AbortMultipartUpload(last, u.at.Bucket, u.at.Key, u.id)
 		aborted := left == nil || minio.ToErrorResponse(left).StatusCode == http.StatusNotFound
 		u.pending = u.pending && !aborted
 	}
@@ -114,30 +115,31 @@ func (u *upload) send(ctx context.Context) error {
 	case !complete:
 		return err
 	case ctx.Err() != nil:
-		return u.settle(last, err)
+		return u.resolve(last, err)
 	}
-	return u.settle(ctx, err) // which reads the whole object, if there is one
+	return u.resolve(ctx, err) // which reads the whole object, if there is one
 }
 
-// settle finds out what became of an object after err answered the request that makes it.
-func (u *upload) settle(ctx context.Context, err error) error {
+// resolve finds out what became of an object after err answered the request that makes it.
+func (u *upload) resolve(ctx context.Context, err error) error {
 	answer := minio.ToErrorResponse(err)
 	taken := answer.StatusCode == http.StatusPreconditionFailed || answer.StatusCode == http.StatusConflict
 	switch {
 	case !u.pending && answer.StatusCode == http.StatusNotImplemented:
-		return &Error{u.path, errors.New("the server cannot be told to keep an existing object (If-None-Match is not implemented)"),
-			"write to a file, and copy it with a tool of the server"}
+		why := errors.New("the server cannot be told to keep an existing object (If-None-Match is not implemented)")
+		return &Error{u.path, why, "write to a file, and copy it with a tool of the server"}
 	case taken, answer.StatusCode == http.StatusNotFound: // the upload is gone: an answer may have been lost
 	case !u.pending && 400 <= answer.StatusCode && answer.StatusCode < 500:
 		return err
 	}
-	written, looked := u.ours(ctx)
+	written, looked := u.sameObject(ctx)
 	switch {
 	case written:
 		return nil
 	case looked == nil && taken && !u.pending:
 		return &Error{u.path, errors.New("the server says that the object is there or being written, and shows none"),
-			"try again; if it stays, the object was deleted in a bucket with versions: remove the delete marker, or name another object"}
+			"try again; if it stays, the object was deleted in a bucket with versions: remove the delete marker, " +
+				"or name another object"}
 	case looked == nil && !u.pending:
 		return err
 	case errors.Is(looked, fs.ErrExist):
@@ -148,7 +150,8 @@ func (u *upload) settle(ctx context.Context, err error) error {
 
 // upload sends the file. complete tells that the request was sent that makes the object.
 func (u *upload) upload(ctx context.Context) (info minio.UploadInfo, complete bool, err error) {
-	core, options := u.store.core, minio.PutObjectOptions{UserMetadata: map[string]string{sumKey: u.sum}, DisableContentSha256: true}
+	core, last := u.store.core, context.WithValue(ctx, unrefusedKey{}, &u.pending)
+	options := minio.PutObjectOptions{UserMetadata: map[string]string{sumKey: u.sum}, DisableContentSha256: true}
 	size := max(u.store.part, (u.size+maxParts-1)/maxParts)
 	if u.size <= size {
 		options.SetMatchETagExcept("*")
@@ -156,7 +159,7 @@ func (u *upload) upload(ctx context.Context) (info minio.UploadInfo, complete bo
 		if err != nil {
 			return info, false, err
 		}
-		info, err = core.PutObject(context.WithValue(ctx, unrefused{}, &u.pending), u.at.Bucket, u.at.Key, u.part(0, u.size), u.size, md5, sum, options)
+		info, err = core.PutObject(last, u.at.Bucket, u.at.Key, u.part(0, u.size), u.size, md5, sum, options)
 		return info, true, err
 	}
 	if u.id, err = core.NewMultipartUpload(ctx, u.at.Bucket, u.at.Key, options); err != nil {
@@ -166,13 +169,13 @@ func (u *upload) upload(ctx context.Context) (info minio.UploadInfo, complete bo
 	if err != nil {
 		return info, false, err
 	}
-	if there, err := u.ours(ctx); err != nil || there { // for servers that ignore the header
+	if there, err := u.sameObject(ctx); err != nil || there { // for servers that ignore the header
 		return info, there, cmp.Or(err, errors.New("the object is there"))
 	}
 	// PutObject of the library would lose the header on the way to this request.
-	last := minio.PutObjectOptions{}
-	last.SetMatchETagExcept("*")
-	info, err = core.CompleteMultipartUpload(context.WithValue(ctx, unrefused{}, &u.pending), u.at.Bucket, u.at.Key, u.id, parts, last)
+	options = minio.PutObjectOptions{}
+	options.SetMatchETagExcept("*")
+	info, err = core.CompleteMultipartUpload(last, u.at.Bucket, u.at.Key, u.id, parts, options)
 	return info, true, err
 }
 
@@ -192,8 +195,9 @@ func (u *upload) parts(ctx context.Context, size int64) ([]minio.CompletePart, e
 			if err != nil {
 				return err
 			}
-			sent, err := u.store.core.PutObjectPart(ctx, u.at.Bucket, u.at.Key, u.id, i+1, u.part(from, length), length,
-				minio.PutObjectPartOptions{Md5Base64: md5, Sha256Hex: sum, DisableContentSha256: true})
+			options := minio.PutObjectPartOptions{Md5Base64: md5, Sha256Hex: sum, DisableContentSha256: true}
+			sent, err := u.store.core.PutObjectPart(
+				ctx, u.at.Bucket, u.at.Key, u.id, i+1, u.part(from, length), length, options)
 			parts[i] = minio.CompletePart{PartNumber: i + 1, ETag: sent.ETag}
 			return err
 		})
@@ -219,13 +223,14 @@ func (u *upload) confirm(ctx context.Context, made minio.UploadInfo) error {
 	case minio.ToErrorResponse(err).StatusCode == http.StatusNotFound:
 		err = errors.New("it was uploaded, and is not there any more")
 	case err != nil:
-		err = fmt.Errorf("it was uploaded, and cannot be looked at: %v", about(u.path, err)) // %v: it may be an interruption
+		// %v: it may be an interruption
+		err = fmt.Errorf("it was uploaded, and cannot be looked at: %v", about(u.path, err))
 	case info.ETag != made.ETag && info.ETag != "" && made.ETag != "":
 		err = errors.New("it was uploaded, and another object has replaced it")
 	case info.Size != u.size:
 		err = fmt.Errorf("it was uploaded with %d bytes, the server has %d", u.size, info.Size)
 	default:
-		err = agree(u.part(0, u.size), info, false)
+		err = compareChecksum(u.part(0, u.size), info, false)
 	}
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrUncertain, err)

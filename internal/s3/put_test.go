@@ -117,7 +117,7 @@ func TestAnswerLost(t *testing.T) {
 				return false
 			}
 			s := store(f.serve(t))
-			s.farewell = time.Nanosecond // is for interruptions: a large object takes longer to compare
+			s.cleanup = time.Nanosecond // is for interruptions: a large object takes longer to compare
 			require.NoError(t, s.Put(t.Context(), "s3://bkt/k", file(t, some)))
 			require.Equal(t, some, f.objects["/bkt/k"].content)
 		})

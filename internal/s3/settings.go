@@ -26,7 +26,8 @@ type settings struct {
 
 // readSettings reads the environment, then the profile of the configuration file.
 func readSettings() (s settings, err error) {
-	profile, err := readProfile(cmp.Or(os.Getenv("AWS_CONFIG_FILE"), home(".aws", "config")), cmp.Or(os.Getenv("AWS_PROFILE"), "default"))
+	path := cmp.Or(os.Getenv("AWS_CONFIG_FILE"), home(".aws", "config"))
+	profile, err := readProfile(path, cmp.Or(os.Getenv("AWS_PROFILE"), "default"))
 	if err != nil {
 		return s, err
 	}
@@ -49,7 +50,8 @@ func parseEndpoint(text string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	switch {
 	case err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "": // it may hold a password
-		return nil, errors.New("the endpoint URL must be https://HOST or http://HOST, such as https://minio.example:9000")
+		return nil, errors.New("the endpoint URL must be https://HOST or http://HOST, " +
+			"such as https://minio.example:9000")
 	case u.User != nil || strings.Trim(u.Path, "/") != "" || u.RawQuery != "":
 		return nil, fmt.Errorf("the endpoint URL of %s must be scheme and host alone", u.Host)
 	}

@@ -14,10 +14,10 @@ import (
 
 // Store is the server that the environment names. It is safe for concurrent use.
 type Store struct {
-	core     *minio.Core
-	wire     *wire
-	part     int64         // bytes of a part of an upload
-	farewell time.Duration // to clean up after an interruption
+	core      *minio.Core
+	transport *boundedTransport
+	part      int64         // bytes of a part of an upload
+	cleanup   time.Duration // to clean up after an interruption
 }
 
 // Open reads the environment. It asks no server.
@@ -30,23 +30,25 @@ func Open() (*Store, error) {
 	if err != nil {
 		return nil, wrong(err)
 	}
-	w := &wire{transport, time.Minute}
+	w := &boundedTransport{transport, time.Minute}
 	host, options := "s3.amazonaws.com", &minio.Options{
 		Creds: credentials.New(newSource()), Secure: true, Region: s.region, Transport: w, MaxRetries: 5,
 	}
 	if s.endpoint != nil {
-		host, options.Secure, options.BucketLookup = s.endpoint.Host, s.endpoint.Scheme == "https", minio.BucketLookupPath
+		host, options.Secure = s.endpoint.Host, s.endpoint.Scheme == "https"
+		options.BucketLookup = minio.BucketLookupPath
 	}
 	core, err := minio.NewCore(host, options)
 	if err != nil {
 		return nil, wrong(err)
 	}
 	core.SetS3EnableDualstack(false) // as the AWS tools do
-	return &Store{core: core, wire: w, part: 16 << 20, farewell: 30 * time.Second}, nil
+	return &Store{core: core, transport: w, part: 16 << 20, cleanup: 30 * time.Second}, nil
 }
 
 func wrong(err error) error {
-	return &Error{"settings of S3", err, "docs/guides/object-storage.md lists the environment variables and the settings of a profile"}
+	const next = "docs/guides/object-storage.md lists the environment variables and the settings of a profile"
+	return &Error{"settings of S3", err, next}
 }
 
 // Object is an entry of a list.
@@ -70,13 +72,15 @@ func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[Object, error
 		ctx, end := context.WithCancelCause(ctx)
 		defer end(nil)
 		ctx = context.WithValue(ctx, pagesKey{}, &pages{end: end})
-		for o := range s.core.ListObjectsIter(ctx, at.Bucket, minio.ListObjectsOptions{Prefix: at.Key, Recursive: true, FetchOwner: new(false)}) {
+		options := minio.ListObjectsOptions{Prefix: at.Key, Recursive: true, FetchOwner: new(false)}
+		for o := range s.core.ListObjectsIter(ctx, at.Bucket, options) {
 			if o.Err != nil && ctx.Err() != nil {
 				o.Err = context.Cause(ctx)
 			}
 			err := about(prefix, o.Err)
 			if err == nil && last != "" && o.Key <= last { // a server that repeats a page would never end
-				err = &Error{Path: prefix, Err: fmt.Errorf("the server lists %.200q after %.200q: its list is not in order", o.Key, last)}
+				err = fmt.Errorf("the server lists %.200q after %.200q: its list is not in order", o.Key, last)
+				err = &Error{Path: prefix, Err: err}
 			}
 			if err != nil {
 				yield(Object{}, err)
@@ -97,7 +101,7 @@ func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[Object, error
 // fs.ErrExist, but not for an object of Put: whether it has the bytes that are to be written is not
 // known yet, and Put decides.
 func (s *Store) Vacant(ctx context.Context, path string) error {
-	found, err := s.look(ctx, path)
+	found, err := s.find(ctx, path)
 	if err != nil || found == nil || found.UserMetadata[sumKey] != "" {
 		return err
 	}
@@ -108,9 +112,9 @@ func exists(path string) error {
 	return &Error{path, fmt.Errorf("create: %w", fs.ErrExist), "an existing object is never overwritten; name another"}
 }
 
-// look asks for the object at path; nil where there is none. It reads a byte: the answer to HEAD
+// find asks for the object at path; nil where there is none. It reads a byte: the answer to HEAD
 // has no body that would tell a missing bucket, or wrong credentials, apart from a missing object.
-func (s *Store) look(ctx context.Context, path string) (*minio.ObjectInfo, error) {
+func (s *Store) find(ctx context.Context, path string) (*minio.ObjectInfo, error) {
 	at, err := Parse(path)
 	if err == nil && at.Version != "" {
 		err = &Error{path, errors.New("a version cannot be written"), "leave ?versionId out"}

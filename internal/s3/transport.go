@@ -15,13 +15,13 @@ const (
 	mostAnswer   = 16 << 20              // bytes of an answer that is no object; a page of a list has 4 MB
 )
 
-// unrefused is the key of a *bool in the context of a request that makes an object. It is set where
-// a try succeeds, fails in the server, or has no answer: behind a proxy that gives up, the server
-// may go on.
-type unrefused struct{}
+// unrefusedKey is the key of a *bool in the context of a request that makes an object. It is set
+// where a try succeeds, fails in the server, or has no answer: behind a proxy that gives up, the
+// server may go on.
+type unrefusedKey struct{}
 
 const (
-	leastRate = 64 << 10 // bytes that a server sends while it is waited for as long as a wire is idle at most
+	leastRate = 64 << 10 // bytes that a server sends while it is waited for as long as a transport is idle at most
 	mostEmpty = 100      // pages of a list without an object, one after the other
 )
 
@@ -41,19 +41,20 @@ func (p *pages) next(token string) {
 	case p.empty > 0 && token == p.token:
 		p.end(errors.New("the server lists a page without an object, and names the same page as the next"))
 	case p.empty >= mostEmpty:
-		p.end(fmt.Errorf("the server lists %d pages without an object, one after the other, and says that more follow", mostEmpty))
+		p.end(fmt.Errorf("the server lists %d pages without an object, one after the other, and says that more follow",
+			mostEmpty))
 	}
 }
 
-// wire is a transport that ends a request whose server stands still, and too long an answer.
-type wire struct {
+// boundedTransport ends requests whose server stands still, and answers that are too long.
+type boundedTransport struct {
 	http.RoundTripper
 	idle time.Duration // how long a server may take and send nothing
 }
 
 // RoundTrip sends a request. How long a server may think before it answers is up to the transport
 // below.
-func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
+func (w *boundedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	query := r.URL.Query()
 	token := query.Get("continuation-token")
 	listed, _ := r.Context().Value(pagesKey{}).(*pages)
@@ -61,7 +62,8 @@ func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
 		listed.next(token)
 	}
 	ctx, cancel := context.WithCancelCause(r.Context())
-	l := &limits{ctx: ctx, cancel: cancel, idle: w.idle, stalled: fmt.Errorf("the server took and sent nothing for %s", w.idle)}
+	stalled := fmt.Errorf("the server took and sent nothing for %s", w.idle)
+	l := &limits{ctx: ctx, cancel: cancel, idle: w.idle, stalled: stalled}
 	l.timer = time.AfterFunc(w.idle, func() { cancel(l.stalled) })
 	l.timer.Stop()
 	sent := r.WithContext(ctx)
@@ -70,8 +72,9 @@ func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	answer, err := w.RoundTripper.RoundTrip(sent)
 	l.timer.Stop()
-	if made, is := r.Context().Value(unrefused{}).(*bool); is && r.Method != http.MethodGet {
-		*made = *made || err != nil || answer.StatusCode/100 == 2 || answer.StatusCode >= 500 && answer.StatusCode != http.StatusNotImplemented
+	if made, is := r.Context().Value(unrefusedKey{}).(*bool); is && r.Method != http.MethodGet {
+		*made = *made || err != nil || answer.StatusCode/100 == 2 ||
+			answer.StatusCode >= 500 && answer.StatusCode != http.StatusNotImplemented
 	}
 	if err != nil {
 		err = l.reason(err)

@@ -39,7 +39,7 @@ func TestUploadStalls(t *testing.T) {
 	t.Setenv("AWS_ENDPOINT_URL_S3", server.URL)
 	s, err := Open()
 	require.NoError(t, err)
-	s.wire.idle, s.part = 50*time.Millisecond, 64<<20
+	s.transport.idle, s.part = 50*time.Millisecond, 64<<20
 	err = s.Put(within(t, 30*time.Second), "s3://bkt/k", file(t, make([]byte, 32<<20)))
 	require.ErrorContains(t, err, "the server took and sent nothing for 50ms")
 }
@@ -80,7 +80,7 @@ func TestAnswerStalls(t *testing.T) {
 		return true
 	}}
 	s := f.serve(t)
-	s.wire.idle = 50 * time.Millisecond
+	s.transport.idle = 50 * time.Millisecond
 	for _, err := range s.List(within(t, 30*time.Second), "s3://bkt/a") {
 		require.ErrorContains(t, err, "the server took and sent nothing for 50ms")
 	}
@@ -158,7 +158,7 @@ func TestSlowDownload(t *testing.T) {
 				return true
 			}
 			s := f.serve(t)
-			s.wire.idle = 100 * time.Millisecond
+			s.transport.idle = 100 * time.Millisecond
 			err := s.Fetch(within(t, time.Minute), "s3://bkt/k", file(t, nil), 1<<30)
 			if chunk == 1 {
 				require.ErrorIs(t, err, ErrSlow)
