@@ -15,7 +15,7 @@ import (
 
 	"github.com/etcdshift/etcdshift/encoding/schema"
 	"github.com/etcdshift/etcdshift/finding"
-	"github.com/etcdshift/etcdshift/internal/ipam"
+	"github.com/etcdshift/etcdshift/internal/machines"
 )
 
 // convert makes a v1 record a v3 object, in place: the spec is converted, the status stays. meta is
@@ -255,9 +255,9 @@ func affinityLabels(spec map[string]any) map[string]string {
 		version = "6"
 	}
 	return map[string]string{
-		ipam.HostnameHashLabel: ipam.HostnameHash(text(spec, "node")),
-		labelAffinityType:      affinityType(spec),
-		labelIPVersion:         version,
+		machines.HostnameHashLabel: machines.HostnameHash(text(spec, "node")),
+		labelAffinityType:          affinityType(spec),
+		labelIPVersion:             version,
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/etcdshift/etcdshift/finding"
-	"github.com/etcdshift/etcdshift/internal/ipam"
+	"github.com/etcdshift/etcdshift/internal/machines"
 	"github.com/etcdshift/etcdshift/internal/phrase"
 )
 
@@ -381,7 +381,7 @@ func (u *ipamUnread) block(cidr string) bool { return u.nameless || u.blocks[cid
 func (u *ipamUnread) affinity(owner, cidr string) bool {
 	_, node, _ := strings.Cut(owner, ":")
 	ipnet, err := parseCIDR(map[string]any{"cidr": cidr})
-	return err == nil && u.affinities[ipam.AffinityName(node, ipnet)]
+	return err == nil && u.affinities[machines.AffinityName(node, ipnet)]
 }
 
 // readable says whether a record of one of the three kinds has the name by which others refer to

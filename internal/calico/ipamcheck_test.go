@@ -11,7 +11,7 @@ import (
 
 	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/finding"
-	"github.com/etcdshift/etcdshift/internal/ipam"
+	"github.com/etcdshift/etcdshift/internal/machines"
 	"github.com/etcdshift/etcdshift/transform"
 )
 
@@ -343,10 +343,10 @@ func onlyV3(in *input, key string) {
 func TestAffinityName(t *testing.T) {
 	block, err := parseCIDR(map[string]any{"cidr": "10.0.0.64/26"})
 	require.NoError(t, err)
-	require.Equal(t, "n1-10-0-0-64-26", ipam.AffinityName("n1", block))
+	require.Equal(t, "n1-10-0-0-64-26", machines.AffinityName("n1", block))
 	long := strings.Repeat("n", 253)
 	for _, node := range []string{long[:239], long[:240], long} {
-		name := ipam.AffinityName(node, block)
+		name := machines.AffinityName(node, block)
 		require.LessOrEqual(t, len(name), 252)
 		require.Equal(t, len(node) > 239, len(name) == 252 && strings.Contains(name, "-10-0-0-64-26-"), name)
 	}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/finding"
-	"github.com/etcdshift/etcdshift/internal/ipam"
+	"github.com/etcdshift/etcdshift/internal/machines"
 	"github.com/etcdshift/etcdshift/keys"
 	"github.com/etcdshift/etcdshift/transform"
 )
@@ -152,7 +152,7 @@ func v3Name(k *kind, stored string, m metadata, spec map[string]any) (string, []
 		if err != nil {
 			return "", nil, err
 		}
-		name = ipam.BlockName(ipnet)
+		name = machines.BlockName(ipnet)
 		if name != stored {
 			notes = append(notes, codeBlockName.Because("the block of %s was stored as %s, its v3 name is %s", ipnet, stored, name))
 		}

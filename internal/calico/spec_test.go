@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/etcdshift/etcdshift/finding"
-	"github.com/etcdshift/etcdshift/internal/ipam"
+	"github.com/etcdshift/etcdshift/internal/machines"
 )
 
 // parseObject reads JSON as an unstructured object with integers as int64 where the test compares
@@ -109,7 +109,7 @@ func TestHostnameHash(t *testing.T) {
 		"my-host": "R2PGA4ZUN5YLSHP45OTT5YDKKILIFGNFGBRAQ5WT3EH6XESLPNYQ",
 		"node-a":  "PY3TQE2E3XMTETLM2MJO3UITKPFB27YUJ4T4E5XGPEJON3SM4QAA",
 	} {
-		require.Equal(t, hash, ipam.HostnameHash(node))
+		require.Equal(t, hash, machines.HostnameHash(node))
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/etcdshift/etcdshift/inspect"
-	"github.com/etcdshift/etcdshift/internal/ipam"
+	"github.com/etcdshift/etcdshift/internal/machines"
 )
 
 // isCalico reports whether a group is one in which Calico stores its kinds.
@@ -39,10 +39,10 @@ func (n *names) calicoName(o *inspect.Object) (string, bool) {
 	case "blockaffinities":
 		node := text(spec, "node")
 		_, block, err := net.ParseCIDR(text(spec, "cidr"))
-		if n.to[node] == "" || err != nil || name != ipam.AffinityName(node, block) || text(spec, "type") == "virtual" {
+		if n.to[node] == "" || err != nil || name != machines.AffinityName(node, block) || text(spec, "type") == "virtual" {
 			return "", false
 		}
-		return ipam.AffinityName(n.to[node], block), true
+		return machines.AffinityName(n.to[node], block), true
 	}
 	return "", false
 }

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/etcdshift/etcdshift/inspect"
-	"github.com/etcdshift/etcdshift/internal/ipam"
+	"github.com/etcdshift/etcdshift/internal/machines"
 )
 
 // hostnameLabel is the label of a Node that selectors name it by.
@@ -38,7 +38,7 @@ func newNames(to map[string]string) *names {
 	old := slices.Sorted(maps.Keys(to))
 	for i, name := range old {
 		n.labels[name] = map[string]bool{}
-		n.hashes[ipam.HostnameHash(name)] = ipam.HostnameHash(to[name])
+		n.hashes[machines.HostnameHash(name)] = machines.HostnameHash(to[name])
 		old[i] = regexp.QuoteMeta(name)
 	}
 	n.word = regexp.MustCompile(`(?:^|[^A-Za-z0-9])(?:` + strings.Join(old, "|") + `)(?:$|[^A-Za-z0-9])`)
@@ -57,7 +57,7 @@ func (n *names) in(text []byte) bool {
 
 // labelled returns the new value of a label, or of a selector by it.
 func (n *names) labelled(label, value string) (string, bool) {
-	if label == ipam.HostnameHashLabel {
+	if label == machines.HostnameHashLabel {
 		hash, is := n.hashes[value]
 		return hash, is
 	}

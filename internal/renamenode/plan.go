@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -14,6 +15,7 @@ import (
 	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/internal/objects"
+	"github.com/etcdshift/etcdshift/internal/stream"
 	"github.com/etcdshift/etcdshift/keys"
 	"github.com/etcdshift/etcdshift/transform"
 )
@@ -33,15 +35,13 @@ func (r *rename) Plan(ctx context.Context, v *transform.View) error {
 	}
 	for _, prefix := range prefixes {
 		s := &storage{
-			Store: transform.Store{Ctx: ctx, View: v, Keys: keys.Kubernetes{Prefix: prefix}},
-			names: newNames(r.to), types: types, moves: map[string]string{}, stays: map[string]bool{}, attachments: map[string]volume{},
+			View: v, keys: keys.Kubernetes{Prefix: prefix}, names: newNames(r.to), types: types,
+			moves: map[string]string{}, stays: map[string]bool{}, attachments: map[string]volume{},
 		}
-		s.readNodes()
-		s.survey()
-		s.checkMoves()
-		s.stage()
-		if s.Err != nil {
-			return s.Err
+		for _, step := range []func(context.Context) error{s.readNodes, s.survey, s.checkMoves, s.stage} {
+			if err := step(ctx); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -49,8 +49,9 @@ func (r *rename) Plan(ctx context.Context, v *transform.View) error {
 
 // storage is the work below one storage prefix.
 type storage struct {
-	transform.Store
+	*transform.View
 	*names
+	keys        keys.Kubernetes
 	types       *inspect.Types
 	found       []string          // keys of records that contain an old name
 	moves       map[string]string // new names of objects by key
@@ -59,15 +60,16 @@ type storage struct {
 }
 
 // object returns the object at a key, nil for none.
-func (s *storage) object(gr schema.GroupResource, namespace, name string) *inspect.Object {
-	dir := string(s.Keys.Dir(gr))
+func (s *storage) object(ctx context.Context, gr schema.GroupResource, namespace, name string) (*inspect.Object, error) {
+	dir := string(s.keys.Dir(gr))
 	if namespace != "" {
 		dir += namespace + "/"
 	}
-	if e := s.Get([]byte(dir + name)); e != nil {
-		return s.decode(e)
+	e, err := s.Get(ctx, []byte(dir+name))
+	if e == nil || err != nil {
+		return nil, err
 	}
-	return nil
+	return s.decode(e), nil
 }
 
 // decode returns the object of an entry, nil where its key is of no resource.
@@ -85,16 +87,23 @@ func (s *storage) decode(e *transform.Entry) *inspect.Object {
 
 // readNodes finds the labels that name the nodes: that of the hostname, and those of the topology
 // of volumes, where they have the name of the Node as their value.
-func (s *storage) readNodes() {
+func (s *storage) readNodes(ctx context.Context) error {
 	for _, old := range slices.Sorted(maps.Keys(s.to)) {
-		node := s.object(schema.GroupResource{Resource: "nodes"}, "", old)
+		node, err := s.object(ctx, schema.GroupResource{Resource: "nodes"}, "", old)
+		if err != nil {
+			return err
+		}
 		if node == nil {
-			s.Raise(string(s.Keys.Dir(schema.GroupResource{Resource: "nodes"}))+old, codeNoNode.Because("nothing is called %s", old))
+			s.Raise(string(s.keys.Dir(schema.GroupResource{Resource: "nodes"}))+old, codeNoNode.Because("nothing is called %s", old))
 			s.labels[old][hostnameLabel] = true
 			continue
 		}
 		labels := []string{hostnameLabel}
-		if csi := s.object(schema.GroupResource{Group: "storage.k8s.io", Resource: "csinodes"}, "", old); csi != nil {
+		csi, err := s.object(ctx, schema.GroupResource{Group: "storage.k8s.io", Resource: "csinodes"}, "", old)
+		if err != nil {
+			return err
+		}
+		if csi != nil {
 			for _, driver := range children(child(csi.Content, "spec"), "drivers") {
 				topology, _ := driver["topologyKeys"].([]any)
 				for _, key := range topology {
@@ -111,17 +120,15 @@ func (s *storage) readNodes() {
 		}
 		s.addSteps(node)
 	}
+	return nil
 }
 
 // survey finds the records that contain an old name, and the objects that are named after a node.
-func (s *storage) survey() {
-	for e := range s.Live([]byte(s.Keys.Prefix + "/")) {
-		if e.Layout() != keys.Layout(s.Keys) { // another API server's, below a longer prefix
-			continue
-		}
+func (s *storage) survey(ctx context.Context) error {
+	return stream.Each(s.Below(ctx, s.keys.Prefix), func(e *transform.Entry) error {
 		key, err := e.ParseKey()
 		if err == nil && key.Resource.Resource == "events" {
-			continue
+			return nil
 		}
 		switch {
 		case e.Undecryptable != nil:
@@ -130,19 +137,20 @@ func (s *storage) survey() {
 		case err != nil:
 			s.Raise(string(e.Key), codeMentioned.Because("the key is of no resource"))
 		default:
-			s.add(s.decode(e))
+			return s.add(ctx, s.decode(e))
 		}
-	}
+		return nil
+	})
 }
 
 // add notes an object that contains an old name.
-func (s *storage) add(o *inspect.Object) {
-	if o == nil || s.Err != nil {
-		return
+func (s *storage) add(ctx context.Context, o *inspect.Object) error {
+	if o == nil {
+		return nil
 	}
 	if o.Err != nil {
 		s.Raise(string(o.Key), transform.Unreadable(o.Err))
-		return
+		return nil
 	}
 	s.found = append(s.found, string(o.Key))
 	if o.Type.Name() == "resourceslices.resource.k8s.io" {
@@ -152,47 +160,56 @@ func (s *storage) add(o *inspect.Object) {
 	}
 	name, is := s.newName(o)
 	if o.Type.Name() == "volumeattachments.storage.k8s.io" {
-		name, is = s.attachmentName(o)
+		var err error
+		if name, err = s.attachmentName(ctx, o); err != nil {
+			return err
+		}
+		is = name != ""
 	}
 	if is && name != o.Parsed.Name {
 		s.moves[string(o.Key)] = name
 		s.move(o, name)
 	}
+	return nil
 }
 
-// attachmentName returns the new name of a VolumeAttachment.
-func (s *storage) attachmentName(o *inspect.Object) (string, bool) {
+// attachmentName returns the new name of a VolumeAttachment, "" where it stays.
+func (s *storage) attachmentName(ctx context.Context, o *inspect.Object) (string, error) {
 	spec := child(o.Content, "spec")
 	node := text(spec, "nodeName")
 	if s.to[node] == "" {
-		return "", false
+		return "", nil
 	}
 	of := csiVolume(child(spec, "source", "inlineVolumeSpec"))
 	if name := text(child(spec, "source"), "persistentVolumeName"); name != "" {
-		if pv := s.object(schema.GroupResource{Resource: "persistentvolumes"}, "", name); pv != nil {
+		pv, err := s.object(ctx, schema.GroupResource{Resource: "persistentvolumes"}, "", name)
+		if err != nil {
+			return "", err
+		}
+		if pv != nil {
 			of = csiVolume(child(pv.Content, "spec"))
 		}
 	}
 	if of.attachmentName(node) != o.Parsed.Name {
 		s.Raise(string(o.Key), codeAttachment.Because("it is not the name of a volume on the node %s", node))
-		return "", false
+		return "", nil
 	}
-	return of.attachmentName(s.to[node]), true
+	return of.attachmentName(s.to[node]), nil
 }
 
-// target is the key of an object under another name.
-func (s *storage) target(key, name string) string {
-	parsed, err := s.Keys.Parse([]byte(key))
-	s.Failed(err)
-	return key[:len(key)-len(parsed.Name)] + name
-}
+// target is the key of an object under another name: its own name is the last part of the key.
+func target(key, name string) string { return key[:strings.LastIndexByte(key, '/')+1] + name }
 
 // checkMoves reports new names that other objects have.
-func (s *storage) checkMoves() {
+func (s *storage) checkMoves(ctx context.Context) error {
 	taken := map[string]string{} // keys by new key
 	for _, key := range slices.Sorted(maps.Keys(s.moves)) {
-		to := s.target(key, s.moves[key])
-		if s.moves[to] == "" && s.Get([]byte(to)) != nil {
+		to := target(key, s.moves[key])
+		there, err := s.Get(ctx, []byte(to))
+		if err != nil {
+			return err
+		}
+		if s.moves[to] == "" && there != nil {
 			s.Raise(key, transform.CodeNameTaken.Because("%s is there already", to))
 			s.stays[key] = true
 		} else if other := taken[to]; other != "" {
@@ -202,44 +219,52 @@ func (s *storage) checkMoves() {
 		taken[to] = cmp.Or(taken[to], key)
 	}
 	maps.DeleteFunc(s.moves, func(key, _ string) bool { return s.stays[key] })
+	return nil
 }
 
 // stage stages all changes. Records that move are read, and their deletion staged, before another
 // one takes the key.
-func (s *storage) stage() {
+func (s *storage) stage(ctx context.Context) (err error) {
 	moving := map[string]*transform.Entry{}
 	for _, key := range s.found {
-		if s.moves[key] != "" {
-			moving[key] = s.Get([]byte(key))
+		if s.moves[key] == "" {
+			continue
+		}
+		if moving[key], err = s.Get(ctx, []byte(key)); err != nil {
+			return err
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(moving)) {
-		s.Delete([]byte(key))
+		if err := s.Delete(ctx, []byte(key)); err != nil {
+			return err
+		}
 	}
 	for _, key := range s.found {
 		e := moving[key]
 		if e == nil {
-			e = s.Get([]byte(key))
+			if e, err = s.Get(ctx, []byte(key)); err != nil {
+				return err
+			}
 		}
-		if s.Err != nil {
-			return
+		if err := s.change(ctx, s.decode(e), s.moves[key]); err != nil {
+			return err
 		}
-		s.Failed(s.change(s.decode(e), s.moves[key]))
 	}
+	return nil
 }
 
 // change stages an object. name is its new name, "" where it stays.
-func (s *storage) change(o *inspect.Object, name string) error {
+func (s *storage) change(ctx context.Context, o *inspect.Object, name string) error {
 	content := runtime.DeepCopyJSON(o.Content)
 	s.edit(o, content, name)
 	var staged bool
 	var err error
 	if name == "" {
-		staged, err = s.View.PutObject(s.Ctx, o, content)
+		staged, err = s.PutObject(ctx, o, content)
 	} else {
-		staged, err = s.View.CopyObject(s.Ctx, o, []byte(s.target(string(o.Key), name)), content)
+		staged, err = s.CopyObject(ctx, o, []byte(target(string(o.Key), name)), content)
 		if err == nil && !staged {
-			return s.keep(o)
+			return s.keep(ctx, o)
 		}
 	}
 	if err != nil {
@@ -253,13 +278,13 @@ func (s *storage) change(o *inspect.Object, name string) error {
 }
 
 // keep takes the deletion of an object back that cannot be renamed, which was reported.
-func (s *storage) keep(o *inspect.Object) error {
+func (s *storage) keep(ctx context.Context, o *inspect.Object) error {
 	for key, name := range s.moves {
-		if s.target(key, name) == string(o.Key) {
+		if target(key, name) == string(o.Key) {
 			return fmt.Errorf("%s cannot be renamed, and %s is to take its name", o.Key, key)
 		}
 	}
-	return s.View.Put(s.Ctx, o.Key, o.Value)
+	return s.Put(ctx, o.Key, o.Value)
 }
 
 // mentions are the fields of before that contain an old name as a word and are the same in after,
@@ -306,7 +331,7 @@ func (s *storage) count(o *inspect.Object, name string, staged bool) {
 	if !staged {
 		return
 	}
-	r := s.View.Report()
+	r := s.Report()
 	objects.CountOf(r, o).Migrated++
 	if name != "" {
 		r.Renamed = append(r.Renamed, transform.Rename{Kind: o.Type.Kind, Namespace: o.Parsed.Namespace, From: o.Parsed.Name, To: name})
@@ -318,15 +343,16 @@ func (s *storage) addSteps(node *inspect.Object) {
 	old := node.Parsed.Name
 	name := s.to[old]
 	labels := child(node.Content, "metadata", "labels")
-	s.Step("On the machine of %s: change the host name to %s, or start kubelet with --hostname-override=%s.", old, name, name)
-	s.Step("On the machine of %s: give kubelet a client certificate of the user %s%s (/etc/kubernetes/kubelet.conf, /var/lib/kubelet/pki), "+
+	step := s.Report().AddStep
+	step("On the machine of %s: change the host name to %s, or start kubelet with --hostname-override=%s.", old, name, name)
+	step("On the machine of %s: give kubelet a client certificate of the user %s%s (/etc/kubernetes/kubelet.conf, /var/lib/kubelet/pki), "+
 		"as a new machine that joins gets it.", old, userPrefix, name)
 	if _, is := labels["node-role.kubernetes.io/control-plane"]; is {
-		s.Step("On the machine of %s, of the control plane: make /etc/kubernetes/pki/apiserver.crt and the certificates of etcd anew for the name %s "+
+		step("On the machine of %s, of the control plane: make /etc/kubernetes/pki/apiserver.crt and the certificates of etcd anew for the name %s "+
 			"(kubeadm init phase certs), and change the name in /etc/kubernetes/manifests.", old, name)
-		s.Step("An etcd member that is called %s may keep its name: --name and --initial-cluster of the restore and of its manifest must agree.", old)
+		step("An etcd member that is called %s may keep its name: --name and --initial-cluster of the restore and of its manifest must agree.", old)
 	}
 	if s.types.Of(calicoAffinities("crd.projectcalico.org")) != nil || s.types.Of(calicoAffinities("projectcalico.org")) != nil {
-		s.Step("On the machine of %s: delete /var/lib/calico/nodename; calico-node writes it anew.", old)
+		step("On the machine of %s: delete /var/lib/calico/nodename; calico-node writes it anew.", old)
 	}
 }

@@ -29,7 +29,7 @@ const (
 // reportHelm warns of a Helm release whose manifest names versions that are gone. Helm compares the
 // next upgrade with that manifest, and stops at kinds that the server does not know. Superseded
 // releases do not matter.
-func (r *run) reportHelm(e *transform.Entry, key keys.Key, gone *versionsGone) {
+func (s *storage) reportHelm(e *transform.Entry, key keys.Key, gone *versionsGone) {
 	if !strings.HasPrefix(key.Name, helmPrefix) || e.Undecryptable != nil || len(gone.kinds) == 0 {
 		return
 	}
@@ -42,9 +42,9 @@ func (r *run) reportHelm(e *transform.Entry, key keys.Key, gone *versionsGone) {
 		named, err = gone.inRelease(release)
 	}
 	if err != nil {
-		r.Raise(string(e.Key), codeHelmRelease.Because("the versions that this Helm release names cannot be read: %v", err))
+		s.Raise(string(e.Key), codeHelmRelease.Because("the versions that this Helm release names cannot be read: %v", err))
 	} else if len(named) > 0 {
-		r.Raise(string(e.Key), codeHelmRelease.Because(
+		s.Raise(string(e.Key), codeHelmRelease.Because(
 			"Helm release %s names versions that no server knows: %s; run \"helm mapkubeapis\" before its next upgrade", labels["name"], finding.List(named)))
 	}
 }

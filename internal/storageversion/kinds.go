@@ -2,7 +2,7 @@ package storageversion
 
 import (
 	"bytes"
-	"cmp"
+	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -19,59 +19,57 @@ import (
 
 // kind is a CustomResourceDefinition and what becomes of its objects.
 type kind struct {
-	key    []byte
-	name   string // of the CustomResourceDefinition, PLURAL.GROUP
-	group  string
-	value  []byte      // as it is to be stored, so far
-	crd    *schema.CRD // parsed from value; nil where it cannot be
-	chosen bool
+	row   CustomResource // of the report
+	key   []byte
+	group string
+	value []byte      // as it is to be stored, so far
+	crd   *schema.CRD // parsed from value; nil where it cannot be
 
-	before []string // status.storedVersions
-	after  []string
-	kept   string // why no version was taken from the list
-
-	counts        map[string]*counts // by stored version
-	managedFields int                // objects with relabelled entries
-	entries       map[string]int     // objects with entries at another version than the storage version, by version
-	stored        map[string]int     // objects of a migrated kind by the version they are stored at then, "" for unknown
-
-	stuck string // why the converter of the group is not asked again
+	counts  map[string]*transform.KindCount // by stored version
+	entries map[string]int                  // objects whose managedFields name another version, by version
+	stored  map[string]int                  // objects by the version they are stored at in the end, "" for unknown
+	stuck   string                          // why the converter of the group is not asked again
 }
 
-// counts are objects of one version by what becomes of them.
-type counts struct{ found, rewritten, unchanged, refused int }
-
 // at are the counts of a version, "" for objects whose version is unknown.
-func (k *kind) at(version string) *counts {
+func (k *kind) at(version string) *transform.KindCount {
 	if k.counts[version] == nil {
-		k.counts[version] = &counts{}
+		k.counts[version] = &transform.KindCount{}
 	}
 	return k.counts[version]
 }
 
-func (r *run) load() {
-	for e := range r.Live(r.Keys.Dir(keys.DefinitionType())) {
-		key, err := r.Keys.Parse(e.Key)
+// load finds the CustomResourceDefinitions of a storage, and chooses among them.
+func (s *storage) load(ctx context.Context) error {
+	for e, err := range s.Live(ctx, s.keys.Dir(keys.DefinitionType())) {
 		if err != nil {
-			r.Raise(string(e.Key), codeUnknownKey.Because("%v", err))
+			return err
+		}
+		key, err := s.keys.Parse(e.Key)
+		if err != nil {
+			s.Raise(string(e.Key), codeUnknownKey.Because("%v", err))
 			continue
 		}
-		k := &kind{key: e.Key, value: e.Value, name: key.Name, counts: map[string]*counts{}, entries: map[string]int{}, stored: map[string]int{}}
+		k := &kind{
+			key: e.Key, value: e.Value,
+			counts: map[string]*transform.KindCount{}, entries: map[string]int{}, stored: map[string]int{},
+			row: CustomResource{Prefix: s.keys.Prefix, CRD: key.Name, Found: map[string]int{}},
+		}
+		k.row.StoredVersions = StoredVersions{Before: []string{}, After: []string{}}
 		_, k.group, _ = strings.Cut(key.Name, ".")
-		r.kinds = append(r.kinds, k)
+		s.kinds = append(s.kinds, k)
 		if bad := k.parse(e); bad != nil {
-			r.defined.Insert(gvr.ParseGroupResource(k.name))
-			if k.chosen = r.opts.names(k.name, k.group); k.chosen { // its labels cannot be read
-				r.Raise(string(e.Key), bad)
+			if k.row.Chosen = s.opts.names(key.Name, k.group); k.row.Chosen { // its labels cannot be read
+				s.Raise(string(e.Key), bad)
 			}
 			continue
 		}
-		k.group = k.crd.Object().Spec.Group
-		k.before, k.chosen = k.crd.StoredVersions(), r.opts.chooses(k.crd)
-		k.after = k.before
-		r.defined.Insert(k.crd.GroupResource())
+		k.group, k.row.Chosen = k.crd.Object().Spec.Group, s.opts.chooses(k.crd)
+		k.row.StoredVersions.Before = append([]string{}, k.crd.StoredVersions()...)
+		k.row.StoredVersions.After = k.row.StoredVersions.Before
 	}
-	slices.SortFunc(r.kinds, func(a, b *kind) int { return cmp.Compare(string(a.key), string(b.key)) })
+	slices.SortFunc(s.kinds, func(a, b *kind) int { return bytes.Compare(a.key, b.key) })
+	return nil
 }
 
 // parse reads the CustomResourceDefinition, or says why it is of no use.
@@ -87,9 +85,9 @@ func (k *kind) parse(e *transform.Entry) *finding.Finding {
 	switch f := encoding.Detect(e.Value); {
 	case f != encoding.FormatJSON:
 		return codeInvalid.Because("it is stored as %s, in which no server writes a CustomResourceDefinition", f)
-	case name != k.name:
+	case name != k.row.CRD:
 		return codeInvalid.Because("it names itself %q, unlike its key", name)
-	case spec.Names.Plural+"."+spec.Group != k.name:
+	case spec.Names.Plural+"."+spec.Group != k.row.CRD:
 		return codeInvalid.Because("its plural and group are %q and %q, unlike its name", spec.Names.Plural, spec.Group)
 	case keys.IsBuiltin(crd.GroupResource()): // the API server keeps its own objects in the folder of that name
 		return codeInvalid.Because("its objects have the name of a resource that is kube-apiserver's own")
@@ -100,29 +98,34 @@ func (k *kind) parse(e *transform.Entry) *finding.Finding {
 
 // prepare makes the CustomResourceDefinition ready to encode by. ok is false where its objects have
 // to stay as they are.
-func (r *run) prepare(k *kind) (ok bool) {
-	if to := r.opts.To; to != "" && to != k.crd.StorageVersion() {
-		reason, err := r.View.Exposes(r.Ctx, k.key, k.key)
-		if r.Failed(err) {
-			return false
+func (s *storage) prepare(ctx context.Context, k *kind) (ok bool, err error) {
+	if k.crd == nil {
+		return false, nil
+	}
+	if to := s.opts.To; to != "" && to != k.crd.StorageVersion() {
+		reason, err := s.Exposes(ctx, k.key, k.key)
+		if err != nil {
+			return false, err
 		}
 		if reason != "" { // its objects would move on, and its storage version stay
-			r.Raise(string(k.key), transform.CodeWouldBePlaintext.Because("%s", reason))
-			return false
+			s.Raise(string(k.key), transform.CodeWouldBePlaintext.Because("%s", reason))
+			return false, nil
 		}
 	}
 	obj := k.crd.Object()
 	if obj.UID == "" {
-		r.Raise(string(k.key), codeNoUID.Because("it has no uid: an API server serves the objects of one such CustomResourceDefinition as those of another"))
+		s.Raise(string(k.key), codeNoUID.Because(
+			"it has no uid: an API server serves the objects of one such CustomResourceDefinition as those of another"))
 	}
 	if obj.DeletionTimestamp != nil {
-		r.Raise(string(k.key), codeTerminating.Because("it is being deleted, and its objects with it: storedVersions is not trimmed"))
+		s.Raise(string(k.key), codeTerminating.Because(
+			"it is being deleted, and its objects with it: storedVersions is not trimmed"))
 	}
-	bad := k.use(r.opts.To)
-	if bad != nil {
-		r.Raise(string(k.key), bad)
+	if bad := k.use(s.opts.To); bad != nil {
+		s.Raise(string(k.key), bad)
+		return false, nil
 	}
-	return bad == nil
+	return true, nil
 }
 
 // use makes to the storage version, "" for the one it is, and compiles the schemas.
@@ -166,19 +169,20 @@ func versions(crd *apiextensionsv1.CustomResourceDefinition) string {
 	return strings.Join(names, ", ")
 }
 
+// resource is the one under which the server stores the objects.
+func (k *kind) resource() gvr.GroupResource {
+	if k.crd == nil {
+		return gvr.ParseGroupResource(k.row.CRD)
+	}
+	return k.crd.GroupResource()
+}
+
 // dirs are the folders of the kind's objects: the first by the names that the server accepted, and
 // one by the name of the CustomResourceDefinition where it differs, which the server uses once it
 // accepts it.
-func (r *run) dirs(k *kind) [][]byte {
-	named := r.Keys.Dir(gvr.ParseGroupResource(k.name))
-	if k.crd == nil {
-		return [][]byte{named}
-	}
-	dirs := [][]byte{r.Keys.Dir(k.crd.GroupResource())}
-	if !bytes.Equal(named, dirs[0]) {
-		dirs = append(dirs, named)
-	}
-	return dirs
+func (s *storage) dirs(k *kind) [][]byte {
+	named := s.keys.Dir(gvr.ParseGroupResource(k.row.CRD))
+	return slices.CompactFunc([][]byte{s.keys.Dir(k.resource()), named}, bytes.Equal)
 }
 
 // storageVersion is empty where it is unknown.

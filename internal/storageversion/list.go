@@ -1,6 +1,7 @@
 package storageversion
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -12,44 +13,46 @@ import (
 
 // trimList sets status.storedVersions by every key of the kind, once its objects are staged: those
 // of the first folder were counted then.
-func (r *run) trimList(k *kind) {
-	found := r.countVersions(k, r.dirs(k)[1:], false)
+func (s *storage) trimList(ctx context.Context, k *kind) error {
+	found, err := s.countVersions(ctx, k, s.dirs(k)[1:], false)
+	if err != nil {
+		return err
+	}
 	for version, n := range k.stored {
 		found[version] += n
 	}
-	if r.Err != nil {
-		return
+	list := &k.row.StoredVersions
+	if list.After, list.Kept = trimmedList(k, found); list.Kept != "" {
+		s.Raise(string(k.key), codeListKept.Because("storedVersions is not trimmed: %s", list.Kept))
 	}
-	if k.after, k.kept = trimmedList(k, found); k.kept != "" {
-		r.Raise(string(k.key), codeListKept.Because("storedVersions is not trimmed: %s", k.kept))
-	}
-	if !slices.Equal(k.after, k.before) {
-		value, err := schema.SetStoredVersions(k.value, k.after)
-		if err != nil {
-			r.Failed(fmt.Errorf("%s: %w", k.key, err))
-			return
+	if !slices.Equal(list.After, list.Before) {
+		if k.value, err = schema.SetStoredVersions(k.value, list.After); err != nil {
+			return fmt.Errorf("%s: %w", k.key, err)
 		}
-		k.value = value
 	}
-	staged, err := r.View.Derive(r.Ctx, k.key, k.key, k.value)
-	if !r.Failed(err) && !staged {
-		k.after, k.kept = k.before, "it would be stored in the clear"
+	staged, err := s.Derive(ctx, k.key, k.key, k.value)
+	if err == nil && !staged {
+		list.After, list.Kept = list.Before, "it would be stored in the clear"
 	}
+	return err
 }
 
 // countVersions counts the objects of the kind in these folders by version, as staged; "" for those
 // whose version is unknown. With report, values that cannot be read at all are reported.
-func (r *run) countVersions(k *kind, dirs [][]byte, report bool) map[string]int {
+func (s *storage) countVersions(ctx context.Context, k *kind, dirs [][]byte, report bool) (map[string]int, error) {
 	found := map[string]int{}
 	for _, dir := range dirs {
-		for e := range r.Live(dir) {
+		for e, err := range s.Live(ctx, dir) {
+			if err != nil {
+				return nil, err
+			}
 			if _, err := e.ParseValue(); err != nil && report {
-				r.Raise(string(e.Key), transform.Unreadable(err))
+				s.Raise(string(e.Key), transform.Unreadable(err))
 			}
 			found[k.versionOf(e)]++
 		}
 	}
-	return found
+	return found, nil
 }
 
 // trimmedList is what storedVersions has to be: the versions found, and the storage version. Those
@@ -66,7 +69,7 @@ func trimmedList(k *kind, found map[string]int) (list []string, kept string) {
 	case k.crd.Object().DeletionTimestamp != nil:
 		kept = "it is being deleted"
 	}
-	for _, version := range slices.Concat(k.before, slices.Sorted(maps.Keys(there))) {
+	for _, version := range slices.Concat(k.row.StoredVersions.Before, slices.Sorted(maps.Keys(there))) {
 		if (there[version] > 0 || kept != "") && !slices.Contains(list, version) {
 			list = append(list, version)
 		}

@@ -5,9 +5,6 @@ import (
 	"errors"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/sets"
-
 	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/keys"
 	"github.com/etcdshift/etcdshift/transform"
@@ -24,6 +21,15 @@ type Migration struct{ opts Options }
 // New makes a migration; Plan checks the options.
 func New(o Options) *Migration { return &Migration{opts: o} }
 
+// storage is the work below one storage prefix.
+type storage struct {
+	*transform.View
+	keys  keys.Kubernetes
+	opts  *Options
+	used  map[Mapping]bool // mappings, without New, of objects in any storage
+	kinds []*kind          // in the order of their names
+}
+
 // Plan stages the migration on v, for each storage prefix. An error is about reading the snapshot,
 // or [ErrNotThere].
 func (m *Migration) Plan(ctx context.Context, v *transform.View) error {
@@ -31,20 +37,29 @@ func (m *Migration) Plan(ctx context.Context, v *transform.View) error {
 	if err != nil {
 		return err
 	}
+	var all []*kind
+	var storages []*storage
 	used := map[Mapping]bool{}
-	runs, err := m.runs(ctx, v, prefixes, used)
-	if err != nil {
+	for _, prefix := range prefixes {
+		s := &storage{View: v, keys: keys.Kubernetes{Prefix: prefix}, opts: &m.opts, used: used}
+		if err := s.load(ctx); err != nil {
+			return err
+		}
+		all, storages = append(all, s.kinds...), append(storages, s)
+	}
+	if err := m.opts.checkNames(all); err != nil {
 		return err
 	}
 	section := &Definitions{}
 	v.Report().Sections = append(v.Report().Sections, section)
-	chosen := 0
-	for _, r := range runs {
-		if r.plan(); r.Err != nil {
-			return r.Err
+	for _, s := range storages {
+		if err := s.plan(ctx); err != nil {
+			return err
 		}
-		r.summarize(section)
-		chosen += len(r.chosen())
+		for _, k := range s.kinds {
+			k.summarize(v.Report(), m.opts.To)
+			section.CustomResources = append(section.CustomResources, k.row)
+		}
 	}
 	for _, mapping := range m.opts.Mappings {
 		if !used[Mapping{Group: mapping.Group, Old: mapping.Old}] {
@@ -53,59 +68,38 @@ func (m *Migration) Plan(ctx context.Context, v *transform.View) error {
 		}
 	}
 	if m.opts.Rewrap {
-		if err := reportStrays(ctx, v, prefixes); err != nil {
-			return err
-		}
+		return reportStrays(ctx, v, prefixes)
 	}
-	if chosen == 0 && !m.opts.Rewrap {
+	if !slices.ContainsFunc(all, func(k *kind) bool { return k.row.Chosen }) {
 		v.Raise("", codeNothingThere.Because("no CustomResourceDefinition of the snapshot is to be migrated"))
 	}
 	return nil
 }
 
-// runs makes a run for each prefix, its CustomResourceDefinitions loaded, and checks the names in
-// the options against all of them.
-func (m *Migration) runs(ctx context.Context, v *transform.View, prefixes []string, used map[Mapping]bool) (runs []*run, err error) {
-	var all []*kind
-	for _, prefix := range prefixes {
-		r := &run{
-			Store: &transform.Store{Ctx: ctx, View: v, Keys: keys.Kubernetes{Prefix: prefix}},
-			opts:  &m.opts, used: used, defined: sets.New[schema.GroupResource](),
-		}
-		if r.load(); r.Err != nil {
-			return nil, r.Err
-		}
-		all = append(all, r.kinds...)
-		runs = append(runs, r)
-	}
-	return runs, m.opts.checkNames(all)
-}
-
-// run is a migration under one storage prefix.
-type run struct {
-	*transform.Store
-	opts    *Options
-	used    map[Mapping]bool               // mappings, without New, that some object took in any run
-	kinds   []*kind                        // in the order of their names
-	defined sets.Set[schema.GroupResource] // resources of kinds
-}
-
-// plan stages one prefix: objects first, then their lists of versions, then references to them.
-func (r *run) plan() {
-	for _, k := range r.kinds {
-		switch {
-		case !k.chosen:
-			r.survey(k)
-		case k.crd == nil || !r.prepare(k):
-			r.skip(k)
-		default: // the objects, and then the CustomResourceDefinition
-			r.migrateObjects(k)
-			r.trimList(k)
+// plan stages the objects of each kind and then its list of versions, and last the references to
+// them.
+func (s *storage) plan(ctx context.Context) error {
+	for _, k := range s.kinds {
+		if err := s.planKind(ctx, k); err != nil {
+			return err
 		}
 	}
-	r.sweep()
+	return s.sweep(ctx)
 }
 
-func (r *run) chosen() []*kind {
-	return slices.DeleteFunc(slices.Clone(r.kinds), func(k *kind) bool { return !k.chosen })
+func (s *storage) planKind(ctx context.Context, k *kind) error {
+	if !k.row.Chosen {
+		return s.survey(ctx, k)
+	}
+	ok, err := s.prepare(ctx, k)
+	switch {
+	case err != nil:
+		return err
+	case !ok:
+		return s.skip(ctx, k)
+	}
+	if err := s.migrateObjects(ctx, k); err != nil {
+		return err
+	}
+	return s.trimList(ctx, k)
 }

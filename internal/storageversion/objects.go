@@ -1,6 +1,7 @@
 package storageversion
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -32,43 +33,51 @@ const (
 )
 
 // migrateObjects stages every object of the kind that a no-op write would change.
-func (r *run) migrateObjects(k *kind) {
+func (s *storage) migrateObjects(ctx context.Context, k *kind) error {
 	var batch []*object
 	size := 0
-	item := func(e *transform.Entry) *object { return &object{Entry: e, meter: r.View.Budget().Meter()} }
-	for o, err := range transform.Ahead(r.View, r.View.Live(r.Ctx, r.dirs(k)[0]), item, func(o **object) { (*o).look(r, k) }) {
-		if r.Failed(err) {
-			return
+	item := func(e *transform.Entry) *object { return &object{Entry: e, meter: s.Budget().Meter()} }
+	look := func(o **object) { (*o).look(s.keys, k, s.opts) }
+	for o, err := range transform.Ahead(s.View, s.Live(ctx, s.dirs(k)[0]), item, look) {
+		if err != nil {
+			return err
 		}
 		batch = append(batch, *o)
 		if size += len((*o).Value); len(batch) < batchObjects && size < batchBytes {
 			continue
 		}
-		r.migrateBatch(k, batch)
+		if err := s.migrateBatch(ctx, k, batch); err != nil {
+			return err
+		}
 		batch, size = nil, 0
 	}
-	r.migrateBatch(k, batch)
+	return s.migrateBatch(ctx, k, batch)
 }
 
 // migrateBatch takes some objects of a kind all the way, as many at once as fit in memory.
-func (r *run) migrateBatch(k *kind, batch []*object) {
+func (s *storage) migrateBatch(ctx context.Context, k *kind, batch []*object) error {
 	begin := func(o *object) int {
-		o.begin(k, r.opts)
+		o.begin(k, s.opts)
 		return encoding.Weigh(o.obj)
 	}
 	finish := func(o *object) int {
-		o.finish(bounded.WithMeter(r.Ctx, o.meter), k, r.opts)
+		o.finish(bounded.WithMeter(ctx, o.meter), k, s.opts)
 		return len(o.out)
 	}
-	r.each(batch, begun, begin, func(some []*object) {
-		r.convert(k, some)
-		r.each(some, finished, finish, func(some []*object) {
+	return s.each(ctx, batch, begun, begin, func(some []*object) error {
+		if err := s.convert(ctx, k, some); err != nil {
+			return err
+		}
+		return s.each(ctx, some, finished, finish, func(some []*object) error {
 			for _, o := range some {
-				if r.Err == nil {
-					k.stored[r.stage(k, o)]++
+				version, err := s.stage(ctx, k, o)
+				if err != nil {
+					return err
 				}
+				k.stored[version]++
 				o.out = nil
 			}
+			return nil
 		})
 	})
 }
@@ -76,26 +85,35 @@ func (r *run) migrateBatch(k *kind, batch []*object) {
 // each works on objects in parallel, and gives then as many at a time as are done when the bytes
 // that work returns reach batchMemory: defaults can turn a few bytes into megabytes. The cut
 // depends on the workers, the results do not.
-func (r *run) each(batch []*object, reached progress, work func(o *object) int, then func(some []*object)) {
-	for len(batch) > 0 && r.Err == nil {
+func (s *storage) each(
+	ctx context.Context, batch []*object, reached progress, work func(o *object) int, then func(some []*object) error,
+) error {
+	for len(batch) > 0 {
 		var held atomic.Int64
-		r.Failed(r.View.Parallel(r.Ctx, len(batch), func(i int) error {
+		err := s.Parallel(ctx, len(batch), func(i int) error {
 			if o := batch[i]; o.reached < reached && (i == 0 || held.Load() < batchMemory) {
 				held.Add(int64(work(o)))
 				o.reached = reached
 			}
 			return nil
-		}))
+		})
 		n := 0
 		for n < len(batch) && batch[n].reached >= reached {
 			n++
 		}
-		then(batch[:n])
+		if err == nil {
+			err = then(batch[:n])
+		}
+		if err != nil {
+			return err
+		}
 		batch = batch[n:]
 	}
+	return nil
 }
 
-func (r *run) convert(k *kind, batch []*object) {
+// convert has a converter bring the objects to the storage version that only a webhook can.
+func (s *storage) convert(ctx context.Context, k *kind, batch []*object) error {
 	var waiting []*object
 	var objs []map[string]any
 	for _, o := range batch {
@@ -103,31 +121,31 @@ func (r *run) convert(k *kind, batch []*object) {
 			waiting, objs = append(waiting, o), append(objs, o.obj)
 		}
 	}
-	if len(waiting) == 0 || r.Err != nil {
-		return
+	if len(waiting) == 0 {
+		return nil
 	}
-	converter := r.opts.Converters[k.group]
+	converter := s.opts.Converters[k.group]
 	if converter == nil {
 		for _, o := range waiting {
 			o.refuse(codeNeedsWebhook.Because("it is stored at %s, and only the conversion webhook of %s can bring it to %s",
-				o.from, k.name, k.crd.StorageVersion()))
+				o.from, k.row.CRD, k.crd.StorageVersion()))
 		}
-		return
+		return nil
 	}
 	if k.stuck == "" {
-		converted, err := converter.Convert(r.Ctx, k.crd.Object(), k.crd.StorageVersion(), objs)
-		if r.Failed(r.Ctx.Err()) {
-			return
-		}
-		if err == nil {
-			r.Failed(accept(waiting, converted))
-			return
+		converted, err := converter.Convert(ctx, k.crd.Object(), k.crd.StorageVersion(), objs)
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err == nil:
+			return accept(waiting, converted)
 		}
 		k.stuck = err.Error()
 	}
 	for _, o := range waiting { // a converter that hangs would hang for each batch
 		o.refuse(codeConversionFailed.Because("%s", k.stuck))
 	}
+	return nil
 }
 
 func accept(waiting []*object, converted []conversion.Converted) error {
@@ -150,60 +168,60 @@ func accept(waiting []*object, converted []conversion.Converted) error {
 
 // stage reports the findings about an object, and stages it. It returns the version that the object
 // is then stored at, "" for an unknown one.
-func (r *run) stage(k *kind, o *object) string {
-	c := k.at(o.from)
-	c.found++
-	refuse := func() string {
-		c.refused++
-		return k.versionOf(o.Entry)
-	}
-	r.used[Mapping{Group: o.mapping.Group, Old: o.mapping.Old}] = true
+func (s *storage) stage(ctx context.Context, k *kind, o *object) (string, error) {
+	n := k.at(o.from)
+	k.row.Found[o.from]++
+	s.used[Mapping{Group: o.mapping.Group, Old: o.mapping.Old}] = true
 	if !o.meter.Take() {
 		why := codeViolatesSchema.Because("it was not validated at %s: the schemas and rules of CustomResourceDefinitions cost %s",
-			k.crd.StorageVersion(), r.View.Budget())
+			k.crd.StorageVersion(), s.Budget())
 		o.invalid = []*finding.Finding{why}
 	}
-	for _, n := range slices.Concat(o.warnings, o.invalid) {
-		r.Raise(string(o.Key), n)
+	for _, f := range slices.Concat(o.warnings, o.invalid) {
+		s.Raise(string(o.Key), f)
 	}
-	if o.refused != nil {
-		r.Raise(string(o.Key), o.refused)
-		version := refuse()
-		switch o.refused.Code {
-		case finding.Undecodable, finding.Encrypted, codeUnknownKey, codeUnknownKind: // it is not sure
-			version = ""
+	stays := o.refused != nil
+	switch {
+	case stays:
+		s.Raise(string(o.Key), o.refused)
+	case len(o.dropped) > 0:
+		stays = !s.Raise(string(o.Key), codePrunedField.Because("the schemas do not know %s", finding.List(o.dropped)))
+	}
+	if !stays {
+		for _, version := range o.entries {
+			k.entries[version]++
 		}
-		return version
+		if !o.changed {
+			n.Unchanged++
+			return k.storageVersion(), nil
+		}
+		staged, err := s.Derive(ctx, o.Key, o.Key, o.out)
+		if err != nil {
+			return "", err
+		}
+		stays = !staged
 	}
-	if len(o.dropped) > 0 && !r.Raise(string(o.Key), codePrunedField.Because("the schemas do not know %s", finding.List(o.dropped))) {
-		return refuse()
+	if stays {
+		n.Skipped++
+		if o.unsure() {
+			return "", nil
+		}
+		return k.versionOf(o.Entry), nil
 	}
-	for _, version := range o.entries {
-		k.entries[version]++
-	}
-	if !o.changed {
-		c.unchanged++
-		return k.storageVersion()
-	}
-	staged, err := r.View.Derive(r.Ctx, o.Key, o.Key, o.out)
-	if r.Failed(err) || !staged {
-		return refuse()
-	}
-	c.rewritten++
+	n.Migrated++
 	if o.relabelled > 0 {
-		k.managedFields++
+		k.row.ManagedFields++
 	}
-	return k.storageVersion()
+	return k.storageVersion(), nil
 }
 
 // survey reports a kind that was not chosen and needs the migration.
-func (r *run) survey(k *kind) {
-	found := r.countVersions(k, r.dirs(k), false)
-	for version, n := range found {
-		k.at(version).found = n
+func (s *storage) survey(ctx context.Context, k *kind) (err error) {
+	if k.row.Found, err = s.countVersions(ctx, k, s.dirs(k), false); err != nil {
+		return err
 	}
-	behind := -found[k.storageVersion()]
-	for _, n := range found {
+	behind := -k.row.Found[k.storageVersion()]
+	for _, n := range k.row.Found {
 		behind += n
 	}
 	reason := ""
@@ -213,24 +231,26 @@ func (r *run) survey(k *kind) {
 	case k.storageVersion() == "":
 		reason = "none of its versions is the storage version, so that the needs of its objects are unknown"
 	case behind > 0:
-		reason = fmt.Sprintf("%d of its objects are not at the storage version %s (%s)", behind, k.storageVersion(), listCounts(found))
+		reason = fmt.Sprintf("%d of its objects are not at the storage version %s (%s)", behind, k.storageVersion(), listCounts(k.row.Found))
 	default:
-		if list, _ := trimmedList(k, found); !slices.Equal(list, k.before) {
-			reason = fmt.Sprintf("storedVersions is %v; its objects say %v", k.before, list)
+		if list, _ := trimmedList(k, k.row.Found); !slices.Equal(list, k.row.StoredVersions.Before) {
+			reason = fmt.Sprintf("storedVersions is %v; its objects say %v", k.row.StoredVersions.Before, list)
 		}
 	}
 	if reason != "" {
-		r.Raise(string(k.key), codeNotChosen.Because("%s", reason))
+		s.Raise(string(k.key), codeNotChosen.Because("%s", reason))
 	}
+	return nil
 }
 
 // skip counts the objects of a kind that has to stay as it is.
-func (r *run) skip(k *kind) {
-	found := r.countVersions(k, r.dirs(k), true)
-	for version, n := range found {
-		*k.at(version) = counts{found: n, refused: n}
+func (s *storage) skip(ctx context.Context, k *kind) (err error) {
+	k.row.StoredVersions.Kept = "the CustomResourceDefinition cannot be worked with"
+	k.row.Found, err = s.countVersions(ctx, k, s.dirs(k), true)
+	for version, n := range k.row.Found {
+		k.at(version).Skipped = n
 	}
-	k.kept = "the CustomResourceDefinition cannot be worked with"
+	return err
 }
 
 // object is one custom resource on its way.
@@ -264,6 +284,12 @@ func (o *object) refuse(f *finding.Finding) {
 	if o.refused == nil {
 		o.refused = f
 	}
+}
+
+// unsure says whether the version of a refused object is unknown.
+func (o *object) unsure() bool {
+	return o.refused != nil &&
+		slices.Contains([]*finding.Code{finding.Undecodable, finding.Encrypted, codeUnknownKey, codeUnknownKind}, o.refused.Code)
 }
 
 // refuseObject refuses an object that the CustomResourceDefinition cannot bring to what is stored.

@@ -62,7 +62,7 @@ func (o *Options) checkNames(kinds []*kind) error {
 		what string
 		is   func(k *kind, name string) bool
 	}{
-		{slices.Concat(o.CRDs, o.Exclude), "CustomResourceDefinition %q", func(k *kind, name string) bool { return k.name == name }},
+		{slices.Concat(o.CRDs, o.Exclude), "CustomResourceDefinition %q", func(k *kind, name string) bool { return k.row.CRD == name }},
 		{slices.Concat(o.Groups, mapped), "group %q", func(k *kind, name string) bool { return k.group == name }},
 		{slices.Sorted(maps.Keys(o.Converters)), "a CustomResourceDefinition of group %q that a webhook converts",
 			func(k *kind, name string) bool { return k.group == name && (k.crd == nil || k.crd.Webhook()) }},

@@ -2,6 +2,7 @@ package storageversion
 
 import (
 	"bytes"
+	"context"
 	"slices"
 
 	gvr "k8s.io/apimachinery/pkg/runtime/schema"
@@ -18,14 +19,16 @@ type versionsGone struct {
 	unknown bool // a definition cannot be read: its kind and versions are unknown
 }
 
-func (r *run) goneVersions() *versionsGone {
+func goneVersions(kinds []*kind) *versionsGone {
 	g := &versionsGone{kinds: map[gvr.GroupKind]*kind{}}
-	for _, k := range r.chosen() {
-		if k.crd == nil {
+	for _, k := range kinds {
+		switch {
+		case !k.row.Chosen:
+		case k.crd == nil:
 			g.unknown = true
-			continue
+		default:
+			g.kinds[k.crd.GroupKind()] = k
 		}
-		g.kinds[k.crd.GroupKind()] = k
 	}
 	return g
 }
@@ -77,7 +80,7 @@ func (g *versionsGone) concerns(e *transform.Entry) bool {
 
 // fixOwners moves owner references from versions that are gone to one that is served: the garbage
 // collector resolves apiVersion and kind through discovery.
-func (r *run) fixOwners(e *transform.Entry, gone *versionsGone) {
+func (s *storage) fixOwners(ctx context.Context, e *transform.Entry, gone *versionsGone) error {
 	var unserved []*finding.Finding
 	edit := func(ref encoding.OwnerReference) (encoding.OwnerReference, bool) {
 		to, isGone := gone.moved(ref.APIVersion, ref.Kind)
@@ -90,10 +93,10 @@ func (r *run) fixOwners(e *transform.Entry, gone *versionsGone) {
 		}
 		return ref, to != ""
 	}
-	r.Failed(objects.EditOwners(r.Ctx, r.View, e, edit, func() bool {
+	return objects.EditOwners(ctx, s.View, e, edit, func() bool {
 		for _, f := range unserved {
-			r.Raise(string(e.Key), f)
+			s.Raise(string(e.Key), f)
 		}
 		return true
-	}))
+	})
 }

@@ -17,20 +17,21 @@ import (
 	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/encoding/schema"
 	"github.com/etcdshift/etcdshift/finding"
+	"github.com/etcdshift/etcdshift/keys"
 	"github.com/etcdshift/etcdshift/transform"
 )
 
 // look takes what key and value tell without decoding.
-func (o *object) look(r *run, k *kind) {
+func (o *object) look(storage keys.Kubernetes, k *kind, opts *Options) {
 	var err error
-	if o.parsed, err = r.Keys.Parse(o.Key); err != nil {
+	if o.parsed, err = storage.Parse(o.Key); err != nil {
 		o.refuse(codeUnknownKey.Because("%v", err))
 	}
 	if o.Undecryptable != nil {
 		o.refuse(transform.Unreadable(o.Undecryptable))
 	}
 	if o.refused == nil {
-		o.tell(k, r.opts)
+		o.tell(k, opts)
 	}
 }
 
@@ -81,7 +82,7 @@ func (o *object) identify(k *kind, opts *Options) *finding.Finding {
 	name, _ := o.obj["kind"].(string)
 	gv, err := gvr.ParseGroupVersion(apiVersion)
 	if err != nil || gv.WithKind(name).GroupKind() != k.crd.GroupKind() {
-		return codeUnknownKind.Because("it is a %s %s, in the folder of %s", apiVersion, name, k.name)
+		return codeUnknownKind.Because("it is a %s %s, in the folder of %s", apiVersion, name, k.row.CRD)
 	}
 	o.from = gv.Version
 	if _, found := o.obj["metadata"]; !found {
@@ -104,7 +105,7 @@ func (o *object) identify(k *kind, opts *Options) *finding.Finding {
 		mapped = fmt.Sprintf(" (%s, which is to take its place, is not listed either)", m.New)
 	}
 	return codeUnlistedVersion.Because("it is stored at %s, and %s lists only %s%s: an API server fails to read it, and with it every list of the kind",
-		gv.Version, k.name, versions(k.crd.Object()), mapped)
+		gv.Version, k.row.CRD, versions(k.crd.Object()), mapped)
 }
 
 // compareKey warns of an object with another name than its key: a server serves it under the name
@@ -112,7 +113,7 @@ func (o *object) identify(k *kind, opts *Options) *finding.Finding {
 func (o *object) compareKey(k *kind) {
 	scope := k.crd.Object().Spec.Scope
 	if (scope == apiextensionsv1.NamespaceScoped) != (o.parsed.Namespace != "") {
-		o.warn(codeKeyMismatch.Because("the key does not fit the scope of %s, which is %s", k.name, scope))
+		o.warn(codeKeyMismatch.Because("the key does not fit the scope of %s, which is %s", k.row.CRD, scope))
 	}
 	meta, _ := o.obj["metadata"].(map[string]any)
 	name, _ := meta["name"].(string)

@@ -79,31 +79,21 @@ func (v StoredVersions) text() string {
 	return cmp.Or(before, "none") + " -> " + after
 }
 
-func (r *run) summarize(d *Definitions) {
-	report := r.View.Report()
-	for _, k := range r.kinds {
-		c := CustomResource{
-			Prefix: r.Keys.Prefix, CRD: k.name, Chosen: k.chosen, StorageVersion: k.storageVersion(), Found: map[string]int{},
-			ManagedFields:  k.managedFields,
-			StoredVersions: StoredVersions{Before: append([]string{}, k.before...), After: append([]string{}, k.after...), Kept: k.kept},
+// summarize completes the row of the kind, and adds its counts and steps to the report.
+func (k *kind) summarize(report *transform.Report, to string) {
+	k.row.StorageVersion = k.storageVersion()
+	for _, version := range slices.Sorted(maps.Keys(k.row.Found)) {
+		n := k.at(version)
+		k.row.Rewritten += n.Migrated
+		k.row.Unchanged += n.Unchanged
+		k.row.Refused += n.Skipped
+		if k.row.Chosen && k.crd != nil {
+			n.Kind, n.From, n.To = k.crd.GroupKind().Kind, k.apiVersion(version), k.apiVersion(k.row.StorageVersion)
+			report.Kinds = append(report.Kinds, *n)
 		}
-		for _, version := range slices.Sorted(maps.Keys(k.counts)) {
-			n := k.counts[version]
-			c.Found[version] = n.found
-			c.Rewritten += n.rewritten
-			c.Unchanged += n.unchanged
-			c.Refused += n.refused
-			if k.chosen && k.crd != nil {
-				report.Kinds = append(report.Kinds, transform.KindCount{
-					Kind: k.crd.GroupKind().Kind, From: k.apiVersion(version), To: k.apiVersion(k.storageVersion()),
-					Migrated: n.rewritten, Unchanged: n.unchanged, Skipped: n.refused,
-				})
-			}
-		}
-		d.CustomResources = append(d.CustomResources, c)
-		if k.chosen && k.crd != nil {
-			k.steps(report, r.opts.To)
-		}
+	}
+	if k.row.Chosen && k.crd != nil {
+		k.steps(report, to)
 	}
 }
 
@@ -121,11 +111,11 @@ func (k *kind) steps(report *transform.Report, to string) {
 	for _, v := range k.crd.Object().Spec.Versions {
 		n := k.entries[v.Name]
 		switch {
-		case v.Name == k.crd.StorageVersion() || slices.Contains(k.after, v.Name):
+		case v.Name == k.crd.StorageVersion() || slices.Contains(k.row.StoredVersions.After, v.Name):
 		case n > 0:
 			report.AddStep("nothing is stored at %s of %s any more, but managedFields of %d of its objects name it: before it is removed from spec.versions, "+
-				"relabel them with --managed-fields all, or every server-side apply of them fails (kubernetes#111937)", v.Name, k.name, n)
-		case slices.Contains(k.before, v.Name):
+				"relabel them with --managed-fields all, or every server-side apply of them fails (kubernetes#111937)", v.Name, k.row.CRD, n)
+		case slices.Contains(k.row.StoredVersions.Before, v.Name):
 			idle = append(idle, v.Name)
 			continue
 		}
@@ -134,13 +124,13 @@ func (k *kind) steps(report *transform.Report, to string) {
 		}
 	}
 	if len(idle) > 0 && served > 0 {
-		report.AddStep("nothing is stored at %s of %s any more: it may be removed from spec.versions", strings.Join(idle, ", "), k.name)
+		report.AddStep("nothing is stored at %s of %s any more: it may be removed from spec.versions", strings.Join(idle, ", "), k.row.CRD)
 	}
 	if to == "" || to != k.crd.StorageVersion() {
 		return
 	}
-	report.AddStep("whoever owns %s (Helm, an operator, GitOps) would set its storage version back: have it say %s there too", k.name, to)
+	report.AddStep("whoever owns %s (Helm, an operator, GitOps) would set its storage version back: have it say %s there too", k.row.CRD, to)
 	if !k.crd.Served(to) {
-		report.AddStep("%s of %s is not served: its objects are read through the versions that are, so keep one", to, k.name)
+		report.AddStep("%s of %s is not served: its objects are read through the versions that are, so keep one", to, k.row.CRD)
 	}
 }

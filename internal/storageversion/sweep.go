@@ -7,6 +7,7 @@ import (
 
 	storagemigration "k8s.io/api/storagemigration/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/finding"
@@ -18,63 +19,59 @@ import (
 // sweep is the pass over every key of the prefix, for objects without a CustomResourceDefinition,
 // owner references and Helm releases that name versions which are gone, and values to be encrypted
 // anew.
-func (r *run) sweep() {
-	gone := r.goneVersions()
+func (s *storage) sweep(ctx context.Context) error {
+	gone, checked := goneVersions(s.kinds), sets.New(keys.DefinitionType())
+	for _, k := range s.kinds { // values of these were checked with their definition
+		checked.Insert(k.resource())
+	}
 	ask := func(e *transform.Entry) bool {
-		if key, err := e.ParseKey(); err == nil && r.checks(key) {
+		if key, err := e.ParseKey(); err == nil && !checked.Has(key.Resource) {
 			_ = e.Check() // the entry keeps the answer
 		}
 		return gone.concerns(e) // then owners may have to be moved
 	}
-	for e, err := range r.View.Ask(r.View.Below(r.Ctx, r.Keys.Prefix), ask) {
-		if r.Failed(err) {
-			return
+	for e, err := range s.Ask(s.Below(ctx, s.keys.Prefix), ask) {
+		if err != nil {
+			return err
 		}
-		if r.check(e.Entry, gone) && e.Yes {
-			r.fixOwners(e.Entry, gone)
+		key, badKey := e.ParseKey()
+		readable := true
+		if badKey == nil {
+			if readable = checked.Has(key.Resource) || s.check(e.Entry, key); readable {
+				s.reportHelm(e.Entry, key, gone)
+				s.reportMigrator(e.Entry, key)
+			}
 		}
-		if r.opts.Rewrap {
-			r.rewrap(e.Entry)
+		if readable && e.Yes {
+			err = s.fixOwners(ctx, e.Entry, gone)
 		}
-		if r.Err != nil {
-			return
+		if err == nil && s.opts.Rewrap {
+			err = s.rewrap(ctx, e.Entry)
+		}
+		if err != nil {
+			return err
 		}
 	}
+	return nil
 }
 
-// checks says whether values of the key's resource are checked here: those of definitions, and the
-// definitions, were with their own.
-func (r *run) checks(key keys.Key) bool {
-	return key.Resource != keys.DefinitionType() && !r.defined.Has(key.Resource)
-}
-
-// check reports what is wrong with one value. It returns false for one that cannot be read.
-func (r *run) check(e *transform.Entry, gone *versionsGone) bool {
-	key, err := e.ParseKey()
-	if err != nil {
-		return true
+// check reports what is wrong with a value that no definition of the storage describes. It returns
+// false for one that cannot be read.
+func (s *storage) check(e *transform.Entry, key keys.Key) bool {
+	if keys.IsCustom(key.Resource) {
+		s.Raise(string(e.Key), codeOrphan.Because("no CustomResourceDefinition %s goes with it: no server serves it", key.Resource))
 	}
-	if r.checks(key) {
-		if keys.IsCustom(key.Resource) {
-			r.Raise(string(e.Key), codeOrphan.Because("no CustomResourceDefinition %s goes with it: no server serves it", key.Resource))
-		}
-		if !r.View.Readable(e) {
-			return false
-		}
-	}
-	r.reportHelm(e, key, gone)
-	r.reportMigrator(e, key)
-	return true
+	return s.Readable(e)
 }
 
 // rewrap encrypts a value as the configuration says today, and reports an undecryptable one.
-func (r *run) rewrap(e *transform.Entry) {
+func (s *storage) rewrap(ctx context.Context, e *transform.Entry) (err error) {
 	if e.Undecryptable != nil {
-		r.Raise(string(e.Key), finding.Encrypted.Because("%v", e.Undecryptable))
-	} else if e.Stale && r.Err == nil {
-		_, err := r.View.Rewrap(r.Ctx, e.Key)
-		r.Failed(err)
+		s.Raise(string(e.Key), finding.Encrypted.Because("%v", e.Undecryptable))
+	} else if e.Stale {
+		_, err = s.Rewrap(ctx, e.Key)
 	}
+	return err
 }
 
 // reportStrays refuses encrypted values in none of the storages: they are lost with the old key.
@@ -97,7 +94,7 @@ func reportStrays(ctx context.Context, v *transform.View, prefixes []string) err
 }
 
 // reportMigrator warns of a migration that the cluster has begun and not ended.
-func (r *run) reportMigrator(e *transform.Entry, key keys.Key) {
+func (s *storage) reportMigrator(e *transform.Entry, key keys.Key) {
 	if key.Resource.String() != "storageversionmigrations.storagemigration.k8s.io" || e.Undecryptable != nil {
 		return
 	}
@@ -106,7 +103,7 @@ func (r *run) reportMigrator(e *transform.Entry, key keys.Key) {
 		return c.Type == string(storagemigration.MigrationRunning) && c.Status == metav1.ConditionTrue
 	})
 	if err == nil && running {
-		r.Raise(string(e.Key), codeMigratorPending.Because("this StorageVersionMigration is running: "+
+		s.Raise(string(e.Key), codeMigratorPending.Because("this StorageVersionMigration is running: "+
 			"restored, it goes on, and finds done what was migrated here"))
 	}
 }

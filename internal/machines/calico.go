@@ -1,8 +1,4 @@
-// Package ipam has the names that Calico's IPAM gives to its records.
-//
-// Invariants: each name is the one that libcalico-go computes; a name depends on the node and the
-// block alone.
-package ipam
+package machines
 
 import (
 	"crypto/sha256"
