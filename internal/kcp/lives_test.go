@@ -22,6 +22,14 @@ func edited(t *testing.T, change func(client *clientv3.Client)) *File {
 	return readFile(t, kcptest.Edit(t, kcptest.Recorded(t, kcptest.Root), change))
 }
 
+// swap replaces a text of a value, once.
+func swap(t *testing.T, client *clientv3.Client, key, from, to string) {
+	t.Helper()
+	value := string(kcptest.Get(t, client, key))
+	require.Contains(t, value, from)
+	kcptest.Put(t, client, key, []byte(strings.Replace(value, from, to, 1)))
+}
+
 // configMap is one as kcp would never store it, but as all of them can be read.
 func configMap(name, namespace string) []byte {
 	return fmt.Appendf(nil, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%q,"namespace":%q}}`, name, namespace)

@@ -155,9 +155,7 @@ func TestStuck(t *testing.T) {
 	root, shard1 := kcptest.LiveMigrated(t)
 	says := func(path, key, to string) string {
 		return kcptest.Edit(t, path, func(client *clientv3.Client) {
-			value := string(kcptest.Get(t, client, key))
-			require.Contains(t, value, `"core.kcp.io/shard":"shard-1"`)
-			kcptest.Put(t, client, key, []byte(strings.Replace(value, `"core.kcp.io/shard":"shard-1"`, `"core.kcp.io/shard":"`+to+`"`, 1)))
+			swap(t, client, key, `"core.kcp.io/shard":"shard-1"`, `"core.kcp.io/shard":"`+to+`"`)
 		})
 	}
 	before := says(root, kcptest.WorkspaceKey("consumer"), "root")

@@ -30,9 +30,7 @@ func TestVersions(t *testing.T) {
 	before := theShard(t, readFile(t, kcptest.Recorded(t, kcptest.Root)))
 	s := theShard(t, edited(t, func(client *clientv3.Client) {
 		for _, key := range []string{bindingKey, exportKey} {
-			value := string(kcptest.Get(t, client, key))
-			require.Contains(t, value, "v1alpha2")
-			kcptest.Put(t, client, key, []byte(strings.Replace(value, "apis.kcp.io/v1alpha2", "apis.kcp.io/v1alpha1", 1)))
+			swap(t, client, key, "apis.kcp.io/v1alpha2", "apis.kcp.io/v1alpha1")
 		}
 		key := kcptest.LogicalClusterKey(kcptest.Consumer)
 		object, _, err := encoding.DecodeObject(kcptest.Get(t, client, key))
@@ -50,10 +48,7 @@ func TestVersions(t *testing.T) {
 // TestStates: what a LogicalCluster says of where it stands.
 func TestStates(t *testing.T) {
 	put := func(client *clientv3.Client, name, from, to string) {
-		key := kcptest.LogicalClusterKey(name)
-		value := string(kcptest.Get(t, client, key))
-		require.Contains(t, value, from)
-		kcptest.Put(t, client, key, []byte(strings.Replace(value, from, to, 1)))
+		swap(t, client, kcptest.LogicalClusterKey(name), from, to)
 	}
 	const annotations = `"annotations":{`
 	s := theShard(t, edited(t, func(client *clientv3.Client) {
@@ -73,8 +68,7 @@ func TestStates(t *testing.T) {
 // TestVirtual: a bound type without storage versions is stored elsewhere.
 func TestVirtual(t *testing.T) {
 	s := theShard(t, edited(t, func(client *clientv3.Client) {
-		value := string(kcptest.Get(t, client, bindingKey))
-		kcptest.Put(t, client, bindingKey, []byte(strings.Replace(value, `"storageVersions":["v1"]`, `"storageVersions":[]`, 1)))
+		swap(t, client, bindingKey, `"storageVersions":["v1"]`, `"storageVersions":[]`)
 	}))
 	bound := s.Cluster(kcptest.Consumer).Bindings[0].Bound
 	require.Equal(t, []bool{true, false, false}, []bool{bound[0].Virtual, bound[1].Virtual, bound[2].Virtual})

@@ -23,8 +23,8 @@
 //     nothing is encrypted anew.
 //   - ImportWouldBePlaintext: an encrypted value is never written in the clear.
 //     ImportPlainIntoEncrypted: nor is a value of a type that the shard encrypts.
-//   - ImportUnfitDefinition, ImportUnwantedDefinition: only definitions that a binding names, as
-//     kcp makes them, come into system:bound-crds.
+//   - Refused: each code refuses by itself, with the key of a record. Of definitions, only those
+//     that a binding names, as kcp makes them, come into system:bound-crds.
 //   - ImportTakesNobodyAlong: granted leases never reuse an ID referenced by another record.
 //   - FixOwner: LogicalCluster and Workspace are both changed, or neither.
 //   - ThereAndBack: a move to another shard and back keeps keys, values and lease TTLs, and all

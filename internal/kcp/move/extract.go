@@ -92,7 +92,7 @@ func (x *Extract) Plan(ctx context.Context, v *transform.View) error {
 		return nil
 	}
 	v.Report().Appendix = &Manifest{m}
-	if err := e.src.Sound(ctx); err != nil { // what a damaged shard would pass off as its records is not to be carried on
+	if err := e.src.Sound(ctx); err != nil { // damage must not become the content of an archive
 		return err
 	}
 	v.Make(transform.Output{Check: func(ctx context.Context, out *inspect.Reader) error {

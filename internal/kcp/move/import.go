@@ -157,7 +157,7 @@ type Import struct {
 	Manifest  *archive.Manifest  // of Archive, which archive.Check found to be as it was made
 	Decrypter inspect.Decrypter  // decrypts Archive; nil without a configuration
 	AsShard   string             // the shard's own name; "": what it calls itself
-	FixOwner  bool               // LogicalCluster and Workspace are to say at once that it lives here, and in which region
+	FixOwner  bool               // LogicalCluster and Workspace name this shard and its region at once
 	Prefixes  []string           // of the shard's storage, where its file has several
 	Cache     *kcp.File          // of the cache server, where that has a file of its own; nil for none
 }

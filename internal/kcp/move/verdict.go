@@ -15,7 +15,7 @@ type Verdict struct {
 	Clusters  []Moved
 	Answers   []Answer  // one a question, in the order of Questions
 	Findings  []Finding // by code, in the order of Codes, file and key
-	Unchecked []Finding // what nobody can tell from the files; they have no code
+	Unchecked []Finding // questions that the files do not answer; they have no code
 	Notes     []string  // what a person should know that is no finding
 }
 

@@ -20,12 +20,12 @@ import (
 // is checked.
 type Move struct {
 	Archive        *inspect.Reader
-	OriginOut      *inspect.Reader // what kcp purge made
-	DestinationOut *inspect.Reader // what kcp import made
-	Origin         *inspect.Reader // what purge was given; nil where it is not at hand
-	Destination    *inspect.Reader // what import was given; nil where it is not at hand
-	Caches         []*inspect.Reader
-	CachesBefore   []*inspect.Reader // what the purge of each of Caches was given; shorter, or nil, where it is not at hand
+	OriginOut      *inspect.Reader   // the output of kcp purge
+	DestinationOut *inspect.Reader   // the output of kcp import
+	Origin         *inspect.Reader   // the input of kcp purge; nil for none
+	Destination    *inspect.Reader   // the input of kcp import; nil for none
+	Caches         []*inspect.Reader // outputs of kcp purge for cache servers
+	CachesBefore   []*inspect.Reader // the inputs of these, in their order; may be shorter, and have nil
 	Prefixes       []string          // of the destination's storage, where its file has several
 	FromShard      string            // the origin's name, where the archive does not say
 	AsShard        string            // the destination's name, where its file does not say

@@ -25,7 +25,7 @@ type copies struct {
 type copied struct {
 	cluster string
 	was     *snapshot.Record // the last value from the origin; nil where nothing tells it
-	gone    int64            // revision at which the origin's was deleted; 0 where it lives, or no deletion is in the file
+	gone    int64            // revision of the deletion of the origin's; 0 for none in the file
 	left    bool             // the origin's lives
 	is      *snapshot.Record // the destination's; nil where there is none
 	prior   *snapshot.Record // the destination's in the input of the purge

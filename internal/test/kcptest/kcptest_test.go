@@ -1,11 +1,9 @@
 package kcptest
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
 	"github.com/etcdshift/etcdshift/keys"
@@ -30,33 +28,6 @@ func find(kvs []etcdtest.KV, key string) *etcdtest.KV {
 		}
 	}
 	return nil
-}
-
-// TestRecorded: the three files restore, and the leases of the shards are as recorded.
-func TestRecorded(t *testing.T) {
-	kvs, leases := Dump(t, Recorded(t, Root))
-	require.Len(t, kvs, 370)
-	require.Len(t, leases, 1)
-	require.Equal(t, 36, byCluster(t, kvs)[Consumer])
-	kvs, _ = Dump(t, Recorded(t, Shard1))
-	require.NotZero(t, byCluster(t, kvs)[Consumer1])
-	kvs, _ = Dump(t, Recorded(t, Cache))
-	require.True(t, strings.HasPrefix(string(kvs[0].Key), "/cache/"))
-}
-
-// TestEdit: what is written is in the new file; the old one stays.
-func TestEdit(t *testing.T) {
-	in := Recorded(t, Shard1)
-	out := Edit(t, in, func(client *clientv3.Client) {
-		Put(t, client, "/registry/a", []byte("b"))
-		Delete(t, client, LogicalClusterKey(Consumer1))
-	})
-	before, _ := Dump(t, in)
-	after, _ := Dump(t, out)
-	require.Len(t, after, len(before))
-	require.Equal(t, "b", string(find(after, "/registry/a").Value))
-	require.NotNil(t, find(before, LogicalClusterKey(Consumer1)))
-	require.Nil(t, find(after, LogicalClusterKey(Consumer1)))
 }
 
 // TestLiveMigrated: the damage is the one that was seen on a real kcp.
@@ -90,15 +61,15 @@ func TestLiveMigrated(t *testing.T) {
 	require.Len(t, leases, 1, "that of consumer1")
 }
 
-// TestSingle: all keys of both files are in one.
-func TestSingle(t *testing.T) {
-	root, _ := Dump(t, Recorded(t, Root))
-	cache, _ := Dump(t, Recorded(t, Cache))
-	both, _ := Dump(t, Single(t))
-	require.Len(t, both, len(root)+len(cache)-1)
-	for _, kv := range append(root, cache...) {
-		if string(kv.Key) != "compact_rev_key" {
-			require.Equal(t, kv.Value, find(both, string(kv.Key)).Value)
-		}
+// TestMany: each logical cluster is whole, and two runs make the same.
+func TestMany(t *testing.T) {
+	kvs, _ := Dump(t, Many(t, 3))
+	counts := byCluster(t, kvs)
+	for i := range 3 {
+		require.Equal(t, counts[ManyName(0)], counts[ManyName(i)])
+		require.NotNil(t, find(kvs, LogicalClusterKey(ManyName(i))))
 	}
+	require.GreaterOrEqual(t, counts[ManyName(0)], 36)
+	again, _ := Dump(t, Many(t, 3))
+	require.Equal(t, kvs, again)
 }
