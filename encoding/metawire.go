@@ -36,8 +36,8 @@ const (
 	mapValue protowire.Number = 2
 )
 
-// metaOfProtobuf reads the metadata. As in a generated decoder, the last of repeated scalars wins, and
-// repeated messages are merged.
+// metaOfProtobuf reads the metadata. As in a generated decoder, the last of repeated scalars wins,
+// and repeated messages are merged.
 func metaOfProtobuf(data []byte) (Meta, error) {
 	e, err := parseEnvelope(data)
 	if err != nil {

@@ -96,8 +96,8 @@ func (m *member) read(f WireField, content map[string]any, merge bool) error {
 	return nil
 }
 
-// decode returns the content of one field, of a map or a message with that of the fields before; text
-// for FieldsV1 that is not JSON.
+// decode returns the content of one field, of a map or a message with that of the fields before;
+// text for FieldsV1 that is not JSON.
 func (m *member) decode(f WireField, before map[string]any, merge bool) (any, error) {
 	switch m.kind {
 	case kindText:

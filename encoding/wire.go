@@ -38,7 +38,8 @@ func each(msg []byte, visit func(WireField) error) error {
 	return nil
 }
 
-// EachField visits the fields of a protobuf message. It is false where visit is, and for a damaged message.
+// EachField visits the fields of a protobuf message. It is false where visit is, and for a damaged
+// message.
 func EachField(msg []byte, visit func(WireField) bool) bool {
 	for at := 0; at < len(msg); {
 		f, err := nextField(msg, at)

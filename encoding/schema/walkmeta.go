@@ -22,8 +22,8 @@ func (w *walker) is(want string) bool {
 	return ok && string(got) == want
 }
 
-// metadata passes metadata that a server leaves as it is when it decodes and encodes it. That of the resource must fit its key, and have
-// nothing that a server clears.
+// metadata passes metadata that a server leaves as it is when it decodes and encodes it. That of
+// the resource must fit its key, and have nothing that a server clears.
 func (w *walker) metadata(root bool) bool {
 	required := 0
 	ok := w.Members(func(name []byte) bool {

@@ -42,7 +42,8 @@ func (w walker) redactFields(v map[string]any, fields ...string) (changed bool) 
 	return changed
 }
 
-// redactBeside redacts the value beside the name of a secret, as in environment variables and headers.
+// redactBeside redacts the value beside the name of a secret, as in environment variables and
+// headers.
 func redactBeside(w walker, v map[string]any) (changed bool) {
 	for _, field := range []string{"name", "key", "type"} {
 		name, _ := v[field].(string)
@@ -73,8 +74,8 @@ func (w walker) redactSecret(v map[string]any) (changed bool) {
 	return w.redactEntries(v, "stringData", Literal) || changed
 }
 
-// redactFiles redacts entries of a ConfigMap with the names of private key files, and binary ones that
-// hold a secret.
+// redactFiles redacts entries of a ConfigMap with the names of private key files, and binary ones
+// that hold a secret.
 func redactFiles(w walker, obj map[string]any) (changed bool) {
 	data, _ := obj["data"].(map[string]any)
 	for name := range data {

@@ -137,8 +137,8 @@ func (w walker) redactKnown(value any, k searcher) (changed bool) {
 	return changed
 }
 
-// redactedKnown returns the hidden form of a text with a secret, or of a map with one in its names, nil for
-// others.
+// redactedKnown returns the hidden form of a text with a secret, or of a map with one in its names,
+// nil for others.
 func (w walker) redactedKnown(value any, k searcher) any {
 	switch v := value.(type) {
 	case string:

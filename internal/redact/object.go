@@ -14,7 +14,8 @@ import (
 // tokenAnnotation holds the token of a pull secret in the clear (OpenShift until 4.15).
 const tokenAnnotation = "openshift.io/token-secret.value"
 
-// redactObject redacts an object: what is a secret by itself, and copies of that and of shared secrets.
+// redactObject redacts an object: what is a secret by itself, and copies of that and of shared
+// secrets.
 func (w walker) redactObject(key []byte, obj map[string]any, shared *Shared) (changed bool) {
 	own := known{}
 	w.note = noter(own.add)
@@ -31,8 +32,8 @@ func (w walker) redactOwn(key []byte, obj map[string]any) (changed bool) {
 	return w.walk(obj, "") || changed
 }
 
-// redactCredentials redacts an object stored among credentials. Only its type and metadata stay, without
-// the annotations of a damaged object.
+// redactCredentials redacts an object stored among credentials. Only its type and metadata stay,
+// without the annotations of a damaged object.
 func (w walker) redactCredentials(obj map[string]any) (changed bool) {
 	changed = w.redactSecret(obj)
 	for name, value := range obj {
@@ -140,8 +141,8 @@ func (w walker) walk(value any, field string) (changed bool) {
 	return changed
 }
 
-// redactedField returns the redacted form of a field, nil if it may be shown. around is the sort of the
-// map's name.
+// redactedField returns the redacted form of a field, nil if it may be shown. around is the sort of
+// the map's name.
 func (w walker) redactedField(in map[string]any, name string, around sort) any {
 	own := sortOf(name)
 	if own != plainName && namesEntry(in, name) {

@@ -35,8 +35,8 @@ const (
 // ErrPacked is for packed data that is damaged, or too large once it is unpacked.
 var ErrPacked = errors.New("packed data is damaged or too large to look into it")
 
-// Unpacker finds the texts in escaped, encoded and packed ones, in the bounds of one object. A nil Unpacker
-// bounds each text by itself.
+// Unpacker finds the texts in escaped, encoded and packed ones, in the bounds of one object. A nil
+// Unpacker bounds each text by itself.
 type Unpacker struct{ left int } // bytes that may still be unpacked
 
 // NewUnpacker returns an Unpacker for an object that is edited.
@@ -64,8 +64,8 @@ type encoded struct {
 	err        error // plain is not all of it
 }
 
-// edit returns an encoded part with other content. It is false where the result would not be read like the
-// part; nil where it never would.
+// edit returns an encoded part with other content. It is false where the result would not be read
+// like the part; nil where it never would.
 type edit func(to func(plain string) string) (string, bool)
 
 // spend yields an encoded part whose content is within the bounds.
