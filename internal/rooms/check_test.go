@@ -113,6 +113,7 @@ type source struct {
 // rooms seen.
 func check(tree fs.FS) (broken []string, seen map[string]int, err error) {
 	seen = make(map[string]int)
+	methods := map[string]int{}
 	err = fs.WalkDir(tree, ".", func(name string, entry fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
@@ -128,10 +129,43 @@ func check(tree fs.FS) (broken []string, seen map[string]int, err error) {
 		}
 		seen[room(s.dir)]++
 		broken = append(broken, s.check()...)
+		s.countMethods(methods)
 		return nil
 	})
+	for name, n := range methods {
+		if n > mostMethods {
+			broken = append(broken, fmt.Sprintf("%s has %d methods: split the type, or write functions", name, n))
+		}
+	}
 	slices.Sort(broken)
 	return broken, seen, err
+}
+
+// mostMethods is the limit of methods of a type. A type with more is a script over a bag of state.
+const mostMethods = 25
+
+// countMethods adds the methods of the file by package folder and type.
+func (s source) countMethods(counts map[string]int) {
+	for _, decl := range s.file.Decls {
+		method, is := decl.(*ast.FuncDecl)
+		if !is || method.Recv == nil || s.test {
+			continue
+		}
+		of := method.Recv.List[0].Type
+		for {
+			switch n := of.(type) {
+			case *ast.StarExpr:
+				of = n.X
+				continue
+			case *ast.IndexExpr:
+				of = n.X
+				continue
+			case *ast.Ident:
+				counts[s.dir+"."+n.Name]++
+			}
+			break
+		}
+	}
 }
 
 // skipFolder leaves out what Go leaves out, and modules of their own.

@@ -15,12 +15,14 @@
 //   - Only cmd prints, logs or exits.
 //   - No function is called init.
 //   - A string with the storage prefix "/registry/" stands in keys only.
+//   - No type has more than 25 methods.
 //
 // Test files are free to import what they need and to print; nothing that ships depends on them. A
 // new folder needs a line in the table of check_test.go.
 package rooms
 
 import (
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -157,4 +159,28 @@ func TestCheck(t *testing.T) {
 func TestCheckReportsWhatItCannotRead(t *testing.T) {
 	_, _, err := check(fstest.MapFS{"keys/a.go": {Data: []byte("no go")}})
 	require.ErrorContains(t, err, "keys/a.go:1:1: expected 'package'")
+}
+
+// A type with too many methods is found in all files of its package, tests aside.
+func TestCheckMethods(t *testing.T) {
+	file := func(name, receiver string, from, to int) *fstest.MapFile {
+		text := "package " + name + "\n"
+		for i := from; i < to; i++ {
+			text += fmt.Sprintf("func (x %s) m%d() {}\n", receiver, i)
+		}
+		return &fstest.MapFile{Data: []byte(text)}
+	}
+	tree := fstest.MapFS{
+		"keys/a.go":      file("keys", "*many", 0, 13),
+		"keys/b.go":      file("keys", "many", 13, 26),
+		"keys/b_test.go": file("keys", "tested", 0, 30),
+		"keys/c.go":      file("keys", "few[T]", 0, 25),
+		"keys/d.go":      file("keys", "*generic[T]", 0, 26),
+	}
+	broken, _, err := check(tree)
+	require.NoError(t, err)
+	require.Equal(t, []string{
+		"keys.generic has 26 methods: split the type, or write functions",
+		"keys.many has 26 methods: split the type, or write functions",
+	}, broken)
 }
