@@ -172,8 +172,8 @@ func (d *download) compare(file *os.File) error {
 	return compareChecksum(content, d.first, !d.sse)
 }
 
-// compareChecksum compares content with the first checksum of the whole object that the server offers. The
-// MD5 of an ETag counts for an object in one part that the server did not encrypt.
+// compareChecksum compares content with the first checksum of the whole object that the server
+// offers. The MD5 of an ETag counts for an object in one part that the server did not encrypt.
 func compareChecksum(content io.Reader, info minio.ObjectInfo, plain bool) error {
 	for _, kind := range []minio.ChecksumType{
 		minio.ChecksumCRC64NVME, minio.ChecksumCRC32C, minio.ChecksumCRC32, minio.ChecksumSHA256, minio.ChecksumSHA1,

@@ -76,8 +76,8 @@ func (u *upload) part(from, size int64) *io.SectionReader {
 	return io.NewSectionReader(u.file, from, size)
 }
 
-// sameObject reads an object that has the name: true for one with the same bytes, false for none, and
-// fs.ErrExist for another.
+// sameObject reads an object that has the name: true for one with the same bytes, false for none,
+// and fs.ErrExist for another.
 func (u *upload) sameObject(ctx context.Context) (bool, error) {
 	found, err := u.store.find(ctx, u.path)
 	switch {
