@@ -3,6 +3,7 @@ package snapshot
 import (
 	"context"
 	"errors"
+	"iter"
 	"math"
 	"slices"
 
@@ -48,7 +49,7 @@ func (d *Draft) newCompaction(ctx context.Context) (*compaction, error) {
 	if c.Keep < 0 || c.LiveOnly && c.Keep > 0 {
 		return nil, errors.New("a compaction keeps no negative number of revisions, and none if only live records stay")
 	}
-	replaced, current, err := d.replaced(ctx)
+	replaced, current, err := replacedBy(ctx, d.changes, newAppender(d.x, d.cfg.Scrub))
 	if err != nil {
 		return nil, err
 	}
@@ -67,18 +68,19 @@ func (d *Draft) newCompaction(ctx context.Context) (*compaction, error) {
 	return c, err
 }
 
-// replaced has the ordinal of the record that each change supersedes, none for a new key, by the
+// replacedBy has the ordinal of the record that each change supersedes, none for a new key, by the
 // revision of the change; and the current revision of the output.
-func (d *Draft) replaced(ctx context.Context) (replaced []uint32, current int64, err error) {
-	a := newAppender(d.x, d.cfg.Scrub)
-	err = stream.Each(d.changes, func(c Change) error {
+func replacedBy(
+	ctx context.Context, changes iter.Seq2[Change, error], a *appender,
+) (replaced []uint32, current int64, err error) {
+	err = stream.Each(changes, func(c Change) error {
 		rec, err := a.record(c)
 		if rec != nil {
 			replaced = append(replaced, a.replaces)
 		}
 		return errors.Join(err, ctx.Err())
 	})
-	if d.cfg.Scrub != nil {
+	if a.scrub != nil {
 		a.Revision++ // the last record
 	}
 	return replaced, a.Revision, err
