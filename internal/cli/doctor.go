@@ -1,11 +1,10 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -15,10 +14,9 @@ import (
 	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/internal/doctor"
 	"github.com/etcdshift/etcdshift/internal/kcp/archive"
-	"github.com/etcdshift/etcdshift/internal/phrase"
+	"github.com/etcdshift/etcdshift/internal/machines"
 	"github.com/etcdshift/etcdshift/internal/render"
 	"github.com/etcdshift/etcdshift/internal/report"
-	"github.com/etcdshift/etcdshift/internal/stream"
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
@@ -66,21 +64,13 @@ func runDoctor(c *cli.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	in, report, err := examine(c, args[0], options)
-	if err == nil {
-		err = printDiagnosis(c, in, report, options)
-	}
+	in, found, err := examine(c, args[0], options)
 	if err != nil {
 		return err
 	}
-	if level := c.String("fail-on"); report.AtLeast(finding.Level(level)) {
-		found := phrase.Count(report.Count(finding.Error), "error")
-		if level == "warning" {
-			found += ", " + phrase.Count(report.Count(finding.Warning), "warning")
-		}
-		return &failure{exitFound, fmt.Errorf("%s: %s found", args[0], found), "\"etcdshift explain CODE\" explains a code; --ignore CODE leaves it out"}
-	}
-	return nil
+	e := examined{"doctor", in, doctor.Codes(), found, unchecked(options, found)}
+	err = e.print(c, diagnosis{document("Diagnosis", in), report.Diagnosed(found)}, func(*render.Page) {})
+	return cmp.Or(err, e.verdict(c, args[0], explainCode+"; --ignore CODE leaves it out"))
 }
 
 func doctorOptions(c *cli.Context) (o doctor.Options, err error) {
@@ -153,105 +143,17 @@ func openArchive(ctx context.Context, s *snapshot.Snapshot) (m *archive.Manifest
 	return m, nil, nil
 }
 
-func printDiagnosis(c *cli.Context, in inputInfo, found *finding.Report, options doctor.Options) error {
-	errors, warnings, infos := found.Count(finding.Error), found.Count(finding.Warning), found.Count(finding.Info)
-	switch c.String("output") {
-	case "json":
-		return render.JSON(c.App.Writer, diagnosis{document("Diagnosis", in), report.Diagnosed(found)})
-	case "sarif":
-		return render.JSON(c.App.Writer, toSARIF(in, doctor.Codes(), found))
-	case "junit":
-		return printJUnit(c.App.Writer, in, found, finding.Level(c.String("fail-on")), unchecked(options, found))
-	}
-	p := render.NewPage(render.Folding(c.App.Writer))
-	printFindings(p, found)
-	p.Printf("%s, %s, %s\n", phrase.Count(errors, "error"), phrase.Count(warnings, "warning"), phrase.Count(infos, "info"))
-	return p.Flush()
-}
-
-// printFindings prints findings by code, with the remedy.
-func printFindings(p *render.Page, found *finding.Report) {
-	for findings := range grouped(found.Findings, func(f finding.Finding) *finding.Code { return f.Code }) {
-		code := findings[0].Code
-		p.Printf("%s %s: %s\n", findings[0].Level, code.Name, code.Title)
-		most := 5
+// unchecked tells why a run found nothing of a code, "" where it was looked for.
+func unchecked(o doctor.Options, report *finding.Report) func(*finding.Code) string {
+	return func(code *finding.Code) string {
 		switch {
-		case strings.HasPrefix(code.Name, "webhook-"): // each one may stop the cluster
-			most = len(findings)
-		case code.Level == finding.Error:
-			most = mostListed
+		case slices.Contains(o.Ignore, code.Name):
+			return "left out with --ignore"
+		case report.Counts[doctor.CodeDamaged] > 0:
+			return "not checked: the file is damaged"
+		case !o.NewMachines && slices.Contains(machines.Codes(), code):
+			return "not asked for: --for new-machines"
 		}
-		lines := stream.Mapped(findings, func(f finding.Finding) string { return about(f.Reason, f.Key) })
-		p.First("   ", lines, most, found.Counts[code], "; -o json lists them all")
-		p.Printf("   -> %s\n\n", code.Remedy)
+		return ""
 	}
-}
-
-// about puts subjects, such as a file and a key, before a sentence. Empty ones are left out.
-func about(text string, subjects ...string) string {
-	var names []string
-	for _, s := range subjects {
-		if s != "" {
-			names = append(names, render.Printable(s))
-		}
-	}
-	text = render.Printable(text)
-	if names == nil {
-		return text
-	}
-	return strings.Join(names, " ") + ": " + text
-}
-
-const sarifSchema = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
-
-// toSARIF returns a report with findings of codes as SARIF 2.1.0 (OASIS, sarif-schema-2.1.0.json).
-func toSARIF(in inputInfo, codes []*finding.Code, report *finding.Report) any {
-	type object = map[string]any
-	text := func(s string) object { return object{"text": s} }
-	rules := stream.Mapped(codes, func(code *finding.Code) object {
-		return object{
-			"id": code.Name, "shortDescription": text(code.Title), "help": text(code.Remedy),
-			"defaultConfiguration": object{"level": sarifLevel(code.Level)},
-		}
-	})
-	file := object{"location": object{"uri": toURI(in.Path)}, "length": in.Bytes}
-	if in.SHA256 != "" {
-		file["hashes"] = object{"sha-256": in.SHA256}
-	} else {
-		file["length"] = -1 // not known, as the schema says it
-	}
-	results := []object{}
-	for _, f := range report.Findings {
-		at := object{"physicalLocation": object{"artifactLocation": object{"uri": toURI(in.Path), "index": 0}}}
-		if f.Key != "" {
-			at["logicalLocations"] = []object{{"fullyQualifiedName": f.Key, "kind": "object"}}
-		}
-		result := object{
-			"ruleId": f.Code.Name, "ruleIndex": slices.Index(codes, f.Code), "level": sarifLevel(f.Level), "message": text(f.Reason), "locations": []object{at},
-		}
-		if f.Objects > 0 {
-			result["properties"] = object{"objects": f.Objects}
-		}
-		results = append(results, result)
-	}
-	driver := object{
-		"name": tool().Name, "version": tool().Version, "informationUri": "https://github.com/etcdshift/etcdshift", "rules": rules,
-	}
-	run := object{"tool": object{"driver": driver}, "artifacts": []object{file}, "results": results, "columnKind": "utf16CodeUnits"}
-	return object{"$schema": sarifSchema, "version": "2.1.0", "runs": []object{run}}
-}
-
-// toURI returns a path as a URI reference. A relative path stays relative.
-func toURI(path string) string {
-	if filepath.IsAbs(path) {
-		return (&url.URL{Scheme: "file", Path: filepath.ToSlash(path)}).String()
-	}
-	return (&url.URL{Path: filepath.ToSlash(path)}).String()
-}
-
-func sarifLevel(l finding.Level) string {
-	if l == finding.Info {
-		return "note"
-	}
-	return string(l)
 }

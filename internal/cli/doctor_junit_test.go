@@ -36,7 +36,8 @@ func TestJUnit(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			var out strings.Builder
-			require.NoError(t, printJUnit(&out, inputInfo{Path: "a\x1b<b>.db"}, tc.report, tc.failOn, unchecked(tc.options, tc.report)))
+			e := examined{"doctor", inputInfo{Path: "a\x1b<b>.db"}, doctor.Codes(), tc.report, unchecked(tc.options, tc.report)}
+			require.NoError(t, printSuites(&out, e.suite(tc.failOn)))
 			requireElements(t, out.String())
 			var read junit
 			require.NoError(t, xml.Unmarshal([]byte(out.String()), &read))
@@ -63,7 +64,8 @@ func TestJUnit(t *testing.T) {
 		})
 	}
 	var out strings.Builder
-	require.NoError(t, printJUnit(&out, inputInfo{Path: "in.db"}, report, finding.Warning, unchecked(doctor.Options{}, report)))
+	e := examined{"doctor", inputInfo{Path: "in.db"}, doctor.Codes(), report, unchecked(doctor.Options{}, report)}
+	require.NoError(t, printSuites(&out, e.suite(finding.Warning)))
 	require.Contains(t, out.String(), "... and 1000 more")
 	require.Contains(t, out.String(), "/registry/a &lt;b&gt;&amp;")
 }

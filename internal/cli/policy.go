@@ -7,7 +7,6 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/etcdshift/etcdshift/finding"
-	"github.com/etcdshift/etcdshift/internal/phrase"
 	"github.com/etcdshift/etcdshift/internal/policy"
 	"github.com/etcdshift/etcdshift/internal/render"
 	"github.com/etcdshift/etcdshift/internal/report"
@@ -86,23 +85,17 @@ func runPolicyCheck(c *cli.Context, args []string) error {
 		return err
 	}
 	doc, err := checkPolicies(c, args[0], choice, options)
-	if err == nil {
-		err = doc.print(c)
-	}
 	if err != nil {
+		return err
+	}
+	e := examined{"policy check", doc.Input, policy.Codes(), doc.found, func(*finding.Code) string { return "" }}
+	if err := e.print(c, doc, doc.printPolicies); err != nil {
 		return err
 	}
 	if doc.found.Count(finding.Error) > 0 && doc.found.Counts[policy.CodeCost] > 0 {
 		return &failure{exitCannotCheck, fmt.Errorf("%s: not all objects were checked", args[0]), "\"etcdshift explain policy-cost\" says what to do"}
 	}
-	if level := c.String("fail-on"); doc.found.AtLeast(finding.Level(level)) {
-		found := phrase.Count(doc.found.Count(finding.Error), "error")
-		if level == "warning" {
-			found += ", " + phrase.Count(doc.found.Count(finding.Warning), "warning")
-		}
-		return &failure{exitFound, fmt.Errorf("%s: %s found", args[0], found), "\"etcdshift explain CODE\" explains a code"}
-	}
-	return nil
+	return e.verdict(c, args[0], explainCode)
 }
 
 // checkPolicies evaluates the chosen policies on the file at path.
@@ -145,22 +138,10 @@ func checkPolicies(c *cli.Context, path string, choice policy.Choice, options po
 	return doc, err
 }
 
-func (d *policyCheck) print(c *cli.Context) error {
-	switch c.String("output") {
-	case "json":
-		return render.JSON(c.App.Writer, d)
-	case "sarif":
-		return render.JSON(c.App.Writer, toSARIF(d.Input, policy.Codes(), d.found))
-	case "junit":
-		suite := newSuite("policy check", d.Input.Path)
-		suite.addCodes("etcdshift.policy", policy.Codes(), d.found, finding.Level(c.String("fail-on")), func(*finding.Code) string { return "" })
-		return printSuites(c.App.Writer, suite)
-	}
-	p := render.NewPage(c.App.Writer)
-	printFindings(p, d.found)
+// printPolicies prints the policies, behind their findings.
+func (d *policyCheck) printPolicies(p *render.Page) {
 	p.Table([]any{"POLICY", "BINDINGS", "OBJECTS", "FAILED"}, stream.Mapped(d.Policies, func(one *policy.Policy) []any {
 		return []any{one.Name, len(one.Bindings), one.Matched, one.Failed}
 	})...)
-	p.Printf("\n%s, %s, %s\n", phrase.Count(d.Errors, "error"), phrase.Count(d.Warnings, "warning"), phrase.Count(d.Infos, "info"))
-	return p.Flush()
+	p.Printf("\n")
 }

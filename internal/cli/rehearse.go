@@ -175,13 +175,12 @@ func (d *rehearsalDocument) compare(in inputInfo, after rehearsal) {
 
 // verdict is the exit status: that of the change, where one was rehearsed.
 func (d *rehearsalDocument) verdict() error {
-	const hint = `"etcdshift explain CODE" explains a code`
 	switch {
 	case d.After != nil && len(d.Differences.Broken) > 0:
 		more := phrase.Count(len(d.Differences.Broken), "finding")
-		return &failure{exitFound, fmt.Errorf("%s: %s that %s does not have", d.After.Input.Path, more, d.Input.Path), hint}
+		return &failure{exitFound, fmt.Errorf("%s: %s that %s does not have", d.After.Input.Path, more, d.Input.Path), explainCode}
 	case d.After == nil && !d.Passed:
-		return &failure{exitFound, fmt.Errorf("%s: %s found", d.Input.Path, phrase.Count(d.Errors+d.Warnings, "failure")), hint}
+		return &failure{exitFound, fmt.Errorf("%s: %s found", d.Input.Path, phrase.Count(d.Errors+d.Warnings, "failure")), explainCode}
 	}
 	return nil
 }

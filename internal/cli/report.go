@@ -131,7 +131,7 @@ func verdictOf(c *cli.Context, path string, r *report.Report) error {
 	if found == nil {
 		return nil
 	}
-	return &failure{exitFound, fmt.Errorf("%s: %s", path, strings.Join(found, ", ")), "\"etcdshift explain CODE\" explains a code; --ignore CODE leaves it out"}
+	return &failure{exitFound, fmt.Errorf("%s: %s", path, strings.Join(found, ", ")), explainCode + "; --ignore CODE leaves it out"}
 }
 
 // readReport reads the snapshot at path. A damaged file has a report too.
