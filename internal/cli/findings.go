@@ -127,7 +127,8 @@ func toSARIF(in inputInfo, codes []*finding.Code, report *finding.Report) any {
 			at["logicalLocations"] = []object{{"fullyQualifiedName": f.Key, "kind": "object"}}
 		}
 		result := object{
-			"ruleId": f.Code.Name, "ruleIndex": slices.Index(codes, f.Code), "level": sarifLevel(f.Level), "message": text(f.Reason), "locations": []object{at},
+			"ruleId": f.Code.Name, "ruleIndex": slices.Index(codes, f.Code), "level": sarifLevel(f.Level),
+			"message": text(f.Reason), "locations": []object{at},
 		}
 		if f.Objects > 0 {
 			result["properties"] = object{"objects": f.Objects}
@@ -135,9 +136,11 @@ func toSARIF(in inputInfo, codes []*finding.Code, report *finding.Report) any {
 		results = append(results, result)
 	}
 	driver := object{
-		"name": tool().Name, "version": tool().Version, "informationUri": "https://github.com/etcdshift/etcdshift", "rules": rules,
+		"name": tool().Name, "version": tool().Version, "rules": rules,
+		"informationUri": "https://github.com/etcdshift/etcdshift",
 	}
-	run := object{"tool": object{"driver": driver}, "artifacts": []object{file}, "results": results, "columnKind": "utf16CodeUnits"}
+	run := object{"tool": object{"driver": driver}, "artifacts": []object{file}, "results": results,
+		"columnKind": "utf16CodeUnits"}
 	return object{"$schema": sarifSchema, "version": "2.1.0", "runs": []object{run}}
 }
 
@@ -221,8 +224,10 @@ func (s *junitSuite) add(c junitCase) {
 
 // addCodes adds codes. Findings of failOn or worse fail. skipped tells why a code was not checked,
 // "" for one that was.
-func (s *junitSuite) addCodes(class string, codes []*finding.Code, report *finding.Report, failOn finding.Level, skipped func(*finding.Code) string) {
-	for _, code := range slices.SortedStableFunc(slices.Values(codes), func(a, b *finding.Code) int { return cmp.Compare(a.Name, b.Name) }) {
+func (s *junitSuite) addCodes(class string, codes []*finding.Code, report *finding.Report, failOn finding.Level,
+	skipped func(*finding.Code) string) {
+	byName := func(a, b *finding.Code) int { return cmp.Compare(a.Name, b.Name) }
+	for _, code := range slices.SortedStableFunc(slices.Values(codes), byName) {
 		c := junitCase{Name: code.Name, Class: class}
 		found := report.Of(code)
 		text := junitFindings(found, report.Counts[code])

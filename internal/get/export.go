@@ -178,7 +178,8 @@ func (e *exporter) leaves(a Asked, o *gotten) bool {
 // bindings adds the ClusterRoleBindings of the ServiceAccounts, and their ClusterRoles.
 func (e *exporter) bindings() error {
 	kind := e.types.Of(schema.GroupResource{Group: "rbac.authorization.k8s.io", Resource: "clusterrolebindings"})
-	return stream.Each(e.reader.Objects(e.ctx, kind, inspect.Selection{Cluster: e.Cluster}), func(o *inspect.Object) error {
+	all := e.reader.Objects(e.ctx, kind, inspect.Selection{Cluster: e.Cluster})
+	return stream.Each(all, func(o *inspect.Object) error {
 		if o.Err != nil { // it may bind what is exported
 			e.sayUnread(&gotten{Object: o}, o.Err)
 			return nil
@@ -189,9 +190,10 @@ func (e *exporter) bindings() error {
 			return subject["kind"] == "ServiceAccount" && (e.Namespace == "" || subject["namespace"] == e.Namespace)
 		})
 		if bound && !manifest.Bootstrapped(o.Content) {
-			e.needs[manifest.Need{Group: kind.Resource.Group, Resource: kind.Resource.Resource, Name: o.Parsed.Name}] = true
+			group := kind.Resource.Group
+			e.needs[manifest.Need{Group: group, Resource: kind.Resource.Resource, Name: o.Parsed.Name}] = true
 			if role, _, _ := unstructured.NestedString(o.Content, "roleRef", "name"); role != "" {
-				e.needs[manifest.Need{Group: kind.Resource.Group, Resource: "clusterroles", Name: role}] = true
+				e.needs[manifest.Need{Group: group, Resource: "clusterroles", Name: role}] = true
 			}
 		}
 		return nil
@@ -208,7 +210,8 @@ func (e *exporter) addNeeded() error {
 	for _, n := range slices.SortedFunc(maps.Keys(e.needs), compareNeeds) {
 		kind, name := e.types.Of(schema.GroupResource{Group: n.Group, Resource: n.Resource}), n.Resource+"/"+n.Name
 		var object *inspect.Object
-		for o, err := range e.reader.Objects(e.ctx, kind, inspect.Selection{Cluster: e.Cluster, Names: []string{n.Name}}) {
+		in := inspect.Selection{Cluster: e.Cluster, Names: []string{n.Name}}
+		for o, err := range e.reader.Objects(e.ctx, kind, in) {
 			if err != nil {
 				return err
 			}
@@ -263,7 +266,8 @@ func (e *exporter) say() {
 		line("it holds custom resources: apply the output of --crds first, unless the cluster has their types")
 	}
 	if e.large > 0 {
-		line("%s too large for the annotation of kubectl apply: use kubectl apply --server-side", phrase.Count(e.large, "object"))
+		line("%s too large for the annotation of kubectl apply: use kubectl apply --server-side",
+			phrase.Count(e.large, "object"))
 	}
 }
 
@@ -310,8 +314,8 @@ func (e *exporter) export(o *gotten) (err error) {
 		e.large++
 	}
 	if dying && !e.Quiet {
-		fmt.Fprintf(e.Errs, "%s: it was in deletion and is alive again once applied; Kubernetes' own finalizers are removed, others stay\n",
-			render.Printable(string(o.Key)))
+		fmt.Fprintf(e.Errs, "%s: it was in deletion and is alive again once applied; "+
+			"Kubernetes' own finalizers are removed, others stay\n", render.Printable(string(o.Key)))
 	}
 	if e.printed++; e.printed > 1 {
 		text = append([]byte("---\n"), text...)

@@ -135,7 +135,8 @@ func (g *finder) unparsed() (errs []error) {
 		}
 		if n > 0 {
 			dir := g.layouts.Dirs(a.Type.Resource)[0]
-			errs = append(errs, fmt.Errorf("%s below %s in no layout; \"etcdshift keys\" lists what there is", phrase.Count(n, "key"), dir))
+			const text = "%s below %s in no layout; \"etcdshift keys\" lists what there is"
+			errs = append(errs, fmt.Errorf(text, phrase.Count(n, "key"), dir))
 		}
 	}
 	return errs
@@ -147,7 +148,8 @@ func (g *finder) verdict() error {
 	for _, a := range g.asked {
 		for _, name := range a.Names {
 			if !g.met[[2]string{a.Type.Name(), name}] && !g.IgnoreNotFound {
-				errs = append(errs, fmt.Errorf("%s %q not found%s%s", a.Type.Name(), name, g.where(a.Type.Namespaced), g.namesakes(a, name)))
+				errs = append(errs, fmt.Errorf("%s %q not found%s%s",
+					a.Type.Name(), name, g.where(a.Type.Namespaced), g.namesakes(a, name)))
 			}
 		}
 	}
@@ -166,7 +168,8 @@ func (g *finder) verdict() error {
 	case g.kept > 0 && alone:
 		return &RefusedError{errs[0]}
 	case g.absent != "":
-		return finding.WithHint(errors.Join(errs...), fmt.Sprintf("ask for the field first: --where 'has(%s) && ...'", g.absent))
+		hint := fmt.Sprintf("ask for the field first: --where 'has(%s) && ...'", g.absent)
+		return finding.WithHint(errors.Join(errs...), hint)
 	case errs == nil && g.shown == 0 && !g.Quiet && !g.IgnoreNotFound:
 		elsewhere, err := g.elsewhere()
 		if err != nil {

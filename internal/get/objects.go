@@ -67,7 +67,8 @@ func (g *finder) chosen(a Asked, all iter.Seq2[*gotten, error]) iter.Seq2[*gotte
 				if g.absent == "" {
 					g.absent = absentField(g.Expression, o.unasked.Reason)
 				}
-				fmt.Fprintf(g.Errs, "%s: --where: %s\n", render.Printable(string(o.Key)), render.Printable(o.unasked.Reason))
+				fmt.Fprintf(g.Errs, "%s: --where: %s\n",
+					render.Printable(string(o.Key)), render.Printable(o.unasked.Reason))
 			}
 			if err := g.ctx.Err(); err != nil || o.unfit {
 				return err
@@ -86,7 +87,8 @@ func (g *finder) chosen(a Asked, all iter.Seq2[*gotten, error]) iter.Seq2[*gotte
 // sayUnread prints the file, the key and the reason of an unreadable value.
 func (g *finder) sayUnread(o *gotten, err error) {
 	g.unread++
-	fmt.Fprintf(g.Errs, "%s: %s: %s\n", render.Printable(g.reader.Snapshot().Path()), render.Printable(string(o.Key)), render.Printable(err.Error()))
+	path := render.Printable(g.reader.Snapshot().Path())
+	fmt.Fprintf(g.Errs, "%s: %s: %s\n", path, render.Printable(string(o.Key)), render.Printable(err.Error()))
 }
 
 // selection is the namespace, the logical cluster and the names of the objects of a type.

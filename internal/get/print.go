@@ -133,7 +133,8 @@ func (g *finder) printTemplate() error {
 	if err != nil || g.single() && len(items) == 0 {
 		return err
 	}
-	content := map[string]any{"apiVersion": "v1", "kind": "List", "items": items, "metadata": map[string]any{"resourceVersion": ""}}
+	content := map[string]any{
+		"apiVersion": "v1", "kind": "List", "items": items, "metadata": map[string]any{"resourceVersion": ""}}
 	if g.single() {
 		content = items[0].(map[string]any)
 	}

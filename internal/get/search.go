@@ -50,7 +50,8 @@ func (s *Search) Run(ctx context.Context, r *inspect.Reader, asked []Asked, o Op
 // if nothing was found, or a value was not read.
 func (s *Search) Verdict(text string) error {
 	if s.Redacted > 0 && !s.Quiet {
-		fmt.Fprintf(s.Errs, "redacted values of %s were not searched; --show-secrets searches them\n", phrase.Count(s.Redacted, "object"))
+		fmt.Fprintf(s.Errs, "redacted values of %s were not searched; --show-secrets searches them\n",
+			phrase.Count(s.Redacted, "object"))
 	}
 	s.shown = max(s.shown, 1) // nothing to say about objects of the types elsewhere
 	if err := s.verdict(); err != nil || s.Count > 0 {

@@ -38,7 +38,8 @@ func (g *finder) printTables() error {
 				g.sayLeftOut(t)
 			}
 			// the end of the context, its only error, ends the objects too
-			_ = g.checkCells(o, o.cells[len(t.before):][:len(t.shown.Columns)], func(i int) string { return t.shown.Columns[i].Name })
+			own := o.cells[len(t.before):][:len(t.shown.Columns)]
+			_ = g.checkCells(o, own, func(i int) string { return t.shown.Columns[i].Name })
 			return t.Row(o.cells)
 		})
 		if err == nil {
@@ -87,7 +88,9 @@ func (g *finder) newTable(kind *inspect.Type) *typeTable {
 	}
 	if g.Deleted {
 		t.after = append(t.after, column{"Deleted-Revision", 0, func(o *gotten) any { return o.deletedAt }},
-			column{"Deleted-About", 0, func(o *gotten) any { return g.deletedAbout(o, func(b *compare.Bracket) time.Time { return b.About }) }},
+			column{"Deleted-About", 0, func(o *gotten) any {
+				return g.deletedAbout(o, func(b *compare.Bracket) time.Time { return b.About })
+			}},
 			column{"Not-Before", 1, func(o *gotten) any {
 				return g.deletedAbout(o, func(b *compare.Bracket) time.Time { return b.NotBefore })
 			}},
@@ -99,7 +102,8 @@ func (g *finder) newTable(kind *inspect.Type) *typeTable {
 		t.after = append(t.after, storedColumns()...)
 	}
 	for _, key := range g.LabelColumns {
-		t.after = append(t.after, column{key[strings.LastIndex(key, "/")+1:], 0, func(o *gotten) any { return labelsOf(o)[key] }})
+		name := key[strings.LastIndex(key, "/")+1:]
+		t.after = append(t.after, column{name, 0, func(o *gotten) any { return labelsOf(o)[key] }})
 	}
 	if g.ShowLabels {
 		t.after = append(t.after, column{"Labels", 0, func(o *gotten) any {
@@ -109,7 +113,8 @@ func (g *finder) newTable(kind *inspect.Type) *typeTable {
 	define := func(c column) metav1.TableColumnDefinition {
 		return metav1.TableColumnDefinition{Name: c.name, Type: "string", Priority: c.priority}
 	}
-	all := slices.Concat(stream.Mapped(t.before, define), render.Columns(t.shown.Columns), stream.Mapped(t.after, define))
+	before, after := stream.Mapped(t.before, define), stream.Mapped(t.after, define)
+	all := slices.Concat(before, render.Columns(t.shown.Columns), after)
 	t.ObjectTable = render.NewObjectTable(g.Out, all, printers.PrintOptions{
 		NoHeaders: g.NoHeaders, Wide: g.Format == "wide", WithKind: len(g.asked) > 1 || g.ShowKind,
 		Kind: schema.GroupKind{Group: kind.Resource.Group, Kind: kind.Kind},
@@ -141,7 +146,8 @@ func (t *typeTable) rows(a Asked) iter.Seq2[*gotten, error] {
 	item := func(e *inspect.Entry) (gotten, int) {
 		return gotten{Object: &inspect.Object{Entry: e}}, len(e.Value)
 	}
-	return stream.Ahead(g.reader.Snapshot().Guard, g.reader.Entries(g.ctx, a.Type, g.selection(a)), item, func(o *gotten) {
+	entries := g.reader.Entries(g.ctx, a.Type, g.selection(a))
+	return stream.Ahead(g.reader.Snapshot().Guard, entries, item, func(o *gotten) {
 		o.Object = inspect.Undecoded(a.Type, o.Entry)
 		if g.ctx.Err() != nil || t.direct(o) { // chosen asks the context too
 			return
@@ -181,8 +187,13 @@ func (t *typeTable) finish(o *gotten) {
 			t.g.hide.Object(o.Key, o.Content)
 		}
 		copy(own, t.shown.Row(o.Content, t.g.Now))
-	} else if name := slices.IndexFunc(t.shown.Columns, func(c metav1.TableColumnDefinition) bool { return c.Name == "Name" }); name >= 0 {
-		own[name] = o.Parsed.Name
+	} else {
+		for i, c := range t.shown.Columns {
+			if c.Name == "Name" {
+				own[i] = o.Parsed.Name
+				break
+			}
+		}
 	}
 	o.cells = t.cells(o, own)
 }
