@@ -50,8 +50,8 @@ const (
 	StateDeletion   State = "deletion"   // a tombstone
 )
 
-// StoredRecords yields the records of keys that begin with prefix, in revision order: the live ones, or
-// with history all that the file keeps. The next record reuses the Stored.
+// StoredRecords yields the records of keys that begin with prefix, in revision order: the live
+// ones, or with history all that the file keeps. The next record reuses the Stored.
 func StoredRecords(ctx context.Context, r *Reader, prefix []byte, history bool) iter.Seq2[*Stored, error] {
 	records := r.live(ctx, prefix)
 	if history {

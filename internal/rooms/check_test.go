@@ -133,7 +133,7 @@ func check(tree fs.FS) (broken []string, seen map[string]int, err error) {
 		return nil
 	})
 	for name, n := range methods {
-		if n > mostMethods {
+		if n > max(mostMethods, tooMany()[name]) {
 			broken = append(broken, fmt.Sprintf("%s has %d methods: split the type, or write functions", name, n))
 		}
 	}
@@ -143,6 +143,11 @@ func check(tree fs.FS) (broken []string, seen map[string]int, err error) {
 
 // mostMethods is the limit of methods of a type. A type with more is a script over a bag of state.
 const mostMethods = 25
+
+// tooMany are the types that still have more, and their numbers of today. The list gets no entry.
+func tooMany() map[string]int {
+	return map[string]int{"encoding.Scanner": 35, "internal/calico.run": 28, "internal/calico.store": 35, "internal/get.finder": 33}
+}
 
 // countMethods adds the methods of the file by package folder and type.
 func (s source) countMethods(counts map[string]int) {
