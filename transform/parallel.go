@@ -20,23 +20,17 @@ func Ahead[T any](v *View, all iter.Seq2[*Entry, error], item func(e *Entry) T, 
 	return stream.Ahead(v.src.Guard, all, func(e *Entry) (T, int) { return item(e), len(e.Value) }, work)
 }
 
-// Asked is an entry with the answer to a question about it.
-type Asked struct {
-	*Entry
-	Yes bool
-}
-
-// Ask asks about all entries as [Ahead] does.
-func (v *overlay) Ask(all iter.Seq2[*Entry, error], ask func(e *Entry) bool) iter.Seq2[*Asked, error] {
-	item := func(e *Entry) (Asked, int) { return Asked{Entry: e}, len(e.Value) }
-	return stream.Ahead(v.src.Guard, all, item, func(a *Asked) { a.Yes = ask(a.Entry) })
-}
-
-// Pick yields the entries of [View.Below] for which want is true, asked as by [View.Ask].
-func (v *overlay) Pick(ctx context.Context, prefix string, want func(e *Entry) bool) iter.Seq2[*Entry, error] {
+// Pick yields the entries of [View.Below] for which want is true, asked in parallel as by [Ahead].
+func (v *View) Pick(ctx context.Context, prefix string, want func(e *Entry) bool) iter.Seq2[*Entry, error] {
+	type asked struct {
+		*Entry
+		yes bool
+	}
+	item := func(e *Entry) asked { return asked{Entry: e} }
 	return stream.Of(func(yield func(*Entry) error) error {
-		return stream.Each(v.Ask(v.Below(ctx, prefix), want), func(a *Asked) error {
-			if !a.Yes {
+		all := Ahead(v, v.Below(ctx, prefix), item, func(a *asked) { a.yes = want(a.Entry) })
+		return stream.Each(all, func(a *asked) error {
+			if !a.yes {
 				return nil
 			}
 			return yield(a.Entry)

@@ -2,6 +2,8 @@ package calico
 
 import (
 	"context"
+	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 
@@ -21,71 +23,61 @@ func dropAPIService(ctx context.Context, v *transform.View) error {
 	return storeOf(ctx, v).removeAggregatedAPIService()
 }
 
-func TestAggregatedAPIServiceGoes(t *testing.T) {
-	path := recorded(t, "before.db")
-	r := planOn(t, path, planFunc(dropAPIService))
-	require.NoError(t, r.err)
-	require.Equal(t, []string{"-" + aggregated}, r.changed())
-	require.Len(t, r.Saved, 1)
-	require.JSONEq(t, r.in[aggregated], string(r.Saved[aggregated]))
-}
-
-// The report keeps the APIService without its credentials.
-func TestAPIServiceSaved(t *testing.T) {
-	in := newInput(t)
-	in.edit(aggregated, func(obj map[string]any) {
-		set(obj, "metadata.annotations", map[string]any{"token": "hunter2-MARK", "note": "kept"})
-	})
-	r := planOn(t, in.write(), planFunc(dropAPIService))
-	require.NoError(t, r.err)
-	require.NotContains(t, string(r.Saved[aggregated]), "MARK")
-	require.Contains(t, string(r.Saved[aggregated]), `"annotations":{"note":"kept"}`)
-	require.Contains(t, r.Steps, "the report keeps "+aggregated+" without its credentials, such as the last-applied annotation: the input has them")
-}
-
-func TestAPIServiceStays(t *testing.T) {
-	r := planOn(t, recorded(t, "after.db"), planFunc(dropAPIService))
-	require.NoError(t, r.err)
-	require.Contains(t, r.in[aggregated], automanagedLabel)
-	require.Empty(t, r.changed())
-	require.Empty(t, r.Saved)
-
-	in := newInput(t)
-	in.del(aggregated)
-	r = planOn(t, in.write(), planFunc(dropAPIService))
-	require.NoError(t, r.err)
-	require.Empty(t, r.changed())
-}
-
-// TestAPIServiceLabelled: the label does not make an APIService that names a service one of
-// kube-apiserver's own.
-func TestAPIServiceLabelled(t *testing.T) {
-	in := newInput(t)
-	in.edit(aggregated, func(obj map[string]any) { set(obj, "metadata.labels", map[string]any{automanagedLabel: "true"}) })
-	r := planOn(t, in.write(), planFunc(dropAPIService))
-	require.NoError(t, r.err)
-	require.Equal(t, []string{"-" + aggregated}, r.changed())
-}
-
-func TestAPIServiceCBOR(t *testing.T) {
-	obj, _, err := encoding.DecodeObject([]byte(contents(t, recorded(t, "before.db"))[aggregated]))
+// TestAggregatedAPIService: the APIService that sends v3 to Calico's API server goes, also one that
+// has the label of kube-apiserver's own. The report keeps it without credentials.
+func TestAggregatedAPIService(t *testing.T) {
+	recorded := func(name string) string { return contents(t, recorded(t, name))[aggregated] }
+	before, own := recorded("before.db"), recorded("after.db")
+	require.Contains(t, own, automanagedLabel)
+	with := func(path string, value map[string]any) string {
+		obj := objectOf(t, before)
+		set(obj, path, value)
+		out, err := json.Marshal(obj)
+		require.NoError(t, err)
+		return string(out)
+	}
+	cbor, err := encoding.EncodeObject(objectOf(t, before), encoding.FormatCBOR)
 	require.NoError(t, err)
-	cbor, err := encoding.EncodeObject(obj, encoding.FormatCBOR)
-	require.NoError(t, err)
-	in := newInput(t)
-	in.put(aggregated, cbor)
-	r := planOn(t, in.write(), planFunc(dropAPIService))
-	require.NoError(t, r.err)
-	require.Contains(t, string(r.Saved[aggregated]), `"name":"v3.projectcalico.org"`)
-}
-
-func TestAPIServiceUnreadable(t *testing.T) {
-	for value, code := range map[string]string{"{": finding.Undecodable.Name, "k8s:enc:secretbox:v1:k:00": finding.Encrypted.Name} {
-		in := newInput(t)
-		in.put(aggregated, []byte(value))
-		r := planOn(t, in.write(), planFunc(dropAPIService))
-		require.ErrorIs(t, r.err, transform.ErrRefused)
-		require.Equal(t, []string{"error " + code + " " + aggregated}, r.problems())
+	for name, tt := range map[string]struct {
+		value, saved, problem string
+		stays                 bool
+	}{
+		"as recorded":          {value: before, saved: `"name":"v3.projectcalico.org"`},
+		"labelled":             {value: with("metadata.labels", map[string]any{automanagedLabel: "true"}), saved: automanagedLabel},
+		"CBOR":                 {value: string(cbor), saved: `"name":"v3.projectcalico.org"`},
+		"with a credential":    {value: with("metadata.annotations", map[string]any{"token": "hunter2-MARK", "note": "kept"}), saved: `"annotations":{"note":"kept"}`},
+		"kube-apiserver's own": {value: own, stays: true},
+		"none":                 {stays: true},
+		"undecodable":          {value: "{", problem: finding.Undecodable.Name},
+		"encrypted":            {value: "k8s:enc:secretbox:v1:k:00", problem: finding.Encrypted.Name},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := newInput(t)
+			if in.put(aggregated, []byte(tt.value)); tt.value == "" {
+				in = newInput(t)
+				in.del(aggregated)
+			}
+			r := planOn(t, in.write(), planFunc(dropAPIService))
+			switch saved := string(r.Saved[aggregated]); {
+			case tt.problem != "":
+				require.ErrorIs(t, r.err, transform.ErrRefused)
+				require.Equal(t, []string{"error " + tt.problem + " " + aggregated}, r.problems())
+			case tt.stays:
+				require.NoError(t, r.err)
+				require.Empty(t, r.changed())
+				require.Empty(t, r.Saved)
+			default:
+				require.NoError(t, r.err)
+				require.Equal(t, []string{"-" + aggregated}, r.changed())
+				require.Contains(t, saved, tt.saved)
+				require.NotContains(t, saved, "MARK")
+				require.Equal(t, strings.Contains(tt.value, "MARK"), slices.Contains(r.Steps,
+					"the report keeps "+aggregated+" without its credentials, such as the last-applied annotation: the input has them"))
+				if tt.value == before {
+					require.JSONEq(t, before, saved)
+				}
+			}
+		})
 	}
 }
 

@@ -151,10 +151,8 @@ func metaOf(obj map[string]any) (out metav1.ObjectMeta, err error) {
 // sameOwners compares references by the objects they name.
 func (o *owners) sameOwners(ours, theirs []metav1.OwnerReference) bool {
 	return slices.EqualFunc(ours, theirs, func(a, b metav1.OwnerReference) bool {
-		if ofV1, ok := isCalico(b.APIVersion); ok {
-			if v, err := o.ofCalico(fromMeta(b), ofV1); err == nil && v.found {
-				b = toMeta(v.ref)
-			}
+		if v, err := o.translate(fromMeta(b)); err == nil && v.found {
+			b = toMeta(v.ref)
 		}
 		return a.UID == b.UID && a.Name == b.Name && a.Kind == b.Kind
 	})

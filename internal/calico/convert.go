@@ -20,7 +20,7 @@ import (
 
 // convert makes a v1 record a v3 object, in place: the spec is converted, the status stays. meta is
 // the metadata that clients saw; it is completed by name, uid and owners.
-func (r *record) convert(meta *metav1.ObjectMeta, name, uid string, owners translations) error {
+func (r *record) convert(meta *metav1.ObjectMeta, name, uid string, owners []translation) error {
 	meta.Name, meta.Namespace, meta.UID = name, r.key.Namespace, types.UID(uid)
 	setOwners(meta, owners)
 	content, err := metadataObject(*meta)

@@ -75,12 +75,12 @@ type draft struct {
 	r        *record
 	meta     metav1.ObjectMeta // as clients saw it
 	owners   []metav1.OwnerReference
-	refs     translations // of the owners
-	verdicts []verdict    // on the owners; incomplete
-	unfit    error        // why no server would store the converted record
-	dropped  []string     // paths that were pruned
-	value    []byte       // to be stored
-	err      error        // why the record cannot be converted
+	refs     []translation // of the owners
+	verdicts []verdict     // on the owners; incomplete
+	unfit    error         // why no server would store the converted record
+	dropped  []string      // paths that were pruned
+	value    []byte        // to be stored
+	err      error         // why the record cannot be converted
 	meter    *bounded.Meter
 }
 
@@ -291,8 +291,19 @@ func (m *run) endRecords() error {
 	for _, kd := range m.crds.kinds {
 		c := transform.KindCount{Kind: kd.Kind, From: apiVersionV1, To: apiVersionV3}
 		for _, id := range all {
-			if id.kind == kd {
-				id.count(&c)
+			if id.kind != kd {
+				continue
+			}
+			switch id.fate {
+			case migrated, replaced:
+				c.Migrated++
+			case unchanged:
+				c.Unchanged++
+			default:
+				c.Skipped++
+			}
+			if id.conflict {
+				c.Conflicts++
 			}
 		}
 		if c.Migrated+c.Unchanged+c.Skipped > 0 {
@@ -335,19 +346,4 @@ func count(r *transform.Report, c transform.KindCount) {
 	to.Unchanged += c.Unchanged
 	to.Skipped += c.Skipped
 	to.Conflicts += c.Conflicts
-}
-
-// count adds a record to the counts of its kind.
-func (id *identity) count(c *transform.KindCount) {
-	switch id.fate {
-	case migrated, replaced:
-		c.Migrated++
-	case unchanged:
-		c.Unchanged++
-	default:
-		c.Skipped++
-	}
-	if id.conflict {
-		c.Conflicts++
-	}
 }

@@ -45,31 +45,24 @@ type verdict struct {
 	fatal  bool                    // it looks for the owner, and deletes an object that has no other
 }
 
-// translate returns a reference of a Calico object as it is to be, and the Calico owner it names.
-// One of the v1 group without an owner becomes the one that clients saw: its own group will be
-// gone. It may run in parallel.
+// translate returns a reference as it is to be, one to a Calico object by the v3 record and its UID,
+// and the Calico owner it names. One of the v1 group without an owner becomes the one that clients
+// saw: its own group will be gone. It may run in parallel.
 func (o *owners) translate(ref encoding.OwnerReference) (verdict, error) {
 	ofV1, ok := isCalico(ref.APIVersion)
 	if !ok {
 		return verdict{ref: ref}, nil
 	}
-	v, err := o.ofCalico(ref, ofV1)
-	if err == nil && !v.found && ofV1 {
-		v.ref = o.kinds.asSeen(ref)
-	}
-	return v, err
-}
-
-// ofCalico translates a reference of one of the two groups into one to the v3 record with the UID
-// of that record.
-func (o *owners) ofCalico(ref encoding.OwnerReference, ofV1 bool) (verdict, error) {
 	uid, err := parseUID(ref.UID)
 	if err != nil {
 		return verdict{ref: ref}, codeBadUID.Because("owner reference to %s %q: %v", ref.Kind, ref.Name, err)
 	}
 	found, ok := o.table.find(ofV1, ref.Kind, uid)
-	if ok {
+	switch {
+	case ok:
 		ref.APIVersion, ref.Kind, ref.Name, ref.UID = apiVersionV3, found.kind.Kind, found.name, found.uid
+	case ofV1:
+		ref = o.kinds.asSeen(ref)
 	}
 	return verdict{ref: ref, owner: found, found: ok}, nil
 }
@@ -201,27 +194,18 @@ type translation struct {
 	before, after encoding.OwnerReference
 }
 
-// translations are the owner references of one object, each owner once.
-type translations []translation
-
-func (t translations) with(before, after encoding.OwnerReference) translations {
-	if slices.ContainsFunc(t, func(t translation) bool { return t.after.UID == after.UID }) {
-		return t // annotation and record name it by different UIDs
-	}
-	return append(t, translation{before, after})
-}
-
-// translateAll translates the owner references of a v1 record.
-func (o *owners) translateAll(refs []metav1.OwnerReference) (translations, []verdict, error) {
-	var out translations
-	verdicts := make([]verdict, 0, len(refs))
+// translateAll translates the owner references of a v1 record. The translations have each owner
+// once: annotation and record may name it by different UIDs.
+func (o *owners) translateAll(refs []metav1.OwnerReference) (out []translation, verdicts []verdict, _ error) {
 	for _, stored := range refs {
 		v, err := o.translate(fromMeta(stored))
 		if err != nil {
 			return nil, nil, err
 		}
 		verdicts = append(verdicts, v)
-		out = out.with(fromMeta(stored), v.ref)
+		if !slices.ContainsFunc(out, func(t translation) bool { return t.after.UID == v.ref.UID }) {
+			out = append(out, translation{fromMeta(stored), v.ref})
+		}
 	}
 	return out, verdicts, nil
 }
@@ -337,7 +321,7 @@ func toMeta(r encoding.OwnerReference) metav1.OwnerReference {
 
 // setOwners puts translated references into metadata. Paths in managedFields that name an owner by
 // its UID, in either form, follow.
-func setOwners(meta *metav1.ObjectMeta, refs translations) {
+func setOwners(meta *metav1.ObjectMeta, refs []translation) {
 	meta.OwnerReferences = nil
 	for _, t := range refs {
 		meta.OwnerReferences = append(meta.OwnerReferences, toMeta(t.after))

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -20,14 +21,11 @@ func (s *crdSet) preflight() error {
 	if err != nil {
 		return err
 	}
-	for _, check := range []func(*installation) error{
-		s.checkVersion,
-		func(*installation) error { return s.checkTiers() },
-		func(*installation) error { return s.checkMigration() },
-		s.checkRBAC,
-		func(*installation) error { return s.checkAdmission() },
+	for _, check := range []func() error{
+		func() error { return s.checkVersion(found) }, s.checkTiers, s.checkMigration,
+		func() error { return s.checkRBAC(found) }, s.checkAdmission,
 	} {
-		if err := check(found); err != nil {
+		if err := check(); err != nil {
 			return err
 		}
 	}
@@ -72,10 +70,11 @@ func (s *store) checkImages(c component) (told bool) {
 	var old []string
 	for _, container := range containers(c.pod) {
 		image := text(container, "image")
-		if !calicoImage(image) {
+		tag, ok := calicoTag(image)
+		if !ok {
 			continue
 		}
-		switch releaseAge(imageTag(image)) {
+		switch releaseAge(tag) {
 		case ageOld:
 			old = append(old, fmt.Sprintf("%s runs %q", text(container, "name"), image))
 		case ageFit:
@@ -176,26 +175,17 @@ func releaseAge(version string) age {
 	return ageFit
 }
 
-// imageTag returns the tag of a container image, "" when it has none (a digest alone tells
-// nothing). "registry:5000/calico/node:v3.32.1@sha256:..." has the tag v3.32.1.
-func imageTag(image string) string {
+// calicoTag returns the tag of a container image, "" where it has none: a digest alone tells
+// nothing. "registry:5000/calico/node:v3.32.1@sha256:..." has the tag v3.32.1. ok is false for an
+// image that is not Calico's: the tags of side-cars mean nothing here. Mirrors keep the last part of
+// the path, some with a prefix ("rancher/mirrored-calico-node").
+func calicoTag(image string) (tag string, ok bool) {
 	image, _, _ = strings.Cut(image, "@")
-	path := image[strings.LastIndexByte(image, '/')+1:]
-	_, tag, _ := strings.Cut(path, ":")
-	return tag
-}
-
-// calicoImage tells an image of Calico from those of side-cars, whose tags mean nothing here.
-// Mirrors keep the last part of the path, some with a prefix ("rancher/mirrored-calico-node").
-func calicoImage(image string) bool {
-	image, _, _ = strings.Cut(image, "@")
-	name, _, _ := strings.Cut(image[strings.LastIndexByte(image, '/')+1:], ":")
+	name, tag, _ := strings.Cut(image[strings.LastIndexByte(image, '/')+1:], ":")
 	if _, after, found := strings.Cut(name, "calico-"); found {
 		name = after
 	}
-	switch name {
-	case "node", "cni", "typha", "kube-controllers", "calico", "pod2daemon-flexvol", "windows", "node-windows", "cni-windows":
-		return true
-	}
-	return false
+	return tag, slices.Contains([]string{
+		"node", "cni", "typha", "kube-controllers", "calico", "pod2daemon-flexvol", "windows", "node-windows", "cni-windows",
+	}, name)
 }

@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/etcdshift/etcdshift/encoding"
@@ -16,8 +15,6 @@ import (
 	"github.com/etcdshift/etcdshift/internal/phrase"
 	"github.com/etcdshift/etcdshift/transform"
 )
-
-const groupRBAC = "rbac.authorization.k8s.io"
 
 // account is a service account that a Calico component runs under.
 type account struct{ namespace, name string }
@@ -49,12 +46,12 @@ func (s *crdSet) checkRBAC(found *installation) error {
 	if err != nil {
 		return err
 	}
-	told := false
+	known := false
 	for _, g := range grants {
-		told = told || len(g.bindings) > 0
+		known = known || len(g.bindings[""]) > 0
 		g.check(s, found)
 	}
-	if !told {
+	if !known {
 		s.Raise("", codeRBACUnknown.Because("no role in the snapshot is bound to a service account of Calico"))
 		s.stepRBAC()
 	}
@@ -65,43 +62,26 @@ func (s *crdSet) stepRBAC() {
 	s.Report().AddStepBefore("check that the roles of Calico's components grant %s what they grant %s", groupV3, groupV1)
 }
 
-// grant is what one account is allowed in the whole cluster, and beside that in single namespaces.
+// grant is what one account is allowed, by the namespace of the bindings; "" for the whole cluster.
 type grant struct {
-	account account
-	allowance
-	within  map[string]*allowance // by namespace
-	partial bool                  // a role or a binding that may grant more cannot be read
-}
-
-// allowance is what bindings of one scope allow.
-type allowance struct {
-	bindings []string // keys of those that name the account, in order
-	rules    []rbacv1.PolicyRule
-}
-
-// at is the allowance in a namespace, "" for the whole cluster.
-func (g *grant) at(namespace string) *allowance {
-	if namespace == "" {
-		return &g.allowance
-	}
-	if g.within[namespace] == nil {
-		g.within[namespace] = &allowance{}
-	}
-	return g.within[namespace]
+	account  account
+	bindings map[string][]string // keys of those that name the account, in order
+	rules    map[string][]rbacv1.PolicyRule
+	partial  bool // a role or a binding that may grant more cannot be read
 }
 
 // check reports an account whose roles do not let it work on v3 records. Most kinds are
 // cluster-scoped, so that a RoleBinding alone neither lets an account work on records nor shows
 // that it should.
 func (g *grant) check(s *crdSet, found *installation) {
-	if len(g.bindings) > 0 {
-		g.checkCluster(s, found)
-	}
-	for _, namespace := range slices.Sorted(maps.Keys(g.within)) {
-		a := g.within[namespace]
-		lacking := a.lacking(s.kinds, g.rules, true)
-		if len(lacking) > 0 && len(a.bindings) > 0 {
-			s.Raise(a.bindings[0], codeRBACMissing.Because("the roles bound to service account %s in namespace %s grant it %s in %s but not in %s",
+	for _, namespace := range slices.Sorted(maps.Keys(g.bindings)) {
+		if namespace == "" {
+			g.checkCluster(s, found)
+			continue
+		}
+		if lacking := g.lacking(s.kinds, namespace); len(lacking) > 0 {
+			s.Raise(g.bindings[namespace][0], codeRBACMissing.Because(
+				"the roles bound to service account %s in namespace %s grant it %s in %s but not in %s",
 				g.account, namespace, phrase.List(lacking, few), groupV1, groupV3).Decided(finding.Noted))
 		}
 	}
@@ -112,65 +92,60 @@ func (g *grant) checkCluster(s *crdSet, found *installation) {
 	if found.operated() {
 		hint = "let the operator of Calico 3.32 or later reconcile"
 	}
-	lacking := g.lacking(s.kinds, nil, false)
+	lacking, granted, first := g.lacking(s.kinds, ""), allows(g.rules[""], groupV3, ""), g.bindings[""][0]
 	switch {
-	case g.allowsAny(groupV3) && len(lacking) == 0:
+	case granted && len(lacking) == 0:
 	case g.partial:
-		s.Raise(g.bindings[0], codeRBACUnknown.Because("no role that can be read grants service account %s enough in %s", g.account, groupV3))
+		s.Raise(first, codeRBACUnknown.Because("no role that can be read grants service account %s enough in %s", g.account, groupV3))
 		s.stepRBAC()
-	case !g.allowsAny(groupV3):
-		s.Raise(g.bindings[0], codeRBACMissing.Because(
+	case !granted:
+		s.Raise(first, codeRBACMissing.Because(
 			"the roles bound to service account %s grant nothing in %s; %s, then take a new snapshot", g.account, groupV3, hint))
 	default:
-		s.Raise(g.bindings[0], codeRBACMissing.Because("the roles bound to service account %s grant it %s in %s but not in %s",
+		s.Raise(first, codeRBACMissing.Because("the roles bound to service account %s grant it %s in %s but not in %s",
 			g.account, phrase.List(lacking, few), groupV1, groupV3).Decided(finding.Noted))
 	}
 }
 
-// lacking lists the kinds that are granted in the old group, but in the new one neither here nor by
-// more.
-func (a *allowance) lacking(kinds kindSet, more []rbacv1.PolicyRule, namespaced bool) (out []string) {
-	all := allowance{rules: slices.Concat(a.rules, more)}
+// lacking lists the kinds that bindings of a namespace grant in the old group, but neither they nor
+// those of the cluster in the new one.
+func (g *grant) lacking(kinds kindSet, namespace string) (out []string) {
+	all := slices.Concat(g.rules[namespace], g.rules[""])
 	for _, kd := range kinds {
-		if (kd.Namespaced || !namespaced) && a.allows(groupV1, kd.V1Plural) && !all.allows(groupV3, kd.Plural) {
+		there := kd.Namespaced || namespace == ""
+		if there && allows(g.rules[namespace], groupV1, kd.V1Plural) && !allows(all, groupV3, kd.Plural) {
 			out = append(out, kd.Plural)
 		}
 	}
 	return out
 }
 
-func (a *allowance) allowsAny(group string) bool {
-	return slices.ContainsFunc(a.rules, func(rule rbacv1.PolicyRule) bool { return hasOrAll(rule.APIGroups, group) })
-}
-
-func (a *allowance) allows(group, resource string) bool {
-	return slices.ContainsFunc(a.rules, func(rule rbacv1.PolicyRule) bool {
-		return hasOrAll(rule.APIGroups, group) && hasOrAll(rule.Resources, resource)
+// allows says whether rules grant a resource of a group; "" for any resource.
+func allows(rules []rbacv1.PolicyRule, group, resource string) bool {
+	has := func(list []string, one string) bool { return slices.Contains(list, one) || slices.Contains(list, "*") }
+	return slices.ContainsFunc(rules, func(rule rbacv1.PolicyRule) bool {
+		return has(rule.APIGroups, group) && (resource == "" || has(rule.Resources, resource))
 	})
-}
-
-func hasOrAll(list []string, one string) bool {
-	return slices.Contains(list, one) || slices.Contains(list, "*")
 }
 
 // readGrants finds what each account is granted, in their order. A ClusterRoleBinding that cannot
 // be read may be of any of them.
 func (s *crdSet) readGrants(accounts map[account]bool) (out []*grant, err error) {
 	for a := range accounts {
-		out = append(out, &grant{account: a, within: map[string]*allowance{}})
+		out = append(out, &grant{account: a, bindings: map[string][]string{}, rules: map[string][]rbacv1.PolicyRule{}})
 	}
 	slices.SortFunc(out, func(a, b *grant) int { return cmp.Compare(a.account.String(), b.account.String()) })
 	for _, plural := range []string{"clusterrolebindings", "rolebindings"} {
-		err := s.each(s.keys.Dir(schema.GroupResource{Group: groupRBAC, Resource: plural}), func(entry *transform.Entry) error {
-			var b rbacv1.RoleBinding // a ClusterRoleBinding has the same fields
-			if err := decodeRBAC(entry.Value, &b); err != nil {
-				s.Raise(string(entry.Key), codeRBACUnknown.Because("%v", err))
-				for _, g := range out {
-					g.partial = g.partial || plural == "clusterrolebindings"
-				}
-				return nil
+		err := s.each(s.keys.Dir(rbacResource(plural)), func(entry *transform.Entry) error {
+			// a ClusterRoleBinding has the same fields
+			b, readable := readRBAC[rbacv1.RoleBinding](s.store, entry)
+			if readable {
+				return s.bind(out, string(entry.Key), &b)
 			}
-			return s.bind(out, string(entry.Key), &b)
+			for _, g := range out {
+				g.partial = g.partial || plural == "clusterrolebindings"
+			}
+			return nil
 		})
 		if err != nil {
 			return nil, err
@@ -183,8 +158,8 @@ func (s *crdSet) readGrants(accounts map[account]bool) (out []*grant, err error)
 func (s *crdSet) bind(all []*grant, key string, b *rbacv1.RoleBinding) error {
 	var role *rbacv1.ClusterRole
 	readable := true
-	for _, one := range all {
-		named, meant := one.account.among(b.Subjects)
+	for _, g := range all {
+		named, meant := g.account.among(b.Subjects)
 		if !meant {
 			continue
 		}
@@ -194,13 +169,12 @@ func (s *crdSet) bind(all []*grant, key string, b *rbacv1.RoleBinding) error {
 				return err
 			}
 		}
-		a := one.at(b.Namespace)
-		a.rules = append(a.rules, role.Rules...)
-		one.partial = one.partial || !readable && b.Namespace == ""
+		g.rules[b.Namespace] = append(g.rules[b.Namespace], role.Rules...)
+		g.partial = g.partial || !readable && b.Namespace == ""
 		if !named {
 			continue
 		}
-		a.bindings = append(a.bindings, key)
+		g.bindings[b.Namespace] = append(g.bindings[b.Namespace], key)
 		deleted := ""
 		switch { // a finalizer holds it
 		case b.DeletionTimestamp != nil:
@@ -210,7 +184,7 @@ func (s *crdSet) bind(all []*grant, key string, b *rbacv1.RoleBinding) error {
 		default:
 			continue
 		}
-		s.Raise(key, codeRBACMissing.Because("%s is being deleted, and with it goes what it grants to service account %s", deleted, one.account).
+		s.Raise(key, codeRBACMissing.Because("%s is being deleted, and with it goes what it grants to service account %s", deleted, g.account).
 			Decided(finding.Noted))
 	}
 	return nil
@@ -236,30 +210,30 @@ func (a account) among(subjects []rbacv1.Subject) (named, meant bool) {
 // boundRole reads the role that a binding names, a Role of its namespace or a ClusterRole. A
 // missing one grants nothing.
 func (s *crdSet) boundRole(b *rbacv1.RoleBinding) (role *rbacv1.ClusterRole, readable bool, err error) {
-	key := s.key(schema.GroupResource{Group: groupRBAC, Resource: "clusterroles"}, "", b.RoleRef.Name)
+	key := s.key(rbacResource("clusterroles"), "", b.RoleRef.Name)
 	if b.RoleRef.Kind == "Role" {
-		key = s.key(schema.GroupResource{Group: groupRBAC, Resource: "roles"}, b.Namespace, b.RoleRef.Name)
+		key = s.key(rbacResource("roles"), b.Namespace, b.RoleRef.Name)
 	}
-	role = &rbacv1.ClusterRole{} // a Role has the same first fields
 	entry, err := s.get(key)
 	if entry == nil || err != nil {
-		return role, true, err
+		return &rbacv1.ClusterRole{}, true, err
 	}
-	bad := decodeRBAC(entry.Value, role)
-	if bad != nil {
-		s.Raise(string(key), codeRBACUnknown.Because("%v", bad))
-	}
-	return role, bad == nil, nil
+	is, readable := readRBAC[rbacv1.ClusterRole](s.store, entry) // a Role has the same first fields
+	return &is, readable, nil
 }
 
-// decodeRBAC reads an RBAC object.
-func decodeRBAC(value []byte, into any) error {
-	content, err := native.Decode(value)
-	if err == nil && encoding.Detect(value) == encoding.FormatCBOR {
+func rbacResource(plural string) schema.GroupResource {
+	return schema.GroupResource{Group: rbacv1.GroupName, Resource: plural}
+}
+
+// readRBAC reads an RBAC object, or reports why it cannot be read.
+func readRBAC[T any](s *store, entry *transform.Entry) (out T, readable bool) {
+	out, err := native.As[T](encoding.Parse(entry.Value))
+	if err == nil && encoding.Detect(entry.Value) == encoding.FormatCBOR {
 		err = errors.New("cbor is no format of RBAC objects")
 	}
 	if err != nil {
-		return err
+		s.Raise(string(entry.Key), codeRBACUnknown.Because("%v", err))
 	}
-	return runtime.DefaultUnstructuredConverter.FromUnstructured(content, into)
+	return out, err == nil
 }

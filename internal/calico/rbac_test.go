@@ -20,7 +20,7 @@ func serviceAccount(namespace, name string) rbacv1.Subject {
 }
 
 func subjectOf(kind, name string) rbacv1.Subject {
-	return rbacv1.Subject{Kind: kind, APIGroup: groupRBAC, Name: name}
+	return rbacv1.Subject{Kind: kind, APIGroup: rbacv1.GroupName, Name: name}
 }
 
 // role binds a ClusterRole of that name to the subjects.
@@ -29,7 +29,7 @@ func (in *input) role(name string, rules []rbacv1.PolicyRule, subjects ...rbacv1
 	in.native("/registry/clusterroles/"+name, "rbac.authorization.k8s.io/v1", "ClusterRole", &rbacv1.ClusterRole{ObjectMeta: meta, Rules: rules})
 	bindingKey = "/registry/clusterrolebindings/" + name
 	in.native(bindingKey, "rbac.authorization.k8s.io/v1", "ClusterRoleBinding", &rbacv1.ClusterRoleBinding{
-		ObjectMeta: meta, Subjects: subjects, RoleRef: rbacv1.RoleRef{APIGroup: groupRBAC, Kind: "ClusterRole", Name: name},
+		ObjectMeta: meta, Subjects: subjects, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
 	})
 	return bindingKey
 }
@@ -73,7 +73,7 @@ func TestRBACMissing(t *testing.T) {
 // the ClusterRole cluster-admin.
 func (in *input) roleBinding(namespace, name string, rules []rbacv1.PolicyRule, subjects ...rbacv1.Subject) (key string) {
 	meta := metav1.ObjectMeta{Namespace: namespace, Name: name}
-	ref := rbacv1.RoleRef{APIGroup: groupRBAC, Kind: "ClusterRole", Name: "cluster-admin"}
+	ref := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"}
 	if rules != nil {
 		ref.Kind, ref.Name = "Role", name
 		in.native("/registry/roles/"+namespace+"/"+name, "rbac.authorization.k8s.io/v1", "Role", &rbacv1.Role{ObjectMeta: meta, Rules: rules})
@@ -164,7 +164,7 @@ func TestRBACStored(t *testing.T) {
 	binding, err := json.Marshal(map[string]any{
 		"kind": "ClusterRoleBinding", "apiVersion": "rbac.authorization.k8s.io/v1beta1", "metadata": map[string]any{"name": "b"},
 		"subjects": []any{map[string]any{"kind": "ServiceAccount", "name": "calico-node", "namespace": "kube-system"}},
-		"roleRef":  map[string]any{"apiGroup": groupRBAC, "kind": "ClusterRole", "name": "r"},
+		"roleRef":  map[string]any{"apiGroup": rbacv1.GroupName, "kind": "ClusterRole", "name": "r"},
 	})
 	require.NoError(t, err)
 	key := "/registry/clusterrolebindings/b"

@@ -71,7 +71,7 @@ func (e *referenceEdit) edit(ref encoding.OwnerReference) (encoding.OwnerReferen
 	if !ok {
 		return ref, false
 	}
-	v, err := e.ofCalico(ref, ofV1)
+	v, err := e.translate(ref)
 	if err == nil {
 		err = e.check(e.namespace, ref, &v)
 	}

@@ -53,6 +53,8 @@ func TestNothingSilent(t *testing.T) {
 		{name: "no handle id", record: v1{kind: "IPAMHandle", name: "bad", inner: "{}", spec: `{"block":{}}`}, code: codeInvalid.Name, reason: "spec.handleID: Required value"},
 		{name: "more blocks than v3 allows", record: v1{kind: "IPAMConfig", name: "bad", inner: "{}", spec: `{"strictAffinity":false,"autoAllocateBlocks":true,"maxBlocksPerHost":2147483647}`},
 			code: codeInvalid.Name, reason: "spec.maxBlocksPerHost"},
+		{name: "a namespace", record: v1{kind: "Tier", namespace: "team-a", name: "inside", inner: "{}"}, code: finding.Undecodable.Name,
+			reason: "the key does not fit the scope of Tier"},
 		{name: "no owner left", record: with(func(r *v1) {
 			r.inner = `{"ownerReferences":[{"apiVersion":"v1","kind":"Namespace","name":"gone","uid":"u"}]}`
 		}), code: codeDanglingOwner.Name, reason: `owner v1 Namespace "gone" (uid u): it does not exist`},
@@ -93,20 +95,6 @@ func TestNothingSilent(t *testing.T) {
 	require.Equal(t, 2, allowed.count("GlobalNetworkSet").Migrated)
 }
 
-// TestAllProblemsAreListed: one run tells all of them.
-func TestAllProblemsAreListed(t *testing.T) {
-	got := migrateRecords(t, Options{},
-		v1{kind: "GlobalNetworkSet", name: "one", inner: ""},
-		v1{kind: "GlobalNetworkSet", name: "two", inner: "{}", uid: "x"},
-		v1{kind: "GlobalNetworkSet", name: "three", inner: "{}", uid: "22345678-9abc-4def-8123-456789abcdef", spec: `{"nets":5}`})
-	require.ErrorIs(t, got.err, transform.ErrRefused)
-	require.True(t, got.has(finding.Error, codeBadMetadata.Name, recordsV1+"globalnetworksets/one"))
-	require.True(t, got.has(finding.Error, codeBadUID.Name, recordsV1+"globalnetworksets/two"))
-	require.True(t, got.has(finding.Error, codeInvalid.Name, recordsV1+"globalnetworksets/three"))
-	require.Equal(t, 3, got.count("GlobalNetworkSet").Skipped)
-	require.Equal(t, 2, got.count("GlobalNetworkSet").Migrated)
-}
-
 // TestUnreadableOnce: an unreadable value is one problem, however often the migration reads it.
 func TestUnreadableOnce(t *testing.T) {
 	const apiService = "/registry/apiregistration.k8s.io/apiservices/v3.projectcalico.org"
@@ -142,17 +130,6 @@ func TestUnreadableOnce(t *testing.T) {
 			require.Contains(t, steps, "delete APIService v3.projectcalico.org if it names a service")
 		})
 	}
-}
-
-// TestScope: a record in a namespace, of a kind that has none, is not the object that its key
-// should name.
-func TestScope(t *testing.T) {
-	key := recordsV1 + "tiers/team-a/inside"
-	in := newInput(t)
-	in.put(key, v1{kind: "Tier", namespace: "team-a", name: "inside", inner: "{}"}.json(t))
-	got := planOn(t, in.write(), New(Options{}))
-	require.ErrorIs(t, got.err, transform.ErrRefused)
-	require.Equal(t, "the key does not fit the scope of Tier", got.reason(t, finding.Undecodable.Name, key))
 }
 
 func TestMissingCRDRefusesItsRecords(t *testing.T) {

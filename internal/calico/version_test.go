@@ -20,27 +20,18 @@ func TestReleaseAge(t *testing.T) {
 	}
 }
 
-func TestImageTag(t *testing.T) {
+func TestCalicoTag(t *testing.T) {
 	for image, want := range map[string]string{
-		"docker.io/calico/node:v3.32.1":                     "v3.32.1",
-		"quay.io:443/calico/node":                           "",
-		"registry:5000/mirror/calico/cni:v3.31.0@sha256:aa": "v3.31.0",
-		"quay.io/calico/typha@sha256:0123":                  "",
-		"node:master":                                       "master",
-		"":                                                  "",
+		"docker.io/calico/node:v3.32.1": "v3.32.1", "rancher/mirrored-calico-node:v3.26.3": "v3.26.3", "node:master": "master",
+		"registry:5000/mirror/calico/cni:v3.31.0@sha256:aa": "v3.31.0", "docker.io/calico/node-windows:v3.31.0": "v3.31.0",
+		"calico/calico:v3.33.0": "v3.33.0", "registry:5000/cni": "", "quay.io:443/calico/node": "",
+		"quay.io/calico/typha@sha256:0123": "", "example/calico-typha@sha256:00": "",
+		"docker.io/flannel/flannel:v0.24.4": "-", "calico.example/exporter:v1.2.3": "-", "example/calico-exporter:v1.0.0": "-", "": "-",
 	} {
-		require.Equal(t, want, imageTag(image), "%q", image)
-	}
-}
-
-func TestCalicoImage(t *testing.T) {
-	for _, image := range []string{
-		"quay.io/calico/node:v3.32.0", "registry:5000/cni", "rancher/mirrored-calico-node:v3.26.3", "calico/calico:v3.33.0",
-		"example/calico-typha@sha256:00", "docker.io/calico/node-windows:v3.31.0",
-	} {
-		require.True(t, calicoImage(image), "%q", image)
-	}
-	for _, image := range []string{"docker.io/flannel/flannel:v0.24.4", "calico.example/exporter:v1.2.3", "example/calico-exporter:v1.0.0", ""} {
-		require.False(t, calicoImage(image), "%q", image)
+		tag, ok := calicoTag(image)
+		require.Equal(t, want != "-", ok, "%q", image)
+		if ok {
+			require.Equal(t, want, tag, "%q", image)
+		}
 	}
 }

@@ -1,15 +1,12 @@
 package storageversion
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/etcdshift/etcdshift/encoding"
-	"github.com/etcdshift/etcdshift/encoding/schema"
 	"github.com/etcdshift/etcdshift/transform"
 )
 
@@ -211,21 +208,6 @@ func TestAcceptedNames(t *testing.T) {
 	require.Equal(t, []string{"warning orphan " + widgetsDir + "ns/orphan", "warning stored-versions-kept " + widgetsKey}, r.problems())
 }
 
-// TestCBOR (case 32): a value keeps its encoding.
-func TestCBOR(t *testing.T) {
-	o := resource{version: "v1alpha1", name: "a", spec: `{"free":{"big":9007199254740993,"f":0.5},"text":"x"}`}
-	cbor := func(o resource) string {
-		obj, _, err := encoding.DecodeObject([]byte(o.json(t)))
-		require.NoError(t, err)
-		value, err := encoding.EncodeObject(obj, encoding.FormatCBOR)
-		require.NoError(t, err)
-		return string(value)
-	}
-	r := newCluster(t, twoVersions()).put(o.key(), cbor(o)).add(resource{version: "v1alpha1", name: "b"}).migrate(Options{})
-	require.Equal(t, []string{widgetsKey, o.key(), widgetsDir + "ns/b"}, r.changed())
-	require.Equal(t, cbor(o.at("v1")), r.out[o.key()].value)
-}
-
 // TestWarnings (cases 39 and 40): what is odd with a CustomResourceDefinition is said, and does not
 // keep its objects from being migrated.
 func TestWarnings(t *testing.T) {
@@ -242,22 +224,6 @@ func TestWarnings(t *testing.T) {
 	r = newCluster(t, d).add(o).migrate(Options{})
 	require.Equal(t, []string{widgetsKey, o.key()}, r.changed())
 	require.Equal(t, []string{"warning crd-without-uid " + widgetsKey}, r.problems())
-}
-
-// TestPure: in the other mode an object is what the first write leaves, without the defaults of the
-// new version.
-func TestPure(t *testing.T) {
-	d := twoVersions()
-	d.schemas = map[string]string{"v1": typed(`"text":{"type":"string"},"since":{"type":"string","default":"v1"}`)}
-	o := resource{version: "v1alpha1", name: "a"}
-	path := newCluster(t, d).add(o).build()
-	r := migrate(t, transform.Options{In: path}, Options{Mode: schema.Pure})
-	require.Equal(t, o.at("v1").json(t), r.out[o.key()].value)
-	r = migrate(t, transform.Options{In: r.path}, Options{})
-	require.Equal(t, []string{o.key()}, r.changed())
-	var obj struct{ Spec map[string]string }
-	require.NoError(t, json.Unmarshal([]byte(r.out[o.key()].value), &obj))
-	require.Equal(t, map[string]string{"text": "x", "since": "v1"}, obj.Spec)
 }
 
 // TestDefaultsAreNoLoss: what only the stored version's defaults add is not lost with that version,

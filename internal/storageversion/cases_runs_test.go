@@ -56,19 +56,6 @@ func TestRepeat(t *testing.T) {
 	require.True(t, slices.Equal(before, after), "the input changed")
 }
 
-// TestDryRun: it says what the run does, in the same words, and does nothing.
-func TestDryRun(t *testing.T) {
-	c, _, _ := dirty(t)
-	path := c.build()
-	done := migrate(t, transform.Options{In: path}, Options{})
-	planned := migrate(t, transform.Options{In: path, DryRun: true}, Options{})
-	require.NoError(t, planned.err)
-	require.Equal(t, transform.Planned, planned.Outcome)
-	require.Equal(t, done.CustomResources, planned.CustomResources)
-	require.Equal(t, done.Kinds, planned.Kinds)
-	require.Equal(t, done.Changes, planned.Changes)
-}
-
 // TestLeases: a value that is rewritten keeps its lease (changed compares them).
 func TestLeases(t *testing.T) {
 	o := resource{version: "v1alpha1", name: "a"}
@@ -116,6 +103,13 @@ func TestPrefixes(t *testing.T) {
 	side := newCluster(t, d).add(o).put("/kubernetes.io"+strings.TrimPrefix(widgetsKey, "/registry"), below.json(t)).put("/kubernetes.io/example.com/widgets/ns/a", o.json(t)).migrate(Options{})
 	require.Equal(t, []string{"/kubernetes.io" + strings.TrimPrefix(widgetsKey, "/registry"), widgetsKey, o.key()}, side.changed())
 	require.ErrorIs(t, migrate(t, transform.Options{In: path, Prefixes: []string{"/nowhere"}}, Options{}).err, transform.ErrEmptyPrefix)
+
+	// the prefix of one is the root of the etcd
+	root := func(key string) string { return strings.TrimPrefix(key, "/registry") }
+	r = newCluster(t, d).add(o).put(root(widgetsKey), d.json(t)).put(root(o.key()), o.json(t)).
+		put(root(orphan.key()), orphan.json(t)).migrate(Options{})
+	require.ElementsMatch(t, []string{widgetsKey, o.key(), root(widgetsKey), root(o.key())}, r.changed())
+	require.Equal(t, []string{"warning orphan " + root(orphan.key())}, r.problems())
 }
 
 // TestPrefixInFolder: a prefix that lies in the folder of a kind, or around its objects, hides none
@@ -142,16 +136,6 @@ func TestPrefixInFolder(t *testing.T) {
 		require.ErrorIs(t, r.err, transform.ErrRefused, inner)
 		require.Contains(t, r.problems(), "error encrypted "+fresh.key(), inner)
 	}
-}
-
-// TestRoot: an API server whose prefix is the root of the etcd, with another below a folder of it.
-func TestRoot(t *testing.T) {
-	root := func(key string) string { return strings.TrimPrefix(key, "/registry") }
-	o := resource{version: "v1alpha1", name: "a"}
-	orphan := resource{crd: "things.example.org", version: "v1", name: "t"}
-	r := newCluster(t, twoVersions()).add(o).put(root(widgetsKey), twoVersions().json(t)).put(root(o.key()), o.json(t)).put(root(orphan.key()), orphan.json(t)).migrate(Options{})
-	require.ElementsMatch(t, []string{widgetsKey, o.key(), root(widgetsKey), root(o.key())}, r.changed())
-	require.Equal(t, []string{"warning orphan " + root(orphan.key())}, r.problems())
 }
 
 // TestOddKeys: keys that no server writes, in the folders that count.
@@ -232,22 +216,18 @@ func TestSteps(t *testing.T) {
 
 	back := migrate(t, transform.Options{In: path}, Options{To: "v1alpha1"})
 	require.Contains(t, strings.Join(back.Steps, "\n"), "have it say v1alpha1 there too")
-}
 
-// TestStepsOfAShortList: managedFields hold a version back whether or not storedVersions ever named
-// it.
-func TestStepsOfAShortList(t *testing.T) {
-	o := resource{version: "v1", name: "a", late: `"managedFields":[{"apiVersion":"example.com/v1alpha1","fieldsType":"FieldsV1","fieldsV1":{"f:spec":{"f:text":{}}},"manager":"m","operation":"Apply"}],`}
-	r := newCluster(t, definition{versions: "v1alpha1 v1*"}).add(o).migrate(Options{})
-	require.Equal(t, transform.Unchanged, r.Outcome)
-	require.Contains(t, strings.Join(r.Steps, "\n"), "managedFields of 1 of its objects name it")
-}
+	// managedFields hold a version back whether or not storedVersions ever named it
+	o.version = "v1"
+	short := newCluster(t, definition{versions: "v1alpha1 v1*"}).add(o).migrate(Options{})
+	require.Equal(t, transform.Unchanged, short.Outcome)
+	require.Contains(t, strings.Join(short.Steps, "\n"), "managedFields of 1 of its objects name it")
 
-// TestStepsKeepAServedVersion: the last version that is served is never called free.
-func TestStepsKeepAServedVersion(t *testing.T) {
-	r := newCluster(t, definition{versions: "v1alpha1- v1*", stored: `["v1"]`}).add(resource{version: "v1", name: "a"}).migrate(Options{To: "v1alpha1"})
-	require.Equal(t, []string{"v1alpha1"}, r.storedVersions(widgetsKey))
-	steps := strings.Join(r.Steps, "\n")
+	// the last version that is served is never called free
+	d = definition{versions: "v1alpha1- v1*", stored: `["v1"]`}
+	served := newCluster(t, d).add(resource{version: "v1", name: "a"}).migrate(Options{To: "v1alpha1"})
+	require.Equal(t, []string{"v1alpha1"}, served.storedVersions(widgetsKey))
+	steps = strings.Join(served.Steps, "\n")
 	require.NotContains(t, steps, "may be removed")
 	require.Contains(t, steps, "v1alpha1 of widgets.example.com is not served")
 }
@@ -263,30 +243,6 @@ func TestManyLostFields(t *testing.T) {
 	r := newCluster(t, twoVersions()).add(o).migrate(Options{})
 	require.ErrorIs(t, r.err, transform.ErrRefused)
 	require.Contains(t, r.reason(codePrunedField.Name), "39980 more")
-}
-
-// TestLife (cases 11 to 15 and 29): a version is added and stored, the old one is no longer served,
-// and dropped; at each step one run leaves what the next needs, and a CustomResourceDefinition that
-// changed since is read as it is now.
-func TestLife(t *testing.T) {
-	steps := []struct{ versions, list string }{
-		{"v1*", `["v1"]`}, {"v1 v2*", `["v1","v2"]`}, {"v1- v2*", `["v2"]`}, {"v2*", `["v2"]`}, {"v2 v3*", `["v2","v3"]`},
-	}
-	o := resource{version: "v1", name: "a", late: `"managedFields":[{"apiVersion":"example.com/v1","fieldsType":"FieldsV1","fieldsV1":{"f:spec":{"f:text":{}}},"manager":"m","operation":"Apply"}],`}
-	value := o.json(t)
-	for _, step := range steps {
-		d := definition{versions: step.versions, stored: step.list}
-		r := newCluster(t, d).put(o.key(), value).migrate(Options{})
-		require.NoError(t, r.err)
-		require.Empty(t, r.Problems)
-		value = r.out[o.key()].value
-		storage := strings.TrimSuffix(step.versions[strings.LastIndex(" "+step.versions, " "):], "*")
-		require.Contains(t, value, `{"apiVersion":"example.com/`+storage+`"`)
-		require.Equal(t, []string{storage}, r.storedVersions(widgetsKey))
-		for _, entry := range r.entries(o.key()) {
-			require.Contains(t, step.versions, strings.TrimPrefix(entry, "example.com/"), "server-side apply fails on a version that is not listed")
-		}
-	}
 }
 
 // entries are the versions that managedFields name.

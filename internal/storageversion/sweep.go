@@ -24,13 +24,18 @@ func (s *storage) sweep(ctx context.Context) error {
 	for _, k := range s.kinds { // values of these were checked with their definition
 		checked.Insert(k.resource())
 	}
-	ask := func(e *transform.Entry) bool {
+	type swept struct {
+		*transform.Entry
+		concerned bool // owners of it may have to be moved
+	}
+	look := func(e *swept) {
 		if key, err := e.ParseKey(); err == nil && !checked.Has(key.Resource) {
 			_ = e.Check() // the entry keeps the answer
 		}
-		return gone.concerns(e) // then owners may have to be moved
+		e.concerned = gone.concerns(e.Entry)
 	}
-	for e, err := range s.Ask(s.Below(ctx, s.keys.Prefix), ask) {
+	item := func(e *transform.Entry) swept { return swept{Entry: e} }
+	for e, err := range transform.Ahead(s.View, s.Below(ctx, s.keys.Prefix), item, look) {
 		if err != nil {
 			return err
 		}
@@ -42,7 +47,7 @@ func (s *storage) sweep(ctx context.Context) error {
 				s.reportMigrator(e.Entry, key)
 			}
 		}
-		if readable && e.Yes {
+		if readable && e.concerned {
 			err = s.fixOwners(ctx, e.Entry, gone)
 		}
 		if err == nil && s.opts.Rewrap {
