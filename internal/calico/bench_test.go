@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/etcdshift/etcdshift/encoding/schema"
+	"github.com/etcdshift/etcdshift/internal/bounded"
 	"github.com/etcdshift/etcdshift/keys"
 )
 
@@ -35,7 +36,7 @@ func BenchmarkRecord(b *testing.B) {
 				id := newIdentity(kd, key, []byte(largest))
 				scanned := &scanned{id: id, key: key, value: []byte(stored[largest])}
 				require.NoError(b, scanned.identify())
-				d := &draft{id: id, crd: crd, stored: scanned.value}
+				d := &draft{id: id, crd: crd, stored: scanned.value, meter: new(bounded.Budget).Meter()}
 				d.make(b.Context(), owners)
 				require.NoError(b, cmp.Or(d.err, d.unfit))
 			}
