@@ -30,15 +30,15 @@ func TestCodesPage(t *testing.T) {
 
 const codesHead = `# Codes of findings
 
-Generated. "etcdshift explain CODE" has the rest of a code: its meaning, when an error is only a warning, the whole effect of "--allow".
-Codes and levels are stable; texts may change.
+Generated. "etcdshift explain CODE" also prints the meaning of a code, the cases in which an error is only a warning, and the full effect of
+"--allow". Codes and levels are stable; texts may change.
 
-- An **error** in a report refuses the run: exit status 3, nothing is written. "--allow CODE" (repeatable) goes on where the row has its
-  effect: exit status 4, or 0 after "went on (allowed)"; "decision" in the report is the outcome for each record. A v1 record of Calico that
-  stays keeps the whole v1 group in the output, locked, as "--keep-v1" does.
-- An **error** of "doctor" hurts after a restore; a **warning** may, depending on facts outside the file; an **info** is worth knowing.
-  "--fail-on LEVEL" decides the exit status, "--ignore CODE" leaves a code out. At most 1000 findings of a code are listed; "counts" of
-  "-o json" has all.
+- An **error** in a report refuses the run: exit status 3, and OUT is not written. If the row has an effect of "--allow", "--allow CODE"
+  (repeatable) continues the run: exit status 4, or 0 after "went on (allowed)". "decision" in the report is the outcome for each record.
+  A skipped v1 record of Calico keeps the whole v1 group in the output, locked, as "--keep-v1" does.
+- An **error** of "doctor" certainly breaks the restored cluster; a **warning** may, depending on facts outside the file; an **info** is
+  for your attention. "--fail-on LEVEL" sets the exit status, "--ignore CODE" hides a code. At most 1000 findings of a code are listed;
+  "counts" of "-o json" has the full numbers.
 
 Codes of several commands come first.
 `
