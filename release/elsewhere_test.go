@@ -22,8 +22,8 @@ get all.db.gz pods,deployments -A -o wide
 get before.db ns --sort-by=.metadata.name -o jsonpath={.items[*].metadata.name}
 kubectl all.db.gz get pods -A
 kubectl all.db.gz describe pods -A
-events all.db.gz -A
-api-resources before.db
+kubectl all.db.gz events -A
+kubectl before.db api-resources
 export all.db.gz -n default
 keys before.db
 keys -o jsonl --history before.db
