@@ -2,7 +2,6 @@ package calico
 
 import (
 	"context"
-	"slices"
 	"strings"
 	"testing"
 
@@ -71,106 +70,135 @@ func (in *input) deployment(d *appsv1.Deployment) string {
 	return key
 }
 
-// TestPreflightRecorded: the recorded cluster is fit, and its snapshot does not tell of RBAC.
-func TestPreflightRecorded(t *testing.T) {
-	r := planOn(t, recorded(t, "before.db"), planFunc(preflighting))
-	require.NoError(t, r.err)
-	require.Equal(t, []string{"warning rbac-unknown "}, r.problems())
-	require.Len(t, r.byHand(), 1)
-	require.Contains(t, r.byHand()[0], "check that the roles")
-	require.Empty(t, r.changed())
-}
-
-func TestPreflightVersion(t *testing.T) {
-	info := v1Dirs + "clusterinformations/default"
-	for name, tc := range map[string]struct {
-		version  any
-		variant  string
-		image    string
-		problems []string
+// TestPreflight: what stands in the way of the whole migration, by an edit of the recorded cluster.
+// want are all problems but rbac-unknown, which its snapshot always has, in order, as "level code
+// key: words of the reason". Nothing is staged.
+func TestPreflight(t *testing.T) {
+	const (
+		info, node = v1Dirs + "clusterinformations/default", "/registry/daemonsets/kube-system/calico-node"
+		binding    = "/registry/mutatingadmissionpolicybindings/set-tier-label-binding"
+		policy     = "/registry/validatingadmissionpolicies/protect-builtin-tiers.projectcalico.org"
+		when       = "2026-11-20T19:28:38Z"
+		others     = "/registry/migration.projectcalico.org/datastoremigrations/"
+		half, left = "error half-done-migration " + migrationKey + ": ", "warning migration-left " + migrationKey + ": "
+		oldInfo    = "error calico-too-old " + info + ": spec.calicoVersion is"
+		oldImage   = "error calico-too-old " + node + ": calico-node runs"
+		unknown    = "warning calico-version " + info + ": "
+	)
+	version := func(version any, variant, image string) func(in *input) {
+		return func(in *input) {
+			in.edit(info, func(obj map[string]any) {
+				set(obj, "spec.calicoVersion", version)
+				set(obj, "spec.variant", variant)
+			})
+			in.daemonSet(daemonSet("kube-system", "calico-node", podTemplate("calico-node", "calico-node", image)))
+		}
+	}
+	tier := func(in *input, name string, spec map[string]any) {
+		in.edit(v1Dirs+"tiers/"+name, func(obj map[string]any) { set(obj, "spec", spec) })
+	}
+	phase := func(status map[string]any) func(in *input) {
+		return func(in *input) { in.put(migrationKey, migrationObject(t, "v1-to-v3", status)) }
+	}
+	for name, tt := range map[string]struct {
+		edit func(in *input)
+		want []string
+		step string
 	}{
-		"old everywhere":   {"v3.29.1", "", "docker.io/calico/node:v3.29.1", []string{"error calico-too-old " + info, "error calico-too-old /registry/daemonsets/kube-system/calico-node"}},
-		"old info":         {"v3.31.4", "", "docker.io/calico/node:v3.32.0", []string{"error calico-too-old " + info}},
-		"old image":        {"v3.32.0", "", "docker.io/calico/node:v3.31.0", []string{"error calico-too-old /registry/daemonsets/kube-system/calico-node"}},
-		"image tells":      {"master", "", "quay.io/calico/node:v3.32.1@sha256:00", nil},
-		"info tells":       {"v3.33.0", "", "quay.io/calico/node@sha256:00", nil},
-		"nobody tells":     {"v3.32.0-0.dev", "", "quay.io/calico/node:master", []string{"warning calico-version " + info}},
-		"no version":       {nil, "", "registry.example/other:v1.0.0", []string{"warning calico-version " + info}},
-		"calico spelled":   {"v3.32.0", "Calico", "node", nil},
-		"another product":  {"v3.32.0", "CalicoEnterprise", "node:v3.32.0", []string{"warning calico-version " + info}},
-		"and its images":   {"v3.22.0", "CalicoEnterprise", "quay.io/tigera/cnx-node:v3.22.0", []string{"warning calico-version " + info}},
-		"side-car ignored": {"v3.32.0", "", "example/logger:v0.1.0", nil},
+		"as recorded": {func(*input) {}, nil, "check that the roles"},
+
+		"old everywhere":   {version("v3.29.1", "", "docker.io/calico/node:v3.29.1"), []string{oldInfo, oldImage}, ""},
+		"old info":         {version("v3.31.4", "", "docker.io/calico/node:v3.32.0"), []string{oldInfo}, ""},
+		"old image":        {version("v3.32.0", "", "docker.io/calico/node:v3.31.0"), []string{oldImage}, ""},
+		"image tells":      {version("master", "", "quay.io/calico/node:v3.32.1@sha256:00"), nil, ""},
+		"info tells":       {version("v3.33.0", "", "quay.io/calico/node@sha256:00"), nil, ""},
+		"neither tells":    {version("v3.32.0-0.dev", "", "quay.io/calico/node:master"), []string{unknown}, ""},
+		"no version":       {version(nil, "", "registry.example/other:v1.0.0"), []string{unknown}, ""},
+		"calico spelled":   {version("v3.32.0", "Calico", "node"), nil, ""},
+		"another product":  {version("v3.32.0", "CalicoEnterprise", "node:v3.32.0"), []string{unknown}, ""},
+		"and its images":   {version("v3.22.0", "CalicoEnterprise", "quay.io/tigera/cnx-node:v3.22.0"), []string{unknown}, ""},
+		"side-car ignored": {version("v3.32.0", "", "example/logger:v0.1.0"), nil, ""},
+		"no info":          {func(in *input) { in.del(info) }, []string{unknown}, ""},
+
+		"tiers drift, as Calico reads them": {func(in *input) {
+			tier(in, "default", map[string]any{"order": 42})
+			tier(in, "kube-admin", map[string]any{"order": 1000})
+			tier(in, "kube-baseline", map[string]any{"defaultAction": "Deny"})
+		}, []string{
+			"error tier-drift " + v1Dirs + "tiers/default: built-in tier default: spec.order is 42, must be 1000000",
+			"error tier-drift " + v1Dirs + "tiers/kube-admin: built-in tier kube-admin: spec.defaultAction is Deny, must be Pass",
+			"error tier-drift " + v1Dirs + "tiers/kube-baseline: built-in tier kube-baseline: " +
+				"spec.order is 1000000, must be 10000000, spec.defaultAction is Deny, must be Pass",
+		}, ""},
+		"unset fields, other tiers, no tier": {func(in *input) {
+			tier(in, "default", map[string]any{})
+			tier(in, "security", map[string]any{"order": 1.5})
+			in.del(v1Dirs + "tiers/kube-admin")
+			in.put(v1Dirs+"tiers/kube-baseline", []byte("not an object"))
+		}, nil, ""},
+
+		"no admission policies": {func(in *input) { in.del(binding); in.del(policy) }, []string{
+			"warning admission-missing " + binding + ": label projectcalico.org/tier", "warning admission-missing " + policy + ": ",
+		}, "apply the admission policies"},
+		"an admission policy is being deleted": {func(in *input) {
+			now := metav1.Now()
+			in.native(policy, "admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy", &admissionv1.ValidatingAdmissionPolicy{
+				ObjectMeta: metav1.ObjectMeta{Name: "protect-builtin-tiers.projectcalico.org", DeletionTimestamp: &now, Finalizers: []string{"a/b"}}})
+		}, []string{"warning admission-missing " + policy +
+			": it is being deleted: without it nothing keeps the built-in tiers from being deleted"}, ""},
+
+		// a live migration that has changed anything and is not complete refuses the run
+		"new":                 {phase(nil), []string{left + "has not begun"}, ""},
+		"pending":             {phase(map[string]any{"phase": "Pending"}), []string{left + "has not begun"}, ""},
+		"pending, locked":     {phase(map[string]any{"phase": "Pending", "datastoreLockedAt": when, "message": "Draining"}), []string{half + "(Draining)"}, ""},
+		"migrating":           {phase(map[string]any{"phase": "Migrating", "startedAt": when}), []string{half + "let it come to Complete, or delete"}, ""},
+		"waiting":             {phase(map[string]any{"phase": "WaitingForConflictResolution", "datastoreLockedAt": when}), []string{half + "WaitingForConflictResolution"}, ""},
+		"converged":           {phase(map[string]any{"phase": "Converged", "startedAt": when}), []string{half + "let it come to Complete, then"}, ""},
+		"failed":              {phase(map[string]any{"phase": "Failed"}), []string{left + `phase "Failed" has not begun`}, ""},
+		"failed after start":  {phase(map[string]any{"phase": "Failed", "startedAt": when}), []string{half + "Failed"}, ""},
+		"complete":            {phase(map[string]any{"phase": "Complete", "startedAt": when, "completedAt": when}), []string{left + "is complete"}, ""},
+		"a phase of tomorrow": {phase(map[string]any{"phase": "Verifying"}), []string{half + "Verifying"}, ""},
+		"being aborted, and others": {func(in *input) {
+			phase(map[string]any{"phase": "Migrating"})(in)
+			in.edit(migrationKey, func(obj map[string]any) { set(obj, "metadata.deletionTimestamp", when) })
+			in.put(others+"mine", migrationObject(t, "mine", map[string]any{"phase": "Migrating"}))
+			in.put(others+"broken", []byte("{"))
+		}, []string{
+			half + "being aborted: let it end", "warning migration-left " + others + "mine: this one does nothing",
+			"error undecodable " + others + "broken: ",
+		}, ""},
+		"a locked v1 datastore alone": { // an aborted migration leaves it so
+			func(in *input) {
+				in.edit(info, func(obj map[string]any) { set(obj, "spec.datastoreReady", false) })
+			}, nil, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := newInput(t)
-			in.edit(info, func(obj map[string]any) {
-				set(obj, "spec.calicoVersion", tc.version)
-				set(obj, "spec.variant", tc.variant)
-			})
-			in.daemonSet(daemonSet("kube-system", "calico-node", podTemplate("calico-node", "calico-node", tc.image)))
+			tt.edit(in)
 			r := planOn(t, in.write(), planFunc(preflighting))
-			want := append(tc.problems, "warning rbac-unknown ")
-			require.Equal(t, want, r.problems())
-			warned := slices.Contains(want, "warning calico-version "+info)
-			require.Equal(t, warned, strings.Contains(strings.Join(r.byHand(), "\n"), "check that every Calico component is of release 3.32 or later"),
+			found, refused, warned := []string{}, false, false
+			for _, p := range r.Problems {
+				if p.Code != codeRBACUnknown {
+					found = append(found, string(p.Level)+" "+p.Code.Name+" "+p.Key+": "+p.Reason)
+				}
+			}
+			require.Len(t, found, len(tt.want), "%v", found)
+			for i, want := range tt.want {
+				problem, says, _ := strings.Cut(want, ": ")
+				require.True(t, strings.HasPrefix(found[i], problem+": "), "%s: %s", want, found[i])
+				require.Contains(t, found[i], says)
+				refused, warned = refused || strings.HasPrefix(want, "error "), warned || want == unknown
+			}
+			if refused {
+				require.ErrorIs(t, r.err, transform.ErrRefused)
+			} else {
+				require.NoError(t, r.err)
+				require.Empty(t, r.changed())
+			}
+			steps := strings.Join(r.byHand(), "\n")
+			require.Contains(t, steps, tt.step)
+			require.Equal(t, warned, strings.Contains(steps, "check that every Calico component is of release 3.32 or later"),
 				"the warning and the step go together")
 		})
 	}
-}
-
-func TestPreflightNoVersion(t *testing.T) {
-	in := newInput(t)
-	info := v1Dirs + "clusterinformations/default"
-	in.del(info)
-	r := planOn(t, in.write(), planFunc(preflighting))
-	require.Contains(t, r.problems(), "warning calico-version "+info)
-	require.Contains(t, r.byHand()[0], "of release 3.32 or later")
-}
-
-// TestTierDrift: all drift is reported in one go, as Calico reads the tiers.
-func TestTierDrift(t *testing.T) {
-	tier := func(name string) string { return v1Dirs + "tiers/" + name }
-	in := newInput(t)
-	in.edit(tier("default"), func(obj map[string]any) { set(obj, "spec", map[string]any{"order": 42}) })
-	in.edit(tier("kube-admin"), func(obj map[string]any) { set(obj, "spec", map[string]any{"order": 1000}) })
-	in.edit(tier("kube-baseline"), func(obj map[string]any) { set(obj, "spec", map[string]any{"defaultAction": "Deny"}) })
-	r := planOn(t, in.write(), planFunc(preflighting))
-	require.ErrorIs(t, r.err, transform.ErrRefused)
-	require.Equal(t, "built-in tier default: spec.order is 42, must be 1000000", r.reason(t, codeTierDrift.Name, tier("default")))
-	require.Equal(t, "built-in tier kube-admin: spec.defaultAction is Deny, must be Pass", r.reason(t, codeTierDrift.Name, tier("kube-admin")))
-	require.Equal(t, "built-in tier kube-baseline: spec.order is 1000000, must be 10000000, spec.defaultAction is Deny, must be Pass",
-		r.reason(t, codeTierDrift.Name, tier("kube-baseline")))
-}
-
-// TestTierNoDrift: what is unset on the default tier reads as it must be, absent tiers are made by
-// Calico, and other tiers are free.
-func TestTierNoDrift(t *testing.T) {
-	in := newInput(t)
-	in.edit(v1Dirs+"tiers/default", func(obj map[string]any) { set(obj, "spec", map[string]any{}) })
-	in.edit(v1Dirs+"tiers/security", func(obj map[string]any) { set(obj, "spec", map[string]any{"order": 1.5}) })
-	in.del(v1Dirs + "tiers/kube-admin")
-	in.put(v1Dirs+"tiers/kube-baseline", []byte("not an object"))
-	r := planOn(t, in.write(), planFunc(preflighting))
-	require.NoError(t, r.err)
-	require.Equal(t, []string{"warning rbac-unknown "}, r.problems())
-}
-
-func TestAdmissionMissing(t *testing.T) {
-	in := newInput(t)
-	binding := "/registry/mutatingadmissionpolicybindings/set-tier-label-binding"
-	policy := "/registry/validatingadmissionpolicies/protect-builtin-tiers.projectcalico.org"
-	in.del(binding)
-	in.del(policy)
-	r := planOn(t, in.write(), planFunc(preflighting))
-	require.NoError(t, r.err)
-	require.Equal(t, []string{"warning rbac-unknown ", "warning admission-missing " + binding, "warning admission-missing " + policy}, r.problems())
-	require.Contains(t, r.reason(t, codeAdmissionMissing.Name, binding), "label projectcalico.org/tier")
-	require.Contains(t, r.byHand()[1], "apply the admission policies")
-
-	in = newInput(t)
-	now := metav1.Now()
-	in.native(policy, "admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy", &admissionv1.ValidatingAdmissionPolicy{
-		ObjectMeta: metav1.ObjectMeta{Name: "protect-builtin-tiers.projectcalico.org", DeletionTimestamp: &now, Finalizers: []string{"a/b"}}})
-	r = planOn(t, in.write(), planFunc(preflighting))
-	require.Equal(t, "it is being deleted: without it nothing keeps the built-in tiers from being deleted", r.reason(t, codeAdmissionMissing.Name, policy))
 }
