@@ -45,9 +45,9 @@ type verdict struct {
 	fatal  bool                    // it looks for the owner, and deletes an object that has no other
 }
 
-// translate returns a reference as it is to be, one to a Calico object by the v3 record and its UID,
-// and the Calico owner it names. One of the v1 group without an owner becomes the one that clients
-// saw: its own group will be gone. It may run in parallel.
+// translate returns a reference as it is to be, one to a Calico object by the v3 record and its
+// UID, and the Calico owner it names. One of the v1 group without an owner becomes the one that
+// clients saw: its own group will be gone. It may run in parallel.
 func (o *owners) translate(ref encoding.OwnerReference) (verdict, error) {
 	ofV1, ok := isCalico(ref.APIVersion)
 	if !ok {

@@ -177,8 +177,8 @@ func releaseAge(version string) age {
 
 // calicoTag returns the tag of a container image, "" where it has none: a digest alone tells
 // nothing. "registry:5000/calico/node:v3.32.1@sha256:..." has the tag v3.32.1. ok is false for an
-// image that is not Calico's: the tags of side-cars mean nothing here. Mirrors keep the last part of
-// the path, some with a prefix ("rancher/mirrored-calico-node").
+// image that is not Calico's: the tags of side-cars mean nothing here. Mirrors keep the last part
+// of the path, some with a prefix ("rancher/mirrored-calico-node").
 func calicoTag(image string) (tag string, ok bool) {
 	image, _, _ = strings.Cut(image, "@")
 	name, tag, _ := strings.Cut(image[strings.LastIndexByte(image, '/')+1:], ":")
