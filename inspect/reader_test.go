@@ -242,7 +242,7 @@ func TestAt(t *testing.T) {
 	}
 }
 
-// TestDeletedEntries: what is gone, with its last value as far as that can be had.
+// TestDeletedEntries: deleted keys have their last value where the file still keeps a record of it.
 func TestDeletedEntries(t *testing.T) {
 	ctx, by := context.Background(), transformers(t, "a")
 	secret := encrypted(t, by, "/registry/secrets/ns/s", "{}")

@@ -243,7 +243,7 @@ func (s *junitSuite) addCodes(class string, codes []*finding.Code, report *findi
 	}
 }
 
-// junitFindings lists the findings of a code, of which there are so many, with the remedy.
+// junitFindings lists the first findings of a code and the remedy; many is the number of them all.
 func junitFindings(found []finding.Finding, many int) string {
 	var text strings.Builder
 	p := render.NewPage(&text)

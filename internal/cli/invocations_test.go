@@ -14,9 +14,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// differing are the rows of docs/guides/kubectl.md about command lines for which a snapshot is
-// answered in another way than by kubectl on a cluster, each with what is in its command lines,
-// after the command of etcdshift.
+// differing returns the rows of docs/guides/kubectl.md on differences between a snapshot and a
+// cluster, each with a part of its command lines, without the name of the program.
 func differing() map[string][]string {
 	return map[string][]string{
 		"the order of objects asked for by name":                   {"get run half -n a"},

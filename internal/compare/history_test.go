@@ -134,8 +134,8 @@ func TestWriters(t *testing.T) {
 	}, got)
 }
 
-// TestLaw: whatever a real etcd was asked to do, each step that is told did happen, in order; and
-// between two of them did happen exactly what is said to be missing, and nothing where nothing is.
+// TestLaw: for random operations on a real etcd, the history lists steps that happened, in order,
+// and the gaps between two steps are exactly the operations that the files do not have.
 func TestLaw(t *testing.T) {
 	for seed := range uint64(6) {
 		random := rand.New(rand.NewPCG(seed, 7))
@@ -219,7 +219,7 @@ func lawful(t *testing.T, happened map[int64]compare.What, sides []*inspect.Read
 	}
 }
 
-// checkMissing holds what is said to be missing against what did happen.
+// checkMissing compares the gap of a history with the operations at that time.
 func checkMissing(t *testing.T, s *compare.Step, last int64, between map[compare.What]int64) {
 	m := s.Missing
 	total := between[compare.Created] + between[compare.CreatedAgain] + between[compare.Updated] + between[compare.Deleted]

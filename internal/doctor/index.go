@@ -272,10 +272,10 @@ func (t *tally[K]) add(k K, key []byte) {
 	}
 }
 
-// few joins words, not more than most; what is the noun of the rest.
-func few(words []string, most int, what string) string {
+// few joins the first words, at most so many, and counts the others with a noun.
+func few(words []string, most int, noun string) string {
 	if n := len(words) - most; n > 0 {
-		words = append(words[:most:most], fmt.Sprintf("and %d more%s", n, what))
+		words = append(words[:most:most], fmt.Sprintf("and %d more%s", n, noun))
 	}
 	return strings.Join(words, ", ")
 }

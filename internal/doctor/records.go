@@ -234,7 +234,7 @@ func lookAt(e *inspect.Entry) (l look) {
 	return l
 }
 
-// needsMeta tells whether keep needs more of an object than a glance has.
+// needsMeta reports whether keep needs the whole metadata of an object, not only its glance.
 func needsMeta(key keys.Key, g *encoding.Glance) bool {
 	return key.Resource == gvr.GroupResource{Resource: "namespaces"} ||
 		key.Resource == gvr.GroupResource{Resource: "secrets"} && len(g.Annotations) > 0

@@ -22,7 +22,7 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// ExportOptions choose what is exported of the objects that are asked for.
+// ExportOptions selects the exported objects among those of the command line.
 type ExportOptions struct {
 	Named  bool // single objects are asked for: they alone, whatever they are
 	CRDs   bool // the CustomResourceDefinitions alone
@@ -180,7 +180,7 @@ func (e *exporter) bindings() error {
 	kind := e.types.Of(schema.GroupResource{Group: "rbac.authorization.k8s.io", Resource: "clusterrolebindings"})
 	all := e.reader.Objects(e.ctx, kind, inspect.Selection{Cluster: e.Cluster})
 	return stream.Each(all, func(o *inspect.Object) error {
-		if o.Err != nil { // it may bind what is exported
+		if o.Err != nil { // it may bind an exported ServiceAccount
 			e.sayUnread(&gotten{Object: o}, o.Err)
 			return nil
 		}
@@ -200,7 +200,7 @@ func (e *exporter) bindings() error {
 	})
 }
 
-// addNeeded asks for the definitions, and with --needed for the rest of what is needed.
+// addNeeded adds the definitions, and with --needed all other objects that the export depends on.
 func (e *exporter) addNeeded() error {
 	gr := keys.DefinitionType()
 	for name := range e.custom {
@@ -239,7 +239,7 @@ func compareNeeds(a, b manifest.Need) int {
 	return strings.Compare(a.Resource+"/"+a.Name, b.Resource+"/"+b.Name)
 }
 
-// say tells what was not exported and why, and what else the objects need.
+// say counts the omitted objects for each reason, and lists needs that the export does not have.
 func (e *exporter) say() {
 	if e.Quiet {
 		return

@@ -159,8 +159,9 @@ func TestExtractSystem(t *testing.T) {
 	}
 }
 
-// TestExtractOfSeveralStorages: a cache of the same file is no part of the archive, nor of the rest
-// of the origin. A shard without a name has to be named, as its copies depend on that.
+// TestExtractOfSeveralStorages: neither the archive nor the digest of the other records of the
+// origin includes a cache in the same file. An unnamed shard needs --as-shard, since its copies in
+// the cache are found by that name.
 func TestExtractOfSeveralStorages(t *testing.T) {
 	purgeAll, exporter := allow("owner-points-here", "exports-in-cache"), move.Extract{Name: provider}
 	single := kcptest.Single(t)

@@ -322,8 +322,8 @@ func TestUnreadable(t *testing.T) {
 	}
 }
 
-// TestUnreadableNeeds: a value that tells what a logical cluster needs must be readable; no code
-// allows otherwise.
+// TestUnreadableNeeds: an unreadable value among the needs of a logical cluster (its bindings and
+// definitions) is refused, and no --allow lets it pass.
 func TestUnreadableNeeds(t *testing.T) {
 	from, rootDB := archiveOf(t, root(t)), root(t)
 	liveRoot, liveShard1 := kcptest.LiveMigrated(t)
