@@ -67,7 +67,8 @@ func BenchmarkEncodeObject(b *testing.B) {
 }
 
 func BenchmarkEditOwnerReferences(b *testing.B) {
-	for name, edit := range map[string]func(encoding.OwnerReference) (encoding.OwnerReference, bool){"changed": moveOwner, "unchanged": keepOwner} {
+	for name, edit := range map[string]func(encoding.OwnerReference) (encoding.OwnerReference,
+		bool){"changed": moveOwner, "unchanged": keepOwner} {
 		b.Run(name, func(b *testing.B) {
 			data := fourKB(b)
 			b.SetBytes(int64(len(data)))
@@ -96,7 +97,8 @@ func BenchmarkEditOwnerReferencesJSON(b *testing.B) {
 func BenchmarkGlance(b *testing.B) {
 	obj := &corev1.ConfigMap{Data: map[string]string{"text": strings.Repeat("x", 200)}}
 	obj.Name, obj.Namespace, obj.Annotations = "settings", "default", map[string]string{"kcp.io/cluster": "root"}
-	for name, data := range map[string][]byte{"JSON": stored(b, "cr/put-beta.after"), "protobuf": wrap(b, "v1", "ConfigMap", obj)} {
+	for name, data := range map[string][]byte{"JSON": stored(b, "cr/put-beta.after"),
+		"protobuf": wrap(b, "v1", "ConfigMap", obj)} {
 		b.Run(name, func(b *testing.B) {
 			b.SetBytes(int64(len(data)))
 			b.ReportAllocs()

@@ -31,7 +31,8 @@ func TestGetConfigMapData(t *testing.T) {
 // The edit of the bytes equals what k8s.io/api marshals after the same edit of the typed object, in
 // JSON what a server encodes.
 func TestSetConfigMapDataEqualsTypedEdit(t *testing.T) {
-	for _, have := range []map[string]string{nil, {"m": ""}, {"a": "1", "m": "old <&>", "z": "3"}, {"a": "1", "z": "3"}, {"z": "3"}, {"a": "1"}} {
+	for _, have := range []map[string]string{nil, {"m": ""}, {"a": "1", "m": "old <&>", "z": "3"}, {"a": "1", "z": "3"},
+		{"z": "3"}, {"a": "1"}} {
 		pb := stored(t, "k8s/core.v1.ConfigMap.pb")
 		obj := decode(t, pb, natives()["core.v1.ConfigMap"]()).(*corev1.ConfigMap)
 		obj.APIVersion, obj.Kind = "v1", "ConfigMap"
@@ -65,7 +66,8 @@ func TestConfigMapErrors(t *testing.T) {
 	const head = "k8s\x00\x0a\x0f\x0a\x02v1\x12\x09ConfigMap"
 	for data, want := range map[string]string{
 		`{"apiVersion":"v1","kind":"ConfigMap","data":[]}`: "JSON value: data: not an object",
-		head + "\x12\x04\x12\x02\x0a\x05":                  "protobuf value: data: field 1 at byte 0: the field ends beyond its message",
+		head + "\x12\x04\x12\x02\x0a\x05": "protobuf value: data: field 1 at byte 0: the field ends " +
+			"beyond its message",
 	} {
 		_, err := encoding.Get([]byte(data), "data", "a")
 		require.EqualError(t, err, want)

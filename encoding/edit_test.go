@@ -21,10 +21,13 @@ func TestSetMetadataEqualsTypedEdit(t *testing.T) {
 			value any
 			typed func(metav1.Object)
 		}{
-			{"annotations", map[string]any{"a": "1", "b": "<&>", "z": "3"}, func(o metav1.Object) { o.SetAnnotations(map[string]string{"a": "1", "b": "<&>", "z": "3"}) }},
+			{"annotations", map[string]any{"a": "1", "b": "<&>", "z": "3"},
+				func(o metav1.Object) { o.SetAnnotations(map[string]string{"a": "1", "b": "<&>", "z": "3"}) }},
 			{"annotations", nil, func(o metav1.Object) { o.SetAnnotations(nil) }},
-			{"labels", map[string]any{"labelsKey": "x"}, func(o metav1.Object) { o.SetLabels(map[string]string{"labelsKey": "x"}) }},
-			{"finalizers", []any{"a", "finalizersValue", "b"}, func(o metav1.Object) { o.SetFinalizers([]string{"a", "finalizersValue", "b"}) }},
+			{"labels", map[string]any{"labelsKey": "x"},
+				func(o metav1.Object) { o.SetLabels(map[string]string{"labelsKey": "x"}) }},
+			{"finalizers", []any{"a", "finalizersValue", "b"},
+				func(o metav1.Object) { o.SetFinalizers([]string{"a", "finalizersValue", "b"}) }},
 			{"finalizers", nil, func(o metav1.Object) { o.SetFinalizers(nil) }},
 			{"name", "other", func(o metav1.Object) { o.SetName("other") }},
 			{"generation", int64(8), func(o metav1.Object) { o.SetGeneration(8) }},
@@ -48,7 +51,8 @@ func TestSetMetadataEqualsTypedEdit(t *testing.T) {
 			requireSame(t, rewrap(t, data, obj), after, name+" "+c.path)
 			back, err := encoding.Get(data, "metadata", c.path)
 			require.NoError(t, err)
-			if restored, err := encoding.Set(after, back, "metadata", c.path); c.path != "managedFields" { // their times are not seen
+			// their times are not seen
+			if restored, err := encoding.Set(after, back, "metadata", c.path); c.path != "managedFields" {
 				require.NoError(t, err)
 				requireSame(t, data, restored, name+" "+c.path)
 			}
@@ -61,7 +65,8 @@ func TestSetAnnotationEqualsTypedEdit(t *testing.T) {
 	for name, empty := range natives() {
 		data := stored(t, "k8s/"+name+".pb")
 		obj := decode(t, data, empty())
-		for _, others := range []map[string]string{nil, {"a": "root"}, {"a": "root", "z": "3"}, {"z": "3"}, {"a": "1", annotated: "root", "z": "3"}} {
+		for _, others := range []map[string]string{nil, {"a": "root"}, {"a": "root", "z": "3"}, {"z": "3"},
+			{"a": "1", annotated: "root", "z": "3"}} {
 			obj.SetAnnotations(others)
 			before := rewrap(t, data, obj)
 			obj.SetAnnotations(map[string]string{annotated: "a longer <name>"})
@@ -113,8 +118,10 @@ func TestGetInEveryFormat(t *testing.T) {
 	require.NoError(t, err)
 	asCBOR, err := encoding.EncodeObject(obj, encoding.FormatCBOR)
 	require.NoError(t, err)
-	for _, path := range [][]string{{"metadata", "name"}, {"metadata", "generation"}, {"metadata", "labels"}, {"metadata", "labels", "labelsKey"},
-		{"metadata", "labels", "none"}, {"metadata", "ownerReferences"}, {"metadata", "finalizers"}, {"spec", "template", "spec", "serviceAccountName"}} {
+	for _, path := range [][]string{{"metadata", "name"}, {"metadata", "generation"}, {"metadata", "labels"},
+		{"metadata", "labels", "labelsKey"},
+		{"metadata", "labels", "none"}, {"metadata", "ownerReferences"}, {"metadata", "finalizers"},
+		{"spec", "template", "spec", "serviceAccountName"}} {
 		want, err := encoding.Get(pb, path...)
 		require.NoError(t, err)
 		for _, data := range [][]byte{asJSON, asCBOR} {

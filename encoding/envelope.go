@@ -13,7 +13,8 @@ import (
 type Value struct {
 	Format Format
 	GVK    schema.GroupVersionKind // empty if the value has none
-	Raw    []byte                  // protobuf: the bytes of the object's message; JSON and CBOR: the value itself. Aliases the input.
+	// protobuf: the bytes of the object's message; JSON and CBOR: the value itself. Aliases the input.
+	Raw []byte
 }
 
 var errNoObject = errors.New("holds no object")

@@ -37,7 +37,9 @@ func Example() {
 
 // One annotation changes; the order of fields and the text of all others stay.
 func ExampleSet() {
-	stored := []byte(`{"kind":"Widget","apiVersion":"example.com/v1","metadata":{"name":"w","annotations":{"shard":"root","x":"\u0041"}}}`)
+	stored := []byte(
+		`{"kind":"Widget","apiVersion":"example.com/v1","metadata":{"name":"w","annotations":{"shard":"root",` +
+			`"x":"\u0041"}}}`)
 	out, err := encoding.Set(stored, "shard-1", "metadata", "annotations", "shard")
 	fmt.Println(string(out), err)
 	// Output: {"kind":"Widget","apiVersion":"example.com/v1","metadata":{"name":"w","annotations":{"shard":"shard-1","x":"\u0041"}}} <nil>

@@ -22,7 +22,8 @@ func TestFields(t *testing.T) {
 			List []string `json:"list"`
 		} `json:"spec"`
 	}
-	const text = `{"kind":"Thing","Kind":"Other","metadata":{"name":"n","annotations":{"a":"b"}},"spec":{"size":9007199254740993,"url":"no","URL":"yes","list":["x","y"],"rest":{"size":1}}}`
+	const text = `{"kind":"Thing","Kind":"Other","metadata":{"name":"n","annotations":{"a":"b"}},` +
+		`"spec":{"size":9007199254740993,"url":"no","URL":"yes","list":["x","y"],"rest":{"size":1}}}`
 	obj, _, err := DecodeObject([]byte(text))
 	require.NoError(t, err)
 	cbor, err := EncodeObject(obj, FormatCBOR)
@@ -36,7 +37,8 @@ func TestFields(t *testing.T) {
 		require.Equal(t, "yes", got.Spec.URL)
 		require.Equal(t, []string{"x", "y"}, got.Spec.List)
 	}
-	for _, wrong := range []string{`{"spec":{"size":"s3cret"}}`, `{"spec":{"list":"s3cret"}}`, `{"metadata":"s3cret"}`, `{"kind":["s3cret"]}`, `["s3cret"]`, `{"kind":"s3cret"`,
+	for _, wrong := range []string{`{"spec":{"size":"s3cret"}}`, `{"spec":{"list":"s3cret"}}`, `{"metadata":"s3cret"}`,
+		`{"kind":["s3cret"]}`, `["s3cret"]`, `{"kind":"s3cret"`,
 		`{"spec":{"size":50733725077337250773372507733725}}`, "k8s:enc:aescbc:v1:key:s3cret", "s3cret"} {
 		_, err := FieldsOf[fields]("a").Decode([]byte(wrong))
 		require.Error(t, err, wrong)
@@ -68,8 +70,10 @@ type shaped struct {
 	} `json:"status"`
 }
 
-const shapedText = `{"kind":"Thing","metadata":{"annotations":{"a":"b\u003cé","c":""},"name":"n","uid":"1"},"spec":{"owner":"o","x":[null,1.5e3,{"owner":2}]},` +
-	`"status":{"types":[{"name":"t","versions":["v1","v2"]},{"name":"\"u\"","versions":[]},null,{"versions":null}],"phase":true}}` + "\n"
+const shapedText = `{"kind":"Thing","metadata":{"annotations":{"a":"b\u003cé","c":""},"name":"n","uid":"1"},` +
+	`"spec":{"owner":"o","x":[null,1.5e3,{"owner":2}]},` +
+	`"status":{"types":[{"name":"t","versions":["v1","v2"]},{"name":"\"u\"","versions":[]},null,{"versions":null}],` +
+	`"phase":true}}` + "\n"
 
 // TestFieldsAreThoseOfTheDecoder compares Fields with the decoder of an API server on many damaged
 // values.

@@ -26,7 +26,8 @@ const (
 
 // String is the name people use for the format.
 func (f Format) String() string {
-	names := map[Format]string{FormatJSON: "JSON", FormatProtobuf: "protobuf", FormatCBOR: "CBOR", FormatEncrypted: "encrypted"}
+	names := map[Format]string{FormatJSON: "JSON", FormatProtobuf: "protobuf", FormatCBOR: "CBOR",
+		FormatEncrypted: "encrypted"}
 	return cmp.Or(names[f], "unknown")
 }
 
@@ -38,7 +39,8 @@ var ErrEncrypted = finding.WithLasting(errors.New("value is encrypted"),
 // ErrKMSv1 is beside ErrEncrypted in the error for a value of a KMS v1 plugin, and in that for an
 // EncryptionConfiguration that names one. KMS v1 is off since Kubernetes 1.29.
 var ErrKMSv1 = finding.WithLasting(errors.New("rewrap its values to KMS v2 on a live cluster"),
-	`docs/guides/encryption.md has the steps under "KMS v1"; a copy of the file without that provider reads all other values`)
+	`docs/guides/encryption.md has the steps under "KMS v1"; a copy of the file without that provider reads all `+
+		`other values`)
 
 // Encrypted returns the error for a value that starts as an encrypted one: ErrEncrypted with
 // provider and key name, and ErrKMSv1 for KMS v1.
@@ -95,7 +97,8 @@ func trimSpace(data []byte) []byte {
 func byFormat[T any](data []byte, readJSON, readCBOR, readProtobuf func([]byte) (T, error)) (out T, err error) {
 	var none T
 	f := Detect(data)
-	read := [...]func([]byte) (T, error){FormatJSON: readJSON, FormatCBOR: readCBOR, FormatProtobuf: readProtobuf, FormatEncrypted: nil}[f]
+	read := [...]func([]byte) (T, error){FormatJSON: readJSON, FormatCBOR: readCBOR, FormatProtobuf: readProtobuf,
+		FormatEncrypted: nil}[f]
 	if read == nil {
 		return none, unsupported(data, f)
 	}
@@ -117,7 +120,8 @@ func unsupported(data []byte, f Format) error {
 	case hasPrefix(data, base64Prefix):
 		return fmt.Errorf("%w: protobuf wrapped in base64", ErrUnknownFormat)
 	default:
-		return fmt.Errorf("%w: %d bytes, neither a JSON object nor protobuf, CBOR or encrypted", ErrUnknownFormat, len(data))
+		return fmt.Errorf("%w: %d bytes, neither a JSON object nor protobuf, CBOR or encrypted",
+			ErrUnknownFormat, len(data))
 	}
 }
 

@@ -48,11 +48,13 @@ func TestDetect(t *testing.T) {
 func TestEncryptedIsRefusedByName(t *testing.T) {
 	const secret = "SECRETBYTES"
 	for value, name := range map[string]string{
-		"k8s:enc:aescbc:v1:key1:" + secret:                    "aescbc:v1:key1",
-		"k8s:enc:secretbox:v1:k.2_a:" + secret + ":":          "secretbox:v1:k.2_a",
-		"k8s:enc:kms:v2:my-plugin:" + secret:                  "kms:v2:my-plugin",
-		"k8s:enc:kms:v1:my-plugin:" + secret:                  "kms:v1:my-plugin: KMS v1 is not read: rewrap its values to KMS v2 on a live cluster",
-		"k8s:enc:kms:v1:" + secret:                            "kms:v1: KMS v1 is not read: rewrap its values to KMS v2 on a live cluster",
+		"k8s:enc:aescbc:v1:key1:" + secret:           "aescbc:v1:key1",
+		"k8s:enc:secretbox:v1:k.2_a:" + secret + ":": "secretbox:v1:k.2_a",
+		"k8s:enc:kms:v2:my-plugin:" + secret:         "kms:v2:my-plugin",
+		"k8s:enc:kms:v1:my-plugin:" + secret: "kms:v1:my-plugin: KMS v1 is not read: rewrap its " +
+			"values to KMS v2 on a live cluster",
+		"k8s:enc:kms:v1:" + secret: "kms:v1: KMS v1 is not read: rewrap its values to KMS " +
+			"v2 on a live cluster",
 		"k8s:enc:aesgcm:v1:" + secret:                         "aesgcm:v1",
 		"k8s:enc:" + secret:                                   "an unnamed provider",
 		"k8s:enc:\x00" + secret + ":v1:k:":                    "an unnamed provider",
@@ -70,7 +72,8 @@ func TestUnknownFormatIsRefused(t *testing.T) {
 	for value, reason := range map[string]string{
 		"":      "unsupported value format: empty",
 		"12345": "unsupported value format: 5 bytes, neither a JSON object nor protobuf, CBOR or encrypted",
-		base64.StdEncoding.EncodeToString(stored(t, "k8s/core.v1.ConfigMap.pb")): "unsupported value format: protobuf wrapped in base64",
+		base64.StdEncoding.EncodeToString(stored(t, "k8s/core.v1.ConfigMap.pb")): "unsupported value format: " +
+			"protobuf wrapped in base64",
 	} {
 		for call, err := range everyFunction([]byte(value)) {
 			require.ErrorIs(t, err, encoding.ErrUnknownFormat, call)
@@ -101,11 +104,15 @@ func TestParse(t *testing.T) {
 		format encoding.Format
 		gvk    schema.GroupVersionKind
 	}{
-		{"k8s/apps.v1.DaemonSet.pb", encoding.FormatProtobuf, schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "DaemonSet"}},
+		{"k8s/apps.v1.DaemonSet.pb", encoding.FormatProtobuf,
+			schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "DaemonSet"}},
 		{"k8s/core.v1.Secret.pb", encoding.FormatProtobuf, schema.GroupVersionKind{Version: "v1", Kind: "Secret"}},
-		{"k8s/apps.v1.DaemonSet.json", encoding.FormatJSON, schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "DaemonSet"}},
-		{"crd.etcd", encoding.FormatJSON, schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1beta1", Kind: "CustomResourceDefinition"}},
-		{"c1.cbor", encoding.FormatCBOR, schema.GroupVersionKind{Group: "demo.example.com", Version: "v1alpha1", Kind: "Widget"}},
+		{"k8s/apps.v1.DaemonSet.json", encoding.FormatJSON, schema.GroupVersionKind{Group: "apps", Version: "v1",
+			Kind: "DaemonSet"}},
+		{"crd.etcd", encoding.FormatJSON, schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1beta1",
+			Kind: "CustomResourceDefinition"}},
+		{"c1.cbor", encoding.FormatCBOR, schema.GroupVersionKind{Group: "demo.example.com", Version: "v1alpha1",
+			Kind: "Widget"}},
 	} {
 		data := stored(t, tc.name)
 		v, err := encoding.Parse(data)
@@ -120,14 +127,16 @@ func TestParse(t *testing.T) {
 
 func TestParseErrors(t *testing.T) {
 	for data, want := range map[string]string{
-		`{"kind":5}`:              "JSON value: kind: not a string",
-		`{"apiVersion":"a/b/c"}`:  "JSON value: apiVersion is not GROUP/VERSION",
-		`{"kind":"A"`:             "JSON value: unexpected end of JSON input",
-		"k8s\x00\x0a\x05":         "protobuf value: envelope: field 1 at byte 0: the field ends beyond its message",
-		"k8s\x00\x0a\x02\x0a\x05": "protobuf value: envelope.typeMeta: field 1 at byte 0: the field ends beyond its message",
-		"k8s\x00\x0a\x02\x10\x05": "protobuf value: envelope.typeMeta: field 2 at byte 0: wire type 0, want length-delimited",
-		"k8s\x00\x07":             "protobuf value: envelope: tag at byte 0: malformed field",
-		"\xd9\xd9\xf7\xf6":        "CBOR value: not an object",
+		`{"kind":5}`:             "JSON value: kind: not a string",
+		`{"apiVersion":"a/b/c"}`: "JSON value: apiVersion is not GROUP/VERSION",
+		`{"kind":"A"`:            "JSON value: unexpected end of JSON input",
+		"k8s\x00\x0a\x05":        "protobuf value: envelope: field 1 at byte 0: the field ends beyond its message",
+		"k8s\x00\x0a\x02\x0a\x05": "protobuf value: envelope.typeMeta: field 1 at byte 0: the field ends beyond " +
+			"its message",
+		"k8s\x00\x0a\x02\x10\x05": "protobuf value: envelope.typeMeta: field 2 at byte 0: wire type 0, want " +
+			"length-delimited",
+		"k8s\x00\x07":      "protobuf value: envelope: tag at byte 0: malformed field",
+		"\xd9\xd9\xf7\xf6": "CBOR value: not an object",
 	} {
 		_, err := encoding.Parse([]byte(data))
 		require.EqualError(t, err, want, "%q", data)

@@ -16,7 +16,8 @@ import (
 // branch.
 func seeds(f *testing.F) {
 	f.Helper()
-	for _, pattern := range []string{"testdata/k8s/core.v1.*", "testdata/k8s/net*.pb", "testdata/cr/*.after", "testdata/*.cbor", "testdata/k8s/apps.v1.D*.pb"} {
+	for _, pattern := range []string{"testdata/k8s/core.v1.*", "testdata/k8s/net*.pb", "testdata/cr/*.after",
+		"testdata/*.cbor", "testdata/k8s/apps.v1.D*.pb"} {
 		names, err := filepath.Glob(pattern)
 		require.NoError(f, err)
 		require.NotEmpty(f, names)
@@ -29,11 +30,14 @@ func seeds(f *testing.F) {
 		}
 	}
 	for _, text := range []string{
-		`{"metadata":{"ownerReferences":[{"uid":"a","x":1},{"uid":"b"}],"managedFields":[{"fieldsV1":` + managedBefore + `}]}}`,
+		`{"metadata":{"ownerReferences":[{"uid":"a","x":1},{"uid":"b"}],"managedFields":[{"fieldsV1":` + managedBefore +
+			`}]}}`,
 		`{"metadata":{"metadata":1},"metadata":{"ownerReferences":[{"uid":"\u00e9\ud83d\ude00"}]}}`,
-		`{"apiVersion":"apps/v1","kind":"DaemonSet","metadata":{},"spec":{"template":{"spec":{"containers":[{"name":"a","env":[{"name":"A","valueFrom":{}}]}]}}}}`,
+		`{"apiVersion":"apps/v1","kind":"DaemonSet","metadata":{},` +
+			`"spec":{"template":{"spec":{"containers":[{"name":"a","env":[{"name":"A","valueFrom":{}}]}]}}}}`,
 		"k8s\x00\x0a\x14\x0a\x07apps/v1\x12\x09DaemonSet\x12\x0b\x0a\x00\x12\x07\x12\x05\x12\x03\x12\x01c",
-		"k8s\x00\x12\x06\x0b\x0b\x0c\x0c\x0a\x00", "k8s:enc:aescbc:v1:key1:x", "\xd9\xd9\xf7\xa1\x48metadata\xa0", "", " {}",
+		"k8s\x00\x12\x06\x0b\x0b\x0c\x0c\x0a\x00", "k8s:enc:aescbc:v1:key1:x", "\xd9\xd9\xf7\xa1\x48metadata\xa0", "",
+		" {}",
 	} {
 		f.Add([]byte(text))
 	}

@@ -118,7 +118,8 @@ func (n *names) first(bit names) bool {
 
 func (g *Glance) metadata(p *Scanner) bool {
 	known := [...]string{
-		"name", "namespace", "uid", "generation", "creationTimestamp", "labels", "annotations", "finalizers", "ownerReferences", "managedFields",
+		"name", "namespace", "uid", "generation", "creationTimestamp", "labels", "annotations", "finalizers",
+		"ownerReferences", "managedFields",
 	}
 	var seen names
 	return p.Members(func(name []byte) bool {

@@ -11,18 +11,23 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-const glanced = `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"annotations":{"a":"b\u003cé","kcp.io/cluster":"root"},` +
+const glanced = `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"annotations":{"a":"b\u003cé",` +
+	`"kcp.io/cluster":"root"},` +
 	`"creationTimestamp":"2026-05-01T00:00:00Z","finalizers":["f"],"generation":5,"labels":{"tier":"backend"},` +
-	`"managedFields":[{"apiVersion":"example.com/v1","fieldsV1":{"f:spec":{"f:color":{}}},"manager":"m"},{"apiVersion":"example.com/v2"}],` +
-	`"name":"w","namespace":"team","ownerReferences":[{"apiVersion":"apps/v1","controller":true,"kind":"ReplicaSet","name":"r","uid":"u-1"},` +
-	`{"apiVersion":"v1","kind":"Pod","name":"p","uid":"u-2"}],"uid":"1a30f8e7"},"spec":{"list":[267,-0.5e+3,null,true,"x\\y"],"n":{}}}` + "\n"
+	`"managedFields":[{"apiVersion":"example.com/v1","fieldsV1":{"f:spec":{"f:color":{}}},"manager":"m"},` +
+	`{"apiVersion":"example.com/v2"}],` +
+	`"name":"w","namespace":"team","ownerReferences":[{"apiVersion":"apps/v1","controller":true,"kind":"ReplicaSet",` +
+	`"name":"r","uid":"u-1"},` +
+	`{"apiVersion":"v1","kind":"Pod","name":"p","uid":"u-2"}],"uid":"1a30f8e7"},"spec":{"list":[267,-0.5e+3,null,` +
+	`true,"x\\y"],"n":{}}}` + "\n"
 
 // TestGlance compares Glance with what decoders find in a value, and in many damaged ones.
 func TestGlance(t *testing.T) {
 	pod := corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 		Name: "w", Namespace: "team", UID: "1a30f8e7", Generation: 3, CreationTimestamp: metav1.Unix(1_700_000_000, 0),
 		Labels: map[string]string{"a": "b"}, Annotations: map[string]string{"c": "d"}, Finalizers: []string{"f"},
-		OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "r", UID: "u-1", Controller: new(true)}},
+		OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "r", UID: "u-1",
+			Controller: new(true)}},
 	}}
 	message, err := pod.Marshal()
 	require.NoError(t, err)
@@ -30,8 +35,10 @@ func TestGlance(t *testing.T) {
 	require.True(t, new(Glance).GlanceMessage(message))
 
 	wrap := func(message []byte) []byte {
-		typeMeta := appendBytesField(appendBytesField(nil, typeMetaAPIVersion, []byte("v1")), typeMetaKind, []byte("Pod"))
-		return appendBytesField(appendBytesField([]byte(protobufPrefix), unknownTypeMeta, typeMeta), unknownRaw, message)
+		typeMeta := appendBytesField(appendBytesField(nil, typeMetaAPIVersion, []byte("v1")),
+			typeMetaKind, []byte("Pod"))
+		return appendBytesField(appendBytesField([]byte(protobufPrefix), unknownTypeMeta, typeMeta),
+			unknownRaw, message)
 	}
 	random, sure := rand.New(rand.NewPCG(1, 2)), 0
 	for range 60_000 {
@@ -115,7 +122,8 @@ func requireEven(t *testing.T, g *Glance, value []byte) {
 	require.Equal(t, obj["spec"], spec, "%q", value)
 	metadata := obj["metadata"].(map[string]any)
 	delete(metadata, "managedFields")
-	require.NoError(t, runtime.DefaultUnstructuredConverter.FromUnstructured(metadata, new(metav1.ObjectMeta)), "%q", value)
+	require.NoError(t, runtime.DefaultUnstructuredConverter.FromUnstructured(metadata, new(metav1.ObjectMeta)), "%q",
+		value)
 }
 
 // damaged changes, drops, doubles or moves some bytes.

@@ -48,7 +48,8 @@ func checkWrite(t *testing.T, obj map[string]any) {
 func TestEncodeOthers(t *testing.T) {
 	checkWrite(t, nil)
 	checkWrite(t, map[string]any{
-		"a": []string{"<b>"}, "b": map[string]any(nil), "c": []any(nil), "d": 7, "e": json.Number("1e2"), "f": struct{ A string }{"&"},
+		"a": []string{"<b>"}, "b": map[string]any(nil), "c": []any(nil), "d": 7, "e": json.Number("1e2"),
+		"f": struct{ A string }{"&"},
 		"g": math.Copysign(0, -1), "h": 1e21, "i": "\u2028\x7f\xff\x00", "<\"": nil,
 	})
 	_, err := EncodeObject(map[string]any{"a": []any{map[string]any{"b": math.NaN()}}}, FormatJSON)
@@ -99,16 +100,27 @@ func checkPass(t *testing.T, data []byte) (passed bool) {
 }
 
 var passSeeds = []string{
-	`{}`, " {\t} \r\n", `{"a":1}`, `{"a":[],"b":{},"c":[1,-0.5e+3,"x"],"d":null,"e":true , "f" : false}`, `{"a":"\u00e9\n\"","a":"é"}`,
-	`{"é":1}`, `{"\u0061":1}`, `{"a":01}`, `{"a":1.}`, `{"a":-}`, `{"a":1e}`, `{"a":"\x"}`, `{"a":"\u12g4"}`, "{\"a\":\"\x01\"}", "{\"a\":\"\xff\x80\"}",
-	`{"a":1,}`, `{,}`, `{"a"}`, `{"a":}`, `{"a":1]`, `{"a":[1,]}`, `{"a":[}`, `{"a":1} x`, `{"a":nul}`, `{"a":truefalse}`, "{\"a\":1}\x00", `{"a":"`, `{"a":"\`, `{"a":"\u1`,
-	`{"a":` + strings.Repeat("[", 99) + strings.Repeat("]", 99) + `}`, `{"a":` + strings.Repeat("[", 300) + strings.Repeat("]", 300) + `}`,
-	`{"a":1,"a":{"b":2},"a":{"c":3}}`, `{"a":-0,"b":-0.0,"c":1E400,"d":9223372036854775808,"e":-9223372036854775808,"f":1e3}`, "{\"\xff\":\"\\ud800\"}",
-	`{"metadata":{"a":1,"managedFields":[{"apiVersion":"v1"}],"name":"x"},"spec":{"managedFields":[7]}}`, `{"metadata":{"managedFields":[{"apiVersion":"v3"}]}}`,
-	`{"metadata":{"managedFields":[{"apiVersion":"\u00763"}]}}`, `{"metadata":{"managedFields":[]},"metadata":{"managedFields":{},"b":2}}`,
-	`{"metadata":{"managedFields":[{"apiVersion":"v3"}],"managedFields":[]},"a":[]}`, `{"metadata":[{"managedFields":[]}]}`, `{"metadata":{"managedFields":[1e400]}}`, `{"metadata":{"managedFields":[` + strings.Repeat("9", 400) + `]}}`,
-	`{"a" : [ 1 , "]" , {"b":"\\\"}"} ] , "b":{},"c":-1.5e3,"d":null , "a":true}`, `{"\u0061":"\ud83d\ude00","":"","é":[[],[[]],{}]}`,
-	`{"":0,"apiVersion":"v1","kind":"X","metadata":{"name":"a"},"spec":{"long":"` + strings.Repeat("plain text ", 9) + `\\"},"status":{}}`,
+	`{}`, " {\t} \r\n", `{"a":1}`, `{"a":[],"b":{},"c":[1,-0.5e+3,"x"],"d":null,"e":true , "f" : false}`,
+	`{"a":"\u00e9\n\"","a":"é"}`,
+	`{"é":1}`, `{"\u0061":1}`, `{"a":01}`, `{"a":1.}`, `{"a":-}`, `{"a":1e}`, `{"a":"\x"}`, `{"a":"\u12g4"}`,
+	"{\"a\":\"\x01\"}", "{\"a\":\"\xff\x80\"}",
+	`{"a":1,}`, `{,}`, `{"a"}`, `{"a":}`, `{"a":1]`, `{"a":[1,]}`, `{"a":[}`, `{"a":1} x`, `{"a":nul}`,
+	`{"a":truefalse}`, "{\"a\":1}\x00", `{"a":"`, `{"a":"\`, `{"a":"\u1`,
+	`{"a":` + strings.Repeat("[", 99) + strings.Repeat("]", 99) + `}`,
+	`{"a":` + strings.Repeat("[", 300) + strings.Repeat("]", 300) + `}`,
+	`{"a":1,"a":{"b":2},"a":{"c":3}}`,
+	`{"a":-0,"b":-0.0,"c":1E400,"d":9223372036854775808,"e":-9223372036854775808,"f":1e3}`, "{\"\xff\":\"\\ud800\"}",
+	`{"metadata":{"a":1,"managedFields":[{"apiVersion":"v1"}],"name":"x"},"spec":{"managedFields":[7]}}`,
+	`{"metadata":{"managedFields":[{"apiVersion":"v3"}]}}`,
+	`{"metadata":{"managedFields":[{"apiVersion":"\u00763"}]}}`,
+	`{"metadata":{"managedFields":[]},"metadata":{"managedFields":{},"b":2}}`,
+	`{"metadata":{"managedFields":[{"apiVersion":"v3"}],"managedFields":[]},"a":[]}`,
+	`{"metadata":[{"managedFields":[]}]}`, `{"metadata":{"managedFields":[1e400]}}`,
+	`{"metadata":{"managedFields":[` + strings.Repeat("9", 400) + `]}}`,
+	`{"a" : [ 1 , "]" , {"b":"\\\"}"} ] , "b":{},"c":-1.5e3,"d":null , "a":true}`,
+	`{"\u0061":"\ud83d\ude00","":"","é":[[],[[]],{}]}`,
+	`{"":0,"apiVersion":"v1","kind":"X","metadata":{"name":"a"},"spec":{"long":"` + strings.Repeat("plain text ", 9) +
+		`\\"},"status":{}}`,
 }
 
 func FuzzPassObject(f *testing.F) {

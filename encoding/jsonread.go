@@ -99,7 +99,8 @@ func DecodeWithoutManagedFields(data []byte, unless string) (map[string]any, For
 
 // skipsManagedFields passes the value of a field, if that is the list to be left out.
 func (p *Scanner) skipsManagedFields(name string) bool {
-	if p.unless == "" || p.depth != 2 || name != "managedFields" || !p.inMetadata || p.At == len(p.Text) || p.Text[p.At] != '[' {
+	if p.unless == "" || p.depth != 2 || name != "managedFields" || !p.inMetadata || p.At == len(p.Text) ||
+		p.Text[p.At] != '[' {
 		return false
 	}
 	list := Scanner{Text: p.Text, At: p.At, depth: p.depth}

@@ -28,7 +28,8 @@ func checkJSON(data []byte) error {
 	var text json.RawMessage
 	err := json.Unmarshal(data, &text)
 	var syntax *json.SyntaxError
-	if errors.As(err, &syntax) && strings.HasPrefix(err.Error(), "invalid character") { // it quotes a character, perhaps of a Secret
+	// it quotes a character, perhaps of a Secret
+	if errors.As(err, &syntax) && strings.HasPrefix(err.Error(), "invalid character") {
 		return fmt.Errorf("not JSON at byte %d", syntax.Offset)
 	}
 	return err

@@ -40,7 +40,8 @@ func metadataWith(more ...member) member {
 	return member{name: "metadata", num: objectMeta, kind: kindMessage, members: append([]member{
 		{name: "name", num: metaName}, {name: "namespace", num: metaNamespace}, {name: "uid", num: metaUID},
 		{name: "generation", num: metaGeneration, kind: kindInteger},
-		{name: "labels", num: metaLabels, kind: kindTextMap}, {name: "annotations", num: metaAnnotations, kind: kindTextMap},
+		{name: "labels", num: metaLabels, kind: kindTextMap},
+		{name: "annotations", num: metaAnnotations, kind: kindTextMap},
 		{name: "ownerReferences", num: metaOwnerReferences, kind: kindMessage, list: true, members: ownerMembers},
 		{name: "finalizers", num: metaFinalizers, list: true},
 	}, more...)}
@@ -48,7 +49,8 @@ func metadataWith(more ...member) member {
 
 var managedFieldsMembers = []member{
 	{name: "manager", num: 1}, {name: "operation", num: 2}, {name: "apiVersion", num: 3},
-	{name: "fieldsType", num: 6}, {name: "fieldsV1", num: 7, kind: kindFieldsV1, members: []member{fieldsV1Raw}}, {name: "subresource", num: 8},
+	{name: "fieldsType", num: 6}, {name: "fieldsV1", num: 7, kind: kindFieldsV1, members: []member{fieldsV1Raw}},
+	{name: "subresource", num: 8},
 }
 
 var ownerMembers = []member{

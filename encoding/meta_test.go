@@ -70,7 +70,8 @@ func TestReadMetaOfEveryKind(t *testing.T) {
 func TestReadMetaWithoutMetadata(t *testing.T) {
 	for _, data := range []string{
 		"k8s\x00\x12\x00", `{}`, `{"metadata":null}`, "\xd9\xd9\xf7\xa0",
-		`{"metadata":{"creationTimestamp":null,"labels":{},"finalizers":[],"ownerReferences":null,"annotations":null,"uid":null}}`,
+		`{"metadata":{"creationTimestamp":null,"labels":{},"finalizers":[],"ownerReferences":null,"annotations":null,` +
+			`"uid":null}}`,
 	} {
 		m, err := encoding.ReadMeta([]byte(data))
 		require.NoError(t, err, "%q", data)
@@ -80,28 +81,40 @@ func TestReadMetaWithoutMetadata(t *testing.T) {
 
 func TestReadMetaErrorsNameThePath(t *testing.T) {
 	for data, want := range map[string]string{
-		`{"metadata":5}`:                                        "JSON value: metadata: not an object",
-		`{"metadata":{"name":1}}`:                               "JSON value: metadata.name: not a string",
-		`{"metadata":{"generation":"1"}}`:                       "JSON value: metadata.generation: not a whole number",
-		`{"metadata":{"generation":1.5}}`:                       "JSON value: metadata.generation: not a whole number",
-		`{"metadata":{"creationTimestamp":"tomorrow"}}`:         "JSON value: metadata.creationTimestamp: not an RFC 3339 time",
-		`{"metadata":{"labels":[]}}`:                            "JSON value: metadata.labels: not an object",
-		`{"metadata":{"labels":{"a":1}}}`:                       `JSON value: metadata.labels["a"]: not a string`,
-		`{"metadata":{"finalizers":["a",1]}}`:                   "JSON value: metadata.finalizers[1]: not a string",
-		`{"metadata":{"ownerReferences":[{},1]}}`:               "JSON value: metadata.ownerReferences[1]: not an object",
-		`{"metadata":{"ownerReferences":[{},{"uid":[]}]}}`:      "JSON value: metadata.ownerReferences[1].uid: not a string",
+		`{"metadata":5}`:                  "JSON value: metadata: not an object",
+		`{"metadata":{"name":1}}`:         "JSON value: metadata.name: not a string",
+		`{"metadata":{"generation":"1"}}`: "JSON value: metadata.generation: not a whole number",
+		`{"metadata":{"generation":1.5}}`: "JSON value: metadata.generation: not a whole number",
+		`{"metadata":{"creationTimestamp":"tomorrow"}}`: "JSON value: metadata.creationTimestamp: not an " +
+			"RFC 3339 time",
+		`{"metadata":{"labels":[]}}`:          "JSON value: metadata.labels: not an object",
+		`{"metadata":{"labels":{"a":1}}}`:     `JSON value: metadata.labels["a"]: not a string`,
+		`{"metadata":{"finalizers":["a",1]}}`: "JSON value: metadata.finalizers[1]: not a string",
+		`{"metadata":{"ownerReferences":[{},1]}}`: "JSON value: metadata.ownerReferences[1]: " +
+			"not an object",
+		`{"metadata":{"ownerReferences":[{},{"uid":[]}]}}`: "JSON value: metadata.ownerReferences[1].uid: " +
+			"not a string",
 		`{"metadata":{"ownerReferences":[{"controller":"x"}]}}`: "JSON value: metadata.ownerReferences[0].controller: not true or false",
-		"k8s\x00":                                 "protobuf value: envelope: holds no object",
-		"\xd9\xd9\xf7\xa1\x48metadata\x01":        "CBOR value: metadata: not an object",
-		"k8s\x00\x12\x03\x0a\x05a":                "protobuf value: field 1 at byte 0: the field ends beyond its message",
-		"k8s\x00\x12\x02\x08\x05":                 "protobuf value: metadata: field 1 at byte 0: wire type 0, want length-delimited",
-		"k8s\x00\x12\x04\x0a\x02\x0a\x09":         "protobuf value: metadata: field 1 at byte 0: the field ends beyond its message",
-		"k8s\x00\x12\x04\x0a\x02\x38\x80":         "protobuf value: metadata: field 7 at byte 0: the field ends beyond its message",
-		"k8s\x00\x12\x05\x0a\x03\x3a\x01\x00":     "protobuf value: metadata.generation: field 7 at byte 0: wire type 2, want varint",
-		"k8s\x00\x12\x06\x0a\x04\x6a\x02\x22\x05": "protobuf value: metadata.ownerReferences[0]: field 4 at byte 0: the field ends beyond its message",
-		"k8s\x00\x12\x06\x0a\x04\x6a\x02\x20\x05": "protobuf value: metadata.ownerReferences[0].uid: field 4 at byte 0: wire type 0, want length-delimited",
-		"k8s\x00\x12\x06\x0a\x04\x5a\x02\x08\x05": "protobuf value: metadata.labels: field 1 at byte 0: wire type 0, want length-delimited",
-		"k8s\x00\x12\x06\x0a\x04\x42\x02\x0a\x00": "protobuf value: metadata.creationTimestamp.seconds: field 1 at byte 0: wire type 2, want varint",
+		"k8s\x00":                          "protobuf value: envelope: holds no object",
+		"\xd9\xd9\xf7\xa1\x48metadata\x01": "CBOR value: metadata: not an object",
+		"k8s\x00\x12\x03\x0a\x05a": "protobuf value: field 1 at byte 0: the field ends beyond " +
+			"its message",
+		"k8s\x00\x12\x02\x08\x05": "protobuf value: metadata: field 1 at byte 0: wire type 0, want " +
+			"length-delimited",
+		"k8s\x00\x12\x04\x0a\x02\x0a\x09": "protobuf value: metadata: field 1 at byte 0: the field ends " +
+			"beyond its message",
+		"k8s\x00\x12\x04\x0a\x02\x38\x80": "protobuf value: metadata: field 7 at byte 0: the field ends " +
+			"beyond its message",
+		"k8s\x00\x12\x05\x0a\x03\x3a\x01\x00": "protobuf value: metadata.generation: field 7 at byte 0: wire " +
+			"type 2, want varint",
+		"k8s\x00\x12\x06\x0a\x04\x6a\x02\x22\x05": "protobuf value: metadata.ownerReferences[0]: field 4 at byte 0: " +
+			"the field ends beyond its message",
+		"k8s\x00\x12\x06\x0a\x04\x6a\x02\x20\x05": "protobuf value: metadata.ownerReferences[0].uid: field 4 at byte " +
+			"0: wire type 0, want length-delimited",
+		"k8s\x00\x12\x06\x0a\x04\x5a\x02\x08\x05": "protobuf value: metadata.labels: field 1 at byte 0: wire type 0, " +
+			"want length-delimited",
+		"k8s\x00\x12\x06\x0a\x04\x42\x02\x0a\x00": "protobuf value: metadata.creationTimestamp.seconds: field 1 at " +
+			"byte 0: wire type 2, want varint",
 	} {
 		_, err := encoding.ReadMeta([]byte(data))
 		require.EqualError(t, err, want, "%q", data)
@@ -111,7 +124,8 @@ func TestReadMetaErrorsNameThePath(t *testing.T) {
 // Cut anywhere, a value is an error. A protobuf value may lose the two empty strings behind the
 // object.
 func TestTruncatedValues(t *testing.T) {
-	for _, name := range []string{"k8s/apps.v1.DaemonSet.pb", "k8s/core.v1.ConfigMap.pb", "cr/put-beta.after", "c1.cbor"} {
+	for _, name := range []string{"k8s/apps.v1.DaemonSet.pb", "k8s/core.v1.ConfigMap.pb",
+		"cr/put-beta.after", "c1.cbor"} {
 		data := stored(t, name)
 		for n := range len(data) - 1 {
 			_, err := encoding.ReadMeta(data[:n:n])

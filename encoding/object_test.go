@@ -61,7 +61,8 @@ func TestCRDHasTheSameContentAsAnObject(t *testing.T) {
 }
 
 func TestNumbersSurvive(t *testing.T) {
-	const in = `{"apiVersion":"v1","big":9007199254740993,"float":1.5,"kind":"A","max":9223372036854775807,"min":-9223372036854775808,"zero":0}` + "\n"
+	const in = `{"apiVersion":"v1","big":9007199254740993,"float":1.5,"kind":"A","max":9223372036854775807,` +
+		`"min":-9223372036854775808,"zero":0}` + "\n"
 	obj, format, err := encoding.DecodeObject([]byte(in))
 	require.NoError(t, err)
 	require.Equal(t, int64(9007199254740993), obj["big"])
@@ -164,11 +165,14 @@ func TestErrorsHoldNoValues(t *testing.T) {
 	long := strings.Repeat(secret, 40)
 	const workload = `{"apiVersion":"apps/v1","kind":"DaemonSet",`
 	for _, data := range []string{
-		`{"a":` + long + `}`, `{"a":"` + secret, `{"a":"` + secret + `" "`, `{"a":` + secret + `x}`, `{"metadata":{"name":` + secret + `}}`,
-		`{"metadata":{"x":` + long + `}}`, `{"metadata":{"creationTimestamp":"` + secret + `"}}`, `{"kind":` + secret + `}`,
+		`{"a":` + long + `}`, `{"a":"` + secret, `{"a":"` + secret + `" "`, `{"a":` + secret + `x}`,
+		`{"metadata":{"name":` + secret + `}}`,
+		`{"metadata":{"x":` + long + `}}`, `{"metadata":{"creationTimestamp":"` + secret + `"}}`,
+		`{"kind":` + secret + `}`,
 		workload + `"spec":{"template":{"spec":{"containers":[{"env":[{"name":"A","value":` + long + `}]}]}}}}`,
 		`{"apiVersion":"v1","kind":"ConfigMap","data":` + secret + `}`,
-		"\xd9\xd9\xf7\xa1\x41a\x6a" + secret + secret, "\xd9\xd9\xf7\x6a" + secret, secret, "k8s\x00\x12\x0c\x0a\x0a" + secret,
+		"\xd9\xd9\xf7\xa1\x41a\x6a" + secret + secret, "\xd9\xd9\xf7\x6a" + secret, secret,
+		"k8s\x00\x12\x0c\x0a\x0a" + secret,
 	} {
 		failed := 0
 		for call, err := range everyFunction([]byte(data)) {

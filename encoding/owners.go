@@ -13,7 +13,9 @@ import (
 //
 // changed counts the changed references; 0 means that out is data itself. Owner references inside
 // embedded templates are skipped. Formats and errors are those of Get.
-func EditOwnerReferences(data []byte, edit func(OwnerReference) (OwnerReference, bool)) (out []byte, changed int, err error) {
+func EditOwnerReferences(
+	data []byte, edit func(OwnerReference) (OwnerReference, bool),
+) (out []byte, changed int, err error) {
 	content, err := Get(data, "metadata", "ownerReferences")
 	if err != nil {
 		return nil, 0, err
@@ -96,7 +98,8 @@ func (e *ownerEdit) renamePaths(data []byte) []byte {
 		paths, _ := content.(map[string]any)
 		before := maps.Clone(paths)
 		clear(paths)
-		for _, name := range slices.Backward(slices.Sorted(maps.Keys(before))) { // two owners may be one now: the first stays
+		// two owners may be one now: the first stays
+		for _, name := range slices.Backward(slices.Sorted(maps.Keys(before))) {
 			paths[e.rename(name)] = before[name]
 		}
 	}

@@ -14,8 +14,10 @@ import (
 	"github.com/etcdshift/etcdshift/encoding"
 )
 
-const managedBefore = `{"f:metadata":{"f:labels":{"f:uid-1":{}},"f:ownerReferences":{".":{},"k:{\"uid\":\"uid-1\"}":{},"k:{\"uid\":\"uid-5\"}":{"f:name":{}}}},"f:spec":{"f:x":{"k:{\"uid\":\"uid-1\"}":{}}}}`
-const managedAfter = `{"f:metadata":{"f:labels":{"f:uid-1":{}},"f:ownerReferences":{".":{},"k:{\"uid\":\"uid-5\"}":{"f:name":{}},"k:{\"uid\":\"uid-9\"}":{}}},"f:spec":{"f:x":{"k:{\"uid\":\"uid-1\"}":{}}}}`
+const managedBefore = `{"f:metadata":{"f:labels":{"f:uid-1":{}},"f:ownerReferences":{".":{},` +
+	`"k:{\"uid\":\"uid-1\"}":{},"k:{\"uid\":\"uid-5\"}":{"f:name":{}}}},"f:spec":{"f:x":{"k:{\"uid\":\"uid-1\"}":{}}}}`
+const managedAfter = `{"f:metadata":{"f:labels":{"f:uid-1":{}},"f:ownerReferences":{".":{},` +
+	`"k:{\"uid\":\"uid-5\"}":{"f:name":{}},"k:{\"uid\":\"uid-9\"}":{}}},"f:spec":{"f:x":{"k:{\"uid\":\"uid-1\"}":{}}}}`
 
 // owned sets three references and two managers.
 func owned(obj metav1.Object, uid1, fieldsV1 string) {
@@ -30,7 +32,8 @@ func owned(obj metav1.Object, uid1, fieldsV1 string) {
 		{APIVersion: "v1", Kind: "Pod", Name: "p", UID: "uid-6", Controller: &no, BlockOwnerDeletion: &no},
 	})
 	obj.SetManagedFields([]metav1.ManagedFieldsEntry{
-		{Manager: "m", Operation: "Apply", APIVersion: "v1", FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte(fieldsV1)}},
+		{Manager: "m", Operation: "Apply", APIVersion: "v1", FieldsType: "FieldsV1",
+			FieldsV1: &metav1.FieldsV1{Raw: []byte(fieldsV1)}},
 		{Manager: "other", Operation: "Update", APIVersion: "v1"},
 	})
 }
@@ -110,20 +113,25 @@ func wrapJSON(t testing.TB, meta metav1.ObjectMeta) map[string]any {
 
 // Space around values outside the edited objects stays, and so does the last byte.
 func TestOwnerEditOfSpacedJSON(t *testing.T) {
-	const before = " {\"spec\": { \"x\" : [ 1 , \"}]\\\"\" ] },\n \"metadata\":{\"ownerReferences\":[ {\"uid\" :\"u\", \"extra\": {\"a\" :1}, \"apiVersion\":\"old.example.com\\/v1\"} ]}}\n\n"
-	const after = " {\"spec\":{ \"x\" : [ 1 , \"}]\\\"\" ] },\"metadata\":{\"ownerReferences\":[{\"uid\":\"uid-9\",\"extra\":{\"a\" :1},\"apiVersion\":\"new.example.com/v3\"}]}}\n\n"
+	const before = " {\"spec\": { \"x\" : [ 1 , \"}]\\\"\" ] },\n \"metadata\":{\"ownerReferences\":[ {\"uid\" " +
+		":\"u\", \"extra\": {\"a\" :1}, \"apiVersion\":\"old.example.com\\/v1\"} ]}}\n\n"
+	const after = " {\"spec\":{ \"x\" : [ 1 , \"}]\\\"\" ] " +
+		"},\"metadata\":{\"ownerReferences\":[{\"uid\":\"uid-9\",\"extra\":{\"a\" " +
+		":1},\"apiVersion\":\"new.example.com/v3\"}]}}\n\n"
 	require.Equal(t, after, string(mustMoveOwner(t)([]byte(before))))
 }
 
 // Each field can be changed, set and removed, in every format alike.
 func TestOwnerEditOfEachField(t *testing.T) {
 	yes, no := true, false
-	full := encoding.OwnerReference{APIVersion: "v1", Kind: "K", Name: "n", UID: "u", Controller: &yes, BlockOwnerDeletion: &no}
+	full := encoding.OwnerReference{APIVersion: "v1", Kind: "K", Name: "n", UID: "u", Controller: &yes,
+		BlockOwnerDeletion: &no}
 	bare := encoding.OwnerReference{APIVersion: "v1", Kind: "K", Name: "n", UID: "u"}
 	for _, tc := range []struct{ from, to encoding.OwnerReference }{
 		{full, bare},
 		{bare, full},
-		{full, encoding.OwnerReference{APIVersion: "v2", Kind: "L", Name: "m", UID: "w", Controller: &no, BlockOwnerDeletion: &yes}},
+		{full, encoding.OwnerReference{APIVersion: "v2", Kind: "L", Name: "m", UID: "w", Controller: &no,
+			BlockOwnerDeletion: &yes}},
 		{full, encoding.OwnerReference{}},
 		{encoding.OwnerReference{}, full},
 	} {
@@ -131,9 +139,10 @@ func TestOwnerEditOfEachField(t *testing.T) {
 			m, err := encoding.ReadMeta(data)
 			require.NoError(t, err)
 			require.Equal(t, []encoding.OwnerReference{tc.from}, m.OwnerReferences, format)
-			out, changed, err := encoding.EditOwnerReferences(data, func(o encoding.OwnerReference) (encoding.OwnerReference, bool) {
-				return tc.to, true
-			})
+			out, changed, err := encoding.EditOwnerReferences(data,
+				func(o encoding.OwnerReference) (encoding.OwnerReference, bool) {
+					return tc.to, true
+				})
 			require.NoError(t, err)
 			require.Equal(t, 1, changed)
 			require.Equal(t, ownerInEveryFormat(t, tc.to)[format], out, "%s: %+v", format, tc)
@@ -144,8 +153,8 @@ func TestOwnerEditOfEachField(t *testing.T) {
 func ownerInEveryFormat(t testing.TB, o encoding.OwnerReference) map[encoding.Format][]byte {
 	t.Helper()
 	obj := natives()["core.v1.ConfigMap"]()
-	obj.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: o.APIVersion, Kind: o.Kind, Name: o.Name, UID: types.UID(o.UID),
-		Controller: o.Controller, BlockOwnerDeletion: o.BlockOwnerDeletion}})
+	obj.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: o.APIVersion, Kind: o.Kind, Name: o.Name,
+		UID: types.UID(o.UID), Controller: o.Controller, BlockOwnerDeletion: o.BlockOwnerDeletion}})
 	content := map[string]any{"apiVersion": "v1", "kind": "ConfigMap",
 		"metadata": wrapJSON(t, metav1.ObjectMeta{OwnerReferences: obj.GetOwnerReferences()})}
 	out := map[encoding.Format][]byte{encoding.FormatProtobuf: wrap(t, "v1", "ConfigMap", obj)}
@@ -159,7 +168,8 @@ func ownerInEveryFormat(t testing.TB, o encoding.OwnerReference) map[encoding.Fo
 
 // An edit that changes nothing returns its input, the same memory.
 func TestIdentityEditsReturnTheirInput(t *testing.T) {
-	for _, name := range []string{"k8s/apps.v1.DaemonSet.pb", "k8s/core.v1.Secret.pb", "cr/put-beta.after", "crd.etcd", "c1.cbor", "cr/raw1.before"} {
+	for _, name := range []string{"k8s/apps.v1.DaemonSet.pb", "k8s/core.v1.Secret.pb", "cr/put-beta.after", "crd.etcd",
+		"c1.cbor", "cr/raw1.before"} {
 		data := stored(t, name)
 		out, changed, err := encoding.EditOwnerReferences(data, keepOwner)
 		require.NoError(t, err, name)
@@ -177,11 +187,12 @@ func TestOwnerEditSeesEachReferenceOnce(t *testing.T) {
 		[]byte("k8s\x00\x12\x11\x0a\x0f\x6a\x03\x22\x01a\x6a\x03\x22\x01b\x6a\x03\x22\x01c"),
 	} {
 		var seen []string
-		out, changed, err := encoding.EditOwnerReferences(data, func(o encoding.OwnerReference) (encoding.OwnerReference, bool) {
-			seen = append(seen, o.UID)
-			o.UID += o.UID
-			return o, o.UID != "bb"
-		})
+		out, changed, err := encoding.EditOwnerReferences(data,
+			func(o encoding.OwnerReference) (encoding.OwnerReference, bool) {
+				seen = append(seen, o.UID)
+				o.UID += o.UID
+				return o, o.UID != "bb"
+			})
 		require.NoError(t, err)
 		require.Equal(t, []string{"a", "b", "c"}, seen)
 		require.Equal(t, 2, changed)
@@ -195,12 +206,13 @@ func TestOwnerEditSeesEachReferenceOnce(t *testing.T) {
 func TestManagedFieldsFollow(t *testing.T) {
 	for before, after := range map[string]string{
 		managedBefore: managedAfter,
-		`{"f:metadata":{"f:ownerReferences":{"k:{\"uid\":\"uid-1\"}":{},"k:{\"uid\":\"uid-9\"}":{}}}}`: `{"f:metadata":{"f:ownerReferences":{"k:{\"uid\":\"uid-9\"}":{}}}}`,
-		`{"f:metadata":{"f:ownerReferences":{"k:{\"uid\":\"uid-2\"}":{}}}}`:                            "",
-		`{"f:metadata":{"f:ownerReferences":{"k:nonsense":{},"v:1":{},"k:[]":{},"k:{}":{}}}}`:          "",
-		`{"f:metadata":{"f:ownerReferences":[]}}`:                                                      "",
-		`{"f:metadata":{"f:ownerReferences":{"k:{\"uid\":\"uid-1\"`:                                    "",
-		`[{"f:ownerReferences":{"k:{\"uid\":\"uid-1\"}":{}}}]`:                                         "",
+		`{"f:metadata":{"f:ownerReferences":{"k:{\"uid\":\"uid-1\"}":{},` +
+			`"k:{\"uid\":\"uid-9\"}":{}}}}`: `{"f:metadata":{"f:ownerReferences":{"k:{\"uid\":\"uid-9\"}":{}}}}`,
+		`{"f:metadata":{"f:ownerReferences":{"k:{\"uid\":\"uid-2\"}":{}}}}`:                   "",
+		`{"f:metadata":{"f:ownerReferences":{"k:nonsense":{},"v:1":{},"k:[]":{},"k:{}":{}}}}`: "",
+		`{"f:metadata":{"f:ownerReferences":[]}}`:                                             "",
+		`{"f:metadata":{"f:ownerReferences":{"k:{\"uid\":\"uid-1\"`:                           "",
+		`[{"f:ownerReferences":{"k:{\"uid\":\"uid-1\"}":{}}}]`:                                "",
 	} {
 		if after == "" {
 			after = before
@@ -208,7 +220,8 @@ func TestManagedFieldsFollow(t *testing.T) {
 		obj := natives()["core.v1.Secret"]()
 		owned(obj, "uid-1", before)
 		out := mustMoveOwner(t)(wrap(t, "v1", "Secret", obj))
-		require.Equal(t, after, string(decode(t, out, natives()["core.v1.Secret"]()).GetManagedFields()[0].FieldsV1.Raw))
+		require.Equal(t, after, string(decode(t, out,
+			natives()["core.v1.Secret"]()).GetManagedFields()[0].FieldsV1.Raw))
 	}
 }
 
@@ -216,10 +229,13 @@ func TestManagedFieldsFollow(t *testing.T) {
 func TestManagedFieldsOfOwnersThatBecomeOne(t *testing.T) {
 	toOne := func(o encoding.OwnerReference) (encoding.OwnerReference, bool) { o.UID = "n"; return o, true }
 	for before, after := range map[string]string{
-		`{"k:{\"uid\":\"u2\"}":{},".":{},"k:{\"uid\":\"u1\"}":{}}`:                                `{".":{},"k:{\"uid\":\"n\"}":{}}`,
-		`{".":{},"k:{\"uid\":\"o\"}":{},"k:{\"uid\":\"u1\"}":{"f:x":{}},"k:{\"uid\":\"u2\"}":{}}`: `{".":{},"k:{\"uid\":\"n\"}":{"f:x":{}},"k:{\"uid\":\"o\"}":{}}`,
+		`{"k:{\"uid\":\"u2\"}":{},".":{},` +
+			`"k:{\"uid\":\"u1\"}":{}}`: `{".":{},"k:{\"uid\":\"n\"}":{}}`,
+		`{".":{},"k:{\"uid\":\"o\"}":{},"k:{\"uid\":\"u1\"}":{"f:x":{}},` +
+			`"k:{\"uid\":\"u2\"}":{}}`: `{".":{},"k:{\"uid\":\"n\"}":{"f:x":{}},"k:{\"uid\":\"o\"}":{}}`,
 	} {
-		const object = `{"metadata":{"managedFields":[{"fieldsV1":{"f:metadata":{"f:ownerReferences":%s}}}],"ownerReferences":[{"uid":"%s"},{"uid":"%s"}]}}`
+		const object = `{"metadata":{"managedFields":[{"fieldsV1":{"f:metadata":{"f:ownerReferences":%s}}}],` +
+			`"ownerReferences":[{"uid":"%s"},{"uid":"%s"}]}}`
 		data, want := []byte(fmt.Sprintf(object, before, "u1", "u2")), fmt.Sprintf(object, after, "n", "n")
 		out, changed, err := encoding.EditOwnerReferences(data, toOne)
 		require.NoError(t, err)
@@ -243,8 +259,10 @@ func TestManagedFieldsOfOwnersThatBecomeOne(t *testing.T) {
 // Malformed managedFields stay, and no error stops the edit: a server ignores them too.
 func TestUnreadableManagedFieldsStay(t *testing.T) {
 	const good = `{"fieldsV1":{"f:metadata":{"f:ownerReferences":{"k:{\"uid\":\"%s\"}":{}}}}}`
-	for _, managed := range []string{`{"a":1}`, `"text"`, `[false]`, `[null]`, `[{"fieldsV1":1}]`, `[{"fieldsV1":{"f:metadata":[]}}]`, `[false,` + good + `]`} {
-		const object = `{"apiVersion":"v1","kind":"K","metadata":{"managedFields":%s,"ownerReferences":[{"apiVersion":"old.example.com/v1","kind":"A","name":"n","uid":"uid-1"}]}}`
+	for _, managed := range []string{`{"a":1}`, `"text"`, `[false]`, `[null]`, `[{"fieldsV1":1}]`,
+		`[{"fieldsV1":{"f:metadata":[]}}]`, `[false,` + good + `]`} {
+		const object = `{"apiVersion":"v1","kind":"K","metadata":{"managedFields":%s,` +
+			`"ownerReferences":[{"apiVersion":"old.example.com/v1","kind":"A","name":"n","uid":"uid-1"}]}}`
 		before := fmt.Sprintf(object, strings.ReplaceAll(managed, "%s", "uid-1"))
 		after := strings.NewReplacer("uid-1", "uid-9", "old.example.com/v1", "new.example.com/v3").Replace(before)
 		require.Equal(t, after, string(mustMoveOwner(t)([]byte(before))))

@@ -13,7 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-const wholeObject = `{"apiVersion":"v1","kind":"X","metadata":{"name":"a","annotations":{"a":"b","kubectl.kubernetes.io/last-applied-configuration":"{\"x\":1}"},` +
+const wholeObject = `{"apiVersion":"v1","kind":"X","metadata":{"name":"a","annotations":{"a":"b",` +
+	`"kubectl.kubernetes.io/last-applied-configuration":"{\"x\":1}"},` +
 	`"managedFields":[{"manager":"me"}]},"spec":{"a":1},"status":{}}` + "\n"
 
 // TestMeasure: parts are as long as they stand, and no value has more parts than bytes.
@@ -22,7 +23,8 @@ func TestMeasure(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "X", v.GVK.Kind)
 	require.Equal(t, []Part{
-		{Name: "apiVersion", Bytes: len(`"apiVersion":"v1"`)}, {Name: "kind", Bytes: len(`"kind":"X"`)}, {Name: "metadata", Bytes: p.Fields[2].Bytes},
+		{Name: "apiVersion", Bytes: len(`"apiVersion":"v1"`)}, {Name: "kind", Bytes: len(`"kind":"X"`)},
+		{Name: "metadata", Bytes: p.Fields[2].Bytes},
 		{Name: "spec", Bytes: len(`"spec":{"a":1}`)}, {Name: "status", Bytes: len(`"status":{}`)},
 	}, p.Fields)
 	require.Equal(t, len(`"managedFields":[{"manager":"me"}]`), p.ManagedFields)
@@ -51,8 +53,9 @@ func TestMeasure(t *testing.T) {
 // TestMeasureMessage: a protobuf message is measured to its bytes.
 func TestMeasureMessage(t *testing.T) {
 	pod := corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: "a", Annotations: map[string]string{"a": "b", lastAppliedAnnotation: "{}"}, ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "x"}, {Manager: "y"}}},
-		Spec:       corev1.PodSpec{NodeName: "n"},
+		ObjectMeta: metav1.ObjectMeta{Name: "a", Annotations: map[string]string{"a": "b", lastAppliedAnnotation: "{}"},
+			ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "x"}, {Manager: "y"}}},
+		Spec: corev1.PodSpec{NodeName: "n"},
 	}
 	raw, err := pod.Marshal()
 	require.NoError(t, err)

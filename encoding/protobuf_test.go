@@ -168,7 +168,8 @@ func requireSame(t testing.TB, want, got []byte, name string) {
 	t.Helper()
 	for i := range min(len(want), len(got)) {
 		if want[i] != got[i] {
-			require.Fail(t, "different bytes", "%s at %d: want %q, got %q", name, i, want[i:min(len(want), i+40)], got[i:min(len(got), i+40)])
+			require.Fail(t, "different bytes", "%s at %d: want %q, got %q", name, i, want[i:min(len(want), i+40)],
+				got[i:min(len(got), i+40)])
 		}
 	}
 	require.Len(t, got, len(want), name)

@@ -9,7 +9,8 @@ import (
 // TestErrorsKeepSecrets: what is wrong with a value is told by its place, never by what stands
 // there.
 func TestErrorsKeepSecrets(t *testing.T) {
-	for _, broken := range []string{`{"data":{"a":Zm9v}}`, `{"data":"Zm9v`, `{"data":{"a":"x"}Z}`, `{"data":9e999}`, `{"a" Z}`} {
+	for _, broken := range []string{`{"data":{"a":Zm9v}}`, `{"data":"Zm9v`, `{"data":{"a":"x"}Z}`,
+		`{"data":9e999}`, `{"a" Z}`} {
 		_, _, err := DecodeObject([]byte(broken))
 		require.Error(t, err)
 		require.NotContains(t, err.Error(), "Z")

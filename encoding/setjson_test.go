@@ -12,7 +12,8 @@ func TestSetJSON(t *testing.T) {
 		before, after string
 		value         any
 	}{
-		{`{"z":1,"a":{"y":[ 1, 2],"b":{"c":"old" , "unknown":1e3}}}` + "\n", `{"z":1,"a":{"y":[ 1, 2],"b":{"c":[7],"unknown":1e3}}}` + "\n", []any{int64(7)}},
+		{`{"z":1,"a":{"y":[ 1, 2],"b":{"c":"old" , "unknown":1e3}}}` + "\n",
+			`{"z":1,"a":{"y":[ 1, 2],"b":{"c":[7],"unknown":1e3}}}` + "\n", []any{int64(7)}},
 		{`{"z":1,"a":{"b":{}}}`, `{"z":1,"a":{"b":{"c":[7]}}}`, []any{int64(7)}},
 		{`{"z":1,"a":null}`, `{"z":1,"a":{"b":{"c":[7]}}}`, []any{int64(7)}},
 		{`{"z":1,"y":"<&>"}`, `{"z":1,"y":"<&>","a":{"b":{"c":[7]}}}`, []any{int64(7)}},
@@ -24,7 +25,8 @@ func TestSetJSON(t *testing.T) {
 		{`{"a":{"b":{"c":[ 1 , 2 ]}}}`, `{"a":{"b":{"c":[1]}}}`, []any{int64(1)}},
 		{`{"a":{"b":{"c":{"z":{"x" :1},"y":2,"b":3}}}}`, `{"a":{"b":{"c":{"z":{"x" :1},"b":4,"a":5}}}}`,
 			map[string]any{"z": map[string]any{"x": int64(1)}, "b": int64(4), "a": int64(5)}},
-		{`{"z":1,"a":{"y":[ 1, 2],"b":{"c":"old" , "d":1e3}}}` + "\n", `{"z":1,"a":{"y":[ 1, 2],"b":{"d":1e3}}}` + "\n", nil},
+		{`{"z":1,"a":{"y":[ 1, 2],"b":{"c":"old" , "d":1e3}}}` + "\n", `{"z":1,"a":{"y":[ 1, 2],"b":{"d":1e3}}}` + "\n",
+			nil},
 		{`{"a":{"b":{"c":1}},"<":"<&>"}`, `{"a":{"b":{}},"<":"<&>"}`, nil},
 		{` {"a":{"b":{"c":1,"d":0,"c":2}}} `, ` {"a":{"b":{"d":0}}} `, nil},
 		{`{"a":{"b":{"\u0063":1}}}`, `{"a":{"b":{}}}`, nil},
@@ -43,7 +45,8 @@ func TestSetJSON(t *testing.T) {
 
 // Where the field is not there, removing it gives the very bytes.
 func TestSetNothing(t *testing.T) {
-	for _, text := range []string{`{}`, `{"a":null}`, `{"a": {"b":null} }`, `{"a":{"b":{"d":0}}}`, `{"b":{"c":1}}`, "\xd9\xd9\xf7\xa0"} {
+	for _, text := range []string{`{}`, `{"a":null}`, `{"a": {"b":null} }`, `{"a":{"b":{"d":0}}}`, `{"b":{"c":1}}`,
+		"\xd9\xd9\xf7\xa0"} {
 		data := []byte(text)
 		got, err := Set(data, nil, "a", "b", "c")
 		require.NoError(t, err)
@@ -81,7 +84,8 @@ func TestSetProtobufErrors(t *testing.T) {
 		value any
 		path  []string
 	}{
-		{int64(1), []string{"metadata", "name"}}, {"1", []string{"metadata", "generation"}}, {"a", []string{"metadata", "labels"}},
+		{int64(1), []string{"metadata", "name"}}, {"1", []string{"metadata", "generation"}},
+		{"a", []string{"metadata", "labels"}},
 		{map[string]any{"a": int64(1)}, []string{"metadata", "labels"}}, {"a", []string{"metadata", "finalizers"}},
 		{[]any{"a"}, []string{"metadata", "name"}}, {[]any{"a"}, []string{"metadata", "ownerReferences"}},
 		{[]any{map[string]any{"controller": "true"}}, []string{"metadata", "ownerReferences"}},

@@ -189,10 +189,14 @@ func TestCutTemplate(t *testing.T) {
 		return []byte("k8s\x00\x0a\x14\x0a\x07apps/v1\x12\x09DaemonSet" + content)
 	}
 	for content, want := range map[string]string{
-		"\x0a\x05":           "protobuf value: spec.template.spec.containers[0]: field 1 at byte 0: the field ends beyond its message",
-		"\x08\x05":           "protobuf value: spec.template.spec.containers[0].name: field 1 at byte 0: wire type 0, want length-delimited",
-		env("\x0a\x05"):      "protobuf value: spec.template.spec.containers[0].env[0]: field 1 at byte 0: the field ends beyond its message",
-		env("\x0a\x01A\x10"): "protobuf value: spec.template.spec.containers[0].env[0]: field 2 at byte 3: the field ends beyond its message",
+		"\x0a\x05": "protobuf value: spec.template.spec.containers[0]: field 1 at byte 0: the field ends " +
+			"beyond its message",
+		"\x08\x05": "protobuf value: spec.template.spec.containers[0].name: field 1 at byte 0: wire type " +
+			"0, want length-delimited",
+		env("\x0a\x05"): "protobuf value: spec.template.spec.containers[0].env[0]: field 1 at byte 0: the field " +
+			"ends beyond its message",
+		env("\x0a\x01A\x10"): "protobuf value: spec.template.spec.containers[0].env[0]: field 2 at byte 3: the field " +
+			"ends beyond its message",
 	} {
 		_, err := encoding.Get(nest(content), "spec", "template", "spec")
 		require.EqualError(t, err, want)
@@ -204,7 +208,8 @@ func TestCutTemplate(t *testing.T) {
 // Of several fields that a message does not have, the error names the first by name.
 func TestSetUnknownFields(t *testing.T) {
 	for range 50 {
-		_, err := encoding.Set([]byte("k8s\x00\x12\x02\x0a\x00"), map[string]any{"c": "x", "name": "n", "b": "x", "d": "x"}, "metadata")
+		_, err := encoding.Set([]byte("k8s\x00\x12\x02\x0a\x00"),
+			map[string]any{"c": "x", "name": "n", "b": "x", "d": "x"}, "metadata")
 		require.EqualError(t, err, "protobuf value: metadata.b: not of the field's type")
 	}
 }

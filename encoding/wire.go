@@ -63,7 +63,8 @@ func (f WireField) each(visit func(WireField) error) error {
 // nextField reads the field at a position. Most have a tag of one byte and content of at most two
 // bytes of length: they need no general decoder.
 func nextField(msg []byte, at int) (WireField, error) {
-	if rest := msg[at:]; len(rest) > 2 && rest[0] >= 1<<3 && rest[0] < 0x80 && protowire.Type(rest[0]&7) == protowire.BytesType {
+	if rest := msg[at:]; len(rest) > 2 && rest[0] >= 1<<3 && rest[0] < 0x80 &&
+		protowire.Type(rest[0]&7) == protowire.BytesType {
 		size, head := int(rest[1]), 2
 		if size >= 0x80 {
 			size, head = size&0x7f|int(rest[2])<<7, 3

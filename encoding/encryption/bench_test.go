@@ -15,7 +15,8 @@ import (
 // server writes.
 func BenchmarkDecryptAndEncrypt(b *testing.B) {
 	plugin := kmstest.Start(b)
-	plain := []byte(fmt.Sprintf(`{"kind":"Widget","apiVersion":"demo.example.com/v1","spec":{"text":%q}}`, strings.Repeat("x", 1970)))
+	plain := []byte(fmt.Sprintf(`{"kind":"Widget","apiVersion":"demo.example.com/v1","spec":{"text":%q}}`,
+		strings.Repeat("x", 1970)))
 	var etcdKeys [1000][]byte
 	for i := range etcdKeys {
 		etcdKeys[i] = fmt.Appendf(nil, "%s%d", widgetDir, i)
@@ -34,7 +35,8 @@ func BenchmarkDecryptAndEncrypt(b *testing.B) {
 			b.SetBytes(int64(len(plain)))
 			b.ReportAllocs()
 			for i := 0; b.Loop(); i++ {
-				_, _, err := by.Decrypt(context.Background(), widgets, etcdKeys[i%len(etcdKeys)], stored[i%len(etcdKeys)])
+				_, _, err := by.Decrypt(context.Background(), widgets, etcdKeys[i%len(etcdKeys)],
+					stored[i%len(etcdKeys)])
 				require.NoError(b, err)
 			}
 		})

@@ -83,7 +83,8 @@ func asJSON(text []byte) ([]byte, error) {
 func decode(data []byte) (*apiserverv1.EncryptionConfiguration, error) {
 	fields := &apiserverv1.EncryptionConfiguration{}
 	unknown, err := kjson.UnmarshalStrict(data, fields)
-	legacy := fields.APIVersion == "v1" && fields.Kind == "EncryptionConfig" // as Kubernetes 1.7 documented it; still read
+	// as Kubernetes 1.7 documented it; still read
+	legacy := fields.APIVersion == "v1" && fields.Kind == "EncryptionConfig"
 	switch {
 	case err != nil:
 		return nil, typeError(err)
@@ -145,7 +146,8 @@ func invalid(found field.ErrorList) error {
 	var errs []error
 	for _, err := range found {
 		detail := err.Detail
-		if value, single := err.BadValue.(string); single && value != "" && err.Type != field.ErrorTypeRequired && value != "REDACTED" {
+		if value, single := err.BadValue.(string); single && value != "" && err.Type != field.ErrorTypeRequired &&
+			value != "REDACTED" {
 			detail = fmt.Sprintf("%q: %s", value, detail)
 		}
 		errs = append(errs, fmt.Errorf("%s: %s", err.Field, detail))
@@ -161,8 +163,10 @@ func configOf(parsed *apiserver.EncryptionConfiguration) (config, error) {
 		var providers []provider
 		for j, p := range rule.Providers {
 			if p.KMS != nil && p.KMS.APIVersion != "v2" {
-				return config{}, fmt.Errorf("resources[%d].providers[%d].kms: provider %q is for KMS %s, and only KMS v2 is supported "+
-					"(apiVersion: v2); without apiVersion it is v1: %w", i, j, p.KMS.Name, p.KMS.APIVersion, encoding.ErrKMSv1)
+				return config{}, fmt.Errorf("resources[%d].providers[%d].kms: provider %q is for KMS %s, and only "+
+					"KMS v2 is supported "+
+					"(apiVersion: v2); without apiVersion it is v1: %w", i, j, p.KMS.Name, p.KMS.APIVersion,
+					encoding.ErrKMSv1)
 			}
 			if p.KMS != nil {
 				c.plugins = append(c.plugins, plugin{p.KMS.Name, p.KMS.Endpoint, p.KMS.Timeout.Duration})

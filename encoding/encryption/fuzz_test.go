@@ -19,7 +19,8 @@ import (
 // values of Encrypt.
 func FuzzDecrypt(f *testing.F) {
 	plugin := kmstest.Start(f)
-	by := load(f, configuration(f, rule("'*.*'", keyed("aescbc", "key1", "a", "key1:b", "b"), keyed("aesgcm", "key1", "a"),
+	by := load(f, configuration(f, rule("'*.*'", keyed("aescbc", "key1", "a", "key1:b", "b"),
+		keyed("aesgcm", "key1", "a"),
 		keyed("secretbox", "key1", "a"), plugged("vault", plugin.Endpoint()), keyed("aescbc", "key2", "c"))))
 	for prefix, provider := range map[string]string{
 		"k8s:enc:aescbc:v1:key1:":    keyed("aescbc", "key1", "a"),
@@ -70,8 +71,10 @@ func FuzzConfig(f *testing.F) {
 	for _, text := range []string{
 		head + rule("secrets", one("aescbc"), one("aesgcm"), one("secretbox"), "identity: {}"),
 		head + rule("'*.apps', configmaps", "identity: {}") + rule("'*.*'", one("secretbox")),
-		head + rule("secrets", "{}"), head + rule("KEY", "KEY"), head + "KEY", "KEY: [", "kind: EncryptionConfig\napiVersion: v1\nresources:\n" + rule("secrets", one("aescbc")),
-		`{"kind":"EncryptionConfiguration","apiVersion":"apiserver.config.k8s.io/v1","resources":[{"resources":["secrets"],"providers":[{"aescbc":{"keys":[{"name":"a","secret":"KEY"}]}}]}]}`,
+		head + rule("secrets", "{}"), head + rule("KEY", "KEY"), head + "KEY", "KEY: [",
+		"kind: EncryptionConfig\napiVersion: v1\nresources:\n" + rule("secrets", one("aescbc")),
+		`{"kind":"EncryptionConfiguration","apiVersion":"apiserver.config.k8s.io/v1",` +
+			`"resources":[{"resources":["secrets"],"providers":[{"aescbc":{"keys":[{"name":"a","secret":"KEY"}]}}]}]}`,
 	} {
 		f.Add(text)
 	}

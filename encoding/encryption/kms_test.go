@@ -57,7 +57,8 @@ func TestDeadSocketsAreNamedAfterTenSeconds(t *testing.T) {
 		"for an hour":      {[]string{patient(mute)}, []string{`"slow" at unix://` + mute}, nil},
 		"nothing, an hour": {[]string{patient(absent)}, []string{`"slow" at unix://` + absent}, nil},
 		"one of three": {
-			[]string{plugged("alive", alive.Endpoint()), plugged("dead", "unix://"+absent), plugged("mute", "unix://"+mute)},
+			[]string{plugged("alive", alive.Endpoint()), plugged("dead", "unix://"+absent),
+				plugged("mute", "unix://"+mute)},
 			[]string{`"dead" at unix://` + absent, `"mute" at unix://` + mute}, []string{alive.Socket, "alive"},
 		},
 		"not healthy": {
@@ -149,7 +150,8 @@ func TestKMSKeyRotation(t *testing.T) {
 
 	plugin.Forget("key-1")
 	decrypts(t, after, secrets, here, stored, text, true) // its data key is known by now
-	refused(t, with(t, plugged("vault", plugin.Endpoint())), secrets, here, stored, "by kms:v2:vault: the KMS plugin does not decrypt it")
+	refused(t, with(t, plugged("vault", plugin.Endpoint())), secrets, here, stored,
+		"by kms:v2:vault: the KMS plugin does not decrypt it")
 }
 
 // All values of one data key cost one call. A plugin that is gone later is no reason to call a

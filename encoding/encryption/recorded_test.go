@@ -34,8 +34,10 @@ func TestRecordedKubeAPIServer(t *testing.T) {
 		plain, stale, err := by.Decrypt(t.Context(), gr, []byte(record.Key), record.Value)
 		require.NoError(t, err, record.Key)
 		require.False(t, stale, record.Key)
-		require.Contains(t, []encoding.Format{encoding.FormatJSON, encoding.FormatProtobuf}, encoding.Detect(plain), record.Key)
-		require.Equal(t, encrypted, encoding.Detect(encrypt(t, by, gr, record.Key, string(plain))) == encoding.FormatEncrypted)
+		require.Contains(t, []encoding.Format{encoding.FormatJSON, encoding.FormatProtobuf},
+			encoding.Detect(plain), record.Key)
+		require.Equal(t, encrypted, encoding.Detect(encrypt(t, by, gr, record.Key,
+			string(plain))) == encoding.FormatEncrypted)
 		if record.Resource == "events" {
 			require.True(t, by.Encrypts(schema.GroupResource{Group: "events.k8s.io", Resource: "events"}))
 		}

@@ -75,13 +75,15 @@ func (c *cluster) establish(t *testing.T) {
 				Name: "v1", Served: true, Storage: true,
 				Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{
 					Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{"spec": {
-						Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{"size": {Type: "integer"}},
+						Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{
+							"size": {Type: "integer"}},
 					}},
 				}},
 			}},
 		},
 	}
-	_, err := c.api.Extensions.ApiextensionsV1().CustomResourceDefinitions().Create(context.Background(), crd, metav1.CreateOptions{})
+	_, err := c.api.Extensions.ApiextensionsV1().CustomResourceDefinitions().Create(context.Background(), crd,
+		metav1.CreateOptions{})
 	require.NoError(t, err)
 	apitest.WaitEstablished(t, c.api, crdName)
 }
@@ -118,10 +120,12 @@ func TestRealServer(t *testing.T) {
 
 	plugin := kmstest.Start(t)
 	all := []string{
-		keyed("aescbc", "key1", "a"), keyed("aesgcm", "key1", "b"), keyed("secretbox", "key1", "c"), plugged("vault", plugin.Endpoint()),
+		keyed("aescbc", "key1", "a"), keyed("aesgcm", "key1", "b"), keyed("secretbox", "key1", "c"),
+		plugged("vault", plugin.Endpoint()),
 	}
 	for i, named := range []string{"aescbc:v1:key1", "aesgcm:v1:key1", "secretbox:v1:key1", "kms:v2:vault"} {
-		path := configuration(t, rule("widgets.demo.example.com, customresourcedefinitions.apiextensions.k8s.io", all[i], "identity: {}"))
+		path := configuration(t, rule("widgets.demo.example.com, customresourcedefinitions.apiextensions.k8s.io",
+			all[i], "identity: {}"))
 		by := load(t, path)
 		api = c.serve(t, path)
 		apitest.WaitEstablished(t, c.api, crdName)

@@ -48,7 +48,8 @@ func rule(resources string, providers ...string) string {
 // configuration writes an EncryptionConfiguration and returns its path.
 func configuration(t testing.TB, rules ...string) string {
 	t.Helper()
-	return file(t, "apiVersion: apiserver.config.k8s.io/v1\nkind: EncryptionConfiguration\nresources:\n"+strings.Join(rules, ""))
+	return file(t, "apiVersion: apiserver.config.k8s.io/v1\nkind: EncryptionConfiguration\nresources:\n"+
+		strings.Join(rules, ""))
 }
 
 func file(t testing.TB, text string) string {
@@ -80,7 +81,9 @@ func encrypt(t testing.TB, by *Transformers, gr schema.GroupResource, key, plain
 }
 
 // decrypts requires that stored decrypts to plain.
-func decrypts(t testing.TB, by *Transformers, gr schema.GroupResource, key string, stored []byte, plain string, stale bool) {
+func decrypts(
+	t testing.TB, by *Transformers, gr schema.GroupResource, key string, stored []byte, plain string, stale bool,
+) {
 	t.Helper()
 	got, isStale, err := by.Decrypt(context.Background(), gr, []byte(key), stored)
 	require.NoError(t, err)

@@ -57,8 +57,10 @@ func (t *Transformers) Decrypt(
 		return plain, stale, nil
 	case ctx.Err() != nil:
 		return nil, false, ctx.Err()
-	case by.name == kms && slices.Contains([]codes.Code{codes.Unavailable, codes.DeadlineExceeded, codes.Canceled}, status.Code(err)):
-		return nil, false, fmt.Errorf("decrypting a value of %s: the KMS plugin does not answer (%s)", by, status.Code(err))
+	case by.name == kms && slices.Contains([]codes.Code{codes.Unavailable, codes.DeadlineExceeded, codes.Canceled},
+		status.Code(err)):
+		return nil, false, fmt.Errorf("decrypting a value of %s: the KMS plugin does not answer (%s)", by,
+			status.Code(err))
 	default:
 		return nil, false, undecryptable(by, failure(by))
 	}
@@ -69,9 +71,11 @@ func (t *Transformers) Decrypt(
 func failure(by provider) string {
 	switch by.name {
 	case kms:
-		return "the KMS plugin does not decrypt it: its key is gone, or the value is damaged or was copied from another etcd key"
+		return "the KMS plugin does not decrypt it: its key is gone, or the value is damaged or was copied from " +
+			"another etcd key"
 	case aesgcm:
-		return "the key does not decrypt it: another key of that name, or the value is damaged or was copied from another etcd key"
+		return "the key does not decrypt it: another key of that name, or the value is damaged or was copied from " +
+			"another etcd key"
 	default:
 		return "the key does not decrypt it: another key of that name, or the value is damaged"
 	}
@@ -81,7 +85,9 @@ func failure(by provider) string {
 // of an object of gr: encrypted by the first provider configured for gr, or plain itself if
 // [Transformers.Encrypts] is false. For a plain that is encrypted already, the error wraps
 // encoding.ErrEncrypted; decrypt the value under its own key first.
-func (t *Transformers) Encrypt(ctx context.Context, gr schema.GroupResource, key, plain []byte) (stored []byte, err error) {
+func (t *Transformers) Encrypt(
+	ctx context.Context, gr schema.GroupResource, key, plain []byte,
+) (stored []byte, err error) {
 	if by, encrypted := describe(plain); encrypted {
 		return nil, undecryptable(by, "it cannot be encrypted again")
 	}

@@ -58,7 +58,8 @@ func TestPlaintextStaysTheSameSlice(t *testing.T) {
 		"no identity":         {with(t, keyed("aesgcm", "a", "a")), true},
 		"no rule for secrets": {load(t, configuration(t, rule("configmaps", keyed("aescbc", "a", "a")))), false},
 	} {
-		for _, stored := range [][]byte{[]byte(text), []byte("k8s\x00\x0a"), []byte("k8s:enc"), {}, nil, {0xd9, 0xd9, 0xf7}} {
+		for _, stored := range [][]byte{[]byte(text), []byte("k8s\x00\x0a"), []byte("k8s:enc"), {}, nil,
+			{0xd9, 0xd9, 0xf7}} {
 			plain, stale, err := tc.by.Decrypt(context.Background(), secrets, []byte(here), stored)
 			require.NoError(t, err, name)
 			require.Equal(t, stored, plain, name)
@@ -86,7 +87,8 @@ func TestEncryptThenDecrypt(t *testing.T) {
 
 		named := strings.TrimSuffix(strings.TrimPrefix(prefix, "k8s:enc:"), ":")
 		if named == "aesgcm:v1:key1" || named == "kms:v2:vault" {
-			refused(t, by, secrets, there, stored, "value is encrypted by "+named+": ", "does not decrypt it", "copied from another etcd key")
+			refused(t, by, secrets, there, stored, "value is encrypted by "+named+": ", "does not decrypt it",
+				"copied from another etcd key")
 		} else {
 			decrypts(t, by, secrets, there, stored, text, false)
 		}
@@ -110,18 +112,22 @@ func TestUndecryptableIsExplainedByName(t *testing.T) {
 		name, _, _ := strings.Cut(named, ":")
 
 		refused(t, nil, secrets, here, stored, named, "no encryption configuration is given")
-		refused(t, with(t, "identity: {}"), secrets, here, stored, named, "no provider "+named[:len(name)+3]+" for secrets")
-		refused(t, load(t, configuration(t, rule("configmaps", provider))), secrets, here, stored, named, "no rule for secrets")
+		refused(t, with(t, "identity: {}"), secrets, here, stored, named,
+			"no provider "+named[:len(name)+3]+" for secrets")
+		refused(t, load(t, configuration(t, rule("configmaps", provider))), secrets, here, stored, named,
+			"no rule for secrets")
 		if name != kms {
 			other := with(t, keyed(name, "key2", "a"))
 			refused(t, other, secrets, here, stored, named, "no key of that name for secrets")
 			refused(t, with(t, keyed(name, "key1", "b")), secrets, here, stored, named, "another key of that name")
-			refused(t, with(t, keyed(name, "key1", "b", "key2", "a")), secrets, here, stored, named, "another key of that name")
+			refused(t, with(t, keyed(name, "key1", "b", "key2", "a")), secrets, here, stored, named,
+				"another key of that name")
 			both := with(t, keyed(name, "key1", "b"), keyed(name, "key1", "a"))
 			// One aescbc value in 256 looks well padded under a wrong key too: a server then takes
 			// the noise for the object.
 			for range 20 {
-				if _, _, err := both.Decrypt(context.Background(), secrets, []byte(here), stored); err == nil || name != "aescbc" {
+				if _, _, err := both.Decrypt(context.Background(), secrets, []byte(here), stored); err == nil ||
+					name != "aescbc" {
 					break
 				}
 				stored = encrypt(t, with(t, provider), secrets, here, text)
@@ -129,15 +135,18 @@ func TestUndecryptableIsExplainedByName(t *testing.T) {
 			decrypts(t, both, secrets, here, stored, text, true)
 		} else {
 			plugin := kmstest.Start(t)
-			refused(t, with(t, plugged("other", plugin.Endpoint())), secrets, here, stored, named, "no KMS provider of that name")
-			refused(t, with(t, plugged("vault", plugin.Endpoint())), secrets, here, stored, named, "the KMS plugin does not decrypt it")
+			refused(t, with(t, plugged("other", plugin.Endpoint())), secrets, here, stored, named,
+				"no KMS provider of that name")
+			refused(t, with(t, plugged("vault", plugin.Endpoint())), secrets, here, stored, named,
+				"the KMS plugin does not decrypt it")
 		}
 	}
 	by := with(t, keyed("aescbc", "key1", "a"))
 	refused(t, by, secrets, here, []byte("k8s:enc:rot13:v7:key1:abc"),
 		"by rot13:v7:key1: the configuration has no provider rot13:v7 for secrets")
 	refused(t, by, secrets, here, []byte("k8s:enc:"), "by an unnamed provider: it is cut off")
-	refused(t, nil, secrets, here, []byte("k8s:enc:\x01\x02:\xff:"), "by an unnamed provider: no encryption configuration")
+	refused(t, nil, secrets, here, []byte("k8s:enc:\x01\x02:\xff:"),
+		"by an unnamed provider: no encryption configuration")
 	refused(t, by, schema.GroupResource{Resource: "masterleases"}, here, encrypt(t, by, secrets, here, text),
 		"an API server does not encrypt masterleases")
 }
@@ -166,7 +175,8 @@ func TestNoiseIsRefused(t *testing.T) {
 	for range 4000 {
 		stored := encrypt(t, by, secrets, here, text)
 		library := wrong.library.TransformerForResource(secrets)
-		if plain, _, err := library.TransformFromStorage(context.Background(), stored, bound([]byte(here))); err == nil {
+		if plain, _, err := library.TransformFromStorage(context.Background(), stored,
+			bound([]byte(here))); err == nil {
 			noise++
 			require.NotEqual(t, text, string(plain))
 		}
@@ -199,7 +209,8 @@ func TestKeyNamesWithColons(t *testing.T) {
 		stored := encrypt(t, with(t, keyed("aesgcm", name, letter)), secrets, here, text)
 		decrypts(t, by, secrets, here, stored, text, name != "a")
 		refused(t, by, secrets, there, stored, "by aesgcm:v1:"+name+": the key does not decrypt it")
-		refused(t, by, secrets, here, append(bytes.Clone(stored), 0), "by aesgcm:v1:"+name+": the key does not decrypt it")
+		refused(t, by, secrets, here, append(bytes.Clone(stored), 0),
+			"by aesgcm:v1:"+name+": the key does not decrypt it")
 	}
 }
 

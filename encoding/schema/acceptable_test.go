@@ -15,7 +15,8 @@ import (
 func (g generator) mutated(value []byte) []byte {
 	text := string(value)
 	at, n := g.IntN(len(text)), g.IntN(3)
-	insert := g.one("", " ", "0", "-0", "1e3", "1.0", `\u0041`, `\/`, `"`, `,"z":1`, "null", "\xff", "\u2028", "<", "{}", "[]", "12345678901234567890").(string)
+	insert := g.one("", " ", "0", "-0", "1e3", "1.0", `\u0041`, `\/`, `"`, `,"z":1`, "null", "\xff", "\u2028", "<",
+		"{}", "[]", "12345678901234567890").(string)
 	return []byte(text[:at] + insert + text[min(len(text), at+n):])
 }
 
@@ -29,7 +30,8 @@ func (g generator) restrictedCRD(t *testing.T) (*CRD, map[string]any) {
 		versions[0].(map[string]any)["schema"] = versions[1].(map[string]any)["schema"]
 	}
 	if storage := versions[1].(map[string]any); g.IntN(8) == 0 {
-		scale := map[string]any{"specReplicasPath": g.one(".spec.a", ".spec.b"), "statusReplicasPath": g.one(".status.a", ".status.b")}
+		scale := map[string]any{"specReplicasPath": g.one(".spec.a", ".spec.b"),
+			"statusReplicasPath": g.one(".status.a", ".status.b")}
 		storage["subresources"] = map[string]any{"scale": scale}
 	}
 	data, err := json.Marshal(definition)
@@ -84,14 +86,17 @@ func (g generator) restricted(s map[string]any) {
 		add(12, "maxProperties", 1)
 		add(12, "minProperties", 1)
 		add(9, "x-kubernetes-map-type", "atomic")
-		add(12, "x-kubernetes-validations", []any{map[string]any{"rule": g.one("!has(self.a)", "!has(self.a) || self == oldSelf", "has(self.b)",
-			"!has(self.a) || !has(self.b) || self.a == self.b", "!has(self.a) || !has(self.a.b)", "!has(self.b) || size(self.b) < 2", "self == self")}})
+		add(12, "x-kubernetes-validations",
+			[]any{map[string]any{"rule": g.one("!has(self.a)", "!has(self.a) || self == oldSelf", "has(self.b)",
+				"!has(self.a) || !has(self.b) || self.a == self.b", "!has(self.a) || !has(self.a.b)",
+				"!has(self.b) || size(self.b) < 2", "self == self")}})
 	case "array":
 		add(9, "maxItems", 1)
 		add(9, "minItems", 1)
 		add(5, "x-kubernetes-list-type", "set")
 		if items := s["items"].(map[string]any); items["type"] == "object" && g.IntN(2) == 0 {
-			s["x-kubernetes-list-type"], s["x-kubernetes-list-map-keys"], items["required"] = "map", g.one([]any{"a"}, []any{"b", "a"}), []any{"a"}
+			s["x-kubernetes-list-type"], s["x-kubernetes-list-map-keys"], items["required"] = "map",
+				g.one([]any{"a"}, []any{"b", "a"}), []any{"a"}
 		}
 	}
 }
@@ -105,7 +110,8 @@ func (g generator) typedValue(s map[string]any) any {
 	case "string":
 		return g.one("x", "x", "y", "", "<a>", "7", "X", "zz", "2026-01-02T03:04:05Z", "5s")
 	case "integer":
-		return g.one(int64(0), int64(7), int64(8), int64(1), int64(-3), int64(100), int64(500), int64(2147483648), int64(9007199254740993), int64(1795202897324037875), 2.5)
+		return g.one(int64(0), int64(7), int64(8), int64(1), int64(-3), int64(100), int64(500), int64(2147483648),
+			int64(9007199254740993), int64(1795202897324037875), 2.5)
 	case "number":
 		return g.one(int64(3), int64(7), 7.0, 7.2, 1.5, 1e30)
 	case "boolean":
@@ -139,16 +145,19 @@ func (g generator) acceptable(t *testing.T, crd *CRD, root map[string]any) [][]b
 	if object == nil {
 		return nil
 	}
-	object["apiVersion"], object["kind"], object["metadata"] = g.one("example.com/v1", "example.com/v2"), "Thing", g.metadata()
+	object["apiVersion"], object["kind"], object["metadata"] = g.one("example.com/v1", "example.com/v2"),
+		"Thing", g.metadata()
 	metadata, _ := object["metadata"].(map[string]any)
 	if metadata != nil && g.IntN(2) == 0 {
-		fields := g.one(map[string]any{"f:spec": map[string]any{".": map[string]any{}, "f:a": map[string]any{}}}, map[string]any{`k:{"a":1}`: map[string]any{}},
-			map[string]any{"x": map[string]any{}}, map[string]any{})
+		fields := g.one(map[string]any{"f:spec": map[string]any{".": map[string]any{}, "f:a": map[string]any{}}},
+			map[string]any{`k:{"a":1}`: map[string]any{}}, map[string]any{"x": map[string]any{}}, map[string]any{})
 		metadata["managedFields"] = []any{map[string]any{
-			"apiVersion": g.one("example.com/v1", "example.com/v2", "example.com/v3", "v1"), "manager": "m", "operation": g.one("Update", "Apply", "Other"),
+			"apiVersion": g.one("example.com/v1", "example.com/v2", "example.com/v3", "v1"), "manager": "m",
+			"operation":  g.one("Update", "Apply", "Other"),
 			"fieldsType": g.one("FieldsV1", "FieldsV1", "V2"), "fieldsV1": fields,
 		}}
-		metadata["labels"] = map[string]any{g.one("a", "a.b/c", "A/b", "a_", "/x", "x/").(string): g.one("", "b", "-", "A.b", "é")}
+		metadata["labels"] = map[string]any{g.one("a", "a.b/c", "A/b", "a_", "/x", "x/").(string): g.one("", "b",
+			"-", "A.b", "é")}
 	}
 	if _, err := crd.Rewrite(object); err != nil {
 		return nil

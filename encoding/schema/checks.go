@@ -54,7 +54,8 @@ func newCosts(s *apiextensions.JSONSchemaProps) *costs {
 		return nil
 	}
 	c := &costs{
-		schema: s, enum: len(s.Enum), pattern: int(bounded.Instructions(s.Pattern)), properties: make(map[string]*costs, len(s.Properties)),
+		schema: s, enum: len(s.Enum), pattern: int(bounded.Instructions(s.Pattern)),
+		properties: make(map[string]*costs, len(s.Properties)),
 		validator: sync.OnceValues(func() (validation.SchemaValidator, error) {
 			validator, _, err := validation.NewSchemaValidator(s)
 			return validator, err
@@ -106,7 +107,8 @@ func (c *checks) spend(value any, s *costs, path int) error {
 	}
 	text, _ := value.(string)
 	fields, _ := value.(map[string]any) // each schema looks at each, and on updates at each of its properties again
-	cost := 1 + path/16 + s.enum/32 + len(fields)/8 + len(fields)*len(s.properties)/4 + len(text)/1024 + s.pattern*len(text)/128
+	cost := 1 + path/16 + s.enum/32 + len(fields)/8 + len(fields)*len(s.properties)/4 + len(text)/1024 +
+		s.pattern*len(text)/128
 	if *c -= checks(cost); *c < 0 {
 		return fmt.Errorf("%w: more than %d checks", errChecks, maxChecks)
 	}

@@ -30,22 +30,29 @@ func TestChecksAreBounded(t *testing.T) {
 		deep = `{"allOf":[` + list(deep, 4) + `]}`
 	}
 	for name, c := range map[string]struct{ schema, content string }{
-		"many schemas": {`{"l":{"type":"array","items":{"type":"object","x-kubernetes-preserve-unknown-fields":true,"allOf":[` +
-			list(`{"minProperties":0}`, 200) + `]}}}`, `"l":[` + list("{}", 20_000) + `]`},
-		"schemas in schemas": {`{"l":{"type":"array","items":{"type":"object","x-kubernetes-preserve-unknown-fields":true,"not":` + deep +
-			`}}}`, `"l":[` + list("{}", 100) + `]`},
-		"a long key": {`{"m":{"type":"object","additionalProperties":{"type":"object","additionalProperties":{"type":"integer"}}}}`,
+		"many schemas": {
+			`{"l":{"type":"array","items":{"type":"object","x-kubernetes-preserve-unknown-fields":true,"allOf":[` +
+				list(`{"minProperties":0}`, 200) + `]}}}`, `"l":[` + list("{}", 20_000) + `]`},
+		"schemas in schemas": {
+			`{"l":{"type":"array","items":{"type":"object","x-kubernetes-preserve-unknown-fields":true,"not":` + deep +
+				`}}}`, `"l":[` + list("{}", 100) + `]`},
+		"a long key": {
+			`{"m":{"type":"object","additionalProperties":{"type":"object",` +
+				`"additionalProperties":{"type":"integer"}}}}`,
 			`"m":{"` + key + `":{` + fields(5000) + `}}`},
-		"a wide object": {`{"o":{"type":"object","x-kubernetes-preserve-unknown-fields":true,"allOf":[` + list(`{"minProperties":0}`, 3_000) + `]}}`,
+		"a wide object": {`{"o":{"type":"object","x-kubernetes-preserve-unknown-fields":true,"allOf":[` +
+			list(`{"minProperties":0}`, 3_000) + `]}}`,
 			`"o":{` + fields(20_000) + `}`},
-		"many declared fields": {strings.ReplaceAll(`{"o":{"type":"object","properties":{`+fields(4000)+`}}}`, `"x"`, `{"type":"string"}`),
-			`"o":{` + fields(4000) + `}`},
+		"many declared fields": {strings.ReplaceAll(`{"o":{"type":"object","properties":{`+fields(4000)+`}}}`, `"x"`,
+			`{"type":"string"}`), `"o":{` + fields(4000) + `}`},
 		"a long text": {`{"s":{"type":"string","allOf":[` + list(`{"minLength":0}`, 5_000) + `]}}`,
 			`"s":"` + strings.Repeat("a", 1_000_000) + `"`},
 		"a long pattern": {`{"s":{"type":"string","pattern":"` + strings.Repeat("(a|b)*", 5000) + `$"}}`,
 			`"s":"` + strings.Repeat("a", 200_000) + `c"`},
-		"a pattern of many groups": {`{"s":{"type":"string","pattern":"` + strings.Repeat("(a|b)*", 6000) + `$"}}`, `"s":"c"`},
-		"patterns that repeat": {`{"l":{"type":"array","items":{"type":"string","anyOf":[{"pattern":"` + strings.Repeat("a{1000}", 500) +
+		"a pattern of many groups": {`{"s":{"type":"string","pattern":"` + strings.Repeat("(a|b)*", 6000) + `$"}}`,
+			`"s":"c"`},
+		"patterns that repeat": {`{"l":{"type":"array","items":{"type":"string","anyOf":[{"pattern":"` +
+			strings.Repeat("a{1000}", 500) +
 			`"},{"not":{"pattern":"` + strings.Repeat("b{1000}", 500) + `"}}]}}}`, `"l":["c"]`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -77,9 +84,12 @@ func TestChecksOfRealObjects(t *testing.T) {
 
 // CEL rules cost no more than a server lets them, and end with the context.
 func TestRulesAreBounded(t *testing.T) {
-	v := thing(t, `{"type":"object","x-kubernetes-validations":[{"rule":"self.l.all(a, self.l.all(b, self.l.all(c, a == b || b == c || true)))"}],`+
-		`"properties":{"l":{"type":"array","items":{"type":"string"}}}}`)
-	obj := object(t, `{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"x"},"l":[`+list(`"x"`, 2000)+`]}`)
+	v := thing(t,
+		`{"type":"object","x-kubernetes-validations":[{"rule":"self.l.all(a, self.l.all(b, self.l.all(c, a == b || b `+
+			`== c || true)))"}],`+
+			`"properties":{"l":{"type":"array","items":{"type":"string"}}}}`)
+	obj := object(t, `{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"x"},"l":[`+list(`"x"`, 2000)+
+		`]}`)
 	require.ErrorContains(t, v.Validate(t.Context(), obj).ToAggregate(), errBudget)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -88,7 +98,9 @@ func TestRulesAreBounded(t *testing.T) {
 
 // The paths of dropped fields are cut: a name of 200 KB would be in 20,000 of them.
 func TestDroppedPathsAreBounded(t *testing.T) {
-	v := thing(t, `{"type":"object","properties":{"m":{"type":"object","additionalProperties":{"type":"object","properties":{"a":{"type":"string"}}}}}}`)
+	v := thing(t,
+		`{"type":"object","properties":{"m":{"type":"object","additionalProperties":{"type":"object",`+
+			`"properties":{"a":{"type":"string"}}}}}}`)
 	fields := map[string]any{}
 	for i := range 20_000 {
 		fields[fmt.Sprint("f", i)] = "x"

@@ -7,7 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-const widgetMeta = `"apiVersion":"demo.example.com/v1alpha1","kind":"Widget","metadata":{"generation":1,"name":"x","namespace":"default"}`
+const widgetMeta = `"apiVersion":"demo.example.com/v1alpha1","kind":"Widget","metadata":{"generation":1,"name":"x",` +
+	`"namespace":"default"}`
 
 func TestPrune(t *testing.T) {
 	crd := readCRD(t, "crd.etcd")
@@ -17,12 +18,14 @@ func TestPrune(t *testing.T) {
 	}{
 		{"nothing to do", `{` + widgetMeta + `,"spec":{"size":3}}`, `{` + widgetMeta + `,"spec":{"size":3}}`, nil},
 		{
-			"unknown fields", `{` + widgetMeta + `,"spec":{"unknown":{"a":1},"list":[{"name":"a"},{"name":"b","z":1}]},"top":[]}`,
+			"unknown fields", `{` + widgetMeta +
+				`,"spec":{"unknown":{"a":1},"list":[{"name":"a"},{"name":"b","z":1}]},"top":[]}`,
 			`{` + widgetMeta + `,"spec":{"list":[{"name":"a"},{"name":"b"}]}}`,
 			[]string{"spec.list[1].z", "spec.unknown", "top"},
 		},
 		{
-			"nulls", `{` + widgetMeta + `,"spec":{"nul":null,"nonnull":null,"alphaDefault":null,"unknown":null,"free":{"x":null}}}`,
+			"nulls", `{` + widgetMeta +
+				`,"spec":{"nul":null,"nonnull":null,"alphaDefault":null,"unknown":null,"free":{"x":null}}}`,
 			`{` + widgetMeta + `,"spec":{"alphaDefault":null,"free":{"x":null},"nul":null}}`,
 			[]string{"spec.nonnull=null", "spec.unknown=null"},
 		},
@@ -32,14 +35,18 @@ func TestPrune(t *testing.T) {
 		},
 		{
 			"metadata of embedded resources",
-			`{` + widgetMeta + `,"spec":{"tmpl":{"apiVersion":"v1","kind":7,"metadata":{"name":"p","bogus":1,"creationTimestamp":null,"labels":{"a":5}},"spec":{"q":1}}}}`,
+			`{` + widgetMeta +
+				`,"spec":{"tmpl":{"apiVersion":"v1","kind":7,"metadata":{"name":"p","bogus":1,` +
+				`"creationTimestamp":null,"labels":{"a":5}},"spec":{"q":1}}}}`,
 			`{` + widgetMeta + `,"spec":{"tmpl":{"apiVersion":"v1","metadata":{"name":"p"},"spec":{"q":1}}}}`,
 			[]string{"spec.tmpl.kind", "spec.tmpl.metadata.bogus", "spec.tmpl.metadata.labels"},
 		},
 		{
 			"malformed and unknown metadata",
-			`{"apiVersion":"demo.example.com/v1alpha1","kind":"Widget","metadata":{"name":"x","clusterName":"c","labels":{},"annotations":{"bad":5},` +
-				`"ownerReferences":[{"apiVersion":"v1","kind":"K","name":"n","uid":"u","extra":1}],"creationTimestamp":null}}`,
+			`{"apiVersion":"demo.example.com/v1alpha1","kind":"Widget","metadata":{"name":"x","clusterName":"c",` +
+				`"labels":{},"annotations":{"bad":5},` +
+				`"ownerReferences":[{"apiVersion":"v1","kind":"K","name":"n","uid":"u","extra":1}],` +
+				`"creationTimestamp":null}}`,
 			`{"apiVersion":"demo.example.com/v1alpha1","kind":"Widget","metadata":{"generation":1,"name":"x",` +
 				`"ownerReferences":[{"apiVersion":"v1","kind":"K","name":"n","uid":"u"}]}}`,
 			[]string{"metadata.annotations", "metadata.clusterName", "metadata.ownerReferences[0].extra"},
@@ -49,14 +56,18 @@ func TestPrune(t *testing.T) {
 			`{` + widgetMeta + `,"spec":{"big":9007199254740993,"free":{"e":1000},"ratio":1.5,"size":3}}`, nil,
 		},
 		{
-			"another kind is skipped", `{"apiVersion":"demo.example.com/v1alpha1","kind":"Gadget","metadata":{"name":"x"},"spec":{"unknown":1}}`,
-			`{"apiVersion":"demo.example.com/v1alpha1","kind":"Gadget","metadata":{"name":"x"},"spec":{"unknown":1}}`, nil,
+			"another kind is skipped",
+			`{"apiVersion":"demo.example.com/v1alpha1","kind":"Gadget","metadata":{"name":"x"},"spec":{"unknown":1}}`,
+			`{"apiVersion":"demo.example.com/v1alpha1","kind":"Gadget","metadata":{"name":"x"},"spec":{"unknown":1}}`,
+			nil,
 		},
 		{
-			"another group is skipped", `{"apiVersion":"v1alpha1","kind":"Widget","metadata":{"name":"x"},"spec":{"unknown":1}}`,
+			"another group is skipped",
+			`{"apiVersion":"v1alpha1","kind":"Widget","metadata":{"name":"x"},"spec":{"unknown":1}}`,
 			`{"apiVersion":"v1alpha1","kind":"Widget","metadata":{"name":"x"},"spec":{"unknown":1}}`, nil,
 		},
-		{"no metadata", `{"apiVersion":"demo.example.com/v1alpha1","kind":"Widget"}`, `{"apiVersion":"demo.example.com/v1alpha1","kind":"Widget"}`, nil},
+		{"no metadata", `{"apiVersion":"demo.example.com/v1alpha1","kind":"Widget"}`,
+			`{"apiVersion":"demo.example.com/v1alpha1","kind":"Widget"}`, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			v := version(t, crd, "v1alpha1")
@@ -92,7 +103,8 @@ func TestDefault(t *testing.T) {
 	crd := readCRD(t, "crd.etcd")
 	obj := object(t, `{`+widgetMeta+`,"spec":{"list":[{"name":"a"},{"v":1}]}}`)
 	require.NoError(t, version(t, crd, "v1alpha1").Default(obj))
-	require.Equal(t, `{`+widgetMeta+`,"spec":{"alphaDefault":"from-alpha","list":[{"name":"a","v":7},{"v":1}]}}`+"\n", text(t, obj))
+	require.Equal(t, `{`+widgetMeta+`,"spec":{"alphaDefault":"from-alpha","list":[{"name":"a","v":7},{"v":1}]}}`+"\n",
+		text(t, obj))
 
 	noSpec := object(t, `{`+widgetMeta+`}`)
 	require.NoError(t, version(t, crd, "v1alpha1").Default(noSpec))
@@ -105,7 +117,9 @@ func TestDefault(t *testing.T) {
 
 // A default that is a map is copied for each object.
 func TestDefaultsAreNotShared(t *testing.T) {
-	v := thing(t, `{"type":"object","properties":{"spec":{"type":"object","default":{"a":"1"},"properties":{"a":{"type":"string"}}}}}`)
+	v := thing(t,
+		`{"type":"object","properties":{"spec":{"type":"object","default":{"a":"1"},`+
+			`"properties":{"a":{"type":"string"}}}}}`)
 	one := object(t, `{"apiVersion":"example.com/v1","kind":"Thing"}`)
 	require.NoError(t, v.Default(one))
 	one["spec"].(map[string]any)["a"] = "changed"

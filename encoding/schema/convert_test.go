@@ -88,7 +88,8 @@ func TestRewriteNamesDroppedFields(t *testing.T) {
 	dropped, err := crd.Rewrite(object(t, string(readFile(t, "cr/raw1.before"))))
 	require.NoError(t, err)
 	require.Equal(t, []string{
-		"metadata.annotations", "metadata.clusterName", "metadata.deletionGracePeriodSeconds", "metadata.junk", "spec.unknownField",
+		"metadata.annotations", "metadata.clusterName", "metadata.deletionGracePeriodSeconds", "metadata.junk",
+		"spec.unknownField",
 	}, dropped)
 
 	dropped, err = crd.Rewrite(object(t, string(readFile(t, "cr/untouched.before"))))
@@ -121,7 +122,8 @@ func TestConvert(t *testing.T) {
 
 func TestConvertNeedsWebhook(t *testing.T) {
 	crd := parseCRD(t, crdOf(`{"name":"v1","served":true,"storage":true},{"name":"v2","served":true,"storage":false}`,
-		`,"conversion":{"strategy":"Webhook","webhookClientConfig":{"url":"https://localhost/convert"},"conversionReviewVersions":["v1"]}`))
+		`,"conversion":{"strategy":"Webhook","webhookClientConfig":{"url":"https://localhost/convert"},`+
+			`"conversionReviewVersions":["v1"]}`))
 	obj := object(t, `{"apiVersion":"example.com/v2","kind":"Thing","metadata":{"name":"x","generation":1}}`)
 	_, err := crd.Convert(obj, "v1")
 	require.ErrorIs(t, err, ErrNeedsWebhook)

@@ -43,7 +43,8 @@ func ParseCRD(data []byte) (*CRD, error) {
 	if err != nil {
 		return nil, fmt.Errorf("CustomResourceDefinition: %w", err)
 	}
-	c := &CRD{internal: internal, v1: &apiextensionsv1.CustomResourceDefinition{}, stored: stored, versions: map[string]*Version{}}
+	c := &CRD{internal: internal, v1: &apiextensionsv1.CustomResourceDefinition{}, stored: stored,
+		versions: map[string]*Version{}}
 	if internal.Spec.Group != "" { // kcp has definitions of the core group
 		c.prefix = internal.Spec.Group + "/"
 	}
@@ -75,7 +76,8 @@ func (c *CRD) GroupKind() schema.GroupKind {
 
 // GroupResource names the objects' folder in etcd. It follows status.acceptedNames.
 func (c *CRD) GroupResource() schema.GroupResource {
-	return schema.GroupResource{Group: c.v1.Spec.Group, Resource: cmp.Or(c.v1.Status.AcceptedNames.Plural, c.v1.Spec.Names.Plural)}
+	return schema.GroupResource{Group: c.v1.Spec.Group, Resource: cmp.Or(c.v1.Status.AcceptedNames.Plural,
+		c.v1.Spec.Names.Plural)}
 }
 
 // StorageVersion is the version at which a server stores the next write, "" if the CRD names none.

@@ -35,11 +35,13 @@ func TestCRDView(t *testing.T) {
 
 // v1beta1 keeps a schema that all versions share once, above them.
 func TestHoistedSchema(t *testing.T) {
-	const schema = `{"openAPIV3Schema":{"type":"object","properties":{"spec":{"type":"object","properties":{"a":{"type":"string"}}}}}}`
+	const schema = `{"openAPIV3Schema":{"type":"object","properties":{"spec":{"type":"object",` +
+		`"properties":{"a":{"type":"string"}}}}}}`
 	crd := parseCRD(t, crdOf(`{"name":"v1","served":true,"storage":true},{"name":"v2","served":false,"storage":false}`,
 		`,"preserveUnknownFields":false,"validation":`+schema))
 	for _, name := range []string{"v1", "v2"} {
-		obj := object(t, `{"apiVersion":"example.com/`+name+`","kind":"Thing","metadata":{"name":"x","generation":1},"spec":{"a":"1","b":2}}`)
+		obj := object(t, `{"apiVersion":"example.com/`+name+
+			`","kind":"Thing","metadata":{"name":"x","generation":1},"spec":{"a":"1","b":2}}`)
 		require.Equal(t, []string{"spec.b"}, version(t, crd, name).Prune(obj))
 		require.NotNil(t, crd.Object().Spec.Versions[0].Schema)
 	}
@@ -51,7 +53,8 @@ func TestHoistedSchema(t *testing.T) {
 // The only version may be spec.version, its schema missing, and
 // preserveUnknownFields absent, which then means true.
 func TestOldestCRD(t *testing.T) {
-	crd := parseCRD(t, `{"apiVersion":"apiextensions.k8s.io/v1beta1","kind":"CustomResourceDefinition","metadata":{"name":"things.example.com"},
+	crd := parseCRD(
+		t, `{"apiVersion":"apiextensions.k8s.io/v1beta1","kind":"CustomResourceDefinition","metadata":{"name":"things.example.com"},
 "spec":{"group":"example.com","version":"v1","names":{"plural":"things","kind":"Thing"},"scope":"Namespaced"}}`)
 	require.True(t, crd.Object().Spec.PreserveUnknownFields)
 	require.Equal(t, "v1", crd.StorageVersion())
@@ -66,22 +69,26 @@ func TestOldestCRD(t *testing.T) {
 
 func TestNoSchemaPrunesAll(t *testing.T) {
 	crd := parseCRD(t, crdOf(`{"name":"v1","served":true,"storage":true}`, `,"preserveUnknownFields":false`))
-	obj := object(t, `{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"x","generation":1},"spec":{"a":1}}`)
+	obj := object(t,
+		`{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"x","generation":1},"spec":{"a":1}}`)
 	require.Equal(t, []string{"spec"}, version(t, crd, "v1").Prune(obj))
 }
 
 // With preserveUnknownFields a schema need not be structural.
 func TestPreservedNonStructuralSchema(t *testing.T) {
-	const version1 = `{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"properties":{"spec":{"properties":{"a":{"pattern":"^x"}}}}}}}`
+	const version1 = `{"name":"v1","served":true,"storage":true,` +
+		`"schema":{"openAPIV3Schema":{"properties":{"spec":{"properties":{"a":{"pattern":"^x"}}}}}}}`
 	crd := parseCRD(t, crdOf(version1, `,"preserveUnknownFields":true`))
-	obj := object(t, `{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"x","generation":1},"spec":{"a":"y","b":2}}`)
+	obj := object(t,
+		`{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"x","generation":1},"spec":{"a":"y","b":2}}`)
 	v := version(t, crd, "v1")
 	require.Empty(t, v.Prune(obj))
 	errs := v.Validate(t.Context(), obj)
 	require.Len(t, errs, 1)
 	require.Contains(t, errs[0].Error(), `spec.a: Invalid value: "y": spec.a in body should match '^x'`)
 
-	_, err := parseCRD(t, crdOf(strings.Replace(version1, `{"pattern":"^x"}`, `{"type":"object","items":{"type":"string"},"$ref":"#/x"}`, 1),
+	_, err := parseCRD(t, crdOf(strings.Replace(version1, `{"pattern":"^x"}`,
+		`{"type":"object","items":{"type":"string"},"$ref":"#/x"}`, 1),
 		`,"preserveUnknownFields":false`)).Version("v1")
 	require.Error(t, err)
 }
@@ -113,11 +120,15 @@ func TestParseCRDErrors(t *testing.T) {
 	for data, want := range map[string]string{
 		`{"apiVersion":`:                         "unexpected end of JSON input",
 		`{"apiVersion":"v1","kind":"ConfigMap"}`: `no kind "ConfigMap" is registered`,
-		`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinitionList","items":[]}`:         "is not a CustomResourceDefinition",
-		`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","spec":5}`:               "cannot unmarshal number",
-		`{"apiVersion":"apiextensions.k8s.io/v2","kind":"CustomResourceDefinition"}`:                        "is registered",
-		crdOf(`{"name":"v1","served":true,"storage":true},{"name":"v1"}`, ""):                               `version "v1" is listed twice`,
-		crdOf(`{"name":"v1","schema":`+strings.Repeat(`[{"items":`, 300)+strings.Repeat("}]", 300)+"}", ""): "nested more than 512 levels",
+		`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinitionList",` +
+			`"items":[]}`: "is not a CustomResourceDefinition",
+		`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition",` +
+			`"spec":5}`: "cannot unmarshal number",
+		`{"apiVersion":"apiextensions.k8s.io/v2","kind":"CustomResourceDefinition"}`: "is registered",
+		crdOf(`{"name":"v1","served":true,"storage":true},{"name":"v1"}`,
+			""): `version "v1" is listed twice`,
+		crdOf(`{"name":"v1","schema":`+strings.Repeat(`[{"items":`, 300)+strings.Repeat("}]", 300)+"}",
+			""): "nested more than 512 levels",
 	} {
 		_, err := ParseCRD([]byte(data))
 		require.ErrorContains(t, err, want, "%.80s", data)

@@ -26,7 +26,8 @@ func allocated(fn func()) uint64 {
 func nestedDefaults(levels int) string {
 	s := `{"type":"string"}`
 	for range levels {
-		s = `{"type":"array","default":[` + strings.Repeat(`{},`, 11) + `{}],"items":{"type":"object","properties":{"l":` + s + `}}}`
+		s = `{"type":"array","default":[` + strings.Repeat(`{},`, 11) +
+			`{}],"items":{"type":"object","properties":{"l":` + s + `}}}`
 	}
 	return `{"type":"object","properties":{"spec":{"type":"object","properties":{"l":` + s + `}}}}`
 }
@@ -52,7 +53,9 @@ func TestDefaultsAreBounded(t *testing.T) {
 
 // An object that is large already has the same room as a small one.
 func TestLargeObjectsAreDefaulted(t *testing.T) {
-	v := thing(t, `{"type":"object","properties":{"spec":{"type":"object","properties":{"text":{"type":"string"},"a":{"type":"string","default":"b"}}}}}`)
+	v := thing(t,
+		`{"type":"object","properties":{"spec":{"type":"object","properties":{"text":{"type":"string"},`+
+			`"a":{"type":"string","default":"b"}}}}}`)
 	obj := object(t, `{"apiVersion":"example.com/v1","kind":"Thing","spec":{}}`)
 	spec := obj["spec"].(map[string]any)
 	spec["text"] = strings.Repeat("x", 2*MaxGrowth)
@@ -63,14 +66,16 @@ func TestLargeObjectsAreDefaulted(t *testing.T) {
 // One long default in many elements is counted before it is copied.
 func TestLongDefaultsAreBounded(t *testing.T) {
 	text := strings.Repeat("x", 1<<20)
-	for _, of := range []string{`"items":{"type":"string","default":%q}`, `"items":{"type":"array","default":[%q],"items":{"type":"string"}}`,
+	for _, of := range []string{`"items":{"type":"string","default":%q}`,
+		`"items":{"type":"array","default":[%q],"items":{"type":"string"}}`,
 		`"items":{"type":"object","properties":{"a":{"type":"string","default":%q}}}`} {
 		v := thing(t, `{"type":"object","properties":{"l":{"type":"array",`+fmt.Sprintf(of, text)+`}}}`)
 		element := `null,`
 		if strings.Contains(of, "properties") {
 			element = `{},`
 		}
-		obj := object(t, `{"apiVersion":"example.com/v1","kind":"Thing","l":[`+strings.TrimSuffix(strings.Repeat(element, 100), ",")+`]}`)
+		obj := object(t, `{"apiVersion":"example.com/v1","kind":"Thing","l":[`+
+			strings.TrimSuffix(strings.Repeat(element, 100), ",")+`]}`)
 		require.ErrorIs(t, v.Default(obj), ErrTooLarge)
 	}
 }
@@ -78,7 +83,8 @@ func TestLongDefaultsAreBounded(t *testing.T) {
 func TestBeginAndFinishAreBounded(t *testing.T) {
 	const plain = `{"type":"object","x-kubernetes-preserve-unknown-fields":true}`
 	for _, c := range []struct{ stored, storage string }{{nestedDefaults(9), plain}, {plain, nestedDefaults(9)}} {
-		crd := parseCRD(t, crdOf(`{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":`+c.storage+`}},`+
+		crd := parseCRD(t, crdOf(`{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":`+c.storage+
+			`}},`+
 			`{"name":"v2","served":true,"storage":false,"schema":{"openAPIV3Schema":`+c.stored+`}}`, ""))
 		_, err := crd.Rewrite(object(t, `{"apiVersion":"example.com/v2","kind":"Thing","metadata":{},"spec":{}}`))
 		require.ErrorIs(t, err, ErrTooLarge)

@@ -18,7 +18,8 @@ func Example() {
 		log.Fatal(err)
 	}
 	defer in.Close()
-	definition, err := in.Get(ctx, []byte("/registry/apiextensions.k8s.io/customresourcedefinitions/widgets.demo.example.com"))
+	definition, err := in.Get(ctx,
+		[]byte("/registry/apiextensions.k8s.io/customresourcedefinitions/widgets.demo.example.com"))
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -59,7 +59,8 @@ func keepsEntry(c *CRD, entry map[string]any) bool {
 		}
 	}
 	operation, time := entryField(entry, "operation"), entryField(entry, "time")
-	if operation != "Apply" && operation != "Update" || entry["fieldsType"] != "FieldsV1" || time != "" && time < "1971" {
+	if operation != "Apply" && operation != "Update" || entry["fieldsType"] != "FieldsV1" || time != "" &&
+		time < "1971" {
 		return false
 	}
 	version, err := c.versionOf(entry)
@@ -76,8 +77,8 @@ func keepsEntry(c *CRD, entry map[string]any) bool {
 
 // compareKept is compareEntries for canonical times.
 func compareKept(a, b map[string]any) int {
-	return cmp.Or(compareTexts(a, b, "operation"), compareTexts(a, b, "time"), compareTexts(a, b, "manager"), compareTexts(a, b, "apiVersion"),
-		compareTexts(a, b, "subresource"))
+	return cmp.Or(compareTexts(a, b, "operation"), compareTexts(a, b, "time"), compareTexts(a, b, "manager"),
+		compareTexts(a, b, "apiVersion"), compareTexts(a, b, "subresource"))
 }
 
 func compareTexts(a, b map[string]any, name string) int {
@@ -88,7 +89,8 @@ func compareTexts(a, b map[string]any, name string) int {
 // under any version.
 func sameOwner(a, b map[string]any) bool {
 	same := func(name string) bool { return compareTexts(a, b, name) == 0 }
-	return same("manager") && same("operation") && same("subresource") && (a["operation"] == "Apply" || same("apiVersion"))
+	return same("manager") && same("operation") && same("subresource") &&
+		(a["operation"] == "Apply" || same("apiVersion"))
 }
 
 // keepsFields reports that fieldsV1, or a part of it that is not empty, comes back from a set of

@@ -31,7 +31,8 @@ func (c *CRD) RelabelManagedFields(obj map[string]any, all bool) (changed int, l
 		return 0, nil, nil
 	}
 	if obj["apiVersion"] != c.storageAPIVersion() {
-		return 0, nil, fmt.Errorf("CustomResourceDefinition %q: object of %q: %w", c.v1.Name, obj["apiVersion"], errNotStorageVersion)
+		return 0, nil, fmt.Errorf("CustomResourceDefinition %q: object of %q: %w", c.v1.Name, obj["apiVersion"],
+			errNotStorageVersion)
 	}
 	storage, err := c.Version(c.StorageVersion())
 	if err != nil {
@@ -87,7 +88,8 @@ func (r *relabel) entries(list []any) error {
 		if mended != nil {
 			r.out = append(r.out, mended)
 		} else if seed == nil {
-			seed = withFields(entry, r.storage, map[string]any{"f:metadata": map[string]any{"f:name": map[string]any{}}})
+			seed = withFields(entry, r.storage,
+				map[string]any{"f:metadata": map[string]any{"f:name": map[string]any{}}})
 		}
 	}
 	if r.changed == 0 {
@@ -160,7 +162,8 @@ func (r *relabel) merge() error {
 	out := r.out[:0]
 	for _, element := range r.out {
 		entry, _ := element.(map[string]any)
-		owner := [3]string{entryField(entry, "manager"), entryField(entry, "operation"), entryField(entry, "subresource")}
+		owner := [3]string{entryField(entry, "manager"), entryField(entry, "operation"),
+			entryField(entry, "subresource")}
 		merged, err := false, error(nil)
 		switch other := first[owner]; {
 		case entry["apiVersion"] != r.crd.storageAPIVersion():
@@ -203,7 +206,8 @@ func compareEntries(a, b any) int {
 	x, _ := a.(map[string]any)
 	y, _ := b.(map[string]any)
 	by := func(name string) int { return cmp.Compare(entryField(x, name), entryField(y, name)) }
-	return cmp.Or(by("operation"), cmp.Compare(seconds(x), seconds(y)), by("manager"), by("apiVersion"), by("subresource"))
+	return cmp.Or(by("operation"), cmp.Compare(seconds(x), seconds(y)), by("manager"), by("apiVersion"),
+		by("subresource"))
 }
 
 func entryField(entry map[string]any, name string) string {

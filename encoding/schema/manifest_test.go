@@ -60,7 +60,8 @@ items:
 }
 
 func TestParseManifestJSON(t *testing.T) {
-	crds, others, err := ParseManifest([]byte(`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinitionList","items":[
+	crds, others, err := ParseManifest(
+		[]byte(`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinitionList","items":[
 ` + string(readFile(t, "ippools.etcd")) + `,` + string(readFile(t, "networkpolicies.etcd")) + `]}`))
 	require.NoError(t, err)
 	require.Empty(t, others)
@@ -69,12 +70,14 @@ func TestParseManifestJSON(t *testing.T) {
 
 func TestParseManifestErrors(t *testing.T) {
 	for manifest, want := range map[string]string{
-		thingsYAML + "---\n" + thingsYAML:     `document 2: CustomResourceDefinition "things.example.com" is there twice`,
+		thingsYAML + "---\n" +
+			thingsYAML: `document 2: CustomResourceDefinition "things.example.com" is there twice`,
 		"a: [":                                "document 1: ",
 		"just text":                           "document 1: ",
 		"apiVersion: v1\nmetadata: {name: x}": "document 1: no kind",
 		"apiVersion: a/b/c\nkind: X":          "document 1: unexpected GroupVersion string",
-		strings.Replace(thingsYAML, "group: example.com", "group: [1]", 1):          "document 1: CustomResourceDefinition",
+		strings.Replace(thingsYAML, "group: example.com", "group: [1]",
+			1): "document 1: CustomResourceDefinition",
 		"{\"apiVersion\":\"v1\",\"kind\":\"List\",\"items\":[{\"kind\":\"X\"},{}]}": "document 1: item 2: no kind",
 	} {
 		_, _, err := ParseManifest([]byte(manifest))

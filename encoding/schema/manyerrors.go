@@ -164,7 +164,8 @@ func (e *errorCount) count(path *field.Path, errs int) error {
 		e.first = path.String()
 	}
 	if e.errors > maxErrors {
-		return fmt.Errorf("%w: more than %d of its fields are not as the schema says, one is %s", errChecks, maxErrors, e.first)
+		return fmt.Errorf("%w: more than %d of its fields are not as the schema says, one is %s", errChecks,
+			maxErrors, e.first)
 	}
 	return e.ctx.Err()
 }

@@ -14,15 +14,22 @@ import (
 func TestManyErrors(t *testing.T) {
 	number := `{"type":"integer","maximum":0}`
 	for name, c := range map[string]struct{ schema, content string }{
-		"a list":         {`"l":{"type":"array","items":` + number + `}`, `"l":[` + list("1", 300_000) + `]`},
-		"lists in lists": {`"l":{"type":"array","items":{"type":"array","items":` + number + `}}`, `"l":[` + list("["+list("1", 500)+"]", 500) + `]`},
+		"a list": {`"l":{"type":"array","items":` + number + `}`, `"l":[` + list("1", 300_000) + `]`},
+		"lists in lists": {`"l":{"type":"array","items":{"type":"array","items":` + number + `}}`,
+			`"l":[` + list("["+list("1", 500)+"]", 500) + `]`},
 		"a map": {`"m":{"type":"object","additionalProperties":` + number + `}`,
 			`"m":{` + strings.ReplaceAll(fields(100_000), `"x"`, "1") + `}`},
-		"in allOf":                       {`"l":{"type":"array","items":{"type":"integer"},"allOf":[{"items":{"maximum":0}}]}`, `"l":[` + list("1", 200_000) + `]`},
-		"objects":                        {`"l":{"type":"array","items":{"type":"object","required":["a"],"properties":{"a":{"type":"string"}}}}`, `"l":[` + list("{}", 300_000) + `]`},
-		"required fields":                {`"o":{"type":"object","required":[` + names(5000) + `]}`, `"o":{}`},
-		"required fields of few objects": {`"l":{"type":"array","items":{"type":"object","required":[` + names(900) + `]}}`, `"l":[` + list("{}", 20) + `]`},
-		"many schemas of few values": {`"l":{"type":"array","items":{"type":"string","allOf":[` + list(`{"pattern":"a"},{"maxLength":1},{"enum":["c"]}`, 300) + `]}}`,
+		"in allOf": {
+			`"l":{"type":"array","items":{"type":"integer"},"allOf":[{"items":{"maximum":0}}]}`,
+			`"l":[` + list("1", 200_000) + `]`},
+		"objects": {
+			`"l":{"type":"array","items":{"type":"object","required":["a"],"properties":{"a":{"type":"string"}}}}`,
+			`"l":[` + list("{}", 300_000) + `]`},
+		"required fields": {`"o":{"type":"object","required":[` + names(5000) + `]}`, `"o":{}`},
+		"required fields of few objects": {`"l":{"type":"array","items":{"type":"object","required":[` + names(900) +
+			`]}}`, `"l":[` + list("{}", 20) + `]`},
+		"many schemas of few values": {`"l":{"type":"array","items":{"type":"string","allOf":[` +
+			list(`{"pattern":"a"},{"maxLength":1},{"enum":["c"]}`, 300) + `]}}`,
 			`"l":[` + list(`"xx"`, 200) + `]`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -30,7 +37,8 @@ func TestManyErrors(t *testing.T) {
 			obj := object(t, `{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"x"},`+c.content+`}`)
 			// What compares all errors with each other allocates gigabytes for their messages too.
 			require.Less(t, allocated(func() {
-				for _, reason := range []string{Unchecked(v.Validate(t.Context(), obj)), Unchecked(v.Refused(t.Context(), obj))} {
+				for _, reason := range []string{Unchecked(v.Validate(t.Context(), obj)),
+					Unchecked(v.Refused(t.Context(), obj))} {
 					require.Contains(t, reason, "more than 1000 of its fields are not as the schema says")
 				}
 			}), uint64(1<<28))
@@ -40,12 +48,14 @@ func TestManyErrors(t *testing.T) {
 		})
 	}
 	v := thing(t, `{"type":"object","properties":{"l":{"type":"array","items":`+number+`}}}`)
-	obj := object(t, `{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"x"},"l":[`+list("0", 5000)+`,`+list("1", 900)+`]}`)
+	obj := object(t, `{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"x"},"l":[`+list("0", 5000)+`,`+
+		list("1", 900)+`]}`)
 	require.Len(t, v.Validate(t.Context(), obj), 900)
 
 	// An object may fail an alternative of anyOf; that is no error of the object.
 	alternatives := `{"pattern":"x"},` + list(`{"pattern":"a"}`, 200)
-	v = thing(t, `{"type":"object","properties":{"l":{"type":"array","items":{"type":"string","anyOf":[`+alternatives+`],"not":{"allOf":[{"pattern":"a"}]}}}}}`)
+	v = thing(t, `{"type":"object","properties":{"l":{"type":"array","items":{"type":"string","anyOf":[`+alternatives+
+		`],"not":{"allOf":[{"pattern":"a"}]}}}}}`)
 	obj = object(t, `{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"x"},"l":[`+list(`"x"`, 20)+`]}`)
 	require.Empty(t, v.Validate(t.Context(), obj))
 }

@@ -12,7 +12,8 @@ import (
 // a create of the object does not: none compares with the old object, and none looks at
 // annotations. False is for schemas for which this is not sure.
 func asOnCreates(v *Version, props *apiextensions.JSONSchemaProps) bool {
-	if props == nil || v.preserves() || props.AdditionalProperties != nil || len(props.PatternProperties)+len(props.Enum)+len(props.Dependencies) > 0 {
+	if props == nil || v.preserves() || props.AdditionalProperties != nil ||
+		len(props.PatternProperties)+len(props.Enum)+len(props.Dependencies) > 0 {
 		return false
 	}
 	for more := range combined(props) {
@@ -43,7 +44,8 @@ func asOnCreates(v *Version, props *apiextensions.JSONSchemaProps) bool {
 func compares(s *apiextensions.JSONSchemaProps) bool {
 	return anySchema(s, func(s *apiextensions.JSONSchemaProps) bool {
 		return slices.ContainsFunc(s.XValidations, func(rule apiextensions.ValidationRule) bool {
-			return rule.OptionalOldSelf != nil || strings.Contains(rule.Rule, "oldSelf") || strings.Contains(rule.MessageExpression, "oldSelf")
+			return rule.OptionalOldSelf != nil || strings.Contains(rule.Rule, "oldSelf") ||
+				strings.Contains(rule.MessageExpression, "oldSelf")
 		})
 	})
 }

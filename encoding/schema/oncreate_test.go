@@ -48,15 +48,19 @@ func TestAsOnCreates(t *testing.T) {
 		`"anyOf":[{"required":["spec"]}],"properties":{"spec":{"type":"object"}}`:                           false,
 		`"x-kubernetes-validations":[{"rule":"true"}]`:                                                      true,
 		`"x-kubernetes-validations":[{"rule":"self == oldSelf"}]`:                                           false,
-		`"properties":{"l":{"type":"array","items":{"type":"integer","x-kubernetes-validations":[{"rule":"self > 0","messageExpression":"string(oldSelf)"}]}}}`:  false,
-		`"properties":{"a":{"type":"object","additionalProperties":{"type":"integer","x-kubernetes-validations":[{"rule":"self > 0","optionalOldSelf":true}]}}}`: false,
+		`"properties":{"l":{"type":"array","items":{"type":"integer","x-kubernetes-validations":[{"rule":"self > 0",` +
+			`"messageExpression":"string(oldSelf)"}]}}}`: false,
+		`"properties":{"a":{"type":"object","additionalProperties":{"type":"integer",` +
+			`"x-kubernetes-validations":[{"rule":"self > 0","optionalOldSelf":true}]}}}`: false,
 	} {
 		v := version(t, parseCRD(t, thingCRD(`{"type":"object",`+schema+`}`)), "v1")
 		compiled, err := v.validators()
 		require.NoError(t, err)
 		require.Equal(t, want, compiled.asOnCreates, schema)
 	}
-	scaled := strings.Replace(thingCRD(`{"type":"object"}`), `"storage":true`, `"storage":true,"subresources":{"scale":{"specReplicasPath":".metadata.annotations.n","statusReplicasPath":".status.n"}}`, 1)
+	scaled := strings.Replace(thingCRD(`{"type":"object"}`), `"storage":true`,
+		`"storage":true,"subresources":{"scale":{"specReplicasPath":".metadata.annotations.n",`+
+			`"statusReplicasPath":".status.n"}}`, 1)
 	compiled, err := version(t, parseCRD(t, scaled), "v1").validators()
 	require.NoError(t, err)
 	require.False(t, compiled.asOnCreates)

@@ -80,10 +80,13 @@ func (g generator) fitting(s *apiextensions.JSONSchemaProps, depth int) any {
 
 func (g generator) fittingText(s *apiextensions.JSONSchemaProps) any {
 	text := map[string]any{
-		"date-time": g.one("2026-01-02T03:04:05Z", "2026-01-02T03:04:05.123456Z", "2026-02-29T03:04:05Z", "2026-01-02t03:04:05z", "yesterday", "2026-01-02T24:00:00Z", ""),
-		"date":      g.one("2026-01-02", "2026-13-02"), "duration": g.one("5s", "5"), "ipv4": g.one("10.1.2.3", "10.1.2.256", "010.1.2.3"), "byte": g.one("aGk=", "aGk", ""),
-		"uri": g.one("https://a.example/b", "a b"), "uuid": g.one("06e2ce51-8ced-45ff-976a-a35b2eed996d", "06e2"), "hostname": g.one("a.example", "-a"),
-		"cidr": g.one("10.0.0.0/8", "10.0.0.0/33"), "email": g.one("a@b.example", "a"),
+		"date-time": g.one("2026-01-02T03:04:05Z", "2026-01-02T03:04:05.123456Z", "2026-02-29T03:04:05Z",
+			"2026-01-02t03:04:05z", "yesterday", "2026-01-02T24:00:00Z", ""),
+		"date": g.one("2026-01-02", "2026-13-02"), "duration": g.one("5s", "5"),
+		"ipv4": g.one("10.1.2.3", "10.1.2.256", "010.1.2.3"), "byte": g.one("aGk=", "aGk", ""),
+		"uri": g.one("https://a.example/b", "a b"), "uuid": g.one("06e2ce51-8ced-45ff-976a-a35b2eed996d", "06e2"),
+		"hostname": g.one("a.example", "-a"),
+		"cidr":     g.one("10.0.0.0/8", "10.0.0.0/33"), "email": g.one("a@b.example", "a"),
 	}[s.Format]
 	if text != nil {
 		return text
@@ -103,7 +106,8 @@ func (g generator) fittingNumber(s *apiextensions.JSONSchemaProps) any {
 			return int64(*bound) + int64(g.IntN(3)) - 1
 		}
 	}
-	return g.one(int64(1), int64(3), int64(100), int64(2147483647), int64(2147483648), int64(0), 1.5, 1e30, int64(9007199254740993))
+	return g.one(int64(1), int64(3), int64(100), int64(2147483647), int64(2147483648), int64(0), 1.5, 1e30,
+		int64(9007199254740993))
 }
 
 func (g generator) fittingList(s *apiextensions.JSONSchemaProps, depth int) any {
@@ -132,7 +136,8 @@ func (g generator) fittingObject(s *apiextensions.JSONSchemaProps, depth int) an
 	out := map[string]any{}
 	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
 		property := s.Properties[name]
-		if required := slices.Contains(s.Required, name); required && g.IntN(60) > 0 || !required && depth > 0 && g.IntN(len(s.Properties)+2) < 4 {
+		if required := slices.Contains(s.Required, name); required && g.IntN(60) > 0 || !required && depth > 0 &&
+			g.IntN(len(s.Properties)+2) < 4 {
 			out[name] = g.fitting(&property, depth-1)
 		}
 	}
@@ -169,7 +174,8 @@ func (g generator) recordedObject(t testing.TB, crd *CRD) []byte {
 		return crd.prefix + g.one(crd.StorageVersion(), versions[g.IntN(len(versions))].Name).(string)
 	}
 	if g.IntN(2) == 0 {
-		metadata["managedFields"] = []any{map[string]any{"manager": "m", "operation": "Update", "apiVersion": apiVersion(), "fieldsType": "FieldsV1",
+		metadata["managedFields"] = []any{map[string]any{"manager": "m", "operation": "Update",
+			"apiVersion": apiVersion(), "fieldsType": "FieldsV1",
 			"fieldsV1": map[string]any{"f:spec": g.fieldsV1(2)}, "time": "2026-01-02T03:04:05Z"}}
 	}
 	if crd.Webhook() || g.IntN(20) > 0 {

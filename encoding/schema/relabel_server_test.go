@@ -70,7 +70,8 @@ func (l *lab) key(name string) string { return "/registry/example.com/things/" +
 // store puts an object into etcd past the server, and returns its revision.
 func (l *lab) store(obj map[string]any) int64 {
 	l.t.Helper()
-	put, err := l.etcd.Client.Put(l.t.Context(), l.key((&unstructured.Unstructured{Object: obj}).GetName()), text(l.t, obj))
+	put, err := l.etcd.Client.Put(l.t.Context(), l.key((&unstructured.Unstructured{Object: obj}).GetName()),
+		text(l.t, obj))
 	require.NoError(l.t, err)
 	return put.Header.Revision
 }
@@ -90,8 +91,10 @@ func (l *lab) things() dynamic.ResourceInterface {
 // apply is a server-side apply at the storage version.
 func (l *lab) apply(name, manager, spec string) (*unstructured.Unstructured, error) {
 	l.t.Helper()
-	config := object(l.t, `{"apiVersion":"`+l.crd.storageAPIVersion()+`","kind":"Thing","metadata":{"name":"`+name+`"},"spec":`+spec+`}`)
-	return l.things().Apply(context.Background(), name, &unstructured.Unstructured{Object: config}, metav1.ApplyOptions{FieldManager: manager})
+	config := object(l.t, `{"apiVersion":"`+l.crd.storageAPIVersion()+`","kind":"Thing","metadata":{"name":"`+name+
+		`"},"spec":`+spec+`}`)
+	return l.things().Apply(context.Background(), name, &unstructured.Unstructured{Object: config},
+		metav1.ApplyOptions{FieldManager: manager})
 }
 
 // requireElided updates the object, and its status, as it is read.
@@ -108,8 +111,10 @@ func (l *lab) requireElided(name string) {
 // owned is a Thing at v2 whose gitops applied these fields at version.
 func owned(t *testing.T, name, version, spec, fields string) map[string]any {
 	t.Helper()
-	return object(t, `{"apiVersion":"example.com/v2","kind":"Thing","metadata":{"creationTimestamp":"2026-01-02T03:04:05Z","generation":1,"managedFields":[
-{"apiVersion":"`+version+`","fieldsType":"FieldsV1","fieldsV1":{"f:spec":`+fields+`},"manager":"gitops","operation":"Apply","time":"2026-01-02T03:04:05Z"}],
+	return object(
+		t, `{"apiVersion":"example.com/v2","kind":"Thing","metadata":{"creationTimestamp":"2026-01-02T03:04:05Z","generation":1,"managedFields":[
+{"apiVersion":"`+version+`","fieldsType":"FieldsV1","fieldsV1":{"f:spec":`+
+			fields+`},"manager":"gitops","operation":"Apply","time":"2026-01-02T03:04:05Z"}],
 "name":"`+name+`","uid":"11111111-2222-3333-4444-5555555`+strings.Repeat("0", 5)+`"},"spec":`+spec+`}`)
 }
 
@@ -127,23 +132,31 @@ func TestAcceptsAsAServer(t *testing.T) {
 		{"onlyold", `{"a":"x","new":"y"}`, `{"f:old":{}}`, true},
 		{"retyped", `{"a":"x","retyped":5}`, `{"f:a":{},"f:retyped":{}}`, true},
 		{"open", `{"a":"x","open":{"x":5}}`, `{"f:a":{},"f:open":{"f:x":{}}}`, false},
-		{"below-free", `{"a":"x","free":{"declared":{"x":1,"y":2},"z":[1]}}`, `{"f:a":{},"f:free":{"f:declared":{}}}`, false},
+		{"below-free", `{"a":"x","free":{"declared":{"x":1,"y":2},"z":[1]}}`, `{"f:a":{},"f:free":{"f:declared":{}}}`,
+			false},
 		{"free-and-new", `{"a":"x","new":"y","free":{"q":{"r":1}}}`, `{"f:a":{},"f:free":{"f:q":{"f:r":{}}}}`, true},
-		{"embedded", `{"a":"x","tmpl":{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p","labels":{"l":"m"}},"spec":{"q":1}}}`, `{"f:a":{},"f:tmpl":{"f:metadata":{"f:name":{}}}}`, false},
-		{"embedded-new", `{"a":"x","new":"y","tmpl":{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"},"spec":{"q":1}}}`,
+		{"embedded",
+			`{"a":"x","tmpl":{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p","labels":{"l":"m"}},` +
+				`"spec":{"q":1}}}`, `{"f:a":{},"f:tmpl":{"f:metadata":{"f:name":{}}}}`, false},
+		{"embedded-new",
+			`{"a":"x","new":"y","tmpl":{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"},"spec":{"q":1}}}`,
 			`{"f:a":{},"f:tmpl":{"f:apiVersion":{},"f:metadata":{"f:name":{}},"f:spec":{".":{},"f:q":{}}}}`, true},
-		{"pod", `{"a":"x","pod":{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"},"spec":{"q":1}}}`, `{"f:pod":{"f:spec":{"f:q":{}}}}`, false},
+		{"pod", `{"a":"x","pod":{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"},"spec":{"q":1}}}`,
+			`{"f:pod":{"f:spec":{"f:q":{}}}}`, false},
 		{"pod-new", `{"a":"x","pod":{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"},"spec":{"q":1,"r":2}}}`,
 			`{"f:pod":{"f:apiVersion":{},"f:kind":{},"f:metadata":{"f:name":{}},"f:spec":{"f:q":{}}}}`, true},
 		{"labels", `{"a":"x","labels":{"k":"v","n":null}}`, `{"f:a":{},"f:labels":{"f:k":{}}}`, false},
-		{"labels-new", `{"a":"x","new":"y","labels":{"k":"v"}}`, `{"f:a":{},"f:labels":{".":{},"f:k":{},"f:gone":{}}}`, true},
+		{"labels-new", `{"a":"x","new":"y","labels":{"k":"v"}}`, `{"f:a":{},"f:labels":{".":{},"f:k":{},"f:gone":{}}}`,
+			true},
 		{"any-int", `{"a":"x","any":5}`, `{"f:any":{}}`, false},
 		{"any-text", `{"a":"x","any":"50%"}`, `{"f:any":{}}`, false},
 		{"format", `{"a":"x","when":"never"}`, `{"f:when":{}}`, false},
 		{"float", `{"items":[{"x":1.5}]}`, `{"f:items":{}}`, false},
 		{"item-field", `{"items":[{"x":1},{"y":2}]}`, `{"f:items":{}}`, true},
-		{"ports", `{"a":"x","ports":[{"name":"n","port":1}]}`, `{"f:ports":{"k:{\"name\":\"n\"}":{".":{},"f:name":{},"f:port":{}}}}`, false},
-		{"ports-new", `{"new":"x","ports":[{"name":"n","port":1}]}`, `{"f:ports":{"k:{\"name\":\"n\"}":{".":{},"f:name":{},"f:port":{}}}}`, true},
+		{"ports", `{"a":"x","ports":[{"name":"n","port":1}]}`,
+			`{"f:ports":{"k:{\"name\":\"n\"}":{".":{},"f:name":{},"f:port":{}}}}`, false},
+		{"ports-new", `{"new":"x","ports":[{"name":"n","port":1}]}`,
+			`{"f:ports":{"k:{\"name\":\"n\"}":{".":{},"f:name":{},"f:port":{}}}}`, true},
 		{"ports-twice", `{"a":"x","ports":[{"name":"n","port":1},{"name":"n","port":2}]}`, `{"f:a":{}}`, true},
 		{"ports-keyless", `{"a":"x","ports":[{"port":1}]}`, `{"f:a":{}}`, true},
 		{"whole-new", `{"new":"x","whole":{"x":1}}`, `{"f:whole":{"f:x":{}}}`, true},
@@ -205,7 +218,8 @@ func (l *lab) requireSameVerdict(t *testing.T, obj map[string]any, broken bool) 
 func TestApplyAfterAVersionIsGone(t *testing.T) {
 	l := newLab(t, parseCRD(t, twoVersions))
 	const spec, fields = `{"a":"x","b":"y"}`, `{"f:a":{},"f:b":{},"f:old":{}}`
-	relabelled := map[string]string{"gone": "example.com/v1", "foreign": "other.example.com/v1", "nothing": "v0", "idle": "example.com/v1"}
+	relabelled := map[string]string{"gone": "example.com/v1", "foreign": "other.example.com/v1", "nothing": "v0",
+		"idle": "example.com/v1"}
 	for name, version := range relabelled {
 		obj := owned(t, name, version, spec, fields)
 		if name == "gone" { // it still is one of the CRD's
@@ -248,7 +262,9 @@ func TestApplyAfterAVersionIsGone(t *testing.T) {
 // TestApplyWithADeadWebhook has entries of a gone version where the webhook does
 // not answer: all fields are known, or the last entry leaves its seed.
 func TestApplyWithADeadWebhook(t *testing.T) {
-	const conversion = `"conversion":{"strategy":"Webhook","webhook":{"clientConfig":{"url":"https://127.0.0.1:1/convert"},"conversionReviewVersions":["v1"]}},"versions":`
+	const conversion = `"conversion":{"strategy":"Webhook",` +
+		`"webhook":{"clientConfig":{"url":"https://127.0.0.1:1/convert"},"conversionReviewVersions":["v1"]}},` +
+		`"versions":`
 	l := newLab(t, parseCRD(t, strings.Replace(twoVersions, `"versions":`, conversion, 1)))
 	require.True(t, l.crd.Webhook())
 	for name, fields := range map[string]string{"owned": `{"f:a":{},"f:b":{}}`, "seeded": `{"f:a":{},"f:old":{}}`} {
@@ -268,7 +284,8 @@ func TestApplyWithADeadWebhook(t *testing.T) {
 
 	applied, err = l.apply("seeded", "gitops", `{"a":"changed"}`)
 	require.NoError(t, err, "no conflict with before-first-apply")
-	require.Equal(t, map[string]any{"a": "changed", "b": "y"}, applied.Object["spec"], "whose b was is not known any more")
+	require.Equal(t, map[string]any{"a": "changed", "b": "y"}, applied.Object["spec"],
+		"whose b was is not known any more")
 	require.Len(t, applied.GetManagedFields(), 1)
 }
 
@@ -284,7 +301,8 @@ func (l *lab) dropVersion(name string) {
 	_, err = l.etcd.Client.Put(l.t.Context(), key, string(trimmed))
 	require.NoError(l.t, err)
 	l.updateCRD(func(crd *apiextensionsv1.CustomResourceDefinition) {
-		crd.Spec.Versions = slices.DeleteFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == name })
+		crd.Spec.Versions = slices.DeleteFunc(crd.Spec.Versions,
+			func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == name })
 	})
 	gone := l.api.Dynamic.Resource(l.crd.GroupResource().WithVersion(name))
 	require.Eventually(l.t, func() bool {

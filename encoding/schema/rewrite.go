@@ -59,7 +59,8 @@ func (c *CRD) Finish(obj map[string]any, m Mode) (dropped []string, err error) {
 		return nil, err
 	}
 	if obj["apiVersion"] != c.storageAPIVersion() {
-		return nil, fmt.Errorf("CustomResourceDefinition %q: object of %q: %w", c.v1.Name, obj["apiVersion"], errNotStorageVersion)
+		return nil, fmt.Errorf("CustomResourceDefinition %q: object of %q: %w", c.v1.Name, obj["apiVersion"],
+			errNotStorageVersion)
 	}
 	strictly := func(obj map[string]any) ([]string, error) { return storage.coerce(obj, true) }
 	steps := []func(map[string]any) ([]string, error){strictly, c.Begin, strictly}
@@ -88,7 +89,8 @@ func (c *CRD) Rewrite(obj map[string]any) (dropped []string, err error) {
 		return nil, err
 	}
 	if c.NeedsWebhook(obj) {
-		return nil, fmt.Errorf("CustomResourceDefinition %q: object of %q: %w", c.v1.Name, obj["apiVersion"], ErrNeedsWebhook)
+		return nil, fmt.Errorf("CustomResourceDefinition %q: object of %q: %w", c.v1.Name, obj["apiVersion"],
+			ErrNeedsWebhook)
 	}
 	c.Relabel(obj)
 	lost, err := c.Finish(obj, Settled)
@@ -118,7 +120,8 @@ func (c *CRD) Convert(obj map[string]any, to string) (dropped []string, err erro
 	}
 	if from != target {
 		if c.Webhook() {
-			return nil, fmt.Errorf("CustomResourceDefinition %q: from %s to %s: %w", c.v1.Name, from.spec.Name, to, ErrNeedsWebhook)
+			return nil, fmt.Errorf("CustomResourceDefinition %q: from %s to %s: %w", c.v1.Name, from.spec.Name, to,
+				ErrNeedsWebhook)
 		}
 		obj["apiVersion"] = schema.GroupVersion{Group: c.v1.Spec.Group, Version: to}.String()
 	}

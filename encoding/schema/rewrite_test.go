@@ -39,7 +39,8 @@ func TestFinishRefuses(t *testing.T) {
 		_, err := crd.Finish(obj, Pure)
 		require.ErrorIs(t, err, errNotStorageVersion)
 	}
-	_, err := crd.Finish(object(t, `{"apiVersion":"demo.example.com/v1beta1","kind":"Widget","metadata":{"labels":{"a":5}}}`), Settled)
+	_, err := crd.Finish(object(t,
+		`{"apiVersion":"demo.example.com/v1beta1","kind":"Widget","metadata":{"labels":{"a":5}}}`), Settled)
 	require.Error(t, err, "malformed metadata, as after a webhook")
 	none := parseCRD(t, crdOf(`{"name":"v1","served":true,"storage":false}`, ""))
 	_, err = none.Finish(map[string]any{"apiVersion": "example.com/v1", "kind": "Thing"}, Pure)
@@ -53,7 +54,8 @@ func TestFinishRefuses(t *testing.T) {
 func TestNeedsWebhook(t *testing.T) {
 	const versions = `{"name":"v1","served":true,"storage":true},{"name":"v2","served":true,"storage":false}`
 	webhook := parseCRD(t, crdOf(versions,
-		`,"conversion":{"strategy":"Webhook","webhookClientConfig":{"url":"https://localhost/convert"},"conversionReviewVersions":["v1"]}`))
+		`,"conversion":{"strategy":"Webhook","webhookClientConfig":{"url":"https://localhost/convert"},`+
+			`"conversionReviewVersions":["v1"]}`))
 	none := parseCRD(t, crdOf(versions, ""))
 	for _, c := range []struct {
 		apiVersion string
@@ -67,7 +69,9 @@ func TestNeedsWebhook(t *testing.T) {
 		none.Relabel(obj)
 		require.Equal(t, "example.com/v1", obj["apiVersion"])
 	}
-	stored := object(t, `{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"x","resourceVersion":"5","selfLink":"/x"},"spec":{"a":1}}`)
+	stored := object(t,
+		`{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"x","resourceVersion":"5","selfLink":"/x"},`+
+			`"spec":{"a":1}}`)
 	_, err := webhook.Rewrite(stored)
 	require.NoError(t, err, "at the storage version")
 	require.Equal(t, map[string]any{"name": "x", "generation": int64(1)}, stored["metadata"])
@@ -75,11 +79,16 @@ func TestNeedsWebhook(t *testing.T) {
 
 func TestServed(t *testing.T) {
 	for versions, preferred := range map[string]string{
-		`{"name":"v1beta1","served":true,"storage":true},{"name":"v1alpha2","served":true}`:                                                 "v1beta1",
-		`{"name":"v1","served":true},{"name":"v10","served":true},{"name":"v2","served":true},{"name":"v11","served":false,"storage":true}`: "v10",
-		`{"name":"v1beta2","served":true},{"name":"v1beta10","served":true},{"name":"v2alpha1","served":true,"storage":true}`:               "v1beta10",
-		`{"name":"zeta","served":true,"storage":true},{"name":"alpha","served":true}`:                                                       "alpha",
-		`{"name":"v1","served":false,"storage":true}`:                                                                                       "",
+		`{"name":"v1beta1","served":true,"storage":true},{"name":"v1alpha2",` +
+			`"served":true}`: "v1beta1",
+		`{"name":"v1","served":true},{"name":"v10","served":true},{"name":"v2","served":true},{"name":"v11",` +
+			`"served":false,"storage":true}`: "v10",
+		`{"name":"v1beta2","served":true},{"name":"v1beta10","served":true},{"name":"v2alpha1","served":true,` +
+			`"storage":true}`: "v1beta10",
+		`{"name":"zeta","served":true,"storage":true},{"name":"alpha",` +
+			`"served":true}`: "alpha",
+		`{"name":"v1","served":false,` +
+			`"storage":true}`: "",
 	} {
 		require.Equal(t, preferred, parseCRD(t, crdOf(versions, "")).PreferredVersion(), versions)
 	}
@@ -107,19 +116,30 @@ func TestRewriteShapes(t *testing.T) {
 	}{
 		{"hoisted schema", hoisted, `"metadata":{"generation":1,"name":"x"},"spec":{"a":1,"d":null,"n":null}`,
 			`"metadata":{"generation":1,"name":"x"},"spec":{"d":"\u003c\u0026\u003e","n":null}`, []string{"spec.a"}},
-		{"big ints and floats", hoisted, `"metadata":{"generation":1},"spec":{"free":{"big":9007199254740993,"e":1e3,"f":3.0,"r":1.50}}`,
-			`"metadata":{"generation":1},"spec":{"d":"\u003c\u0026\u003e","free":{"big":9007199254740993,"e":1000,"f":3,"r":1.5}}`, nil},
-		{"HTML and line separators", hoisted, `"metadata":{"annotations":{"a":"<b> \u2028"},"generation":1},"spec":{"d":"\u2029é"}`,
+		{"big ints and floats", hoisted,
+			`"metadata":{"generation":1},"spec":{"free":{"big":9007199254740993,"e":1e3,"f":3.0,"r":1.50}}`,
+			`"metadata":{"generation":1},"spec":{"d":"\u003c\u0026\u003e","free":{"big":9007199254740993,"e":1000,` +
+				`"f":3,"r":1.5}}`, nil},
+		{"HTML and line separators", hoisted,
+			`"metadata":{"annotations":{"a":"<b> \u2028"},"generation":1},"spec":{"d":"\u2029é"}`,
 			`"metadata":{"annotations":{"a":"\u003cb\u003e \u2028"},"generation":1},"spec":{"d":"\u2029é"}`, nil},
-		{"malformed metadata", hoisted, `"metadata":{"finalizers":"none","generation":"1","labels":{"a":1},"name":"x","resourceVersion":"5","selfLink":"/x"},"spec":{"d":""}`,
-			`"metadata":{"generation":1,"name":"x"},"spec":{"d":""}`, []string{"metadata.finalizers", "metadata.labels"}},
-		{"embedded resource", hoisted, `"metadata":{"generation":1},"spec":{"d":"","tmpl":{"apiVersion":"v1","kind":"Pod","metadata":{"creationTimestamp":null,"junk":1,"name":"p"},"x":null}}`,
-			`"metadata":{"generation":1},"spec":{"d":"","tmpl":{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"},"x":null}}`, []string{"spec.tmpl.metadata.junk"}},
+		{"malformed metadata", hoisted,
+			`"metadata":{"finalizers":"none","generation":"1","labels":{"a":1},"name":"x","resourceVersion":"5",` +
+				`"selfLink":"/x"},"spec":{"d":""}`,
+			`"metadata":{"generation":1,"name":"x"},"spec":{"d":""}`,
+			[]string{"metadata.finalizers", "metadata.labels"}},
+		{"embedded resource", hoisted,
+			`"metadata":{"generation":1},"spec":{"d":"","tmpl":{"apiVersion":"v1","kind":"Pod",` +
+				`"metadata":{"creationTimestamp":null,"junk":1,"name":"p"},"x":null}}`,
+			`"metadata":{"generation":1},"spec":{"d":"","tmpl":{"apiVersion":"v1","kind":"Pod",` +
+				`"metadata":{"name":"p"},"x":null}}`, []string{"spec.tmpl.metadata.junk"}},
 		{"unknown fields kept, defaults made", keeping, `"metadata":{"generation":1},"other":{"x":null},"spec":{"a":1}`,
 			`"metadata":{"generation":1},"other":{"x":null},"spec":{"a":1,"d":"\u003c\u0026\u003e"}`, nil},
-		{"unknown fields kept, embedded metadata not", keeping, `"metadata":{"generation":1},"spec":{"d":"","tmpl":{"metadata":{"junk":1}}}`,
+		{"unknown fields kept, embedded metadata not", keeping,
+			`"metadata":{"generation":1},"spec":{"d":"","tmpl":{"metadata":{"junk":1}}}`,
 			`"metadata":{"generation":1},"spec":{"d":"","tmpl":{"metadata":{}}}`, []string{"spec.tmpl.metadata.junk"}},
-		{"no schema", bare, `"metadata":{"generation":1},"spec":{"a":1},"status":{}`, `"metadata":{"generation":1}`, []string{"spec", "status"}},
+		{"no schema", bare, `"metadata":{"generation":1},"spec":{"a":1},"status":{}`, `"metadata":{"generation":1}`,
+			[]string{"spec", "status"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			obj := object(t, `{"apiVersion":"example.com/v1","kind":"Thing",`+c.before+`}`)

@@ -68,7 +68,8 @@ func updateManagedFields(v *Version, obj map[string]any, list []any) ([]any, err
 // compileFieldManager returns a server's field manager for requests at the version.
 func compileFieldManager(v *Version) (*managedfields.FieldManager, error) {
 	c, gvk := fieldConverter{crd: v.crd}, v.gvk()
-	return managedfields.NewDefaultCRDFieldManager(c, c, nil, unstructuredscheme.NewUnstructuredCreator(), gvk, gvk.GroupVersion(), "", nil)
+	return managedfields.NewDefaultCRDFieldManager(c, c, nil, unstructuredscheme.NewUnstructuredCreator(), gvk,
+		gvk.GroupVersion(), "", nil)
 }
 
 // fieldConverter converts for a field manager with the strategy None, which drops no fields here.
@@ -78,7 +79,9 @@ type fieldConverter struct {
 }
 
 // ObjectToTyped implements managedfields.TypeConverter.
-func (c fieldConverter) ObjectToTyped(obj runtime.Object, options ...typed.ValidationOptions) (*typed.TypedValue, error) {
+func (c fieldConverter) ObjectToTyped(
+	obj runtime.Object, options ...typed.ValidationOptions,
+) (*typed.TypedValue, error) {
 	content := obj.(*unstructured.Unstructured).Object
 	version, err := c.crd.versionOf(content)
 	if err != nil {

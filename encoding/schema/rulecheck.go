@@ -36,7 +36,8 @@ func newRoot(s *structuralschema.Structural) *ruleNode {
 	if !hasRules(s) {
 		return nil
 	}
-	return newRuleNode(s, keep(&model.Structural{Structural: model.WithTypeAndObjectMeta(s)}), model.SchemaDeclType(s, true))
+	return newRuleNode(s, keep(&model.Structural{Structural: model.WithTypeAndObjectMeta(s)}),
+		model.SchemaDeclType(s, true))
 }
 
 // newRuleNode compiles the rules of a schema as a Validator does; nil without rules. shown is the
@@ -51,7 +52,8 @@ func newRuleNode(s *structuralschema.Structural, shown common.Schema, of *apiser
 	if s.XEmbeddedResource {
 		shown = keep(&model.Structural{Structural: model.WithTypeAndObjectMeta(s)})
 	}
-	rules, err := servercel.Compile(s, of, celconfig.PerCallLimit, bounded.Environment(), servercel.StoredExpressionsEnvLoader())
+	rules, err := servercel.Compile(s, of, celconfig.PerCallLimit, bounded.Environment(),
+		servercel.StoredExpressionsEnvLoader())
 	n := &ruleNode{schema: shown, rules: rules, properties: map[string]*ruleNode{}}
 	n.unsure = err != nil || s.XEmbeddedResource || s.ValueValidation != nil && len(s.ValueValidation.AllOf) > 0
 	for _, rule := range rules {
@@ -59,7 +61,8 @@ func newRuleNode(s *structuralschema.Structural, shown common.Schema, of *apiser
 	}
 	n.items = newRuleNode(s.Items, shown.Items(), of.ElemType)
 	if s.AdditionalProperties != nil {
-		n.additional = newRuleNode(s.AdditionalProperties.Structural, shown.AdditionalProperties().Schema(), of.ElemType)
+		n.additional = newRuleNode(s.AdditionalProperties.Structural, shown.AdditionalProperties().Schema(),
+			of.ElemType)
 	}
 	for name, property := range s.Properties {
 		if in := typeOf(of, name, &property); in != nil { // no rule sees other fields, nor are theirs checked
@@ -93,7 +96,8 @@ func anyStructural(s *structuralschema.Structural, is func(*structuralschema.Str
 	if s == nil {
 		return false
 	}
-	if is(s) || anyStructural(s.Items, is) || s.AdditionalProperties != nil && anyStructural(s.AdditionalProperties.Structural, is) {
+	if is(s) || anyStructural(s.Items, is) || s.AdditionalProperties != nil &&
+		anyStructural(s.AdditionalProperties.Structural, is) {
 		return true
 	}
 	for _, property := range s.Properties {
@@ -146,7 +150,8 @@ func (c *ruleCheck) holds(node *ruleNode, value any) bool {
 		if details == nil || details.ActualCost() == nil {
 			return false
 		}
-		if c.budget -= int64(min(*details.ActualCost(), celconfig.RuntimeCELCostBudget)); err != nil || result != types.True || c.budget < 0 {
+		if c.budget -= int64(min(*details.ActualCost(), celconfig.RuntimeCELCostBudget)); err != nil ||
+			result != types.True || c.budget < 0 {
 			return false
 		}
 	}

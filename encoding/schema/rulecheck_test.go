@@ -28,7 +28,8 @@ func TestRuleCheck(t *testing.T) {
 			if json.Unmarshal(value, &obj) != nil {
 				continue
 			}
-			errs, left := compiled.cel().Validate(t.Context(), nil, structural, obj, nil, celconfig.RuntimeCELCostBudget)
+			errs, left := compiled.cel().Validate(t.Context(), nil, structural, obj, nil,
+				celconfig.RuntimeCELCostBudget)
 			check := ruleCheck{t.Context(), celconfig.RuntimeCELCostBudget}
 			meets := check.meets(compiled.created(), obj)
 			if !meets && len(errs) == 0 && compiled.created().doubts() {

@@ -156,7 +156,8 @@ func (s *shape) property(name string) *shape {
 }
 
 func newRules(p *apiextensions.JSONSchemaProps) *rules {
-	r := &rules{kind: p.Type, unsure: hasMore(p), combined: len(p.AnyOf), enumSize: len(p.Enum), patternSize: int(bounded.Instructions(p.Pattern))}
+	r := &rules{kind: p.Type, unsure: hasMore(p), combined: len(p.AnyOf), enumSize: len(p.Enum),
+		patternSize: int(bounded.Instructions(p.Pattern))}
 	preserves := p.XPreserveUnknownFields != nil && *p.XPreserveUnknownFields
 	switch {
 	case p.XIntOrString && p.Type == "":
@@ -201,14 +202,18 @@ func isType(p *apiextensions.JSONSchemaProps, kind string) bool {
 // isMisplaced tells schemas with rules for other types than their own, and of none that is known.
 func isMisplaced(p *apiextensions.JSONSchemaProps, kind string) bool {
 	isKind := func(kinds ...string) bool { return slices.Contains(kinds, kind) }
-	fields := len(p.Required)+len(p.Properties) > 0 || p.AdditionalProperties != nil || p.MinProperties != nil || p.MaxProperties != nil || p.XMapType != nil
+	fields := len(p.Required)+len(p.Properties) > 0 || p.AdditionalProperties != nil || p.MinProperties != nil ||
+		p.MaxProperties != nil || p.XMapType != nil
 	items := p.Items != nil || p.MinItems != nil || p.MaxItems != nil || p.XListType != nil || len(p.XListMapKeys) > 0
 	text := p.Pattern != "" || p.MinLength != nil || p.MaxLength != nil
 	number := p.Minimum != nil || p.Maximum != nil || p.ExclusiveMinimum || p.ExclusiveMaximum
-	open := p.AdditionalProperties != nil && p.AdditionalProperties.Schema == nil || kind == "array" && (p.Items == nil || p.Items.Schema == nil)
+	open := p.AdditionalProperties != nil && p.AdditionalProperties.Schema == nil || kind == "array" &&
+		(p.Items == nil || p.Items.Schema == nil)
 	return !isKind("object", "array", "string", "integer", "number", "boolean", intOrString, anyValue) || open ||
-		fields && !isKind("object") || items && !isKind("array") || text && !isKind("string", intOrString) || number && !isKind("integer", "number") ||
-		len(p.Enum) > 0 && !isKind("string") || p.XPreserveUnknownFields != nil && !isKind("object", anyValue) || p.XIntOrString && !isKind(intOrString)
+		fields && !isKind("object") || items && !isKind("array") || text && !isKind("string", intOrString) || number &&
+		!isKind("integer", "number") ||
+		len(p.Enum) > 0 && !isKind("string") || p.XPreserveUnknownFields != nil && !isKind("object", anyValue) ||
+		p.XIntOrString && !isKind(intOrString)
 }
 
 // addText adds the rules for texts.
@@ -278,7 +283,8 @@ func (r *rules) acceptsText(quoted []byte) (typed, valid bool) {
 		text = []byte(decoded)
 	}
 	sized := r.minSize == nil && r.maxSize == nil || within(utf8.RuneCount(text), r.minSize, r.maxSize)
-	return true, sized && (r.enum == nil || slices.Contains(r.enum, string(text))) && (r.pattern == nil || r.pattern.Match(text)) && r.hasFormat(text)
+	return true, sized && (r.enum == nil || slices.Contains(r.enum, string(text))) &&
+		(r.pattern == nil || r.pattern.Match(text)) && r.hasFormat(text)
 }
 
 func (r *rules) hasFormat(text []byte) bool {
@@ -305,5 +311,6 @@ func (r *rules) acceptsNumber(text []byte) (typed, valid bool) {
 		return true, false
 	}
 	return true, (!r.int32 || n >= math.MinInt32 && n <= math.MaxInt32) &&
-		(r.min == nil || n > *r.min || n == *r.min && !r.openMin) && (r.max == nil || n < *r.max || n == *r.max && !r.openMax)
+		(r.min == nil || n > *r.min || n == *r.min && !r.openMin) &&
+		(r.max == nil || n < *r.max || n == *r.max && !r.openMax)
 }

@@ -111,12 +111,17 @@ func FuzzRewriteAsTheLibrary(f *testing.F) {
 		f.Add(readFile(f, "cr/"+name+".before"))
 	}
 	for _, metadata := range []string{
-		`{"creationTimestamp":"2020-01-01T00:00:00.5Z"}`, `{"creationTimestamp":"2020-01-01T01:00:00+01:00"}`, `{"deletionTimestamp":"0001-01-01T00:00:00Z"}`,
-		`{"managedFields":[{}]}`, `{"managedFields":[{"fieldsV1":{}}]}`, `{"managedFields":[{"fieldsV1":{"f:a":3.0}}]}`, `{"generation":1.0,"labels":{"a":""}}`,
-		`{"ownerReferences":[{"apiVersion":"","kind":"","name":"","uid":""}]}`, `{"ownerReferences":[{"uid":"u","controller":false}]}`, `{"Name":"x","name":"\ufffd"}`,
-		`{"deletionGracePeriodSeconds":0,"generation":-1}`, `{"name":"a","generateName":"","finalizers":[]}`, `null`, `{}`, `[]`,
+		`{"creationTimestamp":"2020-01-01T00:00:00.5Z"}`, `{"creationTimestamp":"2020-01-01T01:00:00+01:00"}`,
+		`{"deletionTimestamp":"0001-01-01T00:00:00Z"}`,
+		`{"managedFields":[{}]}`, `{"managedFields":[{"fieldsV1":{}}]}`, `{"managedFields":[{"fieldsV1":{"f:a":3.0}}]}`,
+		`{"generation":1.0,"labels":{"a":""}}`,
+		`{"ownerReferences":[{"apiVersion":"","kind":"","name":"","uid":""}]}`,
+		`{"ownerReferences":[{"uid":"u","controller":false}]}`, `{"Name":"x","name":"\ufffd"}`,
+		`{"deletionGracePeriodSeconds":0,"generation":-1}`, `{"name":"a","generateName":"","finalizers":[]}`,
+		`null`, `{}`, `[]`,
 	} {
-		f.Add([]byte(`{"apiVersion":"demo.example.com/v1alpha1","kind":"Widget","metadata":` + metadata + `,"spec":{"tmpl":{"apiVersion":"v1","kind":"Pod","metadata":` + metadata + `}}}`))
+		f.Add([]byte(`{"apiVersion":"demo.example.com/v1alpha1","kind":"Widget","metadata":` + metadata +
+			`,"spec":{"tmpl":{"apiVersion":"v1","kind":"Pod","metadata":` + metadata + `}}}`))
 	}
 	crd := readCRD(f, "crd.etcd")
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -135,15 +140,18 @@ func (g generator) one(of ...any) any { return of[g.IntN(len(of))] }
 
 func (g generator) crd() []byte {
 	versions := []any{
-		map[string]any{"name": "v1", "served": true, "storage": false, "schema": map[string]any{"openAPIV3Schema": g.root()}},
-		map[string]any{"name": "v2", "served": true, "storage": true, "schema": map[string]any{"openAPIV3Schema": g.root()}},
+		map[string]any{"name": "v1", "served": true, "storage": false,
+			"schema": map[string]any{"openAPIV3Schema": g.root()}},
+		map[string]any{"name": "v2", "served": true, "storage": true,
+			"schema": map[string]any{"openAPIV3Schema": g.root()}},
 	}
 	spec := map[string]any{
 		"group": "example.com", "scope": "Cluster", "names": map[string]any{"plural": "things", "kind": "Thing"},
 		"versions": versions, "preserveUnknownFields": g.IntN(6) == 0,
 	}
 	data, err := json.Marshal(map[string]any{
-		"apiVersion": "apiextensions.k8s.io/v1beta1", "kind": "CustomResourceDefinition", "metadata": map[string]any{"name": "things.example.com"}, "spec": spec,
+		"apiVersion": "apiextensions.k8s.io/v1beta1", "kind": "CustomResourceDefinition",
+		"metadata": map[string]any{"name": "things.example.com"}, "spec": spec,
 	})
 	if err != nil {
 		panic(err)
@@ -185,7 +193,8 @@ func (g generator) schema(depth int) map[string]any {
 		s["nullable"] = true
 	}
 	if g.IntN(5) == 0 {
-		s["default"] = g.one("x", 7, map[string]any{}, map[string]any{"a": nil, "b": "y"}, []any{map[string]any{"c": 1}}, nil)
+		s["default"] = g.one("x", 7, map[string]any{}, map[string]any{"a": nil, "b": "y"},
+			[]any{map[string]any{"c": 1}}, nil)
 	}
 	return s
 }
@@ -216,7 +225,8 @@ func (g generator) value(depth int) any {
 		}
 		return list
 	case kind == 3:
-		return map[string]any{"apiVersion": g.one("v1", int64(1)), "kind": "Pod", "metadata": g.metadata(), "a": g.value(depth - 1)}
+		return map[string]any{"apiVersion": g.one("v1", int64(1)), "kind": "Pod", "metadata": g.metadata(),
+			"a": g.value(depth - 1)}
 	default:
 		out := map[string]any{}
 		for range g.IntN(4) {
@@ -228,18 +238,25 @@ func (g generator) value(depth int) any {
 
 func (g generator) metadata() any {
 	if g.IntN(12) == 0 {
-		return g.one(nil, map[string]any{}, map[string]any{"labels": nil}, map[string]any{"name": int64(5)}, map[string]any{"junk": "x", "generation": int64(2)})
+		return g.one(nil, map[string]any{}, map[string]any{"labels": nil}, map[string]any{"name": int64(5)},
+			map[string]any{"junk": "x", "generation": int64(2)})
 	}
 	out := map[string]any{"name": "x", "generation": int64(1 + g.IntN(2)), "creationTimestamp": "2026-01-02T03:04:05Z"}
 	for name, value := range map[string]any{
-		"labels":            g.one(map[string]any{"a": "b"}, map[string]any{"a": ""}, map[string]any{}, map[string]any{"a": int64(1)}, nil),
-		"creationTimestamp": g.one(nil, "2026-01-02T03:04:05+01:00", "2026-01-02T03:04:05.1Z", "yesterday", "0001-01-01T00:00:00Z"),
-		"generation":        g.one(int64(0), 1.5, nil, "1"),
-		"finalizers":        g.one([]any{"a"}, []any{}, []any{""}, []any{int64(1)}),
-		"ownerReferences": g.one([]any{map[string]any{"apiVersion": "v1", "kind": "K", "name": "n", "uid": "u", "controller": g.one(true, false, nil)}},
-			[]any{map[string]any{"uid": "u"}}, []any{map[string]any{"apiVersion": "", "kind": "", "name": "", "uid": "", "more": "x"}}, []any{nil}),
-		"managedFields": g.one([]any{map[string]any{"manager": "m", "operation": "Update", "fieldsType": "FieldsV1", "fieldsV1": map[string]any{"f:spec": map[string]any{}}}},
-			[]any{map[string]any{"manager": "", "time": "2026-01-02T03:04:05Z"}}, []any{map[string]any{"fieldsV1": map[string]any{"f:a": 3.0}}}, []any{map[string]any{}}),
+		"labels": g.one(map[string]any{"a": "b"}, map[string]any{"a": ""}, map[string]any{},
+			map[string]any{"a": int64(1)}, nil),
+		"creationTimestamp": g.one(nil, "2026-01-02T03:04:05+01:00", "2026-01-02T03:04:05.1Z", "yesterday",
+			"0001-01-01T00:00:00Z"),
+		"generation": g.one(int64(0), 1.5, nil, "1"),
+		"finalizers": g.one([]any{"a"}, []any{}, []any{""}, []any{int64(1)}),
+		"ownerReferences": g.one([]any{map[string]any{"apiVersion": "v1", "kind": "K", "name": "n", "uid": "u",
+			"controller": g.one(true, false, nil)}},
+			[]any{map[string]any{"uid": "u"}}, []any{map[string]any{"apiVersion": "", "kind": "", "name": "", "uid": "",
+				"more": "x"}}, []any{nil}),
+		"managedFields": g.one([]any{map[string]any{"manager": "m", "operation": "Update", "fieldsType": "FieldsV1",
+			"fieldsV1": map[string]any{"f:spec": map[string]any{}}}},
+			[]any{map[string]any{"manager": "", "time": "2026-01-02T03:04:05Z"}},
+			[]any{map[string]any{"fieldsV1": map[string]any{"f:a": 3.0}}}, []any{map[string]any{}}),
 		"resourceVersion": g.one("5", "", int64(5)),
 		"selfLink":        "/x",
 		"clusterName":     "c",
@@ -258,10 +275,14 @@ func TestMetadataOfUpdate(t *testing.T) {
 	v := version(t, readCRD(t, "crd.etcd"), "v1alpha1")
 	found := 0
 	for _, part := range []string{
-		`"name":""`, `"name":"a/b"`, `"generateName":"a/b"`, `"namespace":""`, `"namespace":"A B"`, `"uid":""`, `"generation":-1`, `"labels":{"a b":"c"}`,
-		`"labels":{"a":"not allowed"}`, `"annotations":{"a b":"c"}`, `"finalizers":["a b"]`, `"finalizers":["orphan","foregroundDeletion"]`,
-		`"ownerReferences":[{"apiVersion":"v1","kind":"Pod","name":"p","uid":""}]`, `"creationTimestamp":"never"`, `"managedFields":[{"operation":"Odd"}]`,
-		`"deletionTimestamp":"2026-01-02T03:04:05Z","finalizers":["a.example/b"]`, `"deletionGracePeriodSeconds":-1`, `"labels":{}`,
+		`"name":""`, `"name":"a/b"`, `"generateName":"a/b"`, `"namespace":""`, `"namespace":"A B"`, `"uid":""`,
+		`"generation":-1`, `"labels":{"a b":"c"}`,
+		`"labels":{"a":"not allowed"}`, `"annotations":{"a b":"c"}`, `"finalizers":["a b"]`,
+		`"finalizers":["orphan","foregroundDeletion"]`,
+		`"ownerReferences":[{"apiVersion":"v1","kind":"Pod","name":"p","uid":""}]`, `"creationTimestamp":"never"`,
+		`"managedFields":[{"operation":"Odd"}]`,
+		`"deletionTimestamp":"2026-01-02T03:04:05Z","finalizers":["a.example/b"]`, `"deletionGracePeriodSeconds":-1`,
+		`"labels":{}`,
 	} {
 		obj := object(t, `{"metadata":{"name":"a","namespace":"ns","uid":"u",`+part+`}}`)
 		is := v.validateMeta(obj)
@@ -269,7 +290,8 @@ func TestMetadataOfUpdate(t *testing.T) {
 		delete(meta, "managedFields")
 		meta["resourceVersion"] = "1" // of the store
 		same := &unstructured.Unstructured{Object: map[string]any{"metadata": meta}}
-		all := append(slices.Clone(is), metavalidation.ValidateObjectMetaAccessorUpdate(same, same, field.NewPath("metadata"))...)
+		all := append(slices.Clone(is), metavalidation.ValidateObjectMetaAccessorUpdate(same, same,
+			field.NewPath("metadata"))...)
 		require.Equal(t, Fields(is), Fields(all), part)
 		found += min(len(is), 1)
 	}

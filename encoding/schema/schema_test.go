@@ -66,6 +66,7 @@ func crdOf(version, extra string) string {
 // thing is a crdOf whose v1 has this structural schema.
 func thing(t testing.TB, schema string) *Version {
 	t.Helper()
-	return version(t, parseCRD(t, crdOf(`{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":`+schema+`}}`,
+	return version(t, parseCRD(t, crdOf(`{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":`+schema+
+		`}}`,
 		`,"preserveUnknownFields":false`)), "v1")
 }

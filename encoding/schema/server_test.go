@@ -30,8 +30,10 @@ func TestAgainstARealServer(t *testing.T) {
 	for _, name := range []string{pool, policy, widget} {
 		crd := readCRD(t, name)
 		created := crd.Object().DeepCopy()
-		created.ObjectMeta = metav1.ObjectMeta{Name: created.Name, Labels: created.Labels, Annotations: created.Annotations}
-		_, err := api.Extensions.ApiextensionsV1().CustomResourceDefinitions().Create(t.Context(), created, metav1.CreateOptions{})
+		created.ObjectMeta = metav1.ObjectMeta{Name: created.Name, Labels: created.Labels,
+			Annotations: created.Annotations}
+		_, err := api.Extensions.ApiextensionsV1().CustomResourceDefinitions().Create(t.Context(), created,
+			metav1.CreateOptions{})
 		require.NoError(t, err)
 		requireStoredAsByServer(t, etcd, crd)
 		apitest.WaitEstablished(t, api, created.Name)
@@ -90,7 +92,8 @@ func resource(api *apitest.API, v *Version, obj map[string]any) dynamic.Resource
 // object is created (as a dry run).
 func serverVerdict(t *testing.T, client dynamic.ResourceInterface, obj map[string]any) []string {
 	t.Helper()
-	_, err := client.Create(context.Background(), &unstructured.Unstructured{Object: obj}, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	_, err := client.Create(context.Background(), &unstructured.Unstructured{Object: obj},
+		metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 	if err == nil {
 		return nil
 	}
@@ -130,7 +133,8 @@ func TestInjectedCRDsAreServed(t *testing.T) {
 	api := apitest.Start(t, etcd.URL)
 	for name, uid := range names {
 		apitest.WaitEstablished(t, api, name)
-		crd, err := api.Extensions.ApiextensionsV1().CustomResourceDefinitions().Get(t.Context(), name, metav1.GetOptions{})
+		crd, err := api.Extensions.ApiextensionsV1().CustomResourceDefinitions().Get(t.Context(), name,
+			metav1.GetOptions{})
 		require.NoError(t, err)
 		require.Equal(t, uid, string(crd.UID))
 		require.Equal(t, int64(1), crd.Generation)
@@ -165,12 +169,18 @@ func TestStoredRefusesTheUnusable(t *testing.T) {
 	for data, want := range map[string]string{
 		crdOf(good, structural): "",
 		crdOf(good, ""):         "",
-		crdOf(strings.Replace(good, `"storage":true`, `"storage":false`, 1), structural):                            "0 storage versions",
-		crdOf(good+`,`+strings.Replace(good, "v1", "v2", 1), structural):                                            "2 storage versions",
-		crdOf(strings.Replace(good, `{"type":"object"}`, `{}`, 1), structural):                                      "type: Required value",
-		crdOf(strings.Replace(good, `{"type":"object"}`, `{"type":"object","properties":{"a":{}}}`, 1), structural): "properties[a].type: Required value",
-		crdOf(`{"name":"v1","served":true,"storage":true}`, structural):                                             "no schema",
-		strings.Replace(crdOf(good, structural), `"things.example.com"`, `"other.example.com"`, 1):                  `name must be "things.example.com"`,
+		crdOf(strings.Replace(good, `"storage":true`, `"storage":false`, 1),
+			structural): "0 storage versions",
+		crdOf(good+`,`+strings.Replace(good, "v1", "v2", 1),
+			structural): "2 storage versions",
+		crdOf(strings.Replace(good, `{"type":"object"}`, `{}`, 1),
+			structural): "type: Required value",
+		crdOf(strings.Replace(good, `{"type":"object"}`, `{"type":"object","properties":{"a":{}}}`, 1),
+			structural): "properties[a].type: Required value",
+		crdOf(`{"name":"v1","served":true,"storage":true}`,
+			structural): "no schema",
+		strings.Replace(crdOf(good, structural), `"things.example.com"`, `"other.example.com"`,
+			1): `name must be "things.example.com"`,
 	} {
 		_, err := parseCRD(t, data).Stored("uid", time.Time{})
 		if want == "" {

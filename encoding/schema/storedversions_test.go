@@ -57,18 +57,25 @@ func TestStoredVersionEditsOfNothing(t *testing.T) {
 
 // The text of everything else stays, known to us or not.
 func TestStoredVersionEditsOfText(t *testing.T) {
-	const head = `{"kind":"CustomResourceDefinition","apiVersion":"apiextensions.k8s.io/v1","metadata":{"name":"things.example.com","future":{"b":1,"a":"<&>"}},`
-	const spec = `"spec":{"group":"example.com","names":{"plural":"things","kind":"Thing"},"scope":"Cluster","new":1e3,"versions":[` +
-		`{"name":"v1","served":true,"storage":true,"newer":[ 1 ]},{"name":"v2","served":false},{"name":"v3","storage":false,"served":true}]}`
+	const head = `{"kind":"CustomResourceDefinition","apiVersion":"apiextensions.k8s.io/v1",` +
+		`"metadata":{"name":"things.example.com","future":{"b":1,"a":"<&>"}},`
+	const spec = `"spec":{"group":"example.com","names":{"plural":"things","kind":"Thing"},"scope":"Cluster",` +
+		`"new":1e3,"versions":[` +
+		`{"name":"v1","served":true,"storage":true,"newer":[ 1 ]},{"name":"v2","served":false},{"name":"v3",` +
+		`"storage":false,"served":true}]}`
 	for _, c := range []struct{ before, stored, flipped string }{
 		{
 			head + spec + "}\n", head + spec + `,"status":{"storedVersions":["v1","v2"]}}` + "\n",
-			strings.Replace(head, `"a":"<&>"}`, `"a":"<&>"},"generation":1`, 1) + strings.Replace(strings.Replace(spec, `"storage":true`, `"storage":false`, 1),
-				`"served":false}`, `"served":false,"storage":true}`, 1) + "}\n",
+			strings.Replace(head, `"a":"<&>"}`, `"a":"<&>"},"generation":1`, 1) +
+				strings.Replace(strings.Replace(spec, `"storage":true`, `"storage":false`, 1),
+					`"served":false}`, `"served":false,"storage":true}`, 1) + "}\n",
 		},
-		{head + spec + `,"status":{"x":1,"conditions":null}}`, head + spec + `,"status":{"x":1,"conditions":null,"storedVersions":["v1","v2"]}}`, ""},
-		{head + spec + `,"status":{"storedVersions":null,"x":1}}`, head + spec + `,"status":{"storedVersions":["v1","v2"],"x":1}}`, ""},
-		{head + spec + `,"status":{"storedVersions":[]}}`, head + spec + `,"status":{"storedVersions":["v1","v2"]}}`, ""},
+		{head + spec + `,"status":{"x":1,"conditions":null}}`,
+			head + spec + `,"status":{"x":1,"conditions":null,"storedVersions":["v1","v2"]}}`, ""},
+		{head + spec + `,"status":{"storedVersions":null,"x":1}}`,
+			head + spec + `,"status":{"storedVersions":["v1","v2"],"x":1}}`, ""},
+		{head + spec + `,"status":{"storedVersions":[]}}`, head + spec + `,"status":{"storedVersions":["v1","v2"]}}`,
+			""},
 	} {
 		stored, err := SetStoredVersions([]byte(c.before), []string{"v1", "v2"})
 		require.NoError(t, err)
@@ -85,8 +92,10 @@ func TestStoredVersionEditsOfText(t *testing.T) {
 
 // v1beta1 keeps what its versions share above them; the oldest have no versions.
 func TestStoredVersionEditsOfV1beta1(t *testing.T) {
-	hoisted := parseCRD(t, crdOf(`{"name":"v1","served":true,"storage":true},{"name":"v2","served":false,"storage":false}`,
-		`,"preserveUnknownFields":false,"validation":{"openAPIV3Schema":{"type":"object"}},"subresources":{"status":{}}`))
+	hoisted := parseCRD(t,
+		crdOf(`{"name":"v1","served":true,"storage":true},{"name":"v2","served":false,"storage":false}`,
+			`,"preserveUnknownFields":false,"validation":{"openAPIV3Schema":{"type":"object"}},`+
+				`"subresources":{"status":{}}`))
 	data, err := encode(hoisted.internal)
 	require.NoError(t, err)
 	flipped, err := SetStorageVersion(data, "v2")
@@ -98,7 +107,8 @@ func TestStoredVersionEditsOfV1beta1(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, string(again), string(flipped))
 
-	oldest := []byte(`{"apiVersion":"apiextensions.k8s.io/v1beta1","kind":"CustomResourceDefinition","metadata":{"name":"things.example.com"},
+	oldest :=
+		[]byte(`{"apiVersion":"apiextensions.k8s.io/v1beta1","kind":"CustomResourceDefinition","metadata":{"name":"things.example.com"},
 "spec":{"group":"example.com","version":"v1","names":{"plural":"things","kind":"Thing"},"scope":"Namespaced"}}`)
 	same, err := SetStorageVersion(oldest, "v1")
 	require.NoError(t, err)
@@ -107,7 +117,8 @@ func TestStoredVersionEditsOfV1beta1(t *testing.T) {
 	require.ErrorIs(t, err, ErrNoVersion)
 	stored, err := SetStoredVersions(oldest, []string{"v1"})
 	require.NoError(t, err)
-	require.Equal(t, strings.Replace(string(oldest[:len(oldest)-1]), "\n", "", 1)+`,"status":{"storedVersions":["v1"]}}`, string(stored))
+	require.Equal(t, strings.Replace(string(oldest[:len(oldest)-1]), "\n", "", 1)+
+		`,"status":{"storedVersions":["v1"]}}`, string(stored))
 }
 
 func TestStoredVersionEditErrors(t *testing.T) {
@@ -116,19 +127,22 @@ func TestStoredVersionEditErrors(t *testing.T) {
 	for _, c := range []struct {
 		data []byte
 		want error
-	}{{asCBOR, encoding.ErrUnknownFormat}, {nil, encoding.ErrUnknownFormat}, {[]byte("k8s:enc:aesgcm:v1:k:x"), encoding.ErrEncrypted}} {
+	}{{asCBOR, encoding.ErrUnknownFormat}, {nil, encoding.ErrUnknownFormat},
+		{[]byte("k8s:enc:aesgcm:v1:k:x"), encoding.ErrEncrypted}} {
 		_, err := SetStoredVersions(c.data, []string{"v1"})
 		require.ErrorIs(t, err, c.want)
 		_, err = SetStorageVersion(c.data, "v1")
 		require.ErrorIs(t, err, c.want)
 	}
 	for _, version := range []string{"v9", ""} {
-		for _, data := range []string{string(readFile(t, "crd.etcd")), `{}`, `{"spec":null}`, `{"spec":{"versions":[]}}`, crdOf(`{"name":""}`, "")} {
+		for _, data := range []string{string(readFile(t, "crd.etcd")), `{}`, `{"spec":null}`,
+			`{"spec":{"versions":[]}}`, crdOf(`{"name":""}`, "")} {
 			_, err := SetStorageVersion([]byte(data), version)
 			require.ErrorIs(t, err, ErrNoVersion)
 		}
 	}
-	for _, data := range []string{`{"spec":[]}`, `{"spec":{"versions":{}}}`, `{"spec":{"versions":[5]}}`, `{"metadata":{"generation":"1"},"spec":{"versions":[{"name":"v1"}]}}`, `{"spec":`} {
+	for _, data := range []string{`{"spec":[]}`, `{"spec":{"versions":{}}}`, `{"spec":{"versions":[5]}}`,
+		`{"metadata":{"generation":"1"},"spec":{"versions":[{"name":"v1"}]}}`, `{"spec":`} {
 		_, err := SetStorageVersion([]byte(data), "v1")
 		require.Error(t, err, data)
 		require.NotErrorIs(t, err, ErrNoVersion)

@@ -87,7 +87,8 @@ func requireRewritten(t testing.TB, crd *CRD, obj map[string]any, mode Mode, man
 	var named []string
 	for _, element := range list {
 		apiVersion := entryField(element.(map[string]any), "apiVersion")
-		if version := strings.TrimPrefix(apiVersion, crd.prefix); apiVersion != crd.storageAPIVersion() && !slices.Contains(named, version) {
+		if version := strings.TrimPrefix(apiVersion, crd.prefix); apiVersion != crd.storageAPIVersion() &&
+			!slices.Contains(named, version) {
 			named = append(named, version)
 		}
 	}
@@ -130,7 +131,8 @@ func TestTellOfRecordings(t *testing.T) {
 	crd := readCRD(t, "crd.etcd")
 	require.Equal(t, "v1beta1", crd.StorageVersion())
 	for _, name := range crNames(t) {
-		for _, state := range []string{".before", ".settled", ".relabel"} { // only the last names no version that breaks applies
+		// only the last names no version that breaks applies
+		for _, state := range []string{".before", ".settled", ".relabel"} {
 			value := readFile(t, "cr/"+name+state)
 			metadata := object(t, string(value))["metadata"].(map[string]any)
 			namespace, _ := metadata["namespace"].(string)
@@ -193,7 +195,8 @@ func TestTell(t *testing.T) {
 		"long form":              {value(`{"a":"\u000a"}`), false},
 		"no control":             {value(`{"a":"\u0020"}`), false},
 		"escaped names":          {value(`{"a":"y","free":{"x":{"k:\"":1,"k:!":1}}}`), false},
-		"ordered names":          {value(`{"a":"y","free":{"x":{"k:!":1,"k:\"a":1,"k:\"b":1,"k:#":1,"k:[":1,"k:\\":1,"k:]":1}}}`), true},
+		"ordered names": {
+			value(`{"a":"y","free":{"x":{"k:!":1,"k:\"a":1,"k:\"b":1,"k:#":1,"k:[":1,"k:\\":1,"k:]":1}}}`), true},
 		"escape of a field":      {value(`{"a":"y","\u003c":1}`), false},
 		"free fields":            {value(`{"a":"y","free":{"any":[null,{"z":1}],"deep":{"d":2}}}`), true},
 		"default in free fields": {value(`{"a":"y","free":{"deep":{}}}`), false},
@@ -202,19 +205,26 @@ func TestTell(t *testing.T) {
 		"default in a map":       {value(`{"a":"y","each":{"one":{}}}`), false},
 		"list":                   {value(`{"a":"y","list":[{"k":"v"},{}]}`), true},
 		"unknown in a list":      {value(`{"a":"y","list":[{"l":"v"}]}`), false},
-		"deep":                   {value(`{"a":"y","free":{"x":` + strings.Repeat("[", 9_000) + strings.Repeat("]", 9_000) + `}}`), false},
-		"generation missing":     {strings.Replace(value(`{"a":"y"}`), `"generation":1,`, "", 1), false},
-		"resourceVersion":        {strings.Replace(value(`{"a":"y"}`), `"uid"`, `"resourceVersion":"1","uid"`, 1), false},
-		"empty labels":           {strings.Replace(value(`{"a":"y"}`), `"name"`, `"labels":{},"name"`, 1), false},
-		"labels":                 {strings.Replace(value(`{"a":"y"}`), `"name"`, `"labels":{"a":""},"name"`, 1), true},
-		"no such day":            {strings.Replace(value(`{"a":"y"}`), "01-02", "02-30", 1), false},
-		"leap day":               {strings.Replace(value(`{"a":"y"}`), "2026-01-02", "2024-02-29", 1), true},
-		"another version":        {strings.Replace(value(`{"a":"y"}`), "example.com/v1", "example.com/v0", 1), false},
-		"another kind":           {strings.Replace(value(`{"a":"y"}`), "Thing", "Thong", 1), false},
-		"cut":                    {value(`{"a":"y"}`)[:60], false},
-		"entry":                  {strings.Replace(value(`{"a":"y"}`), `"name"`, `"managedFields":[{"apiVersion":"example.com/v1","fieldsType":"FieldsV1","fieldsV1":{"f:spec":{"f:a":{}}},"manager":"m","operation":"Update","time":"2026-01-02T03:04:05Z"}],"name"`, 1), true},
-		"entry of another":       {strings.Replace(value(`{"a":"y"}`), `"name"`, `"managedFields":[{"apiVersion":"example.com/v0","manager":"m"}],"name"`, 1), false},
-		"entry without version":  {strings.Replace(value(`{"a":"y"}`), `"name"`, `"managedFields":[{"manager":"m"}],"name"`, 1), false},
+		"deep": {value(`{"a":"y","free":{"x":` + strings.Repeat("[", 9_000) +
+			strings.Repeat("]", 9_000) + `}}`), false},
+		"generation missing": {strings.Replace(value(`{"a":"y"}`), `"generation":1,`, "", 1), false},
+		"resourceVersion": {strings.Replace(value(`{"a":"y"}`), `"uid"`, `"resourceVersion":"1","uid"`, 1),
+			false},
+		"empty labels":    {strings.Replace(value(`{"a":"y"}`), `"name"`, `"labels":{},"name"`, 1), false},
+		"labels":          {strings.Replace(value(`{"a":"y"}`), `"name"`, `"labels":{"a":""},"name"`, 1), true},
+		"no such day":     {strings.Replace(value(`{"a":"y"}`), "01-02", "02-30", 1), false},
+		"leap day":        {strings.Replace(value(`{"a":"y"}`), "2026-01-02", "2024-02-29", 1), true},
+		"another version": {strings.Replace(value(`{"a":"y"}`), "example.com/v1", "example.com/v0", 1), false},
+		"another kind":    {strings.Replace(value(`{"a":"y"}`), "Thing", "Thong", 1), false},
+		"cut":             {value(`{"a":"y"}`)[:60], false},
+		"entry": {strings.Replace(value(`{"a":"y"}`), `"name"`,
+			`"managedFields":[{"apiVersion":"example.com/v1","fieldsType":"FieldsV1",`+
+				`"fieldsV1":{"f:spec":{"f:a":{}}},"manager":"m","operation":"Update",`+
+				`"time":"2026-01-02T03:04:05Z"}],"name"`, 1), true},
+		"entry of another": {strings.Replace(value(`{"a":"y"}`), `"name"`,
+			`"managedFields":[{"apiVersion":"example.com/v0","manager":"m"}],"name"`, 1), false},
+		"entry without version": {strings.Replace(value(`{"a":"y"}`), `"name"`,
+			`"managedFields":[{"manager":"m"}],"name"`, 1), false},
 	} {
 		assert.Equal(t, test.want, requireTold(t, crd, []byte(test.value), "", "x") != nil, name)
 	}
@@ -224,7 +234,10 @@ func TestTell(t *testing.T) {
 
 // TestTellMetaDefaults: metadata, too, is filled by the schema of a map.
 func TestTellMetaDefaults(t *testing.T) {
-	crd := parseCRD(t, thingCRD(`{"type":"object","additionalProperties":{"type":"object","properties":{"labels":{"type":"object","additionalProperties":{"type":"string"},"default":{"a":"b"}}}}}`))
+	crd := parseCRD(t,
+		thingCRD(
+			`{"type":"object","additionalProperties":{"type":"object","properties":{"labels":{"type":"object",`+
+				`"additionalProperties":{"type":"string"},"default":{"a":"b"}}}}}`))
 	value := []byte(`{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"generation":1,"name":"x"}}` + "\n")
 	require.Nil(t, requireTold(t, crd, value, "", "x"))
 }
@@ -267,9 +280,12 @@ func BenchmarkTell(b *testing.B) {
 func BenchmarkAccepts(b *testing.B) {
 	value := []byte(`{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"generation":1,"name":"x"},` +
 		`"spec":{"list":[{"n":1,"name":"a"},{"n":2,"name":"b"}]}}` + "\n")
-	for name, rules := range map[string]string{"plain": "", "CEL": `,"x-kubernetes-validations":[{"rule":"self.list.size() < 9"}]`} {
-		crd := parseCRD(b, thingCRD(`{"type":"object","properties":{"spec":{"type":"object"`+rules+`,"properties":{"list":{"type":"array",`+
-			`"x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["name"],"items":{"type":"object","required":["name"],`+
+	for name, rules := range map[string]string{"plain": "",
+		"CEL": `,"x-kubernetes-validations":[{"rule":"self.list.size() < 9"}]`} {
+		crd := parseCRD(b, thingCRD(`{"type":"object","properties":{"spec":{"type":"object"`+rules+
+			`,"properties":{"list":{"type":"array",`+
+			`"x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["name"],"items":{"type":"object",`+
+			`"required":["name"],`+
 			`"properties":{"name":{"type":"string"},"n":{"type":"integer","format":"int32"}}}}}}}}`))
 		b.Run(name, func(b *testing.B) {
 			b.SetBytes(int64(len(value)))
@@ -298,9 +314,11 @@ func BenchmarkRelabelled(b *testing.B) {
 func TestAcceptsLongNames(t *testing.T) {
 	crd := parseCRD(t, thingCRD(`{"type":"object"}`))
 	for name, want := range map[string]bool{
-		"k8s-pod-network." + strings.Repeat("1b", 32): true, strings.Repeat("a", 253): true, strings.Repeat("a", 254): false,
+		"k8s-pod-network." + strings.Repeat("1b", 32): true, strings.Repeat("a", 253): true,
+		strings.Repeat("a", 254): false,
 	} {
-		value := `{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"generation":1,"name":"` + name + `"}}` + "\n"
+		value := `{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"generation":1,"name":"` + name + `"}}` +
+			"\n"
 		require.Equal(t, want, crd.Accepts(t.Context(), []byte(value), "", name), name)
 	}
 }

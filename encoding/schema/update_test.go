@@ -10,11 +10,16 @@ import (
 	"github.com/etcdshift/etcdshift/encoding/schema"
 )
 
-const stored = `{"kind":"CustomResourceDefinition","apiVersion":"apiextensions.k8s.io/v1beta1","metadata":{"name":"gizmos.example.com","uid":"u",` +
-	`"generation":1,"creationTimestamp":"2026-11-20T19:28:17Z"},"spec":{"group":"example.com","version":"v1","names":{"plural":"gizmos","singular":"gizmo",` +
-	`"kind":"Gizmo","listKind":"GizmoList"},"scope":"Namespaced","validation":{"openAPIV3Schema":{"type":"object"}},"versions":[{"name":"v1","served":true,` +
-	`"storage":true}],"conversion":{"strategy":"None"},"preserveUnknownFields":false},"status":{"conditions":[{"type":"Established","status":"True",` +
-	`"lastTransitionTime":"2026-11-20T19:28:17Z","reason":"r","message":"m"}],"acceptedNames":{"plural":"gizmos","singular":"gizmo","kind":"Gizmo",` +
+const stored = `{"kind":"CustomResourceDefinition","apiVersion":"apiextensions.k8s.io/v1beta1",` +
+	`"metadata":{"name":"gizmos.example.com","uid":"u",` +
+	`"generation":1,"creationTimestamp":"2026-11-20T19:28:17Z"},"spec":{"group":"example.com","version":"v1",` +
+	`"names":{"plural":"gizmos","singular":"gizmo",` +
+	`"kind":"Gizmo","listKind":"GizmoList"},"scope":"Namespaced","validation":{"openAPIV3Schema":{"type":"object"}},` +
+	`"versions":[{"name":"v1","served":true,` +
+	`"storage":true}],"conversion":{"strategy":"None"},"preserveUnknownFields":false},` +
+	`"status":{"conditions":[{"type":"Established","status":"True",` +
+	`"lastTransitionTime":"2026-11-20T19:28:17Z","reason":"r","message":"m"}],"acceptedNames":{"plural":"gizmos",` +
+	`"singular":"gizmo","kind":"Gizmo",` +
 	`"listKind":"GizmoList"},"storedVersions":["v1"]}}` + "\n"
 
 // TestUpdate: an update to the same is the same bytes; others are stored as a server does, or
@@ -30,8 +35,10 @@ func TestUpdate(t *testing.T) {
 	require.Equal(t, stored, string(same))
 
 	versions := []any{
-		map[string]any{"name": "v1", "served": true, "storage": false, "schema": map[string]any{"openAPIV3Schema": map[string]any{"type": "object"}}},
-		map[string]any{"name": "v2", "served": true, "storage": true, "schema": map[string]any{"openAPIV3Schema": map[string]any{"type": "object"}}},
+		map[string]any{"name": "v1", "served": true, "storage": false,
+			"schema": map[string]any{"openAPIV3Schema": map[string]any{"type": "object"}}},
+		map[string]any{"name": "v2", "served": true, "storage": true,
+			"schema": map[string]any{"openAPIV3Schema": map[string]any{"type": "object"}}},
 	}
 	after := runtime.DeepCopyJSON(content)
 	require.NoError(t, unstructured.SetNestedSlice(after, versions, "spec", "versions"))

@@ -82,7 +82,9 @@ func (v *Version) Validate(ctx context.Context, obj map[string]any) field.ErrorL
 }
 
 // compiled returns the schema and validators for obj, or the errors of its type meta.
-func (v *Version) compiled(ctx context.Context, obj map[string]any) (*structuralschema.Structural, validators, field.ErrorList) {
+func (v *Version) compiled(
+	ctx context.Context, obj map[string]any,
+) (*structuralschema.Structural, validators, field.ErrorList) {
 	compiled, err := v.validators()
 	if err == nil {
 		err = v.checkable(ctx, obj, compiled.costs)
@@ -95,7 +97,9 @@ func (v *Version) compiled(ctx context.Context, obj map[string]any) (*structural
 }
 
 // embeddedErrors are those in embedded resources.
-func (c validators) embeddedErrors(ctx context.Context, obj map[string]any, structural *structuralschema.Structural) field.ErrorList {
+func (c validators) embeddedErrors(
+	ctx context.Context, obj map[string]any, structural *structuralschema.Structural,
+) field.ErrorList {
 	if !c.embedded {
 		return nil
 	}
@@ -113,13 +117,15 @@ func (c validators) listErrors(obj map[string]any, structural *structuralschema.
 const rulesSkipped = "some validation rules were not checked"
 
 // rules adds the errors of CEL rules unless errs make them meaningless; old is nil for a create.
-func (c validators) rules(ctx context.Context, errs field.ErrorList, structural *structuralschema.Structural, obj map[string]any, old any,
+func (c validators) rules(ctx context.Context, errs field.ErrorList, structural *structuralschema.Structural,
+	obj map[string]any, old any,
 	options ...cel.Option) field.ErrorList {
 	if !c.ruled || c.cel() == nil {
 		return errs
 	}
 	if slices.ContainsFunc(errs, blocksRules) {
-		return append(errs, field.Invalid(nil, nil, rulesSkipped+" because the object was invalid; correct the existing errors to complete validation"))
+		return append(errs, field.Invalid(nil, nil, rulesSkipped+
+			" because the object was invalid; correct the existing errors to complete validation"))
 	}
 	meter := bounded.MeterOf(ctx)
 	if !meter.Start() {
@@ -150,7 +156,8 @@ func (v *Version) validateTypeMeta(obj map[string]any) (errs field.ErrorList) {
 		errs = append(errs, field.Invalid(field.NewPath("kind"), obj["kind"], fmt.Sprintf("must be %v", gvk.Kind)))
 	}
 	if want := gvk.GroupVersion().String(); obj["apiVersion"] != want {
-		errs = append(errs, field.Invalid(field.NewPath("apiVersion"), obj["apiVersion"], fmt.Sprintf("must be %v", want)))
+		errs = append(errs, field.Invalid(field.NewPath("apiVersion"), obj["apiVersion"],
+			fmt.Sprintf("must be %v", want)))
 	}
 	if _, _, err := objectmeta.GetObjectMeta(obj, false); err != nil {
 		errs = append(errs, field.Invalid(field.NewPath("metadata"), obj["metadata"], err.Error()))
@@ -161,7 +168,8 @@ func (v *Version) validateTypeMeta(obj map[string]any) (errs field.ErrorList) {
 // blocksRules is hasBlockingErr of the API server's custom resource strategy.
 func blocksRules(err *field.Error) bool {
 	return slices.Contains([]field.ErrorType{
-		field.ErrorTypeNotSupported, field.ErrorTypeRequired, field.ErrorTypeTooLong, field.ErrorTypeTooMany, field.ErrorTypeTypeInvalid,
+		field.ErrorTypeNotSupported, field.ErrorTypeRequired, field.ErrorTypeTooLong, field.ErrorTypeTooMany,
+		field.ErrorTypeTypeInvalid,
 	}, err.Type)
 }
 

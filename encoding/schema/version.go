@@ -61,7 +61,8 @@ func internalProps(v *Version) (*apiextensions.JSONSchemaProps, error) {
 		return nil, nil
 	}
 	out := &apiextensions.CustomResourceValidation{}
-	err := apiextensionsv1.Convert_v1_CustomResourceValidation_To_apiextensions_CustomResourceValidation(v.spec.Schema, out, nil)
+	err := apiextensionsv1.Convert_v1_CustomResourceValidation_To_apiextensions_CustomResourceValidation(v.spec.Schema,
+		out, nil)
 	return out.OpenAPIV3Schema, err
 }
 

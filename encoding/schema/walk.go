@@ -95,7 +95,8 @@ func (w *walker) object(of *shape, mode pruneMode, root bool) bool {
 		return ok
 	})
 	w.settled = w.settled && len(defaults) == 0
-	w.note(r.kind == "object" && keys == len(r.keys) || r.kind == anyValue, required == len(r.required) && within(fields, r.minSize, r.maxSize) && !r.unsure)
+	w.note(r.kind == "object" && keys == len(r.keys) || r.kind == anyValue,
+		required == len(r.required) && within(fields, r.minSize, r.maxSize) && !r.unsure)
 	w.spend(r, fields, len(of.properties), 0)
 	return ok && (!root || identity == 3)
 }

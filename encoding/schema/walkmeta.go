@@ -108,7 +108,8 @@ func (w *walker) owner(controllers *int) bool {
 		case "apiVersion", "kind", "name", "uid":
 			required++
 			text, ok := w.quoted()
-			w.note(true, len(text) > 0 && string(text) != "Event" && bytes.Count(text, []byte("/")) < 2 && text[len(text)-1] != '/')
+			w.note(true, len(text) > 0 && string(text) != "Event" && bytes.Count(text, []byte("/")) < 2 &&
+				text[len(text)-1] != '/')
 			return ok
 		case "controller":
 			if w.Next() == 't' {
@@ -138,7 +139,8 @@ func (w *walker) entry(root bool) bool {
 			return w.filled()
 		case "fieldsType", "operation":
 			text, ok := w.str()
-			if is := string(text); is == "FieldsV1" && len(name) == len("fieldsType") || (is == "Apply" || is == "Update") && len(name) == len("operation") {
+			if is := string(text); is == "FieldsV1" && len(name) == len("fieldsType") ||
+				(is == "Apply" || is == "Update") && len(name) == len("operation") {
 				readable++
 			}
 			return ok && len(text) > 0

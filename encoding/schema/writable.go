@@ -33,7 +33,8 @@ func (v *Version) validateUpdate(ctx context.Context, obj, old map[string]any) f
 		same = common.NewCorrelatedObject(obj, old, &model.Structural{Structural: structural})
 	}
 	errs = v.validateMeta(obj)
-	errs = append(errs, validation.ValidateCustomResourceUpdate(nil, obj, old, compiled.openAPI, validation.WithRatcheting(same))...)
+	errs = append(errs, validation.ValidateCustomResourceUpdate(nil, obj, old, compiled.openAPI,
+		validation.WithRatcheting(same))...)
 	errs = append(errs, v.validateScale(obj)...)
 	errs = append(errs, compiled.embeddedErrors(ctx, obj, structural)...)
 	if len(compiled.listErrors(old, structural)) == 0 {
@@ -138,7 +139,8 @@ func (c *CRD) CheckApply(obj map[string]any) error {
 			if _, err := c.versionOf(entry); err != nil {
 				return fmt.Errorf("metadata.managedFields: %w", err)
 			}
-			return fmt.Errorf("metadata.managedFields name %s, whose schema does not allow the object's fields", entryField(entry, "apiVersion"))
+			return fmt.Errorf("metadata.managedFields name %s, whose schema does not allow the object's fields",
+				entryField(entry, "apiVersion"))
 		}
 	}
 	return nil

@@ -92,15 +92,23 @@ func (g invalidGenerator) keyed(keys ...string) func() map[string]any {
 // field is a value of a field of spec: mostly one that the schema allows.
 func (g invalidGenerator) field(name string) any {
 	good := map[string][]any{
-		"must": {"x"}, "touch": {"x"}, "n": {int64(1)}, "maybe": {nil, "x"}, "kind": {"a"}, "labels": {map[string]any{"a": "b"}}, "any": {int64(1), "1"},
-		"set": {[]any{"a", "b"}}, "plain": {[]any{map[string]any{"x": "y"}}}, "atomic": {map[string]any{"x": "y"}}, "free": {map[string]any{"x": "y"}, map[string]any{"x": "y", "more": []any{nil}}},
-		"pod": {map[string]any{"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"name": "p"}}}, "ruled": {map[string]any{"lo": int64(1), "hi": int64(2)}},
+		"must": {"x"}, "touch": {"x"}, "n": {int64(1)}, "maybe": {nil, "x"}, "kind": {"a"},
+		"labels": {map[string]any{"a": "b"}}, "any": {int64(1), "1"},
+		"set": {[]any{"a", "b"}}, "plain": {[]any{map[string]any{"x": "y"}}}, "atomic": {map[string]any{"x": "y"}},
+		"free":  {map[string]any{"x": "y"}, map[string]any{"x": "y", "more": []any{nil}}},
+		"pod":   {map[string]any{"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"name": "p"}}},
+		"ruled": {map[string]any{"lo": int64(1), "hi": int64(2)}},
 	}
 	bad := map[string][]any{
-		"must": {"longer than that", int64(5)}, "n": {int64(0), "x", 1.5}, "kind": {"c"}, "labels": {map[string]any{"a": "longer than that"}, map[string]any{"a": int64(1)}}, "any": {true},
-		"set": {[]any{"a", "a"}, []any{"longer than that"}, []any{nil}}, "plain": {[]any{map[string]any{}}, []any{map[string]any{"x": "y"}, map[string]any{"x": "y"}, map[string]any{"x": "y"}}},
-		"atomic": {map[string]any{}, map[string]any{"x": int64(1)}}, "free": {map[string]any{}, map[string]any{"more": "x"}},
-		"pod": {map[string]any{}, map[string]any{"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"labels": map[string]any{"a b": "c"}}}}, "ruled": {map[string]any{"lo": int64(3), "hi": int64(2)}},
+		"must": {"longer than that", int64(5)}, "n": {int64(0), "x", 1.5}, "kind": {"c"},
+		"labels": {map[string]any{"a": "longer than that"}, map[string]any{"a": int64(1)}}, "any": {true},
+		"set": {[]any{"a", "a"}, []any{"longer than that"}, []any{nil}}, "plain": {[]any{map[string]any{}},
+			[]any{map[string]any{"x": "y"}, map[string]any{"x": "y"}, map[string]any{"x": "y"}}},
+		"atomic": {map[string]any{}, map[string]any{"x": int64(1)}},
+		"free":   {map[string]any{}, map[string]any{"more": "x"}},
+		"pod": {map[string]any{}, map[string]any{"apiVersion": "v1", "kind": "Pod",
+			"metadata": map[string]any{"labels": map[string]any{"a b": "c"}}}},
+		"ruled": {map[string]any{"lo": int64(3), "hi": int64(2)}},
 	}
 	switch name {
 	case "map":
@@ -116,18 +124,21 @@ func (g invalidGenerator) field(name string) any {
 
 func (g invalidGenerator) thing(name string) map[string]any {
 	spec := map[string]any{}
-	for _, field := range []string{"must", "touch", "n", "maybe", "kind", "map", "two", "set", "plain", "atomic", "labels", "free", "pod", "any", "ruled"} {
+	for _, field := range []string{"must", "touch", "n", "maybe", "kind", "map", "two", "set", "plain", "atomic",
+		"labels", "free", "pod", "any", "ruled"} {
 		if g.IntN(3) == 0 || field == "must" && g.IntN(12) > 0 {
 			spec[field] = g.field(field)
 		}
 	}
-	meta := map[string]any{"creationTimestamp": "2026-01-02T03:04:05Z", "generation": int64(1), "name": name, "uid": "11111111-2222-3333-4444-" + fmt.Sprintf("%012s", name[1:])}
+	meta := map[string]any{"creationTimestamp": "2026-01-02T03:04:05Z", "generation": int64(1), "name": name,
+		"uid": "11111111-2222-3333-4444-" + fmt.Sprintf("%012s", name[1:])}
 	if g.IntN(30) == 0 {
 		meta["labels"] = map[string]any{"a": g.one("b", "not allowed")}
 	}
 	entry := func(version string) map[string]any {
-		return map[string]any{"apiVersion": version, "fieldsType": "FieldsV1", "fieldsV1": map[string]any{"f:spec": map[string]any{".": map[string]any{}, "f:must": map[string]any{}}},
-			"manager": "m", "operation": "Update", "time": "2026-01-02T03:04:05Z"}
+		return map[string]any{"apiVersion": version, "fieldsType": "FieldsV1",
+			"fieldsV1": map[string]any{"f:spec": map[string]any{".": map[string]any{}, "f:must": map[string]any{}}},
+			"manager":  "m", "operation": "Update", "time": "2026-01-02T03:04:05Z"}
 	}
 	switch g.IntN(5) {
 	case 0, 1:
@@ -146,7 +157,8 @@ func (g invalidGenerator) thing(name string) map[string]any {
 		case 4:
 			delete(one, "fieldsV1")
 		case 5:
-			one["fieldsV1"] = map[string]any{"f:metadata": map[string]any{"f:name": map[string]any{}}, "f:gone": map[string]any{}}
+			one["fieldsV1"] = map[string]any{"f:metadata": map[string]any{"f:name": map[string]any{}},
+				"f:gone": map[string]any{}}
 		case 6:
 			one["apiVersion"] = ""
 		}
@@ -157,9 +169,12 @@ func (g invalidGenerator) thing(name string) map[string]any {
 		list := []any{}
 		for range g.IntN(14) {
 			one := entry(g.some("example.com/v2", "example.com/v2", "example.com/v1", "example.com/v0").(string))
-			one["manager"], one["operation"], one["time"] = g.some("m", "n", "o", "p", ""), g.some("Apply", "Update"), g.some("2026-01-02T03:04:05Z", "2026-01-01T03:04:05Z", "2025-01-01T03:04:05Z")
-			one["fieldsV1"] = g.one(map[string]any{"f:spec": map[string]any{"f:must": map[string]any{}}}, map[string]any{"f:spec": map[string]any{"f:atomic": map[string]any{"f:x": map[string]any{}}}},
-				map[string]any{"f:spec": map[string]any{"f:map": map[string]any{`k:{"name":"a"}`: map[string]any{".": map[string]any{}}}}}, map[string]any{"f:gone": map[string]any{}}, map[string]any{})
+			one["manager"], one["operation"], one["time"] = g.some("m", "n", "o", "p", ""), g.some("Apply", "Update"),
+				g.some("2026-01-02T03:04:05Z", "2026-01-01T03:04:05Z", "2025-01-01T03:04:05Z")
+			one["fieldsV1"] = g.one(map[string]any{"f:spec": map[string]any{"f:must": map[string]any{}}},
+				map[string]any{"f:spec": map[string]any{"f:atomic": map[string]any{"f:x": map[string]any{}}}},
+				map[string]any{"f:spec": map[string]any{"f:map": map[string]any{`k:{"name":"a"}`: map[string]any{
+					".": map[string]any{}}}}}, map[string]any{"f:gone": map[string]any{}}, map[string]any{})
 			if g.IntN(4) == 0 {
 				one["subresource"] = "status"
 			}
@@ -167,12 +182,14 @@ func (g invalidGenerator) thing(name string) map[string]any {
 		}
 		meta["managedFields"] = list
 	}
-	obj := map[string]any{"apiVersion": g.some("example.com/v2", "example.com/v1"), "kind": "Thing", "metadata": meta, "spec": spec}
+	obj := map[string]any{"apiVersion": g.some("example.com/v2", "example.com/v1"), "kind": "Thing",
+		"metadata": meta, "spec": spec}
 	if g.IntN(20) == 0 {
 		delete(obj, "spec")
 	}
 	if g.IntN(3) == 0 {
-		obj["status"] = map[string]any{"domains": g.items(g.keyed("name")), "replicas": g.one(int64(1), int64(1), int64(-1))}
+		obj["status"] = map[string]any{"domains": g.items(g.keyed("name")),
+			"replicas": g.one(int64(1), int64(1), int64(-1))}
 	}
 	return obj
 }
@@ -197,11 +214,18 @@ func verdictOf(err error) string {
 func TestWritableAsAServer(t *testing.T) {
 	const declared = `"apiVersion":{"type":"string"},"kind":{"type":"string"},"metadata":{"type":"object"},`
 	for name, crd := range map[string]string{
-		"declared":   writableCRD("", declared, ""),
-		"undeclared": writableCRD("", "", `,"subresources":{"status":{},"scale":{"specReplicasPath":".spec.n","statusReplicasPath":".status.replicas"}}`),
-		"ruled":      writableCRD(`"x-kubernetes-validations":[{"rule":"!has(self.spec) || !has(self.spec.n) || self.spec.n > 0"}],`, declared, ""),
-		"compared":   writableCRD(`"x-kubernetes-validations":[{"rule":"!has(self.spec) || !has(self.spec.n) || !has(oldSelf.spec) || !has(oldSelf.spec.n) || self.spec.n > oldSelf.spec.n"}],`, declared, ""),
-		"preserved":  writableCRD(`"x-kubernetes-preserve-unknown-fields":true,`, declared, `,"subresources":{"status":{}}`),
+		"declared": writableCRD("", declared, ""),
+		"undeclared": writableCRD("", "",
+			`,"subresources":{"status":{},"scale":{"specReplicasPath":".spec.n",`+
+				`"statusReplicasPath":".status.replicas"}}`),
+		"ruled": writableCRD(
+			`"x-kubernetes-validations":[{"rule":"!has(self.spec) || !has(self.spec.n) || self.spec.n > 0"}],`,
+			declared, ""),
+		"compared": writableCRD(
+			`"x-kubernetes-validations":[{"rule":"!has(self.spec) || !has(self.spec.n) || !has(oldSelf.spec) || `+
+				`!has(oldSelf.spec.n) || self.spec.n > oldSelf.spec.n"}],`, declared, ""),
+		"preserved": writableCRD(`"x-kubernetes-preserve-unknown-fields":true,`, declared,
+			`,"subresources":{"status":{}}`),
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := newLab(t, parseCRD(t, crd))
@@ -273,11 +297,13 @@ func (l *lab) requireSameWrites(obj map[string]any, counts map[string]int) {
 	assert.Equal(t, server, ours, "field of %s", before)
 
 	patch := []byte(`{"apiVersion":"example.com/v2","kind":"Thing","metadata":{"name":"` + name + `"}}`)
-	_, err = l.things().Patch(ctx, name, types.ApplyPatchType, patch, metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}, FieldManager: "prober"})
+	_, err = l.things().Patch(ctx, name, types.ApplyPatchType, patch,
+		metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}, FieldManager: "prober"})
 	server = verdictOf(err)
 	counts["apply "+strings.SplitN(server, ":", 2)[0]]++
 	applyErr := l.crd.CheckApply(obj)
-	assert.Equal(t, strings.HasPrefix(server, "failed"), applyErr != nil, "apply of %s: server %s, ours %v", before, server, applyErr)
+	assert.Equal(t, strings.HasPrefix(server, "failed"), applyErr != nil, "apply of %s: server %s, ours %v", before,
+		server, applyErr)
 	_, err = l.things().Update(ctx, live, metav1.UpdateOptions{FieldManager: "idle"})
 	kept, getErr := l.etcd.Client.Get(ctx, l.key(name))
 	require.NoError(t, getErr)
