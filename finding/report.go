@@ -31,7 +31,8 @@ func (r *Report) Add(f *Finding) {
 // Sort puts the findings in their order.
 func (r *Report) Sort() {
 	slices.SortStableFunc(r.Findings, func(a, b Finding) int {
-		return cmp.Or(a.Level.Compare(b.Level), cmp.Compare(a.Code.Name, b.Code.Name), cmp.Compare(a.Key, b.Key), cmp.Compare(a.Reason, b.Reason))
+		return cmp.Or(a.Level.Compare(b.Level), cmp.Compare(a.Code.Name, b.Code.Name), cmp.Compare(a.Key, b.Key),
+			cmp.Compare(a.Reason, b.Reason))
 	})
 }
 

@@ -7,7 +7,8 @@ import (
 )
 
 func TestReport(t *testing.T) {
-	wrong, odd, left := &Code{Name: "wrong", Level: Error}, &Code{Name: "odd", Level: Warning}, &Code{Name: "left", Level: Error}
+	wrong, odd, left := &Code{Name: "wrong", Level: Error}, &Code{Name: "odd", Level: Warning},
+		&Code{Name: "left", Level: Error}
 	r := &Report{Ignored: []string{"left"}}
 	require.False(t, r.AtLeast(Info))
 	r.Add(odd.Because("b").At("/b"))

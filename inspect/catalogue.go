@@ -64,7 +64,8 @@ type Version struct {
 	Objects    int            `json:"objects"`
 	Standing   Standing       `json:"standing,omitempty"`
 	Encrypted  map[string]int `json:"encrypted,omitempty"` // objects by "PROVIDER:VERSION:KEY"
-	Keys       []string       `json:"keys,omitempty"`      // of objects that are stale, unlisted or unknown, the first MaxKeys
+	// of objects that are stale, unlisted or unknown, the first MaxKeys
+	Keys []string `json:"keys,omitempty"`
 }
 
 // MaxKeys is the length limit of Version.Keys.
@@ -137,7 +138,8 @@ func (s *survey) readDefinitions(ctx context.Context, r *Reader) error {
 			crd, err := schema.ParseCRD(e.Value)
 			if err = cmp.Or(e.Undecryptable, err); err != nil {
 				s.definitions[folder{prefix: storage.Prefix, resource: key.Name}] = &Definition{
-					Name: key.Name, Listed: []string{}, Served: []string{}, StoredVersions: []string{}, Error: err.Error(),
+					Name: key.Name, Listed: []string{}, Served: []string{}, StoredVersions: []string{},
+					Error: err.Error(),
 				}
 				continue
 			}
@@ -152,8 +154,10 @@ func (s *survey) readDefinitions(ctx context.Context, r *Reader) error {
 func Define(crd *schema.CRD) *Definition {
 	conversion := crd.Object().Spec.Conversion
 	d := &Definition{
-		Name: crd.Object().Name, StorageVersion: crd.StorageVersion(), StoredVersions: append([]string{}, crd.StoredVersions()...),
-		Listed: []string{}, Served: []string{}, Webhook: conversion != nil && conversion.Strategy == apiextensionsv1.WebhookConverter,
+		Name: crd.Object().Name, StorageVersion: crd.StorageVersion(),
+		StoredVersions: append([]string{}, crd.StoredVersions()...),
+		Listed:         []string{}, Served: []string{}, Webhook: conversion != nil &&
+			conversion.Strategy == apiextensionsv1.WebhookConverter,
 	}
 	for _, v := range crd.Object().Spec.Versions {
 		d.Listed = append(d.Listed, v.Name)
@@ -222,7 +226,8 @@ func (s *survey) standing(at folder, is typeMeta) Standing {
 
 // catalogue sorts the results, definitions without objects too.
 func (s *survey) catalogue() *Catalogue {
-	c := &Catalogue{Flavour: s.layouts.Flavour(), Prefixes: s.layouts.Storages(), Resources: []Resource{}, Other: s.other}
+	c := &Catalogue{Flavour: s.layouts.Flavour(), Prefixes: s.layouts.Storages(),
+		Resources: []Resource{}, Other: s.other}
 	if c.Prefixes == nil {
 		c.Prefixes = []keys.Storage{}
 	}
@@ -233,7 +238,8 @@ func (s *survey) catalogue() *Catalogue {
 		}
 	}
 	for at, versions := range folders {
-		r := Resource{Prefix: at.prefix, Resource: at.resource, Identity: at.identity, Definition: s.definitions[at], Versions: []Version{}}
+		r := Resource{Prefix: at.prefix, Resource: at.resource, Identity: at.identity, Definition: s.definitions[at],
+			Versions: []Version{}}
 		r.Orphans = s.custom[at] && r.Definition == nil
 		for _, v := range versions {
 			r.Objects += v.Objects
@@ -245,7 +251,8 @@ func (s *survey) catalogue() *Catalogue {
 		c.Resources = append(c.Resources, r)
 	}
 	slices.SortFunc(c.Resources, func(a, b Resource) int {
-		return cmp.Or(cmp.Compare(a.Prefix, b.Prefix), cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Identity, b.Identity))
+		return cmp.Or(cmp.Compare(a.Prefix, b.Prefix), cmp.Compare(a.Resource, b.Resource),
+			cmp.Compare(a.Identity, b.Identity))
 	})
 	return c
 }

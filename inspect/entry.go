@@ -94,7 +94,8 @@ func (r *Reader) Entry(ctx context.Context, rec *snapshot.Record) (*Entry, error
 }
 
 func raw(r *Reader, rec *snapshot.Record) Entry {
-	return Entry{Key: rec.Key, Value: rec.Value, Stored: rec.Value, ModRevision: rec.ModRevision, Lease: rec.Lease, layouts: r.layouts}
+	return Entry{Key: rec.Key, Value: rec.Value, Stored: rec.Value, ModRevision: rec.ModRevision, Lease: rec.Lease,
+		layouts: r.layouts}
 }
 
 // Decrypt sets Value, Stale and Undecryptable of an entry from Key and Stored. An error is about
@@ -248,7 +249,8 @@ func isBuiltinKind(is gvr.GroupKind) bool {
 // servesKind reports whether objects of the resource were ever stored in the group. Many kinds
 // began in extensions.
 func servesKind(gr gvr.GroupResource, group string) bool {
-	return group == gr.Group || group == "extensions" || otherGroups()[gvr.GroupResource{Group: group, Resource: gr.Resource}] == gr
+	return group == gr.Group || group == "extensions" ||
+		otherGroups()[gvr.GroupResource{Group: group, Resource: gr.Resource}] == gr
 }
 
 // builtinKinds are the kinds of the built-in resources.
@@ -270,7 +272,8 @@ func (e *Entry) Glance(g *encoding.Glance) bool {
 	}
 	switch encoding.Detect(e.Value) {
 	case encoding.FormatJSON:
-		return key.IsCustom() && g.GlanceJSON(e.Value) && checkKind(key, gvr.FromAPIVersionAndKind(string(g.APIVersion), string(g.Kind))) == nil
+		return key.IsCustom() && g.GlanceJSON(e.Value) && checkKind(key,
+			gvr.FromAPIVersionAndKind(string(g.APIVersion), string(g.Kind))) == nil
 	case encoding.FormatProtobuf:
 		if key.IsCustom() || e.Check() != nil {
 			return false

@@ -24,7 +24,8 @@ func (refusing) Decrypt(context.Context, gvr.GroupResource, []byte, []byte) ([]b
 // undecryptable value says so.
 func TestParsed(t *testing.T) {
 	ctx, by := context.Background(), transformers(t, "a")
-	s := written(t, record{marker, "{}"}, record{"/registry/pods/ns/p", `{"apiVersion":"v1","kind":"Pod"}`}, record{"/registry/pods/p", "{"}, record{"elsewhere", "x"},
+	s := written(t, record{marker, "{}"}, record{"/registry/pods/ns/p", `{"apiVersion":"v1","kind":"Pod"}`},
+		record{"/registry/pods/p", "{"}, record{"elsewhere", "x"},
 		encrypted(t, by, "/registry/secrets/ns/s", "{}"))
 	for _, r := range []*Reader{NewReader(s, by), NewReader(s, nil)} {
 		early, err := r.Get(ctx, []byte(marker))
@@ -84,7 +85,8 @@ func BenchmarkLive(b *testing.B) {
 	ctx := context.Background()
 	records := []record{{marker, "{}"}}
 	for i := range 20_000 {
-		records = append(records, record{fmt.Sprintf("/registry/pods/ns-%d/pod-%d", i%100, i), `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"x"}}`})
+		records = append(records, record{fmt.Sprintf("/registry/pods/ns-%d/pod-%d", i%100, i),
+			`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"x"}}`})
 	}
 	r := NewReader(written(b, records...), nil)
 	layouts, err := r.Layouts(ctx)
@@ -123,15 +125,20 @@ func TestKindsUnderOtherKeys(t *testing.T) {
 			{Group: "h.example", Resource: "widgets"}, {Group: "apps.example.com", Resource: of.Resource.Resource},
 			{Resource: "widgets"}, {Group: "apps", Resource: "widgets"},
 		} {
-			require.Error(t, checkKind(keys.Key{Resource: under, Namespace: "a", Name: "a"}, is), "%s under %s", is, under)
+			require.Error(t, checkKind(keys.Key{Resource: under, Namespace: "a", Name: "a"}, is),
+				"%s under %s", is, under)
 		}
 	}
-	for _, c := range []struct{ group, resource, apiVersion, kind string }{ // where groups differ, or the kind is not known
+	// where groups differ, or the kind is not known
+	for _, c := range []struct{ group, resource, apiVersion, kind string }{
 		{"", "events", "events.k8s.io/v1", "Event"}, {"apps", "deployments", "extensions/v1beta1", "Deployment"},
-		{"networking.k8s.io", "ingresses", "extensions/v1beta1", "Ingress"}, {"", "masterleases", "v1", "Endpoints"}, {"", "ranges", "v1", "RangeAllocation"},
-		{"h.example", "widgets", "h.example/v2", "Widget"}, {"", "widgets", "v1", "Widget"}, {"route.openshift.io", "routes", "route.openshift.io/v1", "Route"},
+		{"networking.k8s.io", "ingresses", "extensions/v1beta1", "Ingress"}, {"", "masterleases", "v1", "Endpoints"},
+		{"", "ranges", "v1", "RangeAllocation"},
+		{"h.example", "widgets", "h.example/v2", "Widget"}, {"", "widgets", "v1", "Widget"},
+		{"route.openshift.io", "routes", "route.openshift.io/v1", "Route"},
 	} {
 		is := gvr.FromAPIVersionAndKind(c.apiVersion, c.kind)
-		require.NoError(t, checkKind(keys.Key{Resource: gvr.GroupResource{Group: c.group, Resource: c.resource}}, is), fmt.Sprint(c))
+		require.NoError(t, checkKind(keys.Key{Resource: gvr.GroupResource{Group: c.group, Resource: c.resource}}, is),
+			fmt.Sprint(c))
 	}
 }

@@ -38,7 +38,8 @@ func recordedKCP(t *testing.T, name string) *snapshot.Snapshot {
 // is given out as one of Kubernetes.
 func TestKCP(t *testing.T) {
 	ctx := context.Background()
-	for file, flavour := range map[string]keys.Flavour{"root-before": keys.FlavourKCPShard, "shard1-before": keys.FlavourKCPShard, "cache-before": keys.FlavourKCPCache} {
+	for file, flavour := range map[string]keys.Flavour{"root-before": keys.FlavourKCPShard,
+		"shard1-before": keys.FlavourKCPShard, "cache-before": keys.FlavourKCPCache} {
 		s := recordedKCP(t, file)
 		r := NewReader(s, nil)
 		prefixes, err := r.Prefixes(ctx)
@@ -72,8 +73,10 @@ func TestKCPVersions(t *testing.T) {
 	r := NewReader(recordedKCP(t, "root-before"), nil)
 	c, err := Survey(ctx, r)
 	require.NoError(t, err)
-	require.Equal(t, []Version{{APIVersion: "apis.kcp.io/v1alpha2", Kind: "APIBinding", Objects: 18}}, c.resource(t, "apibindings.apis.kcp.io").Versions)
-	require.Equal(t, []Version{{APIVersion: "crd.example.org/v2", Kind: "Gizmo", Objects: 7}}, c.resource(t, "gizmos.crd.example.org").Versions)
+	require.Equal(t, []Version{{APIVersion: "apis.kcp.io/v1alpha2", Kind: "APIBinding", Objects: 18}},
+		c.resource(t, "apibindings.apis.kcp.io").Versions)
+	require.Equal(t, []Version{{APIVersion: "crd.example.org/v2", Kind: "Gizmo", Objects: 7}},
+		c.resource(t, "gizmos.crd.example.org").Versions)
 	widgets := c.resource(t, "widgets.example.dev")
 	require.Equal(t, 5, widgets.Objects)
 	require.True(t, strings.HasPrefix(widgets.Identity, "ae72113263cf"))
@@ -115,7 +118,8 @@ func TestKCPOwners(t *testing.T) {
 			meta, err := encoding.ReadMeta(e.Value)
 			require.NoError(t, err)
 			require.Equal(t, []string{key.Name, key.Namespace}, []string{meta.Name, meta.Namespace}, string(e.Key))
-			if cluster, ok := meta.Annotations["kcp.io/cluster"]; ok { // only what was updated since it was created has it
+			// only what was updated since it was created has it
+			if cluster, ok := meta.Annotations["kcp.io/cluster"]; ok {
 				require.Equal(t, key.Cluster, cluster, string(e.Key))
 				said++
 			}

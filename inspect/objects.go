@@ -219,7 +219,8 @@ func Unparsed(ctx context.Context, r *Reader, t *Type, in Selection) (n int, err
 			if err != nil {
 				return n, err
 			}
-			if _, _, err := layouts.Parse(rec.Key); err != nil && has(rec.Key, in.Namespace) && has(rec.Key, in.Cluster) {
+			if _, _, err := layouts.Parse(rec.Key); err != nil && has(rec.Key, in.Namespace) &&
+				has(rec.Key, in.Cluster) {
 				n++
 			}
 		}

@@ -113,7 +113,9 @@ func (r *Reader) Raw(ctx context.Context, prefix []byte) iter.Seq2[Entry, error]
 	return entries(ctx, r, prefix, func(rec *snapshot.Record) (Entry, error) { return raw(r, rec), nil })
 }
 
-func entries[T any](ctx context.Context, r *Reader, prefix []byte, of func(*snapshot.Record) (T, error)) iter.Seq2[T, error] {
+func entries[T any](
+	ctx context.Context, r *Reader, prefix []byte, of func(*snapshot.Record) (T, error),
+) iter.Seq2[T, error] {
 	return stream.Of(func(yield func(T) error) error {
 		if _, err := r.Layouts(ctx); err != nil { // parse the keys
 			return err

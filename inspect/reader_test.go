@@ -50,7 +50,8 @@ const marker = "/registry/namespaces/default" // shows the prefix
 func TestDecrypt(t *testing.T) {
 	ctx, by := context.Background(), transformers(t, "a")
 	one := encrypted(t, by, "/registry/secrets/ns/one", "{}")
-	s := written(t, record{marker, "{}"}, one, record{"/registry/secrets/ns/moved", one.value}, record{"/registry/secrets/ns/plain", "{}"}, record{"/registry/pods/ns/p", "{}"}, record{"elsewhere", "x"})
+	s := written(t, record{marker, "{}"}, one, record{"/registry/secrets/ns/moved", one.value},
+		record{"/registry/secrets/ns/plain", "{}"}, record{"/registry/pods/ns/p", "{}"}, record{"elsewhere", "x"})
 	get := func(r *Reader, key string) *Entry {
 		e, err := r.Get(ctx, []byte(key))
 		require.NoError(t, err)
@@ -61,7 +62,8 @@ func TestDecrypt(t *testing.T) {
 	for _, letters := range []string{"a", "ba"} {
 		r := NewReader(s, transformers(t, letters))
 		e := get(r, "/registry/secrets/ns/one")
-		require.Equal(t, []any{"{}", one.value, letters == "ba", nil}, []any{string(e.Value), string(e.Stored), e.Stale, e.Undecryptable})
+		require.Equal(t, []any{"{}", one.value, letters == "ba", nil},
+			[]any{string(e.Value), string(e.Stored), e.Stale, e.Undecryptable})
 		require.Positive(t, e.ModRevision)
 		e = get(r, "/registry/secrets/ns/moved")
 		require.ErrorIs(t, e.Undecryptable, encoding.ErrEncrypted)
@@ -101,7 +103,8 @@ func (failing) Decrypt(context.Context, gvr.GroupResource, []byte, []byte) ([]by
 // or an error.
 func TestLive(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
-	s := written(t, record{marker, "{}"}, record{"/registry/pods/ns/b", "1"}, record{"/registry/pods/ns/a", "2"}, record{"/registry/podsets/x", "3"}, record{"/registry/pods/ns/b", "4"})
+	s := written(t, record{marker, "{}"}, record{"/registry/pods/ns/b", "1"}, record{"/registry/pods/ns/a", "2"},
+		record{"/registry/podsets/x", "3"}, record{"/registry/pods/ns/b", "4"})
 	read := func(r *Reader, ctx context.Context, most int) (values []string, err error) {
 		for e, err := range r.Live(ctx, []byte("/registry/pods/")) {
 			if err != nil {
@@ -174,7 +177,8 @@ func (r *Reader) Prefixes(ctx context.Context) ([]string, error) {
 // the longest.
 func TestPrefixes(t *testing.T) {
 	const crds = "/apiextensions.k8s.io/customresourcedefinitions/widgets.example.com"
-	ctx, s := context.Background(), written(t, record{"/b" + crds, "{}"}, record{"/a" + crds, "{}"}, record{"/b/tenants.io/one" + crds, "{}"}, record{"/b/namespaces/default", "{}"})
+	ctx, s := context.Background(), written(t, record{"/b" + crds, "{}"}, record{"/a" + crds, "{}"},
+		record{"/b/tenants.io/one" + crds, "{}"}, record{"/b/namespaces/default", "{}"})
 	named := []string{"/z", "/a"}
 	r := NewReader(s, nil, named...)
 	for range 2 {
@@ -225,7 +229,8 @@ func TestAt(t *testing.T) {
 	require.Equal(t, []string{"/registry"}, prefixes)
 	e, err := at.Get(ctx, []byte(secret.key))
 	require.NoError(t, err)
-	require.Equal(t, []any{`{"apiVersion":"v1","kind":"Secret"}`, secret.value, int64(3)}, []any{string(e.Value), string(e.Stored), e.ModRevision})
+	require.Equal(t, []any{`{"apiVersion":"v1","kind":"Secret"}`, secret.value, int64(3)},
+		[]any{string(e.Value), string(e.Stored), e.ModRevision})
 	e, err = at.At(2).Get(ctx, []byte(secret.key))
 	require.NoError(t, err)
 	require.Nil(t, e)

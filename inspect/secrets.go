@@ -107,7 +107,8 @@ func addNames(ctx context.Context, r *Reader, s *redact.Shared, names map[string
 		}
 		return false
 	}
-	for _, err := range snapshot.Chosen(ctx, r.snapshot, look, func(*snapshot.Record) (none struct{}, _ error) { return none, nil }) {
+	for _, err := range snapshot.Chosen(ctx, r.snapshot, look,
+		func(*snapshot.Record) (none struct{}, _ error) { return none, nil }) {
 		if err != nil {
 			return err
 		}

@@ -23,14 +23,20 @@ func TestSecrets(t *testing.T) {
 			name = "db-password"
 		}
 		fmt.Fprintf(&script, "put %q %q\n", key,
-			`{"apiVersion":"v1","kind":"Secret","data":{"`+name+`":"`+base64.StdEncoding.EncodeToString([]byte(value))+`"}}`)
+			`{"apiVersion":"v1","kind":"Secret","data":{"`+name+`":"`+base64.StdEncoding.EncodeToString([]byte(value))+
+				`"}}`)
 	}
-	hidden := []string{"Old!hunter2-MARK", "New!hunter2-MARK", "user:Part!hunter2-MARK", "Other!hunter2-MARK", "correct-horse-battery-staple", "payments2024",
+	hidden := []string{"Old!hunter2-MARK", "New!hunter2-MARK", "user:Part!hunter2-MARK", "Other!hunter2-MARK",
+		"correct-horse-battery-staple", "payments2024",
 		"https://hooks.example.com/in/3f9c2ab47d1e4c5f8a"}
-	shown := []string{"postgres-primary-in-eu", "db.shop.example.com:5432", "https://git.example.com/shop/deployments", "administrator", "8080", "postgres:16", "application-admin-user", "2026-11-26T15:55:53Z",
-		"Europe/Berlin", "v1.36.3+k3s1", "10.96.0.0/12", "fd00:10:96::1", "6ba7b810-9dad-11d1-80b4-00c04fd430c8", "ops-team@acme.example",
-		"arn:aws:iam::123456789012:role/backup", "s3://backups/etcd", "utf8mb4_unicode_ci", "en_US.UTF-8", "app=web,tier=frontend",
-		"org.postgresql.Driver", "jdbc:postgresql://db.example.com:5432/shop", "Use this account for nightly backups only", "k3j9x2mq7w",
+	shown := []string{"postgres-primary-in-eu", "db.shop.example.com:5432", "https://git.example.com/shop/deployments",
+		"administrator", "8080", "postgres:16", "application-admin-user", "2026-11-26T15:55:53Z",
+		"Europe/Berlin", "v1.36.3+k3s1", "10.96.0.0/12", "fd00:10:96::1", "6ba7b810-9dad-11d1-80b4-00c04fd430c8",
+		"ops-team@acme.example",
+		"arn:aws:iam::123456789012:role/backup", "s3://backups/etcd", "utf8mb4_unicode_ci", "en_US.UTF-8",
+		"app=web,tier=frontend",
+		"org.postgresql.Driver", "jdbc:postgresql://db.example.com:5432/shop",
+		"Use this account for nightly backups only", "k3j9x2mq7w",
 		"-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----"}
 	for _, value := range hidden[:3] {
 		put("/registry/secrets/a/s", value)
@@ -44,7 +50,8 @@ func TestSecrets(t *testing.T) {
 	s, err := snapshot.Open(t.Context(), etcdtest.Build(t, script.String()), snapshot.Config{})
 	require.NoError(t, err)
 	defer s.Close()
-	for _, r := range []*inspect.Reader{inspect.NewReader(s, nil), inspect.NewReader(s, nil, "/registry").Below("/registry"), inspect.NewReader(s, nil).At(2)} {
+	for _, r := range []*inspect.Reader{inspect.NewReader(s, nil),
+		inspect.NewReader(s, nil, "/registry").Below("/registry"), inspect.NewReader(s, nil).At(2)} {
 		of, err := r.Secrets(t.Context())
 		require.NoError(t, err)
 		for _, text := range append(hidden, "Part!hunter2-MARK") {

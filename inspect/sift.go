@@ -58,7 +58,8 @@ func Sift(ctx context.Context, r *Reader, types []*Type, names []string) {
 
 // dirsOf returns the folders of types in all layouts, without prefixes.
 func dirsOf(types []*Type) (dirs []string) {
-	for _, f := range []keys.Flavour{keys.FlavourKubernetes, keys.FlavourOpenShift, keys.FlavourKCPShard, keys.FlavourKCPCache} {
+	for _, f := range []keys.Flavour{keys.FlavourKubernetes, keys.FlavourOpenShift, keys.FlavourKCPShard,
+		keys.FlavourKCPCache} {
 		for _, t := range types {
 			for _, dir := range f.Layout("").Dirs(t.Resource) {
 				if !slices.Contains(dirs, string(dir)) {
@@ -84,7 +85,8 @@ func (s *sifted) may(key []byte) bool {
 // has reports whether s has all live records of the names below a folder.
 func (s *sifted) has(dir []byte, names []string) bool {
 	return s != nil && slices.ContainsFunc(s.dirs, func(d string) bool { return strings.HasSuffix(string(dir), d) }) &&
-		(s.names == nil || names != nil && !slices.ContainsFunc(names, func(n string) bool { return !slices.Contains(s.names, n) }))
+		(s.names == nil || names != nil && !slices.ContainsFunc(names,
+			func(n string) bool { return !slices.Contains(s.names, n) }))
 }
 
 // liveOf yields the live records below a folder: of the names at least, where there are some.

@@ -28,11 +28,12 @@ type Sizes struct {
 	Savings Savings `json:"savings"`
 
 	// Each list is by live bytes, the largest first, then history, then name.
-	Resources  []Share   `json:"resources"`  // null where --by names another list
-	Namespaces []Share   `json:"namespaces"` // null where --by names another list; "" for no namespace
-	Owners     []Share   `json:"owners"`     // null where --by names another list; by kind of the controller, else the first owner
-	Fields     []Share   `json:"fields"`     // null where --by names another list
-	Largest    []Largest `json:"largest"`    // the largest first, then by key
+	Resources  []Share `json:"resources"`  // null where --by names another list
+	Namespaces []Share `json:"namespaces"` // null where --by names another list; "" for no namespace
+	// null where --by names another list; by kind of the controller, else the first owner
+	Owners  []Share   `json:"owners"`
+	Fields  []Share   `json:"fields"`  // null where --by names another list
+	Largest []Largest `json:"largest"` // the largest first, then by key
 }
 
 // Amount is the number and size of some records.
@@ -88,9 +89,11 @@ func Measure(ctx context.Context, r *Reader, top int) (*Sizes, error) {
 			FreePages: int64(space.FreePages) * int64(space.PageSize), Largest: []Largest{},
 		},
 		r: r, layouts: layouts, top: top, all: newPacking(space.PageSize), live: newPacking(space.PageSize),
-		resources: shares{}, byResource: map[schema.GroupResource]*Share{}, namespaces: shares{}, owners: shares{}, fields: newFieldSizes(),
+		resources: shares{}, byResource: map[schema.GroupResource]*Share{}, namespaces: shares{}, owners: shares{},
+		fields: newFieldSizes(),
 	}
-	for one, err := range stream.Ahead(s.Guard, s.Scan(ctx), func(rec snapshot.Scanned) (weighed, int) { return m.take(ctx, rec), len(rec.Value) }, m.look) {
+	for one, err := range stream.Ahead(s.Guard, s.Scan(ctx),
+		func(rec snapshot.Scanned) (weighed, int) { return m.take(ctx, rec), len(rec.Value) }, m.look) {
 		if err = cmp.Or(err, one.failed()); err != nil {
 			return nil, err
 		}
@@ -206,7 +209,10 @@ func ownerKind(value []byte) string {
 	if err != nil || len(meta.OwnerReferences) == 0 {
 		return ""
 	}
-	i := slices.IndexFunc(meta.OwnerReferences, func(o encoding.OwnerReference) bool { return o.Controller != nil && *o.Controller })
+	i := slices.IndexFunc(meta.OwnerReferences, func(o encoding.OwnerReference) bool {
+		return o.Controller != nil &&
+			*o.Controller
+	})
 	owner := meta.OwnerReferences[max(i, 0)]
 	if group := (encoding.Meta{APIVersion: owner.APIVersion}).GVK().Group; group != "" {
 		return owner.Kind + "." + group
@@ -282,8 +288,8 @@ const (
 
 // fieldNames are the names of Fields.
 func fieldNames() [fieldCount]string {
-	return [fieldCount]string{"managedFields", "last-applied annotation", "metadata, the rest", "spec", "status", "data", "other fields",
-		"encrypted, not opened", "values that are no objects", "keys, numbers, envelopes"}
+	return [fieldCount]string{"managedFields", "last-applied annotation", "metadata, the rest", "spec", "status",
+		"data", "other fields", "encrypted, not opened", "values that are no objects", "keys, numbers, envelopes"}
 }
 
 type fieldSizes struct {

@@ -72,21 +72,28 @@ func share(t testing.TB, shares []Share, name string) Share {
 
 func TestMeasure(t *testing.T) {
 	object := func(kind, ns, name, rest string) string {
-		return fmt.Sprintf("%q", fmt.Sprintf(`{"apiVersion":"v1","kind":%q,"metadata":{"name":%q,"namespace":%q%s`, kind, name, ns, rest))
+		return fmt.Sprintf("%q", fmt.Sprintf(`{"apiVersion":"v1","kind":%q,"metadata":{"name":%q,"namespace":%q%s`,
+			kind, name, ns, rest))
 	}
 	got := measured(t, etcdtest.Build(t, strings.Join([]string{
 		"put /registry/namespaces/default " + object("Namespace", "", "default", `},"spec":{}}`),
-		"put /registry/pods/a/one " + object("Pod", "a", "one", `,"ownerReferences":[{"apiVersion":"apps/v1","kind":"ReplicaSet","name":"r","uid":"u","controller":true}]},"spec":{"x":1},"status":{"y":2}}`),
-		"put /registry/pods/a/one " + object("Pod", "a", "one", `,"ownerReferences":[{"apiVersion":"apps/v1","kind":"ReplicaSet","name":"r","uid":"u","controller":true}]},"spec":{"x":2},"status":{"y":2}}`),
+		"put /registry/pods/a/one " + object("Pod", "a", "one",
+			`,"ownerReferences":[{"apiVersion":"apps/v1","kind":"ReplicaSet","name":"r","uid":"u",`+
+				`"controller":true}]},"spec":{"x":1},"status":{"y":2}}`),
+		"put /registry/pods/a/one " + object("Pod", "a", "one",
+			`,"ownerReferences":[{"apiVersion":"apps/v1","kind":"ReplicaSet","name":"r","uid":"u",`+
+				`"controller":true}]},"spec":{"x":2},"status":{"y":2}}`),
 		"put /registry/pods/b/two " + object("Pod", "b", "two", `,"managedFields":[1]},"spec":{}}`),
-		"put /registry/configmaps/b/big " + object("ConfigMap", "b", "big", `},"data":{"x":"`+strings.Repeat("y", 9000)+`"}}`),
+		"put /registry/configmaps/b/big " + object("ConfigMap", "b", "big",
+			`},"data":{"x":"`+strings.Repeat("y", 9000)+`"}}`),
 		"put /registry/secrets/b/s k8s:enc:aescbc:v1:key1:0123456789",
 		"put /registry/pods/b/gone 1", "del /registry/pods/b/gone", "put compact_rev_key 7",
 	}, "\n")), 2)
 	require.Equal(t, 6, got.Live.Records)
 	require.Equal(t, 2, got.Superseded.Records)
 	require.Equal(t, 1, got.Tombstones.Records)
-	require.Equal(t, []string{"/registry/configmaps/b/big", "/registry/pods/a/one"}, []string{got.Largest[0].Key, got.Largest[1].Key})
+	require.Equal(t, []string{"/registry/configmaps/b/big", "/registry/pods/a/one"},
+		[]string{got.Largest[0].Key, got.Largest[1].Key})
 	require.Equal(t, "configmaps", got.Largest[0].Resource)
 	require.Equal(t, "configmaps", got.Resources[0].Name)
 	pods := share(t, got.Resources, "pods")
@@ -170,8 +177,10 @@ func TestMeasureOrder(t *testing.T) {
 	got := measured(t, etcdtest.Build(t, strings.Join([]string{
 		"put /registry/namespaces/default n",
 		"put /registry/leases/a/one " + strings.Repeat("x", 9000), "put /registry/leases/a/one x",
-		"put /registry/configmaps/b/two " + strings.Repeat("x", 100), "put /registry/pods/b/two " + strings.Repeat("x", 150),
-		"put /registry/secrets/b/two " + strings.Repeat("x", 102), "put /registry/secrets/b/one " + strings.Repeat("x", 102),
+		"put /registry/configmaps/b/two " + strings.Repeat("x", 100),
+		"put /registry/pods/b/two " + strings.Repeat("x", 150),
+		"put /registry/secrets/b/two " + strings.Repeat("x", 102),
+		"put /registry/secrets/b/one " + strings.Repeat("x", 102),
 		"put /registry/pods/b/gone 1", "del /registry/pods/b/gone",
 	}, "\n")), 5)
 	var names []string
@@ -179,6 +188,7 @@ func TestMeasureOrder(t *testing.T) {
 		names = append(names, s.Name)
 	}
 	require.Equal(t, []string{"secrets", "pods", "configmaps", "namespaces", "leases.coordination.k8s.io"}, names)
-	require.Equal(t, []string{"/registry/pods/b/two", "/registry/secrets/b/one", "/registry/secrets/b/two", "/registry/configmaps/b/two", "/registry/leases/a/one"},
+	require.Equal(t, []string{"/registry/pods/b/two", "/registry/secrets/b/one", "/registry/secrets/b/two",
+		"/registry/configmaps/b/two", "/registry/leases/a/one"},
 		[]string{got.Largest[0].Key, got.Largest[1].Key, got.Largest[2].Key, got.Largest[3].Key, got.Largest[4].Key})
 }

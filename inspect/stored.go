@@ -16,10 +16,11 @@ import (
 
 // Stored is one record of a key, without its value.
 type Stored struct {
-	Key       string  `json:"key"`
-	KeyBytes  []byte  `json:"keyBytes,omitempty"` // in base64, of a key that is not UTF-8
-	Unknown   string  `json:"unknown,omitempty"`  // why no layout parses the key; then the parts below are empty, but for Prefix
-	Prefix    *string `json:"prefix,omitempty"`   // the storage prefix, which may be ""
+	Key      string `json:"key"`
+	KeyBytes []byte `json:"keyBytes,omitempty"` // in base64, of a key that is not UTF-8
+	// why no layout parses the key; then the parts below are empty, but for Prefix
+	Unknown   string  `json:"unknown,omitempty"`
+	Prefix    *string `json:"prefix,omitempty"` // the storage prefix, which may be ""
 	Group     string  `json:"group,omitempty"`
 	Resource  string  `json:"resource,omitempty"`
 	Custom    bool    `json:"custom,omitempty"`   // kcp: a custom resource that no APIExport exports
@@ -33,11 +34,12 @@ type Stored struct {
 	Revision       int64  `json:"revision"`      // of this record: the modRevision, or the revision of the deletion
 	Sub            int64  `json:"sub,omitempty"` // its number among the writes of one transaction
 	CreateRevision int64  `json:"createRevision,omitempty"`
-	Version        int64  `json:"version,omitempty"`    // writes since it was created
-	Lease          string `json:"lease,omitempty"`      // in hexadecimal, as etcdctl prints it
-	Bytes          int    `json:"bytes"`                // of the value as it is stored
-	Encoding       string `json:"encoding,omitempty"`   // JSON, protobuf, CBOR, unknown; "encrypted" where it is undecryptable
-	Encryption     string `json:"encryption,omitempty"` // "aescbc:v1:NAME" of an encrypted value
+	Version        int64  `json:"version,omitempty"` // writes since it was created
+	Lease          string `json:"lease,omitempty"`   // in hexadecimal, as etcdctl prints it
+	Bytes          int    `json:"bytes"`             // of the value as it is stored
+	// JSON, protobuf, CBOR, unknown; "encrypted" where it is undecryptable
+	Encoding   string `json:"encoding,omitempty"`
+	Encryption string `json:"encryption,omitempty"` // "aescbc:v1:NAME" of an encrypted value
 }
 
 // State is the state of a record.

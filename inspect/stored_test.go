@@ -39,22 +39,24 @@ put "\xff/x" x
 	defer s.Close()
 	r := NewReader(s, nil)
 	prefix := "/registry"
-	p := Stored{Key: "/registry/pods/ns/p", Prefix: &prefix, Resource: "pods", Namespace: "ns", Name: "p", State: StateLive, Revision: 4,
-		CreateRevision: 3, Version: 2, Lease: "12345", Bytes: 7, Encoding: "JSON"}
+	p := Stored{Key: "/registry/pods/ns/p", Prefix: &prefix, Resource: "pods", Namespace: "ns", Name: "p",
+		State: StateLive, Revision: 4, CreateRevision: 3, Version: 2, Lease: "12345", Bytes: 7, Encoding: "JSON"}
 	require.Equal(t, []Stored{p}, stored(t, r, "/registry/pods/ns/", false))
 
 	all := stored(t, r, "/registry/pods/ns/", true)
 	old := p
 	old.State, old.Revision, old.Version, old.Lease, old.Bytes = StateSuperseded, 3, 1, "", 2
-	gone := Stored{Key: "/registry/pods/ns/gone", Prefix: &prefix, Resource: "pods", Namespace: "ns", Name: "gone", State: StateSuperseded, Revision: 5,
-		CreateRevision: 5, Version: 1, Bytes: 2, Encoding: "JSON"}
+	gone := Stored{Key: "/registry/pods/ns/gone", Prefix: &prefix, Resource: "pods", Namespace: "ns", Name: "gone",
+		State: StateSuperseded, Revision: 5, CreateRevision: 5, Version: 1, Bytes: 2, Encoding: "JSON"}
 	tombstone := gone
-	tombstone.State, tombstone.Revision, tombstone.CreateRevision, tombstone.Version, tombstone.Bytes, tombstone.Encoding = StateDeletion, 6, 0, 0, 0, ""
+	tombstone.State, tombstone.Revision, tombstone.CreateRevision = StateDeletion, 6, 0
+	tombstone.Version, tombstone.Bytes, tombstone.Encoding = 0, 0, ""
 	require.Equal(t, []Stored{old, p, gone, tombstone}, all)
 
 	rest := stored(t, r, "", false)
 	require.Len(t, rest, 4)
-	require.Equal(t, Stored{Key: "/registry/pods/too/many/segments", Unknown: "wrong number of segments for pods, which is namespaced", Prefix: &prefix,
+	require.Equal(t, Stored{Key: "/registry/pods/too/many/segments",
+		Unknown: "wrong number of segments for pods, which is namespaced", Prefix: &prefix,
 		State: StateLive, Revision: 7, CreateRevision: 7, Version: 1, Bytes: 1, Encoding: "unknown"}, rest[2])
 	require.Equal(t, Stored{Key: "\xff/x", KeyBytes: []byte("\xff/x"), Unknown: "under no storage prefix",
 		State: StateLive, Revision: 8, CreateRevision: 8, Version: 1, Bytes: 1, Encoding: "unknown"}, rest[3])
@@ -68,7 +70,8 @@ func TestStoredEncrypted(t *testing.T) {
 	for encoding, decrypter := range map[string]Decrypter{"protobuf": a, "encrypted": transformers(t, "b")} {
 		got := stored(t, NewReader(s, decrypter), "/registry/secrets/", true)
 		require.Len(t, got, 1)
-		require.Equal(t, []any{encoding, "aesgcm:v1:a", StateLive}, []any{got[0].Encoding, got[0].Encryption, got[0].State})
+		require.Equal(t, []any{encoding, "aesgcm:v1:a", StateLive},
+			[]any{got[0].Encoding, got[0].Encryption, got[0].State})
 	}
 	for _, err := range StoredRecords(context.Background(), NewReader(s, failing{}), nil, false) {
 		require.ErrorContains(t, err, "socket is gone")

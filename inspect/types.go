@@ -180,7 +180,8 @@ func (t *Types) insert(one *Type) {
 	}
 	t.by[one.Resource] = one
 	at, _ := slices.BinarySearchFunc(t.all[t.builtin:], one, func(a, b *Type) int {
-		return cmp.Or(strings.Compare(a.Resource.Group, b.Resource.Group), strings.Compare(a.Resource.Resource, b.Resource.Resource))
+		return cmp.Or(strings.Compare(a.Resource.Group, b.Resource.Group),
+			strings.Compare(a.Resource.Resource, b.Resource.Resource))
 	})
 	t.all = slices.Insert(t.all, t.builtin+at, one)
 }
@@ -232,7 +233,8 @@ func customType(crd *schema.CRD) *Type {
 	}
 	return &Type{
 		Resource: crd.GroupResource(), Kind: crd.GroupKind().Kind, Singular: strings.ToLower(names.Singular),
-		ShortNames: names.ShortNames, Categories: names.Categories, Namespaced: crd.Object().Spec.Scope == "Namespaced", CRD: crd,
+		ShortNames: names.ShortNames, Categories: names.Categories, Namespaced: crd.Object().Spec.Scope == "Namespaced",
+		CRD: crd,
 	}
 }
 
@@ -287,10 +289,14 @@ func (t *Types) Resolve(names string) ([]*Type, error) {
 }
 
 func (t *Types) resolve(name string) ([]*Type, error) {
-	if found, err := t.one(name, func(one *Type) bool { return one.hasName(name) || one.Name() == name }); found != nil || err != nil {
+	if found, err := t.one(name, func(one *Type) bool {
+		return one.hasName(name) ||
+			one.Name() == name
+	}); found != nil || err != nil {
 		return found, err
 	}
-	if found, err := t.one(name, func(one *Type) bool { return slices.Contains(one.ShortNames, name) }); found != nil || err != nil {
+	if found, err := t.one(name, func(one *Type) bool { return slices.Contains(one.ShortNames, name) }); found != nil ||
+		err != nil {
 		return found, err
 	}
 	if first, group, qualified := strings.Cut(name, "."); qualified {
@@ -398,12 +404,13 @@ var builtinTypes string
 // otherGroups maps types to the built-in types under whose keys they are stored.
 func otherGroups() map[gvr.GroupResource]gvr.GroupResource {
 	return map[gvr.GroupResource]gvr.GroupResource{
-		{Group: "events.k8s.io", Resource: "events"}:           {Resource: "events"},
-		{Group: "extensions", Resource: "ingresses"}:           {Group: "networking.k8s.io", Resource: "ingresses"},
-		{Group: "extensions", Resource: "deployments"}:         {Group: "apps", Resource: "deployments"},
-		{Group: "extensions", Resource: "daemonsets"}:          {Group: "apps", Resource: "daemonsets"},
-		{Group: "extensions", Resource: "replicasets"}:         {Group: "apps", Resource: "replicasets"},
-		{Group: "extensions", Resource: "networkpolicies"}:     {Group: "networking.k8s.io", Resource: "networkpolicies"},
+		{Group: "events.k8s.io", Resource: "events"}:   {Resource: "events"},
+		{Group: "extensions", Resource: "ingresses"}:   {Group: "networking.k8s.io", Resource: "ingresses"},
+		{Group: "extensions", Resource: "deployments"}: {Group: "apps", Resource: "deployments"},
+		{Group: "extensions", Resource: "daemonsets"}:  {Group: "apps", Resource: "daemonsets"},
+		{Group: "extensions", Resource: "replicasets"}: {Group: "apps", Resource: "replicasets"},
+		{Group: "extensions", Resource: "networkpolicies"}: {Group: "networking.k8s.io",
+			Resource: "networkpolicies"},
 		{Group: "extensions", Resource: "podsecuritypolicies"}: {Group: "policy", Resource: "podsecuritypolicies"},
 	}
 }
@@ -419,7 +426,8 @@ func Builtins() (types []*Type) {
 	for line := range strings.Lines(builtinTypes) {
 		f := append(strings.Fields(line), "-")
 		types = append(types, &Type{
-			Resource: gvr.GroupResource{Group: strings.Trim(f[0], "-"), Resource: f[1]}, Kind: f[2], Singular: strings.ToLower(f[2]),
+			Resource: gvr.GroupResource{Group: strings.Trim(f[0], "-"), Resource: f[1]}, Kind: f[2],
+			Singular:   strings.ToLower(f[2]),
 			Namespaced: f[3] == "N", ShortNames: list(f[4]), Categories: slices.Clone(list(f[5])), Builtin: true,
 		})
 	}

@@ -16,27 +16,37 @@ import (
 
 func typesOf(t testing.TB, records ...record) (*Reader, *Types) {
 	t.Helper()
-	r := NewReader(written(t, append(records, record{marker, `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"default"}}`})...), nil)
+	r := NewReader(written(t, append(records, record{marker,
+		`{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"default"}}`})...), nil)
 	types, err := r.Types(context.Background())
 	require.NoError(t, err)
 	return r, types
 }
 
 func TestResolve(t *testing.T) {
-	_, types := typesOf(t, crd("widgets", "example.com", "Widget", none, ""), crd("widgets", "other.com", "Widget", none, ""),
+	_, types := typesOf(t, crd("widgets", "example.com", "Widget", none, ""),
+		crd("widgets", "other.com", "Widget", none, ""),
 		crd("gadgets", "example.com", "Gadget", none, ""), crd("services", "example.com", "Service", none, ""),
-		object("example.org/strays/ns/a", "example.org/v1", "Stray"), object("novelties/ns/a", "new.k8s.io/v1", "Novelty"))
+		object("example.org/strays/ns/a", "example.org/v1", "Stray"),
+		object("novelties/ns/a", "new.k8s.io/v1", "Novelty"))
 	for name, want := range map[string]string{
-		"pods": "pods", "po": "pods", "pod": "pods", "Pod": "pods", "deploy": "deployments.apps", "deployments.apps": "deployments.apps",
-		"deployment.apps": "deployments.apps", "Deployments.v1.Apps": "deployments.apps", "deploy.apps": "deployments.apps",
-		"svc": "services", "services": "services", "services.example.com": "services.example.com", "ev": "events",
-		"events.events.k8s.io": "events", "events.v1.events.k8s.io": "events", "ingresses.extensions": "ingresses.networking.k8s.io",
-		"roles.rbac": "roles.rbac.authorization.k8s.io", "crd": "customresourcedefinitions.apiextensions.k8s.io",
-		"gadgets": "gadgets.example.com", "gadget": "gadgets.example.com", "widgets.example.com": "widgets.example.com",
+		"pods": "pods", "po": "pods", "pod": "pods", "Pod": "pods", "deploy": "deployments.apps",
+		"deployments.apps": "deployments.apps",
+		"deployment.apps":  "deployments.apps", "Deployments.v1.Apps": "deployments.apps",
+		"deploy.apps": "deployments.apps",
+		"svc":         "services", "services": "services", "services.example.com": "services.example.com",
+		"ev":                   "events",
+		"events.events.k8s.io": "events", "events.v1.events.k8s.io": "events",
+		"ingresses.extensions": "ingresses.networking.k8s.io",
+		"roles.rbac":           "roles.rbac.authorization.k8s.io",
+		"crd":                  "customresourcedefinitions.apiextensions.k8s.io",
+		"gadgets":              "gadgets.example.com", "gadget": "gadgets.example.com",
+		"widgets.example.com":      "widgets.example.com",
 		"widget.v1beta1.other.com": "widgets.other.com", "widgets.v1.example.com": "widgets.example.com",
 		"strays": "strays.example.org", "stray": "strays.example.org", "novelties": "novelties", "novelty": "novelties",
 		"po,pods,svc": "pods services", "namespaces,gadgets": "namespaces gadgets.example.com",
-		"all": "pods replicationcontrollers services daemonsets.apps deployments.apps replicasets.apps statefulsets.apps " +
+		"all": "pods replicationcontrollers services daemonsets.apps deployments.apps replicasets.apps " +
+			"statefulsets.apps " +
 			"horizontalpodautoscalers.autoscaling cronjobs.batch jobs.batch",
 	} {
 		found, err := types.Resolve(name)
@@ -48,13 +58,14 @@ func TestResolve(t *testing.T) {
 		require.Equal(t, want, strings.Join(names, " "), name)
 	}
 	for name, want := range map[string]string{
-		"widgets":                `"widgets": more than one type has that name: widgets.example.com, widgets.other.com`,
-		"gadget.example.org":     `"gadget.example.org": no such type; there is gadgets.example.com`,
-		"widgets.v7.example.com": `"widgets.v7.example.com": no such type; there are widgets.example.com, widgets.other.com`,
-		"psod":                   `"psod": no such type; there is pods`,
-		"quux":                   `"quux": no such type`,
-		"":                       `"": no such type`,
-		"pods,":                  `"": no such type`,
+		"widgets":            `"widgets": more than one type has that name: widgets.example.com, widgets.other.com`,
+		"gadget.example.org": `"gadget.example.org": no such type; there is gadgets.example.com`,
+		"widgets.v7.example.com": `"widgets.v7.example.com": no such type; there are widgets.example.com, ` +
+			`widgets.other.com`,
+		"psod":  `"psod": no such type; there is pods`,
+		"quux":  `"quux": no such type`,
+		"":      `"": no such type`,
+		"pods,": `"": no such type`,
 	} {
 		_, err := types.Resolve(name)
 		require.EqualError(t, err, want)
@@ -80,8 +91,9 @@ func TestBuiltinTypes(t *testing.T) {
 
 func TestObjects(t *testing.T) {
 	ctx := context.Background()
-	r, types := typesOf(t, object("pods/b/a", "v1", "Pod"), object("pods/a/b", "v1", "Pod"), object("pods/a/a", "v1", "Pod"),
-		record{"/registry/pods/a/c", "broken"}, record{"/registry/pods/a/d", "k8s\x00\x0a\x09\x0a\x02v9\x12\x03Pod\x12\x05\x0a\x03\x0a\x01x"},
+	r, types := typesOf(t, object("pods/b/a", "v1", "Pod"), object("pods/a/b", "v1", "Pod"),
+		object("pods/a/a", "v1", "Pod"), record{"/registry/pods/a/c", "broken"}, record{"/registry/pods/a/d",
+			"k8s\x00\x0a\x09\x0a\x02v9\x12\x03Pod\x12\x05\x0a\x03\x0a\x01x"},
 		record{"/registry/pods/a/f", "k8s\x00\x0a\x0f\x0a\x02v1\x12\x09ConfigMap\x12\x05\x0a\x03\x0a\x01f"},
 		record{"/registry/pods/a/e", "k8s:enc:aescbc:v1:key1:xxx"}, object("podtemplates/a/a", "v1", "PodTemplate"))
 	pods := types.Of(gvr.GroupResource{Resource: "pods"})
@@ -104,7 +116,8 @@ func TestObjects(t *testing.T) {
 		}
 		return out
 	}
-	require.Equal(t, []string{"a/a", "a/b", "a/c unsupported value format: 6 bytes, neither a JSON object nor protobuf, CBOR or encrypted", "a/d partial",
+	require.Equal(t, []string{"a/a", "a/b", "a/c unsupported value format: 6 bytes, neither a JSON object nor " +
+		"protobuf, CBOR or encrypted", "a/d partial",
 		`a/e value is encrypted by aescbc:v1:key1, and no encryption configuration was given`,
 		"a/f a v1 ConfigMap, under the key of a Pod", "b/a"}, list(Selection{}))
 	require.Equal(t, []string{"b/a"}, list(Selection{Namespace: "b"}))
@@ -113,8 +126,11 @@ func TestObjects(t *testing.T) {
 }
 
 func TestNewestTime(t *testing.T) {
-	r, _ := typesOf(t, record{"/registry/pods/a/a", `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","creationTimestamp":"2026-01-02T03:04:05Z",` +
-		`"deletionTimestamp":"2026-02-02T03:04:05Z"},"status":{"conditions":[{"lastTransitionTime":"2026-01-02T03:04:07Z"}],"validUntil":"2036-01-02T03:04:05Z"}}`})
+	r, _ := typesOf(t, record{"/registry/pods/a/a",
+		`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","creationTimestamp":"2026-01-02T03:04:05Z",` +
+			`"deletionTimestamp":"2026-02-02T03:04:05Z"},` +
+			`"status":{"conditions":[{"lastTransitionTime":"2026-01-02T03:04:07Z"}],` +
+			`"validUntil":"2036-01-02T03:04:05Z"}}`})
 	newest, err := NewestTime(context.Background(), r)
 	require.NoError(t, err)
 	require.Equal(t, "2026-01-02T03:04:07Z", newest.Format("2006-01-02T15:04:05Z07:00"))
@@ -142,7 +158,8 @@ del /registry/other.io/widgets/a/one
 	types, err := NewReader(s, nil).TypesEver(ctx)
 	require.NoError(t, err)
 	for name, want := range map[string]string{
-		"strays": "strays.strays.io", "Stray": "strays.strays.io", "widgets": "widgets.example.com", "widgets.other.io": "widgets.other.io",
+		"strays": "strays.strays.io", "Stray": "strays.strays.io", "widgets": "widgets.example.com",
+		"widgets.other.io": "widgets.other.io",
 	} {
 		found, err := types.Resolve(name)
 		require.NoError(t, err, name)

@@ -38,12 +38,14 @@ type group struct {
 func groups() []group {
 	return []group{
 		{"", []string{"namespaces", "nodes", "persistentvolumes"},
-			[]string{"configmaps", "endpoints", "events", "limitranges", "persistentvolumeclaims", "pods", "podtemplates",
+			[]string{"configmaps", "endpoints", "events", "limitranges", "persistentvolumeclaims",
+				"pods", "podtemplates",
 				"replicationcontrollers", "resourcequotas", "secrets", "serviceaccounts", "services"}},
 		// no API objects, but records of API servers: endpoint reconcilers, allocators of addresses
 		// and ports
 		{"", []string{"masterleases", "peerserverleases", "ranges"}, nil},
-		{"admissionregistration.k8s.io", []string{"mutatingadmissionpolicies", "mutatingadmissionpolicybindings", "mutatingwebhookconfigurations",
+		{"admissionregistration.k8s.io", []string{"mutatingadmissionpolicies", "mutatingadmissionpolicybindings",
+			"mutatingwebhookconfigurations",
 			"validatingadmissionpolicies", "validatingadmissionpolicybindings", "validatingwebhookconfigurations",
 			"initializerconfigurations" /* until 1.13 */}, nil},
 		{"apiextensions.k8s.io", []string{"customresourcedefinitions"}, nil},
@@ -52,23 +54,27 @@ func groups() []group {
 		{"auditregistration.k8s.io", []string{"auditsinks"} /* until 1.18 */, nil},
 		{"autoscaling", nil, []string{"horizontalpodautoscalers"}},
 		{"batch", nil, []string{"cronjobs", "jobs"}},
-		{"certificates.k8s.io", []string{"certificatesigningrequests", "clustertrustbundles"}, []string{"podcertificaterequests"}},
+		{"certificates.k8s.io", []string{"certificatesigningrequests", "clustertrustbundles"},
+			[]string{"podcertificaterequests"}},
 		{"coordination.k8s.io", nil, []string{"leasecandidates", "leases"}},
 		{"discovery.k8s.io", nil, []string{"endpointslices"}},
 		{"flowcontrol.apiserver.k8s.io", []string{"flowschemas", "prioritylevelconfigurations"}, nil},
 		{"internal.apiserver.k8s.io", []string{"storageversions"}, nil},
 		{"lifecycle.k8s.io", nil, []string{"evictionrequests", "evictions"}},
-		{"networking.k8s.io", []string{"ingressclasses", "ipaddresses", "servicecidrs", "clustercidrs" /* until 1.28 */},
-			[]string{"ingresses", "networkpolicies"}},
+		{"networking.k8s.io", []string{"ingressclasses", "ipaddresses", "servicecidrs",
+			"clustercidrs" /* until 1.28 */}, []string{"ingresses", "networkpolicies"}},
 		{"node.k8s.io", []string{"runtimeclasses"}, nil},
 		{"policy", []string{"podsecuritypolicies"} /* until 1.24 */, []string{"poddisruptionbudgets"}},
-		{"rbac.authorization.k8s.io", []string{"clusterrolebindings", "clusterroles"}, []string{"rolebindings", "roles"}},
-		{"resource.k8s.io", []string{"deviceclasses", "devicetaintrules", "resourcepoolstatusrequests", "resourceslices", "resourceclasses"},
-			[]string{"resourceclaims", "resourceclaimtemplates", "podschedulingcontexts", "resourceclaimparameters", "resourceclassparameters"}},
+		{"rbac.authorization.k8s.io", []string{"clusterrolebindings", "clusterroles"},
+			[]string{"rolebindings", "roles"}},
+		{"resource.k8s.io", []string{"deviceclasses", "devicetaintrules", "resourcepoolstatusrequests",
+			"resourceslices", "resourceclasses"},
+			[]string{"resourceclaims", "resourceclaimtemplates", "podschedulingcontexts", "resourceclaimparameters",
+				"resourceclassparameters"}},
 		{"scheduling.k8s.io", []string{"priorityclasses"}, []string{"compositepodgroups", "podgroups", "workloads"}},
 		{"settings.k8s.io", nil, []string{"podpresets"} /* until 1.19 */},
-		{"storage.k8s.io", []string{"csidrivers", "csinodes", "storageclasses", "volumeattachments", "volumeattributesclasses"},
-			[]string{"csistoragecapacities"}},
+		{"storage.k8s.io", []string{"csidrivers", "csinodes", "storageclasses", "volumeattachments",
+			"volumeattributesclasses"}, []string{"csistoragecapacities"}},
 		{"storagemigration.k8s.io", []string{"storageversionmigrations"}, nil},
 	}
 }
@@ -77,14 +83,15 @@ func groups() []group {
 // default_storage_factory_builder.go; podsecuritypolicy as it was until 1.24).
 func special() map[schema.GroupResource]string {
 	return map[schema.GroupResource]string{
-		{Resource: "endpoints"}:                                                "services/endpoints",
-		{Resource: "nodes"}:                                                    "minions",
-		{Resource: "replicationcontrollers"}:                                   "controllers",
-		{Resource: "services"}:                                                 "services/specs",
-		{Group: "networking.k8s.io", Resource: "ingresses"}:                    "ingress",
-		{Group: "policy", Resource: "podsecuritypolicies"}:                     "podsecuritypolicy",
-		{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}: "apiextensions.k8s.io/customresourcedefinitions",
-		{Group: "apiregistration.k8s.io", Resource: "apiservices"}:             "apiregistration.k8s.io/apiservices",
+		{Resource: "endpoints"}:                             "services/endpoints",
+		{Resource: "nodes"}:                                 "minions",
+		{Resource: "replicationcontrollers"}:                "controllers",
+		{Resource: "services"}:                              "services/specs",
+		{Group: "networking.k8s.io", Resource: "ingresses"}: "ingress",
+		{Group: "policy", Resource: "podsecuritypolicies"}:  "podsecuritypolicy",
+		{Group: "apiextensions.k8s.io",
+			Resource: "customresourcedefinitions"}: "apiextensions.k8s.io/customresourcedefinitions",
+		{Group: "apiregistration.k8s.io", Resource: "apiservices"}: "apiregistration.k8s.io/apiservices",
 	}
 }
 

@@ -143,9 +143,11 @@ func sign(key []byte) (prefix string, flavour Flavour, proof, ok bool) {
 	case has(crds): // PLURAL.GROUP, and a group has a dot
 		flavour, proof, ok = FlavourKubernetes, true, bytes.Count(name, []byte(".")) >= 2
 	case has("/apiregistration.k8s.io/apiservices"): // VERSION.GROUP; the group of "v1." is the core
-		flavour, proof, ok = FlavourKubernetes, true, bytes.HasPrefix(name, []byte("v")) && bytes.Contains(name, []byte("."))
+		flavour, proof, ok = FlavourKubernetes, true, bytes.HasPrefix(name, []byte("v")) &&
+			bytes.Contains(name, []byte("."))
 	case has("/namespaces"):
-		first := []string{"default", "kube-system", "kube-public", "kube-node-lease"} // every kube-apiserver creates them
+		// every kube-apiserver creates them
+		first := []string{"default", "kube-system", "kube-public", "kube-node-lease"}
 		flavour, ok = FlavourKubernetes, slices.Contains(first, string(name)) && !endsInResource(prefix)
 	}
 	if !ok || !isPrefix(prefix) {
@@ -164,7 +166,8 @@ func endsInResource(s string) bool {
 		return false // one segment: "/registry", "/pods" even
 	}
 	_, group, _ := cutLast(before)
-	return kubernetesTable.byDir[last].dir != "" || kubernetesTable.byDir[group+"/"+last].dir != "" || strings.Contains(group, ".")
+	return kubernetesTable.byDir[last].dir != "" || kubernetesTable.byDir[group+"/"+last].dir != "" ||
+		strings.Contains(group, ".")
 }
 
 // isPrefix reports whether s can be a storage prefix: "", or segments with single slashes between

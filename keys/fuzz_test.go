@@ -77,7 +77,8 @@ func FuzzDetectPrefix(f *testing.F) {
 
 func BenchmarkParse(b *testing.B) {
 	layout := Kubernetes{Prefix: "/registry"}
-	for _, k := range []string{"/registry/pods/kube-system/coredns-0", "/registry/crd.projectcalico.org/ipamblocks/10-0-0-0-26"} {
+	for _, k := range []string{"/registry/pods/kube-system/coredns-0",
+		"/registry/crd.projectcalico.org/ipamblocks/10-0-0-0-26"} {
 		b.Run(k, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
@@ -92,8 +93,10 @@ func BenchmarkParse(b *testing.B) {
 // FuzzLayouts: whatever a layout takes comes back byte for byte and lies in a folder of its
 // resource; no key of kcp is of two logical clusters, nor one that could be an identity.
 func FuzzLayouts(f *testing.F) {
-	for _, k := range []string{"core/configmaps/a/b/c", "pods/customresources/a/b/c", "g.io/r/customresources/a/b/c", "g.io/r/customresources", "g.io/r/" + anIdentity + "/a/b/c",
-		"pods/" + anIdentity + "/a/b", "a/customresources/customresources/b/c", "oauth/clients/x", "authorization/local/policies/ns/x", "apiextensions.k8s.io/customresourcedefinitions/a/b/c"} {
+	for _, k := range []string{"core/configmaps/a/b/c", "pods/customresources/a/b/c", "g.io/r/customresources/a/b/c",
+		"g.io/r/customresources", "g.io/r/" + anIdentity + "/a/b/c",
+		"pods/" + anIdentity + "/a/b", "a/customresources/customresources/b/c", "oauth/clients/x",
+		"authorization/local/policies/ns/x", "apiextensions.k8s.io/customresourcedefinitions/a/b/c"} {
 		f.Add("/registry", []byte("/registry/"+k))
 	}
 	f.Fuzz(func(t *testing.T, prefix string, k []byte) {
@@ -125,20 +128,24 @@ func FuzzFormatParseKCP(f *testing.F) {
 	f.Add("/registry", "g.io", "widgets", anIdentity, false, "", "c1", "ns", "n")
 	f.Add("/cache", "", "pods", "", true, "root", "c1", "", "n")
 	f.Add("/registry", "core", "pods", "", true, "", "c1", "", "n")
-	f.Fuzz(func(t *testing.T, prefix, group, resource, identity string, custom bool, shard, cluster, namespace, name string) {
+	f.Fuzz(func(t *testing.T, prefix, group, resource, identity string, custom bool, shard, cluster,
+		namespace, name string) {
 		for _, s := range []string{cluster, name, "x" + namespace, "x" + shard} {
 			if s == "" || s == "." || s == ".." || strings.Contains(s, "/") || !utf8.ValidString(s) || isMark(s) {
 				t.Skip("kcp takes no such name")
 			}
 		}
-		if namespace == "." || namespace == ".." || shard == "." || shard == ".." || isMark(shard) || !utf8.ValidString(prefix) {
+		if namespace == "." || namespace == ".." || shard == "." || shard == ".." || isMark(shard) ||
+			!utf8.ValidString(prefix) {
 			t.Skip("nor this one")
 		}
-		if !isLabel(resource) || isMark(resource) || (group != "" && !isGroup(group)) || (identity != "" && !isIdentity(identity)) || (identity == "" && !custom) {
+		if !isLabel(resource) || isMark(resource) || (group != "" && !isGroup(group)) ||
+			(identity != "" && !isIdentity(identity)) || (identity == "" && !custom) {
 			t.Skip("no custom resource")
 		}
-		want := Key{Prefix: prefix, Resource: schema.GroupResource{Group: group, Resource: resource}, Identity: identity,
-			Custom: identity == "", Shard: shard, Cluster: cluster, Namespace: namespace, Name: name}
+		want := Key{Prefix: prefix, Resource: schema.GroupResource{Group: group, Resource: resource},
+			Identity: identity,
+			Custom:   identity == "", Shard: shard, Cluster: cluster, Namespace: namespace, Name: name}
 		layout := Layout(KCPShard{prefix})
 		if shard != "" {
 			layout = KCPCache{prefix}
@@ -152,8 +159,11 @@ func FuzzFormatParseKCP(f *testing.F) {
 // FuzzDetect: whatever the keys are, each is of the longest prefix that was found, whoever asks, in
 // whatever order they come.
 func FuzzDetect(f *testing.F) {
-	f.Add("", "/registry/namespaces/default\n/registry/core.kcp.io/logicalclusters/customresources/c/cluster\n/x/namespaces/default")
-	f.Add("/z", "/z/core/configmaps/a/b/c\n/registry/apiextensions.k8s.io/customresourcedefinitions/system:system-crds/a.b\n/registry/core/serviceaccounts/a/namespaces/default")
+	f.Add("", "/registry/namespaces/default\n/registry/core.kcp.io/logicalclusters/customresources/c/cluster\n"+
+		"/x/namespaces/default")
+	f.Add("/z",
+		"/z/core/configmaps/a/b/c\n/registry/apiextensions.k8s.io/customresourcedefinitions/system:system-crds/a.b\n"+
+			"/registry/core/serviceaccounts/a/namespaces/default")
 	f.Fuzz(func(t *testing.T, named, text string) {
 		lines := strings.Split(text, "\n")
 		var names []string

@@ -92,7 +92,8 @@ func parseKCP(prefix string, key []byte, builtins *table, sharded bool) (Key, er
 func findKCP(segments []string, builtins *table) (key Key, scope scope, n int, reason string) {
 	mark := ""
 	switch {
-	case len(segments) > 1 && isMark(segments[1]) && !strings.Contains(segments[0], "."): // a group with a dot is no resource
+	case len(segments) > 1 && isMark(segments[1]) && !strings.Contains(segments[0],
+		"."): // a group with a dot is no resource
 		key.Resource.Resource, mark, n = segments[0], segments[1], 2
 	case len(segments) > 2 && isMark(segments[2]):
 		key.Resource = schema.GroupResource{Group: segments[0], Resource: segments[1]}
@@ -152,8 +153,9 @@ func isIdentity(s string) bool {
 // shardBuiltins lists the built-ins of kcp's generic control plane (kcp's fork of Kubernetes 1.36,
 // pkg/controlplane/apiserver/apis.go), each stored under its group and name.
 func shardBuiltins() []builtin {
-	groups := []string{"admissionregistration.k8s.io", "apiextensions.k8s.io", "certificates.k8s.io", "coordination.k8s.io",
-		"flowcontrol.apiserver.k8s.io", "internal.apiserver.k8s.io", "rbac.authorization.k8s.io", "storagemigration.k8s.io"}
+	groups := []string{"admissionregistration.k8s.io", "apiextensions.k8s.io", "certificates.k8s.io",
+		"coordination.k8s.io", "flowcontrol.apiserver.k8s.io", "internal.apiserver.k8s.io", "rbac.authorization.k8s.io",
+		"storagemigration.k8s.io"}
 	core := []string{"configmaps", "events", "namespaces", "resourcequotas", "secrets", "serviceaccounts"}
 	var out []builtin
 	for _, b := range builtins() {

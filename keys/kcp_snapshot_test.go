@@ -61,21 +61,26 @@ func TestKCPSnapshots(t *testing.T) {
 			"11iehthilu5atzgl": 38, "1n7wq48mavio4f0j": 26, "2y3qvnqz5ga11oc4": 36, "zgf51depsgjhepex": 19, "root": 65,
 			"system:admin": 155, "system:bound-crds": 13, "system:shard": 9, "system:system-crds": 8,
 		}, map[string]int{
-			"884102f8 shards.core.kcp.io": 2, "ae721132 sprockets.example.dev": 2, "ae721132 widgets.example.dev": 5, "ae721132 pods": 3,
+			"884102f8 shards.core.kcp.io": 2, "ae721132 sprockets.example.dev": 2, "ae721132 widgets.example.dev": 5,
+			"ae721132 pods":                      3,
 			"32415327 workspaces.tenancy.kcp.io": 5, "32415327 workspacetypes.tenancy.kcp.io": 5,
 		}, map[string]int{}},
 		{"kcp/shard1-before", "/registry", keys.FlavourKCPShard, map[string]int{
-			"1vi0m2lj7drncrhe": 31, "system:admin": 155, "system:bound-crds": 13, "system:shard": 10, "system:system-crds": 8,
-		}, map[string]int{"ae721132 sprockets.example.dev": 1, "ae721132 widgets.example.dev": 2, "ae721132 pods": 1}, map[string]int{}},
+			"1vi0m2lj7drncrhe": 31, "system:admin": 155, "system:bound-crds": 13, "system:shard": 10,
+			"system:system-crds": 8,
+		}, map[string]int{"ae721132 sprockets.example.dev": 1, "ae721132 widgets.example.dev": 2, "ae721132 pods": 1},
+			map[string]int{}},
 		{"kcp/cache-before", "/cache", keys.FlavourKCPCache, map[string]int{
-			"11iehthilu5atzgl": 1, "1n7wq48mavio4f0j": 1, "1vi0m2lj7drncrhe": 1, "2y3qvnqz5ga11oc4": 1, "zgf51depsgjhepex": 7, "root": 44,
+			"11iehthilu5atzgl": 1, "1n7wq48mavio4f0j": 1, "1vi0m2lj7drncrhe": 1, "2y3qvnqz5ga11oc4": 1,
+			"zgf51depsgjhepex": 7, "root": 44,
 			"system:system-crds": 21,
 		}, map[string]int{}, map[string]int{"root": 54, "shard-1": 1, "system:cache:server": 21}},
 	} {
 		t.Run(c.file, func(t *testing.T) {
 			all := recorded(t, c.file)
 			l := detected(all)
-			require.Equal(t, []keys.Storage{{Prefix: c.prefix, Flavour: c.flavour, Layout: c.flavour.Layout(c.prefix)}}, l.Storages())
+			require.Equal(t, []keys.Storage{{Prefix: c.prefix, Flavour: c.flavour, Layout: c.flavour.Layout(c.prefix)}},
+				l.Storages())
 			require.Equal(t, c.flavour, l.Flavour())
 			var unknown []string
 			clusters, identities, shards := map[string]int{}, map[string]int{}, map[string]int{}
@@ -119,13 +124,16 @@ func TestTrap(t *testing.T) {
 		require.True(t, key.Namespace == consumer || key.Name == consumer && key.Resource.Resource == "namespaces", k)
 		trapped[key.Resource.String()]++
 	}
-	require.Equal(t, map[string]int{"configmaps": 2, "namespaces": 1, "serviceaccounts": 1, "gizmos.crd.example.org": 1, "widgets.example.dev": 1, "pods": 1}, trapped)
+	require.Equal(t, map[string]int{"configmaps": 2, "namespaces": 1, "serviceaccounts": 1, "gizmos.crd.example.org": 1,
+		"widgets.example.dev": 1, "pods": 1}, trapped)
 }
 
 // TestOtherRecordedSnapshots: what is no kcp is not taken for one.
 func TestOtherRecordedSnapshots(t *testing.T) {
-	for file, prefix := range map[string]string{"calico/before": "/registry", "calico/after": "/registry", "storage/before": "/registry"} {
+	for file, prefix := range map[string]string{"calico/before": "/registry", "calico/after": "/registry",
+		"storage/before": "/registry"} {
 		l := detected(recorded(t, file))
-		require.Equal(t, []keys.Storage{{Prefix: prefix, Flavour: keys.FlavourKubernetes, Layout: keys.Kubernetes{Prefix: prefix}}}, l.Storages(), file)
+		require.Equal(t, []keys.Storage{{Prefix: prefix, Flavour: keys.FlavourKubernetes,
+			Layout: keys.Kubernetes{Prefix: prefix}}}, l.Storages(), file)
 	}
 }

@@ -23,29 +23,52 @@ func TestParseKCP(t *testing.T) {
 		resource string
 		want     Key
 	}{
-		{shard, r + "core/configmaps/" + other + "/" + victim + "/trap", "configmaps", Key{Cluster: other, Namespace: victim, Name: "trap"}},
+		{shard, r + "core/configmaps/" + other + "/" + victim + "/trap", "configmaps",
+			Key{Cluster: other, Namespace: victim, Name: "trap"}},
 		{shard, r + "core/namespaces/" + other + "/" + victim, "namespaces", Key{Cluster: other, Name: victim}},
 		{shard, r + "core/events/c1/default/e", "events", Key{Cluster: "c1", Namespace: "default", Name: "e"}},
-		{shard, r + "core/secrets/customers/ns/" + anIdentity, "secrets", Key{Cluster: "customers", Namespace: "ns", Name: anIdentity}},
-		{shard, r + "core/configmaps/c1/customresources/c", "configmaps", Key{Cluster: "c1", Namespace: "customresources", Name: "c"}},
-		{shard, r + "rbac.authorization.k8s.io/clusterroles/system:admin/system:node", "clusterroles.rbac.authorization.k8s.io", Key{Cluster: "system:admin", Name: "system:node"}},
-		{shard, r + "rbac.authorization.k8s.io/clusterroles/c1/" + anIdentity, "clusterroles.rbac.authorization.k8s.io", Key{Cluster: "c1", Name: anIdentity}},
-		{shard, r + "apiextensions.k8s.io/customresourcedefinitions/system:system-crds/apiexports.apis.kcp.io", "customresourcedefinitions.apiextensions.k8s.io", Key{Cluster: "system:system-crds", Name: "apiexports.apis.kcp.io"}},
-		{shard, r + "core.kcp.io/logicalclusters/customresources/root:org:ws/cluster", "logicalclusters.core.kcp.io", Key{Custom: true, Cluster: "root:org:ws", Name: "cluster"}},
-		{shard, r + "example.org/gizmos/customresources/" + other + "/" + victim + "/g", "gizmos.example.org", Key{Custom: true, Cluster: other, Namespace: victim, Name: "g"}},
-		{shard, r + "example.dev/widgets/" + anIdentity + "/" + other + "/" + victim + "/w", "widgets.example.dev", Key{Identity: anIdentity, Cluster: other, Namespace: victim, Name: "w"}},
-		{shard, r + "example.dev/sprockets/" + anIdentity + "/c1/s", "sprockets.example.dev", Key{Identity: anIdentity, Cluster: "c1", Name: "s"}},
-		{shard, r + "apps/deployments/" + anIdentity + "/c1/ns/d", "deployments.apps", Key{Identity: anIdentity, Cluster: "c1", Namespace: "ns", Name: "d"}},
-		{shard, r + "apps/deployments/customresources/c1/ns/d", "deployments.apps", Key{Custom: true, Cluster: "c1", Namespace: "ns", Name: "d"}},
-		{shard, r + "example.org/customresources/customresources/c1/x", "customresources.example.org", Key{Custom: true, Cluster: "c1", Name: "x"}},
-		{shard, r + "pods/" + anIdentity + "/" + other + "/" + victim + "/p", "pods", Key{Identity: anIdentity, Cluster: other, Namespace: victim, Name: "p"}},
-		{shard, r + "gadgets/customresources/c1/ns/g", "gadgets", Key{Custom: true, Cluster: "c1", Namespace: "ns", Name: "g"}},
-		{shard, r + "globals/customresources/c1/" + anIdentity, "globals", Key{Custom: true, Cluster: "c1", Name: anIdentity}},
-		{shard, r + "configmaps/customresources/c1/ns/g", "configmaps", Key{Custom: true, Cluster: "c1", Namespace: "ns", Name: "g"}},
-		{cache, r + "apiextensions.k8s.io/customresourcedefinitions/system:cache:server/system:system-crds/shards.core.kcp.io", "customresourcedefinitions.apiextensions.k8s.io", Key{Shard: "system:cache:server", Cluster: "system:system-crds", Name: "shards.core.kcp.io"}},
-		{cache, r + "rbac.authorization.k8s.io/clusterroles/customresources/root/c1/r:1", "clusterroles.rbac.authorization.k8s.io", Key{Custom: true, Shard: "root", Cluster: "c1", Name: "r:1"}},
-		{cache, r + "example.dev/widgets/" + anIdentity + "/shard-1/c1/ns/w", "widgets.example.dev", Key{Identity: anIdentity, Shard: "shard-1", Cluster: "c1", Namespace: "ns", Name: "w"}},
-		{cache, r + "pods/customresources/root/c1/ns/p", "pods", Key{Custom: true, Shard: "root", Cluster: "c1", Namespace: "ns", Name: "p"}},
+		{shard, r + "core/secrets/customers/ns/" + anIdentity, "secrets",
+			Key{Cluster: "customers", Namespace: "ns", Name: anIdentity}},
+		{shard, r + "core/configmaps/c1/customresources/c", "configmaps",
+			Key{Cluster: "c1", Namespace: "customresources", Name: "c"}},
+		{shard, r + "rbac.authorization.k8s.io/clusterroles/system:admin/system:node",
+			"clusterroles.rbac.authorization.k8s.io", Key{Cluster: "system:admin", Name: "system:node"}},
+		{shard, r + "rbac.authorization.k8s.io/clusterroles/c1/" + anIdentity, "clusterroles.rbac.authorization.k8s.io",
+			Key{Cluster: "c1", Name: anIdentity}},
+		{shard, r + "apiextensions.k8s.io/customresourcedefinitions/system:system-crds/apiexports.apis.kcp.io",
+			"customresourcedefinitions.apiextensions.k8s.io",
+			Key{Cluster: "system:system-crds", Name: "apiexports.apis.kcp.io"}},
+		{shard, r + "core.kcp.io/logicalclusters/customresources/root:org:ws/cluster", "logicalclusters.core.kcp.io",
+			Key{Custom: true, Cluster: "root:org:ws", Name: "cluster"}},
+		{shard, r + "example.org/gizmos/customresources/" + other + "/" + victim + "/g", "gizmos.example.org",
+			Key{Custom: true, Cluster: other, Namespace: victim, Name: "g"}},
+		{shard, r + "example.dev/widgets/" + anIdentity + "/" + other + "/" + victim + "/w", "widgets.example.dev",
+			Key{Identity: anIdentity, Cluster: other, Namespace: victim, Name: "w"}},
+		{shard, r + "example.dev/sprockets/" + anIdentity + "/c1/s", "sprockets.example.dev",
+			Key{Identity: anIdentity, Cluster: "c1", Name: "s"}},
+		{shard, r + "apps/deployments/" + anIdentity + "/c1/ns/d", "deployments.apps",
+			Key{Identity: anIdentity, Cluster: "c1", Namespace: "ns", Name: "d"}},
+		{shard, r + "apps/deployments/customresources/c1/ns/d", "deployments.apps",
+			Key{Custom: true, Cluster: "c1", Namespace: "ns", Name: "d"}},
+		{shard, r + "example.org/customresources/customresources/c1/x", "customresources.example.org",
+			Key{Custom: true, Cluster: "c1", Name: "x"}},
+		{shard, r + "pods/" + anIdentity + "/" + other + "/" + victim + "/p", "pods",
+			Key{Identity: anIdentity, Cluster: other, Namespace: victim, Name: "p"}},
+		{shard, r + "gadgets/customresources/c1/ns/g", "gadgets",
+			Key{Custom: true, Cluster: "c1", Namespace: "ns", Name: "g"}},
+		{shard, r + "globals/customresources/c1/" + anIdentity, "globals",
+			Key{Custom: true, Cluster: "c1", Name: anIdentity}},
+		{shard, r + "configmaps/customresources/c1/ns/g", "configmaps",
+			Key{Custom: true, Cluster: "c1", Namespace: "ns", Name: "g"}},
+		{cache, r + "apiextensions.k8s.io/customresourcedefinitions/system:cache:server/system:system-crds/" +
+			"shards.core.kcp.io", "customresourcedefinitions.apiextensions.k8s.io",
+			Key{Shard: "system:cache:server", Cluster: "system:system-crds", Name: "shards.core.kcp.io"}},
+		{cache, r + "rbac.authorization.k8s.io/clusterroles/customresources/root/c1/r:1",
+			"clusterroles.rbac.authorization.k8s.io", Key{Custom: true, Shard: "root", Cluster: "c1", Name: "r:1"}},
+		{cache, r + "example.dev/widgets/" + anIdentity + "/shard-1/c1/ns/w", "widgets.example.dev",
+			Key{Identity: anIdentity, Shard: "shard-1", Cluster: "c1", Namespace: "ns", Name: "w"}},
+		{cache, r + "pods/customresources/root/c1/ns/p", "pods",
+			Key{Custom: true, Shard: "root", Cluster: "c1", Namespace: "ns", Name: "p"}},
 	} {
 		t.Run(c.key, func(t *testing.T) {
 			c.want.Prefix, c.want.Resource = "/registry", schema.ParseGroupResource(c.resource)
@@ -139,19 +162,22 @@ func TestOpenShift(t *testing.T) {
 		{"imagestreams/openshift/cli", "imagestreams.image.openshift.io", "openshift", "cli"},
 		{"routes/openshift-console/console", "routes.route.openshift.io", "openshift-console", "console"},
 		{"authorization/local/policies/ns/default", "policies.authorization.openshift.io", "ns", "default"},
-		{"authorization/cluster/policybindings/:default", "clusterpolicybindings.authorization.openshift.io", "", ":default"},
+		{"authorization/cluster/policybindings/:default", "clusterpolicybindings.authorization.openshift.io",
+			"", ":default"},
 		{"registry/sdnnetworks/default", "clusternetworks.network.openshift.io", "", "default"},
 		{"novelties/ns/n", "novelties", "ns", "n"},
 	} {
 		k := "/openshift.io/" + c.key
 		key, err := layout.Parse([]byte(k))
 		require.NoError(t, err, k)
-		require.Equal(t, Key{Prefix: "/openshift.io", Resource: schema.ParseGroupResource(c.resource), Namespace: c.namespace, Name: c.name}, key)
+		require.Equal(t, Key{Prefix: "/openshift.io", Resource: schema.ParseGroupResource(c.resource),
+			Namespace: c.namespace, Name: c.name}, key)
 		require.Equal(t, k, string(layout.Format(key)))
 		requireInDirs(t, layout, k, key)
 	}
-	for _, k := range []string{"", "/kubernetes.io/pods/ns/p", "/openshift.io/routes/r", "/openshift.io/routes/ns/r/x", "/openshift.io/oauth/tokens/x",
-		"/openshift.io/authorization/local/policies/default", "/openshift.io/Users/me", "/openshift.io/useridentities/ns/me", "/openshift.io/example.com/widgets/w"} {
+	for _, k := range []string{"", "/kubernetes.io/pods/ns/p", "/openshift.io/routes/r", "/openshift.io/routes/ns/r/x",
+		"/openshift.io/oauth/tokens/x", "/openshift.io/authorization/local/policies/default", "/openshift.io/Users/me",
+		"/openshift.io/useridentities/ns/me", "/openshift.io/example.com/widgets/w"} {
 		_, err := layout.Parse([]byte(k))
 		require.ErrorIs(t, err, ErrUnknownKey, k)
 	}
@@ -162,7 +188,8 @@ func TestOpenShift(t *testing.T) {
 func TestTablesOfKCP(t *testing.T) {
 	require.Len(t, shardTable.byDir, len(shardBuiltins()))
 	for _, b := range shardBuiltins() {
-		checkFormatParseIn(t, KCPShard{"/registry"}, Key{Prefix: "/registry", Resource: b.GroupResource, Cluster: "c1", Name: "n"}, b.scope)
+		checkFormatParseIn(t, KCPShard{"/registry"}, Key{Prefix: "/registry", Resource: b.GroupResource, Cluster: "c1",
+			Name: "n"}, b.scope)
 	}
 	require.Len(t, cacheTable.byDir, 1)
 	for _, r := range []string{"limitranges", "nodes", "pods", "services"} {

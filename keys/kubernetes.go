@@ -64,7 +64,8 @@ func findKubernetes(segments []string) (at builtin, n int, reason string) {
 		second = segments[1]
 	}
 	if strings.Contains(first, ".") {
-		at, n = builtin{GroupResource: schema.GroupResource{Group: first, Resource: second}, dir: first + "/" + second}, 2
+		at, n = builtin{GroupResource: schema.GroupResource{Group: first, Resource: second}, dir: first + "/" + second},
+			2
 		if !isGroup(first) || !isLabel(second) {
 			return at, n, "not a group and a resource"
 		}

@@ -28,13 +28,16 @@ func TestParse(t *testing.T) {
 		{"/registry/ranges/serviceips", "ranges", "", "serviceips"},
 		{"/registry/ranges/secondaryserviceips", "ranges", "", "secondaryserviceips"},
 		{"/registry/ranges/servicenodeports", "ranges", "", "servicenodeports"},
-		{"/registry/storageversions/apps.deployments", "storageversions.internal.apiserver.k8s.io", "", "apps.deployments"},
+		{"/registry/storageversions/apps.deployments", "storageversions.internal.apiserver.k8s.io", "",
+			"apps.deployments"},
 		{"/registry/storageversionmigrations/m", "storageversionmigrations.storagemigration.k8s.io", "", "m"},
-		{"/registry/mutatingadmissionpolicies/p.example.com", "mutatingadmissionpolicies.admissionregistration.k8s.io", "", "p.example.com"},
+		{"/registry/mutatingadmissionpolicies/p.example.com", "mutatingadmissionpolicies.admissionregistration.k8s.io",
+			"", "p.example.com"},
 		{"/registry/horizontalpodautoscalers/ns/h", "horizontalpodautoscalers.autoscaling", "ns", "h"},
 		{"/registry/clusterroles/system:node", "clusterroles.rbac.authorization.k8s.io", "", "system:node"},
 		{"/registry/clusterroles/Rôle", "clusterroles.rbac.authorization.k8s.io", "", "Rôle"},
-		{"/registry/apiextensions.k8s.io/customresourcedefinitions/widgets.example.com", "customresourcedefinitions.apiextensions.k8s.io", "", "widgets.example.com"},
+		{"/registry/apiextensions.k8s.io/customresourcedefinitions/widgets.example.com",
+			"customresourcedefinitions.apiextensions.k8s.io", "", "widgets.example.com"},
 		{"/registry/apiregistration.k8s.io/apiservices/v1.", "apiservices.apiregistration.k8s.io", "", "v1."},
 		{"/registry/projectcalico.org/tiers/default", "tiers.projectcalico.org", "", "default"},
 		{"/registry/projectcalico.org/networkpolicies/ns/p", "networkpolicies.projectcalico.org", "ns", "p"},
@@ -146,7 +149,8 @@ func TestDir(t *testing.T) {
 		"widget.example.com":                             "/registry/example.com/widget/",
 		"gizmos":                                         "/registry/gizmos/",
 	} {
-		require.Equal(t, want, string(Kubernetes{Prefix: "/registry"}.Dir(schema.ParseGroupResource(resource))), resource)
+		require.Equal(t, want, string(Kubernetes{Prefix: "/registry"}.Dir(schema.ParseGroupResource(resource))),
+			resource)
 	}
 }
 

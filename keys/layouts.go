@@ -75,7 +75,8 @@ const hidden = -1
 // Only returns l with the storages of these prefixes alone. A key below another, longer prefix of l
 // still belongs to that one, and Of does not find it.
 func (l Layouts) Only(prefixes ...string) Layouts {
-	out := NewLayouts(slices.DeleteFunc(l.Storages(), func(s Storage) bool { return !slices.Contains(prefixes, s.Prefix) })...)
+	out := NewLayouts(slices.DeleteFunc(l.Storages(),
+		func(s Storage) bool { return !slices.Contains(prefixes, s.Prefix) })...)
 	out.openshift = l.openshift
 	for _, s := range l.all {
 		if _, is := out.byPrefix[s.Prefix]; !is {

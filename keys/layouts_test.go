@@ -37,35 +37,61 @@ func TestDetect(t *testing.T) {
 		named, keys, want []string
 		flavour           Flavour
 	}{
-		"nothing":          {nil, []string{"compact_rev_key", "/calico/ipam/v2/host/x", "", "/"}, nil, FlavourUnknown},
-		"kubernetes":       {nil, []string{"/registry/namespaces/default", "/registry/pods/ns/p"}, []string{"/registry=kubernetes"}, FlavourKubernetes},
-		"no prefix":        {nil, []string{"/namespaces/default", services}, []string{"=kubernetes"}, FlavourKubernetes},
-		"openshift":        {nil, []string{"/openshift.io/routes/ns/r", "/kubernetes.io" + services, "/openshift.io/useridentities/x"}, []string{"/kubernetes.io=kubernetes", "/openshift.io=openshift"}, FlavourOpenShift},
-		"openshift's CRDs": {nil, []string{"/kubernetes.io" + crds + "/clusterversions.config.openshift.io"}, []string{"/kubernetes.io=kubernetes"}, FlavourOpenShift},
-		"openshift, named": {[]string{"/os"}, []string{"/os/oauth/clients/x", "/os/users/y"}, []string{"/os=openshift"}, FlavourOpenShift},
-		"shard":            {nil, []string{"/registry" + system, "/registry" + cluster}, []string{"/registry=kcp-shard"}, FlavourKCPShard},
-		"bound":            {nil, []string{"/registry" + crds + "/system:bound-crds/0f0e"}, []string{"/registry=kcp-shard"}, FlavourKCPShard},
-		"shard, signs":     {nil, []string{"/shard/root" + cluster}, []string{"/shard/root=kcp-shard"}, FlavourKCPShard},
-		"cache":            {nil, []string{"/cache" + cached, "/cache" + copied}, []string{"/cache=kcp-cache"}, FlavourKCPCache},
-		"cache, signs":     {nil, []string{"/cache" + copied}, []string{"/cache=kcp-cache"}, FlavourKCPCache},
-		"one process":      {nil, []string{"/cache" + cached, "/registry" + system}, []string{"/cache=kcp-cache", "/registry=kcp-shard"}, FlavourKCPShard},
-		"two shards":       {nil, []string{"/shard/a" + system, "/shard/b" + system, "/cache" + cached}, []string{"/shard/a=kcp-shard", "/shard/b=kcp-shard", "/cache=kcp-cache"}, FlavourKCPShard},
-		"nested":           {nil, []string{"/registry" + services, "/registry/kcp" + system, "/registry/kcp/a" + services}, []string{"/registry=kubernetes", "/registry/kcp=kcp-shard", "/registry/kcp/a=kubernetes"}, FlavourKCPShard},
-		"nested, signs":    {nil, []string{"/registry/tenant/namespaces/default", "/registry/namespaces/default"}, []string{"/registry/tenant=kubernetes", "/registry=kubernetes"}, FlavourKubernetes},
-		"events alone":     {nil, []string{"/registry/events/ns/e", "/registry/events/ns/f", "compact_rev_key"}, []string{"/registry=kubernetes"}, FlavourKubernetes},
-		"kcp events alone": {nil, []string{"/registry/core/events/c1/ns/e"}, []string{"/registry=kcp-shard"}, FlavourKCPShard},
-		"named, looked at": {[]string{"/a/b", "/a", "/none"}, []string{"/a/events/ns/e", "/a/b/core/events/c1/ns/e"}, []string{"/a/b=kcp-shard", "/a=kubernetes", "/none=unknown"}, FlavourKCPShard},
-		"named, twice":     {[]string{"/a", "/a"}, []string{"/registry" + services}, []string{"/a=unknown", "/registry=kubernetes"}, FlavourKubernetes},
-		"named, proved":    {[]string{"/registry"}, []string{"/registry" + system}, []string{"/registry=kcp-shard"}, FlavourKCPShard},
-		"a program's":      {nil, []string{"/cache/example.com/widgets/ns/w", "/openshift.io/pods/ns/p"}, nil, FlavourUnknown},
-		"something else":   {nil, []string{"/registry/a/b/c/d", "/registry/e"}, nil, FlavourUnknown},
+		"nothing": {nil, []string{"compact_rev_key", "/calico/ipam/v2/host/x", "", "/"}, nil, FlavourUnknown},
+		"kubernetes": {nil, []string{"/registry/namespaces/default", "/registry/pods/ns/p"},
+			[]string{"/registry=kubernetes"}, FlavourKubernetes},
+		"no prefix": {nil, []string{"/namespaces/default", services}, []string{"=kubernetes"},
+			FlavourKubernetes},
+		"openshift": {nil, []string{"/openshift.io/routes/ns/r", "/kubernetes.io" + services,
+			"/openshift.io/useridentities/x"}, []string{"/kubernetes.io=kubernetes", "/openshift.io=openshift"},
+			FlavourOpenShift},
+		"openshift's CRDs": {nil, []string{"/kubernetes.io" + crds + "/clusterversions.config.openshift.io"},
+			[]string{"/kubernetes.io=kubernetes"}, FlavourOpenShift},
+		"openshift, named": {[]string{"/os"}, []string{"/os/oauth/clients/x", "/os/users/y"}, []string{"/os=openshift"},
+			FlavourOpenShift},
+		"shard": {nil, []string{"/registry" + system, "/registry" + cluster},
+			[]string{"/registry=kcp-shard"}, FlavourKCPShard},
+		"bound": {nil, []string{"/registry" + crds + "/system:bound-crds/0f0e"},
+			[]string{"/registry=kcp-shard"}, FlavourKCPShard},
+		"shard, signs": {nil, []string{"/shard/root" + cluster}, []string{"/shard/root=kcp-shard"},
+			FlavourKCPShard},
+		"cache": {nil, []string{"/cache" + cached, "/cache" + copied}, []string{"/cache=kcp-cache"},
+			FlavourKCPCache},
+		"cache, signs": {nil, []string{"/cache" + copied}, []string{"/cache=kcp-cache"}, FlavourKCPCache},
+		"one process": {nil, []string{"/cache" + cached, "/registry" + system},
+			[]string{"/cache=kcp-cache", "/registry=kcp-shard"}, FlavourKCPShard},
+		"two shards": {nil, []string{"/shard/a" + system, "/shard/b" + system, "/cache" + cached},
+			[]string{"/shard/a=kcp-shard", "/shard/b=kcp-shard", "/cache=kcp-cache"}, FlavourKCPShard},
+		"nested": {nil, []string{"/registry" + services, "/registry/kcp" + system,
+			"/registry/kcp/a" + services}, []string{"/registry=kubernetes", "/registry/kcp=kcp-shard",
+			"/registry/kcp/a=kubernetes"}, FlavourKCPShard},
+		"nested, signs": {nil, []string{"/registry/tenant/namespaces/default", "/registry/namespaces/default"},
+			[]string{"/registry/tenant=kubernetes", "/registry=kubernetes"}, FlavourKubernetes},
+		"events alone": {nil, []string{"/registry/events/ns/e", "/registry/events/ns/f", "compact_rev_key"},
+			[]string{"/registry=kubernetes"}, FlavourKubernetes},
+		"kcp events alone": {nil, []string{"/registry/core/events/c1/ns/e"}, []string{"/registry=kcp-shard"},
+			FlavourKCPShard},
+		"named, looked at": {[]string{"/a/b", "/a", "/none"}, []string{"/a/events/ns/e", "/a/b/core/events/c1/ns/e"},
+			[]string{"/a/b=kcp-shard", "/a=kubernetes", "/none=unknown"}, FlavourKCPShard},
+		"named, twice": {[]string{"/a", "/a"}, []string{"/registry" + services},
+			[]string{"/a=unknown", "/registry=kubernetes"}, FlavourKubernetes},
+		"named, proved": {[]string{"/registry"}, []string{"/registry" + system}, []string{"/registry=kcp-shard"},
+			FlavourKCPShard},
+		"a program's": {nil, []string{"/cache/example.com/widgets/ns/w", "/openshift.io/pods/ns/p"}, nil,
+			FlavourUnknown},
+		"something else": {nil, []string{"/registry/a/b/c/d", "/registry/e"}, nil, FlavourUnknown},
 
 		// objects that a tenant named so that they look like another prefix
-		"a service account":    {nil, []string{"/registry/core/serviceaccounts/c1/namespaces/default", "/registry" + cluster}, []string{"/registry=kcp-shard"}, FlavourKCPShard},
-		"a custom resource":    {nil, []string{"/registry/example.com/namespaces/default", "/registry" + services}, []string{"/registry=kubernetes"}, FlavourKubernetes},
-		"one named cluster":    {nil, []string{"/registry/core.kcp.io/logicalclusters/customresources/cluster", "/registry" + services}, []string{"/registry=kubernetes"}, FlavourKubernetes},
-		"one in a namespace":   {nil, []string{"/registry/core/configmaps/c1/ns/cluster", "/registry" + system}, []string{"/registry=kcp-shard"}, FlavourKCPShard},
-		"kcp's beats the rest": {nil, []string{"/registry" + services, "/registry" + system, "/registry" + services}, []string{"/registry=kcp-shard"}, FlavourKCPShard},
+		"a service account": {nil, []string{"/registry/core/serviceaccounts/c1/namespaces/default",
+			"/registry" + cluster}, []string{"/registry=kcp-shard"}, FlavourKCPShard},
+		"a custom resource": {nil, []string{"/registry/example.com/namespaces/default", "/registry" + services},
+			[]string{"/registry=kubernetes"}, FlavourKubernetes},
+		"one named cluster": {nil, []string{"/registry/core.kcp.io/logicalclusters/customresources/cluster",
+			"/registry" + services}, []string{"/registry=kubernetes"}, FlavourKubernetes},
+		"one in a namespace": {nil, []string{"/registry/core/configmaps/c1/ns/cluster", "/registry" + system},
+			[]string{"/registry=kcp-shard"}, FlavourKCPShard},
+		"kcp's beats the rest": {nil, []string{"/registry" + services, "/registry" + system, "/registry" + services},
+			[]string{"/registry=kcp-shard"}, FlavourKCPShard},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := detect(c.named, c.keys...)
@@ -79,12 +105,16 @@ func TestDetect(t *testing.T) {
 
 // TestLayouts: the longest prefix has the key, and no other is asked.
 func TestLayouts(t *testing.T) {
-	l := NewLayouts(Storage{Prefix: "/a", Flavour: FlavourKubernetes}, Storage{Prefix: "/a/b", Flavour: FlavourKCPShard}, Storage{Flavour: FlavourUnknown}, Storage{Prefix: "/a", Flavour: FlavourKCPCache})
+	l := NewLayouts(Storage{Prefix: "/a", Flavour: FlavourKubernetes},
+		Storage{Prefix: "/a/b", Flavour: FlavourKCPShard}, Storage{Flavour: FlavourUnknown},
+		Storage{Prefix: "/a", Flavour: FlavourKCPCache})
 	require.Equal(t, []string{"/a=kubernetes", "/a/b=kcp-shard", "=unknown"}, storages(l))
 	for k, want := range map[string]Key{
-		"/a/pods/ns/p":              {Prefix: "/a", Resource: schema.GroupResource{Resource: "pods"}, Namespace: "ns", Name: "p"},
-		"/a/b/core/secrets/c1/ns/s": {Prefix: "/a/b", Resource: schema.GroupResource{Resource: "secrets"}, Cluster: "c1", Namespace: "ns", Name: "s"},
-		"/aa/ns/p":                  {Resource: schema.GroupResource{Resource: "aa"}, Namespace: "ns", Name: "p"},
+		"/a/pods/ns/p": {Prefix: "/a", Resource: schema.GroupResource{Resource: "pods"},
+			Namespace: "ns", Name: "p"},
+		"/a/b/core/secrets/c1/ns/s": {Prefix: "/a/b", Resource: schema.GroupResource{Resource: "secrets"},
+			Cluster: "c1", Namespace: "ns", Name: "s"},
+		"/aa/ns/p": {Resource: schema.GroupResource{Resource: "aa"}, Namespace: "ns", Name: "p"},
 	} {
 		got, layout, err := l.Parse([]byte(k))
 		require.NoError(t, err)
@@ -127,7 +157,8 @@ func TestOnly(t *testing.T) {
 	require.Equal(t, []string{"/none=unknown"}, storages(all.Only("/none")))
 	require.Equal(t, []string{"/kube", "/none", "/registry"}, all.Only("/registry/inner").LeftOut())
 	for key, want := range map[string]bool{
-		"/registry/pods/ns/p": true, "/registry/inner/pods/ns/p": false, "/kube/pods/ns/p": false, "compact_rev_key": false, "/registry": false,
+		"/registry/pods/ns/p": true, "/registry/inner/pods/ns/p": false, "/kube/pods/ns/p": false,
+		"compact_rev_key": false, "/registry": false,
 	} {
 		s, ok := all.Only("/registry").Of([]byte(key))
 		require.Equal(t, want, ok, key)

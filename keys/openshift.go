@@ -64,11 +64,13 @@ func openshiftBuiltins() []builtin {
 	)
 	return flatten([]group{
 		{"apps.openshift.io", nil, []string{"deploymentconfigs"}},
-		{authorization, []string{"clusterpolicies", "clusterpolicybindings"} /* 3.x */, []string{"policies", "policybindings", "rolebindingrestrictions"}},
+		{authorization, []string{"clusterpolicies", "clusterpolicybindings"}, /* 3.x */
+			[]string{"policies", "policybindings", "rolebindingrestrictions"}},
 		{"build.openshift.io", nil, []string{"buildconfigs", "builds"}},
 		{"image.openshift.io", []string{"images"}, []string{"imagestreams"}},
 		{network, []string{"clusternetworks", "hostsubnets", "netnamespaces"}, []string{"egressnetworkpolicies"}},
-		{oauth, []string{"oauthaccesstokens", "oauthauthorizetokens", "oauthclientauthorizations", "oauthclients"}, nil},
+		{oauth, []string{"oauthaccesstokens", "oauthauthorizetokens", "oauthclientauthorizations", "oauthclients"},
+			nil},
 		{"route.openshift.io", nil, []string{"routes"}},
 		{"security.openshift.io", []string{"rangeallocations", "securitycontextconstraints"}, nil},
 		{"template.openshift.io", []string{"brokertemplateinstances"}, []string{"templateinstances", "templates"}},

@@ -26,7 +26,8 @@ func tarOf(t testing.TB, files ...any) []byte {
 	require.NoError(t, w.WriteHeader(&tar.Header{Name: "backup/", Typeflag: tar.TypeDir, Mode: 0o700}))
 	for i := 0; i < len(files); i += 2 {
 		content := files[i+1].([]byte)
-		require.NoError(t, w.WriteHeader(&tar.Header{Name: files[i].(string), Typeflag: tar.TypeReg, Size: int64(len(content)), Mode: 0o600}))
+		require.NoError(t, w.WriteHeader(&tar.Header{Name: files[i].(string), Typeflag: tar.TypeReg,
+			Size: int64(len(content)), Mode: 0o600}))
 		must(w.Write(content))(t)
 	}
 	require.NoError(t, w.WriteHeader(&tar.Header{Name: "latest", Typeflag: tar.TypeSymlink, Linkname: "/etc/passwd"}))
@@ -42,8 +43,9 @@ func TestArchives(t *testing.T) {
 	openShift := tarOf(t, "backup/static_kuberesources_2026.tar.gz", resources, "backup/snapshot_2026.db", b)
 	raw := b[:len(b)-32]
 	for name, packed := range map[string][]byte{
-		"RKE1": zipped(t, member{zip.FileHeader{Name: "backup/one"}, b}, member{zip.FileHeader{Name: "backup/one.rkestate"}, state}),
-		"tar":  openShift, "tar.gz": gzipped(t, openShift), "tar.zst": zstandard(t, openShift),
+		"RKE1": zipped(t, member{zip.FileHeader{Name: "backup/one"}, b},
+			member{zip.FileHeader{Name: "backup/one.rkestate"}, state}),
+		"tar": openShift, "tar.gz": gzipped(t, openShift), "tar.zst": zstandard(t, openShift),
 		"first":    gzipped(t, tarOf(t, "snapshot.db", b, "state", state)),
 		"data dir": tarOf(t, "etcd/member/wal/0.wal", bytes.Repeat([]byte{0, 1}, 1<<20), "etcd/member/snap/db", raw),
 	} {
@@ -74,16 +76,21 @@ func TestArchivesRefused(t *testing.T) {
 		is     error
 		text   string
 	}{
-		"none":         {tarOf(t, "a", text, "b\x1b[2J", text), ErrNotSnapshot, `a tar archive of 2 files, none of which is a database: "a", "b\x1b[2J"`},
-		"no file":      {tarOf(t), ErrNotSnapshot, "a tar archive of 0 files"},
-		"zip of none":  {zipped(t, member{zip.FileHeader{Name: "a"}, text}, member{zip.FileHeader{Name: "b"}, text}), ErrNotSnapshot, "a zip archive of 2 files, none of which"},
-		"two":          {gzipped(t, tarOf(t, "a", b, "x", text, "b", b)), ErrNotSnapshot, `a tar archive with several databases, "a", "b"; extract one of them`},
+		"none": {tarOf(t, "a", text, "b\x1b[2J", text), ErrNotSnapshot,
+			`a tar archive of 2 files, none of which is a database: "a", "b\x1b[2J"`},
+		"no file": {tarOf(t), ErrNotSnapshot, "a tar archive of 0 files"},
+		"zip of none": {zipped(t, member{zip.FileHeader{Name: "a"}, text}, member{zip.FileHeader{Name: "b"}, text}),
+			ErrNotSnapshot, "a zip archive of 2 files, none of which"},
+		"two": {gzipped(t, tarOf(t, "a", b, "x", text, "b", b)), ErrNotSnapshot,
+			`a tar archive with several databases, "a", "b"; extract one of them`},
 		"many":         {tarOf(t, many...), ErrNotSnapshot, "a tar archive of more than 1000 files"},
 		"cut":          {tarOf(t, "a", text, "b", b)[:4096], ErrTruncated, "its tar stream has no end"},
 		"cut in gzip":  {gzipped(t, tarOf(t, "b", b)[:9000]), ErrTruncated, "its gzip stream has no end"},
 		"bomb in gzip": {gzipped(t, tarOf(t, "zeros", make([]byte, 200<<20), "b", b)), ErrExpand, "more than 200-fold"},
-		"twice":        {tarOf(t, "a.gz", gzipped(t, b), "b", text), ErrNotSnapshot, `: "a.gz", "b"; if the snapshot is in a compressed one ("a.gz"), extract that first`},
-		"zip twice":    {zipped(t, member{zip.FileHeader{Name: "a"}, text}, member{zip.FileHeader{Name: "b.zst"}, zstandard(t, b)}), ErrNotSnapshot, `("b.zst"), extract`},
+		"twice": {tarOf(t, "a.gz", gzipped(t, b), "b", text), ErrNotSnapshot,
+			`: "a.gz", "b"; if the snapshot is in a compressed one ("a.gz"), extract that first`},
+		"zip twice": {zipped(t, member{zip.FileHeader{Name: "a"}, text},
+			member{zip.FileHeader{Name: "b.zst"}, zstandard(t, b)}), ErrNotSnapshot, `("b.zst"), extract`},
 	} {
 		_, err := expanding(t, tt.packed, Config{})
 		require.ErrorIs(t, err, tt.is, name)
@@ -158,7 +165,8 @@ func zipped(t testing.TB, members ...member) []byte {
 // asK3s is the archive that k3s makes of a snapshot (pkg/etcd/snapshot.go, compressSnapshot).
 func asK3s(t testing.TB, b []byte) []byte {
 	t.Helper()
-	return zipped(t, member{zip.FileHeader{Name: "on-demand-server-1-1700000000", Method: zip.Deflate, Modified: time.Now()}, b})
+	return zipped(t, member{zip.FileHeader{Name: "on-demand-server-1-1700000000", Method: zip.Deflate,
+		Modified: time.Now()}, b})
 }
 
 // compressed is b in each of the forms that are expanded.
@@ -168,9 +176,11 @@ func compressed(t testing.TB, b []byte) map[string][]byte {
 	skippable := append([]byte("\x53\x2a\x4d\x18\x03\x00\x00\x00abc"), zstandard(t, b)...)
 	return map[string][]byte{
 		"gzip": gzipped(t, b), "gzip of two members": gzipped(t, b[:half], nil, b[half:]),
-		"zstd": zstandard(t, b), "zstd of two frames": zstandard(t, b[:half], b[half:]), "zstd after a skippable frame": skippable,
-		"zip": asK3s(t, b), "zip, stored": zipped(t, member{zip.FileHeader{Name: "x"}, b}),
-		"zip of a folder": zipped(t, member{zip.FileHeader{Name: "../up/"}, nil}, member{zip.FileHeader{Name: "../../etc/passwd", Method: zip.Deflate}, b}),
+		"zstd": zstandard(t, b), "zstd of two frames": zstandard(t, b[:half], b[half:]),
+		"zstd after a skippable frame": skippable,
+		"zip":                          asK3s(t, b), "zip, stored": zipped(t, member{zip.FileHeader{Name: "x"}, b}),
+		"zip of a folder": zipped(t, member{zip.FileHeader{Name: "../up/"}, nil},
+			member{zip.FileHeader{Name: "../../etc/passwd", Method: zip.Deflate}, b}),
 	}
 }
 

@@ -15,7 +15,8 @@ import (
 // TestDeleted: only keys that are gone in the end, with the last value of their last life, which a
 // compaction at the very revision of the deletion has removed.
 func TestDeleted(t *testing.T) {
-	script := "put /a 2\nput /a 3\ndel /a\nput /b 5\ndel /b\nput /b 7\nput /c 8\ndel /c\nput /c 10\ndel /c\nput /d 12\ndel /d"
+	script := "put /a 2\nput /a 3\ndel /a\nput /b 5\ndel /b\nput /b 7\nput /c 8\ndel /c\nput /c 10\ndel /c\nput " +
+		"/d 12\ndel /d"
 	values := func(compact string) (out []string) {
 		for _, d := range deletedIn(t, open(t, copyOf(t, built(t, script+compact))), "") {
 			value := "gone"
@@ -37,7 +38,8 @@ func TestDeleted(t *testing.T) {
 func TestLiveAtOfOddFiles(t *testing.T) {
 	b := rebuilt(t, built(t, long), 4096, func(tx *bbolt.Tx) error {
 		for main := int64(11); main <= 12; main++ {
-			if err := putRecord(tx.Bucket([]byte("key")), Record{Revision: Revision{Main: main}, Key: []byte("/d"), Tombstone: true}); err != nil {
+			if err := putRecord(tx.Bucket([]byte("key")), Record{Revision: Revision{Main: main}, Key: []byte("/d"),
+				Tombstone: true}); err != nil {
 				return err
 			}
 		}
@@ -141,7 +143,8 @@ func deletedIsTheModel(t testing.TB, s *Snapshot) {
 }
 
 func kvOf(r *Record) etcdtest.KV {
-	return etcdtest.KV{Key: r.Key, Value: r.Value, CreateRevision: r.CreateRevision, ModRevision: r.ModRevision, Version: r.Version, Lease: r.Lease}
+	return etcdtest.KV{Key: r.Key, Value: r.Value, CreateRevision: r.CreateRevision, ModRevision: r.ModRevision,
+		Version: r.Version, Lease: r.Lease}
 }
 
 // liveAt is what LiveAt yields, in key order.

@@ -73,7 +73,8 @@ func BenchmarkWrite(b *testing.B) {
 				if n++; n%20 != 0 {
 					continue
 				}
-				if err != nil || !yield(Change{Key: rec.Key, Value: rec.Value, Lease: rec.Lease, Prior: rec.ModRevision}, nil) {
+				if err != nil || !yield(Change{Key: rec.Key, Value: rec.Value, Lease: rec.Lease,
+					Prior: rec.ModRevision}, nil) {
 					return
 				}
 			}

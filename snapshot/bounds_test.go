@@ -76,7 +76,8 @@ func TestManyVersionsInOnePage(t *testing.T) {
 	path := copyOf(t, crafted(t, func(w *bolt.Writer) uint64 {
 		var elems []bolt.Element
 		for i := range n {
-			rec := Record{Revision: Revision{Main: int64(i + 2)}, Key: []byte("/k"), CreateRevision: 2, ModRevision: int64(i + 2), Version: int64(i + 1)}
+			rec := Record{Revision: Revision{Main: int64(i + 2)}, Key: []byte("/k"), CreateRevision: 2,
+				ModRevision: int64(i + 2), Version: int64(i + 1)}
 			elems = append(elems, encoded(rec))
 		}
 		return emit(t, w, bolt.FlagLeaf, elems)
@@ -148,7 +149,8 @@ func TestClaimsOfMemory(t *testing.T) {
 		{"member of a megabyte", "members", fill(1, number, `{"peerURLs":[`+strings.Repeat(`"",`, 1<<18)+`""]}`), ""},
 		{"member not JSON", "members", fill(1, number, `{"name":`), ""},
 		{"member nested", "members", fill(1, number, strings.Repeat("[", 16000)), ""},
-		{"storage version", "meta", fill(1, func(int) string { return "storageVersion" }, strings.Repeat("3", 1<<20)), ""},
+		{"storage version", "meta", fill(1, func(int) string { return "storageVersion" }, strings.Repeat("3", 1<<20)),
+			""},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -43,7 +43,8 @@ func these(records ...Record) iter.Seq2[*Record, error] {
 // contentOf is what Content takes of s below a prefix, with the leases.
 func contentOf(t testing.TB, s *Snapshot, prefix string) Content {
 	t.Helper()
-	c := Content{Records: s.Live(context.Background(), []byte(prefix)), Revision: revision(t, s), Notes: map[string][]byte{}}
+	c := Content{Records: s.Live(context.Background(), []byte(prefix)), Revision: revision(t, s),
+		Notes: map[string][]byte{}}
 	leases := must(s.Leases(context.Background()))(t)
 	for id, ttl := range leases {
 		c.Leases = append(c.Leases, Lease{id, ttl})
@@ -59,7 +60,8 @@ func contentOf(t testing.TB, s *Snapshot, prefix string) Content {
 func TestBuilt(t *testing.T) {
 	s := open(t, copyOf(t, built(t, pastStory)))
 	path, res := build(t, contentOf(t, s, "/stay/"))
-	require.Equal(t, WriteResult{FileInfo: FileInfo{res.Path, res.SHA256, revision(t, s), 5, res.Bytes}, Appended: 5}, res)
+	require.Equal(t, WriteResult{FileInfo: FileInfo{res.Path, res.SHA256, revision(t, s), 5, res.Bytes}, Appended: 5},
+		res)
 	out := open(t, path)
 	require.Equal(t, builtPageSize, out.db.PageSize)
 	oldest, newest, err := out.Kept(t.Context())
@@ -91,7 +93,8 @@ func TestBuiltSizes(t *testing.T) {
 		return func(testing.TB) Content { return c }
 	}
 	contents := map[string]func(t testing.TB) Content{
-		"none": many(0, 0), "one": many(1, 0), "small": many(30_000, 1), "large": many(300, 9000), "huge": many(3, 2<<20),
+		"none": many(0, 0), "one": many(1, 0), "small": many(30_000, 1), "large": many(300, 9000),
+		"huge": many(3, 2<<20),
 	}
 	for _, name := range []string{"3.4", "3.7", "kcp/shard1-before.db"} {
 		contents[name] = func(t testing.TB) Content { return contentOf(t, open(t, recorded(t, name)), "") }
@@ -134,25 +137,37 @@ func TestBuiltRefusals(t *testing.T) {
 		want error
 		text string
 	}{
-		"no revision":          {Content{}, nil, "revision 0 is none"},
-		"the last revision":    {Content{Revision: math.MaxInt64}, nil, "is none that a store can be at"},
-		"revision before":      {Content{Revision: 6, Records: these(a, edited(func(*Record) {}))}, nil, `record 7.0 of key "/b": the store is at 6`},
-		"no key":               {Content{Revision: 9, Records: these(a, edited(func(r *Record) { r.Key = nil }))}, nil, "it has no key"},
-		"a deletion":           {Content{Revision: 9, Records: these(a, Record{Revision: Revision{7, 0}, Key: []byte("/a"), Tombstone: true})}, nil, "it is a deletion"},
-		"order":                {Content{Revision: 9, Records: these(edited(func(*Record) {}), a)}, nil, "does not come after 7.0"},
-		"the same revision":    {Content{Revision: 9, Records: these(a, a)}, nil, "does not come after 5.0"},
-		"revision 0":           {Content{Revision: 9, Records: these(Record{Key: []byte("/a")})}, nil, "does not come after 0.0"},
-		"negative sub":         {Content{Revision: 9, Records: these(edited(func(r *Record) { r.Revision.Sub = -1 }))}, nil, "does not come after"},
-		"mod_revision":         {Content{Revision: 9, Records: these(edited(func(r *Record) { r.ModRevision = 6 }))}, nil, "mod_revision is 6"},
-		"create_revision":      {Content{Revision: 9, Records: these(edited(func(r *Record) { r.CreateRevision = 8 }))}, nil, "create_revision 8"},
-		"version":              {Content{Revision: 9, Records: these(edited(func(r *Record) { r.Version = 0 }))}, nil, "version 0"},
-		"a key twice":          {Content{Revision: 9, Records: these(a, later)}, nil, "two records of one key"},
-		"a lease twice":        {Content{Revision: 9, Leases: []Lease{{5, 60}, {6, 60}, {5, 60}}}, errConflict, "lease 5 is granted twice"},
-		"lease 0":              {Content{Revision: 9, Leases: []Lease{{0, 60}}}, errConflict, "is not positive"},
-		"a lease of no time":   {Content{Revision: 9, Leases: []Lease{{5, 0}}}, nil, "a time to live of 0 seconds"},
-		"a note without name":  {Content{Revision: 9, Notes: map[string][]byte{"": nil}}, nil, `note ""`},
-		"a note's long name":   {Content{Revision: 9, Notes: map[string][]byte{strings.Repeat("n", maxNoteName+1): nil}}, nil, "a name has 1 to"},
-		"a note that is large": {Content{Revision: 9, Notes: map[string][]byte{"n": make([]byte, maxNote+1)}}, nil, "a note has at most"},
+		"no revision":       {Content{}, nil, "revision 0 is none"},
+		"the last revision": {Content{Revision: math.MaxInt64}, nil, "is none that a store can be at"},
+		"revision before": {Content{Revision: 6, Records: these(a, edited(func(*Record) {}))}, nil,
+			`record 7.0 of key "/b": the store is at 6`},
+		"no key": {Content{Revision: 9, Records: these(a, edited(func(r *Record) { r.Key = nil }))}, nil,
+			"it has no key"},
+		"a deletion": {Content{Revision: 9, Records: these(a,
+			Record{Revision: Revision{7, 0}, Key: []byte("/a"), Tombstone: true})}, nil, "it is a deletion"},
+		"order": {Content{Revision: 9, Records: these(edited(func(*Record) {}), a)}, nil,
+			"does not come after 7.0"},
+		"the same revision": {Content{Revision: 9, Records: these(a, a)}, nil, "does not come after 5.0"},
+		"revision 0": {Content{Revision: 9, Records: these(Record{Key: []byte("/a")})}, nil,
+			"does not come after 0.0"},
+		"negative sub": {Content{Revision: 9, Records: these(edited(func(r *Record) { r.Revision.Sub = -1 }))},
+			nil, "does not come after"},
+		"mod_revision": {Content{Revision: 9, Records: these(edited(func(r *Record) { r.ModRevision = 6 }))},
+			nil, "mod_revision is 6"},
+		"create_revision": {Content{Revision: 9, Records: these(edited(func(r *Record) { r.CreateRevision = 8 }))},
+			nil, "create_revision 8"},
+		"version": {Content{Revision: 9, Records: these(edited(func(r *Record) { r.Version = 0 }))},
+			nil, "version 0"},
+		"a key twice": {Content{Revision: 9, Records: these(a, later)}, nil, "two records of one key"},
+		"a lease twice": {Content{Revision: 9, Leases: []Lease{{5, 60}, {6, 60}, {5, 60}}}, errConflict,
+			"lease 5 is granted twice"},
+		"lease 0":             {Content{Revision: 9, Leases: []Lease{{0, 60}}}, errConflict, "is not positive"},
+		"a lease of no time":  {Content{Revision: 9, Leases: []Lease{{5, 0}}}, nil, "a time to live of 0 seconds"},
+		"a note without name": {Content{Revision: 9, Notes: map[string][]byte{"": nil}}, nil, `note ""`},
+		"a note's long name": {Content{Revision: 9,
+			Notes: map[string][]byte{strings.Repeat("n", maxNoteName+1): nil}}, nil, "a name has 1 to"},
+		"a note that is large": {Content{Revision: 9, Notes: map[string][]byte{"n": make([]byte, maxNote+1)}}, nil,
+			"a note has at most"},
 		"a broken source": {Content{Revision: 9, Records: func(yield func(*Record, error) bool) {
 			if yield(&a, nil) {
 				yield(nil, broken)
@@ -179,7 +194,8 @@ func TestBuiltPages(t *testing.T) {
 	for n := range int64(60) {
 		path, _ := build(t, Content{Revision: 5, Leases: leases})
 		out := open(t, path)
-		require.Equal(t, bolt.HeaderSize+len(leases)*(bolt.ElementSize+12) > builtPageSize/4, out.db.Bucket(leaseBucket).Root != 0, "%d leases", n)
+		require.Equal(t, bolt.HeaderSize+len(leases)*(bolt.ElementSize+12) > builtPageSize/4,
+			out.db.Bucket(leaseBucket).Root != 0, "%d leases", n)
 		require.NotZero(t, out.db.Bucket("key").Root)
 		require.Equal(t, uint64(1), out.db.TxID)
 		leases = append(leases, Lease{n + 1, 60})
@@ -214,7 +230,8 @@ func TestHostileNotes(t *testing.T) {
 		b    []byte
 		text string
 	}{
-		"huge": {noted(t, func(b *bbolt.Bucket) error { return b.Put([]byte("n"), make([]byte, maxNote+1)) }), `note "n" has 67108865 bytes`},
+		"huge": {noted(t, func(b *bbolt.Bucket) error { return b.Put([]byte("n"), make([]byte, maxNote+1)) }),
+			`note "n" has 67108865 bytes`},
 		"nested": {noted(t, func(b *bbolt.Bucket) error {
 			_, err := b.CreateBucket([]byte("n"))
 			return err
@@ -223,12 +240,16 @@ func TestHostileNotes(t *testing.T) {
 			_, err := b.CreateBucket([]byte("z"))
 			return errors.Join(err, b.Put([]byte("n"), nil))
 		}), "holds a bucket of its own"},
-		"page of another":  {damaged(func(p []byte) { put64(p, 3) }), "calls itself page 3"},
-		"key of 4 GiB":     {damaged(func(p []byte) { put32(p[bolt.HeaderSize+8:], 1<<32-1) }), "ends beyond the page"},
-		"65535 notes":      {damaged(func(p []byte) { put16(p[10:], 65535) }), "65535 elements do not fit"},
-		"a branch":         {damaged(func(p []byte) { put16(p[8:], bolt.FlagBranch) }), "page"},
-		"pages behind it":  {damaged(func(p []byte) { put32(p[12:], 1<<31) }), "overflow pages"},
-		"notes that share": {damaged(func(p []byte) { put16(p[10:], 2); copy(p[bolt.HeaderSize+16:], p[bolt.HeaderSize:bolt.HeaderSize+16]) }), "element"},
+		"page of another": {damaged(func(p []byte) { put64(p, 3) }), "calls itself page 3"},
+		"key of 4 GiB":    {damaged(func(p []byte) { put32(p[bolt.HeaderSize+8:], 1<<32-1) }), "ends beyond the page"},
+		"65535 notes":     {damaged(func(p []byte) { put16(p[10:], 65535) }), "65535 elements do not fit"},
+		"a branch":        {damaged(func(p []byte) { put16(p[8:], bolt.FlagBranch) }), "page"},
+		"pages behind it": {damaged(func(p []byte) { put32(p[12:], 1<<31) }), "overflow pages"},
+		"notes that share": {damaged(func(p []byte) {
+			put16(p[10:], 2)
+			copy(p[bolt.HeaderSize+16:],
+				p[bolt.HeaderSize:bolt.HeaderSize+16])
+		}), "element"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := copyOf(t, tt.b)
@@ -251,7 +272,8 @@ func TestNotes(t *testing.T) {
 	s := open(t, copyOf(t, fixture(t)))
 	note := must(s.Note(ctx, "n"))(t)
 	require.Nil(t, note)
-	path, _ := build(t, Content{Revision: 7, Notes: map[string][]byte{"empty": nil, "n": []byte("note"), "nn": []byte("other")}})
+	path, _ := build(t, Content{Revision: 7, Notes: map[string][]byte{"empty": nil, "n": []byte("note"),
+		"nn": []byte("other")}})
 	onTop, _ := write(t, open(t, path), WriteConfig{}, put("/a", "x"))
 	scrubbed, _ := proved(t, open(t, onTop), WriteConfig{Scrub: without("/a")})
 	for _, path := range []string{path, onTop, scrubbed} {

@@ -37,8 +37,10 @@ func TestVerifiedBeforePublished(t *testing.T) {
 		{"a new revision", func(m *image) { m.key(last(m), 2)[16]++ }, "entry 2 is not what"},
 		{"a new record's kind", func(m *image) { put32(m.element(last(m), 1), 1) }, "entry 1 is not what"},
 		{"a record fewer", func(m *image) { put16(m.page(last(m))[10:], 2) }, "only 2 of the entries"},
-		{"no new leaf", func(m *image) { put16(m.page(m.branch)[10:], uint16(len(m.leaves)-1)) }, "only 0 of the entries"},
-		{"an old leaf for a new one", func(m *image) { put64(m.element(m.branch, len(m.leaves)-1)[8:], m.leaves[0]) }, "used twice"},
+		{"no new leaf", func(m *image) { put16(m.page(m.branch)[10:], uint16(len(m.leaves)-1)) },
+			"only 0 of the entries"},
+		{"an old leaf for a new one", func(m *image) { put64(m.element(m.branch, len(m.leaves)-1)[8:], m.leaves[0]) },
+			"used twice"},
 		{"old leaves that changed places", func(m *image) {
 			put64(m.element(m.branch, 3)[8:], m.leaves[4])
 			put64(m.element(m.branch, 4)[8:], m.leaves[3])
@@ -53,7 +55,10 @@ func TestVerifiedBeforePublished(t *testing.T) {
 		}, "the old leaves are not where they were"},
 		{"another bucket", func(m *image) { m.inMeta("term")[7]++ }, `bucket "meta" is not as it was`},
 		{"a bucket's name", func(m *image) { m.key(m.meta.Root, m.bucket("alarm"))[0] = 'A' }, "is not as it was"},
-		{"a bucket fewer", func(m *image) { put16(m.page(m.meta.Root)[10:], uint16(bolt.Page(m.page(m.meta.Root)).Count()-1)) }, "buckets, want"},
+		{"a bucket fewer", func(m *image) {
+			put16(m.page(m.meta.Root)[10:],
+				uint16(bolt.Page(m.page(m.meta.Root)).Count()-1))
+		}, "buckets, want"},
 		{"branch keys", func(m *image) { m.branchKey(len(m.leaves) - 1)[7]-- }, "does not lead to"},
 		{"metas", func(m *image) { m.b[20] ^= 1 }, "meta page 0"},
 		{"length", func(m *image) { m.b = m.b[:len(m.b)-32] }, "its size is not that of a snapshot"},
@@ -135,18 +140,24 @@ func TestVerifiedNew(t *testing.T) {
 		tamper func(m *image)
 		text   string
 	}{
-		"a value":         {func(m *image) { v := m.value(m.leaves[2], 0); v[len(v)-1] ^= 1 }, `bucket "key": entry`},
-		"a revision":      {func(m *image) { m.key(last, bolt.Page(m.page(last)).Count()-1)[7]++ }, "entry 2999 is not what"},
-		"a record fewer":  {func(m *image) { put16(m.page(last)[10:], le.Uint16(m.page(last)[10:])-1) }, "only 2999 of the entries"},
-		"another bucket":  {func(m *image) { m.inMeta("term")[7]++ }, `bucket "meta": entry`},
-		"a sequence":      {func(m *image) { m.value(m.meta.Root, m.bucket("lease"))[8]++ }, `bucket "lease" is not what`},
-		"a bucket's name": {func(m *image) { m.key(m.meta.Root, m.bucket("alarm"))[0] = 'A' }, "is not what was to be written"},
-		"a bucket fewer":  {func(m *image) { put16(m.page(m.meta.Root)[10:], le.Uint16(m.page(m.meta.Root)[10:])-1) }, "buckets, want"},
+		"a value": {func(m *image) { v := m.value(m.leaves[2], 0); v[len(v)-1] ^= 1 }, `bucket "key": entry`},
+		"a revision": {func(m *image) { m.key(last, bolt.Page(m.page(last)).Count()-1)[7]++ },
+			"entry 2999 is not what"},
+		"a record fewer": {func(m *image) { put16(m.page(last)[10:], le.Uint16(m.page(last)[10:])-1) },
+			"only 2999 of the entries"},
+		"another bucket": {func(m *image) { m.inMeta("term")[7]++ }, `bucket "meta": entry`},
+		"a sequence": {func(m *image) { m.value(m.meta.Root, m.bucket("lease"))[8]++ },
+			`bucket "lease" is not what`},
+		"a bucket's name": {func(m *image) { m.key(m.meta.Root, m.bucket("alarm"))[0] = 'A' },
+			"is not what was to be written"},
+		"a bucket fewer": {func(m *image) { put16(m.page(m.meta.Root)[10:], le.Uint16(m.page(m.meta.Root)[10:])-1) },
+			"buckets, want"},
 		"a free page": {func(m *image) {
 			m.b = append(m.b, make([]byte, 4096)...)
 			m.remeta(func(n *bolt.Meta) { n.HighWater++ })
 		}, "1 pages are not in use"},
-		"behind a record":      {func(m *image) { p := m.page(last); p[(bolt.Page(p).Overflow()+1)*4096-1] = 1 }, "holds more than its elements"},
+		"behind a record": {func(m *image) { p := m.page(last); p[(bolt.Page(p).Overflow()+1)*4096-1] = 1 },
+			"holds more than its elements"},
 		"behind a branch":      {func(m *image) { m.page(m.branch)[4095] = 1 }, "holds more than its elements"},
 		"behind the buckets":   {func(m *image) { m.page(m.meta.Root)[4095] = 1 }, "holds more than its elements"},
 		"behind a meta":        {func(m *image) { m.b[4095] = 1 }, "the meta pages hold more"},
@@ -220,7 +231,8 @@ func TestPublishedName(t *testing.T) {
 	s := open(t, copyOf(t, fixture(t)))
 	path, res := write(t, s, WriteConfig{}, put("/new", "x"))
 	st := must(open(t, path).Status(context.Background()))(t)
-	require.Equal(t, []any{st.SHA256, st.Bytes, st.Revision, st.Keys, "ok"}, []any{res.SHA256, res.Bytes, res.Revision, res.Keys, st.Digest})
+	require.Equal(t, []any{st.SHA256, st.Bytes, st.Revision, st.Keys, "ok"},
+		[]any{res.SHA256, res.Bytes, res.Revision, res.Keys, st.Digest})
 	t.Chdir(filepath.Dir(path))
 	must(Write(context.Background(), "here.db", s, seq(put("/new", "x")), WriteConfig{}))(t)
 	require.Equal(t, sumOf(t, path), sumOf(t, "here.db"), "the same input and changes make the same bytes")

@@ -52,14 +52,18 @@ func unsoundFiles() []unsound {
 		{"put and deletion of one revision", record(7, true, tombstone("/b")), Fatal, "revision 7.0 after 7.0"},
 		{"no protobuf", record(7, false, []byte{0xff, 0xff}), Fatal, "is not a KeyValue"},
 		{"short revision key", put("key", "1234567_12345678", nil), Fatal, "revision key of 16 bytes"},
-		{"a mark of its own", put("key", string(appendRevisionKey(nil, Revision{Main: 8}, false))+"x", tombstone("/b")), Fatal, "revision key of 18 bytes"},
-		{"storage version", put("meta", "storageVersion", []byte("3.8.0")), Fatal, "etcd 3.7 and older do not start on it"},
-		{"cluster version", put("cluster", "clusterVersion", []byte("3.8.0")), Fatal, "etcd 3.7 and older do not start on it"},
+		{"a mark of its own", put("key", string(appendRevisionKey(nil, Revision{Main: 8}, false))+"x", tombstone("/b")),
+			Fatal, "revision key of 18 bytes"},
+		{"storage version", put("meta", "storageVersion", []byte("3.8.0")), Fatal,
+			"etcd 3.7 and older do not start on it"},
+		{"cluster version", put("cluster", "clusterVersion", []byte("3.8.0")), Fatal,
+			"etcd 3.7 and older do not start on it"},
 		{"NOSPACE", put("alarm", "\x08\x07\x10\x01", nil), Warning, "the alarm NOSPACE is raised"},
 		{"CORRUPT", put("alarm", "\x08\x07\x10\x02", nil), Warning, "the alarm CORRUPT is raised"},
 		{"compacted beyond the last record", compacted(finishedCompact, 100), "", ""},
 		{"a scheduled compaction", compacted(scheduledCompact, 5), "", ""},
-		{"deletion of an unknown key", record(8, true, tombstone("/never")), Warning, "deletes a key that does not exist"},
+		{"deletion of an unknown key", record(8, true, tombstone("/never")), Warning,
+			"deletes a key that does not exist"},
 		{"two deletions in a row", record(8, true, tombstone("/gone")), Warning, "deletes a key that does not exist"},
 		{"an empty record", record(8, false, nil), "", ""},
 		{"mod_revision", numbers(7, "/b", 5, 5, 1), Lies, "mod_revision is 5"},
@@ -73,7 +77,8 @@ func unsoundFiles() []unsound {
 		}, "", ""},
 	}
 	for _, name := range etcdBuckets() {
-		u := unsound{"no bucket " + name, func(tx *bbolt.Tx) error { return tx.DeleteBucket([]byte(name)) }, Warning, "it is not there, and a server makes it"}
+		u := unsound{"no bucket " + name, func(tx *bbolt.Tx) error { return tx.DeleteBucket([]byte(name)) }, Warning,
+			"it is not there, and a server makes it"}
 		switch name {
 		case "key":
 			continue
@@ -122,8 +127,10 @@ func TestClassesOfFiles(t *testing.T) {
 
 // TestClassesAlarms: under an alarm a server serves everything and takes no write.
 func TestClassesAlarms(t *testing.T) {
-	for alarm, text := range map[string]string{"\x08\x07\x10\x01": "database space exceeded", "\x08\x07\x10\x02": "corrupt cluster"} {
-		b := rebuilt(t, built(t, unsoundStory), 4096, func(tx *bbolt.Tx) error { return tx.Bucket([]byte("alarm")).Put([]byte(alarm), nil) })
+	for alarm, text := range map[string]string{"\x08\x07\x10\x01": "database space exceeded",
+		"\x08\x07\x10\x02": "corrupt cluster"} {
+		b := rebuilt(t, built(t, unsoundStory), 4096,
+			func(tx *bbolt.Tx) error { return tx.Bucket([]byte("alarm")).Put([]byte(alarm), nil) })
 		server := etcdtest.Start(t, etcdtest.Restore(t, copyOf(t, b)))
 		require.Len(t, etcdtest.Dump(t, server, 0), 3)
 		_, err := server.Client.Put(t.Context(), "/new", "x")

@@ -78,7 +78,8 @@ func TestCompacted(t *testing.T) {
 	etcdtest.Run(t, live, pastStory)
 	s := sameSaved(t, live)
 	etcdtest.Run(t, live, "put /stay/a changed\ndel /go/a\nput /new x\ndel /stay/big\nput /go/gone back\ndel /stay/t")
-	changes := []Change{put("/stay/a", "changed"), del("/go/a"), del("/none"), put("/new", "x"), del("/stay/big"), put("/go/gone", "back"), del("/stay/t")}
+	changes := []Change{put("/stay/a", "changed"), del("/go/a"), del("/none"), put("/new", "x"), del("/stay/big"),
+		put("/go/gone", "back"), del("/stay/t")}
 	var keeps []int64
 	for keep := etcdtest.Revision(t, live); keep >= 0; keep-- {
 		keeps = append(keeps, keep)
@@ -120,7 +121,8 @@ func TestCompactedServed(t *testing.T) {
 			}
 		})
 	}
-	require.Equal(t, watched(t, live, revision(t, s), revision(t, s)), []string{fmt.Sprintf("PUT /go/big %d", revision(t, s))})
+	require.Equal(t, watched(t, live, revision(t, s), revision(t, s)),
+		[]string{fmt.Sprintf("PUT /go/big %d", revision(t, s))})
 }
 
 // TestCompactedRecordings compacts every shape and what real clusters left behind, and compares
@@ -186,11 +188,13 @@ func TestCompactedBefore(t *testing.T) {
 			path, res := compact(t, s, Compaction{Keep: keep})
 			require.Equal(t, int64(10), res.Revision)
 			st := status(t, path)
-			require.Equal(t, []int64{want, want}, []int64{st.CompactRevision, st.ScheduledCompact}, "%d, keep %d", rev, keep)
+			require.Equal(t, []int64{want, want}, []int64{st.CompactRevision, st.ScheduledCompact},
+				"%d, keep %d", rev, keep)
 			sameAsRestored(t, path, nil)
 		}
 	}
-	_, err := Write(t.Context(), filepath.Join(t.TempDir(), "out.db"), open(t, copyOf(t, built(t, long))), seq(), WriteConfig{Compact: &Compaction{Keep: -1}})
+	_, err := Write(t.Context(), filepath.Join(t.TempDir(), "out.db"), open(t, copyOf(t, built(t, long))), seq(),
+		WriteConfig{Compact: &Compaction{Keep: -1}})
 	require.ErrorContains(t, err, "no negative number")
 }
 
@@ -229,7 +233,8 @@ func TestCompactedLiveOnly(t *testing.T) {
 	goesOn(t, path, "", nil)
 	kept, _ := compact(t, s, Compaction{}, put("/new", "x"), del("/go/a"), del("/go/last"))
 	require.Len(t, entriesOf(t, open(t, kept)), res.Keys+1, "which a server keeps for a watch")
-	_, err := Write(t.Context(), filepath.Join(t.TempDir(), "out.db"), s, seq(), WriteConfig{Compact: &Compaction{Keep: 1, LiveOnly: true}})
+	_, err := Write(t.Context(), filepath.Join(t.TempDir(), "out.db"), s, seq(),
+		WriteConfig{Compact: &Compaction{Keep: 1, LiveOnly: true}})
 	require.Error(t, err)
 }
 
@@ -346,7 +351,8 @@ func TestRecreated(t *testing.T) {
 			}
 			server := etcdtest.Start(t, etcdtest.Restore(t, s.Path()))
 			want := defragmented(t, server, rev)
-			require.Equal(t, contents(t, want)["key"], contents(t, open(t, path))["key"], "seed %d, revision %d", seed, rev)
+			require.Equal(t, contents(t, want)["key"], contents(t, open(t, path))["key"], "seed %d, revision %d", seed,
+				rev)
 			sameAsRestored(t, want.Path(), nil)
 			if status(t, want.Path()).Keys == 0 {
 				empty++
@@ -371,9 +377,11 @@ func sameHistory(t testing.TB, s, out *Snapshot) {
 // TestReportedCompactions: the files of reports, with the records that are left.
 func TestReportedCompactions(t *testing.T) {
 	for name, want := range map[string]string{
-		"b1-recreate-in-txn-head": "/registry/configmaps/shop/other 3.0 false, /registry/configmaps/shop/prices 4.1 false",
-		"b3-real-fromkey-txn":     "/registry/configmaps/shop/prices 4.2 false, /registry/configmaps/shop/other 4.3 false",
-		"b5-del-put-del-in-txn":   "/registry/b 3.0 false, /registry/a 4.2 true",
+		"b1-recreate-in-txn-head": "/registry/configmaps/shop/other 3.0 false, " +
+			"/registry/configmaps/shop/prices 4.1 false",
+		"b3-real-fromkey-txn": "/registry/configmaps/shop/prices 4.2 false, " +
+			"/registry/configmaps/shop/other 4.3 false",
+		"b5-del-put-del-in-txn": "/registry/b 3.0 false, /registry/a 4.2 true",
 	} {
 		s := open(t, gunzip(t, "reports/"+name+".db"))
 		path, _ := compact(t, s, Compaction{})

@@ -180,7 +180,8 @@ func TestNotASnapshot(t *testing.T) {
 		{file("pod.json", `{"kind":"Pod"}`), "it is text (JSON)"},
 		{file("key", "-----BEGIN PRIVATE KEY-----\n"), "it is a PEM file"},
 		{file("backup.age", "age-encryption.org/v1\n\x01\x02"), "it is encrypted with age"},
-		{file("error", `<?xml version="1.0"?><Error><Code>NoSuchKey</Code></Error>`), "an XML document, such as the error of an object store"},
+		{file("error", `<?xml version="1.0"?><Error><Code>NoSuchKey</Code></Error>`),
+			"an XML document, such as the error of an object store"},
 		{file("noise", strings.Repeat("\x01\xfe\x80", 5000)), "no bbolt magic number"},
 		{file("xz", "\xfd7zXZ\x00"+strings.Repeat("x", 5000)), "it is compressed (xz); decompress it first"},
 		{file("bz2", "BZh9"+strings.Repeat("x", 5000)), "it is compressed (bzip2); decompress it first"},
@@ -204,7 +205,8 @@ func TestCannotBeOpened(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.Symlink("loop", filepath.Join(dir, "loop")))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "locked"), fixture(t), 0))
-	for name, want := range map[string]error{"absent": os.ErrNotExist, "loop": unix.ELOOP, "locked/below": unix.ENOTDIR} {
+	for name, want := range map[string]error{"absent": os.ErrNotExist, "loop": unix.ELOOP,
+		"locked/below": unix.ENOTDIR} {
 		_, err := Open(context.Background(), filepath.Join(dir, name), Config{})
 		require.ErrorIs(t, err, want)
 		require.ErrorContains(t, err, filepath.Join(dir, name))

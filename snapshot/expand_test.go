@@ -49,11 +49,14 @@ func TestCompressed(t *testing.T) {
 			st := must(s.Status(context.Background()))(t)
 			require.Equal(t, strings.TrimRight(strings.Fields(name)[0], ","), st.Compression)
 			require.Equal(t, s.Compression(), st.Compression)
-			require.Equal(t, []any{s.Path(), int64(len(packed)), int64(len(b)), fmt.Sprintf("%x", sha256.Sum256(packed)), "ok"},
+			require.Equal(t, []any{s.Path(), int64(len(packed)), int64(len(b)),
+				fmt.Sprintf("%x", sha256.Sum256(packed)), "ok"},
 				[]any{st.Path, st.Bytes, st.ExpandedBytes, st.SHA256, st.Digest})
 			require.Equal(t, st.Bytes, s.Size())
-			require.Equal(t, []string{fmt.Sprintf("compressed with %s: expanded to %d bytes in a temporary file", st.Compression, len(b))}, s.Warnings())
-			st.Path, st.Bytes, st.ExpandedBytes, st.SHA256, st.Compression, st.Warnings = want.Path, want.Bytes, 0, want.SHA256, "", nil
+			require.Equal(t, []string{fmt.Sprintf("compressed with %s: expanded to %d bytes in a temporary file",
+				st.Compression, len(b))}, s.Warnings())
+			st.Path, st.Bytes, st.ExpandedBytes, st.SHA256, st.Compression, st.Warnings = want.Path, want.Bytes, 0,
+				want.SHA256, "", nil
 			require.Equal(t, want, st)
 			d := must(s.Digest(context.Background()))(t)
 			require.Equal(t, sha256.Sum256(imageOf(b)), d.Image)
@@ -130,7 +133,8 @@ func TestCompressedDamage(t *testing.T) {
 				if isAny := errors.Is(err, ErrTruncated) || errors.Is(err, ErrNotSnapshot); i == 0 {
 					require.True(t, isAny, "%s cut at %d: %v", name, n, err)
 				} else {
-					require.True(t, isAny || errors.Is(err, ErrDamaged) || errors.Is(err, ErrDigest) || errors.Is(err, ErrExpand), "%s flipped at %d: %v", name, n, err)
+					require.True(t, isAny || errors.Is(err, ErrDamaged) || errors.Is(err, ErrDigest) ||
+						errors.Is(err, ErrExpand), "%s flipped at %d: %v", name, n, err)
 				}
 			}
 		}
@@ -164,24 +168,28 @@ func TestCompressedRefused(t *testing.T) {
 		is     error
 		text   string
 	}{
-		"two files":      {zipped(t, one, one), ErrNotSnapshot, "a zip archive with several databases, \"a\", \"a\"; extract one of them"},
-		"no file":        {append([]byte("PK\x03\x04"), zipped(t)...), ErrNotSnapshot, "a zip archive of 0 files"},
-		"empty zip":      {zipped(t), ErrNotSnapshot, "a zip archive of 0 files"},
-		"cut empty zip":  {zipped(t)[:20], ErrTruncated, "its zip directory, which comes last"},
-		"cut zip":        {asK3s(t, b)[:2000], ErrTruncated, "its zip directory, which comes last"},
-		"a folder alone": {zipped(t, member{zip.FileHeader{Name: "a/"}, nil}), ErrNotSnapshot, "a zip archive of 0 files"},
-		"many files":     {zipped(t, many...), ErrNotSnapshot, "its zip directory is too long for one file"},
-		"a link":         {zipped(t, link), ErrNotSnapshot, "not a regular file"},
-		"encrypted":      {encrypted, ErrNotSnapshot, "an encrypted zip archive; decrypt it first"},
-		"lzma":           {lzma, ErrNotSnapshot, "compression method 14"},
-		"text in gzip":   {gzipped(t, text), ErrNotSnapshot, "what it expands to: not an etcd snapshot: it is text"},
-		"text in zstd":   {zstandard(t, text), ErrNotSnapshot, "it is text"},
-		"text in zip":    {asK3s(t, text), ErrNotSnapshot, "it is text"},
-		"nothing":        {gzipped(t, nil), ErrNotSnapshot, "it is empty"},
-		"twice":          {gzipped(t, zstandard(t, b)), ErrNotSnapshot, "it is compressed twice (zstd within); expand it once first"},
-		"more follows":   {append(gzipped(t, b), "more"...), ErrTruncated, "its gzip stream has no end"},
-		"much follows":   {append(gzipped(t, b), "more and more"...), ErrDamaged, "gzip: invalid header"},
-		"wrong checksum": {append(gzipped(t, b)[:len(gzipped(t, b))-8], make([]byte, 8)...), ErrDamaged, "gzip: invalid checksum"},
+		"two files": {zipped(t, one, one), ErrNotSnapshot,
+			"a zip archive with several databases, \"a\", \"a\"; extract one of them"},
+		"no file":       {append([]byte("PK\x03\x04"), zipped(t)...), ErrNotSnapshot, "a zip archive of 0 files"},
+		"empty zip":     {zipped(t), ErrNotSnapshot, "a zip archive of 0 files"},
+		"cut empty zip": {zipped(t)[:20], ErrTruncated, "its zip directory, which comes last"},
+		"cut zip":       {asK3s(t, b)[:2000], ErrTruncated, "its zip directory, which comes last"},
+		"a folder alone": {zipped(t, member{zip.FileHeader{Name: "a/"}, nil}), ErrNotSnapshot,
+			"a zip archive of 0 files"},
+		"many files":   {zipped(t, many...), ErrNotSnapshot, "its zip directory is too long for one file"},
+		"a link":       {zipped(t, link), ErrNotSnapshot, "not a regular file"},
+		"encrypted":    {encrypted, ErrNotSnapshot, "an encrypted zip archive; decrypt it first"},
+		"lzma":         {lzma, ErrNotSnapshot, "compression method 14"},
+		"text in gzip": {gzipped(t, text), ErrNotSnapshot, "what it expands to: not an etcd snapshot: it is text"},
+		"text in zstd": {zstandard(t, text), ErrNotSnapshot, "it is text"},
+		"text in zip":  {asK3s(t, text), ErrNotSnapshot, "it is text"},
+		"nothing":      {gzipped(t, nil), ErrNotSnapshot, "it is empty"},
+		"twice": {gzipped(t, zstandard(t, b)), ErrNotSnapshot,
+			"it is compressed twice (zstd within); expand it once first"},
+		"more follows": {append(gzipped(t, b), "more"...), ErrTruncated, "its gzip stream has no end"},
+		"much follows": {append(gzipped(t, b), "more and more"...), ErrDamaged, "gzip: invalid header"},
+		"wrong checksum": {append(gzipped(t, b)[:len(gzipped(t, b))-8], make([]byte, 8)...), ErrDamaged,
+			"gzip: invalid checksum"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := expanding(t, tt.packed, Config{})
@@ -220,7 +228,8 @@ func TestBomb(t *testing.T) {
 	}
 	_, err := expanding(t, gzipped(t, claims), Config{})
 	require.ErrorIs(t, err, ErrExpand)
-	require.ErrorContains(t, err, "it says that it expands to 1099511627776 pages of 4096 bytes, the limit is 17179869184 bytes")
+	require.ErrorContains(t, err, "it says that it expands to 1099511627776 pages of 4096 bytes, the limit is "+
+		"17179869184 bytes")
 }
 
 // TestZstdWindow: a stream that asks for more memory than the zstd tool gives is refused.
@@ -310,7 +319,8 @@ func FuzzCompressed(f *testing.F) {
 func TestCompressedTools(t *testing.T) {
 	in := etcdtest.Build(t, "put /a x\nput /b size=300000\ndel /a")
 	want := modelOf(t, open(t, in))
-	for tool, args := range map[string][]string{"gzip": {"-k", in}, "zstd": {"-q", "-19", "--long=27", in}, "zip": {"-q", in + ".zip", in}} {
+	for tool, args := range map[string][]string{"gzip": {"-k", in}, "zstd": {"-q", "-19", "--long=27", in},
+		"zip": {"-q", in + ".zip", in}} {
 		if !ran(t, tool, args...) {
 			continue
 		}

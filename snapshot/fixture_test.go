@@ -123,7 +123,8 @@ func rebuildInto(t testing.TB, raw string, b []byte, pageSize int, edit func(tx 
 	require.NoError(t, os.WriteFile(in, b, 0o600))
 	src := must(bbolt.Open(in, 0o600, &bbolt.Options{ReadOnly: true, Timeout: time.Minute}))(t)
 	defer src.Close()
-	dst, err := bbolt.Open(raw, 0o600, &bbolt.Options{PageSize: pageSize, NoFreelistSync: true, NoSync: true, Timeout: time.Minute})
+	dst, err := bbolt.Open(raw, 0o600, &bbolt.Options{PageSize: pageSize, NoFreelistSync: true, NoSync: true,
+		Timeout: time.Minute})
 	require.NoError(t, err)
 	defer dst.Close()
 	require.NoError(t, src.View(func(from *bbolt.Tx) error {
@@ -184,5 +185,6 @@ func (m model) apply(changes ...Change) model {
 func keptBelow(t testing.TB, in, out *Snapshot) {
 	t.Helper()
 	from := 2 * in.db.PageSize
-	require.True(t, bytes.Equal(in.db.Image[from:], out.db.Image[from:len(in.db.Image)]), "an old page is not what it was")
+	require.True(t, bytes.Equal(in.db.Image[from:], out.db.Image[from:len(in.db.Image)]),
+		"an old page is not what it was")
 }

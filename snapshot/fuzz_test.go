@@ -77,7 +77,8 @@ func rewrite(t *testing.T, path string) {
 		require.LessOrEqual(t, len(findings(t, after)), found+1)
 	}
 	delete(want, "/k")
-	res, after, err = rewritten(t, path, s, seq(put("/new/by/this/test", "")), WriteConfig{Scrub: func(key []byte) bool { return string(key) == "/k" }})
+	res, after, err = rewritten(t, path, s, seq(put("/new/by/this/test", "")),
+		WriteConfig{Scrub: func(key []byte) bool { return string(key) == "/k" }})
 	require.Equal(t, accepted, err == nil, "%v", err)
 	if !accepted {
 		return

@@ -32,7 +32,8 @@ func TestGranted(t *testing.T) {
 	etcdtest.Run(t, live, "grant 77 3600\ngrant 5000 60\nput /a x lease=77\n")
 	before := saved(t, live)
 	last := int64(math.MaxInt64)
-	etcdtest.Run(t, live, fmt.Sprintf("grant 6 9000000000\ngrant 78 120\ngrant %d 3600\nput /b x lease=78\nput /a y lease=%d", last, last))
+	etcdtest.Run(t, live, fmt.Sprintf("grant 6 9000000000\ngrant 78 120\ngrant %d 3600\nput /b x lease=78\nput "+
+		"/a y lease=%d", last, last))
 	after := saved(t, live)
 
 	s := open(t, before)
@@ -65,7 +66,8 @@ func TestGrantedConflicts(t *testing.T) {
 	} {
 		for _, scrub := range []func([]byte) bool{nil, without("/registry/")} {
 			path := filepath.Join(t.TempDir(), "out.db")
-			_, err := Write(context.Background(), path, s, seq(put("/new", "x")), WriteConfig{Leases: leases, Scrub: scrub})
+			_, err := Write(context.Background(), path, s, seq(put("/new", "x")),
+				WriteConfig{Leases: leases, Scrub: scrub})
 			require.ErrorIs(t, err, errConflict)
 			require.ErrorContains(t, err, text)
 			require.ErrorContains(t, err, path)
@@ -85,7 +87,8 @@ func TestGrantedConflicts(t *testing.T) {
 func TestGrantedBesideOddIDs(t *testing.T) {
 	s := open(t, copyOf(t, rebuilt(t, fixture(t), 4096, func(tx *bbolt.Tx) error {
 		b := tx.Bucket([]byte(leaseBucket))
-		for _, k := range [][]byte{{1}, {0, 0, 0, 0, 0, 0, 0, 5, 9}, binary.BigEndian.AppendUint64(nil, 1<<63+5), make([]byte, 8)} {
+		for _, k := range [][]byte{{1}, {0, 0, 0, 0, 0, 0, 0, 5, 9}, binary.BigEndian.AppendUint64(nil, 1<<63+5),
+			make([]byte, 8)} {
 			if err := b.Put(k, appendIntField(nil, fieldLeaseTTL, 60)); err != nil {
 				return err
 			}

@@ -50,7 +50,8 @@ func TestContentHash(t *testing.T) {
 	}
 	want := hash("put /a 1\nput /b 2\n")
 	require.Equal(t, want, hash("put /b 2\nput /a 0\nput /c 3\ndel /c\nput /a 1\n"))
-	for _, other := range []string{"put /a 1\n", "put /a 2\nput /b 1\n", "put /a 1\nput /b 22\n", "put /a 1\nput /b2 2\n", "put /a 1\nput /b 2\nput /c 3\n"} {
+	for _, other := range []string{"put /a 1\n", "put /a 2\nput /b 1\n", "put /a 1\nput /b 22\n",
+		"put /a 1\nput /b2 2\n", "put /a 1\nput /b 2\nput /c 3\n"} {
 		require.NotEqual(t, want, hash(other), "%s", other)
 	}
 

@@ -84,7 +84,8 @@ del /gone`)))
 func compacted(finished, scheduled int64) func(tx *bbolt.Tx) error {
 	return func(tx *bbolt.Tx) error {
 		b := tx.Bucket([]byte("meta"))
-		if err := b.Put([]byte("finishedCompactRev"), appendRevisionKey(nil, Revision{Main: finished}, false)); err != nil {
+		if err := b.Put([]byte("finishedCompactRev"), appendRevisionKey(nil, Revision{Main: finished},
+			false)); err != nil {
 			return err
 		}
 		return b.Put([]byte("scheduledCompactRev"), appendRevisionKey(nil, Revision{Main: scheduled}, false))
@@ -109,12 +110,14 @@ func TestInterruptedCompaction(t *testing.T) {
 	b := built(t, long)
 	want := modelOf(t, open(t, copyOf(t, b)))
 	goes := []Record{
-		{Revision: Revision{Main: 2}}, {Revision: Revision{Main: 3}}, {Revision: Revision{Main: 5}, Tombstone: true}, {Revision: Revision{Main: 7}},
+		{Revision: Revision{Main: 2}}, {Revision: Revision{Main: 3}}, {Revision: Revision{Main: 5}, Tombstone: true},
+		{Revision: Revision{Main: 7}},
 	}
 	for gone := range len(goes) + 1 {
 		in := copyOf(t, rebuilt(t, b, 4096, func(tx *bbolt.Tx) error {
 			for _, rec := range goes[:gone] {
-				if err := tx.Bucket([]byte("key")).Delete(appendRevisionKey(nil, rec.Revision, rec.Tombstone)); err != nil {
+				if err := tx.Bucket([]byte("key")).Delete(appendRevisionKey(nil, rec.Revision,
+					rec.Tombstone)); err != nil {
 					return err
 				}
 			}
@@ -146,8 +149,10 @@ func TestCompactedBeyondTheLastRecord(t *testing.T) {
 		path, res := write(t, s, WriteConfig{}, put("/a", "new"), put("/e", "first"), del("/d"))
 		require.Equal(t, most+3, res.Revision)
 		out := open(t, path)
-		require.Equal(t, []int64{2, most + 1, 4}, []int64{get(t, out, "/a").CreateRevision, get(t, out, "/a").ModRevision, get(t, out, "/a").Version})
-		require.Equal(t, []int64{most + 2, most + 2, 1}, []int64{get(t, out, "/e").CreateRevision, get(t, out, "/e").ModRevision, get(t, out, "/e").Version})
+		require.Equal(t, []int64{2, most + 1, 4}, []int64{get(t, out, "/a").CreateRevision,
+			get(t, out, "/a").ModRevision, get(t, out, "/a").Version})
+		require.Equal(t, []int64{most + 2, most + 2, 1}, []int64{get(t, out, "/e").CreateRevision,
+			get(t, out, "/e").ModRevision, get(t, out, "/e").Version})
 		require.Empty(t, findings(t, out))
 		sameAsRestored(t, path, nil)
 	}
@@ -180,12 +185,14 @@ func TestBumpedRevision(t *testing.T) {
 // TestLeases: a change keeps the lease that it names and drops the one that it does not, and an
 // unknown lease does no harm.
 func TestLeases(t *testing.T) {
-	s := open(t, copyOf(t, built(t, "grant 77 3600\ngrant 7000000000000000000 3600\nput /a x lease=77\nput /b x lease=7000000000000000000\nput /c x lease=77")))
+	s := open(t, copyOf(t, built(t, "grant 77 3600\ngrant 7000000000000000000 3600\nput /a x lease=77\nput /b x "+
+		"lease=7000000000000000000\nput /c x lease=77")))
 	kept, other := put("/a", "kept"), put("/c", "other")
 	kept.Lease, other.Lease = 77, 7_000_000_000_000_000_000
 	path, _ := write(t, s, WriteConfig{}, kept, put("/b", "detached"), other)
 	out := open(t, path)
-	require.Equal(t, []int64{77, 0, 7_000_000_000_000_000_000}, []int64{get(t, out, "/a").Lease, get(t, out, "/b").Lease, get(t, out, "/c").Lease})
+	require.Equal(t, []int64{77, 0, 7_000_000_000_000_000_000},
+		[]int64{get(t, out, "/a").Lease, get(t, out, "/b").Lease, get(t, out, "/c").Lease})
 	sameAsRestored(t, path, nil)
 	server := etcdtest.Start(t, etcdtest.Restore(t, path))
 	must(server.Client.Revoke(context.Background(), 77))(t)

@@ -15,14 +15,18 @@ import (
 // that a real etcd serves), what Odd warns of, and whether Write takes the file all the same.
 func recordedHostile() []hostileFile {
 	return []hostileFile{
-		{name: "v-lease-badrec", finds: `bucket "lease": key 0000000000000001: file is damaged: it is not a protobuf message`},
+		{name: "v-lease-badrec",
+			finds: `bucket "lease": key 0000000000000001: file is damaged: it is not a protobuf message`},
 		{name: "v-alarm", finds: `bucket "alarm": key `},
-		{name: "v-clusterver", finds: `bucket "cluster": key "clusterVersion": file is damaged: "garbage" is no version`},
+		{name: "v-clusterver",
+			finds: `bucket "cluster": key "clusterVersion": file is damaged: "garbage" is no version`},
 		{name: "v-authuser", finds: `bucket "authUsers": key "root": file is damaged: it is not a protobuf message`},
 		{name: "v-metabad", finds: `file is damaged: it is not a member's id`, refuses: `bucket "alarm": key ffff`},
-		{name: "v-freelist-live", finds: "free list: file is damaged: page 5 is named free and is in use, or named twice", heals: true},
+		{name: "v-freelist-live", finds: "free list: file is damaged: page 5 is named free and is in use, or " +
+			"named twice", heals: true},
 		{name: "freelist-e37-A-25", finds: "free list: file is damaged: page 0 lies outside the 9 pages", heals: true},
-		{name: "freelist-cal-A-66", finds: "free list: file is damaged: page 8192 lies outside the 866 pages", heals: true},
+		{name: "freelist-cal-A-66", finds: "free list: file is damaged: page 8192 lies outside the 866 pages",
+			heals: true},
 		{name: "freelist-e36-A-826", heals: true},
 		{name: "freelist-pl-A-889", heals: true},
 		{name: "v-cindex", odd: "consistent_index", heals: true},

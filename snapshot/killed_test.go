@@ -66,7 +66,8 @@ func withLargeKeys(n int) func(tx *bbolt.Tx) error {
 		}
 		b := tx.Bucket([]byte("key"))
 		for i := range n {
-			if err := putRecord(b, created(int64(i+30), fmt.Sprintf("/k/%06d", i), strings.Repeat("v", 10_000))); err != nil {
+			if err := putRecord(b, created(int64(i+30), fmt.Sprintf("/k/%06d", i),
+				strings.Repeat("v", 10_000))); err != nil {
 				return err
 			}
 		}
@@ -126,7 +127,8 @@ func kill(t testing.TB, how, in string, want [32]byte, after time.Duration) bool
 	time.Sleep(after)
 	require.NoError(t, ignoreDone(cmd.Process.Kill()))
 	err := cmd.Wait()
-	if left := leftBehind(t, filepath.Dir(out)); len(left) > 0 { // it may have been killed between the publication and its end
+	// it may have been killed between the publication and its end
+	if left := leftBehind(t, filepath.Dir(out)); len(left) > 0 {
 		require.Equal(t, []string{"out.db"}, left)
 		require.Equal(t, want, sumOf(t, out))
 	} else {

@@ -189,7 +189,8 @@ func sameBuckets(t testing.TB, s, out *Snapshot, cfg WriteConfig) {
 func sameAsRestored(t testing.TB, path string, live *etcdtest.Server) {
 	t.Helper()
 	s, st := open(t, path), status(t, path)
-	require.Equal(t, fmt.Sprintf("%08x", etcdtest.StatusOf(t, path).Hash), st.Hash, "the hash of etcdutl snapshot status")
+	require.Equal(t, fmt.Sprintf("%08x", etcdtest.StatusOf(t, path).Hash), st.Hash,
+		"the hash of etcdutl snapshot status")
 	server := etcdtest.Start(t, etcdtest.Restore(t, path))
 	defer server.Stop()
 	require.Equal(t, st.Revision, etcdtest.Revision(t, server))

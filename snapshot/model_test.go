@@ -100,7 +100,8 @@ func (st *store) equals(t testing.TB, s *Snapshot) {
 // equalsBelow compares the scan of some prefixes with what has them in the whole.
 func (st *store) equalsBelow(t testing.TB, s *Snapshot, live map[string]Record) {
 	t.Helper()
-	for _, prefix := range []string{"/", "/model", "/model/", "/model/1", "/model/x/", "/model/x/1", "/model/x/y/z/", "m", "/registry/configmaps/", "/none/of/them/"} {
+	for _, prefix := range []string{"/", "/model", "/model/", "/model/1", "/model/x/", "/model/x/1", "/model/x/y/z/",
+		"m", "/registry/configmaps/", "/none/of/them/"} {
 		below := map[string]Record{}
 		for key, rec := range live {
 			if strings.HasPrefix(key, prefix) {
@@ -214,7 +215,8 @@ func FuzzRecord(f *testing.F) {
 
 		kv := &mvccpb.KeyValue{Key: key}
 		if !tombstone {
-			kv = &mvccpb.KeyValue{Key: key, Value: value, CreateRevision: create, ModRevision: mod, Version: version, Lease: lease}
+			kv = &mvccpb.KeyValue{Key: key, Value: value, CreateRevision: create, ModRevision: mod,
+				Version: version, Lease: lease}
 		}
 		theirs := must(proto.MarshalOptions{Deterministic: true}.Marshal(kv))(t)
 		require.Equal(t, string(theirs), string(v))

@@ -35,9 +35,10 @@ type peerVerdict struct {
 func (p peerVerdict) dies() bool { return p.Restore != "" || p.Start != "" }
 
 const (
-	peerVariable = "SNAPSHOT_TEST_PEER" // the path, set in a child that answers as peer; "-" before it skips bbolt's check
-	peerMemory   = 3 << 30              // bytes a child may have
-	peerPatience = 2 * time.Minute      // for a child; the machine may have other work
+	// the path, set in a child that answers as peer; "-" before it skips bbolt's check
+	peerVariable = "SNAPSHOT_TEST_PEER"
+	peerMemory   = 3 << 30         // bytes a child may have
+	peerPatience = 2 * time.Minute // for a child; the machine may have other work
 )
 
 // askPeers has a child check the file at path: a bad one can end the process, hang it or fill
@@ -80,7 +81,8 @@ func askPeers(t testing.TB, path string) (v peerVerdict) {
 // lastWords is what a process that ended said first: Go prints the panic before the stacks.
 func lastWords(log string) string {
 	for line := range strings.Lines(log) {
-		if strings.HasPrefix(line, "panic") || strings.HasPrefix(line, "fatal") || strings.HasPrefix(line, "unexpected fault") {
+		if strings.HasPrefix(line, "panic") || strings.HasPrefix(line, "fatal") ||
+			strings.HasPrefix(line, "unexpected fault") {
 			return strings.TrimSpace(line[:min(len(line), 200)])
 		}
 	}
@@ -190,11 +192,13 @@ func serve(t testing.TB, dir string) (served, lies string, err error) {
 // use writes and compacts, and looks at what the server saves.
 func use(t testing.TB, server *etcdtest.Server) error {
 	for _, name := range []string{"/mutant", "/mutant", "/mutant2"} {
-		if _, err := server.Client.Put(t.Context(), name, strings.Repeat("x", 5000)); err != nil && !refusedByAlarm(err) {
+		if _, err := server.Client.Put(t.Context(), name, strings.Repeat("x", 5000)); err != nil &&
+			!refusedByAlarm(err) {
 			return fmt.Errorf("put: %w", err)
 		}
 	}
-	if _, err := server.Client.Delete(t.Context(), "/mutant", clientv3.WithPrefix()); err != nil && !refusedByAlarm(err) {
+	if _, err := server.Client.Delete(t.Context(), "/mutant", clientv3.WithPrefix()); err != nil &&
+		!refusedByAlarm(err) {
 		return fmt.Errorf("delete: %w", err)
 	}
 	_, err := server.Client.Compact(t.Context(), etcdtest.Revision(t, server), clientv3.WithCompactPhysical())
@@ -217,7 +221,8 @@ func use(t testing.TB, server *etcdtest.Server) error {
 func wrongRevisions(t testing.TB, server *etcdtest.Server, kvs []etcdtest.KV) string {
 	for _, kv := range kvs[:min(len(kvs), 20)] {
 		if kv.CreateRevision < 1 || kv.ModRevision < kv.CreateRevision || kv.Version < 1 {
-			return fmt.Sprintf("%q has create_revision %d, mod_revision %d, version %d", kv.Key, kv.CreateRevision, kv.ModRevision, kv.Version)
+			return fmt.Sprintf("%q has create_revision %d, mod_revision %d, version %d", kv.Key, kv.CreateRevision,
+				kv.ModRevision, kv.Version)
 		}
 		for _, rev := range []int64{kv.ModRevision, max(1, kv.ModRevision-1)} {
 			r, err := server.Client.Get(t.Context(), string(kv.Key), clientv3.WithRev(rev))
@@ -226,7 +231,8 @@ func wrongRevisions(t testing.TB, server *etcdtest.Server, kvs []etcdtest.KV) st
 			}
 			has := err == nil && len(r.Kvs) == 1 && r.Kvs[0].ModRevision == kv.ModRevision
 			if has != (rev == kv.ModRevision) {
-				return fmt.Sprintf("%q of mod_revision %d, asked for at %d: %t, %v", kv.Key, kv.ModRevision, rev, has, err)
+				return fmt.Sprintf("%q of mod_revision %d, asked for at %d: %t, %v", kv.Key,
+					kv.ModRevision, rev, has, err)
 			}
 		}
 	}
@@ -241,8 +247,10 @@ func wrongVersions(t testing.TB, server *etcdtest.Server, kvs []etcdtest.KV) str
 			continue // an alarm, or a lease that has expired
 		}
 		now, err := server.Client.Get(t.Context(), string(kv.Key))
-		if err != nil || len(now.Kvs) != 1 || now.Kvs[0].Version != kv.Version+1 || now.Kvs[0].CreateRevision != kv.CreateRevision {
-			return fmt.Sprintf("%q of version %d, created at %d, is after a put %v, %v", kv.Key, kv.Version, kv.CreateRevision, now, err)
+		if err != nil || len(now.Kvs) != 1 || now.Kvs[0].Version != kv.Version+1 ||
+			now.Kvs[0].CreateRevision != kv.CreateRevision {
+			return fmt.Sprintf("%q of version %d, created at %d, is after a put %v, %v", kv.Key, kv.Version,
+				kv.CreateRevision, now, err)
 		}
 	}
 	return ""
@@ -269,15 +277,20 @@ type explanation struct {
 func accepts() []explanation {
 	return []explanation{
 		{regexp.MustCompile(`meta page [01]:|bytes follow the image|file is truncated`),
-			"a snapshot has two right metas and ends at their high-water mark; bbolt looks at one, and at no size until it needs a page"},
+			"a snapshot has two right metas and ends at their high-water mark; bbolt looks at one, and at no size " +
+				"until it needs a page"},
 		{regexp.MustCompile(`free list: .*(lies outside|is named free)`),
 			"a server uses the page as soon as it needs one: it did not yet"},
 		{regexp.MustCompile(`is not a KeyValue \(field [1-6]\)`), "etcd 3.4 to 3.6 die of it, 3.7 loses the field"},
-		{regexp.MustCompile(`bucket "[a-zR]*": .*field \d has wire type`), "etcd 3.4 to 3.6 die of it, 3.7 loses the field"},
+		{regexp.MustCompile(`bucket "[a-zR]*": .*field \d has wire type`),
+			"etcd 3.4 to 3.6 die of it, 3.7 loses the field"},
 		{regexp.MustCompile(`holds a bucket of its own|is not a bucket`), "bbolt reads it as empty; etcd stores none"},
-		{regexp.MustCompile(`lies in the page's own table|shares bytes with`), "bbolt reads what lies there, twice; it never writes such a page"},
-		{regexp.MustCompile(`revision key of 18 bytes`), "a server dies when it reads the record by its revision, which nobody did yet"},
-		{regexp.MustCompile(`does not sort after the one before it`), "bbolt check passes over inline buckets; a search misses entries"},
+		{regexp.MustCompile(`lies in the page's own table|shares bytes with`),
+			"bbolt reads what lies there, twice; it never writes such a page"},
+		{regexp.MustCompile(`revision key of 18 bytes`),
+			"a server dies when it reads the record by its revision, which nobody did yet"},
+		{regexp.MustCompile(`does not sort after the one before it`),
+			"bbolt check passes over inline buckets; a search misses entries"},
 	}
 }
 
@@ -286,7 +299,8 @@ func accepts() []explanation {
 func dies() []explanation {
 	return []explanation{
 		{regexp.MustCompile(`its name is not UTF-8`), "warned of: the server runs, and cannot list its users or roles"},
-		{regexp.MustCompile(`neither in use nor free`), "warned of: bbolt check finds lost pages, a server lives with them"},
+		{regexp.MustCompile(`neither in use nor free`),
+			"warned of: bbolt check finds lost pages, a server lives with them"},
 	}
 }
 

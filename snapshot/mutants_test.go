@@ -163,7 +163,8 @@ func editFreeList(t testing.TB, r *rand.Rand, image []byte) []byte {
 
 // changeRecord changes one record of the key bucket through bbolt.
 func changeRecord(t testing.TB, r *rand.Rand, image []byte) []byte {
-	return imageOf(rebuilt(t, withDigest(image), 4096, func(tx *bbolt.Tx) error { return changeOne(r, tx.Bucket([]byte("key"))) }))
+	return imageOf(rebuilt(t, withDigest(image), 4096,
+		func(tx *bbolt.Tx) error { return changeOne(r, tx.Bucket([]byte("key"))) }))
 }
 
 // smallBuckets are the buckets of a server but that of the records.
@@ -181,14 +182,19 @@ func changeEntry(t testing.TB, r *rand.Rand, image []byte) []byte {
 			return changeOne(r, b)
 		}
 		keys := map[string][]string{
-			metaBucket: {"consistent_index", "term", "confState", "storageVersion", "scheduledCompactRev", "finishedCompactRev"},
-			"cluster":  {"clusterVersion", "downgrade"}, "auth": {"authEnabled", "authRevision"},
-			"alarm": {"\x08\x01\x10\x01", "\x08\x01\x10\x02", "\x10\x01", "\x08"}, "members": {"1", "ffffffffffffffff", "g"},
-			"members_removed": {"1", "x"}, leaseBucket: {"\x00\x00\x00\x00\x00\x00\x00\x09", "9"}, "authUsers": {"u"}, "authRoles": {"r"},
+			metaBucket: {"consistent_index", "term", "confState", "storageVersion", "scheduledCompactRev",
+				"finishedCompactRev"},
+			"cluster": {"clusterVersion", "downgrade"}, "auth": {"authEnabled", "authRevision"},
+			"alarm":           {"\x08\x01\x10\x01", "\x08\x01\x10\x02", "\x10\x01", "\x08"},
+			"members":         {"1", "ffffffffffffffff", "g"},
+			"members_removed": {"1", "x"}, leaseBucket: {"\x00\x00\x00\x00\x00\x00\x00\x09", "9"}, "authUsers": {"u"},
+			"authRoles": {"r"},
 		}[name]
 		values := [][]byte{
-			nil, {0}, {1}, {8, 9, 16, 60}, {0xff}, []byte("3.6.0"), []byte("3.9.0"), []byte("2.3.0"), []byte("{}"), []byte(`{"enabled":true}`),
-			appendRevisionKey(nil, Revision{Main: r.Int64()}, false), appendRevisionKey(nil, Revision{Main: int64(r.IntN(40))}, r.IntN(2) == 0),
+			nil, {0}, {1}, {8, 9, 16, 60}, {0xff}, []byte("3.6.0"), []byte("3.9.0"), []byte("2.3.0"), []byte("{}"),
+			[]byte(`{"enabled":true}`),
+			appendRevisionKey(nil, Revision{Main: r.Int64()}, false),
+			appendRevisionKey(nil, Revision{Main: int64(r.IntN(40))}, r.IntN(2) == 0),
 			make([]byte, 8), {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff},
 		}
 		return b.Put([]byte(keys[r.IntN(len(keys))]), values[r.IntN(len(values))])

@@ -276,7 +276,8 @@ func (o *random) checkRefused(s *Snapshot, rev int64) {
 	for r, err := range s.LiveAt(context.Background(), nil, rev) {
 		require.Nil(o.t, r)
 		require.ErrorIs(o.t, err, want)
-		require.ErrorContains(o.t, err, fmt.Sprintf("%d was asked for, the file keeps %d to %d", rev, max(o.compact, 1), o.model.rev))
+		require.ErrorContains(o.t, err, fmt.Sprintf("%d was asked for, the file keeps %d to %d", rev,
+			max(o.compact, 1), o.model.rev))
 		n++
 	}
 	require.Equal(o.t, 1, n)

@@ -91,7 +91,10 @@ func TestStoredFreeList(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "raw.db")
 	rebuildInto(t, path, fixture(t), 4096, nil)
 	db := must(bbolt.Open(path, 0o600, nil))(t)
-	require.NoError(t, db.Update(func(tx *bbolt.Tx) error { return tx.Bucket([]byte("cluster")).Put([]byte("k"), []byte("v")) }))
+	require.NoError(t, db.Update(func(tx *bbolt.Tx) error {
+		return tx.Bucket([]byte("cluster")).Put([]byte("k"),
+			[]byte("v"))
+	}))
 	require.NoError(t, db.Close())
 	untouched(t, path)
 	s := open(t, path)

@@ -17,7 +17,8 @@ import (
 
 // TestScan: each record says whether it is live, and how many bytes its entry takes.
 func TestScan(t *testing.T) {
-	path := etcdtest.Build(t, "grant 300 60\nput a 1\nput b 2 lease=300\nput a 3\ndel b\nput c size=5000\ncompact\nput c 4\nput d 5\ndel d\n")
+	path := etcdtest.Build(t, "grant 300 60\nput a 1\nput b 2 lease=300\nput a 3\ndel b\nput c "+
+		"size=5000\ncompact\nput c 4\nput d 5\ndel d\n")
 	ctx, s := context.Background(), open(t, path)
 	type seen struct {
 		key, value      string
@@ -31,7 +32,8 @@ func TestScan(t *testing.T) {
 		sizes = append(sizes, r.Stored)
 	}
 	blob := string(etcdtest.Blob("c", 1))
-	require.Equal(t, []seen{{"a", "3", true, false}, {"c", blob, false, false}, {"c", "4", true, false}, {"d", "5", false, false}, {"d", "", false, true}}, got)
+	require.Equal(t, []seen{{"a", "3", true, false}, {"c", blob, false, false}, {"c", "4", true, false},
+		{"d", "5", false, false}, {"d", "", false, true}}, got)
 
 	db := must(bbolt.Open(path, 0o400, &bbolt.Options{ReadOnly: true}))(t)
 	defer db.Close()
@@ -52,7 +54,8 @@ func TestScan(t *testing.T) {
 
 // TestNewest: the last records of Live, however many are asked for.
 func TestNewest(t *testing.T) {
-	ctx, s := context.Background(), open(t, etcdtest.Build(t, "put a 1\nput b 2\nput a 3\nput c 4\ndel b\nput d 5\nput e 6\ndel e\n"))
+	ctx, s := context.Background(), open(t, etcdtest.Build(t,
+		"put a 1\nput b 2\nput a 3\nput c 4\ndel b\nput d 5\nput e 6\ndel e\n"))
 	keys := func(all iter.Seq2[*Record, error]) (keys []string) {
 		for rec, err := range all {
 			require.NoError(t, err)
@@ -141,7 +144,8 @@ func BenchmarkSift(b *testing.B) {
 // same order.
 func TestLivePrefix(t *testing.T) {
 	s := open(t, gunzip(t, "calico/before.db"))
-	changes := []Change{put("compact_rev_key", "1"), put("//", "2"), put("/registry/", "3"), put("/", "4"), put("a", "5"), put("/"+strings.Repeat("x", maxFolderSize)+"/y/z", "6")}
+	changes := []Change{put("compact_rev_key", "1"), put("//", "2"), put("/registry/", "3"), put("/", "4"),
+		put("a", "5"), put("/"+strings.Repeat("x", maxFolderSize)+"/y/z", "6")}
 	path, _ := write(t, s, WriteConfig{}, changes...)
 	s = open(t, path)
 	var all []string

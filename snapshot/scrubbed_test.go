@@ -30,7 +30,8 @@ func TestScrubbed(t *testing.T) {
 	inputs := map[string]func(t testing.TB) *Snapshot{
 		"scheduled compaction": func(t testing.TB) *Snapshot {
 			return open(t, copyOf(t, rebuilt(t, built(t, pastStory), 4096, func(tx *bbolt.Tx) error {
-				return tx.Bucket([]byte("meta")).Put([]byte(scheduledCompact), appendRevisionKey(nil, Revision{Main: 12}, false))
+				return tx.Bucket([]byte("meta")).Put([]byte(scheduledCompact),
+					appendRevisionKey(nil, Revision{Main: 12}, false))
 			})))
 		},
 	}
@@ -38,7 +39,10 @@ func TestScrubbed(t *testing.T) {
 		inputs[name] = func(t testing.TB) *Snapshot { return open(t, recorded(t, name)) }
 	}
 	for seed := range uint64(4) {
-		inputs[fmt.Sprint("history ", seed)] = func(t testing.TB) *Snapshot { return sameSaved(t, newRandom(t, seed, 7, 250).server) }
+		inputs[fmt.Sprint("history ", seed)] = func(t testing.TB) *Snapshot {
+			return sameSaved(t,
+				newRandom(t, seed, 7, 250).server)
+		}
 	}
 	for name, input := range inputs {
 		t.Run(name, func(t *testing.T) {
@@ -69,7 +73,8 @@ func TestScrubbedServed(t *testing.T) {
 				want = append(want, event)
 			}
 		}
-		require.Equal(t, append(want, fmt.Sprintf("PUT /stay/new %d", res.Revision-1)), watched(t, server, oldest+1, res.Revision))
+		require.Equal(t, append(want, fmt.Sprintf("PUT /stay/new %d", res.Revision-1)),
+			watched(t, server, oldest+1, res.Revision))
 	})
 }
 
@@ -87,16 +92,20 @@ func TestScrubbedChanges(t *testing.T) {
 	s := open(t, copyOf(t, built(t, "put /a/1 x\nput /a/2 x\nput /b y\ndel /a/2")))
 	deleted := func(prior int64) Change { return Change{Key: []byte("/a/1"), Delete: true, Prior: prior} }
 	for _, changes := range [][]Change{
-		{{Key: []byte("/a/1"), Value: []byte("z"), Prior: 2}}, {put("/a/new", "z")}, {deleted(3)}, {deleted(2), deleted(2)},
+		{{Key: []byte("/a/1"), Value: []byte("z"), Prior: 2}}, {put("/a/new", "z")}, {deleted(3)},
+		{deleted(2), deleted(2)},
 	} {
 		path := filepath.Join(t.TempDir(), "out.db")
 		_, err := Write(t.Context(), path, s, seq(changes...), WriteConfig{Scrub: without("/a/")})
 		require.ErrorIs(t, err, errConflict)
 		nothingIn(t, filepath.Dir(path))
 	}
-	path, res := proved(t, s, WriteConfig{Scrub: without("/a/")}, del("/a/1"), del("/a/2"), del("/a/none"), put("/c", "new"))
-	require.Equal(t, WriteResult{FileInfo: FileInfo{res.Path, res.SHA256, 7, 2, res.Bytes}, Appended: 1, Scrubbed: 3}, res)
-	require.Equal(t, int64(6), get(t, open(t, path), "/c").ModRevision, "a deletion of what is scrubbed takes no revision")
+	path, res := proved(t, s, WriteConfig{Scrub: without("/a/")}, del("/a/1"), del("/a/2"), del("/a/none"),
+		put("/c", "new"))
+	require.Equal(t, WriteResult{FileInfo: FileInfo{res.Path, res.SHA256, 7, 2, res.Bytes}, Appended: 1, Scrubbed: 3},
+		res)
+	require.Equal(t, int64(6), get(t, open(t, path), "/c").ModRevision,
+		"a deletion of what is scrubbed takes no revision")
 }
 
 // TestScrubbedTwice: each leaves its last record, and the revision goes on.
@@ -113,7 +122,8 @@ func TestScrubbedTwice(t *testing.T) {
 // TestNoRevisionLeft: a change needs one, the last record too; and a store at the very end is
 // refused.
 func TestNoRevisionLeft(t *testing.T) {
-	for rev, want := range map[int64]string{maxRevision: "no revision is left", math.MaxInt64: "a server dies of the write behind"} {
+	for rev, want := range map[int64]string{maxRevision: "no revision is left",
+		math.MaxInt64: "a server dies of the write behind"} {
 		s := open(t, copyOf(t, rebuilt(t, fixture(t), 4096, func(tx *bbolt.Tx) error {
 			return putRecord(tx.Bucket([]byte("key")), created(rev, "/last", "x"))
 		})))
@@ -163,7 +173,10 @@ func stains(t testing.TB, pageSize int) (raw []byte, values [][]byte) {
 			return putRecord(b, Record{Revision: Revision{Main: rev}, Key: key, Tombstone: true})
 		})
 		if i%4 == 0 { // what a compaction does
-			update(func(b *bbolt.Bucket) error { return b.Delete(appendRevisionKey(nil, Revision{Main: rev - 1}, false)) })
+			update(func(b *bbolt.Bucket) error {
+				return b.Delete(appendRevisionKey(nil,
+					Revision{Main: rev - 1}, false))
+			})
 		}
 	}
 	require.NoError(t, db.Close())

@@ -29,14 +29,18 @@ func shapes() []shape {
 			require.Zero(t, s.db.Bucket("key").Inline.Count())
 			require.Zero(t, s.db.Bucket("key").Root)
 		}, true},
-		{"one inline key", func(t testing.TB) []byte { return built(t, "put /a one") }, func(t testing.TB, s *Snapshot) {
-			require.Zero(t, s.db.Bucket("key").Root)
-			require.Equal(t, 1, s.db.Bucket("key").Inline.Count())
-		}, true},
+		{"one inline key", func(t testing.TB) []byte { return built(t, "put /a one") },
+			func(t testing.TB, s *Snapshot) {
+				require.Zero(t, s.db.Bucket("key").Root)
+				require.Equal(t, 1, s.db.Bucket("key").Inline.Count())
+			}, true},
 		{"recorded", func(t testing.TB) []byte { return fixture(t) }, func(t testing.TB, s *Snapshot) {}, true},
-		{"16 KiB pages", func(t testing.TB) []byte { return rebuilt(t, fixture(t), 16<<10, nil) }, pagesOf(16 << 10), true},
-		{"64 KiB pages", func(t testing.TB) []byte { return rebuilt(t, fixture(t), 64<<10, nil) }, pagesOf(64 << 10), true},
-		{"1 KiB pages", func(t testing.TB) []byte { return rebuilt(t, fixture(t), 1<<10, nil) }, pagesOf(1 << 10), false},
+		{"16 KiB pages", func(t testing.TB) []byte { return rebuilt(t, fixture(t), 16<<10, nil) },
+			pagesOf(16 << 10), true},
+		{"64 KiB pages", func(t testing.TB) []byte { return rebuilt(t, fixture(t), 64<<10, nil) },
+			pagesOf(64 << 10), true},
+		{"1 KiB pages", func(t testing.TB) []byte { return rebuilt(t, fixture(t), 1<<10, nil) },
+			pagesOf(1 << 10), false},
 		{"deep key bucket", deepKeys, func(t testing.TB, s *Snapshot) {
 			require.GreaterOrEqual(t, levels(t, s, s.db.Bucket("key").Root), 3)
 		}, true},
@@ -61,7 +65,8 @@ func shapes() []shape {
 		{"inline leases", edited(withLeases(1)), func(testing.TB, *Snapshot) {}, false},
 		{"a leaf of leases", edited(withLeases(30)), func(testing.TB, *Snapshot) {}, false},
 		{"a tree of leases", edited(withLeases(50_000)), func(testing.TB, *Snapshot) {}, true},
-		{"no lease bucket", edited(func(tx *bbolt.Tx) error { return tx.DeleteBucket([]byte(leaseBucket)) }), func(testing.TB, *Snapshot) {}, true},
+		{"no lease bucket", edited(func(tx *bbolt.Tx) error { return tx.DeleteBucket([]byte(leaseBucket)) }),
+			func(testing.TB, *Snapshot) {}, true},
 	}
 }
 
@@ -98,7 +103,8 @@ func putRecord(b *bbolt.Bucket, rec Record) error {
 
 // created is the record of a key's first Put at main revision rev.
 func created(rev int64, key, value string) Record {
-	return Record{Revision: Revision{Main: rev}, Key: []byte(key), Value: []byte(value), CreateRevision: rev, ModRevision: rev, Version: 1}
+	return Record{Revision: Revision{Main: rev}, Key: []byte(key), Value: []byte(value), CreateRevision: rev,
+		ModRevision: rev, Version: 1}
 }
 
 // withKeys replaces the key bucket by n small records, one a revision.
@@ -148,7 +154,8 @@ func TestPlaceInRoot(t *testing.T) {
 		w := &bolt.Writer{Out: out, PageSize: s.db.PageSize, Next: s.db.HighWater}
 		left, right := emit(t, w, bolt.FlagLeaf, elems[:i]), emit(t, w, bolt.FlagLeaf, elems[i:])
 		m := s.db.Meta
-		m.Root = emit(t, w, bolt.FlagBranch, []bolt.Element{{Key: elems[0].Key, Child: left}, {Key: elems[i].Key, Child: right}})
+		m.Root = emit(t, w, bolt.FlagBranch, []bolt.Element{{Key: elems[0].Key, Child: left},
+			{Key: elems[i].Key, Child: right}})
 		m.HighWater = w.Next
 		require.NoError(t, w.Flush())
 		copy(out.b, m.Pages())
@@ -248,7 +255,8 @@ func emptyKeys(t testing.TB) []byte {
 		}
 	}
 	b = withPage(s.db, s.db.HighWater, bolt.FlagLeaf, elems, func(m *bolt.Meta, id uint64) { m.Root = id })
-	return withPage(&bolt.DB{Image: imageOf(b), Meta: mustMeta(b)}, s.db.HighWater+1, bolt.FlagLeaf, nil, func(*bolt.Meta, uint64) {})
+	return withPage(&bolt.DB{Image: imageOf(b), Meta: mustMeta(b)}, s.db.HighWater+1, bolt.FlagLeaf, nil,
+		func(*bolt.Meta, uint64) {})
 }
 
 func mustMeta(b []byte) bolt.Meta {
@@ -290,7 +298,8 @@ func spine(db *bolt.DB, id uint64) (pages []bolt.Page, err error) {
 func mixed(t testing.TB, s *Snapshot, scrub func(key []byte) bool) []Change {
 	t.Helper()
 	changes := []Change{
-		put("/new/"+strings.Repeat("n", 4000), "long"), put("/new/empty", ""), put("/new/huge", strings.Repeat("h", 3<<20)),
+		put("/new/"+strings.Repeat("n", 4000), "long"), put("/new/empty", ""),
+		put("/new/huge", strings.Repeat("h", 3<<20)),
 	}
 	for _, key := range slices.Sorted(maps.Keys(modelOf(t, s))) {
 		switch scrubbed := scrub != nil && scrub([]byte(key)); {

@@ -25,7 +25,8 @@ func status(t testing.TB, path string) Status {
 func TestStatusOfAServer(t *testing.T) {
 	ctx := context.Background()
 	server := etcdtest.Start(t, filepath.Join(t.TempDir(), "etcd"))
-	etcdtest.Run(t, server, "grant 7 3600\ngrant 8 3600\nput /a x lease=7\nput /b x lease=7\nput /c x lease=8\nput /b y\nput /d x lease=8\ndel /d\nput /e x")
+	etcdtest.Run(t, server, "grant 7 3600\ngrant 8 3600\nput /a x lease=7\nput /b x lease=7\nput /c x lease=8\nput "+
+		"/b y\nput /d x lease=8\ndel /d\nput /e x")
 	for _, name := range []string{"root", "reader"} {
 		must(server.Client.RoleAdd(ctx, name))(t)
 	}
@@ -33,7 +34,8 @@ func TestStatusOfAServer(t *testing.T) {
 	members := must(server.Client.MemberList(ctx))(t)
 	id := members.Members[0].ID
 	alarm := etcdserverpb.NewMaintenanceClient(server.Client.ActiveConnection())
-	_, err := alarm.Alarm(ctx, &etcdserverpb.AlarmRequest{Action: etcdserverpb.AlarmRequest_ACTIVATE, MemberID: id, Alarm: etcdserverpb.AlarmType_NOSPACE})
+	_, err := alarm.Alarm(ctx, &etcdserverpb.AlarmRequest{Action: etcdserverpb.AlarmRequest_ACTIVATE, MemberID: id,
+		Alarm: etcdserverpb.AlarmType_NOSPACE})
 	require.NoError(t, err)
 	path := saved(t, server)
 	st := status(t, path)
@@ -85,7 +87,8 @@ func TestStatusBesideEtcdutl(t *testing.T) {
 func TestManyAlarms(t *testing.T) {
 	b := rebuilt(t, fixture(t), 4096, func(tx *bbolt.Tx) error {
 		for i := range maxAlarms + 1 {
-			if err := tx.Bucket([]byte("alarm")).Put([]byte{0x08, byte(i) | 0x80, byte(i>>7) & 0x7f, 0x10, 0x01}, nil); err != nil {
+			if err := tx.Bucket([]byte("alarm")).Put([]byte{0x08, byte(i) | 0x80, byte(i>>7) & 0x7f, 0x10, 0x01},
+				nil); err != nil {
 				return err
 			}
 		}
@@ -103,7 +106,8 @@ func TestProgress(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "in.db")
 	_, err := Build(ctx, path, Content{Revision: 5000, Records: func(yield func(*Record, error) bool) {
 		for i := range int64(4000) {
-			rec := &Record{Key: fmt.Appendf(nil, "/registry/%d/%04d", i/100, i), Value: make([]byte, 1000), Revision: Revision{Main: i + 2}, CreateRevision: i + 2, ModRevision: i + 2, Version: 1}
+			rec := &Record{Key: fmt.Appendf(nil, "/registry/%d/%04d", i/100, i), Value: make([]byte, 1000),
+				Revision: Revision{Main: i + 2}, CreateRevision: i + 2, ModRevision: i + 2, Version: 1}
 			if !yield(rec, nil) {
 				return
 			}

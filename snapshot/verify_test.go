@@ -36,7 +36,8 @@ func TestVerifyRecordings(t *testing.T) {
 
 func TestSoundAfter(t *testing.T) {
 	at := func(main, create, version int64) *Record {
-		return &Record{Revision: Revision{Main: main}, ModRevision: main, CreateRevision: create, Version: version, Key: []byte("k")}
+		return &Record{Revision: Revision{Main: main}, ModRevision: main, CreateRevision: create, Version: version,
+			Key: []byte("k")}
 	}
 	gone := &Record{Revision: Revision{Main: 8}, Tombstone: true, Key: []byte("k")}
 	tests := []struct {
@@ -55,8 +56,10 @@ func TestSoundAfter(t *testing.T) {
 		{"version restarts", at(5, 3, 2), at(9, 9, 1), "want 3 and 3"},
 		{"version skips", at(5, 3, 2), at(9, 3, 4), "want 3 and 3"},
 		{"created again with an old life", gone, at(9, 3, 3), "want 9 and 1"},
-		{"mod_revision of another", nil, &Record{Revision: Revision{Main: 5}, ModRevision: 4, CreateRevision: 4, Version: 1, Key: []byte("k")}, "mod_revision is 4"},
-		{"tombstone with a value", nil, &Record{Tombstone: true, Value: []byte("x"), Key: []byte("k")}, "more than its key"},
+		{"mod_revision of another", nil, &Record{Revision: Revision{Main: 5}, ModRevision: 4, CreateRevision: 4,
+			Version: 1, Key: []byte("k")}, "mod_revision is 4"},
+		{"tombstone with a value", nil, &Record{Tombstone: true, Value: []byte("x"), Key: []byte("k")},
+			"more than its key"},
 		{"no key", nil, &Record{Value: []byte("x")}, "without a key"},
 	}
 	for _, tt := range tests {

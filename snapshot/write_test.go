@@ -106,9 +106,11 @@ func TestLikeALiveServer(t *testing.T) {
 // of a tombstone with numbers, and of a key with the same hash.
 func TestNewKeyInheritsNothing(t *testing.T) {
 	tombstone := Record{Key: []byte("/gone"), CreateRevision: 2, Version: 7}
-	s := open(t, copyOf(t, rebuilt(t, built(t, "put /a one\nput /a two\nput /gone x\ndel /gone\n"), 4096, func(tx *bbolt.Tx) error {
-		return tx.Bucket([]byte("key")).Put(appendRevisionKey(nil, Revision{Main: 5}, true), tombstone.appendKeyValue(nil))
-	})))
+	s := open(t, copyOf(t, rebuilt(t, built(t, "put /a one\nput /a two\nput /gone x\ndel /gone\n"), 4096,
+		func(tx *bbolt.Tx) error {
+			return tx.Bucket([]byte("key")).Put(appendRevisionKey(nil, Revision{Main: 5}, true),
+				tombstone.appendKeyValue(nil))
+		})))
 	x := must(s.index(t.Context()))(t)
 	ordinal, found, err := x.find([]byte("/a"), &Record{})
 	require.NoError(t, err)
@@ -129,7 +131,8 @@ func TestNewKeyInheritsNothing(t *testing.T) {
 	} {
 		rec, err := a.record(want.change)
 		require.NoError(t, err, "%s", want.change.Key)
-		require.Equal(t, []int64{want.create, int64(6 + i), want.version}, []int64{rec.CreateRevision, rec.ModRevision, rec.Version}, "%s", rec.Key)
+		require.Equal(t, []int64{want.create, int64(6 + i), want.version},
+			[]int64{rec.CreateRevision, rec.ModRevision, rec.Version}, "%s", rec.Key)
 	}
 	require.Equal(t, 4, a.Keys)
 }
@@ -244,7 +247,8 @@ func TestCopyThroughMemory(t *testing.T) {
 	require.NoError(t, os.WriteFile(from, content, 0o600))
 	in := must(os.Open(from))(t)
 	defer in.Close()
-	for name, copyRange := range map[string]func(out, in *os.File, at, n int64) (int64, error){"kernel": copyRange, "memory": copyThrough} {
+	for name, copyRange := range map[string]func(out, in *os.File, at, n int64) (int64, error){"kernel": copyRange,
+		"memory": copyThrough} {
 		out := must(os.Create(filepath.Join(t.TempDir(), "to")))(t)
 		defer out.Close()
 		for at := int64(0); at < int64(len(content)); {

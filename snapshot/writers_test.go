@@ -71,7 +71,8 @@ func writers() map[string]writer {
 		"compact":          with(WriteConfig{Compact: &Compaction{Keep: 100}, Leases: granted}),
 		"build": func(ctx context.Context, path string, s *Snapshot, c caller) (res WriteResult, err error) {
 			err = s.Guard(func() error {
-				content := Content{Records: ticking(&c, s.Live(ctx, nil)), Revision: 1 << 40, Leases: granted, Notes: aNote()}
+				content := Content{Records: ticking(&c, s.Live(ctx, nil)), Revision: 1 << 40,
+					Leases: granted, Notes: aNote()}
 				res, err = Build(ctx, path, content, func(ctx context.Context, out *Snapshot) error {
 					return cmp.Or(c.tick(), c.check(ctx, out))
 				})
@@ -290,7 +291,8 @@ func TestSecondPass(t *testing.T) {
 	}
 	a, b := created(5, "/a", "x"), created(6, "/b", "x")
 	for name, second := range map[string]iter.Seq2[*Record, error]{
-		"fewer": these(a), "more": these(a, b, created(7, "/c", "x")), "another": these(a, created(6, "/b", "y")), "none": these(),
+		"fewer": these(a), "more": these(a, b, created(7, "/c", "x")), "another": these(a, created(6, "/b", "y")),
+		"none": these(),
 	} {
 		refused(name, nil, WriteConfig{Build: &Content{Revision: 9, Records: firstThen(these(a, b), second)}})
 	}
@@ -357,8 +359,10 @@ func TestNeverOverwrites(t *testing.T) {
 	require.NoError(t, os.Chmod(filepath.Dir(locked), 0o755))
 	require.NoError(t, os.Chmod(locked, 0o555))
 	for path, want := range map[string]error{
-		in: fs.ErrExist, at("file"): fs.ErrExist, at("folder"): fs.ErrExist, at("broken"): fs.ErrExist, at("link"): fs.ErrExist,
-		at("hard"): fs.ErrExist, at("absent/out.db"): fs.ErrNotExist, in + "/out.db": unix.ENOTDIR, locked + "/out.db": fs.ErrPermission,
+		in: fs.ErrExist, at("file"): fs.ErrExist, at("folder"): fs.ErrExist, at("broken"): fs.ErrExist,
+		at("link"): fs.ErrExist,
+		at("hard"): fs.ErrExist, at("absent/out.db"): fs.ErrNotExist, in + "/out.db": unix.ENOTDIR,
+		locked + "/out.db": fs.ErrPermission,
 	} {
 		write := func() error {
 			_, err := Write(t.Context(), path, s, seq(put("/new", "x")), WriteConfig{})

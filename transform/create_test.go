@@ -82,7 +82,8 @@ func TestCreateEncrypts(t *testing.T) {
 	got := live(t, f.out)
 	require.Equal(t, "made", got["/registry/configmaps/ns/c"])
 	require.Equal(t, verbatim, got[secretsDir+"moved"])
-	plain, _, err := by.Decrypt(t.Context(), schema.GroupResource{Resource: "secrets"}, []byte(secretsDir+"made"), []byte(got[secretsDir+"made"]))
+	plain, _, err := by.Decrypt(t.Context(), schema.GroupResource{Resource: "secrets"}, []byte(secretsDir+"made"),
+		[]byte(got[secretsDir+"made"]))
 	require.NoError(t, err)
 	require.Equal(t, "made", string(plain))
 }
@@ -107,13 +108,14 @@ func TestScrub(t *testing.T) {
 func TestCompact(t *testing.T) {
 	f := input(t)
 	run := func(in, out string, first, second snapshot.Compaction) *Report {
-		r, err := Run(context.Background(), Options{In: in, Out: out}, planFunc(func(ctx context.Context, v *View) error {
-			v.Make(Output{Compact: &first})
-			require.NoError(t, v.Put(ctx, []byte("/b"), []byte("changed")))
-			require.NoError(t, v.Delete(ctx, []byte("/leased")))
-			v.Make(Output{Compact: &second})
-			return nil
-		}))
+		r, err := Run(context.Background(), Options{In: in, Out: out},
+			planFunc(func(ctx context.Context, v *View) error {
+				v.Make(Output{Compact: &first})
+				require.NoError(t, v.Put(ctx, []byte("/b"), []byte("changed")))
+				require.NoError(t, v.Delete(ctx, []byte("/leased")))
+				v.Make(Output{Compact: &second})
+				return nil
+			}))
 		require.NoError(t, err)
 		return r
 	}
@@ -144,24 +146,26 @@ func TestCheckOutput(t *testing.T) {
 		}
 	}
 	wrong := errors.New("not what I wanted")
-	r, err := Run(context.Background(), Options{In: f.in, Out: f.out}, plan(func(context.Context, *View, *inspect.Reader) error {
-		return wrong
-	}))
+	r, err := Run(context.Background(), Options{In: f.in, Out: f.out},
+		plan(func(context.Context, *View, *inspect.Reader) error {
+			return wrong
+		}))
 	require.ErrorIs(t, err, wrong)
 	require.Equal(t, Failed, r.Outcome)
 	noOutput(t, f)
 
 	seen := ""
-	_, err = Run(context.Background(), Options{In: f.in, Out: f.out}, plan(func(ctx context.Context, v *View, out *inspect.Reader) error {
-		noOutput(t, f)
-		e, err := out.Get(ctx, []byte("/b"))
-		require.NoError(t, err)
-		seen = string(e.Value)
-		before, err := v.Reader().Get(ctx, []byte("/b"))
-		require.NoError(t, err)
-		require.Equal(t, "two", string(before.Value), "what is staged is not seen")
-		return nil
-	}))
+	_, err = Run(context.Background(), Options{In: f.in, Out: f.out},
+		plan(func(ctx context.Context, v *View, out *inspect.Reader) error {
+			noOutput(t, f)
+			e, err := out.Get(ctx, []byte("/b"))
+			require.NoError(t, err)
+			seen = string(e.Value)
+			before, err := v.Reader().Get(ctx, []byte("/b"))
+			require.NoError(t, err)
+			require.Equal(t, "two", string(before.Value), "what is staged is not seen")
+			return nil
+		}))
 	require.NoError(t, err)
 	require.Equal(t, "changed", seen)
 }
@@ -178,7 +182,8 @@ func TestGoOn(t *testing.T) {
 	})
 	r, err := Run(context.Background(), Options{In: f.in, Out: f.out}, plan)
 	require.ErrorIs(t, err, ErrRefused)
-	require.Equal(t, []finding.Finding{{Key: "/b", Code: odd, Level: finding.Error, Reason: "it is odd", Outcome: finding.Refused}}, r.Problems)
+	require.Equal(t, []finding.Finding{{Key: "/b", Code: odd, Level: finding.Error, Reason: "it is odd",
+		Outcome: finding.Refused}}, r.Problems)
 	noOutput(t, f)
 	r, err = Run(context.Background(), Options{In: f.in, Out: f.out, Allow: []string{"odd"}}, plan)
 	require.NoError(t, err)
@@ -200,12 +205,13 @@ func fileText(t testing.TB, path string) string {
 // the same, would take that record along once it was granted.
 func TestGrantTakesNoNamedLease(t *testing.T) {
 	in, out := filepath.Join(t.TempDir(), "in.db"), filepath.Join(t.TempDir(), "out.db")
-	_, err := snapshot.Build(t.Context(), in, snapshot.Content{Revision: 2, Records: func(yield func(*snapshot.Record, error) bool) {
-		yield(&snapshot.Record{
-			Revision: snapshot.Revision{Main: 2}, Key: []byte("/theirs"), Value: []byte("stays"),
-			CreateRevision: 2, ModRevision: 2, Version: 1, Lease: 77,
-		}, nil)
-	}}, nil)
+	_, err := snapshot.Build(t.Context(), in, snapshot.Content{Revision: 2,
+		Records: func(yield func(*snapshot.Record, error) bool) {
+			yield(&snapshot.Record{
+				Revision: snapshot.Revision{Main: 2}, Key: []byte("/theirs"), Value: []byte("stays"),
+				CreateRevision: 2, ModRevision: 2, Version: 1, Lease: 77,
+			}, nil)
+		}}, nil)
 	require.NoError(t, err)
 	_, err = Run(t.Context(), Options{In: in, Out: out}, planFunc(func(ctx context.Context, v *View) error {
 		lease, err := v.Grant(ctx, 77, 60)

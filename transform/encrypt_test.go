@@ -30,7 +30,8 @@ func secretsOf(t testing.TB, encrypted map[string]*encryption.Transformers) file
 	script := "put /registry/namespaces/default {}\nput " + secretsDir + "plain `{\"plain\":1}`\ngrant 9 600\n"
 	for name, by := range encrypted {
 		key := secretsDir + name
-		script += "put " + key + " " + strconv.Quote(crypttest.Encrypt(t, by, "secrets", key, `{"name":"`+name+`"}`)) + " lease=9\n"
+		script += "put " + key + " " + strconv.Quote(crypttest.Encrypt(t, by, "secrets", key, `{"name":"`+name+`"}`)) +
+			" lease=9\n"
 	}
 	return files{etcdtest.Build(t, script), filepath.Join(t.TempDir(), "out.db")}
 }
@@ -39,7 +40,8 @@ func secretsOf(t testing.TB, encrypted map[string]*encryption.Transformers) file
 func decrypted(t testing.TB, with *encryption.Transformers, key, stored, by string) string {
 	t.Helper()
 	require.True(t, strings.HasPrefix(stored, by), "%.30q", stored)
-	plain, _, err := with.Decrypt(context.Background(), schema.GroupResource{Resource: "secrets"}, []byte(key), []byte(stored))
+	plain, _, err := with.Decrypt(context.Background(), schema.GroupResource{Resource: "secrets"},
+		[]byte(key), []byte(stored))
 	require.NoError(t, err)
 	return string(plain)
 }
@@ -50,7 +52,8 @@ func TestPutEncrypts(t *testing.T) {
 	f := secretsOf(t, map[string]*encryption.Transformers{"a": old, "same": old})
 	before := live(t, f.in)
 	r := f.run(t, Options{Encryption: now}, func(ctx context.Context, v *View) {
-		for name, value := range map[string]string{"a": "changed", "new": "made", "plain": "encrypted now", "same": `{"name":"same"}`} {
+		for name, value := range map[string]string{"a": "changed", "new": "made", "plain": "encrypted now",
+			"same": `{"name":"same"}`} {
 			key := []byte(secretsDir + name)
 			require.NoError(t, v.Put(ctx, key, []byte("put back")))
 			require.NoError(t, v.Put(ctx, key, []byte(value)))
@@ -84,8 +87,10 @@ func TestNeverPlaintext(t *testing.T) {
 		"derive to a new": func(ctx context.Context, v *View) (bool, error) {
 			return v.Derive(ctx, key, []byte("/other"), []byte("x"))
 		},
-		"derive onto it": func(ctx context.Context, v *View) (bool, error) { return v.Derive(ctx, clear, key, []byte("x")) },
-		"rewrap":         func(ctx context.Context, v *View) (bool, error) { return v.Rewrap(ctx, key) },
+		"derive onto it": func(ctx context.Context, v *View) (bool, error) {
+			return v.Derive(ctx, clear, key, []byte("x"))
+		},
+		"rewrap": func(ctx context.Context, v *View) (bool, error) { return v.Rewrap(ctx, key) },
 	}
 	for name, act := range acts {
 		for _, encrypter := range []Encrypter{nil, encrypter(t, "identity", "aescbc=a")} {
@@ -103,7 +108,8 @@ func TestNeverPlaintext(t *testing.T) {
 				require.NoError(t, err)
 				require.Equal(t, Unchanged, r.Outcome)
 				require.Len(t, r.Problems, 1)
-				require.Equal(t, []any{string(key), CodeWouldBePlaintext, finding.Skipped}, []any{r.Problems[0].Key, r.Problems[0].Code, r.Problems[0].Outcome})
+				require.Equal(t, []any{string(key), CodeWouldBePlaintext, finding.Skipped},
+					[]any{r.Problems[0].Key, r.Problems[0].Code, r.Problems[0].Outcome})
 				require.Contains(t, r.Problems[0].Reason, "would be stored in the clear")
 				o.Allow = nil
 				o.Out = filepath.Join(t.TempDir(), "refused.db")
@@ -151,7 +157,8 @@ func TestExposes(t *testing.T) {
 		exposes   bool
 	}{
 		{nil, "a", "a", true}, {nil, "plain", "a", false}, {nil, "none", "a", false},
-		{encrypter(t, "aescbc=z"), "a", "b", false}, {encrypter(t, "identity"), "a", "b", true}, {encrypter(t, "aescbc=z"), "a", "../../configmaps/ns/c", true},
+		{encrypter(t, "aescbc=z"), "a", "b", false}, {encrypter(t, "identity"), "a", "b", true},
+		{encrypter(t, "aescbc=z"), "a", "../../configmaps/ns/c", true},
 	} {
 		f.run(t, Options{DryRun: true, Encryption: tt.encrypter}, func(ctx context.Context, v *View) {
 			reason, err := v.Exposes(ctx, []byte(secretsDir+tt.from), []byte(filepath.Clean(secretsDir+tt.to)))
@@ -164,7 +171,8 @@ func TestExposes(t *testing.T) {
 // TestRewrap stages each value that the first key does not encrypt yet, once.
 func TestRewrap(t *testing.T) {
 	old, now := encrypter(t, "aescbc=o"), encrypter(t, "aescbc=no")
-	f := secretsOf(t, map[string]*encryption.Transformers{"old": old, "now": now, "lost": encrypter(t, "aescbc=x"), "put": old})
+	f := secretsOf(t, map[string]*encryption.Transformers{"old": old, "now": now, "lost": encrypter(t, "aescbc=x"),
+		"put": old})
 	keys := map[string]bool{"old": true, "plain": true, "now": false, "lost": false, "put": false, "none": false}
 	plan := planFunc(func(ctx context.Context, v *View) error {
 		require.NoError(t, v.Put(ctx, []byte(secretsDir+"put"), []byte("{}")))
@@ -179,13 +187,16 @@ func TestRewrap(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, r.Problems)
 	before, got := live(t, f.in), live(t, f.out)
-	require.Equal(t, `{"name":"old"}`, decrypted(t, now, secretsDir+"old", got[secretsDir+"old"], "k8s:enc:aescbc:v1:n:"))
+	require.Equal(t, `{"name":"old"}`, decrypted(t, now, secretsDir+"old", got[secretsDir+"old"],
+		"k8s:enc:aescbc:v1:n:"))
 	require.Equal(t, "{}", decrypted(t, now, secretsDir+"put", got[secretsDir+"put"], "k8s:enc:aescbc:v1:n:"))
-	require.Equal(t, []string{before[secretsDir+"now"], before[secretsDir+"lost"]}, []string{got[secretsDir+"now"], got[secretsDir+"lost"]})
-	none, err := Run(context.Background(), Options{In: f.in, Out: filepath.Join(t.TempDir(), "o.db")}, planFunc(func(ctx context.Context, v *View) error {
-		_, err := v.Rewrap(ctx, []byte(secretsDir+"old"))
-		return err
-	}))
+	require.Equal(t, []string{before[secretsDir+"now"], before[secretsDir+"lost"]},
+		[]string{got[secretsDir+"now"], got[secretsDir+"lost"]})
+	none, err := Run(context.Background(), Options{In: f.in, Out: filepath.Join(t.TempDir(), "o.db")},
+		planFunc(func(ctx context.Context, v *View) error {
+			_, err := v.Rewrap(ctx, []byte(secretsDir+"old"))
+			return err
+		}))
 	require.NoError(t, err)
 	require.Equal(t, Unchanged, none.Outcome, "without a configuration there is nothing to rewrap by")
 }
@@ -194,19 +205,20 @@ func TestRewrap(t *testing.T) {
 // and single reads alike.
 func TestUndecryptableSaysWhy(t *testing.T) {
 	f := secretsOf(t, map[string]*encryption.Transformers{"a": encrypter(t, "aescbc=a"), "b": encrypter(t, "aescbc=a")})
-	r, err := Run(context.Background(), Options{In: f.in, Out: f.out, Encryption: encrypter(t, "aescbc=z")}, planFunc(func(ctx context.Context, v *View) error {
-		e, err := v.Get(ctx, []byte(secretsDir+"a"))
-		require.NoError(t, err)
-		require.ErrorIs(t, e.Undecryptable, encoding.ErrEncrypted)
-		for _, err := range v.Live(ctx, []byte(secretsDir)) {
+	r, err := Run(context.Background(), Options{In: f.in, Out: f.out, Encryption: encrypter(t, "aescbc=z")},
+		planFunc(func(ctx context.Context, v *View) error {
+			e, err := v.Get(ctx, []byte(secretsDir+"a"))
 			require.NoError(t, err)
-		}
-		v.Raise(secretsDir+"a", finding.Encrypted.Because("it cannot be read"))
-		_, err = encoding.Parse(e.Stored)
-		v.Raise(secretsDir+"b", finding.Encrypted.Because("it cannot be read: %v", err))
-		v.Raise(secretsDir+"plain", finding.Encrypted.Because("odd"))
-		return nil
-	}))
+			require.ErrorIs(t, e.Undecryptable, encoding.ErrEncrypted)
+			for _, err := range v.Live(ctx, []byte(secretsDir)) {
+				require.NoError(t, err)
+			}
+			v.Raise(secretsDir+"a", finding.Encrypted.Because("it cannot be read"))
+			_, err = encoding.Parse(e.Stored)
+			v.Raise(secretsDir+"b", finding.Encrypted.Because("it cannot be read: %v", err))
+			v.Raise(secretsDir+"plain", finding.Encrypted.Because("odd"))
+			return nil
+		}))
 	require.ErrorIs(t, err, ErrRefused)
 	for _, p := range r.Problems[:2] {
 		require.Contains(t, p.Reason, "it cannot be read: ")
@@ -218,15 +230,16 @@ func TestUndecryptableSaysWhy(t *testing.T) {
 // TestDeleteAgain: a Delete cancels a staged Put of its key, and a Put a staged Delete.
 func TestDeleteAgain(t *testing.T) {
 	f := input(t)
-	r, err := Run(context.Background(), Options{In: f.in, Out: f.out}, planFunc(func(ctx context.Context, v *View) error {
-		require.NoError(t, v.Put(ctx, []byte("/new"), []byte("1")))
-		require.NoError(t, v.Delete(ctx, []byte("/new")))
-		require.NoError(t, v.Delete(ctx, []byte("/a")))
-		require.NoError(t, v.Put(ctx, []byte("/a"), []byte("back")))
-		require.NoError(t, v.Put(ctx, []byte("/b"), []byte("x")))
-		require.NoError(t, v.Delete(ctx, []byte("/b")))
-		return v.Put(ctx, []byte("/leased"), []byte("y"))
-	}))
+	r, err := Run(context.Background(), Options{In: f.in, Out: f.out},
+		planFunc(func(ctx context.Context, v *View) error {
+			require.NoError(t, v.Put(ctx, []byte("/new"), []byte("1")))
+			require.NoError(t, v.Delete(ctx, []byte("/new")))
+			require.NoError(t, v.Delete(ctx, []byte("/a")))
+			require.NoError(t, v.Put(ctx, []byte("/a"), []byte("back")))
+			require.NoError(t, v.Put(ctx, []byte("/b"), []byte("x")))
+			require.NoError(t, v.Delete(ctx, []byte("/b")))
+			return v.Put(ctx, []byte("/leased"), []byte("y"))
+		}))
 	require.NoError(t, err)
 	require.Equal(t, Changes{Updated: 2, Deleted: 1}, r.Changes)
 	got := live(t, f.out)

@@ -57,12 +57,14 @@ func specChanged(o *inspect.Object, before, after map[string]any) bool {
 	switch t.Name() {
 	case "priorityclasses.scheduling.k8s.io": // begin at 1 and stay there
 		return false
-	case "validatingwebhookconfigurations.admissionregistration.k8s.io", "mutatingwebhookconfigurations.admissionregistration.k8s.io":
+	case "validatingwebhookconfigurations.admissionregistration.k8s.io",
+		"mutatingwebhookconfigurations.admissionregistration.k8s.io":
 		return differ(before, after, "webhooks") || emptyBundle(o)
 	case "podtemplates":
 		return differ(before, after, "template")
 	case "endpointslices.discovery.k8s.io":
-		return differ(before, after, "endpoints") || differ(before, after, "ports") || differ(before, after, "metadata", "labels")
+		return differ(before, after, "endpoints") || differ(before, after, "ports") ||
+			differ(before, after, "metadata", "labels")
 	case "deployments.apps":
 		return differ(before, after, "spec") || differ(before, after, "metadata", "annotations")
 	}
@@ -72,7 +74,8 @@ func specChanged(o *inspect.Object, before, after map[string]any) bool {
 // emptyBundle reports whether an update leaves out a caBundle of no bytes.
 func emptyBundle(o *inspect.Object) bool {
 	parsed, err := o.ParseValue()
-	return err == nil && parsed.Format == encoding.FormatProtobuf && strings.HasSuffix(parsed.GVK.Kind, "WebhookConfiguration") && native.EmptyBundle(parsed)
+	return err == nil && parsed.Format == encoding.FormatProtobuf &&
+		strings.HasSuffix(parsed.GVK.Kind, "WebhookConfiguration") && native.EmptyBundle(parsed)
 }
 
 // differ reports whether the field at a path differs for a server.

@@ -13,7 +13,8 @@ import (
 )
 
 // ErrNoPrefix is returned where no key shows a storage prefix and none was named.
-var ErrNoPrefix = errors.New("no key in the snapshot shows the storage prefix of a Kubernetes API server; name it with --prefix")
+var ErrNoPrefix = errors.New("no key in the snapshot shows the storage prefix of a Kubernetes API server; name it " +
+	"with --prefix")
 
 // ErrEmptyPrefix is returned for a named storage prefix without keys, which may be misspelled.
 var ErrEmptyPrefix = finding.WithLasting(errors.New("no key lies below the storage prefix"),

@@ -48,7 +48,9 @@ func (v *overlay) Types(ctx context.Context) (*inspect.Types, error) {
 
 // Objects yields the objects of a type, as stored or staged, in the order of [View.Live]. One that
 // cannot be read is yielded with its Err.
-func (v *overlay) Objects(ctx context.Context, t *inspect.Type, in inspect.Selection) iter.Seq2[*inspect.Object, error] {
+func (v *overlay) Objects(
+	ctx context.Context, t *inspect.Type, in inspect.Selection,
+) iter.Seq2[*inspect.Object, error] {
 	return stream.Of(func(yield func(*inspect.Object) error) error {
 		return stream.Each(v.Entries(ctx, t, in), func(e *Entry) error { return yield(inspect.NewObject(t, e)) })
 	})

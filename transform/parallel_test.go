@@ -17,10 +17,11 @@ import (
 func inPlan(t *testing.T, fn func(ctx context.Context, v *View)) {
 	t.Helper()
 	f := input(t)
-	_, err := Run(context.Background(), Options{In: f.in, Out: f.out, DryRun: true, Prefixes: []string{"/registry"}}, planFunc(func(ctx context.Context, v *View) error {
-		fn(ctx, v)
-		return nil
-	}))
+	_, err := Run(context.Background(), Options{In: f.in, Out: f.out, DryRun: true, Prefixes: []string{"/registry"}},
+		planFunc(func(ctx context.Context, v *View) error {
+			fn(ctx, v)
+			return nil
+		}))
 	require.NoError(t, err)
 }
 
@@ -71,7 +72,8 @@ func TestParallelFails(t *testing.T) {
 func TestPick(t *testing.T) {
 	inPlan(t, func(ctx context.Context, v *View) {
 		for i := range 3079 {
-			require.NoError(t, v.Create(ctx, fmt.Appendf(nil, "/registry/pods/a/%05d", i), bytes.Repeat([]byte("x"), 1+i*37%9000), 0))
+			require.NoError(t, v.Create(ctx, fmt.Appendf(nil, "/registry/pods/a/%05d", i),
+				bytes.Repeat([]byte("x"), 1+i*37%9000), 0))
 		}
 		keysOf := func(seq iter.Seq2[*Entry, error], most int) (out []string) {
 			for e, err := range seq {

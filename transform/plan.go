@@ -265,7 +265,8 @@ func (p *plan) byKey() iter.Seq2[snapshot.Change, error] {
 		for _, st := range all {
 			_, value, err := p.record(st.staged)
 			if err == nil {
-				err = yield(snapshot.Change{Key: st.key, Value: value, Delete: st.delete, Lease: st.lease, Prior: st.prior})
+				err = yield(snapshot.Change{Key: st.key, Value: value, Delete: st.delete, Lease: st.lease,
+					Prior: st.prior})
 			}
 			if err != nil {
 				return err

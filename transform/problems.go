@@ -122,7 +122,8 @@ func (v *findings) explain(p finding.Finding) string {
 
 // merge adds the reason of p to a problem, unless it is said already.
 func (v *findings) merge(old *finding.Finding, p finding.Finding) {
-	if why := v.undecryptable[p.Key]; p.Code.Name == finding.Encrypted.Name && why != nil && strings.Contains(old.Reason, why.Error()) {
+	if why := v.undecryptable[p.Key]; p.Code.Name == finding.Encrypted.Name && why != nil &&
+		strings.Contains(old.Reason, why.Error()) {
 		p.Reason = strings.TrimSuffix(strings.TrimSuffix(p.Reason, why.Error()), ": ")
 	}
 	unreadable := p.Code == finding.Encrypted || p.Code == finding.Undecodable
@@ -158,7 +159,8 @@ func (v *View) Save(ctx context.Context, key []byte, fields map[string]any) erro
 		meta, _ := fields["metadata"].(map[string]any)
 		annotations, _ := meta["annotations"].(map[string]any)
 		maps.DeleteFunc(annotations, func(_ string, value any) bool { return redact.Hidden(value) })
-		v.report.AddStep("the report keeps %s without its credentials, such as the last-applied annotation: the input has them", key)
+		v.report.AddStep("the report keeps %s without its credentials, such as the last-applied annotation: the "+
+			"input has them", key)
 	}
 	saved, err := json.Marshal(fields)
 	v.report.Saved[string(key)] = saved

@@ -42,7 +42,9 @@ func (v *View) PutObject(ctx context.Context, o *inspect.Object, content map[str
 
 // CopyObject is PutObject at another key, for an object with another name, in place of a record
 // that is there already. The new record has the lease of that of o.
-func (v *View) CopyObject(ctx context.Context, o *inspect.Object, key []byte, content map[string]any) (staged bool, err error) {
+func (v *View) CopyObject(
+	ctx context.Context, o *inspect.Object, key []byte, content map[string]any,
+) (staged bool, err error) {
 	layouts, err := v.Layouts(ctx)
 	if err != nil {
 		return false, err
@@ -77,7 +79,9 @@ func (v *View) rewrite(ctx context.Context, o *inspect.Object, key keys.Key, con
 // Rewritten returns the value that [View.PutObject] stages, nil where nothing changes, or what it
 // reports, for an object that may move to another key. It needs no view: many objects can be
 // rewritten at once. It returns both for an object that cannot be checked.
-func Rewritten(ctx context.Context, o *inspect.Object, key keys.Key, content map[string]any) (value []byte, wrong *finding.Finding) {
+func Rewritten(
+	ctx context.Context, o *inspect.Object, key keys.Key, content map[string]any,
+) (value []byte, wrong *finding.Finding) {
 	if o.Err != nil {
 		return nil, Unreadable(o.Err)
 	}
@@ -92,7 +96,8 @@ func Rewritten(ctx context.Context, o *inspect.Object, key keys.Key, content map
 		err = fits(ctx, o, key, before, after, value)
 	}
 	switch {
-	case errors.Is(err, native.ErrUnknownFields), errors.Is(err, native.ErrUnknownKind), errors.Is(err, encoding.ErrUnknownFormat):
+	case errors.Is(err, native.ErrUnknownFields), errors.Is(err, native.ErrUnknownKind),
+		errors.Is(err, encoding.ErrUnknownFormat):
 		return nil, CodeUnknownFields.Because("%v", err)
 	case errors.Is(err, errUnchecked):
 		return value, CodeInvalidObject.Because("%v", err)
@@ -181,7 +186,8 @@ func fits(ctx context.Context, o *inspect.Object, key keys.Key, before, after ma
 	name, _ := metadata["name"].(string)
 	namespace, _ := metadata["namespace"].(string)
 	if name != key.Name || namespace != key.Namespace {
-		return fmt.Errorf("its key names %q in namespace %q, its metadata %q in %q", key.Name, key.Namespace, name, namespace)
+		return fmt.Errorf("its key names %q in namespace %q, its metadata %q in %q", key.Name, key.Namespace,
+			name, namespace)
 	}
 	invalid := func(content map[string]any) ([]string, error) {
 		return schema.Fields(schema.ValidateMeta(content, key.Namespace != "")), nil

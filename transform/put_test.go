@@ -74,26 +74,46 @@ func TestPutObject(t *testing.T) {
 		problem          string
 		unchanged        bool
 	}{
-		"native":               {in: "kubectl/all.db.gz", kind: "deploy", object: "d", value: int64(7), path: []string{"spec", "replicas"}, generation: int64(2)},
-		"native status":        {in: "kubectl/all.db.gz", kind: "deploy", object: "d", value: int64(7), path: []string{"status", "replicas"}, generation: int64(1)},
-		"annotation counts":    {in: "kubectl/all.db.gz", kind: "deploy", object: "d", value: "x", path: []string{"metadata", "annotations", "a"}, generation: int64(2)},
-		"annotation":           {in: "kubectl/all.db.gz", kind: "ds", object: "ds", value: "x", path: []string{"metadata", "annotations", "a"}, generation: int64(1)},
-		"no generation":        {in: "kubectl/all.db.gz", kind: "node", object: "n1", value: nil, path: []string{"spec", "unschedulable"}},
-		"generation itself":    {in: "kubectl/all.db.gz", kind: "ds", object: "ds", value: int64(9), path: []string{"metadata", "generation"}, unchanged: true},
-		"custom":               {in: "storage/before.db.gz", kind: "widgets", object: "untouched", value: int64(9), path: []string{"spec", "size"}, generation: int64(2)},
-		"nothing":              {in: "kubectl/all.db.gz", kind: "deploy", object: "d", value: "9", path: []string{"metadata", "resourceVersion"}, unchanged: true},
-		"field of no kind":     {in: "kubectl/all.db.gz", kind: "deploy", object: "d", value: int64(7), path: []string{"spec", "replica"}, problem: "spec.replica: the kind has no such field"},
-		"wrong type":           {in: "kubectl/all.db.gz", kind: "deploy", object: "d", value: "s3cret", path: []string{"spec", "replicas"}, problem: "spec.replicas"},
-		"beyond 32 bits":       {in: "kubectl/all.db.gz", kind: "deploy", object: "d", value: int64(99999999999), path: []string{"spec", "replicas"}, problem: "spec.replicas"},
-		"APIService":           {in: "kubectl/all.db.gz", kind: "apiservices", object: "v1.apps", value: int64(9), path: []string{"spec", "versionPriority"}},
-		"its type":             {in: "kubectl/all.db.gz", kind: "apiservices", object: "v1.apps", value: "s3cret", path: []string{"spec", "versionPriority"}, problem: "spec.versionPriority"},
-		"its field":            {in: "kubectl/all.db.gz", kind: "apiservices", object: "v1.apps", value: "s3cret", path: []string{"spec", "priority"}, problem: "spec.priority"},
-		"native label":         {in: "kubectl/all.db.gz", kind: "deploy", object: "d", value: "s3cret!", path: []string{"metadata", "labels", "x"}, problem: "metadata.labels (FieldValueInvalid)"},
-		"another kind":         {in: "kubectl/all.db.gz", kind: "deploy", object: "d", value: "ReplicaSet", path: []string{"kind"}, problem: "kind of a built-in object"},
-		"field of no schema":   {in: "storage/before.db.gz", kind: "widgets", object: "untouched", value: int64(9), path: []string{"spec", "sizes"}, problem: "spec.sizes (Unknown field)"},
-		"type of no schema":    {in: "storage/before.db.gz", kind: "widgets", object: "untouched", value: "s3cret", path: []string{"spec", "size"}, problem: "spec.size (FieldValueTypeInvalid)"},
-		"version that is gone": {in: "storage/before.db.gz", kind: "widgets", object: "untouched", value: "demo.example.com/v7", path: []string{"apiVersion"}, problem: "v7"},
-		"another name":         {in: "storage/before.db.gz", kind: "widgets", object: "untouched", value: "other", path: []string{"metadata", "name"}, problem: "other"},
+		"native": {in: "kubectl/all.db.gz", kind: "deploy", object: "d", value: int64(7),
+			path: []string{"spec", "replicas"}, generation: int64(2)},
+		"native status": {in: "kubectl/all.db.gz", kind: "deploy", object: "d", value: int64(7),
+			path: []string{"status", "replicas"}, generation: int64(1)},
+		"annotation counts": {in: "kubectl/all.db.gz", kind: "deploy", object: "d", value: "x",
+			path: []string{"metadata", "annotations", "a"}, generation: int64(2)},
+		"annotation": {in: "kubectl/all.db.gz", kind: "ds", object: "ds", value: "x",
+			path: []string{"metadata", "annotations", "a"}, generation: int64(1)},
+		"no generation": {in: "kubectl/all.db.gz", kind: "node", object: "n1", value: nil,
+			path: []string{"spec", "unschedulable"}},
+		"generation itself": {in: "kubectl/all.db.gz", kind: "ds", object: "ds", value: int64(9),
+			path: []string{"metadata", "generation"}, unchanged: true},
+		"custom": {in: "storage/before.db.gz", kind: "widgets", object: "untouched", value: int64(9),
+			path: []string{"spec", "size"}, generation: int64(2)},
+		"nothing": {in: "kubectl/all.db.gz", kind: "deploy", object: "d", value: "9",
+			path: []string{"metadata", "resourceVersion"}, unchanged: true},
+		"field of no kind": {in: "kubectl/all.db.gz", kind: "deploy", object: "d", value: int64(7),
+			path: []string{"spec", "replica"}, problem: "spec.replica: the kind has no such field"},
+		"wrong type": {in: "kubectl/all.db.gz", kind: "deploy", object: "d", value: "s3cret",
+			path: []string{"spec", "replicas"}, problem: "spec.replicas"},
+		"beyond 32 bits": {in: "kubectl/all.db.gz", kind: "deploy", object: "d", value: int64(99999999999),
+			path: []string{"spec", "replicas"}, problem: "spec.replicas"},
+		"APIService": {in: "kubectl/all.db.gz", kind: "apiservices", object: "v1.apps", value: int64(9),
+			path: []string{"spec", "versionPriority"}},
+		"its type": {in: "kubectl/all.db.gz", kind: "apiservices", object: "v1.apps", value: "s3cret",
+			path: []string{"spec", "versionPriority"}, problem: "spec.versionPriority"},
+		"its field": {in: "kubectl/all.db.gz", kind: "apiservices", object: "v1.apps", value: "s3cret",
+			path: []string{"spec", "priority"}, problem: "spec.priority"},
+		"native label": {in: "kubectl/all.db.gz", kind: "deploy", object: "d", value: "s3cret!",
+			path: []string{"metadata", "labels", "x"}, problem: "metadata.labels (FieldValueInvalid)"},
+		"another kind": {in: "kubectl/all.db.gz", kind: "deploy", object: "d", value: "ReplicaSet",
+			path: []string{"kind"}, problem: "kind of a built-in object"},
+		"field of no schema": {in: "storage/before.db.gz", kind: "widgets", object: "untouched", value: int64(9),
+			path: []string{"spec", "sizes"}, problem: "spec.sizes (Unknown field)"},
+		"type of no schema": {in: "storage/before.db.gz", kind: "widgets", object: "untouched", value: "s3cret",
+			path: []string{"spec", "size"}, problem: "spec.size (FieldValueTypeInvalid)"},
+		"version that is gone": {in: "storage/before.db.gz", kind: "widgets", object: "untouched",
+			value: "demo.example.com/v7", path: []string{"apiVersion"}, problem: "v7"},
+		"another name": {in: "storage/before.db.gz", kind: "widgets", object: "untouched", value: "other",
+			path: []string{"metadata", "name"}, problem: "other"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var before, want map[string]any
@@ -175,8 +195,12 @@ func TestObjectsAreThoseStaged(t *testing.T) {
 	_, after = plan(t, "storage/before.db.gz", func(ctx context.Context, v *transform.View) error {
 		definition := object(t, v, "crd", "widgets.demo.example.com")
 		content := runtime.DeepCopyJSON(definition.Content)
-		properties := content["spec"].(map[string]any)["versions"].([]any)[0].(map[string]any)["schema"].(map[string]any)["openAPIV3Schema"].(map[string]any)["properties"].(map[string]any)["spec"].(map[string]any)["properties"].(map[string]any)
-		properties["sizes"] = maps.Clone(properties["size"].(map[string]any))
+		version := content["spec"].(map[string]any)["versions"].([]any)[0].(map[string]any)
+		properties, _, err := unstructured.NestedFieldNoCopy(version,
+			"schema", "openAPIV3Schema", "properties", "spec", "properties")
+		require.NoError(t, err)
+		sizes := properties.(map[string]any)
+		sizes["sizes"] = maps.Clone(sizes["size"].(map[string]any))
 		staged, err := v.PutObject(ctx, definition, content)
 		require.NoError(t, err)
 		require.True(t, staged)
@@ -202,7 +226,8 @@ func TestPutObjectHasABudget(t *testing.T) {
 		definition := object(t, v, "crd", "widgets.demo.example.com")
 		content := runtime.DeepCopyJSON(definition.Content)
 		for _, version := range content["spec"].(map[string]any)["versions"].([]any) {
-			require.NoError(t, unstructured.SetNestedSlice(version.(map[string]any), []any{rule}, "schema", "openAPIV3Schema", "x-kubernetes-validations"))
+			require.NoError(t, unstructured.SetNestedSlice(version.(map[string]any), []any{rule}, "schema",
+				"openAPIV3Schema", "x-kubernetes-validations"))
 		}
 		staged, err := v.PutObject(ctx, definition, content)
 		require.NoError(t, err)

@@ -42,18 +42,20 @@ type Report struct {
 
 // Head says what ran, how it ended, and on which files.
 type Head struct {
-	APIVersion string             `json:"apiVersion"` // "etcdshift/v1"
-	Kind       string             `json:"kind"`       // "Report"
-	Command    string             `json:"command"`
-	Tool       *Tool              `json:"tool,omitempty"`  // set by who runs the migration
-	Outcome    Outcome            `json:"outcome"`         // unchanged: OUT is a copy of the input; planned: a dry run; refused, failed: nothing was written
-	Error      string             `json:"error,omitempty"` // why a run failed
-	Time       string             `json:"time,omitempty"`  // RFC 3339, given to new objects
-	ETag       string             `json:"etag,omitempty"`  // of IN in the list of a fleet; set by fleet run
-	Input      snapshot.FileInfo  `json:"input"`
-	Output     *snapshot.FileInfo `json:"output,omitempty"` // missing where nothing was written
-	Kinds      []KindCount        `json:"kinds"`
-	Archive    *snapshot.FileInfo `json:"archive,omitempty"` // of kcp import: the archive, or the shard of --orphans-from
+	APIVersion string `json:"apiVersion"` // "etcdshift/v1"
+	Kind       string `json:"kind"`       // "Report"
+	Command    string `json:"command"`
+	Tool       *Tool  `json:"tool,omitempty"` // set by who runs the migration
+	// unchanged: OUT is a copy of the input; planned: a dry run; refused, failed: nothing was written
+	Outcome Outcome            `json:"outcome"`
+	Error   string             `json:"error,omitempty"` // why a run failed
+	Time    string             `json:"time,omitempty"`  // RFC 3339, given to new objects
+	ETag    string             `json:"etag,omitempty"`  // of IN in the list of a fleet; set by fleet run
+	Input   snapshot.FileInfo  `json:"input"`
+	Output  *snapshot.FileInfo `json:"output,omitempty"` // missing where nothing was written
+	Kinds   []KindCount        `json:"kinds"`
+	// of kcp import: the archive, or the shard of --orphans-from
+	Archive *snapshot.FileInfo `json:"archive,omitempty"`
 }
 
 // Body says what became of records.
@@ -72,8 +74,9 @@ type Body struct {
 
 // Tool says which program wrote a document.
 type Tool struct {
-	Name    string `json:"name"`
-	Version string `json:"version"` // a release, or the time and id of the commit it was built of; (devel) where nothing tells
+	Name string `json:"name"`
+	// a release, or the time and id of the commit it was built of; (devel) where nothing tells
+	Version string `json:"version"`
 }
 
 // KindCount counts the records of one kind.
@@ -128,7 +131,8 @@ func NewReport(command string, allowed ...string) *Report {
 		allow: allowed,
 		Head:  Head{APIVersion: APIVersion, Kind: "Report", Command: command, Kinds: []KindCount{}},
 		Body: Body{
-			Renamed: []Rename{}, UIDs: []UID{}, References: []Reference{}, Problems: []finding.Finding{}, Steps: []string{}, Restore: []string{},
+			Renamed: []Rename{}, UIDs: []UID{}, References: []Reference{}, Problems: []finding.Finding{},
+			Steps: []string{}, Restore: []string{},
 			Saved: map[string]json.RawMessage{},
 		},
 	}
@@ -181,7 +185,8 @@ func (r *Report) AddReference(key string, from, to encoding.OwnerReference) {
 	from.Controller, from.BlockOwnerDeletion = to.Controller, to.BlockOwnerDeletion
 	if from != to {
 		r.References = append(r.References, Reference{
-			Key: key, OwnerKind: to.Kind, OwnerName: to.Name, From: from.APIVersion + "/" + from.UID, To: to.APIVersion + "/" + to.UID,
+			Key: key, OwnerKind: to.Kind, OwnerName: to.Name, From: from.APIVersion + "/" + from.UID,
+			To: to.APIVersion + "/" + to.UID,
 		})
 	}
 }

@@ -23,17 +23,20 @@ func (r *Report) addRestore(o Options, members []snapshot.Member) {
 	r.Restore, left = restoreCommands(out, members, o.BumpRevision)
 	for _, m := range members {
 		if m.Learner {
-			r.AddStep("member %s was a learner without a vote; the commands make a voting member of it", cmp.Or(m.Name, m.ID))
+			r.AddStep("member %s was a learner without a vote; the commands make a voting member of it",
+				cmp.Or(m.Name, m.ID))
 		}
 	}
 	for _, m := range left {
 		if m.Name == "" {
 			continue // it was added and never started: there is nothing to restore
 		}
-		r.AddStep("the commands leave out member %q: etcdutl takes no such name or URLs from a command line (name %q, peer URLs %q)", m.ID, m.Name, m.PeerURLs)
+		r.AddStep("the commands leave out member %q: etcdutl takes no such name or URLs from a command line (name "+
+			"%q, peer URLs %q)", m.ID, m.Name, m.PeerURLs)
 	}
 	r.AddStepBefore(copied, r.Output.SHA256)
-	r.AddStepBefore("restore with etcdutl 3.5.10 or later, or 3.4.27 or later of the 3.4 line: older ones do not know --bump-revision and --mark-compacted")
+	r.AddStepBefore("restore with etcdutl 3.5.10 or later, or 3.4.27 or later of the 3.4 line: older ones do not " +
+		"know --bump-revision and --mark-compacted")
 }
 
 // restoreCommands are the etcdutl calls that restore out, one a member, by name; a snapshot without
@@ -59,7 +62,8 @@ func restoreCommands(out string, members []snapshot.Member, bump int64) (command
 		return []string{common + " --data-dir /var/lib/etcd"}, left
 	}
 	for _, m := range named {
-		commands = append(commands, fmt.Sprintf("%s --data-dir /var/lib/etcd --name %s --initial-cluster %s --initial-advertise-peer-urls %s",
+		commands = append(commands, fmt.Sprintf("%s --data-dir /var/lib/etcd --name %s --initial-cluster %s "+
+			"--initial-advertise-peer-urls %s",
 			common, ShellWord(m.Name), ShellWord(strings.Join(cluster, ",")), ShellWord(strings.Join(m.PeerURLs, ","))))
 	}
 	return commands, left
@@ -68,8 +72,12 @@ func restoreCommands(out string, members []snapshot.Member, bump int64) (command
 // restorable says whether etcdutl takes the member's name and URLs from a command line that a
 // terminal can show. --initial-cluster is NAME=URL,NAME=URL.
 func restorable(m snapshot.Member) bool {
-	return m.Name != "" && !strings.HasPrefix(m.Name, "-") && !strings.ContainsAny(m.Name, ",=") && isPrintable(m.Name) &&
-		!slices.ContainsFunc(m.PeerURLs, func(url string) bool { return strings.Contains(url, ",") || !isPrintable(url) })
+	return m.Name != "" && !strings.HasPrefix(m.Name, "-") && !strings.ContainsAny(m.Name, ",=") &&
+		isPrintable(m.Name) &&
+		!slices.ContainsFunc(m.PeerURLs, func(url string) bool {
+			return strings.Contains(url, ",") ||
+				!isPrintable(url)
+		})
 }
 
 // plain is text that needs no quotes in a shell.

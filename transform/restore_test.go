@@ -21,8 +21,10 @@ import (
 // are.
 func hostileWords() []string {
 	return []string{
-		"node-1", "with space", "$(touch PWN)", "`touch PWN`", "'; touch PWN; '", `"; touch PWN; "`, "a\n touch PWN\n", "$HOME", "*", "~", "#x", "!!",
-		"a'; touch PWN; '\nx\x1b[31m", "\x1b]0;$(touch PWN)\x07", `\'; touch PWN; '`, "x\u202e$(touch PWN)", "\xff$(touch PWN)", "-rf", "", "ä", "a\x00b",
+		"node-1", "with space", "$(touch PWN)", "`touch PWN`", "'; touch PWN; '", `"; touch PWN; "`, "a\n touch PWN\n",
+		"$HOME", "*", "~", "#x", "!!",
+		"a'; touch PWN; '\nx\x1b[31m", "\x1b]0;$(touch PWN)\x07", `\'; touch PWN; '`, "x\u202e$(touch PWN)",
+		"\xff$(touch PWN)", "-rf", "", "ä", "a\x00b",
 	}
 }
 
@@ -77,7 +79,8 @@ func TestRestoreCommandsRun(t *testing.T) {
 			for i, line := range commands {
 				require.True(t, isPrintable(line))
 				words := runLine(t, line)
-				require.Equal(t, []string{"snapshot", "restore", "out.db", "--bump-revision", "7", "--mark-compacted"}, words[:6])
+				require.Equal(t, []string{"snapshot", "restore", "out.db", "--bump-revision", "7", "--mark-compacted"},
+					words[:6])
 				named := []snapshot.Member{good}
 				if len(left) == 0 {
 					named = append(named, odd)
@@ -87,8 +90,8 @@ func TestRestoreCommandsRun(t *testing.T) {
 				for _, n := range named {
 					cluster = append(cluster, n.Name+"="+n.PeerURLs[0])
 				}
-				require.Equal(t, []string{"--data-dir", "/var/lib/etcd", "--name", m.Name, "--initial-cluster", strings.Join(cluster, ","),
-					"--initial-advertise-peer-urls", m.PeerURLs[0]}, words[6:])
+				require.Equal(t, []string{"--data-dir", "/var/lib/etcd", "--name", m.Name, "--initial-cluster",
+					strings.Join(cluster, ","), "--initial-advertise-peer-urls", m.PeerURLs[0]}, words[6:])
 			}
 		}
 	}
@@ -104,17 +107,19 @@ func TestBumpFits(t *testing.T) {
 	in := filepath.Join("..", "testdata", "hostile", "v-revmaxbump.db.gz")
 	dir := t.TempDir()
 	run := func(out string, bump int64) (*Report, error) {
-		return Run(t.Context(), Options{Command: "test", In: in, Out: filepath.Join(dir, out), BumpRevision: bump}, planFunc(func(context.Context, *View) error { return nil }))
+		return Run(t.Context(), Options{Command: "test", In: in, Out: filepath.Join(dir, out), BumpRevision: bump},
+			planFunc(func(context.Context, *View) error { return nil }))
 	}
 	r, err := run("refused.db", 0)
 	require.ErrorIs(t, err, ErrRefused)
 	refusal := r.Problems[len(r.Problems)-1]
 	require.Equal(t, CodeBumpTooLarge, refusal.Code)
 	require.NoFileExists(t, filepath.Join(dir, "refused.db"))
-	_, err = Run(t.Context(), Options{Command: "test", In: in, Out: filepath.Join(dir, "shown.db")}, planFunc(func(_ context.Context, v *View) error {
-		v.Make(Output{NotForRestore: true})
-		return nil
-	}))
+	_, err = Run(t.Context(), Options{Command: "test", In: in, Out: filepath.Join(dir, "shown.db")},
+		planFunc(func(_ context.Context, v *View) error {
+			v.Make(Output{NotForRestore: true})
+			return nil
+		}))
 	require.NoError(t, err, "nothing is raised where nothing is restored")
 	_, err = run("never.db", math.MaxInt64)
 	require.ErrorIs(t, err, ErrRefused)

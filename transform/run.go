@@ -49,7 +49,8 @@ type Options struct {
 	// Diff, where it is set, is called with the staged changes, by their keys, and with granted
 	// leases: before anything is written, of a run that is not refused. A change is valid until
 	// the next one. An error fails the run.
-	Diff func(ctx context.Context, in *inspect.Reader, changes iter.Seq2[snapshot.Change, error], granted []snapshot.Lease) error
+	Diff func(ctx context.Context, in *inspect.Reader, changes iter.Seq2[snapshot.Change, error],
+		granted []snapshot.Lease) error
 	// Progress, where it is set, is called with the name of each phase as it begins, and with a
 	// function that tells how much of the phase is done, from 0 to 1; nil where that is not known.
 	Progress func(phase string, part func() float64)
@@ -148,7 +149,8 @@ func newView(src *snapshot.Snapshot, o Options, r *Report) *View {
 	undecryptable := map[string]error{}
 	v := &View{
 		overlay: &overlay{
-			src: src, encrypter: o.Encryption, plan: newPlan(o.folder()), prefixes: o.Prefixes, undecryptable: undecryptable,
+			src: src, encrypter: o.Encryption, plan: newPlan(o.folder()), prefixes: o.Prefixes,
+			undecryptable: undecryptable,
 		},
 		findings: &findings{report: r, problems: map[problemID]int{}, undecryptable: undecryptable},
 		leases:   &leases{file: src, granted: map[snapshot.Lease]int64{}},
@@ -227,7 +229,8 @@ func (v *View) close(o Options, r *Report) error {
 				return err
 			}
 			v.Raise(string(key), CodeLargeValue.Because(
-				"%d bytes are more than the %d a server accepts in a write: it can be read and deleted, not updated", st.size, maxRequest))
+				"%d bytes are more than the %d a server accepts in a write: it can be read and deleted, not updated",
+				st.size, maxRequest))
 		}
 	}
 	if v.built == nil && !v.noUse {
@@ -244,7 +247,8 @@ func (v *View) checkBump(o Options, r *Report) {
 	last := r.Input.Revision + int64(v.plan.planned) + 1 // one more where something is scrubbed
 	if most := snapshot.MostBump(last); o.BumpRevision > most {
 		r.Raise("", CodeBumpTooLarge.Because(
-			"the store is at revision %d: a restore that raises it by %d leaves a server too few for its writes; --bump-revision %d is the most that fits",
+			"the store is at revision %d: a restore that raises it by %d leaves a server too few for its writes; "+
+				"--bump-revision %d is the most that fits",
 			r.Input.Revision, o.BumpRevision, most))
 	}
 }
@@ -269,7 +273,8 @@ func (v *View) write(ctx context.Context, o Options, r *Report) error {
 		return err
 	}
 	o.phase("write", v.draft.Progress)
-	res, err := v.draft.Write(ctx, v.plan.changes(), snapshot.WriteConfig{Leases: v.grants, Scrub: v.scrub(), Compact: v.compact, Check: check})
+	res, err := v.draft.Write(ctx, v.plan.changes(), snapshot.WriteConfig{Leases: v.grants, Scrub: v.scrub(),
+		Compact: v.compact, Check: check})
 	if err := r.written(o, res, err); err != nil {
 		return err
 	}

@@ -84,30 +84,31 @@ func noOutput(t testing.TB, f files) {
 func TestRunWrites(t *testing.T) {
 	f := input(t)
 	big := bytes.Repeat([]byte("x"), memoryLimit)
-	r, err := Run(context.Background(), Options{Command: "test", In: f.in, Out: f.out}, planFunc(func(ctx context.Context, v *View) error {
-		require.NoError(t, v.Put(ctx, []byte("/new"), []byte("first")))
-		require.NoError(t, v.Put(ctx, []byte("/leased"), []byte("y")))
-		require.NoError(t, v.Put(ctx, []byte("/new"), []byte("second")))
-		require.NoError(t, v.Put(ctx, []byte("/big"), big))
-		require.NoError(t, v.Put(ctx, []byte("/b"), []byte("two")))
-		require.NoError(t, v.Delete(ctx, []byte("/c")))
-		require.NoError(t, v.Delete(ctx, []byte("/absent")))
-		seen := map[string]string{}
-		for e, err := range v.Live(ctx, []byte("/")) {
+	r, err := Run(context.Background(), Options{Command: "test", In: f.in, Out: f.out},
+		planFunc(func(ctx context.Context, v *View) error {
+			require.NoError(t, v.Put(ctx, []byte("/new"), []byte("first")))
+			require.NoError(t, v.Put(ctx, []byte("/leased"), []byte("y")))
+			require.NoError(t, v.Put(ctx, []byte("/new"), []byte("second")))
+			require.NoError(t, v.Put(ctx, []byte("/big"), big))
+			require.NoError(t, v.Put(ctx, []byte("/b"), []byte("two")))
+			require.NoError(t, v.Delete(ctx, []byte("/c")))
+			require.NoError(t, v.Delete(ctx, []byte("/absent")))
+			seen := map[string]string{}
+			for e, err := range v.Live(ctx, []byte("/")) {
+				require.NoError(t, err)
+				seen[string(e.Key)] = string(e.Value)
+			}
+			require.Len(t, seen, 5)
+			require.Equal(t, "second", seen["/new"])
+			require.NotContains(t, seen, "/c")
+			e, err := v.Get(ctx, []byte("/c"))
 			require.NoError(t, err)
-			seen[string(e.Key)] = string(e.Value)
-		}
-		require.Len(t, seen, 5)
-		require.Equal(t, "second", seen["/new"])
-		require.NotContains(t, seen, "/c")
-		e, err := v.Get(ctx, []byte("/c"))
-		require.NoError(t, err)
-		require.Nil(t, e)
-		when, err := v.Time(ctx)
-		require.NoError(t, err)
-		require.Equal(t, time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), when.UTC())
-		return nil
-	}))
+			require.Nil(t, e)
+			when, err := v.Time(ctx)
+			require.NoError(t, err)
+			require.Equal(t, time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), when.UTC())
+			return nil
+		}))
 	require.NoError(t, err)
 	require.Equal(t, Written, r.Outcome)
 	require.Equal(t, Changes{Created: 2, Updated: 1, Deleted: 1}, r.Changes)
@@ -155,7 +156,8 @@ func TestRunWritesNothing(t *testing.T) {
 		{"failed", false, func(ctx context.Context, v *View) error {
 			return errors.Join(change(ctx, v), broken)
 		}, Failed, broken},
-		{"interrupted", false, func(context.Context, *View) error { return context.Canceled }, Failed, context.Canceled},
+		{"interrupted", false, func(context.Context, *View) error { return context.Canceled }, Failed,
+			context.Canceled},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -223,7 +225,8 @@ func TestRunPaths(t *testing.T) {
 	b[len(b)-1] ^= 1
 	bad := filepath.Join(t.TempDir(), "bad.db")
 	require.NoError(t, os.WriteFile(bad, b, 0o600))
-	r, err := Run(context.Background(), Options{In: bad, Out: f.out}, planFunc(func(context.Context, *View) error { return errors.New("cannot decode") }))
+	r, err := Run(context.Background(), Options{In: bad, Out: f.out},
+		planFunc(func(context.Context, *View) error { return errors.New("cannot decode") }))
 	require.ErrorIs(t, err, snapshot.ErrDigest)
 	require.Equal(t, Failed, r.Outcome)
 	noOutput(t, f)
@@ -235,10 +238,12 @@ func TestDeterministic(t *testing.T) {
 	again := filepath.Join(t.TempDir(), "again.db")
 	var sums []string
 	for _, out := range []string{f.out, again} {
-		r, err := Run(context.Background(), Options{In: f.in, Out: out}, planFunc(func(ctx context.Context, v *View) error {
-			lease, err := v.Grant(ctx, 9, 5)
-			return errors.Join(err, v.Put(ctx, []byte("/z"), []byte("1")), v.Create(ctx, []byte("/y"), []byte("2"), lease))
-		}))
+		r, err := Run(context.Background(), Options{In: f.in, Out: out},
+			planFunc(func(ctx context.Context, v *View) error {
+				lease, err := v.Grant(ctx, 9, 5)
+				return errors.Join(err, v.Put(ctx, []byte("/z"), []byte("1")),
+					v.Create(ctx, []byte("/y"), []byte("2"), lease))
+			}))
 		require.NoError(t, err)
 		sums = append(sums, r.Output.SHA256)
 	}
@@ -251,10 +256,15 @@ func TestRestoreCommands(t *testing.T) {
 		{Name: "m1", PeerURLs: []string{"https://10.0.0.1:2380"}},
 	}, 7)
 	require.Equal(t, []string{
-		`etcdutl snapshot restore 'my out.db' --bump-revision 7 --mark-compacted --data-dir /var/lib/etcd --name m1 --initial-cluster 'm1=https://10.0.0.1:2380,n'\''2=https://10.0.0.2:2380' --initial-advertise-peer-urls https://10.0.0.1:2380`,
-		`etcdutl snapshot restore 'my out.db' --bump-revision 7 --mark-compacted --data-dir /var/lib/etcd --name 'n'\''2' --initial-cluster 'm1=https://10.0.0.1:2380,n'\''2=https://10.0.0.2:2380' --initial-advertise-peer-urls https://10.0.0.2:2380`,
+		`etcdutl snapshot restore 'my out.db' --bump-revision 7 --mark-compacted --data-dir /var/lib/etcd --name m1 ` +
+			`--initial-cluster 'm1=https://10.0.0.1:2380,n'\''2=https://10.0.0.2:2380' --initial-advertise-peer-urls ` +
+			`https://10.0.0.1:2380`,
+		`etcdutl snapshot restore 'my out.db' --bump-revision 7 --mark-compacted --data-dir /var/lib/etcd --name ` +
+			`'n'\''2' --initial-cluster 'm1=https://10.0.0.1:2380,n'\''2=https://10.0.0.2:2380' ` +
+			`--initial-advertise-peer-urls https://10.0.0.2:2380`,
 	}, got)
-	unnamed, _ := restoreCommands("-out.db", []snapshot.Member{{Name: "n1", PeerURLs: []string{"http://1"}}, {PeerURLs: []string{"http://2"}}}, 7)
+	unnamed, _ := restoreCommands("-out.db", []snapshot.Member{{Name: "n1", PeerURLs: []string{"http://1"}},
+		{PeerURLs: []string{"http://2"}}}, 7)
 	require.Len(t, unnamed, 1, "a member that never started has nothing to restore")
 	require.Contains(t, unnamed[0], "restore ./-out.db ")
 	require.NotContains(t, unnamed[0], "http://2")
@@ -277,11 +287,12 @@ func TestUpload(t *testing.T) {
 		var got []byte
 		given, err := os.Open(f.in)
 		require.NoError(t, err)
-		r, err := Run(t.Context(), Options{In: "s3://b/in", Input: given, Out: "s3://b/c/out.db", Upload: func(file *os.File) (err error) {
-			got, err = io.ReadAll(io.NewSectionReader(file, 0, 1<<30))
-			require.NoError(t, err)
-			return outcome
-		}}, put)
+		r, err := Run(t.Context(), Options{In: "s3://b/in", Input: given, Out: "s3://b/c/out.db",
+			Upload: func(file *os.File) (err error) {
+				got, err = io.ReadAll(io.NewSectionReader(file, 0, 1<<30))
+				require.NoError(t, err)
+				return outcome
+			}}, put)
 		require.ErrorIs(t, err, outcome)
 		require.Equal(t, want, got)
 		require.Equal(t, "s3://b/in", r.Input.Path)

@@ -30,7 +30,8 @@ func (s serviceSpec) needsNodePorts() bool {
 }
 
 func (s serviceSpec) needsHealthCheck() bool {
-	return s.is(corev1.ServiceTypeLoadBalancer) && s["externalTrafficPolicy"] == string(corev1.ServiceExternalTrafficPolicyLocal)
+	return s.is(corev1.ServiceTypeLoadBalancer) &&
+		s["externalTrafficPolicy"] == string(corev1.ServiceExternalTrafficPolicyLocal)
 }
 
 // isExternal reports whether traffic from outside of the cluster reaches the Service.
@@ -130,7 +131,8 @@ func invalidService(content map[string]any) (wrong []string) {
 	add(!balanced && annotated && !s.has("loadBalancerSourceRanges"), "metadata.annotations["+ranges+"]", onlyBalancer)
 	add(!balanced && s.has("allocateLoadBalancerNodePorts"), "spec.allocateLoadBalancerNodePorts", onlyBalancer)
 	add(!balanced && s.has("loadBalancerClass"), "spec.loadBalancerClass", onlyBalancer)
-	add(!s.isExternal() && s.has("externalTrafficPolicy"), "spec.externalTrafficPolicy", "no traffic from outside reaches it")
+	add(!s.isExternal() && s.has("externalTrafficPolicy"), "spec.externalTrafficPolicy",
+		"no traffic from outside reaches it")
 	add(!s.needsHealthCheck() && s.has("healthCheckNodePort"), "spec.healthCheckNodePort", onlyLocal)
 	add(s.needsHealthCheck() && !s.has("healthCheckNodePort"), "spec.healthCheckNodePort", "required of "+local)
 	for i, port := range s.ports() {
@@ -170,7 +172,8 @@ func keepAllocated(was, is serviceSpec) {
 	for _, port := range is.ports() {
 		same := func(p map[string]any) bool { return reflect.DeepEqual(p["name"], port["name"]) }
 		at := slices.IndexFunc(was.ports(), same)
-		if port["nodePort"] == nil && at >= 0 && was.ports()[at]["nodePort"] != nil && !is.hasNodePort(was.ports()[at]["nodePort"]) {
+		if port["nodePort"] == nil && at >= 0 && was.ports()[at]["nodePort"] != nil &&
+			!is.hasNodePort(was.ports()[at]["nodePort"]) {
 			port["nodePort"] = was.ports()[at]["nodePort"]
 		}
 	}
@@ -180,7 +183,8 @@ func keepAllocated(was, is serviceSpec) {
 // their families.
 func followClusterIP(was, is serviceSpec) {
 	ips, _ := is["clusterIPs"].([]any)
-	if len(ips) == 0 || reflect.DeepEqual(was["clusterIP"], is["clusterIP"]) || !reflect.DeepEqual(was["clusterIPs"], is["clusterIPs"]) {
+	if len(ips) == 0 || reflect.DeepEqual(was["clusterIP"], is["clusterIP"]) ||
+		!reflect.DeepEqual(was["clusterIPs"], is["clusterIPs"]) {
 		return
 	}
 	ips[0] = is["clusterIP"]

@@ -43,7 +43,8 @@ func (v *View) Derive(ctx context.Context, from, key, value []byte) (staged bool
 	if err != nil {
 		return false, err
 	}
-	if stored != nil && stored.Undecryptable == nil && bytes.Equal(stored.Value, value) && (!v.plaintext || bytes.Equal(stored.Stored, value)) {
+	if stored != nil && stored.Undecryptable == nil && bytes.Equal(stored.Value, value) &&
+		(!v.plaintext || bytes.Equal(stored.Stored, value)) {
 		return true, v.plan.drop(key)
 	}
 	return v.put(ctx, from, key, stored, value)
@@ -67,7 +68,8 @@ func (v *View) stages(ctx context.Context, key, value []byte) (bool, error) {
 		return false, err
 	}
 	e, err := v.staged(ctx, st)
-	return err == nil && e.Undecryptable == nil && bytes.Equal(e.Value, value) && (!v.plaintext || bytes.Equal(e.Stored, value)), err
+	return err == nil && e.Undecryptable == nil && bytes.Equal(e.Value, value) &&
+		(!v.plaintext || bytes.Equal(e.Stored, value)), err
 }
 
 // put stages value, encrypted as a server would. stored is the record of key, nil for none.
@@ -155,7 +157,8 @@ func (v *overlay) exposed(ctx context.Context, stored, key []byte) (reason strin
 	if err != nil || v.encrypter != nil && v.encrypter.Encrypts(gr) {
 		return "", err
 	}
-	return fmt.Sprintf("it is encrypted, and %s would be stored in the clear: the encryption configuration does not encrypt them", gr), nil
+	return fmt.Sprintf("it is encrypted, and %s would be stored in the clear: the encryption configuration does not "+
+		"encrypt them", gr), nil
 }
 
 // Rewrap stages the value of key, unchanged, encrypted by the provider and key that the

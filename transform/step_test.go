@@ -83,7 +83,8 @@ func randomStep(t *testing.T, random *rand.Rand, content map[string]string) plan
 // other, and each step reports the same changes.
 func TestSteps(t *testing.T) {
 	folder, random := t.TempDir(), rand.New(rand.NewPCG(15, 1))
-	in := etcdtest.Build(t, "put /registry/namespaces/ns x\nput /registry/configmaps/ns/0 one\nput /registry/configmaps/ns/1 two\nput /registry/configmaps/ns/2 one\n"+
+	in := etcdtest.Build(t, "put /registry/namespaces/ns x\nput /registry/configmaps/ns/0 one\nput "+
+		"/registry/configmaps/ns/1 two\nput /registry/configmaps/ns/2 one\n"+
 		"put /registry/configmaps/ns/9 one\ndel /registry/configmaps/ns/9")
 	for i := range 60 {
 		content, one := live(t, in), &stepsOf{}
@@ -126,7 +127,8 @@ func TestStepCountsOnce(t *testing.T) {
 		}
 	}
 	for _, steps := range [][]Transform{
-		{puts("two"), puts("one", "three")}, {puts("two", "one", "three"), puts("four")}, {puts("two"), puts("one"), puts("four")},
+		{puts("two"), puts("one", "three")}, {puts("two", "one", "three"), puts("four")},
+		{puts("two"), puts("one"), puts("four")},
 		{puts("two", "one", "two", "one", "three"), puts("one", "two")},
 	} {
 		of := &stepsOf{steps: steps}
@@ -177,25 +179,28 @@ func TestStepChecks(t *testing.T) {
 	var checked []string
 	step := func(key string, wrong error) planFunc {
 		return func(ctx context.Context, v *View) error {
-			v.Make(Output{Scrub: func(k []byte) bool { return string(k) == key }, Check: func(ctx context.Context, out *inspect.Reader) error {
-				e, err := out.Get(ctx, []byte(key))
-				require.NoError(t, err)
-				require.Nil(t, e)
-				checked = append(checked, key)
-				return wrong
-			}})
+			v.Make(Output{Scrub: func(k []byte) bool { return string(k) == key },
+				Check: func(ctx context.Context, out *inspect.Reader) error {
+					e, err := out.Get(ctx, []byte(key))
+					require.NoError(t, err)
+					require.Nil(t, e)
+					checked = append(checked, key)
+					return wrong
+				}})
 			return v.Delete(ctx, []byte(key))
 		}
 	}
-	_, err := Run(t.Context(), Options{In: f.in, Out: f.out}, &stepsOf{steps: []Transform{step("/a", nil), step("/b", nil), planFunc(
-		func(context.Context, *View) error { return nil })}})
+	_, err := Run(t.Context(), Options{In: f.in, Out: f.out},
+		&stepsOf{steps: []Transform{step("/a", nil), step("/b", nil), planFunc(
+			func(context.Context, *View) error { return nil })}})
 	require.NoError(t, err)
 	require.Equal(t, []string{"/a", "/b"}, checked)
 	text := fileText(t, f.out)
 	require.NotContains(t, text, "/a")
 	require.NotContains(t, text, "/b")
 	wrong := errors.New("wrong")
-	_, err = Run(t.Context(), Options{In: f.in, Out: f.out + "2"}, &stepsOf{steps: []Transform{step("/a", wrong), step("/b", nil)}})
+	_, err = Run(t.Context(), Options{In: f.in, Out: f.out + "2"},
+		&stepsOf{steps: []Transform{step("/a", wrong), step("/b", nil)}})
 	require.ErrorIs(t, err, wrong)
 	require.NoFileExists(t, f.out+"2")
 }

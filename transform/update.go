@@ -14,7 +14,8 @@ import (
 // change. content stays as it is.
 func AsUpdated(o *inspect.Object, content map[string]any) map[string]any {
 	update := map[string]func(before, after map[string]any){
-		"services": updateService, "secrets": updateSecret, "serviceaccounts": updateServiceAccount, "persistentvolumeclaims": updateClaim,
+		"services": updateService, "secrets": updateSecret, "serviceaccounts": updateServiceAccount,
+		"persistentvolumeclaims": updateClaim,
 	}[o.Type.Name()]
 	if update == nil {
 		return content

@@ -115,7 +115,8 @@ func rewritten(t *testing.T, db *DB) []byte {
 	t.Helper()
 	var sources []Source
 	for _, b := range db.Buckets {
-		sources = append(sources, Source{Name: b.Name, Sequence: b.Sequence, Entries: db.Entries(t.Context(), &b), Paged: true})
+		sources = append(sources, Source{Name: b.Name, Sequence: b.Sequence, Entries: db.Entries(t.Context(), &b),
+			Paged: true})
 	}
 	out := &growing{}
 	_, err := Create(out, db.Meta, sources)
