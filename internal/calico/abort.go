@@ -36,7 +36,8 @@ func (s *store) abort(o Options, _ *choices) (found, v1 bool, err error) {
 	if err != nil {
 		return false, false, err
 	}
-	a := &abort{crdSet: crds, set: o.SetAPIGroup, v1: map[string]*identity{}, removed: map[string]*encoding.OwnerReference{}}
+	a := &abort{crdSet: crds, set: o.SetAPIGroup, v1: map[string]*identity{},
+		removed: map[string]*encoding.OwnerReference{}}
 	// the one that the controller acts on
 	err = a.eachMigration(func(key string, live migration) {
 		if live.meta.Name != migrationName {
@@ -71,7 +72,8 @@ func (a *abort) plan() error {
 // cleaned refuses a migration whose clean-up has begun: v1 records go, or are gone.
 func (a *abort) cleaned() (going bool, err error) {
 	if len(a.old) == 0 {
-		a.Raise(string(a.migrationKey()), codeAbortImpossible.Because("the snapshot has no CRD of %s: the v1 data is gone", groupV1))
+		a.Raise(string(a.migrationKey()), codeAbortImpossible.Because("the snapshot has no CRD of %s: the v1 "+
+			"data is gone", groupV1))
 		return true, nil
 	}
 	for _, plural := range a.old {
@@ -127,9 +129,11 @@ func (a *abort) removeV3() error {
 		case lock && a.meta.UID != "" && meta.Annotations[lockedByAnnotation] == a.meta.UID:
 			return a.setReady(entry.Key, true, lockedByAnnotation) // the live migration had found and locked it
 		case !a.began.IsZero() && !meta.CreationTimestamp.Before(a.began):
-			return raise(codeAbortLoses.Because("it was made on v3 after the live migration had begun: it stays, but Calico reads v1"))
+			return raise(codeAbortLoses.Because("it was made on v3 after the live migration had begun: it stays, but " +
+				"Calico reads v1"))
 		}
-		return raise(codeMigrationLeft.Because("the live migration did not make this v3 object: it stays, and Calico does not read it"))
+		return raise(codeMigrationLeft.Because("the live migration did not make this v3 object: it stays, and Calico " +
+			"does not read it"))
 	})
 }
 
@@ -155,7 +159,8 @@ func (a *abort) remove(entry *transform.Entry, meta encoding.Meta, id *identity,
 		}
 	}
 	if a.removed[meta.UID] = nil; id != nil {
-		a.removed[meta.UID] = &encoding.OwnerReference{APIVersion: apiVersionV3, Kind: id.kind.Kind, Name: id.name(), UID: id.seen()}
+		a.removed[meta.UID] = &encoding.OwnerReference{APIVersion: apiVersionV3, Kind: id.kind.Kind,
+			Name: id.name(), UID: id.seen()}
 	}
 	count(a.Report(), transform.KindCount{Kind: meta.Kind, From: apiVersionV3, To: apiVersionV1, Migrated: 1})
 	return a.Delete(a.ctx, entry.Key)
@@ -167,7 +172,8 @@ func (a *abort) missV3() error {
 		return nil
 	}
 	for _, key := range slices.Sorted(maps.Keys(a.v1)) {
-		a.Raise(string(a.v1[key].key), codeAbortLoses.Because("its v3 object was deleted after the copy: this v1 record is valid again"))
+		a.Raise(string(a.v1[key].key), codeAbortLoses.Because("its v3 object was deleted after the copy: this v1 "+
+			"record is valid again"))
 	}
 	return nil
 }
@@ -213,7 +219,8 @@ func (a *abort) restoreAPIService() error {
 	}
 	saved := a.meta.Annotations[savedAPIService]
 	if saved == "" {
-		a.step("after the restore, apply APIService v3.%s from the manifest of Calico's API server, if you had one: the live migration saved none", groupV3)
+		a.step("after the restore, apply APIService v3.%s from the manifest of Calico's API server, if you had one: "+
+			"the live migration saved none", groupV3)
 		return nil
 	}
 	obj, err := serviceOf(saved)
@@ -239,7 +246,8 @@ func (a *abort) restoreAPIService() error {
 	namespace, name := text(service, "namespace"), text(service, "name")
 	entry, err := a.get(a.serviceKey(namespace, name))
 	if entry == nil && err == nil {
-		a.step("after the restore, install Calico's API server again: Service %s/%s is not in the snapshot, so %s is not served", namespace, name, apiVersionV3)
+		a.step("after the restore, install Calico's API server again: Service %s/%s is not in the snapshot, so %s "+
+			"is not served", namespace, name, apiVersionV3)
 	}
 	return err
 }
@@ -250,7 +258,8 @@ func serviceOf(saved string) (map[string]any, error) {
 	switch {
 	case err != nil:
 		return nil, err
-	case text(objectAt(obj, "metadata"), "name") != "v3."+groupV3 || text(objectAt(objectAt(obj, "spec"), "service"), "name") == "":
+	case text(objectAt(obj, "metadata"), "name") != "v3."+groupV3 ||
+		text(objectAt(objectAt(obj, "spec"), "service"), "name") == "":
 		return nil, errors.New("it is not the APIService of Calico's API server")
 	}
 	obj["apiVersion"], obj["kind"], obj["status"] = "apiregistration.k8s.io/v1", "APIService", map[string]any{}
@@ -265,15 +274,20 @@ func (a *abort) resetComponents() error {
 		return err
 	}
 	if found.operated() {
-		a.step("after the restore, start the operator without %s (kubectl -n NAMESPACE set env deployment/tigera-operator %s-): it rolls out Calico on %s",
+		a.step("after the restore, start the operator without %s (kubectl -n NAMESPACE set env "+
+			"deployment/tigera-operator %s-): it rolls out Calico on %s",
 			envAPIGroup, envAPIGroup, groupV1)
 	}
 	for _, c := range found.components {
 		if found.managed(c) {
 			continue
 		}
-		_, err := a.editWorkload(c, a.set, func(container map[string]any) bool { return unsetEnv(container, envAPIGroup, apiVersionV3) },
-			fmt.Sprintf("before its pods start, remove %s from every container and initContainer of %s", envAPIGroup, c))
+		_, err := a.editWorkload(c, a.set, func(container map[string]any) bool {
+			return unsetEnv(container, envAPIGroup,
+				apiVersionV3)
+		},
+			fmt.Sprintf("before its pods start, remove %s from every container and initContainer of %s",
+				envAPIGroup, c))
 		if err != nil {
 			return err
 		}
@@ -283,6 +297,7 @@ func (a *abort) resetComponents() error {
 
 // endMigration deletes the DatastoreMigration: its controller would go on after the restore.
 func (a *abort) endMigration() error {
-	a.step("take DatastoreMigration %s out of GitOps, if it is there: applied again, it starts the live migration again", migrationName)
+	a.step("take DatastoreMigration %s out of GitOps, if it is there: applied again, it starts the live "+
+		"migration again", migrationName)
 	return a.Delete(a.ctx, a.migrationKey())
 }

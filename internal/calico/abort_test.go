@@ -101,7 +101,8 @@ func TestAbortImpossible(t *testing.T) {
 	require.Contains(t, got.reason(t, codeAbortImpossible.Name, ""), "has deleted")
 
 	in := completed(t)
-	in.edit(crdDir+"tiers.crd.projectcalico.org", func(obj map[string]any) { set(obj, "metadata.deletionTimestamp", "2026-11-20T19:30:00Z") })
+	in.edit(crdDir+"tiers.crd.projectcalico.org",
+		func(obj map[string]any) { set(obj, "metadata.deletionTimestamp", "2026-11-20T19:30:00Z") })
 	got = abortOf(t, in.write())
 	require.ErrorIs(t, got.err, transform.ErrRefused)
 	require.Contains(t, got.reason(t, codeAbortImpossible.Name, crdDir+"tiers.crd.projectcalico.org"), "being deleted")
@@ -117,11 +118,15 @@ func TestAbortImpossible(t *testing.T) {
 func TestAbortLoses(t *testing.T) {
 	in := completed(t)
 	made := recordsV3 + "ipamhandles/k8s-pod-network.new"
-	in.put(made, []byte(strings.Replace(string(there("IPAMHandle", "k8s-pod-network.new", "", `{}`)), "2026-03-03", "2026-12-01", 1)))
+	in.put(made, []byte(strings.Replace(string(there("IPAMHandle", "k8s-pod-network.new", "", `{}`)), "2026-03-03",
+		"2026-12-01", 1)))
 	old := recordsV3 + "tiers/old"
 	in.put(old, there("Tier", "old", "", `{}`))
 	in.edit(recordsV3+blockKey, func(obj map[string]any) { set(obj, "metadata.generation", 2) })
-	in.edit(recordsV3+"ippools/lb-pool", func(obj map[string]any) { set(obj, "metadata.deletionTimestamp", "2026-12-01T00:00:00Z") })
+	in.edit(recordsV3+"ippools/lb-pool", func(obj map[string]any) {
+		set(obj, "metadata.deletionTimestamp",
+			"2026-12-01T00:00:00Z")
+	})
 	in.del(recordsV3 + "networkpolicies/team-a/allow-web")
 	in.del(recordsV1 + "tiers/no-order")
 	path := in.write()
@@ -152,8 +157,9 @@ func TestAbortInPhases(t *testing.T) {
 		status map[string]any
 		ready  bool // the v1 datastore in the end, which was locked
 	}{
-		"not begun":  {map[string]any{"phase": "Pending"}, false},
-		"draining":   {map[string]any{"phase": "Pending", "datastoreLockedAt": when}, true}, // the live abort leaves it locked
+		"not begun": {map[string]any{"phase": "Pending"}, false},
+		// the live abort leaves it locked
+		"draining":   {map[string]any{"phase": "Pending", "datastoreLockedAt": when}, true},
 		"conflicts":  {map[string]any{"phase": "WaitingForConflictResolution", "datastoreLockedAt": when}, true},
 		"copying":    {map[string]any{"phase": "Migrating", "datastoreLockedAt": when, "startedAt": when}, true},
 		"rolled out": {map[string]any{"phase": "Converged", "startedAt": when}, true},
@@ -193,7 +199,8 @@ func TestAbortOfOldMarks(t *testing.T) {
 // TestAbortReleases: a v3 ClusterInformation that was there before the migration is made ready.
 func TestAbortReleases(t *testing.T) {
 	in := completed(t)
-	in.put(lockV3, there("ClusterInformation", "default", `"annotations":{"`+lockedByAnnotation+`":"`+migrationUID+`"},`, `{"datastoreReady":false}`))
+	in.put(lockV3, there("ClusterInformation", "default", `"annotations":{"`+lockedByAnnotation+`":"`+migrationUID+
+		`"},`, `{"datastoreReady":false}`))
 	got := abortOf(t, in.write())
 	require.NoError(t, got.err, "%v", got.Problems)
 	lock := got.written(t, lockV3)
@@ -220,7 +227,8 @@ func TestAbortAPIService(t *testing.T) {
 		require.NoError(t, got.err, "%v", got.Problems)
 		require.Equal(t, got.in[apiServiceKey], got.out[apiServiceKey])
 		require.Contains(t, strings.Join(got.Steps, "\n"), "apply APIService v3.projectcalico.org")
-		require.Equal(t, says != "", got.has(finding.Error, says, migrationKey) || got.has(finding.Warning, says, migrationKey))
+		require.Equal(t, says != "", got.has(finding.Error, says, migrationKey) ||
+			got.has(finding.Warning, says, migrationKey))
 	}
 }
 
@@ -230,7 +238,8 @@ func TestAbortOwners(t *testing.T) {
 	after := contents(t, in.from)
 	uid := uidOfJSON(t, after[recordsV3+"globalnetworkpolicies/allow-dns"])
 	key := recordsV3 + "globalnetworksets/mine"
-	in.put(key, there("GlobalNetworkSet", "mine", `"ownerReferences":[`+ref(apiVersionV3, "GlobalNetworkPolicy", "allow-dns", uid)+`],`, `{}`))
+	in.put(key, there("GlobalNetworkSet", "mine", `"ownerReferences":[`+ref(apiVersionV3, "GlobalNetworkPolicy",
+		"allow-dns", uid)+`],`, `{}`))
 	got := abortOf(t, in.write())
 	require.NoError(t, got.err, "%v", got.Problems)
 	raw := uidOfJSON(t, after[recordsV1+"globalnetworkpolicies/allow-dns"])

@@ -22,10 +22,13 @@ import (
 // v3Plurals are the 22 resources an API server must serve, and whether they are namespaced.
 func v3Plurals() map[string]bool {
 	return map[string]bool{
-		"tiers": false, "felixconfigurations": false, "bgpconfigurations": false, "kubecontrollersconfigurations": false,
-		"ippools": false, "ipreservations": false, "bgppeers": false, "bgpfilters": false, "globalnetworkpolicies": false,
-		"networkpolicies": true, "stagedglobalnetworkpolicies": false, "stagednetworkpolicies": true,
-		"stagedkubernetesnetworkpolicies": true, "hostendpoints": false, "globalnetworksets": false, "networksets": true,
+		"tiers": false, "felixconfigurations": false, "bgpconfigurations": false,
+		"kubecontrollersconfigurations": false,
+		"ippools":                       false, "ipreservations": false, "bgppeers": false, "bgpfilters": false,
+		"globalnetworkpolicies": false,
+		"networkpolicies":       true, "stagedglobalnetworkpolicies": false, "stagednetworkpolicies": true,
+		"stagedkubernetesnetworkpolicies": true, "hostendpoints": false, "globalnetworksets": false,
+		"networksets":        true,
 		"ipamconfigurations": false, "blockaffinities": false, "ipamblocks": false, "ipamhandles": false,
 		"caliconodestatuses": false, "clusterinformations": false,
 	}
@@ -38,23 +41,34 @@ func strangers(t *testing.T) (path string, o Options) {
 	const deleting = `"deletionTimestamp":"2026-02-02T00:00:00Z","deletionGracePeriodSeconds":0,`
 	in := newInput(t)
 	for i, r := range []v1{
-		{kind: "GlobalNetworkSet", name: "managed", spec: `{"nets":["192.0.2.0/24"]}`, inner: `{"ownerReferences":[` + ref(apiVersionV1, "Tier", "security", tierStored) + `],"managedFields":[` +
-			`{"manager":"kubectl","operation":"Apply","apiVersion":"projectcalico.org/v3","time":"2026-01-01T00:00:00Z","fieldsType":"FieldsV1","fieldsV1":{` +
-			`"f:metadata":{"f:ownerReferences":{".":{},"k:{\"uid\":\"` + tierSeen + `\"}":{}}},"f:spec":{"f:nets":{}}}}]}`},
-		{kind: "GlobalNetworkPolicy", name: "held", inner: `{"name":"held","finalizers":["example.com/inner"]}`, meta: deleting + `"finalizers":["example.com/outer"],`},
-		{kind: "IPAMHandle", name: "k8s-pod-network.abc", inner: "{}", spec: `{"handleID":"k8s-pod-network.ABC","block":null}`},
-		{kind: "IPAMBlock", name: "10-9-0-0-30", inner: `{"annotations":{"a":"1"}}`, meta: `"labels":{"l":"1"},"finalizers":["example.com/f"],`,
-			spec: `{"cidr":"10.9.0.0/30","allocations":[0,null,null,null],"unallocated":[1,2,3],"attributes":[{"handle_id":"h\r","releasedAt":"2026-01-01T00:00:00Z"}],` +
-				`"strictAffinity":true,"sequenceNumber":1795202899322387071,"sequenceNumberForAllocation":{"0":1795202899322387071},"deleted":false}`},
-		{kind: "BlockAffinity", name: "node-a-10-9-0-0-30", inner: "{}", spec: `{"cidr":"10.9.0.0/30","node":"node-a","state":"confirmed","deleted":"1"}`},
-		{kind: "GlobalNetworkPolicy", name: "default.strange", inner: `{}`, spec: `{"policyTypes":["Egress"],"egress":[{"action":"Allow"}],"types":[],"order":100.0,"selector":""}`},
+		{kind: "GlobalNetworkSet", name: "managed", spec: `{"nets":["192.0.2.0/24"]}`,
+			inner: `{"ownerReferences":[` + ref(apiVersionV1, "Tier", "security", tierStored) + `],"managedFields":[` +
+				`{"manager":"kubectl","operation":"Apply","apiVersion":"projectcalico.org/v3",` +
+				`"time":"2026-01-01T00:00:00Z","fieldsType":"FieldsV1","fieldsV1":{` +
+				`"f:metadata":{"f:ownerReferences":{".":{},"k:{\"uid\":\"` + tierSeen +
+				`\"}":{}}},"f:spec":{"f:nets":{}}}}]}`},
+		{kind: "GlobalNetworkPolicy", name: "held", inner: `{"name":"held","finalizers":["example.com/inner"]}`,
+			meta: deleting + `"finalizers":["example.com/outer"],`},
+		{kind: "IPAMHandle", name: "k8s-pod-network.abc", inner: "{}",
+			spec: `{"handleID":"k8s-pod-network.ABC","block":null}`},
+		{kind: "IPAMBlock", name: "10-9-0-0-30", inner: `{"annotations":{"a":"1"}}`,
+			meta: `"labels":{"l":"1"},"finalizers":["example.com/f"],`,
+			spec: `{"cidr":"10.9.0.0/30","allocations":[0,null,null,null],"unallocated":[1,2,3],` +
+				`"attributes":[{"handle_id":"h\r","releasedAt":"2026-01-01T00:00:00Z"}],` +
+				`"strictAffinity":true,"sequenceNumber":1795202899322387071,` +
+				`"sequenceNumberForAllocation":{"0":1795202899322387071},"deleted":false}`},
+		{kind: "BlockAffinity", name: "node-a-10-9-0-0-30", inner: "{}",
+			spec: `{"cidr":"10.9.0.0/30","node":"node-a","state":"confirmed","deleted":"1"}`},
+		{kind: "GlobalNetworkPolicy", name: "default.strange", inner: `{}`,
+			spec: `{"policyTypes":["Egress"],"egress":[{"action":"Allow"}],"types":[],"order":100.0,"selector":""}`},
 		{kind: "BGPConfiguration", name: "empty", inner: "{}", spec: `null`},
 		{kind: "Tier", name: "between", inner: "{}", spec: `{"order":1.5}`},
 	} {
 		r.uid = fmt.Sprintf("aaaaaa%02d-0000-4000-8000-000000000000", i)
 		in.record(r)
 	}
-	in.put(secure, there("Tier", "security", `"finalizers":["projectcalico.org/tier-controller"],`, `{"order":42,"defaultAction":"Deny"}`))
+	in.put(secure, there("Tier", "security", `"finalizers":["projectcalico.org/tier-controller"],`,
+		`{"order":42,"defaultAction":"Deny"}`))
 	for _, kd := range kinds() {
 		in.del(crdDir + kd.Plural + "." + groupV3)
 	}
@@ -74,7 +88,8 @@ func TestServed(t *testing.T) {
 
 func serve(t *testing.T, in string, o Options, records int) {
 	out := filepath.Join(t.TempDir(), "after.db")
-	r, err := transform.Run(context.Background(), transform.Options{Command: "migrate calico-v3", In: in, Out: out}, New(o))
+	r, err := transform.Run(context.Background(), transform.Options{Command: "migrate calico-v3", In: in, Out: out},
+		New(o))
 	require.NoError(t, err, "%+v", r.Problems)
 	require.Equal(t, transform.Written, r.Outcome)
 	etcd := etcdtest.Start(t, etcdtest.Restore(t, out))
@@ -89,7 +104,8 @@ func serve(t *testing.T, in string, o Options, records int) {
 
 	ctx, served := context.Background(), 0
 	for plural, namespaced := range v3Plurals() {
-		resource := api.Dynamic.Resource(schema.GroupVersionResource{Group: "projectcalico.org", Version: "v3", Resource: plural})
+		resource := api.Dynamic.Resource(schema.GroupVersionResource{Group: "projectcalico.org", Version: "v3",
+			Resource: plural})
 		list, err := resource.List(ctx, metav1.ListOptions{})
 		require.NoError(t, err, plural)
 		require.NotEmpty(t, list.Items, plural)
@@ -119,7 +135,8 @@ func useObject(t *testing.T, client dynamic.ResourceInterface, obj *unstructured
 	ctx, name := context.Background(), obj.GetKind()+" "+obj.GetName()
 	same, err := client.Update(ctx, obj.DeepCopy(), metav1.UpdateOptions{})
 	require.NoError(t, err, name)
-	require.Equal(t, obj.GetResourceVersion(), same.GetResourceVersion(), "%s: an update without a change was written", name)
+	require.Equal(t, obj.GetResourceVersion(), same.GetResourceVersion(), "%s: an update without a change was written",
+		name)
 
 	changed := same.DeepCopy()
 	changed.SetAnnotations(map[string]string{"example.com/touched": "yes"})
@@ -128,7 +145,8 @@ func useObject(t *testing.T, client dynamic.ResourceInterface, obj *unstructured
 	require.NotEqual(t, obj.GetResourceVersion(), changed.GetResourceVersion(), name)
 	require.Equal(t, obj.GetUID(), changed.GetUID(), name)
 
-	like := &unstructured.Unstructured{Object: map[string]any{"apiVersion": obj.GetAPIVersion(), "kind": obj.GetKind(), "spec": obj.Object["spec"]}}
+	like := &unstructured.Unstructured{Object: map[string]any{"apiVersion": obj.GetAPIVersion(), "kind": obj.GetKind(),
+		"spec": obj.Object["spec"]}}
 	like.SetName("copy-of-" + obj.GetName())
 	like.SetNamespace(obj.GetNamespace())
 	_, err = client.Create(ctx, like, metav1.CreateOptions{})

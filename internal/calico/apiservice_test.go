@@ -42,10 +42,12 @@ func TestAggregatedAPIService(t *testing.T) {
 		value, saved, problem string
 		stays                 bool
 	}{
-		"as recorded":          {value: before, saved: `"name":"v3.projectcalico.org"`},
-		"labelled":             {value: with("metadata.labels", map[string]any{automanagedLabel: "true"}), saved: automanagedLabel},
-		"CBOR":                 {value: string(cbor), saved: `"name":"v3.projectcalico.org"`},
-		"with a credential":    {value: with("metadata.annotations", map[string]any{"token": "hunter2-MARK", "note": "kept"}), saved: `"annotations":{"note":"kept"}`},
+		"as recorded": {value: before, saved: `"name":"v3.projectcalico.org"`},
+		"labelled": {value: with("metadata.labels", map[string]any{automanagedLabel: "true"}),
+			saved: automanagedLabel},
+		"CBOR": {value: string(cbor), saved: `"name":"v3.projectcalico.org"`},
+		"with a credential": {value: with("metadata.annotations",
+			map[string]any{"token": "hunter2-MARK", "note": "kept"}), saved: `"annotations":{"note":"kept"}`},
 		"kube-apiserver's own": {value: own, stays: true},
 		"none":                 {stays: true},
 		"undecodable":          {value: "{", problem: finding.Undecodable.Name},
@@ -72,7 +74,8 @@ func TestAggregatedAPIService(t *testing.T) {
 				require.Contains(t, saved, tt.saved)
 				require.NotContains(t, saved, "MARK")
 				require.Equal(t, strings.Contains(tt.value, "MARK"), slices.Contains(r.Steps,
-					"the report keeps "+aggregated+" without its credentials, such as the last-applied annotation: the input has them"))
+					"the report keeps "+aggregated+" without its credentials, such as the last-applied annotation: "+
+						"the input has them"))
 				if tt.value == before {
 					require.JSONEq(t, before, saved)
 				}
@@ -97,10 +100,13 @@ func TestAPIServiceLeft(t *testing.T) {
 		step   string
 	}{
 		"before the CRDs": {value: before[aggregated],
-			reason: "it sends projectcalico.org/v3 to Service calico-apiserver/calico-api instead of the CRDs of that group",
-			step:   "after the restore, delete APIService v3.projectcalico.org (kubectl delete apiservice v3.projectcalico.org): kube-apiserver then serves the CRDs of projectcalico.org"},
+			reason: "it sends projectcalico.org/v3 to Service calico-apiserver/calico-api instead of the CRDs " +
+				"of that group",
+			step: "after the restore, delete APIService v3.projectcalico.org (kubectl delete apiservice " +
+				"v3.projectcalico.org): kube-apiserver then serves the CRDs of projectcalico.org"},
 		"no CRDs": {value: before[aggregated], change: without,
-			reason: "it sends projectcalico.org/v3 to Service calico-apiserver/calico-api, and the snapshot has no CRD of that group: Calico keeps its data elsewhere"},
+			reason: "it sends projectcalico.org/v3 to Service calico-apiserver/calico-api, and the snapshot has no " +
+				"CRD of that group: Calico keeps its data elsewhere"},
 		"encrypted": {value: "k8s:enc:secretbox:v1:k:00", reason: "cannot be read"},
 		"automatic": {value: contents(t, recorded(t, "after.db"))[aggregated]},
 		"none":      {},
@@ -143,7 +149,8 @@ func TestUndecodableBesideNothing(t *testing.T) {
 	r := planOn(t, in.write(), New(Options{SetAPIGroup: true}))
 	require.ErrorIs(t, r.err, transform.ErrRefused)
 	require.ElementsMatch(t, []string{
-		"error undecodable " + aggregated, "error undecodable " + recordsV3 + "tiers/default", "error undecodable " + secret,
+		"error undecodable " + aggregated, "error undecodable " + recordsV3 + "tiers/default",
+		"error undecodable " + secret,
 		"warning nothing-to-migrate ",
 	}, r.problems())
 }
@@ -162,7 +169,8 @@ func TestRemoveV1(t *testing.T) {
 	require.NoError(t, r.err)
 	require.Equal(t, []string{"warning no-v3-kind " + empty}, r.problems())
 	for key := range r.in {
-		gone := strings.HasPrefix(key, "/registry/crd.projectcalico.org/") || strings.HasSuffix(key, ".crd.projectcalico.org")
+		gone := strings.HasPrefix(key, "/registry/crd.projectcalico.org/") ||
+			strings.HasSuffix(key, ".crd.projectcalico.org")
 		require.Equal(t, !gone, r.out[key] != "", key)
 	}
 	require.NotContains(t, r.out, automatic)

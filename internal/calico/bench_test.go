@@ -19,11 +19,13 @@ func BenchmarkRecord(b *testing.B) {
 	stored, k := contents(b, recorded(b, "before.db")), keys.Kubernetes{Prefix: "/registry"}
 	for _, plural := range []string{"ipamhandles", "ipamblocks", "networkpolicies"} {
 		kd, _ := kinds().ofV3(plural)
-		crd, err := schema.ParseCRD([]byte(stored["/registry/apiextensions.k8s.io/customresourcedefinitions/"+plural+"."+groupV3]))
+		crd, err := schema.ParseCRD([]byte(stored["/registry/apiextensions.k8s.io/customresourcedefinitions/"+plural+
+			"."+groupV3]))
 		require.NoError(b, err)
 		var largest string
 		for key, value := range stored {
-			if strings.HasPrefix(key, recordsV1+plural+"/") && (len(value) > len(stored[largest]) || len(value) == len(stored[largest]) && key < largest) {
+			if strings.HasPrefix(key, recordsV1+plural+"/") &&
+				(len(value) > len(stored[largest]) || len(value) == len(stored[largest]) && key < largest) {
 				largest = key
 			}
 		}

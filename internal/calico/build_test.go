@@ -49,7 +49,8 @@ func (r v1) json(t testing.TB) []byte {
 	name, err := json.Marshal(r.name)
 	require.NoError(t, err)
 	out := `{"apiVersion":"crd.projectcalico.org/v1","kind":"` + r.kind + `","metadata":{` + meta +
-		`"creationTimestamp":"2026-01-01T00:00:00Z","generation":3,"name":` + string(name) + `,"uid":"` + uid + `"},"spec":` + spec + r.rest + "}\n"
+		`"creationTimestamp":"2026-01-01T00:00:00Z","generation":3,"name":` + string(name) + `,"uid":"` + uid +
+		`"},"spec":` + spec + r.rest + "}\n"
 	require.True(t, json.Valid([]byte(out)), out)
 	return []byte(out)
 }

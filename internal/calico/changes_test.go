@@ -33,10 +33,14 @@ func bareRecords() []v1 {
 		{kind: "StagedNetworkPolicy", namespace: "team-a", meta: `"labels":{"projectcalico.org/tier":"stale"},`},
 		{kind: "StagedKubernetesNetworkPolicy", namespace: "team-a", spec: `{"egress":[{}]}`},
 		{kind: "HostEndpoint", spec: `{"node":"node-a","interfaceName":"eth0"}`},
-		{kind: "GlobalNetworkSet", meta: `"generateName":"x-","finalizers":["a/b"],"deletionTimestamp":"2026-02-02T00:00:00Z","deletionGracePeriodSeconds":0,`,
+		{kind: "GlobalNetworkSet",
+			meta: `"generateName":"x-","finalizers":["a/b"],"deletionTimestamp":"2026-02-02T00:00:00Z",` +
+				`"deletionGracePeriodSeconds":0,`,
 			inner: `{"creationTimestamp":"2025-01-01T00:00:00Z","annotations":{"a":"b"}}`},
 		{kind: "NetworkSet", namespace: "team-a", meta: `"generateName":"x-",`},
-		{kind: "NetworkSet", namespace: "team-a", name: "inner", inner: `{"generateName":"y-","finalizers":["a/b"],"deletionTimestamp":"2026-02-02T00:00:00Z","deletionGracePeriodSeconds":0}`},
+		{kind: "NetworkSet", namespace: "team-a", name: "inner",
+			inner: `{"generateName":"y-","finalizers":["a/b"],"deletionTimestamp":"2026-02-02T00:00:00Z",` +
+				`"deletionGracePeriodSeconds":0}`},
 		{kind: "IPAMConfig"},
 		{kind: "BlockAffinity", spec: `{"cidr":"10.9.0.0/26","node":"n","state":"confirmed"}`},
 		{kind: "IPAMBlock", name: "10-9-0-0-32", spec: `{"cidr":"10.9.0.0/32","allocations":[null]}`},

@@ -34,7 +34,8 @@ func (s *store) warnLocked() error {
 		return err
 	}
 	if spec, err := specOf(obj); err == nil && spec["datastoreReady"] != true {
-		s.Raise(string(s.lockKey()), codeDatastoreLocked.Because("the v1 datastore was not ready when the snapshot was taken; the v3 one will be"))
+		s.Raise(string(s.lockKey()), codeDatastoreLocked.Because("the v1 datastore was not ready when the snapshot "+
+			"was taken; the v3 one will be"))
 	}
 	return nil
 }

@@ -111,7 +111,8 @@ func (d *differ) alwaysWritten(path string) bool {
 		return path == "spec.sequenceNumberForAllocation" || strings.HasPrefix(path, "spec.attributes[")
 	}
 	rule := strings.HasPrefix(path, "spec.ingress[") || strings.HasPrefix(path, "spec.egress[")
-	return d.kind.Name == namePolicy && rule && (strings.HasSuffix(path, "].source") || strings.HasSuffix(path, "].destination"))
+	return d.kind.Name == namePolicy && rule && (strings.HasSuffix(path, "].source") ||
+		strings.HasSuffix(path, "].destination"))
 }
 
 // sameScalar compares numbers by value, and texts also as the numbers, durations and times they

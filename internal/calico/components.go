@@ -39,18 +39,24 @@ func (s *store) setComponents(set bool) error {
 		if found.managed(c) {
 			continue
 		}
-		staged, err := s.editWorkload(c, set, func(container map[string]any) bool { return setEnv(container, envAPIGroup, apiVersionV3) },
-			fmt.Sprintf("before its pods start, set %s=%s on every container and initContainer of %s", envAPIGroup, apiVersionV3, c))
+		staged, err := s.editWorkload(c, set, func(container map[string]any) bool {
+			return setEnv(container,
+				envAPIGroup, apiVersionV3)
+		},
+			fmt.Sprintf("before its pods start, set %s=%s on every container and initContainer of %s", envAPIGroup,
+				apiVersionV3, c))
 		if err != nil {
 			return err
 		}
 		if staged {
 			s.step("wait until %s has rolled out with %s=%s (kubectl -n %s rollout status %s)",
-				c, envAPIGroup, apiVersionV3, transform.ShellWord(c.namespace), transform.ShellWord(strings.ToLower(c.kind)+"/"+c.name))
+				c, envAPIGroup, apiVersionV3, transform.ShellWord(c.namespace),
+				transform.ShellWord(strings.ToLower(c.kind)+"/"+c.name))
 		}
 	}
 	if len(found.components) == 0 {
-		s.step("no workload of Calico is in the snapshot: set %s=%s on whatever runs it, before it starts", envAPIGroup, apiVersionV3)
+		s.step("no workload of Calico is in the snapshot: set %s=%s on whatever runs it, before it starts",
+			envAPIGroup, apiVersionV3)
 	}
 	err = s.objects(schema.GroupResource{Resource: "configmaps"}, func(key keys.Key, entry *transform.Entry) error {
 		if key.Name == "calico-config" || key.Name == "canal-config" {
@@ -66,7 +72,9 @@ func (s *store) setComponents(set bool) error {
 
 // editWorkload changes the containers of one workload where set says so. Where it does not, and for
 // a workload that cannot be read, it adds the step by hand.
-func (s *store) editWorkload(c component, set bool, edit func(container map[string]any) bool, byHand string) (staged bool, err error) {
+func (s *store) editWorkload(
+	c component, set bool, edit func(container map[string]any) bool, byHand string,
+) (staged bool, err error) {
 	value, changed, bad := c.value, []string(nil), c.unreadable
 	if bad == nil {
 		value, changed, bad = editContainers(c.value, edit)
@@ -99,7 +107,8 @@ func (s *store) setCNIConfig(entry *transform.Entry, key keys.Key, set bool) err
 	}
 	if err != nil {
 		s.Raise(string(entry.Key), transform.Unreadable(err))
-		s.step("check that %s of ConfigMap %s pins no other %s than %s", cniConfigKey, name, apiGroupField, apiVersionV3)
+		s.step("check that %s of ConfigMap %s pins no other %s than %s", cniConfigKey, name,
+			apiGroupField, apiVersionV3)
 		return nil
 	}
 	pinned, _ := config.(string)
@@ -255,7 +264,8 @@ func unpinAPIGroup(text string) (out string, replaced []string) {
 			continue
 		}
 		value := text[at[4]:at[5]]
-		if placeholder := strings.HasPrefix(value, "__") && strings.HasSuffix(value, "__"); value == "" || value == apiVersionV3 || placeholder {
+		if placeholder := strings.HasPrefix(value, "__") && strings.HasSuffix(value, "__"); value == "" ||
+			value == apiVersionV3 || placeholder {
 			continue
 		}
 		b.WriteString(text[done:at[4]])

@@ -138,7 +138,8 @@ func (m *run) reportMetadata(id *identity, obj, there map[string]any) {
 		}
 	}
 	if len(differ) > 0 {
-		m.Raise(string(id.rest().there.key), codeMetadataDiffers.Because("its spec is that of %s, but not its %s: it stays as it is",
+		m.Raise(string(id.rest().there.key), codeMetadataDiffers.Because("its spec is that of %s, but not its %s: it "+
+			"stays as it is",
 			id.key, strings.Join(differ, ", ")))
 	}
 }
@@ -175,8 +176,10 @@ func parseDecisions(words []string) (Decisions, error) {
 	for _, word := range words {
 		object, choice, _ := strings.Cut(word, "=")
 		parts := strings.Split(object, "/")
-		if len(parts) < 2 || len(parts) > 3 || slices.Contains(parts, "") || Conflicts(choice) != KeepV3 && Conflicts(choice) != TakeV1 {
-			return nil, transform.Usagef("--conflict is %q; it takes KIND[/NAMESPACE]/NAME=%s or =%s, such as Tier/security=%s", word, TakeV1, KeepV3, TakeV1)
+		if len(parts) < 2 || len(parts) > 3 || slices.Contains(parts, "") || Conflicts(choice) != KeepV3 &&
+			Conflicts(choice) != TakeV1 {
+			return nil, transform.Usagef("--conflict is %q; it takes KIND[/NAMESPACE]/NAME=%s or =%s, such as "+
+				"Tier/security=%s", word, TakeV1, KeepV3, TakeV1)
 		}
 		if is, there := out[object]; there && is != Conflicts(choice) {
 			return nil, transform.Usagef("--conflict has both choices for %s", object)
@@ -238,7 +241,8 @@ func (m *run) idleChoices() {
 	for _, id := range slices.Concat(m.table.lost, m.table.records) {
 		if word := m.choices.of(id); word != "" && !m.choices.used[word] {
 			m.choices.used[word] = true
-			m.Raise(string(id.key), codeConflict.Because("--conflict %s=%s has no effect: no v3 object with another spec was compared with the record",
+			m.Raise(string(id.key), codeConflict.Because("--conflict %s=%s has no effect: no v3 object with another "+
+				"spec was compared with the record",
 				word, m.choices.Decisions[word]).Decided(finding.Noted))
 		}
 	}

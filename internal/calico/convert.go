@@ -89,7 +89,8 @@ func fit(ctx context.Context, v *schema.Version, r *record, errs field.ErrorList
 func fieldErrors(errs field.ErrorList) string {
 	const most = 8
 	var out []string
-	at := func(err *field.Error) string { return strings.Replace(err.Field, "<nil>", "~", 1) } // of the whole object: behind the others
+	// of the whole object: behind the others
+	at := func(err *field.Error) string { return strings.Replace(err.Field, "<nil>", "~", 1) }
 	slices.SortStableFunc(errs, func(a, b *field.Error) int {
 		return cmp.Or(cmp.Compare(at(a), at(b)), cmp.Compare(a.Error(), b.Error()))
 	})
@@ -162,7 +163,8 @@ func (m *run) warnTiers() error {
 		case !ok:
 			reason = fmt.Sprintf("its tier, %q, will not be there", tier)
 		case deleting:
-			reason = fmt.Sprintf("its tier, %q, is being deleted: it takes no policy any more, and goes with its last finalizer", tier)
+			reason = fmt.Sprintf("its tier, %q, is being deleted: it takes no policy any more, and goes with its "+
+				"last finalizer", tier)
 		default:
 			continue
 		}
@@ -204,7 +206,8 @@ type builtinTier struct {
 }
 
 func builtinTiers() []builtinTier {
-	return []builtinTier{{"default", 1_000_000, "Deny"}, {"kube-admin", 1_000, "Pass"}, {"kube-baseline", 10_000_000, "Pass"}}
+	return []builtinTier{{"default", 1_000_000, "Deny"}, {"kube-admin", 1_000, "Pass"},
+		{"kube-baseline", 10_000_000, "Pass"}}
 }
 
 // checkTiers reports built-in tiers that were changed: only the cluster's owner knows which of the

@@ -127,7 +127,8 @@ func (s *crdSet) findKinds(shipped map[string]*schema.CRD) error {
 			if err != nil {
 				return err
 			}
-			s.Raise(string(s.keyOf(k.Plural, groupV3)), codeGenericKind.Because("%s is migrated as its CRDs say", k.Kind))
+			s.Raise(string(s.keyOf(k.Plural, groupV3)), codeGenericKind.Because("%s is migrated as its CRDs say",
+				k.Kind))
 			break
 		}
 	}
@@ -174,7 +175,8 @@ func (s *crdSet) readManifest(manifest []byte) (map[string]*schema.CRD, error) {
 		others = append(others, "CustomResourceDefinition/"+crd.Object().Name)
 	}
 	for _, other := range others {
-		s.step("after the restore, apply %s from the manifest of v3 CRDs: only its CRDs of %s were taken", other, groupV3)
+		s.step("after the restore, apply %s from the manifest of v3 CRDs: only its CRDs of %s were taken", other,
+			groupV3)
 	}
 	return shipped, nil
 }
@@ -235,7 +237,8 @@ func unfit(crd *apiextensionsv1.CustomResourceDefinition, kd *kind) (fatal, mild
 	if crd.DeletionTimestamp != nil {
 		fatal = append(fatal, "it is being deleted, and all its records with it")
 	}
-	at := slices.IndexFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == "v3" })
+	at := slices.IndexFunc(crd.Spec.Versions,
+		func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == "v3" })
 	if at < 0 {
 		fatal = append(fatal, "it has no version v3")
 	} else {
@@ -264,7 +267,8 @@ func unserved(crd *apiextensionsv1.CustomResourceDefinition) string {
 		switch {
 		case c.Type == apiextensionsv1.NamesAccepted && c.Status == apiextensionsv1.ConditionFalse:
 			return "its names were not accepted: " + c.Message
-		case (c.Type == apiextensionsv1.NamesAccepted || c.Type == apiextensionsv1.Established) && c.Status == apiextensionsv1.ConditionTrue:
+		case (c.Type == apiextensionsv1.NamesAccepted || c.Type == apiextensionsv1.Established) &&
+			c.Status == apiextensionsv1.ConditionTrue:
 			never = false
 		}
 	}
@@ -329,7 +333,8 @@ func (s *crdSet) removeV1() error {
 	for _, plural := range s.old {
 		key := s.keyOf(plural, groupV1)
 		if _, known := s.kinds.ofV1(plural); !known {
-			s.Raise(string(key), codeUnknownKind.Because("its kind is not in %s, and it has no records: it goes with the other CRDs of %s",
+			s.Raise(string(key), codeUnknownKind.Because("its kind is not in %s, and it has no records: it goes with "+
+				"the other CRDs of %s",
 				apiVersionV3, groupV1).Decided(finding.Noted))
 		}
 		err = cmp.Or(err, s.Delete(s.ctx, key))

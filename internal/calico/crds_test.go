@@ -69,16 +69,25 @@ func TestLoadCRDsUnfit(t *testing.T) {
 		reason string
 		usable bool // once it is allowed
 	}{
-		"kind":        {"tiers", field("spec.names.kind", "Level"), `spec.names.kind is "Level", must be "Tier"`, false},
-		"scope":       {"networksets", field("spec.scope", "Cluster"), `spec.scope is "Cluster", must be "Namespaced"`, false},
-		"plural":      {"tiers", field("status.acceptedNames.plural", "levels"), `status.acceptedNames.plural is "levels"`, false},
+		"kind": {"tiers", field("spec.names.kind", "Level"), `spec.names.kind is "Level", must be "Tier"`,
+			false},
+		"scope": {"networksets", field("spec.scope", "Cluster"), `spec.scope is "Cluster", must be "Namespaced"`,
+			false},
+		"plural": {"tiers", field("status.acceptedNames.plural", "levels"),
+			`status.acceptedNames.plural is "levels"`, false},
 		"group":       {"tiers", field("spec.group", "example.com"), `spec.group is "example.com"`, false},
 		"terminating": {"tiers", field("metadata.deletionTimestamp", "2026-11-20T20:00:00Z"), "being deleted", false},
-		"no v3":       {"tiers", field("spec.versions", []any{map[string]any{"name": "v4", "served": true, "storage": true}}), "no version v3", false},
-		"not served":  {"tiers", field("spec.versions", []any{map[string]any{"name": "v3", "served": false, "storage": true}}), "v3 is not served", false},
-		"not storage": {"tiers", field("spec.versions", []any{map[string]any{"name": "v3", "served": true, "storage": false}, map[string]any{"name": "v4", "served": true, "storage": true}}), "not the storage version", false},
-		"status":      {"ippools", func(obj map[string]any) { delete(obj["spec"].(map[string]any), "subresources") }, "no status subresource", true},
-		"names": {"tiers", field("status.conditions", []any{map[string]any{"type": "NamesAccepted", "status": "False", "message": "taken"}}),
+		"no v3": {"tiers", field("spec.versions",
+			[]any{map[string]any{"name": "v4", "served": true, "storage": true}}), "no version v3", false},
+		"not served": {"tiers", field("spec.versions",
+			[]any{map[string]any{"name": "v3", "served": false, "storage": true}}), "v3 is not served", false},
+		"not storage": {"tiers", field("spec.versions",
+			[]any{map[string]any{"name": "v3", "served": true, "storage": false},
+				map[string]any{"name": "v4", "served": true, "storage": true}}), "not the storage version", false},
+		"status": {"ippools", func(obj map[string]any) { delete(obj["spec"].(map[string]any), "subresources") },
+			"no status subresource", true},
+		"names": {"tiers", field("status.conditions",
+			[]any{map[string]any{"type": "NamesAccepted", "status": "False", "message": "taken"}}),
 			"names were not accepted: taken", true},
 		"never served": {"tiers", field("status.conditions", []any{}), "no conditions", true},
 	} {
@@ -92,7 +101,10 @@ func TestLoadCRDsUnfit(t *testing.T) {
 			require.Equal(t, []string{"error crd-unfit " + key}, r.problems())
 			require.Contains(t, r.reason(t, codeCRDUnfit.Name, key), tc.reason)
 
-			r = planOn(t, path, loading(nil, func(s *crdSet) { require.Equal(t, tc.usable, s.accept[tc.plural] != nil) }), codeCRDUnfit.Name)
+			r = planOn(t, path, loading(nil, func(s *crdSet) {
+				require.Equal(t, tc.usable,
+					s.accept[tc.plural] != nil)
+			}), codeCRDUnfit.Name)
 			require.NoError(t, r.err)
 		})
 	}
@@ -118,7 +130,8 @@ func TestLoadCRDsUnreadable(t *testing.T) {
 	in.put(crdDir+"ippools.projectcalico.org", []byte("k8s:enc:aescbc:v1:key1:0123"))
 	r := planOn(t, in.write(), loading(nil, func(s *crdSet) { require.Len(t, usable(s), 20) }))
 	require.ErrorIs(t, r.err, transform.ErrRefused)
-	require.Equal(t, []string{"error undecodable " + crdDir + "tiers.projectcalico.org", "error encrypted " + crdDir + "ippools.projectcalico.org"}, r.problems())
+	require.Equal(t, []string{"error undecodable " + crdDir + "tiers.projectcalico.org",
+		"error encrypted " + crdDir + "ippools.projectcalico.org"}, r.problems())
 }
 
 // manifestOf is what a release ships: the v3 CRDs of a snapshot as YAML without status, and other
@@ -174,7 +187,8 @@ spec: {group: example.com, names: {plural: things, kind: Thing}, scope: Cluster,
 	require.NoError(t, r.err)
 	require.Empty(t, r.Problems)
 	require.Len(t, r.changed(), 21)
-	require.Equal(t, []string{"MutatingAdmissionPolicy/tierlabel.policy.projectcalico.org", "CustomResourceDefinition/things.example.com"}, stepObjects(r))
+	require.Equal(t, []string{"MutatingAdmissionPolicy/tierlabel.policy.projectcalico.org",
+		"CustomResourceDefinition/things.example.com"}, stepObjects(r))
 
 	key := crdDir + "ippools.projectcalico.org"
 	crd, err := schema.ParseCRD([]byte(r.out[key]))
@@ -218,7 +232,8 @@ func TestLoadCRDsMissing(t *testing.T) {
 	path := in.write()
 	r := planOn(t, path, loading(nil, func(s *crdSet) { require.Len(t, usable(s), 20) }))
 	require.ErrorIs(t, r.err, transform.ErrRefused)
-	require.Equal(t, []string{"error crd-missing " + crdDir + "tiers.projectcalico.org", "error crd-missing " + crdDir + "ipamconfigurations.projectcalico.org"}, r.problems())
+	require.Equal(t, []string{"error crd-missing " + crdDir + "tiers.projectcalico.org",
+		"error crd-missing " + crdDir + "ipamconfigurations.projectcalico.org"}, r.problems())
 
 	r = planOn(t, path, loading([]byte("kind: [\n"), func(*crdSet) {}))
 	require.ErrorContains(t, r.err, "manifest of v3 CRDs: document 1")
@@ -243,13 +258,15 @@ func TestUnknownKind(t *testing.T) {
 	crd, err := os.ReadFile(filepath.Join("testdata", "globalalerts.crd.json"))
 	require.NoError(t, err)
 	in.put(crdDir+"globalalerts.crd.projectcalico.org", crd)
-	in.put(alert, []byte(`{"apiVersion":"crd.projectcalico.org/v1","kind":"GlobalAlert","metadata":{"name":"noisy"}}`+"\n"))
+	in.put(alert, []byte(`{"apiVersion":"crd.projectcalico.org/v1","kind":"GlobalAlert","metadata":{"name":"noisy"}}`+
+		"\n"))
 	in.put(stray, []byte("{}"))
 	in.put(odd, []byte("{}"))
 	path := in.write()
 	r := planOn(t, path, loading(nil, func(s *crdSet) { require.Contains(t, s.old, "globalalerts") }))
 	require.ErrorIs(t, r.err, transform.ErrRefused)
-	require.Equal(t, []string{"error no-v3-kind " + alert, "error no-v3-kind " + stray, "error no-v3-kind " + odd}, r.problems())
+	require.Equal(t, []string{"error no-v3-kind " + alert, "error no-v3-kind " + stray, "error no-v3-kind " + odd},
+		r.problems())
 	require.Equal(t, "GlobalAlert has no kind in projectcalico.org/v3", r.reason(t, codeUnknownKind.Name, alert))
 	require.Contains(t, r.reason(t, codeUnknownKind.Name, stray), "nor a CRD")
 	require.Contains(t, r.reason(t, codeUnknownKind.Name, odd), "not the key of an object")
@@ -294,18 +311,22 @@ func (in *input) forget(crd string, path ...string) {
 // is no CRD to write it by. What the v1 CRD did not know either was seen by nobody.
 func TestNothingIsPruned(t *testing.T) {
 	const attributes = "properties spec properties attributes items properties releasedAt"
-	block, status, policy := "ipamblocks/192-168-174-128-26", "caliconodestatuses/node-a-status", "stagedkubernetesnetworkpolicies/team-a/bare"
+	block, status, policy := "ipamblocks/192-168-174-128-26", "caliconodestatuses/node-a-status",
+		"stagedkubernetesnetworkpolicies/team-a/bare"
 	in := newInput(t)
-	in.record(v1{kind: "StagedKubernetesNetworkPolicy", namespace: "team-a", name: "bare", uid: "22345678-9abc-4def-8123-456789abcdef", inner: "{}"})
+	in.record(v1{kind: "StagedKubernetesNetworkPolicy", namespace: "team-a", name: "bare",
+		uid: "22345678-9abc-4def-8123-456789abcdef", inner: "{}"})
 	in.forget("ipamblocks.projectcalico.org", strings.Split(attributes, " ")...)
 	in.forget("caliconodestatuses.projectcalico.org", "properties", "status")
 	in.forget("stagedkubernetesnetworkpolicies.projectcalico.org", "properties", "spec", "properties", "policyTypes")
 	path := in.write()
 	got := planOn(t, path, New(Options{}))
 	require.ErrorIs(t, got.err, transform.ErrRefused)
-	require.Contains(t, got.reason(t, codeCRDUnfit.Name, recordsV1+block), "the v3 CRD of IPAMBlock does not know spec.attributes[1].releasedAt, which would be lost")
+	require.Contains(t, got.reason(t, codeCRDUnfit.Name, recordsV1+block),
+		"the v3 CRD of IPAMBlock does not know spec.attributes[1].releasedAt, which would be lost")
 	require.Contains(t, got.reason(t, codeCRDUnfit.Name, recordsV1+status), "does not know status,")
-	require.Contains(t, got.reason(t, codeCRDUnfit.Name, recordsV1+policy), "does not know spec.policyTypes,", "which the record lacks")
+	require.Contains(t, got.reason(t, codeCRDUnfit.Name, recordsV1+policy), "does not know spec.policyTypes,",
+		"which the record lacks")
 
 	got = planOn(t, path, New(Options{}), codeCRDUnfit.Name)
 	require.NoError(t, got.err, "%v", got.Problems)
@@ -320,13 +341,16 @@ func TestNothingIsPruned(t *testing.T) {
 	in.record(null).edit(crdDir+"globalnetworksets.crd.projectcalico.org", func(obj map[string]any) {
 		set(obj, "spec.validation.openAPIV3Schema.properties.spec.properties.allowedEgressDomains.nullable", true)
 	})
-	in.edit(crdDir+"stagedkubernetesnetworkpolicies.crd.projectcalico.org", func(obj map[string]any) { set(obj, "spec.preserveUnknownFields", true) })
+	in.edit(crdDir+"stagedkubernetesnetworkpolicies.crd.projectcalico.org",
+		func(obj map[string]any) { set(obj, "spec.preserveUnknownFields", true) })
 	got = planOn(t, in.write(), New(Options{}))
 	require.NoError(t, got.err, "%v", got.Problems)
-	require.True(t, got.has(finding.Warning, codePrunedField.Name, recordsV1+policy), "its v1 CRD keeps all, junk too, and tells nothing")
+	require.True(t, got.has(finding.Warning, codePrunedField.Name, recordsV1+policy),
+		"its v1 CRD keeps all, junk too, and tells nothing")
 	require.True(t, got.has(finding.Warning, codePrunedField.Name, recordsV1+block))
 	require.NotContains(t, got.out[recordsV3+block], "releasedAt")
-	require.True(t, got.has(finding.Warning, codePrunedField.Name, recordsV1+status), "without its v1 CRD nobody can tell")
+	require.True(t, got.has(finding.Warning, codePrunedField.Name, recordsV1+status),
+		"without its v1 CRD nobody can tell")
 	require.NotContains(t, got.written(t, null.v3())["spec"], "allowedEgressDomains", "nothing is lost with a null")
 }
 
@@ -340,7 +364,8 @@ func TestRulesHaveABudget(t *testing.T) {
 		set(obj, "spec.validation.openAPIV3Schema.x-kubernetes-validations", []any{map[string]any{"rule": rule}})
 	})
 	for i := range 40 {
-		in.record(v1{kind: "GlobalNetworkSet", name: fmt.Sprintf("s%02d", i), uid: fmt.Sprintf("22345678-9abc-4def-8123-4567890000%02d", i), inner: "{}"})
+		in.record(v1{kind: "GlobalNetworkSet", name: fmt.Sprintf("s%02d", i),
+			uid: fmt.Sprintf("22345678-9abc-4def-8123-4567890000%02d", i), inner: "{}"})
 	}
 	path := in.write()
 	r := planOn(t, path, New(Options{}))

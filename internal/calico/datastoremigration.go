@@ -67,20 +67,24 @@ func (m migration) deleting() bool { return !m.meta.DeletionTimestamp.IsZero() }
 func (m migration) check(v *transform.View, key string) {
 	switch {
 	case m.meta.Name != migrationName:
-		v.Raise(key, codeMigrationLeft.Because("Calico acts on a DatastoreMigration named %s only; this one does nothing", migrationName))
+		v.Raise(key, codeMigrationLeft.Because("Calico acts on a DatastoreMigration named %s only; this one "+
+			"does nothing", migrationName))
 	case m.phase == "Complete":
 		reason := "the live migration is complete; its v3 records are used as they are"
 		if m.deleting() {
 			reason = "the live migration is complete, and its clean-up was removing the v1 CRDs"
 		}
 		v.Raise(key, codeMigrationLeft.Because("%s", reason))
-		v.Report().AddStep("delete the finished DatastoreMigration %s when all is well: while v1 CRDs are there, its deletion removes them and their records",
+		v.Report().AddStep("delete the finished DatastoreMigration %s when all is well: while v1 CRDs are there, its "+
+			"deletion removes them and their records",
 			m.meta.Name)
 	case m.underWay():
 		v.Raise(key, codeHalfDoneMigration.Because("%s", m.halfDone()))
 	default:
-		v.Raise(key, codeMigrationLeft.Because("a DatastoreMigration in phase %q has not begun; it would when Calico starts", m.phase))
-		v.Report().AddStep("after the restore, delete DatastoreMigration %s before kube-controllers starts: its work is done", m.meta.Name)
+		v.Raise(key, codeMigrationLeft.Because("a DatastoreMigration in phase %q has not begun; it would when "+
+			"Calico starts", m.phase))
+		v.Report().AddStep("after the restore, delete DatastoreMigration %s before kube-controllers starts: its "+
+			"work is done", m.meta.Name)
 	}
 }
 
@@ -94,7 +98,8 @@ func (m migration) underWay() bool {
 }
 
 func (m migration) halfDone() string {
-	at, advice := fmt.Sprintf("%q", m.phase), ": let it come to Complete, or delete the DatastoreMigration to abort it (or --abort does so in this file)"
+	at, advice := fmt.Sprintf("%q", m.phase),
+		": let it come to Complete, or delete the DatastoreMigration to abort it (or --abort does so in this file)"
 	if message := text(m.status, "message"); message != "" {
 		at += fmt.Sprintf(" (%.300s)", message)
 	}
@@ -127,7 +132,8 @@ func (s *crdSet) checkMarks(known map[string]bool) error {
 		}
 	}
 	if marked > 0 {
-		s.Raise(first, codeMigrationLeft.Because("%d v3 records, this one first, were made by a live migration (%s) that is not in the snapshot: "+
+		s.Raise(first, codeMigrationLeft.Because("%d v3 records, this one first, were made by a live migration (%s) "+
+			"that is not in the snapshot: "+
 			"one that was aborted, or whose DatastoreMigration was removed by force", marked, by))
 	}
 	return nil

@@ -23,9 +23,11 @@ func TestDecisions(t *testing.T) {
 	require.True(t, got.has(finding.Error, codeConflict.Name, recordsV1+"networkpolicies/team-a/default.legacy-np"))
 
 	for name, o := range map[string]Options{
-		"the rest by --conflicts":  {Conflicts: KeepV3, Decisions: Decisions{"tiers/security": TakeV1}},
-		"each by its own":          {Decisions: Decisions{"Tier/security": TakeV1, "IPPool/lb-pool": KeepV3, "networkpolicy/team-a/legacy-np": KeepV3}},
-		"by the name of the store": {Decisions: Decisions{"Tier/security": TakeV1, "IPPool/lb-pool": KeepV3, "NetworkPolicy/team-a/default.legacy-np": KeepV3}},
+		"the rest by --conflicts": {Conflicts: KeepV3, Decisions: Decisions{"tiers/security": TakeV1}},
+		"each by its own": {Decisions: Decisions{"Tier/security": TakeV1, "IPPool/lb-pool": KeepV3,
+			"networkpolicy/team-a/legacy-np": KeepV3}},
+		"by the name of the store": {Decisions: Decisions{"Tier/security": TakeV1, "IPPool/lb-pool": KeepV3,
+			"NetworkPolicy/team-a/default.legacy-np": KeepV3}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := planOn(t, path, New(o))
@@ -39,7 +41,8 @@ func TestDecisions(t *testing.T) {
 				}
 			}
 			require.Len(t, decided, 3)
-			require.Regexp(t, `^the v1 record takes its place \(--conflict [Tt]iers?/security=take-v1\)$`, decided[recordsV1+"tiers/security"])
+			require.Regexp(t, `^the v1 record takes its place \(--conflict [Tt]iers?/security=take-v1\)$`,
+				decided[recordsV1+"tiers/security"])
 		})
 	}
 }
@@ -72,7 +75,8 @@ func TestParseDecisions(t *testing.T) {
 	got, err := parseDecisions([]string{"Tier/a=take-v1", "NetworkPolicy/ns/b=keep-v3", "Tier/a=take-v1"})
 	require.NoError(t, err)
 	require.Equal(t, Decisions{"Tier/a": TakeV1, "NetworkPolicy/ns/b": KeepV3}, got)
-	for _, words := range [][]string{{"Tier/a"}, {"Tier=take-v1"}, {"Tier/a=v1"}, {"Tier//a=take-v1"}, {"Tier/a/b/c=take-v1"}, {"=take-v1"}, {"Tier/a=take-v1", "Tier/a=keep-v3"}} {
+	for _, words := range [][]string{{"Tier/a"}, {"Tier=take-v1"}, {"Tier/a=v1"}, {"Tier//a=take-v1"},
+		{"Tier/a/b/c=take-v1"}, {"=take-v1"}, {"Tier/a=take-v1", "Tier/a=keep-v3"}} {
 		_, err := parseDecisions(words)
 		require.Error(t, err, words)
 	}

@@ -23,7 +23,8 @@ import (
 
 // Live: wedges for ever on the name, with the datastore locked.
 func TestEdgeHandleWithUpperCase(t *testing.T) {
-	r := v1{kind: "IPAMHandle", name: "k8s-pod-network.abc", inner: "{}", spec: `{"handleID":"k8s-pod-network.ABC","block":{"10.0.0.0/26":1},"deleted":false}`}
+	r := v1{kind: "IPAMHandle", name: "k8s-pod-network.abc", inner: "{}",
+		spec: `{"handleID":"k8s-pod-network.ABC","block":{"10.0.0.0/26":1},"deleted":false}`}
 	got := migrateRecords(t, Options{}, r)
 	obj := got.written(t, r.v3())
 	require.Equal(t, "k8s-pod-network.abc", at(obj, "metadata", "name"))
@@ -33,32 +34,38 @@ func TestEdgeHandleWithUpperCase(t *testing.T) {
 // Live: one of the two is lost without a word; which one is a race.
 func TestEdgeTwoRecordsWithOneName(t *testing.T) {
 	stays := v1{kind: "GlobalNetworkPolicy", name: "dup", inner: `{"name":"dup"}`, spec: `{"tier":"default","order":1}`}
-	loses := v1{kind: "GlobalNetworkPolicy", name: "default.dup", uid: "22345678-9abc-4def-8123-456789abcdef", inner: `{"name":"dup"}`, spec: `{"tier":"default","order":2}`}
+	loses := v1{kind: "GlobalNetworkPolicy", name: "default.dup", uid: "22345678-9abc-4def-8123-456789abcdef",
+		inner: `{"name":"dup"}`, spec: `{"tier":"default","order":2}`}
 	got := migrateRecords(t, Options{}, stays, loses)
 	require.ErrorIs(t, got.err, transform.ErrRefused)
-	require.Contains(t, got.reason(t, codeNameCollision.Name, loses.key()), `its v3 name is "dup", and so is that of `+stays.key()+", which has another spec")
+	require.Contains(t, got.reason(t, codeNameCollision.Name, loses.key()),
+		`its v3 name is "dup", and so is that of `+stays.key()+", which has another spec")
 
 	const native = "/registry/configmaps/team-a/native"
 	in := newInput(t).record(stays).record(loses)
-	in.native(native, "v1", "ConfigMap", &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "native", Namespace: "team-a", OwnerReferences: []metav1.OwnerReference{
-		{APIVersion: apiVersionV3, Kind: "GlobalNetworkPolicy", Name: "dup", UID: types.UID(loses.uid)}}}})
+	in.native(native, "v1", "ConfigMap", &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "native",
+		Namespace: "team-a", OwnerReferences: []metav1.OwnerReference{
+			{APIVersion: apiVersionV3, Kind: "GlobalNetworkPolicy", Name: "dup", UID: types.UID(loses.uid)}}}})
 	got = planOn(t, in.write(), New(Options{}), codeNameCollision.Name)
 	obj := got.written(t, stays.v3())
 	require.EqualValues(t, 1, at(obj, "spec", "order"), "the record stored under the v3 name is the one that counts")
 	require.Equal(t, clientUID, at(obj, "metadata", "uid"))
 	meta, err := encoding.ReadMeta([]byte(got.out[native]))
 	require.NoError(t, err)
-	require.Equal(t, []encoding.OwnerReference{ends("GlobalNetworkPolicy", "dup", clientUID)}, meta.OwnerReferences, "the one that stands for both")
+	require.Equal(t, []encoding.OwnerReference{ends("GlobalNetworkPolicy", "dup", clientUID)}, meta.OwnerReferences,
+		"the one that stands for both")
 	keepsV1(t, got, loses.key(), 1)
 	require.Equal(t, 1, got.count("GlobalNetworkPolicy").Skipped)
 
 	loses.spec = `{"order":1,"types":["Ingress"]}`
-	require.Contains(t, migrateRecords(t, Options{}, stays, loses).reason(t, codeNameCollision.Name, loses.key()), "which has the same spec", "tier and types go without saying")
+	require.Contains(t, migrateRecords(t, Options{}, stays, loses).reason(t, codeNameCollision.Name, loses.key()),
+		"which has the same spec", "tier and types go without saying")
 }
 
 // Live: wedges while it copies, retried for ever, locked.
 func TestEdgeStoredObjectAgainstTheRules(t *testing.T) {
-	r := v1{kind: "IPPool", name: "bad-pool", inner: "{}", spec: `{"cidr":"10.99.0.5/16","ipipMode":"Always","vxlanMode":"Always"}`}
+	r := v1{kind: "IPPool", name: "bad-pool", inner: "{}",
+		spec: `{"cidr":"10.99.0.5/16","ipipMode":"Always","vxlanMode":"Always"}`}
 	got := migrateRecords(t, Options{}, r)
 	require.ErrorIs(t, got.err, transform.ErrRefused)
 	require.Contains(t, got.reason(t, codeInvalid.Name, r.key()), "ipipMode and vxlanMode cannot both be enabled")
@@ -68,7 +75,8 @@ func TestEdgeStoredObjectAgainstTheRules(t *testing.T) {
 func TestEdgeLongValue(t *testing.T) {
 	long := strings.Repeat("ü", 20_000)
 	r := v1{kind: "IPPool", name: "long", inner: "{}", spec: `{"cidr":"` + long + `"}`}
-	deleted := v1{kind: "BlockAffinity", name: "long", uid: "22345678-9abc-4def-8123-456789abcdef", inner: "{}", spec: `{"deleted":"` + long + `"}`}
+	deleted := v1{kind: "BlockAffinity", name: "long", uid: "22345678-9abc-4def-8123-456789abcdef", inner: "{}",
+		spec: `{"deleted":"` + long + `"}`}
 	got := migrateRecords(t, Options{}, r, deleted)
 	for _, key := range []string{r.key(), deleted.key()} {
 		reason := got.reason(t, codeInvalid.Name, key)
@@ -80,7 +88,8 @@ func TestEdgeLongValue(t *testing.T) {
 
 // Live: dropped without a word. Ours: dropped as a server does, and said.
 func TestEdgeUnknownFieldsAndNulls(t *testing.T) {
-	r := v1{kind: "GlobalNetworkSet", name: "junk", inner: "{}", spec: `{"nets":["192.0.2.0/24"],"oldField":1,"allowedEgressDomains":null}`, rest: `,"topLevel":true`}
+	r := v1{kind: "GlobalNetworkSet", name: "junk", inner: "{}",
+		spec: `{"nets":["192.0.2.0/24"],"oldField":1,"allowedEgressDomains":null}`, rest: `,"topLevel":true`}
 	got := migrateRecords(t, Options{}, r)
 	obj := got.written(t, r.v3())
 	require.Equal(t, map[string]any{"nets": []any{"192.0.2.0/24"}}, obj["spec"])
@@ -94,8 +103,10 @@ func TestEdgeUnknownFieldsAndNulls(t *testing.T) {
 // Live: created again, without finalizers.
 func TestEdgeTerminating(t *testing.T) {
 	const deleting = `"deletionTimestamp":"2026-02-02T00:00:00Z","deletionGracePeriodSeconds":0,`
-	held := v1{kind: "GlobalNetworkPolicy", name: "held", inner: `{"name":"held","finalizers":["example.com/inner"]}`, meta: deleting + `"finalizers":["example.com/outer","example.com/inner"],`}
-	loose := v1{kind: "GlobalNetworkPolicy", name: "loose", uid: "22345678-9abc-4def-8123-456789abcdef", inner: `{"name":"loose"}`, meta: deleting}
+	held := v1{kind: "GlobalNetworkPolicy", name: "held", inner: `{"name":"held","finalizers":["example.com/inner"]}`,
+		meta: deleting + `"finalizers":["example.com/outer","example.com/inner"],`}
+	loose := v1{kind: "GlobalNetworkPolicy", name: "loose", uid: "22345678-9abc-4def-8123-456789abcdef",
+		inner: `{"name":"loose"}`, meta: deleting}
 	got := migrateRecords(t, Options{}, held, loose)
 	obj := got.written(t, held.v3())
 	require.Equal(t, "2026-02-02T00:00:00Z", at(obj, "metadata", "deletionTimestamp"))
@@ -104,9 +115,11 @@ func TestEdgeTerminating(t *testing.T) {
 
 	in := newInput(t).record(loose)
 	const native = "/registry/configmaps/team-a/native"
-	in.native(native, "v1", "ConfigMap", &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "native", Namespace: "team-a", OwnerReferences: []metav1.OwnerReference{
-		{APIVersion: apiVersionV1, Kind: "GlobalNetworkPolicy", Name: "loose", UID: types.UID(loose.uid)}}}})
-	require.Contains(t, planOn(t, in.write(), New(Options{})).reason(t, codeDanglingOwner.Name, native), "it is being deleted")
+	in.native(native, "v1", "ConfigMap", &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "native",
+		Namespace: "team-a", OwnerReferences: []metav1.OwnerReference{
+			{APIVersion: apiVersionV1, Kind: "GlobalNetworkPolicy", Name: "loose", UID: types.UID(loose.uid)}}}})
+	require.Contains(t, planOn(t, in.write(), New(Options{})).reason(t, codeDanglingOwner.Name, native),
+		"it is being deleted")
 
 	require.NotContains(t, got.out, loose.v3())
 	require.NotContains(t, got.out, loose.key(), "nothing to keep v1 for: a server would have deleted it")
@@ -126,7 +139,9 @@ func TestEdgeNoAnnotationOnPrefixedPolicy(t *testing.T) {
 
 // Live: status is dropped by the create.
 func TestEdgeStatusStays(t *testing.T) {
-	r := v1{kind: "Tier", name: "with-status", inner: "{}", rest: `,"status":{"conditions":[{"type":"Ready","status":"True","reason":"Ok","message":"m","lastTransitionTime":"2026-01-01T00:00:00Z"}]}`}
+	r := v1{kind: "Tier", name: "with-status", inner: "{}",
+		rest: `,"status":{"conditions":[{"type":"Ready","status":"True","reason":"Ok","message":"m",` +
+			`"lastTransitionTime":"2026-01-01T00:00:00Z"}]}`}
 	obj := migrateRecords(t, Options{}, r).written(t, r.v3())
 	require.Equal(t, "Ready", at(obj, "status", "conditions").([]any)[0].(map[string]any)["type"])
 	require.EqualValues(t, 1000000, at(obj, "spec", "order"))
@@ -135,8 +150,11 @@ func TestEdgeStatusStays(t *testing.T) {
 
 // Live: labels and annotations of blocks and handles are lost.
 func TestEdgeBlocksAndHandlesKeepMetadata(t *testing.T) {
-	block := v1{kind: "IPAMBlock", name: "10-9-0-0-30", inner: `{"annotations":{"a":"1"}}`, meta: `"labels":{"l":"1"},"finalizers":["example.com/f"],`,
-		spec: `{"cidr":"10.9.0.0/30","allocations":[0,null,null,null],"unallocated":[1,2,3],"attributes":[{"handle_id":"h\r","releasedAt":"2026-01-01T00:00:00Z"}],"strictAffinity":true,"sequenceNumber":1795202899322387071,"deleted":false}`}
+	block := v1{kind: "IPAMBlock", name: "10-9-0-0-30", inner: `{"annotations":{"a":"1"}}`,
+		meta: `"labels":{"l":"1"},"finalizers":["example.com/f"],`,
+		spec: `{"cidr":"10.9.0.0/30","allocations":[0,null,null,null],"unallocated":[1,2,3],` +
+			`"attributes":[{"handle_id":"h\r","releasedAt":"2026-01-01T00:00:00Z"}],"strictAffinity":true,` +
+			`"sequenceNumber":1795202899322387071,"deleted":false}`}
 	got := migrateRecords(t, Options{}, block)
 	obj := got.written(t, block.v3())
 	require.Equal(t, map[string]any{"l": "1"}, at(obj, "metadata", "labels"))
@@ -152,13 +170,15 @@ func TestEdgeIPAMConfigWithoutBooleans(t *testing.T) {
 	r := v1{kind: "IPAMConfig", name: "default", inner: "{}", spec: `{"maxBlocksPerHost":20}`}
 	obj := migrateRecords(t, Options{}, r).written(t, recordsV3+"ipamconfigurations/default")
 	require.Equal(t, "IPAMConfiguration", obj["kind"])
-	require.Equal(t, map[string]any{"autoAllocateBlocks": false, "strictAffinity": false, "maxBlocksPerHost": float64(20)}, obj["spec"])
+	require.Equal(t, map[string]any{"autoAllocateBlocks": false, "strictAffinity": false,
+		"maxBlocksPerHost": float64(20)}, obj["spec"])
 }
 
 func TestEdgeNamelessSpec(t *testing.T) {
 	key := recordsV1 + "bgpconfigurations/empty"
 	in := newInput(t)
-	in.put(key, []byte(strings.Replace(string(v1{kind: "BGPConfiguration", name: "empty", inner: "{}"}.json(t)), `,"spec":{}`, "", 1)))
+	in.put(key, []byte(strings.Replace(string(v1{kind: "BGPConfiguration", name: "empty", inner: "{}"}.json(t)),
+		`,"spec":{}`, "", 1)))
 	obj := planOn(t, in.write(), New(Options{})).written(t, recordsV3+"bgpconfigurations/empty")
 	require.Equal(t, "Info", at(obj, "spec", "logSeverityScreen"), "the spec v3 demands, defaulted")
 }
@@ -226,10 +246,15 @@ func TestPrefixBelowAnother(t *testing.T) {
 	below := "/registry/tenant"
 	in := newInput(t).twice(below)
 	in.edit(below+"/crd.projectcalico.org/tiers/security", func(obj map[string]any) { set(obj, "metadata.uid", owner) })
-	in.put(below+"/example.com/widgets/team-a/mine", []byte(`{"apiVersion":"example.com/v1alpha1","kind":"Widget","metadata":{"name":"mine","namespace":"team-a","ownerReferences":[`+
-		ref(apiVersionV3, "Tier", "security", owner)+`]}}`))
-	for _, key := range []string{"/networkpolicies/team-b/owned-by-tier", "/crd.projectcalico.org/globalnetworkpolicies/security.block-bad",
-		"/crd.projectcalico.org/globalnetworksets/raw-no-annotation", "/crd.projectcalico.org/hostendpoints/both-labels"} {
+	in.put(below+"/example.com/widgets/team-a/mine",
+		[]byte(
+			`{"apiVersion":"example.com/v1alpha1","kind":"Widget","metadata":{"name":"mine","namespace":"team-a",`+
+				`"ownerReferences":[`+
+				ref(apiVersionV3, "Tier", "security", owner)+`]}}`))
+	for _, key := range []string{"/networkpolicies/team-b/owned-by-tier",
+		"/crd.projectcalico.org/globalnetworkpolicies/security.block-bad",
+		"/crd.projectcalico.org/globalnetworksets/raw-no-annotation",
+		"/crd.projectcalico.org/hostendpoints/both-labels"} {
 		in.del(below + key) // they are owned by the tier whose UID is another now
 	}
 	path := in.write()
@@ -238,18 +263,22 @@ func TestPrefixBelowAnother(t *testing.T) {
 		require.NoError(t, got.err, "%v", got.Problems)
 		require.Contains(t, got.out, recordsV3+"tiers/security")
 		if prefixes != nil {
-			require.Equal(t, got.in[below+"/example.com/widgets/team-a/mine"], got.out[below+"/example.com/widgets/team-a/mine"])
+			require.Equal(t, got.in[below+"/example.com/widgets/team-a/mine"],
+				got.out[below+"/example.com/widgets/team-a/mine"])
 			continue
 		}
 		require.Contains(t, got.out, below+"/projectcalico.org/tiers/security")
-		require.NotContains(t, got.out[below+"/example.com/widgets/team-a/mine"], owner, "it names the UID that clients saw")
+		require.NotContains(t, got.out[below+"/example.com/widgets/team-a/mine"], owner,
+			"it names the UID that clients saw")
 	}
 }
 
 // TestAdmission: a policy ends with the tier, label and types that the admission policies set, on
 // the fields of its own kind.
 func TestAdmission(t *testing.T) {
-	r := v1{kind: "GlobalNetworkPolicy", name: "strange", inner: `{"name":"strange","labels":{"projectcalico.org/tier":"stale"}}`, spec: `{"policyTypes":["Egress"],"egress":[{"action":"Allow"}],"types":[]}`}
+	r := v1{kind: "GlobalNetworkPolicy", name: "strange",
+		inner: `{"name":"strange","labels":{"projectcalico.org/tier":"stale"}}`,
+		spec:  `{"policyTypes":["Egress"],"egress":[{"action":"Allow"}],"types":[]}`}
 	got := migrateRecords(t, Options{}, r)
 	obj := got.written(t, r.v3())
 	require.Equal(t, []any{"Egress"}, at(obj, "spec", "types"), "what the v3 CRD prunes is no reason not to set it")
@@ -266,9 +295,12 @@ func TestAdmission(t *testing.T) {
 // TestTierMissing: a policy whose tier will not be there is migrated and said; the built-in tiers
 // make themselves.
 func TestTierMissing(t *testing.T) {
-	lost := v1{kind: "GlobalNetworkPolicy", name: "lost", inner: `{"name":"lost"}`, spec: `{"tier":"gone","types":["Ingress"]}`}
-	builtin := v1{kind: "NetworkPolicy", namespace: "team-a", name: "low", uid: "22345678-9abc-4def-8123-456789abcdef", inner: `{"name":"low"}`, spec: `{"tier":"kube-baseline"}`}
-	ours := v1{kind: "StagedNetworkPolicy", namespace: "team-a", name: "ours", uid: "32345678-9abc-4def-8123-456789abcdef", inner: `{"name":"ours"}`, spec: `{"tier":"v3-only"}`}
+	lost := v1{kind: "GlobalNetworkPolicy", name: "lost", inner: `{"name":"lost"}`,
+		spec: `{"tier":"gone","types":["Ingress"]}`}
+	builtin := v1{kind: "NetworkPolicy", namespace: "team-a", name: "low", uid: "22345678-9abc-4def-8123-456789abcdef",
+		inner: `{"name":"low"}`, spec: `{"tier":"kube-baseline"}`}
+	ours := v1{kind: "StagedNetworkPolicy", namespace: "team-a", name: "ours",
+		uid: "32345678-9abc-4def-8123-456789abcdef", inner: `{"name":"ours"}`, spec: `{"tier":"v3-only"}`}
 	in := newInput(t).record(lost).record(builtin).record(ours)
 	in.put(recordsV3+"tiers/v3-only", there("Tier", "v3-only", "", `{"order":7,"defaultAction":"Deny"}`))
 	in.del(recordsV1 + "tiers/kube-baseline")
@@ -297,24 +329,30 @@ func TestTierMissing(t *testing.T) {
 func TestTierDeleted(t *testing.T) {
 	const held = `"deletionTimestamp":"2026-02-02T00:00:00Z","deletionGracePeriodSeconds":0,"finalizers":["a/b"],`
 	tier := func(name, uid, meta string) v1 {
-		return v1{kind: "Tier", name: name, uid: uid, meta: meta, inner: `{"finalizers":["a/b"]}`, spec: `{"order":5,"defaultAction":"Deny"}`}
+		return v1{kind: "Tier", name: name, uid: uid, meta: meta, inner: `{"finalizers":["a/b"]}`,
+			spec: `{"order":5,"defaultAction":"Deny"}`}
 	}
 	policy := func(name, uid, tier string) v1 {
-		return v1{kind: "GlobalNetworkPolicy", name: name, uid: uid, inner: `{"name":"` + name + `"}`, spec: `{"tier":"` + tier + `","types":["Ingress"]}`}
+		return v1{kind: "GlobalNetworkPolicy", name: name, uid: uid, inner: `{"name":"` + name + `"}`,
+			spec: `{"tier":"` + tier + `","types":["Ingress"]}`}
 	}
 	dying := policy("in-dying", "22345678-9abc-4def-8123-456789abcdef", "dying")
 	v3dying := policy("in-v3-dying", "32345678-9abc-4def-8123-456789abcdef", "v3-dying")
 	alive := policy("in-alive", "42345678-9abc-4def-8123-456789abcdef", "alive")
 	in := newInput(t).record(dying).record(v3dying).record(alive)
-	in.record(tier("dying", "52345678-9abc-4def-8123-456789abcdef", held)).record(tier("alive", "62345678-9abc-4def-8123-456789abcdef", held))
+	in.record(tier("dying", "52345678-9abc-4def-8123-456789abcdef", held)).record(tier("alive",
+		"62345678-9abc-4def-8123-456789abcdef", held))
 	in.put(recordsV3+"tiers/alive", there("Tier", "alive", "", `{"order":5,"defaultAction":"Deny"}`))
 	in.put(recordsV3+"tiers/v3-dying", there("Tier", "v3-dying", held, `{"order":7,"defaultAction":"Deny"}`))
 	got := planOn(t, in.write(), New(Options{}))
 	require.NoError(t, got.err, "%v", got.Problems)
-	require.Equal(t, `its tier, "dying", is being deleted: it takes no policy any more, and goes with its last finalizer`, got.reason(t, codeTierMissing.Name, dying.key()))
+	require.Equal(t,
+		`its tier, "dying", is being deleted: it takes no policy any more, and goes with its last finalizer`,
+		got.reason(t, codeTierMissing.Name, dying.key()))
 	require.Contains(t, got.reason(t, codeTierMissing.Name, v3dying.key()), "is being deleted")
 	require.False(t, got.has(finding.Warning, codeTierMissing.Name, alive.key()), "the v3 object stays")
-	require.Equal(t, "2026-02-02T00:00:00Z", at(got.written(t, recordsV3+"tiers/dying"), "metadata", "deletionTimestamp"))
+	require.Equal(t, "2026-02-02T00:00:00Z", at(got.written(t, recordsV3+"tiers/dying"), "metadata",
+		"deletionTimestamp"))
 }
 
 func TestUnknownConflictsOption(t *testing.T) {
@@ -333,13 +371,16 @@ func keepsV1(t *testing.T, r result, key string, records int) {
 	require.Contains(t, r.out[recordsV1+"clusterinformations/default"], `"datastoreReady":false`)
 	require.Contains(t, r.out[recordsV1+"clusterinformations/default"], `"generation":2`)
 	require.Contains(t, r.out[recordsV3+"clusterinformations/default"], `"datastoreReady":true`)
-	require.Contains(t, strings.Join(r.Steps, "\n"), fmt.Sprintf("are kept, locked, because some were not migrated (%d)", records))
+	require.Contains(t, strings.Join(r.Steps, "\n"),
+		fmt.Sprintf("are kept, locked, because some were not migrated (%d)", records))
 }
 
 // TestEdgeManyErrors: they are named in one order.
 func TestEdgeManyErrors(t *testing.T) {
-	r := v1{kind: "IPPool", name: "odd", inner: "{}", spec: `{"cidr":7,"blockSize":"x","nodeSelector":[],"natOutgoing":{},"ipipMode":1,"vxlanMode":2,"disabled":"x"}`}
-	want := "spec.blockSize: spec.cidr: spec.disabled: spec.ipipMode: spec.natOutgoing: spec.nodeSelector: spec.vxlanMode:"
+	r := v1{kind: "IPPool", name: "odd", inner: "{}",
+		spec: `{"cidr":7,"blockSize":"x","nodeSelector":[],"natOutgoing":{},"ipipMode":1,"vxlanMode":2,"disabled":"x"}`}
+	want := "spec.blockSize: spec.cidr: spec.disabled: spec.ipipMode: spec.natOutgoing: spec.nodeSelector: " +
+		"spec.vxlanMode:"
 	for range 4 {
 		reason := migrateRecords(t, Options{}, r).reason(t, codeInvalid.Name, r.key())
 		fields := slices.Compact(regexp.MustCompile(`spec\.\w+: `).FindAllString(reason, -1))

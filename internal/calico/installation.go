@@ -71,14 +71,16 @@ func (i *installation) role(kind, name string) *[]component {
 func (s *store) findInstallation() (*installation, error) {
 	found := &installation{}
 	for kind, plural := range map[string]string{"DaemonSet": "daemonsets", "Deployment": "deployments"} {
-		err := s.objects(schema.GroupResource{Group: "apps", Resource: plural}, func(key keys.Key, entry *transform.Entry) error {
-			if role := found.role(kind, key.Name); role != nil {
-				c := component{key: entry.Key, kind: kind, namespace: key.Namespace, name: key.Name, value: entry.Value}
-				c.unreadable = c.read(key)
-				*role = append(*role, c)
-			}
-			return nil
-		})
+		err := s.objects(schema.GroupResource{Group: "apps", Resource: plural},
+			func(key keys.Key, entry *transform.Entry) error {
+				if role := found.role(kind, key.Name); role != nil {
+					c := component{key: entry.Key, kind: kind, namespace: key.Namespace, name: key.Name,
+						value: entry.Value}
+					c.unreadable = c.read(key)
+					*role = append(*role, c)
+				}
+				return nil
+			})
 		if err != nil {
 			return nil, err
 		}
@@ -86,10 +88,11 @@ func (s *store) findInstallation() (*installation, error) {
 	for _, list := range [][]component{found.components, found.operators, found.apiServers} {
 		slices.SortFunc(list, func(a, b component) int { return cmp.Compare(string(a.key), string(b.key)) })
 	}
-	err := s.each(s.keys.Dir(schema.GroupResource{Group: groupOperator, Resource: "installations"}), func(*transform.Entry) error {
-		found.declared = true
-		return nil
-	})
+	err := s.each(s.keys.Dir(schema.GroupResource{Group: groupOperator, Resource: "installations"}),
+		func(*transform.Entry) error {
+			found.declared = true
+			return nil
+		})
 	return found, err
 }
 
@@ -119,11 +122,14 @@ func (s *store) operatorSteps(found *installation) {
 		restart = fmt.Sprintf("kubectl -n %s set env %s %s=%s",
 			transform.ShellWord(c.namespace), transform.ShellWord("deployment/"+c.name), envAPIGroup, apiVersionV3)
 	}
-	s.step("after the restore, restart %s first, in v3 mode (%s): as it runs now it re-creates the aggregated APIService v3.%s and goes on with %s",
+	s.step("after the restore, restart %s first, in v3 mode (%s): as it runs now it re-creates the aggregated "+
+		"APIService v3.%s and goes on with %s",
 		operator, restart, groupV3, groupV1)
-	s.step("then check that APIService v3.%s names no service (kubectl get apiservice v3.%s); delete it if it does, after the operator was restarted",
+	s.step("then check that APIService v3.%s names no service (kubectl get apiservice v3.%s); delete it if it does, "+
+		"after the operator was restarted",
 		groupV3, groupV3)
-	s.step("wait until the operator has rolled out Calico with %s=%s; it removes its API server by itself", envAPIGroup, apiVersionV3)
+	s.step("wait until the operator has rolled out Calico with %s=%s; it removes its API server by itself",
+		envAPIGroup, apiVersionV3)
 }
 
 // apiServerSteps adds steps that remove the aggregated API server: the group it reads is gone.
@@ -180,7 +186,8 @@ func (s *store) removeAggregatedAPIService() error {
 	switch {
 	case err != nil:
 		s.Raise(string(key), transform.Unreadable(err))
-		s.step("after the restore, delete APIService v3.%s if it names a service: while it is there, the CRDs are not served", groupV3)
+		s.step("after the restore, delete APIService v3.%s if it names a service: while it is there, the CRDs "+
+			"are not served", groupV3)
 		return nil
 	case automanaged(obj):
 		return nil
@@ -207,9 +214,11 @@ func (s *store) reportAggregatedAPIService(hasCRDs bool) error {
 		return nil
 	}
 	service := objectAt(objectAt(obj, "spec"), "service")
-	sends := fmt.Sprintf("it sends %s to Service %s/%s", apiVersionV3, text(service, "namespace"), text(service, "name"))
+	sends := fmt.Sprintf("it sends %s to Service %s/%s", apiVersionV3, text(service, "namespace"),
+		text(service, "name"))
 	if !hasCRDs {
-		s.Raise(string(key), codeAPIServiceLeft.Because("%s, and the snapshot has no CRD of that group: Calico keeps its data elsewhere", sends))
+		s.Raise(string(key), codeAPIServiceLeft.Because("%s, and the snapshot has no CRD of that group: Calico keeps "+
+			"its data elsewhere", sends))
 		return nil
 	}
 	s.Raise(string(key), codeAPIServiceLeft.Because("%s instead of the CRDs of that group", sends))
@@ -218,7 +227,8 @@ func (s *store) reportAggregatedAPIService(hasCRDs bool) error {
 		return err
 	}
 	s.operatorSteps(found)
-	s.step("after the restore, delete APIService v3.%s (kubectl delete apiservice v3.%s): kube-apiserver then serves the CRDs of %s",
+	s.step("after the restore, delete APIService v3.%s (kubectl delete apiservice v3.%s): kube-apiserver then serves "+
+		"the CRDs of %s",
 		groupV3, groupV3, groupV3)
 	return s.apiServerSteps(found)
 }

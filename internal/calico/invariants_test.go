@@ -48,7 +48,8 @@ func TestNothingLost(t *testing.T) {
 		}
 		require.Subset(t, meta.Annotations, m.inner.Annotations, key)
 		require.Subset(t, meta.Finalizers, slices.Concat(m.inner.Finalizers, m.outer.Finalizers), key)
-		require.GreaterOrEqual(t, len(meta.OwnerReferences), max(len(m.inner.OwnerReferences), len(m.outer.OwnerReferences)), key)
+		require.GreaterOrEqual(t, len(meta.OwnerReferences),
+			max(len(m.inner.OwnerReferences), len(m.outer.OwnerReferences)), key)
 		created := m.inner.CreationTimestamp
 		if created.IsZero() {
 			created = m.outer.CreationTimestamp
@@ -69,7 +70,8 @@ func TestNothingLost(t *testing.T) {
 // valid.
 func TestValid(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "out.db")
-	_, err := transform.Run(context.Background(), transform.Options{In: recorded(t, "before.db"), Out: path}, New(Options{}))
+	_, err := transform.Run(context.Background(), transform.Options{In: recorded(t, "before.db"), Out: path},
+		New(Options{}))
 	require.NoError(t, err)
 	checked := 0
 	planOn(t, path, planFunc(func(ctx context.Context, v *transform.View) error {
@@ -157,7 +159,8 @@ func TestBounded(t *testing.T) {
 	const records, size = 400, 100_000
 	in := newInput(t)
 	for i := range records {
-		r := v1{kind: "GlobalNetworkSet", name: fmt.Sprintf("big%04d", i), uid: fmt.Sprintf("aaaa%04d-0000-4000-8000-000000000000", i)}
+		r := v1{kind: "GlobalNetworkSet", name: fmt.Sprintf("big%04d", i),
+			uid: fmt.Sprintf("aaaa%04d-0000-4000-8000-000000000000", i)}
 		r.inner = `{"annotations":{"a":"` + strings.Repeat("x", size) + `"}}`
 		in.record(r)
 	}
@@ -168,11 +171,13 @@ func TestBounded(t *testing.T) {
 		m := newRun(storeOf(ctx, v), Options{}, crds, newChoices(nil))
 		before := heap()
 		require.NoError(t, m.scan())
-		require.Less(t, heap()-before, int64(records*1000), "bytes kept between the passes, of %d records of %d bytes", records, size)
+		require.Less(t, heap()-before, int64(records*1000), "bytes kept between the passes, of %d records of %d bytes",
+			records, size)
 		require.Len(t, m.table.records, records+63)
 
 		require.NoError(t, New(Options{}).Plan(ctx, v))
-		require.Less(t, heap()-before, int64(records*size/2), "bytes kept in the end, CRDs and the first megabytes of the plan among them")
+		require.Less(t, heap()-before, int64(records*size/2),
+			"bytes kept in the end, CRDs and the first megabytes of the plan among them")
 		runtime.KeepAlive(m)
 		return stop
 	}))
@@ -190,7 +195,8 @@ func heap() int64 {
 // FuzzConvertRecord: whatever a stored value is, it is converted or refused.
 func FuzzConvertRecord(f *testing.F) {
 	for i, k := range kinds() {
-		f.Add(i, v1{kind: k.V1Kind, name: "n", inner: `{"name":"n","labels":{"a":"b"}}`, spec: `{"cidr":"10.0.0.0/26","deleted":"false","handleID":"N"}`}.json(f))
+		f.Add(i, v1{kind: k.V1Kind, name: "n", inner: `{"name":"n","labels":{"a":"b"}}`,
+			spec: `{"cidr":"10.0.0.0/26","deleted":"false","handleID":"N"}`}.json(f))
 	}
 	f.Fuzz(func(t *testing.T, i int, value []byte) {
 		all := kinds()

@@ -187,7 +187,8 @@ func (c *ipamCheck) checkLabels(key string, spec, labels map[string]any) {
 		}
 	}
 	if len(lacking) > 0 {
-		c.warn(key, codeIPAMAffinityUnlabelled, "Calico does not select it among the blocks of %s %s: it lacks the labels %s",
+		c.warn(key, codeIPAMAffinityUnlabelled, "Calico does not select it among the blocks of %s %s: it lacks "+
+			"the labels %s",
 			affinityType(spec), text(spec, "node"), strings.Join(lacking, ", "))
 	}
 }
@@ -201,7 +202,8 @@ func (m *run) reportIPAM() error {
 		return err
 	}
 	if c.unread.count > 0 {
-		c.warn(c.unread.first, codeIPAMUnchecked, "%d of the IPAM records, this one first, cannot be read: others are not compared with them", c.unread.count)
+		c.warn(c.unread.first, codeIPAMUnchecked,
+			"%d of the IPAM records, this one first, cannot be read: others are not compared with them", c.unread.count)
 	}
 	slices.SortFunc(c.warnings, func(a, b *finding.Finding) int {
 		return cmp.Or(cmp.Compare(a.Key, b.Key), cmp.Compare(a.Code.Name, b.Code.Name), cmp.Compare(a.Reason, b.Reason))
@@ -231,7 +233,8 @@ func (c *ipamCheck) checkHoldings() {
 	for index, l := range losses {
 		block := c.blocks[index]
 		c.warn(block.key, codeIPAMHandleMissing,
-			"handles of its addresses are not there or do not list the block (addresses: %d, the first is %s; handles: %d)",
+			"handles of its addresses are not there or do not list the block (addresses: %d, the first is %s; "+
+				"handles: %d)",
 			l.addresses, addressIn(block.cidr, int(l.first)), l.handles)
 	}
 }
@@ -247,11 +250,13 @@ func (c *ipamCheck) checkAffinities() {
 		if index, ok := c.byCIDR[a.cidr]; !ok && !c.unread.block(a.cidr) {
 			c.warn(a.key, codeIPAMBlockMissing, "no IPAMBlock for %s", a.cidr)
 		} else if ok && c.blocks[index].affinity != a.owner {
-			c.warn(a.key, codeIPAMAffinity, "it gives %s to %s, the block itself says %q", a.cidr, a.owner, c.blocks[index].affinity)
+			c.warn(a.key, codeIPAMAffinity, "it gives %s to %s, the block itself says %q", a.cidr, a.owner,
+				c.blocks[index].affinity)
 		}
 	}
 	for _, block := range c.blocks {
-		if block.affinity != "" && !claimed[block.cidr+" "+block.affinity] && !c.unread.affinity(block.affinity, block.cidr) {
+		if block.affinity != "" && !claimed[block.cidr+" "+block.affinity] &&
+			!c.unread.affinity(block.affinity, block.cidr) {
 			c.warn(block.key, codeIPAMAffinity, "it belongs to %s, which has no BlockAffinity for it", block.affinity)
 		}
 	}

@@ -68,13 +68,16 @@ func ipamWarnings(c *ipamCheck) []string {
 
 func TestIPAMCheckSound(t *testing.T) {
 	c := newIPAMCheck()
-	c.add("IPAMBlock", []byte("b1"), blockOf("10.0.0.0/29", "host:n1", "Net.Pod1", "net.pod2", "", "net.pod1", "windows-reserved-ipam-handle", "net.pod3\r\nMore"))
+	c.add("IPAMBlock", []byte("b1"), blockOf("10.0.0.0/29", "host:n1", "Net.Pod1", "net.pod2", "", "net.pod1",
+		"windows-reserved-ipam-handle", "net.pod3\r\nMore"))
 	c.add("IPAMBlock", []byte("b2"), blockOf("fd00::8/125", "virtual:load-balancer", "net.pod1"))
-	c.add("IPAMHandle", []byte("h1"), handleOf("net.pod1", map[string]any{"10.0.0.0/29": int64(2), "fd00:0::8/125": int64(1)}))
+	c.add("IPAMHandle", []byte("h1"), handleOf("net.pod1",
+		map[string]any{"10.0.0.0/29": int64(2), "fd00:0::8/125": int64(1)}))
 	c.add("IPAMHandle", []byte("h2"), handleOf("net.pod2", map[string]any{"10.0.0.0/29": int64(1)}))
 	c.add("IPAMHandle", []byte("h3"), handleOf("net.pod3", map[string]any{"10.0.0.0/29": int64(1)}))
 	c.add("BlockAffinity", []byte("a1"), affinityOf("n1", "10.0.0.0/29", "confirmed"))
-	c.add("BlockAffinity", []byte("a2"), labelled(ipamObject(map[string]any{"node": "load-balancer", "cidr": "fd00::8/125", "state": "confirmed", "type": "virtual"})))
+	c.add("BlockAffinity", []byte("a2"), labelled(ipamObject(map[string]any{"node": "load-balancer",
+		"cidr": "fd00::8/125", "state": "confirmed", "type": "virtual"})))
 	c.add("BlockAffinity", []byte("a3"), affinityOf("n1", "10.0.0.64/29", "pending")) // its block is about to be made
 	require.Empty(t, ipamWarnings(c))
 	require.Empty(t, c.held, "every address was accounted for")
@@ -113,7 +116,8 @@ func TestIPAMCheckFinds(t *testing.T) {
 			c.add("IPAMHandle", []byte("h"), handleOf("x", map[string]any{"10.0.0.0/29": int64(1)}))
 		}, []string{"h ipam-handle-count"}},
 		"block missing, twice": {func(c *ipamCheck) {
-			c.add("IPAMHandle", []byte("h"), handleOf("x", map[string]any{"10.0.0.0/29": int64(1), "10.0.0.8/29": int64(1)}))
+			c.add("IPAMHandle", []byte("h"), handleOf("x", map[string]any{"10.0.0.0/29": int64(1),
+				"10.0.0.8/29": int64(1)}))
 		}, []string{"h ipam-block-missing"}},
 		"attribute missing": {func(c *ipamCheck) {
 			b := blockOf("10.0.0.0/29", "", "x")
@@ -133,10 +137,12 @@ func TestIPAMCheckFinds(t *testing.T) {
 		}, []string{"a2 ipam-affinity-mismatch"}},
 		"no labels": {func(c *ipamCheck) {
 			c.add("IPAMBlock", []byte("b"), blockOf("10.0.0.0/29", "host:n1"))
-			c.add("BlockAffinity", []byte("a"), ipamObject(map[string]any{"node": "n1", "cidr": "10.0.0.0/29", "state": "confirmed"}))
+			c.add("BlockAffinity", []byte("a"), ipamObject(map[string]any{"node": "n1", "cidr": "10.0.0.0/29",
+				"state": "confirmed"}))
 		}, []string{"a ipam-affinity-unlabelled"}},
 		"no labels on what is deleted": {func(c *ipamCheck) {
-			c.add("BlockAffinity", []byte("a"), gone(ipamObject(map[string]any{"node": "n1", "cidr": "10.0.0.0/29", "state": "confirmed"})))
+			c.add("BlockAffinity", []byte("a"),
+				gone(ipamObject(map[string]any{"node": "n1", "cidr": "10.0.0.0/29", "state": "confirmed"})))
 		}, []string{}},
 		"no affinity": {func(c *ipamCheck) {
 			c.add("IPAMBlock", []byte("b"), blockOf("10.0.0.0/29", "host:n1"))
@@ -155,7 +161,8 @@ func TestIPAMCheckOdd(t *testing.T) {
 	for _, spec := range []map[string]any{
 		nil, {},
 		{"cidr": "no cidr", "allocations": []any{int64(0)}, "attributes": []any{"no object"}},
-		{"cidr": "10.0.0.0/29", "allocations": []any{"x", -1.5, int64(-1), int64(1 << 40), map[string]any{}}, "attributes": []any{nil}},
+		{"cidr": "10.0.0.0/29", "allocations": []any{"x", -1.5, int64(-1), int64(1 << 40), map[string]any{}},
+			"attributes": []any{nil}},
 		{"cidr": int64(7), "allocations": "x", "block": map[string]any{"": "x", "10.0.0.0/29": nil}},
 	} {
 		c := newIPAMCheck()
@@ -215,8 +222,10 @@ func TestIPAMCheckRecorded(t *testing.T) {
 	r := planOn(t, recorded(t, "after.db"), planFunc(checkingIPAM))
 	require.NoError(t, r.err)
 	require.Equal(t, []string{"warning ipam-affinity-unlabelled " + affinity, byHand}, r.problems())
-	require.Equal(t, "Calico does not select it among the blocks of host node-b: it lacks the labels projectcalico.org/affinity-type=host, "+
-		"projectcalico.org/hostname-hash=CMAXSCEQN2FQX6QTO46RNUSW2SYX5B4KAJRNYFFLLCEBP5WWXSDA, projectcalico.org/ip-version=4",
+	require.Equal(t, "Calico does not select it among the blocks of host node-b: it lacks the labels "+
+		"projectcalico.org/affinity-type=host, "+
+		"projectcalico.org/hostname-hash=CMAXSCEQN2FQX6QTO46RNUSW2SYX5B4KAJRNYFFLLCEBP5WWXSDA, "+
+		"projectcalico.org/ip-version=4",
 		r.reason(t, codeIPAMAffinityUnlabelled.Name, affinity))
 	require.Empty(t, r.changed())
 
@@ -227,14 +236,16 @@ func TestIPAMCheckRecorded(t *testing.T) {
 	require.NoError(t, r.err)
 	require.Equal(t, []string{
 		"warning ipam-node-missing /registry/projectcalico.org/blockaffinities/node-a-192-168-174-128-26",
-		"warning ipam-node-missing /registry/projectcalico.org/blockaffinities/node-a-fd00-10-244-6d15-74ba-80e-4835-8080-122",
+		"warning ipam-node-missing " +
+			"/registry/projectcalico.org/blockaffinities/node-a-fd00-10-244-6d15-74ba-80e-4835-8080-122",
 		"warning ipam-affinity-unlabelled " + affinity,
 		byHand,
 		"warning ipam-handle-missing /registry/projectcalico.org/ipamblocks/192-168-174-128-26",
 		"warning ipam-node-missing /registry/projectcalico.org/ipamblocks/192-168-174-128-26",
 		"warning ipam-node-missing /registry/projectcalico.org/ipamblocks/fd00-10-244-6d15-74ba-80e-4835-8080-122",
 	}, r.problems())
-	require.Equal(t, "handles of its addresses are not there or do not list the block (addresses: 1, the first is 192.168.174.130; handles: 1)",
+	require.Equal(t, "handles of its addresses are not there or do not list the block (addresses: 1, the first is "+
+		"192.168.174.130; handles: 1)",
 		r.reason(t, codeIPAMHandleMissing.Name, "/registry/projectcalico.org/ipamblocks/192-168-174-128-26"))
 }
 
@@ -255,7 +266,10 @@ func TestIPAMCheckSeesWhatStays(t *testing.T) {
 	before := []string{"ipam-affinity-unlabelled " + affinity, "ipam-block-missing " + affinity}
 	spoil := func(key string) *input {
 		in := newInput(t)
-		in.edit(recordsV1+key, func(obj map[string]any) { set(obj, "metadata.labels", map[string]any{"a": "no value!"}) })
+		in.edit(recordsV1+key, func(obj map[string]any) {
+			set(obj, "metadata.labels",
+				map[string]any{"a": "no value!"})
+		})
 		return in
 	}
 	live := func(change func(in *input)) *input {
@@ -274,11 +288,15 @@ func TestIPAMCheckSeesWhatStays(t *testing.T) {
 		"conflicts allowed":                       {in: live(nil), allow: []string{codeConflict.Name}},
 		"conflicts, v3 stays":                     {in: live(nil), options: Options{Conflicts: KeepV3}},
 		"conflicts, v1 is taken":                  {in: live(nil), options: Options{Conflicts: TakeV1}},
-		"v3 objects without a v1 record":          {in: live(func(in *input) { in.delPrefix(recordsV1 + "ipam"); in.delPrefix(recordsV1 + "blockaffinities") })},
-		"a block refused":                         {in: spoil("ipamblocks/192-168-174-128-26")},
-		"a block skipped":                         {in: spoil("ipamblocks/192-168-174-128-26"), allow: []string{codeInvalid.Name}},
-		"a handle skipped":                        {in: spoil("ipamhandles/vxlan-tunnel-addr-node-a"), allow: []string{codeInvalid.Name}},
-		"an affinity skipped":                     {in: spoil("blockaffinities/node-a-192-168-174-128-26"), allow: []string{codeInvalid.Name}},
+		"v3 objects without a v1 record": {in: live(
+			func(in *input) { in.delPrefix(recordsV1 + "ipam"); in.delPrefix(recordsV1 + "blockaffinities") })},
+		"a block refused": {in: spoil("ipamblocks/192-168-174-128-26")},
+		"a block skipped": {in: spoil("ipamblocks/192-168-174-128-26"),
+			allow: []string{codeInvalid.Name}},
+		"a handle skipped": {in: spoil("ipamhandles/vxlan-tunnel-addr-node-a"),
+			allow: []string{codeInvalid.Name}},
+		"an affinity skipped": {in: spoil("blockaffinities/node-a-192-168-174-128-26"),
+			allow: []string{codeInvalid.Name}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := planOn(t, tc.in.write(), New(tc.options), tc.allow...)
@@ -297,17 +315,22 @@ func TestIPAMCheckUnreadable(t *testing.T) {
 		spoil   func(in *input, key string)
 		dir     string
 	}{
-		"an encrypted block":          {records: []string{"ipamblocks/192-168-174-128-26"}, spoil: encrypted},
-		"an encrypted block of IPv6":  {records: []string{"ipamblocks/fd00-10-244-6d15-74ba-80e-4835-8080-122"}, spoil: encrypted},
-		"an undecodable block":        {records: []string{"ipamblocks/192-168-174-128-26"}, spoil: garbage},
-		"a block without a CIDR":      {records: []string{"ipamblocks/192-168-174-128-26"}, spoil: withoutCIDR},
-		"a block without a spec":      {records: []string{"ipamblocks/192-168-174-128-26"}, spoil: withoutSpec},
-		"an encrypted handle":         {records: []string{"ipamhandles/vxlan-tunnel-addr-node-a"}, spoil: encrypted},
-		"an undecodable handle":       {records: []string{"ipamhandles/vxlan-tunnel-addr-node-a"}, spoil: garbage},
-		"an encrypted affinity":       {records: []string{"blockaffinities/node-a-192-168-174-128-26"}, spoil: encrypted},
-		"one of each":                 {records: []string{"ipamblocks/192-168-66-0-26", "ipamhandles/vxlan-tunnel-addr-node-a", "blockaffinities/node-a-192-168-174-128-26"}, spoil: garbage},
-		"a v3 block, with a v1 one":   {records: []string{"ipamblocks/192-168-174-128-26"}, spoil: encrypted, dir: recordsV3},
-		"a v3 handle, without v1 one": {records: []string{"ipamhandles/vxlan-tunnel-addr-node-a"}, spoil: onlyV3, dir: recordsV3},
+		"an encrypted block": {records: []string{"ipamblocks/192-168-174-128-26"}, spoil: encrypted},
+		"an encrypted block of IPv6": {records: []string{"ipamblocks/fd00-10-244-6d15-74ba-80e-4835-8080-122"},
+			spoil: encrypted},
+		"an undecodable block":   {records: []string{"ipamblocks/192-168-174-128-26"}, spoil: garbage},
+		"a block without a CIDR": {records: []string{"ipamblocks/192-168-174-128-26"}, spoil: withoutCIDR},
+		"a block without a spec": {records: []string{"ipamblocks/192-168-174-128-26"}, spoil: withoutSpec},
+		"an encrypted handle":    {records: []string{"ipamhandles/vxlan-tunnel-addr-node-a"}, spoil: encrypted},
+		"an undecodable handle":  {records: []string{"ipamhandles/vxlan-tunnel-addr-node-a"}, spoil: garbage},
+		"an encrypted affinity": {records: []string{"blockaffinities/node-a-192-168-174-128-26"},
+			spoil: encrypted},
+		"one of each": {records: []string{"ipamblocks/192-168-66-0-26",
+			"ipamhandles/vxlan-tunnel-addr-node-a", "blockaffinities/node-a-192-168-174-128-26"}, spoil: garbage},
+		"a v3 block, with a v1 one": {records: []string{"ipamblocks/192-168-174-128-26"}, spoil: encrypted,
+			dir: recordsV3},
+		"a v3 handle, without v1 one": {records: []string{"ipamhandles/vxlan-tunnel-addr-node-a"}, spoil: onlyV3,
+			dir: recordsV3},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in, dir := newInput(t), recordsV1
@@ -317,11 +340,13 @@ func TestIPAMCheckUnreadable(t *testing.T) {
 			for _, key := range tt.records {
 				tt.spoil(in, dir+key)
 			}
-			got := planOn(t, in.write(), New(Options{Conflicts: KeepV3}), finding.Encrypted.Name, finding.Undecodable.Name, codeInvalid.Name, codeConflict.Name)
+			got := planOn(t, in.write(), New(Options{Conflicts: KeepV3}), finding.Encrypted.Name,
+				finding.Undecodable.Name, codeInvalid.Name, codeConflict.Name)
 			require.NoError(t, got.err, "%v", got.Problems)
 			first := slices.Sorted(slices.Values(tt.records))[0]
 			require.ElementsMatch(t, append(slices.Clone(before), "ipam-unchecked "+dir+first), got.ipamKeys())
-			require.Contains(t, got.reason(t, codeIPAMUnchecked.Name, dir+first), fmt.Sprintf("%d of the IPAM records", len(tt.records)))
+			require.Contains(t, got.reason(t, codeIPAMUnchecked.Name, dir+first),
+				fmt.Sprintf("%d of the IPAM records", len(tt.records)))
 		})
 	}
 }

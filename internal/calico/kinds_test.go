@@ -28,9 +28,11 @@ func TestKindsAreTheLiveControllersList(t *testing.T) {
 			require.Equal(t, k.Plural, k.V1Plural)
 		}
 	}
-	require.Equal(t, []string{"networkpolicies", "stagednetworkpolicies", "stagedkubernetesnetworkpolicies", "networksets"}, namespaced)
+	require.Equal(t, []string{"networkpolicies", "stagednetworkpolicies", "stagedkubernetesnetworkpolicies",
+		"networksets"}, namespaced)
 	require.Equal(t, []string{"tiers", "kubecontrollersconfigurations", "ippools", "caliconodestatuses"}, status)
-	require.Equal(t, []string{"GlobalNetworkPolicy", "NetworkPolicy", "StagedGlobalNetworkPolicy", "StagedNetworkPolicy"}, policies)
+	require.Equal(t, []string{"GlobalNetworkPolicy", "NetworkPolicy", "StagedGlobalNetworkPolicy",
+		"StagedNetworkPolicy"}, policies)
 }
 
 func TestKindOf(t *testing.T) {

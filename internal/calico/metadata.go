@@ -131,7 +131,8 @@ func (m metadata) seen() metav1.ObjectMeta {
 		OwnerReferences:   mergeOwners(m.inner.OwnerReferences, m.outer.OwnerReferences),
 		Finalizers:        merge(m.inner.Finalizers, m.outer.Finalizers),
 		// the outer entries name v1 and Calico's own writes: under v3 they would be worse than none
-		ManagedFields: slices.DeleteFunc(slices.Clone(m.inner.ManagedFields), func(e metav1.ManagedFieldsEntry) bool { return e.APIVersion != apiVersionV3 }),
+		ManagedFields: slices.DeleteFunc(slices.Clone(m.inner.ManagedFields),
+			func(e metav1.ManagedFieldsEntry) bool { return e.APIVersion != apiVersionV3 }),
 	}
 	if out.CreationTimestamp.IsZero() {
 		out.CreationTimestamp = m.outer.CreationTimestamp
@@ -178,7 +179,10 @@ func merge[T comparable](inner, outer []T) (out []T) {
 // where inner has one, owners that only outer has are plain owners.
 func mergeOwners(inner, outer []metav1.OwnerReference) []metav1.OwnerReference {
 	out := slices.Clone(inner)
-	controlled := slices.ContainsFunc(inner, func(r metav1.OwnerReference) bool { return r.Controller != nil && *r.Controller })
+	controlled := slices.ContainsFunc(inner, func(r metav1.OwnerReference) bool {
+		return r.Controller != nil &&
+			*r.Controller
+	})
 	for _, ref := range outer {
 		if slices.ContainsFunc(inner, func(r metav1.OwnerReference) bool { return r.UID == ref.UID }) {
 			continue

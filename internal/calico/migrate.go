@@ -105,7 +105,8 @@ func (m *run) drafts(records []*identity) iter.Seq2[**draft, error] {
 		}
 		return nil
 	})
-	return transform.Ahead(m.View, entries, func(*transform.Entry) *draft { return next }, func(d **draft) { (*d).make(m.ctx, m.owners) })
+	return transform.Ahead(m.View, entries, func(*transform.Entry) *draft { return next },
+		func(d **draft) { (*d).make(m.ctx, m.owners) })
 }
 
 // begin begins to migrate one record.
@@ -153,7 +154,8 @@ func (d *draft) convert(ctx context.Context) error {
 		return err
 	}
 	d.value, err = encoding.EncodeObject(d.r.obj, d.r.format)
-	errs := validation.ValidateObjectMeta(&d.meta, d.id.kind.Namespaced, validation.NameIsDNSSubdomain, field.NewPath("metadata"))
+	errs := validation.ValidateObjectMeta(&d.meta, d.id.kind.Namespaced, validation.NameIsDNSSubdomain,
+		field.NewPath("metadata"))
 	if err == nil && len(errs) == 0 && d.crd.Accepts(ctx, d.value, d.id.namespace(), d.id.name()) {
 		return nil
 	}
@@ -181,7 +183,8 @@ func (m *run) migrateRecord(d *draft) error {
 		return codeInvalid.Because("the schemas and rules of CustomResourceDefinitions cost %s", m.Budget())
 	case err == nil && d.terminating():
 		id.fate = gone
-		m.Raise(string(id.key), codeTerminating.Because("it is being deleted and no finalizer holds it: it is not created"))
+		m.Raise(string(id.key), codeTerminating.Because("it is being deleted and no finalizer holds it: it is "+
+			"not created"))
 		return nil
 	case err == nil:
 		err = m.loses(id, d.dropped)
@@ -229,7 +232,8 @@ func (m *run) loses(id *identity, dropped []string) error {
 		return strings.HasSuffix(path, "=null") || slices.Contains(junk, path)
 	})
 	if len(lost) > 0 {
-		return codeCRDUnfit.Because("the v3 CRD of %s does not know %s, which would be lost; apply the one of the Calico release that runs",
+		return codeCRDUnfit.Because("the v3 CRD of %s does not know %s, which would be lost; apply the one of the "+
+			"Calico release that runs",
 			id.kind.Kind, finding.List(lost))
 	}
 	return nil
@@ -321,7 +325,8 @@ func (m *run) endRecords() error {
 func (m *run) listRecord(id *identity) {
 	r := m.Report()
 	if id.wrote() && id.renamed() {
-		r.Renamed = append(r.Renamed, transform.Rename{Kind: id.kind.Kind, Namespace: id.namespace(), From: id.stored(), To: id.name()})
+		r.Renamed = append(r.Renamed, transform.Rename{Kind: id.kind.Kind, Namespace: id.namespace(),
+			From: id.stored(), To: id.name()})
 	}
 	seen, written := id.seen(), id.written()
 	if written == seen {
@@ -329,7 +334,8 @@ func (m *run) listRecord(id *identity) {
 	}
 	if id.wrote() || id.present() && !strings.EqualFold(written, seen) {
 		r.AddUID(transform.UID{
-			Kind: id.kind.Kind, Namespace: id.namespace(), Name: id.name(), Stored: id.uid.String(), Seen: seen, Written: written,
+			Kind: id.kind.Kind, Namespace: id.namespace(), Name: id.name(), Stored: id.uid.String(), Seen: seen,
+			Written: written,
 		})
 	}
 }

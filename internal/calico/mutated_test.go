@@ -18,7 +18,8 @@ import (
 // mutate changes one place of a decoded object: a field goes, or becomes something that it should
 // not be.
 func mutate(r *rand.Rand, value any) any {
-	odd := []any{nil, "", "odd", 7, -1.5, true, []any{}, []any{nil}, map[string]any{}, map[string]any{"odd": "odd"}, strings.Repeat("x", 300)}
+	odd := []any{nil, "", "odd", 7, -1.5, true, []any{}, []any{nil}, map[string]any{}, map[string]any{"odd": "odd"},
+		strings.Repeat("x", 300)}
 	switch v := value.(type) {
 	case map[string]any:
 		names := slices.Sorted(maps.Keys(v))
@@ -129,7 +130,8 @@ func nothingSilent(t *testing.T, got result) {
 		}
 		dir := strings.TrimSuffix(recordsV3+kd.Plural+"/"+k.Namespace, "/") + "/"
 		_, migrated := got.out[dir+name]
-		_, renamed := got.out[dir+strings.TrimPrefix(name, "default.")] // equal to one without a UID, which nothing lists
+		// equal to one without a UID, which nothing lists
+		_, renamed := got.out[dir+strings.TrimPrefix(name, "default.")]
 		require.True(t, migrated || renamed || named[key], "%s (uid %s): neither written nor named", key, meta.UID)
 	}
 	require.Equal(t, records, counted)

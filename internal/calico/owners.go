@@ -159,7 +159,10 @@ func (o *owners) typeOf(gk schema.GroupKind) (*inspect.Type, error) {
 		}
 		o.types = found.All()
 	}
-	i := slices.IndexFunc(o.types, func(t *inspect.Type) bool { return t.Kind == gk.Kind && t.Resource.Group == gk.Group })
+	i := slices.IndexFunc(o.types, func(t *inspect.Type) bool {
+		return t.Kind == gk.Kind &&
+			t.Resource.Group == gk.Group
+	})
 	if i < 0 {
 		return nil, nil
 	}
@@ -242,7 +245,8 @@ func (o *owners) ofRecord(id *identity, refs []metav1.OwnerReference, verdicts [
 // warnOwners warns of owners that will not be found, where there are any.
 func (s *store) warnOwners(key []byte, what string, reasons ...string) {
 	if len(reasons) > 0 {
-		s.Raise(string(key), codeDanglingOwner.Because("%s%s", what, strings.Join(reasons, "; ")).Decided(finding.Noted))
+		s.Raise(string(key), codeDanglingOwner.Because("%s%s", what,
+			strings.Join(reasons, "; ")).Decided(finding.Noted))
 	}
 }
 

@@ -17,9 +17,12 @@ import (
 
 // Objects of the recorded cluster that own in these tests: UID as stored, UID as seen.
 const (
-	tierStored, tierSeen     = "eb3f6a84-8e70-43ce-a662-3113296b095f", "d7fc5621-710e-4373-a646-8cc894d690fa" // Tier security
-	npStored, npSeen         = "6970d262-fcbf-42e4-8077-002d40dda450", "960e4b46-3ffd-4227-80ee-00b402bb250a" // NetworkPolicy team-a/legacy-np, stored default.legacy-np
-	configStored, configSeen = "65e8cc34-1320-482e-8a01-c05bd0c027db", "a617332c-c804-4874-8a80-03da0b03e4db" // IPAMConfig default
+	// Tier security
+	tierStored, tierSeen = "eb3f6a84-8e70-43ce-a662-3113296b095f", "d7fc5621-710e-4373-a646-8cc894d690fa"
+	// NetworkPolicy team-a/legacy-np, stored default.legacy-np
+	npStored, npSeen = "6970d262-fcbf-42e4-8077-002d40dda450", "960e4b46-3ffd-4227-80ee-00b402bb250a"
+	// IPAMConfig default
+	configStored, configSeen = "65e8cc34-1320-482e-8a01-c05bd0c027db", "a617332c-c804-4874-8a80-03da0b03e4db"
 	namespaceA               = "cdcdd8a8-81fe-4bdb-8932-f9e3a68beff8"
 )
 
@@ -40,15 +43,23 @@ func TestOwnersEnd(t *testing.T) {
 		name, ref string
 		want      encoding.OwnerReference
 	}{
-		{"v3.28 and later, inside the annotation", ref(apiVersionV1, "Tier", "security", tierStored), ends("Tier", "security", tierSeen)},
-		{"v3.27.4 and before, inside: v3 with the stored UID", ref(apiVersionV3, "Tier", "security", tierStored), ends("Tier", "security", tierSeen)},
-		{"v3.27.5, and what clients write: v3 with the seen UID", ref(apiVersionV3, "Tier", "security", tierSeen), ends("Tier", "security", tierSeen)},
+		{"v3.28 and later, inside the annotation", ref(apiVersionV1, "Tier", "security", tierStored),
+			ends("Tier", "security", tierSeen)},
+		{"v3.27.4 and before, inside: v3 with the stored UID", ref(apiVersionV3, "Tier", "security", tierStored),
+			ends("Tier", "security", tierSeen)},
+		{"v3.27.5, and what clients write: v3 with the seen UID", ref(apiVersionV3, "Tier", "security", tierSeen),
+			ends("Tier", "security", tierSeen)},
 		{"v1 with the seen UID", ref(apiVersionV1, "Tier", "security", tierSeen), ends("Tier", "security", tierSeen)},
-		{"the stored name of a policy", ref(apiVersionV1, "NetworkPolicy", "default.legacy-np", npStored), ends("NetworkPolicy", "legacy-np", npSeen)},
-		{"a kind that is renamed", ref(apiVersionV1, "IPAMConfig", "default", configStored), ends("IPAMConfiguration", "default", configSeen)},
-		{"a kind that is renamed, half translated", ref(apiVersionV3, "IPAMConfig", "default", configSeen), ends("IPAMConfiguration", "default", configSeen)},
-		{"another version of the group", ref("projectcalico.org/v3alpha1", "Tier", "security", tierSeen), ends("Tier", "security", tierSeen)},
-		{"an upper-case UID", ref(apiVersionV1, "Tier", "security", strings.ToUpper(tierStored)), ends("Tier", "security", tierSeen)},
+		{"the stored name of a policy", ref(apiVersionV1, "NetworkPolicy", "default.legacy-np", npStored),
+			ends("NetworkPolicy", "legacy-np", npSeen)},
+		{"a kind that is renamed", ref(apiVersionV1, "IPAMConfig", "default", configStored),
+			ends("IPAMConfiguration", "default", configSeen)},
+		{"a kind that is renamed, half translated", ref(apiVersionV3, "IPAMConfig", "default", configSeen),
+			ends("IPAMConfiguration", "default", configSeen)},
+		{"another version of the group", ref("projectcalico.org/v3alpha1", "Tier", "security", tierSeen),
+			ends("Tier", "security", tierSeen)},
+		{"an upper-case UID", ref(apiVersionV1, "Tier", "security", strings.ToUpper(tierStored)),
+			ends("Tier", "security", tierSeen)},
 	}
 	in := newInput(t)
 	for i, tt := range tests {
@@ -70,15 +81,19 @@ func TestOwnersEnd(t *testing.T) {
 // they will have.
 func ownedBy(in *input, i int, ref string) []string {
 	n := fmt.Sprintf("%02d", i)
-	inner := v1{kind: "NetworkSet", namespace: "team-a", name: "inner" + n, uid: "aaaaaa" + n + "-0000-4000-8000-000000000000", inner: `{"ownerReferences":[` + ref + `]}`}
-	outer := v1{kind: "NetworkSet", namespace: "team-a", name: "outer" + n, uid: "bbbbbb" + n + "-0000-4000-8000-000000000000", inner: "-", meta: `"ownerReferences":[` + ref + `],`}
+	inner := v1{kind: "NetworkSet", namespace: "team-a", name: "inner" + n,
+		uid: "aaaaaa" + n + "-0000-4000-8000-000000000000", inner: `{"ownerReferences":[` + ref + `]}`}
+	outer := v1{kind: "NetworkSet", namespace: "team-a", name: "outer" + n,
+		uid: "bbbbbb" + n + "-0000-4000-8000-000000000000", inner: "-", meta: `"ownerReferences":[` + ref + `],`}
 	in.record(inner).record(outer)
 	var native metav1.OwnerReference
 	require.NoError(in.t, json.Unmarshal([]byte(ref), &native))
 	configMap := "/registry/configmaps/team-a/native" + n
-	in.native(configMap, "v1", "ConfigMap", &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "native" + n, Namespace: "team-a", OwnerReferences: []metav1.OwnerReference{native}}})
+	in.native(configMap, "v1", "ConfigMap", &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "native" + n,
+		Namespace: "team-a", OwnerReferences: []metav1.OwnerReference{native}}})
 	widget := "/registry/example.com/widgets/team-a/foreign" + n
-	foreign := `{"apiVersion":"example.com/v1alpha1","kind":"Widget","metadata":{"name":"foreign` + n + `","namespace":"team-a","ownerReferences":[` + ref + `]}}`
+	foreign := `{"apiVersion":"example.com/v1alpha1","kind":"Widget","metadata":{"name":"foreign` + n +
+		`","namespace":"team-a","ownerReferences":[` + ref + `]}}`
 	in.put(widget, []byte(foreign))
 	obj, _, err := encoding.DecodeObject([]byte(foreign))
 	require.NoError(in.t, err)
@@ -92,21 +107,28 @@ func ownedBy(in *input, i int, ref string) []string {
 // which is meant.
 func TestOwnersOfOneUID(t *testing.T) {
 	one := v1{kind: "GlobalNetworkSet", name: "one", inner: "{}"}
-	other := v1{kind: "BGPPeer", name: "other", uid: clientUID, inner: "{}", spec: `{"peerIP":"192.0.2.1","asNumber":64512}`}
-	ofOne := v1{kind: "GlobalNetworkSet", name: "of-one", uid: "22345678-9abc-4def-8123-456789abcdef", inner: `{"ownerReferences":[` + ref(apiVersionV3, "GlobalNetworkSet", "one", storedUID) + `]}`}
-	ofOther := v1{kind: "GlobalNetworkSet", name: "of-other", uid: "32345678-9abc-4def-8123-456789abcdef", inner: `{"ownerReferences":[` + ref(apiVersionV3, "BGPPeer", "other", storedUID) + `]}`}
+	other := v1{kind: "BGPPeer", name: "other", uid: clientUID, inner: "{}",
+		spec: `{"peerIP":"192.0.2.1","asNumber":64512}`}
+	ofOne := v1{kind: "GlobalNetworkSet", name: "of-one", uid: "22345678-9abc-4def-8123-456789abcdef",
+		inner: `{"ownerReferences":[` + ref(apiVersionV3, "GlobalNetworkSet", "one", storedUID) + `]}`}
+	ofOther := v1{kind: "GlobalNetworkSet", name: "of-other", uid: "32345678-9abc-4def-8123-456789abcdef",
+		inner: `{"ownerReferences":[` + ref(apiVersionV3, "BGPPeer", "other", storedUID) + `]}`}
 	got := migrateRecords(t, Options{}, one, other, ofOne, ofOther)
 	owner := func(r v1) any { return at(got.written(t, r.v3()), "metadata", "ownerReferences").([]any)[0] }
-	require.Equal(t, map[string]any{"apiVersion": apiVersionV3, "kind": "GlobalNetworkSet", "name": "one", "uid": clientUID}, owner(ofOne))
-	require.Equal(t, map[string]any{"apiVersion": apiVersionV3, "kind": "BGPPeer", "name": "other", "uid": storedUID}, owner(ofOther))
+	require.Equal(t, map[string]any{"apiVersion": apiVersionV3, "kind": "GlobalNetworkSet", "name": "one",
+		"uid": clientUID}, owner(ofOne))
+	require.Equal(t, map[string]any{"apiVersion": apiVersionV3, "kind": "BGPPeer", "name": "other", "uid": storedUID},
+		owner(ofOther))
 }
 
 // TestOwnerNamedTwice: annotation and record name one owner, each by another UID; it is one owner.
 func TestOwnerNamedTwice(t *testing.T) {
-	r := v1{kind: "GlobalNetworkSet", name: "twice", inner: `{"ownerReferences":[` + ref(apiVersionV3, "Tier", "security", tierSeen) + `]}`,
+	r := v1{kind: "GlobalNetworkSet", name: "twice", inner: `{"ownerReferences":[` + ref(apiVersionV3, "Tier",
+		"security", tierSeen) + `]}`,
 		meta: `"ownerReferences":[` + ref(apiVersionV1, "Tier", "security", tierStored) + `],`}
 	obj := migrateRecords(t, Options{}, r).written(t, r.v3())
-	require.Equal(t, []any{map[string]any{"apiVersion": apiVersionV3, "kind": "Tier", "name": "security", "uid": tierSeen}}, at(obj, "metadata", "ownerReferences"))
+	require.Equal(t, []any{map[string]any{"apiVersion": apiVersionV3, "kind": "Tier", "name": "security",
+		"uid": tierSeen}}, at(obj, "metadata", "ownerReferences"))
 }
 
 // TestOwnersFollowNewUIDs: with new UIDs, every reference to a Calico object is another.
@@ -134,11 +156,15 @@ func TestManagedFieldsFollowOwners(t *testing.T) {
 		return `{"f:metadata":{"f:ownerReferences":{".":{},"k:{\"uid\":\"` + uid + `\"}":{}}},"f:spec":{"f:nets":{}}}`
 	}
 	entry := func(version, uid string) string {
-		return `{"manager":"kubectl","operation":"Apply","apiVersion":"` + version + `","time":"2026-01-01T00:00:00Z","fieldsType":"FieldsV1","fieldsV1":` + fields(uid) + `}`
+		return `{"manager":"kubectl","operation":"Apply","apiVersion":"` + version +
+			`","time":"2026-01-01T00:00:00Z","fieldsType":"FieldsV1","fieldsV1":` + fields(uid) + `}`
 	}
-	for _, inner := range []string{tierSeen, tierStored} { // as clients wrote it, and before v3.27.5 also as it is stored
-		r := v1{kind: "GlobalNetworkSet", name: "owned", spec: `{"nets":["192.0.2.0/24"]}`, meta: `"managedFields":[` + entry(apiVersionV1, tierStored) + `],`,
-			inner: `{"ownerReferences":[` + ref(apiVersionV1, "Tier", "security", tierStored) + `],"managedFields":[` + entry(apiVersionV3, inner) + `]}`}
+	// as clients wrote it, and before v3.27.5 also as it is stored
+	for _, inner := range []string{tierSeen, tierStored} {
+		r := v1{kind: "GlobalNetworkSet", name: "owned", spec: `{"nets":["192.0.2.0/24"]}`,
+			meta: `"managedFields":[` + entry(apiVersionV1, tierStored) + `],`,
+			inner: `{"ownerReferences":[` + ref(apiVersionV1, "Tier", "security", tierStored) + `],"managedFields":[` +
+				entry(apiVersionV3, inner) + `]}`}
 		for _, o := range []Options{{}, {NewUIDs: true}} {
 			got := migrateRecords(t, o, r)
 			obj := got.written(t, r.v3())
@@ -205,27 +231,41 @@ func TestDanglingOwnersOfRecords(t *testing.T) {
 		level                       finding.Level
 		reason                      string
 	}{
-		{"a Calico object that is not there", "GlobalNetworkSet", "", ref(apiVersionV1, "Tier", "security", nobody), fatal, "no Calico object has its UID"},
-		{"a namespaced Calico owner of a cluster-scoped object", "GlobalNetworkSet", "", ref(apiVersionV1, "NetworkPolicy", "legacy-np", npStored), fatal,
+		{"a Calico object that is not there", "GlobalNetworkSet", "", ref(apiVersionV1, "Tier", "security", nobody),
+			fatal, "no Calico object has its UID"},
+		{"a namespaced Calico owner of a cluster-scoped object", "GlobalNetworkSet", "",
+			ref(apiVersionV1, "NetworkPolicy", "legacy-np", npStored), fatal,
 			"it is in namespace team-a, but what it owns is cluster-scoped"},
-		{"a Calico owner in another namespace", "NetworkSet", "team-b", ref(apiVersionV1, "NetworkPolicy", "legacy-np", npStored), fatal, "it is in namespace team-a, an owner must be"},
+		{"a Calico owner in another namespace", "NetworkSet", "team-b", ref(apiVersionV1, "NetworkPolicy", "legacy-np",
+			npStored), fatal, "it is in namespace team-a, an owner must be"},
 		{"a namespace", "GlobalNetworkSet", "", namespace, fine, ""},
-		{"a namespace that is gone", "GlobalNetworkSet", "", ref("v1", "Namespace", "gone", namespaceA), fatal, "it does not exist"},
-		{"a namespace of the same name", "GlobalNetworkSet", "", ref("v1", "Namespace", "team-a", storedUID), fatal, "the one that exists has another uid, " + namespaceA},
-		{"a secret", "NetworkSet", "team-a", ref("v1", "Secret", "owned-by-ippool", "bfbdc367-78e1-433e-aec7-309aec88792c"), fine, ""},
-		{"a secret of another namespace", "NetworkSet", "team-b", ref("v1", "Secret", "owned-by-ippool", "bfbdc367-78e1-433e-aec7-309aec88792c"), fatal, "it does not exist"},
-		{"a secret that owns something cluster-scoped", "GlobalNetworkSet", "", ref("v1", "Secret", "owned-by-ippool", "bfbdc367-78e1-433e-aec7-309aec88792c"), fatal, "it is namespaced"},
-		{"a foreign object", "NetworkSet", "team-a", ref("example.com/v1alpha1", "Widget", "owner-widget", "9a6e8370-8c11-48b1-8acf-2a0d43fd3e59"), fine, ""},
-		{"a foreign object that is gone", "NetworkSet", "team-a", ref("example.com/v1alpha1", "Widget", "gone", "9a6e8370-8c11-48b1-8acf-2a0d43fd3e59"), fatal, "it does not exist"},
-		{"a kind nobody knows: no garbage collector deletes for it", "NetworkSet", "team-a", ref("nobody.example.com/v1", "Thing", "x", "u"), fine, ""},
-		{"one of two is there", "GlobalNetworkSet", "", ref(apiVersionV1, "Tier", "security", nobody) + "," + namespace, warned, "the garbage collector will drop a reference"},
-		{"the other of two is there", "GlobalNetworkSet", "", ref(apiVersionV1, "Tier", "security", tierStored) + "," + ref("v1", "Namespace", "gone", "u"), warned, "it does not exist"},
+		{"a namespace that is gone", "GlobalNetworkSet", "", ref("v1", "Namespace", "gone", namespaceA), fatal,
+			"it does not exist"},
+		{"a namespace of the same name", "GlobalNetworkSet", "", ref("v1", "Namespace", "team-a", storedUID), fatal,
+			"the one that exists has another uid, " + namespaceA},
+		{"a secret", "NetworkSet", "team-a", ref("v1", "Secret", "owned-by-ippool",
+			"bfbdc367-78e1-433e-aec7-309aec88792c"), fine, ""},
+		{"a secret of another namespace", "NetworkSet", "team-b",
+			ref("v1", "Secret", "owned-by-ippool", "bfbdc367-78e1-433e-aec7-309aec88792c"), fatal, "it does not exist"},
+		{"a secret that owns something cluster-scoped", "GlobalNetworkSet", "",
+			ref("v1", "Secret", "owned-by-ippool", "bfbdc367-78e1-433e-aec7-309aec88792c"), fatal, "it is namespaced"},
+		{"a foreign object", "NetworkSet", "team-a", ref("example.com/v1alpha1", "Widget", "owner-widget",
+			"9a6e8370-8c11-48b1-8acf-2a0d43fd3e59"), fine, ""},
+		{"a foreign object that is gone", "NetworkSet", "team-a", ref("example.com/v1alpha1", "Widget", "gone",
+			"9a6e8370-8c11-48b1-8acf-2a0d43fd3e59"), fatal, "it does not exist"},
+		{"a kind nobody knows: no garbage collector deletes for it", "NetworkSet", "team-a",
+			ref("nobody.example.com/v1", "Thing", "x", "u"), fine, ""},
+		{"one of two is there", "GlobalNetworkSet", "", ref(apiVersionV1, "Tier", "security", nobody) + "," + namespace,
+			warned, "the garbage collector will drop a reference"},
+		{"the other of two is there", "GlobalNetworkSet", "", ref(apiVersionV1, "Tier", "security", tierStored) + "," +
+			ref("v1", "Namespace", "gone", "u"), warned, "it does not exist"},
 	}
 	in := newInput(t)
 	owned := make([]v1, len(tests))
 	for i, tt := range tests {
 		n := fmt.Sprintf("%02d", i)
-		owned[i] = v1{kind: tt.kind, namespace: tt.namespace, name: "owned" + n, uid: "aaaaaa" + n + "-0000-4000-8000-000000000000", inner: `{"ownerReferences":[` + tt.refs + `]}`}
+		owned[i] = v1{kind: tt.kind, namespace: tt.namespace, name: "owned" + n,
+			uid: "aaaaaa" + n + "-0000-4000-8000-000000000000", inner: `{"ownerReferences":[` + tt.refs + `]}`}
 		in.record(owned[i])
 	}
 	path := in.write()
@@ -242,7 +282,8 @@ func TestDanglingOwnersOfRecords(t *testing.T) {
 				got.written(t, owned[i].v3())
 			}
 			if tt.level == fine {
-				require.False(t, got.has(fatal, codeDanglingOwner.Name, key) || got.has(warned, codeDanglingOwner.Name, key))
+				require.False(t, got.has(fatal, codeDanglingOwner.Name, key) ||
+					got.has(warned, codeDanglingOwner.Name, key))
 				return
 			}
 			require.True(t, refused.has(tt.level, codeDanglingOwner.Name, key), "%v", refused.Problems)
@@ -267,12 +308,14 @@ func TestOwnersOfOthers(t *testing.T) {
 		{"of v1 and dangling: nobody looks for it", []metav1.OwnerReference{goneV1}, finding.Warning, 0},
 		{"of a kind that is not stored: nobody looks for it", []metav1.OwnerReference{profile}, finding.Warning, 0},
 		{"one of two", []metav1.OwnerReference{gone, tier}, finding.Warning, 1},
-		{"no UUID", []metav1.OwnerReference{{APIVersion: apiVersionV3, Kind: "Tier", Name: "security", UID: "x"}}, finding.Error, 0},
+		{"no UUID", []metav1.OwnerReference{{APIVersion: apiVersionV3, Kind: "Tier", Name: "security", UID: "x"}},
+			finding.Error, 0},
 	}
 	in := newInput(t)
 	key := func(i int) string { return fmt.Sprintf("/registry/configmaps/team-a/native%d", i) }
 	for i, tt := range tests {
-		in.native(key(i), "v1", "ConfigMap", &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("native", i), Namespace: "team-a", OwnerReferences: tt.refs}})
+		in.native(key(i), "v1", "ConfigMap", &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("native",
+			i), Namespace: "team-a", OwnerReferences: tt.refs}})
 	}
 	got := planOn(t, in.write(), New(Options{}), codeDanglingOwner.Name)
 	require.NoError(t, got.err, "%v", got.Problems)
@@ -294,7 +337,8 @@ func TestOwnersOfOthers(t *testing.T) {
 
 // TestValuesThatCannotBeSeen: they are refused, whether they seem to hold references or not.
 func TestValuesThatCannotBeSeen(t *testing.T) {
-	const secret, broken, other = "/registry/secrets/team-a/encrypted", "/registry/example.com/widgets/team-a/broken", "/registry/example.com/widgets/team-a/other"
+	const secret, broken, other = "/registry/secrets/team-a/encrypted", "/registry/example.com/widgets/team-a/broken",
+		"/registry/example.com/widgets/team-a/other"
 	in := newInput(t)
 	in.put(secret, []byte("k8s:enc:aescbc:v1:k2:xxxxxxxxxxxxxxxx"))
 	in.put(broken, []byte(`{"metadata":{"ownerReferences":[{"apiVersion":"projectcalico.org/v3"`))
@@ -319,7 +363,8 @@ func TestReferencesAreReported(t *testing.T) {
 	require.NoError(t, got.err)
 	require.Contains(t, got.References, transform.Reference{
 		Key: "/registry/configmaps/team-a/owned-by-v1-raw", OwnerKind: "GlobalNetworkSet", OwnerName: "threat-feed",
-		From: "crd.projectcalico.org/v1/aafbff75-509d-49d1-bcdc-e4869a084d0a", To: "projectcalico.org/v3/55dfffae-0ab9-498b-bc3b-27615910b250",
+		From: "crd.projectcalico.org/v1/aafbff75-509d-49d1-bcdc-e4869a084d0a",
+		To:   "projectcalico.org/v3/55dfffae-0ab9-498b-bc3b-27615910b250",
 	})
 	require.Contains(t, got.References, transform.Reference{
 		Key: recordsV3 + "globalnetworksets/raw-no-annotation", OwnerKind: "Tier", OwnerName: "security",
@@ -333,9 +378,12 @@ func TestIsCalico(t *testing.T) {
 		apiVersion string
 		ofV1, ok   bool
 	}{
-		{"projectcalico.org/v3", false, true}, {"crd.projectcalico.org/v1", true, true}, {"crd.projectcalico.org/v2", true, true},
-		{"projectcalico.org", false, false}, {"notprojectcalico.org/v3", false, false}, {"operator.tigera.io/v1", false, false},
-		{"migration.projectcalico.org/v1", false, false}, {"policy.networking.k8s.io/v1alpha2", false, false}, {"v1", false, false}, {"apps/v1", false, false}, {"a/b/c", false, false},
+		{"projectcalico.org/v3", false, true}, {"crd.projectcalico.org/v1", true, true},
+		{"crd.projectcalico.org/v2", true, true},
+		{"projectcalico.org", false, false}, {"notprojectcalico.org/v3", false, false},
+		{"operator.tigera.io/v1", false, false},
+		{"migration.projectcalico.org/v1", false, false}, {"policy.networking.k8s.io/v1alpha2", false, false},
+		{"v1", false, false}, {"apps/v1", false, false}, {"a/b/c", false, false},
 	} {
 		ofV1, ok := isCalico(tt.apiVersion)
 		require.Equal(t, tt.ok, ok, tt.apiVersion)
@@ -351,8 +399,10 @@ func TestOwnerUnreadable(t *testing.T) {
 		return v1{kind: "NetworkSet", namespace: "team-a", name: "owned", inner: `{"ownerReferences":[` + ref + `]}`}
 	}
 	byTier := func(in *input) *input {
-		in.native(native, "v1", "ConfigMap", &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "owned", Namespace: "team-a",
-			OwnerReferences: []metav1.OwnerReference{{APIVersion: apiVersionV3, Kind: "Tier", Name: "unread", UID: clientUID}}}})
+		in.native(native, "v1", "ConfigMap", &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "owned",
+			Namespace: "team-a",
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: apiVersionV3, Kind: "Tier", Name: "unread",
+				UID: clientUID}}}})
 		return in
 	}
 
@@ -360,7 +410,8 @@ func TestOwnerUnreadable(t *testing.T) {
 	in.put(cm, []byte("k8s\x00\xff"))
 	got := planOn(t, in.write(), New(Options{}), finding.Undecodable.Name)
 	require.NoError(t, got.err, "%v", got.Problems)
-	require.Contains(t, got.reason(t, codeDanglingOwner.Name, owned("").key()), `the garbage collector cannot look for it: owner v1 ConfigMap "owner"`)
+	require.Contains(t, got.reason(t, codeDanglingOwner.Name, owned("").key()),
+		`the garbage collector cannot look for it: owner v1 ConfigMap "owner"`)
 	got.written(t, owned("").v3())
 
 	in = byTier(newInput(t))
@@ -374,5 +425,6 @@ func TestOwnerUnreadable(t *testing.T) {
 	got = planOn(t, in.write(), New(Options{}), finding.Undecodable.Name)
 	require.ErrorIs(t, got.err, transform.ErrRefused)
 	require.Contains(t, got.reason(t, codeDanglingOwner.Name, native), "the garbage collector would delete it: ")
-	require.Contains(t, got.reason(t, codeDanglingOwner.Name, native), "the v1 record of that name cannot be read, and is not migrated")
+	require.Contains(t, got.reason(t, codeDanglingOwner.Name, native),
+		"the v1 record of that name cannot be read, and is not migrated")
 }

@@ -63,7 +63,8 @@ func (m *Migration) Plan(ctx context.Context, v *transform.View) error {
 	switch {
 	case found:
 	case m.Abort && !v1:
-		v.Raise("", codeAbortImpossible.Because("the snapshot has neither DatastoreMigration %s nor a CRD of %s: the clean-up has deleted "+
+		v.Raise("", codeAbortImpossible.Because("the snapshot has neither DatastoreMigration %s nor a CRD of %s: the "+
+			"clean-up has deleted "+
 			"the v1 data, or there was none", migrationName, groupV1))
 	case m.Abort:
 		v.Raise("", codeAbortImpossible.Because("there is no DatastoreMigration %s in the snapshot", migrationName))
@@ -159,7 +160,8 @@ func (s *store) migrate(o Options, c *choices) (found, v1 bool, err error) {
 func (m *run) plan() error {
 	for _, step := range []func() error{
 		m.crds.preflight, m.crds.inject, m.warnLocked, m.migrateKinds, m.recheckOwners, m.warnTiers,
-		m.remapReferences, m.stageLocks, m.reportIPAM, m.endRecords, m.endComponents, m.removeAggregatedAPIService, m.endV1,
+		m.remapReferences, m.stageLocks, m.reportIPAM, m.endRecords, m.endComponents, m.removeAggregatedAPIService,
+		m.endV1,
 	} {
 		if err := step(); err != nil {
 			return err

@@ -56,11 +56,17 @@ type input struct {
 func newInput(t testing.TB) *input { return &input{t: t, from: recorded(t, "before.db")} }
 
 func (in *input) put(key string, value []byte) {
-	in.edits = append(in.edits, func(ctx context.Context, v *transform.View) error { return v.Put(ctx, []byte(key), value) })
+	in.edits = append(in.edits, func(ctx context.Context,
+		v *transform.View) error {
+		return v.Put(ctx, []byte(key), value)
+	})
 }
 
 func (in *input) del(key string) {
-	in.edits = append(in.edits, func(ctx context.Context, v *transform.View) error { return v.Delete(ctx, []byte(key)) })
+	in.edits = append(in.edits, func(ctx context.Context,
+		v *transform.View) error {
+		return v.Delete(ctx, []byte(key))
+	})
 }
 
 // delPrefix deletes all keys that begin with prefix.
@@ -114,14 +120,15 @@ func envelope(t testing.TB, apiVersion, kind string, obj runtime.ProtobufMarshal
 func (in *input) write() string {
 	in.t.Helper()
 	out := filepath.Join(in.t.TempDir(), "input.db")
-	_, err := transform.Run(context.Background(), transform.Options{Command: "test", In: in.from, Out: out}, planFunc(func(ctx context.Context, v *transform.View) error {
-		for _, edit := range in.edits {
-			if err := edit(ctx, v); err != nil {
-				return err
+	_, err := transform.Run(context.Background(), transform.Options{Command: "test", In: in.from, Out: out},
+		planFunc(func(ctx context.Context, v *transform.View) error {
+			for _, edit := range in.edits {
+				if err := edit(ctx, v); err != nil {
+					return err
+				}
 			}
-		}
-		return nil
-	}))
+			return nil
+		}))
 	require.NoError(in.t, err)
 	return out
 }

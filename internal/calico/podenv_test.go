@@ -60,7 +60,8 @@ func podsOfEachSort() corev1.PodTemplateSpec {
 			container("differs", other, corev1.EnvVar{Name: envAPIGroup, Value: "crd"}, other),
 			container("empty", corev1.EnvVar{Name: envAPIGroup}),
 			container("from", corev1.EnvVar{Name: envAPIGroup, ValueFrom: from}, other),
-			container("twice", corev1.EnvVar{Name: envAPIGroup, Value: "a"}, corev1.EnvVar{Name: envAPIGroup, Value: apiVersionV3}),
+			container("twice", corev1.EnvVar{Name: envAPIGroup, Value: "a"},
+				corev1.EnvVar{Name: envAPIGroup, Value: apiVersionV3}),
 		},
 		ServiceAccountName: "calico-node",
 	}}
@@ -88,8 +89,10 @@ func setTyped(template *corev1.PodTemplateSpec) {
 func workloadsOfEachKind(annotations map[string]string) map[runtime.Object]func() {
 	meta := metav1.ObjectMeta{Name: "n", Namespace: "kube-system", Generation: 4, Annotations: annotations}
 	ds := &appsv1.DaemonSet{ObjectMeta: *meta.DeepCopy(), Spec: appsv1.DaemonSetSpec{Template: podsOfEachSort()}}
-	old := &extensionsv1beta1.DaemonSet{ObjectMeta: *meta.DeepCopy(), Spec: extensionsv1beta1.DaemonSetSpec{Template: podsOfEachSort(), TemplateGeneration: 7}}
-	deployment := &appsv1.Deployment{ObjectMeta: *meta.DeepCopy(), Spec: appsv1.DeploymentSpec{Template: podsOfEachSort()}}
+	old := &extensionsv1beta1.DaemonSet{ObjectMeta: *meta.DeepCopy(),
+		Spec: extensionsv1beta1.DaemonSetSpec{Template: podsOfEachSort(), TemplateGeneration: 7}}
+	deployment := &appsv1.Deployment{ObjectMeta: *meta.DeepCopy(),
+		Spec: appsv1.DeploymentSpec{Template: podsOfEachSort()}}
 	return map[runtime.Object]func(){
 		ds: func() {
 			n, _ := strconv.Atoi(ds.Annotations[templateGeneration])
@@ -150,9 +153,11 @@ func TestSetPodEnvErrors(t *testing.T) {
 		ds := daemonSet("kube-system", "calico-node", podsOfEachSort())
 		ds.Annotations = map[string]string{templateGeneration: value}
 		_, _, err := setPodEnv(envelope(t, "apps/v1", "DaemonSet", ds), "A", "b")
-		require.EqualError(t, err, "metadata.annotations["+templateGeneration+"]: not a number that can be raised by one")
+		require.EqualError(t, err, "metadata.annotations["+templateGeneration+
+			"]: not a number that can be raised by one")
 	}
-	old := &extensionsv1beta1.DaemonSet{Spec: extensionsv1beta1.DaemonSetSpec{Template: podsOfEachSort(), TemplateGeneration: math.MaxInt64}}
+	old := &extensionsv1beta1.DaemonSet{Spec: extensionsv1beta1.DaemonSetSpec{Template: podsOfEachSort(),
+		TemplateGeneration: math.MaxInt64}}
 	_, _, err := setPodEnv(envelope(t, "extensions/v1beta1", "DaemonSet", old), "A", "b")
 	require.EqualError(t, err, "spec.templateGeneration: not a number that can be raised by one")
 	ds := daemonSet("kube-system", "calico-node", podsOfEachSort())
@@ -166,7 +171,10 @@ func TestSetPodEnvErrors(t *testing.T) {
 // FuzzSetPodEnv: afterwards every container has the value, and a second edit changes nothing.
 func FuzzSetPodEnv(f *testing.F) {
 	f.Add(envelope(f, "apps/v1", "DaemonSet", daemonSet("a", "b", podsOfEachSort())))
-	f.Add([]byte(`{"apiVersion":"apps/v1","kind":"DaemonSet","metadata":{},"spec":{"template":{"spec":{"containers":[{"name":"a","env":[{"name":"A","valueFrom":{}}]}]}}}}`))
+	f.Add(
+		[]byte(
+			`{"apiVersion":"apps/v1","kind":"DaemonSet","metadata":{},` +
+				`"spec":{"template":{"spec":{"containers":[{"name":"a","env":[{"name":"A","valueFrom":{}}]}]}}}}`))
 	f.Add([]byte("k8s\x00\x0a\x14\x0a\x07apps/v1\x12\x09DaemonSet\x12\x0b\x0a\x00\x12\x07\x12\x05\x12\x03\x12\x01c"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		out, changed, err := setPodEnv(data, "A", "b")

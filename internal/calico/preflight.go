@@ -62,7 +62,8 @@ func (s *store) checkVersion(found *installation) error {
 }
 
 func (s *store) raiseTooOld(key []byte, found string) {
-	s.Raise(string(key), codeCalicoTooOld.Because("%s; %s records need Calico %d.%d or later", found, apiVersionV3, needMajor, needMinor))
+	s.Raise(string(key), codeCalicoTooOld.Because("%s; %s records need Calico %d.%d or later", found, apiVersionV3,
+		needMajor, needMinor))
 }
 
 // checkImages checks the images of one workload. told says whether one tells a release.
@@ -116,7 +117,8 @@ func (s *store) checkAdmission() error {
 		}
 	}
 	if missing {
-		s.step("after the restore, apply the admission policies of your Calico release (they are in its manifest of v3 CRDs) " +
+		s.step("after the restore, apply the admission policies of your Calico release (they are in its manifest " +
+			"of v3 CRDs) " +
 			"before anyone creates a policy; the API server must serve MutatingAdmissionPolicy")
 	}
 	return nil
@@ -186,6 +188,7 @@ func calicoTag(image string) (tag string, ok bool) {
 		name = after
 	}
 	return tag, slices.Contains([]string{
-		"node", "cni", "typha", "kube-controllers", "calico", "pod2daemon-flexvol", "windows", "node-windows", "cni-windows",
+		"node", "cni", "typha", "kube-controllers", "calico", "pod2daemon-flexvol", "windows",
+		"node-windows", "cni-windows",
 	}, name)
 }

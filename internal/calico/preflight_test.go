@@ -41,20 +41,29 @@ func podTemplate(account string, containers ...string) corev1.PodTemplateSpec {
 			spec.Containers = append(spec.Containers, c)
 		}
 	}
-	return corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"k8s-app": account}}, Spec: spec}
+	return corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"k8s-app": account}},
+		Spec: spec}
 }
 
-func daemonSet(namespace, name string, template corev1.PodTemplateSpec, owners ...metav1.OwnerReference) *appsv1.DaemonSet {
+func daemonSet(
+	namespace, name string, template corev1.PodTemplateSpec, owners ...metav1.OwnerReference,
+) *appsv1.DaemonSet {
 	return &appsv1.DaemonSet{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: "d0a3", Generation: 4, OwnerReferences: owners},
-		Spec:       appsv1.DaemonSetSpec{Template: template, Selector: &metav1.LabelSelector{MatchLabels: template.Labels}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: "d0a3", Generation: 4,
+			OwnerReferences: owners},
+		Spec: appsv1.DaemonSetSpec{Template: template,
+			Selector: &metav1.LabelSelector{MatchLabels: template.Labels}},
 	}
 }
 
-func deployment(namespace, name string, template corev1.PodTemplateSpec, owners ...metav1.OwnerReference) *appsv1.Deployment {
+func deployment(
+	namespace, name string, template corev1.PodTemplateSpec, owners ...metav1.OwnerReference,
+) *appsv1.Deployment {
 	return &appsv1.Deployment{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: "de91", Generation: 2, OwnerReferences: owners},
-		Spec:       appsv1.DeploymentSpec{Template: template, Selector: &metav1.LabelSelector{MatchLabels: template.Labels}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: "de91", Generation: 2,
+			OwnerReferences: owners},
+		Spec: appsv1.DeploymentSpec{Template: template,
+			Selector: &metav1.LabelSelector{MatchLabels: template.Labels}},
 	}
 }
 
@@ -107,16 +116,17 @@ func TestPreflight(t *testing.T) {
 	}{
 		"as recorded": {func(*input) {}, nil, "check that the roles"},
 
-		"old everywhere":   {version("v3.29.1", "", "docker.io/calico/node:v3.29.1"), []string{oldInfo, oldImage}, ""},
-		"old info":         {version("v3.31.4", "", "docker.io/calico/node:v3.32.0"), []string{oldInfo}, ""},
-		"old image":        {version("v3.32.0", "", "docker.io/calico/node:v3.31.0"), []string{oldImage}, ""},
-		"image tells":      {version("master", "", "quay.io/calico/node:v3.32.1@sha256:00"), nil, ""},
-		"info tells":       {version("v3.33.0", "", "quay.io/calico/node@sha256:00"), nil, ""},
-		"neither tells":    {version("v3.32.0-0.dev", "", "quay.io/calico/node:master"), []string{unknown}, ""},
-		"no version":       {version(nil, "", "registry.example/other:v1.0.0"), []string{unknown}, ""},
-		"calico spelled":   {version("v3.32.0", "Calico", "node"), nil, ""},
-		"another product":  {version("v3.32.0", "CalicoEnterprise", "node:v3.32.0"), []string{unknown}, ""},
-		"and its images":   {version("v3.22.0", "CalicoEnterprise", "quay.io/tigera/cnx-node:v3.22.0"), []string{unknown}, ""},
+		"old everywhere":  {version("v3.29.1", "", "docker.io/calico/node:v3.29.1"), []string{oldInfo, oldImage}, ""},
+		"old info":        {version("v3.31.4", "", "docker.io/calico/node:v3.32.0"), []string{oldInfo}, ""},
+		"old image":       {version("v3.32.0", "", "docker.io/calico/node:v3.31.0"), []string{oldImage}, ""},
+		"image tells":     {version("master", "", "quay.io/calico/node:v3.32.1@sha256:00"), nil, ""},
+		"info tells":      {version("v3.33.0", "", "quay.io/calico/node@sha256:00"), nil, ""},
+		"neither tells":   {version("v3.32.0-0.dev", "", "quay.io/calico/node:master"), []string{unknown}, ""},
+		"no version":      {version(nil, "", "registry.example/other:v1.0.0"), []string{unknown}, ""},
+		"calico spelled":  {version("v3.32.0", "Calico", "node"), nil, ""},
+		"another product": {version("v3.32.0", "CalicoEnterprise", "node:v3.32.0"), []string{unknown}, ""},
+		"and its images": {version("v3.22.0", "CalicoEnterprise", "quay.io/tigera/cnx-node:v3.22.0"),
+			[]string{unknown}, ""},
 		"side-car ignored": {version("v3.32.0", "", "example/logger:v0.1.0"), nil, ""},
 		"no info":          {func(in *input) { in.del(info) }, []string{unknown}, ""},
 
@@ -126,7 +136,8 @@ func TestPreflight(t *testing.T) {
 			tier(in, "kube-baseline", map[string]any{"defaultAction": "Deny"})
 		}, []string{
 			"error tier-drift " + v1Dirs + "tiers/default: built-in tier default: spec.order is 42, must be 1000000",
-			"error tier-drift " + v1Dirs + "tiers/kube-admin: built-in tier kube-admin: spec.defaultAction is Deny, must be Pass",
+			"error tier-drift " + v1Dirs + "tiers/kube-admin: built-in tier kube-admin: spec.defaultAction is Deny, " +
+				"must be Pass",
 			"error tier-drift " + v1Dirs + "tiers/kube-baseline: built-in tier kube-baseline: " +
 				"spec.order is 1000000, must be 10000000, spec.defaultAction is Deny, must be Pass",
 		}, ""},
@@ -138,25 +149,35 @@ func TestPreflight(t *testing.T) {
 		}, nil, ""},
 
 		"no admission policies": {func(in *input) { in.del(binding); in.del(policy) }, []string{
-			"warning admission-missing " + binding + ": label projectcalico.org/tier", "warning admission-missing " + policy + ": ",
+			"warning admission-missing " + binding + ": label projectcalico.org/tier",
+			"warning admission-missing " + policy + ": ",
 		}, "apply the admission policies"},
 		"an admission policy is being deleted": {func(in *input) {
 			now := metav1.Now()
-			in.native(policy, "admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy", &admissionv1.ValidatingAdmissionPolicy{
-				ObjectMeta: metav1.ObjectMeta{Name: "protect-builtin-tiers.projectcalico.org", DeletionTimestamp: &now, Finalizers: []string{"a/b"}}})
+			in.native(policy, "admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy",
+				&admissionv1.ValidatingAdmissionPolicy{
+					ObjectMeta: metav1.ObjectMeta{Name: "protect-builtin-tiers.projectcalico.org",
+						DeletionTimestamp: &now, Finalizers: []string{"a/b"}}})
 		}, []string{"warning admission-missing " + policy +
 			": it is being deleted: without it nothing keeps the built-in tiers from being deleted"}, ""},
 
 		// a live migration that has changed anything and is not complete refuses the run
-		"new":                 {phase(nil), []string{left + "has not begun"}, ""},
-		"pending":             {phase(map[string]any{"phase": "Pending"}), []string{left + "has not begun"}, ""},
-		"pending, locked":     {phase(map[string]any{"phase": "Pending", "datastoreLockedAt": when, "message": "Draining"}), []string{half + "(Draining)"}, ""},
-		"migrating":           {phase(map[string]any{"phase": "Migrating", "startedAt": when}), []string{half + "let it come to Complete, or delete"}, ""},
-		"waiting":             {phase(map[string]any{"phase": "WaitingForConflictResolution", "datastoreLockedAt": when}), []string{half + "WaitingForConflictResolution"}, ""},
-		"converged":           {phase(map[string]any{"phase": "Converged", "startedAt": when}), []string{half + "let it come to Complete, then"}, ""},
-		"failed":              {phase(map[string]any{"phase": "Failed"}), []string{left + `phase "Failed" has not begun`}, ""},
-		"failed after start":  {phase(map[string]any{"phase": "Failed", "startedAt": when}), []string{half + "Failed"}, ""},
-		"complete":            {phase(map[string]any{"phase": "Complete", "startedAt": when, "completedAt": when}), []string{left + "is complete"}, ""},
+		"new":     {phase(nil), []string{left + "has not begun"}, ""},
+		"pending": {phase(map[string]any{"phase": "Pending"}), []string{left + "has not begun"}, ""},
+		"pending, locked": {phase(map[string]any{"phase": "Pending", "datastoreLockedAt": when,
+			"message": "Draining"}), []string{half + "(Draining)"}, ""},
+		"migrating": {phase(map[string]any{"phase": "Migrating", "startedAt": when}),
+			[]string{half + "let it come to Complete, or delete"}, ""},
+		"waiting": {phase(map[string]any{"phase": "WaitingForConflictResolution",
+			"datastoreLockedAt": when}), []string{half + "WaitingForConflictResolution"}, ""},
+		"converged": {phase(map[string]any{"phase": "Converged", "startedAt": when}),
+			[]string{half + "let it come to Complete, then"}, ""},
+		"failed": {phase(map[string]any{"phase": "Failed"}),
+			[]string{left + `phase "Failed" has not begun`}, ""},
+		"failed after start": {phase(map[string]any{"phase": "Failed", "startedAt": when}),
+			[]string{half + "Failed"}, ""},
+		"complete": {phase(map[string]any{"phase": "Complete", "startedAt": when, "completedAt": when}),
+			[]string{left + "is complete"}, ""},
 		"a phase of tomorrow": {phase(map[string]any{"phase": "Verifying"}), []string{half + "Verifying"}, ""},
 		"being aborted, and others": {func(in *input) {
 			phase(map[string]any{"phase": "Migrating"})(in)
@@ -197,7 +218,8 @@ func TestPreflight(t *testing.T) {
 			}
 			steps := strings.Join(r.byHand(), "\n")
 			require.Contains(t, steps, tt.step)
-			require.Equal(t, warned, strings.Contains(steps, "check that every Calico component is of release 3.32 or later"),
+			require.Equal(t, warned, strings.Contains(steps,
+				"check that every Calico component is of release 3.32 or later"),
 				"the warning and the step go together")
 		})
 	}

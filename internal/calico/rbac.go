@@ -26,7 +26,8 @@ func (a account) String() string { return a.namespace + "/" + a.name }
 func calicoAccounts(found *installation) map[account]bool {
 	accounts := map[account]bool{}
 	for _, namespace := range []string{"kube-system", namespaceOperated} {
-		for _, name := range []string{"calico-node", "calico-kube-controllers", "calico-typha", "calico-cni-plugin", "canal"} {
+		for _, name := range []string{"calico-node", "calico-kube-controllers", "calico-typha",
+			"calico-cni-plugin", "canal"} {
 			accounts[account{namespace, name}] = true
 		}
 	}
@@ -59,7 +60,8 @@ func (s *crdSet) checkRBAC(found *installation) error {
 }
 
 func (s *crdSet) stepRBAC() {
-	s.Report().AddStepBefore("check that the roles of Calico's components grant %s what they grant %s", groupV3, groupV1)
+	s.Report().AddStepBefore("check that the roles of Calico's components grant %s what they grant %s",
+		groupV3, groupV1)
 }
 
 // grant is what one account is allowed, by the namespace of the bindings; "" for the whole cluster.
@@ -96,11 +98,13 @@ func (g *grant) checkCluster(s *crdSet, found *installation) {
 	switch {
 	case granted && len(lacking) == 0:
 	case g.partial:
-		s.Raise(first, codeRBACUnknown.Because("no role that can be read grants service account %s enough in %s", g.account, groupV3))
+		s.Raise(first, codeRBACUnknown.Because("no role that can be read grants service account %s enough in %s",
+			g.account, groupV3))
 		s.stepRBAC()
 	case !granted:
 		s.Raise(first, codeRBACMissing.Because(
-			"the roles bound to service account %s grant nothing in %s; %s, then take a new snapshot", g.account, groupV3, hint))
+			"the roles bound to service account %s grant nothing in %s; %s, then take a new snapshot",
+			g.account, groupV3, hint))
 	default:
 		s.Raise(first, codeRBACMissing.Because("the roles bound to service account %s grant it %s in %s but not in %s",
 			g.account, phrase.List(lacking, few), groupV1, groupV3).Decided(finding.Noted))
@@ -184,7 +188,8 @@ func (s *crdSet) bind(all []*grant, key string, b *rbacv1.RoleBinding) error {
 		default:
 			continue
 		}
-		s.Raise(key, codeRBACMissing.Because("%s is being deleted, and with it goes what it grants to service account %s", deleted, g.account).
+		s.Raise(key, codeRBACMissing.Because("%s is being deleted, and with it goes what it grants to "+
+			"service account %s", deleted, g.account).
 			Decided(finding.Noted))
 	}
 	return nil

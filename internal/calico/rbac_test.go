@@ -26,24 +26,29 @@ func subjectOf(kind, name string) rbacv1.Subject {
 // role binds a ClusterRole of that name to the subjects.
 func (in *input) role(name string, rules []rbacv1.PolicyRule, subjects ...rbacv1.Subject) (bindingKey string) {
 	meta := metav1.ObjectMeta{Name: name}
-	in.native("/registry/clusterroles/"+name, "rbac.authorization.k8s.io/v1", "ClusterRole", &rbacv1.ClusterRole{ObjectMeta: meta, Rules: rules})
+	in.native("/registry/clusterroles/"+name, "rbac.authorization.k8s.io/v1", "ClusterRole",
+		&rbacv1.ClusterRole{ObjectMeta: meta, Rules: rules})
 	bindingKey = "/registry/clusterrolebindings/" + name
 	in.native(bindingKey, "rbac.authorization.k8s.io/v1", "ClusterRoleBinding", &rbacv1.ClusterRoleBinding{
-		ObjectMeta: meta, Subjects: subjects, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
+		ObjectMeta: meta, Subjects: subjects, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName,
+			Kind: "ClusterRole", Name: name},
 	})
 	return bindingKey
 }
 
 // Rules as Calico 3.31 and 3.32 ship them, shortened.
 var (
-	oldRules = []rbacv1.PolicyRule{rule([]string{""}, "pods", "nodes"), rule([]string{groupV1}, "ippools", "ipamblocks", "ipamconfigs")}
-	newRules = []rbacv1.PolicyRule{rule([]string{""}, "pods"), rule([]string{groupV1, groupV3}, "ippools", "ipamblocks", "ipamconfigs", "ipamconfigurations")}
+	oldRules = []rbacv1.PolicyRule{rule([]string{""}, "pods", "nodes"),
+		rule([]string{groupV1}, "ippools", "ipamblocks", "ipamconfigs")}
+	newRules = []rbacv1.PolicyRule{rule([]string{""}, "pods"),
+		rule([]string{groupV1, groupV3}, "ippools", "ipamblocks", "ipamconfigs", "ipamconfigurations")}
 )
 
 func TestRBACGranted(t *testing.T) {
 	in := newInput(t)
 	in.role("calico-node", newRules, serviceAccount("kube-system", "calico-node"))
-	in.role("calico-kube-controllers", []rbacv1.PolicyRule{rule([]string{"*"}, "*")}, subjectOf("User", "system:serviceaccount:kube-system:calico-kube-controllers"))
+	in.role("calico-kube-controllers", []rbacv1.PolicyRule{rule([]string{"*"}, "*")},
+		subjectOf("User", "system:serviceaccount:kube-system:calico-kube-controllers"))
 	in.role("other", oldRules, serviceAccount("kube-system", "other"), serviceAccount("default", "calico-node"))
 	r := planOn(t, in.write(), planFunc(preflighting))
 	require.NoError(t, r.err)
@@ -62,8 +67,10 @@ func TestRBACMissing(t *testing.T) {
 	path := in.write()
 	r := planOn(t, path, planFunc(preflighting))
 	require.ErrorIs(t, r.err, transform.ErrRefused)
-	require.Equal(t, []string{"error rbac-missing " + typha, "error rbac-missing " + node, "error rbac-missing " + custom}, r.problems())
-	require.Contains(t, r.reason(t, codeRBACMissing.Name, node), "kube-system/calico-node grant nothing in projectcalico.org; apply the RBAC")
+	require.Equal(t, []string{"error rbac-missing " + typha, "error rbac-missing " + node,
+		"error rbac-missing " + custom}, r.problems())
+	require.Contains(t, r.reason(t, codeRBACMissing.Name, node),
+		"kube-system/calico-node grant nothing in projectcalico.org; apply the RBAC")
 
 	r = planOn(t, path, planFunc(preflighting), codeRBACMissing.Name)
 	require.NoError(t, r.err)
@@ -71,15 +78,19 @@ func TestRBACMissing(t *testing.T) {
 
 // roleBinding binds a Role with those rules to the subjects, in the namespace alone; without rules
 // the ClusterRole cluster-admin.
-func (in *input) roleBinding(namespace, name string, rules []rbacv1.PolicyRule, subjects ...rbacv1.Subject) (key string) {
+func (in *input) roleBinding(
+	namespace, name string, rules []rbacv1.PolicyRule, subjects ...rbacv1.Subject,
+) (key string) {
 	meta := metav1.ObjectMeta{Namespace: namespace, Name: name}
 	ref := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"}
 	if rules != nil {
 		ref.Kind, ref.Name = "Role", name
-		in.native("/registry/roles/"+namespace+"/"+name, "rbac.authorization.k8s.io/v1", "Role", &rbacv1.Role{ObjectMeta: meta, Rules: rules})
+		in.native("/registry/roles/"+namespace+"/"+name, "rbac.authorization.k8s.io/v1", "Role",
+			&rbacv1.Role{ObjectMeta: meta, Rules: rules})
 	}
 	key = "/registry/rolebindings/" + namespace + "/" + name
-	in.native(key, "rbac.authorization.k8s.io/v1", "RoleBinding", &rbacv1.RoleBinding{ObjectMeta: meta, Subjects: subjects, RoleRef: ref})
+	in.native(key, "rbac.authorization.k8s.io/v1", "RoleBinding",
+		&rbacv1.RoleBinding{ObjectMeta: meta, Subjects: subjects, RoleRef: ref})
 	return key
 }
 
@@ -91,18 +102,21 @@ func TestRBACRoleBinding(t *testing.T) {
 	in := newInput(t)
 	in.role("calico-node", newRules, serviceAccount("kube-system", "calico-node"))
 	in.roleBinding("kube-system", "plugin", nil, plugin)
-	in.roleBinding("kube-system", "leases", []rbacv1.PolicyRule{rule([]string{"coordination.k8s.io"}, "leases")}, serviceAccount("kube-system", "calico-typha"))
+	in.roleBinding("kube-system", "leases", []rbacv1.PolicyRule{rule([]string{"coordination.k8s.io"}, "leases")},
+		serviceAccount("kube-system", "calico-typha"))
 	r := planOn(t, in.write(), planFunc(preflighting))
 	require.NoError(t, r.err, "%v", r.Problems)
 	require.Empty(t, r.Problems)
 
-	old := in.roleBinding("team-a", "old", []rbacv1.PolicyRule{rule([]string{groupV1}, "networkpolicies", "networksets", "ippools")}, plugin)
+	old := in.roleBinding("team-a", "old", []rbacv1.PolicyRule{rule([]string{groupV1}, "networkpolicies", "networksets",
+		"ippools")}, plugin)
 	in.roleBinding("team-a", "sets", []rbacv1.PolicyRule{rule([]string{groupV3}, "networksets")}, plugin)
 	in.roleBinding("team-b", "both", []rbacv1.PolicyRule{rule([]string{groupV1, groupV3}, "*")}, plugin)
 	r = planOn(t, in.write(), planFunc(preflighting))
 	require.NoError(t, r.err)
 	require.Equal(t, []string{"warning rbac-missing " + old}, r.problems())
-	require.Equal(t, "the roles bound to service account kube-system/calico-cni-plugin in namespace team-a grant it networkpolicies in crd.projectcalico.org but not in projectcalico.org",
+	require.Equal(t, "the roles bound to service account kube-system/calico-cni-plugin in namespace team-a grant it "+
+		"networkpolicies in crd.projectcalico.org but not in projectcalico.org",
 		r.reason(t, codeRBACMissing.Name, old))
 
 	in = newInput(t)
@@ -117,16 +131,19 @@ func TestRBACDeleted(t *testing.T) {
 	node := in.role("calico-node", newRules, serviceAccount("kube-system", "calico-node"))
 	now := metav1.Now()
 	in.native("/registry/clusterroles/calico-node", "rbac.authorization.k8s.io/v1", "ClusterRole", &rbacv1.ClusterRole{
-		ObjectMeta: metav1.ObjectMeta{Name: "calico-node", DeletionTimestamp: &now, Finalizers: []string{"a/b"}}, Rules: newRules})
+		ObjectMeta: metav1.ObjectMeta{Name: "calico-node", DeletionTimestamp: &now, Finalizers: []string{"a/b"}},
+		Rules:      newRules})
 	r := planOn(t, in.write(), planFunc(preflighting))
 	require.NoError(t, r.err)
 	require.Equal(t, []string{"warning rbac-missing " + node}, r.problems())
-	require.Equal(t, "ClusterRole calico-node is being deleted, and with it goes what it grants to service account kube-system/calico-node", r.reason(t, codeRBACMissing.Name, node))
+	require.Equal(t, "ClusterRole calico-node is being deleted, and with it goes what it grants to service account "+
+		"kube-system/calico-node", r.reason(t, codeRBACMissing.Name, node))
 
 	in.role("calico-node", newRules, serviceAccount("kube-system", "calico-node"))
 	in.native(node, "rbac.authorization.k8s.io/v1", "ClusterRoleBinding", &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: "calico-node", DeletionTimestamp: &now, Finalizers: []string{"a/b"}},
-		Subjects:   []rbacv1.Subject{serviceAccount("kube-system", "calico-node")}, RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: "calico-node"}})
+		Subjects:   []rbacv1.Subject{serviceAccount("kube-system", "calico-node")},
+		RoleRef:    rbacv1.RoleRef{Kind: "ClusterRole", Name: "calico-node"}})
 	r = planOn(t, in.write(), planFunc(preflighting))
 	require.Equal(t, []string{"warning rbac-missing " + node}, r.problems())
 	require.Contains(t, r.reason(t, codeRBACMissing.Name, node), "the binding is being deleted, and")
@@ -135,12 +152,13 @@ func TestRBACDeleted(t *testing.T) {
 // TestRBACPart: what the old group grants and the new one does not is named.
 func TestRBACPart(t *testing.T) {
 	in := newInput(t)
-	node := in.role("calico-node", []rbacv1.PolicyRule{rule([]string{groupV1}, "ippools", "ipamconfigs"), rule([]string{groupV3}, "ippools")},
-		serviceAccount("kube-system", "calico-node"))
+	node := in.role("calico-node", []rbacv1.PolicyRule{rule([]string{groupV1}, "ippools", "ipamconfigs"),
+		rule([]string{groupV3}, "ippools")}, serviceAccount("kube-system", "calico-node"))
 	r := planOn(t, in.write(), planFunc(preflighting))
 	require.NoError(t, r.err)
 	require.Equal(t, []string{"warning rbac-missing " + node}, r.problems())
-	require.Contains(t, r.reason(t, codeRBACMissing.Name, node), "grant it ipamconfigurations in crd.projectcalico.org but not in projectcalico.org")
+	require.Contains(t, r.reason(t, codeRBACMissing.Name, node),
+		"grant it ipamconfigurations in crd.projectcalico.org but not in projectcalico.org")
 }
 
 // TestRBACGroups: what a group of accounts is granted counts, but a group does not show that an
@@ -162,7 +180,8 @@ func TestRBACGroups(t *testing.T) {
 func TestRBACStored(t *testing.T) {
 	in := newInput(t)
 	binding, err := json.Marshal(map[string]any{
-		"kind": "ClusterRoleBinding", "apiVersion": "rbac.authorization.k8s.io/v1beta1", "metadata": map[string]any{"name": "b"},
+		"kind": "ClusterRoleBinding", "apiVersion": "rbac.authorization.k8s.io/v1beta1",
+		"metadata": map[string]any{"name": "b"},
 		"subjects": []any{map[string]any{"kind": "ServiceAccount", "name": "calico-node", "namespace": "kube-system"}},
 		"roleRef":  map[string]any{"apiGroup": rbacv1.GroupName, "kind": "ClusterRole", "name": "r"},
 	})
@@ -173,12 +192,14 @@ func TestRBACStored(t *testing.T) {
 
 	in.put("/registry/clusterroles/r", []byte("k8s:enc:aescbc:v1:k:00"))
 	in.put("/registry/rolebindings/kube-system/cbor", []byte("\xd9\xd9\xf7\xa0"))
-	require.Equal(t, []string{"warning rbac-unknown /registry/clusterroles/r", "warning rbac-unknown /registry/rolebindings/kube-system/cbor", "warning rbac-unknown " + key},
+	require.Equal(t, []string{"warning rbac-unknown /registry/clusterroles/r",
+		"warning rbac-unknown /registry/rolebindings/kube-system/cbor", "warning rbac-unknown " + key},
 		planOn(t, in.write(), planFunc(preflighting)).problems())
 
 	in.del("/registry/clusterroles/r")
 	in.put("/registry/clusterrolebindings/other", []byte("{"))
-	require.Equal(t, []string{"warning rbac-unknown /registry/clusterrolebindings/other", "warning rbac-unknown /registry/rolebindings/kube-system/cbor", "warning rbac-unknown " + key},
+	require.Equal(t, []string{"warning rbac-unknown /registry/clusterrolebindings/other",
+		"warning rbac-unknown /registry/rolebindings/kube-system/cbor", "warning rbac-unknown " + key},
 		planOn(t, in.write(), planFunc(preflighting)).problems(), "the other binding may grant it")
 	in.del("/registry/clusterrolebindings/other")
 

@@ -35,7 +35,8 @@ func readRecord(k *kind, key keys.Key, value []byte) (*record, error) {
 	}
 	r := &record{kind: k, key: key, obj: obj, format: format}
 	if obj["apiVersion"] != apiVersionV1 || obj["kind"] != k.V1Kind {
-		return nil, finding.Undecodable.Because("is a %v %v, not a %s %s", obj["apiVersion"], obj["kind"], apiVersionV1, k.V1Kind)
+		return nil, finding.Undecodable.Because("is a %v %v, not a %s %s", obj["apiVersion"], obj["kind"],
+			apiVersionV1, k.V1Kind)
 	}
 	if k.Namespaced != (key.Namespace != "") {
 		return nil, finding.Undecodable.Because("the key does not fit the scope of %s", k.V1Kind)
@@ -44,7 +45,8 @@ func readRecord(k *kind, key keys.Key, value []byte) (*record, error) {
 		return nil, err
 	}
 	if r.meta.outer.Name != key.Name || r.meta.outer.Namespace != key.Namespace {
-		return nil, codeBadMetadata.Because("metadata names it %q in namespace %q, unlike the key", r.meta.outer.Name, r.meta.outer.Namespace)
+		return nil, codeBadMetadata.Because("metadata names it %q in namespace %q, unlike the key", r.meta.outer.Name,
+			r.meta.outer.Namespace)
 	}
 	if r.uid, err = parseUID(string(r.meta.outer.UID)); err != nil {
 		return nil, codeBadUID.Because("metadata.%v", err)
@@ -110,7 +112,8 @@ var namingFields = encoding.FieldsOf[struct {
 func (s *scanned) glance() (uid uuid.UUID, m metadata, spec map[string]any, sure bool) {
 	var g encoding.Glance
 	k := s.id.kind
-	if !g.GlanceJSON(s.value) || g.Odd || string(g.APIVersion) != apiVersionV1 || string(g.Kind) != k.V1Kind || k.Namespaced != (s.key.Namespace != "") ||
+	if !g.GlanceJSON(s.value) || g.Odd || string(g.APIVersion) != apiVersionV1 || string(g.Kind) != k.V1Kind ||
+		k.Namespaced != (s.key.Namespace != "") ||
 		string(g.Name) != s.key.Name || string(g.Namespace) != s.key.Namespace ||
 		slices.ContainsFunc(g.Managed, func(version []byte) bool { return string(version) == apiVersionV3 }) {
 		return uid, m, nil, false
@@ -154,14 +157,16 @@ func v3Name(k *kind, stored string, m metadata, spec map[string]any) (string, []
 		}
 		name = machines.BlockName(ipnet)
 		if name != stored {
-			notes = append(notes, codeBlockName.Because("the block of %s was stored as %s, its v3 name is %s", ipnet, stored, name))
+			notes = append(notes, codeBlockName.Because("the block of %s was stored as %s, its v3 name is %s",
+				ipnet, stored, name))
 		}
 	case nameHandle:
 		if id := text(spec, "handleID"); id != "" {
 			name = strings.ToLower(id)
 		}
 		if name != stored {
-			notes = append(notes, codeHandleName.Because("the handle was stored as %s, IPAM looks it up as %s", stored, name))
+			notes = append(notes, codeHandleName.Because("the handle was stored as %s, IPAM looks it up as %s", stored,
+				name))
 		}
 	}
 	if bad := validation.IsDNS1123Subdomain(name); len(bad) > 0 {
@@ -195,7 +200,8 @@ func cidrOfName(name string) string {
 		return ""
 	}
 	for _, between := range []string{".", ":"} {
-		if p, err := netip.ParsePrefix(strings.ReplaceAll(name[:last], "-", between) + "/" + name[last+1:]); err == nil {
+		if p, err := netip.ParsePrefix(strings.ReplaceAll(name[:last], "-", between) + "/" +
+			name[last+1:]); err == nil {
 			return p.Masked().String()
 		}
 	}

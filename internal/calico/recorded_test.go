@@ -36,30 +36,46 @@ func differences() []difference {
 	return []difference{
 		{everywhere, "metadata.uid", "live: a new random UID. Ours: the one clients saw"},
 		{everywhere, "metadata.creationTimestamp", "live: the time of the migration. Ours: that of the object"},
-		{everywhere, "metadata.annotations.migration.projectcalico.org|migrated-by", "live: a mark that nothing ever removes"},
-		{everywhere, "metadata.managedFields", "live: owned by kube-controllers. Ours: what v3 clients owned, here nothing"},
+		{everywhere, "metadata.annotations.migration.projectcalico.org|migrated-by",
+			"live: a mark that nothing ever removes"},
+		{everywhere, "metadata.managedFields", "live: owned by kube-controllers. Ours: what v3 clients owned, " +
+			"here nothing"},
 		{everywhere, "metadata.annotations", "live: annotations that hold nothing but its mark"},
-		{"clusterinformations|default", "metadata.generation", "live: created locked, then unlocked. Ours: created ready"},
+		{"clusterinformations|default", "metadata.generation",
+			"live: created locked, then unlocked. Ours: created ready"},
 
 		{"tiers|security", "status", "live: the create drops status"},
 		{"ippools|default-ipv4-ippool", "status", "live: the create drops status"},
 		{"kubecontrollersconfigurations|default", "status", "live: the create drops status"},
 		{"caliconodestatuses|node-a-status", "status", "live: the create drops status"},
-		{"ipamblocks|192-168-174-128-26", `spec.attributes\[*\].releasedAt`, "live: lost, addresses that cool down leak"},
-		{"ipamblocks|fd00-10-244-6d15-74ba-80e-4835-8080-122", `spec.attributes\[*\].releasedAt`, "live: lost, addresses that cool down leak"},
+		{"ipamblocks|192-168-174-128-26", `spec.attributes\[*\].releasedAt`,
+			"live: lost, addresses that cool down leak"},
+		{"ipamblocks|fd00-10-244-6d15-74ba-80e-4835-8080-122", `spec.attributes\[*\].releasedAt`,
+			"live: lost, addresses that cool down leak"},
 
-		{"globalnetworkpolicies|legacy-gnp", `spec.ingress\[0\].source`, "live: its Go type drops the empty object, which means the same"},
-		{"globalnetworkpolicies|legacy-gnp", `spec.ingress\[0\].destination`, "live: its Go type drops the empty object, which means the same"},
-		{"felixconfigurations|node.node-b", "spec.bpfLogLevel", `live: its Go type adds "", which means the same as nothing`},
+		{"globalnetworkpolicies|legacy-gnp", `spec.ingress\[0\].source`,
+			"live: its Go type drops the empty object, which means the same"},
+		{"globalnetworkpolicies|legacy-gnp", `spec.ingress\[0\].destination`,
+			"live: its Go type drops the empty object, which means the same"},
+		{"felixconfigurations|node.node-b", "spec.bpfLogLevel",
+			`live: its Go type adds "", which means the same as nothing`},
 
-		{"networksets|team-a|ann-and-native-owner", "metadata.ownerReferences", "live: drops the owner that only the record itself has"},
-		{"globalnetworksets|raw-no-annotation", `metadata.ownerReferences\[0\].apiVersion`, "live: dangles, it stays crd.projectcalico.org/v1"},
-		{"globalnetworksets|raw-no-annotation", `metadata.ownerReferences\[0\].uid`, "live: dangles, it stays the v1 record's UID"},
-		{"globalnetworkpolicies|security.block-bad", `metadata.ownerReferences\[0\].uid`, "the owner's UID, which is not the live one"},
-		{"networkpolicies|team-a|owned-by-netset", `metadata.ownerReferences\[0\].uid`, "the owner's UID, which is not the live one"},
-		{"networkpolicies|team-a|security.np", `metadata.ownerReferences\[1\].uid`, "the owner's UID, which is not the live one"},
-		{"networksets|team-a|trusted", `metadata.ownerReferences\[0\].uid`, "the owner's UID, which is not the live one"},
-		{"hostendpoints|both-labels", `metadata.ownerReferences\[0\].uid`, "the owner's UID, which is not the live one"},
+		{"networksets|team-a|ann-and-native-owner", "metadata.ownerReferences",
+			"live: drops the owner that only the record itself has"},
+		{"globalnetworksets|raw-no-annotation", `metadata.ownerReferences\[0\].apiVersion`,
+			"live: dangles, it stays crd.projectcalico.org/v1"},
+		{"globalnetworksets|raw-no-annotation", `metadata.ownerReferences\[0\].uid`,
+			"live: dangles, it stays the v1 record's UID"},
+		{"globalnetworkpolicies|security.block-bad", `metadata.ownerReferences\[0\].uid`,
+			"the owner's UID, which is not the live one"},
+		{"networkpolicies|team-a|owned-by-netset", `metadata.ownerReferences\[0\].uid`,
+			"the owner's UID, which is not the live one"},
+		{"networkpolicies|team-a|security.np", `metadata.ownerReferences\[1\].uid`,
+			"the owner's UID, which is not the live one"},
+		{"networksets|team-a|trusted", `metadata.ownerReferences\[0\].uid`,
+			"the owner's UID, which is not the live one"},
+		{"hostendpoints|both-labels", `metadata.ownerReferences\[0\].uid`,
+			"the owner's UID, which is not the live one"},
 	}
 }
 
@@ -81,7 +97,8 @@ func TestRecorded(t *testing.T) {
 		name := strings.ReplaceAll(strings.TrimPrefix(key, recordsV3), "/", "|")
 		for _, at := range diffJSON(t, theirs, r.out[key]) {
 			i := slices.IndexFunc(table, func(d difference) bool { return matches(d.key, name) && matches(d.path, at) })
-			require.GreaterOrEqual(t, i, 0, "%s differs at %s, and no reason is known\nlive %s\nours %s", name, at, theirs, r.out[key])
+			require.GreaterOrEqual(t, i, 0, "%s differs at %s, and no reason is known\nlive %s\nours %s", name, at,
+				theirs, r.out[key])
 			used[i] = true
 		}
 		compared++
@@ -165,7 +182,8 @@ func TestSeenUID(t *testing.T) {
 		require.Equal(t, seen, u.Written)
 	}
 	for _, key := range []string{
-		"/registry/configmaps/team-a/owned-by-gnp", "/registry/secrets/team-a/owned-by-ippool", "/registry/networkpolicies/team-b/owned-by-tier",
+		"/registry/configmaps/team-a/owned-by-gnp", "/registry/secrets/team-a/owned-by-ippool",
+		"/registry/networkpolicies/team-b/owned-by-tier",
 		"/registry/configmaps/team-a/owned-by-legacy-np", "/registry/example.com/widgets/team-a/owned-by-np",
 	} {
 		require.Equal(t, r.in[key], r.out[key], key)
@@ -188,7 +206,8 @@ func TestIdempotent(t *testing.T) {
 			r, err := transform.Run(context.Background(), transform.Options{In: in, Out: first}, New(o))
 			require.NoError(t, err)
 			require.Equal(t, transform.Written, r.Outcome)
-			r, err = transform.Run(context.Background(), transform.Options{In: first, Out: second}, New(Options{KeepV1: o.KeepV1, SetAPIGroup: true}))
+			r, err = transform.Run(context.Background(), transform.Options{In: first, Out: second},
+				New(Options{KeepV1: o.KeepV1, SetAPIGroup: true}))
 			require.NoError(t, err, "%+v", r.Problems)
 			require.Equal(t, transform.Unchanged, r.Outcome)
 			require.Zero(t, r.Changes)

@@ -97,7 +97,8 @@ func (e *referenceEdit) edit(ref encoding.OwnerReference) (encoding.OwnerReferen
 // it is.
 func (e *referenceEdit) report(key []byte) bool {
 	if len(e.fatal) > 0 && len(e.fatal) == e.total {
-		e.Raise(string(key), codeDanglingOwner.Because("the garbage collector would delete it: %s", strings.Join(e.fatal, "; ")))
+		e.Raise(string(key), codeDanglingOwner.Because("the garbage collector would delete it: %s",
+			strings.Join(e.fatal, "; ")))
 		return false
 	}
 	e.warnOwners(key, "the garbage collector will drop a reference: ", e.fatal...)

@@ -26,35 +26,58 @@ func TestNothingSilent(t *testing.T) {
 		code   string
 		reason string
 	}{
-		{name: "empty annotation", record: with(func(r *v1) { r.inner = "" }), code: codeBadMetadata.Name, reason: "annotation projectcalico.org/metadata: unexpected end"},
-		{name: "malformed annotation", record: with(func(r *v1) { r.inner = `{"name":` }), code: codeBadMetadata.Name, reason: "unexpected end of JSON input"},
-		{name: "no UUID", record: with(func(r *v1) { r.uid = "not-a-uid" }), code: codeBadUID.Name, reason: `metadata.uid "not-a-uid": not a UUID`},
-		{name: "the UID of another record", record: with(func(r *v1) { r.uid = "eb3f6a84-8e70-43ce-a662-3113296b095f" }), code: codeBadUID.Name,
+		{name: "empty annotation", record: with(func(r *v1) { r.inner = "" }), code: codeBadMetadata.Name,
+			reason: "annotation projectcalico.org/metadata: unexpected end"},
+		{name: "malformed annotation", record: with(func(r *v1) { r.inner = `{"name":` }), code: codeBadMetadata.Name,
+			reason: "unexpected end of JSON input"},
+		{name: "no UUID", record: with(func(r *v1) { r.uid = "not-a-uid" }), code: codeBadUID.Name,
+			reason: `metadata.uid "not-a-uid": not a UUID`},
+		{name: "the UID of another record",
+			record: with(func(r *v1) { r.uid = "eb3f6a84-8e70-43ce-a662-3113296b095f" }), code: codeBadUID.Name,
 			reason: "/registry/crd.projectcalico.org/tiers/security has the same"},
 		{name: "an owner's UID is no UUID", record: with(func(r *v1) {
-			r.inner = `{"ownerReferences":[{"apiVersion":"crd.projectcalico.org/v1","kind":"Tier","name":"security","uid":"x"}]}`
+			r.inner =
+				`{"ownerReferences":[{"apiVersion":"crd.projectcalico.org/v1","kind":"Tier","name":"security",` +
+					`"uid":"x"}]}`
 		}), code: codeBadUID.Name, reason: `owner reference to Tier "security": uid "x": not a UUID`},
-		{name: "truncated", record: set, value: `{"apiVersion":"crd.projectcalico.org/v1","kind":`, code: finding.Undecodable.Name, reason: "JSON value"},
-		{name: "not an object at all", record: set, value: "nonsense", code: finding.Undecodable.Name, reason: "8 bytes"},
-		{name: "another kind", record: set, value: string(v1{kind: "Tier", name: "bad", inner: "{}"}.json(t)), code: finding.Undecodable.Name, reason: "is a crd.projectcalico.org/v1 Tier"},
-		{name: "encrypted", record: set, value: "k8s:enc:aescbc:v1:k2:xxxxxxxxxxxxxxxx", code: finding.Encrypted.Name, reason: "value is encrypted by aescbc:v1:k2"},
-		{name: "named unlike its key", record: set, value: string(with(func(r *v1) { r.name = "other" }).json(t)), code: codeBadMetadata.Name, reason: `metadata names it "other"`},
-		{name: "duplicates in a set", record: with(func(r *v1) { r.spec = `{"nets":["192.0.2.0/24","192.0.2.0/24"]}` }), code: codeInvalid.Name, reason: `spec.nets[1]: Duplicate value: "192.0.2.0/24"`},
-		{name: "a spec of another type", record: with(func(r *v1) { r.spec = `"x"` }), code: codeInvalid.Name, reason: "spec: not an object"},
-		{name: "a label no server takes", record: with(func(r *v1) { r.inner = `{"labels":{"a":"not a value!"}}` }), code: codeInvalid.Name, reason: "metadata.labels: Invalid value"},
-		{name: "a name no server takes", record: with(func(r *v1) { r.inner = `{"name":"Upper"}` }), code: codeInvalid.Name, reason: `metadata.name "Upper"`},
-		{name: "deleted is garbage", record: v1{kind: "BlockAffinity", name: "bad", inner: "{}", spec: `{"cidr":"10.0.0.0/26","node":"n","state":"confirmed","deleted":"yes"}`},
+		{name: "truncated", record: set, value: `{"apiVersion":"crd.projectcalico.org/v1","kind":`,
+			code: finding.Undecodable.Name, reason: "JSON value"},
+		{name: "not an object at all", record: set, value: "nonsense", code: finding.Undecodable.Name,
+			reason: "8 bytes"},
+		{name: "another kind", record: set, value: string(v1{kind: "Tier", name: "bad", inner: "{}"}.json(t)),
+			code: finding.Undecodable.Name, reason: "is a crd.projectcalico.org/v1 Tier"},
+		{name: "encrypted", record: set, value: "k8s:enc:aescbc:v1:k2:xxxxxxxxxxxxxxxx", code: finding.Encrypted.Name,
+			reason: "value is encrypted by aescbc:v1:k2"},
+		{name: "named unlike its key", record: set, value: string(with(func(r *v1) { r.name = "other" }).json(t)),
+			code: codeBadMetadata.Name, reason: `metadata names it "other"`},
+		{name: "duplicates in a set", record: with(func(r *v1) { r.spec = `{"nets":["192.0.2.0/24","192.0.2.0/24"]}` }),
+			code: codeInvalid.Name, reason: `spec.nets[1]: Duplicate value: "192.0.2.0/24"`},
+		{name: "a spec of another type", record: with(func(r *v1) { r.spec = `"x"` }), code: codeInvalid.Name,
+			reason: "spec: not an object"},
+		{name: "a label no server takes", record: with(func(r *v1) { r.inner = `{"labels":{"a":"not a value!"}}` }),
+			code: codeInvalid.Name, reason: "metadata.labels: Invalid value"},
+		{name: "a name no server takes", record: with(func(r *v1) { r.inner = `{"name":"Upper"}` }),
+			code: codeInvalid.Name, reason: `metadata.name "Upper"`},
+		{name: "deleted is garbage", record: v1{kind: "BlockAffinity", name: "bad", inner: "{}",
+			spec: `{"cidr":"10.0.0.0/26","node":"n","state":"confirmed","deleted":"yes"}`},
 			code: codeInvalid.Name, reason: "spec.deleted: yes is neither true nor false"},
-		{name: "an affinity state of its own", record: v1{kind: "BlockAffinity", name: "bad", inner: "{}", spec: `{"cidr":"10.0.0.0/26","node":"n","state":"odd","deleted":"false"}`},
+		{name: "an affinity state of its own", record: v1{kind: "BlockAffinity", name: "bad", inner: "{}",
+			spec: `{"cidr":"10.0.0.0/26","node":"n","state":"odd","deleted":"false"}`},
 			code: codeInvalid.Name, reason: `spec.state: Unsupported value: "odd"`},
-		{name: "an affinity outside the pattern", record: v1{kind: "IPAMBlock", name: "10-9-0-0-32", inner: "{}", spec: `{"cidr":"10.9.0.0/32","affinity":"host:a b","allocations":[null],"unallocated":[0],"attributes":[],"strictAffinity":false}`},
+		{name: "an affinity outside the pattern", record: v1{kind: "IPAMBlock", name: "10-9-0-0-32", inner: "{}",
+			spec: `{"cidr":"10.9.0.0/32","affinity":"host:a b","allocations":[null],"unallocated":[0],` +
+				`"attributes":[],"strictAffinity":false}`},
 			code: codeInvalid.Name, reason: "spec.affinity"},
-		{name: "no CIDR", record: v1{kind: "IPAMBlock", name: "bad", inner: "{}", spec: `{"cidr":"10.9.0.0","allocations":[]}`}, code: codeInvalid.Name, reason: "spec.cidr: invalid CIDR address: 10.9.0.0"},
-		{name: "no handle id", record: v1{kind: "IPAMHandle", name: "bad", inner: "{}", spec: `{"block":{}}`}, code: codeInvalid.Name, reason: "spec.handleID: Required value"},
-		{name: "more blocks than v3 allows", record: v1{kind: "IPAMConfig", name: "bad", inner: "{}", spec: `{"strictAffinity":false,"autoAllocateBlocks":true,"maxBlocksPerHost":2147483647}`},
+		{name: "no CIDR", record: v1{kind: "IPAMBlock", name: "bad", inner: "{}",
+			spec: `{"cidr":"10.9.0.0","allocations":[]}`}, code: codeInvalid.Name,
+			reason: "spec.cidr: invalid CIDR address: 10.9.0.0"},
+		{name: "no handle id", record: v1{kind: "IPAMHandle", name: "bad", inner: "{}", spec: `{"block":{}}`},
+			code: codeInvalid.Name, reason: "spec.handleID: Required value"},
+		{name: "more blocks than v3 allows", record: v1{kind: "IPAMConfig", name: "bad", inner: "{}",
+			spec: `{"strictAffinity":false,"autoAllocateBlocks":true,"maxBlocksPerHost":2147483647}`},
 			code: codeInvalid.Name, reason: "spec.maxBlocksPerHost"},
-		{name: "a namespace", record: v1{kind: "Tier", namespace: "team-a", name: "inside", inner: "{}"}, code: finding.Undecodable.Name,
-			reason: "the key does not fit the scope of Tier"},
+		{name: "a namespace", record: v1{kind: "Tier", namespace: "team-a", name: "inside", inner: "{}"},
+			code: finding.Undecodable.Name, reason: "the key does not fit the scope of Tier"},
 		{name: "no owner left", record: with(func(r *v1) {
 			r.inner = `{"ownerReferences":[{"apiVersion":"v1","kind":"Namespace","name":"gone","uid":"u"}]}`
 		}), code: codeDanglingOwner.Name, reason: `owner v1 Namespace "gone" (uid u): it does not exist`},
@@ -99,10 +122,13 @@ func TestNothingSilent(t *testing.T) {
 func TestUnreadableOnce(t *testing.T) {
 	const apiService = "/registry/apiregistration.k8s.io/apiservices/v3.projectcalico.org"
 	keys := []string{
-		"/registry/daemonsets/kube-system/calico-node", "/registry/deployments/kube-system/calico-typha", "/registry/configmaps/kube-system/calico-config",
-		apiService, migrationKey, crdDir + "bgpfilters.projectcalico.org", recordsV3 + "ippools/lb-pool", recordsV1 + "bgppeers/tor-r1", "/registry/secrets/team-a/token",
+		"/registry/daemonsets/kube-system/calico-node", "/registry/deployments/kube-system/calico-typha",
+		"/registry/configmaps/kube-system/calico-config",
+		apiService, migrationKey, crdDir + "bgpfilters.projectcalico.org", recordsV3 + "ippools/lb-pool",
+		recordsV1 + "bgppeers/tor-r1", "/registry/secrets/team-a/token",
 	}
-	for code, value := range map[string]string{finding.Encrypted.Name: "k8s:enc:aescbc:v1:k2:xxxxxxxxxxxxxxxx", finding.Undecodable.Name: `{"apiVersion":"projectcalico.org/v3",`} {
+	for code, value := range map[string]string{finding.Encrypted.Name: "k8s:enc:aescbc:v1:k2:xxxxxxxxxxxxxxxx",
+		finding.Undecodable.Name: `{"apiVersion":"projectcalico.org/v3",`} {
 		t.Run(code, func(t *testing.T) {
 			in := newInput(t)
 			for _, key := range keys {

@@ -128,7 +128,8 @@ func (m *run) collide(group []*identity) error {
 		if len(specDifferences(id.kind, first.obj, r.obj)) == 0 {
 			same = "the same spec"
 		}
-		m.skip(id, codeNameCollision.Because("its v3 name is %q, and so is that of %s, which has %s", id.name(), group[0].key, same))
+		m.skip(id, codeNameCollision.Because("its v3 name is %q, and so is that of %s, which has %s", id.name(),
+			group[0].key, same))
 	}
 	return nil
 }

@@ -19,15 +19,18 @@ import (
 func TestOwnerSkipped(t *testing.T) {
 	const ownerUID, ownerSeen = "32345678-9abc-4def-8123-456789abcdef", "4c2c6a1e-593d-4df7-81c4-a2e691d5b3f7"
 	bad := v1{kind: "GlobalNetworkSet", name: "bad", uid: ownerUID, inner: "{}", spec: `{"nets":5}`}
-	policy := v1{kind: "GlobalNetworkPolicy", name: "owned", inner: `{"name":"owned","ownerReferences":[` + ref(apiVersionV1, "GlobalNetworkSet", "bad", ownerUID) + `]}`}
+	policy := v1{kind: "GlobalNetworkPolicy", name: "owned",
+		inner: `{"name":"owned","ownerReferences":[` + ref(apiVersionV1, "GlobalNetworkSet", "bad", ownerUID) + `]}`}
 	second := v1{kind: "GlobalNetworkPolicy", name: "again", uid: "22345678-9abc-4def-8123-456789abcdef",
-		inner: `{"name":"again","ownerReferences":[` + ref(apiVersionV1, "GlobalNetworkPolicy", "owned", storedUID) + `]}`}
+		inner: `{"name":"again","ownerReferences":[` + ref(apiVersionV1, "GlobalNetworkPolicy", "owned", storedUID) +
+			`]}`}
 	in := newInput(t).record(bad).record(policy).record(second)
 	const native, raw = "/registry/configmaps/team-a/native", "/registry/configmaps/team-a/raw"
 	owned := func(name, apiVersion, uid string) *corev1.ConfigMap {
-		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "team-a", OwnerReferences: []metav1.OwnerReference{
-			{APIVersion: apiVersion, Kind: "GlobalNetworkSet", Name: "bad", UID: types.UID(uid)},
-		}}}
+		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "team-a",
+			OwnerReferences: []metav1.OwnerReference{
+				{APIVersion: apiVersion, Kind: "GlobalNetworkSet", Name: "bad", UID: types.UID(uid)},
+			}}}
 	}
 	in.native(native, "v1", "ConfigMap", owned("native", apiVersionV3, ownerSeen))
 	in.native(raw, "v1", "ConfigMap", owned("raw", apiVersionV1, ownerUID))
@@ -37,8 +40,10 @@ func TestOwnerSkipped(t *testing.T) {
 		require.NotContains(t, got.out, r.v3())
 		require.Equal(t, got.in[r.key()], got.out[r.key()])
 	}
-	require.Contains(t, got.reason(t, codeDanglingOwner.Name, policy.key()), `owner GlobalNetworkSet "bad": it is not migrated`)
-	require.Contains(t, got.reason(t, codeDanglingOwner.Name, second.key()), `owner GlobalNetworkPolicy "owned": it is not migrated`)
+	require.Contains(t, got.reason(t, codeDanglingOwner.Name, policy.key()),
+		`owner GlobalNetworkSet "bad": it is not migrated`)
+	require.Contains(t, got.reason(t, codeDanglingOwner.Name, second.key()),
+		`owner GlobalNetworkPolicy "owned": it is not migrated`)
 	require.True(t, got.has(finding.Error, codeDanglingOwner.Name, native))
 	require.False(t, got.has(finding.Error, codeDanglingOwner.Name, raw), "its owner, the v1 record, stays")
 	require.Equal(t, got.in[native], got.out[native])
@@ -53,9 +58,11 @@ func TestOwnerSkipped(t *testing.T) {
 func TestOwnersNobodyLooksFor(t *testing.T) {
 	const nobody = "77777777-7777-4777-8777-777777777777"
 	namespace := ref("v1", "Namespace", "team-a", namespaceA)
-	unknown := v1{kind: "GlobalNetworkSet", name: "unknown", inner: `{"ownerReferences":[` + ref(apiVersionV3, "Profile", "kns.x", nobody) + `]}`}
+	unknown := v1{kind: "GlobalNetworkSet", name: "unknown",
+		inner: `{"ownerReferences":[` + ref(apiVersionV3, "Profile", "kns.x", nobody) + `]}`}
 	both := v1{kind: "GlobalNetworkSet", name: "both", uid: "42345678-9abc-4def-8123-456789abcdef",
-		inner: `{"ownerReferences":[` + ref(apiVersionV3, "Profile", "kns.x", nobody) + "," + ref(apiVersionV1, "Tier", "gone", storedUID) + `]}`}
+		inner: `{"ownerReferences":[` + ref(apiVersionV3, "Profile", "kns.x", nobody) + "," + ref(apiVersionV1, "Tier",
+			"gone", storedUID) + `]}`}
 	part := v1{kind: "NetworkSet", namespace: "team-a", name: "part", uid: "22345678-9abc-4def-8123-456789abcdef",
 		inner: `{"ownerReferences":[` + ref(apiVersionV1, "IPAMConfig", "gone", storedUID) + "," + namespace + `]}`}
 	unknown.uid = "32345678-9abc-4def-8123-456789abcdef"
@@ -63,24 +70,29 @@ func TestOwnersNobodyLooksFor(t *testing.T) {
 	got.written(t, unknown.v3())
 	got.written(t, both.v3())
 	require.True(t, got.has(finding.Warning, codeDanglingOwner.Name, unknown.key()))
-	require.Contains(t, got.reason(t, codeDanglingOwner.Name, unknown.key()), "cannot look for it: owner projectcalico.org/v3 Profile")
-	require.Contains(t, got.reason(t, codeDanglingOwner.Name, part.key()), `will drop a reference: owner crd.projectcalico.org/v1 IPAMConfig "gone" (uid `+storedUID+`): no Calico object`)
+	require.Contains(t, got.reason(t, codeDanglingOwner.Name, unknown.key()),
+		"cannot look for it: owner projectcalico.org/v3 Profile")
+	require.Contains(t, got.reason(t, codeDanglingOwner.Name, part.key()),
+		`will drop a reference: owner crd.projectcalico.org/v1 IPAMConfig "gone" (uid `+storedUID+`): no Calico object`)
 	owners := at(got.written(t, part.v3()), "metadata", "ownerReferences").([]any)
-	require.Equal(t, map[string]any{"apiVersion": apiVersionV3, "kind": "IPAMConfiguration", "name": "gone", "uid": clientUID}, owners[0], "as clients saw it")
+	require.Equal(t, map[string]any{"apiVersion": apiVersionV3, "kind": "IPAMConfiguration", "name": "gone",
+		"uid": clientUID}, owners[0], "as clients saw it")
 	require.Len(t, owners, 2)
 }
 
 // TestOwnerThatCannotBeRead: a record that is refused for what it is, is an owner that stays.
 func TestOwnerThatCannotBeRead(t *testing.T) {
-	const native, raw, other = "/registry/configmaps/team-a/native", "/registry/configmaps/team-a/raw", "/registry/configmaps/team-a/other"
+	const native, raw, other = "/registry/configmaps/team-a/native", "/registry/configmaps/team-a/raw",
+		"/registry/configmaps/team-a/other"
 	bad := v1{kind: "GlobalNetworkPolicy", name: "default.bad", inner: `{"name":`}
 	dead := v1{kind: "GlobalNetworkSet", name: "dead", inner: "{}", uid: "12345678-9abc-4def-8123-456789abcdef"}
 	in := newInput(t).record(bad).record(dead)
 	owned := func(key, apiVersion, uid string) {
 		name := key[strings.LastIndexByte(key, '/')+1:]
-		in.native(key, "v1", "ConfigMap", &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "team-a", OwnerReferences: []metav1.OwnerReference{
-			{APIVersion: apiVersion, Kind: "GlobalNetworkPolicy", Name: "default.bad", UID: types.UID(uid)},
-		}}})
+		in.native(key, "v1", "ConfigMap", &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name,
+			Namespace: "team-a", OwnerReferences: []metav1.OwnerReference{
+				{APIVersion: apiVersion, Kind: "GlobalNetworkPolicy", Name: "default.bad", UID: types.UID(uid)},
+			}}})
 	}
 	owned(native, apiVersionV3, clientUID)
 	owned(raw, apiVersionV1, storedUID)
@@ -103,11 +115,14 @@ func TestClusterInformationSkipped(t *testing.T) {
 	const stored, seen = "d8ccfe16-09c4-4b5e-8a3f-4b6e4d5f9a01", "1b337f68-9023-4b7a-8afc-d276b2fa5980"
 	const native = "/registry/configmaps/team-a/native"
 	key := recordsV1 + "clusterinformations/default"
-	owned := v1{kind: "GlobalNetworkSet", name: "owned", inner: `{"ownerReferences":[` + ref(apiVersionV1, "ClusterInformation", "default", stored) + `]}`}
+	owned := v1{kind: "GlobalNetworkSet", name: "owned", inner: `{"ownerReferences":[` +
+		ref(apiVersionV1, "ClusterInformation", "default", stored) + `]}`}
 	in := newInput(t).record(owned)
 	in.edit(key, func(obj map[string]any) { set(obj, "metadata.uid", stored) })
-	in.native(native, "v1", "ConfigMap", &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "native", Namespace: "team-a",
-		OwnerReferences: []metav1.OwnerReference{{APIVersion: apiVersionV3, Kind: "ClusterInformation", Name: "default", UID: seen}}}})
+	in.native(native, "v1", "ConfigMap", &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "native",
+		Namespace: "team-a",
+		OwnerReferences: []metav1.OwnerReference{{APIVersion: apiVersionV3, Kind: "ClusterInformation",
+			Name: "default", UID: seen}}}})
 	got := planOn(t, in.write(), New(Options{}))
 	require.Equal(t, seen, at(got.written(t, recordsV3+"clusterinformations/default"), "metadata", "uid"))
 	got.written(t, owned.v3())
@@ -117,7 +132,8 @@ func TestClusterInformationSkipped(t *testing.T) {
 	got = planOn(t, path, New(Options{}))
 	require.ErrorIs(t, got.err, transform.ErrRefused)
 	require.True(t, got.has(finding.Error, codeDanglingOwner.Name, native), "%v", got.Problems)
-	require.Contains(t, got.reason(t, codeDanglingOwner.Name, owned.key()), `owner ClusterInformation "default": it is not migrated`)
+	require.Contains(t, got.reason(t, codeDanglingOwner.Name, owned.key()),
+		`owner ClusterInformation "default": it is not migrated`)
 	got = planOn(t, path, New(Options{}), codeInvalid.Name, codeDanglingOwner.Name)
 	require.NoError(t, got.err, "%v", got.Problems)
 	require.NotContains(t, got.out, recordsV3+"clusterinformations/default")
@@ -134,15 +150,19 @@ func TestTakenBack(t *testing.T) {
 		return `{"ownerReferences":[` + ref(apiVersionV1, kind, name, uid) + `]}`
 	}
 	bad := v1{kind: "GlobalNetworkSet", name: "bad", uid: ownerUID, inner: "{}", spec: `{"nets":5}`}
-	tier := v1{kind: "Tier", name: "chained", inner: owned("GlobalNetworkSet", "bad", ownerUID), spec: `{"order":5,"defaultAction":"Deny"}`}
+	tier := v1{kind: "Tier", name: "chained", inner: owned("GlobalNetworkSet", "bad", ownerUID),
+		spec: `{"order":5,"defaultAction":"Deny"}`}
 	in := newInput(t).record(bad).record(tier)
-	object := there("Tier", "chained", `"ownerReferences":[`+ref(apiVersionV1, "Tier", "security", tierStored)+`],`, `{"order":6,"defaultAction":"Deny"}`)
+	object := there("Tier", "chained", `"ownerReferences":[`+ref(apiVersionV1, "Tier", "security", tierStored)+`],`,
+		`{"order":6,"defaultAction":"Deny"}`)
 	in.put(tier.v3(), object)
-	info := v1{kind: "ClusterInformation", name: "default", uid: "22345678-9abc-4def-8123-456789abcdef", inner: owned("Tier", "chained", storedUID), spec: `{"calicoVersion":"v3.32.0","datastoreReady":true}`}
+	info := v1{kind: "ClusterInformation", name: "default", uid: "22345678-9abc-4def-8123-456789abcdef",
+		inner: owned("Tier", "chained", storedUID), spec: `{"calicoVersion":"v3.32.0","datastoreReady":true}`}
 	in.record(info)
 	got := planOn(t, in.write(), New(Options{Conflicts: TakeV1}), codeInvalid.Name, codeDanglingOwner.Name)
 	require.NoError(t, got.err, "%v", got.Problems)
-	require.Equal(t, strings.Replace(string(object), ref(apiVersionV1, "Tier", "security", tierStored), ref(apiVersionV3, "Tier", "security", tierSeen), 1), got.out[tier.v3()],
+	require.Equal(t, strings.Replace(string(object), ref(apiVersionV1, "Tier", "security", tierStored),
+		ref(apiVersionV3, "Tier", "security", tierSeen), 1), got.out[tier.v3()],
 		"as it was, and with its own owners where they are now")
 	require.True(t, got.has(finding.Error, codeDanglingOwner.Name, tier.key()))
 	for _, r := range got.References {

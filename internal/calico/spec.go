@@ -16,27 +16,34 @@ var Spec = transform.Spec{
 	Examples: `etcdshift migrate calico-v3 --dry-run before.db after.db
 etcdshift migrate calico-v3 --report report.json before.db after.db
 etcdshift migrate calico-v3 --abort halfway.db back.db`,
-	Text: `Rewrites every Calico record of the v1 group as the v3 custom resources that Calico 3.32 reads without its API server,
-with the UIDs, times and owners that clients knew.
+	Text: `Rewrites every Calico record of the v1 group as the v3 custom resources that Calico 3.32 reads without its
+API server, with the UIDs, times and owners that clients knew.
 
-With --abort it takes back Calico's own live migration, from a snapshot taken before its clean-up: the v1 datastore is unlocked, v3
-objects that it made and its DatastoreMigration are removed, and APIService v3.projectcalico.org is as it was.`,
+With --abort it takes back Calico's own live migration, from a snapshot taken before its clean-up: the v1 datastore
+is unlocked, v3 objects that it made and its DatastoreMigration are removed, and APIService v3.projectcalico.org is
+as it was.`,
 	Codes: codes(),
 	Settles: map[string]string{
-		codeConflict.Name:                   "choose with --conflicts keep-v3 or take-v1, or by object with --conflict KIND[/NS]/NAME=take-v1",
-		codeCRDMissing.Name:                 "add them with --v3-crds FILE",
-		finding.Encrypted.Name:              "open them with --encryption-config FILE",
-		transform.CodeWouldBePlaintext.Name: "name a provider that encrypts first for that resource in the --encryption-config",
+		codeConflict.Name: "choose with --conflicts keep-v3 or take-v1, or by object with " +
+			"--conflict KIND[/NS]/NAME=take-v1",
+		codeCRDMissing.Name:    "add them with --v3-crds FILE",
+		finding.Encrypted.Name: "open them with --encryption-config FILE",
+		transform.CodeWouldBePlaintext.Name: "name a provider that encrypts first for that resource in the " +
+			"--encryption-config",
 	},
 	Flags: []transform.Flag{
 		{Name: "uids", Default: "keep", Choices: []string{"keep", "new"},
 			Usage: "`keep|new`: give v3 objects the UIDs that clients saw, or new ones"},
 		{Name: "conflicts", Choices: []string{string(KeepV3), string(TakeV1)},
 			Usage: "`keep-v3|take-v1`: which record wins where both are there and differ (default: refuse)"},
-		{Name: "conflict", Default: []string{}, Usage: "`KIND[/NS]/NAME=take-v1|keep-v3`: decide one conflict, before --conflicts; may be repeated"},
-		{Name: "keep-v1", Default: false, Usage: "leave the v1 records, locked, as the live migration does until its cleanup"},
-		{Name: "set-api-group", Default: true, Usage: "set CALICO_API_GROUP on Calico's components; =false lists it as a step by hand"},
-		{Name: "abort", Default: false, Usage: "take Calico's own live migration back instead: v1 unlocked, its v3 objects removed"},
+		{Name: "conflict", Default: []string{}, Usage: "`KIND[/NS]/NAME=take-v1|keep-v3`: decide one conflict, " +
+			"before --conflicts; may be repeated"},
+		{Name: "keep-v1", Default: false, Usage: "leave the v1 records, locked, as the live migration does until " +
+			"its cleanup"},
+		{Name: "set-api-group", Default: true, Usage: "set CALICO_API_GROUP on Calico's components; =false lists it " +
+			"as a step by hand"},
+		{Name: "abort", Default: false, Usage: "take Calico's own live migration back instead: v1 unlocked, its v3 " +
+			"objects removed"},
 		{Name: "v3-crds", Usage: "add the v3 CRDs of a release manifest `FILE`"},
 	},
 	New: func(ctx context.Context, a *transform.Args) (transform.Transform, error) {
@@ -67,10 +74,14 @@ objects that it made and its DatastoreMigration are removed, and APIService v3.p
 func codes() []*finding.Code {
 	return []*finding.Code{
 		codeCalicoTooOld, codeVersionUnknown, codeTierDrift, codeAdmissionMissing, codeRBACMissing, codeRBACUnknown,
-		codeHalfDoneMigration, codeMigrationLeft, codeAbortImpossible, codeAbortLoses, codeNothingToMigrate, codeAPIServiceLeft, codeDatastoreLocked,
-		codeCRDMissing, codeCRDUnfit, codeConflict, codeNameCollision, codeInvalid, finding.UnknownKey, codeBadUID, codeBadMetadata,
-		codeDanglingOwner, codePrunedField, codeUnknownKind, codeGenericKind, codeTerminating, codeMetadataDiffers, codeTierMissing,
-		codeHandleName, codeBlockName, codeIPAMHandleMissing, codeIPAMHandleCount, codeIPAMBlockMissing, codeIPAMBlockBad,
+		codeHalfDoneMigration, codeMigrationLeft, codeAbortImpossible, codeAbortLoses, codeNothingToMigrate,
+		codeAPIServiceLeft, codeDatastoreLocked,
+		codeCRDMissing, codeCRDUnfit, codeConflict, codeNameCollision, codeInvalid, finding.UnknownKey, codeBadUID,
+		codeBadMetadata,
+		codeDanglingOwner, codePrunedField, codeUnknownKind, codeGenericKind, codeTerminating, codeMetadataDiffers,
+		codeTierMissing,
+		codeHandleName, codeBlockName, codeIPAMHandleMissing, codeIPAMHandleCount, codeIPAMBlockMissing,
+		codeIPAMBlockBad,
 		codeIPAMNodeMissing, codeIPAMAffinity, codeIPAMUnchecked, codeIPAMAffinityUnlabelled,
 		finding.Encrypted, finding.Undecodable, transform.CodeWouldBePlaintext, transform.CodeUnsupportedLayout,
 	}

@@ -30,21 +30,35 @@ func asJSON(t *testing.T, v any) string {
 func TestAdmitPolicy(t *testing.T) {
 	for _, tt := range []struct{ name, plural, spec, want, label string }{
 		{"nothing set", "networkpolicies", `{}`, `{"tier":"default","types":["Ingress"]}`, "default"},
-		{"empty tier", "networkpolicies", `{"tier":"","types":["Egress"]}`, `{"tier":"default","types":["Egress"]}`, "default"},
-		{"explicit tier", "globalnetworkpolicies", `{"tier":"security","types":["Egress"]}`, `{"tier":"security","types":["Egress"]}`, "security"},
-		{"both directions", "globalnetworkpolicies", `{"ingress":[{}],"egress":[{}]}`, `{"tier":"default","ingress":[{}],"egress":[{}],"types":["Ingress","Egress"]}`, "default"},
-		{"egress alone", "stagedglobalnetworkpolicies", `{"egress":[{}]}`, `{"tier":"default","egress":[{}],"types":["Egress"]}`, "default"},
-		{"ingress alone", "stagednetworkpolicies", `{"ingress":[{}]}`, `{"tier":"default","ingress":[{}],"types":["Ingress"]}`, "default"},
-		{"empty lists are absent", "globalnetworkpolicies", `{"types":[],"ingress":[],"egress":[{}]}`, `{"tier":"default","ingress":[],"egress":[{}],"types":["Egress"]}`, "default"},
-		{"both empty", "globalnetworkpolicies", `{"ingress":[],"egress":[]}`, `{"tier":"default","ingress":[],"egress":[],"types":["Ingress"]}`, "default"},
+		{"empty tier", "networkpolicies", `{"tier":"","types":["Egress"]}`, `{"tier":"default","types":["Egress"]}`,
+			"default"},
+		{"explicit tier", "globalnetworkpolicies", `{"tier":"security","types":["Egress"]}`,
+			`{"tier":"security","types":["Egress"]}`, "security"},
+		{"both directions", "globalnetworkpolicies", `{"ingress":[{}],"egress":[{}]}`,
+			`{"tier":"default","ingress":[{}],"egress":[{}],"types":["Ingress","Egress"]}`, "default"},
+		{"egress alone", "stagedglobalnetworkpolicies", `{"egress":[{}]}`,
+			`{"tier":"default","egress":[{}],"types":["Egress"]}`, "default"},
+		{"ingress alone", "stagednetworkpolicies", `{"ingress":[{}]}`,
+			`{"tier":"default","ingress":[{}],"types":["Ingress"]}`, "default"},
+		{"empty lists are absent", "globalnetworkpolicies", `{"types":[],"ingress":[],"egress":[{}]}`,
+			`{"tier":"default","ingress":[],"egress":[{}],"types":["Egress"]}`, "default"},
+		{"both empty", "globalnetworkpolicies", `{"ingress":[],"egress":[]}`,
+			`{"tier":"default","ingress":[],"egress":[],"types":["Ingress"]}`, "default"},
 		{"null types", "globalnetworkpolicies", `{"types":null}`, `{"tier":"default","types":["Ingress"]}`, "default"},
 		{"Kubernetes policy: nothing set", "stagedkubernetesnetworkpolicies", `{}`, `{"policyTypes":["Ingress"]}`, ""},
-		{"Kubernetes policy: egress alone isolates both", "stagedkubernetesnetworkpolicies", `{"egress":[{}]}`, `{"egress":[{}],"policyTypes":["Ingress","Egress"]}`, ""},
-		{"Kubernetes policy: empty types", "stagedkubernetesnetworkpolicies", `{"policyTypes":[],"ingress":[{}],"egress":[{}]}`, `{"ingress":[{}],"egress":[{}],"policyTypes":["Ingress","Egress"]}`, ""},
-		{"Kubernetes policy: types set", "stagedkubernetesnetworkpolicies", `{"egress":[{}],"policyTypes":["Egress"]}`, `{"egress":[{}],"policyTypes":["Egress"]}`, ""},
-		{"the field of another kind does not count", "globalnetworkpolicies", `{"policyTypes":["Egress"]}`, `{"policyTypes":["Egress"],"tier":"default","types":["Ingress"]}`, "default"},
-		{"Kubernetes policy: nor here", "stagedkubernetesnetworkpolicies", `{"types":["Egress"]}`, `{"policyTypes":["Ingress"],"types":["Egress"]}`, ""},
-		{"a tier of another type is for validation", "networkpolicies", `{"tier":5,"types":["Egress"]}`, `{"tier":5,"types":["Egress"]}`, "-"},
+		{"Kubernetes policy: egress alone isolates both", "stagedkubernetesnetworkpolicies", `{"egress":[{}]}`,
+			`{"egress":[{}],"policyTypes":["Ingress","Egress"]}`, ""},
+		{"Kubernetes policy: empty types", "stagedkubernetesnetworkpolicies",
+			`{"policyTypes":[],"ingress":[{}],"egress":[{}]}`,
+			`{"ingress":[{}],"egress":[{}],"policyTypes":["Ingress","Egress"]}`, ""},
+		{"Kubernetes policy: types set", "stagedkubernetesnetworkpolicies", `{"egress":[{}],"policyTypes":["Egress"]}`,
+			`{"egress":[{}],"policyTypes":["Egress"]}`, ""},
+		{"the field of another kind does not count", "globalnetworkpolicies", `{"policyTypes":["Egress"]}`,
+			`{"policyTypes":["Egress"],"tier":"default","types":["Ingress"]}`, "default"},
+		{"Kubernetes policy: nor here", "stagedkubernetesnetworkpolicies", `{"types":["Egress"]}`,
+			`{"policyTypes":["Ingress"],"types":["Egress"]}`, ""},
+		{"a tier of another type is for validation", "networkpolicies", `{"tier":5,"types":["Egress"]}`,
+			`{"tier":5,"types":["Egress"]}`, "-"},
 		{"no policy", "tiers", `{}`, `{}`, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -91,7 +105,8 @@ func TestDefaultTierFields(t *testing.T) {
 
 func TestConvertAffinity(t *testing.T) {
 	for _, tt := range []struct{ name, in, want string }{
-		{"text false", `{"deleted":"false","node":"node-1","type":"host"}`, `{"deleted":false,"node":"node-1","type":"host"}`},
+		{"text false", `{"deleted":"false","node":"node-1","type":"host"}`,
+			`{"deleted":false,"node":"node-1","type":"host"}`},
 		{"no type", `{"deleted":"true","node":"my-host"}`, `{"deleted":true,"node":"my-host"}`},
 		{"empty type, no deleted", `{"node":"node-a","type":""}`, `{"deleted":false,"node":"node-a","type":""}`},
 	} {
@@ -118,7 +133,8 @@ func TestParseDeleted(t *testing.T) {
 		in   any
 		want bool
 	}{
-		{nil, false}, {"", false}, {"false", false}, {"true", true}, {"True", true}, {"1", true}, {"t", true}, {"0", false}, {"F", false}, {true, true}, {false, false},
+		{nil, false}, {"", false}, {"false", false}, {"true", true}, {"True", true}, {"1", true}, {"t", true},
+		{"0", false}, {"F", false}, {true, true}, {false, false},
 	} {
 		got, err := parseDeleted(tt.in)
 		require.NoError(t, err, "%v", tt.in)
@@ -135,7 +151,8 @@ func TestParseDeleted(t *testing.T) {
 func TestConvertIPAMConfig(t *testing.T) {
 	for _, tt := range []struct{ in, want string }{
 		{`{}`, `{"autoAllocateBlocks":false,"strictAffinity":false}`},
-		{`{"autoAllocateBlocks":true,"strictAffinity":true,"maxBlocksPerHost":20}`, `{"autoAllocateBlocks":true,"strictAffinity":true,"maxBlocksPerHost":20}`},
+		{`{"autoAllocateBlocks":true,"strictAffinity":true,"maxBlocksPerHost":20}`,
+			`{"autoAllocateBlocks":true,"strictAffinity":true,"maxBlocksPerHost":20}`},
 		{`{"autoAllocateBlocks":null}`, `{"autoAllocateBlocks":false,"strictAffinity":false}`},
 	} {
 		spec := parseObject(t, tt.in)
@@ -148,7 +165,8 @@ func TestConvertHandle(t *testing.T) {
 	for _, tt := range []struct{ in, want string }{
 		{`{"handleID":"A"}`, `{"handleID":"A","block":{}}`},
 		{`{"handleID":"A","block":null}`, `{"handleID":"A","block":{}}`},
-		{`{"handleID":"A","block":{"10.0.0.0/26":2},"deleted":true}`, `{"handleID":"A","block":{"10.0.0.0/26":2},"deleted":true}`},
+		{`{"handleID":"A","block":{"10.0.0.0/26":2},"deleted":true}`,
+			`{"handleID":"A","block":{"10.0.0.0/26":2},"deleted":true}`},
 	} {
 		spec := parseObject(t, tt.in)
 		convertAs(t, "IPAMHandle", spec)
@@ -158,8 +176,11 @@ func TestConvertHandle(t *testing.T) {
 
 func TestConvertBlock(t *testing.T) {
 	for _, tt := range []struct{ name, in, want string }{
-		{"all kept", `{"cidr":"10.0.0.0/30","allocations":[0,null,null,null],"attributes":[{"handle_id":"h\r","releasedAt":"2026-01-01T00:00:00Z"}],"unallocated":[1,2,3],"strictAffinity":true,"deleted":true}`,
-			`{"cidr":"10.0.0.0/30","allocations":[0,null,null,null],"attributes":[{"handle_id":"h\r","releasedAt":"2026-01-01T00:00:00Z"}],"unallocated":[1,2,3],"strictAffinity":true,"deleted":true}`},
+		{"all kept",
+			`{"cidr":"10.0.0.0/30","allocations":[0,null,null,null],"attributes":[{"handle_id":"h\r",` +
+				`"releasedAt":"2026-01-01T00:00:00Z"}],"unallocated":[1,2,3],"strictAffinity":true,"deleted":true}`,
+			`{"cidr":"10.0.0.0/30","allocations":[0,null,null,null],"attributes":[{"handle_id":"h\r",` +
+				`"releasedAt":"2026-01-01T00:00:00Z"}],"unallocated":[1,2,3],"strictAffinity":true,"deleted":true}`},
 		{"lists and boolean filled in", `{"cidr":"10.0.0.0/32","allocations":[null],"unallocated":null}`,
 			`{"cidr":"10.0.0.0/32","allocations":[null],"attributes":[],"unallocated":[],"strictAffinity":false}`},
 		{"CIDR as Calico prints it", `{"cidr":"FD00:0::5/122","attributes":[],"unallocated":[],"strictAffinity":false}`,

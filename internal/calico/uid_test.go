@@ -28,7 +28,8 @@ func TestConvertUID(t *testing.T) {
 			require.Equal(t, tt.want, got)
 		})
 	}
-	for _, in := range []string{"", "not-a-uid", "12345678-9abc-4def-8123-456789abcde", "12345678-9abc-4def-8123-456789abcdeg"} {
+	for _, in := range []string{"", "not-a-uid", "12345678-9abc-4def-8123-456789abcde",
+		"12345678-9abc-4def-8123-456789abcdeg"} {
 		_, err := ConvertUID(in)
 		require.ErrorContains(t, err, "not a UUID", in)
 	}
@@ -53,7 +54,8 @@ func FuzzConvertUIDIsItsOwnInverse(f *testing.F) {
 
 func TestMintUID(t *testing.T) {
 	a := mintUID([32]byte{1}, []byte("/registry/projectcalico.org/tiers/default"))
-	require.Equal(t, a, mintUID([32]byte{1}, []byte("/registry/projectcalico.org/tiers/default")), "the same for the same input and key")
+	require.Equal(t, a, mintUID([32]byte{1}, []byte("/registry/projectcalico.org/tiers/default")),
+		"the same for the same input and key")
 	require.NotEqual(t, a, mintUID([32]byte{2}, []byte("/registry/projectcalico.org/tiers/default")))
 	require.NotEqual(t, a, mintUID([32]byte{1}, []byte("/registry/projectcalico.org/tiers/other")))
 	require.EqualValues(t, 4, uuid.MustParse(a).Version())

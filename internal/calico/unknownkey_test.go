@@ -12,7 +12,8 @@ import (
 // reported.
 func TestUnknownKeys(t *testing.T) {
 	in := newInput(t)
-	odd := []string{"/registry/projectcalico.org/tiers/a/b/c", "/registry/apiextensions.k8s.io/customresourcedefinitions/a/b"}
+	odd := []string{"/registry/projectcalico.org/tiers/a/b/c",
+		"/registry/apiextensions.k8s.io/customresourcedefinitions/a/b"}
 	for _, key := range odd {
 		in.put(key, []byte("{}"))
 	}

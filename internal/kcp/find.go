@@ -75,7 +75,8 @@ func (f *File) checkSplit() error {
 	for _, prefix := range whole {
 		for _, other := range below {
 			if strings.HasPrefix(other, prefix+"/") {
-				return fmt.Errorf("%w: %q is below %q; name the prefix of the shard or the cache, and no part of it", ErrSplit, other, prefix)
+				return fmt.Errorf("%w: %q is below %q; name the prefix of the shard or the cache, and no part of it",
+					ErrSplit, other, prefix)
 			}
 		}
 	}
@@ -106,7 +107,8 @@ func (s *Shard) Find(name string) (*Cluster, error) {
 		return nil, fmt.Errorf("%w: %q is the path of %q, which is the name to give; keys that lie under the path: %d",
 			ErrNoCluster, name, c.Name, o.Amount.Keys)
 	default:
-		return nil, fmt.Errorf("%w: %q does not live on this shard; keys of it that are left here (orphans): %d", ErrNoCluster, name, o.Amount.Keys)
+		return nil, fmt.Errorf("%w: %q does not live on this shard; keys of it that are left here (orphans): %d",
+			ErrNoCluster, name, o.Amount.Keys)
 	}
 	for _, c := range s.Clusters {
 		if c.Path != "" && c.Path == name {
@@ -153,7 +155,8 @@ func (s *Shard) like(name string) (like []string) {
 	const most = 5
 	for _, c := range s.Clusters {
 		end := c.Path[strings.LastIndexByte(c.Path, ':')+1:]
-		if name != "" && len(like) < most && (strings.HasPrefix(c.Name, name) || strings.HasPrefix(name, c.Name) || end == name) {
+		if name != "" && len(like) < most && (strings.HasPrefix(c.Name, name) || strings.HasPrefix(name, c.Name) ||
+			end == name) {
 			text := fmt.Sprintf("%q", c.Name)
 			if c.Path != "" {
 				text += " (" + c.Path + ")"
@@ -224,13 +227,16 @@ func (r Resident) aboutItself() (all []*finding.Finding) {
 		all = append(all, r.because(CodeClusterMigrating, "a live migration has it: %s", r.Migrating))
 	}
 	if len(r.Elsewhere) > 0 {
-		all = append(all, r.because(CodeClusterTwice, "lives %s too", strings.Join(apart(slices.Concat([]Place{r.Place}, r.Elsewhere)), " and ")))
+		all = append(all, r.because(CodeClusterTwice, "lives %s too",
+			strings.Join(apart(slices.Concat([]Place{r.Place}, r.Elsewhere)), " and ")))
 	}
 	if r.ShardName != "" && r.Shard != "" && r.ShardName != r.Shard {
-		all = append(all, r.because(CodeClusterMisnamed, "lives on shard %s and believes to live on %s, until kcp corrects that", r.Shard, r.ShardName))
+		all = append(all, r.because(CodeClusterMisnamed,
+			"lives on shard %s and believes to live on %s, until kcp corrects that", r.Shard, r.ShardName))
 	}
 	if r.OwnerGone {
-		all = append(all, r.because(CodeWorkspaceGone, "belongs to the Workspace %s in %s, which is not there", r.Owner.Name, r.Owner.Cluster))
+		all = append(all, r.because(CodeWorkspaceGone, "belongs to the Workspace %s in %s, which is not there",
+			r.Owner.Name, r.Owner.Cluster))
 	}
 	return all
 }
@@ -248,7 +254,8 @@ func (r Resident) aboutChildren() (all []*finding.Finding) {
 		if h.Stuck {
 			kcp = ", and kcp leaves the Workspace as it is"
 		}
-		all = append(all, CodeWorkspaceAstray.Because("has the Workspace %s, which says that %s lives on shard %s; it lives on %s%s",
+		all = append(all, CodeWorkspaceAstray.Because("has the Workspace %s, which says that %s lives on shard %s; "+
+			"it lives on %s%s",
 			h.Workspace, h.Name, h.Said, Residence(h.LivesOn), kcp).At(keys[h.Workspace]))
 	}
 	return all
@@ -258,7 +265,8 @@ func (r Resident) aboutTypes() (all []*finding.Finding) {
 	for _, d := range r.Definitions {
 		if !d.Present && !d.Virtual {
 			all = append(all, r.because(CodeBoundDefinitionGone,
-				"has bound %s, whose definition %s is not in system:bound-crds: no server serves it here", d.Resource, d.UID))
+				"has bound %s, whose definition %s is not in system:bound-crds: no server serves it here",
+				d.Resource, d.UID))
 		}
 	}
 	for _, i := range r.Identities {
@@ -267,7 +275,8 @@ func (r Resident) aboutTypes() (all []*finding.Finding) {
 			why = "which no APIBinding of it binds: left from one that is gone"
 		}
 		if !i.Known || !i.Bound {
-			all = append(all, r.because(CodeIdentityUnbound, "has %s under identity %s, %s", strings.Join(i.Resources, ", "), i.Hash, why))
+			all = append(all, r.because(CodeIdentityUnbound, "has %s under identity %s, %s",
+				strings.Join(i.Resources, ", "), i.Hash, why))
 		}
 	}
 	return all
@@ -277,7 +286,10 @@ func (r Resident) aboutTypes() (all []*finding.Finding) {
 func apart(places []Place) (all []string) {
 	for _, p := range places {
 		where := p.Path
-		if slices.ContainsFunc(places, func(other Place) bool { return other.Path == p.Path && other.Prefix != p.Prefix }) {
+		if slices.ContainsFunc(places, func(other Place) bool {
+			return other.Path == p.Path &&
+				other.Prefix != p.Prefix
+		}) {
 			where += " below " + p.Prefix + "/"
 		}
 		all = append(all, fmt.Sprintf("on shard %s (%s)", p.Called(), where))

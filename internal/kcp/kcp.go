@@ -37,8 +37,9 @@ type File struct {
 	Storages []keys.Storage // all of the file, kcp's or not, but for prefixes that were named and have no key
 	Shards   []*Shard       // one a storage of keys.FlavourKCPShard, in the order of Storages
 	Caches   []*Cache       // one a storage of keys.FlavourKCPCache, in the order of Storages
-	Unknown  []Unknown      // keys that are of no logical cluster, in revision order; the API server's own compact_rev_key among them
-	Others   []Other        // what lies in storages that are not kcp's, in the order of Storages
+	// keys that are of no logical cluster, in revision order; the API server's own compact_rev_key among them
+	Unknown []Unknown
+	Others  []Other // what lies in storages that are not kcp's, in the order of Storages
 }
 
 // Other is a storage of another layout.
@@ -89,7 +90,8 @@ type Records struct {
 	Amount
 	Resources []Resource
 	Problems  []finding.Finding // in revision order
-	Hidden    map[string]bool   // keys of LogicalClusters and APIBindings that cannot be read: they tell what the logical cluster needs
+	// keys of LogicalClusters and APIBindings that cannot be read: they tell what the logical cluster needs
+	Hidden map[string]bool
 	// Undecryptable counts the records that had to be decrypted and that no key decrypts.
 	Undecryptable int
 	tally         map[Resource]*Amount // by Resource without Amount, while they are read
@@ -172,11 +174,12 @@ type Export struct {
 
 // Workspace is a Workspace that lies in a logical cluster.
 type Workspace struct {
-	Key       string // as it is stored
-	Name      string
-	Identity  string // of the APIExport whose type it is
-	UID       string
-	Cluster   string // spec.cluster: the logical cluster behind it; "" until it is scheduled, or where it cannot be read
+	Key      string // as it is stored
+	Name     string
+	Identity string // of the APIExport whose type it is
+	UID      string
+	// spec.cluster: the logical cluster behind it; "" until it is scheduled, or where it cannot be read
+	Cluster   string
 	ShardName string // core.kcp.io/shard: where that is said to live
 	Region    string // its label
 }
@@ -335,7 +338,8 @@ func (f *File) Registered() (all []RegisteredShard) {
 
 // Logical clusters of kcp itself, which each shard has.
 const (
-	BoundCRDs   = "system:bound-crds"  // the definitions of types that APIBindings bind, named by the UIDs of their schemas
+	// the definitions of types that APIBindings bind, named by the UIDs of their schemas
+	BoundCRDs   = "system:bound-crds"
 	SystemCRDs  = "system:system-crds" // kcp's own definitions
 	SystemShard = "system:shard"       // its LogicalCluster has the name of the shard
 )
@@ -348,13 +352,16 @@ const (
 
 // Annotations and labels (kcp sdk/apis/core, core/v1alpha1, apis/v1alpha2).
 const (
-	AnnotationShard     = "core.kcp.io/shard"             // of LogicalClusters and Workspaces: the shard that the logical cluster lives on
+	// of LogicalClusters and Workspaces: the shard that the logical cluster lives on
+	AnnotationShard     = "core.kcp.io/shard"
 	AnnotationShardHash = "internal.tenancy.kcp.io/shard" // of Workspaces: a hash of its name
 	AnnotationMigrating = "internal.kcp.io/migrating"     // of a LogicalCluster: the live migration that has it
-	AnnotationCluster   = "kcp.io/cluster"                // of any object: its logical cluster, as kcp writes it in an update
-	AnnotationCopied    = "kcp.io/shard"                  // of a copy in a cache: the shard that wrote it; the cache server takes it from the key
-	AnnotationBound     = "apis.kcp.io/bound-crd"         // on every bound definition, and on no other
-	LabelRegion         = "region"                        // of Workspaces, as it is of the Shard
+	// of any object: its logical cluster, as kcp writes it in an update
+	AnnotationCluster = "kcp.io/cluster"
+	// of a copy in a cache: the shard that wrote it; the cache server takes it from the key
+	AnnotationCopied = "kcp.io/shard"
+	AnnotationBound  = "apis.kcp.io/bound-crd" // on every bound definition, and on no other
+	LabelRegion      = "region"                // of Workspaces, as it is of the Shard
 
 	annotationPath           = "kcp.io/path"
 	annotationInactive       = "core.kcp.io/inactive"

@@ -32,7 +32,8 @@ func swap(t *testing.T, client *clientv3.Client, key, from, to string) {
 
 // configMap is one as kcp would never store it, but as all of them can be read.
 func configMap(name, namespace string) []byte {
-	return fmt.Appendf(nil, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%q,"namespace":%q}}`, name, namespace)
+	return fmt.Appendf(nil, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%q,"namespace":%q}}`,
+		name, namespace)
 }
 
 // TestOneEtcd: a shard and a cache below two prefixes of one etcd are told apart, key for key.
@@ -79,7 +80,8 @@ func TestLivesWhateverItSays(t *testing.T) {
 	const gone, ghost = "gone000000000000", "ghost00000000000"
 	f := edited(t, func(client *clientv3.Client) {
 		kcptest.Put(t, client, kcptest.LogicalClusterKey(kcptest.Consumer), []byte("no JSON"))
-		kcptest.Put(t, client, kcptest.LogicalClusterKey(kcptest.Other), []byte("k8s:enc:aescbc:v1:key1:0123456789abcdef"))
+		kcptest.Put(t, client, kcptest.LogicalClusterKey(kcptest.Other),
+			[]byte("k8s:enc:aescbc:v1:key1:0123456789abcdef"))
 		kcptest.Delete(t, client, kcptest.LogicalClusterKey(kcptest.Child))
 		// of another name, below an identity, and of the cache server's layout
 		kcptest.Put(t, client, "/registry/core.kcp.io/logicalclusters/customresources/"+gone+"/other", nil)
@@ -106,14 +108,19 @@ func TestNamesThatBeginAlike(t *testing.T) {
 	const longer, shorter = kcptest.Consumer + "2", "2y3qvnqz5ga11oc"
 	f := edited(t, func(client *clientv3.Client) {
 		for _, name := range []string{longer, shorter} {
-			kcptest.Put(t, client, kcptest.LogicalClusterKey(name), kcptest.Get(t, client, kcptest.LogicalClusterKey(kcptest.Consumer)))
-			kcptest.Put(t, client, "/registry/core/configmaps/"+name+"/"+kcptest.Consumer+"/a", configMap("a", kcptest.Consumer))
-			kcptest.Put(t, client, "/registry/pods/"+kcptest.ExampleDev+"/"+name+"/"+kcptest.Consumer+"/a", configMap("a", kcptest.Consumer))
-			kcptest.Put(t, client, "/registry/core/namespaces/"+name+"/"+kcptest.Consumer, configMap(kcptest.Consumer, ""))
+			kcptest.Put(t, client, kcptest.LogicalClusterKey(name),
+				kcptest.Get(t, client, kcptest.LogicalClusterKey(kcptest.Consumer)))
+			kcptest.Put(t, client, "/registry/core/configmaps/"+name+"/"+kcptest.Consumer+"/a",
+				configMap("a", kcptest.Consumer))
+			kcptest.Put(t, client, "/registry/pods/"+kcptest.ExampleDev+"/"+name+"/"+kcptest.Consumer+"/a",
+				configMap("a", kcptest.Consumer))
+			kcptest.Put(t, client, "/registry/core/namespaces/"+name+"/"+kcptest.Consumer,
+				configMap(kcptest.Consumer, ""))
 		}
 	})
 	s := theShard(t, f)
-	require.Equal(t, []int{36, 4, 4}, []int{s.Cluster(kcptest.Consumer).Keys, s.Cluster(longer).Keys, s.Cluster(shorter).Keys})
+	require.Equal(t, []int{36, 4, 4}, []int{s.Cluster(kcptest.Consumer).Keys, s.Cluster(longer).Keys,
+		s.Cluster(shorter).Keys})
 	require.Len(t, s.Cluster(longer).Problems, 1, "its LogicalCluster says that it is another")
 	require.Equal(t, CodeKeyMismatch, s.Cluster(longer).Problems[0].Code)
 }
@@ -123,8 +130,10 @@ func TestNamesThatBeginAlike(t *testing.T) {
 func TestMalformedKeys(t *testing.T) {
 	malformed := []string{
 		"/registry/g/r/customresources", "/registry/g.io/widgets/customresources", "/registry/a", "/registry/a/b",
-		"/registry/g.io/widgets/customresources/c", "/registry/core/configmaps/c", "/registry/core/configmaps/c/n/a/m/e",
-		"/registry/core.kcp.io/logicalclusters/customresources/customresources/cluster", "/registry/core//configmaps/c/n/x",
+		"/registry/g.io/widgets/customresources/c", "/registry/core/configmaps/c",
+		"/registry/core/configmaps/c/n/a/m/e",
+		"/registry/core.kcp.io/logicalclusters/customresources/customresources/cluster",
+		"/registry/core//configmaps/c/n/x",
 		"/registry/core.kcp.io/logicalclusters/customresources//cluster", "/registry/core/configmaps/../n/x",
 		"/registry/example.com/things/c/n/x", "/registry/\xff\xfe/x", "/elsewhere/x", "x",
 	}
@@ -214,12 +223,14 @@ func TestEveryKeyOnce(t *testing.T) {
 	root, shard1 := kcptest.LiveMigrated(t)
 	mixed := kcptest.Edit(t, kcptest.Single(t), func(client *clientv3.Client) {
 		kcptest.Delete(t, client, kcptest.LogicalClusterKey(kcptest.Other))
-		for _, key := range []string{"x", "/registry/a/b", "/elsewhere/a", "/cache/g/r/customresources/s/c", "/kubernetes.io/pods/a/b"} {
+		for _, key := range []string{"x", "/registry/a/b", "/elsewhere/a", "/cache/g/r/customresources/s/c",
+			"/kubernetes.io/pods/a/b"} {
 			kcptest.Put(t, client, key, []byte("text"))
 		}
 		kcptest.Put(t, client, "/kubernetes.io/apiextensions.k8s.io/customresourcedefinitions/a.b.c", []byte("text"))
 	})
-	for name, path := range map[string]string{"root": root, "shard-1": shard1, "mixed": mixed, "cache": kcptest.Recorded(t, kcptest.Cache)} {
+	for name, path := range map[string]string{"root": root, "shard-1": shard1, "mixed": mixed,
+		"cache": kcptest.Recorded(t, kcptest.Cache)} {
 		f := readFile(t, path)
 		sum, listed := len(f.Unknown), map[string]bool{}
 		once := func(keys ...string) {

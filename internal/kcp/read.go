@@ -60,10 +60,11 @@ func read(ctx context.Context, r *inspect.Reader, check bool) (*File, error) {
 		})
 	})
 	item := func(x examination) (examination, int) { return x, len(x.entry.Value) }
-	err = stream.Each(stream.Ahead(r.Snapshot().Guard, counted, item, (*examination).decode), func(x *examination) error {
-		x.end()
-		return nil
-	})
+	err = stream.Each(stream.Ahead(r.Snapshot().Guard, counted, item, (*examination).decode),
+		func(x *examination) error {
+			x.end()
+			return nil
+		})
 	if err != nil {
 		return nil, err
 	}

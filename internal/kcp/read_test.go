@@ -66,7 +66,8 @@ func TestOneOwner(t *testing.T) {
 			kcptest.Other: 38, kcptest.Child: 26, kcptest.Consumer: 36, kcptest.Provider: 19, "root": 65,
 			"system:admin": 155, "system:bound-crds": 13, "system:shard": 9, "system:system-crds": 8,
 		},
-		kcptest.Shard1: {kcptest.Consumer1: 31, "system:admin": 155, "system:bound-crds": 13, "system:shard": 10, "system:system-crds": 8},
+		kcptest.Shard1: {kcptest.Consumer1: 31, "system:admin": 155, "system:bound-crds": 13, "system:shard": 10,
+			"system:system-crds": 8},
 	} {
 		path := kcptest.Recorded(t, file)
 		f := readFile(t, path)
@@ -153,8 +154,9 @@ func TestCopies(t *testing.T) {
 		require.Empty(t, copied.Problems)
 	}
 	require.Equal(t, map[string]int{
-		"root|" + kcptest.Other: 1, "root|" + kcptest.Child: 1, "root|" + kcptest.Consumer: 1, "root|" + kcptest.Provider: 7,
-		"root|root": 44, "shard-1|" + kcptest.Consumer1: 1,
+		"root|" + kcptest.Other: 1, "root|" + kcptest.Child: 1, "root|" + kcptest.Consumer: 1,
+		"root|" + kcptest.Provider: 7,
+		"root|root":                44, "shard-1|" + kcptest.Consumer1: 1,
 	}, got)
 	require.Equal(t, 21, c.Own.Keys)
 	require.Len(t, c.Exports, 6)
@@ -173,7 +175,8 @@ func TestFind(t *testing.T) {
 	rootPath, shard1Path := kcptest.LiveMigrated(t)
 	root, shard1 := theShard(t, readFile(t, rootPath)), theShard(t, readFile(t, shard1Path))
 	purged := theShard(t, edited(t, func(client *clientv3.Client) {
-		for _, key := range []string{kcptest.LogicalClusterKey(kcptest.Child), kcptest.LogicalClusterKey(kcptest.Provider)} {
+		for _, key := range []string{kcptest.LogicalClusterKey(kcptest.Child),
+			kcptest.LogicalClusterKey(kcptest.Provider)} {
 			kcptest.Delete(t, client, key)
 		}
 	}))
@@ -188,10 +191,15 @@ func TestFind(t *testing.T) {
 		"root:other":     {root, `"root:other" is the path of "11iehthilu5atzgl", which is the name to give`},
 		kcptest.Consumer: {root, `"2y3qvnqz5ga11oc4" lives on shard "shard-1", as its Workspace "consumer" says`},
 		"root:consumer": {root,
-			`"root:consumer" is the path of "2y3qvnqz5ga11oc4", which lives on shard "shard-1", as its Workspace "consumer" says`},
-		kcptest.Other:          {shard1, `"11iehthilu5atzgl" does not live on this shard; keys of it that are left here (orphans): 4`},
-		kcptest.Provider:       {purged, `"zgf51depsgjhepex" does not live on this shard, where its Workspace "provider" is`},
-		"root:consumer:child":  {purged, `"root:consumer:child" is the path of "1n7wq48mavio4f0j", which does not live on this shard, where its Workspace "child" is`},
+			`"root:consumer" is the path of "2y3qvnqz5ga11oc4", which lives on shard "shard-1", as its Workspace ` +
+				`"consumer" says`},
+		kcptest.Other: {shard1,
+			`"11iehthilu5atzgl" does not live on this shard; keys of it that are left here (orphans): 4`},
+		kcptest.Provider: {purged,
+			`"zgf51depsgjhepex" does not live on this shard, where its Workspace "provider" is`},
+		"root:consumer:child": {purged,
+			`"root:consumer:child" is the path of "1n7wq48mavio4f0j", which does not live on this shard, where its ` +
+				`Workspace "child" is`},
 		"other":                {root, `"other"; there is "11iehthilu5atzgl" (root:other)`},
 		"11iehthi":             {root, `"11iehthi"; there is "11iehthilu5atzgl" (root:other)`},
 		"11iehthilu5atzgl\x1b": {root, `"11iehthilu5atzgl\x1b"; there is "11iehthilu5atzgl" (root:other)`},
@@ -247,20 +255,26 @@ func TestKeyMismatch(t *testing.T) {
 		gizmos = "/registry/crd.example.org/gizmos/customresources/" + kcptest.Consumer + "/default/"
 	)
 	wrong := map[string]string{
-		maps + "p-name": "metadata.name", maps + "p-namespace": "metadata.namespace", maps + "p-cluster": "kcp.io/cluster",
-		maps + "p-both":   "metadata.name and metadata.namespace",
-		gizmos + "j-name": "metadata.name", gizmos + "j-cluster": "kcp.io/cluster", gizmos + "j-none": "metadata.name and metadata.namespace",
+		maps + "p-name": "metadata.name", maps + "p-namespace": "metadata.namespace",
+		maps + "p-cluster": "kcp.io/cluster",
+		maps + "p-both":    "metadata.name and metadata.namespace",
+		gizmos + "j-name":  "metadata.name", gizmos + "j-cluster": "kcp.io/cluster",
+		gizmos + "j-none": "metadata.name and metadata.namespace",
 	}
-	mine, foreign := map[string]string{"kcp.io/cluster": kcptest.Consumer}, map[string]string{"kcp.io/cluster": kcptest.Other}
+	mine, foreign := map[string]string{"kcp.io/cluster": kcptest.Consumer},
+		map[string]string{"kcp.io/cluster": kcptest.Other}
 	path := kcptest.Edit(t, kcptest.Recorded(t, kcptest.Root), func(client *clientv3.Client) {
 		kcptest.Put(t, client, maps+"p-fine", inProtobuf(t, "p-fine", "default", mine))
 		kcptest.Put(t, client, maps+"p-name", inProtobuf(t, "other", "default", nil))
 		kcptest.Put(t, client, maps+"p-namespace", inProtobuf(t, "p-namespace", "team-a", mine))
 		kcptest.Put(t, client, maps+"p-both", inProtobuf(t, "", "", mine))
 		kcptest.Put(t, client, maps+"p-cluster", inProtobuf(t, "p-cluster", "default", foreign))
-		kcptest.Put(t, client, gizmos+"j-name", []byte(`{"kind":"Gizmo","metadata":{"name":"J-name","namespace":"default"}}`))
+		kcptest.Put(t, client, gizmos+"j-name",
+			[]byte(`{"kind":"Gizmo","metadata":{"name":"J-name","namespace":"default"}}`))
 		kcptest.Put(t, client, gizmos+"j-cluster",
-			[]byte(`{"kind":"Gizmo","metadata":{"name":"j-cluster","namespace":"default","annotations":{"kcp.io/cluster":""}}}`))
+			[]byte(
+				`{"kind":"Gizmo","metadata":{"name":"j-cluster","namespace":"default",`+
+					`"annotations":{"kcp.io/cluster":""}}}`))
 		kcptest.Put(t, client, gizmos+"j-none", []byte(`{"kind":"Gizmo"}`))
 		kcptest.Put(t, client, gizmos+"j-damaged", []byte(`{"kind":"Gizmo"`))
 	})
@@ -273,7 +287,8 @@ func TestKeyMismatch(t *testing.T) {
 			continue
 		}
 		require.Equal(t, CodeKeyMismatch, p.Code)
-		got[p.Key] = strings.TrimSuffix(strings.TrimSuffix(p.Reason, " of the value differ from the key"), " of the value differs from the key")
+		got[p.Key] = strings.TrimSuffix(strings.TrimSuffix(p.Reason, " of the value differ from the key"),
+			" of the value differs from the key")
 	}
 	require.Equal(t, wrong, got)
 	require.Len(t, c.Problems, len(wrong)+1)
@@ -290,7 +305,8 @@ func TestKeyMismatchOfCopies(t *testing.T) {
 		orphan = "/registry/core/configmaps/ghost/default/a"
 	)
 	f := readFile(t, kcptest.Edit(t, kcptest.Single(t), func(client *clientv3.Client) {
-		kcptest.Put(t, client, copied, []byte(`{"kind":"ClusterRole","metadata":{"name":"a","annotations":{"kcp.io/shard":"shard-1"}}}`))
+		kcptest.Put(t, client, copied,
+			[]byte(`{"kind":"ClusterRole","metadata":{"name":"a","annotations":{"kcp.io/shard":"shard-1"}}}`))
 		kcptest.Put(t, client, own, []byte(`{"kind":"CustomResourceDefinition","metadata":{"name":"b"}}`))
 		kcptest.Put(t, client, orphan, configMap("b", "default"))
 	}))

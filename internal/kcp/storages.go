@@ -18,7 +18,8 @@ import (
 // LogicalClusterKey is the key of a LogicalCluster on a shard that stores below prefix. Its
 // existence decides whether the logical cluster lives there.
 func LogicalClusterKey(prefix, name string) []byte {
-	return keys.KCPShard{Prefix: prefix}.Format(keys.Key{Resource: LogicalClusterType, Custom: true, Cluster: name, Name: logicalCluster})
+	return keys.KCPShard{Prefix: prefix}.Format(keys.Key{Resource: LogicalClusterType, Custom: true, Cluster: name,
+		Name: logicalCluster})
 }
 
 // shardPass is the part of a pass for one shard.
@@ -89,7 +90,8 @@ func (s *shardPass) finish() *Shard {
 		out.Name = c.ShardName
 		out.Partial = c.tally[Resource{Resource: TypeName(LogicalClusterType), Custom: true}] == nil
 	}
-	out.Clusters = slices.SortedFunc(maps.Values(s.clusters), func(a, b *Cluster) int { return strings.Compare(a.Name, b.Name) })
+	out.Clusters = slices.SortedFunc(maps.Values(s.clusters),
+		func(a, b *Cluster) int { return strings.Compare(a.Name, b.Name) })
 	each(out.Clusters, func(c **Cluster) { (*c).finish() })
 	for _, c := range out.Clusters {
 		if _, several := out.paths[c.Path]; several {
@@ -259,7 +261,8 @@ type boundResource struct {
 
 // objectFields reads no other annotations and labels.
 var objectFields = encoding.FieldsOf[object](AnnotationCluster, AnnotationCopied, AnnotationShard, AnnotationMigrating,
-	LabelRegion, annotationPath, annotationInactive, annotationInactiveBefore, annotationSchemaCluster, annotationSchemaName)
+	LabelRegion, annotationPath, annotationInactive, annotationInactiveBefore, annotationSchemaCluster,
+	annotationSchemaName)
 
 // decodeObject decodes an object of a kind. No error quotes the value.
 func decodeObject(kind string, value []byte) (*object, error) {
@@ -279,7 +282,8 @@ func (c *Cluster) reading() reading {
 		c.Path, c.ShardName = annotations[annotationPath], annotations[AnnotationShard]
 		c.Migrating = annotations[AnnotationMigrating]
 		c.Inactive = annotations[annotationInactive] == "true" || annotations[annotationInactiveBefore] == "true"
-		c.Phase, c.UID, c.Terminating, c.Owner = o.Status.Phase, o.Metadata.UID, o.Metadata.DeletionTimestamp, o.Spec.Owner
+		c.Phase, c.UID, c.Terminating, c.Owner = o.Status.Phase, o.Metadata.UID, o.Metadata.DeletionTimestamp,
+			o.Spec.Owner
 	}}
 }
 

@@ -24,12 +24,13 @@ type Place struct {
 
 // Installation is the result of comparing several files of one kcp. It knows only these files.
 type Installation struct {
-	Clusters  []Resident // that live on a shard that was given, by name and then in the order of the shards
-	Orphans   []Stray    // by name, and then in the order of the shards
-	Stale     []Stale    // copies of logical clusters that do not live where they were copied from, in the order of the caches
-	Unchecked []Stale    // copies of which none of the files tells: their shard was not given
-	Absent    []string   // names of shards that are registered and were not given
-	Doubled   []string   // names of shards that several of the files say they are, as files of different times do
+	Clusters []Resident // that live on a shard that was given, by name and then in the order of the shards
+	Orphans  []Stray    // by name, and then in the order of the shards
+	// copies of logical clusters that do not live where they were copied from, in the order of the caches
+	Stale     []Stale
+	Unchecked []Stale  // copies of which none of the files tells: their shard was not given
+	Absent    []string // names of shards that are registered and were not given
+	Doubled   []string // names of shards that several of the files say they are, as files of different times do
 }
 
 // Resident is a logical cluster where it lives.
@@ -115,7 +116,8 @@ func Survey(shards, caches []Named) *Installation {
 		for _, o := range at.Orphans {
 			of := s.ofPath[o.Name]
 			out.Orphans = append(out.Orphans, Stray{
-				Place: at.Place, Orphan: o, PathOf: of, LivesOn: called(s.lives[cmp.Or(of, o.Name)]), Said: s.said[cmp.Or(of, o.Name)],
+				Place: at.Place, Orphan: o, PathOf: of, LivesOn: called(s.lives[cmp.Or(of, o.Name)]),
+				Said: s.said[cmp.Or(of, o.Name)],
 			})
 		}
 	}
@@ -268,7 +270,8 @@ func (s *survey) childrenOf(c *Cluster) (children []Child) {
 	for _, w := range c.Workspaces {
 		seen[w.Cluster] = true
 		lives := s.lives[w.Cluster]
-		child := Child{Name: w.Cluster, Workspace: w.Name, Path: s.paths[w.Cluster], LivesOn: called(lives), Said: w.ShardName}
+		child := Child{Name: w.Cluster, Workspace: w.Name, Path: s.paths[w.Cluster], LivesOn: called(lives),
+			Said: w.ShardName}
 		there := func(p Place) bool { return p.Shard == w.ShardName }
 		child.Astray = w.Cluster != "" && s.named[w.ShardName] > 0 && !slices.ContainsFunc(lives, there)
 		child.Stuck = child.Astray && s.right[w.Cluster]
@@ -278,7 +281,8 @@ func (s *survey) childrenOf(c *Cluster) (children []Child) {
 		for _, child := range at.children[c.Name] {
 			if !seen[child.Name] {
 				seen[child.Name] = true
-				children = append(children, Child{Name: child.Name, Path: child.Path, LivesOn: called(s.lives[child.Name])})
+				children = append(children, Child{Name: child.Name, Path: child.Path,
+					LivesOn: called(s.lives[child.Name])})
 			}
 		}
 	}

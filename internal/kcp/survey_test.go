@@ -86,7 +86,8 @@ func TestSurvey(t *testing.T) {
 func TestSurveyOfOneShard(t *testing.T) {
 	shards := map[string]string{"shard-1.db": kcptest.Recorded(t, kcptest.Shard1)}
 	c := installation(t, shards).of(t, kcptest.Consumer1)
-	require.Equal(t, []Exports{{kcptest.Provider, "example.dev", false}}, c.Identities[1].Exports, "as its APIBinding says")
+	require.Equal(t, []Exports{{kcptest.Provider, "example.dev", false}}, c.Identities[1].Exports,
+		"as its APIBinding says")
 	require.True(t, c.Identities[1].Known)
 	require.False(t, c.OwnerGone)
 
@@ -142,7 +143,8 @@ func TestMovedByHalf(t *testing.T) {
 	for _, child := range nowhere.of(t, rootCluster).Children {
 		if child.Astray {
 			astray++
-			require.Equal(t, Child{Name: kcptest.Consumer, Workspace: "consumer", LivesOn: []string{}, Said: "shard-1", Astray: true}, child)
+			require.Equal(t, Child{Name: kcptest.Consumer, Workspace: "consumer", LivesOn: []string{}, Said: "shard-1",
+				Astray: true}, child)
 		}
 	}
 	require.Equal(t, 1, astray)
@@ -159,7 +161,8 @@ func TestStuck(t *testing.T) {
 		})
 	}
 	before := says(root, kcptest.WorkspaceKey("consumer"), "root")
-	for stuck, path := range map[bool]string{true: shard1, false: says(shard1, kcptest.LogicalClusterKey(kcptest.Consumer), "root")} {
+	for stuck, path := range map[bool]string{true: shard1,
+		false: says(shard1, kcptest.LogicalClusterKey(kcptest.Consumer), "root")} {
 		i := installation(t, map[string]string{"root.db": before, "shard-1.db": path})
 		for _, child := range i.of(t, rootCluster).Children {
 			require.Equal(t, child.Name == kcptest.Consumer, child.Astray)
@@ -175,15 +178,17 @@ func TestWhatIsMissing(t *testing.T) {
 	pods := func(identity string) string {
 		return "/registry/pods/" + strings.Repeat(identity, 32) + "/" + kcptest.Consumer + "/default/a"
 	}
-	i := installation(t, map[string]string{"root.db": kcptest.Edit(t, kcptest.Recorded(t, kcptest.Root), func(client *clientv3.Client) {
-		kcptest.Delete(t, client, boundKey)
-		kcptest.Delete(t, client, kcptest.WorkspaceKey("consumer"))
-		kcptest.Put(t, client, pods(unknown), configMap("a", "default"))
-		kcptest.Put(t, client, pods(left), configMap("a", "default"))
-		export := string(kcptest.Get(t, client, exportKey))
-		moved := strings.NewReplacer(kcptest.ExampleDev, strings.Repeat(left, 32), `"example.dev"`, `"left"`).Replace(export)
-		kcptest.Put(t, client, strings.TrimSuffix(exportKey, "example.dev")+"left", []byte(moved))
-	})})
+	i := installation(t, map[string]string{"root.db": kcptest.Edit(t, kcptest.Recorded(t, kcptest.Root),
+		func(client *clientv3.Client) {
+			kcptest.Delete(t, client, boundKey)
+			kcptest.Delete(t, client, kcptest.WorkspaceKey("consumer"))
+			kcptest.Put(t, client, pods(unknown), configMap("a", "default"))
+			kcptest.Put(t, client, pods(left), configMap("a", "default"))
+			export := string(kcptest.Get(t, client, exportKey))
+			moved := strings.NewReplacer(kcptest.ExampleDev, strings.Repeat(left, 32), `"example.dev"`,
+				`"left"`).Replace(export)
+			kcptest.Put(t, client, strings.TrimSuffix(exportKey, "example.dev")+"left", []byte(moved))
+		})})
 	c := i.of(t, kcptest.Consumer)
 	require.True(t, c.OwnerGone)
 	require.False(t, i.of(t, kcptest.Other).OwnerGone)
@@ -196,7 +201,8 @@ func TestWhatIsMissing(t *testing.T) {
 	require.Equal(t, []string{"widgets.example.dev"}, absent)
 	require.Equal(t, []Identity{
 		{Hash: strings.Repeat(unknown, 32), Resources: []string{"pods"}, Exports: []Exports{}},
-		{Hash: strings.Repeat(left, 32), Resources: []string{"pods"}, Exports: []Exports{{kcptest.Provider, "left", true}}, Known: true},
+		{Hash: strings.Repeat(left, 32), Resources: []string{"pods"},
+			Exports: []Exports{{kcptest.Provider, "left", true}}, Known: true},
 	}, c.Identities[:2])
 	require.Empty(t, c.Problems)
 }
@@ -221,7 +227,8 @@ func TestWorkspacesByAnotherName(t *testing.T) {
 func TestSurveyOfPaths(t *testing.T) {
 	const under = "/registry/core/configmaps/root:other/default/lost"
 	root := kcptest.Edit(t, kcptest.Recorded(t, kcptest.Root), func(client *clientv3.Client) {
-		kcptest.Put(t, client, under, []byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"lost","namespace":"default"}}`))
+		kcptest.Put(t, client, under,
+			[]byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"lost","namespace":"default"}}`))
 	})
 	i := installation(t, map[string]string{"root.db": root})
 	require.Len(t, i.Orphans, 1)
@@ -231,7 +238,8 @@ func TestSurveyOfPaths(t *testing.T) {
 
 	same := kcptest.Edit(t, root, func(client *clientv3.Client) {
 		key := kcptest.LogicalClusterKey(kcptest.Consumer)
-		kcptest.Put(t, client, key, bytes.ReplaceAll(kcptest.Get(t, client, key), []byte("root:consumer"), []byte("root:other")))
+		kcptest.Put(t, client, key, bytes.ReplaceAll(kcptest.Get(t, client, key), []byte("root:consumer"),
+			[]byte("root:other")))
 	})
 	require.Empty(t, installation(t, map[string]string{"root.db": same}).Orphans[0].PathOf)
 }

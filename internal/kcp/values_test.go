@@ -21,7 +21,8 @@ import (
 const (
 	bindingKey = "/registry/apis.kcp.io/apibindings/customresources/" + kcptest.Consumer + "/example.dev"
 	exportKey  = "/registry/apis.kcp.io/apiexports/customresources/" + kcptest.Provider + "/example.dev"
-	boundKey   = "/registry/apiextensions.k8s.io/customresourcedefinitions/system:bound-crds/af5b5003-97ab-4fd4-a293-6e98034dc20c"
+	boundKey   = "/registry/apiextensions.k8s.io/customresourcedefinitions/system:bound-crds/" +
+		"af5b5003-97ab-4fd4-a293-6e98034dc20c"
 	secretText = "TopSecretText"
 )
 
@@ -81,13 +82,15 @@ func TestNothingGuessed(t *testing.T) {
 		value string
 		code  *finding.Code
 	}{
-		"text":          {secretText, CodeUndecodable},
-		"empty":         {"", CodeUndecodable},
-		"cut off":       {`{"apiVersion":"x","kind":"` + secretText, CodeUndecodable},
-		"a list":        {`["` + secretText + `"]`, CodeUndecodable},
-		"another kind":  {`{"apiVersion":"v1","kind":"` + secretText + `","metadata":{"name":"cluster"}}`, CodeUndecodable},
-		"wrong types":   {`{"kind":"KIND","metadata":{"name":{"a":"` + secretText + `"}}}`, CodeUndecodable},
-		"wrong status":  {`{"kind":"KIND","metadata":{},"status":"` + secretText + `","spec":"` + secretText + `"}`, CodeUndecodable},
+		"text":    {secretText, CodeUndecodable},
+		"empty":   {"", CodeUndecodable},
+		"cut off": {`{"apiVersion":"x","kind":"` + secretText, CodeUndecodable},
+		"a list":  {`["` + secretText + `"]`, CodeUndecodable},
+		"another kind": {`{"apiVersion":"v1","kind":"` + secretText + `","metadata":{"name":"cluster"}}`,
+			CodeUndecodable},
+		"wrong types": {`{"kind":"KIND","metadata":{"name":{"a":"` + secretText + `"}}}`, CodeUndecodable},
+		"wrong status": {`{"kind":"KIND","metadata":{},"status":"` + secretText + `","spec":"` + secretText + `"}`,
+			CodeUndecodable},
 		"protobuf":      {"k8s\x00\x0a\x08" + secretText, CodeUndecodable},
 		"CBOR cut off":  {"\xd9\xd9\xf7\xa1\x61", CodeUndecodable},
 		"nested deeply": {strings.Repeat(`{"kind":`, 20000), CodeUndecodable},
@@ -98,13 +101,15 @@ func TestNothingGuessed(t *testing.T) {
 			workspace := kcptest.WorkspaceKey("other")
 			s := theShard(t, edited(t, func(client *clientv3.Client) {
 				for key, kind := range map[string]string{
-					kcptest.LogicalClusterKey(kcptest.Consumer): "LogicalCluster", bindingKey: "APIBinding", exportKey: "APIExport",
-					boundKey: "CustomResourceDefinition", workspace: "Workspace",
+					kcptest.LogicalClusterKey(kcptest.Consumer): "LogicalCluster", bindingKey: "APIBinding",
+					exportKey: "APIExport",
+					boundKey:  "CustomResourceDefinition", workspace: "Workspace",
 				} {
 					kcptest.Put(t, client, key, []byte(strings.Replace(c.value, "KIND", kind, 1)))
 				}
 			}))
-			for cluster, key := range map[string]string{provider(): exportKey, BoundCRDs: boundKey, rootCluster: workspace} {
+			for cluster, key := range map[string]string{provider(): exportKey, BoundCRDs: boundKey,
+				rootCluster: workspace} {
 				require.Len(t, s.Cluster(cluster).Problems, 1, cluster)
 				require.Equal(t, key, s.Cluster(cluster).Problems[0].Key)
 				require.Equal(t, c.code, s.Cluster(cluster).Problems[0].Code)
@@ -119,7 +124,8 @@ func TestNothingGuessed(t *testing.T) {
 			d := s.Definition("af5b5003-97ab-4fd4-a293-6e98034dc20c")
 			require.NotEmpty(t, d.Problem)
 			require.Equal(t, &Definition{Key: boundKey, Name: d.Name, Problem: d.Problem}, d)
-			require.Contains(t, s.Cluster(rootCluster).Workspaces, Workspace{Key: workspace, Name: "other", Identity: kcptest.Tenancy})
+			require.Contains(t, s.Cluster(rootCluster).Workspaces,
+				Workspace{Key: workspace, Name: "other", Identity: kcptest.Tenancy})
 			require.NotContains(t, fmt.Sprintf("%+v %+v", consumer, d), secretText)
 		})
 	}
@@ -133,8 +139,8 @@ type kcpDecrypter struct{ decrypted map[string]int }
 func (o kcpDecrypter) Decrypt(_ context.Context, gr schema.GroupResource, key, stored []byte) ([]byte, bool, error) {
 	o.decrypted[gr.String()]++
 	switch gr.String() {
-	case "logicalclusters.core.kcp.io", "apibindings.apis.kcp.io", "apiexports.apis.kcp.io", "workspaces.tenancy.kcp.io",
-		"shards.core.kcp.io", "customresourcedefinitions.apiextensions.k8s.io":
+	case "logicalclusters.core.kcp.io", "apibindings.apis.kcp.io", "apiexports.apis.kcp.io",
+		"workspaces.tenancy.kcp.io", "shards.core.kcp.io", "customresourcedefinitions.apiextensions.k8s.io":
 		return stored, false, nil
 	}
 	return nil, false, errors.New("decrypted " + string(key))
@@ -196,10 +202,14 @@ func FuzzValues(f *testing.F) {
 			f.Add(append([]byte{}, e.Value...))
 		}
 	}
-	f.Add([]byte(`{"apiVersion":"apiextensions.k8s.io/v1beta1","kind":"CustomResourceDefinition","metadata":{"name":"a"},"spec":{"version":"v1"}}`))
+	f.Add(
+		[]byte(
+			`{"apiVersion":"apiextensions.k8s.io/v1beta1","kind":"CustomResourceDefinition","metadata":{"name":"a"},` +
+				`"spec":{"version":"v1"}}`))
 	f.Add([]byte("\xd9\xd9\xf7\xa1\x44kind\x49Workspace"))
 	f.Add([]byte("k8s\x00\x0a\x00"))
-	f.Add([]byte(`{"apiVersion":"v1","kind":"Pod","metadata":{"annotations":{"a":"\u003c","kcp.io/cluster":"c"},"name":"n"}}`))
+	f.Add([]byte(
+		`{"apiVersion":"v1","kind":"Pod","metadata":{"annotations":{"a":"\u003c","kcp.io/cluster":"c"},"name":"n"}}`))
 	f.Add(inProtobuf(f, "n", "", map[string]string{"a": "b", "kcp.io/cluster": "c", "kcp.io/shard": "s"}))
 	f.Fuzz(func(t *testing.T, value []byte) {
 		c, d := Cluster{Workspaces: make([]Workspace, 1)}, Definition{}
@@ -234,7 +244,8 @@ func FuzzValues(f *testing.F) {
 			d = Definition{}
 		}
 		require.Equal(t, []any{Cluster{Workspaces: make([]Workspace, 1)}, Definition{}}, []any{c, d})
-		require.Equal(t, []bool{taken == "APIExport", taken == "Shard"}, []bool{len(exports) == 1, len(registered) == 1})
+		require.Equal(t, []bool{taken == "APIExport", taken == "Shard"},
+			[]bool{len(exports) == 1, len(registered) == 1})
 	})
 }
 
@@ -242,7 +253,8 @@ func FuzzValues(f *testing.F) {
 // ReadChecked does.
 func BenchmarkRead(b *testing.B) {
 	path := kcptest.Many(b, 2000)
-	for name, read := range map[string]func(context.Context, *inspect.Reader) (*File, error){"few": Read, "all": ReadChecked} {
+	for name, read := range map[string]func(context.Context, *inspect.Reader) (*File, error){"few": Read,
+		"all": ReadChecked} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {

@@ -47,8 +47,9 @@ type definition struct {
 
 const (
 	// plainSchema is that of versions without one of their own.
-	plainSchema = `{"type":"object","properties":{"spec":{"type":"object","properties":{"text":{"type":"string"},"size":{"type":"integer"},"free":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}}}}`
-	uidOf       = "0f9edba4-4ce1-43f1-b890-%012x"
+	plainSchema = `{"type":"object","properties":{"spec":{"type":"object","properties":{"text":{"type":"string"},` +
+		`"size":{"type":"integer"},"free":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}}}}`
+	uidOf = "0f9edba4-4ce1-43f1-b890-%012x"
 )
 
 func (d definition) names() (name, plural, group, kind string) {
@@ -76,7 +77,9 @@ func (d definition) json(t testing.TB) string {
 		scope = "Cluster"
 	}
 	if d.webhook {
-		conversion = `{"strategy":"Webhook","webhook":{"clientConfig":{"url":"https://127.0.0.1:1/convert"},"conversionReviewVersions":["v1"]}}`
+		conversion =
+			`{"strategy":"Webhook","webhook":{"clientConfig":{"url":"https://127.0.0.1:1/convert"},` +
+				`"conversionReviewVersions":["v1"]}}`
 	}
 	var versions []string
 	for _, word := range strings.Fields(d.versions) {
@@ -88,7 +91,8 @@ func (d definition) json(t testing.TB) string {
 		if strings.Contains(word, "*") {
 			storage = version
 		}
-		versions = append(versions, fmt.Sprintf(`{"name":%q,"served":%t,"storage":%t,"schema":{"openAPIV3Schema":%s}}`, version, !strings.Contains(word, "-"), storage == version, schema))
+		versions = append(versions, fmt.Sprintf(`{"name":%q,"served":%t,"storage":%t,"schema":{"openAPIV3Schema":%s}}`,
+			version, !strings.Contains(word, "-"), storage == version, schema))
 	}
 	switch stored {
 	case "":
@@ -98,7 +102,8 @@ func (d definition) json(t testing.TB) string {
 	default:
 		stored = `,"storedVersions":` + stored
 	}
-	named := fmt.Sprintf(`{"plural":%q,"singular":%q,"kind":%q,"listKind":%q}`, plural, strings.ToLower(kind), kind, kind+"List")
+	named := fmt.Sprintf(`{"plural":%q,"singular":%q,"kind":%q,"listKind":%q}`, plural, strings.ToLower(kind),
+		kind, kind+"List")
 	status := d.status
 	if status == "" {
 		status = `"acceptedNames":` + named
@@ -107,8 +112,10 @@ func (d definition) json(t testing.TB) string {
 	if strings.Contains(d.meta, `"uid"`) {
 		uid = ""
 	}
-	out := fmt.Sprintf(`{"kind":"CustomResourceDefinition","apiVersion":"apiextensions.k8s.io/v1","metadata":{%s%s"name":%q,"generation":2,"creationTimestamp":"2026-01-01T00:00:00Z"},`+
-		`"spec":{"group":%q,%s"names":%s,"scope":%q,"versions":[%s],"conversion":%s},"status":{%s%s}}`+"\n",
+	out := fmt.Sprintf(
+		`{"kind":"CustomResourceDefinition","apiVersion":"apiextensions.k8s.io/v1","metadata":{%s%s"name":%q,`+
+			`"generation":2,"creationTimestamp":"2026-01-01T00:00:00Z"},`+
+			`"spec":{"group":%q,%s"names":%s,"scope":%q,"versions":[%s],"conversion":%s},"status":{%s%s}}`+"\n",
 		uid, d.meta, name, group, d.spec, named, scope, strings.Join(versions, ","), conversion, status, stored)
 	require.True(t, json.Valid([]byte(out)), out)
 	return out
@@ -151,7 +158,9 @@ func (o resource) json(t testing.TB) string {
 	if spec == "" {
 		spec = `{"text":"x"}`
 	}
-	out := fmt.Sprintf(`{"apiVersion":"%s/%s","kind":%q,"metadata":{%s"creationTimestamp":"2026-01-01T00:00:00Z","generation":3,%s"name":%q,%s"uid":"u-%s"},"spec":%s}`+"\n",
+	out := fmt.Sprintf(
+		`{"apiVersion":"%s/%s","kind":%q,"metadata":{%s"creationTimestamp":"2026-01-01T00:00:00Z","generation":3,`+
+			`%s"name":%q,%s"uid":"u-%s"},"spec":%s}`+"\n",
 		group, o.version, kind, o.meta, o.late, o.name, namespace, o.name, spec)
 	require.True(t, json.Valid([]byte(out)), out)
 	return out
@@ -260,7 +269,8 @@ func migrateContext(ctx context.Context, t testing.TB, files transform.Options, 
 	t.Helper()
 	files.Out = filepath.Join(t.TempDir(), "output.db")
 	report, err := transform.Run(ctx, files, New(o))
-	r := result{Report: report, Definitions: sections.Of[Definitions](report), t: t, path: files.Out, err: err, in: contents(t, files.In)}
+	r := result{Report: report, Definitions: sections.Of[Definitions](report), t: t, path: files.Out, err: err,
+		in: contents(t, files.In)}
 	if err == nil && !files.DryRun {
 		r.out = contents(t, files.Out)
 	} else {

@@ -16,8 +16,10 @@ import (
 // storage version.
 func dirty(t testing.TB) (c *cluster, defs []definition, objects []resource) {
 	defs = []definition{
-		{name: "gadgets.example.com", versions: "v1alpha1 v1*", stored: `["v1alpha1","v1"]`, meta: `"labels":{"migrate":"true"},`},
-		{name: "widgets.example.com", versions: "v1alpha1 v1*", stored: `["v1alpha1","v1"]`, meta: `"labels":{"migrate":"truee"},`},
+		{name: "gadgets.example.com", versions: "v1alpha1 v1*", stored: `["v1alpha1","v1"]`,
+			meta: `"labels":{"migrate":"true"},`},
+		{name: "widgets.example.com", versions: "v1alpha1 v1*", stored: `["v1alpha1","v1"]`,
+			meta: `"labels":{"migrate":"truee"},`},
 		{name: "things.example.org", versions: "v1alpha1 v1*", stored: `["v1alpha1","v1"]`},
 	}
 	c = newCluster(t, defs...)
@@ -46,15 +48,18 @@ func TestChoose(t *testing.T) {
 		{"one", Options{CRDs: []string{"widgets.example.com"}}, []bool{false, true, false}},
 		{"two", Options{CRDs: []string{"widgets.example.com", "things.example.org"}}, []bool{false, true, true}},
 		{"a group", Options{Groups: []string{"example.com"}}, []bool{true, true, false}},
-		{"one in another group", Options{Groups: []string{"example.com"}, CRDs: []string{"things.example.org"}}, []bool{false, false, false}},
+		{"one in another group", Options{Groups: []string{"example.com"}, CRDs: []string{"things.example.org"}},
+			[]bool{false, false, false}},
 		{"exclude", Options{Exclude: []string{"gadgets.example.com"}}, []bool{false, true, true}},
-		{"exclude what is named", Options{CRDs: []string{"gadgets.example.com", "widgets.example.com"}, Exclude: []string{"gadgets.example.com"}}, []bool{false, true, false}},
+		{"exclude what is named", Options{CRDs: []string{"gadgets.example.com", "widgets.example.com"},
+			Exclude: []string{"gadgets.example.com"}}, []bool{false, true, false}},
 		{"label", Options{Selector: selector("migrate=true")}, []bool{true, false, false}},
 		{"longer label", Options{Selector: selector("migrate=truee")}, []bool{false, true, false}},
 		{"any such label", Options{Selector: selector("migrate")}, []bool{true, true, false}},
 		{"no such label", Options{Selector: selector("!migrate")}, []bool{false, false, true}},
 		{"all but", Options{Selector: selector("migrate notin (true)")}, []bool{false, true, true}},
-		{"label and group", Options{Groups: []string{"example.org"}, Selector: selector("migrate")}, []bool{false, false, false}},
+		{"label and group", Options{Groups: []string{"example.org"}, Selector: selector("migrate")},
+			[]bool{false, false, false}},
 	}
 	c, defs, objects := dirty(t)
 	path := c.build()
@@ -95,7 +100,8 @@ func TestNotChosen(t *testing.T) {
 		reason       string // empty for none
 	}{
 		{"clean", `["v1"]`, []string{"v1"}, ""},
-		{"stale", `["v1"]`, []string{"v1", "v1alpha1", "v1alpha1"}, "2 of its objects are not at the storage version v1 (v1: 1, v1alpha1: 2)"},
+		{"stale", `["v1"]`, []string{"v1", "v1alpha1", "v1alpha1"},
+			"2 of its objects are not at the storage version v1 (v1: 1, v1alpha1: 2)"},
 		{"list", `["v1alpha1","v1"]`, []string{"v1"}, "storedVersions is [v1alpha1 v1]; its objects say [v1]"},
 		{"no list", `-`, nil, "storedVersions is []; its objects say [v1]"},
 		{"unlisted", `["v1"]`, []string{"v0"}, "1 of its objects are not at the storage version v1 (v0: 1)"},
@@ -103,7 +109,8 @@ func TestNotChosen(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			c := newCluster(t, definition{versions: "v1alpha1 v1*", stored: tt.stored}, definition{name: "others.example.org", versions: "v1*"})
+			c := newCluster(t, definition{versions: "v1alpha1 v1*", stored: tt.stored},
+				definition{name: "others.example.org", versions: "v1*"})
 			for i, version := range tt.objects {
 				o := resource{version: version, name: string(rune('a' + i))}
 				if version == "{" {
@@ -135,11 +142,13 @@ func TestNamesAreThere(t *testing.T) {
 	path := c.build()
 	for name, o := range map[string]Options{
 		`CustomResourceDefinition "widget.example.com"`: {CRDs: []string{"widget.example.com"}},
-		`CustomResourceDefinition "Widgets"`:            {CRDs: []string{"widgets.example.com"}, Exclude: []string{"Widgets"}},
-		`group "example.net"`:                           {Groups: []string{"example.com", "example.net"}},
-		`group "example"`:                               {Mappings: []Mapping{{Group: "example", Old: "v1alpha1", New: "v1"}}},
-		`group "com"`:                                   {Converters: map[string]Converter{"com": nil}},
-		`group "example.com" that a webhook converts`:   {Converters: map[string]Converter{"example.com": nil}},
+		`CustomResourceDefinition "Widgets"`: {CRDs: []string{"widgets.example.com"},
+			Exclude: []string{"Widgets"}},
+		`group "example.net"`: {Groups: []string{"example.com", "example.net"}},
+		`group "example"`: {Mappings: []Mapping{{Group: "example",
+			Old: "v1alpha1", New: "v1"}}},
+		`group "com"`: {Converters: map[string]Converter{"com": nil}},
+		`group "example.com" that a webhook converts`: {Converters: map[string]Converter{"example.com": nil}},
 	} {
 		r := migrate(t, transform.Options{In: path}, o)
 		require.ErrorIs(t, r.err, ErrNotThere)
@@ -162,18 +171,30 @@ func TestBadDefinitions(t *testing.T) {
 		name, value, code, reason string
 	}{
 		{"not JSON", "{", finding.Undecodable.Name, ""},
-		{"another kind", `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"widgets.example.com"}}`, finding.Undecodable.Name, ""},
-		{"encrypted", "k8s:enc:secretbox:v1:k:xxxxxxxx", finding.Encrypted.Name, "no encryption configuration was given"},
-		{"no storage version", definition{versions: "v1alpha1 v1", stored: `["v1"]`}.json(t), codeInvalid.Name, "none of its versions is the storage version"},
-		{"schema", definition{versions: "v1alpha1 v1*", schemas: map[string]string{"v1alpha1": `{"type":"object","properties":{"spec":{"$ref":"#/nowhere"}}}`}}.json(t), codeInvalid.Name, "v1alpha1"},
-		{"plural", strings.Replace(definition{versions: "v1alpha1 v1*"}.json(t), `"plural":"widgets"`, `"plural":"gadgets"`, 1), codeInvalid.Name, `its plural and group are "gadgets" and "example.com", unlike its name`},
-		{"migrating", definition{versions: "v1alpha1 v1*", status: `"conditions":[{"type":"StorageMigrating","status":"True"}]`}.json(t), codeStorageMigrating.Name, "StorageMigrating is True"},
-		{"not migrating", definition{versions: "v1alpha1 v1*", status: `"conditions":[{"type":"StorageMigrating","status":"False"}]`}.json(t), "", ""},
+		{"another kind", `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"widgets.example.com"}}`,
+			finding.Undecodable.Name, ""},
+		{"encrypted", "k8s:enc:secretbox:v1:k:xxxxxxxx", finding.Encrypted.Name,
+			"no encryption configuration was given"},
+		{"no storage version", definition{versions: "v1alpha1 v1", stored: `["v1"]`}.json(t), codeInvalid.Name,
+			"none of its versions is the storage version"},
+		{"schema", definition{versions: "v1alpha1 v1*",
+			schemas: map[string]string{
+				"v1alpha1": `{"type":"object","properties":{"spec":{"$ref":"#/nowhere"}}}`}}.json(t),
+			codeInvalid.Name, "v1alpha1"},
+		{"plural", strings.Replace(definition{versions: "v1alpha1 v1*"}.json(t), `"plural":"widgets"`,
+			`"plural":"gadgets"`, 1), codeInvalid.Name,
+			`its plural and group are "gadgets" and "example.com", unlike its name`},
+		{"migrating", definition{versions: "v1alpha1 v1*",
+			status: `"conditions":[{"type":"StorageMigrating","status":"True"}]`}.json(t), codeStorageMigrating.Name,
+			"StorageMigrating is True"},
+		{"not migrating", definition{versions: "v1alpha1 v1*",
+			status: `"conditions":[{"type":"StorageMigrating","status":"False"}]`}.json(t), "", ""},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			stale := resource{version: "v1alpha1", name: "a"}
-			path := newCluster(t, definition{name: "things.example.org", versions: "v1*", stored: `["v0","v1"]`}).put(widgetsKey, tt.value).add(stale).build()
+			path := newCluster(t, definition{name: "things.example.org", versions: "v1*",
+				stored: `["v0","v1"]`}).put(widgetsKey, tt.value).add(stale).build()
 			r := migrate(t, transform.Options{In: path}, Options{})
 			if tt.code == "" {
 				require.Contains(t, r.changed(), stale.key())
@@ -189,8 +210,10 @@ func TestBadDefinitions(t *testing.T) {
 			require.Equal(t, map[string]int{"v1alpha1": 1}, row.Found, "skipped objects are counted")
 			require.Equal(t, 1, row.Refused)
 
-			for _, o := range []Options{{Exclude: []string{widgetsCRD}}, {Groups: []string{"example.org"}}, {CRDs: []string{"things.example.org"}}} {
-				r = migrate(t, transform.Options{In: path, Allow: []string{finding.Encrypted.Name}}, o) // owner references can be in any value
+			for _, o := range []Options{{Exclude: []string{widgetsCRD}}, {Groups: []string{"example.org"}},
+				{CRDs: []string{"things.example.org"}}} {
+				// owner references can be in any value
+				r = migrate(t, transform.Options{In: path, Allow: []string{finding.Encrypted.Name}}, o)
 				require.Equal(t, []string{definitions + "things.example.org"}, r.changed())
 				require.Contains(t, r.problems(), "warning not-chosen "+widgetsKey)
 				require.NotContains(t, r.problems(), "error invalid "+widgetsKey)
@@ -204,9 +227,12 @@ func TestBadDefinitions(t *testing.T) {
 // TestBuiltinName: a CustomResourceDefinition named like a resource of kube-apiserver's own has no
 // claim to its folder: a server keeps its objects elsewhere.
 func TestBuiltinName(t *testing.T) {
-	d := definition{name: "ingresses.networking.k8s.io", kind: "Ingress", versions: "v1beta1 v1*", stored: `["v1beta1","v1"]`}
+	d := definition{name: "ingresses.networking.k8s.io", kind: "Ingress", versions: "v1beta1 v1*",
+		stored: `["v1beta1","v1"]`}
 	const ingress = "/registry/ingress/ns/a"
-	value := `{"kind":"Ingress","apiVersion":"networking.k8s.io/v1beta1","metadata":{"name":"a","namespace":"ns","uid":"u"},"spec":{"backend":{"serviceName":"x"}}}`
+	value :=
+		`{"kind":"Ingress","apiVersion":"networking.k8s.io/v1beta1","metadata":{"name":"a","namespace":"ns",` +
+			`"uid":"u"},"spec":{"backend":{"serviceName":"x"}}}`
 	c := newCluster(t, d).put(ingress, value)
 	r := c.migrate(Options{})
 	r.refusedFor("error invalid " + d.key())
@@ -231,6 +257,8 @@ func TestCBORDefinition(t *testing.T) {
 // depends on it has a finding: its objects, and the possible dependents of those.
 func TestUndecryptableDefinition(t *testing.T) {
 	const encrypted = "k8s:enc:secretbox:v1:k:xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"
-	c := newCluster(t).put(widgetsKey, encrypted).put(widgetsDir+"ns/a", encrypted).put(widgetsDir+"ns/b", "{").put("/registry/secrets/ns/s", encrypted)
-	c.migrate(Options{}).refusedFor("error encrypted "+widgetsKey, "error encrypted "+widgetsDir+"ns/a", "error encrypted /registry/secrets/ns/s", "error undecodable "+widgetsDir+"ns/b")
+	c := newCluster(t).put(widgetsKey, encrypted).put(widgetsDir+"ns/a", encrypted).put(widgetsDir+"ns/b",
+		"{").put("/registry/secrets/ns/s", encrypted)
+	c.migrate(Options{}).refusedFor("error encrypted "+widgetsKey, "error encrypted "+widgetsDir+"ns/a",
+		"error encrypted /registry/secrets/ns/s", "error undecodable "+widgetsDir+"ns/b")
 }

@@ -25,7 +25,9 @@ type converter struct {
 	fail  func(call int) error
 }
 
-func (c *converter) Convert(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition, version string, objs []map[string]any) ([]conversion.Converted, error) {
+func (c *converter) Convert(
+	ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition, version string, objs []map[string]any,
+) ([]conversion.Converted, error) {
 	c.calls, c.asked = append(c.calls, len(objs)), append(c.asked, crd.Name+" to "+version)
 	if c.fail != nil {
 		if err := c.fail(len(c.calls)); err != nil {
@@ -57,7 +59,8 @@ func renames(obj map[string]any) error {
 
 func webhooked() definition {
 	return definition{versions: "v1 v2*", stored: `["v1","v2"]`, webhook: true, schemas: map[string]string{
-		"v1": typed(`"text":{"type":"string"}`), "v2": typed(`"body":{"type":"string"},"since":{"type":"string","default":"v2"}`),
+		"v1": typed(`"text":{"type":"string"}`),
+		"v2": typed(`"body":{"type":"string"},"since":{"type":"string","default":"v2"}`),
 	}}
 }
 
@@ -76,7 +79,8 @@ func TestConverter(t *testing.T) {
 	o := Options{Converters: map[string]Converter{"example.com": ask}}
 	r := c.migrate(o)
 	require.Equal(t, []string{widgetsKey, widgetsDir + "ns/w0", widgetsDir + "ns/w2"}, r.changed())
-	require.Equal(t, resource{version: "v2", name: "w0", spec: `{"body":"x","since":"v2"}`}.json(t), r.out[widgetsDir+"ns/w0"].value)
+	require.Equal(t, resource{version: "v2", name: "w0", spec: `{"body":"x","since":"v2"}`}.json(t),
+		r.out[widgetsDir+"ns/w0"].value)
 	require.Equal(t, []int{2}, ask.calls)
 	require.Equal(t, []string{"widgets.example.com to v2"}, ask.asked)
 	require.Equal(t, []string{"v2"}, r.storedVersions(widgetsKey))
@@ -85,18 +89,21 @@ func TestConverter(t *testing.T) {
 	again := migrate(t, transform.Options{In: r.path}, o)
 	require.Equal(t, transform.Unchanged, again.Outcome)
 	require.Len(t, ask.calls, 1)
-	require.Equal(t, transform.Unchanged, migrate(t, transform.Options{In: r.path}, Options{}).Outcome, "nor is a converter needed")
+	require.Equal(t, transform.Unchanged, migrate(t, transform.Options{In: r.path}, Options{}).Outcome,
+		"nor is a converter needed")
 }
 
 // TestNeedsWebhook: without a converter the objects that need one are refused, the others are not;
 // a converter of another group is none.
 func TestNeedsWebhook(t *testing.T) {
 	stale, current := resource{version: "v1", name: "a"}, resource{version: "v2", name: "b", spec: `{"body":"x"}`}
-	path := newCluster(t, webhooked(), definition{name: "things.example.org", versions: "v1*", webhook: true}).add(stale, current).build()
+	path := newCluster(t, webhooked(), definition{name: "things.example.org", versions: "v1*",
+		webhook: true}).add(stale, current).build()
 	for _, o := range []Options{{}, {Converters: map[string]Converter{"example.org": &converter{do: renames}}}} {
 		r := migrate(t, transform.Options{In: path}, o)
 		r.refusedFor("error needs-webhook "+stale.key(), "warning stored-versions-kept "+widgetsKey)
-		require.Equal(t, "it is stored at v1, and only the conversion webhook of widgets.example.com can bring it to v2", r.reason(codeNeedsWebhook.Name))
+		require.Equal(t, "it is stored at v1, and only the conversion webhook of widgets.example.com can "+
+			"bring it to v2", r.reason(codeNeedsWebhook.Name))
 	}
 	r := migrate(t, transform.Options{In: path, Allow: []string{codeNeedsWebhook.Name}}, Options{})
 	require.Equal(t, []string{current.key()}, r.changed(), "it gets its default")
@@ -120,7 +127,8 @@ func TestConverterRefuses(t *testing.T) {
 	}}
 	o := Options{Converters: map[string]Converter{"example.com": ask}}
 	r := migrate(t, transform.Options{In: path}, o)
-	r.refusedFor("error conversion-failed "+widgetsDir+"ns/w3", "error conversion-failed "+widgetsDir+"ns/w8", "warning stored-versions-kept "+widgetsKey)
+	r.refusedFor("error conversion-failed "+widgetsDir+"ns/w3", "error conversion-failed "+widgetsDir+"ns/w8",
+		"warning stored-versions-kept "+widgetsKey)
 	require.Equal(t, []int{8, 2}, []int{r.resources(widgetsCRD).Rewritten, r.resources(widgetsCRD).Refused})
 
 	r = migrate(t, transform.Options{In: path, Allow: []string{codeConversionFailed.Name}}, o)
@@ -130,7 +138,8 @@ func TestConverterRefuses(t *testing.T) {
 
 	ask.do = renames
 	r = migrate(t, transform.Options{In: r.path}, o)
-	require.Equal(t, []string{widgetsKey, widgetsDir + "ns/w3", widgetsDir + "ns/w8"}, r.changed(), "a later run takes up the rest")
+	require.Equal(t, []string{widgetsKey, widgetsDir + "ns/w3", widgetsDir + "ns/w8"}, r.changed(),
+		"a later run takes up the rest")
 }
 
 // TestConverterBreaks: a converter that fails as a whole is asked once, not for each batch, and
@@ -152,7 +161,8 @@ func TestConverterBreaks(t *testing.T) {
 		r := migrate(t, transform.Options{In: path}, Options{Converters: map[string]Converter{"example.com": ask}})
 		require.ErrorIs(t, r.err, transform.ErrRefused)
 		require.Len(t, ask.calls, first)
-		require.Equal(t, []int{rewritten, many - rewritten}, []int{r.resources(widgetsCRD).Rewritten, r.resources(widgetsCRD).Refused})
+		require.Equal(t, []int{rewritten, many - rewritten},
+			[]int{r.resources(widgetsCRD).Rewritten, r.resources(widgetsCRD).Refused})
 		require.Len(t, r.Problems, many-rewritten+1)
 		require.Contains(t, r.Problems[0].Reason, "it is silent")
 		require.Less(t, len(r.Problems[0].Reason), 4100)
@@ -169,13 +179,15 @@ func TestConverterAnswers(t *testing.T) {
 	o := resource{version: "v1", name: "a"}
 	path := newCluster(t, webhooked()).add(o).build()
 	run := func(do func(obj map[string]any) error, allow ...string) result {
-		return migrate(t, transform.Options{In: path, Allow: allow}, Options{Converters: map[string]Converter{"example.com": &converter{do: do}}})
+		return migrate(t, transform.Options{In: path, Allow: allow},
+			Options{Converters: map[string]Converter{"example.com": &converter{do: do}}})
 	}
 	keeps := func(obj map[string]any) error { return nil } // spec.text, which v2 does not know
 	r := run(keeps)
 	r.refusedFor("error pruned-field "+o.key(), "warning stored-versions-kept "+widgetsKey)
 	require.Equal(t, "the schemas do not know spec.text", r.reason(codePrunedField.Name))
-	require.Equal(t, resource{version: "v2", name: "a", spec: `{"since":"v2"}`}.json(t), run(keeps, codePrunedField.Name).out[o.key()].value)
+	require.Equal(t, resource{version: "v2", name: "a", spec: `{"since":"v2"}`}.json(t),
+		run(keeps, codePrunedField.Name).out[o.key()].value)
 
 	r = run(func(obj map[string]any) error { obj["apiVersion"] = "example.com/v1"; return renames(obj) })
 	r.refusedFor("error conversion-failed "+o.key(), "warning stored-versions-kept "+widgetsKey)
@@ -185,7 +197,8 @@ func TestConverterAnswers(t *testing.T) {
 		return renames(obj)
 	})
 	r.refusedFor("error invalid "+o.key(), "warning stored-versions-kept "+widgetsKey)
-	require.Equal(t, "the converter's answer: the object grows too large: by more than 6291456 bytes", r.reason(codeInvalid.Name))
+	require.Equal(t, "the converter's answer: the object grows too large: by more than 6291456 bytes",
+		r.reason(codeInvalid.Name))
 
 	r = run(func(obj map[string]any) error { obj["metadata"] = "none"; return renames(obj) })
 	require.ErrorIs(t, r.err, transform.ErrRefused)
@@ -198,7 +211,8 @@ func TestConverterCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ask := &converter{do: renames, fail: func(int) error { cancel(); return ctx.Err() }}
 	path := newCluster(t, webhooked()).add(resource{version: "v1", name: "a"}).build()
-	r := migrateContext(ctx, t, transform.Options{In: path}, Options{Converters: map[string]Converter{"example.com": ask}})
+	r := migrateContext(ctx, t, transform.Options{In: path},
+		Options{Converters: map[string]Converter{"example.com": ask}})
 	require.ErrorIs(t, r.err, context.Canceled)
 	require.Equal(t, transform.Failed, r.Outcome)
 }
@@ -246,12 +260,14 @@ func TestToNoVersion(t *testing.T) {
 func TestToWebhook(t *testing.T) {
 	o := resource{version: "v2", name: "a", spec: `{"body":"x","since":"v2"}`}
 	path := newCluster(t, webhooked()).add(o).build()
-	migrate(t, transform.Options{In: path}, Options{To: "v1"}).refusedFor("error needs-webhook "+o.key(), "warning stored-versions-kept "+widgetsKey)
+	migrate(t, transform.Options{In: path}, Options{To: "v1"}).refusedFor("error needs-webhook "+o.key(),
+		"warning stored-versions-kept "+widgetsKey)
 	ask := &converter{do: func(obj map[string]any) error {
 		obj["spec"] = map[string]any{"text": obj["spec"].(map[string]any)["body"]}
 		return nil
 	}}
-	r := migrate(t, transform.Options{In: path}, Options{To: "v1", Converters: map[string]Converter{"example.com": ask}})
+	r := migrate(t, transform.Options{In: path}, Options{To: "v1",
+		Converters: map[string]Converter{"example.com": ask}})
 	require.Equal(t, resource{version: "v1", name: "a"}.json(t), r.out[o.key()].value)
 	require.Equal(t, []string{"widgets.example.com to v1"}, ask.asked)
 }
@@ -268,20 +284,25 @@ func TestMap(t *testing.T) {
 		changed []string
 		unused  int // mappings
 	}{
-		{"to the storage version", []Mapping{{"example.com", "v1beta1", "v1"}}, "", []string{widgetsKey, gone.key()}, 0},
+		{"to the storage version", []Mapping{{"example.com", "v1beta1", "v1"}}, "", []string{widgetsKey, gone.key()},
+			0},
 		{"to another", []Mapping{{"example.com", "v1beta1", "v1alpha1"}}, "", []string{widgetsKey, gone.key()}, 0},
-		{"the first that fits", []Mapping{{"example.com", "v2", "v1"}, {"example.com", "v1beta1", "v7"}, {"example.com", "v1beta1", "v1"}}, "", []string{widgetsKey, gone.key()}, 1},
+		{"the first that fits", []Mapping{{"example.com", "v2", "v1"}, {"example.com", "v1beta1", "v7"},
+			{"example.com", "v1beta1", "v1"}}, "", []string{widgetsKey, gone.key()}, 1},
 		{"none", nil, "it is stored at v1beta1", nil, 0},
 		{"of another version", []Mapping{{"example.com", "v1beta2", "v1"}}, "it is stored at v1beta1", nil, 1},
-		{"to one that is gone too", []Mapping{{"example.com", "v1beta1", "v2"}}, "v2, which is to take its place, is not listed either", nil, 0},
+		{"to one that is gone too", []Mapping{{"example.com", "v1beta1", "v2"}},
+			"v2, which is to take its place, is not listed either", nil, 0},
 		{"of another group", []Mapping{{"example.org", "v1beta1", "v1"}}, "it is stored at v1beta1", nil, 1},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			r := newCluster(t, lists, definition{name: "things.example.org", versions: "v1*"}).add(gone).migrate(Options{Mappings: tt.m})
+			r := newCluster(t, lists, definition{name: "things.example.org",
+				versions: "v1*"}).add(gone).migrate(Options{Mappings: tt.m})
 			if tt.reason != "" {
 				want := []string{"error unlisted-version " + gone.key(), "warning stored-versions-kept " + widgetsKey}
-				r.refusedFor(slices.Insert(want, 1, slices.Repeat([]string{"warning mapping-unused "}, tt.unused)...)...)
+				r.refusedFor(slices.Insert(want, 1, slices.Repeat([]string{"warning mapping-unused "},
+					tt.unused)...)...)
 				require.Contains(t, r.reason(codeUnlistedVersion.Name), tt.reason)
 				return
 			}
@@ -297,9 +318,12 @@ func TestMap(t *testing.T) {
 // TestMapGroup: a mapping is for every kind of its group that has lost the version; where the
 // version is still listed, its own schema reads the objects.
 func TestMapGroup(t *testing.T) {
-	lists := definition{name: "gadgets.example.com", versions: "v1beta1 v1*", stored: `["v1beta1","v1"]`, schemas: map[string]string{"v1beta1": typed(`"text":{"type":"string"},"own":{"type":"string","default":"o"}`), "v1": typed(`"text":{"type":"string"},"own":{"type":"string"}`)}}
+	lists := definition{name: "gadgets.example.com", versions: "v1beta1 v1*", stored: `["v1beta1","v1"]`,
+		schemas: map[string]string{"v1beta1": typed(`"text":{"type":"string"},"own":{"type":"string","default":"o"}`),
+			"v1": typed(`"text":{"type":"string"},"own":{"type":"string"}`)}}
 	lost := definition{versions: "v1*", stored: `["v1beta1","v1"]`}
-	listed, gone := resource{crd: "gadgets.example.com", version: "v1beta1", name: "a"}, resource{version: "v1beta1", name: "a"}
+	listed, gone := resource{crd: "gadgets.example.com", version: "v1beta1", name: "a"},
+		resource{version: "v1beta1", name: "a"}
 	other := resource{crd: "things.example.com", version: "v1beta1", name: "a"}
 	r := newCluster(t, lists, lost, definition{name: "things.example.com", versions: "v1*"}).add(listed, gone, other).
 		migrate(Options{Exclude: []string{"things.example.com"}, Mappings: []Mapping{{"example.com", "v1beta1", "v1"}}})

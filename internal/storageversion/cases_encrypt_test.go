@@ -21,7 +21,8 @@ import (
 func (r result) open(with *encryption.Transformers, resource, key, by string) string {
 	r.t.Helper()
 	require.True(r.t, strings.HasPrefix(r.out[key].value, by), "%.40s", r.out[key].value)
-	plain, stale, err := with.Decrypt(context.Background(), gvr.ParseGroupResource(resource), []byte(key), []byte(r.out[key].value))
+	plain, stale, err := with.Decrypt(context.Background(), gvr.ParseGroupResource(resource), []byte(key),
+		[]byte(r.out[key].value))
 	require.NoError(r.t, err)
 	require.False(r.t, stale, key)
 	return string(plain)
@@ -33,8 +34,10 @@ func (r result) open(with *encryption.Transformers, resource, key, by string) st
 func TestEncrypted(t *testing.T) {
 	for _, provider := range []string{"aescbc", "aesgcm", "secretbox"} {
 		t.Run(provider, func(t *testing.T) {
-			old, now := crypttest.Load(t, widgetsCRD+": secretbox=o"), crypttest.Load(t, widgetsCRD+": "+provider+"=n secretbox=o identity")
-			stale, current, plain := resource{version: "v1alpha1", name: "a"}, resource{version: "v1", name: "b"}, resource{version: "v1alpha1", name: "c"}
+			old, now := crypttest.Load(t, widgetsCRD+": secretbox=o"),
+				crypttest.Load(t, widgetsCRD+": "+provider+"=n secretbox=o identity")
+			stale, current, plain := resource{version: "v1alpha1", name: "a"}, resource{version: "v1", name: "b"},
+				resource{version: "v1alpha1", name: "c"}
 			c := newCluster(t, twoVersions())
 			c.put(stale.key(), crypttest.Encrypt(t, old, widgetsCRD, stale.key(), stale.json(t)))
 			c.put(current.key(), crypttest.Encrypt(t, old, widgetsCRD, current.key(), current.json(t)))
@@ -91,17 +94,21 @@ func TestWouldBePlaintext(t *testing.T) {
 	with := crypttest.Load(t, widgetsCRD+": identity aescbc=a")
 	o, plain := resource{version: "v1alpha1", name: "a"}, resource{version: "v1alpha1", name: "b"}
 	encrypted := crypttest.Encrypt(t, crypttest.Load(t, widgetsCRD+": aescbc=a"), widgetsCRD, o.key(), o.json(t))
-	files := transform.Options{In: newCluster(t, twoVersions()).put(o.key(), encrypted).add(plain).build(), Encryption: with}
+	files := transform.Options{In: newCluster(t, twoVersions()).put(o.key(), encrypted).add(plain).build(),
+		Encryption: with}
 	r := migrate(t, files, Options{})
 	r.refusedFor("error would-be-plaintext "+o.key(), "warning stored-versions-kept "+widgetsKey)
-	require.Contains(t, r.reason(transform.CodeWouldBePlaintext.Name), "widgets.example.com would be stored in the clear")
+	require.Contains(t, r.reason(transform.CodeWouldBePlaintext.Name),
+		"widgets.example.com would be stored in the clear")
 	files.Allow = []string{transform.CodeWouldBePlaintext.Name}
 	r = migrate(t, files, Options{})
 	require.Equal(t, []string{plain.key()}, r.changed())
 	require.Equal(t, []string{"v1alpha1", "v1"}, r.storedVersions(widgetsKey))
 	require.Equal(t, []int{1, 1}, []int{r.resources(widgetsCRD).Rewritten, r.resources(widgetsCRD).Refused})
 
-	require.Equal(t, []string{"error would-be-plaintext " + o.key()}, migrate(t, transform.Options{In: files.In, Encryption: with}, Options{Rewrap: true, Exclude: []string{widgetsCRD}}).problems()[:1])
+	require.Equal(t, []string{"error would-be-plaintext " + o.key()},
+		migrate(t, transform.Options{In: files.In, Encryption: with},
+			Options{Rewrap: true, Exclude: []string{widgetsCRD}}).problems()[:1])
 }
 
 // TestEncryptedDefinition: a CustomResourceDefinition may be encrypted too, and stays so; where it
@@ -114,23 +121,28 @@ func TestEncryptedDefinition(t *testing.T) {
 	path := newCluster(t).put(widgetsKey, encrypted).add(o).build()
 	r := migrate(t, transform.Options{In: path, Encryption: with}, Options{})
 	require.Equal(t, []string{widgetsKey, o.key()}, r.changed())
-	require.Equal(t, strings.Replace(twoVersions().json(t), `["v1alpha1","v1"]`, `["v1"]`, 1), r.open(with, definitionsResource, widgetsKey, "k8s:enc:aesgcm"))
+	require.Equal(t, strings.Replace(twoVersions().json(t), `["v1alpha1","v1"]`, `["v1"]`, 1),
+		r.open(with, definitionsResource, widgetsKey, "k8s:enc:aesgcm"))
 
-	r = migrate(t, transform.Options{In: path, Encryption: crypttest.Load(t, definitionsResource+": identity aesgcm=a"), Allow: []string{transform.CodeWouldBePlaintext.Name}}, Options{})
+	r = migrate(t, transform.Options{In: path, Encryption: crypttest.Load(t, definitionsResource+": identity aesgcm=a"),
+		Allow: []string{transform.CodeWouldBePlaintext.Name}}, Options{})
 	require.Equal(t, []string{o.key()}, r.changed())
-	require.Equal(t, StoredVersions{Before: []string{"v1alpha1", "v1"}, After: []string{"v1alpha1", "v1"}, Kept: "it would be stored in the clear"}, r.resources(widgetsCRD).StoredVersions)
+	require.Equal(t, StoredVersions{Before: []string{"v1alpha1", "v1"}, After: []string{"v1alpha1", "v1"},
+		Kept: "it would be stored in the clear"}, r.resources(widgetsCRD).StoredVersions)
 
 	// with another storage version asked for, its objects must not move on without it
 	fresh := resource{version: "v1", name: "b"}
 	path = newCluster(t).put(widgetsKey, encrypted).add(fresh).build()
-	r = migrate(t, transform.Options{In: path, Encryption: crypttest.Load(t, definitionsResource+": identity aesgcm=a"), Allow: []string{transform.CodeWouldBePlaintext.Name}}, Options{To: "v1alpha1"})
+	r = migrate(t, transform.Options{In: path, Encryption: crypttest.Load(t, definitionsResource+": identity aesgcm=a"),
+		Allow: []string{transform.CodeWouldBePlaintext.Name}}, Options{To: "v1alpha1"})
 	require.Empty(t, r.changed())
 	require.Equal(t, []string{"error would-be-plaintext " + widgetsKey}, r.problems())
 }
 
 // secretObject is a Secret as a server stores it.
 func secretObject(name string) *corev1.Secret {
-	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns", UID: "u"}, Data: map[string][]byte{"password": []byte("hunter2")}, Type: "Opaque"}
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns", UID: "u"},
+		Data: map[string][]byte{"password": []byte("hunter2")}, Type: "Opaque"}
 }
 
 // TestRewrap (case 28): every value is encrypted by the first provider and its first key, the
@@ -152,13 +164,15 @@ func TestRewrap(t *testing.T) {
 	c.put(current.key(), crypttest.Encrypt(t, old, widgetsCRD, current.key(), current.json(t)))
 	path := c.build()
 	r := migrate(t, transform.Options{In: path, Encryption: now}, Options{Rewrap: true})
-	require.Equal(t, []string{widgetsKey, stale.key(), current.key(), secret + "encrypted", secret + "plain"}, r.changed())
+	require.Equal(t, []string{widgetsKey, stale.key(), current.key(), secret + "encrypted", secret + "plain"},
+		r.changed())
 	for _, name := range []string{"encrypted", "plain"} {
 		require.Equal(t, native, r.open(now, "secrets", secret+name, "k8s:enc:aesgcm:v1:n:"))
 	}
 	require.Equal(t, current.json(t), r.open(now, widgetsCRD, current.key(), "k8s:enc:aesgcm:v1:n:"))
 	require.Equal(t, stale.at("v1").json(t), r.open(now, widgetsCRD, stale.key(), "k8s:enc:aesgcm:v1:n:"))
-	require.Equal(t, []int{1, 1}, []int{r.resources(widgetsCRD).Rewritten, r.resources(widgetsCRD).Unchanged}, "only what is re-encoded counts as that")
+	require.Equal(t, []int{1, 1}, []int{r.resources(widgetsCRD).Rewritten, r.resources(widgetsCRD).Unchanged},
+		"only what is re-encoded counts as that")
 
 	again := migrate(t, transform.Options{In: r.path, Encryption: now}, Options{Rewrap: true})
 	require.Equal(t, transform.Unchanged, again.Outcome)
@@ -167,19 +181,24 @@ func TestRewrap(t *testing.T) {
 	all := []string{widgetsCRD}
 	only := migrate(t, transform.Options{In: path, Encryption: now}, Options{Rewrap: true, Exclude: all})
 	require.Equal(t, []string{stale.key(), current.key(), secret + "encrypted", secret + "plain"}, only.changed())
-	require.Equal(t, stale.json(t), only.open(now, widgetsCRD, stale.key(), "k8s:enc:aesgcm:v1:n:"), "its version stays")
+	require.Equal(t, stale.json(t), only.open(now, widgetsCRD, stale.key(), "k8s:enc:aesgcm:v1:n:"),
+		"its version stays")
 }
 
 // TestRewrapClosed: a key rotation that cannot open a value is not done, and says which.
 func TestRewrapClosed(t *testing.T) {
 	with := crypttest.Load(t, "secrets: aescbc=n identity")
-	lost := crypttest.Encrypt(t, crypttest.Load(t, "secrets: aescbc=o"), "secrets", "/registry/secrets/ns/a", protobufOf(t, "v1", "Secret", secretObject("s"), 0))
-	path := newCluster(t).put("/registry/namespaces/default", namespaceJSON).put("/registry/secrets/ns/a", lost).native("/registry/secrets/ns/b", "v1", "Secret", secretObject("b")).build()
+	lost := crypttest.Encrypt(t, crypttest.Load(t, "secrets: aescbc=o"), "secrets", "/registry/secrets/ns/a",
+		protobufOf(t, "v1", "Secret", secretObject("s"), 0))
+	path := newCluster(t).put("/registry/namespaces/default", namespaceJSON).put("/registry/secrets/ns/a",
+		lost).native("/registry/secrets/ns/b", "v1", "Secret", secretObject("b")).build()
 	r := migrate(t, transform.Options{In: path, Encryption: with}, Options{Rewrap: true})
 	r.refusedFor("error encrypted /registry/secrets/ns/a")
 	require.Contains(t, r.reason(finding.Encrypted.Name), "aescbc:v1:o")
-	require.Equal(t, 1, strings.Count(r.reason(finding.Encrypted.Name), "aescbc:v1:o"), r.reason(finding.Encrypted.Name))
-	r = migrate(t, transform.Options{In: path, Encryption: with, Allow: []string{finding.Encrypted.Name}}, Options{Rewrap: true})
+	require.Equal(t, 1, strings.Count(r.reason(finding.Encrypted.Name), "aescbc:v1:o"),
+		r.reason(finding.Encrypted.Name))
+	r = migrate(t, transform.Options{In: path, Encryption: with, Allow: []string{finding.Encrypted.Name}},
+		Options{Rewrap: true})
 	require.Equal(t, []string{"/registry/secrets/ns/b"}, r.changed())
 }
 
@@ -189,7 +208,8 @@ func TestRewrapAllowed(t *testing.T) {
 	old, now := crypttest.Load(t, widgetsCRD+": aescbc=o"), crypttest.Load(t, widgetsCRD+": aescbc=no")
 	o := resource{version: "v1old", name: "a"}
 	path := newCluster(t, twoVersions()).put(o.key(), crypttest.Encrypt(t, old, widgetsCRD, o.key(), o.json(t))).build()
-	r := migrate(t, transform.Options{In: path, Encryption: now, Allow: []string{codeUnlistedVersion.Name}}, Options{Rewrap: true})
+	r := migrate(t, transform.Options{In: path, Encryption: now, Allow: []string{codeUnlistedVersion.Name}},
+		Options{Rewrap: true})
 	require.Contains(t, r.changed(), o.key())
 	require.Equal(t, o.json(t), r.open(now, widgetsCRD, o.key(), "k8s:enc:aescbc:v1:n:"))
 	require.Equal(t, encoding.FormatEncrypted, encoding.Detect([]byte(r.out[o.key()].value)))
@@ -198,8 +218,10 @@ func TestRewrapAllowed(t *testing.T) {
 // TestRewrapStrays: an encrypted value outside the prefixes of the API servers is reported.
 func TestRewrapStrays(t *testing.T) {
 	with := crypttest.Load(t, "secrets: aescbc=n")
-	lost := crypttest.Encrypt(t, with, "secrets", "/other/secrets/ns/a", protobufOf(t, "v1", "Secret", secretObject("a"), 0))
-	path := newCluster(t).put("/registry/namespaces/default", namespaceJSON).put("/other/secrets/ns/a", lost).native("/other/secrets/ns/b", "v1", "Secret", secretObject("b")).build()
+	lost := crypttest.Encrypt(t, with, "secrets", "/other/secrets/ns/a",
+		protobufOf(t, "v1", "Secret", secretObject("a"), 0))
+	path := newCluster(t).put("/registry/namespaces/default", namespaceJSON).put("/other/secrets/ns/a",
+		lost).native("/other/secrets/ns/b", "v1", "Secret", secretObject("b")).build()
 	r := migrate(t, transform.Options{In: path, Encryption: with}, Options{Rewrap: true})
 	r.refusedFor("error unknown-key /other/secrets/ns/a")
 	require.Contains(t, r.reason(codeUnknownKey.Name), "--prefix")
@@ -212,7 +234,8 @@ func TestRewrapStrays(t *testing.T) {
 // reported where its prefix is left out.
 func TestRewrapNested(t *testing.T) {
 	const nested = "/registry/tenants.io/one"
-	const outer, inner, crd = "/registry/secrets/ns/a", nested + "/secrets/ns/a", nested + "/apiextensions.k8s.io/customresourcedefinitions/widgets.example.com"
+	const outer, inner, crd = "/registry/secrets/ns/a", nested + "/secrets/ns/a",
+		nested + "/apiextensions.k8s.io/customresourcedefinitions/widgets.example.com"
 	old, now := crypttest.Load(t, "secrets: aescbc=o"), crypttest.Load(t, "secrets: aescbc=no")
 	plain := protobufOf(t, "v1", "Secret", secretObject("a"), 0)
 	c := newCluster(t).put("/registry/namespaces/default", namespaceJSON).put(crd, twoVersions().json(t))

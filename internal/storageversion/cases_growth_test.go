@@ -15,7 +15,8 @@ import (
 // All are written, in the order of their keys.
 func TestGrowth(t *testing.T) {
 	long := typed(`"text":{"type":"string"},"long":{"type":"string","default":"` + strings.Repeat("x", 1<<20) + `"}`)
-	for name, schemas := range map[string]map[string]string{"stored version": {"v1alpha1": long, "v1": openSchema}, "storage version": {"v1": long}} {
+	for name, schemas := range map[string]map[string]string{"stored version": {"v1alpha1": long, "v1": openSchema},
+		"storage version": {"v1": long}} {
 		t.Run(name, func(t *testing.T) {
 			require.Greater(t, 80<<20, batchMemory)
 			c := newCluster(t, definition{versions: "v1alpha1 v1*", stored: `["v1alpha1","v1"]`, schemas: schemas})
@@ -28,7 +29,8 @@ func TestGrowth(t *testing.T) {
 			r := c.migrate(Options{})
 			require.NoError(t, r.err)
 			require.Equal(t, 80, r.resources("widgets.example.com").Rewritten)
-			require.True(t, slices.IsSortedFunc(keys, func(a, b string) int { return int(r.out[a].mod - r.out[b].mod) }))
+			require.True(t, slices.IsSortedFunc(keys,
+				func(a, b string) int { return int(r.out[a].mod - r.out[b].mod) }))
 			for _, key := range keys {
 				require.Greater(t, len(r.out[key].value), 1<<20)
 			}
@@ -43,11 +45,13 @@ const openSchema = `{"type":"object","x-kubernetes-preserve-unknown-fields":true
 func TestGrowthWithoutEnd(t *testing.T) {
 	bomb := `{"type":"string"}`
 	for range 9 {
-		bomb = `{"type":"array","default":[` + strings.Repeat(`{},`, 11) + `{}],"items":{"type":"object","properties":{"l":` + bomb + `}}}`
+		bomb = `{"type":"array","default":[` + strings.Repeat(`{},`, 11) +
+			`{}],"items":{"type":"object","properties":{"l":` + bomb + `}}}`
 	}
 	d := definition{versions: "v1alpha1 v1*", stored: `["v1alpha1","v1"]`,
 		schemas: map[string]string{"v1alpha1": openSchema, "v1": typed(`"text":{"type":"string"},"l":` + bomb)}}
-	good, bad := resource{version: "v1alpha1", name: "good", spec: `{"l":[]}`}, resource{version: "v1alpha1", name: "bad"}
+	good, bad := resource{version: "v1alpha1", name: "good", spec: `{"l":[]}`},
+		resource{version: "v1alpha1", name: "bad"}
 	r := newCluster(t, d).add(good, bad).migrate(Options{}, codeInvalid.Name)
 	require.NoError(t, r.err)
 	require.Len(t, r.Problems, 2)
@@ -62,16 +66,20 @@ func TestGrowthWithoutEnd(t *testing.T) {
 	r = newCluster(t, d).add(bad).migrate(Options{Mode: schema.Pure})
 	require.NoError(t, r.err)
 	require.Equal(t, bad.at("v1").json(t), r.out[bad.key()].value)
-	require.Contains(t, r.reason(codeViolatesSchema.Name), "it was not validated at v1: defaults of v1: the object grows too large")
+	require.Contains(t, r.reason(codeViolatesSchema.Name),
+		"it was not validated at v1: defaults of v1: the object grows too large")
 }
 
 // TestRulesThatCostMuch: the rules of a definition have a budget for all objects. What comes after
 // it is written, and it is said that nobody validated it.
 func TestRulesThatCostMuch(t *testing.T) {
 	list := `[` + strings.Repeat("1,", 44) + `1]`
-	d := definition{versions: "v1alpha1 v1*", stored: `["v1alpha1","v1"]`, schemas: map[string]string{"v1alpha1": openSchema,
-		"v1": `{"type":"object","x-kubernetes-validations":[{"rule":"` + list + `.all(a, ` + list + `.all(b, ` + list + `.all(c, a + b + c > 0)))"}],` +
-			strings.TrimPrefix(typed(`"text":{"type":"string"}`), "{")}}
+	d := definition{versions: "v1alpha1 v1*", stored: `["v1alpha1","v1"]`,
+		schemas: map[string]string{"v1alpha1": openSchema,
+			"v1": `{"type":"object","x-kubernetes-validations":[{"rule":"` + list + `.all(a, ` + list + `.all(b, ` +
+				list +
+				`.all(c, a + b + c > 0)))"}],` +
+				strings.TrimPrefix(typed(`"text":{"type":"string"}`), "{")}}
 	c := newCluster(t, d)
 	for i := range 30 {
 		c = c.add(resource{version: "v1alpha1", name: fmt.Sprintf("a%02d", i)})
@@ -82,6 +90,7 @@ func TestRulesThatCostMuch(t *testing.T) {
 	require.Len(t, r.Problems, 17)
 	for _, p := range r.Problems {
 		require.Equal(t, codeViolatesSchema.Name, p.Code.Name)
-		require.Contains(t, p.Reason, "it was not validated at v1: the schemas and rules of CustomResourceDefinitions cost 10769278 units of CEL for the first 13 objects")
+		require.Contains(t, p.Reason, "it was not validated at v1: the schemas and rules of "+
+			"CustomResourceDefinitions cost 10769278 units of CEL for the first 13 objects")
 	}
 }

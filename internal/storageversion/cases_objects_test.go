@@ -20,7 +20,8 @@ func typed(properties string) string {
 func TestScopes(t *testing.T) {
 	defs := []definition{
 		{name: "widgets.example.com", kind: "Widget", versions: "v1alpha1 v1*", stored: `["v1alpha1","v1"]`},
-		{name: "widgetsets.example.com", kind: "WidgetSet", versions: "v1alpha1 v1*", stored: `["v1alpha1","v1"]`, cluster: true},
+		{name: "widgetsets.example.com", kind: "WidgetSet", versions: "v1alpha1 v1*", stored: `["v1alpha1","v1"]`,
+			cluster: true},
 		{name: "widgets.example.com.br", kind: "Widget", versions: "v1alpha1* v1"},
 	}
 	c := newCluster(t, defs...)
@@ -41,16 +42,27 @@ func TestScopes(t *testing.T) {
 	require.Equal(t, 100, r.resources("widgetsets.example.com").Rewritten)
 	require.Equal(t, 1, r.resources("widgets.example.com.br").Unchanged)
 	for _, key := range want {
-		require.Equal(t, strings.Replace(r.in[key].value, "example.com/v1alpha1", "example.com/v1", 1), r.out[key].value)
+		require.Equal(t, strings.Replace(r.in[key].value, "example.com/v1alpha1", "example.com/v1", 1),
+			r.out[key].value)
 	}
 	require.Empty(t, r.Problems)
 }
 
 // TestValues (cases 33 to 35 and 42): what a stale object becomes, and what is said of it.
 func TestValues(t *testing.T) {
-	alpha := typed(`"text":{"type":"string"},"old":{"type":"string"},"big":{"type":"integer","format":"int64"},"ratio":{"type":"number"},"nul":{"type":"string","nullable":true},"list":{"type":"array","items":{"type":"object","properties":{"a":{"type":"string"}}}},"free":{"type":"object","x-kubernetes-preserve-unknown-fields":true}`)
-	v1 := typed(`"text":{"type":"string","maxLength":3},"since":{"type":"string","default":"v1"},"big":{"type":"integer","format":"int64"},"ratio":{"type":"number"},"nul":{"type":"string","nullable":true},"list":{"type":"array","items":{"type":"object","properties":{"a":{"type":"string"},"w":{"type":"integer","default":8}}}},"free":{"type":"object","x-kubernetes-preserve-unknown-fields":true}`)
-	d := definition{versions: "v1alpha1 v1*", stored: `["v1alpha1","v1"]`, schemas: map[string]string{"v1alpha1": alpha, "v1": v1}}
+	alpha := typed(
+		`"text":{"type":"string"},"old":{"type":"string"},"big":{"type":"integer","format":"int64"},` +
+			`"ratio":{"type":"number"},"nul":{"type":"string","nullable":true},"list":{"type":"array",` +
+			`"items":{"type":"object","properties":{"a":{"type":"string"}}}},"free":{"type":"object",` +
+			`"x-kubernetes-preserve-unknown-fields":true}`)
+	v1 := typed(
+		`"text":{"type":"string","maxLength":3},"since":{"type":"string","default":"v1"},"big":{"type":"integer",` +
+			`"format":"int64"},"ratio":{"type":"number"},"nul":{"type":"string","nullable":true},` +
+			`"list":{"type":"array","items":{"type":"object","properties":{"a":{"type":"string"},` +
+			`"w":{"type":"integer","default":8}}}},"free":{"type":"object",` +
+			`"x-kubernetes-preserve-unknown-fields":true}`)
+	d := definition{versions: "v1alpha1 v1*", stored: `["v1alpha1","v1"]`,
+		schemas: map[string]string{"v1alpha1": alpha, "v1": v1}}
 	tests := []struct {
 		name, spec, want string
 		code, reason     string // empty for none
@@ -61,17 +73,23 @@ func TestValues(t *testing.T) {
 		{"integral float", `{"ratio":3.0}`, `{"ratio":3,"since":"v1"}`, "", ""},
 		{"float", `{"ratio":0.1}`, `{"ratio":0.1,"since":"v1"}`, "", ""},
 		{"HTML", `{"free":{"a":"<&>"}}`, `{"free":{"a":"\u003c\u0026\u003e"},"since":"v1"}`, "", ""},
-		{"line separators", `{"free":{"a":"` + "\u2028\u2029é" + `"}}`, `{"free":{"a":"\u2028\u2029é"},"since":"v1"}`, "", ""},
+		{"line separators", `{"free":{"a":"` + "\u2028\u2029é" + `"}}`, `{"free":{"a":"\u2028\u2029é"},"since":"v1"}`,
+			"", ""},
 		{"null that is allowed", `{"nul":null}`, `{"nul":null,"since":"v1"}`, "", ""},
-		{"null that means nothing", `{"text":null}`, `{"since":"v1"}`, codeDroppedNull.Name, "spec.text is null, which means nothing there"},
+		{"null that means nothing", `{"text":null}`, `{"since":"v1"}`, codeDroppedNull.Name,
+			"spec.text is null, which means nothing there"},
 		{"items", `{"free":{"items":[]}}`, `{"free":{"items":[]},"since":"v1"}`, "", ""},
-		{"too long now", `{"text":"four"}`, `{"since":"v1","text":"four"}`, codeViolatesSchema.Name, "the schema of v1 does not allow spec.text (FieldValueTooLong)"},
-		{"unknown to the new version", `{"old":"lost","text":"x"}`, `{"since":"v1","text":"x"}`, codePrunedField.Name, "the schemas do not know spec.old"},
-		{"unknown to both", `{"list":[{"a":"1","secret":2}],"nobody":1}`, `{"list":[{"a":"1","w":8}],"since":"v1"}`, codePrunedField.Name, "the schemas do not know spec.list[0].secret, spec.nobody"},
+		{"too long now", `{"text":"four"}`, `{"since":"v1","text":"four"}`, codeViolatesSchema.Name,
+			"the schema of v1 does not allow spec.text (FieldValueTooLong)"},
+		{"unknown to the new version", `{"old":"lost","text":"x"}`, `{"since":"v1","text":"x"}`, codePrunedField.Name,
+			"the schemas do not know spec.old"},
+		{"unknown to both", `{"list":[{"a":"1","secret":2}],"nobody":1}`, `{"list":[{"a":"1","w":8}],"since":"v1"}`,
+			codePrunedField.Name, "the schemas do not know spec.list[0].secret, spec.nobody"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			o := resource{version: "v1alpha1", name: "a", spec: tt.spec, meta: `"annotations":{"n":"1"},`, late: `"labels":{"l":"1"},`}
+			o := resource{version: "v1alpha1", name: "a", spec: tt.spec, meta: `"annotations":{"n":"1"},`,
+				late: `"labels":{"l":"1"},`}
 			path := newCluster(t, d).add(o).build()
 			allow := []string{}
 			if tt.code == codePrunedField.Name {
@@ -104,19 +122,29 @@ func TestMetadata(t *testing.T) {
 		name, metadata, want string
 		code, reason         string
 	}{
-		{"being deleted", `"deletionGracePeriodSeconds":0,"deletionTimestamp":"2026-02-01T00:00:00Z","finalizers":["x/y"],"generation":4,"name":"a","namespace":"ns","uid":"u"`, "", "", ""},
-		{"generation zero", `"generation":0,"name":"a","namespace":"ns","uid":"u"`, `"generation":1,"name":"a","namespace":"ns","uid":"u"`, "", ""},
-		{"selfLink", `"generation":1,"name":"a","namespace":"ns","selfLink":"/x","uid":"u"`, `"generation":1,"name":"a","namespace":"ns","uid":"u"`, "", ""},
-		{"labels of a wrong type", `"generation":1,"labels":{"a":1},"name":"a","namespace":"ns","uid":"u"`, `"generation":1,"name":"a","namespace":"ns","uid":"u"`, codePrunedField.Name, "metadata.labels"},
-		{"unknown field", `"generation":1,"name":"a","namespace":"ns","nobody":1,"uid":"u"`, `"generation":1,"name":"a","namespace":"ns","uid":"u"`, codePrunedField.Name, "metadata.nobody"},
-		{"another name", `"generation":1,"name":"b","namespace":"ns","uid":"u"`, "", codeKeyMismatch.Name, `it names itself "ns/b", unlike its key`},
-		{"another namespace", `"generation":1,"name":"a","namespace":"other","uid":"u"`, "", codeKeyMismatch.Name, `it names itself "other/a", unlike its key`},
-		{"no namespace", `"generation":1,"name":"a","uid":"u"`, "", codeKeyMismatch.Name, `it names itself "a", unlike its key`},
+		{"being deleted",
+			`"deletionGracePeriodSeconds":0,"deletionTimestamp":"2026-02-01T00:00:00Z","finalizers":["x/y"],` +
+				`"generation":4,"name":"a","namespace":"ns","uid":"u"`, "", "", ""},
+		{"generation zero", `"generation":0,"name":"a","namespace":"ns","uid":"u"`,
+			`"generation":1,"name":"a","namespace":"ns","uid":"u"`, "", ""},
+		{"selfLink", `"generation":1,"name":"a","namespace":"ns","selfLink":"/x","uid":"u"`,
+			`"generation":1,"name":"a","namespace":"ns","uid":"u"`, "", ""},
+		{"labels of a wrong type", `"generation":1,"labels":{"a":1},"name":"a","namespace":"ns","uid":"u"`,
+			`"generation":1,"name":"a","namespace":"ns","uid":"u"`, codePrunedField.Name, "metadata.labels"},
+		{"unknown field", `"generation":1,"name":"a","namespace":"ns","nobody":1,"uid":"u"`,
+			`"generation":1,"name":"a","namespace":"ns","uid":"u"`, codePrunedField.Name, "metadata.nobody"},
+		{"another name", `"generation":1,"name":"b","namespace":"ns","uid":"u"`, "", codeKeyMismatch.Name,
+			`it names itself "ns/b", unlike its key`},
+		{"another namespace", `"generation":1,"name":"a","namespace":"other","uid":"u"`, "", codeKeyMismatch.Name,
+			`it names itself "other/a", unlike its key`},
+		{"no namespace", `"generation":1,"name":"a","uid":"u"`, "", codeKeyMismatch.Name,
+			`it names itself "a", unlike its key`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			value := func(version, metadata string) string {
-				return `{"apiVersion":"example.com/` + version + `","kind":"Widget","metadata":{` + metadata + `},"spec":{"text":"x"}}` + "\n"
+				return `{"apiVersion":"example.com/` + version + `","kind":"Widget","metadata":{` + metadata +
+					`},"spec":{"text":"x"}}` + "\n"
 			}
 			if tt.want == "" {
 				tt.want = tt.metadata
@@ -144,34 +172,46 @@ func TestWrongScope(t *testing.T) {
 	o := resource{version: "v1alpha1", namespace: "-", name: "a"}
 	r := newCluster(t, twoVersions()).add(o).migrate(Options{})
 	require.Equal(t, []string{widgetsKey, o.key()}, r.changed())
-	require.Equal(t, "the key does not fit the scope of widgets.example.com, which is Namespaced", r.reason(codeKeyMismatch.Name))
+	require.Equal(t, "the key does not fit the scope of widgets.example.com, which is Namespaced",
+		r.reason(codeKeyMismatch.Name))
 
 	d := twoVersions()
 	d.cluster = true
 	o = resource{version: "v1alpha1", name: "a"}
 	r = newCluster(t, d).add(o).migrate(Options{})
-	require.Equal(t, "the key does not fit the scope of widgets.example.com, which is Cluster", r.reason(codeKeyMismatch.Name))
+	require.Equal(t, "the key does not fit the scope of widgets.example.com, which is Cluster",
+		r.reason(codeKeyMismatch.Name))
 }
 
 // TestStoredForms (case 31): CustomResourceDefinitions of every form that an etcd may hold.
 func TestStoredForms(t *testing.T) {
-	named := `"names":{"plural":"widgets","singular":"widget","kind":"Widget","listKind":"WidgetList"},"scope":"Namespaced"`
+	named :=
+		`"names":{"plural":"widgets","singular":"widget","kind":"Widget","listKind":"WidgetList"},"scope":"Namespaced"`
 	form := func(version, spec string) string {
-		return `{"kind":"CustomResourceDefinition","apiVersion":"apiextensions.k8s.io/` + version + `","metadata":{"name":"widgets.example.com","uid":"u"},"spec":{"group":"example.com",` + named + "," + spec +
-			`},"status":{"conditions":[],"acceptedNames":{"plural":"widgets","kind":"Widget"},"storedVersions":["v1alpha1","v1"]}}` + "\n"
+		return `{"kind":"CustomResourceDefinition","apiVersion":"apiextensions.k8s.io/` + version +
+			`","metadata":{"name":"widgets.example.com","uid":"u"},"spec":{"group":"example.com",` + named + "," +
+			spec +
+			`},"status":{"conditions":[],"acceptedNames":{"plural":"widgets","kind":"Widget"},` +
+			`"storedVersions":["v1alpha1","v1"]}}` + "\n"
 	}
 	both := `"versions":[{"name":"v1alpha1","served":true,"storage":false},{"name":"v1","served":true,"storage":true}]`
 	tests := []struct {
 		name, value, spec string // spec of the object is {"nobody":1,"text":"x"}
 	}{
-		{"v1beta1, hoisted schema", form("v1beta1", `"preserveUnknownFields":false,"validation":{"openAPIV3Schema":`+plainSchema+`},`+both), `{"text":"x"}`},
+		{"v1beta1, hoisted schema", form("v1beta1", `"preserveUnknownFields":false,"validation":{"openAPIV3Schema":`+
+			plainSchema+`},`+both), `{"text":"x"}`},
 		{"v1beta1, no schema", form("v1beta1", `"preserveUnknownFields":false,`+both), ""},
-		{"v1beta1, preserveUnknownFields", form("v1beta1", `"preserveUnknownFields":true,"validation":{"openAPIV3Schema":`+plainSchema+`},`+both), `{"nobody":1,"text":"x"}`},
+		{"v1beta1, preserveUnknownFields", form("v1beta1",
+			`"preserveUnknownFields":true,"validation":{"openAPIV3Schema":`+plainSchema+`},`+both),
+			`{"nobody":1,"text":"x"}`},
 		{"v1beta1, preserveUnknownFields absent", form("v1beta1", both), `{"nobody":1,"text":"x"}`},
 		{"v1", definition{versions: "v1alpha1 v1*", stored: `["v1alpha1","v1"]`}.json(t), `{"text":"x"}`},
-		{"v1, storage version not served", definition{versions: "v1alpha1 v1*-", stored: `["v1alpha1","v1"]`}.json(t), `{"text":"x"}`},
-		{"v1, nothing served", definition{versions: "v1alpha1- v1*-", stored: `["v1alpha1","v1"]`}.json(t), `{"text":"x"}`},
-		{"v1, no status but the list", definition{versions: "v1alpha1 v1*", stored: `["v1alpha1","v1"]`, status: `"conditions":[]`}.json(t), `{"text":"x"}`},
+		{"v1, storage version not served", definition{versions: "v1alpha1 v1*-", stored: `["v1alpha1","v1"]`}.json(t),
+			`{"text":"x"}`},
+		{"v1, nothing served", definition{versions: "v1alpha1- v1*-", stored: `["v1alpha1","v1"]`}.json(t),
+			`{"text":"x"}`},
+		{"v1, no status but the list", definition{versions: "v1alpha1 v1*", stored: `["v1alpha1","v1"]`,
+			status: `"conditions":[]`}.json(t), `{"text":"x"}`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -205,7 +245,8 @@ func TestAcceptedNames(t *testing.T) {
 	require.Empty(t, r.Problems)
 	r = newCluster(t, d).put(key, value).add(resource{version: "v1alpha1", name: "orphan"}).migrate(Options{})
 	require.Equal(t, []string{key}, r.changed())
-	require.Equal(t, []string{"warning orphan " + widgetsDir + "ns/orphan", "warning stored-versions-kept " + widgetsKey}, r.problems())
+	require.Equal(t, []string{"warning orphan " + widgetsDir + "ns/orphan",
+		"warning stored-versions-kept " + widgetsKey}, r.problems())
 }
 
 // TestWarnings (cases 39 and 40): what is odd with a CustomResourceDefinition is said, and does not
@@ -216,7 +257,8 @@ func TestWarnings(t *testing.T) {
 	d.meta = `"deletionTimestamp":"2026-02-01T00:00:00Z","finalizers":["customresourcecleanup.apiextensions.k8s.io"],`
 	r := newCluster(t, d).add(o).migrate(Options{})
 	require.Equal(t, []string{o.key()}, r.changed())
-	require.Equal(t, []string{"warning crd-terminating " + widgetsKey, "warning stored-versions-kept " + widgetsKey}, r.problems())
+	require.Equal(t, []string{"warning crd-terminating " + widgetsKey, "warning stored-versions-kept " + widgetsKey},
+		r.problems())
 	require.Equal(t, "it is being deleted", r.resources(widgetsCRD).StoredVersions.Kept)
 
 	d = twoVersions()
@@ -234,7 +276,8 @@ func TestDefaultsAreNoLoss(t *testing.T) {
 		"v1alpha1": typed(`"text":{"type":"string"},"since":{"type":"string","default":"v1alpha1"}`),
 		"v1":       typed(`"text":{"type":"string"}`),
 	}
-	plain, written := resource{version: "v1alpha1", name: "a", spec: `{"text":"x"}`}, resource{version: "v1alpha1", name: "b", spec: `{"since":"v1alpha1","text":"x"}`}
+	plain, written := resource{version: "v1alpha1", name: "a", spec: `{"text":"x"}`},
+		resource{version: "v1alpha1", name: "b", spec: `{"since":"v1alpha1","text":"x"}`}
 	r := newCluster(t, d).add(plain).migrate(Options{})
 	require.NoError(t, r.err)
 	require.Empty(t, r.Problems)

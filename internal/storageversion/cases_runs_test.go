@@ -59,7 +59,8 @@ func TestRepeat(t *testing.T) {
 // TestLeases: a value that is rewritten keeps its lease (changed compares them).
 func TestLeases(t *testing.T) {
 	o := resource{version: "v1alpha1", name: "a"}
-	r := newCluster(t, twoVersions()).leased(o.key(), o.json(t), 77).leased("/registry/events/ns/e", `{"apiVersion":"v1","kind":"Event","metadata":{"name":"e","namespace":"ns"}}`, 78).migrate(Options{})
+	r := newCluster(t, twoVersions()).leased(o.key(), o.json(t), 77).leased("/registry/events/ns/e",
+		`{"apiVersion":"v1","kind":"Event","metadata":{"name":"e","namespace":"ns"}}`, 78).migrate(Options{})
 	require.Equal(t, []string{widgetsKey, o.key()}, r.changed())
 	require.EqualValues(t, 77, r.out[o.key()].lease)
 }
@@ -73,7 +74,8 @@ func TestBatches(t *testing.T) {
 		}
 		r := c.add(resource{version: "v1", name: "current"}).migrate(Options{})
 		require.Len(t, r.changed(), n+1)
-		require.Equal(t, []int{n, 1, 0}, []int{r.resources(widgetsCRD).Rewritten, r.resources(widgetsCRD).Unchanged, r.resources(widgetsCRD).Refused})
+		require.Equal(t, []int{n, 1, 0}, []int{r.resources(widgetsCRD).Rewritten, r.resources(widgetsCRD).Unchanged,
+			r.resources(widgetsCRD).Refused})
 		require.Equal(t, []string{"v1"}, r.storedVersions(widgetsKey))
 	}
 }
@@ -86,12 +88,14 @@ func TestPrefixes(t *testing.T) {
 	o, d := resource{version: "v1alpha1", name: "a"}, twoVersions()
 	below := definition{versions: "v1alpha1* v1", stored: `["v1","v1alpha1"]`}
 	orphan := resource{crd: "things.example.org", version: "v1", name: "t"}
-	path := newCluster(t, d).add(o).put(moved(widgetsKey), below.json(t)).put(moved(o.key()), o.json(t)).put(moved(orphan.key()), orphan.json(t)).build()
+	path := newCluster(t, d).add(o).put(moved(widgetsKey), below.json(t)).put(moved(o.key()),
+		o.json(t)).put(moved(orphan.key()), orphan.json(t)).build()
 
 	r := migrate(t, transform.Options{In: path}, Options{})
 	require.Equal(t, []string{widgetsKey, o.key(), moved(widgetsKey)}, r.changed())
 	require.Equal(t, []string{"v1alpha1"}, r.storedVersions(moved(widgetsKey)))
-	require.Equal(t, []string{"warning orphan " + moved(orphan.key())}, r.problems(), "once, and not for what lies below")
+	require.Equal(t, []string{"warning orphan " + moved(orphan.key())}, r.problems(),
+		"once, and not for what lies below")
 	require.Len(t, r.CustomResources, 2)
 
 	r = migrate(t, transform.Options{In: path, Prefixes: []string{"/registry"}}, Options{})
@@ -100,9 +104,12 @@ func TestPrefixes(t *testing.T) {
 	require.Equal(t, []string{moved(widgetsKey)}, r.changed())
 	require.Len(t, r.CustomResources, 1)
 
-	side := newCluster(t, d).add(o).put("/kubernetes.io"+strings.TrimPrefix(widgetsKey, "/registry"), below.json(t)).put("/kubernetes.io/example.com/widgets/ns/a", o.json(t)).migrate(Options{})
-	require.Equal(t, []string{"/kubernetes.io" + strings.TrimPrefix(widgetsKey, "/registry"), widgetsKey, o.key()}, side.changed())
-	require.ErrorIs(t, migrate(t, transform.Options{In: path, Prefixes: []string{"/nowhere"}}, Options{}).err, transform.ErrEmptyPrefix)
+	side := newCluster(t, d).add(o).put("/kubernetes.io"+strings.TrimPrefix(widgetsKey, "/registry"),
+		below.json(t)).put("/kubernetes.io/example.com/widgets/ns/a", o.json(t)).migrate(Options{})
+	require.Equal(t, []string{"/kubernetes.io" + strings.TrimPrefix(widgetsKey, "/registry"), widgetsKey, o.key()},
+		side.changed())
+	require.ErrorIs(t, migrate(t, transform.Options{In: path, Prefixes: []string{"/nowhere"}}, Options{}).err,
+		transform.ErrEmptyPrefix)
 
 	// the prefix of one is the root of the etcd
 	root := func(key string) string { return strings.TrimPrefix(key, "/registry") }
@@ -117,7 +124,8 @@ func TestPrefixes(t *testing.T) {
 func TestPrefixInFolder(t *testing.T) {
 	o, fresh := resource{version: "v1alpha1", name: "a"}, resource{version: "v1", name: "b"}
 	lost := resource{version: "v1old", name: "c"}
-	for _, inner := range []string{"/registry/example.com", "/registry/example.com/widgets", "/registry/example.com/widgets/ns"} {
+	for _, inner := range []string{"/registry/example.com", "/registry/example.com/widgets",
+		"/registry/example.com/widgets/ns"} {
 		both := []string{"/registry", inner}
 		path := newCluster(t, twoVersions()).add(o, fresh).build()
 		r := migrate(t, transform.Options{In: path, Prefixes: both}, Options{})
@@ -126,12 +134,16 @@ func TestPrefixInFolder(t *testing.T) {
 		require.Equal(t, map[string]int{"v1alpha1": 1, "v1": 1}, r.resources(widgetsCRD).Found, inner)
 
 		path = newCluster(t, twoVersions()).add(o, fresh, lost).build()
-		migrate(t, transform.Options{In: path, Prefixes: both}, Options{}).refusedFor("error unlisted-version "+lost.key(), "warning stored-versions-kept "+widgetsKey)
-		r = migrate(t, transform.Options{In: path, Prefixes: both, Allow: []string{codeUnlistedVersion.Name}}, Options{})
-		require.Equal(t, []string{"v1alpha1", "v1", "v1old"}, append([]string{"v1alpha1"}, r.storedVersions(widgetsKey)...), inner)
+		migrate(t, transform.Options{In: path, Prefixes: both},
+			Options{}).refusedFor("error unlisted-version "+lost.key(), "warning stored-versions-kept "+widgetsKey)
+		r = migrate(t, transform.Options{In: path, Prefixes: both, Allow: []string{codeUnlistedVersion.Name}},
+			Options{})
+		require.Equal(t, []string{"v1alpha1", "v1", "v1old"},
+			append([]string{"v1alpha1"}, r.storedVersions(widgetsKey)...), inner)
 
 		old, now := crypttest.Load(t, widgetsCRD+": aescbc=o"), crypttest.Load(t, widgetsCRD+": aescbc=no")
-		path = newCluster(t, twoVersions()).put(fresh.key(), crypttest.Encrypt(t, old, widgetsCRD, fresh.key(), fresh.json(t))).build()
+		path = newCluster(t, twoVersions()).put(fresh.key(),
+			crypttest.Encrypt(t, old, widgetsCRD, fresh.key(), fresh.json(t))).build()
 		r = migrate(t, transform.Options{In: path, Encryption: now, Prefixes: both}, Options{Rewrap: true})
 		require.ErrorIs(t, r.err, transform.ErrRefused, inner)
 		require.Contains(t, r.problems(), "error encrypted "+fresh.key(), inner)
@@ -142,11 +154,13 @@ func TestPrefixInFolder(t *testing.T) {
 func TestOddKeys(t *testing.T) {
 	o := resource{version: "v1alpha1", name: "a"}
 	r := newCluster(t, twoVersions()).add(o).
-		put(definitions+"deeper/still", twoVersions().json(t)).put(definitions+"others.example.com", twoVersions().json(t)).put(widgetsDir, o.json(t)).put(strings.TrimSuffix(widgetsDir, "/"), "{}").
+		put(definitions+"deeper/still", twoVersions().json(t)).put(definitions+"others.example.com",
+		twoVersions().json(t)).put(widgetsDir, o.json(t)).put(strings.TrimSuffix(widgetsDir, "/"), "{}").
 		migrate(Options{}, finding.Allowable(codes())...)
 	require.Contains(t, r.changed(), o.key())
 	require.Equal(t, []string{"v1alpha1", "v1"}, r.storedVersions(widgetsKey))
-	require.Subset(t, r.problems(), []string{"error unknown-key " + widgetsDir, "error unknown-key " + definitions + "deeper/still"})
+	require.Subset(t, r.problems(), []string{"error unknown-key " + widgetsDir,
+		"error unknown-key " + definitions + "deeper/still"})
 	require.Equal(t, `it names itself "widgets.example.com", unlike its key`, r.reason(codeInvalid.Name))
 	require.Len(t, r.CustomResources, 2)
 }
@@ -155,7 +169,8 @@ func TestOddKeys(t *testing.T) {
 // mentioned where they grow beyond what a server accepts.
 func TestLarge(t *testing.T) {
 	d := twoVersions()
-	d.schemas = map[string]string{"v1": typed(`"text":{"type":"string"},"since":{"type":"string","default":"` + strings.Repeat("d", 100) + `"}`)}
+	d.schemas = map[string]string{"v1": typed(`"text":{"type":"string"},"since":{"type":"string","default":"` +
+		strings.Repeat("d", 100) + `"}`)}
 	fits := resource{version: "v1alpha1", name: "fits", spec: `{"text":"` + strings.Repeat("x", 1_572_864-230) + `"}`}
 	huge := resource{version: "v1alpha1", name: "huge", spec: `{"text":"` + strings.Repeat("y", 10<<20) + `"}`}
 	c := newCluster(t, d).add(fits)
@@ -174,7 +189,9 @@ func TestLarge(t *testing.T) {
 // relabelled, counted, and left where that was asked; others stay.
 func TestManagedFields(t *testing.T) {
 	entry := func(manager, version string) string {
-		return fmt.Sprintf(`{"apiVersion":"example.com/%s","fieldsType":"FieldsV1","fieldsV1":{"f:spec":{"f:text":{}}},"manager":%q,"operation":"Apply","time":"2026-01-01T00:00:00Z"}`, version, manager)
+		return fmt.Sprintf(
+			`{"apiVersion":"example.com/%s","fieldsType":"FieldsV1","fieldsV1":{"f:spec":{"f:text":{}}},"manager":%q,`+
+				`"operation":"Apply","time":"2026-01-01T00:00:00Z"}`, version, manager)
 	}
 	object := func(name, version string, entries ...string) resource {
 		return resource{version: version, name: name, late: `"managedFields":[` + strings.Join(entries, ",") + `],`}
@@ -182,7 +199,8 @@ func TestManagedFields(t *testing.T) {
 	old := object("old", "v1", entry("m", "v1alpha1"))
 	both := object("both", "v1beta1", entry("m", "v1alpha1"), entry("n", "v1"))
 	fresh := object("fresh", "v1", entry("m", "v1"))
-	path := newCluster(t, definition{versions: "v1beta1- v1*", stored: `["v1beta1","v1"]`}).add(old, both, fresh).build()
+	path := newCluster(t, definition{versions: "v1beta1- v1*", stored: `["v1beta1","v1"]`}).add(old,
+		both, fresh).build()
 	r := migrate(t, transform.Options{In: path}, Options{})
 	require.Equal(t, []string{widgetsKey, both.key(), old.key()}, r.changed())
 	require.Equal(t, object("old", "v1", entry("m", "v1")).json(t), r.out[old.key()].value)
@@ -199,20 +217,25 @@ func TestManagedFields(t *testing.T) {
 // name: without it server-side apply of those objects would fail.
 func TestSteps(t *testing.T) {
 	d := definition{versions: "v1alpha1 v1alpha2 v1*", stored: `["v0","v1alpha1","v1alpha2","v1"]`}
-	o := resource{version: "v1alpha1", name: "a", late: `"managedFields":[{"apiVersion":"example.com/v1alpha1","fieldsType":"FieldsV1","fieldsV1":{"f:spec":{"f:text":{}}},"manager":"m","operation":"Apply"}],`}
+	o := resource{version: "v1alpha1", name: "a",
+		late: `"managedFields":[{"apiVersion":"example.com/v1alpha1","fieldsType":"FieldsV1",` +
+			`"fieldsV1":{"f:spec":{"f:text":{}}},"manager":"m","operation":"Apply"}],`}
 	path := newCluster(t, d).add(o, resource{version: "v1alpha2", name: "b"}).build()
 	r := migrate(t, transform.Options{In: path}, Options{})
 	require.Equal(t, []string{"v1"}, r.storedVersions(widgetsKey))
 	require.Equal(t, []string{"example.com/v1alpha1"}, r.entries(o.key()))
-	require.Contains(t, r.Steps, "nothing is stored at v1alpha2 of widgets.example.com any more: it may be removed from spec.versions")
+	require.Contains(t, r.Steps, "nothing is stored at v1alpha2 of widgets.example.com any more: it may be removed "+
+		"from spec.versions")
 	steps := strings.Join(r.Steps, "\n")
-	require.Contains(t, steps, "nothing is stored at v1alpha1 of widgets.example.com any more, but managedFields of 1 of its objects name it: before it is removed from spec.versions, relabel them with --managed-fields all")
+	require.Contains(t, steps, "nothing is stored at v1alpha1 of widgets.example.com any more, but managedFields of "+
+		"1 of its objects name it: before it is removed from spec.versions, relabel them with --managed-fields all")
 	require.NotContains(t, steps, "v0")
 
 	all := migrate(t, transform.Options{In: path}, Options{AllManagedFields: true})
 	require.Equal(t, []string{"example.com/v1"}, all.entries(o.key()))
 	require.Equal(t, 1, all.resources(widgetsCRD).ManagedFields)
-	require.Contains(t, strings.Join(all.Steps, "\n"), "nothing is stored at v1alpha1, v1alpha2 of widgets.example.com any more: it may be removed")
+	require.Contains(t, strings.Join(all.Steps, "\n"),
+		"nothing is stored at v1alpha1, v1alpha2 of widgets.example.com any more: it may be removed")
 
 	back := migrate(t, transform.Options{In: path}, Options{To: "v1alpha1"})
 	require.Contains(t, strings.Join(back.Steps, "\n"), "have it say v1alpha1 there too")
@@ -299,7 +322,8 @@ func TestProperty(t *testing.T) {
 			want := naive(r.out, "/registry/example.com/"+plural+"/")
 			storage, _, _ := strings.Cut(d.versions, "*")
 			want[storage[strings.LastIndex(storage, " ")+1:]] = true
-			require.ElementsMatch(t, slices.Collect(maps.Keys(want)), r.storedVersions(d.key()), "seed %d, %s", seed, d.versions)
+			require.ElementsMatch(t, slices.Collect(maps.Keys(want)), r.storedVersions(d.key()), "seed %d, %s",
+				seed, d.versions)
 			require.Equal(t, r.storedVersions(d.key()), r.resources(d.name).StoredVersions.After)
 			require.Equal(t, len(want) > 1, r.resources(d.name).StoredVersions.Kept != "")
 		}
@@ -319,7 +343,8 @@ func TestBounded(t *testing.T) {
 	const objects, size = 400, 100_000
 	c := newCluster(t, twoVersions())
 	for i := range objects {
-		c.add(resource{version: "v1alpha1", name: fmt.Sprintf("w%d", i), spec: `{"text":"` + strings.Repeat("x", size) + `"}`})
+		c.add(resource{version: "v1alpha1", name: fmt.Sprintf("w%d", i),
+			spec: `{"text":"` + strings.Repeat("x", size) + `"}`})
 	}
 	heap := func() int64 {
 		runtime.GC()
@@ -331,7 +356,8 @@ func TestBounded(t *testing.T) {
 	_, err := transform.Run(context.Background(), files, planFunc(func(ctx context.Context, v *transform.View) error {
 		before := heap()
 		require.NoError(t, New(Options{}).Plan(ctx, v))
-		require.Less(t, heap()-before, int64(6<<20), "bytes kept of %d, the first megabytes of the plan among them", objects*size)
+		require.Less(t, heap()-before, int64(6<<20), "bytes kept of %d, the first megabytes of the plan among them",
+			objects*size)
 		return nil
 	}))
 	require.NoError(t, err)

@@ -28,8 +28,10 @@ func spoil(r *rand.Rand, value string) string {
 	case 3:
 		b = slices.Concat(b[:at], b[max(0, at-r.IntN(20)):])
 	default:
-		fields := []string{`"v1"`, `"v1alpha1"`, `"Widget"`, `"object"`, `"string"`, `"ns"`, `true`, `"metadata"`, `"widgets"`, `{"text":"x"}`}
-		others := []string{`null`, `7`, `""`, `[]`, `{}`, `"v1alpha1"`, `-1e400`, `"\ud800"`, `[[[[{}]]]]`, `{"":{"":null}}`}
+		fields := []string{`"v1"`, `"v1alpha1"`, `"Widget"`, `"object"`, `"string"`, `"ns"`, `true`, `"metadata"`,
+			`"widgets"`, `{"text":"x"}`}
+		others := []string{`null`, `7`, `""`, `[]`, `{}`, `"v1alpha1"`, `-1e400`, `"\ud800"`, `[[[[{}]]]]`,
+			`{"":{"":null}}`}
 		return strings.Replace(value, fields[r.IntN(len(fields))], others[r.IntN(len(others))], 1+r.IntN(2))
 	}
 	if len(b) == 0 {
@@ -44,14 +46,19 @@ func TestSpoiled(t *testing.T) {
 	for seed := range uint64(120) {
 		random := rand.New(rand.NewPCG(seed, 2))
 		d := twoVersions()
-		d.schemas = map[string]string{"v1": typed(`"text":{"type":"string"},"size":{"type":"integer","default":3},"free":{"type":"object","x-kubernetes-preserve-unknown-fields":true}`)}
+		d.schemas = map[string]string{"v1": typed(
+			`"text":{"type":"string"},"size":{"type":"integer","default":3},"free":{"type":"object",` +
+				`"x-kubernetes-preserve-unknown-fields":true}`)}
 		definition := d.json(t)
 		if seed%4 == 0 {
 			definition = spoil(random, definition)
 		}
 		c := newCluster(t).put(definitions+"things.example.org", twoVersions().json(t)).put(widgetsKey, definition)
 		for i := range 6 {
-			o := resource{version: []string{"v1alpha1", "v1"}[i%2], name: fmt.Sprintf("w%d", i), late: `"managedFields":[{"apiVersion":"example.com/v0","fieldsType":"FieldsV1","fieldsV1":{"f:spec":{"f:text":{}}},"manager":"m","operation":"Apply"}],`, spec: `{"free":{"a":[1]},"text":"x"}`}
+			o := resource{version: []string{"v1alpha1", "v1"}[i%2], name: fmt.Sprintf("w%d", i),
+				late: `"managedFields":[{"apiVersion":"example.com/v0","fieldsType":"FieldsV1",` +
+					`"fieldsV1":{"f:spec":{"f:text":{}}},"manager":"m","operation":"Apply"}],`,
+				spec: `{"free":{"a":[1]},"text":"x"}`}
 			value := o.json(t)
 			if random.IntN(3) == 0 {
 				value = spoil(random, value)
@@ -71,7 +78,10 @@ func TestSpoiled(t *testing.T) {
 				named[p.Key] = true
 			}
 		}
-		if slices.ContainsFunc(r.Problems, func(p finding.Finding) bool { return p.Key == widgetsKey && p.Level == finding.Error }) {
+		if slices.ContainsFunc(r.Problems, func(p finding.Finding) bool {
+			return p.Key == widgetsKey &&
+				p.Level == finding.Error
+		}) {
 			require.NotContains(t, r.changed(), widgetsKey, "seed %d", seed)
 			continue
 		}
@@ -89,7 +99,8 @@ func keepsWhatIsThere(t *testing.T, r result, seed uint64) {
 			continue
 		}
 		var obj struct{ APIVersion, Kind string }
-		if json.Unmarshal([]byte(record.value), &obj) != nil || obj.Kind != "Widget" || !strings.HasPrefix(obj.APIVersion, "example.com/") || strings.Count(obj.APIVersion, "/") != 1 {
+		if json.Unmarshal([]byte(record.value), &obj) != nil || obj.Kind != "Widget" ||
+			!strings.HasPrefix(obj.APIVersion, "example.com/") || strings.Count(obj.APIVersion, "/") != 1 {
 			require.Subset(t, list.After, list.Before, "seed %d: %s", seed, key)
 			continue
 		}

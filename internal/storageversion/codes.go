@@ -8,9 +8,12 @@ import (
 func codes() []*finding.Code {
 	return []*finding.Code{
 		finding.Undecodable, finding.Encrypted, transform.CodeWouldBePlaintext, transform.CodeUnsupportedLayout,
-		codeUnknownKey, codeUnknownKind, codeUnlistedVersion, codeNeedsWebhook, codeConversionFailed, codePrunedField, codeInvalid,
-		codeStorageMigrating, codeNotChosen, codeNothingThere, codeOrphan, codeKeyMismatch, codeNoUID, codeTerminating, codeListKept,
-		codeDroppedNull, codeViolatesSchema, codeUpdateRefused, codeApplyRefused, codeFieldsLost, codeOwnerVersion, codeHelmRelease,
+		codeUnknownKey, codeUnknownKind, codeUnlistedVersion, codeNeedsWebhook, codeConversionFailed,
+		codePrunedField, codeInvalid,
+		codeStorageMigrating, codeNotChosen, codeNothingThere, codeOrphan, codeKeyMismatch, codeNoUID,
+		codeTerminating, codeListKept,
+		codeDroppedNull, codeViolatesSchema, codeUpdateRefused, codeApplyRefused, codeFieldsLost, codeOwnerVersion,
+		codeHelmRelease,
 		codeMappingUnused, codeMigratorPending,
 	}
 }

@@ -18,12 +18,15 @@ var converterFlags = []transform.Flag{
 	{Name: webhookFlag, Category: converterCategory, Default: []string{},
 		Usage: "`GROUP=URL`: ask a webhook that runs at URL to convert objects of the group; may be repeated"},
 	{Name: execFlag, Category: converterCategory, Default: []string{},
-		Usage: "`GROUP=COMMAND`: have a command convert them, which reads a ConversionReview and prints one; may be repeated"},
+		Usage: "`GROUP=COMMAND`: have a command convert them, which reads a ConversionReview and prints one; may " +
+			"be repeated"},
 	{Name: "conversion-ca", Category: converterCategory,
-		Usage: "trust webhooks that the certificates in `FILE` vouch for (default: caBundle of the CustomResourceDefinition)"},
+		Usage: "trust webhooks that the certificates in `FILE` vouch for (default: caBundle of the " +
+			"CustomResourceDefinition)"},
 	{Name: "conversion-client-cert", Category: converterCategory, Usage: "show webhooks the certificate in `FILE`"},
 	{Name: "conversion-client-key", Category: converterCategory, Usage: "its key, in `FILE`"},
-	{Name: "conversion-timeout", Category: converterCategory, Default: 30 * time.Second, Usage: "give up a call after `TIME`"},
+	{Name: "conversion-timeout", Category: converterCategory, Default: 30 * time.Second,
+		Usage: "give up a call after `TIME`"},
 }
 
 func readConverters(ctx context.Context, a *transform.Args) (map[string]Converter, error) {

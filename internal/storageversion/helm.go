@@ -42,10 +42,12 @@ func (s *storage) reportHelm(e *transform.Entry, key keys.Key, gone *versionsGon
 		named, err = gone.inRelease(release)
 	}
 	if err != nil {
-		s.Raise(string(e.Key), codeHelmRelease.Because("the versions that this Helm release names cannot be read: %v", err))
+		s.Raise(string(e.Key), codeHelmRelease.Because("the versions that this Helm release names cannot be read: %v",
+			err))
 	} else if len(named) > 0 {
 		s.Raise(string(e.Key), codeHelmRelease.Because(
-			"Helm release %s names versions that no server knows: %s; run \"helm mapkubeapis\" before its next upgrade", labels["name"], finding.List(named)))
+			"Helm release %s names versions that no server knows: %s; run \"helm mapkubeapis\" before its next upgrade",
+			labels["name"], finding.List(named)))
 	}
 }
 

@@ -131,16 +131,19 @@ func (s *storage) prepare(ctx context.Context, k *kind) (ok bool, err error) {
 // use makes to the storage version, "" for the one it is, and compiles the schemas.
 func (k *kind) use(to string) *finding.Finding {
 	value, crd := k.value, k.crd
-	if slices.ContainsFunc(crd.Object().Status.Conditions, func(c apiextensionsv1.CustomResourceDefinitionCondition) bool {
-		return c.Type == "StorageMigrating" && c.Status == apiextensionsv1.ConditionTrue
-	}) {
+	if slices.ContainsFunc(crd.Object().Status.Conditions,
+		func(c apiextensionsv1.CustomResourceDefinitionCondition) bool {
+			return c.Type == "StorageMigrating" && c.Status == apiextensionsv1.ConditionTrue
+		}) {
 		return codeStorageMigrating.Because("its condition StorageMigrating is True: " +
-			"the cluster's own migrator would go on from there, and overwrite its status; wait until it is done, take a new snapshot")
+			"the cluster's own migrator would go on from there, and overwrite its status; wait until it is done, " +
+			"take a new snapshot")
 	}
 	if to != "" && to != crd.StorageVersion() {
 		var err error
 		if value, err = schema.SetStorageVersion(value, to); errors.Is(err, schema.ErrNoVersion) {
-			return codeUnlistedVersion.Because("its storage version cannot become %s: it has %s", to, versions(crd.Object()))
+			return codeUnlistedVersion.Because("its storage version cannot become %s: it has %s", to,
+				versions(crd.Object()))
 		}
 		if err == nil {
 			crd, err = schema.ParseCRD(value)

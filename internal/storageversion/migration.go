@@ -63,7 +63,8 @@ func (m *Migration) Plan(ctx context.Context, v *transform.View) error {
 	}
 	for _, mapping := range m.opts.Mappings {
 		if !used[Mapping{Group: mapping.Group, Old: mapping.Old}] {
-			v.Raise("", codeMappingUnused.Because("no object that was to be migrated is stored at %s/%s, or its definition lists that version",
+			v.Raise("", codeMappingUnused.Because("no object that was to be migrated is stored at %s/%s, or its "+
+				"definition lists that version",
 				mapping.Group, mapping.Old))
 		}
 	}

@@ -127,7 +127,8 @@ func (s *storage) convert(ctx context.Context, k *kind, batch []*object) error {
 	converter := s.opts.Converters[k.group]
 	if converter == nil {
 		for _, o := range waiting {
-			o.refuse(codeNeedsWebhook.Because("it is stored at %s, and only the conversion webhook of %s can bring it to %s",
+			o.refuse(codeNeedsWebhook.Because("it is stored at %s, and only the conversion webhook of %s can "+
+				"bring it to %s",
 				o.from, k.row.CRD, k.crd.StorageVersion()))
 		}
 		return nil
@@ -158,7 +159,8 @@ func accept(waiting []*object, converted []conversion.Converted) error {
 			continue
 		}
 		if encoding.Weigh(converted[i].Object)-encoding.Weigh(o.obj) > schema.MaxGrowth {
-			o.refuseObject(fmt.Errorf("the converter's answer: %w: by more than %d bytes", schema.ErrTooLarge, schema.MaxGrowth))
+			o.refuseObject(fmt.Errorf("the converter's answer: %w: by more than %d bytes", schema.ErrTooLarge,
+				schema.MaxGrowth))
 			continue
 		}
 		o.obj, o.converted = converted[i].Object, true
@@ -173,7 +175,8 @@ func (s *storage) stage(ctx context.Context, k *kind, o *object) (string, error)
 	k.row.Found[o.from]++
 	s.used[Mapping{Group: o.mapping.Group, Old: o.mapping.Old}] = true
 	if !o.meter.Take() {
-		why := codeViolatesSchema.Because("it was not validated at %s: the schemas and rules of CustomResourceDefinitions cost %s",
+		why := codeViolatesSchema.Because("it was not validated at %s: the schemas and rules of "+
+			"CustomResourceDefinitions cost %s",
 			k.crd.StorageVersion(), s.Budget())
 		o.invalid = []*finding.Finding{why}
 	}
@@ -231,7 +234,8 @@ func (s *storage) survey(ctx context.Context, k *kind) (err error) {
 	case k.storageVersion() == "":
 		reason = "none of its versions is the storage version, so that the needs of its objects are unknown"
 	case behind > 0:
-		reason = fmt.Sprintf("%d of its objects are not at the storage version %s (%s)", behind, k.storageVersion(), listCounts(k.row.Found))
+		reason = fmt.Sprintf("%d of its objects are not at the storage version %s (%s)", behind, k.storageVersion(),
+			listCounts(k.row.Found))
 	default:
 		if list, _ := trimmedList(k, k.row.Found); !slices.Equal(list, k.row.StoredVersions.Before) {
 			reason = fmt.Sprintf("storedVersions is %v; its objects say %v", k.row.StoredVersions.Before, list)
@@ -289,7 +293,8 @@ func (o *object) refuse(f *finding.Finding) {
 // unsure says whether the version of a refused object is unknown.
 func (o *object) unsure() bool {
 	return o.refused != nil &&
-		slices.Contains([]*finding.Code{finding.Undecodable, finding.Encrypted, codeUnknownKey, codeUnknownKind}, o.refused.Code)
+		slices.Contains([]*finding.Code{finding.Undecodable, finding.Encrypted, codeUnknownKey, codeUnknownKind},
+			o.refused.Code)
 }
 
 // refuseObject refuses an object that the CustomResourceDefinition cannot bring to what is stored.

@@ -18,11 +18,12 @@ import (
 type Options struct {
 	// CRDs, Groups and Selector choose CustomResourceDefinitions by name, group and labels. Empty
 	// ones choose all.
-	CRDs, Groups      []string
-	Selector          labels.Selector
-	Exclude           []string             // names of CustomResourceDefinitions that stay as they are
-	Mode              schema.Mode          // which of the two results of a no-op write is stored
-	To                string               // made the storage version of each chosen definition first; empty: the one it is
+	CRDs, Groups []string
+	Selector     labels.Selector
+	Exclude      []string    // names of CustomResourceDefinitions that stay as they are
+	Mode         schema.Mode // which of the two results of a no-op write is stored
+	// made the storage version of each chosen definition first; empty: the one it is
+	To                string
 	Mappings          []Mapping            // for versions that a CustomResourceDefinition no longer lists
 	KeepManagedFields bool                 // leaves metadata.managedFields, also where server-side apply fails on them
 	AllManagedFields  bool                 // relabels entries at every other version, so that it can be removed
@@ -35,7 +36,8 @@ type Mapping struct{ Group, Old, New string }
 
 // Converter converts objects as the conversion webhook of crd would. conversion.Converter is one.
 type Converter interface {
-	Convert(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition, version string, objs []map[string]any) ([]conversion.Converted, error)
+	Convert(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition, version string,
+		objs []map[string]any) ([]conversion.Converted, error)
 }
 
 // chooses says whether the options name a CustomResourceDefinition.
@@ -62,7 +64,8 @@ func (o *Options) checkNames(kinds []*kind) error {
 		what string
 		is   func(k *kind, name string) bool
 	}{
-		{slices.Concat(o.CRDs, o.Exclude), "CustomResourceDefinition %q", func(k *kind, name string) bool { return k.row.CRD == name }},
+		{slices.Concat(o.CRDs, o.Exclude), "CustomResourceDefinition %q",
+			func(k *kind, name string) bool { return k.row.CRD == name }},
 		{slices.Concat(o.Groups, mapped), "group %q", func(k *kind, name string) bool { return k.group == name }},
 		{slices.Sorted(maps.Keys(o.Converters)), "a CustomResourceDefinition of group %q that a webhook converts",
 			func(k *kind, name string) bool { return k.group == name && (k.crd == nil || k.crd.Webhook()) }},

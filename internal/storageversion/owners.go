@@ -70,7 +70,9 @@ func (g *versionsGone) concerns(e *transform.Entry) bool {
 		})
 	}
 	found := false
-	_, _, err := encoding.EditOwnerReferences(e.Value, func(ref encoding.OwnerReference) (encoding.OwnerReference, bool) {
+	_, _, err := encoding.EditOwnerReferences(e.Value, func(
+		ref encoding.OwnerReference,
+	) (encoding.OwnerReference, bool) {
 		_, gone := g.moved(ref.APIVersion, ref.Kind)
 		found = found || gone
 		return ref, false
@@ -86,7 +88,8 @@ func (s *storage) fixOwners(ctx context.Context, e *transform.Entry, gone *versi
 		to, isGone := gone.moved(ref.APIVersion, ref.Kind)
 		if isGone && to == "" {
 			unserved = append(unserved, codeOwnerVersion.Because(
-				"its owner %s %s is named at %s, and no version of that kind is served", ref.Kind, ref.Name, ref.APIVersion))
+				"its owner %s %s is named at %s, and no version of that kind is served", ref.Kind, ref.Name,
+				ref.APIVersion))
 		}
 		if to != "" {
 			ref.APIVersion = to

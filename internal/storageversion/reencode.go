@@ -104,7 +104,8 @@ func (o *object) identify(k *kind, opts *Options) *finding.Finding {
 		}
 		mapped = fmt.Sprintf(" (%s, which is to take its place, is not listed either)", m.New)
 	}
-	return codeUnlistedVersion.Because("it is stored at %s, and %s lists only %s%s: an API server fails to read it, and with it every list of the kind",
+	return codeUnlistedVersion.Because("it is stored at %s, and %s lists only %s%s: an API server fails to read it, "+
+		"and with it every list of the kind",
 		gv.Version, k.row.CRD, versions(k.crd.Object()), mapped)
 }
 
@@ -188,10 +189,12 @@ func (o *object) encode(k *kind, opts *Options) (err error) {
 	}
 	o.entries = entries(o.obj, k.crd.StorageVersion())
 	if len(renamed) > 0 {
-		o.warn(codeFieldsLost.Because("the webhook may have renamed fields that no longer have an owner: those of %s", listManagers(renamed)))
+		o.warn(codeFieldsLost.Because("the webhook may have renamed fields that no longer have an owner: those of %s",
+			listManagers(renamed)))
 	}
 	if len(emptied) > 0 {
-		o.warn(codeFieldsLost.Because("no server reads its managedFields, and none is left: those of %s", listManagers(emptied)))
+		o.warn(codeFieldsLost.Because("no server reads its managedFields, and none is left: those of %s",
+			listManagers(emptied)))
 	}
 	return nil
 }
@@ -236,7 +239,8 @@ func encode(obj map[string]any, f encoding.Format, m schema.Mode) ([]byte, error
 	if err != nil || m != schema.Settled || f != encoding.FormatJSON {
 		return out, err
 	}
-	if !slices.ContainsFunc([]string{"-0,", "-0]", "-0}"}, func(s string) bool { return bytes.Contains(out, []byte(s)) }) {
+	if !slices.ContainsFunc([]string{"-0,", "-0]", "-0}"},
+		func(s string) bool { return bytes.Contains(out, []byte(s)) }) {
 		return out, nil
 	}
 	if obj, f, err = encoding.DecodeObject(out); err != nil {
@@ -284,7 +288,8 @@ func (o *object) validate(ctx context.Context, k *kind) {
 		refused = v.RefusedValid
 	}
 	if wrong := schema.Fields(errs); len(wrong) > 0 {
-		warn(codeViolatesSchema.Because("the schema of %s does not allow %s", k.crd.StorageVersion(), finding.List(wrong)))
+		warn(codeViolatesSchema.Because("the schema of %s does not allow %s", k.crd.StorageVersion(),
+			finding.List(wrong)))
 	}
 	if wrong := schema.Fields(refused(ctx, o.obj)); len(wrong) > 0 {
 		warn(codeUpdateRefused.Because("an API server refuses every update of it for %s", finding.List(wrong)))

@@ -126,7 +126,8 @@ func (c *cluster) status(path string) (code int) {
 // crd reads a CRD.
 func (c *cluster) crd(t *testing.T, name string) *apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
-	crd, err := c.api.Extensions.ApiextensionsV1().CustomResourceDefinitions().Get(t.Context(), name, metav1.GetOptions{})
+	crd, err := c.api.Extensions.ApiextensionsV1().CustomResourceDefinitions().Get(t.Context(), name,
+		metav1.GetOptions{})
 	require.NoError(t, err)
 	return crd
 }
@@ -137,7 +138,8 @@ func (c *cluster) updateCRD(t *testing.T, name string, change func(*apiextension
 	for {
 		crd := c.crd(t, name)
 		change(crd)
-		_, err := c.api.Extensions.ApiextensionsV1().CustomResourceDefinitions().Update(t.Context(), crd, metav1.UpdateOptions{FieldManager: "admin"})
+		_, err := c.api.Extensions.ApiextensionsV1().CustomResourceDefinitions().Update(t.Context(), crd,
+			metav1.UpdateOptions{FieldManager: "admin"})
 		if !apierrors.IsConflict(err) { // the server's controllers write its status
 			return err
 		}
@@ -158,7 +160,8 @@ func (c *cluster) dropVersion(t *testing.T, name, version string) error {
 
 func withoutVersion(version string) func(*apiextensionsv1.CustomResourceDefinition) {
 	return func(crd *apiextensionsv1.CustomResourceDefinition) {
-		crd.Spec.Versions = slices.DeleteFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == version })
+		crd.Spec.Versions = slices.DeleteFunc(crd.Spec.Versions,
+			func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == version })
 	}
 }
 
@@ -190,12 +193,15 @@ func (c *cluster) client(plural, version, namespace string) dynamic.ResourceInte
 }
 
 // apply is a server-side apply.
-func apply(t *testing.T, client dynamic.ResourceInterface, manager string, obj map[string]any) (*unstructured.Unstructured, error) {
+func apply(
+	t *testing.T, client dynamic.ResourceInterface, manager string, obj map[string]any,
+) (*unstructured.Unstructured, error) {
 	t.Helper()
 	u := &unstructured.Unstructured{Object: obj}
 	data, err := json.Marshal(obj)
 	require.NoError(t, err)
-	return client.Patch(t.Context(), u.GetName(), types.ApplyPatchType, data, metav1.PatchOptions{FieldManager: manager})
+	return client.Patch(t.Context(), u.GetName(), types.ApplyPatchType, data,
+		metav1.PatchOptions{FieldManager: manager})
 }
 
 // applyFails waits for an apply to be refused: the handler goes by an update of the CRD a moment
@@ -238,7 +244,9 @@ func migrate(t *testing.T, in string, o storageversion.Options, allow ...string)
 	return migrateWith(t, in, transform.Options{Allow: allow}, o)
 }
 
-func migrateWith(t *testing.T, in string, run transform.Options, o storageversion.Options) (out string, r *transform.Report) {
+func migrateWith(
+	t *testing.T, in string, run transform.Options, o storageversion.Options,
+) (out string, r *transform.Report) {
 	t.Helper()
 	run.Command, run.In, run.Out = "migrate storage-versions", in, filepath.Join(t.TempDir(), "migrated.db")
 	r, err := transform.Run(context.Background(), run, storageversion.New(o))

@@ -63,15 +63,16 @@ func (c *cluster) setStored(t *testing.T, s *shape, versions ...string) {
 	t.Helper()
 	crd := c.crd(t, s.crdName())
 	crd.Status.StoredVersions = versions
-	_, err := c.api.Extensions.ApiextensionsV1().CustomResourceDefinitions().UpdateStatus(t.Context(), crd, metav1.UpdateOptions{})
+	_, err := c.api.Extensions.ApiextensionsV1().CustomResourceDefinitions().UpdateStatus(t.Context(), crd,
+		metav1.UpdateOptions{})
 	require.NoError(t, err)
 }
 
 // mend migrates the cluster that unmigrated left behind.
 func (w *world) mend(t *testing.T, broken string, widgets, rigs, twins, hermits *shape) {
 	t.Helper()
-	r, err := transform.Run(t.Context(), transform.Options{In: broken, Out: filepath.Join(t.TempDir(), "refused.db"), Allow: []string{"pruned-field"}},
-		storageversion.New(storageversion.Options{}))
+	r, err := transform.Run(t.Context(), transform.Options{In: broken, Out: filepath.Join(t.TempDir(), "refused.db"),
+		Allow: []string{"pruned-field"}}, storageversion.New(storageversion.Options{}))
 	require.ErrorIs(t, err, transform.ErrRefused)
 	unlisted := 0
 	for _, p := range r.Problems {
@@ -85,9 +86,11 @@ func (w *world) mend(t *testing.T, broken string, widgets, rigs, twins, hermits 
 	require.Equal(t, k.Found[oldName], unlisted)
 	require.Equal(t, []string{newName, oldName}, k.StoredVersions.After, "the truth: the old version is there")
 
-	out, r := migrate(t, broken, storageversion.Options{Mappings: []storageversion.Mapping{{Group: group, Old: oldName, New: newName}}}, "pruned-field")
+	out, r := migrate(t, broken, storageversion.Options{Mappings: []storageversion.Mapping{{Group: group, Old: oldName,
+		New: newName}}}, "pruned-field")
 	for s, before := range map[*shape][]string{widgets: {newName}, rigs: {"v9"}, twins: {}, hermits: {newName}} {
-		require.Equal(t, storageversion.StoredVersions{Before: before, After: []string{newName}}, resource(t, r, s.crdName()).StoredVersions, s.plural)
+		require.Equal(t, storageversion.StoredVersions{Before: before, After: []string{newName}},
+			resource(t, r, s.crdName()).StoredVersions, s.plural)
 	}
 	c := restore(t, out)
 	defer c.close()
@@ -126,7 +129,8 @@ func (w *world) keptManagedFields(t *testing.T) {
 	require.ErrorContains(t, err, "field not declared in schema") // the old version is still served
 	require.NoError(t, c.dropVersion(t, s.crdName(), oldName))
 	for _, manager := range []string{"newcomer", "gitops"} {
-		applyFails(t, client, manager, s.bare(newName, name), "request to convert CR to an invalid group/version: demo.example.com/v1alpha1")
+		applyFails(t, client, manager, s.bare(newName, name),
+			"request to convert CR to an invalid group/version: demo.example.com/v1alpha1")
 	}
 	obj, err := client.Get(t.Context(), name, metav1.GetOptions{})
 	require.NoError(t, err)

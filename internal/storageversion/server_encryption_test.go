@@ -32,7 +32,8 @@ func TestServerEncryption(t *testing.T) {
 	t.Parallel()
 	all := shapes()[:3]
 	const crds = "customresourcedefinitions.apiextensions.k8s.io"
-	providers := map[string]string{all[0].crdName(): "aescbc", all[1].crdName(): "aesgcm", all[2].crdName(): "secretbox", crds: "aesgcm"}
+	providers := map[string]string{all[0].crdName(): "aescbc", all[1].crdName(): "aesgcm",
+		all[2].crdName(): "secretbox", crds: "aesgcm"}
 	flag, first := configuration(t, providers, "ab")
 	w := newWorld(t, all, false, flag)
 	encryptedBy := func(path, key string) {
@@ -42,13 +43,14 @@ func TestServerEncryption(t *testing.T) {
 			require.True(t, strings.HasPrefix(stored[k], "k8s:enc:"+providers[w.of[k].crdName()]+":v1:"+key+":"), k)
 		}
 		for _, s := range all {
-			require.True(t, strings.HasPrefix(stored[crdDir+s.crdName()], "k8s:enc:"+providers[crds]+":v1:"+key+":"), s.plural)
+			require.True(t, strings.HasPrefix(stored[crdDir+s.crdName()], "k8s:enc:"+providers[crds]+":v1:"+key+":"),
+				s.plural)
 		}
 	}
 	encryptedBy(w.before, "a")
 
-	_, err := transform.Run(t.Context(), transform.Options{In: w.before, Out: filepath.Join(t.TempDir(), "refused.db"), Allow: []string{"pruned-field"}},
-		storageversion.New(storageversion.Options{}))
+	_, err := transform.Run(t.Context(), transform.Options{In: w.before, Out: filepath.Join(t.TempDir(), "refused.db"),
+		Allow: []string{"pruned-field"}}, storageversion.New(storageversion.Options{}))
 	require.ErrorIs(t, err, transform.ErrRefused, "without keys")
 
 	run := transform.Options{Allow: []string{"pruned-field"}, Encryption: first}
@@ -101,7 +103,8 @@ func (w *world) samePlaintext(t *testing.T, path string, keys *encryption.Transf
 	for key, want := range w.settled {
 		var plain [2]string
 		for i, value := range []string{want, stored[key]} {
-			decrypted, stale, err := keys.Decrypt(t.Context(), schema.ParseGroupResource(w.of[key].crdName()), []byte(key), []byte(value))
+			decrypted, stale, err := keys.Decrypt(t.Context(), schema.ParseGroupResource(w.of[key].crdName()),
+				[]byte(key), []byte(value))
 			require.NoError(t, err)
 			require.False(t, stale)
 			plain[i] = without(t, string(decrypted), "managedFields")

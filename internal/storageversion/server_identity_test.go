@@ -31,7 +31,8 @@ type world struct {
 // then has the server write.
 func newWorld(t *testing.T, shapes []*shape, raw bool, flags ...string) *world {
 	t.Helper()
-	w := &world{shapes: shapes, names: map[string]string{}, of: map[string]*shape{}, once: map[string]string{}, settled: map[string]string{}}
+	w := &world{shapes: shapes, names: map[string]string{}, of: map[string]*shape{}, once: map[string]string{},
+		settled: map[string]string{}}
 	c := startCluster(t, "", flags...)
 	defer c.close()
 	for _, s := range shapes {
@@ -86,7 +87,8 @@ func (w *world) create(t *testing.T, c *cluster, s *shape, request string) {
 	t.Helper()
 	client := c.of(s, oldName)
 	create := func(obj map[string]any) *unstructured.Unstructured {
-		made, err := client.Create(t.Context(), &unstructured.Unstructured{Object: obj}, metav1.CreateOptions{FieldManager: "creator"})
+		made, err := client.Create(t.Context(), &unstructured.Unstructured{Object: obj},
+			metav1.CreateOptions{FieldManager: "creator"})
 		require.NoError(t, err)
 		w.add(s, made.GetName())
 		return made
@@ -122,10 +124,13 @@ func (w *world) putRaw(t *testing.T, c *cluster, s *shape, name string) {
 	if !s.cluster {
 		namespace = `"namespace":"default",`
 	}
-	c.put(t, s.key(name), fmt.Sprintf("{\r\n \"kind\" : %q,\t\"apiVersion\":\"%s\\u002f%s\",\n\"top\":[1],\"metadata\":{\"name\":%q,%s"+
-		`"uid":"11111111-2222-3333-4444-555555555555","creationTimestamp":"2020-01-01T00:00:00Z","selfLink":"/apis/x","clusterName":"c","labels":{"ok":"v"},`+
-		`"annotations":{"bad":5},"resourceVersion":"77","deletionGracePeriodSeconds":"NaN","junk":{"a":1}},"status":{"phase":"\u00e9\/","other":1},"spec" : %s}   `,
-		s.kind, group, oldName, name, namespace, s.spec))
+	c.put(t, s.key(name),
+		fmt.Sprintf("{\r\n \"kind\" : %q,\t\"apiVersion\":\"%s\\u002f%s\",\n\"top\":[1],\"metadata\":{\"name\":%q,%s"+
+			`"uid":"11111111-2222-3333-4444-555555555555","creationTimestamp":"2020-01-01T00:00:00Z",`+
+			`"selfLink":"/apis/x","clusterName":"c","labels":{"ok":"v"},`+
+			`"annotations":{"bad":5},"resourceVersion":"77","deletionGracePeriodSeconds":"NaN","junk":{"a":1}},`+
+			`"status":{"phase":"\u00e9\/","other":1},"spec" : %s}   `,
+			s.kind, group, oldName, name, namespace, s.spec))
 }
 
 // doNothing sends one request that changes nothing.
@@ -151,9 +156,11 @@ func (c *cluster) doNothing(t *testing.T, s *shape, name, request string) {
 	case "put", "oldput":
 		_, err = client.Update(t.Context(), get(), metav1.UpdateOptions{FieldManager: "probe"})
 	case "merge":
-		_, err = client.Patch(t.Context(), name, types.MergePatchType, []byte("{}"), metav1.PatchOptions{FieldManager: "probe"})
+		_, err = client.Patch(t.Context(), name, types.MergePatchType, []byte("{}"),
+			metav1.PatchOptions{FieldManager: "probe"})
 	case "jsonpatch":
-		_, err = client.Patch(t.Context(), name, types.JSONPatchType, []byte("[]"), metav1.PatchOptions{FieldManager: "probe"})
+		_, err = client.Patch(t.Context(), name, types.JSONPatchType, []byte("[]"),
+			metav1.PatchOptions{FieldManager: "probe"})
 	default:
 		require.Fail(t, "no such request", request)
 	}
@@ -163,7 +170,8 @@ func (c *cluster) doNothing(t *testing.T, s *shape, name, request string) {
 // identical compares what we write with what the server wrote.
 func (w *world) identical(t *testing.T) {
 	t.Run("pure", func(t *testing.T) {
-		out, _ := migrate(t, w.before, storageversion.Options{Mode: schema.Pure, KeepManagedFields: true}, "pruned-field")
+		out, _ := migrate(t, w.before, storageversion.Options{Mode: schema.Pure, KeepManagedFields: true},
+			"pruned-field")
 		ours, compared := values(t, out), 0
 		for key, want := range w.once {
 			if _, request, _ := strings.Cut(w.names[key], "-"); isPure(request) {
@@ -192,7 +200,8 @@ func (w *world) identical(t *testing.T) {
 		}
 		for key, want := range w.once { // a PUT leaves settled bytes, and counts them as a change where they are one
 			if _, request, _ := strings.Cut(w.names[key], "-"); !isPure(request) {
-				require.Equal(t, without(t, want, "managedFields", "generation"), without(t, ours[key], "managedFields", "generation"), key)
+				require.Equal(t, without(t, want, "managedFields", "generation"),
+					without(t, ours[key], "managedFields", "generation"), key)
 				puts++
 				rise := int64(0) // by the defaults that a PUT stores
 				if fields(t, before[key]) != fields(t, ours[key]) {
@@ -242,8 +251,10 @@ func (w *world) reported(t *testing.T, r *transform.Report, out string) {
 		n := objects[s.crdName()]
 		require.Equal(t, map[string]int{oldName: n}, k.Found)
 		require.Equal(t, []int{n, 0, 0}, []int{k.Rewritten, k.Unchanged, k.Refused})
-		require.Equal(t, storageversion.StoredVersions{Before: []string{oldName, newName}, After: []string{newName}}, k.StoredVersions)
-		require.Equal(t, strings.Replace(before[crdDir+s.crdName()], `"storedVersions":["v1alpha1","v1beta1"]`, `"storedVersions":["v1beta1"]`, 1), after[crdDir+s.crdName()])
+		require.Equal(t, storageversion.StoredVersions{Before: []string{oldName, newName}, After: []string{newName}},
+			k.StoredVersions)
+		require.Equal(t, strings.Replace(before[crdDir+s.crdName()], `"storedVersions":["v1alpha1","v1beta1"]`,
+			`"storedVersions":["v1beta1"]`, 1), after[crdDir+s.crdName()])
 	}
 	twice, again := migrate(t, out, storageversion.Options{})
 	require.Equal(t, after, values(t, twice))

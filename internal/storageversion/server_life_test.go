@@ -39,7 +39,8 @@ func TestServerLife(t *testing.T) {
 	l.unserve(t)
 	l.drop(t)
 	l.back(t)
-	r, err := transform.Run(t.Context(), transform.Options{In: l.snapshots["gone"], Out: filepath.Join(t.TempDir(), "refused.db")},
+	r, err := transform.Run(t.Context(), transform.Options{In: l.snapshots["gone"],
+		Out: filepath.Join(t.TempDir(), "refused.db")},
 		storageversion.New(storageversion.Options{CRDs: []string{l.machine.crdName()}, To: oldName}))
 	require.ErrorIs(t, err, transform.ErrRefused, "no way back")
 	require.Equal(t, []string{"unlisted-version"}, codes(r))
@@ -81,7 +82,8 @@ func (l *life) begin(t *testing.T) {
 	for _, s := range []*shape{l.machine, l.part} {
 		crd := s.definition(t)
 		crd.Spec.Versions = crd.Spec.Versions[:1]
-		_, err := l.api.Extensions.ApiextensionsV1().CustomResourceDefinitions().Create(t.Context(), crd, metav1.CreateOptions{})
+		_, err := l.api.Extensions.ApiextensionsV1().CustomResourceDefinitions().Create(t.Context(), crd,
+			metav1.CreateOptions{})
 		require.NoError(t, err)
 	}
 	require.Eventually(t, func() bool {
@@ -90,10 +92,12 @@ func (l *life) begin(t *testing.T) {
 	l.establish(t)
 	for _, name := range []string{"old", "mixed", "plain"} {
 		body := l.machine.bare(oldName, name)
-		require.NoError(t, unstructured.SetNestedMap(body, map[string]any{"size": int64(1), "text": "t", "oldOnly": "x"}, "spec"))
+		require.NoError(t, unstructured.SetNestedMap(body, map[string]any{"size": int64(1), "text": "t",
+			"oldOnly": "x"}, "spec"))
 		var err error
 		if name == "plain" {
-			_, err = l.of(l.machine, oldName).Create(t.Context(), &unstructured.Unstructured{Object: body}, metav1.CreateOptions{FieldManager: "creator"})
+			_, err = l.of(l.machine, oldName).Create(t.Context(), &unstructured.Unstructured{Object: body},
+				metav1.CreateOptions{FieldManager: "creator"})
 		} else {
 			_, err = apply(t, l.of(l.machine, oldName), "gitops", body)
 		}
@@ -159,7 +163,8 @@ func (l *life) unserve(t *testing.T) {
 	const secret = "/registry/secrets/default/owned"
 	l.put(t, secret, envelope(t, &corev1.Secret{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
-		ObjectMeta: metav1.ObjectMeta{Name: "owned", Namespace: "default", UID: "secret", OwnerReferences: owners}, Data: map[string][]byte{"k": {0, 1}},
+		ObjectMeta: metav1.ObjectMeta{Name: "owned", Namespace: "default", UID: "secret", OwnerReferences: owners},
+		Data:       map[string][]byte{"k": {0, 1}},
 	}))
 	require.NoError(t, l.updateCRD(t, l.machine.crdName(), setServed(oldName, false)))
 
@@ -203,7 +208,8 @@ func (l *life) drop(t *testing.T) {
 	for _, name := range []string{"old", "mixed", "new", "late"} {
 		l.stopsApplying(t, newName, name)
 	}
-	_, err := l.of(l.machine, newName).Patch(t.Context(), "plain", types.MergePatchType, []byte(`{"spec":{"size":5}}`), metav1.PatchOptions{})
+	_, err := l.of(l.machine, newName).Patch(t.Context(), "plain", types.MergePatchType, []byte(`{"spec":{"size":5}}`),
+		metav1.PatchOptions{})
 	require.NoError(t, err)
 }
 
@@ -231,7 +237,8 @@ func (l *life) back(t *testing.T) {
 	k := resource(t, r, l.machine.crdName())
 	require.Equal(t, oldName, k.StorageVersion)
 	require.Equal(t, map[string]int{newName: 5}, k.Found)
-	require.Equal(t, storageversion.StoredVersions{Before: []string{newName}, After: []string{oldName}}, k.StoredVersions)
+	require.Equal(t, storageversion.StoredVersions{Before: []string{newName}, After: []string{oldName}},
+		k.StoredVersions)
 	l.cluster = restore(t, out)
 	crd := l.crd(t, l.machine.crdName())
 	require.Equal(t, int64(3), crd.Generation, "created, given a version, flipped back")

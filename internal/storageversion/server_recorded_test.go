@@ -33,7 +33,8 @@ func written(t *testing.T, name string) string {
 func TestServerRecorded(t *testing.T) {
 	t.Parallel()
 	widgets := shapes()[0]
-	names := []string{"elide", "jsonpatch", "patch-empty", "put-alpha", "put-beta", "raw1", "ssa-empty", "ssa-owned", "status-put", "untouched"}
+	names := []string{"elide", "jsonpatch", "patch-empty", "put-alpha", "put-beta", "raw1", "ssa-empty", "ssa-owned",
+		"status-put", "untouched"}
 	t.Run("before", func(t *testing.T) {
 		_, r := migrate(t, recorded(t, "before.db"), storageversion.Options{}, "pruned-field")
 		k := resource(t, r, widgets.crdName())
@@ -42,7 +43,8 @@ func TestServerRecorded(t *testing.T) {
 	})
 	t.Run("flipped", func(t *testing.T) {
 		path := recorded(t, "flipped.db")
-		r, err := transform.Run(t.Context(), transform.Options{In: path, Out: filepath.Join(t.TempDir(), "refused.db")}, storageversion.New(storageversion.Options{}))
+		r, err := transform.Run(t.Context(), transform.Options{In: path, Out: filepath.Join(t.TempDir(), "refused.db")},
+			storageversion.New(storageversion.Options{}))
 		require.ErrorIs(t, err, transform.ErrRefused)
 		for _, p := range r.Problems {
 			if p.Level == finding.Error {
@@ -65,13 +67,15 @@ func TestServerRecorded(t *testing.T) {
 			}
 			require.Equal(t, written(t, name+".settled"), inKept[key], name)
 		}
-		for _, name := range []string{"ssa-empty", "status-put", "put-alpha"} { // what a server made of them with one request
+		// what a server made of them with one request
+		for _, name := range []string{"ssa-empty", "status-put", "put-alpha"} {
 			require.Equal(t, written(t, name+".after"), inPure[widgets.key(name)], name)
 		}
 		serveRecorded(t, path, names, map[string]int{oldName: 10}, 10)
 	})
 	t.Run("trimmed", func(t *testing.T) {
-		serveRecorded(t, recorded(t, "trimmed.db"), names, map[string]int{oldName: 2, newName: 8}, 9) // raw1 was PUT, and has no managedFields
+		// raw1 was PUT, and has no managedFields
+		serveRecorded(t, recorded(t, "trimmed.db"), names, map[string]int{oldName: 2, newName: 8}, 9)
 	})
 }
 
@@ -90,8 +94,10 @@ func serveRecorded(t *testing.T, path string, names []string, found map[string]i
 	for _, name := range names {
 		value, _ := c.record(t, s.key(name))
 		same := written(t, name+".settled")
-		if strings.Contains(before[s.key(name)], group+`/v1beta1","kind":"Widget"`) { // it keeps the generation that a PUT gave it
-			require.Equal(t, without(t, same, "managedFields", "generation"), without(t, value, "managedFields", "generation"), name)
+		// it keeps the generation that a PUT gave it
+		if strings.Contains(before[s.key(name)], group+`/v1beta1","kind":"Widget"`) {
+			require.Equal(t, without(t, same, "managedFields", "generation"),
+				without(t, value, "managedFields", "generation"), name)
 		} else {
 			require.Equal(t, without(t, same, "managedFields"), without(t, value, "managedFields"), name)
 		}

@@ -64,7 +64,8 @@ func (w *world) mended(t *testing.T, c *cluster, flags ...string) {
 	for _, key := range w.keys() {
 		if s, name := w.of[key], w.names[key]; strings.HasPrefix(name, "owned-") && c.isBehind(t, s, name) {
 			require.False(t, s.drifting, key)
-			applyFails(t, c.of(s, newName), "newcomer", s.bare(newName, name), "request to convert CR to an invalid group/version: demo.example.com/v1alpha1")
+			applyFails(t, c.of(s, newName), "newcomer", s.bare(newName, name),
+				"request to convert CR to an invalid group/version: demo.example.com/v1alpha1")
 			left[key]++
 		}
 	}
@@ -83,7 +84,8 @@ func (c *cluster) isBehind(t *testing.T, s *shape, name string) bool {
 	t.Helper()
 	obj, err := c.of(s, newName).Get(t.Context(), name, metav1.GetOptions{})
 	require.NoError(t, err)
-	return slices.ContainsFunc(obj.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool { return e.APIVersion == group+"/"+oldName })
+	return slices.ContainsFunc(obj.GetManagedFields(),
+		func(e metav1.ManagedFieldsEntry) bool { return e.APIVersion == group+"/"+oldName })
 }
 
 // listed lists every kind, and counts.
@@ -153,7 +155,8 @@ func (c *cluster) use(t *testing.T, s *shape, name string) {
 		require.True(t, apierrors.IsNotFound(err), "%v", err)
 	case "dying":
 		require.NotNil(t, obj.GetDeletionTimestamp())
-		_, err = client.Patch(t.Context(), name, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
+		_, err = client.Patch(t.Context(), name, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`),
+			metav1.PatchOptions{})
 		require.NoError(t, err)
 		_, err = client.Get(t.Context(), name, metav1.GetOptions{})
 		require.True(t, apierrors.IsNotFound(err), "%v", err)

@@ -48,7 +48,8 @@ func (r *renamer) convert(w http.ResponseWriter, request *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	review.Response = &apiextensionsv1.ConversionResponse{UID: review.Request.UID, Result: metav1.Status{Status: metav1.StatusSuccess}}
+	review.Response = &apiextensionsv1.ConversionResponse{UID: review.Request.UID,
+		Result: metav1.Status{Status: metav1.StatusSuccess}}
 	from, to := "size", "replicas"
 	if strings.HasSuffix(review.Request.DesiredAPIVersion, oldName) {
 		from, to = to, from
@@ -78,8 +79,10 @@ func (r *renamer) convert(w http.ResponseWriter, request *http.Request) {
 func gadgets() *shape {
 	return &shape{
 		plural: "gadgets", kind: "Gadget", status: true,
-		old:  `{"type":"object","properties":{"text":{"type":"string"},"size":{"type":"integer"},"since":{"type":"string","default":"alpha"}}}`,
-		new:  `{"type":"object","properties":{"text":{"type":"string"},"replicas":{"type":"integer"},"since":{"type":"string"},"mode":{"type":"string","default":"auto"}}}`,
+		old: `{"type":"object","properties":{"text":{"type":"string"},"size":{"type":"integer"},` +
+			`"since":{"type":"string","default":"alpha"}}}`,
+		new: `{"type":"object","properties":{"text":{"type":"string"},"replicas":{"type":"integer"},` +
+			`"since":{"type":"string"},"mode":{"type":"string","default":"auto"}}}`,
 		spec: `{"text":"<t>","size":3}`,
 	}
 }
@@ -89,20 +92,24 @@ func gadgets() *shape {
 func TestServerWebhook(t *testing.T) {
 	t.Parallel()
 	hook, s := startRenamer(t), gadgets()
-	w := &world{shapes: []*shape{s}, names: map[string]string{}, of: map[string]*shape{}, once: map[string]string{}, settled: map[string]string{}}
+	w := &world{shapes: []*shape{s}, names: map[string]string{}, of: map[string]*shape{}, once: map[string]string{},
+		settled: map[string]string{}}
 	w.storeWithWebhook(t, hook)
 	config := conversion.WebhookOptions{URL: hook.URL, CA: hook.ca}
 	webhook, err := conversion.Webhook(config)
 	require.NoError(t, err)
 	// sed is a whole converter: it turns the request into an answer and renames the field.
-	command, err := conversion.Command(`sed -e 's/"request":{"uid":\("[^"]*"\),"desiredAPIVersion":"[^"]*","objects":\(\[.*\]\)},"response".*/`+
-		`"response":{"uid":\1,"convertedObjects":\2,"result":{"status":"Success"}}}/' -e 's|demo.example.com/v1alpha1|demo.example.com/v1beta1|g' -e 's/"size":/"replicas":/g'`, 0)
+	command, err := conversion.Command(
+		`sed -e 's/"request":{"uid":\("[^"]*"\),"desiredAPIVersion":"[^"]*","objects":\(\[.*\]\)},"response".*/`+
+			`"response":{"uid":\1,"convertedObjects":\2,"result":{"status":"Success"}}}/' -e `+
+			`'s|demo.example.com/v1alpha1|demo.example.com/v1beta1|g' -e 's/"size":/"replicas":/g'`, 0)
 	require.NoError(t, err)
 
 	var out string
 	for name, converter := range map[string]storageversion.Converter{"webhook": webhook, "command": command} {
 		with := map[string]storageversion.Converter{group: converter}
-		pure, _ := migrate(t, w.before, storageversion.Options{Mode: schema.Pure, KeepManagedFields: true, Converters: with})
+		pure, _ := migrate(t, w.before, storageversion.Options{Mode: schema.Pure, KeepManagedFields: true,
+			Converters: with})
 		settled, r := migrate(t, w.before, storageversion.Options{KeepManagedFields: true, Converters: with})
 		require.Equal(t, map[string]int{oldName: 6, newName: 2}, resource(t, r, s.crdName()).Found)
 		inPure, inSettled := values(t, pure), values(t, settled)
@@ -125,12 +132,16 @@ func (w *world) storeWithWebhook(t *testing.T, hook *renamer) {
 	c := startCluster(t, "")
 	defer c.close()
 	crd := s.definition(t)
-	crd.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.WebhookConverter, Webhook: &apiextensionsv1.WebhookConversion{
-		ClientConfig: &apiextensionsv1.WebhookClientConfig{URL: &hook.URL, CABundle: hook.ca}, ConversionReviewVersions: []string{"v1"},
-	}}
-	_, err := c.api.Extensions.ApiextensionsV1().CustomResourceDefinitions().Create(t.Context(), crd, metav1.CreateOptions{})
+	crd.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.WebhookConverter,
+		Webhook: &apiextensionsv1.WebhookConversion{
+			ClientConfig:             &apiextensionsv1.WebhookClientConfig{URL: &hook.URL, CABundle: hook.ca},
+			ConversionReviewVersions: []string{"v1"},
+		}}
+	_, err := c.api.Extensions.ApiextensionsV1().CustomResourceDefinitions().Create(t.Context(), crd,
+		metav1.CreateOptions{})
 	require.NoError(t, err)
-	require.Eventually(t, func() bool { return isEstablished(c.crd(t, s.crdName())) }, 30*time.Second, 20*time.Millisecond)
+	require.Eventually(t, func() bool { return isEstablished(c.crd(t, s.crdName())) }, 30*time.Second,
+		20*time.Millisecond)
 	c.establish(t)
 	create := func(version, name string) {
 		obj := s.full(t, name)
@@ -165,7 +176,8 @@ func (w *world) storeWithWebhook(t *testing.T, hook *renamer) {
 func (w *world) withoutConverter(t *testing.T) {
 	t.Helper()
 	name := w.shapes[0].crdName()
-	r, err := transform.Run(t.Context(), transform.Options{In: w.before, Out: filepath.Join(t.TempDir(), "refused.db")}, storageversion.New(storageversion.Options{}))
+	r, err := transform.Run(t.Context(), transform.Options{In: w.before, Out: filepath.Join(t.TempDir(), "refused.db")},
+		storageversion.New(storageversion.Options{}))
 	require.ErrorIs(t, err, transform.ErrRefused)
 	require.Equal(t, 6, resource(t, r, name).Refused)
 	out, r := migrate(t, w.before, storageversion.Options{}, "needs-webhook")
@@ -217,7 +229,8 @@ func (w *world) withoutWebhook(t *testing.T, out string) {
 	_, err = apply(t, c.of(s, newName), "newcomer", s.bare(newName, "owned0-apply"))
 	require.ErrorContains(t, err, "conversion webhook for demo.example.com/v1beta1")
 	require.NoError(t, c.dropVersion(t, s.crdName(), oldName))
-	applyFails(t, c.of(s, newName), "newcomer", s.bare(newName, "owned0-apply"), "request to convert CR to an invalid group/version: demo.example.com/v1alpha1")
+	applyFails(t, c.of(s, newName), "newcomer", s.bare(newName, "owned0-apply"),
+		"request to convert CR to an invalid group/version: demo.example.com/v1alpha1")
 	out, r := migrate(t, c.save(t), storageversion.Options{})
 	require.Equal(t, len(w.of), resource(t, r, s.crdName()).ManagedFields)
 	again := restore(t, out)

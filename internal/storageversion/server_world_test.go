@@ -44,31 +44,54 @@ func (s *shape) key(name string) string {
 // shapes are the CRDs of the server tests.
 func shapes() []*shape {
 	const text = `"text":{"type":"string"}`
-	widget := `"type":"object","properties":{"size":{"type":"integer"},` + text + `,"ratio":{"type":"number"},"big":{"type":"integer","format":"int64"},` +
-		`"nul":{"type":"string","nullable":true},"nonnull":{"type":"string"},"free":{"type":"object","x-kubernetes-preserve-unknown-fields":true},` +
-		`"ios":{"x-kubernetes-int-or-string":true},"tmpl":{"type":"object","x-kubernetes-embedded-resource":true,"x-kubernetes-preserve-unknown-fields":true},`
+	widget := `"type":"object","properties":{"size":{"type":"integer"},` + text +
+		`,"ratio":{"type":"number"},"big":{"type":"integer","format":"int64"},` +
+		`"nul":{"type":"string","nullable":true},"nonnull":{"type":"string"},"free":{"type":"object",` +
+		`"x-kubernetes-preserve-unknown-fields":true},` +
+		`"ios":{"x-kubernetes-int-or-string":true},"tmpl":{"type":"object","x-kubernetes-embedded-resource":true,` +
+		`"x-kubernetes-preserve-unknown-fields":true},`
 	return []*shape{
-		{ // the CRD of the recorded snapshots: every kind of value, the new version loses a field and has defaults of its own
+		// the CRD of the recorded snapshots: every kind of value, the new version loses a field and
+		// has defaults of its own
+		{
 			plural: "widgets", kind: "Widget", status: true, drifting: true,
 			old: `{` + widget + `"oldOnly":{"type":"string"},"alphaDefault":{"type":"string","default":"from-alpha"},` +
-				`"list":{"type":"array","items":{"type":"object","properties":{"name":{"type":"string"},"v":{"type":"integer","default":7}}}}}}`,
-			new: `{` + widget + `"betaDefault":{"type":"string","default":"from-beta"},"alphaDefault":{"type":"string"},` +
-				`"list":{"type":"array","items":{"type":"object","properties":{"name":{"type":"string"},"v":{"type":"integer","default":7},"w":{"type":"integer","default":8}}}}}}`,
-			spec: `{"size":3,"oldOnly":"bye","ratio":1.50,"big":9007199254740993,"text":"héllo <&> \u2028 \u0007","nul":null,"nonnull":null,` +
-				`"free":{"z":1,"a":[1.0,2.5,1e3,null,{"x":null}],"<k>":true},"ios":"80%","tmpl":{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p","bogus":1,"creationTimestamp":null},"spec":{"q":1}},` +
+				`"list":{"type":"array","items":{"type":"object","properties":{"name":{"type":"string"},` +
+				`"v":{"type":"integer","default":7}}}}}}`,
+			new: `{` + widget +
+				`"betaDefault":{"type":"string","default":"from-beta"},"alphaDefault":{"type":"string"},` +
+				`"list":{"type":"array","items":{"type":"object","properties":{"name":{"type":"string"},` +
+				`"v":{"type":"integer","default":7},"w":{"type":"integer","default":8}}}}}}`,
+			spec: `{"size":3,"oldOnly":"bye","ratio":1.50,"big":9007199254740993,"text":"héllo <&> \u2028 \u0007",` +
+				`"nul":null,"nonnull":null,` +
+				`"free":{"z":1,"a":[1.0,2.5,1e3,null,{"x":null}],"<k>":true},"ios":"80%","tmpl":{"apiVersion":"v1",` +
+				`"kind":"Pod","metadata":{"name":"p","bogus":1,"creationTimestamp":null},"spec":{"q":1}},` +
 				`"list":[{"name":"one"},{"name":"two","v":1}],"unknownField":"x"}`,
 		},
 		{ // cluster-scoped; defaults below defaults, in maps and in lists with keys; nullable ones
 			plural: "rigs", kind: "Rig", cluster: true, status: true, drifting: true,
-			old: `{"type":"object","properties":{` + text + `,"ports":{"type":"array","x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["port","protocol"],` +
-				`"items":{"type":"object","required":["port"],"properties":{"port":{"type":"integer"},"protocol":{"type":"string","default":"TCP"},"note":{"type":"string"}}}},` +
-				`"byName":{"type":"object","additionalProperties":{"type":"object","properties":{"n":{"type":"integer"}}}},"maybe":{"type":"string","nullable":true},"tags":{"type":"array","x-kubernetes-list-type":"set","items":{"type":"string"}}}}`,
-			new: `{"type":"object","properties":{` + text + `,"ports":{"type":"array","x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["port","protocol"],` +
-				`"items":{"type":"object","required":["port"],"properties":{"port":{"type":"integer"},"protocol":{"type":"string","default":"TCP"},"note":{"type":"string"},"weight":{"type":"integer","default":10}}}},` +
-				`"byName":{"type":"object","additionalProperties":{"type":"object","properties":{"n":{"type":"integer","default":1},"x":{"type":"number","default":0.5}}}},` +
-				`"maybe":{"type":"string","nullable":true,"default":"yes"},"tags":{"type":"array","x-kubernetes-list-type":"set","items":{"type":"string"}},` +
-				`"deep":{"type":"object","default":{},"properties":{"er":{"type":"object","default":{"a":1},"properties":{"a":{"type":"integer"},"b":{"type":"string","default":"<&>"}}}}}}}`,
-			spec: `{"text":"t","ports":[{"port":80},{"port":53,"protocol":"UDP","note":"dns"}],"byName":{"b":{},"a":{"n":5},"c":{"n":7}},"maybe":null,"tags":["b","a"]}`,
+			old: `{"type":"object","properties":{` + text +
+				`,"ports":{"type":"array","x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["port",` +
+				`"protocol"],` +
+				`"items":{"type":"object","required":["port"],"properties":{"port":{"type":"integer"},` +
+				`"protocol":{"type":"string","default":"TCP"},"note":{"type":"string"}}}},` +
+				`"byName":{"type":"object","additionalProperties":{"type":"object",` +
+				`"properties":{"n":{"type":"integer"}}}},"maybe":{"type":"string","nullable":true},` +
+				`"tags":{"type":"array","x-kubernetes-list-type":"set","items":{"type":"string"}}}}`,
+			new: `{"type":"object","properties":{` + text +
+				`,"ports":{"type":"array","x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["port",` +
+				`"protocol"],` +
+				`"items":{"type":"object","required":["port"],"properties":{"port":{"type":"integer"},` +
+				`"protocol":{"type":"string","default":"TCP"},"note":{"type":"string"},"weight":{"type":"integer",` +
+				`"default":10}}}},` +
+				`"byName":{"type":"object","additionalProperties":{"type":"object",` +
+				`"properties":{"n":{"type":"integer","default":1},"x":{"type":"number","default":0.5}}}},` +
+				`"maybe":{"type":"string","nullable":true,"default":"yes"},"tags":{"type":"array",` +
+				`"x-kubernetes-list-type":"set","items":{"type":"string"}},` +
+				`"deep":{"type":"object","default":{},"properties":{"er":{"type":"object","default":{"a":1},` +
+				`"properties":{"a":{"type":"integer"},"b":{"type":"string","default":"<&>"}}}}}}}`,
+			spec: `{"text":"t","ports":[{"port":80},{"port":53,"protocol":"UDP","note":"dns"}],"byName":{"b":{},` +
+				`"a":{"n":5},"c":{"n":7}},"maybe":null,"tags":["b","a"]}`,
 		},
 		{ // equal schemas: the value in etcd has them once, outside versions
 			plural: "twins", kind: "Twin", status: true,
@@ -78,21 +101,28 @@ func shapes() []*shape {
 		},
 		{ // keeps unknown fields, yet has defaults; no status subresource
 			plural: "blobs", kind: "Blob",
-			old:  `{"type":"object","x-kubernetes-preserve-unknown-fields":true,"properties":{` + text + `}}`,
-			new:  `{"type":"object","x-kubernetes-preserve-unknown-fields":true,"properties":{` + text + `,"extra":{"type":"object","default":{"on":true},"x-kubernetes-preserve-unknown-fields":true}}}`,
+			old: `{"type":"object","x-kubernetes-preserve-unknown-fields":true,"properties":{` + text + `}}`,
+			new: `{"type":"object","x-kubernetes-preserve-unknown-fields":true,"properties":{` + text +
+				`,"extra":{"type":"object","default":{"on":true},"x-kubernetes-preserve-unknown-fields":true}}}`,
 			spec: `{"text":"t","any":{"a":[{"b":null},1.25,-0.0,1e21,123456789012345678]},"nul":null}`,
 		},
 		{ // the old version is no longer served when the migration runs
 			plural: "hermits", kind: "Hermit", status: true, unserved: true, drifting: true,
-			old:  `{"type":"object","properties":{` + text + `,"mode":{"type":"string"}}}`,
-			new:  `{"type":"object","properties":{` + text + `,"mode":{"type":"string","default":"auto"},"since":{"type":"string","default":"2024-01-01"}}}`,
+			old: `{"type":"object","properties":{` + text + `,"mode":{"type":"string"}}}`,
+			new: `{"type":"object","properties":{` + text +
+				`,"mode":{"type":"string","default":"auto"},"since":{"type":"string","default":"2024-01-01"}}}`,
 			spec: `{"text":"t"}`,
 		},
 		{ // made when v1beta1 was the only API: no schema, unknown fields kept
 			plural: "relics", kind: "Relic",
-			injected: `{"kind":"CustomResourceDefinition","apiVersion":"apiextensions.k8s.io/v1beta1","metadata":{"name":"relics.demo.example.com","uid":"5c0e1c1e-0000-4000-8000-000000000001",` +
-				`"generation":1,"creationTimestamp":"2018-01-02T03:04:05Z"},"spec":{"group":"demo.example.com","version":"v1alpha1","names":{"plural":"relics","kind":"Relic","listKind":"RelicList","singular":"relic"},` +
-				`"scope":"Namespaced","preserveUnknownFields":true,"versions":[{"name":"v1alpha1","served":true,"storage":true},{"name":"v1beta1","served":true,"storage":false}],"conversion":{"strategy":"None"}},"status":{"storedVersions":["v1alpha1"]}}`,
+			injected: `{"kind":"CustomResourceDefinition","apiVersion":"apiextensions.k8s.io/v1beta1",` +
+				`"metadata":{"name":"relics.demo.example.com","uid":"5c0e1c1e-0000-4000-8000-000000000001",` +
+				`"generation":1,"creationTimestamp":"2018-01-02T03:04:05Z"},"spec":{"group":"demo.example.com",` +
+				`"version":"v1alpha1","names":{"plural":"relics","kind":"Relic","listKind":"RelicList",` +
+				`"singular":"relic"},` +
+				`"scope":"Namespaced","preserveUnknownFields":true,"versions":[{"name":"v1alpha1","served":true,` +
+				`"storage":true},{"name":"v1beta1","served":true,"storage":false}],"conversion":{"strategy":"None"}},` +
+				`"status":{"storedVersions":["v1alpha1"]}}`,
 			spec: `{"text":"t","x":{"creationTimestamp":null,"y":[null,{}]},"z":1.0}`,
 		},
 	}
@@ -109,12 +139,16 @@ func (s *shape) definition(t *testing.T) *apiextensionsv1.CustomResourceDefiniti
 		status = `"subresources":{"status":{}},`
 	}
 	version := func(name, storage, spec string) string {
-		return fmt.Sprintf(`{"name":%q,"served":true,"storage":%s,%s"schema":{"openAPIV3Schema":{"type":"object","properties":{"spec":%s,`+
-			`"status":{"type":"object","properties":{"phase":{"type":"string"}}}}}}}`, name, storage, status, spec)
+		return fmt.Sprintf(
+			`{"name":%q,"served":true,"storage":%s,%s"schema":{"openAPIV3Schema":{"type":"object",`+
+				`"properties":{"spec":%s,`+
+				`"status":{"type":"object","properties":{"phase":{"type":"string"}}}}}}}`, name, storage, status, spec)
 	}
 	crd := &apiextensionsv1.CustomResourceDefinition{}
-	require.NoError(t, json.Unmarshal(fmt.Appendf(nil, `{"metadata":{"name":%q},"spec":{"group":%q,"scope":%q,"names":{"plural":%q,"kind":%q},"versions":[%s,%s]}}`,
-		s.crdName(), group, scope, s.plural, s.kind, version(oldName, "true", s.old), version(newName, "false", s.new)), crd))
+	require.NoError(t, json.Unmarshal(fmt.Appendf(nil,
+		`{"metadata":{"name":%q},"spec":{"group":%q,"scope":%q,"names":{"plural":%q,"kind":%q},"versions":[%s,%s]}}`,
+		s.crdName(), group, scope, s.plural, s.kind, version(oldName, "true", s.old), version(newName, "false", s.new)),
+		crd))
 	return crd
 }
 
@@ -125,8 +159,11 @@ func (s *shape) full(t *testing.T, name string) map[string]any {
 	if !s.cluster {
 		namespace = `"namespace":"default",`
 	}
-	return object(t, fmt.Sprintf(`{"apiVersion":"%s/%s","kind":%q,"metadata":{"name":%q,%s"labels":{"k":"v"},"annotations":{"html":"<a>&b\u2028"},"finalizers":["%s/fin"]},"spec":%s}`,
-		group, oldName, s.kind, name, namespace, group, s.spec))
+	return object(t,
+		fmt.Sprintf(
+			`{"apiVersion":"%s/%s","kind":%q,"metadata":{"name":%q,%s"labels":{"k":"v"},`+
+				`"annotations":{"html":"<a>&b\u2028"},"finalizers":["%s/fin"]},"spec":%s}`,
+			group, oldName, s.kind, name, namespace, group, s.spec))
 }
 
 // bare is the least an object can be.
@@ -149,7 +186,8 @@ func (c *cluster) define(t *testing.T, all []*shape) {
 		if s.injected != "" {
 			continue
 		}
-		_, err := c.api.Extensions.ApiextensionsV1().CustomResourceDefinitions().Create(t.Context(), s.definition(t), metav1.CreateOptions{})
+		_, err := c.api.Extensions.ApiextensionsV1().CustomResourceDefinitions().Create(t.Context(), s.definition(t),
+			metav1.CreateOptions{})
 		require.NoError(t, err, s.plural)
 	}
 	require.Eventually(t, func() bool {

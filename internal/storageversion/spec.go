@@ -24,17 +24,20 @@ etcdshift migrate storage-versions --group example.com --to v1beta1 \
     before.db back.db
 etcdshift migrate storage-versions --conversion-exec example.com=./convert \
     before.db after.db`,
-	Text: `Leaves every custom resource at the storage version of its CustomResourceDefinition, byte for byte as a write by an API
-server that changes nothing would, and then makes status.storedVersions tell which versions are really stored. After that an old
-version can be removed from the definition. It repairs what fails with "must appear in spec.versions", "request to convert CR from an
-invalid group/version" (--map) and "conversion webhook for ... failed".`,
+	Text: `Leaves every custom resource at the storage version of its CustomResourceDefinition, byte for byte as a
+write by an API server that changes nothing would, and then makes status.storedVersions tell which versions are
+really stored. After that an old version can be removed from the definition. It repairs what fails with "must appear
+in spec.versions", "request to convert CR from an invalid group/version" (--map) and "conversion webhook for ...
+failed".`,
 	Codes: codes(),
 	Settles: map[string]string{
-		finding.Encrypted.Name:              "open them with --encryption-config FILE",
-		codeConversionFailed.Name:           "the converter says why; mend it and run again",
-		codeNeedsWebhook.Name:               "convert them with --conversion-webhook GROUP=URL or --conversion-exec GROUP=COMMAND",
-		codeUnlistedVersion.Name:            "say which version takes its place with --map GROUP/OLD=NEW",
-		transform.CodeWouldBePlaintext.Name: "name a provider that encrypts first for that resource in the --encryption-config",
+		finding.Encrypted.Name:    "open them with --encryption-config FILE",
+		codeConversionFailed.Name: "the converter says why; mend it and run again",
+		codeNeedsWebhook.Name: "convert them with --conversion-webhook GROUP=URL or --conversion-exec " +
+			"GROUP=COMMAND",
+		codeUnlistedVersion.Name: "say which version takes its place with --map GROUP/OLD=NEW",
+		transform.CodeWouldBePlaintext.Name: "name a provider that encrypts first for that resource in the " +
+			"--encryption-config",
 	},
 	Sections: []transform.Section{&Definitions{}},
 	Flags:    slices.Concat(choiceFlags, rewriteFlags, converterFlags),
@@ -47,29 +50,38 @@ const (
 )
 
 var choiceFlags = []transform.Flag{
-	{Name: "crd", Category: choiceCategory, Default: []string{}, Usage: "the one of this `NAME`, such as widgets.example.com; may be repeated"},
+	{Name: "crd", Category: choiceCategory, Default: []string{},
+		Usage: "the one of this `NAME`, such as widgets.example.com; may be repeated"},
 	{Name: "group", Category: choiceCategory, Default: []string{}, Usage: "those of API group `G`; may be repeated"},
-	{Name: "selector", Short: "l", Category: choiceCategory, Usage: "those whose labels match `SELECTOR`, as kubectl reads it"},
-	{Name: "exclude", Category: choiceCategory, Default: []string{}, Usage: "not the one of this `NAME`; may be repeated"},
+	{Name: "selector", Short: "l", Category: choiceCategory,
+		Usage: "those whose labels match `SELECTOR`, as kubectl reads it"},
+	{Name: "exclude", Category: choiceCategory, Default: []string{},
+		Usage: "not the one of this `NAME`; may be repeated"},
 }
 
 var rewriteFlags = []transform.Flag{
-	{Name: "to", Category: rewriteCategory, Usage: "make `VERSION` the storage version first, forward or back; takes --crd, --group or --selector"},
+	{Name: "to", Category: rewriteCategory, Usage: "make `VERSION` the storage version first, forward or back; takes " +
+		"--crd, --group or --selector"},
 	{Name: "map", Category: rewriteCategory, Default: []string{},
-		Usage: "read objects of a version that is gone as those of one that is there, `GROUP/OLD=NEW`; may be repeated"},
+		Usage: "read objects of a version that is gone as those of one that is there, `GROUP/OLD=NEW`; may " +
+			"be repeated"},
 	{Name: "mode", Category: rewriteCategory, Default: "settled", Choices: []string{"settled", "pure"},
-		Usage: "`settled|pure`: write what updates that change nothing come to, or what one server-side apply of nothing leaves: " +
+		Usage: "`settled|pure`: write what updates that change nothing come to, or what one server-side apply of " +
+			"nothing leaves: " +
 			"without defaults that only the storage version has"},
 	{Name: "managed-fields", Category: rewriteCategory, Default: "fix", Choices: []string{"fix", "all", "keep"},
-		Usage: "`fix|all|keep`: relabel managedFields on which server-side apply would fail, or all of other versions, or none"},
+		Usage: "`fix|all|keep`: relabel managedFields on which server-side apply would fail, or all of other " +
+			"versions, or none"},
 	{Name: "rewrap", Category: rewriteCategory, Default: false,
-		Usage: "encrypt every value of the snapshot, native ones too, by the provider and key that --encryption-config names first"},
+		Usage: "encrypt every value of the snapshot, native ones too, by the provider and key that " +
+			"--encryption-config names first"},
 }
 
 func newFromArgs(ctx context.Context, a *transform.Args) (transform.Transform, error) {
 	fields := a.String("managed-fields")
 	o := Options{
-		CRDs: a.StringSlice("crd"), Groups: a.StringSlice("group"), Exclude: a.StringSlice("exclude"), To: a.String("to"),
+		CRDs: a.StringSlice("crd"), Groups: a.StringSlice("group"), Exclude: a.StringSlice("exclude"),
+		To:                a.String("to"),
 		KeepManagedFields: fields == "keep", AllManagedFields: fields == "all", Rewrap: a.Bool("rewrap"),
 	}
 	if a.String("mode") == "pure" {
@@ -82,7 +94,8 @@ func newFromArgs(ctx context.Context, a *transform.Args) (transform.Transform, e
 		}
 	}
 	if a.IsSet("to") && !a.IsSet("crd") && !a.IsSet("group") && !a.IsSet("selector") {
-		return nil, transform.Usagef("--to VERSION changes CustomResourceDefinitions; say which with --crd, --group or --selector")
+		return nil, transform.Usagef("--to VERSION changes CustomResourceDefinitions; say which with --crd, --group " +
+			"or --selector")
 	}
 	if o.Rewrap && !a.IsSet("encryption-config") {
 		return nil, transform.Usagef("--rewrap takes --encryption-config FILE")

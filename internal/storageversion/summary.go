@@ -54,7 +54,8 @@ func (d *Definitions) Tables(transform.Outcome) []transform.Table {
 			idle++
 		default:
 			t.Rows = append(t.Rows, []any{
-				c.CRD, listCounts(c.Found), c.StorageVersion, c.Rewritten, c.Unchanged, c.Refused, stored.text(), stored.Kept,
+				c.CRD, listCounts(c.Found), c.StorageVersion, c.Rewritten, c.Unchanged, c.Refused,
+				stored.text(), stored.Kept,
 			})
 		}
 	}
@@ -113,8 +114,10 @@ func (k *kind) steps(report *transform.Report, to string) {
 		switch {
 		case v.Name == k.crd.StorageVersion() || slices.Contains(k.row.StoredVersions.After, v.Name):
 		case n > 0:
-			report.AddStep("nothing is stored at %s of %s any more, but managedFields of %d of its objects name it: before it is removed from spec.versions, "+
-				"relabel them with --managed-fields all, or every server-side apply of them fails (kubernetes#111937)", v.Name, k.row.CRD, n)
+			report.AddStep("nothing is stored at %s of %s any more, but managedFields of %d of its objects name it: "+
+				"before it is removed from spec.versions, "+
+				"relabel them with --managed-fields all, or every server-side apply of them fails (kubernetes#111937)",
+				v.Name, k.row.CRD, n)
 		case slices.Contains(k.row.StoredVersions.Before, v.Name):
 			idle = append(idle, v.Name)
 			continue
@@ -124,13 +127,16 @@ func (k *kind) steps(report *transform.Report, to string) {
 		}
 	}
 	if len(idle) > 0 && served > 0 {
-		report.AddStep("nothing is stored at %s of %s any more: it may be removed from spec.versions", strings.Join(idle, ", "), k.row.CRD)
+		report.AddStep("nothing is stored at %s of %s any more: it may be removed from spec.versions",
+			strings.Join(idle, ", "), k.row.CRD)
 	}
 	if to == "" || to != k.crd.StorageVersion() {
 		return
 	}
-	report.AddStep("whoever owns %s (Helm, an operator, GitOps) would set its storage version back: have it say %s there too", k.row.CRD, to)
+	report.AddStep("whoever owns %s (Helm, an operator, GitOps) would set its storage version back: have it say "+
+		"%s there too", k.row.CRD, to)
 	if !k.crd.Served(to) {
-		report.AddStep("%s of %s is not served: its objects are read through the versions that are, so keep one", to, k.row.CRD)
+		report.AddStep("%s of %s is not served: its objects are read through the versions that are, so keep one", to,
+			k.row.CRD)
 	}
 }

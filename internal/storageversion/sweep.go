@@ -64,7 +64,8 @@ func (s *storage) sweep(ctx context.Context) error {
 // false for one that cannot be read.
 func (s *storage) check(e *transform.Entry, key keys.Key) bool {
 	if keys.IsCustom(key.Resource) {
-		s.Raise(string(e.Key), codeOrphan.Because("no CustomResourceDefinition %s goes with it: no server serves it", key.Resource))
+		s.Raise(string(e.Key), codeOrphan.Because("no CustomResourceDefinition %s goes with it: no server serves it",
+			key.Resource))
 	}
 	return s.Readable(e)
 }
@@ -91,7 +92,8 @@ func reportStrays(ctx context.Context, v *transform.View, prefixes []string) err
 		}
 		in, found := layouts.Of(e.Key)
 		if encoding.Detect(e.Stored) == encoding.FormatEncrypted && !(found && slices.Contains(prefixes, in.Prefix)) {
-			v.Raise(string(e.Key), codeUnknownKey.Because("it is encrypted, and under none of the storage prefixes %s: name its own with --prefix",
+			v.Raise(string(e.Key), codeUnknownKey.Because("it is encrypted, and under none of the storage prefixes "+
+				"%s: name its own with --prefix",
 				strings.Join(prefixes, ", ")))
 		}
 	}

@@ -22,14 +22,18 @@ func TestVector(t *testing.T) {
 	require.Equal(t, Sum{SHA256: fmt.Sprintf("%x", sha256.Sum256(nil))}, d.Sum())
 	d.Add([]byte("/core/configmaps/2y3qvnqz5ga11oc4/default/a"), []byte("one"), 0)
 	d.Add([]byte("/core/events/2y3qvnqz5ga11oc4/default/b"), []byte("two"), 3600)
-	require.Equal(t, Sum{Keys: 2, Bytes: 88, SHA256: "04dba227103b72c89674d7123975058c3781feb6b5637be4010b1ab6d78c8e49"}, d.Sum())
+	require.Equal(t, Sum{Keys: 2, Bytes: 88,
+		SHA256: "04dba227103b72c89674d7123975058c3781feb6b5637be4010b1ab6d78c8e49"}, d.Sum())
 
 	r := NewRest()
-	r.Add(&snapshot.Record{Key: []byte("/registry/core/configmaps/2y3qvnqz5ga11oc4/default/a"), Value: []byte("one"), CreateRevision: 7, ModRevision: 9, Version: 2})
+	r.Add(&snapshot.Record{Key: []byte("/registry/core/configmaps/2y3qvnqz5ga11oc4/default/a"), Value: []byte("one"),
+		CreateRevision: 7, ModRevision: 9, Version: 2})
 	r.Add(&snapshot.Record{
-		Key: []byte("/registry/core/events/2y3qvnqz5ga11oc4/default/b"), Value: []byte("two"), CreateRevision: 12, ModRevision: 12, Version: 1, Lease: 0x6bb5a1fa600bfdc9,
+		Key: []byte("/registry/core/events/2y3qvnqz5ga11oc4/default/b"), Value: []byte("two"), CreateRevision: 12,
+		ModRevision: 12, Version: 1, Lease: 0x6bb5a1fa600bfdc9,
 	})
-	require.Equal(t, Sum{Keys: 2, Bytes: 106, SHA256: "c9bfd458de6be709b11b249f3f6a0f7cc171985df827693efe7fa216c8e07b33"}, r.Sum())
+	require.Equal(t, Sum{Keys: 2, Bytes: 106,
+		SHA256: "c9bfd458de6be709b11b249f3f6a0f7cc171985df827693efe7fa216c8e07b33"}, r.Sum())
 }
 
 func TestSameDigestInAnyOrder(t *testing.T) {
@@ -71,7 +75,8 @@ func TestSameDigestInAnyOrder(t *testing.T) {
 // TestRestIsExact: Rest tells everything that is stored of a record.
 func TestRestIsExact(t *testing.T) {
 	sum := func(change func(*snapshot.Record)) string {
-		rec := &snapshot.Record{Key: []byte("/a"), Value: []byte("bc"), CreateRevision: 3, ModRevision: 4, Version: 2, Lease: 5}
+		rec := &snapshot.Record{Key: []byte("/a"), Value: []byte("bc"), CreateRevision: 3, ModRevision: 4,
+			Version: 2, Lease: 5}
 		change(rec)
 		r := NewRest()
 		r.Add(rec)
@@ -117,43 +122,76 @@ func TestEveryChangeFound(t *testing.T) {
 		do   func(c *content)
 		says string
 	}{
-		"a value":        {func(c *content) { c.records[configmap].Value[1] ^= 1 }, `cluster "2y3qvnqz5ga11oc4": configmaps: digest`},
-		"a longer value": {func(c *content) { c.records[configmap].Value = []byte("longer than it was before, by far") }, "configmaps: 1"},
-		"a key":          {func(c *content) { c.records[configmap].Key = []byte(prefix + configmap[:len(configmap)-1] + "x") }, "configmaps: digest"},
-		"another prefix": {func(c *content) { c.records[configmap].Key = []byte("/elsewhere" + configmap) }, "is not below"},
+		"a value": {func(c *content) { c.records[configmap].Value[1] ^= 1 },
+			`cluster "2y3qvnqz5ga11oc4": configmaps: digest`},
+		"a longer value": {func(c *content) {
+			c.records[configmap].Value = []byte(
+				"longer than it was before, by far")
+		}, "configmaps: 1"},
+		"a key": {func(c *content) {
+			c.records[configmap].Key = []byte(prefix + configmap[:len(configmap)-1] +
+				"x")
+		}, "configmaps: digest"},
+		"another prefix": {func(c *content) { c.records[configmap].Key = []byte("/elsewhere" + configmap) },
+			"is not below"},
 		"another folder": {func(c *content) {
 			c.records[configmap].Key = []byte(prefix + "/core/secrets/" + cluster + "/default/a")
 		}, "belongs to nothing"},
-		"a folder's own key": {func(c *content) { c.records[configmap].Key = []byte(prefix + "/core/configmaps/" + cluster + "/") }, "belongs to nothing"},
+		"a folder's own key": {func(c *content) {
+			c.records[configmap].Key = []byte(prefix + "/core/configmaps/" +
+				cluster + "/")
+		}, "belongs to nothing"},
 		"another cluster": {func(c *content) {
 			c.records[configmap].Key = []byte(prefix + "/core/configmaps/" + child + "/default/x")
 		}, "configmaps: 2 keys, the manifest says 1"},
-		"a record less":   {func(c *content) { delete(c.records, configmap) }, "configmaps: 1 keys, the manifest says 2"},
-		"a resource less": {func(c *content) { delete(c.records, event); c.leases = nil }, "events: 0 keys, the manifest says 1"},
+		"a record less": {func(c *content) { delete(c.records, configmap) },
+			"configmaps: 1 keys, the manifest says 2"},
+		"a resource less": {func(c *content) { delete(c.records, event); c.leases = nil },
+			"events: 0 keys, the manifest says 1"},
 		"a record more": {func(c *content) {
-			c.records["more"] = &snapshot.Record{Revision: snapshot.Revision{Main: 90}, Key: []byte(prefix + configmap + "2"), CreateRevision: 90, ModRevision: 90, Version: 1}
+			c.records["more"] = &snapshot.Record{Revision: snapshot.Revision{Main: 90},
+				Key: []byte(prefix + configmap + "2"), CreateRevision: 90, ModRevision: 90, Version: 1}
 		}, "configmaps: 3 keys, the manifest says 2"},
-		"a revision":          {func(c *content) { c.records[configmap].Revision.Main++; c.records[configmap].ModRevision++ }, "revisions, versions and leases"},
-		"a create revision":   {func(c *content) { c.records[configmap].CreateRevision-- }, "revisions, versions and leases"},
-		"a version":           {func(c *content) { c.records[configmap].Version++ }, "revisions, versions and leases"},
-		"a lease lost":        {func(c *content) { c.records[event].Lease = 0 }, "events: digest"},
-		"a lease more":        {func(c *content) { c.records[configmap].Lease = 0x6bb5 }, "configmaps: digest"},
-		"a TTL":               {func(c *content) { c.leases[0x6bb5] = 60 }, "events: digest"},
-		"a lease not there":   {func(c *content) { c.leases = nil }, "events: digest"},
-		"a lease nobody has":  {func(c *content) { c.leases[7] = 60 }, "2 leases and 1 of them held"},
-		"another lease":       {func(c *content) { c.records[event].Lease = 7; c.leases = map[int64]int64{7: 3600} }, "lease 7"},
-		"a definition":        {func(c *content) { c.records[definitionDir+crd].Value[2] ^= 1 }, "definition"},
-		"a definition less":   {func(c *content) { delete(c.records, definitionDir+crd) }, "is not there"},
-		"who encrypted it":    {func(c *content) { c.records["/core/configmaps/"+cluster+"/default/b"].Value[19] = '2' }, "digest"},
-		"a child's record":    {func(c *content) { delete(c.records, "/core/configmaps/"+child+"/default/a") }, `cluster "1n7wq48mavio4f0j": configmaps: 0 keys`},
-		"the revision":        {func(c *content) { c.manifest.Origin.Revision = 1 << 62 }, "at revision 100, the manifest says 4611686018427387904"},
-		"a sum in the notes":  {func(c *content) { c.manifest.Total.SHA256 = strings.Repeat("0", 64) }, "all records: digest"},
-		"AsStored":            {func(c *content) { c.manifest.AsStored.SHA256 = strings.Repeat("0", 64) }, "revisions, versions and leases"},
-		"a cluster's sum":     {func(c *content) { c.manifest.Clusters[1].SHA256 = strings.Repeat("0", 64) }, `cluster "2y3qvnqz5ga11oc4": digest`},
+		"a revision": {func(c *content) {
+			c.records[configmap].Revision.Main++
+			c.records[configmap].ModRevision++
+		}, "revisions, versions and leases"},
+		"a create revision": {func(c *content) { c.records[configmap].CreateRevision-- },
+			"revisions, versions and leases"},
+		"a version":          {func(c *content) { c.records[configmap].Version++ }, "revisions, versions and leases"},
+		"a lease lost":       {func(c *content) { c.records[event].Lease = 0 }, "events: digest"},
+		"a lease more":       {func(c *content) { c.records[configmap].Lease = 0x6bb5 }, "configmaps: digest"},
+		"a TTL":              {func(c *content) { c.leases[0x6bb5] = 60 }, "events: digest"},
+		"a lease not there":  {func(c *content) { c.leases = nil }, "events: digest"},
+		"a lease nobody has": {func(c *content) { c.leases[7] = 60 }, "2 leases and 1 of them held"},
+		"another lease": {func(c *content) { c.records[event].Lease = 7; c.leases = map[int64]int64{7: 3600} },
+			"lease 7"},
+		"a definition":      {func(c *content) { c.records[definitionDir+crd].Value[2] ^= 1 }, "definition"},
+		"a definition less": {func(c *content) { delete(c.records, definitionDir+crd) }, "is not there"},
+		"who encrypted it": {func(c *content) {
+			c.records["/core/configmaps/"+cluster+
+				"/default/b"].Value[19] = '2'
+		}, "digest"},
+		"a child's record": {func(c *content) { delete(c.records, "/core/configmaps/"+child+"/default/a") },
+			`cluster "1n7wq48mavio4f0j": configmaps: 0 keys`},
+		"the revision": {func(c *content) { c.manifest.Origin.Revision = 1 << 62 },
+			"at revision 100, the manifest says 4611686018427387904"},
+		"a sum in the notes": {func(c *content) { c.manifest.Total.SHA256 = strings.Repeat("0", 64) },
+			"all records: digest"},
+		"AsStored": {func(c *content) { c.manifest.AsStored.SHA256 = strings.Repeat("0", 64) },
+			"revisions, versions and leases"},
+		"a cluster's sum": {func(c *content) { c.manifest.Clusters[1].SHA256 = strings.Repeat("0", 64) },
+			`cluster "2y3qvnqz5ga11oc4": digest`},
 		"leases in the notes": {func(c *content) { c.manifest.Leases = []Lease{} }, "the manifest says otherwise"},
-		"more leases":         {func(c *content) { c.manifest.Leases = append(c.manifest.Leases, Lease{ID: "7fff", Keys: 1}) }, "the manifest lists 2"},
-		"encryption":          {func(c *content) { c.manifest.Encryption = []Encryption{} }, "encrypted by"},
-		"more encryption":     {func(c *content) { c.manifest.Encryption = append(c.manifest.Encryption, Encryption{"kms", 1}) }, "encryption keys"},
+		"more leases": {func(c *content) {
+			c.manifest.Leases = append(c.manifest.Leases,
+				Lease{ID: "7fff", Keys: 1})
+		}, "the manifest lists 2"},
+		"encryption": {func(c *content) { c.manifest.Encryption = []Encryption{} }, "encrypted by"},
+		"more encryption": {func(c *content) {
+			c.manifest.Encryption = append(c.manifest.Encryption,
+				Encryption{"kms", 1})
+		}, "encryption keys"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := sample()
@@ -173,7 +211,8 @@ func TestManifestChanged(t *testing.T) {
 	c := sample()
 	notes := c.notes(t)
 	text := string(notes["manifest"])
-	for from, to := range map[string]string{"root:consumer\"": "root:consumes\"", `"revision": 100`: `"revision": 101`, "{": "{ "} {
+	for from, to := range map[string]string{"root:consumer\"": "root:consumes\"", `"revision": 100`: `"revision": 101`,
+		"{": "{ "} {
 		changed := strings.Replace(text, from, to, 1)
 		require.NotEqual(t, text, changed)
 		notes["manifest"] = []byte(changed)
@@ -189,7 +228,8 @@ func TestManifestChanged(t *testing.T) {
 // TestCheckHistory: a file that has lived on is no archive any more.
 func TestCheckHistory(t *testing.T) {
 	c := newChecker(&sample().manifest, nil)
-	err := c.add(snapshot.Scanned{Record: &snapshot.Record{Revision: snapshot.Revision{Main: 3}, Key: []byte("/registry/x"), Tombstone: true}}, false)
+	err := c.add(snapshot.Scanned{Record: &snapshot.Record{Revision: snapshot.Revision{Main: 3},
+		Key: []byte("/registry/x"), Tombstone: true}}, false)
 	require.ErrorIs(t, err, ErrDamaged)
 }
 
@@ -203,7 +243,8 @@ func TestReadsWithoutKeys(t *testing.T) {
 	tally := NewTally(prefix, nil)
 	for i, dir := range []string{outer, inner} {
 		rev := int64(5 + i)
-		rec := &snapshot.Record{Revision: snapshot.Revision{Main: rev}, Key: []byte(prefix + dir + "a/b"), CreateRevision: rev, ModRevision: rev, Version: 1}
+		rec := &snapshot.Record{Revision: snapshot.Revision{Main: rev}, Key: []byte(prefix + dir + "a/b"),
+			CreateRevision: rev, ModRevision: rev, Version: 1}
 		c.records[dir] = rec
 		tally.Add(rec, []string{cluster, child}[i], Resource{Resource: "things", Dir: dir})
 	}
@@ -234,10 +275,11 @@ type content struct {
 // dirs are the folders of the fixture's resources.
 func dirs() map[string]Resource {
 	return map[string]Resource{
-		"/core/configmaps/" + cluster + "/":                             {Resource: "configmaps"},
-		"/core/events/" + cluster + "/":                                 {Resource: "events"},
-		"/core.kcp.io/logicalclusters/customresources/" + cluster + "/": {Resource: "logicalclusters.core.kcp.io", Custom: true},
-		"/core/configmaps/" + child + "/":                               {Resource: "configmaps"},
+		"/core/configmaps/" + cluster + "/": {Resource: "configmaps"},
+		"/core/events/" + cluster + "/":     {Resource: "events"},
+		"/core.kcp.io/logicalclusters/customresources/" + cluster +
+			"/": {Resource: "logicalclusters.core.kcp.io", Custom: true},
+		"/core/configmaps/" + child + "/": {Resource: "configmaps"},
 	}
 }
 
@@ -256,17 +298,21 @@ func sample() *content {
 	} {
 		rev := int64(10 + 2*i)
 		c.records[kv[0]] = &snapshot.Record{
-			Revision: snapshot.Revision{Main: rev}, Key: []byte(prefix + kv[0]), Value: []byte(kv[1]), CreateRevision: rev - 1, ModRevision: rev, Version: 2,
+			Revision: snapshot.Revision{Main: rev}, Key: []byte(prefix + kv[0]), Value: []byte(kv[1]),
+			CreateRevision: rev - 1, ModRevision: rev, Version: 2,
 		}
 	}
 	c.records["/core/events/"+cluster+"/default/e"].Lease = 0x6bb5
 	sum := NewDigest().Sum()
 	c.manifest = Manifest{
 		APIVersion: APIVersion, Kind: Kind, Format: Format, Name: cluster,
-		Origin:      Origin{Shard: "root", Prefix: prefix, SHA256: sum.SHA256, Revision: 100, Rest: sum},
-		Clusters:    []Cluster{{Name: child, Path: "root:consumer:child"}, {Name: cluster, Path: "root:consumer", Owner: Owner{Cluster: "root", Name: "consumer"}}},
-		Definitions: []Definition{{UID: crd, Key: definitionDir + crd, Resource: "widgets.example.dev", Schema: "v1.widgets", StoredVersions: []string{"v1"}}},
-		Missing:     []Definition{}, Identities: []Identity{{Hash: sum.SHA256, Resources: []string{"widgets.example.dev"}, Exports: []Export{{Name: "example.dev"}}}},
+		Origin: Origin{Shard: "root", Prefix: prefix, SHA256: sum.SHA256, Revision: 100, Rest: sum},
+		Clusters: []Cluster{{Name: child, Path: "root:consumer:child"},
+			{Name: cluster, Path: "root:consumer", Owner: Owner{Cluster: "root", Name: "consumer"}}},
+		Definitions: []Definition{{UID: crd, Key: definitionDir + crd, Resource: "widgets.example.dev",
+			Schema: "v1.widgets", StoredVersions: []string{"v1"}}},
+		Missing: []Definition{}, Identities: []Identity{{Hash: sum.SHA256,
+			Resources: []string{"widgets.example.dev"}, Exports: []Export{{Name: "example.dev"}}}},
 	}
 	c.tally().Fill(&c.manifest)
 	return c
@@ -291,7 +337,8 @@ func (c *content) tally() *Tally {
 }
 
 func (c *content) sorted() []*snapshot.Record {
-	return slices.SortedFunc(maps.Values(c.records), func(a, b *snapshot.Record) int { return a.Revision.Compare(b.Revision) })
+	return slices.SortedFunc(maps.Values(c.records),
+		func(a, b *snapshot.Record) int { return a.Revision.Compare(b.Revision) })
 }
 
 // build writes the file with the notes that m has.
@@ -309,7 +356,8 @@ func (c *content) build(t testing.TB, notes map[string][]byte) *snapshot.Snapsho
 			}
 		}
 	}
-	_, err := snapshot.Build(context.Background(), path, snapshot.Content{Records: records, Leases: leases, Revision: 100, Notes: notes}, nil)
+	_, err := snapshot.Build(context.Background(), path, snapshot.Content{Records: records, Leases: leases,
+		Revision: 100, Notes: notes}, nil)
 	require.NoError(t, err)
 	s, err := snapshot.Open(context.Background(), path, snapshot.Config{})
 	require.NoError(t, err)

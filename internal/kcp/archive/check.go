@@ -74,7 +74,8 @@ type folder struct {
 }
 
 func newChecker(m *Manifest, leases map[int64]int64) *checker {
-	c := &checker{m: m, tally: NewTally(m.Origin.Prefix, leases), folders: map[string]folder{}, definitions: map[string]string{}}
+	c := &checker{m: m, tally: NewTally(m.Origin.Prefix, leases), folders: map[string]folder{},
+		definitions: map[string]string{}}
 	for _, of := range m.Clusters {
 		for _, r := range of.Resources {
 			r.Sum = Sum{}
@@ -131,10 +132,12 @@ func (c *checker) checkKey(key []byte, in folder, uid string, isDefinition bool)
 	switch {
 	case err != nil:
 		return fmt.Errorf("%w: %w", ErrDamaged, err)
-	case isDefinition && k != (keys.Key{Prefix: k.Prefix, Resource: keys.DefinitionType(), Cluster: kcp.BoundCRDs, Name: uid}):
+	case isDefinition && k != (keys.Key{Prefix: k.Prefix, Resource: keys.DefinitionType(),
+		Cluster: kcp.BoundCRDs, Name: uid}):
 		return fmt.Errorf("%w: key %.200q is not that of bound definition %q", ErrDamaged, key, uid)
 	case !isDefinition && in != (folder{k.Cluster, ResourceOf(k, key)}):
-		return fmt.Errorf("%w: key %.200q is of %s in logical cluster %q, and the manifest says otherwise", ErrDamaged, key, k.Resource, k.Cluster)
+		return fmt.Errorf("%w: key %.200q is of %s in logical cluster %q, and the manifest says otherwise", ErrDamaged,
+			key, k.Resource, k.Cluster)
 	}
 	return nil
 }
@@ -147,7 +150,8 @@ func ResourceOf(k keys.Key, key []byte) Resource {
 		tail = k.Namespace + "/" + k.Name
 	}
 	return Resource{
-		Resource: k.Resource.String(), Identity: k.Identity, Custom: k.Custom, Dir: string(key[len(k.Prefix) : len(key)-len(tail)]),
+		Resource: k.Resource.String(), Identity: k.Identity, Custom: k.Custom,
+		Dir: string(key[len(k.Prefix) : len(key)-len(tail)]),
 	}
 }
 
@@ -211,22 +215,26 @@ func differentLists(says, has *Manifest, leases int) error {
 	there := 0
 	for i, l := range has.Leases {
 		if i >= len(says.Leases) || says.Leases[i] != l {
-			return fmt.Errorf("%w: lease %s: TTL %d s and %d keys, the manifest says otherwise", ErrDamaged, l.ID, l.TTL, l.Keys)
+			return fmt.Errorf("%w: lease %s: TTL %d s and %d keys, the manifest says otherwise", ErrDamaged,
+				l.ID, l.TTL, l.Keys)
 		}
 		if l.TTL != 0 {
 			there++
 		}
 	}
 	if len(says.Leases) != len(has.Leases) || there != leases {
-		return fmt.Errorf("%w: %d leases and %d of them held, the manifest lists %d", ErrDamaged, leases, len(has.Leases), len(says.Leases))
+		return fmt.Errorf("%w: %d leases and %d of them held, the manifest lists %d", ErrDamaged, leases,
+			len(has.Leases), len(says.Leases))
 	}
 	for i, e := range has.Encryption {
 		if i >= len(says.Encryption) || says.Encryption[i] != e {
-			return fmt.Errorf("%w: %d values encrypted by %.64q, the manifest says otherwise", ErrDamaged, e.Keys, e.Name)
+			return fmt.Errorf("%w: %d values encrypted by %.64q, the manifest says otherwise",
+				ErrDamaged, e.Keys, e.Name)
 		}
 	}
 	if len(says.Encryption) != len(has.Encryption) {
-		return fmt.Errorf("%w: %d encryption keys are in use, the manifest lists %d", ErrDamaged, len(has.Encryption), len(says.Encryption))
+		return fmt.Errorf("%w: %d encryption keys are in use, the manifest lists %d", ErrDamaged, len(has.Encryption),
+			len(says.Encryption))
 	}
 	return nil
 }

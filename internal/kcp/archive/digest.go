@@ -114,8 +114,9 @@ type counted struct {
 // leases, in seconds, by ID.
 func NewTally(prefix string, leases map[int64]int64) *Tally {
 	return &Tally{
-		prefix: prefix, ttl: leases, clusters: map[string]*Digest{}, resources: map[string]*counted{}, definitions: map[string]string{},
-		leases: map[int64]int{}, encryption: map[string]int{}, total: NewDigest(), asStored: NewRest(),
+		prefix: prefix, ttl: leases, clusters: map[string]*Digest{}, resources: map[string]*counted{},
+		definitions: map[string]string{},
+		leases:      map[int64]int{}, encryption: map[string]int{}, total: NewDigest(), asStored: NewRest(),
 	}
 }
 

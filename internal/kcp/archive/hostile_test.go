@@ -35,7 +35,8 @@ func TestHostileManifest(t *testing.T) {
 		"no folder":             func(m *Manifest) { m.Clusters[0].Resources[0].Dir = child + "/" },
 		"a folder twice":        func(m *Manifest) { m.Clusters[1].Resources[0].Dir = m.Clusters[1].Resources[1].Dir },
 		"an empty resource": func(m *Manifest) {
-			m.Clusters[0].Resources = append(m.Clusters[0].Resources, Resource{Dir: "/x/" + child + "/", Sum: NewDigest().Sum()})
+			m.Clusters[0].Resources = append(m.Clusters[0].Resources,
+				Resource{Dir: "/x/" + child + "/", Sum: NewDigest().Sum()})
 		},
 		"an identity":           func(m *Manifest) { m.Clusters[0].Resources[0].Identity = "x" },
 		"identities":            func(m *Manifest) { m.Identities[0].Hash = "x" },
@@ -79,12 +80,13 @@ func TestHostileText(t *testing.T) {
 		"an unknown field": strings.Replace(text, `"name":`, `"alias": "x", "name":`, 1),
 		"a wrong type":     strings.Replace(text, `"keys": 1`, `"keys": "1"`, 1),
 		"a fraction":       strings.Replace(text, `"keys": 1`, `"keys": 1.5`, 1),
-		"deep":             `{"apiVersion":"etcdshift/v1","kind":"LogicalClusterArchive","format":1,"missing":` + strings.Repeat("[", 1<<20),
-		"a field twice":    strings.Replace(text, `"name":`, `"name": "nobody", "name":`, 1),
-		"another case":     strings.Replace(text, `"name":`, `"NAME":`, 1),
-		"other space":      text + "\n",
-		"an escape":        strings.Replace(text, `"root:consumer"`, `"root\u003aconsumer"`, 1),
-		"a null list":      strings.Replace(text, `"missing": []`, `"missing": null`, 1),
+		"deep": `{"apiVersion":"etcdshift/v1","kind":"LogicalClusterArchive","format":1,"missing":` +
+			strings.Repeat("[", 1<<20),
+		"a field twice": strings.Replace(text, `"name":`, `"name": "nobody", "name":`, 1),
+		"another case":  strings.Replace(text, `"name":`, `"NAME":`, 1),
+		"other space":   text + "\n",
+		"an escape":     strings.Replace(text, `"root:consumer"`, `"root\u003aconsumer"`, 1),
+		"a null list":   strings.Replace(text, `"missing": []`, `"missing": null`, 1),
 		"a null list inside": strings.Replace(text, `"storedVersions": [
         "v1"
       ]`, `"storedVersions": null`, 1),

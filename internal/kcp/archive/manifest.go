@@ -39,7 +39,8 @@ type Manifest struct {
 	Leases      []Lease      `json:"leases"`
 	Encryption  []Encryption `json:"encryption"` // by what values are encrypted at rest, as they were on the origin
 	Total       Sum          `json:"total"`      // of all records
-	AsStored    Sum          `json:"asStored"`   // of all records too, but of all that is stored of them: by Rest, not by Digest
+	// of all records too, but of all that is stored of them: by Rest, not by Digest
+	AsStored Sum `json:"asStored"`
 }
 
 // Origin is the shard that an archive was made of. Its Rest and Manifest.AsStored are made with
@@ -49,7 +50,8 @@ type Origin struct {
 	Prefix   string `json:"prefix"` // of its storage, "/registry": keys in the archive begin with it
 	SHA256   string `json:"sha256"` // of the snapshot file
 	Revision int64  `json:"revision"`
-	Rest     Sum    `json:"rest"` // every live record of the file but those of Clusters and their copies in a cache of the same file
+	// every live record of the file but those of Clusters and their copies in a cache of the same file
+	Rest Sum `json:"rest"`
 }
 
 // Sum counts records and has their digest; see Digest.

@@ -74,7 +74,8 @@ func Open(ctx context.Context, s *snapshot.Snapshot) (*Manifest, error) {
 		return nil, fmt.Errorf("%s: %w", s.Path(), err)
 	}
 	if string(digest) != fmt.Sprintf("%x", sha256.Sum256(text)) {
-		return nil, fmt.Errorf("%s: %w: the manifest was changed after it was written: its SHA-256 is another", s.Path(), ErrDamaged)
+		return nil, fmt.Errorf("%s: %w: the manifest was changed after it was written: its SHA-256 is another",
+			s.Path(), ErrDamaged)
 	}
 	return m, nil
 }
@@ -126,7 +127,8 @@ func read(text []byte) (*Manifest, error) {
 	}
 	err := m.validate()
 	if again, _ := m.text(); err == nil && !bytes.Equal(again, text) {
-		err = errors.New("it is not written as one is: a field of it stands there twice, is unknown, or is spelled otherwise")
+		err = errors.New("it is not written as one is: a field of it stands there twice, is unknown, or is " +
+			"spelled otherwise")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("manifest: %w", err)
@@ -207,7 +209,8 @@ func (v *validation) resources(of string, c *Cluster, dirs map[string]bool) {
 	for _, r := range c.Resources {
 		place := fmt.Sprintf("%s: %.64q", of, r.Resource)
 		v.require(r.Identity == "" || IsHash(r.Identity), "%s: an identity that is none", place)
-		v.require(strings.HasPrefix(r.Dir, "/") && strings.HasSuffix(r.Dir, "/"+c.Name+"/") && !dirs[r.Dir] && r.Keys >= 1,
+		v.require(strings.HasPrefix(r.Dir, "/") && strings.HasSuffix(r.Dir, "/"+c.Name+"/") && !dirs[r.Dir] &&
+			r.Keys >= 1,
 			"%s: folder %.128q is none of this cluster, there twice or empty", place, r.Dir)
 		dirs[r.Dir] = true
 		parts.Keys += r.Keys
@@ -262,7 +265,8 @@ func (v *validation) total(m *Manifest) {
 
 // IsText tells whether a manifest can have s: at most 4096 bytes, all printable.
 func IsText(s string) bool {
-	return len(s) <= maxText && !strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) || r == unicode.ReplacementChar })
+	return len(s) <= maxText && !strings.ContainsFunc(s,
+		func(r rune) bool { return !unicode.IsPrint(r) || r == unicode.ReplacementChar })
 }
 
 // IsHash tells whether s is 64 lower-case hexadecimal digits: a SHA-256 or an identity.

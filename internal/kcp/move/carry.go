@@ -252,8 +252,9 @@ func (c *carrier) check(ctx context.Context, out *inspect.Reader) error {
 	return c.checkSums(ctx, in, digests, rest.Sum())
 }
 
-func (c *carrier) compare(ctx context.Context, out *inspect.Reader, s *carried, got *inspect.Entry,
-	leases map[int64]int64) error {
+func (c *carrier) compare(
+	ctx context.Context, out *inspect.Reader, s *carried, got *inspect.Entry, leases map[int64]int64,
+) error {
 	if was, is := c.from.ttl(s.from.Lease), leases[got.Lease]; was != is || (was == 0) != (got.Lease == 0) {
 		return fmt.Errorf("%w: key %q: the lease has a TTL of %d s, and not of %d", snapshot.ErrVerify, s.to, is, was)
 	}
@@ -278,8 +279,9 @@ func (c *carrier) compare(ctx context.Context, out *inspect.Reader, s *carried, 
 }
 
 // checkSums compares the other live records with the input, and the counts with the plan.
-func (c *carrier) checkSums(ctx context.Context, in *snapshot.Snapshot, came map[string]*archive.Digest,
-	rest archive.Sum) error {
+func (c *carrier) checkSums(
+	ctx context.Context, in *snapshot.Snapshot, came map[string]*archive.Digest, rest archive.Sum,
+) error {
 	before := archive.NewRest()
 	for rec, err := range in.Live(ctx, nil) {
 		if err != nil {

@@ -30,7 +30,8 @@ func TestShardHashZero(t *testing.T) {
 
 // TestMoveWorkspace: three texts change, and nothing else.
 func TestMoveWorkspace(t *testing.T) {
-	const before = `{"kind":"Workspace" ,"metadata":{"annotations":{"core.kcp.io/shard":"root","internal.tenancy.kcp.io/shard":"1pfxsevk","<":"&"},` +
+	const before = `{"kind":"Workspace" ,"metadata":{"annotations":{"core.kcp.io/shard":"root",` +
+		`"internal.tenancy.kcp.io/shard":"1pfxsevk","<":"&"},` +
 		`"labels":{"region":"us-east-2","x":"y"}},"spec":{"n":1.0}}`
 	got, err := moveWorkspace([]byte(before), "shard-1", "us-east-1")
 	require.NoError(t, err)
@@ -48,7 +49,8 @@ func TestMoveWorkspace(t *testing.T) {
 }
 
 func TestMoveLogicalCluster(t *testing.T) {
-	got, err := moveLogicalCluster([]byte(`{"metadata":{"annotations":{"core.kcp.io/\u0073hard":"ro\u006ft"},"name":"cluster"}}`), "shard-1")
+	got, err := moveLogicalCluster(
+		[]byte(`{"metadata":{"annotations":{"core.kcp.io/\u0073hard":"ro\u006ft"},"name":"cluster"}}`), "shard-1")
 	require.NoError(t, err)
 	require.Equal(t, `{"metadata":{"annotations":{"core.kcp.io/\u0073hard":"shard-1"},"name":"cluster"}}`, string(got))
 	for _, same := range []string{`{"metadata":{"annotations":{"core.kcp.io/shard":"shard\u002d1"}}}`} {
@@ -64,7 +66,8 @@ func TestMoveLogicalCluster(t *testing.T) {
 }
 
 func TestDropMigrating(t *testing.T) {
-	got, err := dropMigrating([]byte(`{"metadata":{"annotations":{"a":"b","internal.kcp.io/migrating":"root:m","z":"1"}}}`))
+	got, err := dropMigrating(
+		[]byte(`{"metadata":{"annotations":{"a":"b","internal.kcp.io/migrating":"root:m","z":"1"}}}`))
 	require.NoError(t, err)
 	require.Equal(t, `{"metadata":{"annotations":{"a":"b","z":"1"}}}`, string(got))
 }
@@ -104,7 +107,8 @@ func TestCopyFor(t *testing.T) {
 // once.
 func FuzzMoveWorkspace(f *testing.F) {
 	for _, seed := range []string{
-		`{"metadata":{"annotations":{"core.kcp.io/shard":"root","internal.tenancy.kcp.io/shard":"1pfxsevk"},"labels":{"region":"a"}},"spec":{"x":[1,2.0]}}`,
+		`{"metadata":{"annotations":{"core.kcp.io/shard":"root","internal.tenancy.kcp.io/shard":"1pfxsevk"},` +
+			`"labels":{"region":"a"}},"spec":{"x":[1,2.0]}}`,
 		`{}`, `{"metadata":null}`, `{"metadata":{"labels":{"a":"b","z":"y"}}}`, ` {"a":{"core.kcp.io/shard":1}} `,
 		`{"metadata":[]}`, `[`, "\xd9\xd9\xf7\xa0",
 	} {
@@ -186,7 +190,9 @@ func TestScrubProved(t *testing.T) {
 
 // TestVerifyRegion: a Workspace keeps its region, or names that of the shard.
 func TestVerifyRegion(t *testing.T) {
-	was := []byte(`{"metadata":{"annotations":{"core.kcp.io/shard":"root","internal.tenancy.kcp.io/shard":"x"},"labels":{"region":"old"}}}`)
+	was := []byte(
+		`{"metadata":{"annotations":{"core.kcp.io/shard":"root","internal.tenancy.kcp.io/shard":"x"},` +
+			`"labels":{"region":"old"}}}`)
 	shard := &kcp.Shard{Registered: []kcp.RegisteredShard{{Name: "shard-1", Region: "here"},
 		{Name: "root", Region: "there"}}}
 	c := &checker{findings: newFindings(), outputs: []*output{{File: &kcp.File{Shards: []*kcp.Shard{shard}}}}}

@@ -26,15 +26,16 @@ var ExtractSpec = transform.Spec{
 etcdshift kcp extract 2y3qvnqz5ga11oc4 root.db consumer.archive \
     --with-children
 etcdshift get consumer.archive configmaps -A --cluster 2y3qvnqz5ga11oc4`,
-	Text: `Writes every live record of the logical cluster NAME, and of no other, into a new file: keys, values, revisions and leases as on the
-shard, byte for byte, encrypted or not, and the bound definitions that its APIBindings name. A manifest lists the content of the
-archive and the things that it relies on, with digests that docs/reference/formats.md explains.
+	Text: `Writes every live record of the logical cluster NAME, and of no other, into a new file: keys, values,
+revisions and leases as on the shard, byte for byte, encrypted or not, and the bound definitions that its APIBindings
+name. A manifest lists the content of the archive and the things that it relies on, with digests that
+docs/reference/formats.md explains.
 
 NAME is the name that etcdshift kcp list prints, not a path.
 
-The archive is an etcd snapshot, which status, get, keys, sizes, verify and other commands read. It is not meant to be restored as a
-shard: it has only the logical cluster. kcp import brings it into another shard; the shard stays as it is until kcp purge
-deletes the logical cluster there.`,
+The archive is an etcd snapshot, which status, get, keys, sizes, verify and other commands read. It is not meant to
+be restored as a shard: it has only the logical cluster. kcp import brings it into another shard; the shard stays as
+it is until kcp purge deletes the logical cluster there.`,
 	ArgsText:  "NAME SHARD ARCHIVE",
 	Arguments: func(*transform.Args) []string { return []string{"NAME", "SHARD", "ARCHIVE"} },
 	Builds:    true,

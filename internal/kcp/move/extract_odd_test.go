@@ -124,8 +124,9 @@ func TestExtractHostileNames(t *testing.T) {
 	binding := bindings + consumer + "/evil"
 	edits := func(pairs ...string) edit { return swap(lc, pairs...) }
 	bind := func(bound string) edit {
-		return put(binding, `{"apiVersion":"apis.kcp.io/v1alpha2","kind":"APIBinding","metadata":{"name":"evil"},"spec":{"reference":`+
-			`{"export":{"path":"root","name":"e"}}},"status":{"boundResources":[`+bound+`]}}`)
+		return put(binding,
+			`{"apiVersion":"apis.kcp.io/v1alpha2","kind":"APIBinding","metadata":{"name":"evil"},"spec":{"reference":`+
+				`{"export":{"path":"root","name":"e"}}},"status":{"boundResources":[`+bound+`]}}`)
 	}
 	for name, c := range map[string]struct {
 		change    edit

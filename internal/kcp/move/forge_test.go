@@ -114,8 +114,9 @@ func withLease(key string, lease int64) func(rec *snapshot.Record) {
 
 // forged is an archive that passes archive.Check: one record, and a manifest that may say anything
 // about it.
-func forged(t *testing.T, key string, of archive.Resource, cluster string,
-	definition *archive.Definition) *snapshot.Snapshot {
+func forged(
+	t *testing.T, key string, of archive.Resource, cluster string, definition *archive.Definition,
+) *snapshot.Snapshot {
 	t.Helper()
 	rec := &snapshot.Record{
 		Revision: snapshot.Revision{Main: 7}, Key: []byte("/registry" + key), Value: []byte(`{"kind":"ConfigMap"}`),

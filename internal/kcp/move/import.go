@@ -24,15 +24,16 @@ var ImportSpec = transform.Spec{
 etcdshift kcp import --fix-owner --cache cache.db \
     consumer.archive root.db root-after.db
 etcdshift kcp import --orphans-from shard-1.db root.db root-after.db`,
-	Text: `Brings every record of an archive of "kcp extract" into a shard's snapshot: below the storage prefix of the shard, byte for byte,
-with leases of the same TTL, each at a new revision on top. Encrypted values are decrypted, and encrypted as the shard's API servers
-would. Definitions of bound types come along where the shard lacks them. The mark of a live migration is removed from LogicalClusters.
+	Text: `Brings every record of an archive of "kcp extract" into a shard's snapshot: below the storage prefix of
+the shard, byte for byte, with leases of the same TTL, each at a new revision on top. Encrypted values are decrypted,
+and encrypted as the shard's API servers would. Definitions of bound types come along where the shard lacks them. The
+mark of a live migration is removed from LogicalClusters.
 
-LogicalCluster and Workspace still name the old shard: the kcp of the new one corrects both when it runs. --fix-owner changes both at
-once, and the label region, which kcp never corrects; it needs the file with the Workspace.
+LogicalCluster and Workspace still name the old shard: the kcp of the new one corrects both when it runs. --fix-owner
+changes both at once, and the label region, which kcp never corrects; it needs the file with the Workspace.
 
-With --orphans-from SHARD1 there is no archive: keys of logical clusters that live on SHARD, and that a live migration left on
-SHARD1, are put back where SHARD lacks them. Existing keys stay.`,
+With --orphans-from SHARD1 there is no archive: keys of logical clusters that live on SHARD, and that a live
+migration left on SHARD1, are put back where SHARD lacks them. Existing keys stay.`,
 	ArgsText:  "ARCHIVE SHARD OUT  or  --orphans-from SHARD1 SHARD OUT",
 	Arguments: importArgs,
 	Alone:     true,

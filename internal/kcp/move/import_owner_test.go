@@ -40,7 +40,8 @@ func TestImportLeavesOwner(t *testing.T) {
 	a.requireSteps("kcp purge 2y3qvnqz5ga11oc4 ORIGIN ORIGIN-OUT", "--from-shard root",
 		"kcp verify "+from+" ORIGIN-OUT",
 		`Workspace "consumer" in logical cluster "root"…lives on shard "shard-1"`,
-		"kubectl --server https://127.0.0.1:6443/clusters/root label --overwrite workspaces.tenancy.kcp.io consumer region=us-east-1")
+		"kubectl --server https://127.0.0.1:6443/clusters/root label --overwrite workspaces.tenancy.kcp.io consumer "+
+			"region=us-east-1")
 	a = importInto(t, from, a.in, move.Import{}).written()
 	a.requireSteps("kubectl --server https://FRONT-PROXY/clusters/root label…region=REGION")
 }
@@ -62,7 +63,8 @@ func TestImportOwnerNotHealed(t *testing.T) {
 	a = importInto(t, from, shard1(t), move.Import{AsShard: "root"}).written()
 	require.Equal(t, []string{"owner-not-healed"}, a.codes())
 	require.Contains(t, a.Problems[0].Reason, "in neither file")
-	a.requireSteps("annotate --overwrite workspaces.tenancy.kcp.io consumer core.kcp.io/shard=root internal.tenancy.kcp.io/shard=1pfxsevk")
+	a.requireSteps("annotate --overwrite workspaces.tenancy.kcp.io consumer core.kcp.io/shard=root " +
+		"internal.tenancy.kcp.io/shard=1pfxsevk")
 	a.requireNoStep("kcp has it say")
 }
 
@@ -98,7 +100,8 @@ func TestFixOwnerOfChild(t *testing.T) {
 		}
 	}
 	a.requireSteps("kcp purge "+consumer+" ORIGIN ORIGIN-OUT --with-children",
-		"purge NAME CACHE CACHE-OUT --from-shard root --to-shard shard-1, for each NAME of 1n7wq48mavio4f0j, 2y3qvnqz5ga11oc4")
+		"purge NAME CACHE CACHE-OUT --from-shard root --to-shard shard-1, for each NAME of 1n7wq48mavio4f0j, "+
+			"2y3qvnqz5ga11oc4")
 	for _, name := range []string{consumer, child} {
 		require.Contains(t, a.value(home(name)), onShard1)
 	}
@@ -131,7 +134,8 @@ func TestImportOwnerElsewhere(t *testing.T) {
 // TestImportRegionUnknown: without the Shard object, or its label, the label of the Workspace
 // stays, and a warning says so if it has one.
 func TestImportRegionUnknown(t *testing.T) {
-	const shardObject = "/registry/core.kcp.io/shards/884102f8452eda7c0798bf3ce74f7fe7fed14b736c1a04fcd7267dd6fb162fe4/root/shard-1"
+	const shardObject = "/registry/core.kcp.io/shards/" +
+		"884102f8452eda7c0798bf3ce74f7fe7fed14b736c1a04fcd7267dd6fb162fe4/root/shard-1"
 	from, shard := purgedRoot(t)
 	workspace := kcptest.WorkspaceKey("consumer")
 	a := importInto(t, from, shard, move.Import{FixOwner: true, AsShard: "moon"}).written()

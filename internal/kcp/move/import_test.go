@@ -231,7 +231,8 @@ func TestImportBringsDefinitions(t *testing.T) {
 // A version that it does not list is left out, with a warning.
 func TestImportMergesStoredVersions(t *testing.T) {
 	const one, stored = `{"name":"v1","served":true,"storage":true}]`, `"storedVersions":["v1"]`
-	two := swap(widgetsDefinition, one, `{"name":"v1","served":true,"storage":true},{"name":"v1alpha1","served":true,"storage":false}]`)
+	two := swap(widgetsDefinition, one,
+		`{"name":"v1","served":true,"storage":true},{"name":"v1alpha1","served":true,"storage":false}]`)
 	origin := root(t, two, swap(widgetsDefinition, stored, `"storedVersions":["v1alpha1","v1"]`))
 	a := importInto(t, archiveOf(t, origin), shard1(t, two), move.Import{}).written()
 	require.Empty(t, a.Problems)

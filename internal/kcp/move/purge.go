@@ -25,29 +25,32 @@ var PurgeSpec = transform.Spec{
 etcdshift kcp purge 2y3qvnqz5ga11oc4 cache.db cache-after.db \
     --from-shard root --to-shard shard-1
 etcdshift kcp purge --orphans shard-1.db shard-1-after.db`,
-	Text: `Deletes every key of the logical cluster NAME from a shard's snapshot, and no other: each key is parsed by itself, whatever tenants
-name their objects. Copies of NAME from this shard in a cache of the same file go too. With --from-shard S the file is that of a cache
-server, and only its copies of NAME from shard S are changed. --orphans deletes the keys of logical clusters that do not live on this
-shard, as a live migration leaves them: those of NAME, or of all.
+	Text: `Deletes every key of the logical cluster NAME from a shard's snapshot, and no other: each key is parsed by
+itself, whatever tenants name their objects. Copies of NAME from this shard in a cache of the same file go too. With
+--from-shard S the file is that of a cache server, and only its copies of NAME from shard S are changed. --orphans
+deletes the keys of logical clusters that do not live on this shard, as a live migration leaves them: those of NAME,
+or of all.
 
-With --to-shard T the copies in a cache move to shard T, on which the logical cluster was imported: each gets the key of T, and its
-annotation kcp.io/shard names T; all else stays. Without it the copies are deleted. Deleting the last copy of an APIExport has to be
-allowed (exports-in-cache): other tenants would lose the labels of its permission claims.
+With --to-shard T the copies in a cache move to shard T, on which the logical cluster was imported: each gets the key
+of T, and its annotation kcp.io/shard names T; all else stays. Without it the copies are deleted. Deleting the last
+copy of an APIExport has to be allowed (exports-in-cache): other tenants would lose the labels of its permission
+claims.
 
 NAME is the name that etcdshift kcp list prints, not a path.
 
-The deletions are new revisions on top, so that watching clients see them; the old records stay in the file until etcd is compacted.
---scrub writes the file anew without any record of these keys, of any revision.`,
+The deletions are new revisions on top, so that watching clients see them; the old records stay in the file until
+etcd is compacted. --scrub writes the file anew without any record of these keys, of any revision.`,
 	ArgsText:  "NAME SHARD|CACHE OUT  or  --orphans [NAME] SHARD OUT",
 	Arguments: purgeArgs,
 	Alone:     true,
 	Codes:     purgeCodes(),
 	Settles: map[string]string{
-		"owner-points-here": "where it was imported on another shard, kcp there will correct the Workspace, and to allow it is right",
-		"encrypted":         "--encryption-config FILE decrypts LogicalClusters, Workspaces, and copies that move",
-		"exports-in-cache":  "--to-shard T moves the copies to the shard that it was imported on",
-		"unknown-shard":     "spell --to-shard as \"etcdshift kcp list\" prints the shard",
-		"no-home":           "name the logical cluster whose orphans are to go",
+		"owner-points-here": "where it was imported on another shard, kcp there will correct the Workspace, and to " +
+			"allow it is right",
+		"encrypted":        "--encryption-config FILE decrypts LogicalClusters, Workspaces, and copies that move",
+		"exports-in-cache": "--to-shard T moves the copies to the shard that it was imported on",
+		"unknown-shard":    "spell --to-shard as \"etcdshift kcp list\" prints the shard",
+		"no-home":          "name the logical cluster whose orphans are to go",
 	},
 	Sections: []transform.Section{&Receipts{}},
 	Flags: []transform.Flag{

@@ -164,7 +164,8 @@ func TestMoveCopiesShards(t *testing.T) {
 		says string
 	}{
 		{in, move.Purge{Name: exporter, FromShard: "rooot", ToShard: "shard-1"}, kcp.ErrNoCluster,
-			`it has copies from "root"; nothing in the file knows a shard "rooot"; it knows "root", "shard-1", "shard-2"`},
+			`it has copies from "root"; nothing in the file knows a shard "rooot"; it knows "root", "shard-1", ` +
+				`"shard-2"`},
 		{moved, move.Purge{Name: exporter, FromShard: "rooot", ToShard: "shard-1"}, kcp.ErrNoCluster, ""},
 		{in, move.Purge{Name: exporter, FromShard: "shard-1", ToShard: "shard-1"}, move.ErrSameShard, ""},
 		{in, move.Purge{Name: "nowhere", FromShard: "root", ToShard: "shard-1"}, kcp.ErrNoCluster, "from any shard"},

@@ -108,7 +108,8 @@ func TestScrubOrphans(t *testing.T) {
 	require.True(t, bytes.Equal(first, second))
 
 	plain := purge(t, in, all).written().out
-	purge(t, plain, scrub).unchanged().requireSteps("etcdshift kcp purge NAME SHARD OUT --scrub takes them out, of each: " + other)
+	purge(t, plain, scrub).unchanged().requireSteps("etcdshift kcp purge NAME SHARD OUT --scrub takes them " +
+		"out, of each: " + other)
 	scrubbed := purge(t, plain, move.Purge{Name: other, Scrub: true}).written().out
 	purge(t, scrubbed, scrub).unchanged().requireNoStep("--scrub")
 }
@@ -217,8 +218,9 @@ func (m meddled) Plan(ctx context.Context, v *transform.View) error {
 }
 
 // requireMeddled requires that a purge with a fault fails and writes no file.
-func requireMeddled(t *testing.T, in string, p move.Purge, says string,
-	wrong func(ctx context.Context, v *transform.View) error) {
+func requireMeddled(
+	t *testing.T, in string, p move.Purge, says string, wrong func(ctx context.Context, v *transform.View) error,
+) {
 	t.Helper()
 	r := run(t, in, []option{allowAll(move.PurgeSpec)},
 		func(transform.Options) transform.Transform { return meddled{&p, wrong} })

@@ -243,7 +243,8 @@ func TestManyChildren(t *testing.T) {
 			for i := range n {
 				name := kcptest.ManyName(i)
 				for _, kv := range [][2]string{
-					{home(name), `{"kind":"LogicalCluster","metadata":{"name":"cluster"},"spec":{"owner":{"cluster":"` + parent + `","name":"` + name + `"}}}`},
+					{home(name), `{"kind":"LogicalCluster","metadata":{"name":"cluster"},"spec":{"owner":{"cluster":"` +
+						parent + `","name":"` + name + `"}}}`},
 					{workspaceKey(parent, name),
 						`{"kind":"Workspace","metadata":{"name":"` + name + `"},"spec":{"cluster":"` + name + `"}}`},
 					{"/cache/rbac.authorization.k8s.io/clusterroles/customresources/root/" + name + "/workspace",
@@ -272,7 +273,8 @@ func TestManyChildren(t *testing.T) {
 // of other shards stay.
 func TestCopies(t *testing.T) {
 	its := ofCluster(consumer)
-	in := edited(t, kcptest.Single(t), put("/cache/rbac.authorization.k8s.io/clusterroles/customresources/shard-1/"+consumer+"/stale", "{}"))
+	in := edited(t, kcptest.Single(t), put("/cache/rbac.authorization.k8s.io/clusterroles/customresources/shard-1/"+
+		consumer+"/stale", "{}"))
 	r := purge(t, in, move.Purge{Name: consumer}, led, allow("key-mismatch")).written()
 	n := r.requireGone(eitherOf(its, copyOf("root", consumer)))
 	require.Equal(t, 36, r.Clusters[0].Keys)

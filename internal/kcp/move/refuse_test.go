@@ -329,8 +329,10 @@ func TestUnreadableNeeds(t *testing.T) {
 	liveRoot, liveShard1 := kcptest.LiveMigrated(t)
 	binding := bindings + consumer + "/example.dev"
 	for code, values := range map[string][]string{
-		"encrypted":   {opaque},
-		"undecodable": {"{", `{"apiVersion":"core.kcp.io/v1alpha1","kind":"LogicalCluster","metadata":{"annotations":[]}}`, `{"kind":"Secret"}`},
+		"encrypted": {opaque},
+		"undecodable": {"{",
+			`{"apiVersion":"core.kcp.io/v1alpha1","kind":"LogicalCluster","metadata":{"annotations":[]}}`,
+			`{"kind":"Secret"}`},
 	} {
 		for _, value := range values {
 			for _, key := range []string{home(consumer), binding} {

@@ -35,8 +35,9 @@ type destination struct {
 	known *kcp.File // the storages of its file, and the caches of a cache server
 }
 
-func readDestination(ctx context.Context, r *inspect.Reader, prefixes []string, asShard string,
-	cache *kcp.File) (*destination, error) {
+func readDestination(
+	ctx context.Context, r *inspect.Reader, prefixes []string, asShard string, cache *kcp.File,
+) (*destination, error) {
 	file, err := kcp.Read(ctx, r)
 	if err != nil {
 		return nil, err

@@ -20,8 +20,9 @@ import (
 )
 
 // rewrite is a snapshot with changes on top that no etcd would make.
-func rewrite(t *testing.T, in string, leases []snapshot.Lease,
-	changes func(yield func(snapshot.Change, error) bool)) (out string) {
+func rewrite(
+	t *testing.T, in string, leases []snapshot.Lease, changes func(yield func(snapshot.Change, error) bool),
+) (out string) {
 	t.Helper()
 	out = filepath.Join(t.TempDir(), "rewritten.db")
 	_, err := snapshot.Write(context.Background(), out, openFile(t, in), changes, snapshot.WriteConfig{Leases: leases})

@@ -164,7 +164,8 @@ func TestVerifyOthers(t *testing.T) {
 // until the origin's copies are purged from that file, as a step of the import says.
 func TestVerifyCacheOfTheDestination(t *testing.T) {
 	m := moveOf(t, consumer1, shard1(t), kcptest.Single(t))
-	importInto(t, m.archive, m.destination, move.Import{}).written().requireSteps("the cache in this shard's own file has copies")
+	importInto(t, m.archive, m.destination, move.Import{}).written().requireSteps("the cache in this shard's own " +
+		"file has copies")
 	m.requireFound(t, "stale-copy")
 	m.destinationOut = purge(t, m.destinationOut, move.Purge{Name: consumer1, FromShard: "shard-1"}).written().out
 	m.requireSound(t)
