@@ -49,9 +49,11 @@ func TestLimitHeap(t *testing.T) {
 	require.LessOrEqual(t, percent(), uint64(leastPercent))
 	for range 2 {
 		large := make([]byte, leastHeap)
-		require.Eventually(t, collected(func(p uint64) bool { return p == heapGrowth }), 10*time.Second, time.Millisecond)
+		require.Eventually(t, collected(func(p uint64) bool { return p == heapGrowth }), 10*time.Second,
+			time.Millisecond)
 		runtime.KeepAlive(large)
-		require.Eventually(t, collected(func(p uint64) bool { return p > heapGrowth && p <= leastPercent }), 10*time.Second, time.Millisecond)
+		require.Eventually(t, collected(func(p uint64) bool { return p > heapGrowth && p <= leastPercent }),
+			10*time.Second, time.Millisecond)
 	}
 	debug.SetGCPercent(400)
 	for range 20 {

@@ -18,7 +18,8 @@ import (
 func TestVersion(t *testing.T) {
 	version := func(flags ...string) []byte {
 		var stdout, stderr bytes.Buffer
-		require.Zero(t, cli.Run(t.Context(), append([]string{"etcdshift", "version"}, flags...), nil, &stdout, &stderr), &stderr)
+		require.Zero(t, cli.Run(t.Context(), append([]string{"etcdshift", "version"}, flags...), nil, &stdout, &stderr),
+			&stderr)
 		return stdout.Bytes()
 	}
 	var of struct{ Go, Kubernetes, Etcd string }

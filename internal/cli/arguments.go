@@ -29,7 +29,8 @@ func arguments(c *cli.Context, names ...string) ([]string, error) {
 	if len(given) == 0 && len(names) > 0 && names[0] == "SNAPSHOT" && piped(c) {
 		err := usagef(commandPath(c), "%s; none was given", want)
 		rest := strings.TrimPrefix(strings.Join(names, " "), "SNAPSHOT")
-		return nil, &failure{exitUsage, err, fmt.Sprintf(`"-" reads standard input: etcdshift %s -%s`, commandPath(c), rest)}
+		return nil, &failure{exitUsage, err, fmt.Sprintf(`"-" reads standard input: etcdshift %s -%s`,
+			commandPath(c), rest)}
 	}
 	if len(given) == 0 {
 		return nil, usagef(commandPath(c), "%s; none was given", want)

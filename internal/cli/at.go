@@ -24,7 +24,8 @@ const timeForms = "RFC 3339, a date and time of UTC (2026-11-25 14:00), or 1h be
 
 // parseTime reads a time: RFC 3339, or a date, with or without a time of day, of UTC.
 func parseTime(text string) (t time.Time, err error) {
-	layouts := []string{time.DateOnly, "2006-01-02 15:04", time.DateTime, "2006-01-02T15:04", "2006-01-02T15:04:05", time.RFC3339}
+	layouts := []string{time.DateOnly, "2006-01-02 15:04", time.DateTime, "2006-01-02T15:04",
+		"2006-01-02T15:04:05", time.RFC3339}
 	for _, layout := range layouts {
 		if t, err = time.Parse(layout, text); err == nil {
 			break
@@ -70,21 +71,25 @@ func readMoment(c *cli.Context, flag string, r *inspect.Reader) (*moment, error)
 	}
 	back, err := parseBack(given)
 	if err != nil || back < 0 {
-		return nil, usagef(commandPath(c), "--%s is %q; it takes a revision, or a time such as 2026-11-20T20:50:00Z, 2026-11-20, "+
+		return nil, usagef(commandPath(c), "--%s is %q; it takes a revision, or a time such as 2026-11-20T20:50:00Z, "+
+			"2026-11-20, "+
 			"\"2026-11-20 20:50\", or 1h (before the newest time in the snapshot)", flag, given)
 	}
 	newest, err := inspect.NewestTime(c.Context, r)
 	if err == nil && newest.IsZero() {
-		err = fmt.Errorf("--%s %s counts from the newest time in the snapshot, and no object has a time; give a revision", flag, given)
+		err = fmt.Errorf("--%s %s counts from the newest time in the snapshot, and no object has a time; "+
+			"give a revision", flag, given)
 	}
 	return &moment{time: newest.Add(-back)}, err
 }
 
 // stateAt is the state that --at asked for.
 type stateAt struct {
-	Revision int64            `json:"revision"`       // the newest that is not known to be later than the time asked for
-	Time     *compare.Bracket `json:"time,omitempty"` // when it was written, where a time was asked for and something is known
-	Next     *compare.Bracket `json:"next,omitempty"` // when the revision behind it was written
+	// the newest that is not known to be later than the time asked for
+	Revision int64 `json:"revision"`
+	// when it was written, where a time was asked for and something is known
+	Time *compare.Bracket `json:"time,omitempty"`
+	Next *compare.Bracket `json:"next,omitempty"` // when the revision behind it was written
 }
 
 // last is the last revision that is not known to be later than the moment.
@@ -157,7 +162,8 @@ func (o *opened) sayAt(c *cli.Context, clock *compare.Clock, at *moment, kept st
 	if revision < newest {
 		next = "the next one " + aboutText(clock, revision+1)
 	}
-	fmt.Fprintf(c.App.ErrWriter, "the state at revision %d, written %s; %s\n", revision, aboutText(clock, revision), next)
+	fmt.Fprintf(c.App.ErrWriter, "the state at revision %d, written %s; %s\n", revision,
+		aboutText(clock, revision), next)
 }
 
 // aboutText tells the time of a revision.

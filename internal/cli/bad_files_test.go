@@ -23,9 +23,10 @@ func TestErrorsNameTheFile(t *testing.T) {
 	write := func(name string, data []byte) { require.NoError(t, os.WriteFile(name, data, 0o600)) }
 	write("good.db", good)
 	bad := map[string][]byte{
-		"empty.db": {}, "text.db": []byte(strings.Repeat("not a snapshot\n", 300)), "cut.db": good[:len(good)/2], "missing.db": nil,
-		"digest.db": changed(func(b []byte) { b[len(b)-1] ^= 0xff }),
-		"metas.db":  changed(func(b []byte) { clear(b[:8192]) }),
+		"empty.db": {}, "text.db": []byte(strings.Repeat("not a snapshot\n", 300)), "cut.db": good[:len(good)/2],
+		"missing.db": nil,
+		"digest.db":  changed(func(b []byte) { b[len(b)-1] ^= 0xff }),
+		"metas.db":   changed(func(b []byte) { clear(b[:8192]) }),
 		"pages.db": changed(func(b []byte) {
 			for page := 3; page < len(b)/4096; page += 2 {
 				for i := range 64 {
@@ -40,9 +41,12 @@ func TestErrorsNameTheFile(t *testing.T) {
 			write(name, data)
 		}
 		for _, words := range []string{
-			"status BAD", "get BAD cm -A", "get BAD cm -A --prefix /nope", "keys BAD", "keys BAD --raw /registry/nope", "sizes BAD", "doctor BAD --fail-on error",
-			"history BAD ns/default", "history good.db BAD ns/default", "diff BAD good.db", "diff good.db BAD", "diff good.db BAD nope", "verify BAD",
-			"migrate calico-v3 BAD out", "migrate storage-versions BAD out", "kcp list BAD", "kcp extract c1 BAD out", "kcp purge c1 BAD out",
+			"status BAD", "get BAD cm -A", "get BAD cm -A --prefix /nope", "keys BAD", "keys BAD --raw /registry/nope",
+			"sizes BAD", "doctor BAD --fail-on error",
+			"history BAD ns/default", "history good.db BAD ns/default", "diff BAD good.db", "diff good.db BAD",
+			"diff good.db BAD nope", "verify BAD",
+			"migrate calico-v3 BAD out", "migrate storage-versions BAD out", "kcp list BAD", "kcp extract c1 BAD out",
+			"kcp purge c1 BAD out",
 			"kcp import BAD good.db out",
 		} {
 			status, stdout, stderr := runWords(strings.Fields(strings.ReplaceAll(words, "BAD", name))...)
@@ -65,12 +69,18 @@ func TestErrorsOfValuesNameTheFile(t *testing.T) {
 	recordedFile(t, dir, "storage/before.db", "two.db")
 	t.Chdir(dir)
 	for words, file := range map[string]string{
-		"get one.db nope": "one.db", "get one.db ns/nope": "one.db", "get one.db ns --prefix /nope": "one.db", "keys one.db --raw /nope": "one.db",
-		"history one.db /nope": "one.db", "history one.db ns/nope": "one.db", "history one.db nope/nope": "one.db", "history one.db two.db ns/nope": "one.db, two.db",
-		"diff one.db two.db nope": "one.db, two.db", "diff one.db two.db ns/nope": "one.db, two.db", "diff one.db two.db --prefix /nope": "one.db, two.db",
-		"sizes one.db --prefix /nope": "one.db", "doctor one.db --prefix /nope": "one.db", "verify one.db --prefix /nope": "one.db", "status one.db --prefix /nope": "one.db",
-		"migrate calico-v3 one.db out --prefix /nope": "one.db", "migrate storage-versions one.db out --crd nope.example.com": "one.db",
-		"kcp list one.db": "one.db", "kcp extract c1 one.db out": "one.db", "kcp purge c1 one.db out": "one.db", "kcp import one.db two.db out": "one.db",
+		"get one.db nope": "one.db", "get one.db ns/nope": "one.db", "get one.db ns --prefix /nope": "one.db",
+		"keys one.db --raw /nope": "one.db",
+		"history one.db /nope":    "one.db", "history one.db ns/nope": "one.db", "history one.db nope/nope": "one.db",
+		"history one.db two.db ns/nope": "one.db, two.db",
+		"diff one.db two.db nope":       "one.db, two.db", "diff one.db two.db ns/nope": "one.db, two.db",
+		"diff one.db two.db --prefix /nope": "one.db, two.db",
+		"sizes one.db --prefix /nope":       "one.db", "doctor one.db --prefix /nope": "one.db",
+		"verify one.db --prefix /nope": "one.db", "status one.db --prefix /nope": "one.db",
+		"migrate calico-v3 one.db out --prefix /nope":                "one.db",
+		"migrate storage-versions one.db out --crd nope.example.com": "one.db",
+		"kcp list one.db": "one.db", "kcp extract c1 one.db out": "one.db", "kcp purge c1 one.db out": "one.db",
+		"kcp import one.db two.db out":    "one.db",
 		"kcp verify one.db two.db two.db": "one.db",
 	} {
 		status, stdout, stderr := runWords(strings.Fields(words)...)

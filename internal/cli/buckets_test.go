@@ -24,7 +24,8 @@ func TestNotKnown(t *testing.T) {
 	}))
 	defer server.Close()
 	for name, value := range map[string]string{
-		"AWS_ENDPOINT_URL": server.URL, "AWS_ENDPOINT_URL_S3": "", "AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b", "AWS_SESSION_TOKEN": "",
+		"AWS_ENDPOINT_URL": server.URL, "AWS_ENDPOINT_URL_S3": "", "AWS_ACCESS_KEY_ID": "a",
+		"AWS_SECRET_ACCESS_KEY": "b", "AWS_SESSION_TOKEN": "",
 		"AWS_REGION": "us-east-1", "AWS_PROFILE": "", "AWS_CA_BUNDLE": "", "HOME": t.TempDir(),
 	} {
 		t.Setenv(name, value)

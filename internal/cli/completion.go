@@ -23,7 +23,8 @@ func completionCommand() *cli.Command {
 source <(etcdshift completion zsh)      # in ~/.zshrc, after compinit
 etcdshift completion fish > ~/.config/fish/completions/etcdshift.fish`,
 		Action: taking(func(c *cli.Context, args []string) error {
-			script, ok := map[string]string{"bash": bashCompletion, "zsh": zshCompletion, "fish": fishCompletion}[args[0]]
+			script, ok := map[string]string{"bash": bashCompletion, "zsh": zshCompletion,
+				"fish": fishCompletion}[args[0]]
 			if !ok {
 				return usagef(commandPath(c), "no completion for %q; there is one for bash, zsh and fish", args[0])
 			}
@@ -119,7 +120,10 @@ func (c completer) complete(words []string) []string {
 	last := words[len(words)-1]
 	read := c.objects
 	c.objects = func(file, kind string, in within) []string { // a name is no option, and no word to the script
-		return slices.DeleteFunc(read(file, kind, in), func(name string) bool { return name == "" || name == otherFiles || strings.HasPrefix(name, "-") })
+		return slices.DeleteFunc(read(file, kind, in), func(name string) bool {
+			return name == "" ||
+				name == otherFiles || strings.HasPrefix(name, "-")
+		})
 	}
 	c.line(words[:len(words)-1], last)
 	plain := regexp.MustCompile(`^[A-Za-z0-9._:/,=@%+-]+$`)
@@ -154,7 +158,8 @@ func (c *completer) line(words []string, last string) {
 	switch {
 	case l.value != nil:
 		c.value(l, l.value, "", last)
-	case l.ended && strings.Contains(command.ArgsUsage, " -- COMMAND") && len(l.arguments) > 0: // "fleet run" runs one of ours
+	case l.ended && strings.Contains(command.ArgsUsage, " -- COMMAND") &&
+		len(l.arguments) > 0: // "fleet run" runs one of ours
 		c.line(l.arguments[1:], last)
 	case passesOn(command) && len(l.arguments) > 1:
 		c.kubectl(l.arguments, last)

@@ -13,7 +13,8 @@ import (
 
 // TestComplete: what may stand in place of the last word of a command line. "_" is an empty word.
 func TestComplete(t *testing.T) {
-	kinds := map[string][]string{"": {"pods", "services", "widgets.example.com"}, "pods": {"web-0", "web-1"}, "namespaces": {"default", "shop"}}
+	kinds := map[string][]string{"": {"pods", "services", "widgets.example.com"}, "pods": {"web-0", "web-1"},
+		"namespaces": {"default", "shop"}}
 	for words, want := range map[string]string{
 		"sta":                                      "status",
 		"migrate _":                                "calico-v3 storage-versions",
@@ -69,16 +70,21 @@ func TestComplete(t *testing.T) {
 func TestCompleteHostile(t *testing.T) {
 	c := completer{app: newApp(Commands())}
 	c.objects = func(string, string, within) []string {
-		return []string{"good", "$(reboot)", "a b", "`x`", "a\x1b[2J", "", "a\nb", "a\rb", "a;b", "-rf", "--show-secrets", ":files"}
+		return []string{"good", "$(reboot)", "a b", "`x`", "a\x1b[2J", "", "a\nb", "a\rb", "a;b", "-rf",
+			"--show-secrets", ":files"}
 	}
 	for line, want := range map[string]string{
-		"get a.db pods _": "good", "get a.db pods -n _": "good", "get a.db pods -n -": "", "get a.db -- pods -": "", "get a.db _": "good",
+		"get a.db pods _": "good", "get a.db pods -n _": "good", "get a.db pods -n -": "", "get a.db -- pods -": "",
+		"get a.db _":      "good",
 		"get a.db pods/_": "pods/good", "get a.db pods --namespace=_": "--namespace=good",
-		"kubectl a.db get pods _": "good", "kubectl a.db describe _": "good", "fleet run a.json -- get a.db pods _": "good",
+		"kubectl a.db get pods _": "good", "kubectl a.db describe _": "good",
+		"fleet run a.json -- get a.db pods _": "good",
 	} {
-		require.Equal(t, want, strings.Join(c.complete(strings.Split(strings.ReplaceAll(line, "_", ""), " ")), " "), line)
+		require.Equal(t, want, strings.Join(c.complete(strings.Split(strings.ReplaceAll(line, "_", ""), " ")), " "),
+			line)
 	}
-	for _, file := range []string{"nosuch", t.TempDir(), "completion_test.go", "../../testdata/calico/before.db.gz", "", "-"} {
+	for _, file := range []string{"nosuch", t.TempDir(), "completion_test.go", "../../testdata/calico/before.db.gz", "",
+		"-"} {
 		status, stdout, stderr := runWords(completeWord, "get", file, "pods", "")
 		require.Equal(t, exitDone, status)
 		require.Empty(t, stdout+stderr, file)

@@ -38,7 +38,8 @@ func convert(r io.Reader, w io.Writer, how string) error {
 	if err := json.NewDecoder(r).Decode(&review); err != nil {
 		return err
 	}
-	response := &apiextensionsv1.ConversionResponse{UID: review.Request.UID, Result: metav1.Status{Status: metav1.StatusSuccess}}
+	response := &apiextensionsv1.ConversionResponse{UID: review.Request.UID,
+		Result: metav1.Status{Status: metav1.StatusSuccess}}
 	if how == "refuse" {
 		response.Result = metav1.Status{Status: metav1.StatusFailure, Message: "no such thing"}
 	}

@@ -26,23 +26,28 @@ func diffCommand() *cli.Command {
 		Description: `etcdshift diff monday.db tuesday.db
 etcdshift diff monday.db tuesday.db -n shop deployments configmap/prices
 etcdshift diff -o json before.db after.db`,
-		UsageText: `Compares the values of each key and shows, field by field, how each object differs: added, removed, changed, or recreated (deleted
-and created again: another uid). Items of lists are matched by their keys or names.
+		UsageText: `Compares the values of each key and shows, field by field, how each object differs: added,
+removed, changed, or recreated (deleted and created again: another uid). Items of lists are matched by their keys or
+names.
 
-Noise is folded away and counted: Events, managedFields, renewals of Leases, heartbeats of Nodes, the records of API servers
-about themselves, leases of etcd. --all shows it. Secrets are compared, and shown as redacted.
+Noise is folded away and counted: Events, managedFields, renewals of Leases, heartbeats of Nodes, the records of API
+servers about themselves, leases of etcd. --all shows it. Secrets are compared, and shown as redacted.
 
-Encrypted values are compared decrypted with --encryption-config, else by their bytes, which differ after each write of an object.
+Encrypted values are compared decrypted with --encryption-config, else by their bytes, which differ after each write
+of an object.
 
-Exit status: 0 no difference but noise, 1 differences, 2 usage, 5 could not check or TYPE/NAME is in neither, 130 interrupted.`,
+Exit status: 0 no difference but noise, 1 differences, 2 usage, 5 could not check or TYPE/NAME is in neither, 130
+interrupted.`,
 		Flags: readFlags("decrypt values with",
 			&cli.StringFlag{Name: "namespace", Aliases: []string{"n"}, Usage: "compare what is in `NAMESPACE` alone"},
 			allNamespacesFlag(),
 			&cli.StringFlag{Name: "cluster", Usage: "compare what is in logical cluster `NAME` of kcp alone"},
-			&cli.StringFlag{Name: "selector", Aliases: []string{"l"}, Usage: "compare what has the `LABELS` in one of the snapshots, such as app=web,tier!=db"},
+			&cli.StringFlag{Name: "selector", Aliases: []string{"l"},
+				Usage: "compare what has the `LABELS` in one of the snapshots, such as app=web,tier!=db"},
 			&cli.BoolFlag{Name: "all", Usage: "show noise too"},
 			&cli.BoolFlag{Name: "summary", Usage: "print how many objects of each resource differ, and no more"},
-			&cli.StringFlag{Name: "encryption-config-new", Usage: "decrypt NEW with the EncryptionConfiguration in `FILE`, where it is not that of OLD"},
+			&cli.StringFlag{Name: "encryption-config-new",
+				Usage: "decrypt NEW with the EncryptionConfiguration in `FILE`, where it is not that of OLD"},
 			showSecretsFlag(), listFormats()),
 		Action: checking(runDiff),
 	}
@@ -56,7 +61,8 @@ func runDiff(c *cli.Context, args []string) (err error) {
 		}
 	}
 	d := &differences{
-		c: c, Page: render.NewPage(c.App.Writer), list: render.NewList(c.App.Writer, c.String("output")), format: c.String("output"),
+		c: c, Page: render.NewPage(c.App.Writer), list: render.NewList(c.App.Writer, c.String("output")),
+		format: c.String("output"),
 		silent: options.CountOnly, all: options.All,
 	}
 	reading := progress(c).Phase("comparing " + args[0] + " with " + args[1])
@@ -73,7 +79,8 @@ func runDiff(c *cli.Context, args []string) (err error) {
 		return d.print(files, options)
 	})
 	if found := d.found(); err == nil && found > 0 {
-		err = &failure{status: exitFound, err: fmt.Errorf("%s between %s and %s", phrase.Count(found, "difference"), args[0], args[1])}
+		err = &failure{status: exitFound, err: fmt.Errorf("%s between %s and %s", phrase.Count(found, "difference"),
+			args[0], args[1])}
 	}
 	return err
 }
@@ -95,7 +102,8 @@ func wanted(c *cli.Context, words []string, files []*opened) (func(keys.Key) boo
 	var errs []error
 	for _, word := range words {
 		asked, err := readAsked(c, []string{word}, (*inspect.Reader).Types, files[0].Reader, files[1].Reader)
-		if f := (*failure)(nil); strings.Contains(word, "/") && errors.Is(err, inspect.ErrUnknownType) && errors.As(err, &f) {
+		if f := (*failure)(nil); strings.Contains(word, "/") && errors.Is(err, inspect.ErrUnknownType) &&
+			errors.As(err, &f) {
 			errs = append(errs, &failure{exitCannotCheck, f.err, f.hint})
 			continue
 		}
@@ -259,9 +267,10 @@ func (d *differences) printEnd(tail diffTail) error {
 		if !d.silent {
 			d.Line(render.Plain, "")
 		}
-		d.Table([]any{"RESOURCE", "ADDED", "REMOVED", "CHANGED", "RECREATED", "FOLDED"}, stream.Mapped(d.summary.Rows(), func(c compare.Count) []any {
-			return []any{cmp.Or(c.Resource, "(no resource)"), c.Added, c.Removed, c.Changed, c.Recreated, c.Folded}
-		})...)
+		d.Table([]any{"RESOURCE", "ADDED", "REMOVED", "CHANGED", "RECREATED", "FOLDED"},
+			stream.Mapped(d.summary.Rows(), func(c compare.Count) []any {
+				return []any{cmp.Or(c.Resource, "(no resource)"), c.Added, c.Removed, c.Changed, c.Recreated, c.Folded}
+			})...)
 	case d.found() == 0:
 		d.Printf("no difference\n")
 	}

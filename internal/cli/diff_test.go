@@ -20,7 +20,8 @@ func TestComparingFails(t *testing.T) {
 		for _, format := range []string{"text", "json", "jsonl"} {
 			args := strings.Fields(strings.NewReplacer("OLD", old, "NEW", new).Replace(line) + " -o " + format)
 			var stderr bytes.Buffer
-			require.Equal(t, status, Run(context.Background(), append([]string{"etcdshift"}, args...), nil, broken{}, &stderr), args)
+			require.Equal(t, status, Run(context.Background(), append([]string{"etcdshift"}, args...), nil,
+				broken{}, &stderr), args)
 			require.Contains(t, stderr.String(), "no pipe", args)
 			interrupted, _, _ := runWithin(ended, args...)
 			require.Equal(t, exitInterrupted, interrupted, args)

@@ -41,7 +41,8 @@ func TestDocumentedLines(t *testing.T) {
 			t.Errorf("%s: %s", page, wrong)
 		}
 	}
-	require.NotEmpty(t, wrongLines([]string{"a long line of a paragraph, which is as wide as any of the others, depending on", "what", "the file shows", ""}))
+	require.NotEmpty(t, wrongLines([]string{"a long line of a paragraph, which is as wide as any of the others, " +
+		"depending on", "what", "the file shows", ""}))
 	require.NotEmpty(t, wrongLines([]string{"| a | b |", "|---|---|", "| `x|y` | z |", ""}))
 	require.NotEmpty(t, wrongLines([]string{"see `code", "", "end`", ""}))
 }

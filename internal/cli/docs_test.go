@@ -110,7 +110,8 @@ func TestWrittenByKCP(t *testing.T) {
 	guide, is := docs.Page("move-a-logical-cluster")
 	require.True(t, is)
 	check := strings.Join(strings.Fields(sectionOf(t, guide, "8. What to check")), " ")
-	for _, what := range []string{"`kube-root-ca.crt`", "`ca.crt` of Secrets of type `kubernetes.io/service-account-token`", "half an hour"} {
+	for _, what := range []string{"`kube-root-ca.crt`",
+		"`ca.crt` of Secrets of type `kubernetes.io/service-account-token`", "half an hour"} {
 		require.Contains(t, check, what)
 	}
 	for _, item := range strings.Split(guide, "\n- ") {
@@ -133,7 +134,8 @@ func TestFrontProxyOrder(t *testing.T) {
 	require.Contains(t, section("The way back"), "front-proxies")
 	for _, name := range []string{"extract", "import", "purge", "verify"} {
 		help := named(Commands(), []string{"kcp", name}).UsageText
-		require.Regexp(t, `(?s)stop all front-proxies first.*start the\s+front-proxies last`, strings.ToLower(help), name)
+		require.Regexp(t, `(?s)stop all front-proxies first.*start the\s+front-proxies last`,
+			strings.ToLower(help), name)
 	}
 }
 
@@ -147,7 +149,8 @@ func TestGuideWritesOnce(t *testing.T) {
 	written, dry, run := map[string]bool{}, 0, 0
 	for _, line := range strings.Split(guide, "\n") {
 		words := strings.Fields(line)
-		if !strings.HasPrefix(line, "    ") || len(words) < 6 || words[1] != "kcp" || !slices.Contains([]string{"extract", "import", "purge"}, words[2]) {
+		if !strings.HasPrefix(line, "    ") || len(words) < 6 || words[1] != "kcp" ||
+			!slices.Contains([]string{"extract", "import", "purge"}, words[2]) {
 			continue
 		}
 		if slices.Contains(words, "--dry-run") {

@@ -29,14 +29,17 @@ func doctorCommand() *cli.Command {
 etcdshift doctor --etcd 3.5.21 --quota 4Gi --fail-on warning before.db
 etcdshift doctor --for new-machines before.db
 etcdshift doctor -o sarif before.db > findings.sarif`,
-		UsageText: `Checks the file, every record, and the references between objects: values that do not decode, versions and owners that are gone,
-webhooks ("failed calling webhook") and APIServices that will block a restored cluster. Each finding has a level, a stable code
-for "etcdshift explain", a key and a remedy. A shard of kcp gets the findings that "kcp list" has for this one file. Facts
-that are not in the file are not guessed. With --for new-machines it finds what is tied to the machines of the cluster: Nodes,
-volumes, Pods, tokens, addresses. An archive of "kcp extract" gets no findings about a restore: it is not restored.
+		UsageText: `Checks the file, every record, and the references between objects: values that do not decode,
+versions and owners that are gone, webhooks ("failed calling webhook") and APIServices that will block a restored
+cluster. Each finding has a level, a stable code for "etcdshift explain", a key and a remedy. A shard of kcp gets the
+findings that "kcp list" has for this one file. Facts that are not in the file are not guessed. With --for
+new-machines it finds what is tied to the machines of the cluster: Nodes, volumes, Pods, tokens, addresses. An
+archive of "kcp extract" gets no findings about a restore: it is not restored.
 
-Exit status: 0 no finding of the level of --fail-on or worse, 1 findings, 2 usage, 5 could not check, 130 interrupted.`,
-		Flags:  readFlags("decrypt values with", append(doctorFlags(), outputFlag("text", "json", "sarif (2.1.0)", "junit"))...),
+Exit status: 0 no finding of the level of --fail-on or worse, 1 findings, 2 usage, 5 could not check, 130
+interrupted.`,
+		Flags: readFlags("decrypt values with", append(doctorFlags(),
+			outputFlag("text", "json", "sarif (2.1.0)", "junit"))...),
 		Action: checking(runDoctor),
 	}
 }
@@ -46,9 +49,12 @@ func doctorFlags() []cli.Flag {
 	return []cli.Flag{
 		oneOf(&cli.StringFlag{Name: "fail-on", Value: "error",
 			Usage: "exit with status 1 where a finding is of `LEVEL` or worse: error or warning"}, "error", "warning"),
-		newCodesFlag("ignore", "leave out findings with `CODE` (repeatable)", "a finding", finding.Names(doctor.Codes()...)),
-		oneOf(&cli.StringFlag{Name: "for", Usage: "also find what hurts in another `PLACE`: new-machines"}, "new-machines"),
-		&cli.StringFlag{Name: "quota", Usage: "check for an etcd with the quota `BYTES` (--quota-backend-bytes), such as 8Gi"},
+		newCodesFlag("ignore", "leave out findings with `CODE` (repeatable)", "a finding",
+			finding.Names(doctor.Codes()...)),
+		oneOf(&cli.StringFlag{Name: "for", Usage: "also find what hurts in another `PLACE`: new-machines"},
+			"new-machines"),
+		&cli.StringFlag{Name: "quota", Usage: "check for an etcd with the quota `BYTES` (--quota-backend-bytes), " +
+			"such as 8Gi"},
 		&cli.StringFlag{Name: "etcd", Usage: "check for a restore into etcd `VERSION`, such as 3.5.21"},
 	}
 }
@@ -78,7 +84,8 @@ func doctorOptions(c *cli.Context) (o doctor.Options, err error) {
 	if c.IsSet("quota") {
 		quantity, err := resource.ParseQuantity(c.String("quota"))
 		if o.Quota = quantity.Value(); err != nil || o.Quota <= 0 {
-			return o, usagef(commandPath(c), "--quota is %q; it takes a number of bytes, such as 8Gi", c.String("quota"))
+			return o, usagef(commandPath(c), "--quota is %q; it takes a number of bytes, such as 8Gi",
+				c.String("quota"))
 		}
 	}
 	if o.Etcd = c.String("etcd"); o.Etcd != "" {

@@ -30,13 +30,16 @@ func TestJUnit(t *testing.T) {
 		failOn             finding.Level
 		failed, said, skip []string // some of those skipped
 	}{
-		{"warnings fail", report, doctor.Options{Ignore: []string{"damaged"}}, finding.Warning, []string{"orphans"}, []string{"bump-revision"}, []string{"damaged", "old-nodes"}},
-		{"only errors fail", report, doctor.Options{NewMachines: true}, finding.Error, nil, []string{"bump-revision", "orphans"}, nil},
+		{"warnings fail", report, doctor.Options{Ignore: []string{"damaged"}}, finding.Warning, []string{"orphans"},
+			[]string{"bump-revision"}, []string{"damaged", "old-nodes"}},
+		{"only errors fail", report, doctor.Options{NewMachines: true}, finding.Error, nil,
+			[]string{"bump-revision", "orphans"}, nil},
 		{"damage", damaged, doctor.Options{}, finding.Error, []string{"damaged"}, nil, []string{"orphans"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			var out strings.Builder
-			e := examined{"doctor", inputInfo{Path: "a\x1b<b>.db"}, doctor.Codes(), tc.report, unchecked(tc.options, tc.report)}
+			e := examined{"doctor", inputInfo{Path: "a\x1b<b>.db"}, doctor.Codes(), tc.report,
+				unchecked(tc.options, tc.report)}
 			require.NoError(t, printSuites(&out, e.suite(tc.failOn)))
 			requireElements(t, out.String())
 			var read junit
@@ -58,7 +61,8 @@ func TestJUnit(t *testing.T) {
 			require.Equal(t, tc.said, said)
 			require.Subset(t, skipped, tc.skip)
 			s := read.Suites[0]
-			require.Equal(t, []int{len(doctor.Codes()), len(failed), 0, len(skipped)}, []int{s.Tests, s.Failures, s.Errors, s.Skipped})
+			require.Equal(t, []int{len(doctor.Codes()), len(failed), 0, len(skipped)},
+				[]int{s.Tests, s.Failures, s.Errors, s.Skipped})
 			require.Equal(t, []int{s.Tests, s.Failures, 0}, []int{read.Tests, read.Failures, read.Errors})
 			require.NotContains(t, out.String(), "\x1b")
 		})
@@ -75,8 +79,9 @@ func TestJUnit(t *testing.T) {
 func requireElements(t *testing.T, text string) {
 	t.Helper()
 	known := map[string]string{
-		"testsuites": "tests failures errors", "testsuite": "name tests failures errors skipped", "testcase": "name classname",
-		"failure": "message type", "skipped": "message", "system-out": "",
+		"testsuites": "tests failures errors", "testsuite": "name tests failures errors skipped",
+		"testcase": "name classname",
+		"failure":  "message type", "skipped": "message", "system-out": "",
 	}
 	d := xml.NewDecoder(strings.NewReader(text))
 	for {

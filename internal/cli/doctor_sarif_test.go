@@ -76,8 +76,10 @@ func TestSARIF(t *testing.T) {
 		uri    string
 		levels []any
 	}{
-		{inputInfo{Path: "dir/in %.db"}, doctor.Damaged(errors.New("broken"), doctor.Options{}), "dir/in%20%25.db", []any{"error"}},
-		{inputInfo{Path: "/a b/in.db", Bytes: 9, SHA256: strings.Repeat("0", 64)}, many, "file:///a%20b/in.db", []any{"warning", "note"}},
+		{inputInfo{Path: "dir/in %.db"}, doctor.Damaged(errors.New("broken"), doctor.Options{}), "dir/in%20%25.db",
+			[]any{"error"}},
+		{inputInfo{Path: "/a b/in.db", Bytes: 9, SHA256: strings.Repeat("0", 64)}, many, "file:///a%20b/in.db",
+			[]any{"warning", "note"}},
 		{inputInfo{Path: "in:put.db"}, &finding.Report{}, "./in:put.db", []any{}},
 	} {
 		text, err := json.Marshal(toSARIF(tc.in, doctor.Codes(), tc.report))

@@ -46,7 +46,8 @@ func editCmd(ts *testscript.TestScript, neg bool, args []string) {
 		return nil
 	}
 	out := ts.MkAbs(args[1])
-	_, err := transform.Run(context.Background(), transform.Options{Command: "edit", In: ts.MkAbs(args[0]), Out: out}, planFunc(plan))
+	_, err := transform.Run(context.Background(), transform.Options{Command: "edit", In: ts.MkAbs(args[0]), Out: out},
+		planFunc(plan))
 	ts.Check(err)
 	ts.Check(os.Chmod(out, 0o440))
 	unchanging(ts, args[1])
@@ -70,7 +71,8 @@ func editLine(ctx context.Context, v *transform.View, line string, read func(nam
 	n, err := strconv.Atoi(count)
 	for i := 0; i < n && err == nil; i++ {
 		numbered := strings.NewReplacer("@@@", fmt.Sprintf("%03d", i))
-		err = edit(ctx, v, strings.Fields(numbered.Replace(line))[1:], func(name string) string { return numbered.Replace(read(name)) })
+		err = edit(ctx, v, strings.Fields(numbered.Replace(line))[1:],
+			func(name string) string { return numbered.Replace(read(name)) })
 	}
 	return err
 }
@@ -123,7 +125,8 @@ func stored(text string, native bool) ([]byte, error) {
 		return append(data, '\n'), err
 	}
 	scheme := runtime.NewScheme()
-	if err := errors.Join(corev1.AddToScheme(scheme), appsv1.AddToScheme(scheme), rbacv1.AddToScheme(scheme)); err != nil {
+	if err := errors.Join(corev1.AddToScheme(scheme), appsv1.AddToScheme(scheme),
+		rbacv1.AddToScheme(scheme)); err != nil {
 		return nil, err
 	}
 	meta := runtime.TypeMeta{}

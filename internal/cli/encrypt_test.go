@@ -90,7 +90,9 @@ func decryptCmd(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 // transformers gives what a server with the configuration uses for the value of a key.
-func transformers(ctx context.Context, ts *testscript.TestScript, config string) func(key []byte) (value.Transformer, value.Context) {
+func transformers(
+	ctx context.Context, ts *testscript.TestScript, config string,
+) func(key []byte) (value.Transformer, value.Context) {
 	loaded, err := encryptionconfig.LoadEncryptionConfig(ctx, ts.MkAbs(config), false, "test")
 	ts.Check(err)
 	return func(key []byte) (value.Transformer, value.Context) {
@@ -117,8 +119,10 @@ func kmsCmd(t *testing.T) func(ts *testscript.TestScript, neg bool, args []strin
 		default:
 			ts.Fatalf("usage: kms [dead] CONFIG")
 		}
-		text := fmt.Sprintf(`{"kind":"EncryptionConfiguration","apiVersion":"apiserver.config.k8s.io/v1","resources":[{"resources":["secrets"],`+
-			`"providers":[{"kms":{"apiVersion":"v2","name":"plugin","endpoint":%q}}]}]}`, endpoint)
+		text := fmt.Sprintf(
+			`{"kind":"EncryptionConfiguration","apiVersion":"apiserver.config.k8s.io/v1",`+
+				`"resources":[{"resources":["secrets"],`+
+				`"providers":[{"kms":{"apiVersion":"v2","name":"plugin","endpoint":%q}}]}]}`, endpoint)
 		ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(text), 0o600))
 		ts.Setenv("SOCKET", strings.TrimPrefix(endpoint, "unix://"))
 	}

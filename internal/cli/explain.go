@@ -31,9 +31,9 @@ etcdshift explain 'must appear in spec.versions'
 kubectl apply -f crd.yaml 2>&1 | etcdshift explain -
 etcdshift explain -o json \
     | jq -r '.codes[] | select(.level == "error") | .code'`,
-		UsageText: `Explains the codes of findings: what each means, what to do, what --allow does. MESSAGE is an error message of kubectl, an API
-server or etcd, as it is, or words to look for; "-" reads it from standard input. Without arguments it lists all codes.
-docs/reference/codes.md lists them too.
+		UsageText: `Explains the codes of findings: what each means, what to do, what --allow does. MESSAGE is an
+error message of kubectl, an API server or etcd, as it is, or words to look for; "-" reads it from standard input.
+Without arguments it lists all codes. docs/reference/codes.md lists them too.
 
 Exit status: 0 done, 1 failed, 2 usage, such as a code that does not exist.`,
 		Flags:  []cli.Flag{textOrJSON()},
@@ -75,7 +75,8 @@ func explanations(specs []transform.Spec) (all []explanation) {
 			if i < 0 {
 				i, code = len(all), finding.Lookup(code.Name) // commands may grade it otherwise
 				all = append(all, explanation{
-					code, code.Level, code.Warns, code.Title, code.Meaning, code.Remedy, allowText(code), code.Allowed, nil,
+					code, code.Level, code.Warns, code.Title, code.Meaning, code.Remedy, allowText(code),
+					code.Allowed, nil,
 				})
 			}
 			if !slices.Contains(all[i].Commands, command) {
@@ -199,7 +200,8 @@ func printExplanations(w io.Writer, list codeList) error {
 		}
 		p.Printf("%s %s: %s\n", e.Level, e.Code.Name, e.Title)
 		for _, line := range [][2]string{
-			{"commands", strings.Join(e.Commands, ", ")}, {"warning", e.Warns}, {"meaning", e.Meaning}, {"remedy", e.Remedy}, {"--allow", e.Allow},
+			{"commands", strings.Join(e.Commands, ", ")}, {"warning", e.Warns}, {"meaning", e.Meaning},
+			{"remedy", e.Remedy}, {"--allow", e.Allow},
 		} {
 			if line[1] != "" {
 				_, _ = p.WriteString(entry(13, line[0], line[1]))

@@ -42,11 +42,14 @@ func TestExplainListsRaised(t *testing.T) {
 		"doctor":       g.raised(t, "internal/doctor", ""),
 		"kcp list":     g.raised(t, "internal/kcp.ReadChecked", ""),
 		"policy check": policies,
-		"rehearse":     append(g.raised(t, "internal/rehearse", "internal/rehearse"), policies...), // those of doctor are in a reason
-		"kcp verify":   g.raised(t, "internal/kcp/move.Move)", "internal/kcp/move"),                // it answers with codes of its own alone
+		// those of doctor are in a reason
+		"rehearse": append(g.raised(t, "internal/rehearse", "internal/rehearse"), policies...),
+		// it answers with codes of its own alone
+		"kcp verify": g.raised(t, "internal/kcp/move.Move)", "internal/kcp/move"),
 	}
 	served := g.raised(t, "internal/kcp/move.Serving)", "") // which is in notes
-	raised["kcp verify"] = slices.DeleteFunc(raised["kcp verify"], func(c string) bool { return slices.Contains(served, c) })
+	raised["kcp verify"] = slices.DeleteFunc(raised["kcp verify"],
+		func(c string) bool { return slices.Contains(served, c) })
 	for _, spec := range migrations.All() {
 		if spec.Of != nil {
 			continue
@@ -76,7 +79,8 @@ func TestExplainListsRaised(t *testing.T) {
 		}
 	}
 	require.Equal(t, slices.Sorted(maps.Keys(raised)), slices.Sorted(maps.Keys(listed)))
-	require.Contains(t, raised["migrate storage-versions"], transform.CodeUnsupportedLayout.Name, "of KubernetesPrefixes")
+	require.Contains(t, raised["migrate storage-versions"], transform.CodeUnsupportedLayout.Name,
+		"of KubernetesPrefixes")
 	require.NotContains(t, raised["kcp extract"], transform.CodeWouldBePlaintext.Name, "which stages nothing")
 	for command, codes := range raised {
 		slices.Sort(codes)
@@ -135,13 +139,16 @@ func (g *codeGraph) raised(t *testing.T, root, declared string) (codes []string)
 
 // readCodeGraph checks the types of the packages with codes, and of those that they import.
 func readCodeGraph(t *testing.T) *codeGraph {
-	list := exec.Command("go", "list", "-export", "-deps", "-json=ImportPath,Export,Dir,GoFiles", "./transform/...", "./internal/doctor", "./internal/rehearse/...")
+	list := exec.Command("go", "list", "-export", "-deps", "-json=ImportPath,Export,Dir,GoFiles", "./transform/...",
+		"./internal/doctor", "./internal/rehearse/...")
 	list.Dir, list.Stderr = filepath.Join("..", ".."), os.Stderr
 	out, err := list.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, list.Start())
 	fset, exports, g := token.NewFileSet(), map[string]string{}, &codeGraph{map[string][]string{}, map[string]string{}}
-	exported := importer.ForCompiler(fset, "gc", func(path string) (io.ReadCloser, error) { return os.Open(exports[path]) })
+	exported := importer.ForCompiler(fset, "gc", func(path string) (io.ReadCloser, error) {
+		return os.Open(exports[path])
+	})
 	for packages := json.NewDecoder(out); ; { // imported ones come first
 		var p struct {
 			ImportPath, Export, Dir string
@@ -176,7 +183,8 @@ func (g *codeGraph) add(info *types.Info, file *ast.File) {
 	for _, decl := range file.Decls {
 		switch d := decl.(type) {
 		case *ast.FuncDecl:
-			if isCodes := strings.HasSuffix(info.Defs[d.Name].Type().String(), "[]*"+thisModule+"/finding.Code"); !isCodes {
+			if isCodes := strings.HasSuffix(info.Defs[d.Name].Type().String(),
+				"[]*"+thisModule+"/finding.Code"); !isCodes {
 				g.link(info, info.Defs[d.Name], d)
 			}
 		case *ast.GenDecl:

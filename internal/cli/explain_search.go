@@ -69,7 +69,10 @@ func (x explainer) search(text string) (codes []explanation, pages []pageText) {
 		lengths[e.Meaning] = n
 		return n == 0
 	})
-	slices.SortStableFunc(quoting, func(a, b explanation) int { return cmp.Compare(lengths[b.Meaning], lengths[a.Meaning]) })
+	slices.SortStableFunc(quoting, func(a, b explanation) int {
+		return cmp.Compare(lengths[b.Meaning],
+			lengths[a.Meaning])
+	})
 	if len(quoting) > 0 {
 		return quoting, nil
 	}
@@ -79,7 +82,8 @@ func (x explainer) search(text string) (codes []explanation, pages []pageText) {
 	words := strings.Fields(text)
 	return slices.DeleteFunc(slices.Clone(x.all), func(e explanation) bool {
 		in := plainMessage(strings.Join([]string{e.Code.Name, e.Title, e.Meaning, e.Warns, e.Remedy, e.Allow}, " "))
-		return len(words) == 0 || slices.ContainsFunc(words, func(word string) bool { return !strings.Contains(in, word) })
+		return len(words) == 0 || slices.ContainsFunc(words,
+			func(word string) bool { return !strings.Contains(in, word) })
 	}), nil
 }
 
@@ -87,7 +91,8 @@ func (x explainer) search(text string) (codes []explanation, pages []pageText) {
 func (x explainer) unknown(path, text string) error {
 	if strings.Contains(text, " ") {
 		err := usagef(path, "no code is about the message %q", text)
-		return &failure{exitUsage, err, `give one or two words of it; "etcdshift doctor SNAPSHOT" looks for everything that it knows`}
+		return &failure{exitUsage, err,
+			`give one or two words of it; "etcdshift doctor SNAPSHOT" looks for everything that it knows`}
 	}
 	err := usagef(path, "there is no code %q", text)
 	return suggest(&failure{exitUsage, err, `"etcdshift explain" lists all codes`}, text, x.names())

@@ -56,7 +56,8 @@ func codesPage(all []explanation) string {
 		for _, e := range section {
 			found, do := string(e.Level)+": "+e.Title, e.Remedy
 			if effect, _, _ := strings.Cut(e.Allow, ". "); effect != "" {
-				do += " `--allow`" + map[bool]string{true: " (exit status 0)"}[e.Allowed == finding.WentOn] + ": " + strings.TrimSuffix(effect, ".") + "."
+				do += " `--allow`" + map[bool]string{true: " (exit status 0)"}[e.Allowed == finding.WentOn] + ": " +
+					strings.TrimSuffix(effect, ".") + "."
 			}
 			page += "|`" + e.Code.Name + "`|" + cell(found) + "|" + cell(do) + "\n"
 		}
@@ -95,7 +96,8 @@ func TestExplain(t *testing.T) {
 			if codes, ok := f.(*codesFlag); ok {
 				flags++
 				require.Subset(t, known, codes.words, "%s", path)
-				_, offered, _ := runWords(slices.Concat([]string{completeWord}, path, []string{"--" + codes.Name, ""})...)
+				_, offered, _ := runWords(slices.Concat([]string{completeWord}, path,
+					[]string{"--" + codes.Name, ""})...)
 				require.Equal(t, codes.words, strings.Fields(offered), "%s", path)
 			}
 		}
@@ -112,5 +114,6 @@ func TestExplain(t *testing.T) {
 	status, out, stderr := runWords("explain", "bumprevision")
 	require.Equal(t, exitUsage, status)
 	require.Empty(t, out)
-	require.Equal(t, "etcdshift: explain: there is no code \"bumprevision\"\nhint: did you mean \"bump-revision\"? \"etcdshift explain\" lists all codes\n", stderr)
+	require.Equal(t, "etcdshift: explain: there is no code \"bumprevision\"\nhint: did you mean \"bump-revision\"? "+
+		"\"etcdshift explain\" lists all codes\n", stderr)
 }

@@ -54,14 +54,17 @@ func (f fake) Plan(ctx context.Context, v *transform.View) error {
 	v.Raise("", (&finding.Code{Name: "fake", Level: finding.Warning}).Because("a warning"))
 	for _, key := range []string{"a", "b\x1b[2J"} {
 		if f.Conflicts == "" && f.KeepV1 {
-			v.Raise(key, (&finding.Code{Name: "conflict", Level: finding.Error, Allowed: finding.Skipped}).Because("two of them"))
+			v.Raise(key, (&finding.Code{Name: "conflict", Level: finding.Error,
+				Allowed: finding.Skipped}).Because("two of them"))
 		}
 	}
 	if f.NewUIDs {
-		v.Report().UIDs = append(v.Report().UIDs, transform.UID{Seen: "a", Written: "b"}, transform.UID{Seen: "a", Written: "a"})
+		v.Report().UIDs = append(v.Report().UIDs, transform.UID{Seen: "a", Written: "b"},
+			transform.UID{Seen: "a", Written: "a"})
 		v.Report().Renamed = append(v.Report().Renamed, transform.Rename{Kind: "Tier", From: "x", To: "y"})
 		v.Report().References = append(v.Report().References, transform.Reference{Key: "a"})
-		v.Report().Kinds = append(v.Report().Kinds, transform.KindCount{Kind: "Tier", From: "a/v1", To: "b/v3", Migrated: 7})
+		v.Report().Kinds = append(v.Report().Kinds, transform.KindCount{Kind: "Tier", From: "a/v1",
+			To: "b/v3", Migrated: 7})
 	}
 	if f.KeepV1 {
 		return nil

@@ -34,7 +34,8 @@ func TestCutShort(t *testing.T) {
 		return nil
 	}}
 	var stderr bytes.Buffer
-	require.Equal(t, exitFailed, runCommands(context.Background(), []*cli.Command{read}, []string{"etcdshift", "read"}, nil, &stderr, &stderr))
+	require.Equal(t, exitFailed, runCommands(context.Background(), []*cli.Command{read}, []string{"etcdshift", "read"},
+		nil, &stderr, &stderr))
 	require.Contains(t, stderr.String(), "changed while it was read")
 	require.Contains(t, stderr.String(), "hint: something writes to the file")
 }

@@ -28,7 +28,8 @@ func readFlags(decrypts string, own ...cli.Flag) []cli.Flag {
 // prefixFlag is --prefix. Reading commands see no other key; changing ones check the whole file.
 func prefixFlag(does string) cli.Flag {
 	return &cli.StringSliceFlag{Name: "prefix",
-		Usage: does + " under storage prefix `P`, such as /registry, and no other; may be repeated (default: all that are found)"}
+		Usage: does + " under storage prefix `P`, such as /registry, and no other; may be repeated (default: all " +
+			"that are found)"}
 }
 
 // readPrefixes reads --prefix as kube-apiserver reads its --etcd-prefix.
@@ -60,15 +61,17 @@ func (f *wordsFlag) choices() []string { return f.words }
 
 // newWordsFlag returns a flag that takes no words but these; takes describes them.
 func newWordsFlag(name, usage, takes string, words []string) *wordsFlag {
-	return &wordsFlag{&cli.StringSliceFlag{Name: name, Usage: usage, Action: func(c *cli.Context, given []string) error {
-		for _, word := range given {
-			if !slices.Contains(words, word) {
-				err := usagef(commandPath(c), "--%s is %q; it takes %s: %s", name, word, takes, strings.Join(words, ", "))
-				return suggest(err, word, words)
+	return &wordsFlag{&cli.StringSliceFlag{Name: name, Usage: usage,
+		Action: func(c *cli.Context, given []string) error {
+			for _, word := range given {
+				if !slices.Contains(words, word) {
+					err := usagef(commandPath(c), "--%s is %q; it takes %s: %s", name, word, takes,
+						strings.Join(words, ", "))
+					return suggest(err, word, words)
+				}
 			}
-		}
-		return nil
-	}}, words}
+			return nil
+		}}, words}
 }
 
 func encryptionFlag(does string) cli.Flag {
@@ -83,11 +86,13 @@ func maxExpandFlag() cli.Flag {
 		return nil
 	}
 	return &cli.StringFlag{Name: "max-expand", Action: check,
-		Usage: fmt.Sprintf("expand a compressed snapshot to no more than `SIZE`, such as 20GiB (default: %dGiB)", snapshot.DefaultMaxExpand>>30)}
+		Usage: fmt.Sprintf("expand a compressed snapshot to no more than `SIZE`, such as 20GiB (default: %dGiB)",
+			snapshot.DefaultMaxExpand>>30)}
 }
 
 func snapshotConfig(c *cli.Context) snapshot.Config {
-	n, _ := parseSize(c.String("max-expand")) // 0, the default, where the flag is not given; the flag's Action has checked it
+	// 0, the default, where the flag is not given; the flag's Action has checked it
+	n, _ := parseSize(c.String("max-expand"))
 	// These seldom print it.
 	late := slices.Contains([]string{"get", "kubectl"}, c.Command.Name)
 	return snapshot.Config{MaxExpand: n, LateDigest: late}
@@ -268,7 +273,8 @@ func split(command *cli.Command, path string, words []string) (flags, arguments 
 		given[f] = true
 		if bare, is := f.(*choiceFlag); is && bare.bare != "" && !hasValue {
 			if len(words) > 0 && slices.Contains(bare.words, words[0]) {
-				return nil, nil, usagef(path, "write %s=%s: as in kubectl, the word after %s is a NAME", word, words[0], word)
+				return nil, nil, usagef(path, "write %s=%s: as in kubectl, the word after %s is a NAME",
+					word, words[0], word)
 			}
 			word, value, hasValue = word+"="+bare.bare, bare.bare, true
 		}

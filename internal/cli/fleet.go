@@ -32,17 +32,19 @@ func fleetListCommand() *cli.Command {
 		Description: `etcdshift fleet list s3://backups/etcd/ s3://backups/fleets/calico-v3.json \
     --name calico-v3 --match '*.db.gz' --newest
 etcdshift fleet list backups/etcd calico-v3.json --name calico-v3`,
-		UsageText: `Writes the list of a fleet: the snapshots below PLACE, a prefix in a bucket or a folder, by path, with size and etag. An indexed Job works
-it off with "fleet run". --name names the run: its results stand beside their snapshots as SNAPSHOT.fleet-NAME.db, .json and so on. Results
-of any run, .json, and hidden and empty files are left out; how many is told. The same files give the same list.
+		UsageText: `Writes the list of a fleet: the snapshots below PLACE, a prefix in a bucket or a folder, by path,
+with size and etag. An indexed Job works it off with "fleet run". --name names the run: its results stand beside
+their snapshots as SNAPSHOT.fleet-NAME.db, .json and so on. Results of any run, .json, and hidden and empty files are
+left out; how many is told. The same files give the same list.
 
 Tells what a pod needs for any of them. OUT has mode 0600 and replaces no file.
 
-Exit status: 0 written, 1 failed or no snapshot is there, 2 usage, 130 interrupted. With any but 0 nothing was written, unless the message says
-that this is not known of an object.`,
+Exit status: 0 written, 1 failed or no snapshot is there, 2 usage, 130 interrupted. With any but 0 nothing was
+written, unless the message says that this is not known of an object.`,
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "name", Usage: "name the run `NAME`: up to 40 of a-z, 0-9 and -"},
-			&cli.StringFlag{Name: "match", Usage: "list only files whose names, without folders, match `PATTERN`, such as '*.db.gz'"},
+			&cli.StringFlag{Name: "match", Usage: "list only files whose names, without folders, match `PATTERN`, " +
+				"such as '*.db.gz'"},
 			&cli.BoolFlag{Name: "newest", Usage: "list of each folder only the file that was changed last"},
 			textOrJSON(), quietFlag(),
 		},
@@ -63,8 +65,8 @@ func runFleetList(c *cli.Context, args []string) error {
 	}
 	listing := progress(c).Phase("listing " + place)
 	defer listing.End()
-	f, err := fleet.List(c.Context, place, fleet.Choice{Name: c.String("name"), Match: c.String("match"), Newest: c.Bool("newest"),
-		Warn: func(text string) { warn(c, text) }}, tool())
+	f, err := fleet.List(c.Context, place, fleet.Choice{Name: c.String("name"), Match: c.String("match"),
+		Newest: c.Bool("newest"), Warn: func(text string) { warn(c, text) }}, tool())
 	if err != nil {
 		return err
 	}
@@ -80,7 +82,8 @@ func runFleetList(c *cli.Context, args []string) error {
 	p.Printf("%s: %s, %s\n", out, phrase.Count(len(f.Snapshots), "snapshot"), render.Size(f.Bytes()))
 	p.Printf("left out: %s\n", f.LeftOut.String())
 	p.Printf("needs most disk: %s, %s\n\n", most.Path, render.Size(most.Bytes))
-	p.Printf("completions: %d\nmemory: %dMi\nephemeral-storage: %dMi\n", len(f.Snapshots), needs.Memory>>20, needs.Scratch>>20)
+	p.Printf("completions: %d\nmemory: %dMi\nephemeral-storage: %dMi\n", len(f.Snapshots), needs.Memory>>20,
+		needs.Scratch>>20)
 	return p.Flush()
 }
 

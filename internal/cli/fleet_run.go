@@ -23,18 +23,21 @@ func fleetRunCommand() *cli.Command {
 		Description: `etcdshift fleet run calico-v3.json --index 7 -- \
     run plan.yaml {in} {result}.db --report {result}.json
 etcdshift fleet run calico-v3.json --index 7 -- report {in} {result}.html`,
-		UsageText: `Runs COMMAND on the snapshot of an index, as the pod of an indexed Job does. {in} is the snapshot, {result} what the names of its
-results begin with. Where the last result is there (that of --report, else the last {result} on the line) nothing is run. So an index can be
-run again, and by two pods at once. A snapshot that has another etag than in the list is refused; so is a report about another one, one whose
-output is lost, and one of a dry run where COMMAND is none. Without --dry-run an output has to begin with {result} too.
+		UsageText: `Runs COMMAND on the snapshot of an index, as the pod of an indexed Job does. {in} is the
+snapshot, {result} what the names of its results begin with. Where the last result is there (that of --report, else
+the last {result} on the line) nothing is run. So an index can be run again, and by two pods at once. A snapshot that
+has another etag than in the list is refused; so is a report about another one, one whose output is lost, and one of
+a dry run where COMMAND is none. Without --dry-run an output has to begin with {result} too.
 
-A report of --report is left only when the outcome will not change: written, refused, or failed for what is in the file. After a full
-disk or a network that is down there is none, and the next try runs.
+A report of --report is left only when the outcome will not change: written, refused, or failed for what is in the
+file. After a full disk or a network that is down there is none, and the next try runs.
 
-Exit status: 0 the results are there, also with findings or with problems that --allow let pass; 1 failed, and another try may help; 2 usage;
-3 refused, or the snapshot is damaged, no snapshot or another one than in the list: another try does the same; 130 interrupted.`,
+Exit status: 0 the results are there, also with findings or with problems that --allow let pass; 1 failed, and
+another try may help; 2 usage; 3 refused, or the snapshot is damaged, no snapshot or another one than in the list:
+another try does the same; 130 interrupted.`,
 		Flags: []cli.Flag{
-			&cli.IntFlag{Name: "index", Usage: "run on snapshot `N` of the list, from 0: in a Job, $(JOB_COMPLETION_INDEX)"},
+			&cli.IntFlag{Name: "index", Usage: "run on snapshot `N` of the list, from 0: in a Job, " +
+				"$(JOB_COMPLETION_INDEX)"},
 			quietFlag(),
 		},
 		Action: runFleetRun,
@@ -91,7 +94,8 @@ func told(c *cli.Context, t *fleet.Task, outcome transform.Outcome, done bool, e
 		return err
 	}
 	there := done
-	if err != nil && (outcome == "" || errors.Is(err, fs.ErrExist)) { // the result may be there, of this pod or of another
+	// the result may be there, of this pod or of another
+	if err != nil && (outcome == "" || errors.Is(err, fs.ErrExist)) {
 		switch is, its, now := t.Done(c.Context); {
 		case is:
 			there, outcome = true, its
@@ -104,7 +108,8 @@ func told(c *cli.Context, t *fleet.Task, outcome transform.Outcome, done bool, e
 		f := &failure{}
 		if !errors.As(err, &f) && (err == nil || errors.Is(err, fs.ErrExist) || errors.Is(err, s3.ErrUncertain)) {
 			err = fmt.Errorf("%s: %s, as %s tells", t.Snapshot.Path, outcome, t.Last)
-			f.hint = "the report has the error, or the codes of problems: \"etcdshift explain CODE\" tells what to do about one"
+			f.hint = "the report has the error, or the codes of problems: \"etcdshift explain CODE\" tells what to " +
+				"do about one"
 		}
 		return &failure{exitRefused, err, f.hint}
 	case outcome == transform.Failed, err != nil && outcome == "" && !there:

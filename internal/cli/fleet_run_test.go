@@ -30,14 +30,18 @@ func TestTwoPods(t *testing.T) {
 	c := cli.NewContext(&cli.App{ErrWriter: &bytes.Buffer{}}, flag.NewFlagSet("x", flag.ContinueOnError), nil)
 	c.Context = t.Context()
 	exists := fmt.Errorf("%w: b/a.db.fleet-x.db", fs.ErrExist)
-	for outcome, want := range map[transform.Outcome]int{"": exitRefused, transform.Written: exitDone, transform.Refused: exitRefused} {
+	for outcome, want := range map[transform.Outcome]int{"": exitRefused, transform.Written: exitDone,
+		transform.Refused: exitRefused} {
 		if outcome != "" {
-			report := fmt.Sprintf(`{"apiVersion":"etcdshift/v1","kind":"Report","outcome":%q,"etag":%q,"input":{"path":"b/a.db","bytes":1}}`,
+			report := fmt.Sprintf(
+				`{"apiVersion":"etcdshift/v1","kind":"Report","outcome":%q,"etag":%q,"input":{"path":"b/a.db",`+
+					`"bytes":1}}`,
 				outcome, task.Snapshot.ETag)
 			require.NoError(t, os.WriteFile(task.Last, []byte(report), 0o600))
 		}
 		require.Equal(t, want, finish(told(c, task, transform.Failed, false, exists), io.Discard), outcome)
-		uncertain := fmt.Errorf("report: %w; the run: refused", s3.ErrUncertain) // of a report that is there all the same
+		// of a report that is there all the same
+		uncertain := fmt.Errorf("report: %w; the run: refused", s3.ErrUncertain)
 		if outcome == "" {
 			want = exitFailed
 		}

@@ -23,12 +23,13 @@ func fleetSummaryCommand() *cli.Command {
 etcdshift fleet summary calico-v3.json -o json |
     jq -r '.snapshots[] | select(.outcome == "refused") | .path'
 etcdshift fleet summary pages.json --result .html`,
-		UsageText: `Reads the report of each snapshot, SNAPSHOT.fleet-NAME.json, and prints what became of it: changes, problems by code, and why
-it failed. Snapshots without a report are missing; a report that cannot be read, is about another file than the list has, or whose output
-is lost, is named.
---result .html looks for pages in place of reports: they are there or not, and other where the snapshot is not that of the list any more.
+		UsageText: `Reads the report of each snapshot, SNAPSHOT.fleet-NAME.json, and prints what became of it:
+changes, problems by code, and why it failed. Snapshots without a report are missing; a report that cannot be read,
+is about another file than the list has, or whose output is lost, is named. --result .html looks for pages in place
+of reports: they are there or not, and other where the snapshot is not that of the list any more.
 
-Exit status: 0 all are written, unchanged or planned; 1 some are not; 2 usage; 5 could not read the list; 130 interrupted.`,
+Exit status: 0 all are written, unchanged or planned; 1 some are not; 2 usage; 5 could not read the list; 130
+interrupted.`,
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "result", Value: ".json", Usage: "look for results whose names end with `ENDING`"},
 			listFormats(), quietFlag(),
@@ -66,7 +67,8 @@ type fleetTotals struct {
 // by lists the outcomes in the order of the document, each with its count.
 func (t *fleetTotals) by() iter.Seq2[fleet.Outcome, *int] {
 	return func(yield func(fleet.Outcome, *int) bool) {
-		_ = yield(fleet.Written, &t.Written) && yield(fleet.Unchanged, &t.Unchanged) && yield(fleet.Planned, &t.Planned) &&
+		_ = yield(fleet.Written, &t.Written) && yield(fleet.Unchanged, &t.Unchanged) &&
+			yield(fleet.Planned, &t.Planned) &&
 			yield(fleet.Refused, &t.Refused) && yield(fleet.Failed, &t.Failed) && yield(fleet.Missing, &t.Missing) &&
 			yield(fleet.Unreadable, &t.Unreadable) && yield(fleet.Other, &t.Other) && yield(fleet.Lost, &t.Lost)
 	}
@@ -103,28 +105,35 @@ func runFleetSummary(c *cli.Context, args []string) error {
 		return err
 	}
 	if left > 0 {
-		return &failure{exitFound, fmt.Errorf("%s: %d of %s not done", args[0], left, phrase.Count(len(f.Snapshots), "snapshot")),
-			`"etcdshift fleet run LIST --index N -- COMMAND" runs one again; docs/guides/fleet.md tells what to move away before`}
+		return &failure{exitFound, fmt.Errorf("%s: %d of %s not done", args[0], left,
+			phrase.Count(len(f.Snapshots), "snapshot")),
+			`"etcdshift fleet run LIST --index N -- COMMAND" runs one again; docs/guides/fleet.md tells what to move ` +
+				`away before`}
 	}
 	return nil
 }
 
 // summaryPrinter returns what prints a row, and what ends the list.
-func summaryPrinter(c *cli.Context, path string, f *fleet.Fleet) (add func(*fleet.Row) error, end func(fleetTotals) error, err error) {
+func summaryPrinter(
+	c *cli.Context, path string, f *fleet.Fleet,
+) (add func(*fleet.Row) error, end func(fleetTotals) error, err error) {
 	if format := c.String("output"); format != "text" {
 		list := render.NewList(c.App.Writer, format)
 		head := fleetSummaryHead{answerTo("FleetSummary"), path, f.Name, f.Place}
 		return func(r *fleet.Row) error { return list.Add(r) },
 			func(t fleetTotals) error { return list.End(fleetSummaryTail{t}) }, list.Begin(head, "snapshots")
 	}
-	table := render.NewFlow(c.App.Writer, "INDEX", "SNAPSHOT", "OUTCOME", "CREATED", "UPDATED", "DELETED", "PROBLEMS", "ERROR")
+	table := render.NewFlow(c.App.Writer, "INDEX", "SNAPSHOT", "OUTCOME", "CREATED", "UPDATED", "DELETED",
+		"PROBLEMS", "ERROR")
 	add = func(r *fleet.Row) error {
-		problems := strings.Join(stream.Mapped(r.Problems, func(p fleet.Problems) string { return fmt.Sprintf("%s %d", p.Code, p.Count) }), ", ")
+		problems := strings.Join(stream.Mapped(r.Problems,
+			func(p fleet.Problems) string { return fmt.Sprintf("%s %d", p.Code, p.Count) }), ", ")
 		changes := []string{"", "", ""}
 		if r.Done() { // else they are no more than a part of the plan
 			changes = stream.Mapped([]int{r.Changes.Created, r.Changes.Updated, r.Changes.Deleted}, strconv.Itoa)
 		}
-		return table.Row(strconv.Itoa(r.Index), r.Path, string(r.Outcome), changes[0], changes[1], changes[2], problems, r.Error)
+		return table.Row(strconv.Itoa(r.Index), r.Path, string(r.Outcome), changes[0], changes[1], changes[2],
+			problems, r.Error)
 	}
 	end = func(t fleetTotals) error {
 		if err := table.Flush(); err != nil {

@@ -17,7 +17,8 @@ import (
 // hostileNames are strings that forge lines, or move a cursor.
 func hostileNames() []string {
 	return []string{
-		"a\nFAKE   Ready   error: injected", "\nb", "c\r\nd", "e\ff\vg", "h\ti", "\"j\nk\"", "l\u2028m\u0085n", "o\x1b[2Jp\n",
+		"a\nFAKE   Ready   error: injected", "\nb", "c\r\nd", "e\ff\vg", "h\ti", "\"j\nk\"",
+		"l\u2028m\u0085n", "o\x1b[2Jp\n",
 	}
 }
 
@@ -89,7 +90,8 @@ func forging(t *testing.T, base, out string, harmless bool) {
 			for _, name := range hostileNames() {
 				name = tame(name)
 				value := strings.NewReplacer("@", quoted(name), "#", quoted(text)).Replace(object)
-				if err := v.Put(ctx, []byte("/registry/"+strings.ReplaceAll(key, "@", name)), []byte(value+"\n")); err != nil {
+				if err := v.Put(ctx, []byte("/registry/"+strings.ReplaceAll(key, "@", name)),
+					[]byte(value+"\n")); err != nil {
 					return err
 				}
 			}
@@ -104,14 +106,17 @@ func forging(t *testing.T, base, out string, harmless bool) {
 // those of a snapshot with harmless strings, and no control character.
 func TestForgedLines(t *testing.T) {
 	dir := t.TempDir()
-	base, hostile, harmless := recordedFile(t, dir, "reports/base.db", "base.db"), filepath.Join(dir, "hostile.db"), filepath.Join(dir, "harmless.db")
+	base, hostile, harmless := recordedFile(t, dir, "reports/base.db", "base.db"), filepath.Join(dir, "hostile.db"),
+		filepath.Join(dir, "harmless.db")
 	forging(t, base, hostile, false)
 	forging(t, base, harmless, true)
 	const types = "ns,cm,pods,nodes,events,deploy,validatingwebhookconfigurations,storageclasses,crds,bells"
 	lines := []string{"kubectl DB events -A", "kubectl DB rollout history deploy -n shop"}
 	for _, get := range []string{"get DB " + types, "kubectl DB get " + types} {
 		for _, format := range []string{
-			"name", "wide --show-labels", "custom-columns=N:.metadata.name,L:.metadata.labels,A:.metadata.annotations,D:.data,S:.spec,R:.reason,M:.message",
+			"name", "wide --show-labels",
+			"custom-columns=N:.metadata.name,L:.metadata.labels,A:.metadata.annotations," +
+				"D:.data,S:.spec,R:.reason,M:.message",
 			`jsonpath={range.items[*]}{.metadata.name}{.metadata.labels}{.involvedObject.name}{"\n"}{end}`,
 			`go-template={{range.items}}{{.metadata.name}}{{.metadata.uid}}{{.metadata.labels}}{{"\n"}}{{end}}`,
 		} {
@@ -124,7 +129,8 @@ func TestForgedLines(t *testing.T) {
 	for _, line := range lines {
 		ran := func(db string) (out, shape string) {
 			status, stdout, stderr := runWords(strings.Fields(strings.Replace(line, "DB", "-q "+db, 1))...)
-			shape = fmt.Sprintf("status %d, %d lines, %d of errors", status, strings.Count(stdout, "\n"), strings.Count(stderr, "\n"))
+			shape = fmt.Sprintf("status %d, %d lines, %d of errors", status, strings.Count(stdout, "\n"),
+				strings.Count(stderr, "\n"))
 			return stdout + stderr, shape
 		}
 		got, shape := ran(hostile)

@@ -29,34 +29,44 @@ func getCommand() *cli.Command {
 		Description: `etcdshift get before.db pods -A -o wide
 etcdshift get before.db deploy/web -n shop -o yaml
 etcdshift get before.db certificates.cert-manager.io -A --stored`,
-		UsageText: `TYPE is what kubectl takes: a plural, singular or short name, a kind, with or without the group, a category such as "all", or
-several with commas between; "*" is every type. Custom types and their columns come from the CustomResourceDefinitions in the snapshot.
+		UsageText: `TYPE is what kubectl takes: a plural, singular or short name, a kind, with or without the group,
+a category such as "all", or several with commas between; "*" is every type. Custom types and their columns come from
+the CustomResourceDefinitions in the snapshot.
 
-Objects are shown at the version they are stored at, without defaults that a server would add. Ages are relative to the newest
-time in the snapshot, or to --age-from. "etcdshift export" prints objects that can be applied.
+Objects are shown at the version they are stored at, without defaults that a server would add. Ages are relative to
+the newest time in the snapshot, or to --age-from. "etcdshift export" prints objects that can be applied.
 
-Exit status: 0 shown, 1 something was not found or could not be read, 2 usage or a TYPE that the snapshot lacks, 3 not printed
-without --show-secrets, 130 interrupted.`,
+Exit status: 0 shown, 1 something was not found or could not be read, 2 usage or a TYPE that the snapshot lacks, 3
+not printed without --show-secrets, 130 interrupted.`,
 		Flags: readFlags("decrypt values with",
-			&cli.StringFlag{Name: "namespace", Aliases: []string{"n"}, Usage: "look in namespace `NS` (default: default)"},
+			&cli.StringFlag{Name: "namespace", Aliases: []string{"n"},
+				Usage: "look in namespace `NS` (default: default)"},
 			allNamespacesFlag(),
 			&cli.StringFlag{Name: "cluster", Usage: "look in logical cluster `NAME` of kcp (default: all)"},
-			&cli.StringFlag{Name: "selector", Aliases: []string{"l"}, Usage: "show objects whose labels fit `SELECTOR`"},
-			&cli.StringFlag{Name: "field-selector", Usage: "show objects whose fields fit `SELECTOR`, such as status.phase!=Running"},
+			&cli.StringFlag{Name: "selector", Aliases: []string{"l"},
+				Usage: "show objects whose labels fit `SELECTOR`"},
+			&cli.StringFlag{Name: "field-selector",
+				Usage: "show objects whose fields fit `SELECTOR`, such as status.phase!=Running"},
 			&cli.StringFlag{Name: "where",
-				Usage: "show objects for which `CEL` is true, redacted values aside, such as 'object.spec.replicas == 0'"},
-			&cli.StringFlag{Name: "sort-by", Usage: "sort by the field that `JSONPATH` names, such as .metadata.creationTimestamp"},
+				Usage: "show objects for which `CEL` is true, redacted values aside, such as " +
+					"'object.spec.replicas == 0'"},
+			&cli.StringFlag{Name: "sort-by", Usage: "sort by the field that `JSONPATH` names, such as " +
+				".metadata.creationTimestamp"},
 			&choiceFlag{words: getFormats(), StringFlag: &cli.StringFlag{
-				Name: "output", Aliases: []string{"o"}, Value: "table", Usage: "print `FORMAT`: " + strings.Join(getFormats(), ", ")}},
+				Name: "output", Aliases: []string{"o"}, Value: "table",
+				Usage: "print `FORMAT`: " + strings.Join(getFormats(), ", ")}},
 			&cli.StringFlag{Name: "template", Usage: "the `TEMPLATE` of -o go-template, jsonpath and their like"},
 			&cli.BoolFlag{Name: "no-headers", Usage: "print tables without their first line"},
-			&cli.StringSliceFlag{Name: "label-columns", Aliases: []string{"L"}, Usage: "print the labels `KEY,...` as columns of tables"},
+			&cli.StringSliceFlag{Name: "label-columns", Aliases: []string{"L"},
+				Usage: "print the labels `KEY,...` as columns of tables"},
 			&cli.BoolFlag{Name: "show-kind", Usage: "print the kind before names in tables"},
 			&cli.BoolFlag{Name: "show-labels", Usage: "print labels as the last column of tables"},
 			&cli.BoolFlag{Name: "show-managed-fields", Usage: "print managedFields in JSON and YAML"},
 			&cli.BoolFlag{Name: "ignore-not-found", Usage: "a NAME that is not there is no error"},
-			&cli.BoolFlag{Name: "watch", Aliases: []string{"w"}, Usage: "show what there is and end: a snapshot does not change"},
-			&cli.StringFlag{Name: "age-from", Usage: "count ages from `TIME` (RFC 3339, or a date), or now (default: the newest time in the snapshot)"},
+			&cli.BoolFlag{Name: "watch", Aliases: []string{"w"},
+				Usage: "show what there is and end: a snapshot does not change"},
+			&cli.StringFlag{Name: "age-from", Usage: "count ages from `TIME` (RFC 3339, or a date), or now (default: " +
+				"the newest time in the snapshot)"},
 			&cli.BoolFlag{Name: "stored", Usage: "add the columns STORED-VERSION, REV, SIZE (bytes) and ENCRYPTION"},
 			&cli.Int64Flag{Name: "revision", Usage: "show the state at revision `N`, where the snapshot still has it"},
 			atFlag("show"),
@@ -144,11 +154,13 @@ type objectList struct {
 func getOptions(c *cli.Context, namespace string) get.Options {
 	o := get.Options{
 		Out: c.App.Writer, Errs: c.App.ErrWriter,
-		Namespace: namespace, Cluster: c.String("cluster"), AnyCluster: !c.IsSet("cluster"), Selector: objects.Everything(),
+		Namespace: namespace, Cluster: c.String("cluster"), AnyCluster: !c.IsSet("cluster"),
+		Selector:   objects.Everything(),
 		Expression: c.String("where"), SortBy: c.String("sort-by"),
 		Quiet: c.Bool("quiet"), Secrets: c.Bool("show-secrets"), Deleted: c.Bool("deleted"),
 		IgnoreNotFound: c.Bool("ignore-not-found"), ManagedFields: c.Bool("show-managed-fields"),
-		NoHeaders: c.Bool("no-headers"), ShowKind: c.Bool("show-kind"), ShowLabels: c.Bool("show-labels"), Stored: c.Bool("stored"),
+		NoHeaders: c.Bool("no-headers"), ShowKind: c.Bool("show-kind"), ShowLabels: c.Bool("show-labels"),
+		Stored: c.Bool("stored"),
 	}
 	if c.Bool("all-namespaces") { // as kubectl takes both
 		o.Namespace = ""
@@ -190,15 +202,16 @@ func readGetOptions(c *cli.Context) (o get.Options, err error) {
 
 // getFormats are the formats of -o; a template follows those that end in "=".
 func getFormats() []string {
-	return []string{"table", "wide", "name", "json", "yaml", "raw", "jsonpath=", "jsonpath-as-json=", "jsonpath-file=", "go-template=",
-		"go-template-file=", "custom-columns=", "custom-columns-file="}
+	return []string{"table", "wide", "name", "json", "yaml", "raw", "jsonpath=", "jsonpath-as-json=",
+		"jsonpath-file=", "go-template=", "go-template-file=", "custom-columns=", "custom-columns-file="}
 }
 
 // readFormat reads -o and --template.
 func readFormat(c *cli.Context, o *get.Options) error {
 	path, output, apart := commandPath(c), c.String("output"), c.String("template")
 	name, template, has := strings.Cut(output, "=")
-	if name = cmp.Or(map[string]string{"template": "go-template", "templatefile": "go-template-file"}[name], name); apart != "" && !c.IsSet("output") {
+	if name = cmp.Or(map[string]string{"template": "go-template", "templatefile": "go-template-file"}[name],
+		name); apart != "" && !c.IsSet("output") {
 		name = "go-template"
 	}
 	takes := slices.Contains(getFormats(), name+"=")
@@ -208,7 +221,8 @@ func readFormat(c *cli.Context, o *get.Options) error {
 	case !takes && (has || !slices.Contains(getFormats(), name)):
 		return usagef(path, "--output is %q; it takes %s", output, strings.Join(getFormats(), ", "))
 	case apart != "" && (has || !takes):
-		return usagef(path, "--template is the template of -o go-template, jsonpath and their like, not of -o %s", output)
+		return usagef(path, "--template is the template of -o go-template, jsonpath and their like, not of -o %s",
+			output)
 	case takes && template+apart == "":
 		return usagef(path, "--output %s needs a template, behind it or as --template", output)
 	case c.Bool("stored") && name != "table" && name != "wide":
@@ -300,7 +314,8 @@ func sayWindow(c *cli.Context, s *snapshot.Snapshot) error {
 		if oldest > 1 {
 			since = fmt.Sprintf("%d, up to which the store was compacted,", oldest)
 		}
-		fmt.Fprintf(c.App.ErrWriter, "deletions are known from revision %s to %d; API servers compact every few minutes\n", since, newest)
+		fmt.Fprintf(c.App.ErrWriter, "deletions are known from revision %s to %d; API servers compact every "+
+			"few minutes\n", since, newest)
 		fmt.Fprintln(c.App.ErrWriter, `objects created again are not shown; "etcdshift history" shows those of one key`)
 	}
 	return nil

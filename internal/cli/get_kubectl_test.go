@@ -14,9 +14,11 @@ import (
 func justified() map[string]string {
 	return map[string]string{
 		// the server takes its lease away when it ends, which was before the file was copied
-		"kube-system apiserver-wlv32tlttr4jl3gtroqexyxapa apiserver-wlv32tlttr4jl3gtroqexyxapa_b79b976d-fa6d-4993-897e-7e274bfc18e6 AGE": "",
+		"kube-system apiserver-wlv32tlttr4jl3gtroqexyxapa " +
+			"apiserver-wlv32tlttr4jl3gtroqexyxapa_b79b976d-fa6d-4993-897e-7e274bfc18e6 AGE": "",
 		// a selector for parameters, which kubectl prints as Go would
-		"vab2 vap &LabelSelector{MatchLabels:map[string]string{},MatchExpressions:[]LabelSelectorRequirement{},} AGE": "vab2 vap * AGE",
+		"vab2 vap &LabelSelector{MatchLabels:map[string]string{}," +
+			"MatchExpressions:[]LabelSelectorRequirement{},} AGE": "vab2 vap * AGE",
 	}
 }
 

@@ -177,7 +177,8 @@ func manual(commands []*cli.Command) string {
 	all := program(commands)
 	page := ".TH ETCDSHIFT 1\n.SH NAME\n" + programName + " \\- " + all.Usage + "\n"
 	add := func(path string, c *cli.Command) {
-		text := strings.NewReplacer(`\`, `\e`, "-", `\-`, "'", `\(aq`, "`", `\(ga`, "~", `\(ti`, "^", `\(ha`).Replace(helpText(path, c))
+		text := strings.NewReplacer(`\`, `\e`, "-", `\-`, "'", `\(aq`, "`", `\(ga`, "~", `\(ti`, "^",
+			`\(ha`).Replace(helpText(path, c))
 		text = strings.ReplaceAll("\n"+text, "\n.", "\n\\&.")
 		page += ".SH " + strings.ToUpper(path) + "\n.nf" + text + ".fi\n"
 	}

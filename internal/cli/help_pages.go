@@ -72,12 +72,17 @@ func wrapPage(page string) string {
 // help.
 func runbooks() map[string]string {
 	return map[string]string{
-		"status": "restore-check.md", "verify": "restore-check.md", "doctor": "restore-check.md", "rehearse": "rehearse.md",
-		"policy check": "policies.md", "policy apply": "policies.md", "get": "investigate.md", "grep": "investigate.md", "history": "investigate.md",
-		"timeline": "investigate.md", "diff": "investigate.md", "keys": "investigate.md", "kubectl": "kubectl.md", "serve": "serve.md",
-		"export": "recover-objects.md", "report": "report.md", "sign": "sign.md", "save": "restore.md", "sizes": "space-exceeded.md",
+		"status": "restore-check.md", "verify": "restore-check.md", "doctor": "restore-check.md",
+		"rehearse":     "rehearse.md",
+		"policy check": "policies.md", "policy apply": "policies.md", "get": "investigate.md", "grep": "investigate.md",
+		"history":  "investigate.md",
+		"timeline": "investigate.md", "diff": "investigate.md", "keys": "investigate.md", "kubectl": "kubectl.md",
+		"serve":  "serve.md",
+		"export": "recover-objects.md", "report": "report.md", "sign": "sign.md", "save": "restore.md",
+		"sizes":   "space-exceeded.md",
 		"compact": "space-exceeded.md", "fleet list": "fleet.md", "fleet run": "fleet.md", "fleet summary": "fleet.md",
-		"delete": "change.md", "patch": "change.md", "run": "run.md", "explain": "codes.md", "migrate calico-v3": "calico-v3.md",
+		"delete": "change.md", "patch": "change.md", "run": "run.md", "explain": "codes.md",
+		"migrate calico-v3":        "calico-v3.md",
 		"migrate storage-versions": "storage-versions.md", "prepare-restore": "prepare-restore.md",
 		"rename-node": "rename-a-node.md", "sanitize": "sanitize.md", "kcp list": "repair-a-shard.md",
 		"kcp extract": "move-a-logical-cluster.md", "kcp import": "move-a-logical-cluster.md",

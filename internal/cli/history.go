@@ -23,19 +23,23 @@ func historyCommand() *cli.Command {
 		ArgsUsage: "SNAPSHOT... KEY|TYPE/NAME|TYPE NAME",
 		Description: `etcdshift history before.db deployment web -n shop
 etcdshift history monday.db tuesday.db configmap/prices -o jsonl`,
-		UsageText: `Shows the history of one key: created, updated, deleted, recreated; the changes of each revision, field by field; the writers, from
-managedFields; and the approximate time, from Leases, Events and other objects written nearby.
+		UsageText: `Shows the history of one key: created, updated, deleted, recreated; the changes of each revision,
+field by field; the writers, from managedFields; and the approximate time, from Leases, Events and other objects
+written nearby.
 
-A snapshot keeps the writes since the last compaction, often a few minutes, and one older record of each key. Several snapshots
-of one cluster, in any order, give one history, which names the revisions that none of them keeps. --at shows the record that held
-at a time, as far as the files tell times.
+A snapshot keeps the writes since the last compaction, often a few minutes, and one older record of each key. Several
+snapshots of one cluster, in any order, give one history, which names the revisions that none of them keeps. --at
+shows the record that held at a time, as far as the files tell times.
 
 Exit status: 0 shown, 1 not found, unreadable or damaged, 2 usage or a TYPE that no snapshot has, 130 interrupted.`,
 		Flags: readFlags("decrypt values with",
-			&cli.StringFlag{Name: "namespace", Aliases: []string{"n"}, Usage: "the object is in `NAMESPACE`; needed where several have one of that name"},
+			&cli.StringFlag{Name: "namespace", Aliases: []string{"n"},
+				Usage: "the object is in `NAMESPACE`; needed where several have one of that name"},
 			allNamespacesFlag(),
-			&cli.StringFlag{Name: "cluster", Usage: "the object is in logical cluster `NAME` of kcp; needed where several have one of that name"},
-			&cli.StringFlag{Name: "at", Usage: "show only the record that held at `REVISION`, or at a time: " + timeForms},
+			&cli.StringFlag{Name: "cluster", Usage: "the object is in logical cluster `NAME` of kcp; needed where " +
+				"several have one of that name"},
+			&cli.StringFlag{Name: "at", Usage: "show only the record that held at `REVISION`, or at a time: " +
+				timeForms},
 			&cli.BoolFlag{Name: "all", Usage: "show changes that are noise too: managedFields, renewals, heartbeats"},
 			showSecretsFlag(), listFormats()),
 		Action: func(c *cli.Context) error {
@@ -226,7 +230,8 @@ func (h *historian) choose(word, elsewhere string, found map[string]compare.Subj
 	if len(names) > most {
 		names, more = names[:most], fmt.Sprintf(" and %d more", len(names)-most)
 	}
-	return usagef(commandPath(h.c), "%q is the name of several: %q%s; say which with --namespace, --cluster, or by its key", word, names, more)
+	return usagef(commandPath(h.c), "%q is the name of several: %q%s; say which with --namespace, --cluster, "+
+		"or by its key", word, names, more)
 }
 
 // take takes a key, and the object that it names in any of the snapshots.

@@ -18,15 +18,17 @@ import (
 // cluster, each with a part of its command lines, without the name of the program.
 func differing() map[string][]string {
 	return map[string][]string{
-		"the order of objects asked for by name":                   {"get run half -n a"},
-		"`-A` with types in namespaces and types without":          {"get pvc,pv -A"},
-		"events of the group `events.k8s.io`":                      {"get events.events.k8s.io"},
-		"`--sort-by` with a path that no object has":               {"get --sort-by=.status.startTime", "get --sort-by=.metadata.nothing"},
-		"`--show-labels` with JSON":                                {"get -o json --show-labels"},
-		"flags that ask a server":                                  {"get --chunk-size", "get --raw", "get --subresource", "get --server-print"},
-		"`-o kyaml`":                                               {"get kyaml"},
-		"the types of Kubernetes 1.37":                             {"clustertrustbundles", "podcertificaterequests"},
-		"the order of fields in `--raw`":                           {"kubectl --raw"},
+		"the order of objects asked for by name":          {"get run half -n a"},
+		"`-A` with types in namespaces and types without": {"get pvc,pv -A"},
+		"events of the group `events.k8s.io`":             {"get events.events.k8s.io"},
+		"`--sort-by` with a path that no object has": {"get --sort-by=.status.startTime",
+			"get --sort-by=.metadata.nothing"},
+		"`--show-labels` with JSON": {"get -o json --show-labels"},
+		"flags that ask a server": {"get --chunk-size", "get --raw",
+			"get --subresource", "get --server-print"},
+		"`-o kyaml`":                     {"get kyaml"},
+		"the types of Kubernetes 1.37":   {"clustertrustbundles", "podcertificaterequests"},
+		"the order of fields in `--raw`": {"kubectl --raw"},
 		"the values that a field may have, and texts of `explain`": {"kubectl explain svc.spec.type"},
 	}
 }
@@ -59,12 +61,14 @@ func TestInvocations(t *testing.T) {
 				met[why] = true
 				continue
 			}
-			t.Errorf("%s: exit status %d, want %d\n--- want\n%s\n--- got\n%s\n%s", command, got.exit, want.exit, want.text, got.text, got.stderr)
+			t.Errorf("%s: exit status %d, want %d\n--- want\n%s\n--- got\n%s\n%s", command, got.exit, want.exit,
+				want.text, got.text, got.stderr)
 		}
 	}
 	page, err := os.ReadFile("../../docs/guides/kubectl.md")
 	require.NoError(t, err)
-	require.ElementsMatch(t, slices.Collect(maps.Keys(differing())), slices.Collect(maps.Keys(met)), "each is still a difference")
+	require.ElementsMatch(t, slices.Collect(maps.Keys(differing())), slices.Collect(maps.Keys(met)),
+		"each is still a difference")
 	for why := range differing() {
 		require.Contains(t, string(page), "\n| "+why+" |")
 	}
@@ -75,7 +79,8 @@ func differs(command string) string {
 	for why, all := range differing() {
 		for _, some := range all {
 			first, rest, _ := strings.Cut(some, " ")
-			if strings.HasPrefix(command, first) && strings.Contains(command, rest) || rest == "" && strings.Contains(command, first) {
+			if strings.HasPrefix(command, first) && strings.Contains(command, rest) || rest == "" &&
+				strings.Contains(command, first) {
 				return why
 			}
 		}

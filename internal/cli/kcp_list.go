@@ -23,13 +23,13 @@ func clusterListCommand() *cli.Command {
 		Description: `etcdshift kcp list root.db
 etcdshift kcp list root.db shard-1.db --cache cache.db
 etcdshift kcp list -o json root.db | jq -r '.orphans[].keys[]'`,
-		UsageText: `Lists the logical clusters of kcp that live on each SHARD, with their contents, needs and owners. Then, if there are any: orphans,
-which are keys of logical clusters that do not live on that shard, as a live migration leaves them; copies in a cache of logical
-clusters that do not live where they were copied from; keys of no logical cluster; and records that are unreadable or
-contradict their key.
+		UsageText: `Lists the logical clusters of kcp that live on each SHARD, with their contents, needs and owners.
+Then, if there are any: orphans, which are keys of logical clusters that do not live on that shard, as a live
+migration leaves them; copies in a cache of logical clusters that do not live where they were copied from; keys of no
+logical cluster; and records that are unreadable or contradict their key.
 
-More shards show more: where the owner of an orphan lives, which logical cluster lives twice, which copies are stale. A cache in the
-etcd of a shard is found there; one of its own is given with --cache.
+More shards show more: where the owner of an orphan lives, which logical cluster lives twice, which copies are stale.
+A cache in the etcd of a shard is found there; one of its own is given with --cache.
 
 Exit status: 0 read, regardless of findings; 1 unreadable, damaged or no shard of kcp; 2 usage; 130 interrupted.`,
 		Flags: readFlags("decrypt values with",
@@ -148,19 +148,20 @@ func printClusterList(c *cli.Context, read []surveyed, shards int) error {
 // clusterList is the document of kcp list -o json. Lists are never null.
 type clusterList struct {
 	answerHead
-	Inputs    []listInput    `json:"inputs"`
-	Flavour   keys.Flavour   `json:"flavour"` // of all files
-	Prefixes  []keys.Storage `json:"prefixes"`
-	Clusters  []listCluster  `json:"clusters"`      // by name, then in the order of the files
-	Orphans   []listOrphan   `json:"orphans"`       // keys of logical clusters that do not live where the keys are
-	Absent    []string       `json:"absentShards"`  // shards that are registered and whose files were not given
-	Doubled   []string       `json:"doubledShards"` // shards that several files say they are
-	Stale     []listCopy     `json:"stale"`         // copies of logical clusters that do not live where they were copied from
-	Unchecked []listCopy     `json:"unchecked"`     // copies of logical clusters whose shards are not among the files
-	Unknown   []string       `json:"unknown"`       // keys of no logical cluster, of all files
-	Reasons   []listUnknown  `json:"unknownReasons"`
-	Others    []listOther    `json:"others"`   // storages in the files that are not those of kcp
-	Problems  []listProblem  `json:"problems"` // records that could not be read, or contradict their keys
+	Inputs   []listInput    `json:"inputs"`
+	Flavour  keys.Flavour   `json:"flavour"` // of all files
+	Prefixes []keys.Storage `json:"prefixes"`
+	Clusters []listCluster  `json:"clusters"`      // by name, then in the order of the files
+	Orphans  []listOrphan   `json:"orphans"`       // keys of logical clusters that do not live where the keys are
+	Absent   []string       `json:"absentShards"`  // shards that are registered and whose files were not given
+	Doubled  []string       `json:"doubledShards"` // shards that several files say they are
+	// copies of logical clusters that do not live where they were copied from
+	Stale     []listCopy    `json:"stale"`
+	Unchecked []listCopy    `json:"unchecked"` // copies of logical clusters whose shards are not among the files
+	Unknown   []string      `json:"unknown"`   // keys of no logical cluster, of all files
+	Reasons   []listUnknown `json:"unknownReasons"`
+	Others    []listOther   `json:"others"`   // storages in the files that are not those of kcp
+	Problems  []listProblem `json:"problems"` // records that could not be read, or contradict their keys
 }
 
 // listInput is one of the files.
@@ -242,14 +243,19 @@ type listProblem struct {
 }
 
 func clusterListOf(read []surveyed, found *kcp.Installation) clusterList {
-	out := clusterList{answerHead: answerTo("LogicalClusterList"), Absent: listed(found.Absent), Doubled: listed(found.Doubled)}
+	out := clusterList{answerHead: answerTo("LogicalClusterList"), Absent: listed(found.Absent),
+		Doubled: listed(found.Doubled)}
 	for _, f := range read {
 		for _, s := range f.Storages {
-			if !slices.ContainsFunc(out.Prefixes, func(o keys.Storage) bool { return o.Prefix == s.Prefix && o.Flavour == s.Flavour }) {
+			if !slices.ContainsFunc(out.Prefixes, func(o keys.Storage) bool {
+				return o.Prefix == s.Prefix &&
+					o.Flavour == s.Flavour
+			}) {
 				out.Prefixes = append(out.Prefixes, s)
 			}
 		}
-		in := listInput{inputInfo: f.input, Prefixes: listed(f.Storages), Flavour: keys.NewLayouts(f.Storages...).Flavour()}
+		in := listInput{inputInfo: f.input, Prefixes: listed(f.Storages),
+			Flavour: keys.NewLayouts(f.Storages...).Flavour()}
 		if len(f.Shards) == 1 {
 			in.Shard = f.Shards[0].Name
 		}
@@ -265,7 +271,8 @@ func clusterListOf(read []surveyed, found *kcp.Installation) clusterList {
 	}
 	out.Clusters = stream.Mapped(found.Clusters, listClusterOf)
 	out.Orphans = stream.Mapped(found.Orphans, func(o kcp.Stray) listOrphan {
-		return listOrphan{o.Name, o.PathOf, o.Place, o.LivesOn, o.Said, o.Bytes, o.Undecryptable, listed(o.Resources), listed(o.Keys)}
+		return listOrphan{o.Name, o.PathOf, o.Place, o.LivesOn, o.Said, o.Bytes, o.Undecryptable,
+			listed(o.Resources), listed(o.Keys)}
 	})
 	out.Stale, out.Unchecked = stream.Mapped(found.Stale, listCopyOf), stream.Mapped(found.Unchecked, listCopyOf)
 	out.Flavour, out.Prefixes = keys.NewLayouts(out.Prefixes...).Flavour(), listed(out.Prefixes)
@@ -278,14 +285,16 @@ func listClusterOf(c kcp.Resident) listCluster {
 	return listCluster{
 		Name: c.Name, Path: c.Cluster.Path, Place: c.Place, SaidShard: c.ShardName, UID: c.UID, Phase: c.Phase,
 		Keys: c.Keys, Bytes: c.Bytes, Owner: c.Owner, System: c.System, Inactive: c.Inactive, Migrating: c.Migrating,
-		Terminating: c.Terminating, OwnerGone: c.OwnerGone, Elsewhere: listed(c.Elsewhere), Children: listed(c.Children),
+		Terminating: c.Terminating, OwnerGone: c.OwnerGone, Elsewhere: listed(c.Elsewhere),
+		Children:   listed(c.Children),
 		Identities: listed(c.Identities), Definitions: listed(c.Definitions), Exports: listed(c.Exports),
 		Resources: listed(c.Resources), Undecryptable: c.Undecryptable,
 	}
 }
 
 func listCopyOf(s kcp.Stale) listCopy {
-	return listCopy{s.Cluster, s.Copy.Shard, s.Path, s.Place.Prefix, s.LivesOn, s.Bytes, s.Undecryptable, listed(s.Resources), listed(s.Keys)}
+	return listCopy{s.Cluster, s.Copy.Shard, s.Path, s.Place.Prefix, s.LivesOn, s.Bytes, s.Undecryptable,
+		listed(s.Resources), listed(s.Keys)}
 }
 
 // problemsOf returns the problems of all files, in the order of files, storages and logical
@@ -337,15 +346,17 @@ func clusterCommand(specs []transform.Spec) *cli.Command {
 // moveOrder is in the help of each command of a move.
 const moveOrder = `
 
-In a move, stop all front-proxies first, then kcp of both shards and the cache server; restore; start the etcds, the cache server
-and the shards, and start the front-proxies last. A front-proxy that runs on sends requests to the old shard for a minute or more.`
+In a move, stop all front-proxies first, then kcp of both shards and the cache server; restore; start the etcds, the
+cache server and the shards, and start the front-proxies last. A front-proxy that runs on sends requests to the old
+shard for a minute or more.`
 
 // withShardNames checks the flags that name shards before an action.
 func withShardNames(action cli.ActionFunc) cli.ActionFunc {
 	return func(c *cli.Context) error {
 		for _, flag := range []string{"as-shard", "from-shard", "to-shard"} {
 			if name := c.String(flag); name != "" && !namesShard.MatchString(name) {
-				return usagef(commandPath(c), "--%s is %q; the name of a shard is made of 1 to 61 of a-z, 0-9, - and :", flag, name)
+				return usagef(commandPath(c), "--%s is %q; the name of a shard is made of 1 to 61 of a-z, 0-9, - and :",
+					flag, name)
 			}
 		}
 		return action(c)

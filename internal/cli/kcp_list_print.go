@@ -21,7 +21,8 @@ func printSurvey(w io.Writer, read []surveyed, found *kcp.Installation, wide boo
 	p.orphans(found.Orphans)
 	p.stale(found.Stale)
 	if n := len(found.Unchecked); n > 0 {
-		p.Printf("\ncopies in the cache of %s were not checked: their shards were not given\n", phrase.Count(n, "logical cluster"))
+		p.Printf("\ncopies in the cache of %s were not checked: their shards were not given\n",
+			phrase.Count(n, "logical cluster"))
 	}
 	p.unknown(read)
 	p.problems(read)
@@ -45,7 +46,8 @@ func (p surveyPage) rows(first bool, head []any, rows [][]any) {
 	}
 	for _, row := range rows {
 		for i, cell := range row[:len(row)-1] {
-			if text, ok := cell.(string); ok && len(text) > longestName { // of a hostile value; it would widen the column
+			// of a hostile value; it would widen the column
+			if text, ok := cell.(string); ok && len(text) > longestName {
 				row[i] = strings.ToValidUTF8(text[:longestName], "") + "..."
 			}
 		}
@@ -73,7 +75,8 @@ func (p surveyPage) residents(all []kcp.Resident) {
 			owner = c.Owner.Cluster + "/" + c.Owner.Name
 		}
 		row := []any{
-			c.Name, cmp.Or(c.Cluster.Path, "-"), cmp.Or(c.Shard, "-"), cmp.Or(c.Phase, "-"), cmp.Or(owner, "-"), c.Keys, c.Bytes, len(c.Children),
+			c.Name, cmp.Or(c.Cluster.Path, "-"), cmp.Or(c.Shard, "-"), cmp.Or(c.Phase, "-"), cmp.Or(owner, "-"), c.Keys,
+			c.Bytes, len(c.Children),
 			cmp.Or(strings.Join(states(c), ","), "-"),
 		}
 		if p.wide {
@@ -121,12 +124,14 @@ func (p surveyPage) files(read []surveyed, found *kcp.Installation) {
 		p.Printf("\nregistered, and not among the files: shard %s\n", strings.Join(found.Absent, ", "))
 	}
 	for _, name := range found.Doubled {
-		p.Printf("\nseveral files, or storages of one, say that they are shard %s: what lives there lives twice\n", name)
+		p.Printf("\nseveral files, or storages of one, say that they are shard %s: what lives there lives twice\n",
+			name)
 	}
 	for _, f := range read {
 		for _, s := range f.Shards {
 			if s.Partial {
-				p.Printf("\n%s, below %s, is no whole shard: it lacks the LogicalCluster of system:shard\n", f.Path, s.Prefix+"/")
+				p.Printf("\n%s, below %s, is no whole shard: it lacks the LogicalCluster of system:shard\n",
+					f.Path, s.Prefix+"/")
 			}
 		}
 	}
@@ -139,7 +144,8 @@ func (p surveyPage) notes(all []kcp.Resident) {
 			notes = append(notes, c.Called()+" "+f.Reason)
 		}
 		if c.Undecryptable > 0 {
-			notes = append(notes, fmt.Sprintf("%s has %s that no given key decrypts", c.Called(), phrase.Count(c.Undecryptable, "record")))
+			notes = append(notes, fmt.Sprintf("%s has %s that no given key decrypts", c.Called(),
+				phrase.Count(c.Undecryptable, "record")))
 		}
 	}
 	if len(notes) > 0 {
@@ -149,24 +155,26 @@ func (p surveyPage) notes(all []kcp.Resident) {
 }
 
 func (p surveyPage) orphans(all []kcp.Stray) {
-	p.rows(false, []any{"ORPHANS OF", "ON SHARD", "LIVES ON", "KEYS", "BYTES", "WHAT"}, stream.Mapped(all, func(o kcp.Stray) []any {
-		lives := kcp.Residence(o.LivesOn)
-		if len(o.LivesOn) == 0 && o.Said != "" {
-			lives = o.Said + " (its Workspace says)"
-		}
-		name := o.Name
-		if o.PathOf != "" {
-			name += " (path of " + o.PathOf + ")"
-		}
-		return []any{name, o.Place.Called(), lives, o.Amount.Keys, o.Bytes, kcp.Contents(o.Resources)}
-	}))
+	p.rows(false, []any{"ORPHANS OF", "ON SHARD", "LIVES ON", "KEYS", "BYTES", "WHAT"},
+		stream.Mapped(all, func(o kcp.Stray) []any {
+			lives := kcp.Residence(o.LivesOn)
+			if len(o.LivesOn) == 0 && o.Said != "" {
+				lives = o.Said + " (its Workspace says)"
+			}
+			name := o.Name
+			if o.PathOf != "" {
+				name += " (path of " + o.PathOf + ")"
+			}
+			return []any{name, o.Place.Called(), lives, o.Amount.Keys, o.Bytes, kcp.Contents(o.Resources)}
+		}))
 	p.keys("KEY OF AN ORPHAN", slices.Concat(stream.Mapped(all, func(o kcp.Stray) []string { return o.Keys })...))
 }
 
 func (p surveyPage) stale(all []kcp.Stale) {
 	head := []any{"STALE COPIES OF", "FROM SHARD", "LIVES ON", "IN CACHE", "KEYS", "BYTES", "WHAT"}
 	p.rows(false, head, stream.Mapped(all, func(c kcp.Stale) []any {
-		return []any{c.Cluster, c.Copy.Shard, kcp.Residence(c.LivesOn), c.Path, c.Amount.Keys, c.Bytes, kcp.Contents(c.Resources)}
+		return []any{c.Cluster, c.Copy.Shard, kcp.Residence(c.LivesOn), c.Path, c.Amount.Keys, c.Bytes,
+			kcp.Contents(c.Resources)}
 	}))
 	p.keys("KEY OF A STALE COPY", slices.Concat(stream.Mapped(all, func(c kcp.Stale) []string { return c.Keys })...))
 }
@@ -191,7 +199,8 @@ func (p surveyPage) unknown(read []surveyed) {
 	p.rows(false, []any{"KEY OF NO LOGICAL CLUSTER", "FILE", "BYTES", "WHY"}, rows)
 	for _, f := range read {
 		for _, o := range f.Others {
-			p.Printf("\n%s has %s below %s too, which is %s and not kcp\n", f.Path, phrase.Count(o.Keys, "key"), o.Prefix+"/", o.Flavour)
+			p.Printf("\n%s has %s below %s too, which is %s and not kcp\n", f.Path, phrase.Count(o.Keys, "key"),
+				o.Prefix+"/", o.Flavour)
 		}
 	}
 }

@@ -27,32 +27,40 @@ etcdshift kcp verify team.archive root.out.db shard-1.out.db \
     --cache cache.out.db --cache-before cache.db
 etcdshift kcp verify -o json team.archive root.out.db shard-1.out.db \
     | jq -r '.findings[] | .code + " " + .key'`,
-		UsageText: `Checks a move before any of its shards starts. ARCHIVE is the file of "kcp extract", ORIGIN-OUT the output of "kcp purge" for
-the shard of before, DESTINATION-OUT the output of "kcp import" for the new shard.
+		UsageText: `Checks a move before any of its shards starts. ARCHIVE is the file of "kcp extract", ORIGIN-OUT
+the output of "kcp purge" for the shard of before, DESTINATION-OUT the output of "kcp import" for the new shard.
 
-Four questions are answered. Is a file damaged? Is anything of the archive lost, that is missing or changed on the destination? Is
-anything doubled, that is on the origin, in a second place, or in a cache as the origin wrote it? Was a record of anything else
-touched? All other records of the origin are compared with the digest from the extraction. On the destination, records written
-since the import are checked; with --destination, the input of the import, all of them. Copies in a cache must have the
-destination's name and no other change, and those of APIExports must be there. --cache-before, the input of the purge of --cache,
-shows whether other records of that cache were touched. A purge with --scrub leaves no history of the purged records: the revision,
-or --origin, shows whether the archive has their last state.` + moveOrder + `
+Four questions are answered. Is a file damaged? Is anything of the archive lost, that is missing or changed on the
+destination? Is anything doubled, that is on the origin, in a second place, or in a cache as the origin wrote it? Was
+a record of anything else touched? All other records of the origin are compared with the digest from the extraction.
+On the destination, records written since the import are checked; with --destination, the input of the import, all of
+them. Copies in a cache must have the destination's name and no other change, and those of APIExports must be there.
+--cache-before, the input of the purge of --cache, shows whether other records of that cache were touched. A purge
+with --scrub leaves no history of the purged records: the revision, or --origin, shows whether the archive has their
+last state.` + moveOrder + `
 
 Exit status: 0 sound, 1 findings, 2 usage, 5 could not check, or not all of it, 130 interrupted. "etcdshift explain
 CODE" explains a finding.`,
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "origin", Usage: "compare with `FILE`, the input of extract and purge: names each record that differs"},
-			&cli.StringFlag{Name: "destination", Usage: "compare with `FILE`, the input of import: every record that was there before"},
-			&cli.StringSliceFlag{Name: "cache", Usage: "check the copies in the cache server's snapshot `FILE`, as it will be started; may be repeated"},
+			&cli.StringFlag{Name: "origin", Usage: "compare with `FILE`, the input of extract and purge: names each " +
+				"record that differs"},
+			&cli.StringFlag{Name: "destination", Usage: "compare with `FILE`, the input of import: every record that " +
+				"was there before"},
+			&cli.StringSliceFlag{Name: "cache", Usage: "check the copies in the cache server's snapshot `FILE`, as " +
+				"it will be started; may be repeated"},
 			&cli.StringSliceFlag{Name: "cache-before",
-				Usage: "compare the snapshot of --cache with `FILE`, the input of its purge; may be repeated, in the order of --cache"},
-			&cli.StringFlag{Name: "from-shard", Usage: "the origin is the shard `NAME`, where the archive does not say"},
-			&cli.StringFlag{Name: "as-shard", Usage: "the destination is the shard `NAME`, where its file does not say"},
+				Usage: "compare the snapshot of --cache with `FILE`, the input of its purge; may be repeated, in the " +
+					"order of --cache"},
+			&cli.StringFlag{Name: "from-shard", Usage: "the origin is the shard `NAME`, where the archive " +
+				"does not say"},
+			&cli.StringFlag{Name: "as-shard", Usage: "the destination is the shard `NAME`, where its file " +
+				"does not say"},
 			newCodesFlag("ignore", "leave out findings with `CODE`, of any question but damaged (repeatable)",
 				"a finding of any question but damaged", finding.Names(move.Ignorable()...)),
 			prefixFlag("work"), encryptionFlag("decrypt values of the destination with"),
 			&cli.StringFlag{Name: "archive-encryption-config",
-				Usage: "decrypt values of the archive with the EncryptionConfiguration in `FILE`, if the destination has another"},
+				Usage: "decrypt values of the archive with the EncryptionConfiguration in `FILE`, if the destination " +
+					"has another"},
 			maxExpandFlag(), textOrJSON(), quietFlag(),
 		},
 		Action: checking(runClusterVerify),
@@ -61,7 +69,8 @@ CODE" explains a finding.`,
 
 func runClusterVerify(c *cli.Context, args []string) error {
 	if given, of := len(c.StringSlice("cache-before")), len(c.StringSlice("cache")); given > of {
-		return usagef(commandPath(c), "--cache-before is given %d times, and --cache %d: each goes with one of --cache", given, of)
+		return usagef(commandPath(c), "--cache-before is given %d times, and --cache %d: each goes with one of --cache",
+			given, of)
 	}
 	m := newMove(c, args)
 	defer m.close()
@@ -74,11 +83,14 @@ func runClusterVerify(c *cli.Context, args []string) error {
 	case err != nil:
 		return err
 	case len(verdict.Findings) > 0:
-		return &failure{exitFound, fmt.Errorf("the move is not sound: %s", phrase.Count(len(verdict.Findings), "finding")),
+		return &failure{exitFound, fmt.Errorf("the move is not sound: %s",
+			phrase.Count(len(verdict.Findings), "finding")),
 			"start none of these shards; \"etcdshift explain CODE\" explains a finding"}
 	case len(verdict.Unchecked) > 0:
-		return &failure{exitCannotCheck, fmt.Errorf("not all of the move could be checked: %s not checked", phrase.Count(len(verdict.Unchecked), "part")),
-			"--encryption-config and --archive-encryption-config decrypt values, --origin and --cache-before show what a scrubbed file cannot, " +
+		return &failure{exitCannotCheck, fmt.Errorf("not all of the move could be checked: %s not checked",
+			phrase.Count(len(verdict.Unchecked), "part")),
+			"--encryption-config and --archive-encryption-config decrypt values, --origin and --cache-before show " +
+				"what a scrubbed file cannot, " +
 				"--cache shows whether copies of APIExports are there; -o json lists all that was not checked"}
 	case !verdict.Sound():
 		return errors.New("not all of the move could be checked")
@@ -104,7 +116,8 @@ type moveFile struct {
 
 func newMove(c *cli.Context, args []string) *moveCheck {
 	m := &moveCheck{c: c, move: move.Move{
-		Prefixes: readPrefixes(c), FromShard: c.String("from-shard"), AsShard: c.String("as-shard"), Configured: c.IsSet(encryptionConfig),
+		Prefixes: readPrefixes(c), FromShard: c.String("from-shard"), AsShard: c.String("as-shard"),
+		Configured: c.IsSet(encryptionConfig),
 	}}
 	m.doc = moveVerification{answerHead: answerTo("MoveVerification"), Caches: []inputInfo{}}
 	add := func(path, config string, use func(*inspect.Reader), tell func(inputInfo)) {
@@ -128,7 +141,8 @@ func newMove(c *cli.Context, args []string) *moveCheck {
 			move.Caches, move.CachesBefore = append(move.Caches, r), append(move.CachesBefore, nil)
 		}, func(in inputInfo) { doc.Caches = append(doc.Caches, in) })
 		if n < len(before) {
-			add(before[n], encryptionConfig, func(r *inspect.Reader) { move.CachesBefore[len(move.CachesBefore)-1] = r },
+			add(before[n], encryptionConfig,
+				func(r *inspect.Reader) { move.CachesBefore[len(move.CachesBefore)-1] = r },
 				func(in inputInfo) { doc.CachesBefore = append(doc.CachesBefore, in) })
 		}
 	}
@@ -167,21 +181,22 @@ func (m *moveCheck) close() {
 // moveVerification is the document of kcp verify -o json.
 type moveVerification struct {
 	answerHead
-	Archive        inputInfo       `json:"archive"` // empty where the file could not be opened; so are the others
-	OriginOut      inputInfo       `json:"originOut"`
-	DestinationOut inputInfo       `json:"destinationOut"`
-	Origin         *inputInfo      `json:"origin,omitempty"`      // the input of extract and purge, where it was given
-	Destination    *inputInfo      `json:"destination,omitempty"` // the input of import, where it was given
-	Caches         []inputInfo     `json:"caches"`
-	CachesBefore   []inputInfo     `json:"cachesBefore,omitempty"` // inputs of the purge of caches, in their order
-	Sound          bool            `json:"sound"`                  // everything was checked and nothing found: every answer is "no"
-	From           string          `json:"from"`                   // name of the shard; "" where the files do not say
-	To             string          `json:"to"`
-	Clusters       []move.Moved    `json:"clusters"`
-	Answers        []move.Answer   `json:"answers"`   // one a question
-	Findings       []moveFinding   `json:"findings"`  // by question, code, file and key
-	Unchecked      []moveUnchecked `json:"unchecked"` // parts that could not be checked
-	Notes          []string        `json:"notes"`     // what a person should know that is no finding
+	Archive        inputInfo   `json:"archive"` // empty where the file could not be opened; so are the others
+	OriginOut      inputInfo   `json:"originOut"`
+	DestinationOut inputInfo   `json:"destinationOut"`
+	Origin         *inputInfo  `json:"origin,omitempty"`      // the input of extract and purge, where it was given
+	Destination    *inputInfo  `json:"destination,omitempty"` // the input of import, where it was given
+	Caches         []inputInfo `json:"caches"`
+	CachesBefore   []inputInfo `json:"cachesBefore,omitempty"` // inputs of the purge of caches, in their order
+	// everything was checked and nothing found: every answer is "no"
+	Sound     bool            `json:"sound"`
+	From      string          `json:"from"` // name of the shard; "" where the files do not say
+	To        string          `json:"to"`
+	Clusters  []move.Moved    `json:"clusters"`
+	Answers   []move.Answer   `json:"answers"`   // one a question
+	Findings  []moveFinding   `json:"findings"`  // by question, code, file and key
+	Unchecked []moveUnchecked `json:"unchecked"` // parts that could not be checked
+	Notes     []string        `json:"notes"`     // what a person should know that is no finding
 }
 
 type moveFinding struct {
@@ -204,11 +219,15 @@ func (m *moveCheck) print(v *move.Verdict) error {
 		return printMoveText(m.c.App.Writer, v)
 	}
 	doc := &m.doc
-	doc.Sound, doc.From, doc.To, doc.Clusters, doc.Answers, doc.Notes = v.Sound(), v.From, v.To, v.Clusters, v.Answers, v.Notes
+	doc.Sound, doc.From, doc.To, doc.Clusters, doc.Answers, doc.Notes = v.Sound(), v.From, v.To, v.Clusters,
+		v.Answers, v.Notes
 	doc.Findings = stream.Mapped(v.Findings, func(f move.Finding) moveFinding {
 		return moveFinding{f.Code.Name, f.Question, f.File, f.Key, f.Reason}
 	})
-	doc.Unchecked = stream.Mapped(v.Unchecked, func(f move.Finding) moveUnchecked { return moveUnchecked{f.Question, f.File, f.Key, f.Reason} })
+	doc.Unchecked = stream.Mapped(v.Unchecked, func(f move.Finding) moveUnchecked {
+		return moveUnchecked{f.Question,
+			f.File, f.Key, f.Reason}
+	})
 	for _, f := range m.files {
 		if f.opened == nil {
 			continue
@@ -225,7 +244,8 @@ func (m *moveCheck) print(v *move.Verdict) error {
 func printMoveText(w io.Writer, v *move.Verdict) error {
 	p := render.NewPage(w)
 	for _, c := range v.Clusters {
-		p.Printf("%s %s: %s from %s to %s\n", c.Name, c.Path, phrase.Count(c.Keys, "record"), shardCalled(v.From), shardCalled(v.To))
+		p.Printf("%s %s: %s from %s to %s\n", c.Name, c.Path, phrase.Count(c.Keys, "record"), shardCalled(v.From),
+			shardCalled(v.To))
 	}
 	if len(v.Clusters) > 0 {
 		p.Printf("\n")
@@ -236,7 +256,8 @@ func printMoveText(w io.Writer, v *move.Verdict) error {
 	const more = "; -o json lists them all"
 	for findings := range grouped(v.Findings, func(f move.Finding) *finding.Code { return f.Code }) {
 		p.Printf("\n%s: %s\n", findings[0].Question, findings[0].Code.Name)
-		p.First("   ", stream.Mapped(findings, func(f move.Finding) string { return about(f.Reason, f.File, f.Key) }), 5, len(findings), more)
+		p.First("   ", stream.Mapped(findings, func(f move.Finding) string { return about(f.Reason, f.File, f.Key) }),
+			5, len(findings), more)
 	}
 	if len(v.Unchecked) > 0 {
 		p.Printf("\nnot checked:\n")
@@ -248,7 +269,8 @@ func printMoveText(w io.Writer, v *move.Verdict) error {
 	}
 	p.Lines("note: ", v.Notes)
 	if v.Sound() {
-		p.Printf("\nthe move is sound\n   -> with all front-proxies stopped, restore; start the etcds, the cache server and the shards, " +
+		p.Printf("\nthe move is sound\n   -> with all front-proxies stopped, restore; start the etcds, the cache " +
+			"server and the shards, " +
 			"and the front-proxies last\n")
 	}
 	return p.Flush()

@@ -24,16 +24,18 @@ func keysCommand() *cli.Command {
 		Description: `etcdshift keys before.db /registry/pods/
 etcdshift keys -o jsonl before.db | jq -r 'select(.unknown) | .key'
 etcdshift keys --raw before.db /registry/pods/default/web > pod.bin`,
-		UsageText: `Lists the live keys of a snapshot, or those that begin with PREFIX, in the order of their last write. Each key is parsed by the layout
-below its storage prefix: Kubernetes, OpenShift, a shard of kcp or its cache server. Keys in no layout have a "?" for the resource.
+		UsageText: `Lists the live keys of a snapshot, or those that begin with PREFIX, in the order of their last
+write. Each key is parsed by the layout below its storage prefix: Kubernetes, OpenShift, a shard of kcp or its cache
+server. Keys in no layout have a "?" for the resource.
 
-With --raw, PREFIX is one whole key, and its value is written, decrypted with --encryption-config. The value of a Secret, or one with
-another credential, needs --show-secrets.
+With --raw, PREFIX is one whole key, and its value is written, decrypted with --encryption-config. The value of a
+Secret, or one with another credential, needs --show-secrets.
 
 Exit status: 0 read, 1 unreadable or damaged, 2 usage, 3 the value needs --show-secrets, 130 interrupted.`,
 		Flags: readFlags("decrypt values with",
 			outputFlag("table", "wide", "json", "jsonl (one key a line)", "name"),
-			&cli.BoolFlag{Name: "history", Usage: "list every record that the file still holds: superseded ones and deletions too"},
+			&cli.BoolFlag{Name: "history", Usage: "list every record that the file still holds: superseded ones and " +
+				"deletions too"},
 			&cli.BoolFlag{Name: "raw", Usage: "write the value of one key"},
 			&cli.BoolFlag{Name: "stored", Usage: "with --raw: the value as it is stored, encrypted or not"},
 			&cli.BoolFlag{Name: "show-secrets", Usage: "with --raw: also a value that holds a credential"}),
@@ -73,7 +75,8 @@ func printRaw(c *cli.Context, o *opened, key []byte) error {
 	case err != nil:
 		return err
 	case e == nil:
-		return &failure{exitFailed, fmt.Errorf("there is no key %q%s", key, belowNamed(c)), `"etcdshift keys SNAPSHOT PREFIX" lists those that begin alike`}
+		return &failure{exitFailed, fmt.Errorf("there is no key %q%s", key, belowNamed(c)),
+			`"etcdshift keys SNAPSHOT PREFIX" lists those that begin alike`}
 	}
 	value := e.Value
 	switch {
@@ -87,10 +90,12 @@ func printRaw(c *cli.Context, o *opened, key []byte) error {
 		return err
 	}
 	if !c.Bool("show-secrets") && hide.Value(key, value) {
-		return &failure{exitRefused, fmt.Errorf("key %q: its value holds a credential", key), "--show-secrets writes it all the same"}
+		return &failure{exitRefused, fmt.Errorf("key %q: its value holds a credential", key),
+			"--show-secrets writes it all the same"}
 	}
 	if render.IsTerminal(c.App.Writer) && !render.IsText(value) {
-		return &failure{exitFailed, fmt.Errorf("key %q: its value is binary, and stdout a terminal", key), "write it to a file: add > FILE"}
+		return &failure{exitFailed, fmt.Errorf("key %q: its value is binary, and stdout a terminal", key),
+			"write it to a file: add > FILE"}
 	}
 	_, err = c.App.Writer.Write(value)
 	return err
@@ -98,7 +103,8 @@ func printRaw(c *cli.Context, o *opened, key []byte) error {
 
 // belowNamed says where keys were looked for, where --prefix says so.
 func belowNamed(c *cli.Context) string {
-	return either(" below the storage prefix ", stream.Mapped(readPrefixes(c), func(prefix string) string { return cmp.Or(prefix, "/") }))
+	return either(" below the storage prefix ", stream.Mapped(readPrefixes(c),
+		func(prefix string) string { return cmp.Or(prefix, "/") }))
 }
 
 // printKeys lists keys in one of the formats, each when it is read.
@@ -132,7 +138,9 @@ func printKeys(c *cli.Context, o *opened, prefix []byte) error {
 }
 
 // keyPrinter returns what prints a key, and what ends the list: after an error without a tail.
-func keyPrinter(c *cli.Context, o *opened, layouts keys.Layouts) (add func(*inspect.Stored) error, end func(*keyListTail) error, err error) {
+func keyPrinter(
+	c *cli.Context, o *opened, layouts keys.Layouts,
+) (add func(*inspect.Stored) error, end func(*keyListTail) error, err error) {
 	format := c.String("output")
 	switch format {
 	case "name":
@@ -214,7 +222,8 @@ func keyColumns(layouts keys.Layouts, wide, history bool) []keyColumn {
 		}
 		return s.Identity
 	})
-	add(has(func(f keys.Flavour) bool { return f == keys.FlavourKCPCache }), "SHARD", func(s *inspect.Stored) string { return s.Shard })
+	add(has(func(f keys.Flavour) bool { return f == keys.FlavourKCPCache }), "SHARD",
+		func(s *inspect.Stored) string { return s.Shard })
 	add(kcp, "CLUSTER", func(s *inspect.Stored) string { return s.Cluster })
 	add(true, "NAMESPACE", func(s *inspect.Stored) string { return s.Namespace })
 	add(true, "NAME", func(s *inspect.Stored) string {

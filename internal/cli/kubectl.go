@@ -27,14 +27,16 @@ func kubectlCommand() *cli.Command {
 etcdshift kubectl before.db describe deploy web -n shop
 etcdshift kubectl --show-secrets before.db get secret tls -n shop -o yaml
 etcdshift kubectl before.db explain certificates.spec`,
-		UsageText: `Runs kubectl on the read-only API server of "serve", in this process: no port is opened, no kubeconfig read. COMMAND is get, describe,
-explain, events, api-resources, api-versions, "auth can-i", "auth whoami" or "rollout history", with the flags of kubectl; "etcdshift
-kubectl SNAPSHOT COMMAND --help" shows them. The flags below stand before SNAPSHOT.
+		UsageText: `Runs kubectl on the read-only API server of "serve", in this process: no port is opened, no
+kubeconfig read. COMMAND is get, describe, explain, events, api-resources, api-versions, "auth can-i", "auth whoami"
+or "rollout history", with the flags of kubectl; "etcdshift kubectl SNAPSHOT COMMAND --help" shows them. The flags
+below stand before SNAPSHOT.
 
-What changes objects, or needs running containers, is refused; so are flags that choose a cluster. A snapshot does not change: --watch
-shows what there is and ends. Ages count from now.
+What changes objects, or needs running containers, is refused; so are flags that choose a cluster. A snapshot does
+not change: --watch shows what there is and ends. Ages count from now.
 
-Exit status: 0 done, 1 kubectl failed (an object was not found, or the answer of can-i is no), 2 usage or refused, 130 interrupted.`,
+Exit status: 0 done, 1 kubectl failed (an object was not found, or the answer of can-i is no), 2 usage or refused,
+130 interrupted.`,
 		Flags:  readFlags("decrypt values with", atFlag("read"), showSecretsFlag()),
 		Action: taking(runKubectl),
 	}
@@ -44,7 +46,8 @@ func runKubectl(c *cli.Context, args []string) error {
 	k := &onFile{c: c}
 	// The first run needs no file: it ends with help, a refusal or where the server is needed.
 	failed, err := k.run(func(context.Context) (*serve.Server, error) { return nil, kubectl.ErrNeeded }, args[1:])
-	if _, missing := os.Stat(args[0]); errors.Is(err, kubectl.ErrNeeded) || err != nil && errors.Is(missing, fs.ErrNotExist) {
+	if _, missing := os.Stat(args[0]); errors.Is(err, kubectl.ErrNeeded) || err != nil &&
+		errors.Is(missing, fs.ErrNotExist) {
 		err = snapshotFirst(c, args, readSnapshots(c, args[:1], func(files []*opened) error {
 			k.opened = files[0]
 			if failed, err = k.run(k.serve, args[1:]); failed != nil {
@@ -68,7 +71,9 @@ func runKubectl(c *cli.Context, args []string) error {
 }
 
 // run runs kubectl. A command that failed has its own words.
-func (k *onFile) run(start func(context.Context) (*serve.Server, error), args []string) (failed *kubectl.FailedError, err error) {
+func (k *onFile) run(
+	start func(context.Context) (*serve.Server, error), args []string,
+) (failed *kubectl.FailedError, err error) {
 	streams := genericiooptions.IOStreams{In: k.c.App.Reader, Out: k.c.App.Writer, ErrOut: k.c.App.ErrWriter}
 	if err = kubectl.Run(k.c.Context, start, streams, k.c.Bool("quiet"), args); errors.As(err, &failed) {
 		err = nil
@@ -96,7 +101,8 @@ func (k *onFile) serve(ctx context.Context) (*serve.Server, error) {
 			warn(k.c, line)
 		}
 	}
-	server, err := serve.New(ctx, k.opened.Reader, serve.Config{Address: "localhost:80", Secrets: k.c.Bool("show-secrets"), Once: true, Report: report})
+	server, err := serve.New(ctx, k.opened.Reader, serve.Config{Address: "localhost:80",
+		Secrets: k.c.Bool("show-secrets"), Once: true, Report: report})
 	k.started = true
 	return server, err
 }
@@ -122,7 +128,8 @@ func (k *onFile) verdict(err error, args []string) error {
 func (k *onFile) usage(err kubectl.UsageError, args []string) error {
 	var unknown *pflag.NotExistError
 	wrong := usagef(commandPath(k.c), "%w", err)
-	own := strings.HasPrefix(args[0], "-") && flagOf(k.c.Command, nameOf(args[0])) != nil // kubectl takes the next word for its value
+	// kubectl takes the next word for its value
+	own := strings.HasPrefix(args[0], "-") && flagOf(k.c.Command, nameOf(args[0])) != nil
 	switch {
 	case own, errors.As(err, &unknown) && flagOf(k.c.Command, unknown.GetSpecifiedName()) != nil:
 		return &failure{exitUsage, wrong, "flags of etcdshift stand before SNAPSHOT"}

@@ -22,7 +22,8 @@ func TestKubectlInterrupted(t *testing.T) {
 		if line != "get pods -A" { // which is interrupted as it prints
 			cancel()
 		}
-		status := Run(ctx, append([]string{"etcdshift", "kubectl", "-q", all}, strings.Fields(line)...), nil, stdout, stderr)
+		status := Run(ctx, append([]string{"etcdshift", "kubectl", "-q", all}, strings.Fields(line)...),
+			nil, stdout, stderr)
 		require.Equal(t, exitInterrupted, status, "%s: %s", line, stderr)
 		require.Equal(t, "etcdshift: interrupted; nothing was written\n", stderr.String(), line)
 		cancel()
@@ -44,7 +45,8 @@ func TestKubectlInterruptedAtInput(t *testing.T) {
 		}
 	}()
 	var stderr bytes.Buffer
-	status := Run(ctx, []string{"etcdshift", "kubectl", "-q", all, "get", "pods", "-o", "go-template-file=" + fifo}, nil, io.Discard, &stderr)
+	status := Run(ctx, []string{"etcdshift", "kubectl", "-q", all, "get", "pods", "-o", "go-template-file=" + fifo},
+		nil, io.Discard, &stderr)
 	require.Equal(t, exitInterrupted, status, "%s", &stderr)
 }
 

@@ -109,7 +109,8 @@ func TestFinish(t *testing.T) {
 		{context.Canceled, 130, "etcdshift: interrupted; nothing was written\n"},
 		{&failure{5, fmt.Errorf("x: %w", context.Canceled), ""}, 130, "etcdshift: interrupted; nothing was written\n"},
 		{&failure{5, fmt.Errorf("x: %w", fs.ErrPermission), ""}, 5,
-			"etcdshift: x: permission denied\nhint: run as a user who may read the input and write to the folder of the output\n"},
+			"etcdshift: x: permission denied\nhint: run as a user who may read the input and write to the folder of " +
+				"the output\n"},
 		{&failure{3, errors.New("x"), "do y"}, 3, "etcdshift: x\nhint: do y\n"},
 		{&failure{3, errors.New("x"), "do y\x1b"}, 3, "etcdshift: x\nhint: \"do y\\x1b\"\n"},
 	} {
@@ -140,7 +141,8 @@ func TestSentinelsHaveHints(t *testing.T) {
 		snapshot.ErrNotSnapshot, snapshot.ErrTruncated, snapshot.ErrDigest, snapshot.ErrDamaged, snapshot.ErrChanged,
 		snapshot.ErrVerify, transform.ErrOutIsIn, fs.ErrExist, fs.ErrNotExist, fs.ErrPermission,
 		save.ErrLearner, save.ErrNoLeader, save.ErrLag, save.ErrCorrupt, save.ErrClusters, &save.Error{},
-		fleet.ErrNotFleet, fleet.ErrChanged, fleet.ErrOtherInput, fleet.ErrLost, fleet.ErrDryRun, s3.ErrUncertain, s3.ErrBroken, s3.ErrTooLarge,
+		fleet.ErrNotFleet, fleet.ErrChanged, fleet.ErrOtherInput, fleet.ErrLost, fleet.ErrDryRun, s3.ErrUncertain,
+		s3.ErrBroken, s3.ErrTooLarge,
 		storageversion.ErrNotThere, encoding.ErrEncrypted, encoding.ErrKMSv1, unusable{errors.New("x")},
 	} {
 		require.NotEmpty(t, hintFor(fmt.Errorf("wrapped: %w", err)), err)
@@ -206,14 +208,19 @@ func TestSamePath(t *testing.T) {
 // TestRefusedHint: the hint has the remedy of each code that refused, and --allow for all codes,
 // allowed ones included; no --allow if one of them cannot be allowed.
 func TestRefusedHint(t *testing.T) {
-	m := migration{transform.Spec{Codes: []*finding.Code{{Name: "bad", Allowed: finding.WentOn}, {Name: "odd", Allowed: finding.WentOn}}, Settles: map[string]string{"bad": "make it good", "odd": "make it even", "stuck": "pull"}}}
+	m := migration{transform.Spec{Codes: []*finding.Code{{Name: "bad", Allowed: finding.WentOn},
+		{Name: "odd", Allowed: finding.WentOn}}, Settles: map[string]string{"bad": "make it good",
+		"odd": "make it even", "stuck": "pull"}}}
 	r := transform.NewReport("x")
 	for _, p := range [][2]string{{"odd", "went on (allowed)"}, {"bad", "refused"}, {"bad", "refused"}} {
-		r.Problems = append(r.Problems, finding.Finding{Code: &finding.Code{Name: p[0]}, Level: finding.Error, Outcome: finding.Outcome(p[1])})
+		r.Problems = append(r.Problems, finding.Finding{Code: &finding.Code{Name: p[0]}, Level: finding.Error,
+			Outcome: finding.Outcome(p[1])})
 	}
 	require.Equal(t, "bad: make it good; else \"etcdshift explain bad\" tells what to do; "+
-		"change the command, or mend the live cluster and take a new snapshot, or go on with --allow bad --allow odd", m.refusedHint(r))
-	r.Problems = append(r.Problems, finding.Finding{Code: &finding.Code{Name: "stuck"}, Level: finding.Error, Outcome: finding.Refused})
+		"change the command, or mend the live cluster and take a new snapshot, or go on with --allow bad --allow odd",
+		m.refusedHint(r))
+	r.Problems = append(r.Problems, finding.Finding{Code: &finding.Code{Name: "stuck"}, Level: finding.Error,
+		Outcome: finding.Refused})
 	require.Equal(t, "bad: make it good; else stuck: pull; else \"etcdshift explain bad\" tells what to do; "+
 		"change the command, or mend the live cluster and take a new snapshot", m.refusedHint(r))
 }

@@ -34,7 +34,8 @@ func specCommands(specs []transform.Spec, group string) (commands []*cli.Command
 func migrateCommand(specs []transform.Spec) *cli.Command {
 	sub := specCommands(specs, transform.GroupMigrate)
 	examples := stream.Mapped(sub, func(c *cli.Command) string {
-		return strings.TrimSpace("etcdshift migrate " + c.Name + " before.db after.db" + strings.TrimPrefix(c.ArgsUsage, "IN OUT"))
+		return strings.TrimSpace("etcdshift migrate " + c.Name + " before.db after.db" +
+			strings.TrimPrefix(c.ArgsUsage, "IN OUT"))
 	})
 	return &cli.Command{
 		Name:        transform.GroupMigrate,
@@ -51,7 +52,8 @@ func (m migration) command() *cli.Command {
 	if m.Group == transform.GroupKCP {
 		text += moveOrder
 	}
-	leaves, written := " 4 written, with problems that --allow let pass: records were skipped or lost fields (each is listed with its decision),", "0 and 4"
+	leaves, written := " 4 written, with problems that --allow let pass: records were skipped or lost fields (each "+
+		"is listed with its decision),", "0 and 4"
 	if m.Builds {
 		leaves, written = "", "0"
 	}
@@ -83,9 +85,11 @@ func specFlags(flags []transform.Flag) (out []cli.Flag) {
 		}
 		switch value := f.Default.(type) {
 		case bool:
-			out = append(out, &cli.BoolFlag{Name: f.Name, Aliases: aliases, Category: f.Category, Usage: f.Usage, Value: value})
+			out = append(out, &cli.BoolFlag{Name: f.Name, Aliases: aliases, Category: f.Category,
+				Usage: f.Usage, Value: value})
 		case time.Duration:
-			out = append(out, &cli.DurationFlag{Name: f.Name, Aliases: aliases, Category: f.Category, Usage: f.Usage, Value: value})
+			out = append(out, &cli.DurationFlag{Name: f.Name, Aliases: aliases, Category: f.Category,
+				Usage: f.Usage, Value: value})
 		case []string:
 			if f.Choices != nil {
 				many := newWordsFlag(f.Name, f.Usage, "one of", f.Choices)
@@ -93,7 +97,8 @@ func specFlags(flags []transform.Flag) (out []cli.Flag) {
 				out = append(out, many)
 				break
 			}
-			out = append(out, &cli.StringSliceFlag{Name: f.Name, Aliases: aliases, Category: f.Category, Usage: f.Usage})
+			out = append(out, &cli.StringSliceFlag{Name: f.Name, Aliases: aliases, Category: f.Category,
+				Usage: f.Usage})
 		case string, nil:
 			text, _ := value.(string)
 			flag := &cli.StringFlag{Name: f.Name, Aliases: aliases, Category: f.Category, Usage: f.Usage, Value: text}
@@ -116,14 +121,16 @@ func (m migration) flags() []cli.Flag {
 		&cli.BoolFlag{Name: "dry-run", Usage: "plan, validate and report everything, write nothing"},
 		&cli.StringFlag{Name: "report", Usage: "write the report as JSON to a new `FILE`, whatever the outcome"},
 		&cli.BoolFlag{Name: replaceReport, Usage: "replace the report of an earlier run, if --report names one"},
-		newCodesFlag("allow", "go on although records have problem `CODE`; \"etcdshift explain CODE\" says what becomes of them, and whether the "+
+		newCodesFlag("allow", "go on although records have problem `CODE`; \"etcdshift explain CODE\" says what "+
+			"becomes of them, and whether the "+
 			"exit status is 4 or 0; may be repeated",
 			"a problem that refuses a run", finding.Allowable(m.AllCodes())),
 	}
 	if !m.Builds {
 		decrypts = "decrypt values, and encrypt written ones, with"
 		flags = append(flags,
-			&cli.StringFlag{Name: "time", Usage: "give new objects this `TIME` (RFC 3339; default: the newest in the snapshot)"},
+			&cli.StringFlag{Name: "time", Usage: "give new objects this `TIME` (RFC 3339; default: the newest in " +
+				"the snapshot)"},
 			&cli.Int64Flag{Name: "bump-revision", Value: transform.DefaultBumpRevision,
 				Usage: "print restore commands that raise the revision by `N`"})
 		flags = append(flags, diffFlags()...)
@@ -209,7 +216,8 @@ func (m migration) options(c *cli.Context, args *transform.Args) (o transform.Op
 		return o, err
 	}
 	if i := slices.Index(given, ""); i >= 0 { // a shell variable that is not set
-		return o, usagef(commandPath(c), "takes %s; %s is empty: %q", strings.Join(names, " "), names[min(i, len(names)-1)], given)
+		return o, usagef(commandPath(c), "takes %s; %s is empty: %q", strings.Join(names, " "),
+			names[min(i, len(names)-1)], given)
 	}
 	in := len(given) - 2
 	if len(rest) > 0 {
@@ -271,7 +279,8 @@ func (m migration) runPhases(c *cli.Context, o transform.Options, args *transfor
 		return fail(err)
 	}
 	if _, there := os.Lstat(o.Out); o.DryRun && (err != nil || there == nil) {
-		fmt.Fprintf(c.App.ErrWriter, "%s exists: a dry run does not touch it; the run itself needs another name for OUT\n", render.Printable(o.Out))
+		fmt.Fprintf(c.App.ErrWriter, "%s exists: a dry run does not touch it; the run itself needs another "+
+			"name for OUT\n", render.Printable(o.Out))
 	}
 	transformers, err := loadEncryption(c, encryptionConfig)
 	if err != nil {

@@ -18,7 +18,8 @@ const diffFlag = "diff"
 // diffFlags are flags of the commands that change a snapshot.
 func diffFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.BoolFlag{Name: diffFlag, Usage: "print each change before it is written, as \"etcdshift diff --all IN OUT\" does; also with --dry-run"},
+		&cli.BoolFlag{Name: diffFlag, Usage: "print each change before it is written, as \"etcdshift diff --all IN " +
+			"OUT\" does; also with --dry-run"},
 		showSecretsFlag(),
 	}
 }
@@ -29,7 +30,8 @@ func checkDiff(c *cli.Context) error {
 	switch {
 	case c.Bool(diffFlag) && wantsJSON(c):
 		return &failure{exitUsage, usagef(commandPath(c), "--diff prints text, and -o json the report alone"),
-			"\"etcdshift diff --all -o json IN OUT\" prints the changes as JSON; --report writes the report beside a --diff"}
+			"\"etcdshift diff --all -o json IN OUT\" prints the changes as JSON; --report writes the report " +
+				"beside a --diff"}
 	case c.Bool("show-secrets") && !c.Bool(diffFlag):
 		return usagef(commandPath(c), "--show-secrets is for --diff: a report has no Secrets")
 	}
@@ -37,8 +39,11 @@ func checkDiff(c *cli.Context) error {
 }
 
 // printStaged prints the staged changes of a run.
-func printStaged(c *cli.Context, phases *render.Progress) func(context.Context, *inspect.Reader, iter.Seq2[snapshot.Change, error], []snapshot.Lease) error {
-	return func(ctx context.Context, in *inspect.Reader, changes iter.Seq2[snapshot.Change, error], granted []snapshot.Lease) (err error) {
+func printStaged(
+	c *cli.Context, phases *render.Progress,
+) func(context.Context, *inspect.Reader, iter.Seq2[snapshot.Change, error], []snapshot.Lease) error {
+	return func(ctx context.Context, in *inspect.Reader, changes iter.Seq2[snapshot.Change, error],
+		granted []snapshot.Lease) (err error) {
 		phases.End()
 		d := &differences{c: c, Page: render.NewPage(c.App.Writer), format: "text", all: true}
 		o := compare.Options{All: true, ShowSecrets: c.Bool("show-secrets")}

@@ -49,7 +49,8 @@ func TestMigrateDiffUsage(t *testing.T) {
 		"--show-secrets":           `--show-secrets is for --diff`,
 		"--show-secrets --dry-run": `--show-secrets is for --diff`,
 	} {
-		status, _, stderr := runWords(append(strings.Fields("migrate calico-v3 in.db out.db"), strings.Fields(flags)...)...)
+		status, _, stderr := runWords(append(strings.Fields("migrate calico-v3 in.db out.db"),
+			strings.Fields(flags)...)...)
 		require.Equal(t, exitUsage, status, flags)
 		require.Contains(t, stderr, want, flags)
 	}

@@ -39,7 +39,8 @@ func createReport(c *cli.Context, o transform.Options) (*reportFile, error) {
 	f := &reportFile{path: path, replace: c.Bool(replaceReport)}
 	err := f.begin(c, o.DryRun)
 	if errors.Is(err, fs.ErrExist) {
-		err = &failure{exitFailed, fmt.Errorf("report: %w", err), "name another file, or replace an earlier report with --" + replaceReport}
+		err = &failure{exitFailed, fmt.Errorf("report: %w", err),
+			"name another file, or replace an earlier report with --" + replaceReport}
 	} else if err != nil {
 		err = fmt.Errorf("report: %w", err)
 	}

@@ -119,7 +119,8 @@ func (p reportPage) changes(r *transform.Report) {
 	if r.Outcome == transform.Planned {
 		what = "records that would be changed"
 	}
-	p.Printf("\n%s: %d created, %d updated, %d deleted\n", what, r.Changes.Created, r.Changes.Updated, r.Changes.Deleted)
+	p.Printf("\n%s: %d created, %d updated, %d deleted\n", what, r.Changes.Created, r.Changes.Updated,
+		r.Changes.Deleted)
 	seen, other := r.SeenUIDs, r.NewUIDs
 	for _, u := range r.UIDs {
 		if u.Seen == u.Written {
@@ -137,7 +138,10 @@ func (p reportPage) changes(r *transform.Report) {
 	p.table(transform.Table{Title: "kept by --report as they were", Of: "objects",
 		Rows: stream.Mapped(slices.Sorted(maps.Keys(r.Saved)), func(key string) []any { return []any{key} })})
 	p.table(transform.Table{Header: []any{"RENAMED", "NAMESPACE", "FROM", "TO"}, Of: "renamed",
-		Rows: stream.Mapped(r.Renamed, func(n transform.Rename) []any { return []any{n.Kind, n.Namespace, n.From, n.To} })})
+		Rows: stream.Mapped(r.Renamed, func(n transform.Rename) []any {
+			return []any{n.Kind, n.Namespace,
+				n.From, n.To}
+		})})
 }
 
 // problems lists problems by code, errors first.

@@ -56,14 +56,17 @@ func selectionOf(c *cli.Context) inspect.Selection {
 
 // allNamespacesFlag is -A of commands that look in all namespaces by default.
 func allNamespacesFlag() cli.Flag {
-	return &cli.BoolFlag{Name: "all-namespaces", Aliases: []string{"A"}, Usage: "look in all namespaces, whatever --namespace says"}
+	return &cli.BoolFlag{Name: "all-namespaces", Aliases: []string{"A"},
+		Usage: "look in all namespaces, whatever --namespace says"}
 }
 
 // finder finds the types of a snapshot.
 type finder func(*inspect.Reader, context.Context) (*inspect.Types, error)
 
 // resolve returns the types that TYPE names in any of the snapshots.
-func resolve(ctx context.Context, kind string, find finder, readers []*inspect.Reader) (all []*inspect.Type, err error) {
+func resolve(
+	ctx context.Context, kind string, find finder, readers []*inspect.Reader,
+) (all []*inspect.Type, err error) {
 	var wrong error
 	var paths []string
 	for _, r := range readers {

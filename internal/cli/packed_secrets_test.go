@@ -27,12 +27,14 @@ import (
 func packedObjects() map[string][]string {
 	return map[string][]string{
 		"r1-applied-annotations": {
-			"configmaps/results", "secrets/banzai", "secrets/banzai-zip", "secrets/hypershift", "secrets/metacontroller",
+			"configmaps/results", "secrets/banzai", "secrets/banzai-zip", "secrets/hypershift",
+			"secrets/metacontroller",
 			"secrets/wrangler", "secrets/wrangler-plain", "pods/checker", "deployments/web",
 		},
-		"r3-base64-forms":           {"configmaps/cm"},
-		"r4-base64-forms-env":       {"pods/p"},
-		"elsewhere":                 {"configmaps/notes", "pods/checker", "deployments/web", "events/failed", "widgets.example.com/w"},
+		"r3-base64-forms":     {"configmaps/cm"},
+		"r4-base64-forms-env": {"pods/p"},
+		"elsewhere": {"configmaps/notes", "pods/checker", "deployments/web", "events/failed",
+			"widgets.example.com/w"},
 		"r6-wrangler-secret":        {"secrets/db-login"},
 		"r6-wrangler-secret-before": {"secrets/db-login"},
 	}
@@ -41,16 +43,25 @@ func packedObjects() map[string][]string {
 // packedLines are command lines that read a file; those with OBJECT are for each object.
 func packedLines() []string {
 	return []string{
-		"get IN configmaps,secrets,pods,deployments -A -o json", "get IN configmaps,secrets,pods,deployments -A -o yaml",
-		"get IN configmaps,secrets,pods,deployments -A -o name", "get IN configmaps,secrets,pods,deployments -A -o wide",
-		"get IN configmaps,secrets,pods,deployments -A -o jsonpath={.items[*]}", "get IN OBJECT -n lab -o wide", "get IN OBJECT -n lab -o jsonpath={.metadata}",
+		"get IN configmaps,secrets,pods,deployments -A -o json",
+		"get IN configmaps,secrets,pods,deployments -A -o yaml",
+		"get IN configmaps,secrets,pods,deployments -A -o name",
+		"get IN configmaps,secrets,pods,deployments -A -o wide",
+		"get IN configmaps,secrets,pods,deployments -A -o jsonpath={.items[*]}", "get IN OBJECT -n lab -o wide",
+		"get IN OBJECT -n lab -o jsonpath={.metadata}",
 		"get IN OBJECT -n lab -o custom-columns=A:.metadata.annotations,B:.data,C:.spec", "get IN OBJECT -n lab -o raw",
-		"export IN OBJECT -n lab", "get IN OBJECT -n lab -o go-template={{.}}", "get IN OBJECT -n lab -o yaml --show-managed-fields",
-		"keys IN --raw KEY", "history IN OBJECT -n lab", "history IN OBJECT -n lab -o json", "diff BASE IN", "diff --all -o json BASE IN",
-		"diff IN BASE", "timeline IN", "timeline IN -o json", "export IN -n lab --all", "grep IN hunter2", "grep -o json IN MARK",
-		"doctor IN", "kubectl IN get configmaps,secrets,pods,deployments -A -o yaml", "kubectl IN describe configmaps,secrets,pods,deployments -A",
+		"export IN OBJECT -n lab", "get IN OBJECT -n lab -o go-template={{.}}",
+		"get IN OBJECT -n lab -o yaml --show-managed-fields",
+		"keys IN --raw KEY", "history IN OBJECT -n lab", "history IN OBJECT -n lab -o json", "diff BASE IN",
+		"diff --all -o json BASE IN",
+		"diff IN BASE", "timeline IN", "timeline IN -o json", "export IN -n lab --all", "grep IN hunter2",
+		"grep -o json IN MARK",
+		"doctor IN", "kubectl IN get configmaps,secrets,pods,deployments -A -o yaml",
+		"kubectl IN describe configmaps,secrets,pods,deployments -A",
 		"kubectl IN get OBJECT -n lab -o json", "kubectl IN describe OBJECT -n lab", "kubectl IN get OBJECT -n lab",
-		"kubectl IN get OBJECT -n lab -o jsonpath={.data}{.spec}{.message}", "kubectl IN events -n lab", "patch IN PATCHED.db OBJECT -n lab --dry-run --diff -p {\"metadata\":{\"annotations\":null}}", "report IN PAGE.html", "report IN BEFORE.html --before BASE", "report IN -o json",
+		"kubectl IN get OBJECT -n lab -o jsonpath={.data}{.spec}{.message}", "kubectl IN events -n lab",
+		"patch IN PATCHED.db OBJECT -n lab --dry-run --diff -p {\"metadata\":{\"annotations\":null}}",
+		"report IN PAGE.html", "report IN BEFORE.html --before BASE", "report IN -o json",
 		"policy check IN --from-snapshot", "policy check IN --from-snapshot -o json",
 		"sanitize IN OUT.db", "sanitize --keep-names IN KEPT.db",
 	}
@@ -132,49 +143,67 @@ func secretsElsewhere(t *testing.T) string {
 		fmt.Fprintf(&script, "put %q %q\n", "/registry/"+key, text)
 	}
 	meta := func(name string, annotations map[string]any) map[string]any {
-		return map[string]any{"name": name, "namespace": "lab", "uid": "u-" + name, "annotations": annotations, "managedFields": []any{map[string]any{
-			"manager": "m", "operation": "Update", "apiVersion": "v1", "fieldsType": "FieldsV1",
-			"fieldsV1": map[string]any{"f:list": map[string]any{`v:"` + now + `"`: map[string]any{}}}}}}
+		return map[string]any{"name": name, "namespace": "lab", "uid": "u-" + name, "annotations": annotations,
+			"managedFields": []any{map[string]any{
+				"manager": "m", "operation": "Update", "apiVersion": "v1", "fieldsType": "FieldsV1",
+				"fieldsV1": map[string]any{"f:list": map[string]any{`v:"` + now + `"`: map[string]any{}}}}}}
 	}
 	object := func(version, kind, name string, more map[string]any) map[string]any {
-		more["apiVersion"], more["kind"], more["metadata"] = version, kind, meta(name, map[string]any{"note": "it is " + token})
+		more["apiVersion"], more["kind"], more["metadata"] = version, kind,
+			meta(name, map[string]any{"note": "it is " + token})
 		return more
 	}
-	put("namespaces/lab", map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": "lab"}})
+	put("namespaces/lab", map[string]any{"apiVersion": "v1", "kind": "Namespace",
+		"metadata": map[string]any{"name": "lab"}})
 	for _, value := range []string{old, now} {
-		put("secrets/lab/db", object("v1", "Secret", "db", map[string]any{"data": map[string]any{"greeting": std(value)}}))
+		put("secrets/lab/db", object("v1", "Secret", "db",
+			map[string]any{"data": map[string]any{"greeting": std(value)}}))
 		put("configmaps/lab/notes", object("v1", "ConfigMap", "notes", map[string]any{
-			"data":       map[string]any{"plain": "say " + value, "first": old, "base64": std("x " + now), "gzip": std(packed.String()), "json": `{"greet": "` + now + `"}`},
+			"data": map[string]any{"plain": "say " + value, "first": old, "base64": std("x " + now),
+				"gzip": std(packed.String()), "json": `{"greet": "` + now + `"}`},
 			"binaryData": map[string]any{"gzip": std(packed.String())}}))
 	}
-	put("oauth.openshift.io/oauthaccesstokens/t", map[string]any{"apiVersion": "oauth.openshift.io/v1", "kind": "OAuthAccessToken",
-		"metadata": map[string]any{"name": "t"}, "authorizeToken": token})
+	put("oauth.openshift.io/oauthaccesstokens/t", map[string]any{"apiVersion": "oauth.openshift.io/v1",
+		"kind": "OAuthAccessToken", "metadata": map[string]any{"name": "t"}, "authorizeToken": token})
 	pod := map[string]any{"containers": []any{map[string]any{"name": "c", "image": "reg.example.com/" + now + "/c",
 		"args": []any{"--greet", now}, "env": []any{map[string]any{"name": "GREETING", "value": now}}}}}
 	put("pods/lab/checker", object("v1", "Pod", "checker", map[string]any{"spec": pod}))
 	put("deployments/lab/web", object("apps/v1", "Deployment", "web", map[string]any{"spec": map[string]any{
 		"selector": map[string]any{"matchLabels": map[string]any{"app": "web"}},
 		"template": map[string]any{"metadata": map[string]any{"labels": map[string]any{"app": "web"}}, "spec": pod}}}))
-	put("events/lab/failed", object("v1", "Event", "failed", map[string]any{"message": "no greeting " + now, "reason": "Failed", "type": "Warning",
-		"involvedObject": map[string]any{"kind": "Pod", "name": "checker", "namespace": "lab"}}))
-	put("apiextensions.k8s.io/customresourcedefinitions/widgets.example.com", map[string]any{"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-		"metadata": map[string]any{"name": "widgets.example.com"}, "spec": map[string]any{"group": "example.com", "scope": "Namespaced",
-			"names": map[string]any{"plural": "widgets", "singular": "widget", "kind": "Widget", "listKind": "WidgetList"},
-			"versions": []any{map[string]any{"name": "v1", "served": true, "storage": true,
-				"additionalPrinterColumns": []any{map[string]any{"name": "Greeting", "type": "string", "jsonPath": ".spec.greeting"}},
-				"schema":                   map[string]any{"openAPIV3Schema": map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}}},
-		"status": map[string]any{"acceptedNames": map[string]any{"plural": "widgets", "singular": "widget", "kind": "Widget", "listKind": "WidgetList"},
-			"conditions":     []any{map[string]any{"type": "Established", "status": "True"}, map[string]any{"type": "NamesAccepted", "status": "True"}},
-			"storedVersions": []any{"v1"}}})
-	put("admissionregistration.k8s.io/validatingadmissionpolicies/quotes", map[string]any{"apiVersion": "admissionregistration.k8s.io/v1",
-		"kind": "ValidatingAdmissionPolicy", "metadata": map[string]any{"name": "quotes"}, "spec": map[string]any{
-			"matchConstraints": map[string]any{"resourceRules": []any{map[string]any{"apiGroups": []any{""}, "apiVersions": []any{"v1"},
-				"operations": []any{"*"}, "resources": []any{"configmaps", "pods"}}}},
-			"validations": []any{map[string]any{"expression": "false", "messageExpression": "'it ' + string(has(object.data) ? object.data.plain : object.spec.containers[0].args[1])"}}}})
-	put("admissionregistration.k8s.io/validatingadmissionpolicybindings/quotes", map[string]any{"apiVersion": "admissionregistration.k8s.io/v1",
-		"kind": "ValidatingAdmissionPolicyBinding", "metadata": map[string]any{"name": "quotes"},
-		"spec": map[string]any{"policyName": "quotes", "validationActions": []any{"Deny"}}})
-	put("example.com/widgets/lab/w", object("example.com/v1", "Widget", "w", map[string]any{"spec": map[string]any{"greeting": now}}))
+	put("events/lab/failed", object("v1", "Event", "failed",
+		map[string]any{"message": "no greeting " + now, "reason": "Failed", "type": "Warning",
+			"involvedObject": map[string]any{"kind": "Pod", "name": "checker", "namespace": "lab"}}))
+	put("apiextensions.k8s.io/customresourcedefinitions/widgets.example.com",
+		map[string]any{"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+			"metadata": map[string]any{"name": "widgets.example.com"},
+			"spec": map[string]any{"group": "example.com", "scope": "Namespaced",
+				"names": map[string]any{"plural": "widgets", "singular": "widget", "kind": "Widget",
+					"listKind": "WidgetList"},
+				"versions": []any{map[string]any{"name": "v1", "served": true, "storage": true,
+					"additionalPrinterColumns": []any{map[string]any{"name": "Greeting", "type": "string",
+						"jsonPath": ".spec.greeting"}},
+					"schema": map[string]any{"openAPIV3Schema": map[string]any{"type": "object",
+						"x-kubernetes-preserve-unknown-fields": true}}}}},
+			"status": map[string]any{"acceptedNames": map[string]any{"plural": "widgets", "singular": "widget",
+				"kind": "Widget", "listKind": "WidgetList"},
+				"conditions": []any{map[string]any{"type": "Established", "status": "True"},
+					map[string]any{"type": "NamesAccepted", "status": "True"}},
+				"storedVersions": []any{"v1"}}})
+	put("admissionregistration.k8s.io/validatingadmissionpolicies/quotes",
+		map[string]any{"apiVersion": "admissionregistration.k8s.io/v1",
+			"kind": "ValidatingAdmissionPolicy", "metadata": map[string]any{"name": "quotes"}, "spec": map[string]any{
+				"matchConstraints": map[string]any{"resourceRules": []any{map[string]any{"apiGroups": []any{""},
+					"apiVersions": []any{"v1"}, "operations": []any{"*"}, "resources": []any{"configmaps", "pods"}}}},
+				"validations": []any{map[string]any{"expression": "false",
+					"messageExpression": "'it ' + string(has(object.data) ? object.data.plain : " +
+						"object.spec.containers[0].args[1])"}}}})
+	put("admissionregistration.k8s.io/validatingadmissionpolicybindings/quotes",
+		map[string]any{"apiVersion": "admissionregistration.k8s.io/v1",
+			"kind": "ValidatingAdmissionPolicyBinding", "metadata": map[string]any{"name": "quotes"},
+			"spec": map[string]any{"policyName": "quotes", "validationActions": []any{"Deny"}}})
+	put("example.com/widgets/lab/w", object("example.com/v1", "Widget", "w",
+		map[string]any{"spec": map[string]any{"greeting": now}}))
 	return script.String()
 }
 
@@ -183,7 +212,8 @@ func served(t *testing.T, file, object string) (answers string) {
 	socket := filepath.Join(t.TempDir(), "s")
 	stop := serving(t, socket, "--unix", socket, file)
 	defer stop()
-	client := http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+	client := http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _,
+		_ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "unix", socket)
 	}}}
 	kind, name, _ := strings.Cut(object, "/")
@@ -195,7 +225,8 @@ func served(t *testing.T, file, object string) (answers string) {
 		api, kind, object = "/apis/"+group+"/v1", "widgets", "widgets/"+name
 	}
 	for _, path := range []string{"/" + kind, "/namespaces/lab/" + object, "/" + kind + "?watch=1&timeoutSeconds=1"} {
-		for _, accept := range []string{"application/json", "application/vnd.kubernetes.protobuf", "application/json;as=Table;v=v1;g=meta.k8s.io"} {
+		for _, accept := range []string{"application/json", "application/vnd.kubernetes.protobuf",
+			"application/json;as=Table;v=v1;g=meta.k8s.io"} {
 			if kind == "widgets" && strings.HasSuffix(accept, "protobuf") {
 				continue // no custom resource has that form
 			}

@@ -18,9 +18,10 @@ import (
 // policyCommand is the group for admission policies.
 func policyCommand(specs []transform.Spec) *cli.Command {
 	return &cli.Command{
-		Name:        "policy",
-		Usage:       "evaluate admission policies on every stored object",
-		Description: "etcdshift policy check before.db -f policies.yaml\netcdshift policy apply before.db after.db -f policies.yaml",
+		Name:  "policy",
+		Usage: "evaluate admission policies on every stored object",
+		Description: "etcdshift policy check before.db -f policies.yaml\netcdshift policy apply before.db after.db " +
+			"-f policies.yaml",
 		Subcommands: append([]*cli.Command{policyCheckCommand()}, specCommands(specs, transform.GroupPolicy)...),
 	}
 }
@@ -33,18 +34,20 @@ func policyCheckCommand() *cli.Command {
 		Description: `etcdshift policy check before.db -f policies.yaml
 etcdshift policy check --from-snapshot before.db
 etcdshift policy check before.db -f replicas.yaml -f params.yaml -o junit`,
-		UsageText: `Evaluates ValidatingAdmissionPolicies on every stored object that they match, with k8s.io/apiserver's own code, and lists what an API
-server would refuse at the next write: bindings with the action Deny are errors, Warn warnings, Audit infos. FILE has policies and
-bindings of admissionregistration.k8s.io/v1, v1beta1 or v1alpha1 as YAML or JSON, and may have params; other params and Namespaces are
-those of the snapshot.
+		UsageText: `Evaluates ValidatingAdmissionPolicies on every stored object that they match, with
+k8s.io/apiserver's own code, and lists what an API server would refuse at the next write: bindings with the action
+Deny are errors, Warn warnings, Audit infos. FILE has policies and bindings of admissionregistration.k8s.io/v1,
+v1beta1 or v1alpha1 as YAML or JSON, and may have params; other params and Namespaces are those of the snapshot.
 
-The request is an update by the user of --as that changes nothing. Rules for CREATE alone match nothing, which is a finding, as is what
-only a server can tell: the authorizer, and conversions by a webhook.
+The request is an update by the user of --as that changes nothing. Rules for CREATE alone match nothing, which is a
+finding, as is what only a server can tell: the authorizer, and conversions by a webhook.
 
-Exit status: 0 no finding of the level of --fail-on or worse, 1 findings, 2 usage, 5 could not check, 130 interrupted.`,
+Exit status: 0 no finding of the level of --fail-on or worse, 1 findings, 2 usage, 5 could not check, 130
+interrupted.`,
 		Flags: readFlags("decrypt values with", append(policyFlags(),
 			oneOf(&cli.StringFlag{Name: "fail-on", Value: "error",
-				Usage: "exit with status 1 where a finding is of `LEVEL` or worse: error or warning"}, "error", "warning"),
+				Usage: "exit with status 1 where a finding is of `LEVEL` or worse: error or warning"},
+				"error", "warning"),
 			outputFlag("text", "json", "sarif (2.1.0)", "junit"))...),
 		Action: checking(runPolicyCheck),
 	}
@@ -53,7 +56,8 @@ Exit status: 0 no finding of the level of --fail-on or worse, 1 findings, 2 usag
 // policyFlags name policies and the user of the request.
 func policyFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.StringSliceFlag{Name: "filename", Aliases: []string{"f"}, Usage: "take policies, bindings and params from `FILE`; may be repeated"},
+		&cli.StringSliceFlag{Name: "filename", Aliases: []string{"f"},
+			Usage: "take policies, bindings and params from `FILE`; may be repeated"},
 		&cli.BoolFlag{Name: "from-snapshot", Usage: "take the policies that are stored in the snapshot, too"},
 		&cli.StringSliceFlag{Name: "policy", Usage: "take the policy `NAME` alone; may be repeated (default: all)"},
 		&cli.StringFlag{Name: "as", Value: policy.DefaultUser, Usage: "evaluate requests of `USER`"},
@@ -63,9 +67,11 @@ func policyFlags() []cli.Flag {
 
 // policyChoice reads the flags.
 func policyChoice(c *cli.Context) (policy.Choice, policy.Options, error) {
-	choice := policy.Choice{Files: c.StringSlice("filename"), Stored: c.Bool("from-snapshot"), Policies: c.StringSlice("policy")}
+	choice := policy.Choice{Files: c.StringSlice("filename"), Stored: c.Bool("from-snapshot"),
+		Policies: c.StringSlice("policy")}
 	if len(choice.Files) == 0 && !choice.Stored {
-		return choice, policy.Options{}, usagef(commandPath(c), "no policy is given: -f FILE or --from-snapshot names some")
+		return choice, policy.Options{}, usagef(commandPath(c),
+			"no policy is given: -f FILE or --from-snapshot names some")
 	}
 	return choice, policy.Options{User: c.String("as"), Groups: c.StringSlice("as-group")}, nil
 }
@@ -93,7 +99,8 @@ func runPolicyCheck(c *cli.Context, args []string) error {
 		return err
 	}
 	if doc.found.Count(finding.Error) > 0 && doc.found.Counts[policy.CodeCost] > 0 {
-		return &failure{exitCannotCheck, fmt.Errorf("%s: not all objects were checked", args[0]), "\"etcdshift explain policy-cost\" says what to do"}
+		return &failure{exitCannotCheck, fmt.Errorf("%s: not all objects were checked", args[0]),
+			"\"etcdshift explain policy-cost\" says what to do"}
 	}
 	return e.verdict(c, args[0], explainCode)
 }
@@ -118,7 +125,8 @@ func checkPolicies(c *cli.Context, path string, choice policy.Choice, options po
 			return err
 		}
 		if _, err := serve.Storage(layouts); errors.Is(err, serve.ErrKCP) || errors.Is(err, serve.ErrStorages) {
-			return errors.New("policies are evaluated on one cluster at a time: name its storage with --prefix; kcp is not one")
+			return errors.New("policies are evaluated on one cluster at a time: name its storage with --prefix; " +
+				"kcp is not one")
 		}
 		if err := choice.Complete(c.Context, set, o.Reader); err != nil {
 			return err

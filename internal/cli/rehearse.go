@@ -35,18 +35,21 @@ etcdshift rehearse before.db --after after.db -o json > rehearsal.json
 etcdshift rehearse --kube-apiserver ./kube-apiserver \
     --kube-controller-manager ./kube-controller-manager after.db
 etcdshift rehearse --hold --kubeconfig kubeconfig after.db`,
-		UsageText: `Restores SNAPSHOT as "etcdutl snapshot restore" does with the flags that a migration prints, starts an etcd on it, and compares every
-key and HashKV with the file. Then it starts an API server: lists every custom resource at every served version, and tries an update and
-a server-side apply of some, in dry runs. What fails is a finding, with the message of the server. What could not be checked is named.
+		UsageText: `Restores SNAPSHOT as "etcdutl snapshot restore" does with the flags that a migration prints,
+starts an etcd on it, and compares every key and HashKV with the file. Then it starts an API server: lists every
+custom resource at every served version, and tries an update and a server-side apply of some, in dry runs. What fails
+is a finding, with the message of the server. What could not be checked is named.
 
-The API server is Kubernetes' own for custom resources, which is part of this program. With --kube-apiserver it is yours, and built-in
-kinds are tried too; with --kube-controller-manager the objects are named that the garbage collector deletes in its first look.
+The API server is Kubernetes' own for custom resources, which is part of this program. With --kube-apiserver it is
+yours, and built-in kinds are tried too; with --kube-controller-manager the objects are named that the garbage
+collector deletes in its first look.
 
-Everything runs in a temporary folder of your own, in processes that end with this one. It takes disk space of the size of the
-snapshot for each member, and contacts no other machine: webhooks and aggregated APIs are not checked, except the conversion of a
-GROUP that --conversion-webhook or --conversion-exec name.
+Everything runs in a temporary folder of your own, in processes that end with this one. It takes disk space of the
+size of the snapshot for each member, and contacts no other machine: webhooks and aggregated APIs are not checked,
+except the conversion of a GROUP that --conversion-webhook or --conversion-exec name.
 
-With --policy, every object meets ValidatingAdmissionPolicies that you plan to enforce, as "etcdshift policy check" has it.
+With --policy, every object meets ValidatingAdmissionPolicies that you plan to enforce, as "etcdshift policy check"
+has it.
 
 With --after, both are rehearsed, and only what fails in FILE and not in SNAPSHOT decides the exit status.
 
@@ -54,16 +57,22 @@ Exit status: 0 nothing fails, 1 something fails, 2 usage, 5 could not rehearse, 
 		Flags: readFlags("have the API server decrypt values with",
 			&cli.StringFlag{Name: "after", Usage: "also rehearse `FILE`, a changed copy of SNAPSHOT, and compare"},
 			&cli.StringFlag{Name: "kube-apiserver", Usage: "run the API server `BINARY`"},
-			&cli.StringFlag{Name: "kube-controller-manager", Usage: "run the garbage collector of `BINARY`; takes --kube-apiserver"},
-			&cli.StringSliceFlag{Name: "policy", Usage: "have all objects meet the ValidatingAdmissionPolicies in `FILE`; may be repeated"},
+			&cli.StringFlag{Name: "kube-controller-manager",
+				Usage: "run the garbage collector of `BINARY`; takes --kube-apiserver"},
+			&cli.StringSliceFlag{Name: "policy", Usage: "have all objects meet the ValidatingAdmissionPolicies in " +
+				"`FILE`; may be repeated"},
 			&cli.IntFlag{Name: "members", Value: 1, Usage: "restore `N` members of a cluster"},
 			&cli.IntFlag{Name: "sample", Value: 1000, Usage: "try writes of `N` objects a kind"},
-			&cli.Int64Flag{Name: "bump-revision", Value: transform.DefaultBumpRevision, Usage: "raise revisions by `N` in the restore"},
-			&cli.StringSliceFlag{Name: "conversion-webhook", Usage: "`GROUP=URL`: ask a webhook at URL to convert objects; may be repeated"},
-			&cli.StringSliceFlag{Name: "conversion-exec", Usage: "`GROUP=COMMAND`: have a command convert them; may be repeated"},
+			&cli.Int64Flag{Name: "bump-revision", Value: transform.DefaultBumpRevision,
+				Usage: "raise revisions by `N` in the restore"},
+			&cli.StringSliceFlag{Name: "conversion-webhook",
+				Usage: "`GROUP=URL`: ask a webhook at URL to convert objects; may be repeated"},
+			&cli.StringSliceFlag{Name: "conversion-exec",
+				Usage: "`GROUP=COMMAND`: have a command convert them; may be repeated"},
 			&cli.StringFlag{Name: "conversion-ca", Usage: "trust webhooks that the certificates in `FILE` vouch for"},
 			&cli.BoolFlag{Name: "hold", Usage: "let the servers run for kubectl until Ctrl-C; takes --kubeconfig"},
-			&cli.StringFlag{Name: "kubeconfig", Usage: "with --hold, write a kubeconfig to `FILE`, which must not exist"},
+			&cli.StringFlag{Name: "kubeconfig", Usage: "with --hold, write a kubeconfig to `FILE`, which " +
+				"must not exist"},
 			&cli.StringFlag{Name: "dir", Usage: "make the temporary folder in `DIR` (default: the system's)"},
 			outputFlag("text", "json", "junit")),
 		Action: checking(runRehearse),
@@ -169,7 +178,8 @@ func (d *rehearsalDocument) compare(in inputInfo, after rehearsal) {
 	changed := rehearse.Compare(d.done, after.done)
 	d.After = &rehearsalAfter{in, after}
 	d.Differences = &rehearsalDifferences{
-		report.Diagnosed(&finding.Report{Findings: changed.Broken}).Findings, report.Diagnosed(&finding.Report{Findings: changed.Mended}).Findings,
+		report.Diagnosed(&finding.Report{Findings: changed.Broken}).Findings,
+		report.Diagnosed(&finding.Report{Findings: changed.Mended}).Findings,
 	}
 }
 
@@ -178,9 +188,11 @@ func (d *rehearsalDocument) verdict() error {
 	switch {
 	case d.After != nil && len(d.Differences.Broken) > 0:
 		more := phrase.Count(len(d.Differences.Broken), "finding")
-		return &failure{exitFound, fmt.Errorf("%s: %s that %s does not have", d.After.Input.Path, more, d.Input.Path), explainCode}
+		return &failure{exitFound, fmt.Errorf("%s: %s that %s does not have", d.After.Input.Path, more, d.Input.Path),
+			explainCode}
 	case d.After == nil && !d.Passed:
-		return &failure{exitFound, fmt.Errorf("%s: %s found", d.Input.Path, phrase.Count(d.Errors+d.Warnings, "failure")), explainCode}
+		return &failure{exitFound, fmt.Errorf("%s: %s found", d.Input.Path,
+			phrase.Count(d.Errors+d.Warnings, "failure")), explainCode}
 	}
 	return nil
 }
@@ -192,10 +204,12 @@ func rehearseConfig(c *cli.Context) (cfg rehearse.Config, err error) {
 		APIServer: c.String("kube-apiserver"), ControllerManager: c.String("kube-controller-manager"),
 		Policies: policy.Choice{Files: c.StringSlice("policy")},
 	}
-	if _, err := cfg.Policies.Load(c.Context, policy.Validating); err != nil { // before the restore, which takes its time
+	// before the restore, which takes its time
+	if _, err := cfg.Policies.Load(c.Context, policy.Validating); err != nil {
 		return cfg, err
 	}
-	for flag, n := range map[string]int64{"bump-revision": cfg.Bump, "members": int64(cfg.Members), "sample": int64(cfg.Sample)} {
+	for flag, n := range map[string]int64{"bump-revision": cfg.Bump, "members": int64(cfg.Members),
+		"sample": int64(cfg.Sample)} {
 		if n < 1 {
 			return cfg, usagef(commandPath(c), "--%s is %d; it takes a number from 1", flag, n)
 		}

@@ -37,7 +37,8 @@ func hold(ctx context.Context, c *cli.Context, api *rest.Config) (err error) {
 	server := &http.Server{Handler: proxy, ReadHeaderTimeout: 10 * time.Second}
 	defer server.Close()
 	path := c.String("kubeconfig")
-	written, err := writeKubeconfig(path, serve.Endpoint{Name: "rehearsal", Address: l.Addr().String(), Credentials: credentials})
+	written, err := writeKubeconfig(path, serve.Endpoint{Name: "rehearsal", Address: l.Addr().String(),
+		Credentials: credentials})
 	if err != nil {
 		return err
 	}

@@ -59,7 +59,10 @@ func (r *rehearsal) print(p *render.Page, in inputInfo) {
 	r.printKinds(p)
 	if len(r.NotChecked) > 0 {
 		p.Printf("\nnot checked\n")
-		p.Lines("   ", stream.Mapped(r.NotChecked, func(n rehearse.NotChecked) string { return n.What + ": " + n.Reason }))
+		p.Lines("   ", stream.Mapped(r.NotChecked, func(n rehearse.NotChecked) string {
+			return n.What + ": " +
+				n.Reason
+		}))
 	}
 	if len(r.Findings) > 0 {
 		p.Printf("\n")
@@ -72,7 +75,8 @@ func (r *rehearsal) printKinds(p *render.Page) {
 	var odd []string
 	for _, k := range r.Kinds {
 		if k.Failed > 0 || k.NotChecked != "" {
-			text := fmt.Sprintf("%s: %s, %d tried, %d failed", k.Resource, phrase.Count(k.Objects, "object"), k.Tried, k.Failed)
+			text := fmt.Sprintf("%s: %s, %d tried, %d failed", k.Resource, phrase.Count(k.Objects, "object"),
+				k.Tried, k.Failed)
 			if k.NotChecked != "" {
 				text += "; " + k.NotChecked
 			}
@@ -116,7 +120,8 @@ func (r *rehearsal) suite(in inputInfo) junitSuite {
 		s.add(c)
 	}
 	for _, n := range r.NotChecked {
-		s.add(junitCase{Name: render.Printable(n.What), Class: "etcdshift.rehearse.coverage", Skipped: &junitText{Message: render.Printable(n.Reason)}})
+		s.add(junitCase{Name: render.Printable(n.What), Class: "etcdshift.rehearse.coverage",
+			Skipped: &junitText{Message: render.Printable(n.Reason)}})
 	}
 	all := func(*finding.Code) string { return "" }
 	s.addCodes("etcdshift.rehearse", rehearse.Codes(), &r.done.Found, finding.Warning, all)

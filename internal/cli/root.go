@@ -80,7 +80,9 @@ func commandsFor(specs []transform.Spec) []*cli.Command {
 	})
 }
 
-func runCommands(ctx context.Context, commands []*cli.Command, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+func runCommands(
+	ctx context.Context, commands []*cli.Command, args []string, stdin io.Reader, stdout, stderr io.Writer,
+) int {
 	app := newApp(commands)
 	app.Reader, app.Writer, app.ErrWriter = stdin, stdout, stderr
 	if len(args) > 2 && args[1] == completeWord {
@@ -138,10 +140,11 @@ func program(commands []*cli.Command) *cli.Command {
 		Description: `etcdshift status before.db
 etcdshift migrate calico-v3 before.db after.db
 etcdshift verify after.db`,
-		UsageText: `Flags stand anywhere after the name of a command. "etcdshift COMMAND --help" shows an example of each, and
-"etcdshift help PAGE.md" prints a runbook; "etcdshift help pages" lists them.
+		UsageText: `Flags stand anywhere after the name of a command. "etcdshift COMMAND --help" shows an example of
+each, and "etcdshift help PAGE.md" prints a runbook; "etcdshift help pages" lists them.
 
-SNAPSHOT, IN, OUT and the FILE of --report may be s3://BUCKET/KEY, with the settings of the AWS tools: docs/guides/object-storage.md.`,
+SNAPSHOT, IN, OUT and the FILE of --report may be s3://BUCKET/KEY, with the settings of the AWS tools:
+docs/guides/object-storage.md.`,
 		Subcommands: commands,
 		Flags:       []cli.Flag{cli.VersionFlag},
 	}

@@ -28,14 +28,19 @@ type planStep struct {
 func planSteps() []planStep {
 	steps := []planStep{
 		{command: "migrate storage-versions"},
-		{command: "migrate storage-versions", flags: map[string]any{"crd": []string{"gadgets.example.com"}, "to": "v1alpha1", "managed-fields": "all"}},
+		{command: "migrate storage-versions", flags: map[string]any{"crd": []string{"gadgets.example.com"},
+			"to": "v1alpha1", "managed-fields": "all"}},
 		{command: "rename-node", args: []string{"node-a=worker-a"}},
-		{command: "delete", args: []string{"configmap", "owner-cm"}, flags: map[string]any{"namespace": "team-a", "cascade": "orphan"}},
-		{command: "delete", args: []string{"namespaces", "team-b", "team-a", "kube-system", "default"}, flags: map[string]any{"keep": true}},
+		{command: "delete", args: []string{"configmap", "owner-cm"},
+			flags: map[string]any{"namespace": "team-a", "cascade": "orphan"}},
+		{command: "delete", args: []string{"namespaces", "team-b", "team-a", "kube-system", "default"},
+			flags: map[string]any{"keep": true}},
 		{command: "patch", args: []string{"gadgets"}, flags: map[string]any{
-			"all": true, "all-namespaces": true, "type": "merge", "patch": `{"spec": {"a": 7}, "metadata": {"labels": {"changed": "yes"}}}`,
+			"all": true, "all-namespaces": true, "type": "merge",
+			"patch": `{"spec": {"a": 7}, "metadata": {"labels": {"changed": "yes"}}}`,
 		}},
-		{command: "patch", args: []string{"node/node-a"}, flags: map[string]any{"type": "json", "patch": `[{"op": "add", "path": "/spec/unschedulable", "value": true}]`}},
+		{command: "patch", args: []string{"node/node-a"}, flags: map[string]any{"type": "json",
+			"patch": `[{"op": "add", "path": "/spec/unschedulable", "value": true}]`}},
 		{command: "policy apply", flags: map[string]any{"filename": []string{"policy.yaml"}}},
 		{command: "compact"},
 		{command: "sanitize", flags: map[string]any{"keep-names": true, "key": "key"}},
@@ -162,7 +167,8 @@ func TestFlagsOfRun(t *testing.T) {
 		writePlan(t, "plan.yaml", planStep{command: "migrate calico-v3", flags: map[string]any{name: "x"}})
 		status, _, stderr := runWords("run", "plan.yaml", "before.db", "out.db")
 		require.Equal(t, exitUsage, status, name)
-		require.Contains(t, stderr, fmt.Sprintf("plan.yaml:1: %q belongs to the whole run: etcdshift run --%s", name, name))
+		require.Contains(t, stderr, fmt.Sprintf("plan.yaml:1: %q belongs to the whole run: etcdshift run --%s", name,
+			name))
 	}
 }
 

@@ -27,18 +27,20 @@ func saveCommand() *cli.Command {
 		Description: `etcdshift save before.db --cacert ca.crt --cert etcd.crt --key etcd.key \
     --endpoints https://10.0.0.1:2379,https://10.0.0.2:2379
 ETCDCTL_USER=root:PASSWORD etcdshift save before.db`,
-		UsageText: `Takes the snapshot that "etcdctl snapshot save" takes, with the flags and variables (ETCDCTL_ENDPOINTS) of etcdctl; a flag wins
-over its variable. Of several endpoints, followers come before the leader. A learner, a member without a leader, with an alarm CORRUPT,
-or more than --max-lag raft entries behind the newest is refused, and the member must confirm with its leader that it is up to date. If a
-download breaks off, the next member is tried from the start, all of them three times.
+		UsageText: `Takes the snapshot that "etcdctl snapshot save" takes, with the flags and variables
+(ETCDCTL_ENDPOINTS) of etcdctl; a flag wins over its variable. Of several endpoints, followers come before the
+leader. A learner, a member without a leader, with an alarm CORRUPT, or more than --max-lag raft entries behind the
+newest is refused, and the member must confirm with its leader that it is up to date. If a download breaks off, the
+next member is tried from the start, all of them three times.
 
-OUT has mode 0600, replaces no file, and appears only after it was received whole, read back and synced; its SHA-256 is compared with
-the member's. Name members, not a load balancer. Of a cluster that has lost its quorum, "etcdctl snapshot save" still takes what a
-member has.
+OUT has mode 0600, replaces no file, and appears only after it was received whole, read back and synced; its SHA-256
+is compared with the member's. Name members, not a load balancer. Of a cluster that has lost its quorum, "etcdctl
+snapshot save" still takes what a member has.
 
 Exit status: 0 saved, 1 failed or no member fits, 2 usage, 130 interrupted. With any but 0 there is no OUT.`,
 		Flags: append(etcdFlags(),
-			&cli.Int64Flag{Name: "max-lag", Value: save.DefaultMaxLag, Usage: "refuse a member more than `N` raft entries behind the newest"},
+			&cli.Int64Flag{Name: "max-lag", Value: save.DefaultMaxLag,
+				Usage: "refuse a member more than `N` raft entries behind the newest"},
 			textOrJSON(), quietFlag()),
 		Action: taking(runSave),
 	}
@@ -83,7 +85,8 @@ func runSave(c *cli.Context, args []string) error {
 	}
 	warn(c, r.Warnings...)
 	if err := printSaved(c, out, r); err != nil {
-		return &failure{exitFailed, fmt.Errorf("%w (%s: %s)", err, out, transform.Written), "the snapshot was saved; only printing failed"}
+		return &failure{exitFailed, fmt.Errorf("%w (%s: %s)", err, out, transform.Written),
+			"the snapshot was saved; only printing failed"}
 	}
 	return nil
 }
@@ -116,7 +119,8 @@ func download(ctx context.Context, c *cli.Context, out string, o save.Options) (
 
 func printSaved(c *cli.Context, out string, r *save.Result) error {
 	if wantsJSON(c) {
-		doc := saved{answerTo("SavedSnapshot"), r.FileInfo, r.Member, listed(r.Refused), listed(r.Failed), listed(r.Warnings)}
+		doc := saved{answerTo("SavedSnapshot"), r.FileInfo, r.Member, listed(r.Refused), listed(r.Failed),
+			listed(r.Warnings)}
 		return render.JSON(c.App.Writer, doc)
 	}
 	_, err := fmt.Fprintf(c.App.Writer, "%s: %s, revision %d, %s, sha256 %s\n",

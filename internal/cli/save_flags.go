@@ -25,7 +25,8 @@ func etcdFlags() []cli.Flag {
 		return &cli.DurationFlag{Name: name, Usage: usage, Value: value, Category: category}
 	}
 	return []cli.Flag{
-		&cli.StringSliceFlag{Name: "endpoints", Category: category, Usage: "ask the members at these `URLS`, with commas (default: 127.0.0.1:2379)"},
+		&cli.StringSliceFlag{Name: "endpoints", Category: category,
+			Usage: "ask the members at these `URLS`, with commas (default: 127.0.0.1:2379)"},
 		text("cacert", "verify servers with the CA certificates in `FILE`"),
 		text("cert", "the certificate of this client, in `FILE`"),
 		text("key", "its key, in `FILE`"),
@@ -38,7 +39,8 @@ func etcdFlags() []cli.Flag {
 		span("command-timeout", "give up after `TIME`; 0 is never", 0),
 		span("keepalive-time", "ping a silent server after `TIME`", 2*time.Second),
 		span("keepalive-timeout", "wait `TIME` for its answer", 6*time.Second),
-		&cli.StringFlag{Name: "discovery-srv", Aliases: []string{"d"}, Usage: "find endpoints by the SRV records of `DOMAIN`", Category: category},
+		&cli.StringFlag{Name: "discovery-srv", Aliases: []string{"d"},
+			Usage: "find endpoints by the SRV records of `DOMAIN`", Category: category},
 		text("discovery-srv-name", "the `NAME` of the service in them"),
 		yes("insecure-discovery", "accept records without TLS", true),
 	}
@@ -153,7 +155,8 @@ func askPassword(c *cli.Context) (string, error) {
 	password, err := askHidden(c, "Password: ")
 	if errors.Is(err, errNoTerminal) {
 		err = usagef(commandPath(c), "--user has no password, and %w", err)
-		err = &failure{exitUsage, err, "give it as NAME:PASSWORD in ETCDCTL_USER, or in ETCDCTL_PASSWORD: other users can see the flags of a process"}
+		err = &failure{exitUsage, err, "give it as NAME:PASSWORD in ETCDCTL_USER, or in ETCDCTL_PASSWORD: other " +
+			"users can see the flags of a process"}
 	}
 	return password, err
 }

@@ -37,8 +37,9 @@ func planSchema() string {
 	e.SetEscapeHTML(false)
 	e.SetIndent("", "  ")
 	if err := e.Encode(object{
-		"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "Plan", "type": "object", "additionalProperties": false,
-		"required": []string{"apiVersion", "kind", "steps"},
+		"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "Plan", "type": "object",
+		"additionalProperties": false,
+		"required":             []string{"apiVersion", "kind", "steps"},
 		"properties": object{
 			"apiVersion": object{"enum": []string{"etcdshift/v1"}},
 			"kind":       object{"enum": []string{"Plan"}},
@@ -52,7 +53,8 @@ func planSchema() string {
 
 // stepSchema is the schema of a step with a command.
 func stepSchema(s *transform.Spec) object {
-	fields, required := object{"command": object{"enum": []string{s.Command()}, "description": s.Usage}}, []string{"command"}
+	fields, required := object{"command": object{"enum": []string{s.Command()}, "description": s.Usage}},
+		[]string{"command"}
 	if words := strings.Fields(s.Rest); len(words) > 0 {
 		args := object{"type": "array", "items": textSchema(), "description": s.Rest}
 		if least := len(words) - strings.Count(s.Rest, " [") - strings.Count(s.Rest[:1], "["); least > 0 {
@@ -126,10 +128,14 @@ func TestSchemasPlan(t *testing.T) {
 	}
 	const head = "apiVersion: etcdshift/v1\nkind: Plan\nsteps:\n"
 	for _, text := range []string{
-		"kind: Plan", head + "- {}", head + "- command: kcp purge", head + "- command: run", head + "- command: migrate calico-v3\n  more: 1",
-		head + "- {command: migrate calico-v3, args: [x]}", head + "- {command: migrate calico-v3, flags: {keep: true}}",
-		head + "- {command: migrate calico-v3, flags: {keep-v1: maybe}}", head + "- {command: migrate calico-v3, flags: {uids: old}}",
-		head + "- {command: migrate calico-v3, flags: {dry-run: true}}", head + "- {command: migrate calico-v3, allow: [nothing]}",
+		"kind: Plan", head + "- {}", head + "- command: kcp purge", head + "- command: run",
+		head + "- command: migrate calico-v3\n  more: 1",
+		head + "- {command: migrate calico-v3, args: [x]}",
+		head + "- {command: migrate calico-v3, flags: {keep: true}}",
+		head + "- {command: migrate calico-v3, flags: {keep-v1: maybe}}",
+		head + "- {command: migrate calico-v3, flags: {uids: old}}",
+		head + "- {command: migrate calico-v3, flags: {dry-run: true}}",
+		head + "- {command: migrate calico-v3, allow: [nothing]}",
 		head + "- {command: migrate storage-versions, flags: {crd: {}}}",
 	} {
 		require.False(t, valid(text), text)

@@ -299,7 +299,10 @@ func schemaFolder() string {
 // allow.
 func documentedMain() {
 	report := slices.Index(os.Args, "--report") + 1
-	if report == 0 && !slices.ContainsFunc(os.Args, func(a string) bool { return a == "json" || a == "jsonl" || a == "-ojson" }) {
+	if report == 0 && !slices.ContainsFunc(os.Args, func(a string) bool {
+		return a == "json" || a == "jsonl" ||
+			a == "-ojson"
+	}) {
 		os.Exit(Main(os.Stdout, os.Stderr))
 	}
 	var printed bytes.Buffer

@@ -61,7 +61,8 @@ func runUntil(t *testing.T, until string, args ...string) (stop func() (status i
 // TestServe: each snapshot has a context; the kubeconfig is the user's alone, and gone at the end.
 func TestServe(t *testing.T) {
 	dir := t.TempDir()
-	all, cluster := recordedFile(t, dir, "kubectl/all.db", "all.db"), recordedFile(t, dir, "calico/before.db", "all.before.db")
+	all, cluster := recordedFile(t, dir, "kubectl/all.db", "all.db"),
+		recordedFile(t, dir, "calico/before.db", "all.before.db")
 	kubeconfig := filepath.Join(dir, "kubeconfig")
 	stop := serving(t, kubeconfig, "--listen", ":0", "-q", "--kubeconfig", kubeconfig, all, cluster)
 	info, err := os.Stat(kubeconfig)
@@ -69,7 +70,8 @@ func TestServe(t *testing.T) {
 	require.Equal(t, os.FileMode(0o600), info.Mode())
 	for name, pods := range map[string]int{"all": 11, "all-2": 0} {
 		config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
-			&clientcmd.ClientConfigLoadingRules{ExplicitPath: kubeconfig}, &clientcmd.ConfigOverrides{CurrentContext: name}).ClientConfig()
+			&clientcmd.ClientConfigLoadingRules{ExplicitPath: kubeconfig},
+			&clientcmd.ConfigOverrides{CurrentContext: name}).ClientConfig()
 		require.NoError(t, err)
 		client, err := kubernetes.NewForConfig(config)
 		require.NoError(t, err)
@@ -100,7 +102,8 @@ func TestServeUnix(t *testing.T) {
 	info, err := os.Stat(socket)
 	require.NoError(t, err)
 	require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
-	client := http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+	client := http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _,
+		_ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "unix", socket)
 	}}}
 	var resp *http.Response

@@ -26,20 +26,23 @@ func signCommand() *cli.Command {
 		Description: `minisign -G -p backup.pub -s backup.key
 etcdshift sign before.db --key backup.key
 etcdshift verify before.db --key backup.pub`,
-		UsageText: `Writes FILE.minisig, a signature of the bytes of FILE as they are: a snapshot, also a compressed one, an archive, a page or a report.
-It has the format of minisign, and minisign checks it too. FILE is read once and not changed.
+		UsageText: `Writes FILE.minisig, a signature of the bytes of FILE as they are: a snapshot, also a compressed
+one, an archive, a page or a report. It has the format of minisign, and minisign checks it too. FILE is read once and
+not changed.
 
-"minisign -G" makes keys. The passphrase of an encrypted secret key is asked for on the terminal, or is the first line of
---passphrase-file.
+"minisign -G" makes keys. The passphrase of an encrypted secret key is asked for on the terminal, or is the first
+line of --passphrase-file.
 
-The trusted comment of a signature is signed too. Without --comment it has the name of FILE and the time of its last change, not of
-the signing: the same FILE, key and flags give the same bytes. Every file that is written has mode 0600 and replaces none.
+The trusted comment of a signature is signed too. Without --comment it has the name of FILE and the time of its last
+change, not of the signing: the same FILE, key and flags give the same bytes. Every file that is written has mode
+0600 and replaces none.
 
 Exit status: 0 written, 1 failed, 2 usage, 130 interrupted. With any but 0 nothing was written, unless the message says
 that only printing failed.`,
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "key", Usage: "sign with the secret key in `FILE`"},
-			&cli.StringFlag{Name: "signature", Usage: "write the signature to `FILE` (default: that of the argument, with .minisig behind it)"},
+			&cli.StringFlag{Name: "signature", Usage: "write the signature to `FILE` (default: that of the argument, " +
+				"with .minisig behind it)"},
 			&cli.StringFlag{Name: "comment", Usage: "sign the line `TEXT` too, in place of name and time"},
 			&cli.StringFlag{Name: "time", Usage: "sign `TIME` (RFC 3339) in place of that of the last change"},
 			&cli.StringFlag{Name: "passphrase-file", Usage: "read the passphrase of the secret key from `FILE`"},
@@ -119,7 +122,9 @@ func commentOf(c *cli.Context) (func(*signature.File) string, error) {
 }
 
 // sign signs the file at path, and publishes the signature.
-func sign(c *cli.Context, path, out string, f *publish.File, key minisign.PrivateKey, comment func(*signature.File) string) error {
+func sign(
+	c *cli.Context, path, out string, f *publish.File, key minisign.PrivateKey, comment func(*signature.File) string,
+) error {
 	reading := progress(c).Phase("reading " + path)
 	file, err := signature.Read(c.Context, path)
 	reading.End()
@@ -136,11 +141,13 @@ func sign(c *cli.Context, path, out string, f *publish.File, key minisign.Privat
 	if err := f.Publish(); err != nil {
 		return err
 	}
-	doc := signedFile{answerTo("Signature"), signedInput{path, hex.EncodeToString(file.SHA256[:]), file.Bytes}, out, signature.KeyID(key.ID()), comment(file)}
+	doc := signedFile{answerTo("Signature"), signedInput{path, hex.EncodeToString(file.SHA256[:]), file.Bytes}, out,
+		signature.KeyID(key.ID()), comment(file)}
 	if wantsJSON(c) {
 		err = render.JSON(c.App.Writer, doc)
 	} else {
-		_, err = fmt.Fprintf(c.App.Writer, "%s: signed with key %s, sha256 %s\n", render.Printable(out), doc.KeyID, doc.File.SHA256)
+		_, err = fmt.Fprintf(c.App.Writer, "%s: signed with key %s, sha256 %s\n", render.Printable(out), doc.KeyID,
+			doc.File.SHA256)
 	}
 	return onlyPrinting(err, out)
 }

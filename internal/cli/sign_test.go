@@ -50,7 +50,8 @@ func TestVerifySwapped(t *testing.T) {
 		return err
 	}
 	var said bytes.Buffer
-	require.Equal(t, exitFailed, runCommands(context.Background(), []*cli.Command{command}, []string{"etcdshift", "verify", "--key", "backup.pub", "before.db"}, nil, &said, &said))
+	require.Equal(t, exitFailed, runCommands(context.Background(), []*cli.Command{command},
+		[]string{"etcdshift", "verify", "--key", "backup.pub", "before.db"}, nil, &said, &said))
 	require.Contains(t, said.String(), "before.db: ")
 }
 
@@ -58,10 +59,12 @@ func TestVerifySwapped(t *testing.T) {
 func TestSignOnlyPrinting(t *testing.T) {
 	signedSnapshot(t)
 	for _, words := range [][]string{
-		{"sign", "before.db", "--key", "backup.key", "--signature", "b"}, {"sign", "before.db", "--key", "backup.key", "--signature", "c", "-o", "json"},
+		{"sign", "before.db", "--key", "backup.key", "--signature", "b"},
+		{"sign", "before.db", "--key", "backup.key", "--signature", "c", "-o", "json"},
 	} {
 		var stderr bytes.Buffer
-		require.Equal(t, exitFailed, Run(context.Background(), append([]string{"etcdshift"}, words...), nil, broken{}, &stderr))
+		require.Equal(t, exitFailed, Run(context.Background(), append([]string{"etcdshift"}, words...), nil,
+			broken{}, &stderr))
 		require.Regexp(t, `: written\)\nhint: what was asked for was written; only printing failed\n$`, stderr.String())
 	}
 	for _, name := range []string{"b", "c"} {

@@ -21,16 +21,18 @@ func sizesCommand() *cli.Command {
 		Description: `etcdshift sizes before.db
 etcdshift sizes --by field before.db
 etcdshift sizes --top 50 -o json before.db`,
-		UsageText: `Says what fills the file: live values against history (what was written over or deleted) against free pages, and the live
-values by resource, namespace, kind of the owner, and field. LIVE and HISTORY are the bytes of records, with
-keys. Each list has the most LIVE bytes first, then the most HISTORY, then the names in order.
+		UsageText: `Says what fills the file: live values against history (what was written over or deleted) against
+free pages, and the live values by resource, namespace, kind of the owner, and field. LIVE and HISTORY are the bytes
+of records, with keys. Each list has the most LIVE bytes first, then the most HISTORY, then the names in order.
 
-For "mvcc: database space exceeded" it estimates, within about 2%, what a compaction and a defragmentation would save. A snapshot is
-as large as the database it was saved from, free pages included, and so is a member that is restored from it.
+For "mvcc: database space exceeded" it estimates, within about 2%, what a compaction and a defragmentation would
+save. A snapshot is as large as the database it was saved from, free pages included, and so is a member that is
+restored from it.
 
 Exit status: 0 read, 1 could not be read or is damaged, 2 usage, 130 interrupted.`,
 		Flags: readFlags("decrypt values with",
-			oneOf(&cli.StringFlag{Name: "by", Usage: "list all by `WHAT`: resource, namespace, owner or field (default: the largest of each)"},
+			oneOf(&cli.StringFlag{Name: "by", Usage: "list all by `WHAT`: resource, namespace, owner or field " +
+				"(default: the largest of each)"},
 				"resource", "namespace", "owner", "field"),
 			&cli.IntFlag{Name: "top", Value: 10, Usage: "list the `N` largest"},
 			textOrJSON()),
@@ -103,7 +105,8 @@ func printSizes(c *cli.Context, s *inspect.Sizes) error {
 	}
 	if len(s.Largest) > 0 && !c.IsSet("by") {
 		p.Printf("\n")
-		p.Table([]any{"LARGEST VALUES", "BYTES"}, stream.Mapped(s.Largest, func(l inspect.Largest) []any { return []any{l.Key, l.Bytes} })...)
+		p.Table([]any{"LARGEST VALUES", "BYTES"}, stream.Mapped(s.Largest,
+			func(l inspect.Largest) []any { return []any{l.Key, l.Bytes} })...)
 	}
 	return p.Flush()
 }
@@ -143,8 +146,9 @@ func (l sizeList) print(p *render.Page, most int) {
 		}
 		return row[:4]
 	}
-	p.Table(cells(strings.ToUpper(l.by), "OBJECTS", "LIVE", "OF ALL", "HISTORY"), stream.Mapped(all[:min(len(all), most)], func(s inspect.Share) []any {
-		return cells(cmp.Or(s.Name, l.none), s.Objects, s.Live, share(s.Live, live), s.History)
-	})...)
+	p.Table(cells(strings.ToUpper(l.by), "OBJECTS", "LIVE", "OF ALL", "HISTORY"),
+		stream.Mapped(all[:min(len(all), most)], func(s inspect.Share) []any {
+			return cells(cmp.Or(s.Name, l.none), s.Objects, s.Live, share(s.Live, live), s.History)
+		})...)
 	p.First("", nil, most, len(all), "; --by "+l.by+" lists them all")
 }

@@ -139,7 +139,8 @@ func (u unusable) Unwrap() error { return u.error }
 
 // Hint returns that of the error in it, or else how to find another file.
 func (u unusable) Hint() string {
-	return cmp.Or(hintFor(u.error), "give the file of the API servers' --encryption-provider-config; its KMS plugins must run on this machine")
+	return cmp.Or(hintFor(u.error), "give the file of the API servers' --encryption-provider-config; its KMS plugins "+
+		"must run on this machine")
 }
 
 // Close ends reading, and invalidates all values that were read.
@@ -212,7 +213,8 @@ func snapshotFirst(c *cli.Context, args []string, err error) error {
 		return missingSnapshot(c, strings.Fields(c.Command.ArgsUsage), args, err)
 	}
 	words := slices.Concat(args[at:at+1], args[:at], args[at+1:])
-	return &failure{exitUsage, err, fmt.Sprintf("the snapshot stands first: etcdshift %s %s", commandPath(c), render.Printable(strings.Join(words, " ")))}
+	return &failure{exitUsage, err, fmt.Sprintf("the snapshot stands first: etcdshift %s %s", commandPath(c),
+		render.Printable(strings.Join(words, " ")))}
 }
 
 // input waits for the file's digest. A wrong one is no error: the inputInfo says so.
@@ -265,12 +267,14 @@ func checkPrefixes(c *cli.Context, err error, files ...*opened) error {
 		others = append(others, layouts.LeftOut()...)
 	}
 	err = inFiles(err, paths...)
-	missing := slices.ContainsFunc([]error{inspect.ErrUnknownType, kcp.ErrNoShard, kcp.ErrNoCache}, func(is error) bool { return errors.Is(err, is) })
+	missing := slices.ContainsFunc([]error{inspect.ErrUnknownType, kcp.ErrNoShard, kcp.ErrNoCache},
+		func(is error) bool { return errors.Is(err, is) })
 	if len(vacant) > 0 && (missing || statusOf(err) == exitUsage) {
 		err = nil
 	}
 	for _, prefix := range vacant {
-		longer := slices.DeleteFunc(sorted(others), func(other string) bool { return !strings.HasPrefix(other, prefix+"/") })
+		longer := slices.DeleteFunc(sorted(others),
+			func(other string) bool { return !strings.HasPrefix(other, prefix+"/") })
 		err = errors.Join(err, &fileError{paths, fmt.Errorf("%w %q%s", transform.ErrEmptyPrefix, cmp.Or(prefix, "/"),
 			either(" that is not below ", longer))})
 	}
@@ -294,7 +298,8 @@ func inFiles(err error, paths ...string) error {
 	var of *snapshot.FileError
 	var at *fs.PathError // such as of stdout
 	var is *fileError
-	if err == nil || errors.As(err, &of) || errors.As(err, &at) || errors.As(err, &is) || errors.Is(err, context.Canceled) {
+	if err == nil || errors.As(err, &of) || errors.As(err, &at) || errors.As(err, &is) ||
+		errors.Is(err, context.Canceled) {
 		return err
 	}
 	if f, ok := err.(*failure); ok {

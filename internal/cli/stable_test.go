@@ -82,18 +82,26 @@ func decoded(t *testing.T, text string) (schema map[string]any) {
 // a loss.
 // Adding is not.
 func TestStableNoticesLoss(t *testing.T) {
-	old := `{"type":"object","required":["a"],"properties":{"a":{"type":"string","enum":["x","y"]},"b":{"type":"array","items":{"type":"integer"}}}}`
+	old :=
+		`{"type":"object","required":["a"],"properties":{"a":{"type":"string","enum":["x","y"]},"b":{"type":"array",` +
+			`"items":{"type":"integer"}}}}`
 	for now, want := range map[string]string{
 		old: "",
-		`{"type":"object","required":["a","c"],"properties":{"a":{"type":"string","enum":["x","y","z"]},"b":{"type":"array","items":{"type":"integer"}},"c":{}}}`: "",
-		`{"type":"object","required":["a"],"properties":{"a":{"type":"string","enum":["x","y"]}}}`:                                                                "d.b is gone",
-		strings.Replace(old, `"integer"`, `"string"`, 1):                                                                                                          `d.b[]: type integer, now string`,
-		strings.Replace(old, `["x","y"]`, `["x"]`, 1):                                                                                                             "d.a: y is no value any more",
-		strings.Replace(old, `["a"]`, `[]`, 1):                                                                                                                    "d.a may be absent now",
+		`{"type":"object","required":["a","c"],"properties":{"a":{"type":"string","enum":["x","y","z"]},` +
+			`"b":{"type":"array","items":{"type":"integer"}},"c":{}}}`: "",
+		`{"type":"object","required":["a"],"properties":{"a":{"type":"string","enum":["x",` +
+			`"y"]}}}`: "d.b is gone",
+		strings.Replace(old, `"integer"`, `"string"`,
+			1): `d.b[]: type integer, now string`,
+		strings.Replace(old, `["x","y"]`, `["x"]`,
+			1): "d.a: y is no value any more",
+		strings.Replace(old, `["a"]`, `[]`,
+			1): "d.a may be absent now",
 	} {
 		require.Equal(t, want, strings.Join(lostFields("d", decoded(t, old), decoded(t, now)), "; "), now)
 	}
-	require.Equal(t, []string{"etcdshift get --all"}, lostLines("etcdshift get\netcdshift get --all\n", "etcdshift get\netcdshift new\n"))
+	require.Equal(t, []string{"etcdshift get --all"}, lostLines("etcdshift get\netcdshift get --all\n",
+		"etcdshift get\netcdshift new\n"))
 }
 
 func lostLines(old, now string) []string {

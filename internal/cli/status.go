@@ -25,12 +25,14 @@ func statusCommand() *cli.Command {
 		ArgsUsage: "SNAPSHOT",
 		Description: `etcdshift status before.db
 etcdshift status -o json before.db`,
-		UsageText: `Reads a file of "etcdctl snapshot save" or a raw member/snap/db, also compressed with gzip, zstd or zip, checks its digest and
-structure and prints a summary. "sha256" is the sum of sha256sum, "hash" of "etcdutl snapshot status", "hashkv" of "etcdctl endpoint
-hashkv". They differ between two saves of the same objects; "content" does not: it covers live keys and values only.
+		UsageText: `Reads a file of "etcdctl snapshot save" or a raw member/snap/db, also compressed with gzip, zstd
+or zip, checks its digest and structure and prints a summary. "sha256" is the sum of sha256sum, "hash" of "etcdutl
+snapshot status", "hashkv" of "etcdctl endpoint hashkv". They differ between two saves of the same objects; "content"
+does not: it covers live keys and values only.
 
-What needs attention comes first, such as objects that break once their version is removed from a CustomResourceDefinition, or that are
-broken already. The table shows the versions at which objects are really stored, regardless of the API and status.storedVersions.
+What needs attention comes first, such as objects that break once their version is removed from a
+CustomResourceDefinition, or that are broken already. The table shows the versions at which objects are really
+stored, regardless of the API and status.storedVersions.
 
 Exit status: 0 read, 1 unreadable or damaged, 2 usage, 130 interrupted.`,
 		Flags:  readFlags("decrypt values with", textOrJSON()),
@@ -86,7 +88,8 @@ func printStatus(w io.Writer, st status) error {
 		kind = "database file (member/snap/db)"
 	}
 	rows := [][]any{
-		{"file", st.Path}, {"kind", kind}, {"size", fileSize(st)}, {"sha256", st.SHA256}, {"digest", st.Digest}, {"hash", st.Hash},
+		{"file", st.Path}, {"kind", kind}, {"size", fileSize(st)}, {"sha256", st.SHA256}, {"digest", st.Digest},
+		{"hash", st.Hash},
 		{"hashkv", st.HashKV}, {"content", st.ContentHash}, {"etcd", st.EtcdVersion},
 	}
 	if st.Archive != nil { // no etcd wrote it
@@ -272,8 +275,10 @@ func printStale(p *render.Page, c *inspect.Catalogue) (found bool) {
 				p.Wrapped("attention  ", fmt.Sprintf("%s %s when %s is removed from %s:",
 					phrase.Count(v.Objects, "object"), is, v.APIVersion, r.Definition.Name))
 			case inspect.Unlisted:
-				const text = "%s %s %s, a version that %s does not list: no API server reads them, nor any list of them:"
-				p.Wrapped("attention  ", fmt.Sprintf(text, phrase.Count(v.Objects, "object"), have, v.APIVersion, r.Definition.Name))
+				const text = "%s %s %s, a version that %s does not list: no API server reads them, nor any " +
+					"list of them:"
+				p.Wrapped("attention  ", fmt.Sprintf(text, phrase.Count(v.Objects, "object"), have, v.APIVersion,
+					r.Definition.Name))
 			default:
 				continue
 			}

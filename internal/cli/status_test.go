@@ -28,7 +28,8 @@ func TestStatusFits(t *testing.T) {
 				require.Greater(t, len(longest), 66, "%s: %s", file, line)
 			}
 			require.Equal(t, strings.TrimRight(line, " "), line)
-			about := strings.HasPrefix(line, "attention") || strings.HasPrefix(line, " ") || strings.HasPrefix(line, "next") || strings.HasPrefix(line, "guide")
+			about := strings.HasPrefix(line, "attention") || strings.HasPrefix(line, " ") ||
+				strings.HasPrefix(line, "next") || strings.HasPrefix(line, "guide")
 			require.False(t, strings.HasPrefix(line, "attention") && !first, "%s: %s", file, line)
 			first = first && about
 		}

@@ -32,7 +32,8 @@ func scratchOf(c *cli.Context, path string, limit int64) (*os.File, error) {
 
 func spool(c *cli.Context, limit int64) (*os.File, error) {
 	if in, is := c.App.Reader.(*os.File); is && render.IsTerminal(in) {
-		return nil, usagef(commandPath(c), `"-" reads a snapshot from standard input, and that is a terminal; give it a file or a pipe`)
+		return nil, usagef(commandPath(c),
+			`"-" reads a snapshot from standard input, and that is a terminal; give it a file or a pipe`)
 	}
 	if err := solidInput(c); err != nil {
 		return nil, fmt.Errorf("standard input: %w", err)
@@ -83,7 +84,8 @@ func spoolTo(file io.Writer, from io.Reader, limit int64) error {
 		n, err = io.Copy(file, io.MultiReader(bytes.NewReader(head), io.LimitReader(from, limit+1-int64(len(head)))))
 	}
 	if n > limit || errors.Is(err, snapshot.ErrExpand) {
-		err = &failure{exitFailed, fmt.Errorf("standard input has more than %d bytes", limit), "if you know what it is, raise the limit with --max-expand"}
+		err = &failure{exitFailed, fmt.Errorf("standard input has more than %d bytes", limit),
+			"if you know what it is, raise the limit with --max-expand"}
 	}
 	return err
 }

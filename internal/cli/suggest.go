@@ -44,11 +44,14 @@ func elsewhere(c *cli.Context, path string) string {
 	}
 	switch word {
 	case "cluster":
-		return fmt.Sprintf("did you mean %q?", strings.Join(append([]string{"etcdshift kcp"}, words[1:min(2, len(words))]...), " "))
+		return fmt.Sprintf("did you mean %q?", strings.Join(append([]string{"etcdshift kcp"},
+			words[1:min(2, len(words))]...), " "))
 	case "restore":
-		return `etcdutl restores: etcdutl snapshot restore FILE --data-dir DIR ...; "etcdshift help restore.md" has the steps`
+		return `etcdutl restores: etcdutl snapshot restore FILE --data-dir DIR ...; "etcdshift help restore.md" has ` +
+			`the steps`
 	case "snapshot":
-		return `"etcdshift status SNAPSHOT" shows what "etcdutl snapshot status" does; "etcdshift save OUT" saves; "etcdshift help restore.md" restores`
+		return `"etcdshift status SNAPSHOT" shows what "etcdutl snapshot status" does; "etcdshift save OUT" saves; ` +
+			`"etcdshift help restore.md" restores`
 	}
 	for _, group := range commands {
 		if slices.ContainsFunc(group.Subcommands, has) {
@@ -60,7 +63,8 @@ func elsewhere(c *cli.Context, path string) string {
 		if len(words) > 1 && slices.ContainsFunc(commands, func(c *cli.Command) bool { return c.Name == words[1] }) {
 			command, rest = words[1], words[2:]
 		}
-		return "a command stands before the file: " + strings.Join(append([]string{"etcdshift", command, word}, rest...), " ")
+		return "a command stands before the file: " + strings.Join(append([]string{"etcdshift", command, word},
+			rest...), " ")
 	}
 	if slices.Contains(kubectl.Commands(), word) {
 		return fmt.Sprintf("kubectl has it: etcdshift kubectl SNAPSHOT %s", word)
@@ -91,15 +95,18 @@ func gone() map[string]string {
 func unknownFlag(path, word string, command *cli.Command) error {
 	err := usagef(path, "unknown flag %q", word)
 	if passesOn(command) {
-		err = &failure{exitUsage, err, fmt.Sprintf("the flags of kubectl stand after SNAPSHOT; %q shows the others", "etcdshift "+path+" --help")}
+		err = &failure{exitUsage, err, fmt.Sprintf("the flags of kubectl stand after SNAPSHOT; %q shows the others",
+			"etcdshift "+path+" --help")}
 	}
 	if hint := gone()[path+" --"+nameOf(word)]; hint != "" {
 		return &failure{exitUsage, err, hint}
 	}
-	if path == "get" && slices.Contains([]string{"chunk-size", "raw", "filename", "f", "subresource", "server-print"}, nameOf(word)) {
+	if path == "get" && slices.Contains([]string{"chunk-size", "raw", "filename", "f", "subresource", "server-print"},
+		nameOf(word)) {
 		return &failure{exitUsage, err, viaKubectl}
 	}
-	return suggest(err, "--"+nameOf(word), stream.Mapped(command.Flags, func(f cli.Flag) string { return "--" + f.Names()[0] }))
+	return suggest(err, "--"+nameOf(word), stream.Mapped(command.Flags,
+		func(f cli.Flag) string { return "--" + f.Names()[0] }))
 }
 
 // suggest adds to the hint of a usage error the known word that is nearest to an unknown one.

@@ -28,21 +28,26 @@ func timelineCommand() *cli.Command {
 		Description: `etcdshift timeline before.db -n shop --since 1h
 etcdshift timeline monday.db tuesday.db deploy,cm -l app=web --since 48211
 etcdshift timeline before.db --manager helm -o jsonl`,
-		UsageText: `Shows what was created, updated and deleted, by revision, each write once. Several snapshots of one cluster fill each other's gaps;
-a gap is a line: of the revisions before a compaction the last write of each key alone is kept. "gone" was deleted in a gap.
+		UsageText: `Shows what was created, updated and deleted, by revision, each write once. Several snapshots of
+one cluster fill each other's gaps; a gap is a line: of the revisions before a compaction the last write of each key
+alone is kept. "gone" was deleted in a gap.
 
-etcd stores neither times nor users. A TIME comes from objects written nearby and is right WITHIN some seconds; -o json has both
-bounds. A MANAGER comes from managedFields: the newest entry, which a write without a change leaves as it was; a deletion has none.
+etcd stores neither times nor users. A TIME comes from objects written nearby and is right WITHIN some seconds; -o
+json has both bounds. A MANAGER comes from managedFields: the newest entry, which a write without a change leaves as
+it was; a deletion has none.
 
-Renewals of Leases, Events and records of API servers about themselves are folded and counted; --all or their TYPE shows them.
---since and --until leave out what is surely earlier or later.
+Renewals of Leases, Events and records of API servers about themselves are folded and counted; --all or their TYPE
+shows them. --since and --until leave out what is surely earlier or later.
 
-Exit status: 0 shown, 1 damaged, or values could not be read, 2 usage, snapshots of two clusters, or a TYPE that no snapshot has, 130 interrupted.`,
+Exit status: 0 shown, 1 damaged, or values could not be read, 2 usage, snapshots of two clusters, or a TYPE that no
+snapshot has, 130 interrupted.`,
 		Flags: readFlags("decrypt values with",
-			&cli.StringFlag{Name: "namespace", Aliases: []string{"n"}, Usage: "show objects in `NAMESPACE` (default: all)"},
+			&cli.StringFlag{Name: "namespace", Aliases: []string{"n"},
+				Usage: "show objects in `NAMESPACE` (default: all)"},
 			allNamespacesFlag(),
 			&cli.StringFlag{Name: "cluster", Usage: "show objects in logical cluster `NAME` of kcp (default: all)"},
-			&cli.StringFlag{Name: "selector", Aliases: []string{"l"}, Usage: "show objects whose labels fit `SELECTOR` at their last write"},
+			&cli.StringFlag{Name: "selector", Aliases: []string{"l"},
+				Usage: "show objects whose labels fit `SELECTOR` at their last write"},
 			&cli.StringFlag{Name: "manager", Usage: "show writes whose newest manager is `NAME`"},
 			&cli.StringFlag{Name: "since", Usage: "begin at `REVISION`, or at a time: " + timeForms},
 			&cli.StringFlag{Name: "until", Usage: "end with `REVISION`, or at a time: " + timeForms},
@@ -78,7 +83,8 @@ func runTimeline(c *cli.Context, args []string) error {
 		if h.same == compare.No {
 			return usagef(commandPath(c), "the snapshots are of different clusters; a timeline is of one")
 		}
-		t := &compare.Timeline{Sides: h.sides, Labels: selector, Manager: c.String("manager"), All: c.Bool("all"), Clock: &h.clock}
+		t := &compare.Timeline{Sides: h.sides, Labels: selector, Manager: c.String("manager"), All: c.Bool("all"),
+			Clock: &h.clock}
 		if err := h.readTimes(); err != nil {
 			return err
 		}
@@ -150,7 +156,8 @@ func (h *historian) printTimeline(t *compare.Timeline) error {
 		if err != nil {
 			return err
 		}
-		if err := list.Begin(timelineDocument{document("Timeline", kept[0].inputInfo), kept, h.same}, "events"); err != nil {
+		if err := list.Begin(timelineDocument{document("Timeline", kept[0].inputInfo), kept, h.same},
+			"events"); err != nil {
 			return err
 		}
 	}
@@ -173,7 +180,8 @@ func (h *historian) printFlow(t *compare.Timeline) error {
 	flow := render.NewFlow(h.c.App.Writer, "TIME", "WITHIN", "REVISION", "WHAT", "OBJECT", "MANAGER")
 	err := stream.Each(t.Events(h.c.Context), func(e *compare.Event) error { return flow.Row(eventCells(e)...) })
 	if err = errors.Join(err, flow.Flush()); err == nil && t.Folded > 0 && !h.options.quiet {
-		fmt.Fprintf(h.c.App.ErrWriter, "folded: %s of Leases, Events and API servers; --all shows them\n", phrase.Count(t.Folded, "write"))
+		fmt.Fprintf(h.c.App.ErrWriter, "folded: %s of Leases, Events and API servers; --all shows them\n",
+			phrase.Count(t.Folded, "write"))
 	}
 	return errors.Join(err, unread(t))
 }

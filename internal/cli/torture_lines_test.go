@@ -19,8 +19,8 @@ type tortureBase struct {
 }
 
 func tortureBases() []tortureBase {
-	widgets := tortureBase{name: "storage", weight: 12, kind: "widgets", object: "widget/raw1", namespace: "default", cluster: "c1",
-		key: "/registry/demo.example.com/widgets/default/raw1"}
+	widgets := tortureBase{name: "storage", weight: 12, kind: "widgets", object: "widget/raw1",
+		namespace: "default", cluster: "c1", key: "/registry/demo.example.com/widgets/default/raw1"}
 	encrypted := widgets
 	encrypted.name, encrypted.weight, encrypted.flags = "encrypted", 6, "--encryption-config ../fix/box.yaml"
 	plain := widgets
@@ -28,7 +28,8 @@ func tortureBases() []tortureBase {
 	return []tortureBase{
 		widgets, encrypted, plain,
 		{"all", 4, "pods", "pod/gated", "a", "/registry/pods/a/gated", "c1", ""},
-		{"kcp", 1, "configmaps", "cm/kube-root-ca.crt", "default", "/registry/core/configmaps/1s485cpq7w4liuqc/default/kube-root-ca.crt", "1s485cpq7w4liuqc", ""},
+		{"kcp", 1, "configmaps", "cm/kube-root-ca.crt", "default",
+			"/registry/core/configmaps/1s485cpq7w4liuqc/default/kube-root-ca.crt", "1s485cpq7w4liuqc", ""},
 		{"calico", 1, "ippools.crd.projectcalico.org", "ippools.crd.projectcalico.org/default-ipv4-ippool", "default",
 			"/registry/crd.projectcalico.org/ippools/default-ipv4-ippool", "c1", ""},
 	}
@@ -41,7 +42,8 @@ func tortureFixtures(t testing.TB, dir string) {
 	write := func(name string, data []byte) {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), data, 0o400))
 	}
-	for name, src := range map[string]string{"storage": "storage/before.db", "etcd": "etcd/etcd-3.7.db", "all": "kubectl/all.db", "calico": "calico/before.db",
+	for name, src := range map[string]string{"storage": "storage/before.db", "etcd": "etcd/etcd-3.7.db",
+		"all": "kubectl/all.db", "calico": "calico/before.db",
 		"kcp": "kcp-claims/shard-1.db", "kcp-root": "kcp-claims/root.db"} {
 		recordedFile(t, dir, src, name+".db")
 	}
@@ -58,9 +60,11 @@ resources:
   - secretbox: {keys: [{name: box, secret: YWFhYWFhYWFhYWFhYWFhYWFhYWFhYWFhYWFhYWFhYWE=}]}
   - identity: {}
 `))
-	write("plan.yaml", []byte("apiVersion: etcdshift/v1\nkind: Plan\nsteps:\n- command: migrate storage-versions\n- command: migrate calico-v3\n"))
+	write("plan.yaml", []byte("apiVersion: etcdshift/v1\nkind: Plan\nsteps:\n- command: migrate storage-versions\n- "+
+		"command: migrate calico-v3\n"))
 	for _, line := range []string{
-		"migrate storage-versions " + dir + "/storage.db " + dir + "/encrypted.db --rewrap --allow pruned-field --encryption-config " + dir + "/box.yaml",
+		"migrate storage-versions " + dir + "/storage.db " + dir +
+			"/encrypted.db --rewrap --allow pruned-field --encryption-config " + dir + "/box.yaml",
 		"kcp extract 1yd25nnf5yvh8dd6 " + dir + "/kcp-root.db " + dir + "/team.archive",
 	} {
 		status, stdout, stderr := runWords(strings.Fields(line)...)
@@ -74,7 +78,8 @@ func signFixtures(t testing.TB, dir string) {
 	testKeys(t, dir)
 	var lines []string
 	for _, b := range tortureBases() {
-		lines = append(lines, "sign "+dir+"/"+b.name+".db --key "+dir+"/backup.key --signature "+dir+"/"+b.name+".minisig")
+		lines = append(lines, "sign "+dir+"/"+b.name+".db --key "+dir+"/backup.key --signature "+dir+"/"+b.name+
+			".minisig")
 	}
 	for _, line := range lines {
 		status, stdout, stderr := runWords(strings.Fields(line)...)
@@ -96,9 +101,12 @@ func tortureLaws() map[string]tortureLaw {
 	chosen := tortureLaw{[]int{0, 1, 2, 3, 4}, []int{0, 4}}
 	return map[string]tortureLaw{
 		"status": show, "sizes": show, "timeline": named, "kubectl": named, "kcp list": show, "__complete": show,
-		"keys": named, "get": named, "grep": named, "history": named, "export": named, "serve": {statuses: []int{1, 2, 130}},
-		"verify": find, "doctor": find, "diff": {statuses: []int{0, 1, 2, 5}}, "policy check": find, "kcp verify": find, "rehearse": find,
-		"report": {[]int{0, 1, 5}, []int{0, 1}}, "delete": chosen, "patch": chosen, "compact": change, "run": change, "migrate": change, "policy apply": change,
+		"keys": named, "get": named, "grep": named, "history": named, "export": named,
+		"serve":  {statuses: []int{1, 2, 130}},
+		"verify": find, "doctor": find, "diff": {statuses: []int{0, 1, 2, 5}}, "policy check": find, "kcp verify": find,
+		"rehearse": find,
+		"report":   {[]int{0, 1, 5}, []int{0, 1}}, "delete": chosen, "patch": chosen, "compact": change, "run": change,
+		"migrate": change, "policy apply": change,
 		"rename-node": change, "prepare-restore": change, "sanitize": change,
 		"kcp extract": change, "kcp purge": change, "kcp import": change, "sign": {[]int{0}, []int{0}},
 	}
@@ -109,12 +117,14 @@ func tortureLaws() map[string]tortureLaw {
 func tortureLines(b tortureBase, number int) (lines [][]string) {
 	turn := func(words ...string) string { return words[number/3%len(words)] }
 	other := "../fix/" + b.name + ".db"
-	text := strings.NewReplacer("IN", "in.db", "OUT", "out", "OTHER", other, "KIND", b.kind, "OBJECT", b.object, "NS", b.namespace, "KEY", b.key, "CLUSTER", b.cluster).Replace(strings.Join([]string{
+	text := strings.NewReplacer("IN", "in.db", "OUT", "out", "OTHER", other, "KIND", b.kind, "OBJECT", b.object, "NS",
+		b.namespace, "KEY", b.key, "CLUSTER", b.cluster).Replace(strings.Join([]string{
 		"status IN" + turn("", " -o json"),
 		"verify IN" + turn("", " -o json"),
 		"doctor IN" + turn("", " -o json", " -o sarif", " -o junit", " --for new-machines"),
 		"sizes IN" + turn("", " -o json"),
-		turn("verify IN --key ../fix/backup.pub --signature ../fix/"+b.name+".minisig", "sign IN --key ../fix/backup.key --signature OUT.minisig"),
+		turn("verify IN --key ../fix/backup.pub --signature ../fix/"+b.name+".minisig",
+			"sign IN --key ../fix/backup.key --signature OUT.minisig"),
 		"keys IN" + turn("", " -o jsonl", " --history", " -o json"),
 		"keys IN KEY --raw --show-secrets" + turn("", " --stored"),
 		"history IN KEY" + turn("", " -o json", " --all"),
@@ -124,23 +134,28 @@ func tortureLines(b tortureBase, number int) (lines [][]string) {
 		"report IN " + turn("OUT.html", "OUT.html --before OTHER"),
 		"export IN" + turn(" -A", " -n NS --show-secrets --needed --all", " -A --crds"),
 		"get IN * -A" + turn(" -o json", " -o yaml --show-secrets", "", " -o wide --stored", " --deleted"),
-		"get IN KIND -A" + turn(" -o wide", " -o json", " -o name --sort-by .metadata.name", " -o custom-columns=N:.metadata.name,A:..a"),
+		"get IN KIND -A" + turn(" -o wide", " -o json", " -o name --sort-by .metadata.name",
+			" -o custom-columns=N:.metadata.name,A:..a"),
 		[]string{ // the same server each time, which takes as long as all else
 			"kubectl IN events -A", "kubectl IN api-resources", "serve IN --unix ../SOCKET",
 			"kubectl IN " + turn("get KIND -A", "describe KIND -A", "get KIND -A -o yaml", "explain KIND", "events -A"),
 		}[number/2%4],
-		[]string{"policy check IN -f ../fix/validating.yaml" + turn("", " -o json"), "policy apply IN OUT -f ../fix/mutating.yaml"}[number/8%2],
+		[]string{"policy check IN -f ../fix/validating.yaml" + turn("", " -o json"),
+			"policy apply IN OUT -f ../fix/mutating.yaml"}[number/8%2],
 		"kcp list IN" + turn("", " -o json"),
 		"kcp extract CLUSTER IN OUT",
 		"kcp purge CLUSTER IN OUT" + turn("", " --scrub"),
-		turn("kcp import ../fix/team.archive IN OUT", "kcp verify ../fix/team.archive IN OTHER", "kcp verify ../fix/team.archive OTHER IN"),
+		turn("kcp import ../fix/team.archive IN OUT", "kcp verify ../fix/team.archive IN OTHER",
+			"kcp verify ../fix/team.archive OTHER IN"),
 		"migrate calico-v3 IN OUT",
 		"migrate storage-versions IN OUT" + turn("", " --report OUT.json --allow invalid --allow undecodable"),
 		"rename-node IN OUT kind-control-plane=n2 " + turn("", "--allow no-such-node"),
 		"prepare-restore IN OUT" + turn("", " --isolate --report OUT.json"),
 		"sanitize IN OUT --keep-names --plaintext",
-		turn("delete IN OUT OBJECT -n NS", "delete IN OUT KIND --all -A", "delete IN OUT KIND -A --where object.metadata.name==\"x\""),
-		turn(`patch IN OUT OBJECT -n NS -p {"metadata":{"labels":{"a":"b"}}}`, `patch IN OUT KIND -A --all --type merge -p {"metadata":{"annotations":{"a":"b"}}}`),
+		turn("delete IN OUT OBJECT -n NS", "delete IN OUT KIND --all -A",
+			"delete IN OUT KIND -A --where object.metadata.name==\"x\""),
+		turn(`patch IN OUT OBJECT -n NS -p {"metadata":{"labels":{"a":"b"}}}`,
+			`patch IN OUT KIND -A --all --type merge -p {"metadata":{"annotations":{"a":"b"}}}`),
 		"compact IN OUT" + turn("", " --keep-revisions 5"),
 		"run ../fix/plan.yaml IN OUT" + turn("", " --dry-run --diff"),
 		"__complete get IN KIND",

@@ -97,7 +97,8 @@ type campaign struct {
 }
 
 func newCampaign(t testing.TB) *campaign {
-	c := &campaign{dir: t.TempDir(), files: map[string][]byte{}, statuses: map[string]map[int]int{}, took: map[string]time.Duration{}, slowest: map[string]tortured{}, largest: map[string]tortured{},
+	c := &campaign{dir: t.TempDir(), files: map[string][]byte{}, statuses: map[string]map[int]int{},
+		took: map[string]time.Duration{}, slowest: map[string]tortured{}, largest: map[string]tortured{},
 		messages: map[string]int{}}
 	fix := filepath.Join(c.dir, "fix")
 	tortureFixtures(t, fix)
@@ -124,7 +125,8 @@ func (c *campaign) copy(t *testing.T, w *torturer, number int) {
 		}
 		o := w.run(t, line)
 		wrong := c.check(t, w, base, o)
-		if now, err := os.Stat(in); err != nil || !now.ModTime().Equal(info.ModTime()) || now.Size() != info.Size() || !os.SameFile(now, info) {
+		if now, err := os.Stat(in); err != nil || !now.ModTime().Equal(info.ModTime()) || now.Size() != info.Size() ||
+			!os.SameFile(now, info) {
 			wrong = append(wrong, "the input is another file")
 		}
 		c.count(t, fmt.Sprintf("copy %d of %s, %s", number, base.name, what), o, wrong)
@@ -165,7 +167,8 @@ func (c *campaign) check(t testing.TB, w *torturer, b tortureBase, o tortured) (
 		say("prints control characters")
 	}
 	for line := range strings.Lines(o.Stderr) {
-		if strings.HasPrefix(line, "etcdshift: ") && !strings.Contains(line, "in.db") && path != "kcp verify" && o.Status != exitInterrupted && o.Status != exitAllowed {
+		if strings.HasPrefix(line, "etcdshift: ") && !strings.Contains(line, "in.db") && path != "kcp verify" &&
+			o.Status != exitInterrupted && o.Status != exitAllowed {
 			say("an error does not name the file: %s", strings.TrimSpace(line))
 		}
 	}
@@ -208,7 +211,8 @@ func (c *campaign) sound(t testing.TB, w *torturer, b tortureBase, o tortured) (
 	c.mu.Unlock()
 	if try && verified.Status == 0 {
 		restored := filepath.Join(w.dir, "restored")
-		if r := w.run(t, []string{"etcdutl", "out", "restored"}); r.Status != 0 && !strings.Contains(verified.Stderr, "no digest") {
+		if r := w.run(t, []string{"etcdutl", "out", "restored"}); r.Status != 0 &&
+			!strings.Contains(verified.Stderr, "no digest") {
 			wrong = append(wrong, "etcdutl: "+r.Died+r.Stderr)
 		}
 		require.NoError(t, os.RemoveAll(restored))
@@ -255,9 +259,11 @@ func (c *campaign) print(t testing.TB, n int) {
 		for _, k := range c.statuses[name] {
 			lines += k
 		}
-		fmt.Fprintf(&table, "%-26s %v, %v, at most %v and %d MB\n", name, c.statuses[name], c.took[name].Round(1e9), c.slowest[name].Took.Round(1e6), c.largest[name].Allocated>>20)
+		fmt.Fprintf(&table, "%-26s %v, %v, at most %v and %d MB\n", name, c.statuses[name], c.took[name].Round(1e9),
+			c.slowest[name].Took.Round(1e6), c.largest[name].Allocated>>20)
 	}
-	t.Logf("%d copies, %d command lines, %d broken promises, %d outputs\n%s", n, lines, c.broken.Load(), c.restored, table.String())
+	t.Logf("%d copies, %d command lines, %d broken promises, %d outputs\n%s", n, lines, c.broken.Load(),
+		c.restored, table.String())
 	if os.Getenv("TORTURE_MESSAGES") != "" {
 		for _, m := range slices.Sorted(maps.Keys(c.messages)) {
 			t.Logf("%6d %s", c.messages[m], m)

@@ -75,7 +75,8 @@ func tortureLine(line []string) (status int, stdout, stderr string) {
 	case "serve":
 		return tortureServe(line)
 	case "etcdutl":
-		cfg := etcdutl.RestoreConfig{SnapshotPath: line[1], Name: "m", OutputDataDir: line[2], PeerURLs: []string{"http://localhost:2380"},
+		cfg := etcdutl.RestoreConfig{SnapshotPath: line[1], Name: "m", OutputDataDir: line[2],
+			PeerURLs:       []string{"http://localhost:2380"},
 			InitialCluster: "m=http://localhost:2380", InitialClusterToken: "t"}
 		if err := etcdutl.NewV3(zap.NewNop()).Restore(cfg); err != nil {
 			return 1, "", err.Error()
@@ -99,11 +100,13 @@ func tortureServe(line []string) (status int, stdout, stderr string) {
 	var out, errs bytes.Buffer
 	done := make(chan int, 1)
 	go func() { done <- Run(ctx, append([]string{"etcdshift"}, line...), nil, &out, &errs) }()
-	client := http.Client{Timeout: time.Minute, Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return (&net.Dialer{}).DialContext(ctx, "unix", socket)
-	}}}
+	client := http.Client{Timeout: time.Minute, Transport: &http.Transport{DisableKeepAlives: true,
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, "unix", socket)
+		}}}
 	var answers strings.Builder
-	for _, path := range []string{"/apis", "/api/v1/pods?limit=5", "/api/v1/configmaps", "/apis/demo.example.com/v1beta1/widgets", "/api/v1/secrets"} {
+	for _, path := range []string{"/apis", "/api/v1/pods?limit=5", "/api/v1/configmaps",
+		"/apis/demo.example.com/v1beta1/widgets", "/api/v1/secrets"} {
 		answer, err := client.Get("http://localhost" + path)
 		for tries := 0; err != nil; tries++ { // it does not listen yet, or ends at the file
 			select {

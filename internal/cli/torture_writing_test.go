@@ -136,7 +136,8 @@ func (w *writer) check(t testing.TB, status int, said []byte, changedInput bool)
 		wrong = append(wrong, "another output than undisturbed")
 	case !written && slices.Contains([]int{exitDone, exitAllowed}, status):
 		wrong = append(wrong, "no output")
-	case written && slices.Contains([]int{exitFailed, exitCannotCheck}, status) && bytes.Contains(said, []byte("written")): // stdout failed, after the file
+	case written && slices.Contains([]int{exitFailed, exitCannotCheck}, status) &&
+		bytes.Contains(said, []byte("written")): // stdout failed, after the file
 	case written && status != w.status && status >= 0:
 		wrong = append(wrong, "an output with this status")
 	case status > 5:
@@ -163,8 +164,9 @@ func (w *writer) check(t testing.TB, status int, said []byte, changedInput bool)
 
 // outOfMemory is how Go ends a program that gets no memory: README.md promises status 2 and such
 // words. Go 1.26 does not check one allocation of its garbage collector (runtime.newSpanSPMC).
-var outOfMemory = regexp.MustCompile(`^fatal error: .*(out of memory|cannot allocate memory|reserve page summary memory|cannot map pages)` +
-	`|^SIGSEGV: .*\nPC=.* addr=0x0\n\ngoroutine 0 .*\nruntime\.\(\*spanQueue\)\.tryDrain\(`)
+var outOfMemory = regexp.MustCompile(
+	`^fatal error: .*(out of memory|cannot allocate memory|reserve page summary memory|cannot map pages)` +
+		`|^SIGSEGV: .*\nPC=.* addr=0x0\n\ngoroutine 0 .*\nruntime\.\(\*spanQueue\)\.tryDrain\(`)
 
 // traceOf is a trace of the runtime in what a program said, but for one of too little memory.
 func traceOf(said []byte) []byte {
@@ -179,17 +181,28 @@ func traceOf(said []byte) []byte {
 func TestTraceOf(t *testing.T) {
 	const stack = "\n\ngoroutine 1 [running]:\nmain.main()\n\t/main.go:7 +0x1d\n"
 	for said, want := range map[string]string{
-		"fatal error: runtime: cannot allocate memory" + stack:                                                                                 "",
-		"runtime: x\nfatal error: pageAlloc: out of memory" + stack:                                                                            "",
-		"fatal error: failed to reserve page summary memory" + stack:                                                                           "",
-		"fatal error: concurrent map writes" + stack:                                                                                           "fatal error: ",
-		"fatal error: all goroutines are asleep - deadlock!" + stack:                                                                           "fatal error: ",
-		"fatal error: stack overflow\n\nruntime: out of memory" + stack:                                                                        "fatal error: ",
-		"SIGSEGV: segmentation violation\nPC=0x43 m=0 sigcode=1 addr=0x0\n\ngoroutine 0 gp=0x6 m=0 [idle]:\nruntime.(*spanQueue).tryDrain(0x4": "",
-		"SIGSEGV: segmentation violation\nPC=0x43 m=0 sigcode=1 addr=0x0\n\ngoroutine 7 gp=0x6 m=0 [idle]:\nmain.main(0x4":                     "SIGSEGV",
-		"panic: a" + stack + "fatal error: runtime: out of memory":                                                                             "panic: ",
-		"etcdshift: in.db: out of memory" + stack:                                                                                              "goroutine 1 [",
-		"etcdshift: in.db: no space left on device; cannot allocate memory\n":                                                                  "",
+		"fatal error: runtime: cannot allocate memory" +
+			stack: "",
+		"runtime: x\nfatal error: pageAlloc: out of memory" +
+			stack: "",
+		"fatal error: failed to reserve page summary memory" +
+			stack: "",
+		"fatal error: concurrent map writes" +
+			stack: "fatal error: ",
+		"fatal error: all goroutines are asleep - deadlock!" +
+			stack: "fatal error: ",
+		"fatal error: stack overflow\n\nruntime: out of memory" +
+			stack: "fatal error: ",
+		"SIGSEGV: segmentation violation\nPC=0x43 m=0 sigcode=1 addr=0x0\n\ngoroutine 0 gp=0x6 m=0 " +
+			"[idle]:\nruntime.(*spanQueue).tryDrain(0x4": "",
+		"SIGSEGV: segmentation violation\nPC=0x43 m=0 sigcode=1 addr=0x0\n\ngoroutine 7 gp=0x6 m=0 " +
+			"[idle]:\nmain.main(0x4": "SIGSEGV",
+		"panic: a" + stack +
+			"fatal error: runtime: out of memory": "panic: ",
+		"etcdshift: in.db: out of memory" +
+			stack: "goroutine 1 [",
+		"etcdshift: in.db: no space left on device; cannot " +
+			"allocate memory\n": "",
 	} {
 		require.Equal(t, want, string(traceOf([]byte(said))), "%s", said)
 	}
@@ -208,7 +221,8 @@ func eachWriter(t *testing.T, small int, test func(t *testing.T, w *writer, n in
 	lines := writingLines()
 	for i, line := range lines {
 		if share := (n + len(lines) - 1 - i) / len(lines); share > 0 {
-			t.Run(strings.Join(strings.Fields(line)[:2], " "), func(t *testing.T) { test(t, newWriter(t, line), share) })
+			t.Run(strings.Join(strings.Fields(line)[:2], " "),
+				func(t *testing.T) { test(t, newWriter(t, line), share) })
 		}
 	}
 }
@@ -292,8 +306,10 @@ func TestTortureFaults(t *testing.T) {
 	if err != nil {
 		t.Skip("strace is not installed")
 	}
-	faults := []string{"pwrite64:error=ENOSPC", "write:error=ENOSPC", "fsync:error=EIO", "linkat:error=ENOSPC", "pwrite64:error=EIO", "linkat:error=EIO", "linkat:error=EPERM", "ftruncate:error=ENOSPC",
-		"sync_file_range:error=EIO", "fchmod:error=EPERM", "openat:error=EIO", "openat:error=EMFILE", "pread64:error=EIO", "mmap:error=ENOMEM", "newfstatat:error=EIO", "fstat:error=EIO",
+	faults := []string{"pwrite64:error=ENOSPC", "write:error=ENOSPC", "fsync:error=EIO", "linkat:error=ENOSPC",
+		"pwrite64:error=EIO", "linkat:error=EIO", "linkat:error=EPERM", "ftruncate:error=ENOSPC",
+		"sync_file_range:error=EIO", "fchmod:error=EPERM", "openat:error=EIO", "openat:error=EMFILE",
+		"pread64:error=EIO", "mmap:error=ENOMEM", "newfstatat:error=EIO", "fstat:error=EIO",
 		"copy_file_range:error=EIO", "renameat2:error=EIO", "unlinkat:error=EIO", "readlinkat:error=EIO"}
 	eachWriter(t, 1, func(t *testing.T, w *writer, n int) {
 		faults := faults
@@ -306,7 +322,8 @@ func TestTortureFaults(t *testing.T) {
 			for nth := 1; nth < 400; nth++ {
 				w.renew(t)
 				call, _, _ := strings.Cut(fault, ":")
-				cmd := w.command(strace, "-f", "-qq", "-o", trace, "-e", "trace="+call, "-e", fmt.Sprintf("inject=%s:when=%d", fault, nth))
+				cmd := w.command(strace, "-f", "-qq", "-o", trace, "-e", "trace="+call, "-e",
+					fmt.Sprintf("inject=%s:when=%d", fault, nth))
 				var said bytes.Buffer
 				cmd.Stderr = &said
 				status := exitOf(t, cmd.Run())
@@ -322,7 +339,8 @@ func TestTortureFaults(t *testing.T) {
 					failed++
 				}
 				if wrong := w.check(t, status, said.Bytes(), false); wrong != nil {
-					t.Errorf("%s:when=%d: status %d: %s: %s", fault, nth, status, strings.Join(wrong, "; "), said.String()[:min(said.Len(), 700)])
+					t.Errorf("%s:when=%d: status %d: %s: %s", fault, nth, status, strings.Join(wrong, "; "),
+						said.String()[:min(said.Len(), 700)])
 				}
 			}
 		}

@@ -62,19 +62,21 @@ func TestFlagErrors(t *testing.T) {
 		}
 	})
 	for words, want := range map[string]string{
-		"get --revision 99999999999999999999 a b": `get: --revision is "99999999999999999999"; it takes a whole number up to 9223372036854775807`,
-		"sizes --top 1.5 a":                       `sizes: --top is "1.5"; it takes a whole number`,
-		"--x=1 get":                               `unknown flag "--x=1" here; the flags of a command stand after its name`,
-		"--revision 3 get a b":                    `unknown flag "--revision" here`,
-		"-q status x":                             `unknown flag "-q" here`,
-		"migrate --x calico-v3":                   `migrate: unknown flag "--x" here`,
-		"--version=x":                             `--version is "x"; it takes true or false`,
-		"-v=x":                                    `-v is "x"; it takes true or false`,
-		"--help=x":                                `--help is "x"; it takes true or false`,
-		"get -h=3":                                `get: -h is "3"; it takes true or false`,
-		"help nope":                               `unknown command "nope"`,
-		"help kcp nope":                           `kcp: unknown command "nope"`,
-		"get a":                                   `get: takes SNAPSHOT TYPE[/NAME] [NAME...]; got 1: ["a"]`,
+		"get --revision 99999999999999999999 a b": `get: --revision is "99999999999999999999"; it takes a whole ` +
+			`number up to 9223372036854775807`,
+		"sizes --top 1.5 a": `sizes: --top is "1.5"; it takes a whole number`,
+		"--x=1 get": `unknown flag "--x=1" here; the flags of a command stand after ` +
+			`its name`,
+		"--revision 3 get a b":  `unknown flag "--revision" here`,
+		"-q status x":           `unknown flag "-q" here`,
+		"migrate --x calico-v3": `migrate: unknown flag "--x" here`,
+		"--version=x":           `--version is "x"; it takes true or false`,
+		"-v=x":                  `-v is "x"; it takes true or false`,
+		"--help=x":              `--help is "x"; it takes true or false`,
+		"get -h=3":              `get: -h is "3"; it takes true or false`,
+		"help nope":             `unknown command "nope"`,
+		"help kcp nope":         `kcp: unknown command "nope"`,
+		"get a":                 `get: takes SNAPSHOT TYPE[/NAME] [NAME...]; got 1: ["a"]`,
 	} {
 		status, _, stderr := runWords(strings.Fields(words)...)
 		require.Equal(t, exitUsage, status, words)
@@ -114,5 +116,6 @@ func TestHelpFits(t *testing.T) {
 		}
 	})
 	_, help, _ := runWords("kcp", "import", "--help")
-	require.Contains(t, help, "\nUsage:\n   etcdshift kcp import [flags] ARCHIVE SHARD OUT\n   etcdshift kcp import [flags] --orphans-from SHARD1 SHARD OUT\n\nFlags:\n")
+	require.Contains(t, help, "\nUsage:\n   etcdshift kcp import [flags] ARCHIVE SHARD OUT\n   etcdshift kcp import "+
+		"[flags] --orphans-from SHARD1 SHARD OUT\n\nFlags:\n")
 }

@@ -27,19 +27,22 @@ func verifyCommand() *cli.Command {
 etcdshift verify --encryption-config encryption.yaml before.db
 etcdshift verify --key backup.pub before.db
 etcdshift verify -o json before.db && etcdutl snapshot restore before.db`,
-		UsageText: `Reads the whole file: digest, pages, the free list, the order of records, the numbers of each record against the one before it, and
-every lease, alarm, user, role, member and version that etcd decodes when it starts. "etcdutl snapshot restore" checks the digest
-only. With --encryption-config, also whether its keys decrypt every encrypted value. Of an archive of "kcp extract", also whether
-it still matches its manifest.
+		UsageText: `Reads the whole file: digest, pages, the free list, the order of records, the numbers of each
+record against the one before it, and every lease, alarm, user, role, member and version that etcd decodes when it
+starts. "etcdutl snapshot restore" checks the digest only. With --encryption-config, also whether its keys decrypt
+every encrypted value. Of an archive of "kcp extract", also whether it still matches its manifest.
 
-With --key, first whether the key has signed the file: FILE.minisig of "sign" or of minisign. A signature by another key, of other bytes or
-with another comment is a finding, a missing one or one of minisign's legacy format could not be checked. Of a page, a report or a plan
-(.html, .md, .json, .jsonl, .sarif, .xml, .yaml) and of SHA256SUMS the signature alone is checked.
+With --key, first whether the key has signed the file: FILE.minisig of "sign" or of minisign. A signature by another
+key, of other bytes or with another comment is a finding, a missing one or one of minisign's legacy format could not
+be checked. Of a page, a report or a plan (.html, .md, .json, .jsonl, .sarif, .xml, .yaml) and of SHA256SUMS the
+signature alone is checked.
 
-Of a "fatal" finding etcdutl or a server dies; a server that "lies" starts and serves wrong numbers; it lives with a warning.
+Of a "fatal" finding etcdutl or a server dies; a server that "lies" starts and serves wrong numbers; it lives with a
+warning.
 
 Exit status: 0 nothing found, 1 damage found, 2 usage, 5 could not check, 130 interrupted.`,
-		Flags:  readFlags("see whether every encrypted value can be decrypted with", append(signatureFlags(), textOrJSON())...),
+		Flags: readFlags("see whether every encrypted value can be decrypted with",
+			append(signatureFlags(), textOrJSON())...),
 		Action: checking(runVerify),
 	}
 }
@@ -104,7 +107,8 @@ func runVerify(c *cli.Context, args []string) error {
 	case unsigned != nil:
 		err = fmt.Errorf("%s has no good signature: %d found", args[0], len(v.Findings))
 	case errors.Is(damage, encoding.ErrEncrypted):
-		err = fmt.Errorf("%s: %s that no key of the configuration decrypts", args[0], phrase.Count(len(v.Findings), "value"))
+		err = fmt.Errorf("%s: %s that no key of the configuration decrypts", args[0],
+			phrase.Count(len(v.Findings), "value"))
 	case damage != nil:
 		err = fmt.Errorf("%s is damaged: %d found", args[0], len(v.Findings))
 	default:

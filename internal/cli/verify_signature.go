@@ -19,7 +19,8 @@ import (
 // signatureFlags are those of verify that check a signature.
 func signatureFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.StringFlag{Name: "key", Usage: "check the signature by the public key in `FILE`, or by the 56 characters of one"},
+		&cli.StringFlag{Name: "key", Usage: "check the signature by the public key in `FILE`, or by the 56 " +
+			"characters of one"},
 		&cli.StringFlag{Name: "signature", Usage: "look for the signature in `FILE` (default: SNAPSHOT.minisig)"},
 	}
 }
@@ -35,7 +36,8 @@ type checkedSignature struct {
 // isReport reports whether a path is that of a page, a report, a plan or a list of checksums, of
 // which the signature alone is checked.
 func isReport(path string) bool {
-	return slices.Contains([]string{".html", ".md", ".json", ".jsonl", ".sarif", ".xml", ".yaml"}, filepath.Ext(path)) || filepath.Base(path) == "SHA256SUMS"
+	return slices.Contains([]string{".html", ".md", ".json", ".jsonl", ".sarif", ".xml", ".yaml"},
+		filepath.Ext(path)) || filepath.Base(path) == "SHA256SUMS"
 }
 
 // checkSignature checks the signature where --key was given. An error means that it could not.

@@ -17,8 +17,8 @@ func versionCommand() *cli.Command {
 		Usage: "print the release, and what it is built with",
 		Description: `etcdshift version
 etcdshift version -o json | jq -r .commit`,
-		UsageText: `Says the tag, the commit and its time, and the versions of Go, Kubernetes and etcd whose code is in this program: kinds and fields
-that a newer Kubernetes has are named as unknown.
+		UsageText: `Says the tag, the commit and its time, and the versions of Go, Kubernetes and etcd whose code is
+in this program: kinds and fields that a newer Kubernetes has are named as unknown.
 
 Exit status: 0 done, 1 failed, 2 usage.`,
 		Flags: []cli.Flag{textOrJSON()},
@@ -28,8 +28,10 @@ Exit status: 0 done, 1 failed, 2 usage.`,
 				return render.JSON(c.App.Writer, of)
 			}
 			p := render.NewPage(c.App.Writer)
-			p.Table(nil, []any{programName, of.Tool.Version}, []any{"commit", cmp.Or(of.Commit, "not known")}, []any{"date", cmp.Or(of.Date, "not known")},
-				[]any{"go", of.Go}, []any{"kubernetes", of.Kubernetes}, []any{"etcd", of.Etcd}, []any{"platform", of.Platform})
+			p.Table(nil, []any{programName, of.Tool.Version}, []any{"commit", cmp.Or(of.Commit, "not known")},
+				[]any{"date", cmp.Or(of.Date, "not known")},
+				[]any{"go", of.Go}, []any{"kubernetes", of.Kubernetes}, []any{"etcd", of.Etcd},
+				[]any{"platform", of.Platform})
 			return p.Flush()
 		}),
 	}
@@ -48,8 +50,8 @@ type release struct {
 }
 
 func builtWith() release {
-	r := release{answerHead: answerTo("Version"), Go: runtime.Version(), Kubernetes: serve.KubernetesVersion(), Etcd: "not known",
-		Platform: runtime.GOOS + "/" + runtime.GOARCH}
+	r := release{answerHead: answerTo("Version"), Go: runtime.Version(), Kubernetes: serve.KubernetesVersion(),
+		Etcd: "not known", Platform: runtime.GOOS + "/" + runtime.GOARCH}
 	build, _ := debug.ReadBuildInfo()
 	if build == nil {
 		return r
