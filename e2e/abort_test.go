@@ -40,7 +40,8 @@ func TestAborted(t *testing.T) {
 	require.Zero(t, c.store.count(t, "/registry/"+groupV3+"/"))
 	require.Zero(t, c.store.count(t, "/registry/migration.projectcalico.org/"))
 
-	require.Empty(t, c.collect(t, v1Of("globalnetworkpolicies"), "default.bare-raw"), "nothing else writes to the cluster")
+	require.Empty(t, c.collect(t, v1Of("globalnetworkpolicies"), "default.bare-raw"),
+		"nothing else writes to the cluster")
 	service, err := c.objects.Resource(apiServices()).Get(ctx, "v3."+groupV3, metav1.GetOptions{})
 	require.NoError(t, err)
 	name, _, _ := unstructured.NestedString(service.Object, "spec", "service", "name")

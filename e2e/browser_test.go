@@ -28,7 +28,8 @@ func chromium(t testing.TB) string {
 			return path
 		}
 	}
-	require.FailNow(t, "no browser", "this test looks at a page in one: apt-get install chromium, or name the program in CHROMIUM")
+	require.FailNow(t, "no browser", "this test looks at a page in one: apt-get install chromium, or name the "+
+		"program in CHROMIUM")
 	return ""
 }
 
@@ -43,7 +44,8 @@ type tab struct {
 // openTab opens a file.
 func openTab(t testing.TB, path string) *tab {
 	t.Helper()
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(chromium(t)), chromedp.UserDataDir(t.TempDir()))
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(chromium(t)),
+		chromedp.UserDataDir(t.TempDir()))
 	if os.Geteuid() == 0 {
 		options = append(options, chromedp.NoSandbox) // which needs another user
 	}

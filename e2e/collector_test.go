@@ -60,13 +60,15 @@ func (c *cluster) collectorFlags(t testing.TB) []string {
 	config.CurrentContext = "e2e"
 	path := filepath.Join(t.TempDir(), "kubeconfig")
 	require.NoError(t, clientcmd.WriteToFile(*config, path))
-	return []string{"--kubeconfig=" + path, "--controllers=garbage-collector-controller", "--leader-elect=false", "--secure-port=0", "--v=2"}
+	return []string{"--kubeconfig=" + path, "--controllers=garbage-collector-controller", "--leader-elect=false",
+		"--secure-port=0", "--v=2"}
 }
 
 // createOwned makes a ConfigMap that refers to an owner by a UID.
 func (c *cluster) createOwned(t testing.TB, name string, owner *unstructured.Unstructured, uid types.UID) {
 	t.Helper()
-	obj := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": name}}}
+	obj := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap",
+		"metadata": map[string]any{"name": name}}}
 	obj.SetOwnerReferences([]metav1.OwnerReference{{
 		APIVersion: owner.GetAPIVersion(), Kind: owner.GetKind(), Name: owner.GetName(), UID: uid,
 	}})

@@ -21,8 +21,10 @@ import (
 // deletions are command lines for "kubectl delete" and "etcdshift delete".
 func deletions() []string {
 	return []string{
-		"secret/root -n a", "configmap web-1 web-2 -n a", "configmaps -n a -l app=old", "namespace gone", "gizmos.example.com old-0",
-		"secret/left -n a --cascade=orphan", "secrets --all-namespaces --field-selector type=example.com/kind", "configmaps,secrets --all -n b",
+		"secret/root -n a", "configmap web-1 web-2 -n a", "configmaps -n a -l app=old", "namespace gone",
+		"gizmos.example.com old-0",
+		"secret/left -n a --cascade=orphan", "secrets --all-namespaces --field-selector type=example.com/kind",
+		"configmaps,secrets --all -n b",
 	}
 }
 
@@ -34,9 +36,12 @@ func (c *cluster) createFamily(t testing.TB) {
 	for _, line := range []string{
 		"create namespace a", "create namespace b", "create namespace gone",
 		"create secret generic root -n a", "create secret generic other -n a", "create secret generic left -n a",
-		"create secret generic typed -n a --type=example.com/kind", "create secret generic stays -n a --type=example.com/other",
-		"create configmap web-1 -n a", "create configmap web-2 -n a", "create configmap web-3 -n a", "create configmap old -n a",
-		"label configmap old -n a app=old", "create configmap one -n b", "create secret generic two -n b", "create serviceaccount three -n b",
+		"create secret generic typed -n a --type=example.com/kind",
+		"create secret generic stays -n a --type=example.com/other",
+		"create configmap web-1 -n a", "create configmap web-2 -n a", "create configmap web-3 -n a",
+		"create configmap old -n a",
+		"label configmap old -n a app=old", "create configmap one -n b", "create secret generic two -n b",
+		"create serviceaccount three -n b",
 		"create configmap inside -n gone", "create deployment inside -n gone --image=example.com/none",
 	} {
 		text, ok := k.run(t, strings.Fields(line)...)
@@ -58,12 +63,14 @@ func (c *cluster) createFamily(t testing.TB) {
 func (c *cluster) own(t testing.TB, name string, finalizers []string, r schema.GroupVersionResource, owners ...string) {
 	t.Helper()
 	ctx := context.Background()
-	obj := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": name}}}
+	obj := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap",
+		"metadata": map[string]any{"name": name}}}
 	var refs []metav1.OwnerReference
 	for _, owner := range owners {
 		of, err := c.client(r, "a").Get(ctx, owner, metav1.GetOptions{})
 		require.NoError(t, err)
-		refs = append(refs, metav1.OwnerReference{APIVersion: of.GetAPIVersion(), Kind: of.GetKind(), Name: owner, UID: of.GetUID()})
+		refs = append(refs, metav1.OwnerReference{APIVersion: of.GetAPIVersion(), Kind: of.GetKind(), Name: owner,
+			UID: of.GetUID()})
 	}
 	obj.SetOwnerReferences(refs)
 	obj.SetFinalizers(finalizers)
@@ -80,7 +87,8 @@ type deletion struct {
 // changes are what the report says that the garbage collector does, as difference says it.
 func (d deletion) changes() (all []string) {
 	for _, c := range d.Deletion.Collected {
-		what := map[string]string{"deleted": "deleted ", "released": "changed ", "marked for deletion": "changed "}[c.Does]
+		what := map[string]string{"deleted": "deleted ", "released": "changed ",
+			"marked for deletion": "changed "}[c.Does]
 		if what != "" {
 			all = append(all, what+c.Key)
 		}
@@ -93,7 +101,8 @@ func deleteOffline(t testing.TB, in, line string) (out string, d deletion) {
 	t.Helper()
 	dir := t.TempDir()
 	out = filepath.Join(dir, "out.db")
-	cmd := exec.Command(etcdshift(t), append([]string{"delete", "-q", "-o", "json", in, out}, strings.Fields(line)...)...)
+	cmd := exec.Command(etcdshift(t), append([]string{"delete", "-q", "-o", "json", in, out},
+		strings.Fields(line)...)...)
 	cmd.Stderr = os.Stderr
 	text, err := cmd.Output()
 	require.NoError(t, err, "%s: %s", line, text)
@@ -106,9 +115,11 @@ func deleteOffline(t testing.TB, in, line string) (out string, d deletion) {
 // namespace are collected.
 func (c *cluster) deleteLive(t testing.TB, lines []string, namespace string, collected ...string) {
 	t.Helper()
-	flags := slices.DeleteFunc(c.collectorFlags(t), func(flag string) bool { return strings.HasPrefix(flag, "--controllers=") })
-	manager := start(t, "kube-controller-manager", append(flags, "--controllers=garbage-collector-controller,namespace-controller,"+
-		"persistentvolumeclaim-protection-controller,volumeattributesclass-protection-controller")...)
+	flags := slices.DeleteFunc(c.collectorFlags(t),
+		func(flag string) bool { return strings.HasPrefix(flag, "--controllers=") })
+	manager := start(t, "kube-controller-manager", append(flags,
+		"--controllers=garbage-collector-controller,namespace-controller,"+
+			"persistentvolumeclaim-protection-controller,volumeattributesclass-protection-controller")...)
 	defer manager.stop()
 	k := c.kubectl(t)
 	for _, line := range lines {
@@ -148,15 +159,18 @@ func TestDelete(t *testing.T) {
 	}
 	sortChanges(want)
 	require.Equal(t, []string{
-		"changed /registry/configmaps/a/both", "deleted /registry/configmaps/a/child", "deleted /registry/configmaps/a/grandchild",
-		"changed /registry/configmaps/a/held", "deleted /registry/configmaps/a/of-web", "deleted /registry/configmaps/default/owned-by-gizmo",
+		"changed /registry/configmaps/a/both", "deleted /registry/configmaps/a/child",
+		"deleted /registry/configmaps/a/grandchild",
+		"changed /registry/configmaps/a/held", "deleted /registry/configmaps/a/of-web",
+		"deleted /registry/configmaps/default/owned-by-gizmo",
 	}, want)
 	live.deleteLive(t, deletions(), "a", "grandchild", "of-web")
 	after := live.store.save(t)
 	live.stop()
 
 	restored := startCluster(t, restoreAsIs(t, offline, "--bump-revision", "1000000000", "--mark-compacted"))
-	require.Equal(t, want, restored.collect(t, schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}, "default"))
+	require.Equal(t, want, restored.collect(t, schema.GroupVersionResource{Version: "v1", Resource: "namespaces"},
+		"default"))
 	require.Equal(t, []string{
 		"changed configmaps a/held", "  metadata.deletionTimestamp", // at another time
 	}, differences(t, after, restored.store.save(t)))
@@ -165,8 +179,9 @@ func TestDelete(t *testing.T) {
 // differencesOfDelete are fields that differ after a deletion here and on a server, and why.
 func differencesOfDelete() map[string]string {
 	return map[string]string{
-		"  metadata.deletionTimestamp":  "the collector marks a dependent at another time",
-		"ranges servicenodeports  data": "an API server frees the node ports of missing Services within minutes after its start",
+		"  metadata.deletionTimestamp": "the collector marks a dependent at another time",
+		"ranges servicenodeports  data": "an API server frees the node ports of missing Services within minutes " +
+			"after its start",
 	}
 }
 
@@ -189,7 +204,8 @@ func TestDeleteKinds(t *testing.T) {
 	after := live.store.save(t)
 	live.stop()
 
-	restored := startCluster(t, restoreAsIs(t, offline, "--bump-revision", "1000000000", "--mark-compacted"), baseFlags()...)
+	restored := startCluster(t, restoreAsIs(t, offline, "--bump-revision", "1000000000", "--mark-compacted"),
+		baseFlags()...)
 	restored.collect(t, schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}, "default")
 	changed := ""
 	for _, line := range differences(t, after, restored.store.save(t)) {

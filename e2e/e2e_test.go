@@ -64,7 +64,8 @@ func TestMigrated(t *testing.T) {
 		more     func(t testing.TB, c *cluster)
 	}{
 		{name: "recorded", snapshot: func(t testing.TB) string { return snapshotOf(t, "before") }},
-		{name: "new-uids", snapshot: func(t testing.TB) string { return snapshotOf(t, "before") }, flags: []string{"--uids", "new"}, fresh: true},
+		{name: "new-uids", snapshot: func(t testing.TB) string { return snapshotOf(t, "before") },
+			flags: []string{"--uids", "new"}, fresh: true},
 		{name: "manifest-install", snapshot: installed, more: requireRolling},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -75,7 +76,8 @@ func TestMigrated(t *testing.T) {
 			c.requireNoV1(t)
 			r.requireUIDs(t, served, tc.fresh)
 			c.requireOwners(t)
-			require.Empty(t, c.collect(t, v3("globalnetworkpolicies"), "allow-dns"), "nothing else writes to the cluster")
+			require.Empty(t, c.collect(t, v3("globalnetworkpolicies"), "allow-dns"),
+				"nothing else writes to the cluster")
 			if tc.more != nil {
 				tc.more(t, c)
 			}
@@ -108,7 +110,8 @@ func recordedCollection(t testing.TB) []string {
 	text, err := os.ReadFile(filepath.Join("..", "testdata", "calico", "gc-after-real-controller.txt"))
 	require.NoError(t, err)
 	stored := map[string]string{
-		"cm": "configmaps", "secret": "secrets", "networkpolicies.networking.k8s.io": "networkpolicies", "widgets.example.com": "example.com/widgets",
+		"cm": "configmaps", "secret": "secrets", "networkpolicies.networking.k8s.io": "networkpolicies",
+		"widgets.example.com": "example.com/widgets",
 	}
 	kept := make(map[string]bool)
 	var before, out []string

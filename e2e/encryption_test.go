@@ -23,7 +23,8 @@ const (
 func encryption(t testing.TB, providers ...string) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "encryption.yaml")
-	text := "apiVersion: apiserver.config.k8s.io/v1\nkind: EncryptionConfiguration\nresources:\n- resources: ['*.*']\n  providers:\n  " +
+	text := "apiVersion: apiserver.config.k8s.io/v1\nkind: EncryptionConfiguration\nresources:\n- resources: " +
+		"['*.*']\n  providers:\n  " +
 		strings.Join(providers, "\n  ") + "\n"
 	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 	return path
@@ -44,7 +45,8 @@ func TestEncrypted(t *testing.T) {
 	path = c.store.save(t)
 	c.stop()
 
-	r = runMigration(t, "migrate storage-versions", path, "--rewrap", "--encryption-config", encryption(t, newKey, oldKey, clear))
+	r = runMigration(t, "migrate storage-versions", path, "--rewrap", "--encryption-config",
+		encryption(t, newKey, oldKey, clear))
 	c = startCluster(t, r.restore(t), "--encryption-provider-config="+encryption(t, newKey))
 	require.Len(t, c.requireServed(t), len(served))
 	c.requireEncrypted(t, "/registry/projectcalico.org/", "k8s:enc:secretbox:v1:new:")
@@ -71,7 +73,8 @@ func encrypted(t testing.TB, config string) (snapshot string) {
 	c := startCluster(t, data, "--encryption-provider-config="+config)
 	ctx := context.Background()
 	_, err := c.client(secrets(), "default").Create(ctx, &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": "probe"}, "data": map[string]any{"word": "aHVzaA=="},
+		"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": "probe"},
+		"data": map[string]any{"word": "aHVzaA=="},
 	}}, metav1.CreateOptions{})
 	require.NoError(t, err)
 	crds, err := c.client(definitions(), "").List(ctx, metav1.ListOptions{})
@@ -84,7 +87,8 @@ func encrypted(t testing.TB, config string) (snapshot string) {
 		kind := schema.GroupVersionResource{Group: group, Version: "v1", Resource: plural}
 		list, err := c.client(kind, "").List(ctx, metav1.ListOptions{})
 		require.NoError(t, err, plural)
-		for i := range list.Items { // an update that changes nothing is written where it changes how the value is encrypted
+		// an update that changes nothing is written where it changes how the value is encrypted
+		for i := range list.Items {
 			obj := &list.Items[i]
 			_, err := c.client(kind, obj.GetNamespace()).Update(ctx, obj, metav1.UpdateOptions{})
 			require.NoError(t, err, "%s %s/%s", plural, obj.GetNamespace(), obj.GetName())
@@ -102,7 +106,8 @@ func (c *cluster) requireEncrypted(t testing.TB, prefix, begins string) {
 	n := 0
 	for key, r := range c.store.records(t) {
 		if strings.HasPrefix(key, prefix) {
-			require.True(t, strings.HasPrefix(r.value, begins), "%s begins with %q", key, r.value[:min(len(r.value), 24)])
+			require.True(t, strings.HasPrefix(r.value, begins), "%s begins with %q", key,
+				r.value[:min(len(r.value), 24)])
 			n++
 		}
 	}

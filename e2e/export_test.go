@@ -41,13 +41,15 @@ func TestExport(t *testing.T) {
 	crds := exported(t, snapshot, "-n", "a", "--crds")
 	require.Len(t, apply(crds), 1)
 	eventually(t, time.Minute, "discovery", func() error {
-		_, err := exec.Command(k.program, append(k.flags, "wait", "--for=condition=Established", "--timeout=1s", "-f", crds)...).Output()
+		_, err := exec.Command(k.program, append(k.flags, "wait", "--for=condition=Established", "--timeout=1s", "-f",
+			crds)...).Output()
 		return err
 	})
 	all := exported(t, snapshot, "-n", "a", "--needed")
 	require.Greater(t, len(apply(all)), 40)
 	versions := func() string {
-		text, ok := k.run(t, "get", "-f", all, "-o", `jsonpath={range .items[*]}{.kind} {.metadata.name} {.metadata.resourceVersion}{"\n"}{end}`)
+		text, ok := k.run(t, "get", "-f", all, "-o",
+			`jsonpath={range .items[*]}{.kind} {.metadata.name} {.metadata.resourceVersion}{"\n"}{end}`)
 		require.True(t, ok, text)
 		return text
 	}

@@ -44,7 +44,8 @@ type fleet struct {
 func TestFleet(t *testing.T) {
 	f := newFleet(t)
 	c := startCluster(t, filepath.Join(t.TempDir(), "empty"))
-	start(t, "kube-controller-manager", append(c.collectorFlags(t), "--controllers=job-controller", "--kube-api-qps=500", "--kube-api-burst=1000")...)
+	start(t, "kube-controller-manager", append(c.collectorFlags(t), "--controllers=job-controller",
+		"--kube-api-qps=500", "--kube-api-burst=1000")...)
 	text, ok := c.kubectl(t).run(t, "create", "namespace", "etcdshift")
 	require.True(t, ok, text)
 	kills := 0
@@ -68,7 +69,8 @@ func TestFleet(t *testing.T) {
 		if len(ended) > 1 {
 			retried++
 		}
-		require.Equal(t, map[bool]int{true: 3}[f.bad[i] != ""], ended[len(ended)-1], "index %d: %s", i, k.logs[strconv.Itoa(i)])
+		require.Equal(t, map[bool]int{true: 3}[f.bad[i] != ""], ended[len(ended)-1], "index %d: %s", i,
+			k.logs[strconv.Itoa(i)])
 	}
 	t.Logf("%d kills of %d indexes", kills, retried)
 	require.Greater(t, kills, 10)
@@ -96,7 +98,8 @@ func indexOf(t testing.TB, pod *corev1.Pod) (index, failures int) {
 // newFleet fills a bucket and lists it.
 func newFleet(t *testing.T) *fleet {
 	t.Helper()
-	f := &fleet{gateway: startGateway(t), list: "s3://plain/fleets/calico-v3.json", bad: map[int]string{}, made: map[string][]byte{}}
+	f := &fleet{gateway: startGateway(t), list: "s3://plain/fleets/calico-v3.json", bad: map[int]string{},
+		made: map[string][]byte{}}
 	dir := t.TempDir()
 	for _, path := range []string{filepath.Dir(dir), filepath.Dir(f.ca)} { // for the user of the Pods
 		require.NoError(t, os.Chmod(path, 0o755))
@@ -105,7 +108,8 @@ func newFleet(t *testing.T) *fleet {
 	var good [][]byte
 	for i := range fleetVariants {
 		path := filepath.Join(dir, fmt.Sprintf("%d.db", i))
-		run(t, "patch", snapshotOf(t, "before"), path, "namespace/default", "--type", "merge", "-p", fmt.Sprintf(`{"metadata":{"labels":{"cluster":"c%d"}}}`, i))
+		run(t, "patch", snapshotOf(t, "before"), path, "namespace/default", "--type", "merge", "-p",
+			fmt.Sprintf(`{"metadata":{"labels":{"cluster":"c%d"}}}`, i))
 		run(t, "migrate", "calico-v3", path, path+".out")
 		content, made := readFile(t, path), readFile(t, path+".out")
 		if i%2 == 0 {
@@ -114,7 +118,8 @@ func newFleet(t *testing.T) *fleet {
 		good, f.made[string(content)] = append(good, content), made
 	}
 	old := filepath.Join(dir, "old.db")
-	run(t, "patch", snapshotOf(t, "before"), old, "clusterinformations.crd.projectcalico.org/default", "--type", "merge", "-p", `{"spec":{"calicoVersion":"v3.30.2"}}`)
+	run(t, "patch", snapshotOf(t, "before"), old, "clusterinformations.crd.projectcalico.org/default", "--type",
+		"merge", "-p", `{"spec":{"calicoVersion":"v3.30.2"}}`)
 	refused := readFile(t, old)
 	for i := range fleetSize {
 		content := good[i%fleetVariants]
@@ -168,7 +173,8 @@ func (f *fleet) requireJob(t testing.TB, c *cluster, k *kubelet, suffix string) 
 		changed = strings.Replace(changed, old, now, 1)
 	}
 	require.NoError(t, os.WriteFile(path, []byte(changed), 0o600))
-	env := fmt.Sprintf("AWS_ENDPOINT_URL=https://127.0.0.1:%s\nAWS_ACCESS_KEY_ID=%s\nAWS_SECRET_ACCESS_KEY=%s\nAWS_CA_BUNDLE=%s\n",
+	env := fmt.Sprintf(
+		"AWS_ENDPOINT_URL=https://127.0.0.1:%s\nAWS_ACCESS_KEY_ID=%s\nAWS_SECRET_ACCESS_KEY=%s\nAWS_CA_BUNDLE=%s\n",
 		f.port, s3ID, s3Secret, f.ca)
 	require.NoError(t, os.WriteFile(filepath.Join(filepath.Dir(path), "s3.env"), []byte(env), 0o600))
 	text, ok := c.kubectl(t).run(t, "apply", "-k", filepath.Dir(path))
@@ -176,13 +182,15 @@ func (f *fleet) requireJob(t testing.TB, c *cluster, k *kubelet, suffix string) 
 	var job *batchv1.Job
 	eventually(t, fleetTimeout, "the Job ends", func() (err error) {
 		k.requireExpected(t)
-		if job, err = k.BatchV1().Jobs("etcdshift").Get(context.Background(), "fleet"+suffix, metav1.GetOptions{}); err != nil {
+		if job, err = k.BatchV1().Jobs("etcdshift").Get(context.Background(), "fleet"+suffix,
+			metav1.GetOptions{}); err != nil {
 			return err
 		}
 		if !slices.ContainsFunc(job.Status.Conditions, func(c batchv1.JobCondition) bool {
 			return (c.Type == batchv1.JobComplete || c.Type == batchv1.JobFailed) && c.Status == corev1.ConditionTrue
 		}) {
-			return fmt.Errorf("%d active, %d succeeded, %d failed", job.Status.Active, job.Status.Succeeded, job.Status.Failed)
+			return fmt.Errorf("%d active, %d succeeded, %d failed", job.Status.Active, job.Status.Succeeded,
+				job.Status.Failed)
 		}
 		return nil
 	})
@@ -223,7 +231,8 @@ func (f *fleet) requireResults(t *testing.T) {
 		require.Equal(t, string(f.content[i]), left[name], "snapshots stay")
 		delete(left, name)
 		if f.bad[i] == "" {
-			require.True(t, string(f.made[string(f.content[i])]) == left[name+".fleet-calico-v3.db"], "%s: another output than alone", name)
+			require.True(t, string(f.made[string(f.content[i])]) == left[name+".fleet-calico-v3.db"],
+				"%s: another output than alone", name)
 			delete(left, name+".fleet-calico-v3.db")
 		}
 		require.Contains(t, left, name+".fleet-calico-v3.json")

@@ -61,10 +61,14 @@ func dyingClaim(t testing.TB) (saved string) {
 	c.phase(t, "persistentvolumeclaims", shop, "data", "Bound")
 	c.phase(t, "persistentvolumes", "", "disk", "Bound")
 	c.phase(t, "persistentvolumeclaims", shop, "v-set-0", "Bound")
-	owner, err := c.client(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, shop).Get(context.Background(), "owner", metav1.GetOptions{})
+	owner, err := c.client(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"},
+		shop).Get(context.Background(), "owner", metav1.GetOptions{})
 	require.NoError(t, err)
-	owned := fmt.Sprintf(`{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"owner","uid":%q}]}}`, owner.GetUID())
-	_, err = c.client(pods(), shop).Patch(context.Background(), "db", types.MergePatchType, []byte(owned), metav1.PatchOptions{})
+	owned := fmt.Sprintf(
+		`{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"owner","uid":%q}]}}`,
+		owner.GetUID())
+	_, err = c.client(pods(), shop).Patch(context.Background(), "db", types.MergePatchType, []byte(owned),
+		metav1.PatchOptions{})
 	require.NoError(t, err)
 	claims := c.client(schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumeclaims"}, shop)
 	require.NoError(t, claims.Delete(context.Background(), "data", metav1.DeleteOptions{}))
@@ -100,8 +104,10 @@ func TestVolumeFreed(t *testing.T) {
 		{"prepare-restore"}, {"prepare-restore", "--only", "nodes"}, {"delete", "pod/db"}, {"delete", "cm/owner"},
 		{"delete", "node/old"}, {"patch", "pod/db", "--type", "merge", "-p", `{"spec":{"nodeName":null}}`},
 		{"patch", "pvc/data", "--type", "merge", "-p", `{"metadata":{"finalizers":null}}`},
-		{"patch", "pod/db", "--type", "merge", "-p", `{"metadata":{"deletionTimestamp":"2026-01-01T00:00:00Z","deletionGracePeriodSeconds":0}}`},
-		{"patch", "sts/set", "-p", `{"spec":{"replicas":0}}`}, {"patch", "pvc/v-set-0", "--type", "merge", "-p", `{"spec":{"volumeName":"spare"}}`},
+		{"patch", "pod/db", "--type", "merge", "-p",
+			`{"metadata":{"deletionTimestamp":"2026-01-01T00:00:00Z","deletionGracePeriodSeconds":0}}`},
+		{"patch", "sts/set", "-p", `{"spec":{"replicas":0}}`},
+		{"patch", "pvc/v-set-0", "--type", "merge", "-p", `{"spec":{"volumeName":"spare"}}`},
 	} {
 		refused := "error volume-freed: /registry/persistentvolumeclaims/shop/data: "
 		name := args[len(args)-1]
@@ -147,7 +153,8 @@ func TestVolumeFreed(t *testing.T) {
 			claim, volume = "", "own"
 		case strings.HasSuffix(file, "pvc-data.db"): // its next update ends it
 			claims := freed.client(schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumeclaims"}, shop)
-			_, err := claims.Patch(context.Background(), "data", types.MergePatchType, []byte(`{"metadata":{"labels":{"a":"b"}}}`), metav1.PatchOptions{})
+			_, err := claims.Patch(context.Background(), "data", types.MergePatchType,
+				[]byte(`{"metadata":{"labels":{"a":"b"}}}`), metav1.PatchOptions{})
 			require.NoError(t, err)
 		}
 		if claim != "" {

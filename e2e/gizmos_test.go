@@ -43,7 +43,8 @@ func (c *cluster) createGizmos(t testing.TB) {
 	t.Helper()
 	ctx := context.Background()
 	_, err := c.client(definitions(), "").Create(ctx, &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": map[string]any{"name": "gizmos.example.com"},
+		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+		"metadata": map[string]any{"name": "gizmos.example.com"},
 		"spec": map[string]any{
 			"group": "example.com", "scope": "Cluster", "names": map[string]any{"plural": "gizmos", "kind": "Gizmo"},
 			"versions": []any{gizmoVersion("v1alpha1", true), gizmoVersion("v1", false)},
@@ -67,7 +68,8 @@ func (c *cluster) createGizmo(t testing.TB, version, name string) {
 	ctx := context.Background()
 	eventually(t, serveTimeout, "create "+name, func() error {
 		_, err := c.client(gizmos(version), "").Apply(ctx, name, &unstructured.Unstructured{Object: map[string]any{
-			"apiVersion": "example.com/" + version, "kind": "Gizmo", "metadata": map[string]any{"name": name}, "spec": map[string]any{"size": int64(3)},
+			"apiVersion": "example.com/" + version, "kind": "Gizmo", "metadata": map[string]any{"name": name},
+			"spec": map[string]any{"size": int64(3)},
 		}}, metav1.ApplyOptions{FieldManager: "installer"})
 		if err != nil {
 			return err

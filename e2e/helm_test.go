@@ -15,9 +15,10 @@ func chart(t testing.TB) string {
 	dir := t.TempDir()
 	require.NoError(t, os.Mkdir(filepath.Join(dir, "templates"), 0o700))
 	for name, text := range map[string]string{
-		"Chart.yaml":            "apiVersion: v2\nname: shop\nversion: 0.1.0\nappVersion: \"7\"\n",
-		"values.yaml":           "color: red\n",
-		"templates/config.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {{ .Release.Name }}\ndata:\n  color: {{ .Values.color }}\n",
+		"Chart.yaml":  "apiVersion: v2\nname: shop\nversion: 0.1.0\nappVersion: \"7\"\n",
+		"values.yaml": "color: red\n",
+		"templates/config.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {{ .Release.Name }}\ndata:\n  " +
+			"color: {{ .Values.color }}\n",
 	} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
@@ -32,10 +33,12 @@ func TestHelm(t *testing.T) {
 	}
 	live := startCluster(t, restoreAsIs(t, snapshotOf(t, "before"), "--skip-hash-check"))
 	in := kubectl{tool(t, "helm"), []string{
-		"--kube-apiserver=" + live.config.Host, "--kube-token=" + live.config.BearerToken, "--kube-ca-file=" + live.config.CAFile,
+		"--kube-apiserver=" + live.config.Host, "--kube-token=" + live.config.BearerToken,
+		"--kube-ca-file=" + live.config.CAFile,
 	}, t.TempDir()}
 	shop := chart(t)
-	for _, line := range []string{"install web -n team-a", "upgrade web -n team-a --set color=blue", "install queue -n team-b --create-namespace"} {
+	for _, line := range []string{"install web -n team-a", "upgrade web -n team-a --set color=blue",
+		"install queue -n team-b --create-namespace"} {
 		text, ok := in.run(t, append(strings.Fields(line), shop)...)
 		require.True(t, ok, text)
 	}

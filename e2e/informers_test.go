@@ -60,7 +60,8 @@ func informed(t testing.TB, config *rest.Config, resources []schema.GroupVersion
 	inProtobuf.ContentType = runtime.ContentTypeProtobuf
 	clients, err := kubernetes.NewForConfig(inProtobuf)
 	require.NoError(t, err)
-	dynamics, partials := dynamicinformer.NewDynamicSharedInformerFactory(objects, 0), metadatainformer.NewSharedInformerFactory(partial, 0)
+	dynamics, partials := dynamicinformer.NewDynamicSharedInformerFactory(objects, 0),
+		metadatainformer.NewSharedInformerFactory(partial, 0)
 	typed := informers.NewSharedInformerFactory(clients, 0)
 	all := map[string]cache.SharedIndexInformer{}
 	for _, r := range resources {
@@ -113,7 +114,8 @@ func requireSameInformers(t *testing.T, live, served *rest.Config) {
 		for name, known := range want {
 			require.Equal(t, slices.Sorted(maps.Keys(known)), slices.Sorted(maps.Keys(got[name])), name)
 			for key, text := range known {
-				require.JSONEq(t, withoutDefaults(t, name, text), withoutDefaults(t, name, got[name][key]), "%s %s", name, key)
+				require.JSONEq(t, withoutDefaults(t, name, text), withoutDefaults(t, name, got[name][key]),
+					"%s %s", name, key)
 				objects++
 			}
 		}

@@ -26,7 +26,8 @@ func installed(t testing.TB) (snapshot string) {
 	c := startCluster(t, restoreAsIs(t, snapshotOf(t, "before")))
 	c.install(t)
 	stored := c.store.waitQuiet(t)
-	require.True(t, strings.HasPrefix(stored["/registry/daemonsets/kube-system/calico-node"].value, "k8s\x00"), "stored as protobuf")
+	require.True(t, strings.HasPrefix(stored["/registry/daemonsets/kube-system/calico-node"].value, "k8s\x00"),
+		"stored as protobuf")
 	snapshot = c.store.save(t)
 	c.stop()
 	return snapshot

@@ -28,7 +28,8 @@ func startK9s(t testing.TB, kubeconfig string) *terminal {
 	t.Helper()
 	home := t.TempDir()
 	require.NoError(t, os.Mkdir(filepath.Join(home, "k9s"), 0o700))
-	require.NoError(t, os.WriteFile(filepath.Join(home, "k9s", "config.yaml"), []byte("k9s: {skipLatestRevCheck: true}\n"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(home, "k9s", "config.yaml"),
+		[]byte("k9s: {skipLatestRevCheck: true}\n"), 0o600))
 	cmd := exec.Command(tool(t, "k9s"), "-A", "--logFile", filepath.Join(home, "k9s.log"))
 	cmd.Env = []string{"HOME=" + home, "TERM=xterm-256color", "KUBECONFIG=" + kubeconfig}
 	for _, dir := range []string{"CONFIG", "STATE", "DATA"} {

@@ -25,7 +25,8 @@ type kubectl struct {
 // kubectl is kubectl with the live server.
 func (c *cluster) kubectl(t testing.TB) kubectl {
 	return kubectl{tool(t, "kubectl"), []string{
-		"--server=" + c.config.Host, "--token=" + c.config.BearerToken, "--certificate-authority=" + c.config.TLSClientConfig.CAFile,
+		"--server=" + c.config.Host, "--token=" + c.config.BearerToken,
+		"--certificate-authority=" + c.config.TLSClientConfig.CAFile,
 	}, t.TempDir()}
 }
 
@@ -92,7 +93,8 @@ func everyKind(t testing.TB) (live *cluster, saved string) {
 	unzip(t, filepath.Join("..", "testdata", "kubectl", "all.db.gz"), path)
 	c := startCluster(t, restoreAsIs(t, path, "--skip-hash-check"))
 	for _, line := range []string{
-		"create secret generic sh.helm.release.v1.web.v1 -n a --type=helm.sh/release.v1 --from-literal=release=made-up", "label secret sh.helm.release.v1.web.v1 -n a owner=helm",
+		"create secret generic sh.helm.release.v1.web.v1 -n a --type=helm.sh/release.v1 --from-literal=release=made-up",
+		"label secret sh.helm.release.v1.web.v1 -n a owner=helm",
 	} {
 		text, ok := c.kubectl(t).run(t, strings.Fields(line)...)
 		require.True(t, ok, text)
@@ -115,7 +117,8 @@ func comparable(text string) []string {
 // justified are differences between a kube-apiserver of 1.36 and a snapshot that is served with the
 // types of 1.37, by the beginning of the command and the line.
 func justified(command, line string) bool {
-	for _, newer := range []string{"clustertrustbundles", "podcertificaterequests", "devicetaintrules", "storageversionmigrations", "storagemigration.k8s.io/v1"} {
+	for _, newer := range []string{"clustertrustbundles", "podcertificaterequests", "devicetaintrules",
+		"storageversionmigrations", "storagemigration.k8s.io/v1"} {
 		if strings.Contains(command+line, newer) { // stable since 1.37
 			return true
 		}
@@ -148,7 +151,8 @@ func justified(command, line string) bool {
 	// which fields are required and which values they may have stands in generated code alone;
 	// texts change
 	field := regexp.MustCompile(`^(live|served): +[a-zA-Z]+\t<`)
-	newer := regexp.MustCompile(`served: .* (mode\t<string|bindMountOptions\t|evictionResponders\t|status\t<CSINodeStatus|(user|defaultUser)\t<integer)`)
+	newer := regexp.MustCompile(
+		`served: .* (mode\t<string|bindMountOptions\t|evictionResponders\t|status\t<CSINodeStatus|(user|defaultUser)\t<integer)`)
 	return strings.HasPrefix(command, "explain") && (!field.MatchString(line) || newer.MatchString(line))
 }
 
@@ -172,18 +176,27 @@ func different(live, served string) (out []string) {
 // reading are command lines that read, with some for each type.
 func reading(types string) (commands [][]string) {
 	for _, kind := range strings.Fields(types) {
-		commands = append(commands, []string{"get", kind, "-A"}, []string{"get", kind, "-A", "-o", "wide", "--show-labels"},
+		commands = append(commands, []string{"get", kind, "-A"},
+			[]string{"get", kind, "-A", "-o", "wide", "--show-labels"},
 			[]string{"get", kind, "-A", "-o", "yaml"}, []string{"describe", kind, "-A"}, []string{"explain", kind})
 	}
 	for _, line := range []string{
-		"get all -A", "get pods -A --chunk-size=2", "get pods -A -l app", "get pods -n a -l app!=web", "get pods -A --field-selector status.phase=Running",
-		"get pods -A --sort-by .metadata.name -o name", "get pod run -n a -o json", "get pod none -n a", "get nothing", "get deploy,rs,svc -n a", "api-resources",
-		"explain pod.spec.containers", "explain deployment --recursive", "auth can-i get pods", "get events -n a", "api-versions",
-		"get pods -A -o jsonpath={.items[*].metadata.name}", "get pods -A -o custom-columns=N:.metadata.name,P:.status.phase", "get pods,nodes,secrets -A -o name",
-		"get secrets -A -l owner=helm -o yaml", "get secrets -A --field-selector type=helm.sh/release.v1", "get pods -A --field-selector spec.nodeName!=n1",
-		"get events -A --field-selector involvedObject.kind=Pod", "get nodes --field-selector spec.unschedulable=false", "get pods -A -l app=,x", "get pods --field-selector a=b",
-		"wait --for=jsonpath={.metadata.name}=run pod/run -n a", "wait --for=delete pod/none -n a", "wait --for=condition=Nothing pod/run -n a --timeout=1s",
-		"events -n a", "get pods -A --show-managed-fields -o json", "explain nothing", "explain pods.nothing", "describe pod none -n a", "rollout status deploy/d1 -n a --watch=false",
+		"get all -A", "get pods -A --chunk-size=2", "get pods -A -l app", "get pods -n a -l app!=web",
+		"get pods -A --field-selector status.phase=Running",
+		"get pods -A --sort-by .metadata.name -o name", "get pod run -n a -o json", "get pod none -n a", "get nothing",
+		"get deploy,rs,svc -n a", "api-resources",
+		"explain pod.spec.containers", "explain deployment --recursive", "auth can-i get pods",
+		"get events -n a", "api-versions",
+		"get pods -A -o jsonpath={.items[*].metadata.name}",
+		"get pods -A -o custom-columns=N:.metadata.name,P:.status.phase", "get pods,nodes,secrets -A -o name",
+		"get secrets -A -l owner=helm -o yaml", "get secrets -A --field-selector type=helm.sh/release.v1",
+		"get pods -A --field-selector spec.nodeName!=n1",
+		"get events -A --field-selector involvedObject.kind=Pod", "get nodes --field-selector spec.unschedulable=false",
+		"get pods -A -l app=,x", "get pods --field-selector a=b",
+		"wait --for=jsonpath={.metadata.name}=run pod/run -n a", "wait --for=delete pod/none -n a",
+		"wait --for=condition=Nothing pod/run -n a --timeout=1s",
+		"events -n a", "get pods -A --show-managed-fields -o json", "explain nothing", "explain pods.nothing",
+		"describe pod none -n a", "rollout status deploy/d1 -n a --watch=false",
 		"rollout history deploy -n a", "auth can-i watch secrets -A",
 	} {
 		commands = append(commands, strings.Fields(line))
@@ -198,7 +211,10 @@ func TestServed(t *testing.T) {
 	served := serve(t, path, "--show-secrets")
 	t.Run("informers", func(t *testing.T) { requireSameInformers(t, live.config, served.config(t)) })
 	t.Run("helm", func(t *testing.T) { requireHelm(t, served.config(t)) })
-	t.Run("kubectl", func(t *testing.T) { requireSameText(t, live.kubectl(t), served, linked(t, path, "--show-secrets")) })
+	t.Run("kubectl", func(t *testing.T) {
+		requireSameText(t, live.kubectl(t), served,
+			linked(t, path, "--show-secrets"))
+	})
 }
 
 // requireSameText demands that kubectl prints the same of a snapshot as of the API server that
@@ -223,7 +239,8 @@ func requireSameText(t *testing.T, live, served, own kubectl) {
 		require.Equal(t, ended, also, line)
 		for _, difference := range different(got, again) {
 			// The one that is linked is newer, and describes more of StatefulSets. It is quiet.
-			if !strings.HasPrefix(line, "describe statefulsets") && !strings.HasPrefix(difference, "live:   Warning: ") {
+			if !strings.HasPrefix(line, "describe statefulsets") &&
+				!strings.HasPrefix(difference, "live:   Warning: ") {
 				t.Errorf("linked: %s: %s", line, difference)
 			}
 		}
@@ -236,7 +253,8 @@ func TestKubectlRefused(t *testing.T) {
 	k := serve(t, snapshotOf(t, "before"))
 	const readOnly = "served read-only: nothing can be changed"
 	manifest := filepath.Join(t.TempDir(), "default.yaml")
-	require.NoError(t, os.WriteFile(manifest, []byte("apiVersion: v1\nkind: Namespace\nmetadata:\n  name: default\n  labels: {new: label}\n"), 0o600))
+	require.NoError(t, os.WriteFile(manifest, []byte("apiVersion: v1\nkind: Namespace\nmetadata:\n  name: default\n  "+
+		"labels: {new: label}\n"), 0o600))
 	_, ok := k.run(t, "api-resources") // kept in its home: kubectl hides the sentence of a discovery that is refused
 	require.True(t, ok)
 	for line, want := range map[string]string{

@@ -142,19 +142,22 @@ func (k *kubelet) run(ctx context.Context, pod *corev1.Pod, dir string) error {
 	index := pod.Labels["batch.kubernetes.io/job-completion-index"]
 	k.ended[index], k.logs[index] = append(k.ended[index], status), string(said)
 	k.mutex.Unlock()
-	return errors.Join(err, k.tell(ctx, pod, phase, corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: int32(status)}}))
+	return errors.Join(err, k.tell(ctx, pod, phase,
+		corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: int32(status)}}))
 }
 
 // tell writes the status of a Pod.
 func (k *kubelet) tell(ctx context.Context, pod *corev1.Pod, phase corev1.PodPhase, state corev1.ContainerState) error {
 	status := corev1.PodStatus{Phase: phase, StartTime: new(metav1.Now()), ContainerStatuses: []corev1.ContainerStatus{{
-		Name: pod.Spec.Containers[0].Name, Image: pod.Spec.Containers[0].Image, State: state, Ready: state.Running != nil,
+		Name: pod.Spec.Containers[0].Name, Image: pod.Spec.Containers[0].Image, State: state,
+		Ready: state.Running != nil,
 	}}}
 	patch, err := json.Marshal(map[string]any{"status": status})
 	if err != nil {
 		return err
 	}
-	_, err = k.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.MergePatchType, patch, metav1.PatchOptions{}, "status")
+	_, err = k.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.MergePatchType, patch,
+		metav1.PatchOptions{}, "status")
 	return err
 }
 
@@ -237,7 +240,8 @@ func (k *kubelet) environment(ctx context.Context, pod *corev1.Pod) (map[string]
 			env[e.Name] = e.Value
 		case from.FieldRef != nil:
 			field := fieldOfPod.FindStringSubmatch(from.FieldRef.FieldPath)
-			env[e.Name] = map[string]map[string]string{"annotations": pod.Annotations, "labels": pod.Labels}[field[1]][field[2]]
+			env[e.Name] = map[string]map[string]string{"annotations": pod.Annotations,
+				"labels": pod.Labels}[field[1]][field[2]]
 		default:
 			found, err := k.CoreV1().ConfigMaps(pod.Namespace).Get(ctx, from.ConfigMapKeyRef.Name, metav1.GetOptions{})
 			if err != nil {

@@ -96,7 +96,8 @@ func restoreAsIs(t testing.TB, path string, flags ...string) (dataDir string) {
 func runRestore(t testing.TB, line, dataDir string) string {
 	t.Helper()
 	cmd := exec.Command("sh", "-c", line)
-	cmd.Env = append(os.Environ(), "DATA_DIR="+dataDir, "PATH="+filepath.Dir(tool(t, "etcdutl"))+string(os.PathListSeparator)+os.Getenv("PATH"))
+	cmd.Env = append(os.Environ(), "DATA_DIR="+dataDir, "PATH="+filepath.Dir(tool(t, "etcdutl"))+
+		string(os.PathListSeparator)+os.Getenv("PATH"))
 	said, err := cmd.CombinedOutput()
 	require.NoError(t, err, "%s\n%s", line, said)
 	return dataDir

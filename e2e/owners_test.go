@@ -86,7 +86,8 @@ func (c *cluster) requireOwners(t testing.TB) {
 		if !r.namespaced {
 			namespace = ""
 		}
-		owner, err := c.metadata.Resource(r.GroupVersionResource).Namespace(namespace).Get(context.Background(), o.owner.Name, metav1.GetOptions{})
+		owner, err := c.metadata.Resource(r.GroupVersionResource).Namespace(namespace).Get(context.Background(),
+			o.owner.Name, metav1.GetOptions{})
 		require.NoError(t, err, "%s", o)
 		require.Equal(t, owner.UID, o.owner.UID, "%s", o)
 		seen = append(seen, o.String())

@@ -68,8 +68,10 @@ func (c *cluster) resources(t testing.TB) map[string]resource {
 // patchLive patches as "kubectl patch" does.
 func (c *cluster) patchLive(t testing.TB, r resource, e edit) {
 	t.Helper()
-	kind := map[string]types.PatchType{"json": types.JSONPatchType, "merge": types.MergePatchType, "strategic": types.StrategicMergePatchType}[e.kind]
-	_, err := c.client(r.GroupVersionResource, e.namespace).Patch(context.Background(), e.name, kind, []byte(e.body), metav1.PatchOptions{})
+	kind := map[string]types.PatchType{"json": types.JSONPatchType, "merge": types.MergePatchType,
+		"strategic": types.StrategicMergePatchType}[e.kind]
+	_, err := c.client(r.GroupVersionResource, e.namespace).Patch(context.Background(), e.name, kind, []byte(e.body),
+		metav1.PatchOptions{})
 	if err != nil {
 		t.Errorf("%q: %v", e, err)
 	}
@@ -92,7 +94,8 @@ func (c *cluster) contents(t testing.TB) map[string]any {
 			}
 			object.SetResourceVersion("")
 			object.SetManagedFields(nil)
-			fields(gvk.GroupVersion().String()+" "+gvk.Kind+" "+object.GetNamespace()+"/"+object.GetName()+": ", object.Object, out)
+			fields(gvk.GroupVersion().String()+" "+gvk.Kind+" "+object.GetNamespace()+"/"+object.GetName()+": ",
+				object.Object, out)
 		}
 	}
 	return out
@@ -117,7 +120,8 @@ func (c *cluster) accepts(t testing.TB, r resource, e edit) {
 	client := c.client(r.GroupVersionResource, e.namespace)
 	object, err := client.Get(context.Background(), e.name, metav1.GetOptions{})
 	require.NoError(t, err, "%q", e)
-	updated, err := client.Update(context.Background(), object, metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}})
+	updated, err := client.Update(context.Background(), object,
+		metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}})
 	if err != nil {
 		t.Errorf("no server can update %s %s/%s: %v", e.resource, e.namespace, e.name, err)
 		return
@@ -140,13 +144,15 @@ func base(t testing.TB) (path string) {
 
 // differences of patch are fields that differ from a server's, and why; each must be seen.
 func differencesOfPatch() map[string]string {
-	finalizers := "a server changes the finalizers of a namespace through /finalize alone; offline they can be changed, as status can"
+	finalizers := "a server changes the finalizers of a namespace through /finalize alone; offline they can be " +
+		"changed, as status can"
 	allocated := "a server allocates the node ports of a Service with its next update"
 	made := "a server makes a missing IPAddress at its start"
 	return map[string]string{
 		"v1 Namespace /shop: .spec": finalizers, "v1 Namespace /shop: .spec.finalizers": finalizers,
-		"v1 Service billing/manual: .spec.ports":                   allocated,
-		"networking.k8s.io/v1 IPAddress /10.0.0.99: .metadata.uid": made, "networking.k8s.io/v1 IPAddress /10.0.0.99: .metadata.creationTimestamp": made,
+		"v1 Service billing/manual: .spec.ports":                                 allocated,
+		"networking.k8s.io/v1 IPAddress /10.0.0.99: .metadata.uid":               made,
+		"networking.k8s.io/v1 IPAddress /10.0.0.99: .metadata.creationTimestamp": made,
 	}
 }
 
@@ -186,8 +192,11 @@ func TestRefusedServices(t *testing.T) {
 	live := startCluster(t, restoreAsIs(t, file), baseFlags()...)
 	for _, row := range [][3]string{
 		{"lb", `{"spec":{"type":"ClusterIP","loadBalancerSourceRanges":["192.0.2.0/24"]}}`, "oadBalancerSourceRanges"},
-		{"lb", `{"metadata":{"annotations":{"service.beta.kubernetes.io/load-balancer-source-ranges":""}},"spec":{"type":"NodePort"}}`, "load-balancer-source-ranges"},
-		{"web", `{"spec":{"type":"ClusterIP","ports":[{"name":"http","port":80,"nodePort":30999}]}}`, "spec.ports[0].nodePort"},
+		{"lb",
+			`{"metadata":{"annotations":{"service.beta.kubernetes.io/load-balancer-source-ranges":""}},` +
+				`"spec":{"type":"NodePort"}}`, "load-balancer-source-ranges"},
+		{"web", `{"spec":{"type":"ClusterIP","ports":[{"name":"http","port":80,"nodePort":30999}]}}`,
+			"spec.ports[0].nodePort"},
 		{"web", `{"spec":{"loadBalancerClass":"a/b"}}`, "spec.loadBalancerClass"},
 		{"db", `{"spec":{"type":"NodePort"}}`, "spec.clusterIPs"},
 		{"web", `{"spec":{"type":"ExternalName"}}`, "spec.externalName"},
@@ -196,8 +205,10 @@ func TestRefusedServices(t *testing.T) {
 		{"ext", `{"spec":{"type":"ClusterIP","externalName":null,"clusterIP":"10.0.0.97"}}`, "spec.ports"},
 	} {
 		services := live.client(schema.GroupVersionResource{Version: "v1", Resource: "services"}, shop)
-		_, err := services.Patch(context.Background(), row[0], types.MergePatchType, []byte(row[1]), metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
-		said, offline := exec.Command(etcdshift(t), "patch", "--dry-run", file, "none.db", "svc/"+row[0], "-n", shop, "--type", "merge", "-p", row[1]).CombinedOutput()
+		_, err := services.Patch(context.Background(), row[0], types.MergePatchType, []byte(row[1]),
+			metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
+		said, offline := exec.Command(etcdshift(t), "patch", "--dry-run", file, "none.db", "svc/"+row[0], "-n", shop,
+			"--type", "merge", "-p", row[1]).CombinedOutput()
 		if row[2] == "" {
 			require.NoError(t, err, row[1])
 			require.NoError(t, offline, "%s: %s", row[1], said)

@@ -32,7 +32,8 @@ steps:
 func runPlan(t testing.TB, plan, in string) report {
 	t.Helper()
 	dir := t.TempDir()
-	path, reportPath, out := filepath.Join(dir, "plan.yaml"), filepath.Join(dir, "report.json"), filepath.Join(dir, "after.db")
+	path, reportPath, out := filepath.Join(dir, "plan.yaml"), filepath.Join(dir, "report.json"),
+		filepath.Join(dir, "after.db")
 	require.NoError(t, os.WriteFile(path, []byte(plan), 0o600))
 	said, err := exec.Command(etcdshift(t), "run", path, in, out, "--report", reportPath).CombinedOutput()
 	require.NoError(t, err, "%s", said)

@@ -18,7 +18,8 @@ import (
 
 // matched are the resources that the policies of testdata/policies match.
 func matched() []schema.GroupVersionResource {
-	return []schema.GroupVersionResource{deployments(), configMaps(), {Version: "v1", Resource: "services"}, {Version: "v1", Resource: "pods"}}
+	return []schema.GroupVersionResource{deployments(), configMaps(), {Version: "v1", Resource: "services"},
+		{Version: "v1", Resource: "pods"}}
 }
 
 // usePolicies creates the policies of a file, at v1: servers do not serve v1beta1 by default.
@@ -27,7 +28,8 @@ func (c *cluster) usePolicies(t testing.TB, name string) (path string) {
 	text, err := os.ReadFile(filepath.Join("..", "testdata", "policies", name))
 	require.NoError(t, err)
 	path = filepath.Join(t.TempDir(), name)
-	require.NoError(t, os.WriteFile(path, []byte(strings.ReplaceAll(string(text), "admissionregistration.k8s.io/v1beta1", "admissionregistration.k8s.io/v1")), 0o600))
+	require.NoError(t, os.WriteFile(path, []byte(strings.ReplaceAll(string(text),
+		"admissionregistration.k8s.io/v1beta1", "admissionregistration.k8s.io/v1")), 0o600))
 	said, ok := c.kubectl(t).run(t, "apply", "-f", path)
 	require.True(t, ok, said)
 	return path
@@ -35,7 +37,9 @@ func (c *cluster) usePolicies(t testing.TB, name string) (path string) {
 
 // touch updates every object of a resource without a change, and returns the refusals by
 // NAMESPACE/NAME.
-func (c *cluster) touch(t testing.TB, r schema.GroupVersionResource, o metav1.UpdateOptions) (refused map[string]string) {
+func (c *cluster) touch(
+	t testing.TB, r schema.GroupVersionResource, o metav1.UpdateOptions,
+) (refused map[string]string) {
 	t.Helper()
 	refused = map[string]string{}
 	all, err := c.client(r, "").List(context.Background(), metav1.ListOptions{})
@@ -67,7 +71,8 @@ func (c *cluster) state(t testing.TB, r schema.GroupVersionResource) map[string]
 func TestMutatingPolicies(t *testing.T) {
 	t.Parallel()
 	c, _ := everyKind(t)
-	for _, line := range []string{"create configmap team -n a --from-literal=team=red", "label configmap team -n a param=team"} {
+	for _, line := range []string{"create configmap team -n a --from-literal=team=red",
+		"label configmap team -n a param=team"} {
 		said, ok := c.kubectl(t).run(t, strings.Fields(line)...)
 		require.True(t, ok, said)
 	}
@@ -77,7 +82,8 @@ func TestMutatingPolicies(t *testing.T) {
 	eventually(t, serveTimeout, "the policies are enforced", func() error {
 		d, err := c.client(deployments(), "a").Get(context.Background(), "d", metav1.GetOptions{})
 		if err == nil {
-			d, err = c.client(deployments(), "a").Update(context.Background(), d, metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}})
+			d, err = c.client(deployments(), "a").Update(context.Background(), d,
+				metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}})
 		}
 		if err != nil {
 			return err
@@ -89,7 +95,8 @@ func TestMutatingPolicies(t *testing.T) {
 		return nil
 	})
 	out := filepath.Join(t.TempDir(), "out.db")
-	said, err := exec.Command(etcdshift(t), "policy", "apply", "-q", saved, out, "-f", policies, "--strict").CombinedOutput()
+	said, err := exec.Command(etcdshift(t), "policy", "apply", "-q", saved, out, "-f", policies,
+		"--strict").CombinedOutput()
 	require.NoError(t, err, "%s", said)
 	offline := startCluster(t, restoreAsIs(t, out))
 	for _, r := range matched()[:3] {

@@ -35,7 +35,8 @@ const shopManifest = `
 `
 
 // tokenManifest is for a ServiceAccount that is there: the token controller deletes others.
-const tokenManifest = `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"token","namespace":"shop","annotations":{"kubernetes.io/service-account.name":"default"}},"type":"kubernetes.io/service-account-token"}`
+const tokenManifest = `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"token","namespace":"shop",` +
+	`"annotations":{"kubernetes.io/service-account.name":"default"}},"type":"kubernetes.io/service-account-token"}`
 
 const guardManifest = `
 {"apiVersion":"admissionregistration.k8s.io/v1","kind":"ValidatingWebhookConfiguration","metadata":{"name":"guard"},"webhooks":[{"name":"guard.example.com","clientConfig":{"service":{"namespace":"shop","name":"web"}},"failurePolicy":"Fail","timeoutSeconds":2,"sideEffects":"None","admissionReviewVersions":["v1"],"rules":[{"apiGroups":[""],"apiVersions":["v1"],"operations":["CREATE"],"resources":["pods"]}]}]}
@@ -51,9 +52,12 @@ func pods() schema.GroupVersionResource {
 func (c *cluster) controllers(t testing.TB) *process {
 	t.Helper()
 	return start(t, "kube-controller-manager", append(c.collectorFlags(t),
-		"--controllers=deployment-controller,replicaset-controller,statefulset-controller,cronjob-controller,job-controller,endpointslice-controller,endpoints-controller,"+
-			"namespace-controller,pod-garbage-collector-controller,serviceaccount-controller,serviceaccount-token-controller,"+
-			"persistentvolumeclaim-protection-controller,persistentvolume-protection-controller,persistentvolume-binder-controller",
+		"--controllers=deployment-controller,replicaset-controller,statefulset-controller,cronjob-controller,"+
+			"job-controller,endpointslice-controller,endpoints-controller,"+
+			"namespace-controller,pod-garbage-collector-controller,serviceaccount-controller,"+
+			"serviceaccount-token-controller,"+
+			"persistentvolumeclaim-protection-controller,persistentvolume-protection-controller,"+
+			"persistentvolume-binder-controller",
 		"--service-account-private-key-file="+filepath.Join(filepath.Dir(c.config.CAFile), "sa.key"))...)
 }
 
@@ -98,12 +102,15 @@ func oldCluster(t testing.TB) (saved, token string) {
 	for _, pod := range c.podsOf(t, 2) {
 		ctx, client := context.Background(), c.client(pods(), shop)
 		binding := &unstructured.Unstructured{Object: map[string]any{
-			"apiVersion": "v1", "kind": "Binding", "metadata": map[string]any{"name": pod.GetName()}, "target": map[string]any{"kind": "Node", "name": "old"},
+			"apiVersion": "v1", "kind": "Binding", "metadata": map[string]any{"name": pod.GetName()},
+			"target": map[string]any{"kind": "Node", "name": "old"},
 		}}
 		_, err := client.Create(ctx, binding, metav1.CreateOptions{}, "binding")
 		require.NoError(t, err)
-		const running = `{"status":{"phase":"Running","podIP":"10.0.0.1","podIPs":[{"ip":"10.0.0.1"}],"conditions":[{"type":"Ready","status":"True"}]}}`
-		_, err = client.Patch(ctx, pod.GetName(), types.MergePatchType, []byte(running), metav1.PatchOptions{}, "status")
+		const running = `{"status":{"phase":"Running","podIP":"10.0.0.1","podIPs":[{"ip":"10.0.0.1"}],` +
+			`"conditions":[{"type":"Ready","status":"True"}]}}`
+		_, err = client.Patch(ctx, pod.GetName(), types.MergePatchType, []byte(running),
+			metav1.PatchOptions{}, "status")
 		require.NoError(t, err)
 	}
 	c.create(t, tokenManifest)
@@ -111,7 +118,8 @@ func oldCluster(t testing.TB) (saved, token string) {
 	c.create(t, guardManifest)
 	p.stop()
 	eventually(t, serveTimeout, "the webhook refuses", func() error {
-		_, err := c.client(pods(), shop).Create(context.Background(), plainPod(), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		_, err := c.client(pods(), shop).Create(context.Background(), plainPod(),
+			metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		if err == nil || !strings.Contains(err.Error(), "failed calling webhook") {
 			return fmt.Errorf("it does not: %v", err)
 		}
@@ -153,7 +161,8 @@ func TestPrepared(t *testing.T) {
 	t.Parallel()
 	saved, old := oldCluster(t)
 	r := runMigration(t, "prepare-restore", saved, "--new-service-account-key")
-	found, err := exec.Command(etcdshift(t), "doctor", "--for", "new-machines", "--fail-on", "warning", "--ignore", "service-address", r.path).CombinedOutput()
+	found, err := exec.Command(etcdshift(t), "doctor", "--for", "new-machines", "--fail-on", "warning", "--ignore",
+		"service-address", r.path).CombinedOutput()
 	require.NoError(t, err, "%s", found)
 
 	c := startCluster(t, r.restore(t))
@@ -179,7 +188,8 @@ func TestPrepared(t *testing.T) {
 		return nil
 	})
 	require.False(t, p.ended(), p.tail(t))
-	for _, wrong := range []string{"failed calling webhook", "is currently unavailable", "unable to retrieve the complete list of server APIs"} {
+	for _, wrong := range []string{"failed calling webhook", "is currently unavailable",
+		"unable to retrieve the complete list of server APIs"} {
 		require.NotContains(t, string(p.output(t)), wrong)
 	}
 }
@@ -189,7 +199,8 @@ func (c *cluster) authenticates(t testing.TB, token string) bool {
 	t.Helper()
 	reviews := schema.GroupVersionResource{Group: "authentication.k8s.io", Version: "v1", Resource: "tokenreviews"}
 	review := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "metadata": map[string]any{}, "spec": map[string]any{"token": token},
+		"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "metadata": map[string]any{},
+		"spec": map[string]any{"token": token},
 	}}
 	answer, err := c.client(reviews, "").Create(context.Background(), review, metav1.CreateOptions{})
 	require.NoError(t, err)
@@ -207,7 +218,8 @@ func TestIsolated(t *testing.T) {
 	p := c.controllers(t)
 	time.Sleep(calm)
 	c.podsOf(t, 0)
-	list, err := c.client(schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "jobs"}, shop).List(context.Background(), metav1.ListOptions{})
+	list, err := c.client(schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "jobs"},
+		shop).List(context.Background(), metav1.ListOptions{})
 	require.NoError(t, err)
 	require.Empty(t, list.Items)
 	p.stop()

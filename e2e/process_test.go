@@ -96,7 +96,9 @@ func (p *process) tail(t testing.TB) string {
 
 // startReady starts a program on a free port and waits until it is ready. It tries again with
 // another port if another process takes the first.
-func startReady(t testing.TB, name string, ready func(port string) bool, args func(port string) []string) (p *process, port string) {
+func startReady(
+	t testing.TB, name string, ready func(port string) bool, args func(port string) []string,
+) (p *process, port string) {
 	t.Helper()
 	for range startTries {
 		port = freePort(t)

@@ -18,12 +18,15 @@ import (
 func asking() map[string][]string {
 	const all = "system:authenticated"
 	users := map[string][]string{
-		"system:kube-scheduler": {all}, "system:kube-controller-manager": {all}, "system:kube-proxy": {all}, "system:anonymous": {"system:unauthenticated"},
-		"alice": {all}, "root": {"system:masters", all}, "watcher": {"system:monitoring", all}, "nobody": {},
+		"system:kube-scheduler": {all}, "system:kube-controller-manager": {all}, "system:kube-proxy": {all},
+		"system:anonymous": {"system:unauthenticated"},
+		"alice":            {all}, "root": {"system:masters", all}, "watcher": {"system:monitoring", all}, "nobody": {},
 	}
-	for _, name := range []string{"kube-system:expand-controller", "kube-system:generic-garbage-collector", "kube-system:bootstrap-signer", "kube-system:token-cleaner", "a:default", "a:sa"} {
+	for _, name := range []string{"kube-system:expand-controller", "kube-system:generic-garbage-collector",
+		"kube-system:bootstrap-signer", "kube-system:token-cleaner", "a:default", "a:sa"} {
 		namespace, _, _ := strings.Cut(name, ":")
-		users["system:serviceaccount:"+name] = []string{"system:serviceaccounts", "system:serviceaccounts:" + namespace, all}
+		users["system:serviceaccount:"+name] = []string{"system:serviceaccounts", "system:serviceaccounts:" + namespace,
+			all}
 	}
 	return users
 }
@@ -31,11 +34,14 @@ func asking() map[string][]string {
 // questions are what each user is asked about.
 func questions() (all []authorizationv1.SubjectAccessReviewSpec) {
 	for _, line := range []string{
-		"get//pods/", "list//pods/a", "create//pods/binding/a", "update//pods/status/a", "get//pods/log/a", "get//secrets/kube-system", "get//configmaps/a", "update//persistentvolumes/",
-		"delete/apps/deployments/a", "watch/storage.k8s.io/csinodes/", "update/coordination.k8s.io/leases/kube-system", "create/authentication.k8s.io/selfsubjectreviews/", "*/*/*/", "deletecollection//events/a",
+		"get//pods/", "list//pods/a", "create//pods/binding/a", "update//pods/status/a", "get//pods/log/a",
+		"get//secrets/kube-system", "get//configmaps/a", "update//persistentvolumes/",
+		"delete/apps/deployments/a", "watch/storage.k8s.io/csinodes/", "update/coordination.k8s.io/leases/kube-system",
+		"create/authentication.k8s.io/selfsubjectreviews/", "*/*/*/", "deletecollection//events/a",
 	} {
 		parts := strings.Split(line, "/")
-		r := &authorizationv1.ResourceAttributes{Verb: parts[0], Group: parts[1], Resource: parts[2], Namespace: parts[len(parts)-1]}
+		r := &authorizationv1.ResourceAttributes{Verb: parts[0], Group: parts[1], Resource: parts[2],
+			Namespace: parts[len(parts)-1]}
 		if len(parts) == 5 {
 			r.Subresource = parts[3]
 		}
@@ -43,13 +49,15 @@ func questions() (all []authorizationv1.SubjectAccessReviewSpec) {
 	}
 	for _, name := range []string{"kube-scheduler", "kube-controller-manager", "extension-apiserver-authentication"} {
 		for _, resource := range [][2]string{{"coordination.k8s.io", "leases"}, {"", "configmaps"}} {
-			all = append(all, authorizationv1.SubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
-				Verb: "get", Group: resource[0], Resource: resource[1], Namespace: "kube-system", Name: name,
-			}})
+			all = append(all, authorizationv1.SubjectAccessReviewSpec{
+				ResourceAttributes: &authorizationv1.ResourceAttributes{
+					Verb: "get", Group: resource[0], Resource: resource[1], Namespace: "kube-system", Name: name,
+				}})
 		}
 	}
 	for _, path := range []string{"/healthz", "/metrics", "/api/v1", "/logs", "/openid/v1/jwks"} {
-		all = append(all, authorizationv1.SubjectAccessReviewSpec{NonResourceAttributes: &authorizationv1.NonResourceAttributes{Verb: "get", Path: path}})
+		all = append(all, authorizationv1.SubjectAccessReviewSpec{
+			NonResourceAttributes: &authorizationv1.NonResourceAttributes{Verb: "get", Path: path}})
 	}
 	return all
 }
@@ -63,7 +71,8 @@ func TestRBAC(t *testing.T) {
 		client, err := kubernetes.NewForConfig(config)
 		require.NoError(t, err)
 		return func(spec authorizationv1.SubjectAccessReviewSpec) bool {
-			r, err := client.AuthorizationV1().SubjectAccessReviews().Create(t.Context(), &authorizationv1.SubjectAccessReview{Spec: spec}, metav1.CreateOptions{})
+			r, err := client.AuthorizationV1().SubjectAccessReviews().Create(t.Context(),
+				&authorizationv1.SubjectAccessReview{Spec: spec}, metav1.CreateOptions{})
 			require.NoError(t, err)
 			return r.Status.Allowed
 		}
@@ -89,14 +98,16 @@ func requireSameRights(t *testing.T, live, served, own kubectl) {
 		if name == "system:anonymous" { // a live server lets it ask nothing
 			continue
 		}
-		for _, line := range []string{"auth can-i --list -n kube-system", "auth can-i --list -n a", "auth whoami", "auth can-i get pods/x -n a", "auth can-i get pods -n a --subresource log"} {
+		for _, line := range []string{"auth can-i --list -n kube-system", "auth can-i --list -n a", "auth whoami",
+			"auth can-i get pods/x -n a", "auth can-i get pods -n a --subresource log"} {
 			command := append(strings.Fields(line), "--as", name)
 			for _, k := range []kubectl{served, own} {
 				want, _ := live.run(t, command...)
 				got, _ := k.run(t, command...)
 				want, got = sortVerbs(want), sortVerbs(got)
 				for _, difference := range different(want, got) {
-					if !strings.HasPrefix(difference, "served: Warning: ") && !strings.HasPrefix(difference, "served: no - no RBAC rule") && difference != "live:   no" {
+					if !strings.HasPrefix(difference, "served: Warning: ") &&
+						!strings.HasPrefix(difference, "served: no - no RBAC rule") && difference != "live:   no" {
 						t.Errorf("%v: %s", command, difference)
 					}
 				}

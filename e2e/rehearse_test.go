@@ -65,7 +65,8 @@ func rehearse(t testing.TB, status int, args ...string) (r rehearsal) {
 
 // programs are the flags for the servers of these tests.
 func programs(t testing.TB) []string {
-	return []string{"--kube-apiserver", tool(t, "kube-apiserver"), "--kube-controller-manager", tool(t, "kube-controller-manager")}
+	return []string{"--kube-apiserver", tool(t, "kube-apiserver"), "--kube-controller-manager",
+		tool(t, "kube-controller-manager")}
 }
 
 // requireRehearsed demands that nothing fails, of native kinds and garbage collection too.
@@ -83,7 +84,8 @@ func (c *cluster) change(r schema.GroupVersionResource, obj *unstructured.Unstru
 	if err != nil {
 		return err
 	}
-	if err := unstructured.SetNestedField(obj.Object, "yes", "metadata", "annotations", "example.com/touched"); err != nil {
+	if err := unstructured.SetNestedField(obj.Object, "yes", "metadata", "annotations",
+		"example.com/touched"); err != nil {
 		return err
 	}
 	if obj, err = client.Update(ctx, obj, metav1.UpdateOptions{}); err != nil {
@@ -219,7 +221,8 @@ func breakObjects(t testing.TB, whole string) (broken string) {
 	defer s.process.stop()
 	for key, value := range map[string]string{
 		brokenKey: "k8s\x00no object",
-		orphanKey: `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"orphan","namespace":"default","uid":"u-orphan",` +
+		orphanKey: `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"orphan","namespace":"default",` +
+			`"uid":"u-orphan",` +
 			`"ownerReferences":[{"apiVersion":"example.com/v1","kind":"Gizmo","name":"new","uid":"` + noUID + `"}]}}`,
 	} {
 		_, err := s.Put(context.Background(), key, value)

@@ -45,11 +45,15 @@ func (c *cluster) createNode(t testing.TB) {
 		said, ok := k.run(t, "apply", "-f", file)
 		require.True(t, ok, said)
 	}
-	apply(`{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "old", "labels": {"kubernetes.io/hostname": "old"}}}`)
+	apply(
+		`{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "old", "labels": {"kubernetes.io/hostname": ` +
+			`"old"}}}`)
 	uid, ok := k.run(t, "get", "node", "old", "-o", "jsonpath={.metadata.uid}")
 	require.True(t, ok, uid)
-	apply(strings.ReplaceAll(nodeObjects, "OWNER", fmt.Sprintf(`{"apiVersion": "v1", "kind": "Node", "name": "old", "uid": %q, "controller": true}`, uid)))
-	said, ok := k.run(t, "patch", "node", "old", "--subresource=status", "-p", `{"status": {"capacity": {"cpu": "4", "memory": "8Gi", "pods": "110"},
+	apply(strings.ReplaceAll(nodeObjects, "OWNER",
+		fmt.Sprintf(`{"apiVersion": "v1", "kind": "Node", "name": "old", "uid": %q, "controller": true}`, uid)))
+	said, ok := k.run(t, "patch", "node", "old", "--subresource=status",
+		"-p", `{"status": {"capacity": {"cpu": "4", "memory": "8Gi", "pods": "110"},
 		"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "110"}, "conditions": [{"type": "Ready", "status": "True", "reason": "KubeletReady",
 		"lastHeartbeatTime": "2099-01-01T00:00:00Z", "lastTransitionTime": "2026-01-01T00:00:00Z"}]}}`)
 	require.True(t, ok, said)
@@ -78,10 +82,12 @@ func TestRenamedNode(t *testing.T) {
 	c := startCluster(t, restoreAsIs(t, out, "--bump-revision", "1000000000", "--mark-compacted"))
 	before := c.store.waitQuiet(t)
 	flags := c.collectorFlags(t)
-	flags[1] = "--controllers=garbage-collector-controller,node-lifecycle-controller,pod-garbage-collector-controller,taint-eviction-controller"
+	flags[1] = "--controllers=garbage-collector-controller,node-lifecycle-controller," +
+		"pod-garbage-collector-controller,taint-eviction-controller"
 	manager := start(t, "kube-controller-manager", flags...)
 	k := c.kubectl(t)
-	told, ok := k.run(t, "patch", "pod", "waiting", "--type=json", "-p", `[{"op": "remove", "path": "/spec/schedulingGates"}]`)
+	told, ok := k.run(t, "patch", "pod", "waiting", "--type=json", "-p",
+		`[{"op": "remove", "path": "/spec/schedulingGates"}]`)
 	require.True(t, ok, told)
 	scheduler := start(t, "kube-scheduler", flags[0], "--leader-elect=false", "--secure-port=0")
 	pods := configMaps().GroupVersion().WithResource("pods")
@@ -96,12 +102,14 @@ func TestRenamedNode(t *testing.T) {
 	require.False(t, manager.ended() || scheduler.ended(), "%s\n%s", manager.tail(t), scheduler.tail(t))
 	var changes []string
 	for _, change := range difference(before, c.store.records(t)) {
-		if change != "changed /registry/pods/default/waiting" && change != "changed /registry/leases/kube-node-lease/new" {
+		if change != "changed /registry/pods/default/waiting" &&
+			change != "changed /registry/leases/kube-node-lease/new" {
 			changes = append(changes, change)
 		}
 	}
 	require.Equal(t, []string{"changed /registry/minions/new"}, changes) // it is ready: a new Node's taint goes
-	node, err := c.client(configMaps().GroupVersion().WithResource("nodes"), "").Get(context.Background(), "new", metav1.GetOptions{})
+	node, err := c.client(configMaps().GroupVersion().WithResource("nodes"), "").Get(context.Background(), "new",
+		metav1.GetOptions{})
 	require.NoError(t, err)
 	require.Nil(t, child(node.Object, "spec")["taints"])
 	for _, name := range []string{"etcd-new", "bound"} {
@@ -116,8 +124,10 @@ func (c *cluster) renew(t testing.TB, node string, howLong time.Duration) {
 	t.Helper()
 	leases := schema.GroupVersionResource{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"}
 	for end := time.Now().Add(howLong); time.Now().Before(end); time.Sleep(5 * time.Second) {
-		renewed := fmt.Sprintf(`{"spec":{"renewTime":%q}}`, time.Now().AddDate(100, 0, 0).UTC().Format(metav1.RFC3339Micro))
-		_, err := c.client(leases, "kube-node-lease").Patch(context.Background(), node, types.MergePatchType, []byte(renewed), metav1.PatchOptions{})
+		renewed := fmt.Sprintf(`{"spec":{"renewTime":%q}}`,
+			time.Now().AddDate(100, 0, 0).UTC().Format(metav1.RFC3339Micro))
+		_, err := c.client(leases, "kube-node-lease").Patch(context.Background(), node, types.MergePatchType,
+			[]byte(renewed), metav1.PatchOptions{})
 		require.NoError(t, err)
 	}
 }

@@ -34,8 +34,9 @@ func TestReport(t *testing.T) {
 	before := snapshotOf(t, "before")
 	migrated := migrate(t, before)
 	for name, args := range map[string][]string{
-		"calico":  {before},
-		"change":  {migrated.path, "--before", before, "--migration", filepath.Join(filepath.Dir(migrated.path), "report.json")},
+		"calico": {before},
+		"change": {migrated.path, "--before", before, "--migration",
+			filepath.Join(filepath.Dir(migrated.path), "report.json")},
 		"kcp":     {filepath.Join("..", "testdata", "kcp", "root-before.db.gz")},
 		"hostile": {hostileSnapshot(t), "--prefix", "/registry"},
 	} {
@@ -47,7 +48,8 @@ func TestReport(t *testing.T) {
 			if name == "change" {
 				sections += "before migration "
 			}
-			require.Equal(t, sections+"sign", eval[string](t, tab, `[...document.querySelectorAll("main > section")].map(s => s.id).join(" ")`))
+			require.Equal(t, sections+"sign", eval[string](t, tab,
+				`[...document.querySelectorAll("main > section")].map(s => s.id).join(" ")`))
 			requireInert(t, tab)
 			requireLooks(t, tab, name)
 			tab.print(t, filepath.Join(pictures(t), name+".pdf"))
@@ -62,12 +64,16 @@ func TestReport(t *testing.T) {
 // requireInert: no element and no attribute of a page does more than show text.
 func requireInert(t testing.TB, tab *tab) {
 	t.Helper()
-	elements := strings.Fields("html head meta title style body header p h1 h2 h3 bdi ul ol li span strong nav a main section dl div dt dd code wbr " +
+	elements := strings.Fields("html head meta title style body header p h1 h2 h3 bdi ul ol li span strong nav a " +
+		"main section dl div dt dd code wbr " +
 		"table thead tbody tr th td article br figure figcaption svg rect text line footer")
-	attributes := strings.Fields("lang charset http-equiv content name class data-name href id tabindex scope colspan role aria-label aria-hidden " +
+	attributes := strings.Fields("lang charset http-equiv content name class data-name href id tabindex scope " +
+		"colspan role aria-label aria-hidden " +
 		"viewBox preserveAspectRatio width height x y x1 x2 y1 y2 dy text-anchor")
-	require.Subset(t, elements, eval[[]string](t, tab, `[...new Set([...document.querySelectorAll("*")].map(e => e.localName))]`))
-	require.Subset(t, attributes, eval[[]string](t, tab, `[...new Set([...document.querySelectorAll("*")].flatMap(e => e.getAttributeNames()))]`))
+	require.Subset(t, elements, eval[[]string](t, tab,
+		`[...new Set([...document.querySelectorAll("*")].map(e => e.localName))]`))
+	require.Subset(t, attributes, eval[[]string](t, tab,
+		`[...new Set([...document.querySelectorAll("*")].flatMap(e => e.getAttributeNames()))]`))
 	require.Equal(t, 1.0, eval[float64](t, tab, `document.styleSheets.length`))
 	require.True(t, eval[bool](t, tab, `[...document.links].every(a => a.getAttribute("href").startsWith("#"))`))
 }
@@ -84,7 +90,8 @@ func requireLooks(t testing.TB, tab *tab, name string) {
 		if l.scheme == "dark" && l.media == "screen" {
 			paper = "rgb(20, 25, 31)"
 		}
-		require.Equal(t, paper, eval[string](t, tab, `getComputedStyle(document.documentElement).backgroundColor`), l.name)
+		require.Equal(t, paper, eval[string](t, tab, `getComputedStyle(document.documentElement).backgroundColor`),
+			l.name)
 		require.LessOrEqual(t, eval[float64](t, tab, `document.documentElement.scrollWidth`), float64(l.width), l.name)
 	}
 }
@@ -95,7 +102,8 @@ func TestReportHostile(t *testing.T) {
 	page := writeReport(t, "hostile", hostileSnapshot(t), "--prefix", "/registry")
 	tab := openTab(t, page)
 	text := eval[string](t, tab, `document.body.textContent`)
-	for _, shown := range []string{"<script>alert(1)</script>", `"><img src=x onerror=alert(1)>`, "]]><svg onload=alert(1)>", "</title></style>", `\u202e`, `\x1b[2J`} {
+	for _, shown := range []string{"<script>alert(1)</script>", `"><img src=x onerror=alert(1)>`,
+		"]]><svg onload=alert(1)>", "</title></style>", `\u202e`, `\x1b[2J`} {
 		require.Contains(t, strings.ReplaceAll(text, `\"`, `"`), shown)
 	}
 	require.NotContains(t, text, "\u202e")
@@ -112,17 +120,20 @@ func hostileSnapshot(t testing.TB) string {
 	t.Helper()
 	s := startStore(t, t.TempDir())
 	texts := []string{
-		"<script>alert(1)</script>", `"><img src=x onerror=alert(1)>`, "]]><svg onload=alert(1)>", "</title></style><script>x()</script>",
+		"<script>alert(1)</script>", `"><img src=x onerror=alert(1)>`, "]]><svg onload=alert(1)>",
+		"</title></style><script>x()</script>",
 		"a\u202etxt.exe", "\x1b[2J\x07", "{{.}}`${alert(1)}`", "line\nbreak", strings.Repeat("long", 1<<18),
 	}
 	for _, text := range texts {
 		short := text[:min(len(text), 100_000)]
 		object, err := json.Marshal(map[string]any{"apiVersion": "v1", "kind": short, "metadata": map[string]any{
-			"name": short, "namespace": short, "creationTimestamp": "2026-01-02T03:04:05Z", "labels": map[string]string{"long": text},
+			"name": short, "namespace": short, "creationTimestamp": "2026-01-02T03:04:05Z",
+			"labels":          map[string]string{"long": text},
 			"ownerReferences": []any{map[string]any{"apiVersion": "v1", "kind": short, "name": "x", "uid": "u"}},
 		}})
 		require.NoError(t, err)
-		for _, key := range []string{"/registry/configmaps/" + short + "/a", "/registry/example.com/" + short + "/b/c", "/registry/pods/" + short + "/a", "/registry/" + short + ".example.com/b/c/d"} {
+		for _, key := range []string{"/registry/configmaps/" + short + "/a", "/registry/example.com/" + short + "/b/c",
+			"/registry/pods/" + short + "/a", "/registry/" + short + ".example.com/b/c/d"} {
 			for range 2 {
 				_, err := s.Put(context.Background(), key, string(object))
 				require.NoError(t, err)
@@ -137,7 +148,8 @@ func hostileSnapshot(t testing.TB) string {
 func TestBrowserComplains(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "bad.html")
-	require.NoError(t, os.WriteFile(path, []byte(`<!DOCTYPE html><meta http-equiv="Content-Security-Policy" content="default-src 'none'; img-src *">
+	require.NoError(t, os.WriteFile(path,
+		[]byte(`<!DOCTYPE html><meta http-equiv="Content-Security-Policy" content="default-src 'none'; img-src *">
 <p style="color:red">text</p><script>console.log("ran")</script><img src="other.png"><footer></footer>`), 0o600))
 	tab := openTab(t, path)
 	tab.mu.Lock()

@@ -61,8 +61,8 @@ func startGateway(t *testing.T) *gateway {
 		}
 		return err == nil
 	}, func(port string) []string {
-		return []string{"--port", "127.0.0.1:" + port, "--access", s3ID, "--secret", s3Secret, "--cert", g.ca, "--key", key, "--quiet",
-			"posix", "--versioning-dir", filepath.Join(dir, "versions"), g.root}
+		return []string{"--port", "127.0.0.1:" + port, "--access", s3ID, "--secret", s3Secret, "--cert", g.ca,
+			"--key", key, "--quiet", "posix", "--versioning-dir", filepath.Join(dir, "versions"), g.root}
 	})
 	return g
 }
@@ -71,15 +71,16 @@ func startGateway(t *testing.T) *gateway {
 func selfSigned(t *testing.T, ca, keyFile string) *http.Client {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)
-	cert := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-		IsCA: true, BasicConstraintsValid: true}
+	cert := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true}
 	der, err := x509.CreateCertificate(rand.Reader, cert, cert, &key.PublicKey, key)
 	require.NoError(t, err)
 	private, err := x509.MarshalPKCS8PrivateKey(key)
 	require.NoError(t, err)
 	text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 	require.NoError(t, os.WriteFile(ca, text, 0o600))
-	require.NoError(t, os.WriteFile(keyFile, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}), 0o600))
+	require.NoError(t, os.WriteFile(keyFile, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}),
+		0o600))
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(text)
 	transport := http.DefaultTransport.(*http.Transport).Clone()
@@ -117,12 +118,14 @@ func (g *gateway) do(t *testing.T, method, path, query string, body []byte, head
 	}
 	signed := strings.Join(names, ";")
 	scope := now.Format("20060102") + "/us-east-1/s3/aws4_request"
-	canonical := strings.Join([]string{method, path, req.URL.RawQuery, strings.Join(lines, "\n"), "", signed, digest(body)}, "\n")
+	canonical := strings.Join([]string{method, path, req.URL.RawQuery, strings.Join(lines, "\n"), "", signed,
+		digest(body)}, "\n")
 	signing := []byte("AWS4" + s3Secret)
 	for part := range strings.SplitSeq(scope, "/") {
 		signing = mac(signing, part)
 	}
-	text := strings.Join([]string{"AWS4-HMAC-SHA256", req.Header.Get("X-Amz-Date"), scope, digest([]byte(canonical))}, "\n")
+	text := strings.Join([]string{"AWS4-HMAC-SHA256", req.Header.Get("X-Amz-Date"), scope, digest([]byte(canonical))},
+		"\n")
 	req.Header.Set("Authorization", fmt.Sprintf("AWS4-HMAC-SHA256 Credential=%s/%s, SignedHeaders=%s, Signature=%x",
 		s3ID, scope, signed, mac(signing, text)))
 	answer, err := g.client.Do(req)
@@ -137,8 +140,8 @@ func (g *gateway) do(t *testing.T, method, path, query string, body []byte, head
 // command is etcdshift with the settings of the gateway.
 func (g *gateway) command(t *testing.T, args ...string) *exec.Cmd {
 	cmd := exec.Command(etcdshift(t), args...)
-	cmd.Env = append(os.Environ(), "AWS_ENDPOINT_URL=https://127.0.0.1:"+g.port, "AWS_ACCESS_KEY_ID="+s3ID, "AWS_SECRET_ACCESS_KEY="+s3Secret,
-		"AWS_CA_BUNDLE="+g.ca, "AWS_CONFIG_FILE=/dev/null", "AWS_REGION=us-east-1")
+	cmd.Env = append(os.Environ(), "AWS_ENDPOINT_URL=https://127.0.0.1:"+g.port, "AWS_ACCESS_KEY_ID="+s3ID,
+		"AWS_SECRET_ACCESS_KEY="+s3Secret, "AWS_CA_BUNDLE="+g.ca, "AWS_CONFIG_FILE=/dev/null", "AWS_REGION=us-east-1")
 	return cmd
 }
 
@@ -178,7 +181,8 @@ func TestS3(t *testing.T) {
 	g.do(t, "PUT", "/plain/before.db.gz", "", recording(t, "calico", "before.db.gz"))
 	old, newer := recording(t, "etcd", "etcd-3.5.db"), recording(t, "etcd", "etcd-3.6.db")
 	g.do(t, "PUT", "/plain/other.db", "", newer)
-	calico := []string{"migrate", "calico-v3", "s3://plain/before.db.gz", "s3://plain/out/after.db", "--report", "s3://plain/out/report.json"}
+	calico := []string{"migrate", "calico-v3", "s3://plain/before.db.gz", "s3://plain/out/after.db", "--report",
+		"s3://plain/out/report.json"}
 
 	t.Run("read", func(t *testing.T) {
 		said := g.succeed(t, "status", "s3://plain/other.db", "-o", "json")
@@ -214,29 +218,34 @@ func TestS3(t *testing.T) {
 		require.Equal(t, 1, status, said)
 		require.Contains(t, said, "hint: an existing object is never overwritten")
 		require.Equal(t, newer, g.stored(t, "plain/other.db"))
-		said, status = g.run(t, g.command(t, "migrate", "calico-v3", "s3://plain/before.db.gz", "s3://plain/before.db.gz"))
+		said, status = g.run(t, g.command(t, "migrate", "calico-v3", "s3://plain/before.db.gz",
+			"s3://plain/before.db.gz"))
 		require.Equal(t, 2, status, said)
 		said, status = g.run(t, g.command(t, "migrate", "calico-v3", "s3://plain/other.db", "s3://plain/out/after.db"))
 		require.Equal(t, 1, status, said) // of Put, but with other bytes
 	})
 	t.Run("version", func(t *testing.T) {
 		g.do(t, "PUT", "/versioned", "", nil)
-		g.do(t, "PUT", "/versioned", "versioning", []byte("<VersioningConfiguration><Status>Enabled</Status></VersioningConfiguration>"))
+		g.do(t, "PUT", "/versioned", "versioning",
+			[]byte("<VersioningConfiguration><Status>Enabled</Status></VersioningConfiguration>"))
 		_, first := g.do(t, "PUT", "/versioned/a.db", "", old)
 		g.do(t, "PUT", "/versioned/a.db", "", newer)
 		said := g.succeed(t, "status", "s3://versioned/a.db?versionId="+first.Get("X-Amz-Version-Id"), "-o", "json")
 		require.Contains(t, said, fmt.Sprintf("%x", sha256.Sum256(old)))
-		require.Contains(t, g.succeed(t, "status", "s3://versioned/a.db", "-o", "json"), fmt.Sprintf("%x", sha256.Sum256(newer)))
+		require.Contains(t, g.succeed(t, "status", "s3://versioned/a.db", "-o", "json"),
+			fmt.Sprintf("%x", sha256.Sum256(newer)))
 	})
 	t.Run("object lock", func(t *testing.T) {
 		g.do(t, "PUT", "/locked", "", nil, "X-Amz-Bucket-Object-Lock-Enabled: true")
-		g.do(t, "PUT", "/locked", "object-lock", []byte("<ObjectLockConfiguration><ObjectLockEnabled>Enabled</ObjectLockEnabled><Rule><DefaultRetention>"+
-			"<Mode>COMPLIANCE</Mode><Days>1</Days></DefaultRetention></Rule></ObjectLockConfiguration>"))
+		g.do(t, "PUT", "/locked", "object-lock",
+			[]byte("<ObjectLockConfiguration><ObjectLockEnabled>Enabled</ObjectLockEnabled><Rule><DefaultRetention>"+
+				"<Mode>COMPLIANCE</Mode><Days>1</Days></DefaultRetention></Rule></ObjectLockConfiguration>"))
 		g.succeed(t, "migrate", "calico-v3", "s3://plain/before.db.gz", "s3://locked/after.db")
 		require.Equal(t, g.stored(t, "plain/out/after.db"), g.stored(t, "locked/after.db"))
 	})
 	t.Run("failed", func(t *testing.T) { // the report is there, the output is not
-		said, status := g.run(t, g.command(t, "compact", "s3://plain/out/report.json", "s3://plain/no/after.db", "--report", "s3://plain/no/report.json"))
+		said, status := g.run(t, g.command(t, "compact", "s3://plain/out/report.json", "s3://plain/no/after.db",
+			"--report", "s3://plain/no/report.json"))
 		require.Equal(t, 1, status, said)
 		require.NoFileExists(t, filepath.Join(g.root, "plain/no/after.db"))
 		require.NotEmpty(t, g.stored(t, "plain/no/report.json"))
@@ -270,7 +279,8 @@ func TestS3(t *testing.T) {
 			g.succeed(t, "compact", "s3://plain/other.db", place+key)
 			require.Contains(t, g.succeed(t, "verify", place+key), "sound")
 			g.succeed(t, "fleet", "list", place, place+"list.json", "--name", "odd", "--match", "*.db")
-			g.succeed(t, "fleet", "run", place+"list.json", "--index", "0", "--", "compact", "{in}", "{result}.db", "--report", "{result}.json")
+			g.succeed(t, "fleet", "run", place+"list.json", "--index", "0", "--", "compact", "{in}", "{result}.db",
+				"--report", "{result}.json")
 			require.Contains(t, g.succeed(t, "fleet", "summary", place+"list.json"), "\n1 ")
 		}
 	})

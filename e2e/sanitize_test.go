@@ -37,17 +37,22 @@ func (c *cluster) createSecrets(t testing.TB) (markers []string) {
 		})
 	}
 	for kind, data := range map[string]map[string]any{
-		"Opaque":                         {"a": encoded(marker()), "b": encoded("\xff\x00" + marker())},
-		"kubernetes.io/tls":              {"tls.crt": encoded(marker()), "tls.key": encoded("-----BEGIN PRIVATE KEY-----\n" + marker() + "\n-----END PRIVATE KEY-----\n")},
-		"kubernetes.io/dockerconfigjson": {".dockerconfigjson": encoded(`{"auths":{"registry.example.com":{"auth":"` + marker() + `"}}}`)},
-		"kubernetes.io/basic-auth":       {"username": encoded("me"), "password": encoded(marker())},
-		"kubernetes.io/ssh-auth":         {"ssh-privatekey": encoded(marker())},
-		"bootstrap.kubernetes.io/token":  {"token-secret": encoded(marker())},
+		"Opaque": {"a": encoded(marker()), "b": encoded("\xff\x00" + marker())},
+		"kubernetes.io/tls": {"tls.crt": encoded(marker()),
+			"tls.key": encoded("-----BEGIN PRIVATE KEY-----\n" + marker() + "\n-----END PRIVATE KEY-----\n")},
+		"kubernetes.io/dockerconfigjson": {".dockerconfigjson": encoded(`{"auths":{"registry.example.com":{"auth":"` +
+			marker() + `"}}}`)},
+		"kubernetes.io/basic-auth":      {"username": encoded("me"), "password": encoded(marker())},
+		"kubernetes.io/ssh-auth":        {"ssh-privatekey": encoded(marker())},
+		"bootstrap.kubernetes.io/token": {"token-secret": encoded(marker())},
 	} {
-		create("secrets", "", "v1", "Secret", "of-"+strings.ToLower(filepath.Base(kind)), map[string]any{"type": kind, "data": data})
+		create("secrets", "", "v1", "Secret", "of-"+strings.ToLower(filepath.Base(kind)),
+			map[string]any{"type": kind, "data": data})
 	}
-	create("configmaps", "", "v1", "ConfigMap", "settings", map[string]any{"data": map[string]any{"app.yaml": "host: db\npassword: " + marker() + "\n"}})
-	pod := map[string]any{"containers": []any{map[string]any{"name": "a", "image": "a", "env": []any{map[string]any{"name": "DB_PASSWORD", "value": marker()}}}}}
+	create("configmaps", "", "v1", "ConfigMap", "settings",
+		map[string]any{"data": map[string]any{"app.yaml": "host: db\npassword: " + marker() + "\n"}})
+	pod := map[string]any{"containers": []any{map[string]any{"name": "a", "image": "a",
+		"env": []any{map[string]any{"name": "DB_PASSWORD", "value": marker()}}}}}
 	create("deployments", "apps", "v1", "Deployment", "with-secret", map[string]any{"spec": map[string]any{
 		"selector": map[string]any{"matchLabels": map[string]any{"a": "b"}},
 		"template": map[string]any{"metadata": map[string]any{"labels": map[string]any{"a": "b"}}, "spec": pod},

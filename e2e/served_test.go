@@ -29,7 +29,8 @@ func configMaps() schema.GroupVersionResource {
 }
 
 func definitions() schema.GroupVersionResource {
-	return schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+	return schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1",
+		Resource: "customresourcedefinitions"}
 }
 
 func apiServices() schema.GroupVersionResource {
@@ -41,7 +42,8 @@ func recorded() map[string]int {
 	return map[string]int{
 		"tiers": 5, "felixconfigurations": 3, "bgpconfigurations": 2, "kubecontrollersconfigurations": 1, "ippools": 4,
 		"ipreservations": 1, "bgppeers": 3, "bgpfilters": 1, "globalnetworkpolicies": 6, "networkpolicies": 5,
-		"stagedglobalnetworkpolicies": 2, "stagednetworkpolicies": 1, "stagedkubernetesnetworkpolicies": 1, "hostendpoints": 2,
+		"stagedglobalnetworkpolicies": 2, "stagednetworkpolicies": 1, "stagedkubernetesnetworkpolicies": 1,
+		"hostendpoints":     2,
 		"globalnetworksets": 2, "networksets": 2, "ipamconfigurations": 1, "blockaffinities": 8, "ipamblocks": 7,
 		"ipamhandles": 4, "caliconodestatuses": 1, "clusterinformations": 1,
 	}
@@ -81,7 +83,8 @@ func (c *cluster) ownService() error {
 	}
 	conditions, _, _ := unstructured.NestedSlice(obj.Object, "status", "conditions")
 	for _, c := range conditions {
-		if c, isMap := c.(map[string]any); isMap && c["type"] == "Available" && c["status"] == "True" && c["reason"] == "Local" {
+		if c, isMap := c.(map[string]any); isMap && c["type"] == "Available" && c["status"] == "True" &&
+			c["reason"] == "Local" {
 			return nil
 		}
 	}
@@ -119,7 +122,8 @@ func (c *cluster) useObject(t testing.TB, plural string, obj *unstructured.Unstr
 	client := c.client(v3(plural), obj.GetNamespace())
 	same, err := client.Update(ctx, obj.DeepCopy(), metav1.UpdateOptions{})
 	require.NoError(t, err, name)
-	require.Equal(t, obj.GetResourceVersion(), same.GetResourceVersion(), "%s: an update without a change was written", name)
+	require.Equal(t, obj.GetResourceVersion(), same.GetResourceVersion(), "%s: an update without a change was written",
+		name)
 
 	changed := same.DeepCopy()
 	changed.SetAnnotations(map[string]string{"example.com/touched": "yes"})

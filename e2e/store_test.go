@@ -31,7 +31,8 @@ func startStore(t testing.TB, dataDir string) *store {
 	t.Helper()
 	s := &store{}
 	s.process, _ = startReady(t, "etcd", func(port string) bool {
-		client, err := clientv3.New(clientv3.Config{Endpoints: []string{"http://127.0.0.1:" + port}, Logger: zap.NewNop()})
+		client, err := clientv3.New(clientv3.Config{Endpoints: []string{"http://127.0.0.1:" + port},
+			Logger: zap.NewNop()})
 		require.NoError(t, err)
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()

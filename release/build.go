@@ -50,7 +50,8 @@ var host = platform{runtime.GOOS, runtime.GOARCH}
 // empty value would leave what "go env -w" has set.
 func (p platform) environment() []string {
 	return []string{
-		"CGO_ENABLED=0", "GOFLAGS=-mod=readonly", "GOWORK=off", "GOOS=" + p.os, "GOARCH=" + p.arch, "GOAMD64=v1", "GOARM64=v8.0",
+		"CGO_ENABLED=0", "GOFLAGS=-mod=readonly", "GOWORK=off", "GOOS=" + p.os, "GOARCH=" + p.arch,
+		"GOAMD64=v1", "GOARM64=v8.0",
 	}
 }
 

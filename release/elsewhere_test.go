@@ -109,7 +109,8 @@ func (r *release) runSession(t *testing.T, p platform, key string, runner ...str
 		if err := c.Run(); err != nil && c.ProcessState == nil {
 			t.Fatal(err)
 		}
-		all = append(all, fmt.Sprintf("%s\nexit status %d\n%s\nstderr:\n%s", strings.TrimSpace(line), c.ProcessState.ExitCode(), &out, &stderr))
+		all = append(all, fmt.Sprintf("%s\nexit status %d\n%s\nstderr:\n%s", strings.TrimSpace(line),
+			c.ProcessState.ExitCode(), &out, &stderr))
 	}
 	for _, e := range must(os.ReadDir(dir)) {
 		all = append(all, must(sumOf(filepath.Join(dir, e.Name())))+" "+e.Name())

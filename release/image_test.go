@@ -37,7 +37,8 @@ func useImage(t *testing.T, dist string) {
 	write(t, packed, files.Bytes())
 	do(t, dir, "tar", "-xf", packed, "-C", root)
 	trusted := must(os.ReadFile(filepath.Join(root, "etc", "ssl", "certs", "ca-certificates.crt")))
-	if n := bytes.Count(trusted, []byte("BEGIN CERTIFICATE")); n < 50 || !x509.NewCertPool().AppendCertsFromPEM(trusted) {
+	if n := bytes.Count(trusted, []byte("BEGIN CERTIFICATE")); n < 50 ||
+		!x509.NewCertPool().AppendCertsFromPEM(trusted) {
 		t.Errorf("the image has %d certificate authorities", n)
 	}
 	for _, dir := range []string{filepath.Dir(root), root} {
@@ -46,7 +47,8 @@ func useImage(t *testing.T, dist string) {
 	in := filepath.Join(root, "before.db.gz")
 	write(t, in, must(os.ReadFile("../testdata/calico/before.db.gz")))
 	must(0, os.Chmod(in, 0o644))
-	do(t, dir, "unshare", "--net", "chroot", "--userspec="+nobody, root, config.Entrypoint[0], "status", "/before.db.gz")
+	do(t, dir, "unshare", "--net", "chroot", "--userspec="+nobody, root, config.Entrypoint[0], "status",
+		"/before.db.gz")
 }
 
 // first is the digest of the first entry of an index.

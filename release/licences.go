@@ -128,13 +128,14 @@ func (r *release) compareLicences(ctx context.Context) error {
 	if err == nil && string(stored) == list.String() {
 		return nil
 	}
-	return errors.Join(err, fmt.Errorf("release/licences.tsv differs from what is released: read the licences that are new, "+
+	return errors.Join(err, fmt.Errorf("release/licences.tsv differs from what is released: read the licences "+
+		"that are new, "+
 		"write this to it:\n%s", &list))
 }
 
 // mozilla is the notice beside the licence of authorities.
-const mozilla = `The certificates in the image, /etc/ssl/certs/ca-certificates.crt, are Mozilla's, under the terms of the
-Mozilla Public License 2.0 (https://mozilla.org/MPL/2.0/). Their source is certdata.txt of NSS:
+const mozilla = `The certificates in the image, /etc/ssl/certs/ca-certificates.crt, are Mozilla's, under the terms of
+the Mozilla Public License 2.0 (https://mozilla.org/MPL/2.0/). Their source is certdata.txt of NSS:
 https://hg.mozilla.org/mozilla-central/raw-file/tip/security/nss/lib/ckfw/builtins/certdata.txt
 `
 

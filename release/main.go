@@ -17,11 +17,13 @@ func main() {
 	flag.StringVar(&r.version, "version", "", "the tag, `vX.Y.Z`, of the commit that is checked out")
 	flag.StringVar(&r.root, "root", "..", "the `folder` of the project, a clone without changes")
 	flag.StringVar(&r.out, "out", "../dist", "the `folder` to make, which must not exist")
-	flag.StringVar(&r.key, "key", "", "sign with the minisign secret key in `file`, beside which the public one ends with .pub")
+	flag.StringVar(&r.key, "key", "", "sign with the minisign secret key in `file`, beside which the public one "+
+		"ends with .pub")
 	flag.StringVar(&r.url, "url", "https://github.com/etcdshift/etcdshift/releases/download", "where releases will be")
 	const all = "linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64"
 	platforms := flag.String("platforms", all, "what to build for")
-	licences := flag.Bool("licences", false, "only compare the licences of what is linked on the platforms with licences.tsv")
+	licences := flag.Bool("licences", false, "only compare the licences of what is linked on the platforms with "+
+		"licences.tsv")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()

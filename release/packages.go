@@ -52,7 +52,8 @@ func (r *release) pack(p platform, format string) ([]byte, error) {
 	}
 	info := nfpm.WithDefaults(&nfpm.Info{
 		Name: "etcdshift", Arch: p.arch, Platform: p.os, Version: r.version, MTime: r.date,
-		Section: "admin", Maintainer: "the etcdshift authors", Description: summary, Homepage: homepage, License: licence,
+		Section: "admin", Maintainer: "the etcdshift authors", Description: summary, Homepage: homepage,
+		License: licence,
 		Overridables: nfpm.Overridables{
 			Contents: contents, Umask: 0o022, RPM: nfpm.RPM{BuildHost: "reproducible", Summary: summary},
 		},

@@ -62,7 +62,8 @@ func newKey(t *testing.T, dir string) string {
 func makeIn(t *testing.T, clone, key string) (out string) {
 	do(t, "..", "git", "clone", "-q", ".", clone)
 	do(t, clone, "git", "tag", "v0.9.8")
-	r := &release{version: "v0.9.8", root: clone, out: filepath.Join(clone, "dist"), key: key, url: "https://example.com"}
+	r := &release{version: "v0.9.8", root: clone, out: filepath.Join(clone, "dist"), key: key,
+		url: "https://example.com"}
 	r.platforms = []platform{host}
 	if err := r.make(t.Context()); err != nil {
 		t.Fatal(err)
