@@ -61,7 +61,8 @@ func (s Store) Serve(ctx context.Context, l net.Listener) error {
 	server := &http.Server{Handler: prepared.Handler}
 	defer server.Close()
 	go func() { cancel(server.Serve(l)) }()
-	go func() { cancel(prepared.RunWithContext(ctx)) }() // once it runs, it does not return: it has no listener of its own
+	// once it runs, it does not return: it has no listener of its own
+	go func() { cancel(prepared.RunWithContext(ctx)) }()
 	<-ctx.Done()
 	if cause := context.Cause(ctx); cause != ctx.Err() {
 		return cause
@@ -89,9 +90,12 @@ func (s Store) config(addr net.Addr) (*apiserver.Config, error) {
 		return nil, err
 	}
 	return &apiserver.Config{GenericConfig: generic, ExtraConfig: apiserver.ExtraConfig{
-		CRDRESTOptionsGetter: options.NewCRDRESTOptionsGetter(*etcd, generic.ResourceTransformers, generic.StorageObjectCountTracker),
-		ServiceResolver:      webhook.NewDefaultServiceResolver(),
-		AuthResolverWrapper:  func(r webhook.AuthenticationInfoResolver) webhook.AuthenticationInfoResolver { return r },
+		CRDRESTOptionsGetter: options.NewCRDRESTOptionsGetter(*etcd, generic.ResourceTransformers,
+			generic.StorageObjectCountTracker),
+		ServiceResolver: webhook.NewDefaultServiceResolver(),
+		AuthResolverWrapper: func(r webhook.AuthenticationInfoResolver) webhook.AuthenticationInfoResolver {
+			return r
+		},
 	}}, nil
 }
 
@@ -100,7 +104,9 @@ func (s Store) options() *genericoptions.EtcdOptions {
 	codec := apiserver.Codecs.LegacyCodec(v1beta1.SchemeGroupVersion, v1.SchemeGroupVersion) // stores v1beta1
 	etcd := genericoptions.NewEtcdOptions(storagebackend.NewDefaultConfig(s.prefix(), codec))
 	etcd.StorageConfig.Transport.ServerList = []string{s.Etcd}
-	etcd.StorageConfig.CompactionInterval, etcd.StorageConfig.CountMetricPollPeriod, etcd.StorageConfig.DBMetricPollInterval = 0, 0, 0
+	etcd.StorageConfig.CompactionInterval = 0
+	etcd.StorageConfig.CountMetricPollPeriod = 0
+	etcd.StorageConfig.DBMetricPollInterval = 0
 	etcd.EncryptionProviderConfigFilepath = s.Encryption
 	etcd.EnableWatchCache = false
 	return etcd
@@ -108,7 +114,8 @@ func (s Store) options() *genericoptions.EtcdOptions {
 
 // anyone authenticates every request: the connection is the proof.
 func anyone(*http.Request) (*authenticator.Response, bool, error) {
-	admin := &user.DefaultInfo{Name: "etcdshift:rehearsal", Groups: []string{user.SystemPrivilegedGroup, user.AllAuthenticated}}
+	admin := &user.DefaultInfo{Name: "etcdshift:rehearsal",
+		Groups: []string{user.SystemPrivilegedGroup, user.AllAuthenticated}}
 	return &authenticator.Response{User: admin}, true, nil
 }
 

@@ -115,7 +115,8 @@ func TestListsRecordedClusters(t *testing.T) {
 		for _, gvr := range r.serving.Versions {
 			list, err := r.Resource(gvr).List(t.Context(), metav1.ListOptions{})
 			require.NoError(t, err, "%s: %s", name, gvr)
-			stored, err := r.etcd.Get(t.Context(), "/registry/"+gvr.Group+"/"+gvr.Resource+"/", clientv3.WithPrefix(), clientv3.WithCountOnly())
+			stored, err := r.etcd.Get(t.Context(), "/registry/"+gvr.Group+"/"+gvr.Resource+"/", clientv3.WithPrefix(),
+				clientv3.WithCountOnly())
 			require.NoError(t, err)
 			require.Len(t, list.Items, int(stored.Count), "%s: %s", name, gvr)
 			total += len(list.Items)
@@ -155,7 +156,8 @@ func TestDecryptsBelowAPrefix(t *testing.T) {
 	etcd := etcdtest.Start(t, filepath.Join(t.TempDir(), "api.etcd"))
 	store := Store{Prefix: "/some/where", Encryption: encryptionConfig(t)}
 	start(t, etcd, store).createWidgets(t, nil, "one", "two")
-	for _, key := range []string{"/some/where/demo.example.com/widgets/one", "/some/where/apiextensions.k8s.io/customresourcedefinitions/widgets.demo.example.com"} {
+	for _, key := range []string{"/some/where/demo.example.com/widgets/one",
+		"/some/where/apiextensions.k8s.io/customresourcedefinitions/widgets.demo.example.com"} {
 		got, err := etcd.Client.Get(t.Context(), key)
 		require.NoError(t, err)
 		require.Len(t, got.Kvs, 1, key)
@@ -172,7 +174,8 @@ func TestSaysWhatIsNotServed(t *testing.T) {
 	etcd := etcdtest.Start(t, filepath.Join(t.TempDir(), "api.etcd"))
 	r := start(t, etcd, Store{Prefix: "/registry"})
 	r.createWidgets(t, nil, "one")
-	r.etcd.Put(t.Context(), "/registry/apiextensions.k8s.io/customresourcedefinitions/bad.example.com", `{"kind":"Custom`)
+	r.etcd.Put(t.Context(), "/registry/apiextensions.k8s.io/customresourcedefinitions/bad.example.com",
+		`{"kind":"Custom`)
 	r = start(t, etcd, Store{Prefix: "/registry"})
 	require.Empty(t, r.serving.Versions)
 	require.Len(t, r.serving.Unready, 1)
@@ -229,7 +232,8 @@ func (r *apiServer) createWidgets(t testing.TB, conversion map[string]any, names
 	require.NoError(t, err)
 	for _, name := range names {
 		object := &unstructured.Unstructured{Object: map[string]any{
-			"apiVersion": "demo.example.com/v1", "kind": "Widget", "metadata": map[string]any{"name": name}, "size": int64(3),
+			"apiVersion": "demo.example.com/v1", "kind": "Widget", "metadata": map[string]any{"name": name},
+			"size": int64(3),
 		}}
 		require.EventuallyWithT(t, func(c *assert.CollectT) {
 			_, err := r.Resource(widgets("v1")).Create(t.Context(), object, metav1.CreateOptions{})

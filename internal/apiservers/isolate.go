@@ -54,7 +54,9 @@ var errForeign = errors.New("not stored as an API server stores it")
 
 // Isolate edits CRDs and APIServices in the store so that an API server on it dials nothing but the
 // relay. The store must be one that is thrown away.
-func Isolate(ctx context.Context, store *clientv3.Client, prefix string, t *encryption.Transformers, r *Relay) (Isolation, error) {
+func Isolate(
+	ctx context.Context, store *clientv3.Client, prefix string, t *encryption.Transformers, r *Relay,
+) (Isolation, error) {
 	i := isolator{store: store, layout: keys.Kubernetes{Prefix: prefix}, transformers: t, relay: r}
 	if err := i.each(ctx, keys.DefinitionType(), i.redirect); err != nil {
 		return i.done, err
@@ -78,7 +80,8 @@ type editor func(name string, content []byte) ([]byte, error)
 func (i *isolator) each(ctx context.Context, gr gvr.GroupResource, edit editor) error {
 	dir := string(i.layout.Dir(gr))
 	for from := dir; ; {
-		page, err := i.store.Get(ctx, from, clientv3.WithRange(clientv3.GetPrefixRangeEnd(dir)), clientv3.WithLimit(pageSize))
+		page, err := i.store.Get(ctx, from, clientv3.WithRange(clientv3.GetPrefixRangeEnd(dir)),
+			clientv3.WithLimit(pageSize))
 		if err != nil {
 			return fmt.Errorf("reading %s from etcd: %w", gr, err)
 		}
@@ -121,7 +124,9 @@ func (i *isolator) change(ctx context.Context, gr gvr.GroupResource, key, stored
 }
 
 // edit returns the plaintext of a record before and after.
-func (i *isolator) edit(ctx context.Context, gr gvr.GroupResource, key, stored []byte, edit editor) (content, edited []byte, err error) {
+func (i *isolator) edit(
+	ctx context.Context, gr gvr.GroupResource, key, stored []byte, edit editor,
+) (content, edited []byte, err error) {
 	content, _, err = i.transformers.Decrypt(ctx, gr, key, stored)
 	switch {
 	case err != nil:
@@ -157,7 +162,8 @@ type clientConfig struct {
 // reads it: of fields that stand twice, parts of both count.
 func (i *isolator) redirect(name string, content []byte) ([]byte, error) {
 	var crd definition
-	if err := kjson.UnmarshalCaseSensitivePreserveInts(content, &crd); err != nil || crd.Spec.Conversion.Strategy != "Webhook" {
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(content, &crd); err != nil ||
+		crd.Spec.Conversion.Strategy != "Webhook" {
 		return content, err
 	}
 	url, asked := i.relay.webhook(crd.Spec.Group, content)
@@ -215,7 +221,8 @@ func ServiceRange(ctx context.Context, store *clientv3.Client, prefix string, t 
 		many, _, _ := unstructured.NestedStringSlice(object, field...)
 		return many
 	}
-	ranges := read(gvr.GroupResource{Group: "networking.k8s.io", Resource: "servicecidrs"}, "kubernetes", "spec", "cidrs")
+	ranges := read(gvr.GroupResource{Group: "networking.k8s.io", Resource: "servicecidrs"}, "kubernetes",
+		"spec", "cidrs")
 	if len(ranges) == 0 { // before Kubernetes 1.33
 		allocations := gvr.GroupResource{Resource: "ranges"}
 		ranges = append(read(allocations, "serviceips", "range"), read(allocations, "secondaryserviceips", "range")...)

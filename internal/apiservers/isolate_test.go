@@ -56,9 +56,11 @@ func converting(t testing.TB) *httptest.Server {
 			object["by"] = req.URL.Path
 		}
 		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(map[string]any{"apiVersion": review.APIVersion, "kind": review.Kind, "response": map[string]any{
-			"uid": review.Request.UID, "convertedObjects": review.Request.Objects, "result": map[string]any{"status": "Success"},
-		}})
+		_ = json.NewEncoder(w).Encode(map[string]any{"apiVersion": review.APIVersion, "kind": review.Kind,
+			"response": map[string]any{
+				"uid": review.Request.UID, "convertedObjects": review.Request.Objects,
+				"result": map[string]any{"status": "Success"},
+			}})
 	}))
 	t.Cleanup(s.Close)
 	return s
@@ -111,8 +113,10 @@ func TestWebhooksAreNotDialled(t *testing.T) {
 // Everything that an API server would dial is edited or removed, in every form in which it may be
 // stored; the rest stays.
 func TestIsolate(t *testing.T) {
-	const crds, services = "/registry/apiextensions.k8s.io/customresourcedefinitions/", "/registry/apiregistration.k8s.io/apiservices/"
-	const v1beta1 = `{"kind":"CustomResourceDefinition","apiVersion":"apiextensions.k8s.io/v1beta1","spec":{"group":"g.example.com",`
+	const crds, services = "/registry/apiextensions.k8s.io/customresourcedefinitions/",
+		"/registry/apiregistration.k8s.io/apiservices/"
+	const v1beta1 = `{"kind":"CustomResourceDefinition","apiVersion":"apiextensions.k8s.io/v1beta1",` +
+		`"spec":{"group":"g.example.com",`
 	stay := map[string]string{
 		crds + "none":         v1beta1 + `"conversion":{"strategy":"None"}}}`,
 		crds + "damaged":      `{"spec":`,
@@ -134,8 +138,12 @@ func TestIsolate(t *testing.T) {
 			"conversion":{"strategy":"Webhook"}}}`,
 	}
 	edited := map[string]string{
-		crds + "old": v1beta1 + `"conversion":{"strategy":"Webhook","webhookClientConfig":{"service":{"name":"a","namespace":"b"},"caBundle":"eA=="}}}}`,
-		crds + "v1":  `{"apiVersion":"apiextensions.k8s.io/v1","spec":{"conversion":{"strategy":"Webhook","webhook":{"clientConfig":{"url":"https://example.com"}}}}}`,
+		crds + "old": v1beta1 +
+			`"conversion":{"strategy":"Webhook","webhookClientConfig":{"service":{"name":"a","namespace":"b"},` +
+			`"caBundle":"eA=="}}}}`,
+		crds +
+			"v1": `{"apiVersion":"apiextensions.k8s.io/v1","spec":{"conversion":{"strategy":"Webhook",` +
+			`"webhook":{"clientConfig":{"url":"https://example.com"}}}}}`,
 		crds + "{x}": v1beta1 + `"conversion":{"strategy":"Webhook"}}}`,
 	}
 	etcd := etcdtest.Start(t, filepath.Join(t.TempDir(), "api.etcd"))
@@ -181,14 +189,17 @@ func TestIsolate(t *testing.T) {
 // The range of Services is that of the recorded cluster; older releases keep it elsewhere, for two
 // IP families in two records.
 func TestServiceRange(t *testing.T) {
-	require.Equal(t, "10.0.0.0/24", ServiceRange(t.Context(), restored(t, "calico/before.db.gz").Client, "/registry", nil))
+	require.Equal(t, "10.0.0.0/24", ServiceRange(t.Context(), restored(t, "calico/before.db.gz").Client,
+		"/registry", nil))
 
 	etcd := etcdtest.Start(t, filepath.Join(t.TempDir(), "api.etcd"))
 	at := func() string { return ServiceRange(t.Context(), etcd.Client, "/registry", nil) }
 	require.Empty(t, at())
-	etcdtest.Run(t, etcd, "put /registry/ranges/serviceips `{\"kind\":\"RangeAllocation\",\"apiVersion\":\"v1\",\"range\":\"10.0.0.0/24\"}`")
+	etcdtest.Run(t, etcd, "put /registry/ranges/serviceips "+
+		"`{\"kind\":\"RangeAllocation\",\"apiVersion\":\"v1\",\"range\":\"10.0.0.0/24\"}`")
 	require.Equal(t, "10.0.0.0/24", at())
-	etcdtest.Run(t, etcd, "put /registry/ranges/secondaryserviceips `{\"kind\":\"RangeAllocation\",\"apiVersion\":\"v1\",\"range\":\"fd00::/112\"}`")
+	etcdtest.Run(t, etcd, "put /registry/ranges/secondaryserviceips "+
+		"`{\"kind\":\"RangeAllocation\",\"apiVersion\":\"v1\",\"range\":\"fd00::/112\"}`")
 	require.Equal(t, "10.0.0.0/24,fd00::/112", at())
 	etcdtest.Run(t, etcd, "put /registry/servicecidrs/kubernetes damaged")
 	require.Equal(t, "10.0.0.0/24,fd00::/112", at())

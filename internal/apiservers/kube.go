@@ -47,7 +47,8 @@ func (k Kube) Start(ctx context.Context, box *sandbox.Sandbox) (*Server, error) 
 		}
 		name := "kube-apiserver" + strings.Repeat("+", try-1)
 		s := &Server{dir: dir}
-		if s.Process, err = box.Command(ctx, name, k.Binary, append(k.flags(dir), "--secure-port="+port)...); err != nil {
+		if s.Process, err = box.Command(ctx, name, k.Binary,
+			append(k.flags(dir), "--secure-port="+port)...); err != nil {
 			return nil, err
 		}
 		err = s.Until(ctx, func(context.Context) error { return s.connect(token, "127.0.0.1:"+port) })
@@ -75,9 +76,11 @@ func (k Kube) prepare(box *sandbox.Sandbox, token string) (dir string, err error
 		return "", err
 	}
 	return dir, errors.Join(
-		os.WriteFile(filepath.Join(dir, "tokens.csv"), []byte(token+`,etcdshift:rehearsal,etcdshift:rehearsal,"system:masters"`+"\n"), 0o600),
+		os.WriteFile(filepath.Join(dir, "tokens.csv"),
+			[]byte(token+`,etcdshift:rehearsal,etcdshift:rehearsal,"system:masters"`+"\n"), 0o600),
 		os.WriteFile(filepath.Join(dir, "egress.yaml"), egress(dir), 0o600),
-		os.WriteFile(filepath.Join(dir, "sa.key"), pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der}), 0o600),
+		os.WriteFile(filepath.Join(dir, "sa.key"), pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der}),
+			0o600),
 	)
 }
 
@@ -120,7 +123,8 @@ func (s *Server) connect(token, address string) error {
 	if err != nil {
 		return err
 	}
-	s.endpoint = serve.Endpoint{Name: "rehearsal", Address: address, Credentials: &serve.Credentials{Token: token, Certificate: certificate}}
+	s.endpoint = serve.Endpoint{Name: "rehearsal", Address: address,
+		Credentials: &serve.Credentials{Token: token, Certificate: certificate}}
 	s.Config = &rest.Config{
 		Host: "https://" + address, BearerToken: token, TLSClientConfig: rest.TLSClientConfig{CAData: certificate},
 		QPS: -1, WarningHandler: rest.NoWarnings{},
@@ -160,5 +164,6 @@ func freePort() (string, error) {
 // portTaken reports whether a server has died because another process took its port.
 func portTaken(err error) bool {
 	var died *sandbox.Died
-	return errors.As(err, &died) && slices.ContainsFunc(died.Log, func(line string) bool { return strings.Contains(line, "address already in use") })
+	return errors.As(err, &died) && slices.ContainsFunc(died.Log,
+		func(line string) bool { return strings.Contains(line, "address already in use") })
 }

@@ -41,10 +41,13 @@ func startKube(t testing.TB, k Kube) (*apiServer, *Server) {
 	return r, s
 }
 
-func (r *apiServer) create(t testing.TB, gvr schema.GroupVersionResource, kind, namespace, name string, more map[string]any) {
+func (r *apiServer) create(
+	t testing.TB, gvr schema.GroupVersionResource, kind, namespace, name string, more map[string]any,
+) {
 	t.Helper()
 	more["apiVersion"], more["kind"], more["metadata"] = gvr.GroupVersion().String(), kind, map[string]any{"name": name}
-	_, err := r.Resource(gvr).Namespace(namespace).Create(t.Context(), &unstructured.Unstructured{Object: more}, metav1.CreateOptions{})
+	_, err := r.Resource(gvr).Namespace(namespace).Create(t.Context(), &unstructured.Unstructured{Object: more},
+		metav1.CreateOptions{})
 	require.NoError(t, err)
 }
 
@@ -58,20 +61,26 @@ func (r *apiServer) dialling(t testing.TB, at string) {
 	port, err := strconv.ParseInt(u.Port(), 10, 64)
 	require.NoError(t, err)
 	r.create(t, configMaps().GroupVersion().WithResource("services"), "Service", "default", "far", map[string]any{
-		"spec": map[string]any{"type": "ExternalName", "externalName": "localhost", "ports": []any{map[string]any{"port": port}}},
+		"spec": map[string]any{"type": "ExternalName", "externalName": "localhost",
+			"ports": []any{map[string]any{"port": port}}},
 	})
-	r.create(t, schema.GroupVersionResource{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"}, "APIService", "", "v1.far.example.com",
+	r.create(t, schema.GroupVersionResource{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"},
+		"APIService", "", "v1.far.example.com",
 		map[string]any{"spec": map[string]any{
-			"group": "far.example.com", "version": "v1", "groupPriorityMinimum": int64(100), "versionPriority": int64(100), "insecureSkipTLSVerify": true,
+			"group": "far.example.com", "version": "v1", "groupPriorityMinimum": int64(100),
+			"versionPriority": int64(100), "insecureSkipTLSVerify": true,
 			"service": map[string]any{"namespace": "default", "name": "far", "port": port},
 		}})
 	for _, kind := range []string{"Validating", "Mutating"} {
-		resource := map[string]string{"Validating": "validatingwebhookconfigurations", "Mutating": "mutatingwebhookconfigurations"}[kind]
-		r.create(t, schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: resource}, kind+"WebhookConfiguration", "", "far",
+		resource := map[string]string{"Validating": "validatingwebhookconfigurations",
+			"Mutating": "mutatingwebhookconfigurations"}[kind]
+		r.create(t, schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1",
+			Resource: resource}, kind+"WebhookConfiguration", "", "far",
 			map[string]any{"webhooks": []any{map[string]any{
 				"name": "far.example.com", "clientConfig": map[string]any{"url": at + "/admit"}, "sideEffects": "None",
 				"admissionReviewVersions": []any{"v1"}, "failurePolicy": "Fail",
-				"rules": []any{map[string]any{"apiGroups": []any{"*"}, "apiVersions": []any{"*"}, "resources": []any{"*"}, "operations": []any{"*"}}},
+				"rules": []any{map[string]any{"apiGroups": []any{"*"}, "apiVersions": []any{"*"},
+					"resources": []any{"*"}, "operations": []any{"*"}}},
 			}}})
 	}
 }
@@ -86,7 +95,8 @@ func TestKubeDialsNothing(t *testing.T) {
 	binary := program(t, "kube-apiserver")
 	etcd := restored(t, "calico/before.db.gz")
 	at, dialled := counting(t)
-	kube := Kube{Store: Store{Etcd: unixOf(t, etcd), Prefix: "/registry"}, Binary: binary, Services: ServiceRange(t.Context(), etcd.Client, "/registry", nil)}
+	kube := Kube{Store: Store{Etcd: unixOf(t, etcd), Prefix: "/registry"}, Binary: binary,
+		Services: ServiceRange(t.Context(), etcd.Client, "/registry", nil)}
 	r, s := startKube(t, kube)
 	r.dialling(t, at)
 	require.EventuallyWithT(t, func(c *assert.CollectT) {
@@ -131,7 +141,8 @@ func TestKubeDialsNothing(t *testing.T) {
 
 // A kube-apiserver that ends at its start says why.
 func TestKubeSaysWhyItEnds(t *testing.T) {
-	kube := Kube{Store: Store{Etcd: "unix:///nowhere", Prefix: "/registry", Encryption: "/no-such-file"}, Binary: program(t, "kube-apiserver")}
+	kube := Kube{Store: Store{Etcd: "unix:///nowhere", Prefix: "/registry", Encryption: "/no-such-file"},
+		Binary: program(t, "kube-apiserver")}
 	_, err := kube.Start(t.Context(), newBox(t))
 	require.ErrorContains(t, err, "kube-apiserver ended: exit status 1")
 	require.ErrorContains(t, err, "/no-such-file")

@@ -66,7 +66,10 @@ func Wait(ctx context.Context, config *rest.Config) (Serving, error) {
 		}
 	}
 	w.explain(ctx)
-	slices.SortFunc(w.serving.Versions, func(a, b schema.GroupVersionResource) int { return strings.Compare(a.String(), b.String()) })
+	slices.SortFunc(w.serving.Versions, func(a, b schema.GroupVersionResource) int {
+		return strings.Compare(a.String(),
+			b.String())
+	})
 	return w.serving, nil
 }
 
@@ -77,7 +80,8 @@ func until(ctx context.Context, look func(context.Context) error) (last, err err
 		now := look(ctx)
 		switch {
 		case ctx.Err() != nil:
-			return nil, fmt.Errorf("the API server is not ready: %w (%s)", context.Cause(ctx), cmp.Or(text(last), text(now)))
+			return nil, fmt.Errorf("the API server is not ready: %w (%s)", context.Cause(ctx),
+				cmp.Or(text(last), text(now)))
 		case now == nil:
 			return nil, nil
 		case text(now) != text(last), !isAnswer(now):
@@ -136,7 +140,8 @@ func (w *waiting) list(ctx context.Context) error {
 		for _, crd := range page.Items {
 			for _, v := range crd.Spec.Versions {
 				if v.Served {
-					gvr := schema.GroupVersionResource{Group: crd.Spec.Group, Version: v.Name, Resource: crd.Spec.Names.Plural}
+					gvr := schema.GroupVersionResource{Group: crd.Spec.Group, Version: v.Name,
+						Resource: crd.Spec.Names.Plural}
 					w.pending = append(w.pending, version{crd: crd.Name, gvr: gvr})
 				}
 			}
@@ -175,7 +180,8 @@ func (w *waiting) ask(ctx context.Context) error {
 // starting reports whether an answer may be one of a server that has just been started.
 func starting(err error) bool {
 	var said verdict
-	return errors.As(err, &said) || apierrors.IsNotFound(err) || apierrors.IsServiceUnavailable(err) || apierrors.IsTooManyRequests(err)
+	return errors.As(err, &said) || apierrors.IsNotFound(err) || apierrors.IsServiceUnavailable(err) ||
+		apierrors.IsTooManyRequests(err)
 }
 
 // answered reports whether an answer is one of the handler of a custom resource, and not a sign
@@ -232,7 +238,8 @@ func (w *waiting) get(path ...string) *rest.Request {
 func (w *waiting) explain(ctx context.Context) {
 	for _, v := range w.pending {
 		reason := v.err.Error()
-		if crd, err := w.client.ApiextensionsV1().CustomResourceDefinitions().Get(ctx, v.crd, metav1.GetOptions{}); err == nil {
+		if crd, err := w.client.ApiextensionsV1().CustomResourceDefinitions().Get(ctx, v.crd,
+			metav1.GetOptions{}); err == nil {
 			reason = cmp.Or(refused(crd), reason)
 		}
 		w.serving.Unserved = append(w.serving.Unserved, Unserved{v.crd, v.gvr.Version, reason})

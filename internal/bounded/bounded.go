@@ -23,7 +23,8 @@ import (
 )
 
 // ErrTooLarge is the error of an expression that would make too large a value, or takes too long.
-var ErrTooLarge = errors.New("the expression makes a value of more than 8 MiB or 500,000 parts, or takes too long in one call; " +
+var ErrTooLarge = errors.New("the expression makes a value of more than 8 MiB or 500,000 parts, or takes too long " +
+	"in one call; " +
 	"etcdshift does not evaluate it")
 
 // stop ends an expression with ErrTooLarge. A value that is an error would be lost in
@@ -43,7 +44,8 @@ var Environment = sync.OnceValue(func() *environment.EnvSet {
 	g := newGuard(base.StoredExpressionsEnv())
 	set, err := base.Extend(environment.VersionedOptions{
 		IntroducedVersion: version.MajorMinor(1, 0),
-		ProgramOptions:    []cel.ProgramOption{cel.CustomDecoratorV2(g.decorate), cel.CostTrackerOptions(g.trackers()...)},
+		ProgramOptions: []cel.ProgramOption{cel.CustomDecoratorV2(g.decorate),
+			cel.CostTrackerOptions(g.trackers()...)},
 	})
 	if err != nil {
 		panic(err) // nothing of it depends on input

@@ -20,7 +20,9 @@ import (
 )
 
 // program compiles an expression.
-func program(t *testing.T, base *environment.EnvSet, expression string, options ...cel.ProgramOption) (cel.Program, error) {
+func program(
+	t *testing.T, base *environment.EnvSet, expression string, options ...cel.ProgramOption,
+) (cel.Program, error) {
 	set, err := base.Extend(environment.VersionedOptions{
 		IntroducedVersion: version.MajorMinor(1, 0),
 		EnvOptions:        []cel.EnvOption{cel.Variable("d", cel.DynType), cel.Variable("s", cel.StringType)},
@@ -33,7 +35,9 @@ func program(t *testing.T, base *environment.EnvSet, expression string, options 
 }
 
 // evaluate evaluates an expression over the variables. It returns the cost too.
-func evaluate(t *testing.T, base *environment.EnvSet, expression string, variables map[string]any, options ...cel.ProgramOption) (ref.Val, uint64, error) {
+func evaluate(
+	t *testing.T, base *environment.EnvSet, expression string, variables map[string]any, options ...cel.ProgramOption,
+) (ref.Val, uint64, error) {
 	program, err := program(t, base, expression, options...)
 	require.NoError(t, err, expression)
 	result, details, err := program.ContextEval(t.Context(), variables)
@@ -58,7 +62,8 @@ func TestNoExpressionTakesMuchMemory(t *testing.T) {
 		"replace, dynamic":   `d.replace("a", d).replace("a", d).replace("a", d).size() > 0`,
 		"replace, counted":   `s.replace("a", s, 900).replace("a", s, 900000).replace("a", s, 9000000).size() > 0`,
 		"replace of nothing": `s.replace("", s).replace("", s).replace("", s).size() > 0`,
-		"join":               `["a","a","a","a","a","a","a","a","a","a"].map(x, s.replace("a", s)).join(s.replace("a", s)).size() > 0`,
+		"join": `["a","a","a","a","a","a","a","a","a","a"].map(x, s.replace("a", ` +
+			`s)).join(s.replace("a", s)).size() > 0`,
 		"text +":             chain(`[d]`, `.map(x, x+x)`) + `.size() > 0`,
 		"list +":             chain(`[["a"]]`, `.map(x, x+x)`) + `[0].join("").size() > 0`,
 		"equal":              chain(`[[0]]`, `.map(x, [x, x])`) + ` == ` + chain(`[[0]]`, `.map(x, [x, x])`),
@@ -86,15 +91,19 @@ func TestNoExpressionTakesMuchMemory(t *testing.T) {
 func TestNoCallTakesLong(t *testing.T) {
 	repeated := strings.Repeat("(a{0,900})", 5) + " b"
 	variables := map[string]any{"s": strings.Repeat("a", 64<<10), "d": map[string]any{
-		"p": repeated, "s": strings.Repeat("a", 64<<10), "half": strings.Repeat("a", 32<<10) + "b", "n": "1e999999999", "m": "11111111111111111111e999999999",
+		"p": repeated, "s": strings.Repeat("a", 64<<10), "half": strings.Repeat("a", 32<<10) + "b", "n": "1e999999999",
+		"m": "11111111111111111111e999999999",
 	}}
 	for _, expression := range []string{
-		`s.matches("` + repeated + `")`, `d.s.matches("` + repeated + `")`, `matches(s, "` + repeated + `")`, `s.matches(d.p)`, `d.s.matches(d.p)`,
-		`s.find("` + repeated + `") == ""`, `s.find(d.p) == ""`, `d.s.find(d.p) == ""`, `s.findAll("` + repeated + `") == []`, `s.findAll(d.p) == []`,
+		`s.matches("` + repeated + `")`, `d.s.matches("` + repeated + `")`, `matches(s, "` + repeated + `")`,
+		`s.matches(d.p)`, `d.s.matches(d.p)`,
+		`s.find("` + repeated + `") == ""`, `s.find(d.p) == ""`, `d.s.find(d.p) == ""`,
+		`s.findAll("` + repeated + `") == []`, `s.findAll(d.p) == []`,
 		`s.matches("` + repeated + `") || true`, `s.matches("` + strings.Repeat("(ab|ba)*", 200) + `c")`,
 		`s.findAll("a.*b|a").size() > 0`, `s.findAll("a.*b|a", 60000).size() > 0`, `d.s.findAll("a.*b|a").size() > 0`,
 		`d.s.indexOf(d.half) > 0`, `d.s.lastIndexOf("b" + d.half.substring(0, 32000)) > 0`, `s.indexOf(d.half, 7) > 0`,
-		`quantity(d.n).isGreaterThan(quantity("2"))`, `isQuantity(d.m)`, `quantity(d.m).isInteger()`, `isQuantity(d.s.replace("a", "1"))`,
+		`quantity(d.n).isGreaterThan(quantity("2"))`, `isQuantity(d.m)`, `quantity(d.m).isInteger()`,
+		`isQuantity(d.s.replace("a", "1"))`,
 	} {
 		_, _, err := evaluate(t, Environment(), expression, variables)
 		require.True(t, Is(err), "%s: %v", expression, err)
@@ -103,8 +112,10 @@ func TestNoCallTakesLong(t *testing.T) {
 	require.ErrorContains(t, err, "missing closing )")
 	variables["s"] = strings.Repeat("a", 2000)
 	for expression, least := range map[string]uint64{
-		`s.matches("` + repeated + `")`: 200_000, `s.find("` + repeated + `") == ""`: 200_000, `s.findAll("a.*b|a", 100).size() > 0`: 20_000,
-		`[1, 2, 3].exists(x, "a".matches("` + repeated + `c"))`: 5_000, `[1, 2, 3].exists(x, "a".matches(d.p))`: 5_000, `d.s.substring(0, 30000).indexOf(d.half.substring(15000)) == 0`: 400_000,
+		`s.matches("` + repeated + `")`: 200_000, `s.find("` + repeated + `") == ""`: 200_000,
+		`s.findAll("a.*b|a", 100).size() > 0`:                   20_000,
+		`[1, 2, 3].exists(x, "a".matches("` + repeated + `c"))`: 5_000, `[1, 2, 3].exists(x, "a".matches(d.p))`: 5_000,
+		`d.s.substring(0, 30000).indexOf(d.half.substring(15000)) == 0`: 400_000,
 	} {
 		_, cost, err := evaluate(t, Environment(), expression, variables)
 		require.NoError(t, err, expression)
@@ -120,9 +131,13 @@ func TestMapsAreSorted(t *testing.T) {
 	}
 	variables := map[string]any{"s": "", "d": many}
 	for expression, want := range map[string]string{
-		`{"c": 1, "a": 2, "d": 3, "b": 4}.map(k, k).join("")`: "abcd", `{3: "c", 1: "a", 2: "b"}.map(k, string(k)).join("")`: "123",
-		`{"c": 1, "a": 2, "b": 3}.transformList(k, v, k + string(v)).join("")`: "a2b3c1", `d.map(k, k).filter(k, k.endsWith("99")).join(" ")`: "k099 k199 k299 k399 k499 k599 k699 k799 k899 k999", `dyn({true: "t", false: "f"}).map(k, string(k)).join("")`: "falsetrue",
-		`{dyn("b"): 1, dyn(7): 2, dyn("a"): 3, dyn(1u): 4}.map(k, string(k)).join("")`: "17ab", `d.filter(k, d[k] < 3).join("")`: "k000k001k002",
+		`{"c": 1, "a": 2, "d": 3, "b": 4}.map(k, k).join("")`:                  "abcd",
+		`{3: "c", 1: "a", 2: "b"}.map(k, string(k)).join("")`:                  "123",
+		`{"c": 1, "a": 2, "b": 3}.transformList(k, v, k + string(v)).join("")`: "a2b3c1",
+		`d.map(k, k).filter(k, k.endsWith("99")).join(" ")`: "k099 k199 k299 k399 k499 k599 k699 " +
+			"k799 k899 k999", `dyn({true: "t", false: "f"}).map(k, string(k)).join("")`: "falsetrue",
+		`{dyn("b"): 1, dyn(7): 2, dyn("a"): 3, dyn(1u): 4}.map(k, string(k)).join("")`: "17ab",
+		`d.filter(k, d[k] < 3).join("")`:                                               "k000k001k002",
 	} {
 		for range 5 {
 			result, _, err := evaluate(t, Environment(), expression, variables)
@@ -137,23 +152,35 @@ func TestMapsAreSorted(t *testing.T) {
 
 // Results and errors are those of the environment of a server.
 func TestSmallExpressionsAreAsOnAServer(t *testing.T) {
-	variables := map[string]any{"s": "a-b", "d": map[string]any{"l": []any{"x", int64(2)}, "t": "text", "m": map[string]any{"a": 1.5}}}
+	variables := map[string]any{"s": "a-b", "d": map[string]any{"l": []any{"x", int64(2)}, "t": "text",
+		"m": map[string]any{"a": 1.5}}}
 	Environment() // takes the place of the library's
 	environment.DisableBaseEnvSetCachingForTests()
 	plain := environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion())
 	for _, expression := range []string{
-		`s + s`, `d.t + s`, `d.l + d.l`, `d.l + [1]`, `d.t + 1`, `d.m + d.m`, `b"a" + b"b"`, `1 + 2`, `1.5 + 2.5`, `duration("1s") + duration("2s")`,
-		`s.replace("a", "bb")`, `s.replace("", "-", 2)`, `d.t.replace("t", "")`, `d.m.replace("t", "")`, `["a", "b"].join(",")`, `d.l.join(",")`,
-		`"%s %.2f %d".format([s, 1.5, 3])`, `"%s".format([d])`, `s.split("-")`, `d.t.split("")`, `"abc".findAll("[a-b]")`, `strings.quote(s)`,
+		`s + s`, `d.t + s`, `d.l + d.l`, `d.l + [1]`, `d.t + 1`, `d.m + d.m`, `b"a" + b"b"`, `1 + 2`, `1.5 + 2.5`,
+		`duration("1s") + duration("2s")`,
+		`s.replace("a", "bb")`, `s.replace("", "-", 2)`, `d.t.replace("t", "")`, `d.m.replace("t", "")`,
+		`["a", "b"].join(",")`, `d.l.join(",")`,
+		`"%s %.2f %d".format([s, 1.5, 3])`, `"%s".format([d])`, `s.split("-")`, `d.t.split("")`,
+		`"abc".findAll("[a-b]")`, `strings.quote(s)`,
 		`d == d`, `d != d`, `d.l == d.m`, `1 in d.l`, `"x" in d.l`, `"l" in d`, `d.nothing == 1`, `d.nothing + 1`,
-		`[[[1]], [[2]]].flatten(2)`, `[2, 1].sort()`, `[1, 1].distinct()`, `sets.contains([1, 2], [1])`, `sets.equivalent([1], [1, 1])`,
-		`sets.intersects(d.l, ["x"])`, `[3, 1].sortBy(x, x)`, `[1, 2].indexOf(2)`, `"abab".lastIndexOf("b")`, `[1].includes(1)`,
-		`quantity("1").add(quantity("2")).isGreaterThan(quantity("2"))`, `1 + d.t`, `timestamp("2026-01-01T00:00:00Z") + duration("1s")`,
-		`d.l.all(x, x != s && (x == "y" || x != d.t))`, `[1, 2, 3].exists(x, [4, 5].all(y, x + y > 6 || x < y)) && d.l.exists_one(x, x == 2)`,
-		`s.matches("^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$")`, `s.matches(d.t)`, `d.t.find("e.{1,3}")`, `d.t.find(s + "{2}")`, `d.m.matches("a")`, `s.matches(d.t + "(")`,
-		`"a1b2".findAll("[0-9]{1,2}")`, `d.t.findAll("t", 1)`, `d.t.findAll(s, 0)`, `"abc".indexOf("c", 1)`, `d.t.lastIndexOf("t", 2)`, `d.t.indexOf("t", 9)`,
-		`quantity("12e3").isLessThan(quantity("1Ei"))`, `isQuantity("1e")`, `isQuantity("+1E-3")`, `d.m.findAll("a")`, `d.t.findAll(d.t + "(")`,
-		`d.l.map(x, ["x", s].filter(y, x == y)).size() > 0 ? d.l.filter(x, x != 2) : []`, `d.m.all(k, v, k == "a" && v > 1.0)`,
+		`[[[1]], [[2]]].flatten(2)`, `[2, 1].sort()`, `[1, 1].distinct()`, `sets.contains([1, 2], [1])`,
+		`sets.equivalent([1], [1, 1])`,
+		`sets.intersects(d.l, ["x"])`, `[3, 1].sortBy(x, x)`, `[1, 2].indexOf(2)`, `"abab".lastIndexOf("b")`,
+		`[1].includes(1)`,
+		`quantity("1").add(quantity("2")).isGreaterThan(quantity("2"))`, `1 + d.t`,
+		`timestamp("2026-01-01T00:00:00Z") + duration("1s")`,
+		`d.l.all(x, x != s && (x == "y" || x != d.t))`,
+		`[1, 2, 3].exists(x, [4, 5].all(y, x + y > 6 || x < y)) && d.l.exists_one(x, x == 2)`,
+		`s.matches("^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$")`, `s.matches(d.t)`, `d.t.find("e.{1,3}")`,
+		`d.t.find(s + "{2}")`, `d.m.matches("a")`, `s.matches(d.t + "(")`,
+		`"a1b2".findAll("[0-9]{1,2}")`, `d.t.findAll("t", 1)`, `d.t.findAll(s, 0)`, `"abc".indexOf("c", 1)`,
+		`d.t.lastIndexOf("t", 2)`, `d.t.indexOf("t", 9)`,
+		`quantity("12e3").isLessThan(quantity("1Ei"))`, `isQuantity("1e")`, `isQuantity("+1E-3")`, `d.m.findAll("a")`,
+		`d.t.findAll(d.t + "(")`,
+		`d.l.map(x, ["x", s].filter(y, x == y)).size() > 0 ? d.l.filter(x, x != 2) : []`,
+		`d.m.all(k, v, k == "a" && v > 1.0)`,
 	} {
 		want, wantCost, wantErr := evaluate(t, plain, expression, variables)
 		got, cost, err := evaluate(t, Environment(), expression, variables)
@@ -178,7 +205,8 @@ func TestLoopsLeaveNothing(t *testing.T) {
 	})
 	variables := map[string]any{"s": "", "d": make([]int64, 10_000)}
 	for _, expression := range []string{
-		`d.all(x, x < 7)`, `d.exists(x, x > 7)`, `d.exists_one(x, x == 7)`, `d.map(x, x + 7) != []`, `d.filter(x, x < 7) != []`, `d.all(i, x, x < 7)`,
+		`d.all(x, x < 7)`, `d.exists(x, x > 7)`, `d.exists_one(x, x == 7)`, `d.map(x, x + 7) != []`,
+		`d.filter(x, x < 7) != []`, `d.all(i, x, x < 7)`,
 		`d.map(x, x < 7, [1, 2].exists(y, y == 7)) != []`,
 	} {
 		deepest = 0
@@ -204,7 +232,8 @@ func (p probed) Exec(frame *interpreter.ExecutionFrame) ref.Val {
 func TestOnlyEnvironment(t *testing.T) {
 	const root = "../.."
 	require.NoError(t, filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") || filepath.Base(path) == "bounded.go" {
+		if err != nil || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") ||
+			filepath.Base(path) == "bounded.go" {
 			return err
 		}
 		code, err := os.ReadFile(path)

@@ -133,7 +133,8 @@ func (m *Meter) Take() bool {
 func (b *Budget) String() string {
 	b.lock.Lock()
 	defer b.lock.Unlock()
-	return fmt.Sprintf("%d units of CEL for the first %d objects, the most of it by %s", b.spent, b.objects, dearest(b.by))
+	return fmt.Sprintf("%d units of CEL for the first %d objects, the most of it by %s", b.spent,
+		b.objects, dearest(b.by))
 }
 
 // Dearest lists what costs most on the object.

@@ -42,8 +42,9 @@ func checks() map[string]check {
 			return size(args[0]) <= maxBytes/8 // \u1234 for a letter
 		},
 		operators.Equals: whole, operators.NotEquals: whole, operators.In: whole, operators.OldIn: whole, "in": whole,
-		"flatten": whole, "sort": whole, "@sortByAssociatedKeys": whole, "includes": whole, "indexOf": indexes, "lastIndexOf": indexes,
-		"distinct": pairs, "sets.contains": pairs, "sets.equivalent": pairs, "sets.intersects": pairs,
+		"flatten": whole, "sort": whole, "@sortByAssociatedKeys": whole, "includes": whole, "indexOf": indexes,
+		"lastIndexOf": indexes,
+		"distinct":    pairs, "sets.contains": pairs, "sets.equivalent": pairs, "sets.intersects": pairs,
 	}
 }
 

@@ -16,8 +16,10 @@ const freeSize = 1 << 10
 func (g *guard) trackers() []interpreter.CostTrackerOption {
 	var all []interpreter.CostTrackerOption
 	calls := map[string][]string{
-		operators.Add: {overloads.AddString, overloads.AddBytes}, "replace": {"string_replace_string_string", "string_replace_string_string_int"},
-		"join": {"list_join", "list_join_string"}, "format": {"string_format"}, "split": {"string_split_string", "string_split_string_int"},
+		operators.Add: {overloads.AddString, overloads.AddBytes},
+		"replace":     {"string_replace_string_string", "string_replace_string_string_int"},
+		"join":        {"list_join", "list_join_string"}, "format": {"string_format"},
+		"split":   {"string_split_string", "string_split_string_int"},
 		"findAll": {"string_find_all_string", "string_find_all_string_int"}, "strings.quote": {"strings_quote"},
 		"matches": {overloads.Matches, overloads.MatchesString}, "find": {"string_find_string"},
 		"indexOf":     {"string_index_of_string", "string_index_of_string_int"},

@@ -104,7 +104,8 @@ var costFields = sync.OnceValue(func() (at struct{ shared, costs, stack, cost in
 	frame := reflect.TypeFor[interpreter.ExecutionFrame]()
 	at.shared = number(frame, "ctx")
 	at.costs = number(frame.Field(at.shared).Type.Elem(), "costs")
-	at.stack, at.cost = number(reflect.TypeFor[interpreter.CostTracker](), "stack"), number(reflect.TypeFor[interpreter.CostTracker](), "cost")
+	at.stack, at.cost = number(reflect.TypeFor[interpreter.CostTracker](), "stack"),
+		number(reflect.TypeFor[interpreter.CostTracker](), "cost")
 	return at
 })
 

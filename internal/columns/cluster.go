@@ -33,7 +33,8 @@ func nodeCells(o *corev1.Node) []any {
 		kernel += " (" + info.Architecture + ")"
 	}
 	return []any{
-		nodeStatus(o), nodeRoles(o), info.KubeletVersion, address(corev1.NodeInternalIP), address(corev1.NodeExternalIP),
+		nodeStatus(o), nodeRoles(o), info.KubeletVersion, address(corev1.NodeInternalIP),
+		address(corev1.NodeExternalIP),
 		cmp.Or(info.OSImage, unknown), kernel, cmp.Or(info.ContainerRuntimeVersion, unknown),
 	}
 }
@@ -88,7 +89,8 @@ func eventCells(o *corev1.Event) []any {
 	if o.InvolvedObject.Name != "" {
 		object += "/" + o.InvolvedObject.Name
 	}
-	return []any{last, o.Type, o.Reason, object, o.InvolvedObject.FieldPath, source, strings.TrimSpace(o.Message), first, count}
+	return []any{last, o.Type, o.Reason, object, o.InvolvedObject.FieldPath, source, strings.TrimSpace(o.Message),
+		first, count}
 }
 
 func resourceQuotaCells(o *corev1.ResourceQuota) []any {
@@ -115,7 +117,8 @@ func bindingCells(o *rbacv1.ClusterRoleBinding) []any {
 		names[s.Kind] = append(names[s.Kind], s.Name)
 	}
 	join := func(kind string) string { return strings.Join(names[kind], ", ") }
-	return []any{o.RoleRef.Kind + "/" + o.RoleRef.Name, join(rbacv1.UserKind), join(rbacv1.GroupKind), join(rbacv1.ServiceAccountKind)}
+	return []any{o.RoleRef.Kind + "/" + o.RoleRef.Name, join(rbacv1.UserKind), join(rbacv1.GroupKind),
+		join(rbacv1.ServiceAccountKind)}
 }
 
 func signingRequestCells(o *certificatesv1.CertificateSigningRequest) []any {

@@ -111,9 +111,11 @@ func typed[T any, P interface {
 // used lists the fields of large structs that some column shows.
 func used() map[reflect.Type][]string {
 	return map[reflect.Type][]string{
-		reflect.TypeFor[metav1.ObjectMeta](): {"Name", "CreationTimestamp", "DeletionTimestamp", "Labels", "Annotations", "OwnerReferences"},
-		reflect.TypeFor[corev1.PodSpec]():    {"InitContainers", "Containers", "NodeSelector", "NodeName", "ReadinessGates"},
-		reflect.TypeFor[corev1.Container]():  {"Name", "Image", "RestartPolicy"},
+		reflect.TypeFor[metav1.ObjectMeta](): {"Name", "CreationTimestamp", "DeletionTimestamp", "Labels",
+			"Annotations", "OwnerReferences"},
+		reflect.TypeFor[corev1.PodSpec](): {"InitContainers", "Containers", "NodeSelector", "NodeName",
+			"ReadinessGates"},
+		reflect.TypeFor[corev1.Container](): {"Name", "Image", "RestartPolicy"},
 	}
 }
 
@@ -143,7 +145,9 @@ func (b builtin) table() (t Table) {
 	return t
 }
 
-func storedRow(t *Table, stored func() func(encoding.Value) (metav1.Object, []any)) func(encoding.Value, time.Time) ([]any, bool) {
+func storedRow(
+	t *Table, stored func() func(encoding.Value) (metav1.Object, []any),
+) func(encoding.Value, time.Time) ([]any, bool) {
 	return func(v encoding.Value, now time.Time) (row []any, sure bool) {
 		defer func() {
 			if recover() != nil { // Row shows the name alone
@@ -252,7 +256,8 @@ func custom(crd *schema.CRD) Table {
 	for _, c := range columns {
 		path, _ := jsonpath.Parse(fmt.Sprintf("{%s}", c.JSONPath)) // no server accepts one that does not parse
 		paths = append(paths, path)
-		t.Columns = append(t.Columns, metav1.TableColumnDefinition{Name: c.Name, Type: c.Type, Format: c.Format, Priority: c.Priority})
+		t.Columns = append(t.Columns, metav1.TableColumnDefinition{Name: c.Name, Type: c.Type, Format: c.Format,
+			Priority: c.Priority})
 	}
 	t.Row = func(content map[string]any, now time.Time) (cells []any) {
 		defer nameOnPanic(content, &cells)
@@ -271,7 +276,9 @@ func custom(crd *schema.CRD) Table {
 }
 
 // customCell returns the first value at a path, nil for none and for a value of another type.
-func customCell(work *jsonpath.Work, path *jsonpath.Path, columnType string, content map[string]any, now time.Time) (any, error) {
+func customCell(
+	work *jsonpath.Work, path *jsonpath.Path, columnType string, content map[string]any, now time.Time,
+) (any, error) {
 	if path == nil {
 		return nil, nil
 	}

@@ -44,7 +44,8 @@ func serviceCells(o *corev1.Service) []any {
 		ports = append(ports, fmt.Sprintf("%d%s/%s", p.Port, node, p.Protocol))
 	}
 	return []any{
-		o.Spec.Type, cmp.Or(ip, none), externalIP(o), cmp.Or(strings.Join(ports, ","), none), labels.FormatLabels(o.Spec.Selector),
+		o.Spec.Type, cmp.Or(ip, none), externalIP(o), cmp.Or(strings.Join(ports, ","), none),
+		labels.FormatLabels(o.Spec.Selector),
 	}
 }
 
@@ -54,7 +55,8 @@ func externalIP(o *corev1.Service) string {
 	case corev1.ServiceTypeExternalName:
 		return o.Spec.ExternalName
 	case corev1.ServiceTypeLoadBalancer:
-		found := stream.Mapped(o.Status.LoadBalancer.Ingress, func(in corev1.LoadBalancerIngress) string { return cmp.Or(in.IP, in.Hostname) })
+		found := stream.Mapped(o.Status.LoadBalancer.Ingress,
+			func(in corev1.LoadBalancerIngress) string { return cmp.Or(in.IP, in.Hostname) })
 		return cmp.Or(strings.Join(append(distinct(found), ips...), ","), "<pending>")
 	}
 	return cmp.Or(strings.Join(ips, ","), none)
@@ -93,7 +95,8 @@ func endpointSliceCells(o *discoveryv1.EndpointSlice) []any {
 }
 
 func ingressCells(o *networkingv1.Ingress) []any {
-	hosts := slices.DeleteFunc(stream.Mapped(o.Spec.Rules, func(r networkingv1.IngressRule) string { return r.Host }), isEmpty)
+	hosts := slices.DeleteFunc(stream.Mapped(o.Spec.Rules, func(r networkingv1.IngressRule) string { return r.Host }),
+		isEmpty)
 	ports := "80"
 	if len(o.Spec.TLS) > 0 {
 		ports = "80, 443"
@@ -101,7 +104,8 @@ func ingressCells(o *networkingv1.Ingress) []any {
 	addresses := stream.Mapped(o.Status.LoadBalancer.Ingress, func(in networkingv1.IngressLoadBalancerIngress) string {
 		return cmp.Or(in.IP, in.Hostname)
 	})
-	return []any{orElse(o.Spec.IngressClassName, none), cmp.Or(first(3, hosts, ","), "*"), strings.Join(distinct(addresses), ","), ports}
+	return []any{orElse(o.Spec.IngressClassName, none), cmp.Or(first(3, hosts, ","), "*"),
+		strings.Join(distinct(addresses), ","), ports}
 }
 
 func ingressClassCells(o *networkingv1.IngressClass) []any {

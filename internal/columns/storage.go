@@ -19,8 +19,10 @@ func persistentVolumeCells(o *corev1.PersistentVolume) []any {
 	}
 	capacity := o.Spec.Capacity[corev1.ResourceStorage]
 	return []any{
-		capacity.String(), accessModes(o.Spec.AccessModes), o.Spec.PersistentVolumeReclaimPolicy, volumePhase(o.Status.Phase, o.ObjectMeta), claim,
-		className(&o.Spec.StorageClassName, o.ObjectMeta), orElse(o.Spec.VolumeAttributesClassName, unset), o.Status.Reason,
+		capacity.String(), accessModes(o.Spec.AccessModes), o.Spec.PersistentVolumeReclaimPolicy,
+		volumePhase(o.Status.Phase, o.ObjectMeta), claim,
+		className(&o.Spec.StorageClassName, o.ObjectMeta), orElse(o.Spec.VolumeAttributesClassName, unset),
+		o.Status.Reason,
 		orElse(o.Spec.VolumeMode, unset),
 	}
 }
@@ -32,7 +34,8 @@ func persistentVolumeClaimCells(o *corev1.PersistentVolumeClaim) []any {
 		capacity, modes = storage.String(), accessModes(o.Status.AccessModes)
 	}
 	return []any{
-		volumePhase(o.Status.Phase, o.ObjectMeta), o.Spec.VolumeName, capacity, modes, className(o.Spec.StorageClassName, o.ObjectMeta),
+		volumePhase(o.Status.Phase, o.ObjectMeta), o.Spec.VolumeName, capacity, modes,
+		className(o.Spec.StorageClassName, o.ObjectMeta),
 		orElse(o.Spec.VolumeAttributesClassName, unset), orElse(o.Spec.VolumeMode, unset),
 	}
 }
@@ -66,20 +69,25 @@ func accessModes(modes []corev1.PersistentVolumeAccessMode) string {
 
 func storageClassCells(o *storagev1.StorageClass) []any {
 	isDefault := func(annotation string) bool { return o.Annotations[annotation] == "true" }
-	if isDefault("storageclass.kubernetes.io/is-default-class") || isDefault("storageclass.beta.kubernetes.io/is-default-class") {
+	if isDefault("storageclass.kubernetes.io/is-default-class") ||
+		isDefault("storageclass.beta.kubernetes.io/is-default-class") {
 		o.Name += " (default)"
 	}
 	return []any{
-		o.Provisioner, orElse(o.ReclaimPolicy, corev1.PersistentVolumeReclaimDelete), orElse(o.VolumeBindingMode, storagev1.VolumeBindingImmediate),
+		o.Provisioner, orElse(o.ReclaimPolicy, corev1.PersistentVolumeReclaimDelete),
+		orElse(o.VolumeBindingMode, storagev1.VolumeBindingImmediate),
 		orElse(o.AllowVolumeExpansion, false),
 	}
 }
 
 func csiDriverCells(o *storagev1.CSIDriver) []any {
 	audiences := stream.Mapped(o.Spec.TokenRequests, func(r storagev1.TokenRequest) string { return r.Audience })
-	modes := stream.Mapped(o.Spec.VolumeLifecycleModes, func(m storagev1.VolumeLifecycleMode) string { return string(m) })
+	modes := stream.Mapped(o.Spec.VolumeLifecycleModes,
+		func(m storagev1.VolumeLifecycleMode) string { return string(m) })
 	return []any{
-		orElse(o.Spec.AttachRequired, true), orElse(o.Spec.PodInfoOnMount, false), orElse(o.Spec.StorageCapacity, false),
-		cmp.Or(strings.Join(audiences, ","), unset), orElse(o.Spec.RequiresRepublish, false), cmp.Or(strings.Join(modes, ","), none),
+		orElse(o.Spec.AttachRequired, true), orElse(o.Spec.PodInfoOnMount, false),
+		orElse(o.Spec.StorageCapacity, false),
+		cmp.Or(strings.Join(audiences, ","), unset), orElse(o.Spec.RequiresRepublish, false),
+		cmp.Or(strings.Join(modes, ","), none),
 	}
 }

@@ -58,7 +58,8 @@ func jobStatus(o *batchv1.Job) batchv1.JobConditionType {
 	}
 	is[terminating] = o.DeletionTimestamp != nil
 	for _, status := range []batchv1.JobConditionType{
-		batchv1.JobComplete, batchv1.JobFailed, terminating, batchv1.JobSuspended, batchv1.JobFailureTarget, batchv1.JobSuccessCriteriaMet,
+		batchv1.JobComplete, batchv1.JobFailed, terminating, batchv1.JobSuspended, batchv1.JobFailureTarget,
+		batchv1.JobSuccessCriteriaMet,
 	} {
 		if is[status] {
 			return status
@@ -73,8 +74,10 @@ func cronJobCells(o *batchv1.CronJob) []any {
 		suspend = map[bool]string{true: "True", false: "False"}[*s]
 	}
 	return append([]any{
-		o.Spec.Schedule, cmp.Or(ptr.Deref(o.Spec.TimeZone, ""), none), suspend, len(o.Status.Active), orElse(o.Status.LastScheduleTime, none),
-	}, containers(o.Spec.JobTemplate.Spec.Template.Spec, metav1.FormatLabelSelector(o.Spec.JobTemplate.Spec.Selector))...)
+		o.Spec.Schedule, cmp.Or(ptr.Deref(o.Spec.TimeZone, ""), none), suspend, len(o.Status.Active),
+		orElse(o.Status.LastScheduleTime, none),
+	}, containers(o.Spec.JobTemplate.Spec.Template.Spec,
+		metav1.FormatLabelSelector(o.Spec.JobTemplate.Spec.Selector))...)
 }
 
 func autoscalerCells(o *autoscalingv2.HorizontalPodAutoscaler) []any {

@@ -31,7 +31,8 @@ func (c *Compact) Plan(ctx context.Context, v *transform.View) error {
 		return err
 	}
 	if last-c.Keep < oldest {
-		v.Raise("", codeAlready.Because("the file keeps revisions %d to %d: --keep-revisions %d is the most", oldest, last, last-oldest))
+		v.Raise("", codeAlready.Because("the file keeps revisions %d to %d: --keep-revisions %d is the most", oldest,
+			last, last-oldest))
 	}
 	before, err := src.Counts(ctx)
 	if err != nil {
@@ -55,9 +56,11 @@ func (c *Compact) addSteps(r *transform.Report, alarms []snapshot.Raised) {
 	for _, a := range alarms {
 		switch {
 		case a.Kind != snapshot.AlarmNoSpace:
-			r.AddStep("the restored etcd has the alarm %s of member %s: find out why, then \"etcdctl alarm disarm\"", a.Kind, a.Member)
+			r.AddStep("the restored etcd has the alarm %s of member %s: find out why, then \"etcdctl alarm disarm\"",
+				a.Kind, a.Member)
 		case !c.Disarm:
-			r.AddStep("the restored etcd has the alarm NOSPACE and takes no writes: run again with --disarm, or \"etcdctl alarm disarm\" after the start")
+			r.AddStep("the restored etcd has the alarm NOSPACE and takes no writes: run again with --disarm, or " +
+				"\"etcdctl alarm disarm\" after the start")
 		}
 	}
 }

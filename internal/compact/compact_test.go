@@ -67,7 +67,8 @@ func TestServed(t *testing.T) {
 		rev := r.Output.Revision - keep
 		require.Equal(t, etcdtest.Revision(t, live), r.Output.Revision)
 		require.Equal(t, []int64{rev, rev}, []int64{summary(r).Revision, summary(r).After.CompactRevision})
-		require.Equal(t, []int{6, 1, 1}, []int{summary(r).Before.Records, summary(r).Before.Deletions, summary(r).After.Leases})
+		require.Equal(t, []int{6, 1, 1}, []int{summary(r).Before.Records, summary(r).Before.Deletions,
+			summary(r).After.Leases})
 		_, err = live.Client.Compact(t.Context(), rev)
 		require.NoError(t, err)
 		server := etcdtest.Start(t, etcdtest.Restore(t, r.Output.Path))

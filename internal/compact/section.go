@@ -50,7 +50,8 @@ func (s *Section) Tables(outcome transform.Outcome) []transform.Table {
 	} else {
 		t.Header, after = append(t.Header, "AFTER"), s.Compaction.After.column()
 	}
-	for i, name := range []string{"compact revision", "records", "deletions", "leases", "pages", "free pages", "alarms"} {
+	for i, name := range []string{"compact revision", "records", "deletions", "leases", "pages",
+		"free pages", "alarms"} {
 		row := []any{name, before[i]}
 		if after != nil {
 			row = append(row, after[i])

@@ -21,21 +21,25 @@ var Spec = transform.Spec{
 	Examples: `etcdshift compact full.db small.db
 etcdshift compact --disarm member/snap/db small.db
 etcdshift compact --keep-revisions 1000 full.db small.db`,
-	Text: `Does to a file what "etcdctl compact" and "etcdctl defrag" do to a running etcd: overwritten values and deletions go, also from free
-pages; live keys keep their values and all their numbers; leases, users and all else stay. With --disarm it is the way out of "mvcc:
-database space exceeded" where etcd does not start: the restored etcd takes writes again. A second run changes nothing.`,
+	Text: `Does to a file what "etcdctl compact" and "etcdctl defrag" do to a running etcd: overwritten values and
+deletions go, also from free pages; live keys keep their values and all their numbers; leases, users and all else
+stay. With --disarm it is the way out of "mvcc: database space exceeded" where etcd does not start: the restored etcd
+takes writes again. A second run changes nothing.`,
 	Codes:    []*finding.Code{codeAlready},
 	Settles:  map[string]string{codeAlready.Name: "ask for fewer with --keep-revisions"},
 	Sections: []transform.Section{&Section{}},
 	Unread:   true,
 	Flags: []transform.Flag{
-		{Name: "keep-revisions", Usage: "keep the last `N` revisions beside the current one, for watches that began before (default: none)"},
-		{Name: "disarm", Default: false, Usage: "leave out NOSPACE alarms, under which the restored etcd would take no writes"},
+		{Name: "keep-revisions", Usage: "keep the last `N` revisions beside the current one, for watches that began " +
+			"before (default: none)"},
+		{Name: "disarm", Default: false, Usage: "leave out NOSPACE alarms, under which the restored etcd would " +
+			"take no writes"},
 	},
 	New: func(_ context.Context, a *transform.Args) (transform.Transform, error) {
 		keep, err := strconv.ParseInt(cmp.Or(a.String("keep-revisions"), "0"), 10, 64)
 		if err != nil || keep < 0 {
-			return nil, transform.Usagef("--keep-revisions is %q; it takes a number, 0 or more", a.String("keep-revisions"))
+			return nil, transform.Usagef("--keep-revisions is %q; it takes a number, 0 or more",
+				a.String("keep-revisions"))
 		}
 		return &Compact{Keep: keep, Disarm: a.Bool("disarm")}, nil
 	},

@@ -309,7 +309,8 @@ func timesOfMessage(kind string, message []byte) (t Times) {
 	case "Lease":
 		t.Written = latest(message, 2, 4, seconds) // spec.renewTime
 	case "Event": // firstTimestamp, lastTimestamp, eventTime, series.lastObservedTime
-		t.Written = max(latest(message, 6, seconds), latest(message, 7, seconds), latest(message, 10, seconds), latest(message, 11, 2, seconds))
+		t.Written = max(latest(message, 6, seconds), latest(message, 7, seconds), latest(message, 10, seconds),
+			latest(message, 11, 2, seconds))
 	}
 	return t
 }

@@ -45,11 +45,13 @@ func TestClock(t *testing.T) {
 	c.add(90, 50, false)   // written long ago
 	for revision, want := range map[int64]string{
 		1: "- 100 101", 10: "100 100 101", 15: "100 150 201", 20: "200 200 201", 25: "200 233 401",
-		30: "250 250 401", 40: "250 325 401", 60: "400 450 501", 71: "500 510 601", 72: "500 520 601", 80: "600 600 601", 95: "600 600 -",
+		30: "250 250 401", 40: "250 325 401", 60: "400 450 501", 71: "500 510 601", 72: "500 520 601",
+		80: "600 600 601", 95: "600 600 -",
 	} {
 		require.Equal(t, want, shown(c.At(revision)), revision)
 	}
-	for at, want := range map[int64][2]int64{50: {1, 9}, 100: {1, 19}, 150: {11, 19}, 220: {21, 29}, 450: {51, 69}, 600: {71, math.MaxInt64}, 601: {81, math.MaxInt64}} {
+	for at, want := range map[int64][2]int64{50: {1, 9}, 100: {1, 19}, 150: {11, 19}, 220: {21, 29}, 450: {51, 69},
+		600: {71, math.MaxInt64}, 601: {81, math.MaxInt64}} {
 		require.Equal(t, want, [2]int64{c.First(time.Unix(at, 0)), c.Last(time.Unix(at, 0))}, at)
 	}
 	c.add(100, 700, true)
@@ -72,7 +74,8 @@ func TestClockIsMonotonicAndBounded(t *testing.T) {
 	before := c.At(1)
 	for revision := int64(2); revision < 3*mostMarks/2; revision += 97 {
 		b := c.At(revision)
-		require.False(t, b.NotBefore.Before(before.NotBefore) || b.NotAfter.Before(before.NotAfter) || b.About.Before(before.About), revision)
+		require.False(t, b.NotBefore.Before(before.NotBefore) || b.NotAfter.Before(before.NotAfter) ||
+			b.About.Before(before.About), revision)
 		require.False(t, b.About.Before(b.NotBefore) || b.About.After(b.NotAfter), revision)
 		require.InDelta(t, 1_000_000+revision, b.About.Unix(), 30)
 		before = b
@@ -81,7 +84,8 @@ func TestClockIsMonotonicAndBounded(t *testing.T) {
 
 func TestTimes(t *testing.T) {
 	at := func(seconds int64) metav1.Time { return metav1.Unix(seconds, 0) }
-	meta := metav1.ObjectMeta{CreationTimestamp: at(100), ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "a"}, {Manager: "b"}}}
+	meta := metav1.ObjectMeta{CreationTimestamp: at(100), ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "a"},
+		{Manager: "b"}}}
 	for i, seconds := range []int64{300, 200} {
 		time := at(seconds)
 		meta.ManagedFields[i].Time = &time
@@ -91,16 +95,24 @@ func TestTimes(t *testing.T) {
 		object runtime.Object
 		want   Times
 	}{
-		"pod":    {&corev1.Pod{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}, ObjectMeta: meta}, Times{Created: 100, Managed: 300}},
-		"lease":  {&coordinationv1.Lease{TypeMeta: metav1.TypeMeta{APIVersion: "coordination.k8s.io/v1", Kind: "Lease"}, ObjectMeta: meta, Spec: coordinationv1.LeaseSpec{RenewTime: &renewed}}, Times{100, 400, 300}},
-		"event":  {&corev1.Event{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Event"}, FirstTimestamp: at(1), LastTimestamp: at(500)}, Times{Written: 500}},
-		"series": {&corev1.Event{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Event"}, EventTime: renewed, Series: &corev1.EventSeries{LastObservedTime: metav1.NewMicroTime(at(600).Time)}}, Times{Written: 600}},
+		"pod": {&corev1.Pod{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}, ObjectMeta: meta},
+			Times{Created: 100, Managed: 300}},
+		"lease": {&coordinationv1.Lease{TypeMeta: metav1.TypeMeta{APIVersion: "coordination.k8s.io/v1", Kind: "Lease"},
+			ObjectMeta: meta, Spec: coordinationv1.LeaseSpec{RenewTime: &renewed}}, Times{100, 400, 300}},
+		"event": {&corev1.Event{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Event"}, FirstTimestamp: at(1),
+			LastTimestamp: at(500)}, Times{Written: 500}},
+		"series": {&corev1.Event{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Event"}, EventTime: renewed,
+			Series: &corev1.EventSeries{LastObservedTime: metav1.NewMicroTime(at(600).Time)}}, Times{Written: 600}},
 	} {
 		native, err := runtime.Encode(protobuf.NewSerializer(scheme.Scheme, scheme.Scheme), c.object)
 		require.NoError(t, err)
 		require.Equal(t, c.want, timesOf(native), name)
 	}
-	require.Equal(t, Times{Created: 100, Managed: 200}, timesOf([]byte(`{"metadata":{"creationTimestamp":"1970-01-01T00:01:40Z","managedFields":[{"time":"1970-01-01T00:03:20Z"},{"time":"x"}]}}`)))
+	require.Equal(t, Times{Created: 100, Managed: 200},
+		timesOf(
+			[]byte(
+				`{"metadata":{"creationTimestamp":"1970-01-01T00:01:40Z",`+
+					`"managedFields":[{"time":"1970-01-01T00:03:20Z"},{"time":"x"}]}}`)))
 	require.Equal(t, Times{}, timesOf([]byte(`{"metadata":{"creationTimestamp":7}}`)))
 	require.Equal(t, Times{}, timesOf([]byte(`12345`)))
 }

@@ -71,12 +71,13 @@ func names(ctx context.Context, side *inspect.Reader) (found []name, err error) 
 		return nil, err
 	}
 	for _, s := range layouts.Storages() {
-		object, key := "namespace kube-system", keys.Key{Resource: schema.GroupResource{Resource: "namespaces"}, Name: "kube-system"}
+		object, key := "namespace kube-system", keys.Key{Resource: schema.GroupResource{Resource: "namespaces"},
+			Name: "kube-system"}
 		switch s.Flavour {
 		case keys.FlavourKCPShard:
 			object = "LogicalCluster of system:shard"
-			key = keys.Key{Resource: schema.GroupResource{Group: "core.kcp.io", Resource: "logicalclusters"}, Custom: true,
-				Cluster: "system:shard", Name: "cluster"}
+			key = keys.Key{Resource: schema.GroupResource{Group: "core.kcp.io", Resource: "logicalclusters"},
+				Custom: true, Cluster: "system:shard", Name: "cluster"}
 		case keys.FlavourKCPCache, keys.FlavourOpenShift: // hold what other servers tell of
 			continue
 		}

@@ -46,7 +46,8 @@ func differences(a, b view) []Change {
 type differ struct{ changes []Change }
 
 func (d *differ) add(path Path, op Op, a, b view) {
-	d.changes = append(d.changes, Change{Path: slices.Clone(path), Op: op, Old: a.Shown, New: b.Shown, Redacted: a.redacted() || b.redacted()})
+	d.changes = append(d.changes, Change{Path: slices.Clone(path), Op: op, Old: a.Shown, New: b.Shown,
+		Redacted: a.redacted() || b.redacted()})
 }
 
 func (d *differ) values(path Path, a, b view) {
@@ -124,7 +125,8 @@ func (d *differ) reordered(path Path, a view, m matching, order []int) {
 		return out
 	}
 	d.changes = append(d.changes, Change{
-		Path: slices.Clone(path), Op: Reordered, Old: names(slices.Sorted(slices.Values(order))), New: names(order), Order: order,
+		Path: slices.Clone(path), Op: Reordered, Old: names(slices.Sorted(slices.Values(order))),
+		New: names(order), Order: order,
 	})
 }
 

@@ -46,21 +46,29 @@ func lines(changes []Change) string {
 
 func TestDiff(t *testing.T) {
 	for name, c := range map[string]struct{ a, b, want string }{
-		"equal":   {`{a: 1, b: [x, {c: null}]}`, `{b: [x, {c: null}], a: 1.0}`, ``},
-		"scalars": {`{a: 1, b: x, c: true, d: 1.5}`, `{a: 2, b: z, c: false, d: 1}`, "changed a 1 2\nchanged b \"x\" \"z\"\nchanged c true false\nchanged d 1.5 1"},
-		"types":   {`{a: 1, b: {c: 1}, d: [1]}`, `{a: "1", b: [1], d: {c: 1}}`, "changed a 1 \"1\"\nchanged b {\"c\":1} [1]\nchanged d [1] {\"c\":1}"},
-		"fields":  {`{a: {x: 1, y: 2}}`, `{a: {y: 2, z: null}}`, "removed a.x 1\nadded a.z null"},
-		"names": {`{metadata: {labels: {app.kubernetes.io/name: a, "": b}}}`, `{metadata: {labels: {app.kubernetes.io/name: b}}}`,
+		"equal": {`{a: 1, b: [x, {c: null}]}`, `{b: [x, {c: null}], a: 1.0}`, ``},
+		"scalars": {`{a: 1, b: x, c: true, d: 1.5}`, `{a: 2, b: z, c: false, d: 1}`,
+			"changed a 1 2\nchanged b \"x\" \"z\"\nchanged c true false\nchanged d 1.5 1"},
+		"types": {`{a: 1, b: {c: 1}, d: [1]}`, `{a: "1", b: [1], d: {c: 1}}`,
+			"changed a 1 \"1\"\nchanged b {\"c\":1} [1]\nchanged d [1] {\"c\":1}"},
+		"fields": {`{a: {x: 1, y: 2}}`, `{a: {y: 2, z: null}}`, "removed a.x 1\nadded a.z null"},
+		"names": {`{metadata: {labels: {app.kubernetes.io/name: a, "": b}}}`,
+			`{metadata: {labels: {app.kubernetes.io/name: b}}}`,
 			"removed metadata.labels[\"\"] \"b\"\nchanged metadata.labels[\"app.kubernetes.io/name\"] \"a\" \"b\""},
 		"by name": {`{c: [{name: a, image: x}, {name: b}]}`, `{c: [{name: new}, {name: a, image: z}]}`,
-			"removed c[name=b] {\"name\":\"b\"}\nadded c[name=new] {\"name\":\"new\"}\nchanged c[name=a].image \"x\" \"z\""},
+			"removed c[name=b] {\"name\":\"b\"}\nadded c[name=new] {\"name\":\"new\"}\nchanged c[name=a].image " +
+				"\"x\" \"z\""},
 		"reordered": {`[{name: a}, {name: b}, {name: c}]`, `[{name: c}, {name: a, x: 1}, {name: d}]`,
-			"removed [name=b] {\"name\":\"b\"}\nreordered  [\"name=a\",\"name=c\"] [\"name=c\",\"name=a\"]\nadded [name=a].x 1\nadded [name=d] {\"name\":\"d\"}"},
-		"ports": {`[{containerPort: 53, protocol: UDP}, {containerPort: 53, protocol: TCP}]`, `[{containerPort: 53, protocol: UDP, hostPort: 1}, {containerPort: 53, protocol: TCP}]`,
+			"removed [name=b] {\"name\":\"b\"}\nreordered  [\"name=a\",\"name=c\"] [\"name=c\",\"name=a\"]\nadded " +
+				"[name=a].x 1\nadded [name=d] {\"name\":\"d\"}"},
+		"ports": {`[{containerPort: 53, protocol: UDP}, {containerPort: 53, protocol: TCP}]`,
+			`[{containerPort: 53, protocol: UDP, hostPort: 1}, {containerPort: 53, protocol: TCP}]`,
 			"added [containerPort=53,protocol=UDP].hostPort 1"},
-		"subjects": {`[{kind: User, name: a}, {kind: Group, name: a}]`, `[{kind: User, name: a}]`, "removed [name=a,kind=Group] {\"kind\":\"Group\",\"name\":\"a\"}"},
+		"subjects": {`[{kind: User, name: a}, {kind: Group, name: a}]`, `[{kind: User, name: a}]`,
+			"removed [name=a,kind=Group] {\"kind\":\"Group\",\"name\":\"a\"}"},
 		"odd name": {`[{name: "a,b=]"}]`, `[{name: "a,b=]", x: 1}]`, "added [name=\"a,b=]\"].x 1"},
-		"strings":  {`[a, b, c, d]`, `[a, x, c, e, f]`, "changed [1] \"b\" \"x\"\nchanged [3] \"d\" \"e\"\nadded [4] \"f\""},
+		"strings": {`[a, b, c, d]`, `[a, x, c, e, f]`,
+			"changed [1] \"b\" \"x\"\nchanged [3] \"d\" \"e\"\nadded [4] \"f\""},
 		"shifted":  {`[a, b, c]`, `[b, c]`, "removed [0] \"a\""},
 		"no names": {`[{x: 1}, {x: 2}]`, `[{x: 2}]`, "removed [0] {\"x\":1}"},
 		"twice":    {`[{name: a, x: 1}, {name: a, x: 2}]`, `[{name: a, x: 1}, {name: a, x: 3}]`, "changed [1].x 2 3"},
@@ -76,36 +84,45 @@ func TestDiff(t *testing.T) {
 
 // TestRedacted: what is compared is not what is shown.
 func TestRedacted(t *testing.T) {
-	const old, new = `{data: {a: aGk=, b: b2s=, c: {x: 1}}, env: [{name: hidden, value: p}]}`, `{data: {a: aG8=, b: b2s=, c: {x: 2}, d: eA==}, env: [{name: hidden, value: q}]}`
-	const shown = `{data: {a: <redacted 2 bytes>, b: <redacted 2 bytes>, c: <redacted>, d: <redacted 1 bytes>}, env: [{name: <redacted 6 bytes>, value: <redacted 1 bytes>}]}`
+	const old, new = `{data: {a: aGk=, b: b2s=, c: {x: 1}}, env: [{name: hidden, value: p}]}`,
+		`{data: {a: aG8=, b: b2s=, c: {x: 2}, d: eA==}, env: [{name: hidden, value: q}]}`
+	const shown = `{data: {a: <redacted 2 bytes>, b: <redacted 2 bytes>, c: <redacted>, d: <redacted 1 bytes>}, env: ` +
+		`[{name: <redacted 6 bytes>, value: <redacted 1 bytes>}]}`
 	oldShown := parse(t, strings.Replace(shown, ", d: <redacted 1 bytes>", "", 1))
 	changes := differences(view{Raw: parse(t, old), Shown: oldShown}, view{Raw: parse(t, new), Shown: parse(t, shown)})
 	require.Equal(t, `changed data.a "<redacted 2 bytes>" "<redacted 2 bytes>" redacted
 changed data.c "<redacted>" "<redacted>" redacted
 added data.d "<redacted 1 bytes>" redacted
-changed env[name=<redacted 6 bytes>].value "<redacted 1 bytes>" "<redacted 1 bytes>" redacted`, strings.ReplaceAll(strings.ReplaceAll(lines(changes), `\u003c`, "<"), `\u003e`, ">"))
+changed env[name=<redacted 6 bytes>].value "<redacted 1 bytes>" "<redacted 1 bytes>" redacted`,
+		strings.ReplaceAll(strings.ReplaceAll(lines(changes), `\u003c`, "<"), `\u003e`, ">"))
 
-	whole := differences(view{Raw: parse(t, `{data: [1, 2]}`), Shown: parse(t, `{data: <redacted>}`)}, view{Raw: parse(t, `{data: [1, 3]}`), Shown: parse(t, `{data: <redacted>}`)})
+	whole := differences(view{Raw: parse(t, `{data: [1, 2]}`), Shown: parse(t, `{data: <redacted>}`)},
+		view{Raw: parse(t, `{data: [1, 3]}`), Shown: parse(t, `{data: <redacted>}`)})
 	require.Len(t, whole, 1, "nothing below what was redacted as a whole")
 	require.Equal(t, "data", whole[0].Path.String())
 }
 
 func TestNoise(t *testing.T) {
-	node, lease, pod := schema.GroupKind{Kind: "Node"}, schema.GroupKind{Group: "coordination.k8s.io", Kind: "Lease"}, schema.GroupKind{Kind: "Pod"}
-	const leader = `{metadata: {annotations: {control-plane.alpha.kubernetes.io/leader: '{"holderIdentity":"%s","renewTime":"%d"}'}}}`
+	node, lease, pod := schema.GroupKind{Kind: "Node"}, schema.GroupKind{Group: "coordination.k8s.io", Kind: "Lease"},
+		schema.GroupKind{Kind: "Pod"}
+	const leader = `{metadata: {annotations: {control-plane.alpha.kubernetes.io/leader: '{"holderIdentity":"%s",` +
+		`"renewTime":"%d"}'}}}`
 	for name, c := range map[string]struct {
 		kind  schema.GroupKind
 		a, b  string
 		noise bool
 	}{
-		"managers":    {pod, `{metadata: {managedFields: [{manager: a, time: x}]}}`, `{metadata: {managedFields: [{manager: a, time: y}]}}`, true},
-		"revision":    {pod, `{metadata: {resourceVersion: "1"}}`, `{metadata: {}}`, true},
-		"generation":  {pod, `{metadata: {generation: 1}}`, `{metadata: {generation: 2}}`, false},
-		"renewed":     {lease, `{spec: {renewTime: x}}`, `{spec: {renewTime: y}}`, true},
-		"held":        {lease, `{spec: {holderIdentity: x}}`, `{spec: {holderIdentity: y}}`, false},
-		"no Lease":    {pod, `{spec: {renewTime: x}}`, `{spec: {renewTime: y}}`, false},
-		"heartbeat":   {node, `{status: {conditions: [{type: Ready, lastHeartbeatTime: x}]}}`, `{status: {conditions: [{type: Ready, lastHeartbeatTime: y}]}}`, true},
-		"condition":   {node, `{status: {conditions: [{type: Ready, status: x}]}}`, `{status: {conditions: [{type: Ready, status: y}]}}`, false},
+		"managers": {pod, `{metadata: {managedFields: [{manager: a, time: x}]}}`,
+			`{metadata: {managedFields: [{manager: a, time: y}]}}`, true},
+		"revision":   {pod, `{metadata: {resourceVersion: "1"}}`, `{metadata: {}}`, true},
+		"generation": {pod, `{metadata: {generation: 1}}`, `{metadata: {generation: 2}}`, false},
+		"renewed":    {lease, `{spec: {renewTime: x}}`, `{spec: {renewTime: y}}`, true},
+		"held":       {lease, `{spec: {holderIdentity: x}}`, `{spec: {holderIdentity: y}}`, false},
+		"no Lease":   {pod, `{spec: {renewTime: x}}`, `{spec: {renewTime: y}}`, false},
+		"heartbeat": {node, `{status: {conditions: [{type: Ready, lastHeartbeatTime: x}]}}`,
+			`{status: {conditions: [{type: Ready, lastHeartbeatTime: y}]}}`, true},
+		"condition": {node, `{status: {conditions: [{type: Ready, status: x}]}}`,
+			`{status: {conditions: [{type: Ready, status: y}]}}`, false},
 		"leader":      {pod, fmt.Sprintf(leader, "a", 1), fmt.Sprintf(leader, "a", 2), true},
 		"new leader":  {pod, fmt.Sprintf(leader, "a", 1), fmt.Sprintf(leader, "b", 2), false},
 		"annotations": {pod, `{metadata: {annotations: {a: "1"}}}`, `{metadata: {annotations: {a: "2"}}}`, false},
@@ -147,7 +164,8 @@ func TestDeep(t *testing.T) {
 
 // The changes, applied to the old value, give the new one. Only equal values have none.
 func FuzzDiff(f *testing.F) {
-	f.Add([]byte(`{"a":[{"name":"x","v":1},{"name":"y"}]}`), []byte(`{"a":[{"name":"y"},{"name":"x","v":2},{"name":"z"}]}`))
+	f.Add([]byte(`{"a":[{"name":"x","v":1},{"name":"y"}]}`),
+		[]byte(`{"a":[{"name":"y"},{"name":"x","v":2},{"name":"z"}]}`))
 	f.Add([]byte(`[[1,2,3],[4],{"uid":"a"}]`), []byte(`[[2,3],4,{"uid":"a","x":null}]`))
 	f.Add([]byte(`{"ports":[{"port":1,"protocol":"TCP"},{"port":1}]}`), []byte(`{"ports":[{"port":1},{"port":2}]}`))
 	f.Add([]byte(`[0,1,0,2,0]`), []byte(`[0,0,1,2,0,0]`))
@@ -211,7 +229,8 @@ data:
 
 // TestMentionsCut: a long line is cut around the text, between characters.
 func TestMentionsCut(t *testing.T) {
-	for m := range Mentions(strings.Repeat("é", 1000)+"x"+strings.Repeat("é", 1000), regexp.MustCompile("x"), regexp.MustCompile("<>")) {
+	for m := range Mentions(strings.Repeat("é", 1000)+"x"+strings.Repeat("é", 1000), regexp.MustCompile("x"),
+		regexp.MustCompile("<>")) {
 		require.Equal(t, "..."+strings.Repeat("é", 50)+"x"+strings.Repeat("é", 50)+"...", m.Line)
 	}
 	begun := time.Now()
@@ -223,7 +242,8 @@ func TestMentionsCut(t *testing.T) {
 	}
 	require.Len(t, mentions(deep, "x"), 1)
 	stopped := 0
-	for range Mentions([]any{"x", "x", map[string]any{"x": map[string]any{}}}, regexp.MustCompile("x"), regexp.MustCompile("<>")) {
+	for range Mentions([]any{"x", "x", map[string]any{"x": map[string]any{}}}, regexp.MustCompile("x"),
+		regexp.MustCompile("<>")) {
 		stopped++
 		break
 	}

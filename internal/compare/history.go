@@ -58,7 +58,8 @@ type Missing struct {
 	Updates int64 `json:"updates,omitempty"` // at least, by the version numbers
 	Deleted bool  `json:"deleted,omitempty"` // it was deleted there
 	Created int64 `json:"created,omitempty"` // it was created at that revision; 0 where it was not
-	Perhaps bool  `json:"perhaps,omitempty"` // nothing is known between: it may have been deleted and created any number of times
+	// nothing is known between: it may have been deleted and created any number of times
+	Perhaps bool `json:"perhaps,omitempty"`
 }
 
 // History yields the steps of a key, oldest first. sides are snapshots of one cluster, see Sort.
@@ -130,8 +131,9 @@ func (t *teller) seen() int64 {
 
 func (t *teller) tell(ctx context.Context, rec sourced) (*Step, error) {
 	s := &Step{
-		What: Deleted, Revision: rec.Revision.Main, Sub: rec.Revision.Sub, CreateRevision: rec.CreateRevision, Version: rec.Version,
-		Lease: leaseID(rec.Lease), Bytes: len(rec.Value), Sources: rec.sources, Conflict: rec.conflict,
+		What: Deleted, Revision: rec.Revision.Main, Sub: rec.Revision.Sub, CreateRevision: rec.CreateRevision,
+		Version: rec.Version,
+		Lease:   leaseID(rec.Lease), Bytes: len(rec.Value), Sources: rec.sources, Conflict: rec.conflict,
 	}
 	for _, source := range rec.sources {
 		s.Snapshots = append(s.Snapshots, t.sides[source].Snapshot().Path())
@@ -220,7 +222,8 @@ func (t *teller) gone(ctx context.Context, key []byte) (*Step, error) {
 	if rec != nil || err != nil {
 		return nil, err
 	}
-	return &Step{What: Gone, Missing: &Missing{From: t.seen(), To: t.kept[last][0] + 1, Deleted: true, Perhaps: true}}, nil
+	return &Step{What: Gone, Missing: &Missing{From: t.seen(), To: t.kept[last][0] + 1, Deleted: true, Perhaps: true}},
+		nil
 }
 
 // sourced is a record with the snapshots that hold it.

@@ -62,21 +62,28 @@ func TestHistory(t *testing.T) {
 		scripts []string
 		want    string
 	}{
-		"one life": {[]string{"put k 1; put other x; put k 2; del k"}, "2 created v1 [0]\n4 updated v2 [0] 1->2\n5 deleted v0 [0]"},
-		"again":    {[]string{"put k 1; del k; put k 2; put k 3"}, "2 created v1 [0]\n3 deleted v0 [0]\n4 recreated v1 [0]\n5 updated v2 [0] 2->3"},
+		"one life": {[]string{"put k 1; put other x; put k 2; del k"},
+			"2 created v1 [0]\n4 updated v2 [0] 1->2\n5 deleted v0 [0]"},
+		"again": {[]string{"put k 1; del k; put k 2; put k 3"},
+			"2 created v1 [0]\n3 deleted v0 [0]\n4 recreated v1 [0]\n5 updated v2 [0] 2->3"},
 		"compacted": {[]string{"put k 1; put k 2; put k 3; compact; put k 4"},
-			"4 oldest v3 [0] missing {From:0 To:4 Updates:1 Deleted:false Created:2 Perhaps:false}\n5 updated v4 [0] 3->4"},
+			"4 oldest v3 [0] missing {From:0 To:4 Updates:1 Deleted:false Created:2 Perhaps:false}\n5 updated " +
+				"v4 [0] 3->4"},
 		"compacted, deleted": {[]string{"put k 1; put k 2; compact; put x y; del k"},
 			"3 oldest v2 [0] missing {From:0 To:3 Updates:0 Deleted:false Created:2 Perhaps:false}\n5 deleted v0 [0]"},
-		"two snapshots": {[]string{"put k 1; put k 2", "put k 3"}, "2 created v1 [0 1]\n3 updated v2 [0 1] 1->2\n4 updated v3 [1] 2->3"},
+		"two snapshots": {[]string{"put k 1; put k 2", "put k 3"},
+			"2 created v1 [0 1]\n3 updated v2 [0 1] 1->2\n4 updated v3 [1] 2->3"},
 		"updates between": {[]string{"put k 1", "put k 2; put k 3; put k 4; compact; put k 5"},
-			"2 created v1 [0]\n5 updated v4 [1] 1->4 missing {From:2 To:5 Updates:2 Deleted:false Created:0 Perhaps:false}\n6 updated v5 [1] 4->5"},
+			"2 created v1 [0]\n5 updated v4 [1] 1->4 missing {From:2 To:5 Updates:2 Deleted:false Created:0 " +
+				"Perhaps:false}\n6 updated v5 [1] 4->5"},
 		"a life between": {[]string{"put k 1", "del k; put k 2; put k 3; compact"},
-			"2 created v1 [0]\n5 recreated v2 [1] 1->3 missing {From:2 To:5 Updates:0 Deleted:true Created:4 Perhaps:true}"},
+			"2 created v1 [0]\n5 recreated v2 [1] 1->3 missing {From:2 To:5 Updates:0 Deleted:true Created:4 " +
+				"Perhaps:true}"},
 		"gone": {[]string{"put k 1; put x 1", "del k; put x 2; compact"},
 			"2 created v1 [0]\n0 gone v0 [] missing {From:3 To:6 Updates:0 Deleted:true Created:0 Perhaps:true}"},
 		"perhaps lives between": {[]string{"put k 1; del k", "put k 2; del k; put k 3; compact"},
-			"2 created v1 [0]\n3 deleted v0 [0]\n6 recreated v1 [1] missing {From:3 To:6 Updates:0 Deleted:false Created:0 Perhaps:true}"},
+			"2 created v1 [0]\n3 deleted v0 [0]\n6 recreated v1 [1] missing {From:3 To:6 Updates:0 Deleted:false " +
+				"Created:0 Perhaps:true}"},
 		"none": {[]string{"put x 1"}, ""},
 	} {
 		require.Equal(t, c.want, told(t, snapshots(t, c.scripts...), "k"), name)
@@ -95,7 +102,8 @@ func TestConflict(t *testing.T) {
 		etcdtest.Save(t, server, path)
 		sides = append(sides, open(t, path))
 	}
-	require.Equal(t, "3 created v1 [0 1]\n4 updated v2 [0] 1->a conflict\n4 updated v2 [1] a->b conflict", told(t, sides, "k"))
+	require.Equal(t, "3 created v1 [0 1]\n4 updated v2 [0] 1->a conflict\n4 updated v2 [1] a->b conflict",
+		told(t, sides, "k"))
 	same, _, err := compare.SameCluster(context.Background(), sides[0], sides[1])
 	require.NoError(t, err)
 	require.Equal(t, compare.Yes, same)
@@ -107,14 +115,16 @@ func TestConflict(t *testing.T) {
 
 func TestWriters(t *testing.T) {
 	object := func(entries string) string {
-		return "put k `{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{\"name\":\"k\",\"managedFields\":[" + entries + "]}}`"
+		return "put k `{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{\"name\":\"k\",\"managedFields\":[" +
+			entries + "]}}`"
 	}
 	entry := func(manager, time string) string {
 		return fmt.Sprintf("{\"manager\":%q,\"operation\":\"Update\",\"apiVersion\":\"v1\",\"time\":%q}", manager, time)
 	}
-	a1, a2, b := entry("a", "2026-11-20T10:00:00Z"), entry("a", "2026-11-20T10:01:00Z"), entry("b", "2026-11-20T10:00:30Z")
-	sides := snapshots(t, strings.Join([]string{object(a1), object(a1 + "," + b), object(a1 + "," + b), object(a2 + "," + b)}, "\n"),
-		"compact\n"+object(a2+","+b)+"\ndel k")
+	a1, a2, b := entry("a", "2026-11-20T10:00:00Z"), entry("a", "2026-11-20T10:01:00Z"),
+		entry("b", "2026-11-20T10:00:30Z")
+	sides := snapshots(t, strings.Join([]string{object(a1), object(a1 + "," + b), object(a1 + "," + b),
+		object(a2 + "," + b)}, "\n"), "compact\n"+object(a2+","+b)+"\ndel k")
 	var got [][]string
 	for _, of := range [][]*inspect.Reader{sides, sides[1:]} {
 		var names []string
@@ -222,7 +232,8 @@ func lawful(t *testing.T, happened map[int64]compare.What, sides []*inspect.Read
 // checkMissing compares the gap of a history with the operations at that time.
 func checkMissing(t *testing.T, s *compare.Step, last int64, between map[compare.What]int64) {
 	m := s.Missing
-	total := between[compare.Created] + between[compare.CreatedAgain] + between[compare.Updated] + between[compare.Deleted]
+	total := between[compare.Created] + between[compare.CreatedAgain] + between[compare.Updated] +
+		between[compare.Deleted]
 	switch {
 	case m == nil && last == 0: // a first creation: earlier lives are not known of
 	case m == nil:
@@ -269,14 +280,18 @@ func TestTimeline(t *testing.T) {
 		scripts []string
 		want    []string
 	}{
-		"one": {[]string{"put a 1; put b 1; put a 2; del b"}, []string{"created 2 a", "created 3 b", "updated 4 a", "deleted 5 b"}},
+		"one": {[]string{"put a 1; put b 1; put a 2; del b"},
+			[]string{"created 2 a", "created 3 b", "updated 4 a", "deleted 5 b"}},
 		"compacted": {[]string{"put a 1; put b 1; put a 2; compact; del b"},
 			[]string{"gap 2-4", "created 3 b", "updated 4 a", "deleted 5 b"}},
-		"overlap": {[]string{"put a 1; put b 1", "put a 2; del b"}, []string{"created 2 a", "created 3 b", "updated 4 a", "deleted 5 b"}},
+		"overlap": {[]string{"put a 1; put b 1", "put a 2; del b"},
+			[]string{"created 2 a", "created 3 b", "updated 4 a", "deleted 5 b"}},
 		"gap": {[]string{"put a 1; put b 1; put c 1", "del b; put a 2; put a 3; compact; del c"},
-			[]string{"created 2 a", "created 3 b", "created 4 c", "gap 5-7", "gone 5-7 b", "updated 7 a", "deleted 8 c"}},
+			[]string{"created 2 a", "created 3 b", "created 4 c", "gap 5-7", "gone 5-7 b", "updated 7 a",
+				"deleted 8 c"}},
 		"created again": {[]string{"put a 1; put b 1; put c 1", "del c; del b; put b 2; compact; put c 2; del a"},
-			[]string{"created 2 a", "created 3 b", "created 4 c", "gap 5-7", "gone 5-7 b", "gone 5-7 c", "created 7 b", "created 8 c", "deleted 9 a"}},
+			[]string{"created 2 a", "created 3 b", "created 4 c", "gap 5-7", "gone 5-7 b", "gone 5-7 c", "created 7 b",
+				"created 8 c", "deleted 9 a"}},
 	} {
 		line := &compare.Timeline{Sides: snapshots(t, c.scripts...)}
 		require.Equal(t, c.want, events(t, line), name)
@@ -287,7 +302,9 @@ func TestTimeline(t *testing.T) {
 // TestTimelineLabels: a deletion is of the labels of the last write.
 func TestTimelineLabels(t *testing.T) {
 	object := func(key, app string) string {
-		return fmt.Sprintf("put %s `{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{\"name\":\"k\",\"labels\":{\"app\":%q}}}`\n", key, app)
+		return fmt.Sprintf(
+			"put %s `{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\","+
+				"\"metadata\":{\"name\":\"k\",\"labels\":{\"app\":%q}}}`\n", key, app)
 	}
 	selector, err := labels.Parse("app=web")
 	require.NoError(t, err)
@@ -295,7 +312,9 @@ func TestTimelineLabels(t *testing.T) {
 	line := &compare.Timeline{Sides: sides, Labels: selector}
 	require.Equal(t, []string{"created 2 a", "updated 5 b", "deleted 7 b"}, events(t, line))
 	// what cannot be read may have the labels: it is told, and so is its deletion
-	sides = snapshots(t, object("/registry/configmaps/a/a", "db")+"put /registry/configmaps/a/b `{\"kind\":`\ndel /registry/configmaps/a/b\n")
+	sides = snapshots(t, object("/registry/configmaps/a/a", "db")+
+		"put /registry/configmaps/a/b `{\"kind\":`\ndel /registry/configmaps/a/b\n")
 	line = &compare.Timeline{Sides: sides, Labels: selector}
-	require.Equal(t, []string{"created 3 /registry/configmaps/a/b", "deleted 4 /registry/configmaps/a/b"}, events(t, line))
+	require.Equal(t, []string{"created 3 /registry/configmaps/a/b", "deleted 4 /registry/configmaps/a/b"},
+		events(t, line))
 }

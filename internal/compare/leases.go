@@ -36,7 +36,8 @@ func Leases(ctx context.Context, old, new *snapshot.Snapshot) (out []Lease, err 
 func leasesOf(before, after map[int64]int64) (out []Lease) {
 	ids := maps.Clone(before)
 	maps.Copy(ids, after)
-	for _, id := range slices.SortedFunc(maps.Keys(ids), func(a, b int64) int { return cmp.Compare(uint64(a), uint64(b)) }) {
+	for _, id := range slices.SortedFunc(maps.Keys(ids),
+		func(a, b int64) int { return cmp.Compare(uint64(a), uint64(b)) }) {
 		was, had := before[id]
 		is, has := after[id]
 		if had != has || was != is {
@@ -82,7 +83,8 @@ func (s side) describeLease(id int64) any {
 // Staged yields what changes of a snapshot make different, in their order: as Snapshots would
 // compare the snapshot with a changed one, but for revisions of changed records, which are 0. A
 // change is read before the next one. leases are those that are granted besides.
-func Staged(ctx context.Context, in *inspect.Reader, changes iter.Seq2[snapshot.Change, error], granted []snapshot.Lease, o Options,
+func Staged(ctx context.Context, in *inspect.Reader, changes iter.Seq2[snapshot.Change, error],
+	granted []snapshot.Lease, o Options,
 ) iter.Seq2[*Object, error] {
 	return stream.Of(func(yield func(*Object) error) error {
 		c := comparison{sides: [2]side{{Reader: in}, {Reader: in}}, options: o, hide: o.hiding(ctx, in)}
@@ -132,7 +134,9 @@ func Granted(ctx context.Context, in *inspect.Reader, granted []snapshot.Lease) 
 }
 
 // leasesWith returns leases, seconds to live by id: those of a snapshot, and with granted ones.
-func leasesWith(ctx context.Context, in *inspect.Reader, granted []snapshot.Lease) (before, after map[int64]int64, err error) {
+func leasesWith(
+	ctx context.Context, in *inspect.Reader, granted []snapshot.Lease,
+) (before, after map[int64]int64, err error) {
 	if before, err = in.Snapshot().Leases(ctx); err != nil {
 		return nil, nil, err
 	}

@@ -44,7 +44,8 @@ func match(a, b []any) matching {
 	m := matching{old: slices.Repeat([]int{-1}, len(b))}
 	// Items between two common ones are paired by position.
 	i, j := 0, 0
-	for _, pair := range append(common(len(a), len(b), func(i, j int) bool { return Equal(a[i], b[j]) }), [2]int{len(a), len(b)}) {
+	for _, pair := range append(common(len(a), len(b), func(i, j int) bool { return Equal(a[i], b[j]) }),
+		[2]int{len(a), len(b)}) {
 		for i < pair[0] && j < pair[1] {
 			m.old[j] = i
 			i, j = i+1, j+1
@@ -191,7 +192,8 @@ func Lines(old, new string, around int) []Line {
 	a, b := strings.Split(old, "\n"), strings.Split(new, "\n")
 	var all []Line
 	i, j := 0, 0
-	for _, p := range append(common(len(a), len(b), func(i, j int) bool { return a[i] == b[j] }), [2]int{len(a), len(b)}) {
+	for _, p := range append(common(len(a), len(b), func(i, j int) bool { return a[i] == b[j] }),
+		[2]int{len(a), len(b)}) {
 		for ; i < p[0]; i++ {
 			all = append(all, Line{'-', a[i]})
 		}

@@ -30,7 +30,8 @@ func put(key, kind, uid, more string) string {
 		apiVersion, kind = "v1", apiVersion
 	}
 	at := strings.Split(key, "/")
-	return fmt.Sprintf("put %s `{\"apiVersion\":%q,\"kind\":%q,\"metadata\":{\"name\":%q,\"uid\":%q}%s}`", key, apiVersion, kind, at[len(at)-1], uid, more)
+	return fmt.Sprintf("put %s `{\"apiVersion\":%q,\"kind\":%q,\"metadata\":{\"name\":%q,\"uid\":%q}%s}`", key,
+		apiVersion, kind, at[len(at)-1], uid, more)
 }
 
 func all(t *testing.T, old, new *inspect.Reader, o compare.Options) (out []string, s compare.Summary) {
@@ -56,7 +57,8 @@ func all(t *testing.T, old, new *inspect.Reader, o compare.Options) (out []strin
 }
 
 func TestSnapshots(t *testing.T) {
-	crd := put("/registry/apiextensions.k8s.io/customresourcedefinitions/widgets.example.com", "apiextensions.k8s.io/v1 CustomResourceDefinition", "c", "")
+	crd := put("/registry/apiextensions.k8s.io/customresourcedefinitions/widgets.example.com",
+		"apiextensions.k8s.io/v1 CustomResourceDefinition", "c", "")
 	old := side(t, crd,
 		put("/registry/configmaps/a/same", "ConfigMap", "1", `,"data":{"x":"1"}`),
 		put("/registry/configmaps/a/changed", "ConfigMap", "2", `,"data":{"x":"1","y":"2"}`),
@@ -64,8 +66,10 @@ func TestSnapshots(t *testing.T) {
 		put("/registry/configmaps/a/again", "ConfigMap", "4", ``),
 		put("/registry/configmaps/a/spaced", "ConfigMap", "5", `,"data":{ "x":"1"}`),
 		put("/registry/secrets/a/s", "Secret", "6", `,"data":{"p":"aHVudGVy"}`),
-		put("/registry/leases/a/l", "coordination.k8s.io/v1 Lease", "7", `,"spec":{"renewTime":"2026-11-20T10:00:00Z","holderIdentity":"a"}`),
-		put("/registry/leases/a/m", "coordination.k8s.io/v1 Lease", "8", `,"spec":{"renewTime":"2026-11-20T10:00:00Z","holderIdentity":"a"}`),
+		put("/registry/leases/a/l", "coordination.k8s.io/v1 Lease", "7",
+			`,"spec":{"renewTime":"2026-11-20T10:00:00Z","holderIdentity":"a"}`),
+		put("/registry/leases/a/m", "coordination.k8s.io/v1 Lease", "8",
+			`,"spec":{"renewTime":"2026-11-20T10:00:00Z","holderIdentity":"a"}`),
 		put("/registry/events/a/e", "Event", "9", ``),
 		"put compact_rev_key 1", "put /registry/text hello", "put /registry/masterleases/10.0.0.1 x",
 		"put /registry/configmaps/a/opaque `k8s:enc:aescbc:v1:key1:xxxx`",
@@ -79,8 +83,10 @@ func TestSnapshots(t *testing.T) {
 		put("/registry/configmaps/a/again", "ConfigMap", "11", ``),
 		put("/registry/configmaps/a/spaced", "ConfigMap", "5", `,"data":{"x":"1" }`),
 		put("/registry/secrets/a/s", "Secret", "6", `,"data":{"p":"cGFzc3dk"}`),
-		put("/registry/leases/a/l", "coordination.k8s.io/v1 Lease", "7", `,"spec":{"renewTime":"2026-11-20T10:00:10Z","holderIdentity":"a"}`),
-		put("/registry/leases/a/m", "coordination.k8s.io/v1 Lease", "8", `,"spec":{"renewTime":"2026-11-20T10:00:10Z","holderIdentity":"b"}`),
+		put("/registry/leases/a/l", "coordination.k8s.io/v1 Lease", "7",
+			`,"spec":{"renewTime":"2026-11-20T10:00:10Z","holderIdentity":"a"}`),
+		put("/registry/leases/a/m", "coordination.k8s.io/v1 Lease", "8",
+			`,"spec":{"renewTime":"2026-11-20T10:00:10Z","holderIdentity":"b"}`),
 		put("/registry/events/a/f", "Event", "12", ``),
 		"put compact_rev_key 2", "put /registry/text world", "put /registry/masterleases/10.0.0.1 y",
 		"put /registry/configmaps/a/opaque `k8s:enc:aescbc:v1:key1:yyyy`",
@@ -107,12 +113,14 @@ changed compact_rev_key noise`, strings.Replace(strings.Join(got, "\n"), "recrea
 	require.Contains(t, got[0], "recreated ")
 	require.Equal(t, compare.Count{Added: 1, Removed: 1, Changed: 7, Recreated: 1, Folded: 6}, s.Total())
 	require.Equal(t, compare.Count{Added: 1, Removed: 1, Changed: 7, Recreated: 1, Folded: 6}.Found(), 10)
-	require.Equal(t, []string{"", "configmaps", "events", "leases.coordination.k8s.io", "masterleases", "secrets"}, resources(s))
+	require.Equal(t, []string{"", "configmaps", "events", "leases.coordination.k8s.io", "masterleases", "secrets"},
+		resources(s))
 
 	everything, _ := all(t, old, new, compare.Options{All: true, ShowSecrets: true})
 	require.Len(t, everything, len(got))
 	require.NotContains(t, strings.Join(everything, "\n"), "noise")
-	require.Contains(t, everything, "changed /registry/leases/a/l; changed spec.renewTime: 2026-11-20T10:00:00Z -> 2026-11-20T10:00:10Z")
+	require.Contains(t, everything, "changed /registry/leases/a/l; changed spec.renewTime: 2026-11-20T10:00:00Z -> "+
+		"2026-11-20T10:00:10Z")
 	require.Contains(t, everything, "changed /registry/secrets/a/s; changed data.p: aHVudGVy -> cGFzc3dk")
 
 	some, _ := all(t, old, new, compare.Options{Want: func(k keys.Key) bool { return k.Name == "gone" }})
@@ -126,10 +134,10 @@ changed compact_rev_key noise`, strings.Replace(strings.Join(got, "\n"), "recrea
 // leases come and go.
 func TestLeases(t *testing.T) {
 	same := put("/registry/configmaps/a/same", "ConfigMap", "1", "") + " lease=1"
-	old := side(t, "grant 1 100", "grant 2 200", "grant 3 300", same, "put /x/kept v lease=2", "put /x/other v lease=1", "put /x/lost v lease=3",
-		put("/registry/configmaps/a/both", "ConfigMap", "2", ""))
-	new := side(t, "grant 1 100", "grant 2 250", "grant 4 400", same, "put /x/kept v lease=2", "put /x/other v lease=4", "put /x/lost v",
-		put("/registry/configmaps/a/both", "ConfigMap", "2", `,"data":{"x":"1"}`)+" lease=4")
+	old := side(t, "grant 1 100", "grant 2 200", "grant 3 300", same, "put /x/kept v lease=2", "put /x/other v lease=1",
+		"put /x/lost v lease=3", put("/registry/configmaps/a/both", "ConfigMap", "2", ""))
+	new := side(t, "grant 1 100", "grant 2 250", "grant 4 400", same, "put /x/kept v lease=2", "put /x/other v lease=4",
+		"put /x/lost v", put("/registry/configmaps/a/both", "ConfigMap", "2", `,"data":{"x":"1"}`)+" lease=4")
 	got, s := all(t, old, new, compare.Options{})
 	require.Equal(t, []string{
 		"changed /registry/configmaps/a/both; added data: <nil> -> map[x:1]; folded 1",
@@ -149,7 +157,8 @@ func TestLeases(t *testing.T) {
 	leases, err := compare.Leases(context.Background(), old.Snapshot(), new.Snapshot())
 	require.NoError(t, err)
 	require.Equal(t, []compare.Lease{
-		{Op: compare.Changed, ID: "2", OldTTL: 200, NewTTL: 250}, {Op: compare.Removed, ID: "3", OldTTL: 300}, {Op: compare.Added, ID: "4", NewTTL: 400},
+		{Op: compare.Changed, ID: "2", OldTTL: 200, NewTTL: 250}, {Op: compare.Removed, ID: "3", OldTTL: 300},
+		{Op: compare.Added, ID: "4", NewTTL: 400},
 	}, leases)
 }
 
@@ -163,7 +172,9 @@ func resources(s compare.Summary) (out []string) {
 // TestLabels: an object is shown that had the labels, or has them now.
 func TestLabels(t *testing.T) {
 	pod := func(name, label, node string) string {
-		return fmt.Sprintf("put /registry/pods/a/%s `{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":%q,\"labels\":{\"app\":%q}},\"spec\":{\"nodeName\":%q}}`", name, name, label, node)
+		return fmt.Sprintf("put /registry/pods/a/%s "+
+			"`{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":%q,\"labels\":{\"app\":%q}},"+
+			"\"spec\":{\"nodeName\":%q}}`", name, name, label, node)
 	}
 	namespace := put("/registry/namespaces/kube-system", "Namespace", "n", "")
 	old := side(t, namespace, pod("a", "web", "1"), pod("b", "db", "1"), pod("c", "web", "1"), pod("d", "web", "1"))
@@ -172,7 +183,8 @@ func TestLabels(t *testing.T) {
 	require.NoError(t, err)
 	got, _ := all(t, old, new, compare.Options{Labels: selector})
 	require.Equal(t, []string{
-		"changed /registry/pods/a/a; changed spec.nodeName: 1 -> 2", "changed /registry/pods/a/c; changed metadata.labels.app: web -> db", "removed /registry/pods/a/d",
+		"changed /registry/pods/a/a; changed spec.nodeName: 1 -> 2",
+		"changed /registry/pods/a/c; changed metadata.labels.app: web -> db", "removed /registry/pods/a/d",
 	}, got)
 }
 
@@ -181,9 +193,11 @@ func TestDeep(t *testing.T) {
 	nested := func(levels int) string {
 		return `,"data":` + strings.Repeat(`{"a":`, levels) + "1" + strings.Repeat("}", levels)
 	}
-	old := side(t, put("/registry/configmaps/a/a", "ConfigMap", "1", ""), put("/registry/example.com/widgets/a/w", "example.com/v1 Widget", "1", ""))
+	old := side(t, put("/registry/configmaps/a/a", "ConfigMap", "1", ""),
+		put("/registry/example.com/widgets/a/w", "example.com/v1 Widget", "1", ""))
 	for levels, want := range map[int]string{5000: "<nested more than 100 levels>", 2: "map[a:map[a:1]]"} {
-		new := side(t, put("/registry/configmaps/a/a", "ConfigMap", "1", ""), put("/registry/example.com/widgets/a/w", "example.com/v1 Widget", "1", nested(levels)))
+		new := side(t, put("/registry/configmaps/a/a", "ConfigMap", "1", ""),
+			put("/registry/example.com/widgets/a/w", "example.com/v1 Widget", "1", nested(levels)))
 		got, _ := all(t, old, new, compare.Options{})
 		require.Equal(t, []string{"changed /registry/example.com/widgets/a/w; added data: <nil> -> " + want}, got)
 	}
@@ -202,18 +216,30 @@ func TestSameCluster(t *testing.T) {
 		want compare.Same
 		why  string
 	}{
-		"one uid, nothing else in common": {[]string{object(system, "Namespace", "u1")}, []string{same, same, object(system, "Namespace", "u1")}, compare.Yes, ""},
-		"another prefix":                  {[]string{object(system, "Namespace", "u1")}, []string{same, object("/kube/namespaces/kube-system", "Namespace", "u1")}, compare.Yes, ""},
-		"two uids, and the same record at one revision": {[]string{same, object(system, "Namespace", "u1")}, []string{same, object(system, "Namespace", "u2")}, compare.No,
+		"one uid, nothing else in common": {[]string{object(system, "Namespace", "u1")},
+			[]string{same, same, object(system, "Namespace", "u1")}, compare.Yes, ""},
+		"another prefix": {[]string{object(system, "Namespace", "u1")},
+			[]string{same, object("/kube/namespaces/kube-system", "Namespace", "u1")}, compare.Yes, ""},
+		"two uids, and the same record at one revision": {[]string{same, object(system, "Namespace", "u1")},
+			[]string{same, object(system, "Namespace", "u2")}, compare.No,
 			"namespace kube-system has the uid u1 in one and u2 in the other"},
-		"a record in common, no uid":   {[]string{same}, []string{same, "put /registry/pods/a/b x"}, compare.Yes, ""},
-		"nothing in common, no uid":    {[]string{"put /registry/events/a/b x"}, []string{"put /registry/events/a/c x"}, compare.Unknown, "they have no record in common, and hold nothing that names the cluster"},
-		"a uid in one alone":           {[]string{object(system, "Namespace", "u1")}, []string{"put /registry/events/a/c x"}, compare.Unknown, "they have no record in common, and hold nothing that names the cluster"},
-		"encrypted, nothing in common": {[]string{"put " + system + " k8s:enc:aescbc:v1:k:1"}, []string{"put " + system + " k8s:enc:aescbc:v1:k:2"}, compare.Unknown, "they have no record in common, and hold nothing that names the cluster"},
-		"nothing in one":               {[]string{same}, []string{same, "del /registry/ranges/serviceips"}, compare.Unknown, ""},
-		"two shards between which a logical cluster moved": {[]string{object(shard, "LogicalCluster", "s1"), object(moved, "LogicalCluster", "m")},
-			[]string{object(moved, "LogicalCluster", "m"), object(shard, "LogicalCluster", "s2")}, compare.No, "LogicalCluster of system:shard has the uid s1 in one and s2 in the other"},
-		"one shard": {[]string{object(shard, "LogicalCluster", "s1")}, []string{same, object(shard, "LogicalCluster", "s1")}, compare.Yes, ""},
+		"a record in common, no uid": {[]string{same}, []string{same, "put /registry/pods/a/b x"}, compare.Yes, ""},
+		"nothing in common, no uid": {[]string{"put /registry/events/a/b x"}, []string{"put /registry/events/a/c x"},
+			compare.Unknown, "they have no record in common, and hold nothing that names the cluster"},
+		"a uid in one alone": {[]string{object(system, "Namespace", "u1")},
+			[]string{"put /registry/events/a/c x"}, compare.Unknown,
+			"they have no record in common, and hold nothing that names the cluster"},
+		"encrypted, nothing in common": {[]string{"put " + system + " k8s:enc:aescbc:v1:k:1"},
+			[]string{"put " + system + " k8s:enc:aescbc:v1:k:2"}, compare.Unknown,
+			"they have no record in common, and hold nothing that names the cluster"},
+		"nothing in one": {[]string{same}, []string{same, "del /registry/ranges/serviceips"},
+			compare.Unknown, ""},
+		"two shards between which a logical cluster moved": {[]string{object(shard, "LogicalCluster", "s1"),
+			object(moved, "LogicalCluster", "m")},
+			[]string{object(moved, "LogicalCluster", "m"), object(shard, "LogicalCluster", "s2")}, compare.No,
+			"LogicalCluster of system:shard has the uid s1 in one and s2 in the other"},
+		"one shard": {[]string{object(shard, "LogicalCluster", "s1")},
+			[]string{same, object(shard, "LogicalCluster", "s1")}, compare.Yes, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			sides := []*inspect.Reader{side(t, c.a...), side(t, c.b...)}
@@ -232,11 +258,14 @@ func TestSameCluster(t *testing.T) {
 func TestQuoted(t *testing.T) {
 	env := `,"spec":{"env":[{"name":"PASSWORD","value":"Tr0ub4dor"}]}`
 	old := side(t, put("/registry/example.com/widgets/ns/a", "example.com/v1 Widget", "1", env))
-	edited := side(t, put("/registry/example.com/widgets/ns/a", "example.com/v1 Widget", "1", strings.Replace(env, `"spec":{`, `"spec":{"nodeName":"n1","note":"it is Tr0ub4dor","more":{"x":["Tr0ub4dor"]},`, 1)))
+	edited := side(t, put("/registry/example.com/widgets/ns/a", "example.com/v1 Widget", "1",
+		strings.Replace(env, `"spec":{`, `"spec":{"nodeName":"n1","note":"it is Tr0ub4dor","more":{"x":["Tr0ub4dor"]},`,
+			1)))
 	out, _ := all(t, old, edited, compare.Options{All: true})
 	require.NotContains(t, strings.Join(out, "\n"), "Tr0ub4dor")
 	require.Contains(t, strings.Join(out, "\n"), "n1", "the rest is shown")
-	moved := side(t, put("/registry/example.com/widgets/ns/a", "example.com/v1 Widget", "1", `,"spec":{"note":"it was Tr0ub4dor"}`))
+	moved := side(t, put("/registry/example.com/widgets/ns/a", "example.com/v1 Widget", "1",
+		`,"spec":{"note":"it was Tr0ub4dor"}`))
 	out, _ = all(t, old, moved, compare.Options{All: true})
 	require.NotContains(t, strings.Join(out, "\n"), "Tr0ub4dor")
 	out, _ = all(t, old, edited, compare.Options{All: true, ShowSecrets: true})

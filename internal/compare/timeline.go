@@ -40,9 +40,10 @@ type Event struct {
 	*Subject                 // absent of a gap
 	Version        int64     `json:"version,omitempty"` // counts the writes since createRevision
 	CreateRevision int64     `json:"createRevision,omitempty"`
-	Bytes          int       `json:"bytes,omitempty"`    // as stored
-	Time           *Bracket  `json:"time,omitempty"`     // about when; absent where nothing is known
-	Managers       []Writer  `json:"managers,omitempty"` // the newest entries of managedFields: not always of this write
+	Bytes          int       `json:"bytes,omitempty"` // as stored
+	Time           *Bracket  `json:"time,omitempty"`  // about when; absent where nothing is known
+	// the newest entries of managedFields: not always of this write
+	Managers []Writer `json:"managers,omitempty"`
 	// Conflict is set if another snapshot has another record here: their clusters diverged.
 	Conflict bool   `json:"conflict,omitempty"`
 	Note     string `json:"note,omitempty"` // why nothing is known of labels and managers
@@ -256,7 +257,8 @@ func (t *Timeline) chooses(ctx context.Context, e *Event, rec sourced) (bool, er
 		t.chosen[string(rec.Key)] = true
 	}
 	e.Managers = newest(managers(object))
-	return t.Manager == "" || slices.ContainsFunc(e.Managers, func(w Writer) bool { return w.Manager == t.Manager }), nil
+	return t.Manager == "" || slices.ContainsFunc(e.Managers, func(w Writer) bool { return w.Manager == t.Manager }),
+		nil
 }
 
 // head returns the object in an entry, with its labels and managers at least; nil, and why, if it

@@ -239,7 +239,8 @@ func newest(all []Writer) []Writer {
 
 func managers(o metav1.Object) (out []Writer) {
 	for _, entry := range o.GetManagedFields() {
-		w := Writer{Manager: entry.Manager, Operation: string(entry.Operation), Subresource: entry.Subresource, APIVersion: entry.APIVersion}
+		w := Writer{Manager: entry.Manager, Operation: string(entry.Operation), Subresource: entry.Subresource,
+			APIVersion: entry.APIVersion}
 		if entry.Time != nil {
 			w.Time = entry.Time.UTC().Format("2006-01-02T15:04:05Z")
 		}

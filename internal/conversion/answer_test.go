@@ -32,9 +32,13 @@ func (c canned) at(*apiextensionsv1.CustomResourceDefinition) (endpoint, error) 
 // Whatever comes back, Convert ends without a panic, an accepted object is still the same object at
 // the other version, and an error is one bounded line.
 func FuzzAnswer(f *testing.F) {
-	body := `{"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview","response":{"uid":"UID","result":{"status":%q,` +
-		`"message":"m"},"convertedObjects":[%s]}}`
-	obj := `{"apiVersion":"demo.example.com/v2","kind":"Widget","metadata":{"name":"w0","namespace":"default","uid":"uid-w0"%s}}`
+	body :=
+		`{"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview","response":{"uid":"UID",` +
+			`"result":{"status":%q,` +
+			`"message":"m"},"convertedObjects":[%s]}}`
+	obj :=
+		`{"apiVersion":"demo.example.com/v2","kind":"Widget","metadata":{"name":"w0","namespace":"default",` +
+			`"uid":"uid-w0"%s}}`
 	for _, seed := range []string{
 		fmt.Sprintf(body, "Success", fmt.Sprintf(obj, "")),
 		fmt.Sprintf(body, "Success", fmt.Sprintf(obj, `,"labels":{"a":"b"},"annotations":null,"finalizers":["x"]`)),
@@ -58,7 +62,8 @@ func FuzzAnswer(f *testing.F) {
 			review = "v1beta1"
 		}
 		in := object(t, "w0", "")
-		results, err := c.Convert(t.Context(), widgets(apiextensionsv1.WebhookClientConfig{}, review), "v2", []map[string]any{in})
+		results, err := c.Convert(t.Context(), widgets(apiextensionsv1.WebhookClientConfig{}, review), "v2",
+			[]map[string]any{in})
 		require.Equal(t, 1, calls)
 		require.Equal(t, object(t, "w0", ""), in)
 		if err == nil {

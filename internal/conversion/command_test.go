@@ -47,7 +47,8 @@ func convertStdin(bad string) int {
 
 // withSed is a whole converter in two lines of shell: it turns the request into an answer and
 // renames a field.
-const withSed = `sed -e 's/"request":{"uid":\("[^"]*"\),"desiredAPIVersion":"[^"]*","objects":\(\[.*\]\)},"response".*/` +
+const withSed = `sed -e 's/"request":{"uid":\("[^"]*"\),"desiredAPIVersion":"[^"]*","objects":\(\[.*\]\)},` +
+	`"response".*/` +
 	`"response":{"uid":\1,"convertedObjects":\2,"result":{"status":"Success"}}}/' \
 	-e 's|demo.example.com/v1|demo.example.com/v2|g' -e 's/"size":/"replicas":/g'`
 
@@ -111,7 +112,8 @@ func TestCommandNamesTheObjectAtFault(t *testing.T) {
 			require.NoError(t, r.Err)
 		}
 	}
-	results, err = run(t, withSed+` | sed 's/"status":"Success"/"status":"Failure","message":"not today"/'`, 0, objects(t, 2)...)
+	results, err = run(t, withSed+` | sed 's/"status":"Success"/"status":"Failure","message":"not today"/'`, 0,
+		objects(t, 2)...)
 	require.NoError(t, err)
 	for _, r := range results {
 		require.ErrorContains(t, r.Err, "not today")

@@ -57,7 +57,8 @@ func widgets(config apiextensionsv1.WebhookClientConfig, reviews ...string) *api
 // object decodes a Widget at v1; more is JSON for its end, such as `,"spec":{}`.
 func object(t testing.TB, name, more string) map[string]any {
 	t.Helper()
-	obj, _, err := encoding.DecodeObject(fmt.Appendf(nil, `{"apiVersion":"demo.example.com/v1","kind":"Widget","metadata":{
+	obj, _, err := encoding.DecodeObject(fmt.Appendf(
+		nil, `{"apiVersion":"demo.example.com/v1","kind":"Widget","metadata":{
 		"name":%q,"namespace":"default","uid":"uid-%s","generation":3,"finalizers":["demo/keep"],
 		"labels":{"old":"label"},"annotations":{"old":"note"}},
 		"spec":{"size":9007199254740993,"ratio":1.5,"list":[1,2.25,null,"x",{"deep":true}]}%s}`, name, name, more))

@@ -39,5 +39,6 @@ func (f Flags) Converters() (map[string]*Converter, error) {
 	}
 	command := func(to string) (*Converter, error) { return Command(to, f.Timeout) }
 	err := choose("conversion-webhook", "GROUP=URL, such as example.com=https://127.0.0.1:9443", f.Webhooks, webhook)
-	return chosen, errors.Join(err, choose("conversion-exec", "GROUP=COMMAND, such as example.com=./convert", f.Commands, command))
+	return chosen, errors.Join(err, choose("conversion-exec", "GROUP=COMMAND, such as example.com=./convert",
+		f.Commands, command))
 }

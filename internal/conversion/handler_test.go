@@ -35,7 +35,8 @@ func TestHandler(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, direct, through)
 
-		for reason, behind := range map[string]*Converter{"not today": Refuse("not today"), "connection refused": gone} {
+		for reason, behind := range map[string]*Converter{"not today": Refuse("not today"),
+			"connection refused": gone} {
 			refused, err := ask(behind)
 			require.NoError(t, err)
 			for _, one := range refused {

@@ -30,16 +30,20 @@ type job struct {
 	last  *failure // of the last single object without such an answer
 }
 
-func (c *Converter) newJob(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition, version string) (*job, error) {
+func (c *Converter) newJob(
+	ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition, version string,
+) (*job, error) {
 	conv := crd.Spec.Conversion
 	if conv == nil || conv.Strategy != apiextensionsv1.WebhookConverter || conv.Webhook == nil {
 		return nil, fmt.Errorf("%s does not convert by webhook", crd.Name)
 	}
-	if !slices.ContainsFunc(conv.Webhook.ConversionReviewVersions, func(v string) bool { return v == "v1" || v == "v1beta1" }) {
+	if !slices.ContainsFunc(conv.Webhook.ConversionReviewVersions,
+		func(v string) bool { return v == "v1" || v == "v1beta1" }) {
 		return nil, fmt.Errorf("%s takes ConversionReview %q, only v1 and v1beta1 are known", crd.Name,
 			conv.Webhook.ConversionReviewVersions)
 	}
-	if !slices.ContainsFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == version }) {
+	if !slices.ContainsFunc(crd.Spec.Versions,
+		func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == version }) {
 		return nil, fmt.Errorf("%s has no version %q", crd.Name, version)
 	}
 	end, err := c.at(crd)

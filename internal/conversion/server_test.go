@@ -47,29 +47,34 @@ func lies() map[string]func(m) any {
 		"annotations-word":    set("annotations", "x"),
 		"finalizers":          set("finalizers", []any{"other/one"}),
 		"finalizers-gone":     metadata(func(meta m) { delete(meta, "finalizers") }),
-		"owners":              set("ownerReferences", []any{m{"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "u"}}),
-		"generation":          set("generation", 99),
-		"created":             set("creationTimestamp", nil),
-		"version":             set("resourceVersion", "1"),
-		"managed-gone":        metadata(func(meta m) { delete(meta, "managedFields") }),
-		"unknown":             set("unknown", "field"),
-		"name":                set("name", "other"),
-		"name-gone":           metadata(func(meta m) { delete(meta, "name") }),
-		"namespace":           set("namespace", "other"),
-		"uid":                 set("uid", "other"),
-		"uid-gone":            metadata(func(meta m) { delete(meta, "uid") }),
-		"metadata-gone":       func(obj m) any { delete(obj, "metadata"); return obj },
-		"metadata-word":       func(obj m) any { obj["metadata"] = "x"; return obj },
-		"kind":                func(obj m) any { obj["kind"] = "Other"; return obj },
-		"kind-gone":           func(obj m) any { delete(obj, "kind"); return obj },
-		"api-version":         func(obj m) any { obj["apiVersion"] = v1; return obj },
-		"api-version-gone":    func(obj m) any { delete(obj, "apiVersion"); return obj },
-		"group":               func(obj m) any { obj["apiVersion"] = "other.example.com/v2"; return obj },
-		"nothing":             func(m) any { return nil },
-		"null":                func(m) any { return json.RawMessage("null") },
-		"word":                func(m) any { return "x" },
-		"extra-root":          func(obj m) any { obj["data"] = m{"n": 1, "f": 1.5, "big": json.Number("1e30")}; return obj },
-		"no-spec":             func(obj m) any { delete(obj, "spec"); return obj },
+		"owners": set("ownerReferences",
+			[]any{m{"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "u"}}),
+		"generation":       set("generation", 99),
+		"created":          set("creationTimestamp", nil),
+		"version":          set("resourceVersion", "1"),
+		"managed-gone":     metadata(func(meta m) { delete(meta, "managedFields") }),
+		"unknown":          set("unknown", "field"),
+		"name":             set("name", "other"),
+		"name-gone":        metadata(func(meta m) { delete(meta, "name") }),
+		"namespace":        set("namespace", "other"),
+		"uid":              set("uid", "other"),
+		"uid-gone":         metadata(func(meta m) { delete(meta, "uid") }),
+		"metadata-gone":    func(obj m) any { delete(obj, "metadata"); return obj },
+		"metadata-word":    func(obj m) any { obj["metadata"] = "x"; return obj },
+		"kind":             func(obj m) any { obj["kind"] = "Other"; return obj },
+		"kind-gone":        func(obj m) any { delete(obj, "kind"); return obj },
+		"api-version":      func(obj m) any { obj["apiVersion"] = v1; return obj },
+		"api-version-gone": func(obj m) any { delete(obj, "apiVersion"); return obj },
+		"group":            func(obj m) any { obj["apiVersion"] = "other.example.com/v2"; return obj },
+		"nothing":          func(m) any { return nil },
+		"null":             func(m) any { return json.RawMessage("null") },
+		"word":             func(m) any { return "x" },
+		"extra-root": func(obj m) any {
+			obj["data"] = m{"n": 1, "f": 1.5,
+				"big": json.Number("1e30")}
+			return obj
+		},
+		"no-spec": func(obj m) any { delete(obj, "spec"); return obj },
 	}
 }
 
@@ -123,7 +128,8 @@ func equalsAServer(t *testing.T, review string) {
 		require.Equal(t, v1, stored[i]["apiVersion"])
 	}
 
-	parsed, err := crdschema.ParseCRD(value(t, etcd, "/registry/apiextensions.k8s.io/customresourcedefinitions/"+crd.Name))
+	parsed, err := crdschema.ParseCRD(value(t, etcd, "/registry/apiextensions.k8s.io/customresourcedefinitions/"+
+		crd.Name))
 	require.NoError(t, err)
 	schemaV2, err := parsed.Version("v2")
 	require.NoError(t, err)

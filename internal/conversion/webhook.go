@@ -206,7 +206,8 @@ func rejected(ctx context.Context, resp *http.Response) error {
 		return failed(broken, "%s, and a redirect is not followed", status)
 	}
 	said := ""
-	if mediaType, _, err := mime.ParseMediaType(resp.Header.Get("Content-Type")); err == nil && mediaType == "text/plain" {
+	if mediaType, _, err := mime.ParseMediaType(resp.Header.Get("Content-Type")); err == nil &&
+		mediaType == "text/plain" {
 		text, err := io.ReadAll(io.LimitReader(resp.Body, maxSaid))
 		if err != nil && ctx.Err() != nil {
 			return err

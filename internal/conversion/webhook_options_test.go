@@ -88,9 +88,11 @@ func TestTrust(t *testing.T) {
 		"bundle with blanks":   {nil, config{CABundle: append([]byte("\n "), s.ca...), Service: service("hook")}, ""},
 		"bundle and URL":       {nil, config{CABundle: s.ca, URL: ptr.To("https://hook.example.com:8443/x")}, ""},
 		"other service":        {nil, config{CABundle: s.ca, Service: service("nobody")}, "not nobody.system.svc"},
-		"other host":           {nil, config{CABundle: s.ca, URL: ptr.To("https://nobody.example.com/")}, "not nobody.example.com"},
-		"other bundle":         {nil, config{CABundle: other, Service: service("hook")}, "Definition's caBundle)"},
-		"system's roots":       {nil, config{CABundle: []byte(" \n"), Service: service("hook")}, "(verified with the system's roots)"},
+		"other host": {nil, config{CABundle: s.ca, URL: ptr.To("https://nobody.example.com/")},
+			"not nobody.example.com"},
+		"other bundle": {nil, config{CABundle: other, Service: service("hook")}, "Definition's caBundle)"},
+		"system's roots": {nil, config{CABundle: []byte(" \n"), Service: service("hook")},
+			"(verified with the system's roots)"},
 	} {
 		c, err := Webhook(WebhookOptions{URL: s.URL, CA: tc.ca})
 		require.NoError(t, err)
@@ -140,7 +142,8 @@ func TestRefusesOptions(t *testing.T) {
 		want    string
 	}{
 		{WebhookOptions{}, `URL "" does not start with https://`},
-		{WebhookOptions{URL: "http://localhost"}, `conversion webhook: URL "http://localhost" does not start with https://`},
+		{WebhookOptions{URL: "http://localhost"},
+			`conversion webhook: URL "http://localhost" does not start with https://`},
 		{WebhookOptions{URL: "ftp://localhost"}, `does not start with https://`},
 		{WebhookOptions{URL: "localhost:8443"}, `URL "localhost:8443" does not start with https://`},
 		{WebhookOptions{URL: "127.0.0.1:8443"}, "not a URL: first path segment in URL cannot contain colon"},
@@ -159,9 +162,11 @@ func TestRefusesOptions(t *testing.T) {
 		{WebhookOptions{URL: "https://host/#"}, "has a query or a fragment"},
 		{WebhookOptions{URL: "https://host\n"}, "not a URL: net/url: invalid control character in URL"},
 		{WebhookOptions{URL: "https://host", CA: []byte("x")}, "CA: no certificate in PEM found"},
-		{WebhookOptions{URL: "https://host", ClientCert: cert}, "client certificate: tls: failed to find any PEM data in key input"},
+		{WebhookOptions{URL: "https://host", ClientCert: cert},
+			"client certificate: tls: failed to find any PEM data in key input"},
 		{WebhookOptions{URL: "https://host", ClientKey: key}, "tls: failed to find any PEM data in certificate input"},
-		{WebhookOptions{URL: "https://host", ClientCert: cert, ClientKey: otherKey}, "private key does not match public key"},
+		{WebhookOptions{URL: "https://host", ClientCert: cert, ClientKey: otherKey},
+			"private key does not match public key"},
 	} {
 		c, err := Webhook(tc.options)
 		require.ErrorContains(t, err, tc.want)

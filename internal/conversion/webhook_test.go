@@ -81,10 +81,13 @@ func TestAsksOnlyWhereItMust(t *testing.T) {
 		"widgets.demo.example.com does not convert by webhook": func(crd *apiextensionsv1.CustomResourceDefinition) {
 			crd.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.NoneConverter}
 		},
-		`takes ConversionReview ["v7"], only v1 and v1beta1 are known`: func(crd *apiextensionsv1.CustomResourceDefinition) {
+		`takes ConversionReview ["v7"], only v1 and v1beta1 ` +
+			`are known`: func(crd *apiextensionsv1.CustomResourceDefinition) {
 			crd.Spec.Conversion.Webhook.ConversionReviewVersions = []string{"v7"}
 		},
-		`has no version "v2"`: func(crd *apiextensionsv1.CustomResourceDefinition) { crd.Spec.Versions = crd.Spec.Versions[:1] },
+		`has no version "v2"`: func(crd *apiextensionsv1.CustomResourceDefinition) {
+			crd.Spec.Versions = crd.Spec.Versions[:1]
+		},
 		"caBundle: no certificate in PEM found": func(crd *apiextensionsv1.CustomResourceDefinition) {
 			crd.Spec.Conversion.Webhook.ClientConfig.CABundle = []byte("nonsense")
 		},
@@ -119,10 +122,12 @@ func TestNamesTheObjectAtFault(t *testing.T) {
 			"invalid groupVersion (expected demo.example.com/v2, received demo.example.com/v1)"},
 		{func(obj m) any { delete(obj, "metadata"); return obj }, "must have the same name: w5 !="},
 		{func(m) any { return nil }, "returned 0 objects, expected 1"},
-		{func(obj m) any { delete(obj, "kind"); return obj }, "response.convertedObjects[0] is not an object with a kind"},
+		{func(obj m) any { delete(obj, "kind"); return obj },
+			"response.convertedObjects[0] is not an object with a kind"},
 		{func(m) any { return "a word" }, "response.convertedObjects[0] is not an object with a kind"},
 		{func(m) any { return json.RawMessage("null") }, "response.convertedObjects[0] is not an object with a kind"},
-		{func(obj m) any { obj["spec"] = strings.Repeat("x", 2*freeAnswer); return obj }, "the answer is longer than 1677"},
+		{func(obj m) any { obj["spec"] = strings.Repeat("x", 2*freeAnswer); return obj },
+			"the answer is longer than 1677"},
 	} {
 		s := serve(t, reviewer(func(in reviewIn) m {
 			return good(in, func(obj m) any {
@@ -158,7 +163,8 @@ func TestRefusesEachObject(t *testing.T) {
 	}{
 		"too many": {func(in reviewIn) m {
 			out := good(in, nil)
-			out["response"].(m)["convertedObjects"] = append(out["response"].(m)["convertedObjects"].([]any), m{"kind": "Widget"})
+			out["response"].(m)["convertedObjects"] = append(out["response"].(m)["convertedObjects"].([]any),
+				m{"kind": "Widget"})
 			return out
 		}, "returned 2 objects, expected 1"},
 		"failure": {func(in reviewIn) m {
@@ -224,7 +230,8 @@ func TestGivesUpOnGarbage(t *testing.T) {
 		"list":    {text("application/json", "[]", 200), "the answer (2" + notReview, 5},
 		"another kind": {text("application/json", `{"kind":"Status","apiVersion":"v1","status":"Success"}`, 200),
 			`the answer is "v1" "Status", not "apiextensions.k8s.io/v1" "ConversionReview"`, 5},
-		"no kind": {edit(func(_ reviewIn, out m) { delete(out, "kind") }), `the answer is "apiextensions.k8s.io/v1" "", not`, 5},
+		"no kind": {edit(func(_ reviewIn, out m) { delete(out, "kind") }),
+			`the answer is "apiextensions.k8s.io/v1" "", not`, 5},
 		"other version": {edit(func(_ reviewIn, out m) { out["apiVersion"] = "apiextensions.k8s.io/v1beta1" }),
 			`the answer is "apiextensions.k8s.io/v1beta1" "ConversionReview", not`, 5},
 		"echo": {edit(func(in reviewIn, out m) { out["request"] = in.Request; delete(out, "response") }),
@@ -233,9 +240,10 @@ func TestGivesUpOnGarbage(t *testing.T) {
 			`response.uid "other" is not the request's`, 5},
 		"500": {text("text/plain; charset=utf-8", "out of\norder", 500),
 			"answered HTTP status 500 Internal Server Error: out of order", 5},
-		"500 in JSON": {text("application/json", `{"secret":1}`, 500), "answered HTTP status 500 Internal Server Error", 5},
-		"429":         {text("text/plain", "", 429), "answered HTTP status 429 Too Many Requests", 5},
-		"404":         {http.NotFoundHandler(), "answered HTTP status 404 Not Found: 404 page not found", 5},
+		"500 in JSON": {text("application/json", `{"secret":1}`, 500), "answered HTTP status 500 Internal Server Error",
+			5},
+		"429": {text("text/plain", "", 429), "answered HTTP status 429 Too Many Requests", 5},
+		"404": {http.NotFoundHandler(), "answered HTTP status 404 Not Found: 404 page not found", 5},
 		"redirect": {text("text/plain", "", 307),
 			"answered HTTP status 307 Temporary Redirect, and a redirect is not followed", 1},
 		"panic": {http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }),

@@ -127,12 +127,15 @@ func (w *wire) explain(library error) error {
 	// A v1beta1 answer needs neither uid nor kind, but must not have another version.
 	strict := asked.APIVersion == "apiextensions.k8s.io/v1"
 	switch {
-	case (strict || got.APIVersion != "" || got.Kind != "") && (got.APIVersion != asked.APIVersion || got.Kind != asked.Kind):
-		return failed(garbled, "the answer is %.100q %.100q, not %q %q", got.APIVersion, got.Kind, asked.APIVersion, asked.Kind)
+	case (strict || got.APIVersion != "" || got.Kind != "") &&
+		(got.APIVersion != asked.APIVersion || got.Kind != asked.Kind):
+		return failed(garbled, "the answer is %.100q %.100q, not %q %q", got.APIVersion, got.Kind,
+			asked.APIVersion, asked.Kind)
 	case got.Response == nil:
 		return failed(garbled, "the answer is a ConversionReview without a response")
 	case strict && asked.Request != nil && got.Response.UID != asked.Request.UID:
-		return failed(garbled, "the answer's response.uid %.100q is not the request's %q", got.Response.UID, asked.Request.UID)
+		return failed(garbled, "the answer's response.uid %.100q is not the request's %q", got.Response.UID,
+			asked.Request.UID)
 	}
 	for i, converted := range got.Response.ConvertedObjects {
 		obj, isObject := converted.(map[string]any)

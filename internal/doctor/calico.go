@@ -33,7 +33,8 @@ func calicoMoves(d *doctor, prefix string) (string, error) {
 	if err != nil || !migrates && !definesCalico(d, prefix) {
 		return "", err
 	}
-	return "; Calico is between its groups: leave the APIService to the migration (docs/guides/calico-v3.md): without it Calico would serve an empty group", nil
+	return "; Calico is between its groups: leave the APIService to the migration (docs/guides/calico-v3.md): " +
+		"without it Calico would serve an empty group", nil
 }
 
 // definesCalico reports whether there are definitions of both groups.
@@ -72,7 +73,8 @@ func checkEmptied(d *doctor, prefix string, key []byte) error {
 		}
 	}
 	if data > 0 && !(initialized && used) {
-		d.raise(key, codeCalicoEmpty, "%s of %s, and %s of %s", phrase.Count(left, "object"), calicoV3, phrase.Count(data, "object"), calicoV1)
+		d.raise(key, codeCalicoEmpty, "%s of %s, and %s of %s", phrase.Count(left, "object"), calicoV3,
+			phrase.Count(data, "object"), calicoV1)
 	}
 	return nil
 }
@@ -141,21 +143,22 @@ func checkCalicoData(d *doctor) error {
 func checkCalico(d *doctor) error {
 	for _, s := range d.layouts.Storages() {
 		underWay := false
-		err := machines.Each(d.ctx, d.storage(s.Prefix), calicoMigrations, "", func(e *inspect.Entry, m *calicoMigration) error {
-			if !m.underWay() {
+		err := machines.Each(d.ctx, d.storage(s.Prefix), calicoMigrations, "",
+			func(e *inspect.Entry, m *calicoMigration) error {
+				if !m.underWay() {
+					return nil
+				}
+				underWay = true
+				at := fmt.Sprintf("%q", finding.Clip(m.Status.Phase, 100))
+				if m.DeletionTimestamp != nil {
+					at += ", and being aborted"
+				}
+				if m.Status.Message != "" {
+					at += ": " + finding.Clip(m.Status.Message, 300)
+				}
+				d.raise(e.Key, codeCalicoMigrating, "DatastoreMigration %s is in phase %s", m.Name, at)
 				return nil
-			}
-			underWay = true
-			at := fmt.Sprintf("%q", finding.Clip(m.Status.Phase, 100))
-			if m.DeletionTimestamp != nil {
-				at += ", and being aborted"
-			}
-			if m.Status.Message != "" {
-				at += ": " + finding.Clip(m.Status.Message, 300)
-			}
-			d.raise(e.Key, codeCalicoMigrating, "DatastoreMigration %s is in phase %s", m.Name, at)
-			return nil
-		})
+			})
 		if err != nil {
 			return err
 		}
@@ -178,7 +181,8 @@ func checkCalicoLocks(d *doctor, prefix string) error {
 			if err != nil {
 				return err
 			}
-			switch ready, _ := encoding.Get(e.Value, "spec", "datastoreReady"); ready { // others report what does not decode
+			// others report what does not decode
+			switch ready, _ := encoding.Get(e.Value, "spec", "datastoreReady"); ready {
 			case true:
 				return nil
 			case false:

@@ -44,12 +44,15 @@ func newConditions(ctx context.Context, hook *admissionv1.MutatingWebhook, budge
 	compiler, options := cel.NewCompiler(bounded.Environment()), cel.OptionalVariableDeclarations{HasAuthorizer: true}
 	for i, m := range hook.MatchConditions {
 		accessors = append(accessors, (*matchconditions.MatchCondition)(&hook.MatchConditions[i]))
-		is, err := always(ctx, budget, compiler.CompileCELExpression(accessors[i], options, environment.StoredExpressions))
+		is, err := always(ctx, budget, compiler.CompileCELExpression(accessors[i], options,
+			environment.StoredExpressions))
 		if c.never = c.never || is == types.False; err != nil {
-			c.faulty += fmt.Sprintf("; its match condition %q cannot be evaluated: %s", m.Name, finding.Clip(err.Error(), 200))
+			c.faulty += fmt.Sprintf("; its match condition %q cannot be evaluated: %s", m.Name,
+				finding.Clip(err.Error(), 200))
 		}
 	}
-	compiled := cel.NewConditionCompiler(bounded.Environment()).CompileCondition(accessors, options, environment.StoredExpressions)
+	compiled := cel.NewConditionCompiler(bounded.Environment()).CompileCondition(accessors, options,
+		environment.StoredExpressions)
 	c.Matcher = matchconditions.NewMatcher(metered{compiled, budget}, nil, "webhook", "admit", hook.Name)
 	return c
 }
@@ -86,7 +89,8 @@ type metered struct {
 var errConditions = errors.New("the match conditions of webhooks cost too much")
 
 // ForInput evaluates the conditions.
-func (m metered) ForInput(ctx context.Context, attributes *admission.VersionedAttributes, request *apiadmission.AdmissionRequest,
+func (m metered) ForInput(ctx context.Context, attributes *admission.VersionedAttributes,
+	request *apiadmission.AdmissionRequest,
 	inputs cel.OptionalVariableBindings, namespace *corev1.Namespace, most int64,
 ) ([]cel.EvaluationResult, int64, error) {
 	meter := m.budget.Meter()
@@ -125,7 +129,8 @@ func (c *conditions) match(ctx context.Context, n *need, content map[string]any)
 		attributes.VersionedOldObject = admission.NewLazyObject(object)
 	}
 	attributes.Attributes = admission.NewAttributesRecord(object, nil, kind, n.namespace, object.GetName(),
-		gvr.GroupVersionResource{Group: n.group, Version: "v1", Resource: resource}, sub, admission.Operation(n.operation), nil, false, n.user())
+		gvr.GroupVersionResource{Group: n.group, Version: "v1", Resource: resource}, sub,
+		admission.Operation(n.operation), nil, false, n.user())
 	result := c.Match(ctx, attributes, nil, noOpinion{})
 	return result.Matches || result.Error != nil
 }

@@ -37,14 +37,16 @@ func checkMasters(d *doctor) error {
 			if m.entry.Lease != 0 {
 				why = "its lease is gone"
 			}
-			d.raise(m.entry.Key, codeMasterLease, "%s, so that it never expires, whether an API server has that address or not", why)
+			d.raise(m.entry.Key, codeMasterLease, "%s, so that it never expires, whether an API server has that "+
+				"address or not", why)
 			continue
 		}
 		listed, err := d.storage(m.Prefix).Addresses(d.ctx, corev1.NamespaceDefault, "kubernetes")
 		if err != nil {
 			return err
 		}
-		if len(listed) > 0 && !slices.ContainsFunc(listed, func(ip string) bool { return machines.IP(ip) == machines.IP(m.Name) }) {
+		if len(listed) > 0 && !slices.ContainsFunc(listed,
+			func(ip string) bool { return machines.IP(ip) == machines.IP(m.Name) }) {
 			d.raise(m.entry.Key, codeMasterUnlisted, "%s is not among the endpoints of the Service kubernetes", m.Name)
 		}
 	}
@@ -90,7 +92,8 @@ func checkTokens(d *doctor) error {
 			continue
 		}
 		if meta, err := encoding.ReadMeta(e.Value); err == nil && id != "" && meta.UID != id {
-			d.raise(o.entry.Key, codeTokenWithoutUse, "ServiceAccount %s is another one now: its UID is not the token's", name)
+			d.raise(o.entry.Key, codeTokenWithoutUse,
+				"ServiceAccount %s is another one now: its UID is not the token's", name)
 		}
 	}
 	return nil
@@ -183,7 +186,8 @@ func checkMachines(d *doctor) error {
 		all = append(all, n.Name)
 	}
 	if len(all) > 0 {
-		d.raiseMany(count{len(all), d.kept["nodes"][0].entry.Key}, machines.CodeOldNodes, "Node", "%s of the old machines: %s", few(all, 5, ""))
+		d.raiseMany(count{len(all), d.kept["nodes"][0].entry.Key}, machines.CodeOldNodes, "Node",
+			"%s of the old machines: %s", few(all, 5, ""))
 	}
 	cluster, err := d.reader.Snapshot().Cluster(d.ctx)
 	if err != nil {
@@ -193,7 +197,8 @@ func checkMachines(d *doctor) error {
 	for _, m := range cluster.Members {
 		urls = append(urls, m.Name+"="+strings.Join(m.PeerURLs, ","))
 	}
-	d.raise(nil, machines.CodeNotInFile, "certificates, keys and files of the machines are not in it; members of etcd were: %s", few(urls, 5, ""))
+	d.raise(nil, machines.CodeNotInFile, "certificates, keys and files of the machines are not in it; members of "+
+		"etcd were: %s", few(urls, 5, ""))
 	return nil
 }
 
@@ -240,7 +245,8 @@ func silentServers(d *doctor) iter.Seq2[apiService, error] {
 	return stream.Of(func(yield func(apiService) error) error {
 		for _, s := range d.apiServices {
 			var err error
-			if s.Silence, err = d.storage(s.Prefix).Silent(d.ctx, &s.APIService); err == nil && s.State != machines.Answering {
+			if s.Silence, err = d.storage(s.Prefix).Silent(d.ctx, &s.APIService); err == nil &&
+				s.State != machines.Answering {
 				err = yield(s)
 			}
 			if err != nil {

@@ -72,12 +72,14 @@ func addDefinition(d *doctor, o stored) {
 		d.raise(o.entry.Key, codeCRDUnreadable, "%s", err)
 		plural, group, _ := strings.Cut(o.Name, ".")
 		unread := &inspect.Definition{Error: err.Error()}
-		*d.definitions.at(folder{o.Prefix, gvr.GroupResource{Group: group, Resource: plural}}) = definition{stored: o, Definition: unread}
+		*d.definitions.at(folder{o.Prefix, gvr.GroupResource{Group: group, Resource: plural}}) = definition{stored: o,
+			Definition: unread}
 		return
 	}
 	is := crd.Object()
 	def := definition{
-		stored: o, Definition: inspect.Define(crd), kind: crd.GroupKind(), deleted: is.DeletionTimestamp != nil, finalizers: is.Finalizers,
+		stored: o, Definition: inspect.Define(crd), kind: crd.GroupKind(), deleted: is.DeletionTimestamp != nil,
+		finalizers: is.Finalizers,
 	}
 	if by := is.Spec.Conversion; crd.Webhook() && by.Webhook != nil && by.Webhook.ClientConfig != nil {
 		def.service = by.Webhook.ClientConfig.Service
@@ -111,7 +113,8 @@ func (d *index) orphans() map[gvr.GroupResource]bool {
 func checkOrphans(d *doctor) error {
 	for at, versions := range d.versions.all() {
 		if d.definitions.by[at] == nil {
-			d.raiseMany(versions.total, codeOrphans, "object", "%s of %s without a CustomResourceDefinition: no server serves them", plain(at.resource))
+			d.raiseMany(versions.total, codeOrphans, "object",
+				"%s of %s without a CustomResourceDefinition: no server serves them", plain(at.resource))
 		}
 	}
 	return nil
@@ -126,7 +129,8 @@ func checkVersionsOfObjects(d *doctor) error {
 		checkStoredVersions(d, at, def)
 		for apiVersion, c := range d.managed.at(at).all() {
 			if _, ours, listed := def.parse(apiVersion + " " + def.kind.Kind); ours && !listed {
-				d.raiseMany(*c, codeManagedVersion, "object", "metadata.managedFields of %s of %s name %s, which is no version of the definition",
+				d.raiseMany(*c, codeManagedVersion, "object",
+					"metadata.managedFields of %s of %s name %s, which is no version of the definition",
 					plain(at.resource), apiVersion)
 			}
 		}
@@ -169,19 +173,23 @@ func checkStoredVersions(d *doctor, at folder, def *definition) {
 		case stored == "": // undecryptable, or reported as undecodable
 		case !listed:
 			d.raiseMany(*c, codeVersionUnlisted, "object",
-				"%s of %s stored %s, which is no version of the definition: no server reads them, nor lists the kind%s", plain(at.resource), as,
+				"%s of %s stored %s, which is no version of the definition: no server reads them, nor lists the kind%s",
+				plain(at.resource), as,
 				def.mapping(version, ours))
 		case !ours:
 			_, kind, _ := strings.Cut(stored, " ")
-			d.raiseMany(*c, finding.Undecodable, "object", "%s in the folder of %s %s of kind %s", plain(at.resource), are(c.objects), kind)
+			d.raiseMany(*c, finding.Undecodable, "object", "%s in the folder of %s %s of kind %s", plain(at.resource),
+				are(c.objects), kind)
 		}
 	}
 	for i, version := range def.StoredVersions {
 		switch _, is := there[version]; {
 		case !slices.Contains(def.Listed, version):
-			d.raise(def.entry.Key, codeListInvalid, "status.storedVersions[%d]: %q must appear in spec.versions, and is not there", i, version)
+			d.raise(def.entry.Key, codeListInvalid, "status.storedVersions[%d]: %q must appear in spec.versions, and "+
+				"is not there", i, version)
 		case is && version != def.StorageVersion:
-			d.raise(def.entry.Key, codeListNeeded, "status.storedVersions[%d] is %q, at which %s %s stored: an update that drops it is refused", i, version,
+			d.raise(def.entry.Key, codeListNeeded, "status.storedVersions[%d] is %q, at which %s %s stored: an "+
+				"update that drops it is refused", i, version,
 				phrase.Count(there[version], "object"), are(there[version]))
 		case !is && !unread && version != def.StorageVersion:
 			d.raise(def.entry.Key, codeListExtra, "status.storedVersions has %q, at which nothing is stored", version)
@@ -189,7 +197,8 @@ func checkStoredVersions(d *doctor, at folder, def *definition) {
 	}
 	for version, n := range there {
 		if !slices.Contains(def.StoredVersions, version) {
-			d.raise(def.entry.Key, codeListLacks, "status.storedVersions lacks %q, at which %s %s stored: nothing keeps the version from being removed",
+			d.raise(def.entry.Key, codeListLacks, "status.storedVersions lacks %q, at which %s %s stored: nothing "+
+				"keeps the version from being removed",
 				version, phrase.Count(n, "object"), are(n))
 		}
 	}
@@ -229,10 +238,12 @@ func checkConversion(d *doctor) error {
 			}
 		}
 		if waiting.objects > 0 {
-			d.raiseMany(waiting, codeConversionNeeded, "object", "%s %s not at the storage version %s; lists of %s fail until the webhook, Service %s, answers",
+			d.raiseMany(waiting, codeConversionNeeded, "object",
+				"%s %s not at the storage version %s; lists of %s fail until the webhook, Service %s, answers",
 				are(waiting.objects), def.StorageVersion, plain(at.resource), name)
 		} else if len(def.Served) > 1 || len(def.Served) == 1 && def.Served[0] != def.StorageVersion {
-			d.raise(def.entry.Key, codeConversion, "Service %s converts %s between %s", name, plain(at.resource), list(def.Served))
+			d.raise(def.entry.Key, codeConversion, "Service %s converts %s between %s", name, plain(at.resource),
+				list(def.Served))
 		}
 	}
 	return nil
@@ -316,7 +327,8 @@ func checkWrites(d *doctor) error {
 // addWrites adds the findings of checkWrite.
 func (d *doctor) addWrites(e *inspect.Entry, found []*finding.Finding, ruled bool) {
 	if !ruled {
-		d.raise(e.Key, CodeUpdateRefused, "its updates cannot be checked: the schemas and rules of CustomResourceDefinitions cost %s", &d.rules)
+		d.raise(e.Key, CodeUpdateRefused, "its updates cannot be checked: the schemas and rules of "+
+			"CustomResourceDefinitions cost %s", &d.rules)
 		return
 	}
 	for _, f := range found {
@@ -325,7 +337,9 @@ func (d *doctor) addWrites(e *inspect.Entry, found []*finding.Finding, ruled boo
 }
 
 // checkWrite checks whether servers accept writes of an object. Others report unreadable ones.
-func checkWrite(ctx context.Context, crd *schema.CRD, storage *schema.Version, e *inspect.Entry) (found []*finding.Finding) {
+func checkWrite(
+	ctx context.Context, crd *schema.CRD, storage *schema.Version, e *inspect.Entry,
+) (found []*finding.Finding) {
 	key, err := e.ParseKey()
 	if err == nil && e.Undecryptable == nil && crd.Accepts(ctx, e.Value, key.Namespace, key.Name) {
 		return nil
@@ -337,7 +351,8 @@ func checkWrite(ctx context.Context, crd *schema.CRD, storage *schema.Version, e
 	raise := func(code *finding.Code, format string, args ...any) {
 		found = append(found, code.Because(format, args...).At(string(e.Key)))
 	}
-	dropped, _ := crd.Begin(obj)                                                                             // Rewrite has its error
+	// Rewrite has its error
+	dropped, _ := crd.Begin(obj)
 	dropped = slices.DeleteFunc(dropped, func(path string) bool { return strings.HasSuffix(path, "=null") }) // no loss
 	if len(dropped) > 0 {
 		raise(codeHiddenField, "the schema of its version lacks %s", finding.List(dropped))

@@ -104,7 +104,8 @@ func fateOfVolume(d *doctor, o stored) (string, error) {
 		held = fmt.Sprintf("it goes with its claim %s/%s", ref.Namespace, ref.Name)
 	}
 	if machines.Destroyed(&volume) {
-		return fmt.Sprintf("%s, and its data with it: the reclaim policy is %s", held, volume.Spec.PersistentVolumeReclaimPolicy), err
+		return fmt.Sprintf("%s, and its data with it: the reclaim policy is %s", held,
+			volume.Spec.PersistentVolumeReclaimPolicy), err
 	}
 	return held + "; its data stays", err
 }
@@ -115,18 +116,21 @@ func checkUnclaimed(d *doctor, prefix string) error {
 		return nil
 	}
 	storage := d.storage(prefix)
-	return machines.Each(d.ctx, storage, "persistentvolumes", "", func(e *inspect.Entry, volume *corev1.PersistentVolume) error {
-		if volume.DeletionTimestamp != nil || !machines.Destroyed(volume) {
-			return nil
-		}
-		unclaimed, err := storage.Unclaimed(d.ctx, volume)
-		if unclaimed && err == nil {
-			ref := volume.Spec.ClaimRef
-			d.raise(e.Key, codeDeletingVolume, "its claim %s/%s is gone and its reclaim policy is %s: it goes, and its data with it",
-				ref.Namespace, ref.Name, volume.Spec.PersistentVolumeReclaimPolicy)
-		}
-		return err
-	})
+	return machines.Each(d.ctx, storage, "persistentvolumes", "",
+		func(e *inspect.Entry, volume *corev1.PersistentVolume) error {
+			if volume.DeletionTimestamp != nil || !machines.Destroyed(volume) {
+				return nil
+			}
+			unclaimed, err := storage.Unclaimed(d.ctx, volume)
+			if unclaimed && err == nil {
+				ref := volume.Spec.ClaimRef
+				d.raise(e.Key, codeDeletingVolume, "its claim %s/%s is gone and its reclaim policy is %s: "+
+					"it goes, and "+
+					"its data with it",
+					ref.Namespace, ref.Name, volume.Spec.PersistentVolumeReclaimPolicy)
+			}
+			return err
+		})
 }
 
 // fateOf says what a restored cluster does with an object that is being deleted.
@@ -148,7 +152,8 @@ func fateOf(o stored, meta *encoding.Meta) string {
 		return "the attacher detaches the volume from the node, then it goes"
 	}
 	if len(meta.Finalizers) > 0 {
-		return "it goes when the controllers of its finalizers have done their work, outside of the cluster too; for ever without them"
+		return "it goes when the controllers of its finalizers have done their work, outside of the cluster too; for " +
+			"ever without them"
 	}
 	return "it goes with its next write"
 }
@@ -156,7 +161,8 @@ func fateOf(o stored, meta *encoding.Meta) string {
 func podFate(e *inspect.Entry) string {
 	pod, err := decodeAs[corev1.Pod](e)
 	if node := pod.Spec.NodeName; err == nil && node != "" {
-		return "the kubelet of node " + strings.TrimSpace(node) + " ends it; without that Node the garbage collector of Pods does"
+		return "the kubelet of node " + strings.TrimSpace(node) +
+			" ends it; without that Node the garbage collector of Pods does"
 	}
 	return "the garbage collector of Pods deletes it"
 }
@@ -165,10 +171,12 @@ func podFate(e *inspect.Entry) string {
 func checkNamespacesThere(d *doctor) error {
 	for at, contents := range d.contents.all() {
 		_, there := d.namespaces[at]
-		if there || slices.Contains(ownNamespaces(), at.name) || !d.whole[at.prefix] || d.unread[gvr.GroupResource{Resource: "namespaces"}] {
+		if there || slices.Contains(ownNamespaces(), at.name) || !d.whole[at.prefix] ||
+			d.unread[gvr.GroupResource{Resource: "namespaces"}] {
 			continue
 		}
-		d.raiseMany(contents.total, codeNamespaceGone, "object", "%s of namespace %s, which is not there: %s", at.name, describe(contents))
+		d.raiseMany(contents.total, codeNamespaceGone, "object", "%s of namespace %s, which is not there: %s", at.name,
+			describe(contents))
 	}
 	return nil
 }

@@ -63,10 +63,10 @@ func checks() []check {
 	return []check{
 		{machines.Codes(), checkMachines},
 		{codes(CodeDamaged), nil}, // by verify
-		{codes(codeNoLiveKey, codeNoDigest, codeBumpRevision, codeOverQuota, codeNearQuota, codeAlarmNoSpace, codeAlarmCorrupt,
-			codeEtcdTooOld, codeEtcdVersion), checkFile},
-		{codes(codeForeignKeys, codeStrayKeys, codeLayoutUnchecked, finding.Undecodable, codeBadMetadata, codeUnknownKind,
-			codeKeyMismatch, codeDuplicateUID, codeTooLarge, codeNearLimit, codeLeaseGone), nil},
+		{codes(codeNoLiveKey, codeNoDigest, codeBumpRevision, codeOverQuota, codeNearQuota, codeAlarmNoSpace,
+			codeAlarmCorrupt, codeEtcdTooOld, codeEtcdVersion), checkFile},
+		{codes(codeForeignKeys, codeStrayKeys, codeLayoutUnchecked, finding.Undecodable, codeBadMetadata,
+			codeUnknownKind, codeKeyMismatch, codeDuplicateUID, codeTooLarge, codeNearLimit, codeLeaseGone), nil},
 		{codes(codeNamespaceGone), checkNamespacesThere},
 		{codes(finding.Encrypted, codeEncryptionKeys), nil},
 		{codes(codeMixedEncryption), checkEncryption},
@@ -89,7 +89,8 @@ func checks() []check {
 		{codes(codeAddressTwice, codeAddressLeft), checkAddresses},
 		{codes(codeNodeSilent), checkHeartbeats},
 		{codes(codeTokenWithoutUse), checkTokens},
-		{codes(codeShardPartial, codeShardTwice, kcp.CodeClusterTwice, codeClusterOrphans, codeStaleCopies, codeClusterMismatch,
+		{codes(codeShardPartial, codeShardTwice, kcp.CodeClusterTwice, codeClusterOrphans, codeStaleCopies,
+			codeClusterMismatch,
 			kcp.CodeClusterTerminating, kcp.CodeClusterMigrating, kcp.CodeClusterMisnamed, kcp.CodeWorkspaceGone,
 			kcp.CodeWorkspaceAstray, kcp.CodeBoundDefinitionGone, kcp.CodeIdentityUnbound), checkKCP},
 	}
@@ -259,20 +260,24 @@ func checkFile(d *doctor) error {
 		return err
 	}
 	if st.Keys == 0 {
-		d.raise(nil, codeNoLiveKey, "no key is live, %d are deleted: a cluster restored from the file is empty", st.Tombstones)
+		d.raise(nil, codeNoLiveKey, "no key is live, %d are deleted: a cluster restored from the file is empty",
+			st.Tombstones)
 	}
 	if st.Digest != "ok" {
 		d.raise(nil, codeNoDigest,
-			"a database file of a member (member/snap/db): nothing shows whether it was copied whole, and the WAL beside it may hold newer writes")
+			"a database file of a member (member/snap/db): nothing shows whether it was copied whole, and the WAL "+
+				"beside it may hold newer writes")
 	}
 	raised := func(alarm snapshot.Alarm) bool {
 		return slices.ContainsFunc(st.Alarms, func(r snapshot.Raised) bool { return r.Kind == alarm })
 	}
 	if raised(snapshot.AlarmNoSpace) {
-		d.raise(nil, codeAlarmNoSpace, "a member has raised it, and a restore keeps it: the restored etcd refuses all writes")
+		d.raise(nil, codeAlarmNoSpace, "a member has raised it, and a restore keeps it: the restored etcd "+
+			"refuses all writes")
 	}
 	if raised(snapshot.AlarmCorrupt) {
-		d.raise(nil, codeAlarmCorrupt, "the data of a member differed, and a restore keeps the alarm: the restored etcd refuses requests")
+		d.raise(nil, codeAlarmCorrupt, "the data of a member differed, and a restore keeps the alarm: the restored "+
+			"etcd refuses requests")
 	}
 	checkVersions(d, st)
 	checkQuota(d, int64(st.Pages)*int64(st.PageSize))
@@ -280,7 +285,8 @@ func checkFile(d *doctor) error {
 	if bump := snapshot.MostBump(st.Revision); bump < 1_000_000_000 { // which the remedy names
 		most = fmt.Sprintf("; a server dies of a higher --bump-revision than %d here", bump)
 	}
-	d.raise(nil, codeBumpRevision, "the store is at revision %d; clients of the cluster may have seen higher ones, and would "+
+	d.raise(nil, codeBumpRevision, "the store is at revision %d; clients of the cluster may have seen higher "+
+		"ones, and would "+
 		"take what they cached for newer than what a plain restore holds%s", st.Revision, most)
 	return nil
 }
@@ -312,16 +318,20 @@ func before(a, b string) bool {
 func checkQuota(d *doctor, size int64) {
 	switch quota := d.options.Quota; {
 	case quota > 0 && size >= quota:
-		d.raise(nil, codeOverQuota, "the database has %d bytes, the quota is %d: the first write raises the alarm NOSPACE", size, quota)
+		d.raise(nil, codeOverQuota, "the database has %d bytes, the quota is %d: the first write raises the "+
+			"alarm NOSPACE", size, quota)
 	case quota > 0 && size >= quota/5*4:
 		d.raise(nil, codeNearQuota, "the database has %d bytes, the quota is %d", size, quota)
 	case quota > 0 || size < defaultQuota/5*4:
 	case size < defaultQuota:
-		d.raise(nil, codeNearQuota, "the database has %d bytes; the quota of an etcd without --quota-backend-bytes is %d", size, defaultQuota)
+		d.raise(nil, codeNearQuota, "the database has %d bytes; the quota of an etcd without "+
+			"--quota-backend-bytes is %d", size, defaultQuota)
 	case size < suggestedQuota:
 		d.raise(nil, codeNearQuota,
-			"the database has %d bytes: an etcd without --quota-backend-bytes, whose quota is %d, refuses all writes", size, defaultQuota)
+			"the database has %d bytes: an etcd without --quota-backend-bytes, whose quota is %d, refuses all writes",
+			size, defaultQuota)
 	default:
-		d.raise(nil, codeNearQuota, "the database has %d bytes: more than the %d that etcd suggests as the largest quota", size, suggestedQuota)
+		d.raise(nil, codeNearQuota, "the database has %d bytes: more than the %d that etcd suggests as the "+
+			"largest quota", size, suggestedQuota)
 	}
 }

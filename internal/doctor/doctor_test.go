@@ -26,15 +26,18 @@ import (
 
 // webhooks is a configuration with one webhook of Service team/SERVICE.
 func webhooks(kind, service, rest string) record {
-	return object(strings.ToLower(kind)+"webhookconfigurations/guard", "admissionregistration.k8s.io/v1", kind+"WebhookConfiguration",
-		`},"webhooks":[{"name":"guard.example.com","clientConfig":{"service":{"namespace":"team","name":"`+service+`"}},`+rest+`}]`)
+	return object(strings.ToLower(kind)+"webhookconfigurations/guard", "admissionregistration.k8s.io/v1",
+		kind+"WebhookConfiguration",
+		`},"webhooks":[{"name":"guard.example.com","clientConfig":{"service":{"namespace":"team","name":"`+service+
+			`"}},`+rest+`}]`)
 }
 
 const (
 	allPods  = `"rules":[{"operations":["CREATE"],"apiGroups":[""],"apiVersions":["v1"],"resources":["pods"]}]`
 	allKinds = `"rules":[{"operations":["*"],"apiGroups":["*"],"apiVersions":["*"],"resources":["*/*"]}]`
 	fail     = `"failurePolicy":"Fail",`
-	ofTeam   = `{"strategy":"Webhook","webhook":{"clientConfig":{"service":{"namespace":"team","name":"%s"}},"conversionReviewVersions":["v1"]}}`
+	ofTeam   = `{"strategy":"Webhook","webhook":{"clientConfig":{"service":{"namespace":"team","name":"%s"}},` +
+		`"conversionReviewVersions":["v1"]}}`
 )
 
 func widget(name, version string) record {
@@ -42,14 +45,16 @@ func widget(name, version string) record {
 }
 
 func owned1(key, kind, ownerVersion, ownerKind, id string) record {
-	return object(key, "v1", kind, `,"ownerReferences":[{"apiVersion":"`+ownerVersion+`","kind":"`+ownerKind+`","name":"o","uid":"`+id+`"}]}`)
+	return object(key, "v1", kind, `,"ownerReferences":[{"apiVersion":"`+ownerVersion+`","kind":"`+ownerKind+
+		`","name":"o","uid":"`+id+`"}]}`)
 }
 
 // TestEveryCode: each code of a check has a row in a table of defects, or a test of its own.
 func TestEveryCode(t *testing.T) {
 	tested := map[*finding.Code]bool{}
 	for _, code := range slices.Concat(Codes()[len(Codes())-13:], []*finding.Code{ // of kcp: kcp_test.go
-		CodeDamaged, codeNoLiveKey, codeNoDigest, codeBumpRevision, codeOverQuota, codeNearQuota, codeAlarmNoSpace, codeAlarmCorrupt, // file_test.go
+		CodeDamaged, codeNoLiveKey, codeNoDigest, codeBumpRevision, codeOverQuota, codeNearQuota, codeAlarmNoSpace,
+		codeAlarmCorrupt, // file_test.go
 		codeEtcdTooOld, codeEtcdVersion, codeLeaseGone, codeMasterUnlisted, finding.Encrypted,
 		codeForeignKeys, codeLayoutUnchecked, codeCalicoEmpty, codeCalicoMigrating, codeCalicoLocked,
 		machines.CodeOldNodes, machines.CodeNotInFile, // TestNewMachines
@@ -75,19 +80,22 @@ func TestFindings(t *testing.T) {
 			require.Equal(t, "/registry/"+tc.key, found[0].Key)
 			require.Contains(t, found[0].Reason, tc.says)
 			require.Empty(t, examined(t, written(t, on, append(healthy(), tc.without...)...), Options{}).Of(tc.code))
-			require.Empty(t, examined(t, written(t, on, append(healthy(), tc.with...)...), Options{Ignore: []string{tc.code.Name}}).Of(tc.code))
+			require.Empty(t, examined(t, written(t, on, append(healthy(), tc.with...)...),
+				Options{Ignore: []string{tc.code.Name}}).Of(tc.code))
 		})
 	}
 	t.Run("a definition of many bytes", func(t *testing.T) {
 		padding := `"metadata":{"annotations":{"a":"` + strings.Repeat("x", mostSchemas) + `"},`
 		large := record{crds, strings.Replace(portCRD().value, `"metadata":{`, padding, 1)}
 		wrong := object(teamWidgets+"a", "example.com/v1", "Widget", `},"spec":{"ports":[{"port":1}]}`)
-		require.Len(t, examined(t, written(t, on, append(healthy(), large, wrong)...), Options{}).Of(CodeUpdateRefused), 1)
+		require.Len(t, examined(t, written(t, on, append(healthy(), large, wrong)...), Options{}).Of(CodeUpdateRefused),
+			1)
 	})
 	t.Run("rules that cost much", func(t *testing.T) {
 		list := `[` + strings.Repeat("1,", 44) + `1]`
 		rule := `{"rule":"` + list + `.all(a, ` + list + `.all(b, ` + list + `.all(c, a + b + c > 0)))"}`
-		slow := record{crds, strings.Replace(portCRD().value, `"openAPIV3Schema":{`, `"openAPIV3Schema":{"x-kubernetes-validations":[`+rule+`],`, 1)}
+		slow := record{crds, strings.Replace(portCRD().value, `"openAPIV3Schema":{`,
+			`"openAPIV3Schema":{"x-kubernetes-validations":[`+rule+`],`, 1)}
 		records := append(healthy(), slow)
 		for i := range 40 {
 			records = append(records, widget(fmt.Sprintf("a%02d", i), "v1"))
@@ -96,7 +104,8 @@ func TestFindings(t *testing.T) {
 		require.Len(t, found, 28)
 		require.Equal(t, "/registry/"+teamWidgets+"a12", found[0].Key)
 		for _, f := range found {
-			require.Equal(t, "its updates cannot be checked: the schemas and rules of CustomResourceDefinitions cost 10769278 units of CEL for the first 13 objects, "+
+			require.Equal(t, "its updates cannot be checked: the schemas and rules of CustomResourceDefinitions cost "+
+				"10769278 units of CEL for the first 13 objects, "+
 				"the most of it by widgets.example.com", f.Reason)
 		}
 	})
@@ -116,27 +125,36 @@ func TestForeignKeys(t *testing.T) {
 	report := examined(t, written(t, on, records...), Options{})
 	foreign, stray := report.Of(codeForeignKeys), report.Of(codeStrayKeys)
 	require.Len(t, foreign, 1)
-	require.Equal(t, []any{finding.Info, "/other/a/b/c/d/e/f", 2}, []any{foreign[0].Level, foreign[0].Key, foreign[0].Objects})
+	require.Equal(t, []any{finding.Info, "/other/a/b/c/d/e/f", 2},
+		[]any{foreign[0].Level, foreign[0].Key, foreign[0].Objects})
 	require.Len(t, stray, 1)
-	require.Equal(t, []any{finding.Warning, "/registry/stray", 1}, []any{stray[0].Level, stray[0].Key, stray[0].Objects})
+	require.Equal(t, []any{finding.Warning, "/registry/stray", 1},
+		[]any{stray[0].Level, stray[0].Key, stray[0].Objects})
 }
 
 // TestProtobuf: objects in JSON and in protobuf have the same findings.
 func TestProtobuf(t *testing.T) {
-	records := append(healthy(), webhooks("Mutating", "hook", fail+allKinds), webhooks("Validating", "gone", fail+allPods),
-		object("minions/n1", "v1", "Node", ""),
-		object("leases/kube-node-lease/n1", "coordination.k8s.io/v1", "Lease", `},"spec":{"renewTime":"2026-01-01T00:00:00.000000Z"}`),
-		object("leases/kube-node-lease/n2", "coordination.k8s.io/v1", "Lease", `},"spec":{"renewTime":"2026-01-01T01:00:00.000000Z"}`),
-		object("secrets/team/token", "v1", "Secret", `,"annotations":{"kubernetes.io/service-account.name":"gone"}},"type":"kubernetes.io/service-account-token"`),
+	records := append(healthy(), webhooks("Mutating", "hook", fail+allKinds),
+		webhooks("Validating", "gone", fail+allPods), object("minions/n1", "v1", "Node", ""),
+		object("leases/kube-node-lease/n1", "coordination.k8s.io/v1", "Lease",
+			`},"spec":{"renewTime":"2026-01-01T00:00:00.000000Z"}`),
+		object("leases/kube-node-lease/n2", "coordination.k8s.io/v1", "Lease",
+			`},"spec":{"renewTime":"2026-01-01T01:00:00.000000Z"}`),
+		object("secrets/team/token", "v1", "Secret",
+			`,"annotations":{"kubernetes.io/service-account.name":"gone"}},`+
+				`"type":"kubernetes.io/service-account-token"`),
 		owned1("configmaps/team/a", "ConfigMap", "v1", "Pod", uidOf(9)),
-		object("namespaces/old", "v1", "Namespace", `,"deletionTimestamp":"2026-01-01T00:00:00Z"},"spec":{"finalizers":["kubernetes"]}`),
+		object("namespaces/old", "v1", "Namespace",
+			`,"deletionTimestamp":"2026-01-01T00:00:00Z"},"spec":{"finalizers":["kubernetes"]}`),
 	)
 	encoded, converted := asProtobuf(t, records)
 	require.Greater(t, converted, 15)
 	on := base(t)
-	inJSON, inProtobuf := examined(t, written(t, on, records...), Options{}), examined(t, written(t, on, encoded...), Options{})
+	inJSON, inProtobuf := examined(t, written(t, on, records...), Options{}),
+		examined(t, written(t, on, encoded...), Options{})
 	require.Equal(t, inJSON.Findings, inProtobuf.Findings)
-	for _, code := range []*finding.Code{codeWebhookDeadlock, codeWebhookCore, codeWebhookServiceGone, codeNodeSilent, codeTokenWithoutUse, codeOwnerGone, codeNamespaceTerminating} {
+	for _, code := range []*finding.Code{codeWebhookDeadlock, codeWebhookCore, codeWebhookServiceGone, codeNodeSilent,
+		codeTokenWithoutUse, codeOwnerGone, codeNamespaceTerminating} {
 		require.Len(t, inProtobuf.Of(code), 1, code)
 	}
 }
@@ -171,21 +189,31 @@ func object(key, apiVersion, kind, rest string) record {
 	if rest == "" {
 		rest = "}"
 	}
-	return record{key, fmt.Sprintf(`{"apiVersion":%q,"kind":%q,"metadata":{"name":%q%s%s}`, apiVersion, kind, name, ns, rest)}
+	return record{key, fmt.Sprintf(`{"apiVersion":%q,"kind":%q,"metadata":{"name":%q%s%s}`, apiVersion, kind,
+		name, ns, rest)}
 }
 
 // clusterScoped are the folders of cluster-scoped objects in tests.
-const clusterScoped = " namespaces minions apiextensions.k8s.io/customresourcedefinitions apiregistration.k8s.io/apiservices validatingwebhookconfigurations mutatingwebhookconfigurations clusterroles masterleases persistentvolumes volumeattachments csinodes resourceslices servicecidrs storageclasses runtimeclasses clusterrolebindings example.com/globals migration.projectcalico.org/datastoremigrations projectcalico.org/clusterinformations crd.projectcalico.org/clusterinformations "
+const clusterScoped = " namespaces minions apiextensions.k8s.io/customresourcedefinitions " +
+	"apiregistration.k8s.io/apiservices validatingwebhookconfigurations mutatingwebhookconfigurations clusterroles " +
+	"masterleases persistentvolumes volumeattachments csinodes resourceslices servicecidrs storageclasses " +
+	"runtimeclasses clusterrolebindings example.com/globals migration.projectcalico.org/datastoremigrations " +
+	"projectcalico.org/clusterinformations crd.projectcalico.org/clusterinformations "
 
 func apiServiceObject(name, spec, status string) record {
-	return object("apiregistration.k8s.io/apiservices/"+name, "apiregistration.k8s.io/v1", "APIService", `},"spec":`+spec+`,"status":`+status)
+	return object("apiregistration.k8s.io/apiservices/"+name, "apiregistration.k8s.io/v1", "APIService",
+		`},"spec":`+spec+`,"status":`+status)
 }
 
 // crd defines widgets.example.com, which serves v1beta1 and v1. extra is more of metadata.
 func crd(extra, conversion, stored string) record {
-	return object("apiextensions.k8s.io/customresourcedefinitions/widgets.example.com", "apiextensions.k8s.io/v1", "CustomResourceDefinition", extra+
-		`},"spec":{"group":"example.com","scope":"Namespaced","names":{"plural":"widgets","kind":"Widget"},"versions":[{"name":"v1beta1","served":true,"storage":false},{"name":"v1","served":true,"storage":true}],`+
-		`"conversion":`+conversion+`},"status":{"acceptedNames":{"plural":"widgets","kind":"Widget"},"storedVersions":`+stored+`}`)
+	return object("apiextensions.k8s.io/customresourcedefinitions/widgets.example.com", "apiextensions.k8s.io/v1",
+		"CustomResourceDefinition", extra+
+			`},"spec":{"group":"example.com","scope":"Namespaced","names":{"plural":"widgets","kind":"Widget"},`+
+			`"versions":[{"name":"v1beta1","served":true,"storage":false},{"name":"v1","served":true,"storage":true}],`+
+			`"conversion":`+conversion+
+			`},"status":{"acceptedNames":{"plural":"widgets","kind":"Widget"},"storedVersions":`+
+			stored+`}`)
 }
 
 const noConversion = `{"strategy":"None"}`
@@ -193,9 +221,11 @@ const noConversion = `{"strategy":"None"}`
 // healthy is a cluster that has only the findings of every file.
 func healthy() []record {
 	return []record{
-		object("namespaces/default", "v1", "Namespace", ""), object("namespaces/kube-system", "v1", "Namespace", `,"labels":{"kubernetes.io/metadata.name":"kube-system"}}`),
+		object("namespaces/default", "v1", "Namespace", ""), object("namespaces/kube-system", "v1", "Namespace",
+			`,"labels":{"kubernetes.io/metadata.name":"kube-system"}}`),
 		object("namespaces/kube-node-lease", "v1", "Namespace", ""), object("namespaces/team", "v1", "Namespace", ""),
-		apiServiceObject("v1.", `{"version":"v1"}`, `{}`), apiServiceObject("v1.apps", `{"group":"apps","version":"v1"}`, `{}`),
+		apiServiceObject("v1.", `{"version":"v1"}`, `{}`),
+		apiServiceObject("v1.apps", `{"group":"apps","version":"v1"}`, `{}`),
 		apiServiceObject("v1.example.com", `{"group":"example.com","version":"v1"}`, `{}`),
 		crd("", noConversion, `["v1"]`),
 		object("example.com/widgets/team/w", "example.com/v1", "Widget", `,"uid":"`+uidOf(1)+`"}`),
@@ -235,7 +265,8 @@ func written(t testing.TB, on *snapshot.Snapshot, records ...record) *snapshot.S
 	path, reader := filepath.Join(t.TempDir(), "written.db"), inspect.NewReader(on, nil)
 	_, err := snapshot.Write(context.Background(), path, on, func(yield func(snapshot.Change, error) bool) {
 		for _, key := range order {
-			c := snapshot.Change{Key: []byte("/registry/" + key), Value: []byte(balanced(last[key])), Delete: last[key] == ""}
+			c := snapshot.Change{Key: []byte("/registry/" + key), Value: []byte(balanced(last[key])),
+				Delete: last[key] == ""}
 			e, err := reader.Get(context.Background(), c.Key)
 			if e != nil {
 				c.Prior = e.ModRevision
@@ -294,15 +325,18 @@ func TestReports(t *testing.T) {
 		})
 	}
 	all := examined(t, opened(t, "../../testdata/reports/h1-webhooks.db.gz"), Options{})
-	require.Len(t, slices.Concat(all.Of(codeWebhookCore), all.Of(codeWebhookDeadlock)), 12, "all but one webhook block both")
+	require.Len(t, slices.Concat(all.Of(codeWebhookCore), all.Of(codeWebhookDeadlock)), 12,
+		"all but one webhook block both")
 }
 
 // FuzzDecode: decoding any value ends in an object or an error.
 func FuzzDecode(f *testing.F) {
 	for _, r := range append(healthy(),
 		webhooks("Validating", "hook", fail+allKinds),
-		object("leases/kube-node-lease/n1", "coordination.k8s.io/v1", "Lease", `},"spec":{"renewTime":"2026-01-01T00:00:00.000000Z"}`),
-		record{"", "k8s\x00\x0a\x0f\x0a\x02v1\x12\x09ConfigMap\x12\x05\x0a\x03\x0a\x01a"}, record{"", "\xd9\xd9\xf7\xa1\x61a\x01"},
+		object("leases/kube-node-lease/n1", "coordination.k8s.io/v1", "Lease",
+			`},"spec":{"renewTime":"2026-01-01T00:00:00.000000Z"}`),
+		record{"", "k8s\x00\x0a\x0f\x0a\x02v1\x12\x09ConfigMap\x12\x05\x0a\x03\x0a\x01a"},
+		record{"", "\xd9\xd9\xf7\xa1\x61a\x01"},
 	) {
 		f.Add([]byte(balanced(r.value)))
 	}
@@ -324,7 +358,8 @@ func FuzzDecode(f *testing.F) {
 		_, _ = decodeAs[coordinationv1.Lease](e)
 		_, _ = decodeAs[admissionv1.MutatingWebhookConfiguration](e)
 		_, _ = decodeAs[machines.APIService](e)
-		for _, key := range []string{"cronjobs/team/c", "pods/team/p", "apiextensions.k8s.io/customresourcedefinitions/a.b.c"} {
+		for _, key := range []string{"cronjobs/team/c", "pods/team/p",
+			"apiextensions.k8s.io/customresourcedefinitions/a.b.c"} {
 			e := &inspect.Entry{Key: []byte("/registry/" + key), Stored: value}
 			require.NoError(t, r.Decrypt(ctx, e))
 			_ = finder.Ties(e)
@@ -333,7 +368,8 @@ func FuzzDecode(f *testing.F) {
 }
 
 func TestManagedVersions(t *testing.T) {
-	const text = `{"metadata":{"managedFields":[{"apiVersion":"b/v1"},{"apiVersion":"a/v1","fieldsV1":{"apiVersion":{}}},{"apiVersion":"b/v1"},{}]}}`
+	const text = `{"metadata":{"managedFields":[{"apiVersion":"b/v1"},{"apiVersion":"a/v1",` +
+		`"fieldsV1":{"apiVersion":{}}},{"apiVersion":"b/v1"},{}]}}`
 	obj, _, err := encoding.DecodeObject([]byte(text))
 	require.NoError(t, err)
 	cbor, err := encoding.EncodeObject(obj, encoding.FormatCBOR)
@@ -341,7 +377,8 @@ func TestManagedVersions(t *testing.T) {
 	for _, data := range [][]byte{[]byte(text), cbor} {
 		require.Equal(t, [][]byte{{}, []byte("a/v1"), []byte("b/v1")}, managedVersions(data))
 	}
-	for _, bad := range []string{"{", `{"metadata":1}`, `{"metadata":{"managedFields":{}}}`, `{"metadata":{"managedFields":[1]}}`, `{"metadata":{"managedFields":[{"apiVersion":1}]}}`, `{"metadata":{}}`} {
+	for _, bad := range []string{"{", `{"metadata":1}`, `{"metadata":{"managedFields":{}}}`,
+		`{"metadata":{"managedFields":[1]}}`, `{"metadata":{"managedFields":[{"apiVersion":1}]}}`, `{"metadata":{}}`} {
 		require.Empty(t, managedVersions([]byte(bad)), bad)
 	}
 }

@@ -24,7 +24,8 @@ import (
 func TestQuota(t *testing.T) {
 	s := written(t, base(t), healthy()...)
 	size := int64(s.Space().Pages) * int64(s.Space().PageSize)
-	for quota, want := range map[int64]*finding.Code{size: codeOverQuota, size - 1: codeOverQuota, size + 1: codeNearQuota, size * 5 / 4: codeNearQuota, size*5/4 + 5: nil, 0: nil} {
+	for quota, want := range map[int64]*finding.Code{size: codeOverQuota, size - 1: codeOverQuota,
+		size + 1: codeNearQuota, size * 5 / 4: codeNearQuota, size*5/4 + 5: nil, 0: nil} {
 		report := examined(t, s, Options{Quota: quota})
 		for _, code := range []*finding.Code{codeOverQuota, codeNearQuota} {
 			require.Equal(t, code == want, len(report.Of(code)) == 1, "%s at %d of %d", code, quota, size)
@@ -37,7 +38,8 @@ func TestVersions(t *testing.T) {
 	st, err := s.Status(context.Background())
 	require.NoError(t, err)
 	require.Equal(t, "3.7.0", st.ClusterVersion)
-	for etcd, want := range map[string]*finding.Code{"": codeEtcdVersion, "3.6.16": codeEtcdTooOld, "v3.5.0": codeEtcdTooOld, "3.7.0": nil, "3.10.1": nil, "4.0": nil} {
+	for etcd, want := range map[string]*finding.Code{"": codeEtcdVersion, "3.6.16": codeEtcdTooOld,
+		"v3.5.0": codeEtcdTooOld, "3.7.0": nil, "3.10.1": nil, "4.0": nil} {
 		report := examined(t, s, Options{Etcd: etcd})
 		for _, code := range []*finding.Code{codeEtcdVersion, codeEtcdTooOld} {
 			require.Equal(t, code == want, len(report.Of(code)) == 1, "%s for %q", code, etcd)
@@ -48,14 +50,16 @@ func TestVersions(t *testing.T) {
 // TestNoLiveKey: a store with deleted keys alone restores to an empty cluster, a new one too.
 func TestNoLiveKey(t *testing.T) {
 	gone := opened(t, etcdtest.Unpack(t, filepath.Join("..", "..", "testdata", "reports", "c2-all-keys-deleted.db.gz")))
-	for s, want := range map[*snapshot.Snapshot]int{gone: 1, opened(t, etcdtest.Build(t, "")): 1, written(t, base(t), healthy()...): 0} {
+	for s, want := range map[*snapshot.Snapshot]int{gone: 1, opened(t, etcdtest.Build(t, "")): 1,
+		written(t, base(t), healthy()...): 0} {
 		require.Len(t, examined(t, s, Options{}).Of(codeNoLiveKey), want)
 	}
 }
 
 // TestAlarms: an alarm of a real etcd is reported.
 func TestAlarms(t *testing.T) {
-	for alarm, want := range map[pb.AlarmType]*finding.Code{pb.AlarmType_NOSPACE: codeAlarmNoSpace, pb.AlarmType_CORRUPT: codeAlarmCorrupt} {
+	for alarm, want := range map[pb.AlarmType]*finding.Code{pb.AlarmType_NOSPACE: codeAlarmNoSpace,
+		pb.AlarmType_CORRUPT: codeAlarmCorrupt} {
 		server := etcdtest.Start(t, t.TempDir())
 		before, after := filepath.Join(t.TempDir(), "before.db"), filepath.Join(t.TempDir(), "after.db")
 		etcdtest.Save(t, server, before)
@@ -84,7 +88,8 @@ func TestDamaged(t *testing.T) {
 	}{
 		"whole":   {whole, []*finding.Code{finding.Undecodable, codeBumpRevision, codeEtcdVersion}},
 		"damaged": {damaged, []*finding.Code{CodeDamaged}},
-		"raw":     {whole[:len(whole)-32], []*finding.Code{finding.Undecodable, codeNoDigest, codeBumpRevision, codeEtcdVersion}},
+		"raw": {whole[:len(whole)-32], []*finding.Code{finding.Undecodable, codeNoDigest, codeBumpRevision,
+			codeEtcdVersion}},
 	} {
 		require.NoError(t, os.WriteFile(path, tc.bytes, 0o600))
 		s, err := snapshot.Open(context.Background(), path, snapshot.Config{})
@@ -104,11 +109,13 @@ func TestDamaged(t *testing.T) {
 
 // TestLeases: keys whose lease is gone never expire; those of API servers have another finding.
 func TestLeases(t *testing.T) {
-	on := opened(t, etcdtest.Build(t, "grant 77 60\nput /registry/masterleases/10.0.0.1 1 lease=77\nput /registry/masterleases/10.0.0.2 1 lease=77\n"))
+	on := opened(t, etcdtest.Build(t, "grant 77 60\nput /registry/masterleases/10.0.0.1 1 lease=77\nput "+
+		"/registry/masterleases/10.0.0.2 1 lease=77\n"))
 	address := func(ip string) record { return object("masterleases/"+ip, "v1", "Endpoints", "") }
 	path := filepath.Join(t.TempDir(), "leases.db")
 	_, err := snapshot.Write(context.Background(), path, on, func(yield func(snapshot.Change, error) bool) {
-		for _, r := range append(healthy(), object("services/endpoints/default/kubernetes", "v1", "Endpoints", `},"subsets":[{"addresses":[{"ip":"10.0.0.1"}]}]`)) {
+		for _, r := range append(healthy(), object("services/endpoints/default/kubernetes", "v1", "Endpoints",
+			`},"subsets":[{"addresses":[{"ip":"10.0.0.1"}]}]`)) {
 			if !yield(snapshot.Change{Key: []byte("/registry/" + r.key), Value: []byte(balanced(r.value))}, nil) {
 				return
 			}
@@ -118,13 +125,15 @@ func TestLeases(t *testing.T) {
 			lease int64
 		}{
 			{address("10.0.0.1"), 77}, {address("10.0.0.2"), 77}, {address("10.0.0.3"), 99},
-			{object("events/team/a", "v1", "Event", ""), 99}, {object("events/team/b", "v1", "Event", ""), 98}, {object("events/team/c", "v1", "Event", ""), 77},
+			{object("events/team/a", "v1", "Event", ""), 99}, {object("events/team/b", "v1", "Event", ""), 98},
+			{object("events/team/c", "v1", "Event", ""), 77},
 		} {
 			prior := int64(0)
 			if rec, _ := on.Get(context.Background(), []byte("/registry/"+c.key)); rec != nil {
 				prior = rec.ModRevision
 			}
-			if !yield(snapshot.Change{Key: []byte("/registry/" + c.key), Value: []byte(balanced(c.value)), Lease: c.lease, Prior: prior}, nil) {
+			if !yield(snapshot.Change{Key: []byte("/registry/" + c.key), Value: []byte(balanced(c.value)),
+				Lease: c.lease, Prior: prior}, nil) {
 				return
 			}
 		}
@@ -145,7 +154,8 @@ func TestLeases(t *testing.T) {
 // TestEncrypted: an undecryptable value is an error only if a configuration was given.
 func TestEncrypted(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "encryption.yaml")
-	require.NoError(t, os.WriteFile(path, []byte("apiVersion: apiserver.config.k8s.io/v1\nkind: EncryptionConfiguration\nresources:\n- resources: [secrets]\n  providers:\n"+
+	require.NoError(t, os.WriteFile(path, []byte("apiVersion: apiserver.config.k8s.io/v1\nkind: "+
+		"EncryptionConfiguration\nresources:\n- resources: [secrets]\n  providers:\n"+
 		"  - aesgcm: {keys: [{name: k1, secret: YWFhYWFhYWFhYWFhYWFhYWFhYWFhYWFhYWFhYWFhYWE=}]}\n"), 0o600))
 	ctx := context.Background()
 	keys, err := encryption.Load(ctx, path)
@@ -176,8 +186,10 @@ func TestMany(t *testing.T) {
 func TestLayouts(t *testing.T) {
 	const crd = "apiextensions.k8s.io/customresourcedefinitions/"
 	s := written(t, base(t),
-		object(crd+"system:system-crds/workspaces.tenancy.kcp.io", "apiextensions.k8s.io/v1", "CustomResourceDefinition", ""),
-		object("core.kcp.io/logicalclusters/customresources/root/cluster", "core.kcp.io/v1alpha1", "LogicalCluster", ""))
+		object(crd+"system:system-crds/workspaces.tenancy.kcp.io", "apiextensions.k8s.io/v1",
+			"CustomResourceDefinition", ""),
+		object("core.kcp.io/logicalclusters/customresources/root/cluster", "core.kcp.io/v1alpha1",
+			"LogicalCluster", ""))
 	found := examined(t, s, Options{}).Of(codeLayoutUnchecked)
 	require.Len(t, found, 1)
 	require.Equal(t, 2, found[0].Objects)

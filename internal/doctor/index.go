@@ -102,7 +102,8 @@ func (d *index) place(key keys.Key) *place {
 	p := d.places.by[at]
 	if p == nil {
 		p = &place{
-			location: at, number: uint32(len(d.places.all)), name: plain(key.Resource), custom: keys.IsCustom(key.Resource),
+			location: at, number: uint32(len(d.places.all)), name: plain(key.Resource),
+			custom:     keys.IsCustom(key.Resource),
 			encryption: d.encryption.at(folder{key.Prefix, key.Resource}),
 		}
 		d.places.by[at], d.places.all = p, append(d.places.all, p)
@@ -181,7 +182,8 @@ func (d *doctor) keep(key keys.Key, p *place, e *inspect.Entry, l *look) {
 		keep = !meta.DeletionTimestamp.IsZero()
 	case "apiservices.apiregistration.k8s.io":
 		d.serve(o)
-	case "validatingwebhookconfigurations.admissionregistration.k8s.io", "mutatingwebhookconfigurations.admissionregistration.k8s.io",
+	case "validatingwebhookconfigurations.admissionregistration.k8s.io",
+		"mutatingwebhookconfigurations.admissionregistration.k8s.io",
 		"masterleases", "nodes":
 		keep = true
 	case "leases.coordination.k8s.io":
@@ -219,7 +221,8 @@ func (d *doctor) locate(p *place, e *inspect.Entry, l *look) {
 	}
 	f := &d.owned[last]
 	for _, o := range l.owners {
-		f.refs = append(f.refs, reference{objects.ToUID(o.UID), d.kindOf.id(ownerKind{string(o.APIVersion), string(o.Kind)})})
+		f.refs = append(f.refs, reference{objects.ToUID(o.UID),
+			d.kindOf.id(ownerKind{string(o.APIVersion), string(o.Kind)})})
 	}
 	f.owned = append(f.owned, owned{e.Key, p.number, uint32(len(l.owners))})
 }

@@ -64,7 +64,8 @@ func checkShards(d *doctor, file *kcp.File, found *kcp.Installation) {
 	for _, s := range file.Shards {
 		if s.Partial {
 			partial[s.Prefix] = true
-			d.raise(nil, codeShardPartial, "below %s the LogicalCluster of system:shard is missing, which each shard has", s.Prefix)
+			d.raise(nil, codeShardPartial, "below %s the LogicalCluster of system:shard is missing, which "+
+				"each shard has", s.Prefix)
 		}
 	}
 	for _, name := range found.Doubled {
@@ -76,7 +77,8 @@ func checkShards(d *doctor, file *kcp.File, found *kcp.Installation) {
 			if o.PathOf != "" {
 				why = "the path of " + o.PathOf + " and not its name"
 			}
-			d.raiseMany(count{o.Amount.Keys, []byte(o.Keys[0])}, codeClusterOrphans, "key", "%s of %s, %s: %s", o.Name, why, kcp.Contents(o.Resources))
+			d.raiseMany(count{o.Amount.Keys, []byte(o.Keys[0])}, codeClusterOrphans, "key", "%s of %s, %s: %s", o.Name,
+				why, kcp.Contents(o.Resources))
 		}
 	}
 	for _, c := range found.Stale {

@@ -20,7 +20,8 @@ import (
 func TestKCPRecorded(t *testing.T) {
 	always := finding.Names(codeBumpRevision, codeEtcdVersion, codeLayoutUnchecked)
 	for _, name := range []string{
-		kcptest.Root, kcptest.Shard1, kcptest.Cache, kcptest.ClaimsRoot, kcptest.ClaimsShard1, kcptest.ClaimsShard2, kcptest.ClaimsCache,
+		kcptest.Root, kcptest.Shard1, kcptest.Cache, kcptest.ClaimsRoot, kcptest.ClaimsShard1, kcptest.ClaimsShard2,
+		kcptest.ClaimsCache,
 	} {
 		report := examined(t, opened(t, kcptest.Recorded(t, name)), Options{Ignore: always})
 		require.Empty(t, report.Findings, name)
@@ -77,7 +78,8 @@ func TestKCP(t *testing.T) {
 	object := func(name, namespace, cluster string) kcpChange {
 		return func(t *testing.T, client *clientv3.Client) {
 			kcptest.Put(t, client, configMap, fmt.Appendf(nil,
-				`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%q,"namespace":%q,"annotations":{"kcp.io/cluster":%q}}}`, name, namespace, cluster))
+				`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%q,"namespace":%q,`+
+					`"annotations":{"kcp.io/cluster":%q}}}`, name, namespace, cluster))
 		}
 	}
 	copied := func(t *testing.T, client *clientv3.Client) {
@@ -93,26 +95,46 @@ func TestKCP(t *testing.T) {
 		says   string
 		also   []*finding.Code
 	}{
-		"terminating": {change: replaced(otherLC, `"metadata":{`, `"metadata":{"deletionTimestamp":"2026-01-01T00:00:00Z",`), code: kcp.CodeClusterTerminating, key: otherLC, says: "root:other) is being deleted since 2026-01-01T00:00:00Z"},
-		"migrating":   {change: replaced(otherLC, `"annotations":{`, `"annotations":{"internal.kcp.io/migrating":"root:m",`), code: kcp.CodeClusterMigrating, key: otherLC, says: "a live migration has it: root:m"},
-		"misnamed":    {change: replaced(otherLC, `"core.kcp.io/shard":"root"`, `"core.kcp.io/shard":"mars"`), code: kcp.CodeClusterMisnamed, key: otherLC, says: "believes to live on mars"},
-		"owner gone":  {change: emptied(kcptest.WorkspaceKey("other")), code: kcp.CodeWorkspaceGone, key: otherLC, says: "the Workspace other in root, which is not there"},
+		"terminating": {change: replaced(otherLC, `"metadata":{`,
+			`"metadata":{"deletionTimestamp":"2026-01-01T00:00:00Z",`), code: kcp.CodeClusterTerminating, key: otherLC,
+			says: "root:other) is being deleted since 2026-01-01T00:00:00Z"},
+		"migrating": {change: replaced(otherLC, `"annotations":{`,
+			`"annotations":{"internal.kcp.io/migrating":"root:m",`), code: kcp.CodeClusterMigrating, key: otherLC,
+			says: "a live migration has it: root:m"},
+		"misnamed": {change: replaced(otherLC, `"core.kcp.io/shard":"root"`, `"core.kcp.io/shard":"mars"`),
+			code: kcp.CodeClusterMisnamed, key: otherLC, says: "believes to live on mars"},
+		"owner gone": {change: emptied(kcptest.WorkspaceKey("other")), code: kcp.CodeWorkspaceGone, key: otherLC,
+			says: "the Workspace other in root, which is not there"},
 		"astray": {change: emptied("/" + kcptest.Child + "/"), code: kcp.CodeWorkspaceAstray,
-			key: "/registry/tenancy.kcp.io/workspaces/" + kcptest.Tenancy + "/" + consumer + "/child", says: "lives on shard root; it lives on none that was given"},
-		"undefined": {change: emptied("customresourcedefinitions/system:bound-crds/", "1db677a5-7b18-4ed6-bc17-c0832975bbbd"), code: kcp.CodeBoundDefinitionGone, says: "no server serves it here"},
-		"unbound":   {change: emptied("/apis.kcp.io/apibindings/customresources/" + other + "/example"), code: kcp.CodeIdentityUnbound, key: otherLC, says: "which no APIBinding of it binds"},
-		"orphans":   {change: emptied(otherLC), code: codeClusterOrphans, says: other + ", which does not live on this shard: ", also: []*finding.Code{kcp.CodeWorkspaceAstray}},
-		"stale":     {in: "single", change: emptied("/registry/", "/"+kcptest.Provider+"/"), code: codeStaleCopies, says: "copies of " + kcptest.Provider + " from shard root", also: []*finding.Code{kcp.CodeWorkspaceAstray}},
-		"mismatch":  {change: object("moved", "default", consumer), code: codeClusterMismatch, key: configMap, says: "kcp.io/cluster of the value differs from the key"},
-		"name":      {change: object("other", "default", other), code: codeKeyMismatch, key: configMap, says: "metadata.name of the value differs from the key"},
-		"undecodable": {change: func(t *testing.T, client *clientv3.Client) { kcptest.Put(t, client, configMap, []byte("{")) },
+			key:  "/registry/tenancy.kcp.io/workspaces/" + kcptest.Tenancy + "/" + consumer + "/child",
+			says: "lives on shard root; it lives on none that was given"},
+		"undefined": {change: emptied("customresourcedefinitions/system:bound-crds/",
+			"1db677a5-7b18-4ed6-bc17-c0832975bbbd"), code: kcp.CodeBoundDefinitionGone,
+			says: "no server serves it here"},
+		"unbound": {change: emptied("/apis.kcp.io/apibindings/customresources/" + other + "/example"),
+			code: kcp.CodeIdentityUnbound, key: otherLC, says: "which no APIBinding of it binds"},
+		"orphans": {change: emptied(otherLC), code: codeClusterOrphans,
+			says: other + ", which does not live on this shard: ", also: []*finding.Code{kcp.CodeWorkspaceAstray}},
+		"stale": {in: "single", change: emptied("/registry/", "/"+kcptest.Provider+"/"), code: codeStaleCopies,
+			says: "copies of " + kcptest.Provider + " from shard root", also: []*finding.Code{kcp.CodeWorkspaceAstray}},
+		"mismatch": {change: object("moved", "default", consumer), code: codeClusterMismatch, key: configMap,
+			says: "kcp.io/cluster of the value differs from the key"},
+		"name": {change: object("other", "default", other), code: codeKeyMismatch, key: configMap,
+			says: "metadata.name of the value differs from the key"},
+		"undecodable": {change: func(t *testing.T, client *clientv3.Client) {
+			kcptest.Put(t, client,
+				configMap, []byte("{"))
+		},
 			code: finding.Undecodable, key: configMap},
-		"no LogicalCluster": {change: replaced(otherLC, `"kind":"LogicalCluster"`, `"kind":"Logical"`), code: finding.Undecodable, key: otherLC, says: "no LogicalCluster"},
-		"partial":           {change: emptied(kcptest.LogicalClusterKey("system:shard")), code: codeShardPartial, says: "below /registry"},
+		"no LogicalCluster": {change: replaced(otherLC, `"kind":"LogicalCluster"`, `"kind":"Logical"`),
+			code: finding.Undecodable, key: otherLC, says: "no LogicalCluster"},
+		"partial": {change: emptied(kcptest.LogicalClusterKey("system:shard")), code: codeShardPartial,
+			says: "below /registry"},
 		"partial and orphans": {change: func(t *testing.T, client *clientv3.Client) {
 			emptied("/logicalclusters/")(t, client)
 		}, code: codeShardPartial},
-		"twice": {change: copied, code: codeShardTwice, says: "several storages say that they are shard root", also: []*finding.Code{kcp.CodeClusterTwice, codeDuplicateUID}},
+		"twice": {change: copied, code: codeShardTwice, says: "several storages say that they are shard root",
+			also: []*finding.Code{kcp.CodeClusterTwice, codeDuplicateUID}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := kcptest.Recorded(t, kcptest.Root)
@@ -139,7 +161,8 @@ func TestKCP(t *testing.T) {
 func TestKCPMetadata(t *testing.T) {
 	key := "/registry/pods/" + kcptest.ExampleDev + "/" + kcptest.Other + "/default/bad"
 	in := kcptest.Edit(t, kcptest.Recorded(t, kcptest.Root), func(client *clientv3.Client) {
-		kcptest.Put(t, client, key, []byte(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"bad","namespace":"default","labels":{"a":1}}}`))
+		kcptest.Put(t, client, key,
+			[]byte(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"bad","namespace":"default","labels":{"a":1}}}`))
 	})
 	report := examined(t, opened(t, in), Options{})
 	require.Len(t, report.Of(codeBadMetadata), 1)
@@ -152,15 +175,18 @@ func TestKCPEncrypted(t *testing.T) {
 	widget := "/registry/example.dev/widgets/" + kcptest.ExampleDev + "/" + kcptest.Other + "/default/"
 	in := kcptest.Edit(t, kcptest.Recorded(t, kcptest.Root), func(client *clientv3.Client) {
 		kcptest.Put(t, client, widget+"encrypted", []byte("k8s:enc:aescbc:v1:key1:0123456789abcdef0123456789abcdef"))
-		kcptest.Put(t, client, widget+"bad", []byte(`{"apiVersion":"example.dev/v1","kind":"Widget","metadata":{"name":"bad","labels":{"a":1}}}`))
+		kcptest.Put(t, client, widget+"bad",
+			[]byte(`{"apiVersion":"example.dev/v1","kind":"Widget","metadata":{"name":"bad","labels":{"a":1}}}`))
 	})
-	report := examined(t, opened(t, in), Options{Ignore: finding.Names(codeBumpRevision, codeEtcdVersion, codeLayoutUnchecked)})
+	report := examined(t, opened(t, in), Options{Ignore: finding.Names(codeBumpRevision, codeEtcdVersion,
+		codeLayoutUnchecked)})
 	var found []*finding.Code
 	for _, f := range report.Findings {
 		found = append(found, f.Code)
 	}
 	require.Equal(t, []*finding.Code{codeBadMetadata, codeMixedEncryption, codeEncryptionKeys}, found)
-	require.Contains(t, report.Of(codeMixedEncryption)[0].Code.Remedy, "Where no kcp stores them", "migrate storage-versions refuses kcp")
+	require.Contains(t, report.Of(codeMixedEncryption)[0].Code.Remedy, "Where no kcp stores them",
+		"migrate storage-versions refuses kcp")
 }
 
 // counter counts how often each value is decrypted.
@@ -193,5 +219,6 @@ func TestKCPLiveMigration(t *testing.T) {
 	found := examined(t, opened(t, shard1), Options{}).Of(codeClusterOrphans)
 	require.Len(t, found, 1)
 	require.Equal(t, 4, found[0].Objects)
-	require.Equal(t, "4 keys of "+kcptest.Other+", which does not live on this shard: 2 configmaps, 1 pods, 1 serviceaccounts", found[0].Reason)
+	require.Equal(t, "4 keys of "+kcptest.Other+", which does not live on this shard: 2 configmaps, 1 pods, 1 "+
+		"serviceaccounts", found[0].Reason)
 }

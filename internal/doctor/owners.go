@@ -102,7 +102,8 @@ func checkOwned(d *doctor, o owned, refs []reference) error {
 		d.raise(o.key, codeOwnerUnresolvable, "its owner is a %s of %s, which is not served", ref.kind, ref.apiVersion)
 	}
 	if ref := firsts[ownerNamespaced]; ref != nil {
-		d.raise(o.key, codeOwnerNamespaced, "it is cluster-scoped, and its owner is a %s, which is namespaced", ref.kind)
+		d.raise(o.key, codeOwnerNamespaced, "it is cluster-scoped, and its owner is a %s, which is namespaced",
+			ref.kind)
 	}
 	if ref := firsts[ownerUnseen]; ref != nil {
 		d.groups.add(group{codeOwnerUnchecked, ref.kind + " of " + ref.apiVersion}, o.key)

@@ -45,7 +45,8 @@ var (
 // checkRecord checks one record, and keeps what later checks need.
 func checkRecord(d *doctor, e *inspect.Entry, l *look) {
 	key, err := e.ParseKey()
-	if _, known := d.leases[e.Lease]; e.Lease != 0 && !known && plain(key.Resource) != "masterleases" { // see checkMasters
+	// see checkMasters
+	if _, known := d.leases[e.Lease]; e.Lease != 0 && !known && plain(key.Resource) != "masterleases" {
 		d.groups.add(group{codeLeaseGone, cmp.Or(plain(key.Resource), "no resource")}, e.Key)
 	}
 	if n := len(e.Key) + len(e.Stored); n > requestLimit/10*9 {
@@ -53,7 +54,8 @@ func checkRecord(d *doctor, e *inspect.Entry, l *look) {
 		if n > requestLimit {
 			code = codeTooLarge
 		}
-		d.raise(e.Key, code, "the value has %d bytes; etcd takes requests up to %d by default", len(e.Stored), requestLimit)
+		d.raise(e.Key, code, "the value has %d bytes; etcd takes requests up to %d by default",
+			len(e.Stored), requestLimit)
 	}
 	if err == nil {
 		checkValue(d, key, e, l)
@@ -243,10 +245,12 @@ func needsMeta(key keys.Key, g *encoding.Glance) bool {
 // glance is the Glance of decoded metadata.
 func glance(m *encoding.Meta) encoding.Glance {
 	g := encoding.Glance{
-		APIVersion: []byte(m.APIVersion), Kind: []byte(m.Kind), Name: []byte(m.Name), Namespace: []byte(m.Namespace), UID: []byte(m.UID),
+		APIVersion: []byte(m.APIVersion), Kind: []byte(m.Kind), Name: []byte(m.Name), Namespace: []byte(m.Namespace),
+		UID: []byte(m.UID),
 	}
 	for _, o := range m.OwnerReferences {
-		g.Owners = append(g.Owners, encoding.Owner{APIVersion: []byte(o.APIVersion), Kind: []byte(o.Kind), UID: []byte(o.UID)})
+		g.Owners = append(g.Owners, encoding.Owner{APIVersion: []byte(o.APIVersion), Kind: []byte(o.Kind),
+			UID: []byte(o.UID)})
 	}
 	return g
 }

@@ -28,7 +28,8 @@ var (
 
 // checkWebhooks checks admission webhooks in the cluster whose silence refuses requests.
 func checkWebhooks(d *doctor) error {
-	for _, o := range slices.Concat(d.kept["validatingwebhookconfigurations"], d.kept["mutatingwebhookconfigurations"]) {
+	for _, o := range slices.Concat(d.kept["validatingwebhookconfigurations"],
+		d.kept["mutatingwebhookconfigurations"]) {
 		// a MutatingWebhookConfiguration has every field of a validating one
 		config, err := decodeAs[admissionv1.MutatingWebhookConfiguration](o.entry)
 		if err != nil {
@@ -39,7 +40,8 @@ func checkWebhooks(d *doctor) error {
 			policy = admissionv1.Ignore
 		}
 		for _, hook := range config.Webhooks {
-			if *cmp.Or(hook.FailurePolicy, &policy) != admissionv1.Fail || hook.ClientConfig.Service == nil || len(hook.Rules) == 0 {
+			if *cmp.Or(hook.FailurePolicy, &policy) != admissionv1.Fail || hook.ClientConfig.Service == nil ||
+				len(hook.Rules) == 0 {
 				continue
 			}
 			if err := checkWebhook(d, o, &hook); err != nil {
@@ -93,7 +95,8 @@ func checkWebhook(d *doctor, o stored, hook *admissionv1.MutatingWebhook) error 
 			}
 		}
 		if len(guarded) > 0 {
-			d.raise(o.entry.Key, code, "webhook %s of Service %s, failurePolicy Fail, must answer for %s%s", hook.Name, name, list(guarded), conditions.faulty)
+			d.raise(o.entry.Key, code, "webhook %s of Service %s, failurePolicy Fail, must answer for %s%s", hook.Name,
+				name, list(guarded), conditions.faulty)
 		}
 	}
 	return nil
@@ -110,7 +113,8 @@ func (n need) matches(r admissionv1.RuleWithOperations) bool {
 	}
 	resource, sub, _ := strings.Cut(n.resource, "/")
 	return (slices.Contains(r.Operations, admissionv1.OperationAll) || slices.Contains(r.Operations, n.operation)) &&
-		has(r.APIGroups, n.group) && has(r.APIVersions, "v1") && (r.Scope == nil || *r.Scope == admissionv1.AllScopes || *r.Scope == scope) &&
+		has(r.APIGroups, n.group) && has(r.APIVersions, "v1") &&
+		(r.Scope == nil || *r.Scope == admissionv1.AllScopes || *r.Scope == scope) &&
 		slices.ContainsFunc(r.Resources, func(rule string) bool {
 			ruleResource, ruleSub, _ := strings.Cut(rule, "/")
 			return (ruleResource == "*" || ruleResource == resource) && (ruleSub == sub || ruleSub == "*")
@@ -118,7 +122,9 @@ func (n need) matches(r admissionv1.RuleWithOperations) bool {
 }
 
 // selects tells whether a webhook selects an object of a need, by the objects in the file.
-func selects(d *doctor, prefix string, hook *admissionv1.MutatingWebhook, n *need, conditions *conditions) (bool, error) {
+func selects(
+	d *doctor, prefix string, hook *admissionv1.MutatingWebhook, n *need, conditions *conditions,
+) (bool, error) {
 	inSpace, err := selectorOf(hook.NamespaceSelector)
 	ofObject, err2 := selectorOf(hook.ObjectSelector)
 	if err != nil || err2 != nil {
@@ -142,7 +148,8 @@ func selects(d *doctor, prefix string, hook *admissionv1.MutatingWebhook, n *nee
 		if err != nil || !own.Matches(labels.Set(meta.Labels)) {
 			continue
 		}
-		if looked++; ofObject.Matches(labels.Set(meta.Labels)) && (looked > mostLooks || conditions.match(d.ctx, n, content(d, e))) {
+		if looked++; ofObject.Matches(labels.Set(meta.Labels)) &&
+			(looked > mostLooks || conditions.match(d.ctx, n, content(d, e))) {
 			return true, nil
 		}
 	}
@@ -156,7 +163,9 @@ func selects(d *doctor, prefix string, hook *admissionv1.MutatingWebhook, n *nee
 const mostLooks = 1000
 
 // selectsNamespace is about the namespaces that API servers make where they are not there.
-func selectsNamespace(d *doctor, prefix string, inSpace, ofObject labels.Selector, n *need, conditions *conditions) bool {
+func selectsNamespace(
+	d *doctor, prefix string, inSpace, ofObject labels.Selector, n *need, conditions *conditions,
+) bool {
 	for _, name := range ownNamespaces() {
 		set := labels.Merge(d.namespaces[space{prefix, name}], labels.Set{corev1.LabelMetadataName: name})
 		if inSpace.Matches(set) && ofObject.Matches(set) && conditions.match(d.ctx, n, n.made(name, set)) {
@@ -194,7 +203,8 @@ func describeRules(rules []admissionv1.RuleWithOperations) string {
 		for _, o := range r.Operations {
 			operations = append(operations, string(o))
 		}
-		part := strings.Join(operations, ",") + " " + strings.Join(r.Resources, ",") + " of " + strings.Join(r.APIGroups, ",")
+		part := strings.Join(operations, ",") + " " + strings.Join(r.Resources, ",") + " of " +
+			strings.Join(r.APIGroups, ",")
 		parts = append(parts, strings.TrimSuffix(part, " of ")) // the core group has no name
 	}
 	return strings.Join(parts, "; ")
@@ -235,17 +245,26 @@ func needs(svc *corev1.Service) map[*finding.Code][]need {
 	own := labels.Set{"kubernetes.io/service-name": svc.Name}
 	return map[*finding.Code][]need{
 		codeWebhookDeadlock: {
-			{create, "", "pods", "Pod", svc.Namespace, byAccount + "replicaset-controller", "creating its Pods", svc.Spec.Selector},
+			{create, "", "pods", "Pod", svc.Namespace, byAccount + "replicaset-controller", "creating its Pods",
+				svc.Spec.Selector},
 			{create, "", "pods/binding", "Binding", svc.Namespace, byScheduler, "scheduling them", nil},
 			{update, "", "pods/status", "Pod", svc.Namespace, byKubelet, "their status", svc.Spec.Selector},
-			{create, "", "serviceaccounts/token", "TokenRequest", svc.Namespace, byKubelet, "the tokens of its Pods", nil},
-			{create, "apps", "replicasets", "ReplicaSet", svc.Namespace, byAccount + "deployment-controller", "its ReplicaSets", nil},
-			{update, "apps", "replicasets", "ReplicaSet", svc.Namespace, byAccount + "deployment-controller", "its ReplicaSets", nil},
-			{create, "apps", "controllerrevisions", "ControllerRevision", svc.Namespace, byAccount + "daemon-set-controller", "its ControllerRevisions", nil},
-			{create, "discovery.k8s.io", "endpointslices", "EndpointSlice", svc.Namespace, byAccount + "endpointslice-controller", "its EndpointSlices", own},
-			{update, "discovery.k8s.io", "endpointslices", "EndpointSlice", svc.Namespace, byAccount + "endpointslice-controller", "its EndpointSlices", own},
-			{create, "", "endpoints", "Endpoints", svc.Namespace, byAccount + "endpoint-controller", "its Endpoints", nil},
-			{update, "", "endpoints", "Endpoints", svc.Namespace, byAccount + "endpoint-controller", "its Endpoints", nil},
+			{create, "", "serviceaccounts/token", "TokenRequest", svc.Namespace, byKubelet,
+				"the tokens of its Pods", nil},
+			{create, "apps", "replicasets", "ReplicaSet", svc.Namespace, byAccount + "deployment-controller",
+				"its ReplicaSets", nil},
+			{update, "apps", "replicasets", "ReplicaSet", svc.Namespace, byAccount + "deployment-controller",
+				"its ReplicaSets", nil},
+			{create, "apps", "controllerrevisions", "ControllerRevision", svc.Namespace,
+				byAccount + "daemon-set-controller", "its ControllerRevisions", nil},
+			{create, "discovery.k8s.io", "endpointslices", "EndpointSlice", svc.Namespace,
+				byAccount + "endpointslice-controller", "its EndpointSlices", own},
+			{update, "discovery.k8s.io", "endpointslices", "EndpointSlice", svc.Namespace,
+				byAccount + "endpointslice-controller", "its EndpointSlices", own},
+			{create, "", "endpoints", "Endpoints", svc.Namespace, byAccount + "endpoint-controller",
+				"its Endpoints", nil},
+			{update, "", "endpoints", "Endpoints", svc.Namespace, byAccount + "endpoint-controller",
+				"its Endpoints", nil},
 		},
 		codeWebhookCore: slices.Concat(nodeNeeds(), systemNeeds(), serverNeeds()),
 	}
@@ -259,18 +278,25 @@ func nodeNeeds() []need {
 		{update, "", "nodes/status", "Node", "", byKubelet, "the status of nodes", nil},
 		{update, leases, "leases", "Lease", corev1.NamespaceNodeLease, byKubelet, "heartbeats of nodes", nil},
 		{create, leases, "leases", "Lease", corev1.NamespaceNodeLease, byKubelet, "heartbeats of nodes", nil},
-		{update, "coordination.k8s.io", "leases", "Lease", "kube-system", byManager, "leader election in kube-system", nil},
-		{create, "coordination.k8s.io", "leases", "Lease", "kube-system", byManager, "leader election in kube-system", nil},
+		{update, "coordination.k8s.io", "leases", "Lease", "kube-system", byManager, "leader election in kube-system",
+			nil},
+		{create, "coordination.k8s.io", "leases", "Lease", "kube-system", byManager, "leader election in kube-system",
+			nil},
 		{create, "", "nodes", "Node", "", byKubelet, "joining nodes", nil},
 		{update, "", "nodes", "Node", "", byAccount + "node-controller", "changes of nodes", nil},
 		{create, storage, "csinodes", "CSINode", "", byKubelet, "drivers of volumes on nodes", nil},
 		{update, storage, "csinodes", "CSINode", "", byKubelet, "drivers of volumes on nodes", nil},
-		{create, storage, "volumeattachments", "VolumeAttachment", "", byAccount + "attachdetach-controller", "attaching volumes", nil},
-		{create, certificates, "certificatesigningrequests", "CertificateSigningRequest", "", byKubelet, "certificates of nodes", nil},
-		{update, certificates, "certificatesigningrequests/approval", "CertificateSigningRequest", "", byCertificates, "certificates of nodes", nil},
-		{update, certificates, "certificatesigningrequests/status", "CertificateSigningRequest", "", byCertificates, "certificates of nodes", nil},
+		{create, storage, "volumeattachments", "VolumeAttachment", "", byAccount + "attachdetach-controller",
+			"attaching volumes", nil},
+		{create, certificates, "certificatesigningrequests", "CertificateSigningRequest", "", byKubelet,
+			"certificates of nodes", nil},
+		{update, certificates, "certificatesigningrequests/approval", "CertificateSigningRequest", "", byCertificates,
+			"certificates of nodes", nil},
+		{update, certificates, "certificatesigningrequests/status", "CertificateSigningRequest", "", byCertificates,
+			"certificates of nodes", nil},
 		{create, "authentication.k8s.io", "tokenreviews", "TokenReview", "", byKubelet, "reviews of tokens", nil},
-		{create, "authorization.k8s.io", "subjectaccessreviews", "SubjectAccessReview", "", byKubelet, "reviews of access", nil},
+		{create, "authorization.k8s.io", "subjectaccessreviews", "SubjectAccessReview", "", byKubelet,
+			"reviews of access", nil},
 	}
 }
 
@@ -278,9 +304,12 @@ func nodeNeeds() []need {
 func systemNeeds() []need {
 	const system = "kube-system"
 	return []need{
-		{create, "", "serviceaccounts/token", "TokenRequest", system, byKubelet, "the tokens of Pods in kube-system", nil},
-		{update, "apps", "replicasets", "ReplicaSet", system, byAccount + "deployment-controller", "ReplicaSets in kube-system", nil},
-		{update, "discovery.k8s.io", "endpointslices", "EndpointSlice", system, byAccount + "endpointslice-controller", "EndpointSlices in kube-system", nil},
+		{create, "", "serviceaccounts/token", "TokenRequest", system, byKubelet, "the tokens of Pods in kube-system",
+			nil},
+		{update, "apps", "replicasets", "ReplicaSet", system, byAccount + "deployment-controller",
+			"ReplicaSets in kube-system", nil},
+		{update, "discovery.k8s.io", "endpointslices", "EndpointSlice", system, byAccount + "endpointslice-controller",
+			"EndpointSlices in kube-system", nil},
 		{update, "", "configmaps", "ConfigMap", system, byAPIServer, "ConfigMaps of the API server", nil},
 		{create, "", "pods", "Pod", system, byAccount + "replicaset-controller", "creating Pods in kube-system", nil},
 		{create, "", "pods/binding", "Binding", system, byScheduler, "scheduling Pods in kube-system", nil},
@@ -294,8 +323,10 @@ func serverNeeds() []need {
 	const rbac, start = "rbac.authorization.k8s.io", "what the API server writes at its start"
 	return []need{
 		{create, "", "namespaces", "Namespace", "", byAPIServer, "namespaces of the system", nil},
-		{update, "", "endpoints", "Endpoints", corev1.NamespaceDefault, byAPIServer, "the endpoints of the Service kubernetes", nil},
-		{update, "discovery.k8s.io", "endpointslices", "EndpointSlice", corev1.NamespaceDefault, byAPIServer, "the endpoints of the Service kubernetes", nil},
+		{update, "", "endpoints", "Endpoints", corev1.NamespaceDefault, byAPIServer,
+			"the endpoints of the Service kubernetes", nil},
+		{update, "discovery.k8s.io", "endpointslices", "EndpointSlice", corev1.NamespaceDefault, byAPIServer,
+			"the endpoints of the Service kubernetes", nil},
 		{create, "", "services", "Service", corev1.NamespaceDefault, byAPIServer, start, nil},
 		{update, rbac, "clusterroles", "ClusterRole", "", byAPIServer, start, nil},
 		{create, rbac, "clusterrolebindings", "ClusterRoleBinding", "", byAPIServer, start, nil},
@@ -303,7 +334,8 @@ func serverNeeds() []need {
 		{create, rbac, "rolebindings", "RoleBinding", "kube-system", byAPIServer, start, nil},
 		{create, "scheduling.k8s.io", "priorityclasses", "PriorityClass", "", byAPIServer, start, nil},
 		{update, "flowcontrol.apiserver.k8s.io", "flowschemas", "FlowSchema", "", byAPIServer, start, nil},
-		{update, "flowcontrol.apiserver.k8s.io", "prioritylevelconfigurations", "PriorityLevelConfiguration", "", byAPIServer, start, nil},
+		{update, "flowcontrol.apiserver.k8s.io", "prioritylevelconfigurations", "PriorityLevelConfiguration", "",
+			byAPIServer, start, nil},
 		{create, "apiregistration.k8s.io", "apiservices", "APIService", "", byAPIServer, start, nil},
 		{create, "networking.k8s.io", "servicecidrs", "ServiceCIDR", "", byAPIServer, start, nil},
 		{create, "networking.k8s.io", "ipaddresses", "IPAddress", "", byAPIServer, start, nil},

@@ -16,9 +16,11 @@ import (
 func TestConditionsTakeLittleMemory(t *testing.T) {
 	name := strings.Repeat("a", 1000)
 	n := &need{operation: create, resource: "pods", kind: "Pod", namespace: "a", by: byAPIServer}
-	for _, text := range []string{`object.metadata.name`, `"` + name + `"`} { // a constant is evaluated when it is compiled
+	// a constant is evaluated when it is compiled
+	for _, text := range []string{`object.metadata.name`, `"` + name + `"`} {
 		huge := text + strings.Repeat(`.replace("a", `+text+`)`, 2) + `.size() == 0`
-		hook := &admissionv1.MutatingWebhook{Name: "h", MatchConditions: []admissionv1.MatchCondition{{Name: "huge", Expression: huge}}}
+		hook := &admissionv1.MutatingWebhook{Name: "h",
+			MatchConditions: []admissionv1.MatchCondition{{Name: "huge", Expression: huge}}}
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		require.True(t, newConditions(t.Context(), hook, &bounded.Budget{}).match(t.Context(), n, n.made(name, nil)))

@@ -35,11 +35,12 @@ type Fleet struct {
 	APIVersion string         `json:"apiVersion"`
 	Kind       string         `json:"kind"`
 	Tool       transform.Tool `json:"tool"`
-	Name       string         `json:"name"`      // of the run: results of a snapshot begin with its path, ".fleet-" and this
-	Place      string         `json:"place"`     // a bucket with a prefix, or a folder
-	Snapshots  []Snapshot     `json:"snapshots"` // by path; the index of a Job counts them from 0
-	LeftOut    LeftOut        `json:"leftOut"`   // other files in the place
-	files      files          // of the place
+	// of the run: results of a snapshot begin with its path, ".fleet-" and this
+	Name      string     `json:"name"`
+	Place     string     `json:"place"`     // a bucket with a prefix, or a folder
+	Snapshots []Snapshot `json:"snapshots"` // by path; the index of a Job counts them from 0
+	LeftOut   LeftOut    `json:"leftOut"`   // other files in the place
+	files     files      // of the place
 }
 
 // Snapshot is a file of a fleet.
@@ -80,7 +81,10 @@ func (f *Fleet) Bytes() (sum int64) {
 
 // Largest is the snapshot that needs the most space, the first of several.
 func (f *Fleet) Largest() Snapshot {
-	return slices.MaxFunc(f.Snapshots, func(a, b Snapshot) int { return cmp.Compare(a.needs().Scratch, b.needs().Scratch) })
+	return slices.MaxFunc(f.Snapshots, func(a, b Snapshot) int {
+		return cmp.Compare(a.needs().Scratch,
+			b.needs().Scratch)
+	})
 }
 
 // Write writes the list to a path where nothing is.

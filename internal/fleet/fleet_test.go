@@ -41,11 +41,13 @@ func listed(f *Fleet) (paths []string) {
 
 // TestList: a list has the snapshots in the order of their paths, and counts all others.
 func TestList(t *testing.T) {
-	place(t, "b/c2/new.db", "b/c1/old.db", "b/c1/new.db", "b/c1-x.db", "b/c1/old.db.fleet-x.db", "b/c1/old.db.fleet-x.json", "b/notes.txt", "b/.hidden.db", "b/.metadata/a.db", "b/list.json")
+	place(t, "b/c2/new.db", "b/c1/old.db", "b/c1/new.db", "b/c1-x.db", "b/c1/old.db.fleet-x.db",
+		"b/c1/old.db.fleet-x.json", "b/notes.txt", "b/.hidden.db", "b/.metadata/a.db", "b/list.json")
 	require.NoError(t, os.WriteFile("b/empty.db", nil, 0o600))
 	require.NoError(t, os.Symlink("c1/new.db", "b/link.db"))
 	tool, warned := transform.Tool{Name: "etcdshift", Version: "v1"}, []string(nil)
-	f, err := List(t.Context(), "./b/", Choice{Name: "x", Match: "*.db", Warn: func(text string) { warned = append(warned, text) }}, tool)
+	f, err := List(t.Context(), "./b/", Choice{Name: "x", Match: "*.db",
+		Warn: func(text string) { warned = append(warned, text) }}, tool)
 	require.NoError(t, err)
 	require.Equal(t, []string{"b/empty.db: is empty: left out"}, warned)
 	require.Equal(t, []string{"b/c1-x.db", "b/c1/new.db", "b/c1/old.db", "b/c2/new.db"}, listed(f))
@@ -65,7 +67,8 @@ func TestList(t *testing.T) {
 	require.Equal(t, f, again)
 
 	_, err = List(t.Context(), "b", Choice{Name: "x", Match: "*.zip"}, tool)
-	require.EqualError(t, err, "b: no snapshot is there; left out: 2 results of runs, 6 not matched, 4 hidden, empty, JSON or not regular")
+	require.EqualError(t, err, "b: no snapshot is there; left out: 2 results of runs, 6 not matched, 4 hidden, "+
+		"empty, JSON or not regular")
 	_, err = List(t.Context(), "nowhere", Choice{Name: "x"}, tool)
 	require.ErrorIs(t, err, fs.ErrNotExist)
 }
@@ -74,9 +77,11 @@ func TestList(t *testing.T) {
 // folder and other names is told.
 func TestPrefix(t *testing.T) {
 	for path, takes := range map[string]bool{
-		"s3://bkt/etcd/c1/a.db.gz": true, "s3://bkt/etcd/c1/a/.x/b.db": false, "s3://bkt/etcd/c1/a/x.json": false, "s3://bkt/etcd/c1/a.db.fleet-x.db": false,
+		"s3://bkt/etcd/c1/a.db.gz": true, "s3://bkt/etcd/c1/a/.x/b.db": false, "s3://bkt/etcd/c1/a/x.json": false,
+		"s3://bkt/etcd/c1/a.db.fleet-x.db": false,
 	} {
-		got, err := Choice{Name: "x"}.takes(file{Snapshot: Snapshot{Path: path, Bytes: 1}, regular: true}, "s3://bkt/etcd/c1/a", &LeftOut{})
+		got, err := Choice{Name: "x"}.takes(file{Snapshot: Snapshot{Path: path, Bytes: 1}, regular: true},
+			"s3://bkt/etcd/c1/a", &LeftOut{})
 		require.NoError(t, err)
 		require.Equal(t, takes, got, path)
 	}
@@ -84,11 +89,14 @@ func TestPrefix(t *testing.T) {
 		place, path string
 		takes       bool
 	}{
-		{".", ".a.db", false}, {".", ".x/a.db", false}, {".", "a.db", true}, {"..", "../a.db", true}, {"..", "../.a.db", false}, {"../b/a.db", "../b/a.db", true}, {"/x/.y", "/x/.y/a.db", true},
-		{"s3://bkt/.b", "s3://bkt/.b/a.db", true}, {"s3://bkt/.b/", "s3://bkt/.b/a.db", true}, {"s3://bkt/.b", "s3://bkt/.b/.a.db", false},
+		{".", ".a.db", false}, {".", ".x/a.db", false}, {".", "a.db", true}, {"..", "../a.db", true},
+		{"..", "../.a.db", false}, {"../b/a.db", "../b/a.db", true}, {"/x/.y", "/x/.y/a.db", true},
+		{"s3://bkt/.b", "s3://bkt/.b/a.db", true}, {"s3://bkt/.b/", "s3://bkt/.b/a.db", true},
+		{"s3://bkt/.b", "s3://bkt/.b/.a.db", false},
 		{"s3://bkt/.b", "s3://bkt/.bc/a.db", false}, {"s3://bkt", "s3://bkt/.a.db", false},
 	} {
-		got, err := Choice{Name: "x"}.takes(file{Snapshot: Snapshot{Path: one.path, Bytes: 1}, regular: true}, one.place, &LeftOut{})
+		got, err := Choice{Name: "x"}.takes(file{Snapshot: Snapshot{Path: one.path, Bytes: 1}, regular: true},
+			one.place, &LeftOut{})
 		require.NoError(t, err)
 		require.Equal(t, one.takes, got, one)
 	}
@@ -109,7 +117,9 @@ func TestPrefix(t *testing.T) {
 func TestListIsRead(t *testing.T) {
 	place(t, "b/a.db", "b/b\xff.db")
 	_, err := List(t.Context(), "b", Choice{Name: "x"}, transform.Tool{})
-	require.EqualError(t, err, `b: snapshot 1, "b/b\xff.db", cannot be in a list: its name is not UTF-8; rename it, or leave it out by --match`)
+	require.EqualError(t, err,
+		`b: snapshot 1, "b/b\xff.db", cannot be in a list: its name is not UTF-8; rename it, or leave it out by `+
+			`--match`)
 	_, err = List(t.Context(), "b", Choice{Name: "x", Match: "a*"}, transform.Tool{})
 	require.NoError(t, err)
 	for path, why := range map[string]string{
@@ -119,7 +129,8 @@ func TestListIsRead(t *testing.T) {
 		"s3://bkt/b.db":            `is not in "s3://bkt/a"`,
 		"s3://bkt/a?b=../%2f.db":   "",
 	} {
-		f := &Fleet{APIVersion: transform.APIVersion, Kind: Kind, Name: "x", Place: "s3://bkt/a", Snapshots: []Snapshot{{Path: path, Bytes: 1, ETag: "e"}}}
+		f := &Fleet{APIVersion: transform.APIVersion, Kind: Kind, Name: "x", Place: "s3://bkt/a",
+			Snapshots: []Snapshot{{Path: path, Bytes: 1, ETag: "e"}}}
 		if err := f.check(); why != "" {
 			require.ErrorContains(t, err, why)
 		} else {
@@ -132,13 +143,16 @@ func TestListIsRead(t *testing.T) {
 // place.
 func TestRead(t *testing.T) {
 	place(t)
-	good := `{"apiVersion":"etcdshift/v1","kind":"Fleet","name":"x","place":"b","snapshots":[{"path":"b/a.db","bytes":1,"etag":"e"},{"path":"b/b.db","bytes":1,"etag":"e"}]}`
+	good :=
+		`{"apiVersion":"etcdshift/v1","kind":"Fleet","name":"x","place":"b","snapshots":[{"path":"b/a.db","bytes":1,` +
+			`"etag":"e"},{"path":"b/b.db","bytes":1,"etag":"e"}]}`
 	for text, why := range map[string]string{
 		good: "",
-		strings.Replace(good, `"name":"x"`, `"name":"../x"`, 1):               `"../x" is no name of a run`,
-		strings.Replace(good, "b/b.db", "b/a.db", 1):                          `snapshot 1, "b/a.db", is not in order`,
-		strings.Replace(good, "b/b.db", "b/../c.db", 1):                       `snapshot 1, "b/../c.db", is not in "b"`,
-		strings.Replace(good, "b/a.db", "/etc/shadow", 1):                     `snapshot 0, "/etc/shadow", is not in "b"`,
+		strings.Replace(good, `"name":"x"`, `"name":"../x"`, 1): `"../x" is no name of a run`,
+		strings.Replace(good, "b/b.db", "b/a.db", 1):            `snapshot 1, "b/a.db", is not in order`,
+		strings.Replace(good, "b/b.db", "b/../c.db", 1):         `snapshot 1, "b/../c.db", is not in "b"`,
+		strings.Replace(good, "b/a.db", "/etc/shadow",
+			1): `snapshot 0, "/etc/shadow", is not in "b"`,
 		strings.Replace(good, `"etag":"e"`, `"etag":""`, 1):                   `has no size or no etag`,
 		strings.Replace(good, `"Fleet"`, `"Report"`, 1):                       `kind "Report"`,
 		strings.Replace(good, `[{`, `[[`, 1):                                  `invalid character`,
@@ -175,8 +189,10 @@ func TestTask(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	f, err := List(t.Context(), "b", Choice{Name: "x"}, transform.Tool{})
 	require.NoError(t, err)
-	for _, wrong := range []string{"verify {in}", "run plan.yaml {in} out.db --report r.json", "status x {result}.db", "run {in} {result}.db --report r.json",
-		"run {in} {out}.db --report {result}.json", "run {in} {results}.db --report={result}.json", "run plan.yaml {in} out.db --report {result}.json",
+	for _, wrong := range []string{"verify {in}", "run plan.yaml {in} out.db --report r.json", "status x {result}.db",
+		"run {in} {result}.db --report r.json",
+		"run {in} {out}.db --report {result}.json", "run {in} {results}.db --report={result}.json",
+		"run plan.yaml {in} out.db --report {result}.json",
 		"run plan.yaml {in} out.db --report {result}.json --dry-run=false"} {
 		_, err := f.Task(0, strings.Fields(wrong))
 		require.ErrorIs(t, err, ErrWords, wrong)
@@ -189,8 +205,10 @@ func TestTask(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "b/a.db.fleet-x.html", task.Last)
 
-	for flags, dry := range map[string]bool{"--report={result}.json": false, "-report={result}.json": false, "-report {result}.json": false,
-		"--report {result}.json --dry-run=f": false, "-dry-run --report {result}.json": true, "--report={result}.json -dry-run=1": true} {
+	for flags, dry := range map[string]bool{"--report={result}.json": false, "-report={result}.json": false,
+		"-report {result}.json":              false,
+		"--report {result}.json --dry-run=f": false, "-dry-run --report {result}.json": true,
+		"--report={result}.json -dry-run=1": true} {
 		task, err = f.Task(0, strings.Fields("run plan.yaml {in} {result}.db "+flags))
 		require.NoError(t, err)
 		require.Equal(t, "b/a.db.fleet-x.json", task.Last)

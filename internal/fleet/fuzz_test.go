@@ -31,7 +31,8 @@ func inside(place, path string) bool {
 		return strings.HasPrefix(path, place)
 	}
 	deep := "/" + strings.Repeat("d/", 1+strings.Count(place+path, "..")) // no ".." leads above the root
-	return place != "" && strings.HasPrefix(filepath.Join(deep, path), strings.TrimSuffix(filepath.Join(deep, place), "/")+"/")
+	return place != "" && strings.HasPrefix(filepath.Join(deep, path),
+		strings.TrimSuffix(filepath.Join(deep, place), "/")+"/")
 }
 
 // listOf is a list of two snapshots; pairs of a text and another one change it.
@@ -49,7 +50,8 @@ func FuzzRead(f *testing.F) {
 			f.Setenv(name, "") // the law is not about the settings of this shell
 		}
 	}
-	for name, value := range map[string]string{"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b", "AWS_REGION": "us-east-1", "HOME": f.TempDir()} {
+	for name, value := range map[string]string{"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b",
+		"AWS_REGION": "us-east-1", "HOME": f.TempDir()} {
 		f.Setenv(name, value) // of lists of a bucket; nothing asks it
 	}
 	f.Add(listOf("b", "b/"))
@@ -108,10 +110,14 @@ func FuzzRead(f *testing.F) {
 // is short. Each code of its problems is counted once.
 func FuzzReport(f *testing.F) {
 	s := Snapshot{Path: "a.db", Bytes: 1}
-	for _, outcome := range []transform.Outcome{transform.Written, transform.Unchanged, transform.Planned, transform.Refused, transform.Failed} {
+	for _, outcome := range []transform.Outcome{transform.Written, transform.Unchanged, transform.Planned,
+		transform.Refused, transform.Failed} {
 		f.Add([]byte(reportOf(s, outcome, "b", "a", "b")))
 	}
-	f.Add([]byte(`{"apiVersion":"etcdshift/v1","kind":"Report","outcome":"failed","error":"password: hunter2","problems":[{"level":"error"}],"x":[{"y":[1,null,"z"]}],"output":null}`))
+	f.Add(
+		[]byte(
+			`{"apiVersion":"etcdshift/v1","kind":"Report","outcome":"failed","error":"password: hunter2",` +
+				`"problems":[{"level":"error"}],"x":[{"y":[1,null,"z"]}],"output":null}`))
 	f.Add([]byte(`{"input":{"bytes":` + strings.Repeat("7", 5000) + `}}`))
 	long := strings.Repeat("x", 5000)
 	for _, pair := range [][2]string{

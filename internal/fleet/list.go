@@ -52,13 +52,15 @@ func List(ctx context.Context, place string, choice Choice, tool transform.Tool)
 			chosen[key] = one
 		}
 		if len(chosen) > mostListed {
-			return nil, fmt.Errorf("%s: has more than %d snapshots, the most that a Job takes; name a part of it", f.Place, mostListed)
+			return nil, fmt.Errorf("%s: has more than %d snapshots, the most that a Job takes; name a part of it",
+				f.Place, mostListed)
 		}
 	}
 	if len(chosen) == 0 {
 		return nil, fmt.Errorf("%s: no snapshot is there; left out: %s", f.Place, f.LeftOut)
 	}
-	for _, one := range slices.SortedFunc(maps.Values(chosen), func(a, b file) int { return cmp.Compare(a.Path, b.Path) }) {
+	for _, one := range slices.SortedFunc(maps.Values(chosen),
+		func(a, b file) int { return cmp.Compare(a.Path, b.Path) }) {
 		f.Snapshots = append(f.Snapshots, one.Snapshot)
 	}
 	if path := f.beside(); path != "" {

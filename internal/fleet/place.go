@@ -149,7 +149,8 @@ func within(place, path string) bool {
 		return strings.HasPrefix(path, place)
 	}
 	below, err := filepath.Rel(place, path)
-	return err == nil && place != "" && path != "" && path == filepath.Clean(path) && below != "." && filepath.IsLocal(below)
+	return err == nil && place != "" && path != "" && path == filepath.Clean(path) && below != "." &&
+		filepath.IsLocal(below)
 }
 
 // nameable returns an error for a path that a list cannot have: read from it, it would be another.

@@ -168,7 +168,8 @@ func (p *parser) report() error {
 		return err
 	}
 	apiVersion, kind := "", ""
-	fields := map[string]any{"etag": &p.found.ETag, "apiVersion": &apiVersion, "kind": &kind, "outcome": &p.found.Outcome, "error": &p.found.Error,
+	fields := map[string]any{"etag": &p.found.ETag, "apiVersion": &apiVersion, "kind": &kind,
+		"outcome": &p.found.Outcome, "error": &p.found.Error,
 		"input": &p.found.Input, "output": &p.found.Output, "changes": &p.found.Changes}
 	for p.More() {
 		name, err := p.next()
@@ -190,7 +191,8 @@ func (p *parser) report() error {
 	if _, err := p.next(); err != nil {
 		return err
 	}
-	outcomes := []transform.Outcome{transform.Written, transform.Unchanged, transform.Planned, transform.Refused, transform.Failed}
+	outcomes := []transform.Outcome{transform.Written, transform.Unchanged, transform.Planned, transform.Refused,
+		transform.Failed}
 	switch _, err := p.next(); {
 	case err != io.EOF:
 		return errors.New("something stands behind it")

@@ -20,7 +20,8 @@ func TestHostileReports(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, r.about(s))
 	for _, text := range []string{
-		"", "[]", "null", "7", good + "x", good + good, good[:len(good)-1], `{"apiVersion":"etcdshift/v1","kind":"Report","outcome":"odd"}`,
+		"", "[]", "null", "7", good + "x", good + good, good[:len(good)-1],
+		`{"apiVersion":"etcdshift/v1","kind":"Report","outcome":"odd"}`,
 		with(`"x":` + strings.Repeat("[", 1e5) + strings.Repeat("]", 1e5)),
 		with(`"x":"` + strings.Repeat("y", 9<<20) + `"`),
 		with(`"input":` + strings.Repeat("[", 1e5) + strings.Repeat("]", 1e5)),

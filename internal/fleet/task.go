@@ -97,10 +97,12 @@ func (f *Fleet) Task(index int, command []string) (*Task, error) {
 	case !has:
 		return nil, fmt.Errorf("%w: no word of it has %s, the snapshot", ErrWords, WordIn)
 	case !strings.HasPrefix(last, WordResult):
-		return nil, fmt.Errorf("%w: nothing would tell that an index is done; give --report %s.json, or an output that begins with %s",
+		return nil, fmt.Errorf("%w: nothing would tell that an index is done; give --report %s.json, or an output "+
+			"that begins with %s",
 			ErrWords, WordResult, WordResult)
 	case !makes && !t.dryRun:
-		return nil, fmt.Errorf("%w: each index would write the same output; give one that begins with %s", ErrWords, WordResult)
+		return nil, fmt.Errorf("%w: each index would write the same output; give one that begins with %s",
+			ErrWords, WordResult)
 	}
 	return t, nil
 }
@@ -153,7 +155,8 @@ func (t *Task) Check(ctx context.Context) error {
 	case err != nil:
 		return err
 	case now.ETag != t.Snapshot.ETag:
-		return fmt.Errorf("%s: %w: its etag is %s, in the list %s", t.Snapshot.Path, ErrChanged, now.ETag, t.Snapshot.ETag)
+		return fmt.Errorf("%s: %w: its etag is %s, in the list %s", t.Snapshot.Path, ErrChanged, now.ETag,
+			t.Snapshot.ETag)
 	}
 	return nil
 }
@@ -161,7 +164,9 @@ func (t *Task) Check(ctx context.Context) error {
 // Run runs the command by run, with its report in a scratch file. It publishes the report if keep
 // says so, of the outcome that the report tells, and returns that outcome; "" without a report. A
 // snapshot that was replaced meanwhile is an error, and has no report.
-func (t *Task) Run(ctx context.Context, run func(words []string) error, keep func(transform.Outcome, error) bool) (transform.Outcome, error) {
+func (t *Task) Run(
+	ctx context.Context, run func(words []string) error, keep func(transform.Outcome, error) bool,
+) (transform.Outcome, error) {
 	if t.report == 0 {
 		if err := run(t.words); err != nil {
 			return "", err
@@ -209,7 +214,8 @@ func (t *Task) publish(ctx context.Context, scratch string) error {
 	if err != nil {
 		return err
 	}
-	if err := t.files.write(ctx, t.Last, io.MultiReader(strings.NewReader(fmt.Sprintf("{\n  \"etag\": %s,", tag)), f)); err != nil {
+	if err := t.files.write(ctx, t.Last, io.MultiReader(strings.NewReader(fmt.Sprintf("{\n  \"etag\": %s,", tag)),
+		f)); err != nil {
 		return fmt.Errorf("report: %w", err)
 	}
 	return nil

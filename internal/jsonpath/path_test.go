@@ -60,19 +60,30 @@ func execute(library *theirs.JSONPath, content any) (text string, err error, pan
 }
 
 func TestLikeClientGo(t *testing.T) {
-	content := object(t, `{"kind":"List","items":[{"a":{"b":[1,2,3,{"c":"x"}]},"n":1,"s":"text"},{"a":{"b":[]},"n":2.5,"s":null},{"n":true,"list":[[1],[2,[3]]]}],
+	content := object(
+		t, `{"kind":"List","items":[{"a":{"b":[1,2,3,{"c":"x"}]},"n":1,"s":"text"},{"a":{"b":[]},"n":2.5,"s":null},{"n":true,"list":[[1],[2,[3]]]}],
 		"text":"abc","empty":{},"none":null,"list":[5,6,7,8],"d":{"d":{"d":{"d":"end"}}}}`)
 	for _, template := range []string{
-		"", "text", "{}", "{@}", "{$}", "{.}", "{.kind}", "{.items[0].a}", "{.items[*].n}", "{.items[*].a.b[0]}", "{.missing}", "{.missing[0]}",
-		"{.list[1:3]}", "{.list[-1]}", "{.list[-2:]}", "{.list[:2]}", "{.list[::2]}", "{.list[0:4:3]}", "{.list[4]}", "{.list[9]}", "{.list[2:1]}",
-		"{.list[2:2]}", "{.list[:0]}", "{.list[0,2]}", "{.list[0]}{.list[1]}", "{.text[0]}", "{.text.*}", "{.text[*]}", "{.none}", "{.none.x}", "{.none[0]}",
-		"{.items[?(@.n==1)].s}", "{.items[?(@.n>1)].n}", "{.items[?(@.s)].n}", "{.items[?(@.a.b[9])].n}", "{.items[?(@.s=='text')].n}", "{.list[?(@<7)]}",
-		"{.list[?(@>=6)]}", "{.list[?(@!=6)]}", "{.list[?(@<=6)]}", "{.kind[?(@.a)]}", "{.items[?(@.n==true)].list}", "{.items[?(@..c)].n}",
-		"{.items[?(@.a.b[*]==1)]}", "{['kind','text']}", "{['kind','kind']['x']}", "{.d..d}", "{..d}", "{..c}", "{.d..}", "{..d..d}", "{.d..d..d..d}",
-		"{range .items[*]}{.n}{'\\n'}{end}", "{range .items[*]}[{.n}, {.s}]{end}done", "{range .items[*]}{range .a.b[*]}{@};{end}|{end}{.kind}",
-		"{range .missing[*]}{.n}{end}after", "{range .items[*]}{.n}", "{end}", "{range .items[*]}{end}{end}", "{range .items[*]}{.s}{@.n}{end}",
-		"{range .list[*]}{@}{end}{range .items[*]}{.n}{end}", "{range .items[*]}{range .list[*]}{@}{end}{end}", "{1}", "{true}", "{1.5}", "{nonsense}",
-		"{range .none}{@}{end}", "{range .items[*].s}{@}{end}", "{range .items[*]}{.list[0]}{end}", "{range .missing}{[0]}{end}",
+		"", "text", "{}", "{@}", "{$}", "{.}", "{.kind}", "{.items[0].a}", "{.items[*].n}", "{.items[*].a.b[0]}",
+		"{.missing}", "{.missing[0]}",
+		"{.list[1:3]}", "{.list[-1]}", "{.list[-2:]}", "{.list[:2]}", "{.list[::2]}", "{.list[0:4:3]}", "{.list[4]}",
+		"{.list[9]}", "{.list[2:1]}",
+		"{.list[2:2]}", "{.list[:0]}", "{.list[0,2]}", "{.list[0]}{.list[1]}", "{.text[0]}", "{.text.*}", "{.text[*]}",
+		"{.none}", "{.none.x}", "{.none[0]}",
+		"{.items[?(@.n==1)].s}", "{.items[?(@.n>1)].n}", "{.items[?(@.s)].n}", "{.items[?(@.a.b[9])].n}",
+		"{.items[?(@.s=='text')].n}", "{.list[?(@<7)]}",
+		"{.list[?(@>=6)]}", "{.list[?(@!=6)]}", "{.list[?(@<=6)]}", "{.kind[?(@.a)]}", "{.items[?(@.n==true)].list}",
+		"{.items[?(@..c)].n}",
+		"{.items[?(@.a.b[*]==1)]}", "{['kind','text']}", "{['kind','kind']['x']}", "{.d..d}", "{..d}", "{..c}",
+		"{.d..}", "{..d..d}", "{.d..d..d..d}",
+		"{range .items[*]}{.n}{'\\n'}{end}", "{range .items[*]}[{.n}, {.s}]{end}done",
+		"{range .items[*]}{range .a.b[*]}{@};{end}|{end}{.kind}",
+		"{range .missing[*]}{.n}{end}after", "{range .items[*]}{.n}", "{end}", "{range .items[*]}{end}{end}",
+		"{range .items[*]}{.s}{@.n}{end}",
+		"{range .list[*]}{@}{end}{range .items[*]}{.n}{end}", "{range .items[*]}{range .list[*]}{@}{end}{end}", "{1}",
+		"{true}", "{1.5}", "{nonsense}",
+		"{range .none}{@}{end}", "{range .items[*].s}{@}{end}", "{range .items[*]}{.list[0]}{end}",
+		"{range .missing}{[0]}{end}",
 	} {
 		compareWithClientGo(t, template, content)
 	}
@@ -80,8 +91,10 @@ func TestLikeClientGo(t *testing.T) {
 
 // randomTemplate joins words that fit randomContent.
 func randomTemplate(r *rand.Rand) string {
-	words := []string{".a", ".b", "..", "..a", "..b", ".*", "[*]", "[0]", "[-1]", "[1:]", "[:2]", "[::2]", "['a','b']", "[0,1]", "[?(@.a)]",
-		"[?(@.a==1)]", "[?(@>1)]", "[?(@.b[0]!=2)]", "[?(@..a)]", "}{", "}{end}{", "}{range .a[*]}{", "}{range [*]}{", "} x {", "@", "[?(@.a[3])]"}
+	words := []string{".a", ".b", "..", "..a", "..b", ".*", "[*]", "[0]", "[-1]", "[1:]", "[:2]", "[::2]", "['a','b']",
+		"[0,1]", "[?(@.a)]",
+		"[?(@.a==1)]", "[?(@>1)]", "[?(@.b[0]!=2)]", "[?(@..a)]", "}{", "}{end}{", "}{range .a[*]}{", "}{range [*]}{",
+		"} x {", "@", "[?(@.a[3])]"}
 	text := "{"
 	for range 1 + r.IntN(6) {
 		text += words[r.IntN(len(words))]
@@ -127,10 +140,14 @@ func nested(levels int) map[string]any {
 func TestWorkIsBounded(t *testing.T) {
 	union := "{" + strings.Repeat("['a','a']", 30) + "}"
 	for template, levels := range map[string]int{"{..a..a..a..a..a..a}": 60, "{..a..a}": 5000, "{..}": 9000, union: 60,
-		"{range ..a}{range ..a}{range ..a}{range ..a}{range ..a}x{end}{end}{end}{end}{end}": 60, "{range ..}{range ..}{end}{end}": 9000} {
+		"{range ..a}{range ..a}{range ..a}{range ..a}{range ..a}x{end}{end}{end}{end}{end}": 60,
+		"{range ..}{range ..}{end}{end}": 9000} {
 		content := nested(levels)
 		var err error
-		bytes := allocated(func() { err = parse(t, template).Print(&bytes.Buffer{}, NewWork(t.Context(), content), content) })
+		bytes := allocated(func() {
+			err = parse(t, template).Print(&bytes.Buffer{}, NewWork(t.Context(), content),
+				content)
+		})
 		require.ErrorIs(t, err, ErrTooMuch, template)
 		require.Less(t, bytes, uint64(1<<30), template)
 	}

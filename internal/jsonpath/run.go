@@ -250,7 +250,8 @@ func (r *run) meets(element any, node *parser.FilterNode) (bool, error) {
 
 func compare(left, right any, operator string) (bool, error) {
 	test := map[string]func(left, right any) (bool, error){
-		"<": template.Less, ">": template.Greater, "<=": template.LessEqual, ">=": template.GreaterEqual, "!=": template.NotEqual,
+		"<": template.Less, ">": template.Greater, "<=": template.LessEqual, ">=": template.GreaterEqual,
+		"!=": template.NotEqual,
 		"==": func(left, right any) (bool, error) { return template.Equal(left, right) },
 	}[operator]
 	if test == nil {

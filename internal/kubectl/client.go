@@ -48,8 +48,8 @@ func newClient(transport http.RoundTripper, warnings rest.WarningHandler) *clien
 // Answers are JSON, which lines can change.
 func (c *client) ToRESTConfig() (*rest.Config, error) {
 	timeout, err := clientcmd.ParseTimeout(c.timeout)
-	return &rest.Config{Host: address, Timeout: timeout, WarningHandler: c.warnings, Transport: c.transport, QPS: -1, Impersonate: c.user,
-		ContentConfig: rest.ContentConfig{ContentType: runtime.ContentTypeJSON}}, err
+	return &rest.Config{Host: address, Timeout: timeout, WarningHandler: c.warnings, Transport: c.transport, QPS: -1,
+		Impersonate: c.user, ContentConfig: rest.ContentConfig{ContentType: runtime.ContentTypeJSON}}, err
 }
 
 // ToDiscoveryClient returns a discovery client that keeps answers in memory.
@@ -74,5 +74,6 @@ func (c *client) ToRawKubeConfigLoader() clientcmd.ClientConfig {
 	config.Clusters[name] = &clientcmdapi.Cluster{Server: address}
 	config.Contexts[name] = &clientcmdapi.Context{Cluster: name}
 	config.CurrentContext = name
-	return clientcmd.NewDefaultClientConfig(*config, &clientcmd.ConfigOverrides{Context: clientcmdapi.Context{Namespace: c.namespace}})
+	return clientcmd.NewDefaultClientConfig(*config,
+		&clientcmd.ConfigOverrides{Context: clientcmdapi.Context{Namespace: c.namespace}})
 }

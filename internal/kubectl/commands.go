@@ -28,8 +28,11 @@ import (
 
 // newRoot returns kubectl with the commands that are served and those that are refused.
 // Those that are served call serve before anything else.
-func newRoot(client *client, streams genericiooptions.IOStreams, serve func(*cobra.Command, []string) error) *cobra.Command {
-	root := &cobra.Command{Use: "kubectl", Short: "kubectl reads a snapshot", SilenceErrors: true, SilenceUsage: true, DisableSuggestions: true}
+func newRoot(
+	client *client, streams genericiooptions.IOStreams, serve func(*cobra.Command, []string) error,
+) *cobra.Command {
+	root := &cobra.Command{Use: "kubectl", Short: "kubectl reads a snapshot", SilenceErrors: true, SilenceUsage: true,
+		DisableSuggestions: true}
 	addFlags(root.PersistentFlags(), client)
 	f := cmdutil.NewFactory(client)
 	groups := templates.CommandGroups{{Message: "Commands:", Commands: []*cobra.Command{
@@ -104,10 +107,12 @@ const warningsAsErrors = "warnings-as-errors"
 // addFlags adds kubectl's global flags. Most of them choose a cluster, and are refused.
 func addFlags(flags *pflag.FlagSet, client *client) {
 	own := &genericclioptions.ConfigFlags{
-		Namespace: &client.namespace, Timeout: &client.timeout, Impersonate: &client.user.UserName, ImpersonateGroup: &client.user.Groups,
+		Namespace: &client.namespace, Timeout: &client.timeout, Impersonate: &client.user.UserName,
+		ImpersonateGroup: &client.user.Groups,
 	}
 	own.AddFlags(flags)
-	flags.Bool(warningsAsErrors, false, "Treat warnings received from the server as errors and exit with a non-zero exit code")
+	flags.Bool(warningsAsErrors, false, "Treat warnings received from the server as errors and exit with a "+
+		"non-zero exit code")
 	others := pflag.NewFlagSet("", pflag.ContinueOnError)
 	genericclioptions.NewConfigFlags(false).WithDeprecatedPasswordFlag().AddFlags(others)
 	cmdutil.NewMatchVersionFlags(client).AddFlags(others)
@@ -142,7 +147,8 @@ func prepare(c *cobra.Command, serve func(*cobra.Command, []string) error) {
 		only.Hidden, only.Value = true, &refusedFlag{only, "a snapshot does not change"}
 	}
 	if k := c.Flags().Lookup("kustomize"); k != nil {
-		k.Hidden, k.Value = true, &refusedFlag{k, "it may write files and reach the network, and a snapshot needs neither; use kubectl itself"}
+		k.Hidden, k.Value = true, &refusedFlag{k,
+			"it may write files and reach the network, and a snapshot needs neither; use kubectl itself"}
 	}
 	c.PreRunE = func(c *cobra.Command, args []string) error {
 		files, _ := c.Flags().GetStringSlice("filename") // none where there is no such flag
@@ -150,7 +156,8 @@ func prepare(c *cobra.Command, serve func(*cobra.Command, []string) error) {
 			return &RefusedError{"--filename", "a URL needs the network; name a file"}
 		}
 		if name := impersonates(c); name != "" && c.Parent().Name() != "auth" {
-			return &RefusedError{"--" + name, "objects are read as the reader of the file; \"auth can-i\" and \"auth whoami\" take it"}
+			return &RefusedError{"--" + name, "objects are read as the reader of the file; \"auth can-i\" and \"auth " +
+				"whoami\" take it"}
 		}
 		if err := serve(c, args); err != nil {
 			return err
@@ -194,8 +201,10 @@ func canI(f cmdutil.Factory, streams genericiooptions.IOStreams) *cobra.Command 
 	c := auth.NewCmdCanI(f, streams)
 	c.Run = func(c *cobra.Command, args []string) {
 		o := &auth.CanIOptions{
-			IOStreams: streams, Subresource: cmdutil.GetFlagString(c, "subresource"), AllNamespaces: cmdutil.GetFlagBool(c, "all-namespaces"),
-			Quiet: cmdutil.GetFlagBool(c, "quiet"), List: cmdutil.GetFlagBool(c, "list"), NoHeaders: cmdutil.GetFlagBool(c, "no-headers"),
+			IOStreams: streams, Subresource: cmdutil.GetFlagString(c, "subresource"),
+			AllNamespaces: cmdutil.GetFlagBool(c, "all-namespaces"),
+			Quiet:         cmdutil.GetFlagBool(c, "quiet"), List: cmdutil.GetFlagBool(c, "list"),
+			NoHeaders: cmdutil.GetFlagBool(c, "no-headers"),
 		}
 		cmdutil.CheckErr(o.Complete(f, args))
 		cmdutil.CheckErr(o.Validate())

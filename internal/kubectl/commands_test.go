@@ -22,7 +22,8 @@ func whole(t *testing.T) *cobra.Command {
 	t.Setenv("PATH", home)
 	t.Setenv("KUBECONFIG", "")
 	streams := genericiooptions.NewTestIOStreamsDiscard()
-	return cmd.NewKubectlCommand(cmd.KubectlOptions{IOStreams: streams, ConfigFlags: genericclioptions.NewConfigFlags(false).WithDeprecatedPasswordFlag()})
+	return cmd.NewKubectlCommand(cmd.KubectlOptions{IOStreams: streams,
+		ConfigFlags: genericclioptions.NewConfigFlags(false).WithDeprecatedPasswordFlag()})
 }
 
 func own() *cobra.Command {
@@ -74,7 +75,10 @@ func TestCommands(t *testing.T) {
 	slices.Sort(ours)
 	require.Equal(t, ours, served, "decide whether a new command is served or refused")
 	for _, r := range refused {
-		require.True(t, slices.ContainsFunc(theirs, func(path string) bool { return path == r || strings.HasPrefix(path, r+" ") }) || r == "alpha",
+		require.True(t, slices.ContainsFunc(theirs, func(path string) bool {
+			return path == r ||
+				strings.HasPrefix(path, r+" ")
+		}) || r == "alpha",
 			"kubectl has no %q", r)
 		found, rest, err := own().Find(strings.Fields(r))
 		require.NoError(t, err)

@@ -81,7 +81,10 @@ func unquote(u *url.URL) (err error) {
 	if err != nil {
 		return nil // the server has the words for it
 	}
-	selector, err = selector.Transform(func(field, value string) (string, string, error) { return field, realName(value), nil })
+	selector, err = selector.Transform(func(field, value string) (string, string, error) {
+		return field,
+			realName(value), nil
+	})
 	query.Set("fieldSelector", selector.String())
 	u.RawQuery = query.Encode()
 	return err

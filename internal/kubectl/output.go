@@ -33,7 +33,8 @@ func newOutput(ctx context.Context, w io.Writer) *output {
 // begin is told the format of a command. Documents for programs stay as they are, unless a terminal
 // shows them; JSON and YAML escape most control characters themselves.
 func (o *output) begin(format string) {
-	o.picks = strings.Contains(format, "path") || strings.Contains(format, "template") || strings.HasPrefix(format, "custom-columns")
+	o.picks = strings.Contains(format, "path") || strings.Contains(format, "template") ||
+		strings.HasPrefix(format, "custom-columns")
 	if !o.terminal && isDocument(format) {
 		o.to = o.buffer
 	}
@@ -48,7 +49,8 @@ func (o *output) Write(p []byte) (int, error) {
 	if err := o.ctx.Err(); err != nil {
 		return 0, err
 	}
-	o.hidden = o.hidden || o.picks && (bytes.Contains(p, []byte("<redacted")) || bytes.Contains(p, []byte("PHJlZGFjdGVk"))) // in base64
+	o.hidden = o.hidden || o.picks && (bytes.Contains(p, []byte("<redacted")) ||
+		bytes.Contains(p, []byte("PHJlZGFjdGVk"))) // in base64
 	return o.to.Write(p)
 }
 

@@ -20,16 +20,21 @@ func (e *RefusedError) Error() string { return e.What + ": " + e.Reason }
 func refusals() map[string][]string {
 	return map[string][]string{
 		"it changes objects, and a snapshot is only read; restore it, and use kubectl on that cluster": {
-			"annotate", "apply", "auth reconcile", "autoscale", "certificate", "cordon", "create", "delete", "drain", "edit", "expose", "label",
-			"patch", "replace", "rollout pause", "rollout restart", "rollout resume", "rollout undo", "run", "scale", "set", "taint", "uncordon",
+			"annotate", "apply", "auth reconcile", "autoscale", "certificate", "cordon", "create", "delete", "drain",
+			"edit", "expose", "label",
+			"patch", "replace", "rollout pause", "rollout restart", "rollout resume", "rollout undo", "run", "scale",
+			"set", "taint", "uncordon",
 		},
-		"it needs running containers, and a snapshot has none; \"describe\" and \"events\" show what the cluster noted about them": {
+		"it needs running containers, and a snapshot has none; \"describe\" and \"events\" show what the cluster " +
+			"noted about them": {
 			"attach", "cp", "debug", "exec", "logs", "port-forward",
 		},
-		"it waits for changes, and a snapshot has none; \"get\" and \"describe\" show the state":          {"rollout status", "wait"},
+		"it waits for changes, and a snapshot has none; \"get\" and \"describe\" show the state": {
+			"rollout status", "wait"},
 		"it needs a server that would apply the files; \"etcdshift diff OLD NEW\" compares two snapshots": {"diff"},
 		"a snapshot has no metrics of what runs; \"etcdshift sizes\" tells what fills it":                 {"top"},
-		"a snapshot has no server with an address; \"etcdshift status\" tells what it is":                 {"cluster-info", "proxy", "version"},
+		"a snapshot has no server with an address; \"etcdshift status\" tells what it is": {
+			"cluster-info", "proxy", "version"},
 		"it needs no cluster; use kubectl itself": {
 			"alpha", "completion", "config", "kuberc", "kustomize", "plugin",
 		},

@@ -57,7 +57,8 @@ type session struct {
 // Run runs a command line of kubectl on the server that start makes, if the command needs one. The
 // server is on the address localhost; quiet leaves warnings out. An error is a FailedError, a
 // RefusedError, a UsageError, or that of start, ctx or the output.
-func Run(ctx context.Context, start func(context.Context) (*serve.Server, error), streams genericiooptions.IOStreams, quiet bool,
+func Run(ctx context.Context, start func(context.Context) (*serve.Server, error), streams genericiooptions.IOStreams,
+	quiet bool,
 	args []string) (err error) {
 	inner, cancel := context.WithCancel(ctx)
 	out := newOutput(inner, streams.Out)

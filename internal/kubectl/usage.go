@@ -12,9 +12,12 @@ import (
 func usageTexts() []string {
 	return []string{
 		"unable to match a printer", "unrecognized format", "error parsing jsonpath", "error parsing template",
-		"custom columns given", "unexpected custom-columns spec", "Invalid timeout value", "you must specify", "You must specify",
-		"resource not specified", "may not be specified", "may not be passed", "may not have more", "can only be used with",
-		"option cannot be used", "cannot be provided when", "cannot be retrieved by", "must be a ", "mutually exclusive", "valid --types are",
+		"custom columns given", "unexpected custom-columns spec", "Invalid timeout value", "you must specify",
+		"You must specify",
+		"resource not specified", "may not be specified", "may not be passed", "may not have more",
+		"can only be used with",
+		"option cannot be used", "cannot be provided when", "cannot be retrieved by", "must be a ",
+		"mutually exclusive", "valid --types are",
 		"accepts only",
 	}
 }
@@ -22,11 +25,13 @@ func usageTexts() []string {
 // isUsage reports whether a fatal error of kubectl is about the command line: by its text, or
 // because the server calls the request bad, such as for a selector.
 func isUsage(text string) bool {
-	if strings.HasPrefix(text, "Error from server (BadRequest):") || strings.Contains(text, "-h' for help and examples") {
+	if strings.HasPrefix(text, "Error from server (BadRequest):") ||
+		strings.Contains(text, "-h' for help and examples") {
 		return true
 	}
 	text, _, _ = strings.Cut(text, "\n") // an object may follow
-	return strings.HasPrefix(text, "error: ") && slices.ContainsFunc(usageTexts(), func(part string) bool { return strings.Contains(text, part) })
+	return strings.HasPrefix(text, "error: ") && slices.ContainsFunc(usageTexts(),
+		func(part string) bool { return strings.Contains(text, part) })
 }
 
 // similar returns the command that the first word behind the known ones is like, "" for none.

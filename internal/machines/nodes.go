@@ -24,9 +24,11 @@ func classTies(e *inspect.Entry, resource string, tie addTie) {
 	var named bool
 	if resource == "storageclasses.storage.k8s.io" {
 		class, _ := native.As[storagev1.StorageClass](e.ParseValue()) // others report what does not decode
-		named = len(class.AllowedTopologies) > 0 && !slices.ContainsFunc(class.AllowedTopologies, func(t corev1.TopologySelectorTerm) bool {
-			return !slices.ContainsFunc(t.MatchLabelExpressions, func(r corev1.TopologySelectorLabelRequirement) bool { return isName(r.Key) })
-		})
+		named = len(class.AllowedTopologies) > 0 && !slices.ContainsFunc(class.AllowedTopologies,
+			func(t corev1.TopologySelectorTerm) bool {
+				return !slices.ContainsFunc(t.MatchLabelExpressions,
+					func(r corev1.TopologySelectorLabelRequirement) bool { return isName(r.Key) })
+			})
 	} else {
 		class, _ := native.As[runtimeClass](e.ParseValue())
 		for _, s := range []*nodev1.Scheduling{class.Scheduling, class.Spec.Scheduling} {
@@ -159,15 +161,21 @@ type reads struct {
 }
 
 func newReads() reads {
-	return reads{partly[corev1.Pod](), partly[corev1.Secret](), partly[corev1.Service](), partly[corev1.PersistentVolume](),
+	return reads{partly[corev1.Pod](), partly[corev1.Secret](), partly[corev1.Service](),
+		partly[corev1.PersistentVolume](),
 		map[string]func(*inspect.Entry) *corev1.PodSpec{
 			"deployments.apps":  template(func(o *appsv1.Deployment) *corev1.PodSpec { return &o.Spec.Template.Spec }),
 			"statefulsets.apps": template(func(o *appsv1.StatefulSet) *corev1.PodSpec { return &o.Spec.Template.Spec }),
 			"daemonsets.apps":   template(func(o *appsv1.DaemonSet) *corev1.PodSpec { return &o.Spec.Template.Spec }),
 			"jobs.batch":        template(func(o *batchv1.Job) *corev1.PodSpec { return &o.Spec.Template.Spec }),
 			"podtemplates":      template(func(o *corev1.PodTemplate) *corev1.PodSpec { return &o.Template.Spec }),
-			"cronjobs.batch":    template(func(o *batchv1.CronJob) *corev1.PodSpec { return &o.Spec.JobTemplate.Spec.Template.Spec }),
-			"replicasets.apps":  template(func(o *appsv1.ReplicaSet) *corev1.PodSpec { return uncontrolled(o, &o.Spec.Template) }),
+			"cronjobs.batch": template(func(o *batchv1.CronJob) *corev1.PodSpec {
+				return &o.Spec.JobTemplate.Spec.Template.Spec
+			}),
+			"replicasets.apps": template(func(o *appsv1.ReplicaSet) *corev1.PodSpec {
+				return uncontrolled(o,
+					&o.Spec.Template)
+			}),
 			"replicationcontrollers": template(func(o *corev1.ReplicationController) *corev1.PodSpec {
 				return uncontrolled(o, o.Spec.Template)
 			}),

@@ -99,7 +99,8 @@ func (s Storage) Addresses(ctx context.Context, namespace, name string) (ready [
 	const endpointSlices = "endpointslices.discovery.k8s.io"
 	err = Each(ctx, s, endpointSlices, namespace, func(_ *inspect.Entry, slice *discoveryv1.EndpointSlice) error {
 		for _, endpoint := range slice.Endpoints {
-			if slice.Labels[discoveryv1.LabelServiceName] == name && (endpoint.Conditions.Ready == nil || *endpoint.Conditions.Ready) {
+			if slice.Labels[discoveryv1.LabelServiceName] == name &&
+				(endpoint.Conditions.Ready == nil || *endpoint.Conditions.Ready) {
 				ready = append(ready, endpoint.Addresses...)
 			}
 		}
@@ -112,7 +113,8 @@ func (s Storage) Addresses(ctx context.Context, namespace, name string) (ready [
 	if e == nil || err != nil {
 		return ready, err
 	}
-	endpoints, _ := native.As[corev1.Endpoints](e.ParseValue()) //nolint:staticcheck // older clusters have no EndpointSlices
+	endpoints, _ := native.As[corev1.Endpoints](
+		e.ParseValue()) //nolint:staticcheck // older clusters have no EndpointSlices
 	for _, subset := range endpoints.Subsets {
 		for _, a := range subset.Addresses {
 			ready = append(ready, a.IP)
@@ -254,7 +256,9 @@ func IP(text string) string {
 
 // IPAddresses returns the IPAddress objects by which a Service holds the cluster IPs of content. An
 // API server deletes them when the Service gives its IPs up.
-func (s Storage) IPAddresses(ctx context.Context, service keys.Key, content map[string]any) (held []*inspect.Entry, err error) {
+func (s Storage) IPAddresses(
+	ctx context.Context, service keys.Key, content map[string]any,
+) (held []*inspect.Entry, err error) {
 	for _, ip := range clusterIPs(serviceOf(content)) {
 		e, err := s.Get(ctx, "ipaddresses.networking.k8s.io", "", ip)
 		if err != nil {
@@ -265,7 +269,8 @@ func (s Storage) IPAddresses(ctx context.Context, service keys.Key, content map[
 		}
 		address, err := native.As[networkingv1.IPAddress](e.ParseValue())
 		of := address.Spec.ParentRef
-		if err == nil && of != nil && of.Resource == "services" && of.Namespace == service.Namespace && of.Name == service.Name {
+		if err == nil && of != nil && of.Resource == "services" && of.Namespace == service.Namespace &&
+			of.Name == service.Name {
 			held = append(held, e)
 		}
 	}

@@ -13,13 +13,18 @@ import (
 // TestClashes: an address is one in any spelling, and of one Service for several protocols.
 func TestClashes(t *testing.T) {
 	service := func(name, spec string) string {
-		return `put /registry/services/specs/a/` + name + ` "{\"apiVersion\":\"v1\",\"kind\":\"Service\",\"metadata\":{\"name\":\"` + name +
+		return `put /registry/services/specs/a/` + name +
+			` "{\"apiVersion\":\"v1\",\"kind\":\"Service\",\"metadata\":{\"name\":\"` + name +
 			`\",\"namespace\":\"a\"},\"spec\":` + spec + `}"` + "\n"
 	}
-	in := etcdtest.Build(t, service("a", `{\"clusterIP\":\"10.0.0.1\",\"clusterIPs\":[\"10.0.0.1\",\"fd00::1\"],\"ports\":[{\"nodePort\":30001},{\"nodePort\":30001,\"protocol\":\"UDP\"}]}`)+
+	in := etcdtest.Build(t, service("a",
+		`{\"clusterIP\":\"10.0.0.1\",\"clusterIPs\":[\"10.0.0.1\",\"fd00::1\"],\"ports\":[{\"nodePort\":30001},`+
+			`{\"nodePort\":30001,\"protocol\":\"UDP\"}]}`)+
 		service("b", `{\"clusterIP\":\"fd00:0::1\",\"healthCheckNodePort\":30001}`)+
-		service("c", `{\"clusterIP\":\"None\",\"ports\":[{\"port\":1}]}`)+service("d", `{\"clusterIP\":\"None\",\"ports\":[{\"port\":1}]}`)+
-		service("f", `{\"clusterIP\":\"10.0.0.9\"}`)+service("g", `{\"clusterIP\":\"010.000.0.9\"}`)+service("h", `{\"clusterIP\":\"::FFFF:10.0.0.9\"}`)+
+		service("c", `{\"clusterIP\":\"None\",\"ports\":[{\"port\":1}]}`)+
+		service("d", `{\"clusterIP\":\"None\",\"ports\":[{\"port\":1}]}`)+
+		service("f", `{\"clusterIP\":\"10.0.0.9\"}`)+service("g", `{\"clusterIP\":\"010.000.0.9\"}`)+
+		service("h", `{\"clusterIP\":\"::FFFF:10.0.0.9\"}`)+
 		service("e", `{\"type\":\"ExternalName\",\"clusterIP\":\"10.0.0.1\"}`))
 	s, err := snapshot.Open(t.Context(), in, snapshot.Config{})
 	require.NoError(t, err)
@@ -30,6 +35,7 @@ func TestClashes(t *testing.T) {
 	both := []string{"/registry/services/specs/a/a", "/registry/services/specs/a/b"}
 	sloppy := []string{"/registry/services/specs/a/f", "/registry/services/specs/a/g", "/registry/services/specs/a/h"}
 	require.Equal(t, []Clash{
-		{What: "cluster IP fd00::1", Keys: both}, {What: "node port 30001", Keys: both}, {What: "cluster IP 10.0.0.9", Keys: sloppy},
+		{What: "cluster IP fd00::1", Keys: both}, {What: "node port 30001", Keys: both},
+		{What: "cluster IP 10.0.0.9", Keys: sloppy},
 	}, clashes)
 }

@@ -108,7 +108,8 @@ func ClaimsOf(pod *corev1.Pod) (names []string) {
 // holds tells whether a Pod keeps a claim, as pkg/controller/volume/pvcprotection
 // of kube-controller-manager does: in any phase, as long as the Pod is there.
 func holds(pod *corev1.Pod, claim *corev1.PersistentVolumeClaim) bool {
-	ended := pod.DeletionTimestamp != nil && pod.DeletionGracePeriodSeconds != nil && *pod.DeletionGracePeriodSeconds == 0
+	ended := pod.DeletionTimestamp != nil && pod.DeletionGracePeriodSeconds != nil &&
+		*pod.DeletionGracePeriodSeconds == 0
 	for _, v := range pod.Spec.Volumes {
 		switch {
 		case pod.Spec.NodeName == "":

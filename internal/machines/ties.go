@@ -94,7 +94,8 @@ func (f *Finder) Ties(e *inspect.Entry) (found []Tie) {
 		classTies(e, name, tie)
 	case "csistoragecapacities.storage.k8s.io":
 		capacityTies(e, name, tie)
-	case "resourceslices.resource.k8s.io", "resourceclaims.resource.k8s.io", "podcertificaterequests.certificates.k8s.io":
+	case "resourceslices.resource.k8s.io", "resourceclaims.resource.k8s.io",
+		"podcertificaterequests.certificates.k8s.io":
 		deviceTies(e, name, tie)
 	case "persistentvolumeclaims":
 		claimTies(e, name, tie)
@@ -115,13 +116,15 @@ type addTie func(code *finding.Code, subject, node string)
 
 // IsNodeLease tells the Leases that nodes renew.
 func IsNodeLease(key keys.Key) bool {
-	return key.Namespace == corev1.NamespaceNodeLease && key.Resource == schema.GroupResource{Group: coordinationv1.GroupName, Resource: "leases"}
+	return key.Namespace == corev1.NamespaceNodeLease &&
+		key.Resource == schema.GroupResource{Group: coordinationv1.GroupName, Resource: "leases"}
 }
 
 // Removes reports whether an annotation of a Node has k3s or RKE2 remove the member of that name
 // from etcd: etcd.k3s.cattle.io/remove and etcd.rke2.cattle.io/remove (k3s, pkg/etcd).
 func Removes(annotation, value string) bool {
-	return strings.EqualFold(value, "true") && strings.HasPrefix(annotation, "etcd.") && strings.HasSuffix(annotation, ".cattle.io/remove")
+	return strings.EqualFold(value, "true") && strings.HasPrefix(annotation, "etcd.") &&
+		strings.HasSuffix(annotation, ".cattle.io/remove")
 }
 
 // rangeTies is about the addresses and ports that Services take.
@@ -230,7 +233,8 @@ func (f *Finder) secretTies(e *inspect.Entry, key keys.Key, tie addTie) {
 		tie(CodeNodePassword, "", node)
 		return
 	}
-	if s, err := f.secret(e); err == nil && s.Type == corev1.SecretTypeServiceAccountToken && len(s.Data[corev1.ServiceAccountTokenKey]) > 0 {
+	if s, err := f.secret(e); err == nil && s.Type == corev1.SecretTypeServiceAccountToken &&
+		len(s.Data[corev1.ServiceAccountTokenKey]) > 0 {
 		tie(CodeTokenKey, "", "")
 	}
 }
@@ -300,13 +304,15 @@ func (f *Finder) serviceTies(e *inspect.Entry, tie addTie) {
 func (f *Finder) clientTies(e *inspect.Entry, key keys.Key, tie addTie) {
 	ca, outside := f.cas[key.Prefix], false
 	leaves := func(url *string, service *admissionv1.ServiceReference) bool {
-		return url != nil || service != nil && slices.ContainsFunc(f.outside[key.Prefix], func(s admissionv1.ServiceReference) bool {
-			return s.Namespace == service.Namespace && s.Name == service.Name
-		})
+		return url != nil || service != nil && slices.ContainsFunc(f.outside[key.Prefix],
+			func(s admissionv1.ServiceReference) bool {
+				return s.Namespace == service.Namespace && s.Name == service.Name
+			})
 	}
 	var bundles [][]byte
 	switch name := key.Resource.String(); name {
-	case "validatingwebhookconfigurations.admissionregistration.k8s.io", "mutatingwebhookconfigurations.admissionregistration.k8s.io":
+	case "validatingwebhookconfigurations.admissionregistration.k8s.io",
+		"mutatingwebhookconfigurations.admissionregistration.k8s.io":
 		config, _ := native.As[admissionv1.MutatingWebhookConfiguration](e.ParseValue()) // reported by checkValue
 		for _, hook := range config.Webhooks {
 			outside = outside || leaves(hook.ClientConfig.URL, hook.ClientConfig.Service)

@@ -81,7 +81,8 @@ func (c *Chooser) LeftOut(t *inspect.Type, content map[string]any) Reason {
 // Bootstrapped reports whether an API server makes an RBAC object at its start.
 func Bootstrapped(content map[string]any) bool {
 	u := unstructured.Unstructured{Object: content}
-	return u.GetLabels()["kubernetes.io/bootstrapping"] == "rbac-defaults" && u.GetAnnotations()[rbacv1.AutoUpdateAnnotationKey] == "true"
+	return u.GetLabels()["kubernetes.io/bootstrapping"] == "rbac-defaults" &&
+		u.GetAnnotations()[rbacv1.AutoUpdateAnnotationKey] == "true"
 }
 
 // finished reports whether a Job or a Pod has ended.
@@ -90,7 +91,8 @@ func finished(content map[string]any) bool {
 	conditions, _, _ := unstructured.NestedSlice(content, "status", "conditions")
 	for _, c := range conditions {
 		condition, _ := c.(map[string]any)
-		if kind := condition["type"]; condition["status"] == string(metav1.ConditionTrue) && (kind == "Complete" || kind == "Failed") {
+		if kind := condition["type"]; condition["status"] == string(metav1.ConditionTrue) &&
+			(kind == "Complete" || kind == "Failed") {
 			return true
 		}
 	}
@@ -104,7 +106,8 @@ func ownName(t *inspect.Type, at [2]string) bool {
 		return true
 	case "services kubernetes", "endpoints kubernetes", "endpointslices kubernetes":
 		return at[0] == metav1.NamespaceDefault
-	case "configmaps extension-apiserver-authentication", "configmaps kube-apiserver-legacy-service-account-token-tracking":
+	case "configmaps extension-apiserver-authentication",
+		"configmaps kube-apiserver-legacy-service-account-token-tracking":
 		return at[0] == metav1.NamespaceSystem
 	}
 	return false
@@ -140,7 +143,8 @@ func Needs(t *inspect.Type, content map[string]any) (needs []Need) {
 			add(rbacv1.GroupName, "clusterroles", text("roleRef.name"))
 		}
 	}
-	for _, spec := range []string{"spec", "spec.template.spec", "spec.jobTemplate.spec.template.spec", "template.spec"} {
+	for _, spec := range []string{"spec", "spec.template.spec", "spec.jobTemplate.spec.template.spec",
+		"template.spec"} {
 		if class := text(spec + ".priorityClassName"); !strings.HasPrefix(class, "system-") {
 			add("scheduling.k8s.io", "priorityclasses", class)
 		}

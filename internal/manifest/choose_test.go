@@ -21,11 +21,17 @@ func TestLeftOut(t *testing.T) {
 		{"endpoints", `{metadata: {name: web, namespace: a}}`, manifest.ByCluster},
 		{"endpoints", `{metadata: {name: web, namespace: b}}`, ""},
 		{"endpoints", `{metadata: {name: manual, namespace: a}}`, ""},
-		{"endpoints", `{metadata: {name: x, namespace: a, annotations: {control-plane.alpha.kubernetes.io/leader: "{}"}}}`, manifest.Renewed},
-		{"endpointslices", `{metadata: {name: web-x, namespace: a, ownerReferences: [{kind: Service, controller: true}]}}`, manifest.ByCluster},
+		{"endpoints",
+			`{metadata: {name: x, namespace: a, annotations: {control-plane.alpha.kubernetes.io/leader: "{}"}}}`,
+			manifest.Renewed},
+		{"endpointslices",
+			`{metadata: {name: web-x, namespace: a, ownerReferences: [{kind: Service, controller: true}]}}`,
+			manifest.ByCluster},
 		{"pods", `{metadata: {name: a}, status: {phase: Running}}`, ""},
 		{"pods", `{metadata: {name: a}, status: {phase: Succeeded}}`, manifest.Finished},
-		{"jobs", `{metadata: {name: a}, status: {conditions: [{type: Suspended, status: "True"}, {type: Failed, status: "False"}]}}`, ""},
+		{"jobs",
+			`{metadata: {name: a}, status: {conditions: [{type: Suspended, status: "True"}, {type: Failed, status: ` +
+				`"False"}]}}`, ""},
 		{"jobs", `{metadata: {name: a}, status: {conditions: [{type: Failed, status: "True"}]}}`, manifest.Finished},
 		{"secrets", `{metadata: {name: a}, type: Opaque}`, ""},
 		{"secrets", `{metadata: {name: a}, type: kubernetes.io/service-account-token}`, manifest.Token},
@@ -36,8 +42,11 @@ func TestLeftOut(t *testing.T) {
 		{"configmaps", `{metadata: {name: extension-apiserver-authentication, namespace: a}}`, ""},
 		{"services", `{metadata: {name: kubernetes, namespace: default}}`, manifest.ByCluster},
 		{"services", `{metadata: {name: kubernetes, namespace: a}}`, ""},
-		{"roles", `{metadata: {name: a, labels: {kubernetes.io/bootstrapping: rbac-defaults}, annotations: {rbac.authorization.kubernetes.io/autoupdate: "true"}}}`, manifest.ByCluster},
-		{"roles", `{metadata: {name: a, labels: {kubernetes.io/bootstrapping: rbac-defaults}}}`, ""}, // someone has taken it over
+		{"roles",
+			`{metadata: {name: a, labels: {kubernetes.io/bootstrapping: rbac-defaults}, annotations: ` +
+				`{rbac.authorization.kubernetes.io/autoupdate: "true"}}}`, manifest.ByCluster},
+		// someone has taken it over
+		{"roles", `{metadata: {name: a, labels: {kubernetes.io/bootstrapping: rbac-defaults}}}`, ""},
 	} {
 		kind := &inspect.Type{Builtin: true, Resource: gvr.GroupResource{Resource: tc.resource}}
 		require.Equal(t, tc.want, c.LeftOut(kind, parse(t, tc.object)), "%s %s", tc.resource, tc.object)
@@ -51,14 +60,20 @@ func TestNeeds(t *testing.T) {
 		kind, object string
 		want         []manifest.Need
 	}{
-		{"PersistentVolumeClaim", `{spec: {storageClassName: fast, volumeName: pv-1}}`, []manifest.Need{{"storage.k8s.io", "storageclasses", "fast"}, {"", "persistentvolumes", "pv-1"}}},
-		{"RoleBinding", `{roleRef: {kind: ClusterRole, name: edit}}`, []manifest.Need{{"rbac.authorization.k8s.io", "clusterroles", "edit"}}},
+		{"PersistentVolumeClaim", `{spec: {storageClassName: fast, volumeName: pv-1}}`,
+			[]manifest.Need{{"storage.k8s.io", "storageclasses", "fast"}, {"", "persistentvolumes", "pv-1"}}},
+		{"RoleBinding", `{roleRef: {kind: ClusterRole, name: edit}}`,
+			[]manifest.Need{{"rbac.authorization.k8s.io", "clusterroles", "edit"}}},
 		{"RoleBinding", `{roleRef: {kind: Role, name: edit}}`, nil},
-		{"Pod", `{spec: {priorityClassName: system-node-critical, runtimeClassName: kata}}`, []manifest.Need{{"node.k8s.io", "runtimeclasses", "kata"}}},
-		{"CronJob", `{spec: {jobTemplate: {spec: {template: {spec: {priorityClassName: low}}}}}}`, []manifest.Need{{"scheduling.k8s.io", "priorityclasses", "low"}}},
-		{"StatefulSet", `{spec: {volumeClaimTemplates: [{spec: {storageClassName: fast}}, 7]}}`, []manifest.Need{{"storage.k8s.io", "storageclasses", "fast"}}},
+		{"Pod", `{spec: {priorityClassName: system-node-critical, runtimeClassName: kata}}`,
+			[]manifest.Need{{"node.k8s.io", "runtimeclasses", "kata"}}},
+		{"CronJob", `{spec: {jobTemplate: {spec: {template: {spec: {priorityClassName: low}}}}}}`,
+			[]manifest.Need{{"scheduling.k8s.io", "priorityclasses", "low"}}},
+		{"StatefulSet", `{spec: {volumeClaimTemplates: [{spec: {storageClassName: fast}}, 7]}}`,
+			[]manifest.Need{{"storage.k8s.io", "storageclasses", "fast"}}},
 		{"Ingress", `{spec: 7}`, nil},
 	} {
-		require.Equal(t, tc.want, manifest.Needs(&inspect.Type{Builtin: true, Kind: tc.kind}, parse(t, tc.object)), tc.object)
+		require.Equal(t, tc.want, manifest.Needs(&inspect.Type{Builtin: true, Kind: tc.kind}, parse(t, tc.object)),
+			tc.object)
 	}
 }

@@ -26,12 +26,17 @@ import (
 // which a server refuses everything until a controller has counted what is there.
 func order() []string {
 	return strings.Fields(`
-		namespaces customresourcedefinitions priorityclasses runtimeclasses storageclasses volumeattributesclasses csidrivers
+		namespaces customresourcedefinitions priorityclasses runtimeclasses storageclasses volumeattributesclasses
+		csidrivers
 		ingressclasses limitranges networkpolicies serviceaccounts secrets configmaps clusterroles clusterrolebindings
-		roles rolebindings persistentvolumes persistentvolumeclaims services endpoints endpointslices poddisruptionbudgets *
-		controllerrevisions pods podtemplates replicationcontrollers daemonsets deployments replicasets statefulsets jobs cronjobs
-		horizontalpodautoscalers ingresses apiservices resourcequotas validatingadmissionpolicies validatingadmissionpolicybindings
-		mutatingadmissionpolicies mutatingadmissionpolicybindings validatingwebhookconfigurations mutatingwebhookconfigurations`)
+		roles rolebindings persistentvolumes persistentvolumeclaims services endpoints endpointslices
+		poddisruptionbudgets *
+		controllerrevisions pods podtemplates replicationcontrollers daemonsets deployments replicasets statefulsets
+		jobs cronjobs
+		horizontalpodautoscalers ingresses apiservices resourcequotas validatingadmissionpolicies
+		validatingadmissionpolicybindings
+		mutatingadmissionpolicies mutatingadmissionpolicybindings validatingwebhookconfigurations
+		mutatingwebhookconfigurations`)
 }
 
 // Rank is the position of a type in the order of dependency, lower first.
@@ -63,15 +68,18 @@ func Export(t *inspect.Type, content map[string]any) (map[string]any, error) {
 			unstructured.RemoveNestedField(content, strings.Split(in+field, ".")...)
 		}
 	}
-	remove("metadata.", "uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds",
-		"managedFields", "selfLink", "ownerReferences")
+	remove("metadata.", "uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp",
+		"deletionGracePeriodSeconds", "managedFields", "selfLink", "ownerReferences")
 	remove("", "status")
-	withoutKeys(content, "metadata.annotations", corev1.LastAppliedConfigAnnotation, "deprecated.daemonset.template.generation",
+	withoutKeys(content, "metadata.annotations", corev1.LastAppliedConfigAnnotation,
+		"deprecated.daemonset.template.generation",
 		"deployment.kubernetes.io/revision", "pv.kubernetes.io/bind-completed", "pv.kubernetes.io/bound-by-controller",
-		"volume.kubernetes.io/selected-node", "kubernetes.io/config.hash", "kubernetes.io/config.seen", "kubernetes.io/config.mirror",
+		"volume.kubernetes.io/selected-node", "kubernetes.io/config.hash", "kubernetes.io/config.seen",
+		"kubernetes.io/config.mirror",
 		"control-plane.alpha.kubernetes.io/leader", "endpoints.kubernetes.io/last-change-trigger-time")
 	finalizers := []any{ // of a deletion in progress, and of controllers
-		"foregroundDeletion", "orphan", "kubernetes.io/pvc-protection", "kubernetes.io/pv-protection", "batch.kubernetes.io/job-tracking",
+		"foregroundDeletion", "orphan", "kubernetes.io/pvc-protection", "kubernetes.io/pv-protection",
+		"batch.kubernetes.io/job-tracking",
 		"customresourcecleanup.apiextensions.k8s.io", "service.kubernetes.io/load-balancer-cleanup",
 	}
 	meta, _ := content["metadata"].(map[string]any)
@@ -93,13 +101,15 @@ func Export(t *inspect.Type, content map[string]any) (map[string]any, error) {
 			remove("spec.", "clusterIP", "clusterIPs")
 		}
 	case "Pod":
-		remove("spec.", "nodeName", "priority", "preemptionPolicy", "ephemeralContainers") // none can be created with the last
+		// none can be created with the last
+		remove("spec.", "nodeName", "priority", "preemptionPolicy", "ephemeralContainers")
 		withoutToken(content)
 	case "Job":
 		if manual, _, _ := unstructured.NestedBool(content, "spec", "manualSelector"); !manual {
 			remove("spec.", "selector")
 			for _, path := range []string{"metadata.labels", "spec.template.metadata.labels"} {
-				withoutKeys(content, path, "controller-uid", "batch.kubernetes.io/controller-uid", "job-name", "batch.kubernetes.io/job-name")
+				withoutKeys(content, path, "controller-uid", "batch.kubernetes.io/controller-uid", "job-name",
+					"batch.kubernetes.io/job-name")
 			}
 		}
 	}

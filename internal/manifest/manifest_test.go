@@ -24,24 +24,39 @@ func parse(t testing.TB, text string) map[string]any {
 
 func TestExport(t *testing.T) {
 	for name, c := range map[string]struct{ kind, before, after string }{
-		"metadata": {"ConfigMap", `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: b, uid: u, resourceVersion: "1", generation: 2, creationTimestamp: x,
+		"metadata": {
+			"ConfigMap", `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: b, uid: u, resourceVersion: "1", generation: 2, creationTimestamp: x,
 			deletionTimestamp: x, deletionGracePeriodSeconds: 3, managedFields: [], selfLink: x, ownerReferences: [{}], labels: {l: m}, finalizers: [foregroundDeletion],
 			annotations: {kubectl.kubernetes.io/last-applied-configuration: x}}, data: {a: b}}`,
 			`{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: b, labels: {l: m}}, data: {a: b}}`},
-		"finalizers and annotations stay": {"PersistentVolumeClaim", `{metadata: {name: a, finalizers: [kubernetes.io/pvc-protection, example.com/mine],
+		"finalizers and annotations stay": {
+			"PersistentVolumeClaim", `{metadata: {name: a, finalizers: [kubernetes.io/pvc-protection, example.com/mine],
 			annotations: {pv.kubernetes.io/bind-completed: "yes", mine: x}}, spec: {volumeName: v}, status: {phase: Bound}}`,
 			`{metadata: {name: a, finalizers: [example.com/mine], annotations: {mine: x}}, spec: {volumeName: v}}`},
-		"pod": {"Pod", `{metadata: {name: a}, spec: {nodeName: n, priority: 0, preemptionPolicy: Never, volumes: [{name: kube-api-access-x2}], initContainers: [{name: i}],
+		"pod": {
+			"Pod", `{metadata: {name: a}, spec: {nodeName: n, priority: 0, preemptionPolicy: Never, volumes: [{name: kube-api-access-x2}], initContainers: [{name: i}],
 			containers: [{name: c, volumeMounts: [{name: kube-api-access-x2}, {name: d}]}]}, status: {}}`,
-			`{metadata: {name: a}, spec: {initContainers: [{name: i}], containers: [{name: c, volumeMounts: [{name: d}]}]}}`},
-		"service":          {"Service", `{spec: {clusterIP: 10.0.0.1, clusterIPs: [10.0.0.1], ports: [{nodePort: 30000}]}}`, `{spec: {ports: [{nodePort: 30000}]}}`},
-		"headless service": {"Service", `{spec: {clusterIP: None, clusterIPs: [None]}}`, `{spec: {clusterIP: None, clusterIPs: [None]}}`},
-		"namespace":        {"Namespace", `{metadata: {name: a, labels: {kubernetes.io/metadata.name: a}}, spec: {finalizers: [kubernetes]}, status: {phase: Active}}`, `{metadata: {name: a}}`},
-		"volume":           {"PersistentVolume", `{spec: {claimRef: {name: a, uid: u, resourceVersion: "1"}}}`, `{spec: {claimRef: {name: a}}}`},
-		"job": {"Job", `{metadata: {labels: {job-name: j, mine: x}}, spec: {selector: {}, template: {metadata: {labels: {controller-uid: u}}}}}`,
+			`{metadata: {name: a}, spec: {initContainers: [{name: i}], containers: [{name: c, volumeMounts: [{name: ` +
+				`d}]}]}}`},
+		"service": {"Service",
+			`{spec: {clusterIP: 10.0.0.1, clusterIPs: [10.0.0.1], ports: [{nodePort: 30000}]}}`,
+			`{spec: {ports: [{nodePort: 30000}]}}`},
+		"headless service": {"Service", `{spec: {clusterIP: None, clusterIPs: [None]}}`,
+			`{spec: {clusterIP: None, clusterIPs: [None]}}`},
+		"namespace": {"Namespace",
+			`{metadata: {name: a, labels: {kubernetes.io/metadata.name: a}}, spec: {finalizers: [kubernetes]}, ` +
+				`status: {phase: Active}}`, `{metadata: {name: a}}`},
+		"volume": {"PersistentVolume", `{spec: {claimRef: {name: a, uid: u, resourceVersion: "1"}}}`,
+			`{spec: {claimRef: {name: a}}}`},
+		"job": {"Job",
+			`{metadata: {labels: {job-name: j, mine: x}}, spec: {selector: {}, template: {metadata: {labels: ` +
+				`{controller-uid: u}}}}}`,
 			`{metadata: {labels: {mine: x}}, spec: {template: {metadata: {}}}}`},
-		"job with its own selector": {"Job", `{spec: {manualSelector: true, selector: {a: b}}}`, `{spec: {manualSelector: true, selector: {a: b}}}`},
-		"wrong types":               {"Pod", `{metadata: {annotations: [1], labels: 2, finalizers: x}, spec: {containers: 7, volumes: x}}`, `{metadata: {annotations: [1], labels: 2, finalizers: x}, spec: {containers: 7, volumes: x}}`},
+		"job with its own selector": {"Job", `{spec: {manualSelector: true, selector: {a: b}}}`,
+			`{spec: {manualSelector: true, selector: {a: b}}}`},
+		"wrong types": {"Pod",
+			`{metadata: {annotations: [1], labels: 2, finalizers: x}, spec: {containers: 7, volumes: x}}`,
+			`{metadata: {annotations: [1], labels: 2, finalizers: x}, spec: {containers: 7, volumes: x}}`},
 	} {
 		got, err := manifest.Export(&inspect.Type{Kind: c.kind, Builtin: true}, parse(t, c.before))
 		require.NoError(t, err, name)
@@ -52,15 +67,18 @@ func TestExport(t *testing.T) {
 // A custom resource comes at a version that a server takes.
 func TestExportAtServedVersion(t *testing.T) {
 	crd := func(strategy string) *inspect.Type {
-		parsed, err := schema.ParseCRD([]byte(`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"widgets.example.com"},
+		parsed, err := schema.ParseCRD(
+			[]byte(`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"widgets.example.com"},
 			"spec":{"group":"example.com","scope":"Namespaced","names":{"plural":"widgets","kind":"Widget"},"conversion":` + strategy + `,
 			"versions":[{"name":"v1alpha1","served":false,"storage":false,"schema":{"openAPIV3Schema":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}},
 			{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}}]}}`))
 		require.NoError(t, err)
-		return &inspect.Type{Kind: "Widget", Resource: gvr.GroupResource{Group: "example.com", Resource: "widgets"}, CRD: parsed}
+		return &inspect.Type{Kind: "Widget", Resource: gvr.GroupResource{Group: "example.com", Resource: "widgets"},
+			CRD: parsed}
 	}
 	widget := func(version string) map[string]any {
-		return parse(t, `{apiVersion: example.com/`+version+`, kind: Widget, metadata: {name: a, namespace: b}, spec: {x: 1}}`)
+		return parse(t, `{apiVersion: example.com/`+version+
+			`, kind: Widget, metadata: {name: a, namespace: b}, spec: {x: 1}}`)
 	}
 	for _, version := range []string{"v1", "v1alpha1"} {
 		got, err := manifest.Export(crd(`{"strategy":"None"}`), widget(version))
@@ -78,8 +96,10 @@ func TestRank(t *testing.T) {
 		return &inspect.Type{Builtin: true, Resource: gvr.GroupResource{Resource: resource}}
 	}
 	custom := &inspect.Type{Resource: gvr.GroupResource{Group: "example.com", Resource: "pods"}}
-	order := []*inspect.Type{builtin("namespaces"), builtin("customresourcedefinitions"), builtin("serviceaccounts"), builtin("secrets"), builtin("configmaps"),
-		builtin("clusterroles"), builtin("persistentvolumes"), builtin("services"), custom, builtin("pods"), builtin("deployments"),
+	order := []*inspect.Type{builtin("namespaces"), builtin("customresourcedefinitions"), builtin("serviceaccounts"),
+		builtin("secrets"), builtin("configmaps"),
+		builtin("clusterroles"), builtin("persistentvolumes"), builtin("services"), custom, builtin("pods"),
+		builtin("deployments"),
 		builtin("mutatingwebhookconfigurations")}
 	for i := range order[1:] {
 		require.Less(t, manifest.Rank(order[i]), manifest.Rank(order[i+1]), order[i+1].Name())

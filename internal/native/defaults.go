@@ -61,10 +61,13 @@ type row struct {
 func defaults() []row {
 	return []row{
 		{"Pod", "", `{"spec":{"enableServiceLinks":true}}`},
-		{"PodSpec", "", `{"dnsPolicy":"ClusterFirst","restartPolicy":"Always","securityContext":{},"terminationGracePeriodSeconds":30,` +
-			`"schedulerName":"default-scheduler"}`},
+		{"PodSpec", "",
+			`{"dnsPolicy":"ClusterFirst","restartPolicy":"Always","securityContext":{},` +
+				`"terminationGracePeriodSeconds":30,` +
+				`"schedulerName":"default-scheduler"}`},
 		{"Container", "", `{"terminationMessagePath":"/dev/termination-log","terminationMessagePolicy":"File"}`},
-		{"EphemeralContainerCommon", "", `{"terminationMessagePath":"/dev/termination-log","terminationMessagePolicy":"File"}`},
+		{"EphemeralContainerCommon", "",
+			`{"terminationMessagePath":"/dev/termination-log","terminationMessagePolicy":"File"}`},
 		{"ContainerPort", "", `{"protocol":"TCP"}`},
 		{"Probe", "", `{"timeoutSeconds":1,"periodSeconds":10,"successThreshold":1,"failureThreshold":3}`},
 		{"HTTPGetAction", "", `{"path":"/","scheme":"HTTP"}`},
@@ -81,9 +84,12 @@ func defaults() []row {
 		{"RBDVolumeSource", "", `{"pool":"rbd","user":"admin","keyring":"/etc/ceph/keyring"}`},
 		{"ScaleIOVolumeSource", "", `{"storageMode":"ThinProvisioned","fsType":"xfs"}`},
 		{"AzureDiskVolumeSource", "", `{"cachingMode":"ReadWrite","fsType":"ext4","readOnly":false,"kind":"Shared"}`},
-		{"PersistentVolumeClaim", "", `{"apiVersion":"v1","kind":"PersistentVolumeClaim","status":{"phase":"Pending"}}`},
+		{"PersistentVolumeClaim", "",
+			`{"apiVersion":"v1","kind":"PersistentVolumeClaim","status":{"phase":"Pending"}}`},
 		{"PersistentVolumeClaimSpec", "", `{"volumeMode":"Filesystem"}`},
-		{"DeploymentSpec", "", `{"replicas":1,"revisionHistoryLimit":10,"progressDeadlineSeconds":600,"strategy":{"type":"RollingUpdate"}}`},
+		{"DeploymentSpec", "",
+			`{"replicas":1,"revisionHistoryLimit":10,"progressDeadlineSeconds":600,` +
+				`"strategy":{"type":"RollingUpdate"}}`},
 		{"DeploymentStrategy", "type=RollingUpdate", `{"rollingUpdate":{"maxUnavailable":"25%","maxSurge":"25%"}}`},
 		{"DaemonSetSpec", "", `{"revisionHistoryLimit":10,"updateStrategy":{"type":"RollingUpdate"}}`},
 		{"DaemonSetUpdateStrategy", "type=RollingUpdate", `{"rollingUpdate":{"maxUnavailable":1,"maxSurge":0}}`},
@@ -93,24 +99,33 @@ func defaults() []row {
 		{"RollingUpdateStatefulSetStrategy", "", `{"partition":0}`},
 		{"ReplicaSetSpec", "", `{"replicas":1}`},
 		{"ReplicationControllerSpec", "", `{"replicas":1}`},
-		{"Job", "", `{"spec":{"parallelism":1,"backoffLimit":6,"completionMode":"NonIndexed","suspend":false,"manualSelector":false,` +
-			`"podReplacementPolicy":"TerminatingOrFailed"}}`},
-		{"CronJobSpec", "", `{"concurrencyPolicy":"Allow","suspend":false,"successfulJobsHistoryLimit":3,"failedJobsHistoryLimit":1}`},
+		{"Job", "",
+			`{"spec":{"parallelism":1,"backoffLimit":6,"completionMode":"NonIndexed","suspend":false,` +
+				`"manualSelector":false,` +
+				`"podReplacementPolicy":"TerminatingOrFailed"}}`},
+		{"CronJobSpec", "",
+			`{"concurrencyPolicy":"Allow","suspend":false,"successfulJobsHistoryLimit":3,"failedJobsHistoryLimit":1}`},
 		{"PodFailurePolicyOnPodConditionsPattern", "", `{"status":"True"}`},
 		{"NetworkPolicyPort", "", `{"protocol":"TCP"}`},
 		{"NetworkPolicySpec", "egress", `{"policyTypes":["Ingress","Egress"]}`},
 		{"NetworkPolicySpec", "!egress", `{"policyTypes":["Ingress"]}`},
 		{"IngressClassParametersReference", "", `{"scope":"Cluster"}`},
 		{"EndpointPort", "", `{"name":"","protocol":"TCP"}`},
-		{"CSIDriverSpec", "", `{"attachRequired":true,"podInfoOnMount":false,"storageCapacity":false,"fsGroupPolicy":"ReadWriteOnceWithFSType",` +
-			`"volumeLifecycleModes":["Persistent"],"requiresRepublish":false,"seLinuxMount":false}`},
+		{"CSIDriverSpec", "",
+			`{"attachRequired":true,"podInfoOnMount":false,"storageCapacity":false,` +
+				`"fsGroupPolicy":"ReadWriteOnceWithFSType",` +
+				`"volumeLifecycleModes":["Persistent"],"requiresRepublish":false,"seLinuxMount":false}`},
 		{"FlowSchemaSpec", "", `{"matchingPrecedence":1000}`},
 		{"ExemptPriorityLevelConfiguration", "", `{"nominalConcurrencyShares":0,"lendablePercent":0}`},
 		{"LimitedPriorityLevelConfiguration", "", `{"nominalConcurrencyShares":30,"lendablePercent":0}`},
 		{"QueuingConfiguration", "", `{"queues":64,"handSize":8,"queueLengthLimit":50}`},
-		{"ValidatingWebhook", "", `{"failurePolicy":"Fail","matchPolicy":"Equivalent","namespaceSelector":{},"objectSelector":{},"timeoutSeconds":10}`},
-		{"MutatingWebhook", "", `{"failurePolicy":"Fail","matchPolicy":"Equivalent","namespaceSelector":{},"objectSelector":{},"timeoutSeconds":10,` +
-			`"reinvocationPolicy":"Never"}`},
+		{"ValidatingWebhook", "",
+			`{"failurePolicy":"Fail","matchPolicy":"Equivalent","namespaceSelector":{},"objectSelector":{},` +
+				`"timeoutSeconds":10}`},
+		{"MutatingWebhook", "",
+			`{"failurePolicy":"Fail","matchPolicy":"Equivalent","namespaceSelector":{},"objectSelector":{},` +
+				`"timeoutSeconds":10,` +
+				`"reinvocationPolicy":"Never"}`},
 		{"Rule", "", `{"scope":"*"}`},
 		{"ServiceReference", "", `{"port":443}`},
 		{"ValidatingAdmissionPolicySpec", "", `{"failurePolicy":"Fail"}`},

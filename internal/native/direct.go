@@ -117,7 +117,8 @@ func (f *wireField) reduce(raw, content, out []byte) ([]byte, bool) {
 // hasContentOfItsOwn reports whether a type defines its JSON content itself.
 func hasContentOfItsOwn(t reflect.Type) bool {
 	pointer := reflect.PointerTo(t)
-	return pointer.Implements(reflect.TypeFor[json.Marshaler]()) || pointer.Implements(reflect.TypeFor[interface{ ToUnstructured() any }]())
+	return pointer.Implements(reflect.TypeFor[json.Marshaler]()) ||
+		pointer.Implements(reflect.TypeFor[interface{ ToUnstructured() any }]())
 }
 
 // directKind is the kind of a type with content of its own.
@@ -132,7 +133,8 @@ func directKind(t reflect.Type) wireKind {
 func acceptInstant(msg []byte) bool {
 	const seconds, nanos, end = 1, 2, 253402300800
 	return encoding.EachField(msg, func(f encoding.WireField) bool {
-		return f.Type == protowire.VarintType && (f.Number == seconds && f.Varint < end || f.Number == nanos && f.Varint < 1e9)
+		return f.Type == protowire.VarintType && (f.Number == seconds && f.Varint < end || f.Number == nanos &&
+			f.Varint < 1e9)
 	})
 }
 

@@ -62,9 +62,11 @@ func EmptyBundle(v encoding.Value) bool {
 	}
 	switch obj := obj.(type) {
 	case *admissionregistration.MutatingWebhookConfiguration:
-		return slices.ContainsFunc(obj.Webhooks, func(w admissionregistration.MutatingWebhook) bool { return empty(w.ClientConfig) })
+		return slices.ContainsFunc(obj.Webhooks,
+			func(w admissionregistration.MutatingWebhook) bool { return empty(w.ClientConfig) })
 	case *admissionregistration.ValidatingWebhookConfiguration:
-		return slices.ContainsFunc(obj.Webhooks, func(w admissionregistration.ValidatingWebhook) bool { return empty(w.ClientConfig) })
+		return slices.ContainsFunc(obj.Webhooks,
+			func(w admissionregistration.ValidatingWebhook) bool { return empty(w.ClientConfig) })
 	}
 	return false
 }

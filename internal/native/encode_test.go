@@ -23,7 +23,8 @@ func TestEncode(t *testing.T) {
 	require.NoError(t, err)
 	encoded := 0
 	for _, file := range files {
-		if dir := filepath.Base(filepath.Dir(file)); dir == "hostile" || dir == "reports" && filepath.Base(file) != "base.db.gz" {
+		if dir := filepath.Base(filepath.Dir(file)); dir == "hostile" || dir == "reports" &&
+			filepath.Base(file) != "base.db.gz" {
 			continue // not written by a server
 		}
 		s, err := snapshot.Open(t.Context(), file, snapshot.Config{})
@@ -68,10 +69,14 @@ func TestEncodeRefuses(t *testing.T) {
 		change func(spec map[string]any)
 		want   string
 	}{
-		"a field of no Pod":    {func(spec map[string]any) { spec["nodename"] = "n2" }, "spec.nodename: the kind has no such field"},
-		"text for a number":    {func(spec map[string]any) { spec["priority"] = "s3cret" }, "spec.priority: a field has a value that its type can't have"},
-		"beyond 32 bits":       {func(spec map[string]any) { spec["priority"] = int64(99999999999) }, "spec.priority: a field has a value that its type can't have"},
-		"a list for an object": {func(spec map[string]any) { spec["securityContext"] = []any{} }, "spec.securityContext"},
+		"a field of no Pod": {func(spec map[string]any) { spec["nodename"] = "n2" },
+			"spec.nodename: the kind has no such field"},
+		"text for a number": {func(spec map[string]any) { spec["priority"] = "s3cret" },
+			"spec.priority: a field has a value that its type can't have"},
+		"beyond 32 bits": {func(spec map[string]any) { spec["priority"] = int64(99999999999) },
+			"spec.priority: a field has a value that its type can't have"},
+		"a list for an object": {func(spec map[string]any) { spec["securityContext"] = []any{} },
+			"spec.securityContext"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			v, err := encoding.Parse(value)

@@ -18,9 +18,11 @@ import (
 // label. Without the check each of the first takes hours.
 func TestExponents(t *testing.T) {
 	for text, bomb := range map[string]bool{
-		"11111111111111111111e999999999": true, "11111111111111111111E99999999": true, "1.5e-999999999": true, "11111111111111111111e+99999999": true,
-		"-11111111111111111111e999999999": true, strings.Repeat("1", 99) + "e999999999": true, strings.Repeat("1", 45) + "e999999999": true,
-		"1e9999": false, "12e4": false, "100Ei": false,
+		"11111111111111111111e999999999": true, "11111111111111111111E99999999": true, "1.5e-999999999": true,
+		"11111111111111111111e+99999999":  true,
+		"-11111111111111111111e999999999": true, strings.Repeat("1", 99) + "e999999999": true,
+		strings.Repeat("1", 45) + "e999999999": true,
+		"1e9999":                               false, "12e4": false, "100Ei": false,
 	} {
 		for _, field := range []string{"limit", "divisor", "sizeLimit"} {
 			json, proto := podOf(t, field, text, "x")
@@ -45,11 +47,17 @@ func TestExponents(t *testing.T) {
 			require.NoError(t, Check(v))
 		}
 	}
-	number, err := encoding.Parse([]byte(`{"apiVersion":"v1","kind":"LimitRange","metadata":{"name":"a","namespace":"b"},"spec":{"limits":[{"max":{"cpu":1e-99999999}}]}}`))
+	number, err := encoding.Parse(
+		[]byte(
+			`{"apiVersion":"v1","kind":"LimitRange","metadata":{"name":"a","namespace":"b"},` +
+				`"spec":{"limits":[{"max":{"cpu":1e-99999999}}]}}`))
 	require.NoError(t, err)
 	require.ErrorIs(t, Check(number), errExponent)
-	for text, bomb := range map[string]bool{`1\u0065-99999999`: true, `1\\u0065-99999999`: false, `\u003c\u0026`: false} {
-		v, err := encoding.Parse([]byte(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","namespace":"b","annotations":{"a":"` + text + `"}}}`))
+	for text, bomb := range map[string]bool{`1\u0065-99999999`: true, `1\\u0065-99999999`: false,
+		`\u003c\u0026`: false} {
+		v, err := encoding.Parse(
+			[]byte(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","namespace":"b","annotations":{"a":"` +
+				text + `"}}}`))
 		require.NoError(t, err)
 		_, err = DecodeParsed(v)
 		require.Equal(t, bomb, err != nil, text)
@@ -60,20 +68,25 @@ func TestExponents(t *testing.T) {
 func podOf(t *testing.T, field, quantity, label string) (json, proto encoding.Value) {
 	stand := "2" + strings.Repeat("1", len(quantity)-1) // as long
 	q := resource.MustParse(stand)
-	pod := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "a", Namespace: "b", Labels: map[string]string{"a": label}}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "a"}}}}
+	pod := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "a", Namespace: "b", Labels: map[string]string{"a": label}},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "a"}}}}
 	c := &pod.Spec.Containers[0]
 	switch field {
 	case "limit":
 		c.Resources.Limits = corev1.ResourceList{"cpu": q}
 	case "divisor":
-		c.Env = []corev1.EnvVar{{Name: "e", ValueFrom: &corev1.EnvVarSource{ResourceFieldRef: &corev1.ResourceFieldSelector{Resource: "limits.cpu", Divisor: q}}}}
+		c.Env = []corev1.EnvVar{{Name: "e",
+			ValueFrom: &corev1.EnvVarSource{ResourceFieldRef: &corev1.ResourceFieldSelector{Resource: "limits.cpu",
+				Divisor: q}}}}
 	case "sizeLimit":
-		pod.Spec.Volumes = []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{SizeLimit: &q}}}}
+		pod.Spec.Volumes = []corev1.Volume{{Name: "v",
+			VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{SizeLimit: &q}}}}
 	}
 	raw, err := pod.Marshal()
 	require.NoError(t, err)
 	gvk := schema.GroupVersionKind{Version: "v1", Kind: "Pod"}
-	proto = encoding.Value{GVK: gvk, Format: encoding.FormatProtobuf, Raw: bytes.Replace(raw, []byte(stand), []byte(quantity), 1)}
+	proto = encoding.Value{GVK: gvk, Format: encoding.FormatProtobuf,
+		Raw: bytes.Replace(raw, []byte(stand), []byte(quantity), 1)}
 	content, err := DecodeParsed(encoding.Value{GVK: gvk, Format: encoding.FormatProtobuf, Raw: raw})
 	require.NoError(t, err)
 	text, err := encoding.EncodeObject(content, encoding.FormatJSON)

@@ -10,7 +10,9 @@ import (
 )
 
 func TestFieldNames(t *testing.T) {
-	require.Equal(t, map[int]string{1: "metadata", 2: "spec", 3: "status"}, native.FieldNames(schema.GroupVersionKind{Version: "v1", Kind: "Pod"}))
-	require.Equal(t, map[int]string{1: "metadata", 2: "data", 3: "type", 4: "stringData", 5: "immutable"}, native.FieldNames(schema.GroupVersionKind{Version: "v1", Kind: "Secret"}))
+	require.Equal(t, map[int]string{1: "metadata", 2: "spec", 3: "status"},
+		native.FieldNames(schema.GroupVersionKind{Version: "v1", Kind: "Pod"}))
+	require.Equal(t, map[int]string{1: "metadata", 2: "data", 3: "type", 4: "stringData", 5: "immutable"},
+		native.FieldNames(schema.GroupVersionKind{Version: "v1", Kind: "Secret"}))
 	require.Nil(t, native.FieldNames(schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Widget"}))
 }

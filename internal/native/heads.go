@@ -30,9 +30,10 @@ func (h Heads) Decode(v encoding.Value) metav1.Object {
 	}
 	if h[v.GVK] == nil {
 		h[v.GVK] = NewDirect(obj, map[reflect.Type][]string{
-			reflect.TypeOf(obj).Elem():                   {"ObjectMeta"},
-			reflect.TypeFor[metav1.ObjectMeta]():         {"Labels", "ManagedFields"},
-			reflect.TypeFor[metav1.ManagedFieldsEntry](): {"Manager", "Operation", "APIVersion", "Time", "FieldsType", "Subresource"},
+			reflect.TypeOf(obj).Elem():           {"ObjectMeta"},
+			reflect.TypeFor[metav1.ObjectMeta](): {"Labels", "ManagedFields"},
+			reflect.TypeFor[metav1.ManagedFieldsEntry](): {"Manager", "Operation", "APIVersion", "Time",
+				"FieldsType", "Subresource"},
 		})
 	}
 	if !h[v.GVK].Decode(v, obj) {

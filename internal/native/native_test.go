@@ -90,8 +90,10 @@ func TestDecodeJSONAndCBOR(t *testing.T) {
 
 func TestUnknownKind(t *testing.T) {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
-		Name: "a", Namespace: "b", UID: "c", Generation: 7, Labels: map[string]string{"l": "1"}, Annotations: map[string]string{"a": "2"},
-		Finalizers: []string{"f"}, OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: "n", UID: "u"}},
+		Name: "a", Namespace: "b", UID: "c", Generation: 7, Labels: map[string]string{"l": "1"},
+		Annotations: map[string]string{"a": "2"},
+		Finalizers:  []string{"f"}, OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node",
+			Name: "n", UID: "u"}},
 	}}
 	data := wrap(t, schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Widget"}, pod)
 	_, err := native.Decode(data)
@@ -101,7 +103,8 @@ func TestUnknownKind(t *testing.T) {
 	require.NoError(t, err)
 	text, err := json.Marshal(got)
 	require.NoError(t, err)
-	require.JSONEq(t, `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"a","namespace":"b","uid":"c","generation":7,
+	require.JSONEq(
+		t, `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"a","namespace":"b","uid":"c","generation":7,
 		"labels":{"l":"1"},"annotations":{"a":"2"},"finalizers":["f"],"ownerReferences":[{"apiVersion":"v1","kind":"Node","name":"n","uid":"u"}]}}`, string(text))
 }
 

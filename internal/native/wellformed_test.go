@@ -75,8 +75,10 @@ func TestWellFormedIsNeverWrong(t *testing.T) {
 
 func FuzzWellFormed(f *testing.F) {
 	kinds := []schema.GroupVersionKind{
-		{Version: "v1", Kind: "Pod"}, {Version: "v1", Kind: "Node"}, {Version: "v1", Kind: "ResourceQuota"}, {Group: "apps", Version: "v1", Kind: "Deployment"},
-		{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRole"}, {Group: "coordination.k8s.io", Version: "v1", Kind: "Lease"},
+		{Version: "v1", Kind: "Pod"}, {Version: "v1", Kind: "Node"}, {Version: "v1", Kind: "ResourceQuota"},
+		{Group: "apps", Version: "v1", Kind: "Deployment"},
+		{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRole"},
+		{Group: "coordination.k8s.io", Version: "v1", Kind: "Lease"},
 	}
 	for i, gvk := range kinds {
 		f.Add(byte(i), encoded(f, gvk, 1))

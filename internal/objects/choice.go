@@ -24,8 +24,10 @@ func ChoiceFlags() []transform.Flag {
 		{Name: "namespace", Short: "n", Category: category, Usage: "look in namespace `NS` (default: default)"},
 		{Name: "all-namespaces", Short: "A", Category: category, Default: false, Usage: "look in all namespaces"},
 		{Name: "selector", Short: "l", Category: category, Usage: "objects whose labels fit `SELECTOR`"},
-		{Name: "field-selector", Category: category, Usage: "objects whose fields fit `SELECTOR`, such as status.phase=Failed"},
-		{Name: "where", Category: category, Usage: "objects for which the CEL expression `CEL` is true, such as 'object.spec.replicas == 0'"},
+		{Name: "field-selector", Category: category,
+			Usage: "objects whose fields fit `SELECTOR`, such as status.phase=Failed"},
+		{Name: "where", Category: category, Usage: "objects for which the CEL expression `CEL` is true, such as " +
+			"'object.spec.replicas == 0'"},
 		{Name: "all", Category: category, Default: false, Usage: "all objects of TYPE"},
 	}
 }
@@ -50,7 +52,8 @@ func Choose(a *transform.Args, words []string) (*Choice, error) {
 		return nil, transform.Usagef("%v", err)
 	}
 	if slices.ContainsFunc(c.words, func(w Word) bool { return w.Type == "*" }) {
-		return nil, transform.Usagef("\"*\" is no type here: name types, with commas between them, such as deploy,cm; " +
+		return nil, transform.Usagef("\"*\" is no type here: name types, with commas between them, such as " +
+			"deploy,cm; " +
 			"\"all\" is what \"kubectl get all\" shows; to delete a namespace with everything in it, name it: ns/NAME")
 	}
 	if err := c.check(a); err != nil {
@@ -92,7 +95,8 @@ func (c *Choice) check(a *transform.Args) error {
 	case a.Bool("all") && (set("selector") || set("where") || set("field-selector")):
 		return transform.Usagef("--all chooses all objects; it takes no --selector, --field-selector or --where")
 	case bare && !a.Bool("all") && !set("selector") && !set("field-selector") && !set("where"):
-		return transform.Usagef("TYPE alone chooses nothing: give names, --selector, --field-selector, --where, or --all")
+		return transform.Usagef("TYPE alone chooses nothing: give names, --selector, --field-selector, " +
+			"--where, or --all")
 	}
 	return nil
 }
@@ -110,7 +114,8 @@ func (c *Choice) types(all *inspect.Types) (out []asked, err error) {
 			}
 			i := slices.IndexFunc(out, func(a asked) bool { return a.Type == t })
 			if i < 0 {
-				i, out = len(out), append(out, asked{Type: t, found: map[string]bool{}, elsewhere: map[string][]string{}})
+				i, out = len(out), append(out, asked{Type: t, found: map[string]bool{},
+					elsewhere: map[string][]string{}})
 			}
 			out[i].names = append(out[i].names, word.Names...)
 		}
@@ -128,8 +133,8 @@ type asked struct {
 
 // ChoiceCodes are the codes of a choice.
 func ChoiceCodes() []*finding.Code {
-	return []*finding.Code{codeNotFound, codeNothingChosen, codeWhereFailed, finding.Undecodable, finding.Encrypted, finding.UnknownKey,
-		transform.CodeUnsupportedLayout}
+	return []*finding.Code{codeNotFound, codeNothingChosen, codeWhereFailed, finding.Undecodable, finding.Encrypted,
+		finding.UnknownKey, transform.CodeUnsupportedLayout}
 }
 
 var (
@@ -186,7 +191,9 @@ func (c *Choice) Candidates(ctx context.Context, v *transform.View, decode bool)
 }
 
 // ofType yields the objects of a type below a storage prefix.
-func (c *Choice) ofType(ctx context.Context, v *transform.View, t asked, prefix string, decode bool) iter.Seq2[Candidate, error] {
+func (c *Choice) ofType(
+	ctx context.Context, v *transform.View, t asked, prefix string, decode bool,
+) iter.Seq2[Candidate, error] {
 	in := inspect.Selection{}
 	if t.Namespaced {
 		in.Namespace = c.namespace
@@ -200,23 +207,24 @@ func (c *Choice) ofType(ctx context.Context, v *transform.View, t asked, prefix 
 	}
 	live := v.Live(ctx, keys.Kubernetes{Prefix: prefix}.Dir(t.Resource))
 	return stream.Of(func(yield func(Candidate) error) error {
-		return stream.Each(transform.Ahead(v, live, of, func(one *Candidate) { c.ask(ctx, one, decode) }), func(one *Candidate) error {
-			if _, err := one.ParseKey(); err != nil && t.names == nil && one.Layout() != nil {
-				v.Raise(string(one.Key), finding.UnknownKey.Because("%v", err))
-			}
-			if one.skip {
-				if name := one.Parsed.Name; one.Parsed.Resource == t.Resource && slices.Contains(t.names, name) {
-					t.elsewhere[name] = append(t.elsewhere[name], one.Parsed.Namespace)
+		return stream.Each(transform.Ahead(v, live, of, func(one *Candidate) { c.ask(ctx, one, decode) }),
+			func(one *Candidate) error {
+				if _, err := one.ParseKey(); err != nil && t.names == nil && one.Layout() != nil {
+					v.Raise(string(one.Key), finding.UnknownKey.Because("%v", err))
 				}
-				return nil
-			}
-			t.found[one.Parsed.Name] = true
-			if one.cannot != nil {
-				v.Raise(string(one.Key), one.cannot)
-				return nil
-			}
-			return yield(*one)
-		})
+				if one.skip {
+					if name := one.Parsed.Name; one.Parsed.Resource == t.Resource && slices.Contains(t.names, name) {
+						t.elsewhere[name] = append(t.elsewhere[name], one.Parsed.Namespace)
+					}
+					return nil
+				}
+				t.found[one.Parsed.Name] = true
+				if one.cannot != nil {
+					v.Raise(string(one.Key), one.cannot)
+					return nil
+				}
+				return yield(*one)
+			})
 	})
 }
 

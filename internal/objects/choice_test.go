@@ -53,7 +53,8 @@ const recorded = "../../testdata/kubectl/all.db.gz"
 // run returns what a command line chooses in a snapshot, and the codes of findings.
 func run(t testing.TB, n *names, in string) (*transform.Report, []string) {
 	t.Helper()
-	r, _ := transform.Run(context.Background(), transform.Options{In: in, Out: filepath.Join(t.TempDir(), "out.db"), DryRun: true}, n)
+	r, _ := transform.Run(context.Background(), transform.Options{In: in, Out: filepath.Join(t.TempDir(), "out.db"),
+		DryRun: true}, n)
 	require.Empty(t, r.Error)
 	var codes []string
 	for _, p := range r.Problems {
@@ -105,15 +106,17 @@ func TestChosen(t *testing.T) {
 		"jobs --all-namespaces --where=object.metadata.name=='j3'": "a/j3",
 		"cm --all-namespaces --where=has(object.data.k)":           "",
 		"ns --selector=kubernetes.io/metadata.name=a":              "a",
-		"ns --selector=kubernetes.io/metadata.name!=a":             "b2 default kube-node-lease kube-public kube-system",
-		"ns a --namespace=b":                                       "a",
+		"ns --selector=kubernetes.io/metadata.name!=a": "b2 default kube-node-lease kube-public " +
+			"kube-system",
+		"ns a --namespace=b": "a",
 	} {
 		c, err := choice(strings.Fields(line)...)
 		require.NoError(t, err)
 		for _, decode := range []bool{false, true} {
 			n := &names{Choice: c, decode: decode}
 			_, codes := run(t, n, recorded)
-			require.Equal(t, want == "", len(codes) == 1 && strings.HasPrefix(codes[0], "nothing-chosen "), "%s: %q", line, codes)
+			require.Equal(t, want == "", len(codes) == 1 && strings.HasPrefix(codes[0], "nothing-chosen "),
+				"%s: %q", line, codes)
 			require.Equal(t, want != "", len(codes) == 0, line)
 			require.Equal(t, want, strings.Join(n.got, " "), line)
 		}
@@ -124,7 +127,8 @@ func TestChosen(t *testing.T) {
 func odd(t testing.TB) string {
 	t.Helper()
 	object := func(kind, name, rest string) string {
-		return strconv.Quote(`{"apiVersion":"v1","kind":"` + kind + `","metadata":{"name":"` + name + `","namespace":"a"` + rest + `}`)
+		return strconv.Quote(`{"apiVersion":"v1","kind":"` + kind + `","metadata":{"name":"` + name +
+			`","namespace":"a"` + rest + `}`)
 	}
 	return etcdtest.Build(t, strings.Join([]string{
 		"put /registry/namespaces/a " + strconv.Quote(`{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"a"}}`),
@@ -151,12 +155,17 @@ func TestFindings(t *testing.T) {
 	}{
 		{"cm --namespace=a --all", "a/bad a/good a/other a/zealous", "", []string{unknown}},
 		{"cm --namespace=a --selector=x=y", "a/good", "a/other", []string{undecodable, encrypted, unknown}},
-		{"cm --namespace=a --field-selector=metadata.name=other", "a/other", "a/good", []string{undecodable, encrypted, unknown}},
+		{"cm --namespace=a --field-selector=metadata.name=other", "a/other", "a/good",
+			[]string{undecodable, encrypted, unknown}},
 		{"cm bad zealous --namespace=a", "a/bad a/zealous", "a/good a/other", nil},
-		{"cm good gone gone --namespace=a", "a/good", "a/bad a/other a/zealous", []string{`not-found /registry/configmaps/a/gone configmaps "gone" not found in namespace a`}},
-		{"cm/gone --all-namespaces", "", "a/bad a/good a/other a/zealous", []string{`not-found  configmaps "gone" not found in any namespace`}},
-		{"secrets --namespace=a --where=int(object.data.k)==1", "", "", []string{"where-failed /registry/secrets/a/s it is a Secret, of which no more is said"}},
-		{"cm --namespace=a --where=object.data.k=='v'", "a/good", "", []string{undecodable, encrypted, unknown, "where-failed /registry/configmaps/a/other no such key: data"}},
+		{"cm good gone gone --namespace=a", "a/good", "a/bad a/other a/zealous",
+			[]string{`not-found /registry/configmaps/a/gone configmaps "gone" not found in namespace a`}},
+		{"cm/gone --all-namespaces", "", "a/bad a/good a/other a/zealous",
+			[]string{`not-found  configmaps "gone" not found in any namespace`}},
+		{"secrets --namespace=a --where=int(object.data.k)==1", "", "",
+			[]string{"where-failed /registry/secrets/a/s it is a Secret, of which no more is said"}},
+		{"cm --namespace=a --where=object.data.k=='v'", "a/good", "",
+			[]string{undecodable, encrypted, unknown, "where-failed /registry/configmaps/a/other no such key: data"}},
 		{"secrets --namespace=a --where=object.kind", "", "", []string{"where-failed"}},
 		{"ns --where=object.metadata.name.matches('(a*)*b')", "", "a", []string{"nothing-chosen"}},
 	} {
@@ -194,7 +203,8 @@ func TestCost(t *testing.T) {
 func TestUnknownType(t *testing.T) {
 	c, err := choice("widgets", "--all")
 	require.NoError(t, err)
-	_, err = transform.Run(context.Background(), transform.Options{In: odd(t), Out: filepath.Join(t.TempDir(), "out.db")}, &names{Choice: c})
+	_, err = transform.Run(context.Background(), transform.Options{In: odd(t),
+		Out: filepath.Join(t.TempDir(), "out.db")}, &names{Choice: c})
 	require.ErrorIs(t, err, inspect.ErrUnknownType)
 }
 
@@ -212,12 +222,14 @@ func TestFields(t *testing.T) {
 // What a server leaves out when it writes is selected by its zero value.
 func TestValues(t *testing.T) {
 	for text, want := range map[string]bool{
-		"spec.unschedulable=false": true, "spec.unschedulable=true": false, "status.successful=3": true, "status.successful=0": false, "status.phase=Running": true,
+		"spec.unschedulable=false": true, "spec.unschedulable=true": false, "status.successful=3": true,
+		"status.successful=0": false, "status.phase=Running": true,
 		"status.phase!=Running": false, "spec.nodeName=": true, "spec.nodeName!=n1": true, "source=kubelet": true,
 	} {
 		selector, err := fields.ParseSelector(text)
 		require.NoError(t, err)
-		content := map[string]any{"status": map[string]any{"phase": "Running", "succeeded": int64(3)}, "source": map[string]any{"component": "kubelet"}}
+		content := map[string]any{"status": map[string]any{"phase": "Running", "succeeded": int64(3)},
+			"source": map[string]any{"component": "kubelet"}}
 		require.Equal(t, want, selector.Matches(FieldValues(selector, content)), text)
 	}
 }

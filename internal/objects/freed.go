@@ -144,7 +144,8 @@ func (f *Freed) Stranded(ctx context.Context) (uids []string, err error) {
 func (f *Freed) note(h holding, by held) {
 	old := f.seen[h]
 	f.seen[h] = held{
-		cmp.Or(by.how, old.how), cmp.Or(by.before, old.before), cmp.Or(by.scaled, old.scaled), cmp.Or(by.moved, old.moved),
+		cmp.Or(by.how, old.how), cmp.Or(by.before, old.before), cmp.Or(by.scaled, old.scaled),
+		cmp.Or(by.moved, old.moved),
 	}
 }
 
@@ -172,7 +173,8 @@ func (f *Freed) Report(ctx context.Context) error {
 		}
 	}
 	for _, h := range slices.SortedFunc(maps.Keys(f.seen), func(a, b holding) int {
-		return slices.Compare([]string{a.prefix, a.resource, a.namespace, a.name}, []string{b.prefix, b.resource, b.namespace, b.name})
+		return slices.Compare([]string{a.prefix, a.resource, a.namespace, a.name},
+			[]string{b.prefix, b.resource, b.namespace, b.name})
 	}) {
 		check := f.namespace
 		switch h.resource {
@@ -271,7 +273,8 @@ func (f *Freed) volume(ctx context.Context, storage machines.Storage, h holding)
 	case !unclaimed && ref != nil && ref.Namespace+"/"+ref.Name == claim &&
 		volume.Annotations["pv.kubernetes.io/provisioned-by"] != "" &&
 		volume.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete:
-		return CodeVolumeFreed.Because("it was made for claim %s, which names another volume now: the controller deletes it", claim), nil
+		return CodeVolumeFreed.Because("it was made for claim %s, which names another volume now: the "+
+			"controller deletes it", claim), nil
 	case !unclaimed:
 		return nil, nil
 	}

@@ -26,13 +26,14 @@ func EditOwners(ctx context.Context, v *transform.View, e *transform.Entry,
 	edit func(encoding.OwnerReference) (encoding.OwnerReference, bool), accept func() bool,
 ) error {
 	var changes [][2]encoding.OwnerReference
-	out, changed, err := encoding.EditOwnerReferences(e.Value, func(from encoding.OwnerReference) (encoding.OwnerReference, bool) {
-		to, changed := edit(from)
-		if changed {
-			changes = append(changes, [2]encoding.OwnerReference{from, to})
-		}
-		return to, changed
-	})
+	out, changed, err := encoding.EditOwnerReferences(e.Value,
+		func(from encoding.OwnerReference) (encoding.OwnerReference, bool) {
+			to, changed := edit(from)
+			if changed {
+				changes = append(changes, [2]encoding.OwnerReference{from, to})
+			}
+			return to, changed
+		})
 	if e.Undecryptable != nil {
 		err = e.Undecryptable
 	}
@@ -55,9 +56,13 @@ func EditOwners(ctx context.Context, v *transform.View, e *transform.Entry,
 // CountOf returns the count of an object's kind in a report.
 func CountOf(r *transform.Report, o *inspect.Object) *transform.KindCount {
 	apiVersion, _ := o.Content["apiVersion"].(string)
-	i := slices.IndexFunc(r.Kinds, func(k transform.KindCount) bool { return k.Kind == o.Type.Kind && k.From == apiVersion })
+	i := slices.IndexFunc(r.Kinds, func(k transform.KindCount) bool {
+		return k.Kind == o.Type.Kind &&
+			k.From == apiVersion
+	})
 	if i < 0 {
-		i, r.Kinds = len(r.Kinds), append(r.Kinds, transform.KindCount{Kind: o.Type.Kind, From: apiVersion, To: apiVersion})
+		i, r.Kinds = len(r.Kinds), append(r.Kinds, transform.KindCount{Kind: o.Type.Kind, From: apiVersion,
+			To: apiVersion})
 	}
 	return &r.Kinds[i]
 }

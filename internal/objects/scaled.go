@@ -69,7 +69,8 @@ type scaled struct {
 // scale keeps a changed object whose Pods may go because of that.
 func (f *Freed) scale(e *transform.Entry, key keys.Key, content map[string]any) {
 	switch key.Resource.String() {
-	case pods, replicaSets, "deployments.apps", "statefulsets.apps", "replicationcontrollers", "daemonsets.apps", "jobs.batch":
+	case pods, replicaSets, "deployments.apps", "statefulsets.apps", "replicationcontrollers",
+		"daemonsets.apps", "jobs.batch":
 	default:
 		return
 	}
@@ -179,6 +180,7 @@ func (f *Freed) followPod(s scaled, e *transform.Entry, pod *member) {
 		return
 	}
 	for _, t := range s.after.Spec.Templates {
-		f.note(holding{s.key.Prefix, claims, s.key.Namespace, t.Metadata.Name + "-" + pod.Name}, held{scaled: s.after.Name})
+		f.note(holding{s.key.Prefix, claims, s.key.Namespace, t.Metadata.Name + "-" + pod.Name},
+			held{scaled: s.after.Name})
 	}
 }

@@ -50,7 +50,8 @@ func (s Selector) Check(t *inspect.Type) error {
 	takes := SelectableFields(t, "")
 	for _, r := range s.Fields.Requirements() {
 		if !strings.HasPrefix(r.Field, "metadata.") && !slices.Contains(takes, r.Field) {
-			return fmt.Errorf("--field-selector: no field %q selects %s; it takes %s", r.Field, t.Name(), strings.Join(takes, ", "))
+			return fmt.Errorf("--field-selector: no field %q selects %s; it takes %s", r.Field, t.Name(),
+				strings.Join(takes, ", "))
 		}
 	}
 	return nil
@@ -65,13 +66,16 @@ func (s Selector) Fits(content map[string]any) bool {
 // builtinFields are the fields that select objects of built-in kinds beside metadata.name and
 // metadata.namespace, as kube-apiserver has them (pkg/apis/*/v1/conversion.go).
 func builtinFields() map[string]string {
-	const event = "involvedObject.kind involvedObject.namespace involvedObject.name involvedObject.uid involvedObject.apiVersion " +
+	const event = "involvedObject.kind involvedObject.namespace involvedObject.name involvedObject.uid " +
+		"involvedObject.apiVersion " +
 		"involvedObject.resourceVersion involvedObject.fieldPath reason reportingComponent source type"
 	return map[string]string{
-		"pods": "spec.nodeName spec.restartPolicy spec.schedulerName spec.serviceAccountName spec.hostNetwork status.phase status.podIP " +
+		"pods": "spec.nodeName spec.restartPolicy spec.schedulerName spec.serviceAccountName spec.hostNetwork " +
+			"status.phase status.podIP " +
 			"status.nominatedNodeName",
-		"events":                         event,
-		"events.events.k8s.io":           strings.NewReplacer("involvedObject", "regarding", "Component", "Controller", " source", "").Replace(event),
+		"events": event,
+		"events.events.k8s.io": strings.NewReplacer("involvedObject", "regarding", "Component", "Controller",
+			" source", "").Replace(event),
 		"nodes":                          "spec.unschedulable",
 		"namespaces":                     "status.phase",
 		"secrets":                        "type",
@@ -93,7 +97,8 @@ func SelectableFields(t *inspect.Type, version string) []string {
 	}
 	for _, v := range t.CRD.Object().Spec.Versions {
 		for _, f := range v.SelectableFields {
-			if name := strings.TrimPrefix(f.JSONPath, "."); (version == "" || v.Name == version) && !slices.Contains(out, name) {
+			if name := strings.TrimPrefix(f.JSONPath, "."); (version == "" || v.Name == version) &&
+				!slices.Contains(out, name) {
 				out = append(out, name)
 			}
 		}
@@ -218,7 +223,8 @@ func (c *Condition) Chooses(ctx context.Context, o *inspect.Object) (bool, *find
 	switch {
 	case err == nil:
 		return chosen, nil
-	case o.Type.Resource == (schema.GroupResource{Resource: string(corev1.ResourceSecrets)}): // an error may quote a value
+	case o.Type.Resource == (schema.GroupResource{Resource: string(
+		corev1.ResourceSecrets)}): // an error may quote a value
 		return false, codeWhereFailed.Because("it is a Secret, of which no more is said")
 	}
 	return false, codeWhereFailed.Because("%v", err)

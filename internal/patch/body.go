@@ -85,7 +85,8 @@ func readBody(kind string, text []byte) (*body, error) {
 // stays as it is.
 func (b *body) apply(content map[string]any, like any) (map[string]any, error) {
 	if b.kind == typeStrategic {
-		patched, err := strategicpatch.StrategicMergeMapPatch(runtime.DeepCopyJSON(content), runtime.DeepCopyJSON(b.merge), like)
+		patched, err := strategicpatch.StrategicMergeMapPatch(runtime.DeepCopyJSON(content),
+			runtime.DeepCopyJSON(b.merge), like)
 		if err != nil {
 			return nil, withoutValues(err)
 		}

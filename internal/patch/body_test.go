@@ -15,7 +15,8 @@ func pod() map[string]any {
 		"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"name": "p", "finalizers": []any{"a/b", "c/d"}},
 		"spec": map[string]any{
 			"containers": []any{
-				map[string]any{"name": "c", "image": "i:1", "ports": []any{map[string]any{"containerPort": int64(80), "protocol": "TCP"}}},
+				map[string]any{"name": "c", "image": "i:1",
+					"ports": []any{map[string]any{"containerPort": int64(80), "protocol": "TCP"}}},
 				map[string]any{"name": "d", "env": []any{map[string]any{"name": "e", "value": "hidden"}}},
 			},
 			"tolerations": []any{map[string]any{"key": "k"}}, "priority": int64(9007199254740993),
@@ -26,11 +27,13 @@ func pod() map[string]any {
 // FuzzApply: no patch ends in a panic, changes the object it is applied to, or tells its values.
 func FuzzApply(f *testing.F) {
 	for _, text := range []string{
-		`[{"op": "copy", "from": "/spec/containers", "path": "/spec/containers/-"}]`, `[{"op": "move", "from": "/spec", "path": "/spec/a"}]`,
+		`[{"op": "copy", "from": "/spec/containers", "path": "/spec/containers/-"}]`,
+		`[{"op": "move", "from": "/spec", "path": "/spec/a"}]`,
 		`[{"op": "replace", "path": "", "value": null}]`, `[{"op": "add", "path": "/spec/containers/-1", "value": 1}]`,
 		`[{"op": "test", "path": "/spec/containers/1/env/0/value", "value": "x"}]`,
 		`{"spec": {"containers": [{"name": "c", "$patch": "delete"}], "$setElementOrder/containers": [{"name": "d"}]}}`,
-		`{"metadata": {"$deleteFromPrimitiveList/finalizers": ["a/b"]}}`, `{"$patch": "replace"}`, `{"spec": {"$retainKeys": ["priority"]}}`,
+		`{"metadata": {"$deleteFromPrimitiveList/finalizers": ["a/b"]}}`, `{"$patch": "replace"}`,
+		`{"spec": {"$retainKeys": ["priority"]}}`,
 		`{"spec": {"containers": [{"image": "x"}]}}`, `{"spec": null}`, `{"spec": {"containers": {"name": 1}}}`,
 	} {
 		f.Add(text)

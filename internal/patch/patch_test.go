@@ -23,7 +23,8 @@ func run(t *testing.T, command, body string) (*transform.Report, *inspect.Object
 	to, err := patch.Spec.New(t.Context(), a)
 	require.NoError(t, err)
 	out := filepath.Join(t.TempDir(), "after.db")
-	report, err := transform.Run(t.Context(), transform.Options{Command: "patch", In: "../../testdata/" + words[0], Out: out}, to)
+	report, err := transform.Run(t.Context(), transform.Options{Command: "patch", In: "../../testdata/" + words[0],
+		Out: out}, to)
 	if err != nil {
 		require.ErrorIs(t, err, transform.ErrRefused)
 		return report, nil
@@ -36,7 +37,8 @@ func run(t *testing.T, command, body string) (*transform.Report, *inspect.Object
 	require.NoError(t, err)
 	found, err := types.Resolve(a.Rest[0])
 	require.NoError(t, err)
-	for o, err := range r.Objects(t.Context(), found[0], inspect.Selection{Namespace: a.String("namespace"), Names: a.Rest[1:]}) {
+	for o, err := range r.Objects(t.Context(), found[0], inspect.Selection{Namespace: a.String("namespace"),
+		Names: a.Rest[1:]}) {
 		require.NoError(t, err)
 		o.AsServed()
 		return report, o
@@ -52,22 +54,35 @@ func TestPatch(t *testing.T) {
 		want          any
 	}{
 		"strategic merges lists": {
-			"kubectl/all.db.gz deploy d --namespace=a", "spec: {template: {spec: {containers: [{name: more, image: x:1}]}}}",
+			"kubectl/all.db.gz deploy d --namespace=a",
+			"spec: {template: {spec: {containers: [{name: more, image: x:1}]}}}",
 			"spec.template.spec.containers.0.name", "more",
 		},
 		"merge replaces lists": {
-			"kubectl/all.db.gz deploy d --namespace=a --type=merge", `{"spec": {"template": {"spec": {"containers": [{"name": "one", "image": "x:1"}]}}}}`,
+			"kubectl/all.db.gz deploy d --namespace=a --type=merge",
+			`{"spec": {"template": {"spec": {"containers": [{"name": "one", "image": "x:1"}]}}}}`,
 			"spec.template.spec.containers.0.image", "x:1",
 		},
-		"json":              {"kubectl/all.db.gz deploy d --namespace=a --type=json", `[{"op": "add", "path": "/spec/replicas", "value": 5}]`, "spec.replicas", int64(5)},
-		"immutable":         {"kubectl/all.db.gz deploy d --namespace=a --type=merge", `{"spec": {"selector": {"matchLabels": {"app": "z"}}}}`, "spec.selector.matchLabels.app", "z"},
-		"volume":            {"kubectl/all.db.gz pv pv1", `{"spec": {"nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [{"key": "zone", "operator": "In", "values": ["a"]}]}]}}}}`, "spec.nodeAffinity.required.nodeSelectorTerms.0.matchExpressions.0.key", "zone"},
-		"status":            {"kubectl/all.db.gz pv pv1", `{"status": {"phase": "Available"}}`, "status.phase", "Available"},
-		"custom":            {"storage/before.db.gz widgets.demo.example.com untouched --type=merge --all-namespaces=true", `{"spec": {"size": 9}}`, "spec.size", int64(9)},
-		"definition at v1":  {"storage/before.db.gz crd widgets.demo.example.com", `{"spec": {"names": {"shortNames": ["wdg"]}}}`, "spec.names.shortNames.0", "wdg"},
-		"APIService":        {"kubectl/all.db.gz apiservice v1.apps", `{"spec": {"versionPriority": 3}}`, "spec.versionPriority", int64(3)},
-		"stringData":        {"kubectl/all.db.gz secrets s --namespace=a", `{"stringData": {"more": "x"}}`, "data.more", "eA=="},
-		"metadata of a CRD": {"storage/before.db.gz crd widgets.demo.example.com", `{"metadata": {"labels": {"c": "d"}}}`, "metadata.labels.c", "d"},
+		"json": {"kubectl/all.db.gz deploy d --namespace=a --type=json",
+			`[{"op": "add", "path": "/spec/replicas", "value": 5}]`, "spec.replicas", int64(5)},
+		"immutable": {"kubectl/all.db.gz deploy d --namespace=a --type=merge",
+			`{"spec": {"selector": {"matchLabels": {"app": "z"}}}}`, "spec.selector.matchLabels.app", "z"},
+		"volume": {"kubectl/all.db.gz pv pv1",
+			`{"spec": {"nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [{"key": "zone", ` +
+				`"operator": "In", "values": ["a"]}]}]}}}}`,
+			"spec.nodeAffinity.required.nodeSelectorTerms.0.matchExpressions.0.key", "zone"},
+		"status": {"kubectl/all.db.gz pv pv1", `{"status": {"phase": "Available"}}`,
+			"status.phase", "Available"},
+		"custom": {"storage/before.db.gz widgets.demo.example.com untouched --type=merge " +
+			"--all-namespaces=true", `{"spec": {"size": 9}}`, "spec.size", int64(9)},
+		"definition at v1": {"storage/before.db.gz crd widgets.demo.example.com",
+			`{"spec": {"names": {"shortNames": ["wdg"]}}}`, "spec.names.shortNames.0", "wdg"},
+		"APIService": {"kubectl/all.db.gz apiservice v1.apps", `{"spec": {"versionPriority": 3}}`,
+			"spec.versionPriority", int64(3)},
+		"stringData": {"kubectl/all.db.gz secrets s --namespace=a", `{"stringData": {"more": "x"}}`,
+			"data.more", "eA=="},
+		"metadata of a CRD": {"storage/before.db.gz crd widgets.demo.example.com",
+			`{"metadata": {"labels": {"c": "d"}}}`, "metadata.labels.c", "d"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			report, o := run(t, test.command, test.body)
@@ -86,18 +101,28 @@ func TestServiceTypes(t *testing.T) {
 		gone, is      string // fields of the spec
 		deleted       int
 	}{
-		"balancer to cluster IP": {"lb", `{"type": "ClusterIP"}`, "allocateLoadBalancerNodePorts externalTrafficPolicy healthCheckNodePort ports.0.nodePort", "clusterIP clusterIPs ipFamilies", 0},
-		"balancer to node port":  {"lb", `{"type": "NodePort"}`, "allocateLoadBalancerNodePorts healthCheckNodePort", "ports.0.nodePort externalTrafficPolicy", 0},
-		"balancer of any node":   {"lb", `{"externalTrafficPolicy": "Cluster"}`, "healthCheckNodePort", "allocateLoadBalancerNodePorts ports.0.nodePort", 0},
-		"node port to cluster":   {"web", `{"type": "ClusterIP"}`, "externalTrafficPolicy ports.0.nodePort ports.1.nodePort ports.2.nodePort", "clusterIP", 0},
-		"with an external IP":    {"web", `{"type": "ClusterIP", "externalIPs": ["192.0.2.1"]}`, "ports.0.nodePort", "externalTrafficPolicy", 0},
-		"to an external name":    {"web", `{"type": "ExternalName", "externalName": "a.b"}`, "clusterIP clusterIPs ipFamilies ipFamilyPolicy internalTrafficPolicy externalTrafficPolicy ports.1.nodePort", "externalName", 1},
-		"ports without numbers":  {"web", `{"ports": [{"name": "https", "port": 444}]}`, "", "ports.0.nodePort", 0},
-		"no cluster IP":          {"web", `{"clusterIP": null, "clusterIPs": null, "publishNotReadyAddresses": true}`, "", "clusterIP clusterIPs", 0},
-		"another cluster IP":     {"web", `{"clusterIP": "fd00::7"}`, "", "clusterIPs", 1},
+		"balancer to cluster IP": {"lb", `{"type": "ClusterIP"}`,
+			"allocateLoadBalancerNodePorts externalTrafficPolicy healthCheckNodePort ports.0.nodePort",
+			"clusterIP clusterIPs ipFamilies", 0},
+		"balancer to node port": {"lb", `{"type": "NodePort"}`, "allocateLoadBalancerNodePorts healthCheckNodePort",
+			"ports.0.nodePort externalTrafficPolicy", 0},
+		"balancer of any node": {"lb", `{"externalTrafficPolicy": "Cluster"}`, "healthCheckNodePort",
+			"allocateLoadBalancerNodePorts ports.0.nodePort", 0},
+		"node port to cluster": {"web", `{"type": "ClusterIP"}`,
+			"externalTrafficPolicy ports.0.nodePort ports.1.nodePort ports.2.nodePort", "clusterIP", 0},
+		"with an external IP": {"web", `{"type": "ClusterIP", "externalIPs": ["192.0.2.1"]}`, "ports.0.nodePort",
+			"externalTrafficPolicy", 0},
+		"to an external name": {"web", `{"type": "ExternalName", "externalName": "a.b"}`,
+			"clusterIP clusterIPs ipFamilies ipFamilyPolicy internalTrafficPolicy externalTrafficPolicy " +
+				"ports.1.nodePort", "externalName", 1},
+		"ports without numbers": {"web", `{"ports": [{"name": "https", "port": 444}]}`, "", "ports.0.nodePort", 0},
+		"no cluster IP": {"web", `{"clusterIP": null, "clusterIPs": null, "publishNotReadyAddresses": true}`,
+			"", "clusterIP clusterIPs", 0},
+		"another cluster IP": {"web", `{"clusterIP": "fd00::7"}`, "", "clusterIPs", 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			report, o := run(t, "reports/base.db.gz svc "+test.service+" --namespace=shop --type=merge", `{"spec": `+test.body+`}`)
+			report, o := run(t, "reports/base.db.gz svc "+test.service+" --namespace=shop --type=merge",
+				`{"spec": `+test.body+`}`)
 			require.NotNil(t, o, "%v", report.Problems)
 			require.Equal(t, transform.Changes{Updated: 1, Deleted: test.deleted}, report.Changes)
 			for _, field := range strings.Fields(test.gone) {
@@ -131,7 +156,8 @@ func TestGeneration(t *testing.T) {
 		{"podtemplate tmpl --namespace=shop", `{"template": {"spec": {"hostname": "x"}}}`, int64(2)},
 		{"networkpolicy deny --namespace=shop", `{"spec": {"egress": []}}`, int64(2)},
 		{"networkpolicy deny --namespace=shop", `{"spec": {"podSelector": {"matchExpressions": []}}}`, int64(2)},
-		{"networkpolicy deny --namespace=shop", `{"spec": {"policyTypes": ["Ingress", "Egress"], "egress": null}}`, int64(1)},
+		{"networkpolicy deny --namespace=shop", `{"spec": {"policyTypes": ["Ingress", "Egress"], "egress": null}}`,
+			int64(1)},
 		{"deploy web --namespace=shop", `{"spec": {"template": {"spec": {"tolerations": []}}}}`, int64(2)},
 		{"hpa web --namespace=shop", `{"spec": {"maxReplicas": 9}}`, nil},
 		{"widgets.example.com w2 --namespace=shop", `{"spec": {"ports": [{"name": "a", "port": 1}]}}`, int64(2)},
@@ -147,7 +173,8 @@ func TestGenerationOfWebhooks(t *testing.T) {
 	for _, object := range []string{"validatingwebhookconfiguration guard", "mutatingwebhookconfiguration inject"} {
 		for path, want := range map[string]any{"matchConditions": int64(2), "objectSelector": int64(1)} {
 			value := map[string]string{"matchConditions": "[]", "objectSelector": "null"}[path]
-			_, o := run(t, "reports/base.db.gz "+object+" --type=json", `[{"op": "add", "path": "/webhooks/0/`+path+`", "value": `+value+`}]`)
+			_, o := run(t, "reports/base.db.gz "+object+" --type=json",
+				`[{"op": "add", "path": "/webhooks/0/`+path+`", "value": `+value+`}]`)
 			require.NotNil(t, o)
 			require.Equal(t, want, at(o.Content, "metadata.generation"), "%s %s", object, path)
 		}
@@ -157,7 +184,8 @@ func TestGenerationOfWebhooks(t *testing.T) {
 // TestClaimTemplates: the claims of a StatefulSet have apiVersion and kind, as a server shows them.
 func TestClaimTemplates(t *testing.T) {
 	_, o := run(t, "reports/base.db.gz sts db --namespace=shop --type=json",
-		`[{"op": "test", "path": "/spec/volumeClaimTemplates/0/kind", "value": "PersistentVolumeClaim"}, {"op": "add", "path": "/spec/replicas", "value": 4}]`)
+		`[{"op": "test", "path": "/spec/volumeClaimTemplates/0/kind", "value": "PersistentVolumeClaim"}, {"op": `+
+			`"add", "path": "/spec/replicas", "value": 4}]`)
 	require.NotNil(t, o)
 	require.Equal(t, "v1", at(o.Content, "spec.volumeClaimTemplates.0.apiVersion"))
 }
@@ -168,10 +196,12 @@ func TestFollowing(t *testing.T) {
 	require.Equal(t, []any{map[string]any{"name": "s"}}, at(o.Content, "secrets"))
 	_, o = run(t, "reports/base.db.gz secret tls-web --namespace=shop", `{"type": null, "stringData": {"a": "b"}}`)
 	require.Equal(t, "kubernetes.io/tls", at(o.Content, "type"))
-	_, o = run(t, "reports/base.db.gz pvc data-db-0 --namespace=shop", `{"spec": {"dataSource": {"kind": "PersistentVolumeClaim", "name": "p"}}}`)
+	_, o = run(t, "reports/base.db.gz pvc data-db-0 --namespace=shop",
+		`{"spec": {"dataSource": {"kind": "PersistentVolumeClaim", "name": "p"}}}`)
 	require.Equal(t, "p", at(o.Content, "spec.dataSourceRef.name"))
 	report, _ := run(t, "reports/base.db.gz svc manual --namespace=billing", `{"spec": {"type": "NodePort"}}`)
-	require.Contains(t, strings.Join(report.Steps, " "), "kubectl -n billing get service manual -o json | kubectl replace")
+	require.Contains(t, strings.Join(report.Steps, " "),
+		"kubectl -n billing get service manual -o json | kubectl replace")
 	report, _ = run(t, "reports/base.db.gz svc web --namespace=shop", `{"spec": {"type": "LoadBalancer"}}`)
 	require.NotContains(t, strings.Join(report.Steps, " "), "kubectl replace")
 }
@@ -192,44 +222,83 @@ func at(value any, path string) any {
 }
 
 func TestDefinitionIsStoredAsBefore(t *testing.T) {
-	_, o := run(t, "storage/before.db.gz crd widgets.demo.example.com --type=merge", `{"metadata": {"annotations": {"a": "b"}}}`)
+	_, o := run(t, "storage/before.db.gz crd widgets.demo.example.com --type=merge",
+		`{"metadata": {"annotations": {"a": "b"}}}`)
 	require.Contains(t, string(o.Value), `"apiVersion":"apiextensions.k8s.io/v1beta1"`)
-	require.True(t, strings.HasPrefix(string(o.Value), `{"kind":"CustomResourceDefinition","apiVersion"`), "the order of a server")
+	require.True(t, strings.HasPrefix(string(o.Value), `{"kind":"CustomResourceDefinition","apiVersion"`),
+		"the order of a server")
 }
 
 func TestRefused(t *testing.T) {
 	for name, test := range map[string]struct{ command, body, code, reason string }{
-		"name":             {"kubectl/all.db.gz pv pv1", `{"metadata": {"name": "x"}}`, "patch-identity", `metadata.name is "pv1", and would be "x"`},
-		"namespace":        {"kubectl/all.db.gz deploy d --namespace=a --type=json", `[{"op": "remove", "path": "/metadata/namespace"}]`, "patch-identity", "metadata.namespace"},
-		"uid":              {"kubectl/all.db.gz pv pv1 --type=merge", `{"metadata": {"uid": null}}`, "patch-identity", `", and would be removed`},
-		"kind":             {"kubectl/all.db.gz pv pv1 --type=merge", `{"kind": "Node"}`, "patch-identity", `kind is "PersistentVolume", and would be "Node"`},
-		"no kind":          {"kubectl/all.db.gz pv pv1 --type=merge", `{"kind": 7}`, "patch-identity", "would be 7"},
-		"cluster IP":       {"reports/s1-services.db.gz svc lb --namespace=lab", `{"spec": {"clusterIP": "10.96.0.10"}}`, "address-in-use", "cluster IP 10.96.0.10 is that of /registry/services/specs/lab/web, /registry/services/specs/lab/twin too"},
-		"node port":        {"reports/base.db.gz svc manual --namespace=billing", `{"spec": {"type": "NodePort", "ports": [{"port": 9000, "nodePort": 30443}]}}`, "address-in-use", "node port 30443"},
-		"health port":      {"reports/base.db.gz svc lb --namespace=shop", `{"spec": {"healthCheckNodePort": 30443}}`, "address-in-use", "node port 30443"},
-		"no cluster IP":    {"reports/base.db.gz svc ext --namespace=shop", `{"spec": {"type": "ClusterIP", "externalName": null, "ports": [{"port": 80}]}}`, "cluster-ip-missing", "ClusterIP"},
-		"source ranges":    {"reports/base.db.gz svc lb --namespace=shop --type=merge", `{"spec": {"type": "ClusterIP", "loadBalancerSourceRanges": ["192.0.2.0/24"]}}`, "invalid-object", "spec.loadBalancerSourceRanges (of type LoadBalancer only)"},
-		"their annotation": {"reports/base.db.gz svc lb --namespace=shop --type=merge", `{"metadata": {"annotations": {"service.beta.kubernetes.io/load-balancer-source-ranges": ""}}, "spec": {"type": "NodePort"}}`, "invalid-object", "metadata.annotations[service.beta.kubernetes.io/load-balancer-source-ranges]"},
-		"wanted node port": {"reports/base.db.gz svc web --namespace=shop", `{"spec": {"type": "ClusterIP", "ports": [{"name": "http", "port": 80, "nodePort": 30999}]}}`, "invalid-object", "spec.ports[0].nodePort (not of type ClusterIP)"},
-		"balancer class":   {"reports/base.db.gz svc web --namespace=shop", `{"spec": {"loadBalancerClass": "a/b"}}`, "invalid-object", "spec.loadBalancerClass"},
-		"no health port":   {"reports/base.db.gz svc web --namespace=shop", `{"spec": {"type": "LoadBalancer", "externalTrafficPolicy": "Local"}}`, "invalid-object", "spec.healthCheckNodePort (required"},
-		"headless port":    {"reports/base.db.gz svc db --namespace=shop", `{"spec": {"type": "NodePort"}}`, "invalid-object", "spec.clusterIPs"},
-		"no name":          {"reports/base.db.gz svc web --namespace=shop", `{"spec": {"type": "ExternalName"}}`, "invalid-object", "spec.externalName"},
-		"two first IPs":    {"reports/base.db.gz svc web --namespace=shop --type=merge", `{"spec": {"clusterIPs": ["10.0.0.98"]}}`, "invalid-object", "spec.clusterIPs"},
-		"resourceVersion":  {"kubectl/all.db.gz pv pv1 --type=merge", `{"metadata": {"resourceVersion": "1"}}`, "patch-identity", "resourceVersion"},
-		"strategic custom": {"storage/before.db.gz widgets.demo.example.com untouched --all-namespaces=true", `{"spec": {"size": 9}}`, "strategic-custom-resource", "--type merge"},
-		"missing path":     {"kubectl/all.db.gz pv pv1 --type=json", `[{"op": "remove", "path": "/spec/none"}]`, "patch-failed", "/spec/none"},
-		"test":             {"kubectl/all.db.gz pv pv1 --type=json", `[{"op": "test", "path": "/spec/storageClassName", "value": "x"}]`, "patch-failed", "test failed"},
-		"merge key":        {"kubectl/all.db.gz deploy d --namespace=a", "spec: {template: {spec: {containers: [{image: secret}]}}}", "patch-failed", `no "name"`},
-		"type of a field":  {"kubectl/all.db.gz deploy d --namespace=a --type=merge", `{"spec": {"replicas": "many"}}`, "invalid-object", ""},
-		"unknown field":    {"kubectl/all.db.gz deploy d --namespace=a --type=merge", `{"spec": {"replica": 1}}`, "invalid-object", "replica"},
-		"schema":           {"storage/before.db.gz widgets.demo.example.com untouched --all-namespaces=true --type=merge", `{"spec": {"size": "big"}}`, "invalid-object", "spec.size"},
-		"definition":       {"storage/before.db.gz crd widgets.demo.example.com", `{"spec": {"scope": "Cluster"}}`, "invalid-object", "spec.scope"},
-		"many errors":      {"reports/errors.db.gz gizmo g --namespace=default --type=merge", `{"spec": {"l": [` + strings.Repeat("1,", 100_000) + `1]}}`, "invalid-object", "more than 1000 of its fields are not as the schema says, one is spec.l[0]"},
-		"unique items":     {"reports/uniq-10k.db.gz gizmo g --namespace=default --type=merge", `{"spec": {"l": [1]}}`, "invalid-object", "cannot be checked against its schema: its schema has uniqueItems"},
-		"no such object":   {"kubectl/all.db.gz pv none", `{"spec": {}}`, "not-found", ""},
-		"copies": {"kubectl/all.db.gz pv pv1 --type=json", "[" + strings.Repeat(`{"op": "copy", "from": "", "path": "/spec/a"}, `, 40) +
-			`{"op": "remove", "path": "/spec/a"}]`, "patch-failed", "copy"},
+		"name": {"kubectl/all.db.gz pv pv1", `{"metadata": {"name": "x"}}`, "patch-identity",
+			`metadata.name is "pv1", and would be "x"`},
+		"namespace": {"kubectl/all.db.gz deploy d --namespace=a --type=json",
+			`[{"op": "remove", "path": "/metadata/namespace"}]`, "patch-identity", "metadata.namespace"},
+		"uid": {"kubectl/all.db.gz pv pv1 --type=merge", `{"metadata": {"uid": null}}`, "patch-identity",
+			`", and would be removed`},
+		"kind": {"kubectl/all.db.gz pv pv1 --type=merge", `{"kind": "Node"}`, "patch-identity",
+			`kind is "PersistentVolume", and would be "Node"`},
+		"no kind": {"kubectl/all.db.gz pv pv1 --type=merge", `{"kind": 7}`, "patch-identity", "would be 7"},
+		"cluster IP": {"reports/s1-services.db.gz svc lb --namespace=lab",
+			`{"spec": {"clusterIP": "10.96.0.10"}}`, "address-in-use",
+			"cluster IP 10.96.0.10 is that of /registry/services/specs/lab/web, /registry/services/specs/lab/twin too"},
+		"node port": {"reports/base.db.gz svc manual --namespace=billing",
+			`{"spec": {"type": "NodePort", "ports": [{"port": 9000, "nodePort": 30443}]}}`, "address-in-use",
+			"node port 30443"},
+		"health port": {"reports/base.db.gz svc lb --namespace=shop", `{"spec": {"healthCheckNodePort": 30443}}`,
+			"address-in-use", "node port 30443"},
+		"no cluster IP": {"reports/base.db.gz svc ext --namespace=shop",
+			`{"spec": {"type": "ClusterIP", "externalName": null, "ports": [{"port": 80}]}}`,
+			"cluster-ip-missing", "ClusterIP"},
+		"source ranges": {"reports/base.db.gz svc lb --namespace=shop --type=merge",
+			`{"spec": {"type": "ClusterIP", "loadBalancerSourceRanges": ["192.0.2.0/24"]}}`, "invalid-object",
+			"spec.loadBalancerSourceRanges (of type LoadBalancer only)"},
+		"their annotation": {"reports/base.db.gz svc lb --namespace=shop --type=merge",
+			`{"metadata": {"annotations": {"service.beta.kubernetes.io/load-balancer-source-ranges": ""}}, "spec": ` +
+				`{"type": "NodePort"}}`, "invalid-object",
+			"metadata.annotations[service.beta.kubernetes.io/load-balancer-source-ranges]"},
+		"wanted node port": {"reports/base.db.gz svc web --namespace=shop",
+			`{"spec": {"type": "ClusterIP", "ports": [{"name": "http", "port": 80, "nodePort": 30999}]}}`,
+			"invalid-object", "spec.ports[0].nodePort (not of type ClusterIP)"},
+		"balancer class": {"reports/base.db.gz svc web --namespace=shop", `{"spec": {"loadBalancerClass": "a/b"}}`,
+			"invalid-object", "spec.loadBalancerClass"},
+		"no health port": {"reports/base.db.gz svc web --namespace=shop",
+			`{"spec": {"type": "LoadBalancer", "externalTrafficPolicy": "Local"}}`, "invalid-object",
+			"spec.healthCheckNodePort (required"},
+		"headless port": {"reports/base.db.gz svc db --namespace=shop", `{"spec": {"type": "NodePort"}}`,
+			"invalid-object", "spec.clusterIPs"},
+		"no name": {"reports/base.db.gz svc web --namespace=shop", `{"spec": {"type": "ExternalName"}}`,
+			"invalid-object", "spec.externalName"},
+		"two first IPs": {"reports/base.db.gz svc web --namespace=shop --type=merge",
+			`{"spec": {"clusterIPs": ["10.0.0.98"]}}`, "invalid-object", "spec.clusterIPs"},
+		"resourceVersion": {"kubectl/all.db.gz pv pv1 --type=merge", `{"metadata": {"resourceVersion": "1"}}`,
+			"patch-identity", "resourceVersion"},
+		"strategic custom": {"storage/before.db.gz widgets.demo.example.com untouched --all-namespaces=true",
+			`{"spec": {"size": 9}}`, "strategic-custom-resource", "--type merge"},
+		"missing path": {"kubectl/all.db.gz pv pv1 --type=json", `[{"op": "remove", "path": "/spec/none"}]`,
+			"patch-failed", "/spec/none"},
+		"test": {"kubectl/all.db.gz pv pv1 --type=json",
+			`[{"op": "test", "path": "/spec/storageClassName", "value": "x"}]`, "patch-failed", "test failed"},
+		"merge key": {"kubectl/all.db.gz deploy d --namespace=a",
+			"spec: {template: {spec: {containers: [{image: secret}]}}}", "patch-failed", `no "name"`},
+		"type of a field": {"kubectl/all.db.gz deploy d --namespace=a --type=merge", `{"spec": {"replicas": "many"}}`,
+			"invalid-object", ""},
+		"unknown field": {"kubectl/all.db.gz deploy d --namespace=a --type=merge", `{"spec": {"replica": 1}}`,
+			"invalid-object", "replica"},
+		"schema": {"storage/before.db.gz widgets.demo.example.com untouched --all-namespaces=true " +
+			"--type=merge", `{"spec": {"size": "big"}}`, "invalid-object", "spec.size"},
+		"definition": {"storage/before.db.gz crd widgets.demo.example.com", `{"spec": {"scope": "Cluster"}}`,
+			"invalid-object", "spec.scope"},
+		"many errors": {"reports/errors.db.gz gizmo g --namespace=default --type=merge",
+			`{"spec": {"l": [` + strings.Repeat("1,", 100_000) + `1]}}`, "invalid-object",
+			"more than 1000 of its fields are not as the schema says, one is spec.l[0]"},
+		"unique items": {"reports/uniq-10k.db.gz gizmo g --namespace=default --type=merge", `{"spec": {"l": [1]}}`,
+			"invalid-object", "cannot be checked against its schema: its schema has uniqueItems"},
+		"no such object": {"kubectl/all.db.gz pv none", `{"spec": {}}`, "not-found", ""},
+		"copies": {"kubectl/all.db.gz pv pv1 --type=json",
+			"[" + strings.Repeat(`{"op": "copy", "from": "", "path": "/spec/a"}, `, 40) +
+				`{"op": "remove", "path": "/spec/a"}]`, "patch-failed", "copy"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			report, _ := run(t, test.command, test.body)
@@ -249,7 +318,8 @@ func TestRefused(t *testing.T) {
 // Servers ignore errors of fields that stay, however many.
 func TestLabelsOfUncheckedObjects(t *testing.T) {
 	for _, file := range []string{"errors", "uniq-10k"} {
-		report, o := run(t, "reports/"+file+".db.gz gizmo g --namespace=default --type=merge", `{"metadata": {"labels": {"a": "b"}}}`)
+		report, o := run(t, "reports/"+file+".db.gz gizmo g --namespace=default --type=merge",
+			`{"metadata": {"labels": {"a": "b"}}}`)
 		require.Equal(t, transform.Written, report.Outcome, report.Problems)
 		require.Equal(t, "b", at(o.Content, "metadata.labels.a"))
 	}
@@ -264,8 +334,10 @@ func TestUnchanged(t *testing.T) {
 
 func TestUsage(t *testing.T) {
 	for _, test := range [][2]string{
-		{"merge", "- a"}, {"merge", "null"}, {"strategic", "[]"}, {"json", "{}"}, {"json", `[{"op": "remove", "pth": "/a"}]`}, {"merge", "a: ["},
-		{"merge", "{a: 1, a: 2}"}, {"json", "[" + strings.Repeat(`{"op": "test", "path": ""},`, 10000) + `{"op": "test", "path": ""}]`},
+		{"merge", "- a"}, {"merge", "null"}, {"strategic", "[]"}, {"json", "{}"},
+		{"json", `[{"op": "remove", "pth": "/a"}]`}, {"merge", "a: ["},
+		{"merge", "{a: 1, a: 2}"}, {"json", "[" + strings.Repeat(`{"op": "test", "path": ""},`, 10000) +
+			`{"op": "test", "path": ""}]`},
 	} {
 		_, err := patch.Spec.New(t.Context(), args.Of("pv", "a", "--type="+test[0], "--patch="+test[1]))
 		require.ErrorAs(t, err, new(*transform.UsageError), "%.60s", test[1])

@@ -120,7 +120,8 @@ func (p *patch) patched(ctx context.Context, o *inspect.Object) (map[string]any,
 // identity says which part of what an object is differs, "" for none.
 func identity(before, after map[string]any) string {
 	for _, path := range [][]string{
-		{"apiVersion"}, {"kind"}, {"metadata", "name"}, {"metadata", "namespace"}, {"metadata", "uid"}, {"metadata", "resourceVersion"},
+		{"apiVersion"}, {"kind"}, {"metadata", "name"}, {"metadata", "namespace"}, {"metadata", "uid"},
+		{"metadata", "resourceVersion"},
 	} {
 		was, is := at(before, path), at(after, path)
 		switch {
@@ -182,7 +183,8 @@ func (p *patch) moveAddresses(ctx context.Context, v *transform.View, o *inspect
 			p.prefixes = append(p.prefixes, o.Parsed.Prefix)
 		}
 	}
-	if is := at(after, []string{"spec", "type"}); is != "ExternalName" && is != at(o.Content, []string{"spec", "type"}) &&
+	if is := at(after, []string{"spec", "type"}); is != "ExternalName" &&
+		is != at(o.Content, []string{"spec", "type"}) &&
 		at(after, []string{"spec", "clusterIP"}) == nil {
 		v.Raise(string(o.Key), codeNoAddress.Because("its type is %v", is))
 	}
@@ -218,7 +220,8 @@ func lacksNodePorts(content map[string]any) bool {
 	if runtime.DefaultUnstructuredConverter.FromUnstructured(content, &s) != nil {
 		return false
 	}
-	needs := s.Spec.Type == corev1.ServiceTypeNodePort || s.Spec.Type == corev1.ServiceTypeLoadBalancer && ptr.Deref(s.Spec.AllocateLoadBalancerNodePorts, true)
+	needs := s.Spec.Type == corev1.ServiceTypeNodePort || s.Spec.Type == corev1.ServiceTypeLoadBalancer &&
+		ptr.Deref(s.Spec.AllocateLoadBalancerNodePorts, true)
 	return needs && slices.ContainsFunc(s.Spec.Ports, func(p corev1.ServicePort) bool { return p.NodePort == 0 })
 }
 

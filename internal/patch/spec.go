@@ -21,12 +21,14 @@ etcdshift patch before.db after.db pv data-0 --type merge \
 etcdshift patch before.db after.db widgets -A --type json \
     --where 'has(object.metadata.finalizers)' \
     -p '[{"op": "remove", "path": "/metadata/finalizers"}]'`,
-	Text: `Changes the named or selected objects as kubectl patch does. Rules about immutable fields do not hold here: the node affinity of a
-PersistentVolume, the clusterIP of a Service, the selector of a Deployment and the status can be patched. The result must fit the schema and
-rules of its CustomResourceDefinition, or the fields of its native kind.
+	Text: `Changes the named or selected objects as kubectl patch does. Rules about immutable fields do not hold
+here: the node affinity of a PersistentVolume, the clusterIP of a Service, the selector of a Deployment and the
+status can be patched. The result must fit the schema and rules of its CustomResourceDefinition, or the fields of its
+native kind.
 
-A patch is YAML or JSON. It meets the object at its stored version, as "etcdshift get -o yaml" prints it. A server adds defaults when it
-reads the object. metadata.generation grows as by a server's update. A CustomResourceDefinition must stay one that a server accepts.`,
+A patch is YAML or JSON. It meets the object at its stored version, as "etcdshift get -o yaml" prints it. A server
+adds defaults when it reads the object. metadata.generation grows as by a server's update. A CustomResourceDefinition
+must stay one that a server accepts.`,
 	Codes: append([]*finding.Code{codeFailed, codeIdentity, codeStrategic, codeAddress, codeNoAddress, codeNothing,
 		transform.CodeUnknownFields, transform.CodeInvalidObject,
 		transform.CodeWouldBePlaintext}, slices.Concat(objects.FreedCodes(), objects.ChoiceCodes())...),

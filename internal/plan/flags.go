@@ -13,7 +13,8 @@ import (
 // wholeRun lists the flags of a run as a whole, which no step has.
 func wholeRun() []string {
 	return []string{
-		"allow", "bump-revision", "diff", "dry-run", "encryption-config", "max-expand", "output", "prefix", "quiet", "replace-report", "report",
+		"allow", "bump-revision", "diff", "dry-run", "encryption-config", "max-expand", "output", "prefix", "quiet",
+		"replace-report", "report",
 		"show-secrets", "time",
 	}
 }

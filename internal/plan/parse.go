@@ -206,7 +206,8 @@ func (p *parser) spec(n *yaml.Node) *transform.Spec {
 			known = append(known, p.specs[i].Command())
 		}
 	}
-	p.mistake(n, "unknown command %q%s", command, cmp.Or(meant(command, known), "; a step takes one of "+strings.Join(known, ", ")))
+	p.mistake(n, "unknown command %q%s", command, cmp.Or(meant(command, known),
+		"; a step takes one of "+strings.Join(known, ", ")))
 	return nil
 }
 

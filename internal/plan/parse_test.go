@@ -47,7 +47,8 @@ func TestParse(t *testing.T) {
 	require.Len(t, steps, 2)
 	require.Equal(t, "migrate all", steps[0].spec.Command())
 	require.Equal(t, map[string]any{
-		"to": "1.10", "mode": "fast", "keep": false, "wait": 30 * time.Second, "name": []string{"a", "7"}, "only": []string{"a"},
+		"to": "1.10", "mode": "fast", "keep": false, "wait": 30 * time.Second, "name": []string{"a", "7"},
+		"only": []string{"a"},
 	}, steps[0].flags)
 	require.Equal(t, []string{"odd"}, steps[0].allow)
 	require.Equal(t, []string{"pods", "web-1", "2"}, steps[1].args)
@@ -83,36 +84,50 @@ func TestWrong(t *testing.T) {
 		"a: b: c": {"p.yaml: yaml: mapping values are not allowed in this context"},
 		"[1, 2]":  {"p.yaml:1: a plan takes fields: apiVersion, kind, steps"},
 		"kind: Deployment": {
-			"p.yaml:1: apiVersion is missing; it takes etcdshift/v1", `p.yaml:1: kind is "Deployment"; it takes Plan`, "p.yaml:1: steps are missing",
+			"p.yaml:1: apiVersion is missing; it takes etcdshift/v1", `p.yaml:1: kind is "Deployment"; it takes Plan`,
+			"p.yaml:1: steps are missing",
 		},
-		head + "  {}":                                {"p.yaml:4: steps take a list, such as"},
-		head + "  []":                                {"p.yaml:4: steps take a list, such as"},
-		head + "- all":                               {"p.yaml:4: a step takes fields: command, args, flags, allow"},
-		head + "- args: [a]":                         {"p.yaml:4: command is missing"},
-		head + "- command: migrate al":               {`p.yaml:4: unknown command "migrate al"; did you mean "migrate all"?`},
-		head + "- command: [drop]":                   {`p.yaml:4: unknown command ""; a step takes one of migrate all, drop`},
-		head + "- command: run":                      {`p.yaml:4: unknown command "run"; a step takes one of migrate all, drop`},
-		head + "- command: pack":                     {`p.yaml:4: "pack" is no step of a plan: it makes a new file, and no changed copy of IN`},
-		head + "- command: prove":                    {`p.yaml:4: "prove" is no step of a plan: it checks that all other records of OUT are those of IN`},
-		head + "- command: drop":                     {"p.yaml:4: drop takes args TYPE [NAME...]; there are 0"},
-		head + "- {command: drop, args: a}":          {`p.yaml:4: "args" takes a list, such as [a, b]`, "there are 0"},
-		head + "- {command: drop, args: [{}]}":       {`p.yaml:4: "args" takes a text; write it in quotes`, "there are 0"},
+		head + "  {}":        {"p.yaml:4: steps take a list, such as"},
+		head + "  []":        {"p.yaml:4: steps take a list, such as"},
+		head + "- all":       {"p.yaml:4: a step takes fields: command, args, flags, allow"},
+		head + "- args: [a]": {"p.yaml:4: command is missing"},
+		head + "- command: migrate al": {
+			`p.yaml:4: unknown command "migrate al"; did you mean "migrate all"?`},
+		head + "- command: [drop]": {
+			`p.yaml:4: unknown command ""; a step takes one of migrate all, drop`},
+		head + "- command: run": {
+			`p.yaml:4: unknown command "run"; a step takes one of migrate all, drop`},
+		head + "- command: pack": {
+			`p.yaml:4: "pack" is no step of a plan: it makes a new file, and no changed copy of IN`},
+		head + "- command: prove": {
+			`p.yaml:4: "prove" is no step of a plan: it checks that all other records of OUT are those of IN`},
+		head + "- command: drop":            {"p.yaml:4: drop takes args TYPE [NAME...]; there are 0"},
+		head + "- {command: drop, args: a}": {`p.yaml:4: "args" takes a list, such as [a, b]`, "there are 0"},
+		head + "- {command: drop, args: [{}]}": {`p.yaml:4: "args" takes a text; write it in quotes`,
+			"there are 0"},
 		head + "- {command: migrate all, args: [a]}": {"p.yaml:4: migrate all takes no args; there are 1"},
-		head + "- command: migrate all\n  flags:\n    tu: v1\n    t: v1\n    report: x\n    keep: 1\n    wait: long\n    name: {}\n    mode: quick\n    to: true": {
-			`p.yaml:6: migrate all has no flag "tu"; did you mean "to"?`, `p.yaml:7: "t" is the short name of "to", which a plan takes`,
-			`p.yaml:8: "report" belongs to the whole run: etcdshift run --report`, `p.yaml:9: "keep" takes true or false`,
+		head + "- command: migrate all\n  flags:\n    tu: v1\n    t: v1\n    report: x\n    keep: 1\n    wait: " +
+			"long\n    name: {}\n    mode: quick\n    to: true": {
+			`p.yaml:6: migrate all has no flag "tu"; did you mean "to"?`,
+			`p.yaml:7: "t" is the short name of "to", which a plan takes`,
+			`p.yaml:8: "report" belongs to the whole run: etcdshift run --report`,
+			`p.yaml:9: "keep" takes true or false`,
 			`p.yaml:10: "wait" takes a time such as 30s`, `p.yaml:11: "name" takes a list, such as [a, b]`,
 			`p.yaml:12: "mode" is "quick"; it takes slow or fast`, `p.yaml:13: "to" takes a text; write it in quotes`,
 		},
-		head + "- {command: migrate all, flags: [to]}":           {"p.yaml:4: migrate all takes flags: to, mode, keep, wait, name, only"},
+		head + "- {command: migrate all, flags: [to]}": {"p.yaml:4: migrate all takes flags: to, mode, " +
+			"keep, wait, name, only"},
 		head + "- {command: migrate all, flags: {only: [a, c]}}": {`p.yaml:4: "only" is "c"; it takes a or b`},
 		head + "- {command: migrate all, flags: {to: }}":         {`p.yaml:4: "to" has no value`},
 		head + "- {command: migrate all, flags: {to: ''}}":       {`p.yaml:4: "to" has an empty value`},
-		head + "- {command: migrate all, allow: [odds]}":         {`p.yaml:4: migrate all has no code "odds" to allow; did you mean "odd"?`},
-		head + "- command: migrate all\n  command: migrate all":  {`p.yaml:5: "command" is given twice`},
-		head + "- &a {command: migrate all}\n- *a":               {"p.yaml:5: a step takes fields"},
-		head + "- command: migrate all\n---\nkind: Plan":         {"p.yaml:5: a plan is one document; a second one begins here"},
-		head + strings.Repeat("- command: migrate all\n", 1001):  {"p.yaml:4: there are 1001 steps; a plan has at most 1000"},
+		head + "- {command: migrate all, allow: [odds]}": {
+			`p.yaml:4: migrate all has no code "odds" to allow; did you mean "odd"?`},
+		head + "- command: migrate all\n  command: migrate all": {`p.yaml:5: "command" is given twice`},
+		head + "- &a {command: migrate all}\n- *a":              {"p.yaml:5: a step takes fields"},
+		head + "- command: migrate all\n---\nkind: Plan": {"p.yaml:5: a plan is one document; a second one " +
+			"begins here"},
+		head + strings.Repeat("- command: migrate all\n",
+			1001): {"p.yaml:4: there are 1001 steps; a plan has at most 1000"},
 	} {
 		_, p := parse("p.yaml", []byte(text), specs())
 		err := p.err()
@@ -133,7 +148,8 @@ func TestMistakesOfSteps(t *testing.T) {
 		return nil, transform.Usagef("--to is %q", a.String("to"))
 	}
 	path := filepath.Join(t.TempDir(), "p.yaml")
-	require.NoError(t, os.WriteFile(path, []byte(head+"- {command: migrate all, flags: {to: a}}\n- {command: migrate all}\n"), 0o600))
+	require.NoError(t, os.WriteFile(path, []byte(head+"- {command: migrate all, flags: {to: a}}\n- {command: "+
+		"migrate all}\n"), 0o600))
 	spec := Spec(all)
 	_, err := spec.New(t.Context(), &transform.Args{Values: runFlags{}, Arguments: []string{path}})
 	require.EqualError(t, err, path+":4: --to is \"a\"\n"+path+":5: --to is \"\"")
@@ -144,7 +160,8 @@ func TestMistakesOfSteps(t *testing.T) {
 	}
 	spec = Spec(all)
 	_, err = spec.New(t.Context(), &transform.Args{Values: runFlags{}, Arguments: []string{path}})
-	require.EqualError(t, err, path+":4: migrate all: a is missing\n"+path+":4: b is wrong\n"+path+":5: migrate all: a is missing\n"+path+":5: b is wrong")
+	require.EqualError(t, err, path+":4: migrate all: a is missing\n"+path+":4: b is wrong\n"+path+
+		":5: migrate all: a is missing\n"+path+":5: b is wrong")
 	require.False(t, errors.As(err, new(*transform.UsageError)))
 
 	require.NoError(t, os.WriteFile(path, []byte(head+"- {command: migrate all}\n- {command: pack}\n"), 0o600))
@@ -153,7 +170,8 @@ func TestMistakesOfSteps(t *testing.T) {
 	require.ErrorAs(t, err, new(*transform.UsageError))
 
 	for _, given := range [][3]string{{"a.db", "p.yaml", "b.db"}, {"a.db", "b.db", "p.yml"}} {
-		_, err = spec.New(t.Context(), &transform.Args{Values: runFlags{}, Arguments: given[:1], In: given[1], Out: given[2]})
+		_, err = spec.New(t.Context(), &transform.Args{Values: runFlags{}, Arguments: given[:1],
+			In: given[1], Out: given[2]})
 		require.ErrorContains(t, err, "is where a snapshot is expected: the order is PLAN IN OUT")
 	}
 }

@@ -26,12 +26,12 @@ func Spec(of []transform.Spec) transform.Spec {
 		Usage: "make several changes in one pass, from a plan",
 		Examples: `etcdshift run --dry-run --diff plan.yaml before.db after.db
 etcdshift run --report report.json plan.yaml before.db after.db`,
-		Text: `Runs the commands of PLAN, a YAML file, in their order: one read, one write, one report. A later step sees what earlier steps changed.
-The objects in OUT are those that the commands would write one after the other. docs/guides/run.md has examples, docs/reference/schema/plan.json the JSON
-Schema of a plan.
+		Text: `Runs the commands of PLAN, a YAML file, in their order: one read, one write, one report. A later step
+sees what earlier steps changed. The objects in OUT are those that the commands would write one after the other.
+docs/guides/run.md has examples, docs/reference/schema/plan.json the JSON Schema of a plan.
 
-A plan that is wrong anywhere is refused before IN is read. After a step that refuses the run no other step is tried. File names in a plan
-are relative to the working directory, as on a command line.`,
+A plan that is wrong anywhere is refused before IN is read. After a step that refuses the run no other step is tried.
+File names in a plan are relative to the working directory, as on a command line.`,
 		ArgsText:  "PLAN IN OUT",
 		Arguments: func(*transform.Args) []string { return []string{"PLAN", "IN", "OUT"} },
 		Of:        of,

@@ -90,7 +90,8 @@ func storageOf(ctx context.Context, v *transform.View) (*storage, error) {
 	case err != nil || len(prefixes) == 0:
 		return nil, err
 	case len(prefixes) > 1:
-		return nil, errors.New("policies are those of one cluster: name its storage with --prefix, one of " + strings.Join(prefixes, ", "))
+		return nil, errors.New("policies are those of one cluster: name its storage with --prefix, one of " +
+			strings.Join(prefixes, ", "))
 	}
 	return &storage{v, prefixes[0]}, nil
 }

@@ -25,7 +25,8 @@ func applied(t *testing.T, in, out string, strict bool, manifests ...string) (*t
 	for _, m := range manifests {
 		require.NoError(t, set.Read([]byte(m)))
 	}
-	return transform.Run(t.Context(), transform.Options{Command: "policy apply", In: in, Out: out}, &apply{Set: set, strict: strict})
+	return transform.Run(t.Context(), transform.Options{Command: "policy apply", In: in, Out: out},
+		&apply{Set: set, strict: strict})
 }
 
 func manifest(t *testing.T, name string) string {
@@ -45,7 +46,8 @@ func TestApply(t *testing.T) {
 	require.Equal(t, transform.Written, report.Outcome)
 	require.Equal(t, transform.Changes{Updated: 7}, report.Changes)
 	section := sections.Of[Policies](report)
-	require.Equal(t, []Objects{{"configmaps", 1, 1, 0}, {"services", 5, 5, 0}, {"deployments.apps", 1, 1, 0}}, section.Objects)
+	require.Equal(t, []Objects{{"configmaps", 1, 1, 0}, {"services", 5, 5, 0}, {"deployments.apps", 1, 1, 0}},
+		section.Objects)
 	require.Equal(t, []int{1, 7}, []int{section.Policies[0].Matched, section.Policies[1].Matched})
 
 	_, err = applied(t, "../../testdata/kubectl/all.db.gz", again, true, manifest(t, "mutating.yaml"), team)
@@ -64,8 +66,10 @@ func TestApply(t *testing.T) {
 // TestStrict: a policy without an object is a warning, and refused with --strict.
 func TestStrict(t *testing.T) {
 	for _, strict := range []bool{false, true} {
-		report, err := applied(t, "../../testdata/kubectl/all.db.gz", filepath.Join(t.TempDir(), "out.db"), strict, manifest(t, "mutating.yaml"))
+		report, err := applied(t, "../../testdata/kubectl/all.db.gz", filepath.Join(t.TempDir(), "out.db"), strict,
+			manifest(t, "mutating.yaml"))
 		require.Equal(t, strict, err != nil)
-		require.Contains(t, report.Problems[len(report.Problems)-1].Reason, "MutatingAdmissionPolicy team-label: no stored object matches")
+		require.Contains(t, report.Problems[len(report.Problems)-1].Reason,
+			"MutatingAdmissionPolicy team-label: no stored object matches")
 	}
 }

@@ -22,7 +22,9 @@ func (e *Engine) begin(entry *inspect.Entry) Answered {
 }
 
 // answer returns the function that evaluates an object of a type.
-func answer(ctx context.Context, t *inspect.Type, evaluate func(context.Context, *inspect.Object) Answer) func(*Answered) {
+func answer(
+	ctx context.Context, t *inspect.Type, evaluate func(context.Context, *inspect.Object) Answer,
+) func(*Answered) {
 	return func(a *Answered) {
 		a.Object = inspect.NewObject(t, a.Entry)
 		a.Answer = evaluate(bounded.WithMeter(ctx, a.Meter), a.Object)
@@ -30,7 +32,9 @@ func answer(ctx context.Context, t *inspect.Type, evaluate func(context.Context,
 }
 
 // answers yields the answers about all objects that a type has in a snapshot, in their order.
-func (e *Engine) answers(ctx context.Context, r *inspect.Reader, t *inspect.Type, work func(*Answered)) iter.Seq2[*Answered, error] {
+func (e *Engine) answers(
+	ctx context.Context, r *inspect.Reader, t *inspect.Type, work func(*Answered),
+) iter.Seq2[*Answered, error] {
 	item := func(entry *inspect.Entry) (Answered, int) { return e.begin(entry), len(entry.Value) }
 	return stream.Ahead(r.Snapshot().Guard, r.Entries(ctx, t, inspect.Selection{}), item, work)
 }

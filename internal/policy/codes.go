@@ -5,7 +5,8 @@ import "github.com/etcdshift/etcdshift/finding"
 // Codes returns the codes of [Check].
 func Codes() []*finding.Code {
 	return []*finding.Code{
-		CodeDenied, CodeWarned, CodeAudited, CodeIgnored, CodeInvalid, CodeNotEvaluated, CodeCost, CodeUnmatched, finding.Undecodable, finding.Encrypted,
+		CodeDenied, CodeWarned, CodeAudited, CodeIgnored, CodeInvalid, CodeNotEvaluated, CodeCost, CodeUnmatched,
+		finding.Undecodable, finding.Encrypted,
 	}
 }
 

@@ -58,7 +58,9 @@ func newCompiler(policy string, variables []admission.Variable, params bool, aut
 }
 
 // conditions compiles expressions.
-func conditions[T any](c *compiler, what string, all []T, accessor func(*T) cel.ExpressionAccessor) cel.ConditionEvaluator {
+func conditions[T any](
+	c *compiler, what string, all []T, accessor func(*T) cel.ExpressionAccessor,
+) cel.ConditionEvaluator {
 	accessors := make([]cel.ExpressionAccessor, len(all))
 	for i := range all {
 		accessors[i] = accessor(&all[i])
@@ -74,11 +76,14 @@ func conditions[T any](c *compiler, what string, all []T, accessor func(*T) cel.
 }
 
 // matcher compiles match conditions; nil for none.
-func (c *compiler) matcher(all []admission.MatchCondition, failure *admission.FailurePolicyType, name string) matchconditions.Matcher {
+func (c *compiler) matcher(
+	all []admission.MatchCondition, failure *admission.FailurePolicyType, name string,
+) matchconditions.Matcher {
 	if len(all) == 0 {
 		return nil
 	}
-	compiled := conditions(c, "matchConditions", all, func(m *admission.MatchCondition) cel.ExpressionAccessor { return (*matchconditions.MatchCondition)(m) })
+	compiled := conditions(c, "matchConditions", all,
+		func(m *admission.MatchCondition) cel.ExpressionAccessor { return (*matchconditions.MatchCondition)(m) })
 	return matchconditions.NewMatcher(compiled, failure, "policy", "validate", name)
 }
 
@@ -102,7 +107,8 @@ func compileMutating(p *admission.MutatingAdmissionPolicy, authorizer bool) (mut
 	if err != nil {
 		return mutating.PolicyEvaluator{}, err
 	}
-	evaluator := mutating.PolicyEvaluator{CompositedCompiler: c.CompositedCompiler, Matcher: c.matcher(p.Spec.MatchConditions, p.Spec.FailurePolicy, p.Name)}
+	evaluator := mutating.PolicyEvaluator{CompositedCompiler: c.CompositedCompiler,
+		Matcher: c.matcher(p.Spec.MatchConditions, p.Spec.FailurePolicy, p.Name)}
 	c.HasPatchTypes = true
 	for i, m := range p.Spec.Mutations {
 		var accessor cel.ExpressionAccessor
@@ -128,18 +134,22 @@ func compileValidating(p *admission.ValidatingAdmissionPolicy, authorizer bool) 
 		return nil, err
 	}
 	matcher := c.matcher(p.Spec.MatchConditions, p.Spec.FailurePolicy, p.Name)
-	validations := conditions(c, "validations", p.Spec.Validations, func(v *admission.Validation) cel.ExpressionAccessor {
-		return &validating.ValidationCondition{Expression: v.Expression, Message: v.Message, Reason: v.Reason}
-	})
-	audits := conditions(c, "auditAnnotations", p.Spec.AuditAnnotations, func(a *admission.AuditAnnotation) cel.ExpressionAccessor {
-		return &validating.AuditAnnotationCondition{Key: a.Key, ValueExpression: a.ValueExpression}
-	})
+	validations := conditions(c, "validations", p.Spec.Validations,
+		func(v *admission.Validation) cel.ExpressionAccessor {
+			return &validating.ValidationCondition{Expression: v.Expression, Message: v.Message, Reason: v.Reason}
+		})
+	audits := conditions(c, "auditAnnotations", p.Spec.AuditAnnotations,
+		func(a *admission.AuditAnnotation) cel.ExpressionAccessor {
+			return &validating.AuditAnnotationCondition{Key: a.Key, ValueExpression: a.ValueExpression}
+		})
 	c.HasAuthorizer = false
-	messages := conditions(c, "messageExpression", p.Spec.Validations, func(v *admission.Validation) cel.ExpressionAccessor {
-		if v.MessageExpression == "" {
-			return nil
-		}
-		return &validating.MessageExpressionCondition{MessageExpression: v.MessageExpression}
-	})
-	return validating.NewValidator(validations, matcher, audits, messages, p.Spec.FailurePolicy, nil), errors.Join(c.errs...)
+	messages := conditions(c, "messageExpression", p.Spec.Validations,
+		func(v *admission.Validation) cel.ExpressionAccessor {
+			if v.MessageExpression == "" {
+				return nil
+			}
+			return &validating.MessageExpressionCondition{MessageExpression: v.MessageExpression}
+		})
+	return validating.NewValidator(validations, matcher, audits, messages, p.Spec.FailurePolicy, nil),
+		errors.Join(c.errs...)
 }

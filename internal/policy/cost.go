@@ -52,7 +52,8 @@ type costed struct {
 }
 
 // ForInput evaluates the expressions.
-func (c costed) ForInput(ctx context.Context, attributes *admission.VersionedAttributes, request *admissionv1.AdmissionRequest,
+func (c costed) ForInput(ctx context.Context, attributes *admission.VersionedAttributes,
+	request *admissionv1.AdmissionRequest,
 	inputs cel.OptionalVariableBindings, namespace *corev1.Namespace, budget int64,
 ) ([]cel.EvaluationResult, int64, error) {
 	m := bounded.MeterOf(ctx)
@@ -85,7 +86,8 @@ type costedMutation struct {
 }
 
 // ForInput evaluates the expression.
-func (c costedMutation) ForInput(ctx context.Context, attributes *admission.VersionedAttributes, request *admissionv1.AdmissionRequest,
+func (c costedMutation) ForInput(ctx context.Context, attributes *admission.VersionedAttributes,
+	request *admissionv1.AdmissionRequest,
 	inputs cel.OptionalVariableBindings, namespace *corev1.Namespace, budget int64,
 ) (cel.EvaluationResult, int64, error) {
 	m := bounded.MeterOf(ctx)

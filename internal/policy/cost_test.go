@@ -24,8 +24,10 @@ func TestPoliciesTakeLittleMemory(t *testing.T) {
 	for name, spec := range map[string]string{
 		"validation": "  validations: [{expression: \"" + bomb + ".size() > 0\"}]\n",
 		"ignored":    "  failurePolicy: Ignore\n  validations: [{expression: \"" + bomb + ".size() > 0\"}]\n",
-		"variable":   "  variables: [{name: v, expression: \"" + bomb + "\"}]\n  validations: [{expression: \"variables.v.size() > 0\"}]\n",
-		"condition":  "  matchConditions: [{name: c, expression: \"" + bomb + ".size() > 0\"}]\n  validations: [{expression: 'true'}]\n",
+		"variable": "  variables: [{name: v, expression: \"" + bomb +
+			"\"}]\n  validations: [{expression: \"variables.v.size() > 0\"}]\n",
+		"condition": "  matchConditions: [{name: c, expression: \"" + bomb +
+			".size() > 0\"}]\n  validations: [{expression: 'true'}]\n",
 	} {
 		e := engine(t, r, policyOf(policy.Validating, "bomb", "apps", "v1", "deployments", spec, bound))
 		took := allocated(func() {
@@ -39,11 +41,15 @@ func TestPoliciesTakeLittleMemory(t *testing.T) {
 	}
 	nested := "[[0]]" + strings.Repeat(".map(x, [x, x])", 30)
 	for name, mutation := range map[string]string{
-		"text":         `ApplyConfiguration, applyConfiguration: {expression: "Object{metadata: Object.metadata{annotations: {'a': ` + bomb + `}}}"}`,
-		"object":       `ApplyConfiguration, applyConfiguration: {expression: "Object{metadata: Object.metadata{annotations: ` + nested + `}}"}`,
-		"nested lists": `JSONPatch, jsonPatch: {expression: "[JSONPatch{op: 'add', path: '/metadata/annotations', value: ` + nested + `}]"}`,
+		"text": `ApplyConfiguration, applyConfiguration: {expression: "Object{metadata: ` +
+			`Object.metadata{annotations: {'a': ` + bomb + `}}}"}`,
+		"object": `ApplyConfiguration, applyConfiguration: {expression: "Object{metadata: ` +
+			`Object.metadata{annotations: ` + nested + `}}"}`,
+		"nested lists": `JSONPatch, jsonPatch: {expression: "[JSONPatch{op: 'add', path: '/metadata/annotations', ` +
+			`value: ` + nested + `}]"}`,
 	} {
-		e := engine(t, r, policyOf(policy.Mutating, "bomb", "apps", "v1", "deployments", "  mutations: [{patchType: "+mutation+"}]\n", ""))
+		e := engine(t, r, policyOf(policy.Mutating, "bomb", "apps", "v1", "deployments",
+			"  mutations: [{patchType: "+mutation+"}]\n", ""))
 		d := objects(t, r, "deployments")["a/d"]
 		require.Less(t, allocated(func() {
 			a := e.Mutate(t.Context(), d)
@@ -73,9 +79,11 @@ func TestPoliciesHaveABudget(t *testing.T) {
 	require.NoError(t, policy.Choice{Stored: true}.Complete(t.Context(), set, r))
 	require.Empty(t, set.Choose([]string{"bomb0"}))
 	for cost, want := range map[int64]string{
-		2_000_000: "the policies cost 3000033 units of CEL for the first 3 objects, the most of it by ValidatingAdmissionPolicy bomb0, " +
+		2_000_000: "the policies cost 3000033 units of CEL for the first 3 objects, the most of it by " +
+			"ValidatingAdmissionPolicy bomb0, " +
 			"and these were not checked: 4 of configmaps, 1 of events, 1 of namespaces, 10 of widgets.example.com",
-		0: "the policies cost 11000121 units of CEL for the first 11 objects, the most of it by ValidatingAdmissionPolicy bomb0, " +
+		0: "the policies cost 11000121 units of CEL for the first 11 objects, the most of it by " +
+			"ValidatingAdmissionPolicy bomb0, " +
 			"and these were not checked: 8 of widgets.example.com",
 	} {
 		e, err := policy.New(t.Context(), set, r, policy.Options{Cost: cost})
@@ -97,7 +105,8 @@ func TestTrivialPoliciesAreCheckedOnAllObjects(t *testing.T) {
 	r := inspect.NewReader(s, nil)
 	var text strings.Builder
 	for i := range 1000 {
-		text.WriteString(policyOf(policy.Validating, fmt.Sprint("p", i), "*", "*", "*", "  validations: [{expression: \"object.metadata.name != 'x'\"}]\n", bound) + "\n---\n")
+		text.WriteString(policyOf(policy.Validating, fmt.Sprint("p", i), "*", "*", "*",
+			"  validations: [{expression: \"object.metadata.name != 'x'\"}]\n", bound) + "\n---\n")
 	}
 	set := &policy.Set{}
 	require.NoError(t, set.Read([]byte(text.String())))
@@ -120,11 +129,13 @@ func TestOrdinaryPoliciesAreCheckedOnAllObjects(t *testing.T) {
 		expression := []string{
 			"object.spec.containers.all(c, c.image.contains('/') || c.image.startsWith('registry.example.com/'))",
 			"object.spec.containers.all(c, !has(c.env) || c.env.all(e, !e.name.matches('^(PASSWORD|SECRET).*')))",
-			"object.spec.containers.all(c, !has(c.securityContext) || !has(c.securityContext.privileged) || !c.securityContext.privileged)",
+			"object.spec.containers.all(c, !has(c.securityContext) || !has(c.securityContext.privileged) || " +
+				"!c.securityContext.privileged)",
 			"!has(object.spec.volumes) || object.spec.volumes.all(v, !has(v.hostPath))",
 			"!has(object.spec.hostNetwork) || !object.spec.hostNetwork",
 		}[i%5]
-		text.WriteString(policyOf(policy.Validating, fmt.Sprint("p", i), "", "v1", "pods", "  validations: [{expression: \""+expression+"\"}]\n", bound) + "\n---\n")
+		text.WriteString(policyOf(policy.Validating, fmt.Sprint("p", i), "", "v1", "pods",
+			"  validations: [{expression: \""+expression+"\"}]\n", bound) + "\n---\n")
 	}
 	set := &policy.Set{}
 	require.NoError(t, set.Read([]byte(text.String())))

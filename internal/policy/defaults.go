@@ -21,9 +21,11 @@ func checkMutating(spec *admission.MutatingAdmissionPolicySpec) error {
 		return errors.New("spec.mutations is missing")
 	}
 	for i, m := range spec.Mutations {
-		apply, patch := m.PatchType == admission.PatchTypeApplyConfiguration, m.PatchType == admission.PatchTypeJSONPatch
+		apply, patch := m.PatchType == admission.PatchTypeApplyConfiguration,
+			m.PatchType == admission.PatchTypeJSONPatch
 		if !apply && !patch || apply != (m.ApplyConfiguration != nil) || patch != (m.JSONPatch != nil) {
-			return fmt.Errorf("spec.mutations[%d]: patchType %q takes one of applyConfiguration (ApplyConfiguration) and jsonPatch (JSONPatch)", i, m.PatchType)
+			return fmt.Errorf("spec.mutations[%d]: patchType %q takes one of applyConfiguration (ApplyConfiguration) "+
+				"and jsonPatch (JSONPatch)", i, m.PatchType)
 		}
 	}
 	return checkMatch(spec.MatchConstraints)

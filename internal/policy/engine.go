@@ -171,7 +171,8 @@ func (e *Engine) addValidating(spec *admissionapi.ValidatingAdmissionPolicy) {
 	for _, b := range e.set.ValidatingBindings {
 		if b.Spec.PolicyName == spec.Name {
 			p.validating = append(p.validating, validating.PolicyHook{
-				Policy: spec, Bindings: []*admissionapi.ValidatingAdmissionPolicyBinding{b}, Evaluator: recordedValidator{evaluator},
+				Policy: spec, Bindings: []*admissionapi.ValidatingAdmissionPolicyBinding{b},
+				Evaluator: recordedValidator{evaluator},
 			})
 			p.Bindings = append(p.Bindings, b.Name)
 		}
@@ -270,10 +271,14 @@ func (e *Engine) Of(kind string) []*Policy {
 // Types lists the types whose objects policies of a kind may match, in a fixed order.
 func (e *Engine) Types(kind string) (all []*inspect.Type) {
 	for _, t := range e.types.All() {
-		if slices.Contains(Resources(), t.Resource) || keys.IsRecord(t.Resource) { // servers evaluate no policy on policies
+		// servers evaluate no policy on policies
+		if slices.Contains(Resources(), t.Resource) || keys.IsRecord(t.Resource) {
 			continue
 		}
-		if slices.ContainsFunc(e.Policies, func(p *Policy) bool { return p.Kind == kind && p.names(t, "") != notNamed }) {
+		if slices.ContainsFunc(e.Policies, func(p *Policy) bool {
+			return p.Kind == kind &&
+				p.names(t, "") != notNamed
+		}) {
 			all = append(all, t)
 		}
 	}
@@ -284,7 +289,8 @@ func (e *Engine) Types(kind string) (all []*inspect.Type) {
 func (e *Engine) isParam(t *inspect.Type) bool {
 	return slices.ContainsFunc(e.Policies, func(p *Policy) bool {
 		kind, _ := p.paramRefs()
-		return kind != nil && kind.Kind == t.Kind && schema.FromAPIVersionAndKind(kind.APIVersion, kind.Kind).Group == t.Resource.Group
+		return kind != nil && kind.Kind == t.Kind && schema.FromAPIVersionAndKind(kind.APIVersion,
+			kind.Kind).Group == t.Resource.Group
 	})
 }
 
@@ -313,9 +319,11 @@ func (e *Engine) Unused(kind string) (found []*finding.Finding) {
 		case len(p.Bindings) == 0:
 			found = append(found, CodeUnmatched.Because("%s has no binding", p))
 		case !updates:
-			found = append(found, CodeUnmatched.Because("%s does not name UPDATE in its rules: stored objects meet policies at updates", p))
+			found = append(found, CodeUnmatched.Because("%s does not name UPDATE in its rules: stored objects meet "+
+				"policies at updates", p))
 		default:
-			found = append(found, CodeUnmatched.Because("%s: no stored object matches its rules, selectors and conditions", p))
+			found = append(found, CodeUnmatched.Because("%s: no stored object matches its rules, selectors "+
+				"and conditions", p))
 		}
 	}
 	for _, m := range e.loose {

@@ -40,7 +40,10 @@ func (a *Answer) add(p *Policy, f *finding.Finding) {
 	if !slices.Contains(a.Failed, p) {
 		a.Failed = append(a.Failed, p)
 	}
-	if !slices.ContainsFunc(a.Findings, func(o *finding.Finding) bool { return o.Code == f.Code && o.Reason == f.Reason }) {
+	if !slices.ContainsFunc(a.Findings, func(o *finding.Finding) bool {
+		return o.Code == f.Code &&
+			o.Reason == f.Reason
+	}) {
 		a.Findings = append(a.Findings, f)
 	}
 }
@@ -60,7 +63,8 @@ type request struct {
 // names the object, or where a finding tells why it cannot be evaluated.
 func (e *Engine) request(kind string, o *inspect.Object, a *Answer) *request {
 	version, content, err := requested(o)
-	r := &request{Engine: e, interfaces: &interfaces{Type: o.Type, known: e.versions(o.Type)}, object: o, content: content}
+	r := &request{Engine: e, interfaces: &interfaces{Type: o.Type, known: e.versions(o.Type)}, object: o,
+		content: content}
 	for _, p := range e.Policies {
 		if p.Kind != kind {
 			continue
@@ -69,7 +73,8 @@ func (e *Engine) request(kind string, o *inspect.Object, a *Answer) *request {
 		case byRules:
 			r.policies = append(r.policies, p)
 		case otherVersion:
-			f := CodeNotEvaluated.Because("%s names exactly another version than %s, at which the object is stored", p, version)
+			f := CodeNotEvaluated.Because("%s names exactly another version than %s, at which the object is stored", p,
+				version)
 			a.add(p, f.Decided(finding.Noted))
 		}
 	}
@@ -121,7 +126,8 @@ func requested(o *inspect.Object) (version string, content map[string]any, err e
 		return version, nil, fmt.Errorf("no version of the kind is served: %w", errVersion)
 	}
 	if _, err := crd.Convert(content, preferred); err != nil {
-		return version, nil, fmt.Errorf("the object is stored at %s, which is not served: %w: %w", version, err, errVersion)
+		return version, nil, fmt.Errorf("the object is stored at %s, which is not served: %w: %w", version,
+			err, errVersion)
 	}
 	return preferred, content, nil
 }
@@ -136,7 +142,8 @@ func (r *request) mayBePlain() bool {
 	}
 	return !slices.ContainsFunc(r.policies, func(p *Policy) bool {
 		return p.mutating == nil || len(p.mutating.Policy.Spec.MatchConditions) > 0 ||
-			slices.ContainsFunc(p.mutating.Policy.Spec.Mutations, func(m admissionapi.Mutation) bool { return m.ApplyConfiguration == nil })
+			slices.ContainsFunc(p.mutating.Policy.Spec.Mutations,
+				func(m admissionapi.Mutation) bool { return m.ApplyConfiguration == nil })
 	})
 }
 
@@ -157,11 +164,13 @@ func (r *request) attributes() (admission.Attributes, error) {
 	if err != nil {
 		return nil, err
 	}
-	at, name, namespace := r.kind.GroupVersion().WithResource(r.Resource.Resource), r.object.Parsed.Name, r.object.Parsed.Namespace
+	at, name, namespace := r.kind.GroupVersion().WithResource(r.Resource.Resource), r.object.Parsed.Name,
+		r.object.Parsed.Namespace
 	if r.Resource == (schema.GroupResource{Resource: "namespaces"}) {
 		namespace = name
 	}
-	return admission.NewAttributesRecord(object, old, r.kind, namespace, name, at, "", admission.Update, &metav1.UpdateOptions{}, false, r.user), nil
+	return admission.NewAttributesRecord(object, old, r.kind, namespace, name, at, "", admission.Update,
+		&metav1.UpdateOptions{}, false, r.user), nil
 }
 
 // Validate evaluates the ValidatingAdmissionPolicies.
@@ -195,7 +204,9 @@ func (e *Engine) Validate(ctx context.Context, o *inspect.Object) (a Answer) {
 }
 
 // tell adds what a policy with one binding says.
-func (r *request) tell(a *Answer, p *Policy, hook validating.PolicyHook, decisions []validating.PolicyDecision, err error) {
+func (r *request) tell(
+	a *Answer, p *Policy, hook validating.PolicyHook, decisions []validating.PolicyDecision, err error,
+) {
 	if r.failed != nil {
 		a.add(p, CodeNotEvaluated.Because("%s: %v", p, r.failed))
 		return
@@ -224,11 +235,14 @@ func (r *request) tell(a *Answer, p *Policy, hook validating.PolicyHook, decisio
 			switch action {
 			case admissionapi.Deny:
 				denied = true
-				a.add(p, CodeDenied.Because("ValidatingAdmissionPolicy '%s' with binding '%s' denied request: %s", p.Name, binding.Name, text))
+				a.add(p, CodeDenied.Because("ValidatingAdmissionPolicy '%s' with binding '%s' denied request: %s",
+					p.Name, binding.Name, text))
 			case admissionapi.Warn:
-				a.add(p, CodeWarned.Because("Validation failed for ValidatingAdmissionPolicy '%s' with binding '%s': %s", p.Name, binding.Name, text))
+				a.add(p, CodeWarned.Because("Validation failed for ValidatingAdmissionPolicy '%s' with "+
+					"binding '%s': %s", p.Name, binding.Name, text))
 			case admissionapi.Audit:
-				a.add(p, CodeAudited.Because("ValidatingAdmissionPolicy '%s' with binding '%s': %s", p.Name, binding.Name, text))
+				a.add(p, CodeAudited.Because("ValidatingAdmissionPolicy '%s' with binding '%s': %s", p.Name,
+					binding.Name, text))
 			}
 		}
 	}
@@ -253,10 +267,12 @@ func (e *Engine) Mutate(ctx context.Context, o *inspect.Object) (a Answer) {
 	r.content, r.secrets = once, nil
 	switch twice := r.mutate(ctx, &a); {
 	case r.Resource == keys.DefinitionType():
-		a.Findings = append(a.Findings, CodeNotEvaluated.Because("%s: CustomResourceDefinitions are not changed", Names(a.Met)))
+		a.Findings = append(a.Findings, CodeNotEvaluated.Because("%s: CustomResourceDefinitions are not changed",
+			Names(a.Met)))
 		return a
 	case twice != nil:
-		a.Findings = append(a.Findings, CodeNotIdempotent.Because("applied again, they change it again: %s", Names(a.Met)))
+		a.Findings = append(a.Findings, CodeNotIdempotent.Because("applied again, they change it again: %s",
+			Names(a.Met)))
 		return a
 	case refused(a.Findings):
 		return a

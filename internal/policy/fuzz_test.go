@@ -17,7 +17,10 @@ func FuzzRead(f *testing.F) {
 	for _, name := range []string{"mutating.yaml", "validating.yaml"} {
 		f.Add([]byte(read(f, name)))
 	}
-	f.Add([]byte(`{"apiVersion":"v1","kind":"List","items":[{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":{"max":"5"}}]}`))
+	f.Add(
+		[]byte(
+			`{"apiVersion":"v1","kind":"List","items":[{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},` +
+				`"data":{"max":"5"}}]}`))
 	f.Add([]byte("a: 1\n---\n---\nkind: A\napiVersion: b/c\n"))
 	named := regexp.MustCompile(`^document [0-9]+: `)
 	f.Fuzz(func(t *testing.T, manifest []byte) {
@@ -31,7 +34,8 @@ func FuzzRead(f *testing.F) {
 		text := written(t, set)
 		require.NoError(t, again.Read(text), "%s", text)
 		require.Equal(t, string(text), string(written(t, again)))
-		if all := len(set.Mutating) + len(set.Validating) + len(set.MutatingBindings) + len(set.ValidatingBindings); all > 0 {
+		if all := len(set.Mutating) + len(set.Validating) + len(set.MutatingBindings) +
+			len(set.ValidatingBindings); all > 0 {
 			require.ErrorContains(t, again.Read(text), "it is given twice")
 		}
 	})

@@ -35,7 +35,9 @@ type equivalents struct {
 }
 
 // EquivalentResourcesFor lists the resource at all versions.
-func (e equivalents) EquivalentResourcesFor(r schema.GroupVersionResource, _ string) (all []schema.GroupVersionResource) {
+func (e equivalents) EquivalentResourcesFor(
+	r schema.GroupVersionResource, _ string,
+) (all []schema.GroupVersionResource) {
 	for _, version := range e.known {
 		all = append(all, r.GroupResource().WithVersion(version))
 	}
@@ -65,7 +67,8 @@ const (
 func names(m *admission.MatchResources, t *inspect.Type, version string) named {
 	found := notNamed
 	for _, rule := range m.ResourceRules {
-		if !has(rule.Operations, admission.Update, admission.OperationAll) || !rulesResource(rule.Rule, t) || !inScope(rule.Scope, t) {
+		if !has(rule.Operations, admission.Update, admission.OperationAll) || !rulesResource(rule.Rule, t) ||
+			!inScope(rule.Scope, t) {
 			continue
 		}
 		if *m.MatchPolicy == admission.Equivalent || has(rule.APIVersions, version, "*") {

@@ -42,7 +42,8 @@ func (c Choice) Load(ctx context.Context, kind string) (*Set, error) {
 	if wrong != nil {
 		return nil, errors.Join(wrong...)
 	}
-	if given := map[string]int{Mutating: len(set.Mutating), Validating: len(set.Validating)}; given[kind] == 0 && len(c.Files) > 0 && !c.Stored {
+	if given := map[string]int{Mutating: len(set.Mutating), Validating: len(set.Validating)}; given[kind] == 0 &&
+		len(c.Files) > 0 && !c.Stored {
 		return nil, fmt.Errorf("%w: there is no %s in %s", ErrNone, kind, strings.Join(c.Files, ", "))
 	}
 	return set, nil

@@ -28,7 +28,8 @@ func toObject(content map[string]any) (runtime.Object, error) {
 		return u.DeepCopy(), nil
 	}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(content, typed); err != nil {
-		return nil, fmt.Errorf("a field of %s has a value that its type cannot have", gvk.Kind) // the error may quote the value
+		// the error may quote the value
+		return nil, fmt.Errorf("a field of %s has a value that its type cannot have", gvk.Kind)
 	}
 	typed.GetObjectKind().SetGroupVersionKind(gvk)
 	return typed, nil
@@ -175,7 +176,8 @@ func (i *interfaces) ConvertToVersion(in runtime.Object, target runtime.GroupVer
 	case !ok || wanted.Empty():
 		return nil, i.fail(fmt.Errorf("%s is not converted", is))
 	case wanted != is && i.CRD == nil:
-		return nil, i.fail(fmt.Errorf("the object is stored at %s, the policy names %s: %w", is.GroupVersion(), wanted.GroupVersion(), errVersion))
+		return nil, i.fail(fmt.Errorf("the object is stored at %s, the policy names %s: %w", is.GroupVersion(),
+			wanted.GroupVersion(), errVersion))
 	case i.typed() && unstructuredContent:
 		obj, err := toObject(u.Object)
 		return obj, i.fail(err)
@@ -185,7 +187,8 @@ func (i *interfaces) ConvertToVersion(in runtime.Object, target runtime.GroupVer
 	converted := u.DeepCopy()
 	_, err := i.CRD.Convert(converted.Object, wanted.Version)
 	if err != nil {
-		return nil, i.fail(fmt.Errorf("the object is stored at %s, the policy names %s: %w", is.Version, wanted.Version, err))
+		return nil, i.fail(fmt.Errorf("the object is stored at %s, the policy names %s: %w", is.Version,
+			wanted.Version, err))
 	}
 	i.Default(converted)
 	return converted, nil

@@ -139,7 +139,9 @@ func typeOf(all *inspect.Types, kind schema.GroupKind) *inspect.Type {
 }
 
 // stored adds the params of the snapshot.
-func (r *paramReader) stored(ctx context.Context, t *inspect.Type, all *params, known map[types.NamespacedName]bool) error {
+func (r *paramReader) stored(
+	ctx context.Context, t *inspect.Type, all *params, known map[types.NamespacedName]bool,
+) error {
 	var in inspect.Selection
 	for _, ref := range r.refs {
 		if ref.Name == "" {
@@ -154,7 +156,8 @@ func (r *paramReader) stored(ctx context.Context, t *inspect.Type, all *params, 
 		}
 		o := inspect.NewObject(t, e)
 		u := &unstructured.Unstructured{Object: o.Content}
-		if known[types.NamespacedName{Namespace: o.Parsed.Namespace, Name: o.Parsed.Name}] || o.Err == nil && !r.wanted(u) {
+		if known[types.NamespacedName{Namespace: o.Parsed.Namespace, Name: o.Parsed.Name}] || o.Err == nil &&
+			!r.wanted(u) {
 			continue
 		}
 		if o.Err == nil {

@@ -78,7 +78,8 @@ kind: ` + kind + `
 metadata: {name: ` + name + `}
 spec:
   matchConstraints:
-    resourceRules: [{apiGroups: ["` + group + `"], apiVersions: ["` + version + `"], operations: [UPDATE], resources: ["` + resource + `"]}]
+    resourceRules: [{apiGroups: ["` + group + `"], apiVersions: ["` + version +
+		`"], operations: [UPDATE], resources: ["` + resource + `"]}]
 ` + spec + `
 ---
 apiVersion: admissionregistration.k8s.io/v1
@@ -134,9 +135,11 @@ func TestValidate(t *testing.T) {
 	denied := found.Of(policy.CodeDenied)
 	require.Len(t, denied, 1)
 	require.Equal(t, "/registry/deployments/a/d", denied[0].Key)
-	require.Equal(t, "ValidatingAdmissionPolicy 'replica-limit' with binding 'replica-limit' denied request: at most 1 replicas, not 3", denied[0].Reason)
+	require.Equal(t, "ValidatingAdmissionPolicy 'replica-limit' with binding 'replica-limit' denied request: at most "+
+		"1 replicas, not 3", denied[0].Reason)
 	require.Equal(t, found.Counts[policy.CodeWarned], found.Counts[policy.CodeAudited])
-	require.Equal(t, "Validation failed for ValidatingAdmissionPolicy 'required-labels' with binding 'required-labels': missing labels: app, team",
+	require.Equal(t, "Validation failed for ValidatingAdmissionPolicy 'required-labels' with binding "+
+		"'required-labels': missing labels: app, team",
 		found.Of(policy.CodeWarned)[0].Reason)
 	require.Empty(t, found.Of(policy.CodeUnmatched))
 }
@@ -158,28 +161,81 @@ func TestLanguage(t *testing.T) {
 		reasons  []string
 		changed  bool
 	}{
-		"met":             {validate(`  validations: [{expression: "object.spec.replicas == 3"}]`, deny), nil, false},
-		"expression":      {validate(`  validations: [{expression: "object.spec.replicas < 2"}]`, deny), []string{"policy-denied: ValidatingAdmissionPolicy 'p' with binding 'p' denied request: failed expression: object.spec.replicas < 2"}, false},
-		"message":         {validate(`  validations: [{expression: "false", message: "no"}, {expression: "1 > 2", message: "never"}]`, deny), []string{"policy-denied: ValidatingAdmissionPolicy 'p' with binding 'p' denied request: no", "policy-denied: ValidatingAdmissionPolicy 'p' with binding 'p' denied request: never"}, false},
-		"update":          {validate(`  validations: [{expression: "request.operation == 'UPDATE' && object == oldObject && request.userInfo.username == 'etcdshift'"}]`, deny), nil, false},
-		"namespaceObject": {validate(`  validations: [{expression: "namespaceObject.metadata.name == 'a'"}]`, deny), nil, false},
-		"condition":       {validate("  matchConditions: [{name: c, expression: 'object.metadata.name != \"d\"'}]\n"+`  validations: [{expression: "false"}]`, deny), nil, false},
-		"fails":           {validate(`  validations: [{expression: "object.spec.none == 1"}]`, deny), []string{"policy-denied: ValidatingAdmissionPolicy 'p' with binding 'p' denied request: expression 'object.spec.none == 1' resulted in error: no such key: none"}, false},
-		"fails, ignored":  {validate("  failurePolicy: Ignore\n"+`  validations: [{expression: "object.spec.none == 1"}]`, deny), []string{"policy-ignored: ValidatingAdmissionPolicy p with binding p: expression 'object.spec.none == 1' resulted in error: no such key: none"}, false},
-		"costs too much":  {validate(`  validations: [{expression: "[1,2,3,4,5,6,7,8,9,10].all(a, [1,2,3,4,5,6,7,8,9,10].all(b, [1,2,3,4,5,6,7,8,9,10].all(c, [1,2,3,4,5,6,7,8,9,10].all(d, [1,2,3,4,5,6,7,8,9,10].all(e, [1,2,3,4,5,6,7,8,9,10].all(f, [1,2,3,4,5,6,7,8,9,10].all(g, a+b+c+d+e+f+g > 0)))))))"}]`, deny), []string{"policy-denied: ValidatingAdmissionPolicy 'p' with binding 'p' denied request: expression"}, false},
-		"object selector": {validate(`  validations: [{expression: "false"}]`, deny+"\n  matchResources: {objectSelector: {matchLabels: {x: z}}}"), nil, false},
-		"excluded":        {validate(`  validations: [{expression: "false"}]`, deny+"\n  matchResources: {excludeResourceRules: [{apiGroups: [apps], apiVersions: [v1], operations: ['*'], resources: ['*']}]}"), nil, false},
-		"no param kind":   {validate("  paramKind: {apiVersion: none.example.com/v1, kind: None}\n"+`  validations: [{expression: "false"}]`, deny), []string{"policy-denied: ValidatingAdmissionPolicy 'p' denied request: failed to configure policy: failed to find resource referenced by paramKind: 'none.example.com/v1, Kind=None'"}, false},
-		"no param":        {validate("  paramKind: {apiVersion: v1, kind: ConfigMap}\n"+`  validations: [{expression: "false"}]`, deny+"\n  paramRef: {name: none, parameterNotFoundAction: Deny}"), []string{"policy-denied: ValidatingAdmissionPolicy 'p' with binding 'p' denied request: failed to configure binding: no params found for policy binding with `Deny` parameterNotFoundAction"}, false},
-		"stored param":    {validate("  paramKind: {apiVersion: v1, kind: ConfigMap}\n"+`  validations: [{expression: "params.metadata.name == 'cm' && params.kind == 'ConfigMap'"}]`, deny+"\n  paramRef: {name: cm, parameterNotFoundAction: Deny}"), nil, false},
-		"labels":          {mutate(label), nil, true},
-		"change fails":    {mutate("  mutations: [{patchType: JSONPatch, jsonPatch: {expression: '[JSONPatch{op: \"remove\", path: \"/spec/none\"}]'}}]"), []string{"policy-failed: MutatingAdmissionPolicy p: JSON Patch: error in remove for path: '/spec/none'"}, false},
-		"fails, goes on":  {mutate("  failurePolicy: Ignore\n  mutations: [{patchType: JSONPatch, jsonPatch: {expression: '[JSONPatch{op: \"remove\", path: \"/spec/none\"}]'}}]"), []string{"policy-ignored: MutatingAdmissionPolicy p: JSON Patch: error in remove for path: '/spec/none'"}, false},
-		"test of a patch": {mutate("  mutations: [{patchType: JSONPatch, jsonPatch: {expression: '[JSONPatch{op: \"test\", path: \"/spec/replicas\", value: 7}, JSONPatch{op: \"remove\", path: \"/spec\"}]'}}]"), nil, false},
-		"unknown field":   {mutate(`  mutations: [{patchType: ApplyConfiguration, applyConfiguration: {expression: 'Object{spec: Object.spec{none: 1}}'}}]`), []string{"policy-failed: MutatingAdmissionPolicy p: error applying patch: failed to convert patch object to typed object: .spec.none: field not declared in schema"}, false},
-		"atomic list":     {mutate(`  mutations: [{patchType: ApplyConfiguration, applyConfiguration: {expression: 'Object{spec: Object.spec{selector: Object.spec.selector{matchLabels: {"a": "c"}}}}'}}]`), []string{"policy-failed: MutatingAdmissionPolicy p: error applying patch: invalid ApplyConfiguration: may not mutate atomic arrays, maps or structs: .spec.selector"}, false},
-		"again":           {mutate("  mutations: [{patchType: JSONPatch, jsonPatch: {expression: '[JSONPatch{op: \"replace\", path: \"/spec/replicas\", value: object.spec.replicas + 1}]'}}]"), []string{"not-idempotent: applied again, they change it again: MutatingAdmissionPolicy p"}, false},
-		"renamed":         {mutate("  mutations: [{patchType: JSONPatch, jsonPatch: {expression: '[JSONPatch{op: \"replace\", path: \"/metadata/name\", value: \"x\"}]'}}]"), []string{"policy-failed: MutatingAdmissionPolicy p: they change metadata.name, metadata.namespace or metadata.uid"}, false},
+		"met": {validate(`  validations: [{expression: "object.spec.replicas == 3"}]`, deny), nil, false},
+		"expression": {validate(`  validations: [{expression: "object.spec.replicas < 2"}]`, deny),
+			[]string{"policy-denied: ValidatingAdmissionPolicy 'p' with binding 'p' denied request: failed " +
+				"expression: object.spec.replicas < 2"}, false},
+		"message": {validate(
+			`  validations: [{expression: "false", message: "no"}, {expression: "1 > 2", message: "never"}]`, deny),
+			[]string{"policy-denied: ValidatingAdmissionPolicy 'p' with binding 'p' denied request: no",
+				"policy-denied: ValidatingAdmissionPolicy 'p' with binding 'p' denied request: never"}, false},
+		"update": {validate(
+			`  validations: [{expression: "request.operation == 'UPDATE' && object == oldObject && `+
+				`request.userInfo.username == 'etcdshift'"}]`, deny), nil, false},
+		"namespaceObject": {validate(`  validations: [{expression: "namespaceObject.metadata.name == 'a'"}]`, deny),
+			nil, false},
+		"condition": {validate("  matchConditions: [{name: c, expression: 'object.metadata.name != \"d\"'}]\n"+
+			`  validations: [{expression: "false"}]`, deny), nil, false},
+		"fails": {validate(`  validations: [{expression: "object.spec.none == 1"}]`, deny),
+			[]string{"policy-denied: ValidatingAdmissionPolicy 'p' with binding 'p' denied request: expression " +
+				"'object.spec.none == 1' resulted in error: no such key: none"}, false},
+		"fails, ignored": {validate("  failurePolicy: Ignore\n"+
+			`  validations: [{expression: "object.spec.none == 1"}]`, deny),
+			[]string{"policy-ignored: ValidatingAdmissionPolicy p with binding p: expression 'object.spec.none == 1' " +
+				"resulted in error: no such key: none"}, false},
+		"costs too much": {validate(
+			`  validations: [{expression: "[1,2,3,4,5,6,7,8,9,10].all(a, [1,2,3,4,5,6,7,8,9,10].all(b, [1,2,3,4,5,6,`+
+				`7,8,9,10].all(c, [1,2,3,4,5,6,7,8,9,10].all(d, [1,2,3,4,5,6,7,8,9,10].all(e, [1,2,3,4,5,6,7,8,9,`+
+				`10].all(f, [1,2,3,4,5,6,7,8,9,10].all(g, a+b+c+d+e+f+g > 0)))))))"}]`, deny),
+			[]string{"policy-denied: ValidatingAdmissionPolicy 'p' with binding 'p' denied request: expression"},
+			false},
+		"object selector": {validate(`  validations: [{expression: "false"}]`,
+			deny+"\n  matchResources: {objectSelector: {matchLabels: {x: z}}}"), nil, false},
+		"excluded": {validate(`  validations: [{expression: "false"}]`,
+			deny+"\n  matchResources: {excludeResourceRules: [{apiGroups: [apps], apiVersions: [v1], operations: "+
+				"['*'], resources: ['*']}]}"), nil, false},
+		"no param kind": {validate("  paramKind: {apiVersion: none.example.com/v1, kind: None}\n"+
+			`  validations: [{expression: "false"}]`, deny),
+			[]string{"policy-denied: ValidatingAdmissionPolicy 'p' denied request: failed to configure policy: " +
+				"failed to find resource referenced by paramKind: 'none.example.com/v1, Kind=None'"}, false},
+		"no param": {validate("  paramKind: {apiVersion: v1, kind: ConfigMap}\n"+
+			`  validations: [{expression: "false"}]`, deny+"\n  paramRef: {name: none, parameterNotFoundAction: Deny}"),
+			[]string{"policy-denied: ValidatingAdmissionPolicy 'p' with binding 'p' denied request: failed to " +
+				"configure binding: no params found for policy binding with `Deny` parameterNotFoundAction"}, false},
+		"stored param": {validate("  paramKind: {apiVersion: v1, kind: ConfigMap}\n"+
+			`  validations: [{expression: "params.metadata.name == 'cm' && params.kind == 'ConfigMap'"}]`,
+			deny+"\n  paramRef: {name: cm, parameterNotFoundAction: Deny}"), nil, false},
+		"labels": {mutate(label), nil, true},
+		"change fails": {mutate("  mutations: [{patchType: JSONPatch, jsonPatch: {expression: '[JSONPatch{op: " +
+			"\"remove\", path: \"/spec/none\"}]'}}]"),
+			[]string{"policy-failed: MutatingAdmissionPolicy p: JSON Patch: error in remove for path: '/spec/none'"},
+			false},
+		"fails, goes on": {mutate("  failurePolicy: Ignore\n  mutations: [{patchType: JSONPatch, jsonPatch: " +
+			"{expression: '[JSONPatch{op: \"remove\", path: \"/spec/none\"}]'}}]"),
+			[]string{"policy-ignored: MutatingAdmissionPolicy p: JSON Patch: error in remove for path: '/spec/none'"},
+			false},
+		"test of a patch": {mutate("  mutations: [{patchType: JSONPatch, jsonPatch: {expression: '[JSONPatch{op: " +
+			"\"test\", path: \"/spec/replicas\", value: 7}, JSONPatch{op: \"remove\", path: \"/spec\"}]'}}]"), nil,
+			false},
+		"unknown field": {
+			mutate(
+				`  mutations: [{patchType: ApplyConfiguration, applyConfiguration: {expression: 'Object{spec: ` +
+					`Object.spec{none: 1}}'}}]`), []string{"policy-failed: MutatingAdmissionPolicy p: error applying " +
+				"patch: failed to convert patch object to typed object: .spec.none: field not declared in schema"},
+			false},
+		"atomic list": {
+			mutate(
+				`  mutations: [{patchType: ApplyConfiguration, applyConfiguration: {expression: 'Object{spec: ` +
+					`Object.spec{selector: Object.spec.selector{matchLabels: {"a": "c"}}}}'}}]`),
+			[]string{"policy-failed: MutatingAdmissionPolicy p: error applying patch: invalid ApplyConfiguration: " +
+				"may not mutate atomic arrays, maps or structs: .spec.selector"}, false},
+		"again": {mutate("  mutations: [{patchType: JSONPatch, jsonPatch: {expression: '[JSONPatch{op: " +
+			"\"replace\", path: \"/spec/replicas\", value: object.spec.replicas + 1}]'}}]"),
+			[]string{"not-idempotent: applied again, they change it again: MutatingAdmissionPolicy p"}, false},
+		"renamed": {mutate("  mutations: [{patchType: JSONPatch, jsonPatch: {expression: '[JSONPatch{op: " +
+			"\"replace\", path: \"/metadata/name\", value: \"x\"}]'}}]"),
+			[]string{"policy-failed: MutatingAdmissionPolicy p: they change metadata.name, metadata.namespace or " +
+				"metadata.uid"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := engine(t, r, tc.manifest)
@@ -208,7 +264,8 @@ func TestEverything(t *testing.T) {
 		require.NotContains(t, []string{"masterleases", "peerserverleases", "ranges"}, of.Name())
 	}
 	for _, o := range objects(t, r, "apiservices") {
-		require.Equal(t, []string{"policy-not-evaluated: MutatingAdmissionPolicy p: an ApplyConfiguration is merged by a schema, and this build has none of the kind"},
+		require.Equal(t, []string{"policy-not-evaluated: MutatingAdmissionPolicy p: an ApplyConfiguration is merged " +
+			"by a schema, and this build has none of the kind"},
 			reasons(e.Mutate(t.Context(), o).Findings))
 	}
 }
@@ -216,12 +273,14 @@ func TestEverything(t *testing.T) {
 // TestNoAPIVersion: an object that lost its apiVersion, as by a flipped bit, is a finding.
 func TestNoAPIVersion(t *testing.T) {
 	r := recorded(t)
-	e := engine(t, r, policyOf("ValidatingAdmissionPolicy", "p", "*", "*", "*", "  validations: [{expression: 'true'}]\n", "  validationActions: [Deny]\n"))
+	e := engine(t, r, policyOf("ValidatingAdmissionPolicy", "p", "*", "*", "*",
+		"  validations: [{expression: 'true'}]\n", "  validationActions: [Deny]\n"))
 	for _, o := range objects(t, r, "configmaps") {
 		o.AsServed()
 		for _, lost := range []any{nil, "", 7} {
 			o.Content["apiVersion"] = lost
-			require.Equal(t, []string{"undecodable: it has no apiVersion"}, reasons(e.Validate(t.Context(), o).Findings))
+			require.Equal(t, []string{"undecodable: it has no apiVersion"},
+				reasons(e.Validate(t.Context(), o).Findings))
 		}
 	}
 }
@@ -239,20 +298,24 @@ func TestPlain(t *testing.T) {
 	changed := make([]bool, 7)
 	for i, expression := range []string{
 		`Object{metadata: Object.metadata{labels: {"a": string(object == oldObject) + object.kind}}}`,
-		`Object{metadata: Object.metadata{annotations: {"a": string(has(object.spec)) + string(has(object.status)) + string(size(object))}}}`,
-		`Object{spec: Object.spec{replicas: object.spec.replicas}, metadata: Object.metadata{labels: {"app": object.spec.template.spec.containers[0].image}}}`,
+		`Object{metadata: Object.metadata{annotations: {"a": string(has(object.spec)) + string(has(object.status)) + ` +
+			`string(size(object))}}}`,
+		`Object{spec: Object.spec{replicas: object.spec.replicas}, metadata: Object.metadata{labels: {"app": ` +
+			`object.spec.template.spec.containers[0].image}}}`,
 		`Object{spec: Object.spec{template: Object.spec.template{spec: Object.spec.template.spec{containers: [
 			Object.spec.template.spec.containers{name: "x", resources: Object.spec.template.spec.containers.resources{limits: {"cpu": "1000m"}}}]}}}}`,
 		`Object{data: {"k": object.metadata.name}}`,
 		`Object{metadata: Object.metadata{generateName: object.metadata.generateName + "x"}}`,
 		`Object{none: "x"}`,
 	} {
-		mutation := "\n  mutations:\n  - patchType: ApplyConfiguration\n    applyConfiguration:\n      expression: |\n        " +
+		mutation := "\n  mutations:\n  - patchType: ApplyConfiguration\n    applyConfiguration:\n      expression: " +
+			"|\n        " +
 			strings.ReplaceAll(expression, "\n\t\t\t", "\n          ") + "\n"
 		for _, reinvocation := range []string{"Never", "IfNeeded"} {
 			spec := "  reinvocationPolicy: " + reinvocation + mutation
 			plain := engine(t, r, policyOf("MutatingAdmissionPolicy", "p", "*", "*", "*", spec, ""))
-			typed := engine(t, r, policyOf("MutatingAdmissionPolicy", "p", "*", "*", "*", "  matchConditions: [{name: c, expression: 'true'}]\n"+spec, ""))
+			typed := engine(t, r, policyOf("MutatingAdmissionPolicy", "p", "*", "*", "*",
+				"  matchConditions: [{name: c, expression: 'true'}]\n"+spec, ""))
 			for _, o := range all {
 				a, b := plain.Mutate(t.Context(), o), typed.Mutate(t.Context(), o)
 				require.Equal(t, b.Content, a.Content, "%s: %s", o.Key, expression)
@@ -269,7 +332,8 @@ func TestPlain(t *testing.T) {
 func TestLoad(t *testing.T) {
 	choice := policy.Choice{Files: []string{"../../testdata/policies/mutating.yaml"}}
 	_, err := choice.Load(t.Context(), policy.Validating)
-	require.EqualError(t, err, "no policy is given: there is no ValidatingAdmissionPolicy in ../../testdata/policies/mutating.yaml")
+	require.EqualError(t, err, "no policy is given: there is no ValidatingAdmissionPolicy in "+
+		"../../testdata/policies/mutating.yaml")
 	_, err = choice.Load(t.Context(), policy.Mutating)
 	require.NoError(t, err)
 	choice.Stored = true
@@ -321,9 +385,11 @@ func TestMessagesHideSecrets(t *testing.T) {
 	_, err = r.Layouts(t.Context())
 	require.NoError(t, err)
 	quoted := "object.spec.template.spec.containers[0].env[0].value"
-	for _, expression := range []string{quoted, quoted + ".substring(0, 9)", quoted + ".lowerAscii()", "string(int(" + quoted + "))"} {
-		e := engine(t, r, policyOf(policy.Validating, "p", "apps", "*", "deployments", `  validations: [{expression: "false", messageExpression: "'got ' + `+
-			expression+`"}, {expression: "`+expression+` == 'x'"}]`, "  validationActions: [Deny]"))
+	for _, expression := range []string{quoted, quoted + ".substring(0, 9)", quoted + ".lowerAscii()",
+		"string(int(" + quoted + "))"} {
+		e := engine(t, r, policyOf(policy.Validating, "p", "apps", "*", "deployments",
+			`  validations: [{expression: "false", messageExpression: "'got ' + `+
+				expression+`"}, {expression: "`+expression+` == 'x'"}]`, "  validationActions: [Deny]"))
 		found := reasons(e.Validate(t.Context(), objects(t, r, "deployments")["default/web"]).Findings)
 		require.NotEmpty(t, found, expression)
 		text := strings.Join(found, " ")

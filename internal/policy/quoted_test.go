@@ -43,7 +43,8 @@ func TestQuoted(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = s.Close() })
 	r := inspect.NewReader(s, nil)
-	for _, policies := range []string{read(t, "../reports/sec-vap.yaml"), strings.ReplaceAll(quoting, "FAIL", "Fail"), strings.ReplaceAll(quoting, "FAIL", "Ignore")} {
+	for _, policies := range []string{read(t, "../reports/sec-vap.yaml"), strings.ReplaceAll(quoting, "FAIL", "Fail"),
+		strings.ReplaceAll(quoting, "FAIL", "Ignore")} {
 		var found finding.Report
 		_, err = policy.Check(t.Context(), engine(t, r, policies), r, &found)
 		require.NoError(t, err)

@@ -42,7 +42,8 @@ func recordOf(ctx context.Context) *record { return ctx.Value(recordKey{}).(*rec
 type recordedValidator struct{ validating.Validator }
 
 // Validate records the decisions of a policy.
-func (v recordedValidator) Validate(ctx context.Context, resource schema.GroupVersionResource, a *admission.VersionedAttributes, params runtime.Object,
+func (v recordedValidator) Validate(ctx context.Context, resource schema.GroupVersionResource,
+	a *admission.VersionedAttributes, params runtime.Object,
 	namespace *corev1.Namespace, budget int64, authz authorizer.UnconditionalAuthorizer,
 ) validating.ValidateResult {
 	result := v.Validator.Validate(ctx, resource, a, params, namespace, budget, authz)

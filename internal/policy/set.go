@@ -30,7 +30,8 @@ type Set struct {
 func Resources() []schema.GroupResource {
 	var all []schema.GroupResource
 	for _, name := range []string{
-		"mutatingadmissionpolicies", "mutatingadmissionpolicybindings", "validatingadmissionpolicies", "validatingadmissionpolicybindings",
+		"mutatingadmissionpolicies", "mutatingadmissionpolicybindings", "validatingadmissionpolicies",
+		"validatingadmissionpolicybindings",
 	} {
 		all = append(all, schema.GroupResource{Group: admission.GroupName, Resource: name})
 	}
@@ -64,7 +65,9 @@ func (s *Set) add(content map[string]any) error {
 		return errors.New("apiVersion and kind are missing")
 	}
 	if o.IsList() {
-		return o.EachListItem(func(item runtime.Object) error { return s.add(item.(*unstructured.Unstructured).Object) })
+		return o.EachListItem(func(item runtime.Object) error {
+			return s.add(item.(*unstructured.Unstructured).Object)
+		})
 	}
 	if err := s.Add(o, true); err != nil {
 		return fmt.Errorf("%s %s: %w", o.GetKind(), o.GetName(), err)
@@ -85,14 +88,16 @@ func (s *Set) Add(o *unstructured.Unstructured, strict bool) error {
 	}
 	switch gvk.Kind {
 	case "MutatingAdmissionPolicy":
-		return addTo(&s.Mutating, o, strict, func(p *admission.MutatingAdmissionPolicy) error { return checkMutating(&p.Spec) })
+		return addTo(&s.Mutating, o, strict,
+			func(p *admission.MutatingAdmissionPolicy) error { return checkMutating(&p.Spec) })
 	case "MutatingAdmissionPolicyBinding":
 		return addTo(&s.MutatingBindings, o, strict, func(b *admission.MutatingAdmissionPolicyBinding) error {
 			setMatchDefaults(b.Spec.MatchResources)
 			return checkParamRef(b.Spec.ParamRef)
 		})
 	case "ValidatingAdmissionPolicy":
-		return addTo(&s.Validating, o, strict, func(p *admission.ValidatingAdmissionPolicy) error { return checkValidating(&p.Spec) })
+		return addTo(&s.Validating, o, strict,
+			func(p *admission.ValidatingAdmissionPolicy) error { return checkValidating(&p.Spec) })
 	case "ValidatingAdmissionPolicyBinding":
 		return addTo(&s.ValidatingBindings, o, strict, func(b *admission.ValidatingAdmissionPolicyBinding) error {
 			setMatchDefaults(b.Spec.MatchResources)
@@ -114,7 +119,8 @@ func addTo[T any, P interface {
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(o.Object, typed, strict); err != nil {
 		return err
 	}
-	at, twice := slices.BinarySearchFunc(*all, o.GetName(), func(p P, name string) int { return cmp.Compare(p.GetName(), name) })
+	at, twice := slices.BinarySearchFunc(*all, o.GetName(),
+		func(p P, name string) int { return cmp.Compare(p.GetName(), name) })
 	switch {
 	case o.GetName() == "":
 		return errors.New("metadata.name is missing")
@@ -165,9 +171,10 @@ func (s *Set) Choose(names []string) (missing []string) {
 	s.MutatingBindings = slices.DeleteFunc(s.MutatingBindings, func(b *admission.MutatingAdmissionPolicyBinding) bool {
 		return !slices.Contains(names, b.Spec.PolicyName)
 	})
-	s.ValidatingBindings = slices.DeleteFunc(s.ValidatingBindings, func(b *admission.ValidatingAdmissionPolicyBinding) bool {
-		return !slices.Contains(names, b.Spec.PolicyName)
-	})
+	s.ValidatingBindings = slices.DeleteFunc(s.ValidatingBindings,
+		func(b *admission.ValidatingAdmissionPolicyBinding) bool {
+			return !slices.Contains(names, b.Spec.PolicyName)
+		})
 	return missing
 }
 

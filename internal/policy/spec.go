@@ -16,15 +16,18 @@ var Spec = transform.Spec{
 etcdshift policy apply before.db after.db -f policies.yaml --diff
 etcdshift policy apply before.db after.db -f policies.yaml \
     --policy sidecar --strict`,
-	Text: `Evaluates MutatingAdmissionPolicies on every stored object that they match, with k8s.io/apiserver's own code, and writes what they
-make of it: labels, sidecars, fields that no update may change. FILE has policies and bindings of admissionregistration.k8s.io/v1,
-v1beta1 or v1alpha1 as YAML or JSON, and may have params; other params and Namespaces are those of the snapshot.
+	Text: `Evaluates MutatingAdmissionPolicies on every stored object that they match, with k8s.io/apiserver's own
+code, and writes what they make of it: labels, sidecars, fields that no update may change. FILE has policies and
+bindings of admissionregistration.k8s.io/v1, v1beta1 or v1alpha1 as YAML or JSON, and may have params; other params
+and Namespaces are those of the snapshot.
 
-The request is an update by the user of --as that changes nothing. Rules for CREATE alone match nothing, which is a finding, as is what
-only a server can tell: the authorizer, and conversions between versions of built-in kinds or by a webhook. An expression that fails
-refuses the run where failurePolicy is Fail. Objects that a second evaluation would change again are refused (not-idempotent).`,
+The request is an update by the user of --as that changes nothing. Rules for CREATE alone match nothing, which is a
+finding, as is what only a server can tell: the authorizer, and conversions between versions of built-in kinds or by
+a webhook. An expression that fails refuses the run where failurePolicy is Fail. Objects that a second evaluation
+would change again are refused (not-idempotent).`,
 	Flags: []transform.Flag{
-		{Name: "filename", Short: "f", Default: []string{}, Usage: "take policies, bindings and params from `FILE`; may be repeated"},
+		{Name: "filename", Short: "f", Default: []string{},
+			Usage: "take policies, bindings and params from `FILE`; may be repeated"},
 		{Name: "from-snapshot", Default: false, Usage: "take the policies that are stored in the snapshot, too"},
 		{Name: "policy", Default: []string{}, Usage: "take the policy `NAME` alone; may be repeated (default: all)"},
 		{Name: "strict", Default: false, Usage: "refuse to go on where a policy matches no object"},
@@ -33,7 +36,8 @@ refuses the run where failurePolicy is Fail. Objects that a second evaluation wo
 	},
 	Codes: []*finding.Code{
 		CodeFailed, CodeIgnored, CodeNotIdempotent, CodeInvalid, CodeNotEvaluated, CodeCost, codeUnmatched,
-		transform.CodeUnsupportedLayout, transform.CodeUnknownFields, transform.CodeInvalidObject, transform.CodeWouldBePlaintext,
+		transform.CodeUnsupportedLayout, transform.CodeUnknownFields, transform.CodeInvalidObject,
+		transform.CodeWouldBePlaintext,
 		finding.Undecodable, finding.Encrypted,
 	},
 	Settles: map[string]string{
@@ -44,7 +48,8 @@ refuses the run where failurePolicy is Fail. Objects that a second evaluation wo
 	},
 	Sections: []transform.Section{&Policies{}},
 	New: func(ctx context.Context, a *transform.Args) (transform.Transform, error) {
-		choice := Choice{Files: a.StringSlice("filename"), Stored: a.Bool("from-snapshot"), Policies: a.StringSlice("policy")}
+		choice := Choice{Files: a.StringSlice("filename"), Stored: a.Bool("from-snapshot"),
+			Policies: a.StringSlice("policy")}
 		if len(choice.Files) == 0 && !choice.Stored {
 			return nil, transform.Usagef("no policy is given: -f FILE or --from-snapshot names some")
 		}
@@ -52,7 +57,8 @@ refuses the run where failurePolicy is Fail. Objects that a second evaluation wo
 		if err != nil {
 			return nil, err
 		}
-		return &apply{choice, set, Options{User: a.String("as"), Groups: a.StringSlice("as-group")}, a.Bool("strict")}, nil
+		return &apply{choice, set, Options{User: a.String("as"), Groups: a.StringSlice("as-group")}, a.Bool("strict")},
+			nil
 	},
 }
 

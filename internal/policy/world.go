@@ -89,7 +89,8 @@ type converters struct {
 }
 
 func newConverters(types *inspect.Types) *converters {
-	return &converters{types: types, native: sync.OnceValue(func() managedfields.TypeConverter { return applyconfigurations.NewTypeConverter(scheme.Scheme) })}
+	return &converters{types: types, native: sync.OnceValue(
+		func() managedfields.TypeConverter { return applyconfigurations.NewTypeConverter(scheme.Scheme) })}
 }
 
 // Run is for schemas that change.

@@ -214,7 +214,8 @@ func (r *run) follow() error {
 		err := each("pods", func(r *run, _ keys.Key, e *transform.Entry) error {
 			meta, err := encoding.ReadMeta(e.Value)
 			of := meta.OwnerReferences
-			if err == nil && e.Undecryptable == nil && len(of) > 0 && !going[meta.UID] && !slices.ContainsFunc(of, stays) {
+			if err == nil && e.Undecryptable == nil && len(of) > 0 && !going[meta.UID] &&
+				!slices.ContainsFunc(of, stays) {
 				r.freed.Goes(e)
 				going[meta.UID], more = true, true
 			}
@@ -371,8 +372,12 @@ func dropSilent(r *run, _ keys.Key, e *transform.Entry) error {
 		return err
 	}
 	group := service.Spec.Group
-	if slices.ContainsFunc(r.types.All(), func(t *inspect.Type) bool { return t.CRD != nil && t.Resource.Group == group }) {
-		r.view.Report().AddStep("APIService %s stays, though nothing answers: without it the group would be served from its definitions, "+
+	if slices.ContainsFunc(r.types.All(), func(t *inspect.Type) bool {
+		return t.CRD != nil &&
+			t.Resource.Group == group
+	}) {
+		r.view.Report().AddStep("APIService %s stays, though nothing answers: without it the group would be served "+
+			"from its definitions, "+
 			"which may be empty, and the garbage collector would delete what its objects own. "+
 			"Of Calico, migrate the data first (docs/guides/calico-v3.md)", service.Spec.Version+"."+group)
 		return nil

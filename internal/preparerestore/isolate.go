@@ -32,7 +32,8 @@ func isolate(r *run) error {
 	for _, w := range noSwitch() {
 		count := 0
 		err := r.eachOf(w, func(o *inspect.Object) error {
-			if acme, _, _ := unstructured.NestedFieldNoCopy(o.Content, "spec", "acme"); w.who != "cert-manager" || acme != nil {
+			if acme, _, _ := unstructured.NestedFieldNoCopy(o.Content, "spec", "acme"); w.who != "cert-manager" ||
+				acme != nil {
 				count++
 			}
 			return nil
@@ -41,7 +42,8 @@ func isolate(r *run) error {
 			return err
 		}
 		if count > 0 {
-			r.view.Report().AddStep("no switch pauses %s (%s: %d): %s", w.who, strings.Join(w.types, ", "), count, w.text)
+			r.view.Report().AddStep("no switch pauses %s (%s: %d): %s", w.who, strings.Join(w.types, ", "), count,
+				w.text)
 		}
 	}
 	return nil
@@ -78,7 +80,8 @@ func (r *run) stop(w row, o *inspect.Object) error {
 		switch {
 		case f.only != nil && now != f.only:
 		case f.value != nil:
-			_ = unstructured.SetNestedField(content, f.value, f.path...) // what is no object stays, and PutObject has nothing to do
+			// what is no object stays, and PutObject has nothing to do
+			_ = unstructured.SetNestedField(content, f.value, f.path...)
 		case there:
 			unstructured.RemoveNestedField(content, f.path...)
 		}
@@ -228,18 +231,24 @@ const (
 // table lists all that --isolate changes. docs/guides/prepare-restore.md shows it.
 func table() []row {
 	return []row{
-		{step: "workloads", who: "Kubernetes", types: []string{"deployments.apps", "statefulsets.apps", "replicasets.apps", "replicationcontrollers"},
-			edit: scaleDown, text: "`spec.replicas: 0`, and `metadata.annotations[" + markOf + "]` with the number of before"},
+		{step: "workloads", who: "Kubernetes", types: []string{"deployments.apps", "statefulsets.apps",
+			"replicasets.apps", "replicationcontrollers"},
+			edit: scaleDown, text: "`spec.replicas: 0`, and `metadata.annotations[" + markOf +
+				"]` with the number of before"},
 		{step: "workloads", who: "Kubernetes", types: []string{"daemonsets.apps"},
-			edit: unselect("spec", "template", "spec"), text: "`spec.template.spec.nodeSelector[" + mark + "]: \"true\"`, which no node has"},
+			edit: unselect("spec", "template", "spec"), text: "`spec.template.spec.nodeSelector[" + mark +
+				"]: \"true\"`, which no node has"},
 		{step: "workloads", who: "Kubernetes", types: []string{"pods"},
 			edit: unselect("spec"), text: "`spec.nodeSelector[" + mark + "]: \"true\"` of Pods that wait for a node"},
 		{step: "jobs", who: "Kubernetes", types: []string{"cronjobs.batch"}, fields: suspended()},
-		{step: "jobs", who: "Kubernetes", types: []string{"jobs.batch"}, edit: suspendJob, text: "`spec.suspend: true` of those that have not ended"},
+		{step: "jobs", who: "Kubernetes", types: []string{"jobs.batch"}, edit: suspendJob,
+			text: "`spec.suspend: true` of those that have not ended"},
 		{step: "load-balancers", who: "cloud controllers", types: []string{"services"}, edit: withoutBalancer,
-			text: "`spec.type: ClusterIP`, without finalizers, node ports, fields that are for load balancers, and `status.loadBalancer`"},
+			text: "`spec.type: ClusterIP`, without finalizers, node ports, fields that are for load balancers, and " +
+				"`status.loadBalancer`"},
 		{step: "volumes", who: "CSI drivers", types: []string{"persistentvolumes"},
-			fields: []field{{path: []string{"spec", "persistentVolumeReclaimPolicy"}, value: "Retain", only: "Delete"}}},
+			fields: []field{{path: []string{"spec", "persistentVolumeReclaimPolicy"}, value: "Retain",
+				only: "Delete"}}},
 		{step: "volumes", who: "CSI drivers", types: []string{"volumesnapshotcontents.snapshot.storage.k8s.io"},
 			fields: []field{{path: []string{"spec", "deletionPolicy"}, value: "Retain", only: "Delete"}}},
 
@@ -247,31 +256,39 @@ func table() []row {
 			fields: []field{{path: []string{"spec", "syncPolicy", "automated"}}}},
 		{step: "controllers", who: "Argo CD", types: []string{"applicationsets.argoproj.io"},
 			fields: []field{{path: []string{"spec", "syncPolicy", "applicationsSync"}, value: "create-only"}}},
-		{step: "controllers", who: "Argo Workflows", types: []string{"cronworkflows.argoproj.io", "workflows.argoproj.io"}, fields: suspended()},
+		{step: "controllers", who: "Argo Workflows", types: []string{"cronworkflows.argoproj.io",
+			"workflows.argoproj.io"}, fields: suspended()},
 		{step: "controllers", who: "Flux", types: []string{
-			"kustomizations.kustomize" + fluxToolkit, "helmreleases.helm" + fluxToolkit, "buckets.source" + fluxToolkit, "gitrepositories.source" + fluxToolkit,
-			"helmcharts.source" + fluxToolkit, "helmrepositories.source" + fluxToolkit, "ocirepositories.source" + fluxToolkit,
-			"imagerepositories.image" + fluxToolkit, "imageupdateautomations.image" + fluxToolkit, "alerts.notification" + fluxToolkit,
+			"kustomizations.kustomize" + fluxToolkit, "helmreleases.helm" + fluxToolkit, "buckets.source" + fluxToolkit,
+			"gitrepositories.source" + fluxToolkit,
+			"helmcharts.source" + fluxToolkit, "helmrepositories.source" + fluxToolkit,
+			"ocirepositories.source" + fluxToolkit,
+			"imagerepositories.image" + fluxToolkit, "imageupdateautomations.image" + fluxToolkit,
+			"alerts.notification" + fluxToolkit,
 		}, fields: suspended()},
-		{step: "controllers", who: "Fleet", types: []string{"gitrepos.fleet.cattle.io", "bundles.fleet.cattle.io"}, fields: paused()},
+		{step: "controllers", who: "Fleet", types: []string{"gitrepos.fleet.cattle.io", "bundles.fleet.cattle.io"},
+			fields: paused()},
 		{step: "controllers", who: "Cluster API", types: []string{"clusters.cluster.x-k8s.io"}, fields: paused()},
 		{step: "controllers", who: "Hive", types: []string{"clusterdeployments.hive.openshift.io"},
 			fields: annotated("hive.openshift.io/reconcile-pause", "true")},
-		{step: "controllers", who: "Crossplane", types: []string{"category:crossplane+managed", "category:composite", "category:claim"},
-			fields: annotated("crossplane.io/paused", "true")},
+		{step: "controllers", who: "Crossplane", types: []string{"category:crossplane+managed", "category:composite",
+			"category:claim"}, fields: annotated("crossplane.io/paused", "true")},
 		{step: "controllers", who: "Azure Service Operator", types: []string{"*.azure.com"},
 			fields: annotated("serviceoperator.azure.com/reconcile-policy", "skip")},
 		{step: "controllers", who: "Config Connector",
-			types:  []string{"configconnectors.core.cnrm.cloud.google.com", "configconnectorcontexts.core.cnrm.cloud.google.com"},
+			types: []string{"configconnectors.core.cnrm.cloud.google.com",
+				"configconnectorcontexts.core.cnrm.cloud.google.com"},
 			fields: []field{{path: []string{"spec", "actuationMode"}, value: "Paused"}}},
 		{step: "controllers", who: "Velero", types: []string{"schedules.velero.io"}, fields: paused()},
 		{step: "controllers", who: "Velero", types: []string{"backupstoragelocations.velero.io"},
 			fields: []field{{path: []string{"spec", "accessMode"}, value: "ReadOnly"}}},
-		{step: "controllers", who: "CloudNativePG", types: []string{"scheduledbackups.postgresql.cnpg.io"}, fields: suspended()},
+		{step: "controllers", who: "CloudNativePG", types: []string{"scheduledbackups.postgresql.cnpg.io"},
+			fields: suspended()},
 		{step: "controllers", who: "KEDA", types: []string{"scaledobjects.keda.sh", "scaledjobs.keda.sh"},
 			fields: annotated("autoscaling.keda.sh/paused", "true")},
 		{step: "controllers", who: "Prometheus Operator", types: []string{
-			"prometheuses.monitoring.coreos.com", "prometheusagents.monitoring.coreos.com", "alertmanagers.monitoring.coreos.com",
+			"prometheuses.monitoring.coreos.com", "prometheusagents.monitoring.coreos.com",
+			"alertmanagers.monitoring.coreos.com",
 			"thanosrulers.monitoring.coreos.com",
 		}, fields: paused()},
 	}
@@ -289,20 +306,28 @@ func annotated(name, value string) []field {
 func noSwitch() []row {
 	return []row{
 		{who: "cert-manager", types: []string{"issuers.cert-manager.io", "clusterissuers.cert-manager.io"},
-			text: "those with `spec.acme` ask for certificates: leave cert-manager at 0 replicas, or name a test server in `spec.acme.server`"},
-		{who: "external-dns", types: []string{"dnsendpoints.externaldns.k8s.io"}, text: "leave external-dns at 0 replicas, or start it with `--dry-run`"},
+			text: "those with `spec.acme` ask for certificates: leave cert-manager at 0 replicas, or name a test " +
+				"server in `spec.acme.server`"},
+		{who: "external-dns", types: []string{"dnsendpoints.externaldns.k8s.io"},
+			text: "leave external-dns at 0 replicas, or start it with `--dry-run`"},
 		{who: "External Secrets",
-			types: []string{"pushsecrets.external-secrets.io"}, text: "they write to secret stores: leave the operator at 0 replicas"},
+			types: []string{"pushsecrets.external-secrets.io"},
+			text:  "they write to secret stores: leave the operator at 0 replicas"},
 		{who: "Karpenter",
 			types: []string{"nodepools.karpenter.sh", "nodeclaims.karpenter.sh"},
 			text:  "leave Karpenter at 0 replicas: it deletes machines that it does not know"},
-		{who: "Machine API", types: []string{"machinesets.machine.openshift.io"}, text: "leave its operator at 0 replicas"},
-		{who: "AWS Controllers for Kubernetes", types: []string{"*.services.k8s.aws"}, text: "leave the controllers at 0 replicas"},
+		{who: "Machine API", types: []string{"machinesets.machine.openshift.io"},
+			text: "leave its operator at 0 replicas"},
+		{who: "AWS Controllers for Kubernetes", types: []string{"*.services.k8s.aws"},
+			text: "leave the controllers at 0 replicas"},
 		{who: "Config Connector",
-			types: []string{"*.cnrm.cloud.google.com"}, text: "leave its controller manager at 0 replicas unless a ConfigConnector was paused"},
+			types: []string{"*.cnrm.cloud.google.com"},
+			text:  "leave its controller manager at 0 replicas unless a ConfigConnector was paused"},
 		{who: "HCP Terraform Operator",
-			types: []string{"workspaces.app.terraform.io", "modules.app.terraform.io"}, text: "leave the operator at 0 replicas"},
-		{who: "load balancer controllers", types: []string{"ingresses.networking.k8s.io", "gateways.gateway.networking.k8s.io"},
+			types: []string{"workspaces.app.terraform.io", "modules.app.terraform.io"},
+			text:  "leave the operator at 0 replicas"},
+		{who: "load balancer controllers", types: []string{"ingresses.networking.k8s.io",
+			"gateways.gateway.networking.k8s.io"},
 			text: "in clouds they have load balancers: leave the controllers at 0 replicas"},
 	}
 }
@@ -311,8 +336,10 @@ func noSwitch() []row {
 // unless --keep-running names it with its namespace.
 func actors() []string {
 	return []string{
-		"external-dns", "cert-manager", "cluster-autoscaler", "karpenter", "cloud-controller-manager", "load-balancer-controller", "metallb", "kube-vip",
-		"csi-provisioner", "csi-attacher", "csi-resizer", "csi-snapshotter", "snapshot-controller", "external-secrets", "velero", "argocd", "crossplane",
+		"external-dns", "cert-manager", "cluster-autoscaler", "karpenter", "cloud-controller-manager",
+		"load-balancer-controller", "metallb", "kube-vip",
+		"csi-provisioner", "csi-attacher", "csi-resizer", "csi-snapshotter", "snapshot-controller", "external-secrets",
+		"velero", "argocd", "crossplane",
 	}
 }
 
@@ -343,7 +370,8 @@ func (w row) change() string {
 func (w row) matches(t *inspect.Type) bool {
 	return slices.ContainsFunc(w.types, func(pattern string) bool {
 		if of, is := strings.CutPrefix(pattern, "category:"); is {
-			return !slices.ContainsFunc(strings.Split(of, "+"), func(c string) bool { return !slices.Contains(t.Categories, c) })
+			return !slices.ContainsFunc(strings.Split(of, "+"),
+				func(c string) bool { return !slices.Contains(t.Categories, c) })
 		}
 		if group, is := strings.CutPrefix(pattern, "*"); is {
 			return strings.HasSuffix(t.Resource.Group, group)

@@ -151,7 +151,8 @@ func (r *run) drop(e *transform.Entry) error {
 			r.removed[meta.UID] = true
 		}
 		if len(meta.Finalizers) > 0 && !expected(meta) {
-			r.view.Raise(string(e.Key), transform.CodeFinalizers.Because("its finalizers do not run: %s", finding.List(meta.Finalizers)))
+			r.view.Raise(string(e.Key), transform.CodeFinalizers.Because("its finalizers do not run: %s",
+				finding.List(meta.Finalizers)))
 		}
 	}
 	r.freed.Deleted(e)
@@ -162,7 +163,8 @@ func (r *run) drop(e *transform.Entry) error {
 // expected tells whether the finalizers of a deleted object only guard what goes with its machine:
 // counted Pods of Jobs, and volumes that must be detached in any case.
 func expected(meta encoding.Meta) bool {
-	return meta.Kind == "VolumeAttachment" || meta.Kind == "Pod" && slices.Equal(meta.Finalizers, []string{"batch.kubernetes.io/job-tracking"})
+	return meta.Kind == "VolumeAttachment" || meta.Kind == "Pod" &&
+		slices.Equal(meta.Finalizers, []string{"batch.kubernetes.io/job-tracking"})
 }
 
 // put stages an object with other content.
@@ -249,10 +251,12 @@ func (r *run) byHand() error {
 	})
 	r.before(encrypted)
 	r.mend(all)
-	r.view.Report().AddStepBefore("in the restore commands, replace the names and addresses of the old members by those of the new machines: " +
+	r.view.Report().AddStepBefore("in the restore commands, replace the names and addresses of the old members by " +
+		"those of the new machines: " +
 		"--name, --initial-cluster and --initial-advertise-peer-urls")
 	if n := len(r.section.Undo); n > 0 {
-		r.view.Report().AddStep("keep the report: its \"saved\" has objects as they were (%d). --undo puts them back in a snapshot; on the cluster, "+
+		r.view.Report().AddStep("keep the report: its \"saved\" has objects as they were (%d). --undo puts them back "+
+			"in a snapshot; on the cluster, "+
 			"put back webhooks and APIServices when the Pods behind them run (docs/guides/prepare-restore.md)", n)
 	}
 	return nil
@@ -262,10 +266,12 @@ func (r *run) byHand() error {
 func (r *run) before(encrypted bool) {
 	add := r.view.Report().AddStepBefore
 	if !r.isolated {
-		add("stop the old cluster, and keep it off: two clusters would act on the same volumes, load balancers and addresses")
+		add("stop the old cluster, and keep it off: two clusters would act on the same volumes, load balancers " +
+			"and addresses")
 	}
 	if encrypted {
-		add("give the API servers of the new machines the EncryptionConfiguration with the keys of the old ones: values are encrypted, " +
+		add("give the API servers of the new machines the EncryptionConfiguration with the keys of the old ones: " +
+			"values are encrypted, " +
 			"and no list with one of them works without its key")
 	}
 }
@@ -297,8 +303,10 @@ func (r *run) ownRemedy(code *finding.Code) string {
 	if r.all && strings.HasPrefix(first, "`etcdshift prepare-restore`") {
 		return rest
 	}
-	return strings.NewReplacer("`etcdshift prepare-restore --new-service-account-key`", "this command with `--new-service-account-key`",
-		"`etcdshift prepare-restore`", "this command without `--skip` and `--only`", "Stop the old cluster first. ", "").Replace(code.Remedy)
+	return strings.NewReplacer("`etcdshift prepare-restore --new-service-account-key`",
+		"this command with `--new-service-account-key`",
+		"`etcdshift prepare-restore`", "this command without `--skip` and `--only`", "Stop the old cluster first. ",
+		"").Replace(code.Remedy)
 }
 
 // contains tells whether a value may have a field or label: a cheap look before decoding.

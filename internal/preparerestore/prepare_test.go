@@ -31,28 +31,41 @@ func TestSteps(t *testing.T) {
 		keep             []string
 		deleted, changed []string
 	}{
-		{steps: []string{"api-servers"}, deleted: []string{"leases/kube-system/apiserver-abc", "masterleases/192.0.2.1", "services/endpoints/default/kubernetes"}},
-		{steps: []string{"leader-election"}, deleted: []string{"leases/a/l", "leases/kube-system/kube-scheduler"}, changed: []string{"configmaps/shop/leader"}},
-		{steps: []string{"nodes"}, deleted: []string{"csinodes/n1", "leases/kube-node-lease/n1", "leases/kube-node-lease/n2", "minions/n1", "minions/n2",
-			"resourceslices/for-n1", "resourceslices/on-n1", "secrets/kube-system/n1.node-password.k3s", "secrets/kube-system/n2.node-password.k3s"},
+		{steps: []string{"api-servers"}, deleted: []string{"leases/kube-system/apiserver-abc", "masterleases/192.0.2.1",
+			"services/endpoints/default/kubernetes"}},
+		{steps: []string{"leader-election"}, deleted: []string{"leases/a/l", "leases/kube-system/kube-scheduler"},
+			changed: []string{"configmaps/shop/leader"}},
+		{steps: []string{"nodes"}, deleted: []string{"csinodes/n1", "leases/kube-node-lease/n1",
+			"leases/kube-node-lease/n2", "minions/n1", "minions/n2",
+			"resourceslices/for-n1", "resourceslices/on-n1", "secrets/kube-system/n1.node-password.k3s",
+			"secrets/kube-system/n2.node-password.k3s"},
 			changed: []string{"persistentvolumeclaims/shop/waits"}},
-		{steps: []string{"nodes"}, keep: []string{"n1"}, deleted: []string{"leases/kube-node-lease/n2", "minions/n2", "secrets/kube-system/n2.node-password.k3s"}},
-		{steps: []string{"pods"}, deleted: []string{"pods/a/leaving", "pods/a/run", "pods/shop/bare", "pods/shop/gone", "pods/shop/kept", "pods/shop/mirror", "pods/shop/tracked", "pods/shop/web"}},
-		{steps: []string{"pods"}, keep: []string{"n2"}, deleted: []string{"pods/a/run", "pods/shop/bare", "pods/shop/gone", "pods/shop/mirror", "pods/shop/tracked", "pods/shop/web"}},
+		{steps: []string{"nodes"}, keep: []string{"n1"}, deleted: []string{"leases/kube-node-lease/n2", "minions/n2",
+			"secrets/kube-system/n2.node-password.k3s"}},
+		{steps: []string{"pods"}, deleted: []string{"pods/a/leaving", "pods/a/run", "pods/shop/bare", "pods/shop/gone",
+			"pods/shop/kept", "pods/shop/mirror", "pods/shop/tracked", "pods/shop/web"}},
+		{steps: []string{"pods"}, keep: []string{"n2"}, deleted: []string{"pods/a/run", "pods/shop/bare",
+			"pods/shop/gone", "pods/shop/mirror", "pods/shop/tracked", "pods/shop/web"}},
 		{steps: []string{"dependents"}},
-		{steps: []string{"pods", "dependents"}, keep: []string{"n2"}, deleted: []string{"configmaps/shop/of-cm", "configmaps/shop/of-web",
-			"pods/a/run", "pods/shop/bare", "pods/shop/gone", "pods/shop/mirror", "pods/shop/tracked", "pods/shop/web"}},
-		{steps: []string{"endpoints"}, deleted: []string{"endpointslices/shop/web"}, changed: []string{"services/endpoints/shop/web"}},
+		{steps: []string{"pods", "dependents"}, keep: []string{"n2"},
+			deleted: []string{"configmaps/shop/of-cm", "configmaps/shop/of-web",
+				"pods/a/run", "pods/shop/bare", "pods/shop/gone", "pods/shop/mirror", "pods/shop/tracked",
+				"pods/shop/web"}},
+		{steps: []string{"endpoints"}, deleted: []string{"endpointslices/shop/web"},
+			changed: []string{"services/endpoints/shop/web"}},
 		{steps: []string{"endpoints"}, keep: []string{"n1"}},
-		{steps: []string{"volume-attachments"}, keep: []string{"n2"}, deleted: []string{"volumeattachments/on-n1", "volumeattachments/va"}},
-		{steps: []string{"certificate-requests"}, deleted: []string{"certificatesigningrequests/csr1", "podcertificaterequests/shop/p"}},
+		{steps: []string{"volume-attachments"}, keep: []string{"n2"},
+			deleted: []string{"volumeattachments/on-n1", "volumeattachments/va"}},
+		{steps: []string{"certificate-requests"}, deleted: []string{"certificatesigningrequests/csr1",
+			"podcertificaterequests/shop/p"}},
 		{steps: []string{"events"}, deleted: []string{"events/a/e1", "events/a/e2"}},
 		{steps: []string{"bootstrap-tokens"}, deleted: []string{"secrets/kube-system/bootstrap-token-abcdef"}},
 		{steps: []string{"service-account-tokens"}, changed: []string{"secrets/shop/sa"}},
 		{steps: []string{"webhooks"}, changed: []string{"validatingwebhookconfigurations/guard"}},
 		{steps: []string{"api-services"}, deleted: []string{"apiregistration.k8s.io/apiservices/v1.gone.example.com"}},
 		{steps: []string{"endpoints", "api-services"}, changed: []string{"services/endpoints/shop/web"},
-			deleted: []string{"apiregistration.k8s.io/apiservices/v1.gone.example.com", "apiregistration.k8s.io/apiservices/v1.metrics.example.org", "endpointslices/shop/web"}},
+			deleted: []string{"apiregistration.k8s.io/apiservices/v1.gone.example.com",
+				"apiregistration.k8s.io/apiservices/v1.metrics.example.org", "endpointslices/shop/web"}},
 	} {
 		t.Run(strings.Join(append(tc.steps, tc.keep...), " "), func(t *testing.T) {
 			r, err := runOn(t, path, prepared(tc.keep, tc.steps...))
@@ -82,7 +95,8 @@ func TestSteps(t *testing.T) {
 func TestWebhookOutside(t *testing.T) {
 	const key = "validatingwebhookconfigurations/outside"
 	for name, is := range map[string]string{"hooks.example.com": "Fail", "web.shop.svc.cluster.local": "Ignore"} {
-		path := written(t, object("services/specs/shop/alias", "v1", "Service", in, `,"spec":{"type":"ExternalName","externalName":"`+name+`"}`),
+		path := written(t, object("services/specs/shop/alias", "v1", "Service", in,
+			`,"spec":{"type":"ExternalName","externalName":"`+name+`"}`),
 			object(key, "admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", `,"uid":"o"`,
 				`,"webhooks":[`+hook("a.example.com", `"service":{"namespace":"shop","name":"alias"}`, "Fail")+`]`))
 		r, err := runOn(t, path, prepared(nil, "webhooks"))
@@ -106,13 +120,17 @@ func TestNothingLeft(t *testing.T) {
 	require.NoError(t, err, "%v", r.Problems)
 	left := diagnosed(t, r.out)
 	require.Subset(t, []string{
-		machines.CodeNodePinned.Name, machines.CodeNodeVolume.Name, machines.CodeAPIAddress.Name, machines.CodeServiceAddress.Name, machines.CodeServiceRange.Name,
+		machines.CodeNodePinned.Name, machines.CodeNodeVolume.Name, machines.CodeAPIAddress.Name,
+		machines.CodeServiceAddress.Name, machines.CodeServiceRange.Name,
 		machines.CodeWebhookURL.Name, machines.CodeClusterCA.Name, machines.CodeNotInFile.Name,
 		"bump-revision", "etcd-version", "owner-gone", "owner-unchecked", "unknown-kind", "namespace-gone",
 	}, left, "before: %v", diagnosed(t, path))
 	for _, code := range machines.Codes() {
 		if slices.Contains(left, code.Name) && code != machines.CodeNotInFile {
-			require.True(t, slices.ContainsFunc(r.Steps, func(step string) bool { return strings.HasPrefix(step, code.Name+": ") }), "%s: %v", code.Name, r.Steps)
+			require.True(t, slices.ContainsFunc(r.Steps, func(step string) bool {
+				return strings.HasPrefix(step,
+					code.Name+": ")
+			}), "%s: %v", code.Name, r.Steps)
 		}
 	}
 	again, err := runOn(t, r.out, p)
@@ -162,7 +180,8 @@ func TestKeepNode(t *testing.T) {
 	require.ErrorIs(t, err, transform.ErrRefused)
 	require.Equal(t, codeKeepNode, r.Problems[len(r.Problems)-1].Code)
 	for _, product := range []string{"k3s", "rke2"} {
-		node := record{"minions/n8", `{"apiVersion":"v1","kind":"Node","metadata":{"name":"n8","annotations":{"etcd.` + product + `.cattle.io/remove":"True","a":"b"}}}`}
+		node := record{"minions/n8", `{"apiVersion":"v1","kind":"Node","metadata":{"name":"n8","annotations":{"etcd.` +
+			product + `.cattle.io/remove":"True","a":"b"}}}`}
 		r, err := runOn(t, written(t, node), prepared([]string{"n8"}, "nodes"))
 		require.NoError(t, err)
 		require.Equal(t, 1, r.Changes.Updated, product)
@@ -171,7 +190,8 @@ func TestKeepNode(t *testing.T) {
 
 // TestUnreadable: what a step cannot read refuses the run, and stays where it is allowed.
 func TestUnreadable(t *testing.T) {
-	path := written(t, record{"pods/shop/broken", `{"apiVersion":"v1","kind":"Pod","metadata":{"name":7}}`}, record{"secrets/shop/closed", "k8s:enc:aescbc:v1:key1:0123456789abcdef"})
+	path := written(t, record{"pods/shop/broken", `{"apiVersion":"v1","kind":"Pod","metadata":{"name":7}}`},
+		record{"secrets/shop/closed", "k8s:enc:aescbc:v1:key1:0123456789abcdef"})
 	p := prepared(nil, "pods", "service-account-tokens")
 	r, err := runOn(t, path, p)
 	require.ErrorIs(t, err, transform.ErrRefused)
@@ -202,7 +222,8 @@ func (w row) line() string {
 
 const (
 	cluster = "../../testdata/kubectl/all.db.gz" // has a Pod on node n1 and one on n2
-	onNode  = `"metadata":{"name":"%s","namespace":"shop","uid":"uid-%[1]s"%s},"spec":{"nodeName":"%s","containers":[{"name":"c","image":"i"}]}`
+	onNode  = `"metadata":{"name":"%s","namespace":"shop","uid":"uid-%[1]s"%s},"spec":{"nodeName":"%s",` +
+		`"containers":[{"name":"c","image":"i"}]}`
 )
 
 // record is a key below /registry/ and its value.
@@ -213,13 +234,15 @@ func pod(name, more, node string) record {
 }
 
 func owned(kind, uid string) string {
-	return `,"ownerReferences":[{"apiVersion":"v1","kind":"` + kind + `","name":"o","uid":"` + uid + `","controller":true}]`
+	return `,"ownerReferences":[{"apiVersion":"v1","kind":"` + kind + `","name":"o","uid":"` + uid +
+		`","controller":true}]`
 }
 
 // object is an object with its metadata; rest follows it, as `,"spec":{}`.
 func object(key, apiVersion, kind, meta, rest string) record {
 	parts := strings.Split(key, "/")
-	return record{key, fmt.Sprintf(`{"apiVersion":%q,"kind":%q,"metadata":{"name":%q%s}%s}`, apiVersion, kind, parts[len(parts)-1], meta, rest)}
+	return record{key, fmt.Sprintf(`{"apiVersion":%q,"kind":%q,"metadata":{"name":%q%s}%s}`, apiVersion, kind,
+		parts[len(parts)-1], meta, rest)}
 }
 
 const in = `,"namespace":"shop"`
@@ -227,51 +250,87 @@ const in = `,"namespace":"shop"`
 // world has what each step looks for, and beside each of them something that stays.
 func world() []record {
 	return []record{
-		{"masterleases/192.0.2.1", `{"apiVersion":"v1","kind":"Endpoints","metadata":{},"subsets":[{"addresses":[{"ip":"192.0.2.1"}]}]}`},
-		object("services/endpoints/default/kubernetes", "v1", "Endpoints", `,"namespace":"default"`, `,"subsets":[{"addresses":[{"ip":"192.0.2.1"}],"ports":[{"port":6443}]}]`),
-		object("leases/kube-system/apiserver-abc", "coordination.k8s.io/v1", "Lease", `,"namespace":"kube-system","labels":{"apiserver.kubernetes.io/identity":"kube-apiserver"}`, `,"spec":{"holderIdentity":"x"}`),
-		object("leases/kube-system/kube-scheduler", "coordination.k8s.io/v1", "Lease", `,"namespace":"kube-system"`, `,"spec":{"holderIdentity":"n1"}`),
+		{"masterleases/192.0.2.1",
+			`{"apiVersion":"v1","kind":"Endpoints","metadata":{},"subsets":[{"addresses":[{"ip":"192.0.2.1"}]}]}`},
+		object("services/endpoints/default/kubernetes", "v1", "Endpoints", `,"namespace":"default"`,
+			`,"subsets":[{"addresses":[{"ip":"192.0.2.1"}],"ports":[{"port":6443}]}]`),
+		object("leases/kube-system/apiserver-abc", "coordination.k8s.io/v1", "Lease",
+			`,"namespace":"kube-system","labels":{"apiserver.kubernetes.io/identity":"kube-apiserver"}`,
+			`,"spec":{"holderIdentity":"x"}`),
+		object("leases/kube-system/kube-scheduler", "coordination.k8s.io/v1", "Lease", `,"namespace":"kube-system"`,
+			`,"spec":{"holderIdentity":"n1"}`),
 		object("leases/shop/free", "coordination.k8s.io/v1", "Lease", in, `,"spec":{"holderIdentity":""}`),
-		object("configmaps/shop/leader", "v1", "ConfigMap", in+`,"annotations":{"control-plane.alpha.kubernetes.io/leader":"{}","a":"b"}`, ``),
-		object("leases/kube-node-lease/n1", "coordination.k8s.io/v1", "Lease", `,"namespace":"kube-node-lease"`, `,"spec":{"holderIdentity":"n1"}`),
-		object("leases/kube-node-lease/n2", "coordination.k8s.io/v1", "Lease", `,"namespace":"kube-node-lease"`, `,"spec":{"holderIdentity":"n2"}`),
+		object("configmaps/shop/leader", "v1", "ConfigMap",
+			in+`,"annotations":{"control-plane.alpha.kubernetes.io/leader":"{}","a":"b"}`, ``),
+		object("leases/kube-node-lease/n1", "coordination.k8s.io/v1", "Lease", `,"namespace":"kube-node-lease"`,
+			`,"spec":{"holderIdentity":"n1"}`),
+		object("leases/kube-node-lease/n2", "coordination.k8s.io/v1", "Lease", `,"namespace":"kube-node-lease"`,
+			`,"spec":{"holderIdentity":"n2"}`),
 		object("secrets/kube-system/n1.node-password.k3s", "v1", "Secret", `,"namespace":"kube-system"`, ``),
 		object("secrets/kube-system/n2.node-password.k3s", "v1", "Secret", `,"namespace":"kube-system"`, ``),
-		object("secrets/kube-system/bootstrap-token-abcdef", "v1", "Secret", `,"namespace":"kube-system"`, `,"type":"bootstrap.kubernetes.io/token","data":{"token-secret":"cGFzc3dvcmQ="}`),
-		object("secrets/kube-system/bootstrap-token-mine", "v1", "Secret", `,"namespace":"kube-system"`, `,"type":"Opaque"`),
-		object("secrets/shop/sa", "v1", "Secret", in+`,"annotations":{"kubernetes.io/service-account.name":"default"}`, `,"type":"kubernetes.io/service-account-token","data":{"token":"cGFzc3dvcmQ=","namespace":"c2hvcA=="}`),
+		object("secrets/kube-system/bootstrap-token-abcdef", "v1", "Secret", `,"namespace":"kube-system"`,
+			`,"type":"bootstrap.kubernetes.io/token","data":{"token-secret":"cGFzc3dvcmQ="}`),
+		object("secrets/kube-system/bootstrap-token-mine", "v1", "Secret", `,"namespace":"kube-system"`,
+			`,"type":"Opaque"`),
+		object("secrets/shop/sa", "v1", "Secret", in+`,"annotations":{"kubernetes.io/service-account.name":"default"}`,
+			`,"type":"kubernetes.io/service-account-token","data":{"token":"cGFzc3dvcmQ=","namespace":"c2hvcA=="}`),
 		object("serviceaccounts/shop/default", "v1", "ServiceAccount", in, ``),
 		object("secrets/shop/plain", "v1", "Secret", in, `,"type":"Opaque","data":{"token":"cGFzc3dvcmQ="}`),
-		pod("web", owned("ReplicaSet", "rs"), "n1"), pod("kept", owned("ReplicaSet", "rs"), "n2"), pod("bare", "", "n1"), pod("waiting", owned("ReplicaSet", "rs"), ""),
+		pod("web", owned("ReplicaSet", "rs"), "n1"), pod("kept", owned("ReplicaSet", "rs"), "n2"),
+		pod("bare", "", "n1"), pod("waiting", owned("ReplicaSet", "rs"), ""),
 		pod("gone", owned("ReplicaSet", "rs"), "n9"),
 		pod("mirror", `,"annotations":{"kubernetes.io/config.mirror":"x"}`+owned("Node", "n"), "n1"),
 		pod("tracked", `,"finalizers":["batch.kubernetes.io/job-tracking"]`+owned("Job", "j"), "n1"),
 		object("configmaps/shop/of-web", "v1", "ConfigMap", in+`,"uid":"uid-cm"`+owned("Pod", "uid-web"), ``),
 		object("configmaps/shop/of-cm", "v1", "ConfigMap", in+owned("ConfigMap", "uid-cm"), ``),
 		object("configmaps/shop/guarded", "v1", "ConfigMap", in+`,"finalizers":["x/y"]`+owned("Pod", "uid-web"), ``),
-		object("endpointslices/shop/web", "discovery.k8s.io/v1", "EndpointSlice", in+`,"labels":{"kubernetes.io/service-name":"web","endpointslice.kubernetes.io/managed-by":"endpointslice-controller.k8s.io"}`,
+		object("endpointslices/shop/web", "discovery.k8s.io/v1", "EndpointSlice",
+			in+
+				`,"labels":{"kubernetes.io/service-name":"web",`+
+				`"endpointslice.kubernetes.io/managed-by":"endpointslice-controller.k8s.io"}`,
 			`,"addressType":"IPv4","endpoints":[{"addresses":["10.0.0.1"],"conditions":{},"nodeName":"n1"}]`),
-		object("endpointslices/shop/both", "discovery.k8s.io/v1", "EndpointSlice", in+`,"labels":{"kubernetes.io/service-name":"both"}`,
-			`,"addressType":"IPv4","endpoints":[{"addresses":["10.0.0.1"],"conditions":{},"targetRef":{"kind":"Pod","uid":"uid-web"}},{"addresses":["10.0.0.2"],"conditions":{}}]`),
-		object("services/endpoints/shop/web", "v1", "Endpoints", in, `,"subsets":[{"addresses":[{"ip":"10.0.0.1","nodeName":"n1"}],"ports":[{"port":80}]}]`),
-		object("services/specs/shop/web", "v1", "Service", in, `,"spec":{"clusterIP":"10.96.1.1","ports":[{"port":443}],"selector":{"a":"b"},"type":"ClusterIP"}`),
-		object("volumeattachments/on-n1", "storage.k8s.io/v1", "VolumeAttachment", `,"finalizers":["external-attacher/x"]`, `,"spec":{"attacher":"x","nodeName":"n1","source":{"persistentVolumeName":"v"}}`),
-		object("volumeattachments/on-n2", "storage.k8s.io/v1", "VolumeAttachment", ``, `,"spec":{"attacher":"x","nodeName":"n2","source":{"persistentVolumeName":"v"}}`),
-		object("resourceslices/on-n1", "resource.k8s.io/v1", "ResourceSlice", ``, `,"spec":{"driver":"d","nodeName":"n1","pool":{"name":"p","generation":1,"resourceSliceCount":1}}`),
-		object("resourceslices/for-n1", "resource.k8s.io/v1", "ResourceSlice", ``, `,"spec":{"driver":"d","perDeviceNodeSelection":true,"pool":{"name":"q","generation":1,"resourceSliceCount":1},"devices":[`+
-			`{"name":"a","nodeSelector":{"nodeSelectorTerms":[{"matchFields":[{"key":"metadata.name","operator":"In","values":["n1"]}]}]}}]}`),
-		object("persistentvolumeclaims/shop/waits", "v1", "PersistentVolumeClaim", in+`,"annotations":{"volume.kubernetes.io/selected-node":"n1","a":"b"}`, `,"spec":{"storageClassName":"s"}`),
-		object("persistentvolumeclaims/shop/bound", "v1", "PersistentVolumeClaim", in+`,"annotations":{"volume.kubernetes.io/selected-node":"n1"}`, `,"spec":{"volumeName":"v"}`),
-		object("podcertificaterequests/shop/p", "certificates.k8s.io/v1beta1", "PodCertificateRequest", in, `,"spec":{"nodeName":"n2"}`),
-		object("validatingwebhookconfigurations/guard", "admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", `,"generation":1,"uid":"u"`, `,"webhooks":[`+
-			hook("in.example.com", `"service":{"namespace":"shop","name":"web"}`, "Fail")+`,`+hook("out.example.com", `"url":"https://192.0.2.9/"`, "Fail")+`]`),
-		object("apiregistration.k8s.io/apiservices/v1.metrics.example.org", "apiregistration.k8s.io/v1", "APIService", `,"uid":"a"`,
-			`,"spec":{"group":"metrics.example.org","version":"v1","service":{"namespace":"shop","name":"web","port":443},"groupPriorityMinimum":100,"versionPriority":100}`),
+		object("endpointslices/shop/both", "discovery.k8s.io/v1", "EndpointSlice",
+			in+`,"labels":{"kubernetes.io/service-name":"both"}`,
+			`,"addressType":"IPv4","endpoints":[{"addresses":["10.0.0.1"],"conditions":{},"targetRef":{"kind":"Pod",`+
+				`"uid":"uid-web"}},{"addresses":["10.0.0.2"],"conditions":{}}]`),
+		object("services/endpoints/shop/web", "v1", "Endpoints", in,
+			`,"subsets":[{"addresses":[{"ip":"10.0.0.1","nodeName":"n1"}],"ports":[{"port":80}]}]`),
+		object("services/specs/shop/web", "v1", "Service", in,
+			`,"spec":{"clusterIP":"10.96.1.1","ports":[{"port":443}],"selector":{"a":"b"},"type":"ClusterIP"}`),
+		object("volumeattachments/on-n1", "storage.k8s.io/v1", "VolumeAttachment",
+			`,"finalizers":["external-attacher/x"]`,
+			`,"spec":{"attacher":"x","nodeName":"n1","source":{"persistentVolumeName":"v"}}`),
+		object("volumeattachments/on-n2", "storage.k8s.io/v1", "VolumeAttachment", ``,
+			`,"spec":{"attacher":"x","nodeName":"n2","source":{"persistentVolumeName":"v"}}`),
+		object("resourceslices/on-n1", "resource.k8s.io/v1", "ResourceSlice", ``,
+			`,"spec":{"driver":"d","nodeName":"n1","pool":{"name":"p","generation":1,"resourceSliceCount":1}}`),
+		object("resourceslices/for-n1", "resource.k8s.io/v1", "ResourceSlice", ``,
+			`,"spec":{"driver":"d","perDeviceNodeSelection":true,"pool":{"name":"q","generation":1,`+
+				`"resourceSliceCount":1},"devices":[`+
+				`{"name":"a","nodeSelector":{"nodeSelectorTerms":[{"matchFields":[{"key":"metadata.name",`+
+				`"operator":"In","values":["n1"]}]}]}}]}`),
+		object("persistentvolumeclaims/shop/waits", "v1", "PersistentVolumeClaim",
+			in+`,"annotations":{"volume.kubernetes.io/selected-node":"n1","a":"b"}`,
+			`,"spec":{"storageClassName":"s"}`),
+		object("persistentvolumeclaims/shop/bound", "v1", "PersistentVolumeClaim",
+			in+`,"annotations":{"volume.kubernetes.io/selected-node":"n1"}`, `,"spec":{"volumeName":"v"}`),
+		object("podcertificaterequests/shop/p", "certificates.k8s.io/v1beta1", "PodCertificateRequest", in,
+			`,"spec":{"nodeName":"n2"}`),
+		object("validatingwebhookconfigurations/guard", "admissionregistration.k8s.io/v1",
+			"ValidatingWebhookConfiguration", `,"generation":1,"uid":"u"`, `,"webhooks":[`+
+				hook("in.example.com", `"service":{"namespace":"shop","name":"web"}`, "Fail")+`,`+
+				hook("out.example.com",
+					`"url":"https://192.0.2.9/"`, "Fail")+`]`),
+		object("apiregistration.k8s.io/apiservices/v1.metrics.example.org", "apiregistration.k8s.io/v1",
+			"APIService", `,"uid":"a"`,
+			`,"spec":{"group":"metrics.example.org","version":"v1","service":{"namespace":"shop","name":"web",`+
+				`"port":443},"groupPriorityMinimum":100,"versionPriority":100}`),
 	}
 }
 
 func hook(name, client, policy string) string {
-	return `{"name":"` + name + `","clientConfig":{` + client + `},"failurePolicy":"` + policy + `","sideEffects":"None","admissionReviewVersions":["v1"],` +
+	return `{"name":"` + name + `","clientConfig":{` + client + `},"failurePolicy":"` + policy +
+		`","sideEffects":"None","admissionReviewVersions":["v1"],` +
 		`"rules":[{"apiGroups":[""],"apiVersions":["v1"],"operations":["CREATE"],"resources":["pods"]}]}`
 }
 
@@ -304,7 +363,8 @@ type ran struct {
 func runOn(t testing.TB, in string, tr transform.Transform, allow ...string) (ran, error) {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "after.db")
-	report, err := transform.Run(t.Context(), transform.Options{Command: "prepare-restore", In: in, Out: out, Allow: allow}, tr)
+	report, err := transform.Run(t.Context(), transform.Options{Command: "prepare-restore", In: in, Out: out,
+		Allow: allow}, tr)
 	if err != nil {
 		return ran{Report: report}, err
 	}
@@ -325,7 +385,8 @@ func contents(t testing.TB, path string) map[string]map[string]any {
 		for o, err := range r.Objects(context.Background(), typ, inspect.Selection{}) {
 			require.NoError(t, err)
 			require.NoError(t, o.Err, "%s", o.Key)
-			for _, field := range [][]string{{"metadata", "resourceVersion"}, {"metadata", "generation"}, {"metadata", "annotations", "deprecated.daemonset.template.generation"}} {
+			for _, field := range [][]string{{"metadata", "resourceVersion"}, {"metadata", "generation"},
+				{"metadata", "annotations", "deprecated.daemonset.template.generation"}} {
 				unstructured.RemoveNestedField(o.Content, field...)
 			}
 			all[strings.TrimPrefix(string(o.Key), "/registry/")] = o.Content
@@ -365,14 +426,18 @@ func undone(t testing.TB, r ran) *undo {
 
 const (
 	going    = `,"deletionTimestamp":"2026-01-01T00:00:00Z","finalizers":["%"]`
-	useClaim = `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"db","namespace":"shop","uid":"uid-db"},"spec":{"nodeName":"n1","containers":[{"name":"c","image":"i"}],"volumes":[{"name":"v","persistentVolumeClaim":{"claimName":"data"}}]}}`
+	useClaim = `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"db","namespace":"shop","uid":"uid-db"},` +
+		`"spec":{"nodeName":"n1","containers":[{"name":"c","image":"i"}],"volumes":[{"name":"v",` +
+		`"persistentVolumeClaim":{"claimName":"data"}}]}}`
 )
 
 func goingOf(finalizer string) string { return strings.ReplaceAll(going, "%", finalizer) }
 
 func volume(policy, meta string) record {
-	return object("persistentvolumes/pv-data", "v1", "PersistentVolume", `,"uid":"uid-pv"`+meta, `,"spec":{"persistentVolumeReclaimPolicy":"`+policy+
-		`","csi":{"driver":"d","volumeHandle":"h"},"claimRef":{"kind":"PersistentVolumeClaim","namespace":"shop","name":"data","uid":"uid-data"}}`)
+	return object("persistentvolumes/pv-data", "v1", "PersistentVolume", `,"uid":"uid-pv"`+meta,
+		`,"spec":{"persistentVolumeReclaimPolicy":"`+policy+
+			`","csi":{"driver":"d","volumeHandle":"h"},"claimRef":{"kind":"PersistentVolumeClaim","namespace":"shop",`+
+			`"name":"data","uid":"uid-data"}}`)
 }
 
 // TestFreed: a run that deletes what holds a deletion refuses where a volume would be destroyed,
@@ -380,13 +445,17 @@ func volume(policy, meta string) record {
 func TestFreed(t *testing.T) {
 	user := record{"pods/shop/db", useClaim}
 	claim := func(meta string) record {
-		return object("persistentvolumeclaims/shop/data", "v1", "PersistentVolumeClaim", in+`,"uid":"uid-data"`+meta, `,"spec":{"volumeName":"pv-data"}`)
+		return object("persistentvolumeclaims/shop/data", "v1", "PersistentVolumeClaim", in+`,"uid":"uid-data"`+meta,
+			`,"spec":{"volumeName":"pv-data"}`)
 	}
 	dying := claim(goingOf("kubernetes.io/pvc-protection"))
-	attached := object("volumeattachments/of-pv1", "storage.k8s.io/v1", "VolumeAttachment", ``, `,"spec":{"attacher":"d","nodeName":"n1","source":{"persistentVolumeName":"pv-data"}}`)
-	other := record{"pods/shop/other", strings.NewReplacer(`"db"`, `"other"`, "uid-db", "uid-other", `"n1"`, `"n2"`).Replace(useClaim)}
+	attached := object("volumeattachments/of-pv1", "storage.k8s.io/v1", "VolumeAttachment", ``,
+		`,"spec":{"attacher":"d","nodeName":"n1","source":{"persistentVolumeName":"pv-data"}}`)
+	other := record{"pods/shop/other", strings.NewReplacer(`"db"`, `"other"`, "uid-db", "uid-other", `"n1"`,
+		`"n2"`).Replace(useClaim)}
 	ended := record{"pods/shop/db", strings.Replace(useClaim, `"spec"`, `"status":{"phase":"Succeeded"},"spec"`, 1)}
-	owned := record{"pods/shop/other", strings.Replace(other.value, `"uid":"uid-other"`, `"uid":"uid-other","ownerReferences":[{"apiVersion":"v1","kind":"Pod","name":"driver","uid":"uid-driver"}]`, 1)}
+	owned := record{"pods/shop/other", strings.Replace(other.value, `"uid":"uid-other"`,
+		`"uid":"uid-other","ownerReferences":[{"apiVersion":"v1","kind":"Pod","name":"driver","uid":"uid-driver"}]`, 1)}
 	const claimKey, volumeKey = "/registry/persistentvolumeclaims/shop/data", "/registry/persistentvolumes/pv-data"
 	for name, tc := range map[string]struct {
 		with  []record
@@ -395,24 +464,47 @@ func TestFreed(t *testing.T) {
 		code  *finding.Code // nil for none
 		key   string
 	}{
-		"the last user":                         {with: []record{user, dying, volume("Delete", "")}, code: objects.CodeVolumeFreed, key: claimKey},
-		"the last user, its node comes back":    {with: []record{user, dying, volume("Delete", "")}, keep: []string{"n1"}},
-		"another user stays":                    {with: []record{user, other, dying, volume("Delete", "")}, keep: []string{"n2"}},
-		"a retained volume":                     {with: []record{user, dying, volume("Retain", "")}, code: objects.CodeFreed, key: claimKey},
-		"a recycled volume":                     {with: []record{user, dying, volume("Recycle", "")}, code: objects.CodeVolumeFreed, key: claimKey},
-		"a claim that is not being deleted":     {with: []record{user, claim(""), volume("Delete", "")}},
-		"nobody used it":                        {with: []record{dying, volume("Delete", "")}},
-		"the attachment of an unclaimed volume": {with: []record{attached, volume("Delete", "")}, code: objects.CodeVolumeFreed, key: volumeKey},
-		"the same, retained":                    {with: []record{attached, volume("Retain", goingOf("external-attacher/d"))}, code: objects.CodeFreed, key: volumeKey},
-		"the attachment of a claimed volume":    {with: []record{attached, claim(""), volume("Delete", "")}},
-		"a claim that was made for a Pod":       {with: []record{user, claim(`,"ownerReferences":[{"apiVersion":"v1","kind":"Pod","name":"db","uid":"uid-db","controller":true}],"finalizers":["kubernetes.io/pvc-protection"]`), volume("Delete", "")}, code: objects.CodeFreed, key: claimKey},
-		"the content of a dying namespace":      {with: []record{object("namespaces/shop", "v1", "Namespace", goingOf("x/y"), ``), pod("held", `,"finalizers":["x/y"]`, "n1")}, code: objects.CodeFreed, key: "/registry/namespaces/shop"},
-		"Pods on Nodes that are deleted":        {with: []record{user, dying, volume("Delete", "")}, steps: []string{"nodes"}, code: objects.CodeVolumeFreed, key: claimKey},
-		"a Pod that has ended, on such a Node":  {with: []record{ended, dying, volume("Delete", "")}, code: objects.CodeVolumeFreed, key: claimKey},
-		"a Pod of a deleted Pod":                {with: []record{owned, dying, pod("driver", ``, "n1"), volume("Delete", "")}, keep: []string{"n2"}, steps: []string{"pods"}, code: objects.CodeVolumeFreed, key: claimKey},
-		"a Pod of a Pod that stays":             {with: []record{owned, dying, pod("driver", ``, "n2"), volume("Delete", "")}, keep: []string{"n2"}, steps: []string{"pods"}},
-		"a claim of another Pod":                {with: []record{user, claim(`,"ownerReferences":[{"apiVersion":"v1","kind":"Pod","name":"other","uid":"uid-other","controller":true}],"finalizers":["kubernetes.io/pvc-protection"]`), other, volume("Delete", "")}, keep: []string{"n2"}},
-		"a Pod that never came to a node stays": {with: []record{dying, volume("Delete", ""), {"pods/shop/db", strings.Replace(useClaim, `"nodeName":"n1",`, "", 1)}}},
+		"the last user": {with: []record{user, dying, volume("Delete", "")},
+			code: objects.CodeVolumeFreed, key: claimKey},
+		"the last user, its node comes back": {with: []record{user, dying, volume("Delete", "")},
+			keep: []string{"n1"}},
+		"another user stays": {with: []record{user, other, dying, volume("Delete", "")},
+			keep: []string{"n2"}},
+		"a retained volume": {with: []record{user, dying, volume("Retain", "")},
+			code: objects.CodeFreed, key: claimKey},
+		"a recycled volume": {with: []record{user, dying, volume("Recycle", "")},
+			code: objects.CodeVolumeFreed, key: claimKey},
+		"a claim that is not being deleted": {with: []record{user, claim(""), volume("Delete", "")}},
+		"nobody used it":                    {with: []record{dying, volume("Delete", "")}},
+		"the attachment of an unclaimed volume": {with: []record{attached, volume("Delete", "")},
+			code: objects.CodeVolumeFreed, key: volumeKey},
+		"the same, retained": {with: []record{attached,
+			volume("Retain", goingOf("external-attacher/d"))}, code: objects.CodeFreed, key: volumeKey},
+		"the attachment of a claimed volume": {with: []record{attached, claim(""), volume("Delete", "")}},
+		"a claim that was made for a Pod": {with: []record{user,
+			claim(
+				`,"ownerReferences":[{"apiVersion":"v1","kind":"Pod","name":"db","uid":"uid-db","controller":true}],` +
+					`"finalizers":["kubernetes.io/pvc-protection"]`), volume("Delete", "")},
+			code: objects.CodeFreed, key: claimKey},
+		"the content of a dying namespace": {with: []record{object("namespaces/shop", "v1", "Namespace",
+			goingOf("x/y"), ``), pod("held", `,"finalizers":["x/y"]`, "n1")}, code: objects.CodeFreed,
+			key: "/registry/namespaces/shop"},
+		"Pods on Nodes that are deleted": {with: []record{user, dying, volume("Delete", "")},
+			steps: []string{"nodes"}, code: objects.CodeVolumeFreed, key: claimKey},
+		"a Pod that has ended, on such a Node": {with: []record{ended, dying, volume("Delete", "")},
+			code: objects.CodeVolumeFreed, key: claimKey},
+		"a Pod of a deleted Pod": {with: []record{owned, dying, pod("driver", ``, "n1"),
+			volume("Delete", "")}, keep: []string{"n2"}, steps: []string{"pods"}, code: objects.CodeVolumeFreed,
+			key: claimKey},
+		"a Pod of a Pod that stays": {with: []record{owned, dying, pod("driver", ``, "n2"),
+			volume("Delete", "")}, keep: []string{"n2"}, steps: []string{"pods"}},
+		"a claim of another Pod": {with: []record{user,
+			claim(
+				`,"ownerReferences":[{"apiVersion":"v1","kind":"Pod","name":"other","uid":"uid-other",` +
+					`"controller":true}],"finalizers":["kubernetes.io/pvc-protection"]`), other, volume("Delete", "")},
+			keep: []string{"n2"}},
+		"a Pod that never came to a node stays": {with: []record{dying, volume("Delete", ""),
+			{"pods/shop/db", strings.Replace(useClaim, `"nodeName":"n1",`, "", 1)}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := written(t, tc.with...)

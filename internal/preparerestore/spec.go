@@ -29,16 +29,17 @@ etcdshift prepare-restore --isolate --report report.json \
     before.db copy.db
 etcdshift prepare-restore --undo report.json \
     copy.db back.db`,
-	Text: `Takes out what ties a snapshot to the machines that it was taken on: what "doctor --for new-machines" finds. Nodes that do not come
-back, and with them their Leases, CSINodes, VolumeAttachments and Pods, so that controllers make new ones; leases of API servers and
-leaders; requests for certificates, Events and bootstrap tokens. Webhooks in the cluster become failurePolicy Ignore, and APIServices
-that do not answer are deleted: --undo puts both back, from the "saved" of the report. Each item is a step with a name for --only
-and --skip: ` + strings.Join(stepNames(), ", ") + `.
+	Text: `Takes out what ties a snapshot to the machines that it was taken on: what "doctor --for new-machines"
+finds. Nodes that do not come back, and with them their Leases, CSINodes, VolumeAttachments and Pods, so that
+controllers make new ones; leases of API servers and leaders; requests for certificates, Events and bootstrap tokens.
+Webhooks in the cluster become failurePolicy Ignore, and APIServices that do not answer are deleted: --undo puts both
+back, from the "saved" of the report. Each item is a step with a name for --only and --skip: ` +
+		strings.Join(stepNames(), ", ") + `.
 
-With --isolate the restored cluster acts on nothing outside: workloads have no Pods, Jobs and CronJobs are suspended, Services have
-no load balancers, volumes are retained, and controllers such as Argo CD, Flux or Cluster API are paused by their own switches.
-docs/guides/prepare-restore.md lists what is changed and how it is undone. DNS and kube-proxy in kube-system keep running, and what
---keep-running names.
+With --isolate the restored cluster acts on nothing outside: workloads have no Pods, Jobs and CronJobs are suspended,
+Services have no load balancers, volumes are retained, and controllers such as Argo CD, Flux or Cluster API are
+paused by their own switches. docs/guides/prepare-restore.md lists what is changed and how it is undone. DNS and
+kube-proxy in kube-system keep running, and what --keep-running names.
 
 What no step can mend, such as data on the disks of the old machines, is listed as a step by hand.`,
 	Codes:    codes(),
@@ -50,15 +51,21 @@ What no step can mend, such as data on the disks of the old machines, is listed 
 
 func flags() []transform.Flag {
 	return []transform.Flag{
-		{Name: "keep-node", Default: []string{}, Usage: "the Node `NAME` comes back, with all that is on it; may be repeated"},
-		{Name: "only", Category: stepsCategory, Default: []string{}, Choices: stepNames(), Usage: "take this `STEP` only; may be repeated"},
-		{Name: "skip", Category: stepsCategory, Default: []string{}, Choices: stepNames(), Usage: "do not take this `STEP`; may be repeated"},
+		{Name: "keep-node", Default: []string{}, Usage: "the Node `NAME` comes back, with all that is on it; may " +
+			"be repeated"},
+		{Name: "only", Category: stepsCategory, Default: []string{}, Choices: stepNames(),
+			Usage: "take this `STEP` only; may be repeated"},
+		{Name: "skip", Category: stepsCategory, Default: []string{}, Choices: stepNames(),
+			Usage: "do not take this `STEP`; may be repeated"},
 		{Name: string(newKey), Category: stepsCategory, Default: false,
-			Usage: "the API servers sign with a new key: empty the Secrets with tokens of ServiceAccounts, which are filled anew"},
-		{Name: string(isolated), Category: isolateCategory, Default: false, Usage: "the restored cluster must not act on the world"},
+			Usage: "the API servers sign with a new key: empty the Secrets with tokens of ServiceAccounts, which are " +
+				"filled anew"},
+		{Name: string(isolated), Category: isolateCategory, Default: false,
+			Usage: "the restored cluster must not act on the world"},
 		{Name: "keep-running", Category: isolateCategory, Default: []string{},
 			Usage: "this workload keeps its Pods: `NAMESPACE/NAME`, or NAMESPACE for all in it; may be repeated"},
-		{Name: "undo", Category: isolateCategory, Usage: "put back what a run changed whose report is `REPORT`, and nothing else"},
+		{Name: "undo", Category: isolateCategory,
+			Usage: "put back what a run changed whose report is `REPORT`, and nothing else"},
 	}
 }
 
@@ -92,8 +99,12 @@ func newFromArgs(ctx context.Context, a *transform.Args) (transform.Transform, e
 
 // codes are those of problems, and those of the machines, which are named in steps by hand.
 func codes() []*finding.Code {
-	tied := slices.DeleteFunc(machines.Codes(), func(c *finding.Code) bool { return c == machines.CodeOldNodes || c == machines.CodeNotInFile })
-	return slices.Concat([]*finding.Code{codeKeepNode, codeBarePod, transform.CodeFinalizers, codeChangedSince, codeOtherCluster,
+	tied := slices.DeleteFunc(machines.Codes(), func(c *finding.Code) bool {
+		return c == machines.CodeOldNodes ||
+			c == machines.CodeNotInFile
+	})
+	return slices.Concat([]*finding.Code{codeKeepNode, codeBarePod, transform.CodeFinalizers, codeChangedSince,
+		codeOtherCluster,
 		codeNothingSaved, transform.CodeUnsupportedLayout}, objects.FreedCodes(), transform.ObjectCodes(), tied)
 }
 
@@ -165,36 +176,45 @@ func steps() []step {
 			drop("masterleases", isMaster), drop("peerserverleases,storageversions.internal.apiserver.k8s.io", nil),
 			drop(leases, isServerLease), drop("endpoints,"+slices, isServerEndpoints)), ""},
 		{"leader-election", "a new controller waits until the lease of an old one is over", always, of(
-			drop("leasecandidates.coordination.k8s.io", nil), drop(leases, isHeld), each("configmaps,endpoints", dropLeader)), ""},
+			drop("leasecandidates.coordination.k8s.io", nil), drop(leases, isHeld),
+			each("configmaps,endpoints", dropLeader)), ""},
 		{"nodes", "a Node that does not come back keeps its Pods, volumes and addresses", always, of(
 			each("nodes", dropNode), drop(leases, isLostLease),
-			drop("csinodes.storage.k8s.io,ciliumnodes.cilium.io", isNamedLost), drop("resourceslices.resource.k8s.io", isTiedToLost),
+			drop("csinodes.storage.k8s.io,ciliumnodes.cilium.io", isNamedLost),
+			drop("resourceslices.resource.k8s.io", isTiedToLost),
 			each("persistentvolumeclaims", dropSelection), drop(secrets, isPassword)), ""},
 		{"pods", "a Pod of a machine that is gone seems to run, and no controller makes it anew", always,
 			of(drop("pods", isLostPod)), ""},
-		{"dependents", "the garbage collector would delete what only deleted Nodes and Pods own", always, of(dropDependents), ""},
+		{"dependents", "the garbage collector would delete what only deleted Nodes and Pods own", always,
+			of(dropDependents), ""},
 		{"endpoints", "Services would send to Pods that are gone", always,
 			of(each(slices, trimSlice), each("endpoints", trimSubsets)), ""},
 		{"volume-attachments", "a volume that seems attached to an old machine is attached to no new one", always,
 			of(drop("volumeattachments.storage.k8s.io", isAttachment)),
-			"volume-attached: VolumeAttachments were deleted; detach the volumes from the old machines in the storage before Pods need them"},
+			"volume-attached: VolumeAttachments were deleted; detach the volumes from the old machines in the " +
+				"storage before Pods need them"},
 		{"certificate-requests", "requests of the old machines for certificates", always,
-			of(drop("certificatesigningrequests.certificates.k8s.io,podcertificaterequests.certificates.k8s.io", nil)), ""},
+			of(drop("certificatesigningrequests.certificates.k8s.io,podcertificaterequests.certificates.k8s.io", nil)),
+			""},
 		{"events", "what happened on the old machines", always, of(drop("events", nil)), ""},
-		{"bootstrap-tokens", "a machine could join with a token of the old cluster", always, of(drop(secrets, isBootstrapToken)),
+		{"bootstrap-tokens", "a machine could join with a token of the old cluster", always,
+			of(drop(secrets, isBootstrapToken)),
 			"bootstrap tokens were deleted: `kubeadm token create` makes one for the new machines"},
 		{"service-account-tokens", "API servers with a new key refuse tokens signed by the old one", newKey,
 			of(each(secrets, emptyToken)), ""},
 		{"webhooks", "a webhook whose Pods do not run yet refuses the writes that start them", always, of(each(
-			"validatingwebhookconfigurations.admissionregistration.k8s.io,mutatingwebhookconfigurations.admissionregistration.k8s.io",
+			"validatingwebhookconfigurations.admissionregistration.k8s.io,"+
+				"mutatingwebhookconfigurations.admissionregistration.k8s.io",
 			ignoreFailures)), ""},
 		{"api-services", "an aggregated API server that does not answer stops the deletion of namespaces", always,
 			of(each("apiservices.apiregistration.k8s.io", dropSilent)), ""},
 		{"workloads", "no Pod starts, so that none acts on the world", isolated, of(isolate), ""},
 		{"jobs", "no Job or CronJob starts Pods", isolated, of(isolate), ""},
-		{"load-balancers", "no cloud controller takes over, changes or deletes a load balancer", isolated, of(isolate), ""},
+		{"load-balancers", "no cloud controller takes over, changes or deletes a load balancer", isolated,
+			of(isolate), ""},
 		{"volumes", "deleting a claim deletes no disk of production", isolated, of(isolate), ""},
-		{"controllers", "controllers that act outside of the cluster are paused by their own switches", isolated, of(isolate), ""},
+		{"controllers", "controllers that act outside of the cluster are paused by their own switches", isolated,
+			of(isolate), ""},
 	}
 }
 

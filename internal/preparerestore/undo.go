@@ -45,15 +45,18 @@ func readUndo(ctx context.Context, a *transform.Args) (transform.Transform, erro
 	for _, step := range report.Plan {
 		for _, of := range step.Sections {
 			if of.Prepared != nil && report.Prepared.Prepared != nil { // whose changes may hide each other
-				return nil, transform.Usagef("--undo %s: several steps are \"prepare-restore\"; it takes a report with one", a.String("undo"))
+				return nil, transform.Usagef("--undo %s: several steps are \"prepare-restore\"; it takes a "+
+					"report with one", a.String("undo"))
 			}
 			if of.Prepared != nil {
 				report.Prepared = of
 			}
 		}
 	}
-	if report.APIVersion != transform.APIVersion || report.Kind != "Report" || report.Prepared.Prepared == nil || report.Outcome != transform.Written {
-		return nil, transform.Usagef("--undo %s: it is not the report of a run of \"prepare-restore\" that wrote a snapshot", a.String("undo"))
+	if report.APIVersion != transform.APIVersion || report.Kind != "Report" || report.Prepared.Prepared == nil ||
+		report.Outcome != transform.Written {
+		return nil, transform.Usagef("--undo %s: it is not the report of a run of \"prepare-restore\" that "+
+			"wrote a snapshot", a.String("undo"))
 	}
 	return &undo{report.Saved, report.Undo, report.Cluster}, nil
 }
@@ -103,7 +106,8 @@ func (u *undo) fits(ctx context.Context, v *transform.View) (bool, error) {
 	if err != nil || u.cluster == "" || cluster == u.cluster {
 		return err == nil, err
 	}
-	return v.Raise("", codeOtherCluster.Because("the namespace kube-system has the UID %q in the snapshot, and %q in the report's", cluster, u.cluster)), nil
+	return v.Raise("", codeOtherCluster.Because("the namespace kube-system has the UID %q in the snapshot, and %q in "+
+		"the report's", cluster, u.cluster)), nil
 }
 
 func byName(steps []Step) map[string]*Step {
@@ -122,7 +126,8 @@ func (u *undo) one(ctx context.Context, v *transform.View, types *inspect.Types,
 		return false, nil
 	}
 	if hides(was) {
-		v.Raise(c.Key, codeChangedSince.Because("the report has it without its credentials: the snapshot that was changed has them"))
+		v.Raise(c.Key, codeChangedSince.Because("the report has it without its credentials: the snapshot that was "+
+			"changed has them"))
 		return false, nil
 	}
 	if err := utiljson.Unmarshal(c.After, &is); err != nil {
@@ -174,7 +179,9 @@ func hides(content any) bool {
 }
 
 // create makes a deleted object again.
-func (u *undo) create(ctx context.Context, v *transform.View, key string, e *transform.Entry, was map[string]any) (bool, error) {
+func (u *undo) create(
+	ctx context.Context, v *transform.View, key string, e *transform.Entry, was map[string]any,
+) (bool, error) {
 	value, err := json.Marshal(was)
 	if err != nil {
 		return false, err

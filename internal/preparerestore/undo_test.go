@@ -22,23 +22,37 @@ func acting() []record {
 		return object(key, group+"/v1", kind, in+meta, rest)
 	}
 	return []record{
-		custom("argoproj.io/applications/shop/a", "Application", ``, `,"spec":{"syncPolicy":{"automated":{"prune":true},"retry":{}}}`),
+		custom("argoproj.io/applications/shop/a", "Application", ``,
+			`,"spec":{"syncPolicy":{"automated":{"prune":true},"retry":{}}}`),
 		custom("kustomize.toolkit.fluxcd.io/kustomizations/shop/k", "Kustomization", ``, `,"spec":{"interval":"1m"}`),
 		custom("helm.toolkit.fluxcd.io/helmreleases/shop/h", "HelmRelease", ``, `,"spec":{"suspend":false}`),
 		custom("cluster.x-k8s.io/clusters/shop/c", "Cluster", ``, `,"spec":{"paused":true}`),
-		custom("velero.io/backupstoragelocations/shop/b", "BackupStorageLocation", ``, `,"spec":{"accessMode":"ReadWrite"}`),
+		custom("velero.io/backupstoragelocations/shop/b", "BackupStorageLocation", ``,
+			`,"spec":{"accessMode":"ReadWrite"}`),
 		custom("keda.sh/scaledobjects/shop/s", "ScaledObject", `,"annotations":{"a":"b"}`, `,"spec":{}`),
-		custom("cert-manager.io/issuers/shop/i", "Issuer", ``, `,"spec":{"acme":{"server":"https://acme.example.com"}}`),
-		object("persistentvolumes/disk", "v1", "PersistentVolume", ``, `,"spec":{"csi":{"driver":"d","volumeHandle":"h"},"persistentVolumeReclaimPolicy":"Delete","capacity":{"storage":"1Gi"},"accessModes":["ReadWriteOnce"]}`),
-		object("deployments/kube-system/coredns", "apps/v1", "Deployment", `,"namespace":"kube-system","labels":{"k8s-app":"kube-dns"}`, deployed("coredns")),
-		object("deployments/kube-system/external-dns", "apps/v1", "Deployment", `,"namespace":"kube-system","labels":{"k8s-app":"kube-dns"}`, deployed("registry.example.com/external-dns/external-dns:v1")),
-		object("services/specs/shop/lb", "v1", "Service", in+`,"finalizers":["service.kubernetes.io/load-balancer-cleanup"],"annotations":{"service.beta.kubernetes.io/load-balancer-source-ranges":"192.0.2.0/24"}`,
-			`,"spec":{"type":"LoadBalancer","clusterIP":"10.96.2.2","healthCheckNodePort":31000,"externalTrafficPolicy":"Local","ports":[{"name":"a","port":80,"nodePort":30001},{"name":"b","port":81,"nodePort":30002}]}`),
+		custom("cert-manager.io/issuers/shop/i", "Issuer", ``,
+			`,"spec":{"acme":{"server":"https://acme.example.com"}}`),
+		object("persistentvolumes/disk", "v1", "PersistentVolume", ``,
+			`,"spec":{"csi":{"driver":"d","volumeHandle":"h"},"persistentVolumeReclaimPolicy":"Delete",`+
+				`"capacity":{"storage":"1Gi"},"accessModes":["ReadWriteOnce"]}`),
+		object("deployments/kube-system/coredns", "apps/v1", "Deployment",
+			`,"namespace":"kube-system","labels":{"k8s-app":"kube-dns"}`, deployed("coredns")),
+		object("deployments/kube-system/external-dns", "apps/v1", "Deployment",
+			`,"namespace":"kube-system","labels":{"k8s-app":"kube-dns"}`,
+			deployed("registry.example.com/external-dns/external-dns:v1")),
+		object("services/specs/shop/lb", "v1", "Service",
+			in+
+				`,"finalizers":["service.kubernetes.io/load-balancer-cleanup"],`+
+				`"annotations":{"service.beta.kubernetes.io/load-balancer-source-ranges":"192.0.2.0/24"}`,
+			`,"spec":{"type":"LoadBalancer","clusterIP":"10.96.2.2","healthCheckNodePort":31000,`+
+				`"externalTrafficPolicy":"Local","ports":[{"name":"a","port":80,"nodePort":30001},{"name":"b",`+
+				`"port":81,"nodePort":30002}]}`),
 	}
 }
 
 func deployed(image string) string {
-	return `,"spec":{"replicas":2,"selector":{"matchLabels":{"a":"b"}},"template":{"metadata":{"labels":{"a":"b"}},"spec":{"containers":[{"name":"c","image":"` + image + `"}]}}}`
+	return `,"spec":{"replicas":2,"selector":{"matchLabels":{"a":"b"}},"template":{"metadata":{"labels":{"a":"b"}},` +
+		`"spec":{"containers":[{"name":"c","image":"` + image + `"}]}}}`
 }
 
 func isolating() *prepare {
@@ -62,12 +76,14 @@ func TestIsolated(t *testing.T) {
 		"keda.sh/scaledobjects/shop/s":                      `{"metadata":{"annotations":{"autoscaling.keda.sh/paused":"true"}}}`,
 		"persistentvolumes/disk":                            `{"spec":{"persistentVolumeReclaimPolicy":"Retain"}}`,
 		"deployments/kube-system/coredns":                   `{}`,
-		"deployments/kube-system/external-dns":              `{"metadata":{"annotations":{"etcdshift/replicas":"2"}},"spec":{"replicas":0}}`,
-		"deployments/a/d":                                   `{"metadata":{"annotations":{"etcdshift/replicas":"3"}},"spec":{"replicas":0}}`,
-		"daemonsets/a/ds":                                   `{"spec":{"template":{"spec":{"nodeSelector":{"etcdshift/isolated":"true"}}}}}`,
-		"cronjobs/a/cj":                                     `{"spec":{"suspend":true}}`,
-		"pods/shop/waiting":                                 `{"spec":{"nodeSelector":{"etcdshift/isolated":"true"}}}`,
-		"pods/shop/web":                                     `{}`,
+		"deployments/kube-system/external-dns": `{"metadata":{"annotations":{"etcdshift/replicas":"2"}},` +
+			`"spec":{"replicas":0}}`,
+		"deployments/a/d": `{"metadata":{"annotations":{"etcdshift/replicas":"3"}},` +
+			`"spec":{"replicas":0}}`,
+		"daemonsets/a/ds":   `{"spec":{"template":{"spec":{"nodeSelector":{"etcdshift/isolated":"true"}}}}}`,
+		"cronjobs/a/cj":     `{"spec":{"suspend":true}}`,
+		"pods/shop/waiting": `{"spec":{"nodeSelector":{"etcdshift/isolated":"true"}}}`,
+		"pods/shop/web":     `{}`,
 		"services/specs/shop/lb": `{"metadata":{"annotations":{"service.beta.kubernetes.io/load-balancer-source-ranges":null},"finalizers":null},"spec":{"externalTrafficPolicy":null,"healthCheckNodePort":null,
 			"ports":[{"name":"a","nodePort":null},{"name":"b","nodePort":null}],"type":"ClusterIP"}}`,
 		"validatingwebhookconfigurations/guard": `{"webhooks":[{"name":"in.example.com","failurePolicy":"Ignore"}]}`,
@@ -91,7 +107,8 @@ func TestKeepRunning(t *testing.T) {
 		p.running = []string{running}
 		r, err := runOn(t, path, p)
 		require.NoError(t, err)
-		require.Equal(t, replicas, r.values["deployments/kube-system/external-dns"]["spec"].(map[string]any)["replicas"], running)
+		spec := r.values["deployments/kube-system/external-dns"]["spec"].(map[string]any)
+		require.Equal(t, replicas, spec["replicas"], running)
 	}
 }
 
@@ -157,7 +174,8 @@ func FuzzPutBack(f *testing.F) {
 	f.Add(`{"l":[1]}`, `{"l":[{"name":"x"}]}`)
 	f.Fuzz(func(t *testing.T, before, after string) {
 		var b, a map[string]any
-		if utiljson.Unmarshal([]byte(before), &b) != nil || utiljson.Unmarshal([]byte(after), &a) != nil || b == nil || a == nil {
+		if utiljson.Unmarshal([]byte(before), &b) != nil || utiljson.Unmarshal([]byte(after), &a) != nil || b == nil ||
+			a == nil {
 			return
 		}
 		was, is := changed(b, a)
@@ -195,7 +213,8 @@ func filled(value any) any {
 // TestUndoOfPlan: the report of a plan can be put back where one step of it is this command.
 func TestUndoOfPlan(t *testing.T) {
 	const (
-		step = `{"command":"prepare-restore","sections":[{"prepared":[],"undo":[{"key":"/registry/x","step":"webhooks","after":null}]}]}`
+		step = `{"command":"prepare-restore","sections":[{"prepared":[],"undo":[{"key":"/registry/x",` +
+			`"step":"webhooks","after":null}]}]}`
 		head = `{"apiVersion":"etcdshift/v1","kind":"Report","outcome":"written","saved":{"/registry/x":{}},"plan":[`
 	)
 	for plan, wrong := range map[string]string{
@@ -218,9 +237,10 @@ func TestUndoOfPlan(t *testing.T) {
 
 // A deleted object is kept in the report without its credentials; a step by hand names it.
 func TestSavedHasNoCredentials(t *testing.T) {
-	path := written(t, append(world(), object("apiregistration.k8s.io/apiservices/v1.gone.example.net", "apiregistration.k8s.io/v1", "APIService",
-		`,"uid":"g","annotations":{"token":"hunter2-MARK","note":"kept"}`,
-		`,"spec":{"group":"gone.example.net","version":"v1","service":{"name":"gone","namespace":"shop"},"groupPriorityMinimum":1,"versionPriority":1}`))...)
+	path := written(t, append(world(), object("apiregistration.k8s.io/apiservices/v1.gone.example.net",
+		"apiregistration.k8s.io/v1", "APIService", `,"uid":"g","annotations":{"token":"hunter2-MARK","note":"kept"}`,
+		`,"spec":{"group":"gone.example.net","version":"v1","service":{"name":"gone","namespace":"shop"},`+
+			`"groupPriorityMinimum":1,"versionPriority":1}`))...)
 	r, err := runOn(t, path, prepared(nil, "api-services"))
 	require.NoError(t, err)
 	report, err := json.Marshal(r.Report)
@@ -233,10 +253,13 @@ func TestSavedHasNoCredentials(t *testing.T) {
 // Webhooks of one name are saved as a whole list: without its credentials too. What they were is
 // not put back without them.
 func TestSavedListHasNoCredentials(t *testing.T) {
-	hook := `{"name":"twice.example.com","clientConfig":{"service":{"name":"gone","namespace":"shop","path":"/x?token=hunter2-MARK"}},"sideEffects":"None",` +
-		`"admissionReviewVersions":["v1"],"failurePolicy":"Fail"}`
+	hook :=
+		`{"name":"twice.example.com","clientConfig":{"service":{"name":"gone","namespace":"shop",` +
+			`"path":"/x?token=hunter2-MARK"}},"sideEffects":"None",` +
+			`"admissionReviewVersions":["v1"],"failurePolicy":"Fail"}`
 	const key = "validatingwebhookconfigurations/twice"
-	path := written(t, append(world(), object(key, "admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", `,"uid":"t"`, `,"webhooks":[`+hook+`,`+hook+`]`))...)
+	path := written(t, append(world(), object(key, "admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration",
+		`,"uid":"t"`, `,"webhooks":[`+hook+`,`+hook+`]`))...)
 	r, err := runOn(t, path, prepared(nil, "webhooks"))
 	require.NoError(t, err)
 	report, err := json.Marshal(r.Report)

@@ -16,7 +16,8 @@ func host() system {
 			if linkable {
 				return nil, errors.ErrUnsupported
 			}
-			return createPrivate(root, tempName("scratch"), windows.FILE_ATTRIBUTE_TEMPORARY|windows.FILE_FLAG_DELETE_ON_CLOSE)
+			return createPrivate(root, tempName("scratch"),
+				windows.FILE_ATTRIBUTE_TEMPORARY|windows.FILE_FLAG_DELETE_ON_CLOSE)
 		},
 		nameNameless: func(*os.Root, *os.File, string) error { return errors.ErrUnsupported },
 		named: func(root *os.Root, name string) (*os.File, error) {
@@ -46,7 +47,8 @@ func createPrivate(root *os.Root, name string, attributes uint32) (*os.File, err
 	security := &windows.SecurityAttributes{SecurityDescriptor: only}
 	security.Length = uint32(unsafe.Sizeof(*security))
 	h, err := windows.CreateFile(path, windows.GENERIC_READ|windows.GENERIC_WRITE|windows.DELETE,
-		windows.FILE_SHARE_READ|windows.FILE_SHARE_WRITE|windows.FILE_SHARE_DELETE, security, windows.CREATE_NEW, attributes, 0)
+		windows.FILE_SHARE_READ|windows.FILE_SHARE_WRITE|windows.FILE_SHARE_DELETE, security,
+		windows.CREATE_NEW, attributes, 0)
 	if err != nil {
 		return nil, &os.PathError{Op: "create", Path: name, Err: err}
 	}

@@ -208,7 +208,8 @@ func (f *File) Remove() error { return Remove(f.path, f.made) }
 
 // ErrScratch is the error for a scratch file that cannot be made.
 var ErrScratch = finding.WithHint(errors.New("scratch file"),
-	"scratch files are made in the folder of the output, else in TMPDIR or /tmp: it must exist, let you write, and have room")
+	"scratch files are made in the folder of the output, else in TMPDIR or /tmp: it must exist, let you write, "+
+		"and have room")
 
 // Scratch opens an empty file with mode 0600 in dir without a name: it is gone when it is closed,
 // however the process ends. Spooled values belong here, not in a shared temporary folder.
@@ -219,7 +220,8 @@ func scratch(dir string, sys system) (file *os.File, err error) {
 	if err == nil {
 		defer root.Close()
 		var temp string
-		if file, temp, err = open(root, "scratch", filepath.Join(dir, "scratch"), sys, false); err == nil && temp != "" {
+		if file, temp, err = open(root, "scratch", filepath.Join(dir, "scratch"), sys, false); err == nil &&
+			temp != "" {
 			if err = forget(root, temp, file); err != nil {
 				file.Close()
 			}

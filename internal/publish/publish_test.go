@@ -157,7 +157,8 @@ func TestExistingNameIsRefused(t *testing.T) {
 				require.True(t, os.SameFile(before, after))
 				require.Equal(t, before.ModTime(), after.ModTime())
 				require.Equal(t, before.Size(), after.Size())
-				require.Equal(t, []string{"out.db"}, names(t, dir), "nothing else is left, nothing created through the link")
+				require.Equal(t, []string{"out.db"}, names(t, dir),
+					"nothing else is left, nothing created through the link")
 			})
 		})
 	}
@@ -398,7 +399,10 @@ func TestRemove(t *testing.T) {
 		"gone":     os.Remove,
 		"replaced": func(path string) error { return errors.Join(os.Remove(path), write(path)) },
 		"edited":   write,
-		"linked":   func(path string) error { return errors.Join(os.Rename(path, path+".1"), os.Symlink(path+".1", path)) },
+		"linked": func(path string) error {
+			return errors.Join(os.Rename(path, path+".1"),
+				os.Symlink(path+".1", path))
+		},
 		"a folder": func(path string) error { return errors.Join(os.Remove(path), os.Mkdir(path, 0o700)) },
 	} {
 		path := filepath.Join(t.TempDir(), "out")

@@ -62,7 +62,8 @@ func editNode(w walker, node *yaml.Node, want *[]any, changed *bool) bool {
 // setNode gives a node other content. It fails where names are repeated or replaced.
 func setNode(node *yaml.Node, to any) bool {
 	if node.Kind == yaml.ScalarNode || node.Kind == yaml.AliasNode {
-		return reflect.DeepEqual(content(node), to) || node.Kind == yaml.ScalarNode && setScalar(node, to) // the text of an alias is elsewhere too
+		// the text of an alias is elsewhere too
+		return reflect.DeepEqual(content(node), to) || node.Kind == yaml.ScalarNode && setScalar(node, to)
 	}
 	fields, isMap := to.(map[string]any)
 	items, isList := to.([]any)

@@ -23,7 +23,8 @@ func (u *Unpacker) unescape(text string, yield func(encoded) bool) bool {
 		return decoded(plain, html.EscapeString) && false
 	}
 	if strings.Contains(text, `\u00`) {
-		return u.spend(encoded{end: len(text), plain: jsonEscape().ReplaceAllStringFunc(text, unquotedEnd)}, yield) && false
+		return u.spend(encoded{end: len(text), plain: jsonEscape().ReplaceAllStringFunc(text, unquotedEnd)}, yield) &&
+			false
 	}
 	return true
 }

@@ -71,7 +71,8 @@ func insidePacked(w walker, text string) (string, bool) {
 // across reports whether a secret that lies in several values of a text is left in the edited text.
 func across(text, edited string) bool {
 	left := func(s shape) bool {
-		if s.pattern == nil || len(s.marks) > 0 && s.marks[0] == "kind" || !s.fits(edited) { // the Secret of a manifest was edited
+		// the Secret of a manifest was edited
+		if s.pattern == nil || len(s.marks) > 0 && s.marks[0] == "kind" || !s.fits(edited) {
 			return false
 		}
 		return strings.Contains(text, s.pattern().FindString(edited))
@@ -82,7 +83,8 @@ func across(text, edited string) bool {
 // insideLines replaces the words of lines with a secret, but for the first one. It fails where a
 // secret may go on in the next line.
 func insideLines(w walker, text string) (string, bool) {
-	if slices.ContainsFunc(tables().shapes, func(s shape) bool { return s.pattern == nil && s.fits(text) }) || packsLines(w, text) {
+	if slices.ContainsFunc(tables().shapes, func(s shape) bool { return s.pattern == nil && s.fits(text) }) ||
+		packsLines(w, text) {
 		return "", false
 	}
 	var out, rest strings.Builder
@@ -93,7 +95,8 @@ func insideLines(w walker, text string) (string, bool) {
 			rest.WriteString(line)
 			continue
 		}
-		if strings.Count(line, `"`)%2+strings.Count(line, "'")%2+strings.Count(line, "`")%2 > 0 || strings.HasSuffix(strings.TrimSpace(line), `\`) {
+		if strings.Count(line, `"`)%2+strings.Count(line, "'")%2+strings.Count(line, "`")%2 > 0 ||
+			strings.HasSuffix(strings.TrimSpace(line), `\`) {
 			return "", false
 		}
 		changed = true
@@ -115,7 +118,8 @@ func insideLine(w walker, line string) string {
 	begin := strings.IndexFunc(line, func(r rune) bool { return r < utf8.RuneSelf && isWordByte(byte(r)) })
 	end := 0
 	if begin >= 0 {
-		end = begin + len(line[begin:]) - len(strings.TrimLeftFunc(line[begin:], func(r rune) bool { return r < utf8.RuneSelf && isNameByte(byte(r)) }))
+		end = begin + len(line[begin:]) - len(strings.TrimLeftFunc(line[begin:],
+			func(r rune) bool { return r < utf8.RuneSelf && isNameByte(byte(r)) }))
 	}
 	if end == len(line) || w.holds(line[:end]) || !strings.ContainsAny(line[end:end+1], "=: ") {
 		end = 0

@@ -66,7 +66,8 @@ func isPublic(field string) bool { return field == "openAPIV3Schema" || field ==
 func isDefinition(v map[string]any) bool {
 	version, _ := v["apiVersion"].(string)
 	group, _, _ := strings.Cut(version, "/")
-	return v["kind"] == "CustomResourceDefinition" && group == "apiextensions.k8s.io" || v["kind"] == "APIResourceSchema" && group == "apis.kcp.io"
+	return v["kind"] == "CustomResourceDefinition" && group == "apiextensions.k8s.io" ||
+		v["kind"] == "APIResourceSchema" && group == "apis.kcp.io"
 }
 
 func (w walker) redactSecret(v map[string]any) (changed bool) {
@@ -85,7 +86,8 @@ func redactFiles(w walker, obj map[string]any) (changed bool) {
 	for name, value := range binary {
 		text, _ := value.(string)
 		decoded, err := base64.StdEncoding.DecodeString(text)
-		if err == nil && !isRedacted(text) && (isKeyFile(name) || sortOf(name).isSecret(text) || holdsSecret(string(decoded))) {
+		if err == nil && !isRedacted(text) && (isKeyFile(name) || sortOf(name).isSecret(text) ||
+			holdsSecret(string(decoded))) {
 			binary[name], changed = w.hidden(Data, text), true
 		}
 	}

@@ -27,7 +27,8 @@ func (s Secret) mayBeSecret() bool {
 	if s.Named {
 		words = letters
 	}
-	return len(s.Text) >= knownBegin && !words().MatchString(s.Text) && !timeOf().MatchString(s.Text) && isLiteral(s.Text)
+	return len(s.Text) >= knownBegin && !words().MatchString(s.Text) && !timeOf().MatchString(s.Text) &&
+		isLiteral(s.Text)
 }
 
 // letters match words and numbers: what may be a word even where its name is that of a password.
@@ -150,7 +151,10 @@ func (w walker) redactedKnown(value any, k searcher) any {
 		}
 	case map[string]any:
 		walk := func(w walker, value any) bool { return w.redactKnown(value, k) }
-		return w.hiddenKeys(v, walk, func(key string, _ bool) bool { return !fieldName().MatchString(key) && w.holdsKnown(key, k) })
+		return w.hiddenKeys(v, walk, func(key string, _ bool) bool {
+			return !fieldName().MatchString(key) &&
+				w.holdsKnown(key, k)
+		})
 	}
 	return nil
 }

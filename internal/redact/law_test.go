@@ -15,8 +15,10 @@ import (
 
 // names of secrets, in the spellings that people use.
 func names() []string {
-	stems := []string{"password", "db password", "passwd", "passphrase", "db pass", "token", "access token", "auth token", "refresh token",
-		"client secret", "shared secret", "webhook secret", "api key", "private key", "secret key", "secret access key", "encryption key",
+	stems := []string{"password", "db password", "passwd", "passphrase", "db pass", "token", "access token",
+		"auth token", "refresh token",
+		"client secret", "shared secret", "webhook secret", "api key", "private key", "secret key", "secret access key",
+		"encryption key",
 		"signing key", "account key", "bind pw", "admin credentials", "master key", "session key", "jwt secret"}
 	var out []string
 	for _, stem := range stems {
@@ -25,7 +27,8 @@ func names() []string {
 		for _, w := range words[1:] {
 			camel += strings.ToUpper(w[:1]) + w[1:]
 		}
-		out = append(out, strings.Join(words, "_"), strings.Join(words, "-"), strings.Join(words, "."), strings.ToUpper(strings.Join(words, "_")), camel,
+		out = append(out, strings.Join(words, "_"), strings.Join(words, "-"), strings.Join(words, "."),
+			strings.ToUpper(strings.Join(words, "_")), camel,
 			strings.ToUpper(camel[:1])+camel[1:], "my_"+strings.Join(words, "_"))
 	}
 	return out
@@ -35,12 +38,17 @@ func names() []string {
 func syntaxes() []string {
 	return []string{
 		`{%[1]q:%[2]q}`, `{"a": [{%[1]q: %[2]q}]}`, `[{"x":1},{%[1]q:%[2]q,"y":2}]`, "{\n\t%[1]q: %[2]q\n}",
-		"%[1]s: %[2]s", "a: b\n%[1]s: %[2]s\n", "a:\n  - %[1]s: '%[2]s'\n", "%[1]s: |\n  %[2]s\n", "a: {%[1]s: %[2]s}", "# %[1]s: %[2]s\na: b\n",
-		"env:\n- name: %[1]s\n  value: %[2]s\n", "%[1]s:\n- %[2]s\n", "a: |\n  b: c\n  %[1]s: %[2]s\n", "a: '{%[1]q: %[2]q}'",
+		"%[1]s: %[2]s", "a: b\n%[1]s: %[2]s\n", "a:\n  - %[1]s: '%[2]s'\n", "%[1]s: |\n  %[2]s\n", "a: {%[1]s: %[2]s}",
+		"# %[1]s: %[2]s\na: b\n",
+		"env:\n- name: %[1]s\n  value: %[2]s\n", "%[1]s:\n- %[2]s\n", "a: |\n  b: c\n  %[1]s: %[2]s\n",
+		"a: '{%[1]q: %[2]q}'",
 		"{{ if .x }}\n%[1]s: %[2]s\n{{ end }}", "{{ if .x }}\n- name: %[1]s\n  value: %[2]s\n{{ end }}",
-		"%[1]s=%[2]s", "[s]\na=b\n%[1]s = %[2]s\n", "x=1\n%[1]s=\"%[2]s\"\n", "export %[1]s='%[2]s'", ";%[1]s=%[2]s;x=y", "a=b&%[1]s=%[2]s&c=d",
-		"https://h/p?%[1]s=%[2]s", "x --%[1]s=%[2]s y", "x --%[1]s %[2]s y", `%[1]s => "%[2]s"`, `x["%[1]s"] = "%[2]s"`, `%[1]s := "%[2]s"`,
-		"<%[1]s>%[2]s</%[1]s>", "<a %[1]s=\"%[2]s\"/>", "<p><name>%[1]s</name><value>%[2]s</value></p>", `<add key="%[1]s" value="%[2]s"/>`,
+		"%[1]s=%[2]s", "[s]\na=b\n%[1]s = %[2]s\n", "x=1\n%[1]s=\"%[2]s\"\n", "export %[1]s='%[2]s'",
+		";%[1]s=%[2]s;x=y", "a=b&%[1]s=%[2]s&c=d",
+		"https://h/p?%[1]s=%[2]s", "x --%[1]s=%[2]s y", "x --%[1]s %[2]s y", `%[1]s => "%[2]s"`, `x["%[1]s"] = "%[2]s"`,
+		`%[1]s := "%[2]s"`,
+		"<%[1]s>%[2]s</%[1]s>", "<a %[1]s=\"%[2]s\"/>", "<p><name>%[1]s</name><value>%[2]s</value></p>",
+		`<add key="%[1]s" value="%[2]s"/>`,
 	}
 }
 
@@ -98,7 +106,8 @@ func TestNamesWithoutSecret(t *testing.T) {
 func TestBombs(t *testing.T) {
 	aliases := "a: &a [x, x, x, x, x, x, x, x, x]\n"
 	for c := 'b'; c < 'k'; c++ {
-		aliases += fmt.Sprintf("%c: &%c [%s]\n", c, c, strings.TrimSuffix(strings.Repeat(fmt.Sprintf("*%c, ", c-1), 9), ", "))
+		aliases += fmt.Sprintf("%c: &%c [%s]\n", c, c, strings.TrimSuffix(strings.Repeat(fmt.Sprintf("*%c, ", c-1), 9),
+			", "))
 	}
 	long := strings.Repeat("x", 1<<19)
 	texts := map[string]string{
@@ -107,11 +116,16 @@ func TestBombs(t *testing.T) {
 		"alias list": "[&a " + long + strings.Repeat(", *a", 1<<17) + "]",
 	}
 	for name, unit := range map[string]string{
-		"flow": "[", "flow maps": "{a: ", "lists": "- ", "quotes": `"`, "keys": "token:", "equals": "token=", "ampersands": "token=&", "elements": "<token>",
-		"open": "<", "flags": "--token ", "dashes": "--", "key": "key:", "spaces": " :", "at": "u:p@", "ats": "@", "colons": "a:", "names": "<name>",
-		"comments": "#\n", "hash": "# token:", "dollar": "$6$", "machines": "machine a login b ", "base64": "LS0tLS1CRUdJTi", "defines": "define('", "pem": "-----BEGIN ",
-		"json": `{"token":`, "escaped": `\"token\":\"`, "ey": "eyJaaaaaa.", "akia": "AKIA", "kinds": "kind: Secret\n", "curls": "curl -u ", "block": "a: |\n",
-		"escapes": "%25", "entities": "&amp;", "hex of hex": "3", "gaps": "abcdefgh\" +\n\t\"", "UTF-16": "a\x00", "backslashes": `\\`,
+		"flow": "[", "flow maps": "{a: ", "lists": "- ", "quotes": `"`, "keys": "token:", "equals": "token=",
+		"ampersands": "token=&", "elements": "<token>",
+		"open": "<", "flags": "--token ", "dashes": "--", "key": "key:", "spaces": " :", "at": "u:p@", "ats": "@",
+		"colons": "a:", "names": "<name>",
+		"comments": "#\n", "hash": "# token:", "dollar": "$6$", "machines": "machine a login b ",
+		"base64": "LS0tLS1CRUdJTi", "defines": "define('", "pem": "-----BEGIN ",
+		"json": `{"token":`, "escaped": `\"token\":\"`, "ey": "eyJaaaaaa.", "akia": "AKIA", "kinds": "kind: Secret\n",
+		"curls": "curl -u ", "block": "a: |\n",
+		"escapes": "%25", "entities": "&amp;", "hex of hex": "3", "gaps": "abcdefgh\" +\n\t\"", "UTF-16": "a\x00",
+		"backslashes": `\\`,
 	} {
 		texts[name] = strings.Repeat(unit, (1<<20)/len(unit))
 		texts["a password, and "+name] = "password: " + texts[name]

@@ -11,7 +11,8 @@ func TestIsRedacted(t *testing.T) {
 	for _, text := range []string{"<redacted>", redacted(0), redacted(12)} {
 		require.True(t, isRedacted(text), text)
 	}
-	for _, text := range []string{"", ">", " 12 bytes>", "<redacted 12 bytes", "<redacted  bytes>", "<redacted x bytes>", "a<redacted>"} {
+	for _, text := range []string{"", ">", " 12 bytes>", "<redacted 12 bytes", "<redacted  bytes>",
+		"<redacted x bytes>", "a<redacted>"} {
 		require.False(t, isRedacted(text), text)
 	}
 }

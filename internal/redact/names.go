@@ -60,7 +60,8 @@ func words(name string) string {
 				out = append(out, '/')
 			}
 			continue
-		case !word || c != lower && letter && i > 0 && (isLower(name[i-1]) || i+1 < len(name) && isLower(name[i+1]) && isUpper(name[i-1])):
+		case !word || c != lower && letter && i > 0 && (isLower(name[i-1]) || i+1 < len(name) && isLower(name[i+1]) &&
+			isUpper(name[i-1])):
 			out = append(out, '-')
 		}
 		if word = true; letter {
@@ -147,5 +148,6 @@ func isPointer(name string) bool {
 // isKeyFile reports whether files of that name hold a private key or a certificate.
 func isKeyFile(name string) bool {
 	name = strings.ToLower(name)
-	return !strings.Contains(name, "trust") && slices.ContainsFunc(tables().keyFiles, func(end string) bool { return strings.HasSuffix(name, end) })
+	return !strings.Contains(name, "trust") && slices.ContainsFunc(tables().keyFiles,
+		func(end string) bool { return strings.HasSuffix(name, end) })
 }

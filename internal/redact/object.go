@@ -46,7 +46,8 @@ func (w walker) redactCredentials(obj map[string]any) (changed bool) {
 		}
 	}
 	for _, name := range []string{"apiVersion", "kind", "type"} {
-		if text, isText := obj[name].(string); obj[name] != nil && !isRedacted(obj[name]) && (!isText || len(text) > longestName || holdsSecret(text)) {
+		if text, isText := obj[name].(string); obj[name] != nil && !isRedacted(obj[name]) &&
+			(!isText || len(text) > longestName || holdsSecret(text)) {
 			obj[name], changed = w.hidden(Whole, obj[name]), true
 		}
 	}
@@ -155,7 +156,8 @@ func (w walker) redactedField(in map[string]any, name string, around sort) any {
 			return nil
 		case name == corev1.LastAppliedConfigAnnotation:
 			return w.hidden(applied, v)
-		case name == tokenAnnotation, w.isSecret(own, v), around > headerName && !isPointer(name) && w.isSecret(around, v):
+		case name == tokenAnnotation, w.isSecret(own, v), around > headerName && !isPointer(name) &&
+			w.isSecret(around, v):
 			return w.hidden(Literal, v)
 		case w.holds(v):
 			return w.hidden(mixed, v)
@@ -175,7 +177,8 @@ func (w walker) redactedField(in map[string]any, name string, around sort) any {
 
 // namesEntry reports whether a field such as secretKey names an entry of the Secret beside it.
 func namesEntry(in map[string]any, field string) bool {
-	return endsIn(words(field), "-secret-key") && slices.ContainsFunc(tables().pointerFields, func(name string) bool { return in[name] != nil })
+	return endsIn(words(field), "-secret-key") && slices.ContainsFunc(tables().pointerFields,
+		func(name string) bool { return in[name] != nil })
 }
 
 func redacted(bytes int) string { return fmt.Sprintf("<redacted %d bytes>", bytes) }

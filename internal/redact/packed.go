@@ -280,7 +280,8 @@ func zipped(data string, files []string, fill int) (string, error) {
 	var out bytes.Buffer
 	w := zip.NewWriter(&out)
 	for i, file := range archive.File {
-		header := zip.FileHeader{Name: file.Name, Method: file.Method, Modified: file.Modified, ExternalAttrs: file.ExternalAttrs}
+		header := zip.FileHeader{Name: file.Name, Method: file.Method, Modified: file.Modified,
+			ExternalAttrs: file.ExternalAttrs}
 		to, err := w.CreateHeader(&header)
 		if err == nil {
 			_, err = io.WriteString(to, files[i])

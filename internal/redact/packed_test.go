@@ -70,14 +70,18 @@ func wrap(text string, width int, gap string) string {
 
 // forms are ways to keep a text in another one.
 func forms(t testing.TB) map[string]func(string) string {
-	std, raw, url := base64.StdEncoding.EncodeToString, base64.RawStdEncoding.EncodeToString, base64.RawURLEncoding.EncodeToString
+	std, raw, url := base64.StdEncoding.EncodeToString, base64.RawStdEncoding.EncodeToString,
+		base64.RawURLEncoding.EncodeToString
 	b := func(s string) []byte { return []byte(s) }
 	return map[string]func(string) string{
-		"base64":       func(s string) string { return std(b(s)) },
-		"unpadded":     func(s string) string { return raw(b(s + strings.Repeat(" ", 2-len(s)%3))) },
-		"URL-safe":     func(s string) string { return url(b(s + "??>>~~")) },
-		"wrapped":      func(s string) string { return wrap(std(b(s)), 76, "\n") + "\n" },
-		"indented":     func(s string) string { return "gcp:\n  keyfile: |\n    " + wrap(std(b(s)), 64, "\n    ") + "\n" },
+		"base64":   func(s string) string { return std(b(s)) },
+		"unpadded": func(s string) string { return raw(b(s + strings.Repeat(" ", 2-len(s)%3))) },
+		"URL-safe": func(s string) string { return url(b(s + "??>>~~")) },
+		"wrapped":  func(s string) string { return wrap(std(b(s)), 76, "\n") + "\n" },
+		"indented": func(s string) string {
+			return "gcp:\n  keyfile: |\n    " + wrap(std(b(s)), 64, "\n    ") +
+				"\n"
+		},
 		"data URL":     func(s string) string { return "data:application/json;base64," + std(b(s)) },
 		"in a line":    func(s string) string { return "loaded account " + std(b(s)) + " ok" },
 		"assigned":     func(s string) string { return "ACCOUNT=" + std(b(s)) + "\nOTHER=x\n" },
@@ -133,9 +137,10 @@ func wide(s string) string {
 // A secret is hidden in each form, and in each form of a form. With leaves nothing of it.
 func TestPacked(t *testing.T) {
 	secrets := map[string]string{
-		"name":  `{"user": "me", "password": "` + packedSecret + `"}`,
-		"shape": `{"type": "account", "pem": "-----BEGIN PRIVATE KEY-----\n` + packedSecret + `\n-----END PRIVATE KEY-----\n"}`,
-		"yaml":  "a: b\npassword: " + packedSecret + "\n",
+		"name": `{"user": "me", "password": "` + packedSecret + `"}`,
+		"shape": `{"type": "account", "pem": "-----BEGIN PRIVATE KEY-----\n` + packedSecret +
+			`\n-----END PRIVATE KEY-----\n"}`,
+		"yaml": "a: b\npassword: " + packedSecret + "\n",
 	}
 	all := forms(t)
 	gone := func(redact.Part, any) any { return "gone" }
@@ -147,8 +152,10 @@ func TestPacked(t *testing.T) {
 				for _, obj := range []map[string]any{
 					configMap("x", value),
 					{"spec": map[string]any{"env": []any{map[string]any{"name": "CFG", "value": value}}}},
-					{"metadata": map[string]any{"annotations": map[string]any{"objectset.rio.cattle.io/applied": value}}},
-					{"apiVersion": "v1", "kind": "ConfigMap", "binaryData": map[string]any{"x.gz": base64.StdEncoding.EncodeToString([]byte(value))}},
+					{"metadata": map[string]any{"annotations": map[string]any{
+						"objectset.rio.cattle.io/applied": value}}},
+					{"apiVersion": "v1", "kind": "ConfigMap",
+						"binaryData": map[string]any{"x.gz": base64.StdEncoding.EncodeToString([]byte(value))}},
 				} {
 					require.True(t, redact.NewShared().Object([]byte(corpusKey), obj), name)
 					require.False(t, redact.NewShared().Object([]byte(corpusKey), obj), "a second pass: %s", name)
@@ -163,7 +170,8 @@ func TestPacked(t *testing.T) {
 
 // What is packed and holds no secret is shown.
 func TestPackedShown(t *testing.T) {
-	plain := `{"user": "me", "replicas": 3, "image": "registry.example.com/shop/web:v1.2.3", "args": ["--listen=:8080"]}`
+	plain :=
+		`{"user": "me", "replicas": 3, "image": "registry.example.com/shop/web:v1.2.3", "args": ["--listen=:8080"]}`
 	for outer, pack := range forms(t) {
 		for inner, packInner := range forms(t) {
 			if inner == "zip" && outer == "URL" { // with "+" in it, perhaps a space
@@ -197,15 +205,21 @@ func TestPackedBounds(t *testing.T) {
 		deep = std(deep)
 	}
 	for name, value := range map[string]string{
-		"damaged zip": std(zipped(t, strings.Repeat("hello world ", 100))[:60]), "bomb": std(bomb), "bomb in a bomb": std(gzipped(t, bomb)), "deep": deep, "many deflated": strings.Repeat(std(deflated(t, strings.Repeat("\x00", 4<<20)))+" ", 400) + std("password: "+packedSecret), "many": strings.Repeat(std(gzipped(t, strings.Repeat("a b ", 1<<20)))+" ", 50),
+		"damaged zip": std(zipped(t, strings.Repeat("hello world ", 100))[:60]), "bomb": std(bomb),
+		"bomb in a bomb": std(gzipped(t, bomb)), "deep": deep,
+		"many deflated": strings.Repeat(std(deflated(t, strings.Repeat("\x00", 4<<20)))+" ", 400) +
+			std("password: "+packedSecret), "many": strings.Repeat(std(gzipped(t, strings.Repeat("a b ", 1<<20)))+" ",
+			50),
 	} {
 		begun := time.Now()
 		require.True(t, redact.NewShared().Object([]byte(corpusKey), configMap("x", value)), name)
 		require.Less(t, time.Since(begun), 5*time.Second, name)
 	}
 	for name, value := range map[string]string{
-		"random": std(strings.Repeat("\x93\x01\xf2AbC", 200<<10)), "letters": strings.Repeat("A", 1<<20), "words": strings.Repeat("kubernetes/io-", 1<<16),
-		"truncated": std(gzipped(t, strings.Repeat("hello world ", 100))[:30]), "not gzip": std("\x1f\x8b\x08 hello"), "x^": "eJyhello0123456789",
+		"random": std(strings.Repeat("\x93\x01\xf2AbC", 200<<10)), "letters": strings.Repeat("A", 1<<20),
+		"words":     strings.Repeat("kubernetes/io-", 1<<16),
+		"truncated": std(gzipped(t, strings.Repeat("hello world ", 100))[:30]), "not gzip": std("\x1f\x8b\x08 hello"),
+		"x^": "eJyhello0123456789",
 	} {
 		begun := time.Now()
 		require.False(t, redact.NewShared().Object([]byte(corpusKey), configMap("x", value)), name)

@@ -54,7 +54,8 @@ func partsOfLines(text string, yield func(part string)) {
 		if yield(whole); !strings.ContainsAny(whole, partSeparators) {
 			continue
 		}
-		for _, word := range strings.FieldsFunc(line, func(r rune) bool { return strings.ContainsRune(partSeparators, r) }) {
+		for _, word := range strings.FieldsFunc(line,
+			func(r rune) bool { return strings.ContainsRune(partSeparators, r) }) {
 			yield(word)
 		}
 	}
@@ -68,21 +69,24 @@ const (
 // isPart reports whether a part of a secret is one by itself, and no word, name, address or time.
 // Of several words each is a part.
 func isPart(text string) bool {
-	return len(text) >= knownBegin && !strings.ContainsAny(text, " \t\n") && !plainWord().MatchString(text) && isLiteral(text) &&
+	return len(text) >= knownBegin && !strings.ContainsAny(text, " \t\n") && !plainWord().MatchString(text) &&
+		isLiteral(text) &&
 		(len(text) > longestPublic || !host().MatchString(text) && !publicPart().MatchString(text))
 }
 
 // longestPublic bounds names, addresses and times, in bytes.
 const longestPublic = 300
 
-var publicPart = compiled(`^(?:(?:[a-z]{2,15}:)?[a-z][a-z0-9+.-]*://[^@/?#]*(?:/(?:[a-z._-]*|[\w.*:-]{1,15}))*` + // of a page or a database
+// of a page or a database
+var publicPart = compiled(`^(?:(?:[a-z]{2,15}:)?[a-z][a-z0-9+.-]*://[^@/?#]*(?:/(?:[a-z._-]*|[\w.*:-]{1,15}))*` +
 	`|` + timeText + `|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}` +
 	`|arn:[\w:/.*-]+|v?[0-9]+(?:\.[0-9]+)+(?:[+-][\w.]+)?` + // a resource, a version
 	`|[a-z]{2,15}[0-9]{0,2}[a-z]{0,3}[0-9]{0,2}(?:_[a-z]{2,15}[0-9]{0,2})+` + // a name of a program
 	`|[0-9.]+[:/][0-9]+|(?:[0-9a-f]{0,4}:){2,7}[0-9a-f.]*(?:/[0-9]+)?` + // an address
 	`|[a-z0-9.:-]+(?:/[a-z0-9._+-]+)+(?::[\w.-]+)?(?:@sha256:[0-9a-f]+)?` + // an image, a path, a type of media
 	`|[a-z][a-z0-9-]{1,30}:v?[0-9]{1,4}(?:\.[0-9]{1,4})*(?:-[a-z0-9.]{1,12})*` + // an image
-	`|[\w.+-]+@[\w-]+(?:\.[\w-]+)+|(?:[a-z][a-z0-9_]{0,15}\.){2,}\w{1,40}|(?:\.\w{1,40})+` + // of mail, a class, a template
+	// of mail, a class, a template
+	`|[\w.+-]+@[\w-]+(?:\.[\w-]+)+|(?:[a-z][a-z0-9_]{0,15}\.){2,}\w{1,40}|(?:\.\w{1,40})+` +
 	`|(?:[a-z]{2,15}[0-9]{0,2}|v?[0-9]{1,3})(?:[._-](?:[a-z]{2,15}[0-9]{0,2}|v?[0-9]{1,3}))*` + // a name
 	`|\W*` + camelCase + `(?:\W+` + camelCase + `|_+` + camelCase + `|-[0-9]{1,3})*\W*)$`)
 

@@ -16,12 +16,13 @@ func TestPartsOfSecrets(t *testing.T) {
 	std := func(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }
 	const certificate = "-----BEGIN CERTIFICATE-----\nMIIBMARKpublic0123\n-----END CERTIFICATE-----\n"
 	for name, value := range map[string]string{
-		".env":         "# settings\nGREETING=" + packedSecret + "\nHOST=db.example.com\n",
-		"quoted":       "export GREETING=\"" + packedSecret + "\"\n",
-		"ini":          "[default]\ngreeting = " + packedSecret + "\nregion = eu-central-1\n",
-		"netrc":        "machine db.example.com\n  login me\n  account " + packedSecret + "\n",
-		"line":         "one-token-9A-x\n" + packedSecret + "\n",
-		"JSON":         `{"installed": {"greeting": "` + packedSecret + `", "namespace": "kube-system", "hosts": ["db.example.com"]}}`,
+		".env":   "# settings\nGREETING=" + packedSecret + "\nHOST=db.example.com\n",
+		"quoted": "export GREETING=\"" + packedSecret + "\"\n",
+		"ini":    "[default]\ngreeting = " + packedSecret + "\nregion = eu-central-1\n",
+		"netrc":  "machine db.example.com\n  login me\n  account " + packedSecret + "\n",
+		"line":   "one-token-9A-x\n" + packedSecret + "\n",
+		"JSON": `{"installed": {"greeting": "` + packedSecret +
+			`", "namespace": "kube-system", "hosts": ["db.example.com"]}}`,
 		"YAML":         "greetings:\n- of: me\n  is: " + packedSecret + "\nnamespace: kube-system\n",
 		"comment":      "a: b\n# greeting: " + packedSecret + "\n",
 		"YAML in JSON": `{"config": "a: b\ngreeting: ` + packedSecret + `\n"}`,
@@ -37,7 +38,8 @@ func TestPartsOfSecrets(t *testing.T) {
 		} {
 			require.Contains(t, found(redact.SecretsIn([]byte(corpusKey), secret, redact.Thorough)), packedSecret, name)
 		}
-		secret := parse(t, `{apiVersion: v1, kind: Secret, metadata: {annotations: {note: use `+packedSecret+`}}, data: {x: `+std(value)+`}}`)
+		secret := parse(t, `{apiVersion: v1, kind: Secret, metadata: {annotations: {note: use `+packedSecret+
+			`}}, data: {x: `+std(value)+`}}`)
 		require.True(t, redact.NewShared().Object([]byte(corpusKey), secret), name)
 		require.NotContains(t, text(t, secret), "MARK", name)
 	}
@@ -62,8 +64,10 @@ path: /etc/ssl/certs/abc-2.pem
 variable: KUBERNETES_SERVICE_HOST
 `
 	shared := redact.NewShared()
-	for _, text := range []string{shown, strings.ReplaceAll(shown, ": ", "="), strings.ReplaceAll(shown, "\n", "\n  ")} {
-		for _, secret := range redact.SecretsIn([]byte(corpusKey), parse(t, `{apiVersion: v1, kind: Secret, data: {x: `+std(text)+`}}`), redact.Thorough) {
+	for _, text := range []string{shown, strings.ReplaceAll(shown, ": ", "="),
+		strings.ReplaceAll(shown, "\n", "\n  ")} {
+		for _, secret := range redact.SecretsIn([]byte(corpusKey),
+			parse(t, `{apiVersion: v1, kind: Secret, data: {x: `+std(text)+`}}`), redact.Thorough) {
 			shared.Add(secret)
 		}
 	}
@@ -71,6 +75,7 @@ variable: KUBERNETES_SERVICE_HOST
 	for line := range strings.Lines(shown) {
 		require.False(t, shared.Holds(line), line)
 		_, value, _ := strings.Cut(strings.TrimSpace(line), ": ")
-		require.False(t, shared.Replace(map[string]any{"x": std(value), "y": value}, func(redact.Part, any) any { return "" }), line)
+		require.False(t, shared.Replace(map[string]any{"x": std(value), "y": value},
+			func(redact.Part, any) any { return "" }), line)
 	}
 }

@@ -35,7 +35,8 @@ var tables = sync.OnceValue(func() *rules {
 	}
 	words := func(table string) []string { return strings.Fields(strings.Join(lines[table], " ")) }
 	r := &rules{
-		shapes: shapesOf(lines["shapes"]), commands: shapesOf(lines["commands"]), pairs: shapesOf(lines["pairs"]), tokens: tokensOf(lines["tokens"]),
+		shapes: shapesOf(lines["shapes"]), commands: shapesOf(lines["commands"]), pairs: shapesOf(lines["pairs"]),
+		tokens:        tokensOf(lines["tokens"]),
 		secretEndings: byLastLetter(words("secret endings")), harmlessEndings: byLastLetter(words("harmless endings")),
 		headerEndings: words("header endings"), pointerEndings: words("pointer endings"),
 		neutral: words("neutral"), measures: words("measures"), pointerFields: words("pointer fields"),

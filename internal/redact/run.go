@@ -59,7 +59,8 @@ func behindBreak(text string, at int) int {
 			if found = true; c == '\\' {
 				next++
 			}
-		case strings.IndexByte(" \t\"'\\", c) >= 0, found && strings.IndexByte(">#*|", c) >= 0, !found && next > at && strings.IndexByte("+,;.", c) >= 0:
+		case strings.IndexByte(" \t\"'\\", c) >= 0, found && strings.IndexByte(">#*|", c) >= 0,
+			!found && next > at && strings.IndexByte("+,;.", c) >= 0:
 		case found:
 			return next
 		default:

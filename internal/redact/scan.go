@@ -64,7 +64,8 @@ func assigns(text string, i int, comment bool) bool {
 	switch {
 	case v.text == "" || !s.isSecret(v.text):
 		return false
-	case v.quote == 0 && (codeValue().MatchString(v.text) || strings.HasPrefix(v.text, name+")")), v.quote != '\'' && variable().MatchString(v.text):
+	case v.quote == 0 && (codeValue().MatchString(v.text) || strings.HasPrefix(v.text, name+")")),
+		v.quote != '\'' && variable().MatchString(v.text):
 		return false
 	case comment:
 		return v.alone
@@ -133,7 +134,8 @@ const longestValue = 1 << 10
 func valueAfter(text string, i int) (v value) {
 	rest := text[i+1 : min(len(text), i+1+longestValue)]
 	switch c := text[i]; {
-	case c == '=' && i > 0 && strings.IndexByte("=!<>~+", text[i-1]) >= 0, strings.HasPrefix(rest, "="), strings.HasPrefix(rest, "~"):
+	case c == '=' && i > 0 && strings.IndexByte("=!<>~+", text[i-1]) >= 0, strings.HasPrefix(rest, "="),
+		strings.HasPrefix(rest, "~"):
 		return v // a comparison, or := which is handled at its "="
 	case c == ':' && strings.HasPrefix(rest, "//"):
 		return v
@@ -227,11 +229,13 @@ func endsInPair(fields []string) bool {
 	compound := strings.Count(words(name), "-") > 1 // of two words or more
 	hasDigit := len(text) >= shortest && strings.ContainsAny(text, "0123456789")
 	switch {
-	case strings.HasPrefix(text, "$"), strings.HasPrefix(text, "="), strings.ContainsAny(strings.TrimRight(text, "="), "=:|(,"):
+	case strings.HasPrefix(text, "$"), strings.HasPrefix(text, "="),
+		strings.ContainsAny(strings.TrimRight(text, "="), "=:|(,"):
 		return false
 	case name == "requirepass", name == "masterauth":
 		return s.isSecret(text)
-	case s == secretName && len(fields) == 2 && !lowWord().MatchString(text), hasDigit && (s == secretName || len(fields) == 2):
+	case s == secretName && len(fields) == 2 && !lowWord().MatchString(text),
+		hasDigit && (s == secretName || len(fields) == 2):
 		return (compound || isLower(name[0])) && s.isSecret(text)
 	}
 	return hasDigit && compound && s.isSecret(text)

@@ -16,14 +16,16 @@ import (
 // out of it.
 func TestSecretsHide(t *testing.T) {
 	std := func(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }
-	obj := parse(t, `{kind: Pod, spec: {containers: [{image: "registry/web:v1", env: [{name: DB_PASSWORD, value: Hunter2-MARK-x7}, {name: MODE, value: "true"},
+	obj := parse(
+		t, `{kind: Pod, spec: {containers: [{image: "registry/web:v1", env: [{name: DB_PASSWORD, value: Hunter2-MARK-x7}, {name: MODE, value: "true"},
 		{name: QUOTED_PASSWORD, value: 'p"4\x"9!kL"Q2z\7'},
 		{name: CFG, value: `+std(`{"password": "other5-MARK-y8"}`)+`}]}]}}`)
 	before := text(t, obj)
 	secrets := redact.NewShared().Quoted()
 	secrets.Add([]byte(corpusKey), obj)
 	require.Equal(t, before, text(t, obj))
-	secrets.Add([]byte(corpusKey), parse(t, `{apiVersion: v1, kind: Secret, data: {env: `+std("GREETING=line9-MARK\nHOST=db.example.com\n"+strings.Repeat("A=b\n", 50))+`}}`))
+	secrets.Add([]byte(corpusKey), parse(t, `{apiVersion: v1, kind: Secret, data: {env: `+
+		std("GREETING=line9-MARK\nHOST=db.example.com\n"+strings.Repeat("A=b\n", 50))+`}}`))
 	for made, hidden := range map[string]string{
 		"the line is line9-MARK":                "the line is <redacted 10 bytes>",
 		"got Hunter2-MARK-x7, not x":            "got <redacted 15 bytes>, not x",
@@ -49,17 +51,21 @@ func TestSecretsEverywhere(t *testing.T) {
 		"a note": "use " + value + " here", "base64": std, "twice": base64.StdEncoding.EncodeToString([]byte(std)),
 		"gzip": base64.StdEncoding.EncodeToString([]byte(gzipped(t, "use "+value+" here"))),
 	} {
-		obj := map[string]any{"apiVersion": "v1", "kind": "Secret", "data": map[string]any{"greeting": std}, "metadata": map[string]any{
-			"name": "a", "annotations": map[string]any{"note": shown, "other": "use it here"},
-			"labels": map[string]any{"for-" + value: "a", "x": value}, "managedFields": []any{map[string]any{"fieldsV1": map[string]any{"f:list": map[string]any{`v:"` + value + `"`: map[string]any{}}}}},
-		}}
+		obj := map[string]any{"apiVersion": "v1", "kind": "Secret", "data": map[string]any{"greeting": std},
+			"metadata": map[string]any{
+				"name": "a", "annotations": map[string]any{"note": shown, "other": "use it here"},
+				"labels": map[string]any{"for-" + value: "a", "x": value},
+				"managedFields": []any{map[string]any{"fieldsV1": map[string]any{"f:list": map[string]any{`v:"` +
+					value + `"`: map[string]any{}}}}},
+			}}
 		require.True(t, redact.NewShared().Object([]byte(corpusKey), obj), name)
 		require.NotContains(t, unpacked.All(text(t, obj), 4), "MARK", name)
 		require.Contains(t, text(t, obj), "use it here")
 		require.False(t, redact.NewShared().Object([]byte(corpusKey), obj), "a second pass: %s", name)
 	}
 	for args, use := range map[string]string{
-		"[--password=" + value + "]": value, "[mysql, -p" + value + "]": value, "[curl, -u, me:" + value + "]": value, "[redis-cli -a " + value + " ping]": value,
+		"[--password=" + value + "]": value, "[mysql, -p" + value + "]": value, "[curl, -u, me:" + value + "]": value,
+		"[redis-cli -a " + value + " ping]":           value,
 		`['{"password":"Hunter2-\\MARK-x7", "cut o']`: `Hunter2-\MARK-x7`,
 	} {
 		obj := parse(t, "{spec: {args: "+args+", note: use "+use+" here}}")
@@ -73,14 +79,17 @@ func TestSecretsEverywhere(t *testing.T) {
 func TestManagedFields(t *testing.T) {
 	object := func(field, key string) map[string]any {
 		fields := map[string]any{field: map[string]any{key: map[string]any{}, ".": map[string]any{}}}
-		return map[string]any{"apiVersion": "v1", "kind": "Secret", "data": map[string]any{"a": base64.StdEncoding.EncodeToString([]byte("GREETING=" + packedSecret))},
-			"metadata": map[string]any{"name": "a", "managedFields": []any{map[string]any{"fieldsV1": map[string]any{"f:spec": fields}}}}}
+		return map[string]any{"apiVersion": "v1", "kind": "Secret",
+			"data": map[string]any{"a": base64.StdEncoding.EncodeToString([]byte("GREETING=" + packedSecret))},
+			"metadata": map[string]any{"name": "a",
+				"managedFields": []any{map[string]any{"fieldsV1": map[string]any{"f:spec": fields}}}}}
 	}
 	gone := func(redact.Part, any) any { return "gone" }
 	for key, edited := range map[string]string{
-		`v:{"name":"x","password":"Tr0ub-MARK"}`:                                       `v:{"name":"x","password":"gone"}`,
-		`k:{"name":"x","password":"Tr0ub-MARK"}`:                                       `k:{"name":"x","password":"gone"}`,
-		`v:{"name":"DB_PASSWORD","value":"Tr0ub-MARK"}`:                                `v:{"name":"DB_PASSWORD","value":"gone"}`,
+		`v:{"name":"x","password":"Tr0ub-MARK"}`: `v:{"name":"x","password":"gone"}`,
+		`k:{"name":"x","password":"Tr0ub-MARK"}`: `k:{"name":"x","password":"gone"}`,
+		`v:{"name":"DB_PASSWORD","value":"Tr0ub-MARK"}`: `v:{"name":"DB_PASSWORD",` +
+			`"value":"gone"}`,
 		`v:"--password=Tr0ub-MARK"`:                                                    `v:"--password=gone"`,
 		`v:{"greeting":"` + packedSecret + `","x":1}`:                                  `v:{"greeting":"gone","x":1}`,
 		`v:"` + base64.StdEncoding.EncodeToString([]byte(packedSecret)) + `"`:          `v:"gone"`,
@@ -97,8 +106,10 @@ func TestManagedFields(t *testing.T) {
 	redact.NewShared().Object([]byte(corpusKey), hidden)
 	require.NotContains(t, text(t, hidden), "MARK")
 	for key, field := range map[string]string{
-		`k:{"name":"a-password"}`: "f:secrets", `k:{"containerPort":80,"protocol":"TCP"}`: "f:ports", `v:"example.com/secret"`: "f:finalizers",
-		`k:{"name":"DB_PASSWORD"}`: "f:env", `k:{"uid":"0b0e2c4d-8f4c-4a55-9a3a-0d3c61a2a6aa"}`: "f:ownerReferences", "v:": "f:odd", `v:{"a`: "f:odd",
+		`k:{"name":"a-password"}`: "f:secrets", `k:{"containerPort":80,"protocol":"TCP"}`: "f:ports",
+		`v:"example.com/secret"`:   "f:finalizers",
+		`k:{"name":"DB_PASSWORD"}`: "f:env", `k:{"uid":"0b0e2c4d-8f4c-4a55-9a3a-0d3c61a2a6aa"}`: "f:ownerReferences",
+		"v:": "f:odd", `v:{"a`: "f:odd",
 	} {
 		shown := object(field, key)
 		redact.NewShared().Object([]byte(corpusKey), shown)
@@ -123,10 +134,12 @@ func TestSecretsIn(t *testing.T) {
 	} {
 		secret := parse(t, `{apiVersion: v1, kind: Secret, data: {x: `+std(value)+`}}`)
 		require.Contains(t, found(redact.SecretsIn([]byte(corpusKey), secret, redact.Thorough)), packedSecret, name)
-		secret = parse(t, `{apiVersion: v1, kind: Secret, metadata: {annotations: {note: use `+packedSecret+`}}, data: {x: `+std(value)+`}}`)
+		secret = parse(t, `{apiVersion: v1, kind: Secret, metadata: {annotations: {note: use `+packedSecret+
+			`}}, data: {x: `+std(value)+`}}`)
 		require.True(t, redact.NewShared().Object([]byte(corpusKey), secret), name)
 		require.NotContains(t, text(t, secret), "MARK", name)
-		other := map[string]any{"data": map[string]any{"x": "use " + packedSecret}, "spec": map[string]any{"config": value}}
+		other := map[string]any{"data": map[string]any{"x": "use " + packedSecret},
+			"spec": map[string]any{"config": value}}
 		require.True(t, redact.NewShared().Object([]byte(corpusKey), other), name)
 		require.NotContains(t, text(t, other), "MARK", name)
 	}
@@ -143,7 +156,8 @@ func TestSecretsInApplied(t *testing.T) {
 	s := redact.NewShared().Quoted()
 	s.Add([]byte(corpusKey), parse(t, `{metadata: {annotations: {kubectl.kubernetes.io/last-applied-configuration:
   '{"spec":{"image":"registry.example.com/shop/web:v1.2.3","password":"Tr0ub4dor-MARK"}}'}}}`))
-	require.Equal(t, "image registry.example.com/shop/web:v1.2.3, <redacted 14 bytes>", s.Hide("image registry.example.com/shop/web:v1.2.3, Tr0ub4dor-MARK"))
+	require.Equal(t, "image registry.example.com/shop/web:v1.2.3, <redacted 14 bytes>",
+		s.Hide("image registry.example.com/shop/web:v1.2.3, Tr0ub4dor-MARK"))
 }
 
 // found are the texts of secrets.

@@ -48,7 +48,8 @@ func hasUserInfo(text string) bool {
 			info = info[start+1:]
 		}
 		user, password, has := strings.Cut(info, ":")
-		if has && (inURL || user != "" && user != "mailto" && hostPort().MatchString(after)) && isLiteral(password) && !codeValue().MatchString(password) {
+		if has && (inURL || user != "" && user != "mailto" && hostPort().MatchString(after)) && isLiteral(password) &&
+			!codeValue().MatchString(password) {
 			return true
 		}
 		if inURL && len(info) >= 30 && tokenUser().MatchString(info) {
@@ -84,7 +85,8 @@ const longestWord = 15
 // name, such as sk_live_demo_page.
 func (p tokenPrefix) follows(rest string) bool {
 	n, letters, varied, coded := 0, 0, false, false
-	for n < min(len(rest), longestToken) && (isWordByte(rest[n]) && rest[n] != '_' || p.loose && strings.IndexByte("-_.", rest[n]) >= 0) {
+	for n < min(len(rest), longestToken) && (isWordByte(rest[n]) && rest[n] != '_' || p.loose &&
+		strings.IndexByte("-_.", rest[n]) >= 0) {
 		varied = varied || rest[n] != rest[0]
 		switch c := rest[n]; {
 		case strings.IndexByte("-_.", c) >= 0:
@@ -95,7 +97,8 @@ func (p tokenPrefix) follows(rest string) bool {
 		}
 		n++
 	}
-	return n >= p.least && (varied || n == 1) && (coded || !p.words && !strings.HasPrefix(rest[n:], "_")) && !strings.HasSuffix(rest[:n], "EXAMPLE")
+	return n >= p.least && (varied || n == 1) && (coded || !p.words && !strings.HasPrefix(rest[n:], "_")) &&
+		!strings.HasSuffix(rest[:n], "EXAMPLE")
 }
 
 func isWordByte(c byte) bool {
@@ -103,14 +106,18 @@ func isWordByte(c byte) bool {
 }
 
 var (
-	filePath    = compiled(`^(?:[~.]{0,2}(?:/[A-Za-z0-9._-]+){2,}/?|[A-Za-z0-9._/-]+\.(?:key|pem|crt|cer|txt|json|ya?ml|p12|jks|keytab|conf))$`)
+	filePath = compiled(
+		`^(?:[~.]{0,2}(?:/[A-Za-z0-9._-]+){2,` +
+			`}/?|[A-Za-z0-9._/-]+\.(?:key|pem|crt|cer|txt|json|ya?ml|p12|jks|keytab|conf))$`)
 	placeholder = compiled(`^(?:<[^<>]*>|\*+|[xX]{3,}|\.\.\.)$`)
 	webAddress  = compiled(`^[a-z]+://[^@]*$`)
 	number      = compiled(`^[0-9.]{1,9}(?:ms|[smhdw])?$`)
 	variable    = compiled(`^\$[A-Za-z_][\w.:-]*\W?$`)
 	// codeValue is a call, or a field of a program's settings.
 	codeValue = compiled(`^(?:[A-Za-z_][\w.]*[(\[]|%[A-Z_]+%|%[sdv]|await$|new$|` +
-		"`" + `|(?:var|local|data|module|self|this|os|process\.env|env|request|req|config|settings|params|inputs|ngx)\.[A-Za-z_])`)
+		"`" +
+		`|(?:var|local|data|module|self|this|os|process\.env` +
+		`|env|request|req|config|settings|params|inputs|ngx)\.[A-Za-z_])`)
 	authScheme = compiled(`^(?i:basic|bearer|token|digest|negotiate|apikey|aws4-hmac-sha256)\s+(\S.*)$`)
 	lowWord    = compiled(`^[a-z]+\.?$`)
 )
@@ -125,7 +132,8 @@ func (s sort) isSecret(text string) bool {
 		if scheme := authScheme().FindStringSubmatch(text); scheme != nil {
 			return isLiteral(scheme[1]) && !variable().MatchString(scheme[1])
 		}
-		return isLiteral(text) && len(text) >= shortest && strings.ContainsAny(text, "0123456789=") && !strings.Contains(text, " ")
+		return isLiteral(text) && len(text) >= shortest && strings.ContainsAny(text, "0123456789=") &&
+			!strings.Contains(text, " ")
 	case tokenName:
 		return isLiteral(text) && !number().MatchString(text) && !webAddress().MatchString(text)
 	}
@@ -138,7 +146,8 @@ func isLiteral(text string) bool {
 	if text == "" || len(text) <= len("optional") && slices.Contains(tables().plainValues, strings.ToLower(text)) {
 		return false
 	}
-	isReference := slices.ContainsFunc(tables().references, func(begin string) bool { return strings.HasPrefix(text, begin) })
+	isReference := slices.ContainsFunc(tables().references,
+		func(begin string) bool { return strings.HasPrefix(text, begin) })
 	isPath := strings.ContainsAny(text, "./") && filePath().MatchString(text)
 	return !isReference && !isPath && !placeholder().MatchString(text)
 }

@@ -38,7 +38,8 @@ const (
 )
 
 // host matches the name or the address of a host, which many objects have, and the URL of a page.
-var host = compiled(`^(?:[a-z]+://)?[a-z0-9-]+(?:\.[a-z0-9-]+)*\.[a-z][a-z-]*(?::[0-9]+)?(?:/(?:[a-z.-]*|[\w.-]{1,15}))*$`)
+var host = compiled(
+	`^(?:[a-z]+://)?[a-z0-9-]+(?:\.[a-z0-9-]+)*\.[a-z][a-z-]*(?::[0-9]+)?(?:/(?:[a-z.-]*|[\w.-]{1,15}))*$`)
 
 // NewShared returns a set without secrets: what it redacts is a secret by its name or shape.
 func NewShared() *Shared {
@@ -198,7 +199,8 @@ func (s *Shared) each(text string) iter.Seq2[int, int] {
 				continue
 			}
 			for _, a := range s.index[text[at:at+knownBegin]] {
-				if begin := at - a.at; begin >= 0 && strings.HasPrefix(text[begin:], a.text) && !yield(begin, begin+len(a.text)) {
+				if begin := at - a.at; begin >= 0 && strings.HasPrefix(text[begin:], a.text) &&
+					!yield(begin, begin+len(a.text)) {
 					return
 				}
 			}

@@ -17,7 +17,8 @@ func crossed(part redact.Part, value any) any {
 	if !isText {
 		return int64(0)
 	}
-	cross := strings.NewReplacer("M", "X", "A", "X", "R", "X", "K", "X", "E", "X", "T", "Y", "U", "Y", "F", "Y", "S", "Y", "V", "Y")
+	cross := strings.NewReplacer("M", "X", "A", "X", "R", "X", "K", "X", "E", "X", "T", "Y", "U", "Y", "F", "Y",
+		"S", "Y", "V", "Y")
 	if data, err := base64.StdEncoding.DecodeString(text); err == nil && part == redact.Data {
 		return base64.StdEncoding.EncodeToString([]byte(cross.Replace(string(data))))
 	}
@@ -48,10 +49,11 @@ func TestWith(t *testing.T) {
 // A text keeps its structure, and the words beside a secret.
 func TestWithin(t *testing.T) {
 	for before, after := range map[string]string{
-		`{"a": [1.50, {"password":"MAR", "user": "me"}],"z":1e3}`: `{"a": [1.50, {"password":"XXX", "user": "me"}],"z":1e3}`,
-		"a: 1 # one\npassword: MAR\nb:\n  - c\n":                  "a: 1 # one\npassword: XXX\nb:\n  - c\n",
-		"x: |\n  {\"token\":\"MAR\"}\ny: me\n":                    "x: |\n  {\"token\":\"XXX\"}\ny: me\n",
-		"[db]\nuser=MAR\npassword=MAR\n":                          "[db]\nuser=MAR\npassword=XXX\n",
+		`{"a": [1.50, {"password":"MAR", "user": "me"}],"z":1e3}`: `{"a": [1.50, {"password":"XXX", "user": "me"}],` +
+			`"z":1e3}`,
+		"a: 1 # one\npassword: MAR\nb:\n  - c\n": "a: 1 # one\npassword: XXX\nb:\n  - c\n",
+		"x: |\n  {\"token\":\"MAR\"}\ny: me\n":   "x: |\n  {\"token\":\"XXX\"}\ny: me\n",
+		"[db]\nuser=MAR\npassword=MAR\n":         "[db]\nuser=MAR\npassword=XXX\n",
 	} {
 		obj := configMap("config", before)
 		require.True(t, redact.With([]byte(corpusKey), obj, crossed), before)

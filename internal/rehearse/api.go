@@ -32,7 +32,8 @@ func (r *rehearsal) isolate(ctx context.Context) error {
 	}
 	for _, w := range done.Webhooks {
 		if !w.Asked {
-			r.notChecked("conversion of "+w.CRD, "its webhook is not asked: name one with --conversion-webhook or --conversion-exec")
+			r.notChecked("conversion of "+w.CRD, "its webhook is not asked: name one with --conversion-webhook or "+
+				"--conversion-exec")
 		}
 	}
 	r.aggregated = done.Aggregated
@@ -70,7 +71,8 @@ func (r *rehearsal) startServer(ctx context.Context) (string, error) {
 		return "", err
 	}
 	for _, u := range serving.Unserved {
-		r.Found.Add(codeServer.Because("%s is not served at %s: %s", u.CRD, u.Version, u.Reason).At(r.definitionKey(u.CRD)))
+		r.Found.Add(codeServer.Because("%s is not served at %s: %s", u.CRD, u.Version,
+			u.Reason).At(r.definitionKey(u.CRD)))
 	}
 	for _, u := range serving.Unready {
 		r.Found.Add(codeServer.Because("%s", u))
@@ -86,7 +88,8 @@ func (r *rehearsal) startServer(ctx context.Context) (string, error) {
 func (r *rehearsal) addVersion() error {
 	r.Versions.APIServer, r.Versions.Kubernetes = "kube-apiserver", ""
 	if r.APIServer == "" {
-		r.Versions.APIServer, r.Versions.Kubernetes = "apiextensions-apiserver", strings.TrimPrefix(serve.KubernetesVersion(), "v")
+		r.Versions.APIServer, r.Versions.Kubernetes = "apiextensions-apiserver",
+			strings.TrimPrefix(serve.KubernetesVersion(), "v")
 		return nil
 	}
 	client, err := discovery.NewDiscoveryClientForConfig(r.server.Config)
@@ -111,7 +114,8 @@ func (r *rehearsal) addCoverage() {
 
 // definitionKey is the key of a CustomResourceDefinition.
 func (r *rehearsal) definitionKey(name string) string {
-	return string(keys.Kubernetes{Prefix: r.storage.Prefix}.Format(keys.Key{Prefix: r.storage.Prefix, Resource: keys.DefinitionType(), Name: name}))
+	return string(keys.Kubernetes{Prefix: r.storage.Prefix}.Format(keys.Key{Prefix: r.storage.Prefix,
+		Resource: keys.DefinitionType(), Name: name}))
 }
 
 // explain returns why a server has ended, if one has; else err.
@@ -137,7 +141,8 @@ func (r *rehearsal) diagnose(ctx context.Context) (string, error) {
 			added++
 		}
 	}
-	r.notChecked("the API of kcp", "it serves logical clusters, which this API server does not: objects are checked from the file, as doctor does")
+	r.notChecked("the API of kcp", "it serves logical clusters, which this API server does not: objects are checked "+
+		"from the file, as doctor does")
 	return fmt.Sprintf("findings of doctor: %d", added), nil
 }
 
@@ -156,7 +161,8 @@ func (r *rehearsal) meetPolicies(ctx context.Context) (detail string, err error)
 			return err
 		}
 		objects, err := policy.Check(ctx, e, r.reader, &r.Found)
-		detail = fmt.Sprintf("policies: %s; objects that their rules name: %d", policy.Names(e.Of(policy.Validating)), objects)
+		detail = fmt.Sprintf("policies: %s; objects that their rules name: %d", policy.Names(e.Of(policy.Validating)),
+			objects)
 		return err
 	})
 	return detail, err

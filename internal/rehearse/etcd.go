@@ -75,13 +75,15 @@ func (r *rehearsal) restore(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
 	var err error
-	r.cluster, err = etcd.Restore(ctx, r.box, path, etcd.Options{Members: r.Members, Bump: uint64(r.Bump), SkipHashCheck: !s.HasDigest()})
+	r.cluster, err = etcd.Restore(ctx, r.box, path, etcd.Options{Members: r.Members, Bump: uint64(r.Bump),
+		SkipHashCheck: !s.HasDigest()})
 	if dead := (*sandbox.Died)(nil); errors.As(err, &dead) {
 		return "", codeRestore.Because("%s", dead)
 	} else if errors.Is(err, context.DeadlineExceeded) {
 		return "", codeRestore.Because("it has not ended after %s", most)
 	}
-	return fmt.Sprintf("etcdutl snapshot restore --bump-revision %d --mark-compacted, members: %d", r.Bump, r.Members), err
+	return fmt.Sprintf("etcdutl snapshot restore --bump-revision %d --mark-compacted, members: %d", r.Bump, r.Members),
+		err
 }
 
 // restoreTime is how long a restore may take: on some damaged files it never ends.
@@ -128,17 +130,20 @@ func (r *rehearsal) compare(ctx context.Context) (string, error) {
 			r.Found.Add(codeDiffers.Because("member %s: %s", m.Name, d.What).At(d.Key))
 		}
 		if file, server := result.File, result.Server; file != server {
-			r.Found.Add(codeDiffers.Because("member %s has %s; the file has %s", m.Name, numbers(server), numbers(file)))
+			r.Found.Add(codeDiffers.Because("member %s has %s; the file has %s", m.Name,
+				numbers(server), numbers(file)))
 		}
 		if i == 0 {
-			r.Restored.Keys, r.Restored.HashKV, r.Restored.Revision = result.Keys, fmt.Sprint(result.Server.HashKV), result.Server.Revision
+			r.Restored.Keys, r.Restored.HashKV, r.Restored.Revision = result.Keys, fmt.Sprint(result.Server.HashKV),
+				result.Server.Revision
 		}
 	}
 	if more > 0 { // last: Add lists findings up to a count
 		r.Found.Counts[codeDiffers] += more
 	}
 	r.Restored.BumpRevision = r.Bump
-	return fmt.Sprintf("%d keys, HashKV %s at revision %d", r.Restored.Keys, r.Restored.HashKV, r.Restored.Revision), nil
+	return fmt.Sprintf("%d keys, HashKV %s at revision %d", r.Restored.Keys, r.Restored.HashKV, r.Restored.Revision),
+		nil
 }
 
 func numbers(r snapshot.Restored) string {
@@ -174,7 +179,9 @@ func (r served) same() bool { return len(r.Differences) == 0 && r.File == r.Serv
 // with --bump-revision bump (0 without); it keeps the first differences. It asks for the
 // revision of the file: later writes, such as those of leases that expire, change nothing. Memory
 // is 32 bytes a key while they are sorted, then a page.
-func compareServed(ctx context.Context, client *clientv3.Client, s *snapshot.Snapshot, bump int64, most int) (served, error) {
+func compareServed(
+	ctx context.Context, client *clientv3.Client, s *snapshot.Snapshot, bump int64, most int,
+) (served, error) {
 	c := comparison{client: client, s: s, keep: most}
 	if err := c.hashes(ctx, bump); err != nil {
 		return c.served, err

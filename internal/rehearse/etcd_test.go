@@ -48,7 +48,8 @@ del /last
 // recorded are snapshots of real servers.
 func recorded() []string {
 	return []string{
-		"calico/before.db.gz", "calico/after-cleanup.db.gz", "kubectl/all.db.gz", "kcp/root-before.db.gz", "kcp/cache-before.db.gz",
+		"calico/before.db.gz", "calico/after-cleanup.db.gz", "kubectl/all.db.gz", "kcp/root-before.db.gz",
+		"kcp/cache-before.db.gz",
 		"storage/before.db.gz", "etcd/etcd-3.4.db", "etcd/etcd-3.5.db", "etcd/etcd-3.6.db", "etcd/etcd-3.7.db",
 		"hostile/v-cindex.db.gz", "hostile/v-lease-neg.db.gz", "hostile/v-memname.db.gz",
 	}
@@ -145,7 +146,8 @@ func TestSameAsServedLeases(t *testing.T) {
 	path := etcdtest.Build(t, "grant 7 2\nput /short x lease=7\nput /stays x")
 	s := open(t, path)
 	server := etcdtest.Start(t, etcdtest.Restore(t, path))
-	require.Eventually(t, func() bool { return len(etcdtest.Dump(t, server, 0)) == 1 }, time.Minute, 50*time.Millisecond)
+	require.Eventually(t, func() bool { return len(etcdtest.Dump(t, server, 0)) == 1 }, time.Minute,
+		50*time.Millisecond)
 	require.True(t, compared(t, server, s, 0).same())
 }
 
@@ -158,17 +160,24 @@ func TestChangedIsNamed(t *testing.T) {
 	}{
 		"key": {func(kv *mvccpb.KeyValue) { kv.Key = []byte("/aa") }, []difference{
 			{"/aa", "the server has it, the file has not"},
-			{"/b", "another value (3 bytes, the file has 5), mod_revision 3 (the file has 4), version 1 (the file has 2)"},
+			{"/b", "another value (3 bytes, the file has 5), mod_revision 3 (the file has 4), version 1 (the " +
+				"file has 2)"},
 		}},
 		"last key": {func(kv *mvccpb.KeyValue) { kv.Key = []byte("/z") }, []difference{
-			{"/b", "another value (3 bytes, the file has 5), mod_revision 3 (the file has 4), version 1 (the file has 2)"},
+			{"/b", "another value (3 bytes, the file has 5), mod_revision 3 (the file has 4), version 1 (the " +
+				"file has 2)"},
 			{"/z", "the server has it, the file has not"},
 		}},
-		"value":           {func(kv *mvccpb.KeyValue) { kv.Value = []byte("ThreE") }, []difference{{"/b", "another value (5 bytes, the file has 5)"}}},
-		"version":         {func(kv *mvccpb.KeyValue) { kv.Version = 9 }, []difference{{"/b", "version 9 (the file has 2)"}}},
-		"create_revision": {func(kv *mvccpb.KeyValue) { kv.CreateRevision = 4 }, []difference{{"/b", "create_revision 4 (the file has 3)"}}},
-		"mod_revision":    {func(kv *mvccpb.KeyValue) { kv.ModRevision = 3 }, []difference{{"/b", "mod_revision 3 (the file has 4)"}}},
-		"lease":           {func(kv *mvccpb.KeyValue) { kv.Lease = 7 }, []difference{{"/b", "lease 7 (the file has 0)"}}},
+		"value": {func(kv *mvccpb.KeyValue) { kv.Value = []byte("ThreE") },
+			[]difference{{"/b", "another value (5 bytes, the file has 5)"}}},
+		"version": {func(kv *mvccpb.KeyValue) { kv.Version = 9 },
+			[]difference{{"/b", "version 9 (the file has 2)"}}},
+		"create_revision": {func(kv *mvccpb.KeyValue) { kv.CreateRevision = 4 },
+			[]difference{{"/b", "create_revision 4 (the file has 3)"}}},
+		"mod_revision": {func(kv *mvccpb.KeyValue) { kv.ModRevision = 3 },
+			[]difference{{"/b", "mod_revision 3 (the file has 4)"}}},
+		"lease": {func(kv *mvccpb.KeyValue) { kv.Lease = 7 },
+			[]difference{{"/b", "lease 7 (the file has 0)"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := etcdtest.Restore(t, path)
@@ -242,7 +251,8 @@ func TestBoundedDifferences(t *testing.T) {
 	require.Equal(t, "/k/00001", r.Differences[1].Key)
 	r = compared(t, server, s, 0)
 	require.Len(t, r.Differences, mostDifferences)
-	r, err = compareServed(t.Context(), server.Client, open(t, etcdtest.Build(t, strings.Repeat("put /a x\n", 2500))), 0, 1)
+	r, err = compareServed(t.Context(), server.Client, open(t, etcdtest.Build(t, strings.Repeat("put /a x\n", 2500))),
+		0, 1)
 	require.NoError(t, err)
 	require.Equal(t, 2500, r.More, "all of the server")
 }
@@ -251,7 +261,8 @@ func TestBoundedDifferences(t *testing.T) {
 func TestNoServer(t *testing.T) {
 	path := etcdtest.Build(t, "put /a x")
 	server := etcdtest.Start(t, etcdtest.Restore(t, path))
-	_, err := compareServed(t.Context(), server.Client, open(t, file(t, "hostile/v-revmaxbump.db.gz")), 1_000_000_000, mostDifferences)
+	_, err := compareServed(t.Context(), server.Client, open(t, file(t, "hostile/v-revmaxbump.db.gz")), 1_000_000_000,
+		mostDifferences)
 	require.ErrorContains(t, err, "no server can raise revision")
 	server.Client.SetEndpoints(server.URL, server.URL)
 	_, err = compareServed(t.Context(), server.Client, open(t, path), 0, mostDifferences)

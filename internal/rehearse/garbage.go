@@ -69,14 +69,16 @@ func (r *rehearsal) firstLook(ctx context.Context) (string, error) {
 	unsure := 0
 	for _, o := range result.Objects {
 		if slices.ContainsFunc(o.Owners, r.isAggregated) {
-			r.notChecked("what owns "+subject(o.Resource, o.objectName), "an aggregated API has the owner; without it, as here, it is "+string(o.Did))
+			r.notChecked("what owns "+subject(o.Resource, o.objectName),
+				"an aggregated API has the owner; without it, as here, it is "+string(o.Did))
 			unsure++
 			continue
 		}
 		r.Found.Add(o.Finding)
 	}
 	if more := result.Count - len(result.Objects); more > 0 {
-		r.notChecked(fmt.Sprintf("%d more objects", more), "the garbage collector touches them too; the first are listed")
+		r.notChecked(fmt.Sprintf("%d more objects", more),
+			"the garbage collector touches them too; the first are listed")
 	}
 	return fmt.Sprintf("%d objects are deleted or released, %d more not checked", result.Count-unsure, unsure), nil
 }
@@ -171,7 +173,8 @@ func collectGarbage(ctx context.Context, o collectOptions) (collected, error) {
 	if err != nil {
 		return collected{}, err
 	}
-	c.events = o.Etcd.Watch(ctx, o.Prefix+"/", clientv3.WithPrefix(), clientv3.WithPrevKV(), clientv3.WithFragment(), clientv3.WithRev(now.Header.Revision+1))
+	c.events = o.Etcd.Watch(ctx, o.Prefix+"/", clientv3.WithPrefix(), clientv3.WithPrevKV(), clientv3.WithFragment(),
+		clientv3.WithRev(now.Header.Revision+1))
 	first, err := c.makeCanary(ctx)
 	if err != nil {
 		return collected{}, err
@@ -199,9 +202,11 @@ func collectGarbage(ctx context.Context, o collectOptions) (collected, error) {
 func (c *collector) makeCanary(ctx context.Context) (string, error) {
 	canary := v1.PartialObjectMetadata{
 		TypeMeta: v1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
-		ObjectMeta: v1.ObjectMeta{GenerateName: "etcdshift-rehearsal-", Namespace: canarySpace, OwnerReferences: []v1.OwnerReference{{
-			APIVersion: "v1", Kind: "ConfigMap", Name: "etcdshift-rehearsal-gone", UID: "00000000-0000-4000-8000-000000000000",
-		}}},
+		ObjectMeta: v1.ObjectMeta{GenerateName: "etcdshift-rehearsal-", Namespace: canarySpace,
+			OwnerReferences: []v1.OwnerReference{{
+				APIVersion: "v1", Kind: "ConfigMap", Name: "etcdshift-rehearsal-gone",
+				UID: "00000000-0000-4000-8000-000000000000",
+			}}},
 	}
 	body, err := json.Marshal(canary)
 	if err != nil {
@@ -211,7 +216,8 @@ func (c *collector) makeCanary(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	made, err := client.Post().AbsPath("/api/v1/namespaces", canarySpace, "configmaps").SetHeader("Content-Type", "application/json").Body(body).Do(ctx).Raw()
+	made, err := client.Post().AbsPath("/api/v1/namespaces", canarySpace, "configmaps").SetHeader("Content-Type",
+		"application/json").Body(body).Do(ctx).Raw()
 	if err != nil {
 		return "", fmt.Errorf("an object to see the garbage collector work: %w", err)
 	}
@@ -231,7 +237,8 @@ func (c *collector) result() collected {
 		result.Objects = append(result.Objects, object)
 	}
 	slices.SortFunc(result.Objects, func(a, b touched) int {
-		return cmp.Or(cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Key, b.Key))
+		return cmp.Or(cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Namespace, b.Namespace),
+			cmp.Compare(a.Name, b.Name), cmp.Compare(a.Key, b.Key))
 	})
 	result.Objects = result.Objects[:min(len(result.Objects), finding.MaxListed)]
 	return result
@@ -362,7 +369,8 @@ func (c *collector) keep(at string, meta encoding.Meta, did deed, unread error) 
 	if err != nil {
 		return // none of an API server
 	}
-	o := touched{Resource: key.Resource.String(), objectName: objectName{key.Namespace, key.Name}, Did: did, Owners: meta.OwnerReferences}
+	o := touched{Resource: key.Resource.String(), objectName: objectName{key.Namespace, key.Name}, Did: did,
+		Owners: meta.OwnerReferences}
 	why := "its owners are " + owners(meta)
 	if unread != nil {
 		why = fmt.Sprintf("its owners cannot be read: %v", unread)

@@ -15,7 +15,9 @@ func owner(name, uid string) string {
 }
 
 func configMap(name, meta string) string {
-	return fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%q,"namespace":"default","uid":"u-%s","creationTimestamp":"2026-01-01T00:00:00Z"%s}}`, name, name, meta)
+	return fmt.Sprintf(
+		`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%q,"namespace":"default","uid":"u-%s",`+
+			`"creationTimestamp":"2026-01-01T00:00:00Z"%s}}`, name, name, meta)
 }
 
 // TestCollected: what a real collector deletes, marks or changes on a real API server is named, and
@@ -91,7 +93,8 @@ func TestNoCollector(t *testing.T) {
 	require.Equal(t, []string{
 		"rehearse-apply podtemplates default/a: apply at v1: template.spec.containers: Required value",
 		"rehearse-update podtemplates default/a: update at v1: template.spec.containers: Required value",
-		"rehearse-list podtemplates default/b: get at v1: couldn't get version/kind; json parse error: unexpected end of JSON input",
+		"rehearse-list podtemplates default/b: get at v1: couldn't get version/kind; json parse error: unexpected " +
+			"end of JSON input",
 	}, got)
 	o.Timeout = 3 * time.Second
 	idle := &program{done: make(chan struct{})}

@@ -88,7 +88,8 @@ func (r *runner) pages(ctx context.Context, k *kind, version string, each func(p
 		case apierrors.IsNotFound(err) && k.defined && time.Now().Before(r.until):
 			time.Sleep(appears / 50)
 			continue
-		case apierrors.IsResourceExpired(err) && next != "" && refusal.ErrStatus.Continue != "" && refusal.ErrStatus.Continue != next:
+		case apierrors.IsResourceExpired(err) && next != "" && refusal.ErrStatus.Continue != "" &&
+			refusal.ErrStatus.Continue != next:
 			next = refusal.ErrStatus.Continue // the store was compacted: the rest of the list is read as it is now
 			continue
 		case err != nil:
@@ -111,7 +112,9 @@ func (r *runner) pages(ctx context.Context, k *kind, version string, each func(p
 
 // readEach reads the objects of a list that fails one by one, from a position on, and tries those
 // that can be read.
-func (r *runner) readEach(ctx context.Context, k *kind, version string, from int, sample *sample, why *apierrors.StatusError) error {
+func (r *runner) readEach(
+	ctx context.Context, k *kind, version string, from int, sample *sample, why *apierrors.StatusError,
+) error {
 	if !r.says(k, why) && version != k.version || r.Names == nil {
 		k.listed(version, from, false)
 		r.record(k, codeList, objectName{}, version, "list", why)
@@ -140,7 +143,9 @@ func (r *runner) readEach(ctx context.Context, k *kind, version string, from int
 }
 
 // readSome reads objects by their names, and returns those that can be read and how many cannot.
-func (r *runner) readSome(ctx context.Context, k *kind, version string, names []objectName) (items []json.RawMessage, refused int, err error) {
+func (r *runner) readSome(
+	ctx context.Context, k *kind, version string, names []objectName,
+) (items []json.RawMessage, refused int, err error) {
 	all, refusals := make([]json.RawMessage, len(names)), make([]*apierrors.StatusError, len(names))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(r.Workers)
@@ -280,7 +285,8 @@ func (r *runner) write(ctx context.Context, k *kind, name objectName, item []byt
 
 // check refuses a name that would lead to another path: no server makes one.
 func (n objectName) check() error {
-	if wrong := slices.Concat(path.IsValidPathSegmentName(n.Namespace), path.IsValidPathSegmentName(n.Name)); len(wrong) > 0 {
+	if wrong := slices.Concat(path.IsValidPathSegmentName(n.Namespace),
+		path.IsValidPathSegmentName(n.Name)); len(wrong) > 0 {
 		return apierrors.NewBadRequest("no request can name it: it " + strings.Join(wrong, ", "))
 	}
 	return nil
@@ -337,7 +343,8 @@ func newClient(config *rest.Config) (*rest.RESTClient, error) {
 // an admission policy yet. 29 seconds after a start were measured (k8s.io/apiserver,
 // admission/plugin/policy/generic).
 func starting(refusal *apierrors.StatusError) bool {
-	return strings.Contains(refusal.Error(), "There can be a delay between when CustomResourceDefinitions are created") ||
+	return strings.Contains(refusal.Error(), "There can be a delay between when CustomResourceDefinitions "+
+		"are created") ||
 		strings.Contains(refusal.Error(), "failed to find resource referenced by paramKind")
 }
 
@@ -387,13 +394,16 @@ const keysAtOnce = 10_000
 
 // storedNames reads the names of objects from the keys in etcd, in their order, for
 // tryOptions.Names. The prefix has no slash at its end.
-func storedNames(client *clientv3.Client, prefix string) func(context.Context, schema.GroupResource) ([]objectName, error) {
+func storedNames(
+	client *clientv3.Client, prefix string,
+) func(context.Context, schema.GroupResource) ([]objectName, error) {
 	layout := keys.Kubernetes{Prefix: prefix}
 	return func(ctx context.Context, of schema.GroupResource) (names []objectName, err error) {
 		from := string(layout.Dir(of))
 		end := clientv3.GetPrefixRangeEnd(from)
 		for {
-			answer, err := client.Get(ctx, from, clientv3.WithRange(end), clientv3.WithKeysOnly(), clientv3.WithLimit(keysAtOnce))
+			answer, err := client.Get(ctx, from, clientv3.WithRange(end), clientv3.WithKeysOnly(),
+				clientv3.WithLimit(keysAtOnce))
 			if err != nil {
 				return nil, err
 			}

@@ -25,7 +25,9 @@ func (k *kind) listed(version string, objects int, complete bool) {
 }
 
 // record counts a refusal, and keeps it as a failure if it was checked.
-func (r *runner) record(k *kind, code *finding.Code, of objectName, version, verb string, refusal *apierrors.StatusError) {
+func (r *runner) record(
+	k *kind, code *finding.Code, of objectName, version, verb string, refusal *apierrors.StatusError,
+) {
 	why := reason(refusal, k.expressive)
 	k.Lock()
 	defer k.Unlock()
@@ -40,7 +42,8 @@ func (r *runner) record(k *kind, code *finding.Code, of objectName, version, ver
 		why += " (" + k.status + ")"
 	}
 	r.failures.add(refused{
-		Finding: code.Because("%s: %s at %s: %s", subject(k.Resource, of), verb, version, why), Resource: k.Resource, objectName: of, Version: version,
+		Finding: code.Because("%s: %s at %s: %s", subject(k.Resource, of), verb, version, why), Resource: k.Resource,
+		objectName: of, Version: version,
 	})
 }
 
@@ -65,8 +68,8 @@ type refused struct {
 }
 
 func compareFailures(a, b refused) int {
-	return cmp.Or(cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name),
-		cmp.Compare(a.Version, b.Version), cmp.Compare(a.Reason, b.Reason))
+	return cmp.Or(cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Namespace, b.Namespace),
+		cmp.Compare(a.Name, b.Name), cmp.Compare(a.Version, b.Version), cmp.Compare(a.Reason, b.Reason))
 }
 
 // failures keeps the first failures of each code, by compareFailures, and counts all.

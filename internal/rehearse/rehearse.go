@@ -72,7 +72,8 @@ type step struct {
 
 // Run rehearses the snapshot of r. An error means that it could not; a finding is in the report.
 func Run(ctx context.Context, r *inspect.Reader, cfg Config) (err error) {
-	run := &rehearsal{Config: cfg, reader: r, Report: Report{Steps: []Step{}, Kinds: []Kind{}, NotChecked: []NotChecked{}}}
+	run := &rehearsal{Config: cfg, reader: r, Report: Report{Steps: []Step{}, Kinds: []Kind{},
+		NotChecked: []NotChecked{}}}
 	run.Restored.Members = []string{}
 	run.Members = max(1, cfg.Members)
 	run.Versions.Etcd, run.Found.Counts = version.Version, map[*finding.Code]int{}
@@ -128,7 +129,8 @@ func (r *rehearsal) step(ctx context.Context, s step) (goOn bool, err error) {
 
 // steps are the steps of this run.
 func (r *rehearsal) steps(ctx context.Context) ([]step, error) {
-	steps := []step{{"verify the file", r.verify}, {"restore", r.restore}, {"start etcd", r.startEtcd}, {"compare", r.compare}}
+	steps := []step{{"verify the file", r.verify}, {"restore", r.restore}, {"start etcd", r.startEtcd},
+		{"compare", r.compare}}
 	layouts, err := r.reader.Layouts(ctx)
 	if err != nil {
 		return nil, err
@@ -166,9 +168,10 @@ type Report struct {
 
 // Versions are those of the servers. An empty one did not run.
 type Versions struct {
-	Etcd              string `json:"etcd"`
-	Kubernetes        string `json:"kubernetes,omitempty"`        // of the API server
-	APIServer         string `json:"apiServer,omitempty"`         // "apiextensions-apiserver" (ours) or "kube-apiserver"
+	Etcd       string `json:"etcd"`
+	Kubernetes string `json:"kubernetes,omitempty"` // of the API server
+	// "apiextensions-apiserver" (ours) or "kube-apiserver"
+	APIServer         string `json:"apiServer,omitempty"`
 	ControllerManager string `json:"controllerManager,omitempty"` // that ran the garbage collector
 }
 
@@ -191,13 +194,14 @@ type Step struct {
 
 // Kind is what was tried with the objects of a resource.
 type Kind struct {
-	Resource    string   `json:"resource"`             // such as "widgets.example.com"
-	Listed      []string `json:"versions"`             // at which all objects were listed
-	Objects     int      `json:"objects"`              // in the list; those that could be read, if it fails
-	Tried       int      `json:"tried"`                // objects that an update and an apply were tried with
-	Terminating int      `json:"terminating"`          // objects that are being deleted: they are not tried
-	Failed      int      `json:"failed"`               // objects that could not be read, updates and applies that were refused
-	NotChecked  string   `json:"notChecked,omitempty"` // why, of the first thing that could not be checked
+	Resource    string   `json:"resource"`    // such as "widgets.example.com"
+	Listed      []string `json:"versions"`    // at which all objects were listed
+	Objects     int      `json:"objects"`     // in the list; those that could be read, if it fails
+	Tried       int      `json:"tried"`       // objects that an update and an apply were tried with
+	Terminating int      `json:"terminating"` // objects that are being deleted: they are not tried
+	// objects that could not be read, updates and applies that were refused
+	Failed     int    `json:"failed"`
+	NotChecked string `json:"notChecked,omitempty"` // why, of the first thing that could not be checked
 }
 
 // NotChecked is something of which a rehearsal says nothing.

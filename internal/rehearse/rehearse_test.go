@@ -84,17 +84,22 @@ func (r tried) lines() (lines []string) {
 // "v0-" if not served.
 func crd(plural, versions, stored, shape string) map[string]string {
 	kind := strings.ToUpper(plural[:1]) + strings.TrimSuffix(plural[1:], "s")
-	names := fmt.Sprintf(`{"plural":%q,"singular":%q,"kind":%q,"listKind":%q}`, plural, strings.ToLower(kind), kind, kind+"List")
+	names := fmt.Sprintf(`{"plural":%q,"singular":%q,"kind":%q,"listKind":%q}`, plural, strings.ToLower(kind),
+		kind, kind+"List")
 	var list []string
 	for _, v := range strings.Fields(versions) {
 		list = append(list, fmt.Sprintf(`{"name":%q,"served":%t,"storage":%t,"schema":{"openAPIV3Schema":%s}}`,
 			strings.TrimRight(v, "*-"), !strings.Contains(v, "-"), strings.Contains(v, "*"), shape))
 	}
 	return map[string]string{"apiextensions.k8s.io/customresourcedefinitions/" + plural + "." + group: fmt.Sprintf(
-		`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"%s.%s","uid":"u-%s","generation":1,"creationTimestamp":"2026-01-01T00:00:00Z"},`+
-			`"spec":{"group":%q,"scope":"Namespaced","names":%s,"versions":[%s]},"status":{"acceptedNames":%s,"storedVersions":%s,"conditions":[`+
-			`{"type":"NamesAccepted","status":"True","reason":"NoConflicts","message":"no conflicts found","lastTransitionTime":"2026-01-01T00:00:00Z"},`+
-			`{"type":"Established","status":"True","reason":"InitialNamesAccepted","message":"accepted","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}`,
+		`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"%s.%s",`+
+			`"uid":"u-%s","generation":1,"creationTimestamp":"2026-01-01T00:00:00Z"},`+
+			`"spec":{"group":%q,"scope":"Namespaced","names":%s,"versions":[%s]},"status":{"acceptedNames":%s,`+
+			`"storedVersions":%s,"conditions":[`+
+			`{"type":"NamesAccepted","status":"True","reason":"NoConflicts","message":"no conflicts found",`+
+			`"lastTransitionTime":"2026-01-01T00:00:00Z"},`+
+			`{"type":"Established","status":"True","reason":"InitialNamesAccepted","message":"accepted",`+
+			`"lastTransitionTime":"2026-01-01T00:00:00Z"}]}}`,
 		plural, group, plural, group, names, strings.Join(list, ","), names, stored)}
 }
 
@@ -102,16 +107,20 @@ func crd(plural, versions, stored, shape string) map[string]string {
 func object(plural, version, name, meta, spec string) map[string]string {
 	kind := strings.ToUpper(plural[:1]) + strings.TrimSuffix(plural[1:], "s")
 	return map[string]string{group + "/" + plural + "/a/" + name: fmt.Sprintf(
-		`{"apiVersion":"%s/%s","kind":%q,"metadata":{"creationTimestamp":"2026-01-01T00:00:00Z","generation":1,%s"name":%q,"namespace":"a","uid":"u-%s-%s"},"spec":%s}`,
+		`{"apiVersion":"%s/%s","kind":%q,"metadata":{"creationTimestamp":"2026-01-01T00:00:00Z","generation":1,`+
+			`%s"name":%q,"namespace":"a","uid":"u-%s-%s"},"spec":%s}`,
 		group, version, kind, meta, name, plural, name, spec) + "\n"}
 }
 
 const (
 	plain  = `{"type":"object","properties":{"spec":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}}`
-	strict = `{"type":"object","x-kubernetes-validations":[{"rule":"!has(self.spec.root) || self.spec.root != 'no'"}],"properties":{"spec":{"type":"object","properties":{` +
+	strict = `{"type":"object","x-kubernetes-validations":[{"rule":"!has(self.spec.root) || self.spec.root != ` +
+		`'no'"}],"properties":{"spec":{"type":"object","properties":{` +
 		`"text":{"type":"string","maxLength":3},"root":{"type":"string"},` +
 		`"rule":{"type":"string","x-kubernetes-validations":[{"rule":"self != 'no'","message":"must not be no"}]},` +
-		`"ports":{"type":"array","x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["name"],"items":{"type":"object","required":["name"],"properties":{"name":{"type":"string"},"port":{"type":"integer","maximum":9}}}}}}}}`
+		`"ports":{"type":"array","x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["name"],` +
+		`"items":{"type":"object","required":["name"],"properties":{"name":{"type":"string"},` +
+		`"port":{"type":"integer","maximum":9}}}}}}}}`
 )
 
 // merge puts records together.
@@ -156,13 +165,15 @@ func startServer(t *testing.T, records map[string]string) collectOptions {
 	box, err := sandbox.New("", 0)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, box.Close()) })
-	server, err := apiservers.Kube{Store: apiservers.Store{Etcd: etcd.URL, Prefix: "/registry"}, Binary: binary}.Start(t.Context(), box)
+	server, err := apiservers.Kube{Store: apiservers.Store{Etcd: etcd.URL, Prefix: "/registry"},
+		Binary: binary}.Start(t.Context(), box)
 	require.NoError(t, err)
 	_, err = server.Ready(t.Context())
 	require.NoError(t, err)
-	return collectOptions{Etcd: etcd.Client, Prefix: "/registry", Config: server.Config, Start: func(ctx context.Context) (process, error) {
-		return server.Collect(ctx, box, tool(t, "kube-controller-manager"))
-	}}
+	return collectOptions{Etcd: etcd.Client, Prefix: "/registry", Config: server.Config,
+		Start: func(ctx context.Context) (process, error) {
+			return server.Collect(ctx, box, tool(t, "kube-controller-manager"))
+		}}
 }
 
 // standIn answers each conversion with a message.
@@ -173,7 +184,9 @@ func standIn(t *testing.T, message string) *httptest.Server {
 			w.WriteHeader(http.StatusBadRequest)
 		}
 		w.Header().Set("Content-Type", "application/json")
-		fmt.Fprintf(w, `{"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview","response":{"uid":%q,"result":{"status":"refused","message":%q}}}`,
+		fmt.Fprintf(w,
+			`{"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview","response":{"uid":%q,`+
+				`"result":{"status":"refused","message":%q}}}`,
 			review.Request.UID, message)
 	}))
 	t.Cleanup(server.Close)
@@ -185,13 +198,16 @@ func TestNotChecked(t *testing.T) {
 	for message, unchecked := range map[string]bool{"not asked: it is elsewhere": true, "it is broken": false} {
 		server := standIn(t, message)
 		ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
-		webhook := fmt.Sprintf(`"conversion":{"strategy":"Webhook","webhook":{"conversionReviewVersions":["v1"],"clientConfig":{"url":%q,"caBundle":%q}}},"names"`,
+		webhook := fmt.Sprintf(
+			`"conversion":{"strategy":"Webhook","webhook":{"conversionReviewVersions":["v1"],`+
+				`"clientConfig":{"url":%q,"caBundle":%q}}},"names"`,
 			server.URL, base64.StdEncoding.EncodeToString(ca))
 		records := crd("hookeds", "v1* v2", `["v1","v2"]`, strict)
 		for key, value := range records {
 			records[key] = strings.Replace(value, `"names"`, webhook, 1)
 		}
-		w := newWorld(t, merge(records, object("hookeds", "v1", "new", "", `{"root":"no"}`), object("hookeds", "v2", "old", "", `{}`)))
+		w := newWorld(t, merge(records, object("hookeds", "v1", "new", "", `{"root":"no"}`),
+			object("hookeds", "v2", "old", "", `{}`)))
 		o := w.options()
 		o.StandIn = "not asked: "
 		r := w.run(t, o)
@@ -227,7 +243,8 @@ func TestCompare(t *testing.T) {
 	} {
 		require.Len(t, Compare(report(pair[0]), report(pair[1])).Broken, 1, pair[1].Reason)
 	}
-	refused := Compare(report(codeApply.Because("apply at v1alpha1: x").At("/a")), report(codeApply.Because("apply at v1: y").At("/a")))
+	refused := Compare(report(codeApply.Because("apply at v1alpha1: x").At("/a")),
+		report(codeApply.Because("apply at v1: y").At("/a")))
 	require.Empty(t, refused.Broken)
 	same := Compare(before, before)
 	require.Empty(t, same.Broken)

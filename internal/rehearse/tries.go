@@ -40,7 +40,8 @@ func (r *rehearsal) try(ctx context.Context) (string, error) {
 		return "", err
 	}
 	result, err := tryAll(ctx, r.server.Config, tryOptions{
-		Sample: r.Sample, Native: r.APIServer != "", StandIn: apiservers.NotChecked, Names: storedNames(r.cluster.Client(), r.storage.Prefix),
+		Sample: r.Sample, Native: r.APIServer != "", StandIn: apiservers.NotChecked,
+		Names:     storedNames(r.cluster.Client(), r.storage.Prefix),
 		Misplaced: misplaced,
 	})
 	if err != nil {
@@ -64,7 +65,8 @@ func (r *rehearsal) try(ctx context.Context) (string, error) {
 		r.Kinds = append(r.Kinds, k.Kind)
 		objects, lists, tried = objects+k.Objects, lists+len(k.Listed), tried+k.Tried
 	}
-	return fmt.Sprintf("%d objects of %d kinds listed at %d versions, writes of %d tried", objects, len(result.Kinds), lists, tried), nil
+	return fmt.Sprintf("%d objects of %d kinds listed at %d versions, writes of %d tried", objects, len(result.Kinds),
+		lists, tried), nil
 }
 
 // addRecords adds what no list shows: values of orphans that cannot be decoded, which no server
@@ -91,7 +93,8 @@ func (r *rehearsal) addRecords(ctx context.Context, all *inspect.Catalogue) (map
 			if why := inspect.Misplaced(key, meta.Name, meta.Namespace); why != "" {
 				r.Found.Add(codeMisplaced.Because("%s", why).At(string(e.Key)))
 				name := objectName{meta.Namespace, meta.Name}
-				found[misplacedObject{Resource: key.Resource.String(), Name: name, ResourceVersion: strconv.FormatInt(e.ModRevision, 10)}] = true
+				found[misplacedObject{Resource: key.Resource.String(), Name: name,
+					ResourceVersion: strconv.FormatInt(e.ModRevision, 10)}] = true
 			}
 			return nil
 		})
@@ -154,8 +157,9 @@ type objectName struct{ Namespace, Name string }
 
 // tried is what the API server said.
 type tried struct {
-	Kinds    []*kind               // by resource
-	Failures []refused             // by resource, namespace, name, version and verb; up to finding.MaxListed of each code
+	Kinds []*kind // by resource
+	// by resource, namespace, name, version and verb; up to finding.MaxListed of each code
+	Failures []refused
 	Counts   map[*finding.Code]int // failures of each code, including those beyond Failures
 }
 
@@ -188,7 +192,8 @@ func tryAll(ctx context.Context, config *rest.Config, o tryOptions) (tried, erro
 	if err != nil {
 		return tried{}, err
 	}
-	r := &runner{tryOptions: o, client: client, slots: make(chan struct{}, o.Workers), until: time.Now().Add(appears), started: time.Now().Add(startTime)}
+	r := &runner{tryOptions: o, client: client, slots: make(chan struct{}, o.Workers), until: time.Now().Add(appears),
+		started: time.Now().Add(startTime)}
 	kinds, err := r.kinds(ctx, discovery.NewDiscoveryClient(client))
 	if err != nil {
 		return tried{}, err

@@ -28,7 +28,9 @@ import (
 
 // managedAt is metadata with a manager that wrote at the version.
 func managedAt(version string) string {
-	return `"managedFields":[{"apiVersion":"` + group + `/` + version + `","fieldsType":"FieldsV1","fieldsV1":{"f:spec":{"f:text":{}}},"manager":"m","operation":"Update","time":"2026-01-01T00:00:00Z"}],`
+	return `"managedFields":[{"apiVersion":"` + group + `/` + version +
+		`","fieldsType":"FieldsV1","fieldsV1":{"f:spec":{"f:text":{}}},"manager":"m","operation":"Update",` +
+		`"time":"2026-01-01T00:00:00Z"}],`
 }
 
 // objects of kind Strict, and what a server says of them.
@@ -36,7 +38,8 @@ func strictObjects() map[string]string {
 	return merge(
 		crd("stricts", "v1* v2", `["v1"]`, strict),
 		object("stricts", "v1", "fine", "", `{"text":"abc"}`),
-		object("stricts", "v1", "long", "", `{"text":"secret-text"}`), // lets unchanged errors of fields pass, also of their rules
+		// lets unchanged errors of fields pass, also of their rules
+		object("stricts", "v1", "long", "", `{"text":"secret-text"}`),
 		object("stricts", "v1", "rule", "", `{"rule":"no"}`),
 		object("stricts", "v1", "doubled", "", `{"ports":[{"name":"a"},{"name":"a"}]}`),
 		object("stricts", "v1", "managed", managedAt("v1"), `{}`),
@@ -47,7 +50,9 @@ func strictObjects() map[string]string {
 		object("stricts", "v1", "label", `"labels":{"a":"not allowed"},`, `{}`),
 		object("stricts", "v1", "mistyped", "", `{"text":55555}`),
 		object("stricts", "v1", "managed-gone", managedAt("v0"), `{}`),
-		object("stricts", "v1", "dying", `"deletionTimestamp":"2026-01-01T00:00:00Z","deletionGracePeriodSeconds":0,"finalizers":["a/b"],`, `{"root":"no"}`),
+		object("stricts", "v1", "dying",
+			`"deletionTimestamp":"2026-01-01T00:00:00Z","deletionGracePeriodSeconds":0,"finalizers":["a/b"],`,
+			`{"root":"no"}`),
 	)
 }
 
@@ -60,30 +65,34 @@ func TestWrites(t *testing.T) {
 	const (
 		update = "rehearse-update stricts.demo.example.com a/"
 		apply  = "rehearse-apply stricts.demo.example.com a/"
-		port   = "at v1: spec.ports[1].port: Invalid value: spec.ports[1].port in body should be less than or equal to 9"
-		root   = "at v1: the object itself: Invalid value: failed rule: !has(self.spec.root) || self.spec.root != 'no'"
-		typed  = "at v1: failed to create manager for existing fields: failed to convert new object (a/"
-		label  = "at v1: metadata.labels: Invalid value: a valid label must be"
+		port   = "at v1: spec.ports[1].port: Invalid value: spec.ports[1].port in body should be less than " +
+			"or equal to 9"
+		root  = "at v1: the object itself: Invalid value: failed rule: !has(self.spec.root) || self.spec.root != 'no'"
+		typed = "at v1: failed to create manager for existing fields: failed to convert new object (a/"
+		label = "at v1: metadata.labels: Invalid value: a valid label must be"
 	)
 	requirePrefixes(t, []string{
 		apply + "doubled-bad: apply " + port, update + "doubled-bad: update " + port,
-		apply + "keyless: apply " + typed + "keyless; demo.example.com/v1, Kind=Strict) to smd typed: .spec.ports: element 0: ",
+		apply + "keyless: apply " + typed + "keyless; demo.example.com/v1, Kind=Strict) to smd typed: .spec.ports: " +
+			"element 0: ",
 		update + "keyless: update at v1: spec.ports[0].name: Required value",
 		apply + "label: apply " + label, update + "label: update " + label,
 		apply + "managed-gone: apply at v1: request to convert CR to an invalid group/version: demo.example.com/v0",
-		apply + "mistyped: apply " + typed + "mistyped; demo.example.com/v1, Kind=Strict) to smd typed: .spec.text: expected string",
+		apply + "mistyped: apply " + typed + "mistyped; demo.example.com/v1, Kind=Strict) to smd typed: .spec.text: " +
+			"expected string",
 		apply + "root: apply " + root, update + "root: update " + root,
 		apply + "root-managed: apply " + root, update + "root-managed: update " + root,
 	}, r.lines())
 	for _, value := range []string{"secret-text", "77777", "88888", "55555", "not allowed"} {
 		require.NotContains(t, strings.Join(r.lines(), "\n"), value)
 	}
-	require.Equal(t, Kind{Resource: "stricts.demo.example.com", Objects: 13, Listed: []string{"v1", "v2"}, Tried: 12, Terminating: 1, Failed: 12},
-		r.kind(t, "stricts").Kind)
+	require.Equal(t, Kind{Resource: "stricts.demo.example.com", Objects: 13, Listed: []string{"v1", "v2"}, Tried: 12,
+		Terminating: 1, Failed: 12}, r.kind(t, "stricts").Kind)
 	require.Equal(t, map[*finding.Code]int{codeUpdate: 5, codeApply: 7}, r.Counts)
 
 	said := r.names(codeUpdate)
-	require.Equal(t, append(said, "dying"), sortedLast(doctored["update-refused"], "dying"), "doctor checks the object that is being deleted, too")
+	require.Equal(t, append(said, "dying"), sortedLast(doctored["update-refused"], "dying"),
+		"doctor checks the object that is being deleted, too")
 	said = append(said, doctored["apply-refused"]...)
 	said = append(said, doctored["managed-fields-version"]...)
 	slices.Sort(said)
@@ -93,12 +102,14 @@ func TestWrites(t *testing.T) {
 // TestUnreadable: an object that cannot be read is named at each version; the others are tried.
 func TestUnreadable(t *testing.T) {
 	records := merge(crd("brokens", "v1* v2", `["v1"]`, strict),
-		object("brokens", "v1", "after", "", `{"root":"no"}`), object("brokens", "v0", "gone", "", `{}`), object("brokens", "v1", "fine", "", `{}`),
+		object("brokens", "v1", "after", "", `{"root":"no"}`), object("brokens", "v0", "gone", "", `{}`),
+		object("brokens", "v1", "fine", "", `{}`),
 		map[string]string{group + "/brokens/a/junk": "{"},
 		crd("sounds", "v1*", `["v1"]`, plain), object("sounds", "v1", "x", "", `{}`))
 	w := newWorld(t, records)
 	r := w.run(t, w.options())
-	const code, stored = "rehearse-list brokens.demo.example.com a/", ": Internal error occurred: StorageError: corrupt object, Code: 7, Key: /demo.example.com/brokens/a/"
+	const code, stored = "rehearse-list brokens.demo.example.com a/",
+		": Internal error occurred: StorageError: corrupt object, Code: 7, Key: /demo.example.com/brokens/a/"
 	requirePrefixes(t, []string{
 		"rehearse-apply brokens.demo.example.com a/after: apply at v1: the object itself",
 		"rehearse-update brokens.demo.example.com a/after: update at v1: the object itself",
@@ -106,7 +117,8 @@ func TestUnreadable(t *testing.T) {
 		code + "junk: get at v1" + stored + "junk", code + "junk: get at v2" + stored + "junk",
 	}, r.lines())
 	require.Contains(t, r.lines()[2], "request to convert CR from an invalid group/version: demo.example.com/v0")
-	require.Equal(t, Kind{Resource: "brokens.demo.example.com", Objects: 2, Tried: 2, Failed: 6}, r.kind(t, "brokens").Kind)
+	require.Equal(t, Kind{Resource: "brokens.demo.example.com", Objects: 2, Tried: 2, Failed: 6},
+		r.kind(t, "brokens").Kind)
 	require.Equal(t, 1, r.kind(t, "sounds").Tried)
 	doctored := w.doctor(t)
 	require.Equal(t, []string{"gone"}, doctored["version-not-listed"])
@@ -114,7 +126,8 @@ func TestUnreadable(t *testing.T) {
 
 	r = w.run(t, tryOptions{})
 	require.Len(t, r.lines(), 2, "without names: the list at each version")
-	require.Contains(t, r.lines()[0], "rehearse-list brokens.demo.example.com: list at v1: failed to read one or more brokens.demo.example.com from the storage")
+	require.Contains(t, r.lines()[0], "rehearse-list brokens.demo.example.com: list at v1: failed to read one or "+
+		"more brokens.demo.example.com from the storage")
 }
 
 // TestDefinitions: definitions are tried like other objects, and one that is not served is named.
@@ -126,14 +139,18 @@ func TestDefinitions(t *testing.T) {
 	}
 	dying := crd("dyings", "v1*", `["v1"]`, plain)
 	for key, value := range dying {
-		dying[key] = strings.Replace(value, `"uid"`, `"deletionTimestamp":"2026-01-01T00:00:00Z","finalizers":["example.com/a"],"uid"`, 1)
+		dying[key] = strings.Replace(value, `"uid"`,
+			`"deletionTimestamp":"2026-01-01T00:00:00Z","finalizers":["example.com/a"],"uid"`, 1)
 	}
-	w := newWorld(t, merge(unserved, dying, crd("trimmeds", "v1*", `["v0","v1"]`, plain), crd("hiddens", "v1-*", `["v1"]`, plain)))
+	w := newWorld(t, merge(unserved, dying, crd("trimmeds", "v1*", `["v0","v1"]`, plain),
+		crd("hiddens", "v1-*", `["v1"]`, plain)))
 	r := w.run(t, w.options())
 	const definition = "customresourcedefinitions.apiextensions.k8s.io trimmeds.demo.example.com: "
 	requirePrefixes(t, []string{
-		"rehearse-apply " + definition + "apply at v1: status.storedVersions[0]: Invalid value: missing from spec.versions; v0 was previously a storage version",
-		"rehearse-update " + definition + "update at v1: status.storedVersions[0]: Invalid value: missing from spec.versions; v0 was previously a storage version",
+		"rehearse-apply " + definition + "apply at v1: status.storedVersions[0]: Invalid value: missing from " +
+			"spec.versions; v0 was previously a storage version",
+		"rehearse-update " + definition + "update at v1: status.storedVersions[0]: Invalid value: missing from " +
+			"spec.versions; v0 was previously a storage version",
 		"rehearse-list halfs.demo.example.com: list at v1: the server could not find the requested resource",
 	}, r.lines())
 	require.Equal(t, "no version is served", r.kind(t, "hiddens").NotChecked)
@@ -145,9 +162,11 @@ func TestDefinitions(t *testing.T) {
 // exceeds its limit for requests. The API server's own limit is twice as large.
 func TestLargeObjects(t *testing.T) {
 	w := newWorld(t, merge(crd("larges", "v1*", `["v1"]`, plain),
-		object("larges", "v1", "two", "", `{"a":"`+strings.Repeat("x", 2<<20)+`"}`), object("larges", "v1", "four", "", `{"a":"`+strings.Repeat("x", 4<<20)+`"}`)))
+		object("larges", "v1", "two", "", `{"a":"`+strings.Repeat("x", 2<<20)+`"}`),
+		object("larges", "v1", "four", "", `{"a":"`+strings.Repeat("x", 4<<20)+`"}`)))
 	r := w.run(t, w.options())
-	require.Equal(t, []string{"rehearse-update larges.demo.example.com a/four: update at v1: Request entity too large: limit is 3145728"}, r.lines())
+	require.Equal(t, []string{"rehearse-update larges.demo.example.com a/four: update at v1: Request entity too " +
+		"large: limit is 3145728"}, r.lines())
 	require.Equal(t, []string{"four", "two"}, w.doctor(t)["value-too-large"])
 }
 
@@ -198,7 +217,9 @@ func fake(t *testing.T, names ...string) *rest.Config {
 	definition := crd("widgets", "v1*", `["v1"]`, plain)
 	var items []string
 	for _, name := range names {
-		items = append(items, fmt.Sprintf(`{"apiVersion":"demo.example.com/v1","kind":"Widget","metadata":{"namespace":"a","name":%q}}`, name))
+		items = append(items,
+			fmt.Sprintf(`{"apiVersion":"demo.example.com/v1","kind":"Widget","metadata":{"namespace":"a","name":%q}}`,
+				name))
 	}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -211,7 +232,9 @@ func fake(t *testing.T, names ...string) *rest.Config {
 			fmt.Fprintf(w, `{"kind":"List","items":[%s]}`, strings.Join(items, ","))
 		case strings.HasSuffix(r.URL.Path, "/gone"):
 			w.WriteHeader(http.StatusNotFound)
-			fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1","status":"refused","reason":"NotFound","code":404,"message":"not found"}`)
+			fmt.Fprint(w,
+				`{"kind":"Status","apiVersion":"v1","status":"refused","reason":"NotFound","code":404,"message":"not `+
+					`found"}`)
 		case strings.HasSuffix(r.URL.Path, "/panics"):
 			panic(http.ErrAbortHandler)
 		default:
@@ -228,12 +251,15 @@ func TestUnanswered(t *testing.T) {
 	config := fake(t, "fine", "panics")
 	r, err := tryAll(t.Context(), config, tryOptions{})
 	require.NoError(t, err)
-	const why = " at v1: Internal error occurred: the API server ended the connection without an answer, or gave none in time"
+	const why = " at v1: Internal error occurred: the API server ended the connection without an answer, or gave " +
+		"none in time"
 	require.Equal(t, []string{
-		"rehearse-apply widgets.demo.example.com a/panics: apply" + why, "rehearse-update widgets.demo.example.com a/panics: update" + why}, r.lines())
+		"rehearse-apply widgets.demo.example.com a/panics: apply" + why,
+		"rehearse-update widgets.demo.example.com a/panics: update" + why}, r.lines())
 	config.Host = "http://127.0.0.1:1"
 	_, err = tryAll(t.Context(), config, tryOptions{})
-	require.ErrorContains(t, err, "the API server does not answer: /apis/apiextensions.k8s.io/v1/customresourcedefinitions")
+	require.ErrorContains(t, err, "the API server does not answer: "+
+		"/apis/apiextensions.k8s.io/v1/customresourcedefinitions")
 }
 
 // TestNotFound: an object that something deletes after it was listed is no failure.
@@ -249,7 +275,8 @@ func TestUnnamable(t *testing.T) {
 	r, err := tryAll(t.Context(), fake(t, "..", "a/b"), tryOptions{})
 	require.NoError(t, err)
 	require.Len(t, r.lines(), 4)
-	require.Equal(t, "rehearse-apply widgets.demo.example.com a/..: apply at v1: no request can name it: it may not be '..'", r.lines()[0])
+	require.Equal(t, "rehearse-apply widgets.demo.example.com a/..: apply at v1: no request can name it: it may "+
+		"not be '..'", r.lines()[0])
 }
 
 // writes records the names of objects that are written, by verb.
@@ -316,7 +343,8 @@ func TestSample(t *testing.T) {
 }
 
 func TestDue(t *testing.T) {
-	for _, c := range []struct{ most, total, want int }{{3, 2, 2}, {3, 3, 3}, {3, 10, 3}, {1, 1000, 1}, {999, 1000, 999}, {1 << 62, 10, 10}} {
+	for _, c := range []struct{ most, total, want int }{{3, 2, 2}, {3, 3, 3}, {3, 10, 3}, {1, 1000, 1},
+		{999, 1000, 999}, {1 << 62, 10, 10}} {
 		s := sample{most: c.most, total: c.total}
 		for range c.total {
 			if s.due() {
@@ -336,9 +364,12 @@ func TestReasonsHoldNoValues(t *testing.T) {
 	}{
 		{field.Invalid(at, "se\"cret: x", "must not be so"), "spec.a: Invalid value: must not be so"},
 		{field.Invalid(at, 5, "must not be so"), "spec.a: Invalid value: must not be so"},
-		{field.Invalid(at, map[string]any{"a": "secret: x"}, "must not be so"), "spec.a: Invalid value: must not be so"},
-		{field.Invalid(at, map[any]any{"a": "secret: x"}, "must not be so"), "spec.a: Invalid value"}, // printed as Go does
-		{field.Invalid(nil, field.OmitValueType{}, "must not be so"), "the object itself: Invalid value: must not be so"},
+		{field.Invalid(at, map[string]any{"a": "secret: x"}, "must not be so"),
+			"spec.a: Invalid value: must not be so"},
+		// printed as Go does
+		{field.Invalid(at, map[any]any{"a": "secret: x"}, "must not be so"), "spec.a: Invalid value"},
+		{field.Invalid(nil, field.OmitValueType{}, "must not be so"),
+			"the object itself: Invalid value: must not be so"},
 		{field.NotSupported(at, "secret", []string{"a", "b"}), `spec.a: Unsupported value: supported values: "a", "b"`},
 		{field.Duplicate(at, map[string]any{"a": "secret"}), "spec.a: Duplicate value"},
 		{field.TooLong(at, "secret", 3), "spec.a: Too long: may not be more than 3 bytes"},
@@ -353,11 +384,16 @@ func TestReasonsHoldNoValues(t *testing.T) {
 		require.NotContains(t, reason(refusal, true), "must not")
 	}
 	for message, want := range map[string]string{
-		"failed to convert new object (a/b) to smd typed: errors:\n  .spec.b: expected map, got &{[secret]}\n  .spec.a[name=\"secret\"]: expected string, got &value.valueUnstructured{Value:5}"://
-		`failed to convert new object (a/b) to smd typed: errors: .spec.a[name="..."]: expected string; .spec.b: expected map`,
-		`.metadata.managedFields: parsing time "secret" as "2006"`:            `.metadata.managedFields: parsing time "..." as "..."`,
-		`conversion webhook for a/v1, Kind=B failed: Post "https://x": no`:    `conversion webhook for a/v1, Kind=B failed: Post "https://x": no`,
-		"request to convert CR from an invalid group/version: example.com/v0": "request to convert CR from an invalid group/version: example.com/v0",
+		"failed to convert new object (a/b) to smd typed: errors:\n  .spec.b: expected map, got &{[secret]}\n  " +
+			".spec.a[name=\"secret\"]: expected string, got &value.valueUnstructured{Value:5}": //
+		`failed to convert new object (a/b) to smd typed: errors: .spec.a[name="..."]: expected string; .spec.b: ` +
+			`expected map`,
+		`.metadata.managedFields: parsing time "secret" as "2006"`: `.metadata.managedFields: parsing time ` +
+			`"..." as "..."`,
+		`conversion webhook for a/v1, Kind=B failed: Post "https://x": no`: `conversion webhook for a/v1, Kind=B ` +
+			`failed: Post "https://x": no`,
+		"request to convert CR from an invalid group/version: example.com/v0": "request to convert CR from an " +
+			"invalid group/version: example.com/v0",
 	} {
 		require.Equal(t, want, reason(&apierrors.StatusError{ErrStatus: metav1.Status{Message: message}}, false))
 	}
@@ -367,8 +403,10 @@ func TestReasonsHoldNoValues(t *testing.T) {
 func TestFailuresAreBounded(t *testing.T) {
 	var f failures
 	for _, i := range rand.Perm(5000) {
-		f.add(refused{Finding: codeList.Because("x"), Resource: "a", objectName: objectName{Name: fmt.Sprintf("%04d", i)}})
-		f.add(refused{Finding: codeApply.Because("x"), Resource: "b", objectName: objectName{Name: fmt.Sprintf("%04d", i%10)}, Version: fmt.Sprintf("%04d", i)})
+		f.add(refused{Finding: codeList.Because("x"), Resource: "a",
+			objectName: objectName{Name: fmt.Sprintf("%04d", i)}})
+		f.add(refused{Finding: codeApply.Because("x"), Resource: "b",
+			objectName: objectName{Name: fmt.Sprintf("%04d", i%10)}, Version: fmt.Sprintf("%04d", i)})
 	}
 	all, counts := f.all()
 	require.Equal(t, map[*finding.Code]int{codeList: 5000, codeApply: 5000}, counts)

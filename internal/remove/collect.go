@@ -34,7 +34,8 @@ type link struct {
 }
 
 func (r *run) newCollector() *collector {
-	c := &collector{run: r, kinds: map[schema.GroupKind]*inspect.Type{}, doomed: map[objects.UID]bool{}, results: map[uint32]Collected{}}
+	c := &collector{run: r, kinds: map[schema.GroupKind]*inspect.Type{}, doomed: map[objects.UID]bool{},
+		results: map[uint32]Collected{}}
 	for _, t := range r.types.All() {
 		c.kinds[schema.GroupKind{Group: t.Resource.Group, Kind: t.Kind}] = t
 	}
@@ -103,7 +104,8 @@ func (r *run) withOwners(yield func(*having) error) error {
 	of := func(e *transform.Entry) having { return having{Entry: e} }
 	return stream.Each(transform.Ahead(r.view, r.view.Live(r.ctx, nil), of, (*having).read), func(h *having) error {
 		key, err := h.ParseKey()
-		if err != nil || h.Layout() != keys.Layout(keys.Kubernetes{Prefix: key.Prefix}) || key.Resource.Resource == "events" {
+		if err != nil || h.Layout() != keys.Layout(keys.Kubernetes{Prefix: key.Prefix}) ||
+			key.Resource.Resource == "events" {
 			return nil
 		}
 		if t := r.types.Of(key.Resource); t == nil || !t.Builtin && t.CRD == nil {
@@ -184,7 +186,8 @@ func (c *collector) visit(owner objects.UID) (more []objects.UID, err error) {
 // goes with it as always.
 func (c *collector) goes(e *transform.Entry, meta encoding.Meta) {
 	c.freed.Goes(e)
-	madeForPod := slices.ContainsFunc(meta.OwnerReferences, func(of encoding.OwnerReference) bool { return of.Kind == "Pod" })
+	madeForPod := slices.ContainsFunc(meta.OwnerReferences,
+		func(of encoding.OwnerReference) bool { return of.Kind == "Pod" })
 	if key, err := e.ParseKey(); err == nil && key.Resource.Resource == "persistentvolumeclaims" && !madeForPod {
 		c.claims[objects.ToUID(meta.UID)] = true
 	}

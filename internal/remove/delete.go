@@ -35,7 +35,8 @@ func (d *Delete) Plan(ctx context.Context, v *transform.View) error {
 	}
 	r := &run{
 		ctx: ctx, view: v, types: types, gone: map[objects.UID]bool{}, section: newRemoved(v.Report().CountUIDs),
-		spaces: map[place]bool{}, definitions: map[folder]*left{}, claims: map[objects.UID]bool{}, freed: objects.NewFreed(v),
+		spaces: map[place]bool{}, definitions: map[folder]*left{}, claims: map[objects.UID]bool{},
+		freed: objects.NewFreed(v),
 	}
 	dependents := r.collect
 	if d.orphan {
@@ -95,7 +96,8 @@ func (r *run) deleteChosen(d *Delete) error {
 			if d.keep {
 				return nil
 			}
-			r.view.Raise(string(one.Key), codeNeeded.Because("a cluster cannot live without the namespace %s", one.Parsed.Name))
+			r.view.Raise(string(one.Key), codeNeeded.Because("a cluster cannot live without the namespace %s",
+				one.Parsed.Name))
 		}
 		return r.deleteOne(one.Entry, one.Parsed, true)
 	})
@@ -118,7 +120,8 @@ func (r *run) deleteOne(e *transform.Entry, key keys.Key, chosen bool) error {
 		r.gone[objects.ToUID(meta.UID)] = true
 	}
 	if len(meta.Finalizers) > 0 {
-		r.view.Raise(string(e.Key), transform.CodeFinalizers.Because("its finalizers do not run: %s", finding.List(meta.Finalizers)))
+		r.view.Raise(string(e.Key), transform.CodeFinalizers.Because("its finalizers do not run: %s",
+			finding.List(meta.Finalizers)))
 	}
 	if chosen {
 		if who := maker(key, meta); who != "" {
@@ -160,7 +163,8 @@ func (r *run) reportUnparsed(e *transform.Entry, why error) {
 	parts := strings.Split(strings.TrimPrefix(string(e.Key), layout.Prefix+"/"), "/")
 	for _, part := range parts[1:] { // behind the resource
 		if r.spaces[place{layout.Prefix, part}] {
-			r.view.Raise(string(e.Key), codeUnparsed.Because("the namespace %s is deleted, and this key has its name: %v", part, why))
+			r.view.Raise(string(e.Key), codeUnparsed.Because("the namespace %s is deleted, and this key has "+
+				"its name: %v", part, why))
 			return
 		}
 	}
@@ -190,10 +194,12 @@ func (r *run) deleteContents() error {
 	if err != nil {
 		return err
 	}
-	byKey := slices.SortedFunc(maps.Values(r.definitions), func(a, b *left) int { return strings.Compare(a.key, b.key) })
+	byKey := slices.SortedFunc(maps.Values(r.definitions),
+		func(a, b *left) int { return strings.Compare(a.key, b.key) })
 	for _, d := range byKey {
 		if d.objects > 0 {
-			r.view.Raise(d.key, codeObjectsLeft.Because("%d of its objects are not chosen: on a server they are deleted with it", d.objects))
+			r.view.Raise(d.key, codeObjectsLeft.Because("%d of its objects are not chosen: on a server they are "+
+				"deleted with it", d.objects))
 		}
 	}
 	return nil
@@ -275,7 +281,8 @@ func maker(key keys.Key, meta encoding.Meta) string {
 
 // ownMaps are the ConfigMaps that an API server makes.
 func ownMaps() []string {
-	return []string{"kube-system/extension-apiserver-authentication", "kube-system/kube-apiserver-legacy-service-account-token-tracking"}
+	return []string{"kube-system/extension-apiserver-authentication",
+		"kube-system/kube-apiserver-legacy-service-account-token-tracking"}
 }
 
 func of(is bool, who string) string {
@@ -307,7 +314,8 @@ func (r *run) checkAdmins() error {
 		}
 	}
 	for _, key := range r.admins {
-		r.view.Raise(key, codeLastAdmin.Because("no other ClusterRoleBinding gives anybody the ClusterRole cluster-admin"))
+		r.view.Raise(key, codeLastAdmin.Because("no other ClusterRoleBinding gives anybody the ClusterRole "+
+			"cluster-admin"))
 	}
 	return nil
 }
@@ -321,7 +329,8 @@ func (r *run) checkClaims() error {
 	return stream.Each(r.view.Objects(r.ctx, volumes, inspect.Selection{}), func(o *inspect.Object) error {
 		volume, err := native.As[corev1.PersistentVolume](o.ParseValue())
 		claim := volume.Spec.ClaimRef
-		if err == nil && claim != nil && claim.UID != "" && machines.Destroyed(&volume) && r.claims[objects.ToUID(string(claim.UID))] {
+		if err == nil && claim != nil && claim.UID != "" && machines.Destroyed(&volume) &&
+			r.claims[objects.ToUID(string(claim.UID))] {
 			r.view.Raise(string(o.Key), codeStorage.Because("its claim %s/%s is deleted, and its reclaim policy is %s",
 				claim.Namespace, claim.Name, volume.Spec.PersistentVolumeReclaimPolicy))
 		}

@@ -68,7 +68,8 @@ func put(kind, dir, namespace, name, metadata string) string {
 	if namespace != "" {
 		in, at = fmt.Sprintf(`,"namespace":%q`, namespace), dir+"/"+namespace+"/"+name
 	}
-	value := fmt.Sprintf(`{"apiVersion":%q,"kind":%q,"metadata":{"name":%q,"uid":"u-%s"%s%s}}`, apiVersion, kind, name, name, in, metadata)
+	value := fmt.Sprintf(`{"apiVersion":%q,"kind":%q,"metadata":{"name":%q,"uid":"u-%s"%s%s}}`, apiVersion, kind, name,
+		name, in, metadata)
 	return "put /registry/" + at + " " + strconv.Quote(value)
 }
 
@@ -86,15 +87,19 @@ func configMap(name, more string, owners ...string) string {
 	return put("ConfigMap", "configmaps", "a", name, more+`,"ownerReferences":[`+strings.Join(refs, ",")+`]`)
 }
 
-const definition = `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"widgets.demo.example.com","uid":"u-crd"},` +
-	`"spec":{"group":"demo.example.com","scope":"Namespaced","names":{"plural":"widgets","singular":"widget","kind":"Widget","listKind":"WidgetList"},` +
-	`"versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}}]}}`
+const definition = `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition",` +
+	`"metadata":{"name":"widgets.demo.example.com","uid":"u-crd"},` +
+	`"spec":{"group":"demo.example.com","scope":"Namespaced","names":{"plural":"widgets","singular":"widget",` +
+	`"kind":"Widget","listKind":"WidgetList"},` +
+	`"versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object",` +
+	`"x-kubernetes-preserve-unknown-fields":true}}}]}}`
 
 // family is a snapshot with owners.
 func family(t testing.TB) string {
 	t.Helper()
 	return etcdtest.Build(t, strings.Join([]string{
-		"put /registry/apiextensions.k8s.io/customresourcedefinitions/widgets.demo.example.com " + strconv.Quote(definition),
+		"put /registry/apiextensions.k8s.io/customresourcedefinitions/widgets.demo.example.com " +
+			strconv.Quote(definition),
 		put("Namespace", "namespaces", "", "a", ""),
 		put("Namespace", "namespaces", "", "b", ""),
 		put("Namespace", "namespaces", "", "kube-system", ""),
@@ -114,7 +119,8 @@ func family(t testing.TB) string {
 		configMap("leaving", `,"deletionTimestamp":"2026-01-01T00:00:00Z","finalizers":["x.y/z"]`, "Secret/root"),
 		configMap("unserved", "", "Secret/root", "Gone/g"),
 		configMap("of-widget", "", "Widget/w"),
-		put("PersistentVolume", "persistentvolumes", "", "pv", `,"ownerReferences":[{"apiVersion":"v1","kind":"Secret","name":"root","uid":"u-root"}]`),
+		put("PersistentVolume", "persistentvolumes", "", "pv",
+			`,"ownerReferences":[{"apiVersion":"v1","kind":"Secret","name":"root","uid":"u-root"}]`),
 		"put /registry/configmaps/a/encrypted k8s:enc:aescbc:v1:key1:abc",
 		"put /registry/secrets/a/bad hello",
 	}, "\n"))
@@ -144,13 +150,15 @@ func TestCollected(t *testing.T) {
 	}, collected(r))
 	require.Equal(t, []string{"owners-unread /registry/configmaps/a/encrypted"}, problems(r))
 	before := keysOf(t, in)
-	require.Equal(t, slices.DeleteFunc(before, func(key string) bool { return key == "secrets/a/root" }), keysOf(t, out))
+	require.Equal(t, slices.DeleteFunc(before, func(key string) bool { return key == "secrets/a/root" }),
+		keysOf(t, out))
 }
 
 // TestOrphan: with --cascade=orphan deleted owners are removed, other owners stay.
 func TestOrphan(t *testing.T) {
 	r, _ := run1(t, family(t), "secret/root --namespace=a --cascade=orphan")
-	require.Equal(t, []string{"encrypted /registry/configmaps/a/encrypted", "undecodable /registry/secrets/a/bad"}, problems(r))
+	require.Equal(t, []string{"encrypted /registry/configmaps/a/encrypted", "undecodable /registry/secrets/a/bad"},
+		problems(r))
 	r, out := run1(t, family(t), "secret/root --namespace=a --cascade=orphan", "encrypted", "undecodable")
 	require.Equal(t, transform.Changes{Updated: 9, Deleted: 1}, r.Changes)
 	require.Empty(t, collected(r))
@@ -158,7 +166,8 @@ func TestOrphan(t *testing.T) {
 	s, err := snapshot.Open(context.Background(), out, snapshot.Config{})
 	require.NoError(t, err)
 	defer s.Close()
-	for key, want := range map[string][]string{"both": {"other"}, "child": nil, "grandchild": {"child"}, "unserved": {"g"}, "twice": {"child"}} {
+	for key, want := range map[string][]string{"both": {"other"}, "child": nil, "grandchild": {"child"},
+		"unserved": {"g"}, "twice": {"child"}} {
 		e, err := inspect.NewReader(s, nil).Get(context.Background(), []byte("/registry/configmaps/a/"+key))
 		require.NoError(t, err)
 		meta, err := encoding.ReadMeta(e.Value)
@@ -177,9 +186,11 @@ func TestOrphanOfTwo(t *testing.T) {
 	owned := func(name, owners string) string {
 		return put("ConfigMap", "configmaps", "a", name, `,"ownerReferences":[`+owners+`]`)
 	}
-	missing, there := `{"apiVersion":"v1","kind":"Secret","name":"m","uid":"u-m"}`, `{"apiVersion":"v1","kind":"Secret","name":"s","uid":"u-s"}`
+	missing, there := `{"apiVersion":"v1","kind":"Secret","name":"m","uid":"u-m"}`,
+		`{"apiVersion":"v1","kind":"Secret","name":"s","uid":"u-s"}`
 	in := etcdtest.Build(t, strings.Join([]string{
-		put("Namespace", "namespaces", "", "a", ""), put("Secret", "secrets", "a", "s", ""), owned("both", missing+","+there), owned("lost", missing),
+		put("Namespace", "namespaces", "", "a", ""), put("Secret", "secrets", "a", "s", ""),
+		owned("both", missing+","+there), owned("lost", missing),
 	}, "\n"))
 	r, out := run1(t, in, "secret/s --namespace=a --cascade=orphan")
 	require.Equal(t, 1, sections.Of[Deletion](r).Deletion.Orphaned)
@@ -201,7 +212,8 @@ func TestContents(t *testing.T) {
 	in := family(t)
 	r, out := run1(t, in, "ns a")
 	require.Equal(t, []string{
-		"apiextensions.k8s.io/customresourcedefinitions/widgets.demo.example.com", "namespaces/b", "namespaces/kube-system", "persistentvolumes/pv",
+		"apiextensions.k8s.io/customresourcedefinitions/widgets.demo.example.com", "namespaces/b",
+		"namespaces/kube-system", "persistentvolumes/pv",
 		"secrets/b/root",
 	}, keysOf(t, out))
 	require.Equal(t, []string{
@@ -213,11 +225,13 @@ func TestContents(t *testing.T) {
 	for _, d := range sections.Of[Deletion](r).Deletion.Types {
 		counts = append(counts, fmt.Sprint(d.Type, d.Chosen, d.Inside, len(d.Keys)))
 	}
-	require.Equal(t, []string{"configmaps0 13 13", "namespaces1 0 1", "secrets0 3 3", "widgets.demo.example.com0 1 1"}, counts)
+	require.Equal(t, []string{"configmaps0 13 13", "namespaces1 0 1", "secrets0 3 3", "widgets.demo.example.com0 1 1"},
+		counts)
 
 	r, _ = run1(t, in, "crd widgets.demo.example.com")
 	require.Equal(t, transform.Refused, r.Outcome)
-	require.Contains(t, problems(r), "crd-has-objects /registry/apiextensions.k8s.io/customresourcedefinitions/widgets.demo.example.com")
+	require.Contains(t, problems(r),
+		"crd-has-objects /registry/apiextensions.k8s.io/customresourcedefinitions/widgets.demo.example.com")
 	r, out = run1(t, in, "crd widgets.demo.example.com", "crd-has-objects")
 	require.Equal(t, []string{"configmaps/a/of-widget kept Widget w"}, collected(r))
 	require.NotContains(t, keysOf(t, out), "demo.example.com/widgets/a/w")
@@ -230,7 +244,8 @@ func TestListed(t *testing.T) {
 	for _, few := range []bool{false, true} {
 		d := newRemoved(few)
 		for i := range 5000 {
-			key := keys.Key{Resource: schema.GroupResource{Resource: "pods"}, Namespace: "a", Name: fmt.Sprintf("p%04d", (i*1237)%5000)}
+			key := keys.Key{Resource: schema.GroupResource{Resource: "pods"}, Namespace: "a",
+				Name: fmt.Sprintf("p%04d", (i*1237)%5000)}
 			d.add([]byte("/registry/pods/a/"+key.Name), key, true)
 		}
 		d.finish()
@@ -247,39 +262,59 @@ func TestListed(t *testing.T) {
 // TestFreed: what the garbage collectors delete because of the run holds nothing.
 func TestFreed(t *testing.T) {
 	owner := func(kind, name string) string {
-		return fmt.Sprintf(`,"ownerReferences":[{"apiVersion":"apps/v1","kind":%q,"name":%q,"uid":"u-%s"}]`, kind, name, name)
+		return fmt.Sprintf(`,"ownerReferences":[{"apiVersion":"apps/v1","kind":%q,"name":%q,"uid":"u-%s"}]`,
+			kind, name, name)
 	}
 	const going = `,"deletionTimestamp":"2026-01-01T00:00:00Z","finalizers":["kubernetes.io/pvc-protection"]`
 	uses := func(node, claim string) string {
-		return fmt.Sprintf(`},"spec":{"nodeName":%q,"volumes":[{"name":"v","persistentVolumeClaim":{"claimName":%q}}]`, node, claim)
+		return fmt.Sprintf(`},"spec":{"nodeName":%q,"volumes":[{"name":"v","persistentVolumeClaim":{"claimName":%q}}]`,
+			node, claim)
 	}
 	bound := func(name, meta string) string {
-		return put("PersistentVolumeClaim", "persistentvolumeclaims", "a", "c-"+name, meta+`},"spec":{"volumeName":"pv-`+name+`"`) + "\n" +
-			put("PersistentVolume", "persistentvolumes", "", "pv-"+name, `},"spec":{"persistentVolumeReclaimPolicy":"Delete","claimRef":{"namespace":"a","name":"c-`+
-				name+`","uid":"u-c-`+name+`"}`)
+		return put("PersistentVolumeClaim", "persistentvolumeclaims", "a", "c-"+name,
+			meta+`},"spec":{"volumeName":"pv-`+name+`"`) + "\n" +
+			put("PersistentVolume", "persistentvolumes", "", "pv-"+name,
+				`},"spec":{"persistentVolumeReclaimPolicy":"Delete","claimRef":{"namespace":"a","name":"c-`+
+					name+`","uid":"u-c-`+name+`"}`)
 	}
 	leaving := `,"deletionTimestamp":"2026-01-01T00:00:00Z","finalizers":["kubernetes.io/pv-protection"]`
 	in := etcdtest.Build(t, strings.ReplaceAll(strings.Join([]string{
-		put("Namespace", "namespaces", "", "a", ""), put("Node", "minions", "", "n1", ""), put("Node", "minions", "", "n2", ""),
-		put("Deployment", "deployments", "a", "d", ""), put("ReplicaSet", "replicasets", "a", "rs", owner("Deployment", "d")),
+		put("Namespace", "namespaces", "", "a", ""), put("Node", "minions", "", "n1", ""),
+		put("Node", "minions", "", "n2", ""),
+		put("Deployment", "deployments", "a", "d", ""), put("ReplicaSet", "replicasets", "a", "rs",
+			owner("Deployment", "d")),
 		put("Pod", "pods", "a", "p", owner("ReplicaSet", "rs")+uses("n1", "c-used")), bound("used", going),
 		put("StatefulSet", "statefulsets", "a", "s", ""), bound("kept", owner("StatefulSet", "s")), bound("free", ""),
 		put("PersistentVolumeClaim", "persistentvolumeclaims", "a", "c-both", `},"spec":{"volumeName":"pv-both"`),
-		put("PersistentVolume", "persistentvolumes", "", "pv-both", leaving+`},"spec":{"persistentVolumeReclaimPolicy":"Recycle","claimRef":`+
-			`{"namespace":"a","name":"c-both","uid":"u-c-both"}`),
+		put("PersistentVolume", "persistentvolumes", "", "pv-both",
+			leaving+`},"spec":{"persistentVolumeReclaimPolicy":"Recycle","claimRef":`+
+				`{"namespace":"a","name":"c-both","uid":"u-c-both"}`),
 	}, "\n"), `"apiVersion":"v1","kind":"StatefulSet"`, `"apiVersion":"apps/v1","kind":"StatefulSet"`))
 	const used = "/registry/persistentvolumeclaims/a/c-used"
 	for line, want := range map[string]string{
-		"pod p --namespace=a":                     "volume-freed " + used + ": it is being deleted, and the last Pod that uses it is deleted: PersistentVolume pv-used goes, and its reclaim policy is Delete",
-		"deploy d --namespace=a":                  "volume-freed " + used + ": it is being deleted, and the last Pod that uses it goes with its owner: PersistentVolume pv-used goes, and its reclaim policy is Delete",
-		"rs rs --namespace=a":                     "volume-freed " + used + ": it is being deleted, and the last Pod that uses it goes with its owner: PersistentVolume pv-used goes, and its reclaim policy is Delete",
-		"node n1":                                 "volume-freed " + used + ": it is being deleted, and the last Pod that uses it goes with its Node: PersistentVolume pv-used goes, and its reclaim policy is Delete",
-		"node n1 --cascade=orphan":                "volume-freed " + used + ": it is being deleted, and the last Pod that uses it goes with its Node: PersistentVolume pv-used goes, and its reclaim policy is Delete",
+		"pod p --namespace=a": "volume-freed " + used +
+			": it is being deleted, and the last Pod that uses it is deleted: PersistentVolume pv-used goes, and its " +
+			"reclaim policy is Delete",
+		"deploy d --namespace=a": "volume-freed " + used +
+			": it is being deleted, and the last Pod that uses it goes with its owner: PersistentVolume pv-used " +
+			"goes, and its reclaim policy is Delete",
+		"rs rs --namespace=a": "volume-freed " + used +
+			": it is being deleted, and the last Pod that uses it goes with its owner: PersistentVolume pv-used " +
+			"goes, and its reclaim policy is Delete",
+		"node n1": "volume-freed " + used +
+			": it is being deleted, and the last Pod that uses it goes with its Node: PersistentVolume pv-used goes, " +
+			"and its reclaim policy is Delete",
+		"node n1 --cascade=orphan": "volume-freed " + used +
+			": it is being deleted, and the last Pod that uses it goes with its Node: PersistentVolume pv-used goes, " +
+			"and its reclaim policy is Delete",
 		"deploy d --cascade=orphan --namespace=a": "",
-		"node n2":                                 "",
-		"sts s --namespace=a":                     "storage-released /registry/persistentvolumes/pv-kept: its claim a/c-kept is deleted, and its reclaim policy is Delete",
-		"pvc c-free --namespace=a":                "storage-released /registry/persistentvolumes/pv-free: its claim a/c-free is deleted, and its reclaim policy is Delete",
-		"pvc c-both --namespace=a":                "storage-released /registry/persistentvolumes/pv-both: its claim a/c-both is deleted, and its reclaim policy is Recycle",
+		"node n2": "",
+		"sts s --namespace=a": "storage-released /registry/persistentvolumes/pv-kept: its claim " +
+			"a/c-kept is deleted, and its reclaim policy is Delete",
+		"pvc c-free --namespace=a": "storage-released /registry/persistentvolumes/pv-free: its claim " +
+			"a/c-free is deleted, and its reclaim policy is Delete",
+		"pvc c-both --namespace=a": "storage-released /registry/persistentvolumes/pv-both: its claim " +
+			"a/c-both is deleted, and its reclaim policy is Recycle",
 	} {
 		r, _ := run1(t, in, line)
 		var told []string
@@ -296,7 +331,8 @@ func TestFreed(t *testing.T) {
 func TestUnparsed(t *testing.T) {
 	odd := "configmaps/a/deep/odd"
 	in := etcdtest.Build(t, strings.Join([]string{
-		put("Namespace", "namespaces", "", "a", ""), put("Namespace", "namespaces", "", "b", ""), configMap("c", ""), "put /registry/" + odd + " x",
+		put("Namespace", "namespaces", "", "a", ""), put("Namespace", "namespaces", "", "b", ""), configMap("c", ""),
+		"put /registry/" + odd + " x",
 	}, "\n"))
 	r, _ := run1(t, in, "ns b")
 	require.Empty(t, problems(r))
@@ -313,7 +349,8 @@ func TestUnparsed(t *testing.T) {
 func TestRemovedVersion(t *testing.T) {
 	owned := func(apiVersion string) string {
 		return put("ConfigMap", "configmaps", "a", strings.ReplaceAll(apiVersion, "/", "-"),
-			fmt.Sprintf(`,"ownerReferences":[{"apiVersion":%q,"kind":"Deployment","name":"d","uid":"u-d"}]`, apiVersion))
+			fmt.Sprintf(`,"ownerReferences":[{"apiVersion":%q,"kind":"Deployment","name":"d","uid":"u-d"}]`,
+				apiVersion))
 	}
 	in := etcdtest.Build(t, strings.Join([]string{
 		put("Namespace", "namespaces", "", "a", ""), put("Deployment", "deployments", "a", "d", ""),
@@ -321,7 +358,8 @@ func TestRemovedVersion(t *testing.T) {
 	}, "\n"))
 	r, _ := run1(t, in, "deploy d --namespace=a")
 	require.Equal(t, []string{
-		"configmaps/a/apps-v1 deleted Deployment d", "configmaps/a/apps-v1beta1 kept Deployment d", "configmaps/a/extensions-v1beta1 kept Deployment d",
+		"configmaps/a/apps-v1 deleted Deployment d", "configmaps/a/apps-v1beta1 kept Deployment d",
+		"configmaps/a/extensions-v1beta1 kept Deployment d",
 	}, collected(r))
 }
 
@@ -329,12 +367,14 @@ func TestRemovedVersion(t *testing.T) {
 func TestKeep(t *testing.T) {
 	in := family(t)
 	r, out := run1(t, in, "ns b --keep")
-	require.Equal(t, []string{"namespaces/b", "namespaces/kube-system"}, slices.DeleteFunc(keysOf(t, out), func(key string) bool {
-		return !strings.HasPrefix(key, "namespaces/")
-	}))
+	require.Equal(t, []string{"namespaces/b", "namespaces/kube-system"},
+		slices.DeleteFunc(keysOf(t, out), func(key string) bool {
+			return !strings.HasPrefix(key, "namespaces/")
+		}))
 	require.NotContains(t, problems(r), "made-again")
 	r, _ = run1(t, in, "secrets --selector=a=b --keep --namespace=b")
-	require.Equal(t, []string{"nothing-chosen", "nothing-kept", "owners-unread /registry/configmaps/a/encrypted"}, problems(r))
+	require.Equal(t, []string{"nothing-chosen", "nothing-kept", "owners-unread /registry/configmaps/a/encrypted"},
+		problems(r))
 	r, out = run1(t, in, "secrets root --keep --namespace=a")
 	require.Equal(t, transform.Changes{Deleted: 2}, r.Changes)
 	require.Contains(t, keysOf(t, out), "secrets/a/root")
@@ -345,23 +385,30 @@ func TestRefused(t *testing.T) {
 	in := etcdtest.Build(t, strings.Join([]string{
 		put("Namespace", "namespaces", "", "kube-system", ""),
 		put("Namespace", "namespaces", "", "a", ""),
-		binding("cluster-admin", "cluster-admin", "system:masters"), binding("other", "cluster-admin", "people"), binding("view", "view", "people"),
+		binding("cluster-admin", "cluster-admin", "system:masters"), binding("other", "cluster-admin", "people"),
+		binding("view", "view", "people"),
 		put("ConfigMap", "configmaps", "kube-system", "kube-apiserver-legacy-service-account-token-tracking", ""),
 		put("PersistentVolumeClaim", "persistentvolumeclaims", "a", "claim", ""),
-		`put /registry/persistentvolumes/pv ` + strconv.Quote(`{"apiVersion":"v1","kind":"PersistentVolume","metadata":{"name":"pv"},"spec":{`+
-			`"persistentVolumeReclaimPolicy":"Delete","claimRef":{"namespace":"a","name":"claim","uid":"u-claim"}}}`),
+		`put /registry/persistentvolumes/pv ` +
+			strconv.Quote(`{"apiVersion":"v1","kind":"PersistentVolume","metadata":{"name":"pv"},"spec":{`+
+				`"persistentVolumeReclaimPolicy":"Delete","claimRef":{"namespace":"a","name":"claim",`+
+				`"uid":"u-claim"}}}`),
 	}, "\n"))
 	for line, want := range map[string][]string{
-		"ns kube-system":                          {"made-again /registry/namespaces/kube-system", "needed-namespace /registry/namespaces/kube-system"},
-		"clusterrolebinding other":                nil,
-		"clusterrolebinding cluster-admin view":   nil,
-		"clusterrolebindings --all":               {"last-admin /registry/clusterrolebindings/cluster-admin", "last-admin /registry/clusterrolebindings/other"},
-		"cm --all --namespace=kube-system":        {"made-again /registry/configmaps/kube-system/kube-apiserver-legacy-service-account-token-tracking"},
-		"pvc --all --namespace=a":                 {"storage-released /registry/persistentvolumes/pv"},
-		"ns a":                                    {"storage-released /registry/persistentvolumes/pv"},
-		"pods --all":                              {"nothing-chosen"},
-		"clusterrolebindings other cluster-admin": {"last-admin /registry/clusterrolebindings/cluster-admin", "last-admin /registry/clusterrolebindings/other"},
-		"secret/x --namespace=a":                  {"not-found /registry/secrets/a/x"},
+		"ns kube-system": {"made-again /registry/namespaces/kube-system",
+			"needed-namespace /registry/namespaces/kube-system"},
+		"clusterrolebinding other":              nil,
+		"clusterrolebinding cluster-admin view": nil,
+		"clusterrolebindings --all": {"last-admin /registry/clusterrolebindings/cluster-admin",
+			"last-admin /registry/clusterrolebindings/other"},
+		"cm --all --namespace=kube-system": {
+			"made-again /registry/configmaps/kube-system/kube-apiserver-legacy-service-account-token-tracking"},
+		"pvc --all --namespace=a": {"storage-released /registry/persistentvolumes/pv"},
+		"ns a":                    {"storage-released /registry/persistentvolumes/pv"},
+		"pods --all":              {"nothing-chosen"},
+		"clusterrolebindings other cluster-admin": {"last-admin /registry/clusterrolebindings/cluster-admin",
+			"last-admin /registry/clusterrolebindings/other"},
+		"secret/x --namespace=a": {"not-found /registry/secrets/a/x"},
 	} {
 		r, out := run1(t, in, line)
 		require.Equal(t, want, problems(r), line)
@@ -375,30 +422,36 @@ func TestRefused(t *testing.T) {
 }
 
 func binding(name, role, group string) string {
-	return "put /registry/clusterrolebindings/" + name + " " + strconv.Quote(fmt.Sprintf(`{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRoleBinding",`+
-		`"metadata":{"name":%q},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":%q},`+
-		`"subjects":[{"apiGroup":"rbac.authorization.k8s.io","kind":"Group","name":%q}]}`, name, role, group))
+	return "put /registry/clusterrolebindings/" + name + " " +
+		strconv.Quote(fmt.Sprintf(`{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRoleBinding",`+
+			`"metadata":{"name":%q},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":%q},`+
+			`"subjects":[{"apiGroup":"rbac.authorization.k8s.io","kind":"Group","name":%q}]}`, name, role, group))
 }
 
 // TestServices: with a Service go its Endpoints and the IPAddress objects that are its own.
 func TestServices(t *testing.T) {
 	service := func(name string, ips string) string {
-		return `put /registry/services/specs/a/` + name + ` "{\"apiVersion\":\"v1\",\"kind\":\"Service\",\"metadata\":{\"name\":\"` + name +
+		return `put /registry/services/specs/a/` + name +
+			` "{\"apiVersion\":\"v1\",\"kind\":\"Service\",\"metadata\":{\"name\":\"` + name +
 			`\",\"namespace\":\"a\",\"uid\":\"u-` + name + `\"},\"spec\":{\"clusterIPs\":` + ips + `}}"`
 	}
 	address := func(ip, of string) string {
-		return `put /registry/ipaddresses/` + ip + ` "{\"apiVersion\":\"networking.k8s.io/v1\",\"kind\":\"IPAddress\",\"metadata\":{\"name\":\"` + ip +
+		return `put /registry/ipaddresses/` + ip +
+			` "{\"apiVersion\":\"networking.k8s.io/v1\",\"kind\":\"IPAddress\",\"metadata\":{\"name\":\"` + ip +
 			`\"},\"spec\":{\"parentRef\":{\"resource\":\"services\",\"namespace\":\"a\",\"name\":\"` + of + `\"}}}"`
 	}
 	in := etcdtest.Build(t, strings.Join([]string{
-		put("Namespace", "namespaces", "", "a", ""), service("x", `[\"010.000.0.1\",\"fd00::01\",\"10.0.0.2\",\"10.0.0.9\"]`), service("y", `[\"None\"]`),
-		put("Endpoints", "services/endpoints", "a", "x", ""), put("Endpoints", "services/endpoints", "a", "y", ""), put("Endpoints", "services/endpoints", "a", "z", ""),
+		put("Namespace", "namespaces", "", "a", ""), service("x",
+			`[\"010.000.0.1\",\"fd00::01\",\"10.0.0.2\",\"10.0.0.9\"]`), service("y", `[\"None\"]`),
+		put("Endpoints", "services/endpoints", "a", "x", ""), put("Endpoints", "services/endpoints", "a", "y", ""),
+		put("Endpoints", "services/endpoints", "a", "z", ""),
 		address("10.0.0.1", "x"), address("fd00::1", "x"), address("10.0.0.2", "y"), address("10.0.0.3", "x"),
 	}, "\n"))
 	r, out := run1(t, in, "svc x --namespace=a")
 	require.Empty(t, problems(r))
 	require.Equal(t, []string{
-		"ipaddresses/10.0.0.2", "ipaddresses/10.0.0.3", "namespaces/a", "services/endpoints/a/y", "services/endpoints/a/z", "services/specs/a/y",
+		"ipaddresses/10.0.0.2", "ipaddresses/10.0.0.3", "namespaces/a", "services/endpoints/a/y",
+		"services/endpoints/a/z", "services/specs/a/y",
 	}, keysOf(t, out))
 	_, out = run1(t, in, "ns a")
 	require.Equal(t, []string{"ipaddresses/10.0.0.2", "ipaddresses/10.0.0.3"}, keysOf(t, out))

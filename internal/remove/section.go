@@ -57,7 +57,8 @@ const (
 )
 
 func newRemoved(few bool) *Removed {
-	return &Removed{few: few, Types: []DeletedType{}, Collected: []Collected{}, counts: map[schema.GroupResource]*DeletedType{}}
+	return &Removed{few: few, Types: []DeletedType{}, Collected: []Collected{},
+		counts: map[schema.GroupResource]*DeletedType{}}
 }
 
 // add adds a deleted object.
@@ -113,7 +114,8 @@ func (s *Deletion) Tables(outcome transform.Outcome) []transform.Table {
 	if len(d.Collected) == 0 {
 		return tables
 	}
-	collected := transform.Table{Title: "After the restore, the garbage collector does this", Header: []any{"KEY", "IS", "OWNERS GONE"}, Of: "objects"}
+	collected := transform.Table{Title: "After the restore, the garbage collector does this",
+		Header: []any{"KEY", "IS", "OWNERS GONE"}, Of: "objects"}
 	totals := map[Deed]int{}
 	for _, c := range d.Collected {
 		collected.Rows = append(collected.Rows, []any{c.Key, c.Does, strings.Join(c.Owners, ", ")})

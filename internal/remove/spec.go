@@ -19,18 +19,21 @@ etcdshift delete before.db after.db deploy -A \
     --where 'object.spec.replicas == 0'
 etcdshift delete before.db after.db namespaces shop --keep`,
 	Rest: "TYPE[/NAME] [NAME...]",
-	Text: `Deletes the objects that kubectl delete would with the same words. A namespace is deleted with everything in it. TYPE alone
-chooses nothing: --all chooses every object of it. With --keep the chosen objects stay, and the others of the same types and namespaces
-are deleted.
+	Text: `Deletes the objects that kubectl delete would with the same words. A namespace is deleted with everything
+in it. TYPE alone chooses nothing: --all chooses every object of it. With --keep the chosen objects stay, and the
+others of the same types and namespaces are deleted.
 
-The report names each deleted object, each that had finalizers, which do not run, and what the garbage collector will delete after the
-restore because its owners are deleted.`,
+The report names each deleted object, each that had finalizers, which do not run, and what the garbage collector will
+delete after the restore because its owners are deleted.`,
 	Codes:    codes(),
 	Sections: []transform.Section{&Deletion{}},
 	Flags: append(objects.ChoiceFlags(),
-		transform.Flag{Name: "keep", Default: false, Usage: "keep the chosen objects, delete the others of the same types and namespaces"},
-		transform.Flag{Name: "cascade", Default: "background", Choices: []string{"background", "orphan"}, Bare: "background",
-			Usage: "`background|orphan`, behind \"=\" as in kubectl: leave objects with deleted owners to the garbage collector, " +
+		transform.Flag{Name: "keep", Default: false,
+			Usage: "keep the chosen objects, delete the others of the same types and namespaces"},
+		transform.Flag{Name: "cascade", Default: "background", Choices: []string{"background", "orphan"},
+			Bare: "background",
+			Usage: "`background|orphan`, behind \"=\" as in kubectl: leave objects with deleted owners to the " +
+				"garbage collector, " +
 				"or remove the owners from them"}),
 	New: newFromArgs,
 }
@@ -48,7 +51,8 @@ func newFromArgs(_ context.Context, a *transform.Args) (transform.Transform, err
 
 func codes() []*finding.Code {
 	return slices.Concat(objects.ChoiceCodes(), objects.FreedCodes(), []*finding.Code{
-		codeNeeded, codeLastAdmin, codeObjectsLeft, codeUnparsed, codeNothingKept, transform.CodeFinalizers, codeUnread, codeOwnersUnread,
+		codeNeeded, codeLastAdmin, codeObjectsLeft, codeUnparsed, codeNothingKept, transform.CodeFinalizers, codeUnread,
+		codeOwnersUnread,
 		codeReturns, codeStorage, transform.CodeWouldBePlaintext,
 	})
 }

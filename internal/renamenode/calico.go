@@ -22,7 +22,8 @@ const metadataAnnotation = "projectcalico.org/metadata"
 
 // tunnelHandles begin the handles of the addresses of a node's tunnels; its name follows.
 func tunnelHandles() []string {
-	return []string{"ipip-tunnel-addr-", "vxlan-tunnel-addr-", "vxlan-v6-tunnel-addr-", "wireguard-tunnel-addr-", "wireguard-v6-tunnel-addr-"}
+	return []string{"ipip-tunnel-addr-", "vxlan-tunnel-addr-", "vxlan-v6-tunnel-addr-", "wireguard-tunnel-addr-",
+		"wireguard-v6-tunnel-addr-"}
 }
 
 // calicoName returns the new name of a record that Calico names after a node.
@@ -39,7 +40,8 @@ func (n *names) calicoName(o *inspect.Object) (string, bool) {
 	case "blockaffinities":
 		node := text(spec, "node")
 		_, block, err := net.ParseCIDR(text(spec, "cidr"))
-		if n.to[node] == "" || err != nil || name != machines.AffinityName(node, block) || text(spec, "type") == "virtual" {
+		if n.to[node] == "" || err != nil || name != machines.AffinityName(node, block) ||
+			text(spec, "type") == "virtual" {
 			return "", false
 		}
 		return machines.AffinityName(n.to[node], block), true

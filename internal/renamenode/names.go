@@ -33,7 +33,8 @@ type object struct{ group, kind, namespace, name string }
 
 func newNames(to map[string]string) *names {
 	n := &names{
-		to: to, labels: map[string]map[string]bool{}, hashes: map[string]string{}, moved: map[object]string{}, pools: map[string]bool{},
+		to: to, labels: map[string]map[string]bool{}, hashes: map[string]string{}, moved: map[object]string{},
+		pools: map[string]bool{},
 	}
 	old := slices.Sorted(maps.Keys(to))
 	for i, name := range old {

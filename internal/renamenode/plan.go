@@ -60,7 +60,9 @@ type storage struct {
 }
 
 // object returns the object at a key, nil for none.
-func (s *storage) object(ctx context.Context, gr schema.GroupResource, namespace, name string) (*inspect.Object, error) {
+func (s *storage) object(
+	ctx context.Context, gr schema.GroupResource, namespace, name string,
+) (*inspect.Object, error) {
 	dir := string(s.keys.Dir(gr))
 	if namespace != "" {
 		dir += namespace + "/"
@@ -94,7 +96,8 @@ func (s *storage) readNodes(ctx context.Context) error {
 			return err
 		}
 		if node == nil {
-			s.Raise(string(s.keys.Dir(schema.GroupResource{Resource: "nodes"}))+old, codeNoNode.Because("nothing is called %s", old))
+			s.Raise(string(s.keys.Dir(schema.GroupResource{Resource: "nodes"}))+old,
+				codeNoNode.Because("nothing is called %s", old))
 			s.labels[old][hostnameLabel] = true
 			continue
 		}
@@ -115,7 +118,8 @@ func (s *storage) readNodes(ctx context.Context) error {
 		for _, label := range labels {
 			is := text(child(node.Content, "metadata", "labels"), label) == old
 			if s.labels[old][label] = is; is && len(s.to[old]) > validation.LabelValueMaxLength {
-				s.Raise(string(node.Key), transform.CodeInvalidObject.Because("%s is too long for the label %s", s.to[old], label))
+				s.Raise(string(node.Key), transform.CodeInvalidObject.Because("%s is too long for the label %s",
+					s.to[old], label))
 			}
 		}
 		s.addSteps(node)
@@ -132,7 +136,8 @@ func (s *storage) survey(ctx context.Context) error {
 		}
 		switch {
 		case e.Undecryptable != nil:
-			s.Raise(string(e.Key), finding.Encrypted.Because("names of nodes in it cannot be seen: %v", e.Undecryptable))
+			s.Raise(string(e.Key), finding.Encrypted.Because("names of nodes in it cannot be seen: %v",
+				e.Undecryptable))
 		case !s.in(e.Value) && !s.in(e.Key):
 		case err != nil:
 			s.Raise(string(e.Key), codeMentioned.Because("the key is of no resource"))
@@ -334,7 +339,8 @@ func (s *storage) count(o *inspect.Object, name string, staged bool) {
 	r := s.Report()
 	objects.CountOf(r, o).Migrated++
 	if name != "" {
-		r.Renamed = append(r.Renamed, transform.Rename{Kind: o.Type.Kind, Namespace: o.Parsed.Namespace, From: o.Parsed.Name, To: name})
+		r.Renamed = append(r.Renamed, transform.Rename{Kind: o.Type.Kind, Namespace: o.Parsed.Namespace,
+			From: o.Parsed.Name, To: name})
 	}
 }
 
@@ -344,15 +350,20 @@ func (s *storage) addSteps(node *inspect.Object) {
 	name := s.to[old]
 	labels := child(node.Content, "metadata", "labels")
 	step := s.Report().AddStep
-	step("On the machine of %s: change the host name to %s, or start kubelet with --hostname-override=%s.", old, name, name)
-	step("On the machine of %s: give kubelet a client certificate of the user %s%s (/etc/kubernetes/kubelet.conf, /var/lib/kubelet/pki), "+
+	step("On the machine of %s: change the host name to %s, or start kubelet with --hostname-override=%s.",
+		old, name, name)
+	step("On the machine of %s: give kubelet a client certificate of the user %s%s (/etc/kubernetes/kubelet.conf, "+
+		"/var/lib/kubelet/pki), "+
 		"as a new machine that joins gets it.", old, userPrefix, name)
 	if _, is := labels["node-role.kubernetes.io/control-plane"]; is {
-		step("On the machine of %s, of the control plane: make /etc/kubernetes/pki/apiserver.crt and the certificates of etcd anew for the name %s "+
+		step("On the machine of %s, of the control plane: make /etc/kubernetes/pki/apiserver.crt and the "+
+			"certificates of etcd anew for the name %s "+
 			"(kubeadm init phase certs), and change the name in /etc/kubernetes/manifests.", old, name)
-		step("An etcd member that is called %s may keep its name: --name and --initial-cluster of the restore and of its manifest must agree.", old)
+		step("An etcd member that is called %s may keep its name: --name and --initial-cluster of the restore and of "+
+			"its manifest must agree.", old)
 	}
-	if s.types.Of(calicoAffinities("crd.projectcalico.org")) != nil || s.types.Of(calicoAffinities("projectcalico.org")) != nil {
+	if s.types.Of(calicoAffinities("crd.projectcalico.org")) != nil ||
+		s.types.Of(calicoAffinities("projectcalico.org")) != nil {
 		step("On the machine of %s: delete /var/lib/calico/nodename; calico-node writes it anew.", old)
 	}
 }

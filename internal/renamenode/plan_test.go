@@ -139,11 +139,13 @@ func TestTaken(t *testing.T) {
 	report, _, _ := run(t, recorded, renaming(t, "node-a=node-b"))
 	require.Equal(t, transform.Refused, report.Outcome)
 	require.Contains(t, strings.Join(problems(report), "\n"), "name-taken /registry/minions/node-a")
-	require.NotContains(t, strings.Join(problems(report), "\n"), "old-node-name /registry/minions/node-a", "the name itself")
+	require.NotContains(t, strings.Join(problems(report), "\n"), "old-node-name /registry/minions/node-a",
+		"the name itself")
 }
 
 func TestUsage(t *testing.T) {
-	for _, words := range [][]string{{"a"}, {"a="}, {"=b"}, {"a=a"}, {"a=b", "a=c"}, {"a=c", "b=c"}, {"A=b"}, {"a=b_"}, nil} {
+	for _, words := range [][]string{{"a"}, {"a="}, {"=b"}, {"a=a"}, {"a=b", "a=c"}, {"a=c", "b=c"}, {"A=b"},
+		{"a=b_"}, nil} {
 		_, err := renamenode.Spec.New(t.Context(), &transform.Args{Rest: words})
 		require.ErrorAs(t, err, new(*transform.UsageError), "%q", words)
 	}

@@ -19,9 +19,10 @@ var Spec = transform.Spec{
 	Examples: `etcdshift rename-node before.db after.db node-1=worker-1
 etcdshift rename-node --dry-run --report report.json \
     before.db after.db a=b b=a`,
-	Text: `Renames Nodes with their Leases and CSINodes, and all that refers to them by name: bound and mirror Pods, node affinity and selectors by
-hostname, VolumeAttachments, EndpointSlices, owner references, node users in RBAC, and the records of Calico and Cilium. UIDs stay. What else
-mentions an old name is listed as a warning, and what is on the machines as steps by hand.`,
+	Text: `Renames Nodes with their Leases and CSINodes, and all that refers to them by name: bound and mirror Pods,
+node affinity and selectors by hostname, VolumeAttachments, EndpointSlices, owner references, node users in RBAC, and
+the records of Calico and Cilium. UIDs stay. What else mentions an old name is listed as a warning, and what is on
+the machines as steps by hand.`,
 	Codes: slices.Concat([]*finding.Code{
 		codeNoNode, codeMentioned, codeAttachment, transform.CodeNameTaken, transform.CodeUnsupportedLayout,
 	}, transform.ObjectCodes()),

@@ -27,7 +27,10 @@ func TestJSONOnTerminal(t *testing.T) {
 		text := map[string]func(*bytes.Buffer) error{
 			"document": func(b *bytes.Buffer) error { return JSON(b, value) },
 			"line":     func(b *bytes.Buffer) error { return write(b)(encode(value, "", "")) },
-			"part":     func(b *bytes.Buffer) error { return json.NewEncoder(b).Encode(json.RawMessage(inline(value))) },
+			"part": func(b *bytes.Buffer) error {
+				return json.NewEncoder(b).Encode(
+					json.RawMessage(inline(value)))
+			},
 			"stream": func(b *bytes.Buffer) error {
 				s := NewList(b, "json")
 				if err := s.Begin(value, "list"); err != nil {

@@ -54,7 +54,8 @@ func quoteNames(v any, field string, metadata bool) any {
 }
 
 func isName(field string) bool {
-	return strings.HasSuffix(field, "Name") || slices.Contains([]string{"name", "namespace", "uid", "apiVersion", "kind", "type", "reason"}, field)
+	return strings.HasSuffix(field, "Name") || slices.Contains([]string{"name", "namespace", "uid", "apiVersion",
+		"kind", "type", "reason"}, field)
 }
 
 // nameCells makes names of the cells of a Table whose columns have the format "name".

@@ -18,7 +18,8 @@ func TestQuoteNames(t *testing.T) {
 			"rows":[{"cells":["a\nb","x\ny"],"object":{"metadata":{"name":"a\nb"}}},{"cells":[1,2,3]}]}`: `
 		{"kind":"Table","columnDefinitions":[{"name":"\"A\\nB\"","format":"name"},{"name":"C"}],
 			"rows":[{"cells":["\"a\\nb\"","x\ny"],"object":{"metadata":{"name":"\"a\\nb\""}}},{"cells":[1,2,3]}]}`,
-		`{"properties":{"metadata":{"type":"object","description":"x\ny"}}}`: `{"properties":{"metadata":{"type":"object","description":"x\ny"}}}`,
+		`{"properties":{"metadata":{"type":"object",` +
+			`"description":"x\ny"}}}`: `{"properties":{"metadata":{"type":"object","description":"x\ny"}}}`,
 		`"x\ny"`: `"x\ny"`,
 	} {
 		var v any

@@ -335,7 +335,9 @@ func NewObjectTable(w io.Writer, columns []metav1.TableColumnDefinition, o print
 	return newObjectTable(w, columns, printers.NewTablePrinter(o))
 }
 
-func newObjectTable(w io.Writer, columns []metav1.TableColumnDefinition, printer printers.ResourcePrinter) *ObjectTable {
+func newObjectTable(
+	w io.Writer, columns []metav1.TableColumnDefinition, printer printers.ResourcePrinter,
+) *ObjectTable {
 	buffer := bufio.NewWriterSize(w, 1<<16)
 	return &ObjectTable{columns: columns, printer: printer, out: printers.GetNewTabWriter(buffer), buffer: buffer}
 }

@@ -63,8 +63,10 @@ func TestProgressLine(t *testing.T) {
 		seconds, part float64
 		want          string
 	}{
-		{5, 0, "5s"}, {6, 0.009, "6s"}, {7, 0.02, "7s, 2%"}, {9, 0.04, "9s, 4%, 1m36s left"}, {10, 0.5, "10s, 50%, 5s left"}, {11, 0.2, "11s, 50%, 6s left"},
-		{13, 0.5, "13s, 50%, 8s left"}, {14, 0.5, "14s, 50%"}, {15, 0.98, "15s, 98%, 1s left"}, {16, 1, "16s, 99%"}, {90, 1, "1m30s, 99%"},
+		{5, 0, "5s"}, {6, 0.009, "6s"}, {7, 0.02, "7s, 2%"}, {9, 0.04, "9s, 4%, 1m36s left"},
+		{10, 0.5, "10s, 50%, 5s left"}, {11, 0.2, "11s, 50%, 6s left"},
+		{13, 0.5, "13s, 50%, 8s left"}, {14, 0.5, "14s, 50%"}, {15, 0.98, "15s, 98%, 1s left"}, {16, 1, "16s, 99%"},
+		{90, 1, "1m30s, 99%"},
 	} {
 		l.advance(at(step.seconds), step.part)
 		require.Equal(t, "reading in.db: "+step.want, l.text(at(step.seconds), 80))
@@ -73,7 +75,8 @@ func TestProgressLine(t *testing.T) {
 	l.advance(at(0), 0)
 	l.advance(at(60), 0.5)
 	for columns, want := range map[int]string{
-		38: "reading in.db: 1m0s, 50%, 1m0s left", 34: "reading i...: 1m0s, 50%, 1m0s left", 24: "..: 1m0s, 50%, 1m0s left", 10: ": 1m0s,...",
+		38: "reading in.db: 1m0s, 50%, 1m0s left", 34: "reading i...: 1m0s, 50%, 1m0s left",
+		24: "..: 1m0s, 50%, 1m0s left", 10: ": 1m0s,...",
 	} {
 		require.Equal(t, want, l.text(at(60), columns), "%d columns", columns)
 	}

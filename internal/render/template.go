@@ -133,7 +133,8 @@ func (l *limited) functions() template.FuncMap {
 	}
 	return template.FuncMap{
 		"print": bounded(fmt.Sprint), "println": bounded(fmt.Sprintln),
-		"html": bounded(template.HTMLEscaper), "js": bounded(template.JSEscaper), "urlquery": bounded(template.URLQueryEscaper),
+		"html": bounded(template.HTMLEscaper), "js": bounded(template.JSEscaper),
+		"urlquery": bounded(template.URLQueryEscaper),
 		"printf": func(format string, args ...any) (string, error) {
 			again := max(1, strings.Count(format, "%[")) // %[1]s%[1]s prints an argument twice
 			if err := l.make(len(format) + again*encoding.Weigh(args)); err != nil {
@@ -164,7 +165,8 @@ func exists(item any, indices ...any) bool {
 			continue
 		}
 		at, list := reflect.ValueOf(index), reflect.ValueOf(item)
-		if k := list.Kind(); k != reflect.Slice && k != reflect.String || !at.CanInt() || at.Int() < 0 || at.Int() >= int64(list.Len()) {
+		if k := list.Kind(); k != reflect.Slice && k != reflect.String || !at.CanInt() || at.Int() < 0 ||
+			at.Int() >= int64(list.Len()) {
 			return false
 		}
 		item = list.Index(int(at.Int())).Interface()

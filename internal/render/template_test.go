@@ -20,13 +20,20 @@ func TestGoTemplates(t *testing.T) {
 		map[string]any{"name": "b", "f": 1.5, "yes": true, "none": nil},
 	}}
 	for _, text := range []string{
-		"", "text", "{{.kind}}", "{{range .items}}{{.name}} {{.n}}{{\"\\n\"}}{{end}}", "{{range $i, $e := .items}}{{$i}}={{$e.name}};{{else}}none{{end}}",
-		"{{range .missing}}x{{else}}none{{end}}", "{{with .kind}}[{{.}}]{{else}}no{{end}}", "{{if .none}}x{{else if .kind}}y{{else}}z{{end}}",
-		"{{define \"one\"}}<{{.name}}>{{end}}{{range .items}}{{template \"one\" .}}{{end}}", "{{block \"b\" .}}{{.kind}}{{end}}",
-		"{{range .items}}{{- .name -}}  {{end}}", "{{/* a comment */}}{{range .items}}{{break}}{{end}}{{range .items}}{{continue}}{{end}}",
-		"{{exists . \"items\" 0 \"name\"}}{{exists . \"items\" 5}}{{exists . \"x\" \"y\"}}{{exists .items 0 \"list\" 2}}{{exists .items -1}}{{exists .kind 0}}{{exists .kind 9}}{{exists .kind 0 0}}",
-		"{{(index .items 0).data | base64decode}}", "{{(index .items 0).name | base64decode}}", "{{index .items 7}}", "{{.kind.x}}", "{{len .items}}",
-		`{{printf "%s %v %[1]s" .kind nil}}{{print 1 2 .none}}{{println .kind}}{{html "<" .kind}}{{js "'\\"}}{{urlquery "a b"}}`, `{{printf 1}}`,
+		"", "text", "{{.kind}}", "{{range .items}}{{.name}} {{.n}}{{\"\\n\"}}{{end}}",
+		"{{range $i, $e := .items}}{{$i}}={{$e.name}};{{else}}none{{end}}",
+		"{{range .missing}}x{{else}}none{{end}}", "{{with .kind}}[{{.}}]{{else}}no{{end}}",
+		"{{if .none}}x{{else if .kind}}y{{else}}z{{end}}",
+		"{{define \"one\"}}<{{.name}}>{{end}}{{range .items}}{{template \"one\" .}}{{end}}",
+		"{{block \"b\" .}}{{.kind}}{{end}}",
+		"{{range .items}}{{- .name -}}  {{end}}",
+		"{{/* a comment */}}{{range .items}}{{break}}{{end}}{{range .items}}{{continue}}{{end}}",
+		"{{exists . \"items\" 0 \"name\"}}{{exists . \"items\" 5}}{{exists . \"x\" \"y\"}}{{exists .items 0 \"list\" " +
+			"2}}{{exists .items -1}}{{exists .kind 0}}{{exists .kind 9}}{{exists .kind 0 0}}",
+		"{{(index .items 0).data | base64decode}}", "{{(index .items 0).name | base64decode}}", "{{index .items 7}}",
+		"{{.kind.x}}", "{{len .items}}",
+		`{{printf "%s %v %[1]s" .kind nil}}{{print 1 2 .none}}{{println .kind}}{{html "<" .kind}}{{js ` +
+			`"'\\"}}{{urlquery "a b"}}`, `{{printf 1}}`,
 	} {
 		theirs, err := printers.NewGoTemplatePrinter([]byte(text))
 		require.NoError(t, err, text)
@@ -64,7 +71,8 @@ func TestTemplatesStop(t *testing.T) {
 	}
 	quiet += strings.Repeat("{{end}}", 9)
 	for _, text := range []string{quiet, `{{define "a"}}{{template "a" .}}{{template "a" .}}{{end}}{{template "a" .}}`,
-		`{{range 1000000000}}{{if .}}{{end}}{{end}}`, `{{range $.items}}{{range $.items}}{{range $.items}}{{range $.items}}{{$}}{{end}}{{end}}{{end}}{{end}}`} {
+		`{{range 1000000000}}{{if .}}{{end}}{{end}}`,
+		`{{range $.items}}{{range $.items}}{{range $.items}}{{range $.items}}{{$}}{{end}}{{end}}{{end}}{{end}}`} {
 		run, err := NewTemplate("go-template", text)
 		require.NoError(t, err)
 		err = run(t.Context(), &bytes.Buffer{}, content)
@@ -74,7 +82,8 @@ func TestTemplatesStop(t *testing.T) {
 		require.ErrorIs(t, err, context.Canceled, text)
 		cancel()
 	}
-	for _, call := range []string{`print $x $x`, `println $x $x`, `printf "%s%s" $x $x`, `printf "%[1]s%[1]s" $x`, `js $x`, `html $x $x`, `urlquery $x $x`} {
+	for _, call := range []string{`print $x $x`, `println $x $x`, `printf "%s%s" $x $x`, `printf "%[1]s%[1]s" $x`,
+		`js $x`, `html $x $x`, `urlquery $x $x`} {
 		run, err := NewTemplate("go-template", `{{$x := "\\"}}{{range 29}}{{$x = `+call+`}}{{end}}{{len $x}}`)
 		require.NoError(t, err)
 		require.ErrorIs(t, run(t.Context(), &bytes.Buffer{}, content), ErrEndless, call)

@@ -29,7 +29,10 @@ func IsTerminal(w io.Writer) bool {
 func Printable(s string) string {
 	for i := range len(s) {
 		if s[i] < ' ' || s[i] > '~' { // almost no text goes on
-			if strings.ContainsFunc(s[i:], func(r rune) bool { return !unicode.IsPrint(r) || r == unicode.ReplacementChar }) {
+			if strings.ContainsFunc(s[i:], func(r rune) bool {
+				return !unicode.IsPrint(r) ||
+					r == unicode.ReplacementChar
+			}) {
 				return strconv.Quote(s)
 			}
 			return s
@@ -114,7 +117,8 @@ func controlAt(text []byte) (rune, int) {
 	}
 	r, n := utf8.DecodeRune(text)
 	switch {
-	case r >= 0x80 && r <= 0x9f, r >= 0x2028 && r <= 0x202e, r == 0x61c, r == 0x200e, r == 0x200f, r >= 0x2066 && r <= 0x2069, r == 0xfffe, r == 0xffff:
+	case r >= 0x80 && r <= 0x9f, r >= 0x2028 && r <= 0x202e, r == 0x61c, r == 0x200e, r == 0x200f,
+		r >= 0x2066 && r <= 0x2069, r == 0xfffe, r == 0xffff:
 		return r, n
 	}
 	return 0, 0
@@ -195,7 +199,8 @@ func fit(s string, columns int) string {
 		if used+len(cut) <= columns {
 			end = i
 		}
-		if used++; width.LookupRune(r).Kind() == width.EastAsianWide || width.LookupRune(r).Kind() == width.EastAsianFullwidth {
+		if used++; width.LookupRune(r).Kind() == width.EastAsianWide ||
+			width.LookupRune(r).Kind() == width.EastAsianFullwidth {
 			used++
 		}
 		if used > columns {

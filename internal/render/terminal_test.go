@@ -9,8 +9,10 @@ import (
 
 func TestEscaper(t *testing.T) {
 	for given, want := range map[string]string{
-		"a\tb\nc": "a\tb\nc", "\x1b[2J": `\x1b[2J`, "\u009b2J": `\u009b2J`, "äé\u00a0Â": "äé\u00a0Â", "\xc2\xc2\u009b": "\xc2\xc2" + `\u009b`, "\r\x7f": `\x0d\x7f`,
-		"a\r\nb": "a\r\nb", "x\u202e\u2066\u200f\u2028": `x\u202e\u2066\u200f\u2028`, "\x9b2J": `\x9b2J`, "שלום": "שלום", "a\r": `a\x0d`, "\ufffe\uffff\ufffd": `\ufffe\uffff` + "\ufffd",
+		"a\tb\nc": "a\tb\nc", "\x1b[2J": `\x1b[2J`, "\u009b2J": `\u009b2J`, "äé\u00a0Â": "äé\u00a0Â",
+		"\xc2\xc2\u009b": "\xc2\xc2" + `\u009b`, "\r\x7f": `\x0d\x7f`,
+		"a\r\nb": "a\r\nb", "x\u202e\u2066\u200f\u2028": `x\u202e\u2066\u200f\u2028`, "\x9b2J": `\x9b2J`,
+		"שלום": "שלום", "a\r": `a\x0d`, "\ufffe\uffff\ufffd": `\ufffe\uffff` + "\ufffd",
 	} {
 		var whole, parts bytes.Buffer
 		w, p := NewEscaper(&whole), NewEscaper(&parts)
@@ -44,7 +46,8 @@ func TestPrintable(t *testing.T) {
 
 func TestSize(t *testing.T) {
 	for in, want := range map[int64]string{
-		0: "0 bytes", 1023: "1023 bytes", 1024: "1024 bytes (1.0 KiB)", 3547168: "3547168 bytes (3.4 MiB)", 5 << 30: "5368709120 bytes (5.0 GiB)",
+		0: "0 bytes", 1023: "1023 bytes", 1024: "1024 bytes (1.0 KiB)", 3547168: "3547168 bytes (3.4 MiB)",
+		5 << 30: "5368709120 bytes (5.0 GiB)",
 	} {
 		require.Equal(t, want, Size(in))
 	}
@@ -53,9 +56,12 @@ func TestSize(t *testing.T) {
 // TestFold: a terminal gets long lines broken between words, and every word whole.
 func TestFold(t *testing.T) {
 	for _, c := range [][2]string{
-		{"short\n\n", "short\n\n"}, {"   -> aaaa bbbb\n", "   -> aaaa\n     bbbb\n"}, {"aaaa bbbb\n", "aaaa bbbb\n"}, {"aaaaa bbbbb\n", "aaaaa\n  bbbbb\n"},
-		{"/registry/pods  3\n", "/registry/pods\n  3\n"}, {"a   /registry/pods\n", "a\n  /registry/pods\n"}, {"/registry/pods\n", "/registry/pods\n"},
-		{"äöü äöü äöü äöü äöü\nx\n", "äöü äöü\n  äöü äöü\n  äöü\nx\n"}, {"          a\n", "          a\n"}, {"no end", ""},
+		{"short\n\n", "short\n\n"}, {"   -> aaaa bbbb\n", "   -> aaaa\n     bbbb\n"}, {"aaaa bbbb\n", "aaaa bbbb\n"},
+		{"aaaaa bbbbb\n", "aaaaa\n  bbbbb\n"},
+		{"/registry/pods  3\n", "/registry/pods\n  3\n"}, {"a   /registry/pods\n", "a\n  /registry/pods\n"},
+		{"/registry/pods\n", "/registry/pods\n"},
+		{"äöü äöü äöü äöü äöü\nx\n", "äöü äöü\n  äöü äöü\n  äöü\nx\n"}, {"          a\n", "          a\n"},
+		{"no end", ""},
 	} {
 		var out bytes.Buffer
 		f := &folder{w: &out, columns: 10}
@@ -75,8 +81,10 @@ func TestFit(t *testing.T) {
 		columns int
 		want    string
 	}{
-		{"reading in.db", 13, "reading in.db"}, {"reading in.db", 12, "reading i..."}, {"reading in.db", 3, "..."}, {"reading in.db", 2, ".."},
-		{"reading in.db", -5, ""}, {"", 0, ""}, {"日本語.db", 9, "日本語.db"}, {"日本語.db", 8, "日本..."}, {"日本語.db", 6, "日..."}, {"Rôle.db", 7, "Rôle.db"},
+		{"reading in.db", 13, "reading in.db"}, {"reading in.db", 12, "reading i..."}, {"reading in.db", 3, "..."},
+		{"reading in.db", 2, ".."},
+		{"reading in.db", -5, ""}, {"", 0, ""}, {"日本語.db", 9, "日本語.db"}, {"日本語.db", 8, "日本..."}, {"日本語.db", 6, "日..."},
+		{"Rôle.db", 7, "Rôle.db"},
 	} {
 		require.Equal(t, c.want, fit(c.text, c.columns), "%s in %d", c.text, c.columns)
 	}

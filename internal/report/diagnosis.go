@@ -57,7 +57,8 @@ type Finding struct {
 	Key     string        `json:"key,omitempty"` // in etcd; not there where it is about the file
 	Message string        `json:"message"`
 	Remedy  string        `json:"remedy"`
-	Objects int           `json:"objects,omitempty"` // how many objects it is about, where it is about several; key is the first
+	// how many objects it is about, where it is about several; key is the first
+	Objects int `json:"objects,omitempty"`
 }
 
 // Diagnosed is the Diagnosis of a report of doctor.

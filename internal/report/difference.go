@@ -42,13 +42,14 @@ func (out *Report) readBefore(ctx context.Context, r *inspect.Reader, o Options)
 	}
 	var summary compare.Summary
 	named := map[string]int{} // by resource
-	err = stream.Each(compare.Snapshots(ctx, o.Before, r, compare.Options{CountOnly: true}), func(object *compare.Object) error {
-		if summary.Add(object); !object.Noise && named[object.Resource] < Most && len(d.Objects) < mostDifferent {
-			named[object.Resource]++
-			d.Objects = append(d.Objects, Different{object.Op, object.Subject})
-		}
-		return nil
-	})
+	err = stream.Each(compare.Snapshots(ctx, o.Before, r, compare.Options{CountOnly: true}),
+		func(object *compare.Object) error {
+			if summary.Add(object); !object.Noise && named[object.Resource] < Most && len(d.Objects) < mostDifferent {
+				named[object.Resource]++
+				d.Objects = append(d.Objects, Different{object.Op, object.Subject})
+			}
+			return nil
+		})
 	if err != nil {
 		return err
 	}

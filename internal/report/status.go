@@ -18,7 +18,8 @@ import (
 // Status says what a file is, and at which versions its objects are stored.
 type Status struct {
 	snapshot.Status
-	HashKV      string `json:"hashKV"`      // as "etcdctl endpoint hashkv" prints it of a server that starts on the file
+	// as "etcdctl endpoint hashkv" prints it of a server that starts on the file
+	HashKV      string `json:"hashKV"`
 	ContentHash string `json:"contentHash"` // of live keys and values alone, hex
 	*inspect.Catalogue
 }

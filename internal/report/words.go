@@ -15,7 +15,8 @@ func (st *Status) CurrentRevision() string {
 	if st.LastRecord == st.Revision {
 		return fmt.Sprint(st.Revision)
 	}
-	return fmt.Sprintf("%d, as a server would start with (\"etcdutl snapshot status\" prints %d)", st.Revision, st.LastRecord)
+	return fmt.Sprintf("%d, as a server would start with (\"etcdutl snapshot status\" prints %d)",
+		st.Revision, st.LastRecord)
 }
 
 // Auth says whether etcd's own users are in use.
@@ -90,12 +91,14 @@ func Lists(r inspect.Resource) (lines []string) {
 	}
 	for _, version := range slices.Sorted(maps.Keys(found)) {
 		if !slices.Contains(r.Definition.StoredVersions, version) {
-			lines = append(lines, fmt.Sprintf("storedVersions of %s lacks %s: %s there", r.Definition.Name, version, phrase.Count(found[version], "object")))
+			lines = append(lines, fmt.Sprintf("storedVersions of %s lacks %s: %s there", r.Definition.Name, version,
+				phrase.Count(found[version], "object")))
 		}
 	}
 	for _, version := range r.Definition.StoredVersions {
 		if _, is := found[version]; !is {
-			lines = append(lines, fmt.Sprintf("storedVersions of %s has %s, at which nothing is stored", r.Definition.Name, version))
+			lines = append(lines, fmt.Sprintf("storedVersions of %s has %s, at which nothing is stored",
+				r.Definition.Name, version))
 		}
 	}
 	return lines

@@ -48,7 +48,8 @@ func (f *fake) serve(t *testing.T) *Store {
 	f.uploads, f.sums = map[string]map[int][]byte{}, map[string]string{}
 	server := httptest.NewServer(f)
 	t.Cleanup(server.Close)
-	environment(t, map[string]string{"AWS_ENDPOINT_URL_S3": server.URL, "AWS_ACCESS_KEY_ID": "id", "AWS_SECRET_ACCESS_KEY": "hidden-secret"})
+	environment(t, map[string]string{"AWS_ENDPOINT_URL_S3": server.URL, "AWS_ACCESS_KEY_ID": "id",
+		"AWS_SECRET_ACCESS_KEY": "hidden-secret"})
 	s, err := Open()
 	require.NoError(t, err)
 	return s
@@ -128,7 +129,9 @@ func (f *fake) make(w http.ResponseWriter, r *http.Request, content []byte) {
 	delete(f.uploads, id)
 	w.Header().Set("ETag", etag(content))
 	if id != "" {
-		fmt.Fprintf(w, "<CompleteMultipartUploadResult><Bucket>bkt</Bucket><ETag>%s</ETag></CompleteMultipartUploadResult>", etag(content))
+		fmt.Fprintf(w,
+			"<CompleteMultipartUploadResult><Bucket>bkt</Bucket><ETag>%s</ETag></CompleteMultipartUploadResult>",
+			etag(content))
 	}
 }
 
@@ -167,8 +170,10 @@ func (f *fake) list(w http.ResponseWriter, r *http.Request) {
 			break
 		}
 		after = path
-		fmt.Fprintf(w, "<Contents><Key>%s</Key><Size>%d</Size><ETag>&quot;e&quot;</ETag><StorageClass>STANDARD</StorageClass>"+
-			"<LastModified>2026-11-20T20:50:00Z</LastModified></Contents>", strings.TrimPrefix(path, r.URL.Path), len(f.objects[path].content))
+		fmt.Fprintf(w,
+			"<Contents><Key>%s</Key><Size>%d</Size><ETag>&quot;e&quot;</ETag><StorageClass>STANDARD</StorageClass>"+
+				"<LastModified>2026-11-20T20:50:00Z</LastModified></Contents>", strings.TrimPrefix(path, r.URL.Path),
+			len(f.objects[path].content))
 	}
 	fmt.Fprint(w, "</ListBucketResult>")
 }

@@ -86,7 +86,8 @@ func TestFetchReplaced(t *testing.T) {
 		}
 		_, err := fetch(t, f.serve(t), "s3://bkt/k")
 		require.ErrorIs(t, err, ErrBroken)
-		require.ErrorContains(t, err, "s3://bkt/k: the object did not arrive as it is stored: it was replaced meanwhile")
+		require.ErrorContains(t, err, "s3://bkt/k: the object did not arrive as it is stored: it was "+
+			"replaced meanwhile")
 	}
 }
 
@@ -144,12 +145,17 @@ func TestFetchCompares(t *testing.T) {
 		header map[string]string
 		broken bool
 	}{
-		"crc64nvme":                  {map[string]string{"x-amz-checksum-crc64nvme": right, "x-amz-checksum-type": "FULL_OBJECT"}, false},
-		"crc64nvme wrong":            {map[string]string{"x-amz-checksum-crc64nvme": wrong, "x-amz-checksum-type": "FULL_OBJECT"}, true},
-		"of the parts":               {map[string]string{"x-amz-checksum-sha256": wrong + "-3", "ETag": `"x-3"`}, false},
-		"of the parts, says type":    {map[string]string{"x-amz-checksum-crc32c": wrong, "x-amz-checksum-type": "COMPOSITE", "ETag": `"x-3"`}, false},
-		"etag wrong":                 {map[string]string{"ETag": `"00000000000000000000000000000000"`}, true},
-		"etag of encrypted object":   {map[string]string{"ETag": `"00000000000000000000000000000000"`, "x-amz-server-side-encryption": "aws:kms"}, false},
+		"crc64nvme": {map[string]string{"x-amz-checksum-crc64nvme": right,
+			"x-amz-checksum-type": "FULL_OBJECT"}, false},
+		"crc64nvme wrong": {map[string]string{"x-amz-checksum-crc64nvme": wrong,
+			"x-amz-checksum-type": "FULL_OBJECT"}, true},
+		"of the parts": {map[string]string{"x-amz-checksum-sha256": wrong + "-3", "ETag": `"x-3"`},
+			false},
+		"of the parts, says type": {map[string]string{"x-amz-checksum-crc32c": wrong,
+			"x-amz-checksum-type": "COMPOSITE", "ETag": `"x-3"`}, false},
+		"etag wrong": {map[string]string{"ETag": `"00000000000000000000000000000000"`}, true},
+		"etag of encrypted object": {map[string]string{"ETag": `"00000000000000000000000000000000"`,
+			"x-amz-server-side-encryption": "aws:kms"}, false},
 		"etag that is no md5 at all": {map[string]string{"ETag": `"abc"`}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -166,7 +172,11 @@ func TestFetchCompares(t *testing.T) {
 
 // A server that does not speak S3 is named as the cause.
 func TestFetchPage(t *testing.T) {
-	f := &fake{hook: func(w http.ResponseWriter, r *http.Request) bool { _, _ = io.WriteString(w, "<html>"); return true }}
+	f := &fake{hook: func(w http.ResponseWriter, r *http.Request) bool {
+		_, _ = io.WriteString(w,
+			"<html>")
+		return true
+	}}
 	err := f.serve(t).Fetch(t.Context(), "s3://bkt/k", file(t, nil), 100)
 	require.EqualError(t, err, "s3://bkt/k: the server does not answer as S3 does")
 }
@@ -184,14 +194,16 @@ func TestFetchErrors(t *testing.T) {
 		is         error
 		want, next string
 	}{
-		"missing":      {nil, fs.ErrNotExist, "no such object or version", "check the key"},
-		"bucket":       {answer(404, "NoSuchBucket"), fs.ErrNotExist, "no such bucket", "AWS_ENDPOINT_URL"},
-		"denied":       {answer(403, "AccessDenied"), fs.ErrPermission, "access denied", "least policy"},
-		"id":           {answer(403, "InvalidAccessKeyId"), fs.ErrPermission, "InvalidAccessKeyId", "AWS_PROFILE"},
-		"id elsewhere": {answer(http.StatusForbidden, "XAdminUserNotFound"), fs.ErrPermission, "XAdminUserNotFound", "credentials"},
-		"expired":      {answer(http.StatusBadRequest, "ExpiredToken"), fs.ErrPermission, "ExpiredToken", "credentials"},
-		"clock":        {answer(403, "RequestTimeTooSkewed"), nil, "RequestTimeTooSkewed", "clock"},
-		"region":       {answer(301, "PermanentRedirect"), nil, "PermanentRedirect", "AWS_REGION"},
+		"missing": {nil, fs.ErrNotExist, "no such object or version", "check the key"},
+		"bucket":  {answer(404, "NoSuchBucket"), fs.ErrNotExist, "no such bucket", "AWS_ENDPOINT_URL"},
+		"denied":  {answer(403, "AccessDenied"), fs.ErrPermission, "access denied", "least policy"},
+		"id":      {answer(403, "InvalidAccessKeyId"), fs.ErrPermission, "InvalidAccessKeyId", "AWS_PROFILE"},
+		"id elsewhere": {answer(http.StatusForbidden, "XAdminUserNotFound"), fs.ErrPermission,
+			"XAdminUserNotFound", "credentials"},
+		"expired": {answer(http.StatusBadRequest, "ExpiredToken"), fs.ErrPermission,
+			"ExpiredToken", "credentials"},
+		"clock":  {answer(403, "RequestTimeTooSkewed"), nil, "RequestTimeTooSkewed", "clock"},
+		"region": {answer(301, "PermanentRedirect"), nil, "PermanentRedirect", "AWS_REGION"},
 		"long region": {func(w http.ResponseWriter, r *http.Request) bool {
 			w.Header().Set("x-amz-bucket-region", strings.Repeat("r", 1000))
 			refuse(w, http.StatusMovedPermanently, "PermanentRedirect")
@@ -216,7 +228,8 @@ func TestFetchErrors(t *testing.T) {
 			w.Header().Set("Last-Modified", "Mon, 02 Jan 2006 15:04:05 GMT")
 			return true
 		}, ErrTooLarge, "99999999 bytes", ""},
-		"closed": {func(w http.ResponseWriter, r *http.Request) bool { panic(http.ErrAbortHandler) }, nil, "closed the connection", "AWS_ENDPOINT_URL"},
+		"closed": {func(w http.ResponseWriter, r *http.Request) bool { panic(http.ErrAbortHandler) }, nil,
+			"closed the connection", "AWS_ENDPOINT_URL"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := (&fake{hook: tc.hook}).serve(t)

@@ -21,7 +21,8 @@ func inParts(s *Store) *Store {
 }
 
 func TestPut(t *testing.T) {
-	for name, part := range map[string]int64{"at once": 16 << 20, "in parts": int64(len(some))/4 + 1, "in even parts": int64(len(some)) / 4} {
+	for name, part := range map[string]int64{"at once": 16 << 20, "in parts": int64(len(some))/4 + 1,
+		"in even parts": int64(len(some)) / 4} {
 		t.Run(name, func(t *testing.T) {
 			f := &fake{}
 			s := f.serve(t)
@@ -42,7 +43,8 @@ func TestPut(t *testing.T) {
 
 // The request that makes an object tells the server to keep an existing one.
 func TestNeverReplaced(t *testing.T) {
-	for name, store := range map[string]func(*Store) *Store{"at once": func(s *Store) *Store { return s }, "in parts": inParts} {
+	for name, store := range map[string]func(*Store) *Store{"at once": func(s *Store) *Store { return s },
+		"in parts": inParts} {
 		t.Run(name, func(t *testing.T) {
 			other := &stored{content: []byte("another")}
 			f := &fake{objects: map[string]*stored{"/bkt/old": other}}
@@ -53,7 +55,8 @@ func TestNeverReplaced(t *testing.T) {
 
 			// somebody writes it while it is uploaded
 			f.hook = func(w http.ResponseWriter, r *http.Request) bool {
-				if r.Method == http.MethodPost && r.URL.Query().Has("uploadId") || r.Method == http.MethodPut && s.part > 1<<20 {
+				if r.Method == http.MethodPost && r.URL.Query().Has("uploadId") || r.Method == http.MethodPut &&
+					s.part > 1<<20 {
 					require.Equal(t, "*", r.Header.Get("If-None-Match"))
 					f.objects["/bkt/new"] = other
 				}
@@ -102,12 +105,14 @@ func TestSameBytes(t *testing.T) {
 
 // An answer that is lost on its way leaves the object, which is found to be ours.
 func TestAnswerLost(t *testing.T) {
-	for name, store := range map[string]func(*Store) *Store{"at once": func(s *Store) *Store { return s }, "in parts": inParts} {
+	for name, store := range map[string]func(*Store) *Store{"at once": func(s *Store) *Store { return s },
+		"in parts": inParts} {
 		t.Run(name, func(t *testing.T) {
 			f := &fake{}
 			lost := false
 			f.hook = func(w http.ResponseWriter, r *http.Request) bool {
-				if !lost && (r.Method == http.MethodPost && r.URL.Query().Has("uploadId") || r.Method == http.MethodPut && !r.URL.Query().Has("partNumber")) {
+				if !lost && (r.Method == http.MethodPost && r.URL.Query().Has("uploadId") ||
+					r.Method == http.MethodPut && !r.URL.Query().Has("partNumber")) {
 					lost = true
 					var body bytes.Buffer
 					_, _ = body.ReadFrom(r.Body)
@@ -135,7 +140,8 @@ func (httpNowhere) WriteHeader(int)             {}
 func TestAborted(t *testing.T) {
 	refusing := func(status int, code, query string) func(http.ResponseWriter, *http.Request) bool {
 		return func(w http.ResponseWriter, r *http.Request) bool {
-			if r.Method != http.MethodDelete && r.URL.Query().Has(query) && (query == "partNumber" || r.Method == http.MethodPost) {
+			if r.Method != http.MethodDelete && r.URL.Query().Has(query) &&
+				(query == "partNumber" || r.Method == http.MethodPost) {
 				refuse(w, status, code)
 				return true
 			}
@@ -149,8 +155,9 @@ func TestAborted(t *testing.T) {
 		"part":            {refusing(403, "AccessDenied", "partNumber"), "access denied"},
 		"digest":          {refusing(400, "BadDigest", "partNumber"), "BadDigest"},
 		"not implemented": {refusing(501, "NotImplemented", "uploadId"), "If-None-Match is not implemented"},
-		"conflict":        {refusing(409, "ConditionalRequestConflict", "uploadId"), "the server says that the object is there or being written"},
-		"completion":      {refusing(400, "InvalidPart", "uploadId"), "InvalidPart"},
+		"conflict": {refusing(409, "ConditionalRequestConflict", "uploadId"),
+			"the server says that the object is there or being written"},
+		"completion": {refusing(400, "InvalidPart", "uploadId"), "InvalidPart"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := &fake{}
@@ -295,7 +302,8 @@ func TestServerError(t *testing.T) {
 			f, try := &fake{}, -1
 			f.hook = func(w http.ResponseWriter, r *http.Request) bool {
 				switch {
-				case r.Method == http.MethodPut && !tc.inParts, r.Method == http.MethodPost && r.URL.Query().Has("uploadId"):
+				case r.Method == http.MethodPut && !tc.inParts, r.Method == http.MethodPost &&
+					r.URL.Query().Has("uploadId"):
 					try++
 					w.WriteHeader(tc.tries[min(try, len(tc.tries)-1)])
 				case r.Method == http.MethodDelete && tc.abort == http.StatusNotFound:

@@ -71,8 +71,9 @@ func home(elements ...string) string {
 // that it names. A missing file has none.
 func readProfile(path, name string) (map[string]string, error) {
 	options := ini.LoadOptions{
-		Loose: true, SkipUnrecognizableLines: true, AllowNestedValues: true, KeyValueDelimiters: "=", ChildSectionDelimiter: "\n",
-		IgnoreContinuation: true, IgnoreInlineComment: true, PreserveSurroundedQuote: true,
+		Loose: true, SkipUnrecognizableLines: true, AllowNestedValues: true, KeyValueDelimiters: "=",
+		ChildSectionDelimiter: "\n",
+		IgnoreContinuation:    true, IgnoreInlineComment: true, PreserveSurroundedQuote: true,
 	}
 	file, err := ini.LoadSources(options, path)
 	if err != nil {

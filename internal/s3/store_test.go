@@ -77,13 +77,18 @@ ec2 =
 	}{
 		"none":            {nil, "", "", ""},
 		"default profile": {map[string]string{"AWS_CONFIG_FILE": config}, "https://default.example", "eu-west-1", ""},
-		"profile":         {map[string]string{"AWS_CONFIG_FILE": config, "AWS_PROFILE": "backup"}, "https://minio.example:9000", "eu-central-1", "/etc/ca.pem"},
-		"environment": {map[string]string{"AWS_CONFIG_FILE": config, "AWS_PROFILE": "backup", "AWS_ENDPOINT_URL": "http://localhost:1",
+		"profile": {map[string]string{"AWS_CONFIG_FILE": config, "AWS_PROFILE": "backup"},
+			"https://minio.example:9000", "eu-central-1", "/etc/ca.pem"},
+		"environment": {map[string]string{"AWS_CONFIG_FILE": config, "AWS_PROFILE": "backup",
+			"AWS_ENDPOINT_URL":   "http://localhost:1",
 			"AWS_DEFAULT_REGION": "x", "AWS_CA_BUNDLE": "y"}, "http://localhost:1", "x", "y"},
-		"s3 before all": {map[string]string{"AWS_ENDPOINT_URL": "http://localhost:1", "AWS_ENDPOINT_URL_S3": "http://localhost:2/", "AWS_REGION": "a",
+		"s3 before all": {map[string]string{"AWS_ENDPOINT_URL": "http://localhost:1",
+			"AWS_ENDPOINT_URL_S3": "http://localhost:2/", "AWS_REGION": "a",
 			"AWS_DEFAULT_REGION": "b"}, "http://localhost:2/", "a", ""},
-		"ignored":           {map[string]string{"AWS_CONFIG_FILE": config, "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS": "true"}, "", "eu-west-1", ""},
-		"region by default": {map[string]string{"AWS_ENDPOINT_URL": "http://localhost:1"}, "http://localhost:1", "us-east-1", ""},
+		"ignored": {map[string]string{"AWS_CONFIG_FILE": config,
+			"AWS_IGNORE_CONFIGURED_ENDPOINT_URLS": "true"}, "", "eu-west-1", ""},
+		"region by default": {map[string]string{"AWS_ENDPOINT_URL": "http://localhost:1"}, "http://localhost:1",
+			"us-east-1", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			environment(t, tc.set)
@@ -105,7 +110,8 @@ func TestNoHome(t *testing.T) {
 	t.Setenv("USERPROFILE", "")
 	t.Chdir(t.TempDir())
 	require.NoError(t, os.Mkdir(".aws", 0o700))
-	require.NoError(t, os.WriteFile(filepath.Join(".aws", "config"), []byte("[default]\nendpoint_url = https://evil.example\n"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(".aws", "config"),
+		[]byte("[default]\nendpoint_url = https://evil.example\n"), 0o600))
 	s, err := readSettings()
 	require.NoError(t, err)
 	require.Nil(t, s.endpoint)
@@ -138,15 +144,19 @@ func TestBadSettings(t *testing.T) {
 // error says what to set, at once.
 func TestCredentials(t *testing.T) {
 	credentials := filepath.Join(t.TempDir(), "credentials")
-	require.NoError(t, os.WriteFile(credentials, []byte("[default]\naws_access_key_id=of-file\naws_secret_access_key=s\n"+
-		"[empty]\n[backup]\naws_access_key_id=of-backup\naws_secret_access_key=s\n[half]\naws_access_key_id=x\n"), 0o600))
+	require.NoError(t, os.WriteFile(credentials,
+		[]byte("[default]\naws_access_key_id=of-file\naws_secret_access_key=s\n"+
+			"[empty]\n[backup]\naws_access_key_id=of-backup\naws_secret_access_key=s\n[half]\naws_access_key_id=x\n"),
+		0o600))
 	for name, tc := range map[string]struct {
 		set  map[string]string
 		want string // "": none
 	}{
-		"environment":     {map[string]string{"AWS_ACCESS_KEY_ID": "of-env", "AWS_SECRET_ACCESS_KEY": "s", "AWS_SHARED_CREDENTIALS_FILE": credentials}, "of-env"},
-		"file":            {map[string]string{"AWS_SHARED_CREDENTIALS_FILE": credentials}, "of-file"},
-		"profile":         {map[string]string{"AWS_SHARED_CREDENTIALS_FILE": credentials, "AWS_PROFILE": "backup"}, "of-backup"},
+		"environment": {map[string]string{"AWS_ACCESS_KEY_ID": "of-env", "AWS_SECRET_ACCESS_KEY": "s",
+			"AWS_SHARED_CREDENTIALS_FILE": credentials}, "of-env"},
+		"file": {map[string]string{"AWS_SHARED_CREDENTIALS_FILE": credentials}, "of-file"},
+		"profile": {map[string]string{"AWS_SHARED_CREDENTIALS_FILE": credentials, "AWS_PROFILE": "backup"},
+			"of-backup"},
 		"config file":     {map[string]string{"AWS_CONFIG_FILE": credentials}, "of-file"},
 		"none":            {nil, ""},
 		"empty profile":   {map[string]string{"AWS_SHARED_CREDENTIALS_FILE": credentials, "AWS_PROFILE": "empty"}, ""},
@@ -154,7 +164,8 @@ func TestCredentials(t *testing.T) {
 		"unknown profile": {map[string]string{"AWS_SHARED_CREDENTIALS_FILE": credentials, "AWS_PROFILE": "other"}, ""},
 		"one variable":    {map[string]string{"AWS_ACCESS_KEY_ID": "of-env"}, ""},
 		"line break":      {map[string]string{"AWS_ACCESS_KEY_ID": "of-env", "AWS_SECRET_ACCESS_KEY": "hidden\n"}, ""},
-		"no web token":    {map[string]string{"AWS_WEB_IDENTITY_TOKEN_FILE": "/does/not/exist", "AWS_ROLE_ARN": "r"}, ""},
+		"no web token": {map[string]string{"AWS_WEB_IDENTITY_TOKEN_FILE": "/does/not/exist", "AWS_ROLE_ARN": "r"},
+			""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := &fake{objects: map[string]*stored{"/bkt/k": {content: some}}}
@@ -168,8 +179,10 @@ func TestCredentials(t *testing.T) {
 			if tc.want == "" {
 				require.ErrorContains(t, err, "s3://bkt/k: no credentials for S3 were found")
 				require.NotContains(t, err.Error(), "hidden")
-				require.Equal(t, name == "one variable", strings.HasSuffix(err.Error(), ": AWS_ACCESS_KEY_ID is set, AWS_SECRET_ACCESS_KEY is not"))
-				require.Equal(t, name == "line break", strings.HasSuffix(err.Error(), "the secret access key begins or ends with a space or a line break"))
+				require.Equal(t, name == "one variable", strings.HasSuffix(err.Error(),
+					": AWS_ACCESS_KEY_ID is set, AWS_SECRET_ACCESS_KEY is not"))
+				require.Equal(t, name == "line break", strings.HasSuffix(err.Error(),
+					"the secret access key begins or ends with a space or a line break"))
 				require.Empty(t, f.log)
 				return
 			}
@@ -187,9 +200,11 @@ func TestCABundle(t *testing.T) {
 	server.StartTLS()
 	defer server.Close()
 	ca := filepath.Join(t.TempDir(), "ca.pem")
-	require.NoError(t, os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}), 0o600))
+	require.NoError(t, os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE",
+		Bytes: server.Certificate().Raw}), 0o600))
 	for _, bundle := range []string{ca, ""} {
-		environment(t, map[string]string{"AWS_ENDPOINT_URL": server.URL, "AWS_ACCESS_KEY_ID": "id", "AWS_SECRET_ACCESS_KEY": "s", "AWS_CA_BUNDLE": bundle})
+		environment(t, map[string]string{"AWS_ENDPOINT_URL": server.URL, "AWS_ACCESS_KEY_ID": "id",
+			"AWS_SECRET_ACCESS_KEY": "s", "AWS_CA_BUNDLE": bundle})
 		s, err := Open()
 		require.NoError(t, err)
 		err = s.Fetch(t.Context(), "s3://bkt/k", file(t, nil), 16<<20)
@@ -234,7 +249,11 @@ func TestListHostile(t *testing.T) {
 		"breaks":   {page[:len(page)-30], "the server does not answer as S3 does"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := &fake{hook: func(w http.ResponseWriter, r *http.Request) bool { _, _ = w.Write([]byte(tc.body)); return true }}
+			f := &fake{hook: func(w http.ResponseWriter,
+				r *http.Request) bool {
+				_, _ = w.Write([]byte(tc.body))
+				return true
+			}}
 			var last error
 			n := 0
 			for _, err := range f.serve(t).List(t.Context(), "s3://bkt") {

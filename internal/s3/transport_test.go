@@ -101,7 +101,9 @@ func TestEmptyPages(t *testing.T) {
 				if name != "a circle" {
 					token += strings.Repeat("-", 1+asked%3)
 				}
-				fmt.Fprintf(w, "<ListBucketResult><IsTruncated>true</IsTruncated><NextContinuationToken>%s</NextContinuationToken></ListBucketResult>", token)
+				fmt.Fprintf(w,
+					"<ListBucketResult><IsTruncated>true</IsTruncated>"+
+						"<NextContinuationToken>%s</NextContinuationToken></ListBucketResult>", token)
 				return true
 			}
 			var last error
@@ -117,11 +119,13 @@ func TestEmptyPages(t *testing.T) {
 				return
 			}
 			if name == "a circle" {
-				require.EqualError(t, last, "s3://bkt/: the server lists a page without an object, and names the same page as the next")
+				require.EqualError(t, last, "s3://bkt/: the server lists a page without an object, and names the "+
+					"same page as the next")
 				require.Equal(t, 2, asked)
 				return
 			}
-			require.EqualError(t, last, "s3://bkt/: the server lists 100 pages without an object, one after the other, and says that more follow")
+			require.EqualError(t, last, "s3://bkt/: the server lists 100 pages without an object, one after the "+
+				"other, and says that more follow")
 			require.Equal(t, mostEmpty, asked)
 		})
 	}
@@ -162,7 +166,8 @@ func TestSlowDownload(t *testing.T) {
 			err := s.Fetch(within(t, time.Minute), "s3://bkt/k", file(t, nil), 1<<30)
 			if chunk == 1 {
 				require.ErrorIs(t, err, ErrSlow)
-				require.ErrorContains(t, err, fmt.Sprintf("after %d broken connections: the server is too slow: it sent", f.asked("GET")))
+				require.ErrorContains(t, err, fmt.Sprintf("after %d broken connections: the server is too "+
+					"slow: it sent", f.asked("GET")))
 				require.LessOrEqual(t, f.asked("GET"), 8)
 				return
 			}

@@ -87,7 +87,8 @@ func TestClearKeepsWhatIsInUse(t *testing.T) {
 	require.NoError(t, err)
 	defer used.Close()
 	_, folder := startParent(t, dir)
-	for name, mode := range map[string]os.FileMode{"other-1": 0o700, prefix + "notes": 0o700, prefix + "1": 0o700, prefix + "2": 0o755} {
+	for name, mode := range map[string]os.FileMode{"other-1": 0o700, prefix + "notes": 0o700, prefix + "1": 0o700,
+		prefix + "2": 0o755} {
 		require.NoError(t, os.Mkdir(filepath.Join(dir, name), mode))
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name, "file"), nil, 0o600))
 	}

@@ -75,7 +75,8 @@ func start(s *Sandbox, name, part string, config any) (*Process, error) {
 func environment(folder string) []string {
 	return append(slices.DeleteFunc(os.Environ(), func(setting string) bool {
 		name, _, _ := strings.Cut(setting, "=")
-		return !slices.Contains([]string{"PATH", "LD_LIBRARY_PATH", "TZ", "GOMAXPROCS", "GOMEMLIMIT", "GOGC", "GODEBUG"}, name)
+		return !slices.Contains([]string{"PATH", "LD_LIBRARY_PATH", "TZ", "GOMAXPROCS", "GOMEMLIMIT", "GOGC",
+			"GODEBUG"}, name)
 	}), "HOME="+folder, "TMPDIR="+folder)
 }
 

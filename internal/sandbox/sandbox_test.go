@@ -56,7 +56,9 @@ func testParts() map[string]Part {
 		},
 		"fatal": func(_ context.Context, config []byte) error {
 			fmt.Fprintln(os.Stderr, `{"level":"warn","msg":"look out"}`)
-			fmt.Fprintln(os.Stderr, `{"level":"fatal","ts":"2026","caller":"mvcc/kvstore.go:498","msg":"failed to unmarshal","error":"unexpected EOF","revision":1234567890123456789,"key":"a"}`)
+			fmt.Fprintln(os.Stderr,
+				`{"level":"fatal","ts":"2026","caller":"mvcc/kvstore.go:498","msg":"failed to unmarshal",`+
+					`"error":"unexpected EOF","revision":1234567890123456789,"key":"a"}`)
 			os.Exit(1)
 			return nil
 		},
@@ -167,7 +169,8 @@ func TestEnds(t *testing.T) {
 		{"fail", map[string]int{"a": 1}, `fail ended: exit status 1: config is {"a":1}`},
 		{"exit", nil, "exit ended: exit status 5: it was all too much"},
 		{"panic", "'put' is out of order", "panic ended: exit status 2: panic: 'put' is out of order"},
-		{"fatal", nil, "fatal ended: exit status 1: failed to unmarshal: unexpected EOF (key a, revision 1234567890123456789)"},
+		{"fatal", nil, "fatal ended: exit status 1: failed to unmarshal: unexpected EOF (key a, revision " +
+			"1234567890123456789)"},
 		{"absent", nil, `absent ended: exit status 1: "absent" is no part of this program`},
 	} {
 		t.Run(tc.part, func(t *testing.T) {
@@ -196,7 +199,8 @@ func TestCommandEnds(t *testing.T) {
 		"echo no; exit 7":         "0 ended: exit status 7: no",
 		"echo no >&2; kill -9 $$": "0 ended: signal: killed: no",
 		"echo 'F1123 12:00:00.000000 1 server.go:9] no way'; echo more; exit 255": "0 ended: exit status 255: no way",
-		"echo 'SIGSEGV: segmentation violation'; echo gs 0x0; exit 2":             "0 ended: exit status 2: SIGSEGV: segmentation violation",
+		"echo 'SIGSEGV: segmentation violation'; echo gs 0x0; exit 2": "0 ended: exit status 2: SIGSEGV: " +
+			"segmentation violation",
 	} {
 		p, err := s.Command(t.Context(), "0", "/bin/sh", "-c", script)
 		require.NoError(t, err)
@@ -261,7 +265,8 @@ func TestUntil(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrClosed)
 	// A probe that waits for an answer ends with the process.
 	forever := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
-	require.EqualError(t, start1(t, s, "panic", "no").Until(t.Context(), forever), "panic ended: exit status 2: panic: no")
+	require.EqualError(t, start1(t, s, "panic", "no").Until(t.Context(), forever),
+		"panic ended: exit status 2: panic: no")
 	require.EqualError(t, start1(t, s, "done", nil).Until(t.Context(), never), "done has ended")
 }
 

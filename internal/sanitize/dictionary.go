@@ -266,7 +266,8 @@ func encoded(s string, begin, end int) bool {
 		to++
 	}
 	run := s[from:to]
-	return len(run) >= 24 && strings.ContainsAny(run, "0123456789") && strings.ToLower(run) != run && strings.ToUpper(run) != run
+	return len(run) >= 24 && strings.ContainsAny(run, "0123456789") && strings.ToLower(run) != run &&
+		strings.ToUpper(run) != run
 }
 
 func inBase64(c byte) bool { return inWord(c) || c == '+' || c == '/' || c == '=' }

@@ -92,7 +92,8 @@ func TestAliases(t *testing.T) {
 
 // TestComposed: names made of names have aliases made of aliases.
 func TestComposed(t *testing.T) {
-	d := dictionaryOf("key", "checkout", "web", "data", "web-0", "data-web-0", "kube-apiserver-worker-a", "worker-a", "sh.helm.release.v1.web.v12", "100.64.0.1", "pvc-web")
+	d := dictionaryOf("key", "checkout", "web", "data", "web-0", "data-web-0", "kube-apiserver-worker-a", "worker-a",
+		"sh.helm.release.v1.web.v12", "100.64.0.1", "pvc-web")
 	web := aliasOf(t, d, "web")
 	require.Equal(t, web+"-0", aliasOf(t, d, "web-0"))
 	require.Equal(t, aliasOf(t, d, "data")+"-"+web+"-0", aliasOf(t, d, "data-web-0"))
@@ -107,7 +108,8 @@ func TestComposed(t *testing.T) {
 // that hold names, or where the text says what they are.
 func TestTexts(t *testing.T) {
 	d := dictionaryOf("key", "payments-api", "web", "status", "checkout", "image-pull", "admin", "in", "not")
-	api, web, blue, shop := aliasOf(t, d, "payments-api"), aliasOf(t, d, "web"), aliasOf(t, d, "team-blue"), aliasOf(t, d, "shop")
+	api, web, blue, shop := aliasOf(t, d, "payments-api"), aliasOf(t, d, "web"), aliasOf(t, d, "team-blue"),
+		aliasOf(t, d, "shop")
 	upper := strings.ToUpper(strings.ReplaceAll(api, "-", "_"))
 	for text, want := range map[string]string{
 		"payments-api":                                     api,
@@ -161,15 +163,19 @@ func TestFields(t *testing.T) {
 	object := func(web, db, http, node, shop string) map[string]any {
 		ref := func(name string) map[string]any { return map[string]any{"kind": "ConfigMap", "name": name} }
 		return map[string]any{
-			"apiVersion": "web/v1", "kind": "web", "metadata": map[string]any{"name": web, "namespace": shop, "labels": map[string]any{"app": web, "tier": "web"},
+			"apiVersion": "web/v1", "kind": "web", "metadata": map[string]any{"name": web, "namespace": shop,
+				"labels":          map[string]any{"app": web, "tier": "web"},
 				"ownerReferences": []any{ref(web)}, "generateName": web + "-"},
 			"spec": map[string]any{
-				"selector":   map[string]any{"matchLabels": map[string]any{"app": web}},
-				"affinity":   map[string]any{"key": "kubernetes.io/hostname", "operator": "In", "values": []any{node}},
-				"other":      map[string]any{"key": "tier", "operator": "In", "values": []any{"web"}},
-				"containers": []any{map[string]any{"name": "web", "ports": []any{map[string]any{"name": "http"}}, "envFrom": []any{map[string]any{"configMapRef": map[string]any{"name": db}}}}},
-				"volumes":    []any{map[string]any{"name": db, "configMap": map[string]any{"name": db}}}, "serviceAccountName": web,
-				"rules": []any{map[string]any{"apiGroups": []any{""}, "resources": []any{"worker-7"}, "resourceNames": []any{web}}},
+				"selector": map[string]any{"matchLabels": map[string]any{"app": web}},
+				"affinity": map[string]any{"key": "kubernetes.io/hostname", "operator": "In", "values": []any{node}},
+				"other":    map[string]any{"key": "tier", "operator": "In", "values": []any{"web"}},
+				"containers": []any{map[string]any{"name": "web", "ports": []any{map[string]any{"name": "http"}},
+					"envFrom": []any{map[string]any{"configMapRef": map[string]any{"name": db}}}}},
+				"volumes":            []any{map[string]any{"name": db, "configMap": map[string]any{"name": db}}},
+				"serviceAccountName": web,
+				"rules": []any{map[string]any{"apiGroups": []any{""}, "resources": []any{"worker-7"},
+					"resourceNames": []any{web}}},
 			},
 		}
 	}
@@ -186,8 +192,9 @@ func TestLabelsOfTypes(t *testing.T) {
 	api := aliasOf(t, d, "payments-api")
 	object := func(api string) map[string]any {
 		return map[string]any{
-			"kind": "Rollout", "uid": "8d0c4a1e-0000-4000-8000-000000000001", "labels": map[string]any{"kind": api, "uid": api},
-			"in": map[string]any{"key": "kind", "operator": "In", "values": []any{api, "Rollout"}},
+			"kind": "Rollout", "uid": "8d0c4a1e-0000-4000-8000-000000000001",
+			"labels": map[string]any{"kind": api, "uid": api},
+			"in":     map[string]any{"key": "kind", "operator": "In", "values": []any{api, "Rollout"}},
 		}
 	}
 	content := object("payments-api")
@@ -252,8 +259,15 @@ func TestEncodedForms(t *testing.T) {
 		"upper case": strings.ToUpper,
 		"base64":     std,
 		"unpadded":   func(text string) string { return base64.RawStdEncoding.EncodeToString([]byte(text)) },
-		"URL-safe":   func(text string) string { return base64.URLEncoding.EncodeToString([]byte("\xff\xef\xbf" + text)) },
-		"wrapped":    func(text string) string { s := std(strings.Repeat(text, 5)); return s[:76] + "\n" + s[76:] + "\n" },
+		"URL-safe": func(text string) string {
+			return base64.URLEncoding.EncodeToString([]byte("\xff\xef\xbf" +
+				text))
+		},
+		"wrapped": func(text string) string {
+			s := std(strings.Repeat(text, 5))
+			return s[:76] + "\n" + s[76:] +
+				"\n"
+		},
 		"CRLF":       func(text string) string { s := std(strings.Repeat(text, 5)); return s[:76] + "\r\n" + s[76:] },
 		"UTF-16":     utf16(0),
 		"UTF-16BE":   utf16(1),
@@ -277,7 +291,8 @@ func TestEncodedForms(t *testing.T) {
 // TestRepackedLength: base64 of packed data is padded where it was, though the data have another
 // length. Helm keeps such in Secrets.
 func TestRepackedLength(t *testing.T) {
-	encodings := []*base64.Encoding{base64.StdEncoding, base64.RawStdEncoding, base64.URLEncoding, base64.RawURLEncoding}
+	encodings := []*base64.Encoding{base64.StdEncoding, base64.RawStdEncoding, base64.URLEncoding,
+		base64.RawURLEncoding}
 	for i := range 100 {
 		d := dictionaryOf(fmt.Sprint("key", i), "checkout-api", "webfront")
 		text := fmt.Sprintf(`{"name":"checkout-api","namespace":"shop","info":%q}`, strings.Repeat("webfront ", i))

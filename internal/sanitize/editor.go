@@ -170,20 +170,25 @@ func isType(field, text string) bool {
 	case "uid":
 		return len(text) == len("00000000-0000-0000-0000-000000000000") && strings.Count(text, "-") == 4
 	}
-	return strings.Contains(" apiVersion apiGroup apiGroups verbs resourceVersion fieldsType creationTimestamp ", " "+field+" ")
+	return strings.Contains(" apiVersion apiGroup apiGroups verbs resourceVersion fieldsType creationTimestamp ",
+		" "+field+" ")
 }
 
 // localNames are the fields of things with a name that only their own object knows.
-const localNames = ` containers initContainers ephemeralContainers containerStatuses initContainerStatuses ephemeralContainerStatuses ports port env httpHeaders
-	sysctls conditions versions names webhooks variables matchConditions metric resource container claims resourceClaims drivers options listeners
+const localNames = ` containers initContainers ephemeralContainers containerStatuses initContainerStatuses
+	ephemeralContainerStatuses ports port env httpHeaders
+	sysctls conditions versions names webhooks variables matchConditions metric resource container claims resourceClaims
+	drivers options listeners
 	additionalPrinterColumns params parameters headers tags devices requests rules `
 
 // nameFields hold the name of an object, as those do that end in "name" or "namespace". With a
 // label the same fields are in all selectors.
-const nameFields = ` app k8s-app instance release subdomain holderidentity selected-node nodeid resourcenames namespaces ingress.class storage-class leader `
+const nameFields = ` app k8s-app instance release subdomain holderidentity selected-node nodeid resourcenames ` +
+	`namespaces ingress.class storage-class leader `
 
 // otherNames end in "name", and hold no name of an object.
-const otherNames = " portname containername schedulername sectionname controllername drivername signername scopename username filename "
+const otherNames = " portname containername schedulername sectionname controllername drivername signername scopename " +
+	"username filename "
 
 // holdsName reports whether a field holds the name of an object.
 func holdsName(field, parent string) bool {
@@ -202,7 +207,8 @@ var (
 	serviceAccount = regexp.MustCompile(`\bsystem:serviceaccounts?:[a-z0-9.:-]+`)
 	storageQuota   = regexp.MustCompile(`^[a-z0-9.-]+\.storageclass\.storage\.k8s\.io/`)
 	// selectors in texts, as those of Calico: app == 'web', app in {'web', 'db'}
-	selectorTerm   = regexp.MustCompile(`([A-Za-z0-9./_-]+)( *[!=]=? *| +(?:not +)?in *)(\{[^{}]*\}|\([^()]*\)|'[^']*'|"[^"]*"|[A-Za-z0-9._-]+)`)
+	selectorTerm = regexp.MustCompile(
+		`([A-Za-z0-9./_-]+)( *[!=]=? *| +(?:not +)?in *)(\{[^{}]*\}|\([^()]*\)|'[^']*'|"[^"]*"|[A-Za-z0-9._-]+)`)
 	selectorValue  = regexp.MustCompile(`[A-Za-z0-9][A-Za-z0-9._-]*`)
 	namespacedName = regexp.MustCompile(`^[a-z0-9-]+/[a-z0-9.-]+$`)
 )
@@ -210,7 +216,10 @@ var (
 // places replaces names where the rest of a text tells that they are names.
 func (e *editor) places(s string) string {
 	if strings.Contains(s, ".svc") {
-		s = serviceHost.ReplaceAllStringFunc(s, func(host string) string { return e.each(host, ".", strings.Count(host, ".")) })
+		s = serviceHost.ReplaceAllStringFunc(s, func(host string) string {
+			return e.each(host, ".",
+				strings.Count(host, "."))
+		})
 	}
 	if strings.Contains(s, "system:serviceaccount") {
 		s = serviceAccount.ReplaceAllStringFunc(s, func(user string) string {

@@ -67,7 +67,8 @@ func (m masker) bytes(plain string, texts int) string {
 // isText tells text from binary data, which may be UTF-8 by chance: control characters and the like
 // have no others of their class.
 func isText(plain string) bool {
-	return utf8.ValidString(plain) && !strings.ContainsFunc(plain, func(r rune) bool { return !unicode.IsPrint(r) && !strings.ContainsRune("\t\n\r", r) })
+	return utf8.ValidString(plain) && !strings.ContainsFunc(plain,
+		func(r rune) bool { return !unicode.IsPrint(r) && !strings.ContainsRune("\t\n\r", r) })
 }
 
 // name replaces a key of a map; in managedFields what is behind "f:", "v:" or "k:".
@@ -148,7 +149,10 @@ func (m masker) text(text string, texts int) string {
 	}
 	for again := uint64(0); ; again++ {
 		out := m.words(text, m.stream(text, again), texts)
-		if out != text || !strings.ContainsFunc(text, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }) || again > 8 {
+		if out != text || !strings.ContainsFunc(text, func(r rune) bool {
+			return unicode.IsLetter(r) ||
+				unicode.IsDigit(r)
+		}) || again > 8 {
 			return out
 		}
 	}
@@ -244,7 +248,8 @@ func (m masker) stream(text string, again uint64) *rand.ChaCha8 {
 }
 
 // hexRun matches hexadecimal numbers and UUIDs.
-var hexRun = regexp.MustCompile(`\b(?:[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|[0-9a-f]{8,}|[0-9A-F]{8,})\b`)
+var hexRun = regexp.MustCompile(
+	`\b(?:[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|[0-9a-f]{8,}|[0-9A-F]{8,})\b`)
 
 const lowerCase = "abcdefghijklmnopqrstuvwxyz"
 
@@ -309,7 +314,8 @@ func (m masker) release(plain string, texts int) (string, bool) {
 		Manifest *string          `json:"manifest"`
 	}
 	var content map[string]any
-	if json.Unmarshal([]byte(plain), &of) != nil || of.Name == nil || of.Chart == nil || of.Manifest == nil || json.Unmarshal([]byte(plain), &content) != nil {
+	if json.Unmarshal([]byte(plain), &of) != nil || of.Name == nil || of.Chart == nil || of.Manifest == nil ||
+		json.Unmarshal([]byte(plain), &content) != nil {
 		return "", false
 	}
 	out := shown(content, shownOfRelease())

@@ -55,44 +55,84 @@ func (c *cast) name(suffix string) string {
 	return string(out) + suffix
 }
 
-const everywhere = `see APP in NS on NODE, http://APP.NS.svc:80, NS/APP, /api/v1/namespaces/NS/pods/APP-0, APP_UPPER_PORT=1,\nAPP: {\"name\": \"APP\"}`
+const everywhere = `see APP in NS on NODE, http://APP.NS.svc:80, NS/APP, /api/v1/namespaces/NS/pods/APP-0, ` +
+	`APP_UPPER_PORT=1,\nAPP: {\"name\": \"APP\"}`
 
 // objects are one of each kind that refers to others.
 func objects() map[string]string {
-	pod := `{"metadata":{"labels":{"app":"APP"}},"spec":{"nodeName":"NODE","serviceAccountName":"APP","imagePullSecrets":[{"name":"APP"}],"priorityClassName":"APP",` +
-		`"containers":[{"name":"APP","image":"registry.example.com/APP:1","command":["sh","-c","run APP"],"env":[{"name":"A","value":"EVERY"},` +
-		`{"name":"B","valueFrom":{"secretKeyRef":{"name":"APP","key":"APP.txt"}}}],"envFrom":[{"configMapRef":{"name":"APP"}}],"volumeMounts":[{"name":"APP","mountPath":"/APP"}]}],` +
-		`"volumes":[{"name":"APP","persistentVolumeClaim":{"claimName":"APP"}},{"name":"b","projected":{"sources":[{"configMap":{"name":"APP"}}]}}],` +
-		`"affinity":{"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":[{"matchExpressions":[{"key":"kubernetes.io/hostname","operator":"In","values":["NODE"]}]}]}}}}}`
-	meta := `"metadata":{"name":"APP","namespace":"NS","labels":{"app":"APP","APP":"a"},"annotations":{"note":"EVERY","kubectl.kubernetes.io/last-applied-configuration":"{\"metadata\":{\"name\":\"APP\"}}"},` +
-		`"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"APP","uid":"u"}],"managedFields":[{"manager":"APP","operation":"Update","apiVersion":"v1","fieldsType":"FieldsV1",` +
-		`"fieldsV1":{"f:data":{"f:APP.txt":{},"k:{\"name\":\"APP\"}":{}}}}]}`
+	pod :=
+		`{"metadata":{"labels":{"app":"APP"}},"spec":{"nodeName":"NODE","serviceAccountName":"APP",` +
+			`"imagePullSecrets":[{"name":"APP"}],"priorityClassName":"APP",` +
+			`"containers":[{"name":"APP","image":"registry.example.com/APP:1","command":["sh","-c","run APP"],` +
+			`"env":[{"name":"A","value":"EVERY"},` +
+			`{"name":"B","valueFrom":{"secretKeyRef":{"name":"APP","key":"APP.txt"}}}],` +
+			`"envFrom":[{"configMapRef":{"name":"APP"}}],"volumeMounts":[{"name":"APP","mountPath":"/APP"}]}],` +
+			`"volumes":[{"name":"APP","persistentVolumeClaim":{"claimName":"APP"}},{"name":"b",` +
+			`"projected":{"sources":[{"configMap":{"name":"APP"}}]}}],` +
+			`"affinity":{"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":[{"matchExpressions":[{"key":"kubernetes.io/hostname","operator":"In","values":["NODE"]}]}]}}}}}`
+	meta :=
+		`"metadata":{"name":"APP","namespace":"NS","labels":{"app":"APP","APP":"a"},"annotations":{"note":"EVERY",` +
+			`"kubectl.kubernetes.io/last-applied-configuration":"{\"metadata\":{\"name\":\"APP\"}}"},` +
+			`"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"APP","uid":"u"}],` +
+			`"managedFields":[{"manager":"APP","operation":"Update","apiVersion":"v1","fieldsType":"FieldsV1",` +
+			`"fieldsV1":{"f:data":{"f:APP.txt":{},"k:{\"name\":\"APP\"}":{}}}}]}`
 	cluster := strings.Replace(meta, `"namespace":"NS",`, "", 1)
 	selector := `"selector":{"matchLabels":{"app":"APP"}}`
 	return map[string]string{
-		"namespaces/NS":                   `"v1","kind":"Namespace","metadata":{"name":"NS","labels":{"kubernetes.io/metadata.name":"NS"},"annotations":{"a":"EVERY"}}`,
-		"minions/NODE":                    `"v1","kind":"Node","metadata":{"name":"NODE","labels":{"kubernetes.io/hostname":"NODE"}},"status":{"addresses":[{"type":"Hostname","address":"NODE"}]}`,
-		"leases/kube-node-lease/NODE":     `"coordination.k8s.io/v1","kind":"Lease","metadata":{"name":"NODE","namespace":"kube-node-lease"},"spec":{"holderIdentity":"NODE"}`,
-		"pods/kube-system/etcd-NODE":      `"v1","kind":"Pod","metadata":{"name":"etcd-NODE","namespace":"kube-system"},"spec":{"nodeName":"NODE","containers":[{"name":"etcd","image":"etcd"}]}`,
-		"configmaps/NS/APP":               `"v1","kind":"ConfigMap",` + meta + `,"data":{"APP.txt":"EVERY","a.yaml":"host: APP.NS\nname: APP\n","64":"BASE64"},"binaryData":{"a":"BASE64","b":"GZIP"}`,
-		"secrets/NS/APP":                  `"v1","kind":"Secret",` + meta + `,"type":"Opaque","data":{"APP.txt":"BASE64"}`,
-		"serviceaccounts/NS/APP":          `"v1","kind":"ServiceAccount",` + meta + `,"secrets":[{"name":"APP"}]`,
-		"services/specs/NS/APP":           `"v1","kind":"Service",` + meta + `,"spec":{"selector":{"app":"APP"},"ports":[{"name":"APP","port":80,"targetPort":"APP"}]}`,
-		"services/endpoints/NS/APP":       `"v1","kind":"Endpoints",` + meta + `,"subsets":[{"addresses":[{"ip":"192.0.2.1","nodeName":"NODE","targetRef":{"kind":"Pod","name":"APP-0","namespace":"NS"}}]}]`,
-		"statefulsets/NS/APP":             `"apps/v1","kind":"StatefulSet",` + meta + `,"spec":{"serviceName":"APP",` + selector + `,"template":` + pod + `}`,
-		"pods/NS/APP-0":                   `"v1","kind":"Pod","metadata":{"name":"APP-0","namespace":"NS","labels":{"statefulset.kubernetes.io/pod-name":"APP-0"}},` + pod[strings.Index(pod, `"spec"`):len(pod)-1],
-		"persistentvolumeclaims/NS/APP":   `"v1","kind":"PersistentVolumeClaim",` + meta + `,"spec":{"volumeName":"APP","storageClassName":"APP"}`,
-		"persistentvolumes/APP":           `"v1","kind":"PersistentVolume",` + cluster + `,"spec":{"claimRef":{"name":"APP","namespace":"NS"},"storageClassName":"APP"}`,
-		"storageclasses/APP":              `"storage.k8s.io/v1","kind":"StorageClass",` + cluster + `,"provisioner":"example.com/p"`,
-		"ingress/NS/APP":                  `"networking.k8s.io/v1","kind":"Ingress",` + meta + `,"spec":{"ingressClassName":"APP","defaultBackend":{"service":{"name":"APP","port":{"name":"APP"}}},"tls":[{"hosts":["APP.example.com"],"secretName":"APP"}]}`,
-		"rolebindings/NS/APP":             `"rbac.authorization.k8s.io/v1","kind":"RoleBinding",` + meta + `,"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"Role","name":"APP"},"subjects":[{"kind":"ServiceAccount","name":"APP","namespace":"NS"},{"kind":"User","name":"system:serviceaccount:NS:APP"}]`,
-		"roles/NS/APP":                    `"rbac.authorization.k8s.io/v1","kind":"Role",` + meta + `,"rules":[{"apiGroups":[""],"resources":["configmaps"],"resourceNames":["APP"],"verbs":["get"]}]`,
-		"horizontalpodautoscalers/NS/APP": `"autoscaling/v2","kind":"HorizontalPodAutoscaler",` + meta + `,"spec":{"scaleTargetRef":{"apiVersion":"apps/v1","kind":"StatefulSet","name":"APP"},"maxReplicas":2}`,
-		"validatingwebhookconfigurations/APP": `"admissionregistration.k8s.io/v1","kind":"ValidatingWebhookConfiguration",` + cluster + `,"webhooks":[{"name":"APP.example.com","clientConfig":{"service":{"name":"APP","namespace":"NS"}},` +
-			`"namespaceSelector":{"matchExpressions":[{"key":"kubernetes.io/metadata.name","operator":"NotIn","values":["NS"]}]},"sideEffects":"None","admissionReviewVersions":["v1"]}]`,
-		"events/NS/APP-0.17a":                  `"v1","kind":"Event","metadata":{"name":"APP-0.17a","namespace":"NS"},"message":"EVERY","reason":"Started","involvedObject":{"kind":"Pod","name":"APP-0","namespace":"NS"},"source":{"component":"kubelet","host":"NODE"}`,
-		"volumeattachments/csi-APP":            `"storage.k8s.io/v1","kind":"VolumeAttachment","metadata":{"name":"csi-APP"},"spec":{"attacher":"example.com","nodeName":"NODE","source":{"persistentVolumeName":"APP"}}`,
-		"secrets/NS/sh.helm.release.v1.APP.v3": `"v1","kind":"Secret","metadata":{"name":"sh.helm.release.v1.APP.v3","namespace":"NS","labels":{"owner":"helm","name":"APP"}},"type":"helm.sh/release.v1","data":{"release":"HELM"}`,
+		"namespaces/NS": `"v1","kind":"Namespace","metadata":{"name":"NS",` +
+			`"labels":{"kubernetes.io/metadata.name":"NS"},"annotations":{"a":"EVERY"}}`,
+		"minions/NODE": `"v1","kind":"Node","metadata":{"name":"NODE",` +
+			`"labels":{"kubernetes.io/hostname":"NODE"}},"status":{"addresses":[{"type":"Hostname","address":"NODE"}]}`,
+		"leases/kube-node-lease/NODE": `"coordination.k8s.io/v1","kind":"Lease","metadata":{"name":"NODE",` +
+			`"namespace":"kube-node-lease"},"spec":{"holderIdentity":"NODE"}`,
+		"pods/kube-system/etcd-NODE": `"v1","kind":"Pod","metadata":{"name":"etcd-NODE","namespace":"kube-system"},` +
+			`"spec":{"nodeName":"NODE","containers":[{"name":"etcd","image":"etcd"}]}`,
+		"configmaps/NS/APP": `"v1","kind":"ConfigMap",` + meta +
+			`,"data":{"APP.txt":"EVERY","a.yaml":"host: APP.NS\nname: APP\n","64":"BASE64"},` +
+			`"binaryData":{"a":"BASE64","b":"GZIP"}`,
+		"secrets/NS/APP": `"v1","kind":"Secret",` + meta +
+			`,"type":"Opaque","data":{"APP.txt":"BASE64"}`,
+		"serviceaccounts/NS/APP": `"v1","kind":"ServiceAccount",` + meta + `,"secrets":[{"name":"APP"}]`,
+		"services/specs/NS/APP": `"v1","kind":"Service",` + meta +
+			`,"spec":{"selector":{"app":"APP"},"ports":[{"name":"APP","port":80,"targetPort":"APP"}]}`,
+		"services/endpoints/NS/APP": `"v1","kind":"Endpoints",` + meta +
+			`,"subsets":[{"addresses":[{"ip":"192.0.2.1","nodeName":"NODE","targetRef":{"kind":"Pod","name":"APP-0",` +
+			`"namespace":"NS"}}]}]`,
+		"statefulsets/NS/APP": `"apps/v1","kind":"StatefulSet",` + meta + `,"spec":{"serviceName":"APP",` +
+			selector + `,"template":` + pod + `}`,
+		"pods/NS/APP-0": `"v1","kind":"Pod","metadata":{"name":"APP-0","namespace":"NS",` +
+			`"labels":{"statefulset.kubernetes.io/pod-name":"APP-0"}},` + pod[strings.Index(pod, `"spec"`):len(pod)-1],
+		"persistentvolumeclaims/NS/APP": `"v1","kind":"PersistentVolumeClaim",` + meta +
+			`,"spec":{"volumeName":"APP","storageClassName":"APP"}`,
+		"persistentvolumes/APP": `"v1","kind":"PersistentVolume",` + cluster +
+			`,"spec":{"claimRef":{"name":"APP","namespace":"NS"},"storageClassName":"APP"}`,
+		"storageclasses/APP": `"storage.k8s.io/v1","kind":"StorageClass",` + cluster +
+			`,"provisioner":"example.com/p"`,
+		"ingress/NS/APP": `"networking.k8s.io/v1","kind":"Ingress",` + meta +
+			`,"spec":{"ingressClassName":"APP","defaultBackend":{"service":{"name":"APP","port":{"name":"APP"}}},` +
+			`"tls":[{"hosts":["APP.example.com"],"secretName":"APP"}]}`,
+		"rolebindings/NS/APP": `"rbac.authorization.k8s.io/v1","kind":"RoleBinding",` + meta +
+			`,"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"Role","name":"APP"},` +
+			`"subjects":[{"kind":"ServiceAccount","name":"APP","namespace":"NS"},{"kind":"User",` +
+			`"name":"system:serviceaccount:NS:APP"}]`,
+		"roles/NS/APP": `"rbac.authorization.k8s.io/v1","kind":"Role",` + meta +
+			`,"rules":[{"apiGroups":[""],"resources":["configmaps"],"resourceNames":["APP"],"verbs":["get"]}]`,
+		"horizontalpodautoscalers/NS/APP": `"autoscaling/v2","kind":"HorizontalPodAutoscaler",` + meta +
+			`,"spec":{"scaleTargetRef":{"apiVersion":"apps/v1","kind":"StatefulSet","name":"APP"},"maxReplicas":2}`,
+		"validatingwebhookconfigurations/APP": `"admissionregistration.k8s.io/v1",` +
+			`"kind":"ValidatingWebhookConfiguration",` + cluster +
+			`,"webhooks":[{"name":"APP.example.com","clientConfig":{"service":{"name":"APP","namespace":"NS"}},` +
+			`"namespaceSelector":{"matchExpressions":[{"key":"kubernetes.io/metadata.name","operator":"NotIn",` +
+			`"values":["NS"]}]},"sideEffects":"None","admissionReviewVersions":["v1"]}]`,
+		"events/NS/APP-0.17a": `"v1","kind":"Event","metadata":{"name":"APP-0.17a",` +
+			`"namespace":"NS"},"message":"EVERY","reason":"Started","involvedObject":{"kind":"Pod","name":"APP-0",` +
+			`"namespace":"NS"},"source":{"component":"kubelet","host":"NODE"}`,
+		"volumeattachments/csi-APP": `"storage.k8s.io/v1","kind":"VolumeAttachment",` +
+			`"metadata":{"name":"csi-APP"},"spec":{"attacher":"example.com","nodeName":"NODE",` +
+			`"source":{"persistentVolumeName":"APP"}}`,
+		"secrets/NS/sh.helm.release.v1.APP.v3": `"v1","kind":"Secret","metadata":{"name":"sh.helm.release.v1.APP.v3",` +
+			`"namespace":"NS","labels":{"owner":"helm","name":"APP"}},"type":"helm.sh/release.v1",` +
+			`"data":{"release":"HELM"}`,
 	}
 }
 
@@ -109,16 +149,22 @@ func plantNames(t testing.TB, rounds int) (path string, names []string) {
 				app = c.name("")
 			}
 			fill := func(text string) string {
-				return strings.NewReplacer("APP_UPPER", strings.ToUpper(strings.ReplaceAll(app, "-", "_")), "APP", app, "NODE", node, "NS", ns).Replace(text)
+				return strings.NewReplacer("APP_UPPER", strings.ToUpper(strings.ReplaceAll(app, "-", "_")), "APP", app,
+					"NODE", node, "NS", ns).Replace(text)
 			}
 			every := fill(everywhere)
-			object = fill(strings.NewReplacer("EVERY", "%[1]s", "BASE64", "%[2]s", "GZIP", "%[3]s", "HELM", "%[4]s").Replace(object))
-			release := fill(`{"name":"APP","namespace":"NS","chart":{"metadata":{"name":"APP"}},"config":{"a":"APP"},"manifest":"kind: ConfigMap\nname: APP\n"}`)
-			object = strings.NewReplacer("%[1]s", every, "%[2]s", encode(fill("use APP in NS")), "%[3]s", encode(gzipped(t, fill("at APP"))), "%[4]s", encode(encode(gzipped(t, release)))).Replace(object)
+			object = fill(strings.NewReplacer("EVERY", "%[1]s", "BASE64", "%[2]s", "GZIP", "%[3]s", "HELM",
+				"%[4]s").Replace(object))
+			release := fill(
+				`{"name":"APP","namespace":"NS","chart":{"metadata":{"name":"APP"}},"config":{"a":"APP"},` +
+					`"manifest":"kind: ConfigMap\nname: APP\n"}`)
+			object = strings.NewReplacer("%[1]s", every, "%[2]s", encode(fill("use APP in NS")), "%[3]s",
+				encode(gzipped(t, fill("at APP"))), "%[4]s", encode(encode(gzipped(t, release)))).Replace(object)
 			c.putNative("/registry/"+fill(key), `{"apiVersion":`+object+`}`)
 		}
-		c.put(widgetsDir[:len(widgetsDir)-len("shop/")]+ns+"/"+common, `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"`+common+`","namespace":"`+ns+
-			`"},"spec":{"token":"Abcdefghijklmno","targetRef":{"name":"`+common+`"},"note":"on `+node+`"}}`)
+		c.put(widgetsDir[:len(widgetsDir)-len("shop/")]+ns+"/"+common,
+			`{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"`+common+`","namespace":"`+ns+
+				`"},"spec":{"token":"Abcdefghijklmno","targetRef":{"name":"`+common+`"},"note":"on `+node+`"}}`)
 	}
 	return etcdtest.Build(t, c.script.String()), c.names
 }
@@ -193,7 +239,8 @@ func eachValue(t testing.TB, path string, visit func(e *inspect.Entry)) {
 
 // TestFindings: doctor finds in recorded clusters what it found before, and owners still resolve.
 func TestFindings(t *testing.T) {
-	for _, name := range []string{"calico/before.db.gz", "kubectl/all.db.gz", "kcp/root-before.db.gz", "kcp/cache-before.db.gz", "kcp-claims/root.db.gz"} {
+	for _, name := range []string{"calico/before.db.gz", "kubectl/all.db.gz", "kcp/root-before.db.gz",
+		"kcp/cache-before.db.gz", "kcp-claims/root.db.gz"} {
 		in := etcdtest.Unpack(t, filepath.Join("../../testdata", name))
 		report, _ := hashed(t, in, "key")
 		require.Equal(t, findings(t, in), findings(t, report.Output.Path), name)
@@ -205,7 +252,8 @@ func findings(t testing.TB, path string) map[string]int {
 	s, err := snapshot.Open(t.Context(), path, snapshot.Config{})
 	require.NoError(t, err)
 	defer s.Close()
-	report, err := doctor.Examine(context.Background(), inspect.NewReader(s, nil), doctor.Options{Ignore: []string{"no-digest"}})
+	report, err := doctor.Examine(context.Background(), inspect.NewReader(s, nil),
+		doctor.Options{Ignore: []string{"no-digest"}})
 	require.NoError(t, err)
 	out := map[string]int{}
 	for _, f := range report.Findings {
@@ -227,7 +275,8 @@ func TestDefinedWords(t *testing.T) {
 	p.put("/registry/apiextensions.k8s.io/customresourcedefinitions/tubes.example.com", enumCRD)
 	for _, ns := range []string{"payroll", "pay", "allow"} {
 		p.put("/registry/namespaces/"+ns, `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"`+ns+`"}}`)
-		p.put("/registry/example.com/tubes/"+ns+"/a", `{"apiVersion":"example.com/v1","kind":"Tube","metadata":{"name":"a","namespace":"`+ns+`"},
+		p.put("/registry/example.com/tubes/"+ns+"/a",
+			`{"apiVersion":"example.com/v1","kind":"Tube","metadata":{"name":"a","namespace":"`+ns+`"},
 "spec":{"namespace":"pay","action":"Allow","enum":{"default":"for payroll"}}}`)
 	}
 	report, out := hashed(t, etcdtest.Build(t, p.script.String()), "key")
@@ -241,9 +290,11 @@ func TestDefinedWords(t *testing.T) {
 func TestReported(t *testing.T) {
 	unchecked := []string{"h.example/gizmos/default/g"} // against its schema
 	for file, names := range map[string][]string{
-		"sanitize-crd-default": {"acmecorp-payroll"}, "sanitize-names-in": {"warehouse-berlin"}, "errors": unchecked, "uniq-10k": unchecked,
+		"sanitize-crd-default": {"acmecorp-payroll"}, "sanitize-names-in": {"warehouse-berlin"}, "errors": unchecked,
+		"uniq-10k": unchecked,
 	} {
-		report, out := hashed(t, etcdtest.Unpack(t, filepath.Join("..", "..", "testdata", "reports", file+".db.gz")), "key")
+		report, out := hashed(t, etcdtest.Unpack(t, filepath.Join("..", "..", "testdata", "reports", file+".db.gz")),
+			"key")
 		requireNone(t, all(out, 3), names)
 		require.Empty(t, report.Restore)
 		require.Contains(t, strings.Join(report.Steps, "\n"), "do not restore it")
@@ -257,15 +308,18 @@ var phrase = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9./_:-]{2,60}$`)
 // TestVocabulary: vocabulary.txt has the constants and fields of the APIs that this build knows.
 func TestVocabulary(t *testing.T) {
 	found := map[string]bool{}
-	for module, dir := range map[string]string{"k8s.io/api": ".", "k8s.io/apimachinery": "pkg/apis/meta/v1", "k8s.io/apiextensions-apiserver": "pkg/apis/apiextensions"} {
+	for module, dir := range map[string]string{"k8s.io/api": ".", "k8s.io/apimachinery": "pkg/apis/meta/v1",
+		"k8s.io/apiextensions-apiserver": "pkg/apis/apiextensions"} {
 		root, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", module).Output()
 		require.NoError(t, err)
-		err = filepath.WalkDir(filepath.Join(strings.TrimSpace(string(root)), dir), func(path string, d fs.DirEntry, err error) error {
-			if err == nil && strings.HasSuffix(path, ".go") && !strings.HasSuffix(path, "_test.go") && !strings.Contains(path, "generated") {
-				addPhrases(t, path, found)
-			}
-			return err
-		})
+		err = filepath.WalkDir(filepath.Join(strings.TrimSpace(string(root)), dir),
+			func(path string, d fs.DirEntry, err error) error {
+				if err == nil && strings.HasSuffix(path, ".go") && !strings.HasSuffix(path, "_test.go") &&
+					!strings.Contains(path, "generated") {
+					addPhrases(t, path, found)
+				}
+				return err
+			})
 		require.NoError(t, err)
 	}
 	var list []string

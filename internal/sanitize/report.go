@@ -61,7 +61,8 @@ func notSanitized(keepNames bool) []string {
 		return append([]string{"names of namespaces, objects, containers, images, labels and users in RBAC"}, out...)
 	}
 	return append([]string{
-		"names of types and drivers, of users in RBAC, of containers, ports and labels that no object has, numbers in names",
+		"names of types and drivers, of users in RBAC, of containers, ports and labels that no object has, " +
+			"numbers in names",
 		"names inside longer words; names in encoded parts of a text, in hashes, and below five layers of encoding",
 		"short names and words of types outside fields that hold names: the report counts the texts",
 	}, out...)
@@ -74,11 +75,13 @@ func (s *Sanitized) Tables(transform.Outcome) []transform.Table {
 		replaced.Rows = append(replaced.Rows, []any{c.Type, c.Objects, c.Values})
 	}
 	if s.Unsearched > 0 {
-		const text = "  %d values are short, long, words, hosts, names or certificates: replaced in their own objects alone"
+		const text = "  %d values are short, long, words, hosts, names or certificates: replaced in their own " +
+			"objects alone"
 		replaced.Notes = append(replaced.Notes, fmt.Sprintf(text, s.Unsearched))
 	}
 	if len(s.Keys) > 0 {
-		replaced.Notes = append(replaced.Notes, fmt.Sprintf("  %d keys of OUT have a secret in their names: the report lists them", len(s.Keys)))
+		replaced.Notes = append(replaced.Notes,
+			fmt.Sprintf("  %d keys of OUT have a secret in their names: the report lists them", len(s.Keys)))
 	}
 	tables := append([]transform.Table{replaced}, s.Names.tables()...)
 	if len(s.LeftOut) > 0 {
@@ -99,7 +102,8 @@ func (n *Names) tables() []transform.Table {
 	if n == nil {
 		return nil
 	}
-	names := transform.Table{Title: "Names", Notes: []string{fmt.Sprintf("  %d replaced, in %d texts", n.Replaced, n.Texts)}}
+	names := transform.Table{Title: "Names", Notes: []string{fmt.Sprintf("  %d replaced, in %d texts",
+		n.Replaced, n.Texts)}}
 	if len(n.Kept) > 0 {
 		names.Notes = append(names.Notes, "  kept: "+finding.List(n.Kept))
 	}
@@ -153,7 +157,8 @@ func (t *tally) add(r *record) {
 
 // report returns the section of the report. names is nil where names stay.
 func (t *tally) report(names *dictionary, unsearched int) *Sanitized {
-	out := &Sanitized{Sanitized: []Count{}, LeftOut: t.out, Keys: t.keys, Unsearched: unsearched, NotSanitized: notSanitized(names == nil)}
+	out := &Sanitized{Sanitized: []Count{}, LeftOut: t.out, Keys: t.keys, Unsearched: unsearched,
+		NotSanitized: notSanitized(names == nil)}
 	for _, name := range slices.Sorted(maps.Keys(t.counts)) {
 		out.Sanitized = append(out.Sanitized, *t.counts[name])
 	}

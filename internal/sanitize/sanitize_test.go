@@ -33,10 +33,14 @@ const (
 	rounds     = 18 // of the same objects
 	secretsDir = "/registry/secrets/shop/"
 	widgetsDir = "/registry/example.com/widgets/shop/"
-	thingCRD   = `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"widgets.example.com"},"spec":{"group":"example.com",` +
-		`"scope":"Namespaced","names":{"plural":"widgets","singular":"widget","kind":"Widget","listKind":"WidgetList"},"versions":[{"name":"v1","served":true,"storage":true,` +
-		`"schema":{"openAPIV3Schema":{"type":"object","properties":{"spec":{"type":"object","x-kubernetes-preserve-unknown-fields":true,"properties":{` +
-		`"token":{"type":"string","pattern":"^[A-Z][a-z0-9A-Z]{10,30}$"},"mode":{"type":"string","enum":["Basic","Full"]}}}}}}}]},"status":{"storedVersions":["v1"]}}`
+	thingCRD   = `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition",` +
+		`"metadata":{"name":"widgets.example.com"},"spec":{"group":"example.com",` +
+		`"scope":"Namespaced","names":{"plural":"widgets","singular":"widget","kind":"Widget",` +
+		`"listKind":"WidgetList"},"versions":[{"name":"v1","served":true,"storage":true,` +
+		`"schema":{"openAPIV3Schema":{"type":"object","properties":{"spec":{"type":"object",` +
+		`"x-kubernetes-preserve-unknown-fields":true,"properties":{` +
+		`"token":{"type":"string","pattern":"^[A-Z][a-z0-9A-Z]{10,30}$"},"mode":{"type":"string","enum":["Basic",` +
+		`"Full"]}}}}}}}]},"status":{"storedVersions":["v1"]}}`
 )
 
 // plantNatives plants secrets in objects that a server stores in protobuf.
@@ -45,7 +49,8 @@ func (p *planter) plantNatives(n int) {
 		return fmt.Sprintf(`"metadata":{"name":"%s-%d","namespace":"shop"}`, name, n)
 	}
 	secret := func(name, kind, data string) {
-		p.putNative(fmt.Sprintf("%s%s-%d", secretsDir, name, n), `{"apiVersion":"v1","kind":"Secret",`+meta(name)+`,"type":"`+kind+`","data":{`+data+`}}`)
+		p.putNative(fmt.Sprintf("%s%s-%d", secretsDir, name, n),
+			`{"apiVersion":"v1","kind":"Secret",`+meta(name)+`,"type":"`+kind+`","data":{`+data+`}}`)
 	}
 	secret("opaque", "Opaque", `"password":"MARKER64","greeting":"MARKER64","raw":"MARKERBIN64"`)
 	secret("tls", "kubernetes.io/tls", `"tls.crt":"MARKERPEM64","tls.key":"MARKERPEM64"`)
@@ -53,24 +58,41 @@ func (p *planter) plantNatives(n int) {
 	secret("basic", "kubernetes.io/basic-auth", `"username":"MARKER64","password":"MARKER64"`)
 	secret("bootstrap-token", "bootstrap.kubernetes.io/token", `"token-secret":"MARKER64"`)
 	secret("sh.helm.release.v1.web.v3", "helm.sh/release.v1", `"release":"MARKERHELM64"`)
-	p.putNative(fmt.Sprintf("%stoken-%d", secretsDir, n), fmt.Sprintf(`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"token-%d","namespace":"shop",`+
-		`"annotations":{"kubernetes.io/service-account.name":"default"}},"type":"kubernetes.io/service-account-token","data":{"token":"MARKERJWT64"}}`, n))
-	container := `{"name":"a","image":"a","env":[{"name":"DB_PASSWORD","value":"MARKER"},{"name":"URL","value":"postgres://me:MARKER@db/x"}],` +
-		`"args":["--token=MARKER","--password","MARKER","-v"],"command":["sh","-c","curl -H 'Authorization: Bearer MARKER' https://x"]}`
-	p.putNative(fmt.Sprintf("/registry/pods/shop/pod-%d", n), `{"apiVersion":"v1","kind":"Pod",`+meta("pod")+`,"spec":{"containers":[`+container+`],"initContainers":[`+container+`]}}`)
-	applied, err := json.Marshal(`{"apiVersion":"apps/v1","kind":"Deployment","spec":{"template":{"spec":{"containers":[` + container + `]}}}}` + "\n")
+	p.putNative(fmt.Sprintf("%stoken-%d", secretsDir, n),
+		fmt.Sprintf(`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"token-%d","namespace":"shop",`+
+			`"annotations":{"kubernetes.io/service-account.name":"default"}},`+
+			`"type":"kubernetes.io/service-account-token","data":{"token":"MARKERJWT64"}}`, n))
+	container :=
+		`{"name":"a","image":"a","env":[{"name":"DB_PASSWORD","value":"MARKER"},{"name":"URL",` +
+			`"value":"postgres://me:MARKER@db/x"}],` +
+			`"args":["--token=MARKER","--password","MARKER","-v"],"command":["sh","-c","curl -H 'Authorization: ` +
+			`Bearer MARKER' https://x"]}`
+	p.putNative(fmt.Sprintf("/registry/pods/shop/pod-%d", n), `{"apiVersion":"v1","kind":"Pod",`+meta("pod")+
+		`,"spec":{"containers":[`+container+`],"initContainers":[`+container+`]}}`)
+	applied, err := json.Marshal(
+		`{"apiVersion":"apps/v1","kind":"Deployment","spec":{"template":{"spec":{"containers":[` + container + `]}}}}` +
+			"\n")
 	require.NoError(p.t, err)
-	p.putNative(fmt.Sprintf("/registry/deployments/shop/web-%d", n), fmt.Sprintf(`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web-%d","namespace":"shop",`+
-		`"annotations":{"kubectl.kubernetes.io/last-applied-configuration":%s,"example.com/api-token":"MARKER"}},"spec":{"selector":{"matchLabels":{"a":"b"}},`+
-		`"template":{"metadata":{"labels":{"a":"b"}},"spec":{"containers":[%s]}}}}`, n, applied, container))
-	p.putNative(fmt.Sprintf("/registry/configmaps/shop/config-%d", n), `{"apiVersion":"v1","kind":"ConfigMap",`+meta("config")+`,"data":{"a.yaml":"# c\na: b\npassword: MARKER\n",`+
-		`"a.json":"{\"user\": \"me\", \"clientSecret\": \"MARKER\"}","a.ini":"[db]\nuser=me\npassword=MARKER\n","a.xml":"<password>MARKER</password>","token":"MARKER",`+
-		`"id_rsa":"-----BEGIN RSA PRIVATE KEY-----\nMARKER\n-----END RSA PRIVATE KEY-----\n","jwt":"x MARKERJWT y","in.txt":"eyJhIjoiYiJ9",`+
-		`"secret.yaml":"apiVersion: v1\nkind: Secret\ndata:\n  a: MARKER64\n","enc.yaml":"kind: EncryptionConfiguration\nresources:\n- providers:\n  - aescbc:\n      keys:\n      - secret: MARKER64\n"},`+
-		`"binaryData":{"b":"`+encode("password: MARKER")[:0]+`MARKERPEM64"}}`)
-	p.putNative(fmt.Sprintf("/registry/configmaps/shop/tiller-%d", n), fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"tiller-%d","namespace":"shop",`+
-		`"labels":{"owner":"helm"}},"data":{"release":"MARKERHELM"}}`, n))
-	p.putNative(fmt.Sprintf("/registry/events/shop/event-%d", n), `{"apiVersion":"v1","kind":"Event",`+meta("event")+`,"message":"login failed: password=MARKER","involvedObject":{}}`)
+	p.putNative(fmt.Sprintf("/registry/deployments/shop/web-%d", n),
+		fmt.Sprintf(`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web-%d","namespace":"shop",`+
+			`"annotations":{"kubectl.kubernetes.io/last-applied-configuration":%s,"example.com/api-token":"MARKER"}},`+
+			`"spec":{"selector":{"matchLabels":{"a":"b"}},`+
+			`"template":{"metadata":{"labels":{"a":"b"}},"spec":{"containers":[%s]}}}}`, n, applied, container))
+	p.putNative(fmt.Sprintf("/registry/configmaps/shop/config-%d", n),
+		`{"apiVersion":"v1","kind":"ConfigMap",`+meta("config")+`,"data":{"a.yaml":"# c\na: b\npassword: MARKER\n",`+
+			`"a.json":"{\"user\": \"me\", \"clientSecret\": \"MARKER\"}","a.ini":"[db]\nuser=me\npassword=MARKER\n",`+
+			`"a.xml":"<password>MARKER</password>","token":"MARKER",`+
+			`"id_rsa":"-----BEGIN RSA PRIVATE KEY-----\nMARKER\n-----END RSA PRIVATE KEY-----\n","jwt":"x MARKERJWT `+
+			`y","in.txt":"eyJhIjoiYiJ9",`+
+			`"secret.yaml":"apiVersion: v1\nkind: Secret\ndata:\n  a: MARKER64\n","enc.yaml":"kind: `+
+			`EncryptionConfiguration\nresources:\n- providers:\n  - aescbc:\n      keys:\n      - secret: `+
+			`MARKER64\n"},`+
+			`"binaryData":{"b":"`+encode("password: MARKER")[:0]+`MARKERPEM64"}}`)
+	p.putNative(fmt.Sprintf("/registry/configmaps/shop/tiller-%d", n),
+		fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"tiller-%d","namespace":"shop",`+
+			`"labels":{"owner":"helm"}},"data":{"release":"MARKERHELM"}}`, n))
+	p.putNative(fmt.Sprintf("/registry/events/shop/event-%d", n), `{"apiVersion":"v1","kind":"Event",`+meta("event")+
+		`,"message":"login failed: password=MARKER","involvedObject":{}}`)
 }
 
 // plantOthers plants secrets in custom resources, outside objects, and where etcd keeps what is
@@ -79,17 +101,26 @@ func (p *planter) plantOthers(n int) {
 	name := func(name string) string {
 		return fmt.Sprintf(`"metadata":{"name":"%s-%d","namespace":"shop"}`, name, n)
 	}
-	p.put(fmt.Sprintf("%sa-%d", widgetsDir, n), `{"apiVersion":"example.com/v1","kind":"Widget",`+name("a")+`,"spec":{"mode":"Full","token":"MARKER","auth":{"password":"MARKER"},`+
-		`"values":"db:\n  password: MARKER\n","headers":[{"name":"Authorization","value":"Bearer MARKER"}],"size":3,"users":[{"apiKey":"MARKER"}]}}`)
-	p.put(fmt.Sprintf("%sb-%d", widgetsDir, n), `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"managedFields":[{"manager":"m","operation":"Apply","apiVersion":"example.com/v1",`+
-		`"fieldsType":"FieldsV1","fieldsV1":{"f:spec":{"f:tokens":{"v:\"MARKER\"":{}}}}}],`+strings.TrimPrefix(name("b"), `"metadata":{`)+`,"spec":{"tokens":["MARKER"]}}`)
+	p.put(fmt.Sprintf("%sa-%d", widgetsDir, n), `{"apiVersion":"example.com/v1","kind":"Widget",`+name("a")+
+		`,"spec":{"mode":"Full","token":"MARKER","auth":{"password":"MARKER"},`+
+		`"values":"db:\n  password: MARKER\n","headers":[{"name":"Authorization","value":"Bearer MARKER"}],"size":3,`+
+		`"users":[{"apiKey":"MARKER"}]}}`)
+	p.put(fmt.Sprintf("%sb-%d", widgetsDir, n),
+		`{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"managedFields":[{"manager":"m",`+
+			`"operation":"Apply","apiVersion":"example.com/v1",`+
+			`"fieldsType":"FieldsV1","fieldsV1":{"f:spec":{"f:tokens":{"v:\"MARKER\"":{}}}}}],`+
+			strings.TrimPrefix(name("b"), `"metadata":{`)+`,"spec":{"tokens":["MARKER"]}}`)
 	old := fmt.Sprintf("/registry/configmaps/shop/old-%d", n)
 	p.putNative(old, `{"apiVersion":"v1","kind":"ConfigMap",`+name("old")+`,"data":{"greeting":"MARKER"}}`)
 	p.putNative(old, `{"apiVersion":"v1","kind":"ConfigMap",`+name("old")+`,"data":{"greeting":"hello"}}`)
 	gone := fmt.Sprintf("/registry/configmaps/shop/gone-%s", p.marker())
-	p.putNative(gone, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"gone","namespace":"shop"},"data":{"greeting":"MARKER"}}`)
+	p.putNative(gone,
+		`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"gone","namespace":"shop"},`+
+			`"data":{"greeting":"MARKER"}}`)
 	fmt.Fprintf(&p.script, "del %q\n", gone)
-	p.put(fmt.Sprintf("/openshift.io/oauth/accesstokens/sha256~%s", p.marker()), `{"kind":"OAuthAccessToken","apiVersion":"oauth.openshift.io/v1","metadata":{"name":"a"},"refreshToken":"MARKER"}`)
+	p.put(fmt.Sprintf("/openshift.io/oauth/accesstokens/sha256~%s", p.marker()),
+		`{"kind":"OAuthAccessToken","apiVersion":"oauth.openshift.io/v1","metadata":{"name":"a"},`+
+			`"refreshToken":"MARKER"}`)
 	p.put(fmt.Sprintf("/bootstrap/%d", n), `MARKER`)
 }
 
@@ -124,7 +155,8 @@ func plant(t testing.TB) (path string, markers map[string]bool) {
 func sanitized(t testing.TB, in, key string, options transform.Options) (*transform.Report, []byte) {
 	t.Helper()
 	options.Command, options.In, options.Out = "sanitize", in, filepath.Join(t.TempDir(), "out.db")
-	report, err := transform.Run(t.Context(), options, &sanitizer{masker: masker{key: []byte(key)}, plaintext: options.Encryption != nil, keepNames: true})
+	report, err := transform.Run(t.Context(), options, &sanitizer{masker: masker{key: []byte(key)},
+		plaintext: options.Encryption != nil, keepNames: true})
 	require.NoError(t, err, "%v", report.Problems)
 	out, err := os.ReadFile(options.Out)
 	require.NoError(t, err)
@@ -187,7 +219,8 @@ func requireShape(t testing.TB, e *inspect.Entry) {
 	}
 	switch content["type"] {
 	case "kubernetes.io/tls":
-		require.Regexp(t, `^-----BEGIN RSA PRIVATE KEY-----\n[A-Za-z0-9+/=]+\n-----END RSA PRIVATE KEY-----\n$`, entry("tls.key"))
+		require.Regexp(t, `^-----BEGIN RSA PRIVATE KEY-----\n[A-Za-z0-9+/=]+\n-----END RSA PRIVATE KEY-----\n$`,
+			entry("tls.key"))
 	case "kubernetes.io/dockerconfigjson":
 		var config struct {
 			Auths map[string]struct{ Auth string }
@@ -259,14 +292,19 @@ func TestSecretOfAnotherObject(t *testing.T) {
 	const certificate = "-----BEGIN CERTIFICATE-----\nMIIBpublic\n-----END CERTIFICATE-----"
 	marker, token, setting, password := p.marker(), p.marker(), p.marker(), p.marker()
 	object := func(kind, name, data string) {
-		p.putNative("/registry/"+kind+"s/shop/"+name, `{"apiVersion":"v1","kind":"`+map[string]string{"secret": "Secret", "configmap": "ConfigMap"}[kind]+
+		p.putNative("/registry/"+kind+"s/shop/"+name, `{"apiVersion":"v1","kind":"`+
+			map[string]string{"secret": "Secret", "configmap": "ConfigMap"}[kind]+
 			`","metadata":{"name":"`+name+`","namespace":"shop"},"data":`+data+`}`)
 	}
 	object("secret", "a", fmt.Sprintf(`{"word":%q,"host":%q,"ca.crt":%q,"x":%q,"kubeconfig":%q,".env":%q,"auth":%q}`,
-		encode("administrator"), encode("db.shop.example.com"), encode(certificate), encode(marker), encode("users:\n- user:\n    token: "+token+"\n"), encode("GREETING="+setting+"\nHOST=db.shop.example.com\n"), encode("me:"+password)))
+		encode("administrator"), encode("db.shop.example.com"), encode(certificate), encode(marker),
+		encode("users:\n- user:\n    token: "+token+"\n"), encode("GREETING="+setting+"\nHOST=db.shop.example.com\n"),
+		encode("me:"+password)))
 	object("configmap", "in."+marker, `{"a":"b"}`)
-	data, err := json.Marshal(map[string]string{"plain": "greet " + marker + " today", "one": encode("a" + marker), "two": "x " + encode("ab"+marker), "of-" + token: "a", "gzip": encode(gzipped(t, "use "+marker+" here")),
-		"setting": setting, "password": "{\"a\":\"" + password + "\"}", "url": "me-" + encode(encode(marker)), "stays": "administrator of db.shop.example.com", "bundle": certificate})
+	data, err := json.Marshal(map[string]string{"plain": "greet " + marker + " today", "one": encode("a" + marker),
+		"two": "x " + encode("ab"+marker), "of-" + token: "a", "gzip": encode(gzipped(t, "use "+marker+" here")),
+		"setting": setting, "password": "{\"a\":\"" + password + "\"}", "url": "me-" + encode(encode(marker)),
+		"stays": "administrator of db.shop.example.com", "bundle": certificate})
 	require.NoError(t, err)
 	object("configmap", "b", string(data))
 	report, out := sanitized(t, etcdtest.Build(t, p.script.String()), "key", transform.Options{})
@@ -274,12 +312,15 @@ func TestSecretOfAnotherObject(t *testing.T) {
 	out = bytes.ReplaceAll(out, []byte("in."+marker), nil) // of that key and its name
 	require.Empty(t, left(out, map[string]bool{marker: true, token: true, setting: true, password: true}, 6))
 	of := func(secret string) string { return masker{key: []byte("key")}.text(secret, 0) }
-	for _, want := range []string{"greet " + of(marker) + " today", "administrator of db.shop.example.com", certificate, `{"a":"` + of(password) + `"}`} {
+	for _, want := range []string{"greet " + of(marker) + " today", "administrator of db.shop.example.com", certificate,
+		`{"a":"` + of(password) + `"}`} {
 		require.Contains(t, string(out), want)
 	}
 	all := unpacked.All(string(out), 3)
-	for _, want := range []string{`[a-z]{3} ` + of(marker) + ` [a-z]{4}`, `[a-z]` + of(marker), `[A-Z]{8}=` + of(setting) + `\n`, `[a-z]{2}:` + of(password)} {
-		require.True(t, regexp.MustCompile(want).MatchString(all), "%s: the alias is the same when packed, and in the Secret", want)
+	for _, want := range []string{`[a-z]{3} ` + of(marker) + ` [a-z]{4}`, `[a-z]` + of(marker),
+		`[A-Z]{8}=` + of(setting) + `\n`, `[a-z]{2}:` + of(password)} {
+		require.True(t, regexp.MustCompile(want).MatchString(all),
+			"%s: the alias is the same when packed, and in the Secret", want)
 	}
 	require.Equal(t, 3, report.Sections[0].(*Sanitized).Unsearched)
 }
@@ -310,13 +351,15 @@ func (p *planter) fill(text string) string {
 		case "MARKER64": // base64
 			return encode(marker)
 		case "MARKERPEM64": // a private key in base64
-			return encode("-----BEGIN RSA PRIVATE KEY-----\n" + encode("key of "+marker+".") + "\n-----END RSA PRIVATE KEY-----\n")
+			return encode("-----BEGIN RSA PRIVATE KEY-----\n" + encode("key of "+marker+".") +
+				"\n-----END RSA PRIVATE KEY-----\n")
 		case "MARKERJWT64": // a token of a ServiceAccount in base64
 			return encode(token(marker))
 		case "MARKERJWT":
 			return token(marker)
 		case "MARKERAUTH64": // a docker configuration in base64
-			return encode(`{"auths":{"https://registry.example.com/v1/":{"username":"me","password":"` + marker + `","auth":"` + encode("me:"+marker) + `"}}}`)
+			return encode(`{"auths":{"https://registry.example.com/v1/":{"username":"me","password":"` + marker +
+				`","auth":"` + encode("me:"+marker) + `"}}}`)
 		case "MARKERBIN64": // bytes that are no text
 			return encode("\xff\xfe\x00" + marker)
 		case "MARKERHELM64": // a release of Helm as Secrets have it
@@ -335,17 +378,21 @@ func encode(text string) string { return base64.StdEncoding.EncodeToString([]byt
 
 func token(marker string) string {
 	raw := base64.RawURLEncoding.EncodeToString
-	return raw([]byte(`{"alg":"RS256","kid":"a"}`)) + "." + raw([]byte(`{"iss":"kubernetes","sub":"`+marker+`","exp":12}`)) + "." + raw([]byte(marker))
+	return raw([]byte(`{"alg":"RS256","kid":"a"}`)) + "." +
+		raw([]byte(`{"iss":"kubernetes","sub":"`+marker+`","exp":12}`)) + "." + raw([]byte(marker))
 }
 
 // release packs a release of Helm.
 func (p *planter) release(marker string) string {
 	content := map[string]any{
-		"name": "web", "namespace": "shop", "version": 3, "info": map[string]any{"status": "deployed", "notes": "use " + marker, "description": marker},
-		"chart": map[string]any{"metadata": map[string]any{"name": "web", "version": "1.2.3"}, "values": map[string]any{"greeting": marker},
+		"name": "web", "namespace": "shop", "version": 3, "info": map[string]any{"status": "deployed",
+			"notes": "use " + marker, "description": marker},
+		"chart": map[string]any{"metadata": map[string]any{"name": "web", "version": "1.2.3"},
+			"values":    map[string]any{"greeting": marker},
 			"templates": []any{map[string]any{"name": "a", "data": encode("x: " + marker)}}},
 		"config":   map[string]any{"auth": map[string]any{"password": marker, "greeting": marker, "port": 5432}},
-		"manifest": "---\n# " + marker + "\napiVersion: v1\nkind: Secret\nstringData:\n  a: " + marker + "\n", "hooks": []any{map[string]any{"manifest": marker}},
+		"manifest": "---\n# " + marker + "\napiVersion: v1\nkind: Secret\nstringData:\n  a: " + marker + "\n",
+		"hooks":    []any{map[string]any{"manifest": marker}},
 	}
 	text, err := json.Marshal(content)
 	require.NoError(p.t, err)

@@ -17,16 +17,16 @@ etcdshift sanitize --keep-names before.db for-support.db
 etcdshift sanitize --plaintext \
     --encryption-config encryption.yaml before.db for-support.db
 etcdshift sanitize --key key.bin before.db again.db`,
-	Text: `Replaces the data of Secrets, ServiceAccount tokens, bootstrap tokens, values of Helm releases, and every credential that "get" would
-redact: in ConfigMaps, annotations, environment variables, commands and custom resources. A value keeps its shape and length: base64, JSON,
-PEM, hexadecimal, digits. Equal secrets become equal values. They are derived from a random key that is thrown away, so that two runs differ; --key
-gives the same values each time.
+	Text: `Replaces the data of Secrets, ServiceAccount tokens, bootstrap tokens, values of Helm releases, and every
+credential that "get" would redact: in ConfigMaps, annotations, environment variables, commands and custom resources.
+A value keeps its shape and length: base64, JSON, PEM, hexadecimal, digits. Equal secrets become equal values. They
+are derived from a random key that is thrown away, so that two runs differ; --key gives the same values each time.
 
-Names of namespaces and objects are replaced by names of the same shape and length, in all references, selectors and texts; --keep-names keeps
-them. The report has each word and what is in its place: keep it with you.
+Names of namespaces and objects are replaced by names of the same shape and length, in all references, selectors and
+texts; --keep-names keeps them. The report has each word and what is in its place: keep it with you.
 
-History, deleted objects, free pages, users of etcd and its members are left out. Types, IP addresses and short words in texts stay: the report
-and docs/guides/sanitize.md list what is not replaced.`,
+History, deleted objects, free pages, users of etcd and its members are left out. Types, IP addresses and short words
+in texts stay: the report and docs/guides/sanitize.md list what is not replaced.`,
 	Codes: []*finding.Code{codeNotSanitized, transform.CodeWouldBePlaintext},
 	Settles: map[string]string{
 		codeNotSanitized.Name: "give --encryption-config FILE and --plaintext for encrypted values",
@@ -35,8 +35,10 @@ and docs/guides/sanitize.md list what is not replaced.`,
 	NotForRestore: true,
 	Flags: []transform.Flag{
 		{Name: "keep-names", Default: false, Usage: "names of namespaces and objects stay as they are"},
-		{Name: "plaintext", Default: false, Usage: "write what is encrypted at rest in the clear once it is sanitized: the receiver has no key"},
-		{Name: "key", Usage: "derive values from `FILE`, 32 bytes or more, instead of a random key; whoever has it can test guesses"},
+		{Name: "plaintext", Default: false, Usage: "write what is encrypted at rest in the clear once it is " +
+			"sanitized: the receiver has no key"},
+		{Name: "key", Usage: "derive values from `FILE`, 32 bytes or more, instead of a random key; whoever has it " +
+			"can test guesses"},
 	},
 	New: newFromArgs,
 }
@@ -50,7 +52,8 @@ const leastKey = 32
 func newFromArgs(ctx context.Context, a *transform.Args) (transform.Transform, error) {
 	switch {
 	case a.IsSet("encryption-config") && !a.Bool("plaintext"):
-		return nil, transform.Usagef("the receiver of OUT has no key: say with --plaintext that values are written in the clear once they are sanitized")
+		return nil, transform.Usagef("the receiver of OUT has no key: say with --plaintext that values are written " +
+			"in the clear once they are sanitized")
 	}
 	key, err := a.ReadFile(ctx, "key")
 	switch {
@@ -60,7 +63,8 @@ func newFromArgs(ctx context.Context, a *transform.Args) (transform.Transform, e
 		key = make([]byte, leastKey)
 		_, _ = rand.Read(key) // never fails
 	case len(key) < leastKey:
-		return nil, transform.Usagef("--key names a file of %d bytes; it takes %d or more, such as those of \"head -c 32 /dev/urandom\"", len(key), leastKey)
+		return nil, transform.Usagef("--key names a file of %d bytes; it takes %d or more, such as those of \"head "+
+			"-c 32 /dev/urandom\"", len(key), leastKey)
 	}
 	return &sanitizer{masker: masker{key: key}, plaintext: a.Bool("plaintext"), keepNames: a.Bool("keep-names")}, nil
 }

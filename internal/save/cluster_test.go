@@ -31,7 +31,8 @@ func TestCluster(t *testing.T) {
 	require.Regexp(t, "^m[012]$", r.Member.Name)
 	require.Len(t, r.Refused, 1)
 	require.ErrorIs(t, r.Refused[0].err, ErrLearner)
-	require.Contains(t, l.String(), "saving member "+r.Member.Name+" ("+r.Member.ID+") at "+r.Member.Endpoint+": etcd 3.7.3, revision ")
+	require.Contains(t, l.String(), "saving member "+r.Member.Name+" ("+r.Member.ID+") at "+r.Member.Endpoint+
+		": etcd 3.7.3, revision ")
 	want := etcdtest.Dump(t, cluster[0], 0)
 	require.Equal(t, want, etcdtest.Dump(t, etcdtest.Start(t, etcdtest.Restore(t, filepath.Join(dir, "a.db"))), 0))
 	_, err = Run(t.Context(), filepath.Join(dir, "learner.db"), to(learner.URL))
@@ -80,7 +81,8 @@ func TestUpToDate(t *testing.T) {
 	o = to(alone)
 	o.Etcd.DialTimeout = 200 * time.Millisecond
 	_, err = Run(t.Context(), filepath.Join(dir, "alone.db"), o)
-	require.EqualError(t, err, "no snapshot was taken\n"+alone+": it does not catch up with its leader: no answer within 200ms")
+	require.EqualError(t, err, "no snapshot was taken\n"+alone+
+		": it does not catch up with its leader: no answer within 200ms")
 	left(t, dir, "out.db")
 }
 

@@ -109,7 +109,8 @@ func (in *incoming) end() (sum [sha256.Size]byte, err error) {
 	case in.size != in.total || in.size%512 != sha256.Size:
 		return sum, fmt.Errorf("the download ended after %d bytes of %d", in.size, in.total)
 	case !bytes.Equal(in.image.Sum(nil), in.tail):
-		return sum, fmt.Errorf("%w: the member sent %x, its data has %x", snapshot.ErrDigest, in.tail, in.image.Sum(nil))
+		return sum, fmt.Errorf("%w: the member sent %x, its data has %x", snapshot.ErrDigest, in.tail,
+			in.image.Sum(nil))
 	}
 	in.image.Write(in.tail)
 	in.image.Sum(sum[:0])
@@ -181,7 +182,8 @@ func permanent(err error) bool {
 		return false
 	}
 	switch call.of.Code() {
-	case codes.PermissionDenied, codes.Unauthenticated, codes.InvalidArgument, codes.Unimplemented, codes.FailedPrecondition,
+	case codes.PermissionDenied, codes.Unauthenticated, codes.InvalidArgument, codes.Unimplemented,
+		codes.FailedPrecondition,
 		codes.Unknown: // an error of the server, such as "auth: user name is empty" of etcd 3.5
 		return true
 	}

@@ -218,7 +218,8 @@ func TestRefused(t *testing.T) {
 		{"corrupt", ErrCorrupt, []string{status(func(st *pb.StatusResponse) {
 			st.Header.MemberId, st.Errors = 7, []string{other}
 		})}},
-		{"corrupt, but unknown which", ErrCorrupt, []string{status(func(st *pb.StatusResponse) { st.Errors = []string{"alarm:CORRUPT "} })}},
+		{"corrupt, but unknown which", ErrCorrupt,
+			[]string{status(func(st *pb.StatusResponse) { st.Errors = []string{"alarm:CORRUPT "} })}},
 		{"applies too slowly", ErrLag, []string{status(func(st *pb.StatusResponse) { st.RaftIndex += 1001 })}},
 		{"clusters", ErrClusters, []string{server.URL, status(func(st *pb.StatusResponse) { st.Header.ClusterId++ })}},
 	} {

@@ -164,7 +164,8 @@ func (s *saver) choose(members []*member) (fit []*member, refused []Untaken, err
 		switch {
 		case m.status == nil:
 		case first != nil && m.cluster() != first.cluster():
-			return nil, nil, fmt.Errorf("%w: %s is of %x, %s of %x", ErrClusters, first.Endpoint, first.cluster(), m.Endpoint, m.cluster())
+			return nil, nil, fmt.Errorf("%w: %s is of %x, %s of %x", ErrClusters, first.Endpoint, first.cluster(),
+				m.Endpoint, m.cluster())
 		default:
 			newest, first = max(newest, m.RaftIndex, m.RaftAppliedIndex), m
 		}
@@ -226,7 +227,8 @@ func warnings(members []*member) (lines []string) {
 	for _, m := range members {
 		for _, alarm := range m.status.GetErrors() {
 			if strings.Contains(alarm, "alarm:") {
-				lines = append(lines, "the cluster has an alarm, which a restore keeps: "+strings.Join(strings.Fields(alarm), " "))
+				lines = append(lines, "the cluster has an alarm, which a restore keeps: "+
+					strings.Join(strings.Fields(alarm), " "))
 			}
 		}
 	}

@@ -74,7 +74,8 @@ func (e *Error) Error() string {
 // Hint returns that of the first reason that has one.
 func (e *Error) Hint() string {
 	return cmp.Or(finding.Hint(errors.Join(e.Unwrap()...)),
-		"the flags are those of etcdctl: try --endpoints, --cacert, --cert, --key and --user with \"etcdctl endpoint status\"")
+		"the flags are those of etcdctl: try --endpoints, --cacert, --cert, --key and --user with \"etcdctl "+
+			"endpoint status\"")
 }
 
 // Unwrap returns the reasons.

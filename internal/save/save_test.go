@@ -236,7 +236,8 @@ func sound(t *testing.T, path string) {
 // secured starts a server that wants client certificates, and returns the options for it.
 func secured(t *testing.T) (*etcdtest.Server, Options) {
 	t.Helper()
-	info, err := transport.SelfCert(zap.NewNop(), t.TempDir(), []string{"127.0.0.1:2379"}, 1, x509.ExtKeyUsageClientAuth)
+	info, err := transport.SelfCert(zap.NewNop(), t.TempDir(), []string{"127.0.0.1:2379"}, 1,
+		x509.ExtKeyUsageClientAuth)
 	require.NoError(t, err)
 	server := etcdtest.Start(t, filepath.Join(t.TempDir(), "member.etcd"), func(cfg *embed.Config) {
 		cfg.ClientTLSInfo = transport.TLSInfo{

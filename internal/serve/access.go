@@ -14,18 +14,21 @@ import (
 )
 
 // access answers by the RBAC rules whether a user may do something.
-func (b rbac) access(ctx context.Context, s *authorizationv1.SubjectAccessReviewSpec) (status authorizationv1.SubjectAccessReviewStatus, err error) {
+func (b rbac) access(
+	ctx context.Context, s *authorizationv1.SubjectAccessReviewSpec,
+) (status authorizationv1.SubjectAccessReviewStatus, err error) {
 	u := &user.DefaultInfo{Name: s.User, Groups: s.Groups}
 	if slices.Contains(u.Groups, user.SystemPrivilegedGroup) {
 		return authorizationv1.SubjectAccessReviewStatus{Allowed: true}, nil
 	}
 	a := attributes(s)
-	q := &inquiry{rbac: b, ctx: ctx, user: u, namespace: a.Namespace, visit: func(rule *rbacv1.PolicyRule, reason string) bool {
-		if covers(rule, a) {
-			status.Allowed, status.Reason = true, reason
-		}
-		return !status.Allowed
-	}}
+	q := &inquiry{rbac: b, ctx: ctx, user: u, namespace: a.Namespace,
+		visit: func(rule *rbacv1.PolicyRule, reason string) bool {
+			if covers(rule, a) {
+				status.Allowed, status.Reason = true, reason
+			}
+			return !status.Allowed
+		}}
 	err = q.run()
 	status.EvaluationError = strings.Join(q.problems, "; ")
 	if !status.Allowed {
@@ -63,7 +66,8 @@ func attributes(s *authorizationv1.SubjectAccessReviewSpec) authorizer.Attribute
 	}
 	r := s.ResourceAttributes
 	return authorizer.AttributesRecord{
-		Verb: r.Verb, Namespace: r.Namespace, APIGroup: r.Group, Resource: r.Resource, Subresource: r.Subresource, Name: r.Name, ResourceRequest: true,
+		Verb: r.Verb, Namespace: r.Namespace, APIGroup: r.Group, Resource: r.Resource, Subresource: r.Subresource,
+		Name: r.Name, ResourceRequest: true,
 	}
 }
 
@@ -71,8 +75,11 @@ func attributes(s *authorizationv1.SubjectAccessReviewSpec) authorizer.Attribute
 const mostRules = 10000
 
 // allRules lists the rules of a user in a namespace.
-func (b rbac) allRules(ctx context.Context, u user.Info, namespace string) (authorizationv1.SubjectRulesReviewStatus, error) {
-	status := authorizationv1.SubjectRulesReviewStatus{ResourceRules: []authorizationv1.ResourceRule{}, NonResourceRules: []authorizationv1.NonResourceRule{}}
+func (b rbac) allRules(
+	ctx context.Context, u user.Info, namespace string,
+) (authorizationv1.SubjectRulesReviewStatus, error) {
+	status := authorizationv1.SubjectRulesReviewStatus{ResourceRules: []authorizationv1.ResourceRule{},
+		NonResourceRules: []authorizationv1.NonResourceRule{}}
 	cut := false
 	q := &inquiry{rbac: b, ctx: ctx, user: u, namespace: namespace, visit: func(r *rbacv1.PolicyRule, _ string) bool {
 		if cut = len(status.ResourceRules)+len(status.NonResourceRules) >= mostRules; cut {
@@ -80,10 +87,12 @@ func (b rbac) allRules(ctx context.Context, u user.Info, namespace string) (auth
 		}
 		if len(r.Resources) > 0 {
 			status.ResourceRules = append(status.ResourceRules,
-				authorizationv1.ResourceRule{Verbs: r.Verbs, APIGroups: r.APIGroups, Resources: r.Resources, ResourceNames: r.ResourceNames})
+				authorizationv1.ResourceRule{Verbs: r.Verbs, APIGroups: r.APIGroups, Resources: r.Resources,
+					ResourceNames: r.ResourceNames})
 		}
 		if len(r.NonResourceURLs) > 0 {
-			status.NonResourceRules = append(status.NonResourceRules, authorizationv1.NonResourceRule{Verbs: r.Verbs, NonResourceURLs: r.NonResourceURLs})
+			status.NonResourceRules = append(status.NonResourceRules,
+				authorizationv1.NonResourceRule{Verbs: r.Verbs, NonResourceURLs: r.NonResourceURLs})
 		}
 		return true
 	}}

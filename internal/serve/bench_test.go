@@ -16,7 +16,8 @@ func BenchmarkList(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			s := start(b, everyKey, change)
 			for b.Loop() {
-				for _, path := range []string{"/api/v1/pods", "/apis/apps/v1/deployments", "/apis/rbac.authorization.k8s.io/v1/clusterroles", "/api/v1/services"} {
+				for _, path := range []string{"/api/v1/pods", "/apis/apps/v1/deployments",
+					"/apis/rbac.authorization.k8s.io/v1/clusterroles", "/api/v1/services"} {
 					req, err := http.NewRequestWithContext(b.Context(), "GET", s.Host+path, nil)
 					require.NoError(b, err)
 					req.Header.Set("Authorization", "Bearer "+token)

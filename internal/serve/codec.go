@@ -104,7 +104,8 @@ func (e *encoder) typed(o *unstructured.Unstructured) (message, error) {
 		return nil, errNoProtobuf(o.GroupVersionKind())
 	}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, m); err != nil {
-		return nil, fmt.Errorf("%s %s/%s has a field of another type than its kind", o.GetKind(), o.GetNamespace(), o.GetName()) // err may quote a value
+		return nil, fmt.Errorf("%s %s/%s has a field of another type than its kind", o.GetKind(), o.GetNamespace(),
+			o.GetName()) // err may quote a value
 	}
 	return m, nil
 }
@@ -120,5 +121,6 @@ func (e *noProtobuf) Error() string {
 
 // Status makes it a 406.
 func (e *noProtobuf) Status() metav1.Status {
-	return metav1.Status{Status: metav1.StatusFailure, Code: 406, Reason: metav1.StatusReasonNotAcceptable, Message: e.Error()}
+	return metav1.Status{Status: metav1.StatusFailure, Code: 406, Reason: metav1.StatusReasonNotAcceptable,
+		Message: e.Error()}
 }

@@ -56,8 +56,10 @@ func fits(content map[string]any, gvk schema.GroupVersionKind) error {
 // (kube-apiserver's pkg/apis/events/v1/conversion.go).
 func eventFields() map[string]string {
 	return map[string]string{
-		"message": "note", "involvedObject": "regarding", "source": "deprecatedSource", "firstTimestamp": "deprecatedFirstTimestamp",
-		"lastTimestamp": "deprecatedLastTimestamp", "count": "deprecatedCount", "reportingComponent": "reportingController",
+		"message": "note", "involvedObject": "regarding", "source": "deprecatedSource",
+		"firstTimestamp": "deprecatedFirstTimestamp",
+		"lastTimestamp":  "deprecatedLastTimestamp", "count": "deprecatedCount",
+		"reportingComponent": "reportingController",
 	}
 }
 

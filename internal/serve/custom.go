@@ -80,9 +80,10 @@ func newCustomVersion(c *codec, r *resource, version string) *customVersion {
 
 // hasStatus reports whether a version has the subresource status, as all of APIServices have.
 func (r *resource) hasStatus(version string) bool {
-	return r.CRD == nil || slices.ContainsFunc(r.CRD.Object().Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool {
-		return v.Name == version && v.Subresources != nil && v.Subresources.Status != nil
-	})
+	return r.CRD == nil || slices.ContainsFunc(r.CRD.Object().Spec.Versions,
+		func(v apiextensionsv1.CustomResourceDefinitionVersion) bool {
+			return v.Name == version && v.Subresources != nil && v.Subresources.Status != nil
+		})
 }
 
 func newUnstructured(kind schema.GroupVersionKind) (runtime.Object, error) {
@@ -111,7 +112,8 @@ func (u unconverted) ConvertFieldLabel(_ schema.GroupVersionKind, label, value s
 
 // discover adds the versions to the discovery of the server. order has the versions of a group
 // together, the preferred one first.
-func (h *custom) discover(s *genericapiserver.GenericAPIServer, order []schema.GroupVersion, listed map[schema.GroupVersion][]metav1.APIResource) error {
+func (h *custom) discover(s *genericapiserver.GenericAPIServer, order []schema.GroupVersion,
+	listed map[schema.GroupVersion][]metav1.APIResource) error {
 	group := metav1.APIGroup{}
 	for i, gv := range order {
 		resources, err := endpoints.ConvertGroupVersionIntoToDiscovery(listed[gv])
@@ -145,8 +147,10 @@ func (h *custom) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		h.serveDiscovery(w, req)
 		return
 	}
-	v := h.resources[schema.GroupVersionResource{Group: info.APIGroup, Version: info.APIVersion, Resource: info.Resource}]
-	if v == nil || info.Subresource != "" && (info.Subresource != "status" || !v.status) || !v.store.Namespaced && info.Namespace != "" {
+	v := h.resources[schema.GroupVersionResource{Group: info.APIGroup, Version: info.APIVersion,
+		Resource: info.Resource}]
+	if v == nil || info.Subresource != "" && (info.Subresource != "status" || !v.status) || !v.store.Namespaced &&
+		info.Namespace != "" {
 		http.NotFound(w, req)
 		return
 	}

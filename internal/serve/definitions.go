@@ -23,7 +23,8 @@ func definitions(scheme *runtime.Scheme) common.GetOpenAPIDefinitions {
 		for _, t := range scheme.AllKnownTypes() {
 			d.add(t)
 		}
-		for _, v := range []any{version.Info{}, metav1.APIGroupList{}, metav1.APIGroup{}, metav1.APIResourceList{}, metav1.APIVersions{}} {
+		for _, v := range []any{version.Info{}, metav1.APIGroupList{}, metav1.APIGroup{}, metav1.APIResourceList{},
+			metav1.APIVersions{}} {
 			d.add(reflect.TypeOf(v))
 		}
 		maps.Copy(d.out, generated.GetOpenAPIDefinitions(ref))
@@ -73,9 +74,11 @@ func (d *describer) add(t reflect.Type) string {
 		d.out[name] = common.OpenAPIDefinition{Schema: s}
 		if one, is := as[interface{ OpenAPIV3OneOfTypes() []string }](t); is {
 			v3 := spec.Schema{SchemaProps: spec.SchemaProps{
-				Description: s.Description, Format: s.Format, OneOf: common.GenerateOpenAPIV3OneOfSchema(one.OpenAPIV3OneOfTypes()),
+				Description: s.Description, Format: s.Format,
+				OneOf: common.GenerateOpenAPIV3OneOfSchema(one.OpenAPIV3OneOfTypes()),
 			}}
-			d.out[name] = common.EmbedOpenAPIDefinitionIntoV2Extension(common.OpenAPIDefinition{Schema: v3}, d.out[name])
+			d.out[name] = common.EmbedOpenAPIDefinitionIntoV2Extension(common.OpenAPIDefinition{Schema: v3},
+				d.out[name])
 		}
 		return name
 	}

@@ -189,7 +189,8 @@ func (e *encoder) protobufList(l *list, w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	parts, size := [][]byte{appendField(nil, 1, meta)}, 0 // every list has its metadata in field 1 and its items in field 2
+	// every list has its metadata in field 1 and its items in field 2
+	parts, size := [][]byte{appendField(nil, 1, meta)}, 0
 	err = stream.Each(l.items, func(o *unstructured.Unstructured) error {
 		m, err := e.typed(o)
 		if err != nil {

@@ -21,10 +21,14 @@ var statuses = []int{200, 201, 301, 304, 307, 400, 401, 403, 404, 405, 406, 409,
 func FuzzRequest(f *testing.F) {
 	s := start(f, leakyFile(f))
 	for _, path := range []string{
-		"/", "/api", "/apis", "/version", "/healthz", "/openapi/v2", "/openapi/v3/apis/apps/v1", "/metrics", "/logs/", "/debug/pprof/",
-		"/api/v1/secrets", "/api/v1/namespaces/a/secrets/cut", "/api/v1/namespaces/a/secrets?limit=1&continue=x", "/api/v1/secrets?watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan",
-		"/api/v1/pods?fieldSelector=spec.nodeName%3Dx&labelSelector=a+in+(b,c)", "/api/v1/namespaces/a/pods/b/exec?command=sh", "/api/v1/namespaces/a/pods/b/log",
-		"/api/v1/nodes/a/proxy/x", "/apis/apps/v1/namespaces/a/deployments/b/scale", "/api/v1/watch/secrets", "/api/v1/secrets?resourceVersion=1&resourceVersionMatch=Exact",
+		"/", "/api", "/apis", "/version", "/healthz", "/openapi/v2", "/openapi/v3/apis/apps/v1", "/metrics", "/logs/",
+		"/debug/pprof/",
+		"/api/v1/secrets", "/api/v1/namespaces/a/secrets/cut", "/api/v1/namespaces/a/secrets?limit=1&continue=x",
+		"/api/v1/secrets?watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan",
+		"/api/v1/pods?fieldSelector=spec.nodeName%3Dx&labelSelector=a+in+(b,c)",
+		"/api/v1/namespaces/a/pods/b/exec?command=sh", "/api/v1/namespaces/a/pods/b/log",
+		"/api/v1/nodes/a/proxy/x", "/apis/apps/v1/namespaces/a/deployments/b/scale", "/api/v1/watch/secrets",
+		"/api/v1/secrets?resourceVersion=1&resourceVersionMatch=Exact",
 	} {
 		f.Add("GET", path, "application/json", "")
 		f.Add("GET", path, "application/json;as=Table;v=v1;g=meta.k8s.io", "")
@@ -32,7 +36,9 @@ func FuzzRequest(f *testing.F) {
 	f.Add("GET", "/api/v1/secrets", "application/vnd.kubernetes.protobuf", "")
 	f.Add("GET", "/api/v1/secrets", "application/yaml, application/cbor", "")
 	f.Add("POST", "/api/v1/namespaces/a/secrets", "", `{"kind":"Secret","apiVersion":"v1","metadata":{"name":"x"}}`)
-	f.Add("POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", "", `{"kind":"SelfSubjectAccessReview","apiVersion":"authorization.k8s.io/v1","spec":{"resourceAttributes":{"verb":"get"}}}`)
+	f.Add("POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", "",
+		`{"kind":"SelfSubjectAccessReview","apiVersion":"authorization.k8s.io/v1",`+
+			`"spec":{"resourceAttributes":{"verb":"get"}}}`)
 	f.Add("PATCH", "/api/v1/namespaces/a/secrets/b", "", `[]`)
 	f.Add("DELETE", "/api/v1/secrets", "", "")
 	f.Fuzz(func(t *testing.T, method, path, accept, body string) {
@@ -40,7 +46,8 @@ func FuzzRequest(f *testing.F) {
 		if answer == nil {
 			return
 		}
-		require.Contains(t, []int{http.StatusUnauthorized, http.StatusMethodNotAllowed, http.StatusBadRequest}, answer.StatusCode, "without the token")
+		require.Contains(t, []int{http.StatusUnauthorized, http.StatusMethodNotAllowed, http.StatusBadRequest},
+			answer.StatusCode, "without the token")
 
 		answer, text := s.ask(t, method, path, accept, body, token)
 		if answer == nil {
@@ -54,7 +61,8 @@ func FuzzRequest(f *testing.F) {
 		if !slices.Contains([]string{"", "GET", "HEAD"}, method) && answer.StatusCode < 300 {
 			require.Contains(t, path, "review")
 		}
-		if sent := path + body + accept; !strings.Contains(sent, "hunter2") && !strings.Contains(sent, encoded[:6]) { // else the client has it
+		// else the client has it
+		if sent := path + body + accept; !strings.Contains(sent, "hunter2") && !strings.Contains(sent, encoded[:6]) {
 			require.NotContains(t, text, secret, "%s %q", method, path)
 			require.NotContains(t, text, encoded, "%s %q", method, path)
 		}

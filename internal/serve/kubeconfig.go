@@ -17,7 +17,8 @@ func Kubeconfig(endpoints []Endpoint) ([]byte, error) {
 	config := clientcmdapi.NewConfig()
 	config.CurrentContext = endpoints[0].Name
 	for _, e := range endpoints {
-		config.Clusters[e.Name] = &clientcmdapi.Cluster{Server: "https://" + e.Address, CertificateAuthorityData: e.Certificate}
+		config.Clusters[e.Name] = &clientcmdapi.Cluster{Server: "https://" + e.Address,
+			CertificateAuthorityData: e.Certificate}
 		config.AuthInfos[e.Name] = &clientcmdapi.AuthInfo{Token: e.Token}
 		config.Contexts[e.Name] = &clientcmdapi.Context{Cluster: e.Name, AuthInfo: e.Name}
 	}

@@ -26,7 +26,8 @@ type list struct {
 }
 
 func (s *store) newList(ctx context.Context, p *page) *list {
-	l := &list{typed: s.CRD == nil && s.Resource != apiServices(), ctx: ctx, page: p, items: p.objects(ctx), count: len(p.records)}
+	l := &list{typed: s.CRD == nil && s.Resource != apiServices(), ctx: ctx, page: p, items: p.objects(ctx),
+		count: len(p.records)}
 	l.APIVersion, l.Kind = s.gvk(s.version).GroupVersion().String(), listKind(s.Kind)
 	l.ResourceVersion, l.Continue, l.RemainingItemCount = s.resourceVersion(), p.next, p.remaining
 	return l

@@ -37,7 +37,8 @@ func NewCredentials(host string) (*Credentials, error) {
 	template := &x509.Certificate{
 		SerialNumber: number, Subject: pkix.Name{CommonName: "etcdshift serve"},
 		NotBefore: now.Add(-time.Hour), NotAfter: now.AddDate(1, 0, 0), // no server runs for a year
-		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		KeyUsage:              x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+		ExtKeyUsage:           []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 		BasicConstraintsValid: true, IsCA: true,
 		DNSNames: []string{"localhost"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback},
 	}

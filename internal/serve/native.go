@@ -75,7 +75,8 @@ func (g *groups) addResources(resources []*resource) error {
 // install installs all groups.
 func (g *groups) install(s *genericapiserver.GenericAPIServer) error {
 	for _, info := range g.all {
-		slices.SortFunc(info.PrioritizedVersions, func(a, b schema.GroupVersion) int { return compareVersions(a.Version, b.Version) })
+		slices.SortFunc(info.PrioritizedVersions,
+			func(a, b schema.GroupVersion) int { return compareVersions(a.Version, b.Version) })
 	}
 	for i, info := range g.all {
 		if info.PrioritizedVersions[0].Group == "" {

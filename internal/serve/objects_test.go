@@ -100,7 +100,8 @@ func requireSameFormats(t *testing.T, s *served) {
 		requireSameList(t, want, asJSON, path)
 
 		resp, text = s.do(t, "GET", path, "", "Accept", "application/vnd.kubernetes.protobuf")
-		if !scheme.Scheme.Recognizes(gvr.GroupVersion().WithKind(want.GetKind())) && gvr.Resource != "customresourcedefinitions" {
+		if !scheme.Scheme.Recognizes(gvr.GroupVersion().WithKind(want.GetKind())) &&
+			gvr.Resource != "customresourcedefinitions" {
 			require.Equal(t, 406, resp.StatusCode, path)
 			continue
 		}
@@ -144,8 +145,10 @@ func TestTables(t *testing.T) {
 		}
 		_, text = s.do(t, "GET", objectPath(gvr)+"?includeObject=Object", "", "Accept", accept)
 		require.NotContains(t, text, "PartialObjectMetadata")
-		_, text = s.do(t, "GET", objectPath(gvr), "", "Accept", "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io")
-		resp, _ := s.do(t, "GET", objectPath(gvr), "", "Accept", "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io")
+		_, text = s.do(t, "GET", objectPath(gvr), "", "Accept",
+			"application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io")
+		resp, _ := s.do(t, "GET", objectPath(gvr), "", "Accept",
+			"application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io")
 		require.Equal(t, 406, resp.StatusCode, gvr)
 		partial := metav1.PartialObjectMetadataList{}
 		require.NoError(t, json.Unmarshal([]byte(text), &partial))
@@ -173,7 +176,8 @@ func TestVersions(t *testing.T) {
 // what does.
 func TestRedacted(t *testing.T) {
 	s, found := start(t, everyKey), 0
-	for _, contentType := range []string{"application/json", "application/vnd.kubernetes.protobuf", "application/cbor"} {
+	for _, contentType := range []string{"application/json", "application/vnd.kubernetes.protobuf",
+		"application/cbor"} {
 		s.ContentType, s.AcceptContentTypes = contentType, contentType
 		list, err := s.typed(t).CoreV1().Secrets("").List(t.Context(), metav1.ListOptions{})
 		require.NoError(t, err)
@@ -191,7 +195,8 @@ func TestRedacted(t *testing.T) {
 		require.NoError(t, err)
 		for _, item := range list.Items {
 			delete(item.Object, "data") // as above
-			require.False(t, redact.NewShared().Object([]byte("/registry/x"), item.Object), "%s %s: something is left to redact", gvr, item.GetName())
+			require.False(t, redact.NewShared().Object([]byte("/registry/x"), item.Object),
+				"%s %s: something is left to redact", gvr, item.GetName())
 		}
 	}
 }
@@ -237,7 +242,8 @@ func TestAt(t *testing.T) {
 		if widgets == nil || widgets.CRD == nil {
 			continue
 		}
-		list, err := startReader(t, r).dynamic(t).Resource(schema.GroupVersionResource{Group: "demo.example.com", Version: "v1alpha1", Resource: "widgets"}).
+		list, err := startReader(t, r).dynamic(t).Resource(schema.GroupVersionResource{Group: "demo.example.com",
+			Version: "v1alpha1", Resource: "widgets"}).
 			List(t.Context(), metav1.ListOptions{})
 		require.NoError(t, err)
 		require.Len(t, list.Items, widgets.Objects)

@@ -39,7 +39,8 @@ func (d *documents) install() error {
 		return err
 	}
 	config := cached.Once(cached.Func(func() (*common.OpenAPIV3Config, string, error) {
-		return genericapiserver.DefaultOpenAPIV3Config(definitions(d.scheme), openapi.NewDefinitionNamer(d.scheme)), d.etag, nil
+		return genericapiserver.DefaultOpenAPIV3Config(definitions(d.scheme), openapi.NewDefinitionNamer(d.scheme)),
+			d.etag, nil
 	}))
 	for i, ws := range d.server.Handler.GoRestfulContainer.RegisteredWebServices() {
 		path := strings.TrimPrefix(ws.RootPath(), "/")
@@ -49,7 +50,8 @@ func (d *documents) install() error {
 				return nil, "", err
 			}
 			services := d.server.Handler.GoRestfulContainer.RegisteredWebServices()
-			document, err := builder3.BuildOpenAPISpecFromRoutes(restfuladapter.AdaptWebServices(services[i:i+1]), ownExtensions(c))
+			document, err := builder3.BuildOpenAPISpecFromRoutes(restfuladapter.AdaptWebServices(services[i:i+1]),
+				ownExtensions(c))
 			return document, d.etag + path, err
 		})))
 	}
@@ -166,7 +168,8 @@ func (d *documents) v2() (*spec.Swagger, string, error) {
 	versions := d.customVersions()
 	for _, path := range slices.Sorted(maps.Keys(versions)) {
 		for _, v := range versions[path] {
-			one, err := builder.BuildOpenAPIV2(v.CRD.Object(), v.version, builder.Options{V2: true, StripValueValidation: true, StripNullable: true})
+			one, err := builder.BuildOpenAPIV2(v.CRD.Object(), v.version,
+				builder.Options{V2: true, StripValueValidation: true, StripNullable: true})
 			if err != nil {
 				d.lacks(v, err)
 				continue

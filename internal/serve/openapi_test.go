@@ -51,7 +51,8 @@ func TestOpenAPI(t *testing.T) {
 		if strings.HasSuffix(name, ".ContainerPort") {
 			found++
 			require.Equal(t, []string{"containerPort"}, schema.Required)
-			require.Contains(t, schema.Properties["containerPort"].Description, "Number of port to expose on the pod's IP address.")
+			require.Contains(t, schema.Properties["containerPort"].Description,
+				"Number of port to expose on the pod's IP address.")
 			require.Equal(t, "int32", schema.Properties["containerPort"].Format)
 		}
 	}

@@ -94,7 +94,8 @@ func (q *query) goOn(token string) error {
 		return apierrors.NewBadRequest(fmt.Sprintf("invalid continue token: %v", err))
 	}
 	if revision != q.source.revision {
-		return apierrors.NewResourceExpired(fmt.Sprintf("the continue token is of revision %d, and the server is at %d", revision, q.source.revision))
+		return apierrors.NewResourceExpired(fmt.Sprintf("the continue token is of revision %d, and the server is at %d",
+			revision, q.source.revision))
 	}
 	if q.first == q.end {
 		return nil
@@ -110,12 +111,14 @@ func (s *store) checkRevision(opts *metainternalversion.ListOptions) error {
 	if err != nil {
 		return err
 	}
-	exact := opts.ResourceVersionMatch == metav1.ResourceVersionMatchExact || opts.ResourceVersionMatch == "" && opts.Limit > 0 // as servers do
+	exact := opts.ResourceVersionMatch == metav1.ResourceVersionMatchExact || opts.ResourceVersionMatch == "" &&
+		opts.Limit > 0 // as servers do
 	switch revision := uint64(s.source.revision); {
 	case asked > revision:
 		return storage.NewTooLargeResourceVersionError(asked, revision, 1)
 	case asked > 0 && asked != revision && exact:
-		return apierrors.NewResourceExpired(fmt.Sprintf("revision %d was asked for, and the server is at %d", asked, revision))
+		return apierrors.NewResourceExpired(fmt.Sprintf("revision %d was asked for, and the server is at %d",
+			asked, revision))
 	}
 	return nil
 }
@@ -177,7 +180,8 @@ func (p *page) lacks(u *unreadable) {
 // warn puts the objects that the page lacks into the answer's headers.
 func (p *page) warn(ctx context.Context) {
 	if p.unreadable > 0 {
-		warning.AddWarning(ctx, "", fmt.Sprintf("objects that the list lacks, since they cannot be served: %d", p.unreadable))
+		warning.AddWarning(ctx, "", fmt.Sprintf("objects that the list lacks, since they cannot be served: %d",
+			p.unreadable))
 	}
 	for _, reason := range p.reasons {
 		warning.AddWarning(ctx, "", strings.Map(printable, reason))

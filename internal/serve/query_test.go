@@ -101,6 +101,7 @@ func TestSelectors(t *testing.T) {
 	}
 	resp, text := s.do(t, "GET", "/api/v1/pods?resourceVersion=1&limit=1", "")
 	require.Equal(t, 410, resp.StatusCode, "with a limit the revision is meant exactly: %s", text)
-	_, err = s.typed(t).CoreV1().Pods("").List(t.Context(), metav1.ListOptions{ResourceVersion: "1", ResourceVersionMatch: metav1.ResourceVersionMatchExact})
+	_, err = s.typed(t).CoreV1().Pods("").List(t.Context(),
+		metav1.ListOptions{ResourceVersion: "1", ResourceVersionMatch: metav1.ResourceVersionMatchExact})
 	require.True(t, apierrors.IsResourceExpired(err), err)
 }

@@ -98,7 +98,8 @@ func (q *inquiry) binding(r *resource, rec *snapshot.Record, namespace string) (
 	if i < 0 {
 		return true, nil
 	}
-	q.named = q.named || slices.ContainsFunc(b.Subjects, func(s rbacv1.Subject) bool { return s.Kind != rbacv1.GroupKind && isSubject(q.user, s, namespace) })
+	q.named = q.named || slices.ContainsFunc(b.Subjects,
+		func(s rbacv1.Subject) bool { return s.Kind != rbacv1.GroupKind && isSubject(q.user, s, namespace) })
 	rules, err := q.rules(b.RoleRef, namespace)
 	if err != nil {
 		return true, err
@@ -107,7 +108,8 @@ func (q *inquiry) binding(r *resource, rec *snapshot.Record, namespace string) (
 	if namespace != "" {
 		name += "/" + namespace
 	}
-	reason := fmt.Sprintf("RBAC: allowed by %s %q of %s %q to %s", r.Kind, name, b.RoleRef.Kind, b.RoleRef.Name, describe(b.Subjects[i], namespace))
+	reason := fmt.Sprintf("RBAC: allowed by %s %q of %s %q to %s", r.Kind, name, b.RoleRef.Kind, b.RoleRef.Name,
+		describe(b.Subjects[i], namespace))
 	for j := range rules {
 		if !q.visit(&rules[j], reason) {
 			return false, nil
@@ -205,10 +207,12 @@ func covers(rule *rbacv1.PolicyRule, a authorizer.Attributes) bool {
 	}
 	if !a.IsResourceRequest() {
 		return slices.ContainsFunc(rule.NonResourceURLs, func(url string) bool {
-			return url == a.GetPath() || strings.HasSuffix(url, "*") && strings.HasPrefix(a.GetPath(), strings.TrimRight(url, "*"))
+			return url == a.GetPath() || strings.HasSuffix(url, "*") &&
+				strings.HasPrefix(a.GetPath(), strings.TrimRight(url, "*"))
 		})
 	}
-	return hasOrAll(rule.APIGroups, a.GetAPIGroup()) && coversResource(rule.Resources, a.GetResource(), a.GetSubresource()) &&
+	return hasOrAll(rule.APIGroups, a.GetAPIGroup()) && coversResource(rule.Resources, a.GetResource(),
+		a.GetSubresource()) &&
 		(len(rule.ResourceNames) == 0 || slices.Contains(rule.ResourceNames, a.GetName()))
 }
 

@@ -32,22 +32,29 @@ func ruledFile(t *testing.T) string {
 		fmt.Fprintf(&script, "put %q %q\n", key+name, text)
 	}
 	bind := func(kind, plural, namespace, name, roleKind, role string, subjects ...rbacv1.Subject) {
-		put(kind, plural, namespace, name, map[string]any{"subjects": subjects, "roleRef": rbacv1.RoleRef{APIGroup: api, Kind: roleKind, Name: role}})
+		put(kind, plural, namespace, name, map[string]any{"subjects": subjects,
+			"roleRef": rbacv1.RoleRef{APIGroup: api, Kind: roleKind, Name: role}})
 	}
 	user := func(name string) rbacv1.Subject { return rbacv1.Subject{Kind: "User", APIGroup: api, Name: name} }
 	put("ClusterRole", "clusterroles", "", "wide", map[string]any{"rules": []rbacv1.PolicyRule{
 		{Verbs: []string{"get"}, APIGroups: []string{""}, Resources: []string{"pods", "pods/log", "*/status"}},
 		{Verbs: []string{"*"}, APIGroups: []string{"apps"}, Resources: []string{"*"}},
-		{Verbs: []string{"update"}, APIGroups: []string{"*"}, Resources: []string{"configmaps"}, ResourceNames: []string{"one"}},
+		{Verbs: []string{"update"}, APIGroups: []string{"*"}, Resources: []string{"configmaps"},
+			ResourceNames: []string{"one"}},
 		{Verbs: []string{"get"}, NonResourceURLs: []string{"/metrics", "/logs/*"}},
 	}})
-	put("Role", "roles", "a", "narrow", map[string]any{"rules": []rbacv1.PolicyRule{{Verbs: []string{"list"}, APIGroups: []string{""}, Resources: []string{"secrets"}}}})
-	bind("ClusterRoleBinding", "clusterrolebindings", "", "cluster", "ClusterRole", "wide", user("alice"), rbacv1.Subject{Kind: "Group", Name: "ops"})
-	bind("ClusterRoleBinding", "clusterrolebindings", "", "homeless", "ClusterRole", "wide", rbacv1.Subject{Kind: "ServiceAccount", Name: "robot"})
+	put("Role", "roles", "a", "narrow", map[string]any{"rules": []rbacv1.PolicyRule{{Verbs: []string{"list"},
+		APIGroups: []string{""}, Resources: []string{"secrets"}}}})
+	bind("ClusterRoleBinding", "clusterrolebindings", "", "cluster", "ClusterRole", "wide", user("alice"),
+		rbacv1.Subject{Kind: "Group", Name: "ops"})
+	bind("ClusterRoleBinding", "clusterrolebindings", "", "homeless", "ClusterRole", "wide",
+		rbacv1.Subject{Kind: "ServiceAccount", Name: "robot"})
 	bind("ClusterRoleBinding", "clusterrolebindings", "", "gone", "ClusterRole", "gone", user("bob"))
 	bind("ClusterRoleBinding", "clusterrolebindings", "", "slash", "Role", "a/narrow", user("bob"))
-	bind("RoleBinding", "rolebindings", "a", "local", "Role", "narrow", user("bob"), rbacv1.Subject{Kind: "ServiceAccount", Name: "robot"})
-	bind("RoleBinding", "rolebindings", "b", "wide", "ClusterRole", "wide", user("bob"), rbacv1.Subject{Kind: "ServiceAccount", Name: "robot", Namespace: "a"})
+	bind("RoleBinding", "rolebindings", "a", "local", "Role", "narrow", user("bob"),
+		rbacv1.Subject{Kind: "ServiceAccount", Name: "robot"})
+	bind("RoleBinding", "rolebindings", "b", "wide", "ClusterRole", "wide", user("bob"),
+		rbacv1.Subject{Kind: "ServiceAccount", Name: "robot", Namespace: "a"})
 	fmt.Fprintf(&script, "put %q %q\n", "/registry/rolebindings/c/broken", "{")
 	return etcdtest.Build(t, script.String())
 }
@@ -85,8 +92,10 @@ func TestRBAC(t *testing.T) {
 		{"group:alice", "get pods", false, ""},
 		{"group:system:masters", "delete nodes", true, ""},
 		{"group:system:masters", "delete /x", true, ""},
-		{"bob", "list secrets a", true, `ClusterRole "gone" is not in the snapshot; Role "a/narrow" is not in the snapshot`},
-		{"bob", "list secrets", false, `ClusterRole "gone" is not in the snapshot; Role "a/narrow" is not in the snapshot`},
+		{"bob", "list secrets a", true,
+			`ClusterRole "gone" is not in the snapshot; Role "a/narrow" is not in the snapshot`},
+		{"bob", "list secrets", false,
+			`ClusterRole "gone" is not in the snapshot; Role "a/narrow" is not in the snapshot`},
 		{"system:serviceaccount:a:robot", "list secrets a", true, ""},
 		{"system:serviceaccount:b:robot", "list secrets a", false, ""},
 		{"system:serviceaccount:a:robot", "get pods b", true, ""},
@@ -99,7 +108,8 @@ func TestRBAC(t *testing.T) {
 		if group, is := strings.CutPrefix(c.who, "group:"); is {
 			spec.User, spec.Groups = "", []string{group}
 		}
-		r, err := auth.SubjectAccessReviews().Create(t.Context(), &authorizationv1.SubjectAccessReview{Spec: spec}, metav1.CreateOptions{})
+		r, err := auth.SubjectAccessReviews().Create(t.Context(), &authorizationv1.SubjectAccessReview{Spec: spec},
+			metav1.CreateOptions{})
 		require.NoError(t, err, c)
 		require.Equal(t, c.want, r.Status.Allowed, "%v: %v", c, r.Status)
 		require.Equal(t, c.problem, r.Status.EvaluationError, c)
@@ -127,9 +137,11 @@ func ask(question string) (s authorizationv1.SubjectAccessReviewSpec) {
 func TestRBACReviews(t *testing.T) {
 	s := start(t, ruledFile(t))
 	auth := s.typed(t).AuthorizationV1()
-	_, err := auth.SubjectAccessReviews().Create(t.Context(), &authorizationv1.SubjectAccessReview{Spec: ask("get pods")}, metav1.CreateOptions{})
+	_, err := auth.SubjectAccessReviews().Create(t.Context(),
+		&authorizationv1.SubjectAccessReview{Spec: ask("get pods")}, metav1.CreateOptions{})
 	require.True(t, apierrors.IsInvalid(err), err)
-	local := &authorizationv1.LocalSubjectAccessReview{ObjectMeta: metav1.ObjectMeta{Namespace: "a"}, Spec: ask("list secrets a")}
+	local := &authorizationv1.LocalSubjectAccessReview{ObjectMeta: metav1.ObjectMeta{Namespace: "a"},
+		Spec: ask("list secrets a")}
 	local.Spec.User = "bob"
 	r, err := auth.LocalSubjectAccessReviews("a").Create(t.Context(), local, metav1.CreateOptions{})
 	require.NoError(t, err)
@@ -145,9 +157,11 @@ func TestRBACReviews(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, answer.Status.Reason, "the Node authorizer, which decides about nodes")
 	resp, text := s.do(t, "POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews",
-		`{"apiVersion":"authorization.k8s.io/v1","kind":"SubjectAccessReview","spec":{"user":"mallory","resourceAttributes":{"verb":"get","resource":"pods"}}}`, "Content-Type", "application/json")
+		`{"apiVersion":"authorization.k8s.io/v1","kind":"SubjectAccessReview","spec":{"user":"mallory",`+
+			`"resourceAttributes":{"verb":"get","resource":"pods"}}}`, "Content-Type", "application/json")
 	require.Equal(t, 201, resp.StatusCode, text)
 	require.Contains(t, resp.Header.Get("Warning"), "--as-group")
-	resp, text = s.do(t, "POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", strings.Repeat(" ", 1<<20), "Content-Type", "application/json")
+	resp, text = s.do(t, "POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", strings.Repeat(" ", 1<<20),
+		"Content-Type", "application/json")
 	require.Equal(t, 413, resp.StatusCode, text)
 }

@@ -19,7 +19,8 @@ import (
 // processes are the subresources of running processes, with what they would show.
 func processes() map[string]string {
 	return map[string]string{
-		"log": "logs", "exec": "processes to run a command in", "attach": "processes to attach to", "portforward": "ports", "proxy": "servers behind it",
+		"log": "logs", "exec": "processes to run a command in", "attach": "processes to attach to",
+		"portforward": "ports", "proxy": "servers behind it",
 	}
 }
 
@@ -52,19 +53,24 @@ func (s *source) readOnly(next http.Handler, c *codec) http.Handler {
 			return
 		}
 		u, has := request.UserFrom(req.Context())
-		if has && u.GetName() != readerName && info.IsResourceRequest && !isReview(info) { // discovery names no objects, and can-i needs it
-			sentence = "a snapshot is served to its reader: nobody can be impersonated, but by \"auth can-i\" and \"auth whoami\""
+		// discovery names no objects, and can-i needs it
+		if has && u.GetName() != readerName && info.IsResourceRequest && !isReview(info) {
+			sentence = "a snapshot is served to its reader: nobody can be impersonated, but by \"auth can-i\" and " +
+				"\"auth whoami\""
 		}
-		status := metav1.Status{Status: metav1.StatusFailure, Code: http.StatusMethodNotAllowed, Reason: metav1.StatusReasonMethodNotAllowed, Message: sentence}
+		status := metav1.Status{Status: metav1.StatusFailure, Code: http.StatusMethodNotAllowed,
+			Reason: metav1.StatusReasonMethodNotAllowed, Message: sentence}
 		switch {
 		case sentence == "" && info.Verb == "list" && asksForObject(req):
 			status.Code, status.Reason = http.StatusNotAcceptable, metav1.StatusReasonNotAcceptable
-			status.Message = "you requested PartialObjectMetadata, but the requested object is a list: ask for PartialObjectMetadataList"
+			status.Message = "you requested PartialObjectMetadata, but the requested object is a list: ask for " +
+				"PartialObjectMetadataList"
 		case sentence == "":
 			next.ServeHTTP(w, req)
 			return
 		}
-		responsewriters.ErrorNegotiated(&apierrors.StatusError{ErrStatus: status}, c, schema.GroupVersion{Version: "v1"}, w, req)
+		responsewriters.ErrorNegotiated(&apierrors.StatusError{ErrStatus: status}, c,
+			schema.GroupVersion{Version: "v1"}, w, req)
 	})
 }
 

@@ -39,7 +39,9 @@ func (r *review) NamespaceScoped() bool { return r.namespaced }
 func (r *review) GetSingularName() string { return strings.ToLower(r.kind) }
 
 // Create answers a question.
-func (r *review) Create(ctx context.Context, obj runtime.Object, _ rest.ValidateObjectFunc, _ *metav1.CreateOptions) (runtime.Object, error) {
+func (r *review) Create(
+	ctx context.Context, obj runtime.Object, _ rest.ValidateObjectFunc, _ *metav1.CreateOptions,
+) (runtime.Object, error) {
 	return obj, r.answer(ctx, obj)
 }
 
@@ -48,20 +50,26 @@ func reviews(b rbac) map[schema.GroupResource]*review {
 	const authorization, authentication = "authorization.k8s.io", "authentication.k8s.io"
 	return map[schema.GroupResource]*review{
 		{Group: authorization, Resource: "subjectaccessreviews"}: {
-			kind: "SubjectAccessReview", empty: func() runtime.Object { return &authorizationv1.SubjectAccessReview{} }, answer: b.reviewSubject,
+			kind: "SubjectAccessReview", empty: func() runtime.Object { return &authorizationv1.SubjectAccessReview{} },
+			answer: b.reviewSubject,
 		},
 		{Group: authorization, Resource: "localsubjectaccessreviews"}: {
 			kind: "LocalSubjectAccessReview", namespaced: true,
 			empty: func() runtime.Object { return &authorizationv1.LocalSubjectAccessReview{} }, answer: b.reviewLocal,
 		},
 		{Group: authorization, Resource: "selfsubjectaccessreviews"}: {
-			kind: "SelfSubjectAccessReview", empty: func() runtime.Object { return &authorizationv1.SelfSubjectAccessReview{} }, answer: b.reviewSelf,
+			kind: "SelfSubjectAccessReview", empty: func() runtime.Object {
+				return &authorizationv1.SelfSubjectAccessReview{}
+			}, answer: b.reviewSelf,
 		},
 		{Group: authorization, Resource: "selfsubjectrulesreviews"}: {
-			kind: "SelfSubjectRulesReview", empty: func() runtime.Object { return &authorizationv1.SelfSubjectRulesReview{} }, answer: b.reviewRules,
+			kind: "SelfSubjectRulesReview", empty: func() runtime.Object {
+				return &authorizationv1.SelfSubjectRulesReview{}
+			}, answer: b.reviewRules,
 		},
 		{Group: authentication, Resource: "selfsubjectreviews"}: {
-			kind: "SelfSubjectReview", empty: func() runtime.Object { return &authenticationv1.SelfSubjectReview{} }, answer: whoAmI,
+			kind: "SelfSubjectReview", empty: func() runtime.Object { return &authenticationv1.SelfSubjectReview{} },
+			answer: whoAmI,
 		},
 	}
 }
@@ -99,10 +107,12 @@ func (b rbac) reviewLocal(ctx context.Context, q runtime.Object) (err error) {
 	r := q.(*authorizationv1.LocalSubjectAccessReview)
 	problems := checkSubject(r.Spec)
 	if a := r.Spec.ResourceAttributes; a != nil && a.Namespace != request.NamespaceValue(ctx) {
-		problems = append(problems, field.Invalid(field.NewPath("spec", "resourceAttributes", "namespace"), a.Namespace, "must match metadata.namespace"))
+		problems = append(problems, field.Invalid(field.NewPath("spec", "resourceAttributes", "namespace"), a.Namespace,
+			"must match metadata.namespace"))
 	}
 	if p := r.Spec.NonResourceAttributes; p != nil {
-		problems = append(problems, field.Invalid(field.NewPath("spec", "nonResourceAttributes"), p, "disallowed on this kind of request"))
+		problems = append(problems, field.Invalid(field.NewPath("spec", "nonResourceAttributes"), p,
+			"disallowed on this kind of request"))
 	}
 	if err := check("LocalSubjectAccessReview", problems); err != nil {
 		return err
@@ -113,7 +123,8 @@ func (b rbac) reviewLocal(ctx context.Context, q runtime.Object) (err error) {
 
 func (b rbac) reviewSelf(ctx context.Context, q runtime.Object) (err error) {
 	r := q.(*authorizationv1.SelfSubjectAccessReview)
-	if err := check("SelfSubjectAccessReview", checkAttributes(r.Spec.ResourceAttributes, r.Spec.NonResourceAttributes)); err != nil {
+	if err := check("SelfSubjectAccessReview", checkAttributes(r.Spec.ResourceAttributes,
+		r.Spec.NonResourceAttributes)); err != nil {
 		return err
 	}
 	u, has := request.UserFrom(ctx)
@@ -123,7 +134,8 @@ func (b rbac) reviewSelf(ctx context.Context, q runtime.Object) (err error) {
 		return nil
 	}
 	r.Status, err = b.access(ctx, &authorizationv1.SubjectAccessReviewSpec{
-		ResourceAttributes: r.Spec.ResourceAttributes, NonResourceAttributes: r.Spec.NonResourceAttributes, User: u.GetName(), Groups: u.GetGroups(),
+		ResourceAttributes: r.Spec.ResourceAttributes, NonResourceAttributes: r.Spec.NonResourceAttributes,
+		User: u.GetName(), Groups: u.GetGroups(),
 	})
 	return err
 }
@@ -140,7 +152,8 @@ func (b rbac) reviewRules(ctx context.Context, q runtime.Object) (err error) {
 	}
 	warnOfReader(ctx)
 	r.Status = authorizationv1.SubjectRulesReviewStatus{
-		ResourceRules:    []authorizationv1.ResourceRule{{Verbs: reads(), APIGroups: []string{"*"}, Resources: []string{"*"}}},
+		ResourceRules: []authorizationv1.ResourceRule{{Verbs: reads(), APIGroups: []string{"*"},
+			Resources: []string{"*"}}},
 		NonResourceRules: []authorizationv1.NonResourceRule{{Verbs: []string{"get"}, NonResourceURLs: []string{"*"}}},
 	}
 	return nil
@@ -155,7 +168,9 @@ func check(kind string, problems field.ErrorList) error {
 }
 
 // checkAttributes refuses a question about nothing, or about two things, as kube-apiserver does.
-func checkAttributes(r *authorizationv1.ResourceAttributes, path *authorizationv1.NonResourceAttributes) field.ErrorList {
+func checkAttributes(
+	r *authorizationv1.ResourceAttributes, path *authorizationv1.NonResourceAttributes,
+) field.ErrorList {
 	if (r == nil) != (path == nil) {
 		return nil
 	}
@@ -166,17 +181,21 @@ func checkAttributes(r *authorizationv1.ResourceAttributes, path *authorizationv
 func checkSubject(s authorizationv1.SubjectAccessReviewSpec) field.ErrorList {
 	problems := checkAttributes(s.ResourceAttributes, s.NonResourceAttributes)
 	if s.User == "" && len(s.Groups) == 0 {
-		problems = append(problems, field.Invalid(field.NewPath("spec", "user"), s.User, "at least one of user or group must be specified"))
+		problems = append(problems, field.Invalid(field.NewPath("spec", "user"), s.User,
+			"at least one of user or group must be specified"))
 	}
 	return problems
 }
 
 func warnOfReader(ctx context.Context) {
-	warning.AddWarning(ctx, "", "this is what the reader of the snapshot may do here; --as asks the RBAC rules in the snapshot about a user")
+	warning.AddWarning(ctx, "", "this is what the reader of the snapshot may do here; --as asks the RBAC rules in "+
+		"the snapshot about a user")
 }
 
 // readerAccess answers whether a request of the reader would be answered.
-func readerAccess(r *authorizationv1.ResourceAttributes, path *authorizationv1.NonResourceAttributes) authorizationv1.SubjectAccessReviewStatus {
+func readerAccess(
+	r *authorizationv1.ResourceAttributes, path *authorizationv1.NonResourceAttributes,
+) authorizationv1.SubjectAccessReviewStatus {
 	allowed := path != nil && path.Verb == "get"
 	if r != nil {
 		_, process := processes()[r.Subresource]

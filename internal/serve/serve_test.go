@@ -77,7 +77,8 @@ func startReader(t testing.TB, r *inspect.Reader, change ...func(*serve.Config))
 		out.server.CloseClientConnections()
 		out.server.Close()
 	})
-	out.Config = &rest.Config{Host: out.server.URL, BearerToken: token, QPS: -1, TLSClientConfig: rest.TLSClientConfig{Insecure: true}}
+	out.Config = &rest.Config{Host: out.server.URL, BearerToken: token, QPS: -1,
+		TLSClientConfig: rest.TLSClientConfig{Insecure: true}}
 	return out
 }
 

@@ -80,7 +80,8 @@ func New(ctx context.Context, r *inspect.Reader, cfg Config) (*Server, error) {
 	if err := install(s, codec, c); err != nil {
 		return nil, err
 	}
-	docs := documents{server: s, scheme: scheme, custom: c.custom, etag: strconv.FormatInt(src.revision, 10), report: src.report}
+	docs := documents{server: s, scheme: scheme, custom: c.custom, etag: strconv.FormatInt(src.revision, 10),
+		report: src.report}
 	if err := docs.install(); err != nil {
 		return nil, err
 	}
@@ -91,12 +92,14 @@ func New(ctx context.Context, r *inspect.Reader, cfg Config) (*Server, error) {
 
 // genericConfig is the configuration of k8s.io/apiserver's server.
 func genericConfig(c *codec, src *source) *genericapiserver.Config {
-	config := genericapiserver.NewConfig(serializer.NewCodecFactory(c.scheme)) // for its own answers, which have no CBOR
+	// for its own answers, which have no CBOR
+	config := genericapiserver.NewConfig(serializer.NewCodecFactory(c.scheme))
 	config.EffectiveVersion = compatibility.DefaultBuildEffectiveVersion()
 	config.ExternalAddress = src.Address
 	config.LoopbackClientConfig = &restclient.Config{Host: src.Address} // without a token nobody comes this way
 	config.Authentication.Authenticator = authenticator.RequestFunc(src.authenticate)
-	config.Authorization.Authorizer = authorizerfactory.NewAlwaysAllowAuthorizer() // of reads: readOnly refuses the rest
+	// of reads: readOnly refuses the rest
+	config.Authorization.Authorizer = authorizerfactory.NewAlwaysAllowAuthorizer()
 	config.EnableProfiling, config.EnableMetrics = false, false
 	config.MaxRequestsInFlight, config.MaxMutatingRequestsInFlight = mostRequests, mostRequests
 	config.MaxRequestBodyBytes = longestQuestion
@@ -132,7 +135,8 @@ func install(s *genericapiserver.GenericAPIServer, c *codec, found catalogue) er
 		return err
 	}
 	all := reviews(newRBAC(found.native))
-	for _, gr := range slices.SortedFunc(maps.Keys(all), func(a, b schema.GroupResource) int { return strings.Compare(a.String(), b.String()) }) {
+	for _, gr := range slices.SortedFunc(maps.Keys(all),
+		func(a, b schema.GroupResource) int { return strings.Compare(a.String(), b.String()) }) {
 		g.add(gr.WithVersion("v1").GroupVersion(), gr.Resource, all[gr])
 	}
 	if err := g.install(s); err != nil {

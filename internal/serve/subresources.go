@@ -51,12 +51,15 @@ func (s *subresource) Get(ctx context.Context, name string, opts *metav1.GetOpti
 func (s *store) subresources() map[string]*subresource {
 	out := map[string]*subresource{}
 	if _, has := reflect.TypeOf(s.New()).Elem().FieldByName("Status"); has {
-		out["status"] = &subresource{s, s, s.gvk(s.version), func(obj *unstructured.Unstructured) (runtime.Object, error) { return obj, nil }}
+		out["status"] = &subresource{s, s, s.gvk(s.version),
+			func(obj *unstructured.Unstructured) (runtime.Object, error) { return obj, nil }}
 	}
-	if slices.Contains([]string{"deployments.apps", "replicasets.apps", "statefulsets.apps", "replicationcontrollers"}, s.Name()) {
+	if slices.Contains([]string{"deployments.apps", "replicasets.apps", "statefulsets.apps", "replicationcontrollers"},
+		s.Name()) {
 		scales := *s.resource
 		scales.table = columns.ForScale()
-		out["scale"] = &subresource{&store{resource: &scales}, s, autoscalingv1.SchemeGroupVersion.WithKind("Scale"), scaleOf}
+		out["scale"] = &subresource{&store{resource: &scales}, s, autoscalingv1.SchemeGroupVersion.WithKind("Scale"),
+			scaleOf}
 	}
 	return out
 }
@@ -67,14 +70,17 @@ func scaleOf(obj *unstructured.Unstructured) (runtime.Object, error) {
 	observed, _, _ := unstructured.NestedInt64(obj.Object, "status", "replicas")
 	selector, err := selectorOf(obj)
 	if err != nil {
-		return nil, fmt.Errorf("%s %s/%s has no valid selector", obj.GetKind(), obj.GetNamespace(), obj.GetName()) // err may quote a value
+		// err may quote a value
+		return nil, fmt.Errorf("%s %s/%s has no valid selector", obj.GetKind(), obj.GetNamespace(), obj.GetName())
 	}
 	scale := map[string]any{
 		"apiVersion": autoscalingv1.SchemeGroupVersion.String(), "kind": "Scale",
 		"metadata": map[string]any{
-			"name": obj.GetName(), "namespace": obj.GetNamespace(), "uid": string(obj.GetUID()), "resourceVersion": obj.GetResourceVersion(),
+			"name": obj.GetName(), "namespace": obj.GetNamespace(), "uid": string(obj.GetUID()),
+			"resourceVersion": obj.GetResourceVersion(),
 		},
-		"spec": map[string]any{"replicas": replicas}, "status": map[string]any{"replicas": observed, "selector": selector},
+		"spec": map[string]any{"replicas": replicas}, "status": map[string]any{"replicas": observed,
+			"selector": selector},
 	}
 	if created, has, _ := unstructured.NestedFieldNoCopy(obj.Object, "metadata", "creationTimestamp"); has {
 		scale["metadata"].(map[string]any)["creationTimestamp"] = created

@@ -69,7 +69,9 @@ func byPrecedence(a, b metav1.TableRow) int {
 }
 
 // row is the row of a record: where they tell it, from the stored bytes, in a tenth of the time.
-func (p *page) row(ctx context.Context, rec *snapshot.Record, include metav1.IncludeObjectPolicy, now time.Time) (row metav1.TableRow, err error) {
+func (p *page) row(
+	ctx context.Context, rec *snapshot.Record, include metav1.IncludeObjectPolicy, now time.Time,
+) (row metav1.TableRow, err error) {
 	e, err := p.source.reader.Entry(ctx, rec)
 	if err != nil {
 		return row, err
@@ -86,7 +88,9 @@ func (p *page) row(ctx context.Context, rec *snapshot.Record, include metav1.Inc
 
 // directRow is the row of an entry without its object, if the stored bytes tell it for sure. A
 // column of a built-in kind shows a secret in texts alone, such as the message of an Event.
-func (p *page) directRow(e *inspect.Entry, include metav1.IncludeObjectPolicy, now time.Time) (row metav1.TableRow, sure bool) {
+func (p *page) directRow(
+	e *inspect.Entry, include metav1.IncludeObjectPolicy, now time.Time,
+) (row metav1.TableRow, sure bool) {
 	if p.table.StoredRow == nil || include == metav1.IncludeObject || p.Resource.Group == "events.k8s.io" {
 		return row, false
 	}

@@ -19,7 +19,8 @@ func TestTableRows(t *testing.T) {
 			s := start(t, path, func(c *serve.Config) { c.Secrets = secrets })
 			rows := 0
 			for _, gvr := range s.resources(t) {
-				whole, some, none := s.table(t, objectPath(gvr), "Object"), s.table(t, objectPath(gvr), "Metadata"), s.table(t, objectPath(gvr), "None")
+				whole, some, none := s.table(t, objectPath(gvr), "Object"), s.table(t, objectPath(gvr), "Metadata"),
+					s.table(t, objectPath(gvr), "None")
 				require.Len(t, some.Rows, len(whole.Rows))
 				rows += len(some.Rows)
 				for i, row := range some.Rows {
@@ -46,7 +47,8 @@ func TestFlowSchemas(t *testing.T) {
 
 func (s *served) table(t *testing.T, path, include string) (table metav1.Table) {
 	t.Helper()
-	resp, text := s.do(t, "GET", path+"?includeObject="+include, "", "Accept", "application/json;as=Table;v=v1;g=meta.k8s.io")
+	resp, text := s.do(t, "GET", path+"?includeObject="+include, "", "Accept",
+		"application/json;as=Table;v=v1;g=meta.k8s.io")
 	require.Equal(t, 200, resp.StatusCode, text)
 	require.NoError(t, json.Unmarshal([]byte(text), &table))
 	return table

@@ -21,19 +21,22 @@ func TestWatch(t *testing.T) {
 	s := start(t, everyKey)
 	pods, err := s.typed(t).CoreV1().Pods("").List(t.Context(), metav1.ListOptions{})
 	require.NoError(t, err)
-	_, err = s.typed(t).CoreV1().Pods("").Watch(t.Context(), metav1.ListOptions{ResourceVersion: pods.Items[0].ResourceVersion})
+	_, err = s.typed(t).CoreV1().Pods("").Watch(t.Context(),
+		metav1.ListOptions{ResourceVersion: pods.Items[0].ResourceVersion})
 	require.True(t, apierrors.IsResourceExpired(err), "deletions since then are not known: %v", err)
 	for name, tc := range map[string]struct {
 		opts     metav1.ListOptions
 		events   int
 		bookmark bool
 	}{
-		"all":        {metav1.ListOptions{}, len(pods.Items), false},
-		"any":        {metav1.ListOptions{ResourceVersion: "0"}, len(pods.Items), false},
-		"from now":   {metav1.ListOptions{ResourceVersion: pods.ResourceVersion, AllowWatchBookmarks: true}, 0, false},
-		"watch list": {metav1.ListOptions{SendInitialEvents: new(true), AllowWatchBookmarks: true, ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan}, len(pods.Items), true},
+		"all":      {metav1.ListOptions{}, len(pods.Items), false},
+		"any":      {metav1.ListOptions{ResourceVersion: "0"}, len(pods.Items), false},
+		"from now": {metav1.ListOptions{ResourceVersion: pods.ResourceVersion, AllowWatchBookmarks: true}, 0, false},
+		"watch list": {metav1.ListOptions{SendInitialEvents: new(true), AllowWatchBookmarks: true,
+			ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan}, len(pods.Items), true},
 	} {
-		for _, contentType := range []string{"application/json", "application/vnd.kubernetes.protobuf", "application/cbor"} {
+		for _, contentType := range []string{"application/json", "application/vnd.kubernetes.protobuf",
+			"application/cbor"} {
 			s.ContentType, s.AcceptContentTypes = contentType, contentType
 			w, err := s.typed(t).CoreV1().Pods("").Watch(t.Context(), tc.opts)
 			require.NoError(t, err)
@@ -72,8 +75,10 @@ func TestWatchEach(t *testing.T) {
 		for _, gvr := range s.resources(t) {
 			list, err := s.dynamic(t).Resource(gvr).List(t.Context(), metav1.ListOptions{})
 			require.NoError(t, err)
-			query := objectPath(gvr) + "?watch=1&sendInitialEvents=true&allowWatchBookmarks=true&resourceVersionMatch=NotOlderThan"
-			for name, next := range map[string]func() watchEvent{"lines": s.lines(t, query), "messages": s.messages(t, query)} {
+			query := objectPath(gvr) +
+				"?watch=1&sendInitialEvents=true&allowWatchBookmarks=true&resourceVersionMatch=NotOlderThan"
+			for name, next := range map[string]func() watchEvent{"lines": s.lines(t, query),
+				"messages": s.messages(t, query)} {
 				for range list.Items {
 					require.Equal(t, "ADDED", next().Type, "%s %s", name, gvr)
 				}

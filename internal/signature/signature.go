@@ -85,7 +85,8 @@ func Read(ctx context.Context, path string) (*File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	if after, err := file.Stat(); err != nil || n != before.Size() || after.Size() != n || !after.ModTime().Equal(before.ModTime()) {
+	if after, err := file.Stat(); err != nil || n != before.Size() || after.Size() != n ||
+		!after.ModTime().Equal(before.ModTime()) {
 		return nil, fmt.Errorf("%s: %w", path, errors.Join(ErrChanged, err))
 	}
 	f.SHA256 = sumOf(sum)

@@ -155,7 +155,8 @@ func TestChangedWhileSigned(t *testing.T) {
 		"cut":   func(path string) error { return os.Truncate(path, 3) },
 		"grown": func(path string) error { return os.Truncate(path, 100) },
 		"written": func(path string) error {
-			return errors.Join(os.WriteFile(path, []byte("a snapshoT"), 0o600), os.Chtimes(path, time.Time{}, time.Unix(1700000000, 0)))
+			return errors.Join(os.WriteFile(path, []byte("a snapshoT"), 0o600),
+				os.Chtimes(path, time.Time{}, time.Unix(1700000000, 0)))
 		},
 	} {
 		path := written(t, "a snapshot")

@@ -43,7 +43,8 @@ func TestWeakKeys(t *testing.T) {
 		var key minisign.PublicKey
 		require.NoError(t, key.UnmarshalText([]byte(line)))
 		for _, r := range weakPoints(t) {
-			zero := base64.StdEncoding.EncodeToString(append(append([]byte("ED"), raw[2:10]...), append(r, make([]byte, 32)...)...))
+			zero := base64.StdEncoding.EncodeToString(append(append([]byte("ED"), raw[2:10]...),
+				append(r, make([]byte, 32)...)...))
 			of := base64.StdEncoding.EncodeToString(append(r, make([]byte, 32)...))
 			text := []byte("untrusted comment: x\n" + zero + "\ntrusted comment: y\n" + of + "\n")
 			if f.hashed.Verify(key, text) {

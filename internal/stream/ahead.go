@@ -38,7 +38,9 @@ func (b *batch[T]) run(guard func(func() error) error, work func(*T)) {
 // each. It runs on all processors, some hundred items ahead of the caller, and must not use what is
 // not safe for that. item tells the bytes of the value too: of large ones fewer are ahead. An item
 // is used again for a later one. Each batch runs under guard, such as snapshot.Snapshot.Guard.
-func Ahead[S, T any](guard func(func() error) error, seq iter.Seq2[S, error], item func(S) (T, int), work func(*T)) iter.Seq2[*T, error] {
+func Ahead[S, T any](
+	guard func(func() error) error, seq iter.Seq2[S, error], item func(S) (T, int), work func(*T),
+) iter.Seq2[*T, error] {
 	return Of(func(yield func(*T) error) error {
 		var running sync.WaitGroup
 		defer running.Wait()

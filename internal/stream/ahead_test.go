@@ -30,7 +30,8 @@ func testAhead(t *testing.T, bytes int) {
 				return ended
 			})
 			seen := 0
-			all := Ahead(guard, numbers, func(n int) (item, int) { return item{n: n}, bytes * (n % 3) }, func(i *item) { i.square = i.n * i.n })
+			all := Ahead(guard, numbers, func(n int) (item, int) { return item{n: n}, bytes * (n % 3) },
+				func(i *item) { i.square = i.n * i.n })
 			err := Each(all, func(i *item) error {
 				require.Equal(t, item{seen, seen * seen}, *i)
 				if seen == stop {

@@ -136,7 +136,8 @@ func (c *chart) draw(a *report.Activity) {
 		}{{"created", s.Created}, {"changed", s.Changed}, {"deleted", s.Deleted}} {
 			if e.n > 0 {
 				c.Bars = append(c.Bars, block{
-					X: tenths(x + step*0.12), Y: tenths(y(below + e.n)), W: tenths(min(step*0.76, 40)), H: tenths(y(below) - y(below+e.n)), Group: e.class,
+					X: tenths(x + step*0.12), Y: tenths(y(below + e.n)), W: tenths(min(step*0.76, 40)),
+					H: tenths(y(below) - y(below+e.n)), Group: e.class,
 					Title: fmt.Sprintf("%s: %s %s", s.From.Format(layout(a.Width, false)), number(e.n), e.class),
 				})
 				below += e.n

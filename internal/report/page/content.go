@@ -139,7 +139,8 @@ func (p Page) Diagnosed() (groups []*group) {
 	var last *group
 	for _, f := range p.Diagnosis.Findings {
 		if last == nil || last.Code != f.Code.Name || last.Level != string(f.Level) {
-			last = &group{Level: string(f.Level), Code: f.Code.Name, Title: f.Code.Title, Remedy: f.Remedy, Count: p.Diagnosis.Counts[f.Code]}
+			last = &group{Level: string(f.Level), Code: f.Code.Name, Title: f.Code.Title, Remedy: f.Remedy,
+				Count: p.Diagnosis.Counts[f.Code]}
 			last.Others = others(last.Count, mostLines, "of "+last.Code+"; doctor -o json has them")
 			groups = append(groups, last)
 		}
@@ -188,7 +189,8 @@ func (p Page) Versions() (out versions) {
 }
 
 func (p Page) version(r inspect.Resource, v inspect.Version) version {
-	row := version{Resource: r.Resource, At: v.APIVersion, Objects: v.Objects, Verdict: report.Verdict(r, v), Level: "error"}
+	row := version{Resource: r.Resource, At: v.APIVersion, Objects: v.Objects, Verdict: report.Verdict(r, v),
+		Level: "error"}
 	if v.Standing == inspect.Stale {
 		row.Level = "warning"
 	}

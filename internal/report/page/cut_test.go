@@ -19,7 +19,8 @@ func TestCut(t *testing.T) {
 		name := fmt.Sprint("a", i)
 		p.Migration.Lists = append(p.Migration.Lists, report.Length{Name: name, Count: 1})
 		p.Status.Alarms = append(p.Status.Alarms, snapshot.Raised{Kind: snapshot.AlarmNoSpace, Member: name})
-		p.Diagnosis.Findings = append(p.Diagnosis.Findings, report.Finding{Code: &finding.Code{Name: name}, Level: finding.Info})
+		p.Diagnosis.Findings = append(p.Diagnosis.Findings,
+			report.Finding{Code: &finding.Code{Name: name}, Level: finding.Info})
 	}
 	text := printed(t, p.HTML)
 	require.Contains(t, text, "and 33 more lists")

@@ -15,8 +15,10 @@ import (
 // hostileTexts are what a tenant may put into names.
 func hostileTexts() []string {
 	return []string{
-		`<script>alert(1)</script>`, `"><img src=x onerror=alert(1)>`, `]]><svg onload=alert(1)>`, `</title></style><script>x</script>`,
-		"a\u202etxt.exe", "\x1b[2J\x07\x00", "`@everyone` | [x](http://x) <b>", "{{.}}", "line\nbreak\r\n# head", "\xff\xfe", strings.Repeat("x", 1<<20),
+		`<script>alert(1)</script>`, `"><img src=x onerror=alert(1)>`, `]]><svg onload=alert(1)>`,
+		`</title></style><script>x</script>`,
+		"a\u202etxt.exe", "\x1b[2J\x07\x00", "`@everyone` | [x](http://x) <b>", "{{.}}", "line\nbreak\r\n# head",
+		"\xff\xfe", strings.Repeat("x", 1<<20),
 	}
 }
 
@@ -26,8 +28,9 @@ func hostile(t testing.TB) string {
 	for i, text := range hostileTexts() {
 		object, err := json.Marshal(map[string]any{
 			"apiVersion": "v1/" + text, "kind": text, "metadata": map[string]any{
-				"name": text, "namespace": text, "labels": map[string]any{text: text}, "creationTimestamp": "2026-01-02T03:04:05Z",
-				"ownerReferences": []any{map[string]any{"apiVersion": text, "kind": text, "name": text, "uid": "u"}},
+				"name": text, "namespace": text, "labels": map[string]any{text: text},
+				"creationTimestamp": "2026-01-02T03:04:05Z",
+				"ownerReferences":   []any{map[string]any{"apiVersion": text, "kind": text, "name": text, "uid": "u"}},
 			},
 		})
 		require.NoError(t, err)
@@ -36,7 +39,9 @@ func hostile(t testing.TB) string {
 			key = key[:300_000] // one request has at most 1.5 MB
 			object = object[:min(len(object), 1_000_000)]
 		}
-		for _, k := range []string{"/registry/configmaps/" + key + "/" + key[:min(len(key), 9)], "/registry/example.com/" + key + "/ns/n", "/registry/pods/" + key, "/registry/" + key + ".example.com/b/c/d", key} {
+		for _, k := range []string{"/registry/configmaps/" + key + "/" + key[:min(len(key), 9)],
+			"/registry/example.com/" + key + "/ns/n", "/registry/pods/" + key,
+			"/registry/" + key + ".example.com/b/c/d", key} {
 			fmt.Fprintf(&script, "put %q %q\nput %q %q\n", k, object, k, object)
 		}
 		if i%2 == 0 {
@@ -51,10 +56,13 @@ func hostile(t testing.TB) string {
 func TestHostile(t *testing.T) {
 	path := hostile(t)
 	migration, err := json.Marshal(map[string]any{
-		"apiVersion": "etcdshift/v1", "kind": "Report", "command": hostileTexts()[0], "outcome": hostileTexts()[1], "error": hostileTexts()[2],
-		"input": map[string]any{"path": hostileTexts()[3], "sha256": hostileTexts()[0]}, "steps": hostileTexts(), "restore": hostileTexts(),
-		"kinds":    []any{map[string]any{"kind": hostileTexts()[0], "from": hostileTexts()[1]}},
-		"problems": []any{map[string]any{"key": hostileTexts()[4], "code": hostileTexts()[0], "level": hostileTexts()[1], "reason": hostileTexts()[2]}},
+		"apiVersion": "etcdshift/v1", "kind": "Report", "command": hostileTexts()[0], "outcome": hostileTexts()[1],
+		"error": hostileTexts()[2],
+		"input": map[string]any{"path": hostileTexts()[3], "sha256": hostileTexts()[0]}, "steps": hostileTexts(),
+		"restore": hostileTexts(),
+		"kinds":   []any{map[string]any{"kind": hostileTexts()[0], "from": hostileTexts()[1]}},
+		"problems": []any{map[string]any{"key": hostileTexts()[4], "code": hostileTexts()[0],
+			"level": hostileTexts()[1], "reason": hostileTexts()[2]}},
 	})
 	require.NoError(t, err)
 	p := read(t, opened(t, path, "/registry"), report.Options{Migration: migration})

@@ -19,7 +19,8 @@ func TestChartLabels(t *testing.T) {
 		for _, seconds := range []int64{1, 3600, 86400} {
 			a := &report.Activity{Width: seconds}
 			for i := range n + 1 {
-				a.Periods = append(a.Periods, report.Span{From: time.Unix(int64(i)*seconds, 0).UTC(), Events: report.Events{Created: 1}})
+				a.Periods = append(a.Periods, report.Span{From: time.Unix(int64(i)*seconds, 0).UTC(),
+					Events: report.Events{Created: 1}})
 			}
 			for _, c := range charts(a) {
 				require.NotEmpty(t, c.Labels)
@@ -42,7 +43,8 @@ func TestVerdictsOnPhone(t *testing.T) {
 	p := read(t, recorded(t, "calico/before"), report.Options{})
 	text := printed(t, p.HTML)
 	require.Equal(t, 1, strings.Count(text, `<table class="stack">`))
-	require.Contains(t, text, `<td data-name="Verdict"><span class="mark warning">not at the storage version</span></td>`)
+	require.Contains(t, text,
+		`<td data-name="Verdict"><span class="mark warning">not at the storage version</span></td>`)
 }
 
 // TestDifferencesByName: objects of each resource are named, few of one with many, and the number
@@ -67,6 +69,7 @@ func TestDifferencesByName(t *testing.T) {
 	require.Positive(t, left)
 	require.Contains(t, page, fmt.Sprintf("… and %d more objects; diff shows each", left))
 	for _, o := range d.Objects {
-		require.Contains(t, strings.ReplaceAll(stdhtml.UnescapeString(page), "<wbr>", ""), "<td>"+string(o.Op)+"</td><td><code><bdi>"+o.Subject.String()+"<")
+		require.Contains(t, strings.ReplaceAll(stdhtml.UnescapeString(page), "<wbr>", ""),
+			"<td>"+string(o.Op)+"</td><td><code><bdi>"+o.Subject.String()+"<")
 	}
 }

@@ -55,7 +55,8 @@ func (p Page) HTML(w io.Writer) error {
 		Style               template.CSS
 	}{
 		p, data(filepath.Base(p.Path)), "etcdshift " + p.Version,
-		"default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'; base-uri 'none'; form-action 'none'",
+		"default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) +
+			"'; base-uri 'none'; form-action 'none'",
 		template.CSS(css),
 	})
 	return cmp.Or(err, out.Flush())
@@ -63,8 +64,10 @@ func (p Page) HTML(w io.Writer) error {
 
 func functions() template.FuncMap {
 	return template.FuncMap{
-		"at": at, "charts": charts, "command": command, "data": data, "different": different, "first": first, "join": strings.Join,
-		"head": head, "number": number, "others": others, "outcome": outcome, "percent": percent, "periods": periods, "pieces": pieces,
+		"at": at, "charts": charts, "command": command, "data": data, "different": different, "first": first,
+		"join": strings.Join,
+		"head": head, "number": number, "others": others, "outcome": outcome, "percent": percent, "periods": periods,
+		"pieces": pieces,
 		"plural": phrase.Count, "size": size, "source": source, "stack": stack, "ticks": ticks, "width": width,
 	}
 }

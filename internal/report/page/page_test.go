@@ -66,14 +66,16 @@ func printed(t testing.TB, write func(io.Writer) error) string {
 // TestRecorded: pages of recorded snapshots are the same each time, have each section, ask for
 // nothing, and allow their one style sheet alone.
 func TestRecorded(t *testing.T) {
-	for _, name := range []string{"calico/before", "kcp/root-before", "kcp/cache-before", "storage/before", "hostile/v-memname", "hostile/v-alarm"} {
+	for _, name := range []string{"calico/before", "kcp/root-before", "kcp/cache-before", "storage/before",
+		"hostile/v-memname", "hostile/v-alarm"} {
 		t.Run(name, func(t *testing.T) {
 			r := recorded(t, name)
 			p := read(t, r, report.Options{})
 			page := printed(t, p.HTML)
 			again := read(t, r, report.Options{})
 			require.Equal(t, page, printed(t, again.HTML))
-			sections := []string{"identity", "verify", "doctor", "versions", "sizes", "activity", "objects", "history", "sign"}
+			sections := []string{"identity", "verify", "doctor", "versions", "sizes", "activity", "objects",
+				"history", "sign"}
 			if !p.Verification.Sound {
 				sections = []string{"identity", "verify", "doctor", "sign"}
 			}
@@ -98,7 +100,8 @@ func requireQuiet(t testing.TB, page string) {
 	style, rest, _ := strings.Cut(rest, "</style>")
 	sum := sha256.Sum256([]byte(style))
 	hash := base64.StdEncoding.EncodeToString(sum[:])
-	require.Contains(t, strings.ReplaceAll(page, "&#43;", "+"), "content=\"default-src &#39;none&#39;; style-src &#39;sha256-"+hash+"&#39;; ")
+	require.Contains(t, strings.ReplaceAll(page, "&#43;", "+"),
+		"content=\"default-src &#39;none&#39;; style-src &#39;sha256-"+hash+"&#39;; ")
 	require.NotContains(t, rest, "<style")
 	require.NotRegexp(t, `(?i)<(script|iframe|img|object|embed|link|base|form)\b`, page)
 	require.NotRegexp(t, `(?i)<[^>]*\s(style|src|on[a-z]+)=`, rest)

@@ -16,12 +16,16 @@ import (
 func TestSecrets(t *testing.T) {
 	const key, value = "/registry/secrets/default/", "aHVudGVyMmh1bnRlcjI="
 	secret := func(name string) string {
-		return fmt.Sprintf(`{"apiVersion":"v1","kind":"Secret","metadata":{"name":%q,"namespace":"default"},"data":{"password":%q}}`, name, value)
+		return fmt.Sprintf(
+			`{"apiVersion":"v1","kind":"Secret","metadata":{"name":%q,"namespace":"default"},"data":{"password":%q}}`,
+			name, value)
 	}
-	script := fmt.Sprintf("put /registry/namespaces/default %q\n", `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"default"}}`)
+	script := fmt.Sprintf("put /registry/namespaces/default %q\n",
+		`{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"default"}}`)
 	old := etcdtest.Build(t, script)
 	for name, text := range map[string]string{
-		"sound": secret("sound"), "named": secret("otherwise"), "cut": secret("cut")[:120], "typed": strings.Replace(secret("typed"), "Secret", value, 1)[:100],
+		"sound": secret("sound"), "named": secret("otherwise"), "cut": secret("cut")[:120],
+		"typed": strings.Replace(secret("typed"), "Secret", value, 1)[:100],
 		"wrong": strings.Replace(secret("wrong"), `"data":{`, `"metadata":7,"data":{`, 1), "raw": "password: " + value,
 	} {
 		script += fmt.Sprintf("put %q %q\nput %q %q\n", key+name, text, key+name, text+" ")

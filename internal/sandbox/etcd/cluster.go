@@ -68,7 +68,8 @@ func Restore(ctx context.Context, s *sandbox.Sandbox, snapshot string, o Options
 	}
 	c := &Cluster{sandbox: s, Members: newMembers(s, max(1, o.Members))}
 	for _, m := range c.Members {
-		p, err := s.Start(ctx, "restore-"+m.Name, restorePart, restoreConfig{memberConfig: m.config, Snapshot: snapshot, Options: o})
+		p, err := s.Start(ctx, "restore-"+m.Name, restorePart,
+			restoreConfig{memberConfig: m.config, Snapshot: snapshot, Options: o})
 		if err == nil {
 			err = p.Wait(ctx)
 		}
@@ -88,7 +89,8 @@ func newMembers(s *sandbox.Sandbox, n int) []*Member {
 		peer := "unix://" + name + ":2380"
 		endpoint := "unix://" + filepath.Join(s.Path(), name+".sock")
 		peers[i] = name + "=" + peer
-		members[i] = &Member{Name: name, Endpoint: endpoint, config: memberConfig{Name: name, Endpoint: endpoint, Peer: peer}}
+		members[i] = &Member{Name: name, Endpoint: endpoint,
+			config: memberConfig{Name: name, Endpoint: endpoint, Peer: peer}}
 	}
 	for _, m := range members {
 		m.config.Cluster = strings.Join(peers, ",")
@@ -125,7 +127,8 @@ func (m *Member) ready(ctx context.Context) error {
 			return err
 		}
 		_ = conn.Close()
-		m.Client, err = clientv3.New(clientv3.Config{Endpoints: []string{m.Endpoint}, MaxCallSendMsgSize: maxRequestBytes, Logger: zap.NewNop()})
+		m.Client, err = clientv3.New(clientv3.Config{Endpoints: []string{m.Endpoint},
+			MaxCallSendMsgSize: maxRequestBytes, Logger: zap.NewNop()})
 		if err != nil {
 			return err
 		}
@@ -195,7 +198,8 @@ func runRestore(_ context.Context, config []byte) error {
 	err = snapshot.NewV3(log).Restore(snapshot.RestoreConfig{
 		SnapshotPath: c.Snapshot, SkipHashCheck: c.SkipHashCheck,
 		RevisionBump: c.Bump, MarkCompacted: c.Bump > 0,
-		Name: c.Name, OutputDataDir: c.Name, PeerURLs: []string{c.Peer}, InitialCluster: c.Cluster, InitialClusterToken: token,
+		Name: c.Name, OutputDataDir: c.Name, PeerURLs: []string{c.Peer}, InitialCluster: c.Cluster,
+		InitialClusterToken: token,
 	})
 	if err != nil {
 		return err

@@ -143,11 +143,16 @@ func TestUnsound(t *testing.T) {
 		records map[string]string
 		want    string
 	}{
-		{"tombstone and put", schema.Key, map[string]string{revision: string(value), revision + "t": "\n\x02/x"}, "etcd-m1 ended: exit status 2: 'put' with an unexpected smaller revision"},
-		{"no protobuf", schema.Key, map[string]string{revision: "{}"}, "etcd-m1 ended: exit status 1: failed to unmarshal mvccpb.KeyValue: proto"},
-		{"short revision", schema.Key, map[string]string{revision[:16]: string(value)}, "etcd-m1 ended: exit status 2: panic: invalid revision length: 16"},
-		{"newer storage", schema.Meta, map[string]string{"storageVersion": "3.8.0"}, `etcd-m1 ended: exit status 1: version "3.8.0" is not supported`},
-		{"newer cluster", schema.Cluster, map[string]string{"clusterVersion": "3.8.0"}, "etcd-m1 ended: exit status 2: invalid downgrade; server version is lower than determined cluster version"},
+		{"tombstone and put", schema.Key, map[string]string{revision: string(value), revision + "t": "\n\x02/x"},
+			"etcd-m1 ended: exit status 2: 'put' with an unexpected smaller revision"},
+		{"no protobuf", schema.Key, map[string]string{revision: "{}"},
+			"etcd-m1 ended: exit status 1: failed to unmarshal mvccpb.KeyValue: proto"},
+		{"short revision", schema.Key, map[string]string{revision[:16]: string(value)},
+			"etcd-m1 ended: exit status 2: panic: invalid revision length: 16"},
+		{"newer storage", schema.Meta, map[string]string{"storageVersion": "3.8.0"},
+			`etcd-m1 ended: exit status 1: version "3.8.0" is not supported`},
+		{"newer cluster", schema.Cluster, map[string]string{"clusterVersion": "3.8.0"},
+			"etcd-m1 ended: exit status 2: invalid downgrade; server version is lower than determined cluster version"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			_, err := run(t, edited(t, tc.bucket, tc.records), Options{SkipHashCheck: true})
@@ -202,7 +207,8 @@ func edited(t *testing.T, bucket backend.Bucket, records map[string]string) (pat
 // What etcdutl refuses is said in its words, and so is what kills it.
 func TestRefused(t *testing.T) {
 	text := filepath.Join(t.TempDir(), "text")
-	require.NoError(t, os.WriteFile(text, []byte("this is no snapshot, but it is longer than the digest of one"), 0o600))
+	require.NoError(t, os.WriteFile(text, []byte("this is no snapshot, but it is longer than the digest of one"),
+		0o600))
 	_, err := run(t, text, Options{})
 	require.ErrorContains(t, err, "restore-m1 ended: exit status 1: snapshot missing hash but --skip-hash-check=false")
 	_, err = run(t, text, Options{SkipHashCheck: true})

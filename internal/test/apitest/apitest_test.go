@@ -26,7 +26,8 @@ func widgets() *apiextensionsv1.CustomResourceDefinition {
 				Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{
 					Type: "object",
 					Properties: map[string]apiextensionsv1.JSONSchemaProps{
-						"spec": {Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{"size": {Type: "integer"}}},
+						"spec": {Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{
+							"size": {Type: "integer"}}},
 					},
 				}},
 			}},
@@ -38,16 +39,18 @@ func TestServesACustomResource(t *testing.T) {
 	ctx := context.Background()
 	etcd := etcdtest.Start(t, filepath.Join(t.TempDir(), "api.etcd"))
 	api := Start(t, etcd.URL)
-	_, err := api.Extensions.ApiextensionsV1().CustomResourceDefinitions().Create(ctx, widgets(), metav1.CreateOptions{})
+	_, err := api.Extensions.ApiextensionsV1().CustomResourceDefinitions().Create(ctx, widgets(),
+		metav1.CreateOptions{})
 	require.NoError(t, err)
 	WaitEstablished(t, api, "widgets.demo.example.com")
 
 	resource := schema.GroupVersionResource{Group: "demo.example.com", Version: "v1", Resource: "widgets"}
-	_, err = api.Dynamic.Resource(resource).Namespace("default").Create(ctx, &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "demo.example.com/v1", "kind": "Widget",
-		"metadata": map[string]any{"name": "one"},
-		"spec":     map[string]any{"size": int64(3), "unknown": true},
-	}}, metav1.CreateOptions{})
+	_, err = api.Dynamic.Resource(resource).Namespace("default").Create(ctx,
+		&unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "demo.example.com/v1", "kind": "Widget",
+			"metadata": map[string]any{"name": "one"},
+			"spec":     map[string]any{"size": int64(3), "unknown": true},
+		}}, metav1.CreateOptions{})
 	require.NoError(t, err)
 
 	r, err := etcd.Client.Get(ctx, "/registry/demo.example.com/widgets/default/one")

@@ -93,7 +93,8 @@ func WaitEstablished(t testing.TB, api *API, crdNames ...string) {
 	t.Helper()
 	for _, name := range crdNames {
 		require.EventuallyWithT(t, func(c *assert.CollectT) {
-			crd, err := api.Extensions.ApiextensionsV1().CustomResourceDefinitions().Get(t.Context(), name, metav1.GetOptions{})
+			crd, err := api.Extensions.ApiextensionsV1().CustomResourceDefinitions().Get(t.Context(), name,
+				metav1.GetOptions{})
 			require.NoError(c, err)
 			require.True(c, established(crd) && listable(t.Context(), api, crd), "status %+v", crd.Status)
 		}, establishTimeout, pollInterval, "CRD %s", name)

@@ -82,7 +82,8 @@ func served(t *testing.T, etcd *etcdtest.Server) {
 			after, err := client.Namespace(o.GetNamespace()).Update(ctx, &o, metav1.UpdateOptions{})
 			require.NoError(t, err)
 			stale := strings.HasPrefix(string(r.Kvs[0].Value), `{"apiVersion":"`+group+`/v1alpha1"`)
-			require.Equal(t, stale, after.GetResourceVersion() != o.GetResourceVersion(), "%s\nbecame\n%v", r.Kvs[0].Value, after.Object)
+			require.Equal(t, stale, after.GetResourceVersion() != o.GetResourceVersion(), "%s\nbecame\n%v",
+				r.Kvs[0].Value, after.Object)
 			if stale {
 				stored++
 			} else {

@@ -72,8 +72,10 @@ func (c *calicoCopies) block(first, used int) {
 	node := fmt.Sprintf("bench-%05d", first/perBlock)
 	cidr := fmt.Sprintf("10.%d.%d.%d/26", first>>16, first>>8&255, first&255)
 	dashed := strings.NewReplacer(".", "-", "/", "-")
-	words := []string{recordedCIDR, cidr, dashed.Replace(recordedCIDR), dashed.Replace(cidr), recordedNode, node, hostHash(recordedNode), hostHash(node)}
-	c.add("ipamblocks/"+dashed.Replace(recordedCIDR), func(value string) string { return c.allocate(value, first, used) }, words...)
+	words := []string{recordedCIDR, cidr, dashed.Replace(recordedCIDR), dashed.Replace(cidr), recordedNode, node,
+		hostHash(recordedNode), hostHash(node)}
+	c.add("ipamblocks/"+dashed.Replace(recordedCIDR),
+		func(value string) string { return c.allocate(value, first, used) }, words...)
 	c.add("blockaffinities/"+recordedNode+"-"+dashed.Replace(recordedCIDR), nil, words...)
 	withoutV6 := []string{`,"` + recordedV6 + `":1`, "", `,"f:` + recordedV6 + `":{}`, ""}
 	words = append(words, withoutV6...)

@@ -92,17 +92,20 @@ func (m maker) kinds() []kind {
 		m.builtIn(25, "events", func() runtime.Object { return m.event() }),
 		m.builtIn(3, "leases", func() runtime.Object {
 			return &coordinationv1.Lease{ObjectMeta: m.meta("kubelet"), Spec: coordinationv1.LeaseSpec{
-				HolderIdentity: ptr.To(anyName), LeaseDurationSeconds: ptr.To[int32](40), RenewTime: ptr.To(metav1.NewMicroTime(moment()))}}
+				HolderIdentity: ptr.To(anyName), LeaseDurationSeconds: ptr.To[int32](40),
+				RenewTime: ptr.To(metav1.NewMicroTime(moment()))}}
 		}),
 		m.builtIn(8, "configmaps", func() runtime.Object {
 			return &corev1.ConfigMap{ObjectMeta: m.meta("helm"), Data: map[string]string{"app.conf": m.text(300, 2100)}}
 		}),
 		m.builtIn(9, "secrets", func() runtime.Object {
-			return &corev1.Secret{ObjectMeta: m.meta("helm"), Type: corev1.SecretTypeOpaque, Data: map[string][]byte{"token": []byte(m.hex(900 + m.IntN(500)))}}
+			return &corev1.Secret{ObjectMeta: m.meta("helm"), Type: corev1.SecretTypeOpaque,
+				Data: map[string][]byte{"token": []byte(m.hex(900 + m.IntN(500)))}}
 		}),
 		m.builtIn(5, "endpointslices", func() runtime.Object { return m.endpoints() }),
 		m.builtIn(7, "replicasets", func() runtime.Object { return m.replicaSet() }),
-		m.builtIn(3, "serviceaccounts", func() runtime.Object { return &corev1.ServiceAccount{ObjectMeta: m.meta("helm")} }),
+		m.builtIn(3, "serviceaccounts",
+			func() runtime.Object { return &corev1.ServiceAccount{ObjectMeta: m.meta("helm")} }),
 		m.custom(15, "Widget"), m.custom(5, "Route"), m.custom(5, "Backup"),
 	}
 	all[1].leased = true
@@ -134,7 +137,8 @@ func (m maker) custom(weight int, name string) kind {
 		require.NoError(m, err)
 		encoded = append(encoded, '\n')
 		k.current = append(k.current, newPattern(encoded))
-		k.stale = append(k.stale, newPattern(bytes.ReplaceAll(encoded, []byte(group+`/v1"`), []byte(group+`/v1alpha1"`))))
+		k.stale = append(k.stale, newPattern(bytes.ReplaceAll(encoded, []byte(group+`/v1"`),
+			[]byte(group+`/v1alpha1"`))))
 	}
 	return k
 }
@@ -149,7 +153,8 @@ func definition(t testing.TB, kind string) []byte {
 	text = []byte(strings.NewReplacer("widget", strings.ToLower(kind), "Widget", kind).Replace(string(text)))
 	var crd apiextensionsv1.CustomResourceDefinition
 	require.NoError(t, yaml.UnmarshalStrict(text, &crd))
-	crd.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
+	crd.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1",
+		Kind: "CustomResourceDefinition"})
 	crd.UID = types.UID(fmt.Sprintf("%x-0000-4000-8000-000000000000", kind[:4])) // an API server tells CRDs apart by it
 	value, err := json.Marshal(crd)
 	require.NoError(t, err)
@@ -161,10 +166,13 @@ func moment() time.Time { return time.Date(2026, 1, 5, 8, 0, 0, 0, time.UTC) }
 func (m maker) meta(manager string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
 		Name: anyName, Namespace: anyNamespace, UID: anyUID, CreationTimestamp: metav1.NewTime(moment()),
-		Labels: map[string]string{"app.kubernetes.io/name": "frontend-" + m.hex(5), "app.kubernetes.io/part-of": "shop"},
+		Labels: map[string]string{"app.kubernetes.io/name": "frontend-" + m.hex(5),
+			"app.kubernetes.io/part-of": "shop"},
 		ManagedFields: []metav1.ManagedFieldsEntry{{
-			Manager: manager, Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "v1", Time: ptr.To(metav1.NewTime(moment())), FieldsType: "FieldsV1",
-			FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:metadata":{"f:labels":{".":{},"f:app.kubernetes.io/name":{},"f:app.kubernetes.io/part-of":{}}}}`)},
+			Manager: manager, Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "v1",
+			Time: ptr.To(metav1.NewTime(moment())), FieldsType: "FieldsV1",
+			FieldsV1: &metav1.FieldsV1{Raw: []byte(
+				`{"f:metadata":{"f:labels":{".":{},"f:app.kubernetes.io/name":{},"f:app.kubernetes.io/part-of":{}}}}`)},
 		}},
 	}
 }
@@ -191,41 +199,54 @@ func (m maker) customResource(kind string) map[string]any {
 	}
 	return map[string]any{
 		"apiVersion": group + "/v1", "kind": kind,
-		"metadata": map[string]any{"name": anyName, "namespace": anyNamespace, "uid": anyUID, "generation": 1 + m.IntN(9),
-			"creationTimestamp": "2026-01-05T08:00:00Z", "labels": map[string]any{"app.kubernetes.io/name": "frontend-" + m.hex(5)},
-			"managedFields": []any{managed("kubectl", "2026-01-05T08:00:00Z", "spec", "", "description", "ratio", "replicas", "tier"),
-				managed(plural(kind)+"-controller", "2026-01-05T08:00:05Z", "status", "status", "conditions", "observedGeneration", "phase")}},
-		"spec": map[string]any{"replicas": m.IntN(9), "paused": false, "tier": "standard", "description": m.text(100, 500), "ratio": 0.25,
+		"metadata": map[string]any{"name": anyName, "namespace": anyNamespace, "uid": anyUID,
+			"generation": 1 + m.IntN(9), "creationTimestamp": "2026-01-05T08:00:00Z",
+			"labels": map[string]any{"app.kubernetes.io/name": "frontend-" + m.hex(5)},
+			"managedFields": []any{managed("kubectl", "2026-01-05T08:00:00Z", "spec", "", "description", "ratio",
+				"replicas", "tier"),
+				managed(plural(kind)+"-controller", "2026-01-05T08:00:05Z", "status", "status", "conditions",
+					"observedGeneration", "phase")}},
+		"spec": map[string]any{"replicas": m.IntN(9), "paused": false, "tier": "standard",
+			"description": m.text(100, 500), "ratio": 0.25,
 			"selector": map[string]any{"app": "frontend", "shard": m.hex(4)},
-			"settings": map[string]any{"depth": m.IntN(100), "names": []any{m.hex(8), m.hex(8)}, "nested": map[string]any{"on": true}},
-			"template": map[string]any{"image": "registry.example.com/shop/frontend:" + m.hex(12), "port": 8080, "pullPolicy": "IfNotPresent", "env": env}},
+			"settings": map[string]any{"depth": m.IntN(100), "names": []any{m.hex(8), m.hex(8)},
+				"nested": map[string]any{"on": true}},
+			"template": map[string]any{"image": "registry.example.com/shop/frontend:" + m.hex(12), "port": 8080,
+				"pullPolicy": "IfNotPresent", "env": env}},
 		"status": map[string]any{"phase": "Ready", "observedGeneration": 1, "conditions": []any{map[string]any{
-			"type": "Ready", "status": "True", "reason": "AllGood", "message": m.text(20, 120), "lastTransitionTime": "2026-01-05T08:00:00Z"}}},
+			"type": "Ready", "status": "True", "reason": "AllGood", "message": m.text(20, 120),
+			"lastTransitionTime": "2026-01-05T08:00:00Z"}}},
 	}
 }
 
 func (m maker) pod() *corev1.Pod {
 	pod := &corev1.Pod{ObjectMeta: m.meta("kube-controller-manager"), Spec: corev1.PodSpec{
-		NodeName: "node-" + m.hex(4), ServiceAccountName: "default", RestartPolicy: corev1.RestartPolicyAlways, SchedulerName: "default-scheduler",
-		DNSPolicy: corev1.DNSClusterFirst, TerminationGracePeriodSeconds: ptr.To[int64](30)}}
-	pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: anyName, UID: anyUID, Controller: ptr.To(true)}}
+		NodeName: "node-" + m.hex(4), ServiceAccountName: "default", RestartPolicy: corev1.RestartPolicyAlways,
+		SchedulerName: "default-scheduler",
+		DNSPolicy:     corev1.DNSClusterFirst, TerminationGracePeriodSeconds: ptr.To[int64](30)}}
+	pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: anyName,
+		UID: anyUID, Controller: ptr.To(true)}}
 	pod.Status = corev1.PodStatus{Phase: corev1.PodRunning, PodIP: fmt.Sprintf("10.1.%d.%d", m.IntN(256), m.IntN(256))}
 	for _, condition := range []corev1.PodConditionType{"PodScheduled", "Initialized", "ContainersReady", "Ready"} {
-		pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: condition, Status: "True", LastTransitionTime: metav1.NewTime(moment())})
+		pod.Status.Conditions = append(pod.Status.Conditions,
+			corev1.PodCondition{Type: condition, Status: "True", LastTransitionTime: metav1.NewTime(moment())})
 	}
 	for i := range 1 + m.IntN(3) {
 		c := m.container(fmt.Sprintf("c%d", i))
 		pod.Spec.Containers = append(pod.Spec.Containers, c)
-		pod.Status.ContainerStatuses = append(pod.Status.ContainerStatuses, corev1.ContainerStatus{Name: c.Name, Image: c.Image, Ready: true,
-			ImageID: c.Image + "@sha256:" + m.hex(64), ContainerID: "containerd://" + m.hex(64)})
+		pod.Status.ContainerStatuses = append(pod.Status.ContainerStatuses,
+			corev1.ContainerStatus{Name: c.Name, Image: c.Image, Ready: true,
+				ImageID: c.Image + "@sha256:" + m.hex(64), ContainerID: "containerd://" + m.hex(64)})
 	}
 	return pod
 }
 
 func (m maker) container(name string) corev1.Container {
-	c := corev1.Container{Name: name, Image: "registry.example.com/shop/frontend:" + m.hex(12), ImagePullPolicy: corev1.PullIfNotPresent,
+	c := corev1.Container{Name: name, Image: "registry.example.com/shop/frontend:" + m.hex(12),
+		ImagePullPolicy:        corev1.PullIfNotPresent,
 		TerminationMessagePath: "/dev/termination-log", TerminationMessagePolicy: corev1.TerminationMessageReadFile,
-		Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("250m"), "memory": resource.MustParse("512Mi")}}}
+		Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("250m"),
+			"memory": resource.MustParse("512Mi")}}}
 	for i := range 6 + m.IntN(20) {
 		c.Env = append(c.Env, corev1.EnvVar{Name: fmt.Sprintf("OPTION_%d", i), Value: m.text(10, 80)})
 	}
@@ -233,18 +254,22 @@ func (m maker) container(name string) corev1.Container {
 }
 
 func (m maker) event() *corev1.Event {
-	return &corev1.Event{ObjectMeta: m.meta("kubelet"), Reason: "Unhealthy", Type: corev1.EventTypeWarning, Message: m.text(40, 200), Count: int32(1 + m.IntN(50)),
-		InvolvedObject: corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: anyNamespace, Name: anyName, UID: anyUID},
+	return &corev1.Event{ObjectMeta: m.meta("kubelet"), Reason: "Unhealthy", Type: corev1.EventTypeWarning,
+		Message: m.text(40, 200), Count: int32(1 + m.IntN(50)),
+		InvolvedObject: corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: anyNamespace,
+			Name: anyName, UID: anyUID},
 		Source:         corev1.EventSource{Component: "kubelet", Host: "node-" + m.hex(4)},
 		FirstTimestamp: metav1.NewTime(moment()), LastTimestamp: metav1.NewTime(moment())}
 }
 
 func (m maker) endpoints() *discoveryv1.EndpointSlice {
-	slice := &discoveryv1.EndpointSlice{ObjectMeta: m.meta("endpointslice-controller"), AddressType: discoveryv1.AddressTypeIPv4}
+	slice := &discoveryv1.EndpointSlice{ObjectMeta: m.meta("endpointslice-controller"),
+		AddressType: discoveryv1.AddressTypeIPv4}
 	for range 1 + m.IntN(8) {
-		slice.Endpoints = append(slice.Endpoints, discoveryv1.Endpoint{Addresses: []string{fmt.Sprintf("10.1.%d.%d", m.IntN(256), m.IntN(256))},
-			Conditions: discoveryv1.EndpointConditions{Ready: ptr.To(true)}, NodeName: ptr.To("node-" + m.hex(4)),
-			TargetRef: &corev1.ObjectReference{Kind: "Pod", Namespace: anyNamespace, Name: anyName, UID: anyUID}})
+		slice.Endpoints = append(slice.Endpoints,
+			discoveryv1.Endpoint{Addresses: []string{fmt.Sprintf("10.1.%d.%d", m.IntN(256), m.IntN(256))},
+				Conditions: discoveryv1.EndpointConditions{Ready: ptr.To(true)}, NodeName: ptr.To("node-" + m.hex(4)),
+				TargetRef: &corev1.ObjectReference{Kind: "Pod", Namespace: anyNamespace, Name: anyName, UID: anyUID}})
 	}
 	return slice
 }
@@ -253,7 +278,8 @@ func (m maker) replicaSet() *appsv1.ReplicaSet {
 	labels := map[string]string{"app.kubernetes.io/name": "frontend-" + m.hex(5)}
 	return &appsv1.ReplicaSet{ObjectMeta: m.meta("kube-controller-manager"), Spec: appsv1.ReplicaSetSpec{
 		Replicas: ptr.To[int32](3), Selector: &metav1.LabelSelector{MatchLabels: labels},
-		Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{Containers: []corev1.Container{m.container("c0")}}}}}
+		Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels},
+			Spec: corev1.PodSpec{Containers: []corev1.Container{m.container("c0")}}}}}
 }
 
 func (m maker) hex(n int) string {
@@ -266,7 +292,8 @@ func (m maker) hex(n int) string {
 
 // text has words up to a random length between two bounds.
 func (m maker) text(least, most int) string {
-	words := strings.Fields("the pod waits for a volume that its node cannot attach because another node still holds it and retries later with more patience")
+	words := strings.Fields("the pod waits for a volume that its node cannot attach because another node still holds " +
+		"it and retries later with more patience")
 	var out strings.Builder
 	for n := least + m.IntN(most-least); out.Len() < n; {
 		out.WriteString(words[m.IntN(len(words))] + " ")

@@ -46,7 +46,8 @@ func sizes() []size { return []size{{"XS", 20_000, 5}, {"S", 200_000, 5}, {"L", 
 
 func rows() []row {
 	storageVersions := func(percent, input string, peers ...peer) row {
-		return row{name: "migrate storage-versions, " + percent + " stale", input: input, args: []string{"migrate", "storage-versions", "IN", "OUT"},
+		return row{name: "migrate storage-versions, " + percent + " stale", input: input,
+			args:  []string{"migrate", "storage-versions", "IN", "OUT"},
 			peers: peers, memory: 64, perKey: 30, grows: true}
 	}
 	calico, small := []string{"migrate", "calico-v3", "IN", "OUT"}, []string{"XS", "S"}
@@ -59,9 +60,12 @@ func rows() []row {
 		storageVersions("5 %", "stale5", peer{peerRestore, 0.9}, peer{peerB, 1.5}),
 		storageVersions("0 %", "stale0", peer{peerB, 1.2}),
 		storageVersions("25 %", "stale25", peer{peerB, 2.5}),
-		{name: "compact", input: "stale5", args: []string{"compact", "IN", "OUT"}, peers: []peer{{peerDefrag, 0.8}, {peerB, 0}}, memory: 64, perKey: 30},
-		{name: "migrate calico-v3, 63 records", input: "calico", sizes: small, args: calico, peers: []peer{{peerB, 1.15}}, grows: true},
-		{name: "migrate calico-v3, 1.5 records a key", input: "ipam", sizes: small, args: calico, peers: []peer{{peerB, 0}}, seconds: 20, memory: 150, grows: true},
+		{name: "compact", input: "stale5", args: []string{"compact", "IN", "OUT"},
+			peers: []peer{{peerDefrag, 0.8}, {peerB, 0}}, memory: 64, perKey: 30},
+		{name: "migrate calico-v3, 63 records", input: "calico", sizes: small, args: calico,
+			peers: []peer{{peerB, 1.15}}, grows: true},
+		{name: "migrate calico-v3, 1.5 records a key", input: "ipam", sizes: small, args: calico,
+			peers: []peer{{peerB, 0}}, seconds: 20, memory: 150, grows: true},
 		read("status", peer{peerHash, 1.3}, peer{peerStatus, 0}),
 		read("keys", peer{peerHash, 1.3}, peer{peerAuger, 0}),
 		read("sizes", peer{peerHash, 1.3}),
@@ -70,12 +74,17 @@ func rows() []row {
 	}, []row{
 		// Without a digest, as its pass is not what these are about.
 		{name: "get pods -A", input: "raw", args: []string{"get", "IN", "pods", "-A"}, seconds: 0.3},
-		{name: "get pod/needle", input: "raw", args: []string{"get", "IN", "pod/needle", "-n", "tenant-000"}, seconds: 0.05},
-		{name: "delete 100,000 Events", input: "events", sizes: []string{"S"}, args: []string{"delete", "IN", "OUT", "events", "--all", "-A"},
+		{name: "get pod/needle", input: "raw", args: []string{"get", "IN", "pod/needle", "-n", "tenant-000"},
+			seconds: 0.05},
+		{name: "delete 100,000 Events", input: "events", sizes: []string{"S"},
+			args:  []string{"delete", "IN", "OUT", "events", "--all", "-A"},
 			peers: []peer{{peerRestore, 0}}, memory: 64, perKey: 30},
-		{name: "policy apply over all Pods", input: "tenants", sizes: small, args: []string{"policy", "apply", "IN", "OUT", "-f", "testdata/policy.yaml"},
+		{name: "policy apply over all Pods", input: "tenants", sizes: small,
+			args:  []string{"policy", "apply", "IN", "OUT", "-f", "testdata/policy.yaml"},
 			peers: []peer{{peerRestore, 0}}, memory: 64, perKey: 30},
-		{name: "kcp list", input: "kcp", sizes: small, args: []string{"kcp", "list", "IN"}, peers: []peer{{peerB, 1.5}}},
-		{name: "kcp extract", input: "kcp", sizes: small, args: []string{"kcp", "extract", kcptest.ManyName(7), "IN", "OUT"}, peers: []peer{{peerB, 1.5}}},
+		{name: "kcp list", input: "kcp", sizes: small, args: []string{"kcp", "list", "IN"},
+			peers: []peer{{peerB, 1.5}}},
+		{name: "kcp extract", input: "kcp", sizes: small, args: []string{"kcp", "extract", kcptest.ManyName(7), "IN",
+			"OUT"}, peers: []peer{{peerB, 1.5}}},
 	})
 }

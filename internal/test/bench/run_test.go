@@ -69,11 +69,13 @@ func TestBench(t *testing.T) {
 		b.dir = filepath.Join(cache, "etcdshift-bench")
 	}
 	require.NoError(t, os.MkdirAll(b.dir, 0o700))
-	fmt.Fprint(t.Output(), "| work | size | s | CPU s | MiB | peer | s | CPU s | MiB | ratio | aim |\n|---|---|---|---|---|---|---|---|---|---|---|\n")
+	fmt.Fprint(t.Output(), "| work | size | s | CPU s | MiB | peer | s | CPU s | MiB | ratio | aim "+
+		"|\n|---|---|---|---|---|---|---|---|---|---|---|\n")
 	done := 0
 	for _, size := range sizes() {
 		for _, row := range rows() {
-			if slices.Contains(asked, size.name) && names.MatchString(row.name) && (row.sizes == nil || slices.Contains(row.sizes, size.name)) {
+			if slices.Contains(asked, size.name) && names.MatchString(row.name) &&
+				(row.sizes == nil || slices.Contains(row.sizes, size.name)) {
 				b.measure(row, size)
 				done++
 			}
@@ -116,7 +118,8 @@ func (b bench) measure(r row, s size) {
 	}
 	for i, p := range peers {
 		theirs := medians(samples[i+1])
-		line(fmt.Sprintf("%s | %s | %.2f | %s", p.name, theirs.cells(), own.wall/theirs.wall, aim(own.wall/theirs.wall, p.aim, "%.2f")))
+		line(fmt.Sprintf("%s | %s | %.2f | %s", p.name, theirs.cells(), own.wall/theirs.wall,
+			aim(own.wall/theirs.wall, p.aim, "%.2f")))
 	}
 	switch {
 	case r.seconds > 0 && s.name == "S":
@@ -128,7 +131,8 @@ func (b bench) measure(r row, s size) {
 		line("– | | | | | " + aim(own.anonymous, r.memory+r.perKey*lateWrites*float64(s.keys)/(1<<20), "%.0f MiB"))
 	}
 	if r.grows {
-		line(fmt.Sprintf("growth %d KiB | | | | | %s", growth>>10, aim(float64(growth>>10), float64(allowed>>10), "%.0f KiB")))
+		line(fmt.Sprintf("growth %d KiB | | | | | %s", growth>>10,
+			aim(float64(growth>>10), float64(allowed>>10), "%.0f KiB")))
 	}
 }
 

@@ -84,7 +84,8 @@ func generate(t testing.TB, path string, c content) {
 	t.Helper()
 	work := filepath.Join(t.TempDir(), "work.db")
 	// The free list of maps gives out pages in random order.
-	db, err := bbolt.Open(work, 0o600, &bbolt.Options{NoSync: true, NoGrowSync: true, NoFreelistSync: true, FreelistType: bbolt.FreelistArrayType})
+	db, err := bbolt.Open(work, 0o600, &bbolt.Options{NoSync: true, NoGrowSync: true, NoFreelistSync: true,
+		FreelistType: bbolt.FreelistArrayType})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, os.Remove(work)) }()
 	defer db.Close()
@@ -95,7 +96,8 @@ func generate(t testing.TB, path string, c content) {
 	}
 	require.Len(t, s.weighed, 100)
 	s.begin()
-	for _, name := range []string{"alarm", "auth", "authRoles", "authUsers", "cluster", "key", "lease", "members", "members_removed", "meta"} {
+	for _, name := range []string{"alarm", "auth", "authRoles", "authUsers", "cluster", "key", "lease", "members",
+		"members_removed", "meta"} {
 		_, err := s.tx.CreateBucket([]byte(name))
 		require.NoError(t, err)
 	}
@@ -123,7 +125,8 @@ func (s *store) restart() {
 func (s *store) write() {
 	for _, p := range s.extra {
 		s.rev++
-		s.put(&mvccpb.KeyValue{Key: p.key, Value: p.value, CreateRevision: s.rev, ModRevision: s.rev, Version: 1}, false)
+		s.put(&mvccpb.KeyValue{Key: p.key, Value: p.value, CreateRevision: s.rev, ModRevision: s.rev, Version: 1},
+			false)
 	}
 	late := func(share float64) int { return int(share * float64(s.keys)) }
 	creates, updates, deletes := late(lateCreates), late(lateUpdates), late(lateDeletes)
@@ -155,7 +158,8 @@ func (s *store) write() {
 
 func (s *store) create() {
 	s.made++
-	o := object{id: s.made, kind: s.weighed[s.rng.IntN(100)], variant: s.rng.IntN(variants), salt: s.rng.Uint32(), create: s.rev + 1}
+	o := object{id: s.made, kind: s.weighed[s.rng.IntN(100)], variant: s.rng.IntN(variants), salt: s.rng.Uint32(),
+		create: s.rev + 1}
 	if k := s.kinds[o.kind]; k.stale != nil {
 		s.custom++
 		o.stale = s.custom*s.stale/25 > (s.custom-1)*s.stale/25
@@ -195,7 +199,8 @@ func (s *store) store(o object) object {
 		patterns = s.kinds[o.kind].stale
 	}
 	value := patterns[o.variant].fill(o.name(), o.namespace(), o.uid())
-	s.put(&mvccpb.KeyValue{Key: s.key(o), Value: value, CreateRevision: o.create, ModRevision: o.mod, Version: o.version, Lease: o.lease}, false)
+	s.put(&mvccpb.KeyValue{Key: s.key(o), Value: value, CreateRevision: o.create, ModRevision: o.mod,
+		Version: o.version, Lease: o.lease}, false)
 	return o
 }
 
@@ -247,7 +252,8 @@ func (s *store) save(path string) {
 	s.set("meta", "confState", []byte(`{"voters":[1],"auto_leave":false}`))
 	s.set("meta", "storageVersion", []byte("3.7.0"))
 	s.set("cluster", "clusterVersion", []byte("3.7.0"))
-	s.set("members", "0000000000000001", []byte(`{"id":1,"peerURLs":["http://127.0.0.1:2380"],"name":"bench","clientURLs":["http://127.0.0.1:2379"]}`))
+	s.set("members", "0000000000000001",
+		[]byte(`{"id":1,"peerURLs":["http://127.0.0.1:2380"],"name":"bench","clientURLs":["http://127.0.0.1:2379"]}`))
 	for _, id := range s.leases {
 		grant, err := proto.Marshal(&leasepb.Lease{ID: id, TTL: 3660})
 		require.NoError(s, err)

@@ -84,7 +84,8 @@ func tenants(t testing.TB) (out []pair) {
 	m := maker{t, rand.New(rand.NewPCG(3, 1))}
 	for i := range namespaces {
 		name := fmt.Sprintf("tenant-%03d", i)
-		ns := &corev1.Namespace{ObjectMeta: m.meta("kubectl"), Status: corev1.NamespaceStatus{Phase: corev1.NamespaceActive}}
+		ns := &corev1.Namespace{ObjectMeta: m.meta("kubectl"),
+			Status: corev1.NamespaceStatus{Phase: corev1.NamespaceActive}}
 		ns.Name, ns.Namespace, ns.UID = name, "", types.UID(fmt.Sprintf("%08x-0000-4000-8000-00000000009a", i))
 		ns.Labels["kubernetes.io/metadata.name"] = name
 		out = append(out, pair{[]byte("/registry/namespaces/" + name), m.encode(ns)})
@@ -111,7 +112,8 @@ func copyTo(t testing.TB, from, to string, without int64) {
 func recordedCalico(t testing.TB) (out []pair) {
 	t.Helper()
 	ctx := context.Background()
-	s, err := snapshot.Open(ctx, filepath.Join("..", "..", "..", "testdata", "calico", "before.db.gz"), snapshot.Config{})
+	s, err := snapshot.Open(ctx, filepath.Join("..", "..", "..", "testdata", "calico", "before.db.gz"),
+		snapshot.Config{})
 	require.NoError(t, err)
 	defer s.Close()
 	for r, err := range s.Live(ctx, nil) {

@@ -29,7 +29,8 @@ func ways() []way {
 		}
 	}
 	return []way{
-		{"flip", inPlace(Flip)}, {"zero", inPlace(Zero)}, {"splice", inPlace(SplicePage)}, {"flip", inPlace(Flip)}, {"zero", inPlace(Zero)},
+		{"flip", inPlace(Flip)}, {"zero", inPlace(Zero)}, {"splice", inPlace(SplicePage)}, {"flip", inPlace(Flip)},
+		{"zero", inPlace(Zero)},
 		{"cut", cut}, {"many", inPlace(many)}, {"shift", shift},
 	}
 }

@@ -42,7 +42,8 @@ func AddLearner(t testing.TB, cluster []*Server) *Server {
 	_, err = cluster[0].Client.MemberAddAsLearner(context.Background(), []string{peer})
 	require.NoError(t, err)
 	require.Eventually(t, func() bool { // it may ask any of them, and then does not start
-		return !slices.ContainsFunc(cluster, func(s *Server) bool { return len(s.etcd.Server.Cluster().Members()) <= len(cluster) })
+		return !slices.ContainsFunc(cluster,
+			func(s *Server) bool { return len(s.etcd.Server.Cluster().Members()) <= len(cluster) })
 	}, startTimeout, 10*time.Millisecond, "not all members know of the learner")
 	servers, err := startAll(t, configs)
 	require.NoError(t, err)

@@ -122,7 +122,8 @@ func grant(ctx context.Context, c *clientv3.Client, args []string) error {
 	if err != nil || len(numbers) != 2 {
 		return cmp.Or(err, errors.New("grant takes two numbers"))
 	}
-	_, err = clientv3.RetryLeaseClient(c).LeaseGrant(ctx, &etcdserverpb.LeaseGrantRequest{ID: numbers[0], TTL: numbers[1]})
+	_, err = clientv3.RetryLeaseClient(c).LeaseGrant(ctx,
+		&etcdserverpb.LeaseGrantRequest{ID: numbers[0], TTL: numbers[1]})
 	return err
 }
 

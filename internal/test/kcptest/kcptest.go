@@ -60,7 +60,8 @@ func Recorded(t testing.TB, name string) (path string) {
 	t.Helper()
 	_, here, _, ok := runtime.Caller(0)
 	require.True(t, ok)
-	in, err := os.Open(filepath.Join(filepath.Dir(here), "..", "..", "..", "testdata", filepath.FromSlash(name)+".db.gz"))
+	in, err := os.Open(filepath.Join(filepath.Dir(here), "..", "..", "..", "testdata",
+		filepath.FromSlash(name)+".db.gz"))
 	require.NoError(t, err)
 	defer in.Close()
 	unzipped, err := gzip.NewReader(in)

@@ -59,12 +59,15 @@ func LiveMigrated(t testing.TB) (root, shard1 string) {
 				Put(t, client, remade, withUID(t, kv.Value, "0c0ffee0-0000-4000-8000-000000000001"))
 			}
 		}
-		workspace := replace(t, Get(t, client, WorkspaceKey("consumer")), `"core.kcp.io/shard":"root"`, `"core.kcp.io/shard":"shard-1"`)
-		workspace = replace(t, workspace, `"internal.tenancy.kcp.io/shard":"1pfxsevk"`, `"internal.tenancy.kcp.io/shard":"2e1tfbst"`)
+		workspace := replace(t, Get(t, client, WorkspaceKey("consumer")), `"core.kcp.io/shard":"root"`,
+			`"core.kcp.io/shard":"shard-1"`)
+		workspace = replace(t, workspace, `"internal.tenancy.kcp.io/shard":"1pfxsevk"`,
+			`"internal.tenancy.kcp.io/shard":"2e1tfbst"`)
 		Put(t, client, WorkspaceKey("consumer"), workspace)
 	})
 	shard1 = Edit(t, Recorded(t, Shard1), func(client *clientv3.Client) {
-		ca, err := encoding.Get(Get(t, client, shardPrefix+"core/configmaps/"+Consumer1+"/default/kube-root-ca.crt"), "data", "ca.crt")
+		ca, err := encoding.Get(Get(t, client, shardPrefix+"core/configmaps/"+Consumer1+"/default/kube-root-ca.crt"),
+			"data", "ca.crt")
 		require.NoError(t, err)
 		for _, kv := range moved {
 			Put(t, client, string(kv.Key), kv.Value)
@@ -77,7 +80,8 @@ func LiveMigrated(t testing.TB) (root, shard1 string) {
 			}
 		}
 		lc := Get(t, client, LogicalClusterKey(Consumer))
-		Put(t, client, LogicalClusterKey(Consumer), replace(t, lc, `"core.kcp.io/shard":"root"`, `"core.kcp.io/shard":"shard-1"`))
+		Put(t, client, LogicalClusterKey(Consumer), replace(t, lc, `"core.kcp.io/shard":"root"`,
+			`"core.kcp.io/shard":"shard-1"`))
 	})
 	return root, shard1
 }

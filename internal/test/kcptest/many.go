@@ -42,7 +42,8 @@ func manyPattern(t testing.TB, recorded string) (pattern []etcdtest.KV) {
 	kvs, _ := Dump(t, recorded)
 	for _, kv := range kvs {
 		key := string(kv.Key)
-		if liveClusterOf(key, Consumer) != Consumer || strings.Contains(key, Other) || strings.HasSuffix(key, "/child") {
+		if liveClusterOf(key, Consumer) != Consumer || strings.Contains(key, Other) ||
+			strings.HasSuffix(key, "/child") {
 			continue
 		}
 		pattern = append(pattern, kv)
@@ -67,9 +68,11 @@ func manyPattern(t testing.TB, recorded string) (pattern []etcdtest.KV) {
 func manyChanges(pattern []etcdtest.KV, n int) iter.Seq2[snapshot.Change, error] {
 	return func(yield func(snapshot.Change, error) bool) {
 		for i := range n {
-			names := strings.NewReplacer(Consumer, ManyName(i), `consumer"`, fmt.Sprintf(`c%07d"`, i), "/consumer", fmt.Sprintf("/c%07d", i))
+			names := strings.NewReplacer(Consumer, ManyName(i), `consumer"`, fmt.Sprintf(`c%07d"`, i), "/consumer",
+				fmt.Sprintf("/c%07d", i))
 			for _, kv := range pattern {
-				c := snapshot.Change{Key: []byte(names.Replace(string(kv.Key))), Value: []byte(names.Replace(string(kv.Value))), Lease: kv.Lease}
+				c := snapshot.Change{Key: []byte(names.Replace(string(kv.Key))),
+					Value: []byte(names.Replace(string(kv.Value))), Lease: kv.Lease}
 				if !yield(c, nil) {
 					return
 				}
