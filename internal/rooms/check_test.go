@@ -22,17 +22,23 @@ func mayImport() map[string][]string {
 	with := func(more ...string) []string { return append(more, data...) }
 	return map[string][]string{
 		"cmd": {"internal/cli"},
-		"internal/cli": with("internal/machines", changes, "transform", "transform/migrations", "inspect", "finding", "encoding/encryption", "docs",
-			"internal/doctor", "internal/kcp", "internal/kcp/archive", "internal/kcp/move", "internal/redact", "internal/apiservers", "internal/publish", "internal/conversion", "internal/input",
+		"internal/cli": with("internal/machines", changes, "transform", "transform/migrations", "inspect", "finding",
+			"encoding/encryption", "docs",
+			"internal/doctor", "internal/kcp", "internal/kcp/archive", "internal/kcp/move", "internal/redact",
+			"internal/apiservers", "internal/publish", "internal/conversion", "internal/input",
 			"internal/objects", "internal/compare", "internal/fleet", "internal/get", "internal/kubectl",
-			"internal/policy", "internal/rehearse", "internal/render", "internal/report", "internal/sandbox", "internal/save",
+			"internal/policy", "internal/rehearse", "internal/render", "internal/report", "internal/sandbox",
+			"internal/save",
 			"internal/s3", "internal/serve", "internal/signature"),
-		changes:                with("internal/machines", "internal/redact", "internal/bounded", "transform", "inspect", "internal/objects", "internal/conversion", "internal/machines", "finding"),
-		"transform":            with("internal/bounded", "internal/machines", "internal/redact", "inspect", "internal/publish", "finding", "internal/input"),
+		changes: with("internal/machines", "internal/redact", "internal/bounded", "transform", "inspect",
+			"internal/objects", "internal/conversion", "internal/machines", "finding"),
+		"transform": with("internal/bounded", "internal/machines", "internal/redact", "inspect",
+			"internal/publish", "finding", "internal/input"),
 		"transform/migrations": {"transform", "internal/kcp/move", "internal/policy", changes},
 		"docs":                 {},
 		"inspect":              with("internal/bounded", "internal/redact", "finding"),
-		"internal/doctor":      with("internal/bounded", "internal/kcp", "internal/machines", "internal/objects", "internal/redact", "inspect", "finding"),
+		"internal/doctor": with("internal/bounded", "internal/kcp", "internal/machines", "internal/objects",
+			"internal/redact", "inspect", "finding"),
 		"internal/kcp":         with("inspect", "finding"),
 		"internal/kcp/archive": with("internal/kcp", "finding"),
 		"internal/kcp/move":    with("internal/kcp", "internal/kcp/archive", "transform", "inspect", "finding"),
@@ -51,21 +57,26 @@ func mayImport() map[string][]string {
 		"internal/publish":     {"finding"},
 		"internal/stream":      {},
 		"internal/rooms":       {},
-		"internal/apiservers":  with("encoding/encryption", "internal/conversion", "internal/sandbox", "internal/serve"),
-		"internal/objects":     with("internal/bounded", "internal/machines", "transform", "inspect", "finding"),
-		"internal/columns":     with("inspect", "internal/jsonpath"),
-		"internal/compare":     with("internal/redact", "inspect"),
-		"internal/get": with("internal/columns", "internal/compare", "internal/jsonpath", "internal/manifest", "internal/objects",
-			"internal/redact", "internal/render", "transform", "inspect", "finding"),
-		"internal/fleet":     with("internal/redact", "transform", "inspect", "finding", "internal/input", "internal/publish", "internal/render", "internal/s3"),
-		"internal/jsonpath":  {"encoding"},
-		"internal/kubectl":   {"internal/render", "internal/serve"},
-		"internal/manifest":  with("inspect"),
-		"internal/phrase":    {},
-		"internal/policy":    with("internal/redact", "internal/bounded", "transform", "inspect", "finding", "internal/input"),
-		"internal/render":    {"encoding", "internal/compare", "internal/jsonpath"},
-		"internal/report":    with("internal/doctor", "internal/redact", "transform", "inspect", "finding", "internal/compare", "internal/render"),
-		"internal/rehearse":  with("internal/doctor", "inspect", "finding", "encoding/encryption", "internal/apiservers", "internal/conversion", "internal/policy", "internal/sandbox", "internal/serve"),
+		"internal/apiservers": with("encoding/encryption", "internal/conversion", "internal/sandbox",
+			"internal/serve"),
+		"internal/objects": with("internal/bounded", "internal/machines", "transform", "inspect", "finding"),
+		"internal/columns": with("inspect", "internal/jsonpath"),
+		"internal/compare": with("internal/redact", "inspect"),
+		"internal/get": with("internal/columns", "internal/compare", "internal/jsonpath", "internal/manifest",
+			"internal/objects", "internal/redact", "internal/render", "transform", "inspect", "finding"),
+		"internal/fleet": with("internal/redact", "transform", "inspect", "finding", "internal/input",
+			"internal/publish", "internal/render", "internal/s3"),
+		"internal/jsonpath": {"encoding"},
+		"internal/kubectl":  {"internal/render", "internal/serve"},
+		"internal/manifest": with("inspect"),
+		"internal/phrase":   {},
+		"internal/policy": with("internal/redact", "internal/bounded", "transform", "inspect", "finding",
+			"internal/input"),
+		"internal/render": {"encoding", "internal/compare", "internal/jsonpath"},
+		"internal/report": with("internal/doctor", "internal/redact", "transform", "inspect", "finding",
+			"internal/compare", "internal/render"),
+		"internal/rehearse": with("internal/doctor", "inspect", "finding", "encoding/encryption",
+			"internal/apiservers", "internal/conversion", "internal/policy", "internal/sandbox", "internal/serve"),
 		"internal/s3":        {"finding", "internal/publish"},
 		"internal/sandbox":   {"finding"},
 		"internal/save":      {"internal/publish", "snapshot", "finding"},
@@ -146,7 +157,8 @@ const mostMethods = 25
 
 // tooMany are the types that still have more, and their numbers of today. The list gets no entry.
 func tooMany() map[string]int {
-	return map[string]int{"encoding.Scanner": 35, "internal/calico.run": 28, "internal/calico.store": 35, "internal/get.finder": 33}
+	return map[string]int{"encoding.Scanner": 35, "internal/calico.run": 28, "internal/calico.store": 35,
+		"internal/get.finder": 33}
 }
 
 // countMethods adds the methods of the file by package folder and type.
@@ -193,7 +205,8 @@ func parse(tree fs.FS, name string) (source, error) {
 	if err != nil {
 		return source{}, err
 	}
-	s := source{name: name, dir: path.Dir(name), test: strings.HasSuffix(name, "_test.go"), fset: token.NewFileSet(), imports: make(map[string]string)}
+	s := source{name: name, dir: path.Dir(name), test: strings.HasSuffix(name, "_test.go"), fset: token.NewFileSet(),
+		imports: make(map[string]string)}
 	s.file, err = parser.ParseFile(s.fset, name, text, parser.SkipObjectResolution)
 	if err != nil {
 		return source{}, err
@@ -253,7 +266,8 @@ func (s source) checkImport(imported string) string {
 		return ""
 	}
 	to := room(dir)
-	if from == to || to == "internal/phrase" || slices.Contains(mayImport()[kind(from)], kind(to)) && (kind(from) != changes || kind(to) != changes) {
+	if from == to || to == "internal/phrase" || slices.Contains(mayImport()[kind(from)], kind(to)) &&
+		(kind(from) != changes || kind(to) != changes) {
 		return ""
 	}
 	return fmt.Sprintf("%s must not import %s", from, to)
@@ -276,7 +290,8 @@ func (s source) checkNode(node ast.Node) string {
 		}
 	case *ast.BasicLit:
 		text, err := strconv.Unquote(n.Value)
-		home := room(s.dir) == "keys" || room(s.dir) == "internal/test" || room(s.dir) == "internal/cli" && strings.Contains(text, "etcdshift ") // an example of the help
+		home := room(s.dir) == "keys" || room(s.dir) == "internal/test" || room(s.dir) == "internal/cli" &&
+			strings.Contains(text, "etcdshift ") // an example of the help
 		if n.Kind == token.STRING && err == nil && strings.Contains(text, "/registry/") && !s.test && !home {
 			return "only keys may spell etcd keys"
 		}

@@ -36,7 +36,8 @@ func TestThreatModel(t *testing.T) {
 	}))
 	page, err := fs.ReadFile(tree, "docs/project/threat-model.md")
 	require.NoError(t, err)
-	named := regexp.MustCompile("`((?:\\w+\\.)?(?:Test|Fuzz)\\w+|\\w+\\.txtar|make \\w+)`").FindAllStringSubmatch(string(page), -1)
+	named := regexp.MustCompile("`((?:\\w+\\.)?(?:Test|Fuzz)\\w+|\\w+\\.txtar|make \\w+)`").FindAllStringSubmatch(
+		string(page), -1)
 	require.Greater(t, len(named), 40)
 	for _, name := range named {
 		require.True(t, there[name[1]], "%s is nowhere", name[1])

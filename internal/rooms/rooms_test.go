@@ -40,7 +40,9 @@ func TestRooms(t *testing.T) {
 	broken, seen, err := check(tree)
 	require.NoError(t, err)
 	require.Empty(t, strings.Join(broken, "\n"))
-	for _, name := range []string{"cmd", "internal/cli", "transform", "internal/calico", "internal/kcp", "snapshot", "keys", "encoding", "encoding/schema", "encoding/encryption", "inspect", "internal/conversion", "internal/publish", "internal/test"} {
+	for _, name := range []string{"cmd", "internal/cli", "transform", "internal/calico", "internal/kcp", "snapshot",
+		"keys", "encoding", "encoding/schema", "encoding/encryption", "inspect", "internal/conversion",
+		"internal/publish", "internal/test"} {
 		require.Positive(t, seen[name], "%s was not looked at", name)
 	}
 }
@@ -59,8 +61,10 @@ func TestCheck(t *testing.T) {
 	for _, tc := range []struct{ file, source, broken string }{
 		// every arrow, at full length
 		{"cmd/etcdshift/a.go", ours("internal/cli"), ""},
-		{"internal/cli/a.go", ours("internal/calico", "transform", "inspect", "snapshot", "keys", "encoding", "encoding/schema", "internal/publish", "internal/cli/look"), ""},
-		{"internal/calico/a.go", ours("transform", "inspect", "snapshot", "keys", "encoding", "encoding/schema", "internal/calico/ipam"), ""},
+		{"internal/cli/a.go", ours("internal/calico", "transform", "inspect", "snapshot", "keys", "encoding",
+			"encoding/schema", "internal/publish", "internal/cli/look"), ""},
+		{"internal/calico/a.go", ours("transform", "inspect", "snapshot", "keys", "encoding", "encoding/schema",
+			"internal/calico/ipam"), ""},
 		{"transform/a.go", ours("inspect", "snapshot", "keys", "encoding", "encoding/schema", "internal/publish"), ""},
 		{"inspect/a.go", ours("snapshot", "keys", "encoding", "encoding/schema"), ""},
 		{"internal/storageversion/a.go", ours("transform", "internal/conversion"), ""},
@@ -72,7 +76,8 @@ func TestCheck(t *testing.T) {
 		// against an arrow, or beside it
 		{"transform/a.go", ours("cmd/etcdshift"), ":3: transform must not import cmd"},
 		{"transform/a.go", ours("internal/calico"), ":3: transform must not import internal/calico"},
-		{"internal/calico/a.go", ours("transform", "internal/storageversion"), ":4: internal/calico must not import internal/storageversion"},
+		{"internal/calico/a.go", ours("transform", "internal/storageversion"),
+			":4: internal/calico must not import internal/storageversion"},
 		{"internal/calico/a.go", ours("internal/publish"), ":3: internal/calico must not import internal/publish"},
 		{"transform/a.go", ours("encoding/encryption"), ":3: transform must not import encoding/encryption"},
 		{"inspect/a.go", ours("encoding/encryption"), ":3: inspect must not import encoding/encryption"},
@@ -96,7 +101,8 @@ func TestCheck(t *testing.T) {
 
 		// the model of kcp, its archives, and the commands on both
 		{"internal/kcp/move/a.go", ours("internal/kcp", "internal/kcp/archive", "transform", "inspect"), ""},
-		{"internal/kcp/archive/a.go", ours("internal/kcp/move"), ":3: internal/kcp/archive must not import internal/kcp/move"},
+		{"internal/kcp/archive/a.go", ours("internal/kcp/move"),
+			":3: internal/kcp/archive must not import internal/kcp/move"},
 		{"internal/kcp/a.go", ours("internal/kcp/archive"), ":3: internal/kcp must not import internal/kcp/archive"},
 		{"internal/kcp/a.go", ours("transform"), ":3: internal/kcp must not import transform"},
 		{"internal/kcp/a_test.go", ours("internal/kcp/move"), ""},
@@ -137,15 +143,18 @@ func TestCheck(t *testing.T) {
 		// keys of etcd
 		{"keys/a.go", "package p\nconst k = \"/registry/pods/\"", ""},
 		{"inspect/a.go", "package p\nconst k = `/registry/pods/`", ":2: only keys may spell etcd keys"},
-		{"internal/cli/a.go", "package p\nfunc f(s string) bool { return s == \"\\x2fregistry/\" }", ":2: only keys may spell etcd keys"},
+		{"internal/cli/a.go", "package p\nfunc f(s string) bool { return s == \"\\x2fregistry/\" }",
+			":2: only keys may spell etcd keys"},
 		{"internal/cli/a.go", "package p\nconst help = `etcdshift keys before.db /registry/pods/`", ""},
-		{"inspect/a.go", "package p\nconst help = `etcdshift keys before.db /registry/pods/`", ":2: only keys may spell etcd keys"},
+		{"inspect/a.go", "package p\nconst help = `etcdshift keys before.db /registry/pods/`",
+			":2: only keys may spell etcd keys"},
 		{"inspect/a.go", "package p\n// /registry/pods\nconst k = \"registry\"", ""},
 		{"inspect/a.go", imports("k8s.io/apiserver/pkg/registry/rest"), ""},
 		{"inspect/a_test.go", "package p\nconst k = \"/registry/pods/\"", ""},
 		{"internal/test/etcdtest/a.go", "package p\nconst k = \"/registry/pods/\"", ""},
 	} {
-		tree := fstest.MapFS{tc.file: {Data: []byte(tc.source)}, "e2e/go.mod": {}, "keys/README.md": {Data: []byte("/registry/")}}
+		tree := fstest.MapFS{tc.file: {Data: []byte(tc.source)}, "e2e/go.mod": {},
+			"keys/README.md": {Data: []byte("/registry/")}}
 		broken, _, err := check(tree)
 		require.NoError(t, err, tc.file)
 		want := tc.broken
