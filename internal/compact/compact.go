@@ -9,19 +9,19 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// Compact leaves out history, what earlier steps of the run supersede included.
+// Compact removes history, including records superseded by earlier steps of the run.
 type Compact struct {
-	Keep   int64 // revisions that stay below the last one
-	Disarm bool  // leave out NOSPACE alarms
+	Keep   int64 // revisions kept below the last revision
+	Disarm bool  // remove NOSPACE alarms
 }
 
-// codeAlready is for a compaction that etcd refuses with ErrCompacted.
+// codeAlready reports a compaction that etcd refuses with ErrCompacted.
 var codeAlready = finding.Lookup("already-compacted")
 
-// Plan stages the compaction, and looks at the output when it is there.
+// Plan stages the compaction, and later examines the written output.
 func (c *Compact) Plan(ctx context.Context, v *transform.View) error {
 	v.Make(transform.Output{Compact: &snapshot.Compaction{Keep: c.Keep, Disarm: c.Disarm}})
-	src := v.Reader().Snapshot() // the file; what is staged counts by its revisions
+	src := v.Reader().Snapshot() // the input file; staged records are counted by their revisions
 	oldest, _, err := src.Kept(ctx)
 	if err != nil {
 		return err

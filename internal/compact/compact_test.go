@@ -18,7 +18,7 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// steps are the transforms of one run.
+// steps runs several functions as the transforms of one run.
 type steps []func(ctx context.Context, v *transform.View) error
 
 func (s steps) Plan(ctx context.Context, v *transform.View) error {
@@ -47,8 +47,8 @@ del /a
 put /c 1
 put /c 2`
 
-// TestServed: changes of earlier steps are compacted away with the rest, as a server does that was
-// given the same writes.
+// TestServed checks that changes of earlier steps are compacted like the rest, as on a server with
+// the same writes.
 func TestServed(t *testing.T) {
 	live := etcdtest.Start(t, filepath.Join(t.TempDir(), "live"))
 	etcdtest.Run(t, live, story)
@@ -79,8 +79,8 @@ func TestServed(t *testing.T) {
 	}
 }
 
-// TestNoSpace: a store that is full, as a snapshot or as the file of a member that does not start,
-// takes writes again under the same quota.
+// TestNoSpace checks that a full store, from a snapshot or the file of a member that does not
+// start, accepts writes again under the same quota.
 func TestNoSpace(t *testing.T) {
 	small := func(c *embed.Config) { c.QuotaBackendBytes = 3 << 20 }
 	dir := filepath.Join(t.TempDir(), "full")
@@ -119,7 +119,8 @@ func TestNoSpace(t *testing.T) {
 	}
 }
 
-// TestAlready: what is asked for must be there; if that is let pass, the file has no less history.
+// TestAlready checks that the requested revisions must exist; with --allow, the file keeps its
+// history.
 func TestAlready(t *testing.T) {
 	in := etcdtest.Build(t, story+"\ncompact 5\nput /c 3")
 	r, err := run(t, in, &Compact{Keep: 4}, transform.Options{})
@@ -141,8 +142,8 @@ func TestAlready(t *testing.T) {
 	require.Equal(t, 6, summary(r).After.Records)
 }
 
-// TestAgain: a second run changes nothing, a dry run says what is planned, and a report without an
-// output has no numbers of one.
+// TestAgain checks that a second run changes nothing, a dry run reports the planned result, and a
+// report without an output has no output numbers.
 func TestAgain(t *testing.T) {
 	in := etcdtest.Build(t, story)
 	first, err := run(t, in, &Compact{}, transform.Options{})

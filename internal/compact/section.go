@@ -8,22 +8,22 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// Section is the section of a report with what a compaction left out.
+// Section is the section of a report about a compaction.
 type Section struct {
 	Compaction *Summary `json:"compaction,omitempty"`
 }
 
 // Summary compares the input with the output.
 type Summary struct {
-	Revision int64   `json:"revision"` // the compact revision: the output answers for no revision before
+	Revision int64   `json:"revision"` // the compact revision: the output serves no earlier revision
 	Before   Stored  `json:"before"`
-	After    *Stored `json:"after,omitempty"` // missing where nothing was written
+	After    *Stored `json:"after,omitempty"` // missing if nothing was written
 }
 
-// Stored is what a file holds beside its live keys.
+// Stored describes the contents of a file besides its live keys.
 type Stored struct {
-	CompactRevision int64             `json:"compactRevision"` // 0 where nothing was compacted
-	Records         int               `json:"records"`         // of all revisions, deletions included
+	CompactRevision int64             `json:"compactRevision"` // 0 if never compacted
+	Records         int               `json:"records"`         // of all revisions, including deletions
 	Deletions       int               `json:"deletions"`
 	Leases          int               `json:"leases"`
 	Pages           uint64            `json:"pages"`
@@ -38,7 +38,7 @@ func stored(st snapshot.Status) Stored {
 	}
 }
 
-// Tables has a column for the input, and one for the output where there is one.
+// Tables has a column for the input and, if written, one for the output.
 func (s *Section) Tables(outcome transform.Outcome) []transform.Table {
 	if s.Compaction == nil || outcome == transform.Refused {
 		return nil

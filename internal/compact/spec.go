@@ -1,7 +1,8 @@
-// Package compact drops the history of a snapshot and makes the file as small as it can be.
+// Package compact removes the history of a snapshot and minimizes the size of the file.
 //
-// Invariants, each with a test: the output holds, entry by entry, what a real etcd holds after
-// "etcdctl compact" and "etcdctl defrag" (Served), is no larger, and starts again where writes were
+// Invariants, each with a test: the output equals, entry by entry, the storage of a real etcd after
+// "etcdctl compact" and "etcdctl defrag" (Served), is no larger, and starts again if writes were
+// refused for lack of space (NoSpace).
 // refused for want of space (NoSpace).
 package compact
 

@@ -37,12 +37,12 @@ const (
 	maxCopied     = 3 << 20
 )
 
-// body is a patch that was read.
+// body is a parsed patch.
 type body struct {
 	kind       string
 	text       []byte          // JSON
-	operations jsonpatch.Patch // of typeJSON
-	merge      map[string]any  // of the other types
+	operations jsonpatch.Patch // for typeJSON
+	merge      map[string]any  // for the other types
 }
 
 func readBody(kind string, text []byte) (*body, error) {
@@ -81,8 +81,8 @@ func readBody(kind string, text []byte) (*body, error) {
 	return b, nil
 }
 
-// apply returns the patched content. like is the Go type of the object, for typeStrategic. content
-// stays as it is.
+// apply returns the patched content and leaves content unchanged. like has the Go type of the
+// object, for typeStrategic.
 func (b *body) apply(content map[string]any, like any) (map[string]any, error) {
 	if b.kind == typeStrategic {
 		patched, err := strategicpatch.StrategicMergeMapPatch(runtime.DeepCopyJSON(content),
@@ -103,12 +103,12 @@ func (b *body) apply(content map[string]any, like any) (map[string]any, error) {
 		text, err = b.operations.Apply(text)
 	}
 	if err != nil {
-		return nil, err // it names paths alone
+		return nil, err // the error names only paths
 	}
 	return read(text)
 }
 
-// normal returns content with the Go types that JSON has; a strategic patch leaves others.
+// normal returns content with the Go types of decoded JSON; a strategic patch produces other types.
 func normal(content map[string]any) (map[string]any, error) {
 	text, err := json.Marshal(content)
 	if err != nil {
@@ -125,7 +125,7 @@ func read(text []byte) (content map[string]any, err error) {
 	return content, err
 }
 
-// withoutValues cuts the parts of an object off the text of a strategic patch's error.
+// withoutValues returns the error of a strategic patch without the parts of an object in its text.
 func withoutValues(err error) error {
 	text := err.Error()
 	if _, key, found := strings.Cut(text, "does not contain declared merge key: "); found {
@@ -137,8 +137,8 @@ func withoutValues(err error) error {
 	return errors.New(text)
 }
 
-// like returns a value of the object's Go type, whose tags say how a strategic patch merges lists.
-// Of a kind that this build does not know it has the metadata.
+// like returns a value of the object's Go type; struct tags tell a strategic patch how to merge
+// lists. For a kind unknown to this build the type has only metadata.
 func like(o *inspect.Object) any {
 	apiVersion, _ := o.Content["apiVersion"].(string)
 	kind, _ := o.Content["kind"].(string)

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// pod is an object with lists of each sort.
+// pod returns an object with lists of each merge strategy.
 func pod() map[string]any {
 	return map[string]any{
 		"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"name": "p", "finalizers": []any{"a/b", "c/d"}},
@@ -24,7 +24,8 @@ func pod() map[string]any {
 	}
 }
 
-// FuzzApply: no patch ends in a panic, changes the object it is applied to, or tells its values.
+// FuzzApply checks that a patch never panics, changes its input object, or quotes a value in an
+// error.
 func FuzzApply(f *testing.F) {
 	for _, text := range []string{
 		`[{"op": "copy", "from": "/spec/containers", "path": "/spec/containers/-"}]`,

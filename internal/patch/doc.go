@@ -3,10 +3,9 @@
 //
 // Invariants:
 //
-//   - The patched object is the one that an API server's own patch code makes of the same object
-//     and patch; only defaults are missing, which a server adds when it reads the object.
-//   - A patch never makes another object of an object: name, namespace, UID, apiVersion and kind
-//     stay.
-//   - A patch that cannot be applied to one of the chosen objects is a finding about that object.
-//   - No error or finding quotes a value of an object.
+//   - The result equals the result of an API server's own patch code for the same object and patch,
+//     except for defaults, which a server adds when reading the object.
+//   - A patch never changes the identity of an object: name, namespace, UID, apiVersion and kind.
+//   - A patch that cannot be applied to a chosen object is a finding about that object.
+//   - Errors and findings never quote a value of an object.
 package patch

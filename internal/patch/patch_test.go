@@ -14,8 +14,8 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// run patches objects of a snapshot in testdata, and returns the report and the object that was
-// patched, nil after a refusal.
+// run patches objects of a snapshot in testdata and returns the report and the patched object, nil
+// after a refusal.
 func run(t *testing.T, command, body string) (*transform.Report, *inspect.Object) {
 	t.Helper()
 	words := strings.Fields(command) // FILE TYPE NAME... --FLAG=VALUE
@@ -50,7 +50,7 @@ func run(t *testing.T, command, body string) (*transform.Report, *inspect.Object
 func TestPatch(t *testing.T) {
 	for name, test := range map[string]struct {
 		command, body string
-		path          string // of the result
+		path          string // in the result
 		want          any
 	}{
 		"strategic merges lists": {
@@ -93,8 +93,8 @@ func TestPatch(t *testing.T) {
 	}
 }
 
-// TestServiceTypes: fields that depend on the type of a Service go with it, with its IPAddress;
-// those that the patch sets stay.
+// TestServiceTypes checks that a change of a Service's type removes fields of the old type and the
+// IPAddress, and keeps fields set by the patch.
 func TestServiceTypes(t *testing.T) {
 	for name, test := range map[string]struct {
 		service, body string
@@ -139,7 +139,8 @@ func TestServiceTypes(t *testing.T) {
 	}
 }
 
-// TestGeneration: the generation grows as by a server's update. e2e compares more kinds with one.
+// TestGeneration checks that the generation grows as after a server's update. e2e compares more
+// kinds with a real server.
 func TestGeneration(t *testing.T) {
 	for _, test := range []struct {
 		object, body string
@@ -168,7 +169,7 @@ func TestGeneration(t *testing.T) {
 	}
 }
 
-// TestGenerationOfWebhooks: a list that is empty instead of absent is a change for these kinds.
+// TestGenerationOfWebhooks checks that for these kinds an empty list differs from an absent list.
 func TestGenerationOfWebhooks(t *testing.T) {
 	for _, object := range []string{"validatingwebhookconfiguration guard", "mutatingwebhookconfiguration inject"} {
 		for path, want := range map[string]any{"matchConditions": int64(2), "objectSelector": int64(1)} {
@@ -181,7 +182,8 @@ func TestGenerationOfWebhooks(t *testing.T) {
 	}
 }
 
-// TestClaimTemplates: the claims of a StatefulSet have apiVersion and kind, as a server shows them.
+// TestClaimTemplates checks that claim templates of a StatefulSet get apiVersion and kind, as on a
+// server.
 func TestClaimTemplates(t *testing.T) {
 	_, o := run(t, "reports/base.db.gz sts db --namespace=shop --type=json",
 		`[{"op": "test", "path": "/spec/volumeClaimTemplates/0/kind", "value": "PersistentVolumeClaim"}, {"op": `+
@@ -190,7 +192,7 @@ func TestClaimTemplates(t *testing.T) {
 	require.Equal(t, "v1", at(o.Content, "spec.volumeClaimTemplates.0.apiVersion"))
 }
 
-// TestFollowing: fields that a server sets because of others.
+// TestFollowing checks fields that a server sets as a consequence of other fields.
 func TestFollowing(t *testing.T) {
 	_, o := run(t, "reports/base.db.gz sa default --namespace=shop", `{"secrets": [{"name": "s", "namespace": "x"}]}`)
 	require.Equal(t, []any{map[string]any{"name": "s"}}, at(o.Content, "secrets"))
@@ -206,7 +208,7 @@ func TestFollowing(t *testing.T) {
 	require.NotContains(t, strings.Join(report.Steps, " "), "kubectl replace")
 }
 
-// at is the field at a path with dots.
+// at returns the field at a dotted path.
 func at(value any, path string) any {
 	for name := range strings.SplitSeq(path, ".") {
 		switch is := value.(type) {
@@ -315,7 +317,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// Servers ignore errors of fields that stay, however many.
+// An API server ignores validation errors of unchanged fields, regardless of their number.
 func TestLabelsOfUncheckedObjects(t *testing.T) {
 	for _, file := range []string{"errors", "uniq-10k"} {
 		report, o := run(t, "reports/"+file+".db.gz gizmo g --namespace=default --type=merge",

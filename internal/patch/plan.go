@@ -22,13 +22,13 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// patch is the transform.
+// patch is the transform of the command.
 type patch struct {
 	choice *objects.Choice
 	body   *body
 
-	gained   map[string][]string // by key of a Service, the addresses that it did not have before
-	prefixes []string            // of these Services
+	gained   map[string][]string // new addresses by key of the Service
+	prefixes []string            // storage prefixes of these Services
 	freed    *objects.Freed
 }
 
@@ -70,7 +70,7 @@ func (p *patch) Plan(ctx context.Context, v *transform.View) error {
 	return p.freed.Report(ctx)
 }
 
-// one stages an object. refused is true after a finding.
+// one stages the patch of one object. refused is true after a finding.
 func (p *patch) one(ctx context.Context, v *transform.View, o *inspect.Object) (staged, refused bool, err error) {
 	content, why := p.patched(ctx, o)
 	if why != nil {
@@ -91,7 +91,7 @@ func (p *patch) one(ctx context.Context, v *transform.View, o *inspect.Object) (
 	return staged, !staged && len(v.Report().Problems) > before, err
 }
 
-// patched returns the patched content as it is to be stored; nil where the patch changes nothing.
+// patched returns the content to store, or nil if the patch changes nothing.
 func (p *patch) patched(ctx context.Context, o *inspect.Object) (map[string]any, *finding.Finding) {
 	if o.Err != nil {
 		return nil, transform.Unreadable(o.Err)
@@ -117,7 +117,7 @@ func (p *patch) patched(ctx context.Context, o *inspect.Object) (map[string]any,
 	return after, nil
 }
 
-// identity says which part of what an object is differs, "" for none.
+// identity returns the path of the first changed identity field, or "".
 func identity(before, after map[string]any) string {
 	for _, path := range [][]string{
 		{"apiVersion"}, {"kind"}, {"metadata", "name"}, {"metadata", "namespace"}, {"metadata", "uid"},
@@ -154,7 +154,7 @@ func at(content map[string]any, path []string) (value any) {
 	return value
 }
 
-// definition returns the content to store for a CustomResourceDefinition that was patched at v1.
+// definition returns the content to store for a CustomResourceDefinition patched at v1.
 func definition(ctx context.Context, o *inspect.Object, v1 map[string]any) (map[string]any, *finding.Finding) {
 	crd, err := schema.ParseCRD(o.Value)
 	if err != nil {
@@ -171,9 +171,8 @@ func definition(ctx context.Context, o *inspect.Object, v1 map[string]any) (map[
 	return content, nil
 }
 
-// moveAddresses deletes the IPAddress objects of cluster IPs that a patched Service gave up, and
-// keeps the addresses that are new to it. For a new cluster IP an API server makes an IPAddress at
-// its start.
+// moveAddresses deletes the IPAddress objects of cluster IPs that a patched Service released, and
+// records its new addresses. An API server creates the IPAddress of a new cluster IP at startup.
 func (p *patch) moveAddresses(ctx context.Context, v *transform.View, o *inspect.Object, after map[string]any) error {
 	had := machines.Allocated(o.Content)
 	gained := slices.DeleteFunc(machines.Allocated(after), func(what string) bool { return slices.Contains(had, what) })
@@ -214,7 +213,7 @@ func (p *patch) moveAddresses(ctx context.Context, v *transform.View, o *inspect
 	return nil
 }
 
-// lacksNodePorts reports whether an API server would allocate node ports with an update.
+// lacksNodePorts reports whether an API server would allocate node ports during an update.
 func lacksNodePorts(content map[string]any) bool {
 	var s corev1.Service
 	if runtime.DefaultUnstructuredConverter.FromUnstructured(content, &s) != nil {
@@ -225,7 +224,8 @@ func lacksNodePorts(content map[string]any) bool {
 	return needs && slices.ContainsFunc(s.Spec.Ports, func(p corev1.ServicePort) bool { return p.NodePort == 0 })
 }
 
-// checkAddresses reports patched Services that gained a cluster IP or node port of another Service.
+// checkAddresses reports patched Services whose new cluster IP or node port belongs to another
+// Service.
 func (p *patch) checkAddresses(ctx context.Context, v *transform.View) error {
 	for _, prefix := range p.prefixes {
 		clashes, err := machines.Storage{Source: v, Prefix: prefix}.Clashes(ctx)

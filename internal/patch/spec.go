@@ -67,7 +67,7 @@ func newFromArgs(ctx context.Context, a *transform.Args) (transform.Transform, e
 	return &patch{choice: choice, body: b}, nil
 }
 
-// The codes of findings about a patch.
+// Codes of findings about a patch.
 var (
 	codeFailed    = finding.Lookup("patch-failed")
 	codeIdentity  = finding.Lookup("patch-identity")

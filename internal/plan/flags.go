@@ -10,7 +10,7 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// wholeRun lists the flags of a run as a whole, which no step has.
+// wholeRun lists flags for a whole run, which steps do not accept.
 func wholeRun() []string {
 	return []string{
 		"allow", "bump-revision", "diff", "dry-run", "encryption-config", "max-expand", "output", "prefix", "quiet",
@@ -24,7 +24,7 @@ func (p *parser) flags(n *yaml.Node, s *transform.Spec) map[string]any {
 	for _, f := range s.Flags {
 		names = append(names, f.Name)
 	}
-	if n.Kind == yaml.MappingNode { // flags of the run, and short names, have messages of their own
+	if n.Kind == yaml.MappingNode { // flags of the run and short names have their own messages
 		n = p.withoutOthers(n, s, names)
 	}
 	given := map[string]any{}
@@ -68,7 +68,7 @@ func (p *parser) value(n *yaml.Node, f transform.Flag) any {
 		values := []string(nil)
 		if n.Kind != yaml.ScalarNode {
 			values = p.texts(n, f.Name)
-		} else if value, ok := p.text(n, f.Name); ok { // as a flag that is given once
+		} else if value, ok := p.text(n, f.Name); ok { // like a flag given once
 			values = []string{value}
 		}
 		for _, value := range values {
@@ -110,7 +110,8 @@ func (p *parser) texts(n *yaml.Node, name string) (texts []string) {
 	return texts
 }
 
-// text reads a text as it is written. A number is one too: 1 and 1.10 are as on a command line.
+// text returns a scalar as written in the file. Numbers are valid: 1 and 1.10 are as on a command
+// line.
 func (p *parser) text(n *yaml.Node, name string) (value string, ok bool) {
 	switch {
 	case n.Kind != yaml.ScalarNode || n.Tag == "!!bool" || n.Tag == "!!null":

@@ -16,31 +16,31 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// mostSteps bounds the steps of a plan.
+// mostSteps is the maximum number of steps of a plan.
 const mostSteps = 1000
 
 // step is a step of a plan.
 type step struct {
 	spec      *transform.Spec
-	at        int // line in the file
+	at        int // line in the plan file
 	args      []string
 	flags     map[string]any // string, bool, time.Duration or []string, by name
 	allow     []string
 	transform transform.Transform
 }
 
-// parser reads a plan and gathers its mistakes.
+// parser parses a plan and collects its mistakes.
 type parser struct {
 	path  string
 	specs []transform.Spec
 	wrong []mistake
 }
 
-// mistake is what is wrong in a plan.
+// mistake is an error in a plan.
 type mistake struct {
-	line   int // 0 where the text is no YAML
+	line   int // 0 if the text is not valid YAML
 	text   string
-	failed bool // a file that the plan names cannot be read, or is wrong
+	failed bool // a file named in the plan is unreadable or wrong
 }
 
 func parse(path string, text []byte, specs []transform.Spec) ([]*step, *parser) {
@@ -51,7 +51,7 @@ func parse(path string, text []byte, specs []transform.Spec) ([]*step, *parser) 
 	return nil, p
 }
 
-// err returns all mistakes, a line each: an error of [transform.Usagef] unless all are about files.
+// err returns all mistakes, one per line: an error of [transform.Usagef] unless all concern files.
 func (p *parser) err() error {
 	if p.wrong == nil {
 		return nil
@@ -72,7 +72,7 @@ func (p *parser) mistake(n *yaml.Node, format string, args ...any) {
 	p.add(n.Line, false, fmt.Sprintf(format, args...))
 }
 
-// add reports what is wrong at a line, each line of text as a mistake.
+// add records the mistakes at a line; each line of text is one mistake.
 func (p *parser) add(line int, failed bool, text string) {
 	for one := range strings.SplitSeq(text, "\n") {
 		p.wrong = append(p.wrong, mistake{line, fmt.Sprintf("%s:%d: %s", p.path, line, one), failed})
@@ -167,7 +167,8 @@ func (p *parser) step(n *yaml.Node) *step {
 	return s
 }
 
-// fields returns the values of a mapping by their keys, which are called noun; nil for no mapping.
+// fields returns the values of a mapping by key, or nil for other nodes; noun names the keys in
+// messages.
 func (p *parser) fields(n *yaml.Node, what, noun string, known []string) map[string]*yaml.Node {
 	if n.Kind != yaml.MappingNode {
 		p.mistake(n, "%s takes %ss: %s", what, noun, strings.Join(known, ", "))
@@ -190,7 +191,7 @@ func (p *parser) fields(n *yaml.Node, what, noun string, known []string) map[str
 	return fields
 }
 
-// spec returns the command that a step names, nil where a plan cannot have it.
+// spec returns the command named by a step, or nil if a plan cannot use the command.
 func (p *parser) spec(n *yaml.Node) *transform.Spec {
 	command := strings.Join(strings.Fields(n.Value), " ")
 	var known []string

@@ -16,7 +16,7 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// specs are two commands that a plan may have, and two that it may not.
+// specs returns two commands that a plan accepts and two that a plan rejects.
 func specs() []transform.Spec {
 	odd := &finding.Code{Name: "odd", Level: finding.Error, Allowed: finding.Skipped}
 	return []transform.Spec{
@@ -66,7 +66,7 @@ func TestParse(t *testing.T) {
 	require.False(t, v.IsSet("to"))
 }
 
-// runFlags are flags of a run.
+// runFlags are the flags of a run.
 type runFlags map[string]string
 
 func (f runFlags) IsSet(flag string) bool            { return f[flag] != "" }
@@ -75,7 +75,7 @@ func (f runFlags) StringSlice(string) []string       { return nil }
 func (f runFlags) Bool(string) bool                  { return false }
 func (f runFlags) Duration(string) (d time.Duration) { return d }
 
-// TestWrong: each mistake is named with its line, all of them at once.
+// TestWrong checks that all mistakes are reported together, each with its line.
 func TestWrong(t *testing.T) {
 	for text, want := range map[string][]string{
 		"":        {"p.yaml: the plan is empty"},
@@ -141,7 +141,7 @@ func TestWrong(t *testing.T) {
 	}
 }
 
-// TestMistakesOfSteps: what the commands themselves refuse is named with the line of the step.
+// TestMistakesOfSteps checks that errors of the commands themselves have the line of their step.
 func TestMistakesOfSteps(t *testing.T) {
 	all := specs()
 	all[0].New = func(_ context.Context, a *transform.Args) (transform.Transform, error) {
@@ -176,8 +176,8 @@ func TestMistakesOfSteps(t *testing.T) {
 	}
 }
 
-// FuzzParse: a plan has steps that fit their commands, or mistakes. Each has its place in the
-// file.
+// FuzzParse checks that a plan yields steps that fit their commands, or mistakes, all with a place
+// in the file.
 func FuzzParse(f *testing.F) {
 	f.Add(head + "- {command: drop, args: [pods]}")
 	f.Add(head + "- command: migrate all\n  flags: {to: v1, keep: on, wait: 1s, name: [a]}\n  allow: [odd]")

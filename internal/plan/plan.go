@@ -7,10 +7,10 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// plan is the transform.
+// plan is the transform of the command.
 type plan struct{ steps []*step }
 
-// Plan stages the steps up to one that refuses the run.
+// Plan stages the steps in order and stops at the first refusal.
 func (p *plan) Plan(ctx context.Context, v *transform.View) error {
 	section := &Steps{}
 	for _, s := range p.steps {
@@ -37,19 +37,19 @@ func (p *plan) Plan(ctx context.Context, v *transform.View) error {
 
 // Steps is the section of the report of a plan.
 type Steps struct {
-	Plan []Step `json:"plan,omitempty"` // of run: the steps of the plan, in order
+	Plan []Step `json:"plan,omitempty"` // the steps of the plan of "run", in order
 }
 
-// Step says what one step of a plan did.
+// Step describes the result of one step of a plan.
 type Step struct {
 	Command string   `json:"command"`
 	Args    []string `json:"args"`
-	// Outcome is planned, refused or failed; absent where an earlier step ended the run.
+	// Outcome is planned, refused or failed; absent if an earlier step ended the run.
 	Outcome  transform.Outcome     `json:"outcome,omitempty"`
 	Kinds    []transform.KindCount `json:"kinds"`
-	Changes  transform.Changes     `json:"changes"`  // records that the step changed, compared with the step before
-	Problems map[string]int        `json:"problems"` // how many problems it reported, by code; the report has all
-	// Sections are objects with the fields that only the command's own report has.
+	Changes  transform.Changes     `json:"changes"`  // records changed by the step, compared with the step before
+	Problems map[string]int        `json:"problems"` // number of problems by code; the report lists them
+	// Sections are objects with the fields found only in the command's own report.
 	Sections []transform.Section `json:"sections"`
 }
 
@@ -65,7 +65,7 @@ func (s *Step) take(r *transform.Report) {
 	}
 }
 
-// Tables has a row for each step, and then what each of them reports.
+// Tables has a row for each step, followed by the tables of each step.
 func (s *Steps) Tables(outcome transform.Outcome) []transform.Table {
 	all := transform.Table{Header: []any{"STEP", "COMMAND", "CREATED", "UPDATED", "DELETED", "PROBLEMS"}}
 	tables := []transform.Table{{}}
@@ -85,7 +85,7 @@ func (s *Steps) Tables(outcome transform.Outcome) []transform.Table {
 	return tables
 }
 
-// tables are those of the nth step's own report, with its number.
+// tables returns the tables of the nth step's own report, titled with the number.
 func (s *Step) tables(n int, outcome transform.Outcome) (tables []transform.Table) {
 	if len(s.Sections)+len(s.Kinds) > 0 {
 		r := transform.Report{Head: transform.Head{Outcome: outcome, Kinds: s.Kinds}, Sections: s.Sections}

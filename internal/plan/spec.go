@@ -2,11 +2,10 @@
 //
 // Invariants:
 //
-//   - A plan that is wrong in any place is refused before the input is opened, with all its
-//     mistakes by their lines.
-//   - A step sees what earlier steps staged as if it were stored: the objects are those that the
-//     steps write as commands, one after the other.
-//   - After a step that refuses the run no other step is tried.
+//   - A wrong plan is refused before the input is opened, with all mistakes and their lines.
+//   - A step sees the objects staged by earlier steps as if stored: the result equals running the
+//     steps as separate commands.
+//   - After a refusing step no other step runs.
 package plan
 
 import (
@@ -18,7 +17,7 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// Spec is the command "run", whose steps are commands of the specs of.
+// Spec returns the command "run", whose steps are commands from of.
 func Spec(of []transform.Spec) transform.Spec {
 	of = slices.Clone(of)
 	return transform.Spec{
@@ -49,7 +48,7 @@ File names in a plan are relative to the working directory, as on a command line
 	}
 }
 
-// Unfit says why a plan cannot have a command as a step; "" where it can.
+// Unfit returns the reason why a plan cannot use a command as a step, or "".
 func Unfit(s *transform.Spec) string {
 	switch {
 	case s.Builds:
@@ -60,8 +59,8 @@ func Unfit(s *transform.Spec) string {
 	return ""
 }
 
-// swapped returns the argument after the first that has the name of a plan, where the first has
-// none; "" for none.
+// swapped returns the first later argument with the extension of a plan if the first argument has
+// another extension, or "".
 func swapped(a *transform.Args) string {
 	isPlan := func(path string) bool { return slices.Contains([]string{".yaml", ".yml"}, filepath.Ext(path)) }
 	given := []string{a.Arguments[0], a.In, a.Out}
@@ -71,8 +70,8 @@ func swapped(a *transform.Args) string {
 	return ""
 }
 
-// begin reads a plan and makes the transforms of its steps. The error has all mistakes, those too
-// that the commands find in their arguments and files.
+// begin parses a plan and creates the transforms of its steps. The error has all mistakes,
+// including those found by the commands in their arguments and files.
 func begin(ctx context.Context, a *transform.Args, text []byte, specs []transform.Spec) (*plan, error) {
 	steps, p := parse(a.Arguments[0], text, specs)
 	for _, s := range steps {

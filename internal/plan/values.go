@@ -6,7 +6,7 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// values are the flags of a step; other flags are those of the run.
+// values are the flags of a step; other flags come from the run.
 type values struct {
 	transform.Values
 	own   map[string]any // defaults, by name

@@ -1,10 +1,10 @@
-// Package preparerestore makes a snapshot fit for other machines than those that it was taken on,
-// and for a copy beside the cluster that it is from.
+// Package preparerestore prepares a snapshot for other machines, or for a copy beside the original
+// cluster.
 //
 // Invariants:
 //
-//   - Each change belongs to one named step, which a flag switches off.
-//   - What may be wanted back is in Body.Saved of the report: deleted APIServices whole, of other
-//     objects the fields as they were. No value of a Secret is.
-//   - --undo puts a field back only where it still has the value that the step wrote.
+//   - Each change belongs to one named step, which a flag can disable.
+//   - Body.Saved of the report holds deleted APIServices whole, and the original fields of other
+//     changed objects, without the values of Secrets.
+//   - --undo restores a field only if the field still has the value written by the step.
 package preparerestore

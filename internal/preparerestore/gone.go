@@ -24,16 +24,16 @@ import (
 
 const (
 	identityLabel    = "apiserver.kubernetes.io/identity"         // of the Leases of API servers
-	leaderAnnotation = "control-plane.alpha.kubernetes.io/leader" // of elections before Leases
+	leaderAnnotation = "control-plane.alpha.kubernetes.io/leader" // of leader elections before Leases
 )
 
-// isMaster picks the address of an API server.
+// isMaster selects all addresses of API servers.
 func isMaster(r *run, _ keys.Key, _ *transform.Entry) bool {
 	r.masters = true
 	return true
 }
 
-// isServerLease picks the Lease of an API server.
+// isServerLease selects Leases of API servers.
 func isServerLease(r *run, key keys.Key, e *transform.Entry) bool {
 	if key.Namespace != "kube-system" || !contains(e.Value, identityLabel) || !r.readable(e) {
 		return false
@@ -42,21 +42,21 @@ func isServerLease(r *run, key keys.Key, e *transform.Entry) bool {
 	return err == nil && meta.Labels[identityLabel] != ""
 }
 
-// isServerEndpoints picks the endpoints of the Service kubernetes. They are those of API servers
-// where these have leases: an API server makes them anew when it starts.
+// isServerEndpoints selects the endpoints of the Service kubernetes if API servers have leases: an
+// API server recreates the endpoints at startup.
 func isServerEndpoints(r *run, key keys.Key, e *transform.Entry) bool {
 	if !r.masters || key.Namespace != corev1.NamespaceDefault {
 		return false
 	}
 	name := key.Name
 	if key.Resource.Resource == "endpointslices" {
-		meta, _ := encoding.ReadMeta(e.Value) // of no Service where it cannot be read
+		meta, _ := encoding.ReadMeta(e.Value) // without a Service name if unreadable
 		name = meta.Labels[discoveryv1.LabelServiceName]
 	}
 	return name == "kubernetes"
 }
 
-// isHeld picks a Lease with a holder, heartbeats of nodes and API servers aside.
+// isHeld selects Leases with a holder, except heartbeats of nodes and API servers.
 func isHeld(r *run, key keys.Key, e *transform.Entry) bool {
 	if machines.IsNodeLease(key) || !r.readable(e) {
 		return false
@@ -65,26 +65,26 @@ func isHeld(r *run, key keys.Key, e *transform.Entry) bool {
 	return err == nil && lease.Labels[identityLabel] == "" && ptr.Deref(lease.Spec.HolderIdentity, "") != ""
 }
 
-// isLostLease picks the heartbeats of a lost node.
+// isLostLease selects the heartbeats of a lost node.
 func isLostLease(r *run, key keys.Key, _ *transform.Entry) bool {
 	return machines.IsNodeLease(key) && r.lost(key.Name)
 }
 
-// isNamedLost picks an object with the name of a lost node.
+// isNamedLost selects objects with the name of a lost node.
 func isNamedLost(r *run, key keys.Key, _ *transform.Entry) bool { return r.lost(key.Name) }
 
-// isTiedToLost picks an object that names a lost node.
+// isTiedToLost selects objects that refer to a lost node.
 func isTiedToLost(r *run, _ keys.Key, e *transform.Entry) bool {
 	return slices.ContainsFunc(r.ties(e), func(tie machines.Tie) bool { return r.lost(tie.Node) })
 }
 
-// isPassword picks the Secret with the password of a lost node.
+// isPassword selects the Secret with the password of a lost node.
 func isPassword(r *run, key keys.Key, _ *transform.Entry) bool {
 	return r.lost(machines.PasswordOf(key))
 }
 
-// isLostPod picks a Pod of a lost node. One that has ended runs nowhere: the Pod garbage collector
-// deletes it.
+// isLostPod selects Pods of a lost node, except completed Pods, which the Pod garbage collector
+// deletes.
 func isLostPod(r *run, _ keys.Key, e *transform.Entry) bool {
 	for _, tie := range r.ties(e) {
 		if tie.Code != machines.CodeNodePods || !r.lost(tie.Node) {
@@ -98,12 +98,12 @@ func isLostPod(r *run, _ keys.Key, e *transform.Entry) bool {
 	return false
 }
 
-// isAttachment picks the VolumeAttachment of a lost node.
+// isAttachment selects the VolumeAttachments of lost nodes.
 func isAttachment(r *run, _ keys.Key, e *transform.Entry) bool {
 	return slices.ContainsFunc(r.ties(e), func(tie machines.Tie) bool { return !r.keep[tie.Node] })
 }
 
-// isBootstrapToken picks a Secret with which machines join.
+// isBootstrapToken selects Secrets for joining machines.
 func isBootstrapToken(r *run, key keys.Key, e *transform.Entry) bool {
 	if key.Namespace != "kube-system" || !strings.HasPrefix(key.Name, "bootstrap-token-") || !r.readable(e) {
 		return false
@@ -112,7 +112,7 @@ func isBootstrapToken(r *run, key keys.Key, e *transform.Entry) bool {
 	return err == nil && secret.Type == corev1.SecretTypeBootstrapToken
 }
 
-// ties returns what ties a readable object to the machines.
+// ties returns the ties of a readable object to the machines.
 func (r *run) ties(e *transform.Entry) []machines.Tie {
 	if !r.readable(e) {
 		return nil
@@ -120,8 +120,8 @@ func (r *run) ties(e *transform.Entry) []machines.Tie {
 	return r.finder.Ties(e)
 }
 
-// dropNode deletes a Node that does not come back, and takes from another one the annotations that
-// remove its member from etcd.
+// dropNode deletes a lost Node. From a kept Node it removes the annotations that cause the removal
+// of the node's member from etcd.
 func dropNode(r *run, key keys.Key, e *transform.Entry) error {
 	if r.lost(key.Name) {
 		return r.drop(e)
@@ -134,7 +134,7 @@ func dropNode(r *run, key keys.Key, e *transform.Entry) error {
 	return r.dropAnnotations(e, slices.Sorted(maps.Keys(meta.Annotations))...)
 }
 
-// dropLeader removes the annotation that elections used before Leases.
+// dropLeader removes the leader election annotation used before Leases.
 func dropLeader(r *run, _ keys.Key, e *transform.Entry) error {
 	if (e.Undecryptable != nil || contains(e.Value, leaderAnnotation)) && r.readable(e) {
 		return r.dropAnnotations(e, leaderAnnotation)
@@ -142,7 +142,7 @@ func dropLeader(r *run, _ keys.Key, e *transform.Entry) error {
 	return nil
 }
 
-// dropSelection has a claim that waits for its volume choose another node than a lost one.
+// dropSelection lets a claim that waits for its volume on a lost node choose another node.
 func dropSelection(r *run, key keys.Key, e *transform.Entry) error {
 	if contains(e.Value, machines.SelectedNode) && isTiedToLost(r, key, e) {
 		return r.dropAnnotations(e, machines.SelectedNode)
@@ -165,7 +165,7 @@ func (r *run) dropAnnotations(e *transform.Entry, names ...string) (err error) {
 	return r.view.Put(r.ctx, e.Key, value)
 }
 
-// dropDependents deletes objects that deleted ones alone own, unless they have a finalizer.
+// dropDependents deletes objects owned only by deleted objects, unless they have a finalizer.
 func dropDependents(r *run) error {
 	for more := len(r.removed) > 0; more; {
 		more = false
@@ -180,7 +180,7 @@ func dropDependents(r *run) error {
 	return nil
 }
 
-// orphan tells whether the garbage collector would delete an object at once.
+// orphan reports whether the garbage collector would delete an object immediately.
 func (r *run) orphan(e *transform.Entry) bool {
 	if e.Undecryptable != nil || !contains(e.Value, "uid") && encoding.Detect(e.Value) == encoding.FormatJSON {
 		return false
@@ -197,8 +197,8 @@ func (r *run) orphan(e *transform.Entry) bool {
 	return true
 }
 
-// follow tells which Pods go after the restore because of the run, where steps leave them: the Pod
-// garbage collector deletes those on deleted Nodes, the garbage collector what only such Pods own.
+// follow records the Pods deleted after the restore as a consequence of the run: Pods on deleted
+// Nodes (Pod garbage collector), and objects owned only by such Pods (garbage collector).
 func (r *run) follow() error {
 	uids, err := r.freed.Stranded(r.ctx)
 	if err != nil {
@@ -228,7 +228,8 @@ func (r *run) follow() error {
 	return nil
 }
 
-// edit stages an object with the content that fn changes, if it is readable and fn accepts.
+// edit stages an object with the content changed by fn, if the object is readable and fn returns
+// true.
 func (r *run) edit(e *transform.Entry, fn func(content map[string]any) bool) error {
 	o := r.object(e)
 	if o == nil {
@@ -242,7 +243,7 @@ func (r *run) edit(e *transform.Entry, fn func(content map[string]any) bool) err
 	return err
 }
 
-// trimSlice removes the addresses of Pods that were deleted, and of machines that are lost.
+// trimSlice removes the addresses of deleted Pods and lost machines.
 func trimSlice(r *run, _ keys.Key, e *transform.Entry) error {
 	empty := false
 	err := r.edit(e, func(content map[string]any) bool {
@@ -253,13 +254,13 @@ func trimSlice(r *run, _ keys.Key, e *transform.Entry) error {
 		content["endpoints"] = left
 		return len(left) < len(all) && !empty
 	})
-	if err == nil && empty { // the controllers of Kubernetes make it anew
+	if err == nil && empty { // Kubernetes controllers recreate it
 		return r.drop(e)
 	}
 	return err
 }
 
-// trimSubsets is trimSlice for an object of the older kind.
+// trimSubsets is trimSlice for Endpoints.
 func trimSubsets(r *run, _ keys.Key, e *transform.Entry) error {
 	return r.edit(e, func(content map[string]any) bool {
 		subsets, _ := content["subsets"].([]any)
@@ -289,7 +290,7 @@ func trimSubsets(r *run, _ keys.Key, e *transform.Entry) error {
 	})
 }
 
-// reachable returns the endpoints that are neither of deleted Pods nor on lost nodes.
+// reachable returns the endpoints that belong neither to deleted Pods nor to lost nodes.
 func (r *run) reachable(all []any) (left []any) {
 	left = []any{}
 	for _, one := range all {
@@ -304,8 +305,8 @@ func (r *run) reachable(all []any) (left []any) {
 	return left
 }
 
-// emptyToken empties a Secret that holds a token. The token controller fills it anew, with the new
-// key; a deleted one it would not make again, and Pods that mount it would not start.
+// emptyToken empties a token Secret. The token controller refills the Secret with the new key, but
+// would not recreate a deleted Secret, and Pods that mount the Secret would not start.
 func emptyToken(r *run, _ keys.Key, e *transform.Entry) error {
 	if !slices.ContainsFunc(r.ties(e), func(tie machines.Tie) bool { return tie.Code == machines.CodeTokenKey }) {
 		return nil
@@ -317,7 +318,7 @@ func emptyToken(r *run, _ keys.Key, e *transform.Entry) error {
 	})
 }
 
-// ignoreFailures has API servers go on where a webhook that runs in the cluster does not answer.
+// ignoreFailures makes API servers ignore failures of webhooks that run in the cluster.
 func ignoreFailures(r *run, _ keys.Key, e *transform.Entry) error {
 	o := r.object(e)
 	if o == nil {
@@ -351,7 +352,7 @@ func (r *run) runsInside(hook map[string]any) (bool, error) {
 	return is && (svc == nil || !machines.Outside(svc)), err
 }
 
-// mustAnswer tells whether API servers refuse requests where a webhook does not answer.
+// mustAnswer reports whether API servers refuse requests if a webhook does not answer.
 func mustAnswer(o *inspect.Object, hook map[string]any) bool {
 	policy, _ := hook["failurePolicy"].(string)
 	apiVersion, _ := o.Content["apiVersion"].(string)
@@ -365,7 +366,7 @@ func dropSilent(r *run, _ keys.Key, e *transform.Entry) error {
 	}
 	service, err := native.As[machines.APIService](e.ParseValue())
 	if err != nil {
-		return nil // doctor names it
+		return nil // doctor reports it
 	}
 	silence, err := r.storage().Silent(r.ctx, &service)
 	if err != nil || silence.State == machines.Answering {

@@ -16,7 +16,7 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// isolate changes the objects of all rows of the table that belong to the step.
+// isolate changes the objects of all table rows that belong to the step.
 func isolate(r *run) error {
 	for _, w := range table() {
 		if w.step != r.step.Step {
@@ -72,7 +72,7 @@ func (r *run) eachOf(w row, fn func(*inspect.Object) error) error {
 	return nil
 }
 
-// stop changes one object as its row says.
+// stop changes one object according to its row.
 func (r *run) stop(w row, o *inspect.Object) error {
 	content := runtime.DeepCopyJSON(o.Content)
 	for _, f := range w.fields {
@@ -80,7 +80,7 @@ func (r *run) stop(w row, o *inspect.Object) error {
 		switch {
 		case f.only != nil && now != f.only:
 		case f.value != nil:
-			// what is no object stays, and PutObject has nothing to do
+			// a value that is no object stays; PutObject then has no change
 			_ = unstructured.SetNestedField(content, f.value, f.path...)
 		case there:
 			unstructured.RemoveNestedField(content, f.path...)
@@ -101,7 +101,7 @@ func (r *run) stop(w row, o *inspect.Object) error {
 	return err
 }
 
-// scaleDown has a workload run no Pods.
+// scaleDown sets the replicas of a workload to zero.
 func scaleDown(r *run, o *inspect.Object, content map[string]any) {
 	replicas, there, err := unstructured.NestedInt64(content, "spec", "replicas")
 	if !there && err == nil {
@@ -110,11 +110,12 @@ func scaleDown(r *run, o *inspect.Object, content map[string]any) {
 	if err != nil || replicas == 0 || r.runs(o, "spec", "template", "spec") {
 		return
 	}
-	_ = unstructured.SetNestedField(content, int64(0), "spec", "replicas") // spec is there: it has the template
+	_ = unstructured.SetNestedField(content, int64(0), "spec", "replicas") // spec exists: it has the template
 	_ = unstructured.SetNestedField(content, strconv.FormatInt(replicas, 10), "metadata", "annotations", markOf)
 }
 
-// unselect has Pods, whose spec is at path, wait for a node with a label that none has.
+// unselect keeps Pods, whose spec is at path, pending with a node selector for a label without
+// nodes.
 func unselect(path ...string) func(*run, *inspect.Object, map[string]any) {
 	return func(r *run, o *inspect.Object, content map[string]any) {
 		bound, _, _ := unstructured.NestedString(content, "spec", "nodeName")
@@ -125,7 +126,7 @@ func unselect(path ...string) func(*run, *inspect.Object, map[string]any) {
 	}
 }
 
-// suspendJob suspends a Job that has not ended.
+// suspendJob suspends an unfinished Job.
 func suspendJob(_ *run, _ *inspect.Object, content map[string]any) {
 	conditions, _, _ := unstructured.NestedSlice(content, "status", "conditions")
 	for _, c := range conditions {
@@ -137,9 +138,9 @@ func suspendJob(_ *run, _ *inspect.Object, content map[string]any) {
 	_ = unstructured.SetNestedField(content, true, "spec", "suspend")
 }
 
-// withoutBalancer makes a Service one of the cluster alone; fields that depend on the type go with
-// it. With a finalizer, a cloud controller would delete the load balancer, which is that of
-// production.
+// withoutBalancer changes a Service to ClusterIP without the fields of the old type and without the
+// load balancer finalizer: with the finalizer, a cloud controller would delete production's load
+// balancer.
 func withoutBalancer(_ *run, _ *inspect.Object, content map[string]any) {
 	spec, _ := content["spec"].(map[string]any)
 	if spec["type"] != "LoadBalancer" {
@@ -152,8 +153,8 @@ func withoutBalancer(_ *run, _ *inspect.Object, content map[string]any) {
 	unstructured.RemoveNestedField(content, "metadata", "finalizers")
 }
 
-// runs tells whether a workload, or a Pod of one, keeps running in a copy: DNS and kube-proxy,
-// and what --keep-running names.
+// runs reports whether a workload or its Pods keep running in a copy: DNS, kube-proxy, and the
+// workloads of --keep-running.
 func (r *run) runs(o *inspect.Object, podSpec ...string) bool {
 	namespace := o.Parsed.Namespace
 	for _, name := range workloadNames(o) {
@@ -172,8 +173,8 @@ func (r *run) runs(o *inspect.Object, podSpec ...string) bool {
 	return namespace == "kube-system" && slices.Contains([]string{"kube-dns", "kube-proxy", "node-local-dns"}, app)
 }
 
-// workloadNames returns the names of an object and of its owners. The owner of Pods is often a
-// ReplicaSet, whose name begins with that of its Deployment.
+// workloadNames returns the names of an object and its owners. The owner of Pods is often a
+// ReplicaSet, whose name begins with the name of its Deployment.
 func workloadNames(o *inspect.Object) []string {
 	names := []string{o.Parsed.Name}
 	owners, _, _ := unstructured.NestedSlice(o.Content, "metadata", "ownerReferences")
@@ -188,7 +189,7 @@ func workloadNames(o *inspect.Object) []string {
 	return names
 }
 
-// actsOutside tells whether a container's image is one of actors.
+// actsOutside reports whether a container image matches actors.
 func actsOutside(podSpec map[string]any) bool {
 	for _, list := range []string{"containers", "initContainers"} {
 		containers, _ := podSpec[list].([]any)
@@ -203,32 +204,32 @@ func actsOutside(podSpec map[string]any) bool {
 	return false
 }
 
-// row is a kind of objects that act on the world, with how an isolated copy stops them.
+// row describes kinds of objects with effects outside the cluster, and how an isolated copy stops
+// them.
 type row struct {
 	step  string
-	who   string   // does it
-	types []string // resources; "*.example.com" for those of all such groups, "category:a+b" for those of categories
-	// What is changed: fields with their values, null for one that is removed; or edit, which text
-	// describes.
+	who   string   // the acting program
+	types []string // resources; "*.example.com": all such groups; "category:a+b": resources in all these categories
+	// fields lists new values, null for removal; edit makes other changes, described by text.
 	fields []field
 	text   string
 	edit   func(r *run, o *inspect.Object, content map[string]any)
 }
 
-// field is a field by its path, with the value that stops an object.
+// field is a field path with the value that stops an object.
 type field struct {
 	path  []string
 	value any
-	only  any // where the field has this value; nil for anyone
+	only  any // replace only this value; nil for any value
 }
 
 const (
 	mark        = "etcdshift/isolated" // a label that no node has
-	markOf      = "etcdshift/replicas" // an annotation with the number of before
+	markOf      = "etcdshift/replicas" // annotation with the original number
 	fluxToolkit = ".toolkit.fluxcd.io"
 )
 
-// table lists all that --isolate changes. docs/guides/prepare-restore.md shows it.
+// table lists all changes of --isolate. docs/guides/prepare-restore.md shows the table.
 func table() []row {
 	return []row{
 		{step: "workloads", who: "Kubernetes", types: []string{"deployments.apps", "statefulsets.apps",
@@ -302,7 +303,7 @@ func annotated(name, value string) []field {
 	return []field{{path: []string{"metadata", "annotations", name}, value: value}}
 }
 
-// noSwitch are kinds whose controllers act outside and have no switch of their own.
+// noSwitch lists kinds whose controllers act outside and cannot be switched off in the object.
 func noSwitch() []row {
 	return []row{
 		{who: "cert-manager", types: []string{"issuers.cert-manager.io", "clusterissuers.cert-manager.io"},
@@ -332,8 +333,8 @@ func noSwitch() []row {
 	}
 }
 
-// actors are parts of the names of images that act outside. A workload with one is scaled to zero
-// unless --keep-running names it with its namespace.
+// actors lists parts of image names of programs that act outside. A workload with such an image is
+// scaled to zero unless --keep-running names the workload with its namespace.
 func actors() []string {
 	return []string{
 		"external-dns", "cert-manager", "cluster-autoscaler", "karpenter", "cloud-controller-manager",
@@ -366,7 +367,7 @@ func (w row) change() string {
 	return strings.Join(words, ", ")
 }
 
-// matches tells whether the objects of a type are those of the row.
+// matches reports whether a row applies to the objects of a type.
 func (w row) matches(t *inspect.Type) bool {
 	return slices.ContainsFunc(w.types, func(pattern string) bool {
 		if of, is := strings.CutPrefix(pattern, "category:"); is {

@@ -20,31 +20,31 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// prepare is the transform.
+// prepare is the transform of the command.
 type prepare struct {
 	steps    []step
-	keep     map[string]bool // Nodes by name
+	keep     map[string]bool // names of kept Nodes
 	running  []string        // of --keep-running
 	isolated bool
-	all      bool // without --only and --skip
+	all      bool // neither --only nor --skip is given
 }
 
-// run is one storage prefix in a run.
+// run is the work below one storage prefix.
 type run struct {
 	*prepare
 	ctx     context.Context
 	view    *transform.View
-	prefix  string // of the storage
+	prefix  string // storage prefix
 	types   *inspect.Types
 	finder  *machines.Finder
 	section *Prepared
-	step    *Step           // that is being taken
+	step    *Step           // current step
 	removed map[string]bool // UIDs of deleted Nodes and Pods
-	masters bool            // an address of an API server is deleted
+	masters bool            // an address of an API server was deleted
 	freed   *objects.Freed
 }
 
-// Plan takes the steps, one after the other, below each storage prefix.
+// Plan runs the steps in order, below each storage prefix.
 func (p *prepare) Plan(ctx context.Context, v *transform.View) error {
 	prefixes, err := v.KubernetesPrefixes(ctx)
 	if err != nil {
@@ -90,10 +90,10 @@ func (p *prepare) Plan(ctx context.Context, v *transform.View) error {
 	return nil
 }
 
-// storage has the objects of the run.
+// storage returns the objects below the prefix.
 func (r *run) storage() machines.Storage { return machines.Storage{Source: r.view, Prefix: r.prefix} }
 
-// clusterOf returns the UID of the namespace kube-system, which names a cluster; "" for none.
+// clusterOf returns the UID of the namespace kube-system, which identifies a cluster, or "".
 func clusterOf(ctx context.Context, v *transform.View, prefixes []string) (string, error) {
 	for _, prefix := range prefixes {
 		e, err := v.Get(ctx, []byte(prefix+"/namespaces/kube-system"))
@@ -110,7 +110,8 @@ func clusterOf(ctx context.Context, v *transform.View, prefixes []string) (strin
 	return "", nil
 }
 
-// knowsNodes demands a Node for each name of --keep-node.
+// knowsNodes reports whether each name of --keep-node belongs to a Node, and raises findings for
+// the others.
 func (p *prepare) knowsNodes(ctx context.Context, v *transform.View, prefixes []string) (bool, error) {
 	missing := map[string]bool{}
 	for name := range p.keep {
@@ -132,10 +133,10 @@ func (p *prepare) knowsNodes(ctx context.Context, v *transform.View, prefixes []
 	return len(missing) == 0, nil
 }
 
-// lost tells whether a node does not come back.
+// lost reports whether a node does not return after the restore.
 func (p *prepare) lost(node string) bool { return node != "" && !p.keep[node] }
 
-// readable reports a value that cannot be read.
+// readable reports whether the value of an entry can be read, and raises a finding otherwise.
 func (r *run) readable(e *transform.Entry) bool {
 	if e.Undecryptable != nil {
 		r.view.Raise(string(e.Key), transform.Unreadable(e.Undecryptable))
@@ -144,7 +145,7 @@ func (r *run) readable(e *transform.Entry) bool {
 	return r.view.Readable(e)
 }
 
-// drop deletes an object, and remembers its UID for dependents.
+// drop deletes an object, and records its UID for dependents.
 func (r *run) drop(e *transform.Entry) error {
 	if meta, err := encoding.ReadMeta(e.Value); err == nil {
 		if meta.UID != "" {
@@ -160,8 +161,8 @@ func (r *run) drop(e *transform.Entry) error {
 	return r.view.Delete(r.ctx, e.Key)
 }
 
-// expected tells whether the finalizers of a deleted object only guard what goes with its machine:
-// counted Pods of Jobs, and volumes that must be detached in any case.
+// expected reports whether the finalizers of a deleted object protect only state of the lost
+// machine: Job Pods to be counted, and volumes to be detached in any case.
 func expected(meta encoding.Meta) bool {
 	return meta.Kind == "VolumeAttachment" || meta.Kind == "Pod" &&
 		slices.Equal(meta.Finalizers, []string{"batch.kubernetes.io/job-tracking"})
@@ -176,7 +177,7 @@ func (r *run) put(o *inspect.Object, content map[string]any) (staged bool, err e
 	return staged, err
 }
 
-// putSaved stages an object, and saves what --undo puts back: the fields as they were.
+// putSaved stages an object, and saves its original fields for --undo.
 func (r *run) putSaved(o *inspect.Object, content map[string]any) error {
 	staged, err := r.put(o, content)
 	if err != nil || !staged {
@@ -186,7 +187,7 @@ func (r *run) putSaved(o *inspect.Object, content map[string]any) error {
 	return r.save(o.Key, identified(was, o.Content), is)
 }
 
-// object decodes an entry of a resource; nil for one that cannot be read, which is reported.
+// object decodes an entry of a resource, or returns nil for an unreadable value (reported).
 func (r *run) object(e *transform.Entry) *inspect.Object {
 	key, err := e.ParseKey()
 	if err != nil || !r.readable(e) {
@@ -200,7 +201,7 @@ func (r *run) object(e *transform.Entry) *inspect.Object {
 	return o
 }
 
-// save keeps an object in the report; after is nil for one that is deleted.
+// save stores an object in the report; after is nil for a deleted object.
 func (r *run) save(key []byte, saved, after map[string]any) error {
 	hide, err := r.view.Secrets(r.ctx)
 	if err = cmp.Or(err, r.view.Save(r.ctx, key, saved)); err != nil {
@@ -213,7 +214,7 @@ func (r *run) save(key []byte, saved, after map[string]any) error {
 	return err
 }
 
-// tied are objects that are tied to the old machines in one way.
+// tied groups objects with the same tie to the old machines.
 type tied struct {
 	code    *finding.Code
 	subject string
@@ -221,8 +222,8 @@ type tied struct {
 	objects int
 }
 
-// byHand adds steps by hand for what still ties the snapshot to the old machines. They are what
-// doctor will find in the output.
+// byHand adds manual steps for the remaining ties to the old machines. doctor finds the same ties
+// in the output.
 func (r *run) byHand() error {
 	var all []*tied
 	known, encrypted := map[[2]string]*tied{}, false
@@ -231,7 +232,7 @@ func (r *run) byHand() error {
 			return err
 		}
 		encrypted = encrypted || encoding.Detect(e.Stored) == encoding.FormatEncrypted
-		if !r.view.Readable(e) || e.Check() != nil { // a value that is encrypted or of an unknown kind passes
+		if !r.view.Readable(e) || e.Check() != nil { // undecryptable values and unknown kinds have no ties
 			continue
 		}
 		for _, tie := range r.finder.Ties(e) {
@@ -262,7 +263,7 @@ func (r *run) byHand() error {
 	return nil
 }
 
-// before adds the steps that come first.
+// before adds the first manual steps.
 func (r *run) before(encrypted bool) {
 	add := r.view.Report().AddStepBefore
 	if !r.isolated {
@@ -276,9 +277,10 @@ func (r *run) before(encrypted bool) {
 	}
 }
 
-// mend adds a step for each code. Ranges, keys and certificates are needed before the restore.
+// mend adds a manual step for each code. Ranges, keys and certificates are needed before the
+// restore.
 func (r *run) mend(all []*tied) {
-	var found []string // of one code
+	var found []string // objects of one code
 	for i, t := range all {
 		such := ", "
 		if t.objects > 1 {
@@ -297,7 +299,7 @@ func (r *run) mend(all []*tied) {
 	}
 }
 
-// ownRemedy is the remedy of a code, without the advice to run this command as it ran.
+// ownRemedy returns the remedy of a code, without advice to repeat this run.
 func (r *run) ownRemedy(code *finding.Code) string {
 	first, rest, _ := strings.Cut(code.Remedy, ". ")
 	if r.all && strings.HasPrefix(first, "`etcdshift prepare-restore`") {
@@ -309,17 +311,17 @@ func (r *run) ownRemedy(code *finding.Code) string {
 		"").Replace(code.Remedy)
 }
 
-// contains tells whether a value may have a field or label: a cheap look before decoding.
+// contains reports whether a value may have a field or label; it is cheaper than decoding.
 func contains(value []byte, text string) bool { return bytes.Contains(value, []byte(text)) }
 
-// Prepared is the section of a report of "prepare-restore".
+// Prepared is the section of the report of "prepare-restore".
 type Prepared struct {
-	Prepared []Step   `json:"prepared,omitempty"` // the steps that were taken, in order
-	Undo     []Change `json:"undo,omitempty"`     // changes that --undo puts back: each key is in saved too
+	Prepared []Step   `json:"prepared,omitempty"` // completed steps, in order
+	Undo     []Change `json:"undo,omitempty"`     // changes that --undo can revert; each key is also in saved
 	Cluster  string   `json:"cluster,omitempty"`  // UID of the namespace kube-system, for --undo
 }
 
-// Step is what one step did.
+// Step describes the result of one step.
 type Step struct {
 	Step    string `json:"step"`
 	Reason  string `json:"reason"`
@@ -327,15 +329,15 @@ type Step struct {
 	Changed int    `json:"changed"` // objects
 }
 
-// Change is a change that can be undone.
+// Change is a change that --undo can revert.
 type Change struct {
 	Key  string `json:"key"`
 	Step string `json:"step"`
-	// After has the changed fields as they were written; none of a deleted object.
+	// After has the changed fields as written; absent for a deleted object.
 	After json.RawMessage `json:"after"`
 }
 
-// Tables returns the steps with what each did.
+// Tables lists the steps with their numbers of changes.
 func (p *Prepared) Tables(outcome transform.Outcome) []transform.Table {
 	if outcome == transform.Refused {
 		return nil

@@ -22,7 +22,7 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// TestSteps: each step alone, and with a node that comes back, deletes and changes what it is for.
+// TestSteps checks the deletions and changes of each step alone, also with a kept node.
 func TestSteps(t *testing.T) {
 	path := written(t, world()...)
 	before := contents(t, path)
@@ -90,8 +90,8 @@ func TestSteps(t *testing.T) {
 	}
 }
 
-// TestWebhookOutside: a webhook whose Service is a name outside the cluster answers after the
-// restore as before.
+// TestWebhookOutside checks that a webhook behind an ExternalName Service outside the cluster stays
+// unchanged.
 func TestWebhookOutside(t *testing.T) {
 	const key = "validatingwebhookconfigurations/outside"
 	for name, is := range map[string]string{"hooks.example.com": "Fail", "web.shop.svc.cluster.local": "Ignore"} {
@@ -110,8 +110,8 @@ func changedFields(a, b map[string]any) (bool, map[string]any) {
 	return len(was) > 0, was
 }
 
-// TestNothingLeft: doctor finds in the output what is listed as steps by hand, and nothing that a
-// step mends; a second run has nothing to do.
+// TestNothingLeft checks that doctor finds in the output only the ties listed as manual steps, and
+// that a second run changes nothing.
 func TestNothingLeft(t *testing.T) {
 	path := written(t, world()...)
 	p := prepared(nil)
@@ -138,7 +138,7 @@ func TestNothingLeft(t *testing.T) {
 	require.Equal(t, transform.Unchanged, again.Outcome, "%v", again.Changes)
 }
 
-// diagnosed are the codes that doctor finds for new machines.
+// diagnosed returns the codes that doctor finds for new machines.
 func diagnosed(t testing.TB, path string) (names []string) {
 	t.Helper()
 	s, err := snapshot.Open(t.Context(), path, snapshot.Config{})
@@ -152,7 +152,7 @@ func diagnosed(t testing.TB, path string) (names []string) {
 	return slices.Compact(slices.Sorted(slices.Values(names)))
 }
 
-// TestReported: lost Pods are named, and no value of a Secret is in the report.
+// TestReported checks that lost Pods are listed and the report has no Secret value.
 func TestReported(t *testing.T) {
 	path := written(t, world()...)
 	p := prepared([]string{"n2"})
@@ -174,7 +174,7 @@ func TestReported(t *testing.T) {
 	require.Len(t, r.Saved, 3)
 }
 
-// TestKeepNode: a name that no Node has refuses the run.
+// TestKeepNode checks that an unknown node name refuses the run.
 func TestKeepNode(t *testing.T) {
 	r, err := runOn(t, written(t), prepared([]string{"n7"}))
 	require.ErrorIs(t, err, transform.ErrRefused)
@@ -188,7 +188,7 @@ func TestKeepNode(t *testing.T) {
 	}
 }
 
-// TestUnreadable: what a step cannot read refuses the run, and stays where it is allowed.
+// TestUnreadable checks that unreadable values refuse the run, and stay unchanged if allowed.
 func TestUnreadable(t *testing.T) {
 	path := written(t, record{"pods/shop/broken", `{"apiVersion":"v1","kind":"Pod","metadata":{"name":7}}`},
 		record{"secrets/shop/closed", "k8s:enc:aescbc:v1:key1:0123456789abcdef"})
@@ -200,7 +200,7 @@ func TestUnreadable(t *testing.T) {
 	require.Contains(t, r.Steps[1], "the EncryptionConfiguration with the keys of the old ones", "before the restore")
 }
 
-// TestPage: the page shows the table of the code.
+// TestPage checks that the documentation page has the table of the code.
 func TestPage(t *testing.T) {
 	page, err := os.ReadFile("../../docs/guides/prepare-restore.md")
 	require.NoError(t, err)
@@ -215,7 +215,7 @@ func TestPage(t *testing.T) {
 	}
 }
 
-// line is a row of the page.
+// line returns a row of the page.
 func (w row) line() string {
 	return "| " + w.who + " | `" + strings.Join(w.types, "`, `") + "` | " + w.change() + " |"
 }
@@ -238,7 +238,7 @@ func owned(kind, uid string) string {
 		`","controller":true}]`
 }
 
-// object is an object with its metadata; rest follows it, as `,"spec":{}`.
+// object returns an object with its metadata; rest follows, as `,"spec":{}`.
 func object(key, apiVersion, kind, meta, rest string) record {
 	parts := strings.Split(key, "/")
 	return record{key, fmt.Sprintf(`{"apiVersion":%q,"kind":%q,"metadata":{"name":%q%s}%s}`, apiVersion, kind,
@@ -247,7 +247,7 @@ func object(key, apiVersion, kind, meta, rest string) record {
 
 const in = `,"namespace":"shop"`
 
-// world has what each step looks for, and beside each of them something that stays.
+// world has an object for each step and, beside each, an object that stays.
 func world() []record {
 	return []record{
 		{"masterleases/192.0.2.1",
@@ -334,7 +334,7 @@ func hook(name, client, policy string) string {
 		`"rules":[{"apiGroups":[""],"apiVersions":["v1"],"operations":["CREATE"],"resources":["pods"]}]}`
 }
 
-// written is the recorded cluster with more records.
+// written returns the recorded cluster with additional records.
 func written(t testing.TB, records ...record) (path string) {
 	t.Helper()
 	on, err := snapshot.Open(t.Context(), cluster, snapshot.Config{})
@@ -352,14 +352,14 @@ func written(t testing.TB, records ...record) (path string) {
 	return path
 }
 
-// ran is what a run left behind.
+// ran is the result of a run.
 type ran struct {
 	*transform.Report
 	out    string
 	values map[string]map[string]any // content by key below /registry/
 }
 
-// runOn runs a transform, whose error is returned.
+// runOn runs a transform and returns its error.
 func runOn(t testing.TB, in string, tr transform.Transform, allow ...string) (ran, error) {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "after.db")
@@ -371,7 +371,7 @@ func runOn(t testing.TB, in string, tr transform.Transform, allow ...string) (ra
 	return ran{report, out, contents(t, out)}, nil
 }
 
-// contents are the objects of a snapshot, without what each write changes.
+// contents returns the objects of a snapshot, without the fields changed by each write.
 func contents(t testing.TB, path string) map[string]map[string]any {
 	t.Helper()
 	s, err := snapshot.Open(t.Context(), path, snapshot.Config{})
@@ -395,7 +395,7 @@ func contents(t testing.TB, path string) map[string]map[string]any {
 	return all
 }
 
-// prepared is the transform of some steps; none for all that are on without a flag.
+// prepared returns the transform of the named steps, or of all steps enabled by default.
 func prepared(keep []string, names ...string) *prepare {
 	p := &prepare{keep: map[string]bool{}}
 	for _, name := range keep {
@@ -409,7 +409,7 @@ func prepared(keep []string, names ...string) *prepare {
 	return p
 }
 
-// undone reads the report of a run for --undo, as a file.
+// undone reads the report of a run as --undo does.
 func undone(t testing.TB, r ran) *undo {
 	t.Helper()
 	text, err := json.Marshal(r.Report)
@@ -440,8 +440,8 @@ func volume(policy, meta string) record {
 			`"name":"data","uid":"uid-data"}}`)
 }
 
-// TestFreed: a run that deletes what holds a deletion refuses where a volume would be destroyed,
-// and warns where none would.
+// TestFreed checks that a run that removes the last obstacle to a deletion refuses if a volume
+// would be destroyed, and otherwise warns.
 func TestFreed(t *testing.T) {
 	user := record{"pods/shop/db", useClaim}
 	claim := func(meta string) record {

@@ -97,7 +97,7 @@ func newFromArgs(ctx context.Context, a *transform.Args) (transform.Transform, e
 	return p, err
 }
 
-// codes are those of problems, and those of the machines, which are named in steps by hand.
+// codes returns the codes of problems, and those of ties to machines, used in manual steps.
 func codes() []*finding.Code {
 	tied := slices.DeleteFunc(machines.Codes(), func(c *finding.Code) bool {
 		return c == machines.CodeOldNodes ||
@@ -116,20 +116,20 @@ var (
 	codeChangedSince = finding.Lookup("changed-since")
 )
 
-// step is one item of the work.
+// step is a named, optional part of the preparation.
 type step struct {
 	name   string
 	reason string
 	on     condition
 	works  []work
-	byHand string // a step by hand after one that deleted objects; "" for none
+	byHand string // manual step after deletions; "" for none
 }
 
 // work is a part of a step, below one storage prefix.
 type work func(r *run) error
 
-// each does something with the objects of a resource, such as "leases.coordination.k8s.io", or of
-// several with commas between, whose keys an API server makes.
+// each returns work that calls do for each object with a parsable key of the resources, separated
+// by commas, such as "leases.coordination.k8s.io".
 func each(resources string, do func(*run, keys.Key, *transform.Entry) error) work {
 	return func(r *run) error {
 		for resource := range strings.SplitSeq(resources, ",") {
@@ -148,7 +148,7 @@ func each(resources string, do func(*run, keys.Key, *transform.Entry) error) wor
 	}
 }
 
-// drop deletes the objects that are picked, nil for all.
+// drop returns work that deletes the objects selected by picks, or all objects for nil.
 func drop(resources string, picks func(*run, keys.Key, *transform.Entry) bool) work {
 	return each(resources, func(r *run, key keys.Key, e *transform.Entry) error {
 		if picks != nil && !picks(r, key, e) {
@@ -158,16 +158,16 @@ func drop(resources string, picks func(*run, keys.Key, *transform.Entry) bool) w
 	})
 }
 
-// condition says when a step is taken, --only and --skip aside.
+// condition is the flag that enables a step, regardless of --only and --skip.
 type condition string
 
 const (
 	always   condition = ""
-	newKey   condition = "new-service-account-key" // these two are flags
+	newKey   condition = "new-service-account-key" // the name of a flag, like the next
 	isolated condition = "isolate"
 )
 
-// steps lists all steps, in order: a later step sees what earlier ones deleted.
+// steps returns all steps, in order: a later step sees deletions of earlier steps.
 func steps() []step {
 	const leases, slices, secrets = "leases.coordination.k8s.io", "endpointslices.discovery.k8s.io", "secrets"
 	of := func(all ...work) []work { return all }
@@ -218,7 +218,7 @@ func steps() []step {
 	}
 }
 
-// take takes a step.
+// take runs a step.
 func (r *run) take(s step) error {
 	for _, work := range s.works {
 		if err := work(r); err != nil {
@@ -239,7 +239,7 @@ func stepNames() (names []string) {
 	return names
 }
 
-// chosen returns the steps that a command line asks for.
+// chosen returns the steps selected by a command line.
 func chosen(a *transform.Args) (of []step, err error) {
 	only, skip := a.StringSlice("only"), a.StringSlice("skip")
 	for _, name := range slices.Concat(only, skip) {

@@ -20,10 +20,10 @@ import (
 type undo struct {
 	saved   map[string]json.RawMessage
 	changes []Change
-	cluster string // UID of the namespace kube-system; "" where it is not known
+	cluster string // UID of the namespace kube-system; "" if unknown
 }
 
-// readUndo reads the report that --undo names.
+// readUndo reads the report of --undo.
 func readUndo(ctx context.Context, a *transform.Args) (transform.Transform, error) {
 	text, err := a.ReadFile(ctx, "undo")
 	if err != nil {
@@ -44,7 +44,7 @@ func readUndo(ctx context.Context, a *transform.Args) (transform.Transform, erro
 	}
 	for _, step := range report.Plan {
 		for _, of := range step.Sections {
-			if of.Prepared != nil && report.Prepared.Prepared != nil { // whose changes may hide each other
+			if of.Prepared != nil && report.Prepared.Prepared != nil { // their changes may overlap
 				return nil, transform.Usagef("--undo %s: several steps are \"prepare-restore\"; it takes a "+
 					"report with one", a.String("undo"))
 			}
@@ -61,13 +61,13 @@ func readUndo(ctx context.Context, a *transform.Args) (transform.Transform, erro
 	return &undo{report.Saved, report.Undo, report.Cluster}, nil
 }
 
-// Plan puts back each change of the report.
+// Plan reverts each change of the report.
 func (u *undo) Plan(ctx context.Context, v *transform.View) error {
 	types, err := v.Types(ctx)
 	if err != nil {
 		return err
 	}
-	if _, err := v.Layouts(ctx); err != nil { // with which Get parses keys
+	if _, err := v.Layouts(ctx); err != nil { // Get needs the layouts to parse keys
 		return err
 	}
 	section := &Prepared{Prepared: []Step{}, Undo: []Change{}}
@@ -92,8 +92,8 @@ func (u *undo) Plan(ctx context.Context, v *transform.View) error {
 	return nil
 }
 
-// fits reports a snapshot of another cluster than that of the report, and a report with nothing to
-// put back.
+// fits reports whether the report has changes and belongs to the cluster of the snapshot, and
+// raises findings otherwise.
 func (u *undo) fits(ctx context.Context, v *transform.View) (bool, error) {
 	if len(u.changes) == 0 {
 		v.Raise("", codeNothingSaved.Because("its \"undo\" is empty"))
@@ -118,7 +118,7 @@ func byName(steps []Step) map[string]*Step {
 	return by
 }
 
-// one puts back one change, or reports why it cannot.
+// one reverts one change, or raises a finding.
 func (u *undo) one(ctx context.Context, v *transform.View, types *inspect.Types, c Change) (done bool, err error) {
 	var was, is map[string]any
 	if err := utiljson.Unmarshal(u.saved[c.Key], &was); err != nil || was == nil {
@@ -167,7 +167,7 @@ func (u *undo) one(ctx context.Context, v *transform.View, types *inspect.Types,
 	return v.PutObject(ctx, o, content)
 }
 
-// hides reports whether a credential was left out of content.
+// hides reports whether content has a redacted credential.
 func hides(content any) bool {
 	switch v := content.(type) {
 	case map[string]any:
@@ -178,7 +178,7 @@ func hides(content any) bool {
 	return redact.Hidden(content)
 }
 
-// create makes a deleted object again.
+// create recreates a deleted object.
 func (u *undo) create(
 	ctx context.Context, v *transform.View, key string, e *transform.Entry, was map[string]any,
 ) (bool, error) {
@@ -198,7 +198,7 @@ func uidOf(content map[string]any) string {
 	return uid
 }
 
-// whole is the content of an object as it is stored.
+// whole returns the stored content of an object.
 func whole(o *inspect.Object) map[string]any {
 	content := runtime.DeepCopyJSON(o.Content)
 	if meta, is := content["metadata"].(map[string]any); is {
@@ -207,9 +207,9 @@ func whole(o *inspect.Object) map[string]any {
 	return content
 }
 
-// changed returns the fields in which two objects differ, with the values of each. A field that is
-// missing in one is null there. Elements of lists are matched by their names where all have one;
-// else a list is one value. metadata.generation counts changes and is none itself.
+// changed returns the fields that differ between two objects, with both values; a missing field is
+// null. List elements are matched by name if all have one; otherwise a list is one value.
+// metadata.generation counts changes and is ignored.
 func changed(before, after map[string]any) (was, is map[string]any) {
 	was, is = map[string]any{}, map[string]any{}
 	for field := range union(before, after) {
@@ -235,7 +235,7 @@ func changed(before, after map[string]any) (was, is map[string]any) {
 	return was, is
 }
 
-// changedElements is changed for lists that are alike.
+// changedElements is changed for lists with the same names.
 func changedElements(before, after any) (was, is []any) {
 	by := named(after)
 	names, _ := namesOf(before)
@@ -248,7 +248,7 @@ func changedElements(before, after any) (was, is []any) {
 	return was, is
 }
 
-// alike tells whether two lists have elements of the same names, in the same order.
+// alike reports whether the elements of two lists have the same names in the same order.
 func alike(a, b any) bool {
 	first, are := namesOf(a)
 	second, too := namesOf(b)
@@ -264,7 +264,7 @@ func union(a, b map[string]any) map[string]any {
 	return all
 }
 
-// namesOf returns the names of all elements of a list; false where one has none, or two the same.
+// namesOf returns the names of all elements of a list; false for a missing or repeated name.
 func namesOf(value any) (names []string, ok bool) {
 	list, _ := value.([]any)
 	for _, one := range list {
@@ -290,7 +290,7 @@ func named(value any) map[string]map[string]any {
 	return by
 }
 
-// identified adds to fields of an object what tells whose they are.
+// identified adds the identity of an object to its fields.
 func identified(fields, of map[string]any) map[string]any {
 	out := maps.Clone(fields)
 	out["apiVersion"], out["kind"] = of["apiVersion"], of["kind"]
@@ -306,8 +306,8 @@ func identified(fields, of map[string]any) map[string]any {
 	return out
 }
 
-// putBack sets the fields of was in an object, where they still have the values of is. It returns
-// the path of a field that has another one, "" for none. current is changed.
+// putBack sets the fields of was in current, if current still has the values of is. It returns the
+// path of a field with another value, or "".
 func putBack(current, was, is map[string]any) (other string) {
 	for _, field := range slices.Sorted(maps.Keys(is)) {
 		if path := putBackField(current, field, was[field], is[field]); path != "" {
@@ -329,7 +329,7 @@ func putBackField(current map[string]any, field string, was, is any) (other stri
 		if other = putBack(content, before, inner); other != "" {
 			return field + "." + other
 		}
-		if len(content) == 0 { // which the run made for its fields
+		if len(content) == 0 { // created by the run for its fields
 			delete(current, field)
 		}
 	case alike(was, is):
@@ -344,7 +344,7 @@ func putBackField(current map[string]any, field string, was, is any) (other stri
 	return ""
 }
 
-// putBackElements is putBack for the elements of a list.
+// putBackElements is putBack for list elements.
 func putBackElements(current any, field string, was, is any) (other string) {
 	now, before := named(current), named(was)
 	names, _ := namesOf(is)

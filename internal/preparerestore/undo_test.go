@@ -15,7 +15,7 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// acting are objects of controllers that act outside, without definitions.
+// acting returns objects of controllers that act outside, without definitions.
 func acting() []record {
 	custom := func(key, kind, meta, rest string) record {
 		group, _, _ := strings.Cut(key, "/")
@@ -61,7 +61,7 @@ func isolating() *prepare {
 	return p
 }
 
-// TestIsolated: the objects of the table are stopped, and undone they are as before.
+// TestIsolated checks that the objects of the table are stopped, and restored by --undo.
 func TestIsolated(t *testing.T) {
 	path := written(t, append(world(), acting()...)...)
 	before := contents(t, path)
@@ -99,7 +99,7 @@ func TestIsolated(t *testing.T) {
 	require.Equal(t, before, back.values)
 }
 
-// TestKeepRunning: --keep-running names workloads, by name or by namespace.
+// TestKeepRunning checks that --keep-running accepts workloads by name or namespace.
 func TestKeepRunning(t *testing.T) {
 	path := written(t, acting()...)
 	for running, replicas := range map[string]int64{"": 0, "kube-system/external-dns": 2, "kube-system": 0, "a/d": 0} {
@@ -112,7 +112,7 @@ func TestKeepRunning(t *testing.T) {
 	}
 }
 
-// TestUndoRefuses: what has changed meanwhile is not put back; --allow leaves it.
+// TestUndoRefuses checks that fields changed after the run are not restored; --allow skips them.
 func TestUndoRefuses(t *testing.T) {
 	path := written(t, append(world(), acting()...)...)
 	r, err := runOn(t, path, isolating())
@@ -140,7 +140,8 @@ func TestUndoRefuses(t *testing.T) {
 	require.Equal(t, r.values["deployments/a/d"], allowed.values["deployments/a/d"])
 }
 
-// TestUndoElsewhere: a report of another cluster is refused, one without changes is a warning.
+// TestUndoElsewhere checks that a report of another cluster is refused, and one without changes is
+// a warning.
 func TestUndoElsewhere(t *testing.T) {
 	path := written(t, append(world(), acting()...)...)
 	r, err := runOn(t, path, isolating())
@@ -167,7 +168,7 @@ func countOf(r ran, code *finding.Code) (n int) {
 	return n
 }
 
-// FuzzPutBack: what changed says is what putBack takes back, of any two objects.
+// FuzzPutBack checks that putBack reverts the result of changed for any two objects.
 func FuzzPutBack(f *testing.F) {
 	f.Add(`{"a":1,"l":[{"name":"x","p":1}]}`, `{"a":2,"b":{"c":1},"l":[{"name":"x","p":2}]}`)
 	f.Add(`{"a":{"b":1}}`, `{"a":null}`)
@@ -184,8 +185,8 @@ func FuzzPutBack(f *testing.F) {
 	})
 }
 
-// filled is a value without empty objects and nulls, which are the same as missing fields, and
-// without what each write changes.
+// filled returns a value without empty objects and nulls, which equal missing fields, and without
+// the fields changed by each write.
 func filled(value any) any {
 	content, is := value.(map[string]any)
 	if !is {
@@ -210,7 +211,7 @@ func filled(value any) any {
 	return out
 }
 
-// TestUndoOfPlan: the report of a plan can be put back where one step of it is this command.
+// TestUndoOfPlan checks that --undo accepts the report of a plan with one step of this command.
 func TestUndoOfPlan(t *testing.T) {
 	const (
 		step = `{"command":"prepare-restore","sections":[{"prepared":[],"undo":[{"key":"/registry/x",` +
@@ -235,7 +236,7 @@ func TestUndoOfPlan(t *testing.T) {
 	}
 }
 
-// A deleted object is kept in the report without its credentials; a step by hand names it.
+// A deleted object is saved in the report without its credentials; a manual step names it.
 func TestSavedHasNoCredentials(t *testing.T) {
 	path := written(t, append(world(), object("apiregistration.k8s.io/apiservices/v1.gone.example.net",
 		"apiregistration.k8s.io/v1", "APIService", `,"uid":"g","annotations":{"token":"hunter2-MARK","note":"kept"}`,
@@ -250,8 +251,8 @@ func TestSavedHasNoCredentials(t *testing.T) {
 	require.Contains(t, string(report), "v1.gone.example.net without its credentials")
 }
 
-// Webhooks of one name are saved as a whole list: without its credentials too. What they were is
-// not put back without them.
+// Webhooks with the same name are saved as a whole list without credentials, and are therefore not
+// restored.
 func TestSavedListHasNoCredentials(t *testing.T) {
 	hook :=
 		`{"name":"twice.example.com","clientConfig":{"service":{"name":"gone","namespace":"shop",` +

@@ -17,17 +17,17 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// collector follows owner references from deleted objects, as a garbage collector will.
+// collector follows owner references from deleted objects, as the garbage collector does.
 type collector struct {
 	*run
 	kinds   map[schema.GroupKind]*inspect.Type
 	owned   [][]byte // keys of objects with owners
-	links   []link   // by owner, once all are read
+	links   []link   // sorted by owner after reading
 	doomed  map[objects.UID]bool
-	results map[uint32]Collected // by the number in owned
+	results map[uint32]Collected // by index in owned
 }
 
-// link says that the object of a number in owned has an owner.
+// link connects an owner with a dependent, an index in owned.
 type link struct {
 	owner objects.UID
 	owned uint32
@@ -42,7 +42,7 @@ func (r *run) newCollector() *collector {
 	return c
 }
 
-// collect lists what the garbage collector does because of the deletion.
+// collect lists the garbage collector's actions after the deletion.
 func (r *run) collect() error {
 	if len(r.gone) == 0 {
 		return nil
@@ -73,11 +73,11 @@ func (r *run) collect() error {
 	return nil
 }
 
-// having is an entry with the owners in it.
+// having is an entry with its owners.
 type having struct {
 	*transform.Entry
 	owners []objects.UID
-	err    error // why they are unknown
+	err    error // why the owners are unknown
 }
 
 func (h *having) read() {
@@ -98,8 +98,8 @@ func (h *having) read() {
 	}
 }
 
-// withOwners yields the objects that are left, with their owners. The garbage collector does not
-// see Events, and objects without a definition.
+// withOwners yields the remaining objects with their owners, except Events and objects without a
+// definition: the garbage collector does not see these.
 func (r *run) withOwners(yield func(*having) error) error {
 	of := func(e *transform.Entry) having { return having{Entry: e} }
 	return stream.Each(transform.Ahead(r.view, r.view.Live(r.ctx, nil), of, (*having).read), func(h *having) error {
@@ -118,7 +118,7 @@ func (r *run) withOwners(yield func(*having) error) error {
 	})
 }
 
-// read reads all owner references. Of values that cannot be read the first is reported.
+// read reads all owner references, and reports the first unreadable value.
 func (c *collector) read() error {
 	unread, first, why := 0, "", error(nil)
 	err := c.withOwners(func(h *having) error {
@@ -145,8 +145,8 @@ func compareLinks(a, b link) int {
 	return cmp.Or(slices.Compare(a.owner[:], b.owner[:]), cmp.Compare(a.owned, b.owned))
 }
 
-// visit decides what becomes of the objects with an owner that is gone, and returns the UIDs of
-// those that go too.
+// visit decides the fate of the dependents of a deleted owner, and returns the UIDs of deleted
+// dependents.
 func (c *collector) visit(owner objects.UID) (more []objects.UID, err error) {
 	at, _ := slices.BinarySearchFunc(c.links, link{owner: owner}, compareLinks)
 	for ; at < len(c.links) && c.links[at].owner == owner; at++ {
@@ -182,8 +182,8 @@ func (c *collector) visit(owner objects.UID) (more []objects.UID, err error) {
 	return more, nil
 }
 
-// goes keeps what later steps need of an object that is collected. A claim that was made for a Pod
-// goes with it as always.
+// goes records data about a collected object for later steps. A claim created for a Pod is always
+// deleted with the Pod and needs no warning.
 func (c *collector) goes(e *transform.Entry, meta encoding.Meta) {
 	c.freed.Goes(e)
 	madeForPod := slices.ContainsFunc(meta.OwnerReferences,
@@ -193,12 +193,11 @@ func (c *collector) goes(e *transform.Entry, meta encoding.Meta) {
 	}
 }
 
-// fate is what the garbage collector does with an object, "" for nothing, and which owners are
-// gone.
+// fate returns the garbage collector's action on an object, "" for none, and the missing owners.
 func (c *collector) fate(e *transform.Entry, meta encoding.Meta) (does Deed, gone []string, err error) {
 	key, _ := e.ParseKey() // did not fail before
 	if !meta.DeletionTimestamp.IsZero() {
-		return "", nil, nil // it goes anyway, or waits for finalizers
+		return "", nil, nil // already being deleted, or waiting for finalizers
 	}
 	there, unknown := 0, false
 	for _, ref := range meta.OwnerReferences {
@@ -232,13 +231,13 @@ func (c *collector) fate(e *transform.Entry, meta encoding.Meta) (does Deed, gon
 	return Deleted, gone, nil
 }
 
-// ownerState is what the garbage collector finds of an owner.
+// ownerState is the result of the garbage collector's search for an owner.
 type ownerState int
 
 const (
 	ownerThere ownerState = iota
 	ownerGone
-	ownerUnknown // its kind is not served, or it is in a namespace and the object is in none
+	ownerUnknown // kind not served, or a namespaced owner of a cluster-scoped object
 )
 
 // ownerState finds an owner as the garbage collector does: by apiVersion and kind, in the namespace
@@ -288,7 +287,7 @@ func (c *collector) serves(prefix string, t *inspect.Type, gvk schema.GroupVersi
 	return false, nil
 }
 
-// releaseDependents removes deleted owners from the objects that are left.
+// releaseDependents removes deleted owners from the owner references of remaining objects.
 func (r *run) releaseDependents() error {
 	if len(r.gone) == 0 {
 		return nil
@@ -306,9 +305,9 @@ func (r *run) releaseDependents() error {
 	})
 }
 
-// release removes deleted owners from an object, and owners that were gone before: the garbage
-// collector would have removed those while another one lived; with them alone it would delete the
-// object.
+// release removes deleted and previously missing owners from an object. The garbage collector
+// removes missing owners while another owner exists; if only missing owners remained, it would
+// delete the object.
 func (c *collector) release(e *transform.Entry) error {
 	content, err := encoding.Get(e.Value, "metadata", "ownerReferences")
 	if err != nil {

@@ -27,7 +27,7 @@ type Delete struct {
 	keep, orphan bool
 }
 
-// Plan implements [transform.Transform].
+// Plan stages the deletions.
 func (d *Delete) Plan(ctx context.Context, v *transform.View) error {
 	types, err := v.Types(ctx)
 	if err != nil {
@@ -66,7 +66,7 @@ type run struct {
 	spaces      map[place]bool       // deleted namespaces
 	definitions map[folder]*left     // deleted CustomResourceDefinitions
 	admins      []string             // keys of deleted bindings of cluster-admin
-	claims      map[objects.UID]bool // PersistentVolumeClaims that go
+	claims      map[objects.UID]bool // deleted PersistentVolumeClaims
 	services    []*inspect.Object
 	freed       *objects.Freed
 	stranded    []string // UIDs of Pods on deleted Nodes
@@ -79,12 +79,12 @@ type (
 		resource schema.GroupResource
 	}
 	left struct {
-		key     string // of the definition
-		objects int    // that were not chosen
+		key     string // key of the definition
+		objects int    // objects not chosen by the command line
 	}
 )
 
-// deleteChosen deletes the chosen objects, or the others.
+// deleteChosen deletes the chosen objects or, with --keep, all others.
 func (r *run) deleteChosen(d *Delete) error {
 	kept := 0
 	err := stream.Each(d.choice.Candidates(r.ctx, r.view, false), func(one objects.Candidate) error {
@@ -107,7 +107,7 @@ func (r *run) deleteChosen(d *Delete) error {
 	return err
 }
 
-// deleteOne deletes an object, and keeps what later steps need of it.
+// deleteOne deletes an object and records data for later steps.
 func (r *run) deleteOne(e *transform.Entry, key keys.Key, chosen bool) error {
 	meta, err := encoding.ReadMeta(e.Value)
 	if e.Undecryptable != nil {
@@ -134,7 +134,7 @@ func (r *run) deleteOne(e *transform.Entry, key keys.Key, chosen bool) error {
 	return r.view.Delete(r.ctx, e.Key)
 }
 
-// note keeps what the deletion of an object of special types entails.
+// note records the consequences of deleting an object of a special type.
 func (r *run) note(e *transform.Entry, key keys.Key) {
 	switch key.Resource {
 	case schema.GroupResource{Resource: "namespaces"}:
@@ -154,14 +154,14 @@ func (r *run) note(e *transform.Entry, key keys.Key) {
 	}
 }
 
-// reportUnparsed reports a key that seems to lie in a deleted namespace, though no server makes it.
+// reportUnparsed reports an unparsable key with the name of a deleted namespace.
 func (r *run) reportUnparsed(e *transform.Entry, why error) {
 	layout, is := e.Layout().(keys.Kubernetes)
 	if !is {
 		return
 	}
 	parts := strings.Split(strings.TrimPrefix(string(e.Key), layout.Prefix+"/"), "/")
-	for _, part := range parts[1:] { // behind the resource
+	for _, part := range parts[1:] { // after the resource
 		if r.spaces[place{layout.Prefix, part}] {
 			r.view.Raise(string(e.Key), codeUnparsed.Because("the namespace %s is deleted, and this key has "+
 				"its name: %v", part, why))
@@ -170,7 +170,7 @@ func (r *run) reportUnparsed(e *transform.Entry, why error) {
 	}
 }
 
-// deleteContents deletes what is in deleted namespaces, and the objects of deleted definitions.
+// deleteContents deletes the contents of deleted namespaces and the objects of deleted definitions.
 func (r *run) deleteContents() error {
 	if len(r.spaces) == 0 && len(r.definitions) == 0 {
 		return nil
@@ -205,8 +205,8 @@ func (r *run) deleteContents() error {
 	return nil
 }
 
-// deleteAddresses deletes what an API server deletes together with a Service: the Endpoints
-// of its name, and the IPAddress objects of its cluster IPs.
+// deleteAddresses deletes the objects that an API server deletes with a Service: its Endpoints and
+// the IPAddress objects of its cluster IPs.
 func (r *run) deleteAddresses() error {
 	for _, service := range r.services {
 		storage := machines.Storage{Source: r.view, Prefix: service.Parsed.Prefix}
@@ -234,7 +234,7 @@ func (r *run) deleteAddresses() error {
 	return nil
 }
 
-// isNeeded reports whether the object is a namespace that a cluster cannot live without.
+// isNeeded reports whether the object is a namespace required by every cluster.
 func isNeeded(key keys.Key) bool {
 	needed := []string{"default", "kube-system", "kube-public", "kube-node-lease"}
 	return key.Resource == schema.GroupResource{Resource: "namespaces"} && slices.Contains(needed, key.Name)
@@ -245,7 +245,7 @@ const (
 	controller = "kube-controller-manager"
 )
 
-// maker names who makes a deleted object again; "" for nobody. Sources: pkg/controlplane and
+// maker returns the component that recreates a deleted object, or "". Sources: pkg/controlplane and
 // pkg/registry/{rbac,scheduling,flowcontrol}/rest of kube-apiserver, and the controllers
 // rootcacertpublisher and serviceaccount.
 func maker(key keys.Key, meta encoding.Meta) string {
@@ -279,7 +279,7 @@ func maker(key keys.Key, meta encoding.Meta) string {
 	return ""
 }
 
-// ownMaps are the ConfigMaps that an API server makes.
+// ownMaps returns the ConfigMaps created by an API server.
 func ownMaps() []string {
 	return []string{"kube-system/extension-apiserver-authentication",
 		"kube-system/kube-apiserver-legacy-service-account-token-tracking"}
@@ -296,7 +296,7 @@ func bindings() schema.GroupResource {
 	return schema.GroupResource{Group: "rbac.authorization.k8s.io", Resource: "clusterrolebindings"}
 }
 
-// isAdmin reports whether a ClusterRoleBinding gives somebody the ClusterRole cluster-admin.
+// isAdmin reports whether a ClusterRoleBinding grants cluster-admin to any subject.
 func isAdmin(o *inspect.Object) bool {
 	role, _, _ := unstructured.NestedString(o.Content, "roleRef", "name")
 	subjects, _, _ := unstructured.NestedSlice(o.Content, "subjects")
@@ -320,7 +320,8 @@ func (r *run) checkAdmins() error {
 	return nil
 }
 
-// checkClaims reports PersistentVolumes whose storage goes because their claims are deleted.
+// checkClaims reports PersistentVolumes whose storage is destroyed after the deletion of their
+// claims.
 func (r *run) checkClaims() error {
 	volumes := r.types.Of(schema.GroupResource{Resource: "persistentvolumes"})
 	if len(r.claims) == 0 {

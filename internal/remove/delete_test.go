@@ -35,7 +35,7 @@ func run1(t testing.TB, in, line string, allow ...string) (*transform.Report, st
 	return r, out
 }
 
-// problems are those of a report, as "code key".
+// problems returns the problems of a report as "code key".
 func problems(r *transform.Report) (all []string) {
 	for _, p := range r.Problems {
 		all = append(all, strings.TrimSpace(p.Code.Name+" "+p.Key))
@@ -44,7 +44,7 @@ func problems(r *transform.Report) (all []string) {
 	return all
 }
 
-// keysOf are the keys of a snapshot.
+// keysOf returns the keys of a snapshot.
 func keysOf(t testing.TB, path string) (all []string) {
 	t.Helper()
 	s, err := snapshot.Open(context.Background(), path, snapshot.Config{})
@@ -58,7 +58,7 @@ func keysOf(t testing.TB, path string) (all []string) {
 	return all
 }
 
-// put is a line of a script with an object, whose UID is u-NAME.
+// put returns a script line that writes an object with the UID u-NAME.
 func put(kind, dir, namespace, name, metadata string) string {
 	apiVersion := "v1"
 	if strings.HasPrefix(dir, "demo.example.com") {
@@ -73,7 +73,7 @@ func put(kind, dir, namespace, name, metadata string) string {
 	return "put /registry/" + at + " " + strconv.Quote(value)
 }
 
-// configMap is a ConfigMap in namespace a, with owners "Kind/name".
+// configMap returns a ConfigMap in namespace a, with owners "Kind/name".
 func configMap(name, more string, owners ...string) string {
 	var refs []string
 	for _, owner := range owners {
@@ -94,7 +94,7 @@ const definition = `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResour
 	`"versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object",` +
 	`"x-kubernetes-preserve-unknown-fields":true}}}]}}`
 
-// family is a snapshot with owners.
+// family returns a snapshot of objects with owners.
 func family(t testing.TB) string {
 	t.Helper()
 	return etcdtest.Build(t, strings.Join([]string{
@@ -133,7 +133,8 @@ func collected(r *transform.Report) (all []string) {
 	return all
 }
 
-// TestCollected: who has no owner left goes, with all that it owns; others stay.
+// TestCollected checks that an object without remaining owners is deleted with its dependents;
+// others stay.
 func TestCollected(t *testing.T) {
 	in := family(t)
 	r, out := run1(t, in, "secret/root --namespace=a")
@@ -154,7 +155,7 @@ func TestCollected(t *testing.T) {
 		keysOf(t, out))
 }
 
-// TestOrphan: with --cascade=orphan deleted owners are removed, other owners stay.
+// TestOrphan checks that --cascade=orphan removes only deleted owners.
 func TestOrphan(t *testing.T) {
 	r, _ := run1(t, family(t), "secret/root --namespace=a --cascade=orphan")
 	require.Equal(t, []string{"encrypted /registry/configmaps/a/encrypted", "undecodable /registry/secrets/a/bad"},
@@ -180,8 +181,8 @@ func TestOrphan(t *testing.T) {
 	}
 }
 
-// TestOrphanOfTwo: an owner that was gone before does not doom the object once the other one is
-// deleted with --cascade=orphan.
+// TestOrphanOfTwo checks that a previously missing owner does not cause the deletion of an object
+// whose other owner is deleted with --cascade=orphan.
 func TestOrphanOfTwo(t *testing.T) {
 	owned := func(name, owners string) string {
 		return put("ConfigMap", "configmaps", "a", name, `,"ownerReferences":[`+owners+`]`)
@@ -206,8 +207,8 @@ func TestOrphanOfTwo(t *testing.T) {
 	}
 }
 
-// TestContents: a namespace goes with everything in it, a definition with its objects if that is
-// allowed. Objects of deleted definitions own what nothing collects.
+// TestContents checks that a namespace is deleted with its contents, and a definition with its
+// objects if allowed. The dependents of these custom resources are not collected.
 func TestContents(t *testing.T) {
 	in := family(t)
 	r, out := run1(t, in, "ns a")
@@ -239,7 +240,8 @@ func TestContents(t *testing.T) {
 	require.Equal(t, []string{"configmaps/a/of-widget deleted Widget w"}, collected(r))
 }
 
-// TestListed: the report has all keys, and those for a person the first of each type.
+// TestListed checks that the report has all keys, and the terminal output the first keys of each
+// type.
 func TestListed(t *testing.T) {
 	for _, few := range []bool{false, true} {
 		d := newRemoved(few)
@@ -259,7 +261,8 @@ func TestListed(t *testing.T) {
 	}
 }
 
-// TestFreed: what the garbage collectors delete because of the run holds nothing.
+// TestFreed checks that objects deleted by garbage collectors after the run do not count as
+// holders.
 func TestFreed(t *testing.T) {
 	owner := func(kind, name string) string {
 		return fmt.Sprintf(`,"ownerReferences":[{"apiVersion":"apps/v1","kind":%q,"name":%q,"uid":"u-%s"}]`,
@@ -326,8 +329,8 @@ func TestFreed(t *testing.T) {
 	}
 }
 
-// TestUnparsed: a key that no server makes with the name of a deleted namespace is reported, and
-// stays.
+// TestUnparsed checks that an unparsable key with the name of a deleted namespace is reported and
+// kept.
 func TestUnparsed(t *testing.T) {
 	odd := "configmaps/a/deep/odd"
 	in := etcdtest.Build(t, strings.Join([]string{
@@ -345,7 +348,8 @@ func TestUnparsed(t *testing.T) {
 	require.Equal(t, []string{odd, "namespaces/b"}, keysOf(t, out))
 }
 
-// TestRemovedVersion: an owner of a version that no server of today serves is never found.
+// TestRemovedVersion checks that an owner at an API version without a current server is never
+// found.
 func TestRemovedVersion(t *testing.T) {
 	owned := func(apiVersion string) string {
 		return put("ConfigMap", "configmaps", "a", strings.ReplaceAll(apiVersion, "/", "-"),
@@ -363,7 +367,8 @@ func TestRemovedVersion(t *testing.T) {
 	}, collected(r))
 }
 
-// TestKeep: --keep deletes the others, but no namespace that a cluster needs.
+// TestKeep checks that --keep deletes all other objects except namespaces required by every
+// cluster.
 func TestKeep(t *testing.T) {
 	in := family(t)
 	r, out := run1(t, in, "ns b --keep")
@@ -380,7 +385,8 @@ func TestKeep(t *testing.T) {
 	require.Contains(t, keysOf(t, out), "secrets/a/root")
 }
 
-// TestRefused: what a cluster needs is refused, and with --allow deleted.
+// TestRefused checks that deleting objects required by a cluster is refused, and possible with
+// --allow.
 func TestRefused(t *testing.T) {
 	in := etcdtest.Build(t, strings.Join([]string{
 		put("Namespace", "namespaces", "", "kube-system", ""),
@@ -428,7 +434,7 @@ func binding(name, role, group string) string {
 			`"subjects":[{"apiGroup":"rbac.authorization.k8s.io","kind":"Group","name":%q}]}`, name, role, group))
 }
 
-// TestServices: with a Service go its Endpoints and the IPAddress objects that are its own.
+// TestServices checks that a Service is deleted with its Endpoints and its own IPAddress objects.
 func TestServices(t *testing.T) {
 	service := func(name string, ips string) string {
 		return `put /registry/services/specs/a/` + name +

@@ -3,9 +3,9 @@
 //
 // Invariants:
 //
-//   - A namespace goes with everything in it, a CustomResourceDefinition with its objects, and a
+//   - A namespace is deleted with its contents, a CustomResourceDefinition with its objects, and a
 //     Service with its Endpoints and IPAddress objects.
-//   - The section of the report has exactly what a garbage collector does after the restore because
-//     of the deletion. Its rules are those of k8s.io/kubernetes pkg/controller/garbagecollector.
-//   - Memory grows with the number of deleted objects, and of objects with owners.
+//   - The report section lists exactly the garbage collector's actions after the restore because of
+//     the deletion. The rules are those of k8s.io/kubernetes pkg/controller/garbagecollector.
+//   - Memory grows with the number of deleted objects and of objects with owners.
 package remove

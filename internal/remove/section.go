@@ -11,49 +11,48 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// Deletion is the section of a report with what is deleted, and what a garbage collector does
-// because of it.
+// Deletion is the section of a report about deleted objects and the garbage collector's actions.
 type Deletion struct {
 	Deletion *Removed `json:"deletion,omitempty"`
 }
 
-// Removed is what is deleted, and what a garbage collector does because of it.
+// Removed lists deleted objects and the garbage collector's actions after the deletion.
 type Removed struct {
 	Types     []DeletedType `json:"types"`     // by name
 	Collected []Collected   `json:"collected"` // by key
-	Orphaned  int           `json:"orphaned"`  // objects from which deleted owners were removed: --cascade=orphan
+	Orphaned  int           `json:"orphaned"`  // objects without their deleted owners: --cascade=orphan
 
-	few    bool // only the first keys of a type are kept, for a person
+	few    bool // keep only the first keys of a type, for terminal output
 	counts map[schema.GroupResource]*DeletedType
 }
 
-// DeletedType is a type with its deleted objects.
+// DeletedType lists the deleted objects of a type.
 type DeletedType struct {
 	Type   string   `json:"type"`   // "deployments.apps"
 	Chosen int      `json:"chosen"` // by the command line
 	Inside int      `json:"inside"` // in deleted namespaces, of deleted definitions, or with deleted Services
-	Keys   []string `json:"keys"`   // of all of them, in etcd
+	Keys   []string `json:"keys"`   // etcd keys of all deleted objects
 }
 
-// fewKeys is how many keys of a type a person is shown.
+// fewKeys is the number of keys printed for a type.
 const fewKeys = 12
 
 // Collected is an object that the garbage collector deletes or changes after the restore.
 type Collected struct {
-	Key    string   `json:"key"` // in etcd
+	Key    string   `json:"key"` // etcd key
 	Does   Deed     `json:"does"`
-	Owners []string `json:"owners"` // that are gone: "kind name"
+	Owners []string `json:"owners"` // missing owners: "kind name"
 }
 
-// Deed is what the garbage collector does with an object.
+// Deed is the garbage collector's action on an object.
 type Deed string
 
-// The deeds.
+// Actions of the garbage collector.
 const (
 	Deleted  Deed = "deleted"
-	Marked   Deed = "marked for deletion" // its finalizers hold it
-	Released Deed = "released"            // owners that are gone are removed from its list; others are there
-	Kept     Deed = "kept"                // an owner is of a kind that no server serves: the collector tries forever
+	Marked   Deed = "marked for deletion" // finalizers prevent the deletion
+	Released Deed = "released"            // missing owners are removed from its list; other owners exist
+	Kept     Deed = "kept"                // an owner's kind is not served: the collector retries forever
 )
 
 func newRemoved(few bool) *Removed {
@@ -89,7 +88,7 @@ func (d *Removed) finish() {
 	slices.SortFunc(d.Collected, func(a, b Collected) int { return strings.Compare(a.Key, b.Key) })
 }
 
-// Tables lists the types, the objects of each, and those for the garbage collector.
+// Tables lists the types, the objects of each type, and the garbage collector's actions.
 func (s *Deletion) Tables(outcome transform.Outcome) []transform.Table {
 	d := s.Deletion
 	if d == nil {

@@ -12,21 +12,21 @@ import (
 	"github.com/etcdshift/etcdshift/internal/machines"
 )
 
-// isCalico reports whether a group is one in which Calico stores its kinds.
+// isCalico reports whether Calico stores its kinds in a group.
 func isCalico(group string) bool {
 	return group == "crd.projectcalico.org" || group == "projectcalico.org"
 }
 
-// metadataAnnotation has the metadata of a v3 object in its v1 record, as JSON.
+// metadataAnnotation holds the metadata of a v3 object in its v1 record, as JSON.
 const metadataAnnotation = "projectcalico.org/metadata"
 
-// tunnelHandles begin the handles of the addresses of a node's tunnels; its name follows.
+// tunnelHandles returns the prefixes of handle IDs of tunnel addresses; the node name follows.
 func tunnelHandles() []string {
 	return []string{"ipip-tunnel-addr-", "vxlan-tunnel-addr-", "vxlan-v6-tunnel-addr-", "wireguard-tunnel-addr-",
 		"wireguard-v6-tunnel-addr-"}
 }
 
-// calicoName returns the new name of a record that Calico names after a node.
+// calicoName returns the new name of a Calico record named after a node.
 func (n *names) calicoName(o *inspect.Object) (string, bool) {
 	name, spec := o.Parsed.Name, child(o.Content, "spec")
 	switch o.Type.Resource.Resource {
@@ -49,7 +49,7 @@ func (n *names) calicoName(o *inspect.Object) (string, bool) {
 	return "", false
 }
 
-// handle returns the new id of the handle of a tunnel's address.
+// handle returns the new ID of the handle of a tunnel address.
 func (n *names) handle(id string) (string, bool) {
 	for _, begin := range tunnelHandles() {
 		if is, found := n.after(id, begin, ""); found {
@@ -59,7 +59,7 @@ func (n *names) handle(id string) (string, bool) {
 	return "", false
 }
 
-// calicoField returns the new value of a field of Calico that names a node.
+// calicoField returns the new value of a Calico field that names a node.
 func (e *editor) calicoField(name, value string) (string, bool) {
 	switch name {
 	case "node":
@@ -93,7 +93,7 @@ func (e *editor) metadata(annotation string) (string, bool) {
 	return string(after), err == nil && !bytes.Equal(before, after)
 }
 
-// calicoAffinities is the resource of block affinities in a group.
+// calicoAffinities returns the resource of block affinities in a group.
 func calicoAffinities(group string) schema.GroupResource {
 	return schema.GroupResource{Group: group, Resource: "blockaffinities"}
 }

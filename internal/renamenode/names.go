@@ -15,20 +15,20 @@ import (
 	"github.com/etcdshift/etcdshift/internal/machines"
 )
 
-// hostnameLabel is the label of a Node that selectors name it by.
+// hostnameLabel is the Node label used by selectors.
 const hostnameLabel = "kubernetes.io/hostname"
 
-// names knows what becomes of the names of nodes, and of objects that are named after them.
+// names holds the new names of nodes, and of objects named after nodes.
 type names struct {
 	to     map[string]string          // new names of nodes
-	labels map[string]map[string]bool // by old name, the labels of the Node that have it as their value
-	hashes map[string]string          // of Calico: new ones
+	labels map[string]map[string]bool // labels of the Node with its name as value, by old name
+	hashes map[string]string          // new Calico hashes by old hash
 	moved  map[object]string          // new names of objects
-	pools  map[string]bool            // of ResourceSlices, named after their node: driver and node
-	word   *regexp.Regexp             // an old name
+	pools  map[string]bool            // ResourceSlice pools named after their node: "driver/node"
+	word   *regexp.Regexp             // matches an old name
 }
 
-// object identifies an object for references.
+// object identifies the object of a reference.
 type object struct{ group, kind, namespace, name string }
 
 func newNames(to map[string]string) *names {
@@ -56,7 +56,7 @@ func (n *names) in(text []byte) bool {
 	return false
 }
 
-// labelled returns the new value of a label, or of a selector by it.
+// labelled returns the new value of a label, or of a selector for the label.
 func (n *names) labelled(label, value string) (string, bool) {
 	if label == machines.HostnameHashLabel {
 		hash, is := n.hashes[value]
@@ -66,7 +66,8 @@ func (n *names) labelled(label, value string) (string, bool) {
 	return name, is && n.labels[value][label]
 }
 
-// after returns the new name of an object that begins or ends with the old name of a node.
+// after returns the new name of an object whose name contains the old name of a node between before
+// and behind.
 func (n *names) after(name, before, behind string) (string, bool) {
 	if len(name) < len(before)+len(behind) || !strings.HasPrefix(name, before) || !strings.HasSuffix(name, behind) {
 		return "", false
@@ -75,7 +76,7 @@ func (n *names) after(name, before, behind string) (string, bool) {
 	return before + is + behind, found
 }
 
-// referred returns the new name of an object that another one in namespace refers to.
+// referred returns the new name of an object referenced from an object in namespace.
 func (n *names) referred(reference map[string]any, namespace string) (string, bool) {
 	kind, name := text(reference, "kind"), text(reference, "name")
 	if kind == "" || name == "" {
@@ -93,18 +94,18 @@ func (n *names) referred(reference map[string]any, namespace string) (string, bo
 	return "", false
 }
 
-// move notes the new name of an object.
+// move records the new name of an object.
 func (n *names) move(o *inspect.Object, name string) {
 	n.moved[object{o.Type.Resource.Group, o.Type.Kind, o.Parsed.Namespace, o.Parsed.Name}] = name
 }
 
-// text is the string at name, empty where it is missing or no string.
+// text returns the string field name, or "".
 func text(m map[string]any, name string) string {
 	s, _ := m[name].(string)
 	return s
 }
 
-// child is the object at name, nil where it is missing or no object.
+// child returns the object at a path, or nil.
 func child(m map[string]any, path ...string) map[string]any {
 	for _, name := range path {
 		m, _ = m[name].(map[string]any)
@@ -112,7 +113,7 @@ func child(m map[string]any, path ...string) map[string]any {
 	return m
 }
 
-// children are the objects of a list.
+// children returns the objects of a list.
 func children(m map[string]any, name string) (out []map[string]any) {
 	list, _ := m[name].([]any)
 	for _, one := range list {
@@ -123,10 +124,10 @@ func children(m map[string]any, name string) (out []map[string]any) {
 	return out
 }
 
-// mirrorAnnotation is on the Pods that stand for static Pods of a machine.
+// mirrorAnnotation marks mirror Pods, which represent static Pods of a machine.
 const mirrorAnnotation = "kubernetes.io/config.mirror"
 
-// newName returns the new name of an object that is named after a node.
+// newName returns the new name of an object named after a node.
 func (n *names) newName(o *inspect.Object) (string, bool) {
 	switch name := o.Type.Name(); name {
 	case "leases.coordination.k8s.io":
@@ -146,7 +147,7 @@ func (n *names) newName(o *inspect.Object) (string, bool) {
 	return "", false
 }
 
-// mirrorName returns the new name of a mirror Pod: that of the static Pod, and the node.
+// mirrorName returns the new name of a mirror Pod: the name of the static Pod and the node.
 func (n *names) mirrorName(o *inspect.Object) (string, bool) {
 	node := text(child(o.Content, "spec"), "nodeName")
 	if child(o.Content, "metadata", "annotations")[mirrorAnnotation] == nil || n.to[node] == "" {
@@ -159,22 +160,22 @@ func (n *names) mirrorName(o *inspect.Object) (string, bool) {
 	return o.Parsed.Name[:begin] + n.to[node], true
 }
 
-// volume is what the name of a VolumeAttachment is computed of, beside the node.
+// volume holds the values that, with the node, determine the name of a VolumeAttachment.
 type volume struct{ handle, driver string }
 
-// attachmentName is the name that Kubernetes gives to the VolumeAttachment of a volume.
+// attachmentName returns the name of the volume's VolumeAttachment, computed as in Kubernetes.
 func (v volume) attachmentName(node string) string {
 	return fmt.Sprintf("csi-%x", sha256.Sum256([]byte(v.handle+v.driver+node)))
 }
 
-// csiVolume is the volume in the spec of a PersistentVolume.
+// csiVolume returns the volume in the spec of a PersistentVolume.
 func csiVolume(spec map[string]any) volume {
 	csi := child(spec, "csi")
 	return volume{text(csi, "volumeHandle"), text(csi, "driver")}
 }
 
-// edit replaces the old names in the content of an object, in place. renamed is its own new name,
-// or "".
+// edit replaces old names in the content of an object, in place. renamed is the object's own new
+// name, or "".
 func (n *names) edit(o *inspect.Object, content map[string]any, renamed string) {
 	if metadata := child(content, "metadata"); renamed != "" && metadata != nil {
 		metadata["name"] = renamed
@@ -184,7 +185,7 @@ func (n *names) edit(o *inspect.Object, content map[string]any, renamed string) 
 		builtin: o.Type.Builtin, calico: isCalico(o.Type.Resource.Group),
 	}
 	switch o.Type.Name() {
-	case "configmaps", "secrets": // their data is text of other programs
+	case "configmaps", "secrets": // their data belongs to other programs
 		e.walk(child(content, "metadata"), "metadata")
 		return
 	case "nodes":
@@ -217,18 +218,18 @@ func (n *names) edit(o *inspect.Object, content map[string]any, renamed string) 
 
 const (
 	leaseNamespace = "kube-node-lease"
-	userPrefix     = "system:node:" // of the user that a kubelet is
+	userPrefix     = "system:node:" // prefix of a kubelet's user name
 	selectedNode   = "volume.kubernetes.io/selected-node"
 )
 
-// replace replaces an old name that is the whole field.
+// replace replaces a field whose whole value is an old name.
 func (n *names) replace(m map[string]any, field string) {
 	if name, is := n.to[text(m, field)]; is {
 		m[field] = name
 	}
 }
 
-// replacePool replaces the name of a pool of devices that is named after its node.
+// replacePool replaces the name of a device pool named after its node.
 func (n *names) replacePool(m map[string]any, field, driver string) {
 	if pool := text(m, field); n.pools[driver+"/"+pool] {
 		m[field] = n.to[pool]
@@ -239,11 +240,11 @@ func (n *names) replacePool(m map[string]any, field, driver string) {
 type editor struct {
 	*names
 	namespace       string
-	name, renamed   string // of the object; its new name is "" where it stays
+	name, renamed   string // names of the object; renamed is "" if the name stays
 	builtin, calico bool
 }
 
-// walk edits an object that is the field of that name, and all below it.
+// walk edits the object in a field and everything below.
 func (e *editor) walk(m map[string]any, field string) {
 	if name, is := e.referred(m, e.namespace); is {
 		m["name"] = name
@@ -281,7 +282,7 @@ func (e *editor) walkList(list []any, field string) {
 	}
 }
 
-// walkValues edits the values of a requirement on a label or, with all, on the name of a node.
+// walkValues edits the values of a requirement on a label or, with all, on a node name.
 func (e *editor) walkValues(m map[string]any, label string, all bool) {
 	values, _ := m["values"].([]any)
 	for i, value := range values {

@@ -20,7 +20,7 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// rename is the transform.
+// rename is the transform of the command.
 type rename struct{ to map[string]string } // new names by old ones
 
 // Plan stages the renames below each storage prefix.
@@ -47,19 +47,19 @@ func (r *rename) Plan(ctx context.Context, v *transform.View) error {
 	return nil
 }
 
-// storage is the work below one storage prefix.
+// storage holds the renames below one storage prefix.
 type storage struct {
 	*transform.View
 	*names
 	keys        keys.Kubernetes
 	types       *inspect.Types
-	found       []string          // keys of records that contain an old name
+	found       []string          // keys of records with an old name
 	moves       map[string]string // new names of objects by key
-	stays       map[string]bool   // keys of objects whose new name is taken, which is reported
-	attachments map[string]volume // by name of the PersistentVolume, those of VolumeAttachments
+	stays       map[string]bool   // keys of objects whose new name is taken (reported)
+	attachments map[string]volume // volumes of VolumeAttachments, by name of the PersistentVolume
 }
 
-// object returns the object at a key, nil for none.
+// object returns the object at a key, or nil.
 func (s *storage) object(
 	ctx context.Context, gr schema.GroupResource, namespace, name string,
 ) (*inspect.Object, error) {
@@ -74,7 +74,7 @@ func (s *storage) object(
 	return s.decode(e), nil
 }
 
-// decode returns the object of an entry, nil where its key is of no resource.
+// decode returns the object of an entry, or nil if the key belongs to no resource.
 func (s *storage) decode(e *transform.Entry) *inspect.Object {
 	key, err := e.ParseKey()
 	if err != nil {
@@ -87,8 +87,8 @@ func (s *storage) decode(e *transform.Entry) *inspect.Object {
 	return inspect.NewObject(t, e)
 }
 
-// readNodes finds the labels that name the nodes: that of the hostname, and those of the topology
-// of volumes, where they have the name of the Node as their value.
+// readNodes finds the labels that contain node names: the hostname label, and volume topology
+// labels with the name of the Node as value.
 func (s *storage) readNodes(ctx context.Context) error {
 	for _, old := range slices.Sorted(maps.Keys(s.to)) {
 		node, err := s.object(ctx, schema.GroupResource{Resource: "nodes"}, "", old)
@@ -127,7 +127,7 @@ func (s *storage) readNodes(ctx context.Context) error {
 	return nil
 }
 
-// survey finds the records that contain an old name, and the objects that are named after a node.
+// survey finds records with an old name and objects named after a node.
 func (s *storage) survey(ctx context.Context) error {
 	return stream.Each(s.Below(ctx, s.keys.Prefix), func(e *transform.Entry) error {
 		key, err := e.ParseKey()
@@ -148,7 +148,7 @@ func (s *storage) survey(ctx context.Context) error {
 	})
 }
 
-// add notes an object that contains an old name.
+// add records an object with an old name.
 func (s *storage) add(ctx context.Context, o *inspect.Object) error {
 	if o == nil {
 		return nil
@@ -178,7 +178,7 @@ func (s *storage) add(ctx context.Context, o *inspect.Object) error {
 	return nil
 }
 
-// attachmentName returns the new name of a VolumeAttachment, "" where it stays.
+// attachmentName returns the new name of a VolumeAttachment, or "" if the name stays.
 func (s *storage) attachmentName(ctx context.Context, o *inspect.Object) (string, error) {
 	spec := child(o.Content, "spec")
 	node := text(spec, "nodeName")
@@ -202,10 +202,10 @@ func (s *storage) attachmentName(ctx context.Context, o *inspect.Object) (string
 	return of.attachmentName(s.to[node]), nil
 }
 
-// target is the key of an object under another name: its own name is the last part of the key.
+// target returns the key of an object under another name; the name is the last part of a key.
 func target(key, name string) string { return key[:strings.LastIndexByte(key, '/')+1] + name }
 
-// checkMoves reports new names that other objects have.
+// checkMoves reports new names that belong to other objects.
 func (s *storage) checkMoves(ctx context.Context) error {
 	taken := map[string]string{} // keys by new key
 	for _, key := range slices.Sorted(maps.Keys(s.moves)) {
@@ -227,8 +227,8 @@ func (s *storage) checkMoves(ctx context.Context) error {
 	return nil
 }
 
-// stage stages all changes. Records that move are read, and their deletion staged, before another
-// one takes the key.
+// stage stages all changes. Records with a new key are first read and staged as deleted; then the
+// new keys are written.
 func (s *storage) stage(ctx context.Context) (err error) {
 	moving := map[string]*transform.Entry{}
 	for _, key := range s.found {
@@ -258,7 +258,7 @@ func (s *storage) stage(ctx context.Context) (err error) {
 	return nil
 }
 
-// change stages an object. name is its new name, "" where it stays.
+// change stages an object. name is its new name, or "" if the name stays.
 func (s *storage) change(ctx context.Context, o *inspect.Object, name string) error {
 	content := runtime.DeepCopyJSON(o.Content)
 	s.edit(o, content, name)
@@ -282,7 +282,7 @@ func (s *storage) change(ctx context.Context, o *inspect.Object, name string) er
 	return nil
 }
 
-// keep takes the deletion of an object back that cannot be renamed, which was reported.
+// keep undoes the staged deletion of an object whose rename failed (reported).
 func (s *storage) keep(ctx context.Context, o *inspect.Object) error {
 	for key, name := range s.moves {
 		if target(key, name) == string(o.Key) {
@@ -292,8 +292,8 @@ func (s *storage) keep(ctx context.Context, o *inspect.Object) error {
 	return s.Put(ctx, o.Key, o.Value)
 }
 
-// mentions are the fields of before that contain an old name as a word and are the same in after,
-// without managedFields, whose names are those of fields.
+// mentions returns the unchanged fields that contain an old name as a word, except managedFields,
+// whose entries are field names.
 func (n *names) mentions(before, after map[string]any) (fields []string) {
 	var look func(path string, was, is any)
 	look = func(path string, was, is any) {
@@ -323,7 +323,7 @@ func (n *names) mentions(before, after map[string]any) (fields []string) {
 	return fields
 }
 
-// below is the path of a field.
+// below returns the path of a field.
 func below(path, name string) string {
 	if path == "" {
 		return name
@@ -344,7 +344,7 @@ func (s *storage) count(o *inspect.Object, name string, staged bool) {
 	}
 }
 
-// addSteps adds what is left to do on the machine of a Node.
+// addSteps adds the remaining steps on the machine of a Node.
 func (s *storage) addSteps(node *inspect.Object) {
 	old := node.Parsed.Name
 	name := s.to[old]

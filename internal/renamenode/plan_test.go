@@ -21,7 +21,7 @@ import (
 
 const recorded = "../../testdata/calico/before.db.gz"
 
-// renaming is the transform for pairs OLD=NEW.
+// renaming returns the transform for pairs OLD=NEW.
 func renaming(t *testing.T, pairs ...string) transform.Transform {
 	t.Helper()
 	to, err := renamenode.Spec.New(t.Context(), &transform.Args{Rest: pairs})
@@ -29,7 +29,7 @@ func renaming(t *testing.T, pairs ...string) transform.Transform {
 	return to
 }
 
-// seeded plans a transform after objects were created, "KEY: OBJECT" in YAML.
+// seeded creates objects, "KEY: OBJECT" in YAML, and plans another transform.
 type seeded struct {
 	objects string
 	then    transform.Transform
@@ -90,7 +90,7 @@ func records(t *testing.T, path string) map[string]any {
 	return all
 }
 
-// problems are those of a report above a warning, and the warnings of old names, as "code key".
+// problems returns errors and warnings about old names of a report, as "code key".
 func problems(r *transform.Report) (out []string) {
 	for _, p := range r.Problems {
 		if p.Level == finding.Error || p.Code.Name == "old-node-name" || p.Code.Name == "attachment-name" {
@@ -100,8 +100,8 @@ func problems(r *transform.Report) (out []string) {
 	return out
 }
 
-// TestThereAndBack: a rename and its inverse leave every record as it was, and so does a swap that
-// is done twice.
+// TestThereAndBack checks that a rename and its inverse, and a swap done twice, restore every
+// record.
 func TestThereAndBack(t *testing.T) {
 	before := records(t, unpacked(t))
 	for _, pairs := range [][2][]string{
@@ -118,7 +118,7 @@ func TestThereAndBack(t *testing.T) {
 	}
 }
 
-// unpacked is the recorded snapshot as a run that changes nothing writes it.
+// unpacked returns the recorded snapshot, rewritten by a run without changes.
 func unpacked(t *testing.T) string {
 	t.Helper()
 	_, _, out := run(t, recorded, seeded{then: nothing{}})
@@ -151,7 +151,7 @@ func TestUsage(t *testing.T) {
 	}
 }
 
-// TestFields renames a node in one object of each sort; what stays is named.
+// TestFields renames a node in one object of each kind; unchanged names are reported.
 func TestFields(t *testing.T) {
 	var before, after string
 	for pair := range strings.SplitSeq(fields, "---\n") {
@@ -189,8 +189,8 @@ func TestFields(t *testing.T) {
 	}, named)
 }
 
-// fields are objects before and, where it differs, after node-a is edge-1; with the end of their
-// keys.
+// fields are objects before and, if different, after the rename of node-a to edge-1, each with the
+// end of its key.
 const fields = `
 csinodes/node-a: {apiVersion: storage.k8s.io/v1, kind: CSINode, metadata: {name: node-a, ownerReferences: [{apiVersion: v1, kind: Node, name: node-a, uid: u}]},
   spec: {drivers: [{name: d, nodeID: id, topologyKeys: [d/host, d/zone]}]}}

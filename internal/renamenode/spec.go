@@ -37,7 +37,7 @@ the machines as steps by hand.`,
 	},
 }
 
-// readPairs reads OLD=NEW.
+// readPairs parses the arguments OLD=NEW.
 func readPairs(words []string) (map[string]string, error) {
 	to, from := map[string]string{}, map[string]string{}
 	for _, word := range words {
@@ -66,7 +66,7 @@ func readPairs(words []string) (map[string]string, error) {
 	return to, nil
 }
 
-// The codes of findings about the names of nodes.
+// Codes of findings about node names.
 var (
 	codeNoNode     = finding.Lookup("no-such-node")
 	codeMentioned  = finding.Lookup("old-node-name")
