@@ -1,5 +1,5 @@
-// Package input reads the small files that flags name, such as manifests and certificates. A file
-// may be a pipe: <(sops -d FILE).
+// Package input reads small files named by flags, such as manifests and certificates. A file may be
+// a pipe: <(sops -d FILE).
 package input
 
 import (
@@ -13,16 +13,16 @@ import (
 	"time"
 )
 
-// patience is how long a named pipe may be without a writer.
+// patience is the maximum wait for a writer of a named pipe.
 const patience = 10 * time.Second
 
-// MaxFlagFile bounds the bytes that ReadFlag reads. The CRDs of a Calico release have 2 MiB.
+// MaxFlagFile is the maximum size of files for ReadFlag. The CRDs of a Calico release have 2 MiB.
 const MaxFlagFile = 64 << 20
 
 // ErrEmpty is the error for an empty file.
 var ErrEmpty = errors.New("is empty")
 
-// ReadFlag reads the file that a flag, such as "--v3-crds", names. An empty file is an error.
+// ReadFlag reads the file named by a flag, such as "--v3-crds". An empty file is an error.
 func ReadFlag(ctx context.Context, flag, path string) ([]byte, error) {
 	text, _, err := ReadFile(ctx, path, MaxFlagFile)
 	switch {
@@ -35,10 +35,10 @@ func ReadFlag(ctx context.Context, flag, path string) ([]byte, error) {
 }
 
 // ReadFile reads a regular file or a pipe of at most limit bytes. It refuses folders and devices,
-// gives up on a named pipe without a writer after ten seconds, and ends with ctx. regular files can
-// be read again.
+// waits at most ten seconds for the writer of a named pipe, and ends with ctx. regular reports
+// whether the file can be read again.
 func ReadFile(ctx context.Context, path string, limit int64) (text []byte, regular bool, err error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // opening does not wait for a writer
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // do not wait for a writer
 	if err != nil {
 		return nil, false, err
 	}

@@ -45,7 +45,7 @@ func TestRefused(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrNotExist)
 }
 
-// A named pipe's writer may come late, wait before it writes, or write nothing.
+// The writer of a named pipe may come late, pause before writing, or write nothing.
 func TestNamedPipes(t *testing.T) {
 	for name, write := range map[string]func(w *os.File){
 		"at once":   func(w *os.File) { fmt.Fprint(w, "text") },
@@ -83,7 +83,7 @@ func TestNamedPipes(t *testing.T) {
 	}
 }
 
-// A shell's <(command) is the name of a pipe that is open already.
+// A shell's <(command) names an already open pipe.
 func TestOpenPipes(t *testing.T) {
 	r, w, err := os.Pipe()
 	require.NoError(t, err)
@@ -97,7 +97,7 @@ func TestOpenPipes(t *testing.T) {
 	require.Equal(t, "text", string(text))
 }
 
-// Who waits for a writer, or for what it writes, can be interrupted.
+// Waiting for a writer or for data can be interrupted.
 func TestInterrupted(t *testing.T) {
 	for _, writer := range []bool{false, true} {
 		path := fifo(t)
@@ -113,7 +113,7 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-// The kernel's log counts as a regular file, and a read waits for the next message.
+// The kernel's log is a regular file whose reads wait for the next message.
 func TestInterruptedRegularFile(t *testing.T) {
 	const path = "/proc/kmsg"
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
@@ -131,7 +131,7 @@ func TestInterruptedRegularFile(t *testing.T) {
 	select {
 	case err := <-ended:
 		if !errors.Is(err, context.Canceled) {
-			t.Skip(err) // some containers refuse to read it
+			t.Skip(err) // some containers forbid reading it
 		}
 	case <-time.After(5 * time.Second):
 		require.Fail(t, "the read goes on after its context ended")

@@ -8,5 +8,5 @@ import (
 	"time"
 )
 
-// awaitWriter has nothing to wait for: on Windows a named pipe has a writer, or cannot be opened.
+// awaitWriter does nothing: on Windows a named pipe has a writer or cannot be opened.
 func awaitWriter(context.Context, *os.File, time.Duration) ([]byte, error) { return nil, nil }

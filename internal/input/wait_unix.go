@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// awaitWriter waits until a pipe has a writer or data, and returns the bytes that it read.
+// awaitWriter waits until a pipe has a writer or data, and returns bytes already read.
 func awaitWriter(ctx context.Context, pipe *os.File, patience time.Duration) ([]byte, error) {
 	raw, err := pipe.SyscallConn()
 	if err != nil {

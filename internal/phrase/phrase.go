@@ -1,4 +1,4 @@
-// Package phrase has phrases of messages for people: counts, lists, and the word that was meant.
+// Package phrase formats parts of messages: counts, lists, and suggestions for misspelled words.
 package phrase
 
 import (
@@ -17,7 +17,7 @@ func Count(n int, noun string) string {
 	return fmt.Sprintf("%d %s", n, noun)
 }
 
-// List joins at most so many texts, and counts the others: "a, b and 2 more".
+// List joins at most the first most texts, and counts the rest: "a, b and 2 more".
 func List(all []string, most int) string {
 	if len(all) <= most {
 		return strings.Join(all, ", ")
@@ -25,8 +25,8 @@ func List(all []string, most int) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(all[:most], ", "), len(all)-most)
 }
 
-// Nearest returns the known word nearest to an unknown one, "" where none is near. The only one
-// that begins with the unknown word is near.
+// Nearest returns the known word most similar to an unknown word, or "". The only known word that
+// begins with the unknown word is similar.
 func Nearest(unknown string, known []string) string {
 	begins := slices.DeleteFunc(slices.Clone(known),
 		func(word string) bool { return !strings.HasPrefix(word, unknown) })
@@ -36,7 +36,7 @@ func Nearest(unknown string, known []string) string {
 	distance := func(a string) int { return smetrics.WagnerFischer(unknown, a, 1, 1, 1) }
 	byDistance := slices.SortedStableFunc(slices.Values(known),
 		func(a, b string) int { return distance(a) - distance(b) })
-	short := len(strings.TrimLeft(unknown, "-")) < 2 // near to every short name
+	short := len(strings.TrimLeft(unknown, "-")) < 2 // similar to every short name
 	if len(byDistance) == 0 || short || distance(byDistance[0]) > max(2, len(unknown)/3) {
 		return ""
 	}

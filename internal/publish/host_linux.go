@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// host is the system this program runs on.
+// host returns the calls of Linux.
 func host() system {
 	return system{
 		nameless:        openNameless,
@@ -19,7 +19,7 @@ func host() system {
 	}
 }
 
-// openNameless is O_TMPFILE (open(2)); O_EXCL there rules out a later name.
+// openNameless opens a file with O_TMPFILE (open(2)); O_EXCL excludes a later name.
 func openNameless(root *os.Root, path string, linkable bool) (*os.File, error) {
 	flags := unix.O_TMPFILE | unix.O_RDWR | unix.O_CLOEXEC
 	if !linkable {
@@ -35,7 +35,7 @@ func openNameless(root *os.Root, path string, linkable bool) (*os.File, error) {
 	}
 	file := os.NewFile(uintptr(fd), path)
 	if linkable {
-		// Its name will come through /proc: check that now, not after hours of writing.
+		// The name will be linked through /proc: check access now, not after hours of writing.
 		if _, err := os.Stat(procPath(fd)); err != nil {
 			file.Close()
 			return nil, err
@@ -44,7 +44,8 @@ func openNameless(root *os.Root, path string, linkable bool) (*os.File, error) {
 	return file, nil
 }
 
-// nameNameless links through /proc, as open(2) shows it: AT_EMPTY_PATH needs CAP_DAC_READ_SEARCH.
+// nameNameless links through /proc, as described in open(2): AT_EMPTY_PATH needs
+// CAP_DAC_READ_SEARCH.
 func nameNameless(root *os.Root, file *os.File, name string) error {
 	return inFolder(root, func(dir int) error {
 		conn, err := file.SyscallConn()
@@ -62,14 +63,14 @@ func nameNameless(root *os.Root, file *os.File, name string) error {
 	})
 }
 
-// renameNoReplace is renameat2(2) with RENAME_NOREPLACE.
+// renameNoReplace calls renameat2(2) with RENAME_NOREPLACE.
 func renameNoReplace(root *os.Root, from, to string) error {
 	return inFolder(root, func(dir int) error {
 		return unix.Renameat2(dir, from, dir, to, unix.RENAME_NOREPLACE)
 	})
 }
 
-// inFolder calls do with the folder's descriptor, again after an interruption by a signal.
+// inFolder calls do with the folder's descriptor, and retries after a signal.
 func inFolder(root *os.Root, do func(dir int) error) error {
 	dir, err := root.Open(".")
 	if err != nil {

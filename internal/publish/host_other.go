@@ -7,7 +7,8 @@ import (
 	"os"
 )
 
-// host is a system without nameless files and renameNoReplace: it uses named files and link(2).
+// host returns the calls of systems without nameless files and renameNoReplace: named files and
+// link(2).
 func host() system {
 	return system{
 		nameless:        func(*os.Root, string, bool) (*os.File, error) { return nil, errors.ErrUnsupported },

@@ -9,7 +9,8 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// host is Windows: it has no nameless files, but removes a scratch file with its last handle.
+// host returns the calls of Windows, which has no nameless files but deletes a scratch file on
+// close.
 func host() system {
 	return system{
 		nameless: func(root *os.Root, _ string, linkable bool) (*os.File, error) {
@@ -29,8 +30,9 @@ func host() system {
 	}
 }
 
-// createPrivate makes a file that this user alone may open, as a mode of 0600 has it. File systems
-// without owners (FAT, exFAT) ignore that. Others may rename and remove it while it is open.
+// createPrivate creates a file that only this user may open, like mode 0600. File systems without
+// owners (FAT, exFAT) ignore the restriction. Other users may rename and remove the file while it
+// is open.
 func createPrivate(root *os.Root, name string, attributes uint32) (*os.File, error) {
 	path, err := pathIn(root, name)
 	if err != nil {
@@ -55,7 +57,7 @@ func createPrivate(root *os.Root, name string, attributes uint32) (*os.File, err
 	return os.NewFile(uintptr(h), filepath.Join(root.Name(), name)), nil
 }
 
-// renameNoReplace returns when the new name is on the disk.
+// renameNoReplace returns after the new name is on disk.
 func renameNoReplace(root *os.Root, from, to string) error {
 	old, err := pathIn(root, from)
 	if err != nil {
@@ -68,7 +70,7 @@ func renameNoReplace(root *os.Root, from, to string) error {
 	return windows.MoveFileEx(old, now, windows.MOVEFILE_WRITE_THROUGH)
 }
 
-// syncFile leaves folders out, which cannot be synced here: renameNoReplace does.
+// syncFile skips folders, which Windows cannot sync; renameNoReplace syncs names.
 func syncFile(f *os.File) error {
 	info, err := f.Stat()
 	if err == nil && info.IsDir() {
@@ -77,7 +79,7 @@ func syncFile(f *os.File) error {
 	return errors.Join(err, f.Sync())
 }
 
-// pathIn is the path of a name in the folder, which stays right when the working directory changes.
+// pathIn returns the full path of a name in the folder, independent of the working directory.
 func pathIn(root *os.Root, name string) (*uint16, error) {
 	dir, err := root.Open(".")
 	if err != nil {

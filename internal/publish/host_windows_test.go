@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// names lists what is in dir.
+// names lists the names in dir.
 func names(t *testing.T, dir string) (all []string) {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
@@ -61,7 +61,7 @@ func TestDiscardLeavesNothing(t *testing.T) {
 	require.Empty(t, names(t, dir))
 }
 
-// Windows has names for devices, and streams behind a colon.
+// On Windows some names mean devices, and a colon begins a stream name.
 func TestNamesOfNoFile(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"NUL", "con", "out.db:stream", ""} {
@@ -81,7 +81,7 @@ func TestScratchGoesWithItsHandle(t *testing.T) {
 	require.Empty(t, names(t, dir))
 }
 
-// The system may open it too, under Wine; no group of users may.
+// Under Wine the system account may open the file too; no group of users may.
 func TestOtherUsersMayNotOpenIt(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "out.db")
 	require.NoError(t, started(t, path).Publish())

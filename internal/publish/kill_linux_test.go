@@ -17,8 +17,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The test binary, started again with childEnv set, publishes files in the folder it names until it
-// is killed.
+// The test binary, restarted with childEnv set, publishes files in the given folder until it is
+// killed.
 const childEnv = "PUBLISH_TEST_CHILD"
 
 func TestMain(m *testing.M) {
@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 
 func payload(i int) []byte { return bytes.Repeat([]byte{byte('a' + i%26)}, 3*4096+i) }
 
-// child never returns: it says a line for each file it has half written, and publishes it.
+// child never returns: it prints a line for each half-written file, and then publishes the file.
 func child(how, dir string) {
 	sys := systems()[how]
 	for i := 0; ; i++ {
@@ -50,8 +50,8 @@ func child(how, dir string) {
 	}
 }
 
-// TestKilled kills at many moments: what has its name is whole, and what else is there is at most
-// one temporary file.
+// TestKilled kills at many moments: every named file is complete, and at most one temporary file
+// remains.
 func TestKilled(t *testing.T) {
 	for how := range systems() {
 		t.Run(how, func(t *testing.T) {
@@ -74,7 +74,7 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// kill starts a child, waits for lines of it and then for delay, and sends SIGKILL.
+// kill starts a child, waits for a number of lines and then for delay, and sends SIGKILL.
 func kill(t *testing.T, how, dir string, lines int, delay time.Duration) {
 	exe, err := os.Executable()
 	require.NoError(t, err)
@@ -92,8 +92,8 @@ func kill(t *testing.T, how, dir string, lines int, delay time.Duration) {
 	require.ErrorContains(t, cmd.Wait(), "killed")
 }
 
-// inspect returns how many files were published in dir, having checked each, and that at most temps
-// others are left.
+// inspect checks all published files in dir and returns their number. At most temps other files may
+// remain.
 func inspect(t *testing.T, dir string, temps int) int {
 	published, others := 0, 0
 	for _, name := range names(t, dir) {

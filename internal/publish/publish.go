@@ -1,19 +1,19 @@
-// Package publish writes a file that gets its name only when it is complete.
+// Package publish writes a file that gets its name only when complete.
 //
 // Invariants, each with a test named after it:
 //
-//   - An existing name is never overwritten, regardless of who created it and when: a file, a
-//     folder, or a dangling symbolic link. The caller sees fs.ErrExist. CreateOver alone replaces
-//     a file, in one step: its name always has the old content or the new.
-//   - A published file is complete: its data is on disk before its name, and the name before
+//   - An existing name is never overwritten, even if created in the meantime: a file, a folder, or
+//     a dangling symbolic link. The caller sees fs.ErrExist. Only CreateOver replaces a file,
+//     atomically: the name always has the old or the new content.
+//   - A published file is complete: the data is on disk before the name, and the name before
 //     Publish returns.
 //   - A published file has mode 0600, regardless of the umask or a default ACL of the folder.
-//   - A failed publish, and a killed process, leave nothing. The one exception: a kill on a
-//     filesystem without nameless files (O_TMPFILE), or of CreateOver, leaves
-//     ".<name>.etcdshift-*", mode 0600.
-//   - A file of CreateElsewhere never has a name here: closing it removes it.
-//   - The folder is opened once, in Create: a later change of the working directory, or of the
-//     folder's name, moves nothing elsewhere.
+//   - A failed publish, and a killed process, leave nothing. Exception: a kill on a filesystem
+//     without nameless files (O_TMPFILE), or during CreateOver, leaves ".<name>.etcdshift-*",
+//     mode 0600.
+//   - A file of CreateElsewhere never has a local name: closing the file removes it.
+//   - The folder is opened once, in Create: later changes of the working directory or the folder's
+//     name have no effect.
 package publish
 
 import (
@@ -34,23 +34,23 @@ const mode fs.FileMode = 0o600
 type File struct {
 	sys  system
 	file *os.File
-	root *os.Root    // the folder, held open: names below are relative to it
-	path string      // as the caller gave it, for errors
+	root *os.Root    // the open folder; the names below are relative to it
+	path string      // the caller's path, for errors
 	base string      // the name to publish, in root
 	temp string      // the temporary name in root, "" for a nameless file
-	over bool        // replaces the file of that name
+	over bool        // replace an existing file
 	done bool        // published or discarded
-	made fs.FileInfo // of the file as it was published
+	made fs.FileInfo // of the published file
 
-	upload func(file *os.File) error // names the file elsewhere; nil in a folder
+	upload func(file *os.File) error // uploads the file; nil for a file in a folder
 }
 
-// Create starts the file that Publish will name path, in its folder, empty and with mode 0600. The
-// caller must end with Publish or Discard. An existing path, even a dangling symbolic link, is
+// Create starts an empty file with mode 0600 in the folder of path; Publish names the file path.
+// The caller must end with Publish or Discard. An existing path, even a dangling symbolic link, is
 // refused with an error that wraps fs.ErrExist.
 func Create(path string) (*File, error) { return create(path, host()) }
 
-// CreateOver is Create for a path that may have a regular file: Publish replaces it.
+// CreateOver is Create for a path where a regular file may exist: Publish replaces the file.
 func CreateOver(path string) (*File, error) { return begin(path, true, host()) }
 
 func create(path string, sys system) (*File, error) { return begin(path, false, sys) }
@@ -79,7 +79,7 @@ func begin(path string, over bool, sys system) (_ *File, err error) {
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return nil, fmt.Errorf("create %q: %w", path, err)
 	}
-	if over { // a nameless file cannot take a name that is there
+	if over { // a nameless file cannot take an existing name
 		sys.nameless = func(*os.Root, string, bool) (*os.File, error) { return nil, errors.ErrUnsupported }
 	}
 	f.file, f.temp, err = open(root, base, path, sys, true)
@@ -89,9 +89,9 @@ func begin(path string, over bool, sys system) (_ *File, err error) {
 	return f, nil
 }
 
-// CreateElsewhere starts a file without a name, in the folder of temporary files. Publish has
-// upload put its content under path, in a place that is no folder: upload gives it the name only
-// when it is complete, and never takes the name of another.
+// CreateElsewhere starts a nameless file in the folder of temporary files. Publish calls upload to
+// store the content under path outside the file system: upload must set the name only for a
+// complete file, and never replace an existing name.
 func CreateElsewhere(path string, upload func(file *os.File) error) (*File, error) {
 	file, err := Scratch(os.TempDir())
 	if err != nil {
@@ -100,12 +100,12 @@ func CreateElsewhere(path string, upload func(file *os.File) error) (*File, erro
 	return &File{sys: host(), file: file, path: path, upload: upload}, nil
 }
 
-// File returns the open file, which Publish and Discard close. Its Name may not exist.
+// File returns the open file, closed by Publish and Discard. Its Name may not exist.
 func (f *File) File() *os.File { return f.file }
 
-// Publish syncs the data, names the file, syncs the folder and closes the file. If another file has
-// taken the name since Create, the error wraps fs.ErrExist and that file is untouched. After any
-// error nothing is left, and the file cannot be published any more.
+// Publish syncs the data, names the file, syncs the folder and closes the file. If the name was
+// taken after Create, the error wraps fs.ErrExist and the other file is untouched. After any error
+// nothing is left, and the file cannot be published any more.
 func (f *File) Publish() error {
 	if f.done {
 		return &fs.PathError{Op: "publish", Path: f.path, Err: fs.ErrClosed}
@@ -115,7 +115,7 @@ func (f *File) Publish() error {
 		return errors.Join(err, f.Discard())
 	}
 	if err := f.publish(); err != nil {
-		f.Discard() // the first error is the one to report
+		f.Discard() // the first error is reported
 		return fmt.Errorf("publish %q: %w", f.path, err)
 	}
 	f.done = true
@@ -141,7 +141,7 @@ func (f *File) publish() error {
 	return err
 }
 
-// name names the file, over another only if that is asked for.
+// name names the file, and replaces an existing file only for CreateOver.
 func (f *File) name() error {
 	if f.over {
 		err := f.root.Rename(f.temp, f.base)
@@ -153,8 +153,8 @@ func (f *File) name() error {
 	if f.temp == "" {
 		return f.sys.nameNameless(f.root, f.file, f.base)
 	}
-	// A rename first: it leaves no moment with two names. Filesystems whose rename may replace
-	// (NFS) link; those without links (vfat) rename.
+	// Prefer a rename, which never has two names at once. Filesystems whose rename may replace
+	// (NFS) use link; filesystems without links (vfat) use rename.
 	err := f.sys.renameNoReplace(f.root, f.temp, f.base)
 	if err == nil {
 		f.temp = ""
@@ -183,7 +183,7 @@ func (f *File) finish() error {
 	return syncFolder(f.root, f.sys)
 }
 
-// Discard closes and removes the file. It does nothing after Publish or a first Discard, so it can
+// Discard closes and removes the file. After Publish or a first Discard it does nothing, so it can
 // be deferred right after Create.
 func (f *File) Discard() error {
 	if f.done {
@@ -195,7 +195,7 @@ func (f *File) Discard() error {
 		err = drop(f.root, f.temp, f.file)
 	}
 	if f.root != nil {
-		f.root.Close() // a folder open for reading: nothing to lose
+		f.root.Close() // opened for reading: nothing can be lost
 	}
 	if err != nil {
 		return fmt.Errorf("discard %q: %w", f.path, err)
@@ -203,16 +203,16 @@ func (f *File) Discard() error {
 	return nil
 }
 
-// Remove removes a published file again, as the function Remove does.
+// Remove removes a published file like the function Remove.
 func (f *File) Remove() error { return Remove(f.path, f.made) }
 
-// ErrScratch is the error for a scratch file that cannot be made.
+// ErrScratch is the error for a failure to create a scratch file.
 var ErrScratch = finding.WithHint(errors.New("scratch file"),
 	"scratch files are made in the folder of the output, else in TMPDIR or /tmp: it must exist, let you write, "+
 		"and have room")
 
-// Scratch opens an empty file with mode 0600 in dir without a name: it is gone when it is closed,
-// however the process ends. Spooled values belong here, not in a shared temporary folder.
+// Scratch opens a nameless empty file with mode 0600 in dir, which disappears on close or when the
+// process ends. Spooled values belong here, not in a shared temporary folder.
 func Scratch(dir string) (*os.File, error) { return scratch(dir, host()) }
 
 func scratch(dir string, sys system) (file *os.File, err error) {

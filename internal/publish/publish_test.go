@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// systems are the ways a file comes to its name; every test below holds for each.
+// systems returns all methods of naming a file; every test below runs with each.
 func systems() map[string]system {
 	named := host()
 	named.nameless = func(*os.Root, string, bool) (*os.File, error) { return nil, syscall.EOPNOTSUPP }
@@ -33,7 +33,7 @@ func each(t *testing.T, test func(t *testing.T, sys system)) {
 	}
 }
 
-// names lists what is in dir.
+// names lists the names in dir.
 func names(t *testing.T, dir string) []string {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
@@ -367,7 +367,7 @@ func writeFile(path string, data []byte, sys system) error {
 	return f.Publish()
 }
 
-// A file of CreateElsewhere has no name here, whatever becomes of it.
+// A file of CreateElsewhere never has a local name.
 func TestElsewhere(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("TMPDIR", dir)
@@ -391,7 +391,7 @@ func TestElsewhere(t *testing.T) {
 	}
 }
 
-// TestRemove: what was made is removed, and nothing else that has its name.
+// TestRemove checks that only the created file is removed, not another file with its name.
 func TestRemove(t *testing.T) {
 	write := func(path string) error { return os.WriteFile(path, []byte("mine!"), 0o600) }
 	for name, change := range map[string]func(path string) error{
@@ -411,7 +411,7 @@ func TestRemove(t *testing.T) {
 		_, err = f.File().WriteString("ours!")
 		require.NoError(t, err)
 		require.NoError(t, f.Publish())
-		time.Sleep(10 * time.Millisecond) // longer than a tick of the clock of a file system
+		time.Sleep(10 * time.Millisecond) // longer than a clock tick of a file system
 		require.NoError(t, change(path))
 		if err = f.Remove(); name == "" || name == "gone" {
 			require.NoError(t, err, name)

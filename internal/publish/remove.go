@@ -7,12 +7,12 @@ import (
 	"path/filepath"
 )
 
-// ErrReplaced is the error for a file that stays because it is not the one to remove.
+// ErrReplaced is the error for a file that was not removed because it is not the expected file.
 var ErrReplaced = errors.New("it was changed or replaced, and is not removed")
 
-// Remove removes the file, the socket or the empty folder that made describes, if path is still its
-// name. Another one of that name stays, and so does a file that was changed: the error wraps
-// ErrReplaced. A name that is gone is no error.
+// Remove removes the file, the socket or the empty folder described by made, if path still names
+// it. A different or changed file stays, and the error wraps ErrReplaced. A missing name is no
+// error.
 func Remove(path string, made fs.FileInfo) error {
 	root, err := os.OpenRoot(filepath.Dir(path))
 	if err == nil {
@@ -25,8 +25,8 @@ func Remove(path string, made fs.FileInfo) error {
 	return &fs.PathError{Op: "remove", Path: path, Err: reason(err)}
 }
 
-// removeIn is Remove for a name in a folder. A file system may give the number of a removed file to
-// the next one, so the time and the size count too.
+// removeIn is Remove for a name in a folder. It compares time and size too, because a file system
+// may reuse the inode number of a removed file.
 func removeIn(root *os.Root, name string, made fs.FileInfo) error {
 	now, err := root.Lstat(name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -54,9 +54,9 @@ func forget(root *os.Root, name string, file *os.File) error {
 	return removeIn(root, name, made)
 }
 
-// drop closes a file and removes its name, "" for none. One that is closed has no name any more.
+// drop closes a file and removes its name, if any. A closed file no longer has a name.
 func drop(root *os.Root, name string, file *os.File) error {
-	made, err := file.Stat() // before Close: Windows removes no open file
+	made, err := file.Stat() // before Close: Windows does not remove open files
 	if errors.Is(err, fs.ErrClosed) {
 		return nil
 	}

@@ -11,14 +11,14 @@ import (
 	"github.com/minio/minio-go/v7/pkg/credentials"
 )
 
-// errNoCredentials is returned where no source has credentials.
+// errNoCredentials is returned if no source has credentials.
 var errNoCredentials = errors.New("no credentials for S3 were found")
 
-// patience is how long a server of credentials may take.
+// patience is the time limit for a credentials server.
 const patience = 5 * time.Second
 
-// source takes credentials from the first of the sources of the AWS tools that has some: the
-// environment, a web identity, the profile's files, the metadata of the container or the machine.
+// source retrieves credentials from the first AWS source that has credentials: the environment, a
+// web identity, the profile's files, the metadata of the container or the machine.
 type source struct{ credentials.Provider }
 
 func newSource() *source {
@@ -32,7 +32,7 @@ func newSource() *source {
 	return &source{&credentials.FileAWSCredentials{}}
 }
 
-// withHalfSet tells of the one of the two variables that is set alone, which is as if it were not.
+// withHalfSet adds to an error that only one of the two variables is set, which has no effect.
 func withHalfSet(err error) error {
 	id, secret := "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"
 	if os.Getenv(id) == "" {
@@ -49,7 +49,7 @@ func (s *source) Retrieve() (credentials.Value, error) {
 	return s.RetrieveWithCredContext(&credentials.CredContext{Context: context.Background()})
 }
 
-// RetrieveWithCredContext returns credentials; anonymous ones are an error.
+// RetrieveWithCredContext returns credentials; anonymous credentials are an error.
 func (s *source) RetrieveWithCredContext(cc *credentials.CredContext) (credentials.Value, error) {
 	value, err := s.ask(cc)
 	_, files := s.Provider.(*credentials.FileAWSCredentials)
@@ -73,7 +73,7 @@ func (s *source) RetrieveWithCredContext(cc *credentials.CredContext) (credentia
 		{"secret access key", value.SecretAccessKey},
 		{"session token", value.SessionToken},
 	} {
-		if strings.TrimSpace(one.value) != one.value { // as of a Secret that was made from a file
+		if strings.TrimSpace(one.value) != one.value { // for example in a Secret created from a file
 			return value, fmt.Errorf("%w that can be used: the %s begins or ends with a space or a line break",
 				errNoCredentials, one.name)
 		}

@@ -6,12 +6,12 @@
 //
 //   - Fetch copies one version of an object whole or fails: a broken connection is resumed with the
 //     ETag and the version of the first answer; length and offered checksums are compared.
-//   - Put never replaces an object, regardless of who wrote it and when: the server is asked before
-//     the upload, and told to refuse in the request that completes it (If-None-Match). The error
-//     wraps fs.ErrExist. An object with the same bytes counts as written: it may be that of an
-//     earlier run, or of a request whose answer was lost.
-//   - An object is visible only when all parts have arrived. After an error or an interruption the
-//     upload is aborted. A killed process leaves parts, which a lifecycle rule removes.
-//   - A server that takes and sends nothing, or whose answer has no end, ends the request.
-//   - Errors hold no credential and no signature.
+//   - Put never replaces an object: it checks before the upload, and the completing request tells
+//     the server to refuse an existing object (If-None-Match). The error wraps fs.ErrExist. An
+//     object with the same bytes counts as written: an earlier run or a request whose answer was
+//     lost may have written it.
+//   - An object is visible only after all parts have arrived. After an error or an interruption the
+//     upload is aborted. A killed process leaves parts, for a lifecycle rule to remove.
+//   - A request ends if the server stalls or its answer has no end.
+//   - Errors contain no credential and no signature.
 package s3

@@ -17,18 +17,18 @@ import (
 )
 
 var (
-	// ErrUncertain is returned by Put where an object may be there, complete, although the upload
-	// could not be confirmed.
+	// ErrUncertain is returned by Put if a complete object may exist although the upload could not
+	// be confirmed.
 	ErrUncertain = finding.WithHint(errors.New("whether the object was written is not known"),
 		"compare the SHA-256 of the object before you use it; run the command again: an object with the same "+
 			"bytes counts as written")
-	// ErrTooLarge is returned by Fetch for an object of more bytes than the caller's limit.
+	// ErrTooLarge is returned by Fetch for an object larger than the caller's limit.
 	ErrTooLarge = finding.WithLasting(errors.New("the object is too large"),
 		"if you know what it is, raise the limit with --max-expand")
-	// ErrBroken is returned by Fetch for an object that did not arrive as the server has it.
+	// ErrBroken is returned by Fetch for an object that arrived different from the stored object.
 	ErrBroken = finding.WithHint(errors.New("the object did not arrive as it is stored"),
 		"try again; if it stays, the object, or something on the way to it, is damaged")
-	// ErrSlow is returned where a server sends only a few bytes a second.
+	// ErrSlow is returned if a server sends only a few bytes a second.
 	ErrSlow = finding.WithHint(errors.New("the server is too slow"),
 		"try again, or from a machine with a faster way to the server")
 )
@@ -37,13 +37,13 @@ var (
 type Error struct {
 	Path string
 	Err  error
-	Next string // what to do about it; "" where the cause says it
+	Next string // advice; "" if the cause has it
 }
 
 func (e *Error) Error() string { return e.Path + ": " + e.Err.Error() }
 func (e *Error) Unwrap() error { return e.Err }
 
-// Hint returns Next; after an upload of which nothing is known, that of [ErrUncertain] counts.
+// Hint returns Next; for an uncertain upload, the hint of [ErrUncertain] applies instead.
 func (e *Error) Hint() string {
 	if errors.Is(e.Err, ErrUncertain) {
 		return ""
@@ -51,7 +51,7 @@ func (e *Error) Hint() string {
 	return e.Next
 }
 
-// Answers of servers, by their code.
+// Error codes in server answers.
 const (
 	preconditionFailed = "PreconditionFailed"
 	conflict           = "ConditionalRequestConflict"
@@ -62,7 +62,7 @@ var errNotS3 = errors.New("the server does not answer as S3 does")
 
 const credentialsHint = "check the credentials in the environment or in the profile that AWS_PROFILE names"
 
-// Bounds of what a server says in an error, in bytes.
+// Limits for texts from server errors, in bytes.
 const (
 	maxMessage = 200
 	maxRegion  = 50
@@ -75,7 +75,7 @@ func about(path string, err error) error {
 	}
 	answer := minio.ToErrorResponse(err)
 	page := errors.Is(err, errNotS3) || errors.As(err, new(*xml.SyntaxError)) || err == io.EOF
-	if page || answer.Code == "InternalError" && answer.StatusCode == 0 { // of the library
+	if page || answer.Code == "InternalError" && answer.StatusCode == 0 { // from the library
 		return &Error{path, errNotS3,
 			"check AWS_ENDPOINT_URL and its port: a console, or a proxy, has another than S3"}
 	}
@@ -95,18 +95,18 @@ func about(path string, err error) error {
 	switch answer.Code {
 	case "NoSuchBucket":
 		is, text, next = fs.ErrNotExist, "no such bucket", "check the bucket, AWS_ENDPOINT_URL and AWS_REGION"
-	case "NoSuchKey", "NoSuchVersion", "MethodNotAllowed": // the last of a version that is a deletion
+	case "NoSuchKey", "NoSuchVersion", "MethodNotAllowed": // MethodNotAllowed: the version is a delete marker
 		is, text = fs.ErrNotExist, "no such object or version"
 		next = "check the key, and the version where one is given"
 	case "AccessDenied", "AllAccessDisabled":
 		is, text = fs.ErrPermission, "access denied"
 		next = "docs/guides/object-storage.md has the least policy; without s3:ListBucket this may mean that " +
 			"there is no such object"
-	case "ExpiredToken", "InvalidToken", "XAdminUserNotFound": // with status 400; versitygw says the last with 404
+	case "ExpiredToken", "InvalidToken", "XAdminUserNotFound": // status 400; XAdminUserNotFound: 404, of versitygw
 		is, next = fs.ErrPermission, credentialsHint
 	case "InvalidBucketName":
 		next = "check the name of the bucket"
-	case "InvalidArgument": // such as a version that is none
+	case "InvalidArgument": // for example an invalid version
 		next = "check the path, and the version where one is given"
 	case "RequestTimeTooSkewed":
 		next = "set the clock of this machine"
@@ -124,7 +124,7 @@ func about(path string, err error) error {
 	}
 	text = strings.ToValidUTF8(text[:min(len(text), maxMessage)], "")
 	code := answer.Code[:min(len(answer.Code), maxMessage)]
-	if err = fmt.Errorf("%s (%s)", text, code); strings.HasPrefix(text, "<") { // the page of a proxy
+	if err = fmt.Errorf("%s (%s)", text, code); strings.HasPrefix(text, "<") { // a proxy's page
 		err = fmt.Errorf("the server answered %s", code)
 	}
 	if is != nil {
@@ -133,7 +133,7 @@ func about(path string, err error) error {
 	return &Error{path, err, next}
 }
 
-// withoutURL is err without the URLs of requests, in which signatures may stand.
+// withoutURL returns err without request URLs, which may contain signatures.
 func withoutURL(err error) error {
 	at := (*url.Error)(nil)
 	if !errors.As(err, &at) {
@@ -143,7 +143,7 @@ func withoutURL(err error) error {
 	if u, bad := url.Parse(at.URL); bad == nil && u.Host != "" {
 		host = u.Host
 	}
-	if strings.Contains(at.Err.Error(), at.URL) { // a connection that was closed
+	if strings.Contains(at.Err.Error(), at.URL) { // a closed connection
 		return fmt.Errorf("%s closed the connection", host)
 	}
 	return fmt.Errorf("%s: %w", host, at.Err)

@@ -22,25 +22,25 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// fake is a small S3 server. A test changes what it answers by its hook.
+// fake is a small S3 server. Tests change its answers with the hook.
 type fake struct {
 	mu      sync.Mutex
-	objects map[string]*stored                                // by /BUCKET/KEY
+	objects map[string]*stored                                // by "/BUCKET/KEY"
 	uploads map[string]map[int][]byte                         // parts, by upload ID
 	sums    map[string]string                                 // of uploads
 	log     []string                                          // "METHOD path?query" of requests
 	headers []http.Header                                     // of requests
-	hook    func(w http.ResponseWriter, r *http.Request) bool // true: it has answered
-	ignore  bool                                              // If-None-Match has no effect
+	hook    func(w http.ResponseWriter, r *http.Request) bool // returns true if it has answered
+	ignore  bool                                              // ignore If-None-Match
 }
 
 type stored struct {
 	content []byte
 	sum     string            // metadata of Put
-	header  map[string]string // that answers have too
+	header  map[string]string // additional answer headers
 }
 
-// serve starts the server, and sets the environment.
+// serve starts the server and sets the environment.
 func (f *fake) serve(t *testing.T) *Store {
 	if f.objects == nil {
 		f.objects = map[string]*stored{}
@@ -55,7 +55,7 @@ func (f *fake) serve(t *testing.T) *Store {
 	return s
 }
 
-// environment is all that Open reads of the environment.
+// environment sets all environment variables read by Open.
 func environment(t *testing.T, set map[string]string) {
 	for _, pair := range os.Environ() {
 		if name, _, _ := strings.Cut(pair, "="); strings.HasPrefix(name, "AWS_") {
@@ -107,7 +107,7 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// make answers the two requests that make an object.
+// make answers the two requests that create an object.
 func (f *fake) make(w http.ResponseWriter, r *http.Request, content []byte) {
 	path, sum, id := r.URL.Path, r.Header.Get("X-Amz-Meta-"+sumKey), r.URL.Query().Get("uploadId")
 	if id != "" {
@@ -183,14 +183,14 @@ func etag(content []byte) string {
 	return strconv.Quote(hex.EncodeToString(sum[:]))
 }
 
-// refuse answers with an error as S3 words it.
+// refuse answers with an S3 error.
 func refuse(w http.ResponseWriter, status int, code string) {
 	w.Header().Set("Content-Type", "application/xml")
 	w.WriteHeader(status)
 	fmt.Fprintf(w, "<Error><Code>%s</Code><Message>said by the server</Message></Error>", code)
 }
 
-// asked counts requests that begin with a text.
+// asked counts logged requests with a prefix.
 func (f *fake) asked(begin string) (n int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -202,7 +202,7 @@ func (f *fake) asked(begin string) (n int) {
 	return n
 }
 
-// file is a file with a content.
+// file returns a file with the content.
 func file(t *testing.T, content []byte) *os.File {
 	f, err := os.Create(filepath.Join(t.TempDir(), "file"))
 	require.NoError(t, err)
@@ -212,7 +212,7 @@ func file(t *testing.T, content []byte) *os.File {
 	return f
 }
 
-// contextUntil is a context that is canceled once done is true.
+// contextUntil returns a context that is canceled once done returns true.
 func contextUntil(t *testing.T, done func() bool) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() {

@@ -18,8 +18,8 @@ import (
 	"github.com/etcdshift/etcdshift/internal/publish"
 )
 
-// Fetch copies the object at path to the end of a file. It has at most limit bytes ([ErrTooLarge])
-// and at least one: an empty object is an error.
+// Fetch copies the object at path to the end of a file. An object with more than limit bytes
+// ([ErrTooLarge]) or without bytes is an error.
 func (s *Store) Fetch(ctx context.Context, path string, to *os.File, limit int64) error {
 	d := &download{store: s, path: path, to: to, limit: limit}
 	err := d.run(ctx)
@@ -29,7 +29,7 @@ func (s *Store) Fetch(ctx context.Context, path string, to *os.File, limit int64
 	return about(path, err)
 }
 
-// Copy is [Store.Fetch] into a file without a name, which is read from its beginning.
+// Copy is [Store.Fetch] into a nameless file, positioned at its beginning.
 func (s *Store) Copy(ctx context.Context, path string, limit int64) (*os.File, error) {
 	file, err := publish.Scratch(os.TempDir())
 	if err != nil {
@@ -45,13 +45,13 @@ func (s *Store) Copy(ctx context.Context, path string, limit int64) (*os.File, e
 	return file, nil
 }
 
-// maxBreaks is how often the connection of a download may break.
+// maxBreaks is the maximum number of broken connections of a download.
 const maxBreaks = 20
 
-// slowBreaks is how many breaks a download counts that is too slow.
+// slowBreaks is the number of breaks counted for a too slow connection.
 const slowBreaks = 5
 
-// download is an object on its way.
+// download is the state of a download.
 type download struct {
 	store *Store
 	at    Location
@@ -59,13 +59,13 @@ type download struct {
 	to    io.Writer
 	limit int64
 
-	begun bool             // there was a first answer
+	begun bool             // the first answer has arrived
 	first minio.ObjectInfo // of the first answer
-	sse   bool             // it is encrypted by the server: its ETag is no checksum
+	sse   bool             // encrypted by the server: the ETag is no checksum
 	have  int64            // bytes written
 }
 
-// brokenConnection is the break of a connection, after which the rest can be asked for.
+// brokenConnection is the error of a broken connection; the download can be resumed.
 type brokenConnection struct{ error }
 
 // run downloads the object, resuming after broken connections.
@@ -82,11 +82,11 @@ func (d *download) run(ctx context.Context) (err error) {
 		case err == nil || !is:
 			return err
 		case breaks == maxBreaks:
-			why := withoutURL(broken.error) // whose hint comes first
+			why := withoutURL(broken.error) // its hint comes first
 			return fmt.Errorf("%[2]w: %[3]d of %[4]d bytes, after %[5]d broken connections: %[1]w",
 				why, ErrBroken, d.have, d.first.Size, connections)
 		}
-		if errors.Is(broken.error, ErrSlow) { // a new connection may be faster, but a minute has gone
+		if errors.Is(broken.error, ErrSlow) { // a new connection may be faster, but a minute is lost
 			breaks = min(breaks+slowBreaks-1, maxBreaks-1)
 		}
 		select {
@@ -97,7 +97,7 @@ func (d *download) run(ctx context.Context) (err error) {
 	}
 }
 
-// resume asks for the bytes that are missing, and copies those that come.
+// resume requests the missing bytes and copies the answer.
 func (d *download) resume(ctx context.Context) error {
 	body, err := d.request(ctx)
 	if err != nil {
@@ -117,7 +117,7 @@ func (d *download) resume(ctx context.Context) error {
 	return nil
 }
 
-// request sends the request, and checks that the answer continues the first one.
+// request sends the request, and checks that the answer continues the first answer.
 func (d *download) request(ctx context.Context) (io.ReadCloser, error) {
 	options := minio.GetObjectOptions{VersionID: d.at.Version}
 	options.Set(checksumMode, "ENABLED")
@@ -161,8 +161,7 @@ func (d *download) request(ctx context.Context) (io.ReadCloser, error) {
 	return body, nil
 }
 
-// compare compares the last bytes of a file, those that were written, with the checksums of the
-// server.
+// compare compares the downloaded bytes, at the end of a file, with the server's checksums.
 func (d *download) compare(file *os.File) error {
 	end, err := file.Seek(0, io.SeekCurrent)
 	if err != nil {
@@ -172,15 +171,15 @@ func (d *download) compare(file *os.File) error {
 	return compareChecksum(content, d.first, !d.sse)
 }
 
-// compareChecksum compares content with the first checksum of the whole object that the server
-// offers. The MD5 of an ETag counts for an object in one part that the server did not encrypt.
+// compareChecksum compares content with the first offered checksum of the whole object. The MD5 in
+// an ETag is used for a single-part object without server-side encryption.
 func compareChecksum(content io.Reader, info minio.ObjectInfo, plain bool) error {
 	for _, kind := range []minio.ChecksumType{
 		minio.ChecksumCRC64NVME, minio.ChecksumCRC32C, minio.ChecksumCRC32, minio.ChecksumSHA256, minio.ChecksumSHA1,
 	} {
 		want := info.Checksum(kind)
 		if want == "" || strings.Contains(want, "-") || info.ChecksumMode == minio.ChecksumCompositeMode.String() {
-			continue // of the checksums of the parts
+			continue // checksum of the parts' checksums
 		}
 		return compareSum(content, kind.Hasher(), kind.String(), want, base64.StdEncoding.EncodeToString)
 	}

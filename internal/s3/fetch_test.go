@@ -17,10 +17,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// some is content of more than one read.
+// some is content for more than one read.
 var some = bytes.Repeat([]byte("0123456789abcdef"), 64<<10)
 
-// fetch copies s3://bkt/k, and returns what arrived.
+// fetch copies s3://bkt/k and returns the received bytes.
 func fetch(t *testing.T, s *Store, path string) ([]byte, error) {
 	to := file(t, nil)
 	err := s.Fetch(t.Context(), path, to, 16<<20)
@@ -29,7 +29,7 @@ func fetch(t *testing.T, s *Store, path string) ([]byte, error) {
 	return text, err
 }
 
-// cut answers with the first bytes of an object alone, as a connection that breaks does.
+// cut answers with only the first bytes of an object, like a broken connection.
 func cut(w http.ResponseWriter, o *stored, bytes int) {
 	w.Header().Set("ETag", etag(o.content))
 	w.Header().Set("Last-Modified", "Mon, 02 Jan 2006 15:04:05 GMT")
@@ -46,7 +46,7 @@ func TestFetch(t *testing.T) {
 	require.Equal(t, some, got)
 }
 
-// A broken connection is resumed at the byte, with the ETag and the version of the first answer.
+// A broken connection is resumed at the next byte, with the ETag and version of the first answer.
 func TestFetchResumes(t *testing.T) {
 	o := &stored{content: some, header: map[string]string{"x-amz-version-id": "v1"}}
 	f := &fake{objects: map[string]*stored{"/bkt/k": o}}
@@ -67,7 +67,7 @@ func TestFetchResumes(t *testing.T) {
 	require.Equal(t, some, got)
 }
 
-// An object that changes between two requests is an error, also where the server ignores If-Match.
+// An object replaced between two requests is an error, even if the server ignores If-Match.
 func TestFetchReplaced(t *testing.T) {
 	for _, ignores := range []bool{false, true} {
 		o := &stored{content: some}
@@ -91,7 +91,7 @@ func TestFetchReplaced(t *testing.T) {
 	}
 }
 
-// Nothing is taken for the whole that is not.
+// An incomplete object is always an error.
 func TestFetchNeverShort(t *testing.T) {
 	o := &stored{content: some}
 	for name, tc := range map[string]struct {
@@ -137,7 +137,7 @@ func TestFetchNeverShort(t *testing.T) {
 	}
 }
 
-// What arrives is compared with the checksum that the server offers.
+// Received bytes are compared with the checksum offered by the server.
 func TestFetchCompares(t *testing.T) {
 	right := minio.ChecksumCRC64NVME.EncodeToString(some)
 	wrong := base64.StdEncoding.EncodeToString(make([]byte, 8))
@@ -170,7 +170,7 @@ func TestFetchCompares(t *testing.T) {
 	}
 }
 
-// A server that does not speak S3 is named as the cause.
+// The error names a server that does not speak S3 as the cause.
 func TestFetchPage(t *testing.T) {
 	f := &fake{hook: func(w http.ResponseWriter, r *http.Request) bool {
 		_, _ = io.WriteString(w,
@@ -181,7 +181,7 @@ func TestFetchPage(t *testing.T) {
 	require.EqualError(t, err, "s3://bkt/k: the server does not answer as S3 does")
 }
 
-// Each error names the object and what to do next, and holds no credential.
+// Each error has the object and advice, and no credential.
 func TestFetchErrors(t *testing.T) {
 	answer := func(status int, code string) func(http.ResponseWriter, *http.Request) bool {
 		return func(w http.ResponseWriter, r *http.Request) bool {
@@ -264,7 +264,7 @@ func TestFetchInterrupted(t *testing.T) {
 	require.ErrorIs(t, s.Fetch(ctx, "s3://bkt/k", file(t, nil), 1), ctx.Err())
 }
 
-// A disk that is full is not a broken connection.
+// A full disk is not treated as a broken connection.
 func TestFetchDiskFull(t *testing.T) {
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
 	if err != nil {

@@ -14,13 +14,13 @@ const (
 // Location is a parsed path.
 type Location struct {
 	Bucket, Key string
-	Version     string // of versionId; "" for the latest
+	Version     string // the versionId; "" for the latest
 }
 
 // Is reports whether path names an object: it begins with "s3://".
 func Is(path string) bool { return strings.HasPrefix(path, scheme) }
 
-// Parse parses s3://BUCKET/KEY or s3://BUCKET/KEY?versionId=ID. A key may hold other question
+// Parse parses s3://BUCKET/KEY or s3://BUCKET/KEY?versionId=ID. A key may contain other question
 // marks.
 func Parse(path string) (Location, error) {
 	l, err := parsePrefix(path)
@@ -47,7 +47,7 @@ func Parse(path string) (Location, error) {
 	return l, nil
 }
 
-// parsePrefix parses s3://BUCKET/PREFIX, where the prefix may be empty.
+// parsePrefix parses s3://BUCKET/PREFIX; the prefix may be empty.
 func parsePrefix(path string) (l Location, err error) {
 	rest, is := strings.CutPrefix(path, scheme)
 	l.Bucket, l.Key, _ = strings.Cut(rest, "/")
@@ -56,7 +56,7 @@ func parsePrefix(path string) (l Location, err error) {
 		err = fmt.Errorf("a path begins with %s", scheme)
 	case l.Bucket == "":
 		err = fmt.Errorf("the bucket is missing: s3://BUCKET/KEY")
-	case strings.Contains(l.Bucket, "@"): // what stands before it may be a password
+	case strings.Contains(l.Bucket, "@"): // the text before @ may be a password
 		path = scheme + rest[strings.LastIndex(l.Bucket, "@")+1:]
 		err = fmt.Errorf("no credentials belong in a path")
 	case strings.ContainsAny(l.Bucket, "?:"):
@@ -68,14 +68,14 @@ func parsePrefix(path string) (l Location, err error) {
 	return l, nil
 }
 
-// Same reports whether two paths name the same object, of any version.
+// Same reports whether two paths name the same object, ignoring versions.
 func Same(a, b string) bool {
 	x, errA := Parse(a)
 	y, errB := Parse(b)
 	return errA == nil && errB == nil && x.Bucket == y.Bucket && x.Key == y.Key
 }
 
-// String is the path of the location.
+// String returns the path of the location.
 func (l Location) String() string {
 	path := scheme + l.Bucket + "/" + l.Key
 	if l.Version != "" {

@@ -20,16 +20,16 @@ import (
 )
 
 const (
-	// sumKey is the name of the metadata that hold the SHA-256 of an object of Put.
+	// sumKey is the metadata name for the SHA-256 of an object written by Put.
 	sumKey = "Etcdshift-Sha256"
 
-	maxParts = 10_000 // that a server takes
-	atOnce   = 4      // parts on their way
+	maxParts = 10_000 // limit of servers
+	atOnce   = 4      // parts uploaded concurrently
 )
 
-// Put makes the object at path from a complete file, and compares what the server has with it. An
-// object that is there already is an error that wraps fs.ErrExist, unless it has the same bytes.
-// After any other error no object is there, but for [ErrUncertain].
+// Put creates the object at path from a complete file, and compares the stored object with the
+// file. An existing object is an error that wraps fs.ErrExist, unless its bytes are the same. After
+// any other error no object exists, except for [ErrUncertain].
 func (s *Store) Put(ctx context.Context, path string, from *os.File) error {
 	u := &upload{store: s, path: path, file: from}
 	err := u.prepare(ctx)
@@ -39,7 +39,7 @@ func (s *Store) Put(ctx context.Context, path string, from *os.File) error {
 	return about(path, err)
 }
 
-// upload is a file on its way.
+// upload is the state of an upload.
 type upload struct {
 	store   *Store
 	path    string
@@ -47,12 +47,12 @@ type upload struct {
 	file    *os.File
 	size    int64
 	sum     string // SHA-256, hex
-	there   bool   // an object with these bytes was there before
-	id      string // of the upload in parts; "" for an object sent at once
-	pending bool   // a try to make the object was not refused: after a failure it may still appear
+	there   bool   // an object with these bytes already existed
+	id      string // of a multipart upload; "" for a single request
+	pending bool   // an attempt to create the object was not refused: after a failure the object may still appear
 }
 
-// prepare takes the SHA-256 and looks whether an object has taken the name since the start.
+// prepare computes the SHA-256 and checks whether the object exists.
 func (u *upload) prepare(ctx context.Context) (err error) {
 	if u.at, err = Parse(u.path); err != nil {
 		return err
@@ -71,13 +71,13 @@ func (u *upload) prepare(ctx context.Context) (err error) {
 	return err
 }
 
-// part reads a range of the file, and can be read again.
+// part returns a reader of a range of the file; it can be rewound.
 func (u *upload) part(from, size int64) *io.SectionReader {
 	return io.NewSectionReader(u.file, from, size)
 }
 
-// sameObject reads an object that has the name: true for one with the same bytes, false for none,
-// and fs.ErrExist for another.
+// sameObject compares an existing object at the path with the file: true for the same bytes, false
+// for no object, fs.ErrExist for other bytes.
 func (u *upload) sameObject(ctx context.Context) (bool, error) {
 	found, err := u.store.find(ctx, u.path)
 	switch {
@@ -86,7 +86,7 @@ func (u *upload) sameObject(ctx context.Context) (bool, error) {
 	case found.UserMetadata[sumKey] != u.sum:
 		return false, exists(u.path)
 	}
-	stored := sha256.New() // anyone may have written the metadata
+	stored := sha256.New() // the metadata proves nothing: any client may have written it
 	d := &download{store: u.store, path: u.path, to: stored, limit: u.size}
 	if err := d.run(ctx); err != nil && !errors.Is(err, ErrTooLarge) {
 		return false, err
@@ -97,7 +97,7 @@ func (u *upload) sameObject(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// send uploads the file, and settles what a failure left.
+// send uploads the file, and cleans up after a failure.
 func (u *upload) send(ctx context.Context) error {
 	info, complete, err := u.upload(ctx)
 	if err == nil {
@@ -106,7 +106,7 @@ func (u *upload) send(ctx context.Context) error {
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), u.store.cleanup)
 	defer cancel()
 	if u.id != "" {
-		// Parts that stay are for the lifecycle rule.
+		// A lifecycle rule removes remaining parts.
 		left := u.store.core.AbortMultipartUpload(last, u.at.Bucket, u.at.Key, u.id)
 		aborted := left == nil || minio.ToErrorResponse(left).StatusCode == http.StatusNotFound
 		u.pending = u.pending && !aborted
@@ -117,10 +117,10 @@ func (u *upload) send(ctx context.Context) error {
 	case ctx.Err() != nil:
 		return u.resolve(last, err)
 	}
-	return u.resolve(ctx, err) // which reads the whole object, if there is one
+	return u.resolve(ctx, err) // reads the whole object, if it exists
 }
 
-// resolve finds out what became of an object after err answered the request that makes it.
+// resolve determines the fate of an object after its creating request failed with err.
 func (u *upload) resolve(ctx context.Context, err error) error {
 	answer := minio.ToErrorResponse(err)
 	taken := answer.StatusCode == http.StatusPreconditionFailed || answer.StatusCode == http.StatusConflict
@@ -145,10 +145,10 @@ func (u *upload) resolve(ctx context.Context, err error) error {
 	case errors.Is(looked, fs.ErrExist):
 		return looked
 	}
-	return fmt.Errorf("%w: %v", ErrUncertain, about(u.path, err)) // %v: it may be an interruption
+	return fmt.Errorf("%w: %v", ErrUncertain, about(u.path, err)) // %v: the error may be an interruption
 }
 
-// upload sends the file. complete tells that the request was sent that makes the object.
+// upload sends the file. complete reports whether the creating request was sent.
 func (u *upload) upload(ctx context.Context) (info minio.UploadInfo, complete bool, err error) {
 	core, last := u.store.core, context.WithValue(ctx, unrefusedKey{}, &u.pending)
 	options := minio.PutObjectOptions{UserMetadata: map[string]string{sumKey: u.sum}, DisableContentSha256: true}
@@ -172,14 +172,14 @@ func (u *upload) upload(ctx context.Context) (info minio.UploadInfo, complete bo
 	if there, err := u.sameObject(ctx); err != nil || there { // for servers that ignore the header
 		return info, there, cmp.Or(err, errors.New("the object is there"))
 	}
-	// PutObject of the library would lose the header on the way to this request.
+	// The library's PutObject would not send the header with this request.
 	options = minio.PutObjectOptions{}
 	options.SetMatchETagExcept("*")
 	info, err = core.CompleteMultipartUpload(last, u.at.Bucket, u.at.Key, u.id, parts, options)
 	return info, true, err
 }
 
-// parts sends the parts, a few at once.
+// parts uploads the parts, a few concurrently.
 func (u *upload) parts(ctx context.Context, size int64) ([]minio.CompletePart, error) {
 	parts := make([]minio.CompletePart, int(math.Ceil(float64(u.size)/float64(size))))
 	group, ctx := errgroup.WithContext(ctx)
@@ -205,15 +205,15 @@ func (u *upload) parts(ctx context.Context, size int64) ([]minio.CompletePart, e
 	return parts, group.Wait()
 }
 
-// sums are the checksums that go with a request: the server compares them, and a bucket with object
-// lock asks for the MD5.
+// sums returns the checksums of a range for a request: the server compares both, and a bucket with
+// object lock requires the MD5.
 func (u *upload) sums(from, size int64) (md5Base64, sha256Hex string, err error) {
 	m, s := md5.New(), sha256.New()
 	_, err = io.Copy(io.MultiWriter(m, s), u.part(from, size))
 	return base64.StdEncoding.EncodeToString(m.Sum(nil)), hex.EncodeToString(s.Sum(nil)), err
 }
 
-// confirm compares the object with the file.
+// confirm compares the stored object with the file.
 func (u *upload) confirm(ctx context.Context, made minio.UploadInfo) error {
 	var options minio.StatObjectOptions
 	options.VersionID = made.VersionID
@@ -223,7 +223,7 @@ func (u *upload) confirm(ctx context.Context, made minio.UploadInfo) error {
 	case minio.ToErrorResponse(err).StatusCode == http.StatusNotFound:
 		err = errors.New("it was uploaded, and is not there any more")
 	case err != nil:
-		// %v: it may be an interruption
+		// %v: the error may be an interruption
 		err = fmt.Errorf("it was uploaded, and cannot be looked at: %v", about(u.path, err))
 	case info.ETag != made.ETag && info.ETag != "" && made.ETag != "":
 		err = errors.New("it was uploaded, and another object has replaced it")

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// inParts has parts of a quarter of the content of a test.
+// inParts sets the part size to a quarter of the test content.
 func inParts(s *Store) *Store {
 	s.part = int64(len(some)) / 4
 	return s
@@ -41,7 +41,7 @@ func TestPut(t *testing.T) {
 	}
 }
 
-// The request that makes an object tells the server to keep an existing one.
+// The creating request tells the server to keep an existing object.
 func TestNeverReplaced(t *testing.T) {
 	for name, store := range map[string]func(*Store) *Store{"at once": func(s *Store) *Store { return s },
 		"in parts": inParts} {
@@ -53,7 +53,7 @@ func TestNeverReplaced(t *testing.T) {
 			require.ErrorIs(t, s.Put(t.Context(), "s3://bkt/old", file(t, some)), fs.ErrExist)
 			require.Zero(t, f.asked("PUT"))
 
-			// somebody writes it while it is uploaded
+			// another client writes the object during the upload
 			f.hook = func(w http.ResponseWriter, r *http.Request) bool {
 				if r.Method == http.MethodPost && r.URL.Query().Has("uploadId") || r.Method == http.MethodPut &&
 					s.part > 1<<20 {
@@ -69,7 +69,7 @@ func TestNeverReplaced(t *testing.T) {
 	}
 }
 
-// A server that ignores the header is asked again before the parts are put together.
+// If a server ignores the header, a second check before the parts are joined finds the object.
 func TestHeaderIgnored(t *testing.T) {
 	other := &stored{content: []byte("another")}
 	f := &fake{ignore: true}
@@ -85,8 +85,8 @@ func TestHeaderIgnored(t *testing.T) {
 	require.Same(t, other, f.objects["/bkt/k"])
 }
 
-// An object with the same bytes is that of an earlier run: it counts as written. One whose metadata
-// lies does not.
+// An object with the same bytes comes from an earlier run and counts as written. An object with
+// false metadata does not.
 func TestSameBytes(t *testing.T) {
 	f := &fake{}
 	s := inParts(f.serve(t))
@@ -103,7 +103,7 @@ func TestSameBytes(t *testing.T) {
 	require.ErrorIs(t, s.Put(t.Context(), "s3://bkt/k", file(t, some)), fs.ErrExist)
 }
 
-// An answer that is lost on its way leaves the object, which is found to be ours.
+// After a lost answer, the created object is recognized.
 func TestAnswerLost(t *testing.T) {
 	for name, store := range map[string]func(*Store) *Store{"at once": func(s *Store) *Store { return s },
 		"in parts": inParts} {
@@ -122,21 +122,21 @@ func TestAnswerLost(t *testing.T) {
 				return false
 			}
 			s := store(f.serve(t))
-			s.cleanup = time.Nanosecond // is for interruptions: a large object takes longer to compare
+			s.cleanup = time.Nanosecond // for interruptions only: comparing a large object takes longer
 			require.NoError(t, s.Put(t.Context(), "s3://bkt/k", file(t, some)))
 			require.Equal(t, some, f.objects["/bkt/k"].content)
 		})
 	}
 }
 
-// httpNowhere is an answer that never arrives.
+// httpNowhere is a ResponseWriter whose answer never arrives.
 type httpNowhere struct{}
 
 func (httpNowhere) Header() http.Header         { return http.Header{} }
 func (httpNowhere) Write(b []byte) (int, error) { return len(b), nil }
 func (httpNowhere) WriteHeader(int)             {}
 
-// After an error or an interruption no object and no part is left.
+// After an error or an interruption no object and no part remains.
 func TestAborted(t *testing.T) {
 	refusing := func(status int, code, query string) func(http.ResponseWriter, *http.Request) bool {
 		return func(w http.ResponseWriter, r *http.Request) bool {
@@ -190,7 +190,7 @@ func TestPutInterrupted(t *testing.T) {
 	require.Empty(t, f.uploads)
 }
 
-// An upload that ends reads no more of the file.
+// A canceled upload does not read the rest of the file.
 func TestPartsEnd(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -200,7 +200,7 @@ func TestPartsEnd(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-// An interruption when the object is there, or may be there soon, is no promise that it is not.
+// An interruption after the object may have been created returns ErrUncertain.
 func TestInterruptedLate(t *testing.T) {
 	for _, method := range []string{http.MethodPut, http.MethodHead} {
 		t.Run(method, func(t *testing.T) {
@@ -225,7 +225,7 @@ func TestInterruptedLate(t *testing.T) {
 	}
 }
 
-// What the server has is compared with what was sent.
+// The stored object is compared with the sent bytes.
 func TestConfirmed(t *testing.T) {
 	for name, header := range map[string]map[string]string{
 		"etag":     {"ETag": `"other"`},
@@ -261,7 +261,7 @@ func TestConfirmed(t *testing.T) {
 	}
 }
 
-// After a server that answers nothing at the end, the object may be there.
+// If the server stops answering at the end, the object may exist.
 func TestUncertain(t *testing.T) {
 	f := &fake{}
 	dead := false
@@ -274,17 +274,17 @@ func TestUncertain(t *testing.T) {
 	require.ErrorIs(t, inParts(f.serve(t)).Put(t.Context(), "s3://bkt/k", file(t, some)), ErrUncertain)
 }
 
-// After a proxy gave up, the server behind it may still make the object, whatever later tries are
-// answered, unless the upload was aborted, or the server does not know it any more.
+// After a proxy timeout, the server may still create the object, regardless of answers to later
+// attempts, unless the upload was aborted or is unknown to the server.
 func TestServerError(t *testing.T) {
 	for name, tc := range map[string]struct {
 		inParts   bool
-		tries     []int // the answers to the tries to make the object; the last is repeated
-		abort     int   // the answer to the request to abort; 0 for that of the server
+		tries     []int // answers to the attempts to create the object; the last is repeated
+		abort     int   // answer to the abort request; 0: the fake server's own
 		uncertain bool
 	}{
 		"at once":                 {tries: []int{504}, uncertain: true},
-		"at once, then taken":     {tries: []int{504, 409}, uncertain: true}, // perhaps by the first try
+		"at once, then taken":     {tries: []int{504, 409}, uncertain: true}, // perhaps by the first attempt
 		"at once, then forbidden": {tries: []int{504, 403}, uncertain: true},
 		"at once, then not known": {tries: []int{504, 501}, uncertain: true},
 		"at once, not known":      {tries: []int{501}},

@@ -17,14 +17,14 @@ import (
 	"gopkg.in/ini.v1"
 )
 
-// settings are those of the AWS tools besides credentials.
+// settings are the settings of the AWS tools, except credentials.
 type settings struct {
-	endpoint *url.URL // nil: that of AWS
-	region   string   // "": that of the bucket
+	endpoint *url.URL // nil: AWS
+	region   string   // "": the bucket's region
 	ca       string   // path of the CA file; "": the CAs of the system
 }
 
-// readSettings reads the environment, then the profile of the configuration file.
+// readSettings reads the environment, then the profile in the configuration file.
 func readSettings() (s settings, err error) {
 	path := cmp.Or(os.Getenv("AWS_CONFIG_FILE"), home(".aws", "config"))
 	profile, err := readProfile(path, cmp.Or(os.Getenv("AWS_PROFILE"), "default"))
@@ -41,7 +41,7 @@ func readSettings() (s settings, err error) {
 		if s.endpoint, err = parseEndpoint(endpoint); err != nil {
 			return s, err
 		}
-		s.region = cmp.Or(s.region, "us-east-1") // the one that other servers expect by default
+		s.region = cmp.Or(s.region, "us-east-1") // default region of other servers
 	}
 	return s, nil
 }
@@ -49,7 +49,7 @@ func readSettings() (s settings, err error) {
 func parseEndpoint(text string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	switch {
-	case err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "": // it may hold a password
+	case err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "": // the URL may contain a password
 		return nil, errors.New("the endpoint URL must be https://HOST or http://HOST, " +
 			"such as https://minio.example:9000")
 	case u.User != nil || strings.Trim(u.Path, "/") != "" || u.RawQuery != "":
@@ -58,7 +58,7 @@ func parseEndpoint(text string) (*url.URL, error) {
 	return u, nil
 }
 
-// home is a path in the home folder; "", which is no path of a file, without one.
+// home returns a path in the home folder, or "" without a home folder.
 func home(elements ...string) string {
 	dir, err := os.UserHomeDir()
 	if err != nil {
@@ -67,8 +67,8 @@ func home(elements ...string) string {
 	return filepath.Join(append([]string{dir}, elements...)...)
 }
 
-// readProfile returns the settings of a profile, and as "s3.NAME" those of the section "services"
-// that it names. A missing file has none.
+// readProfile returns the settings of a profile, and those of its section "services" as "s3.NAME".
+// A missing file yields no settings.
 func readProfile(path, name string) (map[string]string, error) {
 	options := ini.LoadOptions{
 		Loose: true, SkipUnrecognizableLines: true, AllowNestedValues: true, KeyValueDelimiters: "=",
@@ -103,13 +103,13 @@ func readProfile(path, name string) (map[string]string, error) {
 	return profile, nil
 }
 
-// transport is the HTTP transport for the settings.
+// transport returns the HTTP transport for the settings.
 func (s settings) transport() (*http.Transport, error) {
 	t, err := minio.DefaultTransport(true)
 	if err != nil {
 		return nil, err
 	}
-	t.ResponseHeaderTimeout = 5 * time.Minute // a server may take its time to put parts together
+	t.ResponseHeaderTimeout = 5 * time.Minute // servers may need minutes to join parts
 	if s.ca == "" {
 		return t, nil
 	}

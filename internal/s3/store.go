@@ -12,15 +12,15 @@ import (
 	"github.com/minio/minio-go/v7/pkg/credentials"
 )
 
-// Store is the server that the environment names. It is safe for concurrent use.
+// Store is the server configured in the environment. It is safe for concurrent use.
 type Store struct {
 	core      *minio.Core
 	transport *boundedTransport
-	part      int64         // bytes of a part of an upload
-	cleanup   time.Duration // to clean up after an interruption
+	part      int64         // part size of an upload, in bytes
+	cleanup   time.Duration // time limit for cleanup after an interruption
 }
 
-// Open reads the environment. It asks no server.
+// Open reads the environment. It contacts no server.
 func Open() (*Store, error) {
 	s, err := readSettings()
 	if err != nil {
@@ -51,7 +51,7 @@ func wrong(err error) error {
 	return &Error{"settings of S3", err, next}
 }
 
-// Object is an entry of a list.
+// Object is a list entry.
 type Object struct {
 	Path     string // s3://BUCKET/KEY
 	Size     int64  // bytes
@@ -59,8 +59,8 @@ type Object struct {
 	Modified time.Time
 }
 
-// List yields the objects below a prefix, s3://BUCKET or s3://BUCKET/PREFIX, in the order of their
-// keys, page by page.
+// List yields the objects below a prefix, s3://BUCKET or s3://BUCKET/PREFIX, in key order, page by
+// page.
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[Object, error] {
 	return func(yield func(Object, error) bool) {
 		at, err := parsePrefix(prefix)
@@ -78,7 +78,7 @@ func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[Object, error
 				o.Err = context.Cause(ctx)
 			}
 			err := about(prefix, o.Err)
-			if err == nil && last != "" && o.Key <= last { // a server that repeats a page would never end
+			if err == nil && last != "" && o.Key <= last { // a repeated page would never end
 				err = fmt.Errorf("the server lists %.200q after %.200q: its list is not in order", o.Key, last)
 				err = &Error{Path: prefix, Err: err}
 			}
@@ -97,9 +97,8 @@ func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[Object, error
 	}
 }
 
-// Vacant returns nil where no object has the path. For one that is there the error wraps
-// fs.ErrExist, but not for an object of Put: whether it has the bytes that are to be written is not
-// known yet, and Put decides.
+// Vacant returns nil if no object has the path. The error for an existing object wraps fs.ErrExist.
+// An object written by Put returns nil: Put later compares the bytes.
 func (s *Store) Vacant(ctx context.Context, path string) error {
 	found, err := s.find(ctx, path)
 	if err != nil || found == nil || found.UserMetadata[sumKey] != "" {
@@ -112,8 +111,8 @@ func exists(path string) error {
 	return &Error{path, fmt.Errorf("create: %w", fs.ErrExist), "an existing object is never overwritten; name another"}
 }
 
-// find asks for the object at path; nil where there is none. It reads a byte: the answer to HEAD
-// has no body that would tell a missing bucket, or wrong credentials, apart from a missing object.
+// find returns the object at path, or nil. It reads a byte: an answer to HEAD has no body, and
+// would not distinguish a missing bucket or wrong credentials from a missing object.
 func (s *Store) find(ctx context.Context, path string) (*minio.ObjectInfo, error) {
 	at, err := Parse(path)
 	if err == nil && at.Version != "" {

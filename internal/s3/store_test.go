@@ -103,7 +103,7 @@ ec2 =
 	}
 }
 
-// Without a home folder no file of the working directory is taken for one of it.
+// Without a home folder, files of the working directory are not read instead.
 func TestNoHome(t *testing.T) {
 	environment(t, nil)
 	t.Setenv("HOME", "")
@@ -117,7 +117,7 @@ func TestNoHome(t *testing.T) {
 	require.Nil(t, s.endpoint)
 }
 
-// Mistakes in the environment are errors that hold no password.
+// Errors about the environment contain no password.
 func TestBadSettings(t *testing.T) {
 	for name, set := range map[string]map[string]string{
 		"no scheme":             {"AWS_ENDPOINT_URL": "minio.example:9000"},
@@ -140,8 +140,8 @@ func TestBadSettings(t *testing.T) {
 	}
 }
 
-// Credentials come from the environment, a profile, a process or a web identity; without any the
-// error says what to set, at once.
+// Credentials come from the environment, a profile, a process or a web identity; without
+// credentials, an immediate error names the variables to set.
 func TestCredentials(t *testing.T) {
 	credentials := filepath.Join(t.TempDir(), "credentials")
 	require.NoError(t, os.WriteFile(credentials,
@@ -192,7 +192,7 @@ func TestCredentials(t *testing.T) {
 	}
 }
 
-// AWS_CA_BUNDLE replaces the CAs of the system.
+// AWS_CA_BUNDLE replaces the system CAs.
 func TestCABundle(t *testing.T) {
 	f := &fake{objects: map[string]*stored{"/bkt/k": {content: some}}}
 	server := httptest.NewUnstartedServer(f)
@@ -236,7 +236,7 @@ func TestList(t *testing.T) {
 	}
 }
 
-// A list that does not end, or that breaks off, is an error.
+// An endless or interrupted list is an error.
 func TestListHostile(t *testing.T) {
 	page := `<ListBucketResult><IsTruncated>true</IsTruncated><NextContinuationToken>t</NextContinuationToken>` +
 		`<Contents><Key>k</Key><LastModified>2026-11-20T20:50:00Z</LastModified></Contents></ListBucketResult>`

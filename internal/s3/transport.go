@@ -11,31 +11,30 @@ import (
 )
 
 const (
-	checksumMode = "X-Amz-Checksum-Mode" // a header of requests for the content of an object, and of no others
-	mostAnswer   = 16 << 20              // bytes of an answer that is no object; a page of a list has 4 MB
+	checksumMode = "X-Amz-Checksum-Mode" // set only for requests for object content
+	mostAnswer   = 16 << 20              // maximum bytes of an answer other than an object; a list page has 4 MB
 )
 
-// unrefusedKey is the key of a *bool in the context of a request that makes an object. It is set
-// where a try succeeds, fails in the server, or has no answer: behind a proxy that gives up, the
-// server may go on.
+// unrefusedKey is the context key of a *bool for a request that creates an object. The bool is set
+// if an attempt succeeds, fails in the server, or gets no answer: behind a proxy timeout, the
+// server may continue.
 type unrefusedKey struct{}
 
 const (
-	leastRate = 64 << 10 // bytes that a server sends while it is waited for as long as a transport is idle at most
-	mostEmpty = 100      // pages of a list without an object, one after the other
+	leastRate = 64 << 10 // minimum bytes received per maximum idle time of a transport
+	mostEmpty = 100      // maximum number of consecutive list pages without an object
 )
 
-// pages is what is known of the pages of a list. The context of its requests holds it under
-// pagesKey.
+// pages is the state of a list. The context of its requests holds it under pagesKey.
 type pages struct {
-	end   context.CancelCauseFunc // ends the list: an error of a request would be tried again
-	empty int                     // how many without an object came one after the other
-	token string                  // that asked for the last one
+	end   context.CancelCauseFunc // ends the list; the library would retry after a request error
+	empty int                     // consecutive pages without an object
+	token string                  // token of the last request
 }
 
 type pagesKey struct{}
 
-// next ends the list where the server leads in circles.
+// next ends the list if the server repeats a page or sends too many empty pages.
 func (p *pages) next(token string) {
 	switch {
 	case p.empty > 0 && token == p.token:
@@ -46,14 +45,13 @@ func (p *pages) next(token string) {
 	}
 }
 
-// boundedTransport ends requests whose server stands still, and answers that are too long.
+// boundedTransport ends stalled requests and oversized answers.
 type boundedTransport struct {
 	http.RoundTripper
-	idle time.Duration // how long a server may take and send nothing
+	idle time.Duration // maximum time without received or sent data
 }
 
-// RoundTrip sends a request. How long a server may think before it answers is up to the transport
-// below.
+// RoundTrip sends a request. The underlying transport limits the time until the answer begins.
 func (w *boundedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	query := r.URL.Query()
 	token := query.Get("continuation-token")
@@ -92,8 +90,8 @@ func (w *boundedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, nil
 }
 
-// readPage reads a page of a list, and counts it where it has no object. The library takes any
-// other XML, such as a page that asks for a password, for an empty list.
+// readPage reads a list page, and counts it if empty. The library parses any other XML, such as a
+// login page, as an empty list.
 func readPage(answer *http.Response, listed *pages, token string) (*http.Response, error) {
 	text, err := io.ReadAll(answer.Body)
 	_ = answer.Body.Close()
@@ -113,16 +111,16 @@ func readPage(answer *http.Response, listed *pages, token string) (*http.Respons
 	return answer, nil
 }
 
-// limits are those of one request.
+// limits are the time limits of one request.
 type limits struct {
 	ctx     context.Context
 	cancel  context.CancelCauseFunc
 	timer   *time.Timer
 	idle    time.Duration
-	stalled error // what the timer ends the request with
+	stalled error // error set by the timer
 }
 
-// reason is err, or why it is there.
+// reason returns the stall error if the timer ended the request, otherwise err.
 func (l *limits) reason(err error) error {
 	if context.Cause(l.ctx) == l.stalled {
 		return l.stalled
@@ -130,13 +128,13 @@ func (l *limits) reason(err error) error {
 	return err
 }
 
-// request is the body of a request: after each read the server has some time to take what was read.
+// request is a request body: after each read the server has a limited time to accept the data.
 type request struct {
 	io.ReadCloser
 	*limits
 }
 
-// Read reads.
+// Read implements [io.Reader].
 func (r *request) Read(b []byte) (int, error) {
 	n, err := r.ReadCloser.Read(b)
 	if r.timer.Reset(r.idle); err != nil {
@@ -145,17 +143,17 @@ func (r *request) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// response is the body of an answer: during each read the server has some time to send, and some
-// bytes have to come in it.
+// response is an answer body: during each read the server has a limited time to send, and must send
+// a minimum of bytes.
 type response struct {
 	io.Reader
 	body io.Closer
 	*limits
-	waited time.Duration // for the server
-	came   int           // bytes, meanwhile
+	waited time.Duration // time waiting for the server
+	came   int           // bytes received during waited
 }
 
-// Read reads.
+// Read implements [io.Reader].
 func (r *response) Read(b []byte) (int, error) {
 	begin := time.Now()
 	r.timer.Reset(r.idle)

@@ -15,14 +15,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// within is a context for what would not end.
+// within returns a context with a time limit for calls that could hang.
 func within(t *testing.T, limit time.Duration) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	t.Cleanup(cancel)
 	return ctx
 }
 
-// A server that takes no more of an upload ends it.
+// An upload ends if the server stops reading.
 func TestUploadStalls(t *testing.T) {
 	f := &fake{}
 	f.serve(t)
@@ -44,7 +44,7 @@ func TestUploadStalls(t *testing.T) {
 	require.ErrorContains(t, err, "the server took and sent nothing for 50ms")
 }
 
-// An answer that is no object has an end, or the client gives it one.
+// The client limits the length of answers other than objects.
 func TestLongAnswers(t *testing.T) {
 	const most = 64 << 20
 	for name, status := range map[string]int{"list": http.StatusOK, "error": http.StatusBadRequest} {
@@ -71,7 +71,7 @@ func TestLongAnswers(t *testing.T) {
 	}
 }
 
-// An answer whose end does not come ends too.
+// A stalled answer ends.
 func TestAnswerStalls(t *testing.T) {
 	f := &fake{hook: func(w http.ResponseWriter, r *http.Request) bool {
 		_, _ = w.Write([]byte("<ListBucketResult>" + strings.Repeat(" ", 1000)))
@@ -86,8 +86,8 @@ func TestAnswerStalls(t *testing.T) {
 	}
 }
 
-// A list of pages without objects ends, at once where a page follows itself, and some of them among
-// others do no harm.
+// A list of empty pages ends, immediately if a page follows itself; a few empty pages among others
+// are accepted.
 func TestEmptyPages(t *testing.T) {
 	for name, most := range map[string]int{"some": mostEmpty - 1, "endless": 1 << 30, "a circle": 1 << 30} {
 		t.Run(name, func(t *testing.T) {
@@ -131,8 +131,7 @@ func TestEmptyPages(t *testing.T) {
 	}
 }
 
-// A download of a byte now and then ends, though the server never stands still; a slow one does
-// not.
+// A download of single bytes ends although the server never stalls; a slow download continues.
 func TestSlowDownload(t *testing.T) {
 	for name, chunk := range map[string]int{"a byte": 1, "slow": leastRate} {
 		t.Run(name, func(t *testing.T) {

@@ -23,7 +23,7 @@ func TestCluster(t *testing.T) {
 	}
 	dir := t.TempDir()
 
-	// A follower is taken, never the learner.
+	// A follower is chosen, never the learner.
 	o, l := told(to(urls...))
 	r, err := Run(t.Context(), filepath.Join(dir, "a.db"), o)
 	require.NoError(t, err)
@@ -57,8 +57,8 @@ func TestCluster(t *testing.T) {
 	left(t, dir, "a.db", "b.db")
 }
 
-// TestUpToDate: what was written through one member is in the snapshot of another, and a member
-// that does not reach its leader is not taken.
+// TestUpToDate checks that writes through one member are in the snapshot of another, and that a
+// member without a connection to its leader is not chosen.
 func TestUpToDate(t *testing.T) {
 	cluster := etcdtest.StartCluster(t, 3)
 	for i := range 10 {
@@ -75,7 +75,7 @@ func TestUpToDate(t *testing.T) {
 	r, err := Run(t.Context(), filepath.Join(dir, "out.db"), o)
 	require.NoError(t, err)
 	require.Equal(t, cluster[1].URL, r.Member.Endpoint)
-	if len(r.Failed) > 0 { // else it is the leader, and the other came first
+	if len(r.Failed) > 0 { // otherwise the leader was tried first
 		require.Equal(t, "it does not catch up with its leader: no answer within 1s", r.Failed[0].Reason)
 	}
 	o = to(alone)
@@ -86,8 +86,8 @@ func TestUpToDate(t *testing.T) {
 	left(t, dir, "out.db")
 }
 
-// TestOldRefusal: etcd 3.4 and 3.5 refuse a download in a way of their own, which is no reason for
-// another try.
+// TestOldRefusal checks that the refusal of a download by etcd 3.4 and 3.5, which differs from
+// later versions, causes no retry.
 func TestOldRefusal(t *testing.T) {
 	server := etcdtest.Start(t, filepath.Join(t.TempDir(), "member.etcd"))
 	old := startFake(t, server, fake{old: true})
@@ -97,7 +97,7 @@ func TestOldRefusal(t *testing.T) {
 	require.Equal(t, 1, strings.Count(l.String(), "saving"))
 }
 
-// An endpoint that accepts connections and never answers is given up.
+// An endpoint that accepts connections but never answers is abandoned.
 func TestSilent(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

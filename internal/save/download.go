@@ -19,11 +19,11 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
-// errDisk is of a file that, read back, is not what was written.
+// errDisk reports a file that differs from the written bytes when read back.
 var errDisk = snapshot.ErrVerify
 
-// leastData is how many bytes have to come before the patience ends: a part of a stream of etcd, of
-// which a member that only says a byte now and then sends none.
+// leastData is the number of bytes that resets the patience timer: less than one part of an etcd
+// stream, more than a member that sends single bytes delivers.
 const leastData = 32 << 10
 
 // download writes the snapshot of a member to the empty file, and returns its SHA-256.
@@ -59,7 +59,7 @@ func (s *saver) download(ctx context.Context, m *member) (sum [sha256.Size]byte,
 	}
 }
 
-// empty makes the file empty again after a download that broke off.
+// empty truncates the file after an interrupted download.
 func (s *saver) empty() error {
 	if err := s.file.Truncate(0); err != nil {
 		return err
@@ -68,13 +68,13 @@ func (s *saver) empty() error {
 	return err
 }
 
-// incoming checks a stream while it is written.
+// incoming checks a stream during the download.
 type incoming struct {
 	out   *os.File
-	image hash.Hash // of all bytes but the tail
-	tail  []byte    // the last bytes, at most a digest
-	size  int64     // of what was written
-	total int64     // of the whole file, as the first part tells
+	image hash.Hash // of all bytes except the tail
+	tail  []byte    // the last received bytes, at most a digest
+	size  int64     // bytes received
+	total int64     // size of the whole file, from the first part
 }
 
 func (in *incoming) add(part *pb.SnapshotResponse) error {
@@ -95,7 +95,7 @@ func (in *incoming) add(part *pb.SnapshotResponse) error {
 	return nil
 }
 
-// broken says how far a download came.
+// broken adds the progress of a download to its error.
 func (in *incoming) broken(err error) error {
 	if in.size == 0 {
 		return fmt.Errorf("no download: %w", err)
@@ -103,7 +103,7 @@ func (in *incoming) broken(err error) error {
 	return fmt.Errorf("the download broke off after %d bytes of %d: %w", in.size, in.total, err)
 }
 
-// end checks the digest of a stream that has ended, and returns that of the whole file.
+// end checks the digest at the end of the stream, and returns the digest of the whole file.
 func (in *incoming) end() (sum [sha256.Size]byte, err error) {
 	switch {
 	case in.size != in.total || in.size%512 != sha256.Size:
@@ -117,7 +117,7 @@ func (in *incoming) end() (sum [sha256.Size]byte, err error) {
 	return sum, nil
 }
 
-// check reads the file back before it has a name.
+// check reads the file back before publication.
 func (s *saver) check(ctx context.Context, m *member, sum [sha256.Size]byte) (*Result, error) {
 	snap, err := snapshot.Open(ctx, s.path, snapshot.Config{File: s.file, KeepFile: true})
 	if err != nil {
@@ -146,8 +146,8 @@ func (s *saver) check(ctx context.Context, m *member, sum [sha256.Size]byte) (*R
 	return r, nil
 }
 
-// patient returns a context that ends with a reason when its timer does, and what frees both. It is
-// no deadline: a server would learn it, and answer in words of its own just before it.
+// patient returns a context that ends with a reason when its timer fires, and a function that frees
+// both. A deadline would be sent to the server, which would answer first with its own message.
 func patient(ctx context.Context, limit time.Duration, reason string) (context.Context, *time.Timer, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	watch := time.AfterFunc(limit, func() { cancel(fmt.Errorf("%s %s", reason, limit)) })
@@ -157,8 +157,8 @@ func patient(ctx context.Context, limit time.Duration, reason string) (context.C
 	}
 }
 
-// reasonOf is the error of a call in few words: the reason why ctx ended, or what the other side
-// said.
+// reasonOf returns the short reason for the error of a call: the cause of ctx or the other side's
+// message.
 func reasonOf(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
@@ -169,13 +169,13 @@ func reasonOf(ctx context.Context, err error) error {
 	return &callError{status.Convert(err)}
 }
 
-// callError is an error of gRPC without the words around it.
+// callError is a gRPC error without the surrounding text.
 type callError struct{ of *status.Status }
 
 func (e *callError) Error() string              { return e.of.Message() }
 func (e *callError) GRPCStatus() *status.Status { return e.of }
 
-// permanent reports whether a second try would end in the same way.
+// permanent reports whether a retry would fail in the same way.
 func permanent(err error) bool {
 	var call *callError
 	if !errors.As(err, &call) {
@@ -184,7 +184,7 @@ func permanent(err error) bool {
 	switch call.of.Code() {
 	case codes.PermissionDenied, codes.Unauthenticated, codes.InvalidArgument, codes.Unimplemented,
 		codes.FailedPrecondition,
-		codes.Unknown: // an error of the server, such as "auth: user name is empty" of etcd 3.5
+		codes.Unknown: // a server error, such as "auth: user name is empty" of etcd 3.5
 		return true
 	}
 	return false

@@ -21,7 +21,7 @@ import (
 	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
 )
 
-// proxy forwards connections to a server, and cuts all of them once it has forwarded some bytes.
+// proxy forwards connections to a server, and cuts all connections after a number of bytes.
 type proxy struct {
 	url    string
 	server string
@@ -29,7 +29,7 @@ type proxy struct {
 	mu     sync.Mutex
 	left   int64 // bytes until the cut
 	cut    bool
-	healed bool // there is one cut
+	healed bool // cut only once
 	conns  []net.Conn
 }
 
@@ -83,23 +83,23 @@ func (c counted) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// fake is a server that changes the answers of a real one.
+// fake changes the answers of a real server.
 type fake struct {
 	pb.UnimplementedMaintenanceServer
 	pb.UnimplementedClusterServer
 
 	status *pb.StatusResponse // instead of the real one
-	ahead  int64              // revisions that the status is ahead
-	stands bool               // no data comes
-	empty  bool               // parts without data come, and no other
-	drips  bool               // a byte comes now and then
-	old    bool               // refuses the download as etcd 3.5 does
-	alone  bool               // does not reach its leader
-	parts  int                // the stream ends after them
-	drop   int                // bytes at the end
-	flip   bool               // one bit
-	more   bool               // data behind the end
-	text   bool               // no database, with a digest
+	ahead  int64              // added to the revision in the status
+	stands bool               // sends no data
+	empty  bool               // sends only parts without data
+	drips  bool               // sends single bytes slowly
+	old    bool               // refuses the download like etcd 3.5
+	alone  bool               // has no connection to its leader
+	parts  int                // ends the stream after this many parts
+	drop   int                // drops this many bytes at the end
+	flip   bool               // flips one bit
+	more   bool               // sends data after the end
+	text   bool               // sends text with a valid digest
 
 	real *etcdtest.Server
 }
@@ -169,7 +169,7 @@ func (f *fake) Snapshot(_ *pb.SnapshotRequest, out grpc.ServerStreamingServer[pb
 	return err
 }
 
-// stream is the real stream, changed.
+// stream returns the changed parts of the real stream.
 func (f *fake) stream(ctx context.Context) (parts []*pb.SnapshotResponse, err error) {
 	in, err := pb.NewMaintenanceClient(f.real.Client.ActiveConnection()).Snapshot(ctx, &pb.SnapshotRequest{})
 	for err == nil {
@@ -229,7 +229,7 @@ func TestRefused(t *testing.T) {
 		left(t, dir)
 	}
 
-	// The one that is ahead is taken; a higher limit takes the first that is no leader.
+	// The newest member is chosen; a higher limit allows the first member that is not the leader.
 	behind := status(func(st *pb.StatusResponse) { st.Leader++; st.Errors = []string{other, other} })
 	o := to(behind, ahead)
 	r, err := Run(t.Context(), filepath.Join(t.TempDir(), "out.db"), o)
@@ -246,7 +246,7 @@ func TestRefused(t *testing.T) {
 	require.Equal(t, []string{"the cluster has an alarm, which a restore keeps: memberID:7 alarm:CORRUPT"}, r.Warnings)
 }
 
-// textOf is a stream of text, with a right digest.
+// textOf returns a stream of text with a valid digest.
 func textOf(n int) []*pb.SnapshotResponse {
 	text := bytes.Repeat([]byte("no database\n"), n/12+1)[:n]
 	sum := sha256.Sum256(text)

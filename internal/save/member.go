@@ -36,7 +36,7 @@ var (
 		"name the members of one cluster")
 )
 
-// Member is what a member told of itself before the download.
+// Member is a member's status before the download.
 type Member struct {
 	Endpoint         string `json:"endpoint"`
 	ID               string `json:"id"` // lower-case hex
@@ -45,9 +45,9 @@ type Member struct {
 	Leader           bool   `json:"leader"`
 	Revision         int64  `json:"revision"`
 	RaftTerm         uint64 `json:"raftTerm"`
-	RaftIndex        uint64 `json:"raftIndex"`        // committed, as far as it knows
+	RaftIndex        uint64 `json:"raftIndex"`        // committed index known to the member
 	RaftAppliedIndex uint64 `json:"raftAppliedIndex"` // 0 before etcd 3.4
-	Lag              uint64 `json:"lag"`              // raft entries behind the newest that was seen
+	Lag              uint64 `json:"lag"`              // raft entries behind the newest member
 }
 
 // member is an endpoint and its answer.
@@ -56,12 +56,11 @@ type member struct {
 	client  *clientv3.Client
 	token   string // of an authenticated user
 	status  *pb.StatusResponse
-	err     error         // there is no status
-	timeout time.Duration // of a question
+	err     error         // why the status is missing
+	timeout time.Duration // for one call
 }
 
-// ask asks all endpoints for their status at the same time. The answers are in the order of the
-// endpoints.
+// ask requests the status of all endpoints concurrently, and returns the answers in endpoint order.
 func (s *saver) ask(ctx context.Context) []*member {
 	members := make([]*member, len(s.config.Endpoints))
 	var all sync.WaitGroup
@@ -81,12 +80,12 @@ func closeAll(members []*member) {
 	}
 }
 
-// connect opens the connection of all questions and the download: a load balancer might lead
-// another one to another member.
+// connect opens one connection for all calls and the download: a load balancer could route a second
+// connection to another member.
 func (m *member) connect(ctx context.Context, cfg clientv3.Config) (err error) {
 	user := &pb.AuthenticateRequest{Name: cfg.Username, Password: cfg.Password}
 	m.token = cfg.Token
-	// The library would authenticate by itself, but hide behind a timeout why it cannot connect.
+	// The library's own authentication hides connection errors behind a timeout.
 	cfg.Endpoints, cfg.Username, cfg.Password, cfg.Token = []string{m.Endpoint}, "", "", ""
 	cfg.Context, cfg.MaxUnaryRetries, cfg.Logger = ctx, 1, zap.NewNop()
 	if m.client, err = clientv3.New(cfg); err != nil {
@@ -115,7 +114,7 @@ func (m *member) cluster() uint64 { return m.status.GetHeader().GetClusterId() }
 
 func (m *member) conn() *grpc.ClientConn { return m.client.ActiveConnection() }
 
-// as returns ctx with the token of the user.
+// as returns ctx with the user's token.
 func (m *member) as(ctx context.Context) context.Context {
 	if m.token == "" {
 		return ctx
@@ -123,7 +122,7 @@ func (m *member) as(ctx context.Context) context.Context {
 	return metadata.AppendToOutgoingContext(ctx, rpctypes.TokenFieldNameGRPC, m.token)
 }
 
-// question calls the member, which has some time for the answer.
+// question calls the member with a time limit.
 func question[Q, A any](
 	m *member, ctx context.Context, call func(context.Context, Q, ...grpc.CallOption) (A, error), q Q,
 ) (A, error) {
@@ -133,8 +132,8 @@ func question[Q, A any](
 	return answer, reasonOf(ctx, err)
 }
 
-// catchUp waits until the member has applied all that its leader has committed (etcd 3.5 and
-// later), and learns its name.
+// catchUp waits until the member has applied all entries committed by its leader (etcd 3.5 and
+// later), and reads the member's name.
 func (m *member) catchUp(ctx context.Context) error {
 	list, err := question(m, ctx, pb.NewClusterClient(m.conn()).MemberList, &pb.MemberListRequest{Linearizable: true})
 	if err != nil {
@@ -148,7 +147,7 @@ func (m *member) catchUp(ctx context.Context) error {
 	return nil
 }
 
-// describe names the member.
+// describe returns a description of the member.
 func (m *member) describe() string {
 	return fmt.Sprintf("member %s (%s) at %s: etcd %s, revision %d, raft index %d",
 		m.Name, m.ID, m.Endpoint, m.Version, m.Revision, max(m.RaftIndex, m.RaftAppliedIndex))
@@ -156,8 +155,8 @@ func (m *member) describe() string {
 
 func (m *member) untaken(err error) Untaken { return Untaken{m.Endpoint, m.ID, err.Error(), err} }
 
-// choose returns the members that fit, the leader last: a download takes time of its disk. The
-// others come with the reason.
+// choose returns the suitable members, the leader last because a download loads its disk, and the
+// refused members with reasons.
 func (s *saver) choose(members []*member) (fit []*member, refused []Untaken, err error) {
 	newest, first := uint64(0), (*member)(nil)
 	for _, m := range members {
@@ -187,7 +186,7 @@ func (s *saver) choose(members []*member) (fit []*member, refused []Untaken, err
 	return append(fit, leaders...), refused, nil
 }
 
-// applied is the index of the last entry in the member's database.
+// applied returns the index of the last entry in the member's database.
 func (m *member) applied() uint64 {
 	if m.RaftAppliedIndex == 0 { // before etcd 3.4
 		return m.RaftIndex
@@ -195,7 +194,7 @@ func (m *member) applied() uint64 {
 	return m.RaftAppliedIndex
 }
 
-// unfit is the reason why no snapshot is taken from the member, nil for none.
+// unfit returns the reason to refuse the member, or nil.
 func (m *member) unfit(maxLag uint64) error {
 	switch {
 	case m.err != nil:
@@ -212,7 +211,7 @@ func (m *member) unfit(maxLag uint64) error {
 	return nil
 }
 
-// corrupt reports whether an alarm says so of this member, or of one that it does not name.
+// corrupt reports whether a CORRUPT alarm names this member or no member.
 func (m *member) corrupt() bool {
 	of := regexp.MustCompile(`memberID:\s*(\d+)`)
 	return slices.ContainsFunc(m.status.Errors, func(alarm string) bool {
@@ -222,7 +221,7 @@ func (m *member) corrupt() bool {
 	})
 }
 
-// warnings are the alarms that the members tell of.
+// warnings returns the alarms reported by the members.
 func warnings(members []*member) (lines []string) {
 	for _, m := range members {
 		for _, alarm := range m.status.GetErrors() {

@@ -19,48 +19,48 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
-// DefaultMaxLag is the lag that is allowed by default, in raft entries: more than a busy
-// Kubernetes cluster writes while all members are asked for their status.
+// DefaultMaxLag is the default limit in raft entries: more than a busy Kubernetes cluster writes
+// while all members are asked for their status.
 const DefaultMaxLag = 1000
 
 // Options configures Run.
 type Options struct {
-	Etcd   *clientv3.ConfigSpec // endpoints, certificates, user and times, as etcdctl has them
-	MaxLag uint64               // raft entries that a member may be behind the newest that was seen
+	Etcd   *clientv3.ConfigSpec // endpoints, certificates, user and timeouts, as for etcdctl
+	MaxLag uint64               // maximum number of raft entries behind the newest member
 
-	Tell     func(line string)       // told of the member that is taken, and of those that are not; nil: no one
-	Received func(done, total int64) // told of the bytes of the download; nil: no one
+	Tell     func(line string)       // receives a line about the chosen member and each rejected member; may be nil
+	Received func(done, total int64) // receives the progress of the download; may be nil
 
-	Create func(path string) (*publish.File, error) // begins the file; nil: publish.Create
+	Create func(path string) (*publish.File, error) // creates the file; nil: publish.Create
 
-	patience time.Duration // how long a download may stand still; 0: a minute
+	patience time.Duration // maximum pause in a download; 0: a minute
 	pause    time.Duration // between two rounds over all members; 0: a second
 }
 
-// rounds is how often all members are tried if downloads break off.
+// rounds is the maximum number of attempts over all members if downloads fail.
 const rounds = 3
 
-// Result is what was saved.
+// Result describes a saved snapshot.
 type Result struct {
 	snapshot.FileInfo
-	Member   Member    // the one whose snapshot it is
-	Refused  []Untaken // members that did not fit
-	Failed   []Untaken // downloads that broke off, in order
+	Member   Member    // source of the snapshot
+	Refused  []Untaken // unsuitable members
+	Failed   []Untaken // interrupted downloads, in order
 	Warnings []string
 }
 
-// Untaken is an endpoint whose snapshot was not taken.
+// Untaken is an endpoint without a saved snapshot.
 type Untaken struct {
 	Endpoint string `json:"endpoint"`
-	ID       string `json:"id,omitempty"` // of the member, lower-case hex, if it told
+	ID       string `json:"id,omitempty"` // of the member, lower-case hex, if known
 	Reason   string `json:"reason"`
 	err      error
 }
 
-// Error lists the endpoints, none of which gave a snapshot.
+// Error lists the failed endpoints.
 type Error struct{ Untaken []Untaken }
 
-// Error has a line for each endpoint and reason.
+// Error returns a line for each endpoint and reason.
 func (e *Error) Error() string {
 	lines := []string{"no snapshot was taken"}
 	for _, u := range e.Untaken {
@@ -71,7 +71,7 @@ func (e *Error) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Hint returns that of the first reason that has one.
+// Hint returns the hint of the first reason with a hint.
 func (e *Error) Hint() string {
 	return cmp.Or(finding.Hint(errors.Join(e.Unwrap()...)),
 		"the flags are those of etcdctl: try --endpoints, --cacert, --cert, --key and --user with \"etcdctl "+
@@ -86,8 +86,8 @@ func (e *Error) Unwrap() (reasons []error) {
 	return reasons
 }
 
-// Run takes a snapshot and publishes it at path, which must not exist. An [Error] lists why no
-// member gave one.
+// Run takes a snapshot and publishes it at path, which must not exist. An [Error] lists the reason
+// for each failed member.
 func Run(ctx context.Context, path string, o Options) (*Result, error) {
 	create := publish.Create
 	if o.Create != nil {
@@ -102,7 +102,7 @@ func Run(ctx context.Context, path string, o Options) (*Result, error) {
 	if err != nil {
 		return nil, fmt.Errorf("certificates of the client: %w", err)
 	}
-	cfg.DialTimeout = cmp.Or(cfg.DialTimeout, 2*time.Second) // that of etcdctl
+	cfg.DialTimeout = cmp.Or(cfg.DialTimeout, 2*time.Second) // default of etcdctl
 	o.patience, o.pause = cmp.Or(o.patience, time.Minute), cmp.Or(o.pause, time.Second)
 	s := &saver{Options: o, config: *cfg, path: path, file: file.File()}
 	r, err := s.save(ctx)
@@ -118,7 +118,7 @@ func Run(ctx context.Context, path string, o Options) (*Result, error) {
 	return r, file.Publish()
 }
 
-// saver is one run.
+// saver is the state of one run.
 type saver struct {
 	Options
 	config clientv3.Config
@@ -127,7 +127,7 @@ type saver struct {
 	failed []Untaken
 }
 
-// save tries all members, and again while downloads break off.
+// save tries all members, in several rounds if downloads are interrupted.
 func (s *saver) save(ctx context.Context) (*Result, error) {
 	for round := 1; ; round++ {
 		before := len(s.failed)
@@ -146,8 +146,8 @@ func (s *saver) save(ctx context.Context) (*Result, error) {
 	}
 }
 
-// round asks all members for their status, and downloads from the first that fits and does not
-// fail. An error is about the disk, or ends the run for another reason.
+// round requests the status of all members, and downloads from the first suitable member that
+// succeeds. An error concerns the disk or ends the run for another reason.
 func (s *saver) round(ctx context.Context) (r *Result, refused []Untaken, err error) {
 	members := s.ask(ctx)
 	defer closeAll(members)
@@ -155,7 +155,7 @@ func (s *saver) round(ctx context.Context) (r *Result, refused []Untaken, err er
 	if err != nil || ctx.Err() != nil {
 		return nil, refused, cmp.Or(ctx.Err(), err)
 	}
-	if fit != nil { // else the error says so
+	if fit != nil { // otherwise the error lists the reasons
 		for _, u := range refused {
 			s.tell("%s is not taken: %s", u.Endpoint, u.Reason)
 		}
@@ -199,7 +199,7 @@ func (s *saver) tell(format string, args ...any) {
 	}
 }
 
-// isLocal reports whether err is of the file, not of a member.
+// isLocal reports whether err concerns the file, not a member.
 func isLocal(err error) bool {
 	var path *fs.PathError
 	return errors.As(err, &path) || errors.Is(err, errDisk)

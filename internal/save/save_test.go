@@ -36,7 +36,7 @@ del /registry/a
 compact 4
 `
 
-// to are the options for servers without TLS.
+// to returns the options for servers without TLS.
 func to(endpoints ...string) Options {
 	return Options{
 		Etcd: &clientv3.ConfigSpec{
@@ -46,7 +46,7 @@ func to(endpoints ...string) Options {
 	}
 }
 
-// told returns o and what it will tell.
+// told returns o with a log of its messages.
 func told(o Options) (Options, *log) {
 	l := &log{}
 	o.Tell = l.add
@@ -70,7 +70,7 @@ func (l *log) String() string {
 	return strings.Join(l.lines, "\n")
 }
 
-// left requires that a folder holds these files alone.
+// left requires that a folder contains exactly these files.
 func left(t *testing.T, dir string, names ...string) {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
@@ -184,7 +184,7 @@ func TestExistingFile(t *testing.T) {
 	dir := t.TempDir()
 	out := filepath.Join(dir, "out.db")
 	require.NoError(t, os.WriteFile(out, []byte("mine"), 0o640))
-	_, err := Run(t.Context(), out, to("127.0.0.1:1")) // no member is asked
+	_, err := Run(t.Context(), out, to("127.0.0.1:1")) // contacts no member
 	require.ErrorIs(t, err, fs.ErrExist)
 	data, err := os.ReadFile(out)
 	require.NoError(t, err)
@@ -210,7 +210,7 @@ func TestNextMember(t *testing.T) {
 	left(t, dir, "out.db")
 }
 
-// A member that restarts is tried again when no other is left.
+// A restarting member is retried if no other member is left.
 func TestNextRound(t *testing.T) {
 	server := etcdtest.Start(t, filepath.Join(t.TempDir(), "member.etcd"))
 	etcdtest.Run(t, server, story)
@@ -233,7 +233,8 @@ func sound(t *testing.T, path string) {
 	}
 }
 
-// secured starts a server that wants client certificates, and returns the options for it.
+// secured starts a server that requires client certificates, and returns the options for the
+// server.
 func secured(t *testing.T) (*etcdtest.Server, Options) {
 	t.Helper()
 	info, err := transport.SelfCert(zap.NewNop(), t.TempDir(), []string{"127.0.0.1:2379"}, 1,

@@ -9,13 +9,13 @@ import (
 	"github.com/etcdshift/etcdshift/internal/input"
 )
 
-// maxFile is the most bytes that a file with a key or a signature may have.
+// maxFile is the maximum size of a key or signature file, in bytes.
 const maxFile = 1 << 16
 
-// KeyID is how minisign prints the number of a key.
+// KeyID formats a key number as minisign does.
 func KeyID(id uint64) string { return fmt.Sprintf("%016X", id) }
 
-// ReadFile reads the file of a signature.
+// ReadFile reads a signature file.
 func ReadFile(ctx context.Context, path string) (*Signature, error) {
 	text, _, err := input.ReadFile(ctx, path, maxFile)
 	if err != nil {
@@ -28,7 +28,7 @@ func ReadFile(ctx context.Context, path string) (*Signature, error) {
 	return s, nil
 }
 
-// ReadPublic reads a public key: the 56 characters of one, or else the file that is named.
+// ReadPublic reads a public key: the 56 characters of a key, or a file name.
 func ReadPublic(ctx context.Context, name string) (key minisign.PublicKey, err error) {
 	if len(name) == 56 && key.UnmarshalText([]byte(name)) == nil {
 		return key, checkKey(key)
@@ -46,8 +46,8 @@ func ReadPublic(ctx context.Context, name string) (key minisign.PublicKey, err e
 	return key, nil
 }
 
-// ReadSecret reads the file of a secret key. An encrypted one takes the passphrase that ask
-// returns.
+// ReadSecret reads a secret key file. An encrypted key is decrypted with the passphrase returned by
+// ask.
 func ReadSecret(ctx context.Context, path string, ask func() (string, error)) (key minisign.PrivateKey, err error) {
 	text, _, err := input.ReadFile(ctx, path, maxFile)
 	if err != nil {

@@ -1,14 +1,15 @@
 // Package signature signs files and checks their signatures, in the format of minisign
-// (https://jedisct1.github.io/minisign): an Ed25519 signature of the BLAKE2b-512 of the file, and
-// another one of the first and its trusted comment.
+// (https://jedisct1.github.io/minisign): an Ed25519 signature of the BLAKE2b-512 of the file, and a
+// second signature of the first and the trusted comment.
 //
 // Invariants, each with a test:
 //
-//   - The same file, key and comment give the same bytes: no clock and no random number goes in.
-//   - A file is read once, from its beginning to its end, in bounded memory.
-//   - minisign accepts what Sign writes, and Check what minisign writes.
-//   - Check accepts no other file, key, comment or signature, and no key that fits any. Legacy
-//     signatures, of the whole file instead of its hash, are refused.
+//   - The same file, key and comment give the same bytes: the result depends on no clock or random
+//     number.
+//   - A file is read once, from beginning to end, in bounded memory.
+//   - minisign accepts signatures of Sign, and Check accepts signatures of minisign.
+//   - Check accepts no other file, key, comment or signature, and no weak key that fits any file.
+//     Legacy signatures, of the whole file instead of its hash, are refused.
 package signature
 
 import (
@@ -33,37 +34,37 @@ import (
 )
 
 var (
-	// ErrWrong is for a signature that is not one of this file, by this key.
+	// ErrWrong reports a signature that does not match the file and key.
 	ErrWrong = finding.WithHint(errors.New("the file, or the comment of its signature, is not what was signed"),
 		"do not restore it: with a good digest somebody has changed it, with a wrong one it may be damaged; try "+
 			"another copy")
-	// ErrOtherKey is for a signature by another key.
+	// ErrOtherKey reports a signature by another key.
 	ErrOtherKey = finding.WithHint(errors.New("signed with another key"),
 		"give the public key of who signed the file, from a place that you trust; a key beside the file proves "+
 			"nothing")
-	// ErrLegacy is for a signature of the whole file instead of its hash.
+	// ErrLegacy reports a signature of the whole file instead of its hash.
 	ErrLegacy = errors.New(`a legacy signature (algorithm "Ed")`)
-	// ErrChanged is for a file that changes while it is read.
+	// ErrChanged reports a file that changes during the read.
 	ErrChanged = errors.New("file changed while it was read")
-	// ErrComment is for a comment that does not fit a line of a signature.
+	// ErrComment reports a comment that does not fit a line of a signature.
 	ErrComment = errors.New("a comment is one line of printable text")
 )
 
-// maxComment is how long a trusted comment of minisign may be.
+// maxComment is the maximum length of a trusted comment of minisign.
 const maxComment = 8192 - 1
 
-// File is a file that was read whole.
+// File is a completely read file.
 type File struct {
 	Path   string
 	Bytes  int64
-	Time   time.Time // of the last change
+	Time   time.Time // of the last modification
 	SHA256 [sha256.Size]byte
 	hashed *minisign.Reader
 }
 
 // Read reads the regular file at path. It ends with ctx.
 func Read(ctx context.Context, path string) (*File, error) {
-	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // opening does not wait for the writer of a pipe
+	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // do not wait for the writer of a pipe
 	if err != nil {
 		return nil, err
 	}
@@ -98,7 +99,7 @@ func sumOf(h hash.Hash) (sum [sha256.Size]byte) {
 	return sum
 }
 
-// reader ends with a context.
+// reader reads until a context ends.
 type reader struct {
 	ctx  context.Context
 	from io.Reader
@@ -111,12 +112,12 @@ func (r *reader) Read(p []byte) (int, error) {
 	return r.from.Read(p)
 }
 
-// Comment is the trusted comment that minisign writes by itself, with a time of the caller.
+// Comment returns minisign's default trusted comment, with the caller's time.
 func (f *File) Comment(at time.Time) string {
 	return fmt.Sprintf("timestamp:%d\tfile:%s\thashed", at.Unix(), filepath.Base(f.Path))
 }
 
-// Sign returns a signature with a trusted comment: a line of text that is signed too.
+// Sign returns a signature with a trusted comment: a line of text covered by the signature.
 func (f *File) Sign(key minisign.PrivateKey, comment string) ([]byte, error) {
 	if err := CheckComment(comment); err != nil {
 		return nil, err
@@ -128,7 +129,7 @@ func (f *File) Sign(key minisign.PrivateKey, comment string) ([]byte, error) {
 	return signature, nil
 }
 
-// CheckComment returns ErrComment for a text that cannot be a trusted comment.
+// CheckComment returns ErrComment for an invalid trusted comment.
 func CheckComment(text string) error {
 	odd := func(r rune) bool { return r == unicode.ReplacementChar || r != '\t' && !unicode.IsPrint(r) }
 	if len(text) > maxComment || strings.ContainsFunc(text, odd) {
@@ -140,13 +141,13 @@ func CheckComment(text string) error {
 // Signature is a parsed signature, not yet checked.
 type Signature struct {
 	text  []byte
-	KeyID string // of the key that it names
-	// comment is the trusted comment, which Check returns once the signature is right.
+	KeyID string // ID of the named key
+	// comment is the trusted comment; Check returns it after successful verification.
 	comment string
-	points  [2][]byte // of the signatures of the file and of the comment
+	points  [2][]byte // curve points of the file and comment signatures
 }
 
-// Parse reads a signature.
+// Parse parses a signature.
 func Parse(text []byte) (*Signature, error) {
 	var s minisign.Signature
 	if err := s.UnmarshalText(text); err != nil {
@@ -159,7 +160,7 @@ func Parse(text []byte) (*Signature, error) {
 	return &Signature{text, KeyID(s.KeyID), s.TrustedComment, points}, nil
 }
 
-// Check returns the trusted comment of a signature of the file by key, or an error that wraps
+// Check returns the trusted comment of a valid signature of the file by key, or an error that wraps
 // ErrOtherKey or ErrWrong.
 func (f *File) Check(key minisign.PublicKey, s *Signature) (comment string, err error) {
 	if id := KeyID(key.ID()); id != s.KeyID {

@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// written is a file with a content.
+// written returns a file with the content.
 func written(t *testing.T, content string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "before.db")
@@ -31,7 +31,7 @@ func read(t *testing.T, path string) *File {
 	return f
 }
 
-// newKey is a key without a passphrase.
+// newKey returns a key pair without a passphrase.
 func newKey(t *testing.T) (public minisign.PublicKey, secret minisign.PrivateKey) {
 	t.Helper()
 	public, secret, err := minisign.GenerateKey(nil)
@@ -46,7 +46,7 @@ func signed(t *testing.T, f *File, key minisign.PrivateKey, comment string) []by
 	return text
 }
 
-// check reads and checks a signature.
+// check parses and checks a signature.
 func check(f *File, key minisign.PublicKey, text []byte) (string, error) {
 	s, err := Parse(text)
 	if err != nil {
@@ -55,7 +55,7 @@ func check(f *File, key minisign.PublicKey, text []byte) (string, error) {
 	return f.Check(key, s)
 }
 
-// TestSameBytes: the same file, key and comment give the same signature, regardless of when.
+// TestSameBytes checks that the same file, key and comment always give the same signature.
 func TestSameBytes(t *testing.T) {
 	_, key := newKey(t)
 	path := written(t, "snapshot")
@@ -65,8 +65,8 @@ func TestSameBytes(t *testing.T) {
 	require.Equal(t, signed(t, f, key, "x"), signed(t, read(t, path), key, "x"))
 }
 
-// TestEveryChangeIsFound: changing any bit of a file or its signature is an error, never a panic.
-// The untrusted comment is not signed: it alone may change.
+// TestEveryChangeIsFound checks that changing any bit of a file or its signature is an error, never
+// a panic. Only the untrusted comment is unsigned and may change.
 func TestEveryChangeIsFound(t *testing.T) {
 	public, key := newKey(t)
 	path := written(t, "a snapshot")
@@ -81,7 +81,7 @@ func TestEveryChangeIsFound(t *testing.T) {
 			changed := bytes.Clone(text)
 			changed[signedFrom+i] ^= 1 << bit
 			_, err := check(f, public, changed)
-			if err == nil { // the unused bits of base64, or another end of a line
+			if err == nil { // unused base64 bits, or another line ending
 				var was, is minisign.Signature
 				require.NoError(t, was.UnmarshalText(text))
 				require.NoError(t, is.UnmarshalText(changed))
@@ -134,7 +134,7 @@ func TestRead(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-// writes is a context that writes to a file when it is first asked.
+// writes is a context whose first use writes to a file.
 type writes struct {
 	context.Context
 	do func()
@@ -148,8 +148,8 @@ func (w *writes) Err() error {
 	return w.Context.Err()
 }
 
-// TestChangedWhileSigned: a file that grows, shrinks or is written to while it is read has no
-// signature.
+// TestChangedWhileSigned checks that a file that grows, shrinks or is written during the read is
+// not signed.
 func TestChangedWhileSigned(t *testing.T) {
 	for what, change := range map[string]func(path string) error{
 		"cut":   func(path string) error { return os.Truncate(path, 3) },
@@ -165,12 +165,13 @@ func TestChangedWhileSigned(t *testing.T) {
 	}
 }
 
-// weakKey has the passphrase "correct horse", which is quick to try; minisign reads it too.
+// weakKey has the passphrase "correct horse" with cheap key derivation; minisign accepts it too.
 const weakKey = `untrusted comment: a key whose passphrase is cheap to try
 RWRTY0IyAAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8AgAAAAAAAAAAAAAEAAAAAKDrys50M4ETDmBoFRC1pDUAo9w61X44IQeFpqVfeefLSHjNpbzkIZznChzCUHsYumOMKULDYRAe4WXM4z2HbHhtiKvsHWxGUDKGtf0TKw+JXBKdBxGx/RZ8p7Al91SZ5N8IYqOFLD/U=
 `
 
-// TestKeys: keys are read, an encrypted one with its passphrase; nothing else is a key.
+// TestKeys checks that keys are read, encrypted keys with a passphrase, and other files are
+// refused.
 func TestKeys(t *testing.T) {
 	ask := func() (string, error) { return "", fmt.Errorf("asked") }
 	const folder, id = "../../testdata/minisign/", "FCCBBD47A0F314F6"
@@ -203,8 +204,8 @@ func TestKeys(t *testing.T) {
 	require.ErrorContains(t, err, "longer than")
 }
 
-// TestMinisign: minisign checks our signatures with our keys and reads our encrypted keys, and
-// its signatures and keys are good here.
+// TestMinisign checks that minisign accepts our signatures and encrypted keys, and that this
+// package accepts those of minisign.
 func TestMinisign(t *testing.T) {
 	program, err := exec.LookPath("minisign")
 	if err != nil {
@@ -224,7 +225,7 @@ func TestMinisign(t *testing.T) {
 		id := fmt.Sprint(len(passphrase))
 		key, secret := newKey(t)
 		text, err := secret.MarshalText()
-		if passphrase != "" { // it takes a second, and a GiB of memory
+		if passphrase != "" { // takes a second and a GiB of memory
 			text, err = minisign.EncryptKey(passphrase, secret)
 		}
 		require.NoError(t, err)
@@ -248,11 +249,11 @@ func TestMinisign(t *testing.T) {
 	require.ErrorIs(t, err, ErrLegacy)
 }
 
-// FuzzParse: of all texts, Check accepts those of the signature that was made, and no other.
+// FuzzParse checks that Check accepts only texts equivalent to the created signature.
 func FuzzParse(f *testing.F) {
 	path := filepath.Join(f.TempDir(), "before.db")
 	require.NoError(f, os.WriteFile(path, []byte("a snapshot"), 0o600))
-	public, key, err := minisign.GenerateKey(bytes.NewReader(make([]byte, 64))) // the same in each run
+	public, key, err := minisign.GenerateKey(bytes.NewReader(make([]byte, 64))) // the same key in each run
 	require.NoError(f, err)
 	file, err := Read(f.Context(), path)
 	require.NoError(f, err)

@@ -9,13 +9,13 @@ import (
 	"aead.dev/minisign"
 )
 
-// ErrWeak is for a public key, or a point of a signature, with which a signature of anything can be
-// made without a secret key: of small order, or not encoded as RFC 8032 has it.
+// ErrWeak reports a public key or signature point that allows forged signatures without a secret
+// key: of small order, or not encoded according to RFC 8032.
 var ErrWeak = errors.New("a weak key or signature, which fits any file")
 
-const pointSize = 32 // bytes of a point of Ed25519: y, and the sign of x in the highest bit
+const pointSize = 32 // bytes of an Ed25519 point: y, with the sign of x in the highest bit
 
-// smallOrders returns the five y of the eight points of small order, encoded.
+// smallOrders returns the encoded five y values of the eight points of small order.
 func smallOrders() []string {
 	return []string{
 		"0000000000000000000000000000000000000000000000000000000000000000",
@@ -26,7 +26,7 @@ func smallOrders() []string {
 	}
 }
 
-// checkPoint returns ErrWeak for a point of small order, and for a y that is not below the prime.
+// checkPoint returns ErrWeak for a point of small order or a y not below the prime.
 func checkPoint(point []byte) error {
 	y := slices.Clone(point)
 	y[pointSize-1] &= 0x7f
@@ -38,7 +38,7 @@ func checkPoint(point []byte) error {
 	return nil
 }
 
-// checkKey returns ErrWeak for a public key that is no key of anybody.
+// checkKey returns ErrWeak for a weak public key.
 func checkKey(key minisign.PublicKey) error {
 	raw, err := base64.StdEncoding.DecodeString(key.String())
 	if err != nil || len(raw) < pointSize {

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// weakPoints are the points of small order in each encoding that some verifier takes, and others
-// with a y that is not below the prime.
+// weakPoints returns the points of small order in each encoding accepted by some verifier, and
+// points whose y is not below the prime.
 func weakPoints(t *testing.T) (points [][]byte) {
 	t.Helper()
 	for _, text := range append(smallOrders(),
@@ -28,8 +28,8 @@ func weakPoints(t *testing.T) (points [][]byte) {
 	return points
 }
 
-// TestWeakKeys: a key of small order is refused where it is read, and where it is used: with S of 0
-// and R of the same order Ed25519 takes it for a signature of every eighth file, or of any.
+// TestWeakKeys checks that a key of small order is refused on reading and on use: with S of 0 and R
+// of the same order, Ed25519 accepts it as a signature of every eighth file, or of any file.
 func TestWeakKeys(t *testing.T) {
 	f, accepted := read(t, written(t, "anything")), 0
 	for _, point := range weakPoints(t) {
@@ -57,7 +57,7 @@ func TestWeakKeys(t *testing.T) {
 	require.Positive(t, accepted, "the library takes such keys")
 }
 
-// TestStrongKeys: keys of people are none of these.
+// TestStrongKeys checks that generated keys are accepted.
 func TestStrongKeys(t *testing.T) {
 	for range 100 {
 		public, _ := newKey(t)

@@ -6,18 +6,18 @@ import (
 	"sync"
 )
 
-// aheadSize is the number of items that one goroutine takes at a time. The first takes one, the
-// next twice as many: the reader gets the first items soon, however long the work takes.
+// aheadSize is the maximum number of items in a batch. The first batch has one item and each next
+// batch twice as many: the reader gets the first items soon, regardless of the work per item.
 const aheadSize = 128
 
-// aheadBytes is how many bytes of values one goroutine takes at a time: some may be copies in
-// memory, and what is decoded takes several times as much.
+// aheadBytes limits the value bytes in a batch: values may be copies in memory, and decoded values
+// are several times as large.
 const aheadBytes = 1 << 20
 
-// batch is some items of Ahead.
+// batch is a group of items processed by one goroutine.
 type batch[T any] struct {
 	items []T
-	ready int   // of them, once done is closed
+	ready int   // number of finished items, valid after done is closed
 	err   error // of guard
 	done  chan struct{}
 }
@@ -34,10 +34,10 @@ func (b *batch[T]) run(guard func(func() error) error, work func(*T)) {
 	})
 }
 
-// Ahead makes items of the elements of seq and yields them in that order, after work has run on
-// each. It runs on all processors, some hundred items ahead of the caller, and must not use what is
-// not safe for that. item tells the bytes of the value too: of large ones fewer are ahead. An item
-// is used again for a later one. Each batch runs under guard, such as snapshot.Snapshot.Guard.
+// Ahead converts the elements of seq to items and yields them in order, after work has run on each.
+// work runs concurrently on all processors, some hundred items ahead of the caller. item also
+// returns the size of the value in bytes: fewer large values are processed ahead. Items are reused
+// for later elements. Each batch runs under guard, such as snapshot.Snapshot.Guard.
 func Ahead[S, T any](
 	guard func(func() error) error, seq iter.Seq2[S, error], item func(S) (T, int), work func(*T),
 ) iter.Seq2[*T, error] {
@@ -45,7 +45,7 @@ func Ahead[S, T any](
 		var running sync.WaitGroup
 		defer running.Wait()
 		var waiting []*batch[T]
-		var spare []T // of a batch that was yielded
+		var spare []T // from a yielded batch
 		next, size, bytes := &batch[T]{}, 1, 0
 		start := func() {
 			b := next

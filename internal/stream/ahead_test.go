@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAhead: the items come in order, each with its work done, up to an error of the sequence or of
+// TestAhead checks that items come in order with their work done, up to an error of the sequence or
 // the reader.
 func TestAhead(t *testing.T) {
 	for _, bytes := range []int{0, 1, aheadBytes / 5, 2 * aheadBytes} {

@@ -1,4 +1,4 @@
-// Package stream makes and reads sequences that an error ends.
+// Package stream builds and reads sequences that end at the first error.
 package stream
 
 import (
@@ -6,8 +6,8 @@ import (
 	"iter"
 )
 
-// Of is the sequence of all values that run yields, and of its error. run must return an error of
-// yield, which means that the reader has stopped.
+// Of returns the sequence of all values yielded by run, followed by its error. run must return an
+// error of yield, which means that the reader has stopped.
 func Of[T any](run func(yield func(T) error) error) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		ended := false
@@ -24,7 +24,7 @@ func Of[T any](run func(yield func(T) error) error) iter.Seq2[T, error] {
 	}
 }
 
-// Each calls fn with each value of seq, up to the first error, which it returns.
+// Each calls fn with each value of seq until the first error, and returns that error.
 func Each[T any](seq iter.Seq2[T, error], fn func(T) error) error {
 	for v, err := range seq {
 		if err == nil {
@@ -37,14 +37,14 @@ func Each[T any](seq iter.Seq2[T, error], fn func(T) error) error {
 	return nil
 }
 
-// Map yields the result of of for each value. It ends with the first error.
+// Map yields of(v) for each value v, until the first error.
 func Map[T, U any](seq iter.Seq2[T, error], of func(T) U) iter.Seq2[U, error] {
 	return Of(func(yield func(U) error) error {
 		return Each(seq, func(v T) error { return yield(of(v)) })
 	})
 }
 
-// Mapped returns the result of of for each element of a list.
+// Mapped returns of(v) for each element v of a list.
 func Mapped[T, U any](all []T, of func(T) U) []U {
 	out := make([]U, 0, len(all))
 	for _, one := range all {
