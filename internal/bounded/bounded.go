@@ -1,9 +1,9 @@
-// Package bounded has the CEL environment of an API server with a bound on memory. The cost limits
-// of an API server bound the steps of an expression, not the size of what it makes: a few calls of
-// replace make gigabytes from a kilobyte.
+// Package bounded provides the CEL environment of an API server with a memory bound. The cost
+// limits of an API server bound the steps of an expression, but not the size of its results: a few
+// calls of replace produce gigabytes from a kilobyte.
 //
-// Invariant: no call of a guarded function starts whose result would be larger than the bounds, and
-// the results of one evaluation together are bounded by its cost limit.
+// Invariant: no call of a guarded function starts whose result would exceed the bounds, and the
+// cost limit of an evaluation bounds the total size of its results.
 package bounded
 
 import (
@@ -22,23 +22,24 @@ import (
 	"k8s.io/apiserver/pkg/cel/environment"
 )
 
-// ErrTooLarge is the error of an expression that would make too large a value, or takes too long.
+// ErrTooLarge reports an expression whose value would be too large or whose evaluation takes too
+// long.
 var ErrTooLarge = errors.New("the expression makes a value of more than 8 MiB or 500,000 parts, or takes too long " +
 	"in one call; " +
 	"etcdshift does not evaluate it")
 
-// stop ends an expression with ErrTooLarge. A value that is an error would be lost in
-// "error || true".
+// stop ends an expression with ErrTooLarge. An error value instead would be lost in "error ||
+// true".
 func stop() {
 	panic(interpreter.EvalCancelledError{Cause: interpreter.CostLimitExceeded, Message: ErrTooLarge.Error()})
 }
 
-// Is reports whether an error, or a message that quotes one, is ErrTooLarge.
+// Is reports whether an error, or a message with its text, is ErrTooLarge.
 func Is(err error) bool { return err != nil && strings.Contains(err.Error(), ErrTooLarge.Error()) }
 
-// Environment is the base environment of an API server whose expressions stop with ErrTooLarge. The
-// library's own becomes the same: what compiles expressions by itself has the bounds too, once
-// Environment was called.
+// Environment returns the base environment of an API server, with expressions that stop with
+// ErrTooLarge. It also replaces the library's own base environment, so that library code that
+// compiles expressions has the bounds too after the first call.
 var Environment = sync.OnceValue(func() *environment.EnvSet {
 	base := environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion())
 	g := newGuard(base.StoredExpressionsEnv())
@@ -48,16 +49,16 @@ var Environment = sync.OnceValue(func() *environment.EnvSet {
 			cel.CostTrackerOptions(g.trackers()...)},
 	})
 	if err != nil {
-		panic(err) // nothing of it depends on input
+		panic(err) // depends on no input
 	}
 	*base = *set
 	return base
 })
 
-// guard puts a check before the calls of some functions.
+// guard adds a check before the calls of some functions.
 type guard struct {
 	checks    map[string]check               // by function
-	overloads map[string]*functions.Overload // by overload, and by function for calls with several
+	overloads map[string]*functions.Overload // by overload, and by function for functions with several overloads
 }
 
 func newGuard(env *cel.Env) *guard {
@@ -74,7 +75,8 @@ func newGuard(env *cel.Env) *guard {
 	return g
 }
 
-// decorate replaces a call of a guarded function with one that checks its arguments, and loops.
+// decorate replaces a call of a guarded function with a call that checks its arguments, and mends
+// loops.
 func (g *guard) decorate(i interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
 	mendLoop(i)
 	call, is := i.(interpreter.InterpretableCall)
@@ -111,10 +113,10 @@ func (g *guard) decorate(i interpreter.InterpretableV2) (interpreter.Interpretab
 	return replaced, nil
 }
 
-// dynamicID is the overload by which the cost of a call is tracked that is resolved at run time.
+// dynamicID is the overload ID for cost tracking of a call resolved at run time.
 func dynamicID(function string) string { return "dynamic " + function }
 
-// implementation is what a call does.
+// implementation returns the function of a call.
 func (g *guard) implementation(call interpreter.InterpretableCall) (functions.FunctionOp, error) {
 	switch call.Function() {
 	case "findAll":

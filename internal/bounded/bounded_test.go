@@ -34,7 +34,7 @@ func program(
 	return env.Program(ast, append(options, cel.CostTracking(&library.CostEstimator{}))...)
 }
 
-// evaluate evaluates an expression over the variables. It returns the cost too.
+// evaluate evaluates an expression over the variables, and returns the value and cost.
 func evaluate(
 	t *testing.T, base *environment.EnvSet, expression string, variables map[string]any, options ...cel.ProgramOption,
 ) (ref.Val, uint64, error) {
@@ -44,7 +44,7 @@ func evaluate(
 	return result, *details.ActualCost(), err
 }
 
-// allocated is how much memory fn allocates, in bytes.
+// allocated returns the bytes allocated by fn.
 func allocated(fn func()) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -53,7 +53,7 @@ func allocated(fn func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// The expressions make gigabytes, or never end, on an API server.
+// On an API server these expressions produce gigabytes or never end.
 func TestNoExpressionTakesMuchMemory(t *testing.T) {
 	variables := map[string]any{"s": strings.Repeat("a", 1000), "d": strings.Repeat("a", 1000)}
 	chain := func(start, step string) string { return start + strings.Repeat(step, 40) }
@@ -87,7 +87,7 @@ func TestNoExpressionTakesMuchMemory(t *testing.T) {
 	}
 }
 
-// The calls take minutes on an API server, each at a small cost.
+// On an API server these calls take minutes, each at a small cost.
 func TestNoCallTakesLong(t *testing.T) {
 	repeated := strings.Repeat("(a{0,900})", 5) + " b"
 	variables := map[string]any{"s": strings.Repeat("a", 64<<10), "d": map[string]any{
@@ -123,7 +123,7 @@ func TestNoCallTakesLong(t *testing.T) {
 	}
 }
 
-// Maps have an order, wherever they come from.
+// Map keys are in order, regardless of the source of the map.
 func TestMapsAreSorted(t *testing.T) {
 	many := map[string]any{}
 	for i := range 1000 {
@@ -150,11 +150,11 @@ func TestMapsAreSorted(t *testing.T) {
 	require.Greater(t, cost, uint64(100_000))
 }
 
-// Results and errors are those of the environment of a server.
+// Results and errors equal those of a server's environment.
 func TestSmallExpressionsAreAsOnAServer(t *testing.T) {
 	variables := map[string]any{"s": "a-b", "d": map[string]any{"l": []any{"x", int64(2)}, "t": "text",
 		"m": map[string]any{"a": 1.5}}}
-	Environment() // takes the place of the library's
+	Environment() // replaces the library's environment
 	environment.DisableBaseEnvSetCachingForTests()
 	plain := environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion())
 	for _, expression := range []string{
@@ -194,7 +194,7 @@ func TestSmallExpressionsAreAsOnAServer(t *testing.T) {
 	}
 }
 
-// A loop leaves nothing on the stack of costs, which each name in it would search.
+// A loop leaves no values on the cost stack, which each use of a name would search.
 func TestLoopsLeaveNothing(t *testing.T) {
 	deepest := 0
 	probe := cel.CustomDecoratorV2(func(i interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
@@ -217,7 +217,7 @@ func TestLoopsLeaveNothing(t *testing.T) {
 	}
 }
 
-// probed is a constant that looks at the stack of costs.
+// probed is a constant that records the depth of the cost stack.
 type probed struct {
 	interpreter.InterpretableV2
 	deepest *int
@@ -228,7 +228,7 @@ func (p probed) Exec(frame *interpreter.ExecutionFrame) ref.Val {
 	return p.InterpretableV2.Exec(frame)
 }
 
-// No code of the module evaluates CEL in an environment without the bound.
+// No code of the module evaluates CEL in an unbounded environment.
 func TestOnlyEnvironment(t *testing.T) {
 	const root = "../.."
 	require.NoError(t, filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {

@@ -11,27 +11,27 @@ import (
 	"github.com/etcdshift/etcdshift/finding"
 )
 
-// An API server bounds the cost of expressions for one object. A Budget bounds that of all objects
-// of a run: RunCost, and objectCost more for each object. Half a million to two million units
-// take a second. No time counts, so that each run ends at the same object.
+// An API server limits the cost of expressions for one object. A Budget limits the cost for all
+// objects of a run: RunCost, plus objectCost for each object. Half a million to two million units
+// take a second. The budget counts no time, so that every run stops at the same object.
 const (
 	RunCost    = 10_000_000
 	objectCost = 5_000
 )
 
-// Budget is what expressions may cost on all objects of a run.
+// Budget limits the cost of expressions for all objects of a run.
 type Budget struct {
-	Limit int64 // beside the cost of each object; 0 is RunCost
+	Limit int64 // in addition to the cost per object; 0 means RunCost
 
 	lock    sync.Mutex
-	pending []*Meter // in the order of the objects
+	pending []*Meter // in object order
 	spent   int64
 	objects int64            // with expressions
-	by      map[string]int64 // what was spent, by the name of the expressions
+	by      map[string]int64 // cost by name of a policy or definition
 	over    bool
 }
 
-// Meter counts what expressions cost on one object. Its zero value counts without a budget.
+// Meter counts the cost of expressions for one object. Its zero value has no budget.
 type Meter struct {
 	budget *Budget
 	cost   int64
@@ -39,8 +39,8 @@ type Meter struct {
 	used   bool
 }
 
-// Meter returns the meter of the next object. Calls are in the order of the objects; what is
-// evaluated then may run in parallel.
+// Meter returns the meter of the next object. Calls must be in object order; evaluations may run
+// concurrently.
 func (b *Budget) Meter() *Meter {
 	b.lock.Lock()
 	defer b.lock.Unlock()
@@ -49,10 +49,10 @@ func (b *Budget) Meter() *Meter {
 	return m
 }
 
-// Exhausted is the meter of an object that comes when a budget is used up.
+// Exhausted returns the meter of an object after the end of the budget.
 func Exhausted() *Meter { return &Meter{budget: &Budget{over: true}} }
 
-// left is what the budget has after so many objects cost so much.
+// left returns the remaining budget after a number of objects and their cost.
 func (b *Budget) left(objects, cost int64) int64 {
 	limit := b.Limit
 	if limit == 0 {
@@ -61,15 +61,15 @@ func (b *Budget) left(objects, cost int64) int64 {
 	return limit + objects*objectCost - cost
 }
 
-// Start reports whether expressions are evaluated on the object: false where objects before it
-// have used up the budget, as far as is known.
+// Start reports whether to evaluate expressions for the object: false if earlier objects are known
+// to have used up the budget.
 func (m *Meter) Start() bool {
 	m.used = true
 	return !m.Over()
 }
 
-// Over reports whether objects before it have used up the budget, as far as is known. What is done
-// then must not show, but after Start.
+// Over reports whether earlier objects are known to have used up the budget. The result is timing
+// dependent: before Start it must have no visible effect.
 func (m *Meter) Over() bool {
 	b := m.budget
 	if b == nil {
@@ -87,7 +87,7 @@ func (m *Meter) Over() bool {
 	return b.left(b.objects+int64(before), cost) < 0
 }
 
-// Add counts the cost of the expressions of a policy or definition.
+// Add adds the cost of the expressions of a policy or definition.
 func (m *Meter) Add(name string, cost int64) {
 	if m.budget != nil {
 		m.budget.lock.Lock()
@@ -100,12 +100,12 @@ func (m *Meter) Add(name string, cost int64) {
 	m.cost += cost
 }
 
-// Cost is what was added.
+// Cost returns the total added cost.
 func (m *Meter) Cost() int64 { return m.cost }
 
-// Take counts the object in the budget. It returns false where the budget was used up before, and
-// expressions were to be evaluated: what they say does not count. Each meter is taken, in the order
-// of the objects.
+// Take charges the object to the budget. It returns false if earlier objects used up the budget and
+// the object has expressions: their results must be ignored. Take must be called for each meter, in
+// object order.
 func (m *Meter) Take() bool {
 	b := m.budget
 	if b == nil {
@@ -129,7 +129,7 @@ func (m *Meter) Take() bool {
 	return true
 }
 
-// String gives the cost so far, the number of objects, and the names that cost most.
+// String returns the cost so far, the number of objects, and the names with the highest cost.
 func (b *Budget) String() string {
 	b.lock.Lock()
 	defer b.lock.Unlock()
@@ -137,10 +137,10 @@ func (b *Budget) String() string {
 		b.objects, dearest(b.by))
 }
 
-// Dearest lists what costs most on the object.
+// Dearest lists the names with the highest cost for the object.
 func (m *Meter) Dearest() string { return dearest(m.by) }
 
-// dearest lists the names that cost a tenth of the sum or more, by their costs.
+// dearest lists the names with at least a tenth of the total cost, by cost.
 func dearest(by map[string]int64) string {
 	var sum int64
 	for _, cost := range by {
@@ -155,12 +155,12 @@ func dearest(by map[string]int64) string {
 
 type meterKey struct{}
 
-// WithMeter returns a context whose evaluations count their cost in m.
+// WithMeter returns a context whose evaluations add their cost to m.
 func WithMeter(ctx context.Context, m *Meter) context.Context {
 	return context.WithValue(ctx, meterKey{}, m)
 }
 
-// MeterOf is the meter of a context.
+// MeterOf returns the meter of a context.
 func MeterOf(ctx context.Context) *Meter {
 	if m, is := ctx.Value(meterKey{}).(*Meter); is {
 		return m

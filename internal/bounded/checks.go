@@ -14,7 +14,7 @@ import (
 
 const (
 	maxBytes = 8 << 20
-	partSize = 16 // bytes by which each part of a value is counted
+	partSize = 16 // bytes counted for each part of a value
 	maxPairs = 1 << 24
 
 	maxDigits = 1000 // of a quantity
@@ -23,8 +23,8 @@ const (
 // check reports whether a call may start.
 type check func(args []ref.Val) bool
 
-// checks are those of the functions whose result or work can be far larger than the arguments look.
-// A list may hold another one many times, so that a small value is a large one when it is written
+// checks returns checks for functions whose result or work can far exceed the size of the
+// arguments. A list may contain another list many times, so a small value can be large when written
 // out or compared.
 func checks() map[string]check {
 	return map[string]check{
@@ -39,7 +39,7 @@ func checks() map[string]check {
 		"quantity":    quantities,
 		"isQuantity":  quantities,
 		"strings.quote": func(args []ref.Val) bool {
-			return size(args[0]) <= maxBytes/8 // \u1234 for a letter
+			return size(args[0]) <= maxBytes/8 // up to \u1234 for a letter
 		},
 		operators.Equals: whole, operators.NotEquals: whole, operators.In: whole, operators.OldIn: whole, "in": whole,
 		"flatten": whole, "sort": whole, "@sortByAssociatedKeys": whole, "includes": whole, "indexOf": indexes,
@@ -48,7 +48,7 @@ func checks() map[string]check {
 	}
 }
 
-// size is that of a text or list itself, without what the parts of a list hold.
+// size returns the size of a text or list without the contents of list elements.
 func size(v ref.Val) int64 {
 	switch v := v.(type) {
 	case types.String:
@@ -62,7 +62,7 @@ func size(v ref.Val) int64 {
 	return 0
 }
 
-// Whole reports whether a value is within the bounds when it is written out.
+// Whole reports whether a value is within the bounds when written out.
 func Whole(v ref.Val) bool { return whole([]ref.Val{v}) }
 
 func whole(args []ref.Val) bool {
@@ -70,7 +70,7 @@ func whole(args []ref.Val) bool {
 	return fits
 }
 
-// weight counts what values hold, each part as often as it is met.
+// weight returns the total size of values, counting shared parts each time.
 func weight(all []ref.Val) (weight int64, fits bool) {
 	left := int64(maxBytes)
 	for _, v := range all {
@@ -113,14 +113,14 @@ func weigh(v ref.Val, left *int64) bool {
 	return *left >= 0
 }
 
-// fieldsOf are the fields of an object of a mutation, which has no other way to look at them than
-// to convert them all.
+// fieldsOf returns the fields of an object of a mutation. The library's only other access is a
+// conversion of all fields.
 func fieldsOf(v *dynamic.ObjectVal) map[string]ref.Val {
 	fields := reflect.ValueOf(v).Elem().FieldByName("fields")
 	return *(*map[string]ref.Val)(fields.Addr().UnsafePointer())
 }
 
-// pairs bounds what is compared with what.
+// pairs limits the number of compared pairs.
 func pairs(args []ref.Val) bool {
 	heavy, fits := weight(args)
 	return fits && heavy/partSize*(1+size(args[len(args)-1])/partSize) <= maxPairs
@@ -143,17 +143,17 @@ func replaces(args []ref.Val) bool {
 	return int64(len(text))+times*int64(len(with)) <= maxBytes
 }
 
-// quantities bounds the digits of a number: 1e999999999 has as many once it is compared.
+// quantities limits the digits of a number: when compared, 1e999999999 has that many digits.
 func quantities(args []ref.Val) bool {
 	text, _ := args[0].(types.String)
 	at := strings.LastIndexAny(string(text), "eE")
 	return len(text) <= maxDigits && (at < 0 || len(strings.TrimLeft(string(text)[at+1:], "+-0")) <= 3)
 }
 
-// indexes bounds what is compared with what in a text too.
+// indexes also limits the compared pairs of letters in a text.
 func indexes(args []ref.Val) bool { return whole(args) && letterPairs(args) <= maxPairs<<6 }
 
-// letterPairs is how many letters of two texts may be compared, 0 for lists.
+// letterPairs returns the maximum number of compared letters for two texts, 0 for lists.
 func letterPairs(args []ref.Val) int64 {
 	text, isText := args[0].(types.String)
 	part, isPart := args[1].(types.String)
@@ -171,7 +171,7 @@ func joins(args []ref.Val) bool {
 	return fits && total <= maxBytes
 }
 
-// formats counts the digits too that a format asks for, as in %.100f.
+// formats also counts the digits requested by a format, as in %.100f.
 func formats(args []ref.Val) bool {
 	total, fits := weight(args)
 	text, _ := args[0].(types.String)

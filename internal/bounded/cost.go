@@ -8,11 +8,11 @@ import (
 	"k8s.io/apiserver/pkg/cel/library"
 )
 
-// freeSize is up to how many bytes a result costs what it costs on an API server.
+// freeSize is the size up to which a result costs the same as on an API server, in bytes.
 const freeSize = 1 << 10
 
-// trackers add the size of large results to the cost of the calls that make them, and the steps of
-// searches.
+// trackers returns options that add the size of large results to the cost of the producing calls,
+// and the steps of searches.
 func (g *guard) trackers() []interpreter.CostTrackerOption {
 	var all []interpreter.CostTrackerOption
 	calls := map[string][]string{
@@ -40,7 +40,7 @@ func (g *guard) trackers() []interpreter.CostTrackerOption {
 	return all
 }
 
-// first is the cost of the first tracker that has one.
+// first returns a tracker with the first non-nil cost.
 func first(trackers ...interpreter.FunctionTracker) interpreter.FunctionTracker {
 	return func(args []ref.Val, result ref.Val) *uint64 {
 		for _, t := range trackers {
@@ -52,7 +52,7 @@ func first(trackers ...interpreter.FunctionTracker) interpreter.FunctionTracker 
 	}
 }
 
-// indexCost is the cost of a call that compares many letters.
+// indexCost returns the cost of a call that compares many letters.
 func indexCost(args []ref.Val, _ ref.Val) *uint64 {
 	cost := uint64(letterPairs(args) / 1024)
 	if cost <= uint64(size(args[0])/10) {
@@ -61,7 +61,8 @@ func indexCost(args []ref.Val, _ ref.Val) *uint64 {
 	return &cost
 }
 
-// costOf is the cost of a call that makes a text or a list: none of its own for small results.
+// costOf returns the cost of a call that produces a text or a list; small results have no extra
+// cost.
 func costOf(function, overload string) interpreter.FunctionTracker {
 	server := &library.CostEstimator{}
 	return func(args []ref.Val, result ref.Val) *uint64 {

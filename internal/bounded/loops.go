@@ -13,13 +13,13 @@ import (
 	"github.com/google/cel-go/interpreter"
 )
 
-// The library counts the cost of an expression with a stack of values. A loop leaves two values a
-// step there until it ends, and each use of a name searches the whole stack: a list of 500,000
-// items takes ten minutes at a cost that servers accept. So the parts of a loop take their values
-// away. The cost stays the same: nothing looks for the values.
+// The library counts the cost of an expression with a stack of values. A loop leaves two values per
+// step on the stack until the loop ends, and each use of a name searches the whole stack: a list of
+// 500,000 items takes ten minutes at a cost accepted by servers. Therefore the parts of a loop
+// remove their values. The cost stays the same, because no lookup needs the values.
 
-// mendLoop lets the condition and the step of a loop leave nothing on the stack of costs, and sorts
-// the keys of maps. The library has no other way to reach them.
+// mendLoop makes the condition and the step of a loop leave no values on the cost stack, and sorts
+// the keys of maps. The library has no public access to these parts.
 func mendLoop(i interpreter.InterpretableV2) {
 	loop := reflect.ValueOf(i)
 	if loop.Kind() != reflect.Pointer || loop.Type().Elem().Name() != "evalFold" {
@@ -33,11 +33,11 @@ func mendLoop(i interpreter.InterpretableV2) {
 	*over = loopRange{*over}
 }
 
-// loopRange is what a loop goes over.
+// loopRange is the range of a loop.
 type loopRange struct{ interpreter.InterpretableV2 }
 
-// Exec evaluates it. The keys of a map come in order: Go has none, and messages, lists and patches
-// made of them would differ from run to run.
+// Exec evaluates the range. Map keys are sorted: in Go's random order, the resulting messages,
+// lists and patches would differ from run to run.
 func (r loopRange) Exec(frame *interpreter.ExecutionFrame) ref.Val {
 	over := r.InterpretableV2.Exec(frame)
 	m, is := over.(traits.Mapper)
@@ -50,10 +50,10 @@ func (r loopRange) Exec(frame *interpreter.ExecutionFrame) ref.Val {
 	return sorted{m}
 }
 
-// freeKeys is how many keys are sorted at no cost beside that of the loop.
+// freeKeys is the number of keys sorted without cost beyond the loop's.
 const freeKeys = 100
 
-// sorted is a map whose keys come in order.
+// sorted is a map with sorted keys.
 type sorted struct{ traits.Mapper }
 
 // Iterator returns the keys.
@@ -68,7 +68,7 @@ func (m sorted) Iterator() traits.Iterator {
 				return int(order)
 			}
 		}
-		kind := func(v ref.Val) string { return strings.TrimPrefix(v.Type().TypeName(), "u") } // an uint is like an int
+		kind := func(v ref.Val) string { return strings.TrimPrefix(v.Type().TypeName(), "u") } // compare uint as int
 		return cmp.Compare(kind(a), kind(b))
 	})
 	return types.NewRefValList(types.DefaultTypeAdapter, keys).Iterator()
@@ -89,13 +89,13 @@ func (p loopPart) Exec(frame *interpreter.ExecutionFrame) ref.Val {
 	return result
 }
 
-// stackValue is laid out as the library's.
+// stackValue has the memory layout of the library's type.
 type stackValue struct {
 	ref.Val
 	ID int64
 }
 
-// costFields are the fields that lead from a frame to the costs, by number.
+// costFields returns the indexes of the fields on the path from a frame to the costs.
 var costFields = sync.OnceValue(func() (at struct{ shared, costs, stack, cost int }) {
 	number := func(of reflect.Type, name string) int {
 		f, _ := of.FieldByName(name)
@@ -109,7 +109,7 @@ var costFields = sync.OnceValue(func() (at struct{ shared, costs, stack, cost in
 	return at
 })
 
-// costs are those of an evaluation, with false where they are not counted.
+// costs returns the costs of an evaluation; false if they are not counted.
 func costs(frame *interpreter.ExecutionFrame) (reflect.Value, bool) {
 	at := costFields()
 	shared := reflect.ValueOf(frame).Elem().Field(at.shared)
@@ -120,7 +120,7 @@ func costs(frame *interpreter.ExecutionFrame) (reflect.Value, bool) {
 	return costs.Elem(), !costs.IsNil()
 }
 
-// costStack is the stack of costs of an evaluation, nil where costs are not counted.
+// costStack returns the cost stack of an evaluation, or nil if costs are not counted.
 func costStack(frame *interpreter.ExecutionFrame) *[]stackValue {
 	costs, counted := costs(frame)
 	if !counted {

@@ -11,17 +11,18 @@ import (
 	"github.com/google/cel-go/interpreter"
 )
 
-// A match takes up to as many steps as the text has bytes times the pattern has instructions. An
-// API server counts the letters of the pattern, and a{0,900} is short.
+// The maximum number of steps of a match is the size of the text times the number of instructions
+// of the pattern. An API server counts only the letters of the pattern, and a{0,900} is short.
 const (
-	maxSteps     = 1 << 26 // of a call, which nothing interrupts: about a second
+	maxSteps     = 1 << 26 // per uninterruptible call: about a second
 	stepsPerUnit = 64
 
 	maxInstructions  = 1 << 17
-	freeInstructions = 64 // of a pattern that is compiled for each call
+	freeInstructions = 64 // of a pattern compiled for each call
 )
 
-// Instructions is about how many instructions a pattern compiles to; 0 for one that does not.
+// Instructions estimates the number of instructions of a compiled pattern; 0 for an invalid
+// pattern.
 func Instructions(pattern string) int64 {
 	parsed, err := syntax.Parse(pattern, syntax.Perl)
 	if err != nil {
@@ -31,7 +32,7 @@ func Instructions(pattern string) int64 {
 }
 
 func instructions(re *syntax.Regexp) int64 {
-	n := int64(1) // of a class, a repetition, an assertion
+	n := int64(1) // a class, a repetition, an assertion
 	switch re.Op {
 	case syntax.OpLiteral:
 		n = int64(len(re.Rune))
@@ -43,18 +44,18 @@ func instructions(re *syntax.Regexp) int64 {
 	for _, sub := range re.Sub {
 		n += instructions(sub)
 	}
-	if re.Op == syntax.OpRepeat { // the parser lets nested repetitions make 1,000 at most
+	if re.Op == syntax.OpRepeat { // the parser limits nested repetitions to 1,000
 		n *= int64(max(1, re.Min, re.Max))
 	}
 	return n
 }
 
-// isRegexp tells the functions whose second argument is a pattern.
+// isRegexp reports whether the second argument of a function is a pattern.
 func isRegexp(function string) bool {
 	return function == "matches" || function == "find" || function == "findAll"
 }
 
-// steps is how many steps a call may take for each match.
+// steps returns the maximum number of steps per match.
 func steps(text ref.Val, instructions int64) int64 { return (1 + size(text)) * instructions }
 
 func searches(args []ref.Val) bool {
@@ -62,9 +63,9 @@ func searches(args []ref.Val) bool {
 	return steps(args[0], Instructions(string(pattern))) <= maxSteps
 }
 
-// guardPattern returns the arguments of a call so that one with a constant pattern is checked: the
-// library puts calls with compiled patterns in place of those it was given. Large patterns stay
-// uncompiled: a few bytes may take a megabyte.
+// guardPattern wraps the arguments of a call so that a constant pattern is checked too: the library
+// replaces such calls with calls of compiled patterns, without the guard. Large patterns stay
+// uncompiled: a few bytes may compile to a megabyte.
 func guardPattern(function string, args []interpreter.InterpretableV2) ([]interpreter.InterpretableV2, error) {
 	if constant, is := args[1].(interpreter.InterpretableConst); is {
 		pattern, _ := constant.Value().(types.String)
@@ -78,7 +79,7 @@ func guardPattern(function string, args []interpreter.InterpretableV2) ([]interp
 	return append([]interpreter.InterpretableV2{args[0], compiled{args[1]}}, args[2:]...), nil
 }
 
-// compiled is a pattern that each call compiles. The library does not see that it is a constant.
+// compiled is a pattern compiled at each call. The library does not recognize the constant.
 type compiled struct{ interpreter.InterpretableV2 }
 
 // Exec returns the pattern, if it is not too large.
@@ -93,13 +94,13 @@ func (c compiled) Exec(frame *interpreter.ExecutionFrame) ref.Val {
 	return value
 }
 
-// searched is a text to which a pattern of so many instructions is applied.
+// searched is a text to be searched with a pattern of a number of instructions.
 type searched struct {
 	interpreter.InterpretableV2
 	instructions int64
 }
 
-// Exec returns the text, if a search does not take too long.
+// Exec returns the text, unless the search would take too long.
 func (s searched) Exec(frame *interpreter.ExecutionFrame) ref.Val {
 	text := s.InterpretableV2.Exec(frame)
 	if steps(text, s.instructions) > maxSteps {
@@ -108,7 +109,7 @@ func (s searched) Exec(frame *interpreter.ExecutionFrame) ref.Val {
 	return text
 }
 
-// findAll is the library's, but ends where all matches together take too long: each may look at the
+// findAll is the library's findAll with a limit for all matches together: each match may scan the
 // whole text.
 func findAll(args ...ref.Val) ref.Val {
 	text, isText := args[0].(types.String)
@@ -139,10 +140,10 @@ func findAll(args ...ref.Val) ref.Val {
 	return types.NewStringList(types.DefaultTypeAdapter, found)
 }
 
-// lengthy is a call that may stop late.
+// lengthy is a call that may be stopped late.
 type lengthy struct{ interpreter.InterpretableCall }
 
-// Exec counts the steps of a call that stops.
+// Exec charges the steps of a stopped call.
 func (l lengthy) Exec(frame *interpreter.ExecutionFrame) ref.Val {
 	stopped := true
 	defer func() {
@@ -155,14 +156,14 @@ func (l lengthy) Exec(frame *interpreter.ExecutionFrame) ref.Val {
 	return result
 }
 
-// searchCost is the cost of a call with a pattern, nil where the library counts enough.
+// searchCost returns the cost of a call with a pattern, or nil if the library's cost is sufficient.
 func searchCost(args []ref.Val, result ref.Val) *uint64 {
 	pattern, _ := args[1].(types.String)
 	matches := int64(1)
 	if _, all := result.(traits.Lister); all {
 		matches = max(1, size(result)/partSize)
 	}
-	if matches == 1 && !strings.Contains(string(pattern), "{") { // it has about as many instructions as letters
+	if matches == 1 && !strings.Contains(string(pattern), "{") { // about as many instructions as letters
 		return nil
 	}
 	units := steps(args[0], Instructions(string(pattern))) * matches / stepsPerUnit

@@ -14,17 +14,17 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// address is how requests name the server; nothing resolves it.
+// address is the server address in requests; it is never resolved.
 const address = "http://localhost"
 
-// client makes clients of the server. It is a genericclioptions.RESTClientGetter that reads no
+// client creates clients of the server. It is a genericclioptions.RESTClientGetter that reads no
 // kubeconfig.
 type client struct {
-	namespace, timeout string                   // of the flags
-	user               rest.ImpersonationConfig // whose rights are asked for, of the flags
+	namespace, timeout string                   // from the flags
+	user               rest.ImpersonationConfig // the user to check rights for, from the flags
 	transport          http.RoundTripper
 	warnings           rest.WarningHandler
-	discovery          func() (discovery.CachedDiscoveryInterface, error) // made once
+	discovery          func() (discovery.CachedDiscoveryInterface, error) // created once
 }
 
 func newClient(transport http.RoundTripper, warnings rest.WarningHandler) *client {
@@ -38,14 +38,14 @@ func newClient(transport http.RoundTripper, warnings rest.WarningHandler) *clien
 		if err != nil {
 			return nil, err
 		}
-		d.UseLegacyDiscovery = true // of an answer in one piece client-go takes the groups in random order
+		d.UseLegacyDiscovery = true // client-go reorders the groups of an aggregated answer randomly
 		return memory.NewMemCacheClient(d), nil
 	})
 	return c
 }
 
-// ToRESTConfig returns the configuration of clients. A server in this process needs no rate limit.
-// Answers are JSON, which lines can change.
+// ToRESTConfig returns the configuration of clients. The server is in this process and needs no
+// rate limit. Answers are JSON, which lines can modify.
 func (c *client) ToRESTConfig() (*rest.Config, error) {
 	timeout, err := clientcmd.ParseTimeout(c.timeout)
 	return &rest.Config{Host: address, Timeout: timeout, WarningHandler: c.warnings, Transport: c.transport, QPS: -1,
@@ -67,7 +67,7 @@ func (c *client) ToRESTMapper() (meta.RESTMapper, error) {
 	return restmapper.NewShortcutExpander(restmapper.NewDeferredDiscoveryRESTMapper(d), d, warn), nil
 }
 
-// ToRawKubeConfigLoader returns a kubeconfig in memory. Commands read the namespace from it.
+// ToRawKubeConfigLoader returns a kubeconfig in memory, the source of the namespace for commands.
 func (c *client) ToRawKubeConfigLoader() clientcmd.ClientConfig {
 	const name = "snapshot"
 	config := clientcmdapi.NewConfig()

@@ -22,12 +22,12 @@ import (
 	cmdutil "k8s.io/kubectl/pkg/cmd/util"
 	"k8s.io/kubectl/pkg/util/templates"
 
-	// Before the commands, which ask for translations as they are initialized.
+	// Before the kubectl packages, which request translations during initialization.
 	_ "github.com/etcdshift/etcdshift/internal/kubectl/english"
 )
 
-// newRoot returns kubectl with the commands that are served and those that are refused.
-// Those that are served call serve before anything else.
+// newRoot returns kubectl with its supported and refused commands. Supported commands call serve
+// first.
 func newRoot(
 	client *client, streams genericiooptions.IOStreams, serve func(*cobra.Command, []string) error,
 ) *cobra.Command {
@@ -49,7 +49,7 @@ func newRoot(
 	root.AddCommand(options.NewCmdOptions(streams.Out))
 	root.AddCommand(refused("")...)
 	templates.ActsAsRootCommand(root, []string{"options"}, groups...)
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return err }) // who runs it has a hint of its own
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return err }) // the caller adds its own hint
 	for _, command := range groups[0].Commands {
 		prepare(command, serve)
 	}
@@ -59,13 +59,13 @@ func newRoot(
 	return root
 }
 
-// Flags returns the flags with which a command of kubectl is served: its own, and --namespace where
-// it looks in all namespaces too.
+// Flags returns the flags of a supported kubectl command: its own flags, and --namespace if the
+// command has --all-namespaces.
 func Flags(name string) (flags []*pflag.Flag) {
 	streams := genericiooptions.IOStreams{In: strings.NewReader(""), Out: io.Discard, ErrOut: io.Discard}
 	c, _, err := newRoot(newClient(nil, rest.NoWarnings{}), streams, nil).Find([]string{name})
 	if err != nil {
-		panic(err) // the name is one of newRoot
+		panic(err) // the name comes from newRoot
 	}
 	if c.LocalFlags().Lookup("all-namespaces") != nil {
 		flags = append(flags, c.InheritedFlags().Lookup("namespace"))
@@ -78,7 +78,7 @@ func Flags(name string) (flags []*pflag.Flag) {
 	return flags
 }
 
-// Commands returns the names of the commands that are served.
+// Commands returns the names of the supported commands.
 func Commands() (names []string) {
 	streams := genericiooptions.IOStreams{In: strings.NewReader(""), Out: io.Discard, ErrOut: io.Discard}
 	for _, c := range newRoot(newClient(nil, rest.NoWarnings{}), streams, nil).Commands() {
@@ -89,7 +89,7 @@ func Commands() (names []string) {
 	return names
 }
 
-// group is a command that has only subcommands.
+// group returns a command that has only subcommands.
 func group(name, short string, served ...*cobra.Command) *cobra.Command {
 	c := &cobra.Command{Use: name, Short: short, RunE: func(c *cobra.Command, args []string) error {
 		if len(args) == 0 {
@@ -104,7 +104,7 @@ func group(name, short string, served ...*cobra.Command) *cobra.Command {
 
 const warningsAsErrors = "warnings-as-errors"
 
-// addFlags adds kubectl's global flags. Most of them choose a cluster, and are refused.
+// addFlags adds kubectl's global flags. Most select a cluster and are refused.
 func addFlags(flags *pflag.FlagSet, client *client) {
 	own := &genericclioptions.ConfigFlags{
 		Namespace: &client.namespace, Timeout: &client.timeout, Impersonate: &client.user.UserName,
@@ -131,9 +131,8 @@ func addFlags(flags *pflag.FlagSet, client *client) {
 	})
 }
 
-// prepare makes a command, and its subcommands, start the server before they run. It turns --watch
-// off, and refuses --watch-only, --kustomize (which may run git) and files that are
-// URLs.
+// prepare makes a command and its subcommands start the server before they run. It disables
+// --watch, and refuses --watch-only, --kustomize (which may run git) and URLs as files.
 func prepare(c *cobra.Command, serve func(*cobra.Command, []string) error) {
 	if c.HasSubCommands() {
 		for _, below := range c.Commands() {
@@ -151,7 +150,7 @@ func prepare(c *cobra.Command, serve func(*cobra.Command, []string) error) {
 			"it may write files and reach the network, and a snapshot needs neither; use kubectl itself"}
 	}
 	c.PreRunE = func(c *cobra.Command, args []string) error {
-		files, _ := c.Flags().GetStringSlice("filename") // none where there is no such flag
+		files, _ := c.Flags().GetStringSlice("filename") // empty without such a flag
 		if slices.ContainsFunc(files, isURL) {
 			return &RefusedError{"--filename", "a URL needs the network; name a file"}
 		}
@@ -169,7 +168,7 @@ func prepare(c *cobra.Command, serve func(*cobra.Command, []string) error) {
 	}
 }
 
-// impersonates is the flag that chooses a user, "" for none.
+// impersonates returns the flag that selects a user, or "".
 func impersonates(c *cobra.Command) string {
 	for _, name := range []string{"as", "as-group"} {
 		if c.Flags().Changed(name) {
@@ -179,7 +178,7 @@ func impersonates(c *cobra.Command) string {
 	return ""
 }
 
-// unset turns boolean flags off, if the command has them.
+// unset sets boolean flags of the command to false, if they exist.
 func unset(c *cobra.Command, names ...string) error {
 	for _, name := range names {
 		if f := c.Flags().Lookup(name); f != nil {
@@ -196,7 +195,7 @@ func isURL(file string) bool {
 	return strings.HasPrefix(file, "http://") || strings.HasPrefix(file, "https://")
 }
 
-// canI is "auth can-i". kubectl's own ends the process where the answer is no.
+// canI returns "auth can-i". kubectl's own command exits if the answer is no.
 func canI(f cmdutil.Factory, streams genericiooptions.IOStreams) *cobra.Command {
 	c := auth.NewCmdCanI(f, streams)
 	c.Run = func(c *cobra.Command, args []string) {

@@ -15,9 +15,9 @@ import (
 	"k8s.io/kubectl/pkg/cmd"
 )
 
-// whole is kubectl with all its commands.
+// whole returns kubectl with all its commands.
 func whole(t *testing.T) *cobra.Command {
-	home := t.TempDir() // the preferences of whoever runs the test are not read
+	home := t.TempDir() // do not read the tester's preferences
 	t.Setenv("HOME", home)
 	t.Setenv("PATH", home)
 	t.Setenv("KUBECONFIG", "")
@@ -31,7 +31,7 @@ func own() *cobra.Command {
 	return newRoot(newClient(nil, rest.NoWarnings{}), streams, func(*cobra.Command, []string) error { return nil })
 }
 
-// paths are the commands below one, those without subcommands, by their paths.
+// paths returns the paths of all commands below c without subcommands.
 func paths(c *cobra.Command, above string) (out []string) {
 	for _, below := range c.Commands() {
 		if path := above + below.Name(); below.HasSubCommands() {
@@ -43,7 +43,7 @@ func paths(c *cobra.Command, above string) (out []string) {
 	return out
 }
 
-// refusedPaths are the commands and groups of commands that are refused.
+// refusedPaths returns the refused commands and groups.
 func refusedPaths() (out []string) {
 	for _, some := range refusals() {
 		out = append(out, some...)
@@ -51,7 +51,8 @@ func refusedPaths() (out []string) {
 	return out
 }
 
-// TestCommands: every command of kubectl is served or refused, not both; nothing else is.
+// TestCommands checks that every kubectl command is either supported or refused, and no other
+// command exists.
 func TestCommands(t *testing.T) {
 	refused := refusedPaths()
 	isRefused := func(path string) bool {
@@ -87,7 +88,7 @@ func TestCommands(t *testing.T) {
 	}
 }
 
-// TestFlags: every flag of all commands of kubectl is served or refused.
+// TestFlags checks that every flag of all kubectl commands is supported or refused.
 func TestFlags(t *testing.T) {
 	ours := own().PersistentFlags()
 	var served []string
@@ -104,7 +105,7 @@ func TestFlags(t *testing.T) {
 	})
 }
 
-// TestOwnFlags: a command that is served has the flags that it has in kubectl.
+// TestOwnFlags checks that a supported command has the same flags as in kubectl.
 func TestOwnFlags(t *testing.T) {
 	theirs := whole(t)
 	for _, path := range paths(own(), "") {
@@ -118,7 +119,7 @@ func TestOwnFlags(t *testing.T) {
 	}
 }
 
-// unhidden are the flags with those that are refused.
+// unhidden returns the flags including refused flags.
 func unhidden(flags *pflag.FlagSet) *pflag.FlagSet {
 	if f := flags.Lookup("watch-only"); f != nil {
 		f.Hidden, f.Value = false, flags.Lookup("watch").Value

@@ -17,14 +17,14 @@ import (
 	"github.com/etcdshift/etcdshift/internal/render"
 )
 
-// lines changes answers before kubectl prints them: no name of an object forges a line of output.
-// kubectl asks by the names that it was told; requests have the real ones.
+// lines changes answers before kubectl prints them, so that no object name forges a line of output.
+// kubectl requests objects by the changed names; lines restores the real names in requests.
 type lines struct {
 	next  http.RoundTripper
-	whole bool // documents stay as they are
+	whole bool // leave documents unchanged
 }
 
-// begin is told what runs.
+// begin sets the command and its output format.
 func (l *lines) begin(c *cobra.Command, format string) {
 	l.whole = isDocument(format) || c.Flags().Changed("raw")
 }
@@ -59,7 +59,7 @@ func (l *lines) RoundTrip(request *http.Request) (*http.Response, error) {
 	return answer, nil
 }
 
-// unquote puts the real names into the path and the field selector of a request.
+// unquote restores the real names in the path and the field selector of a request.
 func unquote(u *url.URL) (err error) {
 	segments := strings.Split(u.EscapedPath(), "/")
 	for i, segment := range segments {
@@ -79,7 +79,7 @@ func unquote(u *url.URL) (err error) {
 	}
 	selector, err := fields.ParseSelector(query.Get("fieldSelector"))
 	if err != nil {
-		return nil // the server has the words for it
+		return nil // the server reports the error
 	}
 	selector, err = selector.Transform(func(field, value string) (string, string, error) {
 		return field,
@@ -90,7 +90,7 @@ func unquote(u *url.URL) (err error) {
 	return err
 }
 
-// realName is the name that render.Name returned a name for.
+// realName returns the original name for a result of render.Name.
 func realName(name string) string {
 	if strings.HasPrefix(name, `"`) {
 		if name, err := strconv.Unquote(name); err == nil {

@@ -12,16 +12,16 @@ import (
 	"github.com/etcdshift/etcdshift/internal/render"
 )
 
-// output is a buffered output that escapes terminal control characters. Its writes fail once ctx
-// has ended, so that a command that still prints stops.
+// output is a buffered output that escapes terminal control characters. Writes fail once ctx has
+// ended, so that a printing command stops.
 type output struct {
 	ctx      context.Context
 	terminal bool
 	buffer   *bufio.Writer
 	escaped  io.WriteCloser
-	to       io.Writer // one of these two
-	picks    bool      // the format shows chosen fields
-	hidden   bool      // a redacted value was among them
+	to       io.Writer // buffer or escaped
+	picks    bool      // the format selects fields
+	hidden   bool      // a selected field was redacted
 }
 
 func newOutput(ctx context.Context, w io.Writer) *output {
@@ -30,8 +30,8 @@ func newOutput(ctx context.Context, w io.Writer) *output {
 	return &output{ctx: ctx, terminal: render.IsTerminal(w), buffer: buffer, escaped: escaped, to: escaped}
 }
 
-// begin is told the format of a command. Documents for programs stay as they are, unless a terminal
-// shows them; JSON and YAML escape most control characters themselves.
+// begin sets the format of a command. Documents for programs stay unchanged unless written to a
+// terminal; JSON and YAML escape most control characters themselves.
 func (o *output) begin(format string) {
 	o.picks = strings.Contains(format, "path") || strings.Contains(format, "template") ||
 		strings.HasPrefix(format, "custom-columns")
@@ -40,7 +40,7 @@ func (o *output) begin(format string) {
 	}
 }
 
-// isDocument reports whether programs read a format.
+// isDocument reports whether a format is for programs.
 func isDocument(format string) bool {
 	return slices.Contains([]string{"json", "yaml", "kyaml", "jsonpath-as-json"}, format)
 }
@@ -54,5 +54,5 @@ func (o *output) Write(p []byte) (int, error) {
 	return o.to.Write(p)
 }
 
-// complete writes what is left.
+// complete flushes the output.
 func (o *output) complete() error { return cmp.Or(o.escaped.Close(), o.buffer.Flush()) }

@@ -5,7 +5,7 @@ import (
 	"net"
 )
 
-// pipes is a listener whose connections are within this process. It ends with its context.
+// pipes is a listener for connections within this process. It ends with its context.
 type pipes struct {
 	ctx   context.Context
 	conns chan net.Conn
@@ -13,7 +13,7 @@ type pipes struct {
 
 func newPipes(ctx context.Context) *pipes { return &pipes{ctx, make(chan net.Conn)} }
 
-// DialContext connects to whoever accepts.
+// DialContext connects to the listener.
 func (p *pipes) DialContext(ctx context.Context, _, _ string) (net.Conn, error) {
 	client, server := net.Pipe()
 	select {
@@ -36,8 +36,8 @@ func (p *pipes) Accept() (net.Conn, error) {
 	}
 }
 
-// Close has nothing to free.
+// Close does nothing.
 func (p *pipes) Close() error { return nil }
 
-// Addr is shown nowhere.
+// Addr returns an address that is never shown.
 func (p *pipes) Addr() net.Addr { return &net.UnixAddr{Net: "pipe"} }

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// RefusedError is returned for a command or a flag that a file cannot serve.
+// RefusedError reports a command or flag that a file cannot support.
 type RefusedError struct {
 	What   string // the command or the flag
 	Reason string
@@ -16,7 +16,7 @@ type RefusedError struct {
 
 func (e *RefusedError) Error() string { return e.What + ": " + e.Reason }
 
-// refusals are the commands of kubectl that are refused, with all their subcommands, by reason.
+// refusals returns the refused kubectl commands, including all their subcommands, by reason.
 func refusals() map[string][]string {
 	return map[string][]string{
 		"it changes objects, and a snapshot is only read; restore it, and use kubectl on that cluster": {
@@ -41,7 +41,7 @@ func refusals() map[string][]string {
 	}
 }
 
-// refused returns the refused commands below a group of commands; "" for those of kubectl itself.
+// refused returns the refused commands below a group, or below kubectl itself for "".
 func refused(group string) (out []*cobra.Command) {
 	for reason, paths := range refusals() {
 		for _, path := range paths {
@@ -62,16 +62,16 @@ func refuse(path, name, reason string) *cobra.Command {
 	}
 }
 
-// refusedFlag is the value of a flag that is refused.
+// refusedFlag is the value of a refused flag.
 type refusedFlag struct {
 	*pflag.Flag
 	reason string
 }
 
-// String is the default, which help does not show.
+// String returns the default, not shown in help.
 func (f *refusedFlag) String() string { return "" }
 
-// Type is shown nowhere.
+// Type returns a type that is never shown.
 func (f *refusedFlag) Type() string { return "string" }
 
 // Set refuses the flag.

@@ -20,24 +20,24 @@ import (
 	"github.com/etcdshift/etcdshift/internal/serve"
 )
 
-// FailedError is how a command of kubectl failed.
+// FailedError is the error of a failed kubectl command.
 type FailedError struct {
-	Text  string // as kubectl prints it; "" where the answer is no
+	Text  string // as printed by kubectl; "" if the answer is no
 	Usage bool   // the command line is wrong
 }
 
 func (e *FailedError) Error() string { return e.Text }
 
-// UsageError is an error about a command line.
+// UsageError is a command line error.
 type UsageError struct {
 	error
-	Similar string // the command that an unknown word is like; "" for none
+	Similar string // a command similar to an unknown word, or ""
 }
 
 func (e UsageError) Unwrap() error { return e.error }
 
-// ErrNeeded is what start returns for a run that does not go on where a server is needed. Help and
-// refusals need none.
+// ErrNeeded is returned by start for a run that stops when it needs a server. Help and refusals
+// need none.
 var ErrNeeded = errors.New("a server is needed")
 
 // session is one run of kubectl.
@@ -47,16 +47,16 @@ type session struct {
 	listener *pipes
 	out      *output
 	lines    *lines
-	notes    io.Writer // of warnings
+	notes    io.Writer // for warnings
 
-	mu     sync.Mutex // held while the server starts
-	served chan error // what the server ended with; nil before it is started
-	failed error      // what start failed with
+	mu     sync.Mutex // held during the server start
+	served chan error // error of the ended server; nil before the start
+	failed error      // error of start
 }
 
-// Run runs a command line of kubectl on the server that start makes, if the command needs one. The
-// server is on the address localhost; quiet leaves warnings out. An error is a FailedError, a
-// RefusedError, a UsageError, or that of start, ctx or the output.
+// Run runs a kubectl command line on the server created by start, if the command needs one. The
+// server has the address localhost; quiet suppresses warnings. An error is a FailedError, a
+// RefusedError, a UsageError, or comes from start, ctx or the output.
 func Run(ctx context.Context, start func(context.Context) (*serve.Server, error), streams genericiooptions.IOStreams,
 	quiet bool,
 	args []string) (err error) {
@@ -73,7 +73,7 @@ func Run(ctx context.Context, start func(context.Context) (*serve.Server, error)
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if s.served != nil {
-			<-s.served // nothing reads the snapshot any more
+			<-s.served // the snapshot is no longer read
 		}
 		err = cmp.Or(ctx.Err(), s.failed, err)
 	}()
@@ -85,7 +85,7 @@ func Run(ctx context.Context, start func(context.Context) (*serve.Server, error)
 			fmt.Fprintln(s.notes, "secret values are redacted; --show-secrets before SNAPSHOT shows them")
 		}
 		return cmp.Or(err, out.complete(), errs.Close())
-	case <-ctx.Done(): // kubectl may be reading a terminal, or its template may take hours: it gets a moment to end
+	case <-ctx.Done(): // kubectl may be reading a terminal or running a slow template: wait a moment for its end
 		select {
 		case <-ended:
 		case <-time.After(time.Second / 4):
@@ -94,8 +94,9 @@ func Run(ctx context.Context, start func(context.Context) (*serve.Server, error)
 	}
 }
 
-// run runs a command line; what kubectl calls fatal, which would end the process, is returned. So
-// is a panic of kubectl, which trusts the server to fill fields that an object in a file may lack.
+// run runs a command line, and returns kubectl's fatal errors, which would exit the process, as
+// errors. It also recovers panics: kubectl trusts a server to set fields that an object in a file
+// may lack.
 func (s *session) run(streams genericiooptions.IOStreams, args []string) (err error) {
 	defer func() {
 		switch r := recover().(type) {

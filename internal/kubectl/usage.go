@@ -7,8 +7,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// usageTexts are parts of the messages in which kubectl finds the command line wrong. Its fatal
-// errors have no type.
+// usageTexts lists parts of kubectl's messages about wrong command lines. Its fatal errors have no
+// type.
 func usageTexts() []string {
 	return []string{
 		"unable to match a printer", "unrecognized format", "error parsing jsonpath", "error parsing template",
@@ -22,8 +22,8 @@ func usageTexts() []string {
 	}
 }
 
-// isUsage reports whether a fatal error of kubectl is about the command line: by its text, or
-// because the server calls the request bad, such as for a selector.
+// isUsage reports whether a fatal error of kubectl concerns the command line: by its text, or
+// because the server rejects the request as bad, for example for its selector.
 func isUsage(text string) bool {
 	if strings.HasPrefix(text, "Error from server (BadRequest):") ||
 		strings.Contains(text, "-h' for help and examples") {
@@ -34,7 +34,7 @@ func isUsage(text string) bool {
 		func(part string) bool { return strings.Contains(text, part) })
 }
 
-// similar returns the command that the first word behind the known ones is like, "" for none.
+// similar returns a command similar to the first unknown word, or "".
 func similar(root *cobra.Command, args []string) string {
 	c, rest, _ := root.Find(args)
 	if len(rest) == 0 || !c.HasSubCommands() {

@@ -12,26 +12,27 @@ import (
 	"github.com/etcdshift/etcdshift/internal/stream"
 )
 
-// Activity is when objects were created, last changed and deleted, as far as the file tells.
+// Activity lists times of creations, changes and deletions of objects, as far as known from the
+// file.
 type Activity struct {
-	Width   int64  `json:"width"`   // of a period, in seconds
-	Periods []Span `json:"periods"` // without gaps, up to the newest time but for a few
+	Width   int64  `json:"width"`   // length of a period, in seconds
+	Periods []Span `json:"periods"` // without gaps, up to the newest time except for outliers
 	Earlier Events `json:"earlier"` // before the periods
-	Later   Events `json:"later"`   // behind the periods: by clocks that were wrong
-	Undated Events `json:"undated"` // at no known time
-	// Sources counts, for created, changed and deleted, how the time is known.
+	Later   Events `json:"later"`   // after the periods: from wrong clocks
+	Undated Events `json:"undated"` // without a known time
+	// Sources counts created, changed and deleted objects by the source of their time.
 	Sources []Source `json:"sources"`
-	// Deletions are the last ones, the newest first.
+	// Deletions are the latest deletions, newest first.
 	Deletions []Deletion `json:"deletions"`
-	Deleted   int        `json:"deleted"` // tombstones in the file, those that Deletions has not too
-	// Written are the live objects written most often, then by key.
+	Deleted   int        `json:"deleted"` // all tombstones in the file, including those not in Deletions
+	// Written are the live objects with the most writes, then by key.
 	Written []Written `json:"written"`
 }
 
-// Events counts what happened to objects.
+// Events counts changes of objects.
 type Events struct {
 	Created int `json:"created"` // live objects
-	Changed int `json:"changed"` // live objects, by their last change
+	Changed int `json:"changed"` // live objects, at their last change
 	Deleted int `json:"deleted"` // tombstones
 }
 
@@ -47,19 +48,19 @@ type Span struct {
 	Events
 }
 
-// How is how the time of an event is known.
+// How is the source of an event's time.
 type How string
 
-// The ways to know a time.
+// Sources of times.
 const (
 	ByCreation How = "creationTimestamp"
 	ByManaged  How = "managedFields"
 	ByRenewal  How = "renewTime or event time" // of Leases and Events
-	ByRevision How = "revision"                // about: from objects that were written next to it
+	ByRevision How = "revision"                // approximate: from objects written nearby
 	ByNothing  How = "unknown"
 )
 
-// Source counts the events of one sort with a time known in one way.
+// Source counts events by one source of their time.
 type Source struct {
 	How How `json:"how"`
 	Events
@@ -69,14 +70,14 @@ type Source struct {
 type Deletion struct {
 	Key      string    `json:"key"`
 	Revision int64     `json:"revision"`
-	About    time.Time `json:"about,omitzero"` // from objects that were written next to it
+	About    time.Time `json:"about,omitzero"` // from objects written nearby
 }
 
-// Written is a live object, and how often it was written.
+// Written is a live object with its number of writes.
 type Written struct {
 	Key     string    `json:"key"`
-	Writes  int64     `json:"writes"` // since it was created, which the file counts
-	Kept    int       `json:"kept"`   // of these writes in the file
+	Writes  int64     `json:"writes"` // since its creation, as recorded in the file
+	Kept    int       `json:"kept"`   // of these writes, in the file
 	Created time.Time `json:"created,omitzero"`
 }
 
@@ -114,7 +115,7 @@ func (h *history) add(d *compare.Dated) {
 		h.Deleted++
 		h.deleted = append(h.deleted, d.Revision.Main)
 		h.Deletions = append(h.Deletions, Deletion{Key: string(d.Key), Revision: d.Revision.Main})
-		if len(h.Deletions) > 2*Most { // they come in order
+		if len(h.Deletions) > 2*Most { // they arrive in order
 			h.Deletions = append(h.Deletions[:0], h.Deletions[len(h.Deletions)-Most:]...)
 		}
 	case d.Live:
@@ -140,10 +141,10 @@ func (h *history) addLive(d *compare.Dated) {
 	}
 }
 
-// plausible reports whether a time, in Unix seconds, may be of a cluster.
+// plausible reports whether a cluster can have a time, in Unix seconds.
 func plausible(at int64) bool { return at > 0 && at < 1<<33 }
 
-// count counts an event whose time is known in a way.
+// count adds an event with the source of its time.
 func (h *history) count(how How, at int64, e Events) {
 	if h.sources[how] == nil {
 		h.sources[how] = &Events{}
@@ -156,7 +157,7 @@ func (h *history) count(how How, at int64, e Events) {
 	}
 }
 
-// rank keeps the objects written most often; of equal ones the first by key.
+// rank keeps the objects with the most writes; for equal numbers the first by key.
 func (h *history) rank(d *compare.Dated) {
 	if len(h.Written) == Most && d.Version < h.Written[Most-1].Writes || d.Version < 2 {
 		return
@@ -172,7 +173,7 @@ func (h *history) rank(d *compare.Dated) {
 	h.Written = h.Written[:min(len(h.Written), Most)]
 }
 
-// finish gives times to revisions, and makes the periods.
+// finish assigns times to revisions, and computes the periods.
 func (h *history) finish() {
 	for _, revision := range h.changed {
 		h.countRevision(revision, Events{Changed: 1})
@@ -204,7 +205,7 @@ func (h *history) countRevision(revision int64, e Events) {
 	}
 }
 
-// countKept counts how many writes of the ranked objects the file keeps.
+// countKept counts the writes of the ranked objects that the file keeps.
 func (h *history) countKept(ctx context.Context, r *inspect.Reader) error {
 	for i := range h.Written {
 		w := &h.Written[i]
@@ -212,7 +213,7 @@ func (h *history) countKept(ctx context.Context, r *inspect.Reader) error {
 			switch {
 			case err != nil:
 				return err
-			case rec.Tombstone: // later records are of a new object with the same key
+			case rec.Tombstone: // later records belong to a new object with the same key
 				w.Kept = 0
 			case bytes.Equal(rec.Key, []byte(w.Key)):
 				w.Kept++

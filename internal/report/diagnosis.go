@@ -8,7 +8,7 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
-// Verification says whether a file is sound.
+// Verification reports whether a file is sound.
 type Verification struct {
 	Sound    bool     `json:"sound"`
 	Findings []string `json:"findings"`
@@ -25,10 +25,10 @@ func verified(diagnosis *finding.Report) Verification {
 	return v
 }
 
-// MostWarnings is how many warnings of a file are listed.
+// MostWarnings is the maximum number of listed warnings of a file.
 const MostWarnings = 20
 
-// warn lists what is odd about a file that etcd accepts.
+// warn lists oddities of a file that etcd accepts.
 func (v *Verification) warn(ctx context.Context, s *snapshot.Snapshot) {
 	v.Warnings = s.Warnings()
 	for odd := range snapshot.Odd(ctx, s) {
@@ -45,23 +45,23 @@ type Diagnosis struct {
 	Errors   int `json:"errors"`
 	Warnings int `json:"warnings"`
 	Infos    int `json:"infos"`
-	// Findings has the gravest first, then by code and key.
+	// Findings are sorted by level, the gravest first, then by code and key.
 	Findings []Finding             `json:"findings"`
-	Counts   map[*finding.Code]int `json:"counts"` // how many there are of each code, the unlisted ones too
+	Counts   map[*finding.Code]int `json:"counts"` // number of findings by code, including unlisted findings
 }
 
-// Finding is a finding as doctor prints it.
+// Finding is a finding in the form printed by doctor.
 type Finding struct {
 	Code    *finding.Code `json:"code"`
 	Level   finding.Level `json:"level"`
-	Key     string        `json:"key,omitempty"` // in etcd; not there where it is about the file
+	Key     string        `json:"key,omitempty"` // etcd key; absent for a finding about the file
 	Message string        `json:"message"`
 	Remedy  string        `json:"remedy"`
-	// how many objects it is about, where it is about several; key is the first
+	// the number of objects, if several; key is the first
 	Objects int `json:"objects,omitempty"`
 }
 
-// Diagnosed is the Diagnosis of a report of doctor.
+// Diagnosed returns the Diagnosis of a doctor report.
 func Diagnosed(r *finding.Report) Diagnosis {
 	d := Diagnosis{
 		Errors: r.Count(finding.Error), Warnings: r.Count(finding.Warning), Infos: r.Count(finding.Info),

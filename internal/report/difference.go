@@ -9,18 +9,18 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
-// Difference says what changed since an older snapshot, as diff counts it.
+// Difference lists the changes since an older snapshot, counted as by diff.
 type Difference struct {
 	Old          snapshot.FileInfo `json:"old"`
 	SameCluster  compare.Same      `json:"sameCluster"`   // "yes", "no" or "unknown"
-	Why          string            `json:"why,omitempty"` // why it is not sure that they are of one cluster
+	Why          string            `json:"why,omitempty"` // why the common cluster is uncertain
 	Summary      []compare.Count   `json:"summary"`       // by resource
 	Total        compare.Count     `json:"total"`         // of Summary
 	Objects      []Different       `json:"objects"`       // the first of each resource, without noise
-	FoldedLeases int               `json:"foldedLeases"`  // leases of etcd that were granted, went or changed
+	FoldedLeases int               `json:"foldedLeases"`  // etcd leases granted, ended or changed
 }
 
-// mostDifferent limits the length of Difference.Objects. Each resource adds at most Most.
+// mostDifferent limits the length of Difference.Objects. Each resource adds at most Most objects.
 const mostDifferent = 1000
 
 // Different is an object that differs.

@@ -7,21 +7,21 @@ import (
 )
 
 const (
-	mostBins    = 4096 // that are kept while events come
+	mostBins    = 4096 // kept while adding events
 	mostPeriods = 36   // of an Activity
-	fewOutside  = 2    // events before the first period, where five percent are fewer
+	fewOutside  = 2    // events before the first period, if five percent are fewer
 )
 
-// widths are the widths of bins, in seconds. Each divides the next.
+// widths returns the possible bin widths, in seconds. Each divides the next.
 func widths() []int64 {
 	const minute, hour, day = 60, 3600, 86400
 	return []int64{1, 10, minute, 10 * minute, hour, 6 * hour, day, 7 * day, 28 * day, 336 * day}
 }
 
-// histogram counts events by time. Its bins grow with the range of the times, so that a fixed
-// number is enough.
+// histogram counts events by time. The width of its bins grows with the range of times, so that the
+// number of bins is bounded.
 type histogram struct {
-	widths []int64 // the first is that of the bins
+	widths []int64 // remaining widths; the first is the current bin width
 	bins   map[int64]Events
 }
 
@@ -46,8 +46,8 @@ func (h *histogram) coarsen() {
 	h.widths, h.bins = h.widths[1:], coarse
 }
 
-// periods returns the finest periods that have nearly all events, and the events before and behind
-// them: a few wrong clocks do not stretch the periods.
+// periods returns the finest periods that contain nearly all events, and the events before and
+// after the periods. A few wrong clocks therefore do not stretch the periods.
 func (h *histogram) periods() (width int64, spans []Span, earlier, later Events) {
 	for {
 		first, last, outside := h.window()
@@ -71,8 +71,8 @@ func (h *histogram) periods() (width int64, spans []Span, earlier, later Events)
 	}
 }
 
-// window returns the last mostPeriods bins, but for the newest half percent of all events and what
-// is before the first of them, and whether more than five percent, and more than a few, are before.
+// window returns the last mostPeriods bins after dropping the newest half percent of all events,
+// and reports whether more than five percent, and more than a few events, are earlier.
 func (h *histogram) window() (first, last int64, outside bool) {
 	total := 0
 	for _, e := range h.bins {

@@ -7,7 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestHistogram: periods are as fine as can be, no event is lost, and wrong clocks stretch nothing.
+// TestHistogram checks that periods are as fine as possible, no event is lost, and wrong clocks do
+// not stretch the periods.
 func TestHistogram(t *testing.T) {
 	day := time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC).Unix()
 	for name, tc := range map[string]struct {

@@ -16,25 +16,25 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// Fits says how a migration and a snapshot belong together, by the SHA-256 of the files.
+// Fits is the relation between a migration and a snapshot, by the SHA-256 of the files.
 type Fits string
 
-// The ways to belong together.
+// Relations between a migration and a snapshot.
 const (
-	FitsOutput Fits = "output" // the snapshot is what the migration wrote
-	FitsInput  Fits = "input"  // the snapshot is what the migration read
-	FitsNot    Fits = "no"     // the migration was of other files
+	FitsOutput Fits = "output" // the migration wrote the snapshot
+	FitsInput  Fits = "input"  // the migration read the snapshot
+	FitsNot    Fits = "no"     // the migration concerns other files
 )
 
-// Migration is what a migration reported with --report: its head, and its lists by their length.
+// Migration is the report of a migration (--report): its head, and the lengths of its lists.
 type Migration struct {
 	transform.Head
 	Fits     Fits              `json:"fits"` // by the SHA-256 of the files
 	Changes  transform.Changes `json:"changes"`
 	Problems []finding.Finding `json:"problems"`
-	Steps    []string          `json:"steps"`   // what is left to do by hand, in order
-	Restore  []string          `json:"restore"` // the commands to run next, one a member
-	Lists    []Length          `json:"lists"`   // the other lists of the report, by name
+	Steps    []string          `json:"steps"`   // remaining manual steps, in order
+	Restore  []string          `json:"restore"` // restore commands, one per member
+	Lists    []Length          `json:"lists"`   // lengths of the other lists of the report, by name
 }
 
 // Length is the length of a list.
@@ -43,7 +43,7 @@ type Length struct {
 	Count int    `json:"count"`
 }
 
-// ErrNoMigration is the error for a file that is no report of a migration.
+// ErrNoMigration is the error for a file that is not a migration report written by --report.
 var ErrNoMigration = errors.New("is no report of a migration, as --report writes it")
 
 func (out *Report) readMigration(ctx context.Context, r *inspect.Reader, o Options) error {
@@ -71,7 +71,7 @@ func (out *Report) readMigration(ctx context.Context, r *inspect.Reader, o Optio
 	return nil
 }
 
-// parseMigration reads a report. Of lists that are not shown only the length is kept.
+// parseMigration parses a report, and keeps only the lengths of lists that are not shown.
 func parseMigration(text []byte, hide *redact.Shared) (*Migration, error) {
 	m, lists := &Migration{}, map[string]length{}
 	if err := cmp.Or(json.Unmarshal(text, &lists), json.Unmarshal(text, m)); err != nil {
@@ -88,7 +88,7 @@ func parseMigration(text []byte, hide *redact.Shared) (*Migration, error) {
 		p := &m.Problems[i]
 		p.Code = cmp.Or(p.Code, &finding.Code{})
 		p.Reason, p.Outcome = hide.Text(p.Reason), finding.Outcome(hide.Text(string(p.Outcome)))
-		if p.Level != finding.Warning && p.Level != finding.Info { // one of a newer program too
+		if p.Level != finding.Warning && p.Level != finding.Info { // including levels of newer programs
 			p.Level = finding.Error
 		}
 	}
@@ -102,16 +102,16 @@ func parseMigration(text []byte, hide *redact.Shared) (*Migration, error) {
 	return m, nil
 }
 
-// length is the number of elements of a JSON array, which are not kept; 0 of any other value.
+// length is the number of elements of a JSON array; 0 for other values.
 type length int
 
-// UnmarshalJSON counts.
+// UnmarshalJSON counts the elements.
 func (l *length) UnmarshalJSON(text []byte) error {
 	if !bytes.HasPrefix(text, []byte("[")) {
 		return nil
 	}
 	var all []struct{}
-	_ = json.Unmarshal(text, &all) // elements of any type are counted
+	_ = json.Unmarshal(text, &all) // counts elements of any type
 	*l = length(len(all))
 	return nil
 }

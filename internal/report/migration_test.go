@@ -11,8 +11,8 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// TestParseMigration: what a page shows is kept, other lists by their length; an unknown level is
-// an error, and credentials in reasons are redacted.
+// TestParseMigration checks that the parts shown on a page are kept, with only the length of other
+// lists, that an unknown level becomes an error, and that credentials in reasons are redacted.
 func TestParseMigration(t *testing.T) {
 	m, err := parseMigration(
 		[]byte(`{"apiVersion":"etcdshift/v1","kind":"Report","command":"migrate x","outcome":"refused",

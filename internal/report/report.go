@@ -1,13 +1,13 @@
-// Package report collects what the other rooms know of a snapshot in one document, for people who
-// look at it and sign it. Folder page has its HTML.
+// Package report collects the results of other packages about a snapshot in one document, for
+// people to read and sign. The folder page creates its HTML.
 //
 // Invariants:
 //
 //   - The same files and options give the same document: no clock, no host name.
-//   - Nothing is read twice for the same fact: the rooms that know it are asked.
-//   - Of a damaged file nothing but the damage is told.
-//   - It holds no Secret values. Texts of findings that hold a credential are redacted.
-//   - Each list in a page is bounded, and the number of what was left out is said.
+//   - Nothing is read twice for the same fact: other packages provide it.
+//   - For a damaged file, only the damage is reported.
+//   - The document contains no Secret values. Credentials in texts of findings are redacted.
+//   - Each list in a page is bounded, with the number of omitted entries.
 package report
 
 import (
@@ -19,45 +19,46 @@ import (
 	"github.com/etcdshift/etcdshift/internal/redact"
 )
 
-// Most is the length of the lists that are made for a report: the largest objects, those written
-// most often, the last deletions, differences by name.
+// Most is the maximum length of lists collected for a report: largest objects, most written
+// objects, latest deletions, differences by name.
 const Most = 20
 
-// Report is what a page is made of. A damaged file has the first three fields only.
+// Report is the content of a page. For a damaged file only the first three fields are set.
 type Report struct {
 	Verification Verification `json:"verification"`
 	Diagnosis    Diagnosis    `json:"diagnosis"`
-	Skipped      []string     `json:"skipped,omitempty"` // flags that were skipped, since the file is damaged
+	Skipped      []string     `json:"skipped,omitempty"` // flags ignored because the file is damaged
 
 	Status    *Status        `json:"status,omitempty"`
-	Archive   string         `json:"archive,omitempty"` // what the file is, if "kcp extract" made it
+	Archive   string         `json:"archive,omitempty"` // description of the archive, if "kcp extract" created the file
 	Sizes     *inspect.Sizes `json:"sizes,omitempty"`
-	Leases    []TTL          `json:"leases,omitempty"` // those that run the longest first
+	Leases    []TTL          `json:"leases,omitempty"` // longest first
 	Activity  *Activity      `json:"activity,omitempty"`
 	Before    *Difference    `json:"before,omitempty"`    // with --before
 	Migration *Migration     `json:"migration,omitempty"` // with --migration
 }
 
-// Options choose what is reported.
+// Options select the contents of a report.
 type Options struct {
 	Doctor    doctor.Options
-	Before    *inspect.Reader // an older snapshot; nil for none
-	Migration []byte          // the report of a migration, JSON; nil for none
+	Before    *inspect.Reader // an older snapshot, or nil
+	Migration []byte          // the JSON report of a migration, or nil
 }
 
-// Damaged returns the report on a file that cannot be opened because of err.
+// Damaged returns the report for a file that cannot be opened because of err.
 func Damaged(err error, o Options) *Report {
 	return begun(doctor.Damaged(err, o.Doctor), redact.NewShared())
 }
 
-// Read reads the snapshot of r. An error means that it could not be read; damage is in the report.
+// Read returns the report for the snapshot of r. Damage is part of the report; an error means that
+// reading failed.
 func Read(ctx context.Context, r *inspect.Reader, o Options) (*Report, error) {
 	diagnosis, err := doctor.Examine(ctx, r, o.Doctor)
 	if err != nil {
 		return nil, err
 	}
 	hide, err := r.Secrets(ctx)
-	if err != nil { // of a damaged file
+	if err != nil { // damaged file
 		hide = redact.NewShared()
 	}
 	out := begun(diagnosis, hide)
@@ -86,7 +87,7 @@ func begun(diagnosis *finding.Report, hide *redact.Shared) *Report {
 	return out
 }
 
-// readFile reads what the file is, and what fills it.
+// readFile reads the properties of the file and its sizes.
 func (out *Report) readFile(ctx context.Context, r *inspect.Reader, _ Options) (err error) {
 	out.Verification.warn(ctx, r.Snapshot())
 	if out.Status, err = ReadStatus(ctx, r); err != nil {
@@ -99,7 +100,7 @@ func (out *Report) readFile(ctx context.Context, r *inspect.Reader, _ Options) (
 	return err
 }
 
-// readRecords reads what records tell of the past.
+// readRecords reads the history from records.
 func (out *Report) readRecords(ctx context.Context, r *inspect.Reader, _ Options) (err error) {
 	out.Activity, err = readActivity(ctx, r)
 	return err

@@ -15,16 +15,16 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
-// Status says what a file is, and at which versions its objects are stored.
+// Status describes a file and the versions of its stored objects.
 type Status struct {
 	snapshot.Status
-	// as "etcdctl endpoint hashkv" prints it of a server that starts on the file
+	// as printed by "etcdctl endpoint hashkv" for a server started on the file
 	HashKV      string `json:"hashKV"`
-	ContentHash string `json:"contentHash"` // of live keys and values alone, hex
+	ContentHash string `json:"contentHash"` // of live keys and values, hex
 	*inspect.Catalogue
 }
 
-// ReadStatus reads the status of a snapshot. A wrong digest is no error: the status says so.
+// ReadStatus returns the status of a snapshot. A wrong digest is part of the status, not an error.
 func ReadStatus(ctx context.Context, r *inspect.Reader) (*Status, error) {
 	st, s := &Status{}, r.Snapshot()
 	var served snapshot.Restored
@@ -46,7 +46,7 @@ func ReadStatus(ctx context.Context, r *inspect.Reader) (*Status, error) {
 	return st, cmp.Or(errs[:]...)
 }
 
-// TTL is a time to live that leases have in common.
+// TTL counts the leases with the same time to live.
 type TTL struct {
 	Seconds int64 `json:"seconds"`
 	Leases  int   `json:"leases"`

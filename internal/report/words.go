@@ -10,7 +10,8 @@ import (
 	"github.com/etcdshift/etcdshift/internal/phrase"
 )
 
-// CurrentRevision names a revision that etcdutl gets wrong if a compaction removed the last record.
+// CurrentRevision describes the revision, and etcdutl's wrong value after a compaction of the last
+// record.
 func (st *Status) CurrentRevision() string {
 	if st.LastRecord == st.Revision {
 		return fmt.Sprint(st.Revision)
@@ -19,7 +20,7 @@ func (st *Status) CurrentRevision() string {
 		st.Revision, st.LastRecord)
 }
 
-// Auth says whether etcd's own users are in use.
+// Auth describes whether etcd's own users are enabled.
 func (st *Status) Auth() string {
 	state := "off"
 	if st.AuthEnabled {
@@ -31,7 +32,7 @@ func (st *Status) Auth() string {
 	return fmt.Sprintf("%s (%s, %s)", state, phrase.Count(st.AuthUsers, "user"), phrase.Count(st.AuthRoles, "role"))
 }
 
-// Compacted says up to which revision history was removed.
+// Compacted describes the last compacted revision.
 func (st *Status) Compacted() string {
 	switch {
 	case st.ScheduledCompact > st.CompactRevision:
@@ -42,7 +43,7 @@ func (st *Status) Compacted() string {
 	return fmt.Sprint(st.CompactRevision)
 }
 
-// Encrypted names the keys of encrypted objects, with counts where there are several.
+// Encrypted names the keys of encrypted objects, with counts if several.
 func Encrypted(v inspect.Version) string {
 	var parts []string
 	for _, name := range slices.Sorted(maps.Keys(v.Encrypted)) {
@@ -54,7 +55,7 @@ func Encrypted(v inspect.Version) string {
 	return strings.Join(parts, ", ")
 }
 
-// Verdict returns what a version means for the cluster; "" where all is well.
+// Verdict describes the effect of a version on the cluster, or returns "".
 func Verdict(r inspect.Resource, v inspect.Version) string {
 	switch {
 	case r.Definition != nil && r.Definition.Error != "":
@@ -77,14 +78,14 @@ func Verdict(r inspect.Resource, v inspect.Version) string {
 	return ""
 }
 
-// Lists returns where status.storedVersions does not match the objects.
+// Lists describes mismatches between status.storedVersions and the objects.
 func Lists(r inspect.Resource) (lines []string) {
 	if r.Definition == nil || r.Definition.Error != "" {
 		return nil
 	}
 	found := map[string]int{r.Definition.StorageVersion: 0}
 	for _, v := range r.Versions {
-		if v.Standing == inspect.Unknown { // it may be at any
+		if v.Standing == inspect.Unknown { // objects may have any version
 			return nil
 		}
 		found[v.APIVersion[strings.LastIndex(v.APIVersion, "/")+1:]] = v.Objects

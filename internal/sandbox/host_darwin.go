@@ -7,7 +7,7 @@ import (
 
 func ownProgram() (string, error) { return os.Executable() }
 
-// dieWithUs does nothing: the part that runs the program kills it.
+// dieWithUs does nothing: the part that runs a program kills it.
 func dieWithUs(*exec.Cmd) {}
 
 func limitMemory(int, uint64) {}

@@ -11,7 +11,7 @@ import (
 	"runtime"
 )
 
-// errSystem is for systems on which nothing ends the processes of a killed run.
+// errSystem is for systems that cannot end the processes of a killed run.
 var errSystem = fmt.Errorf("servers run in a sandbox on Linux only, not on %s: %w", runtime.GOOS, errors.ErrUnsupported)
 
 func freeBytes(string) (int64, error) { return 0, errSystem }

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// freeBytes is how much this user may write to the filesystem of a folder.
+// freeBytes returns the space available to this user in the filesystem of a folder.
 func freeBytes(dir string) (int64, error) {
 	var stat unix.Statfs_t
 	if err := unix.Statfs(dir, &stat); err != nil {
@@ -21,7 +21,7 @@ func freeBytes(dir string) (int64, error) {
 	return int64(stat.Bavail) * int64(stat.Bsize), nil
 }
 
-// tryLock locks an open file or folder until all who inherit it have closed it.
+// tryLock locks an open file or folder until all processes that inherit it have closed it.
 func tryLock(f *os.File) error {
 	err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 	if errors.Is(err, unix.EWOULDBLOCK) {
@@ -38,10 +38,12 @@ func ownedByUs(info fs.FileInfo) bool {
 	return is && int(stat.Uid) == os.Getuid()
 }
 
-// ownGroup makes a child the leader of a process group. Ctrl-C in a terminal does not reach it.
+// ownGroup makes a child the leader of a process group; Ctrl-C in a terminal does not reach the
+// child.
 func ownGroup(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
 
-// ownsGroup refuses to run a part outside of a group of its own, which the part may kill.
+// ownsGroup returns an error unless this process leads its own group, because a part kills its
+// group.
 func ownsGroup() error {
 	if unix.Getpgrp() != os.Getpid() {
 		return errors.New("only etcdshift itself starts its parts")
@@ -49,8 +51,8 @@ func ownsGroup() error {
 	return nil
 }
 
-// killGroup kills all processes of the group with a leader.
+// killGroup kills all processes in the group of a leader.
 func killGroup(leader int) { _ = unix.Kill(-leader, unix.SIGKILL) }
 
-// privateFiles keeps other users from the files and sockets that this process makes.
+// privateFiles denies other users access to files and sockets created by this process.
 func privateFiles() { unix.Umask(0o077) }

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// startParent runs a program with a sandbox in dir; it returns the folder when its parts run.
+// startParent runs a program with a sandbox in dir, and returns the folder once its parts run.
 func startParent(t *testing.T, dir string) (cmd *exec.Cmd, folder string) {
 	t.Helper()
 	cmd = exec.Command(os.Args[0])
@@ -25,13 +25,13 @@ func startParent(t *testing.T, dir string) (cmd *exec.Cmd, folder string) {
 	line, err := bufio.NewReader(out).ReadString('\n')
 	require.NoError(t, err)
 	folder = strings.TrimSuffix(line, "\n")
-	// The part "hang", the part "run", a shell, and its two children.
+	// The parts "hang" and "run", a shell, and its two children.
 	require.Eventually(t, func() bool { return len(processesIn(folder)) == 5 }, 20*time.Second, 10*time.Millisecond)
 	return cmd, folder
 }
 
-// processesIn are the processes that have the folder as working directory, as each process of a
-// sandbox and each that it starts.
+// processesIn returns the processes with the folder as working directory: all processes of a
+// sandbox.
 func processesIn(folder string) (found []string) {
 	links, _ := filepath.Glob("/proc/[0-9]*/cwd")
 	for _, link := range links {
@@ -70,7 +70,7 @@ func TestInterruptLeavesNothing(t *testing.T) {
 	}
 }
 
-// Whoever is killed, the rest of its group goes too.
+// If any process of a group is killed, the others end too.
 func TestKilledPartLeavesNoProcess(t *testing.T) {
 	s := newSandbox(t)
 	p, err := s.Command(t.Context(), "sh", "/bin/sh", "-c", "sleep 1000 & sleep 1000")
@@ -93,7 +93,7 @@ func TestClearKeepsWhatIsInUse(t *testing.T) {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name, "file"), nil, 0o600))
 	}
 	require.NoError(t, os.WriteFile(filepath.Join(dir, prefix+"3"), nil, 0o600))
-	require.NoError(t, os.Mkdir(filepath.Join(dir, prefix+"5"), 0o700)) // perhaps a run that begins now
+	require.NoError(t, os.Mkdir(filepath.Join(dir, prefix+"5"), 0o700)) // possibly of a starting run
 	require.NoError(t, os.Symlink(used.Path(), filepath.Join(dir, prefix+"4")))
 	removed, err := Clear(dir)
 	require.NoError(t, err)
@@ -102,7 +102,7 @@ func TestClearKeepsWhatIsInUse(t *testing.T) {
 	require.DirExists(t, folder)
 }
 
-// A folder is in use while a process runs in it, even if the program is gone.
+// A folder is in use while a process runs in it, even without the program.
 func TestProcessesHoldTheLock(t *testing.T) {
 	s := newSandbox(t)
 	p := start1(t, s, "hang", nil)

@@ -17,15 +17,15 @@ import (
 // Word is the hidden first word of a command line that runs a part.
 const Word = "__part"
 
-// runPart is the part that runs a program of its own.
+// runPart is the part that runs an external program.
 const runPart = "run"
 
-// Part is what a child does. It returns when it is done or the context ends. config is what Start
-// was given, as JSON. Whatever it prints goes to the log of the process.
+// Part is the work of a child. It returns when done or when the context ends. config is the config
+// of Start, as JSON. Printed output goes to the log of the process.
 type Part func(ctx context.Context, config []byte) error
 
-// Main runs a part if the arguments ask for one: it must be the first that a program or a TestMain
-// does. The program then exits with the code. The part ends with the process that started it.
+// Main runs a part if the arguments name one: a program or a TestMain must call it first. The
+// program then exits with the code. The part ends with its parent process.
 func Main(parts map[string]Part, args []string, stdin io.Reader, stderr io.Writer) (code int, isPart bool) {
 	if len(args) != 4 || args[1] != Word {
 		return 0, false
@@ -55,7 +55,7 @@ func runMain(parts map[string]Part, name string, stdin io.Reader, stderr io.Writ
 	defer stop()
 	go func() {
 		_, _ = io.Copy(io.Discard, input)
-		killGroup(os.Getpid()) // whoever started us is gone
+		killGroup(os.Getpid()) // the parent has ended
 	}()
 	if name == runPart {
 		return run(ctx, config, stderr)
@@ -73,18 +73,18 @@ type command struct {
 	Args []string
 }
 
-// exitCode is the end of a program, to be passed on.
+// exitCode is the exit status of a program, to be passed on.
 type exitCode int
 
 func (e exitCode) Error() string { return fmt.Sprintf("exit status %d", int(e)) }
 
-// run runs a program of its own, in the group of this process, until it ends. SIGTERM goes to it.
+// run runs an external program in the group of this process until it ends, and forwards SIGTERM.
 func run(ctx context.Context, config []byte, output io.Writer) error {
 	var c command
 	if err := json.Unmarshal(config, &c); err != nil {
 		return err
 	}
-	runtime.LockOSThread() // the program dies with the thread that starts it
+	runtime.LockOSThread() // the program dies with its starting thread
 	cmd := exec.CommandContext(ctx, c.Path, c.Args...)
 	cmd.Stdout, cmd.Stderr = output, output
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }

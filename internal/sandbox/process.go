@@ -20,9 +20,10 @@ import (
 )
 
 const (
-	// stopTime is how long a process has to end by itself.
+	// stopTime is the time limit for a process to end by itself.
 	stopTime = 10 * time.Second
-	// probeTime is how long one probe of Until may take, and probePause the time between two.
+	// probeTime is the time limit for one probe of Until, and probePause the time between two
+	// probes.
 	probeTime, probePause = 5 * time.Second, 20 * time.Millisecond
 )
 
@@ -31,8 +32,8 @@ type Process struct {
 	name, log string
 	cmd       *exec.Cmd
 	stop      sync.Once
-	stopping  chan struct{} // closed by stop, when the end is asked for
-	done      chan struct{} // closed when the process has ended; err is set then
+	stopping  chan struct{} // closed when the process is asked to end
+	done      chan struct{} // closed when the process has ended; err is set before
 	err       error
 }
 
@@ -64,14 +65,14 @@ func start(s *Sandbox, name, part string, config any) (*Process, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, errors.Join(err, alive.Close())
 	}
-	limitMemory(cmd.Process.Pid, s.most) // before it has the configuration
+	limitMemory(cmd.Process.Pid, s.most) // before it receives the configuration
 	p := &Process{name: name, log: log.Name(), cmd: cmd, stopping: make(chan struct{}), done: make(chan struct{})}
 	go p.wait()
-	_, _ = alive.Write(append(line, '\n')) // a child that is gone already says why in its log
+	_, _ = alive.Write(append(line, '\n')) // if the child has ended, its log has the reason
 	return p, nil
 }
 
-// environment is what a child gets of ours. Proxies, kubeconfigs and credentials stay out.
+// environment returns the environment of a child: no proxies, kubeconfigs and credentials.
 func environment(folder string) []string {
 	return append(slices.DeleteFunc(os.Environ(), func(setting string) bool {
 		name, _, _ := strings.Cut(setting, "=")
@@ -80,18 +81,18 @@ func environment(folder string) []string {
 	}), "HOME="+folder, "TMPDIR="+folder)
 }
 
-// wait sees the end of the process, and ends what it may have left behind.
+// wait waits for the end of the process, and kills its remaining children.
 func (p *Process) wait() {
 	ended := waitEnd(p.cmd.Process.Pid)
 	if ended {
-		killGroup(p.cmd.Process.Pid) // before its number is free
+		killGroup(p.cmd.Process.Pid) // before its PID is released
 	}
 	err := p.cmd.Wait()
 	if !ended {
 		killGroup(p.cmd.Process.Pid)
 	}
 	select {
-	case <-p.stopping: // an end that was asked for
+	case <-p.stopping: // expected end
 	default:
 		if err != nil {
 			p.err = died(p.name, p.log, p.cmd.ProcessState)
@@ -100,14 +101,14 @@ func (p *Process) wait() {
 	close(p.done)
 }
 
-// Log is the path of the file with all that the process prints.
+// Log returns the path of the log with all output of the process.
 func (p *Process) Log() string { return p.log }
 
-// Done is closed when the process has ended.
+// Done returns a channel that is closed when the process has ended.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// Err is a *Died when the process ended by itself and not well. It is nil while the process runs,
-// and after Stop or Close.
+// Err returns a *Died if the process failed by itself. It returns nil while the process runs, and
+// after Stop or Close.
 func (p *Process) Err() error {
 	select {
 	case <-p.done:
@@ -117,7 +118,7 @@ func (p *Process) Err() error {
 	}
 }
 
-// Wait returns when the process has ended, with Err, or when the context has.
+// Wait waits for the end of the process and returns Err, or returns when the context ends.
 func (p *Process) Wait(ctx context.Context) error {
 	select {
 	case <-p.done:
@@ -127,7 +128,8 @@ func (p *Process) Wait(ctx context.Context) error {
 	}
 }
 
-// While returns a context that ends with the process too; the cause is then the end of the process.
+// While returns a context that also ends with the process; its cause is then the end of the
+// process.
 func (p *Process) While(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	go func() {
@@ -140,8 +142,8 @@ func (p *Process) While(ctx context.Context) (context.Context, context.CancelFun
 	return ctx, func() { cancel(nil) }
 }
 
-// Until waits until a probe of the process succeeds. It returns an error when the process ends
-// before, and when the context does; the last failure of the probe is part of it then.
+// Until waits until a probe of the process succeeds. It returns an error if the process or the
+// context ends first; for the context, the error includes the last failure of the probe.
 func (p *Process) Until(ctx context.Context, probe func(context.Context) error) error {
 	ctx, cancel := p.While(ctx)
 	defer cancel()
@@ -163,8 +165,8 @@ func (p *Process) Until(ctx context.Context, probe func(context.Context) error) 
 	}
 }
 
-// Explain returns why one of the processes has ended, if one has or does so within a second; else
-// err. A client of a server that dies often sees no more than a closed connection.
+// Explain returns the reason why one of the processes has ended, if one ends within a second,
+// otherwise err. A client of a crashing server often sees only a closed connection.
 func Explain(err error, processes ...*Process) error {
 	if err == nil {
 		return nil
@@ -181,7 +183,7 @@ func Explain(err error, processes ...*Process) error {
 	return err
 }
 
-// unexpected is why the process has ended.
+// unexpected returns the reason for the end of the process.
 func (p *Process) unexpected() error {
 	if p.err != nil {
 		return p.err
@@ -189,8 +191,8 @@ func (p *Process) unexpected() error {
 	return fmt.Errorf("%s has ended", p.name)
 }
 
-// Stop asks the process to end, and kills it when it has not after ten seconds, or when the context
-// ends. It may be called more than once.
+// Stop asks the process to end, and kills it after ten seconds or when the context ends. It may be
+// called more than once.
 func (p *Process) Stop(ctx context.Context) {
 	p.expectEnd()
 	_ = p.cmd.Process.Signal(syscall.SIGTERM)
@@ -200,35 +202,35 @@ func (p *Process) Stop(ctx context.Context) {
 	p.kill()
 }
 
-// kill ends the process and all that it started.
+// kill kills the process and its children.
 func (p *Process) kill() {
 	p.expectEnd()
 	_ = p.cmd.Process.Kill()
 	<-p.done
 }
 
-// expectEnd makes the end of the process no error.
+// expectEnd marks the end of the process as expected, no error.
 func (p *Process) expectEnd() { p.stop.Do(func() { close(p.stopping) }) }
 
 const (
-	lastLines = 20       // lines of a log that an error keeps
-	lineBytes = 16 << 10 // of one line, with the stack that zap puts there
+	lastLines = 20       // log lines kept in an error
+	lineBytes = 16 << 10 // of one line, including zap's stack trace
 	failed    = "part failed: "
 )
 
-// Died is the error of a process that ended by itself.
+// Died is the error of a process that ended unexpectedly.
 type Died struct {
 	// Name is the name of the process.
 	Name string
 	// How is "exit status 2" or "signal: killed".
 	How string
-	// Cause is what the process said about its end: its panic, fatal error or last line.
+	// Cause is the process's own reason: its panic, fatal error or last line.
 	Cause string
-	// Log has the last lines of all that it printed.
+	// Log has the last lines of the output.
 	Log []string
 }
 
-// Error names the process, how it ended, and the cause.
+// Error returns the name of the process, its exit status, and the cause.
 func (d *Died) Error() string {
 	text := d.Name + " ended: " + d.How
 	if d.Cause != "" {
@@ -237,7 +239,7 @@ func (d *Died) Error() string {
 	return text
 }
 
-// died reads why a process ended from its log.
+// died returns the error for an ended process, with the cause from its log.
 func died(name, log string, state *os.ProcessState) error {
 	d := &Died{Name: name, How: how(state)}
 	if err := d.read(log); err != nil {
@@ -246,8 +248,8 @@ func died(name, log string, state *os.ProcessState) error {
 	return d
 }
 
-// how tells how a process ended. A part that runs a program tells its signal by the exit status, as
-// shells do.
+// how describes the exit status of a process. A part that runs a program passes on a signal as exit
+// status, as shells do.
 func how(state *os.ProcessState) string {
 	if signal := state.ExitCode() - 128; signal > 0 && signal < 65 {
 		return "signal: " + syscall.Signal(signal).String()
@@ -255,7 +257,7 @@ func how(state *os.ProcessState) string {
 	return state.String()
 }
 
-// read takes the cause and the last lines from a log of any size.
+// read reads the cause and the last lines from a log of any size.
 func (d *Died) read(log string) error {
 	f, err := os.Open(log)
 	if err != nil {
@@ -294,21 +296,21 @@ func (d *Died) read(log string) error {
 	return nil
 }
 
-// readLine reads a line without its end; of a long one it keeps the beginning.
+// readLine reads a line without its line ending, and truncates a long line.
 func readLine(r *bufio.Reader) (string, error) {
 	var line []byte
 	for {
 		part, err := r.ReadSlice('\n')
 		line = append(line, part[:min(len(part), lineBytes-len(line))]...)
 		if !errors.Is(err, bufio.ErrBufferFull) {
-			text := strings.ReplaceAll(string(line), "\u00a0", " ") // protobuf has either, by build
+			text := strings.ReplaceAll(string(line), "\u00a0", " ") // protobuf prints either, depending on the build
 			return strings.TrimRight(text, "\r\n"), err
 		}
 	}
 }
 
-// lastWords is the text of a line that a process prints because it cannot go on: a panic, fatal
-// error or signal of Go, or a fatal line of zap (etcd) or of klog (Kubernetes).
+// lastWords returns the text of a line printed by a dying process: a panic, fatal error or signal
+// of Go, or a fatal line of zap (etcd) or of klog (Kubernetes).
 func lastWords(line string) (text string, is bool) {
 	for _, start := range []string{"panic: ", "fatal error: "} {
 		if strings.HasPrefix(line, start) {
@@ -319,7 +321,7 @@ func lastWords(line string) (text string, is bool) {
 	case "panic", "fatal", "dpanic":
 		return message(line), true
 	}
-	if regexp.MustCompile(`^SIG[A-Z]+: `).MatchString(line) { // of Go's runtime, where it gets no memory for itself
+	if regexp.MustCompile(`^SIG[A-Z]+: `).MatchString(line) { // Go's runtime, if it gets no memory for itself
 		return line, true
 	}
 	klog := regexp.MustCompile(`^F\d{4} [^]]*\] `)
@@ -329,17 +331,17 @@ func lastWords(line string) (text string, is bool) {
 	return "", false
 }
 
-// parseEntry reads a line of zap's JSON; there is none in another line.
+// parseEntry parses a line of zap's JSON, and returns nil for other lines.
 func parseEntry(line string) (e map[string]any) {
 	if strings.HasPrefix(line, "{") {
 		d := json.NewDecoder(strings.NewReader(line))
-		d.UseNumber() // a revision is no float
+		d.UseNumber() // keeps revisions exact
 		_ = d.Decode(&e)
 	}
 	return e
 }
 
-// message is what a line says, without time and place in the code.
+// message returns the message of a line, without time and code location.
 func message(line string) string {
 	e := parseEntry(line)
 	text, is := e["msg"].(string)

@@ -17,34 +17,34 @@ import (
 // prefix begins the name of each folder; os.MkdirTemp adds digits.
 const prefix = "etcdshift-rehearse-"
 
-// maxPath bounds the folder's path: the address of a unix socket has at most 103 bytes on some
-// systems, and a slash and the name of a socket, up to 14 bytes, follow.
+// maxPath limits the folder's path: a unix socket address has at most 103 bytes on some systems,
+// including a slash and the socket name of up to 14 bytes.
 const maxPath = 103 - 15
 
 var (
-	// ErrNoSpace is for a filesystem that has less room than the sandbox needs.
+	// ErrNoSpace reports a filesystem with less space than the sandbox needs.
 	ErrNoSpace = finding.WithHint(errors.New("not enough space"),
 		"name a folder of a larger file system with --dir")
-	// ErrLongPath is for a folder in which unix sockets would have too long names.
+	// ErrLongPath reports a folder whose path is too long for unix sockets.
 	ErrLongPath = finding.WithHint(errors.New("the path is too long for unix sockets"),
 		"name a folder with a short path, such as /var/tmp, with --dir")
-	// ErrClosed is for a process that is started in a closed sandbox.
+	// ErrClosed reports the start of a process in a closed sandbox.
 	ErrClosed = errors.New("the sandbox is closed")
 )
 
-// Sandbox is a locked folder and the processes in it.
+// Sandbox is a locked folder with its processes.
 type Sandbox struct {
 	path string
-	lock *os.File // the folder; processes inherit it, and with it the lock
-	most uint64   // bytes of memory that a process may take
+	lock *os.File // the folder; processes inherit the file and with it the lock
+	most uint64   // memory limit of a process, in bytes
 
 	mu        sync.Mutex
 	closed    bool
 	processes []*Process
 }
 
-// New makes a folder in dir, "" for the system's temporary one, that is to hold that many bytes.
-// Nothing is written when they are not free (ErrNoSpace).
+// New creates a folder with space for that many bytes in dir, or in the system's temporary folder
+// for "". Without enough free space it writes nothing (ErrNoSpace).
 func New(dir string, bytes int64) (*Sandbox, error) {
 	dir, err := filepath.Abs(cmp.Or(dir, os.TempDir()))
 	if err != nil {
@@ -67,7 +67,7 @@ func New(dir string, bytes int64) (*Sandbox, error) {
 	}
 	lock, err := lockFolder(path)
 	if err == nil {
-		// Clear takes an empty folder for one that has no lock yet.
+		// Clear treats an empty folder as one that is not locked yet.
 		err = os.WriteFile(filepath.Join(path, "pid"), fmt.Appendln(nil, os.Getpid()), 0o600)
 	}
 	if err != nil {
@@ -76,15 +76,15 @@ func New(dir string, bytes int64) (*Sandbox, error) {
 	return &Sandbox{path: path, lock: lock, most: memory(bytes)}, nil
 }
 
-// memory is what a process may take for data of a size: much more than any server needs. One that
-// takes more, as for an object with defaults without end, dies.
+// memory returns the memory limit of a process for data of a size: much more than any server needs.
+// A process that exceeds the limit, for example for an object with endless defaults, dies.
 func memory(bytes int64) uint64 { return 4<<30 + 4*uint64(bytes) }
 
-// Path is the folder, an absolute path. Processes have it as working directory.
+// Path returns the absolute path of the folder, the working directory of the processes.
 func (s *Sandbox) Path() string { return s.path }
 
 // Close kills all processes, the last started first, and removes the folder. It may be called more
-// than once, and while processes are being started.
+// than once, and during starts of processes.
 func (s *Sandbox) Close() error {
 	s.mu.Lock()
 	closed := s.closed
@@ -99,8 +99,8 @@ func (s *Sandbox) Close() error {
 	return errors.Join(os.RemoveAll(s.path), s.lock.Close())
 }
 
-// Start runs a part (see Main) of this program under a name, with config as JSON. The context is
-// for the start alone; Stop and Close end the process.
+// Start runs a part (see Main) of this program under a name, with config as JSON. The context
+// covers only the start; Stop and Close end the process.
 func (s *Sandbox) Start(ctx context.Context, name, part string, config any) (*Process, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -118,7 +118,7 @@ func (s *Sandbox) Start(ctx context.Context, name, part string, config any) (*Pr
 	return p, nil
 }
 
-// Command runs a program of its own under a name, as Start does.
+// Command runs an external program under a name, like Start.
 func (s *Sandbox) Command(ctx context.Context, name, binary string, args ...string) (*Process, error) {
 	binary, err := filepath.Abs(binary) // the child has another working directory
 	if err != nil {
@@ -132,9 +132,9 @@ var (
 	errGone  = errors.New("the folder is gone")
 )
 
-// Clear removes the folders that killed runs of this user left in dir, "" for the system's
-// temporary one, and returns their paths. A folder of a running sandbox stays. An error does not
-// keep Clear from the other folders.
+// Clear removes the folders left by killed runs of this user in dir, or in the system's temporary
+// folder for "", and returns their paths. Folders of running sandboxes stay. After an error Clear
+// continues with the other folders.
 func Clear(dir string) (removed []string, err error) {
 	dir, err = filepath.Abs(cmp.Or(dir, os.TempDir()))
 	if err != nil {
@@ -161,19 +161,19 @@ func Clear(dir string) (removed []string, err error) {
 	return removed, errors.Join(failed...)
 }
 
-// private is whether it is a folder of this user that no other user may enter.
+// private reports whether entry is a folder of this user that no other user can enter.
 func private(entry os.DirEntry) bool {
 	info, err := entry.Info()
 	return err == nil && info.IsDir() && info.Mode().Perm() == 0o700 && ownedByUs(info)
 }
 
-// empty is whether a folder is empty, as one that a run beside us has just made.
+// empty reports whether a folder is empty, possibly just created by a concurrent run.
 func empty(path string) bool {
 	entries, err := os.ReadDir(path)
 	return err == nil && len(entries) == 0
 }
 
-// remove removes a folder that no sandbox uses.
+// remove removes an unused folder.
 func remove(path string) error {
 	lock, err := lockFolder(path)
 	if err != nil {
@@ -183,7 +183,8 @@ func remove(path string) error {
 	return os.RemoveAll(path)
 }
 
-// lockFolder opens and locks a folder: errInUse if it is locked, errGone if it has been removed.
+// lockFolder opens and locks a folder. It returns errInUse for a locked folder, and errGone for a
+// removed folder.
 func lockFolder(path string) (*os.File, error) {
 	f, err := os.Open(path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -200,8 +201,8 @@ func lockFolder(path string) (*os.File, error) {
 	return f, nil
 }
 
-// check is whether the locked folder still has its name: another process may have removed it just
-// before the lock.
+// check checks whether the locked folder still has its name: another process may have removed the
+// folder just before the lock.
 func check(f *os.File, path string) error {
 	locked, err := f.Stat()
 	if err != nil {

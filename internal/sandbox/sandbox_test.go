@@ -19,7 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestMain makes this test the program whose parts run, and with parentEnv set a whole run.
+// TestMain makes this test binary run parts or, with parentEnv set, a whole run.
 func TestMain(m *testing.M) {
 	if code, isPart := Main(testParts(), os.Args, os.Stdin, os.Stderr); isPart {
 		os.Exit(code)
@@ -75,7 +75,8 @@ func testParts() map[string]Part {
 
 const parentEnv = "SANDBOX_TEST_PARENT"
 
-// parent is a program with a sandbox. It prints the folder once all runs, and ends as cmd does.
+// parent is a program with a sandbox. It prints the folder once all parts run, and ends like the
+// command.
 func parent(dir string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -103,7 +104,7 @@ func newSandbox(t *testing.T) *Sandbox {
 	return s
 }
 
-// shortDir is a folder with a short path, for sockets.
+// shortDir returns a folder with a short path, for sockets.
 func shortDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "sandbox")
@@ -217,8 +218,8 @@ func TestCommandEnds(t *testing.T) {
 	require.ErrorContains(t, p.Wait(t.Context()), "absent: no such file or directory")
 }
 
-// A process that wants all memory dies of its own limit. What Go's runtime says depends on who asks
-// in vain: the program, or the collector for itself.
+// A process that exceeds its memory limit dies. The message of Go's runtime depends on the failed
+// allocation: of the program, or of the collector.
 func TestMemoryHasALimit(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("only Linux has the limit")
@@ -263,7 +264,7 @@ func TestUntil(t *testing.T) {
 	err := p.Until(soon, never)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	require.ErrorIs(t, err, os.ErrClosed)
-	// A probe that waits for an answer ends with the process.
+	// A probe waiting for an answer ends with the process.
 	forever := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
 	require.EqualError(t, start1(t, s, "panic", "no").Until(t.Context(), forever),
 		"panic ended: exit status 2: panic: no")
@@ -291,7 +292,7 @@ func TestMainIsForPartsOnly(t *testing.T) {
 	require.Equal(t, "part failed: only etcdshift itself starts its parts\n", said.String())
 }
 
-// Runs that begin while another one clears keep their folders.
+// Runs that start during Clear keep their folders.
 func TestClearBesideNew(t *testing.T) {
 	dir, ended, failed := shortDir(t), make(chan struct{}), make(chan error, 1)
 	go func() {
@@ -319,7 +320,7 @@ func TestClearBesideNew(t *testing.T) {
 	require.NoError(t, <-failed)
 }
 
-// A panic of the caller leaves nothing, with Close deferred.
+// After a panic of the caller with a deferred Close, nothing is left.
 func TestPanicLeavesNothing(t *testing.T) {
 	s := newSandbox(t)
 	p := start1(t, s, "hang", nil)

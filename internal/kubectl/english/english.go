@@ -1,9 +1,9 @@
-// Package english keeps the translations of kubectl's help from being loaded: the program speaks
-// English, and unpacking them took 15 ms of the start of every command.
+// Package english prevents loading the translations of kubectl's help: the program prints only
+// English, and unpacking translations added 15 ms to the start of every command.
 //
-// The loader must be set before a package of kubectl asks for a text, which they do as they are
-// initialized. This package is: of the packages that can be initialized, Go takes the one with the
-// first import path, and every package of kubectl that asks is behind this one.
+// The loader must be set before a kubectl package requests a text during its initialization. Of the
+// packages ready for initialization, Go takes the one with the first import path, and all kubectl
+// packages that request texts sort after this package.
 package english
 
 import "k8s.io/kubectl/pkg/util/i18n"

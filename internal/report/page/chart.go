@@ -9,15 +9,15 @@ import (
 	"github.com/etcdshift/etcdshift/internal/report"
 )
 
-// Sizes of letters in a chart, in its units.
+// Letter width and margin in a chart, in chart units.
 const (
 	letter = 7.4
 	margin = 6
 )
 
-// chart shows events by period, in columns.
+// chart shows events by period, as columns.
 type chart struct {
-	Form          string // "wide", or "tall" for a phone
+	Form          string // "wide", or "tall" for phones
 	Width, Height int
 	Bars          []block
 	Lines         []rule
@@ -26,12 +26,12 @@ type chart struct {
 }
 
 // block is a part of a column.
-type block struct{ X, Y, W, H, Group, Title string } // Group is the class of its events
+type block struct{ X, Y, W, H, Group, Title string } // Group is the CSS class of its events
 
-// rule is a horizontal line with its number.
+// rule is a horizontal line with a number.
 type rule struct{ X1, X2, Y, Name string }
 
-// label is the time of a period below its column.
+// label is the time of a period, below its column.
 type label struct{ X, Y, Name, Anchor string }
 
 // Edges of a chart around its columns.
@@ -51,13 +51,13 @@ func source(how report.How) string {
 	return string(how)
 }
 
-// period has the events of a period, or of none.
+// period is a named period with its events; the name may also be "earlier" or "later".
 type period struct {
 	Name string
 	report.Events
 }
 
-// periods are the rows of the table of a chart, without empty periods.
+// periods returns the table rows of a chart, without empty periods.
 func periods(a *report.Activity) []period {
 	all := []period{{"earlier", a.Earlier}}
 	for _, s := range a.Periods {
@@ -67,7 +67,7 @@ func periods(a *report.Activity) []period {
 	return slices.DeleteFunc(all, func(p period) bool { return p.Events == report.Events{} })
 }
 
-// width says how long a period is.
+// width describes the length of a period.
 func width(seconds int64) string {
 	switch {
 	case seconds == 1:
@@ -88,7 +88,7 @@ func width(seconds int64) string {
 	return "by " + phrase.Count(int(seconds/86400), "day")
 }
 
-// layout is how the time of a period is written; short leaves out what the others say.
+// layout returns the time layout for a period; short omits the parts common to all periods.
 func layout(seconds int64, short bool) string {
 	switch {
 	case seconds >= 86400:
@@ -103,7 +103,7 @@ func layout(seconds int64, short bool) string {
 	return "2006-01-02 15:04"
 }
 
-// charts are the forms for a desk and for a phone.
+// charts returns the charts for wide screens and for phones.
 func charts(a *report.Activity) []chart {
 	var out []chart
 	for _, c := range []chart{{Form: "wide", Width: 1000, Height: 220}, {Form: "tall", Width: 400, Height: 220}} {
@@ -148,7 +148,7 @@ func (c *chart) draw(a *report.Activity) {
 	c.Text = fmt.Sprintf("%d periods, at most %d events in one; the table below has the numbers", len(a.Periods), most)
 }
 
-// label names as many periods as have room for their times.
+// label adds as many period labels as fit.
 func (c *chart) label(a *report.Activity, step float64) {
 	y, end := tenths(float64(c.Height-8)), 0.0
 	for i, s := range a.Periods {
@@ -161,7 +161,7 @@ func (c *chart) label(a *report.Activity, step float64) {
 	}
 }
 
-// ceiling is the next round number: 1, 2, 4, 5 or 8 times a power of ten.
+// ceiling returns the next round number: 1, 2, 4, 5 or 8 times a power of ten.
 func ceiling(n int) int {
 	for power := 1; ; power *= 10 {
 		for _, digit := range []int{1, 2, 4, 5, 8} {

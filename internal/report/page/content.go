@@ -17,16 +17,16 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// Bounds of a page. sections.html has those of other lists.
+// Limits of a page. sections.html has the limits of other lists.
 const (
-	mostText     = 200  // bytes of a text from a file
-	mostCommand  = 4096 // bytes of a text to copy
-	mostLines    = 10   // of a finding
-	mostGroups   = 40   // codes, which are ours, with findings
+	mostText     = 200  // bytes of a text from the file
+	mostCommand  = 4096 // bytes of a copyable command
+	mostLines    = 10   // per finding
+	mostGroups   = 40   // codes with findings; codes come from this program
 	mostVersions = 400  // rows of stored versions
 )
 
-// data returns a text from a file: printable, and cut with its length if too long.
+// data returns a text from a file as printable text; a long text is cut, with its length.
 func data(value any) string {
 	text := fmt.Sprint(value)
 	n := len(text)
@@ -40,7 +40,7 @@ func data(value any) string {
 	return render.Printable(text[:cut]) + fmt.Sprintf(" … (%s bytes)", number(n))
 }
 
-// command is data for a text to copy: it may be longer.
+// command is data with a higher limit, for copyable text.
 func command(text string) string {
 	if len(text) > mostCommand {
 		return data(text)
@@ -48,7 +48,7 @@ func command(text string) string {
 	return render.Printable(text)
 }
 
-// size is a number of bytes in a binary unit.
+// size formats a number of bytes in a binary unit.
 func size(n int64) string {
 	if n < 1<<10 {
 		return phrase.Count(int(n), "byte")
@@ -57,7 +57,7 @@ func size(n int64) string {
 	return short
 }
 
-// number groups the digits of an integer of any type.
+// number groups the digits of an integer.
 func number(n any) string {
 	text := fmt.Sprint(n)
 	for i := len(text) - 3; i > 0 && text[i-1] != '-'; i -= 3 {
@@ -66,12 +66,12 @@ func number(n any) string {
 	return text
 }
 
-// percent is a part of a whole, and the length of its bar.
+// percent returns the percentage of a part, which is also the length of its bar.
 func percent(part, whole int64) string { return tenths(100 * float64(part) / float64(max(whole, 1))) }
 
 func tenths(n float64) string { return strconv.FormatFloat(n, 'f', 1, 64) }
 
-// at is a time; a dash for none.
+// at formats a time; a zero time is a dash.
 func at(t time.Time) string {
 	if t.IsZero() {
 		return "–"
@@ -79,7 +79,7 @@ func at(t time.Time) string {
 	return t.Format(time.RFC3339)
 }
 
-// others says how many of a list were left out.
+// others returns the number of omitted list entries as text.
 func others(all, shown int, what string) string {
 	if all <= shown {
 		return ""
@@ -87,17 +87,17 @@ func others(all, shown int, what string) string {
 	return fmt.Sprintf("and %s more %s", number(all-shown), what)
 }
 
-// first is the beginning of a list.
+// first returns the beginning of a list.
 func first(list any, most int) any {
 	v := reflect.ValueOf(list)
 	return v.Slice(0, min(v.Len(), most)).Interface()
 }
 
-// tableHead is the title of a table, and its columns.
+// tableHead is the title of a table, with its columns.
 type tableHead struct {
 	Title   string
 	Columns []column
-	Stack   bool // one cell below the other on a phone: the last is a verdict
+	Stack   bool // stack cells on a phone: the last cell is a verdict
 }
 
 type column struct {
@@ -105,7 +105,7 @@ type column struct {
 	Number bool
 }
 
-// head returns the head of a table; names that begin with # are of numbers.
+// head returns the head of a table; names beginning with # are numeric columns.
 func head(title string, names ...string) tableHead {
 	out := tableHead{Title: title}
 	for _, name := range names {
@@ -121,7 +121,7 @@ func stack(title string, names ...string) tableHead {
 	return out
 }
 
-// Image is the size of the database.
+// Image returns the size of the database.
 func (p Page) Image() int64 { return int64(p.Status.Pages) * int64(p.Status.PageSize) }
 
 type group struct {
@@ -131,10 +131,10 @@ type group struct {
 	Others                     string
 }
 
-// line is a finding: a key, and what was found.
+// line is a finding: a key and its text.
 type line struct{ Key, Text string }
 
-// Diagnosed has the findings of doctor by code.
+// Diagnosed returns the findings of doctor, grouped by code.
 func (p Page) Diagnosed() (groups []*group) {
 	var last *group
 	for _, f := range p.Diagnosis.Findings {
@@ -151,9 +151,9 @@ func (p Page) Diagnosed() (groups []*group) {
 	return groups
 }
 
-// versions are the versions at which objects are stored.
+// versions are the versions of stored objects.
 type versions struct {
-	Needs, Rest []version // those that need attention, and the others
+	Needs, Rest []version // versions that need attention, and the others
 	Others      string
 	Empty       int // definitions without objects
 	Lists       []string
@@ -166,7 +166,7 @@ type version struct {
 	Verdict, Level  string
 }
 
-// Versions are the stored versions.
+// Versions returns the stored versions.
 func (p Page) Versions() (out versions) {
 	all := 0
 	for _, r := range p.Status.Resources {
@@ -208,15 +208,15 @@ func (p Page) version(r inspect.Resource, v inspect.Version) version {
 	return row
 }
 
-// share is a table of parts of the file.
+// share is a table of file parts by size.
 type share struct {
 	Column, By, None string
 	Shares           []inspect.Share
 	History          bool
-	Live             int64 // of all
+	Live             int64 // total
 }
 
-// Shares are the tables of parts of the file.
+// Shares returns the tables of file parts by size.
 func (p Page) Shares() []share {
 	s := p.Sizes
 	out := []share{
@@ -233,7 +233,7 @@ func (p Page) Shares() []share {
 	return out
 }
 
-// named is an object that differs, or how many of its resource are left out.
+// named is a different object, or the number of omitted objects of a resource.
 type named struct{ Op, Text string }
 
 func different(d *report.Difference) (rows []named) {
@@ -257,7 +257,7 @@ func different(d *report.Difference) (rows []named) {
 	return rows
 }
 
-// outcome is the outcome as this program knows it; the file may hold any text.
+// outcome returns a known outcome; the file may contain any text.
 func outcome(o transform.Outcome) string {
 	switch o {
 	case transform.Written, transform.Unchanged, transform.Planned, transform.Refused, transform.Failed:
@@ -266,7 +266,7 @@ func outcome(o transform.Outcome) string {
 	return "unknown"
 }
 
-// migration has the problems of a migration by code, in the order of the report.
+// migration groups the problems of a migration by code, in report order.
 type migration struct {
 	*report.Migration
 	Errors, Warnings int
@@ -274,7 +274,7 @@ type migration struct {
 	Rest             string
 }
 
-// Migrated is the report of a migration; nil for none.
+// Migrated returns the report of a migration, or nil.
 func (p Page) Migrated() *migration {
 	if p.Report.Migration == nil {
 		return nil
@@ -312,7 +312,7 @@ func decision(f finding.Finding) string {
 	return ""
 }
 
-// Gravity colours the verdict.
+// Gravity returns the color class of the verdict.
 func (m *migration) Gravity() string {
 	switch {
 	case m.Fits == report.FitsNot, m.Outcome == transform.Refused, m.Outcome == transform.Failed, m.Errors > 0:

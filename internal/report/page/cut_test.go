@@ -11,7 +11,7 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
-// TestCut: a list that is cut says how many entries were left out.
+// TestCut checks that a shortened list has the number of omitted entries.
 func TestCut(t *testing.T) {
 	p := read(t, recorded(t, "storage/before"), report.Options{})
 	p.Migration = &report.Migration{}

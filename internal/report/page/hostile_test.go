@@ -12,7 +12,7 @@ import (
 	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
 )
 
-// hostileTexts are what a tenant may put into names.
+// hostileTexts returns texts that a tenant may put into names.
 func hostileTexts() []string {
 	return []string{
 		`<script>alert(1)</script>`, `"><img src=x onerror=alert(1)>`, `]]><svg onload=alert(1)>`,
@@ -22,7 +22,7 @@ func hostileTexts() []string {
 	}
 }
 
-// hostile is a snapshot with such keys, namespaces, labels and versions.
+// hostile returns a snapshot with such keys, namespaces, labels and versions.
 func hostile(t testing.TB) string {
 	var script strings.Builder
 	for i, text := range hostileTexts() {
@@ -36,7 +36,7 @@ func hostile(t testing.TB) string {
 		require.NoError(t, err)
 		key := text
 		if len(key) > 1000 {
-			key = key[:300_000] // one request has at most 1.5 MB
+			key = key[:300_000] // a request has at most 1.5 MB
 			object = object[:min(len(object), 1_000_000)]
 		}
 		for _, k := range []string{"/registry/configmaps/" + key + "/" + key[:min(len(key), 9)],
@@ -51,8 +51,8 @@ func hostile(t testing.TB) string {
 	return etcdtest.Build(t, script.String())
 }
 
-// TestHostile: whatever names hold, a page has no more elements than its own; control characters
-// are visible, long texts are cut.
+// TestHostile checks that hostile names add no elements to a page, control characters are visible,
+// and long texts are cut.
 func TestHostile(t *testing.T) {
 	path := hostile(t)
 	migration, err := json.Marshal(map[string]any{

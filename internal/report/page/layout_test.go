@@ -13,7 +13,7 @@ import (
 	"github.com/etcdshift/etcdshift/internal/report"
 )
 
-// TestChartLabels: no label of a chart reaches into the next one, or over the edge.
+// TestChartLabels checks that no chart label overlaps the next label or the edge.
 func TestChartLabels(t *testing.T) {
 	for n := range 45 {
 		for _, seconds := range []int64{1, 3600, 86400} {
@@ -29,7 +29,7 @@ func TestChartLabels(t *testing.T) {
 					x, err := strconv.ParseFloat(l.X, 64)
 					require.NoError(t, err)
 					require.GreaterOrEqual(t, x, end, "%d periods of %d s, %s: %s", n+1, seconds, c.Form, l.Name)
-					end = x + 6.8*float64(len(l.Name)) // a digit of 12 px, at its widest
+					end = x + 6.8*float64(len(l.Name)) // digits of 12 px, at their widest
 				}
 				require.LessOrEqual(t, end, float64(c.Width), "%d periods of %d s, %s", n+1, seconds, c.Form)
 			}
@@ -37,8 +37,8 @@ func TestChartLabels(t *testing.T) {
 	}
 }
 
-// TestVerdictsOnPhone: a table with verdicts has the name of its column in each cell, so that a
-// phone shows the cells one below the other.
+// TestVerdictsOnPhone checks that each cell of a table with verdicts has its column name, for the
+// stacked layout on phones.
 func TestVerdictsOnPhone(t *testing.T) {
 	p := read(t, recorded(t, "calico/before"), report.Options{})
 	text := printed(t, p.HTML)
@@ -47,8 +47,8 @@ func TestVerdictsOnPhone(t *testing.T) {
 		`<td data-name="Verdict"><span class="mark warning">not at the storage version</span></td>`)
 }
 
-// TestDifferencesByName: objects of each resource are named, few of one with many, and the number
-// of the others is said.
+// TestDifferencesByName checks that objects of each resource are listed, only a few of a resource
+// with many, with the number of the omitted objects.
 func TestDifferencesByName(t *testing.T) {
 	r := recorded(t, "calico/before")
 	d := read(t, r, report.Options{Before: recorded(t, "storage/before")}).Before

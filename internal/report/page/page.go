@@ -1,13 +1,13 @@
-// Package page makes one HTML file of a report, by the templates page.html and sections.html.
+// Package page writes a report as one HTML file, with the templates page.html and sections.html.
 // Texts from a snapshot are hostile.
 //
 // Invariants:
 //
-//   - The HTML asks for nothing from outside and runs nothing: no script, no style attribute. Its
-//     policy allows one style sheet, by its hash.
-//   - A text from a snapshot is text: html/template escapes it. Control characters, and those that
-//     turn the direction of text, are visible.
-//   - Long texts and long lists are cut, and what was left out is said.
+//   - The HTML loads nothing external and runs nothing: no script, no style attribute. Its policy
+//     allows one style sheet, by its hash.
+//   - A text from a snapshot stays text: html/template escapes it. Control characters and
+//     characters that change the text direction are visible.
+//   - Long texts and long lists are cut, with the omitted amount.
 //   - The same report gives the same bytes.
 package page
 
@@ -29,14 +29,14 @@ import (
 //go:embed page.html sections.html page.css
 var files embed.FS
 
-// Page is a report and the version of the program that made it.
+// Page is a report with the program version.
 type Page struct {
 	*report.Report
-	Path    string // of the snapshot, as it was given
+	Path    string // path of the snapshot, as given
 	Version string
 }
 
-// HTML writes the page in one file.
+// HTML writes the page as one file.
 func (p Page) HTML(w io.Writer) error {
 	style, err := files.ReadFile("page.css")
 	if err != nil {
@@ -72,13 +72,13 @@ func functions() template.FuncMap {
 	}
 }
 
-// span is a part of a text of ours.
+// span is a part of one of this program's texts.
 type span struct {
 	Text string
 	Code bool
 }
 
-// ticks splits a text at its backticks, which enclose code.
+// ticks splits a text at backticks, which enclose code.
 func ticks(text string) (out []span) {
 	for i, part := range strings.Split(text, "`") {
 		if part != "" {
@@ -88,7 +88,7 @@ func ticks(text string) (out []span) {
 	return out
 }
 
-// pieces splits a key or a name where a line may end: behind a slash or a dot.
+// pieces splits a key or a name at possible line breaks: after a slash or a dot.
 func pieces(text string) []string {
 	return strings.Split(strings.NewReplacer("/", "/\x00", ".", ".\x00").Replace(text), "\x00")
 }

@@ -50,7 +50,7 @@ func read(t testing.TB, r *inspect.Reader, o report.Options) Page {
 	t.Helper()
 	found, err := report.Read(context.Background(), r, o)
 	require.NoError(t, err)
-	if found.Status != nil { // a temporary folder has another name each time
+	if found.Status != nil { // the name of a temporary folder varies
 		found.Status.Path = "in.db"
 	}
 	return Page{Report: found, Path: "in.db", Version: "(test)"}
@@ -63,8 +63,8 @@ func printed(t testing.TB, write func(io.Writer) error) string {
 	return out.String()
 }
 
-// TestRecorded: pages of recorded snapshots are the same each time, have each section, ask for
-// nothing, and allow their one style sheet alone.
+// TestRecorded checks that pages of recorded snapshots are always the same, have each section, load
+// nothing, and allow only their one style sheet.
 func TestRecorded(t *testing.T) {
 	for _, name := range []string{"calico/before", "kcp/root-before", "kcp/cache-before", "storage/before",
 		"hostile/v-memname", "hostile/v-alarm"} {
@@ -92,7 +92,7 @@ func ids(page string) (out []string) {
 	return out
 }
 
-// requireQuiet: a page has no script and no style but the one of its policy, and no address.
+// requireQuiet checks that a page has no script, no address, and no style except the allowed one.
 func requireQuiet(t testing.TB, page string) {
 	t.Helper()
 	_, rest, found := strings.Cut(page, "<style>")
@@ -109,7 +109,7 @@ func requireQuiet(t testing.TB, page string) {
 	require.NotRegexp(t, `(?i)(url|import|expression)\s*\(`, style)
 }
 
-// TestGolden: the page of a small snapshot.
+// TestGolden compares the page of a small snapshot with a recorded page.
 func TestGolden(t *testing.T) {
 	p := read(t, recorded(t, "storage/before"), report.Options{Before: recorded(t, "storage/flipped")})
 	p.Before.Old.Path = "old.db"

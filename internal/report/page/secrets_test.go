@@ -12,7 +12,8 @@ import (
 	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
 )
 
-// TestSecrets: no value of a Secret is in a page or its document, sound or broken, changed or new.
+// TestSecrets checks that no Secret value is in a page or its document, valid or broken, changed or
+// new.
 func TestSecrets(t *testing.T) {
 	const key, value = "/registry/secrets/default/", "aHVudGVyMmh1bnRlcjI="
 	secret := func(name string) string {

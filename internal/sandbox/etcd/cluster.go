@@ -21,46 +21,46 @@ import (
 	"github.com/etcdshift/etcdshift/internal/sandbox"
 )
 
-// Options say how a snapshot is restored.
+// Options configure the restore of a snapshot.
 type Options struct {
-	// Members is the number of members, one if 0.
+	// Members is the number of members; 0 means one.
 	Members int
-	// Bump is N of "--bump-revision N --mark-compacted", 0 for neither.
+	// Bump is N of "--bump-revision N --mark-compacted"; 0 means neither.
 	Bump uint64
 	// SkipHashCheck is "--skip-hash-check", for a file without a digest.
 	SkipHashCheck bool
 }
 
-// Cluster is a restored snapshot, and etcd on it.
+// Cluster is a restored snapshot with etcd members.
 type Cluster struct {
-	// Members are the members, with the same data at first.
+	// Members have the same data at first.
 	Members []*Member
 
 	sandbox *sandbox.Sandbox
 }
 
-// Member is one etcd of a cluster.
+// Member is one etcd server of a cluster.
 type Member struct {
 	// Name is m1, m2 and so on.
 	Name string
-	// Endpoint is the URL for clients, a unix socket.
+	// Endpoint is the client URL, a unix socket.
 	Endpoint string
 	// Process is the server, nil before Start.
 	Process *sandbox.Process
-	// Client is connected to this member alone, nil before Start.
+	// Client is connected only to this member, nil before Start.
 	Client *clientv3.Client
 
 	config memberConfig
 }
 
-// Bytes is the room that a restored snapshot of that size needs: per member the data, its growth,
-// and two files of 64 MB that etcd allocates for its log.
+// Bytes returns the disk space for a restored snapshot of a size: per member the data, its growth,
+// and two log files of 64 MB that etcd preallocates.
 func Bytes(snapshot int64, members int) int64 {
 	return int64(max(1, members)) * (snapshot + snapshot/4 + 160<<20)
 }
 
-// Restore runs "etcdutl snapshot restore" for each member. The error of a snapshot that etcdutl
-// refuses has its reason.
+// Restore runs "etcdutl snapshot restore" for each member. The error for a refused snapshot has
+// etcdutl's reason.
 func Restore(ctx context.Context, s *sandbox.Sandbox, snapshot string, o Options) (*Cluster, error) {
 	snapshot, err := filepath.Abs(snapshot)
 	if err != nil {
@@ -80,8 +80,8 @@ func Restore(ctx context.Context, s *sandbox.Sandbox, snapshot string, o Options
 	return c, nil
 }
 
-// newMembers names the members and their sockets. Peers have names in the working directory: etcd
-// takes no path there.
+// newMembers names the members and their sockets. Peer sockets are in the working directory,
+// because etcd accepts no path in a peer URL.
 func newMembers(s *sandbox.Sandbox, n int) []*Member {
 	members, peers := make([]*Member, n), make([]string, n)
 	for i := range members {
@@ -98,8 +98,8 @@ func newMembers(s *sandbox.Sandbox, n int) []*Member {
 	return members
 }
 
-// Start starts all members and waits until each takes part in the cluster. The error of one that
-// dies has etcd's reason.
+// Start starts all members and waits until each is part of the cluster. The error for a crashed
+// member has etcd's reason.
 func (c *Cluster) Start(ctx context.Context) (err error) {
 	all := ctx
 	for _, m := range c.Members {
@@ -107,7 +107,7 @@ func (c *Cluster) Start(ctx context.Context) (err error) {
 			return err
 		}
 		var stop context.CancelFunc
-		all, stop = m.Process.While(all) // the others may wait for this one in vain
+		all, stop = m.Process.While(all) // if this one ends, the others could wait forever
 		defer stop()
 	}
 	for _, m := range c.Members {
@@ -118,8 +118,8 @@ func (c *Cluster) Start(ctx context.Context) (err error) {
 	return nil
 }
 
-// ready connects the client, and is nil once the member answers from a cluster with a leader. A
-// client that finds no socket would wait a second before it tries again.
+// ready connects the client, and returns nil once the member answers from a cluster with a leader.
+// It first checks for the socket: a client that finds none waits a second before a retry.
 func (m *Member) ready(ctx context.Context) error {
 	if m.Client == nil {
 		conn, err := new(net.Dialer).DialContext(ctx, "unix", strings.TrimPrefix(m.Endpoint, "unix://"))
@@ -137,10 +137,10 @@ func (m *Member) ready(ctx context.Context) error {
 	return err
 }
 
-// Client is for the first member.
+// Client returns the client of the first member.
 func (c *Cluster) Client() *clientv3.Client { return c.Members[0].Client }
 
-// Explain returns why a member has ended, if one has or does so within a second; else err.
+// Explain returns the reason why a member has ended, if one ends within a second, otherwise err.
 func (c *Cluster) Explain(err error) error {
 	var processes []*sandbox.Process
 	for _, m := range c.Members {
@@ -165,21 +165,21 @@ const (
 	memberPart  = "etcd"
 	restorePart = "restore"
 
-	maxRequestBytes = 64 << 20 // a value may be larger than the 1.5 MiB that servers take by default
+	maxRequestBytes = 64 << 20 // values may exceed the servers' default of 1.5 MiB
 	maxTxnOps       = 100_000
 	token           = "etcdshift-rehearse"
 )
 
-// Parts are the parts that a program with this package has: see sandbox.Main.
+// Parts returns the parts for sandbox.Main.
 func Parts() map[string]sandbox.Part {
 	return map[string]sandbox.Part{memberPart: runMember, restorePart: runRestore}
 }
 
-// memberConfig is one member: its sockets, and those of its cluster as --initial-cluster has them.
-// The data directory is its name.
+// memberConfig configures one member: its sockets, and the cluster as for --initial-cluster. Its
+// name is the data directory.
 type memberConfig struct{ Name, Endpoint, Peer, Cluster string }
 
-// restoreConfig is the restore of one member.
+// restoreConfig configures the restore of one member.
 type restoreConfig struct {
 	memberConfig
 	Options
@@ -207,7 +207,7 @@ func runRestore(_ context.Context, config []byte) error {
 	return disableAuth(log, filepath.Join(c.Name, "member", "snap", "db"))
 }
 
-// disableAuth lets clients in without the password of a user of etcd.
+// disableAuth removes the need for an etcd password.
 func disableAuth(log *zap.Logger, db string) error {
 	b := backend.NewDefaultBackend(log, db)
 	auth := schema.NewAuthBackend(log, b)
@@ -220,7 +220,7 @@ func disableAuth(log *zap.Logger, db string) error {
 	return b.Close()
 }
 
-// logger prints warnings, and what etcd dies of, to standard error.
+// logger prints warnings and fatal errors of etcd to standard error.
 func logger() (*zap.Logger, error) {
 	config := zap.NewProductionConfig()
 	config.Level = zap.NewAtomicLevelAt(zap.WarnLevel)
@@ -251,8 +251,7 @@ func runMember(ctx context.Context, config []byte) error {
 	}
 }
 
-// server is etcd's configuration. Data that are thrown away need no sync; a quota has been checked
-// before.
+// server returns etcd's configuration. Temporary data needs no sync; the quota was checked before.
 func (c *memberConfig) server() (*embed.Config, error) {
 	client, err := url.Parse(c.Endpoint)
 	if err != nil {
@@ -272,6 +271,6 @@ func (c *memberConfig) server() (*embed.Config, error) {
 	config.UnsafeNoFsync = true
 	config.QuotaBackendBytes = -1
 	config.MaxRequestBytes, config.MaxTxnOps = maxRequestBytes, maxTxnOps
-	config.TickMs, config.ElectionMs = 20, 400 // nobody else shares the machine's network
+	config.TickMs, config.ElectionMs = 20, 400 // the network is local
 	return config, nil
 }

@@ -54,7 +54,7 @@ func run(t *testing.T, snapshot string, o Options) (*Cluster, error) {
 
 const recorded = "../../../testdata/etcd/"
 
-// Snapshots of each version of etcd have their recorded hash after a restore.
+// Snapshots of each etcd version have their recorded hash after a restore.
 func TestRestored(t *testing.T) {
 	for _, version := range []string{"3.4", "3.5", "3.6", "3.7"} {
 		text, err := os.ReadFile(recorded + "etcd-" + version + ".hashkv.json")
@@ -87,7 +87,7 @@ func TestBumped(t *testing.T) {
 	require.ErrorContains(t, err, "compacted")
 }
 
-// Three members form a cluster over unix sockets, with the same data before and after a write.
+// Three members form a cluster over unix sockets, with equal data before and after a write.
 func TestMembers(t *testing.T) {
 	c, err := run(t, recorded+"etcd-3.7.db", Options{Members: 3, Bump: 10})
 	require.NoError(t, err)
@@ -110,7 +110,7 @@ func TestMembers(t *testing.T) {
 	require.Len(t, list.Members, 3)
 }
 
-// A member that is killed is named, and the others go on.
+// The error names a killed member, and the other members continue.
 func TestMemberDies(t *testing.T) {
 	c, err := run(t, recorded+"etcd-3.7.db", Options{Members: 3})
 	require.NoError(t, err)
@@ -121,7 +121,7 @@ func TestMemberDies(t *testing.T) {
 	require.EqualError(t, c.Explain(os.ErrClosed), "etcd-m3 has ended")
 }
 
-// Two of three members that do not start keep the third from waiting for them.
+// If two of three members do not start, Start does not wait for the third.
 func TestMembersDoNotStart(t *testing.T) {
 	c, err := Restore(t.Context(), newSandbox(t), recorded+"etcd-3.7.db", Options{Members: 3})
 	require.NoError(t, err)
@@ -132,7 +132,7 @@ func TestMembersDoNotStart(t *testing.T) {
 	require.ErrorContains(t, err, "failed to open database: file size too small")
 }
 
-// Records that etcdutl restores and that etcd dies on: the error has etcd's words.
+// For records that etcdutl restores but etcd cannot load, the error has etcd's words.
 func TestUnsound(t *testing.T) {
 	revision := string(mvcc.RevToBytes(mvcc.Revision{Main: 34}, mvcc.NewRevBytes()))
 	value, err := proto.Marshal(&mvccpb.KeyValue{Key: []byte("/x"), CreateRevision: 34, ModRevision: 34, Version: 1})
@@ -162,7 +162,7 @@ func TestUnsound(t *testing.T) {
 	}
 }
 
-// A snapshot of an etcd with users needs no password.
+// A snapshot with etcd users needs no password.
 func TestAuth(t *testing.T) {
 	c, err := run(t, edited(t, schema.Auth, map[string]string{"authEnabled": "\x01"}), Options{SkipHashCheck: true})
 	require.NoError(t, err)
@@ -186,7 +186,7 @@ func TestAlarms(t *testing.T) {
 	}
 }
 
-// edited is a recorded snapshot with more in a bucket, and without a digest.
+// edited returns a recorded snapshot with additional records in a bucket, and without a digest.
 func edited(t *testing.T, bucket backend.Bucket, records map[string]string) (path string) {
 	t.Helper()
 	data, err := os.ReadFile(recorded + "etcd-3.7.db")
@@ -204,7 +204,7 @@ func edited(t *testing.T, bucket backend.Bucket, records map[string]string) (pat
 	return path
 }
 
-// What etcdutl refuses is said in its words, and so is what kills it.
+// The error for a snapshot refused by etcdutl, or a crash of etcdutl, has etcdutl's words.
 func TestRefused(t *testing.T) {
 	text := filepath.Join(t.TempDir(), "text")
 	require.NoError(t, os.WriteFile(text, []byte("this is no snapshot, but it is longer than the digest of one"),

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Members open no port; their sockets have names in the folder.
+// Members open no port; their sockets are files in the folder.
 func TestSocketsAreInTheFolder(t *testing.T) {
 	c, err := run(t, recorded+"etcd-3.7.db", Options{Members: 3})
 	require.NoError(t, err)
@@ -25,7 +25,7 @@ func TestSocketsAreInTheFolder(t *testing.T) {
 	var names []string
 	for _, fields := range sockets(t, "unix") {
 		if len(fields) < 8 || !owned[fields[6]] {
-			continue // another process, or a socket without a name
+			continue // another process, or an unnamed socket
 		}
 		name := fields[7]
 		if !filepath.IsAbs(name) {
@@ -42,7 +42,7 @@ func TestSocketsAreInTheFolder(t *testing.T) {
 	}
 }
 
-// socketsOf are the inodes of sockets of all processes that have a folder as working directory.
+// socketsOf returns the socket inodes of all processes with a folder as working directory.
 func socketsOf(folder string) map[string]bool {
 	owned, inode := map[string]bool{}, regexp.MustCompile(`^socket:\[(\d+)\]$`)
 	links, _ := filepath.Glob("/proc/[0-9]*/fd/*")
@@ -56,7 +56,7 @@ func socketsOf(folder string) map[string]bool {
 	return owned
 }
 
-// sockets is a table of the kernel, by its columns.
+// sockets returns the columns of a socket table of the kernel.
 func sockets(t *testing.T, table string) (rows [][]string) {
 	t.Helper()
 	text, err := os.ReadFile("/proc/net/" + table)
