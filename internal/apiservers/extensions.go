@@ -31,25 +31,26 @@ import (
 	"github.com/etcdshift/etcdshift/internal/serve"
 )
 
-// Store is what an API server needs to know of the etcd below it.
+// Store describes an API server's storage in etcd.
 type Store struct {
 	Etcd       string `json:"etcd"`       // the endpoint, such as unix:///path
-	Prefix     string `json:"prefix"`     // of the keys, as in keys.Storage
-	Encryption string `json:"encryption"` // the file with the EncryptionConfiguration, or ""
+	Prefix     string `json:"prefix"`     // key prefix, as in keys.Storage
+	Encryption string `json:"encryption"` // EncryptionConfiguration file, or ""
 }
 
-// prefix is the value of --etcd-prefix.
+// prefix returns the value of --etcd-prefix.
 func (s Store) prefix() string { return cmp.Or(s.Prefix, "/") }
 
-// Serve runs an apiextensions-apiserver on a store until ctx ends or it fails: all that a
-// kube-apiserver does with custom resources. Who can connect may do anything; there is no TLS.
+// Serve runs an apiextensions-apiserver on a store until ctx ends or the server fails. It supports
+// custom resources as a kube-apiserver does. Every client that connects has all rights; there is no
+// TLS.
 func (s Store) Serve(ctx context.Context, l net.Listener) error {
 	config, err := s.config(l.Addr())
 	if err != nil {
 		return err
 	}
 	completed := config.Complete()
-	completed.GenericConfig.EnableDiscovery = true // there is no aggregator, which answers otherwise
+	completed.GenericConfig.EnableDiscovery = true // normally done by the aggregator
 	extensions, err := completed.New(genericapiserver.NewEmptyDelegate())
 	if err != nil {
 		return err
@@ -61,7 +62,7 @@ func (s Store) Serve(ctx context.Context, l net.Listener) error {
 	server := &http.Server{Handler: prepared.Handler}
 	defer server.Close()
 	go func() { cancel(server.Serve(l)) }()
-	// once it runs, it does not return: it has no listener of its own
+	// does not return once started: it has no listener of its own
 	go func() { cancel(prepared.RunWithContext(ctx)) }()
 	<-ctx.Done()
 	if cause := context.Cause(ctx); cause != ctx.Err() {
@@ -70,8 +71,8 @@ func (s Store) Serve(ctx context.Context, l net.Listener) error {
 	return nil
 }
 
-// config is the configuration of the server. Nothing is cached: a snapshot may be larger than the
-// memory, and an object that cannot be decoded must not fail the requests for other objects.
+// config returns the configuration of the server. Nothing is cached: a snapshot may exceed the
+// memory, and an undecodable object must not fail requests for other objects.
 func (s Store) config(addr net.Addr) (*apiserver.Config, error) {
 	generic := genericapiserver.NewRecommendedConfig(apiserver.Codecs)
 	generic.EffectiveVersion = compatibility.DefaultBuildEffectiveVersion()
@@ -99,7 +100,7 @@ func (s Store) config(addr net.Addr) (*apiserver.Config, error) {
 	}}, nil
 }
 
-// options are those of the storage: nothing is done to etcd behind the requests.
+// options returns the storage options, without background work in etcd.
 func (s Store) options() *genericoptions.EtcdOptions {
 	codec := apiserver.Codecs.LegacyCodec(v1beta1.SchemeGroupVersion, v1.SchemeGroupVersion) // stores v1beta1
 	etcd := genericoptions.NewEtcdOptions(storagebackend.NewDefaultConfig(s.prefix(), codec))
@@ -112,17 +113,17 @@ func (s Store) options() *genericoptions.EtcdOptions {
 	return etcd
 }
 
-// anyone authenticates every request: the connection is the proof.
+// anyone authenticates every request: access to the connection is sufficient.
 func anyone(*http.Request) (*authenticator.Response, bool, error) {
 	admin := &user.DefaultInfo{Name: "etcdshift:rehearsal",
 		Groups: []string{user.SystemPrivilegedGroup, user.AllAuthenticated}}
 	return &authenticator.Response{User: admin}, true, nil
 }
 
-// address is how requests name a server behind a socket; nothing resolves it.
+// address is the host name of a server behind a socket; it is never resolved.
 const address = "localhost"
 
-// clientOf configures clients of a server without TLS that listens on addr.
+// clientOf returns a client configuration for a server on addr without TLS.
 func clientOf(addr net.Addr) *rest.Config {
 	return &rest.Config{
 		Host: "http://" + address, QPS: -1, WarningHandler: rest.NoWarnings{},
@@ -142,13 +143,13 @@ type partConfig struct {
 	Socket string `json:"socket"`
 }
 
-// Part is what Store.Start starts; it must be among the parts of sandbox.Main.
+// Part is the part started by Store.Start; sandbox.Main must have it.
 func Part(ctx context.Context, config []byte) error {
 	var c partConfig
 	if err := json.Unmarshal(config, &c); err != nil {
 		return err
 	}
-	// Lists make much garbage: collecting it was a third of the CPU time.
+	// Lists produce much garbage: collecting it took a third of the CPU time.
 	debug.SetGCPercent(400)
 	debug.SetMemoryLimit(1 << 30)
 	l, err := net.Listen("unix", c.Socket)
@@ -160,13 +161,13 @@ func Part(ctx context.Context, config []byte) error {
 
 // Server is an API server in a sandbox.
 type Server struct {
-	Config *rest.Config // for clients that may do anything
+	Config *rest.Config // for clients with all rights
 	*sandbox.Process
 	dir      string         // of a kube-apiserver
 	endpoint serve.Endpoint // of a kube-apiserver
 }
 
-// Start runs Serve as a part of a sandbox, in whose folder its socket is.
+// Start runs Serve as a part of a sandbox, with a socket in the sandbox's folder.
 func (s Store) Start(ctx context.Context, box *sandbox.Sandbox) (*Server, error) {
 	socket := filepath.Join(box.Path(), "api.sock")
 	p, err := box.Start(ctx, "apiextensions-apiserver", PartName, partConfig{s, socket})
@@ -176,7 +177,7 @@ func (s Store) Start(ctx context.Context, box *sandbox.Sandbox) (*Server, error)
 	return &Server{Config: clientOf(&net.UnixAddr{Net: "unix", Name: socket}), Process: p}, nil
 }
 
-// Ready is Wait, which ends with the server too.
+// Ready calls Wait, and also ends with the server.
 func (s *Server) Ready(ctx context.Context) (Serving, error) {
 	ctx, cancel := s.While(ctx)
 	defer cancel()

@@ -26,7 +26,7 @@ import (
 	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
 )
 
-// apiServer is an API server of Serve on a store.
+// apiServer is a running API server on a store.
 type apiServer struct {
 	etcd    *clientv3.Client
 	store   Store
@@ -34,7 +34,7 @@ type apiServer struct {
 	dynamic.Interface
 }
 
-// restored runs an etcd on a recorded snapshot.
+// restored runs etcd on a recorded snapshot.
 func restored(t testing.TB, name string) *etcdtest.Server {
 	t.Helper()
 	packed, err := os.Open(filepath.Join("../../testdata", name))
@@ -47,7 +47,7 @@ func restored(t testing.TB, name string) *etcdtest.Server {
 	return etcdtest.Start(t, etcdtest.Restore(t, path))
 }
 
-// unixOf returns a unix endpoint of an etcd.
+// unixOf returns a unix endpoint for an etcd.
 func unixOf(t testing.TB, etcd *etcdtest.Server) string {
 	t.Helper()
 	l, err := net.Listen("unix", socket(t))
@@ -71,7 +71,7 @@ func unixOf(t testing.TB, etcd *etcdtest.Server) string {
 	return "unix://" + l.Addr().String()
 }
 
-// socket is a short path: those of a test's folder are too long for a socket.
+// socket returns a short path, because the path of a test folder is too long for a socket.
 func socket(t testing.TB) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "s")
@@ -80,7 +80,7 @@ func socket(t testing.TB) string {
 	return filepath.Join(dir, "s")
 }
 
-// start serves a store until the test ends, and waits until it is ready.
+// start serves a store until the test ends, and waits for readiness.
 func start(t testing.TB, etcd *etcdtest.Server, store Store) *apiServer {
 	t.Helper()
 	store.Etcd = unixOf(t, etcd)
@@ -92,7 +92,7 @@ func start(t testing.TB, etcd *etcdtest.Server, store Store) *apiServer {
 	go func() { ended <- store.Serve(ctx, l) }()
 	t.Cleanup(func() {
 		if len(r.serving.Unready) > 0 {
-			return // the library ends the process if it is told to end before it is ready
+			return // the library exits the process if stopped before readiness
 		}
 		cancel()
 		require.NoError(t, <-ended)
@@ -125,7 +125,7 @@ func TestListsRecordedClusters(t *testing.T) {
 	require.Greater(t, total, 100)
 }
 
-// A dry run of an empty apply and of an update that changes nothing answers, and writes nothing.
+// Dry runs of an empty apply and of an update without changes succeed and write nothing.
 func TestAnswersDryRuns(t *testing.T) {
 	r := start(t, restored(t, "storage/flipped.db.gz"), Store{Prefix: "/registry"})
 	list, err := r.Resource(widgets("v1beta1")).List(t.Context(), metav1.ListOptions{Limit: 1})
@@ -151,7 +151,7 @@ func TestAnswersDryRuns(t *testing.T) {
 	require.Equal(t, before.Header.Revision, after.Header.Revision)
 }
 
-// Values are encrypted and decrypted with the configuration, below a prefix of the user's.
+// Values are encrypted and decrypted with the configuration, below a custom prefix.
 func TestDecryptsBelowAPrefix(t *testing.T) {
 	etcd := etcdtest.Start(t, filepath.Join(t.TempDir(), "api.etcd"))
 	store := Store{Prefix: "/some/where", Encryption: encryptionConfig(t)}
@@ -169,7 +169,7 @@ func TestDecryptsBelowAPrefix(t *testing.T) {
 	require.Len(t, list.Items, 2)
 }
 
-// A CRD that no server decodes is named; the wait comes to an end.
+// An undecodable CRD is reported, and the wait ends.
 func TestSaysWhatIsNotServed(t *testing.T) {
 	etcd := etcdtest.Start(t, filepath.Join(t.TempDir(), "api.etcd"))
 	r := start(t, etcd, Store{Prefix: "/registry"})
@@ -182,7 +182,7 @@ func TestSaysWhatIsNotServed(t *testing.T) {
 	require.Contains(t, r.serving.Unready[0], "CustomResourceDefinitions: ")
 }
 
-// A wait ends with its context and says what it was waiting for.
+// A wait ends with its context, and the error names the missing condition.
 func TestWaitEndsWithTheServer(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	context.AfterFunc(t.Context(), func() { cancel(nil) })
@@ -208,7 +208,7 @@ func widgets(version string) schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: "demo.example.com", Version: version, Resource: "widgets"}
 }
 
-// createWidgets makes a CRD that serves v1, which is stored, and v2, and objects.
+// createWidgets creates a CRD with the served versions v1 (stored) and v2, and objects.
 func (r *apiServer) createWidgets(t testing.TB, conversion map[string]any, names ...string) {
 	t.Helper()
 	versions := make([]any, 2)
@@ -257,7 +257,7 @@ func newBox(t testing.TB) *sandbox.Sandbox {
 	return box
 }
 
-// A server in a sandbox gets ready, and a wait for it ends when it dies.
+// A server in a sandbox becomes ready, and a wait for the server ends when it dies.
 func TestPart(t *testing.T) {
 	etcd := restored(t, "storage/flipped.db.gz")
 	s, err := Store{Etcd: unixOf(t, etcd), Prefix: "/registry"}.Start(t.Context(), newBox(t))

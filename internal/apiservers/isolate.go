@@ -25,35 +25,34 @@ import (
 	"github.com/etcdshift/etcdshift/keys"
 )
 
-// pageSize bounds the records in memory; a CRD may have a megabyte.
+// pageSize limits the records in memory; a CRD may have a megabyte.
 const pageSize = 50
 
-// Isolation is what Isolate changed in the store, and what it could not read. Lists are in the
-// order of keys.
+// Isolation lists the records that Isolate changed or could not read, in key order.
 type Isolation struct {
-	Webhooks   []Webhook    // conversion webhooks of CRDs that the relay stands for
-	Aggregated []string     // names of APIServices that had a service and are gone
+	Webhooks   []Webhook    // conversion webhooks of CRDs replaced by the relay
+	Aggregated []string     // names of removed APIServices with a service
 	Unreadable []Unreadable // CRDs and APIServices
 }
 
 // Webhook is the conversion webhook of a CRD.
 type Webhook struct {
 	CRD   string
-	Asked bool // a converter answers; otherwise the answer is NotChecked
+	Asked bool // a converter answers; otherwise NotChecked
 }
 
 // Unreadable is a CRD or an APIService that could not be read or edited.
 type Unreadable struct {
 	Key     string
 	Reason  error
-	Removed bool // from the store, since an API server might read it and dial its webhook
+	Removed bool // from the store, because an API server might dial its webhook
 }
 
 // errForeign is the reason to remove a record.
 var errForeign = errors.New("not stored as an API server stores it")
 
-// Isolate edits CRDs and APIServices in the store so that an API server on it dials nothing but the
-// relay. The store must be one that is thrown away.
+// Isolate edits CRDs and APIServices in the store so that an API server connects only to the relay.
+// The store must be a temporary copy.
 func Isolate(
 	ctx context.Context, store *clientv3.Client, prefix string, t *encryption.Transformers, r *Relay,
 ) (Isolation, error) {
@@ -73,7 +72,7 @@ type isolator struct {
 	done         Isolation
 }
 
-// editor returns the new content of an object; nil removes the object.
+// editor returns the new content of an object, or nil to remove the object.
 type editor func(name string, content []byte) ([]byte, error)
 
 // each edits all objects of a resource, page by page.
@@ -97,7 +96,7 @@ func (i *isolator) each(ctx context.Context, gr gvr.GroupResource, edit editor) 
 	}
 }
 
-// change edits one record. A value that no API server can decrypt or decode stays as it is.
+// change edits one record. An undecryptable or undecodable value stays unchanged.
 func (i *isolator) change(ctx context.Context, gr gvr.GroupResource, key, stored []byte, edit editor) error {
 	content, edited, err := i.edit(ctx, gr, key, stored, edit)
 	switch {
@@ -123,7 +122,7 @@ func (i *isolator) change(ctx context.Context, gr gvr.GroupResource, key, stored
 	return err
 }
 
-// edit returns the plaintext of a record before and after.
+// edit returns the plaintext of a record before and after the edit.
 func (i *isolator) edit(
 	ctx context.Context, gr gvr.GroupResource, key, stored []byte, edit editor,
 ) (content, edited []byte, err error) {
@@ -138,17 +137,17 @@ func (i *isolator) edit(
 	return content, edited, err
 }
 
-// definition is the part of a stored CRD that says what an API server dials.
+// definition has the fields of a stored CRD with addresses that an API server dials.
 type definition struct {
 	APIVersion string `json:"apiVersion"`
 	Spec       struct {
 		Group      string `json:"group"`
 		Conversion struct {
 			Strategy string       `json:"strategy"`
-			Config   clientConfig `json:"webhookClientConfig"` // of v1beta1
+			Config   clientConfig `json:"webhookClientConfig"` // v1beta1
 			Webhook  struct {
 				Config clientConfig `json:"clientConfig"`
-			} `json:"webhook"` // of v1
+			} `json:"webhook"` // v1
 		} `json:"conversion"`
 	} `json:"spec"`
 }
@@ -158,8 +157,8 @@ type clientConfig struct {
 	Service *struct{} `json:"service"`
 }
 
-// redirect lets the relay be the conversion webhook of a CRD. The result is read as an API server
-// reads it: of fields that stand twice, parts of both count.
+// redirect makes the relay the conversion webhook of a CRD. The result is decoded as by an API
+// server: of a repeated field, parts of both values count.
 func (i *isolator) redirect(name string, content []byte) ([]byte, error) {
 	var crd definition
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(content, &crd); err != nil ||
@@ -184,7 +183,7 @@ func (i *isolator) redirect(name string, content []byte) ([]byte, error) {
 	return edited, nil
 }
 
-// cut removes an APIService whose service an API server would dial.
+// cut removes an APIService with a service that an API server would dial.
 func (i *isolator) cut(name string, content []byte) ([]byte, error) {
 	var s struct {
 		Spec struct {
@@ -198,8 +197,8 @@ func (i *isolator) cut(name string, content []byte) ([]byte, error) {
 	return nil, nil
 }
 
-// ServiceRange is the --service-cluster-ip-range of the servers that wrote a store, "" if it does
-// not tell. A kube-apiserver refuses Services of an IP family that it has no range of.
+// ServiceRange returns the --service-cluster-ip-range of the servers that wrote a store, or "" if
+// unknown. A kube-apiserver refuses Services of an IP family without a range.
 func ServiceRange(ctx context.Context, store *clientv3.Client, prefix string, t *encryption.Transformers) string {
 	read := func(gr gvr.GroupResource, name string, field ...string) []string {
 		key := keys.Kubernetes{Prefix: prefix}.Format(keys.Key{Prefix: prefix, Resource: gr, Name: name})
@@ -230,12 +229,12 @@ func ServiceRange(ctx context.Context, store *clientv3.Client, prefix string, t 
 	return strings.Join(ranges, ",")
 }
 
-// NotChecked begins the answer of an API server whose conversion webhook was not asked: it says
-// nothing about the object.
+// NotChecked begins the answer of an API server whose conversion webhook was not called: the object
+// is unchecked.
 const NotChecked = "not checked: "
 
-// Relay stands where the conversion webhooks of CRDs are, at a loopback address: it asks the
-// converters that were given, and otherwise answers NotChecked. Only the edited CRDs know its URLs.
+// Relay replaces the conversion webhooks of CRDs at a loopback address. It calls the given
+// converters, and otherwise answers NotChecked. Only the edited CRDs have its URLs.
 type Relay struct {
 	converters map[string]*conversion.Converter // by group
 	mux        *http.ServeMux
@@ -244,7 +243,7 @@ type Relay struct {
 	*serve.Credentials
 }
 
-// NewRelay starts a relay, which ends with ctx. The converters, by group, may be nil.
+// NewRelay starts a relay that ends with ctx. The converters, by group, may be nil.
 func NewRelay(ctx context.Context, converters map[string]*conversion.Converter) (*Relay, error) {
 	credentials, err := serve.NewCredentials("")
 	if err != nil {
@@ -257,12 +256,12 @@ func NewRelay(ctx context.Context, converters map[string]*conversion.Converter) 
 	r := &Relay{converters: converters, mux: http.NewServeMux(), address: l.Addr().String(), Credentials: credentials}
 	server := &http.Server{Handler: r.mux, ReadHeaderTimeout: 10 * time.Second}
 	context.AfterFunc(ctx, func() { _ = server.Close() })
-	go func() { _ = server.Serve(credentials.Listener(l)) }() // ends by Close
+	go func() { _ = server.Serve(credentials.Listener(l)) }() // ended by Close
 	return r, nil
 }
 
-// webhook makes a webhook for a CRD, stored as value, and returns its URL, and whether a converter
-// is behind it. It never fails: a URL that stays in the CRD would be dialled.
+// webhook creates a webhook for a CRD, stored as value, and returns its URL; asked reports whether
+// a converter answers. It never fails, because the API server would dial a URL left in the CRD.
 func (r *Relay) webhook(group string, value []byte) (url string, asked bool) {
 	handler, err := r.handler(group, value)
 	if err != nil {
@@ -274,7 +273,7 @@ func (r *Relay) webhook(group string, value []byte) (url string, asked bool) {
 	return "https://" + r.address + path, err == nil
 }
 
-// handler is the converter of the group, for the CRD.
+// handler returns the handler of the group's converter for the CRD.
 func (r *Relay) handler(group string, value []byte) (http.Handler, error) {
 	converter := r.converters[group]
 	if converter == nil {
@@ -287,7 +286,7 @@ func (r *Relay) handler(group string, value []byte) (http.Handler, error) {
 	return converter.Handler(crd.Object())
 }
 
-// refuse answers that nothing is checked.
+// refuse returns a handler that answers NotChecked.
 func refuse(reason string) http.Handler {
 	handler, _ := conversion.Refuse(NotChecked + reason).Handler(nil) // fails for no CRD
 	return handler

@@ -19,7 +19,7 @@ import (
 	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
 )
 
-// counting is a listener that counts connections, and its URL.
+// counting returns the URL of a listener that counts connections.
 func counting(t testing.TB) (url string, dialled *atomic.Int64) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -39,7 +39,7 @@ func counting(t testing.TB) (url string, dialled *atomic.Int64) {
 	return "https://" + l.Addr().String(), dialled
 }
 
-// converting is a webhook that converts by another apiVersion alone.
+// converting starts a webhook that converts only by changing apiVersion.
 func converting(t testing.TB) *httptest.Server {
 	t.Helper()
 	s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
@@ -72,8 +72,8 @@ func webhookAt(url string) map[string]any {
 	}}
 }
 
-// A conversion webhook of the snapshot is never dialled. Lists that need it say that nothing is
-// checked, also where CRDs are encrypted; with a converter of the user's, they work.
+// Conversion webhooks in the snapshot are never dialed. Lists that need them are not checked, even
+// with encrypted CRDs; with the user's converter the lists work.
 func TestWebhooksAreNotDialled(t *testing.T) {
 	url, dialled := counting(t)
 	etcd := etcdtest.Start(t, filepath.Join(t.TempDir(), "api.etcd"))
@@ -110,8 +110,8 @@ func TestWebhooksAreNotDialled(t *testing.T) {
 	require.Zero(t, dialled.Load())
 }
 
-// Everything that an API server would dial is edited or removed, in every form in which it may be
-// stored; the rest stays.
+// All addresses that an API server would dial are edited or removed in every stored form; other
+// records stay.
 func TestIsolate(t *testing.T) {
 	const crds, services = "/registry/apiextensions.k8s.io/customresourcedefinitions/",
 		"/registry/apiregistration.k8s.io/apiservices/"
@@ -186,8 +186,8 @@ func TestIsolate(t *testing.T) {
 	}, unreadable)
 }
 
-// The range of Services is that of the recorded cluster; older releases keep it elsewhere, for two
-// IP families in two records.
+// The Service range is the recorded cluster's range; older releases store it elsewhere, in two
+// records for two IP families.
 func TestServiceRange(t *testing.T) {
 	require.Equal(t, "10.0.0.0/24", ServiceRange(t.Context(), restored(t, "calico/before.db.gz").Client,
 		"/registry", nil))

@@ -23,17 +23,17 @@ import (
 	"github.com/etcdshift/etcdshift/internal/serve"
 )
 
-// portTries is how often a kube-apiserver is started when another process takes its port.
+// portTries is the maximum number of starts of a kube-apiserver whose port is taken.
 const portTries = 3
 
-// Kube is a kube-apiserver that the user has, of whatever release.
+// Kube is the user's kube-apiserver, of any release.
 type Kube struct {
 	Store
 	Binary   string
-	Services string // --service-cluster-ip-range, from ServiceRange; "" for one of our own
+	Services string // --service-cluster-ip-range, from ServiceRange; "" for a default
 }
 
-// Start runs the kube-apiserver in a sandbox until it answers; see Server.Ready for the rest.
+// Start runs the kube-apiserver in a sandbox until it answers; Server.Ready waits for readiness.
 func (k Kube) Start(ctx context.Context, box *sandbox.Sandbox) (*Server, error) {
 	token := rand.Text()
 	dir, err := k.prepare(box, token)
@@ -61,7 +61,7 @@ func (k Kube) Start(ctx context.Context, box *sandbox.Sandbox) (*Server, error) 
 	}
 }
 
-// prepare writes the files of the server in the sandbox.
+// prepare writes the server's files in the sandbox.
 func (k Kube) prepare(box *sandbox.Sandbox, token string) (dir string, err error) {
 	dir = filepath.Join(box.Path(), "kube-apiserver")
 	if err := os.Mkdir(dir, 0o700); err != nil {
@@ -84,8 +84,8 @@ func (k Kube) prepare(box *sandbox.Sandbox, token string) (dir string, err error
 	)
 }
 
-// egress sends what is for kubelets, Pods and Services, as "kubectl logs" asks for it, to a socket
-// that nobody listens on: those of the snapshot may be alive.
+// egress redirects connections to kubelets, Pods and Services, as for "kubectl logs", to a socket
+// without a listener: addresses in the snapshot may belong to live machines.
 func egress(dir string) []byte {
 	return fmt.Appendf(nil, `apiVersion: apiserver.k8s.io/v1beta1
 kind: EgressSelectorConfiguration
@@ -95,8 +95,8 @@ egressSelections:
 `, filepath.Join(dir, "no-cluster.sock"))
 }
 
-// flags are the least that a kube-apiserver needs. It asks no webhook, and nobody may find it: the
-// advertised address is of TEST-NET, and its endpoint is not written.
+// flags returns the minimal flags of a kube-apiserver. It calls no webhook and cannot be
+// discovered: the advertised address is in TEST-NET, and its endpoint is not written.
 func (k Kube) flags(dir string) []string {
 	key := filepath.Join(dir, "sa.key")
 	flags := []string{
@@ -117,7 +117,7 @@ func (k Kube) flags(dir string) []string {
 	return flags
 }
 
-// connect configures clients once the server answers at the address, with its own certificate.
+// connect configures clients once the server answers at the address with its own certificate.
 func (s *Server) connect(token, address string) error {
 	certificate, err := os.ReadFile(filepath.Join(s.dir, "apiserver.crt"))
 	if err != nil {
@@ -131,13 +131,13 @@ func (s *Server) connect(token, address string) error {
 	}
 	client, err := discovery.NewDiscoveryClientForConfig(s.Config)
 	if err != nil {
-		return err // the certificate is not written to its end
+		return err // the certificate is incomplete
 	}
 	_, err = client.ServerVersion()
 	return err
 }
 
-// Collect starts the garbage collector of a kube-controller-manager, and no other controller.
+// Collect starts only the garbage collector of a kube-controller-manager.
 func (s *Server) Collect(ctx context.Context, box *sandbox.Sandbox, binary string) (*sandbox.Process, error) {
 	kubeconfig, err := serve.Kubeconfig([]serve.Endpoint{s.endpoint})
 	if err != nil {
@@ -161,7 +161,7 @@ func freePort() (string, error) {
 	return port, err
 }
 
-// portTaken reports whether a server has died because another process took its port.
+// portTaken reports whether a server died because its port was taken.
 func portTaken(err error) bool {
 	var died *sandbox.Died
 	return errors.As(err, &died) && slices.ContainsFunc(died.Log,

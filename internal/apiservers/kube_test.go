@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/dynamic"
 )
 
-// program is the path of a program that "make e2e" builds; without it the test is skipped.
+// program returns the path of a program built by "make e2e"; without it the test is skipped.
 func program(t testing.TB, name string) string {
 	t.Helper()
 	path, err := filepath.Abs(filepath.Join("../../e2e/bin", name))
@@ -51,8 +51,8 @@ func (r *apiServer) create(
 	require.NoError(t, err)
 }
 
-// dialling makes what an API server would dial at an address: an aggregated API, a webhook of each
-// kind.
+// dialling creates objects with an address that an API server would dial: an aggregated API and a
+// webhook of each kind.
 func (r *apiServer) dialling(t testing.TB, at string) {
 	t.Helper()
 	r.createWidgets(t, webhookAt(at), "one")
@@ -89,8 +89,8 @@ func configMaps() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
 }
 
-// An isolated kube-apiserver on a recorded cluster serves every version, takes writes, and dials
-// nothing that the store names. Without Isolate, a conversion webhook is dialled.
+// An isolated kube-apiserver on a recorded cluster serves every version, accepts writes, and dials
+// no address from the store. Without Isolate, it dials a conversion webhook.
 func TestKubeDialsNothing(t *testing.T) {
 	binary := program(t, "kube-apiserver")
 	etcd := restored(t, "calico/before.db.gz")
@@ -139,7 +139,7 @@ func TestKubeDialsNothing(t *testing.T) {
 	require.Zero(t, dialled.Load())
 }
 
-// A kube-apiserver that ends at its start says why.
+// The error for a failed start of a kube-apiserver has the reason.
 func TestKubeSaysWhyItEnds(t *testing.T) {
 	kube := Kube{Store: Store{Etcd: "unix:///nowhere", Prefix: "/registry", Encryption: "/no-such-file"},
 		Binary: program(t, "kube-apiserver")}

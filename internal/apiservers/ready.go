@@ -20,28 +20,28 @@ import (
 )
 
 const (
-	pause    = 50 * time.Millisecond // between two looks
-	patience = 15 * time.Second      // without any change; what is not ready then stays so
-	definite = 2 * time.Second       // the same, of answers that are no sign of a start
-	asking   = 4                     // requests at once
-	crdPage  = 100                   // CRDs in memory at once
+	pause    = 50 * time.Millisecond // between two checks
+	patience = 15 * time.Second      // maximum time without progress
+	definite = 2 * time.Second       // the same, for answers that do not indicate a starting server
+	asking   = 4                     // concurrent requests
+	crdPage  = 100                   // CRDs per page
 )
 
-// Serving is what an API server serves once it is ready, or has come as far as it can.
+// Serving describes a ready API server, or its state when progress ended.
 type Serving struct {
-	Versions []schema.GroupVersionResource // of custom resources that answer, sorted
-	Unserved []Unserved                    // those that do not, though their CRD serves them, sorted
-	Unready  []string                      // why CRDs cannot be listed, and the checks of /readyz that fail
+	Versions []schema.GroupVersionResource // of custom resources with an answer, sorted
+	Unserved []Unserved                    // served by their CRD, but without an answer, sorted
+	Unready  []string                      // why CRDs cannot be listed, and failing checks of /readyz
 }
 
-// Unserved is a served version of a CRD for which the API server does not answer.
+// Unserved is a served version of a CRD without an answer from the API server.
 type Unserved struct {
 	CRD, Version, Reason string
 }
 
-// Wait waits until every served version of every CRD answers (a refusal to list objects is an
-// answer), is in the discovery, and /readyz is content; or until nothing gets any better. The error
-// is that of ctx: its cause, such as the death of the server, and what was not ready.
+// Wait waits until every served version of every CRD answers (a refused list is an answer) and is
+// in the discovery, and /readyz succeeds; or until progress ends. The error is the cause of ctx,
+// such as the death of the server, with the missing conditions.
 func Wait(ctx context.Context, config *rest.Config) (Serving, error) {
 	config = rest.CopyConfig(config)
 	config.ContentType = runtime.ContentTypeProtobuf
@@ -62,7 +62,7 @@ func Wait(ctx context.Context, config *rest.Config) (Serving, error) {
 			w.serving.Unready = append(w.serving.Unready, step.what+": "+last.Error())
 		}
 		if w.serving.Unready != nil {
-			break // the rest follows from this
+			break // other checks depend on this
 		}
 	}
 	w.explain(ctx)
@@ -73,7 +73,7 @@ func Wait(ctx context.Context, config *rest.Config) (Serving, error) {
 	return w.serving, nil
 }
 
-// until repeats a look until it finds no error, or the same one for a while: last. err is set when
+// until repeats look until it succeeds or returns the same error for a while: last. err is set when
 // ctx ends.
 func until(ctx context.Context, look func(context.Context) error) (last, err error) {
 	for since := time.Now(); ; {
@@ -96,12 +96,12 @@ func until(ctx context.Context, look func(context.Context) error) (last, err err
 	}
 }
 
-// verdict is what is not ready yet.
+// verdict is a missing condition.
 type verdict string
 
 func (v verdict) Error() string { return string(v) }
 
-// isAnswer reports whether err comes from a server, which did answer.
+// isAnswer reports whether err is an answer of a server.
 func isAnswer(err error) bool {
 	var status apierrors.APIStatus
 	var said verdict
@@ -115,7 +115,7 @@ func text(err error) string {
 	return err.Error()
 }
 
-// waiting is a Wait.
+// waiting is the state of Wait.
 type waiting struct {
 	client  clientset.Interface
 	pending []version
@@ -126,7 +126,7 @@ type waiting struct {
 type version struct {
 	crd string
 	gvr schema.GroupVersionResource
-	err error // of the last look
+	err error // of the last check
 }
 
 // list reads the CRDs.
@@ -152,7 +152,7 @@ func (w *waiting) list(ctx context.Context) error {
 	}
 }
 
-// ask asks for an object of each version that has not answered yet.
+// ask requests an object of each version without an answer.
 func (w *waiting) ask(ctx context.Context) error {
 	var g errgroup.Group
 	g.SetLimit(asking)
@@ -177,21 +177,21 @@ func (w *waiting) ask(ctx context.Context) error {
 	return fmt.Errorf("%d versions are not served, such as %s: %w", len(w.pending), w.pending[0].gvr, w.pending[0].err)
 }
 
-// starting reports whether an answer may be one of a server that has just been started.
+// starting reports whether a server that is still starting may give this answer.
 func starting(err error) bool {
 	var said verdict
 	return errors.As(err, &said) || apierrors.IsNotFound(err) || apierrors.IsServiceUnavailable(err) ||
 		apierrors.IsTooManyRequests(err)
 }
 
-// answered reports whether an answer is one of the handler of a custom resource, and not a sign
-// that there is none yet.
+// answered reports whether an answer comes from the handler of a custom resource, which therefore
+// exists.
 func answered(err error) bool {
 	var status apierrors.APIStatus
 	return err == nil || errors.As(err, &status) && !starting(err)
 }
 
-// ready asks the server's own checks.
+// ready checks the server's own readiness.
 func (w *waiting) ready(ctx context.Context) error {
 	body, err := w.get("/readyz").Param("verbose", "").Do(ctx).Raw()
 	if err == nil {
@@ -209,8 +209,8 @@ func (w *waiting) ready(ctx context.Context) error {
 	return verdict(strings.Join(failing, "; "))
 }
 
-// discover looks for the versions that answer in the list of groups, which an aggregator writes
-// with a delay.
+// discover checks whether the list of groups has the answering versions; an aggregator updates the
+// list with a delay.
 func (w *waiting) discover(context.Context) error {
 	groups, err := w.client.Discovery().ServerGroups()
 	if err != nil {
@@ -246,7 +246,7 @@ func (w *waiting) explain(ctx context.Context) {
 	}
 }
 
-// refused is why a CRD's names are not accepted.
+// refused returns the reason for rejected CRD names.
 func refused(crd *apiextensionsv1.CustomResourceDefinition) string {
 	for _, c := range crd.Status.Conditions {
 		if c.Type == apiextensionsv1.NamesAccepted && c.Status != apiextensionsv1.ConditionTrue {

@@ -20,13 +20,13 @@ import (
 const Kind = "Fleet"
 
 const (
-	mark       = ".fleet-" // in the name of a result, behind that of its snapshot
-	mostListed = 100_000   // completions that an indexed Job takes
+	mark       = ".fleet-" // in the name of a result, after the name of its snapshot
+	mostListed = 100_000   // maximum completions of an indexed Job
 	mostBytes  = 128 << 20 // of a list
 	mostReason = 2000      // bytes of an error about a list or a report
 )
 
-// ErrNotFleet is the error for a file that is no list of a fleet.
+// ErrNotFleet is the error for a file that is not a fleet list.
 var ErrNotFleet = finding.WithLasting(errors.New("is no list that \"etcdshift fleet list\" made"),
 	`give the file that "etcdshift fleet list" wrote`)
 
@@ -35,35 +35,35 @@ type Fleet struct {
 	APIVersion string         `json:"apiVersion"`
 	Kind       string         `json:"kind"`
 	Tool       transform.Tool `json:"tool"`
-	// of the run: results of a snapshot begin with its path, ".fleet-" and this
+	// of the run: results of a snapshot begin with its path, ".fleet-" and this name
 	Name      string     `json:"name"`
 	Place     string     `json:"place"`     // a bucket with a prefix, or a folder
-	Snapshots []Snapshot `json:"snapshots"` // by path; the index of a Job counts them from 0
+	Snapshots []Snapshot `json:"snapshots"` // by path; the index of a Job counts from 0
 	LeftOut   LeftOut    `json:"leftOut"`   // other files in the place
-	files     files      // of the place
+	files     files      // access to the place
 }
 
 // Snapshot is a file of a fleet.
 type Snapshot struct {
 	Path  string `json:"path"`
 	Bytes int64  `json:"bytes"`
-	ETag  string `json:"etag"` // of an object; of a file its time of change and size
+	ETag  string `json:"etag"` // of an object; for a file its modification time and size
 }
 
-// LeftOut counts files that a list leaves out.
+// LeftOut counts files left out of a list.
 type LeftOut struct {
-	Results   int `json:"results"`   // of runs of fleets
-	Unmatched int `json:"unmatched"` // that --match does not name
-	Older     int `json:"older"`     // than the newest of their folder, with --newest
-	Other     int `json:"other"`     // hidden or empty ones, lists and reports (.json), and what is no regular file
+	Results   int `json:"results"`   // of fleet runs
+	Unmatched int `json:"unmatched"` // not matched by --match
+	Older     int `json:"older"`     // than the newest in their folder, with --newest
+	Other     int `json:"other"`     // hidden or empty files, lists and reports (.json), and irregular files
 }
 
-// Results is what the paths of the results of a snapshot begin with.
+// Results returns the prefix of the result paths of a snapshot.
 func (f *Fleet) Results(s Snapshot) string { return s.Path + mark + f.Name }
 
 var nameSyntax = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?$`)
 
-// CheckName returns an error for what is no name of a run.
+// CheckName returns an error for an invalid run name.
 func CheckName(name string) error {
 	if !nameSyntax.MatchString(name) {
 		return fmt.Errorf("%.60q is no name of a run; it takes up to 40 of a-z, 0-9 and -, such as calico-v3", name)
@@ -71,7 +71,7 @@ func CheckName(name string) error {
 	return nil
 }
 
-// Bytes is the size of all snapshots.
+// Bytes returns the total size of all snapshots.
 func (f *Fleet) Bytes() (sum int64) {
 	for _, s := range f.Snapshots {
 		sum += s.Bytes
@@ -79,7 +79,7 @@ func (f *Fleet) Bytes() (sum int64) {
 	return sum
 }
 
-// Largest is the snapshot that needs the most space, the first of several.
+// Largest returns the first snapshot with the largest scratch space.
 func (f *Fleet) Largest() Snapshot {
 	return slices.MaxFunc(f.Snapshots, func(a, b Snapshot) int {
 		return cmp.Compare(a.needs().Scratch,
@@ -87,7 +87,7 @@ func (f *Fleet) Largest() Snapshot {
 	})
 }
 
-// Write writes the list to a path where nothing is.
+// Write writes the list to a path that must not exist.
 func (f *Fleet) Write(ctx context.Context, path string) error {
 	var text bytes.Buffer
 	if err := render.JSON(&text, f); err != nil {
@@ -121,13 +121,13 @@ func Read(ctx context.Context, path string) (*Fleet, error) {
 	return f, err
 }
 
-// reason is the beginning of err, which may quote a whole value.
+// reason returns the beginning of err, which may quote a whole value.
 func reason(err error) string {
 	text := err.Error()
 	return strings.ToValidUTF8(text[:min(len(text), mostReason)], "")
 }
 
-// check looks at what others rely on: an index stands for one snapshot, and results stay in the
+// check checks assumptions of other code: each index has its own snapshot, and results stay in the
 // place.
 func (f *Fleet) check() error {
 	switch {

@@ -19,8 +19,8 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// place makes files in a new working directory, each with its name as content and a time after that
-// of the one before.
+// place creates files in a new working directory, each with its name as content and a later time
+// than the file before.
 func place(t *testing.T, names ...string) {
 	t.Helper()
 	t.Chdir(t.TempDir())
@@ -39,7 +39,7 @@ func listed(f *Fleet) (paths []string) {
 	return paths
 }
 
-// TestList: a list has the snapshots in the order of their paths, and counts all others.
+// TestList checks that a list has the snapshots in path order, and counts all other files.
 func TestList(t *testing.T) {
 	place(t, "b/c2/new.db", "b/c1/old.db", "b/c1/new.db", "b/c1-x.db", "b/c1/old.db.fleet-x.db",
 		"b/c1/old.db.fleet-x.json", "b/notes.txt", "b/.hidden.db", "b/.metadata/a.db", "b/list.json")
@@ -73,8 +73,8 @@ func TestList(t *testing.T) {
 	require.ErrorIs(t, err, fs.ErrNotExist)
 }
 
-// TestPrefix: the place in a bucket may end within a name, which hides nothing; that it begins a
-// folder and other names is told.
+// TestPrefix checks that a bucket place may end within a name without hiding files, and that a
+// place that begins a folder and other names causes a warning.
 func TestPrefix(t *testing.T) {
 	for path, takes := range map[string]bool{
 		"s3://bkt/etcd/c1/a.db.gz": true, "s3://bkt/etcd/c1/a/.x/b.db": false, "s3://bkt/etcd/c1/a/x.json": false,
@@ -113,7 +113,7 @@ func TestPrefix(t *testing.T) {
 	require.Empty(t, beside("s3://bkt", "s3://bkt/a"))
 }
 
-// TestListIsRead: a name that a list cannot have is an error when it is made, not one of each run.
+// TestListIsRead checks that an invalid name is an error of the list, not of each run.
 func TestListIsRead(t *testing.T) {
 	place(t, "b/a.db", "b/b\xff.db")
 	_, err := List(t.Context(), "b", Choice{Name: "x"}, transform.Tool{})
@@ -139,7 +139,7 @@ func TestListIsRead(t *testing.T) {
 	}
 }
 
-// TestRead: a list of somebody else is taken only if each index stands for one snapshot in the
+// TestRead checks that a foreign list is accepted only if each index has its own snapshot in the
 // place.
 func TestRead(t *testing.T) {
 	place(t)
@@ -171,7 +171,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// reportOf is a report about a snapshot.
+// reportOf returns a report about a snapshot.
 func reportOf(s Snapshot, outcome transform.Outcome, problems ...string) string {
 	r := transform.NewReport("run")
 	r.Input, r.ETag, r.Outcome, r.Changes.Created = snapshot.FileInfo{Path: s.Path, Bytes: s.Bytes}, s.ETag, outcome, 3
@@ -182,8 +182,8 @@ func reportOf(s Snapshot, outcome transform.Outcome, problems ...string) string 
 	return string(text)
 }
 
-// TestTask: words are filled in, the report comes from a scratch file, and a task whose last result
-// is there is done.
+// TestTask checks that words are replaced, the report comes from a scratch file, and a task with
+// its last result is done.
 func TestTask(t *testing.T) {
 	place(t, "b/a.db")
 	t.Setenv("TMPDIR", t.TempDir())
@@ -244,7 +244,7 @@ func TestTask(t *testing.T) {
 		return ended
 	}, keep)
 	require.ErrorIs(t, err, ErrChanged)
-	require.NotErrorIs(t, err, ended) // another try depends on the report alone
+	require.NotErrorIs(t, err, ended) // a retry depends only on the report
 	require.ErrorContains(t, err, "; the run: refused")
 	require.Empty(t, got)
 	require.NoFileExists(t, "b/a.db.fleet-x.json")
@@ -257,8 +257,8 @@ func TestTask(t *testing.T) {
 	require.ErrorIs(t, task.Check(t.Context()), ErrChanged)
 }
 
-// TestDone: a report counts as done for the snapshot that it is about, while its output is there,
-// and that of a dry run for dry runs alone.
+// TestDone checks that a report counts as done only for its snapshot, while its output exists, and
+// the report of a dry run only for dry runs.
 func TestDone(t *testing.T) {
 	place(t, "b/a.db")
 	f, err := List(t.Context(), "b", Choice{Name: "x"}, transform.Tool{})
@@ -314,7 +314,7 @@ func TestDone(t *testing.T) {
 	require.ErrorIs(t, err, ErrChanged)
 }
 
-// TestSummary: a row tells what a report says, or why there is none.
+// TestSummary checks that a row has the contents of a report, or the reason for its absence.
 func TestSummary(t *testing.T) {
 	var names []string
 	for i := range 300 {
@@ -378,7 +378,8 @@ func TestSummary(t *testing.T) {
 	}
 }
 
-// TestNeeds: what a pod needs grows with the file, and with what a compressed one may become.
+// TestNeeds checks that a pod's resources grow with the file, and with the expanded size of a
+// compressed file.
 func TestNeeds(t *testing.T) {
 	needs := func(path string, bytes int64) Needs {
 		return (&Fleet{Snapshots: []Snapshot{{Path: "a", Bytes: 1}, {Path: path, Bytes: bytes}}}).Needs()

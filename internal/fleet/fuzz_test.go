@@ -16,16 +16,16 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// longest is the length of an error with the names of files and fields.
+// longest is the maximum length of an error with file and field names.
 const longest = mostReason + 600
 
-// requireShort fails if an error quotes a value of any length.
+// requireShort fails if an error quotes an unbounded value.
 func requireShort(t *testing.T, err error) {
 	t.Helper()
 	require.LessOrEqual(t, len(err.Error()), longest, "%.300s", err)
 }
 
-// inside reports whether a path is in a place, by other means than within.
+// inside reports whether a path is in a place, independent of within.
 func inside(place, path string) bool {
 	if s3.Is(place) {
 		return strings.HasPrefix(path, place)
@@ -35,24 +35,24 @@ func inside(place, path string) bool {
 		strings.TrimSuffix(filepath.Join(deep, place), "/")+"/")
 }
 
-// listOf is a list of two snapshots; pairs of a text and another one change it.
+// listOf returns a list of two snapshots; pairs are replacements in its text.
 func listOf(place, in string, pairs ...string) []byte {
 	text := `{"apiVersion":"etcdshift/v1","kind":"Fleet","name":"x","place":"` + place + `","snapshots":[{"path":"` +
 		in + `a.db","bytes":1,"etag":"e"},{"path":"` + in + `b.db","bytes":2,"etag":"e"}]}`
 	return []byte(strings.NewReplacer(pairs...).Replace(text))
 }
 
-// FuzzRead: an error about a list names the file, and is short. Snapshots and results of a list are
-// in its place. A list that is written and read again is the same.
+// FuzzRead checks that an error about a list is short and names the file, snapshots and results are
+// in the place, and a list that is written and read again is the same.
 func FuzzRead(f *testing.F) {
 	for _, pair := range os.Environ() {
 		if name, _, _ := strings.Cut(pair, "="); strings.HasPrefix(name, "AWS_") {
-			f.Setenv(name, "") // the law is not about the settings of this shell
+			f.Setenv(name, "") // independent of this shell's settings
 		}
 	}
 	for name, value := range map[string]string{"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b",
 		"AWS_REGION": "us-east-1", "HOME": f.TempDir()} {
-		f.Setenv(name, value) // of lists of a bucket; nothing asks it
+		f.Setenv(name, value) // for lists of a bucket; no request is sent
 	}
 	f.Add(listOf("b", "b/"))
 	f.Add(listOf(".", ""))
@@ -106,8 +106,8 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// FuzzReport: a report is JSON, and reading it byte by byte gives the same. The error that is kept
-// is short. Each code of its problems is counted once.
+// FuzzReport checks that a report is JSON, reading byte by byte gives the same result, the kept
+// error is short, and each problem code is counted once.
 func FuzzReport(f *testing.F) {
 	s := Snapshot{Path: "a.db", Bytes: 1}
 	for _, outcome := range []transform.Outcome{transform.Written, transform.Unchanged, transform.Planned,

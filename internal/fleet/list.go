@@ -13,15 +13,15 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// Choice says which files of a place are snapshots of a fleet.
+// Choice selects the snapshots of a fleet.
 type Choice struct {
-	Name   string            // of the run
-	Match  string            // a pattern of path.Match for names without folders; "" for all
-	Newest bool              // of each folder the file that was changed last
-	Warn   func(text string) // is told of each empty file that would be a snapshot, and of a doubtful place
+	Name   string            // name of the run
+	Match  string            // a path.Match pattern for names without folders; "" for all
+	Newest bool              // only the last modified file of each folder
+	Warn   func(text string) // called for each empty file that would be a snapshot, and for a doubtful place
 }
 
-// List makes the list of a place.
+// List returns the list of a place.
 func List(ctx context.Context, place string, choice Choice, tool transform.Tool) (*Fleet, error) {
 	f := &Fleet{APIVersion: transform.APIVersion, Kind: Kind, Tool: tool, Name: choice.Name, Place: clean(place)}
 	var err error
@@ -66,14 +66,14 @@ func List(ctx context.Context, place string, choice Choice, tool transform.Tool)
 	if path := f.beside(); path != "" {
 		choice.warn(fmt.Sprintf("%s begins %s too; for the folder alone end it with a slash", f.Place, path))
 	}
-	if err := f.check(); err != nil { // "fleet run" would not take the list
+	if err := f.check(); err != nil { // "fleet run" would refuse the list
 		return nil, fmt.Errorf("%s: %w; rename it, or leave it out by --match", f.Place, err)
 	}
 	return f, nil
 }
 
-// beside is a snapshot that is not in the folder which a place in a bucket names, although others
-// are: the place "s3://b/etcd" has those of "etcd-old" too. "" for none.
+// beside returns a snapshot outside the folder named by a bucket place if the folder has others, or
+// "". For example, the place "s3://b/etcd" includes snapshots of "etcd-old".
 func (f *Fleet) beside() string {
 	inside := func(s Snapshot) bool { _, is := below(f.Place, s.Path); return is }
 	i := slices.IndexFunc(f.Snapshots, func(s Snapshot) bool { return !inside(s) })
@@ -83,9 +83,9 @@ func (f *Fleet) beside() string {
 	return f.Snapshots[i].Path
 }
 
-// takes reports whether a file is a snapshot of the fleet, and else counts the reason. A hidden
-// folder is none of snapshots: k3s keeps what it knows of them in .metadata/. A place in a bucket
-// may end within a name.
+// takes reports whether a file is a snapshot of the fleet, and otherwise counts the reason. Hidden
+// folders have no snapshots: k3s keeps metadata in .metadata/. A bucket place may end within a
+// name.
 func (c Choice) takes(one file, place string, left *LeftOut) (bool, error) {
 	_, name := folderOf(one.Path)
 	rest, inside := below(place, one.Path)
@@ -104,11 +104,11 @@ func (c Choice) takes(one file, place string, left *LeftOut) (bool, error) {
 		left.Other++
 	case strings.Contains(name, mark):
 		left.Results++
-	case strings.HasSuffix(name, ".json"): // a list or a report: no snapshot is JSON
+	case strings.HasSuffix(name, ".json"): // a list or a report, not a snapshot
 		left.Other++
 	case !matches:
 		left.Unmatched++
-	case one.Bytes == 0: // a backup that failed
+	case one.Bytes == 0: // a failed backup
 		left.Other++
 		text := one.Path + ": is empty: left out"
 		if c.Newest {
@@ -127,7 +127,7 @@ func (c Choice) warn(text string) {
 	}
 }
 
-// String tells the counts that are not 0.
+// String returns the nonzero counts as text.
 func (l LeftOut) String() string {
 	var parts []string
 	for _, part := range []struct {
@@ -146,7 +146,8 @@ func (l LeftOut) String() string {
 	return cmp.Or(strings.Join(parts, ", "), "none")
 }
 
-// Needs is what a pod needs for any snapshot of a list: bytes of memory and of scratch space.
+// Needs are the resources of a pod for any snapshot of a list, in bytes of memory and scratch
+// space.
 type Needs struct {
 	Memory  int64 `json:"memory"`
 	Scratch int64 `json:"scratch"`
@@ -154,13 +155,13 @@ type Needs struct {
 
 const (
 	mebibyte   = 1 << 20
-	expansion  = 10 // of compressed snapshots, at most as seen; a pod that runs out of space is evicted
+	expansion  = 10 // largest observed ratio for compressed snapshots; a pod without space is evicted
 	leastSpace = 256 * mebibyte
 )
 
-// Needs estimates from measured runs: see docs/guides/fleet.md. A key takes some 30 bytes of
-// memory, and a snapshot has a key in some kilobytes; the rest is for pages of the file, which the
-// kernel drops.
+// Needs returns an estimate from measured runs: see docs/guides/fleet.md. A key takes some 30 bytes
+// of memory, and a snapshot has one key per few kilobytes; the remaining memory is for file pages,
+// which the kernel can drop.
 func (f *Fleet) Needs() (n Needs) {
 	for _, s := range f.Snapshots {
 		one := s.needs()
@@ -169,7 +170,7 @@ func (f *Fleet) Needs() (n Needs) {
 	return Needs{rounded(leastSpace + n.Memory), rounded(leastSpace + n.Scratch)}
 }
 
-// needs is what a snapshot adds to what any pod needs.
+// needs returns the snapshot's resources beyond the base of every pod.
 func (s Snapshot) needs() Needs {
 	expanded, compressed := s.Bytes, int64(0)
 	for _, ext := range []string{".gz", ".tgz", ".zst", ".zip"} {
@@ -180,7 +181,7 @@ func (s Snapshot) needs() Needs {
 	return Needs{Memory: expanded / 16, Scratch: compressed + 2*expanded + expanded/8}
 }
 
-// rounded is a size in steps of 64 MiB.
+// rounded returns a size rounded up to 64 MiB.
 func rounded(bytes int64) int64 {
 	const step = 64 * mebibyte
 	return (bytes + step - 1) / step * step

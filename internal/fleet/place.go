@@ -20,10 +20,10 @@ import (
 	"github.com/etcdshift/etcdshift/internal/stream"
 )
 
-// files reads and writes files, or with a store objects in buckets.
+// files reads and writes local files or, with a store, objects in buckets.
 type files struct{ *s3.Store }
 
-// filesAt returns what reads and writes a path.
+// filesAt returns the access to a path.
 func filesAt(path string) (files, error) {
 	if !s3.Is(path) {
 		return files{}, nil
@@ -32,7 +32,7 @@ func filesAt(path string) (files, error) {
 	return files{store}, err
 }
 
-// file is a file, or an object in a bucket.
+// file is a local file or an object in a bucket.
 type file struct {
 	Snapshot
 	modified time.Time
@@ -67,10 +67,10 @@ func fileOfObject(o s3.Object) file {
 	return file{Snapshot{Path: o.Path, Bytes: o.Size, ETag: o.ETag}, o.Modified, true}
 }
 
-// stat returns the file at a path, or an error that is fs.ErrNotExist.
+// stat returns the file at a path, or fs.ErrNotExist.
 func (f files) stat(ctx context.Context, path string) (file, error) {
 	if f.Store != nil {
-		for o, err := range f.List(ctx, path) { // the first in order is that of the path, if it is there
+		for o, err := range f.List(ctx, path) { // the object at the path itself is first
 			if err != nil {
 				return file{}, err
 			}
@@ -88,7 +88,7 @@ func (f files) stat(ctx context.Context, path string) (file, error) {
 	return fileOf(path, info), nil
 }
 
-// open opens the file at a path to be read once, from its beginning.
+// open opens the file at a path for one sequential read.
 func (f files) open(ctx context.Context, path string, limit int64) (io.ReadCloser, error) {
 	if f.Store != nil {
 		return f.Copy(ctx, path, limit)
@@ -115,7 +115,7 @@ func (f files) read(ctx context.Context, path string, limit int64) ([]byte, erro
 	return io.ReadAll(object)
 }
 
-// write writes a file where nothing is.
+// write writes a new file.
 func (f files) write(ctx context.Context, path string, text io.Reader) error {
 	made, err := f.create(ctx, path)
 	if err != nil {
@@ -135,7 +135,7 @@ func (f files) create(ctx context.Context, path string) (*publish.File, error) {
 	return publish.CreateElsewhere(path, func(file *os.File) error { return f.Put(ctx, path, file) })
 }
 
-// clean is the name of a place as a list has it.
+// clean returns a place as stored in a list.
 func clean(place string) string {
 	if s3.Is(place) {
 		return place
@@ -143,7 +143,8 @@ func clean(place string) string {
 	return filepath.Clean(place)
 }
 
-// within reports whether a path is in a place: of a bucket, whether it begins with it.
+// within reports whether a path is in a place; for a bucket, whether the path begins with the
+// place.
 func within(place, path string) bool {
 	if s3.Is(place) {
 		return strings.HasPrefix(path, place)
@@ -153,7 +154,7 @@ func within(place, path string) bool {
 		filepath.IsLocal(below)
 }
 
-// nameable returns an error for a path that a list cannot have: read from it, it would be another.
+// nameable returns an error for a path that would change when written to a list and read back.
 func nameable(path string) error {
 	if !utf8.ValidString(path) {
 		return errors.New("its name is not UTF-8")
@@ -168,7 +169,7 @@ func nameable(path string) error {
 	return err
 }
 
-// folderOf is the folder of a path, and the name in it.
+// folderOf returns the folder of a path and the file name.
 func folderOf(path string) (folder, name string) {
 	if !s3.Is(path) {
 		return filepath.Split(path)
@@ -177,7 +178,8 @@ func folderOf(path string) (folder, name string) {
 	return path[:i], path[i:]
 }
 
-// below is the path of a file from a folder on, with slashes; the whole path if it is not in it.
+// below returns the path of a file relative to a folder, with slashes, or the whole path if the
+// file is outside.
 func below(folder, path string) (rest string, inside bool) {
 	if !s3.Is(path) {
 		folder, path = filepath.ToSlash(folder), filepath.ToSlash(path)

@@ -18,17 +18,17 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// Bounds of a report: of 200,000 objects it has some 100 MB of short values.
+// Limits of a report: for 200,000 objects it has some 100 MB of short values.
 const (
 	mostReport = 1 << 30
 	mostValue  = 4 << 20 // bytes between two tokens
 	mostDepth  = 1000
 	mostCodes  = 500
-	mostError  = 2000 // bytes that are kept
+	mostError  = 2000 // bytes kept
 	mostPath   = 5000 // bytes of an output's path and SHA-256
 )
 
-// ErrNotReport is the error for a file that is no report.
+// ErrNotReport is the error for a file that is not a report.
 var ErrNotReport = finding.WithLasting(errors.New("is no report, as --report writes it"), "")
 
 // Problems counts the problems of a code.
@@ -38,9 +38,9 @@ type Problems struct {
 	Count int           `json:"count"`
 }
 
-// found is what a summary tells of a report.
+// found has the parts of a report used in a summary.
 type found struct {
-	ETag     string // of the snapshot in the list: see Task.Run
+	ETag     string // of the snapshot in the list; see Task.Run
 	Outcome  transform.Outcome
 	Error    string
 	Input    snapshot.FileInfo
@@ -49,8 +49,8 @@ type found struct {
 	Problems []Problems // by code
 }
 
-// readReport reads the report at a path, and checks that it is about the snapshot and that its
-// output is there.
+// readReport reads the report at a path, and checks that the report concerns the snapshot and its
+// output exists.
 func (t *Task) readReport(ctx context.Context, path string) (*found, error) {
 	r, err := readReport(ctx, t.files, path)
 	if err == nil {
@@ -62,7 +62,7 @@ func (t *Task) readReport(ctx context.Context, path string) (*found, error) {
 	return r, err
 }
 
-// about returns an error if a report is not about a snapshot of the list.
+// about returns an error if a report concerns another snapshot.
 func (r *found) about(s Snapshot) error {
 	switch {
 	case r.Input.Path != s.Path:
@@ -73,7 +73,7 @@ func (r *found) about(s Snapshot) error {
 	return nil
 }
 
-// kept returns ErrLost if the output of a report is a result that is gone, or has another size.
+// kept returns ErrLost if a report's output is a result that is missing or has another size.
 func (r *found) kept(ctx context.Context, in files, results string) error {
 	if r.Output == nil || !strings.HasPrefix(r.Output.Path, results) {
 		return nil
@@ -89,7 +89,7 @@ func (r *found) kept(ctx context.Context, in files, results string) error {
 	return nil
 }
 
-// readReport reads the report at a path. It keeps counts, not lists.
+// readReport reads the report at a path, and keeps counts instead of lists.
 func readReport(ctx context.Context, in files, path string) (*found, error) {
 	f, err := in.open(ctx, path, mostReport)
 	if err != nil {
@@ -109,7 +109,7 @@ func parseReport(from io.Reader) (*found, error) {
 	} else if err != nil {
 		return nil, fmt.Errorf("%w: %s", ErrNotReport, reason(err))
 	}
-	r := p.found // without the buffers of the parser
+	r := p.found // without the parser's buffers
 	if r.Output != nil && len(r.Output.Path)+len(r.Output.SHA256) > mostPath {
 		return nil, fmt.Errorf("%w: the path of its output is too long", ErrNotReport)
 	}
@@ -118,18 +118,18 @@ func parseReport(from io.Reader) (*found, error) {
 	}
 	r.ETag = strings.Clone(r.ETag[:min(len(r.ETag), mostError)])
 	r.Error = redact.NewShared().Text(r.Error)
-	r.Error = strings.Clone(r.Error[:min(len(r.Error), mostError)]) // not the rest with it
+	r.Error = strings.Clone(r.Error[:min(len(r.Error), mostError)]) // frees the rest
 	return &r, nil
 }
 
-// leash ends reading where a value is too long to be one of a report.
+// leash stops reading a report at a too long value.
 type leash struct {
 	from        io.Reader
-	left, total int64 // bytes that the value, and the report, may still have
-	failed      error // of from
+	left, total int64 // remaining bytes of the value and of the report
+	failed      error // error of from
 }
 
-// Read reads.
+// Read implements [io.Reader].
 func (l *leash) Read(b []byte) (int, error) {
 	if l.left <= 0 || l.total <= 0 {
 		return 0, errors.New("it is too long, or one of its values")
@@ -142,7 +142,7 @@ func (l *leash) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// parser reads the tokens of one report.
+// parser parses a report token by token.
 type parser struct {
 	*json.Decoder
 	leash    *leash
@@ -150,19 +150,19 @@ type parser struct {
 	problems map[string]*Problems // by code
 }
 
-// next is the next token, any value without brackets, or a bracket.
+// next returns the next token: a scalar or a bracket.
 func (p *parser) next() (json.Token, error) {
 	p.leash.left = mostValue
 	return p.Token()
 }
 
-// take decodes the next value, which is short.
+// take decodes the next value, which must be short.
 func (p *parser) take(into any) error {
 	p.leash.left = mostValue
 	return p.Decode(into)
 }
 
-// report reads the whole document.
+// report parses the whole document.
 func (p *parser) report() error {
 	if err := p.open('{'); err != nil {
 		return err
@@ -176,7 +176,7 @@ func (p *parser) report() error {
 		if err != nil {
 			return err
 		}
-		switch into := fields[name.(string)]; { // the decoder takes no other name
+		switch into := fields[name.(string)]; { // the decoder accepts only string names
 		case into != nil:
 			err = p.take(into)
 		case name == "problems":
@@ -202,7 +202,7 @@ func (p *parser) report() error {
 	return nil
 }
 
-// open reads a bracket.
+// open reads an opening bracket.
 func (p *parser) open(bracket json.Delim) error {
 	token, err := p.next()
 	if err == nil && token != bracket {
@@ -229,7 +229,7 @@ func (p *parser) list() error {
 			count = &Problems{Code: one.Code, Level: finding.Warning}
 			p.problems[one.Code] = count
 		}
-		if count.Count++; one.Level != string(finding.Warning) { // one of a newer program too
+		if count.Count++; one.Level != string(finding.Warning) { // including levels of newer programs
 			count.Level = finding.Error
 		}
 	}
@@ -237,7 +237,7 @@ func (p *parser) list() error {
 	return err
 }
 
-// skip reads a value of any size.
+// skip skips a value of any size.
 func (p *parser) skip() error {
 	for depth := 0; ; {
 		token, err := p.next()

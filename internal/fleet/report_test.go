@@ -11,7 +11,7 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// TestHostileReports: a report is read in little memory, whatever it has.
+// TestHostileReports checks that any report is read in bounded memory.
 func TestHostileReports(t *testing.T) {
 	s := Snapshot{Path: "a.db", Bytes: 1}
 	good := reportOf(s, transform.Written)
@@ -39,7 +39,7 @@ func TestHostileReports(t *testing.T) {
 	require.ErrorContains(t, err, "too many codes")
 }
 
-// TestKept: of a report little is kept, however long its texts are.
+// TestKept checks that the kept part of a report is small, regardless of its texts.
 func TestKept(t *testing.T) {
 	s := Snapshot{Path: "a.db", Bytes: 1}
 	good, long := reportOf(s, transform.Failed), strings.Repeat("y", 3<<20)

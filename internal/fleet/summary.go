@@ -11,8 +11,8 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// Outcome is how a task ended: an outcome of its report, see [transform.Outcome], or one that no
-// report has.
+// Outcome is the result of a task: the outcome of its report, see [transform.Outcome], or one of
+// the outcomes below without a valid report.
 type Outcome string
 
 const (
@@ -21,32 +21,32 @@ const (
 	Planned    Outcome = "planned"
 	Refused    Outcome = "refused"
 	Failed     Outcome = "failed"
-	Missing    Outcome = "missing"    // there is no report
-	Unreadable Outcome = "unreadable" // there is one, which cannot be read
-	Other      Outcome = "other"      // there is one about another file, or a page whose snapshot was replaced
-	Lost       Outcome = "lost"       // there is one, and its output is gone or has another size
+	Missing    Outcome = "missing"    // no report
+	Unreadable Outcome = "unreadable" // an unreadable report
+	Other      Outcome = "other"      // a report about another file, or a page of a replaced snapshot
+	Lost       Outcome = "lost"       // a report whose output is missing or has another size
 )
 
-// Row is what became of one snapshot.
+// Row is the result for one snapshot.
 type Row struct {
 	Index    int                `json:"index"`
 	Path     string             `json:"path"`
-	Outcome  Outcome            `json:"outcome"` // how the task ended
+	Outcome  Outcome            `json:"outcome"` // of the task
 	Changes  transform.Changes  `json:"changes"`
-	Problems []Problems         `json:"problems"`         // of the report, by code
-	Error    string             `json:"error,omitempty"`  // why it failed, or what is wrong with the report
-	Output   *snapshot.FileInfo `json:"output,omitempty"` // as the report has it
+	Problems []Problems         `json:"problems"`         // from the report, by code
+	Error    string             `json:"error,omitempty"`  // why the task failed, or the error of the report
+	Output   *snapshot.FileInfo `json:"output,omitempty"` // as in the report
 }
 
-// Done reports whether the task did what it was to do.
+// Done reports whether the task succeeded.
 func (r *Row) Done() bool {
 	return r.Outcome == Written || r.Outcome == Unchanged || r.Outcome == Planned
 }
 
-// Summary yields a row for each snapshot, in the order of the list. It reads several reports at
-// once, and names what is wrong with one. suffix is what the name of a report ends with, behind
-// what [Fleet.Results] tells; any but ".json" is another result, which is there or not, and is that
-// of another file where the snapshot was replaced.
+// Summary yields a row for each snapshot, in list order. It reads several reports concurrently, and
+// records errors of a report in its row. suffix is the end of the report's name, after the prefix
+// from [Fleet.Results]; a suffix other than ".json" is another result, of which only the existence
+// is checked, and which belongs to another file if the snapshot was replaced.
 func (f *Fleet) Summary(ctx context.Context, suffix string) iter.Seq2[*Row, error] {
 	each := func(yield func(Row, error) bool) {
 		for i, s := range f.Snapshots {

@@ -20,40 +20,40 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// The words of a command that stand for a snapshot and what its results begin with.
+// Words of a command that stand for a snapshot and for the prefix of its results.
 const (
 	WordIn     = "{in}"
 	WordResult = "{result}"
 )
 
 var (
-	// ErrWords is the error for a command that cannot be run on a fleet.
+	// ErrWords is the error for a command that does not fit a fleet.
 	ErrWords = errors.New("the command does not fit a fleet")
-	// ErrChanged is the error for a snapshot that is not the one in the list.
+	// ErrChanged is the error for a snapshot that differs from the list.
 	ErrChanged = finding.WithLasting(errors.New("is not the file of the list any more"),
 		"make a new list under another --name: results of what the snapshot was before do not count for it")
-	// ErrOtherInput is the error for a report about another file than the list has.
+	// ErrOtherInput is the error for a report about another file.
 	ErrOtherInput = finding.WithLasting(errors.New("its report is about another file"),
 		"move the report and its output away, or make a list under another --name")
-	// ErrLost is the error for a report whose output is not there any more.
+	// ErrLost is the error for a report with a missing output.
 	ErrLost = finding.WithLasting(errors.New("its report tells of an output that is lost"),
 		"remove the report and what is left of the output, and run the index again")
-	// ErrDryRun is the error for the report of a dry run where a run is asked for.
+	// ErrDryRun is the error for a dry-run report in place of a run.
 	ErrDryRun = finding.WithLasting(errors.New("its report is that of a dry run"),
 		"make a list under another --name, or remove the report")
 )
 
-// word finds what looks like a word that stands for something.
+// word matches placeholder words.
 var word = regexp.MustCompile(`\{[A-Za-z_-]+\}`)
 
-// Task is a command on one snapshot.
+// Task is a command for one snapshot.
 type Task struct {
 	Snapshot Snapshot
-	Last     string // the result that makes the task done: of --report, else the last one
+	Last     string // the result that marks the task as done: the value of --report, otherwise the last result
 	files    files  // of the place
-	results  string // what the paths of results begin with
+	results  string // prefix of the result paths
 	words    []string
-	report   int  // index in words of the value of --report; 0 for none
+	report   int  // index in words of the value of --report; 0 without
 	dryRun   bool // --dry-run is among the words
 }
 
@@ -64,10 +64,10 @@ func (f *Fleet) Task(index int, command []string) (*Task, error) {
 	}
 	t := f.task(index)
 	fill := strings.NewReplacer(WordIn, t.Snapshot.Path, WordResult, t.results)
-	last, has, makes := "", false, false // {in}; an output of this index alone
+	last, has, makes := "", false, false // last result; {in} is used; an output of this index
 	for _, given := range command {
 		for _, w := range word.FindAllString(given, -1) {
-			if w != WordIn && w != WordResult && w != "{end}" { // which is one of JSONPath
+			if w != WordIn && w != WordResult && w != "{end}" { // {end} belongs to JSONPath
 				return nil, fmt.Errorf("%w: %s is neither %s nor %s", ErrWords, w, WordIn, WordResult)
 			}
 		}
@@ -80,7 +80,7 @@ func (f *Fleet) Task(index int, command []string) (*Task, error) {
 		case flag == "report":
 			given = "--report"
 		case flag == "dry-run":
-			on, _ := strconv.ParseBool(value) // the command itself refuses another value
+			on, _ := strconv.ParseBool(value) // the command itself rejects other values
 			t.dryRun = on || !assigned
 		case len(t.words) > 0 && t.words[len(t.words)-1] == "--report":
 			t.report, last = len(t.words), given
@@ -107,14 +107,13 @@ func (f *Fleet) Task(index int, command []string) (*Task, error) {
 	return t, nil
 }
 
-// task is the task of an index, without a command.
+// task returns the task of an index, without a command.
 func (f *Fleet) task(index int) *Task {
 	s := f.Snapshots[index]
 	return &Task{Snapshot: s, files: f.files, results: f.Results(s)}
 }
 
-// cutFlag cuts a word that is a flag, with one dash or two, at its equals sign; name is "" for any
-// other word.
+// cutFlag splits a flag, with one or two dashes, at its equals sign; name is "" for other words.
 func cutFlag(word string) (name, value string, assigned bool) {
 	name, is := strings.CutPrefix(word, "-")
 	if !is {
@@ -123,16 +122,16 @@ func cutFlag(word string) (name, value string, assigned bool) {
 	return strings.Cut(strings.TrimPrefix(name, "-"), "=")
 }
 
-// Done reports whether the last result is there. outcome is that of a report, "" of another file. A
-// report is an error if it is about another snapshot than the list has, or its output is lost;
-// another file is one where the snapshot is not that of the list any more.
+// Done reports whether the last result exists. outcome is the outcome of a report, "" for another
+// file. A report about another snapshot or with a lost output is an error; another file is an error
+// if the snapshot differs from the list.
 func (t *Task) Done(ctx context.Context) (done bool, outcome transform.Outcome, err error) {
 	if _, err := t.files.stat(ctx, t.Last); errors.Is(err, fs.ErrNotExist) {
 		return false, "", nil
 	} else if err != nil {
 		return false, "", err
 	}
-	if t.report == 0 { // such a file has no etag of its snapshot
+	if t.report == 0 { // the file has no etag of its snapshot
 		err := t.Check(ctx)
 		return err == nil, "", err
 	}
@@ -146,7 +145,7 @@ func (t *Task) Done(ctx context.Context) (done bool, outcome transform.Outcome, 
 	return true, found.Outcome, nil
 }
 
-// Check returns an error if the snapshot is gone, or another one than in the list.
+// Check returns an error if the snapshot is missing or differs from the list.
 func (t *Task) Check(ctx context.Context) error {
 	now, err := t.files.stat(ctx, t.Snapshot.Path)
 	switch {
@@ -161,9 +160,9 @@ func (t *Task) Check(ctx context.Context) error {
 	return nil
 }
 
-// Run runs the command by run, with its report in a scratch file. It publishes the report if keep
-// says so, of the outcome that the report tells, and returns that outcome; "" without a report. A
-// snapshot that was replaced meanwhile is an error, and has no report.
+// Run calls run with the command, with its report in a scratch file. It publishes the report if
+// keep returns true for the report's outcome, and returns the outcome, "" without a report. If the
+// snapshot was replaced during the run, Run returns an error and publishes no report.
 func (t *Task) Run(
 	ctx context.Context, run func(words []string) error, keep func(transform.Outcome, error) bool,
 ) (transform.Outcome, error) {
@@ -182,7 +181,7 @@ func (t *Task) Run(
 	words[t.report] = scratch
 	ended := run(words)
 	found, err := readReport(ctx, files{}, scratch)
-	if err != nil { // there is none after a usage error
+	if err != nil { // no report after a usage error
 		return "", cmp.Or(ended, err)
 	}
 	if !keep(found.Outcome, ended) {
@@ -194,20 +193,20 @@ func (t *Task) Run(
 	if err == nil {
 		return found.Outcome, ended
 	}
-	if ended != nil { // as text: err alone decides whether to try again
+	if ended != nil { // %v: only err decides about a retry
 		err = fmt.Errorf("%w; the run: %v", err, ended)
 	}
 	return "", err
 }
 
-// publish writes the report that is at scratch, with the etag of the snapshot as its first field.
+// publish writes the report from scratch, with the etag of the snapshot as its first field.
 func (t *Task) publish(ctx context.Context, scratch string) error {
 	f, err := os.Open(scratch)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	if _, err := f.Seek(1, io.SeekStart); err != nil { // behind the bracket
+	if _, err := f.Seek(1, io.SeekStart); err != nil { // after the bracket
 		return err
 	}
 	tag, err := json.Marshal(t.Snapshot.ETag)

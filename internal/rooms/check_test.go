@@ -15,8 +15,8 @@ import (
 
 const module = "github.com/etcdshift/etcdshift"
 
-// mayImport is the table of packages of this module that the code of a room, tests aside, may
-// import besides itself and internal/phrase. changes stands for each of them.
+// mayImport returns the packages of this module that the non-test code of each room may import,
+// besides itself and internal/phrase. changes stands for each room that changes a snapshot.
 func mayImport() map[string][]string {
 	data := []string{"snapshot", "keys", "encoding", "encoding/schema", "internal/native", "internal/stream"}
 	with := func(more ...string) []string { return append(more, data...) }
@@ -86,7 +86,7 @@ func mayImport() map[string][]string {
 	}
 }
 
-// room is the room a package folder belongs to; two transforms are two rooms.
+// room returns the room of a package folder; each transform is a room.
 func room(dir string) string {
 	if _, own := mayImport()[dir]; own {
 		return dir
@@ -98,10 +98,10 @@ func room(dir string) string {
 	return parts[0]
 }
 
-// changes is the line of the rooms that change a snapshot, each a transform.Spec.
+// changes is the table row of rooms that change a snapshot, each a transform.Spec.
 const changes = "a change"
 
-// kind is the room's line in the table.
+// kind returns the table row of a room.
 func kind(room string) string {
 	switch name, _ := strings.CutPrefix(room, "internal/"); name {
 	case "calico", "compact", "patch", "plan", "preparerestore", "remove", "renamenode", "sanitize", "storageversion":
@@ -112,7 +112,7 @@ func kind(room string) string {
 
 // source is one Go file.
 type source struct {
-	name    string // path from the module's root
+	name    string // path relative to the module's root
 	dir     string
 	test    bool
 	file    *ast.File
@@ -120,8 +120,8 @@ type source struct {
 	imports map[string]string // local name to import path
 }
 
-// check reads every Go file of the module and returns broken rules, as "FILE:LINE: reason", and the
-// rooms seen.
+// check reads every Go file of the module. It returns violations as "FILE:LINE: reason", and the
+// rooms.
 func check(tree fs.FS) (broken []string, seen map[string]int, err error) {
 	seen = make(map[string]int)
 	methods := map[string]int{}
@@ -152,10 +152,11 @@ func check(tree fs.FS) (broken []string, seen map[string]int, err error) {
 	return broken, seen, err
 }
 
-// mostMethods is the limit of methods of a type. A type with more is a script over a bag of state.
+// mostMethods is the maximum number of methods of a type; a type with more is a script over shared
+// state.
 const mostMethods = 25
 
-// tooMany are the types that still have more, and their numbers of today. The list gets no entry.
+// tooMany returns the existing types with more methods, and their current numbers. Add no entries.
 func tooMany() map[string]int {
 	return map[string]int{"encoding.Scanner": 35, "internal/calico.run": 28, "internal/calico.store": 35,
 		"internal/get.finder": 33}
@@ -185,7 +186,7 @@ func (s source) countMethods(counts map[string]int) {
 	}
 }
 
-// skipFolder leaves out what Go leaves out, and modules of their own.
+// skipFolder skips folders that Go skips, and other modules.
 func skipFolder(tree fs.FS, name string) error {
 	base := path.Base(name)
 	if name == "." {
@@ -232,7 +233,7 @@ func (s source) at(pos token.Pos, format string, args ...any) string {
 func (s source) check() []string {
 	var broken []string
 	for _, spec := range s.file.Imports {
-		imported, _ := strconv.Unquote(spec.Path.Value) // parse has done it before
+		imported, _ := strconv.Unquote(spec.Path.Value) // parsed successfully before
 		if reason := s.checkImport(imported); reason != "" {
 			broken = append(broken, s.at(spec.Pos(), "%s", reason))
 		}
@@ -291,7 +292,7 @@ func (s source) checkNode(node ast.Node) string {
 	case *ast.BasicLit:
 		text, err := strconv.Unquote(n.Value)
 		home := room(s.dir) == "keys" || room(s.dir) == "internal/test" || room(s.dir) == "internal/cli" &&
-			strings.Contains(text, "etcdshift ") // an example of the help
+			strings.Contains(text, "etcdshift ") // an example in the help
 		if n.Kind == token.STRING && err == nil && strings.Contains(text, "/registry/") && !s.test && !home {
 			return "only keys may spell etcd keys"
 		}
@@ -299,7 +300,7 @@ func (s source) checkNode(node ast.Node) string {
 	return ""
 }
 
-// printing says what is wrong with a selector outside of cmd.
+// printing returns the violation of a selector outside of cmd, or "".
 func printing(imported, name string) string {
 	full := imported + "." + name
 	switch {

@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestThreatModel: each test, script and target that docs/project/threat-model.md names is there,
-// in the package that it names.
+// TestThreatModel checks that each test, script and target named in docs/project/threat-model.md
+// exists in the named package.
 func TestThreatModel(t *testing.T) {
 	tree, there := os.DirFS("../.."), map[string]bool{}
 	declared := regexp.MustCompile(`(?m)^(?:func ((?:Test|Fuzz)\w+)\(|(\w+):)`)

@@ -1,24 +1,24 @@
-// Package rooms holds a test, and nothing to import: it reads the source of the whole module and
-// fails when a package reaches into one it must not know.
+// Package rooms contains only tests: they read the source of the whole module and fail if a package
+// imports a forbidden package.
 //
 //	cmd -> internal/cli -> transform/* -> transform -> inspect ->
 //	  {snapshot, keys, encoding/schema -> encoding}
 //
-// A room may import those to its right, never one to its left or beside it. Besides:
+// A room may import rooms to its right, never one to its left or beside it. Other rules:
 //
 //   - internal/publish is a leaf; snapshot, transform and internal/cli may import it.
 //   - No transform imports another.
-//   - internal holds code that ships without a promise; each package has a line in the table.
+//   - internal holds code without a compatibility promise; each package has a row in the table.
 //   - internal/test holds servers and fixtures. Only test files import it; it imports any room but
 //     cmd.
-//   - go.etcd.io/bbolt is imported by snapshot and internal/test/bench only, in tests too.
+//   - go.etcd.io/bbolt is imported only by snapshot and internal/test/bench, even in tests.
 //   - Only cmd prints, logs or exits.
 //   - No function is called init.
-//   - A string with the storage prefix "/registry/" stands in keys only.
+//   - Only keys has strings with the storage prefix "/registry/".
 //   - No type has more than 25 methods.
 //
-// Test files are free to import what they need and to print; nothing that ships depends on them. A
-// new folder needs a line in the table of check_test.go.
+// Test files may import any package and may print; shipped code does not depend on tests. A new
+// folder needs a row in the table of check_test.go.
 package rooms
 
 import (
@@ -47,7 +47,7 @@ func TestRooms(t *testing.T) {
 	}
 }
 
-// The checker finds each way to break a rule, and only those.
+// The checker finds each kind of violation, and no others.
 func TestCheck(t *testing.T) {
 	imports := func(paths ...string) string {
 		return "package p\nimport (\n\"" + strings.Join(paths, "\"\n\"") + "\"\n)\n"
@@ -59,7 +59,7 @@ func TestCheck(t *testing.T) {
 		return imports(dirs...)
 	}
 	for _, tc := range []struct{ file, source, broken string }{
-		// every arrow, at full length
+		// allowed imports
 		{"cmd/etcdshift/a.go", ours("internal/cli"), ""},
 		{"internal/cli/a.go", ours("internal/calico", "transform", "inspect", "snapshot", "keys", "encoding",
 			"encoding/schema", "internal/publish", "internal/cli/look"), ""},
@@ -73,7 +73,7 @@ func TestCheck(t *testing.T) {
 		{"encoding/schema/a.go", ours("encoding"), ""},
 		{"internal/test/apitest/a.go", ours("internal/calico", "snapshot", "internal/test/etcdtest"), ""},
 
-		// against an arrow, or beside it
+		// forbidden imports
 		{"transform/a.go", ours("cmd/etcdshift"), ":3: transform must not import cmd"},
 		{"transform/a.go", ours("internal/calico"), ":3: transform must not import internal/calico"},
 		{"internal/calico/a.go", ours("transform", "internal/storageversion"),
@@ -99,7 +99,7 @@ func TestCheck(t *testing.T) {
 		{"internal/test/etcdtest/a.go", ours("cmd/etcdshift"), ":3: internal/test must not import cmd"},
 		{"keys/a_test.go", ours("encoding", "internal/test/etcdtest"), ""},
 
-		// the model of kcp, its archives, and the commands on both
+		// the kcp model, its archives, and the commands on both
 		{"internal/kcp/move/a.go", ours("internal/kcp", "internal/kcp/archive", "transform", "inspect"), ""},
 		{"internal/kcp/archive/a.go", ours("internal/kcp/move"),
 			":3: internal/kcp/archive must not import internal/kcp/move"},
@@ -170,7 +170,7 @@ func TestCheckReportsWhatItCannotRead(t *testing.T) {
 	require.ErrorContains(t, err, "keys/a.go:1:1: expected 'package'")
 }
 
-// A type with too many methods is found in all files of its package, tests aside.
+// A type with too many methods is found across all non-test files of its package.
 func TestCheckMethods(t *testing.T) {
 	file := func(name, receiver string, from, to int) *fstest.MapFile {
 		text := "package " + name + "\n"

@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// oldWords are words of the third column of docs/reference/glossary.md, by the word that takes
-// their place. Text and identifiers are compared in lower case: "sealedValue" holds "sealed".
+// oldWords matches words of the third column of docs/reference/glossary.md, grouped by their
+// replacement. Text and identifiers are compared in lower case: "sealedValue" contains "sealed".
 var oldWords = regexp.MustCompile(`\b(?:` + strings.Join([]string{
 	`(?P<encrypt>(?:un)?seal(?:s|ed|er|ers|ing)?|closed values?|values? (?:is|are|stays?) (?:closed|shut))`,
 	`(?P<undecryptable>unopened|stays? closed)`,
@@ -24,10 +24,10 @@ var oldWords = regexp.MustCompile(`\b(?:` + strings.Join([]string{
 	`(?P<skipped>left alone|leaves? \w+ alone|passed over)`,
 }, "|") + `)\b`)
 
-// stable are spellings with an old word that stay: words of other projects.
+// stable matches permitted spellings with an old word, from other projects.
 var stable = regexp.MustCompile(`(?i:sealed-?secrets?|unseal[ _-]?keys?|operator(\\s\+| )unseal(\|unseal)?)`)
 
-// checkWords returns the lines of a text that hold an old word.
+// checkWords returns the lines of a text with an old word.
 func checkWords(name, text string) (broken []string) {
 	text = stable.ReplaceAllString(text, "")
 	text = strings.ToLower(camel.ReplaceAllString(strings.ReplaceAll(text, "_", " "), "$1 $2"))
@@ -44,8 +44,8 @@ func checkWords(name, text string) (broken []string) {
 
 var camel = regexp.MustCompile(`([a-z0-9])([A-Z])`)
 
-// checkWidth returns the lines of Go that are too wide: comments have 100 columns, code 120. A tab
-// takes four. Lines with a raw string and the output of an Example are as wide as their text.
+// checkWidth returns the Go lines that are too wide: comments have 100 columns, code 120. A tab
+// counts as four. Lines with a raw string or the output of an Example have no limit.
 func checkWidth(name, text string) (broken []string) {
 	literal := false
 	for i, line := range strings.Split(text, "\n") {
@@ -60,7 +60,7 @@ func checkWidth(name, text string) (broken []string) {
 	return broken
 }
 
-// Code, comments, tests, scripts and documents keep to the glossary and to the width of a page.
+// Code, comments, tests, scripts and documents follow the glossary and the line width.
 func TestWords(t *testing.T) {
 	tree, seen := os.DirFS("../.."), map[string]int{}
 	var broken []string
@@ -76,7 +76,7 @@ func TestWords(t *testing.T) {
 		}
 		text, err := fs.ReadFile(tree, name)
 		seen[ext]++
-		if name != "docs/reference/glossary.md" && name != "internal/rooms/words_test.go" { // they name the old words
+		if name != "docs/reference/glossary.md" && name != "internal/rooms/words_test.go" { // they list the old words
 			broken = append(broken, checkWords(name, string(text))...)
 		}
 		if ext == ".go" {

@@ -11,8 +11,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// TestWorkflows: an action is named by its commit, which nobody can move, with its release beside;
-// the token of a workflow only reads, and a job that needs more says so.
+// TestWorkflows checks that actions are pinned to a commit, with the release beside it, and that
+// workflow tokens are read-only except in jobs that declare more.
 func TestWorkflows(t *testing.T) {
 	files, err := filepath.Glob("../../.github/workflows/*")
 	require.NoError(t, err)
