@@ -1,4 +1,4 @@
-// Package docs holds the pages of this folder, for the program to print without a network.
+// Package docs embeds the pages of this folder, so that the program prints them offline.
 package docs
 
 import (
@@ -13,7 +13,7 @@ var files embed.FS
 // Pages returns the names of all pages, such as "guides/calico-v3.md": guides, reference, project.
 func Pages() (names []string) {
 	for _, folder := range []string{"guides", "reference", "project"} {
-		entries, _ := files.ReadDir(folder) // it is embedded
+		entries, _ := files.ReadDir(folder) // embedded: no error
 		for _, entry := range entries {
 			names = append(names, path.Join(folder, entry.Name()))
 		}
@@ -21,8 +21,8 @@ func Pages() (names []string) {
 	return names
 }
 
-// Page returns the text of a page by its name, with or without folders and ".md". It is false where
-// there is no such page.
+// Page returns the text of a page by name, with or without folders and ".md"; false for an unknown
+// page.
 func Page(name string) (text string, is bool) {
 	base := strings.TrimSuffix(path.Base(name), ".md") + ".md"
 	for _, page := range Pages() {

@@ -1,4 +1,4 @@
-// Baseline does what any tool that copies and checks a snapshot must do, and nothing else:
+// Baseline does only the minimal work of any tool that copies and checks a snapshot:
 //
 //	baseline copy IN OUT    copy a file and sync the copy
 //	baseline hash IN        one SHA-256 pass

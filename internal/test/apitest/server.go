@@ -1,12 +1,13 @@
-// Package apitest gives tests a real API server for custom resources: apiextensions-apiserver, in
-// process, on an etcd of package etcdtest. It has no core API and no namespaces; its client is
-// cluster-admin. It links the API server; only tests import it.
+// Package apitest provides tests with a real API server for custom resources:
+// apiextensions-apiserver, in process, on an etcd of package etcdtest. The server has no core API
+// and no namespaces; its client is cluster-admin. The package links the API server; only tests
+// import it.
 //
 // Invariants:
 //   - Keys are below /registry, as on a kubeadm cluster.
-//   - The server ends before the etcd that was started before it.
-//   - Two servers may run in one process, and packages side by side: ports are free ones and
-//     nothing goes through the environment.
+//   - The server ends before its etcd, which was started earlier.
+//   - Two servers can run in one process, and packages can run concurrently: ports are free ports
+//     and no setting is passed through the environment.
 package apitest
 
 import (
@@ -36,10 +37,10 @@ const (
 
 // API is a running API server and its clients.
 type API struct {
-	Config     *rest.Config        // for clients of one's own; its rate limit is off
+	Config     *rest.Config        // for custom clients; without rate limit
 	Dynamic    dynamic.Interface   // reads and writes custom resources
 	Extensions clientset.Interface // reads and writes CustomResourceDefinitions
-	Close      func()              // stops the server; the etcd below it keeps running
+	Close      func()              // stops the server but not its etcd
 }
 
 // Start runs an API server on the etcd at etcdURL until the test ends. Flags are those of
@@ -62,8 +63,8 @@ func Start(t testing.TB, etcdURL string, flags ...string) *API {
 	return api
 }
 
-// defaultFlags are those of apiextensions-apiserver's own integration fixture
-// (test/integration/fixtures), without admission that asks a kube-apiserver.
+// defaultFlags returns the flags of apiextensions-apiserver's own integration fixture
+// (test/integration/fixtures), without admission plugins that call a kube-apiserver.
 func defaultFlags(etcdURL, kubeconfig string) []string {
 	return []string{
 		"--etcd-prefix=/registry",
@@ -78,7 +79,7 @@ func defaultFlags(etcdURL, kubeconfig string) []string {
 	}
 }
 
-// unusedKubeconfig must parse, but nothing ever connects to its server.
+// unusedKubeconfig must parse, but no client connects to its server.
 const unusedKubeconfig = `apiVersion: v1
 kind: Config
 clusters: [{name: unused, cluster: {server: "http://127.1.2.3:12345"}}]
@@ -107,7 +108,7 @@ func established(crd *apiextensionsv1.CustomResourceDefinition) bool {
 	})
 }
 
-// listable lists the objects: the handler follows the condition a moment later.
+// listable reports whether all served versions can be listed, shortly after the condition is set.
 func listable(ctx context.Context, api *API, crd *apiextensionsv1.CustomResourceDefinition) bool {
 	return !slices.ContainsFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool {
 		gvr := schema.GroupVersionResource{Group: crd.Spec.Group, Version: v.Name, Resource: crd.Spec.Names.Plural}

@@ -1,4 +1,4 @@
-// Package args reads command lines of transforms, for tests.
+// Package args parses command lines of transforms, for tests.
 package args
 
 import (
@@ -8,7 +8,7 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// Of returns a command line of flags, --NAME or --NAME=VALUE, and of the words behind the output.
+// Of returns a command line with flags, --NAME or --NAME=VALUE, and with words after the output.
 func Of(words ...string) *transform.Args {
 	set, args := Values{}, &transform.Args{}
 	args.Values = set
@@ -36,7 +36,7 @@ func (v Values) String(name string) string { return v[name] }
 // Bool implements [transform.Values].
 func (v Values) Bool(name string) bool { return v[name] == "true" }
 
-// StringSlice implements [transform.Values]: no flag of a test has several values.
+// StringSlice implements [transform.Values]: tests use no flag with several values.
 func (v Values) StringSlice(string) []string { return nil }
 
 // Duration implements [transform.Values].

@@ -27,8 +27,8 @@ func sum(t testing.TB, path string) [sha256.Size]byte {
 	return sha256.Sum256(data)
 }
 
-// The input is a sound snapshot with the promised shares of keys, and the same each time; the
-// custom resources of an API server on it are as it would store them.
+// The generated input is sound, has the promised shares of keys, and is the same each time; custom
+// resources are encoded as a real API server stores them.
 func TestGenerate(t *testing.T) {
 	ctx, path, again := context.Background(), filepath.Join(t.TempDir(), "a.db"), filepath.Join(t.TempDir(), "b.db")
 	c := content{keys: tiny, stale: 5, seed: 1, extra: definitions(t)}
@@ -64,7 +64,8 @@ func TestGenerate(t *testing.T) {
 	served(t, etcdtest.Start(t, etcdtest.Restore(t, path)))
 }
 
-// served writes each custom resource of a namespace as it was read: only a stale one is stored.
+// served updates each custom resource of a namespace without changes: only stale objects are
+// stored.
 func served(t *testing.T, etcd *etcdtest.Server) {
 	t.Helper()
 	ctx, api := context.Background(), apitest.Start(t, etcd.URL)

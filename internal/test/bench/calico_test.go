@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What stands in the recorded records that are copied.
+// Parts of the copied recorded records.
 const (
 	calicoRoot   = "/registry/crd.projectcalico.org/"
 	recordedNode = "node-b"
@@ -21,15 +21,15 @@ const (
 	perBlock     = 64 // addresses
 )
 
-// calicoCopies are copies of recorded v1 records under other names.
+// calicoCopies copies recorded v1 records under other names.
 type calicoCopies struct {
 	testing.TB
 	recorded map[string]string
 	out      []pair
 }
 
-// manyCalico are n more v1 records: five in six are IPAMHandles, each with one address; the rest
-// are the blocks of these addresses, the affinities of the blocks, an IPPool around them, and
+// manyCalico returns n v1 records: five in six are IPAMHandles, each with one address; the rest are
+// the blocks of these addresses, the affinities of the blocks, an IPPool around the blocks, and
 // policies.
 func manyCalico(t testing.TB, recorded []pair, n int) []pair {
 	t.Helper()
@@ -50,8 +50,8 @@ func manyCalico(t testing.TB, recorded []pair, n int) []pair {
 	return c.out
 }
 
-// add copies a record. The words are replaced in pairs, in key and value; then edit changes the
-// value, unless nil.
+// add copies a record. The words are replaced in pairs, in key and value; then edit, unless nil,
+// changes the value.
 func (c *calicoCopies) add(key string, edit func(string) string, words ...string) {
 	value, found := c.recorded[key]
 	require.True(c, found, key)
@@ -66,8 +66,7 @@ func (c *calicoCopies) add(key string, edit func(string) string, words ...string
 	c.out = append(c.out, pair{[]byte(calicoRoot + key), []byte(value)})
 }
 
-// block adds a block of addresses, its affinity to a node, and a handle for each of its addresses
-// that is in use.
+// block adds a block of addresses, its affinity to a node, and a handle for each used address.
 func (c *calicoCopies) block(first, used int) {
 	node := fmt.Sprintf("bench-%05d", first/perBlock)
 	cidr := fmt.Sprintf("10.%d.%d.%d/26", first>>16, first>>8&255, first&255)
@@ -87,13 +86,13 @@ func (c *calicoCopies) block(first, used int) {
 
 func handleName(i int) string { return fmt.Sprintf("k8s-pod-network.%064x", i) }
 
-// hostHash is the label by which Calico finds the affinities of a node.
+// hostHash returns the value of the label by which Calico finds the affinities of a node.
 func hostHash(node string) string {
 	hash := sha3.Sum256([]byte(node))
 	return base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(hash[:])
 }
 
-// allocate gives the first addresses of a block to the handles from first on.
+// allocate assigns the first addresses of a block to the handles starting at first.
 func (c *calicoCopies) allocate(block string, first, used int) string {
 	lists := map[string][]any{"allocations": {}, "attributes": {}, "unallocated": {}}
 	for i := range perBlock {

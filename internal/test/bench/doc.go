@@ -1,9 +1,9 @@
-// Package bench measures whole commands of etcdshift beside their peers, on snapshots that it
-// generates. "make bench" runs it; docs/project/performance.md says how to read the table.
+// Package bench measures whole etcdshift commands beside comparable programs (peers), on generated
+// snapshots. "make bench" runs it; docs/project/performance.md explains the table.
 //
 // Invariants:
-//   - No test fails on a time.
-//   - The same size and variant give the same bytes, with the layout that a real server leaves:
-//     pages filled to 0.9, no stored free list, holes of a compaction, tombstones, leases.
-//   - A real API server serves the objects, and stores no update that changes nothing.
+//   - No test fails because of a time.
+//   - The same size and variant give the same bytes, with the layout of a real server's file: pages
+//     filled to 0.9, no stored free list, holes of a compaction, tombstones, leases.
+//   - A real API server serves the objects, and stores no unchanged update.
 package bench

@@ -27,19 +27,19 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Objects are encoded once, with these in place of their name, namespace and UID, and then copied
-// with others of the same length.
+// Objects are encoded once with these placeholders for name, namespace and UID; copies replace them
+// with values of the same length.
 const (
 	anyName      = "NAME~~~~~~~~~~~~~~~~~~~" // frontend-00012345-0a1b2
 	anyNamespace = "NAMESPACE~"              // tenant-042
 	anyUID       = "UID~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~"
 
 	namespaces = 400
-	variants   = 64 // encoded objects of a kind
+	variants   = 64 // encoded objects per kind
 	group      = "bench.example.com"
 )
 
-// pattern is an encoded object and where its name, namespace and UID stand.
+// pattern is an encoded object with the positions of its name, namespace and UID.
 type pattern struct {
 	value []byte
 	holes [3][]int
@@ -76,16 +76,16 @@ type kind struct {
 	resource string
 	leased   bool
 	current  []pattern
-	stale    []pattern // the same at v1alpha1; none for built-in kinds
+	stale    []pattern // the same at v1alpha1; empty for built-in kinds
 }
 
-// maker makes objects from random numbers.
+// maker creates objects from random numbers.
 type maker struct {
 	testing.TB
 	*rand.Rand
 }
 
-// kinds has the mix of a cluster: a quarter of the keys are custom resources, of three kinds.
+// kinds returns the mix of a cluster: a quarter of the keys are custom resources, of three kinds.
 func (m maker) kinds() []kind {
 	all := []kind{
 		m.builtIn(15, "pods", func() runtime.Object { return m.pod() }),
@@ -112,7 +112,7 @@ func (m maker) kinds() []kind {
 	return all
 }
 
-// builtIn encodes objects as an API server stores them.
+// builtIn encodes objects as stored by an API server.
 func (m maker) builtIn(weight int, resource string, object func() runtime.Object) kind {
 	k := kind{weight: weight, resource: resource}
 	for range variants {
@@ -145,7 +145,7 @@ func (m maker) custom(weight int, name string) kind {
 
 func plural(kind string) string { return strings.ToLower(kind) + "s" }
 
-// definition is the CRD of a kind as an API server stores it.
+// definition returns the CRD of a kind as stored by an API server.
 func definition(t testing.TB, kind string) []byte {
 	t.Helper()
 	text, err := os.ReadFile("testdata/crd.yaml")
@@ -155,7 +155,7 @@ func definition(t testing.TB, kind string) []byte {
 	require.NoError(t, yaml.UnmarshalStrict(text, &crd))
 	crd.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1",
 		Kind: "CustomResourceDefinition"})
-	crd.UID = types.UID(fmt.Sprintf("%x-0000-4000-8000-000000000000", kind[:4])) // an API server tells CRDs apart by it
+	crd.UID = types.UID(fmt.Sprintf("%x-0000-4000-8000-000000000000", kind[:4])) // distinguishes CRDs
 	value, err := json.Marshal(crd)
 	require.NoError(t, err)
 	return append(value, '\n')
@@ -290,7 +290,7 @@ func (m maker) hex(n int) string {
 	return string(out)
 }
 
-// text has words up to a random length between two bounds.
+// text returns words up to a random length between two bounds.
 func (m maker) text(least, most int) string {
 	words := strings.Fields("the pod waits for a volume that its node cannot attach because another node still holds " +
 		"it and retries later with more patience")

@@ -6,40 +6,40 @@ import (
 	"github.com/etcdshift/etcdshift/internal/test/kcptest"
 )
 
-// Peers. B is a copy with fsync, then one SHA-256 pass; SHA-256 is the pass alone.
+// Peers. B is a copy with fsync followed by one SHA-256 pass; SHA-256 is only the pass.
 const (
 	peerB       = "B"
 	peerHash    = "SHA-256"
 	peerRestore = "etcdutl snapshot restore"
-	peerDefrag  = "etcdutl defrag" // of a restored file, without a compaction
+	peerDefrag  = "etcdutl defrag" // on a restored file, without a compaction
 	peerStatus  = "etcdutl snapshot status"
 	peerCheck   = "bbolt check"
 	peerAuger   = "auger extract --fields=key"
 )
 
-// row is a command to measure. In args, IN and OUT stand for paths.
+// row is a measured command. In args, IN and OUT are replaced by paths.
 type row struct {
 	name  string
 	input string // a variant; see makeInput
 	sizes []string
 	args  []string
-	exit  int // status of success
+	exit  int // exit status of success
 	peers []peer
 	// Aims without a peer: seconds on S, MiB, and bytes for each key newer than the compaction.
 	seconds, memory, perKey float64
-	grows                   bool // the output has an aim of its own
+	grows                   bool // the output size has its own aim
 }
 
 type peer struct {
 	name string
-	aim  float64 // ratio to the time of the peer, or 0 for none
+	aim  float64 // ratio to the peer's time, 0 for none
 }
 
 // size is a number of live keys.
 type size struct {
 	name string
 	keys int
-	runs int // the medians are of so many
+	runs int // number of runs for the median
 }
 
 func sizes() []size { return []size{{"XS", 20_000, 5}, {"S", 200_000, 5}, {"L", 1_500_000, 3}} }
@@ -72,7 +72,7 @@ func rows() []row {
 		doctor,
 		read("verify", peer{peerHash, 1.3}, peer{peerCheck, 0}),
 	}, []row{
-		// Without a digest, as its pass is not what these are about.
+		// Without a digest, because its check is not measured here.
 		{name: "get pods -A", input: "raw", args: []string{"get", "IN", "pods", "-A"}, seconds: 0.3},
 		{name: "get pod/needle", input: "raw", args: []string{"get", "IN", "pod/needle", "-n", "tenant-000"},
 			seconds: 0.05},

@@ -19,14 +19,14 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
-// generation is part of the names of the inputs: a change of their content takes another.
+// generation is part of input file names: increase it when the content of inputs changes.
 const generation = "1"
 
-// sample is a run of a command: seconds of wall clock and of all CPUs, and the peak of anonymous
+// sample is the measurement of a run: seconds of wall clock and of all CPUs, and peak anonymous
 // memory in MiB.
 type sample struct{ wall, cpu, anonymous float64 }
 
-// then is a run after another.
+// then returns the sum of two consecutive runs.
 func (s sample) then(o sample) sample {
 	return sample{s.wall + o.wall, s.cpu + o.cpu, max(s.anonymous, o.anonymous)}
 }
@@ -46,14 +46,14 @@ func medians(samples []sample) sample {
 		median(func(s sample) float64 { return s.anonymous })}
 }
 
-// bench measures in the folder dir, with the programs of the folder bin.
+// bench measures in the folder dir with programs in the folder bin.
 type bench struct {
 	testing.TB
 	dir, bin string
 }
 
-// TestBench prints the table of "make bench"; BENCH_SIZES, such as "XS S", asks for it. BENCH_ROWS
-// is a regular expression of the rows, BENCH_DIR the folder of inputs and outputs.
+// TestBench prints the table of "make bench" for the sizes in BENCH_SIZES, such as "XS S".
+// BENCH_ROWS is a regular expression for rows, and BENCH_DIR the folder for inputs and outputs.
 func TestBench(t *testing.T) {
 	asked := strings.Fields(os.Getenv("BENCH_SIZES"))
 	if len(asked) == 0 {
@@ -84,7 +84,7 @@ func TestBench(t *testing.T) {
 	require.Positive(t, done, "no row of size %q matches %q", asked, names)
 }
 
-// measure prints the lines of a row: one a peer and one an aim without a peer.
+// measure prints the lines of a row: one per peer and one per aim without a peer.
 func (b bench) measure(r row, s size) {
 	in := b.input(r.input, s)
 	ours := func(out string) sample {
@@ -99,10 +99,10 @@ func (b bench) measure(r row, s size) {
 	}
 	var growth, allowed int64
 	samples := make([][]sample, len(runs))
-	for turn := range s.runs + 1 { // the first warms up
+	for turn := range s.runs + 1 { // the first is a warm-up
 		for i, run := range runs {
 			out := filepath.Join(b.dir, fmt.Sprintf("out-%d", os.Getpid()))
-			syscall.Sync() // what earlier runs wrote costs this one nothing
+			syscall.Sync() // writes of earlier runs must not slow this run
 			sample := run(out)
 			if turn > 0 {
 				samples[i] = append(samples[i], sample)
@@ -136,7 +136,7 @@ func (b bench) measure(r row, s size) {
 	}
 }
 
-// aim is an aim and whether it was met, or a dash.
+// aim returns an aim and whether it was met, or a dash.
 func aim(got, want float64, format string) string {
 	switch text := fmt.Sprintf(format, want); {
 	case want == 0:
@@ -161,7 +161,7 @@ func place(args []string, in, out string) (placed []string) {
 	return placed
 }
 
-// peer is how to run a peer, or nil if the program is not there.
+// peer returns the function that runs a peer, or nil if the program is missing.
 func (b bench) peer(name, in string) func(out string) sample {
 	program := func(name string, args ...string) func(string) sample {
 		path, err := exec.LookPath(filepath.Join(b.bin, name))
@@ -202,7 +202,7 @@ func (b bench) peer(name, in string) func(out string) sample {
 	return nil
 }
 
-// run measures a command whose answer goes nowhere.
+// run measures a command and discards its output.
 func (b bench) run(exit int, program string, args ...string) sample {
 	cmd := exec.Command(program, args...)
 	var said bytes.Buffer
@@ -211,7 +211,7 @@ func (b bench) run(exit int, program string, args ...string) sample {
 	require.NoError(b, cmd.Start())
 	ended, peak := make(chan struct{}), make(chan float64)
 	go func() { peak <- anonymous(cmd.Process.Pid, ended) }()
-	_ = cmd.Wait() // the exit status tells
+	_ = cmd.Wait() // the exit status is checked below
 	wall := time.Since(start)
 	close(ended)
 	state := cmd.ProcessState
@@ -219,7 +219,7 @@ func (b bench) run(exit int, program string, args ...string) sample {
 	return sample{wall.Seconds(), (state.UserTime() + state.SystemTime()).Seconds(), <-peak}
 }
 
-// anonymous is the peak of the memory of a process that no file backs, in MiB.
+// anonymous returns the peak anonymous memory of a process, in MiB.
 func anonymous(pid int, ended <-chan struct{}) (peak float64) {
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
@@ -229,7 +229,7 @@ func anonymous(pid int, ended <-chan struct{}) (peak float64) {
 			return peak
 		case <-tick.C:
 		}
-		status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid)) // gone when the process is
+		status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid)) // missing after the process ends
 		_, rest, _ := bytes.Cut(status, []byte("RssAnon:"))
 		var kib float64
 		_, _ = fmt.Sscan(string(rest), &kib)
@@ -237,7 +237,7 @@ func anonymous(pid int, ended <-chan struct{}) (peak float64) {
 	}
 }
 
-// input is the path of a variant, made the first time that it is asked for.
+// input returns the path of a variant, created on first use.
 func (b bench) input(variant string, s size) string {
 	path := filepath.Join(b.dir, strings.Join([]string{generation, s.name, variant}, "-")+".db")
 	if _, err := os.Stat(path); err != nil {
@@ -250,7 +250,7 @@ func (b bench) input(variant string, s size) string {
 	return path
 }
 
-// growth is how many bytes the output has more than the input, and how many it may have.
+// growth returns the size difference between output and input, and the allowed difference.
 func (b bench) growth(in, out string) (growth, allowed int64) {
 	ctx := context.Background()
 	before, err := snapshot.Open(ctx, in, snapshot.Config{SkipDigest: true})

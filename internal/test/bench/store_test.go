@@ -22,18 +22,18 @@ import (
 
 // Shares of the live keys.
 const (
-	lateCreates = 0.08 // writes after the compaction, whose history stays
+	lateCreates = 0.08 // writes after the compaction; their history is kept
 	lateUpdates = 0.19
 	lateDeletes = 0.03
 	lateWrites  = lateCreates + lateUpdates + lateDeletes
 )
 
-// content says what a generated store holds.
+// content describes a generated store.
 type content struct {
 	keys  int // live keys, without extra
-	stale int // percent of keys that are custom resources at an old version: 0 to 25
+	stale int // percent of keys that are stale custom resources: 0 to 25
 	seed  uint64
-	extra []pair // put first, once
+	extra []pair // written first, once
 }
 
 type pair struct{ key, value []byte }
@@ -48,7 +48,7 @@ type object struct {
 	lease             int64
 }
 
-// at is the key of a record in the bucket "key".
+// at returns the key of a record in the bucket "key".
 func at(rev int64, tombstone bool) []byte {
 	b := append(binary.BigEndian.AppendUint64(nil, uint64(rev)), '_')
 	b = binary.BigEndian.AppendUint64(b, 0)
@@ -58,7 +58,7 @@ func at(rev int64, tombstone bool) []byte {
 	return b
 }
 
-// store writes as an etcd server does: in transactions of 10,000 records, into pages filled to 0.9.
+// store writes like an etcd server: in transactions of 10,000 records, into pages filled to 0.9.
 type store struct {
 	testing.TB
 	content
@@ -75,7 +75,7 @@ type store struct {
 	custom  int
 	events  int
 	live    []object
-	dead    [][]byte // what a compaction removes
+	dead    [][]byte // keys removed by the compaction
 	leases  []int64
 }
 
@@ -83,7 +83,7 @@ type store struct {
 func generate(t testing.TB, path string, c content) {
 	t.Helper()
 	work := filepath.Join(t.TempDir(), "work.db")
-	// The free list of maps gives out pages in random order.
+	// The free list of type map returns pages in random order.
 	db, err := bbolt.Open(work, 0o600, &bbolt.Options{NoSync: true, NoGrowSync: true, NoFreelistSync: true,
 		FreelistType: bbolt.FreelistArrayType})
 	require.NoError(t, err)
@@ -121,7 +121,7 @@ func (s *store) restart() {
 	s.begin()
 }
 
-// write is the history: a long time before a compaction, and a short one after it.
+// write writes the history: a long period before a compaction, and a short period after.
 func (s *store) write() {
 	for _, p := range s.extra {
 		s.rev++
@@ -164,7 +164,7 @@ func (s *store) create() {
 		s.custom++
 		o.stale = s.custom*s.stale/25 > (s.custom-1)*s.stale/25
 	} else if k.leased {
-		if s.events%1000 == 0 { // an API server shares a lease among as many events
+		if s.events%1000 == 0 { // an API server shares a lease among that many events
 			s.leases = append(s.leases, s.rng.Int64())
 		}
 		s.events++
@@ -222,8 +222,8 @@ func (s *store) put(kv *mvccpb.KeyValue, tombstone bool) {
 	}
 }
 
-// compact removes all history, and so leaves free pages. A transaction removes records that lie far
-// apart: bbolt merges neighbours in random order.
+// compact removes all history, which leaves free pages. Each transaction removes records far apart
+// from each other: bbolt merges neighboring pages in random order.
 func (s *store) compact() {
 	const transactions = 200
 	compacted := at(s.rev, false)
@@ -243,7 +243,7 @@ func (s *store) set(bucket, key string, value []byte) {
 	require.NoError(s, s.tx.Bucket([]byte(bucket)).Put([]byte(key), value))
 }
 
-// save ends the history and writes what "etcdctl snapshot save" would receive.
+// save completes the history and writes the bytes of "etcdctl snapshot save".
 func (s *store) save(path string) {
 	s.restart() // bbolt stores the buckets of a transaction in random order
 	number := func(n int64) []byte { return binary.BigEndian.AppendUint64(nil, uint64(n)) }

@@ -21,7 +21,7 @@ import (
 
 func customKinds() []string { return []string{"Widget", "Route", "Backup"} }
 
-// definitions are the CRDs, and a Pod with a known name.
+// definitions returns the CRDs and a Pod with a known name.
 func definitions(t testing.TB) (out []pair) {
 	t.Helper()
 	for _, kind := range customKinds() {
@@ -50,12 +50,12 @@ func makeInput(t testing.TB, variant string, keys int, path string) {
 		c.extra = append(append(c.extra, recorded...), manyCalico(t, recorded, keys*3/2)...)
 	case "events": // half of the keys
 		c.extra = append(c.extra, moreEvents(t, keys/4)...)
-	case "tenants": // policies ask for the Namespaces of objects
+	case "tenants": // policies read the Namespaces of objects
 		c.extra = append(c.extra, tenants(t)...)
 	case "kcp":
 		copyTo(t, kcptest.Many(t, keys/100), path, 0)
 		return
-	case "raw": // without digest, which a command then does not check
+	case "raw": // without a digest, so that commands do not check it
 		full := path + ".full"
 		generate(t, full, c)
 		copyTo(t, full, path, 32)
@@ -65,7 +65,7 @@ func makeInput(t testing.TB, variant string, keys int, path string) {
 	generate(t, path, c)
 }
 
-// moreEvents are so many Events, beside the quarter of the keys that are some already.
+// moreEvents returns n Events, in addition to the quarter of keys that are Events.
 func moreEvents(t testing.TB, n int) (out []pair) {
 	t.Helper()
 	m := maker{t, rand.New(rand.NewPCG(2, 1))}
@@ -78,7 +78,7 @@ func moreEvents(t testing.TB, n int) (out []pair) {
 	return out
 }
 
-// tenants are the Namespaces of all objects.
+// tenants returns the Namespaces of all objects.
 func tenants(t testing.TB) (out []pair) {
 	t.Helper()
 	m := maker{t, rand.New(rand.NewPCG(3, 1))}
@@ -93,7 +93,7 @@ func tenants(t testing.TB) (out []pair) {
 	return out
 }
 
-// copyTo copies a file but for its last bytes.
+// copyTo copies a file without its last bytes.
 func copyTo(t testing.TB, from, to string, without int64) {
 	t.Helper()
 	in, err := os.Open(from)
@@ -108,7 +108,7 @@ func copyTo(t testing.TB, from, to string, without int64) {
 	require.NoError(t, out.Close())
 }
 
-// recordedCalico are the live keys of a recorded cluster, 63 v1 records among them.
+// recordedCalico returns the live keys of a recorded cluster, including 63 v1 records.
 func recordedCalico(t testing.TB) (out []pair) {
 	t.Helper()
 	ctx := context.Background()

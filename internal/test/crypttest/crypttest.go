@@ -1,5 +1,5 @@
-// Package crypttest encrypts values at rest for tests, as an API server with an
-// EncryptionConfiguration does.
+// Package crypttest encrypts values at rest for tests, like an API server with an
+// EncryptionConfiguration.
 package crypttest
 
 import (
@@ -16,8 +16,8 @@ import (
 	"github.com/etcdshift/etcdshift/encoding/encryption"
 )
 
-// Write writes an EncryptionConfiguration of rules such as "secrets,pods: aescbc=ab identity": the
-// resources, and providers in their order, each with keys named after the letters they are made of.
+// Write writes an EncryptionConfiguration with rules such as "secrets,pods: aescbc=ab identity":
+// resources, and providers in order, each with keys named after the repeated letter.
 func Write(t testing.TB, rules ...string) (path string) {
 	t.Helper()
 	text := "apiVersion: apiserver.config.k8s.io/v1\nkind: EncryptionConfiguration\nresources:\n"
@@ -43,7 +43,7 @@ func Write(t testing.TB, rules ...string) (path string) {
 	return path
 }
 
-// Load loads the configuration of [Write].
+// Load loads the configuration written by [Write].
 func Load(t testing.TB, rules ...string) *encryption.Transformers {
 	t.Helper()
 	loaded, err := encryption.Load(t.Context(), Write(t, rules...))
@@ -52,7 +52,7 @@ func Load(t testing.TB, rules ...string) *encryption.Transformers {
 	return loaded
 }
 
-// Encrypt returns a value as it is stored under a key.
+// Encrypt returns a value as stored under a key.
 func Encrypt(t testing.TB, by *encryption.Transformers, resource, key, plain string) string {
 	t.Helper()
 	stored, err := by.Encrypt(t.Context(), schema.ParseGroupResource(resource), []byte(key), []byte(plain))

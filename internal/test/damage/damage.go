@@ -1,5 +1,5 @@
-// Package damage changes snapshots as disks, copies and people with bad intent do. The same random
-// source makes the same damage.
+// Package damage changes snapshots like failing disks, failed copies and attackers. The same random
+// source gives the same damage.
 package damage
 
 import (
@@ -10,12 +10,12 @@ import (
 	"slices"
 )
 
-// PageSize is that of all recorded snapshots.
+// PageSize is the page size of all recorded snapshots.
 const PageSize = 4096
 
 var le = binary.LittleEndian
 
-// way changes a database image of several pages. The result may be the image itself, changed.
+// way changes a database image of several pages. The result may be the same slice.
 type way struct {
 	what   string
 	change func(r *rand.Rand, image []byte) []byte
@@ -35,7 +35,7 @@ func ways() []way {
 	}
 }
 
-// Copy is the damaged copy of a snapshot with the given number. Every second one has a right
+// Copy returns the damaged copy of a snapshot with a number. Every second copy has a correct
 // digest.
 func Copy(number int, file []byte) (what string, changed []byte) {
 	way := ways()[number/2%len(ways())]
@@ -52,20 +52,20 @@ func Copy(number int, file []byte) (what string, changed []byte) {
 	return what, append(image, digest...)
 }
 
-// WithDigest is an image with the digest that etcd appends.
+// WithDigest returns an image with the digest appended by etcd.
 func WithDigest(image []byte) []byte {
 	sum := sha256.Sum256(image)
 	return append(image, sum[:]...)
 }
 
-// Flip inverts one to three bits of bytes that are in use.
+// Flip inverts one to three bits in used bytes.
 func Flip(r *rand.Rand, image []byte) {
 	for range 1 + r.IntN(3) {
 		image[randomByte(r, image)] ^= 1 << r.IntN(8)
 	}
 }
 
-// randomByte is the place of a byte that is not zero: most of a page is never used.
+// randomByte returns the index of a nonzero byte: most of a page is unused.
 func randomByte(r *rand.Rand, image []byte) int {
 	for {
 		if at := r.IntN(len(image)); image[at] != 0 {
@@ -80,7 +80,7 @@ func Zero(r *rand.Rand, image []byte) {
 	clear(image[at:min(at+1+r.IntN(512), len(image))])
 }
 
-// SplicePage puts one page over another, with the number of the other or its own.
+// SplicePage overwrites one page with another, with either page number.
 func SplicePage(r *rand.Rand, image []byte) {
 	pages := len(image) / PageSize
 	from, to := r.IntN(pages), r.IntN(pages)
@@ -90,14 +90,14 @@ func SplicePage(r *rand.Rand, image []byte) {
 	}
 }
 
-// many flips bits of a hundred places.
+// many flips bits in a hundred places.
 func many(r *rand.Rand, image []byte) {
 	for range 100 {
 		Flip(r, image)
 	}
 }
 
-// cut shortens the image, at a page as often as anywhere.
+// cut shortens the image, in half of the cases at a page.
 func cut(r *rand.Rand, image []byte) []byte {
 	at := r.IntN(len(image))
 	if r.IntN(2) == 0 {
@@ -106,7 +106,7 @@ func cut(r *rand.Rand, image []byte) []byte {
 	return image[:at]
 }
 
-// shift moves what follows a place by some bytes, as a transfer in text mode does.
+// shift moves the bytes after a position, like a transfer in text mode.
 func shift(r *rand.Rand, image []byte) []byte {
 	at, n := r.IntN(len(image)), 1+r.IntN(16)
 	if r.IntN(2) == 0 {

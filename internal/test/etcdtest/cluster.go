@@ -15,7 +15,7 @@ import (
 	"go.etcd.io/etcd/server/v3/embed"
 )
 
-// StartCluster runs an etcd of n members, m0 and on, until the test ends.
+// StartCluster runs an etcd of n members, named m0 and so on, until the test ends.
 func StartCluster(t testing.TB, n int) []*Server {
 	t.Helper()
 	var servers []*Server
@@ -41,7 +41,7 @@ func AddLearner(t testing.TB, cluster []*Server) *Server {
 	cfg.InitialCluster = strings.Join([]string{cluster[0].etcd.Config().InitialCluster, cfg.Name + "=" + peer}, ",")
 	_, err = cluster[0].Client.MemberAddAsLearner(context.Background(), []string{peer})
 	require.NoError(t, err)
-	require.Eventually(t, func() bool { // it may ask any of them, and then does not start
+	require.Eventually(t, func() bool { // the learner may ask any member, and does not start if the member lacks it
 		return !slices.ContainsFunc(cluster,
 			func(s *Server) bool { return len(s.etcd.Server.Cluster().Members()) <= len(cluster) })
 	}, startTimeout, 10*time.Millisecond, "not all members know of the learner")
@@ -50,7 +50,7 @@ func AddLearner(t testing.TB, cluster []*Server) *Server {
 	return servers[0]
 }
 
-// clusterConfigs are the configurations of the members of a new cluster.
+// clusterConfigs returns the configurations of the members of a new cluster.
 func clusterConfigs(t testing.TB, n int) (configs []*embed.Config, err error) {
 	urls, err := freeURLs(2 * n)
 	var initial []string
@@ -61,8 +61,8 @@ func clusterConfigs(t testing.TB, n int) (configs []*embed.Config, err error) {
 			return nil, err
 		}
 		cfg.Name = fmt.Sprintf("m%d", i)
-		cfg.TickMs, cfg.ElectionMs = 50, 1000 // elections are the members' own, also on a busy machine
-		cfg.StrictReconfigCheck = false       // it wants five seconds of health before AddLearner
+		cfg.TickMs, cfg.ElectionMs = 50, 1000 // no unwanted elections on a busy machine
+		cfg.StrictReconfigCheck = false       // otherwise AddLearner needs five healthy seconds
 		useURLs(cfg, urls[2*i:2*i+2])
 		initial = append(initial, cfg.InitialClusterFromName(cfg.Name))
 		configs = append(configs, cfg)
@@ -78,7 +78,7 @@ func useURLs(cfg *embed.Config, urls []url.URL) {
 	cfg.ListenPeerUrls, cfg.AdvertisePeerUrls = urls[1:], urls[1:]
 }
 
-// startAll starts servers, which need each other to become ready.
+// startAll starts servers, which become ready only together.
 func startAll(t testing.TB, configs []*embed.Config) (servers []*Server, err error) {
 	defer func() {
 		for _, s := range servers {

@@ -1,13 +1,13 @@
-// Package etcdtest gives tests a real etcd: an embedded server, the restore and the status of
-// etcdutl's library, and snapshots made from a few lines of text. It is test support and links the
-// etcd server; nothing that ships imports it.
+// Package etcdtest provides tests with a real etcd: an embedded server, the restore and the status
+// of etcdutl's library, and snapshots built from a few lines of text. It links the etcd server;
+// only tests import it.
 //
 // Invariants:
-//   - Nothing here writes to a snapshot it was given: Restore and StatusOf work on copies, and
-//     bytes and modification time of the original stay.
-//   - Servers listen on loopback only, on ports that were free; a lost race for a port is retried,
-//     so packages may be tested side by side.
-//   - Everything lives in the test's temporary folder and ends with the test.
+//   - Given snapshots are never written: Restore and StatusOf work on copies, and bytes and
+//     modification time of the original stay.
+//   - Servers listen only on loopback, on free ports; a lost race for a port is retried, so
+//     packages can be tested concurrently.
+//   - All files are in the test's temporary folder, and all servers end with the test.
 //
 // # Scripts
 //

@@ -35,7 +35,7 @@ func Run(t testing.TB, s *Server, script string) {
 	require.NoError(t, run(context.Background(), s.Client, script))
 }
 
-// Blob is the deterministic value of n bytes of "put KEY size=N". It differs between keys.
+// Blob returns the deterministic value of n bytes for "put KEY size=N", different for each key.
 func Blob(key string, n int) []byte {
 	out := make([]byte, n)
 	_, _ = rand.NewChaCha8(sha256.Sum256([]byte(key))).Read(out)
@@ -167,7 +167,7 @@ func splitWords(line string) ([]string, error) {
 			if err != nil {
 				return nil, err
 			}
-			word, _ := strconv.Unquote(quoted) // QuotedPrefix has checked it
+			word, _ := strconv.Unquote(quoted) // checked by QuotedPrefix
 			words, line = append(words, word), line[len(quoted):]
 		default:
 			word := strings.FieldsFunc(line, func(r rune) bool { return strings.ContainsRune(" \t\r", r) })[0]

@@ -19,25 +19,25 @@ import (
 const (
 	startAttempts   = 10
 	startTimeout    = 60 * time.Second
-	maxRequestBytes = 64 << 20 // a value may be far larger than the 1.5 MiB a production server takes
+	maxRequestBytes = 64 << 20 // values may far exceed a production server's limit of 1.5 MiB
 	maxTxnOps       = 100_000
 	quotaBytes      = 8 << 30
 )
 
 // Server is a running single-member etcd.
 type Server struct {
-	Client *clientv3.Client // connected to the server; Stop closes it
+	Client *clientv3.Client // connected to the server; closed by Stop
 	URL    string           // for clients, http://127.0.0.1:PORT
 
 	etcd *embed.Etcd
 	stop sync.Once
 }
 
-// Change changes the configuration of a server before it starts.
+// Change changes the configuration of a server before the start.
 type Change func(*embed.Config)
 
 // Start runs an etcd on dataDir until the test ends. dataDir is empty or absent (a new store), or
-// comes from Restore or an earlier server. Nothing is synced to disk.
+// comes from Restore or an earlier server. Writes are not synced to disk.
 func Start(t testing.TB, dataDir string, changes ...Change) *Server {
 	t.Helper()
 	s, err := TryStart(t, dataDir, changes...)
@@ -45,7 +45,7 @@ func Start(t testing.TB, dataDir string, changes ...Change) *Server {
 	return s
 }
 
-// TryStart is Start for a data directory on which etcd may not start; the error holds etcd's log.
+// TryStart is Start for a data directory on which etcd may fail; the error has etcd's log.
 func TryStart(t testing.TB, dataDir string, changes ...Change) (*Server, error) {
 	t.Helper()
 	log := filepath.Join(t.TempDir(), "etcd.log")
@@ -59,7 +59,7 @@ func TryStart(t testing.TB, dataDir string, changes ...Change) (*Server, error) 
 	return s, s.connect()
 }
 
-// connect makes the client. The certificate of a server, if it has one, is its client's too.
+// connect creates the client. It uses the server's certificate, if any, as client certificate too.
 func (s *Server) connect() error {
 	cfg := clientv3.Config{Endpoints: []string{s.URL}, DialTimeout: startTimeout, MaxCallSendMsgSize: maxRequestBytes}
 	info := s.etcd.Config().ClientTLSInfo
@@ -71,7 +71,7 @@ func (s *Server) connect() error {
 	return err
 }
 
-// Stop closes client and server. Another server may start on the data directory.
+// Stop closes client and server. Another server may then start on the data directory.
 func (s *Server) Stop() {
 	s.stop.Do(func() {
 		if s.Client != nil {
@@ -81,8 +81,8 @@ func (s *Server) Stop() {
 	})
 }
 
-// startRetrying picks new ports if another process took one before the listen, which fails before
-// the data directory is touched.
+// startRetrying chooses new ports if another process took a port before the listen, which fails
+// before the data directory is touched.
 func startRetrying(dataDir, log string, changes []Change) (etcd *embed.Etcd, err error) {
 	for range startAttempts {
 		etcd, err = startOnce(dataDir, log, changes)
@@ -127,7 +127,7 @@ func newConfig(dataDir, log string) (*embed.Config, error) {
 	cfg.LogLevel = "warn"
 	cfg.LogOutputs = []string{log}
 	cfg.UnsafeNoFsync = true
-	// A lone member need not wait a second for an election that it wins.
+	// A single member need not wait a second for its own election.
 	cfg.TickMs, cfg.ElectionMs = 20, 200
 	cfg.MaxRequestBytes = maxRequestBytes
 	cfg.MaxTxnOps = maxTxnOps
@@ -137,7 +137,7 @@ func newConfig(dataDir, log string) (*embed.Config, error) {
 	return cfg, nil
 }
 
-// freeURLs returns URLs of n different loopback ports that were free just now.
+// freeURLs returns URLs of n different free loopback ports.
 func freeURLs(n int) ([]url.URL, error) {
 	urls := make([]url.URL, n)
 	for i := range urls {

@@ -18,21 +18,21 @@ import (
 
 const (
 	memberName = "default"
-	peerURL    = "http://127.0.0.1:2380" // recorded by a restore; nothing ever listens there
+	peerURL    = "http://127.0.0.1:2380" // recorded by a restore; no server listens there
 )
 
-// RestoreOption changes how Restore restores.
+// RestoreOption changes the configuration of Restore.
 type RestoreOption func(*snapshot.RestoreConfig)
 
-// BumpRevision is etcdutl's --bump-revision N --mark-compacted.
+// BumpRevision sets etcdutl's --bump-revision N --mark-compacted.
 func BumpRevision(n uint64) RestoreOption {
 	return func(c *snapshot.RestoreConfig) { c.RevisionBump, c.MarkCompacted = n, true }
 }
 
-// SkipHashCheck is etcdutl's --skip-hash-check, for a database file without a digest.
+// SkipHashCheck sets etcdutl's --skip-hash-check, for a database file without a digest.
 func SkipHashCheck(c *snapshot.RestoreConfig) { c.SkipHashCheck = true }
 
-// Restore is etcdutl snapshot restore with a checked digest. It returns a data directory.
+// Restore runs etcdutl snapshot restore with the digest check, and returns a data directory.
 func Restore(t testing.TB, snapshotPath string, opts ...RestoreOption) (dataDir string) {
 	t.Helper()
 	dataDir, err := TryRestore(t, snapshotPath, opts...)
@@ -58,7 +58,7 @@ func TryRestore(t testing.TB, snapshotPath string, opts ...RestoreOption) (dataD
 	return dataDir, snapshot.NewV3(zap.NewNop()).Restore(cfg)
 }
 
-// Unpack expands a recorded snapshot (gzip) into a read-only file of the test.
+// Unpack expands a recorded snapshot (gzip) into a read-only file.
 func Unpack(t testing.TB, packed string) (path string) {
 	t.Helper()
 	f, err := os.Open(packed)
@@ -72,7 +72,7 @@ func Unpack(t testing.TB, packed string) (path string) {
 	return path
 }
 
-// Edit changes the database of a data directory behind etcd's back.
+// Edit changes the database of a data directory directly, without etcd.
 func Edit(t testing.TB, dataDir string, edit func(tx backend.UnsafeReadWriter)) {
 	t.Helper()
 	b := backend.NewDefaultBackend(zap.NewNop(), filepath.Join(dataDir, "member", "snap", "db"))
@@ -83,7 +83,7 @@ func Edit(t testing.TB, dataDir string, edit func(tx backend.UnsafeReadWriter)) 
 	edit(tx)
 }
 
-// StatusOf is etcdutl snapshot status of a copy of the file.
+// StatusOf runs etcdutl snapshot status on a copy of the file.
 func StatusOf(t testing.TB, path string) snapshot.Status {
 	t.Helper()
 	copied := filepath.Join(t.TempDir(), "status.db")
@@ -95,7 +95,7 @@ func StatusOf(t testing.TB, path string) snapshot.Status {
 	return status
 }
 
-// Save writes the bytes of etcdctl snapshot save, digest included, to a new file.
+// Save writes the bytes of etcdctl snapshot save, including the digest, to a new file.
 func Save(t testing.TB, s *Server, path string) {
 	t.Helper()
 	stream, err := s.Client.Snapshot(context.Background())
@@ -114,8 +114,8 @@ func WriteNew(t testing.TB, path string, r io.Reader) {
 	require.NoError(t, f.Close())
 }
 
-// HashKV is the server's hash over all records up to rev (0: the current revision), with that
-// revision and the compact revision, below which history is not counted.
+// HashKV returns the server's hash over all records up to rev (0: the current revision), with that
+// revision and the compact revision; the hash excludes history below the compact revision.
 func HashKV(t testing.TB, s *Server, rev int64) (hash uint32, hashRevision, compactRevision int64) {
 	t.Helper()
 	r, err := s.Client.HashKV(context.Background(), s.URL, rev)
@@ -123,7 +123,7 @@ func HashKV(t testing.TB, s *Server, rev int64) (hash uint32, hashRevision, comp
 	return r.Hash, r.HashRevision, r.CompactRevision
 }
 
-// KV is one live key as a client reads it.
+// KV is a live key as read by a client.
 type KV struct {
 	Key, Value                  []byte
 	CreateRevision, ModRevision int64
@@ -131,7 +131,7 @@ type KV struct {
 	Lease                       int64
 }
 
-// Dump reads every live key at rev (0: the current revision), in key order.
+// Dump returns all live keys at rev (0: the current revision), in key order.
 func Dump(t testing.TB, s *Server, rev int64) []KV {
 	t.Helper()
 	kvs, err := Range(context.Background(), s, "\x00", clientv3.WithFromKey(), clientv3.WithRev(rev))
@@ -139,7 +139,7 @@ func Dump(t testing.TB, s *Server, rev int64) []KV {
 	return kvs
 }
 
-// Range reads keys as a client does; nil for none.
+// Range reads keys like a client, and returns nil for none.
 func Range(ctx context.Context, s *Server, key string, opts ...clientv3.OpOption) (kvs []KV, err error) {
 	r, err := s.Client.Get(ctx, key, opts...)
 	if err != nil {
@@ -155,7 +155,7 @@ func Range(ctx context.Context, s *Server, key string, opts ...clientv3.OpOption
 	return kvs, nil
 }
 
-// Revision is the server's current revision.
+// Revision returns the server's current revision.
 func Revision(t testing.TB, s *Server) int64 {
 	t.Helper()
 	r, err := s.Client.Get(context.Background(), "\x00", clientv3.WithCountOnly())

@@ -1,8 +1,9 @@
-// Package kcptest gives tests the recorded snapshots of testdata/kcp and testdata/kcp-claims (see
-// testdata/README.md), and files made from them: edited through a real etcd, after kcp's own live
-// migration, of a kcp in one process, of a shard with thousands of logical clusters.
+// Package kcptest provides tests with the recorded snapshots of testdata/kcp and
+// testdata/kcp-claims (see testdata/README.md), and with derived files: edited through a real etcd,
+// after kcp's own live migration, of a kcp in one process, of a shard with thousands of logical
+// clusters.
 //
-// Every file is the test's own copy in its temporary folder.
+// Every file is a copy in the test's temporary folder.
 package kcptest
 
 import (
@@ -19,22 +20,22 @@ import (
 	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
 )
 
-// The recorded snapshots.
+// Recorded snapshots.
 const (
 	Root   = "kcp/root-before"   // the shard "root"
 	Shard1 = "kcp/shard1-before" // the shard "shard-1"
-	Cache  = "kcp/cache-before"  // the cache server of both
+	Cache  = "kcp/cache-before"  // the cache server for both
 )
 
-// The recorded snapshots of another installation, whose APIExports have permission claims.
+// Recorded snapshots of another installation, whose APIExports have permission claims.
 const (
 	ClaimsRoot   = "kcp-claims/root"    // the shard "root"
 	ClaimsShard1 = "kcp-claims/shard-1" // the shard "shard-1"
 	ClaimsShard2 = "kcp-claims/shard-2" // the shard "shard-2"
-	ClaimsCache  = "kcp-claims/cache"   // the cache server of all three
+	ClaimsCache  = "kcp-claims/cache"   // the cache server for all three
 )
 
-// The logical clusters of that installation that tests name.
+// Logical clusters of that installation used in tests.
 const (
 	ClaimsProvider  = "m487zc6e79lvkeaz" // on root; exports example.dev, with claims, and solo.dev
 	ClaimsConsumer  = "4m4iw3esla7safps" // on root; binds example.dev, and has children
@@ -42,12 +43,12 @@ const (
 	ClaimsProvider1 = "1s485cpq7w4liuqc" // on shard-1; exports one.dev
 )
 
-// The logical clusters of the recorded snapshots.
+// Logical clusters of the recorded snapshots.
 const (
 	Provider  = "zgf51depsgjhepex" // on root; exports example.dev
 	Consumer  = "2y3qvnqz5ga11oc4" // on root
-	Other     = "11iehthilu5atzgl" // on root; has a namespace named as consumer is
-	Child     = "1n7wq48mavio4f0j" // on root; its Workspace lies in consumer
+	Other     = "11iehthilu5atzgl" // on root; has a namespace with the name of Consumer
+	Child     = "1n7wq48mavio4f0j" // on root; its Workspace is in Consumer
 	Consumer1 = "1vi0m2lj7drncrhe" // on shard-1
 
 	// ExampleDev and Tenancy are the identities of the APIExports example.dev and tenancy.kcp.io.
@@ -82,7 +83,7 @@ func Edit(t testing.TB, path string, change func(client *clientv3.Client)) (edit
 	return edited
 }
 
-// Dump restores the snapshot at path into a real etcd and returns every live key, and the granted
+// Dump restores the snapshot at path into a real etcd and returns all live keys, and the granted
 // TTL of each lease in seconds.
 func Dump(t testing.TB, path string) (kvs []etcdtest.KV, leases map[int64]int64) {
 	t.Helper()

@@ -9,7 +9,7 @@ import (
 	"github.com/etcdshift/etcdshift/keys"
 )
 
-// byCluster counts keys by the logical cluster that they are of.
+// byCluster counts keys by logical cluster.
 func byCluster(t *testing.T, kvs []etcdtest.KV) map[string]int {
 	t.Helper()
 	counts := make(map[string]int)
@@ -30,7 +30,7 @@ func find(kvs []etcdtest.KV, key string) *etcdtest.KV {
 	return nil
 }
 
-// TestLiveMigrated: the damage is the one that was seen on a real kcp.
+// TestLiveMigrated checks that the damage matches the damage observed on a real kcp.
 func TestLiveMigrated(t *testing.T) {
 	before, _ := Dump(t, Recorded(t, Root))
 	rootPath, shard1Path := LiveMigrated(t)
@@ -61,7 +61,7 @@ func TestLiveMigrated(t *testing.T) {
 	require.Len(t, leases, 1, "that of consumer1")
 }
 
-// TestMany: each logical cluster is whole, and two runs make the same.
+// TestMany checks that each logical cluster is complete, and two runs give the same file.
 func TestMany(t *testing.T) {
 	kvs, _ := Dump(t, Many(t, 3))
 	counts := byCluster(t, kvs)

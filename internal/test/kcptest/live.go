@@ -15,7 +15,7 @@ import (
 
 const shardPrefix = "/registry/"
 
-// Trapped are the keys of Other that LiveMigrated takes along.
+// Trapped returns the keys of Other that LiveMigrated moves by mistake.
 func Trapped() []string {
 	in := Other + "/" + Consumer + "/"
 	return []string{
@@ -26,26 +26,26 @@ func Trapped() []string {
 	}
 }
 
-// WorkspaceKey is the key of a Workspace in the logical cluster root.
+// WorkspaceKey returns the key of a Workspace in the logical cluster root.
 func WorkspaceKey(name string) string {
 	return shardPrefix + "tenancy.kcp.io/workspaces/" + Tenancy + "/root/" + name
 }
 
-// LogicalClusterKey is the key that makes a logical cluster live on a shard.
+// LogicalClusterKey returns the key whose existence places a logical cluster on a shard.
 func LogicalClusterKey(name string) string {
 	return shardPrefix + "core.kcp.io/logicalclusters/customresources/" + name + "/cluster"
 }
 
-// LiveMigrated is both shards after kcp's own live migration of Consumer from root to shard-1 (kcp
-// pkg/etcd/keys.go and pkg/reconciler/migration/logicalclustermigration at dac74f5955f1), and after
-// controllers have mended what they mend:
+// LiveMigrated returns both shards after kcp's own live migration of Consumer from root to shard-1
+// (kcp pkg/etcd/keys.go and pkg/reconciler/migration/logicalclustermigration at dac74f5955f1), and
+// after the repairs of controllers:
 //
-//   - What its parser of keys takes for Consumer's was put on shard-1 without lease and deleted on
-//     root by prefix: the 36 keys of Consumer, and those of Trapped, which are Other's and now
-//     orphans on shard-1.
-//   - Root's controller has made kube-root-ca.crt in Other's namespace anew; shard-1's has written
-//     its own CA into those of Consumer.
-//   - LogicalCluster and Workspace say shard-1.
+//   - The records that its key parser assigns to Consumer were put on shard-1 without lease and
+//     deleted on root by prefix: the 36 keys of Consumer, and those of Trapped, which belong to
+//     Other and are now orphans on shard-1.
+//   - Root's controller has recreated kube-root-ca.crt in Other's namespace; shard-1's controller
+//     has written its own CA into those of Consumer.
+//   - LogicalCluster and Workspace refer to shard-1.
 func LiveMigrated(t testing.TB) (root, shard1 string) {
 	t.Helper()
 	var moved []etcdtest.KV
@@ -86,7 +86,7 @@ func LiveMigrated(t testing.TB) (root, shard1 string) {
 	return root, shard1
 }
 
-// liveTaken are the records that the live migration takes for Consumer's.
+// liveTaken returns the records that the live migration assigns to Consumer.
 func liveTaken(t testing.TB, client *clientv3.Client) (taken []etcdtest.KV) {
 	t.Helper()
 	r, err := client.Get(context.Background(), shardPrefix, clientv3.WithPrefix())
@@ -99,7 +99,7 @@ func liveTaken(t testing.TB, client *clientv3.Client) (taken []etcdtest.KV) {
 	return taken
 }
 
-// liveClusterOf is how the live migration parses a key: the answer depends on who asks.
+// liveClusterOf parses a key as the live migration does: the result depends on the target.
 func liveClusterOf(key, target string) string {
 	parts := strings.Split(strings.TrimPrefix(key, shardPrefix), "/")
 	switch n := len(parts); {
@@ -111,7 +111,7 @@ func liveClusterOf(key, target string) string {
 	return parts[2]
 }
 
-// deleteByPrefix deletes as the live migration does: one range of each type.
+// deleteByPrefix deletes like the live migration: one range per type.
 func deleteByPrefix(t testing.TB, client *clientv3.Client, records []etcdtest.KV) {
 	t.Helper()
 	var deleted int64

@@ -16,12 +16,12 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
-// ManyName is the name of the ith logical cluster of Many, as long as those that kcp makes.
+// ManyName returns the name of the ith logical cluster of Many, as long as kcp's names.
 func ManyName(i int) string { return fmt.Sprintf("bench%011d", i) }
 
-// Many is the recorded shard root with n more logical clusters, named by ManyName: each has the
-// keys and values of Consumer, but for its child, with another name and path, five more ConfigMaps,
-// and its Workspace in root. The same n makes the same file.
+// Many returns the recorded shard root with n more logical clusters, named by ManyName: each has
+// the keys and values of Consumer, except for its child, with another name and path, five more
+// ConfigMaps, and its Workspace in root. The same n gives the same file.
 func Many(t testing.TB, n int) (path string) {
 	t.Helper()
 	ctx := context.Background()
@@ -36,7 +36,7 @@ func Many(t testing.TB, n int) (path string) {
 	return path
 }
 
-// manyPattern are the records of one logical cluster, still named Consumer.
+// manyPattern returns the records of one logical cluster, still named Consumer.
 func manyPattern(t testing.TB, recorded string) (pattern []etcdtest.KV) {
 	t.Helper()
 	kvs, _ := Dump(t, recorded)
@@ -49,7 +49,7 @@ func manyPattern(t testing.TB, recorded string) (pattern []etcdtest.KV) {
 		pattern = append(pattern, kv)
 		if name, isSettings := strings.CutSuffix(key, "/default/settings"); isSettings {
 			for i := range 5 {
-				more := fmt.Sprintf("setting%d", i) // as long, so that a protobuf value keeps its lengths
+				more := fmt.Sprintf("setting%d", i) // the same length keeps protobuf lengths valid
 				value := bytes.ReplaceAll(kv.Value, []byte("settings"), []byte(more))
 				pattern = append(pattern, etcdtest.KV{Key: []byte(name + "/default/" + more), Value: value})
 			}
@@ -81,10 +81,10 @@ func manyChanges(pattern []etcdtest.KV, n int) iter.Seq2[snapshot.Change, error]
 	}
 }
 
-const compactKey = "compact_rev_key" // each API server's own, in every etcd
+const compactKey = "compact_rev_key" // written by each API server, in every etcd
 
-// Single is a kcp in one process: shard root and its cache server in one etcd, below the prefixes
-// /registry and /cache. What the cache has of shard-1 stays in it.
+// Single returns a kcp in one process: shard root and its cache server in one etcd, below the
+// prefixes /registry and /cache. The cache keeps its copies from shard-1.
 func Single(t testing.TB) (path string) {
 	t.Helper()
 	cache, _ := Dump(t, Recorded(t, Cache))

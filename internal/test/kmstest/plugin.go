@@ -1,10 +1,10 @@
-// Package kmstest gives tests a KMS v2 plugin: a real gRPC server on a unix socket, on the service
-// of k8s.io/kms, with keys in memory. Only tests import it.
+// Package kmstest provides tests with a KMS v2 plugin: a real gRPC server on a unix socket, with
+// the service of k8s.io/kms and keys in memory. Only tests import it.
 //
 // Invariants:
-//   - The plugin decrypts with each key that is not forgotten, also after Rotate and Restart.
+//   - The plugin decrypts with every key that is not forgotten, even after Rotate and Restart.
 //   - The path of the socket is short enough for every system (104 bytes on macOS).
-//   - The server and its socket are gone when the test ends.
+//   - The server and its socket are removed when the test ends.
 package kmstest
 
 import (
@@ -30,7 +30,7 @@ const connectTimeout = 5 * time.Second
 
 // Plugin is a running KMS v2 plugin.
 type Plugin struct {
-	Socket string // path of its unix socket
+	Socket string // path of the unix socket
 
 	mu       sync.Mutex
 	server   *grpc.Server
@@ -51,7 +51,7 @@ func Start(t testing.TB) *Plugin {
 	return p
 }
 
-// Socket is a path for a unix socket, in a temporary folder of the test. Nothing listens there.
+// Socket returns a path for a unix socket in a temporary folder of the test, without a listener.
 func Socket(t testing.TB) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "kms")
@@ -60,7 +60,7 @@ func Socket(t testing.TB) string {
 	return filepath.Join(dir, "s")
 }
 
-// Endpoint is the socket as in an EncryptionConfiguration.
+// Endpoint returns the socket as in an EncryptionConfiguration.
 func (p *Plugin) Endpoint() string { return "unix://" + p.Socket }
 
 // Restart listens on the socket (again, after Stop).
@@ -84,7 +84,7 @@ func (p *Plugin) Stop() {
 	server.Stop()
 }
 
-// Rotate makes a new key, which encrypts from now on, and returns its id: key-2, then key-3.
+// Rotate creates a new key for later encryptions, and returns its ID: key-2, then key-3.
 func (p *Plugin) Rotate(t testing.TB) (id string) {
 	t.Helper()
 	secret, err := transformer.GenerateKey(32)
@@ -107,28 +107,28 @@ func (p *Plugin) Forget(id string) {
 	p.keys[id] = nil
 }
 
-// SetHealthz sets the health that the plugin reports; only "ok" is healthy.
+// SetHealthz sets the reported health; only "ok" is healthy.
 func (p *Plugin) SetHealthz(word string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.healthz = word
 }
 
-// HangEncrypt makes later encryptions wait until their clients give up.
+// HangEncrypt makes later encryptions wait until their clients time out.
 func (p *Plugin) HangEncrypt() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.hang = true
 }
 
-// Decrypts is the number of decryptions.
+// Decrypts returns the number of decryptions.
 func (p *Plugin) Decrypts() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.decrypts
 }
 
-// remote is the service of the plugin.
+// remote is the gRPC service of the plugin.
 type remote Plugin
 
 func (r *remote) Status(context.Context) (*service.StatusResponse, error) {

@@ -1,4 +1,4 @@
-// Package unpacked looks for texts in other forms, for tests: by other means than internal/redact.
+// Package unpacked searches for encoded texts in tests, independent of internal/redact.
 package unpacked
 
 import (
@@ -22,8 +22,8 @@ var (
 	escape    = regexp.MustCompile(`(?:%[0-9A-Fa-f]{2}|[^%])+`)
 )
 
-// All returns data and all that is in it in base64, hexadecimal, UTF-16, escapes, gzip, zlib and
-// zip, up to some levels.
+// All returns data and all contents encoded in base64, hexadecimal, UTF-16, escapes, gzip, zlib and
+// zip, up to a number of levels.
 func All(data string, levels int) string {
 	if levels == 0 {
 		return data
