@@ -17,9 +17,9 @@ func v1Of(plural string) schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: groupV1, Version: "v1", Resource: plural}
 }
 
-// TestAborted: a live migration that is taken back leaves a cluster that Calico runs on as v1: each
-// v1 object is served, the datastore is ready, and the group of v3 goes to Calico's API server. The
-// garbage collector has nothing to do.
+// TestAborted checks that after aborting a live migration Calico can run as v1: each v1 object is
+// served, the datastore is ready, and the v3 group is served by Calico's API server. The garbage
+// collector changes nothing.
 func TestAborted(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

@@ -17,10 +17,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// browserTimeout is for one page, on a machine that is busy with other things.
+// browserTimeout is the time limit for one page on a busy machine.
 const browserTimeout = 2 * time.Minute
 
-// chromium is the path of a browser.
+// chromium returns the path of a browser.
 func chromium(t testing.TB) string {
 	t.Helper()
 	for _, name := range []string{os.Getenv("CHROMIUM"), "chromium", "chromium-browser", "google-chrome"} {
@@ -33,12 +33,12 @@ func chromium(t testing.TB) string {
 	return ""
 }
 
-// tab is a page in a headless browser, with what it asked for and complained about.
+// tab is a page in a headless browser, with its requests and messages.
 type tab struct {
 	ctx      context.Context
 	mu       sync.Mutex
 	asked    []string // URLs
-	messages []string // of the console, policy violations included
+	messages []string // of the console, including policy violations
 }
 
 // openTab opens a file.
@@ -47,7 +47,7 @@ func openTab(t testing.TB, path string) *tab {
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(chromium(t)),
 		chromedp.UserDataDir(t.TempDir()))
 	if os.Geteuid() == 0 {
-		options = append(options, chromedp.NoSandbox) // which needs another user
+		options = append(options, chromedp.NoSandbox) // the sandbox needs another user
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), browserTimeout)
 	t.Cleanup(cancel)
@@ -79,7 +79,7 @@ func (b *tab) listen(event any) {
 	}
 }
 
-// eval returns the value of an expression. The policy of the page does not bind it.
+// eval returns the value of an expression, evaluated regardless of the page's policy.
 func eval[T any](t testing.TB, b *tab, expression string) T {
 	t.Helper()
 	value, err := chromedp.Run(b.ctx, chromedp.Evaluate[T](expression))
@@ -87,7 +87,7 @@ func eval[T any](t testing.TB, b *tab, expression string) T {
 	return value
 }
 
-// look is one way to look at a page.
+// look is a combination of screen width, color scheme and media.
 type look struct {
 	name   string
 	width  int64
@@ -95,7 +95,7 @@ type look struct {
 	media  string // screen or print
 }
 
-// show changes to a look, and writes a picture.
+// show applies a look, and writes a picture.
 func (b *tab) show(t testing.TB, l look, picture string) {
 	t.Helper()
 	_, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
@@ -122,7 +122,7 @@ func (b *tab) print(t testing.TB, path string) {
 	require.NoError(t, os.WriteFile(path, pdf, 0o600))
 }
 
-// pictures is a folder for pictures of a test, which stay there.
+// pictures returns a permanent folder for pictures of a test.
 func pictures(t testing.TB) string {
 	t.Helper()
 	dir := filepath.Join("bin", "pictures")

@@ -20,18 +20,18 @@ import (
 
 const (
 	collectTimeout = 2 * time.Minute
-	calm           = 10 * time.Second // for what the collector may still have in its queues
+	calm           = 10 * time.Second // time for the collector's remaining queue
 	canarySpace    = "default"
 	noUID          = "00000000-0000-4000-8000-000000000000"
 )
 
 // collect runs the garbage collector of a real kube-controller-manager until it is done, and
-// returns the changes, canaries aside. Nothing else writes to the cluster.
+// returns the changes without canaries. Only the collector writes to the cluster.
 //
-// The owner of a canary has the name of a live object but another UID, as if a migration got UIDs
-// wrong. The first canary goes in the collector's first look at the whole cluster. The second is
-// made after that, and goes when the collector follows changes. The owner is named by its resource,
-// which takes no namespace, and its name.
+// The owner of a canary has the name of a live object but another UID, as after a migration with
+// wrong UIDs. The collector deletes the first canary during its initial scan of the cluster. The
+// second canary is created after the scan, and deleted once the collector follows changes. The
+// owner is given by its resource, which must be cluster-scoped, and its name.
 func (c *cluster) collect(t testing.TB, resource schema.GroupVersionResource, name string) (changes []string) {
 	t.Helper()
 	c.store.waitQuiet(t)
@@ -64,7 +64,7 @@ func (c *cluster) collectorFlags(t testing.TB) []string {
 		"--secure-port=0", "--v=2"}
 }
 
-// createOwned makes a ConfigMap that refers to an owner by a UID.
+// createOwned creates a ConfigMap that refers to an owner by a UID.
 func (c *cluster) createOwned(t testing.TB, name string, owner *unstructured.Unstructured, uid types.UID) {
 	t.Helper()
 	obj := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap",

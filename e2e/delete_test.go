@@ -18,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// deletions are command lines for "kubectl delete" and "etcdshift delete".
+// deletions returns command lines for "kubectl delete" and "etcdshift delete".
 func deletions() []string {
 	return []string{
 		"secret/root -n a", "configmap web-1 web-2 -n a", "configmaps -n a -l app=old", "namespace gone",
@@ -28,7 +28,7 @@ func deletions() []string {
 	}
 }
 
-// createFamily makes what the deletions delete, and what depends on it.
+// createFamily creates the objects of the deletions, and their dependents.
 func (c *cluster) createFamily(t testing.TB) {
 	t.Helper()
 	c.createGizmos(t)
@@ -59,7 +59,7 @@ func (c *cluster) createFamily(t testing.TB) {
 	c.own(t, "of-left-and-other", nil, secret, "left", "other")
 }
 
-// own makes a ConfigMap in namespace a with finalizers and owners.
+// own creates a ConfigMap in namespace a with finalizers and owners.
 func (c *cluster) own(t testing.TB, name string, finalizers []string, r schema.GroupVersionResource, owners ...string) {
 	t.Helper()
 	ctx := context.Background()
@@ -78,13 +78,13 @@ func (c *cluster) own(t testing.TB, name string, finalizers []string, r schema.G
 	require.NoError(t, err)
 }
 
-// deletion is what these tests read of a report of "etcdshift delete".
+// deletion has the fields of a report of "etcdshift delete" used in these tests.
 type deletion struct {
 	Outcome  string
 	Deletion struct{ Collected []struct{ Key, Does string } }
 }
 
-// changes are what the report says that the garbage collector does, as difference says it.
+// changes returns the garbage collector's reported actions in the form of difference.
 func (d deletion) changes() (all []string) {
 	for _, c := range d.Deletion.Collected {
 		what := map[string]string{"deleted": "deleted ", "released": "changed ",
@@ -111,8 +111,8 @@ func deleteOffline(t testing.TB, in, line string) (out string, d deletion) {
 	return out, d
 }
 
-// deleteLive runs "kubectl delete", with the controllers that act on it, until ConfigMaps in a
-// namespace are collected.
+// deleteLive runs "kubectl delete" with the relevant controllers, until ConfigMaps in a namespace
+// are collected.
 func (c *cluster) deleteLive(t testing.TB, lines []string, namespace string, collected ...string) {
 	t.Helper()
 	flags := slices.DeleteFunc(c.collectorFlags(t),
@@ -142,9 +142,9 @@ func (c *cluster) deleteLive(t testing.TB, lines []string, namespace string, col
 	c.store.waitQuiet(t)
 }
 
-// TestDelete: what kubectl deletes on a server with a garbage collector and a namespace controller
-// is gone after "etcdshift delete" and a restore with a garbage collector, which does what the
-// reports say.
+// TestDelete checks that the objects deleted by kubectl on a server with a garbage collector and a
+// namespace controller are also deleted by "etcdshift delete", a restore and a garbage collector,
+// which acts as reported.
 func TestDelete(t *testing.T) {
 	t.Parallel()
 	live := startCluster(t, filepath.Join(t.TempDir(), "live"))
@@ -172,11 +172,12 @@ func TestDelete(t *testing.T) {
 	require.Equal(t, want, restored.collect(t, schema.GroupVersionResource{Version: "v1", Resource: "namespaces"},
 		"default"))
 	require.Equal(t, []string{
-		"changed configmaps a/held", "  metadata.deletionTimestamp", // at another time
+		"changed configmaps a/held", "  metadata.deletionTimestamp", // a different time
 	}, differences(t, after, restored.store.save(t)))
 }
 
-// differencesOfDelete are fields that differ after a deletion here and on a server, and why.
+// differencesOfDelete returns fields that differ between an offline and a live deletion, with
+// reasons.
 func differencesOfDelete() map[string]string {
 	return map[string]string{
 		"  metadata.deletionTimestamp": "the collector marks a dependent at another time",
@@ -185,8 +186,8 @@ func differencesOfDelete() map[string]string {
 	}
 }
 
-// TestDeleteKinds: of a recorded control plane the same objects are left after "kubectl delete" and
-// after "etcdshift delete", a restore and the garbage collector.
+// TestDeleteKinds checks on a recorded control plane that "kubectl delete" leaves the same objects
+// as "etcdshift delete", a restore and the garbage collector.
 func TestDeleteKinds(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(filepath.Join("testdata", "deletions.txt"))
@@ -218,11 +219,11 @@ func TestDeleteKinds(t *testing.T) {
 	}
 }
 
-// differences are the objects in which two files differ, and the fields, by "etcdshift diff". An
-// API server makes its own Lease anew at each start.
+// differences returns the objects and fields that differ between two files, by "etcdshift diff". It
+// ignores an API server's own Lease, which is recreated at each start.
 func differences(t testing.TB, a, b string) (all []string) {
 	t.Helper()
-	text, _ := exec.Command(etcdshift(t), "diff", "-q", a, b).Output() // the status says that there are differences
+	text, _ := exec.Command(etcdshift(t), "diff", "-q", a, b).Output() // the exit status reports differences
 	lease := false
 	for line := range strings.Lines(string(text)) {
 		word, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
@@ -241,8 +242,8 @@ func differences(t testing.TB, a, b string) (all []string) {
 	return all
 }
 
-// TestDeleteDefinition: with a definition its objects go. What they own stays, as the report says:
-// no server knows the kind of the owner any more.
+// TestDeleteDefinition checks that a definition is deleted with its objects. Their dependents stay,
+// as reported: no server knows the owner's kind any more.
 func TestDeleteDefinition(t *testing.T) {
 	t.Parallel()
 	live := startCluster(t, filepath.Join(t.TempDir(), "live"))

@@ -1,46 +1,46 @@
-// Package e2e proves the Calico migration on a real cluster's control plane: etcd, kube-apiserver
-// and kube-controller-manager with nothing but its garbage collector, each the real program, on
-// what etcdshift wrote and etcdutl restored.
+// Package e2e tests the Calico migration and other commands on a real control plane: etcd,
+// kube-apiserver and kube-controller-manager with only its garbage collector, each the real
+// program, on files written by etcdshift and restored by etcdutl.
 //
 //	make e2e
 //
 // builds bin/etcdshift, then into e2e/bin kube-apiserver, kube-controller-manager and kubectl of
 // the version in this folder's go.mod (its tool lines) and etcd and etcdutl of the version in the
-// main go.mod, and runs the tests. With the binaries there, `go test` in this folder runs them
-// alone; `-run`, `-v` and `-count=1` as usual. All of it stays on the loopback device.
+// main go.mod, and runs the tests. With these binaries, `go test` in this folder runs only the
+// tests; `-run`, `-v` and `-count=1` as usual. All servers use only the loopback device.
 //
-// The folder is a module of its own so that etcdshift does not require k8s.io/kubernetes; nothing
-// imports it. k8s.io/kubernetes asks for a replace line for each of the modules that are staged in
-// its repository: a new version means new numbers in all of them, and `go mod tidy`.
+// The folder is a separate module so that etcdshift does not require k8s.io/kubernetes; no package
+// imports it. k8s.io/kubernetes needs a replace line for each module staged in its repository: for
+// a new version, change all their numbers and run `go mod tidy`.
 //
-// What holds:
+// Invariants:
 //
-//   - etcdshift is used as its users use it: the binary, its flags, its report, and the restore
-//     command that it prints.
-//   - The API server serves every migrated object at projectcalico.org/v3, at the UID the report
-//     says, and nothing of crd.projectcalico.org is left.
+//   - etcdshift is used as its users use it: the binary, its flags, its report, and the printed
+//     restore command.
+//   - The API server serves every migrated object at projectcalico.org/v3, with the reported UID,
+//     and no object of crd.projectcalico.org is left.
 //   - A served object can be listed, watched, created, updated, applied and deleted, with the
 //     cluster's admission policies.
-//   - Every owner reference in the cluster ends at a live object of that name and UID.
-//   - The garbage collector, once it has proved by two objects with a wrong owner that it works,
-//     has changed nothing else.
-//   - Records that the API server encrypted are migrated, and encrypted under their new keys; after
-//     --rewrap a server that has the new key alone, and takes nothing in the clear, serves every
-//     kind.
-//   - kubectl prints the same of a snapshot under "etcdshift serve" as of the API server that wrote
-//     it, but for the lines that justified lists; informers of client-go know the same objects.
-//   - An exported namespace is applied to an empty API server in one go; the same again changes
+//   - Every owner reference in the cluster refers to a live object with its name and UID.
+//   - The garbage collector deletes two canaries with a wrong owner, which proves that it works,
+//     and changes no other object.
+//   - Records encrypted by the API server are migrated, and encrypted under their new keys; after
+//     --rewrap a server with only the new key, which accepts no plaintext, serves every kind.
+//   - kubectl prints the same for a snapshot under "etcdshift serve" as for the API server that
+//     wrote it, except for the lines that justified lists; informers of client-go have the same
+//     objects.
+//   - An exported namespace can be applied to an empty API server in one run; a second run changes
 //     nothing.
-//   - The page of "etcdshift report" opens in Chromium without a complaint or a request, on a desk,
-//     a phone and paper, light and dark; hostile names stay text. The pictures are in bin/pictures.
-//   - What "etcdshift rehearse" passes works after the restore: every kind is listed and changed,
-//     nothing is collected, the old version of a definition can go. What it names, the same servers
-//     fail on. The files are those of "etcdshift save".
-//   - "etcdshift delete" and a restore leave the objects that "kubectl delete" leaves on a server,
-//     and the garbage collector does what the report says. "etcdshift patch" makes the fields that
-//     "kubectl patch" makes. Of both more than 40 kinds are tried; what differs is listed with its
-//     reason.
-//   - On what the live migration left, the same collector takes what it took when that was
+//   - The page of "etcdshift report" opens in Chromium without a message or a request, on a
+//     desktop, a phone and paper, light and dark; hostile names stay text. The pictures are in
+//     bin/pictures.
+//   - If "etcdshift rehearse" passes, the restore works: every kind is listed and changed, nothing
+//     is collected, the old version of a definition can be dropped. If it reports failures, the
+//     same servers fail. The files are written by "etcdshift save".
+//   - "etcdshift delete" and a restore leave the same objects as "kubectl delete" on a server, and
+//     the garbage collector acts as reported. "etcdshift patch" gives the same fields as "kubectl
+//     patch". Both are tested with more than 40 kinds; differences are listed with reasons.
+//   - After the live migration, the same collector deletes the same objects as in the recording.
 //     recorded.
 package e2e
 
@@ -53,14 +53,15 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestMigrated: a migrated cluster is served whole, and the garbage collector has nothing to do.
+// TestMigrated checks that a migrated cluster is fully served, and the garbage collector changes
+// nothing.
 func TestMigrated(t *testing.T) {
-	t.Parallel() // servers wait more than they work
+	t.Parallel() // servers mostly wait
 	for _, tc := range []struct {
 		name     string
 		snapshot func(t testing.TB) string
 		flags    []string
-		fresh    bool // UIDs
+		fresh    bool // expect new UIDs
 		more     func(t testing.TB, c *cluster)
 	}{
 		{name: "recorded", snapshot: func(t testing.TB) string { return snapshotOf(t, "before") }},
@@ -91,8 +92,8 @@ func TestMigrated(t *testing.T) {
 	}
 }
 
-// TestLiveMigration is the control: after Calico's own controller the same collector, watched in
-// the same way, collects what was recorded. If it collected nothing, TestMigrated could not fail.
+// TestLiveMigration is the control: after Calico's own controller the same collector, observed in
+// the same way, deletes the recorded objects. If it deleted nothing, TestMigrated could not fail.
 func TestLiveMigration(t *testing.T) {
 	t.Parallel()
 	data := restoreAsIs(t, snapshotOf(t, "after-cleanup"), "--bump-revision", "1000000000", "--mark-compacted")

@@ -19,7 +19,7 @@ const (
 	clear  = `- identity: {}`
 )
 
-// encryption writes an EncryptionConfiguration for every resource there is.
+// encryption writes an EncryptionConfiguration for all resources.
 func encryption(t testing.TB, providers ...string) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "encryption.yaml")
@@ -30,8 +30,9 @@ func encryption(t testing.TB, providers ...string) (path string) {
 	return path
 }
 
-// TestEncrypted: encrypted records are migrated and encrypted under their new keys. A rewrap then
-// moves every value to another provider, and a server with only that provider serves them all.
+// TestEncrypted checks that encrypted records are migrated and encrypted under their new keys. A
+// rewrap then moves every value to another provider, and a server with only that provider serves
+// all of them.
 func TestEncrypted(t *testing.T) {
 	t.Parallel()
 	config := encryption(t, oldKey, clear)
@@ -87,7 +88,7 @@ func encrypted(t testing.TB, config string) (snapshot string) {
 		kind := schema.GroupVersionResource{Group: group, Version: "v1", Resource: plural}
 		list, err := c.client(kind, "").List(ctx, metav1.ListOptions{})
 		require.NoError(t, err, plural)
-		// an update that changes nothing is written where it changes how the value is encrypted
+		// an unchanged update is written if the encryption changes
 		for i := range list.Items {
 			obj := &list.Items[i]
 			_, err := c.client(kind, obj.GetNamespace()).Update(ctx, obj, metav1.UpdateOptions{})
@@ -100,7 +101,7 @@ func encrypted(t testing.TB, config string) (snapshot string) {
 	return snapshot
 }
 
-// requireEncrypted demands that every value below a prefix begins in one way.
+// requireEncrypted requires that every value below a prefix begins with the same text.
 func (c *cluster) requireEncrypted(t testing.TB, prefix, begins string) {
 	t.Helper()
 	n := 0

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// exported runs "etcdshift export" into a file. The status, where it is not 0, is refused.
+// exported runs "etcdshift export" into a file. The exit status must be 0 or "refused".
 func exported(t testing.TB, snapshot string, flags ...string) (path string) {
 	t.Helper()
 	cmd := exec.Command(etcdshift(t), append([]string{"export", snapshot, "--show-secrets"}, flags...)...)
@@ -22,12 +22,12 @@ func exported(t testing.TB, snapshot string, flags ...string) (path string) {
 	return path
 }
 
-// TestExport: an empty API server takes an exported namespace in one go, and the same again changes
-// nothing.
+// TestExport checks that an empty API server accepts an exported namespace in one run, and a second
+// run changes nothing.
 func TestExport(t *testing.T) {
 	t.Parallel()
 	live, _ := everyKind(t)
-	text, ok := live.kubectl(t).run(t, "create", "serviceaccount", "default", "-n", "a") // no controller did
+	text, ok := live.kubectl(t).run(t, "create", "serviceaccount", "default", "-n", "a") // no controller runs
 	require.True(t, ok, text)
 	live.store.waitQuiet(t)
 	snapshot := live.store.save(t)
@@ -55,7 +55,7 @@ func TestExport(t *testing.T) {
 	}
 	before := versions()
 	for _, line := range apply(all) {
-		// kubectl replaces the selectors of budgets each time, by what they are
+		// kubectl always replaces the selectors of budgets
 		if !strings.HasPrefix(line, "Warning:") && !strings.HasPrefix(line, "poddisruptionbudget.policy/") {
 			require.Regexp(t, ` unchanged$`, line)
 		}

@@ -24,23 +24,23 @@ import (
 
 const (
 	fleetSize     = 200
-	fleetVariants = 20              // different snapshots among them
-	fleetTimeout  = 8 * time.Minute // on a machine that is busy with other things; a quarter of it alone
+	fleetVariants = 20              // number of different snapshots
+	fleetTimeout  = 8 * time.Minute // on a busy machine; a quarter of it on an idle one
 )
 
-// fleet is a bucket with snapshots, a few of them bad, and what the program makes of one alone.
+// fleet is a bucket of snapshots, a few of them bad, with the program's output for each alone.
 type fleet struct {
 	*gateway
 	list    string
 	names   []string          // by index
-	bad     map[int]string    // how an index ends that is not done
-	made    map[string][]byte // by content of the snapshot: the output
+	bad     map[int]string    // outcome of each failing index
+	made    map[string][]byte // output by content of the snapshot
 	content [][]byte          // by index
 }
 
-// TestFleet: an indexed Job of deploy/ migrates a fleet in a bucket although Pods are killed. Each
-// index is done once or named with its reason, with the bytes that the program makes alone, and the
-// same Job again does nothing.
+// TestFleet checks that an indexed Job of deploy/ migrates a fleet in a bucket although Pods are
+// killed. Each index is done once or reported with a reason, with the same bytes as a single run,
+// and a second run of the Job changes nothing.
 func TestFleet(t *testing.T) {
 	f := newFleet(t)
 	c := startCluster(t, filepath.Join(t.TempDir(), "empty"))
@@ -86,7 +86,7 @@ func TestFleet(t *testing.T) {
 	require.Equal(t, before, f.files(t), "nothing is made twice, nothing overwritten")
 }
 
-// indexOf is the index of a Pod, and how often a Pod of it has failed.
+// indexOf returns the index of a Pod, and the number of failed Pods of the index.
 func indexOf(t testing.TB, pod *corev1.Pod) (index, failures int) {
 	index, err := strconv.Atoi(pod.Labels[batchv1.JobCompletionIndexAnnotation])
 	require.NoError(t, err)
@@ -95,13 +95,13 @@ func indexOf(t testing.TB, pod *corev1.Pod) (index, failures int) {
 	return index, failures
 }
 
-// newFleet fills a bucket and lists it.
+// newFleet fills a bucket and writes its list.
 func newFleet(t *testing.T) *fleet {
 	t.Helper()
 	f := &fleet{gateway: startGateway(t), list: "s3://plain/fleets/calico-v3.json", bad: map[int]string{},
 		made: map[string][]byte{}}
 	dir := t.TempDir()
-	for _, path := range []string{filepath.Dir(dir), filepath.Dir(f.ca)} { // for the user of the Pods
+	for _, path := range []string{filepath.Dir(dir), filepath.Dir(f.ca)} { // readable for the user of the Pods
 		require.NoError(t, os.Chmod(path, 0o755))
 	}
 	require.NoError(t, os.Chmod(f.ca, 0o644))
@@ -140,7 +140,7 @@ func newFleet(t *testing.T) *fleet {
 	return f
 }
 
-// files are those of the bucket with their content.
+// files returns the files of the bucket with their content.
 func (f *fleet) files(t testing.TB) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -155,8 +155,8 @@ func (f *fleet) files(t testing.TB) map[string]string {
 	return all
 }
 
-// requireJob applies the files of deploy/, changed as a user changes them, and demands that the Job
-// ends with the bad indexes failed and all others complete.
+// requireJob applies the files of deploy/, adapted as a user adapts them, and requires that the bad
+// indexes of the Job fail and all others complete.
 func (f *fleet) requireJob(t testing.TB, c *cluster, k *kubelet, suffix string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -204,7 +204,7 @@ func (f *fleet) requireJob(t testing.TB, c *cluster, k *kubelet, suffix string) 
 	require.Len(t, indexes(t, job.Status.CompletedIndexes), fleetSize-len(bad))
 }
 
-// indexes reads indexes as a Job lists them, such as "0-2,4".
+// indexes parses indexes as listed by a Job, such as "0-2,4".
 func indexes(t testing.TB, text string) (all []int) {
 	t.Helper()
 	for part := range strings.SplitSeq(text, ",") {
@@ -223,7 +223,8 @@ func indexes(t testing.TB, text string) (all []int) {
 	return all
 }
 
-// requireResults compares the bucket with what the program makes alone, and the summary with it.
+// requireResults compares the bucket with the results of single runs, and the summary with the
+// bucket.
 func (f *fleet) requireResults(t *testing.T) {
 	t.Helper()
 	left := f.files(t)
@@ -263,7 +264,7 @@ func (f *fleet) requireResults(t *testing.T) {
 	require.Equal(t, fleetSize-len(f.bad), summary.Totals["written"])
 }
 
-// run runs a command of the program that succeeds, and returns what it printed.
+// run runs a successful command of the program, and returns its output.
 func run(t testing.TB, args ...string) string {
 	t.Helper()
 	said, err := exec.Command(etcdshift(t), args...).CombinedOutput()

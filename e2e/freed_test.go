@@ -18,8 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// dataManifest is a claim of a volume whose driver runs elsewhere, and its one user; and a
-// StatefulSet that deletes the claims of Pods that it no longer wants.
+// dataManifest has a claim of a volume with an external driver, and its single user; and a
+// StatefulSet that deletes the claims of surplus Pods.
 const dataManifest = `
 {"apiVersion":"v1","kind":"Namespace","metadata":{"name":"shop"}}
 {"apiVersion":"v1","kind":"Node","metadata":{"name":"old"}}
@@ -32,7 +32,7 @@ const dataManifest = `
 {"apiVersion":"apps/v1","kind":"StatefulSet","metadata":{"name":"set","namespace":"shop"},"spec":{"replicas":1,"serviceName":"set","selector":{"matchLabels":{"a":"set"}},"persistentVolumeClaimRetentionPolicy":{"whenScaled":"Delete"},"template":{"metadata":{"labels":{"a":"set"}},"spec":{"containers":[{"name":"c","image":"i"}]}},"volumeClaimTemplates":[{"metadata":{"name":"v"},"spec":{"storageClassName":"","volumeName":"own","accessModes":["ReadWriteOnce"],"resources":{"requests":{"storage":"1Gi"}}}}]}}
 `
 
-// phase waits for a phase of an object: "" for an object that is gone.
+// phase waits for a phase of an object: "" for a deleted object.
 func (c *cluster) phase(t testing.TB, resource, namespace, name, want string) {
 	t.Helper()
 	client := c.client(schema.GroupVersionResource{Version: "v1", Resource: resource}, namespace)
@@ -51,8 +51,8 @@ func (c *cluster) phase(t testing.TB, resource, namespace, name, want string) {
 	})
 }
 
-// dyingClaim is a snapshot of a cluster with a claim that is being deleted, held by a Pod that has
-// an owner.
+// dyingClaim returns a snapshot of a cluster with a claim that is being deleted but used by a Pod
+// with an owner.
 func dyingClaim(t testing.TB) (saved string) {
 	t.Helper()
 	c := startCluster(t, filepath.Join(t.TempDir(), "etcd"))
@@ -78,7 +78,7 @@ func dyingClaim(t testing.TB) (saved string) {
 	return saved
 }
 
-// endPod waits until the Pod is to be deleted, and ends it as a kubelet does.
+// endPod waits until the Pod is being deleted, and ends it like a kubelet.
 func (c *cluster) endPod(t testing.TB) {
 	t.Helper()
 	client := c.client(pods(), shop)
@@ -93,9 +93,9 @@ func (c *cluster) endPod(t testing.TB) {
 	require.NoError(t, client.Delete(context.Background(), "db", metav1.DeleteOptions{GracePeriodSeconds: &now}))
 }
 
-// TestVolumeFreed: what volume-freed refuses is what a real controller does: the claim stays while
-// its user does, and goes with it, and the volume is given free. The garbage collectors too delete
-// the user, after its owner or its Node.
+// TestVolumeFreed checks that real controllers act as volume-freed predicts: the claim stays with
+// its user and is deleted after the user, and the volume is released. The garbage collectors delete
+// the user too, after its owner or its Node.
 func TestVolumeFreed(t *testing.T) {
 	t.Parallel()
 	saved, dir := dyingClaim(t), t.TempDir()
@@ -145,13 +145,13 @@ func TestVolumeFreed(t *testing.T) {
 		p := freed.controllers(t)
 		claim, volume := "data", "disk"
 		switch {
-		case strings.HasSuffix(file, "cm-owner.db"), strings.HasSuffix(file, "7pod-db.db"): // its kubelet ends the Pod
+		case strings.HasSuffix(file, "cm-owner.db"), strings.HasSuffix(file, "7pod-db.db"): // a kubelet ends the Pod
 			freed.endPod(t)
 		case strings.HasSuffix(file, "sts-set.db"):
 			claim, volume = "v-set-0", "own"
 		case strings.HasSuffix(file, "pvc-v-set-0.db"):
 			claim, volume = "", "own"
-		case strings.HasSuffix(file, "pvc-data.db"): // its next update ends it
+		case strings.HasSuffix(file, "pvc-data.db"): // its next update deletes it
 			claims := freed.client(schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumeclaims"}, shop)
 			_, err := claims.Patch(context.Background(), "data", types.MergePatchType,
 				[]byte(`{"metadata":{"labels":{"a":"b"}}}`), metav1.PatchOptions{})

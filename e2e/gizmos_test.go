@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Gizmos are custom resources with an old and a new version. Three were stored at the old one.
+// Gizmos are custom resources with an old and a new version. Three are stored at the old version.
 const (
 	gizmoFolder = "/registry/example.com/gizmos/"
 	oldGizmos   = 3
@@ -23,8 +23,8 @@ func gizmos(version string) schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: "example.com", Version: version, Resource: "gizmos"}
 }
 
-// gizmoVersion is a version of the definition. The new one has a default, so that its stored bytes
-// are others.
+// gizmoVersion returns a version of the definition. The new version has a default, so that its
+// stored bytes differ.
 func gizmoVersion(name string, storage bool) any {
 	spec := map[string]any{"size": map[string]any{"type": "integer"}}
 	if name == "v1" {
@@ -37,8 +37,8 @@ func gizmoVersion(name string, storage bool) any {
 	}}
 }
 
-// createGizmos installs the definition, gizmos at the old version, one at the new version after
-// that became the storage version, and an object that the first gizmo owns.
+// createGizmos creates the definition, gizmos at the old version, one at the new version after the
+// change of the storage version, and an object owned by the first gizmo.
 func (c *cluster) createGizmos(t testing.TB) {
 	t.Helper()
 	ctx := context.Background()
@@ -61,8 +61,8 @@ func (c *cluster) createGizmos(t testing.TB) {
 	c.createOwned(t, "owned-by-gizmo", owner, owner.GetUID())
 }
 
-// createGizmo applies one, as a manager that owns its fields at that version, until it is stored at
-// that version: a server takes a moment to follow its definitions.
+// createGizmo applies a gizmo, as a field manager at that version, until the gizmo is stored at
+// that version: a server follows changed definitions with a delay.
 func (c *cluster) createGizmo(t testing.TB, version, name string) {
 	t.Helper()
 	ctx := context.Background()
@@ -94,7 +94,7 @@ func (c *cluster) setGizmoVersions(versions ...any) error {
 	return err
 }
 
-// dropOldGizmos removes the old version from the definition, and waits until no server knows it.
+// dropOldGizmos removes the old version from the definition, and waits until no server serves it.
 func (c *cluster) dropOldGizmos(t testing.TB) {
 	t.Helper()
 	require.NoError(t, c.setGizmoVersions(gizmoVersion("v1", true)))
@@ -107,7 +107,7 @@ func (c *cluster) dropOldGizmos(t testing.TB) {
 	})
 }
 
-// requireGizmos demands that all gizmos can be listed at a version, and changed.
+// requireGizmos requires that all gizmos can be listed and changed at a version.
 func (c *cluster) requireGizmos(t testing.TB, version string) {
 	t.Helper()
 	list, err := c.client(gizmos(version), "").List(context.Background(), metav1.ListOptions{})

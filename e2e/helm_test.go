@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// chart is a folder with a chart of one ConfigMap.
+// chart returns a folder with a chart of one ConfigMap.
 func chart(t testing.TB) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -25,8 +25,8 @@ func chart(t testing.TB) string {
 	return dir
 }
 
-// TestHelm: helm says the same of the releases in a snapshot as of those in the cluster that saved
-// it. "make k9s" builds it, and sets E2E_K9S.
+// TestHelm checks that helm prints the same for the releases in a snapshot and in the saved
+// cluster. "make k9s" builds helm, and sets E2E_K9S.
 func TestHelm(t *testing.T) {
 	if os.Getenv("E2E_K9S") == "" {
 		t.Skip("make k9s runs it")
@@ -67,7 +67,7 @@ func TestHelm(t *testing.T) {
 	}
 	for line, says := range map[string]string{
 		"rollback web 1 -n team-a": "served read-only: nothing can be changed",
-		"uninstall web -n team-a":  "failed to delete release: web", // helm keeps the reason to itself
+		"uninstall web -n team-a":  "failed to delete release: web", // helm omits the reason
 	} {
 		text, ok := shown.run(t, strings.Fields(line)...)
 		require.False(t, ok, line)

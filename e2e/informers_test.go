@@ -27,13 +27,13 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// listable are the resources of a server that informers may have.
+// listable returns the resources of a server that informers support.
 func listable(t testing.TB, config *rest.Config) (all []schema.GroupVersionResource) {
 	t.Helper()
 	client, err := discovery.NewDiscoveryClientForConfig(config)
 	require.NoError(t, err)
 	lists, err := client.ServerPreferredResources()
-	if !discovery.IsGroupDiscoveryFailedError(err) { // an APIService whose server is not there
+	if !discovery.IsGroupDiscoveryFailedError(err) { // an APIService whose server is missing
 		require.NoError(t, err)
 	}
 	for _, list := range discovery.FilteredBy(discovery.SupportsAllVerbs{Verbs: []string{"list", "watch"}}, lists) {
@@ -46,8 +46,9 @@ func listable(t testing.TB, config *rest.Config) (all []schema.GroupVersionResou
 	return all
 }
 
-// informed is what informers of all resources, started at once, know: dynamic ones, those of
-// metadata, and typed ones where client-go has the type. Objects are JSON, by informer and name.
+// informed returns the objects of informers for all resources, started concurrently: dynamic and
+// metadata informers, and typed informers for client-go types. Objects are JSON, by informer and
+// name.
 func informed(t testing.TB, config *rest.Config, resources []schema.GroupVersionResource) map[string]map[string]string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), serveTimeout)
@@ -88,7 +89,7 @@ func informed(t testing.TB, config *rest.Config, resources []schema.GroupVersion
 	return out
 }
 
-// requireSameInformers demands that informers know the same objects from both servers.
+// requireSameInformers requires that informers have the same objects from both servers.
 func requireSameInformers(t *testing.T, live, served *rest.Config) {
 	t.Helper()
 	resources := listable(t, live)
@@ -102,7 +103,7 @@ func requireSameInformers(t *testing.T, live, served *rest.Config) {
 			require.True(t, justified("", r.Resource), "%s is not served", r)
 			continue
 		}
-		if r.Resource != "leases" { // which the running server renews
+		if r.Resource != "leases" { // renewed by the running server
 			both = append(both, r)
 		}
 	}
@@ -123,14 +124,14 @@ func requireSameInformers(t *testing.T, live, served *rest.Config) {
 	}
 }
 
-// withoutDefaults is an object without the fields that a live server adds as it reads.
+// withoutDefaults returns an object without the fields that a live server adds on read.
 func withoutDefaults(t testing.TB, name, text string) string {
 	t.Helper()
 	obj := map[string]any{}
 	require.NoError(t, json.Unmarshal([]byte(text), &obj))
 	for resource, path := range map[string][]string{
 		"=jobs": {"metadata", "labels"}, "=persistentvolumeclaims": {"status"}, "=csinodes": {"status"},
-		"metadata apps/v1, Resource=daemonsets": {"metadata", "annotations"}, // which a live server leaves out
+		"metadata apps/v1, Resource=daemonsets": {"metadata", "annotations"}, // omitted by a live server
 	} {
 		if strings.HasSuffix(name, resource) {
 			unstructured.RemoveNestedField(obj, path...)
@@ -141,7 +142,7 @@ func withoutDefaults(t testing.TB, name, text string) string {
 	return string(out)
 }
 
-// requireHelm demands that the releases that helm stores are found as helm finds them.
+// requireHelm requires that helm's query finds the stored releases.
 func requireHelm(t testing.TB, served *rest.Config) {
 	t.Helper()
 	client, err := kubernetes.NewForConfig(served)

@@ -19,8 +19,8 @@ import (
 
 const apiGroup = "CALICO_API_GROUP"
 
-// installed is the recorded cluster with a manifest install of Calico. The API server itself stores
-// it, with the defaults and the encoding of a live cluster.
+// installed returns the recorded cluster with a manifest install of Calico, stored by the API
+// server itself, with the defaults and the encoding of a live cluster.
 func installed(t testing.TB) (snapshot string) {
 	t.Helper()
 	c := startCluster(t, restoreAsIs(t, snapshotOf(t, "before")))
@@ -37,10 +37,10 @@ func installed(t testing.TB) (snapshot string) {
 func (c *cluster) install(t testing.TB) {
 	t.Helper()
 	for _, obj := range manifest(t) {
-		// not by discovery: the old v3 group is one of a server that does not run
+		// not by discovery: the server of the old v3 group does not run
 		resource, _ := meta.UnsafeGuessKindToResource(obj.GroupVersionKind())
 		client := c.client(resource, obj.GetNamespace())
-		// the server makes kube-system when it gets to it
+		// the server creates kube-system with a delay
 		eventually(t, serveTimeout, "create "+obj.GetName(), func() error {
 			_, err := client.Create(context.Background(), obj, metav1.CreateOptions{})
 			return err
@@ -66,9 +66,9 @@ func manifest(t testing.TB) []*unstructured.Unstructured {
 	}
 }
 
-// requireRolling demands that the API server serves Calico's workloads as after a change of their
-// pod templates: the new group in each container, all else unchanged, and a generation that tells
-// controllers to roll.
+// requireRolling requires that the API server serves Calico's workloads as after a change of their
+// Pod templates: the new group in each container, all other fields unchanged, and a generation that
+// makes controllers roll.
 func requireRolling(t testing.TB, c *cluster) {
 	t.Helper()
 	for _, want := range manifest(t) {
@@ -108,7 +108,7 @@ func containers(t testing.TB, obj *unstructured.Unstructured, list string) []any
 	return out
 }
 
-// requireContainers compares what the manifest says of a workload's containers with what is served.
+// requireContainers compares a workload's containers in the manifest with the served containers.
 func requireContainers(t testing.TB, want, served []any, calico bool) {
 	t.Helper()
 	require.Len(t, served, len(want))
@@ -130,7 +130,7 @@ func requireContainers(t testing.TB, want, served []any, calico bool) {
 	}
 }
 
-// environment is a container's variables by name.
+// environment returns a container's variables by name.
 func environment(container map[string]any) map[string]map[string]any {
 	out := make(map[string]map[string]any)
 	list, _ := container["env"].([]any)

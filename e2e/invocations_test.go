@@ -16,14 +16,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// klogLine is a line of kubectl's log, such as of a slow connection.
+// klogLine matches a line of kubectl's log, for example about a slow connection.
 var klogLine = regexp.MustCompile(`(?m)^[EFIW]\d{4} .*\n`)
 
 var update = flag.Bool("update", false, "record again what kubectl prints")
 
-// TestInvocations: what testdata/kubectl/invocations.txt records is what kubectl prints of
-// testdata/kubectl/all.db in a kube-apiserver. With -update it is recorded again. A new command is
-// a line "== COMMAND" in the file.
+// TestInvocations compares kubectl's output for testdata/kubectl/all.db in a kube-apiserver with
+// the recording in testdata/kubectl/invocations.txt. -update records again. To add a command, add a
+// line "== COMMAND" to the file.
 func TestInvocations(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join("..", "testdata", "kubectl", "invocations.txt")
@@ -48,8 +48,8 @@ func TestInvocations(t *testing.T) {
 	}
 }
 
-// record runs a command and returns its section of the record: what it prints, ages in tables
-// aside, then the lines of its errors behind "2> ", then its exit status if that is not 0.
+// record runs a command and returns its section of the recording: its output, without ages in
+// tables, then its error lines after "2> ", then an exit status other than 0.
 func (k kubectl) record(t testing.TB, command string) string {
 	t.Helper()
 	cmd := exec.Command(k.program, slices.Concat(k.flags, strings.Fields(command))...)
@@ -61,7 +61,7 @@ func (k kubectl) record(t testing.TB, command string) string {
 		text = blanks.ReplaceAllString(durations.ReplaceAllString(text, "AGE"), " ")
 	}
 	if text != "" && !strings.HasSuffix(text, "\n") {
-		text += "\\\n" // a line without an end
+		text += "\\\n" // a line without line ending
 	}
 	for line := range strings.Lines(klogLine.ReplaceAllString(stderr.String(), "")) {
 		text += strings.TrimSuffix("2> "+line, "\n") + "\n"

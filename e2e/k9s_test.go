@@ -14,13 +14,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// terminal is k9s in a terminal.
+// terminal is a running k9s in a terminal.
 type terminal struct {
 	file *os.File
 	rows uint16
 
 	mu     sync.Mutex
-	screen []byte // what was drawn since the last redraw
+	screen []byte // output since the last redraw
 }
 
 // startK9s runs k9s in a terminal until the test ends.
@@ -60,7 +60,7 @@ func (k *terminal) read() {
 	}
 }
 
-// redraw returns the whole screen, which k9s draws again when its size changes.
+// redraw returns the whole screen; k9s redraws it when the size changes.
 func (k *terminal) redraw(t testing.TB) string {
 	t.Helper()
 	k.mu.Lock()
@@ -74,7 +74,7 @@ func (k *terminal) redraw(t testing.TB) string {
 	return regexp.MustCompile(`\x1b(\[[0-9;?]*[a-zA-Z]|[()][A-Z0-9]|[=>])`).ReplaceAllString(string(k.screen), "")
 }
 
-// keys types keys, and waits until the screen shows all of these texts. It returns the screen.
+// keys types keys, waits until the screen shows all texts, and returns the screen.
 func (k *terminal) keys(t testing.TB, keys string, shows ...string) (screen string) {
 	t.Helper()
 	_, err := k.file.WriteString(keys)
@@ -94,8 +94,8 @@ func (k *terminal) keys(t testing.TB, keys string, shows ...string) (screen stri
 	}
 }
 
-// TestK9s: k9s shows the resources of a snapshot: built-in and custom ones, YAML and descriptions.
-// "make k9s" builds it, which takes minutes, and sets E2E_K9S.
+// TestK9s checks that k9s shows the resources of a snapshot: built-in and custom resources, YAML
+// and descriptions. "make k9s" builds k9s, which takes minutes, and sets E2E_K9S.
 func TestK9s(t *testing.T) {
 	if os.Getenv("E2E_K9S") == "" {
 		t.Skip("make k9s runs it")

@@ -15,14 +15,14 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// kubectl is the real program with one server, or the one that is linked into etcdshift.
+// kubectl is the real program for one server, or the kubectl linked into etcdshift.
 type kubectl struct {
 	program string
 	flags   []string
 	home    string
 }
 
-// kubectl is kubectl with the live server.
+// kubectl returns kubectl for the live server.
 func (c *cluster) kubectl(t testing.TB) kubectl {
 	return kubectl{tool(t, "kubectl"), []string{
 		"--server=" + c.config.Host, "--token=" + c.config.BearerToken,
@@ -50,12 +50,12 @@ func serve(t testing.TB, path string, flags ...string) kubectl {
 	return kubectl{tool(t, "kubectl"), []string{"--kubeconfig=" + kubeconfig}, t.TempDir()}
 }
 
-// linked is "etcdshift kubectl" on a file.
+// linked returns "etcdshift kubectl" for a file.
 func linked(t testing.TB, path string, flags ...string) kubectl {
 	return kubectl{etcdshift(t), slices.Concat([]string{"kubectl", "-q"}, flags, []string{path}), t.TempDir()}
 }
 
-// etcdshift is the path of the program under test.
+// etcdshift returns the path of the tested program.
 func etcdshift(t testing.TB) string {
 	t.Helper()
 	program, err := filepath.Abs(filepath.Join("..", "bin", "etcdshift"))
@@ -63,7 +63,7 @@ func etcdshift(t testing.TB) string {
 	return program
 }
 
-// run runs a command and returns what it printed, errors included, and whether it succeeded.
+// run runs a command. It returns the output, including errors, and whether the command succeeded.
 func (k kubectl) run(t testing.TB, args ...string) (text string, ok bool) {
 	t.Helper()
 	cmd := exec.Command(k.program, append(slices.Clone(k.flags), args...)...)
@@ -75,7 +75,7 @@ func (k kubectl) run(t testing.TB, args ...string) (text string, ok bool) {
 	return string(out), err == nil
 }
 
-// config is that of the server, for client-go.
+// config returns the client-go configuration for the server.
 func (k kubectl) config(t testing.TB) *rest.Config {
 	t.Helper()
 	_, path, _ := strings.Cut(k.flags[0], "--kubeconfig=")
@@ -85,8 +85,8 @@ func (k kubectl) config(t testing.TB) *rest.Config {
 	return config
 }
 
-// everyKind is a cluster with objects of each built-in kind, restored, and a file of what it then
-// saved: the API server adds objects at its start, and we one of helm.
+// everyKind returns a restored cluster with objects of each built-in kind, and a file saved from
+// the cluster with the API server's startup objects and a helm release.
 func everyKind(t testing.TB) (live *cluster, saved string) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "all.db")
@@ -104,7 +104,7 @@ func everyKind(t testing.TB) (live *cluster, saved string) {
 }
 
 var (
-	// ages count on; so do the times of events
+	// ages grow, and so do times of events
 	durations = regexp.MustCompile(`\b(?:[0-9]+[smhdy])+\b`)
 	blanks    = regexp.MustCompile(` +`)
 )
@@ -114,8 +114,8 @@ func comparable(text string) []string {
 	return strings.Split(text, "\n")
 }
 
-// justified are differences between a kube-apiserver of 1.36 and a snapshot that is served with the
-// types of 1.37, by the beginning of the command and the line.
+// justified reports whether a difference between a kube-apiserver of 1.36 and a snapshot served
+// with the types of 1.37 is expected, by parts of the command and the line.
 func justified(command, line string) bool {
 	for _, newer := range []string{"clustertrustbundles", "podcertificaterequests", "devicetaintrules",
 		"storageversionmigrations", "storagemigration.k8s.io/v1"} {
@@ -126,20 +126,20 @@ func justified(command, line string) bool {
 	for about, texts := range map[string][]string{
 		// renewed by the running server
 		"leases": {"renewTime: ", "resourceVersion: ", "Renew Time: ", "Resource Version: "},
-		// defaults, which a server adds as it reads
+		// defaults added by a server on read
 		"persistentvolumeclaims": {"phase: Pending", "status: {}", "Status: "},
 		"jobs.batch":             {"a j2 Running", "Labels: "},
 		// a field of 1.37
 		"csinodes": {"status: {}"},
-		// kubectl prints a selector as Go would, and an age without a column
+		// kubectl prints a selector in Go syntax, and an age without a column
 		"validatingadmissionpolicybindings": {"vab2 vap "},
 		"ipaddresses":                       {" services/"},
-		// questions that a snapshot does not answer, and versions that it does not have
+		// requests that a snapshot does not answer, and versions that it lacks
 		"api-resources": {"bindings v1", "componentstatuses", "tokenreviews", "subjectaccessreviews"},
 		"api-versions":  {"autoscaling/v1"},
-		// without --as it is about the reader
+		// without --as the answer concerns the reader
 		"auth can-i": {"Warning: this is what the reader"},
-		// no definition of the type in this program
+		// this program has no definition of the type
 		"explain apiservices": {""},
 	} {
 		for _, text := range texts {
@@ -148,15 +148,14 @@ func justified(command, line string) bool {
 			}
 		}
 	}
-	// which fields are required and which values they may have stands in generated code alone;
-	// texts change
+	// required fields and enum values exist only in generated code; texts change
 	field := regexp.MustCompile(`^(live|served): +[a-zA-Z]+\t<`)
 	newer := regexp.MustCompile(
 		`served: .* (mode\t<string|bindMountOptions\t|evictionResponders\t|status\t<CSINodeStatus|(user|defaultUser)\t<integer)`)
 	return strings.HasPrefix(command, "explain") && (!field.MatchString(line) || newer.MatchString(line))
 }
 
-// different are the lines that one of two texts lacks.
+// different returns the lines found in only one of two texts.
 func different(live, served string) (out []string) {
 	live, served = strings.ReplaceAll(live, " -required-", ""), strings.ReplaceAll(served, " -required-", "")
 	a, b := comparable(live), comparable(served)
@@ -173,7 +172,7 @@ func different(live, served string) (out []string) {
 	return out
 }
 
-// reading are command lines that read, with some for each type.
+// reading returns read-only command lines, with some for each type.
 func reading(types string) (commands [][]string) {
 	for _, kind := range strings.Fields(types) {
 		commands = append(commands, []string{"get", kind, "-A"},
@@ -204,7 +203,8 @@ func reading(types string) (commands [][]string) {
 	return commands
 }
 
-// TestServed: clients of a snapshot see what clients of the API server see that wrote it.
+// TestServed checks that clients see the same from a snapshot and from the API server that wrote
+// it.
 func TestServed(t *testing.T) {
 	t.Parallel()
 	live, path := everyKind(t)
@@ -217,8 +217,8 @@ func TestServed(t *testing.T) {
 	})
 }
 
-// requireSameText demands that kubectl prints the same of a snapshot as of the API server that
-// wrote it, and the one that is linked into etcdshift the same again.
+// requireSameText requires that kubectl prints the same for a snapshot as for the API server that
+// wrote it, and that the linked kubectl prints the same again.
 func requireSameText(t *testing.T, live, served, own kubectl) {
 	t.Helper()
 	types, ok := served.run(t, "api-resources", "--verbs=list", "-o", "name")
@@ -233,12 +233,12 @@ func requireSameText(t *testing.T, live, served, own kubectl) {
 			}
 		}
 		if strings.HasPrefix(line, "wait") || strings.HasPrefix(line, "rollout status") {
-			continue // the one that is linked does not wait
+			continue // the linked kubectl does not wait
 		}
 		again, also := own.run(t, command...)
 		require.Equal(t, ended, also, line)
 		for _, difference := range different(got, again) {
-			// The one that is linked is newer, and describes more of StatefulSets. It is quiet.
+			// The linked kubectl is newer, describes more of StatefulSets, and runs with -q.
 			if !strings.HasPrefix(line, "describe statefulsets") &&
 				!strings.HasPrefix(difference, "live:   Warning: ") {
 				t.Errorf("linked: %s: %s", line, difference)
@@ -247,7 +247,7 @@ func requireSameText(t *testing.T, live, served, own kubectl) {
 	}
 }
 
-// TestKubectlRefused: what a file cannot do ends in a sentence.
+// TestKubectlRefused checks that an operation impossible on a file fails with a sentence.
 func TestKubectlRefused(t *testing.T) {
 	t.Parallel()
 	k := serve(t, snapshotOf(t, "before"))
@@ -255,7 +255,7 @@ func TestKubectlRefused(t *testing.T) {
 	manifest := filepath.Join(t.TempDir(), "default.yaml")
 	require.NoError(t, os.WriteFile(manifest, []byte("apiVersion: v1\nkind: Namespace\nmetadata:\n  name: default\n  "+
 		"labels: {new: label}\n"), 0o600))
-	_, ok := k.run(t, "api-resources") // kept in its home: kubectl hides the sentence of a discovery that is refused
+	_, ok := k.run(t, "api-resources") // cached in its home: kubectl hides the sentence if discovery is refused
 	require.True(t, ok)
 	for line, want := range map[string]string{
 		"delete ns default":                     readOnly,

@@ -24,22 +24,22 @@ import (
 	"k8s.io/kubernetes/third_party/forked/golang/expansion"
 )
 
-// container is the user of the Pods.
+// container is the user ID of the Pods.
 const container = 65532
 
-// kubelet stands in for scheduler and kubelets: it runs the one container of each Pod of a
-// namespace as a process on this machine, with its arguments, environment, user and volumes. It
-// knows neither images nor limits.
+// kubelet replaces scheduler and kubelets: it runs the single container of each Pod of a namespace
+// as a local process, with its arguments, environment, user and volumes. It ignores images and
+// limits.
 type kubelet struct {
 	*kubernetes.Clientset
 	namespace, program string
-	// kill returns after how long a Pod is ended by SIGKILL, as one that takes too much memory; 0
-	// for never.
+	// kill returns the time after which a Pod is ended by SIGKILL, like a Pod that exceeds its
+	// memory limit; 0 for never.
 	kill func(pod *corev1.Pod) time.Duration
 
 	mutex   sync.Mutex
 	started map[types.UID]bool
-	ended   map[string][]int // exit statuses of an index
+	ended   map[string][]int // exit statuses by index
 	failed  []error          // of the kubelet itself
 	logs    map[string]string
 }
@@ -67,10 +67,10 @@ func startKubelet(t testing.TB, c *cluster, namespace string, kill func(pod *cor
 	return k
 }
 
-// reset forgets how Pods ended.
+// reset clears the recorded ends of Pods.
 func (k *kubelet) reset() { k.ended, k.logs = map[string][]int{}, map[string]string{} }
 
-// requireExpected demands that all Pods were run, and ended as Jobs expect it.
+// requireExpected requires that all Pods ran, and ended as the Jobs expect.
 func (k *kubelet) requireExpected(t testing.TB) {
 	t.Helper()
 	k.mutex.Lock()
@@ -107,7 +107,7 @@ func (k *kubelet) watch(ctx context.Context, dir string, running *sync.WaitGroup
 	}
 }
 
-// run runs a Pod from its binding to its last status.
+// run runs a Pod from binding to final status.
 func (k *kubelet) run(ctx context.Context, pod *corev1.Pod, dir string) error {
 	node := corev1.ObjectReference{Kind: "Node", Name: "node"}
 	binding := &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Name: pod.Name, Namespace: pod.Namespace}, Target: node}
@@ -161,7 +161,7 @@ func (k *kubelet) tell(ctx context.Context, pod *corev1.Pod, phase corev1.PodPha
 	return err
 }
 
-// command is the process of a Pod: paths of its volumes are those of folders below dir.
+// command returns the process of a Pod; volume paths are replaced by folders below dir.
 func (k *kubelet) command(ctx context.Context, pod *corev1.Pod, dir string) (*exec.Cmd, string, error) {
 	c := pod.Spec.Containers[0]
 	env, err := k.environment(ctx, pod)
@@ -197,7 +197,7 @@ func (k *kubelet) command(ctx context.Context, pod *corev1.Pod, dir string) (*ex
 	return cmd, log.Name(), nil
 }
 
-// mount makes the folder of a volume.
+// mount creates the folder of a volume.
 func (k *kubelet) mount(ctx context.Context, pod *corev1.Pod, name, folder string) error {
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return err
@@ -222,7 +222,7 @@ func (k *kubelet) mount(ctx context.Context, pod *corev1.Pod, name, folder strin
 
 var fieldOfPod = regexp.MustCompile(`^metadata\.(annotations|labels)\['(.*)'\]$`)
 
-// environment is that of a container.
+// environment returns the environment of a Pod's container.
 func (k *kubelet) environment(ctx context.Context, pod *corev1.Pod) (map[string]string, error) {
 	env := map[string]string{}
 	for _, from := range pod.Spec.Containers[0].EnvFrom {

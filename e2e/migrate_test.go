@@ -14,9 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// report is what these tests read of a migration's report.
+// report has the fields of a migration's report used in these tests.
 type report struct {
-	path    string   // of the output
+	path    string   // path of the output
 	Outcome string   `json:"outcome"`
 	Restore []string `json:"restore"`
 	UIDs    []struct {
@@ -45,7 +45,7 @@ func unzip(t testing.TB, from, to string) {
 	require.NoError(t, os.WriteFile(to, data, 0o600))
 }
 
-// migrate runs the Calico migration as the guide says.
+// migrate runs the Calico migration as described in the guide.
 func migrate(t testing.TB, in string, flags ...string) report {
 	t.Helper()
 	return runMigration(t, "migrate calico-v3", in, flags...)
@@ -73,8 +73,8 @@ func runMigration(t testing.TB, name, in string, flags ...string) report {
 	return r
 }
 
-// restore runs the one command that the migration printed, with its own data directory, and returns
-// that directory.
+// restore runs the single printed restore command with its own data directory, and returns the
+// directory.
 func (r report) restore(t testing.TB) (dataDir string) {
 	t.Helper()
 	require.Len(t, r.Restore, 1, "the recorded cluster has one member")
@@ -85,14 +85,14 @@ func (r report) restore(t testing.TB) (dataDir string) {
 	return runRestore(t, strings.Replace(r.Restore[0], place, `--data-dir "$DATA_DIR"`, 1), dataDir)
 }
 
-// restoreAsIs restores a snapshot that etcdshift has not touched, with more flags.
+// restoreAsIs restores a snapshot unchanged by etcdshift, with additional flags.
 func restoreAsIs(t testing.TB, path string, flags ...string) (dataDir string) {
 	t.Helper()
 	command := append([]string{"etcdutl", "snapshot", "restore", path, `--data-dir "$DATA_DIR"`}, flags...)
 	return runRestore(t, strings.Join(command, " "), filepath.Join(t.TempDir(), "etcd"))
 }
 
-// runRestore runs a command line of etcdutl by a shell.
+// runRestore runs an etcdutl command line in a shell.
 func runRestore(t testing.TB, line, dataDir string) string {
 	t.Helper()
 	cmd := exec.Command("sh", "-c", line)
@@ -103,8 +103,8 @@ func runRestore(t testing.TB, line, dataDir string) string {
 	return dataDir
 }
 
-// requireUIDs demands that each object is served under the UID in the report: the UID that clients
-// saw before or, with fresh, a new one.
+// requireUIDs requires that each object is served with the reported UID: the UID seen by clients
+// before or, with fresh, a new UID.
 func (r report) requireUIDs(t testing.TB, served map[string][]unstructured.Unstructured, fresh bool) {
 	t.Helper()
 	uids := make(map[string]string)

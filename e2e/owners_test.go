@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// resource is what discovery says of a kind.
+// resource describes a kind, from discovery.
 type resource struct {
 	schema.GroupVersionResource
 	namespaced bool
@@ -20,7 +20,7 @@ type resource struct {
 	updated    bool
 }
 
-// kinds are all kinds the API server serves, in all their versions.
+// kinds returns all kinds served by the API server, in all versions.
 func (c *cluster) kinds(t testing.TB) map[schema.GroupVersionKind]resource {
 	t.Helper()
 	_, lists, err := c.discovery.ServerGroupsAndResources()
@@ -42,7 +42,7 @@ func (c *cluster) kinds(t testing.TB) map[schema.GroupVersionKind]resource {
 	return out
 }
 
-// owned is an owner reference found in the cluster.
+// owned is an owner reference in the cluster.
 type owned struct {
 	object    string // "resource namespace/name"
 	namespace string
@@ -53,7 +53,7 @@ func (o owned) String() string {
 	return fmt.Sprintf("%s: %s %s %s", o.object, o.owner.APIVersion, o.owner.Kind, o.owner.Name)
 }
 
-// owners lists every owner reference of every object that can be listed.
+// owners returns every owner reference of every listable object.
 func (c *cluster) owners(t testing.TB, kinds map[schema.GroupVersionKind]resource) []owned {
 	t.Helper()
 	var out []owned
@@ -73,9 +73,9 @@ func (c *cluster) owners(t testing.TB, kinds map[schema.GroupVersionKind]resourc
 	return out
 }
 
-// requireOwners demands that every owner reference ends at a live object of that name and UID. The
-// recorded references are among them: of native and foreign objects, to a renamed policy, and from
-// the old group.
+// requireOwners requires that every owner reference refers to a live object with its name and UID.
+// The recorded references are included: of native and foreign objects, to a renamed policy, and
+// from the old group.
 func (c *cluster) requireOwners(t testing.TB) {
 	t.Helper()
 	kinds, seen := c.kinds(t), []string{}

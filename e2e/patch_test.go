@@ -17,12 +17,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// edit is a patch that a live server and "etcdshift patch" take, of testdata/patches.txt.
+// edit is a patch of testdata/patches.txt, for a live server and "etcdshift patch".
 type edit struct{ resource, namespace, name, kind, body string }
 
-// edits are the lines of testdata/patches.txt: resource, [namespace/]name, type and body. Of each
-// kind they change content that a server accepts, set zero values that are not stored, and remove
-// defaults. Later lines build on earlier ones.
+// edits returns the lines of testdata/patches.txt: resource, [namespace/]name, type and body. For
+// each kind they change valid content, set zero values that are not stored, and remove defaults.
+// Later lines depend on earlier lines.
 func edits(t testing.TB) (all []edit) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", "patches.txt"))
@@ -55,7 +55,7 @@ func patchOffline(t testing.TB, in string, e edit) (out string) {
 	return out
 }
 
-// resources are the served resources by "plural.group".
+// resources returns the served resources by "plural.group".
 func (c *cluster) resources(t testing.TB) map[string]resource {
 	t.Helper()
 	all := map[string]resource{}
@@ -65,7 +65,7 @@ func (c *cluster) resources(t testing.TB) map[string]resource {
 	return all
 }
 
-// patchLive patches as "kubectl patch" does.
+// patchLive patches like "kubectl patch".
 func (c *cluster) patchLive(t testing.TB, r resource, e edit) {
 	t.Helper()
 	kind := map[string]types.PatchType{"json": types.JSONPatchType, "merge": types.MergePatchType,
@@ -77,8 +77,8 @@ func (c *cluster) patchLive(t testing.TB, r resource, e edit) {
 	}
 }
 
-// contents are the fields of all objects, by "kind namespace/name: field". managedFields and
-// resourceVersion aside: etcdshift writes as etcd does, at other revisions.
+// contents returns the fields of all objects, by "kind namespace/name: field", without
+// managedFields and resourceVersion: etcdshift writes at other revisions.
 func (c *cluster) contents(t testing.TB) map[string]any {
 	t.Helper()
 	out := map[string]any{}
@@ -113,8 +113,8 @@ func fields(at string, value any, out map[string]any) {
 	}
 }
 
-// accepts demands that a server accepts an update of the object that changes nothing, and would
-// store the same fields.
+// accepts requires that a server accepts an unchanged update of the object, and would store the
+// same fields.
 func (c *cluster) accepts(t testing.TB, r resource, e edit) {
 	t.Helper()
 	client := c.client(r.GroupVersionResource, e.namespace)
@@ -129,11 +129,11 @@ func (c *cluster) accepts(t testing.TB, r resource, e edit) {
 	require.Equal(t, object.GetGeneration(), updated.GetGeneration(), "%q", e)
 }
 
-// baseFlags are those of the servers that wrote base.db.
+// baseFlags returns the flags of the servers that wrote base.db.
 func baseFlags() []string { return []string{"--service-cluster-ip-range=10.0.0.0/24"} }
 
-// base is the recorded control plane, without an APIService whose server is away: discovery would
-// fail.
+// base returns the recorded control plane without an APIService whose server is missing, because
+// discovery would fail.
 func base(t testing.TB) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "base.db")
@@ -142,7 +142,7 @@ func base(t testing.TB) (path string) {
 	return path
 }
 
-// differences of patch are fields that differ from a server's, and why; each must be seen.
+// differencesOfPatch returns fields that differ from a server's, with reasons; each must occur.
 func differencesOfPatch() map[string]string {
 	finalizers := "a server changes the finalizers of a namespace through /finalize alone; offline they can be " +
 		"changed, as status can"
@@ -156,8 +156,9 @@ func differencesOfPatch() map[string]string {
 	}
 }
 
-// TestPatched: what "etcdshift patch" makes of a snapshot is served as what the same patches make
-// of the live cluster, generations and dropped fields included, and a server can update it.
+// TestPatched checks that a snapshot changed by "etcdshift patch" is served like the live cluster
+// after the same patches, including generations and dropped fields, and that a server can update
+// the objects.
 func TestPatched(t *testing.T) {
 	t.Parallel()
 	live := startCluster(t, restoreAsIs(t, base(t)), baseFlags()...)
@@ -185,7 +186,7 @@ func TestPatched(t *testing.T) {
 	}
 }
 
-// TestRefusedServices: a Service that "etcdshift patch" refuses is refused by a server too.
+// TestRefusedServices checks that a server also refuses Services refused by "etcdshift patch".
 func TestRefusedServices(t *testing.T) {
 	t.Parallel()
 	file := base(t)

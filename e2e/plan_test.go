@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// aPlan brings Gadgets to their storage version, changes one at that version, and deletes what
-// kubectl would.
+// aPlan migrates Gadgets to their storage version, changes a Gadget at that version, and deletes
+// objects like kubectl.
 const aPlan = `apiVersion: etcdshift/v1
 kind: Plan
 steps:
@@ -28,7 +28,7 @@ steps:
   flags: {all: true, all-namespaces: true}
 `
 
-// runPlan runs a plan by bin/etcdshift.
+// runPlan runs a plan with bin/etcdshift.
 func runPlan(t testing.TB, plan, in string) report {
 	t.Helper()
 	dir := t.TempDir()
@@ -45,7 +45,8 @@ func runPlan(t testing.TB, plan, in string) report {
 	return r
 }
 
-// TestPlan: what several commands changed in one pass is served, and can be changed again.
+// TestPlan checks that the changes of several commands in one run are served, and can be changed
+// again.
 func TestPlan(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

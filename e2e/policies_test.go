@@ -16,13 +16,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// matched are the resources that the policies of testdata/policies match.
+// matched returns the resources matched by the policies of testdata/policies.
 func matched() []schema.GroupVersionResource {
 	return []schema.GroupVersionResource{deployments(), configMaps(), {Version: "v1", Resource: "services"},
 		{Version: "v1", Resource: "pods"}}
 }
 
-// usePolicies creates the policies of a file, at v1: servers do not serve v1beta1 by default.
+// usePolicies creates the policies of a file at v1, because servers do not serve v1beta1 by
+// default.
 func (c *cluster) usePolicies(t testing.TB, name string) (path string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "testdata", "policies", name))
@@ -52,7 +53,7 @@ func (c *cluster) touch(
 	return refused
 }
 
-// state are the objects of a resource without what differs between two writes of the same.
+// state returns the objects of a resource without the fields changed by each write.
 func (c *cluster) state(t testing.TB, r schema.GroupVersionResource) map[string]any {
 	t.Helper()
 	all, err := c.client(r, "").List(context.Background(), metav1.ListOptions{})
@@ -66,8 +67,8 @@ func (c *cluster) state(t testing.TB, r schema.GroupVersionResource) map[string]
 	return out
 }
 
-// TestMutatingPolicies: the examples of the Kubernetes documentation change objects at updates on a
-// real API server as "policy apply" changes them in a snapshot.
+// TestMutatingPolicies checks that the examples of the Kubernetes documentation change updated
+// objects on a real API server as "policy apply" changes them in a snapshot.
 func TestMutatingPolicies(t *testing.T) {
 	t.Parallel()
 	c, _ := everyKind(t)
@@ -105,8 +106,8 @@ func TestMutatingPolicies(t *testing.T) {
 	}
 }
 
-// TestValidatingPolicies: "policy check" names what a real API server refuses at an update, with
-// the same messages.
+// TestValidatingPolicies checks that "policy check" reports the updates refused by a real API
+// server, with the same messages.
 func TestValidatingPolicies(t *testing.T) {
 	t.Parallel()
 	c, saved := everyKind(t)
@@ -132,7 +133,7 @@ func TestValidatingPolicies(t *testing.T) {
 	for _, r := range matched() {
 		for name, message := range c.touch(t, r, dryRun) {
 			if !strings.Contains(message, "ValidatingAdmissionPolicy") {
-				continue // Pods that other rules refuse
+				continue // Pods refused by other rules
 			}
 			key := "/registry/" + r.Resource + "/" + name
 			require.Contains(t, denied, key)

@@ -13,7 +13,7 @@ import (
 
 const watchTimeout = 30 * time.Second
 
-// newPolicy has neither tier nor types.
+// newPolicy returns a policy without tier and types.
 func newPolicy() *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": groupV3 + "/v3", "kind": "NetworkPolicy",
@@ -25,9 +25,9 @@ func newPolicy() *unstructured.Unstructured {
 	}}
 }
 
-// usePolicy follows a new policy from its creation to its deletion, as a watch does. The recorded
-// admission policies add its missing fields; for some seconds, until the server knows their kind,
-// it refuses every policy.
+// usePolicy watches a new policy from creation to deletion. The recorded admission policies add its
+// missing fields; for the first seconds, until the server knows their kind, it refuses every
+// policy.
 func (c *cluster) usePolicy(t testing.TB) {
 	t.Helper()
 	ctx := context.Background()

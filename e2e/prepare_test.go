@@ -21,8 +21,8 @@ import (
 
 const shop = "shop"
 
-// shopManifest is an application whose Pods a webhook guards that runs in the same cluster, and an
-// aggregated API server.
+// shopManifest is an application with a webhook for its Pods in the same cluster, and an aggregated
+// API server.
 const shopManifest = `
 {"apiVersion":"v1","kind":"Namespace","metadata":{"name":"shop"}}
 {"apiVersion":"v1","kind":"Node","metadata":{"name":"old"}}
@@ -34,7 +34,7 @@ const shopManifest = `
 {"apiVersion":"batch/v1","kind":"CronJob","metadata":{"name":"each","namespace":"shop"},"spec":{"schedule":"* * * * *","jobTemplate":{"spec":{"template":{"spec":{"restartPolicy":"Never","containers":[{"name":"c","image":"i"}]}}}}}}
 `
 
-// tokenManifest is for a ServiceAccount that is there: the token controller deletes others.
+// tokenManifest needs an existing ServiceAccount: the token controller deletes other tokens.
 const tokenManifest = `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"token","namespace":"shop",` +
 	`"annotations":{"kubernetes.io/service-account.name":"default"}},"type":"kubernetes.io/service-account-token"}`
 
@@ -47,7 +47,7 @@ func pods() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Version: "v1", Resource: "pods"}
 }
 
-// controllers runs the controllers that make Pods, tokens and endpoints, bind volumes, and clean
+// controllers runs the controllers that create Pods, tokens and endpoints, bind volumes, and clean
 // up.
 func (c *cluster) controllers(t testing.TB) *process {
 	t.Helper()
@@ -61,7 +61,7 @@ func (c *cluster) controllers(t testing.TB) *process {
 		"--service-account-private-key-file="+filepath.Join(filepath.Dir(c.config.CAFile), "sa.key"))...)
 }
 
-// create makes the objects of a manifest with an object a line.
+// create creates the objects of a manifest with one object per line.
 func (c *cluster) create(t testing.TB, text string) {
 	t.Helper()
 	for line := range strings.Lines(strings.TrimSpace(text)) {
@@ -77,7 +77,7 @@ func (c *cluster) create(t testing.TB, text string) {
 
 func pluralOf(kind string) string { return strings.ToLower(kind) + "s" }
 
-// podsOf are the Pods of the shop, once there are so many.
+// podsOf returns the Pods of the shop once there are n.
 func (c *cluster) podsOf(t testing.TB, n int) (items []unstructured.Unstructured) {
 	t.Helper()
 	eventually(t, serveTimeout, fmt.Sprintf("%d Pods", n), func() error {
@@ -93,7 +93,7 @@ func (c *cluster) podsOf(t testing.TB, n int) (items []unstructured.Unstructured
 	return items
 }
 
-// oldCluster is a snapshot of a cluster with a running application on the Node old.
+// oldCluster returns a snapshot of a cluster with a running application on the Node old.
 func oldCluster(t testing.TB) (saved, token string) {
 	t.Helper()
 	c := startCluster(t, filepath.Join(t.TempDir(), "etcd"))
@@ -137,7 +137,7 @@ func plainPod() *unstructured.Unstructured {
 	}}
 }
 
-// tokenOf waits for the token in the Secret token, which is another than before.
+// tokenOf waits until the token in the Secret token differs from before.
 func (c *cluster) tokenOf(t testing.TB, before string) (token string) {
 	t.Helper()
 	secrets := schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
@@ -155,8 +155,8 @@ func (c *cluster) tokenOf(t testing.TB, before string) (token string) {
 	return token
 }
 
-// TestPrepared: a prepared snapshot starts on an API server with a new key and controllers; Pods
-// are made anew, tokens are valid, and nothing blocks.
+// TestPrepared checks that a prepared snapshot starts with an API server with a new key and
+// controllers: Pods are recreated, tokens are valid, and webhooks block no request.
 func TestPrepared(t *testing.T) {
 	t.Parallel()
 	saved, old := oldCluster(t)
@@ -194,7 +194,7 @@ func TestPrepared(t *testing.T) {
 	}
 }
 
-// authenticates asks the API server about a token.
+// authenticates reports whether the API server accepts a token.
 func (c *cluster) authenticates(t testing.TB, token string) bool {
 	t.Helper()
 	reviews := schema.GroupVersionResource{Group: "authentication.k8s.io", Version: "v1", Resource: "tokenreviews"}
@@ -208,8 +208,8 @@ func (c *cluster) authenticates(t testing.TB, token string) bool {
 	return is
 }
 
-// TestIsolated: controllers make no Pod of an isolated snapshot; what they leave, undone, runs as
-// before.
+// TestIsolated checks that controllers create no Pods in an isolated snapshot, and that after
+// --undo it runs as before.
 func TestIsolated(t *testing.T) {
 	t.Parallel()
 	saved, _ := oldCluster(t)
@@ -233,7 +233,7 @@ func TestIsolated(t *testing.T) {
 	}
 }
 
-// specs are those of objects in the shop.
+// specs returns the specs of objects in the shop.
 func specs(t testing.TB, path string) map[string]string {
 	t.Helper()
 	all := map[string]string{}

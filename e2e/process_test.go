@@ -15,14 +15,14 @@ import (
 )
 
 const (
-	startTimeout = 2 * time.Minute // for one program, on a machine that is busy with other things
+	startTimeout = 2 * time.Minute // for one program on a busy machine
 	stopTimeout  = 20 * time.Second
 	pollInterval = 200 * time.Millisecond
-	startTries   = 3  // with new ports, should another process have taken one
-	logLines     = 40 // printed of each program when a test fails
+	startTries   = 3  // with new ports if a port is taken
+	logLines     = 40 // printed per program when a test fails
 )
 
-// tool is the path of a program that the Makefile built for these tests.
+// tool returns the path of a program built for these tests.
 func tool(t testing.TB, name string) string {
 	t.Helper()
 	path, err := filepath.Abs(filepath.Join("bin", name))
@@ -31,11 +31,11 @@ func tool(t testing.TB, name string) string {
 	return path
 }
 
-// process is a running program; what it says goes to a file.
+// process is a running program with a log file.
 type process struct {
 	name, log string
 	cmd       *exec.Cmd
-	done      chan struct{} // closed when it has ended
+	done      chan struct{} // closed when the program has ended
 }
 
 // start runs a program of bin/ until the test ends or stop is called.
@@ -61,7 +61,7 @@ func start(t testing.TB, name string, args ...string) *process {
 	return p
 }
 
-// stop asks the program to end, and ends it when it does not. It may be called more than once.
+// stop asks the program to end, and kills it after a timeout. It may be called more than once.
 func (p *process) stop() {
 	_ = p.cmd.Process.Signal(syscall.SIGTERM)
 	select {
@@ -94,8 +94,8 @@ func (p *process) tail(t testing.TB) string {
 	return strings.Join(lines[max(0, len(lines)-logLines):], "\n")
 }
 
-// startReady starts a program on a free port and waits until it is ready. It tries again with
-// another port if another process takes the first.
+// startReady starts a program on a free port and waits until it is ready. If another process takes
+// the port, it retries with another port.
 func startReady(
 	t testing.TB, name string, ready func(port string) bool, args func(port string) []string,
 ) (p *process, port string) {
@@ -125,7 +125,7 @@ func freePort(t testing.TB) string {
 	return port
 }
 
-// eventually polls until holds returns no error, and else fails the test with the last one.
+// eventually polls holds until it returns no error, or fails the test with the last error.
 func eventually(t testing.TB, within time.Duration, what string, holds func() error) {
 	t.Helper()
 	deadline := time.Now().Add(within)

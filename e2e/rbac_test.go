@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// asking are users as kube-apiserver knows them, with their groups.
+// asking returns users with their groups, as in kube-apiserver.
 func asking() map[string][]string {
 	const all = "system:authenticated"
 	users := map[string][]string{
@@ -31,7 +31,7 @@ func asking() map[string][]string {
 	return users
 }
 
-// questions are what each user is asked about.
+// questions returns the access reviews for each user.
 func questions() (all []authorizationv1.SubjectAccessReviewSpec) {
 	for _, line := range []string{
 		"get//pods/", "list//pods/a", "create//pods/binding/a", "update//pods/status/a", "get//pods/log/a",
@@ -62,7 +62,7 @@ func questions() (all []authorizationv1.SubjectAccessReviewSpec) {
 	return all
 }
 
-// TestRBAC: a file and the API server that wrote it give the same answers about users.
+// TestRBAC checks that a file and the API server that wrote it give the same answers about users.
 func TestRBAC(t *testing.T) {
 	t.Parallel()
 	live, path := everyKind(t)
@@ -91,11 +91,11 @@ func TestRBAC(t *testing.T) {
 	requireSameRights(t, live.kubectl(t), served, linked(t, path))
 }
 
-// requireSameRights demands that "auth can-i --list" and "auth whoami" print the same.
+// requireSameRights requires that "auth can-i --list" and "auth whoami" print the same.
 func requireSameRights(t *testing.T, live, served, own kubectl) {
 	t.Helper()
 	for name := range asking() {
-		if name == "system:anonymous" { // a live server lets it ask nothing
+		if name == "system:anonymous" { // not allowed to send reviews to a live server
 			continue
 		}
 		for _, line := range []string{"auth can-i --list -n kube-system", "auth can-i --list -n a", "auth whoami",
@@ -116,7 +116,7 @@ func requireSameRights(t *testing.T, live, served, own kubectl) {
 	}
 }
 
-// sortVerbs sorts the verbs of each line: a live server goes through bindings in no fixed order.
+// sortVerbs sorts the verbs of each line: a live server reads bindings in no fixed order.
 func sortVerbs(text string) string {
 	return verbs.ReplaceAllStringFunc(text, func(list string) string {
 		words := strings.Fields(strings.Trim(list, "[]"))

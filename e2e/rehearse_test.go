@@ -28,7 +28,7 @@ func deployments() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
 }
 
-// rehearsal is what these tests read of the report of a rehearsal.
+// rehearsal has the fields of a rehearsal's report used in these tests.
 type rehearsal struct {
 	Passed      bool
 	Findings    []found
@@ -37,7 +37,7 @@ type rehearsal struct {
 
 type found struct{ Code, Key, Message string }
 
-// named are the findings as "code key".
+// named returns the findings as "code key".
 func named(all []found) (out []string) {
 	for _, f := range all {
 		out = append(out, f.Code+" "+f.Key)
@@ -45,7 +45,7 @@ func named(all []found) (out []string) {
 	return out
 }
 
-// rehearse runs "etcdshift rehearse", which ends with a status and leaves nothing behind.
+// rehearse runs "etcdshift rehearse" and requires an exit status and an empty folder afterwards.
 func rehearse(t testing.TB, status int, args ...string) (r rehearsal) {
 	t.Helper()
 	dir := t.TempDir()
@@ -63,13 +63,13 @@ func rehearse(t testing.TB, status int, args ...string) (r rehearsal) {
 	return r
 }
 
-// programs are the flags for the servers of these tests.
+// programs returns the flags for the servers of these tests.
 func programs(t testing.TB) []string {
 	return []string{"--kube-apiserver", tool(t, "kube-apiserver"), "--kube-controller-manager",
 		tool(t, "kube-controller-manager")}
 }
 
-// requireRehearsed demands that nothing fails, of native kinds and garbage collection too.
+// requireRehearsed requires that nothing fails, including native kinds and garbage collection.
 func requireRehearsed(t testing.TB, path string) {
 	t.Helper()
 	r := rehearse(t, 0, append(programs(t), path)...)
@@ -98,7 +98,7 @@ func (c *cluster) change(r schema.GroupVersionResource, obj *unstructured.Unstru
 	return err
 }
 
-// useEveryKind lists every kind at every version, and changes an object of each.
+// useEveryKind lists every kind at every version, and changes an object of each kind.
 func (c *cluster) useEveryKind(t testing.TB) {
 	t.Helper()
 	changed := 0
@@ -118,10 +118,11 @@ func (c *cluster) useEveryKind(t testing.TB) {
 	require.Greater(t, changed, 15, "a new API server has as many kinds of its own")
 }
 
-// requireUnread demands that all lists of a kind fail, and each get in the words of the rehearsal.
+// requireUnread requires that all lists of a kind fail, and each get fails with the rehearsal's
+// text.
 func requireUnread(t testing.TB, client dynamic.ResourceInterface, all []found) {
 	t.Helper()
-	soon, cancel := context.WithTimeout(context.Background(), 10*time.Second) // clients try such a list again and again
+	soon, cancel := context.WithTimeout(context.Background(), 10*time.Second) // clients retry such a list
 	defer cancel()
 	_, err := client.List(soon, metav1.ListOptions{})
 	require.Error(t, err)
@@ -134,8 +135,8 @@ func requireUnread(t testing.TB, client dynamic.ResourceInterface, all []found) 
 	}
 }
 
-// TestRehearsed: a cluster is saved, migrated in each way and rehearsed; what passes there works
-// after the restore.
+// TestRehearsed checks that a cluster that is saved, migrated in each way and rehearsed
+// successfully works after the restore.
 func TestRehearsed(t *testing.T) {
 	t.Parallel()
 	c := startCluster(t, restoreAsIs(t, snapshotOf(t, "before")))
@@ -156,7 +157,7 @@ func TestRehearsed(t *testing.T) {
 			c.useEveryKind(t)
 			if !slices.Contains(migrations, "storage-versions") {
 				require.ErrorContains(t, c.setGizmoVersions(gizmoVersion("v1", true)), "status.storedVersions")
-				return // TestMigrated has the garbage collector for it
+				return // TestMigrated runs the garbage collector for this case
 			}
 			require.Empty(t, c.collect(t, v3("globalnetworkpolicies"), "allow-dns"))
 			c.dropOldGizmos(t)
@@ -165,8 +166,8 @@ func TestRehearsed(t *testing.T) {
 	}
 }
 
-// TestRehearsalFails: what a rehearsal names, real servers fail on after a restore, and on nothing
-// else. A migration alone mends it where it can.
+// TestRehearsalFails checks that real servers fail after a restore exactly as rehearsed, and that a
+// migration repairs the failures that it can.
 func TestRehearsalFails(t *testing.T) {
 	t.Parallel()
 	c := startCluster(t, filepath.Join(t.TempDir(), "empty"))
@@ -213,8 +214,7 @@ func TestRehearsalFails(t *testing.T) {
 	})
 }
 
-// breakObjects adds a value that cannot be decoded to a file, and an object whose owner has another
-// UID.
+// breakObjects adds an undecodable value to a file, and an object whose owner has another UID.
 func breakObjects(t testing.TB, whole string) (broken string) {
 	t.Helper()
 	s := startStore(t, restoreAsIs(t, whole))
@@ -231,8 +231,8 @@ func breakObjects(t testing.TB, whole string) (broken string) {
 	return s.save(t)
 }
 
-// forgetOldGizmos drops the old version as many do, and saves: the server refuses while
-// storedVersions has it, so it is taken from there, although gizmos are stored at it.
+// forgetOldGizmos drops the old version as many users do, and saves: the server refuses while
+// storedVersions has the version, so it is removed there first, although gizmos are stored at it.
 func (c *cluster) forgetOldGizmos(t testing.TB) (path string) {
 	t.Helper()
 	ctx, client := context.Background(), c.client(definitions(), "")

@@ -16,9 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// nodeObjects are a node with what belongs to it and refers to it. Its kubelet is not there: its
-// heartbeat is of the far future, and the test renews its Lease, so that nothing takes the node for
-// dead.
+// nodeObjects is a node with its objects and references. No kubelet runs: the heartbeat is in the
+// far future, and the test renews the Lease, so that controllers consider the node alive.
 const nodeObjects = `{"apiVersion": "v1", "kind": "List", "items": [
 {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "old", "labels": {"kubernetes.io/hostname": "old"}}},
 {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default", "namespace": "default"}},
@@ -36,7 +35,7 @@ const nodeObjects = `{"apiVersion": "v1", "kind": "List", "items": [
   [{"key": "kubernetes.io/hostname", "operator": "In", "values": ["old"]}]}]}}}}
 ]}`
 
-// createNode creates nodeObjects on an API server, and reports the Node ready.
+// createNode creates nodeObjects on an API server, and sets the Node ready.
 func (c *cluster) createNode(t testing.TB) {
 	t.Helper()
 	k, file := c.kubectl(t), filepath.Join(t.TempDir(), "objects.json")
@@ -59,7 +58,7 @@ func (c *cluster) createNode(t testing.TB) {
 	require.True(t, ok, said)
 }
 
-// nodeWatch is how long controllers may look for something wrong with a renamed node.
+// nodeWatch returns the time in which controllers may find a problem with a renamed node.
 func nodeWatch(t testing.TB) time.Duration {
 	t.Helper()
 	long, err := time.ParseDuration(os.Getenv("E2E_NODE_WATCH"))
@@ -69,8 +68,8 @@ func nodeWatch(t testing.TB) time.Duration {
 	return long
 }
 
-// TestRenamedNode: the scheduler, the garbage collector and the controllers of nodes find nothing
-// wrong with a renamed node; a Pod that waited for it is bound to the new name.
+// TestRenamedNode checks that scheduler, garbage collector and node controllers accept a renamed
+// node, and that a Pod waiting for the node is bound to the new name.
 func TestRenamedNode(t *testing.T) {
 	t.Parallel()
 	live := startCluster(t, filepath.Join(t.TempDir(), "empty"))
@@ -107,7 +106,7 @@ func TestRenamedNode(t *testing.T) {
 			changes = append(changes, change)
 		}
 	}
-	require.Equal(t, []string{"changed /registry/minions/new"}, changes) // it is ready: a new Node's taint goes
+	require.Equal(t, []string{"changed /registry/minions/new"}, changes) // it is ready: a new Node's taint is removed
 	node, err := c.client(configMaps().GroupVersion().WithResource("nodes"), "").Get(context.Background(), "new",
 		metav1.GetOptions{})
 	require.NoError(t, err)
@@ -119,7 +118,7 @@ func TestRenamedNode(t *testing.T) {
 	}
 }
 
-// renew renews the Lease of a node, as its kubelet does, for some time.
+// renew renews the Lease of a node for some time, like a kubelet.
 func (c *cluster) renew(t testing.TB, node string, howLong time.Duration) {
 	t.Helper()
 	leases := schema.GroupVersionResource{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"}

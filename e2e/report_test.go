@@ -27,8 +27,8 @@ func writeReport(t testing.TB, name string, args ...string) string {
 	return out
 }
 
-// TestReport: a page opens in a real browser without a complaint and asks for nothing. Each of its
-// sections is there, on a desk, on a phone and on paper, light and dark; names stay text.
+// TestReport checks that a page opens in a real browser without a message or a request, with each
+// of its sections, on a desktop, a phone and paper, light and dark; names stay text.
 func TestReport(t *testing.T) {
 	t.Parallel()
 	before := snapshotOf(t, "before")
@@ -61,7 +61,7 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// requireInert: no element and no attribute of a page does more than show text.
+// requireInert requires that elements and attributes of a page only display text.
 func requireInert(t testing.TB, tab *tab) {
 	t.Helper()
 	elements := strings.Fields("html head meta title style body header p h1 h2 h3 bdi ul ol li span strong nav a " +
@@ -78,7 +78,8 @@ func requireInert(t testing.TB, tab *tab) {
 	require.True(t, eval[bool](t, tab, `[...document.links].every(a => a.getAttribute("href").startsWith("#"))`))
 }
 
-// requireLooks: in no look a page is wider than the screen; each theme has its paper.
+// requireLooks requires that a page is never wider than the screen, and each theme has its
+// background.
 func requireLooks(t testing.TB, tab *tab, name string) {
 	t.Helper()
 	for _, l := range []look{
@@ -96,7 +97,7 @@ func requireLooks(t testing.TB, tab *tab, name string) {
 	}
 }
 
-// TestReportHostile: what a tenant puts into names is text on the page, and long names are cut.
+// TestReportHostile checks that hostile names are text on the page, and long names are cut.
 func TestReportHostile(t *testing.T) {
 	t.Parallel()
 	page := writeReport(t, "hostile", hostileSnapshot(t), "--prefix", "/registry")
@@ -115,7 +116,7 @@ func TestReportHostile(t *testing.T) {
 	require.Equal(t, os.FileMode(0o600), info.Mode())
 }
 
-// hostileSnapshot is of an etcd whose keys and objects have hostile names.
+// hostileSnapshot returns a snapshot of an etcd whose keys and objects have hostile names.
 func hostileSnapshot(t testing.TB) string {
 	t.Helper()
 	s := startStore(t, t.TempDir())
@@ -143,8 +144,8 @@ func hostileSnapshot(t testing.TB) string {
 	return s.save(t)
 }
 
-// TestBrowserComplains is the control: of a page that breaks its policy, logs and asks for a file,
-// the tab tells.
+// TestBrowserComplains is the control: the tab reports a page that violates its policy, logs and
+// requests a file.
 func TestBrowserComplains(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "bad.html")

@@ -34,7 +34,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// gateway is a running S3 server, on TLS with a CA of its own. Its objects are files.
+// gateway is a running S3 server with TLS and its own CA. Its objects are files.
 type gateway struct {
 	root, ca, port string
 	client         *http.Client
@@ -67,7 +67,8 @@ func startGateway(t *testing.T) *gateway {
 	return g
 }
 
-// selfSigned makes a certificate for this machine, and a client that trusts it alone.
+// selfSigned creates a certificate for this machine, and a client that trusts only this
+// certificate.
 func selfSigned(t *testing.T, ca, keyFile string) *http.Client {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)
@@ -137,7 +138,7 @@ func (g *gateway) do(t *testing.T, method, path, query string, body []byte, head
 	return string(said), answer.Header
 }
 
-// command is etcdshift with the settings of the gateway.
+// command returns an etcdshift command with the settings of the gateway.
 func (g *gateway) command(t *testing.T, args ...string) *exec.Cmd {
 	cmd := exec.Command(etcdshift(t), args...)
 	cmd.Env = append(os.Environ(), "AWS_ENDPOINT_URL=https://127.0.0.1:"+g.port, "AWS_ACCESS_KEY_ID="+s3ID,
@@ -145,7 +146,8 @@ func (g *gateway) command(t *testing.T, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// run runs a command, which prints no secret, and returns what it says and its exit status.
+// run runs a command, requires that its output has no secret, and returns the output and exit
+// status.
 func (g *gateway) run(t *testing.T, cmd *exec.Cmd) (said string, status int) {
 	text, err := cmd.CombinedOutput()
 	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
@@ -155,14 +157,14 @@ func (g *gateway) run(t *testing.T, cmd *exec.Cmd) (said string, status int) {
 	return string(text), cmd.ProcessState.ExitCode()
 }
 
-// succeed runs a command that must end with status 0.
+// succeed runs a command that must exit with status 0.
 func (g *gateway) succeed(t *testing.T, args ...string) string {
 	said, status := g.run(t, g.command(t, args...))
 	require.Zero(t, status, said)
 	return said
 }
 
-// stored is the file that is an object.
+// stored returns the content of an object from its file.
 func (g *gateway) stored(t *testing.T, path string) []byte {
 	text, err := os.ReadFile(filepath.Join(g.root, path))
 	require.NoError(t, err)
@@ -175,7 +177,7 @@ func recording(t *testing.T, path ...string) []byte {
 	return text
 }
 
-// Snapshots are read from a bucket and written to one, on a real S3 server.
+// Snapshots are read from and written to a bucket on a real S3 server.
 func TestS3(t *testing.T) {
 	g := startGateway(t)
 	g.do(t, "PUT", "/plain/before.db.gz", "", recording(t, "calico", "before.db.gz"))
@@ -222,7 +224,7 @@ func TestS3(t *testing.T) {
 			"s3://plain/before.db.gz"))
 		require.Equal(t, 2, status, said)
 		said, status = g.run(t, g.command(t, "migrate", "calico-v3", "s3://plain/other.db", "s3://plain/out/after.db"))
-		require.Equal(t, 1, status, said) // of Put, but with other bytes
+		require.Equal(t, 1, status, said) // written by Put, but with other bytes
 	})
 	t.Run("version", func(t *testing.T) {
 		g.do(t, "PUT", "/versioned", "", nil)
@@ -243,7 +245,7 @@ func TestS3(t *testing.T) {
 		g.succeed(t, "migrate", "calico-v3", "s3://plain/before.db.gz", "s3://locked/after.db")
 		require.Equal(t, g.stored(t, "plain/out/after.db"), g.stored(t, "locked/after.db"))
 	})
-	t.Run("failed", func(t *testing.T) { // the report is there, the output is not
+	t.Run("failed", func(t *testing.T) { // a report is written, but no output
 		said, status := g.run(t, g.command(t, "compact", "s3://plain/out/report.json", "s3://plain/no/after.db",
 			"--report", "s3://plain/no/report.json"))
 		require.Equal(t, 1, status, said)
@@ -287,7 +289,7 @@ func TestS3(t *testing.T) {
 	t.Run("in parts", func(t *testing.T) { testParts(t, g) })
 }
 
-// testParts writes objects of several parts.
+// testParts writes multipart objects.
 func testParts(t *testing.T, g *gateway) {
 	s := startStore(t, filepath.Join(t.TempDir(), "etcd"))
 	value := make([]byte, 1<<20)
@@ -327,7 +329,7 @@ func testParts(t *testing.T, g *gateway) {
 	}
 }
 
-// testStopped ends a command in the middle of its upload, which leaves no object and no file.
+// testStopped ends a command during its upload, and requires that no object and no file is left.
 func (g *gateway) testStopped(t *testing.T, name string, signal os.Signal) {
 	path, temp := "plain/"+name+".db", t.TempDir()
 	cmd := g.command(t, "compact", "s3://plain/big.db", "s3://"+path)
@@ -346,11 +348,11 @@ func (g *gateway) testStopped(t *testing.T, name string, signal os.Signal) {
 		require.Equal(t, 130, cmd.ProcessState.ExitCode())
 		require.NotContains(t, uploads, name+".db")
 	}
-	g.succeed(t, "compact", "s3://plain/big.db", "s3://"+path) // what a kill left is in nobody's way
+	g.succeed(t, "compact", "s3://plain/big.db", "s3://"+path) // remains of a killed upload do no harm
 }
 
-// slow is a port before the gateway that lets some bytes through to it, and then only as many as an
-// interruption needs.
+// slow returns a port in front of the gateway that forwards a number of bytes, and afterwards only
+// as many as an interruption needs.
 func (g *gateway) slow(t *testing.T, most int64) (through chan struct{}, port string) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestHashedNames: a recorded cluster with other names is rehearsed: all is served and written, and
-// the garbage collector deletes nothing.
+// TestHashedNames checks that a recorded cluster with hashed names passes a rehearsal: all objects
+// are served and written, and the garbage collector deletes nothing.
 func TestHashedNames(t *testing.T) {
 	t.Parallel()
 	in := snapshotOf(t, "before")

@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// createSecrets creates Secrets of each type that a server checks, and other objects with secrets,
+// createSecrets creates Secrets of each type validated by a server, and other objects with secrets,
 // and returns the secrets.
 func (c *cluster) createSecrets(t testing.TB) (markers []string) {
 	t.Helper()
@@ -60,8 +60,8 @@ func (c *cluster) createSecrets(t testing.TB) (markers []string) {
 	return markers
 }
 
-// TestSanitized: a sanitized cluster holds no secret in any byte; it is rehearsed, served, and each
-// Secret can be updated.
+// TestSanitized checks that a sanitized cluster contains no secret in any byte, passes a rehearsal,
+// is served, and allows an update of each Secret.
 func TestSanitized(t *testing.T) {
 	t.Parallel()
 	c := startCluster(t, filepath.Join(t.TempDir(), "empty"))

@@ -37,7 +37,7 @@ func apiServices() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"}
 }
 
-// recorded is how many objects of each kind the recorded cluster has, 63 in all.
+// recorded returns the number of objects of each kind in the recorded cluster, 63 in total.
 func recorded() map[string]int {
 	return map[string]int{
 		"tiers": 5, "felixconfigurations": 3, "bgpconfigurations": 2, "kubecontrollersconfigurations": 1, "ippools": 4,
@@ -49,7 +49,7 @@ func recorded() map[string]int {
 	}
 }
 
-// requireServed waits until the API server knows its resources, and returns every migrated object
+// requireServed waits until the API server serves its resources, and returns every migrated object
 // by plural. In its first seconds a server answers "storage is (re)initializing" for some kinds.
 func (c *cluster) requireServed(t testing.TB) map[string][]unstructured.Unstructured {
 	t.Helper()
@@ -69,7 +69,7 @@ func (c *cluster) requireServed(t testing.TB) map[string][]unstructured.Unstruct
 	return served
 }
 
-// ownService is nil once the APIService is the one that the server makes for CRDs, and answers.
+// ownService returns nil once the APIService is the server's own for CRDs, and available.
 func (c *cluster) ownService() error {
 	obj, err := c.objects.Resource(apiServices()).Get(context.Background(), "v3."+groupV3, metav1.GetOptions{})
 	if err != nil {
@@ -91,7 +91,7 @@ func (c *cluster) ownService() error {
 	return fmt.Errorf("not available: %v", conditions)
 }
 
-// requireNoV1 demands that the old group is gone: no APIService, no CRD, no record, no discovery.
+// requireNoV1 requires that the old group is gone: no APIService, no CRD, no record, no discovery.
 func (c *cluster) requireNoV1(t testing.TB) {
 	t.Helper()
 	ctx := context.Background()
@@ -114,8 +114,9 @@ func (c *cluster) requireNoV1(t testing.TB) {
 	}
 }
 
-// useObject uses a migrated object as clients do. A server elides a no-op update only if the stored
-// bytes are its own; it validates a changing update as a whole; an apply reads managedFields.
+// useObject uses a migrated object like clients. A server skips an unchanged update only if the
+// stored bytes are its own; it validates a changing update as a whole; an apply reads
+// managedFields.
 func (c *cluster) useObject(t testing.TB, plural string, obj *unstructured.Unstructured) {
 	t.Helper()
 	ctx, name := context.Background(), plural+" "+obj.GetNamespace()+"/"+obj.GetName()

@@ -21,7 +21,7 @@ import (
 
 const adminToken = "admin-of-a-throw-away-cluster"
 
-// cluster is a running etcd with a running kube-apiserver on it, and clients that may do anything.
+// cluster is a running etcd with a kube-apiserver, and clients with all rights.
 type cluster struct {
 	store     *store
 	config    *rest.Config
@@ -31,7 +31,7 @@ type cluster struct {
 	process   *process
 }
 
-// startCluster runs etcd and kube-apiserver, with more flags, on a restored data directory.
+// startCluster runs etcd and kube-apiserver, with additional flags, on a restored data directory.
 func startCluster(t testing.TB, dataDir string, more ...string) *cluster {
 	t.Helper()
 	c := &cluster{store: startStore(t, dataDir)}
@@ -42,15 +42,15 @@ func startCluster(t testing.TB, dataDir string, more ...string) *cluster {
 	return c
 }
 
-// stop ends the API server and etcd, in this order; the data directory is whole then.
+// stop ends first the API server, then etcd; the data directory is complete afterwards.
 func (c *cluster) stop() {
 	c.process.stop()
 	_ = c.store.Close()
 	c.store.process.stop()
 }
 
-// serverFlags are the least that a kube-apiserver needs; admission and feature gates have their
-// defaults. The advertised address is of TEST-NET: the machine may have no network.
+// serverFlags returns the minimal flags of a kube-apiserver; admission and feature gates have their
+// defaults. The advertised address is in TEST-NET: the machine may have no network.
 func serverFlags(t testing.TB, dir, etcd string) []string {
 	t.Helper()
 	tokens, key := filepath.Join(dir, "tokens.csv"), filepath.Join(dir, "sa.key")
@@ -71,10 +71,10 @@ func serverFlags(t testing.TB, dir, etcd string) []string {
 	}
 }
 
-// connect is whether the server says that it is ready; the clients are there then.
+// connect creates the clients and reports whether the server is ready.
 func (c *cluster) connect(t testing.TB, dir, port string) bool {
 	t.Helper()
-	certificate := filepath.Join(dir, "apiserver.crt") // made by the server
+	certificate := filepath.Join(dir, "apiserver.crt") // created by the server
 	if _, err := os.Stat(certificate); err != nil {
 		return false
 	}
@@ -85,7 +85,7 @@ func (c *cluster) connect(t testing.TB, dir, port string) bool {
 	var err error
 	c.discovery, err = discovery.NewDiscoveryClientForConfig(c.config)
 	if err != nil {
-		return false // the certificate is not written to its end
+		return false // the certificate is incomplete
 	}
 	if _, err := c.discovery.RESTClient().Get().AbsPath("/readyz").DoRaw(context.Background()); err != nil {
 		return false
@@ -97,7 +97,7 @@ func (c *cluster) connect(t testing.TB, dir, port string) bool {
 	return true
 }
 
-// client is for the objects of one namespace, or for those that are in none.
+// client returns a client for the objects of one namespace, or for cluster-scoped objects.
 func (c *cluster) client(r schema.GroupVersionResource, namespace string) dynamic.ResourceInterface {
 	if namespace == "" {
 		return c.objects.Resource(r)

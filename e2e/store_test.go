@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	quiet        = 5 * time.Second // without a change: an API server has done what it does at its start
+	quiet        = 5 * time.Second // without a change: an API server has completed its startup
 	quietTimeout = 2 * time.Minute
 )
 
@@ -26,7 +26,8 @@ type store struct {
 	process *process
 }
 
-// startStore runs etcd on a restored data directory, without syncs: the directory is thrown away.
+// startStore runs etcd on a restored data directory, without syncs because the directory is
+// temporary.
 func startStore(t testing.TB, dataDir string) *store {
 	t.Helper()
 	s := &store{}
@@ -53,14 +54,13 @@ func startStore(t testing.TB, dataDir string) *store {
 	return s
 }
 
-// record is the state of a key: a change of its value changes the revision, and so does writing the
-// same value again.
+// record is the state of a key. Writing the same value again also changes the revision.
 type record struct {
 	modRevision int64
 	value       string
 }
 
-// records are all live keys but those that servers renew or write for themselves all the time.
+// records returns all live keys except those that servers continuously renew or write.
 func (s *store) records(t testing.TB) map[string]record {
 	t.Helper()
 	r, err := s.Get(context.Background(), "\x00", clientv3.WithFromKey())
@@ -83,7 +83,7 @@ func restless(key string) bool {
 	})
 }
 
-// count is the number of live keys below a prefix.
+// count returns the number of live keys below a prefix.
 func (s *store) count(t testing.TB, prefix string) int {
 	t.Helper()
 	r, err := s.Get(context.Background(), prefix, clientv3.WithPrefix(), clientv3.WithCountOnly())
@@ -91,7 +91,7 @@ func (s *store) count(t testing.TB, prefix string) int {
 	return int(r.Count)
 }
 
-// waitQuiet waits until nothing has changed for a while and returns the records.
+// waitQuiet waits until no key has changed for a while, and returns the records.
 func (s *store) waitQuiet(t testing.TB) map[string]record {
 	t.Helper()
 	last, since := s.records(t), time.Now()
@@ -105,7 +105,7 @@ func (s *store) waitQuiet(t testing.TB) map[string]record {
 	return last
 }
 
-// difference lists the keys that were "deleted", "created" or "changed", sorted, as "what key".
+// difference returns the keys that were "deleted", "created" or "changed", sorted, as "what key".
 func difference(before, after map[string]record) []string {
 	var out []string
 	for key, was := range before {
@@ -124,7 +124,7 @@ func difference(before, after map[string]record) []string {
 	return out
 }
 
-// sortChanges sorts by key; a key changes in one way only.
+// sortChanges sorts by key; each key occurs once.
 func sortChanges(changes []string) {
 	slices.SortFunc(changes, func(a, b string) int {
 		_, a, _ = strings.Cut(a, " ")

@@ -14,16 +14,16 @@ import (
 	"time"
 )
 
-// release is what a run makes.
+// release is the configuration and state of a run.
 type release struct {
 	version, root, out, key, url string
 	platforms                    []platform
-	date                         time.Time // of the commit: the time of everything in the files
+	date                         time.Time // of the commit, used for all files
 	common                       fstest.MapFS
 	linked                       map[platform][]module
 }
 
-// platform is a system and an architecture, as Go names them.
+// platform is an operating system and architecture, in Go's names.
 type platform struct{ os, arch string }
 
 func parsePlatform(word string) (platform, error) {
@@ -46,8 +46,8 @@ func (p platform) program() string {
 // host is the platform of this machine.
 var host = platform{runtime.GOOS, runtime.GOARCH}
 
-// environment is what Go builds with: nothing of ours but the cache may change what is built. An
-// empty value would leave what "go env -w" has set.
+// environment returns Go's build environment, independent of user settings except the cache. An
+// empty value would not override a setting of "go env -w".
 func (p platform) environment() []string {
 	return []string{
 		"CGO_ENABLED=0", "GOFLAGS=-mod=readonly", "GOWORK=off", "GOOS=" + p.os, "GOARCH=" + p.arch,
@@ -55,10 +55,10 @@ func (p platform) environment() []string {
 	}
 }
 
-// name begins the names of files for a platform.
+// name returns the prefix of file names for a platform.
 func (r *release) name(p platform) string { return "etcdshift-" + r.version + "-" + p.String() }
 
-// archive is the name of the archive for a platform.
+// archive returns the name of the archive for a platform.
 func (r *release) archive(p platform) string {
 	if p.os == "windows" {
 		return r.name(p) + ".zip"
@@ -66,17 +66,16 @@ func (r *release) archive(p platform) string {
 	return r.name(p) + ".tar.gz"
 }
 
-// staged is the path of a file that goes into others.
+// staged returns the path of an intermediate file.
 func (r *release) staged(name string) string { return filepath.Join(r.out+".staged", name) }
 
-// program is the path of what was built for a platform.
+// program returns the path of the program built for a platform.
 func (r *release) program(p platform) string { return r.staged(filepath.Join(p.String(), p.program())) }
 
-// tag allows no later major version: Go would look for a module with another path.
+// tag excludes later major versions: Go would expect another module path.
 var tag = regexp.MustCompile(`^v[01]\.\d+\.\d+(-[0-9A-Za-z.-]+)?$`)
 
-// check refuses a commit that a program built from it could not name: changed files, or another
-// tag.
+// check refuses a commit that its program could not name: changed files, or another tag.
 func (r *release) check(ctx context.Context) error {
 	if !tag.MatchString(r.version) {
 		return fmt.Errorf("version %q: want a tag such as v1.2.3", r.version)
@@ -133,7 +132,7 @@ func (r *release) compile(ctx context.Context, p platform) (string, error) {
 	return path, err
 }
 
-// ask runs the program that was built for this machine.
+// ask runs the program built for this machine.
 func (r *release) ask(ctx context.Context, args ...string) (string, error) {
 	path, err := filepath.Abs(r.program(host))
 	if err != nil {
@@ -145,10 +144,10 @@ func (r *release) ask(ctx context.Context, args ...string) (string, error) {
 	return r.run(ctx, nil, path, args...)
 }
 
-// run runs a command in the folder of the project and returns what it prints.
+// run runs a command in the project folder and returns its output.
 func (r *release) run(ctx context.Context, env []string, name string, args ...string) (string, error) {
 	c := exec.CommandContext(ctx, name, args...)
-	c.Dir, c.Env, c.Stdin = r.root, append(os.Environ(), env...), os.Stdin // a key may ask for its passphrase
+	c.Dir, c.Env, c.Stdin = r.root, append(os.Environ(), env...), os.Stdin // a key may need its passphrase
 	var stderr strings.Builder
 	c.Stderr = &stderr
 	out, err := c.Output()

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// What a person has set for Go does not change what is built.
+// A user's Go settings do not change the build.
 func TestSettingsOfGo(t *testing.T) {
 	settings := filepath.Join(t.TempDir(), "env")
 	write(t, settings, []byte("GOFLAGS=-tags=odd\n"))

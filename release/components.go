@@ -12,7 +12,7 @@ import (
 
 const modulePath = "github.com/etcdshift/etcdshift"
 
-// components lists what each program is made of, as CycloneDX.
+// components writes a CycloneDX list of the components of each program.
 func (r *release) components(context.Context) error {
 	for _, p := range r.platforms {
 		sum, err := sumOf(r.program(p))
@@ -33,7 +33,7 @@ func (r *release) components(context.Context) error {
 
 func (r *release) cycloneDX(all []module, sum string) *cyclonedx.BOM {
 	bom := cyclonedx.NewBOM()
-	bom.SerialNumber = uuid.NewSHA1(uuid.NameSpaceURL, []byte(modulePath+"#"+sum)).URN() // of the bytes, not by chance
+	bom.SerialNumber = uuid.NewSHA1(uuid.NameSpaceURL, []byte(modulePath+"#"+sum)).URN() // not random
 	program := component(cyclonedx.ComponentTypeApplication, modulePath, r.version, licence)
 	program.Name, program.Description = "etcdshift", summary
 	program.Hashes = &[]cyclonedx.Hash{{Algorithm: cyclonedx.HashAlgoSHA256, Value: sum}}
@@ -53,8 +53,8 @@ func (r *release) cycloneDX(all []module, sum string) *cyclonedx.BOM {
 	return bom
 }
 
-// component names a module as https://github.com/package-url/purl-spec has it: in lower case, the +
-// of a version escaped.
+// component returns a module as specified in https://github.com/package-url/purl-spec: in lower
+// case, with the + of a version escaped.
 func component(kind cyclonedx.ComponentType, path, version, licences string) cyclonedx.Component {
 	purl := "pkg:golang/" + strings.ToLower(path) + "@" + strings.ReplaceAll(version, "+", "%2B")
 	return cyclonedx.Component{

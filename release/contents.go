@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// collect fills r.common with the files that archives and packages of all platforms have beside the
-// program: completion, the manual page, the guide, licences, and the Job of docs/guides/fleet.md.
+// collect fills r.common with the files that accompany the program in archives and packages of all
+// platforms: completion, the manual page, the guide, licenses, and the Job of docs/guides/fleet.md.
 func (r *release) collect(ctx context.Context) error {
 	r.common = fstest.MapFS{}
 	for name, args := range map[string][]string{
@@ -46,7 +46,7 @@ func (r *release) collect(ctx context.Context) error {
 	return r.addLicences(ctx)
 }
 
-// archives makes a tar.gz for each platform, and a zip for Windows.
+// archives writes a tar.gz for each platform, and a zip for Windows.
 func (r *release) archives(context.Context) error {
 	for _, p := range r.platforms {
 		files := fstest.MapFS{}
@@ -78,15 +78,15 @@ func packArchive(p platform, files fstest.MapFS) ([]byte, error) {
 	return compress(packed)
 }
 
-// texts are templates: the manifests of krew and Homebrew, and how to check the bundle.
+// texts are templates: the manifests of krew and Homebrew, and instructions to check the bundle.
 //
 //go:embed texts
 var texts embed.FS
 
-// archive is what a template knows of the archive for a platform.
+// archive has the template values for a platform's archive.
 type archive struct{ OS, Arch, URL, Sum, Program, Folder string }
 
-// fill fills a template with what is known of the release.
+// fill fills a template with the values of the release.
 func (r *release) fill(name string) ([]byte, error) {
 	var archives []archive
 	for _, p := range r.platforms {
@@ -108,7 +108,7 @@ func (r *release) fill(name string) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// manifests writes what krew and Homebrew need to install the archives.
+// manifests writes the manifests of krew and Homebrew for the archives.
 func (r *release) manifests(context.Context) error {
 	for _, name := range []string{"etcdshift-krew.yaml", "etcdshift.rb"} {
 		text, err := r.fill(name)
@@ -139,7 +139,7 @@ func (r *release) sums(context.Context) error {
 	return r.write("SHA256SUMS", []byte(b.String()))
 }
 
-// sign signs SHA256SUMS, where there is a key.
+// sign signs SHA256SUMS if a key is given.
 func (r *release) sign(ctx context.Context) error {
 	if r.key == "" {
 		return nil
@@ -162,7 +162,7 @@ func (r *release) sign(ctx context.Context) error {
 	return r.write("etcdshift.pub", public)
 }
 
-// bundle makes one tar of everything, with the guide unpacked and how to check it.
+// bundle writes one tar of all files, with the guide unpacked and instructions to check it.
 func (r *release) bundle(context.Context) error {
 	files, folder := fstest.MapFS{}, "etcdshift-"+r.version
 	r.addAll(files, folder, r.common)

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// session is what TestElsewhere runs, a command a line, on files of testdata.
+// session lists the commands of TestElsewhere, one per line, on files of testdata.
 const session = `
 status before.db
 status -o json before.db.gz
@@ -70,8 +70,8 @@ steps:
   flags: {all: true, all-namespaces: true}
 `
 
-// TestElsewhere runs the programs for other systems under a program that can run them, and this
-// system's beside them: the same answers, exit statuses and files. ELSEWHERE names them, such as
+// TestElsewhere runs the programs for other systems with an emulator, and compares answers, exit
+// statuses and files with this system's program. ELSEWHERE lists the systems, such as
 // "windows/amd64=wine linux/arm64=qemu-aarch64-static".
 func TestElsewhere(t *testing.T) {
 	words := strings.Fields(os.Getenv("ELSEWHERE"))
@@ -95,8 +95,8 @@ func TestElsewhere(t *testing.T) {
 	}
 }
 
-// runSession builds the program for a platform, and returns what each command says and then the
-// sums of all files that are in its folder.
+// runSession builds the program for a platform, and returns the output of each command, and then
+// the sums of all files in the working folder.
 func (r *release) runSession(t *testing.T, p platform, key string, runner ...string) (all []string) {
 	program := must(r.compile(t.Context(), p))
 	dir := t.TempDir()
@@ -105,7 +105,7 @@ func (r *release) runSession(t *testing.T, p platform, key string, runner ...str
 		words := slices.Concat(runner, []string{program}, strings.Fields(line))
 		c := exec.CommandContext(t.Context(), words[0], words[1:]...)
 		var out, stderr strings.Builder
-		c.Dir, c.Stdout, c.Stderr, c.WaitDelay = dir, &out, &stderr, time.Second // servers of Wine may keep both
+		c.Dir, c.Stdout, c.Stderr, c.WaitDelay = dir, &out, &stderr, time.Second // servers of Wine may keep both open
 		if err := c.Run(); err != nil && c.ProcessState == nil {
 			t.Fatal(err)
 		}
@@ -118,7 +118,7 @@ func (r *release) runSession(t *testing.T, p platform, key string, runner ...str
 	return all
 }
 
-// provide makes the files of the session.
+// provide creates the files of the session.
 func provide(t *testing.T, dir, key string) {
 	script := `gzip -dc $1/calico/before.db.gz > before.db
 gzip -dc $1/kcp/shard1-before.db.gz > shard.db

@@ -14,8 +14,8 @@ import (
 	"testing/fstest"
 )
 
-// add adds a file, and its folders, to those that are packed together: all with the time of the
-// commit and without an owner.
+// add adds a file and its folders to a set of packed files, with the time of the commit and without
+// an owner.
 func (r *release) add(to fstest.MapFS, name string, mode fs.FileMode, data []byte) {
 	to[name] = &fstest.MapFile{Data: data, Mode: mode, ModTime: r.date}
 	for dir := path.Dir(name); dir != "." && to[dir] == nil; dir = path.Dir(dir) {
@@ -23,7 +23,7 @@ func (r *release) add(to fstest.MapFS, name string, mode fs.FileMode, data []byt
 	}
 }
 
-// addFolder adds the files of a folder, under another name.
+// addFolder adds the files of a folder under another name.
 func (r *release) addFolder(to fstest.MapFS, name, dir string) error {
 	from := os.DirFS(dir)
 	return fs.WalkDir(from, ".", func(file string, d fs.DirEntry, err error) error {
@@ -36,7 +36,7 @@ func (r *release) addFolder(to fstest.MapFS, name, dir string) error {
 	})
 }
 
-// addAll adds the files of another set, below a folder.
+// addAll adds the files of another set below a folder.
 func (r *release) addAll(to fstest.MapFS, folder string, from fstest.MapFS) {
 	for name, f := range from {
 		if !f.Mode.IsDir() {
@@ -65,7 +65,7 @@ func packZip(files fs.FS) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// compress returns bytes that depend on the data alone: no name and no time is in the head.
+// compress returns bytes that depend only on the data: the header has no name and no time.
 func compress(data []byte) ([]byte, error) {
 	var b bytes.Buffer
 	z, err := gzip.NewWriterLevel(&b, gzip.BestCompression)
@@ -79,12 +79,12 @@ func compress(data []byte) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// write makes a file of the release.
+// write writes a file of the release.
 func (r *release) write(name string, data []byte) error {
 	return os.WriteFile(filepath.Join(r.out, name), data, 0o644)
 }
 
-// sumOf is the SHA-256 of a file in hexadecimal.
+// sumOf returns the SHA-256 of a file in hexadecimal.
 func sumOf(path string) (string, error) {
 	data, err := os.ReadFile(path)
 	sum := sha256.Sum256(data)

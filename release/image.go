@@ -16,12 +16,12 @@ import (
 	"golang.org/x/crypto/x509roots/fallback/bundle"
 )
 
-// nobody is the user of the image: no root, as distroless images name it.
+// nobody is the unprivileged user of the image, as in distroless images.
 const nobody = "65532:65532"
 
-// image makes an OCI image for all Linux platforms, as a layout in a tar that "podman load",
-// "docker load", "ctr image import" and "skopeo copy oci-archive:" read. It has the program, a
-// folder for temporary files and the certificate authorities for object storage, nothing else.
+// image writes an OCI image for all Linux platforms, as a layout in a tar for "podman load",
+// "docker load", "ctr image import" and "skopeo copy oci-archive:". It contains only the program, a
+// folder for temporary files and the certificate authorities for object storage.
 func (r *release) image(context.Context) error {
 	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
 	for _, p := range r.platforms {
@@ -35,7 +35,7 @@ func (r *release) image(context.Context) error {
 		on := v1.Descriptor{Platform: &v1.Platform{OS: p.os, Architecture: p.arch}}
 		index = mutate.AppendManifests(index, mutate.IndexAddendum{Add: img, Descriptor: on})
 	}
-	// One index under a name, in which each platform finds its own.
+	// A named index with the image of each platform.
 	name := v1.Descriptor{Annotations: map[string]string{
 		"org.opencontainers.image.ref.name": r.version, "io.containerd.image.name": "etcdshift:" + r.version,
 	}}
@@ -82,8 +82,8 @@ func (r *release) imageOf(p platform) (v1.Image, error) {
 	})
 }
 
-// layer has the program, /tmp and certificate authorities, in the file in which Go, curl and others
-// look.
+// layer returns the program, /tmp and certificate authorities, in the default file of Go, curl and
+// other programs.
 func (r *release) layer(p platform) (v1.Layer, error) {
 	program, err := os.ReadFile(r.program(p))
 	if err != nil {
@@ -104,8 +104,8 @@ func (r *release) layer(p platform) (v1.Layer, error) {
 	return tarball.LayerFromFile(path, tarball.WithMediaType(types.OCILayer))
 }
 
-// certificates are the authorities of Mozilla, in the release that go.mod names. One that is
-// trusted only for certificates up to a date is left out: a file cannot say so.
+// certificates returns Mozilla's authorities, in the release from go.mod. It omits authorities
+// trusted only for certificates up to a date: the file format has no such constraint.
 func certificates() []byte {
 	var out []byte
 	for root := range bundle.Roots() {

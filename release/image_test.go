@@ -13,8 +13,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/validate"
 )
 
-// useImage checks the image that is packed in dist, and runs its program as its user, in its files
-// alone.
+// useImage checks the image in dist, and runs its program as the image's user, with only the
+// image's files.
 func useImage(t *testing.T, dist string) {
 	dir, root := t.TempDir(), t.TempDir()
 	do(t, dir, "tar", "-xf", filepath.Join(dist, "etcdshift-v0.9.8-image.tar"))
@@ -51,5 +51,5 @@ func useImage(t *testing.T, dist string) {
 		"/before.db.gz")
 }
 
-// first is the digest of the first entry of an index.
+// first returns the digest of the first entry of an index.
 func first(index v1.ImageIndex) v1.Hash { return must(index.IndexManifest()).Manifests[0].Digest }

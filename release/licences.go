@@ -16,29 +16,28 @@ import (
 	"github.com/google/licenseclassifier/v2/assets"
 )
 
-// module is a Go module whose code is in the program.
+// module is a Go module with code in the program.
 type module struct {
 	path, version string
-	sum           string   // as go.sum has it, h1:...; empty for the standard library
-	dir           string   // where its sources are
+	sum           string   // h1:... from go.sum; empty for the standard library
+	dir           string   // source folder
 	licences      []string // SPDX identifiers
-	texts         []string // names of the files with licences and notices, in dir
+	texts         []string // names of license and notice files in dir
 }
 
 func (m module) expression() string { return strings.Join(m.licences, " AND ") }
 
-// Templates of "go list", of the modules that packages are in.
+// Templates of "go list" for the modules of packages.
 const (
 	fields = `{{.Path}} {{.Version}} {{or .Sum "-"}} {{.Dir}}`
 	deps   = `{{with .Module}}{{if not .Main}}{{with or .Replace .}}` + fields + `{{end}}{{end}}{{end}}`
 )
 
-// authorities is the module of the certificates in the image, which no program links.
+// authorities is the module of the certificates in the image; programs do not link it.
 const authorities = "golang.org/x/crypto/x509roots/fallback"
 
-// findLicences fills r.linked with the modules of which the program is made on each platform, by
-// path, the standard library among them. It returns those of all platforms and of the image's
-// certificates.
+// findLicences fills r.linked with the modules of the program on each platform, by path, including
+// the standard library. It returns the modules of all platforms and of the image's certificates.
 func (r *release) findLicences(ctx context.Context) ([]module, error) {
 	classes, err := assets.DefaultClassifier()
 	if err != nil {
@@ -71,14 +70,14 @@ func (r *release) findLicences(ctx context.Context) ([]module, error) {
 		return nil, err
 	}
 	m, err := readModule(classes, out)
-	m.licences = append(m.licences, "MPL-2.0") // of Mozilla's list, which the module does not say
+	m.licences = append(m.licences, "MPL-2.0") // Mozilla's list; not declared by the module
 	known[authorities] = m
 	return slices.SortedFunc(maps.Values(known), func(a, b module) int { return strings.Compare(a.path, b.path) }), err
 }
 
 var licenceName = regexp.MustCompile(`(?i)^(licen[cs]e|copying|notice|unlicense|patents)([.-].*)?$`)
 
-// readModule finds the licences of a module, a line of "go list", in its topmost folder.
+// readModule finds the licenses of a module, a line of "go list", in its top folder.
 func readModule(classes *classifier.Classifier, line string) (m module, err error) {
 	words := strings.SplitN(strings.TrimSpace(line), " ", 4)
 	if len(words) != 4 {
@@ -112,9 +111,8 @@ func readModule(classes *classifier.Classifier, line string) (m module, err erro
 	return m, nil
 }
 
-// compareLicences compares licences.tsv, which a person reads when it changes, with what is
-// released. It has a line for each module: path, tab, licences. Versions change often, licences do
-// not.
+// compareLicences compares licences.tsv, whose changes a person reviews, with the release. It has a
+// line for each module: path, tab, licenses. Versions change often, licenses rarely.
 func (r *release) compareLicences(ctx context.Context) error {
 	all, err := r.findLicences(ctx)
 	if err != nil {
@@ -133,13 +131,13 @@ func (r *release) compareLicences(ctx context.Context) error {
 		"write this to it:\n%s", &list))
 }
 
-// mozilla is the notice beside the licence of authorities.
+// mozilla is the notice for the license of authorities.
 const mozilla = `The certificates in the image, /etc/ssl/certs/ca-certificates.crt, are Mozilla's, under the terms of
 the Mozilla Public License 2.0 (https://mozilla.org/MPL/2.0/). Their source is certdata.txt of NSS:
 https://hg.mozilla.org/mozilla-central/raw-file/tip/security/nss/lib/ckfw/builtins/certdata.txt
 `
 
-// addLicences adds the licences of all that is released.
+// addLicences adds the licenses of all released code.
 func (r *release) addLicences(ctx context.Context) error {
 	all, err := r.findLicences(ctx)
 	if err != nil {

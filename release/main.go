@@ -1,6 +1,6 @@
-// Release makes all files of a release from the commit that is checked out: programs, archives,
-// packages, an image, lists of components, and one bundle for machines without a network. The same
-// commit, tag and Go version make the same bytes.
+// Release builds all files of a release from the checked-out commit: programs, archives, packages,
+// an image, lists of components, and one bundle for machines without a network. The same commit,
+// tag and Go version give the same bytes.
 package main
 
 import (
@@ -46,7 +46,7 @@ func main() {
 	}
 }
 
-// make fills the folder out. It appears under its name when all is in it.
+// make fills the folder out, which gets its name when complete.
 func (r *release) make(ctx context.Context) error {
 	if _, err := os.Lstat(r.out); err == nil {
 		return fmt.Errorf("%s exists", r.out)

@@ -22,7 +22,7 @@ const (
 	documents = "usr/share/doc/etcdshift"
 )
 
-// packages makes a deb and an rpm for each Linux platform.
+// packages writes a deb and an rpm for each Linux platform.
 func (r *release) packages(context.Context) error {
 	for _, p := range r.platforms {
 		for _, format := range []string{"deb", "rpm"} {
@@ -66,12 +66,12 @@ func (r *release) pack(p platform, format string) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// installed are the files of a package. It names the folders that are its own: rpm removes no
-// others with it.
+// installed returns the files of a package, including its own folders: rpm removes only listed
+// folders.
 func (r *release) installed(p platform, format string) (all files.Contents, err error) {
 	root, tree := r.staged(p.String()+"-"+format), fstest.MapFS{}
 	for name, f := range r.common {
-		if to := place(name, format); strings.HasSuffix(to, ".gz") { // manuals are kept compressed
+		if to := place(name, format); strings.HasSuffix(to, ".gz") { // manuals are installed compressed
 			packed, err := compress(f.Data)
 			if err != nil {
 				return nil, err
@@ -103,7 +103,7 @@ func (r *release) content(name, source string, mode fs.FileMode) *files.Content 
 	return &files.Content{Destination: "/" + name, Source: source, FileInfo: info}
 }
 
-// place is where a file of an archive is on a machine with a package manager.
+// place returns the installed path of an archive file.
 func place(name, format string) string {
 	switch name {
 	case "man/etcdshift.1":

@@ -13,8 +13,8 @@ import (
 	"github.com/CycloneDX/cyclonedx-go"
 )
 
-// TestRelease makes a release twice, in two clones: the files have the same bytes. A machine that
-// has nothing but the bundle, no network and no Go, then checks, installs and uses it.
+// TestRelease builds a release in two clones, and requires the same bytes. A machine with only the
+// bundle, without network and Go, then checks, installs and uses it.
 func TestRelease(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds the program in two clones")
@@ -50,7 +50,7 @@ func write(t *testing.T, path string, data []byte) {
 	}
 }
 
-// newKey is a key of the test data in a folder.
+// newKey copies a key of the test data into a folder.
 func newKey(t *testing.T, dir string) string {
 	for _, ending := range []string{".key", ".pub"} {
 		write(t, filepath.Join(dir, "release"+ending), must(os.ReadFile("../testdata/minisign/backup"+ending)))
@@ -58,7 +58,7 @@ func newKey(t *testing.T, dir string) string {
 	return filepath.Join(dir, "release.key")
 }
 
-// makeIn clones the project, tags the commit and makes a release for this platform.
+// makeIn clones the project, tags the commit and builds a release for this platform.
 func makeIn(t *testing.T, clone, key string) (out string) {
 	do(t, "..", "git", "clone", "-q", ".", clone)
 	do(t, clone, "git", "tag", "v0.9.8")
@@ -82,7 +82,7 @@ func do(t *testing.T, dir, name string, args ...string) string {
 	return string(out)
 }
 
-// readComponents: relations of the list of components name what is listed.
+// readComponents requires that relations in the list of components refer to listed components.
 func readComponents(t *testing.T, dist string) {
 	text := must(os.ReadFile(filepath.Join(dist, fmt.Sprintf("etcdshift-v0.9.8-%s.cdx.json", host))))
 	var bom cyclonedx.BOM
@@ -104,7 +104,7 @@ func readComponents(t *testing.T, dist string) {
 	}
 }
 
-// useOnBareMachine needs root and debootstrap: a small Debian with man and minisign is the machine.
+// useOnBareMachine needs root and debootstrap: the machine is a small Debian with man and minisign.
 func useOnBareMachine(t *testing.T, dist, key string) {
 	if _, err := exec.LookPath("debootstrap"); err != nil || os.Getuid() != 0 {
 		t.Skip("needs debootstrap and root")
