@@ -1,16 +1,16 @@
-# Everything a person or a machine does with this project. Needs Go and make; modules come through the Go proxy.
+# All tasks of this project, for people and CI. Needs Go and make; modules come through the Go proxy.
 
 GO      ?= go
 BIN     := bin/etcdshift
 DEMO    := demo
 
-# --version tells the commit and its time, where this is a clone that git reads; of a tarball it says (devel). A build of a commit
-# has the same bytes wherever it is made.
+# --version prints the commit and its time if built in a git clone, and (devel) if built from a tarball. Builds of the same commit
+# have the same bytes everywhere.
 VCS     := $(if $(wildcard .git),$(if $(shell git rev-parse -q --verify HEAD 2>/dev/null),true,false),false)
 
 .PHONY: build man demo check test race mutants torture e2e k9s fuzz bench microbench lint vuln reproducible dist licences dist-test clean
 
-# From an empty cache some 1,500 packages are compiled: the count shows that the build goes on.
+# With an empty cache some 1,500 packages are compiled: the count shows the progress.
 build:
 	@echo 'building $(BIN): from an empty cache ten minutes of CPU time, then seconds'
 	@{ CGO_ENABLED=0 $(GO) build -v -buildvcs=$(VCS) -trimpath -ldflags '-s -w' -o $(BIN) ./cmd/etcdshift 2>&1 || echo 'build failed'; } | awk ' \
@@ -21,7 +21,7 @@ build:
 man: build
 	$(BIN) man > bin/etcdshift.1
 
-# The main job on a recorded cluster: look at the file, migrate it, verify what came out.
+# The main job on a recorded cluster: show the status of the file, migrate it, verify the output.
 demo: build
 	@rm -rf $(DEMO) && mkdir -p $(DEMO)
 	@gzip -dc testdata/calico/before.db.gz > $(DEMO)/before.db
@@ -33,19 +33,19 @@ test: check
 	@echo 'testing: from an empty cache 30 minutes of CPU time; the first packages take minutes to compile'
 	$(GO) test -timeout 30m ./...
 
-# The race detector needs cgo and a C compiler. Without RACEPKGS all packages, those too that start many servers: an hour.
-# Two tests are left out: under the limits of memory that they set the detector itself cannot run.
+# The race detector needs cgo and a C compiler. By default all packages are tested, including those with many servers: an hour.
+# Two tests are skipped because the detector cannot run under their memory limits.
 RACEPKGS ?= ./...
 race:
 	CGO_ENABLED=1 $(GO) test -race -timeout 2h -skip '^TestMemoryHasALimit$$|^TestScript$$/^runtime_abort$$' $(RACEPKGS)
 
-# What verify says of changed snapshots, beside bbolt's check, a restore and a real server: seven minutes on two cores.
+# Compares verify on changed snapshots with bbolt's check, a restore and a real server: seven minutes on two cores.
 MUTANTS ?= 1000
 mutants:
 	@out=$$(SNAPSHOT_MUTANTS=$(MUTANTS) $(GO) test -count=1 -timeout 2h -v -run '^TestMutants$$' ./snapshot); status=$$?; \
 	  echo "$$out" | grep -v -e '^=== ' -e '--- PASS: TestMutants/'; exit $$status
 
-# Damaged snapshots, hurtful values, and kills, full disks and failing calls while an output is written, on the program itself: see
+# Tests the program with damaged snapshots and hostile values, and with kills, full disks and failing calls during writes: see
 # docs/project/reliability.md. Two copies a second on two cores.
 TORTURE ?= 10000
 WRITING ?= 1000
@@ -53,9 +53,9 @@ torture: build
 	TORTURE='$(TORTURE)' TORTURE_WRITING='$(WRITING)' TORTURE_PROGRAM='$(CURDIR)/$(BIN)' \
 	  $(GO) test -count=1 -timeout 12h -v -run '^TestTorture' ./internal/cli
 
-# The migration on a real kube-apiserver and a real garbage collector, and the page of a report in a real browser (chromium, or the
-# program that CHROMIUM names): see e2e/e2e_test.go. From a cold cache it compiles Kubernetes, ten
-# minutes of CPU time, and an S3 server, two, and takes six to ten minutes on two cores; after that two, in which servers mostly wait for each other.
+# Tests the migration on a real kube-apiserver and a real garbage collector, and the page of a report in a real browser (chromium, or
+# the program in CHROMIUM): see e2e/e2e_test.go. With a cold cache it compiles Kubernetes (ten minutes of CPU time) and an S3 server
+# (two minutes), and takes six to ten minutes on two cores; later runs take two minutes, mostly waiting for servers.
 e2e: build
 	$(GO) vet -C e2e ./...
 	$(GO) build -C e2e -ldflags '-s -w' -o bin/ tool
@@ -65,13 +65,13 @@ e2e: build
 	$(GO) test -C e2e -count=1 -timeout 40m ./...
 	$(GO) test -count=1 ./internal/apiservers ./internal/rehearse
 
-# k9s in a terminal and helm, on "serve". They link some 350 modules: eight minutes of CPU time from a cold cache.
+# Tests k9s in a terminal and helm with "serve". They link some 350 modules: eight minutes of CPU time with a cold cache.
 k9s: build
 	$(GO) build -C e2e -ldflags '-s -w' -o bin/ tool
 	$(GO) build -C e2e/k9s -ldflags '-s -w' -o ../bin/ tool
 	E2E_K9S=1 $(GO) test -C e2e -count=1 -timeout 40m -run '^Test(K9s|Helm)$$' .
 
-# check is quick and part of the tests; lint also runs the tools that are pinned in a module of their own.
+# check is quick and part of the tests; lint also runs the tools pinned in a separate module.
 check:
 	@test -z "$$(gofmt -l .)" || { gofmt -l .; echo 'gofmt: the files above'; exit 1; }
 	$(GO) vet ./...
@@ -81,7 +81,7 @@ lint: check
 	bin/staticcheck ./...
 	git ls-files | grep -v testdata | xargs bin/misspell -error
 
-# Known holes in what the program calls. The list comes from vuln.go.dev; where that cannot be reached nothing is checked, and said.
+# Known vulnerabilities in called code, listed at vuln.go.dev. If vuln.go.dev is unreachable, nothing is checked, and a line says so.
 vuln:
 	$(GO) build -C tools -o ../bin/ golang.org/x/vuln/cmd/govulncheck
 	@out=$$(bin/govulncheck ./cmd/etcdshift 2>&1); status=$$?; echo "$$out"; case "$$status $$out" in \
@@ -91,14 +91,14 @@ vuln:
 	  *) exit 1;; \
 	esac
 
-# The commit, built in two clones with other paths and flags of go, has the same bytes.
+# Checks that builds of the commit in two clones, with different paths and go flags, have the same bytes.
 reproducible:
 	@dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && git clone -q . "$$dir/a" && git clone -q . "$$dir/another/b" && \
 	  GOFLAGS= $(MAKE) -s -C "$$dir/a" build && GOFLAGS='-p=1 -mod=readonly -modcacherw' $(MAKE) -s -C "$$dir/another/b" build && \
 	  cmp "$$dir/a/$(BIN)" "$$dir/another/b/$(BIN)" && sha256sum < "$$dir/a/$(BIN)"
 
-# Each fuzz target for a while: make fuzz FUZZTIME=5m FUZZPKGS=./snapshot. Packages whose tests link an API server compile
-# all of it again for fuzzing.
+# Runs each fuzz target for some time: make fuzz FUZZTIME=5m FUZZPKGS=./snapshot. Packages with tests that link an API server
+# compile all of its code again for fuzzing.
 FUZZTIME ?= 20s
 FUZZPKGS ?= ./...
 fuzz:
@@ -108,20 +108,20 @@ fuzz:
 	  done; \
 	done
 
-# All files of a release of the tagged commit that is checked out, into dist/: make dist VERSION=v1.2.3 KEY=release.key
+# Builds all files of a release from the checked-out tagged commit into dist/: make dist VERSION=v1.2.3 KEY=release.key
 dist:
 	$(GO) run -C release . -version '$(VERSION)' $(if $(KEY),-key '$(abspath $(KEY))')
 
-# The licences of what is linked, on any platform, are those that a person has read: release/licences.tsv.
+# Checks that the licenses of linked code, on any platform, equal the reviewed list release/licences.tsv.
 licences:
 	$(GO) run -C release . -licences
 
-# A release is made twice and compared, and used on a machine (a chroot without a network) that has nothing but the bundle.
+# Builds a release twice and compares the files, and uses it on a machine (a chroot without a network) with only the bundle.
 dist-test: build
 	$(GO) vet -C release ./...
 	$(GO) test -C release -count=1 -timeout 30m -v ./...
 
-# Whole commands beside their peers, on generated snapshots: see docs/project/performance.md.
+# Measures whole commands and comparable programs on generated snapshots: see docs/project/performance.md.
 SIZES ?= XS S
 ROWS  ?=
 bench: build
