@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// scope is whether objects of a resource have a namespace.
+// scope tells whether objects of a resource have a namespace.
 type scope int
 
 const (
@@ -19,21 +19,22 @@ func (s scope) String() string {
 	return [...]string{"of either scope", "cluster-scoped", "namespaced"}[s]
 }
 
-// builtin is a resource and the dir where its server stores it.
+// builtin is a resource and the dir of its objects in etcd.
 type builtin struct {
 	schema.GroupResource
 	scope scope
 	dir   string // below the prefix, without slashes around it
 }
 
-// group is the built-ins of one API group, each stored under its name unless special has it.
+// group holds the built-ins of one API group. Resources missing from special are stored under their
+// name.
 type group struct {
 	name       string
 	cluster    []string
 	namespaced []string
 }
 
-// groups lists the resources that kube-apiserver 1.0 to 1.37 stores, in their preferred groups
+// groups lists the stored resources of kube-apiserver 1.0 to 1.37, in their preferred groups
 // (k8s.io/api v0.37.2 and the storage table of kube-apiserver's integration tests).
 func groups() []group {
 	return []group{
@@ -41,7 +42,7 @@ func groups() []group {
 			[]string{"configmaps", "endpoints", "events", "limitranges", "persistentvolumeclaims",
 				"pods", "podtemplates",
 				"replicationcontrollers", "resourcequotas", "secrets", "serviceaccounts", "services"}},
-		// no API objects, but records of API servers: endpoint reconcilers, allocators of addresses
+		// records of API servers, not API objects: endpoint reconcilers, allocators of addresses
 		// and ports
 		{"", []string{"masterleases", "peerserverleases", "ranges"}, nil},
 		{"admissionregistration.k8s.io", []string{"mutatingadmissionpolicies", "mutatingadmissionpolicybindings",
@@ -79,8 +80,8 @@ func groups() []group {
 	}
 }
 
-// special lists the dirs of built-ins that are not stored under their name alone (kube-apiserver's
-// default_storage_factory_builder.go; podsecuritypolicy as it was until 1.24).
+// special lists the dirs of built-ins stored under another path than their name (kube-apiserver's
+// default_storage_factory_builder.go; podsecuritypolicy as until 1.24).
 func special() map[schema.GroupResource]string {
 	return map[schema.GroupResource]string{
 		{Resource: "endpoints"}:                             "services/endpoints",
@@ -95,7 +96,7 @@ func special() map[schema.GroupResource]string {
 	}
 }
 
-// aliases lists the dirs of second names of resources in the table.
+// aliases lists the dirs of resources served by a second group.
 func aliases() map[schema.GroupResource]string {
 	return map[schema.GroupResource]string{
 		{Group: "events.k8s.io", Resource: "events"}:           "events",
@@ -104,7 +105,8 @@ func aliases() map[schema.GroupResource]string {
 	}
 }
 
-// flatten lists the resources of groups. special has the dirs of those not stored under their name.
+// flatten lists the resources of groups. special overrides the dir of a resource; the default is
+// its name.
 func flatten(groups []group, special map[schema.GroupResource]string) []builtin {
 	var out []builtin
 	add := func(group string, scope scope, resources []string) {

@@ -8,13 +8,13 @@ import (
 	"strings"
 )
 
-// Detector finds the storage prefixes of a file, and their flavours, from all of its keys.
+// Detector finds the storage prefixes of a file, and their flavours, from all keys of the file.
 //
-// Some keys are proof, since one kind of server alone writes them: a CustomResourceDefinition, an
-// APIService, the definitions of kcp's own types. Others are signs: a namespace that every cluster
-// has, or a LogicalCluster. A sign counts only where it is no object below a shorter prefix,
-// because tenants choose the names of their objects. A named or default prefix without either gets
-// the layout that parses most of the keys below it, so that an etcd of Events alone is read.
+// Some keys are proof, because only one kind of server writes them: a CustomResourceDefinition, an
+// APIService, the definitions of kcp's own types. Other keys are signs: a namespace of every
+// cluster, or a LogicalCluster. Tenants choose the names of their objects, so a sign does not count
+// if it is an object below a shorter prefix. A named or default prefix without proof or sign gets
+// the layout that parses most of its keys; so an etcd of Events alone can be read.
 type Detector struct {
 	found     map[string]*evidence
 	order     []string
@@ -23,34 +23,34 @@ type Detector struct {
 	openshift bool
 }
 
-// evidence is proof of a prefix, or signs of it.
+// evidence holds the proof or the signs of a prefix.
 type evidence struct {
-	proof Flavour              // "" for none
-	signs map[Flavour][]string // the first keys that show a flavour
+	proof Flavour              // "" without proof
+	signs map[Flavour][]string // the first keys of each flavour
 }
 
-// look counts the keys below a prefix that each layout parses.
+// look counts, for each layout, the keys below a prefix that the layout parses.
 type look struct {
 	prefix  string
-	dir     []byte    // the prefix with its slash
-	allowed []Flavour // nil for any
+	dir     []byte    // the prefix with a trailing slash
+	allowed []Flavour // nil for all
 	seen    int
-	taken   [4]int // as looked
+	taken   [4]int // by index in looked
 }
 
 const (
-	mostSigns  = 8    // kept of a prefix and flavour
-	mostLooked = 1000 // keys below a prefix
-	mostPrefix = 256  // bytes of a prefix that is not named: the work on a hostile key is limited by its length
+	mostSigns  = 8    // kept for each prefix and flavour
+	mostLooked = 1000 // keys below each prefix
+	mostPrefix = 256  // bytes of a prefix found by its keys; bounds the work on a hostile key
 )
 
-// looked lists the flavours of a look. Of two that parse as many keys the first wins: keys of a
-// shard may parse as a cache's.
+// looked lists the flavours of a look. In a tie the first wins: keys of a shard may also parse as
+// keys of a cache.
 func looked() [4]Flavour {
 	return [4]Flavour{FlavourKubernetes, FlavourOpenShift, FlavourKCPShard, FlavourKCPCache}
 }
 
-// defaults lists the default prefixes of servers, each with the flavours that its keys may show.
+// defaults lists the default prefixes of servers with the possible flavours of each.
 func defaults() []*look {
 	return []*look{
 		newLook("/registry", FlavourKubernetes, FlavourKCPShard), newLook("/kubernetes.io", FlavourKubernetes),
@@ -62,7 +62,7 @@ func newLook(prefix string, allowed ...Flavour) *look {
 	return &look{prefix: prefix, dir: []byte(prefix + "/"), allowed: allowed}
 }
 
-// NewDetector returns a Detector. Named prefixes are storages even where no key shows them.
+// NewDetector returns a Detector. Named prefixes are storages even without a key.
 func NewDetector(named ...string) *Detector {
 	d := &Detector{found: map[string]*evidence{}, named: slices.Clone(named)}
 	for _, prefix := range named {
@@ -73,12 +73,12 @@ func NewDetector(named ...string) *Detector {
 			d.looks = append(d.looks, l)
 		}
 	}
-	// the longest first: a key counts for one
+	// the longest first: a key counts for one prefix
 	slices.SortStableFunc(d.looks, func(a, b *look) int { return cmp.Compare(len(b.prefix), len(a.prefix)) })
 	return d
 }
 
-// Add takes one more key, and keeps no reference to it.
+// Add reads one more key and keeps no reference to the key.
 func (d *Detector) Add(key []byte) {
 	if prefix, flavour, proof, ok := sign(key); ok && len(prefix) <= mostPrefix {
 		d.note(prefix, flavour, proof, key)
@@ -91,8 +91,8 @@ func (d *Detector) Add(key []byte) {
 	}
 }
 
-// Telling reports whether a key is proof or a sign of a prefix. All other keys count only below the
-// prefixes that Settled asks for.
+// Telling reports whether a key is proof or a sign of a prefix. Other keys count only below the
+// prefixes that Settled passes to below.
 func Telling(key []byte) bool {
 	_, _, _, ok := sign(key)
 	return ok
@@ -106,8 +106,8 @@ func DefaultPrefixes() (prefixes []string) {
 	return prefixes
 }
 
-// Settled reports whether Layouts is the same without the keys that are not Telling. below reports
-// whether there are keys below a default prefix.
+// Settled reports whether Layouts stays the same without the keys that are not Telling. below
+// reports whether a default prefix has keys.
 func (d *Detector) Settled(below func(prefix string) bool) bool {
 	flavours := d.proved()
 	d.weigh(flavours)
@@ -117,8 +117,8 @@ func (d *Detector) Settled(below func(prefix string) bool) bool {
 	})
 }
 
-// sign returns the prefix that a key shows, its flavour, and whether the key is proof. Most keys
-// end in the switch.
+// sign returns the prefix of a key and its flavour, and whether the key is proof. Most keys end in
+// the switch.
 func sign(key []byte) (prefix string, flavour Flavour, proof, ok bool) {
 	const crds = "/apiextensions.k8s.io/customresourcedefinitions"
 	slash := bytes.LastIndexByte(key, '/')
@@ -146,7 +146,7 @@ func sign(key []byte) (prefix string, flavour Flavour, proof, ok bool) {
 		flavour, proof, ok = FlavourKubernetes, true, bytes.HasPrefix(name, []byte("v")) &&
 			bytes.Contains(name, []byte("."))
 	case has("/namespaces"):
-		// every kube-apiserver creates them
+		// every kube-apiserver creates these namespaces
 		first := []string{"default", "kube-system", "kube-public", "kube-node-lease"}
 		flavour, ok = FlavourKubernetes, slices.Contains(first, string(name)) && !endsInResource(prefix)
 	}
@@ -157,21 +157,21 @@ func sign(key []byte) (prefix string, flavour Flavour, proof, ok bool) {
 	return prefix, flavour, proof, err == nil
 }
 
-// endsInResource reports whether s may be a prefix and the dir of a resource: "/registry/pods",
+// endsInResource reports whether s may be a prefix with the dir of a resource: "/registry/pods",
 // "/registry/services/specs", "/registry/example.com/widgets". A pod "default" in a namespace
-// "namespaces" shows no prefix.
+// "namespaces" is no sign of a prefix.
 func endsInResource(s string) bool {
 	before, last, ok := cutLast(s)
 	if !ok || before == "" {
-		return false // one segment: "/registry", "/pods" even
+		return false // one segment: "/registry", even "/pods"
 	}
 	_, group, _ := cutLast(before)
 	return kubernetesTable.byDir[last].dir != "" || kubernetesTable.byDir[group+"/"+last].dir != "" ||
 		strings.Contains(group, ".")
 }
 
-// isPrefix reports whether s can be a storage prefix: "", or segments with single slashes between
-// them, the first with or without one before it.
+// isPrefix reports whether s can be a storage prefix: "", or segments separated by single slashes,
+// with or without a leading slash.
 func isPrefix(s string) bool {
 	if s == "" {
 		return true
@@ -193,8 +193,8 @@ func cutLast(s string) (before, after string, ok bool) {
 	return s[:i], s[i+1:], true
 }
 
-// logicalCluster returns the prefix that the key of a LogicalCluster shows; dir is the key without
-// its last segment. It ends in the logical cluster, in a cache after the shard.
+// logicalCluster returns the storage prefix of the key of a LogicalCluster. dir is the key without
+// its last segment; dir ends in the logical cluster, in a cache preceded by the shard.
 func logicalCluster(dir string) (prefix string, flavour Flavour, ok bool) {
 	const types = "/core.kcp.io/logicalclusters/" + customResources
 	dir, _, _ = cutLast(dir)
@@ -214,10 +214,10 @@ func (d *Detector) note(prefix string, flavour Flavour, proof bool, key []byte) 
 		d.order = append(d.order, prefix)
 	}
 	if flavour == FlavourKubernetes && bytes.HasSuffix(key, []byte("/clusterversions.config.openshift.io")) {
-		d.openshift = true // the type every OpenShift 4 has
+		d.openshift = true // every OpenShift 4 has this type
 	}
 	switch {
-	case proof: // of two, kcp's cannot be made up by a tenant
+	case proof: // kcp's proof outranks the other: a tenant cannot forge proof of kcp
 		e.proof, e.signs = over(e.proof, flavour), nil
 	case e.proof == "" && len(e.signs[flavour]) < mostSigns:
 		if e.signs == nil {
@@ -240,7 +240,7 @@ func (l *look) add(key []byte) {
 	}
 }
 
-// takes reports whether the layout parses the key, as a resource that it knows or a custom one.
+// takes reports whether the layout parses the key as a known or a custom resource.
 func takes(layout Layout, key []byte) bool {
 	k, err := layout.Parse(key)
 	if err != nil {
@@ -255,7 +255,7 @@ func takes(layout Layout, key []byte) bool {
 	return true
 }
 
-// flavour is the flavour of most keys; "" where none has more than half.
+// flavour returns the flavour of more than half of the keys, or "".
 func (l *look) flavour() Flavour {
 	best := 0
 	for i, n := range l.taken {
@@ -269,7 +269,7 @@ func (l *look) flavour() Flavour {
 	return looked()[best]
 }
 
-// Layouts returns the storages that the keys have shown.
+// Layouts returns the storages found so far.
 func (d *Detector) Layouts() Layouts {
 	flavours := d.proved()
 	d.weigh(flavours)
@@ -293,7 +293,7 @@ func (d *Detector) Layouts() Layouts {
 	return l
 }
 
-// proved are the prefixes with proof, and those that were named.
+// proved returns the prefixes with proof, and the named prefixes.
 func (d *Detector) proved() map[string]Flavour {
 	flavours := map[string]Flavour{}
 	for _, prefix := range d.named {
@@ -307,8 +307,8 @@ func (d *Detector) proved() map[string]Flavour {
 	return flavours
 }
 
-// weigh adds the prefixes that have signs alone, the shortest first: a sign that is an object below
-// a prefix already known does not count.
+// weigh adds the prefixes with signs only, the shortest first. A sign does not count if it is an
+// object below a known prefix.
 func (d *Detector) weigh(flavours map[string]Flavour) {
 	prefixes := slices.SortedFunc(maps.Keys(d.found), func(a, b string) int {
 		return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b))
@@ -329,7 +329,7 @@ func (d *Detector) weigh(flavours map[string]Flavour) {
 	}
 }
 
-// isObject reports whether a key is of an object below a prefix that is shorter than prefix.
+// isObject reports whether key is the key of an object below a prefix shorter than prefix.
 func isObject(flavours map[string]Flavour, prefix, key string) bool {
 	for at := strings.LastIndexByte(prefix, '/'); at >= 0; at = strings.LastIndexByte(prefix[:at], '/') {
 		f := flavours[prefix[:at]]

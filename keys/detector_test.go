@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// detectPrefix is the prefix of Kubernetes that a key shows.
+// detectPrefix returns the Kubernetes prefix of a key.
 func detectPrefix(key []byte) (string, bool) {
 	prefix, flavour, _, ok := sign(key)
 	if !ok || flavour != FlavourKubernetes {

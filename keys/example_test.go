@@ -8,7 +8,7 @@ import (
 	"github.com/etcdshift/etcdshift/keys"
 )
 
-// Find the storage prefixes of a file by its keys, and parse the keys.
+// Find the storage prefixes of a file from its keys, and parse the keys.
 func Example() {
 	all := []string{
 		"/registry/apiextensions.k8s.io/customresourcedefinitions/widgets.example.com",
@@ -33,7 +33,7 @@ func Example() {
 	// key "compact_rev_key": not a key of this layout: under no storage prefix
 }
 
-// Format is the inverse of Parse. A key of another prefix moves to the layout's own.
+// Format is the inverse of Parse. A key of another prefix moves to the prefix of the layout.
 func ExampleKubernetes_Format() {
 	from, to := keys.Kubernetes{Prefix: "/registry"}, keys.Kubernetes{Prefix: "/kubernetes.io"}
 	key, err := from.Parse([]byte("/registry/services/specs/default/web"))

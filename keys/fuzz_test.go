@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// FuzzParseFormat is the first law: what parses comes back byte for byte.
+// FuzzParseFormat checks the first invariant: Format restores every parsed key byte for byte.
 func FuzzParseFormat(f *testing.F) {
 	for _, b := range builtins() {
 		f.Add("/registry", []byte("/registry/"+b.dir+"/name"))
@@ -38,7 +38,8 @@ func FuzzParseFormat(f *testing.F) {
 	})
 }
 
-// FuzzFormatParse is the second law: a key of a resource in the table comes back as it was.
+// FuzzFormatParse checks the second invariant: Parse restores every formatted key of a resource in
+// the table.
 func FuzzFormatParse(f *testing.F) {
 	for i := range builtins() {
 		f.Add(uint(i), "/registry", "ns", "name")
@@ -58,7 +59,7 @@ func FuzzFormatParse(f *testing.F) {
 	})
 }
 
-// FuzzDetectPrefix: a prefix that a key shows is one that the key parses under.
+// FuzzDetectPrefix checks that a key parses under its detected prefix.
 func FuzzDetectPrefix(f *testing.F) {
 	f.Add([]byte("/registry/namespaces/default"))
 	f.Add([]byte("/a/b/apiregistration.k8s.io/apiservices/v1."))
@@ -90,8 +91,9 @@ func BenchmarkParse(b *testing.B) {
 	}
 }
 
-// FuzzLayouts: whatever a layout takes comes back byte for byte and lies in a folder of its
-// resource; no key of kcp is of two logical clusters, nor one that could be an identity.
+// FuzzLayouts checks that Format restores every parsed key byte for byte, below a dir of its
+// resource, and that no key of kcp belongs to two logical clusters or to a cluster named like an
+// identity.
 func FuzzLayouts(f *testing.F) {
 	for _, k := range []string{"core/configmaps/a/b/c", "pods/customresources/a/b/c", "g.io/r/customresources/a/b/c",
 		"g.io/r/customresources", "g.io/r/" + anIdentity + "/a/b/c",
@@ -122,8 +124,8 @@ func FuzzLayouts(f *testing.F) {
 	})
 }
 
-// FuzzFormatParseKCP is the second law for kcp: any key with names that kcp takes comes back as it
-// was.
+// FuzzFormatParseKCP checks the second invariant for kcp: Parse restores every formatted key with
+// names that kcp accepts.
 func FuzzFormatParseKCP(f *testing.F) {
 	f.Add("/registry", "g.io", "widgets", anIdentity, false, "", "c1", "ns", "n")
 	f.Add("/cache", "", "pods", "", true, "root", "c1", "", "n")
@@ -156,8 +158,8 @@ func FuzzFormatParseKCP(f *testing.F) {
 	})
 }
 
-// FuzzDetect: whatever the keys are, each is of the longest prefix that was found, whoever asks, in
-// whatever order they come.
+// FuzzDetect checks that each key belongs to the longest detected prefix, for any keys in any
+// order.
 func FuzzDetect(f *testing.F) {
 	f.Add("", "/registry/namespaces/default\n/registry/core.kcp.io/logicalclusters/customresources/c/cluster\n"+
 		"/x/namespaces/default")

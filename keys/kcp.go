@@ -13,7 +13,7 @@ import (
 //	<prefix>/<group>/<resource>/customresources/<cluster>/...  custom resources
 //	<prefix>/<group>/<resource>/<identity>/<cluster>/...       of a type of an APIExport
 //
-// "..." is [<namespace>/]<name>. The last two have no <group> in the core group.
+// "..." is [<namespace>/]<name>. In the core group the last two forms have no <group>.
 //
 // The forms never overlap: an identity is 64 hexadecimal digits, longer than any name of a logical
 // cluster; no cluster is named "customresources"; and only the closed list of built-ins lacks such
@@ -23,8 +23,9 @@ type KCPShard struct {
 	Prefix string
 }
 
-// KCPCache is the layout of kcp's cache server. All objects but its own CustomResourceDefinitions
-// are custom resources; the shard that an object was copied from stands before the logical cluster:
+// KCPCache is the layout of kcp's cache server. All objects except its own
+// CustomResourceDefinitions are custom resources; the origin shard of the object precedes the
+// logical cluster:
 //
 //	<prefix>/<group>/<resource>/customresources/<shard>/<cluster>[/<namespace>]/<name>
 type KCPCache struct {
@@ -32,7 +33,7 @@ type KCPCache struct {
 	Prefix string
 }
 
-// customResources stands in place of an identity for custom resources that no APIExport exports.
+// customResources replaces the identity for custom resources that no APIExport exports.
 const customResources = "customresources"
 
 // Parse implements Layout.
@@ -50,7 +51,7 @@ func (k KCPShard) Format(key Key) []byte {
 // Format implements Layout. Key.Shard, Key.Cluster and Key.Name must not be empty.
 func (k KCPCache) Format(key Key) []byte { return formatKCP(k.Prefix, key) }
 
-// Dirs implements Layout. Custom resources of the core group lie elsewhere than its built-ins.
+// Dirs implements Layout. Custom resources of the core group have another dir than its built-ins.
 func (k KCPShard) Dirs(gr schema.GroupResource) [][]byte { return dirsKCP(k.Prefix, gr) }
 
 // Dirs implements Layout.
@@ -87,8 +88,8 @@ func parseKCP(prefix string, key []byte, builtins *table, sharded bool) (Key, er
 	return out, nil
 }
 
-// findKCP finds the resource that the first n segments name, and its mark; else it returns a
-// reason.
+// findKCP finds the resource in the first n segments, with its mark, or returns a reason for the
+// failure.
 func findKCP(segments []string, builtins *table) (key Key, scope scope, n int, reason string) {
 	mark := ""
 	switch {
@@ -141,7 +142,7 @@ func dirsKCP(prefix string, gr schema.GroupResource) [][]byte {
 	return [][]byte{[]byte(prefix + "/core/" + gr.Resource + "/"), []byte(prefix + "/" + gr.Resource + "/")}
 }
 
-// isMark reports whether s, after a resource, marks it as a custom one.
+// isMark reports whether s, after a resource, marks a custom resource.
 func isMark(s string) bool { return s == customResources || isIdentity(s) }
 
 // isIdentity reports whether s can be the identity of an APIExport: a SHA-256 sum in lower-case

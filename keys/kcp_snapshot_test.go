@@ -15,7 +15,7 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
-// recorded are the keys of a recorded snapshot.
+// recorded returns the keys of a recorded snapshot.
 func recorded(t *testing.T, name string) (all []string) {
 	t.Helper()
 	in, err := os.Open("../testdata/" + name + ".db.gz")
@@ -48,8 +48,8 @@ func detected(all []string) keys.Layouts {
 	return d.Layouts()
 }
 
-// TestKCPSnapshots: each key of a recorded kcp has one owner, and only etcd's own key has none.
-// What is expected was counted from the keys with awk.
+// TestKCPSnapshots checks that each key of a recorded kcp has one owner, except etcd's own key. The
+// expected numbers were counted from the keys with awk.
 func TestKCPSnapshots(t *testing.T) {
 	for _, c := range []struct {
 		file, prefix         string
@@ -107,8 +107,8 @@ func TestKCPSnapshots(t *testing.T) {
 	}
 }
 
-// TestTrap: a namespace named like a logical cluster is not taken for it, in none of the kinds of
-// keys.
+// TestTrap checks that a namespace named like a logical cluster is not mistaken for a logical
+// cluster, in any form of key.
 func TestTrap(t *testing.T) {
 	const consumer, other = "2y3qvnqz5ga11oc4", "11iehthilu5atzgl"
 	all := recorded(t, "kcp/root-before")
@@ -128,7 +128,7 @@ func TestTrap(t *testing.T) {
 		"widgets.example.dev": 1, "pods": 1}, trapped)
 }
 
-// TestOtherRecordedSnapshots: what is no kcp is not taken for one.
+// TestOtherRecordedSnapshots checks that snapshots of other clusters are not detected as kcp.
 func TestOtherRecordedSnapshots(t *testing.T) {
 	for file, prefix := range map[string]string{"calico/before": "/registry", "calico/after": "/registry",
 		"storage/before": "/registry"} {

@@ -184,7 +184,7 @@ func TestOpenShift(t *testing.T) {
 	require.Len(t, openshiftTable.byDir, len(openshiftBuiltins()))
 }
 
-// TestTablesOfKCP: a built-in of kcp lies under its group, in a place of its own.
+// TestTablesOfKCP checks that each built-in of kcp has its own dir, below its group.
 func TestTablesOfKCP(t *testing.T) {
 	require.Len(t, shardTable.byDir, len(shardBuiltins()))
 	for _, b := range shardBuiltins() {

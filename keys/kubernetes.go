@@ -13,8 +13,8 @@ import (
 //	<prefix>/<group>/<resource>[/<namespace>]/<name>  others, CRDs, APIServices; a group has a dot
 //
 // The table of this package has the built-ins up to Kubernetes 1.37. Any other resource without a
-// group may be a newer one: it parses with an empty group and in either scope. masterleases,
-// peerserverleases and ranges are no API objects; they parse as cluster-scoped resources without a
+// group may be newer and parses with an empty group, in either scope. masterleases,
+// peerserverleases and ranges are not API objects and parse as cluster-scoped resources without a
 // group.
 type Kubernetes struct {
 	// Prefix is the storage prefix without trailing slash: "/registry", or "" for --etcd-prefix=/.
@@ -43,18 +43,18 @@ func (k Kubernetes) Parse(key []byte) (Key, error) {
 // resource.
 func (k Kubernetes) Format(key Key) []byte { return key.appendName(k.Dir(key.Resource)) }
 
-// Dirs implements Layout: there is one, Dir.
+// Dirs implements Layout. The only dir is Dir.
 func (k Kubernetes) Dirs(gr schema.GroupResource) [][]byte { return [][]byte{k.Dir(gr)} }
 
-// Dir returns the beginning of all keys of a resource, and of no other keys, with its trailing
-// slash. Resources that two groups serve, such as events, are stored once and have the same Dir. A
-// resource that is not in the table lies under its group when that has a dot, else under its name
-// alone.
+// Dir returns the common beginning of all keys of a resource, with a trailing slash; no other keys
+// begin so. A resource served by two groups, such as events, is stored once and has one Dir. A
+// resource missing from the table is stored under its group if the group has a dot, else under its
+// name alone.
 func (k Kubernetes) Dir(gr schema.GroupResource) []byte {
 	return []byte(k.Prefix + "/" + dirOf(gr) + "/")
 }
 
-// findKubernetes finds the resource that the first n segments name; else it returns a reason.
+// findKubernetes finds the resource in the first n segments, or returns a reason for the failure.
 func findKubernetes(segments []string) (at builtin, n int, reason string) {
 	if at, n, ok := kubernetesTable.find(segments, 2); ok { // 2: services/specs, apiregistration.k8s.io/apiservices
 		return at, n, ""
@@ -75,14 +75,14 @@ func findKubernetes(segments []string) (at builtin, n int, reason string) {
 			return at, n, "not a resource"
 		}
 	}
-	// Format would move a resource of the table that lies elsewhere, such as "nodes/x".
+	// Format would move a resource of the table with another dir, such as "nodes/x".
 	if own := dirOf(at.GroupResource); own != at.dir {
 		return at, n, at.String() + " are stored under " + own + "/"
 	}
 	return at, n, ""
 }
 
-// DefinitionType is the type of CustomResourceDefinitions.
+// DefinitionType returns the resource of CustomResourceDefinitions.
 func DefinitionType() schema.GroupResource {
 	return schema.GroupResource{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}
 }
@@ -93,12 +93,12 @@ func IsBuiltin(gr schema.GroupResource) bool {
 	return known
 }
 
-// IsCustom reports whether the resource is not built in: one of a CustomResourceDefinition or of an
-// aggregated API server.
+// IsCustom reports whether a CustomResourceDefinition or an aggregated API server defines the
+// resource.
 func IsCustom(gr schema.GroupResource) bool { return strings.Contains(gr.Group, ".") && !IsBuiltin(gr) }
 
-// IsRecord reports whether a resource is one of the records of API servers, which are no API
-// objects: nobody reads or writes them over the API.
+// IsRecord reports whether a resource holds records of API servers. Such records are not API
+// objects: no client reads or writes them over the API.
 func IsRecord(gr schema.GroupResource) bool {
 	return gr.Group == "" && slices.Contains([]string{"masterleases", "peerserverleases", "ranges"}, gr.Resource)
 }
@@ -106,7 +106,7 @@ func IsRecord(gr schema.GroupResource) bool {
 // IsCustom reports whether a CustomResourceDefinition, or an APIExport of kcp, defines the type.
 func (k Key) IsCustom() bool { return k.Custom || k.Identity != "" || IsCustom(k.Resource) }
 
-// dirOf is the path of a resource below the prefix, without slashes around it.
+// dirOf returns the path of a resource below the prefix, without leading or trailing slash.
 func dirOf(gr schema.GroupResource) string {
 	if dir, ok := kubernetesTable.byResource[gr]; ok {
 		return dir
@@ -117,7 +117,7 @@ func dirOf(gr schema.GroupResource) string {
 	return gr.Resource
 }
 
-// isGroup reports whether s is DNS labels with dots between them (RFC 1123), as API groups are.
+// isGroup reports whether s consists of DNS labels separated by dots (RFC 1123), like an API group.
 func isGroup(s string) bool {
 	for label := range strings.SplitSeq(s, ".") {
 		if !isLabel(label) {
@@ -127,7 +127,7 @@ func isGroup(s string) bool {
 	return true
 }
 
-// isLabel reports whether s is a DNS label, as names of resources are.
+// isLabel reports whether s is a DNS label, like the name of a resource.
 func isLabel(s string) bool {
 	if s == "" || s[0] == '-' || s[len(s)-1] == '-' {
 		return false

@@ -43,7 +43,7 @@ func TestParse(t *testing.T) {
 		{"/registry/projectcalico.org/networkpolicies/ns/p", "networkpolicies.projectcalico.org", "ns", "p"},
 		{"/registry/example.com/nodes/n", "nodes.example.com", "", "n"},
 		{"/registry/example.com/services/specs/x", "services.example.com", "specs", "x"},
-		// of a Kubernetes newer than the table
+		// resources newer than the table
 		{"/registry/gizmos/g", "gizmos", "", "g"},
 		{"/registry/gizmos/ns/g", "gizmos", "ns", "g"},
 	} {
@@ -154,7 +154,7 @@ func TestDir(t *testing.T) {
 	}
 }
 
-// TestTable holds what the two indexes rely on.
+// TestTable checks the assumptions of the two indexes.
 func TestTable(t *testing.T) {
 	table := builtins()
 	require.Len(t, kubernetesTable.byDir, len(table), "two built-ins in one place")
@@ -172,7 +172,7 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// TestFormatParse is the second law, over the whole table.
+// TestFormatParse checks the second invariant for the whole table.
 func TestFormatParse(t *testing.T) {
 	for _, b := range builtins() {
 		checkFormatParse(t, b, "/registry", "ns", "name")

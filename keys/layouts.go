@@ -8,19 +8,19 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Flavour is what kind of server writes below a storage prefix.
+// Flavour is the kind of server that writes below a storage prefix.
 type Flavour string
 
 // The flavours of a storage prefix.
 const (
-	FlavourKubernetes Flavour = "kubernetes" // kube-apiserver, OpenShift's too, and servers like it
+	FlavourKubernetes Flavour = "kubernetes" // kube-apiserver, also OpenShift's, and compatible servers
 	FlavourOpenShift  Flavour = "openshift"  // openshift-apiserver and oauth-apiserver
 	FlavourKCPShard   Flavour = "kcp-shard"
 	FlavourKCPCache   Flavour = "kcp-cache" // kcp's cache server
-	FlavourUnknown    Flavour = "unknown"   // a named prefix whose keys show no flavour; read as Kubernetes
+	FlavourUnknown    Flavour = "unknown"   // a named prefix without a sign of a flavour; read as Kubernetes
 )
 
-// KCP reports whether the flavour is one of kcp's.
+// KCP reports whether the flavour is a shard or a cache of kcp.
 func (f Flavour) KCP() bool { return f == FlavourKCPShard || f == FlavourKCPCache }
 
 // Layout returns the layout of keys below a prefix of this flavour.
@@ -43,15 +43,16 @@ type Storage struct {
 	Layout  Layout  `json:"-"`
 }
 
-// Layouts are the storages of one file. The zero value has none. It is safe for concurrent use.
+// Layouts holds the storages of one file. The zero value has none. Layouts is safe for concurrent
+// use.
 type Layouts struct {
-	all       []Storage      // as Storages has them
-	byPrefix  map[string]int // indexes of all; hidden for those that Only leaves out
+	all       []Storage      // in the order of Storages
+	byPrefix  map[string]int // indexes of all; hidden for storages left out by Only
 	longest   int            // bytes of the longest prefix
 	openshift bool
 }
 
-// NewLayouts collects storages; of two with the same prefix the first counts.
+// NewLayouts collects storages. The first storage of a prefix counts.
 func NewLayouts(storages ...Storage) Layouts {
 	l := Layouts{byPrefix: map[string]int{}}
 	for _, s := range storages {
@@ -69,11 +70,11 @@ func NewLayouts(storages ...Storage) Layouts {
 	return l
 }
 
-// hidden is the index of a storage that Only leaves out.
+// hidden is the index of a storage left out by Only.
 const hidden = -1
 
-// Only returns l with the storages of these prefixes alone. A key below another, longer prefix of l
-// still belongs to that one, and Of does not find it.
+// Only returns l with only the storages of these prefixes. A key below another, longer prefix of l
+// still belongs to that prefix, and Of does not find the key.
 func (l Layouts) Only(prefixes ...string) Layouts {
 	out := NewLayouts(slices.DeleteFunc(l.Storages(),
 		func(s Storage) bool { return !slices.Contains(prefixes, s.Prefix) })...)
@@ -87,7 +88,7 @@ func (l Layouts) Only(prefixes ...string) Layouts {
 	return out
 }
 
-// LeftOut lists the prefixes that Only has left out, sorted.
+// LeftOut lists the prefixes left out by Only, sorted.
 func (l Layouts) LeftOut() (prefixes []string) {
 	for prefix, at := range l.byPrefix {
 		if at == hidden {
@@ -98,10 +99,11 @@ func (l Layouts) LeftOut() (prefixes []string) {
 	return prefixes
 }
 
-// Storages lists the storages: named prefixes first, then those found, in the order of their keys.
+// Storages lists the storages: first the named prefixes, then the found ones in the order of their
+// keys.
 func (l Layouts) Storages() []Storage { return slices.Clone(l.all) }
 
-// Of returns the storage of the longest prefix of key, whether its layout parses the key or not.
+// Of returns the storage with the longest prefix of key, even if its layout cannot parse the key.
 func (l Layouts) Of(key []byte) (Storage, bool) {
 	for end := min(len(key)-1, l.longest); end >= 0; end-- {
 		if key[end] != '/' {
@@ -117,7 +119,7 @@ func (l Layouts) Of(key []byte) (Storage, bool) {
 	return Storage{}, false
 }
 
-// Parse parses a key by the layout of its storage: see Of. An error wraps ErrUnknownKey.
+// Parse parses a key with the layout of its storage (see Of). An error wraps ErrUnknownKey.
 func (l Layouts) Parse(key []byte) (Key, Layout, error) {
 	s, ok := l.Of(key)
 	if !ok {
@@ -127,7 +129,7 @@ func (l Layouts) Parse(key []byte) (Key, Layout, error) {
 	return k, s.Layout, err
 }
 
-// Dirs returns the beginnings of all keys of a resource, in every storage.
+// Dirs returns the common beginnings of all keys of a resource, in every storage.
 func (l Layouts) Dirs(gr schema.GroupResource) [][]byte {
 	var out [][]byte
 	for _, s := range l.all {
@@ -136,8 +138,8 @@ func (l Layouts) Dirs(gr schema.GroupResource) [][]byte {
 	return out
 }
 
-// Flavour is the flavour of the cluster. A kcp in one process keeps shard and cache in one etcd,
-// which counts as a shard; a kube-apiserver beside OpenShift's servers counts as OpenShift.
+// Flavour returns the flavour of the cluster. A kcp in one process keeps shard and cache in one
+// etcd and counts as a shard; a kube-apiserver with OpenShift's servers counts as OpenShift.
 func (l Layouts) Flavour() Flavour {
 	best := FlavourUnknown
 	for _, s := range l.all {
@@ -149,7 +151,7 @@ func (l Layouts) Flavour() Flavour {
 	return best
 }
 
-// over returns the flavour that counts of two.
+// over returns the flavour of the higher rank.
 func over(a, b Flavour) Flavour {
 	rank := []Flavour{"", FlavourUnknown, FlavourKubernetes, FlavourOpenShift, FlavourKCPCache, FlavourKCPShard}
 	if slices.Index(rank, a) < slices.Index(rank, b) {
@@ -158,39 +160,39 @@ func over(a, b Flavour) Flavour {
 	return a
 }
 
-// Key is a parsed etcd key. Fields that the layout does not have are empty.
+// Key is a parsed etcd key. Fields missing from the layout are empty.
 type Key struct {
 	Prefix    string               // the storage prefix (--etcd-prefix), without trailing slash: "/registry"
 	Resource  schema.GroupResource // as the API names it: "nodes", "deployments.apps"
 	Identity  string               // kcp: the identity hash of the APIExport of the type
 	Custom    bool                 // kcp: an object of a CustomResourceDefinition, marked "customresources"
-	Shard     string               // kcp: the shard whose object a cache server holds
+	Shard     string               // kcp: the origin shard of an object in a cache
 	Cluster   string               // kcp: the logical cluster
 	Namespace string               // "" for cluster-scoped objects
 	Name      string
 }
 
-// Layout is how objects are laid out under keys.
+// Layout maps objects to etcd keys.
 type Layout interface {
 	// Parse returns the parts of a key. An error wraps ErrUnknownKey and quotes the key.
 	Parse(key []byte) (Key, error)
-	// Format is the inverse of Parse, byte for byte. The prefix is the layout's own, so that a Key
-	// of another layout moves to this one.
+	// Format is the inverse of Parse, byte for byte. The result has the prefix of the layout, so a
+	// Key of another layout moves to this one.
 	Format(key Key) []byte
-	// Dirs returns the beginnings, each with its trailing slash, of all keys of a resource. A key
-	// that begins with one of them may still be of another resource.
+	// Dirs returns the common beginnings of all keys of a resource, each with a trailing slash. A
+	// key with one of these beginnings may still belong to another resource.
 	Dirs(gr schema.GroupResource) [][]byte
 }
 
-// ErrUnknownKey is returned by Parse for a key that no API server of that layout writes, or that
-// lies below another prefix.
+// ErrUnknownKey is returned by Parse for a key below another prefix, and for a key that no API
+// server of the layout writes.
 var ErrUnknownKey = errors.New("not a key of this layout")
 
 // KeyError is the error of Parse. It wraps ErrUnknownKey.
 type KeyError struct {
-	Reason string // why no layout has the key
-	key    string // its beginning
-	more   int    // bytes of it that are left out
+	Reason string // why no layout parses the key
+	key    string // beginning of the key
+	more   int    // bytes of the key left out
 }
 
 func (e *KeyError) Error() string {
@@ -203,7 +205,8 @@ func (e *KeyError) Error() string {
 
 func (e *KeyError) Unwrap() error { return ErrUnknownKey }
 
-// unknown is ErrUnknownKey for key, quoted in part: a hostile key may be megabytes long.
+// unknown returns ErrUnknownKey for key. The error quotes part of the key: a hostile key may be
+// megabytes long.
 func unknown(key []byte, format string, args ...any) error {
 	const most = 512
 	shown := key[:min(len(key), most)]

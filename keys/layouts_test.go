@@ -81,7 +81,7 @@ func TestDetect(t *testing.T) {
 			FlavourUnknown},
 		"something else": {nil, []string{"/registry/a/b/c/d", "/registry/e"}, nil, FlavourUnknown},
 
-		// objects that a tenant named so that they look like another prefix
+		// objects named by a tenant to look like another prefix
 		"a service account": {nil, []string{"/registry/core/serviceaccounts/c1/namespaces/default",
 			"/registry" + cluster}, []string{"/registry=kcp-shard"}, FlavourKCPShard},
 		"a custom resource": {nil, []string{"/registry/example.com/namespaces/default", "/registry" + services},
@@ -103,7 +103,7 @@ func TestDetect(t *testing.T) {
 	}
 }
 
-// TestLayouts: the longest prefix has the key, and no other is asked.
+// TestLayouts checks that only the layout of the longest prefix parses a key.
 func TestLayouts(t *testing.T) {
 	l := NewLayouts(Storage{Prefix: "/a", Flavour: FlavourKubernetes},
 		Storage{Prefix: "/a/b", Flavour: FlavourKCPShard}, Storage{Flavour: FlavourUnknown},

@@ -12,7 +12,7 @@ import (
 //	<prefix>/<resource>[/<namespace>]/<name>
 //
 // kube-apiserver has a prefix of its own there ("/kubernetes.io") and the layout Kubernetes.
-// Resources that the table of this package lacks parse with an empty group and in either scope.
+// Resources missing from the table of this package parse with an empty group, in either scope.
 type OpenShift struct {
 	// Prefix is the storage prefix without trailing slash: "/openshift.io".
 	Prefix string
@@ -28,7 +28,7 @@ func (o OpenShift) Parse(key []byte) (Key, error) {
 	at, n, ok := openshiftTable.find(segments, 3)
 	if !ok {
 		switch at, n = (builtin{GroupResource: schema.GroupResource{Resource: segments[0]}}), 1; segments[0] {
-		case "oauth", "authorization", "registry": // hold folders of resources
+		case "oauth", "authorization", "registry": // folders of resources
 			ok = false
 		default:
 			ok = isLabel(segments[0])
@@ -47,15 +47,15 @@ func (o OpenShift) Parse(key []byte) (Key, error) {
 // Format implements Layout.
 func (o OpenShift) Format(key Key) []byte { return key.appendName(o.dir(key.Resource)) }
 
-// Dirs implements Layout: there is one.
+// Dirs implements Layout. A resource has one dir.
 func (o OpenShift) Dirs(gr schema.GroupResource) [][]byte { return [][]byte{o.dir(gr)} }
 
 func (o OpenShift) dir(gr schema.GroupResource) []byte {
 	return []byte(o.Prefix + "/" + cmp.Or(openshiftTable.byResource[gr], gr.Resource) + "/")
 }
 
-// openshiftBuiltins lists the resources of openshift-apiserver and oauth-apiserver, those of 3.x
-// too (openshift/origin and openshift/openshift-apiserver, specialDefaultResourcePrefixes).
+// openshiftBuiltins lists the resources of openshift-apiserver and oauth-apiserver, including those
+// of 3.x (openshift/origin and openshift/openshift-apiserver, specialDefaultResourcePrefixes).
 func openshiftBuiltins() []builtin {
 	const (
 		authorization = "authorization.openshift.io"

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestCalicoSnapshot parses every key of a recorded cluster (Kubernetes 1.36, Calico with both its
-// API groups).
+// TestCalicoSnapshot parses every key of a recorded cluster (Kubernetes 1.36, Calico with both API
+// groups).
 func TestCalicoSnapshot(t *testing.T) {
 	data, err := os.ReadFile("testdata/calico-keys.txt")
 	require.NoError(t, err)
@@ -40,8 +40,8 @@ func TestCalicoSnapshot(t *testing.T) {
 		count["apiservices.apiregistration.k8s.io"] + 4}, prefixes)
 }
 
-// calicoCount is how many keys of each resource testdata/calico-keys.txt holds, counted from the
-// file with awk.
+// calicoCount holds the number of keys of each resource in testdata/calico-keys.txt, counted with
+// awk.
 func calicoCount() map[string]int {
 	return map[string]int{
 		"apiservices.apiregistration.k8s.io":                           28,

@@ -7,13 +7,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// table is a closed list of resources with two indexes. It is never written after newTable.
+// table is a closed list of resources with two indexes. A table is read-only after newTable.
 type table struct {
 	byDir      map[string]builtin
 	byResource map[schema.GroupResource]string
 }
 
-// newTable indexes a list. alias has the dirs of resources that are in it under another name.
+// newTable indexes a list. alias has the dirs of resources listed under another name.
 func newTable(list []builtin, alias map[schema.GroupResource]string) *table {
 	t := &table{make(map[string]builtin, len(list)), make(map[schema.GroupResource]string, len(list)+len(alias))}
 	for gr, dir := range alias {
@@ -26,7 +26,7 @@ func newTable(list []builtin, alias map[schema.GroupResource]string) *table {
 	return t
 }
 
-// find looks for the resource whose dir is the first n segments, n at most depth.
+// find returns the resource whose dir is the first n segments, n at most depth.
 func (t *table) find(segments []string, depth int) (at builtin, n int, ok bool) {
 	var buf [128]byte // on the stack
 	dir := buf[:0]
@@ -42,8 +42,8 @@ func (t *table) find(segments []string, depth int) (at builtin, n int, ok bool) 
 	return builtin{}, 0, false
 }
 
-// cut appends the segments of a key below prefix to buf, which is empty, up to its capacity; the
-// last one keeps the rest of the key. It refuses keys that no API server writes.
+// cut appends the segments of a key below prefix to the empty buf, up to its capacity; the last
+// segment keeps the rest of the key. Keys that no API server writes are an error.
 func cut(prefix string, key []byte, buf []string) ([]string, error) {
 	if !utf8.Valid(key) {
 		return nil, unknown(key, "not UTF-8")
@@ -82,7 +82,7 @@ func (k *Key) setName(key []byte, names []string, scope scope) error {
 	return nil
 }
 
-// appendName is the inverse of setName, behind a slash.
+// appendName is the inverse of setName. to ends with a slash.
 func (k *Key) appendName(to []byte) []byte {
 	if k.Namespace != "" {
 		to = append(to, k.Namespace...)
@@ -91,20 +91,20 @@ func (k *Key) appendName(to []byte) []byte {
 	return append(to, k.Name...)
 }
 
-// bootstrap is where k3s and RKE2 keep the certificate authorities of a cluster with their private
-// keys, encrypted with the server token (k3s pkg/cluster/storage.go): "/bootstrap/" and a hash of
-// the token; once "/bootstrap" alone.
+// bootstrap is the prefix of the certificate authorities of k3s and RKE2, stored with their private
+// keys and encrypted with the server token (k3s pkg/cluster/storage.go). The key is "/bootstrap/"
+// with a hash of the token; in early versions "/bootstrap" alone.
 const bootstrap = "/bootstrap"
 
-// IsBootstrap reports whether k3s or RKE2 store the private keys of the cluster under key. Such
-// keys are no API objects and lie below no storage prefix.
+// IsBootstrap reports whether key holds the private keys of a k3s or RKE2 cluster. Such keys are
+// not API objects and have no storage prefix.
 func IsBootstrap(key []byte) bool {
 	return string(key) == bootstrap || strings.HasPrefix(string(key), bootstrap+"/")
 }
 
-// HoldsCredentials reports whether key lies where any layout stores Secrets, or OpenShift's OAuth
-// clients and tokens, whatever its value is: a damaged Secret is a Secret. A folder is followed by
-// a namespace or cluster and a name, so that a namespace called "secrets" is no folder.
+// HoldsCredentials reports whether any layout stores Secrets, or OpenShift's OAuth clients and
+// tokens, under key. The value does not matter: a damaged Secret is a Secret. A folder is followed
+// by a namespace or cluster and a name, so a namespace called "secrets" is no folder.
 func HoldsCredentials(key []byte) bool {
 	segments := strings.Split(strings.Trim(string(key), "/"), "/")
 	for i, s := range segments[:len(segments)-1] {
