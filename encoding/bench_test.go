@@ -10,7 +10,7 @@ import (
 	"github.com/etcdshift/etcdshift/encoding"
 )
 
-// fourKB is a protobuf value of 4 KB with owner references and managed fields.
+// fourKB returns a protobuf value of 4 KB with owner references and managed fields.
 func fourKB(b *testing.B) []byte {
 	obj := decode(b, stored(b, "k8s/core.v1.ConfigMap.pb"), natives()["core.v1.ConfigMap"]()).(*corev1.ConfigMap)
 	owned(obj, "uid-1", managedBefore)

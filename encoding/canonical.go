@@ -9,10 +9,10 @@ import (
 	"unicode/utf8"
 )
 
-// Canonical text is as encoding/json writes it: compact, names in order and each once, strings and
-// numbers in their only form.
+// Canonical text is the output of encoding/json: compact, with sorted and unique names; strings and
+// numbers have one form.
 
-// follows reports whether a name may follow the one before, and keeps it.
+// follows reports whether a name may follow the previous name, and keeps the name.
 func (p *Scanner) follows(before *[]byte, key []byte) bool {
 	if !p.Canonical {
 		return true
@@ -23,8 +23,8 @@ func (p *Scanner) follows(before *[]byte, key []byte) bool {
 	return ok
 }
 
-// inOrder says whether the name a sorts before b, both with their escapes. Names that differ first
-// in an escape of four digits are in no order that it knows.
+// inOrder reports whether the name a sorts before b, both with their escapes. The result is false
+// for names that differ first in an escape of four digits.
 func inOrder(a, b []byte) bool {
 	i := 0
 	for i < len(a) && i < len(b) && a[i] == b[i] {
@@ -43,7 +43,7 @@ func inOrder(a, b []byte) bool {
 // unordered is the first byte of an escape that inOrder does not decode.
 const unordered = 256
 
-// firstByte is the first byte of escaped text once it is decoded, -1 for none.
+// firstByte returns the first decoded byte of escaped text, or -1 for empty text.
 func firstByte(text []byte) int {
 	switch {
 	case len(text) == 0:
@@ -82,9 +82,9 @@ func (p *Scanner) canonicalString() bool {
 	}
 }
 
-// skipPlain goes to the next byte that is not plain, eight bytes at a time.
+// skipPlain moves to the next byte that is not plain, eight bytes at a time.
 func (p *Scanner) skipPlain() {
-	zero := func(word uint64) uint64 { return (word - ones) & ^word } // the high bit of the first byte that is 0
+	zero := func(word uint64) uint64 { return (word - ones) & ^word } // the high bit of the first zero byte
 	for len(p.Text)-p.At >= 8 {
 		word := binary.LittleEndian.Uint64(p.Text[p.At:])
 		odd := word | (word-ones*' ')&^word | zero(word^ones*'"') | zero(word^ones*'\\') |
@@ -100,7 +100,7 @@ func (p *Scanner) skipPlain() {
 	}
 }
 
-// canonicalEscape passes one of the escapes that encoding/json writes.
+// canonicalEscape passes one of the escapes of encoding/json.
 func (p *Scanner) canonicalEscape() bool {
 	text := p.Text[p.At:min(len(p.Text), p.At+len(`\u0000`))]
 	if len(text) < 2 {
@@ -118,7 +118,7 @@ func (p *Scanner) canonicalEscape() bool {
 	switch string(text) {
 	case `\u003c`, `\u003e`, `\u0026`, `\u2028`, `\u2029`:
 		return true
-	case `\u0008`, `\u0009`, `\u000a`, `\u000c`, `\u000d`: // which have a shorter form
+	case `\u0008`, `\u0009`, `\u000a`, `\u000c`, `\u000d`: // these have a shorter form
 		return false
 	}
 	control := len(text) == len(`\u0000`) && string(text[:4]) == `\u00` && (text[4] == '0' || text[4] == '1')
@@ -134,7 +134,7 @@ func (p *Scanner) Integer() ([]byte, bool) {
 		p.At++
 	}
 	digits := p.Text[first:p.At]
-	const most = "9223372036854775807" // of -9223372036854775808 it is not sure
+	const most = "9223372036854775807" // -9223372036854775808 also fits, but is rejected
 	ok := len(digits) > 0 && (digits[0] != '0' || len(digits) == 1 && !negative)
 	return p.Text[start:p.At], ok && (len(digits) < len(most) || len(digits) == len(most) && string(digits) <= most)
 }
@@ -158,7 +158,7 @@ func (p *Scanner) canonicalNumber() bool {
 	return err == nil && bytes.Equal(text, again)
 }
 
-// plain says whether a byte stands for itself in a string: ASCII that no server escapes.
+// plain reports whether a byte is written as itself in a string: ASCII without an escape.
 func plain(b byte) bool {
 	return b >= ' ' && b < utf8.RuneSelf && b != '"' && b != '\\' && b != '<' && b != '>' && b != '&'
 }

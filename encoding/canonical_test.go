@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestSkipPlain: eight bytes at a time end at the byte where one at a time do.
+// TestSkipPlain checks that scans by eight bytes and by one byte stop at the same byte.
 func TestSkipPlain(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 31))
 	for range 100_000 {

@@ -28,8 +28,8 @@ func TestGetConfigMapData(t *testing.T) {
 	require.Nil(t, data)
 }
 
-// The edit of the bytes equals what k8s.io/api marshals after the same edit of the typed object, in
-// JSON what a server encodes.
+// The edited bytes equal the output of k8s.io/api after the same edit of the typed object; in JSON,
+// the encoding of a server.
 func TestSetConfigMapDataEqualsTypedEdit(t *testing.T) {
 	for _, have := range []map[string]string{nil, {"m": ""}, {"a": "1", "m": "old <&>", "z": "3"}, {"a": "1", "z": "3"},
 		{"z": "3"}, {"a": "1"}} {

@@ -6,12 +6,12 @@ import (
 )
 
 // Get returns the field at path, names from the top of a stored object, as JSON content:
-// map[string]any, []any, string, bool, int64 or float64, and nil for a missing field or null.
-// Without a path it is the whole object.
+// map[string]any, []any, string, bool, int64 or float64, and nil for a missing field or null. An
+// empty path means the whole object.
 //
-// From a protobuf object of any kind Get reads the metadata that servers store, except times; from
-// a ConfigMap its data; from a workload the containers of its pods with images and environment. For
-// other fields it returns ErrUnknownFormat. It also returns ErrEncrypted.
+// In a protobuf object of any kind Get reads the stored metadata, except times; in a ConfigMap also
+// the data; in a workload also the containers of its pods with images and environment. For other
+// fields Get returns ErrUnknownFormat. Encrypted values return ErrEncrypted.
 func Get(data []byte, path ...string) (any, error) {
 	return byFormat(data, func(data []byte) (value any, err error) {
 		_, err = editJSON(data, path, func(text []byte) ([]byte, error) { return text, unmarshal(text, &value) })
@@ -32,10 +32,10 @@ func Get(data []byte, path ...string) (any, error) {
 }
 
 // Set returns data with another content in the field at path; nil removes the field, and missing
-// objects on the way are created. Unchanged parts of the field keep their bytes, as does everything
-// around it: the order of fields, space in values, escapes of strings, unknown protobuf fields. New
+// objects on the path are created. Unchanged parts of the field and the rest of data keep their
+// bytes: the order of fields, space in values, escapes of strings, unknown protobuf fields. New
 // JSON fields are inserted by name among sorted fields, otherwise at the end; new protobuf fields
-// where generated code writes them. CBOR, which a server sorts, is encoded anew.
+// in the position of generated code. CBOR is encoded again, because a server sorts CBOR.
 //
 // Without a change the result is data itself. Fields and errors are those of Get. List elements are
 // compared by position.
@@ -76,7 +76,7 @@ func setCBOR(data []byte, value any, path []string) ([]byte, error) {
 	return EncodeObject(whole, FormatCBOR)
 }
 
-// lookup returns the field of decoded content at path.
+// lookup returns the field at path of decoded content.
 func lookup(content any, path []string) (any, error) {
 	if content == nil || len(path) == 0 {
 		return content, nil
@@ -89,7 +89,7 @@ func lookup(content any, path []string) (any, error) {
 	return value, at(path[0], err)
 }
 
-// setContent returns decoded content with another value at path, without changing its arguments.
+// setContent returns decoded content with another value at path. Its arguments stay unchanged.
 func setContent(content, value any, path []string) (any, error) {
 	if len(path) == 0 {
 		return value, nil

@@ -12,7 +12,7 @@ import (
 
 const annotated = "kcp.io/shard"
 
-// What Set makes of the bytes is what k8s.io/api marshals after the same edit of the typed object.
+// The bytes after Set equal the output of k8s.io/api after the same edit of the typed object.
 func TestSetMetadataEqualsTypedEdit(t *testing.T) {
 	for name, empty := range natives() {
 		data := stored(t, "k8s/"+name+".pb")
@@ -51,7 +51,7 @@ func TestSetMetadataEqualsTypedEdit(t *testing.T) {
 			requireSame(t, rewrap(t, data, obj), after, name+" "+c.path)
 			back, err := encoding.Get(data, "metadata", c.path)
 			require.NoError(t, err)
-			// their times are not seen
+			// Get does not return the times of managedFields
 			if restored, err := encoding.Set(after, back, "metadata", c.path); c.path != "managedFields" {
 				require.NoError(t, err)
 				requireSame(t, data, restored, name+" "+c.path)
@@ -60,7 +60,7 @@ func TestSetMetadataEqualsTypedEdit(t *testing.T) {
 	}
 }
 
-// One annotation, of several or none.
+// Set edits one annotation among several or none.
 func TestSetAnnotationEqualsTypedEdit(t *testing.T) {
 	for name, empty := range natives() {
 		data := stored(t, "k8s/"+name+".pb")
@@ -88,7 +88,7 @@ func TestSetAnnotationEqualsTypedEdit(t *testing.T) {
 	}
 }
 
-// In CBOR the object is what an API server encodes of the changed one.
+// The edited CBOR equals an API server's encoding of the changed object.
 func TestSetCBOR(t *testing.T) {
 	obj, format, err := encoding.DecodeObject(stored(t, "c1.cbor"))
 	require.NoError(t, err)

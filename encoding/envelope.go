@@ -9,11 +9,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Value is a stored value with its envelope parsed and its body untouched.
+// Value is a stored value with a parsed envelope and an unparsed body.
 type Value struct {
 	Format Format
 	GVK    schema.GroupVersionKind // empty if the value has none
-	// protobuf: the bytes of the object's message; JSON and CBOR: the value itself. Aliases the input.
+	// protobuf: the message of the object; JSON and CBOR: the whole value. Aliases the input.
 	Raw []byte
 }
 
@@ -28,8 +28,9 @@ const (
 	typeMetaKind       protowire.Number = 2
 )
 
-// Parse reads the envelope of a stored value. It returns ErrEncrypted, ErrUnknownFormat, or an
-// error with the position of the damage. It checks JSON, and the envelope of protobuf.
+// Parse reads the envelope of a stored value. Errors are ErrEncrypted, ErrUnknownFormat, or an
+// error with the position of the damage. Parse checks all of JSON, but only the envelope of
+// protobuf.
 func Parse(data []byte) (Value, error) {
 	e, err := byFormat(data, envelopeOfJSON, envelopeOfCBOR, parseEnvelope)
 	if err != nil {
@@ -38,7 +39,7 @@ func Parse(data []byte) (Value, error) {
 	return e.value(Detect(data))
 }
 
-// value is the Value of a parsed one.
+// value returns the envelope as a Value.
 func (e *envelope) value(f Format) (Value, error) {
 	gv, err := schema.ParseGroupVersion(e.apiVersion)
 	if err != nil {
@@ -53,7 +54,7 @@ func envelopeOfJSON(data []byte) (envelope, error) {
 	return e, err
 }
 
-// readJSON parses a JSON value and appends its fields to out, which is empty.
+// readJSON parses a JSON value and appends its fields to the empty out.
 func readJSON(data []byte, out jsonObject) (e envelope, obj jsonObject, err error) {
 	if obj, err = parseJSON(data, '{', out); err == nil {
 		e.body.Payload = data
@@ -69,14 +70,14 @@ func envelopeOfCBOR(data []byte) (envelope, error) {
 	return e, r.err
 }
 
-// envelope is a parsed value.
+// envelope holds the type and the body of a value.
 type envelope struct {
 	apiVersion, kind string
-	body             WireField // the object; in protobuf, positions count from behind the prefix
+	body             WireField // the object; in protobuf, positions count from the end of the prefix
 }
 
-// parseEnvelope parses a protobuf value. Like the generated decoder it merges repeated TypeMetas,
-// and the last body wins.
+// parseEnvelope parses a protobuf value. Like the generated decoder, parseEnvelope merges repeated
+// TypeMetas, and the last body wins.
 func parseEnvelope(data []byte) (e envelope, err error) {
 	err = each(data[len(protobufPrefix):], func(f WireField) (err error) {
 		switch f.Number {
@@ -94,14 +95,14 @@ func parseEnvelope(data []byte) (e envelope, err error) {
 	return e, at("envelope", err)
 }
 
-// withBody returns the value data with another body.
+// withBody returns data with another body.
 func (e *envelope) withBody(data, body []byte) []byte {
 	start, end := len(protobufPrefix)+e.body.start, len(protobufPrefix)+e.body.end
 	out := make([]byte, 0, len(data)+len(body)-len(e.body.Payload)+binary.MaxVarintLen64)
 	return append(appendBytesField(append(out, data[:start]...), unknownRaw, body), data[end:]...)
 }
 
-// WithMessage returns a protobuf value with another message, its Raw, in the same envelope.
+// WithMessage returns a protobuf value with another message (see Value.Raw) in the same envelope.
 func WithMessage(data, raw []byte) ([]byte, error) {
 	e, err := parseEnvelope(data)
 	if err != nil {

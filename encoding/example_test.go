@@ -35,7 +35,7 @@ func Example() {
 	// s map[example.com/moved:yes] 26 <nil>
 }
 
-// One annotation changes; the order of fields and the text of all others stay.
+// One annotation changes; the order of fields and the text of all other fields stay.
 func ExampleSet() {
 	stored := []byte(
 		`{"kind":"Widget","apiVersion":"example.com/v1","metadata":{"name":"w","annotations":{"shard":"root",` +
@@ -45,7 +45,7 @@ func ExampleSet() {
 	// Output: {"kind":"Widget","apiVersion":"example.com/v1","metadata":{"name":"w","annotations":{"shard":"shard-1","x":"\u0041"}}} <nil>
 }
 
-// A path leads through objects by their names, in protobuf as in JSON.
+// A path leads through objects by their names, in protobuf and in JSON.
 func ExampleGet() {
 	stored := []byte("k8s\x00\x0a\x0f\x0a\x02v1\x12\x09ConfigMap\x12\x0f\x0a\x05\x0a\x03web\x12\x06\x0a\x01k\x12\x01v")
 	for _, path := range [][]string{{"metadata", "name"}, {"data", "k"}, {"data"}} {

@@ -9,13 +9,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Fields decodes those fields of JSON and CBOR values that the struct T has, by their json tags,
-// which all fields have. It is safe for concurrent use.
+// Fields decodes the fields of the struct T, named by their json tags, from JSON and CBOR values.
+// All fields of T must have a json tag. Fields is safe for concurrent use.
 type Fields[T any] struct{ plan plan }
 
-// FieldsOf makes Fields, once a type. Strings, structs, maps of strings, and pointers to and lists
-// of these are read in one pass over the text; values with a field of another type take ten times
-// as long. Maps may lack other entries than those named here.
+// FieldsOf returns Fields for T; call FieldsOf once for each type. Strings, structs, maps of
+// strings, and pointers to and lists of these are read in one pass over the text; values with a
+// field of another type take ten times as long. Maps may lack entries not named here.
 func FieldsOf[T any](entries ...string) Fields[T] {
 	return Fields[T]{planOf(reflect.TypeFor[T](), entries)}
 }
@@ -42,12 +42,12 @@ func (f Fields[T]) Decode(data []byte) (*T, error) {
 	return out, nil
 }
 
-// plan is how a value is read into a type.
+// plan holds the steps for reading a value into a type.
 type plan struct {
 	kind    reflect.Kind
 	members []planned // of a struct
 	element *plan     // of a list or a pointer
-	entries []string  // of a map, those that are asked for
+	entries []string  // of a map: the requested entries
 }
 
 // planned is a field of a struct.
@@ -71,7 +71,7 @@ func planOf(t reflect.Type, entries []string) plan {
 	return p
 }
 
-// plannedOf lists the fields of a struct, and those of the structs within it that have no name.
+// plannedOf lists the fields of a struct, including fields of embedded structs.
 func plannedOf(t reflect.Type, entries []string) (all []planned) {
 	for field := range t.Fields() {
 		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
@@ -87,7 +87,8 @@ func plannedOf(t reflect.Type, entries []string) (all []planned) {
 	return all
 }
 
-// read passes a value and sets out, which is zero. False means that the value has to be decoded.
+// read passes a value and sets the zero value out. False means that the caller must decode the
+// value.
 func (t *plan) read(p *Scanner, out reflect.Value) bool {
 	if p.Next() == 'n' {
 		return p.Word("null")
@@ -125,7 +126,7 @@ func (t *plan) read(p *Scanner, out reflect.Value) bool {
 	return false
 }
 
-// object passes an object. Of two fields of a name decoders merge the values.
+// object passes an object. Two fields of one name return false: decoders merge their values.
 func (t *plan) object(p *Scanner, out reflect.Value) bool {
 	var seen names
 	return p.Members(func(name []byte) bool {

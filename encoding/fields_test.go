@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestFields: what a struct asks for is what the whole object has, in JSON and in CBOR, and no
-// error holds a part of the value.
+// TestFields checks that Fields returns the same fields as the decoded object, in JSON and in CBOR,
+// and that no error quotes the value.
 func TestFields(t *testing.T) {
 	type fields struct {
 		Kind     string `json:"kind"`
@@ -47,7 +47,7 @@ func TestFields(t *testing.T) {
 	}
 }
 
-// header is the part of shaped that has no name.
+// header is the part of shaped without a field name.
 type header struct {
 	Kind     string `json:"kind"`
 	Metadata struct {

@@ -10,12 +10,12 @@ import (
 	"github.com/etcdshift/etcdshift/finding"
 )
 
-// Format is how a stored value is written.
+// Format is the encoding of a stored value.
 type Format int
 
-// The formats of a value in etcd. FormatUnknown, the zero value, includes values that are no API
-// objects (compact_rev_key), and protobuf wrapped in base64: an API server reads it as a last
-// resort but has never written it, and an edit could not restore it.
+// The formats of a value in etcd. FormatUnknown, the zero value, includes values that are not API
+// objects (compact_rev_key), and protobuf in base64: an API server reads such protobuf as a last
+// resort but has never written any, and an edit could not restore the base64.
 const (
 	FormatUnknown Format = iota
 	FormatJSON
@@ -24,48 +24,48 @@ const (
 	FormatEncrypted
 )
 
-// String is the name people use for the format.
+// String returns the usual name of the format.
 func (f Format) String() string {
 	names := map[Format]string{FormatJSON: "JSON", FormatProtobuf: "protobuf", FormatCBOR: "CBOR",
 		FormatEncrypted: "encrypted"}
 	return cmp.Or(names[f], "unknown")
 }
 
-// ErrEncrypted is returned for a value that an API server encrypted at rest. The text around it
-// names the provider and the key, never bytes of the value.
+// ErrEncrypted is returned for a value encrypted at rest. The error text names the provider and the
+// key, never bytes of the value.
 var ErrEncrypted = finding.WithLasting(errors.New("value is encrypted"),
 	"give the EncryptionConfiguration of the API servers of this cluster, or one that still has its keys")
 
-// ErrKMSv1 is beside ErrEncrypted in the error for a value of a KMS v1 plugin, and in that for an
-// EncryptionConfiguration that names one. KMS v1 is off since Kubernetes 1.29.
+// ErrKMSv1 accompanies ErrEncrypted in the error for a value of a KMS v1 plugin, and the error for
+// an EncryptionConfiguration with such a plugin. KMS v1 is off since Kubernetes 1.29.
 var ErrKMSv1 = finding.WithLasting(errors.New("rewrap its values to KMS v2 on a live cluster"),
 	`docs/guides/encryption.md has the steps under "KMS v1"; a copy of the file without that provider reads all `+
 		`other values`)
 
-// Encrypted returns the error for a value that starts as an encrypted one: ErrEncrypted with
-// provider and key name, and ErrKMSv1 for KMS v1.
+// Encrypted returns the error for an encrypted value: ErrEncrypted with provider and key name, and
+// ErrKMSv1 for KMS v1.
 func Encrypted(data []byte) error {
 	name, _ := Encryption(data)
 	err := fmt.Errorf("%w by %s", ErrEncrypted, name)
 	if strings.HasPrefix(name+":", "kms:v1:") {
-		err = fmt.Errorf("%[2]w: KMS v1 is not read: %[1]w", ErrKMSv1, err) // whose hint comes first
+		err = fmt.Errorf("%[2]w: KMS v1 is not read: %[1]w", ErrKMSv1, err) // the hint of ErrKMSv1 comes first
 	}
 	return err
 }
 
-// ErrUnknownFormat is returned for a value in no format of the called function.
+// ErrUnknownFormat is returned for a value in a format that the called function does not support.
 var ErrUnknownFormat = errors.New("unsupported value format")
 
-// First bytes of a value, from k8s.io/apimachinery pkg/runtime/serializer/{protobuf,cbor} and
+// The first bytes of a value, from k8s.io/apimachinery pkg/runtime/serializer/{protobuf,cbor} and
 // k8s.io/apiserver pkg/storage/value.
 const (
 	protobufPrefix  = "k8s\x00"
 	cborPrefix      = "\xd9\xd9\xf7"
 	encryptedPrefix = "k8s:enc:"
-	base64Prefix    = "azhzA" // base64 of protobufPrefix, whatever follows
+	base64Prefix    = "azhzA" // base64 of protobufPrefix with any next bytes
 )
 
-// Detect tells the format of a value from its first bytes. It does not check the rest.
+// Detect returns the format of a value from its first bytes, without checking the rest.
 func Detect(data []byte) Format {
 	switch {
 	case hasPrefix(data, protobufPrefix):
@@ -85,7 +85,7 @@ func hasPrefix(data []byte, prefix string) bool {
 	return len(data) >= len(prefix) && string(data[:len(prefix)]) == prefix
 }
 
-// trimSpace drops JSON's white space in front.
+// trimSpace removes leading JSON white space.
 func trimSpace(data []byte) []byte {
 	for len(data) > 0 && (data[0] == ' ' || data[0] == '\t' || data[0] == '\r' || data[0] == '\n') {
 		data = data[1:]
@@ -93,7 +93,7 @@ func trimSpace(data []byte) []byte {
 	return data
 }
 
-// byFormat reads a value with the function for its format; nil takes none.
+// byFormat reads a value with the function for its format; a nil function rejects the format.
 func byFormat[T any](data []byte, readJSON, readCBOR, readProtobuf func([]byte) (T, error)) (out T, err error) {
 	var none T
 	f := Detect(data)
@@ -108,7 +108,7 @@ func byFormat[T any](data []byte, readJSON, readCBOR, readProtobuf func([]byte) 
 	return out, nil
 }
 
-// unsupported is the error for a value in a format that the caller does not take.
+// unsupported returns the error for a value in an unsupported format.
 func unsupported(data []byte, f Format) error {
 	switch {
 	case f == FormatEncrypted:

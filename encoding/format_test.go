@@ -43,7 +43,7 @@ func TestDetect(t *testing.T) {
 	}
 }
 
-// Every function refuses an encrypted value with the provider and the key name, and without a byte
+// Every function rejects an encrypted value with the provider and the key name, and without a byte
 // of the value.
 func TestEncryptedIsRefusedByName(t *testing.T) {
 	const secret = "SECRETBYTES"
@@ -82,7 +82,7 @@ func TestUnknownFormatIsRefused(t *testing.T) {
 	}
 }
 
-// everyFunction gives each exported function the same bytes.
+// everyFunction calls each exported function with the same bytes.
 func everyFunction(data []byte) map[string]error {
 	errs := make(map[string]error)
 	_, errs["Parse"] = encoding.Parse(data)

@@ -12,7 +12,7 @@ import (
 	"github.com/etcdshift/etcdshift/encoding"
 )
 
-// seeds are the stored values, some cut and some with a byte changed, and small values for each
+// seeds adds the stored values, some cut and some with a byte changed, and small values for each
 // branch.
 func seeds(f *testing.F) {
 	f.Helper()
@@ -43,7 +43,7 @@ func seeds(f *testing.F) {
 	}
 }
 
-// No bytes make a function panic, and every error is short.
+// FuzzParse checks that no bytes cause a panic, and that every error is short.
 func FuzzParse(f *testing.F) {
 	seeds(f)
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -58,7 +58,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// The server's encoding is a resting point: what was encoded once decodes and encodes to itself.
+// FuzzDecodeObject checks that a second decode and encode changes nothing.
 func FuzzDecodeObject(f *testing.F) {
 	seeds(f)
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -77,8 +77,8 @@ func FuzzDecodeObject(f *testing.F) {
 	})
 }
 
-// An edit changes the references as asked and no other part of the object; one that changes nothing
-// returns its input.
+// FuzzEditOwnerReferences checks that an edit changes only the references, and that an edit without
+// a change returns its input.
 func FuzzEditOwnerReferences(f *testing.F) {
 	seeds(f)
 	mark := func(o encoding.OwnerReference) (encoding.OwnerReference, bool) {
@@ -114,7 +114,7 @@ func FuzzEditOwnerReferences(f *testing.F) {
 	})
 }
 
-// requireOthersKept compares JSON and CBOR values without the named fields of the metadata.
+// requireOthersKept compares JSON and CBOR values without the given fields of the metadata.
 func requireOthersKept(t *testing.T, before, after []byte, names ...string) {
 	t.Helper()
 	var kept []string
@@ -127,7 +127,7 @@ func requireOthersKept(t *testing.T, before, after []byte, names ...string) {
 			for _, name := range names {
 				delete(metadata, name)
 			}
-			if len(metadata) == 0 { // it may have been made
+			if len(metadata) == 0 { // the edit may have created metadata
 				delete(obj, "metadata")
 			}
 		}
@@ -138,7 +138,8 @@ func requireOthersKept(t *testing.T, before, after []byte, names ...string) {
 	require.Equal(t, kept[0], kept[1])
 }
 
-// What was set is there, nothing else is another, and setting it again changes nothing.
+// FuzzSet checks that the new value is set, that the rest stays, and that a second Set changes
+// nothing.
 func FuzzSet(f *testing.F) {
 	seeds(f)
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -167,8 +168,8 @@ func FuzzSet(f *testing.F) {
 	})
 }
 
-// FuzzPath edits any path: what was set is there, setting it again changes nothing, and without the
-// field both values are the same.
+// FuzzPath checks Set at any path: the new value is set, a second Set changes nothing, and without
+// the field both values are equal.
 func FuzzPath(f *testing.F) {
 	for _, text := range []string{
 		`{"kind":"X","metadata":{"name":"a","labels":{"b":"c"}},"spec":{"a":[{"b":1}],"c":{"d":"e"}}}`,
@@ -205,8 +206,8 @@ func FuzzPath(f *testing.F) {
 	})
 }
 
-// without is the content of a JSON or CBOR value without the field at path and the empty objects
-// that are left on the way to it.
+// without returns the content of a JSON or CBOR value without the field at path and the emptied
+// objects on path.
 func without(t *testing.T, data []byte, path []string) any {
 	t.Helper()
 	obj, _, err := encoding.DecodeObject(data)

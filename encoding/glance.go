@@ -8,27 +8,28 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// Glance is the part of Meta that tells an object from others. Its bytes alias the value.
+// Glance holds the identifying part of Meta. Its bytes alias the value.
 type Glance struct {
 	APIVersion, Kind, Name, Namespace, UID []byte
 
-	Spec []byte // JSON: the text of the field, nil for none
-	Odd  bool   // JSON: metadata has fields that Glance does not know, or a number may be out of range
+	Spec []byte // JSON: the text of the field, nil without the field
+	Odd  bool   // JSON: metadata has fields unknown to Glance, or a number may be out of range
 
 	Owners      []Owner
-	Managed     [][]byte // JSON: the apiVersions of managedFields, as they follow each other
+	Managed     [][]byte // JSON: the apiVersions of managedFields, without adjacent repeats
 	Annotations []Annotation
 }
 
-// Annotation is an annotation. Value is nil for unusual text, which has to be decoded.
+// Annotation is an annotation. Value is nil for unusual text; the caller must decode such text.
 type Annotation struct{ Name, Value []byte }
 
-// Owner is the part of an OwnerReference that finds the owner.
+// Owner holds the identifying part of an OwnerReference.
 type Owner struct{ APIVersion, Kind, UID []byte }
 
-// GlanceJSON sets g from a JSON value without decoding it. False means that Parse or ReadMeta may
-// fail, that the object is being deleted, or only that it has to be decoded to be sure: with
-// unusual text in its metadata, say. g keeps its lists for the next value.
+// GlanceJSON sets g from a JSON value without decoding the value. False means that Parse or
+// ReadMeta may fail, that the object is being deleted, or that only decoding gives a sure answer,
+// for example with unusual text in the metadata. g keeps the memory of its lists for the next
+// value.
 func (g *Glance) GlanceJSON(value []byte) bool {
 	g.reset()
 	p := Scanner{Text: value}
@@ -54,8 +55,8 @@ func (g *Glance) GlanceJSON(value []byte) bool {
 	return ok && seen&^8 == 1|2|4 && isGroupVersion(g.APIVersion) && len(g.Kind) > 0 && p.At == len(value)
 }
 
-// Glance sets g from a JSON or protobuf value, without APIVersion and Kind from the latter: see
-// GlanceJSON. Others have to be decoded.
+// Glance sets g from a JSON or protobuf value (see GlanceJSON). A protobuf value leaves APIVersion
+// and Kind empty. The caller must decode values of other formats.
 func (g *Glance) Glance(value []byte) bool {
 	switch Detect(value) {
 	case FormatJSON:
@@ -67,7 +68,7 @@ func (g *Glance) Glance(value []byte) bool {
 	return false
 }
 
-// messageOf is the object in a protobuf value.
+// messageOf returns the message of the object in a protobuf value.
 func messageOf(value []byte) (message []byte, ok bool) {
 	ok = EachField(value[len(protobufPrefix):], func(f WireField) bool {
 		switch f.Number {
@@ -85,8 +86,8 @@ func messageOf(value []byte) (message []byte, ok bool) {
 	return message, ok && message != nil
 }
 
-// GlanceMessage sets g, without APIVersion and Kind, from the message of a protobuf object: see
-// GlanceJSON.
+// GlanceMessage sets g, without APIVersion and Kind, from the message of a protobuf object (see
+// GlanceJSON).
 func (g *Glance) GlanceMessage(message []byte) bool {
 	g.reset()
 	return EachField(message, func(f WireField) bool {
@@ -98,7 +99,7 @@ func (g *Glance) reset() {
 	*g = Glance{Owners: g.Owners[:0], Managed: g.Managed[:0], Annotations: g.Annotations[:0]}
 }
 
-// isGroupVersion reports whether an apiVersion names a version, of one group at most.
+// isGroupVersion reports whether apiVersion is VERSION or GROUP/VERSION.
 func isGroupVersion(apiVersion []byte) bool {
 	_, version, grouped := bytes.Cut(apiVersion, []byte("/"))
 	if !grouped {
@@ -107,7 +108,8 @@ func isGroupVersion(apiVersion []byte) bool {
 	return len(version) > 0 && bytes.IndexByte(version, '/') < 0
 }
 
-// names are bits of the fields that an object had so far: the last of two fields would count.
+// names has one bit for each field already seen in an object. Of two equal fields the last would
+// count.
 type names int
 
 func (n *names) first(bit names) bool {
@@ -151,7 +153,7 @@ func (g *Glance) metadata(p *Scanner) bool {
 			return false
 		}
 		g.Odd = true
-		return p.Str() // of numbers, not all decode
+		return p.Str() // decoding fails for some numbers
 	})
 }
 
@@ -258,7 +260,7 @@ func (g *Glance) field(f WireField) bool {
 	return f.Type == protowire.BytesType
 }
 
-// field reads a field of an entry of a map.
+// field reads a field of a map entry.
 func (a *Annotation) field(f WireField) bool {
 	switch f.Number {
 	case mapKey:

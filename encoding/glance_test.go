@@ -21,7 +21,7 @@ const glanced = `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"ann
 	`{"apiVersion":"v1","kind":"Pod","name":"p","uid":"u-2"}],"uid":"1a30f8e7"},"spec":{"list":[267,-0.5e+3,null,` +
 	`true,"x\\y"],"n":{}}}` + "\n"
 
-// TestGlance compares Glance with what decoders find in a value, and in many damaged ones.
+// TestGlance compares Glance with the decoders, for a value and for many damaged values.
 func TestGlance(t *testing.T) {
 	pod := corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 		Name: "w", Namespace: "team", UID: "1a30f8e7", Generation: 3, CreationTimestamp: metav1.Unix(1_700_000_000, 0),
@@ -56,7 +56,7 @@ func TestGlance(t *testing.T) {
 	require.Greater(t, sure, 20_000)
 }
 
-// requireGlance compares one glance, if it is sure, with decoders of the value.
+// requireGlance compares one glance, if Glance returns true, with decoders of the value.
 func requireGlance(t *testing.T, data []byte, look func(*Glance, []byte) bool, value []byte) bool {
 	var g Glance
 	if !look(&g, data) {
@@ -111,7 +111,7 @@ func requireGlance(t *testing.T, data []byte, look func(*Glance, []byte) bool, v
 	return true
 }
 
-// requireEven: an object without anything odd is decoded, and its metadata converted.
+// requireEven requires that a value without Odd can be decoded, and its metadata converted.
 func requireEven(t *testing.T, g *Glance, value []byte) {
 	obj, _, err := DecodeObject(value)
 	require.NoError(t, err, "%q", value)

@@ -5,25 +5,25 @@ import (
 	"math/bits"
 )
 
-// Scanner goes over JSON text once and checks its syntax as encoding/json does, several times as
-// fast. Its methods pass one element and report whether its syntax is right; after false the
-// position means nothing, and the caller asks encoding/json. They allocate nothing.
+// Scanner scans JSON text once and checks the syntax like encoding/json, several times as fast.
+// Each method passes one element and reports whether the syntax is right. After false the position
+// is undefined, and the caller must use encoding/json. Methods allocate no memory.
 type Scanner struct {
 	Text      []byte
 	At        int  // the position
-	Canonical bool // refuse what encoding/json would write otherwise: see canonical.go
-	MaxDepth  int  // how deep brackets may nest; 0 is 10,000, as in encoding/json
+	Canonical bool // reject text that encoding/json would write differently: see canonical.go
+	MaxDepth  int  // maximum nesting of brackets; 0 means 10,000, as in encoding/json
 
 	depth int
 	odd   bool // the last string has an escape, or is not ASCII
 	huge  bool // a number may be out of range
 
-	unless     string // of an entry of managedFields that is read; "" to read all
+	unless     string // apiVersion whose managedFields entries are needed; "" to read all entries
 	inMetadata bool
 }
 
-// fields appends the fields of an object, or the elements of a list, to out, which is empty. The
-// position is at the bracket.
+// fields appends the fields of an object, or the elements of a list, to the empty out. The position
+// is at the bracket.
 func (p *Scanner) fields(closing byte, out jsonObject) (_ jsonObject, ok bool) {
 	more, ok := p.begins(closing)
 	for more && ok {
@@ -47,13 +47,13 @@ func (p *Scanner) fields(closing byte, out jsonObject) (_ jsonObject, ok bool) {
 	return out, ok
 }
 
-// ends reports whether only space is left.
+// ends reports whether only white space is left.
 func (p *Scanner) ends() bool {
 	p.Next()
 	return p.At == len(p.Text)
 }
 
-// Next skips white space and returns the byte behind it, 0 at the end.
+// Next skips white space and returns the next byte, or 0 at the end.
 func (p *Scanner) Next() byte {
 	if p.At < len(p.Text) && (p.Text[p.At] > ' ' || p.Canonical) {
 		return p.Text[p.At]
@@ -72,7 +72,7 @@ func (p *Scanner) skipSpace() byte {
 	return 0
 }
 
-// eat passes one byte if it is b.
+// eat passes the next byte if the byte is b.
 func (p *Scanner) eat(b byte) bool {
 	if p.At == len(p.Text) || p.Text[p.At] != b {
 		return false
@@ -81,7 +81,7 @@ func (p *Scanner) eat(b byte) bool {
 	return true
 }
 
-// Value passes a value, which begins at the position.
+// Value passes a value that begins at the position.
 func (p *Scanner) Value() bool {
 	if p.At == len(p.Text) {
 		return false
@@ -103,7 +103,8 @@ func (p *Scanner) Value() bool {
 	return p.number()
 }
 
-// begins passes the bracket that opens an object or a list, and reports whether it has an element.
+// begins passes the opening bracket of an object or a list. more reports whether an element
+// follows.
 func (p *Scanner) begins(closing byte) (more, ok bool) {
 	p.At++
 	p.depth++
@@ -120,7 +121,7 @@ func (p *Scanner) begins(closing byte) (more, ok bool) {
 
 const maxDepth = 10_000
 
-// goesOn passes what follows an element, and reports whether that is one more.
+// goesOn passes the separator after an element. more reports whether another element follows.
 func (p *Scanner) goesOn(closing byte) (more, ok bool) {
 	switch p.Next() {
 	case closing:
@@ -152,7 +153,7 @@ func (p *Scanner) bracketed(closing byte) bool {
 	return ok
 }
 
-// name passes the name of a field and what separates it from the value. key has its quotes.
+// name passes the name of a field and the separator before the value. key includes its quotes.
 func (p *Scanner) name() (key []byte, ok bool) {
 	start := p.At
 	if !p.Str() {
@@ -178,7 +179,7 @@ func (p *Scanner) Str() bool {
 	return p.str()
 }
 
-// plain passes a string of ASCII without escapes, and sets out to its content.
+// plain passes an ASCII string without escapes, and sets out to its content.
 func (p *Scanner) plain(out *[]byte) bool {
 	start := p.At + 1
 	if !p.Str() {
@@ -188,7 +189,7 @@ func (p *Scanner) plain(out *[]byte) bool {
 	return !p.odd
 }
 
-// decoded passes a string, and returns its content.
+// decoded passes a string and returns its content.
 func (p *Scanner) decoded() (content string, ok bool) {
 	start := p.At
 	if !p.Str() {
@@ -199,7 +200,7 @@ func (p *Scanner) decoded() (content string, ok bool) {
 }
 
 // Members passes an object; visit passes the value of a name. Names are ASCII without escapes; in
-// canonical text they are in order, and have their escapes.
+// canonical text names are sorted, and may have escapes.
 func (p *Scanner) Members(visit func(name []byte) bool) bool {
 	if p.Next() != '{' {
 		return false
@@ -218,7 +219,7 @@ func (p *Scanner) Members(visit func(name []byte) bool) bool {
 	return ok
 }
 
-// Elements passes a list; visit passes an element.
+// Elements passes a list; visit passes one element.
 func (p *Scanner) Elements(visit func() bool) bool {
 	if p.Next() != '[' {
 		return false
@@ -232,7 +233,7 @@ func (p *Scanner) Elements(visit func() bool) bool {
 	return ok
 }
 
-// decodedName is the name in a key. The common ones cost no memory.
+// decodedName returns the name in a key. Common names need no allocation.
 func decodedName(key []byte) (name string, ok bool) {
 	switch string(key) {
 	case `"apiVersion"`:
@@ -250,7 +251,7 @@ func decodedName(key []byte) (name string, ok bool) {
 	return name, err == nil
 }
 
-// Word passes a word.
+// Word passes the given word.
 func (p *Scanner) Word(word string) bool {
 	if !hasPrefix(p.Text[p.At:], word) {
 		return false
@@ -263,12 +264,12 @@ func (p *Scanner) Word(word string) bool {
 func (p *Scanner) str() bool {
 	p.At++
 	p.odd = false
-	var all uint64 // bytes of the string, one on top of the other
+	var all uint64 // all bytes of the string combined with or
 	for p.At < len(p.Text) {
 		if rest := p.Text[p.At:]; len(rest) >= 8 {
 			eight := binary.LittleEndian.Uint64(rest)
 			n := plainBytes(eight)
-			all |= eight << (64 - 8*n) // without those behind them
+			all |= eight << (64 - 8*n) // without the bytes after the first n
 			if p.At += n; n == 8 {
 				continue
 			}
@@ -294,14 +295,15 @@ func (p *Scanner) str() bool {
 
 const ones, highs = 0x0101010101010101, 0x8080808080808080
 
-// plainBytes counts the bytes in front of the first quote, backslash or control character of eight.
+// plainBytes counts the bytes before the first quote, backslash or control character in eight
+// bytes.
 func plainBytes(eight uint64) int {
 	quote, backslash := eight^'"'*ones, eight^'\\'*ones
 	found := (eight-' '*ones)&^eight | (quote-ones)&^quote | (backslash-ones)&^backslash
 	return bits.TrailingZeros64(found&highs) / 8
 }
 
-// escape passes a backslash and what belongs to it.
+// escape passes a backslash and the rest of the escape.
 func (p *Scanner) escape() bool {
 	rest := p.Text[p.At+1:]
 	if len(rest) == 0 {
@@ -346,7 +348,7 @@ func (p *Scanner) number() bool {
 	return true
 }
 
-// digits passes digits, one at least.
+// digits passes at least one digit.
 func (p *Scanner) digits() bool {
 	start := p.At
 	for p.At < len(p.Text) && p.Text[p.At] >= '0' && p.Text[p.At] <= '9' {

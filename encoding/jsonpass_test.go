@@ -15,7 +15,7 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
-// readObject is DecodeObject for text that needs no closer look.
+// readObject is the fast path of DecodeObject.
 func readObject(data []byte) (obj map[string]any, ok bool) {
 	p := Scanner{Text: data}
 	value, ok := p.decode()
@@ -23,7 +23,8 @@ func readObject(data []byte) (obj map[string]any, ok bool) {
 	return obj, ok && isObject
 }
 
-// checkRead: what readObject accepts is what an API server decodes.
+// checkRead checks that an object accepted by readObject equals the result of an API server's
+// decoder.
 func checkRead(t *testing.T, data []byte) {
 	obj, ok := readObject(data)
 	if ok {
@@ -35,7 +36,7 @@ func checkRead(t *testing.T, data []byte) {
 	checkWithout(t, data)
 }
 
-// checkWrite: EncodeObject is what encoding/json encodes.
+// checkWrite checks that EncodeObject equals encoding/json.
 func checkWrite(t *testing.T, obj map[string]any) {
 	var want bytes.Buffer
 	require.NoError(t, json.NewEncoder(&want).Encode(obj))
@@ -44,7 +45,8 @@ func checkWrite(t *testing.T, obj map[string]any) {
 	require.Equal(t, want.String(), string(got))
 }
 
-// TestEncodeOthers: what no decoder makes is encoded as encoding/json does it, and has its errors.
+// TestEncodeOthers checks that values no decoder returns are encoded like encoding/json, with the
+// same errors.
 func TestEncodeOthers(t *testing.T) {
 	checkWrite(t, nil)
 	checkWrite(t, map[string]any{
@@ -56,7 +58,8 @@ func TestEncodeOthers(t *testing.T) {
 	require.EqualError(t, err, "encode JSON: json: unsupported value: NaN")
 }
 
-// checkWithout: what DecodeWithoutManagedFields leaves out are entries of v1, and nothing else.
+// checkWithout checks that DecodeWithoutManagedFields omits only managedFields, and only lists
+// without an entry of v3.
 func checkWithout(t *testing.T, data []byte) {
 	got, format, err := DecodeWithoutManagedFields(data, "v3")
 	want, sameFormat, wantErr := DecodeObject(data)
@@ -72,8 +75,8 @@ func checkWithout(t *testing.T, data []byte) {
 	require.Equal(t, want, got, "%q", data)
 }
 
-// checkPass: what parseJSON accepts is what encoding/json accepts, field by field, and its text
-// stays the same.
+// checkPass checks that parseJSON and encoding/json accept the same text, field by field, and that
+// the text stays the same.
 func checkPass(t *testing.T, data []byte) (passed bool) {
 	checkRead(t, data)
 	fields, err := parseJSONObject(data)
@@ -130,8 +133,8 @@ func FuzzPassObject(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) { checkPass(t, data) })
 }
 
-// TestPassObject: custom resources that servers stored need no closer look, and random damage to
-// them is found or left to encoding/json.
+// TestPassObject checks that stored custom resources take the fast path, and that random damage is
+// found or left to encoding/json.
 func TestPassObject(t *testing.T) {
 	paths, err := filepath.Glob("testdata/cr/*")
 	require.NoError(t, err)

@@ -5,8 +5,8 @@ import (
 	"strconv"
 )
 
-// decode decodes text as an API server does, several times as fast. ok is false for text that needs
-// a closer look: numbers out of range, or no JSON.
+// decode decodes text like an API server, several times as fast. ok is false for numbers out of
+// range and for text that is not JSON.
 func (p *Scanner) decode() (value any, ok bool) {
 	p.Next()
 	value, ok = p.readValue()
@@ -26,7 +26,7 @@ func (p *Scanner) readObject() (map[string]any, bool) {
 			p.inMetadata = name == "metadata"
 		}
 		if ok = decoded; ok && p.skipsManagedFields(name) {
-			delete(out, name) // the last of two counts
+			delete(out, name) // the last of two fields counts
 		} else if ok {
 			out[name], ok = p.readValue()
 		}
@@ -50,7 +50,7 @@ func (p *Scanner) readList() ([]any, bool) {
 	return out, ok
 }
 
-// readValue reads a value, which begins at the position.
+// readValue reads a value that begins at the position.
 func (p *Scanner) readValue() (any, bool) {
 	if p.At == len(p.Text) {
 		return nil, false
@@ -72,7 +72,7 @@ func (p *Scanner) readValue() (any, bool) {
 	return p.readNumber()
 }
 
-// readNumber reads a number: an int64 where it is one, else a float64.
+// readNumber reads a number: an int64 if possible, else a float64.
 func (p *Scanner) readNumber() (any, bool) {
 	start := p.At
 	if !p.number() {
@@ -86,8 +86,8 @@ func (p *Scanner) readNumber() (any, bool) {
 	return n, err == nil
 }
 
-// DecodeWithoutManagedFields is DecodeObject, but may leave out metadata.managedFields, often most
-// of the text. It leaves in a list of which an entry may be of that apiVersion.
+// DecodeWithoutManagedFields is DecodeObject, but may omit metadata.managedFields, often most of
+// the text. A list with a possible entry of the apiVersion unless is kept.
 func DecodeWithoutManagedFields(data []byte, unless string) (map[string]any, Format, error) {
 	if p := (Scanner{Text: data, unless: unless}); p.Next() == '{' {
 		if obj, ok := p.decode(); ok {
@@ -97,7 +97,7 @@ func DecodeWithoutManagedFields(data []byte, unless string) (map[string]any, For
 	return DecodeObject(data)
 }
 
-// skipsManagedFields passes the value of a field, if that is the list to be left out.
+// skipsManagedFields passes the value of a field if the value is a managedFields list to omit.
 func (p *Scanner) skipsManagedFields(name string) bool {
 	if p.unless == "" || p.depth != 2 || name != "managedFields" || !p.inMetadata || p.At == len(p.Text) ||
 		p.Text[p.At] != '[' {

@@ -11,16 +11,17 @@ import (
 )
 
 // jsonObject is a JSON object or list parsed one level deep: decoded names, values as text. An edit
-// changes one field and keeps the order and the text of all others. It is only made from checked
-// text.
+// changes one field and keeps the order and the text of all other fields. A jsonObject is always
+// made from checked text.
 type jsonObject []jsonField
 
 type jsonField struct {
-	name       string // of a list's element empty, as is key
+	name       string // name and key of a list element are empty
 	key, value []byte // text, the key with its quotes; both alias the input
 }
 
-// checkJSON reports a syntax error with its offset, without recursion. The limit is 10,000 levels.
+// checkJSON returns an error with the offset of a syntax error, without recursion. The limit is
+// 10,000 levels.
 func checkJSON(data []byte) error {
 	if json.Valid(data) {
 		return nil
@@ -28,24 +29,24 @@ func checkJSON(data []byte) error {
 	var text json.RawMessage
 	err := json.Unmarshal(data, &text)
 	var syntax *json.SyntaxError
-	// it quotes a character, perhaps of a Secret
+	// err quotes a character, perhaps of a Secret
 	if errors.As(err, &syntax) && strings.HasPrefix(err.Error(), "invalid character") {
 		return fmt.Errorf("not JSON at byte %d", syntax.Offset)
 	}
 	return err
 }
 
-// parseJSONObject parses an object; null is an empty one.
+// parseJSONObject parses an object; null gives an empty one.
 func parseJSONObject(text []byte) (jsonObject, error) {
 	return parseJSON(text, '{', make(jsonObject, 0, 8))
 }
 
-// parseJSONList parses a list; null is an empty one.
+// parseJSONList parses a list; null gives an empty one.
 func parseJSONList(text []byte) (jsonObject, error) {
 	return parseJSON(text, '[', make(jsonObject, 0, 8))
 }
 
-// parseJSON parses text that begins with a bracket, and appends its fields to out, which is empty.
+// parseJSON parses text that begins with a bracket, and appends its fields to the empty out.
 func parseJSON(text []byte, opening byte, out jsonObject) (jsonObject, error) {
 	if string(text) == "null" {
 		return nil, nil
@@ -55,7 +56,7 @@ func parseJSON(text []byte, opening byte, out jsonObject) (jsonObject, error) {
 		wrong = errNotObject
 	}
 	if p.Next() == opening {
-		if fields, ok := p.fields(opening+2, out); ok && p.ends() { // in ASCII ] and } follow so
+		if fields, ok := p.fields(opening+2, out); ok && p.ends() { // in ASCII, ] and } come two after [ and {
 			return fields, nil
 		}
 	}
@@ -74,7 +75,7 @@ func (o jsonObject) last(name string) int {
 	return -1
 }
 
-// get returns the text of the last field of that name, as a decoder does. A missing field is null.
+// get returns the text of the last field with the name, like a decoder. A missing field is null.
 func (o jsonObject) get(name string) []byte {
 	if i := o.last(name); i >= 0 {
 		return o[i].value
@@ -99,7 +100,7 @@ func (o jsonObject) set(name string, value []byte) jsonObject {
 	return slices.Insert(o, i, field)
 }
 
-// without drops a field.
+// without returns o without a field.
 func (o jsonObject) without(name string) jsonObject {
 	return slices.DeleteFunc(slices.Clone(o), func(f jsonField) bool { return f.name == name })
 }
@@ -152,7 +153,7 @@ func (o jsonObject) typeMeta() (apiVersion, kind string, err error) {
 	return apiVersion, kind, err
 }
 
-// quote writes a string as an API server's encoder does, HTML characters escaped.
+// quote encodes a string like an API server, with escaped HTML characters.
 func quote(s string) []byte {
 	text, _ := json.Marshal(s) // every Go string has a JSON form
 	return text

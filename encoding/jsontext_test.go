@@ -23,7 +23,8 @@ func TestSetKeepsSortedFieldsSorted(t *testing.T) {
 	}
 }
 
-// TestErrorsQuoteNothing: what stands where a value is no JSON may be a part of a Secret.
+// TestErrorsQuoteNothing checks that no error quotes a malformed value, which may be part of a
+// Secret.
 func TestErrorsQuoteNothing(t *testing.T) {
 	for value, want := range map[string]string{
 		`{"data":{"k":"dg=="x`: "JSON value: not JSON at byte 20",

@@ -6,7 +6,7 @@ import (
 	"strconv"
 )
 
-// appendJSON appends a decoded value as encoding/json encodes it, without reflection.
+// appendJSON appends a decoded value with the encoding of encoding/json, without reflection.
 func appendJSON(out []byte, value any) (_ []byte, err error) {
 	switch value := value.(type) {
 	case map[string]any:

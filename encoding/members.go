@@ -6,7 +6,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// member is a field of a protobuf message that Get and Set know, under its name in JSON.
+// member is a field of a protobuf message known to Get and Set, under its name in JSON.
 type member struct {
 	name    string
 	num     protowire.Number
@@ -23,16 +23,16 @@ const (
 	kindBool
 	kindMessage
 	kindTextMap  // map<string, string>
-	kindFieldsV1 // a FieldsV1, which holds JSON text
-	kindTime     // of ReadMeta alone
+	kindFieldsV1 // a FieldsV1 with JSON text
+	kindTime     // only for ReadMeta
 )
 
-// objectMetaMember has the stored fields of ObjectMeta (k8s.io/apimachinery
-// pkg/apis/meta/v1/generated.proto) except times. It is field 1 of every API object.
+// objectMetaMember holds the stored fields of ObjectMeta (k8s.io/apimachinery
+// pkg/apis/meta/v1/generated.proto) except times. ObjectMeta is field 1 of every API object.
 var objectMetaMember = metadataWith(member{name: "generateName", num: 2},
 	member{name: "managedFields", num: metaManagedFields, kind: kindMessage, list: true, members: managedFieldsMembers})
 
-// readMetaMember has the fields of Meta.
+// readMetaMember holds the fields of Meta.
 var readMetaMember = metadataWith(member{name: "creationTimestamp", num: metaCreationTimestamp, kind: kindTime},
 	member{name: "deletionTimestamp", num: metaDeletionTimestamp, kind: kindTime})
 
@@ -59,7 +59,7 @@ var ownerMembers = []member{
 	{name: "blockOwnerDeletion", num: ownerBlockOwnerDeletion, kind: kindBool},
 }
 
-// podSpecMembers are the needed fields of PodSpec (k8s.io/api core/v1 generated.proto).
+// podSpecMembers holds the needed fields of PodSpec (k8s.io/api core/v1 generated.proto).
 var podSpecMembers = []member{
 	{name: "containers", num: 2, kind: kindMessage, list: true, members: containerMembers},
 	{name: "serviceAccountName", num: 8}, {name: "serviceAccount", num: 9},
@@ -73,7 +73,7 @@ var containerMembers = []member{
 	}},
 }
 
-// objectMembers returns the fields of an object that Get and Set know.
+// objectMembers returns the fields of an object known to Get and Set.
 func objectMembers(apiVersion, kind string) []member {
 	group, _, _ := strings.Cut(apiVersion, "/")
 	template := member{name: "template", num: 3, kind: kindMessage}

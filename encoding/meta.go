@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Meta is the metadata of an API object. The zero value of a field means that the object lacks it.
+// Meta is the metadata of an API object. A missing field has the zero value.
 type Meta struct {
 	APIVersion, Kind    string // protobuf: from the envelope; JSON and CBOR: from the object
 	Name, Namespace     string
@@ -25,20 +25,20 @@ type OwnerReference struct {
 	Controller, BlockOwnerDeletion *bool
 }
 
-// GVK is the object's kind; group and version are empty if apiVersion is not GROUP/VERSION.
+// GVK returns the object's kind; group and version are empty if apiVersion is not GROUP/VERSION.
 func (m Meta) GVK() schema.GroupVersionKind {
 	return schema.FromAPIVersionAndKind(m.APIVersion, m.Kind)
 }
 
 // ReadMeta reads the metadata of a value in any format except encrypted, without decoding the rest.
-// A protobuf value may be of any kind: ObjectMeta is field 1 of every object an API server stores
-// (checked against k8s.io/api 0.37). A field of the wrong type is an error with its path; an API
-// server silently drops such a field of a custom resource.
+// A protobuf value may be of any kind: ObjectMeta is field 1 of every stored object (checked
+// against k8s.io/api 0.37). A field of the wrong type is an error with its path; an API server
+// silently drops such a field of a custom resource.
 func ReadMeta(data []byte) (Meta, error) {
 	return byFormat(data, metaOfJSON, metaOfCBOR, metaOfProtobuf)
 }
 
-// metaOfJSON decodes the metadata field only.
+// metaOfJSON decodes only the metadata field.
 func metaOfJSON(data []byte) (Meta, error) {
 	obj, err := parseJSONObject(data)
 	if err != nil {
@@ -49,7 +49,7 @@ func metaOfJSON(data []byte) (Meta, error) {
 		return Meta{}, err
 	}
 	var metadata map[string]any
-	text := fields.without("managedFields").text() // most of the text, and nothing of it is read
+	text := fields.without("managedFields").text() // managedFields is most of the text, and Meta needs none of it
 	if err := unmarshal(text, &metadata); err != nil {
 		return Meta{}, at("metadata", err)
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/etcdshift/etcdshift/encoding"
 )
 
-// fullMeta is the metadata of every object in testdata/k8s.
+// fullMeta returns the metadata of every object in testdata/k8s.
 func fullMeta(apiVersion, kind string) encoding.Meta {
 	yes := true
 	return encoding.Meta{
@@ -50,7 +50,7 @@ func TestReadMetaInEveryFormat(t *testing.T) {
 	}
 }
 
-// The metadata of any kind is read, known to this build or not.
+// The metadata of any kind is read, even of kinds unknown to this build.
 func TestReadMetaOfEveryKind(t *testing.T) {
 	for name, empty := range natives() {
 		data := stored(t, "k8s/"+name+".pb")
@@ -121,7 +121,7 @@ func TestReadMetaErrorsNameThePath(t *testing.T) {
 	}
 }
 
-// Cut anywhere, a value is an error. A protobuf value may lose the two empty strings behind the
+// A value cut anywhere is an error. A protobuf value may lose the two empty strings after the
 // object.
 func TestTruncatedValues(t *testing.T) {
 	for _, name := range []string{"k8s/apps.v1.DaemonSet.pb", "k8s/core.v1.ConfigMap.pb",
@@ -138,8 +138,7 @@ func TestTruncatedValues(t *testing.T) {
 	}
 }
 
-// Times are read as metav1.Time reads them: the zero time is an empty message, nanoseconds are
-// dropped.
+// Times are read like metav1.Time: the zero time is an empty message, nanoseconds are dropped.
 func TestTimes(t *testing.T) {
 	for _, want := range []time.Time{{}, time.Unix(0, 0).UTC(), time.Date(1960, 2, 3, 4, 5, 6, 0, time.UTC)} {
 		obj := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a", CreationTimestamp: metav1.NewTime(want)}}

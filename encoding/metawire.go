@@ -36,8 +36,8 @@ const (
 	mapValue protowire.Number = 2
 )
 
-// metaOfProtobuf reads the metadata. As in a generated decoder, the last of repeated scalars wins,
-// and repeated messages are merged.
+// metaOfProtobuf reads the metadata. Like a generated decoder, metaOfProtobuf keeps the last of
+// repeated scalars and merges repeated messages.
 func metaOfProtobuf(data []byte) (Meta, error) {
 	e, err := parseEnvelope(data)
 	if err != nil {
@@ -51,7 +51,7 @@ func metaOfProtobuf(data []byte) (Meta, error) {
 	return metaOf(e.apiVersion, e.kind, metadata)
 }
 
-// readTime reads a metav1.Time as metav1.Time.Unmarshal does: an empty message is the zero time,
+// readTime reads a metav1.Time like metav1.Time.Unmarshal: an empty message is the zero time,
 // nanoseconds are ignored.
 func readTime(msg []byte) (time.Time, error) {
 	var seconds int64

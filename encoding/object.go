@@ -11,10 +11,10 @@ import (
 	strictjson "sigs.k8s.io/json"
 )
 
-// DecodeObject decodes a JSON or CBOR value as an API server decodes a custom resource: integers
+// DecodeObject decodes a JSON or CBOR value like an API server decodes a custom resource: integers
 // become int64, other numbers float64, keys are case-sensitive, and the last of equal JSON keys
-// wins. An object with a field named items stays an object. Nesting is limited to 10,000 levels. It
-// returns ErrEncrypted, ErrUnknownFormat (also for protobuf) and syntax errors.
+// wins. An object with a field named items stays an object. Nesting is limited to 10,000 levels.
+// Errors are ErrEncrypted, ErrUnknownFormat (also for protobuf) and syntax errors.
 func DecodeObject(data []byte) (map[string]any, Format, error) {
 	obj, err := byFormat(data, func(data []byte) (obj map[string]any, err error) {
 		err = unmarshal(data, &obj)
@@ -51,7 +51,7 @@ func unmarshal(data []byte, into any) error {
 	return err
 }
 
-// DecodeJSON decodes any JSON text as DecodeObject decodes that of an object.
+// DecodeJSON decodes any JSON text like DecodeObject.
 func DecodeJSON(text []byte) (value any, err error) {
 	err = unmarshal(text, &value)
 	return value, err
@@ -68,9 +68,9 @@ func decodeCBOR(data []byte) (map[string]any, error) {
 	return obj, nil
 }
 
-// EncodeObject encodes an object as an API server stores a custom resource: JSON is compact, with
-// sorted keys, escaped HTML characters and a final newline; CBOR is deterministic behind the
-// self-described tag. Other formats are ErrUnknownFormat.
+// EncodeObject encodes an object in the stored form of a custom resource: JSON is compact, with
+// sorted keys, escaped HTML characters and a final newline; CBOR is deterministic and begins with
+// the self-described tag. Other formats are ErrUnknownFormat.
 func EncodeObject(obj map[string]any, f Format) ([]byte, error) {
 	switch f {
 	case FormatJSON:

@@ -16,8 +16,8 @@ import (
 	"github.com/etcdshift/etcdshift/encoding"
 )
 
-// EncodeObject(DecodeObject(v)) == v for what a server stored. raw1.before was written by hand: its
-// bytes become what the server's own decode and encode make of them.
+// EncodeObject(DecodeObject(v)) == v for values stored by a server. raw1.before was written by
+// hand; its bytes become the result of the server's own decode and encode.
 func TestStoredObjectsRoundTrip(t *testing.T) {
 	names := []string{"c1.cbor"}
 	entries, err := os.ReadDir("testdata/cr")
@@ -48,8 +48,8 @@ func serverJSON(t testing.TB, obj map[string]any) string {
 	return out.String()
 }
 
-// A CRD is stored through its Go type, in that type's field order; as a plain object it has the
-// same content.
+// A CRD is stored through its Go type, with the field order of the type; as a plain object the
+// content is the same.
 func TestCRDHasTheSameContentAsAnObject(t *testing.T) {
 	data := stored(t, "crd.etcd")
 	obj, format, err := encoding.DecodeObject(data)
@@ -76,7 +76,7 @@ func TestNumbersSurvive(t *testing.T) {
 	require.NoError(t, err)
 	out, err = encoding.EncodeObject(obj, encoding.FormatJSON)
 	require.NoError(t, err)
-	require.Equal(t, `{"a":3,"b":1000,"c":18446744073709552000}`+"\n", string(out)) // as a server writes them back
+	require.Equal(t, `{"a":3,"b":1000,"c":18446744073709552000}`+"\n", string(out)) // the server's form
 }
 
 func TestEncodeIsTheServersEncoding(t *testing.T) {
@@ -114,7 +114,7 @@ func TestItemsDoNotMakeAList(t *testing.T) {
 	require.Equal(t, in, string(out))
 }
 
-// Of two equal keys the last one wins, without a trace of the first, in a decode as in an edit.
+// Of two equal keys the last one wins in a decode and in an edit, and nothing of the first remains.
 func TestDuplicateKeys(t *testing.T) {
 	const in = `{"metadata":{"name":"a","labels":{"x":"1"}},"Metadata":5,"metadata":{"name":"b"}}`
 	obj, _, err := encoding.DecodeObject([]byte(in))
@@ -149,7 +149,7 @@ func TestDecodeErrors(t *testing.T) {
 		require.Error(t, err, name)
 		require.Less(t, len(err.Error()), 200, name)
 		_, err = encoding.ReadMeta([]byte(data))
-		if name != "big number" { // outside of metadata numbers are not looked at
+		if name != "big number" { // numbers outside the metadata are not read
 			require.Error(t, err, name)
 		}
 	}
@@ -159,7 +159,7 @@ func TestDecodeErrors(t *testing.T) {
 	require.EqualError(t, err, "unsupported value format: protobuf")
 }
 
-// An error tells where, not what.
+// An error gives positions, not values.
 func TestErrorsHoldNoValues(t *testing.T) {
 	const secret = "7777777777"
 	long := strings.Repeat(secret, 40)
@@ -185,7 +185,7 @@ func TestErrorsHoldNoValues(t *testing.T) {
 	}
 }
 
-// compact turns a JSON file for people into the bytes a server stores for a custom resource.
+// compact converts a formatted JSON file to the stored bytes of a custom resource.
 func compact(t testing.TB, data []byte) []byte {
 	t.Helper()
 	var obj map[string]any

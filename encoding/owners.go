@@ -8,8 +8,8 @@ import (
 )
 
 // EditOwnerReferences calls edit with each entry of metadata.ownerReferences, in order, and stores
-// its result if edit returns true and a different reference. After a change of a UID, the
-// managedFields paths of the object follow, so that field ownership stays. All else stays.
+// the result of edit if edit returns true and a different reference. If a UID changes, the
+// managedFields paths of the object change too, so field ownership stays. The rest of data stays.
 //
 // changed counts the changed references; 0 means that out is data itself. Owner references inside
 // embedded templates are skipped. Formats and errors are those of Get.
@@ -35,10 +35,10 @@ func EditOwnerReferences(
 	return e.renamePaths(out), e.changed, nil
 }
 
-// ownerEdit is one EditOwnerReferences.
+// ownerEdit is the state of one EditOwnerReferences.
 type ownerEdit struct {
 	edit    func(OwnerReference) (OwnerReference, bool)
-	uids    map[string]string // old to new, of the changed references
+	uids    map[string]string // old to new UID of each changed reference
 	changed int
 }
 
@@ -72,7 +72,7 @@ func (e *ownerEdit) reference(r *reader) {
 	}
 }
 
-// content is the reference as JSON content.
+// content returns the reference as JSON content.
 func (o OwnerReference) content() map[string]any {
 	out := map[string]any{"apiVersion": o.APIVersion, "kind": o.Kind, "name": o.Name, "uid": o.UID}
 	if o.Controller != nil {
@@ -85,8 +85,8 @@ func (o OwnerReference) content() map[string]any {
 }
 
 // renamePaths renames UIDs in the paths of all managers: the keys k:{"uid":"..."} below
-// f:metadata.f:ownerReferences. It returns data itself where managedFields cannot be read: a server
-// ignores them then.
+// f:metadata.f:ownerReferences. If managedFields cannot be read, the result is data itself: a
+// server then ignores managedFields.
 func (e *ownerEdit) renamePaths(data []byte) []byte {
 	content, err := Get(data, "metadata", "managedFields")
 	managed, _ := content.([]any)
@@ -98,7 +98,7 @@ func (e *ownerEdit) renamePaths(data []byte) []byte {
 		paths, _ := content.(map[string]any)
 		before := maps.Clone(paths)
 		clear(paths)
-		// two owners may be one now: the first stays
+		// two owners may now be one: the first stays
 		for _, name := range slices.Backward(slices.Sorted(maps.Keys(before))) {
 			paths[e.rename(name)] = before[name]
 		}

@@ -55,7 +55,7 @@ func mustMoveOwner(t testing.TB) func([]byte) []byte {
 	}
 }
 
-// The edit of the bytes equals what k8s.io/api marshals after the same edit of the typed object.
+// The edited bytes equal the output of k8s.io/api after the same edit of the typed object.
 func TestOwnerEditEqualsTypedEdit(t *testing.T) {
 	for name, empty := range natives() {
 		data := stored(t, "k8s/"+name+".pb")
@@ -70,8 +70,8 @@ func TestOwnerEditEqualsTypedEdit(t *testing.T) {
 	}
 }
 
-// The edit of JSON text equals what a server encodes after the same edit of the decoded object, and
-// leaves the order of fields alone where that is a Go type's.
+// The edited JSON text equals a server's encoding after the same edit of the decoded object. The
+// order of fields of a Go type stays.
 func TestOwnerEditOfJSONAndCBOR(t *testing.T) {
 	obj, _, err := encoding.DecodeObject(stored(t, "cr/put-beta.after"))
 	require.NoError(t, err)
@@ -121,7 +121,7 @@ func TestOwnerEditOfSpacedJSON(t *testing.T) {
 	require.Equal(t, after, string(mustMoveOwner(t)([]byte(before))))
 }
 
-// Each field can be changed, set and removed, in every format alike.
+// Each field can be changed, set and removed, in every format.
 func TestOwnerEditOfEachField(t *testing.T) {
 	yes, no := true, false
 	full := encoding.OwnerReference{APIVersion: "v1", Kind: "K", Name: "n", UID: "u", Controller: &yes,
@@ -166,7 +166,7 @@ func ownerInEveryFormat(t testing.TB, o encoding.OwnerReference) map[encoding.Fo
 	return out
 }
 
-// An edit that changes nothing returns its input, the same memory.
+// An edit without a change returns its input, in the same memory.
 func TestIdentityEditsReturnTheirInput(t *testing.T) {
 	for _, name := range []string{"k8s/apps.v1.DaemonSet.pb", "k8s/core.v1.Secret.pb", "cr/put-beta.after", "crd.etcd",
 		"c1.cbor", "cr/raw1.before"} {
@@ -179,8 +179,7 @@ func TestIdentityEditsReturnTheirInput(t *testing.T) {
 	}
 }
 
-// The references are given in order; an edit sees what is stored, not what an earlier call
-// returned.
+// edit gets the references in order, as stored, regardless of the results of earlier calls.
 func TestOwnerEditSeesEachReferenceOnce(t *testing.T) {
 	for _, data := range [][]byte{
 		[]byte(`{"metadata":{"ownerReferences":[{"uid":"a"},{"uid":"b"},{"uid":"c"}]}}`),
@@ -202,7 +201,7 @@ func TestOwnerEditSeesEachReferenceOnce(t *testing.T) {
 	}
 }
 
-// managedFields follow only where they are understood; anything else stays as it is.
+// managedFields change only if readable; other managedFields stay.
 func TestManagedFieldsFollow(t *testing.T) {
 	for before, after := range map[string]string{
 		managedBefore: managedAfter,
@@ -225,7 +224,7 @@ func TestManagedFieldsFollow(t *testing.T) {
 	}
 }
 
-// Two owners may become one: one path stays. Among unsorted paths it is the last.
+// Two owners may become one: one path stays. Among unsorted paths the last one stays.
 func TestManagedFieldsOfOwnersThatBecomeOne(t *testing.T) {
 	toOne := func(o encoding.OwnerReference) (encoding.OwnerReference, bool) { o.UID = "n"; return o, true }
 	for before, after := range map[string]string{
@@ -256,7 +255,7 @@ func TestManagedFieldsOfOwnersThatBecomeOne(t *testing.T) {
 	}
 }
 
-// Malformed managedFields stay, and no error stops the edit: a server ignores them too.
+// Malformed managedFields stay, and do not stop the edit: a server ignores them too.
 func TestUnreadableManagedFieldsStay(t *testing.T) {
 	const good = `{"fieldsV1":{"f:metadata":{"f:ownerReferences":{"k:{\"uid\":\"%s\"}":{}}}}}`
 	for _, managed := range []string{`{"a":1}`, `"text"`, `[false]`, `[null]`, `[{"fieldsV1":1}]`,
@@ -298,6 +297,6 @@ func TestUnreadableManagedFieldsStay(t *testing.T) {
 		})
 	}
 	before := object("old.example.com/v1", "uid-1", field(17, field(7, raw, raw)))
-	after := object("new.example.com/v3", "uid-9", field(17, field(7, paths("uid-9")))) // of two the last counts
+	after := object("new.example.com/v3", "uid-9", field(17, field(7, paths("uid-9")))) // the last of two counts
 	require.Equal(t, after, string(mustMoveOwner(t)([]byte(before))))
 }

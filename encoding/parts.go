@@ -8,26 +8,26 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer/cbor/direct"
 )
 
-// Part is a top-level field of a stored object with its stored bytes, name or tag included.
+// Part is a top-level field of a stored object. Its size includes the name or tag.
 type Part struct {
 	Name   string // JSON and CBOR
-	Number int    // protobuf: of the field in the message
+	Number int    // protobuf: field number in the message
 	Bytes  int
 }
 
-// Parts are the sizes of an object's fields; envelope, commas and braces are the rest.
+// Parts holds the sizes of an object's fields. Envelope, commas and braces are not included.
 type Parts struct {
 	Fields        []Part
 	ManagedFields int  // bytes of metadata.managedFields
 	LastApplied   int  // bytes of the last-applied-configuration annotation
-	Owned         bool // there are owner references in its metadata
+	Owned         bool // the metadata has owner references
 }
 
-// lastAppliedAnnotation is the annotation in which "kubectl apply" keeps its input.
+// lastAppliedAnnotation is the annotation with the last input of "kubectl apply".
 const lastAppliedAnnotation = "kubectl.kubernetes.io/last-applied-configuration"
 
-// Measure is Parse, and measures each field of the value: JSON and protobuf as stored, CBOR as an
-// API server would write it.
+// Measure is Parse, and also measures each field of the value: JSON and protobuf as stored, CBOR as
+// encoded by an API server.
 func Measure(data []byte) (v Value, p Parts, err error) {
 	if Detect(data) == FormatJSON {
 		var few [8]jsonField // on the stack
@@ -104,10 +104,10 @@ func (o jsonObject) sizeOf(name string) int {
 	return 0
 }
 
-// size is the bytes of the field's name, colon and value.
+// size returns the bytes of the field's name, colon and value.
 func (f jsonField) size() int { return len(f.key) + len(":") + len(f.value) }
 
-// add counts a field of a message; adjacent elements of a repeated field are one part.
+// add counts a field of a message. Adjacent elements of a repeated field are one part.
 func (p *Parts) add(number, size int) {
 	if n := len(p.Fields); n > 0 && p.Fields[n-1].Number == number {
 		p.Fields[n-1].Bytes += size
@@ -126,7 +126,7 @@ func measureCBOR(data []byte) (p Parts, err error) {
 		if err == nil {
 			err = encodeErr
 		}
-		return len(b) + len(name) + 1 // the name's head is one byte up to 23 of them
+		return len(b) + len(name) + 1 // the head of the name is one byte for names up to 23 bytes
 	}
 	for _, name := range slices.Sorted(maps.Keys(obj)) {
 		p.Fields = append(p.Fields, Part{Name: name, Bytes: size(name, obj[name])})
@@ -143,7 +143,7 @@ func measureCBOR(data []byte) (p Parts, err error) {
 	return p, err
 }
 
-// ObjectMetaField is the number of metadata in every protobuf object.
+// ObjectMetaField is the field number of metadata in every protobuf object.
 const ObjectMetaField = int(objectMeta)
 
 // Weigh estimates the memory of JSON content in bytes: 16 for each value, 48 more for a map or

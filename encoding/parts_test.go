@@ -17,7 +17,7 @@ const wholeObject = `{"apiVersion":"v1","kind":"X","metadata":{"name":"a","annot
 	`"kubectl.kubernetes.io/last-applied-configuration":"{\"x\":1}"},` +
 	`"managedFields":[{"manager":"me"}]},"spec":{"a":1},"status":{}}` + "\n"
 
-// TestMeasure: parts are as long as they stand, and no value has more parts than bytes.
+// TestMeasure checks the sizes of parts, and that no value has more parts than bytes.
 func TestMeasure(t *testing.T) {
 	v, p, err := Measure([]byte(wholeObject))
 	require.NoError(t, err)
@@ -45,12 +45,12 @@ func TestMeasure(t *testing.T) {
 	for _, f := range c.Fields {
 		sum += f.Bytes
 	}
-	require.InDelta(t, len(cbor), sum, float64(3*len(c.Fields)+3)) // each part has been given a tag of its own
+	require.InDelta(t, len(cbor), sum, float64(3*len(c.Fields)+3)) // each part was encoded with its own tag
 	require.Positive(t, c.ManagedFields)
 	require.Positive(t, c.LastApplied)
 }
 
-// TestMeasureMessage: a protobuf message is measured to its bytes.
+// TestMeasureMessage checks that the parts of a protobuf message add up to its size.
 func TestMeasureMessage(t *testing.T) {
 	pod := corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: "a", Annotations: map[string]string{"a": "b", lastAppliedAnnotation: "{}"},
@@ -72,7 +72,7 @@ func TestMeasureMessage(t *testing.T) {
 	require.Equal(t, pod.ObjectMeta.Size()-without.ObjectMeta.Size(), p.ManagedFields)
 	delete(without.Annotations, lastAppliedAnnotation)
 	require.Equal(t, pod.ObjectMeta.Size()-without.ObjectMeta.Size()-p.ManagedFields, p.LastApplied)
-	for n := range raw { // cut off anywhere: an error, or the parts before
+	for n := range raw { // a message cut anywhere gives an error, or the parts before the cut
 		p, err := measureWire(raw[:n])
 		sum := 0
 		for _, f := range p.Fields {
@@ -84,7 +84,7 @@ func TestMeasureMessage(t *testing.T) {
 	require.Error(t, err)
 }
 
-// TestMeasureOwned: no owner is overlooked, in stored values and in damaged ones.
+// TestMeasureOwned checks that Owned misses no owner, in stored and in damaged values.
 func TestMeasureOwned(t *testing.T) {
 	random, owned, without := rand.New(rand.NewPCG(3, 4)), 0, 0
 	check := func(data []byte) {

@@ -26,7 +26,7 @@ type native interface {
 	Unmarshal([]byte) error
 }
 
-// natives are the files of testdata/k8s with their types.
+// natives returns the files of testdata/k8s with their types.
 func natives() map[string]func() native {
 	return map[string]func() native{
 		"apps.v1.DaemonSet":                        func() native { return &appsv1.DaemonSet{} },
@@ -55,7 +55,7 @@ func TestNativesAreTheFiles(t *testing.T) {
 	require.Len(t, natives(), found)
 }
 
-// decode is the typed object in a protobuf value.
+// decode decodes the typed object in a protobuf value.
 func decode(t testing.TB, data []byte, into native) native {
 	t.Helper()
 	v, err := encoding.Parse(data)
@@ -64,7 +64,7 @@ func decode(t testing.TB, data []byte, into native) native {
 	return into
 }
 
-// wrap is a typed object as an API server stores it.
+// wrap returns a typed object in its stored form.
 func wrap(t testing.TB, apiVersion, kind string, obj native) []byte {
 	t.Helper()
 	raw, err := obj.Marshal()
@@ -75,7 +75,7 @@ func wrap(t testing.TB, apiVersion, kind string, obj native) []byte {
 	return append([]byte("k8s\x00"), out...)
 }
 
-// rewrap is the value of before with another object.
+// rewrap returns the value before with another object.
 func rewrap(t testing.TB, before []byte, obj native) []byte {
 	t.Helper()
 	m, err := encoding.ReadMeta(before)
@@ -83,18 +83,17 @@ func rewrap(t testing.TB, before []byte, obj native) []byte {
 	return wrap(t, m.APIVersion, m.Kind, obj)
 }
 
-// levels says in which fields of a message there are messages worth looking into.
+// levels holds the fields of a message with nested messages to test.
 type levels map[protowire.Number]levels
 
-// metaLevels reaches every message of the metadata, from runtime.Unknown down.
+// metaLevels covers every message of the metadata, from runtime.Unknown down.
 func metaLevels() levels {
 	return levels{1: {}, 2: {1: {8: {}, 11: {}, 12: {}, 13: {}, 17: {7: {}}}}}
 }
 
-// workloadLevels reaches the messages of the pod template as well, which is in the given field of
-// the spec.
+// workloadLevels also covers the messages of the pod template, in the given field of the spec.
 func workloadLevels(template protowire.Number) levels {
-	container := levels{7: {}} // not into valueFrom: a literal value replaces it whole
+	container := levels{7: {}} // without valueFrom: a literal value replaces valueFrom entirely
 	all := metaLevels()
 	all[2][2] = levels{template: {1: all[2][1], 2: {2: container, 20: container}}}
 	return all
@@ -102,8 +101,7 @@ func workloadLevels(template protowire.Number) levels {
 
 const unknownField protowire.Number = 4095
 
-// sprinkle adds an unknown field in front of and behind the content of every message the levels
-// reach.
+// sprinkle adds an unknown field before and after the content of every message in levels.
 func sprinkle(t testing.TB, msg []byte, in levels, added *int) []byte {
 	t.Helper()
 	odd := func(text string) []byte {
@@ -126,7 +124,7 @@ func sprinkle(t testing.TB, msg []byte, in levels, added *int) []byte {
 	return append(out, odd("behind")...)
 }
 
-// strip takes all of them out again and counts them.
+// strip removes and counts the unknown fields.
 func strip(t testing.TB, msg []byte, in levels, dropped *int) []byte {
 	t.Helper()
 	var out []byte
@@ -149,8 +147,8 @@ func strip(t testing.TB, msg []byte, in levels, dropped *int) []byte {
 	return out
 }
 
-// requireUnknownFieldsSurvive runs an edit with unknown fields at every level: they are all there
-// afterwards, and without them the result is that of the same edit without them.
+// requireUnknownFieldsSurvive runs an edit with unknown fields at every level: all of them are
+// kept, and without them the result equals that of an edit without unknown fields.
 func requireUnknownFieldsSurvive(t testing.TB, data []byte, in levels, edit func([]byte) []byte) {
 	t.Helper()
 	var added, dropped int
@@ -163,7 +161,7 @@ func requireUnknownFieldsSurvive(t testing.TB, data []byte, in levels, edit func
 	requireSame(t, edit(data), plain, "without the unknown fields")
 }
 
-// requireSame compares long values and shows where they part.
+// requireSame compares long values and shows the first difference.
 func requireSame(t testing.TB, want, got []byte, name string) {
 	t.Helper()
 	for i := range min(len(want), len(got)) {

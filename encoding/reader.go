@@ -15,7 +15,8 @@ var (
 	errNotTime   = errors.New("not an RFC 3339 time")
 )
 
-// reader reads fields of decoded content and keeps the first error. Missing and null are zero.
+// reader reads fields of decoded content and keeps the first error. Missing and null fields are
+// zero.
 type reader struct {
 	obj map[string]any
 	err error
@@ -27,7 +28,7 @@ func (r *reader) fail(name string, err error) {
 	}
 }
 
-// field returns the value of a field that must be a T.
+// field returns the value of a field of type T.
 func field[T any](r *reader, name string, wrong error) T {
 	value, ok := r.obj[name].(T)
 	if !ok && r.obj[name] != nil {
@@ -52,7 +53,7 @@ func (r *reader) boolean(name string) *bool {
 }
 
 func (r *reader) time(name string) time.Time {
-	if t, is := r.obj[name].(time.Time); is { // of protobuf
+	if t, is := r.obj[name].(time.Time); is { // from protobuf
 		return t
 	}
 	text := r.str(name)
@@ -112,7 +113,7 @@ func (r *reader) objects(name string, visit func(*reader)) {
 	}
 }
 
-// pathError is a reason with its field path, such as "metadata.ownerReferences[1].uid".
+// pathError is an error with its field path, such as "metadata.ownerReferences[1].uid".
 type pathError struct {
 	path string
 	err  error
@@ -122,7 +123,7 @@ func (e *pathError) Error() string { return e.path + ": " + e.err.Error() }
 
 func (e *pathError) Unwrap() error { return e.err }
 
-// at puts the field name in front of the path of err.
+// at puts the field name before the path of err.
 func at(name string, err error) error {
 	if err == nil {
 		return nil

@@ -6,8 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestErrorsKeepSecrets: what is wrong with a value is told by its place, never by what stands
-// there.
+// TestErrorsKeepSecrets checks that an error gives the position of a fault, never the text there.
 func TestErrorsKeepSecrets(t *testing.T) {
 	for _, broken := range []string{`{"data":{"a":Zm9v}}`, `{"data":"Zm9v`, `{"data":{"a":"x"}Z}`,
 		`{"data":9e999}`, `{"a" Z}`} {

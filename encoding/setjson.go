@@ -21,8 +21,8 @@ func editJSON(data []byte, path []string, change func(text []byte) ([]byte, erro
 	return slices.Concat(data[:start], edited, data[start+len(text):]), nil
 }
 
-// editText changes the field at path in checked text without space around it. A missing field is
-// null, and becoming null removes a field.
+// editText changes the field at path in checked text without surrounding space. A missing field is
+// null; a change to null removes the field.
 func editText(text []byte, path []string, change func(text []byte) ([]byte, error)) ([]byte, error) {
 	if len(path) == 0 {
 		return change(text)
@@ -44,7 +44,7 @@ func editText(text []byte, path []string, change func(text []byte) ([]byte, erro
 	return obj.set(path[0], after).text(), nil
 }
 
-// mergeJSON returns the text of after; equal parts keep their text, decoded as before.
+// mergeJSON returns the text of after; parts equal to before keep their text.
 func mergeJSON(text []byte, before, after any) ([]byte, error) {
 	if equal(before, after) {
 		return text, nil

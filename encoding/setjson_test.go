@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Set keeps the text around what it changes, and of what it changes all that is equal.
+// Set keeps the text around the changed field, and the equal parts of the field.
 func TestSetJSON(t *testing.T) {
 	for _, c := range []struct {
 		before, after string
@@ -43,7 +43,7 @@ func TestSetJSON(t *testing.T) {
 	}
 }
 
-// Where the field is not there, removing it gives the very bytes.
+// Removing a missing field returns the same bytes.
 func TestSetNothing(t *testing.T) {
 	for _, text := range []string{`{}`, `{"a":null}`, `{"a": {"b":null} }`, `{"a":{"b":{"d":0}}}`, `{"b":{"c":1}}`,
 		"\xd9\xd9\xf7\xa0"} {
@@ -76,8 +76,8 @@ func TestSetErrors(t *testing.T) {
 	require.ErrorContains(t, err, "JSON value: a")
 }
 
-// A protobuf field takes a value of its type only, and no part of an object that Get does not know
-// is taken for missing.
+// A protobuf field accepts only values of its type. A field unknown to Get is not treated as
+// missing.
 func TestSetProtobufErrors(t *testing.T) {
 	object := []byte("k8s\x00\x12\x05\x0a\x03\x0a\x01n")
 	for _, c := range []struct {
@@ -102,7 +102,7 @@ func TestSetProtobufErrors(t *testing.T) {
 	}
 }
 
-// No name in a path stands for the elements of a list.
+// No name in a path selects the elements of a list.
 func TestNoNameIsEachElement(t *testing.T) {
 	_, err := Get([]byte(`{"list":[{"a":1}]}`), "list", "\xff", "a")
 	require.EqualError(t, err, "JSON value: list: not an object")

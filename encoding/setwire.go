@@ -10,7 +10,7 @@ import (
 
 var errWrongType = errors.New("not of the field's type")
 
-// narrow keeps the nested members on the way of path.
+// narrow returns the member at the beginning of path, with only the nested members on path.
 func narrow(members []member, path []string) (_ []member, err error) {
 	if len(path) == 0 {
 		return members, nil
@@ -26,7 +26,7 @@ func narrow(members []member, path []string) (_ []member, err error) {
 	return nil, at(path[0], fmt.Errorf("%w: protobuf, but for a few fields", ErrUnknownFormat))
 }
 
-// parseProtobuf parses a protobuf value and decodes the members on the way of path.
+// parseProtobuf parses a protobuf value and decodes the members on path.
 func parseProtobuf(data []byte, path []string) (e envelope, members []member, content map[string]any, err error) {
 	if e, err = parseEnvelope(data); err != nil {
 		return e, nil, nil, err
@@ -58,8 +58,8 @@ func setProtobuf(data []byte, value any, path []string) ([]byte, error) {
 	return e.withBody(data, raw), nil
 }
 
-// readMembers adds the members of a message to content and skips other fields. A member that stands
-// twice is merged, as decoders do, or is an error: an edit cannot change both.
+// readMembers adds the members of a message to content and skips other fields. A repeated member is
+// merged, like in decoders, if merge is set; otherwise it is an error: an edit cannot change both.
 func readMembers(msg []byte, members []member, content map[string]any, merge bool) error {
 	return each(msg, func(f WireField) error {
 		for i := range members {
@@ -96,8 +96,8 @@ func (m *member) read(f WireField, content map[string]any, merge bool) error {
 	return nil
 }
 
-// decode returns the content of one field, of a map or a message with that of the fields before;
-// text for FieldsV1 that is not JSON.
+// decode returns the content of one field, merged into before for a map or a message. FieldsV1 that
+// is not JSON returns text.
 func (m *member) decode(f WireField, before map[string]any, merge bool) (any, error) {
 	switch m.kind {
 	case kindText:
@@ -131,7 +131,7 @@ func (m *member) decode(f WireField, before map[string]any, merge bool) (any, er
 	}
 }
 
-// fieldsV1Text is the JSON text in a FieldsV1.
+// fieldsV1Text returns the JSON text of a FieldsV1.
 func fieldsV1Text(msg []byte) (text []byte, err error) {
 	err = each(msg, func(f WireField) (err error) {
 		if f.Number == fieldsV1Raw.num {
@@ -142,7 +142,7 @@ func fieldsV1Text(msg []byte) (text []byte, err error) {
 	return text, at(fieldsV1Raw.name, err)
 }
 
-// setMembers returns msg with the members of after instead of before; all other fields stay.
+// setMembers returns msg with the members of after in place of those of before; other fields stay.
 func setMembers(msg []byte, members []member, before, after any) (_ []byte, err error) {
 	was, _ := before.(map[string]any)
 	is, ok := after.(map[string]any)
@@ -171,7 +171,7 @@ func setMembers(msg []byte, members []member, before, after any) (_ []byte, err 
 }
 
 // set returns msg with another value of one member. Additions follow the last field of the member,
-// map entries precede the first greater key, and a first field stands as in generated code.
+// map entries precede the first greater key, and a first field has the position of generated code.
 func (m *member) set(msg []byte, before, after any) (out []byte, err error) {
 	was, wasEntries, _ := m.elements(before)
 	is, entries, ok := m.elements(after)
@@ -232,7 +232,7 @@ func (m *member) set(msg []byte, before, after any) (out []byte, err error) {
 	return append(out, msg[end:]...), err
 }
 
-// key is the key of a map entry, which was read before.
+// key returns the key of a map entry that was read before.
 func (m *member) key(f WireField) string {
 	if m.kind != kindTextMap {
 		return ""
@@ -256,7 +256,7 @@ func (m *member) elements(value any) (list []any, entries map[string]any, ok boo
 	return []any{value}, nil, true
 }
 
-// append adds a field in place of the content old, decoded as before; nil is none.
+// append adds a field in place of old, whose content is before. A nil old adds a new field.
 func (m *member) append(out, old []byte, key string, before, value any) ([]byte, error) {
 	text, isText := value.(string)
 	number, isNumber := value.(int64)

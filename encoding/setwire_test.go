@@ -20,7 +20,8 @@ const (
 	templateGn = "deprecated.daemonset.template.generation"
 )
 
-// workloads are the files of testdata/k8s that have a pod template, and the field it is in.
+// workloads returns the files of testdata/k8s with a pod template, and the field number of the
+// template.
 func workloads() map[string]protowire.Number {
 	return map[string]protowire.Number{
 		"apps.v1.DaemonSet": 2, "extensions.v1beta1.DaemonSet": 2,
@@ -46,7 +47,7 @@ func templateOf(t testing.TB, obj native) *corev1.PodSpec {
 	return nil
 }
 
-// fill gives the template one container for each thing that can be found, an init container too.
+// fill gives the template one container for each case, and an init container.
 func fill(t testing.TB, obj native) {
 	pod := templateOf(t, obj)
 	rich := pod.Containers[0]
@@ -70,7 +71,7 @@ func fill(t testing.TB, obj native) {
 	pod.ServiceAccountName = "calico-node"
 }
 
-// setTyped is the edit on the typed object, with what a server's update adds.
+// setTyped makes the edit on the typed object, with the additions of a server's update.
 func setTyped(t testing.TB, obj native) {
 	pod := templateOf(t, obj)
 	for _, list := range [][]corev1.Container{pod.InitContainers, pod.Containers} {
@@ -141,7 +142,7 @@ func setContainerEnv(container map[string]any) {
 	}
 }
 
-// The edit of the bytes equals what k8s.io/api marshals after the same edit of the typed object.
+// The edited bytes equal the output of k8s.io/api after the same edit of the typed object.
 func TestEnvEditEqualsTypedEdit(t *testing.T) {
 	for name, template := range workloads() {
 		for _, annotations := range []map[string]string{
@@ -161,8 +162,8 @@ func TestEnvEditEqualsTypedEdit(t *testing.T) {
 	}
 }
 
-// A workload in JSON, in the order of the Go type as a cluster with
-// --storage-media-type=application/json stores it.
+// A workload in JSON, in the order of its Go type, as stored with
+// --storage-media-type=application/json.
 func TestEnvEditOfJSON(t *testing.T) {
 	for name := range workloads() {
 		data := stored(t, "k8s/"+name+".pb")
@@ -179,7 +180,7 @@ func TestEnvEditOfJSON(t *testing.T) {
 	}
 }
 
-// Wherever the template of a workload is cut, the error says in which field.
+// If the template of a workload is cut, the error names the field.
 func TestCutTemplate(t *testing.T) {
 	env := func(content string) string { return "\x3a" + string(rune(len(content))) + content } // container.env
 	nest := func(content string) []byte {
@@ -205,7 +206,7 @@ func TestCutTemplate(t *testing.T) {
 	}
 }
 
-// Of several fields that a message does not have, the error names the first by name.
+// Of several unknown fields, the error names the first by name.
 func TestSetUnknownFields(t *testing.T) {
 	for range 50 {
 		_, err := encoding.Set([]byte("k8s\x00\x12\x02\x0a\x00"),

@@ -22,8 +22,8 @@ var (
 	errRepeated  = errors.New("a field that can stand only once stands twice")
 )
 
-// each calls visit with the fields of a message up to the first error, without allocating claimed
-// lengths.
+// each calls visit with the fields of a message up to the first error. each allocates nothing for a
+// claimed length.
 func each(msg []byte, visit func(WireField) error) error {
 	for at := 0; at < len(msg); {
 		f, err := nextField(msg, at)
@@ -38,8 +38,8 @@ func each(msg []byte, visit func(WireField) error) error {
 	return nil
 }
 
-// EachField visits the fields of a protobuf message. It is false where visit is, and for a damaged
-// message.
+// EachField calls visit with the fields of a protobuf message. EachField returns false for a
+// damaged message, or if visit returns false.
 func EachField(msg []byte, visit func(WireField) bool) bool {
 	for at := 0; at < len(msg); {
 		f, err := nextField(msg, at)
@@ -51,7 +51,7 @@ func EachField(msg []byte, visit func(WireField) bool) bool {
 	return true
 }
 
-// each visits the fields of a nested message.
+// each calls visit with the fields of a nested message.
 func (f WireField) each(visit func(WireField) error) error {
 	content, err := f.bytes()
 	if err != nil {
@@ -60,8 +60,8 @@ func (f WireField) each(visit func(WireField) error) error {
 	return each(content, visit)
 }
 
-// nextField reads the field at a position. Most have a tag of one byte and content of at most two
-// bytes of length: they need no general decoder.
+// nextField reads the field at a position. Most fields have a tag of one byte and a length of at
+// most two bytes, and need no general decoder.
 func nextField(msg []byte, at int) (WireField, error) {
 	if rest := msg[at:]; len(rest) > 2 && rest[0] >= 1<<3 && rest[0] < 0x80 &&
 		protowire.Type(rest[0]&7) == protowire.BytesType {
@@ -109,7 +109,8 @@ func wireErr(num protowire.Number, at, code int) error {
 	return fmt.Errorf("field %d at byte %d: %w", num, at, reason)
 }
 
-// bytes returns the content of a length-delimited field, as a generated decoder requires.
+// bytes returns the content of a length-delimited field. Other wire types are an error, as in a
+// generated decoder.
 func (f WireField) bytes() ([]byte, error) {
 	if f.Type != protowire.BytesType {
 		return nil, fmt.Errorf("field %d at byte %d: wire type %d, want length-delimited", f.Number, f.start, f.Type)
@@ -117,13 +118,13 @@ func (f WireField) bytes() ([]byte, error) {
 	return f.Payload, nil
 }
 
-// text is a string field, copied.
+// text returns a copy of a string field.
 func (f WireField) text() (string, error) {
 	b, err := f.bytes()
 	return string(b), err
 }
 
-// integer is a varint field as int64.
+// integer returns a varint field as int64.
 func (f WireField) integer() (int64, error) {
 	if f.Type != protowire.VarintType {
 		return 0, fmt.Errorf("field %d at byte %d: wire type %d, want varint", f.Number, f.start, f.Type)
@@ -131,12 +132,12 @@ func (f WireField) integer() (int64, error) {
 	return int64(f.Varint), nil
 }
 
-// repeated is the error for a repeated message: decoders merge the two, an edit cannot.
+// repeated returns the error for a repeated message: decoders merge both, an edit cannot.
 func (f WireField) repeated() error {
 	return fmt.Errorf("field %d at byte %d: %w", f.Number, f.start, errRepeated)
 }
 
-// appendInteger and appendBytesField add one complete field as generated code writes it.
+// appendInteger and appendBytesField append one complete field like generated code.
 func appendInteger(out []byte, num protowire.Number, v int64) []byte {
 	return protowire.AppendVarint(protowire.AppendTag(out, num, protowire.VarintType), uint64(v))
 }

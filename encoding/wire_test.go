@@ -8,7 +8,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// TestNextField: a field is the one that the general decoder reads, and an error is its error.
+// TestNextField checks that nextField returns the fields and errors of the general decoder.
 func TestNextField(t *testing.T) {
 	random, good := rand.New(rand.NewPCG(5, 6)), 0
 	for range 300000 {
