@@ -11,8 +11,8 @@ import (
 	"github.com/etcdshift/etcdshift/internal/test/kmstest"
 )
 
-// 2 KB of JSON under 1000 etcd keys, by each provider; kms with one data key, as one run of a
-// server writes.
+// BenchmarkDecryptAndEncrypt processes 2 KB of JSON under 1000 etcd keys with each provider; kms
+// uses one data key, like one run of a server.
 func BenchmarkDecryptAndEncrypt(b *testing.B) {
 	plugin := kmstest.Start(b)
 	plain := []byte(fmt.Sprintf(`{"kind":"Widget","apiVersion":"demo.example.com/v1","spec":{"text":%q}}`,

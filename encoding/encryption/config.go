@@ -23,9 +23,9 @@ import (
 	"github.com/etcdshift/etcdshift/encoding"
 )
 
-// config holds the names of a configuration, no keys.
+// config holds the names of a configuration, but no keys.
 type config struct {
-	rules   map[schema.GroupResource][]provider // by the resource as in the file, "*" included; in order
+	rules   map[schema.GroupResource][]provider // by the resource in the file, "*" included; in order
 	plugins []plugin
 }
 
@@ -37,9 +37,9 @@ type plugin struct {
 
 func (p plugin) String() string { return fmt.Sprintf("%q at %s", p.name, p.endpoint) }
 
-// parseConfig reads an EncryptionConfiguration as the server does. The server's own loader runs
-// later, because its errors quote the file, keys included: "Object 'Kind' is missing in" and the
-// whole text, or the JSON of an element with two providers.
+// parseConfig reads an EncryptionConfiguration like the server. The server's own loader runs later,
+// because its errors quote the file, keys included: "Object 'Kind' is missing in" and the whole
+// text, or the JSON of an element with two providers.
 func parseConfig(text []byte) (config, error) {
 	data, err := asJSON(text)
 	if err != nil {
@@ -55,7 +55,7 @@ func parseConfig(text []byte) (config, error) {
 	}
 	scheme.Default(fields)
 	if err := scheme.Convert(fields, parsed, nil); err != nil {
-		return config{}, errors.New("not an EncryptionConfiguration") // the error may quote the file
+		return config{}, errors.New("not an EncryptionConfiguration") // err may quote the file
 	}
 	if err := invalid(validation.ValidateEncryptionConfiguration(parsed, false)); err != nil {
 		return config{}, err
@@ -63,7 +63,7 @@ func parseConfig(text []byte) (config, error) {
 	return configOf(parsed)
 }
 
-// asJSON converts YAML. What begins as JSON the server reads as nothing else.
+// asJSON converts YAML to JSON. If the text begins as JSON, the server accepts only JSON.
 func asJSON(text []byte) ([]byte, error) {
 	if begin := bytes.TrimLeftFunc(text, unicode.IsSpace); bytes.HasPrefix(begin, []byte("{")) {
 		if !json.Valid(begin) {
@@ -73,17 +73,17 @@ func asJSON(text []byte) ([]byte, error) {
 	}
 	data, err := yaml.YAMLToJSONStrict(text)
 	if err != nil {
-		line := regexp.MustCompile(`line \d+`).FindString(err.Error()) // the rest may quote the file
+		line := regexp.MustCompile(`line \d+`).FindString(err.Error()) // the rest of err may quote the file
 		return nil, errors.New(strings.TrimPrefix(line+": not YAML, or a field given twice", ": "))
 	}
 	return data, nil
 }
 
-// decode reports wrong and unknown fields by their paths.
+// decode decodes a configuration. Errors give the paths of wrong and unknown fields.
 func decode(data []byte) (*apiserverv1.EncryptionConfiguration, error) {
 	fields := &apiserverv1.EncryptionConfiguration{}
 	unknown, err := kjson.UnmarshalStrict(data, fields)
-	// as Kubernetes 1.7 documented it; still read
+	// documented for Kubernetes 1.7; servers still read it
 	legacy := fields.APIVersion == "v1" && fields.Kind == "EncryptionConfig"
 	switch {
 	case err != nil:
@@ -104,7 +104,8 @@ func decode(data []byte) (*apiserverv1.EncryptionConfiguration, error) {
 	return fields, errors.Join(errs...)
 }
 
-// typeError names the field of the wrong type; the library's text may quote the field's value.
+// typeError returns an error with the path of the field of the wrong type. The library's error may
+// quote the value of the field.
 func typeError(err error) error {
 	var wrong *json.UnmarshalTypeError
 	if errors.As(err, &wrong) {
@@ -114,11 +115,11 @@ func typeError(err error) error {
 		}
 		return fmt.Errorf("%s: %s, want %s", shownPath(wrong.Field), found, wrong.Type.Kind())
 	}
-	return errors.New("resources.providers.kms.timeout: not a duration") // the only field that decodes itself
+	return errors.New("resources.providers.kms.timeout: not a duration") // the only field with its own decoder
 }
 
-// shownPath hides parts of a path that may be a key: in a badly indented file, a key can stand in
-// the place of a field's name.
+// shownPath hides parts of a path that may be a key: in a badly indented file, a key can take the
+// place of a field name.
 func shownPath(path string) string {
 	parts := strings.Split(path, ".")
 	for i, part := range parts {
@@ -128,7 +129,7 @@ func shownPath(path string) string {
 	return strings.Join(parts, ".")
 }
 
-// shown hides text that may be a key: the shortest, 16 bytes in base64, has 22 letters.
+// shown hides text that may be a key: the shortest key, 16 bytes in base64, has 22 letters.
 func shown(text string) string {
 	known := []string{
 		"EncryptionConfiguration", apiserverv1.SchemeGroupVersion.String(), "AuthenticationConfiguration",
@@ -140,8 +141,8 @@ func shown(text string) string {
 	return fmt.Sprintf("(%d letters)", len(text))
 }
 
-// invalid joins the errors of the server's validation. It quotes single strings, which are names,
-// endpoints, or "REDACTED" for a key; other values are whole parts of the file.
+// invalid joins the errors of the server's validation. invalid quotes only single strings: names,
+// endpoints, or "REDACTED" for a key. Other values are whole parts of the file.
 func invalid(found field.ErrorList) error {
 	var errs []error
 	for _, err := range found {
@@ -155,7 +156,7 @@ func invalid(found field.ErrorList) error {
 	return errors.Join(errs...)
 }
 
-// configOf keeps the names. It refuses a KMS v1 provider: its API is off by default since
+// configOf keeps the names. A KMS v1 provider is an error: the KMS v1 API is off by default since
 // Kubernetes 1.29, and can be enabled only for a whole process.
 func configOf(parsed *apiserver.EncryptionConfiguration) (config, error) {
 	c := config{rules: make(map[schema.GroupResource][]provider)}
@@ -203,7 +204,7 @@ func keysOf(p apiserver.ProviderConfiguration) (named []provider) {
 	return named
 }
 
-// providers returns those of the first rule for gr, in the order of
+// providers returns the providers of the first rule for gr, in the order of
 // encryptionconfig.TransformerForResource: the resource, its group, all.
 func (c config) providers(gr schema.GroupResource) []provider {
 	for _, rule := range []schema.GroupResource{gr, {Group: gr.Group, Resource: "*"}, {Group: "*", Resource: "*"}} {
@@ -214,7 +215,7 @@ func (c config) providers(gr schema.GroupResource) []provider {
 	return nil
 }
 
-// Names of the providers, as configurations and prefixes spell them.
+// Names of the providers, as spelled in configurations and prefixes.
 const (
 	aescbc    = "aescbc"
 	aesgcm    = "aesgcm"
@@ -223,14 +224,14 @@ const (
 	identity  = "identity"
 )
 
-// provider names how a value is encrypted.
+// provider names the encryption of a value.
 type provider struct {
-	name    string // one of the names above, or the name of a later server's provider
+	name    string // one of the names above, or the provider of a later server
 	version string // of the provider's format: v1, for kms also v2
-	key     string // the name of the key in the configuration; for kms the name of the plugin
+	key     string // name of the key in the configuration; for kms the name of the plugin
 }
 
-// String is "aescbc:v1:key1", as in the value, without the unknown parts.
+// String returns "aescbc:v1:key1", as in the value, without the unknown parts.
 func (p provider) String() string {
 	if p.name == "" {
 		return "an unnamed provider"
@@ -238,13 +239,13 @@ func (p provider) String() string {
 	return strings.TrimRight(p.name+":"+p.version+":"+p.key, ":")
 }
 
-// prefix is the beginning of each value of this provider and key
-// (k8s.io/apiserver pkg/storage/value/encrypt/identity).
+// prefix returns the beginning of each value of this provider and key (k8s.io/apiserver
+// pkg/storage/value/encrypt/identity).
 func (p provider) prefix() string { return "k8s:enc:" + p.name + ":" + p.version + ":" + p.key + ":" }
 
-// describe reads provider and key from the beginning of a value. ok is false for plaintext. A part
-// that does not look like a name, as in a damaged value, is empty, with all parts after it. The
-// name of a key ends at its first colon.
+// describe reads provider and key from the beginning of a value. ok is false for plaintext. If a
+// part does not look like a name, as in a damaged value, that part and all later parts are empty.
+// The name of a key ends at its first colon.
 func describe(stored []byte) (p provider, ok bool) {
 	parts, ok := encoding.EncryptionParts(stored)
 	parts = append(parts, "", "", "")

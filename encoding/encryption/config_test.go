@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Every error names the file and the field, and none holds a key.
+// Every error names the file and the field, and no error quotes a key.
 func TestConfigErrorsNameFieldsAndHideKeys(t *testing.T) {
 	const head = "apiVersion: apiserver.config.k8s.io/v1\nkind: EncryptionConfiguration\nresources:\n"
 	key := secret("k")
@@ -88,8 +88,7 @@ func TestConfigErrorsNameFieldsAndHideKeys(t *testing.T) {
 	require.ErrorContains(t, err, missing)
 }
 
-// JSON, the name of Kubernetes 1.7 and a pipe that can be read only once are as good as a YAML
-// file.
+// JSON, the names of Kubernetes 1.7 and a pipe readable only once load like a YAML file.
 func TestLoadReadsWhatTheServerReads(t *testing.T) {
 	asJSON := `{"apiVersion":"apiserver.config.k8s.io/v1","kind":"EncryptionConfiguration","resources":[` +
 		`{"resources":["secrets"],"providers":[{"aescbc":{"keys":[{"name":"a","secret":"` + secret("a") + `"}]}}]}]}`
@@ -109,8 +108,8 @@ func TestLoadReadsWhatTheServerReads(t *testing.T) {
 	}
 }
 
-// The rule for a resource is the server's: itself, then its group, then all; several rules for one
-// resource are joined.
+// The rule for a resource is the server's choice: the resource itself, then its group, then all.
+// Several rules for one resource are joined.
 func TestRulesAreChosenAsTheServerChooses(t *testing.T) {
 	by := load(t, configuration(t,
 		rule("secrets, widgets.demo.example.com", keyed("aescbc", "exact", "a")),

@@ -15,7 +15,7 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
-// A real configuration has a random secret: this one is for an example.
+// A real configuration has a random secret; this secret is for an example.
 const configuration = `{"apiVersion": "apiserver.config.k8s.io/v1", "kind": "EncryptionConfiguration",
 "resources": [{"resources": ["secrets"], "providers": [
   {"aesgcm": {"keys": [{"name": "key1", "secret": "MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE="}]}}]}]}`

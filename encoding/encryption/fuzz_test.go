@@ -15,8 +15,8 @@ import (
 	"github.com/etcdshift/etcdshift/internal/test/kmstest"
 )
 
-// No value makes Decrypt panic: it returns plaintext or an error that quotes nothing. It decrypts
-// values of Encrypt.
+// FuzzDecrypt checks that Decrypt never panics, that no error quotes the value, and that Decrypt
+// decrypts values of Encrypt.
 func FuzzDecrypt(f *testing.F) {
 	plugin := kmstest.Start(f)
 	by := load(f, configuration(f, rule("'*.*'", keyed("aescbc", "key1", "a", "key1:b", "b"),
@@ -62,8 +62,8 @@ func FuzzDecrypt(f *testing.F) {
 	})
 }
 
-// FuzzConfig: a configuration without KMS plugins is read if k8s.io/apiserver reads it, and refused
-// if not. No error quotes a key, which stands where the text has KEY, and none grows with the file.
+// FuzzConfig checks that a configuration without KMS plugins loads if and only if k8s.io/apiserver
+// reads it. No error quotes a key (KEY in the text), and no error grows with the file.
 func FuzzConfig(f *testing.F) {
 	const head = "apiVersion: apiserver.config.k8s.io/v1\nkind: EncryptionConfiguration\nresources:\n"
 	key := secret("k")
@@ -86,7 +86,7 @@ func FuzzConfig(f *testing.F) {
 			require.NotContains(t, err.Error(), key[:16])
 			require.Less(t, len(err.Error()), 1000+20*len(text))
 		}
-		if strings.Contains(strings.ToLower(text), "kms") { // plugins would be asked, and v1 is refused here
+		if strings.Contains(strings.ToLower(text), "kms") { // a KMS plugin would be called, and v1 is refused here
 			return
 		}
 		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))

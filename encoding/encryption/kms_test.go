@@ -17,7 +17,7 @@ import (
 	"github.com/etcdshift/etcdshift/internal/test/kmstest"
 )
 
-// silent listens on a socket, accepts and never says a word.
+// silent listens on a socket, accepts connections and never answers.
 func silent(t *testing.T) (socket string) {
 	socket = kmstest.Socket(t)
 	listener, err := net.Listen("unix", socket)
@@ -33,8 +33,8 @@ func silent(t *testing.T) (socket string) {
 	return socket
 }
 
-// A plugin that does not answer is an error after ten seconds, however long the file lets a call
-// take, and the socket is named; those of healthy plugins are not.
+// A plugin without an answer is an error after ten seconds, regardless of the timeout in the file.
+// The error names its socket, but no sockets of healthy plugins.
 func TestDeadSocketsAreNamedAfterTenSeconds(t *testing.T) {
 	alive := kmstest.Start(t)
 	absent, mute := kmstest.Socket(t), silent(t)
@@ -115,7 +115,7 @@ func TestLoadWaitsForALatePlugin(t *testing.T) {
 	require.NoError(t, loaded.Close())
 }
 
-// A context that ends is the error; one that ends after Load ends nothing.
+// Load fails with the error of its context. A context that ends after Load has no effect.
 func TestLoadAndContexts(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	time.AfterFunc(200*time.Millisecond, cancel)
@@ -141,7 +141,7 @@ func TestKMSKeyRotation(t *testing.T) {
 	decrypts(t, before, secrets, here, stored, text, false)
 
 	require.Equal(t, "key-2", plugin.Rotate(t))
-	decrypts(t, before, secrets, here, stored, text, false) // as a server that has not asked the plugin since
+	decrypts(t, before, secrets, here, stored, text, false) // like a server that has not called the plugin since
 	after := with(t, plugged("vault", plugin.Endpoint()))
 	decrypts(t, after, secrets, here, stored, text, true)
 	fresh := encrypt(t, after, secrets, here, text)
@@ -149,13 +149,13 @@ func TestKMSKeyRotation(t *testing.T) {
 	decrypts(t, with(t, plugged("vault", plugin.Endpoint())), secrets, here, fresh, text, false)
 
 	plugin.Forget("key-1")
-	decrypts(t, after, secrets, here, stored, text, true) // its data key is known by now
+	decrypts(t, after, secrets, here, stored, text, true) // the data key is cached by now
 	refused(t, with(t, plugged("vault", plugin.Endpoint())), secrets, here, stored,
 		"by kms:v2:vault: the KMS plugin does not decrypt it")
 }
 
-// All values of one data key cost one call. A plugin that is gone later is no reason to call a
-// value unreadable.
+// All values of one data key cost one call. After the plugin is gone, no value is called
+// undecryptable.
 func TestKMSPluginGoneLater(t *testing.T) {
 	plugin := kmstest.Start(t)
 	writer := with(t, plugged("vault", plugin.Endpoint()))
@@ -179,7 +179,7 @@ func TestKMSPluginGoneLater(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-// Close ends the goroutines and the connection, and so does a Load that fails.
+// Close ends the goroutines and the connection, and so does a failed Load.
 func TestCloseLeavesNothingBehind(t *testing.T) {
 	plugin := kmstest.Start(t)
 	path := configuration(t, rule("secrets", plugged("vault", plugin.Endpoint()), plugged("other", plugin.Endpoint())))

@@ -17,12 +17,13 @@ import (
 	"github.com/etcdshift/etcdshift/internal/input"
 )
 
-// maxCalls bounds the memory of a library with KMS plugins: for ten minutes it keeps a derived key
-// for each etcd key, measured as 1.2 KB.
+// maxCalls limits the memory of a library with KMS plugins: the library keeps a derived key,
+// measured as 1.2 KB, for each etcd key for ten minutes.
 const maxCalls = 50_000
 
-// Transformers decrypt and encrypt values as an API server with one EncryptionConfiguration does. A
-// nil *Transformers returns plaintext and encrypts nothing. It is safe for concurrent use.
+// Transformers decrypt and encrypt values like an API server with one EncryptionConfiguration. A
+// nil *Transformers returns plaintext and encrypts nothing. Transformers are safe for concurrent
+// use.
 type Transformers struct {
 	config config
 	again  source
@@ -30,10 +31,10 @@ type Transformers struct {
 
 	mu      sync.RWMutex // held for reading while library is in use
 	library library
-	calls   atomic.Int64 // of this library
+	calls   atomic.Int64 // calls of library so far
 }
 
-// source returns a path from which the configuration can be read once, and its release.
+// source returns a path for one read of the configuration, and a function that releases the path.
 type source func() (path string, release func(), err error)
 
 // Load reads the EncryptionConfiguration in the file path, which may be a pipe, and connects to its
@@ -59,7 +60,7 @@ func Load(ctx context.Context, path string) (*Transformers, error) {
 	return &Transformers{config: c, again: again, limit: maxCalls, library: loaded}, nil
 }
 
-// Close ends the connections to KMS plugins and never fails. Only Close may be called after it.
+// Close ends the connections to KMS plugins and never fails. After Close, only Close may be called.
 func (t *Transformers) Close() error {
 	if t != nil {
 		t.mu.RLock()
@@ -72,15 +73,15 @@ func (t *Transformers) Close() error {
 // maxConfig is the longest configuration in bytes.
 const maxConfig = 4 << 20
 
-// pipe returns the path of a pipe that holds text once. The library opens a file by name; a file
-// that can be read only once, such as a shell's <(sops -d FILE), never gets onto a disk.
+// pipe returns the path of a pipe that holds text once. The library opens a file by name; the text
+// of a file readable only once, such as a shell's <(sops -d FILE), is never written to a disk.
 func pipe(text []byte) (path string, release func(), err error) {
 	r, w, err := os.Pipe()
 	if err != nil {
 		return "", nil, err
 	}
 	go func() {
-		_, _ = w.Write(text) // a reader that went away has its own error
+		_, _ = w.Write(text) // a failed reader returns its own error
 		_ = w.Close()
 	}()
 	return fmt.Sprintf("/dev/fd/%d", r.Fd()), func() { _ = r.Close() }, nil
@@ -89,17 +90,17 @@ func pipe(text []byte) (path string, release func(), err error) {
 const (
 	pluginPatience = 10 * time.Second       // how long connect waits for all KMS plugins together
 	pluginPoll     = 100 * time.Millisecond // between two attempts
-	serverID       = "etcdshift"            // a server's own ID; the library hashes it for its metrics
+	serverID       = "etcdshift"            // a server's own ID, hashed by the library for its metrics
 )
 
-// library is the result of loading a configuration with k8s.io/apiserver, and its goroutines.
+// library is a configuration loaded with k8s.io/apiserver, and its goroutines.
 type library struct {
 	encryptionconfig.StaticTransformers
 	hash string // of the file
 	stop context.CancelFunc
 }
 
-// connect loads the library from again. It ends when ctx does.
+// connect loads the library from again and stops when ctx ends.
 func connect(ctx context.Context, c config, again source) (library, error) {
 	waiting, done := context.WithTimeout(ctx, pluginPatience)
 	defer done()
@@ -136,8 +137,8 @@ func build(waiting context.Context, c config, again source) (library, error) {
 	return library{loaded.Transformers, loaded.EncryptionFileContentHash, stop}, nil
 }
 
-// use returns the library for one call, and the function that ends the call. After its number of
-// calls a library is replaced; the new one has a new data key, like a restarted server.
+// use returns the library for one call, and a function that ends the call. After its number of
+// calls a library is replaced; the new library has a new data key, like a restarted server.
 func (t *Transformers) use(ctx context.Context) (l library, done func(), err error) {
 	if len(t.config.plugins) > 0 && t.calls.Add(1) > t.limit {
 		if err := t.renew(ctx); err != nil {
@@ -152,7 +153,7 @@ func (t *Transformers) renew(ctx context.Context) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.calls.Load() <= t.limit {
-		return nil // another call has just done it
+		return nil // already renewed by another call
 	}
 	fresh, err := connect(ctx, t.config, t.again)
 	if err != nil {
@@ -168,7 +169,8 @@ func (t *Transformers) renew(ctx context.Context) error {
 	return nil
 }
 
-// answering returns when every plugin has answered a Status call, or names the others.
+// answering returns when every plugin has answered a Status call; the error names the other
+// plugins.
 func answering(ctx context.Context, plugins []plugin) error {
 	ctx, hangUp := context.WithCancel(ctx)
 	defer hangUp()
@@ -191,10 +193,10 @@ func answering(ctx context.Context, plugins []plugin) error {
 	return errors.Join(errs...)
 }
 
-// healthy returns when the library's own checks of the plugins succeed. The library keeps a bad
-// answer for three seconds.
+// healthy returns when the library's own checks of the plugins succeed. The library caches a
+// failure for three seconds.
 func healthy(ctx context.Context, loaded *encryptionconfig.EncryptionConfiguration, plugins []plugin) error {
-	request := new(http.Request).WithContext(ctx) // nothing else of it is looked at
+	request := new(http.Request).WithContext(ctx) // the checks read only the context
 	var names []string
 	for _, p := range plugins {
 		names = append(names, p.String())

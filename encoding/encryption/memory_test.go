@@ -13,9 +13,9 @@ import (
 	"github.com/etcdshift/etcdshift/internal/test/kmstest"
 )
 
-// The memory of an etcd key is the caller's again after a call. The library would keep it, not its
-// bytes, as the key of a cache, and read it when the cache grows: here it is in a page that is gone
-// by then, as a file's mapping may be.
+// The memory of an etcd key belongs to the caller again after a call. The library would keep the
+// slice as a cache key and read it when the cache grows: here the page is unmapped by then, like a
+// closed snapshot.
 func TestKeyMemoryIsNotKept(t *testing.T) {
 	ctx := context.Background()
 	by := with(t, plugged("vault", kmstest.Start(t).Endpoint()))

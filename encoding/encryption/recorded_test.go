@@ -12,8 +12,8 @@ import (
 	"github.com/etcdshift/etcdshift/encoding"
 )
 
-// Encrypts agrees with the records of a whole kube-apiserver under "*.*"; Decrypt decrypts all of
-// them.
+// Encrypts agrees with the records of a whole kube-apiserver under "*.*", and Decrypt decrypts all
+// encrypted records.
 func TestRecordedKubeAPIServer(t *testing.T) {
 	recorded, err := os.ReadFile("testdata/kube-apiserver-1.36.3.jsonl")
 	require.NoError(t, err)

@@ -14,7 +14,7 @@ import (
 )
 
 // A library with a KMS plugin is renewed after its number of calls, without disturbing running
-// calls. The new one decrypts values of the old.
+// calls. The new library decrypts values of the old library.
 func TestLibraryIsRenewed(t *testing.T) {
 	plugin := kmstest.Start(t)
 	path := configuration(t, rule("secrets", plugged("vault", plugin.Endpoint())))

@@ -27,13 +27,13 @@ const (
 
 var crds = schema.GroupResource{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}
 
-// cluster is an etcd with an API server that may be started again with another configuration.
+// cluster is an etcd with an API server that can be restarted with another configuration.
 type cluster struct {
 	etcd *etcdtest.Server
 	api  *apitest.API
 }
 
-// serve starts the server, with a configuration where one is given.
+// serve starts the server, with a configuration unless it is "".
 func (c *cluster) serve(t *testing.T, configuration string) dynamic.ResourceInterface {
 	t.Helper()
 	if c.api != nil {
@@ -62,7 +62,7 @@ func (c *cluster) put(t *testing.T, key string, value []byte) {
 	require.NoError(t, err)
 }
 
-// establish makes the CRD of widgets.
+// establish creates the CRD of widgets.
 func (c *cluster) establish(t *testing.T) {
 	t.Helper()
 	crd := &apiextensionsv1.CustomResourceDefinition{
@@ -95,7 +95,8 @@ func widget(name string, size int64) *unstructured.Unstructured {
 	}}
 }
 
-// touch updates an object as it is; a server writes that only where what is stored is stale.
+// touch updates an object without a change and reports whether the server wrote it. A server writes
+// only stale objects.
 func touch(t *testing.T, c *cluster, api dynamic.ResourceInterface, name string) (written bool) {
 	t.Helper()
 	before := c.get(t, widgetDir+name)
@@ -106,8 +107,8 @@ func touch(t *testing.T, c *cluster, api dynamic.ResourceInterface, name string)
 	return string(c.get(t, widgetDir+name)) != string(before)
 }
 
-// Values of a real server decrypt to the bytes it stores without encryption, for each provider. The
-// server reads values of Encrypt, and its no-op update writes exactly the values that are stale.
+// Values of a real server decrypt to the bytes stored without encryption, for each provider. The
+// server reads values of Encrypt, and a no-op update writes exactly the stale values.
 func TestRealServer(t *testing.T) {
 	ctx := context.Background()
 	c := &cluster{etcd: etcdtest.Start(t, filepath.Join(t.TempDir(), "encrypted.etcd"))}
@@ -130,7 +131,7 @@ func TestRealServer(t *testing.T) {
 		api = c.serve(t, path)
 		apitest.WaitEstablished(t, c.api, crdName)
 
-		// The server encrypts what it reads in the clear.
+		// The server encrypts a plaintext object on the next update.
 		c.put(t, widgetDir+"one", plain)
 		decrypts(t, by, widgets, widgetDir+"one", plain, string(plain), true)
 		require.True(t, touch(t, c, api, "one"), named)
@@ -141,7 +142,7 @@ func TestRealServer(t *testing.T) {
 		decrypts(t, by, widgets, widgetDir+"one", stored, string(plain), false)
 		require.False(t, touch(t, c, api, "one"), named)
 
-		// It reads a value of Encrypt and has nothing to write.
+		// The server reads a value of Encrypt and does not rewrite it.
 		moved := strings.Replace(string(plain), `"name":"one"`, `"name":"moved"`, 1)
 		c.put(t, widgetDir+"moved", encrypt(t, by, widgets, widgetDir+"moved", moved))
 		object, err := api.Get(ctx, "moved", metav1.GetOptions{})
@@ -164,7 +165,7 @@ func TestRealServer(t *testing.T) {
 			require.NoError(t, err)
 		}
 
-		// CRDs are encrypted by their own resource's rule.
+		// CRDs are encrypted by the rule for their own resource.
 		labels := fmt.Sprintf(`{"metadata":{"labels":{"round":"%d"}}}`, i)
 		definitions := c.api.Extensions.ApiextensionsV1().CustomResourceDefinitions()
 		_, err = definitions.Patch(ctx, crdName, "application/merge-patch+json", []byte(labels), metav1.PatchOptions{})
@@ -194,8 +195,8 @@ func TestRealServerAndRotation(t *testing.T) {
 	for _, step := range []struct {
 		providers []string
 		rotate    bool
-		stale     bool   // what is stored before
-		first     string // what the server writes with
+		stale     bool   // for the value stored before
+		first     string // provider of the next write
 	}{
 		{[]string{keyed("aescbc", "key1", "a", "key2", "b")}, false, false, "aescbc:v1:key1"},
 		{[]string{keyed("aescbc", "key2", "b", "key1", "a")}, false, true, "aescbc:v1:key2"},

@@ -18,12 +18,12 @@ var (
 	widgets = schema.GroupResource{Group: "demo.example.com", Resource: "widgets"}
 )
 
-// secret is a key of 32 bytes, in base64, that is the letter 32 times.
+// secret returns a key of 32 bytes in base64: the letter 32 times.
 func secret(letter string) string {
 	return base64.StdEncoding.EncodeToString([]byte(strings.Repeat(letter, 32)))
 }
 
-// keyed is a provider with keys, given as names and letters: "key1", "a".
+// keyed returns a provider with keys, given as names and letters: "key1", "a".
 func keyed(provider string, keys ...string) string {
 	var list []string
 	for i := 0; i < len(keys); i += 2 {
@@ -36,7 +36,8 @@ func plugged(name, endpoint string) string {
 	return fmt.Sprintf("kms: {apiVersion: v2, name: %s, endpoint: %q}", name, endpoint)
 }
 
-// rule is one element of a configuration: "secrets, widgets.demo.example.com" and its providers.
+// rule returns one element of a configuration: "secrets, widgets.demo.example.com" and its
+// providers.
 func rule(resources string, providers ...string) string {
 	text := fmt.Sprintf("- resources: [%s]\n  providers:\n", resources)
 	for _, p := range providers {
@@ -67,7 +68,7 @@ func load(t testing.TB, path string) *Transformers {
 	return loaded
 }
 
-// with is a configuration for all resources.
+// with loads a configuration for all resources.
 func with(t testing.TB, providers ...string) *Transformers {
 	t.Helper()
 	return load(t, configuration(t, rule("'*.*'", providers...)))
@@ -93,5 +94,5 @@ func decrypts(
 
 func parse(resource string) schema.GroupResource { return schema.ParseGroupResource(resource) }
 
-// pathOf is a path that opens the file of f again.
+// pathOf returns a path that opens the file of f again.
 func pathOf(f *os.File) string { return fmt.Sprintf("/dev/fd/%d", f.Fd()) }

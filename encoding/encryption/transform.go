@@ -17,11 +17,11 @@ import (
 )
 
 // Decrypt returns the plaintext of a stored value of an object of gr under its complete etcd key.
-// It returns plaintext as it is, even if the configuration lacks the identity provider, without
-// which a server could not read it.
+// Plaintext is returned unchanged even if the configuration lacks the identity provider; a server
+// could not read such a value.
 //
-// stale reports that a server's next write of the object would store it otherwise: with another key
-// or provider, in plaintext, or under another key of the KMS plugin.
+// stale reports whether the next update by a server would store the object differently: with
+// another key or provider, in plaintext, or under another key of the KMS plugin.
 //
 // err wraps encoding.ErrEncrypted for an undecryptable value and names provider, key and reason.
 // Any other error says nothing about the value: ctx ended, or a KMS plugin stopped answering.
@@ -81,10 +81,10 @@ func failure(by provider) string {
 	}
 }
 
-// Encrypt returns the bytes that a server would store under the complete etcd key for the plaintext
-// of an object of gr: encrypted by the first provider configured for gr, or plain itself if
-// [Transformers.Encrypts] is false. For a plain that is encrypted already, the error wraps
-// encoding.ErrEncrypted; decrypt the value under its own key first.
+// Encrypt returns the stored bytes of the plaintext of an object of gr under the complete etcd key:
+// encrypted by the first provider configured for gr, or plain itself if [Transformers.Encrypts] is
+// false. If plain is already encrypted, the error wraps encoding.ErrEncrypted; decrypt the value
+// under its own key first.
 func (t *Transformers) Encrypt(
 	ctx context.Context, gr schema.GroupResource, key, plain []byte,
 ) (stored []byte, err error) {
@@ -119,9 +119,9 @@ func (t *Transformers) Encrypts(gr schema.GroupResource) bool {
 	return len(providers) > 0 && providers[0].name != identity
 }
 
-// candidate returns the provider and key that the value names, or why none is to be tried. This
-// check comes before the library: it cannot tell the reasons apart, and its aescbc panics on a
-// value that ends after its first block (k8s.io/apiserver v0.37.2
+// candidate returns the configured provider and key named in the value, or the reason for their
+// absence. This check precedes the library: the library cannot distinguish the reasons, and its
+// aescbc panics on a value that ends after its first block (k8s.io/apiserver v0.37.2
 // pkg/storage/value/encrypt/aes/aes.go).
 func (t *Transformers) candidate(gr schema.GroupResource, by provider, stored []byte) (p provider, why string) {
 	if t == nil {
@@ -161,7 +161,7 @@ func (t *Transformers) candidate(gr schema.GroupResource, by provider, stored []
 	}
 }
 
-// shortest is the length of the ciphertext of an empty value: nonce or IV, and tag or padding.
+// shortest returns the length of the ciphertext of an empty value: nonce or IV, and tag or padding.
 func shortest(name string) int {
 	switch name {
 	case aescbc:
@@ -175,9 +175,9 @@ func shortest(name string) int {
 	}
 }
 
-// isObject reports whether an API server can have stored plain. aescbc has no tag: a wrong key
-// decrypts one value in 256 to noise, as does a cut at the end of a block. A server notices on
-// decoding.
+// isObject reports whether plain can be a value stored by an API server. aescbc has no tag: a wrong
+// key, or a cut at the end of a block, decrypts one value in 256 to noise. A server detects noise
+// on decoding.
 func isObject(plain []byte) bool {
 	switch encoding.Detect(plain) {
 	case encoding.FormatJSON:
@@ -189,9 +189,9 @@ func isObject(plain []byte) bool {
 	}
 }
 
-// bound is the context that ciphertext is bound to. It copies the key: the KMS v2 transformer keeps
-// the slice in a cache for ten minutes (pkg/storage/value/encrypt/aes/cache.go), while the caller's
-// may be a reused buffer or a page that is unmapped by then.
+// bound returns the context that ciphertext is bound to. bound copies the key: the KMS v2
+// transformer keeps the slice in a cache for ten minutes (pkg/storage/value/encrypt/aes/cache.go),
+// while the caller's slice may be a reused buffer or an unmapped page by then.
 func bound(key []byte) value.Context { return value.DefaultContext(bytes.Clone(key)) }
 
 func undecryptable(by provider, why string) error {
@@ -201,7 +201,7 @@ func undecryptable(by provider, why string) error {
 // storedBare reports whether kube-apiserver stores the records of gr in plaintext under any
 // configuration, even "*.*". Their storage uses the plain StorageFactory, without transformers
 // (k8s.io/apiserver pkg/server/options/etcd.go), and no configuration may name them
-// (nonRESTAPIResourceErr). The names come from etcd paths; these are no resources of the API.
+// (nonRESTAPIResourceErr). The names are from etcd paths, not resources of the API.
 //
 // CRDs, APIServices and, since Kubernetes 1.26, custom resources are encrypted.
 func storedBare(gr schema.GroupResource) bool {
@@ -213,10 +213,10 @@ func storedBare(gr schema.GroupResource) bool {
 	}, gr.Resource)
 }
 
-// storageResource returns the resource by which the server chooses a transformer. It differs from
-// gr where two groups serve one place in etcd: k8s.io/kubernetes
-// pkg/kubeapiserver/default_storage_factory_builder.go, AddCohabitatingResources. Without this, a
-// rule for "events" would miss events.k8s.io.
+// storageResource returns the resource by which the server chooses a transformer. The result
+// differs from gr if two groups serve one dir in etcd: k8s.io/kubernetes
+// pkg/kubeapiserver/default_storage_factory_builder.go, AddCohabitatingResources. Without this
+// mapping, a rule for "events" would miss events.k8s.io.
 func storageResource(gr schema.GroupResource) schema.GroupResource {
 	group := gr.Group
 	switch gr.String() {

@@ -20,7 +20,7 @@ const (
 	text  = `{"kind":"Secret","apiVersion":"v1","data":{"password":"aHVudGVyMg=="}}`
 )
 
-// providers are one of each, with what a value of it begins with.
+// providers returns one provider of each kind, by the prefix of its values.
 func providers(t *testing.T) map[string]string {
 	return map[string]string{
 		"k8s:enc:aescbc:v1:key1:":    keyed("aescbc", "key1", "a"),
@@ -75,7 +75,7 @@ func TestPlaintextStaysTheSameSlice(t *testing.T) {
 	}
 }
 
-// A value decrypts under its own etcd key. aesgcm and kms refuse it under another.
+// A value decrypts under its own etcd key. aesgcm and kms reject it under another key.
 func TestEncryptThenDecrypt(t *testing.T) {
 	for prefix, provider := range providers(t) {
 		by := with(t, provider)
@@ -99,7 +99,7 @@ func TestEncryptThenDecrypt(t *testing.T) {
 		require.ErrorContains(t, err, "no etcd key")
 		_, _, err = by.Decrypt(context.Background(), secrets, nil, stored)
 		require.ErrorContains(t, err, "no etcd key")
-		if named != "aescbc:v1:key1" { // which can't tell an empty value from a wrong key
+		if named != "aescbc:v1:key1" { // aescbc cannot distinguish an empty value from a wrong key
 			decrypts(t, by, secrets, here, encrypt(t, by, secrets, here, ""), "", false)
 		}
 	}
@@ -162,12 +162,12 @@ func TestTruncatedAtEveryLength(t *testing.T) {
 		refused(t, by, secrets, here, stored[:len(prefix)-2], "within the key's name")
 		refused(t, by, secrets, here, stored[:len("k8s:enc:ae")], "within the provider's name")
 	}
-	// One block after the key's name is where the library panics.
+	// The library panics on one block after the key's name.
 	refused(t, with(t, keyed("aescbc", "key1", "a")), secrets, here, []byte("k8s:enc:aescbc:v1:key1:0123456789abcdef"),
 		"16 bytes after the key's name")
 }
 
-// A wrong key of aescbc decrypts one value in 256 to noise, which is refused like the others.
+// A wrong key of aescbc decrypts one value in 256 to noise, which is an error too.
 func TestNoiseIsRefused(t *testing.T) {
 	wrong := with(t, keyed("aescbc", "key1", "b"))
 	by := with(t, keyed("aescbc", "key1", "a"))
@@ -201,7 +201,7 @@ func TestStaleAgreesWithTheServer(t *testing.T) {
 	require.False(t, with(t, "identity: {}", keyed("aescbc", "key1", "a")).Encrypts(secrets))
 }
 
-// A key name with a colon, and one that begins like another's, are told apart.
+// Key names with a colon, and key names with a common prefix, are distinguished.
 func TestKeyNamesWithColons(t *testing.T) {
 	by := with(t, keyed("aesgcm", "a", "a", "a:b", "b", "c d", "c"))
 	for _, name := range []string{"a", "a:b", "c d"} {
