@@ -11,7 +11,7 @@ import (
 	"github.com/etcdshift/etcdshift/encoding"
 )
 
-// mutated changes one place of a value.
+// mutated changes one position of a value.
 func (g generator) mutated(value []byte) []byte {
 	text := string(value)
 	at, n := g.IntN(len(text)), g.IntN(3)
@@ -20,7 +20,7 @@ func (g generator) mutated(value []byte) []byte {
 	return []byte(text[:at] + insert + text[min(len(text), at+n):])
 }
 
-// restrictedCRD is a definition with many rules, and the schema of its storage version v2.
+// restrictedCRD returns a definition with many rules, and the schema of its storage version v2.
 func (g generator) restrictedCRD(t *testing.T) (*CRD, map[string]any) {
 	var definition map[string]any
 	require.NoError(t, json.Unmarshal(g.crd(), &definition))
@@ -41,7 +41,7 @@ func (g generator) restrictedCRD(t *testing.T) (*CRD, map[string]any) {
 	return crd, versions[1].(map[string]any)["schema"].(map[string]any)["openAPIV3Schema"].(map[string]any)
 }
 
-// restricted adds what values must meet to random places of a schema.
+// restricted adds constraints to random positions of a schema.
 func (g generator) restricted(s map[string]any) {
 	for _, name := range slices.Sorted(maps.Keys(s)) {
 		switch element := s[name].(type) {
@@ -101,7 +101,7 @@ func (g generator) restricted(s map[string]any) {
 	}
 }
 
-// typedValue is a value that fits the type of a schema, more often than not.
+// typedValue returns a value that fits the type of a schema more often than not.
 func (g generator) typedValue(s map[string]any) any {
 	if g.IntN(25) == 0 {
 		return g.value(1)
@@ -138,7 +138,7 @@ func (g generator) typedValue(s map[string]any) any {
 	return g.value(1)
 }
 
-// acceptable is a value that most servers would write, and some with damage.
+// acceptable returns values that most servers would write, and some damaged values.
 func (g generator) acceptable(t *testing.T, crd *CRD, root map[string]any) [][]byte {
 	obj := g.typedValue(root)
 	object, _ := obj.(map[string]any)

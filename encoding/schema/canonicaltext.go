@@ -8,17 +8,17 @@ import (
 	"github.com/etcdshift/etcdshift/encoding"
 )
 
-// canonical passes over canonical JSON text.
+// canonical scans canonical JSON text.
 type canonical struct{ encoding.Scanner }
 
 func canonicalOf(text []byte) canonical {
 	return canonical{encoding.Scanner{Text: text, Canonical: true, MaxDepth: maxDepth}}
 }
 
-// ended reports whether the whole text was passed.
+// ended reports whether the position is at the end of the text.
 func (c *canonical) ended() bool { return c.At == len(c.Text) }
 
-// peekPast is the byte after the next one, 0 at the end.
+// peekPast returns the byte after the next byte, or 0 at the end.
 func (c *canonical) peekPast() byte {
 	if c.At+1 < len(c.Text) {
 		return c.Text[c.At+1]
@@ -26,7 +26,7 @@ func (c *canonical) peekPast() byte {
 	return 0
 }
 
-// plain says whether a byte stands for itself in a string: ASCII that no server escapes.
+// plain reports whether a byte is written as itself in a string: ASCII without an escape.
 func plain(b byte) bool {
 	return b >= ' ' && b < utf8.RuneSelf && b != '"' && b != '\\' && b != '<' && b != '>' && b != '&'
 }
@@ -37,7 +37,7 @@ func (c *canonical) str() ([]byte, bool) {
 	return content, ok && bytes.IndexByte(content, '\\') < 0
 }
 
-// quoted passes a string and returns what is between its quotes, with escapes.
+// quoted passes a string and returns the text between its quotes, with escapes.
 func (c *canonical) quoted() ([]byte, bool) {
 	start := c.At + 1
 	if !c.Str() {
@@ -46,22 +46,22 @@ func (c *canonical) quoted() ([]byte, bool) {
 	return c.Text[start : c.At-1], true
 }
 
-// filled passes a string that is not empty.
+// filled passes a non-empty string.
 func (c *canonical) filled() bool { return c.peekPast() != '"' && c.Str() }
 
-// time passes whole seconds of UTC as metav1.Time writes them, from the year 1000 on.
+// time passes a time in the form of metav1.Time: whole seconds of UTC, from the year 1000 on.
 func (c *canonical) time() bool {
 	text, ok := c.str()
 	return ok && isTime(text)
 }
 
-// isCanonicalTime accepts whole seconds of UTC as metav1.Time writes them.
+// isCanonicalTime reports whether text is a time in the form of metav1.Time: whole seconds of UTC.
 func isCanonicalTime(text string) bool {
 	t, err := time.Parse(time.RFC3339, text)
 	return err == nil && !t.IsZero() && t.UTC().Format(time.RFC3339) == text
 }
 
-// isTime accepts such times.
+// isTime reports whether text is such a time, from the year 1000 on.
 func isTime(text []byte) bool {
 	if len(text) != len("2006-01-02T15:04:05Z") || text[0] == '0' {
 		return false

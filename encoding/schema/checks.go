@@ -18,13 +18,14 @@ import (
 	"github.com/etcdshift/etcdshift/internal/bounded"
 )
 
-// maxChecks bounds the work of validating one object: one for each pair of a value and a schema,
-// more for wide objects, long texts, paths, enumerations and patterns. The library takes some
-// microseconds for each and cannot be interrupted. Large real objects take some hundred thousand.
+// maxChecks limits the work of validating one object: one check for each pair of a value and a
+// schema, more for wide objects, long texts, paths, enumerations and patterns. The library needs
+// some microseconds for each check and cannot be interrupted. Large real objects need some hundred
+// thousand.
 const maxChecks = 1 << 21
 
-// A check takes as long as checkUnits units of CEL. An object has one free for bytesPerCheck bytes
-// of its weight; those beyond count in the budget of the run.
+// A check takes as long as checkUnits units of CEL. One check for each bytesPerCheck bytes of the
+// object's weight is free; the budget of the run pays for the others.
 const (
 	checkUnits    = 4
 	bytesPerCheck = 4
@@ -38,13 +39,13 @@ var errChecks = errors.New("the object takes too long to validate")
 // checks counts down the remaining work.
 type checks int
 
-// costs are the parts of a schema by which checks are counted. They are quick to look up: a schema
-// holds its properties by value.
+// costs holds the parts of a schema that determine the number of checks. Look-ups are quick; a
+// schema holds its properties by value.
 type costs struct {
 	schema            *apiextensions.JSONSchemaProps
-	validator         func() (validation.SchemaValidator, error) // compiled when it is first needed
+	validator         func() (validation.SchemaValidator, error) // compiled on first use
 	enum, pattern     int
-	combined          []*costs // in the order of combined
+	combined          []*costs // in the order of func combined
 	properties        map[string]*costs
 	additional, items *costs
 }
@@ -79,8 +80,8 @@ func newCosts(s *apiextensions.JSONSchemaProps) *costs {
 	return c
 }
 
-// checkable returns why an object takes too long to validate. It counts the checks in the meter of
-// ctx.
+// checkable returns the reason why an object takes too long to validate. The checks count in the
+// meter of ctx.
 func (v *Version) checkable(ctx context.Context, obj map[string]any, c *costs) error {
 	meter, free, left := bounded.MeterOf(ctx), checks(encoding.Weigh(obj)/bytesPerCheck), checks(maxChecks)
 	if meter.Over() {
@@ -100,19 +101,19 @@ func (v *Version) checkable(ctx context.Context, obj map[string]any, c *costs) e
 	return tooMany(ctx, obj, c)
 }
 
-// spend counts the checks of a value; path is the length of its path.
+// spend subtracts the checks of a value; path is the length of its path.
 func (c *checks) spend(value any, s *costs, path int) error {
 	if s == nil {
 		return nil
 	}
 	text, _ := value.(string)
-	fields, _ := value.(map[string]any) // each schema looks at each, and on updates at each of its properties again
+	fields, _ := value.(map[string]any) // each schema reads each field, and on updates each of its properties again
 	cost := 1 + path/16 + s.enum/32 + len(fields)/8 + len(fields)*len(s.properties)/4 + len(text)/1024 +
 		s.pattern*len(text)/128
 	if *c -= checks(cost); *c < 0 {
 		return fmt.Errorf("%w: more than %d checks", errChecks, maxChecks)
 	}
-	for _, more := range s.combined { // one that does not match makes an error, which takes longer
+	for _, more := range s.combined { // a schema that does not match causes an error, which takes longer
 		*c -= 3
 		if err := c.spend(value, more, path); err != nil {
 			return err
@@ -134,7 +135,7 @@ type part struct {
 	costs *costs
 }
 
-// length is what the part adds to the length of a path.
+// length returns the part's share of the length of a path.
 func (p part) length() int {
 	if p.index >= 0 {
 		return len("[10]")
@@ -164,7 +165,7 @@ func (c *costs) parts(value any) iter.Seq[part] {
 	}
 }
 
-// combined yields the schemas that a value meets besides s: allOf, anyOf, oneOf and not.
+// combined yields the further schemas of a value of s: allOf, anyOf, oneOf and not.
 func combined(s *apiextensions.JSONSchemaProps) iter.Seq[*apiextensions.JSONSchemaProps] {
 	return func(yield func(*apiextensions.JSONSchemaProps) bool) {
 		for _, more := range [][]apiextensions.JSONSchemaProps{s.AllOf, s.AnyOf, s.OneOf} {
@@ -178,7 +179,7 @@ func combined(s *apiextensions.JSONSchemaProps) iter.Seq[*apiextensions.JSONSche
 	}
 }
 
-// Unchecked returns why Validate or Refused could not check an object, "" if they could.
+// Unchecked returns the reason why Validate or Refused could not check an object, or "".
 func Unchecked(errs field.ErrorList) string {
 	if len(errs) == 1 && errs[0].Type == field.ErrorTypeInternal {
 		return errs[0].Detail
@@ -187,11 +188,11 @@ func Unchecked(errs field.ErrorList) string {
 }
 
 const (
-	// maxInstructions bounds the compiled patterns of one version, which the library keeps: x{1000}
-	// compiles to a thousand instructions. Large real schemas have some thousand.
+	// maxInstructions limits the compiled patterns of one version, which the library keeps: x{1000}
+	// compiles to a thousand instructions. Large real schemas need some thousand.
 	maxInstructions = 1 << 18
 
-	// maxCaptures bounds the memory of one match: an instruction may store each group.
+	// maxCaptures limits the memory of one match: an instruction may store each group.
 	maxCaptures = 1 << 23
 )
 
@@ -215,7 +216,7 @@ func checkPatterns(s *apiextensions.JSONSchemaProps) (err error) {
 	return err
 }
 
-// anySchema reports whether is accepts a schema, or one below it.
+// anySchema reports whether is returns true for s or for a schema below s.
 func anySchema(s *apiextensions.JSONSchemaProps, is func(*apiextensions.JSONSchemaProps) bool) bool {
 	if s == nil {
 		return false
@@ -224,7 +225,7 @@ func anySchema(s *apiextensions.JSONSchemaProps, is func(*apiextensions.JSONSche
 	return is(s) || slices.ContainsFunc(schemasBelow(s), below)
 }
 
-// schemasBelow lists the schemas that s holds, nil among them.
+// schemasBelow lists the schemas directly below s, including nil.
 func schemasBelow(s *apiextensions.JSONSchemaProps) []*apiextensions.JSONSchemaProps {
 	below := slices.Collect(combined(s))
 	for _, more := range []map[string]apiextensions.JSONSchemaProps{s.Properties, s.PatternProperties} {
@@ -241,7 +242,7 @@ func schemasBelow(s *apiextensions.JSONSchemaProps) []*apiextensions.JSONSchemaP
 	return below
 }
 
-// add compiles a pattern as package regexp does.
+// add compiles a pattern like package regexp.
 func (p *patterns) add(pattern string) error {
 	if pattern == "" || p.seen[pattern] {
 		return nil
@@ -249,7 +250,7 @@ func (p *patterns) add(pattern string) error {
 	p.seen[pattern] = true
 	parsed, err := syntax.Parse(pattern, syntax.Perl)
 	if err != nil {
-		return nil // the library reports it
+		return nil // the library reports the error
 	}
 	compiled, err := syntax.Compile(parsed.Simplify())
 	if err != nil {

@@ -21,8 +21,8 @@ func fields(n int) string {
 	return strings.Join(out, ",")
 }
 
-// Objects and schemas of some 100 KB that would take minutes or gigabytes together are not
-// validated, and it is said.
+// Objects and schemas of some 100 KB that together would take minutes or gigabytes are not
+// validated, and the error says so.
 func TestChecksAreBounded(t *testing.T) {
 	key := strings.Repeat("k", 200_000)
 	deep := `{"minProperties":0}`
@@ -69,7 +69,7 @@ func TestChecksAreBounded(t *testing.T) {
 	}
 }
 
-// A large real object is far from the bound.
+// A large real object stays far below the limit.
 func TestChecksOfRealObjects(t *testing.T) {
 	crd := readCRD(t, policy)
 	v := version(t, crd, "v3")
@@ -82,7 +82,7 @@ func TestChecksOfRealObjects(t *testing.T) {
 	require.Empty(t, Unchecked(v.Validate(t.Context(), obj)))
 }
 
-// CEL rules cost no more than a server lets them, and end with the context.
+// CEL rules cost no more than a server allows, and end with the context.
 func TestRulesAreBounded(t *testing.T) {
 	v := thing(t,
 		`{"type":"object","x-kubernetes-validations":[{"rule":"self.l.all(a, self.l.all(b, self.l.all(c, a == b || b `+
@@ -96,7 +96,7 @@ func TestRulesAreBounded(t *testing.T) {
 	require.ErrorContains(t, v.Validate(ctx, obj).ToAggregate(), "context canceled")
 }
 
-// The paths of dropped fields are cut: a name of 200 KB would be in 20,000 of them.
+// The paths of dropped fields are cut: a name of 200 KB would be in 20,000 paths.
 func TestDroppedPathsAreBounded(t *testing.T) {
 	v := thing(t,
 		`{"type":"object","properties":{"m":{"type":"object","additionalProperties":{"type":"object",`+

@@ -9,20 +9,20 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Prune coerces obj in place as a server does when it decodes the object from etcd at this version.
-// It drops unknown fields and meaningless nulls, keeps the well-formed known fields of metadata,
-// sets a missing generation to 1, and returns the dropped paths, sorted. An object that no server
-// could decode stays; Coerce returns the reason.
+// Prune coerces obj in place like a server that decodes the object from etcd at this version. Prune
+// drops unknown fields and meaningless nulls, keeps the well-formed known fields of metadata, sets
+// a missing generation to 1, and returns the dropped paths, sorted. An object that no server could
+// decode stays unchanged; Coerce returns the reason.
 func (v *Version) Prune(obj map[string]any) []string {
 	dropped, _ := v.Coerce(obj)
 	return dropped
 }
 
-// Coerce is Prune with the reason why the object cannot be decoded.
+// Coerce is Prune, and also returns the reason why the object cannot be decoded.
 func (v *Version) Coerce(obj map[string]any) ([]string, error) { return v.coerce(obj, false) }
 
-// governs reports whether the schemas apply: same group and kind. A server does not touch an object
-// of another kind below the keys of this kind.
+// governs reports whether the schemas apply: same group and kind. A server does not change an
+// object of another kind below the keys of this kind.
 func (v *Version) governs(obj map[string]any) bool {
 	kind, _ := obj["kind"].(string)
 	apiVersion, _ := obj["apiVersion"].(string)
@@ -30,7 +30,7 @@ func (v *Version) governs(obj map[string]any) bool {
 	return err == nil && schema.GroupKind{Group: gv.Group, Kind: kind} == v.crd.GroupKind()
 }
 
-// coerce is unstructuredSchemaCoercer.apply of the API server. strict is its mode after a
+// coerce is unstructuredSchemaCoercer.apply of the API server. strict selects the mode after a
 // conversion: malformed metadata is an error, and generation is not repaired.
 func (v *Version) coerce(obj map[string]any, strict bool) ([]string, error) {
 	structural, err := v.structural()
@@ -50,7 +50,7 @@ func (v *Version) coerce(obj map[string]any, strict bool) ([]string, error) {
 	return droppedPaths(before, obj, v.shape()), nil
 }
 
-// coerceMetadata decodes the object's own metadata into metav1.ObjectMeta and encodes it.
+// coerceMetadata decodes the object's own metadata into metav1.ObjectMeta and encodes the result.
 func coerceMetadata(obj map[string]any, governs, strict bool) error {
 	meta, found, err := objectmeta.GetObjectMeta(obj, !strict)
 	if err != nil || !found {
@@ -73,7 +73,7 @@ func (v *Version) coerceFields(obj map[string]any, structural *structuralschema.
 	return nil
 }
 
-// checkTypes returns an error if kind or apiVersion have a type that no server decodes.
+// checkTypes returns an error if no server decodes the type of kind or apiVersion.
 func checkTypes(obj map[string]any) error {
 	if _, _, err := unstructured.NestedString(obj, "kind"); err != nil {
 		return err

@@ -81,7 +81,7 @@ func TestPrune(t *testing.T) {
 	}
 }
 
-// What no server can decode is left for Coerce and Validate to name.
+// Objects that no server can decode are reported by Coerce and Validate.
 func TestUndecodable(t *testing.T) {
 	v := version(t, readCRD(t, "crd.etcd"), "v1alpha1")
 	for _, before := range []string{
@@ -128,7 +128,7 @@ func TestDefaultsAreNotShared(t *testing.T) {
 	require.Equal(t, map[string]any{"a": "1"}, two["spec"])
 }
 
-// Two prunes drop as much as one, whatever the object.
+// FuzzPruneTwice checks that a second prune drops nothing.
 func FuzzPruneTwice(f *testing.F) {
 	for _, name := range crNames(f) {
 		f.Add(readFile(f, "cr/"+name+".before"))

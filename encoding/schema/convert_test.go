@@ -10,7 +10,7 @@ import (
 	"github.com/etcdshift/etcdshift/encoding"
 )
 
-// crNames are the recorded objects that a server rewrote.
+// crNames returns the recorded objects rewritten by a server.
 func crNames(t testing.TB) []string {
 	t.Helper()
 	files, err := filepath.Glob("testdata/cr/*.after")
@@ -27,7 +27,7 @@ func tryObject(data []byte) (map[string]any, error) {
 	return obj, err
 }
 
-// reencode is one no-op write of a server: decode, default, convert, encode.
+// reencode makes one no-op write like a server: decode, default, convert, encode.
 func reencode(t *testing.T, crd *CRD, obj map[string]any, from, to string) {
 	t.Helper()
 	v := version(t, crd, from)
@@ -41,10 +41,9 @@ func reencode(t *testing.T, crd *CRD, obj map[string]any, from, to string) {
 	delete(meta, "selfLink")
 }
 
-// A real server's rewrites of objects stored at v1alpha1 are ours, byte for
-// byte. What a request is called tells which rewrite it causes: without the new
-// version's defaults (an apply that changes nothing, a status write, a PUT at
-// the old version) or with them.
+// A real server's rewrites of objects stored at v1alpha1 equal ours, byte for byte. The name of a
+// request tells the kind of rewrite: without the new version's defaults (an apply without a change,
+// a status write, a PUT at the old version) or with them.
 func TestRecordedRewrites(t *testing.T) {
 	crd := readCRD(t, "crd.etcd")
 	withoutDefaults := map[string]bool{"ssa-empty": true, "status-put": true, "put-alpha": true}
@@ -134,7 +133,7 @@ func TestConvertNeedsWebhook(t *testing.T) {
 	require.ErrorIs(t, err, ErrNeedsWebhook)
 }
 
-// A second Rewrite changes nothing, whatever the object.
+// FuzzRewriteTwice checks that a second Rewrite changes nothing.
 func FuzzRewriteTwice(f *testing.F) {
 	for _, name := range crNames(f) {
 		f.Add(readFile(f, "cr/"+name+".before"))

@@ -20,8 +20,8 @@ import (
 	"github.com/etcdshift/etcdshift/encoding"
 )
 
-// ErrNoVersion is returned for a version that the CRD does not list. A server calls an object
-// stored at such a version corrupt.
+// ErrNoVersion is returned for a version not listed in the CRD. A server calls an object stored at
+// such a version corrupt.
 var ErrNoVersion = errors.New("not a version of the CustomResourceDefinition")
 
 // ErrNeedsWebhook is returned if only the CRD's conversion webhook can convert an object.
@@ -33,11 +33,11 @@ type CRD struct {
 	v1       *apiextensionsv1.CustomResourceDefinition
 	stored   []string // status.storedVersions before defaulting
 	versions map[string]*Version
-	prefix   string // of the apiVersions
+	prefix   string // group and slash of the apiVersions
 }
 
-// ParseCRD reads a CustomResourceDefinition as stored in etcd: JSON of apiextensions.k8s.io v1beta1
-// or v1, or CBOR. Version compiles the schemas.
+// ParseCRD reads a stored CustomResourceDefinition: JSON of apiextensions.k8s.io v1beta1 or v1, or
+// CBOR. Version compiles the schemas.
 func ParseCRD(data []byte) (*CRD, error) {
 	internal, stored, err := crdCodec().decode(data)
 	if err != nil {
@@ -45,10 +45,11 @@ func ParseCRD(data []byte) (*CRD, error) {
 	}
 	c := &CRD{internal: internal, v1: &apiextensionsv1.CustomResourceDefinition{}, stored: stored,
 		versions: map[string]*Version{}}
-	if internal.Spec.Group != "" { // kcp has definitions of the core group
+	if internal.Spec.Group != "" { // kcp has definitions in the core group
 		c.prefix = internal.Spec.Group + "/"
 	}
-	// This puts hoisted fields of v1beta1 (schema, subresources, columns) back into the versions.
+	// The conversion restores hoisted fields of v1beta1 (schema, subresources, columns) to the
+	// versions.
 	if err := crdCodec().scheme.Convert(internal, c.v1, nil); err != nil {
 		return nil, fmt.Errorf("CustomResourceDefinition %q: %w", internal.Name, err)
 	}
@@ -62,25 +63,29 @@ func ParseCRD(data []byte) (*CRD, error) {
 	return c, nil
 }
 
-// Object is the v1 view, defaulted as a client reads it. It is shared: do not modify it.
+// Object returns the v1 form with defaults, as read by a client. The result is shared: do not
+// modify it.
 func (c *CRD) Object() *apiextensionsv1.CustomResourceDefinition { return c.v1 }
 
-// StoredVersions is status.storedVersions exactly as stored. Object shows an empty list defaulted.
+// StoredVersions returns status.storedVersions exactly as stored. Object has a default for an empty
+// list.
 func (c *CRD) StoredVersions() []string { return slices.Clone(c.stored) }
 
-// GroupKind is the group and kind of objects to which a server applies the schemas:
-// status.acceptedNames, or spec.names before a server accepted any.
+// GroupKind returns the group and kind of the objects governed by the schemas:
+// status.acceptedNames, or spec.names before a server accepted any names.
 func (c *CRD) GroupKind() schema.GroupKind {
 	return schema.GroupKind{Group: c.v1.Spec.Group, Kind: cmp.Or(c.v1.Status.AcceptedNames.Kind, c.v1.Spec.Names.Kind)}
 }
 
-// GroupResource names the objects' folder in etcd. It follows status.acceptedNames.
+// GroupResource returns the resource in the etcd keys of the objects: status.acceptedNames, or
+// spec.names before a server accepted any names.
 func (c *CRD) GroupResource() schema.GroupResource {
 	return schema.GroupResource{Group: c.v1.Spec.Group, Resource: cmp.Or(c.v1.Status.AcceptedNames.Plural,
 		c.v1.Spec.Names.Plural)}
 }
 
-// StorageVersion is the version at which a server stores the next write, "" if the CRD names none.
+// StorageVersion returns the version at which a server stores the next write, "" if the CRD has
+// none.
 func (c *CRD) StorageVersion() string {
 	for _, v := range c.v1.Spec.Versions {
 		if v.Storage {
@@ -90,14 +95,15 @@ func (c *CRD) StorageVersion() string {
 	return ""
 }
 
-// Served reports whether the CRD serves the version. Others are converted too.
+// Served reports whether the CRD serves the version. Versions that are not served are converted
+// too.
 func (c *CRD) Served(name string) bool {
 	v, ok := c.versions[name]
 	return ok && v.spec.Served
 }
 
-// PreferredVersion is the served version that discovery names first, by Kubernetes' version
-// priority, "" if none is served.
+// PreferredVersion returns the first served version in discovery, by Kubernetes' version priority,
+// or "" if no version is served.
 func (c *CRD) PreferredVersion() string {
 	preferred := ""
 	for name, v := range c.versions {
@@ -108,8 +114,8 @@ func (c *CRD) PreferredVersion() string {
 	return preferred
 }
 
-// Version returns a version with its schema compiled: ErrNoVersion if the CRD does not list it,
-// another error if no server would serve its schema.
+// Version returns a version with a compiled schema: ErrNoVersion if the CRD does not list the
+// version, another error if no server would serve its schema.
 func (c *CRD) Version(name string) (*Version, error) {
 	v, ok := c.versions[name]
 	if !ok {
@@ -121,7 +127,7 @@ func (c *CRD) Version(name string) (*Version, error) {
 	return v, nil
 }
 
-// encode returns a CRD as API servers store it: v1beta1 JSON (kubernetes#82292) and a newline.
+// encode returns the stored form of a CRD: v1beta1 JSON (kubernetes#82292) and a newline.
 func encode(crd *apiextensions.CustomResourceDefinition) ([]byte, error) {
 	data, err := runtime.Encode(crdCodec().encoder, crd)
 	if err != nil {
@@ -130,11 +136,11 @@ func encode(crd *apiextensions.CustomResourceDefinition) ([]byte, error) {
 	return data, nil
 }
 
-// maxDepth bounds the nesting of a CRD. A schema level costs two levels of JSON, and the decoder
+// maxDepth limits the nesting of a CRD. A schema level costs two levels of JSON, and the decoder
 // reads a nested list schema again at each level. Real CRDs stay below 100.
 const maxDepth = 512
 
-// codec decodes and encodes CRDs as an API server's storage does.
+// codec decodes and encodes CRDs like the storage of an API server.
 type codec struct {
 	scheme  *runtime.Scheme
 	decoder runtime.Decoder // neither defaults nor converts
@@ -152,7 +158,8 @@ var crdCodec = sync.OnceValue(func() codec {
 	}
 })
 
-// decode returns the CRD in the internal type, defaulted, and its storedVersions before defaulting.
+// decode returns the CRD in the internal type, with defaults, and its storedVersions before
+// defaulting.
 func (c codec) decode(data []byte) (*apiextensions.CustomResourceDefinition, []string, error) {
 	if err := checkValue(data); err != nil {
 		return nil, nil, err
@@ -179,8 +186,8 @@ func (c codec) decode(data []byte) (*apiextensions.CustomResourceDefinition, []s
 	return internal, stored, nil
 }
 
-// checkValue accepts JSON of bounded depth and CBOR, whose decoder has a limit. The decoder would
-// also take YAML and protobuf.
+// checkValue accepts JSON of limited depth, and CBOR, whose decoder has its own limit. The decoder
+// would also accept YAML and protobuf.
 func checkValue(data []byte) error {
 	switch format := encoding.Detect(data); format {
 	case encoding.FormatJSON:

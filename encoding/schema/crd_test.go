@@ -33,7 +33,7 @@ func TestCRDView(t *testing.T) {
 	require.ErrorIs(t, err, ErrNoVersion)
 }
 
-// v1beta1 keeps a schema that all versions share once, above them.
+// v1beta1 stores a schema shared by all versions once, above the versions.
 func TestHoistedSchema(t *testing.T) {
 	const schema = `{"openAPIV3Schema":{"type":"object","properties":{"spec":{"type":"object",` +
 		`"properties":{"a":{"type":"string"}}}}}}`
@@ -50,8 +50,8 @@ func TestHoistedSchema(t *testing.T) {
 	require.Equal(t, 1, strings.Count(string(data), "openAPIV3Schema"))
 }
 
-// The only version may be spec.version, its schema missing, and
-// preserveUnknownFields absent, which then means true.
+// The oldest CRDs may have only spec.version, no schema, and no preserveUnknownFields, which then
+// means true.
 func TestOldestCRD(t *testing.T) {
 	crd := parseCRD(
 		t, `{"apiVersion":"apiextensions.k8s.io/v1beta1","kind":"CustomResourceDefinition","metadata":{"name":"things.example.com"},
@@ -136,7 +136,7 @@ func TestParseCRDErrors(t *testing.T) {
 	}
 }
 
-// Hostile definitions end in an error, never in a panic.
+// FuzzParseCRD checks that hostile definitions cause an error, never a panic.
 func FuzzParseCRD(f *testing.F) {
 	for _, name := range []string{"crd.etcd", "ippools.etcd"} {
 		f.Add(readFile(f, name))

@@ -10,17 +10,16 @@ import (
 	"github.com/etcdshift/etcdshift/encoding"
 )
 
-// MaxGrowth bounds the bytes that defaulting or a conversion may add to one object, as
-// encoding.Weigh counts: four times etcd's default request size. Nested defaults grow without
-// bound.
+// MaxGrowth is the maximum growth of one object by defaults or a conversion, in bytes counted by
+// encoding.Weigh: four times etcd's default request size. Nested defaults grow without a limit.
 const MaxGrowth = 4 * 1536 << 10
 
 // ErrTooLarge is returned for an object that would grow by more than MaxGrowth.
 var ErrTooLarge = errors.New("the object grows too large")
 
-// Default adds the version's defaults in place, as a server does after each read at the stored
-// version and each write at the requested one. It skips objects of another group or kind. After
-// ErrTooLarge the object is useless.
+// Default adds the version's defaults in place, like a server after each read at the stored version
+// and each write at the requested version. Objects of another group or kind stay unchanged. After
+// ErrTooLarge obj is undefined.
 func (v *Version) Default(obj map[string]any) error {
 	if _, err := v.structural(); err != nil || !v.governs(obj) {
 		return nil
@@ -32,7 +31,7 @@ func (v *Version) Default(obj map[string]any) error {
 	return nil
 }
 
-// defaulter is defaulting.Default of apiextensions-apiserver with a bound on the copied defaults.
+// defaulter is defaulting.Default of apiextensions-apiserver with a limit for the copied defaults.
 type defaulter struct{ left int }
 
 // fill adds the defaults below value.
@@ -67,7 +66,7 @@ func (d *defaulter) fill(value any, s *shape) (err error) {
 }
 
 // element returns an element of a map or list with its defaults. A null that is not nullable
-// becomes the element's own default.
+// becomes the default of the element.
 func (d *defaulter) element(value any, s *shape) (_ any, err error) {
 	if value == nil && s != nil && s.hasDefault && !s.nullable {
 		value, err = d.copy(s)
@@ -78,7 +77,7 @@ func (d *defaulter) element(value any, s *shape) (_ any, err error) {
 	return value, d.fill(value, s)
 }
 
-// copy returns a copy of a shape's own default.
+// copy returns a copy of the default of the shape.
 func (d *defaulter) copy(s *shape) (any, error) {
 	if d.left -= s.weight; d.left < 0 {
 		return nil, fmt.Errorf("%w: by more than %d bytes", ErrTooLarge, MaxGrowth)
@@ -86,23 +85,23 @@ func (d *defaulter) copy(s *shape) (any, error) {
 	return cloneJSON(s.value), nil
 }
 
-// shape holds the parts of a structural schema that decide about coercing and defaulting. It is
-// quick to look up: structural schemas hold their properties by value, and each lookup copies one.
+// shape holds the parts of a structural schema needed for coercing and defaulting. Look-ups are
+// quick; structural schemas hold their properties by value, and each look-up copies one.
 type shape struct {
 	properties map[string]*shape
 	open       bool   // has additionalProperties
-	additional *shape // their schema, if any
+	additional *shape // schema of additionalProperties, if any
 	items      *shape
 	preserve   bool // x-kubernetes-preserve-unknown-fields
 	embedded   bool // x-kubernetes-embedded-resource
 	nullable   bool
 	defaults   []string // properties with a default
-	hasDefault bool     // has one itself
-	value      any      // that default
-	weight     int      // of the default and its key
-	defaulting bool     // it, or something below, has one
-	embeds     bool     // it, or something below, is an embedded resource
-	rules      *rules   // of Version.checked, nil for none that are sure
+	hasDefault bool     // the shape itself has a default
+	value      any      // default of the shape
+	weight     int      // weight of the default and its key
+	defaulting bool     // the shape, or a shape below, has a default
+	embeds     bool     // the shape, or a shape below, is an embedded resource
+	rules      *rules   // of Version.checked; nil if no rules can be determined
 }
 
 func newShape(s *structuralschema.Structural) *shape {
@@ -143,7 +142,7 @@ func (s *shape) hasDefaults() bool { return s != nil && s.defaulting }
 
 func (s *shape) hasEmbedded() bool { return s != nil && s.embeds }
 
-// field returns the shape of a field, or nil, and whether the schema declares the field.
+// field returns the shape of a field, or nil, and reports whether the schema declares the field.
 func (s *shape) field(name string) (below *shape, declared bool) {
 	if s == nil {
 		return nil, false

@@ -12,7 +12,7 @@ import (
 	"github.com/etcdshift/etcdshift/encoding"
 )
 
-// allocated is how many bytes fn allocates.
+// allocated returns the number of bytes allocated by fn.
 func allocated(fn func()) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -21,8 +21,8 @@ func allocated(fn func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// nestedDefaults is a schema whose lists have twelve empty objects by default, so
-// many levels deep.
+// nestedDefaults returns a schema with nested lists, levels deep, each with a default of twelve
+// empty objects.
 func nestedDefaults(levels int) string {
 	s := `{"type":"string"}`
 	for range levels {
@@ -51,7 +51,7 @@ func TestDefaultsAreBounded(t *testing.T) {
 	}
 }
 
-// An object that is large already has the same room as a small one.
+// A large object may grow as much as a small one.
 func TestLargeObjectsAreDefaulted(t *testing.T) {
 	v := thing(t,
 		`{"type":"object","properties":{"spec":{"type":"object","properties":{"text":{"type":"string"},`+
@@ -63,7 +63,7 @@ func TestLargeObjectsAreDefaulted(t *testing.T) {
 	require.Equal(t, "b", spec["a"])
 }
 
-// One long default in many elements is counted before it is copied.
+// The size of one long default in many elements is counted before the copy.
 func TestLongDefaultsAreBounded(t *testing.T) {
 	text := strings.Repeat("x", 1<<20)
 	for _, of := range []string{`"items":{"type":"string","default":%q}`,

@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// droppedPaths lists the fields of before that after lacks, for an object of shape s. It compares
-// objects: the algorithms do not report dropped nulls and malformed metadata.
+// droppedPaths lists the fields of before missing in after, for an object of shape s. droppedPaths
+// compares objects: the algorithms do not report dropped nulls and malformed metadata.
 func droppedPaths(before, after map[string]any, s *shape) []string {
-	root := shape{embedded: true} // the root has metadata as embedded resources have
+	root := shape{embedded: true} // the root has metadata, like an embedded resource
 	if s != nil {
 		root = *s
 		root.embedded = true
@@ -23,7 +23,7 @@ func droppedPaths(before, after map[string]any, s *shape) []string {
 
 type dropped []string
 
-// compare descends both values. In metadata, empty fields vanish without a report.
+// compare compares both values recursively. In metadata, lost empty fields are not reported.
 func (d *dropped) compare(path string, before, after any, s *shape, inMeta bool) {
 	switch before := before.(type) {
 	case map[string]any:
@@ -62,7 +62,7 @@ func (d *dropped) compareField(path, key string, value any, after map[string]any
 	}
 }
 
-// clip cuts long paths: a name of a megabyte would be in the path of each field below.
+// clip cuts long paths: a name of one megabyte would be in the path of each field below.
 func clip(path string) string {
 	const most = 512
 	if len(path) <= most {
@@ -83,8 +83,8 @@ func isEmpty(value any) bool {
 	return value == nil || reflect.ValueOf(value).IsZero()
 }
 
-// cloneJSON copies maps and lists. Unlike apimachinery's DeepCopyJSON it does not panic on values
-// of other types, which it shares.
+// cloneJSON copies maps and lists. Unlike apimachinery's DeepCopyJSON, cloneJSON does not panic on
+// values of other types, but shares them.
 func cloneJSON(value any) any {
 	switch value := value.(type) {
 	case map[string]any:

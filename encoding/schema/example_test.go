@@ -10,7 +10,7 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
-// Bring an object to the storage version of its CRD, as a server's next write would.
+// Convert an object to the storage version of its CRD, like a server's next write.
 func Example() {
 	ctx := context.Background()
 	in, err := snapshot.Open(ctx, "../../testdata/storage/flipped.db.gz", snapshot.Config{})

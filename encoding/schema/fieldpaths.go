@@ -9,7 +9,8 @@ import (
 	"github.com/etcdshift/etcdshift/encoding"
 )
 
-// decodeFields reads fieldsV1 as an API server does, nil as no fields; false if it cannot.
+// decodeFields reads fieldsV1 like an API server, nil as no fields. The result is false for
+// unreadable fields.
 func decodeFields(fieldsV1 any) (*fieldpath.Set, bool) {
 	if fieldsV1 == nil {
 		return fieldpath.NewSet(), true
@@ -25,7 +26,7 @@ func decodeFields(fieldsV1 any) (*fieldpath.Set, bool) {
 	return set, true
 }
 
-// encodeFields returns fieldsV1 as a server writes the set, as decoded JSON.
+// encodeFields returns the set in a server's form of fieldsV1, as decoded JSON.
 func encodeFields(set *fieldpath.Set) (map[string]any, error) {
 	text, err := set.ToJSON()
 	if err != nil {
@@ -35,7 +36,7 @@ func encodeFields(set *fieldpath.Set) (map[string]any, error) {
 	return fieldsV1, err
 }
 
-// knownFields drops the paths of fields that pruning at this version would remove.
+// knownFields returns set without the paths that pruning at this version would remove.
 func (v *Version) knownFields(set *fieldpath.Set) (*fieldpath.Set, error) {
 	if _, err := v.structural(); err != nil || v.preserves() {
 		return set, err
@@ -58,7 +59,7 @@ func (s *shape) knows(path fieldpath.Path) bool {
 			return free
 		}
 		free = free || s.preserve
-		if element.FieldName == nil { // of a list
+		if element.FieldName == nil { // an element of a list
 			if s = s.items; s == nil && !free {
 				return false
 			}

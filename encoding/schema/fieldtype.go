@@ -12,8 +12,8 @@ import (
 
 // compileFieldType returns an API server's field manager type for objects of the version, like
 // buildOpenAPIModelsForApply of pkg/apiserver and buildKubeNative of
-// pkg/controller/openapi/builder, but with any metadata. Without a structural schema it accepts
-// all.
+// pkg/controller/openapi/builder, but with any metadata. Without a structural schema the type
+// accepts everything.
 func compileFieldType(v *Version) (*typed.ParseableType, error) {
 	structural, err := v.structural()
 	if err != nil {
@@ -61,8 +61,8 @@ func addEmbedded(s *spec.Schema) {
 	}
 }
 
-// typedAt returns obj as the field manager sees it at this version with the strategy None, or the
-// error with which server-side apply would fail.
+// typedAt returns obj in the field manager's form at this version, converted with the strategy
+// None, or the error of a server-side apply.
 func (v *Version) typedAt(obj map[string]any, options ...typed.ValidationOptions) (*typed.TypedValue, error) {
 	fieldType, err := v.fieldType()
 	if err != nil {
@@ -70,6 +70,6 @@ func (v *Version) typedAt(obj map[string]any, options ...typed.ValidationOptions
 	}
 	converted := maps.Clone(obj)
 	converted["apiVersion"] = v.gvk().GroupVersion().String()
-	delete(converted, "metadata") // fits every version
+	delete(converted, "metadata") // metadata is valid at every version
 	return fieldType.FromUnstructured(converted, options...)
 }

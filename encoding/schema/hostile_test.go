@@ -20,9 +20,9 @@ const (
 	invalid  = "s (FieldValueInvalid)"
 )
 
-// Each schema with each object ends soon, with an error that says why, or is cheap; so do many such
-// objects, which have one budget. Most take minutes or hours in the library. No time is
-// measured: a run that does not end fails.
+// For each schema and object, the check ends soon with an error, or is cheap; so are many such
+// objects with one shared budget. Most take minutes or hours in the library. No time is measured: a
+// run that does not end fails.
 func TestHostileSchemas(t *testing.T) {
 	a := func(n int) string { return `"s":"` + strings.Repeat("a", n) + `"` }
 	text := func(more string) string { return `"s":{"type":"string",` + more + `}` }
@@ -42,8 +42,8 @@ func TestHostileSchemas(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		schema, content string
-		said            string // of one object
-		cheap           bool   // many objects are checked too
+		said            string // the error for one object
+		cheap           bool   // many objects pass too
 	}{
 		"deep nesting": {`"o":` + deep, `"o":` + strings.Repeat(`{"a":`, 200) + `{}` + strings.Repeat("}", 200),
 			"", true},
@@ -92,7 +92,7 @@ func TestHostileSchemas(t *testing.T) {
 				said := saidOf(v.Validate(bounded.WithMeter(ctx, meter), obj))
 				if i == 0 {
 					require.Contains(t, said, c.said)
-					if name == "uniqueItems" { // which compares nothing
+					if name == "uniqueItems" { // rejected before any comparison
 						require.Equal(t, said, Unchecked(v.Refused(ctx, obj)))
 					}
 				}

@@ -6,8 +6,8 @@ import (
 )
 
 // Invalid lists the fields for which a server would not create obj at this version, or would drop a
-// part of it, each with the reason and without values. The error says why obj could not be checked.
-// It changes a copy of obj.
+// part of obj, each with the reason and without values. err is the reason why obj could not be
+// checked. obj stays unchanged.
 func (v *Version) Invalid(ctx context.Context, obj map[string]any) (fields []string, err error) {
 	obj, _ = cloneJSON(obj).(map[string]any)
 	dropped, err := v.Coerce(obj)

@@ -9,17 +9,16 @@ import (
 	smdschema "sigs.k8s.io/structured-merge-diff/v6/schema"
 )
 
-// maxKept bounds the managedFields entries that keepsManagedFields compares with each other. A
+// maxKept limits the managedFields entries that keepsManagedFields compares with each other. A
 // server keeps ten of operation Update.
 const (
 	maxKept       = 32
 	maxKeptUpdate = 10
 )
 
-// keepsManagedFields reports, without a field manager, that a no-op update leaves this list of an
-// object as it is, and that a server reads all of it: entries at listed versions, each of another
-// manager, in order, and with fields as a server writes them. False means that a field manager has
-// to be asked.
+// keepsManagedFields reports, without a field manager, whether a no-op update leaves this list of
+// an object unchanged and a server reads all entries: listed versions, distinct managers, sorted,
+// and with fields in a server's form. After false the caller must ask a field manager.
 func keepsManagedFields(c *CRD, list []any) bool {
 	if len(list) > maxKept {
 		return false
@@ -43,8 +42,8 @@ func keepsManagedFields(c *CRD, list []any) bool {
 	return updates <= maxKeptUpdate
 }
 
-// keepsEntry reports that decoding and encoding leave an entry as it is, and that its fields fit
-// the types of its version.
+// keepsEntry reports whether decoding and encoding leave an entry unchanged and its fields have the
+// types of its version.
 func keepsEntry(c *CRD, entry map[string]any) bool {
 	for name, value := range entry {
 		text, isText := value.(string)
@@ -85,17 +84,17 @@ func compareTexts(a, b map[string]any, name string) int {
 	return cmp.Compare(entryField(a, name), entryField(b, name))
 }
 
-// sameOwner reports that a server takes two entries for one: it keeps an entry of operation Apply
-// under any version.
+// sameOwner reports whether a server treats two entries as one: an entry of operation Apply is the
+// same under any version.
 func sameOwner(a, b map[string]any) bool {
 	same := func(name string) bool { return compareTexts(a, b, name) == 0 }
 	return same("manager") && same("operation") && same("subresource") &&
 		(a["operation"] == "Apply" || same("apiVersion"))
 }
 
-// keepsFields reports that fieldsV1, or a part of it that is not empty, comes back from a set of
-// paths as it is, and that nothing in it lies below an atomic list or map, which a server would own
-// as a whole (typed.ReconcileFieldSetWithSchema). of is nil where the type is unknown or free.
+// keepsFields reports whether fieldsV1, or a non-empty part of fieldsV1, survives a conversion to a
+// set of paths, and has no path below an atomic list or map, which a server would own as a whole
+// (typed.ReconcileFieldSetWithSchema). of is nil if the type is unknown or free.
 func keepsFields(fields map[string]any, s *smdschema.Schema, of *smdschema.TypeRef) bool {
 	var members *smdschema.Map
 	if of != nil {
@@ -123,7 +122,7 @@ func keepsFields(fields map[string]any, s *smdschema.Schema, of *smdschema.TypeR
 		switch {
 		case !ok:
 			return false
-		case element == ".": // the node itself, beside others
+		case element == ".": // the node itself, next to other paths
 			if len(below) > 0 || len(fields) == 1 {
 				return false
 			}
@@ -136,7 +135,7 @@ func keepsFields(fields map[string]any, s *smdschema.Schema, of *smdschema.TypeR
 	return true
 }
 
-// typeBelow is the type of an element of a list or map, nil for an unknown one.
+// typeBelow returns the type of an element of a list or map, or nil for an unknown type.
 func typeBelow(members *smdschema.Map, of *smdschema.TypeRef, element string) *smdschema.TypeRef {
 	if name, isField := strings.CutPrefix(element, "f:"); isField && members != nil {
 		if field, found := members.FindField(name); found {
@@ -158,9 +157,9 @@ func isFree(m *smdschema.Map) bool {
 	return of.Inlined.Scalar != nil && *of.Inlined.Scalar == "untyped" && m.Fields == nil
 }
 
-// isPlainElement reports that a path element has the only form in which a server writes it: a name
-// in ASCII that JSON need not escape, a key or value of such texts, small numbers and truth values,
-// or an index.
+// isPlainElement reports whether a path element has the only form that a server writes: a name in
+// ASCII without JSON escapes, a key or value of such texts, small numbers and booleans, or an
+// index.
 func isPlainElement(element []byte) bool {
 	if len(element) < len("f:x") || element[1] != ':' {
 		return false
@@ -187,7 +186,7 @@ func isPlainElement(element []byte) bool {
 	return false
 }
 
-// plainScalar passes a text without escapes, a small number or a truth value.
+// plainScalar passes a text without escapes, a small number or a boolean.
 func (c *canonical) plainScalar() bool {
 	switch c.Next() {
 	case '"':
@@ -201,7 +200,7 @@ func (c *canonical) plainScalar() bool {
 	return c.plainNumber()
 }
 
-// plainNumber passes a whole number that a float64 holds.
+// plainNumber passes a whole number that fits a float64.
 func (c *canonical) plainNumber() bool {
 	n, ok := c.Integer()
 	return ok && len(n) <= 15 && n[0] != '-'

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// typesOfLists is a schema with each kind of list and map that a field manager knows.
+// typesOfLists is a schema with each kind of list and map known to a field manager.
 const typesOfLists = `{"type":"object","properties":{"spec":{"type":"object","properties":{
 	"a":{"type":"object","additionalProperties":{"type":"string"}},
 	"b":{"type":"object","x-kubernetes-map-type":"atomic","properties":{"a":{"type":"string"}}},
@@ -21,7 +21,7 @@ const typesOfLists = `{"type":"object","properties":{"spec":{"type":"object","pr
 	"g":{"x-kubernetes-int-or-string":true},
 	"h":{"type":"object","x-kubernetes-preserve-unknown-fields":true,"properties":{"a":{"type":"array","items":{"type":"string"}}}}}}}}`
 
-// fieldsV1 makes fields that may be in an object of typesOfLists.
+// fieldsV1 returns random fields that may be in an object of typesOfLists.
 func (g generator) fieldsV1(depth int) map[string]any {
 	out := map[string]any{}
 	for range g.IntN(4) {
@@ -74,8 +74,8 @@ func (g generator) managedFields() (list []any) {
 	return list
 }
 
-// TestKeepsManagedFields: what keepsManagedFields keeps, a server's field manager keeps, at random
-// schemas.
+// TestKeepsManagedFields checks that a server's field manager keeps every list accepted by
+// keepsManagedFields, at random schemas.
 func TestKeepsManagedFields(t *testing.T) {
 	changed, kept, told := 0, 0, 0
 	for seed := range uint64(150) {

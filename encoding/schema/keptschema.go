@@ -6,7 +6,7 @@ import (
 	"k8s.io/apiserver/pkg/cel/common"
 )
 
-// keptSchema is a schema that makes the schemas below it once.
+// keptSchema is a schema that creates each schema below only once.
 type keptSchema struct {
 	common.Schema
 	items      func() common.Schema
@@ -19,7 +19,7 @@ type keptSchemaOrBool struct {
 	schema common.Schema
 }
 
-// keep returns s with the schemas below it kept.
+// keep returns s as a keptSchema, including the schemas below.
 func keep(s common.Schema) common.Schema {
 	if s == nil {
 		return nil

@@ -12,18 +12,19 @@ import (
 )
 
 // RelabelManagedFields repairs metadata.managedFields of obj, at the storage version, in place, so
-// that server-side applies work (kubernetes#111937). It returns the number of changed or dropped
-// entries, and the managers that lose fields. An entry breaks every apply if its apiVersion is none
-// of the CRD's or, with the strategy None, if the schema of its version does not accept the object.
+// that server-side applies work (kubernetes#111937). The result is the number of changed or dropped
+// entries, and the managers that lose fields. An entry breaks every apply if its apiVersion is not
+// in the CRD or, with the strategy None, if the schema of its version rejects the object.
 //
-// A breaking entry becomes one of the storage version, with the fields that version knows; equal
-// owners become one, with the newest time. An entry that would own nothing is dropped, and with a
-// webhook, which may rename fields, one with other fields too. If none is left, the first stays
-// with the field metadata.name: otherwise the first apply would find all fields owned by
-// "before-first-apply". Other entries, also unreadable ones, stay; the order is a server's.
+// A breaking entry gets the storage version, with the fields known to that version; entries of one
+// owner are merged, with the newest time. An entry left without fields is dropped; with a webhook,
+// which may rename fields, an entry with other fields is dropped too. If no entry is left, the
+// first one stays with the field metadata.name: otherwise the first apply would find all fields
+// owned by "before-first-apply". Other entries, also unreadable ones, stay; the order is a
+// server's.
 //
 // With all, entries of other versions are relabelled too, so that the CRD can drop those versions.
-// With a webhook, those with fields unknown to the storage version stay.
+// With a webhook, entries with fields unknown to the storage version stay.
 func (c *CRD) RelabelManagedFields(obj map[string]any, all bool) (changed int, lost []string, err error) {
 	metadata, _ := obj["metadata"].(map[string]any)
 	list, _ := metadata["managedFields"].([]any)
@@ -48,7 +49,7 @@ func (c *CRD) RelabelManagedFields(obj map[string]any, all bool) (changed int, l
 	return r.changed, r.lost, nil
 }
 
-// relabel is one object's RelabelManagedFields.
+// relabel is the state of RelabelManagedFields for one object.
 type relabel struct {
 	crd      *CRD
 	storage  *Version
@@ -57,7 +58,7 @@ type relabel struct {
 	accepted map[*Version]bool
 	out      []any
 	changed  int
-	lost     []string // managers that lose fields, which the object may still have under another name
+	lost     []string // managers that lose fields; the object may have these fields under other names
 }
 
 func (r *relabel) entries(list []any) error {
@@ -77,7 +78,7 @@ func (r *relabel) entries(list []any) error {
 		if err != nil {
 			return err
 		}
-		if mended == nil && !breaks && r.crd.Webhook() { // it owns fields that the webhook may have renamed
+		if mended == nil && !breaks && r.crd.Webhook() { // the entry owns fields that the webhook may have renamed
 			r.out = append(r.out, element)
 			continue
 		}
@@ -105,7 +106,7 @@ func (r *relabel) entries(list []any) error {
 	return nil
 }
 
-// decodeEntry returns the fields of an entry; false if a server would not read it.
+// decodeEntry returns the fields of an entry, or false if a server would not read the entry.
 func decodeEntry(entry map[string]any) (*fieldpath.Set, bool) {
 	if entry["fieldsType"] != "FieldsV1" || entry["operation"] != "Apply" && entry["operation"] != "Update" {
 		return nil, false
@@ -129,14 +130,14 @@ func (r *relabel) breaks(entry map[string]any) bool {
 	return !r.accepted[version]
 }
 
-// mend returns the entry at the storage version, nil if it owns nothing there or if a webhook may
-// have renamed its fields.
+// mend returns the entry at the storage version, or nil if no fields are left or a webhook may have
+// renamed fields.
 func (r *relabel) mend(entry map[string]any, fields *fieldpath.Set) (map[string]any, error) {
 	known, err := r.storage.knownFields(fields)
 	if err != nil || known.Empty() || r.crd.Webhook() && known.Size() != fields.Size() {
 		return nil, err
 	}
-	// A server does the same on the next write, for lists and maps that are atomic now.
+	// A server does the same on the next write, for lists and maps that are now atomic.
 	if object, err := r.storage.typedAt(r.obj); err == nil {
 		if reconciled, err := typed.ReconcileFieldSetWithSchema(known, object); err == nil && reconciled != nil {
 			known = reconciled
@@ -156,7 +157,7 @@ func withFields(entry map[string]any, version *Version, fieldsV1 map[string]any)
 	return out
 }
 
-// merge unites entries of the storage version with equal manager, operation and subresource.
+// merge merges entries of the storage version with equal manager, operation and subresource.
 func (r *relabel) merge() error {
 	first := map[[3]string]map[string]any{}
 	out := r.out[:0]
@@ -183,7 +184,7 @@ func (r *relabel) merge() error {
 	return nil
 }
 
-// unite adds the fields of entry to into; false if one is unreadable.
+// unite adds the fields of entry to into, or returns false if one entry is unreadable.
 func unite(into, entry map[string]any) (bool, error) {
 	fields, ok := decodeEntry(into)
 	more, readable := decodeEntry(entry)
@@ -215,7 +216,7 @@ func entryField(entry map[string]any, name string) string {
 	return value
 }
 
-// seconds is the time of the entry, 0 for none.
+// seconds returns the time of the entry, or 0.
 func seconds(entry map[string]any) int64 {
 	if t, err := time.Parse(time.RFC3339, entryField(entry, "time")); err == nil {
 		return t.Unix()

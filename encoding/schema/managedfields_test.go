@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The recorded relabelling gave every entry the storage version and kept its
-// fields; ours also drops the one that v1beta1 does not know.
+// The recorded relabelling gave every entry the storage version and kept its fields; ours also
+// drops the field unknown to v1beta1.
 func TestRelabelRecorded(t *testing.T) {
 	crd := readCRD(t, "crd.etcd")
 	for _, name := range append(crNames(t), "elide", "untouched") {
@@ -40,7 +40,7 @@ const (
 	notPreserving = `,"preserveUnknownFields":false`
 )
 
-// entry is one of managedFields; seconds are those of its time, after the minute.
+// entry returns an entry of managedFields. seconds is the seconds part of its time.
 func entry(manager, operation, subresource, apiVersion, seconds, fieldsV1 string) string {
 	if subresource != "" {
 		subresource = `,"subresource":"` + subresource + `"`
@@ -152,7 +152,7 @@ func TestRelabelWithoutWork(t *testing.T) {
 	require.ErrorIs(t, err, errNotStorageVersion)
 }
 
-// Which paths of an entry a schema knows is what pruning keeps.
+// A schema knows the paths of an entry that pruning keeps.
 func TestKnownFields(t *testing.T) {
 	v := thing(t, `{"type":"object","properties":{"spec":{"type":"object","properties":{
 "a":{"type":"string"},"empty":{"type":"object"},"any":{"x-kubernetes-int-or-string":true},
@@ -190,7 +190,7 @@ func TestKnownFields(t *testing.T) {
 	}
 	all, ok := decodeFields(map[string]any(object(t, `{"f:zzz":{},"f:metadata":{}}`)))
 	require.True(t, ok)
-	for extra, size := range map[string]int{"": 2, notPreserving: 1} { // no schema at all
+	for extra, size := range map[string]int{"": 2, notPreserving: 1} { // without a schema
 		kept, err := version(t, parseCRD(t, crdOf(`{"name":"v1","served":true,"storage":true}`, extra)),
 			"v1").knownFields(all)
 		require.NoError(t, err)
@@ -198,7 +198,7 @@ func TestKnownFields(t *testing.T) {
 	}
 }
 
-// Whatever is in managedFields, relabelling does not fail, and not a second time.
+// FuzzRelabel checks that relabelling never fails, and that a second run changes nothing.
 func FuzzRelabel(f *testing.F) {
 	f.Add([]byte(`[` + entry("m", "Apply", "", "example.com/v0", "05",
 		`{"f:spec":{"f:a":{},"k:{\"a\":1}":{"v:1":{}}}}`) + `]`))
@@ -229,8 +229,8 @@ func FuzzRelabel(f *testing.F) {
 	})
 }
 
-// With all, entries of versions that do no harm follow too, so that those versions can go; a
-// webhook's only where nothing is lost.
+// With all, harmless entries of other versions are relabelled too, so that those versions can be
+// removed; with a webhook only if no field is lost.
 func TestRelabelAll(t *testing.T) {
 	const accepting = `{"name":"v2","served":true,"storage":true,"schema":{"openAPIV3Schema":` + emptySchema +
 		`}},{"name":"v1","served":true,"storage":false,"schema":{"openAPIV3Schema":` + emptySchema + `}}`

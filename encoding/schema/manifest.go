@@ -16,8 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 )
 
-// ParseManifest reads a file as kubectl apply takes it: YAML documents or JSON, with lists. others
-// are the objects of other kinds as "Kind/name". A CRD given twice is an error.
+// ParseManifest reads a file in the form of kubectl apply: YAML documents or JSON, with lists.
+// others holds the objects of other kinds as "Kind/name". A repeated CRD is an error.
 func ParseManifest(yamlOrJSON []byte) (crds []*CRD, others []string, err error) {
 	var m manifest
 	documents := yaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(yamlOrJSON)))
@@ -53,14 +53,14 @@ type document struct {
 	Items []json.RawMessage `json:"items"`
 }
 
-// add reads one JSON object; null and nothing are empty documents.
+// add reads one JSON object; null and empty text are empty documents.
 func (m *manifest) add(data []byte) error {
 	if data = bytes.TrimSpace(data); len(data) == 0 || bytes.Equal(data, []byte("null")) {
 		return nil
 	}
 	var d document
 	err := json.Unmarshal(data, &d)
-	if wrong := (*json.UnmarshalTypeError)(nil); errors.As(err, &wrong) { // its text names Go types
+	if wrong := (*json.UnmarshalTypeError)(nil); errors.As(err, &wrong) { // the text of err names Go types
 		return fmt.Errorf("not a Kubernetes object: %s has type %s", cmp.Or(wrong.Field, "the document"), wrong.Value)
 	}
 	if err != nil {

@@ -11,18 +11,19 @@ import (
 )
 
 const (
-	// maxErrors is how many errors of one object are found. The library compares each with all.
+	// maxErrors is the maximum number of errors of one object. The library compares each error with
+	// all others.
 	maxErrors = 1000
 
-	// partPairs is how many pairs of a value and a schema are validated at once before the whole
-	// object is, where it has many.
+	// partPairs limits the pairs of a value and a schema in one part of a large object. The parts
+	// are validated before the whole.
 	partPairs = 100
 )
 
 // errUniqueItems is returned for a schema that makes the library compare each item with all others.
 var errUniqueItems = errors.New("its schema has uniqueItems, which no API server accepts in a CustomResourceDefinition")
 
-// checkUniqueItems returns errUniqueItems for a schema that has them.
+// checkUniqueItems returns errUniqueItems for a schema with uniqueItems.
 func checkUniqueItems(s *apiextensions.JSONSchemaProps) error {
 	if anySchema(s, func(s *apiextensions.JSONSchemaProps) bool { return s.UniqueItems }) {
 		return errUniqueItems
@@ -37,7 +38,8 @@ type errorCount struct {
 	first  string
 }
 
-// tooMany returns why a large object is not validated: it has too many errors, or the context ends.
+// tooMany returns the reason not to validate a large object: too many errors, or the end of the
+// context.
 func tooMany(ctx context.Context, obj any, c *costs) error {
 	if pairs(obj, c, maxErrors) < maxErrors {
 		return nil
@@ -46,8 +48,8 @@ func tooMany(ctx context.Context, obj any, c *costs) error {
 	return count.add(nil, obj, c)
 }
 
-// pairs counts the pairs of a value and a schema in a value, up to most. Each may be an error, and
-// so may each required field that a value lacks.
+// pairs counts the pairs of a value and a schema in a value, up to most. Each pair may be an error,
+// and so may each missing required field.
 func pairs(value any, c *costs, most int) int {
 	if c == nil || value == nil {
 		return 0
@@ -68,7 +70,7 @@ func pairs(value any, c *costs, most int) int {
 	return n
 }
 
-// missing counts the required fields that a value lacks.
+// missing counts the required fields missing in a value.
 func (c *costs) missing(value any) (n int) {
 	fields, is := value.(map[string]any)
 	if !is {
@@ -82,7 +84,7 @@ func (c *costs) missing(value any) (n int) {
 	return n
 }
 
-// add counts the errors of a value, of a large one those of its parts.
+// add counts the errors of a value; those of a large value part by part.
 func (e *errorCount) add(path *field.Path, value any, c *costs) error {
 	if c == nil || value == nil {
 		return nil
@@ -130,8 +132,8 @@ func (e *errorCount) addCombined(path *field.Path, value any, c *costs) error {
 	return err
 }
 
-// least returns the errors of the alternative that has the fewest. Those of the others are no
-// errors of the object, but the library finds them too.
+// least returns the smallest number of errors of any alternative. Errors of the other alternatives
+// are not errors of the object, but the library finds them too.
 func (e *errorCount) least(path *field.Path, value any, alternatives []*costs) (least int, err error) {
 	for i, c := range alternatives {
 		of := &errorCount{ctx: e.ctx}
@@ -158,7 +160,7 @@ func (e *errorCount) validate(path *field.Path, value any, c *costs) error {
 	return e.count(path, len(errs))
 }
 
-// count adds so many errors at a path or below.
+// count adds errs errors at or below a path.
 func (e *errorCount) count(path *field.Path, errs int) error {
 	if e.errors += errs; errs > 0 && e.first == "" {
 		e.first = path.String()

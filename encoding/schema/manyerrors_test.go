@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// An object with very many errors is not validated to the end, wherever they are, and one with some
-// is: the library compares each error with all others.
+// An object with very many errors is not validated to the end, regardless of their positions; an
+// object with some errors is. The library compares each error with all others.
 func TestManyErrors(t *testing.T) {
 	number := `{"type":"integer","maximum":0}`
 	for name, c := range map[string]struct{ schema, content string }{
@@ -35,7 +35,7 @@ func TestManyErrors(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			v := thing(t, `{"type":"object","properties":{`+c.schema+`}}`)
 			obj := object(t, `{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"x"},`+c.content+`}`)
-			// What compares all errors with each other allocates gigabytes for their messages too.
+			// A comparison of all errors with each other also allocates gigabytes for messages.
 			require.Less(t, allocated(func() {
 				for _, reason := range []string{Unchecked(v.Validate(t.Context(), obj)),
 					Unchecked(v.Refused(t.Context(), obj))} {
@@ -52,7 +52,7 @@ func TestManyErrors(t *testing.T) {
 		list("1", 900)+`]}`)
 	require.Len(t, v.Validate(t.Context(), obj), 900)
 
-	// An object may fail an alternative of anyOf; that is no error of the object.
+	// A failed alternative of anyOf is not an error of the object.
 	alternatives := `{"pattern":"x"},` + list(`{"pattern":"a"}`, 200)
 	v = thing(t, `{"type":"object","properties":{"l":{"type":"array","items":{"type":"string","anyOf":[`+alternatives+
 		`],"not":{"allOf":[{"pattern":"a"}]}}}}}`)
@@ -60,7 +60,7 @@ func TestManyErrors(t *testing.T) {
 	require.Empty(t, v.Validate(t.Context(), obj))
 }
 
-// names are those of so many fields.
+// names returns n field names.
 func names(n int) string {
 	var b strings.Builder
 	for i := range n {

@@ -8,9 +8,9 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 )
 
-// asOnCreates reports that an update that only adds an annotation meets no rule of the schema that
-// a create of the object does not: none compares with the old object, and none looks at
-// annotations. False is for schemas for which this is not sure.
+// asOnCreates reports whether an update that only adds an annotation is subject to the same rules
+// as a create of the object: no rule compares with the old object or reads annotations. The result
+// is also false for schemas that asOnCreates cannot decide.
 func asOnCreates(v *Version, props *apiextensions.JSONSchemaProps) bool {
 	if props == nil || v.preserves() || props.AdditionalProperties != nil ||
 		len(props.PatternProperties)+len(props.Enum)+len(props.Dependencies) > 0 {
@@ -40,7 +40,7 @@ func asOnCreates(v *Version, props *apiextensions.JSONSchemaProps) bool {
 	return !compares(props)
 }
 
-// compares says whether a rule of the schema names the old object.
+// compares reports whether a rule of the schema names the old object.
 func compares(s *apiextensions.JSONSchemaProps) bool {
 	return anySchema(s, func(s *apiextensions.JSONSchemaProps) bool {
 		return slices.ContainsFunc(s.XValidations, func(rule apiextensions.ValidationRule) bool {

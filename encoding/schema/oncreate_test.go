@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestRefusedValid: of objects without errors, RefusedValid finds what Refused finds, at random
+// TestRefusedValid checks that RefusedValid and Refused agree on objects without errors, at random
 // schemas.
 func TestRefusedValid(t *testing.T) {
 	valid, spared := 0, 0

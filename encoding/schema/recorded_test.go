@@ -16,8 +16,8 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
-// recordedCRDs are the definitions of live clusters in testdata, and of manifests below the folder
-// in the environment variable CRDS.
+// recordedCRDs returns the definitions of live clusters in testdata, and of manifests below the
+// folder in the environment variable CRDS.
 func recordedCRDs(t testing.TB) map[string]*CRD {
 	out := map[string]*CRD{}
 	files, err := filepath.Glob("../../testdata/[cks]*/*before.db.gz")
@@ -53,7 +53,7 @@ func recordedCRDs(t testing.TB) map[string]*CRD {
 	return out
 }
 
-// fitting is a value that a schema mostly accepts, or one just beside its bounds.
+// fitting returns a value that a schema mostly accepts, or a value just outside its bounds.
 func (g generator) fitting(s *apiextensions.JSONSchemaProps, depth int) any {
 	switch {
 	case g.IntN(300) == 0:
@@ -152,7 +152,7 @@ func (g generator) fittingObject(s *apiextensions.JSONSchemaProps, depth int) an
 	return out
 }
 
-// recordedObject is an object of a definition, mostly settled at its storage version, nil for none.
+// recordedObject returns an object of a definition, mostly settled at its storage version, or nil.
 func (g generator) recordedObject(t testing.TB, crd *CRD) []byte {
 	v, err := crd.Version(crd.StorageVersion())
 	if err != nil {
@@ -189,7 +189,7 @@ func (g generator) recordedObject(t testing.TB, crd *CRD) []byte {
 	return value
 }
 
-// TestTellOfRecordedCRDs: what bytes tell, decoding confirms, at the schemas of real definitions.
+// TestTellOfRecordedCRDs checks that decoding confirms Tell, at the schemas of real definitions.
 func TestTellOfRecordedCRDs(t *testing.T) {
 	crds := recordedCRDs(t)
 	require.Greater(t, len(crds), 60)
@@ -222,7 +222,7 @@ func TestTellOfRecordedCRDs(t *testing.T) {
 	t.Logf("%d definitions, %d objects, %d told, %d accepted of %d", len(crds), made, toldOf, accepted, acceptable)
 }
 
-// isAcceptable tells by decoding that servers accept writes of an object.
+// isAcceptable decodes an object and reports whether servers accept writes of the object.
 func isAcceptable(t testing.TB, crd *CRD, value []byte) bool {
 	obj, _, err := encoding.DecodeObject(value)
 	require.NoError(t, err)

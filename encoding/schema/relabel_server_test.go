@@ -21,7 +21,7 @@ import (
 	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
 )
 
-// twoVersions is a CRD of kind Thing whose v2 changes what v1 had.
+// twoVersions is a CRD of kind Thing; v2 changes fields of v1.
 const twoVersions = `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"things.example.com"},
 "spec":{"group":"example.com","scope":"Cluster","names":{"plural":"things","singular":"thing","kind":"Thing","listKind":"ThingList"},"versions":[
 {"name":"v1","served":true,"storage":false,"schema":{"openAPIV3Schema":{"type":"object","properties":{"spec":{"type":"object","properties":{
@@ -56,7 +56,7 @@ type lab struct {
 func newLab(t *testing.T, crd *CRD) *lab {
 	t.Helper()
 	l := &lab{t: t, etcd: etcdtest.Start(t, filepath.Join(t.TempDir(), "lab.etcd")), crd: crd}
-	data, err := crd.Stored("00000000-0000-4000-8000-000000000001", time.Now()) // a client could not create all of them
+	data, err := crd.Stored("00000000-0000-4000-8000-000000000001", time.Now()) // a client could not create every CRD
 	require.NoError(t, err)
 	_, err = l.etcd.Client.Put(t.Context(), crdDir+crd.Object().Name, string(data))
 	require.NoError(t, err)
@@ -67,7 +67,7 @@ func newLab(t *testing.T, crd *CRD) *lab {
 
 func (l *lab) key(name string) string { return "/registry/example.com/things/" + name }
 
-// store puts an object into etcd past the server, and returns its revision.
+// store writes an object directly to etcd and returns its revision.
 func (l *lab) store(obj map[string]any) int64 {
 	l.t.Helper()
 	put, err := l.etcd.Client.Put(l.t.Context(), l.key((&unstructured.Unstructured{Object: obj}).GetName()),
@@ -88,7 +88,7 @@ func (l *lab) things() dynamic.ResourceInterface {
 	return l.api.Dynamic.Resource(l.crd.GroupResource().WithVersion(l.crd.StorageVersion()))
 }
 
-// apply is a server-side apply at the storage version.
+// apply makes a server-side apply at the storage version.
 func (l *lab) apply(name, manager, spec string) (*unstructured.Unstructured, error) {
 	l.t.Helper()
 	config := object(l.t, `{"apiVersion":"`+l.crd.storageAPIVersion()+`","kind":"Thing","metadata":{"name":"`+name+
@@ -97,7 +97,8 @@ func (l *lab) apply(name, manager, spec string) (*unstructured.Unstructured, err
 		metav1.ApplyOptions{FieldManager: manager})
 }
 
-// requireElided updates the object, and its status, as it is read.
+// requireElided updates the object, and its status, without a change and requires that nothing is
+// written.
 func (l *lab) requireElided(name string) {
 	l.t.Helper()
 	before := l.revision(name)
@@ -108,7 +109,7 @@ func (l *lab) requireElided(name string) {
 	require.Equal(l.t, before, l.revision(name), "no-op update of %s", name)
 }
 
-// owned is a Thing at v2 whose gitops applied these fields at version.
+// owned returns a Thing at v2 with fields applied by gitops at version.
 func owned(t *testing.T, name, version, spec, fields string) map[string]any {
 	t.Helper()
 	return object(
@@ -118,9 +119,9 @@ func owned(t *testing.T, name, version, spec, fields string) map[string]any {
 "name":"`+name+`","uid":"11111111-2222-3333-4444-5555555`+strings.Repeat("0", 5)+`"},"spec":`+spec+`}`)
 }
 
-// TestAcceptsAsAServer has a real server say whether a server-side apply by
-// another manager works next to an entry of v1: that decides what is relabelled.
-// After it, the apply works on every object, and a no-op update leaves our bytes.
+// TestAcceptsAsAServer checks on a real server whether a server-side apply by another manager works
+// next to an entry of v1, which decides about relabelling. After relabelling the apply works on
+// every object, and a no-op update leaves our bytes.
 func TestAcceptsAsAServer(t *testing.T) {
 	l := newLab(t, parseCRD(t, twoVersions))
 	for _, c := range []struct {
@@ -167,8 +168,8 @@ func TestAcceptsAsAServer(t *testing.T) {
 	}
 }
 
-// A CRD from before schemas had to be structural keeps unknown fields, and has
-// them accepted, but their types still count.
+// A CRD from before structural schemas keeps and accepts unknown fields, but the types of known
+// fields still count.
 func TestAcceptsUnknownFieldsAsAServer(t *testing.T) {
 	asV1beta1 := strings.Replace(twoVersions, "apiextensions.k8s.io/v1", "apiextensions.k8s.io/v1beta1", 1)
 	l := newLab(t, parseCRD(t, asV1beta1))
@@ -202,7 +203,7 @@ func (l *lab) requireSameVerdict(t *testing.T, obj map[string]any, broken bool) 
 		return
 	}
 	l.store(obj)
-	if name != "onlyold" { // whose seed goes with the next write
+	if name != "onlyold" { // the seed of onlyold is lost with the next write
 		l.requireElided(name)
 	}
 	applied, err := l.apply(name, "other", `{"b":"other"}`)
@@ -212,9 +213,9 @@ func (l *lab) requireSameVerdict(t *testing.T, obj map[string]any, broken bool) 
 	}
 }
 
-// TestApplyAfterAVersionIsGone lives through what a migration is for: objects
-// are rewritten past the server, storedVersions is trimmed, the old version is
-// taken out of the CRD; the owners of the old version's fields still own them.
+// TestApplyAfterAVersionIsGone checks the purpose of a migration: objects are rewritten directly in
+// etcd, storedVersions is trimmed, the old version is removed from the CRD; the owners of the old
+// version's fields still own them.
 func TestApplyAfterAVersionIsGone(t *testing.T) {
 	l := newLab(t, parseCRD(t, twoVersions))
 	const spec, fields = `{"a":"x","b":"y"}`, `{"f:a":{},"f:b":{},"f:old":{}}`
@@ -222,14 +223,14 @@ func TestApplyAfterAVersionIsGone(t *testing.T) {
 		"idle": "example.com/v1"}
 	for name, version := range relabelled {
 		obj := owned(t, name, version, spec, fields)
-		if name == "gone" { // it still is one of the CRD's
+		if name == "gone" { // the CRD still has this version
 			one, err := ParseCRD([]byte(strings.Replace(twoVersions, `"name":"v1"`, `"name":"v0"`, 1)))
 			require.NoError(t, err)
 			changed, _, err := one.RelabelManagedFields(obj, false)
 			require.NoError(t, err)
 			require.Equal(t, 1, changed)
 		} else {
-			changed, _, err := l.crd.RelabelManagedFields(obj, name == "idle") // whose version is taken out later
+			changed, _, err := l.crd.RelabelManagedFields(obj, name == "idle") // the version of idle is removed later
 			require.NoError(t, err)
 			require.Equal(t, 1, changed)
 		}
@@ -239,8 +240,8 @@ func TestApplyAfterAVersionIsGone(t *testing.T) {
 	l.store(owned(t, "stale-foreign", "other.example.com/v1", spec, fields))
 	l.dropVersion("v1")
 
-	// The server lists the version as gone before the handler that knew it is
-	// replaced, so the first of these may still be answered by the old one.
+	// The server lists the version as gone before it replaces the old handler, so the old handler
+	// may still answer the first requests.
 	require.EventuallyWithT(t, func(c *assert.CollectT) {
 		_, err := l.apply("stale", "other", `{"new":"z"}`)
 		assert.ErrorContains(c, err, "request to convert CR", "by any manager")
@@ -259,8 +260,8 @@ func TestApplyAfterAVersionIsGone(t *testing.T) {
 	}
 }
 
-// TestApplyWithADeadWebhook has entries of a gone version where the webhook does
-// not answer: all fields are known, or the last entry leaves its seed.
+// TestApplyWithADeadWebhook has entries of a gone version while the webhook does not answer: all
+// fields are known, or the last entry leaves its seed.
 func TestApplyWithADeadWebhook(t *testing.T) {
 	const conversion = `"conversion":{"strategy":"Webhook",` +
 		`"webhook":{"clientConfig":{"url":"https://127.0.0.1:1/convert"},"conversionReviewVersions":["v1"]}},` +
@@ -289,8 +290,8 @@ func TestApplyWithADeadWebhook(t *testing.T) {
 	require.Len(t, applied.GetManagedFields(), 1)
 }
 
-// dropVersion takes a version out of storedVersions, as an offline edit, and
-// then out of the CRD, as a client.
+// dropVersion removes a version from storedVersions, like an offline edit, and then from the CRD,
+// like a client.
 func (l *lab) dropVersion(name string) {
 	l.t.Helper()
 	key := crdDir + l.crd.Object().Name
@@ -321,8 +322,8 @@ func (l *lab) updateCRD(change func(crd *apiextensionsv1.CustomResourceDefinitio
 	require.NoError(l.t, err)
 }
 
-// TestFlipAsAServer compares SetStorageVersion with what a server stores when a
-// client flips the storage version, but for managedFields and storedVersions.
+// TestFlipAsAServer compares SetStorageVersion with the bytes that a server stores when a client
+// flips the storage version, except for managedFields and storedVersions.
 func TestFlipAsAServer(t *testing.T) {
 	l := newLab(t, parseCRD(t, twoVersions))
 	read := func() []byte {

@@ -8,24 +8,25 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// errNotStorageVersion is returned for an object that was not converted, or to another version.
+// errNotStorageVersion is returned for an object that was not converted to the storage version.
 var errNotStorageVersion = errors.New("not at the storage version")
 
 // Mode selects one of the two results of a no-op write.
 type Mode int
 
 const (
-	// Settled is the object that no no-op write changes any more: Pure, then decoded at the storage
-	// version with its defaults. The generation stays.
+	// Settled is the object that further no-op writes leave unchanged: Pure, then decoded at the
+	// storage version with its defaults. The generation stays.
 	Settled Mode = iota
 	// Pure is the result of one no-op write through the stored version. The next read applies the
 	// storage version's own defaults, and the next write stores them.
 	Pure
 )
 
-// Begin is the first half of a no-op write: it decodes obj in place as a server reads it from etcd,
-// at its stored version (coerce, default), and returns the dropped paths. Errors: ErrNoVersion,
-// ErrTooLarge. The conversion follows (Relabel, or the webhook's if NeedsWebhook), then Finish.
+// Begin is the first half of a no-op write: Begin decodes obj in place like a server that reads obj
+// from etcd, at its stored version (coerce, default), and returns the dropped paths. Errors are
+// ErrNoVersion and ErrTooLarge. The conversion follows (Relabel, or the webhook's if NeedsWebhook),
+// then Finish.
 func (c *CRD) Begin(obj map[string]any) (dropped []string, err error) {
 	stored, err := c.versionOf(obj)
 	if err != nil {
@@ -37,20 +38,20 @@ func (c *CRD) Begin(obj map[string]any) (dropped []string, err error) {
 	return dropped, stored.Default(obj)
 }
 
-// NeedsWebhook reports whether only the conversion webhook can bring obj to the storage version.
+// NeedsWebhook reports whether only the conversion webhook can convert obj to the storage version.
 func (c *CRD) NeedsWebhook(obj map[string]any) bool {
 	return c.Webhook() && obj["apiVersion"] != c.storageAPIVersion()
 }
 
-// Relabel is the conversion of the strategy None: apiVersion becomes the storage version's. Unknown
-// fields stay until Finish. It skips objects for the webhook.
+// Relabel is the conversion of the strategy None: apiVersion becomes the storage version. Unknown
+// fields stay until Finish. Objects that need the webhook stay unchanged.
 func (c *CRD) Relabel(obj map[string]any) {
 	if !c.NeedsWebhook(obj) {
 		obj["apiVersion"] = c.storageAPIVersion()
 	}
 }
 
-// Finish is the second half of a no-op write: it turns obj in place, converted to the storage
+// Finish is the second half of a no-op write: Finish turns obj in place, converted to the storage
 // version, into the stored object and returns the dropped paths. Malformed metadata, another
 // version and endless defaults (ErrTooLarge) are errors.
 func (c *CRD) Finish(obj map[string]any, m Mode) (dropped []string, err error) {
@@ -75,15 +76,15 @@ func (c *CRD) Finish(obj map[string]any, m Mode) (dropped []string, err error) {
 		dropped = append(dropped, lost...)
 	}
 	if meta, ok := obj["metadata"].(map[string]any); ok {
-		// Every server clears these before it stores an object.
+		// Every server clears these fields before storing an object.
 		delete(meta, "resourceVersion")
 		delete(meta, "selfLink")
 	}
 	return dropped, nil
 }
 
-// Rewrite is Begin, Relabel and Finish: it changes obj in place into the object that no-op writes
-// at the storage version no longer change, or returns ErrNeedsWebhook.
+// Rewrite is Begin, Relabel and Finish: Rewrite changes obj in place into the object that no-op
+// writes at the storage version leave unchanged, or returns ErrNeedsWebhook.
 func (c *CRD) Rewrite(obj map[string]any) (dropped []string, err error) {
 	if dropped, err = c.Begin(obj); err != nil {
 		return nil, err
@@ -100,15 +101,15 @@ func (c *CRD) Rewrite(obj map[string]any) (dropped []string, err error) {
 	return append(dropped, lost...), nil
 }
 
-// storageAPIVersion is the apiVersion of an object at the storage version.
+// storageAPIVersion returns the apiVersion of an object at the storage version.
 func (c *CRD) storageAPIVersion() string {
 	return schema.GroupVersion{Group: c.v1.Spec.Group, Version: c.StorageVersion()}.String()
 }
 
-// Convert changes obj in place from the version in its apiVersion to another one and returns the
-// paths that the target's schema drops. An object at the target is only coerced and needs no
-// webhook. It returns ErrNoVersion unless the CRD lists both versions, and ErrNeedsWebhook unless
-// the strategy is None. It applies no defaults.
+// Convert changes obj in place from the version in its apiVersion to another version and returns
+// the paths dropped by the target's schema. An object at the target version is only coerced and
+// needs no webhook. Errors are ErrNoVersion unless the CRD lists both versions, and ErrNeedsWebhook
+// unless the strategy is None. Convert applies no defaults.
 func (c *CRD) Convert(obj map[string]any, to string) (dropped []string, err error) {
 	from, err := c.versionOf(obj)
 	if err != nil {

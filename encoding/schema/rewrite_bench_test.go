@@ -9,7 +9,7 @@ import (
 	"github.com/etcdshift/etcdshift/encoding"
 )
 
-// benchValue is a recorded object, managedFields among it, made 2 KB long.
+// benchValue returns a recorded object with managedFields, extended to 2 KB.
 func benchValue(b *testing.B, name string) []byte {
 	b.Helper()
 	data := string(readFile(b, "cr/"+name))
@@ -17,7 +17,7 @@ func benchValue(b *testing.B, name string) []byte {
 	return []byte(strings.Replace(data, `"annotations":{`, `"annotations":{"filler":"`+filler+`",`, 1))
 }
 
-// A whole migration of the bytes of one object.
+// BenchmarkReencode makes a whole migration of the bytes of one object.
 func BenchmarkReencode(b *testing.B) {
 	crd := readCRD(b, "crd.etcd")
 	run := func(name string, data []byte, work func(obj map[string]any)) {

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Begin does a server's read and Finish its write; together they are Rewrite.
+// Begin is a server's read and Finish its write; together they equal Rewrite.
 func TestBeginFinish(t *testing.T) {
 	crd := readCRD(t, "crd.etcd")
 	for _, name := range append(crNames(t), "elide", "untouched") {
@@ -100,7 +100,7 @@ func TestServed(t *testing.T) {
 
 const twice = `{"name":"v2","served":true,"storage":true},{"name":"v1","served":true,"storage":false}`
 
-// Rewrite of objects at v1 under CRDs of all ages and shapes.
+// Rewrite of objects at v1 with CRDs of all ages and forms.
 func TestRewriteShapes(t *testing.T) {
 	const schema = `{"openAPIV3Schema":{"type":"object","properties":{"spec":{"type":"object","properties":{"n":{"type":"string","nullable":true},
 "d":{"type":"string","default":"<&>"},"free":{"type":"object","x-kubernetes-preserve-unknown-fields":true},
@@ -111,7 +111,7 @@ func TestRewriteShapes(t *testing.T) {
 	for _, c := range []struct {
 		name          string
 		crd           *CRD
-		before, after string // what follows kind
+		before, after string // the fields after kind
 		dropped       []string
 	}{
 		{"hoisted schema", hoisted, `"metadata":{"generation":1,"name":"x"},"spec":{"a":1,"d":null,"n":null}`,

@@ -12,10 +12,11 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 )
 
-// RewriteManagedFields changes metadata.managedFields of obj, at the storage version, in place as a
-// no-op update by a 1.37 server does: it drops entries that own nothing, rewrites the others, and
-// keeps at most ten of operation Update apart. One unreadable entry makes the server drop all; lost
-// are their managers. Objects that do not fit the schema and entries for a webhook stay unchanged.
+// RewriteManagedFields changes metadata.managedFields of obj, at the storage version, in place like
+// a no-op update by a 1.37 server: entries without fields are dropped, the others rewritten, and at
+// most ten of operation Update kept apart. With one unreadable entry the server drops all entries;
+// lost are the managers of these entries. Objects that do not fit the schema and entries for a
+// webhook stay unchanged.
 func (c *CRD) RewriteManagedFields(obj map[string]any) (lost []string, err error) {
 	metadata, _ := obj["metadata"].(map[string]any)
 	list, _ := metadata["managedFields"].([]any)
@@ -44,14 +45,14 @@ func (c *CRD) RewriteManagedFields(obj map[string]any) (lost []string, err error
 	return lost, nil
 }
 
-// updateManagedFields has a server's field manager update an object that does not change, and
-// returns its managedFields then.
+// updateManagedFields runs a server's field manager on an update without changes, and returns the
+// new managedFields.
 func updateManagedFields(v *Version, obj map[string]any, list []any) ([]any, error) {
 	manager, err := v.fieldManager()
 	if err != nil {
 		return nil, err
 	}
-	// A server changes no other metadata than managedFields.
+	// A server changes only managedFields in the metadata.
 	live := func() *unstructured.Unstructured {
 		out := maps.Clone(obj)
 		out["metadata"] = map[string]any{"managedFields": cloneJSON(list), "uid": "any"}
@@ -59,7 +60,7 @@ func updateManagedFields(v *Version, obj map[string]any, list []any) ([]any, err
 	}
 	updated, err := manager.Update(live(), live(), "")
 	if err != nil {
-		return list, nil // the server keeps them then
+		return list, nil // the server then keeps the list
 	}
 	settled, _, _ := unstructured.NestedSlice(updated.(*unstructured.Unstructured).Object, "metadata", "managedFields")
 	return settled, nil
@@ -72,7 +73,7 @@ func compileFieldManager(v *Version) (*managedfields.FieldManager, error) {
 		gvk.GroupVersion(), "", nil)
 }
 
-// fieldConverter converts for a field manager with the strategy None, which drops no fields here.
+// fieldConverter converts for a field manager with the strategy None, without dropping fields.
 type fieldConverter struct {
 	runtime.ObjectConvertor // a field manager only calls ConvertToVersion
 	crd                     *CRD

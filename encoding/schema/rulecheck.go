@@ -15,18 +15,18 @@ import (
 	"github.com/etcdshift/etcdshift/internal/bounded"
 )
 
-// ruleCheck checks CEL rules for an object that is created, as the library's Validator does. That
-// one copies the schemas of all fields of an object at each step of a rule.
+// ruleCheck checks CEL rules for a created object, like the library's Validator. The Validator
+// copies the schemas of all fields of an object at each step of a rule.
 type ruleCheck struct {
 	ctx    context.Context
-	budget int64 // what the rules may still cost
+	budget int64 // the remaining cost of the rules
 }
 
-// ruleNode has the compiled rules of a schema and of those below it.
+// ruleNode holds the compiled rules of a schema and of the schemas below.
 type ruleNode struct {
 	schema            common.Schema
 	rules             []servercel.CompilationResult
-	unsure            bool // a Validator has to check the value: Tell does not accept it either
+	unsure            bool // a Validator must check the value; Tell does not accept the value either
 	items, additional *ruleNode
 	properties        map[string]*ruleNode
 }
@@ -40,14 +40,14 @@ func newRoot(s *structuralschema.Structural) *ruleNode {
 		model.SchemaDeclType(s, true))
 }
 
-// newRuleNode compiles the rules of a schema as a Validator does; nil without rules. shown is the
-// schema as rules see it, and of its type in CEL.
+// newRuleNode compiles the rules of a schema like a Validator, or returns nil without rules. shown
+// is the schema as seen by rules, and of is its type in CEL.
 func newRuleNode(s *structuralschema.Structural, shown common.Schema, of *apiservercel.DeclType) *ruleNode {
 	if !hasRules(s) {
 		return nil
 	}
 	if of == nil {
-		return &ruleNode{unsure: true} // none of its rules compiles
+		return &ruleNode{unsure: true} // no rule of the schema compiles
 	}
 	if s.XEmbeddedResource {
 		shown = keep(&model.Structural{Structural: model.WithTypeAndObjectMeta(s)})
@@ -65,14 +65,14 @@ func newRuleNode(s *structuralschema.Structural, shown common.Schema, of *apiser
 			of.ElemType)
 	}
 	for name, property := range s.Properties {
-		if in := typeOf(of, name, &property); in != nil { // no rule sees other fields, nor are theirs checked
+		if in := typeOf(of, name, &property); in != nil { // rules ignore other fields
 			n.properties[name] = newRuleNode(&property, shown.Properties()[name], in)
 		}
 	}
 	return n
 }
 
-// typeOf is the type in CEL of a field, nil for one that has none.
+// typeOf returns the type in CEL of a field, or nil.
 func typeOf(object *apiservercel.DeclType, name string, property *structuralschema.Structural) *apiservercel.DeclType {
 	escaped, ok := apiservercel.Escape(name)
 	if !ok {
@@ -84,14 +84,14 @@ func typeOf(object *apiservercel.DeclType, name string, property *structuralsche
 	return nil
 }
 
-// hasRules says whether a schema, or one below it, has rules, or may have them in allOf.
+// hasRules reports whether s or a schema below has rules, or may have rules in allOf.
 func hasRules(s *structuralschema.Structural) bool {
 	return anyStructural(s, func(s *structuralschema.Structural) bool {
 		return len(s.XValidations) > 0 || s.ValueValidation != nil && len(s.ValueValidation.AllOf) > 0
 	})
 }
 
-// anyStructural reports whether is accepts a schema, or one below it.
+// anyStructural reports whether is returns true for s or for a schema below s.
 func anyStructural(s *structuralschema.Structural, is func(*structuralschema.Structural) bool) bool {
 	if s == nil {
 		return false
@@ -108,7 +108,7 @@ func anyStructural(s *structuralschema.Structural, is func(*structuralschema.Str
 	return false
 }
 
-// meets reports that a value meets the rules of a node and of those below.
+// meets reports whether a value meets the rules of a node and of the nodes below.
 func (c *ruleCheck) meets(node *ruleNode, value any) bool {
 	if node == nil || value == nil {
 		return true
@@ -133,7 +133,7 @@ func (c *ruleCheck) meets(node *ruleNode, value any) bool {
 	return true
 }
 
-// holds reports that a value meets the rules of its own node.
+// holds reports whether a value meets the rules of the node itself.
 func (c *ruleCheck) holds(node *ruleNode, value any) bool {
 	if len(node.rules) == 0 {
 		return true

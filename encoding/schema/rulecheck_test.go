@@ -9,8 +9,8 @@ import (
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 )
 
-// TestRuleCheck: values meet the rules of random schemas where the library finds no error in the
-// whole object, at the same cost.
+// TestRuleCheck checks that values meet the rules of random schemas if the library finds no error
+// in the whole object, at the same cost.
 func TestRuleCheck(t *testing.T) {
 	met, broken, unsure := 0, 0, 0
 	for seed := range uint64(6_000) {
@@ -50,7 +50,7 @@ func TestRuleCheck(t *testing.T) {
 	require.Less(t, unsure, 200)
 }
 
-// doubts reports that a Validator has to check some values, such as embedded resources.
+// doubts reports whether a Validator has to check some values, such as embedded resources.
 func (n *ruleNode) doubts() bool {
 	if n == nil || n.unsure {
 		return n != nil

@@ -7,11 +7,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// bomb is an expression that makes 200 MB of text on a server.
+// bomb is an expression with a result of 200 MB of text on a server.
 const bomb = `(self.s.replace('a', '` +
 	`aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa').replace('a', self.s)`
 
-// A rule takes no memory before it is known that it takes little, wherever it stands.
+// A rule with a large memory need is rejected before any allocation, in every position.
 func TestRulesTakeLittleMemory(t *testing.T) {
 	rule := func(text string) string { return `"x-kubernetes-validations":[` + text + `]` }
 	fields := func(more string) string {
@@ -47,12 +47,12 @@ func TestRulesTakeLittleMemory(t *testing.T) {
 			require.Less(t, allocated(func() {
 				created, updated = Unchecked(v.Validate(t.Context(), obj)), Unchecked(v.Refused(t.Context(), obj))
 			}), uint64(150<<20))
-			if name == "message" { // the rule has another one then
+			if name == "message" { // the rule then has another expression
 				require.Len(t, v.Validate(t.Context(), obj), 1)
 				return
 			}
 			require.Contains(t, updated, "makes a value of more than 8 MiB")
-			require.Equal(t, name == "old" || name == "old in a list", created == "") // there is no old object
+			require.Equal(t, name == "old" || name == "old in a list", created == "") // a create has no old object
 		})
 	}
 }

@@ -15,26 +15,26 @@ import (
 	"github.com/etcdshift/etcdshift/internal/bounded"
 )
 
-// rules are what a schema demands of one value. Its methods accept values in two senses: a field
-// manager does (typed), and a server does too (valid).
+// rules are the constraints of a schema on one value. Methods return two results: whether a field
+// manager accepts the value (typed), and whether a server accepts the value too (valid).
 type rules struct {
-	kind   string // a type, intOrString, anyValue, or "" where no value is sure to be accepted
-	unsure bool   // the schema has more rules
+	kind   string // a type, intOrString, anyValue, or "" if no value is surely accepted
+	unsure bool   // the schema has further rules
 	list   string // "map" or "set"
 
 	required         []string
-	keys             []string // of an item of a map
-	minSize, maxSize *int64   // of fields, items or letters
+	keys             []string // keys of a map item
+	minSize, maxSize *int64   // number of fields, items or letters
 
 	enum    []string
 	pattern *regexp.Regexp
 	format  string
 
-	min, max         *float64 // whole
-	openMin, openMax bool     // without min or max itself
+	min, max         *float64 // whole numbers
+	openMin, openMax bool     // min or max itself is excluded
 	int32, notNull   bool
 
-	combined, enumSize, patternSize int // by which checks are counted
+	combined, enumSize, patternSize int // for counting checks
 }
 
 const (
@@ -44,7 +44,7 @@ const (
 
 var noRules = &rules{}
 
-// checks are the rules of the shape's own values.
+// checks returns the rules for values of the shape itself.
 func (s *shape) checks() *rules {
 	if s == nil || s.rules == nil {
 		return noRules
@@ -52,8 +52,8 @@ func (s *shape) checks() *rules {
 	return s.rules
 }
 
-// compileChecked returns the shape of the version with rules, or without them where nothing can be
-// told about the version's objects; nil where no server would serve the version.
+// compileChecked returns the shape of the version with rules, or without rules if the version's
+// objects cannot be checked; nil if no server would serve the version.
 func compileChecked(v *Version) *shape {
 	if _, err := v.structural(); err != nil {
 		return nil
@@ -79,7 +79,7 @@ func compileChecked(v *Version) *shape {
 	return root
 }
 
-// restrictsMeta tells whether the schema has rules for the type meta or the metadata.
+// restrictsMeta reports whether the schema has rules for the type meta or the metadata.
 func restrictsMeta(props *apiextensions.JSONSchemaProps) bool {
 	for name, kind := range map[string]string{"apiVersion": "string", "kind": "string", "metadata": "object"} {
 		if own, declared := props.Properties[name]; declared {
@@ -92,12 +92,12 @@ func restrictsMeta(props *apiextensions.JSONSchemaProps) bool {
 	return false
 }
 
-// restricts tells whether not every value of the type is accepted.
+// restricts reports whether the rules reject some values of the type.
 func (r *rules) restricts() bool {
 	return r.unsure || len(r.required) > 0 || r.minSize != nil || r.maxSize != nil || r.hasTextRules()
 }
 
-// attach gives the shape, and all below it, the rules of the schema.
+// attach adds the rules of the schema to the shape and to all shapes below.
 func (s *shape) attach(p *apiextensions.JSONSchemaProps) {
 	s.rules = newRules(p)
 	for name, below := range s.properties {
@@ -116,7 +116,8 @@ func (s *shape) attach(p *apiextensions.JSONSchemaProps) {
 	}
 }
 
-// bindScale adds what validateScale checks; false if the schema does not declare the fields.
+// bindScale adds the checks of validateScale, or returns false if the schema does not declare the
+// fields.
 func bindScale(v *Version, root *shape) bool {
 	if v.spec.Subresources == nil || v.spec.Subresources.Scale == nil {
 		return true
@@ -147,7 +148,7 @@ func bindScale(v *Version, root *shape) bool {
 	return scale.LabelSelectorPath == nil || at(*scale.LabelSelectorPath).kind == "string"
 }
 
-// property is the shape of a declared field, nil for others.
+// property returns the shape of a declared field, or nil.
 func (s *shape) property(name string) *shape {
 	if isMetaField(name) {
 		return nil
@@ -185,7 +186,7 @@ func newRules(p *apiextensions.JSONSchemaProps) *rules {
 	return r
 }
 
-// hasMore tells schemas with rules that newRules does not read.
+// hasMore reports whether a schema has rules that newRules does not read.
 func hasMore(p *apiextensions.JSONSchemaProps) bool {
 	eitherType := p.XIntOrString && len(p.AnyOf) == 2 && isType(&p.AnyOf[0], "integer") && isType(&p.AnyOf[1], "string")
 	combined := len(p.AllOf)+len(p.OneOf) > 0 || len(p.AnyOf) > 0 && !eitherType || p.Not != nil || p.Ref != nil
@@ -193,13 +194,13 @@ func hasMore(p *apiextensions.JSONSchemaProps) bool {
 	return combined || named || p.MultipleOf != nil || p.UniqueItems || p.XEmbeddedResource
 }
 
-// isType tells a schema that demands a type alone.
+// isType reports whether a schema requires a type and nothing else.
 func isType(p *apiextensions.JSONSchemaProps, kind string) bool {
 	r := newRules(p)
 	return r.kind == kind && !r.restricts() && r.min == nil && r.max == nil && !r.int32
 }
 
-// isMisplaced tells schemas with rules for other types than their own, and of none that is known.
+// isMisplaced reports whether a schema has rules for another type than its own, or an unknown type.
 func isMisplaced(p *apiextensions.JSONSchemaProps, kind string) bool {
 	isKind := func(kinds ...string) bool { return slices.Contains(kinds, kind) }
 	fields := len(p.Required)+len(p.Properties) > 0 || p.AdditionalProperties != nil || p.MinProperties != nil ||
@@ -235,7 +236,7 @@ func (r *rules) addText(p *apiextensions.JSONSchemaProps) {
 	}
 }
 
-// addNumber adds the rules for numbers. The library compares as we do where bounds are whole.
+// addNumber adds the rules for numbers. With whole bounds the library compares in the same way.
 func (r *rules) addNumber(p *apiextensions.JSONSchemaProps) {
 	r.min, r.max, r.openMin, r.openMax = p.Minimum, p.Maximum, p.ExclusiveMinimum, p.ExclusiveMaximum
 	r.int32 = p.Format == "int32" && p.Type == "integer"
@@ -257,7 +258,7 @@ func (r *rules) acceptsNull() (typed, valid bool) {
 	return r.kind != "" && len(r.keys) == 0, !r.unsure && !r.notNull && r.enum == nil
 }
 
-// hasTextRules tells whether not every text is accepted.
+// hasTextRules reports whether the rules reject some texts.
 func (r *rules) hasTextRules() bool {
 	return r.enum != nil || r.pattern != nil || r.format != "" || r.minSize != nil || r.maxSize != nil
 }

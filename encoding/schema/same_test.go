@@ -15,7 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// slowRewrite takes every step of that many no-op writes of a server, with the library's defaults.
+// slowRewrite takes every step of the given number of no-op writes by a server, with the library's
+// defaults.
 func slowRewrite(c *CRD, obj map[string]any, writes int) (dropped []string, err error) {
 	for range writes {
 		stored, err := c.versionOf(obj)
@@ -61,7 +62,7 @@ func requireSame(t *testing.T, crd *CRD, obj map[string]any) {
 			lost, err = crd.Finish(fast, mode)
 			got = append(got, lost...)
 		}
-		// Of several errors objectmeta.Coerce returns any: it reads a map.
+		// Of several errors objectmeta.Coerce returns a random one: it iterates over a map.
 		for range 100 {
 			if wantErr == nil || err == nil || wantErr.Error() == err.Error() {
 				break
@@ -77,15 +78,15 @@ func requireSame(t *testing.T, crd *CRD, obj map[string]any) {
 	}
 }
 
-// TestRewriteAsTheLibrary: random objects at random schemas become what they become after as many
-// writes with the library's own defaults.
+// TestRewriteAsTheLibrary checks that Rewrite and as many writes with the library's own defaults
+// give the same objects, for random objects and schemas.
 func TestRewriteAsTheLibrary(t *testing.T) {
 	for seed := range uint64(150) {
 		g := generator{rand.New(rand.NewPCG(seed, 7))}
 		crd, err := ParseCRD(g.crd())
 		require.NoError(t, err)
 		if _, err := crd.Version("v1"); err != nil {
-			continue // a default that can't be pruned
+			continue // a default that cannot be pruned
 		}
 		if _, err := crd.Version("v2"); err != nil {
 			continue
@@ -105,7 +106,7 @@ func TestRewriteRecordingsAsTheLibrary(t *testing.T) {
 	}
 }
 
-// FuzzRewriteAsTheLibrary: odd metadata too.
+// FuzzRewriteAsTheLibrary also covers unusual metadata.
 func FuzzRewriteAsTheLibrary(f *testing.F) {
 	for _, name := range crNames(f) {
 		f.Add(readFile(f, "cr/"+name+".before"))
@@ -133,7 +134,7 @@ func FuzzRewriteAsTheLibrary(f *testing.F) {
 	})
 }
 
-// generator makes schemas and objects that often fit each other.
+// generator returns schemas and objects that often fit each other.
 type generator struct{ *rand.Rand }
 
 func (g generator) one(of ...any) any { return of[g.IntN(len(of))] }
@@ -269,8 +270,8 @@ func (g generator) metadata() any {
 	return out
 }
 
-// TestMetadataOfUpdate: of metadata that an update does not change, a server's rules for updates
-// forbid no more fields than its rules for objects.
+// TestMetadataOfUpdate checks that a server's rules for updates forbid no more fields of unchanged
+// metadata than its rules for objects.
 func TestMetadataOfUpdate(t *testing.T) {
 	v := version(t, readCRD(t, "crd.etcd"), "v1alpha1")
 	found := 0
@@ -288,7 +289,7 @@ func TestMetadataOfUpdate(t *testing.T) {
 		is := v.validateMeta(obj)
 		meta := maps.Clone(obj["metadata"].(map[string]any))
 		delete(meta, "managedFields")
-		meta["resourceVersion"] = "1" // of the store
+		meta["resourceVersion"] = "1" // set by the store
 		same := &unstructured.Unstructured{Object: map[string]any{"metadata": meta}}
 		all := append(slices.Clone(is), metavalidation.ValidateObjectMetaAccessorUpdate(same, same,
 			field.NewPath("metadata"))...)

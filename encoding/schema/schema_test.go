@@ -38,7 +38,7 @@ func version(t testing.TB, crd *CRD, name string) *Version {
 	return v
 }
 
-// object decodes JSON as a server decodes a stored custom resource.
+// object decodes JSON like a server's decoder of stored custom resources.
 func object(t testing.TB, json string) map[string]any {
 	t.Helper()
 	obj, _, err := encoding.DecodeObject([]byte(json))
@@ -46,7 +46,7 @@ func object(t testing.TB, json string) map[string]any {
 	return obj
 }
 
-// text encodes an object as a server stores it.
+// text encodes an object in its stored form.
 func text(t testing.TB, obj map[string]any) string {
 	t.Helper()
 	data, err := encoding.EncodeObject(obj, encoding.FormatJSON)
@@ -54,8 +54,8 @@ func text(t testing.TB, obj map[string]any) string {
 	return string(data)
 }
 
-// crdOf is a small stored CRD of kind Thing with one version v1 and extra spec
-// fields (JSON members with a leading comma, or nothing).
+// crdOf returns a small stored CRD of kind Thing with one version v1 and extra spec fields (JSON
+// members with a leading comma, or nothing).
 func crdOf(version, extra string) string {
 	return `{"apiVersion":"apiextensions.k8s.io/v1beta1","kind":"CustomResourceDefinition",
 "metadata":{"name":"things.example.com","uid":"1","generation":1},
@@ -63,7 +63,7 @@ func crdOf(version, extra string) string {
 "versions":[` + version + `]` + extra + `}}`
 }
 
-// thing is a crdOf whose v1 has this structural schema.
+// thing returns v1 of a crdOf with this structural schema.
 func thing(t testing.TB, schema string) *Version {
 	t.Helper()
 	return version(t, parseCRD(t, crdOf(`{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":`+schema+

@@ -22,8 +22,8 @@ import (
 
 const crdDir = "/registry/apiextensions.k8s.io/customresourcedefinitions/"
 
-// TestAgainstARealServer creates our CRDs on an API server, which checks the
-// objects of TestValidate.
+// TestAgainstARealServer creates our CRDs on an API server, and has the server check the objects of
+// TestValidate.
 func TestAgainstARealServer(t *testing.T) {
 	etcd := etcdtest.Start(t, filepath.Join(t.TempDir(), "server.etcd"))
 	api := apitest.Start(t, etcd.URL)
@@ -55,8 +55,8 @@ func TestAgainstARealServer(t *testing.T) {
 	}
 }
 
-// requireStoredAsByServer compares Stored with the value of the create itself,
-// whose revision etcd still has, before the server's controllers wrote on.
+// requireStoredAsByServer compares Stored with the value of the create itself, still in etcd's
+// history, before the writes of the server's controllers.
 func requireStoredAsByServer(t *testing.T, etcd *etcdtest.Server, crd *CRD) {
 	t.Helper()
 	key := crdDir + crd.Object().Name
@@ -88,8 +88,8 @@ func resource(api *apitest.API, v *Version, obj map[string]any) dynamic.Resource
 	return client
 }
 
-// serverVerdict is what a real create reports, one line an error, nil when the
-// object is created (as a dry run).
+// serverVerdict returns the errors of a real create (as a dry run), one per line, or nil if the
+// server creates the object.
 func serverVerdict(t *testing.T, client dynamic.ResourceInterface, obj map[string]any) []string {
 	t.Helper()
 	_, err := client.Create(context.Background(), &unstructured.Unstructured{Object: obj},
@@ -107,8 +107,8 @@ func serverVerdict(t *testing.T, client dynamic.ResourceInterface, obj map[strin
 	return lines
 }
 
-// TestInjectedCRDsAreServed puts Stored bytes into an etcd before the API
-// server starts: it must establish and serve them.
+// TestInjectedCRDsAreServed puts Stored bytes into an etcd before the API server starts, and checks
+// that the server establishes and serves the CRDs.
 func TestInjectedCRDsAreServed(t *testing.T) {
 	etcd := etcdtest.Start(t, filepath.Join(t.TempDir(), "injected.etcd"))
 	names := map[string]string{}
@@ -141,7 +141,7 @@ func TestInjectedCRDsAreServed(t *testing.T) {
 		require.Equal(t, crd.Spec.Names.Plural, crd.Status.AcceptedNames.Plural)
 	}
 
-	// A no-op update is elided: what the server would store is what is there.
+	// A no-op update is not written: the stored object already has the server's form.
 	client := api.Dynamic.Resource(widgets.GroupResource().WithVersion("v1beta1")).Namespace("default")
 	obj, err := client.Get(t.Context(), "untouched", metav1.GetOptions{})
 	require.NoError(t, err)

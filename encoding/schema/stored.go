@@ -10,12 +10,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Stored returns the bytes that a create of this CRD would store, without managedFields: v1beta1
-// JSON, generation 1, the given uid, created in whole seconds, and only storedVersions in the
-// status. A server's controllers accept the names and set the conditions; a CRD with names but
-// without conditions would never be established. An empty uid is an error: CRDs without one share a
-// slot of the server's cache. It checks name, storage version and structural schemas, not all a
-// create does.
+// Stored returns the bytes stored by a create of this CRD, without managedFields: v1beta1 JSON,
+// generation 1, the given uid, created in whole seconds, and only storedVersions in the status. A
+// server's controllers accept the names and set the conditions; a CRD with names but without
+// conditions would never be established. An empty uid is an error: CRDs without a uid share a slot
+// of the server's cache. Stored checks name, storage version and structural schemas, but not
+// everything that a create checks.
 func (c *CRD) Stored(uid string, created time.Time) ([]byte, error) {
 	if uid == "" {
 		return nil, fmt.Errorf("CustomResourceDefinition %q: no uid", c.v1.Name)

@@ -13,9 +13,9 @@ var (
 )
 
 // SetStoredVersions returns the stored bytes of a CRD with these status.storedVersions, which need
-// not exist. All else stays, the generation too: a server counts only changes of spec. An equal
-// list returns the very same bytes. It edits JSON of v1beta1 and v1; errors are
-// encoding.ErrEncrypted and encoding.ErrUnknownFormat, also for CBOR: no server stores a CRD as
+// not exist. The rest stays, including the generation: a server counts only changes of spec. For an
+// equal list the result is the same bytes. SetStoredVersions edits JSON of v1beta1 and v1; errors
+// are encoding.ErrEncrypted and encoding.ErrUnknownFormat, also for CBOR: no server stores a CRD as
 // CBOR.
 func SetStoredVersions(crd []byte, versions []string) ([]byte, error) {
 	list := make([]any, len(versions))
@@ -25,9 +25,9 @@ func SetStoredVersions(crd []byte, versions []string) ([]byte, error) {
 	return edited(crd, func() ([]byte, error) { return encoding.Set(crd, list, "status", "storedVersions") })
 }
 
-// SetStorageVersion returns the stored bytes of a CRD with this storage version and, as a server
-// counts the update, generation + 1; the very same bytes for the present storage version. It
-// returns ErrNoVersion for an unlisted version. Formats are those of SetStoredVersions.
+// SetStorageVersion returns the stored bytes of a CRD with this storage version and, like an update
+// by a server, generation + 1; the same bytes for the present storage version. An unlisted version
+// is ErrNoVersion. Formats are those of SetStoredVersions.
 func SetStorageVersion(crd []byte, version string) ([]byte, error) {
 	return edited(crd, func() ([]byte, error) { return setStorageVersion(crd, version) })
 }
@@ -53,7 +53,7 @@ func setStorageVersion(crd []byte, version string) ([]byte, error) {
 	if !ok && content != nil {
 		return nil, errVersions
 	}
-	if len(versions) == 0 { // the oldest CRDs have spec.version alone
+	if len(versions) == 0 { // the oldest CRDs have only spec.version
 		if only, err := encoding.Get(crd, "spec", "version"); err == nil && only == version && version != "" {
 			return crd, nil
 		}
@@ -68,7 +68,7 @@ func setStorageVersion(crd []byte, version string) ([]byte, error) {
 	}
 	before, err := encoding.Get(out, "metadata", "generation")
 	generation, ok := before.(int64)
-	if err != nil || !ok && before != nil { // a missing one counts from 0
+	if err != nil || !ok && before != nil { // a missing generation counts as 0
 		return nil, errors.Join(errGeneration, err)
 	}
 	return encoding.Set(out, generation+1, "metadata", "generation")

@@ -11,7 +11,7 @@ import (
 	"github.com/etcdshift/etcdshift/encoding"
 )
 
-// What the library writes for the changed CRD is what the edit of the text gives.
+// The edited text equals the library's encoding of the changed CRD.
 func TestStoredVersionEditsEqualTheCodec(t *testing.T) {
 	for _, name := range []string{"crd.etcd", "ippools.etcd", "networkpolicies.etcd"} {
 		data := readFile(t, name)
@@ -55,7 +55,7 @@ func TestStoredVersionEditsOfNothing(t *testing.T) {
 	}
 }
 
-// The text of everything else stays, known to us or not.
+// The text of all other fields stays, including unknown fields.
 func TestStoredVersionEditsOfText(t *testing.T) {
 	const head = `{"kind":"CustomResourceDefinition","apiVersion":"apiextensions.k8s.io/v1",` +
 		`"metadata":{"name":"things.example.com","future":{"b":1,"a":"<&>"}},`
@@ -90,7 +90,7 @@ func TestStoredVersionEditsOfText(t *testing.T) {
 	}
 }
 
-// v1beta1 keeps what its versions share above them; the oldest have no versions.
+// v1beta1 keeps fields shared by all versions above them; the oldest CRDs have no versions.
 func TestStoredVersionEditsOfV1beta1(t *testing.T) {
 	hoisted := parseCRD(t,
 		crdOf(`{"name":"v1","served":true,"storage":true},{"name":"v2","served":false,"storage":false}`,
@@ -151,7 +151,7 @@ func TestStoredVersionEditErrors(t *testing.T) {
 	require.Error(t, err)
 }
 
-// Whatever text is edited, the rest of it is kept.
+// FuzzStoredVersionEdits checks that the rest of any edited text is kept.
 func FuzzStoredVersionEdits(f *testing.F) {
 	f.Add(readFile(f, "crd.etcd"), "v1alpha1")
 	f.Add([]byte(crdOf(`{"name":"v1","served":true,"storage":true}`, "")), "v1")

@@ -13,22 +13,22 @@ import (
 	"github.com/etcdshift/etcdshift/internal/bounded"
 )
 
-// Told is what the bytes of a JSON value tell of its object.
+// Told holds the facts about an object found in the bytes of its JSON value.
 type Told struct {
-	Version string   // at which it is stored
-	Managed []string // other versions than the storage version that managedFields name, each once
+	Version string   // the stored version
+	Managed []string // versions in managedFields other than the storage version, each once
 
 	crd      *CRD
 	value    []byte
-	accepted bool   // but for CEL rules
-	entries  []byte // the text of managedFields, nil for none
+	accepted bool   // servers accept the object, apart from CEL rules
+	entries  []byte // the text of managedFields, or nil
 }
 
-// Tell looks at a JSON value in one pass for each of its schemas, and decodes nothing. It is sure
-// that the object is the one its key names, that Rewrite changes nothing but the apiVersion, and
-// that RelabelManagedFields without all changes nothing. False means that the object has to be
-// decoded to be sure: the answer is never wrong, and "no" only for few objects that a server wrote,
-// such as those with nulls or with unusual escapes.
+// Tell scans a JSON value in one pass for each of its schemas, without decoding. ok means that the
+// object has the given namespace and name, that Rewrite changes only the apiVersion, and that
+// RelabelManagedFields without all changes nothing. False means that only decoding gives a sure
+// answer. True is never wrong; false is rare for objects written by a server, for example with
+// nulls or unusual escapes.
 func (c *CRD) Tell(value []byte, namespace, name string) (told Told, ok bool) {
 	stored, storage := versionIn(c, value), c.versions[c.StorageVersion()]
 	if stored == nil || storage == nil || stored != storage && c.Webhook() || c.isNamespaced() != (namespace != "") {
@@ -65,18 +65,19 @@ func (c *CRD) Tell(value []byte, namespace, name string) (told Told, ok bool) {
 	return told, true
 }
 
-// Accepts reports that bytes tell all of Tell, and that servers accept writes of the object.
+// Accepts reports whether Tell succeeds and servers accept writes of the object.
 func (c *CRD) Accepts(ctx context.Context, value []byte, namespace, name string) bool {
 	told, ok := c.Tell(value, namespace, name)
 	return ok && told.Accepted(ctx)
 }
 
-// maxAccepted is the size of the values that Accepted tells: no annotations of one are too large.
+// maxAccepted is the maximum size of the values that Accepted decides: their annotations cannot be
+// too large.
 const maxAccepted = 200 << 10
 
-// Accepted reports that Validate, Refused and CheckApply find nothing wrong with the object once it
-// is rewritten. It decodes objects only where the schema has CEL rules. False means that the object
-// has to be decoded to be sure.
+// Accepted reports whether Validate, Refused and CheckApply find no fault in the rewritten object.
+// Accepted decodes only objects whose schema has CEL rules. False means that only decoding gives a
+// sure answer.
 func (t *Told) Accepted(ctx context.Context) bool {
 	storage := t.crd.versions[t.crd.StorageVersion()]
 	compiled, err := storage.validators()
@@ -93,7 +94,7 @@ func (t *Told) Accepted(ctx context.Context) bool {
 	if !meter.Start() {
 		return false
 	}
-	created := ruleCheck{ctx, celconfig.PerCallLimit} // others are decoded, and have the budget of a server
+	created := ruleCheck{ctx, celconfig.PerCallLimit} // other objects are decoded, with the budget of a server
 	met := created.meets(compiled.created(), obj)
 	if meter.Add(compiled.name, celconfig.PerCallLimit-created.budget); !met {
 		return false
@@ -101,8 +102,8 @@ func (t *Told) Accepted(ctx context.Context) bool {
 	return compiled.asOnCreates || len(compiled.rules(ctx, nil, structural, touch(obj), obj)) == 0
 }
 
-// Relabelled returns the bytes of the object at the storage version. False means that its
-// managedFields have to be rewritten to be sure.
+// Relabelled returns the bytes of the object at the storage version. False means that the caller
+// must rewrite its managedFields.
 func (t *Told) Relabelled() (out []byte, ok bool) {
 	if t.entries != nil {
 		content, err := encoding.DecodeJSON(t.entries)
@@ -115,10 +116,11 @@ func (t *Told) Relabelled() (out []byte, ok bool) {
 	return append(out, t.value[at+len(t.Version):]...), true
 }
 
-// apiVersionHead is what a value begins with that a server wrote.
+// apiVersionHead is the beginning of a value written by a server.
 const apiVersionHead = `{"apiVersion":"`
 
-// versionIn is the version in the apiVersion that a value begins with, nil for one not listed.
+// versionIn returns the version in the apiVersion at the beginning of a value, or nil for an
+// unlisted version.
 func versionIn(c *CRD, value []byte) *Version {
 	const most = 512
 	rest, _ := bytes.CutPrefix(value[:min(len(value), most)], []byte(apiVersionHead))
@@ -132,7 +134,7 @@ func versionIn(c *CRD, value []byte) *Version {
 
 func (c *CRD) isNamespaced() bool { return c.v1.Spec.Scope == apiextensionsv1.NamespaceScoped }
 
-// twin reports that the schemas of two versions are the same.
+// twin reports whether two versions have the same schema.
 func (v *Version) twin(other *Version) bool {
 	if v == other {
 		return true
@@ -145,7 +147,8 @@ func (v *Version) twin(other *Version) bool {
 	return twin.(bool)
 }
 
-// isPlainName accepts DNS names of at most so many letters; a label has no dot.
+// isPlainName reports whether name is a DNS name of at most most letters, with dots only if dots is
+// set.
 func isPlainName[T string | []byte](name T, most int, dots bool) bool {
 	for i := range len(name) {
 		inside := i > 0 && i < len(name)-1
@@ -158,13 +161,13 @@ func isPlainName[T string | []byte](name T, most int, dots bool) bool {
 
 func isEdge(b byte) bool { return b >= 'a' && b <= 'z' || b >= '0' && b <= '9' }
 
-// maxManagers bounds the versions that managedFields may name.
+// maxManagers limits the versions in managedFields.
 const maxManagers = 4
 
 // versionSet is a small set of versions in the order of their addition.
 type versionSet [maxManagers]*Version
 
-// add is false if the set is full.
+// add returns false if the set is full.
 func (s *versionSet) add(v *Version) bool {
 	if slices.Contains(s[:], v) {
 		return true

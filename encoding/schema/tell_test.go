@@ -14,14 +14,14 @@ import (
 	"github.com/etcdshift/etcdshift/encoding"
 )
 
-// told is what Tell found out, confirmed by decoding.
+// told is a result of Tell, confirmed by decoding.
 type told struct {
 	Told
 	settled, relabelled, accepted bool
 }
 
-// requireTold compares what bytes tell with each step of a migration and a check of writes. It
-// returns nil for a value that has to be decoded.
+// requireTold compares Tell with each step of a migration and a check of writes. The result is nil
+// if Tell cannot decide.
 func requireTold(t testing.TB, crd *CRD, value []byte, namespace, name string) *told {
 	found, ok := crd.Tell(value, namespace, name)
 	if !ok {
@@ -62,7 +62,7 @@ func requireTold(t testing.TB, crd *CRD, value []byte, namespace, name string) *
 	return is
 }
 
-// requireRewritten demands that a no-op write leaves an object as it is, but for its apiVersion.
+// requireRewritten requires that a no-op write changes only the apiVersion of an object.
 func requireRewritten(t testing.TB, crd *CRD, obj map[string]any, mode Mode, managed []string, value []byte) {
 	before := cloneJSON(obj).(map[string]any)
 	before["apiVersion"] = crd.storageAPIVersion()
@@ -95,14 +95,14 @@ func requireRewritten(t testing.TB, crd *CRD, obj map[string]any, mode Mode, man
 	require.Equal(t, named, managed, "%s", value)
 }
 
-// TestTellIsNeverWrong: what bytes tell, decoding confirms, at random schemas.
+// TestTellIsNeverWrong checks that decoding confirms Tell, at random schemas.
 func TestTellIsNeverWrong(t *testing.T) {
 	var settled, relabelled, accepted int
 	for seed := range uint64(600) {
 		g := generator{rand.New(rand.NewPCG(seed, 12))}
 		crd, root := g.restrictedCRD(t)
 		if _, err := crd.Version("v2"); err != nil {
-			continue // a default that can't be pruned
+			continue // a default that cannot be pruned
 		}
 		for range 30 {
 			for _, value := range g.acceptable(t, crd, root) {
@@ -126,12 +126,12 @@ func TestTellIsNeverWrong(t *testing.T) {
 	require.Greater(t, accepted, 500)
 }
 
-// TestTellOfRecordings: all objects that a real server settled are told by their bytes.
+// TestTellOfRecordings checks that Tell decides about all objects settled by a real server.
 func TestTellOfRecordings(t *testing.T) {
 	crd := readCRD(t, "crd.etcd")
 	require.Equal(t, "v1beta1", crd.StorageVersion())
 	for _, name := range crNames(t) {
-		// only the last names no version that breaks applies
+		// only .relabel has no version that breaks applies
 		for _, state := range []string{".before", ".settled", ".relabel"} {
 			value := readFile(t, "cr/"+name+state)
 			metadata := object(t, string(value))["metadata"].(map[string]any)
@@ -232,7 +232,7 @@ func TestTell(t *testing.T) {
 	assert.Zero(t, testing.AllocsPerRun(10, func() { crd.Tell(text, "", "x") }), "allocations")
 }
 
-// TestTellMetaDefaults: metadata, too, is filled by the schema of a map.
+// TestTellMetaDefaults checks that the schema of a map also adds defaults to metadata.
 func TestTellMetaDefaults(t *testing.T) {
 	crd := parseCRD(t,
 		thingCRD(
@@ -242,7 +242,7 @@ func TestTellMetaDefaults(t *testing.T) {
 	require.Nil(t, requireTold(t, crd, value, "", "x"))
 }
 
-// thingCRD is a cluster-wide Thing of example.com with one version of that schema.
+// thingCRD returns a cluster-scoped Thing of example.com with one version with the given schema.
 func thingCRD(schema string) string {
 	return `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"things.example.com"},"spec":{"group":"example.com","scope":"Cluster",
 		"names":{"plural":"things","kind":"Thing"},"versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":` + schema + `}}]}}`
@@ -276,7 +276,7 @@ func BenchmarkTell(b *testing.B) {
 	}
 }
 
-// BenchmarkAccepts is the check of one object's writes, without and with a CEL rule.
+// BenchmarkAccepts checks one object's writes, with and without a CEL rule.
 func BenchmarkAccepts(b *testing.B) {
 	value := []byte(`{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"generation":1,"name":"x"},` +
 		`"spec":{"list":[{"n":1,"name":"a"},{"n":2,"name":"b"}]}}` + "\n")
@@ -297,7 +297,7 @@ func BenchmarkAccepts(b *testing.B) {
 	}
 }
 
-// BenchmarkRelabelled is the migration of one object of which only the apiVersion changes.
+// BenchmarkRelabelled migrates one object with a change of the apiVersion only.
 func BenchmarkRelabelled(b *testing.B) {
 	crd, value := readCRD(b, "crd.etcd"), readFile(b, "cr/ssa-owned.relabel")
 	told, ok := crd.Tell(value, "default", "ssa-owned")
@@ -310,7 +310,7 @@ func BenchmarkRelabelled(b *testing.B) {
 	}
 }
 
-// TestAcceptsLongNames: the handles of Calico's IPAM have names longer than a label.
+// TestAcceptsLongNames checks names longer than a label, such as the handles of Calico's IPAM.
 func TestAcceptsLongNames(t *testing.T) {
 	crd := parseCRD(t, thingCRD(`{"type":"object"}`))
 	for name, want := range map[string]bool{

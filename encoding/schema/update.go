@@ -17,10 +17,10 @@ import (
 	"github.com/etcdshift/etcdshift/internal/bounded"
 )
 
-// Update returns the bytes that a server stores after an update of the CRD to the v1 content:
-// v1beta1 JSON, with the storage version among status.storedVersions. The generation is that of
-// content. An unknown field, and a change that no server accepts, such as one of the group, scope
-// or names of an established CRD, is an error, which quotes no value.
+// Update returns the stored bytes after an update of the CRD to the v1 content: v1beta1 JSON, with
+// the storage version among status.storedVersions. The generation is that of content. Unknown
+// fields, and changes that no server accepts, such as another group, scope or names of an
+// established CRD, are errors. Errors quote no value.
 func (c *CRD) Update(ctx context.Context, content map[string]any) ([]byte, error) {
 	data, err := json.Marshal(content)
 	if err != nil {
@@ -43,8 +43,8 @@ func (c *CRD) Update(ctx context.Context, content map[string]any) ([]byte, error
 		}
 	}
 	before := c.internal.DeepCopy()
-	before.ResourceVersion, after.ResourceVersion = "1", "1" // an update has one; it is not stored
-	bounded.Environment()                                    // in which it compiles rules, for defaults
+	before.ResourceVersion, after.ResourceVersion = "1", "1" // an update has a resourceVersion; it is not stored
+	bounded.Environment()                                    // rules of defaults compile in this environment
 	if errs := validation.ValidateCustomResourceDefinitionUpdate(ctx, after, before); len(errs) > 0 {
 		return nil, refusedUpdate(errs)
 	}
@@ -52,7 +52,7 @@ func (c *CRD) Update(ctx context.Context, content map[string]any) ([]byte, error
 	return encode(after)
 }
 
-// refusedUpdate lists errors without the values that they are about.
+// refusedUpdate lists errors without their values.
 func refusedUpdate(errs field.ErrorList) error {
 	var why []string
 	for _, e := range errs {

@@ -22,8 +22,8 @@ const stored = `{"kind":"CustomResourceDefinition","apiVersion":"apiextensions.k
 	`"singular":"gizmo","kind":"Gizmo",` +
 	`"listKind":"GizmoList"},"storedVersions":["v1"]}}` + "\n"
 
-// TestUpdate: an update to the same is the same bytes; others are stored as a server does, or
-// refused with a reason.
+// TestUpdate checks that an update without a change returns the same bytes, and that other updates
+// are stored like by a server, or refused with a reason.
 func TestUpdate(t *testing.T) {
 	crd, err := schema.ParseCRD([]byte(stored))
 	require.NoError(t, err)

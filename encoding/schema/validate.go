@@ -21,19 +21,19 @@ import (
 	"github.com/etcdshift/etcdshift/internal/bounded"
 )
 
-// validators are the compiled schema of a version.
+// validators holds the compiled schema of a version.
 type validators struct {
 	openAPI validation.SchemaValidator
 
 	name    string                // of the CRD
 	ruled   bool                  // the schema may have CEL rules
-	cel     func() *cel.Validator // of them, nil without any; compiled when it is first needed
-	created func() *ruleNode      // the same for objects that are created
+	cel     func() *cel.Validator // compiled on first use; nil without rules
+	created func() *ruleNode      // the same for created objects
 
 	costs       *costs
 	embedded    bool // the schema has embedded resources
 	lists       bool // the schema has sets or maps in lists
-	asOnCreates bool // updates meet no other rules than creates
+	asOnCreates bool // updates are subject to the same rules as creates
 }
 
 func compileValidators(v *Version) (validators, error) {
@@ -55,7 +55,7 @@ func compileValidators(v *Version) (validators, error) {
 	return validators{
 		openAPI: openAPI, name: v.crd.v1.Name, ruled: hasRules(structural),
 		cel: sync.OnceValue(func() *cel.Validator {
-			bounded.Environment() // in which it compiles
+			bounded.Environment() // rules compile in this environment
 			return cel.NewValidator(structural, true, celconfig.PerCallLimit)
 		}),
 		created: sync.OnceValue(func() *ruleNode { return newRoot(structural) }),
@@ -64,11 +64,11 @@ func compileValidators(v *Version) (validators, error) {
 	}, nil
 }
 
-// Validate reports the errors of a server that creates obj at this version: type meta, schema and
+// Validate returns the errors of a server that creates obj at this version: type meta, schema and
 // formats, scale fields, metadata of embedded resources, sets and maps in lists, and CEL rules
-// unless earlier errors make them meaningless. It leaves out the rules for metadata, such as names
-// and labels. An object that would take minutes is one InternalError. The cost of rules
-// is counted in the bounded.Meter of ctx. Call Prune and Default first.
+// unless earlier errors make them meaningless. Rules for metadata, such as names and labels, are
+// not checked. For an object that would take minutes the result is one InternalError. The cost of
+// rules counts in the bounded.Meter of ctx. Call Prune and Default first.
 func (v *Version) Validate(ctx context.Context, obj map[string]any) field.ErrorList {
 	structural, compiled, errs := v.compiled(ctx, obj)
 	if errs != nil {
@@ -96,7 +96,7 @@ func (v *Version) compiled(
 	return structural, compiled, v.validateTypeMeta(obj)
 }
 
-// embeddedErrors are those in embedded resources.
+// embeddedErrors returns the errors in embedded resources.
 func (c validators) embeddedErrors(
 	ctx context.Context, obj map[string]any, structural *structuralschema.Structural,
 ) field.ErrorList {
@@ -106,7 +106,7 @@ func (c validators) embeddedErrors(
 	return objectmeta.Validate(ctx, nil, obj, structural, false)
 }
 
-// listErrors are those in sets and maps in lists.
+// listErrors returns the errors in sets and maps in lists.
 func (c validators) listErrors(obj map[string]any, structural *structuralschema.Structural) field.ErrorList {
 	if !c.lists {
 		return nil
@@ -138,16 +138,16 @@ func (c validators) rules(ctx context.Context, errs field.ErrorList, structural 
 		return field.ErrorList{field.InternalError(nil, ctx.Err())}
 	case slices.ContainsFunc(broken, func(err *field.Error) bool { return bounded.Is(errors.New(err.Detail)) }):
 		return field.ErrorList{field.InternalError(nil, bounded.ErrTooLarge)}
-	case left < 0: // after rules in the order of maps
+	case left < 0: // after evaluating rules in map order
 		return append(errs, field.Invalid(nil, nil, errBudget))
 	}
 	return append(errs, broken...)
 }
 
-// errRules is returned where the meter of the context has no budget left.
+// errRules is returned if the meter of the context has no budget left.
 var errRules = errors.New("the schemas and rules of CustomResourceDefinitions cost too much for all objects together")
 
-// errBudget is the error of a server for an object whose rules cost too much together.
+// errBudget is a server's error for an object whose rules cost too much together.
 const errBudget = "validation failed due to running out of cost budget, no further validation rules will be run"
 
 func (v *Version) validateTypeMeta(obj map[string]any) (errs field.ErrorList) {
@@ -173,8 +173,8 @@ func blocksRules(err *field.Error) bool {
 	}, err.Type)
 }
 
-// validateScale checks the fields of the scale subresource as the API server's
-// customResourceValidator does.
+// validateScale checks the fields of the scale subresource like the API server's
+// customResourceValidator.
 func (v *Version) validateScale(obj map[string]any) field.ErrorList {
 	if v.spec.Subresources == nil || v.spec.Subresources.Scale == nil {
 		return nil

@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// verdict is an object and the server's errors on its creation; crd names the
-// file in testdata. The same table is put to a real server.
+// verdict is an object and the server's errors on its creation; crd names the file in testdata. A
+// test sends the same table to a real server.
 type verdict struct{ name, crd, object, want string }
 
 const (
@@ -87,8 +87,8 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// TestValidateThings: an update rule needs an old object, which a create does not have; list maps
-// have each key once; unknown formats are not checked.
+// TestValidateThings checks that creates skip update rules, that list maps have each key once, and
+// that unknown formats are not checked.
 func TestValidateThings(t *testing.T) {
 	ruled := `"a":{"type":"integer","x-kubernetes-validations":[{"rule":"self == oldSelf"},{"rule":"self < 9"}]}`
 	keyed := `"l":{"type":"array","x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["k"],

@@ -21,9 +21,9 @@ type Version struct {
 	props      func() (*apiextensions.JSONSchemaProps, error)
 	structural func() (*structuralschema.Structural, error) // nil without a schema
 	shape      func() *shape                                // nil without a schema
-	checked    func() *shape                                // with rules; nil where no server serves the version
+	checked    func() *shape                                // with rules; nil if no server serves the version
 	validators func() (validators, error)
-	twins      sync.Map // whether the schema of another version is the same
+	twins      sync.Map // by other version: whether the schemas are equal
 
 	fieldType    func() (*typed.ParseableType, error)
 	fieldManager func() (*managedfields.FieldManager, error)
@@ -44,18 +44,19 @@ func newVersion(c *CRD, spec *apiextensionsv1.CustomResourceDefinitionVersion) *
 	return v
 }
 
-// once compiles a part of a version when it is first needed.
+// once compiles a part of a version on first use.
 func once[T any](v *Version, compile func(*Version) (T, error)) func() (T, error) {
 	return sync.OnceValues(func() (T, error) { return compile(v) })
 }
 
-// gvk is the apiVersion and kind of an object at this version.
+// gvk returns the apiVersion and kind of an object at this version.
 func (v *Version) gvk() schema.GroupVersionKind { return v.crd.GroupKind().WithVersion(v.spec.Name) }
 
-// preserves reports that nothing is pruned: spec.preserveUnknownFields, the default in v1beta1.
+// preserves reports whether unknown fields are kept: spec.preserveUnknownFields, the default in
+// v1beta1.
 func (v *Version) preserves() bool { return v.crd.v1.Spec.PreserveUnknownFields }
 
-// internalProps is the schema in the internal type, nil for none.
+// internalProps returns the schema in the internal type, or nil.
 func internalProps(v *Version) (*apiextensions.JSONSchemaProps, error) {
 	if v.spec.Schema == nil || v.spec.Schema.OpenAPIV3Schema == nil {
 		return nil, nil
@@ -80,7 +81,7 @@ func compileStructural(v *Version) (*structuralschema.Structural, error) {
 	if err != nil {
 		return nil, fmt.Errorf("schema is not structural: %w", err)
 	}
-	structural = structural.DeepCopy() // it shares the defaults, which are pruned next
+	structural = structural.DeepCopy() // the defaults are shared, and pruned next
 	if err := defaulting.PruneDefaults(structural); err != nil {
 		return nil, fmt.Errorf("schema defaults: %w", err)
 	}

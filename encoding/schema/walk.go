@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// walker passes over a value with the schema of a version. Its methods pass one value each; they
-// return false for a value that has to be decoded to be sure of anything.
+// walker scans a value with the schema of a version. Each method passes one value and returns false
+// if only decoding gives a sure answer.
 type walker struct {
 	canonical
 	crd                     *CRD
@@ -14,20 +14,21 @@ type walker struct {
 
 	settled bool // no default is missing
 	typed   bool // a field manager accepts the object
-	valid   bool // servers accept writes of the object, but for CEL rules; implies typed
+	valid   bool // servers accept writes of the object, apart from CEL rules; implies typed
 
-	versions    versionSet // that managedFields name
+	versions    versionSet // versions in managedFields
 	entries     []byte     // the text of managedFields
 	path, spent int        // the length of the path to the position, and the checks so far
 	steps       int        // of patterns
-	keys        [][]byte   // of the lists that the position is in
+	keys        [][]byte   // keys of the items of the enclosing lists
 	unquoted    []byte     // see unquote
 }
 
-// stepsPerByte is how many steps patterns may take for each byte of a value. Real ones take less.
+// stepsPerByte is the maximum number of pattern steps for each byte of a value. Real patterns need
+// less.
 const stepsPerByte = 128
 
-// passes passes over a whole value.
+// passes scans a whole value.
 func (w *walker) passes(value []byte, v *Version) bool {
 	of, mode := v.checked(), fullPruning
 	if of == nil {
@@ -44,7 +45,7 @@ func (w *walker) passes(value []byte, v *Version) bool {
 	return ok
 }
 
-// note keeps what was found out about a value.
+// note combines the verdict about one value with the verdicts so far.
 func (w *walker) note(typed, valid bool) {
 	w.typed = w.typed && typed
 	w.valid = w.valid && typed && valid
@@ -54,12 +55,12 @@ func (w *walker) note(typed, valid bool) {
 type pruneMode int
 
 const (
-	noPruning   pruneMode = iota // keeps them, and looks no further
-	skipPruning                  // keeps them, but prunes below declared ones: x-kubernetes-preserve-unknown-fields
+	noPruning   pruneMode = iota // keeps them with all fields below
+	skipPruning                  // keeps them, but prunes below declared fields: x-kubernetes-preserve-unknown-fields
 	fullPruning                  // drops them
 )
 
-// mode returns how values of this node are pruned.
+// mode returns the prune mode for values of this node.
 func (s *shape) mode(around pruneMode) pruneMode {
 	if around == fullPruning && s.preserve {
 		return skipPruning
@@ -67,8 +68,8 @@ func (s *shape) mode(around pruneMode) pruneMode {
 	return around
 }
 
-// object passes an object of shape of; root marks the resource itself. It follows pruning.Prune,
-// objectmeta.Coerce, PruneNonNullableNullsWithoutDefaults and defaulter.fill.
+// object passes an object of shape of; root marks the resource itself. object follows
+// pruning.Prune, objectmeta.Coerce, PruneNonNullableNullsWithoutDefaults and defaulter.fill.
 func (w *walker) object(of *shape, mode pruneMode, root bool) bool {
 	mode = of.mode(mode)
 	r := of.checks()
@@ -118,7 +119,7 @@ func (w *walker) field(name []byte, of *shape, mode pruneMode, root bool) bool {
 	return (declared || mode != fullPruning) && w.value(child, noPruning)
 }
 
-// spend counts the checks that validating a value takes, as checks.spend does.
+// spend counts the checks of validating a value, like checks.spend.
 func (w *walker) spend(r *rules, fields, properties, text int) {
 	w.spent += (1 + r.combined) * (1 + w.path/16 + r.enumSize/32 + fields/8 + fields*properties/4 + text/1024)
 }
@@ -141,7 +142,7 @@ func (w *walker) value(of *shape, mode pruneMode) bool {
 	return w.scalar(of.checks())
 }
 
-// scalar passes a text, a number or a truth value.
+// scalar passes a text, a number or a boolean.
 func (w *walker) scalar(r *rules) bool {
 	start, first := w.At, w.Next()
 	if !w.Value() {
@@ -191,7 +192,7 @@ func (w *walker) list(of *shape, mode pruneMode) bool {
 	return ok
 }
 
-// key keeps the value from a position on as a key of a list's item.
+// key keeps the value between start and the position as a key of a list item.
 func (w *walker) key(start int) {
 	text := w.Text[start:w.At]
 	w.note(text[0] != '{' && text[0] != '[' && text[0] != 'n', true)
@@ -201,7 +202,7 @@ func (w *walker) key(start int) {
 	w.keys = append(w.keys, text)
 }
 
-// areUnique tells that no two of n items have the same keys; width of them belong to each item.
+// areUnique reports whether no two of n items have the same keys. Each item has width keys.
 func areUnique(keys [][]byte, n, width int) bool {
 	const most = 64
 	if len(keys) != n*width || n > most {
@@ -217,7 +218,7 @@ func areUnique(keys [][]byte, n, width int) bool {
 	return true
 }
 
-// orNone is a shape without fields for none.
+// orNone returns s, or an empty shape for nil.
 func (s *shape) orNone() *shape {
 	if s == nil {
 		return noShape

@@ -2,7 +2,7 @@ package schema
 
 import "bytes"
 
-// metaMember passes apiVersion, kind or metadata of the resource, or of one embedded in it.
+// metaMember passes apiVersion, kind or metadata of the resource, or of an embedded resource.
 func (w *walker) metaMember(name []byte, root bool) bool {
 	switch {
 	case string(name) == "metadata":
@@ -22,8 +22,8 @@ func (w *walker) is(want string) bool {
 	return ok && string(got) == want
 }
 
-// metadata passes metadata that a server leaves as it is when it decodes and encodes it. That of
-// the resource must fit its key, and have nothing that a server clears.
+// metadata passes metadata that a server's decoder and encoder leave unchanged. Metadata of the
+// resource must fit its key, and must have no fields that a server clears.
 func (w *walker) metadata(root bool) bool {
 	required := 0
 	ok := w.Members(func(name []byte) bool {
@@ -44,12 +44,12 @@ func (w *walker) metadata(root bool) bool {
 	return ok && (!root || required == 3 || required == 2 && w.namespace == "")
 }
 
-// metaField passes a field of metadata, and notes whether validateMeta accepts it.
+// metaField passes a field of metadata, and notes whether validateMeta accepts the field.
 func (w *walker) metaField(name []byte, root bool) bool {
 	switch string(name) {
 	case "uid":
 		return w.filled()
-	case "name", "namespace", "generateName": // those of the resource were checked
+	case "name", "namespace", "generateName": // those of the resource are checked by metadata
 		w.note(true, false)
 		return w.filled()
 	case "generation":
@@ -100,7 +100,7 @@ func (w *walker) finalizer() bool {
 	return ok
 }
 
-// owner passes an owner reference. A server writes four of its fields even if they are empty.
+// owner passes an owner reference. A server writes four of its fields even if empty.
 func (w *walker) owner(controllers *int) bool {
 	required := 0
 	ok := w.Members(func(name []byte) bool {
@@ -125,8 +125,8 @@ func (w *walker) owner(controllers *int) bool {
 	return ok && required == 4
 }
 
-// entry passes an entry of managedFields: of the resource itself, one at a
-// listed version. It notes whether a server reads the entry.
+// entry passes an entry of managedFields, in the resource itself at a listed version, and notes
+// whether a server reads the entry.
 func (w *walker) entry(root bool) bool {
 	versioned, readable := !root, 0
 	ok := w.Members(func(name []byte) bool {
@@ -164,14 +164,14 @@ func (w *walker) version() bool {
 	return ok && v != nil && w.versions.add(v)
 }
 
-// groupVersion passes an apiVersion of the group, and returns the version.
+// groupVersion passes an apiVersion of the group and returns the version.
 func (w *walker) groupVersion() (version []byte, ok bool) {
 	text, ok := w.str()
 	version, found := bytes.CutPrefix(text, []byte(w.crd.prefix))
 	return version, ok && found
 }
 
-// fields passes an object of nothing but objects, and notes whether all names are paths.
+// fields passes an object that holds only objects, and notes whether all names are paths.
 func (w *walker) fields() bool {
 	return w.Next() == '{' && w.Members(func(name []byte) bool {
 		switch {
@@ -186,7 +186,8 @@ func (w *walker) fields() bool {
 	})
 }
 
-// unquote sets unquoted to text without the backslashes before its quotes; false for other escapes.
+// unquote sets unquoted to text without the backslashes before quotes, or returns false for other
+// escapes.
 func (w *walker) unquote(text []byte) bool {
 	w.unquoted = w.unquoted[:0]
 	for i := 0; i < len(text); i++ {
@@ -200,7 +201,7 @@ func (w *walker) unquote(text []byte) bool {
 	return true
 }
 
-// isQualified accepts names of labels as they usually are: a DNS name of few parts and a label.
+// isQualified accepts the usual names of labels: a DNS name of few parts and a label.
 func isQualified(name []byte) bool {
 	prefix, label, found := bytes.Cut(name, []byte("/"))
 	if !found {
@@ -217,7 +218,7 @@ func isQualified(name []byte) bool {
 	return isLabel(label)
 }
 
-// isLabel accepts the value of a label that is not empty.
+// isLabel reports whether text is a non-empty value of a label.
 func isLabel(text []byte) bool {
 	if len(text) == 0 || len(text) > 63 {
 		return false

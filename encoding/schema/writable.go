@@ -20,8 +20,8 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 )
 
-// validateUpdate reports the errors of a server (1.30 or later) that updates old to obj at this
-// version, both pruned and defaulted, where only labels and annotations of the metadata change.
+// validateUpdate returns the errors of a server (1.30 or later) that updates old to obj at this
+// version, both pruned and defaulted, if only labels and annotations of the metadata change.
 // Unchanged errors of old are ignored if the server can match them; Refused lists the exceptions.
 func (v *Version) validateUpdate(ctx context.Context, obj, old map[string]any) field.ErrorList {
 	structural, compiled, errs := v.compiled(ctx, obj)
@@ -43,14 +43,14 @@ func (v *Version) validateUpdate(ctx context.Context, obj, old map[string]any) f
 	return compiled.rules(ctx, errs, structural, obj, old, cel.WithRatcheting(same))
 }
 
-// validateMeta is validateCommonFields of the API server's registry, without managedFields, which a
-// server rewrites before.
+// validateMeta is validateCommonFields of the API server's registry, without managedFields: a
+// server rewrites managedFields earlier.
 func (v *Version) validateMeta(obj map[string]any) field.ErrorList {
 	return ValidateMeta(obj, v.crd.isNamespaced())
 }
 
-// ValidateMeta reports for what a server would not write the metadata of an object of any kind,
-// without its managedFields.
+// ValidateMeta returns the errors in the metadata of an object of any kind that prevent a write,
+// without managedFields.
 func ValidateMeta(obj map[string]any, namespaced bool) field.ErrorList {
 	metadata, _ := obj["metadata"].(map[string]any)
 	metadata = maps.Clone(metadata)
@@ -60,10 +60,10 @@ func ValidateMeta(obj map[string]any, namespaced bool) field.ErrorList {
 	return metavalidation.ValidateObjectMetaAccessor(accessor, namespaced, segment, field.NewPath("metadata"))
 }
 
-// Refused reports why a server refuses every update of obj at this version, even one of an
+// Refused returns the reasons why a server refuses every update of obj at this version, even of an
 // annotation. A server does not ignore old errors in map list items with missing or doubled keys,
 // in metadata (also of embedded resources), in the fields of the scale subresource, and at the
-// root. It refuses an update of the status subresource only for errors in the status.
+// root. A server refuses an update of the status subresource only for errors in the status.
 func (v *Version) Refused(ctx context.Context, obj map[string]any) field.ErrorList {
 	compiled, err := v.validators()
 	if err == nil && compiled.asOnCreates && len(v.Validate(ctx, obj)) == 0 {
@@ -72,7 +72,7 @@ func (v *Version) Refused(ctx context.Context, obj map[string]any) field.ErrorLi
 	return v.refused(ctx, obj)
 }
 
-// refused compares the object with itself, as a server does.
+// refused compares the object with itself, like a server.
 func (v *Version) refused(ctx context.Context, obj map[string]any) field.ErrorList {
 	if touched := touch(obj); touched != nil {
 		return v.validateUpdate(ctx, touched, obj)
@@ -80,7 +80,7 @@ func (v *Version) refused(ctx context.Context, obj map[string]any) field.ErrorLi
 	return nil
 }
 
-// RefusedValid is Refused of an object in which Validate found no error, and faster.
+// RefusedValid is a faster Refused for an object without errors of Validate.
 func (v *Version) RefusedValid(ctx context.Context, obj map[string]any) field.ErrorList {
 	compiled, err := v.validators()
 	if err != nil || !compiled.asOnCreates {
@@ -96,7 +96,8 @@ func (v *Version) RefusedValid(ctx context.Context, obj map[string]any) field.Er
 	return v.validateMeta(touched)
 }
 
-// touch returns obj with another annotation, nil where it has no metadata: no server reads it.
+// touch returns obj with another annotation, or nil without metadata: no server reads such an
+// object.
 func touch(obj map[string]any) map[string]any {
 	metadata, _ := obj["metadata"].(map[string]any)
 	annotations, _ := metadata["annotations"].(map[string]any)
@@ -114,10 +115,10 @@ func touch(obj map[string]any) map[string]any {
 
 var errUnreadableEntry = errors.New("an entry of metadata.managedFields is none that a server reads")
 
-// CheckApply returns why a server refuses every server-side apply of obj, at the storage version,
-// because of its fields or managedFields; nil if it does not. Refused has the other reasons.
-// Servers up to 1.36 drop all managedFields of such an object with the next update. No error quotes
-// a value. With a conversion webhook, entries at other versions are not checked.
+// CheckApply returns the reason in the fields or managedFields of obj, at the storage version, why
+// a server refuses every server-side apply, or nil. Refused has the other reasons. Servers up to
+// 1.36 drop all managedFields of such an object with the next update. No error quotes a value. With
+// a conversion webhook, entries at other versions are not checked.
 func (c *CRD) CheckApply(obj map[string]any) error {
 	storage, err := c.versionOf(obj)
 	if err != nil {
@@ -146,7 +147,7 @@ func (c *CRD) CheckApply(obj map[string]any) error {
 	return nil
 }
 
-// isReadable reports that a server reads an entry of managedFields.
+// isReadable reports whether a server reads an entry of managedFields.
 func isReadable(entry map[string]any) bool {
 	_, readable := decodeEntry(entry)
 	return readable && entryField(entry, "apiVersion") != ""
@@ -159,7 +160,7 @@ func Fields(errs field.ErrorList) []string {
 		name := e.Field
 		switch {
 		case name == "<nil>" && strings.HasPrefix(e.Detail, rulesSkipped):
-			continue // says nothing of its own
+			continue // has no information of its own
 		case name == "<nil>" || name == "":
 			name = "the object itself"
 		}
@@ -169,7 +170,7 @@ func Fields(errs field.ErrorList) []string {
 	return slices.Compact(fields)
 }
 
-// typedPaths lists the fields that a conversion to typed fails on, without keys of list items.
+// typedPaths lists the fields that cannot be converted to typed, without keys of list items.
 func typedPaths(err error) string {
 	var all typed.ValidationErrors
 	if !errors.As(err, &all) {

@@ -15,8 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// strictSchema has fields that a server checks in ways of its own: maps and sets in lists, required
-// fields, rules, embedded resources.
+// strictSchema has fields with special checks by a server: maps and sets in lists, required fields,
+// rules, embedded resources.
 const strictSchema = `{"type":"object","required":["spec"],%s"properties":{%s"spec":{"type":"object","required":["must"],"properties":{
 "must":{"type":"string","maxLength":5},"touch":{"type":"string"},"n":{"type":"integer","minimum":1},"maybe":{"type":"string","nullable":true},"kind":{"type":"string","enum":["a","b"]},
 "map":{"type":"array","x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["name"],"items":{"type":"object","required":["name"],"properties":{"name":{"type":"string"},"port":{"type":"integer"},"deep":{"type":"object","required":["x"],"properties":{"x":{"type":"string"}}}}}},
@@ -31,7 +31,7 @@ const strictSchema = `{"type":"object","required":["spec"],%s"properties":{%s"sp
 "ruled":{"type":"object","properties":{"lo":{"type":"integer"},"hi":{"type":"integer"}},"x-kubernetes-validations":[{"rule":"!has(self.lo) || !has(self.hi) || self.lo <= self.hi"}]}
 }},"status":{"type":"object","properties":{"replicas":{"type":"integer"},"domains":{"type":"array","x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["name"],"items":{"type":"object","required":["name"],"properties":{"name":{"type":"string"},"up":{"type":"boolean"}}}}}}}}`
 
-// writableCRD is a CRD of kind Thing; all its objects are at v2, the storage version.
+// writableCRD returns a CRD of kind Thing; all its objects are at v2, the storage version.
 func writableCRD(root, declared, subresources string) string {
 	schema := fmt.Sprintf(strings.ReplaceAll(strictSchema, "\n", ""), root, declared)
 	return `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"things.example.com"},
@@ -40,7 +40,7 @@ func writableCRD(root, declared, subresources string) string {
 {"name":"v2","served":true,"storage":true` + subresources + `,"schema":{"openAPIV3Schema":` + schema + `}}]}}`
 }
 
-// invalidGenerator makes objects that often break a rule.
+// invalidGenerator returns objects that often break a rule.
 type invalidGenerator struct{ generator }
 
 func (g invalidGenerator) some(of ...string) any { return g.one(toAny(of)...) }
@@ -89,7 +89,7 @@ func (g invalidGenerator) keyed(keys ...string) func() map[string]any {
 	}
 }
 
-// field is a value of a field of spec: mostly one that the schema allows.
+// field returns a value of a field of spec that the schema mostly allows.
 func (g invalidGenerator) field(name string) any {
 	good := map[string][]any{
 		"must": {"x"}, "touch": {"x"}, "n": {int64(1)}, "maybe": {nil, "x"}, "kind": {"a"},
@@ -194,7 +194,7 @@ func (g invalidGenerator) thing(name string) map[string]any {
 	return obj
 }
 
-// verdictOf is what a server says of a request: "" where it does it.
+// verdictOf returns the kind of a server's error, or "" for success.
 func verdictOf(err error) string {
 	var status apierrors.APIStatus
 	switch {
@@ -209,8 +209,8 @@ func verdictOf(err error) string {
 	return "failed: " + err.Error()
 }
 
-// TestWritableAsAServer puts settled objects into etcd and has a server say which writes of them it
-// refuses: ours is the same verdict, of each object and each write.
+// TestWritableAsAServer puts settled objects into etcd and compares the server's refusals of writes
+// with ours, for each object and each write.
 func TestWritableAsAServer(t *testing.T) {
 	const declared = `"apiVersion":{"type":"string"},"kind":{"type":"string"},"metadata":{"type":"object"},`
 	for name, crd := range map[string]string{
