@@ -18,14 +18,14 @@ import (
 
 // Content is the input of Build.
 type Content struct {
-	// Records in ascending order of Revision, one a key, no deletions. It is ranged over twice and
-	// must yield the same both times.
+	// Records yields records in ascending order of Revision, one for each key, without deletions.
+	// Build ranges over Records twice; both passes must yield the same records.
 	Records iter.Seq2[*Record, error]
 	Leases  []Lease
-	// Revision is the current revision of the store, not below the revision of any record. The file
-	// is compacted at it: a server answers for no revision before.
+	// Revision is the current revision of the store, at least the revision of every record. The
+	// file is compacted at Revision: a server answers for no earlier revision.
 	Revision int64
-	// Notes are kept by name in a bucket of their own, which etcd ignores; see [Snapshot.Note].
+	// Notes holds named notes for a separate bucket, which etcd ignores; see [Snapshot.Note].
 	Notes map[string][]byte
 }
 
@@ -33,7 +33,7 @@ const (
 	builtPageSize = 4096 // bytes
 
 	noteBucket = "etcdshift"
-	// Bounds in bytes: a note is read into memory, also from a hostile file.
+	// Limits in bytes: a note is read into memory, even from a hostile file.
 	maxNoteName = 1 << 10
 	maxNote     = 64 << 20
 )
@@ -104,7 +104,7 @@ func (c *Content) entries(ctx context.Context) entries {
 	})
 }
 
-// checkNext checks the record behind the one of revision last.
+// checkNext checks the record after the record of revision last.
 func (c *Content) checkNext(rec *Record, last Revision) error {
 	err := rec.follows(nil)
 	switch rev := rec.Revision; {
@@ -123,8 +123,7 @@ func (c *Content) checkNext(rec *Record, last Revision) error {
 	return nil
 }
 
-// rewrite writes src without the records that are scrubbed or compacted, with the changes and
-// grants on top.
+// rewrite writes src without scrubbed and compacted records, and appends the changes and grants.
 func (d *Draft) rewrite(ctx context.Context) (res WriteResult, err error) {
 	compact, err := d.newCompaction(ctx)
 	if err != nil {
@@ -137,7 +136,7 @@ func (d *Draft) rewrite(ctx context.Context) (res WriteResult, err error) {
 		m.TxID = 1 // as after a defragmentation; the same content gives the same bytes
 		compact.renew(sources)
 	}
-	var a *appender // of the last pass
+	var a *appender // the appender of the last pass
 	key := slices.IndexFunc(sources, func(src bolt.Source) bool { return src.Name == "key" })
 	sources[key].Entries = func(yield func(bolt.Element, error) bool) {
 		a = newAppender(d.x, d.cfg.Scrub)
@@ -159,16 +158,16 @@ func (d *Draft) rewrite(ctx context.Context) (res WriteResult, err error) {
 	return a.WriteResult, nil
 }
 
-// create writes a file of new pages alone: the buckets of sources, which are sorted by name, with
-// page size, sequence and transaction of m. It reads the file back, compares it with sources while
-// it computes the digest, and returns its index.
+// create writes a file of new pages only: the buckets of sources, sorted by name, with page size,
+// sequence and transaction of m. create reads the file back, compares it with sources, computes the
+// digest at the same time, and returns the index of the file.
 func (d *Draft) create(ctx context.Context, m bolt.Meta, sources []bolt.Source) (*index, error) {
 	d.Stop()
 	err := d.file.Truncate(0)
 	if err == nil {
 		m, err = bolt.Create(eager{d.file}, m, sources)
 	}
-	if err == nil { // a digest of zeros makes it a snapshot until the true one is known
+	if err == nil { // zeros as a digest make the file a snapshot until the digest is known
 		_, err = d.file.WriteAt(make([]byte, sha256.Size), m.Bytes())
 	}
 	if err != nil {
@@ -183,8 +182,8 @@ func (d *Draft) create(ctx context.Context, m bolt.Meta, sources []bolt.Source) 
 	return d.out.index(ctx)
 }
 
-// prove compares the written file with sources and gives it its digest, in two passes over the file
-// at the same time.
+// prove compares the written file with sources and adds the digest, in two concurrent passes over
+// the file.
 func (d *Draft) prove(ctx context.Context, sources []bolt.Source) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -203,8 +202,8 @@ func (d *Draft) prove(ctx context.Context, sources []bolt.Source) error {
 	return err
 }
 
-// checkNew proves that s, a file of new pages alone, is sound and holds the entries of sources and
-// not one byte more.
+// checkNew checks that s, a file of new pages only, is sound and consists of the entries of
+// sources.
 func checkNew(ctx context.Context, s *Snapshot, sources []bolt.Source) error {
 	if len(s.db.Buckets) != len(sources) {
 		return fmt.Errorf("%w: %d buckets, want %d", ErrVerify, len(s.db.Buckets), len(sources))
@@ -235,7 +234,7 @@ func compareBucket(db *bolt.DB, b *bolt.Bucket, src bolt.Source) error {
 	return compareEntries(&bolt.Cursor{DB: db, Bucket: b}, src.Entries)
 }
 
-// compareEntries compares the entries behind c with want.
+// compareEntries compares the next entries of c with want.
 func compareEntries(c *bolt.Cursor, want entries) error {
 	n, name := 0, c.Bucket.Name
 	for want, err := range want {
@@ -260,7 +259,7 @@ func compareEntries(c *bolt.Cursor, want entries) error {
 	return nil
 }
 
-// eager is a file whose pages are sent to the disk as they are written.
+// eager is a file that starts the writeback of pages at once.
 type eager struct{ *os.File }
 
 func (f eager) WriteAt(b []byte, at int64) (int, error) {

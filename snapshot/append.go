@@ -10,7 +10,7 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
 )
 
-// append writes src with the changes and grants on top.
+// append writes src and appends the changes and grants.
 func (d *Draft) append(ctx context.Context) (res WriteResult, err error) {
 	a := newAppender(d.x, nil)
 	m, err := d.layOut(ctx, a)
@@ -28,12 +28,12 @@ func (d *Draft) append(ctx context.Context) (res WriteResult, err error) {
 	return a.WriteResult, d.out.guard(func() error { return d.compare(ctx, a.Appended) })
 }
 
-// layOut writes the new pages and returns their meta: nil without any change, unless src is raw,
-// and one of its metas older or torn, or has a wrong free list.
+// layOut writes the new pages and returns the new meta. Without changes the meta is nil, unless src
+// is raw (one of its metas is older or torn) or has a wrong free list.
 func (d *Draft) layOut(ctx context.Context, a *appender) (*bolt.Meta, error) {
 	db := d.src.db
 	w := &bolt.Writer{Out: d.file, PageSize: db.PageSize, Next: db.HighWater}
-	var renewed []bolt.Element // of the root bucket
+	var renewed []bolt.Element // elements of the root bucket
 	el, err := w.Append(ctx, db, d.x.keys, a.records(ctx, d.changes))
 	if a.Appended > 0 {
 		renewed = append(renewed, el)
@@ -55,7 +55,7 @@ func (d *Draft) layOut(ctx context.Context, a *appender) (*bolt.Meta, error) {
 	return &m, w.Flush()
 }
 
-// sources are the buckets of src, with the grants.
+// sources returns the buckets of src, with the grants.
 func (d *Draft) sources(ctx context.Context) []bolt.Source {
 	var sources []bolt.Source
 	for i := range d.src.db.Buckets {
@@ -72,7 +72,7 @@ func (d *Draft) sources(ctx context.Context) []bolt.Source {
 	return sources
 }
 
-// leases is the lease bucket of src, which may have none, with the grants.
+// leases returns the lease bucket of src, which may be missing, with the grants.
 func (d *Draft) leases(ctx context.Context) bolt.Source {
 	old := d.src.db.Bucket(leaseBucket)
 	src := bolt.Source{Name: leaseBucket, Entries: merged(d.src.db.Entries(ctx, old), d.grants)}
@@ -82,8 +82,8 @@ func (d *Draft) leases(ctx context.Context) bolt.Source {
 	return src
 }
 
-// compare proves that the output holds the records of src, the changes and the grants, and nothing
-// else. The copy has compared the old pages: leaves that both trees share are not read again.
+// compare checks that the output holds the records of src, the changes and the grants, and no other
+// entries. The copy was compared page by page, so leaves of both trees are not read again.
 func (d *Draft) compare(ctx context.Context, appended int) error {
 	db, want := d.out.db, d.sources(ctx)
 	if len(db.Buckets) != len(want) {
@@ -112,16 +112,16 @@ func (d *Draft) compare(ctx context.Context, appended int) error {
 	return d.compareRecords(ctx, db)
 }
 
-// compareRecords compares the old leaves of the key bucket, then the records of new leaves with the
+// compareRecords compares the old leaves of the key bucket, and the records of new leaves with the
 // changes.
 func (d *Draft) compareRecords(ctx context.Context, db *bolt.DB) error {
 	old, now := d.x.keys, db.Bucket("key")
-	kept := 0 // leaves among the old pages
+	kept := 0 // leaves in the old pages
 	for kept < len(now.Leaves) && now.Leaves[kept] < d.src.db.HighWater {
 		kept++
 	}
 	want := newAppender(d.x, nil).records(ctx, d.changes)
-	if old.Root == 0 { // its records were given leaves
+	if old.Root == 0 { // the records of an inline bucket got new leaves
 		want = inTurn(d.src.db.Entries(ctx, old), want)
 	} else {
 		leaves := old.Leaves
@@ -136,7 +136,7 @@ func (d *Draft) compareRecords(ctx context.Context, db *bolt.DB) error {
 	return compareEntries(&bolt.Cursor{DB: db, Bucket: now, Leaf: kept}, want)
 }
 
-// blame names src in the error if src has the damage of the output too.
+// blame returns an error that names src if src has the same damage as the output.
 func (d *Draft) blame(ctx context.Context, err error) error {
 	if old := checkWays(ctx, d.src.db); old != nil {
 		return d.src.wrap(old)
@@ -144,7 +144,7 @@ func (d *Draft) blame(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: %w", ErrVerify, err)
 }
 
-// checkWays checks the way to each bucket, to each record and to each lease.
+// checkWays checks the branches to each bucket, each record and each lease.
 func checkWays(ctx context.Context, db *bolt.DB) error {
 	err := db.CheckBranches(ctx, db.Root)
 	for _, name := range []string{"key", leaseBucket} {

@@ -17,26 +17,26 @@ import (
 )
 
 const (
-	tarHeader   = 512                  // bytes of a header of tar
-	memberHead  = 2 * bolt.MaxPageSize // bytes of a file in an archive that tell a database
-	mostMembers = 1000                 // files of an archive that are looked at
-	mostNamed   = 5                    // of them in an error
+	tarHeader   = 512                  // bytes of a tar header
+	memberHead  = 2 * bolt.MaxPageSize // bytes of a file in an archive that identify a database
+	mostMembers = 1000                 // maximum number of files read in an archive
+	mostNamed   = 5                    // maximum number of files named in an error
 )
 
-// isTar reports whether a file begins as an archive of tar.
+// isTar reports whether head is the beginning of a tar archive.
 func isTar(head []byte) bool {
 	return len(head) == tarHeader && bytes.HasPrefix(head[257:], []byte("ustar"))
 }
 
-// members are the files of an archive, of which one is to be a database.
+// members holds the files of an archive. One file must be a database.
 type members struct {
-	kind       string // of the archive
+	kind       string // format of the archive
 	names      []string
 	databases  []string
 	compressed []string
 }
 
-// add adds a file, and returns its first bytes if it is a database.
+// add adds a file, and returns its first bytes if the file is a database.
 func (m *members) add(name string, content io.Reader) (head []byte, err error) {
 	if m.names = append(m.names, name); len(m.names) > mostMembers {
 		return nil, fmt.Errorf("%w: a %s archive of more than %d files; extract the snapshot from it first",
@@ -58,8 +58,8 @@ func (m *members) add(name string, content io.Reader) (head []byte, err error) {
 	return head, nil
 }
 
-// none is the error for an archive without a database. Backups have compressed manifests beside the
-// database, and no tool is known to compress the database within an archive.
+// none returns the error for an archive without a database. Backups have compressed manifests next
+// to the database, and no known tool compresses the database within an archive.
 func (m *members) none() error {
 	err := fmt.Errorf("%w: a %s archive of %d files, none of which is a database: %s",
 		ErrNotSnapshot, m.kind, len(m.names), named(m.names))
@@ -70,7 +70,7 @@ func (m *members) none() error {
 	return err
 }
 
-// named lists some names, as hostile as they are.
+// named lists some names, quoted because names may be hostile.
 func named(names []string) string {
 	var quoted []string
 	for _, name := range names[:min(len(names), mostNamed)] {
@@ -82,8 +82,8 @@ func named(names []string) string {
 	return strings.Join(quoted, ", ")
 }
 
-// zipMember finds the one file of an archive, as k3s makes them, or the one database among several:
-// RKE1 adds the state of the cluster.
+// zipMember returns the only file of an archive, as made by k3s, or the only database among several
+// files: RKE1 adds the state of the cluster.
 func (p *packed) zipMember(all []*zip.File) (found *zip.File, err error) {
 	files := slices.DeleteFunc(all, func(f *zip.File) bool { return f.Mode().IsDir() })
 	switch len(files) {
@@ -118,10 +118,11 @@ func (p *packed) zipMember(all []*zip.File) (found *zip.File, err error) {
 	return found, nil
 }
 
-// content is the database in a stream: the stream itself, or the one database of a tar archive.
+// content returns the database in a stream: the stream itself, or the only database of a tar
+// archive.
 func (p *packed) content(stream io.Reader) (io.Reader, error) {
 	from := bufio.NewReaderSize(stream, memberHead)
-	if head, _ := from.Peek(tarHeader); !isTar(head) { // the next read reports the error
+	if head, _ := from.Peek(tarHeader); !isTar(head) { // the next read returns the error
 		return from, nil
 	}
 	a := &tarred{members{kind: "tar"}, tar.NewReader(&inflow{from, p, 0})}
@@ -133,7 +134,7 @@ func (p *packed) content(stream io.Reader) (io.Reader, error) {
 		return nil, err
 	}
 	p.archive, p.member = cmp.Or(map[string]string{"gzip": "tar.gz", "zstd": "tar.zst"}[p.format], "tar"), name
-	rest := readerFunc(func([]byte) (int, error) { // reads nothing, and ends when no other database follows
+	rest := readerFunc(func([]byte) (int, error) { // reads nothing, and ends if no other database follows
 		_, _, err := a.next()
 		return 0, err
 	})
@@ -146,7 +147,7 @@ type tarred struct {
 	*tar.Reader
 }
 
-// next finds the next database, and returns its first bytes, which are read.
+// next finds the next database and returns its first bytes. Reads continue after these bytes.
 func (a *tarred) next() (name string, head []byte, err error) {
 	for {
 		h, err := a.Next()
@@ -166,7 +167,7 @@ type readerFunc func([]byte) (int, error)
 
 func (f readerFunc) Read(b []byte) (int, error) { return f(b) }
 
-// inflow bounds what comes out of a compressed archive, files that nobody wants included.
+// inflow limits the expanded bytes of a compressed archive, including skipped files.
 type inflow struct {
 	from io.Reader
 	p    *packed
@@ -182,18 +183,18 @@ func (b *inflow) Read(to []byte) (int, error) {
 	return n, err
 }
 
-// A format of files that people give for a snapshot is known by the bytes at an offset.
+// format is a file format often given in place of a snapshot, identified by the bytes at an offset.
 type format struct {
 	at    int
 	magic string
 	name  string // as in "it is ..."
 }
 
-// packedFormats are the formats of files that may hold a snapshot.
+// packedFormats lists the formats of files that may contain a snapshot.
 func packedFormats() []format {
 	return []format{
 		{0, "\x1f\x8b", "gzip"}, {0, "\x28\xb5\x2f\xfd", "zstd"}, {0, "PK\x03\x04", "zip"},
-		{0, "PK\x05\x06", "zip"}, // of no files
+		{0, "PK\x05\x06", "zip"}, // without files
 		{0, "BZh", "bzip2"}, {0, "\xfd7zXZ\x00", "xz"}, {0, "7z\xbc\xaf\x27\x1c", "7z"},
 		{0, "Rar!\x1a\x07", "rar"}, {0, "\x04\x22\x4d\x18", "lz4"}, {0, "\x1f\x9d", "compress"},
 		{0, "LZIP", "lzip"},
@@ -227,10 +228,11 @@ func formatOf(b []byte, formats []format) string {
 	return ""
 }
 
-// archive names the container format of compressed or archived input, "" for none.
+// archive returns the container format of compressed or archived input, or "".
 func archive(b []byte) string { return formatOf(b, packedFormats()) }
 
-// foreign names the format of a file without a meta (ErrNotSnapshot), nil if it is not known.
+// foreign returns the error for a file without a meta (ErrNotSnapshot), or nil for an unknown
+// format.
 func foreign(b []byte) error {
 	head := b[:min(len(b), 512)]
 	what := formatOf(head, foreignFormats())
@@ -250,7 +252,7 @@ func foreign(b []byte) error {
 	return fmt.Errorf("%w: it is %s", ErrNotSnapshot, what)
 }
 
-// isText reports whether head, which may end within a character, is UTF-8 that a person can read.
+// isText reports whether head, which may end within a character, is printable UTF-8.
 func isText(head []byte) bool {
 	for len(head) > 0 {
 		r, n := utf8.DecodeRune(head)

@@ -18,7 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// tarOf packs files, by name and content in turn.
+// tarOf packs files, given as alternating names and contents.
 func tarOf(t testing.TB, files ...any) []byte {
 	t.Helper()
 	var out bytes.Buffer
@@ -35,7 +35,7 @@ func tarOf(t testing.TB, files ...any) []byte {
 	return out.Bytes()
 }
 
-// TestArchives: the one file that is a database is taken, wherever it stands among others.
+// TestArchives checks that Open finds the only database among other files, in any position.
 func TestArchives(t *testing.T) {
 	b := fixture(t)
 	want := modelOf(t, open(t, copyOf(t, b)))
@@ -63,7 +63,8 @@ func TestArchives(t *testing.T) {
 	require.Contains(t, open(t, path).Warnings()[0], `took "backup/c-abcde-rl-xyz12_2026-01-01T00:00:00Z"`)
 }
 
-// TestArchivesRefused: what is no one database is named, and no archive fills memory or disk.
+// TestArchivesRefused checks that archives without exactly one database cause an error, and that no
+// archive fills memory or disk.
 func TestArchivesRefused(t *testing.T) {
 	b := fixture(t)
 	text := []byte("kind: Pod\n")
@@ -98,7 +99,7 @@ func TestArchivesRefused(t *testing.T) {
 	}
 }
 
-// TestSparse: a file of holes ends in an error at once, whatever its metas say.
+// TestSparse checks that a file of holes causes an error at once, regardless of its metas.
 func TestSparse(t *testing.T) {
 	for _, head := range [][]byte{nil, fixture(t)[:8192]} {
 		path := filepath.Join(t.TempDir(), "sparse.db")
@@ -110,7 +111,7 @@ func TestSparse(t *testing.T) {
 	}
 }
 
-// TestBegins: the first bytes of a stream show what it cannot be.
+// TestBegins checks that the first bytes of a stream exclude other formats.
 func TestBegins(t *testing.T) {
 	b := fixture(t)
 	for _, head := range [][]byte{b, gzipped(t, b), tarOf(t, "a", b), zipped(t)} {
@@ -120,7 +121,7 @@ func TestBegins(t *testing.T) {
 	require.ErrorIs(t, Begins(b, 100), ErrExpand)
 }
 
-// gzipped compresses the parts into a gzip member each.
+// gzipped compresses each part into a gzip member.
 func gzipped(t testing.TB, parts ...[]byte) []byte {
 	t.Helper()
 	var out bytes.Buffer
@@ -132,7 +133,7 @@ func gzipped(t testing.TB, parts ...[]byte) []byte {
 	return out.Bytes()
 }
 
-// zstandard compresses the parts into a zstd frame each.
+// zstandard compresses each part into a zstd frame.
 func zstandard(t testing.TB, parts ...[]byte) []byte {
 	t.Helper()
 	w := must(zstd.NewWriter(nil))(t)
@@ -162,14 +163,14 @@ func zipped(t testing.TB, members ...member) []byte {
 	return out.Bytes()
 }
 
-// asK3s is the archive that k3s makes of a snapshot (pkg/etcd/snapshot.go, compressSnapshot).
+// asK3s returns a snapshot in an archive of k3s (pkg/etcd/snapshot.go, compressSnapshot).
 func asK3s(t testing.TB, b []byte) []byte {
 	t.Helper()
 	return zipped(t, member{zip.FileHeader{Name: "on-demand-server-1-1700000000", Method: zip.Deflate,
 		Modified: time.Now()}, b})
 }
 
-// compressed is b in each of the forms that are expanded.
+// compressed returns b in each of the expanded formats.
 func compressed(t testing.TB, b []byte) map[string][]byte {
 	t.Helper()
 	half := len(b) / 2
@@ -184,8 +185,8 @@ func compressed(t testing.TB, b []byte) map[string][]byte {
 	}
 }
 
-// zeros is the snapshot with n zero bytes behind it, compressed as well as a format can without
-// holding them.
+// zeros returns the snapshot followed by n zero bytes, compressed as well as the format allows. The
+// zeros need no memory.
 func zeros(t testing.TB, format string, n int64) []byte {
 	t.Helper()
 	var out bytes.Buffer

@@ -12,8 +12,8 @@ import (
 	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
 )
 
-// TestDeleted: only keys that are gone in the end, with the last value of their last life, which a
-// compaction at the very revision of the deletion has removed.
+// TestDeleted checks that only finally deleted keys are returned, with the last value before the
+// deletion, unless a compaction at the revision of the deletion removed the value.
 func TestDeleted(t *testing.T) {
 	script := "put /a 2\nput /a 3\ndel /a\nput /b 5\ndel /b\nput /b 7\nput /c 8\ndel /c\nput /c 10\ndel /c\nput " +
 		"/d 12\ndel /d"
@@ -33,8 +33,8 @@ func TestDeleted(t *testing.T) {
 	require.Equal(t, []string{"/d 13.0 gone"}, values("\ncompact"))
 }
 
-// TestLiveAtOfOddFiles: where two records of a key are at or below a compaction that says it ended,
-// the later one counts, as a server has it. Two tombstones in a row are one deletion.
+// TestLiveAtOfOddFiles checks that of two records of a key at or below a finished compaction the
+// later one counts, as in a server, and that two consecutive tombstones are one deletion.
 func TestLiveAtOfOddFiles(t *testing.T) {
 	b := rebuilt(t, built(t, long), 4096, func(tx *bbolt.Tx) error {
 		for main := int64(11); main <= 12; main++ {
@@ -63,7 +63,7 @@ func TestLiveAtOfOddFiles(t *testing.T) {
 	require.Equal(t, "10", string(deleted[0].Last.Value))
 }
 
-// TestLiveAtMemory: only keys above the compaction are remembered.
+// TestLiveAtMemory checks that only keys above the compaction are kept in memory.
 func TestLiveAtMemory(t *testing.T) {
 	s := open(t, copyOf(t, built(t, "put /a 2\nput /b 3\nput /c 4\nput /a 5\ncompact 4\nput /d 6\nput /a 7")))
 	x := must(s.index(context.Background()))(t)
@@ -71,7 +71,7 @@ func TestLiveAtMemory(t *testing.T) {
 	require.Len(t, p.latest.ordinals, 2, "/a and /d")
 }
 
-// TestPastEnds: a caller that has enough, or gave up, ends the scan.
+// TestPastEnds checks that a caller can end the scan early, by break or by ctx.
 func TestPastEnds(t *testing.T) {
 	s := open(t, copyOf(t, built(t, long+"\ndel /a\ndel /d")))
 	ctx, cancel := context.WithCancel(context.Background())
@@ -90,8 +90,8 @@ func TestPastEnds(t *testing.T) {
 	}
 }
 
-// pastIsTheModel compares LiveAt, at some revisions that the file keeps, and Deleted with a map
-// that all records went through in order, whatever file it is.
+// pastIsTheModel compares LiveAt, at some kept revisions, and Deleted with a map filled from all
+// records in order, for any file.
 func pastIsTheModel(t testing.TB, s *Snapshot) {
 	t.Helper()
 	ctx := context.Background()
@@ -147,7 +147,7 @@ func kvOf(r *Record) etcdtest.KV {
 		Version: r.Version, Lease: r.Lease}
 }
 
-// liveAt is what LiveAt yields, in key order.
+// liveAt returns the records of LiveAt in key order.
 func liveAt(t testing.TB, s *Snapshot, prefix string, rev int64) (out []etcdtest.KV) {
 	t.Helper()
 	before := Revision{}
@@ -162,7 +162,7 @@ func liveAt(t testing.TB, s *Snapshot, prefix string, rev int64) (out []etcdtest
 	return out
 }
 
-// requireSorted demands that Sorted has these records, and finds each by its key.
+// requireSorted requires that Sorted has these records, and finds each by key.
 func requireSorted(t testing.TB, s *Snapshot, prefix string, rev int64, want []etcdtest.KV) {
 	t.Helper()
 	sorted := must(s.Sorted(context.Background(), []byte(prefix), rev))(t)

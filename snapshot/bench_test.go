@@ -19,8 +19,8 @@ import (
 	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
 )
 
-// benchInput is the file that SNAPSHOT_BENCH_FILE names, or a new one of SNAPSHOT_BENCH_KEYS
-// records (5000 unless given) of 2 KB.
+// benchInput returns the file in SNAPSHOT_BENCH_FILE, or a new file of SNAPSHOT_BENCH_KEYS records
+// (default 5000) of 2 KB.
 func benchInput(b *testing.B) string {
 	b.Helper()
 	if path := os.Getenv("SNAPSHOT_BENCH_FILE"); path != "" {
@@ -46,7 +46,8 @@ func benchInput(b *testing.B) string {
 	}))
 }
 
-// BenchmarkOpenScan opens a file, digest skipped, and reads the latest record of each key.
+// BenchmarkOpenScan opens a file with the digest unchecked, and reads the latest record of each
+// key.
 func BenchmarkOpenScan(b *testing.B) {
 	path := benchInput(b)
 	ctx := context.Background()
@@ -64,7 +65,7 @@ func BenchmarkOpenScan(b *testing.B) {
 	}
 }
 
-// BenchmarkWrite opens a file and changes every twentieth key, digest and syncs included.
+// BenchmarkWrite opens a file and changes every twentieth key, including digest and syncs.
 func BenchmarkWrite(b *testing.B) {
 	benchWrite(b, WriteConfig{}, func(s *Snapshot) iter.Seq2[Change, error] {
 		return func(yield func(Change, error) bool) {
@@ -82,9 +83,9 @@ func BenchmarkWrite(b *testing.B) {
 	})
 }
 
-// BenchmarkScrub opens a file and rewrites it without every twentieth key, digests and syncs
-// included. BenchmarkCopy, which copies the file and computes the digest of the copy, is the least
-// that could take.
+// BenchmarkScrub opens a file and rewrites it without every twentieth key, including digests and
+// syncs. BenchmarkCopy, which copies the file and computes the digest of the copy, is the lower
+// limit.
 func BenchmarkScrub(b *testing.B) {
 	twentieth := func(key []byte) bool { return crc32.ChecksumIEEE(key)%20 == 0 }
 	benchWrite(b, WriteConfig{Scrub: twentieth}, func(*Snapshot) iter.Seq2[Change, error] { return seq() })
@@ -119,7 +120,7 @@ func BenchmarkCopy(b *testing.B) {
 }
 
 // BenchmarkLive and BenchmarkLiveAt read an open file at its last revision, and at a quarter, a
-// half and three quarters of what it keeps.
+// half and three quarters of the kept revisions.
 func BenchmarkLive(b *testing.B) { benchLiveAt(b, 4) }
 
 func BenchmarkLiveAt(b *testing.B) {

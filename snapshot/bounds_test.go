@@ -14,7 +14,7 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
 )
 
-// crafted is a snapshot of pages laid out by hand: fn returns the root of the key bucket.
+// crafted returns a snapshot with a manual page layout: fn returns the root of the key bucket.
 func crafted(t testing.TB, fn func(w *bolt.Writer) uint64) []byte {
 	t.Helper()
 	out := &growing{}
@@ -43,8 +43,8 @@ func encoded(rec Record) bolt.Element {
 	return bolt.Element{Key: appendRevisionKey(nil, rec.Revision, rec.Tombstone), Value: rec.appendKeyValue(nil)}
 }
 
-// swift fails the test when fn takes more than a generous time: each case below would take minutes
-// or for ever if work grew with what the file claims, or with the square of what it holds.
+// swift fails the test if fn takes more than a generous time: each case below would take minutes or
+// never end if work grew with sizes claimed by the file, or with the square of its content.
 func swift(t testing.TB, fn func()) {
 	t.Helper()
 	start := time.Now()
@@ -52,7 +52,7 @@ func swift(t testing.TB, fn func()) {
 	require.Less(t, time.Since(start), 30*time.Second)
 }
 
-// TestClaimsOfOverflow: thousands of pages each claim the rest of the file as overflow.
+// TestClaimsOfOverflow checks thousands of pages that each claim the rest of the file as overflow.
 func TestClaimsOfOverflow(t *testing.T) {
 	b := crafted(t, func(w *bolt.Writer) uint64 {
 		var kids []bolt.Element
@@ -70,7 +70,7 @@ func TestClaimsOfOverflow(t *testing.T) {
 	swift(t, func() { refused(t, path, ErrDamaged, "is used twice") })
 }
 
-// TestManyVersionsInOnePage: a page of 60,000 records of one key.
+// TestManyVersionsInOnePage checks a page of 60,000 records of one key.
 func TestManyVersionsInOnePage(t *testing.T) {
 	const n = 60_000
 	path := copyOf(t, crafted(t, func(w *bolt.Writer) uint64 {
@@ -92,7 +92,7 @@ func TestManyVersionsInOnePage(t *testing.T) {
 	})
 }
 
-// TestDeepChain: branches with one child each, deeper than any tree that bbolt writes.
+// TestDeepChain checks branches with one child each, deeper than any tree of bbolt.
 func TestDeepChain(t *testing.T) {
 	path := copyOf(t, crafted(t, func(w *bolt.Writer) uint64 {
 		el := encoded(created(2, "/k", "v"))
@@ -105,7 +105,7 @@ func TestDeepChain(t *testing.T) {
 	swift(t, func() { refused(t, path, ErrDamaged, "deeper than 64 levels") })
 }
 
-// TestSharedValue: 60,000 records whose values are all the same 16 MiB would be a terabyte to read.
+// TestSharedValue checks 60,000 records that share one value of 16 MiB: a terabyte to read.
 func TestSharedValue(t *testing.T) {
 	b := crafted(t, func(w *bolt.Writer) uint64 {
 		elems := make([]bolt.Element, 60_000)
@@ -126,8 +126,8 @@ func TestSharedValue(t *testing.T) {
 	swift(t, func() { refused(t, path, ErrDamaged, "shares bytes") })
 }
 
-// TestClaimsOfMemory: buckets, members and versions that nobody has, and that would fill memory
-// when they are kept or printed.
+// TestClaimsOfMemory checks implausible buckets, members and versions that would fill memory when
+// kept or printed.
 func TestClaimsOfMemory(t *testing.T) {
 	fill := func(n int, key func(i int) string, value string) func(b *bbolt.Bucket) error {
 		return func(b *bbolt.Bucket) error {
@@ -186,8 +186,8 @@ func TestClaimsOfMemory(t *testing.T) {
 	}
 }
 
-// TestNeverPanics flips a bit of each byte that gives structure, and of some others, digest
-// skipped: an error that names the file, or an answer.
+// TestNeverPanics flips a bit of each structural byte and of some others, with the digest
+// unchecked: the result is an error that names the file, or an answer.
 func TestNeverPanics(t *testing.T) {
 	b := rebuilt(t, fixture(t), 1024, nil)
 	path := victim(t, b)

@@ -29,7 +29,7 @@ func build(t testing.TB, c Content) (string, WriteResult) {
 	return path, res
 }
 
-// these are records as Content takes them.
+// these returns records in the form of Content.
 func these(records ...Record) iter.Seq2[*Record, error] {
 	return func(yield func(*Record, error) bool) {
 		for i := range records {
@@ -40,7 +40,7 @@ func these(records ...Record) iter.Seq2[*Record, error] {
 	}
 }
 
-// contentOf is what Content takes of s below a prefix, with the leases.
+// contentOf returns the Content of s below a prefix, with the leases.
 func contentOf(t testing.TB, s *Snapshot, prefix string) Content {
 	t.Helper()
 	c := Content{Records: s.Live(context.Background(), []byte(prefix)), Revision: revision(t, s),
@@ -55,8 +55,8 @@ func contentOf(t testing.TB, s *Snapshot, prefix string) Content {
 	return c
 }
 
-// TestBuilt: a real server serves the records of a file that none has made, with all their numbers,
-// and goes on from there.
+// TestBuilt checks that a real server serves the records of a built file, with all their numbers,
+// and continues from there.
 func TestBuilt(t *testing.T) {
 	s := open(t, copyOf(t, built(t, pastStory)))
 	path, res := build(t, contentOf(t, s, "/stay/"))
@@ -78,8 +78,8 @@ func TestBuilt(t *testing.T) {
 	goesOn(t, path, "/stay/leased", nil)
 }
 
-// TestBuiltSizes: nothing at all, a record that fits the root leaf, deep trees, records larger than
-// pages, and what real clusters hold, of releases and of kcp.
+// TestBuiltSizes checks an empty store, a record that fits the root leaf, deep trees, records
+// larger than pages, and the content of real clusters of all releases and of kcp.
 func TestBuiltSizes(t *testing.T) {
 	many := func(n, size int) func(testing.TB) Content {
 		c := Content{Revision: 1_000_000}
@@ -122,7 +122,8 @@ func TestBuiltSizes(t *testing.T) {
 	}
 }
 
-// TestBuiltRefusals: what no server could have stored, or would not serve as it is, leaves nothing.
+// TestBuiltRefusals checks that content that no server could have stored, or would not serve
+// unchanged, leaves no file.
 func TestBuiltRefusals(t *testing.T) {
 	a := created(5, "/a", "x")
 	edited := func(edit func(r *Record)) Record {
@@ -187,8 +188,8 @@ func TestBuiltRefusals(t *testing.T) {
 	}
 }
 
-// TestBuiltPages: what is small lies in the page of the buckets, up to the size that bbolt keeps
-// there, and the rest has its own.
+// TestBuiltPages checks that small buckets are inline, up to the size limit of bbolt, and that
+// larger buckets have their own pages.
 func TestBuiltPages(t *testing.T) {
 	var leases []Lease
 	for n := range int64(60) {
@@ -202,7 +203,7 @@ func TestBuiltPages(t *testing.T) {
 	}
 }
 
-// noted is a snapshot with a bucket for notes that edit was given.
+// noted returns a snapshot with a bucket for notes, filled by edit.
 func noted(t testing.TB, edit func(b *bbolt.Bucket) error) []byte {
 	t.Helper()
 	return rebuilt(t, fixture(t), 4096, func(tx *bbolt.Tx) error {
@@ -214,8 +215,8 @@ func noted(t testing.TB, edit func(b *bbolt.Bucket) error) []byte {
 	})
 }
 
-// TestHostileNotes: a bucket for notes with what no Build has put there is an error that names the
-// file.
+// TestHostileNotes checks that a bucket for notes not written by Build causes an error that names
+// the file.
 func TestHostileNotes(t *testing.T) {
 	large := func(b *bbolt.Bucket) error { return b.Put([]byte("n"), []byte(strings.Repeat("x", 9000))) }
 	whole := noted(t, large)
@@ -265,8 +266,8 @@ func TestHostileNotes(t *testing.T) {
 	}
 }
 
-// TestNotes: a note is a copy, an empty one is there, and what a server's file, or an appended one,
-// has stays.
+// TestNotes checks that a note is a copy, that an empty note exists, and that notes stay in files
+// of a server and in appended files.
 func TestNotes(t *testing.T) {
 	ctx := context.Background()
 	s := open(t, copyOf(t, fixture(t)))

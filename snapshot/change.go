@@ -15,33 +15,34 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
 )
 
-// Change is one write on top of a snapshot: a Put of Value with Lease, or a deletion.
+// Change is one write after a snapshot: a Put of Value with Lease, or a deletion.
 type Change struct {
 	Key, Value []byte
 	Delete     bool
-	Lease      int64 // 0 for none; a Put without it detaches the key from its lease, as in etcd
-	Prior      int64 // ModRevision the change was planned against, 0 for an absent or deleted key
+	Lease      int64 // 0 for none; as in etcd, a Put without a lease detaches the key from its lease
+	Prior      int64 // ModRevision for which the change was planned, 0 for an absent or deleted key
 }
 
-// appender turns changes into records as a server at that revision stores them next: one main
-// revision a change, so that no two objects share a resourceVersion (etcd
+// appender turns changes into records as a server at that revision would store them: one main
+// revision for each change, so that no two objects share a resourceVersion (etcd
 // server/storage/mvcc/kvstore_txn.go, put and delete).
 type appender struct {
 	x *index
-	// scrub, if it is set, names keys that are gone from x: a deletion of one stores nothing.
+	// scrub, if set, reports whether a key is removed from x: deletions of such a key store
+	// nothing.
 	scrub   func(key []byte) bool
 	compact *compaction // nil for none
 	WriteResult
 
-	replaces uint32 // ordinal of the record that the last change supersedes; none for a new key
+	replaces uint32 // ordinal of the record superseded by the last change; none for a new key
 
-	// Keys changed already: a bit for the latest record of one that the file has, and of others, of
-	// which there may be very many, a hash that nobody can make collide.
+	// Changed keys: a bit for the latest record of a key in the file; for other keys, possibly very
+	// many, a collision-resistant hash.
 	changed bits
 	added   map[[16]byte]bool
 	encoder encoder
 
-	old, next Record // of one change, used again for the next one
+	old, next Record // records of one change, reused for the next change
 }
 
 func newAppender(x *index, scrub func(key []byte) bool) *appender {
@@ -51,8 +52,8 @@ func newAppender(x *index, scrub func(key []byte) bool) *appender {
 	}
 }
 
-// current returns the record that change c supersedes, an empty one for none or a tombstone. It is
-// valid until the next one.
+// current returns the record superseded by change c, or an empty record for an absent key or a
+// tombstone. The record is valid until the next call.
 func (a *appender) current(c Change) (*Record, error) {
 	old := &a.old
 	ordinal, found, err := a.x.find(c.Key, old)
@@ -74,7 +75,7 @@ func (a *appender) current(c Change) (*Record, error) {
 	if twice {
 		return nil, fmt.Errorf("%w: key %q is changed twice", errConflict, c.Key)
 	}
-	if !found || old.Tombstone { // a search that finds nothing may leave another record in old
+	if !found || old.Tombstone { // a failed search may leave another record in old
 		*old = Record{}
 	}
 	if old.ModRevision != c.Prior {
@@ -84,8 +85,8 @@ func (a *appender) current(c Change) (*Record, error) {
 	return old, nil
 }
 
-// record returns the record of change c, nil for the deletion of an absent key. It is valid until
-// the next one.
+// record returns the record of change c, or nil for the deletion of an absent key. The record is
+// valid until the next call.
 func (a *appender) record(c Change) (*Record, error) {
 	switch {
 	case len(c.Key) == 0:
@@ -120,7 +121,8 @@ func (a *appender) record(c Change) (*Record, error) {
 	return rec, nil
 }
 
-// records yields the entry of each change that stores one, valid until the next one.
+// records yields the entry of each change that stores a record. An entry is valid until the next
+// entry.
 func (a *appender) records(ctx context.Context, changes iter.Seq2[Change, error]) entries {
 	return stream.Of(func(yield func(bolt.Element) error) error {
 		return stream.Each(changes, func(c Change) error {
@@ -140,10 +142,10 @@ func (a *appender) records(ctx context.Context, changes iter.Seq2[Change, error]
 	})
 }
 
-// left yields the entries of the file but for those that are scrubbed or compacted.
+// left yields the entries of the file that are neither scrubbed nor compacted.
 func (a *appender) left(ctx context.Context) entries { return a.x.entries(ctx, a.stays) }
 
-// stays reports whether an entry of the file, which has the given ordinal, is left, and counts it.
+// stays reports whether the entry of the file with this ordinal is kept, and counts the entry.
 func (a *appender) stays(ordinal uint32, el bolt.Element) (bool, error) {
 	if a.scrub != nil {
 		var rec Record
@@ -168,7 +170,7 @@ func (a *appender) stays(ordinal uint32, el bolt.Element) (bool, error) {
 	return stays, err
 }
 
-// last yields the record without key and value that keeps the revision from going back (etcd
+// last yields the record without key and value that keeps the revision from decreasing (etcd
 // etcdutl/snapshot/v3_snapshot.go, unsafeBumpBucketsRevision).
 func (a *appender) last() entries {
 	return stream.Of(func(yield func(bolt.Element) error) error {
@@ -180,7 +182,7 @@ func (a *appender) last() entries {
 	})
 }
 
-// entries are entries of a bucket, in the order of their keys.
+// entries yields entries of a bucket in key order.
 type entries = iter.Seq2[bolt.Element, error]
 
 // inTurn yields the entries of each part, up to an error.
@@ -195,7 +197,7 @@ func inTurn(parts ...entries) entries {
 	})
 }
 
-// only yields the entries that want chooses.
+// only yields the entries for which want returns true.
 func only(from entries, want func(bolt.Element) bool) entries {
 	return func(yield func(bolt.Element, error) bool) {
 		for el, err := range from {
@@ -206,8 +208,8 @@ func only(from entries, want func(bolt.Element) bool) entries {
 	}
 }
 
-// merged yields the entries of old and of grants in the order of their keys; both are sorted, and
-// no key may be in both.
+// merged yields the entries of old and of grants in key order. Both are sorted, and no key may be
+// in both.
 func merged(old entries, grants []bolt.Element) entries {
 	return stream.Of(func(yield func(bolt.Element) error) error {
 		more := grants
@@ -230,14 +232,14 @@ func merged(old entries, grants []bolt.Element) entries {
 	})
 }
 
-// Lease is a lease to be granted: its keys go away if it is not renewed for TTL seconds.
+// Lease is a lease to grant: its keys expire unless the lease is renewed within TTL seconds.
 type Lease struct {
 	ID  int64 // positive
 	TTL int64 // seconds, from 1 to 9 000 000 000
 }
 
-// grantEntries returns the entries of leases as a server stores them, in the order of the bucket
-// (etcd server/storage/schema/lease.go).
+// grantEntries returns the stored entries of leases, in the order of the bucket (etcd
+// server/storage/schema/lease.go).
 func grantEntries(leases []Lease) ([]bolt.Element, error) {
 	leases = slices.SortedFunc(slices.Values(leases), func(a, b Lease) int { return cmp.Compare(a.ID, b.ID) })
 	grants := make([]bolt.Element, len(leases))
@@ -259,7 +261,7 @@ func grantEntries(leases []Lease) ([]bolt.Element, error) {
 	return grants, nil
 }
 
-// compactEntries are the compact revisions of a store that is compacted at rev.
+// compactEntries returns the compact revisions of a store compacted at rev.
 func compactEntries(rev int64) []bolt.Element {
 	value := appendRevisionKey(nil, Revision{Main: rev}, false)
 	return []bolt.Element{{Key: []byte(finishedCompact), Value: value}, {Key: []byte(scheduledCompact), Value: value}}

@@ -14,8 +14,7 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
 )
 
-// TestVerifiedBeforePublished tampers with what was written, before it is checked, as a bug or a
-// bad disk would.
+// TestVerifiedBeforePublished changes the written file before the check, like a bug or a bad disk.
 func TestVerifiedBeforePublished(t *testing.T) {
 	s := open(t, copyOf(t, rebuilt(t, fixture(t), 4096, withKeys(3000))))
 	changes := []Change{put("/k/000007", "changed"), put("/new", "x"), del("/k/000008")}
@@ -76,7 +75,7 @@ func TestVerifiedBeforePublished(t *testing.T) {
 	}
 }
 
-// checkBytes compares a file with these bytes with the records of s, the changes and the grants.
+// checkBytes compares a file of these bytes with the records of s, the changes and the grants.
 func (s *Snapshot) checkBytes(
 	t testing.TB, b []byte, appended int, changes iter.Seq2[Change, error], grants ...bolt.Element,
 ) error {
@@ -92,8 +91,7 @@ func (s *Snapshot) checkBytes(
 	return d.compare(t.Context(), appended)
 }
 
-// TestVerifiedGrants tampers with a lease bucket that was written anew, in a tree of its own and
-// inline.
+// TestVerifiedGrants changes a new lease bucket, in its own tree and inline.
 func TestVerifiedGrants(t *testing.T) {
 	for _, n := range []int{0, 5000} {
 		s := open(t, copyOf(t, rebuilt(t, fixture(t), 4096, withLeases(n))))
@@ -111,7 +109,7 @@ func TestVerifiedGrants(t *testing.T) {
 				require.ErrorIs(t, s.checkBytes(t, withDigest(c), 0, seq(), grants...), ErrVerify)
 			}
 		}
-		if n > 0 { // a way that leads astray
+		if n > 0 { // a misleading branch
 			c := append([]byte(nil), imageOf(b)...)
 			k, _ := bolt.Page(c[open(t, path).db.Bucket(leaseBucket).Root*4096:]).Branch(1)
 			k[7]++
@@ -123,8 +121,8 @@ func TestVerifiedGrants(t *testing.T) {
 	}
 }
 
-// TestVerifiedNew tampers with a file of new pages, as a bug or a bad disk would: with what it
-// holds, and with what it must not hold.
+// TestVerifiedNew changes a file of new pages, like a bug or a bad disk: its content, and bytes
+// outside its content.
 func TestVerifiedNew(t *testing.T) {
 	s := open(t, copyOf(t, rebuilt(t, fixture(t), 4096, withKeys(3000))))
 	f := must(os.Create(filepath.Join(t.TempDir(), "new.db")))(t)
@@ -182,8 +180,7 @@ func TestVerifiedNew(t *testing.T) {
 	}
 }
 
-// gap moves the last bucket of the root leaf away from the one before it and leaves a byte between
-// them.
+// gap moves the last bucket of the root leaf by 8 bytes and leaves a stray byte in the gap.
 func (m *image) gap() {
 	p := m.page(m.meta.Root)
 	n := bolt.Page(p).Count() - 1
@@ -195,7 +192,7 @@ func (m *image) gap() {
 	put32(e[4:], le.Uint32(e[4:])+8)
 }
 
-// TestEmptyStore: the first write of a store has revision 2, as on a server.
+// TestEmptyStore checks that the first write of a store has revision 2, as in a server.
 func TestEmptyStore(t *testing.T) {
 	s := open(t, copyOf(t, built(t, "")))
 	require.Equal(t, int64(1), revision(t, s))
@@ -204,8 +201,7 @@ func TestEmptyStore(t *testing.T) {
 	require.Equal(t, entriesOf(t, open(t, copyOf(t, built(t, "put /a x")))), entriesOf(t, open(t, path)))
 }
 
-// TestCopyIsCompared: a byte of the copy that is not that of the input is found, with changes and
-// without.
+// TestCopyIsCompared checks that a wrong byte in the copy is found, with and without changes.
 func TestCopyIsCompared(t *testing.T) {
 	s := open(t, copyOf(t, rebuilt(t, fixture(t), 4096, withKeys(60_000))))
 	image := s.db.Bytes()
@@ -226,7 +222,7 @@ func TestCopyIsCompared(t *testing.T) {
 	require.Equal(t, fmt.Sprintf("%x", sumOf(t, path)), res.SHA256)
 }
 
-// TestPublishedName: what Write says of its output is true.
+// TestPublishedName checks that the result of Write describes the output.
 func TestPublishedName(t *testing.T) {
 	s := open(t, copyOf(t, fixture(t)))
 	path, res := write(t, s, WriteConfig{}, put("/new", "x"))

@@ -12,7 +12,7 @@ import (
 	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
 )
 
-// unsoundStory is what each unsound file begins with: its records have the revisions 2 to 7.
+// unsoundStory is the beginning of each unsound file: its records have the revisions 2 to 7.
 const unsoundStory = `
 grant 7 3600
 put /a one
@@ -23,13 +23,13 @@ del /gone
 put /b x
 `
 
-// unsound is a change of a sound file that etcdutl restores without a word, and its class: "" where
-// nothing is wrong.
+// unsound is a change of a sound file that etcdutl restores without an error, and its class: "" for
+// no fault.
 type unsound struct {
 	name  string
 	edit  func(tx *bbolt.Tx) error
 	class Class
-	says  string // of a finding
+	says  string // text of a finding
 }
 
 func unsoundFiles() []unsound {
@@ -90,7 +90,8 @@ func unsoundFiles() []unsound {
 	return files
 }
 
-// TestClasses: a server dies of a fatal file, lies on the next, and lives with a warning.
+// TestClasses checks that a server crashes on a fatal file, serves wrong data from a file that
+// lies, and works with a warning.
 func TestClasses(t *testing.T) {
 	base := built(t, unsoundStory)
 	for _, u := range unsoundFiles() {
@@ -113,7 +114,7 @@ func TestClasses(t *testing.T) {
 	}
 }
 
-// TestClassesOfFiles: what keeps etcdutl from a restore is fatal.
+// TestClassesOfFiles checks that a file that etcdutl cannot restore is fatal.
 func TestClassesOfFiles(t *testing.T) {
 	b := built(t, unsoundStory)
 	other := bytes.Clone(b)
@@ -125,7 +126,7 @@ func TestClassesOfFiles(t *testing.T) {
 	}
 }
 
-// TestClassesAlarms: under an alarm a server serves everything and takes no write.
+// TestClassesAlarms checks that a server with an alarm serves everything and accepts no write.
 func TestClassesAlarms(t *testing.T) {
 	for alarm, text := range map[string]string{"\x08\x07\x10\x01": "database space exceeded",
 		"\x08\x07\x10\x02": "corrupt cluster"} {

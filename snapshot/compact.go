@@ -11,36 +11,36 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
 )
 
-// Compaction leaves out history, as "etcdctl compact" and "etcdctl defrag" of a server on the
-// output would; see [WriteConfig].
+// Compaction removes history, like "etcdctl compact" and "etcdctl defrag" of a server on the
+// output; see [WriteConfig].
 type Compaction struct {
-	// Keep is how many revisions below the current one of the output stay. The compact revision is
-	// the current one less Keep, and never below that of the file.
+	// Keep is the number of revisions kept below the current revision of the output. The compact
+	// revision is the current revision minus Keep, but at least the compact revision of the file.
 	Keep int64
-	// LiveOnly leaves out the deletions at the compact revision too, which etcd keeps since 3.5.16
-	// for a watch that begins there. Keep must be 0: then every key of the file is a live one.
+	// LiveOnly also removes the deletions at the compact revision, which etcd keeps since 3.5.16
+	// for a watch from that revision. Keep must be 0: then every key of the file is live.
 	LiveOnly bool
-	// Disarm leaves out NOSPACE alarms, as "etcdctl alarm disarm" does.
+	// Disarm removes NOSPACE alarms, like "etcdctl alarm disarm".
 	Disarm bool
-	// RecordsOnly leaves out what a file has beside records and leases: users and roles, without
-	// which a server asks for none, members, alarms, and buckets that etcd does not know.
+	// RecordsOnly removes everything except records and leases: users and roles (a server then
+	// requires no authentication), members, alarms, and buckets unknown to etcd.
 	RecordsOnly bool
 }
 
-// compaction chooses the records that are left at or below its revision: the latest one of each
-// key, unless that is a deletion of an earlier revision (etcd server/storage/mvcc/key_index.go,
-// compact). If one transaction at the compact revision deleted and put a key, servers 3.5.16 to
-// 3.7.3 keep the deletion and lose the value; here the last record stays.
+// compaction selects the records kept at or below its revision: the latest record of each key,
+// except a deletion of an earlier revision (etcd server/storage/mvcc/key_index.go, compact). If one
+// transaction at the compact revision deleted and put a key, servers 3.5.16 to 3.7.3 keep the
+// deletion and lose the value; here the last record stays.
 type compaction struct {
 	Compaction
 	x       *index
 	rev     int64    // the compact revision, 0 for none
-	past    *past    // nil where no record of the file lies above rev
-	gone    bits     // records that a change at or below rev supersedes
-	unnamed Revision // of the last record without a key at or below rev: for etcd a key of no bytes
+	past    *past    // nil if the file has no record above rev
+	gone    bits     // records superseded by a change at or below rev
+	unnamed Revision // of the last record without a key at or below rev; for etcd its key is empty
 }
 
-// newCompaction is the compaction of d, nil for none.
+// newCompaction returns the compaction of d, or nil.
 func (d *Draft) newCompaction(ctx context.Context) (*compaction, error) {
 	if d.cfg.Compact == nil {
 		return nil, nil
@@ -55,7 +55,7 @@ func (d *Draft) newCompaction(ctx context.Context) (*compaction, error) {
 	}
 	c.rev = max(current-c.Keep, d.x.compacted(), 0)
 	if d.cfg.Scrub != nil && current <= c.rev {
-		c.unnamed = Revision{} // the last record supersedes it
+		c.unnamed = Revision{} // the last record supersedes this record
 	}
 	for i, ordinal := range replaced {
 		if ordinal != none && d.x.revision()+int64(i) < c.rev {
@@ -68,8 +68,8 @@ func (d *Draft) newCompaction(ctx context.Context) (*compaction, error) {
 	return c, err
 }
 
-// replacedBy has the ordinal of the record that each change supersedes, none for a new key, by the
-// revision of the change; and the current revision of the output.
+// replacedBy returns the ordinal of the record superseded by each change, in the order of
+// revisions, with none for a new key, and the current revision of the output.
 func replacedBy(
 	ctx context.Context, changes iter.Seq2[Change, error], a *appender,
 ) (replaced []uint32, current int64, err error) {
@@ -86,7 +86,7 @@ func replacedBy(
 	return replaced, a.Revision, err
 }
 
-// none is no ordinal.
+// none is not an ordinal.
 const none = math.MaxUint32
 
 // lookBack prepares c for records above the compact revision.
@@ -104,7 +104,7 @@ func (c *compaction) lookBack(ctx context.Context) (err error) {
 	})
 }
 
-// keeps reports whether an entry of the file, which has the given ordinal, is left.
+// keeps reports whether the entry of the file with this ordinal is kept.
 func (c *compaction) keeps(ordinal uint32, el bolt.Element) (bool, error) {
 	rev, tombstone, err := parseRevisionKey(el.Key)
 	switch {
@@ -134,14 +134,14 @@ func (c *compaction) keeps(ordinal uint32, el bolt.Element) (bool, error) {
 	return !found || at == ordinal, err
 }
 
-// keepsNew reports whether a record stays that no later one at or below the compact revision
-// supersedes.
+// keepsNew reports whether a record is kept if no later record at or below the compact revision
+// supersedes it.
 func (c *compaction) keepsNew(rev Revision, tombstone bool) bool {
 	return !tombstone || rev.Main > c.rev || rev.Main == c.rev && !c.LiveOnly
 }
 
-// renew replaces what the compaction changes in small buckets: both compact revisions are those
-// that a server stores, and alarms may be gone.
+// renew changes the small buckets for the compaction: both compact revisions get the values of a
+// server, and alarms may be removed.
 func (c *compaction) renew(sources []bolt.Source) {
 	for i := range sources {
 		src := &sources[i]

@@ -16,7 +16,7 @@ import (
 	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
 )
 
-// defragmented is what the server holds, after a compaction at rev and a defragmentation.
+// defragmented returns the content of the server after a compaction at rev and a defragmentation.
 func defragmented(t testing.TB, server *etcdtest.Server, rev int64) *Snapshot {
 	t.Helper()
 	etcdtest.Run(t, server, fmt.Sprintf("compact %d", rev))
@@ -24,14 +24,14 @@ func defragmented(t testing.TB, server *etcdtest.Server, rev int64) *Snapshot {
 	return sameSaved(t, server)
 }
 
-// withoutIndex leaves out the raft index, which counts compactions.
+// withoutIndex removes the raft index, which counts compactions.
 func withoutIndex(all map[string][]entry) map[string][]entry {
 	all[metaBucket] = slices.DeleteFunc(all[metaBucket], func(e entry) bool { return e.key == "consistent_index" })
 	return all
 }
 
-// likeAServer compares the compaction of s, with the changes that the server has seen already, with
-// the server's own, entry by entry, for all of keeps, which descend.
+// likeAServer compares the compaction of s, with the changes already made on the server, with the
+// server's compaction, entry by entry, for all of keeps in descending order.
 func likeAServer(t testing.TB, s *Snapshot, server *etcdtest.Server, keeps []int64, changes ...Change) (path string) {
 	t.Helper()
 	oldest, _, err := s.Kept(context.Background())
@@ -53,9 +53,9 @@ func likeAServer(t testing.TB, s *Snapshot, server *etcdtest.Server, keeps []int
 	return path
 }
 
-// sameHash compares HashKV at the current revision and at the compact one of a server on the file
-// with those of a server that compacted there. That one answers for the compact revision with what
-// it summed up while it compacted, until it starts again.
+// sameHash compares HashKV at the current and at the compact revision, between a server on the file
+// and a server compacted there. Until a restart the compacted server answers for the compact
+// revision with the hash computed during the compaction.
 func sameHash(t testing.TB, path string, live *etcdtest.Server, compacted int64) {
 	t.Helper()
 	sameAsRestored(t, path, nil)
@@ -70,9 +70,9 @@ func sameHash(t testing.TB, path string, live *etcdtest.Server, compacted int64)
 	require.Equal(t, want, got)
 }
 
-// TestCompacted: for every compact revision there is, below changes, among them and above, the file
-// is entry by entry what a real server has after the same writes, compaction and defragmentation,
-// and no larger.
+// TestCompacted checks that, for every possible compact revision, below, among and above the
+// changes, the file has the same entries as a real server after the same writes, compaction and
+// defragmentation, and is no larger.
 func TestCompacted(t *testing.T) {
 	live := etcdtest.Start(t, filepath.Join(t.TempDir(), "live"))
 	etcdtest.Run(t, live, pastStory)
@@ -87,8 +87,8 @@ func TestCompacted(t *testing.T) {
 	likeAServer(t, s, live, keeps, changes...)
 }
 
-// TestCompactedHistories compacts random histories that went through a real server, which then goes
-// on as one on the output does.
+// TestCompactedHistories compacts random histories of a real server; the server and a server on the
+// output continue in the same way.
 func TestCompactedHistories(t *testing.T) {
 	for seed := range 4 {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -103,18 +103,19 @@ func TestCompactedHistories(t *testing.T) {
 	}
 }
 
-// TestCompactedServed: HashKV and what a watch tells are the same on a server that compacted and on
-// one that was restored from the output, which lives on, its revision raised or not.
+// TestCompactedServed checks that HashKV and watches are the same on a compacted server and on a
+// server restored from the output, and that the restored server works, with and without a raised
+// revision.
 func TestCompactedServed(t *testing.T) {
 	live := etcdtest.Start(t, filepath.Join(t.TempDir(), "live"))
 	etcdtest.Run(t, live, pastStory+"del /go/last\nput /stay/a three\nput /go/big b")
 	s := sameSaved(t, live)
-	for _, keep := range []int64{2, 0} { // at 2 is a deletion, which a watch from there must tell
+	for _, keep := range []int64{2, 0} { // 2: compaction at a deletion, which a watch must return
 		rev := revision(t, s) - keep
 		path := likeAServer(t, s, live, []int64{keep})
 		sameHash(t, path, live, rev)
 		goesOn(t, path, "/stay/leased", func(server *etcdtest.Server) {
-			if keep > 0 { // the live server is to be compacted once more
+			if keep > 0 { // the live server will be compacted again
 				events := watched(t, server, rev, revision(t, s))
 				require.Equal(t, fmt.Sprintf("DELETE /go/last %d", rev), events[0])
 				require.Len(t, events, 3)
@@ -125,8 +126,8 @@ func TestCompactedServed(t *testing.T) {
 		[]string{fmt.Sprintf("PUT /go/big %d", revision(t, s))})
 }
 
-// TestCompactedRecordings compacts every shape and what real clusters left behind, and compares
-// with a server that was restored from it.
+// TestCompactedRecordings compacts every shape and recordings of real clusters, and compares with a
+// server restored from the same file.
 func TestCompactedRecordings(t *testing.T) {
 	inputs := map[string]func(t testing.TB) string{}
 	for _, name := range append(releases(), "kcp/root-before.db", "calico/before.db", "kubectl/all.db") {
@@ -163,7 +164,8 @@ func TestCompactedRecordings(t *testing.T) {
 	}
 }
 
-// mustRevision is the compact revision in the entries of a meta bucket, where both are the same.
+// mustRevision returns the compact revision in the entries of a meta bucket; both entries must be
+// equal.
 func mustRevision(t testing.TB, meta []entry) int64 {
 	t.Helper()
 	found := map[string]int64{}
@@ -179,7 +181,8 @@ func mustRevision(t testing.TB, meta []entry) int64 {
 	return found[finishedCompact]
 }
 
-// TestCompactedBefore: a compaction that was begun is ended, and none goes back.
+// TestCompactedBefore checks that a scheduled compaction is finished, and that no compact revision
+// decreases.
 func TestCompactedBefore(t *testing.T) {
 	for _, rev := range [][2]int64{{1, 8}, {8, 8}, {8, 2}, {0, 0}} {
 		s := open(t, copyOf(t, rebuilt(t, built(t, long), 4096, compacted(rev[0], rev[1]))))
@@ -198,8 +201,8 @@ func TestCompactedBefore(t *testing.T) {
 	require.ErrorContains(t, err, "no negative number")
 }
 
-// TestCompactedBumped: records without a key, which --bump-revision leaves, are compacted like
-// those of any key.
+// TestCompactedBumped checks that records without a key, from --bump-revision, are compacted like
+// records of one key.
 func TestCompactedBumped(t *testing.T) {
 	path := etcdtest.Build(t, long)
 	for range 3 {
@@ -221,8 +224,8 @@ func TestCompactedBumped(t *testing.T) {
 	sameAsRestored(t, scrubbed, nil)
 }
 
-// TestCompactedLiveOnly: nothing is left of a deletion of the last revision either, and the
-// revision does not go back.
+// TestCompactedLiveOnly checks that even a deletion at the last revision is removed, and that the
+// revision does not decrease.
 func TestCompactedLiveOnly(t *testing.T) {
 	s := open(t, copyOf(t, built(t, pastStory)))
 	path, res := compact(t, s, Compaction{LiveOnly: true}, put("/new", "x"), del("/go/a"), del("/go/last"))
@@ -238,8 +241,8 @@ func TestCompactedLiveOnly(t *testing.T) {
 	require.Error(t, err)
 }
 
-// TestNoHistoryIsLeft looks for every eight bytes of what was deleted or overwritten, in all of the
-// output.
+// TestNoHistoryIsLeft searches the whole output for every eight bytes of deleted or overwritten
+// data.
 func TestNoHistoryIsLeft(t *testing.T) {
 	raw, values := stains(t, 4096)
 	s := open(t, copyOf(t, raw))
@@ -255,7 +258,8 @@ func TestNoHistoryIsLeft(t *testing.T) {
 	noneIsLeft(t, path, values)
 }
 
-// TestDisarmed: NOSPACE alarms go, others stay, and a server takes writes again.
+// TestDisarmed checks that NOSPACE alarms are removed, that other alarms stay, and that a server
+// accepts writes again.
 func TestDisarmed(t *testing.T) {
 	alarms := func(tx *bbolt.Tx) error {
 		for _, alarm := range []string{"\x08\x07\x10\x01", "\x08\x08\x10\x01", "\x08\x07\x10\x02"} {
@@ -273,7 +277,8 @@ func TestDisarmed(t *testing.T) {
 	require.Equal(t, entriesOf(t, open(t, kept)), entriesOf(t, open(t, path)))
 }
 
-// TestRecordsOnly: users, roles and members are left out; a server starts on the rest.
+// TestRecordsOnly checks that users, roles and members are removed, and that a server starts on the
+// rest.
 func TestRecordsOnly(t *testing.T) {
 	server := etcdtest.Start(t, t.TempDir())
 	etcdtest.Run(t, server, "grant 7 600\nput /a one lease=7\nput /a two\nput /b three")
@@ -291,8 +296,8 @@ func TestRecordsOnly(t *testing.T) {
 	require.Len(t, all.Kvs, 2)
 }
 
-// recreate sends a transaction that puts, deletes and puts keys again. A server refuses a put of a
-// key that the same request deletes, unless the deletion has no end.
+// recreate sends a transaction that puts, deletes and puts keys again. A server rejects a put of a
+// key deleted in the same request, unless the deleted range has no end.
 func recreate(t testing.TB, r *rand.Rand, server *etcdtest.Server) {
 	t.Helper()
 	var ops []clientv3.Op
@@ -307,8 +312,8 @@ func recreate(t testing.TB, r *rand.Rand, server *etcdtest.Server) {
 	must(server.Client.Txn(context.Background()).Then(ops...).Commit())(t)
 }
 
-// loses reports whether a server that compacts at rev loses a live key: one that the transaction
-// at rev deletes and puts (etcd server/storage/mvcc/key_index.go, doCompact).
+// loses reports whether a server that compacts at rev loses a live key: a key deleted and put by
+// the transaction at rev (etcd server/storage/mvcc/key_index.go, doCompact).
 func loses(t testing.TB, s *Snapshot, rev int64) bool {
 	t.Helper()
 	deleted := map[string]bool{}
@@ -324,9 +329,9 @@ func loses(t testing.TB, s *Snapshot, rev int64) bool {
 	return false
 }
 
-// TestRecreated: of histories with keys that one transaction deletes and puts, and of stores that
-// end without a live key, every compaction is a server's where that one loses nothing. A server on
-// the output has all that the input has from the compact revision on, and the same hash as here.
+// TestRecreated checks histories with keys deleted and put in one transaction, and stores that end
+// without a live key: every compaction equals that of a server unless the server loses a key. A
+// server on the output has the whole input from the compact revision on, and our hash.
 func TestRecreated(t *testing.T) {
 	lost, empty := 0, 0
 	for seed := range uint64(3) {
@@ -364,7 +369,7 @@ func TestRecreated(t *testing.T) {
 	require.Positive(t, empty)
 }
 
-// sameHistory compares what every revision that out keeps holds.
+// sameHistory compares every revision kept in out.
 func sameHistory(t testing.TB, s, out *Snapshot) {
 	t.Helper()
 	oldest, newest, err := out.Kept(context.Background())
@@ -374,7 +379,7 @@ func sameHistory(t testing.TB, s, out *Snapshot) {
 	}
 }
 
-// TestReportedCompactions: the files of reports, with the records that are left.
+// TestReportedCompactions checks the files of bug reports, with the remaining records.
 func TestReportedCompactions(t *testing.T) {
 	for name, want := range map[string]string{
 		"b1-recreate-in-txn-head": "/registry/configmaps/shop/other 3.0 false, " +

@@ -12,11 +12,11 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
 )
 
-const copyBlock = 1 << 20 // bytes read and compared at a time
+const copyBlock = 1 << 20 // bytes read and compared at once
 
 // copyPages copies the first n bytes of in to the beginning of out.
 func copyPages(ctx context.Context, out, in *os.File, n int64) error {
-	const step = 8 << 20 // bytes between two looks at ctx
+	const step = 8 << 20 // bytes between two checks of ctx
 	for at := int64(0); at < n; {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -39,17 +39,17 @@ func copyThrough(out, in *os.File, at, n int64) (int64, error) {
 	return io.Copy(io.NewOffsetWriter(out, at), struct{ io.Reader }{io.NewSectionReader(in, at, n)})
 }
 
-// proveImage waits for the copy of the image of src, writes the metas of m over it if there is one,
-// reads every block back and compares it. It appends the digest of the copy and of the new pages
-// behind it.
+// proveImage waits for the copy of the image of src, overwrites the metas with those of m unless m
+// is nil, reads every block back and compares the blocks. proveImage appends the digest of the copy
+// and of the new pages after the copy.
 func (d *Draft) proveImage(ctx context.Context, m *bolt.Meta) (sum Digest, err error) {
 	image := d.src.db.Bytes()
 	_, err = d.copied.wait(ctx)
-	if err != nil && ctx.Err() == nil { // it was stopped, or the disk was full while the changes were planned
+	if err != nil && ctx.Err() == nil { // the copy was stopped, or the disk was full while the changes were planned
 		err = copyPages(ctx, d.file, d.src.file, image)
 	}
 	if err != nil {
-		if _, bad := d.src.Digest(ctx); bad != nil { // it reads the same bytes, and can tell whose fault it is
+		if _, bad := d.src.Digest(ctx); bad != nil { // Digest reads the same bytes, and can name the faulty file
 			err = bad
 		}
 		return sum, err
@@ -80,8 +80,8 @@ func (d *Draft) proveImage(ctx context.Context, m *bolt.Meta) (sum Digest, err e
 	return appendDigest(d.file, h, size)
 }
 
-// proveCopy compares the copy of the whole image with src, which has the digest sum: the same bytes
-// have the same digest.
+// proveCopy compares the copy of the whole image with src and appends the digest sum of src: the
+// same bytes have the same digest.
 func (d *Draft) proveCopy(ctx context.Context, sum Digest) error {
 	image := d.src.db.Bytes()
 	buffers := sync.Pool{New: func() any { return new([copyBlock]byte) }}
@@ -96,8 +96,8 @@ func (d *Draft) proveCopy(ctx context.Context, sum Digest) error {
 	return err
 }
 
-// hashBlocks compares the copy of the image with src, but for the metas at its beginning. Each
-// block is hashed beside the next one.
+// hashBlocks compares the copy of the image with src, except for the metas at the beginning. Each
+// block is hashed while the next one is compared.
 func (d *Draft) hashBlocks(ctx context.Context, image int64, metas []byte, h io.Writer) error {
 	var hashing sync.WaitGroup
 	defer hashing.Wait()
@@ -118,13 +118,13 @@ func (d *Draft) hashBlocks(ctx context.Context, image int64, metas []byte, h io.
 	return nil
 }
 
-// compareBlock reads a block of the copy back and compares it with src, or with the metas that were
-// written over the beginning of the copy.
+// compareBlock reads a block of the copy back and compares the block with src, or with the new
+// metas at the beginning of the copy.
 func (d *Draft) compareBlock(back []byte, at int64, metas []byte) error {
 	if n, err := d.file.ReadAt(back, at); n < len(back) {
 		return fmt.Errorf("read back at %d: %w", at+int64(n), err)
 	}
-	metas = metas[min(int(at), len(metas)):] // those in the block and behind it
+	metas = metas[min(int(at), len(metas)):] // metas in this block and later
 	same := min(len(back), len(metas))
 	if !bytes.Equal(back[:same], metas[:same]) || !bytes.Equal(back[same:], d.src.data[at:][same:len(back)]) {
 		return fmt.Errorf("%w: bytes at %d are not those that were written", ErrVerify, at)

@@ -15,8 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// exercise does with the file at path all that this package can do and returns what went wrong, one
-// error a call. The second result is what Write made, "" when it refused.
+// exercise calls everything in this package with the file at path and returns the errors, one for
+// each call. out is the output of Write, or "" after an error.
 func exercise(t testing.TB, path string) (errs []error, out string) {
 	t.Helper()
 	siftIsLive(t, path)
@@ -57,7 +57,7 @@ func exercise(t testing.TB, path string) (errs []error, out string) {
 	return errs, out
 }
 
-// readWithoutDigest reads all of the file at path and verifies it.
+// readWithoutDigest reads the whole file at path and verifies the file.
 func readWithoutDigest(t testing.TB, path string) []error {
 	t.Helper()
 	s, err := Open(context.Background(), path, Config{SkipDigest: true})
@@ -72,7 +72,7 @@ func readWithoutDigest(t testing.TB, path string) []error {
 	return errs
 }
 
-// readAll reads s in all ways, and returns what went wrong, one error a call.
+// readAll reads s in all ways, and returns the errors, one for each call.
 func readAll(t testing.TB, s *Snapshot) (errs []error) {
 	t.Helper()
 	ctx := context.Background()
@@ -100,7 +100,7 @@ func readAll(t testing.TB, s *Snapshot) (errs []error) {
 	return errs
 }
 
-// findAny is the first finding of Verify without the name of the file.
+// findAny returns the first finding of Verify without the name of the file.
 func (s *Snapshot) findAny(t testing.TB) error {
 	for _, err := range findings(t, s) {
 		return err
@@ -108,7 +108,7 @@ func (s *Snapshot) findAny(t testing.TB) error {
 	return nil
 }
 
-// bounded fails the test when fn takes long or allocates more than a small file can be worth.
+// bounded fails the test if fn takes long or allocates too much for a small file.
 func bounded(t testing.TB, fn func()) {
 	t.Helper()
 	var before, after runtime.MemStats
@@ -120,15 +120,15 @@ func bounded(t testing.TB, fn func()) {
 	require.Less(t, time.Since(start), time.Minute)
 }
 
-// refused says that Write, and whatever else came upon the damage, failed with want and an error
-// that names the file; one of them has the text.
+// refused requires that Write, and all other calls that meet the damage, fail with want and an
+// error that names the file; one error has the text.
 func refused(t testing.TB, path string, want error, texts ...string) {
 	t.Helper()
 	require.Empty(t, suspect(t, path, want, texts...), "Write takes it")
 }
 
-// suspect is refused for what Verify finds and Write, whose output it is not to blame for, may
-// take. It returns the output.
+// suspect makes the checks of refused, but Write may accept the file. suspect returns the output of
+// Write.
 func suspect(t testing.TB, path string, want error, texts ...string) (out string) {
 	t.Helper()
 	bounded(t, func() {
@@ -152,7 +152,7 @@ func suspect(t testing.TB, path string, want error, texts ...string) (out string
 	return out
 }
 
-// TestNotASnapshot: what is not a snapshot at all says so.
+// TestNotASnapshot checks the errors for files of other formats.
 func TestNotASnapshot(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name, content string) string {
@@ -188,7 +188,7 @@ func TestNotASnapshot(t *testing.T) {
 		{file("big-endian", string(bigEndian)), "big-endian"},
 		{dir, "it is a directory"},
 		{os.DevNull, "not a regular file"},
-		{pipe, "not a regular file"}, // which is not waited for
+		{pipe, "not a regular file"}, // Open must not wait for a writer
 	}
 	for _, tt := range tests {
 		t.Run(filepath.Base(tt.path), func(t *testing.T) {
@@ -200,7 +200,7 @@ func TestNotASnapshot(t *testing.T) {
 	}
 }
 
-// TestCannotBeOpened: the file system's own errors come back as they are.
+// TestCannotBeOpened checks that errors of the file system are returned unchanged.
 func TestCannotBeOpened(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.Symlink("loop", filepath.Join(dir, "loop")))
@@ -220,7 +220,7 @@ func TestCannotBeOpened(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrPermission)
 }
 
-// asNobody runs fn with the file access of a user without rights, where the tests run as root.
+// asNobody runs fn with the file access of a user without rights if the tests run as root.
 func asNobody(t testing.TB, fn func() error) error {
 	if os.Geteuid() != 0 {
 		return fn()
@@ -232,7 +232,7 @@ func asNobody(t testing.TB, fn func() error) error {
 	return fn()
 }
 
-// TestTruncated cuts the file at every size where something begins or ends.
+// TestTruncated cuts the file at every beginning and end of a structure.
 func TestTruncated(t *testing.T) {
 	b := fixture(t)
 	want := modelOf(t, open(t, copyOf(t, b)))
@@ -245,7 +245,7 @@ func TestTruncated(t *testing.T) {
 	}
 	for _, size := range sizes {
 		path := copyOf(t, b[:size])
-		if size == len(b)-32 { // a database file without slack looks just the same
+		if size == len(b)-32 { // this file looks like a database file without slack
 			s := open(t, path)
 			require.True(t, s.raw)
 			require.NotEmpty(t, s.Warnings())
@@ -265,8 +265,8 @@ func TestTruncated(t *testing.T) {
 	}
 }
 
-// TestWrongDigest: one bit of a value, or of the digest itself, and Write publishes nothing. Who
-// skips the digest gets what is there.
+// TestWrongDigest checks that Write publishes nothing after a change of one bit of a value, or of
+// the digest. A caller without a digest check can read the file.
 func TestWrongDigest(t *testing.T) {
 	b := fixture(t)
 	rec := must(open(t, copyOf(t, b)).Get(context.Background(), []byte("/registry/configmaps/default/updated")))(t)

@@ -17,27 +17,27 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
 )
 
-// DefaultMaxExpand is how many bytes a compressed file may expand to unless Config says otherwise:
-// twice the largest quota that etcd's documentation advises (8 GiB).
+// DefaultMaxExpand is the default maximum size of an expanded file in bytes: twice the largest
+// quota advised by etcd's documentation (8 GiB).
 const DefaultMaxExpand = 16 << 30
 
 const (
-	// A snapshot of Kubernetes shrinks to a tenth or so; more is a file made to fill a disk. The
-	// first freeExpand bytes are for a database file with many free pages.
+	// A snapshot of Kubernetes compresses about tenfold; a far higher ratio is an attempt to fill a
+	// disk. The first freeExpand bytes are for a database file with many free pages.
 	maxExpandRatio = 200
 	freeExpand     = 64 << 20 // bytes
 
 	zstdWindow   = 128 << 20 // bytes of memory for a zstd stream: the default of the zstd tool
-	zipDirectory = 1 << 20   // bytes read to find the file of an archive: it may list millions
+	zipDirectory = 1 << 20   // bytes read to find the file of an archive, which may list millions
 )
 
-// compressionOf recognises by its content a file that Open expands.
+// compressionOf returns the format of a file that Open expands, from its content, or "".
 func compressionOf(f io.ReaderAt) string {
 	head := make([]byte, tarHeader)
-	n, _ := f.ReadAt(head, 0) // the next read reports the error
+	n, _ := f.ReadAt(head, 0) // the next read returns the error
 	head = head[:n]
 	if n >= 4 && head[0]&0xf0 == 0x50 && string(head[1:4]) == "\x2a\x4d\x18" {
-		return "zstd" // a skippable frame, with which pzstd begins
+		return "zstd" // a skippable frame, as in files of pzstd
 	}
 	if what := archive(head); what == "gzip" || what == "zstd" || what == "zip" {
 		return what
@@ -48,7 +48,7 @@ func compressionOf(f io.ReaderAt) string {
 	return ""
 }
 
-// expand makes in.file a scratch file with the expanded content, and returns its size. No name in
+// expand sets in.file to a scratch file with the expanded content, and returns its size. No name in
 // the given file is used.
 func (in *input) expand(ctx context.Context, cfg Config) (size int64, err error) {
 	scratch, err := publish.Scratch(cmp.Or(cfg.ScratchDir, os.TempDir()))
@@ -71,19 +71,19 @@ func (in *input) expand(ctx context.Context, cfg Config) (size int64, err error)
 	return size, nil
 }
 
-// packed reads a compressed file and keeps count.
+// packed reads a compressed file and counts the bytes.
 type packed struct {
 	ctx    context.Context
 	format string
 	file   io.ReaderAt
-	size   int64 // bytes, of the file
-	limit  int64 // bytes that it may expand to
+	size   int64 // size of the file in bytes
+	limit  int64 // maximum size of the expanded file in bytes
 
-	archive, member string // its kind, such as "tar.gz", and the file in it that was taken; "" for none
+	archive, member string // the format, such as "tar.gz", and the file taken from the archive; "" for none
 
-	read     int64 // bytes, so far
-	mostRead int64 // an error beyond; 0 for none
-	err      error // the error of a read, which decoders may hide
+	read     int64 // bytes read so far
+	mostRead int64 // maximum of read; 0 for no limit
+	err      error // the error of a read; decoders may hide it
 }
 
 func (p *packed) ReadAt(b []byte, at int64) (n int, err error) {
@@ -132,7 +132,7 @@ func (p *packed) expand(out io.Writer) (n int64, err error) {
 	return n, nil
 }
 
-// open makes the reader of the expanded content.
+// open returns the reader of the expanded content.
 func (p *packed) open() (io.ReadCloser, error) {
 	whole := io.NewSectionReader(p, 0, p.size)
 	switch p.format {
@@ -152,7 +152,7 @@ func (p *packed) open() (io.ReadCloser, error) {
 	return p.openZip()
 }
 
-// openZip opens the file of a zip archive that is taken.
+// openZip opens the file of a zip archive to read.
 func (p *packed) openZip() (io.ReadCloser, error) {
 	p.mostRead = zipDirectory
 	z, err := zip.NewReader(p, p.size)
@@ -182,10 +182,10 @@ func (p *packed) openZip() (io.ReadCloser, error) {
 	return f.Open()
 }
 
-// within returns an error for a file of which so many bytes came that it is no snapshot.
+// within returns an error if a file has expanded to n bytes, too many for a snapshot.
 func (p *packed) within(n int64) error {
 	switch {
-	case p.ctx.Err() != nil: // a few bytes read may expand to many
+	case p.ctx.Err() != nil: // a few compressed bytes may expand to many
 		return p.ctx.Err()
 	case n > p.limit:
 		return fmt.Errorf("%w: it expands to more than %d bytes", ErrExpand, p.limit)
@@ -196,7 +196,8 @@ func (p *packed) within(n int64) error {
 	return nil
 }
 
-// promising checks the first block, so that no other file, and none too large, fills the disk.
+// promising checks the first block, so that neither another file nor too large a file fills the
+// disk.
 func (p *packed) promising(head []byte) error {
 	if what := archive(head); what != "" {
 		return fmt.Errorf("%w: it is compressed twice (%s within); expand it once first", ErrNotSnapshot, what)
@@ -208,8 +209,8 @@ func (p *packed) promising(head []byte) error {
 	return err
 }
 
-// Begins returns an error ([ErrNotSnapshot], [ErrExpand]) for a stream whose first bytes, a
-// mebibyte or all, show that it is no snapshot of at most limit bytes, before the rest is read.
+// Begins returns an error ([ErrNotSnapshot], [ErrExpand]) if the first bytes of a stream, a
+// mebibyte or all, exclude a snapshot of at most limit bytes. The rest need not be read.
 func Begins(head []byte, limit int64) error {
 	if compressionOf(bytes.NewReader(head)) != "" {
 		return nil
@@ -232,7 +233,7 @@ func begins(head []byte, limit int64) error {
 	return nil
 }
 
-// explain tells a file that cannot be read, one that is cut short and one that is damaged apart.
+// explain distinguishes an unreadable, a truncated and a damaged file.
 func (p *packed) explain(err error) error {
 	switch {
 	case p.err != nil:

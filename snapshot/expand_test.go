@@ -22,7 +22,7 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
 )
 
-// expanding opens a compressed file that no test may change.
+// expanding opens a compressed file and requires that tests do not change the file.
 func expanding(t testing.TB, b []byte, cfg Config) (*Snapshot, error) {
 	t.Helper()
 	if cfg.ScratchDir == "" {
@@ -36,8 +36,8 @@ func expanding(t testing.TB, b []byte, cfg Config) (*Snapshot, error) {
 	return s, err
 }
 
-// TestCompressed: a compressed file reads as what it was compressed from, but for the digest of the
-// whole, which is its own. What is written on top is the same too.
+// TestCompressed checks that a compressed file and the expanded file read the same, except for the
+// digest of the whole file, and that Write gives the same output.
 func TestCompressed(t *testing.T) {
 	b := fixture(t)
 	plain := open(t, copyOf(t, b))
@@ -74,7 +74,7 @@ func TestCompressed(t *testing.T) {
 	}
 }
 
-// TestCompressedRaw: a database file has room behind its image, which compresses to nothing.
+// TestCompressedRaw checks that a database file may have highly compressible space after its image.
 func TestCompressedRaw(t *testing.T) {
 	raw := append(imageOf(fixture(t)), make([]byte, 48<<20)...)
 	for _, packed := range [][]byte{gzipped(t, raw), zstandard(t, raw), asK3s(t, raw)} {
@@ -85,8 +85,8 @@ func TestCompressedRaw(t *testing.T) {
 	}
 }
 
-// TestCompressedDigest: the digest within is checked as ever, and what another tool left of a file
-// says so.
+// TestCompressedDigest checks that the digest of the expanded file is checked, and that truncated
+// output of other tools is reported.
 func TestCompressedDigest(t *testing.T) {
 	b := append([]byte(nil), fixture(t)...)
 	b[len(b)-1] ^= 1
@@ -104,8 +104,9 @@ func TestCompressedDigest(t *testing.T) {
 	require.Nil(t, s)
 }
 
-// TestCompressedDamage: a file cut short anywhere is truncated, or the right answer; one with a
-// flipped bit is damaged, or the right answer; the path is named, and nothing is left.
+// TestCompressedDamage checks that a file cut anywhere is truncated, or gives the right answer, and
+// that a file with a flipped bit is damaged, or gives the right answer; the error names the path,
+// and no scratch file is left.
 func TestCompressedDamage(t *testing.T) {
 	b := fixture(t)
 	want := modelOf(t, open(t, copyOf(t, b)))
@@ -143,8 +144,8 @@ func TestCompressedDamage(t *testing.T) {
 	require.Len(t, left, 1)
 }
 
-// TestCompressedRefused: what is in the archive is not one snapshot, and the message says what it
-// is instead.
+// TestCompressedRefused checks that an archive without exactly one snapshot is an error that
+// describes the content.
 func TestCompressedRefused(t *testing.T) {
 	b := fixture(t)
 	encrypted := asK3s(t, b)
@@ -200,8 +201,7 @@ func TestCompressedRefused(t *testing.T) {
 	}
 }
 
-// TestBomb: a file made to fill the disk ends before it does, by the limit or by how many times
-// over it expands.
+// TestBomb checks that a file made to fill the disk ends early, by the limit or by the ratio.
 func TestBomb(t *testing.T) {
 	for _, format := range []string{"gzip", "zstd"} {
 		packed := zeros(t, format, 400<<20)
@@ -220,7 +220,7 @@ func TestBomb(t *testing.T) {
 		require.ErrorIs(t, err, ErrExpand, name)
 		require.ErrorContains(t, err, fmt.Sprint(len(b)-1))
 	}
-	claims := bytes.Clone(b) // a database that says it is large
+	claims := bytes.Clone(b) // a database that claims to be large
 	for _, at := range []int{0, 4096} {
 		m := claims[at+bolt.HeaderSize:]
 		put64(m[40:], 1<<40)
@@ -232,7 +232,7 @@ func TestBomb(t *testing.T) {
 		"17179869184 bytes")
 }
 
-// TestZstdWindow: a stream that asks for more memory than the zstd tool gives is refused.
+// TestZstdWindow checks that a stream with a larger window than the zstd tool allows is an error.
 func TestZstdWindow(t *testing.T) {
 	frame := []byte("\x28\xb5\x2f\xfd\x00\xf8\x01\x00\x00") // window descriptor 0xf8: 2^41 bytes
 	_, err := expanding(t, frame, Config{})
@@ -240,7 +240,7 @@ func TestZstdWindow(t *testing.T) {
 	require.ErrorContains(t, err, "zstd -d --long=31")
 }
 
-// TestNoScratch: where there is no place for the copy, the message says which folder.
+// TestNoScratch checks that the error names the folder in which no scratch file can be made.
 func TestNoScratch(t *testing.T) {
 	absent := filepath.Join(t.TempDir(), "absent")
 	_, err := Open(context.Background(), copyOf(t, gzipped(t, fixture(t))), Config{ScratchDir: absent})
@@ -253,7 +253,7 @@ func TestNoScratch(t *testing.T) {
 	require.ErrorContains(t, err, absent)
 }
 
-// TestExpandCancelled: a caller that gives up is let go.
+// TestExpandCancelled checks that Open ends with its context.
 func TestExpandCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -274,7 +274,7 @@ func TestExpandCancelled(t *testing.T) {
 	require.Less(t, n, int64(4<<20))
 }
 
-// writerFunc is called with each write.
+// writerFunc is a writer that calls a function for each write.
 type writerFunc func()
 
 func (f writerFunc) Write(b []byte) (int, error) {
@@ -282,8 +282,7 @@ func (f writerFunc) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// TestCompressedChanged: the file given is the one that must not change, also after it was
-// expanded.
+// TestCompressedChanged checks that the compressed file must not change, even after the expansion.
 func TestCompressedChanged(t *testing.T) {
 	path := victim(t, gzipped(t, fixture(t)))
 	s := open(t, path)
@@ -291,8 +290,8 @@ func TestCompressedChanged(t *testing.T) {
 	fails(t, s, seq(put("/new", "x")), ErrChanged)
 }
 
-// FuzzCompressed: whatever the bytes, Open ends in an error that names the file, or in what bytes
-// of that format expand to.
+// FuzzCompressed checks that Open returns an error that names the file, or the expanded content of
+// a supported format, for any bytes.
 func FuzzCompressed(f *testing.F) {
 	b := fixture(f)
 	for _, packed := range compressed(f, b) {
@@ -314,7 +313,7 @@ func FuzzCompressed(f *testing.F) {
 	})
 }
 
-// TestCompressedTools: what the usual tools make of a real server's snapshot, where they are
+// TestCompressedTools checks the output of the usual tools for a real server's snapshot, if
 // installed.
 func TestCompressedTools(t *testing.T) {
 	in := etcdtest.Build(t, "put /a x\nput /b size=300000\ndel /a")
@@ -331,7 +330,7 @@ func TestCompressedTools(t *testing.T) {
 	}
 }
 
-// ran runs a tool, false where it is not installed.
+// ran runs a tool, and returns false if the tool is not installed.
 func ran(t testing.TB, tool string, args ...string) bool {
 	t.Helper()
 	if _, err := exec.LookPath(tool); err != nil {

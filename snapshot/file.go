@@ -11,20 +11,20 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
 )
 
-// Config configures Open. Its zero value is the careful choice.
+// Config configures Open. The zero value is the most careful setting.
 type Config struct {
 	SkipDigest bool   // leave the SHA-256 of the image unchecked, but not the structure
 	LateDigest bool   // compute the SHA-256 of a raw file, which has no digest to check, only when Digest is called
-	MaxExpand  int64  // bytes that a compressed file may expand to; 0: DefaultMaxExpand
-	ScratchDir string // folder of the nameless file for an expanded one; "": os.TempDir
+	MaxExpand  int64  // maximum size of an expanded file in bytes; 0: DefaultMaxExpand
+	ScratchDir string // folder of the unnamed expanded file; "": os.TempDir
 
-	// File, unless nil, is read instead of the file at the path, which then only names it. It is
-	// closed with the snapshot, unless KeepFile is set.
+	// File, unless nil, is read instead of the file at the path; the path is then only a name. File
+	// is closed with the snapshot, unless KeepFile is set.
 	File     *os.File
 	KeepFile bool
 }
 
-// Snapshot is an open file, never changed by its methods. They are safe for concurrent use.
+// Snapshot is an open file. Methods never change the file and are safe for concurrent use.
 type Snapshot struct {
 	records
 	raw    bool // a member/snap/db: no digest, possibly larger than its image
@@ -32,17 +32,18 @@ type Snapshot struct {
 }
 
 // Open maps the file at path and checks its size, both metas, and every page above the leaves. A
-// leaf is checked when it is first read. The SHA-256 is computed in the background: Digest, Write
-// and Verify wait for it.
+// leaf is checked on the first read. The SHA-256 is computed in the background: Digest, Write and
+// Verify wait for it.
 //
-// A raw member/snap/db is accepted with a warning: it has no digest and may be larger than its
-// image. Either may be compressed (gzip, zstd, zip) or be the one database of an archive (zip, tar,
-// tar.gz), which the content tells: Open reads an expanded copy. Errors wrap [ErrNotSnapshot],
-// [ErrTruncated], [ErrDamaged], [ErrExpand], [ErrScratch] or an error of the file system.
+// A raw member/snap/db is accepted with a warning: the file has no digest and may be larger than
+// its image. Both kinds may be compressed (gzip, zstd, zip) or be the only database of an archive
+// (zip, tar, tar.gz), recognized by the content: Open reads an expanded copy. Errors wrap
+// [ErrNotSnapshot], [ErrTruncated], [ErrDamaged], [ErrExpand], [ErrScratch] or an error of the file
+// system.
 func Open(ctx context.Context, path string, cfg Config) (*Snapshot, error) {
 	f, err := cfg.File, error(nil)
 	if f == nil {
-		f, err = os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // load refuses a named pipe
+		f, err = os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // load rejects a named pipe
 	}
 	if err != nil {
 		return nil, &FileError{path, reason(err)}
@@ -67,11 +68,11 @@ func openFile(ctx context.Context, in input, cfg Config) (*Snapshot, error) {
 	return s, nil
 }
 
-// parse checks the structure of the file, beside its digest.
+// parse checks the structure of the file, but not its digest.
 func (s *Snapshot) parse(ctx context.Context, cfg Config) error {
 	m, err := s.geometry()
 	if cfg.SkipDigest || cfg.LateDigest && s.raw {
-		s.hashed.Store(m.Bytes()) // nobody waits for it
+		s.hashed.Store(m.Bytes()) // no caller waits for the digest
 	}
 	if err == nil && !cfg.SkipDigest {
 		s.digest = newPass(func(ctx context.Context) (Digest, error) { return s.sum(ctx, m.Bytes()) })
@@ -125,8 +126,8 @@ func (s *Snapshot) geometry() (m bolt.Meta, err error) {
 		if err == nil {
 			continue
 		}
-		_, fault, _ := strings.Cut(err.Error(), ": ") // without ErrNotSnapshot, which it is not
-		if !s.raw {                                   // a server saves two good ones
+		_, fault, _ := strings.Cut(err.Error(), ": ") // without the text of ErrNotSnapshot, which does not apply
+		if !s.raw {                                   // a server saves two valid metas
 			return m, fmt.Errorf("%w: meta page %d: %s", ErrDamaged, i, fault)
 		}
 		s.warn("meta page %d is not valid (%s); the other one is used", i, fault)
@@ -134,15 +135,14 @@ func (s *Snapshot) geometry() (m bolt.Meta, err error) {
 	return m, nil
 }
 
-// Digest waits for the SHA-256 pass that Open started; with Config.SkipDigest it is the zero
-// Digest. The error wraps ErrDigest if the file carries another one; a raw database file carries
-// none.
+// Digest waits for the SHA-256 pass started by Open; with Config.SkipDigest the result is the zero
+// Digest. The error wraps ErrDigest if the file has another digest; a raw database file has none.
 func (s *Snapshot) Digest(ctx context.Context) (Digest, error) {
 	d, err := s.digest.wait(ctx)
 	return d, s.wrap(err)
 }
 
-// HasDigest reports whether the file carries a digest: a raw database file does not.
+// HasDigest reports whether the file has a digest. A raw database file has none.
 func (s *Snapshot) HasDigest() bool { return !s.raw }
 
 // FileInfo identifies a snapshot file.
@@ -154,7 +154,7 @@ type FileInfo struct {
 	Bytes    int64  `json:"bytes"` // of the file
 }
 
-// Info identifies the file. It waits for the digest; a wrong one is an error.
+// Info returns the FileInfo of the file. Info waits for the digest; a wrong digest is an error.
 func (s *Snapshot) Info(ctx context.Context) (FileInfo, error) {
 	f := FileInfo{Path: s.path}
 	d, err := s.Digest(ctx)
@@ -169,9 +169,9 @@ func (s *Snapshot) Info(ctx context.Context) (FileInfo, error) {
 	return f, err
 }
 
-// Progress tells how much of a reader's work is done, from 0 to 1: the pass that builds the index,
-// that many passes which read values, each as long as cost of the first one, and the SHA-256 that
-// is computed beside them. It may be called while others read.
+// Progress returns the finished part of a reader's work, from 0 to 1: the pass that builds the
+// index, the given number of passes over values, each as long as cost times the first pass, and the
+// concurrent SHA-256. Progress may be called during reads.
 func (s *Snapshot) Progress(passes int, cost float64) float64 {
 	leaves := float64(max(1, s.db.Bucket("key").LeafCount()))
 	indexed := min(leaves, float64(s.indexed.Load()))
@@ -186,20 +186,20 @@ func (s *Snapshot) Close() error {
 	return s.close()
 }
 
-// Space is the use of the pages of a file.
+// Space is the page usage of a file.
 type Space struct {
 	PageSize  int    // bytes
 	Pages     uint64 // of the image
-	FreePages uint64 // pages that nothing points to; they hold old values until a defragmentation
+	FreePages uint64 // pages without a reference; old values remain there until a defragmentation
 }
 
-// Space returns the use of the pages.
+// Space returns the page usage.
 func (s *Snapshot) Space() Space {
 	return Space{PageSize: s.db.PageSize, Pages: s.db.HighWater, FreePages: s.db.Free}
 }
 
-// FreeList is the error of a wrong free list (ErrFreeList and ErrDamaged), nil for a right one or
-// none. Write stores none, which heals the file.
+// FreeList returns the error of a wrong free list (ErrFreeList and ErrDamaged), or nil for a right
+// or missing free list. Write stores no free list, which repairs the file.
 func (s *Snapshot) FreeList() error {
 	if s.db.FreelistErr == nil {
 		return nil

@@ -15,14 +15,14 @@ import (
 	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
 )
 
-// gunzip unpacks a recorded snapshot of testdata into a folder of the test's own.
+// gunzip unpacks a recorded snapshot of testdata into a temporary folder.
 func gunzip(t testing.TB, name string) string {
 	t.Helper()
 	return etcdtest.Unpack(t, filepath.Join("..", "testdata", name+".gz"))
 }
 
-// untouched fails the test when the file at path is changed by it in bytes, size or modification
-// time.
+// untouched fails the test if the test changes bytes, size or modification time of the file at
+// path.
 func untouched(t testing.TB, path string) {
 	t.Helper()
 	before := must(os.Stat(path))(t)
@@ -49,7 +49,7 @@ func open(t testing.TB, path string) *Snapshot {
 	return s
 }
 
-// copyOf writes b as a file that no test may change.
+// copyOf writes b as a file that the test must not change.
 func copyOf(t testing.TB, b []byte) string {
 	t.Helper()
 	path := victim(t, b)
@@ -57,7 +57,7 @@ func copyOf(t testing.TB, b []byte) string {
 	return path
 }
 
-// victim writes b as a file that looks old, so that a changed modification time shows.
+// victim writes b as a file with an old modification time, so that a change is visible.
 func victim(t testing.TB, b []byte) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "in.db")
@@ -67,7 +67,7 @@ func victim(t testing.TB, b []byte) string {
 	return path
 }
 
-// must returns the value of a call that fails the test with an error: must(os.ReadFile(path))(t).
+// must returns a function that returns v, or fails the test with err: must(os.ReadFile(path))(t).
 func must[T any](v T, err error) func(t testing.TB) T {
 	return func(t testing.TB) T {
 		t.Helper()
@@ -76,22 +76,21 @@ func must[T any](v T, err error) func(t testing.TB) T {
 	}
 }
 
-// fixture is a recorded snapshot of a real server: the newest of testdata/etcd, which is also the
-// smallest.
+// fixture returns a recorded snapshot of a real server: the newest and smallest of testdata/etcd.
 func fixture(t testing.TB) []byte {
 	t.Helper()
 	b := must(os.ReadFile(filepath.Join("..", "testdata", "etcd", "etcd-3.7.db")))(t)
 	return b
 }
 
-// built is the snapshot of a real server that was given the script.
+// built returns the snapshot of a real server after the script.
 func built(t testing.TB, script string) []byte {
 	t.Helper()
 	b := must(os.ReadFile(etcdtest.Build(t, script)))(t)
 	return b
 }
 
-// imageOf is a snapshot without its digest, withDigest the inverse.
+// imageOf returns a snapshot without its digest; withDigest is the inverse.
 func imageOf(b []byte) []byte { return b[: len(b)-sha256.Size : len(b)-sha256.Size] }
 
 func withDigest(image []byte) []byte {
@@ -99,8 +98,8 @@ func withDigest(image []byte) []byte {
 	return append(image[:len(image):len(image)], sum[:]...)
 }
 
-// rebuilt copies the buckets of snapshot b through bbolt, opened as etcd opens it, into a file of
-// another page size, after edit, and returns it as a server would send it.
+// rebuilt copies the buckets of snapshot b with bbolt, opened like etcd, into a file of another
+// page size, applies edit, and returns the file in the form sent by a server.
 func rebuilt(t testing.TB, b []byte, pageSize int, edit func(tx *bbolt.Tx) error) []byte {
 	t.Helper()
 	dir := t.TempDir()
@@ -116,7 +115,7 @@ func rebuilt(t testing.TB, b []byte, pageSize int, edit func(tx *bbolt.Tx) error
 	return withDigest(image.Bytes())
 }
 
-// rebuildInto is rebuilt with the database file itself as result: what lies in member/snap/db.
+// rebuildInto is rebuilt with a database file as its result, like member/snap/db.
 func rebuildInto(t testing.TB, raw string, b []byte, pageSize int, edit func(tx *bbolt.Tx) error) {
 	t.Helper()
 	in := filepath.Join(t.TempDir(), "in.db")
@@ -152,7 +151,7 @@ func sound(t testing.TB, path string) {
 	require.NoError(t, boltCheck(t, path))
 }
 
-// model is what a store holds: the live value of each key.
+// model is the content of a store: the live value of each key.
 type model map[string]string
 
 func modelOf(t testing.TB, s *Snapshot) model {
@@ -180,7 +179,7 @@ func (m model) apply(changes ...Change) model {
 	return out
 }
 
-// keptBelow fails the test unless out has the pages of in from the third to in's high-water mark,
+// keptBelow fails the test unless out has the pages of in from the third to the high-water mark,
 // byte for byte.
 func keptBelow(t testing.TB, in, out *Snapshot) {
 	t.Helper()

@@ -14,9 +14,9 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
 )
 
-// FuzzOpen mutates small snapshots. Metas are given a right checksum again, so that more than they
-// are reached; digests are skipped. Everything this package does ends in an error that names the
-// file, or in an answer; and what it then writes is what it says.
+// FuzzOpen changes small snapshots. Metas get a right checksum, so that the fuzzer reaches deeper
+// code; digests are skipped. Every call returns an error that names the file, or an answer, and the
+// output of Write equals its description.
 func FuzzOpen(f *testing.F) {
 	for _, release := range []string{"3.4", "3.5", "3.6", "3.7"} {
 		b := must(os.ReadFile(filepath.Join("..", "testdata", "etcd", "etcd-"+release+".db")))(f)
@@ -51,8 +51,8 @@ func FuzzOpen(f *testing.F) {
 	})
 }
 
-// rewrite writes on top of the file, scrubs it and builds one with what it holds, without the syncs
-// of a real output, and compares what comes of it.
+// rewrite appends changes to the file, scrubs it and builds a file from its content, without the
+// syncs of a real output, and checks the results.
 func rewrite(t *testing.T, path string) {
 	ctx := context.Background()
 	s, err := Open(ctx, path, Config{SkipDigest: true})
@@ -91,7 +91,7 @@ func rewrite(t *testing.T, path string) {
 	buildFrom(t, path, after)
 }
 
-// rewritten is what Write makes, nil with the error of an input that is to blame.
+// rewritten returns the output of Write, or nil with the error of a faulty input.
 func rewritten(
 	t *testing.T, path string, s *Snapshot, changes iter.Seq2[Change, error], cfg WriteConfig,
 ) (WriteResult, *Snapshot, error) {
@@ -108,8 +108,7 @@ func rewritten(
 	return res, open(t, out.Name()), nil
 }
 
-// buildFrom builds a file with the live records of s, whose numbers a live server may have given,
-// or not.
+// buildFrom builds a file with the live records of s, whose numbers may be impossible for a server.
 func buildFrom(t *testing.T, path string, s *Snapshot) {
 	want := modelOf(t, s)
 	rev := must(s.Revision(context.Background()))(t)

@@ -15,7 +15,7 @@ import (
 	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
 )
 
-// leaseEntries are the entries of the lease bucket.
+// leaseEntries returns the entries of the lease bucket.
 func leaseEntries(t testing.TB, s *Snapshot) (out []entry) {
 	t.Helper()
 	require.NoError(t, s.entries(context.Background(), leaseBucket, func(k, v []byte) error {
@@ -25,8 +25,7 @@ func leaseEntries(t testing.TB, s *Snapshot) (out []entry) {
 	return out
 }
 
-// TestGranted: what is stored is what a live server stores for the same grants and puts, byte for
-// byte.
+// TestGranted checks that a live server stores the same grants and puts, byte for byte.
 func TestGranted(t *testing.T) {
 	live := etcdtest.Start(t, filepath.Join(t.TempDir(), "live"))
 	etcdtest.Run(t, live, "grant 77 3600\ngrant 5000 60\nput /a x lease=77\n")
@@ -54,7 +53,7 @@ func TestGranted(t *testing.T) {
 	require.NotContains(t, modelOf(t, sameSaved(t, server)), "/b")
 }
 
-// TestGrantedConflicts: an id is granted once.
+// TestGrantedConflicts checks that an ID can be granted once.
 func TestGrantedConflicts(t *testing.T) {
 	s := open(t, copyOf(t, rebuilt(t, fixture(t), 4096, withLeases(5000))))
 	for text, leases := range map[string][]Lease{
@@ -82,8 +81,8 @@ func TestGrantedConflicts(t *testing.T) {
 	}
 }
 
-// TestGrantedBesideOddIDs: ids that no server grants, negative ones and ones of another length,
-// stay where they are.
+// TestGrantedBesideOddIDs checks that IDs that no server grants, negative or of another length,
+// stay.
 func TestGrantedBesideOddIDs(t *testing.T) {
 	s := open(t, copyOf(t, rebuilt(t, fixture(t), 4096, func(tx *bbolt.Tx) error {
 		b := tx.Bucket([]byte(leaseBucket))

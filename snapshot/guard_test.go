@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestCancelledScan: a caller that gives up does not spoil the file for the next.
+// TestCancelledScan checks that a cancelled scan does not affect the next scan.
 func TestCancelledScan(t *testing.T) {
 	s := open(t, copyOf(t, fixture(t)))
 	gone, cancel := context.WithCancel(context.Background())
@@ -27,7 +27,7 @@ func TestCancelledScan(t *testing.T) {
 	require.NotZero(t, n)
 }
 
-// TestConcurrentReaders: run it with -race.
+// TestConcurrentReaders checks concurrent reads; run the test with -race.
 func TestConcurrentReaders(t *testing.T) {
 	s := open(t, copyOf(t, fixture(t)))
 	ctx := context.Background()
@@ -52,7 +52,7 @@ func TestConcurrentReaders(t *testing.T) {
 	wg.Wait()
 }
 
-// meddlers change an open file as another program might.
+// meddlers change an open file like another program.
 func meddlers() map[string]func(path string) error {
 	return map[string]func(path string) error{
 		"cut": func(path string) error { return os.Truncate(path, 8192) },
@@ -70,8 +70,8 @@ func meddlers() map[string]func(path string) error {
 	}
 }
 
-// TestChangedWhileRead: a file that someone else cuts, overwrites or only touches is ErrChanged,
-// whatever it was read for.
+// TestChangedWhileRead checks that a file cut, overwritten or touched by another program is
+// ErrChanged, for every kind of read.
 func TestChangedWhileRead(t *testing.T) {
 	reads := map[string]func(s *Snapshot) error{
 		"live": func(s *Snapshot) error { return last(s.Live(context.Background(), nil)) },
@@ -116,7 +116,7 @@ func last(records iter.Seq2[*Record, error]) (err error) {
 	return err
 }
 
-// TestGuardLetsBugsThrough: a panic that no change of the file explains is not swallowed.
+// TestGuardLetsBugsThrough checks that guard does not catch a panic in an unchanged file.
 func TestGuardLetsBugsThrough(t *testing.T) {
 	s := open(t, copyOf(t, fixture(t)))
 	require.Panics(t, func() {
@@ -129,8 +129,8 @@ func TestGuardLetsBugsThrough(t *testing.T) {
 	require.PanicsWithValue(t, "a bug", func() { _ = s.guard(func() error { panic("a bug") }) })
 }
 
-// TestGuardTakesAnyPanicAfterAChange: a decoder that meets bytes that change below it may panic
-// with a value of its own; the error then tells what happened.
+// TestGuardTakesAnyPanicAfterAChange checks that guard turns any panic of a decoder into ErrChanged
+// if the file has changed.
 func TestGuardTakesAnyPanicAfterAChange(t *testing.T) {
 	path := victim(t, fixture(t))
 	s := open(t, path)

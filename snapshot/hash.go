@@ -18,16 +18,16 @@ import (
 
 // Digest is the SHA-256 of a file.
 type Digest struct {
-	Image   [sha256.Size]byte // of the database image, as the trailer holds it
-	File    [sha256.Size]byte // of the file as it was given, as sha256sum prints it
-	Present bool              // the file carries a digest; it is equal to Image
+	Image   [sha256.Size]byte // of the database image, equal to the trailer
+	File    [sha256.Size]byte // of the file as given, equal to the output of sha256sum
+	Present bool              // the file has a digest, equal to Image
 }
 
 func knownDigest(d Digest) *pass[Digest] {
 	return newPass(func(context.Context) (Digest, error) { return d, nil })
 }
 
-// sum computes the digest of the file with an image of that many bytes.
+// sum computes the digest of the file with an image of the given size.
 func (s *Snapshot) sum(ctx context.Context, image int64) (d Digest, err error) {
 	h, size := sha256.New(), int64(len(s.data))
 	if err := s.hashMapped(ctx, h, image); err != nil {
@@ -57,9 +57,9 @@ func (s *Snapshot) sum(ctx context.Context, image int64) (d Digest, err error) {
 	return d, err
 }
 
-// hashMapped adds the first size bytes of the mapped file to h: without a copy, and other readers
-// find the pages mapped. Where the kernel cannot map them, plain reads get the bytes or the error
-// of the disk.
+// hashMapped adds the first size bytes of the mapped file to h, without a copy; other readers then
+// find the pages mapped. If the kernel cannot map the pages, plain reads return the bytes or the
+// error of the disk.
 func (s *Snapshot) hashMapped(ctx context.Context, h hash.Hash, size int64) error {
 	for at := int64(0); at < size; at += copyBlock {
 		if err := ctx.Err(); err != nil {
@@ -102,7 +102,7 @@ func hashRange(ctx context.Context, h hash.Hash, f io.ReaderAt, from, to int64) 
 	return nil
 }
 
-// appendDigest appends the digest of the image of that many bytes, which h has seen.
+// appendDigest appends the digest of the image of the given size, already hashed in h.
 func appendDigest(f *os.File, h hash.Hash, image int64) (Digest, error) {
 	d := Digest{Present: true}
 	h.Sum(d.Image[:0])
@@ -115,11 +115,11 @@ func appendDigest(f *os.File, h hash.Hash, image int64) (Digest, error) {
 }
 
 // ContentHash identifies the live keys and their stored values, regardless of order, revisions,
-// leases and history: etcd answers the same keys and values for files with the same hash. HashKV
+// leases and history: for files with the same hash, etcd returns the same keys and values. HashKV
 // and the hashes of etcdutl differ between two saves of the same content.
 //
-// It is the sum, modulo 2^256, of the SHA-256 of each record (the length of the key in 8 bytes, the
-// key, the value): proof against accident, not against records made up to meet it.
+// The hash is the sum, modulo 2^256, of the SHA-256 of each record (the length of the key in 8
+// bytes, the key, the value): a protection from accidents, not from forged records.
 func (s *Snapshot) ContentHash(ctx context.Context) (out [sha256.Size]byte, err error) {
 	var sum, one big.Int
 	item := func(rec *Record) (summed, int) { return summed{key: rec.Key, value: rec.Value}, len(rec.Value) }
@@ -146,18 +146,18 @@ func (r *summed) hash() {
 	h.Sum(r.digest[:0])
 }
 
-// Restored is the answer of a server to "endpoint hashkv" when it starts on a restored file.
+// Restored is the answer of a server to "endpoint hashkv" after it starts on a restored file.
 type Restored struct {
 	Revision        int64  `json:"revision"`        // current revision
-	CompactRevision int64  `json:"compactRevision"` // -1 for none, as a server has it
+	CompactRevision int64  `json:"compactRevision"` // -1 for none, as in a server
 	HashKV          uint32 `json:"hashKV"`          // at the current revision
 }
 
-// Restored reads the store as a server does after "etcdutl snapshot restore", with "--bump-revision
+// Restored computes the numbers of a server after "etcdutl snapshot restore", with "--bump-revision
 // bump --mark-compacted" unless bump is 0 (etcd server/storage/mvcc/hash.go). HashKV is CRC-32C
-// over the name of the bucket and each record, up to the compact revision live ones alone. A server
-// ends a scheduled compaction first, and the record of --bump-revision has a key of no bytes for
-// it.
+// over the name of the bucket and each record; up to the compact revision only live records count.
+// A server first finishes a scheduled compaction, and treats the record of --bump-revision as one
+// with an empty key.
 func (s *Snapshot) Restored(ctx context.Context, bump int64) (r Restored, err error) {
 	x, err := s.index(ctx)
 	if err != nil {
@@ -189,7 +189,8 @@ func (s *Snapshot) Restored(ctx context.Context, bump int64) (r Restored, err er
 	return r, err
 }
 
-// checksum is the CRC-32C of buckets as etcd sums them up: the name of each, then keys and values.
+// checksum is the CRC-32C of buckets in etcd's order: the name of each bucket, then keys and
+// values.
 type checksum struct{ hash.Hash32 }
 
 func newChecksum() checksum { return checksum{crc32.New(crc32.MakeTable(crc32.Castagnoli))} }
@@ -203,9 +204,9 @@ func (c checksum) add(bucket string, from entries) error {
 	})
 }
 
-// counted tells the entries that HashKV counts: all above the compact revision, and below it the
-// live ones. Where there is no live key a server leaves nothing out but what a compaction removes,
-// and deletions at the compact revision.
+// counted returns a function that selects the entries counted by HashKV: all above the compact
+// revision, and below only live entries. Without a live key a server omits only entries removed by
+// a compaction, and deletions at the compact revision.
 func (x *index) counted(
 	ctx context.Context, compacted int64, unnamed Revision,
 ) (func(uint32, bolt.Element) (bool, error), error) {

@@ -14,8 +14,8 @@ import (
 	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
 )
 
-// TestHashKV compares our reading of each recorded snapshot, and a server restored from it, with
-// the hash that its server gave of itself.
+// TestHashKV compares the hash of each recorded snapshot, and of a server restored from the
+// snapshot, with the hash from the recorded server.
 func TestHashKV(t *testing.T) {
 	for _, release := range releases() {
 		path := recorded(t, release)
@@ -41,8 +41,8 @@ func TestHashKV(t *testing.T) {
 	}
 }
 
-// TestContentHash: order, revisions, deletions and history make no difference; a key, a value, or
-// where one ends and the other begins does.
+// TestContentHash checks that the hash ignores order, revisions, deletions and history, but not a
+// key, a value, or the boundary between both.
 func TestContentHash(t *testing.T) {
 	hash := func(script string) [32]byte {
 		t.Helper()
@@ -55,7 +55,7 @@ func TestContentHash(t *testing.T) {
 		require.NotEqual(t, want, hash(other), "%s", other)
 	}
 
-	// the definition, word by word
+	// the definition, step by step
 	sum := new(big.Int)
 	for _, kv := range [][2]string{{"/a", "1"}, {"/b", "2"}} {
 		digest := sha256.Sum256(append(binary.BigEndian.AppendUint64(nil, uint64(len(kv[0]))), kv[0]+kv[1]...))

@@ -10,7 +10,7 @@ import (
 	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
 )
 
-// historyOf is what the file holds of one key: "revision" of a Put, "revision t" of a tombstone.
+// historyOf returns the records of one key: "revision" of a Put, "revision t" of a tombstone.
 func historyOf(t testing.TB, s *Snapshot, key string) (out []string) {
 	t.Helper()
 	for rec, err := range s.History(context.Background(), []byte(key)) {
@@ -37,8 +37,8 @@ func revision(t testing.TB, s *Snapshot) int64 {
 	return rev
 }
 
-// TestHistory: tombstones, re-creations and transactions of several operations, as a server wrote
-// them.
+// TestHistory checks tombstones, re-creations and transactions of several operations, written by a
+// server.
 func TestHistory(t *testing.T) {
 	s := open(t, copyOf(t, built(t, `
 grant 77 3600
@@ -80,7 +80,7 @@ del /gone`)))
 	sameAsRestored(t, path, nil)
 }
 
-// compacted puts revisions into the meta bucket as a server does.
+// compacted puts compact revisions into the meta bucket like a server.
 func compacted(finished, scheduled int64) func(tx *bbolt.Tx) error {
 	return func(tx *bbolt.Tx) error {
 		b := tx.Bucket([]byte("meta"))
@@ -103,9 +103,9 @@ del /c
 put /a 9
 put /d 10`
 
-// TestInterruptedCompaction: a server was stopped while it compacted at 8, after none, some or all
-// of what goes had gone. A restore ends the compaction; what is live is the same throughout, and
-// the file keeps what the server that ends it serves.
+// TestInterruptedCompaction checks a server stopped during a compaction at 8, after none, some or
+// all of the removals. A restore finishes the compaction; the live records never change, and the
+// file keeps the revisions that the finishing server serves.
 func TestInterruptedCompaction(t *testing.T) {
 	b := built(t, long)
 	want := modelOf(t, open(t, copyOf(t, b)))
@@ -137,9 +137,9 @@ func TestInterruptedCompaction(t *testing.T) {
 	}
 }
 
-// TestCompactedBeyondTheLastRecord: older servers dropped the tombstone at the compact revision
-// itself, so that the last record lies before it; and a compaction may have been scheduled there
-// and not run.
+// TestCompactedBeyondTheLastRecord checks a last record before the compact revision: older servers
+// removed the tombstone at the compact revision itself, and a scheduled compaction may not have
+// run.
 func TestCompactedBeyondTheLastRecord(t *testing.T) {
 	for _, rev := range [][2]int64{{100, 100}, {100, 50}, {8, 200}} {
 		in := copyOf(t, rebuilt(t, built(t, long), 4096, compacted(rev[0], rev[1])))
@@ -158,8 +158,8 @@ func TestCompactedBeyondTheLastRecord(t *testing.T) {
 	}
 }
 
-// TestBumpedRevision: etcdutl's --bump-revision leaves a record without a key, which stays in every
-// later snapshot.
+// TestBumpedRevision checks that etcdutl's --bump-revision leaves a record without a key, which
+// stays in every later snapshot.
 func TestBumpedRevision(t *testing.T) {
 	const bump = 1000
 	server := etcdtest.Start(t, etcdtest.Restore(t, etcdtest.Build(t, long), etcdtest.BumpRevision(bump)))
@@ -182,8 +182,8 @@ func TestBumpedRevision(t *testing.T) {
 	require.Equal(t, model{"/after": "written", "/b": "6", "/d": "10", "/new": "x"}, modelOf(t, s))
 }
 
-// TestLeases: a change keeps the lease that it names and drops the one that it does not, and an
-// unknown lease does no harm.
+// TestLeases checks that a change sets its lease and detaches any other, and that an unknown lease
+// does no harm.
 func TestLeases(t *testing.T) {
 	s := open(t, copyOf(t, built(t, "grant 77 3600\ngrant 7000000000000000000 3600\nput /a x lease=77\nput /b x "+
 		"lease=7000000000000000000\nput /c x lease=77")))
@@ -203,8 +203,8 @@ func TestLeases(t *testing.T) {
 	require.Equal(t, map[string]bool{"/b": true, "/c": true}, left)
 }
 
-// TestConflicts: a change that was planned against another state of its key than the file has is
-// refused, and nothing is left.
+// TestConflicts checks that a change planned for another state of its key is an error, and that no
+// output is left.
 func TestConflicts(t *testing.T) {
 	s := open(t, copyOf(t, built(t, "put /a x\nput /gone x\ndel /gone")))
 	at := func(c Change, prior int64) Change { c.Prior = prior; return c }

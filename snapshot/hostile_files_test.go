@@ -11,8 +11,8 @@ import (
 	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
 )
 
-// recordedHostile is the table of testdata/README.md: what Verify finds in each file ("" for a file
-// that a real etcd serves), what Odd warns of, and whether Write takes the file all the same.
+// recordedHostile is the table of testdata/README.md: the finding of Verify for each file ("" for a
+// file served by a real etcd), the warning of Odd, and whether Write accepts the file nevertheless.
 func recordedHostile() []hostileFile {
 	return []hostileFile{
 		{name: "v-lease-badrec",
@@ -45,11 +45,11 @@ func recordedHostile() []hostileFile {
 type hostileFile struct {
 	name       string
 	finds, odd string
-	refuses    string // where it is not finds, which Write says
-	heals      bool   // Write takes the file, and a server serves its output
+	refuses    string // the error of Write, if not finds
+	heals      bool   // Write accepts the file, and a server serves the output
 }
 
-// TestHostileFiles: each recorded file gets the answer of a real etcd and its own programs.
+// TestHostileFiles checks that each recorded file gets the answer of a real etcd and its tools.
 func TestHostileFiles(t *testing.T) {
 	files := recordedHostile()
 	there := must(filepath.Glob(filepath.Join("..", "testdata", "hostile", "*.db.gz")))(t)
@@ -92,7 +92,7 @@ func TestHostileFiles(t *testing.T) {
 	}
 }
 
-// oneOf says that one of errs has the text, or, for none, that there are none.
+// oneOf requires that one of errs has the text, or, for an empty text, that errs is empty.
 func oneOf(t testing.TB, text string, errs []error) {
 	t.Helper()
 	if text == "" {

@@ -10,8 +10,8 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
 )
 
-// image is a snapshot to be damaged: 3000 keys below one branch page, the other buckets inline in
-// the root leaf.
+// image is a snapshot to damage: 3000 keys below one branch page, the other buckets inline in the
+// root leaf.
 type image struct {
 	b      []byte
 	meta   bolt.Meta
@@ -19,7 +19,7 @@ type image struct {
 	leaves []uint64 // of the key bucket
 }
 
-// intact returns a function that returns a fresh copy to damage.
+// intact returns a function that returns a new copy to damage.
 func intact(t testing.TB) func() *image {
 	s := open(t, copyOf(t, rebuilt(t, fixture(t), 4096, withKeys(3000))))
 	b := append([]byte(nil), s.db.Image...)
@@ -30,18 +30,18 @@ func intact(t testing.TB) func() *image {
 
 func (m *image) page(id uint64) []byte { return m.b[id*4096:] }
 
-// element is the 16 bytes of element i of page id.
+// element returns the 16 bytes of element i of page id.
 func (m *image) element(id uint64, i int) []byte {
 	return m.page(id)[bolt.HeaderSize+i*bolt.ElementSize:]
 }
 
-// key is the key of element i of leaf id.
+// key returns the key of element i of leaf id.
 func (m *image) key(id uint64, i int) []byte { _, k, _ := bolt.Page(m.page(id)).Leaf(i); return k }
 
-// value is the value of element i of leaf id.
+// value returns the value of element i of leaf id.
 func (m *image) value(id uint64, i int) []byte { _, _, v := bolt.Page(m.page(id)).Leaf(i); return v }
 
-// bucket is the number of the named bucket in the root leaf.
+// bucket returns the index of the named bucket in the root leaf.
 func (m *image) bucket(name string) int {
 	for i := range bolt.Page(m.page(m.meta.Root)).Count() {
 		if string(m.key(m.meta.Root, i)) == name {
@@ -51,7 +51,7 @@ func (m *image) bucket(name string) int {
 	panic(name)
 }
 
-// remeta writes both metas anew, checksums and all.
+// remeta rewrites both metas with right checksums.
 func (m *image) remeta(edit func(*bolt.Meta)) {
 	c := m.meta
 	edit(&c)
@@ -227,7 +227,7 @@ func hostileBuckets() []hostile {
 	}
 }
 
-// inMeta is the value of a key of the meta bucket.
+// inMeta returns the value of a key of the meta bucket.
 func (m *image) inMeta(key string) []byte {
 	p := bolt.Page(m.value(m.meta.Root, m.bucket("meta"))[bolt.BucketHeaderSize:])
 	for i := range p.Count() {
@@ -238,7 +238,7 @@ func (m *image) inMeta(key string) []byte {
 	panic(key)
 }
 
-// TestReachablePagesSound: one thing is wrong, the digest is right.
+// TestReachablePagesSound checks single faults in a file with a right digest.
 func TestReachablePagesSound(t *testing.T) {
 	fresh := intact(t)
 	for kind, tests := range map[string][]hostile{
@@ -254,7 +254,8 @@ func TestReachablePagesSound(t *testing.T) {
 	}
 }
 
-// TestEmptyLeaves: bbolt leaves no empty leaf below a branch, but reads one as what it is.
+// TestEmptyLeaves checks that an empty leaf below a branch is read like in bbolt, which writes
+// none.
 func TestEmptyLeaves(t *testing.T) {
 	m := intact(t)()
 	for _, i := range []int{2, len(m.leaves) - 1} {
@@ -265,7 +266,7 @@ func TestEmptyLeaves(t *testing.T) {
 	proved(t, s, WriteConfig{}, mixed(t, s, nil)...)
 }
 
-// TestFreePagesProveNothing: what nothing points to may hold anything.
+// TestFreePagesProveNothing checks that free pages may hold anything.
 func TestFreePagesProveNothing(t *testing.T) {
 	m := intact(t)()
 	s := open(t, copyOf(t, withDigest(m.b)))
@@ -283,7 +284,7 @@ func TestFreePagesProveNothing(t *testing.T) {
 	require.Equal(t, modelOf(t, s), modelOf(t, after))
 }
 
-// reachable are the pages that the root leads to, the metas among them.
+// reachable returns the pages below the root, including the metas.
 func reachable(t testing.TB, s *Snapshot) map[uint64]bool {
 	t.Helper()
 	used := map[uint64]bool{0: true, 1: true}

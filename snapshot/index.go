@@ -9,31 +9,31 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
 )
 
-// index finds the latest record of each key. One scan in revision order fills it: the last record
-// of a key wins, under every compaction, finished or interrupted, which removes superseded records,
+// index finds the latest record of each key. One scan in revision order fills the index: the last
+// record of a key wins, also after an interrupted compaction, which removes superseded records,
 // oldest first (etcd server/storage/mvcc/kvstore_compaction.go). Memory grows with keys and
 // records.
 type index struct {
 	table // the latest record of each key, deleted keys included
 	folders
 	live   bits // the latest records of keys that are not deleted
-	marked bits // mark chose their keys
+	marked bits // records whose keys mark selected
 	mark   func(key []byte) bool
 
 	tombstones, alive   int
 	leased              int      // live keys that hold a lease
 	last                Revision // highest revision of a record
-	empty               int      // records without a key, left by --bump-revision
-	unnamed             Revision // of the last one of those
+	empty               int      // records without a key, from --bump-revision
+	unnamed             Revision // of the last record without a key
 	finished, scheduled int64    // compact revisions, 0 for none
-	repeats             bool     // two records of a key up to the finished compaction, which leaves one
+	repeats             bool     // a key has two records up to the finished compaction, which should leave one
 
-	// seen is called with each record and the one before it of the same key, nil for the first.
+	// seen is called with each record and the previous record of the same key, nil for the first.
 	seen    func(before, rec *Record)
-	unsound error // the first record with numbers that no server stores, which Write refuses
+	unsound error // the first record with numbers that no server stores; Write rejects the file
 	odd     bool  // a record deletes a key that does not exist
 
-	rec, before Record // used again for each record of the scan
+	rec, before Record // reused for each record of the scan
 }
 
 func newIndex(s *records) *index {
@@ -97,8 +97,8 @@ func (x *index) addLeaf(leaf int, p bolt.Page) error {
 	return nil
 }
 
-// nextRecord decodes element i of a leaf into rec, and checks that it comes after the record of
-// revision last, if there is one.
+// nextRecord decodes element i of a leaf into rec, and checks that rec comes after revision last,
+// unless last is zero.
 func nextRecord(p bolt.Page, i int, last Revision, rec *Record) error {
 	flags, k, v := p.Leaf(i)
 	if flags&bolt.FlagBucket != 0 {
@@ -142,7 +142,7 @@ func (x *index) add(rec *Record, ordinal uint32) error {
 	return nil
 }
 
-// count counts a live record n times.
+// count adds n to the number of live keys, and of leased keys if rec has a lease.
 func (x *index) count(rec *Record, n int) {
 	x.alive += n
 	if rec.Lease != 0 {
@@ -167,29 +167,31 @@ func (x *index) compactRevisions(ctx context.Context) error {
 	})
 }
 
-// compacted is the compact revision of a server that starts on the file, which ends a scheduled
+// compacted returns the compact revision of a server started on the file, after a scheduled
 // compaction; 0 for none.
 func (x *index) compacted() int64 { return max(x.finished, x.scheduled) }
 
-// oldest is the first revision that the file keeps; an empty store is at revision 1.
+// oldest returns the first revision kept in the file; an empty store is at revision 1.
 func (x *index) oldest() int64 { return max(x.compacted(), 1) }
 
-// revision is the current revision as a server computes it (etcd server/storage/mvcc/kvstore.go,
-// restore): a compaction may have removed records behind the last one.
+// revision returns the current revision as computed by a server (etcd
+// server/storage/mvcc/kvstore.go, restore): a compaction may have removed records after the last
+// one.
 func (x *index) revision() int64 { return max(x.last.Main, x.oldest()) }
 
-// gone is checkGone of a record of x.
+// gone is checkGone for a record of x.
 func (x *index) gone(before, rec *Record) error { return checkGone(before, rec, x.compacted()) }
 
-// maxRevision bounds the revision of a store. A server panics at the write behind math.MaxInt64;
-// some writes must be left for it after a restore.
+// maxRevision limits the revision of a store. A server panics at the write after math.MaxInt64;
+// some writes must remain possible after a restore.
 const maxRevision = math.MaxInt64 - 1<<20
 
-// MostBump is the most by which a restore may raise a revision ("etcdutl snapshot restore
-// --bump-revision"): half of what is left. Beyond the last revision the server panics.
+// MostBump returns the maximum number by which a restore may raise a revision ("etcdutl snapshot
+// restore --bump-revision"): half of the remaining revisions. Beyond the last revision the server
+// panics.
 func MostBump(revision int64) int64 { return max(0, (maxRevision-revision)/2) }
 
-// room checks that revisions are left.
+// room checks that revisions remain for writes.
 func (x *index) room() error {
 	if x.revision() > maxRevision {
 		return fmt.Errorf("%w: the store is at revision %d, and a server dies of the write behind %d",
@@ -198,8 +200,8 @@ func (x *index) room() error {
 	return nil
 }
 
-// scan calls fn with the records that want names in revision order; the Record is used again for a
-// later one. Leaves without any are not read.
+// scan calls fn with the records selected by want in revision order. A Record is reused for later
+// records. Leaves without selected records are not read.
 func (x *index) scan(ctx context.Context, want func(ordinal uint32) bool, fn func(Scanned) error) error {
 	b := batch{index: x, want: want}
 	for leaf := range x.keys.LeafCount() {
@@ -222,7 +224,7 @@ func (x *index) scan(ctx context.Context, want func(ordinal uint32) bool, fn fun
 	return nil
 }
 
-// entries yields the entries of the key bucket that keep chooses, by their ordinals too.
+// entries yields the entries of the key bucket for which keep returns true.
 func (x *index) entries(ctx context.Context, keep func(ordinal uint32, el bolt.Element) (bool, error)) entries {
 	return stream.Of(func(yield func(bolt.Element) error) error {
 		ordinal := uint32(0)
@@ -237,20 +239,20 @@ func (x *index) entries(ctx context.Context, keep func(ordinal uint32, el bolt.E
 	})
 }
 
-// batch has the next records of a scan: decoded together, they need one guard.
+// batch holds the next records of a scan. Records decoded together need only one guard.
 type batch struct {
 	*index
 	want    func(ordinal uint32) bool
-	page    bolt.Page // of the leaf, nil until one of its records is wanted
+	page    bolt.Page // page of the leaf, nil until a record of the leaf is wanted
 	next    uint32    // ordinal
 	records [batchSize]Record
-	found   []Scanned // the wanted ones
+	found   []Scanned // the wanted records
 }
 
-// batchSize is the number of records that are decoded together.
+// batchSize is the number of records decoded together.
 const batchSize = 64
 
-// more passes unwanted records, and reports whether the leaf has another one.
+// more skips unwanted records, and reports whether the leaf has another wanted record.
 func (b *batch) more(leaf int) bool {
 	for b.next < b.start[leaf+1] && !b.want(b.next) {
 		b.next++
@@ -258,8 +260,8 @@ func (b *batch) more(leaf int) bool {
 	return b.next < b.start[leaf+1]
 }
 
-// fill decodes the next wanted records of a leaf, whose page is read with the first one, up to the
-// first error.
+// fill decodes the next wanted records of a leaf up to the first error. The first record reads the
+// page.
 func (b *batch) fill(leaf int) (err error) {
 	b.found = b.found[:0]
 	if b.page == nil {

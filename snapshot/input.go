@@ -21,52 +21,53 @@ import (
 type input struct {
 	path        string
 	given       *os.File    // at path
-	owned       bool        // given does not belong to the caller
+	owned       bool        // close given with the input
 	info        fs.FileInfo // of given
 	compression string      // of given, "" for none
-	file        *os.File    // given itself, or a scratch file with its expanded content
-	data        []byte      // the whole of file, mapped read-only
+	file        *os.File    // given, or a scratch file with its expanded content
+	data        []byte      // whole content of file, mapped read-only
 	warnings    []string
 	*work
 }
 
-// work counts what was read of a file.
+// work counts the reads of a file.
 type work struct {
-	indexed atomic.Int64 // leaves, by passes that find the latest record of each key
-	scanned atomic.Int64 // leaves, by passes that read records
+	indexed atomic.Int64 // leaves, in passes that find the latest record of each key
+	scanned atomic.Int64 // leaves, in passes that read records
 	hashed  atomic.Int64 // bytes of the image
-	copied  atomic.Int64 // bytes of the image, found to be the same in an output
+	copied  atomic.Int64 // bytes of the image, found equal in an output
 }
 
-// Path is the name the file was opened by.
+// Path returns the name by which the file was opened.
 func (in *input) Path() string { return in.path }
 
-// Size is the size in bytes of the file as it was given, compressed or not.
+// Size returns the size in bytes of the file as given, compressed or not.
 func (in *input) Size() int64 { return in.info.Size() }
 
-// Image reads the file as etcdutl takes it: expanded, the digest included.
+// Image returns the file in the form for etcdutl: expanded, the digest included.
 func (in *input) Image() *io.SectionReader {
 	return io.NewSectionReader(in.file, 0, int64(len(in.data)))
 }
 
-// Compression is the format of a compressed file, "gzip", "zstd" or "zip"; empty for any other.
+// Compression returns the format of a compressed file, "gzip", "zstd" or "zip"; empty for any
+// other.
 func (in *input) Compression() string { return in.compression }
 
-// Warnings are things to know about a usable file. The first one tells of its compression.
+// Warnings returns warnings about a usable file. The first warning is about compression.
 func (in *input) Warnings() []string { return in.warnings }
 
 func (in *input) warn(format string, args ...any) {
 	in.warnings = append(in.warnings, fmt.Sprintf(format, args...))
 }
 
-// A file without bytes on the disk, such as one of "truncate -s 1T", takes hours to hash. A
-// database has no holes, or those that a copy made of zeros.
+// A file without blocks on the disk, such as a file of "truncate -s 1T", takes hours to hash. A
+// database has no holes, except for zeros turned into holes by a copy.
 const (
 	leastSparse      = 16 << 30 // bytes
 	leastSparseRatio = 64
 )
 
-// Solid returns an error (ErrNotSnapshot) for a large file that has almost nothing on the disk.
+// Solid returns an error (ErrNotSnapshot) for a large file with almost no blocks on the disk.
 func Solid(info fs.FileInfo) error {
 	if on := onDisk(info); info.Size() > leastSparse && on < info.Size()/leastSparseRatio {
 		return fmt.Errorf("%w: it has %d bytes, and %d of them on the disk: no database has so many holes",
@@ -106,7 +107,7 @@ func (in *input) load(ctx context.Context, cfg Config) (err error) {
 	return nil
 }
 
-// close unmaps the file, closes it and removes the expanded copy.
+// close unmaps and closes the file, and removes the expanded copy.
 func (in *input) close() (err error) {
 	if in.data != nil {
 		err = unmap(in.data)
@@ -121,10 +122,10 @@ func (in *input) close() (err error) {
 	return err
 }
 
-// unchanged is ErrChanged if the file is no longer the one that was opened.
+// unchanged returns ErrChanged if the file differs from the opened file.
 func (in *input) unchanged() error {
 	if in.info == nil {
-		return nil // nothing was read
+		return nil // not read yet
 	}
 	now, err := in.given.Stat()
 	if err == nil && (now.Size() != in.info.Size() || !now.ModTime().Equal(in.info.ModTime())) {
@@ -133,8 +134,8 @@ func (in *input) unchanged() error {
 	return err
 }
 
-// wrap names the file in front of an error, unless it does already. If the file is no longer the
-// one that was opened the error is ErrChanged: another finding is true of neither.
+// wrap adds the path to an error, unless the error has a path. If the file differs from the opened
+// file, the error is ErrChanged: other findings may be wrong for both.
 func (in *input) wrap(err error) error {
 	if _, named := err.(*FileError); named || err == nil ||
 		errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
@@ -146,18 +147,17 @@ func (in *input) wrap(err error) error {
 	return &FileError{in.path, err}
 }
 
-// read runs fn under guard and names the file in its error.
+// read runs fn under guard and adds the path to its error.
 func (in *input) read(fn func() error) error { return in.wrap(in.guard(fn)) }
 
-// addressFault is the panic of the runtime if SetPanicOnFault is on and a mapped page cannot be
-// read.
+// addressFault is the runtime's panic for an unreadable mapped page if SetPanicOnFault is on.
 type addressFault interface {
 	error
 	Addr() uintptr
 }
 
 // guard runs fn and turns faults of the mapping into errors: the file changed after its check, or
-// the disk cannot read a sector. Any other panic goes on. It covers the calling goroutine alone.
+// the disk cannot read a sector. Other panics continue. guard covers only the calling goroutine.
 func (in *input) guard(fn func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
@@ -166,10 +166,10 @@ func (in *input) guard(fn func() error) (err error) {
 		case addressFault:
 			first := reflect.ValueOf(in.data).Pointer()
 			if r.Addr() < first || r.Addr()-first >= uintptr(len(in.data)) {
-				panic(r) // of another file, which a caller may guard
+				panic(r) // of another file, possibly guarded by a caller
 			}
 			err = fmt.Errorf("%w: a page of it can no longer be read", ErrChanged)
-		default: // each decoder has a panic of its own where bytes change below it
+		default: // decoders panic in different ways if bytes change during a read
 			if !errors.Is(in.unchanged(), ErrChanged) {
 				panic(r)
 			}
@@ -180,7 +180,7 @@ func (in *input) guard(fn func() error) (err error) {
 }
 
 // Guard runs fn, which reads the bytes of records, and turns faults of the mapped file into errors
-// that name the file and wrap ErrChanged. It covers the calling goroutine alone.
+// that name the file and wrap ErrChanged. Guard covers only the calling goroutine.
 func (in *input) Guard(fn func() error) (err error) {
 	fault := in.read(func() error {
 		err = fn()
@@ -189,8 +189,8 @@ func (in *input) Guard(fn func() error) (err error) {
 	return cmp.Or(fault, err)
 }
 
-// Parallel calls work for 0 to n-1 on all processors, in about that order, until one fails. work
-// may read keys and values of records.
+// Parallel calls work for 0 to n-1 on all processors, in about that order, until one call fails.
+// work may read keys and values of records.
 func (in *input) Parallel(ctx context.Context, n int, work func(i int) error) error {
 	g, ctx := errgroup.WithContext(ctx)
 	var next atomic.Int64
@@ -212,7 +212,7 @@ func (in *input) Parallel(ctx context.Context, n int, work func(i int) error) er
 	return g.Wait()
 }
 
-// pass is work on its own goroutine. It begins with start, wait or stop.
+// pass is work on its own goroutine. The first start, wait or stop begins the work.
 type pass[T any] struct {
 	start  func()
 	done   chan struct{}

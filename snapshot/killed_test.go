@@ -21,16 +21,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The test binary, started again with these set, writes a large output once.
+// If these variables are set, the test binary writes one large output.
 const (
 	childIn    = "SNAPSHOT_TEST_IN"
 	childOut   = "SNAPSHOT_TEST_OUT"
-	childHow   = "SNAPSHOT_TEST_HOW"   // of writers
-	childLimit = "SNAPSHOT_TEST_LIMIT" // bytes a file may have
+	childHow   = "SNAPSHOT_TEST_HOW"   // key of writers
+	childLimit = "SNAPSHOT_TEST_LIMIT" // maximum bytes of a file
 )
 
 func TestMain(m *testing.M) {
-	wal.SegmentSizeBytes = 1 << 20 // of 64 MiB, which a restore and a server take from the disk at once
+	wal.SegmentSizeBytes = 1 << 20 // instead of 64 MiB, which a restore and a server allocate at once
 	if in := os.Getenv(childIn); in != "" {
 		child(in, os.Getenv(childOut), os.Getenv(childLimit))
 		os.Exit(0)
@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// child says a line when it begins, and what went wrong on its standard error.
+// child prints a line at the beginning, and errors to standard error.
 func child(in, out, limit string) {
 	if limit != "" {
 		signal.Ignore(unix.SIGXFSZ)
@@ -95,8 +95,8 @@ func start(t testing.TB, how, in, out string, limit int64) *exec.Cmd {
 	return cmd
 }
 
-// TestKilled kills a process that writes at random moments: there is no output, or it is whole;
-// nothing else is there; the input is untouched.
+// TestKilled kills a writing process at random moments: the output is absent or complete, no other
+// file is left, and the input is unchanged.
 func TestKilled(t *testing.T) {
 	in := copyOf(t, rebuilt(t, fixture(t), 4096, withLargeKeys(2000)))
 	for how, write := range writers() {
@@ -116,7 +116,7 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// kill says whether the process was not done.
+// kill reports whether the process was killed before its end.
 func kill(t testing.TB, how, in string, want [32]byte, after time.Duration) bool {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "out.db")
@@ -127,7 +127,7 @@ func kill(t testing.TB, how, in string, want [32]byte, after time.Duration) bool
 	time.Sleep(after)
 	require.NoError(t, ignoreDone(cmd.Process.Kill()))
 	err := cmd.Wait()
-	// it may have been killed between the publication and its end
+	// possibly killed between the publication and the end
 	if left := leftBehind(t, filepath.Dir(out)); len(left) > 0 {
 		require.Equal(t, []string{"out.db"}, left)
 		require.Equal(t, want, sumOf(t, out))
@@ -137,8 +137,8 @@ func kill(t testing.TB, how, in string, want [32]byte, after time.Duration) bool
 	return err != nil
 }
 
-// leftBehind names the files in dir, without the temporary one that a file system without nameless
-// files keeps after a kill.
+// leftBehind names the files in dir, except for the temporary file that remains after a kill on
+// file systems without unnamed files.
 func leftBehind(t testing.TB, dir string) (names []string) {
 	t.Helper()
 	nameless := false
@@ -163,8 +163,7 @@ func ignoreDone(err error) error {
 	return err
 }
 
-// TestFileSizeLimit: the system refuses to make the file longer, at one of its pages or at the
-// digest.
+// TestFileSizeLimit checks a file size limit of the system, at a page and at the digest.
 func TestFileSizeLimit(t *testing.T) {
 	in := copyOf(t, rebuilt(t, fixture(t), 4096, withLargeKeys(2000)))
 	s := open(t, in)

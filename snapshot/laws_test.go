@@ -19,8 +19,8 @@ import (
 	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
 )
 
-// pastStory has keys that stay and keys that go, side by side in transactions and leases, with a
-// compaction between.
+// pastStory has keys to keep and keys to remove, side by side in transactions and leases, with a
+// compaction in between.
 const pastStory = `
 grant 77 3600
 grant 78 3600
@@ -56,8 +56,8 @@ func write(t testing.TB, s *Snapshot, cfg WriteConfig, changes ...Change) (strin
 	return path, must(Write(context.Background(), path, s, planned(t, s, changes...), cfg))(t)
 }
 
-// proved writes s twice and proves the output against a model of what is to be there, entry by
-// entry where nothing is compacted.
+// proved writes s twice and checks the output against a model of its content, entry by entry unless
+// a compaction is set.
 func proved(t testing.TB, s *Snapshot, cfg WriteConfig, changes ...Change) (string, WriteResult) {
 	t.Helper()
 	path, res := write(t, s, cfg, changes...)
@@ -115,7 +115,7 @@ func proved(t testing.TB, s *Snapshot, cfg WriteConfig, changes ...Change) (stri
 	return path, res
 }
 
-// compact is proved for a compaction. There is nothing left to compact in its output.
+// compact is proved for a compaction, and checks that a second compaction removes nothing.
 func compact(t testing.TB, s *Snapshot, c Compaction, changes ...Change) (string, WriteResult) {
 	t.Helper()
 	cfg := WriteConfig{Compact: &c}
@@ -127,7 +127,8 @@ func compact(t testing.TB, s *Snapshot, c Compaction, changes ...Change) (string
 	return path, res
 }
 
-// wellMade fails the test unless the file at path is sound, also for bbolt, and is what res says.
+// wellMade fails the test unless the file at path is sound, also for bbolt, and equals its
+// description res.
 func wellMade(t testing.TB, path string, res WriteResult) {
 	t.Helper()
 	out := open(t, path)
@@ -140,7 +141,7 @@ func wellMade(t testing.TB, path string, res WriteResult) {
 	require.Len(t, must(os.ReadDir(filepath.Dir(path)))(t), 1)
 }
 
-// contents are all entries of all buckets.
+// contents returns all entries of all buckets.
 func contents(t testing.TB, s *Snapshot) map[string][]entry {
 	t.Helper()
 	all := map[string][]entry{}
@@ -154,7 +155,7 @@ func contents(t testing.TB, s *Snapshot) map[string][]entry {
 	return all
 }
 
-// sameBuckets compares what stands beside the records, but for what cfg changes there.
+// sameBuckets compares the buckets other than records, except for the changes of cfg.
 func sameBuckets(t testing.TB, s, out *Snapshot, cfg WriteConfig) {
 	t.Helper()
 	was, now := contents(t, s), contents(t, out)
@@ -183,9 +184,8 @@ func sameBuckets(t testing.TB, s, out *Snapshot, cfg WriteConfig) {
 	require.Equal(t, was, now)
 }
 
-// sameAsRestored restores the snapshot, starts a real server on it and compares what that serves
-// with our own reading, and, where a live server went through the same writes, its HashKV with that
-// one's.
+// sameAsRestored restores the snapshot, starts a real server and compares the served data with our
+// reading, and HashKV with that of a live server after the same writes, unless live is nil.
 func sameAsRestored(t testing.TB, path string, live *etcdtest.Server) {
 	t.Helper()
 	s, st := open(t, path), status(t, path)
@@ -210,7 +210,7 @@ func hashKV(t testing.TB, s *Snapshot) uint32 {
 	return must(s.Restored(context.Background(), 0))(t).HashKV
 }
 
-// servedAt compares every revision that the file keeps with what the server answers for it.
+// servedAt compares every revision kept in the file with the server's answer.
 func servedAt(t testing.TB, s *Snapshot, server *etcdtest.Server) {
 	t.Helper()
 	oldest, newest, err := s.Kept(context.Background())
@@ -219,7 +219,7 @@ func servedAt(t testing.TB, s *Snapshot, server *etcdtest.Server) {
 		require.Equal(t, etcdtest.Dump(t, server, rev), liveAt(t, s, "", rev), "revision %d", rev)
 	}
 	if oldest == 1 {
-		return // for 0 a server answers with the latest
+		return // for revision 0 a server returns the latest
 	}
 	_, err = server.Client.Get(context.Background(), "/", clientv3.WithRev(oldest-1))
 	require.ErrorIs(t, err, rpctypes.ErrCompacted)
@@ -227,7 +227,7 @@ func servedAt(t testing.TB, s *Snapshot, server *etcdtest.Server) {
 	require.ErrorIs(t, err, ErrCompacted)
 }
 
-// sameSaved saves what the server holds and compares that file, and its HashKV, with the server.
+// sameSaved saves the server's content and compares the file, and its HashKV, with the server.
 func sameSaved(t testing.TB, server *etcdtest.Server) *Snapshot {
 	t.Helper()
 	s := open(t, saved(t, server))
@@ -238,7 +238,7 @@ func sameSaved(t testing.TB, server *etcdtest.Server) *Snapshot {
 	return s
 }
 
-// saved is the snapshot of a server, which the test may not change.
+// saved returns the snapshot of a server, which the test must not change.
 func saved(t testing.TB, server *etcdtest.Server) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "saved.db")
@@ -247,9 +247,9 @@ func saved(t testing.TB, server *etcdtest.Server) (path string) {
 	return path
 }
 
-// goesOn restores the file, with its revision raised or not, and lets a server write, compact and
-// start again, as from one day to the next. Leases are those of the keys that hold lease 77. see
-// looks at the server on the plain restore before.
+// goesOn restores the file, with and without a raised revision, and lets a server write, compact
+// and restart. leased is the key with lease 77, or "". see checks the server on the plain restore
+// first.
 func goesOn(t testing.TB, path string, leased string, see func(server *etcdtest.Server)) {
 	t.Helper()
 	sameAsRestored(t, path, nil)
@@ -275,7 +275,7 @@ func goesOn(t testing.TB, path string, leased string, see func(server *etcdtest.
 	}
 }
 
-// lives writes, compacts and restarts.
+// lives makes a server write, compact and restart.
 func lives(t testing.TB, dataDir string, server *etcdtest.Server) {
 	t.Helper()
 	first := etcdtest.Revision(t, server)
@@ -293,8 +293,8 @@ func lives(t testing.TB, dataDir string, server *etcdtest.Server) {
 	again.Stop()
 }
 
-// watched returns what a watch of everything from rev on tells of the keys below /stay/ and /go/,
-// up to the last revision.
+// watched returns the events of a watch from rev to the last revision, for keys below /stay/ and
+// /go/.
 func watched(t testing.TB, server *etcdtest.Server, rev, last int64) (events []string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -314,7 +314,8 @@ func watched(t testing.TB, server *etcdtest.Server, rev, last int64) (events []s
 	return nil
 }
 
-// recorded is a recorded snapshot of testdata: of an etcd by its release, of a cluster by its path.
+// recorded returns a recorded snapshot of testdata: of an etcd by its release, of a cluster by its
+// path.
 func recorded(t testing.TB, name string) string {
 	t.Helper()
 	if filepath.Dir(name) != "." {

@@ -10,14 +10,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mapFile maps the first size bytes of a file, to be read.
+// mapFile maps the first size bytes of a file, read-only.
 func mapFile(f *os.File, size int) ([]byte, error) {
 	return unix.Mmap(int(f.Fd()), 0, size, unix.PROT_READ, unix.MAP_SHARED)
 }
 
 func unmap(data []byte) error { return unix.Munmap(data) }
 
-// onDisk is how many bytes of a file the disk has.
+// onDisk returns the number of bytes of a file with blocks on the disk.
 func onDisk(info fs.FileInfo) int64 {
 	stat, is := info.Sys().(*syscall.Stat_t)
 	if !is {

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// mapFile maps the first size bytes of a file, to be read. Windows truncates no mapped file; a page
-// that cannot be read, of a network drive, is a fault that guard catches.
+// mapFile maps the first size bytes of a file, read-only. Windows truncates no mapped file; an
+// unreadable page, such as on a network drive, is a fault that guard catches.
 func mapFile(f *os.File, size int) ([]byte, error) {
 	all := uint64(size)
 	section, err := windows.CreateFileMapping(
@@ -17,7 +17,7 @@ func mapFile(f *os.File, size int) ([]byte, error) {
 	if err != nil {
 		return nil, os.NewSyscallError("CreateFileMapping", err)
 	}
-	defer windows.CloseHandle(section) // the view keeps it
+	defer windows.CloseHandle(section) // the view keeps the section open
 	at, err := windows.MapViewOfFile(section, windows.FILE_MAP_READ, 0, 0, uintptr(size))
 	if err != nil {
 		return nil, os.NewSyscallError("MapViewOfFile", err)
@@ -30,5 +30,5 @@ func unmap(data []byte) error {
 	return os.NewSyscallError("UnmapViewOfFile", windows.UnmapViewOfFile(first))
 }
 
-// onDisk is the size of a file: what the disk has of it is not known.
+// onDisk returns the size of a file: Windows does not report the bytes on the disk.
 func onDisk(info fs.FileInfo) int64 { return info.Size() }

@@ -18,7 +18,7 @@ import (
 // life is the model of one key: its records, oldest first.
 type life []Record
 
-// store is the model of a whole history: what a server would hold.
+// store is the model of a whole history: the content of a server.
 type store struct {
 	rev   int64
 	lives map[string]life
@@ -32,7 +32,8 @@ func (st *store) live(key string) *Record {
 	return &l[len(l)-1]
 }
 
-// apply does what etcd's documentation says of one write and returns the change that plans it.
+// apply makes one write according to etcd's documentation and returns the change that plans the
+// write.
 func (st *store) apply(key, value string, deleted bool, lease int64) Change {
 	c := Change{Key: []byte(key), Value: []byte(value), Delete: deleted, Lease: lease}
 	old := st.live(key)
@@ -97,7 +98,7 @@ func (st *store) equals(t testing.TB, s *Snapshot) {
 	require.Empty(t, findings(t, s))
 }
 
-// equalsBelow compares the scan of some prefixes with what has them in the whole.
+// equalsBelow compares the scan of some prefixes with the keys of the model.
 func (st *store) equalsBelow(t testing.TB, s *Snapshot, live map[string]Record) {
 	t.Helper()
 	for _, prefix := range []string{"/", "/model", "/model/", "/model/1", "/model/x/", "/model/x/1", "/model/x/y/z/",
@@ -129,8 +130,7 @@ func baseStore(t testing.TB, s *Snapshot) *store {
 	return st
 }
 
-// randomWrites draws n writes of different keys: of those that are there, of those that were, and
-// of new ones.
+// randomWrites returns n writes of different keys: live, deleted and new ones.
 func (st *store) randomWrites(r *rand.Rand, n int) (changes []Change) {
 	var known []string
 	for i := range 40 {
@@ -146,7 +146,7 @@ func (st *store) randomWrites(r *rand.Rand, n int) (changes []Change) {
 	return changes
 }
 
-// runModel writes several times on top of each other and compares each output with the model.
+// runModel writes several times in succession and compares each output with the model.
 func runModel(t *testing.T, seed uint64, path string) {
 	r := rand.New(rand.NewPCG(seed, 1))
 	s := open(t, path)
@@ -154,7 +154,7 @@ func runModel(t *testing.T, seed uint64, path string) {
 	for range 1 + r.IntN(3) {
 		changes := st.randomWrites(r, r.IntN(40))
 		out := filepath.Join(t.TempDir(), "out.db")
-		res := must(Write(t.Context(), out, s, seq(changes...), WriteConfig{}))(t) // planned against the model
+		res := must(Write(t.Context(), out, s, seq(changes...), WriteConfig{}))(t) // planned for the model
 		require.Equal(t, st.rev, res.Revision)
 		s = open(t, out)
 		st.equals(t, s)
@@ -172,14 +172,14 @@ func TestWriteIsTheModel(t *testing.T) {
 	}
 }
 
-// FuzzWriteIsTheModel is the same law with as many seeds as there is time for.
+// FuzzWriteIsTheModel is TestWriteIsTheModel with any number of seeds.
 func FuzzWriteIsTheModel(f *testing.F) {
 	path := copyOf(f, rebuilt(f, fixture(f), 1024, nil))
 	f.Add(uint64(1))
 	f.Fuzz(func(t *testing.T, seed uint64) { runModel(t, seed, path) })
 }
 
-// FuzzRevisionKey: a key that parses is that of its revision, byte for byte.
+// FuzzRevisionKey checks that a parsed key is encoded to the same bytes.
 func FuzzRevisionKey(f *testing.F) {
 	f.Add(appendRevisionKey(nil, Revision{Main: 5, Sub: 1}, false))
 	f.Add(appendRevisionKey(nil, Revision{Main: math.MaxInt64, Sub: math.MaxInt64}, true))
@@ -194,8 +194,8 @@ func FuzzRevisionKey(f *testing.F) {
 	})
 }
 
-// FuzzRecord: a record that is encoded parses to itself, and to what etcd's own protobuf code makes
-// of it and writes.
+// FuzzRecord checks that an encoded record parses to itself, and that etcd's own protobuf code
+// reads and writes the same.
 func FuzzRecord(f *testing.F) {
 	f.Add([]byte("/k"), []byte("v"), int64(3), int64(9), int64(2), int64(77), false)
 	f.Add([]byte("/k"), []byte{}, int64(0), int64(0), int64(0), int64(0), true)
@@ -223,14 +223,14 @@ func FuzzRecord(f *testing.F) {
 	})
 }
 
-// FuzzKeyValue: parseRecord reads the same fields as etcd's protobuf code, and refuses the bytes
-// that code refuses. It also refuses a known field of another wire type: etcd 3.4 to 3.6 die of
-// one, 3.7 takes it for an unknown field.
+// FuzzKeyValue checks that parseRecord reads the same fields as etcd's protobuf code, and rejects
+// the same bytes. parseRecord also rejects a known field of another wire type: etcd 3.4 to 3.6
+// crash on such a field, 3.7 treats it as unknown.
 func FuzzKeyValue(f *testing.F) {
 	f.Add((&Record{Key: []byte("/k"), Value: []byte("v"), ModRevision: 300, Version: 1, Lease: -1}).appendKeyValue(nil))
 	f.Add([]byte{0x0a, 0x05, 'x'})
 	f.Add([]byte{0x3b, 0x3c})
-	f.Add([]byte("\xa8\xeb\x87\x8c\x12p")) // a field number beyond the last
+	f.Add([]byte("\xa8\xeb\x87\x8c\x12p")) // a field number beyond the maximum
 	f.Add([]byte("\r\x13s\xe5\x9d"))       // the key as four bytes of a fixed width
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var got Record
@@ -248,8 +248,8 @@ func FuzzKeyValue(f *testing.F) {
 	})
 }
 
-// ofAnotherWireType reports whether b, a valid message, holds a field of KeyValue with the wire
-// type of another field.
+// ofAnotherWireType reports whether b, a valid message, has a field of KeyValue with a wrong wire
+// type.
 func ofAnotherWireType(b []byte) bool {
 	for len(b) > 0 {
 		num, typ, n := protowire.ConsumeField(b)

@@ -22,34 +22,34 @@ import (
 	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
 )
 
-// peerVerdict is what etcd's own programs make of a file: an empty text is a pass.
+// peerVerdict holds the results of etcd's own programs for a file: an empty text is a pass.
 type peerVerdict struct {
 	Check   string // bbolt check
 	Restore string // etcdutl snapshot restore
-	Start   string // a server on what was restored: start, answer, write, compact, start again
+	Start   string // a server on the restored file: start, answer, write, compact, start again
 	Served  string // see servedSum
-	Lies    string // what is wrong with the numbers that it serves
+	Lies    string // the fault in the served numbers
 }
 
-// dies says whether the file cannot be restored and served.
+// dies reports whether the file cannot be restored and served.
 func (p peerVerdict) dies() bool { return p.Restore != "" || p.Start != "" }
 
 const (
-	// the path, set in a child that answers as peer; "-" before it skips bbolt's check
+	// the path, set in a child that runs as peer; a leading "-" skips bbolt's check
 	peerVariable = "SNAPSHOT_TEST_PEER"
-	peerMemory   = 3 << 30         // bytes a child may have
-	peerPatience = 2 * time.Minute // for a child; the machine may have other work
+	peerMemory   = 3 << 30         // maximum bytes for a child
+	peerPatience = 2 * time.Minute // for a child; the machine may be busy
 )
 
-// askPeers has a child check the file at path: a bad one can end the process, hang it or fill
-// memory. A child that dies or hangs in a phase has failed it.
+// askPeers checks the file at path in a child process: a bad file can end the process, hang it or
+// fill memory. A child that crashes or hangs in a phase has failed the phase.
 func askPeers(t testing.TB, path string) (v peerVerdict) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), peerPatience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, must(os.Executable())(t), "-test.run", "^TestPeer$", "-test.timeout", "0")
 	cmd.Env = append(os.Environ(), peerVariable+"="+path, "TMPDIR="+t.TempDir())
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: unix.SIGKILL} // it goes with its parent
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: unix.SIGKILL} // the child ends with its parent
 	var log strings.Builder
 	cmd.Stderr = &log
 	said, _ := cmd.Output()
@@ -67,7 +67,7 @@ func askPeers(t testing.TB, path string) (v peerVerdict) {
 	}
 	switch phase {
 	case "end":
-	case "check": // a fault of bbolt's check says nothing of the rest
+	case "check": // a fault in bbolt's check says nothing about the other phases
 		v = askPeers(t, "-"+path)
 		v.Check = failed
 	case "restore":
@@ -78,7 +78,7 @@ func askPeers(t testing.TB, path string) (v peerVerdict) {
 	return v
 }
 
-// lastWords is what a process that ended said first: Go prints the panic before the stacks.
+// lastWords returns the first message of an ended process: Go prints the panic before the stacks.
 func lastWords(log string) string {
 	for line := range strings.Lines(log) {
 		if strings.HasPrefix(line, "panic") || strings.HasPrefix(line, "fatal") ||
@@ -89,8 +89,8 @@ func lastWords(log string) string {
 	return "without a word"
 }
 
-// TestPeer is the child: it checks the file that the environment names, and says which phase
-// begins and what is known by then.
+// TestPeer is the child: TestPeer checks the file named in the environment, and prints each phase
+// at its beginning and the results so far.
 func TestPeer(t *testing.T) {
 	path, skip := strings.CutPrefix(os.Getenv(peerVariable), "-")
 	if path == "" {
@@ -120,10 +120,10 @@ func TestPeer(t *testing.T) {
 		})
 	}
 	say("end")
-	os.Exit(0) // what is left of a server may hang
+	os.Exit(0) // the rest of a server may hang
 }
 
-// caught is what went wrong with fn, in words.
+// caught returns the error or panic of fn as text.
 func caught(fn func() error) (text string) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -137,7 +137,7 @@ func caught(fn func() error) (text string) {
 	return ""
 }
 
-// boltCheck is "bbolt check" on a copy.
+// boltCheck runs "bbolt check" on a copy.
 func boltCheck(t testing.TB, path string) error {
 	b := must(os.ReadFile(path))(t)
 	copied := filepath.Join(t.TempDir(), "check.db")
@@ -157,8 +157,8 @@ func boltCheck(t testing.TB, path string) error {
 	})
 }
 
-// serve starts a server, reads everything, writes and compacts, looks at what it saved, and starts
-// it again.
+// serve starts a server, reads everything, writes and compacts, checks the saved file, and restarts
+// the server.
 func serve(t testing.TB, dir string) (served, lies string, err error) {
 	server, err := etcdtest.TryStart(t, dir)
 	if err != nil {
@@ -189,7 +189,7 @@ func serve(t testing.TB, dir string) (served, lies string, err error) {
 	return served, lies, err
 }
 
-// use writes and compacts, and looks at what the server saves.
+// use writes and compacts, and checks a snapshot of the server.
 func use(t testing.TB, server *etcdtest.Server) error {
 	for _, name := range []string{"/mutant", "/mutant", "/mutant2"} {
 		if _, err := server.Client.Put(t.Context(), name, strings.Repeat("x", 5000)); err != nil &&
@@ -216,8 +216,8 @@ func use(t testing.TB, server *etcdtest.Server) error {
 	return nil
 }
 
-// wrongRevisions tells of a key with impossible numbers, or one that the server does not have at
-// its own mod_revision, or has before.
+// wrongRevisions describes a key with impossible numbers, or a key that the server lacks at the
+// mod_revision of the key, or already has before.
 func wrongRevisions(t testing.TB, server *etcdtest.Server, kvs []etcdtest.KV) string {
 	for _, kv := range kvs[:min(len(kvs), 20)] {
 		if kv.CreateRevision < 1 || kv.ModRevision < kv.CreateRevision || kv.Version < 1 {
@@ -239,12 +239,12 @@ func wrongRevisions(t testing.TB, server *etcdtest.Server, kvs []etcdtest.KV) st
 	return ""
 }
 
-// wrongVersions tells of a key whose numbers do not go on from those that were served.
+// wrongVersions describes a key whose numbers after a put do not continue the served numbers.
 func wrongVersions(t testing.TB, server *etcdtest.Server, kvs []etcdtest.KV) string {
 	for _, kv := range kvs[:min(len(kvs), 20)] {
 		r, err := server.Client.Put(t.Context(), string(kv.Key), "x", clientv3.WithPrevKV())
 		if err != nil || r.PrevKv == nil {
-			continue // an alarm, or a lease that has expired
+			continue // an alarm, or an expired lease
 		}
 		now, err := server.Client.Get(t.Context(), string(kv.Key))
 		if err != nil || len(now.Kvs) != 1 || now.Kvs[0].Version != kv.Version+1 ||
@@ -267,13 +267,13 @@ const (
 	unexplained = "not explained"
 )
 
-// explanation is a difference between this package and its peers that is meant.
+// explanation is an intended difference between this package and its peers.
 type explanation struct {
-	match *regexp.Regexp // of a finding, or of what is odd or what a peer says
+	match *regexp.Regexp // for a finding, an oddity or the text of a peer
 	why   string
 }
 
-// accepts explains findings of files that a server of 3.7 starts on, by the text of the finding.
+// accepts explains findings in files on which a 3.7 server starts, by the text of the finding.
 func accepts() []explanation {
 	return []explanation{
 		{regexp.MustCompile(`meta page [01]:|bytes follow the image|file is truncated`),
@@ -294,8 +294,8 @@ func accepts() []explanation {
 	}
 }
 
-// dies explains files without a finding that a peer complains of, by the text of what is odd or of
-// what the peer says.
+// dies explains files without a finding but with an error of a peer, by the text of the oddity or
+// the peer.
 func dies() []explanation {
 	return []explanation{
 		{regexp.MustCompile(`its name is not UTF-8`), "warned of: the server runs, and cannot list its users or roles"},
@@ -304,7 +304,7 @@ func dies() []explanation {
 	}
 }
 
-// compare says why both verdicts agree, or why they need not.
+// compare returns the reason why both verdicts agree, or need not agree.
 func compare(ours verdict, theirs peerVerdict) string {
 	bad := theirs.dies() || theirs.Check != ""
 	switch {

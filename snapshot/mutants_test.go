@@ -20,21 +20,21 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
 )
 
-// mutantsVariable says how many mutants TestMutants makes; "make mutants" sets it.
+// mutantsVariable sets the number of mutants of TestMutants; "make mutants" sets the variable.
 const (
 	mutantsVariable = "SNAPSHOT_MUTANTS"
 	mutantsDefault  = 24
 )
 
-// A mutant is a recorded snapshot with something wrong and a right digest. The same number makes
-// the same mutant.
+// mutant is a recorded snapshot with a fault and a right digest. The same number makes the same
+// mutant.
 type mutant struct {
 	number int
 	what   string
 	bytes  []byte
 }
 
-// newMutant changes one of bases in one of the ways.
+// newMutant changes one of bases with one of the mutations.
 func newMutant(t testing.TB, number int, bases [][]byte) mutant {
 	r := rand.New(rand.NewPCG(uint64(number), 9))
 	base := bases[r.IntN(len(bases))]
@@ -45,7 +45,7 @@ func newMutant(t testing.TB, number int, bases [][]byte) mutant {
 	return mutant{number, what, withDigest(image)}
 }
 
-// mutations are the ways to change an image.
+// mutations returns the ways to change an image.
 func mutations() map[string]func(t testing.TB, r *rand.Rand, image []byte) []byte {
 	onImage := func(edit func(r *rand.Rand, image []byte)) func(testing.TB, *rand.Rand, []byte) []byte {
 		return func(_ testing.TB, r *rand.Rand, image []byte) []byte {
@@ -89,7 +89,7 @@ func editHeader(r *rand.Rand, image []byte) {
 	}
 }
 
-// editMeta changes a field of one meta or of both, checksum right.
+// editMeta changes a field of one or both metas, with a right checksum.
 func editMeta(r *rand.Rand, image []byte) {
 	which, field := r.IntN(3), r.IntN(6)
 	odd := []uint64{0, 1, 2, 3, uint64(r.IntN(len(image) / 4096)), 1 << 40, ^uint64(0)}[r.IntN(7)]
@@ -116,7 +116,7 @@ func editMeta(r *rand.Rand, image []byte) {
 	}
 }
 
-// editFreeList stores a free list in a page that was free, or where none is.
+// editFreeList stores a free list in a free page, or, without a free page, in another page.
 func editFreeList(t testing.TB, r *rand.Rand, image []byte) []byte {
 	m := mustMeta(image)
 	used := reachable(t, open(t, copyOf(t, withDigest(bytes.Clone(image)))))
@@ -136,7 +136,7 @@ func editFreeList(t testing.TB, r *rand.Rand, image []byte) []byte {
 	put16(p[8:], bolt.FlagFreelist)
 	ids := slices.Clone(free[1:])
 	switch r.IntN(8) {
-	case 0: // right
+	case 0: // a right list
 	case 1:
 		ids = append(ids, uint64(r.IntN(int(m.HighWater))))
 	case 2:
@@ -167,12 +167,12 @@ func changeRecord(t testing.TB, r *rand.Rand, image []byte) []byte {
 		func(tx *bbolt.Tx) error { return changeOne(r, tx.Bucket([]byte("key"))) }))
 }
 
-// smallBuckets are the buckets of a server but that of the records.
+// smallBuckets returns the buckets of a server except the key bucket.
 func smallBuckets() []string {
 	return slices.DeleteFunc(etcdBuckets(), func(name string) bool { return name == "key" })
 }
 
-// changeEntry changes one entry of another bucket, or adds one.
+// changeEntry changes an entry of another bucket, or adds one.
 func changeEntry(t testing.TB, r *rand.Rand, image []byte) []byte {
 	names := smallBuckets()
 	return imageOf(rebuilt(t, withDigest(image), 4096, func(tx *bbolt.Tx) error {
@@ -201,7 +201,7 @@ func changeEntry(t testing.TB, r *rand.Rand, image []byte) []byte {
 	}))
 }
 
-// changeBucket removes a bucket, adds one, or nests one.
+// changeBucket removes, adds or nests a bucket.
 func changeBucket(t testing.TB, r *rand.Rand, image []byte) []byte {
 	return imageOf(rebuilt(t, withDigest(image), 4096, func(tx *bbolt.Tx) error {
 		name := []byte(etcdBuckets()[r.IntN(len(etcdBuckets()))])
@@ -256,15 +256,15 @@ func changeBytes(r *rand.Rand, b []byte) []byte {
 	return b
 }
 
-// verdict is what this package says of a file.
+// verdict is the result of this package for a file.
 type verdict struct {
 	Findings []string
 	Odd      []string
 	Served   string         // see servedSum
-	Classes  map[Class]bool // of both
+	Classes  map[Class]bool // of Findings and Odd
 }
 
-// worst is the worst class, "" if there is none.
+// worst returns the worst class, or "".
 func (v verdict) worst() Class {
 	for _, class := range []Class{Fatal, Lies, Warning} {
 		if v.Classes[class] {
@@ -295,7 +295,7 @@ func checkMutant(t testing.TB, path string) verdict {
 	return v
 }
 
-// servedSum identifies what a client reads: every live key with all its numbers.
+// servedSum identifies the data served to a client: every live key with all its numbers.
 func servedSum(kvs []etcdtest.KV) string {
 	h := sha256.New()
 	for _, kv := range kvs {
@@ -304,8 +304,8 @@ func servedSum(kvs []etcdtest.KV) string {
 	return fmt.Sprintf("%d keys, %x", len(kvs), h.Sum(nil)[:8])
 }
 
-// TestMutants: what this package says of a mutant is what bbolt's own check, a restore and a real
-// server make of it. Each difference is one of those that explained lists.
+// TestMutants checks that this package agrees with bbolt's own check, a restore and a real server
+// about a mutant. Every difference is listed in explained.
 func TestMutants(t *testing.T) {
 	n := mutantsDefault
 	if text := os.Getenv(mutantsVariable); text != "" {

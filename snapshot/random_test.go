@@ -19,7 +19,7 @@ import (
 	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
 )
 
-// random drives a real server and the model beside it.
+// random drives a real server and a model in parallel.
 type random struct {
 	t       testing.TB
 	r       *rand.Rand
@@ -27,10 +27,10 @@ type random struct {
 	model   *store
 	compact int64
 	leases  []int64
-	drawn   int64 // leases so far
+	drawn   int64 // number of leases so far
 }
 
-// newRandom has made so many requests.
+// newRandom returns a random after the given number of requests.
 func newRandom(t testing.TB, seed, stream uint64, steps int) *random {
 	o := &random{t: t, r: rand.New(rand.NewPCG(seed, stream)), model: &store{rev: 1, lives: map[string]life{}}}
 	o.server = etcdtest.Start(t, filepath.Join(t.TempDir(), "random.etcd"))
@@ -40,8 +40,7 @@ func newRandom(t testing.TB, seed, stream uint64, steps int) *random {
 	return o
 }
 
-// keyspace has keys that begin like others, keys without folders and folders that begin like
-// others.
+// key returns keys with common prefixes, without folders, and in folders with common prefixes.
 func (o *random) key() string {
 	return []string{"/a/b/", "/a/bb/", "/a/b/c/d/", "/a/c/", "z", "/"}[o.r.IntN(6)] + strconv.Itoa(o.r.IntN(9))
 }
@@ -51,7 +50,7 @@ func (o *random) value() string {
 	return strings.Repeat(string(rune('a'+o.r.IntN(26))), sizes[o.r.IntN(len(sizes))])
 }
 
-// matching are the live keys of the model in [from, to), in order.
+// matching returns the live keys of the model for which want returns true, in order.
 func (o *random) matching(want func(rec *Record) bool) (keys []string) {
 	for key := range o.model.lives {
 		if rec := o.model.live(key); rec != nil && want(rec) {
@@ -62,7 +61,7 @@ func (o *random) matching(want func(rec *Record) bool) (keys []string) {
 	return keys
 }
 
-// draft is one operation: what the server is told, and what it does to the keys.
+// draft is one operation: the request to the server and the resulting writes.
 type draft struct {
 	op     clientv3.Op
 	writes []write1
@@ -103,7 +102,7 @@ func (o *random) deleteRange(from, to string) draft {
 	return d
 }
 
-// step draws one request, sends it and applies it to the model.
+// step makes one random request and applies it to the model.
 func (o *random) step() {
 	ctx, c := context.Background(), o.server.Client
 	switch n := o.r.IntN(100); {
@@ -145,8 +144,7 @@ func (o *random) do(d draft) {
 	o.apply(d.writes)
 }
 
-// txn has several operations on different keys, with a deletion of a range that has none of them
-// among them.
+// txn sends several operations on different keys, with a deletion of a range without these keys.
 func (o *random) txn() {
 	var ops []clientv3.Op
 	var writes []write1
@@ -175,22 +173,22 @@ func (o *random) txn() {
 	o.apply(writes)
 }
 
-// apply stores what one request wrote: records of one main revision.
+// apply stores the writes of one request: records of one main revision.
 func (o *random) apply(writes []write1) {
 	if len(writes) == 0 {
 		return
 	}
 	rev := o.model.rev
 	for sub, w := range writes {
-		o.model.rev = rev // the model gives each write a revision of its own
+		o.model.rev = rev // the model uses a new revision for each write
 		o.model.apply(w.key, w.value, w.deleted, w.lease)
 		l := o.model.lives[w.key]
 		l[len(l)-1].Revision.Sub = int64(sub)
 	}
 }
 
-// compactAt removes what a compaction at rev does: of the records at or below it, all but the
-// latest of each key, and that too where it is a tombstone of an earlier revision (etcd
+// compactAt removes records like a compaction at rev: of the records at or below rev, all except
+// the latest of each key, and also the latest if it is a tombstone of an earlier revision (etcd
 // server/storage/mvcc/key_index.go).
 func (o *random) compactAt(rev int64) {
 	var opts []clientv3.CompactOption
@@ -201,7 +199,7 @@ func (o *random) compactAt(rev int64) {
 	require.NoError(o.t, err)
 	o.compact = rev
 	for key, l := range o.model.lives {
-		n := 0 // records at or below rev
+		n := 0 // number of records at or below rev
 		for n < len(l) && l[n].Revision.Main <= rev {
 			n++
 		}
@@ -214,7 +212,7 @@ func (o *random) compactAt(rev int64) {
 	}
 }
 
-// check saves a snapshot and compares all reading of it with the server, and with the model.
+// check saves a snapshot and compares all ways of reading with the server and the model.
 func (o *random) check() {
 	t := o.t
 	s := open(t, saved(t, o.server))
@@ -228,7 +226,7 @@ func (o *random) check() {
 		o.checkRefused(s, rev)
 	}
 	st := must(s.Status(context.Background()))(t)
-	if st.ScheduledCompact <= st.CompactRevision { // else the file still has some of what the model has not
+	if st.ScheduledCompact <= st.CompactRevision { // otherwise the file still has records that the model removed
 		o.checkRecords(s)
 	}
 	hash, rev, compacted := etcdtest.HashKV(t, o.server, 0)
@@ -237,7 +235,7 @@ func (o *random) check() {
 	require.Empty(t, findings(t, s))
 }
 
-// served is what the server answers for a range at a revision, in key order.
+// served returns the server's answer for a range at a revision, in key order.
 func (o *random) served(rev int64, from string, opts ...clientv3.OpOption) ([]etcdtest.KV, error) {
 	return etcdtest.Range(o.t.Context(), o.server, from, append(opts, clientv3.WithRev(rev))...)
 }
@@ -259,8 +257,8 @@ func (o *random) checkAt(s *Snapshot, rev int64) {
 	require.Equal(t, want, got, "revision %d, %q", rev, key)
 }
 
-// checkRefused wants an error of us where the server has one. For a revision of 0 it answers with
-// the latest, we do not.
+// checkRefused requires an error if the server returns one. For revision 0 a server returns the
+// latest records; we return an error.
 func (o *random) checkRefused(s *Snapshot, rev int64) {
 	want, theirs := ErrCompacted, rpctypes.ErrCompacted
 	if rev > o.model.rev {
@@ -332,7 +330,7 @@ func deletedIn(t testing.TB, s *Snapshot, prefix string) (out []Deletion) {
 	return out
 }
 
-// runRandom makes n requests and checks several times on the way, at the end too.
+// runRandom makes n requests with several checks, also at the end.
 func runRandom(t testing.TB, seed uint64, n int) {
 	o := newRandom(t, seed, 2, 0)
 	defer o.server.Stop()
@@ -348,9 +346,9 @@ func runRandom(t testing.TB, seed uint64, n int) {
 	o.check()
 }
 
-// TestEveryKeptRevision: random histories through a real server. What it answers for every range at
-// every revision that it keeps is what the file says; what it refuses is refused.
-// ETCDSHIFT_RANDOM_SEEDS is how many histories, ETCDSHIFT_RANDOM_STEPS how long.
+// TestEveryKeptRevision runs random histories on a real server, and compares every range at every
+// kept revision with the file, including refused requests. ETCDSHIFT_RANDOM_SEEDS is the number of
+// histories, ETCDSHIFT_RANDOM_STEPS their length.
 func TestEveryKeptRevision(t *testing.T) {
 	number := func(name string, otherwise int) int {
 		if v := os.Getenv(name); v != "" {

@@ -15,8 +15,8 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
 )
 
-// rawOf is the database file of a store that went through a few transactions and more, so that its
-// two metas differ, grown as a server grows it.
+// rawOf returns the database file of a store after a few transactions and more, so that its two
+// metas differ, with the file growth of a server.
 func rawOf(t testing.TB, more int) []byte {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "raw.db")
@@ -35,10 +35,10 @@ func rawOf(t testing.TB, more int) []byte {
 	return append(b, make([]byte, 64<<10)...)
 }
 
-// TestRawDatabaseFile reads and writes on what lies in member/snap/db: no digest, slack behind the
-// high-water mark, metas of two different transactions, one of which a crash may have torn.
+// TestRawDatabaseFile reads and writes a member/snap/db: no digest, slack after the high-water
+// mark, metas of two different transactions, one possibly torn by a crash.
 func TestRawDatabaseFile(t *testing.T) {
-	for more := range 2 { // the newer meta is the one and the other
+	for more := range 2 { // the newer meta is the first or the second
 		t.Run(fmt.Sprint(more), func(t *testing.T) { testRaw(t, rawOf(t, more)) })
 	}
 }
@@ -59,7 +59,7 @@ func testRaw(t *testing.T, raw []byte) {
 	tests := []struct {
 		name    string
 		b       []byte
-		last    bool // the newer transaction is there
+		last    bool // the file has the newer transaction
 		warning string
 	}{
 		{"whole", raw, true, "behind the high-water mark"},
@@ -85,8 +85,8 @@ func testRaw(t *testing.T, raw []byte) {
 	}
 }
 
-// TestStoredFreeList: a database file that another program opened without etcd's options stores its
-// free list in a page.
+// TestStoredFreeList checks a database file with a stored free list, written by a program without
+// etcd's options.
 func TestStoredFreeList(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "raw.db")
 	rebuildInto(t, path, fixture(t), 4096, nil)
@@ -104,8 +104,8 @@ func TestStoredFreeList(t *testing.T) {
 	sameAsRestored(t, path, nil)
 }
 
-// TestMetasOfDifferentPageSizes: bbolt takes the page size of the first meta, so a second one that
-// disagrees is damage.
+// TestMetasOfDifferentPageSizes checks that a second meta with another page size is damage: bbolt
+// uses the page size of the first meta.
 func TestMetasOfDifferentPageSizes(t *testing.T) {
 	b := imageOf(fixture(t))
 	m := mustMeta(b)

@@ -12,7 +12,7 @@ import (
 	"github.com/etcdshift/etcdshift/internal/stream"
 )
 
-// indexed is the stream of run, called with the index of s.
+// indexed returns the stream of run, called with the index of s.
 func indexed[T any](
 	ctx context.Context, s *records, run func(x *index, yield func(T) error) error,
 ) iter.Seq2[T, error] {
@@ -25,18 +25,18 @@ func indexed[T any](
 	})
 }
 
-// Live yields the latest record of each key that begins with prefix and is not deleted, in revision
-// order (not in key order): the order of the file, so that one pass reads all. An error ends the
-// sequence. Records are valid until Close; the Record itself is used again for the next one.
+// Live yields the latest record of each key with the prefix, except deleted keys, in revision order
+// (not in key order): the order of the file, so that one pass reads all records. An error ends the
+// sequence. Keys and values are valid until Close; the Record itself is reused for the next record.
 func (s *records) Live(ctx context.Context, prefix []byte) iter.Seq2[*Record, error] {
 	return indexed(ctx, s, func(x *index, yield func(*Record) error) error {
 		return x.liveBelow(ctx, prefix, func(rec Scanned) error { return yield(rec.Record) })
 	})
 }
 
-// LiveAt is Live at revision rev: the latest record of each key at or below rev, unless that is a
-// tombstone. The error wraps ErrCompacted or ErrFuture for a revision outside of Kept. Memory is 16
-// bytes for each key with a record between the compaction and rev.
+// LiveAt is Live at revision rev: the latest record of each key at or below rev, unless that record
+// is a tombstone. The error wraps ErrCompacted or ErrFuture for a revision outside of Kept. Memory
+// is 16 bytes for each key with a record between the compaction and rev.
 func (s *records) LiveAt(ctx context.Context, prefix []byte, rev int64) iter.Seq2[*Record, error] {
 	return indexed(ctx, s, func(x *index, yield func(*Record) error) error {
 		return x.liveAt(ctx, prefix, rev, func(rec Scanned) error { return yield(rec.Record) })
@@ -55,8 +55,8 @@ func (x *index) liveBelow(ctx context.Context, prefix []byte, fn func(Scanned) e
 	})
 }
 
-// Marked is Live without a prefix of the records that Mark chose, and reads no others. Where Mark
-// came too late, it is Live.
+// Marked yields the records of Live with keys selected by Mark, and reads no others. If Mark came
+// too late, Marked is Live without a prefix.
 func (s *records) Marked(ctx context.Context) iter.Seq2[*Record, error] {
 	return indexed(ctx, s, func(x *index, yield func(*Record) error) error {
 		want := func(ordinal uint32) bool { return x.marked.has(ordinal) && x.live.has(ordinal) }
@@ -64,8 +64,8 @@ func (s *records) Marked(ctx context.Context) iter.Seq2[*Record, error] {
 	})
 }
 
-// History yields every record of one key that the file still holds, oldest first, tombstones
-// included, but none that a compaction removed. Errors and validity are those of Live.
+// History yields every record of one key in the file, oldest first, including tombstones, but
+// without compacted records. Errors and validity are those of Live.
 func (s *records) History(ctx context.Context, key []byte) iter.Seq2[*Record, error] {
 	return indexed(ctx, s, func(x *index, yield func(*Record) error) error {
 		return x.scan(ctx, x.under(key), func(rec Scanned) error {
@@ -77,15 +77,16 @@ func (s *records) History(ctx context.Context, key []byte) iter.Seq2[*Record, er
 	})
 }
 
-// Records yields every record of the file in revision order, superseded ones, tombstones and the
-// empty-key records of --bump-revision included. Errors and validity are those of Live.
+// Records yields every record of the file in revision order, including superseded records,
+// tombstones and the records without a key from --bump-revision. Errors and validity are those of
+// Live.
 func (s *records) Records(ctx context.Context) iter.Seq2[*Record, error] {
 	return stream.Of(func(yield func(*Record) error) error {
 		return stream.Each(s.Scan(ctx), func(rec Scanned) error { return yield(rec.Record) })
 	})
 }
 
-// Scanned is a record, and whether it is the live value of its key.
+// Scanned is a record of a scan. Live is true for the live record of a key.
 type Scanned struct {
 	*Record
 	Live   bool
@@ -94,15 +95,15 @@ type Scanned struct {
 	ordinal uint32
 }
 
-// Scan yields the records of Records, and whether each is the latest of its key and no deletion.
-// Errors and validity are those of Live.
+// Scan yields the records of Records, with Live set for live records. Errors and validity are those
+// of Live.
 func (s *records) Scan(ctx context.Context) iter.Seq2[Scanned, error] {
 	return indexed(ctx, s, func(x *index, yield func(Scanned) error) error {
 		return x.scan(ctx, func(uint32) bool { return true }, yield)
 	})
 }
 
-// Get returns the latest record of key, nil if there is none or it is deleted.
+// Get returns the latest record of key, or nil for an absent or deleted key.
 func (s *records) Get(ctx context.Context, key []byte) (*Record, error) {
 	x, err := s.index(ctx)
 	if err != nil {
@@ -129,8 +130,8 @@ func (s *records) GetAt(ctx context.Context, key []byte, rev int64) (*Record, er
 	return nil, nil
 }
 
-// Kept returns the first and last revision at which the file still holds the whole store, as a
-// server started on it would answer. A scheduled compaction counts: a server ends it first.
+// Kept returns the first and last revision for which the file has the whole store, like a server
+// started on the file. A scheduled compaction counts: a server finishes it first.
 func (s *records) Kept(ctx context.Context) (oldest, newest int64, err error) {
 	x, err := s.index(ctx)
 	if err != nil {
@@ -139,13 +140,13 @@ func (s *records) Kept(ctx context.Context) (oldest, newest int64, err error) {
 	return x.oldest(), x.revision(), nil
 }
 
-// Revision is the current revision of the store: the answer of a server started on the file.
+// Revision returns the current revision of the store: the answer of a server started on the file.
 func (s *records) Revision(ctx context.Context) (int64, error) {
 	_, newest, err := s.Kept(ctx)
 	return newest, err
 }
 
-// Keys is the number of live keys.
+// Keys returns the number of live keys.
 func (s *records) Keys(ctx context.Context) (int, error) {
 	x, err := s.index(ctx)
 	if err != nil {
@@ -154,14 +155,14 @@ func (s *records) Keys(ctx context.Context) (int, error) {
 	return x.alive, nil
 }
 
-// Sorted is a list of live records in the order of their keys, in which a server answers. It keeps
-// four bytes a record, and is safe for concurrent use.
+// Sorted is a list of live records in key order, the order of a server's answers. Sorted needs four
+// bytes for each record, and is safe for concurrent use.
 type Sorted struct {
 	index    *index
 	ordinals []uint32
 }
 
-// Sorted lists the records of LiveAt by their keys. While it sorts, it takes 32 bytes a record.
+// Sorted returns the records of LiveAt in key order. Sorting needs 32 bytes for each record.
 func (s *records) Sorted(ctx context.Context, prefix []byte, rev int64) (*Sorted, error) {
 	x, err := s.index(ctx)
 	if err != nil {
@@ -189,31 +190,31 @@ func (s *records) Sorted(ctx context.Context, prefix []byte, rev int64) (*Sorted
 	})
 }
 
-// Len is the number of records.
+// Len returns the number of records.
 func (o *Sorted) Len() int { return len(o.ordinals) }
 
-// At returns the record with the given number, from 0. Errors and validity are those of Live.
+// At returns record i, counted from 0. Errors and validity are those of Live.
 func (o *Sorted) At(i int) (*Record, error) {
 	rec := new(Record)
 	return rec, o.index.read(func() error { return o.index.at(o.ordinals[i], rec) })
 }
 
-// Search returns the number of the first record whose key is not before key.
+// Search returns the number of the first record with a key not less than key.
 func (o *Sorted) Search(key []byte) (int, error) {
 	return o.index.search(o.Len(), func(i int) uint32 { return o.ordinals[i] },
 		func(rec *Record) bool { return bytes.Compare(rec.Key, key) >= 0 })
 }
 
-// Deletion is a key that was deleted and not created again. Its bytes are valid until Close.
+// Deletion is a deleted key that was not created again. Its bytes are valid until Close.
 type Deletion struct {
 	Key      []byte
 	Revision Revision // of the tombstone
-	Last     *Record  // the last Put before it; nil if a compaction has removed that
+	Last     *Record  // the last Put before the tombstone; nil if compacted
 }
 
-// Deleted yields each key with the prefix whose latest record is a tombstone, in the order of the
-// deletions. A compaction removes tombstones below its revision: the window is that of Kept, in
-// Kubernetes some minutes. Memory is a few bytes a deletion.
+// Deleted yields each key with the prefix whose latest record is a tombstone, in the order of
+// deletion. A compaction removes tombstones below its revision: the window is that of Kept, in
+// Kubernetes some minutes. Memory is a few bytes for each deletion.
 func (s *records) Deleted(ctx context.Context, prefix []byte) iter.Seq2[*Deletion, error] {
 	return indexed(ctx, s, func(x *index, yield func(*Deletion) error) error {
 		last, err := x.deletions(ctx, prefix)
@@ -239,7 +240,8 @@ func (s *records) Deleted(ctx context.Context, prefix []byte) iter.Seq2[*Deletio
 }
 
 // deletions returns the ordinal of each tombstone that is the latest record of its key, with the
-// ordinal of the last Put before it or, without one, its own. Only superseded records are read.
+// ordinal of the last Put before the tombstone or, without a Put, of the tombstone. Only records
+// that are not live are read.
 func (x *index) deletions(ctx context.Context, prefix []byte) (map[uint32]uint32, error) {
 	last := map[uint32]uint32{}
 	may := x.under(prefix)
@@ -260,7 +262,7 @@ func (x *index) deletions(ctx context.Context, prefix []byte) (map[uint32]uint32
 	})
 }
 
-// kept is ErrCompacted or ErrFuture for a revision that a server would refuse.
+// kept returns ErrCompacted or ErrFuture for a revision that a server would reject.
 func (x *index) kept(rev int64) error {
 	oldest, newest, err := x.oldest(), x.revision(), ErrFuture
 	if oldest <= rev && rev <= newest {
@@ -295,15 +297,15 @@ func (x *index) liveAt(ctx context.Context, prefix []byte, rev int64, fn func(Sc
 }
 
 // past is the store at an earlier revision. A finished compaction leaves one record of each key, so
-// that the records above it alone tell which records were superseded by then.
+// only the records above the compaction can supersede others by then.
 type past struct {
 	*index
 	prefix []byte
 	may    func(ordinal uint32) bool
 	first  uint32 // ordinal of the first record that may supersede another
-	end    uint32 // ordinal behind the last record of the revision
+	end    uint32 // ordinal after the last record of the revision
 	latest table  // of the keys with a record in [first, end)
-	other  Record // used again for each comparison
+	other  Record // reused for each comparison
 }
 
 func newPast(ctx context.Context, x *index, prefix []byte, rev int64) (p *past, err error) {
@@ -329,17 +331,17 @@ func newPast(ctx context.Context, x *index, prefix []byte, rev int64) (p *past, 
 	})
 }
 
-// within reports whether a record from first on may be one of those asked for.
+// within reports whether a record from first on may belong to the requested keys and revision.
 func (p *past) within(first, ordinal uint32) bool {
 	return ordinal >= first && ordinal < p.end && p.may(ordinal)
 }
 
-// names reports whether the record has a key, and one that begins with the prefix.
+// names reports whether the record has a key with the prefix.
 func (p *past) names(rec Scanned) bool {
 	return len(rec.Key) > 0 && bytes.HasPrefix(rec.Key, p.prefix)
 }
 
-// holds reports whether rec, which lies below p.end, is the live record of its key.
+// holds reports whether rec, which lies before p.end, is the live record of its key.
 func (p *past) holds(rec Scanned) (bool, error) {
 	if rec.Tombstone || !p.names(rec) {
 		return false, nil

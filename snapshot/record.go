@@ -13,17 +13,17 @@ import (
 )
 
 const (
-	// revisionKeySize is main i64, '_', sub i64, all big-endian (etcd
-	// server/storage/mvcc/revision.go); a deletion has one byte more, the mark.
+	// revisionKeySize is the size of main i64, '_', sub i64, all big-endian (etcd
+	// server/storage/mvcc/revision.go); the key of a deletion has one more byte, the mark.
 	revisionKeySize = 17
 	tombstoneMark   = 't'
 )
 
-// Revision is the place of a record in etcd's history: Main counts transactions, Sub the operations
-// within one.
+// Revision is the position of a record in etcd's history: Main counts transactions, Sub the
+// operations within a transaction.
 type Revision struct{ Main, Sub int64 }
 
-// Compare orders revisions as etcd commits them.
+// Compare orders revisions in commit order.
 func (r Revision) Compare(o Revision) int {
 	if r.Main != o.Main {
 		return cmp.Compare(r.Main, o.Main)
@@ -33,16 +33,16 @@ func (r Revision) Compare(o Revision) int {
 
 func (r Revision) String() string { return fmt.Sprintf("%d.%d", r.Main, r.Sub) }
 
-// Record is an entry of etcd's key bucket: what a Put stored, or a tombstone. Key and Value alias
-// the mapped file: they are valid until Close and must not be written to.
+// Record is an entry of etcd's key bucket: a Put or a tombstone. Key and Value alias the mapped
+// file: they are valid until Close and must not be written to.
 type Record struct {
 	Revision       Revision
-	Tombstone      bool   // a deletion: Key only, everything below is zero
-	Key            []byte // empty for the record that "etcdutl snapshot restore --bump-revision" leaves
+	Tombstone      bool   // a deletion: only Key is set
+	Key            []byte // empty for the record of "etcdutl snapshot restore --bump-revision"
 	Value          []byte
-	CreateRevision int64 // main revision of the Put that began this life of the key
+	CreateRevision int64 // main revision of the Put that created the key
 	ModRevision    int64 // main revision of this Put; Kubernetes shows it as resourceVersion
-	Version        int64 // Puts in this life of the key, from 1
+	Version        int64 // number of Puts since the creation of the key, from 1
 	Lease          int64 // lease id, 0 for none
 }
 
@@ -84,7 +84,7 @@ const (
 )
 
 // parseRecord decodes an entry of the key bucket into rec, by hand: a generic protobuf decoder
-// costs ten times as much and copies the value. Unknown fields are skipped, as protobuf asks.
+// costs ten times as much and copies the value. Unknown fields are skipped, as in protobuf.
 func parseRecord(k, v []byte, rec *Record) (err error) {
 	*rec = Record{}
 	if rec.Revision, rec.Tombstone, err = parseRevisionKey(k); err != nil {
@@ -92,7 +92,7 @@ func parseRecord(k, v []byte, rec *Record) (err error) {
 	}
 	for len(v) > 0 {
 		num, typ, n := protowire.ConsumeTag(v)
-		if n < 0 || num > protowire.MaxValidNumber { // which etcd's decoder refuses too, and dies
+		if n < 0 || num > protowire.MaxValidNumber { // etcd's decoder also fails, and the server crashes
 			return fmt.Errorf("%w: record %s is not a KeyValue", ErrDamaged, rec.Revision)
 		}
 		v = v[n:]
@@ -104,7 +104,7 @@ func parseRecord(k, v []byte, rec *Record) (err error) {
 	return nil
 }
 
-// field takes one field from the front of v and returns its length, negative if it is malformed.
+// field decodes the first field of v and returns its length, negative if the field is malformed.
 func (r *Record) field(num protowire.Number, typ protowire.Type, v []byte) int {
 	var data *[]byte
 	var number *int64
@@ -134,11 +134,11 @@ func (r *Record) field(num protowire.Number, typ protowire.Type, v []byte) int {
 		*number = int64(x)
 		return n
 	}
-	return -1 // etcd 3.4 to 3.6 die of another type, 3.7 skips it
+	return -1 // etcd 3.4 to 3.6 crash on another type, 3.7 skips the field
 }
 
-// appendKeyValue encodes the record as etcd does: fields in order, zero ones left out; a tombstone
-// has its key only.
+// appendKeyValue encodes the record like etcd: fields in order, without zero fields; a tombstone
+// has only its key.
 func (r *Record) appendKeyValue(b []byte) []byte {
 	b = appendBytesField(b, fieldKey, r.Key)
 	if r.Tombstone {
@@ -151,10 +151,10 @@ func (r *Record) appendKeyValue(b []byte) []byte {
 	return appendIntField(b, fieldLease, r.Lease)
 }
 
-// encoder encodes records, each over the one before.
+// encoder encodes records in one reused buffer.
 type encoder struct{ key, value []byte }
 
-// element is the entry of the key bucket for r, valid until the next one.
+// element returns the entry of the key bucket for r, valid until the next call.
 func (e *encoder) element(r *Record) bolt.Element {
 	e.key = appendRevisionKey(e.key[:0], r.Revision, r.Tombstone)
 	e.value = r.appendKeyValue(e.value[:0])
@@ -175,7 +175,7 @@ func appendIntField(b []byte, num protowire.Number, v int64) []byte {
 	return protowire.AppendVarint(protowire.AppendTag(b, num, protowire.VarintType), uint64(v))
 }
 
-// varintField is the last field of that number in a message, 0 if there is none.
+// varintField returns the last field of a message with the number want, or 0.
 func varintField(msg []byte, want protowire.Number) (value uint64, err error) {
 	for len(msg) > 0 {
 		num, typ, n := protowire.ConsumeField(msg)
@@ -191,8 +191,8 @@ func varintField(msg []byte, want protowire.Number) (value uint64, err error) {
 	return value, nil
 }
 
-// checkRecord checks the numbers of rec against the record before it of the same key, nil if there
-// is none in the file. A server serves wrong numbers as they are, and optimistic locking breaks.
+// checkRecord checks the numbers of rec against before, the previous record of the same key or nil.
+// A server serves wrong numbers unchanged, and optimistic locking breaks.
 func checkRecord(before, rec *Record) error {
 	if err := rec.follows(before); err != nil {
 		return lie{fmt.Errorf("%w: record %s of key %q: %w", ErrDamaged, rec.Revision, clip(rec.Key), err)}
@@ -200,8 +200,8 @@ func checkRecord(before, rec *Record) error {
 	return nil
 }
 
-// checkGone is errOdd for the deletion of a key that does not exist. Up to the compact revision a
-// compaction may have removed the record before it.
+// checkGone returns errOdd for the deletion of a key that does not exist. Up to the compact
+// revision a compaction may have removed the previous record.
 func checkGone(before, rec *Record, compacted int64) error {
 	if !rec.Tombstone || before == nil && rec.Revision.Main <= compacted || before != nil && !before.Tombstone {
 		return nil
@@ -209,7 +209,7 @@ func checkGone(before, rec *Record, compacted int64) error {
 	return fmt.Errorf("%w: record %s of key %q deletes a key that does not exist", errOdd, rec.Revision, clip(rec.Key))
 }
 
-// follows is checkRecord without the name of the record.
+// follows is checkRecord without the name of the record in the error.
 func (r *Record) follows(before *Record) error {
 	create, version := r.Revision.Main, int64(1)
 	if before != nil && !before.Tombstone {
@@ -218,13 +218,13 @@ func (r *Record) follows(before *Record) error {
 	switch {
 	case len(r.Key) == 0:
 		return errors.New("it holds more than the record without a key that --bump-revision leaves, which is empty")
-	case r.Tombstone: // without a record before it is harmless: compaction may have removed that
+	case r.Tombstone: // harmless without an earlier record, which a compaction may have removed
 		if r.CreateRevision != 0 || r.ModRevision != 0 || r.Version != 0 || r.Lease != 0 || len(r.Value) != 0 {
 			return errors.New("a tombstone holds more than its key")
 		}
 	case r.ModRevision != r.Revision.Main:
 		return fmt.Errorf("mod_revision is %d", r.ModRevision)
-	case before == nil: // a server takes the numbers as they are and counts on from there
+	case before == nil: // a server accepts the numbers and continues from them
 		if r.CreateRevision <= 0 || r.CreateRevision > r.ModRevision || r.Version < 1 {
 			return fmt.Errorf("create_revision %d and version %d do not agree", r.CreateRevision, r.Version)
 		}
@@ -235,5 +235,5 @@ func (r *Record) follows(before *Record) error {
 	return nil
 }
 
-// clip is the beginning of a long key, for a message.
+// clip returns the beginning of a long key, for a message.
 func clip(key []byte) []byte { return key[:min(len(key), 300)] }

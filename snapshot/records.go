@@ -19,22 +19,22 @@ type records struct {
 	db *bolt.DB
 
 	mu   sync.Mutex
-	idx  *index                // nil until the first scan has ended
-	bad  error                 // of the first scan
+	idx  *index                // nil until the end of the first scan
+	bad  error                 // the error of the first scan
 	mark func(key []byte) bool // see Mark
 }
 
-// log is the key bucket as a list of records in revision order. The number of a record in it is its
-// ordinal.
+// log is the key bucket as a list of records in revision order. The ordinal of a record is its
+// index in the list.
 type log struct {
 	*input
 	db    *bolt.DB
 	keys  *bolt.Bucket
-	start []uint32 // ordinal of the first record of each leaf, and behind the last record
+	start []uint32 // ordinal of the first record of each leaf, and the total number
 }
 
-// at decodes the record with the given ordinal. Its page was checked when it was indexed; to check
-// it for each record would take quadratic time.
+// at decodes the record with the given ordinal. Its page was checked for the index; a check for
+// each record would take quadratic time.
 func (l *log) at(ordinal uint32, rec *Record) error {
 	leaf := sort.Search(len(l.start), func(i int) bool { return l.start[i] > ordinal }) - 1
 	p := l.keys.Inline
@@ -48,18 +48,18 @@ func (l *log) at(ordinal uint32, rec *Record) error {
 	return parseRecord(k, v, rec)
 }
 
-// total is the number of records.
+// total returns the number of records.
 func (l *log) total() int { return int(l.start[len(l.start)-1]) }
 
-// after is the ordinal of the first record above main revision rev.
+// after returns the ordinal of the first record above main revision rev.
 func (l *log) after(rev int64) (ordinal uint32, err error) {
 	above := func(rec *Record) bool { return rec.Revision.Main > rev }
 	first, err := l.search(l.total(), func(i int) uint32 { return uint32(i) }, above)
 	return uint32(first), err
 }
 
-// search returns the first number below n whose record, of the ordinal that at returns, is at or
-// behind the place that is searched for.
+// search returns the first number below n for which behind returns true. at returns the ordinal of
+// the record with a number.
 func (l *log) search(n int, at func(i int) uint32, behind func(*Record) bool) (first int, err error) {
 	failed := l.read(func() error {
 		var rec Record
@@ -74,7 +74,7 @@ func (l *log) search(n int, at func(i int) uint32, behind func(*Record) bool) (f
 	return first, failed
 }
 
-// inLeaf says where in the file a record with an error lies.
+// inLeaf adds the position in the file to the error of a record.
 func (l *log) inLeaf(leaf int, err error) error {
 	if err == nil {
 		return nil
@@ -85,11 +85,11 @@ func (l *log) inLeaf(leaf int, err error) error {
 	return fmt.Errorf("bucket %q: page %d: %w", l.keys.Name, l.keys.Leaves[leaf], err)
 }
 
-// table knows the ordinal of the record of each key, by a hash of the key: the first free number
-// from that of the key on. Equal hashes are told apart by the stored keys.
+// table maps a hash of each key to the ordinal of a record of the key: the first free number from
+// the hash on. Keys with equal hashes are distinguished by the stored keys.
 type table struct {
 	*log
-	seed     maphash.Seed // fresh a process: nobody can write a file whose keys collide
+	seed     maphash.Seed // random for each process: no file can contain keys chosen to collide
 	ordinals map[uint32]uint32
 }
 
@@ -97,7 +97,7 @@ func newTable(l *log) table {
 	return table{log: l, seed: maphash.MakeSeed(), ordinals: map[uint32]uint32{}}
 }
 
-// find returns the ordinal of key's record, and that record in rec.
+// find returns the ordinal of the record of key, and sets rec to that record.
 func (t *table) find(key []byte, rec *Record) (ordinal uint32, found bool, err error) {
 	err = t.read(func() error {
 		_, ordinal, found, err = t.place(key, rec)
@@ -106,8 +106,8 @@ func (t *table) find(key []byte, rec *Record) (ordinal uint32, found bool, err e
 	return ordinal, found, err
 }
 
-// replace makes the record with the given ordinal the record of key. It returns the ordinal of the
-// record before it, and that record in before.
+// replace makes the record with the given ordinal the record of key. replace returns the ordinal of
+// the previous record, and sets before to that record.
 func (t *table) replace(key []byte, ordinal uint32, before *Record) (old uint32, found bool, err error) {
 	hash, old, found, err := t.place(key, before)
 	if err == nil {
@@ -116,7 +116,7 @@ func (t *table) replace(key []byte, ordinal uint32, before *Record) (old uint32,
 	return old, found, err
 }
 
-// place returns the hash under which key is known, or could be, with the record there in rec.
+// place returns the hash of key in the table, or a free hash, and sets rec to the record found.
 func (t *table) place(key []byte, rec *Record) (hash, ordinal uint32, found bool, err error) {
 	for hash = uint32(maphash.Bytes(t.seed, key)); ; hash++ {
 		if ordinal, found = t.ordinals[hash]; !found {
@@ -135,24 +135,25 @@ func (b bits) has(ordinal uint32) bool { return b[ordinal/64]&(1<<(ordinal%64)) 
 func (b bits) set(ordinal uint32)      { b[ordinal/64] |= 1 << (ordinal % 64) }
 func (b bits) clear(ordinal uint32)    { b[ordinal/64] &^= 1 << (ordinal % 64) }
 
-// grown has room for total ordinals.
+// grown returns b with space for total ordinals.
 func (b bits) grown(total uint64) bits { return append(b, make(bits, (total+63)/64-uint64(len(b)))...) }
 
-// folders sorts keys by their beginning up to the third slash, at two bytes a record, so that a
-// scan of a prefix skips other keys. Keys without a folder, or with one too many, are always
-// scanned.
+// folders groups keys by their beginning up to the third slash, in two bytes for each record, so
+// that a scan of a prefix skips other keys. Keys without a folder, or beyond the maximum number of
+// folders, are always scanned.
 type folders struct {
 	ids   map[string]uint16
-	names []string // by id; 0 is for keys without a folder
+	names []string // by id; id 0 is for keys without a folder
 	of    []uint16 // by ordinal
 }
 
-// maxFolderSize is how long a folder's name may be, in bytes.
+// maxFolderSize is the maximum length of a folder name in bytes.
 const maxFolderSize = 256
 
 func newFolders() folders { return folders{ids: map[string]uint16{}, names: []string{""}} }
 
-// folderName is the beginning of key up to and with its third slash; empty if there is none near.
+// folderName returns the beginning of key through the third slash, or nil without three slashes
+// within maxFolderSize.
 func folderName(key []byte) []byte {
 	at := 0
 	for range 3 {
@@ -165,7 +166,7 @@ func folderName(key []byte) []byte {
 	return key[:at]
 }
 
-// put notes the folder of the record with the given ordinal.
+// put stores the folder of the record with the given ordinal.
 func (f *folders) put(ordinal uint32, key []byte) {
 	name := folderName(key)
 	id, known := f.ids[string(name)]
@@ -177,7 +178,7 @@ func (f *folders) put(ordinal uint32, key []byte) {
 	f.of[ordinal] = id
 }
 
-// under reports for each ordinal whether its key may begin with prefix.
+// under returns a function that reports whether the key of an ordinal may begin with prefix.
 func (f *folders) under(prefix []byte) func(ordinal uint32) bool {
 	p := string(prefix)
 	may := make([]bool, len(f.names))
@@ -187,15 +188,15 @@ func (f *folders) under(prefix []byte) func(ordinal uint32) bool {
 	return func(ordinal uint32) bool { return may[f.of[ordinal]] }
 }
 
-// Mark chooses the records of Marked by their keys. fn is called with each key while the index is
-// built, by the first call that needs it: then it is too late for another Mark.
+// Mark selects the records of Marked by their keys. fn is called with each key while the index is
+// built, by the first method that needs the index; a later Mark has no effect.
 func (s *records) Mark(fn func(key []byte) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.mark = fn
 }
 
-// index builds the index at the first call; others return it, or its error.
+// index builds the index at the first call; other calls return the index, or its error.
 func (s *records) index(ctx context.Context) (*index, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -210,7 +211,7 @@ func (s *records) index(ctx context.Context) (*index, error) {
 		x.odd = x.odd || x.gone(before, rec) != nil
 	}
 	if err := s.read(func() error { return x.fill(ctx) }); err != nil {
-		if ctx.Err() == nil { // a caller that gave up says nothing about the file
+		if ctx.Err() == nil { // an ended ctx is not an error of the file
 			s.bad = err
 		}
 		return nil, err

@@ -15,7 +15,7 @@ import (
 	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
 )
 
-// TestScan: each record says whether it is live, and how many bytes its entry takes.
+// TestScan checks the live flag and the entry size of each record.
 func TestScan(t *testing.T) {
 	path := etcdtest.Build(t, "grant 300 60\nput a 1\nput b 2 lease=300\nput a 3\ndel b\nput c "+
 		"size=5000\ncompact\nput c 4\nput d 5\ndel d\n")
@@ -52,7 +52,7 @@ func TestScan(t *testing.T) {
 	require.Equal(t, Space{PageSize: st.PageSize, Pages: st.Pages, FreePages: st.FreePages}, s.Space())
 }
 
-// TestNewest: the last records of Live, however many are asked for.
+// TestNewest checks the last records of Live, for any number.
 func TestNewest(t *testing.T) {
 	ctx, s := context.Background(), open(t, etcdtest.Build(t,
 		"put a 1\nput b 2\nput a 3\nput c 4\ndel b\nput d 5\nput e 6\ndel e\n"))
@@ -70,7 +70,7 @@ func TestNewest(t *testing.T) {
 	}
 }
 
-// TestAlarms: both kinds, and one that is not known.
+// TestAlarms checks both kinds and an unknown kind.
 func TestAlarms(t *testing.T) {
 	path := etcdtest.Build(t, "put a 1\n")
 	db := must(bbolt.Open(path, 0o600, nil))(t)
@@ -90,8 +90,8 @@ func TestAlarms(t *testing.T) {
 	require.ErrorIs(t, err, ErrDamaged)
 }
 
-// siftIsLive compares the file at path without and with an index. Of a file whose records are
-// damaged, Sift says nothing.
+// siftIsLive compares the file at path without and with an index. For damaged records Sift returns
+// false.
 func siftIsLive(t testing.TB, path string) (sifted bool) {
 	t.Helper()
 	s, err := Open(t.Context(), path, Config{})
@@ -140,8 +140,8 @@ func BenchmarkSift(b *testing.B) {
 	}
 }
 
-// TestLivePrefix: a scan of any prefix yields what a scan of all yields that begins with it, in the
-// same order.
+// TestLivePrefix checks that a scan of any prefix and a filtered scan of all keys give the same
+// records in the same order.
 func TestLivePrefix(t *testing.T) {
 	s := open(t, gunzip(t, "calico/before.db"))
 	changes := []Change{put("compact_rev_key", "1"), put("//", "2"), put("/registry/", "3"), put("/", "4"),
@@ -174,7 +174,8 @@ func TestLivePrefix(t *testing.T) {
 	}
 }
 
-// TestMarked: marked are the live records that Mark chose before the index was built.
+// TestMarked checks that Marked yields the live records selected by Mark before the index was
+// built.
 func TestMarked(t *testing.T) {
 	path := built(t, "put /a 1\nput /b 1\nput /bb 1\nput /b 2\ndel /bb")
 	marked := func(s *Snapshot) (found []string) {
@@ -192,7 +193,7 @@ func TestMarked(t *testing.T) {
 	require.Equal(t, []string{"/a 1", "/b 2"}, marked(open(t, copyOf(t, path))), "without Mark")
 }
 
-// TestManyFolders: beyond what can be counted, folders share the one that every scan looks into.
+// TestManyFolders checks that folders beyond the maximum share an ID that is always scanned.
 func TestManyFolders(t *testing.T) {
 	f := newFolders()
 	f.of = make([]uint16, math.MaxUint16+10)

@@ -23,8 +23,8 @@ const (
 
 	maxLeaseTTL = 9_000_000_000 // seconds (etcd server/lease/lessor.go, MaxLeaseTTL)
 
-	// Field numbers of leasepb.Lease (etcd server/lease/leasepb/lease.proto). A grant leaves out
-	// the third, RemainingTTL.
+	// Field numbers of leasepb.Lease (etcd server/lease/leasepb/lease.proto). A grant does not set
+	// the third field, RemainingTTL.
 	fieldLeaseID  = 1
 	fieldLeaseTTL = 2
 
@@ -38,9 +38,10 @@ func etcdBuckets() []string {
 		"members_removed", metaBucket}
 }
 
-// checkEntry checks an entry of a bucket but "key" that a server of etcd 3.4 to 3.7, or "etcdutl
-// snapshot restore", decodes when it starts (etcd server/storage/schema). The error names bucket
-// and key. It wraps errOdd if both accept the entry, and ErrDamaged if one panics or exits.
+// checkEntry checks an entry of a bucket other than "key" that a server of etcd 3.4 to 3.7, or
+// "etcdutl snapshot restore", decodes at the start (etcd server/storage/schema). The error names
+// bucket and key. The error wraps errOdd if both accept the entry, and ErrDamaged if one panics or
+// exits.
 func checkEntry(bucket string, k, v []byte) (err error) {
 	switch bucket {
 	case metaBucket:
@@ -60,9 +61,9 @@ func checkEntry(bucket string, k, v []byte) (err error) {
 		err = checkNamed(userMessage(), k, v)
 	case "authRoles":
 		err = checkNamed(roleMessage(), k, v)
-	case "members", "members_removed": // a restore takes all members out, for which it needs their ids
+	case "members", "members_removed": // a restore removes all members by their ids
 		_, readable := parseMember(k, v)
-		_, idErr := strconv.ParseUint(string(k[:min(len(k), 64)]), 16, 64) // as client/pkg/types/id.go
+		_, idErr := strconv.ParseUint(string(k[:min(len(k), 64)]), 16, 64) // as in client/pkg/types/id.go
 		switch {
 		case idErr != nil:
 			err = errors.New("it is not a member's id in hexadecimal")
@@ -128,7 +129,7 @@ func checkLease(k, v []byte) error {
 	return nil
 }
 
-// checkAlarm checks the key of an alarm. A restore keeps the alarm, whichever member raised it.
+// checkAlarm checks the key of an alarm. A restore keeps an alarm of any member.
 func checkAlarm(k []byte) error {
 	if err := alarmMessage().check(k); err != nil {
 		return err
@@ -146,7 +147,7 @@ func checkNamed(m message, k, v []byte) error {
 	if err := m.check(v); err != nil {
 		return err
 	}
-	m[1] = wireField{typ: protowire.BytesType, text: true} // the name, once more
+	m[1] = wireField{typ: protowire.BytesType, text: true} // the name, now as text
 	if !utf8.Valid(k) || m.check(v) != nil {
 		return fmt.Errorf("%w: its name is not UTF-8, and no server can list it", errOdd)
 	}
@@ -179,7 +180,7 @@ func checkCluster(k, v []byte) error {
 // version is a version of etcd without its patch level and pre-release.
 type version struct{ major, minor int64 }
 
-// versionSyntax is that of etcd's own parser, github.com/coreos/go-semver.
+// versionSyntax is the syntax of etcd's own parser, github.com/coreos/go-semver.
 var versionSyntax = regexp.MustCompile(`^(\d+)\.(\d+)\.(\d+)(-` + identifiers + `)?(\+` + identifiers + `)?$`)
 
 const identifiers = `([0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)?`
@@ -199,10 +200,10 @@ func parseVersion(b []byte) (version, error) {
 	return version{numbers[0], numbers[1]}, nil
 }
 
-// before reports whether v is of a release before 3.minor.
+// before reports whether v is before release 3.minor.
 func (v version) before(minor int64) bool { return v.major < 3 || v.major == 3 && v.minor < minor }
 
-// known is errOdd for a release later than those whose schema this package knows.
+// known returns errOdd for a release later than the releases known to this package.
 func known(v version) error {
 	if !v.before(8) {
 		return fmt.Errorf("%w %w: etcd 3.7 and older do not start on it", errOdd, errNewer)
@@ -210,18 +211,17 @@ func known(v version) error {
 	return nil
 }
 
-// message is the fields of a protobuf message. A field of another wire type is an error: etcd 3.7
-// skips it, etcd 3.4 to 3.6 die of it.
+// message holds the fields of a protobuf message. A field of another wire type is an error: etcd
+// 3.7 skips such a field, etcd 3.4 to 3.6 crash.
 type message map[protowire.Number]wireField
 
 type wireField struct {
 	typ    protowire.Type
-	text   bool    // UTF-8, which etcd 3.7 insists on
-	fields message // of a message within
+	text   bool    // UTF-8, required by etcd 3.7
+	fields message // fields of a nested message
 }
 
-// The messages that a server decodes when it starts; a test compares them with etcd's own
-// definitions.
+// The messages decoded by a server at the start; a test compares them with etcd's own definitions.
 func leaseMessage() message { return message{1: varint(), 2: varint(), 3: varint()} } // leasepb.Lease
 func alarmMessage() message { return message{1: varint(), 2: varint()} }              // etcdserverpb.AlarmMember
 
@@ -238,8 +238,8 @@ func varint() wireField          { return wireField{typ: protowire.VarintType} }
 func raw() wireField             { return wireField{typ: protowire.BytesType} }
 func within(m message) wireField { return wireField{typ: protowire.BytesType, fields: m} }
 
-// check is the error of a msg that is not a message of that kind. Unknown fields are skipped, as
-// protobuf asks.
+// check returns an error if msg is not a message of this kind. Unknown fields are skipped, as in
+// protobuf.
 func (m message) check(msg []byte) error {
 	for len(msg) > 0 {
 		num, typ, n := protowire.ConsumeTag(msg)
@@ -270,7 +270,7 @@ func (m message) check(msg []byte) error {
 	return nil
 }
 
-// entryName is a key of a bucket for a message: as it is if it is text, else in hexadecimal.
+// entryName returns a bucket key for an error text: quoted if printable, else in hexadecimal.
 func entryName(k []byte) string {
 	if utf8.Valid(k) && !bytes.ContainsFunc(k, func(r rune) bool { return !strconv.IsPrint(r) }) {
 		return fmt.Sprintf("key %q", clip(k))

@@ -45,7 +45,7 @@ func sameMessage(t *testing.T, want protoreflect.MessageDescriptor, got message)
 	}
 }
 
-// TestEntries: what etcd makes of an entry of each bucket: reads it, accepts it, or dies.
+// TestEntries checks the effect of an entry in each bucket on etcd: reads, accepts, or dies.
 func TestEntries(t *testing.T) {
 	const reads, accepts, dies = "reads", "accepts", "dies"
 	user := appendBytesField(nil, 1, []byte("alice"))

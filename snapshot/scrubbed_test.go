@@ -17,15 +17,15 @@ import (
 	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
 )
 
-// without scrubs keys that begin with one of the prefixes.
+// without returns a Scrub function for keys with one of the prefixes.
 func without(prefixes ...string) func([]byte) bool {
 	return func(key []byte) bool {
 		return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(string(key), p) })
 	}
 }
 
-// TestScrubbed: a real server serves what is left of recordings, random histories and a compaction
-// that another server had begun, at every revision, and goes on from there.
+// TestScrubbed checks that a real server serves the rest of recordings, random histories and an
+// interrupted compaction, at every revision, and continues from there.
 func TestScrubbed(t *testing.T) {
 	inputs := map[string]func(t testing.TB) *Snapshot{
 		"scheduled compaction": func(t testing.TB) *Snapshot {
@@ -56,8 +56,8 @@ func TestScrubbed(t *testing.T) {
 	}
 }
 
-// TestScrubbedServed: what is left is served, and told by a watch, as by a server that it was left
-// out of.
+// TestScrubbedServed checks that a server returns the rest, and watches the rest, like a server
+// that never had the scrubbed keys.
 func TestScrubbedServed(t *testing.T) {
 	live := etcdtest.Start(t, filepath.Join(t.TempDir(), "live"))
 	etcdtest.Run(t, live, pastStory)
@@ -78,7 +78,8 @@ func TestScrubbedServed(t *testing.T) {
 	})
 }
 
-// TestScrubbedCompressed: the bytes are those that scrubbing the expanded file makes.
+// TestScrubbedCompressed checks that scrubbing a compressed and an expanded file gives the same
+// bytes.
 func TestScrubbedCompressed(t *testing.T) {
 	cfg := WriteConfig{Scrub: without("/registry/core")}
 	packed, _ := write(t, open(t, filepath.Join("..", "testdata", "kcp", "cache-before.db.gz")), cfg)
@@ -86,8 +87,8 @@ func TestScrubbedCompressed(t *testing.T) {
 	require.Equal(t, sumOf(t, expanded), sumOf(t, packed))
 }
 
-// TestScrubbedChanges: a key that is scrubbed cannot be written, and its deletion must be planned
-// on what is there.
+// TestScrubbedChanges checks that a scrubbed key cannot be written, and that its deletion must be
+// planned for the present record.
 func TestScrubbedChanges(t *testing.T) {
 	s := open(t, copyOf(t, built(t, "put /a/1 x\nput /a/2 x\nput /b y\ndel /a/2")))
 	deleted := func(prior int64) Change { return Change{Key: []byte("/a/1"), Delete: true, Prior: prior} }
@@ -108,7 +109,7 @@ func TestScrubbedChanges(t *testing.T) {
 		"a deletion of what is scrubbed takes no revision")
 }
 
-// TestScrubbedTwice: each leaves its last record, and the revision goes on.
+// TestScrubbedTwice checks that each scrub leaves a last record, and that the revision increases.
 func TestScrubbedTwice(t *testing.T) {
 	first, one := proved(t, open(t, copyOf(t, built(t, story))), WriteConfig{Scrub: without("/gone")})
 	second, two := proved(t, open(t, first), WriteConfig{Scrub: without("/t/")}, put("/new", "x"))
@@ -119,8 +120,8 @@ func TestScrubbedTwice(t *testing.T) {
 	sameAsRestored(t, onTop, nil)
 }
 
-// TestNoRevisionLeft: a change needs one, the last record too; and a store at the very end is
-// refused.
+// TestNoRevisionLeft checks that changes and the last record need a free revision, and that a store
+// at the last revision is an error.
 func TestNoRevisionLeft(t *testing.T) {
 	for rev, want := range map[int64]string{maxRevision: "no revision is left",
 		math.MaxInt64: "a server dies of the write behind"} {
@@ -137,9 +138,8 @@ func TestNoRevisionLeft(t *testing.T) {
 	}
 }
 
-// stains is a database file all over which lie values of keys below /secret/: in the record that
-// lives, in ones it superseded, in records of deleted keys, in pages that are free, and behind the
-// high-water mark.
+// stains returns a database file with values of keys below /secret/ in all parts: live records,
+// superseded records, records of deleted keys, free pages, and after the high-water mark.
 func stains(t testing.TB, pageSize int) (raw []byte, values [][]byte) {
 	r := rand.NewChaCha8([32]byte{1})
 	secret := func(n int) []byte {
@@ -158,7 +158,7 @@ func stains(t testing.TB, pageSize int) (raw []byte, values [][]byte) {
 	for i := range 40 {
 		update(func(b *bbolt.Bucket) error {
 			rev++
-			key := fmt.Appendf(secret(24), "/secret/%d", i) // a name of its own, that no other begins like
+			key := fmt.Appendf(secret(24), "/secret/%d", i) // a unique name, without a common prefix
 			key = append([]byte("/secret/"), key...)
 			rec := created(rev, string(key), string(secret(200+i*150)))
 			if err := putRecord(b, rec); err != nil {
@@ -172,7 +172,7 @@ func stains(t testing.TB, pageSize int) (raw []byte, values [][]byte) {
 			rev++
 			return putRecord(b, Record{Revision: Revision{Main: rev}, Key: key, Tombstone: true})
 		})
-		if i%4 == 0 { // what a compaction does
+		if i%4 == 0 { // like a compaction
 			update(func(b *bbolt.Bucket) error {
 				return b.Delete(appendRevisionKey(nil,
 					Revision{Main: rev - 1}, false))
@@ -184,7 +184,7 @@ func stains(t testing.TB, pageSize int) (raw []byte, values [][]byte) {
 	return append(append(raw, secret(60000)...), make([]byte, 5536)...), values
 }
 
-// noneIsLeft looks for every eight bytes of the values, and for their keys, in all of the file.
+// noneIsLeft searches the whole file for every eight bytes of the values, and for their keys.
 func noneIsLeft(t testing.TB, path string, values [][]byte) {
 	t.Helper()
 	out := must(os.ReadFile(path))(t)
@@ -201,15 +201,14 @@ func noneIsLeft(t testing.TB, path string, values [][]byte) {
 	require.NotContains(t, string(out), "/secret")
 }
 
-// TestNoByteIsLeft looks for every eight bytes of every key and value that was scrubbed, in all of
-// the output.
+// TestNoByteIsLeft searches the whole output for every eight bytes of every scrubbed key and value.
 func TestNoByteIsLeft(t *testing.T) {
 	for _, pageSize := range []int{4096, 16 << 10} {
 		raw, values := stains(t, pageSize)
 		require.Contains(t, string(raw), string(values[1][:64]), "the value was superseded, and is there")
 		s := open(t, copyOf(t, raw))
 		require.True(t, s.raw)
-		whole, _ := write(t, s, WriteConfig{}) // a snapshot of it
+		whole, _ := write(t, s, WriteConfig{}) // a snapshot of s
 		for _, in := range []*Snapshot{s, open(t, whole)} {
 			require.NotZero(t, in.Space().FreePages)
 			path, res := proved(t, in, WriteConfig{Scrub: without("/secret/")}, put("/new", "x"))

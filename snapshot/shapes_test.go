@@ -15,12 +15,12 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
 )
 
-// shape is a snapshot with something odd about its pages, and what is to be true of it.
+// shape is a snapshot with unusual pages, and a check of its properties.
 type shape struct {
 	name  string
 	make  func(t testing.TB) []byte
 	check func(t testing.TB, s *Snapshot)
-	serve bool // ask a real server too: slow
+	serve bool // test with a real server too: slow
 }
 
 func shapes() []shape {
@@ -74,12 +74,12 @@ func pagesOf(size int) func(testing.TB, *Snapshot) {
 	return func(t testing.TB, s *Snapshot) { require.Equal(t, size, s.db.PageSize) }
 }
 
-// edited makes the recorded snapshot with an edit.
+// edited returns a function that makes the recorded snapshot with an edit.
 func edited(edit func(tx *bbolt.Tx) error) func(t testing.TB) []byte {
 	return func(t testing.TB) []byte { return rebuilt(t, fixture(t), 4096, edit) }
 }
 
-// withLeases stores n leases, inline or in a tree of their own, whichever it takes.
+// withLeases stores n leases, inline or in a tree, depending on n.
 func withLeases(n int) func(tx *bbolt.Tx) error {
 	return func(tx *bbolt.Tx) error {
 		for i := range n {
@@ -95,19 +95,18 @@ func withLeases(n int) func(tx *bbolt.Tx) error {
 	}
 }
 
-// putRecord stores a record under its revision in a transaction of the server's own database
-// library.
+// putRecord stores a record under its revision with the server's own database library.
 func putRecord(b *bbolt.Bucket, rec Record) error {
 	return b.Put(appendRevisionKey(nil, rec.Revision, rec.Tombstone), rec.appendKeyValue(nil))
 }
 
-// created is the record of a key's first Put at main revision rev.
+// created returns the record of a key's first Put at main revision rev.
 func created(rev int64, key, value string) Record {
 	return Record{Revision: Revision{Main: rev}, Key: []byte(key), Value: []byte(value), CreateRevision: rev,
 		ModRevision: rev, Version: 1}
 }
 
-// withKeys replaces the key bucket by n small records, one a revision.
+// withKeys replaces the key bucket by n small records, each at its own revision.
 func withKeys(n int) func(tx *bbolt.Tx) error {
 	return func(tx *bbolt.Tx) error {
 		if err := tx.DeleteBucket([]byte("key")); err != nil {
@@ -130,7 +129,7 @@ func deepKeys(t testing.TB) []byte { return edited(withKeys(40_000))(t) }
 
 func deepRoot(t testing.TB) []byte {
 	return edited(func(tx *bbolt.Tx) error {
-		for i := range 1000 { // on either side of "key"
+		for i := range 1000 { // before and after "key"
 			b, err := tx.CreateBucket([]byte(fmt.Sprintf("%c%03d", "az"[i%2], i) + strings.Repeat("x", 200)))
 			if err != nil {
 				return err
@@ -143,8 +142,8 @@ func deepRoot(t testing.TB) []byte {
 	})(t)
 }
 
-// TestPlaceInRoot writes with the key bucket at every place in its leaf of the root bucket, first
-// and last among them.
+// TestPlaceInRoot writes with the key bucket at every position in the leaf of the root bucket,
+// including first and last.
 func TestPlaceInRoot(t *testing.T) {
 	s := open(t, copyOf(t, fixture(t)))
 	root := must(s.db.Page(s.db.Root))(t)
@@ -164,8 +163,8 @@ func TestPlaceInRoot(t *testing.T) {
 	}
 }
 
-// TestWayToBucket: a branch of the root bucket that leads astray is found, though all buckets are
-// there for who reads them in order.
+// TestWayToBucket checks that a misleading branch of the root bucket is found, although a read in
+// order finds all buckets.
 func TestWayToBucket(t *testing.T) {
 	b := deepRoot(t)
 	s := open(t, copyOf(t, b))
@@ -177,7 +176,7 @@ func TestWayToBucket(t *testing.T) {
 	require.Len(t, findings(t, open(t, copyOf(t, withDigest(m.b)))), 1)
 }
 
-// overflowRoot gives all buckets one root leaf, larger than a page.
+// overflowRoot puts all buckets into one root leaf, larger than a page.
 func overflowRoot(t testing.TB) []byte {
 	b := rebuilt(t, fixture(t), 4096, func(tx *bbolt.Tx) error {
 		for i := range 40 {
@@ -197,7 +196,7 @@ func overflowRoot(t testing.TB) []byte {
 	return withPage(s.db, s.db.HighWater, bolt.FlagLeaf, elems, func(m *bolt.Meta, id uint64) { m.Root = id })
 }
 
-// withPage is the snapshot with one page more, at id, and metas that edit was given.
+// withPage returns the snapshot with a new page id, and metas changed by edit.
 func withPage(db *bolt.DB, id uint64, kind uint16, elems []bolt.Element, edit func(m *bolt.Meta, id uint64)) []byte {
 	out := &growing{b: append([]byte(nil), db.Image...)}
 	w := &bolt.Writer{Out: out, PageSize: db.PageSize, Next: id}
@@ -234,8 +233,7 @@ func manyUsers(tx *bbolt.Tx) error {
 	return nil
 }
 
-// emptyKeys is a store whose records are all gone: bbolt leaves such a bucket a root page of its
-// own.
+// emptyKeys returns a store without records: bbolt leaves a root page for the empty bucket.
 func emptyKeys(t testing.TB) []byte {
 	b := rebuilt(t, fixture(t), 4096, func(tx *bbolt.Tx) error {
 		m := tx.Bucket([]byte("meta"))
@@ -293,8 +291,8 @@ func spine(db *bolt.DB, id uint64) (pages []bolt.Page, err error) {
 	}
 }
 
-// mixed are changes of all kinds: new keys, one of them long and one with a huge value, updates,
-// and deletions, also of the keys that are scrubbed.
+// mixed returns changes of all kinds: new keys, including a long key and a huge value, updates, and
+// deletions, also of scrubbed keys.
 func mixed(t testing.TB, s *Snapshot, scrub func(key []byte) bool) []Change {
 	t.Helper()
 	changes := []Change{
@@ -314,7 +312,7 @@ func mixed(t testing.TB, s *Snapshot, scrub func(key []byte) bool) []Change {
 	return changes
 }
 
-// TestOldPagesKept writes every shape in every way but a compaction, and proves the outputs with
+// TestOldPagesKept writes every shape in every way except a compaction, and checks the outputs with
 // bbolt's check, etcdutl and a real server.
 func TestOldPagesKept(t *testing.T) {
 	third := func(key []byte) bool { return crc32.ChecksumIEEE(key)%3 == 1 && !without("/new/")(key) }

@@ -14,16 +14,16 @@ import (
 )
 
 const (
-	siftLeaves = 256     // leaves that one goroutine reads at a time
-	siftMost   = 1 << 16 // records that are kept without an index
+	siftLeaves = 256     // leaves read by one goroutine at a time
+	siftMost   = 1 << 16 // maximum number of records kept without an index
 )
 
-// errIndex is the error of a reader without an index for a question that only the index answers.
+// errIndex is returned by a reader without an index if only the index has the answer.
 var errIndex = errors.New("an index is needed")
 
-// Chosen yields what of makes of each record whose key want chooses: superseded ones too, deletions
-// not, in revision order. It reads the keys of all records once and builds no index. want and of
-// run on several goroutines at once.
+// Chosen calls of with each record whose key want selects, and yields the results in revision
+// order: superseded records too, but no deletions. Chosen reads the keys of all records once and
+// builds no index. want and of run on several goroutines at once.
 func Chosen[T any](
 	ctx context.Context, s *Snapshot, want func(key []byte) bool, of func(*Record) (T, error),
 ) iter.Seq2[T, error] {
@@ -36,10 +36,10 @@ func Chosen[T any](
 	})
 }
 
-// Sift returns the latest record of each key that want chooses, deleted keys left out, in revision
-// order. It reads the keys of all records once, on all processors, and builds no index: for callers
-// that need few keys. False means that the index has to answer: too many records were chosen, or
-// some record is damaged. want runs on several goroutines at once.
+// Sift returns the latest record of each key selected by want, without deleted keys, in revision
+// order. Sift reads the keys of all records once, on all processors, and builds no index: for
+// callers that need few keys. False means that the caller must use the index: too many records were
+// selected, or a record is damaged. want runs on several goroutines at once.
 func (s *records) Sift(ctx context.Context, want func(key []byte) bool) ([]*Record, bool) {
 	keep := func(rec *Record, kept []*Record) ([]*Record, error) {
 		if len(kept) == siftMost {
@@ -66,16 +66,16 @@ func (s *records) Sift(ctx context.Context, want func(key []byte) bool) ([]*Reco
 	return slices.SortedFunc(maps.Values(latest), byRevision), true
 }
 
-// leafRange is what was made of the chosen records of some leaves.
+// leafRange holds the results for the selected records of some leaves.
 type leafRange[T any] struct {
 	leaf, end   int
 	made        []T
-	first, last Revision // of all its records; 0 of no record
+	first, last Revision // of all records in the range; 0 without records
 	err         error
 }
 
-// chosen yields what of appends for each record whose key want chooses. A record is valid until
-// Close. An error that an index would meet is one here.
+// chosen yields the results that of appends for each record with a key selected by want. A record
+// is valid until Close. Every error of the index scan is also an error here.
 func chosen[T any](
 	ctx context.Context, s *records, want func(key []byte) bool, of func(rec *Record, made []T) ([]T, error),
 ) iter.Seq2[T, error] {
@@ -94,7 +94,7 @@ func chosen[T any](
 		}
 		s.indexed.Add(siftLeaves)
 	}
-	alone := func(first int) (leafRange[T], int) { // each on its own goroutine
+	alone := func(first int) (leafRange[T], int) { // one goroutine for each range
 		return leafRange[T]{leaf: first, end: min(bucket.LeafCount(), first+siftLeaves)}, math.MaxInt
 	}
 	return stream.Of(func(yield func(T) error) error {
@@ -142,7 +142,8 @@ func (p *leafRange[T]) add(
 	return nil
 }
 
-// Newest yields the last n records of Live without a prefix, in its order, and reads no others.
+// Newest yields the last n records of Live without a prefix, in the order of Live, and reads no
+// others.
 func (s *records) Newest(ctx context.Context, n int) iter.Seq2[*Record, error] {
 	return stream.Of(func(yield func(*Record) error) error {
 		if live, err := s.newest(ctx, n); err == nil {
@@ -168,8 +169,8 @@ func (s *records) Newest(ctx context.Context, n int) iter.Seq2[*Record, error] {
 	})
 }
 
-// newest returns the last n live records. It reads the records from the last one on, and has no
-// answer where many keys are deleted, or some record is damaged.
+// newest returns the last n live records. newest reads backwards from the last record, and returns
+// an error if many keys are deleted or a record is damaged.
 func (s *records) newest(ctx context.Context, n int) (live []*Record, err error) {
 	bucket, seen := s.db.Bucket("key"), map[string]bool{}
 	err = s.Guard(func() error {

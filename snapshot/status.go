@@ -14,74 +14,74 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
 )
 
-// Status describes a file: its metadata and the counts of a scan.
+// Status describes a file: metadata, and counts from a scan.
 type Status struct {
 	Path      string   `json:"path"`
-	Bytes     int64    `json:"bytes"`     // of the file as it was given
+	Bytes     int64    `json:"bytes"`     // of the file as given
 	Raw       bool     `json:"raw"`       // a member/snap/db, not an etcdctl snapshot
 	PageSize  int      `json:"pageSize"`  // bytes
 	Pages     uint64   `json:"pages"`     // of the image
-	FreePages uint64   `json:"freePages"` // pages that nothing points to; they may hold old values
-	SHA256    string   `json:"sha256"`    // of the file, as sha256sum prints it; empty when skipped
+	FreePages uint64   `json:"freePages"` // pages without a reference; they may hold old values
+	SHA256    string   `json:"sha256"`    // of the file, as in sha256sum; empty if skipped
 	Digest    string   `json:"digest"`    // "ok", "none" (raw) or "skipped"
-	Hash      string   `json:"hash"`      // as "etcdutl snapshot status" prints it: eight hex digits
+	Hash      string   `json:"hash"`      // as in "etcdutl snapshot status": eight hex digits
 	Warnings  []string `json:"warnings,omitempty"`
 
 	Compression   string `json:"compression,omitempty"`   // "gzip", "zstd", "zip" or "tar"
 	ExpandedBytes int64  `json:"expandedBytes,omitempty"` // size of the expanded file
 
-	Revision         int64 `json:"revision"`         // current revision, as a server would start with
-	LastRecord       int64 `json:"lastRecord"`       // revision as "etcdutl snapshot status" has it, which may be less
+	Revision         int64 `json:"revision"`         // current revision of a server started on the file
+	LastRecord       int64 `json:"lastRecord"`       // revision in "etcdutl snapshot status", may be lower
 	CompactRevision  int64 `json:"compactRevision"`  // finished, 0 for none
-	ScheduledCompact int64 `json:"scheduledCompact"` // 0 for none; above CompactRevision if one was interrupted
+	ScheduledCompact int64 `json:"scheduledCompact"` // 0 for none; above CompactRevision after an interruption
 	Records          int   `json:"records"`          // in the key bucket, tombstones included
 	Tombstones       int   `json:"tombstones"`
-	EmptyRecords     int   `json:"emptyRecords"` // left by --bump-revision
+	EmptyRecords     int   `json:"emptyRecords"` // from --bump-revision
 	Keys             int   `json:"keys"`         // live
 
 	StorageVersion  string   `json:"storageVersion,omitempty"` // etcd 3.6 and later
 	ClusterVersion  string   `json:"clusterVersion,omitempty"`
-	EtcdVersion     string   `json:"etcdVersion"` // as the file tells: "3.7", "3.5", "3.4 or older"
+	EtcdVersion     string   `json:"etcdVersion"` // from the content: "3.7", "3.5", "3.4 or older"
 	ConsistentIndex uint64   `json:"consistentIndex"`
 	Term            uint64   `json:"term"`
 	Leases          int      `json:"leases"`
-	LeasedKeys      int      `json:"leasedKeys"` // live keys with a lease, which a restore begins anew
-	Alarms          []Raised `json:"alarms"`     // a restore keeps them
+	LeasedKeys      int      `json:"leasedKeys"` // live keys with a lease; a restore restarts the lease
+	Alarms          []Raised `json:"alarms"`     // kept by a restore
 	AuthEnabled     bool     `json:"authEnabled"`
 	AuthUsers       int      `json:"authUsers"`
 	AuthRoles       int      `json:"authRoles"`
 	Members         []Member `json:"members,omitempty"`
 }
 
-// Member is an etcd member in the members bucket. A restore replaces them all. An unreadable one
-// has its ID alone, one that never started its ID and URLs.
+// Member is an etcd member in the members bucket. A restore replaces all members. An unreadable
+// member has only an ID, a member that never started only ID and URLs.
 type Member struct {
 	ID       string   `json:"id"` // lower-case hex
 	Name     string   `json:"name"`
 	PeerURLs []string `json:"peerURLs"`
-	Learner  bool     `json:"learner,omitempty"` // it does not vote
+	Learner  bool     `json:"learner,omitempty"` // no vote
 }
 
-// Alarm is a kind of alarm that a member has raised, as etcd names it.
+// Alarm is a kind of alarm raised by a member, in etcd's words.
 type Alarm string
 
-// The alarms that etcd knows (etcd api/etcdserverpb/rpc.proto, AlarmType).
+// The alarms known to etcd (etcd api/etcdserverpb/rpc.proto, AlarmType).
 const (
 	AlarmNoSpace Alarm = "NOSPACE"
 	AlarmCorrupt Alarm = "CORRUPT"
 )
 
-// alarmNames are the alarms by their numbers.
+// alarmNames returns the alarms by number.
 func alarmNames() map[uint64]Alarm { return map[uint64]Alarm{1: AlarmNoSpace, 2: AlarmCorrupt} }
 
-// Raised is an alarm of a member. Under NOSPACE a cluster takes no writes.
+// Raised is an alarm of a member. Under NOSPACE a cluster accepts no writes.
 type Raised struct {
 	Kind   Alarm  `json:"kind"`
 	Member string `json:"member"` // id, lower-case hex
 }
 
-// Bounds of the memory for a hostile file. A cluster has a handful of members with a few URLs and
-// two kinds of alarm each.
+// Memory limits for a hostile file. A cluster has a handful of members with a few URLs and two
+// kinds of alarm each.
 const (
 	maxMembers    = 1 << 8
 	maxMemberSize = 16 << 10 // bytes of JSON
@@ -89,9 +89,9 @@ const (
 	maxVersion    = 64 // bytes
 )
 
-// Status reads the whole content and waits for the digest. An error of the digest is returned
-// beside a Status that is otherwise whole. Hash is that of "etcdutl snapshot status", over all
-// buckets: it depends on the content alone, not on pages.
+// Status reads the whole content and waits for the digest. An error of the digest is returned with
+// an otherwise complete Status. Hash is the hash of "etcdutl snapshot status", over all buckets:
+// Hash depends only on the content, not on pages.
 func (s *Snapshot) Status(ctx context.Context) (Status, error) {
 	st, wrong := s.Facts(ctx)
 	if wrong != nil && !errors.Is(wrong, ErrDigest) {
@@ -111,7 +111,7 @@ func (s *Snapshot) Status(ctx context.Context) (Status, error) {
 	return st, wrong
 }
 
-// Facts is Status without Hash, for which it reads small buckets and keys alone.
+// Facts is Status without Hash, and reads only small buckets and keys.
 func (s *Snapshot) Facts(ctx context.Context) (Status, error) {
 	st, err := s.Counts(ctx)
 	if err != nil {
@@ -134,7 +134,7 @@ func (s *Snapshot) Facts(ctx context.Context) (Status, error) {
 	return st, err
 }
 
-// Counts is Facts without SHA256 and Digest, for which it does not wait.
+// Counts is Facts without SHA256 and Digest, and does not wait for the digest.
 func (s *Snapshot) Counts(ctx context.Context) (Status, error) {
 	x, err := s.index(ctx)
 	if err != nil {
@@ -159,8 +159,8 @@ func (s *Snapshot) Counts(ctx context.Context) (Status, error) {
 	return st, nil
 }
 
-// Cluster is the part of Counts that stands in small buckets: versions, raft, leases, alarms, users
-// and members. A bucket with an error keeps no other one from being read.
+// Cluster returns the part of Counts from small buckets: versions, raft, leases, alarms, users and
+// members. After an error in one bucket the others are still read.
 func (s *Snapshot) Cluster(ctx context.Context) (Status, error) {
 	st := Status{Alarms: []Raised{}, EtcdVersion: "3.4 or older"}
 	var first error
@@ -179,7 +179,7 @@ func (s *Snapshot) Cluster(ctx context.Context) (Status, error) {
 	return st, first
 }
 
-// entries calls fn with every entry of the named bucket; a missing bucket has none.
+// entries calls fn with every entry of the named bucket; a missing bucket has no entries.
 func (s *Snapshot) entries(ctx context.Context, bucket string, fn func(k, v []byte) error) error {
 	return s.read(func() error {
 		entries := s.db.Entries(ctx, s.db.Bucket(bucket))
@@ -187,15 +187,15 @@ func (s *Snapshot) entries(ctx context.Context, bucket string, fn func(k, v []by
 	})
 }
 
-// Leases returns the time to live of each lease, in seconds, by its id. After a restore each begins
-// anew.
+// Leases returns the time to live of each lease, in seconds, by lease ID. A restore restarts each
+// lease.
 func (s *Snapshot) Leases(ctx context.Context) (map[int64]int64, error) {
 	leases := map[int64]int64{}
 	err := s.entries(ctx, leaseBucket, func(k, v []byte) error {
 		if err := checkEntry(leaseBucket, k, v); err != nil && !errors.Is(err, errOdd) {
 			return err
 		}
-		id, err := varintField(v, fieldLeaseID) // a server does not look at the entry's key
+		id, err := varintField(v, fieldLeaseID) // a server ignores the key of the entry
 		if err != nil {
 			return err
 		}
@@ -206,8 +206,8 @@ func (s *Snapshot) Leases(ctx context.Context) (map[int64]int64, error) {
 	return leases, err
 }
 
-// Note returns the note of that name, nil if there is none. Notes come from [Build] and outlast a
-// restore and a Write.
+// Note returns the note with the name, or nil. Notes are written by [Build] and kept by a restore
+// and by Write.
 func (s *Snapshot) Note(ctx context.Context, name string) (note []byte, err error) {
 	err = s.entries(ctx, noteBucket, func(k, v []byte) error {
 		if string(k) != name {
@@ -222,7 +222,7 @@ func (s *Snapshot) Note(ctx context.Context, name string) (note []byte, err erro
 	return note, err
 }
 
-// add adds an entry of any bucket but "key".
+// add adds an entry of any bucket except "key".
 func (st *Status) add(bucket string, k, v []byte) error {
 	switch bucket {
 	case leaseBucket:
@@ -256,7 +256,7 @@ func (st *Status) add(bucket string, k, v []byte) error {
 	return nil
 }
 
-// addAlarm adds an entry of the alarm bucket: its key is an etcdserverpb.AlarmMember.
+// addAlarm adds an entry of the alarm bucket. The key of the entry is an etcdserverpb.AlarmMember.
 func (st *Status) addAlarm(k, v []byte) error {
 	if len(st.Alarms) == maxAlarms {
 		return fmt.Errorf("%w: bucket \"alarm\": more than %d alarms", ErrDamaged, maxAlarms)

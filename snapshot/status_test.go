@@ -20,8 +20,8 @@ func status(t testing.TB, path string) Status {
 	return st
 }
 
-// TestStatusOfAServer: leases, auth and alarms as a real server stored them; a restored one still
-// has the alarm, and takes no writes.
+// TestStatusOfAServer checks leases, auth and alarms stored by a real server; a restored server
+// still has the alarm, and accepts no writes.
 func TestStatusOfAServer(t *testing.T) {
 	ctx := context.Background()
 	server := etcdtest.Start(t, filepath.Join(t.TempDir(), "etcd"))
@@ -49,15 +49,15 @@ func TestStatusOfAServer(t *testing.T) {
 	require.Equal(t, st.Alarms, status(t, saved(t, again)).Alarms)
 }
 
-// TestStatusWithoutAny: lists are there, and empty.
+// TestStatusWithoutAny checks that lists are empty, not nil.
 func TestStatusWithoutAny(t *testing.T) {
 	st := status(t, copyOf(t, built(t, "put /a x")))
 	require.Equal(t, []Raised{}, st.Alarms)
 	require.Zero(t, st.LeasedKeys+st.AuthUsers+st.AuthRoles)
 }
 
-// TestStatusBesideEtcdutl: the hash is that of etcdutl, and so is the last record; the revision,
-// where that is another, is the one that a server starts with.
+// TestStatusBesideEtcdutl checks that the hash and the last record are those of etcdutl, and that
+// the revision, if different, is the revision of a server started on the file.
 func TestStatusBesideEtcdutl(t *testing.T) {
 	server := etcdtest.Start(t, etcdtest.Restore(t, etcdtest.Build(t, long), etcdtest.BumpRevision(1000)))
 	bumped := saved(t, server)
@@ -83,7 +83,7 @@ func TestStatusBesideEtcdutl(t *testing.T) {
 	}
 }
 
-// TestManyAlarms: more than a cluster can have is a file made to fill memory.
+// TestManyAlarms checks that more alarms than a cluster can have are an error.
 func TestManyAlarms(t *testing.T) {
 	b := rebuilt(t, fixture(t), 4096, func(tx *bbolt.Tx) error {
 		for i := range maxAlarms + 1 {
@@ -99,8 +99,8 @@ func TestManyAlarms(t *testing.T) {
 	require.ErrorContains(t, err, "more than 512 alarms")
 }
 
-// TestProgress: each pass adds its part, one that reads few leaves less; a later one than was
-// expected adds nothing. A closed file has the last answer.
+// TestProgress checks that each pass adds its part, and less if it reads few leaves; passes beyond
+// the expected number add nothing. A closed file has the last answer.
 func TestProgress(t *testing.T) {
 	ctx := t.Context()
 	path := filepath.Join(t.TempDir(), "in.db")
@@ -139,7 +139,7 @@ func TestProgress(t *testing.T) {
 	require.Equal(t, 1.0, d.Progress())
 }
 
-// TestProgressOfDigest: without a digest to wait for, the records alone count.
+// TestProgressOfDigest checks that without a digest only the records count.
 func TestProgressOfDigest(t *testing.T) {
 	for _, cfg := range []Config{{}, {SkipDigest: true}} {
 		s := must(Open(t.Context(), copyOf(t, fixture(t)), cfg))(t)

@@ -7,10 +7,10 @@ import (
 	"os"
 )
 
-// startWriteback does nothing where there is no such hint.
+// startWriteback does nothing: there is no such hint.
 func startWriteback(*os.File, int64, int64) {}
 
 func copyRange(out, in *os.File, at, n int64) (int64, error) { return copyThrough(out, in, at, n) }
 
-// populate is left to plain reads.
+// populate is not supported; callers use plain reads.
 func populate([]byte) error { return errors.ErrUnsupported }

@@ -10,13 +10,13 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
 )
 
-// Verify yields the errors of an open file, none if a restore will serve exactly its content. It
-// checks the digest, every reachable page, the free list, the order of every bucket, the branches
-// to each leaf, each entry that a server decodes when it starts, and the numbers of each record
-// against the record before it. etcdutl checks only the digest, and a server trusts the rest.
+// Verify yields the errors of an open file, none if a restore will serve exactly its content.
+// Verify checks the digest, every reachable page, the free list, the order of every bucket, the
+// branches to each leaf, each entry that a server decodes at the start, and the numbers of each
+// record against the previous record. etcdutl checks only the digest, and a server trusts the rest.
 //
-// Each error wraps [ErrDigest] or [ErrDamaged]; [ClassOf] tells what becomes of the file. A failed
-// read, or damage that hides the rest, ends it.
+// Each error wraps [ErrDigest] or [ErrDamaged]; [ClassOf] returns the effect on a server. A failed
+// read, or damage that hides the rest, ends Verify.
 func Verify(ctx context.Context, s *Snapshot) iter.Seq[error] {
 	return func(yield func(error) bool) {
 		c := checker{s: s, yield: yield}
@@ -35,8 +35,8 @@ func Verify(ctx context.Context, s *Snapshot) iter.Seq[error] {
 }
 
 // Odd yields oddities that a restore, a server and Verify accept: odd numbers in the meta bucket,
-// odd leases, unreadable members, alarms, deletions of nothing, lost pages, no live key, a version
-// that only a newer etcd starts on. An error of Verify about their buckets ends it.
+// odd leases, unreadable members, alarms, deletions of absent keys, lost pages, no live key, a
+// version with which only a newer etcd starts. An error of Verify in these buckets ends Odd.
 func Odd(ctx context.Context, s *Snapshot) iter.Seq[error] {
 	return func(yield func(error) bool) {
 		c := checker{s: s, yield: yield, odd: true}
@@ -53,7 +53,7 @@ func Odd(ctx context.Context, s *Snapshot) iter.Seq[error] {
 				continue
 			}
 			err := s.guard(func() error { return c.entries(ctx, &s.db.Buckets[i]) })
-			if err != nil || c.stopped { // Verify tells
+			if err != nil || c.stopped { // Verify reports the error
 				return
 			}
 		}
@@ -64,7 +64,7 @@ func Odd(ctx context.Context, s *Snapshot) iter.Seq[error] {
 	}
 }
 
-// checker yields the errors of s, or its oddities.
+// checker yields the errors of s, or the oddities.
 type checker struct {
 	s       *Snapshot
 	yield   func(error) bool
@@ -78,7 +78,7 @@ func (c *checker) found(err error) {
 	}
 }
 
-// entries checks the entries of bucket b. An error that keeps it from being read is returned.
+// entries checks the entries of bucket b. A read error is returned.
 func (c *checker) entries(ctx context.Context, b *bolt.Bucket) error {
 	for el, err := range c.s.db.Entries(ctx, b) {
 		if err != nil || c.stopped {
@@ -89,7 +89,7 @@ func (c *checker) entries(ctx context.Context, b *bolt.Bucket) error {
 	return nil
 }
 
-// buckets checks every bucket but the records themselves, also behind a damaged one.
+// buckets checks every bucket except the records themselves, and continues after a damaged bucket.
 func (c *checker) buckets(ctx context.Context) error {
 	db := c.s.db
 	if db.Bucket(metaBucket) == nil {
@@ -115,8 +115,8 @@ func (c *checker) buckets(ctx context.Context) error {
 	return nil
 }
 
-// records compares each record with the one before it of its key. The scan for the index tells
-// whether there is anything to find; then another one finds it all.
+// records compares each record with the previous record of its key. The scan for the index tells
+// whether errors exist; only then another scan finds all of them.
 func (c *checker) records(ctx context.Context) error {
 	if x, err := c.s.index(ctx); err == nil && (c.odd && !x.odd || !c.odd && x.unsound == nil) {
 		return nil
@@ -129,8 +129,8 @@ func (c *checker) records(ctx context.Context) error {
 	return cmp.Or(x.fill(ctx), x.room())
 }
 
-// Sound is the error (ErrDamaged) with which Write refuses to change s, so that no output inherits
-// damage. It checks the numbers of every record and the small buckets, but not the digest.
+// Sound returns the error (ErrDamaged) with which Write rejects s, so that no output inherits
+// damage. Sound checks the numbers of every record and the small buckets, but not the digest.
 func (s *Snapshot) Sound(ctx context.Context) error {
 	x, err := s.index(ctx)
 	if err != nil {

@@ -22,7 +22,7 @@ func findings(t testing.TB, s *Snapshot) (out []error) {
 	return out
 }
 
-// TestVerifyRecordings finds nothing in what real servers wrote.
+// TestVerifyRecordings checks that recordings of real servers have no findings.
 func TestVerifyRecordings(t *testing.T) {
 	paths := []string{gunzip(t, "calico/before.db"), gunzip(t, "calico/after.db"), gunzip(t, "calico/after-cleanup.db")}
 	for _, release := range []string{"3.4", "3.5", "3.6", "3.7"} {
@@ -74,7 +74,7 @@ func TestSoundAfter(t *testing.T) {
 	}
 }
 
-// answer is what a server printed for: get "" --prefix -w json.
+// answer is a server's output of: get "" --prefix -w json.
 type answer struct {
 	Header struct {
 		Revision int64 `json:"revision"`
@@ -89,8 +89,8 @@ type answer struct {
 	} `json:"kvs"`
 }
 
-// TestLatestRecord compares reading with what a server of each release answered at the moment of
-// its snapshot.
+// TestLatestRecord compares reading with the answers of a server of each release, recorded with its
+// snapshot.
 func TestLatestRecord(t *testing.T) {
 	for _, release := range []string{"3.4", "3.5", "3.6", "3.7"} {
 		t.Run(release, func(t *testing.T) {

@@ -19,7 +19,7 @@ import (
 	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
 )
 
-// seq is a plan as Write takes it.
+// seq returns changes in the form of Write.
 func seq(changes ...Change) iter.Seq2[Change, error] {
 	return func(yield func(Change, error) bool) {
 		for _, c := range changes {
@@ -30,7 +30,7 @@ func seq(changes ...Change) iter.Seq2[Change, error] {
 	}
 }
 
-// planned fills in Prior as a planner does that has just read the key.
+// planned sets Prior like a planner that has just read the keys.
 func planned(t testing.TB, s *Snapshot, changes ...Change) iter.Seq2[Change, error] {
 	t.Helper()
 	for i := range changes {
@@ -79,7 +79,7 @@ compact 5
 put /a three
 `
 
-// TestLikeALiveServer gives the same six writes to a real server and to Write and compares every
+// TestLikeALiveServer makes the same six writes on a real server and with Write and compares every
 // record byte for byte.
 func TestLikeALiveServer(t *testing.T) {
 	live := etcdtest.Start(t, filepath.Join(t.TempDir(), "live"))
@@ -102,8 +102,8 @@ func TestLikeALiveServer(t *testing.T) {
 	sameAsRestored(t, path, live)
 }
 
-// TestNewKeyInheritsNothing: a new key has numbers of its own, regardless of the change before it,
-// of a tombstone with numbers, and of a key with the same hash.
+// TestNewKeyInheritsNothing checks that a new key gets its own numbers, regardless of the previous
+// change, of a tombstone with numbers, and of a key with the same hash.
 func TestNewKeyInheritsNothing(t *testing.T) {
 	tombstone := Record{Key: []byte("/gone"), CreateRevision: 2, Version: 7}
 	s := open(t, copyOf(t, rebuilt(t, built(t, "put /a one\nput /a two\nput /gone x\ndel /gone\n"), 4096,
@@ -137,7 +137,7 @@ func TestNewKeyInheritsNothing(t *testing.T) {
 	require.Equal(t, 4, a.Keys)
 }
 
-// TestGenerations writes ten times, each time on the output of the time before.
+// TestGenerations writes ten times, each time to the previous output.
 func TestGenerations(t *testing.T) {
 	path := copyOf(t, deepKeys(t))
 	want := modelOf(t, open(t, path))
@@ -169,7 +169,7 @@ func TestGenerations(t *testing.T) {
 	sameAsRestored(t, path, nil)
 }
 
-// TestGrowth: an output is larger than its input by little more than what was written.
+// TestGrowth checks that an output grows by little more than the written bytes.
 func TestGrowth(t *testing.T) {
 	in := copyOf(t, deepKeys(t))
 	s := open(t, in)
@@ -188,7 +188,7 @@ func TestGrowth(t *testing.T) {
 	}
 }
 
-// begin begins a draft and copies.
+// begin begins a draft and its copy.
 func begin(t testing.TB, path string, s *Snapshot) *Draft {
 	t.Helper()
 	out := must(publish.Create(path))(t)
@@ -197,14 +197,15 @@ func begin(t testing.TB, path string, s *Snapshot) *Draft {
 	return d
 }
 
-// opened is an output that has a name, and is closed by the test.
+// opened is an output with a name, closed by the test.
 type opened struct{ file *os.File }
 
 func (o opened) File() *os.File { return o.file }
 func (o opened) Publish() error { return nil }
 func (o opened) Discard() error { return nil }
 
-// TestDraftIsWrite: a draft that was stopped, or whose copy failed, writes what Write does.
+// TestDraftIsWrite checks that a stopped draft, and a draft with a failed copy, write the output of
+// Write.
 func TestDraftIsWrite(t *testing.T) {
 	ctx := context.Background()
 	s := open(t, copyOf(t, fixture(t)))
@@ -240,7 +241,7 @@ func requireSameFile(t *testing.T, want, got string) {
 	require.True(t, bytes.Equal(a, b), "%s is not as %s", got, want)
 }
 
-// TestCopyThroughMemory: both ways of copying a range copy it.
+// TestCopyThroughMemory checks both ways of copying a range.
 func TestCopyThroughMemory(t *testing.T) {
 	from := filepath.Join(t.TempDir(), "from")
 	content := bytes.Repeat([]byte("0123456789abcde\n"), 100_000)

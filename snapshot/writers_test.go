@@ -19,20 +19,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// caller is the caller of a writer. It ticks before each change and record that it gives, for each
-// key that it is asked to scrub, and when it checks the output.
+// caller is the caller of a writer. caller calls tick before each change and record, for each key
+// passed to Scrub, and for the check of the output.
 type caller struct {
 	changes iter.Seq2[Change, error]
 	tick    func() error
 	check   func(context.Context, *Snapshot) error
 }
 
-// plain gives changes and nothing else.
+// plain returns a caller with changes only.
 func plain(changes iter.Seq2[Change, error]) caller {
 	return caller{changes, func() error { return nil }, func(context.Context, *Snapshot) error { return nil }}
 }
 
-// ticking yields what all yields, with a tick before each.
+// ticking yields the elements of all, with a tick before each.
 func ticking[T any](c *caller, all iter.Seq2[T, error]) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		for one, err := range all {
@@ -43,10 +43,10 @@ func ticking[T any](c *caller, all iter.Seq2[T, error]) iter.Seq2[T, error] {
 	}
 }
 
-// writer is a way to make an output from s, with changes where it takes them.
+// writer makes an output from s, with changes if possible.
 type writer func(ctx context.Context, path string, s *Snapshot, c caller) (WriteResult, error)
 
-// writers are all ways there are to make a file.
+// writers returns all ways to make a file.
 func writers() map[string]writer {
 	granted := []Lease{{ID: 12345, TTL: 60}}
 	with := func(cfg WriteConfig) writer {
@@ -54,7 +54,7 @@ func writers() map[string]writer {
 			cfg := cfg
 			cfg.Check = func(ctx context.Context, out *Snapshot) error { return cmp.Or(c.tick(), c.check(ctx, out)) }
 			if scrub := cfg.Scrub; scrub != nil {
-				tick, failed := c.tick, error(nil) // Scrub returns none: the next change does
+				tick, failed := c.tick, error(nil) // Scrub cannot return an error: the next change returns it
 				c.tick = func() error { return cmp.Or(failed, tick()) }
 				cfg.Scrub = func(key []byte) bool {
 					failed = cmp.Or(failed, tick())
@@ -85,7 +85,7 @@ func writers() map[string]writer {
 
 func aNote() map[string][]byte { return map[string][]byte{"n": []byte("note")} }
 
-// fewChanges are some that a file of withKeys or withLargeKeys takes from each writer.
+// fewChanges yields changes that every writer accepts for a file of withKeys or withLargeKeys.
 func fewChanges(yield func(Change, error) bool) {
 	for i := range 300 {
 		if !yield(Change{Key: fmt.Appendf(nil, "/k/%06d", i), Value: []byte("new"), Prior: int64(i + 30)}, nil) {
@@ -94,7 +94,7 @@ func fewChanges(yield func(Change, error) bool) {
 	}
 }
 
-// run is one run of a writer that is spoiled.
+// run is one run of a writer, to be spoiled.
 type run struct {
 	in, out string
 	cancel  func()
@@ -121,8 +121,8 @@ func everyFault() map[string]fault {
 	return all
 }
 
-// TestEveryWriter: whatever goes wrong at whatever moment, nothing is left, the error tells, and
-// another run works. A bug of the caller is the caller's.
+// TestEveryWriter checks that after any fault at any moment no file is left, that the error
+// describes the fault, and that another run works. A panic of the caller reaches the caller.
 func TestEveryWriter(t *testing.T) {
 	b := rebuilt(t, fixture(t), 4096, withKeys(3000))
 	mapped := deletedMappings(t)
@@ -131,7 +131,7 @@ func TestEveryWriter(t *testing.T) {
 		c.tick = func() error { total++; return nil }
 		must(write(t.Context(), filepath.Join(t.TempDir(), "out.db"), open(t, copyOf(t, b)), c))(t)
 		for name, f := range everyFault() {
-			for _, at := range []int{1, total/2 - 1, total/2 + 1, total - 2, total} { // the last one is in the check
+			for _, at := range []int{1, total/2 - 1, total/2 + 1, total - 2, total} { // the last tick is in the check
 				t.Run(fmt.Sprintf("%s/%s at %d", how, name, at), func(t *testing.T) {
 					spoiled(t, how, write, b, name, f, at)
 				})
@@ -170,7 +170,7 @@ func spoiled(t *testing.T, how string, write writer, b []byte, name string, f fa
 	case meddled && how == "build":
 		if err == nil { // the changed bytes were not read again
 			require.NoError(t, os.Remove(r.out))
-		} else if !errors.Is(err, ErrVerify) { // other bytes than the first time, of a file that Build does not know
+		} else if !errors.Is(err, ErrVerify) { // different bytes in the second pass; Build does not know the file
 			require.ErrorIs(t, err, ErrChanged)
 		}
 		nothingIn(t, filepath.Dir(r.out))
@@ -182,8 +182,8 @@ func spoiled(t *testing.T, how string, write writer, b []byte, name string, f fa
 	nothingIn(t, filepath.Dir(r.out))
 }
 
-// TestEveryWriterCancelled gives up at many moments: nothing is left, and the file can still be
-// read and written on.
+// TestEveryWriterCancelled cancels at many moments: no file is left, and the input can still be
+// read and written.
 func TestEveryWriterCancelled(t *testing.T) {
 	in := copyOf(t, rebuilt(t, fixture(t), 4096, withLargeKeys(2000)))
 	for how, write := range writers() {
@@ -209,7 +209,7 @@ func TestEveryWriterCancelled(t *testing.T) {
 	}
 }
 
-// TestEveryWriterDiskFull writes to a file system that is too small by more and less, and to a full
+// TestEveryWriterDiskFull writes to file systems of several sizes that are too small, and to a full
 // device.
 func TestEveryWriterDiskFull(t *testing.T) {
 	s := open(t, copyOf(t, rebuilt(t, fixture(t), 4096, withKeys(3000))))
@@ -233,8 +233,9 @@ func TestEveryWriterDiskFull(t *testing.T) {
 	}
 }
 
-// TestEveryWriterChecks: the caller's check sees the output whole, with its digest, before that has
-// its name. An output that someone cuts short then is no fault of the input.
+// TestEveryWriterChecks checks that the caller's check sees the complete output, with its digest,
+// before the publication. If another program then truncates the output, the error does not name the
+// input.
 func TestEveryWriterChecks(t *testing.T) {
 	s := open(t, copyOf(t, rebuilt(t, fixture(t), 4096, withLargeKeys(2000))))
 	for how, write := range writers() {
@@ -267,7 +268,7 @@ func TestEveryWriterChecks(t *testing.T) {
 	}
 }
 
-// TestSecondPass: a caller that gives something else the second time is found out.
+// TestSecondPass checks that a caller with different content in the second pass gets an error.
 func TestSecondPass(t *testing.T) {
 	s := open(t, copyOf(t, built(t, "put /a/1 x\nput /a/2 x\nput /b y\ndel /a/2")))
 	refused := func(name string, changes iter.Seq2[Change, error], cfg WriteConfig) {
@@ -296,7 +297,7 @@ func TestSecondPass(t *testing.T) {
 	} {
 		refused(name, nil, WriteConfig{Build: &Content{Revision: 9, Records: firstThen(these(a, b), second)}})
 	}
-	for _, at := range []int{1, 4, 5, 6, 8} { // a Scrub that changes its mind
+	for _, at := range []int{1, 4, 5, 6, 8} { // a Scrub with inconsistent results
 		n := 0
 		refused(fmt.Sprint(at), seq(), WriteConfig{Scrub: func(key []byte) bool {
 			n++
@@ -305,7 +306,7 @@ func TestSecondPass(t *testing.T) {
 	}
 }
 
-// firstThen is one sequence the first time, another one from then on.
+// firstThen yields first in the first pass, and then in all later passes.
 func firstThen[T any](first, then iter.Seq2[T, error]) iter.Seq2[T, error] {
 	passes := 0
 	return func(yield func(T, error) bool) {
@@ -317,7 +318,7 @@ func firstThen[T any](first, then iter.Seq2[T, error]) iter.Seq2[T, error] {
 	}
 }
 
-// deletedMappings counts the mapped files of this process that have no name.
+// deletedMappings counts the mapped files of this process without a name.
 func deletedMappings(t testing.TB) int {
 	t.Helper()
 	b, err := os.ReadFile("/proc/self/maps")
@@ -327,7 +328,7 @@ func deletedMappings(t testing.TB) int {
 	return strings.Count(string(b), "(deleted)")
 }
 
-// fails says that Write ends with want (nil: any error) and leaves its folder as it was.
+// fails requires that Write ends with want (nil: any error) and leaves its folder unchanged.
 func fails(t testing.TB, s *Snapshot, changes iter.Seq2[Change, error], want error) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "out.db")
@@ -344,8 +345,8 @@ func nothingIn(t testing.TB, dir string) {
 	require.Empty(t, must(os.ReadDir(dir))(t))
 }
 
-// TestNeverOverwrites: a name that is taken stays what it is, be it the input's own. Without a
-// folder for it, or with one that is a file or may not be written to, the error names that.
+// TestNeverOverwrites checks that an existing file stays unchanged, even if it is the input. If the
+// folder is missing, a file or not writable, the error names the folder.
 func TestNeverOverwrites(t *testing.T) {
 	in := copyOf(t, fixture(t))
 	s := open(t, in)
@@ -382,8 +383,7 @@ func TestNeverOverwrites(t *testing.T) {
 	require.Len(t, must(os.ReadDir(dir))(t), 5)
 }
 
-// TestInputUntouched does everything there is with a file that nobody may write to, in a folder
-// that nobody may write to.
+// TestInputUntouched makes all calls with a read-only file in a read-only folder.
 func TestInputUntouched(t *testing.T) {
 	in := victim(t, fixture(t))
 	require.NoError(t, os.Chmod(in, 0o444))

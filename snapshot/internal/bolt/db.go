@@ -16,27 +16,27 @@ type DB struct {
 	Image   []byte   // HighWater pages
 	Buckets []Bucket // of the root bucket, sorted by name
 
-	Free        uint64 // pages that neither the metas nor the root lead to
+	Free        uint64 // pages in use by neither the metas nor the tree of the root
 	Lost        uint64 // free pages missing from a stored free list
-	FreelistErr error  // why the stored free list is wrong
+	FreelistErr error  // the fault of the stored free list
 }
 
 // Bucket is a bucket of the root bucket.
 type Bucket struct {
 	Name     string
-	Root     uint64   // page of its tree; 0 for an inline bucket
-	Sequence uint64   // a counter that etcd does not use
+	Root     uint64   // page of the tree; 0 for an inline bucket
+	Sequence uint64   // a counter unused by etcd
 	Inline   Page     // the only leaf of an inline bucket
-	Leaves   []uint64 // pages in key order, of any other
+	Leaves   []uint64 // pages in key order; nil for an inline bucket
 }
 
-// Bounds of buckets kept in memory. etcd has ten (server/storage/schema/bucket.go).
+// Limits of the buckets in memory. etcd has ten buckets (server/storage/schema/bucket.go).
 const (
 	maxBuckets    = 1 << 14
 	maxBucketName = 1 << 10 // bytes
 )
 
-// Open finds the buckets of an image and checks every page that the root leads to above the leaves.
+// Open finds the buckets of an image and checks every page above the leaves.
 func Open(ctx context.Context, image []byte, m Meta) (*DB, error) {
 	db := &DB{Meta: m, Image: image}
 	w := walk{db: db, used: make([]uint64, (m.HighWater+63)/64)}
@@ -91,7 +91,7 @@ func parseBucket(el Element) (b Bucket, err error) {
 	return b, err
 }
 
-// Bucket returns the bucket of that name, nil if there is none.
+// Bucket returns the bucket named name, or nil.
 func (db *DB) Bucket(name string) *Bucket {
 	i := slices.IndexFunc(db.Buckets, func(b Bucket) bool { return b.Name == name })
 	if i < 0 {
@@ -100,7 +100,7 @@ func (db *DB) Bucket(name string) *Bucket {
 	return &db.Buckets[i]
 }
 
-// Page returns page id with its overflow pages, checked.
+// Page returns page id with its overflow pages, after a check.
 func (db *DB) Page(id uint64) (Page, error) {
 	p, err := db.Extent(id)
 	if err != nil {
@@ -112,7 +112,7 @@ func (db *DB) Page(id uint64) (Page, error) {
 	return p, nil
 }
 
-// Extent returns page id with its overflow pages. Number and end are checked, elements are not.
+// Extent returns page id with its overflow pages. Extent checks number and end, but no elements.
 func (db *DB) Extent(id uint64) (Page, error) {
 	if id < 2 || id >= db.HighWater {
 		return nil, db.outside(id)
@@ -133,7 +133,7 @@ func (db *DB) outside(id uint64) error {
 	return fmt.Errorf("%w: page %d lies outside the %d pages of the file", ErrDamaged, id, db.HighWater)
 }
 
-// LeafCount is the number of leaves of b.
+// LeafCount returns the number of leaves of b.
 func (b *Bucket) LeafCount() int {
 	if b.Root == 0 {
 		return 1
@@ -141,7 +141,7 @@ func (b *Bucket) LeafCount() int {
 	return len(b.Leaves)
 }
 
-// Leaf returns leaf i of b, checked.
+// Leaf returns leaf i of b, after a check.
 func (db *DB) Leaf(b *Bucket, i int) (Page, error) {
 	if b.Root == 0 {
 		return b.Inline, nil
@@ -149,8 +149,9 @@ func (db *DB) Leaf(b *Bucket, i int) (Page, error) {
 	return db.Page(b.Leaves[i])
 }
 
-// Cursor reads the entries of a bucket from the first one of Leaf on, on the goroutine of the
-// caller, who can catch the fault of a mapped file there; iter.Pull reads on another.
+// Cursor reads the entries of a bucket, beginning with the first entry of Leaf. Cursor runs on the
+// goroutine of the caller, so the caller can catch the fault of a mapped file; iter.Pull uses
+// another goroutine.
 type Cursor struct {
 	DB     *DB
 	Bucket *Bucket
@@ -161,7 +162,7 @@ type Cursor struct {
 	el   Element
 }
 
-// Next returns the next entry, nil behind the last one. It is valid until the next call.
+// Next returns the next entry, valid until the next call, or nil after the last entry.
 func (c *Cursor) Next() (*Element, error) {
 	for ; c.Leaf < c.Bucket.LeafCount(); c.Leaf++ {
 		if c.page == nil {
@@ -181,7 +182,7 @@ func (c *Cursor) Next() (*Element, error) {
 	return nil, nil
 }
 
-// Entries yields the entries of b in key order. A nil bucket has none.
+// Entries yields the entries of b in key order. A nil bucket has no entries.
 func (db *DB) Entries(ctx context.Context, b *Bucket) iter.Seq2[Element, error] {
 	return stream.Of(func(yield func(Element) error) error {
 		if b == nil {
@@ -201,7 +202,7 @@ func (db *DB) Entries(ctx context.Context, b *Bucket) iter.Seq2[Element, error] 
 			case n > 0 && bytes.Compare(before, el.Key) >= 0:
 				return fmt.Errorf("%w: bucket %q: entry %d of leaf %d does not sort after the one before it",
 					ErrDamaged, b.Name, c.next-1, c.Leaf)
-			case c.next == 1 && ctx.Err() != nil: // a leaf begins
+			case c.next == 1 && ctx.Err() != nil: // at the first entry of a leaf
 				return ctx.Err()
 			}
 			before = el.Key

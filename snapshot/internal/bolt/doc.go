@@ -1,9 +1,9 @@
 // Package bolt reads, checks and writes the pages of a bbolt database, the file format below etcd's
-// store. It knows nothing of etcd. Source: go.etcd.io/bbolt v1.5.0, internal/common.
+// store. The package knows nothing of etcd. Source: go.etcd.io/bbolt v1.5.0, internal/common.
 //
 // A database is a row of pages of one size, numbered from 0. All integers are little-endian. Pages
-// 0 and 1 are metas, of which the valid one with the higher transaction counts. Any other page is
-// part of a tree, lists free pages, or is free. Offsets and sizes in bytes:
+// 0 and 1 are metas; the valid meta with the higher transaction counts. Any other page is part of a
+// tree, lists free pages, or is free. Offsets and sizes in bytes:
 //
 //	page header    0  8  number of the page
 //	               8  2  flags: FlagBranch, FlagLeaf, FlagMeta or FlagFreelist
@@ -36,9 +36,9 @@
 //
 // Invariants:
 //
-//   - Nothing in a file is believed: a page is checked before its elements are read, no page is
+//   - No content of a file is trusted: a page is checked before its elements are read, no page is
 //     used twice, and work is bounded by the size of the file. An error wraps ErrDamaged,
 //     ErrTruncated or ErrNotBolt and names the page.
-//   - Free pages prove nothing and are not read.
-//   - What Writer writes bbolt reads, and the same elements make the same bytes.
+//   - Free pages may hold anything and are not read.
+//   - bbolt reads every file of Writer, and the same elements give the same bytes.
 package bolt

@@ -15,9 +15,9 @@ import (
 // entry is an entry of a bucket.
 type entry struct{ bucket, key, value string }
 
-// FuzzPages: pages may be anything, below metas with a right checksum. Every error says that the
-// file is damaged, no page is counted twice, and of an image without a finding bbolt reads the same
-// entries. Written anew, it has them too.
+// FuzzPages checks images with arbitrary pages below metas with a right checksum. Every error says
+// that the file is damaged, and no page is counted twice. If the image has no finding, bbolt reads
+// the same entries, from the image and from a rewritten file.
 func FuzzPages(f *testing.F) {
 	for _, n := range []int{0, 3, 60} {
 		f.Add(imageOf(f, n))
@@ -49,8 +49,8 @@ func FuzzPages(f *testing.F) {
 	})
 }
 
-// newestMeta gives the metas a right checksum, and returns the one that counts, if the image has
-// all of its pages.
+// newestMeta gives the metas a right checksum and returns the newer meta. ok is false if the image
+// lacks pages.
 func newestMeta(image []byte) (m Meta, ok bool) {
 	for at := 0; at+HeaderSize+MetaSize <= len(image) && at <= MaxPageSize; at += MinPageSize {
 		if b := image[at+HeaderSize:]; le.Uint32(b) == MetaMagic {
@@ -63,11 +63,11 @@ func newestMeta(image []byte) (m Meta, ok bool) {
 			m, ok = metas[i], true
 		}
 	}
-	// bbolt reads a file by both metas.
+	// bbolt reads both metas of a file.
 	return m, ok && errs[0] == nil && errs[1] == nil && m.HighWater <= uint64(len(image)/m.PageSize)
 }
 
-// readBuckets reads all entries, and returns the first finding.
+// readBuckets returns all entries and the first finding.
 func readBuckets(ctx context.Context, db *DB) (all []entry, err error) {
 	if db.FreelistErr != nil {
 		return nil, db.FreelistErr
@@ -110,7 +110,7 @@ func readByPeer(t *testing.T, image []byte) (all []entry) {
 	return all
 }
 
-// rewritten is the image of a new file with the buckets of db.
+// rewritten returns the image of a new file with the buckets of db.
 func rewritten(t *testing.T, db *DB) []byte {
 	t.Helper()
 	var sources []Source
@@ -124,7 +124,7 @@ func rewritten(t *testing.T, db *DB) []byte {
 	return out.b
 }
 
-// imageOf is a database of bbolt with n entries in each of three buckets.
+// imageOf returns a database of bbolt with n entries in each of three buckets.
 func imageOf(f *testing.F, n int) []byte {
 	f.Helper()
 	path := filepath.Join(f.TempDir(), "db")
@@ -144,7 +144,7 @@ func imageOf(f *testing.F, n int) []byte {
 		}
 		return nil
 	}))
-	require.NoError(f, db.Update(func(tx *bbolt.Tx) error { // pages become free
+	require.NoError(f, db.Update(func(tx *bbolt.Tx) error { // frees pages
 		return tx.DeleteBucket([]byte("lease"))
 	}))
 	require.NoError(f, db.Close())
@@ -165,8 +165,8 @@ func (g *growing) WriteAt(p []byte, at int64) (int, error) {
 	return copy(g.b[at:], p), nil
 }
 
-// TestBranchPages: no branch page gets a single child but the only one, and none is larger than a
-// page.
+// TestBranchPages checks that a branch with a single child is the only branch, and that no branch
+// exceeds a page.
 func TestBranchPages(t *testing.T) {
 	key := make([]byte, 17)
 	for n := 1; n <= 600; n++ {

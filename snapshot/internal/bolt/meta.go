@@ -8,7 +8,7 @@ import (
 	"github.com/etcdshift/etcdshift/finding"
 )
 
-// The errors of this package wrap one of these.
+// All errors of this package wrap one of these errors.
 var (
 	ErrNotBolt = finding.WithLasting(errors.New("not an etcd snapshot"),
 		"give a file that \"etcdctl snapshot save\" made, or a member/snap/db, or one of them compressed (gzip, "+
@@ -22,17 +22,17 @@ var (
 const (
 	MetaMagic = 0xED0CDAED
 	MetaSize  = 64 // bytes, without the page header
-	// NoFreelist is the Freelist of a file without a stored free list, as etcd writes it
-	// (etcd server/storage/backend/config_linux.go: NoFreelistSync).
+	// NoFreelist is the Freelist of a file without a stored free list. etcd writes such files (etcd
+	// server/storage/backend/config_linux.go: NoFreelistSync).
 	NoFreelist = ^uint64(0)
 
-	// A file has the page size of its machine: 4, 16 or 64 KiB where etcd runs. More would only let
-	// a hostile file claim memory.
+	// The page size of a file is that of its machine: 4, 16 or 64 KiB for etcd. A larger limit
+	// would only let a hostile file claim memory.
 	MinPageSize = 1 << 10
 	MaxPageSize = 64 << 10
 
 	metaVersion = 2
-	// maxTxID leaves room for transactions: bbolt believes the meta with the higher one.
+	// maxTxID leaves room for later transactions: bbolt uses the meta with the higher transaction.
 	maxTxID = 1<<64 - 1<<32
 )
 
@@ -46,10 +46,10 @@ type Meta struct {
 	TxID      uint64
 }
 
-// Bytes is the size of the image.
+// Bytes returns the size of the image.
 func (m Meta) Bytes() int64 { return int64(m.HighWater) * int64(m.PageSize) }
 
-// ParseMeta decodes the meta page that b begins with.
+// ParseMeta decodes the meta page at the beginning of b.
 func ParseMeta(b []byte) (Meta, error) {
 	if len(b) < HeaderSize+MetaSize {
 		return Meta{}, fmt.Errorf("%w: %d bytes are too few for a meta page", ErrTruncated, len(b))
@@ -81,15 +81,15 @@ func ParseMeta(b []byte) (Meta, error) {
 	return Meta{}, err
 }
 
-// MetaSum is the checksum of a meta without its page header.
+// MetaSum returns the checksum of a meta without its page header.
 func MetaSum(b []byte) uint64 {
 	h := fnv.New64a()
 	_, _ = h.Write(b[:56])
 	return h.Sum64()
 }
 
-// Metas reads both metas of a file. The second lies one page behind the first. If the first is
-// damaged its page size is unknown and every size is tried, as bbolt does.
+// Metas reads both metas of a file. The second meta is one page after the first. If the first meta
+// is damaged, the page size is unknown and Metas tries every size, like bbolt.
 func Metas(b []byte) (metas [2]Meta, errs [2]error) {
 	metas[0], errs[0] = ParseMeta(b)
 	switch ps := metas[0].PageSize; {
@@ -112,7 +112,7 @@ func Metas(b []byte) (metas [2]Meta, errs [2]error) {
 	return metas, errs
 }
 
-// Put writes m as meta page id, 0 or 1, over the page p.
+// Put overwrites the page p with m as meta page id, 0 or 1.
 func (m Meta) Put(p []byte, id uint64) {
 	clear(p)
 	le.PutUint64(p, id)
@@ -129,7 +129,7 @@ func (m Meta) Put(p []byte, id uint64) {
 	le.PutUint64(b[56:], MetaSum(b))
 }
 
-// Pages is both meta pages: m, and m with the transaction before, as bbolt's own copy has them
+// Pages returns both meta pages: m, and m with the previous transaction, like a copy made by bbolt
 // (tx.go, WriteTo).
 func (m Meta) Pages() []byte {
 	b := make([]byte, 2*m.PageSize)

@@ -13,7 +13,7 @@ const (
 	BucketHeaderSize = 16 // of a bucket without the page of an inline one
 )
 
-// Flags of a page, and FlagBucket of an element whose value is a bucket.
+// Flags of a page, and FlagBucket for an element with a bucket as its value.
 const (
 	FlagBranch   = 0x01
 	FlagLeaf     = 0x02
@@ -25,7 +25,7 @@ const (
 
 var le = binary.LittleEndian
 
-// Page is a page with its overflow pages. All methods but Check rely on Check.
+// Page is a page with its overflow pages. All methods except Check require a successful Check.
 type Page []byte
 
 func (p Page) ID() uint64     { return le.Uint64(p) }
@@ -35,7 +35,7 @@ func (p Page) Overflow() int  { return int(le.Uint32(p[12:])) }
 func (p Page) IsLeaf() bool   { return p.Flags() == FlagLeaf }
 func (p Page) IsBranch() bool { return p.Flags() == FlagBranch }
 
-// Leaf returns element i of a leaf.
+// Leaf returns element i of a leaf page.
 func (p Page) Leaf(i int) (flags uint32, key, value []byte) {
 	at := HeaderSize + i*ElementSize
 	e := p[at : at+ElementSize]
@@ -44,7 +44,8 @@ func (p Page) Leaf(i int) (flags uint32, key, value []byte) {
 	return le.Uint32(e), d[:ks:ks], d[ks : ks+vs : ks+vs]
 }
 
-// Branch returns element i of a branch: the first key below child, and the number of that page.
+// Branch returns element i of a branch page: the first key below child, and the page number of
+// child.
 func (p Page) Branch(i int) (key []byte, child uint64) {
 	at := HeaderSize + i*ElementSize
 	e := p[at : at+ElementSize]
@@ -72,7 +73,7 @@ func (p Page) Elements() []Element {
 	return elems
 }
 
-// Extent is the offset in the page and the size that element i claims for its key and value.
+// Extent returns the offset in the page and the size of the key and value of element i, unchecked.
 func (p Page) Extent(i int) (start, size uint64) {
 	at := HeaderSize + i*ElementSize
 	e := p[at : at+ElementSize]
@@ -82,8 +83,8 @@ func (p Page) Extent(i int) (start, size uint64) {
 	return uint64(at) + uint64(le.Uint32(e[4:])), uint64(le.Uint32(e[8:])) + uint64(le.Uint32(e[12:]))
 }
 
-// Check checks that p is a leaf or a branch, that all elements lie within it and share no bytes,
-// and that the keys of a branch ascend. len(p) bounds its cost, and of reading all elements.
+// Check checks that p is a leaf or a branch, that all elements lie within p and share no bytes, and
+// that the keys of a branch ascend. len(p) bounds the cost of Check and of reading all elements.
 func (p Page) Check() error {
 	if len(p) < HeaderSize {
 		return fmt.Errorf("page of %d bytes has no header", len(p))
@@ -97,7 +98,7 @@ func (p Page) Check() error {
 	case p.IsBranch() && p.Count() == 0:
 		return fmt.Errorf("branch without elements")
 	}
-	free := uint64(len(p) - table) // bytes that the elements before have left
+	free := uint64(len(p) - table) // bytes not used by earlier elements
 	var before []byte
 	for i := range p.Count() {
 		start, size := p.Extent(i)
@@ -122,7 +123,7 @@ func (p Page) Check() error {
 	return nil
 }
 
-// tight reports whether the elements of p follow each other without a gap, and zeros the last.
+// tight reports whether the elements of p have no gaps between them and only zeros after the last.
 func (p Page) tight() bool {
 	end := uint64(HeaderSize + p.Count()*ElementSize)
 	for i := range p.Count() {

@@ -8,11 +8,11 @@ import (
 	"fmt"
 )
 
-// walk visits every page below the root once. Meeting a page twice is an error, which ends cycles.
+// walk visits every page below the root once. A second visit is an error, so a cycle ends.
 type walk struct {
 	db    *DB
-	used  []uint64 // a bit a page
-	pages uint64   // in use
+	used  []uint64 // one bit for each page
+	pages uint64   // pages in use
 }
 
 // claim marks n pages from id on as used.
@@ -27,8 +27,8 @@ func (w *walk) claim(id, n uint64) error {
 	return nil
 }
 
-// maxDepth bounds the height of a tree. bbolt leaves two children a branch at least: 64 levels
-// exceed the pages of any file.
+// maxDepth limits the height of a tree. Branches of bbolt have at least two children: no file has
+// enough pages for 64 levels.
 const maxDepth = 64
 
 // tree appends the leaves below page id, in key order.
@@ -78,12 +78,12 @@ func (w *walk) add(ctx context.Context, b Bucket) (err error) {
 	return nil
 }
 
-// A free-list page has the numbers of free pages, 8 bytes each, behind its header. If it counts
-// 65535 elements, the first is their true number (FreelistPageCount).
+// A free-list page has the numbers of free pages, 8 bytes each, after its header. If its count is
+// 65535, the first element is the true count (FreelistPageCount).
 const manyFree = 0xffff
 
-// freelist claims the free-list page id and each page that it names, after the trees. A server
-// writes to those pages, and panics on a list that it cannot read (db.go, loadFreelist).
+// freelist claims the free-list page id and every page in the list, after the trees. A server
+// writes to those pages, and panics on an unreadable list (db.go, loadFreelist).
 func (w *walk) freelist(id uint64) error {
 	p, err := w.db.Extent(id)
 	if err != nil {
@@ -114,9 +114,9 @@ func (w *walk) freelist(id uint64) error {
 	return nil
 }
 
-// CheckBranches checks the branches below root for binary search: the key of a child is not after
-// the first key below the child, and after all keys below the child before. Only branches and the
-// ends of leaves are read. Root 0, of an inline bucket, has no branches.
+// CheckBranches checks the branches below root for binary search: the key of a child is at most the
+// first key below the child, and greater than all keys below the previous child. Only branches and
+// the ends of leaves are read. Root 0, of an inline bucket, has no branches.
 func (db *DB) CheckBranches(ctx context.Context, root uint64) error {
 	if root == 0 {
 		return nil
@@ -125,7 +125,7 @@ func (db *DB) CheckBranches(ctx context.Context, root uint64) error {
 	return err
 }
 
-// keyRange returns the first and last key below page id, nil for an empty leaf.
+// keyRange returns the first and last key below page id, or nil for an empty leaf.
 func (db *DB) keyRange(ctx context.Context, id uint64, depth int) (first, last []byte, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, nil, err
@@ -159,8 +159,8 @@ func (db *DB) keyRange(ctx context.Context, id uint64, depth int) (first, last [
 	return first, last, nil
 }
 
-// CheckTight checks that the image has no bytes beside the metas of db.Meta and the elements of its
-// pages: zeros follow the last one.
+// CheckTight checks that the image consists of the metas of db.Meta, the elements of its pages, and
+// zeros after the last element of each page.
 func (db *DB) CheckTight(ctx context.Context) error {
 	if !bytes.HasPrefix(db.Image, db.Meta.Pages()) {
 		return errors.New("the meta pages hold more than the metas")

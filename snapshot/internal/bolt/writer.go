@@ -13,16 +13,16 @@ import (
 	"github.com/etcdshift/etcdshift/internal/stream"
 )
 
-// Writer lays out new pages and writes each to its final place. Old pages stay as they are.
+// Writer lays out new pages and writes each to its final position. Old pages do not change.
 type Writer struct {
 	Out      io.WriterAt
 	PageSize int    // bytes
 	Next     uint64 // number of the next page
 
-	buf []byte // pages not yet written; they end before page Next
+	buf []byte // pages not yet written; the last one is page Next-1
 }
 
-// flushSize is how many bytes of pages are gathered before a write.
+// flushSize is the maximum size of the pages gathered for one write, in bytes.
 const flushSize = 1 << 20
 
 // Page appends a page and returns its number.
@@ -48,7 +48,7 @@ func (w *Writer) Page(flags uint16, elems []Element) (uint64, error) {
 	return id, nil
 }
 
-// fill writes header, elements, keys and values over the zeroed p.
+// fill writes header, elements, keys and values to the zeroed page p.
 func fill(p []byte, id uint64, flags uint16, pages int, elems []Element) {
 	le.PutUint64(p, id)
 	le.PutUint16(p[8:], flags)
@@ -81,19 +81,19 @@ func (w *Writer) Flush() error {
 	return err
 }
 
-// Source is a bucket to be written. Entries yields its elements in key order.
+// Source is a new bucket. Entries yields its elements in key order.
 type Source struct {
 	Name     string
 	Sequence uint64
 	Entries  iter.Seq2[Element, error]
-	Paged    bool // never inline: a file has four pages at least
+	Paged    bool // never inline: a file has at least four pages
 }
 
-// inlineShare is the part of a page that an inline bucket takes at most (bucket.go,
+// inlineShare is the divisor of the page size for the maximum size of an inline bucket (bucket.go,
 // maxInlineBucketSize).
 const inlineShare = 4
 
-// Bucket writes the pages of src and returns the element of the root bucket for it.
+// Bucket writes the pages of src and returns the element of src for the root bucket.
 func (w *Writer) Bucket(src Source) (Element, error) {
 	l := leaves{w: w, size: HeaderSize}
 	if err := stream.Each(src.Entries, l.add); err != nil {
@@ -110,14 +110,14 @@ func (w *Writer) Bucket(src Source) (Element, error) {
 	return b.element(), err
 }
 
-// element is the element of the root bucket for b.
+// element returns the element of b for the root bucket.
 func (b *Bucket) element() Element {
 	value := le.AppendUint64(le.AppendUint64(nil, b.Root), b.Sequence)
 	return Element{Flags: FlagBucket, Key: []byte(b.Name), Value: append(value, b.Inline...)}
 }
 
-// Root writes the root bucket and returns its page: the buckets of db, which renewed ones replace
-// or join by name.
+// Root writes the root bucket and returns its page. The root bucket holds the buckets of db and
+// renewed; of two buckets with one name the renewed one counts.
 func (w *Writer) Root(db *DB, renewed []Element) (uint64, error) {
 	buckets := map[string]Element{}
 	for i := range db.Buckets {
@@ -135,8 +135,8 @@ func (w *Writer) Root(db *DB, renewed []Element) (uint64, error) {
 	return l.tree()
 }
 
-// Create writes a database of new pages alone: the buckets of sources, which are sorted by name,
-// with page size, sequence and transaction of m. It returns the meta of the file.
+// Create writes a database of new pages only: the buckets of sources, sorted by name, with page
+// size, sequence and transaction of m. Create returns the meta of the file.
 func Create(out io.WriterAt, m Meta, sources []Source) (Meta, error) {
 	w := &Writer{Out: out, PageSize: m.PageSize, Next: 2}
 	buckets := make([]Element, len(sources))
@@ -157,9 +157,9 @@ func Create(out io.WriterAt, m Meta, sources []Source) (Meta, error) {
 	return m, err
 }
 
-// Append writes entries, which sort after all of b, to leaves of their own, and the right edge of
-// its tree anew. It returns the element of the root bucket for b, without a value if there are no
-// entries. Replaced pages become free. The entries of an inline bucket are written before.
+// Append writes entries, all with keys after those of b, to new leaves, and rewrites the right edge
+// of the tree of b. Append returns the element of b for the root bucket, without a value if entries
+// is empty. Replaced pages become free. The entries of an inline bucket precede the new entries.
 func (w *Writer) Append(
 	ctx context.Context, db *DB, b *Bucket, entries iter.Seq2[Element, error],
 ) (Element, error) {
@@ -187,7 +187,7 @@ func (w *Writer) Append(
 	return after.element(), err
 }
 
-// edge puts kids behind the tree of page id and returns the pages that take its place.
+// edge appends kids to the tree of page id and returns the replacement pages.
 func (w *Writer) edge(db *DB, id uint64, kids []Element) ([]Element, error) {
 	p, err := db.Page(id)
 	if err != nil {
@@ -195,7 +195,7 @@ func (w *Writer) edge(db *DB, id uint64, kids []Element) ([]Element, error) {
 	}
 	elems := p.Elements()
 	switch n := len(elems) - 1; {
-	case n < 0: // the root leaf of an empty bucket has nothing to keep
+	case n < 0: // the root leaf of an empty bucket has no entries to keep
 		return kids, nil
 	case p.IsLeaf():
 		return append([]Element{{Key: elems[0].Key, Child: id}}, kids...), nil
@@ -203,12 +203,12 @@ func (w *Writer) edge(db *DB, id uint64, kids []Element) ([]Element, error) {
 		if kids, err = w.edge(db, elems[n].Child, kids); err != nil {
 			return nil, err
 		}
-		kids[0].Key = elems[n].Key // which the branch has for it
+		kids[0].Key = elems[n].Key // the key of this child in the branch
 		return w.branches(append(elems[:n], kids...))
 	}
 }
 
-// above writes the branches above kids, at least one, and returns the topmost page.
+// above writes the branches above kids, which must not be empty, and returns the topmost page.
 func (w *Writer) above(kids []Element) (_ uint64, err error) {
 	for len(kids) > 1 {
 		if kids, err = w.branches(kids); err != nil {
@@ -218,7 +218,7 @@ func (w *Writer) above(kids []Element) (_ uint64, err error) {
 	return kids[0].Child, nil
 }
 
-// branches packs children into branches, at least two a page, and returns those.
+// branches packs children into branches, at least two in each, and returns the branches.
 func (w *Writer) branches(kids []Element) ([]Element, error) {
 	var out []Element
 	for len(kids) > 0 {
@@ -243,14 +243,15 @@ func (w *Writer) branches(kids []Element) ([]Element, error) {
 // leaves packs sorted entries into leaves.
 type leaves struct {
 	w     *Writer
-	cur   []Element // of the leaf that is being filled
-	arena []byte    // their keys and values
-	size  int       // bytes of that leaf
-	done  []Element // first key and page of each leaf written
+	cur   []Element // elements of the unfinished leaf
+	arena []byte    // keys and values of cur
+	size  int       // bytes of the unfinished leaf
+	done  []Element // first key and page of each finished leaf
 }
 
-// leafSize is the size of a large leaf in bytes; one page if pages are larger. One record of 2 KB
-// a 4 KiB page would waste half of it. A record has 35 bytes at least: none holds 65535.
+// leafSize is the size of a large leaf in bytes; larger pages have one page. With one page per
+// leaf, records of 2 KB would waste half of each 4 KiB page. A record has at least 35 bytes, so no
+// leaf has 65535 records.
 const leafSize = 32 << 10
 
 // Seq yields elems.
@@ -264,7 +265,7 @@ func Seq(elems ...Element) iter.Seq2[Element, error] {
 	}
 }
 
-// add copies an entry, which sorts after those before.
+// add copies an entry. Entries come in key order.
 func (l *leaves) add(el Element) error {
 	n := ElementSize + len(el.Key) + len(el.Value)
 	if len(l.cur) > 0 && l.size+n > max(leafSize, l.w.PageSize) {
@@ -295,7 +296,8 @@ func (l *leaves) flush() error {
 	return err
 }
 
-// tree ends the last leaf and returns the root of the tree above all; of no entries, an empty leaf.
+// tree finishes the last leaf and returns the root of the tree above all leaves; without entries,
+// an empty leaf.
 func (l *leaves) tree() (uint64, error) {
 	if len(l.done) == 0 && len(l.cur) == 0 {
 		return l.w.Page(FlagLeaf, nil)
