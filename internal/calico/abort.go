@@ -14,20 +14,20 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// abort takes Calico's own live migration back, as its controller does when the DatastoreMigration
-// is deleted before it is complete, and also after that, until the clean-up has begun. The v1
-// records are where they were: they are unlocked, and what the migration made is removed.
+// abort takes back Calico's own live migration, like Calico's controller after deletion of an
+// incomplete DatastoreMigration, but also later, until the clean-up has begun. The v1 records still
+// exist: abort unlocks them and removes the objects made by the migration.
 type abort struct {
 	*crdSet
 	migration
 	set   bool                 // see Options.SetAPIGroup
-	began time.Time            // zero for one that has copied nothing
-	v1    map[string]*identity // v1 records whose v3 object was not seen yet, by its key
-	// By the UID of a removed v3 object: the v1 record as clients see it; nil where it is gone.
+	began time.Time            // zero if nothing was copied
+	v1    map[string]*identity // v1 records by v3 key, until their v3 object is seen
+	// UID of a removed v3 object -> the v1 record as clients see it; nil if the v1 record is gone.
 	removed map[string]*encoding.OwnerReference
 }
 
-// abort plans one prefix. Where found is false there is no live migration.
+// abort plans one prefix. Without a live migration found is false.
 func (s *store) abort(o Options, _ *choices) (found, v1 bool, err error) {
 	crds, err := loadV1(s)
 	if err == nil {
@@ -38,14 +38,14 @@ func (s *store) abort(o Options, _ *choices) (found, v1 bool, err error) {
 	}
 	a := &abort{crdSet: crds, set: o.SetAPIGroup, v1: map[string]*identity{},
 		removed: map[string]*encoding.OwnerReference{}}
-	// the one that the controller acts on
+	// the only name on which the controller acts
 	err = a.eachMigration(func(key string, live migration) {
 		if live.meta.Name != migrationName {
 			live.check(a.View, key)
 			return
 		}
 		found, a.migration = true, live
-		a.began, _ = time.Parse(time.RFC3339, text(live.status, "startedAt")) // zero where nothing was copied
+		a.began, _ = time.Parse(time.RFC3339, text(live.status, "startedAt")) // zero if nothing was copied
 	})
 	if found && err == nil {
 		err = a.plan()
@@ -53,7 +53,7 @@ func (s *store) abort(o Options, _ *choices) (found, v1 bool, err error) {
 	return found, len(crds.old) > 0, err
 }
 
-// plan stages the way back, unless the clean-up has begun.
+// plan stages the abort, unless the clean-up has begun.
 func (a *abort) plan() error {
 	cleaned, err := a.cleaned()
 	if cleaned || err != nil {
@@ -69,7 +69,8 @@ func (a *abort) plan() error {
 	return nil
 }
 
-// cleaned refuses a migration whose clean-up has begun: v1 records go, or are gone.
+// cleaned refuses a migration after the start of its clean-up: v1 records are being deleted, or
+// gone.
 func (a *abort) cleaned() (going bool, err error) {
 	if len(a.old) == 0 {
 		a.Raise(string(a.migrationKey()), codeAbortImpossible.Because("the snapshot has no CRD of %s: the v1 "+
@@ -92,8 +93,8 @@ func (a *abort) cleaned() (going bool, err error) {
 
 func (s *store) migrationKey() []byte { return s.key(migrations(), "", migrationName) }
 
-// pairV1 finds the v1 record of each v3 object. A record that gives none has no v3 object either:
-// the live migration skipped it.
+// pairV1 finds the v1 record of each v3 object. The live migration skipped unreadable v1 records,
+// so they have no v3 object.
 func (a *abort) pairV1() error {
 	return stream.Each(a.scanV1(), func(s **scanned) error {
 		if r := *s; r != nil && r.err == nil {
@@ -103,14 +104,14 @@ func (a *abort) pairV1() error {
 	})
 }
 
-// made says whether the live migration made an object. Calico 3.32.0 and 3.32.1 wrote the name of
-// the DatastoreMigration, later releases write its UID.
+// made reports whether the live migration made an object. Calico 3.32.0 and 3.32.1 wrote the name
+// of the DatastoreMigration; later releases write its UID.
 func (a *abort) made(meta encoding.Meta) bool {
 	mark := meta.Annotations[migratedByAnnotation]
 	return mark != "" && (mark == a.meta.UID || mark == migrationName)
 }
 
-// removeV3 removes the v3 objects that the live migration made. The others stay, and are named.
+// removeV3 removes the v3 objects made by the live migration. Other objects stay and are reported.
 func (a *abort) removeV3() error {
 	return a.each(a.groupDir(groupV3), func(entry *transform.Entry) error {
 		meta, err := encoding.ReadMeta(entry.Value)
@@ -127,7 +128,7 @@ func (a *abort) removeV3() error {
 		case a.made(meta):
 			return a.remove(entry, meta, id, lock)
 		case lock && a.meta.UID != "" && meta.Annotations[lockedByAnnotation] == a.meta.UID:
-			return a.setReady(entry.Key, true, lockedByAnnotation) // the live migration had found and locked it
+			return a.setReady(entry.Key, true, lockedByAnnotation) // existed before the live migration locked it
 		case !a.began.IsZero() && !meta.CreationTimestamp.Before(a.began):
 			return raise(codeAbortLoses.Because("it was made on v3 after the live migration had begun: it stays, but " +
 				"Calico reads v1"))
@@ -137,8 +138,9 @@ func (a *abort) removeV3() error {
 	})
 }
 
-// remove removes one v3 object. The controller creates it with generation 1: a higher one says that
-// somebody changed the spec. ClusterInformation is written by the controller itself.
+// remove removes one v3 object. The controller creates objects with generation 1: a higher
+// generation shows a later change of the spec. ClusterInformation is written by the controller
+// itself.
 func (a *abort) remove(entry *transform.Entry, meta encoding.Meta, id *identity, lock bool) error {
 	reason := ""
 	switch {
@@ -152,7 +154,7 @@ func (a *abort) remove(entry *transform.Entry, meta encoding.Meta, id *identity,
 	}
 	if reason != "" {
 		a.Raise(string(entry.Key), codeAbortLoses.Because("%s", reason))
-		if obj, _, err := encoding.DecodeObject(entry.Value); err == nil { // else the server could not read it either
+		if obj, _, err := encoding.DecodeObject(entry.Value); err == nil { // otherwise a server cannot read it either
 			if err := a.Save(a.ctx, entry.Key, obj); err != nil {
 				return err
 			}
@@ -166,7 +168,8 @@ func (a *abort) remove(entry *transform.Entry, meta encoding.Meta, id *identity,
 	return a.Delete(a.ctx, entry.Key)
 }
 
-// missV3 reports v1 records whose v3 object was deleted once all were copied: they come back.
+// missV3 reports v1 records whose v3 object was deleted after the copy: these records become valid
+// again.
 func (a *abort) missV3() error {
 	if a.phase != "Converged" && a.phase != "Complete" {
 		return nil
@@ -178,8 +181,8 @@ func (a *abort) missV3() error {
 	return nil
 }
 
-// remapOwners has objects made on v3 name their owners as clients of v1 see them: else a garbage
-// collector deletes those objects.
+// remapOwners changes owner references of objects made on v3 to the form seen by v1 clients:
+// otherwise a garbage collector deletes these objects.
 func (a *abort) remapOwners() error {
 	return a.eachReferrer(nil, func(entry *transform.Entry, _ string) error {
 		var lost []string
@@ -201,8 +204,8 @@ func (a *abort) remapOwners() error {
 	})
 }
 
-// unlock makes the v1 datastore ready. Calico's own abort leaves it locked where the migration had
-// not begun to copy.
+// unlock makes the v1 datastore ready. Calico's own abort leaves the datastore locked if nothing
+// was copied yet.
 func (a *abort) unlock() error {
 	if a.underWay() || a.phase == "Complete" {
 		return a.setReady(a.lockKey(), true)
@@ -210,8 +213,8 @@ func (a *abort) unlock() error {
 	return nil
 }
 
-// restoreAPIService puts the APIService back that sends projectcalico.org/v3 to Calico's API
-// server, as a server's create would store it.
+// restoreAPIService restores the APIService that sends projectcalico.org/v3 to Calico's API server,
+// in the form stored by a server's create.
 func (a *abort) restoreAPIService() error {
 	key := a.apiServiceKey(groupV3, "v3")
 	if obj, _, err := a.read(key); err != nil || obj != nil && !automanaged(obj) {
@@ -252,7 +255,7 @@ func (a *abort) restoreAPIService() error {
 	return err
 }
 
-// serviceOf reads an APIService that the live migration saved, without its type and its status.
+// serviceOf reads an APIService saved by the live migration, without its type and status.
 func serviceOf(saved string) (map[string]any, error) {
 	obj, _, err := encoding.DecodeObject([]byte(saved))
 	switch {
@@ -266,8 +269,7 @@ func serviceOf(saved string) (map[string]any, error) {
 	return obj, nil
 }
 
-// resetComponents has the components of a manifest install choose their group by what is there,
-// which is v1 again.
+// resetComponents lets the components of a manifest install detect their group again: v1.
 func (a *abort) resetComponents() error {
 	found, err := a.findInstallation()
 	if err != nil {
@@ -295,7 +297,7 @@ func (a *abort) resetComponents() error {
 	return nil
 }
 
-// endMigration deletes the DatastoreMigration: its controller would go on after the restore.
+// endMigration deletes the DatastoreMigration: its controller would continue after the restore.
 func (a *abort) endMigration() error {
 	a.step("take DatastoreMigration %s out of GitOps, if it is there: applied again, it starts the live "+
 		"migration again", migrationName)

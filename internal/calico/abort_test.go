@@ -26,18 +26,18 @@ func abortOf(t *testing.T, path string, allow ...string) result {
 	return planOn(t, path, New(Options{Abort: true, SetAPIGroup: true}), allow...)
 }
 
-// completed is after.db: the live migration is complete, and the clean-up has not begun.
+// completed returns after.db: the live migration is complete, and the clean-up has not begun.
 func completed(t *testing.T) *input { return &input{t: t, from: recorded(t, "after.db")} }
 
-// objectOf is a stored JSON object.
+// objectOf parses a stored JSON object.
 func objectOf(t *testing.T, value string) (obj map[string]any) {
 	t.Helper()
 	require.NoError(t, json.Unmarshal([]byte(value), &obj))
 	return obj
 }
 
-// TestAbort takes the real controller's finished migration back, and compares each record with
-// those from before it.
+// TestAbort aborts the real controller's finished migration and compares each record with the state
+// before the migration.
 func TestAbort(t *testing.T) {
 	got := abortOf(t, recorded(t, "after.db"))
 	require.NoError(t, got.err, "%v", got.Problems)
@@ -57,8 +57,8 @@ func TestAbort(t *testing.T) {
 	}
 	slices.Sort(differ)
 	require.Equal(t, []string{
-		"+/registry/daemonsets/calico-system/calico-node", // made for the rollout of the recording
-		apiServiceKey, // created again: it has a new UID and time
+		"+/registry/daemonsets/calico-system/calico-node", // from the rollout of the recording
+		apiServiceKey, // created again, with a new UID and time
 		lockV1,        // locked and unlocked: two generations later
 		"/registry/leases/kube-system/apiserver-wlv32tlttr4jl3gtroqexyxapa", // the API server's own
 		"/registry/masterleases/127.0.0.1",
@@ -80,7 +80,7 @@ func TestAbort(t *testing.T) {
 	require.Contains(t, again.reason(t, codeAbortImpossible.Name, ""), "no DatastoreMigration v1-to-v3")
 }
 
-// TestAbortIsMigrated: what is taken back can be migrated like the snapshot from before.
+// TestAbortIsMigrated: the aborted snapshot can be migrated like the original one.
 func TestAbortIsMigrated(t *testing.T) {
 	back := abortOf(t, recorded(t, "after.db"))
 	require.NoError(t, back.err)
@@ -94,7 +94,7 @@ func TestAbortIsMigrated(t *testing.T) {
 	}
 }
 
-// TestAbortImpossible: after the clean-up, or in it, the v1 data is gone or going.
+// TestAbortImpossible: during and after the clean-up, the v1 data is incomplete or gone.
 func TestAbortImpossible(t *testing.T) {
 	got := abortOf(t, recorded(t, "after-cleanup.db"), codeAbortLoses.Name)
 	require.ErrorIs(t, got.err, transform.ErrRefused)
@@ -113,8 +113,8 @@ func TestAbortImpossible(t *testing.T) {
 	require.Contains(t, got.reason(t, codeAbortImpossible.Name, migrationKey), "the v1 data is gone")
 }
 
-// TestAbortLoses: a change that was made on v3 after the copy refuses the abort, and is kept in the
-// report where that is allowed.
+// TestAbortLoses: a change made on v3 after the copy refuses the abort. If allowed, the report
+// keeps the change.
 func TestAbortLoses(t *testing.T) {
 	in := completed(t)
 	made := recordsV3 + "ipamhandles/k8s-pod-network.new"
@@ -150,15 +150,15 @@ func TestAbortLoses(t *testing.T) {
 	require.Equal(t, []string{made, old}, slices.Sorted(keysBelow(got.out, recordsV3)))
 }
 
-// TestAbortInPhases: what the controller has done so far is taken back, and nothing else.
+// TestAbortInPhases: abort takes back only the finished actions of the controller.
 func TestAbortInPhases(t *testing.T) {
 	const when = "2026-11-20T19:28:38Z"
 	for name, tc := range map[string]struct {
 		status map[string]any
-		ready  bool // the v1 datastore in the end, which was locked
+		ready  bool // expected state of the v1 datastore, locked before
 	}{
 		"not begun": {map[string]any{"phase": "Pending"}, false},
-		// the live abort leaves it locked
+		// the live abort leaves the datastore locked
 		"draining":   {map[string]any{"phase": "Pending", "datastoreLockedAt": when}, true},
 		"conflicts":  {map[string]any{"phase": "WaitingForConflictResolution", "datastoreLockedAt": when}, true},
 		"copying":    {map[string]any{"phase": "Migrating", "datastoreLockedAt": when, "startedAt": when}, true},
@@ -196,7 +196,7 @@ func TestAbortOfOldMarks(t *testing.T) {
 	require.True(t, got.has(finding.Warning, codeMigrationLeft.Name, other))
 }
 
-// TestAbortReleases: a v3 ClusterInformation that was there before the migration is made ready.
+// TestAbortReleases: a v3 ClusterInformation from before the migration becomes ready.
 func TestAbortReleases(t *testing.T) {
 	in := completed(t)
 	in.put(lockV3, there("ClusterInformation", "default", `"annotations":{"`+lockedByAnnotation+`":"`+migrationUID+
@@ -209,7 +209,7 @@ func TestAbortReleases(t *testing.T) {
 	require.EqualValues(t, 5, at(lock, "metadata", "generation"))
 }
 
-// TestAbortAPIService: one that was not saved, or cannot be read, is a step by hand.
+// TestAbortAPIService: an APIService without a readable saved copy is a manual step.
 func TestAbortAPIService(t *testing.T) {
 	for saved, says := range map[string]string{
 		"-": "",
@@ -232,7 +232,7 @@ func TestAbortAPIService(t *testing.T) {
 	}
 }
 
-// TestAbortOwners: an object made on v3 names its owner by the UID that clients of v1 see.
+// TestAbortOwners: an object made on v3 names its owner by the UID seen by v1 clients.
 func TestAbortOwners(t *testing.T) {
 	in := completed(t)
 	after := contents(t, in.from)
@@ -249,7 +249,7 @@ func TestAbortOwners(t *testing.T) {
 	require.Len(t, got.References, 1)
 }
 
-// keysBelow are the keys that begin with prefix.
+// keysBelow yields the keys with the given prefix.
 func keysBelow(records map[string]string, prefix string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for key := range records {

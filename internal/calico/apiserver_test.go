@@ -19,7 +19,8 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// v3Plurals are the 22 resources an API server must serve, and whether they are namespaced.
+// v3Plurals returns the 22 resources an API server must serve; the value reports whether they are
+// namespaced.
 func v3Plurals() map[string]bool {
 	return map[string]bool{
 		"tiers": false, "felixconfigurations": false, "bgpconfigurations": false,
@@ -34,9 +35,9 @@ func v3Plurals() map[string]bool {
 	}
 }
 
-// strangers puts records into the recorded cluster that it does not have: of older releases, being
-// deleted, owned by v3 clients, against v3 objects that are there; and takes the v3 CRDs out, for
-// the manifest to bring.
+// strangers adds unusual records to the recorded cluster: from older releases, being deleted, owned
+// by v3 clients, or in conflict with existing v3 objects. It removes the v3 CRDs, since the
+// manifest adds them.
 func strangers(t *testing.T) (path string, o Options) {
 	const deleting = `"deletionTimestamp":"2026-02-02T00:00:00Z","deletionGracePeriodSeconds":0,`
 	in := newInput(t)
@@ -75,9 +76,9 @@ func strangers(t *testing.T) (path string, o Options) {
 	return in.write(), Options{Conflicts: TakeV1, V3CRDs: manifestOf(t, in.from, "")}
 }
 
-// TestServed restores the migrated cluster with etcdutl's library, starts a real etcd on it and a
-// real API server on that, and uses every object as clients do: list, an update that changes
-// nothing, one that changes something, and a create of the like.
+// TestServed restores the migrated cluster with etcdutl's library, starts a real etcd and API
+// server on it, and uses every object like a client: list, update without a change, update with a
+// change, and create of a similar object.
 func TestServed(t *testing.T) {
 	t.Run("recorded", func(t *testing.T) { serve(t, recorded(t, "before.db"), Options{SetAPIGroup: true}, 63) })
 	t.Run("strangers", func(t *testing.T) {
@@ -127,9 +128,8 @@ func serve(t *testing.T, in string, o Options, records int) {
 	}
 }
 
-// useObject: an update that changes nothing must be elided, which a server does only where the
-// stored bytes are those it would write itself; a changed one is validated as a whole; and so,
-// without regard to what was stored before, is a new object.
+// useObject checks that an update without a change is elided (a server does this only if the stored
+// bytes equal its own), and that a changed and a new object pass the server's validation.
 func useObject(t *testing.T, client dynamic.ResourceInterface, obj *unstructured.Unstructured) {
 	t.Helper()
 	ctx, name := context.Background(), obj.GetKind()+" "+obj.GetName()
@@ -154,8 +154,8 @@ func useObject(t *testing.T, client dynamic.ResourceInterface, obj *unstructured
 	require.NoError(t, client.Delete(ctx, like.GetName(), metav1.DeleteOptions{}), name)
 }
 
-// sameAsRead compares what the restored etcd serves with our own reading of the file, record by
-// record.
+// sameAsRead compares the data served by the restored etcd with our own reading of the file, record
+// by record.
 func sameAsRead(t *testing.T, path string, etcd *etcdtest.Server) {
 	t.Helper()
 	ctx := context.Background()

@@ -23,8 +23,8 @@ func dropAPIService(ctx context.Context, v *transform.View) error {
 	return storeOf(ctx, v).removeAggregatedAPIService()
 }
 
-// TestAggregatedAPIService: the APIService that sends v3 to Calico's API server goes, also one that
-// has the label of kube-apiserver's own. The report keeps it without credentials.
+// TestAggregatedAPIService: the APIService that sends v3 to Calico's API server is deleted, even
+// with the label of kube-apiserver's own. The report keeps it without credentials.
 func TestAggregatedAPIService(t *testing.T) {
 	recorded := func(name string) string { return contents(t, recorded(t, name))[aggregated] }
 	before, own := recorded("before.db"), recorded("after.db")
@@ -84,8 +84,8 @@ func TestAggregatedAPIService(t *testing.T) {
 	}
 }
 
-// TestAPIServiceLeft: where the v1 group is gone, the aggregated APIService stays, is reported, and
-// so is what to do about it.
+// TestAPIServiceLeft: without the v1 group, the aggregated APIService stays and is reported with a
+// remedy.
 func TestAPIServiceLeft(t *testing.T) {
 	before := contents(t, recorded(t, "before.db"))
 	without := func(in *input) {
@@ -137,8 +137,8 @@ func TestAPIServiceLeft(t *testing.T) {
 	}
 }
 
-// TestUndecodableBesideNothing: where nothing is to be migrated, a value that no API server can
-// read still refuses the run, once.
+// TestUndecodableBesideNothing: a value no API server can read refuses the run once, even if there
+// is nothing to migrate.
 func TestUndecodableBesideNothing(t *testing.T) {
 	const secret, encrypted = "/registry/secrets/default/cut", "/registry/secrets/default/encrypted"
 	in := &input{t: t, from: recorded(t, "after-cleanup.db")}
@@ -177,7 +177,7 @@ func TestRemoveV1(t *testing.T) {
 	require.Len(t, r.changed(), 63+22+1)
 }
 
-// TestRemoveV1Nothing: where nothing is left, nothing changes.
+// TestRemoveV1Nothing: nothing changes if no v1 group is left.
 func TestRemoveV1Nothing(t *testing.T) {
 	r := planOn(t, recorded(t, "after-cleanup.db"), planFunc(removing))
 	require.NoError(t, r.err)

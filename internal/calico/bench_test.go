@@ -12,8 +12,8 @@ import (
 	"github.com/etcdshift/etcdshift/keys"
 )
 
-// BenchmarkRecord reads one recorded v1 record in the first pass, and converts it in the second.
-// Handles are by far the most records of a large cluster, policies the most to check.
+// BenchmarkRecord reads one recorded v1 record in the first pass and converts it in the second.
+// Handles are the most frequent records of a large cluster; policies need the most checks.
 func BenchmarkRecord(b *testing.B) {
 	owners := &owners{table: newTable(), kinds: kinds()}
 	stored, k := contents(b, recorded(b, "before.db")), keys.Kubernetes{Prefix: "/registry"}

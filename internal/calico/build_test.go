@@ -11,19 +11,18 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// The records of these tests are written as stored: raw JSON, put into a copy of the recorded
-// cluster.
+// The records of these tests are stored values: raw JSON, put into a copy of the recorded cluster.
 
 const (
 	storedUID = "12345678-9abc-4def-8123-456789abcdef"
-	clientUID = "482c6a1e-593d-4df7-81c4-a2e691d5b3f7" // what clients saw of storedUID
+	clientUID = "482c6a1e-593d-4df7-81c4-a2e691d5b3f7" // storedUID as seen by clients
 )
 
-// v1 is a stored v1 record. inner is the text of its metadata annotation; none for "-".
+// v1 is a stored v1 record. inner is the text of its metadata annotation; "-" means none.
 type v1 struct {
 	kind, namespace, name string
 	uid                   string // storedUID when empty
-	meta                  string // more of its own metadata: `"labels":{...},`
+	meta                  string // additional own metadata: `"labels":{...},`
 	inner                 string
 	spec                  string // {} when empty
 	rest                  string // after spec: `,"status":{...}`
@@ -55,7 +54,7 @@ func (r v1) json(t testing.TB) []byte {
 	return []byte(out)
 }
 
-// key is where the record is stored; v3 where its v3 record would be under the same name.
+// key returns the key of the record, v3 the key of its v3 record under the same name.
 func (r v1) key() string { return recordsV1 + r.path(func(k *kind) string { return k.V1Plural }) }
 func (r v1) v3() string  { return recordsV3 + r.path(func(k *kind) string { return k.Plural }) }
 
@@ -73,7 +72,7 @@ func (in *input) record(r v1) *input {
 	return in
 }
 
-// migrateRecords runs a migration of the recorded cluster with more records.
+// migrateRecords migrates the recorded cluster with additional records.
 func migrateRecords(t testing.TB, o Options, records ...v1) result {
 	t.Helper()
 	in := newInput(t)
@@ -83,7 +82,7 @@ func migrateRecords(t testing.TB, o Options, records ...v1) result {
 	return planOn(t, in.write(), New(o))
 }
 
-// written is the v3 record at key, without what the test names.
+// written returns the decoded v3 record at key.
 func (r result) written(t testing.TB, key string) map[string]any {
 	t.Helper()
 	require.NoError(t, r.err, "%v", r.Problems)
@@ -94,7 +93,7 @@ func (r result) written(t testing.TB, key string) map[string]any {
 	return obj
 }
 
-// at is the value at a path of field names, nil when there is none.
+// at returns the value at a path of field names, nil if absent.
 func at(obj map[string]any, path ...string) any {
 	var v any = obj
 	for _, name := range path {
@@ -113,7 +112,7 @@ func (r result) has(level finding.Level, code, key string) bool {
 	return false
 }
 
-// count is what the report counts of a kind.
+// count returns the report's counts of a kind.
 func (r result) count(kind string) transform.KindCount {
 	for _, k := range r.Kinds {
 		if k.Kind == kind {

@@ -15,8 +15,8 @@ import (
 	"github.com/etcdshift/etcdshift/finding"
 )
 
-// bareRecords are records with nothing in them but what a server demands, so that all is filled in,
-// and some with fields of old releases.
+// bareRecords returns records with only the fields required by a server, so that all defaults are
+// filled in, and some records with fields of old releases.
 func bareRecords() []v1 {
 	specs := []v1{
 		{kind: "Tier"},
@@ -62,8 +62,8 @@ func bareRecords() []v1 {
 	return specs
 }
 
-// documentedChanges reads the tables of the page on what differs between a v1 record and its v3
-// record: the text of each row by "kind path", kind being "all" for rows about every kind.
+// documentedChanges reads the tables of the page about differences between v1 and v3 records. Each
+// row is a "kind path", with kind "all" for rows about every kind.
 func documentedChanges(t *testing.T) map[string]bool {
 	t.Helper()
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "reference", "calico-v3-records.md"))
@@ -84,8 +84,8 @@ func documentedChanges(t *testing.T) map[string]bool {
 	return out
 }
 
-// changesOf lists what the v3 records of a run have otherwise than their v1 records, as "kind
-// path"; what is reported as unknown-field is not in it.
+// changesOf lists the differences between the v3 records of a run and their v1 records as "kind
+// path", without those reported as unknown-field.
 func changesOf(t *testing.T, r result) []string {
 	t.Helper()
 	byUID := map[string]string{}
@@ -120,8 +120,8 @@ func (r result) pruned(key, path string) bool {
 	})
 }
 
-// TestChangesDocumented: whatever a v3 record has otherwise than its v1 record is in the
-// documentation, kind by kind, and the documentation has nothing else.
+// TestChangesDocumented: the documentation lists exactly the differences between v1 and v3 records,
+// by kind.
 func TestChangesDocumented(t *testing.T) {
 	got := planOn(t, recorded(t, "before.db"), New(Options{}))
 	require.NoError(t, got.err, "%v", got.Problems)

@@ -2,13 +2,12 @@ package calico
 
 import "github.com/etcdshift/etcdshift/encoding"
 
-// ClusterInformation is the datastore's lock: while spec.datastoreReady is not true, components of
-// its mode neither allocate addresses nor program policy. The v3 one is written ready after
-// everything else. The v1 one, where it is kept, is locked, so that a component that still looks
-// there does nothing.
+// ClusterInformation is the datastore's lock: unless spec.datastoreReady is true, components of its
+// mode neither allocate addresses nor program policy. The v3 object is written last, as ready. A
+// kept v1 object is locked, so that a component on v1 does nothing.
 
-// stageLocks stages the v3 ClusterInformation. It also makes one ready that was there before and
-// stays: the live controller may have left it locked.
+// stageLocks stages the v3 ClusterInformation. An existing v3 object that stays becomes ready too:
+// the live controller may have left it locked.
 func (m *run) stageLocks() error {
 	for _, id := range m.table.records {
 		if late := m.late[id]; late != nil {
@@ -26,8 +25,8 @@ func (m *run) stageLocks() error {
 	return nil
 }
 
-// warnLocked reports a v1 datastore that was locked when the snapshot was taken, by an upgrade or
-// by an aborted live migration.
+// warnLocked reports a v1 datastore that was locked in the snapshot, by an upgrade or by an aborted
+// live migration.
 func (s *store) warnLocked() error {
 	obj, _, err := s.read(s.lockKey())
 	if obj == nil || err != nil {
@@ -45,9 +44,9 @@ func (s *store) lockKey() []byte {
 	return s.key(k.v1(), "", "default")
 }
 
-// setReady stages the ClusterInformation at key with another datastoreReady, as an update would
-// store it, and without the annotations that without names. One that has it, or that cannot be
-// read, stays as it is.
+// setReady stages the ClusterInformation at key with the given datastoreReady, as an update would
+// store it, and without the annotations in without. An object already in this state, or unreadable,
+// stays unchanged.
 func (s *store) setReady(key []byte, ready bool, without ...string) error {
 	obj, format, err := s.read(key)
 	if obj == nil || err != nil {
@@ -55,7 +54,7 @@ func (s *store) setReady(key []byte, ready bool, without ...string) error {
 	}
 	spec, err := specOf(obj)
 	if err != nil || spec["datastoreReady"] == ready && len(without) == 0 {
-		return nil // a spec that is no object was refused as invalid
+		return nil // a spec of another type was refused as invalid
 	}
 	spec["datastoreReady"] = ready
 	meta := objectAt(obj, "metadata")

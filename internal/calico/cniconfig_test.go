@@ -7,7 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// cniTemplate is what a manifest install keeps in its ConfigMap: JSON but for the placeholders.
+// cniTemplate is the CNI configuration in the ConfigMap of a manifest install: JSON except for the
+// placeholders.
 const cniTemplate = `{
   "name": "k8s-pod-network",
   "cniVersion": "0.3.1",
@@ -64,8 +65,8 @@ func TestUnpinAPIGroupEach(t *testing.T) {
 	require.Equal(t, `[{"calico_api_group":"projectcalico.org/v3"},{"calico_api_group":"projectcalico.org/v3"}]`, out)
 }
 
-// FuzzUnpinAPIGroup: whatever the text, nothing but the replaced values differs, and a second edit
-// finds nothing.
+// FuzzUnpinAPIGroup: for any text, only the replaced values differ, and a second edit replaces
+// nothing.
 func FuzzUnpinAPIGroup(f *testing.F) {
 	f.Add(cniTemplate)
 	f.Add(`{"calico_api_group":"a","x":"\\","calico_api_group":"b"}`)

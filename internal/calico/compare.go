@@ -9,10 +9,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// specDifferences lists the paths at which two v3 specs differ, in order. Both are pruned and
-// defaulted. Changes that Calico's own types make do not count: the live controller writes specs
-// through them. They drop or add empty fields, and print numbers, durations and times their own
-// way.
+// specDifferences returns the differing paths of two v3 specs, in order. Both are pruned and
+// defaulted. Changes made by Calico's own types do not count, since the live controller writes
+// specs through Calico's types, which drop or add empty fields and print numbers, durations and
+// times in another form.
 func specDifferences(k *kind, a, b map[string]any) []string {
 	d := differ{kind: k}
 	d.maps("spec", objectAt(a, "spec"), objectAt(b, "spec"))
@@ -26,7 +26,7 @@ func sameValue(a, b any) bool {
 	return len(d.paths) == 0
 }
 
-// objectAt is the object at name, nil for none.
+// objectAt returns the object at name, nil for none.
 func objectAt(m map[string]any, name string) map[string]any {
 	o, _ := m[name].(map[string]any)
 	return o
@@ -71,7 +71,7 @@ func (d *differ) values(path string, a, b any) {
 	d.paths = append(d.paths, path)
 }
 
-// asRead is a value as Calico reads it: an absent one may stand for another.
+// asRead returns a value as read by Calico: some absent values have a default.
 func (d *differ) asRead(path string, v any) any {
 	if d.kind.Kind == "BlockAffinity" && path == "spec.type" && (v == nil || v == "") {
 		return "host"
@@ -79,9 +79,9 @@ func (d *differ) asRead(path string, v any) any {
 	return v
 }
 
-// empty says whether a field is as good as absent: null, an empty list, and the empty structs and
-// strings that Calico's types write. Elsewhere an empty object means something (select all, switch
-// on), and so does an empty list of failsafe ports (none; absent means the default ones).
+// empty reports whether a field counts as absent: null, an empty list, or an empty struct or string
+// written by Calico's types. Other empty objects have a meaning (select all, switch on), and so
+// does an empty list of failsafe ports (none; absent means the default ports).
 func (d *differ) empty(path string, v any) bool {
 	switch v := v.(type) {
 	case nil:
@@ -99,7 +99,7 @@ func (d *differ) empty(path string, v any) bool {
 	}
 }
 
-// alwaysWritten says whether Calico's type has a plain struct at path, which Go writes even when
+// alwaysWritten reports whether Calico's type has a plain struct at path, written by Go even when
 // empty.
 func (d *differ) alwaysWritten(path string) bool {
 	switch d.kind.Kind {
@@ -115,8 +115,7 @@ func (d *differ) alwaysWritten(path string) bool {
 		strings.HasSuffix(path, "].destination"))
 }
 
-// sameScalar compares numbers by value, and texts also as the numbers, durations and times they
-// spell.
+// sameScalar compares numbers by value, and strings also as numbers, durations and times.
 func sameScalar(a, b any) bool {
 	_, exactA := a.(int64)
 	_, exactB := b.(int64)
@@ -148,7 +147,7 @@ func numeric(v any) (float64, bool) {
 	return 0, false
 }
 
-// textNumber says whether s spells n: "80", or an AS number with a dot, "1.10".
+// textNumber reports whether s spells n: "80", or an AS number with a dot, "1.10".
 func textNumber(s string, n float64) bool {
 	if i, err := strconv.ParseInt(s, 10, 64); err == nil {
 		return float64(i) == n

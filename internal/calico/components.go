@@ -16,19 +16,18 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// envAPIGroup is the environment variable by which every Calico component chooses its group.
-// Without it components ask the API server for its groups.
+// envAPIGroup is the environment variable that sets the group of every Calico component. Without it
+// components ask the API server for its groups.
 const envAPIGroup = "CALICO_API_GROUP"
 
-// cniConfigKey is the entry of a manifest install's ConfigMap that becomes the CNI configuration of
-// each node.
+// cniConfigKey is the entry of a manifest install's ConfigMap with the CNI configuration of each
+// node.
 const cniConfigKey = "cni_network_config"
 
-// setComponents has the components of a manifest install work on v3 records from their first start.
-// It sets CALICO_API_GROUP on every container of their workloads, which roll for the changed pod
-// template, and corrects a CNI configuration that pins another group. An operator would undo
-// changes of its workloads. Without set, and where a change cannot be made, it becomes a step by
-// hand.
+// setComponents makes the components of a manifest install work on v3 records from the first start:
+// it sets CALICO_API_GROUP on every container of the workloads (the changed pod template rolls the
+// pods), and corrects a CNI configuration that pins another group. An operator would undo changes
+// of its workloads. Without set, or if a change is impossible, the change becomes a manual step.
 func (s *store) setComponents(set bool) error {
 	found, err := s.findInstallation()
 	if err != nil {
@@ -70,8 +69,8 @@ func (s *store) setComponents(set bool) error {
 	return s.apiServerSteps(found)
 }
 
-// editWorkload changes the containers of one workload where set says so. Where it does not, and for
-// a workload that cannot be read, it adds the step by hand.
+// editWorkload changes the containers of one workload if set is true. Otherwise, and for an
+// unreadable workload, it adds the manual step.
 func (s *store) editWorkload(
 	c component, set bool, edit func(container map[string]any) bool, byHand string,
 ) (staged bool, err error) {
@@ -136,11 +135,11 @@ const templateGeneration = "deprecated.daemonset.template.generation"
 
 var errGeneration = errors.New("not a number that can be raised by one")
 
-// editContainers changes the containers of a workload, as an API server's update would:
-// metadata.generation rises by one. For a DaemonSet its template generation rises too, else a
+// editContainers changes the containers of a workload, like an API server's update:
+// metadata.generation rises by one. A DaemonSet's template generation rises too; otherwise a
 // DaemonSet controller does not roll the pods (k8s.io/kubernetes pkg/controller/daemon/util,
-// IsPodUpdated). changed names the containers for which edit says so, init containers first; for
-// none out is value.
+// IsPodUpdated). changed lists the changed containers, init containers first; if it is empty, out
+// is value.
 func editContainers(value []byte, edit func(container map[string]any) bool) (out []byte, changed []string, err error) {
 	found, err := encoding.Get(value, podSpec()...)
 	if err != nil {
@@ -161,10 +160,10 @@ func editContainers(value []byte, edit func(container map[string]any) bool) (out
 	return out, changed, err
 }
 
-// podSpec is the path of the pod template's spec.
+// podSpec returns the path of the pod template's spec.
 func podSpec() []string { return []string{"spec", "template", "spec"} }
 
-// containers are those of a pod, init containers first.
+// containers returns the containers of a pod, init containers first.
 func containers(pod map[string]any) (all []map[string]any) {
 	for _, name := range []string{"initContainers", "containers"} {
 		list, _ := pod[name].([]any)
@@ -177,8 +176,8 @@ func containers(pod map[string]any) (all []map[string]any) {
 	return all
 }
 
-// setEnv sets a variable to a literal value in one container. A variable of that name with another
-// value, or with a valueFrom, is replaced in its position; else it is added at the end.
+// setEnv sets a variable to a literal value in one container. A variable with another value or a
+// valueFrom is replaced in place; a missing one is appended.
 func setEnv(container map[string]any, name, to string) (changed bool) {
 	env, _ := container["env"].([]any)
 	named := func(element any) bool { v, _ := element.(map[string]any); return text(v, "name") == name }
@@ -197,7 +196,7 @@ func setEnv(container map[string]any, name, to string) (changed bool) {
 	return changed
 }
 
-// unsetEnv removes a variable with that value from one container.
+// unsetEnv removes a variable with the given value from one container.
 func unsetEnv(container map[string]any, name, is string) (changed bool) {
 	env, _ := container["env"].([]any)
 	kept := slices.DeleteFunc(slices.Clone(env), func(element any) bool {
@@ -213,7 +212,7 @@ func unsetEnv(container map[string]any, name, is string) (changed bool) {
 	return true
 }
 
-// raiseGenerations counts a change of the pod template.
+// raiseGenerations increments the generations after a change of the pod template.
 func raiseGenerations(value []byte) ([]byte, error) {
 	meta, err := encoding.ReadMeta(value)
 	if err != nil {
@@ -235,7 +234,7 @@ func raiseGenerations(value []byte) ([]byte, error) {
 	}
 	counted, found := meta.Annotations[templateGeneration]
 	n, err := strconv.ParseInt(counted, 10, 64)
-	if !found { // counts as 0, as on a server
+	if !found { // counts as 0, like on a server
 		n, err = 0, nil
 	}
 	if err != nil || n == math.MaxInt64 {
@@ -244,18 +243,17 @@ func raiseGenerations(value []byte) ([]byte, error) {
 	return encoding.Set(out, strconv.FormatInt(n+1, 10), "metadata", "annotations", templateGeneration)
 }
 
-// apiGroupField is the member of a CNI network configuration that pins the group the CNI plugin
-// works on. Absent or empty, it is filled from CALICO_API_GROUP when the plugin is installed on a
-// node.
+// apiGroupField is the field of a CNI network configuration that pins the group of the CNI plugin.
+// An absent or empty field is set from CALICO_API_GROUP during the plugin's installation on a node.
 const apiGroupField = "calico_api_group"
 
-// jsonString matches a JSON string, and the one that is its value where it names a member.
+// jsonString matches a JSON string, and the string value that follows a field name.
 var jsonString = regexp.MustCompile(`(?s)"((?:[^"\\]|\\.)*)"(?:\s*:\s*"((?:[^"\\]|\\.)*)")?`)
 
 // unpinAPIGroup sets every calico_api_group of a CNI network configuration that names another group
-// to projectcalico.org/v3, and returns the values it replaced. The text is a template (with
-// placeholders such as "mtu": __CNI_MTU__), so it is read as a row of JSON strings; all else stays.
-// An empty value and a placeholder pin nothing.
+// to projectcalico.org/v3, and returns the replaced values. The text is a template (with
+// placeholders such as "mtu": __CNI_MTU__), so only its JSON strings are parsed; everything else
+// stays. An empty value and a placeholder pin nothing.
 func unpinAPIGroup(text string) (out string, replaced []string) {
 	var b strings.Builder
 	done := 0

@@ -20,7 +20,8 @@ func settingComponents(setAPIGroup bool) planFunc {
 	}
 }
 
-// manifestInstall is what Calico's manifests put into kube-system, the old API server included.
+// manifestInstall adds the content of kube-system from Calico's manifests, including the old API
+// server.
 func manifestInstall(t *testing.T, config string) *input {
 	in := newInput(t)
 	in.daemonSet(daemonSet("kube-system", "calico-node", podTemplate("calico-node",
@@ -85,7 +86,7 @@ func TestComponentsManifest(t *testing.T) {
 	require.Equal(t, r.out, planOn(t, path, settingComponents(true)).out, "the same at each run")
 }
 
-// TestComponentsSet: components that are right already stay unchanged.
+// TestComponentsSet: already correct components stay unchanged.
 func TestComponentsSet(t *testing.T) {
 	template := podTemplate("calico-node", "calico-node", "calico/node:v3.32.0")
 	template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: envAPIGroup, Value: apiVersionV3}}
@@ -97,8 +98,8 @@ func TestComponentsSet(t *testing.T) {
 	require.Empty(t, r.byHand())
 }
 
-// TestComponentsByHand: with --set-api-group=false nothing is touched, and all of it is to be done
-// by hand.
+// TestComponentsByHand: with --set-api-group=false nothing is changed, and every change is a manual
+// step.
 func TestComponentsByHand(t *testing.T) {
 	r := planOn(t, manifestInstall(t, cniTemplate).write(), settingComponents(false))
 	require.NoError(t, r.err)
@@ -117,7 +118,7 @@ func TestComponentsByHand(t *testing.T) {
 	}
 }
 
-// TestComponentsCanal: Calico beside flannel is a manifest install by other names.
+// TestComponentsCanal: Calico beside flannel is a manifest install with other names.
 func TestComponentsCanal(t *testing.T) {
 	in := newInput(t)
 	key := in.daemonSet(daemonSet("kube-system", "canal", podTemplate("canal", "init-install-cni", "calico/cni:v3.32.0",
@@ -126,8 +127,8 @@ func TestComponentsCanal(t *testing.T) {
 	require.Equal(t, []string{"~" + key}, r.changed())
 }
 
-// TestComponentsOperator: the operator's components stay unchanged: owned by it, beside it, or
-// declared only.
+// TestComponentsOperator: the operator's components stay unchanged, whether an operator owns them,
+// runs beside them, or is only declared.
 func TestComponentsOperator(t *testing.T) {
 	owner := metav1.OwnerReference{APIVersion: "operator.tigera.io/v1", Kind: "Installation", Name: "default", UID: "1"}
 	node := podTemplate("calico-node", "calico-node", "quay.io/calico/node:v3.32.0")
@@ -164,7 +165,7 @@ func TestComponentsOperator(t *testing.T) {
 	}
 }
 
-// TestComponentsNames: a step has a hostile namespace as one word for a shell.
+// TestComponentsNames: a step quotes a hostile namespace as one shell word.
 func TestComponentsNames(t *testing.T) {
 	in := newInput(t)
 	in.daemonSet(daemonSet("$(touch PWN)", "calico-node",
@@ -175,8 +176,7 @@ func TestComponentsNames(t *testing.T) {
 		"(kubectl -n '$(touch PWN)' rollout status daemonset/calico-node)")
 }
 
-// TestComponentsNone: a snapshot without Calico's workloads does not tell where to set the
-// variable.
+// TestComponentsNone: a snapshot without Calico's workloads leaves the variable to the user.
 func TestComponentsNone(t *testing.T) {
 	r := planOn(t, recorded(t, "before.db"), settingComponents(true))
 	require.NoError(t, r.err)
@@ -185,7 +185,7 @@ func TestComponentsNone(t *testing.T) {
 		"on whatever runs it, before it starts"}, r.byHand())
 }
 
-// TestComponentsAggregatedService: the service that the APIService names is old, wherever it is.
+// TestComponentsAggregatedService: the service named by the APIService is old, in any namespace.
 func TestComponentsAggregatedService(t *testing.T) {
 	in := newInput(t)
 	in.edit(aggregated, func(obj map[string]any) {
@@ -197,8 +197,8 @@ func TestComponentsAggregatedService(t *testing.T) {
 	require.Contains(t, r.byHand(), "after the restore, delete the old API server's Service team-a/my-api")
 }
 
-// TestComponentsUnreadable: a workload or a configuration that cannot be read refuses the run;
-// allowed, it is a step.
+// TestComponentsUnreadable: an unreadable workload or configuration refuses the run; if allowed, it
+// becomes a manual step.
 func TestComponentsUnreadable(t *testing.T) {
 	in := newInput(t)
 	ds, cm := "/registry/daemonsets/kube-system/calico-node", "/registry/configmaps/kube-system/calico-config"
@@ -217,7 +217,7 @@ func TestComponentsUnreadable(t *testing.T) {
 		"other calico_api_group")
 }
 
-// TestComponentsOperatorConfig: an operator's ConfigMap is the operator's.
+// TestComponentsOperatorConfig: an operator's ConfigMap stays unchanged.
 func TestComponentsOperatorConfig(t *testing.T) {
 	in := newInput(t)
 	in.native("/registry/configmaps/calico-system/calico-config", "v1", "ConfigMap", &corev1.ConfigMap{

@@ -15,18 +15,18 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// Conflicts says which object wins where another v3 object has the name that a v1 record gets.
+// Conflicts selects the winner between a v1 record and an existing v3 object of the same name.
 type Conflicts string
 
 // The ways to resolve conflicts. The zero value refuses the run.
 const (
 	RefuseConflicts Conflicts = ""
 	KeepV3          Conflicts = "keep-v3" // the v3 object stays, the v1 record is not migrated
-	TakeV1          Conflicts = "take-v1" // the v3 object becomes what the v1 record is; its UID stays
+	TakeV1          Conflicts = "take-v1" // the v3 object gets the content of the v1 record and keeps its UID
 )
 
-// meet handles a v1 record whose v3 name is taken. Objects with equal specs stay as they are, as
-// with the live controller; other differences are reported.
+// meet handles a v1 record with an existing v3 object of the same name. If the specs are equal, the
+// v3 object stays, as in the live migration; other differences are reported.
 func (m *run) meet(d *draft) error {
 	id, obj, other := d.id, d.r.obj, d.id.rest().there
 	there, format, err := encoding.DecodeObject(other.value)
@@ -73,7 +73,7 @@ func (m *run) meet(d *draft) error {
 }
 
 // normalize makes a v3 object comparable with a converted record: pruned, defaulted, and with the
-// fields that admission and reading would set.
+// fields set by admission and reading.
 func normalize(k *kind, crd *schema.CRD, obj map[string]any) error {
 	version, err := crd.Version("v3")
 	if err != nil {
@@ -83,18 +83,18 @@ func normalize(k *kind, crd *schema.CRD, obj map[string]any) error {
 	if err := version.Default(obj); err != nil {
 		return err
 	}
-	if spec, err := specOf(obj); err == nil { // one without differs
+	if spec, err := specOf(obj); err == nil { // an object without a spec differs
 		meta := objectAt(obj, "metadata")
 		if meta == nil {
 			meta = map[string]any{}
 		}
-		_ = convertSpec(k, meta, spec) // one that does not convert differs
+		_ = convertSpec(k, meta, spec) // an object that does not convert differs
 	}
 	return nil
 }
 
-// succeed is obj as an update of there: the generation goes on, finalizers stay, and so does a
-// status that obj does not have.
+// succeed returns obj as an update of there: generation and finalizers continue, and so does the
+// status if obj has none.
 func succeed(obj, there map[string]any) map[string]any {
 	meta, old := objectAt(obj, "metadata"), objectAt(there, "metadata")
 	if generation, ok := old["generation"].(int64); ok {
@@ -111,9 +111,9 @@ func succeed(obj, there map[string]any) map[string]any {
 	return obj
 }
 
-// reportMetadata reports the metadata that an equal v3 object has otherwise; it stays as it is.
+// reportMetadata reports metadata differences from an equal v3 object, which stays unchanged.
 func (m *run) reportMetadata(id *identity, obj, there map[string]any) {
-	ours, _ := metaOf(obj) // it was made from an ObjectMeta
+	ours, _ := metaOf(obj) // made from an ObjectMeta: cannot fail
 	theirs, err := metaOf(there)
 	if err != nil {
 		m.Raise(string(id.rest().there.key), codeMetadataDiffers.Because("metadata: %v", err))
@@ -166,11 +166,11 @@ func withoutMarks(annotations map[string]string) map[string]string {
 	return out
 }
 
-// Decisions say which object wins in single conflicts, by KIND[/NAMESPACE]/NAME. KIND is a kind or
-// plural of either group in any case; NAME is that of the v3 object or of the v1 record.
+// Decisions select the winner of single conflicts, by KIND[/NAMESPACE]/NAME. KIND is a kind or
+// plural of either group in any case; NAME is the name of the v3 object or of the v1 record.
 type Decisions map[string]Conflicts
 
-// parseDecisions reads the values of --conflict.
+// parseDecisions parses the values of --conflict.
 func parseDecisions(words []string) (Decisions, error) {
 	out := Decisions{}
 	for _, word := range words {
@@ -189,12 +189,12 @@ func parseDecisions(words []string) (Decisions, error) {
 	return out, nil
 }
 
-// choices are decisions, and what became of them.
+// choices holds decisions and their use.
 type choices struct {
 	Decisions
 	words map[string]string // of the command line, with the kind in lower case
 	used  map[string]bool   // by word: a record has that name
-	met   []string          // conflicts, as a word
+	met   []string          // conflicts found, as words
 }
 
 func newChoices(d Decisions) *choices {
@@ -206,7 +206,7 @@ func newChoices(d Decisions) *choices {
 	return c
 }
 
-// of finds the decision about a record, "" for none.
+// of returns the decision about a record, "" for none.
 func (c *choices) of(id *identity) string {
 	for _, kind := range []string{id.kind.Kind, id.kind.V1Kind, id.kind.Plural, id.kind.V1Plural} {
 		for _, name := range []string{id.name(), id.stored()} {
@@ -222,7 +222,7 @@ func inNamespace(id *identity, name string) string {
 	return strings.TrimPrefix(id.namespace()+"/"+name, "/")
 }
 
-// decide is the choice for a conflict, and the flag that makes it.
+// decide returns the choice for a conflict, and the flag that makes the choice.
 func (m *run) decide(id *identity) (choice Conflicts, by string) {
 	c := m.choices
 	c.met = append(c.met, id.kind.Kind+"/"+inNamespace(id, id.name()))
@@ -233,7 +233,7 @@ func (m *run) decide(id *identity) (choice Conflicts, by string) {
 	return m.opts.Conflicts, "--conflicts " + string(m.opts.Conflicts)
 }
 
-// idleChoices warns of decisions about records without such a conflict.
+// idleChoices warns of decisions about records without a conflict.
 func (m *run) idleChoices() {
 	if len(m.choices.used) == len(m.choices.Decisions) {
 		return
@@ -248,7 +248,7 @@ func (m *run) idleChoices() {
 	}
 }
 
-// unknown is the usage error of a decision about no v1 record.
+// unknown returns the usage error for a decision about no v1 record.
 func (c *choices) unknown() error {
 	for _, word := range slices.Sorted(maps.Keys(c.Decisions)) {
 		if c.used[word] {

@@ -11,7 +11,7 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// thereUID is the UID of a v3 object that is there before the migration.
+// thereUID is the UID of a v3 object from before the migration.
 const thereUID = "99999999-9999-4999-8999-999999999999"
 
 func there(kind, name, meta, spec string) []byte {
@@ -34,7 +34,7 @@ func TestEqualV3ObjectStays(t *testing.T) {
 	require.Contains(t, got.reason(t, codeMetadataDiffers.Name, secure), "its spec is that of "+recordsV1+
 		"tiers/security, but not its uid, creationTimestamp, labels, annotations, status: it stays as it is")
 
-	// Who was owned by the v1 tier is owned by the v3 object now.
+	// Objects owned by the v1 tier are now owned by the v3 object.
 	policy := got.written(t, recordsV3+"globalnetworkpolicies/security.block-bad")
 	require.Equal(t, thereUID, at(policy, "metadata", "ownerReferences").([]any)[0].(map[string]any)["uid"])
 	require.Contains(t, got.out["/registry/networkpolicies/team-b/owned-by-tier"], thereUID)
@@ -83,8 +83,8 @@ func TestConflict(t *testing.T) {
 	require.Contains(t, got.out["/registry/networkpolicies/team-b/owned-by-tier"], thereUID)
 }
 
-// TestMetadataOfWhatIsThere: each difference beside the spec is told, and what only the v3 object
-// has outlives take-v1.
+// TestMetadataOfWhatIsThere: each difference outside the spec is reported, and metadata found only
+// in the v3 object outlives take-v1.
 func TestMetadataOfWhatIsThere(t *testing.T) {
 	set := v1{kind: "GlobalNetworkSet", name: "met", inner: "{}",
 		meta: `"finalizers":["example.com/f"],"deletionTimestamp":"2026-02-02T00:00:00Z",`,
@@ -123,7 +123,7 @@ func TestUnreadableV3Object(t *testing.T) {
 	require.Equal(t, got.in[secure], got.out[secure])
 }
 
-// TestV3ObjectWithABadNumber: one whose metadata can be read, but not all of it.
+// TestV3ObjectWithABadNumber: only the metadata of the object can be decoded.
 func TestV3ObjectWithABadNumber(t *testing.T) {
 	in := newInput(t)
 	in.put(secure, there("Tier", "security", "", `{"order":1e999}`))
@@ -134,8 +134,8 @@ func TestV3ObjectWithABadNumber(t *testing.T) {
 	require.Equal(t, got.in[secure], got.out[secure])
 }
 
-// TestAfterLiveMigration: the live controller's own result is equal to ours, but for the blocks of
-// which it lost releasedAt.
+// TestAfterLiveMigration: the live controller's result equals ours, except for the blocks from
+// which the controller lost releasedAt.
 func TestAfterLiveMigration(t *testing.T) {
 	path := recorded(t, "after.db")
 	got := planOn(t, path, New(Options{Conflicts: KeepV3, KeepV1: true}), codeHalfDoneMigration.Name)
@@ -174,7 +174,8 @@ func uidOfJSON(t testing.TB, value string) string {
 	return obj.Metadata.UID
 }
 
-// TestLockedV3ClusterInformation: one the live controller left locked is unlocked.
+// TestLockedV3ClusterInformation: a ClusterInformation left locked by the live controller is
+// unlocked.
 func TestLockedV3ClusterInformation(t *testing.T) {
 	const key = recordsV3 + "clusterinformations/default"
 	in := newInput(t)
@@ -189,7 +190,7 @@ func TestLockedV3ClusterInformation(t *testing.T) {
 	require.Equal(t, 1, got.count("ClusterInformation").Unchanged)
 }
 
-// TestConflictingClusterInformation: whichever record wins, the v3 datastore is ready in the end.
+// TestConflictingClusterInformation: the v3 datastore ends ready with either winner.
 func TestConflictingClusterInformation(t *testing.T) {
 	const key, old = recordsV3 + "clusterinformations/default", recordsV1 + "clusterinformations/default"
 	in := newInput(t)

@@ -18,8 +18,8 @@ import (
 	"github.com/etcdshift/etcdshift/internal/machines"
 )
 
-// convert makes a v1 record a v3 object, in place: the spec is converted, the status stays. meta is
-// the metadata that clients saw; it is completed by name, uid and owners.
+// convert turns a v1 record into a v3 object, in place: the spec is converted, the status stays.
+// meta is the metadata seen by clients; convert adds name, UID and owners.
 func (r *record) convert(meta *metav1.ObjectMeta, name, uid string, owners []translation) error {
 	meta.Name, meta.Namespace, meta.UID = name, r.key.Namespace, types.UID(uid)
 	setOwners(meta, owners)
@@ -34,21 +34,21 @@ func (r *record) convert(meta *metav1.ObjectMeta, name, uid string, owners []tra
 	return nil
 }
 
-// convertSpec makes a v1 spec a v3 one, in place, with the fields that reading, admission and the
-// live converters would set.
+// convertSpec turns a v1 spec into a v3 spec, in place, with the fields set by reading, admission
+// and the live converters.
 func convertSpec(k *kind, meta, spec map[string]any) error {
 	switch k.Kind {
 	case "Tier":
-		// the v3 CRD has no default for the order, and its rules demand one on the built-in tiers
+		// the v3 CRD has no default for the order, but its rules require one on the built-in tiers
 		fill(spec, "order", defaultTierOrder)
 		if spec["defaultAction"] == nil || spec["defaultAction"] == "" {
 			spec["defaultAction"] = "Deny"
 		}
-	case "IPAMConfiguration": // absent, autoAllocateBlocks is false in v1 and true in v3
+	case "IPAMConfiguration": // an absent autoAllocateBlocks is false in v1, true in v3
 		fill(spec, "autoAllocateBlocks", false)
 		fill(spec, "strictAffinity", false)
 	case "BlockAffinity":
-		// type and labels stay, as under the live migration: calico-node adds labels when it starts
+		// type and labels stay, as in the live migration: calico-node adds labels when it starts
 		deleted, err := parseDeleted(spec["deleted"])
 		if err != nil {
 			return err
@@ -57,7 +57,7 @@ func convertSpec(k *kind, meta, spec map[string]any) error {
 	case "IPAMBlock":
 		return convertBlock(spec)
 	case "IPAMHandle":
-		fill(spec, "block", map[string]any{}) // which the v3 CRD demands
+		fill(spec, "block", map[string]any{}) // required by the v3 CRD
 	case kindClusterInformation:
 		spec["datastoreReady"] = true
 	default:
@@ -66,9 +66,8 @@ func convertSpec(k *kind, meta, spec map[string]any) error {
 	return nil
 }
 
-// fit makes a converted record what a server would store at version v: unknown fields are pruned,
-// defaults are filled in, and the rest must be valid; errs are the errors of its metadata. It
-// returns the dropped paths.
+// fit prunes unknown fields of a converted record, sets defaults, and validates the record against
+// version v, like a server. errs are the errors of the metadata. fit returns the dropped paths.
 func fit(ctx context.Context, v *schema.Version, r *record, errs field.ErrorList) ([]string, error) {
 	dropped := v.Prune(r.obj)
 	if err := v.Default(r.obj); err != nil {
@@ -84,12 +83,12 @@ func fit(ctx context.Context, v *schema.Version, r *record, errs field.ErrorList
 	return dropped, nil
 }
 
-// fieldErrors prints errors in one line, by their fields: only the first few, and only the
-// beginning of long values. The library finds them in the order of a map.
+// fieldErrors prints errors in one line, sorted by field: only the first few, with long values cut.
+// The library returns errors in random map order.
 func fieldErrors(errs field.ErrorList) string {
 	const most = 8
 	var out []string
-	// of the whole object: behind the others
+	// errors of the whole object sort last
 	at := func(err *field.Error) string { return strings.Replace(err.Field, "<nil>", "~", 1) }
 	slices.SortStableFunc(errs, func(a, b *field.Error) int {
 		return cmp.Or(cmp.Compare(at(a), at(b)), cmp.Compare(a.Error(), b.Error()))
@@ -103,11 +102,11 @@ func fieldErrors(errs field.ErrorList) string {
 	return strings.Join(out, "; ")
 }
 
-// tierLabel is the label that lets a client select the policies of a tier.
+// tierLabel is the label by which clients select the policies of a tier.
 const tierLabel = "projectcalico.org/tier"
 
-// admitPolicy sets the fields that Calico's two mutating admission policies set on a new policy:
-// the tier, the label that repeats it, and the directions it applies to.
+// admitPolicy sets the fields set by Calico's two mutating admission policies on a new policy: the
+// tier, the tier label, and the types (directions).
 func admitPolicy(k *kind, meta, spec map[string]any) {
 	switch {
 	case k.Name == namePolicy:
@@ -120,10 +119,10 @@ func admitPolicy(k *kind, meta, spec map[string]any) {
 			meta["labels"] = labels
 		}
 		labels[tierLabel] = text(spec, "tier")
-		// The admission policy looks at the presence of fields, but Calico writes no empty lists.
+		// The admission policy tests the presence of fields, but Calico writes no empty lists.
 		setTypes(spec, "types", hasItems(spec, "ingress") || !hasItems(spec, "egress"))
 	case k.Kind == "StagedKubernetesNetworkPolicy":
-		setTypes(spec, "policyTypes", true) // as Kubernetes: egress rules alone still isolate ingress
+		setTypes(spec, "policyTypes", true) // like Kubernetes: egress rules alone still isolate ingress
 	}
 }
 
@@ -149,12 +148,12 @@ func hasItems(spec map[string]any, name string) bool {
 	case []any:
 		return len(v) > 0
 	default:
-		return true // not a list, which validation refuses
+		return true // not a list: validation refuses the record
 	}
 }
 
-// warnTiers reports policies whose tier will not be there, or is being deleted: Calico's webhook
-// refuses to create such a policy.
+// warnTiers reports policies without a tier after the migration, or with a tier that is being
+// deleted: Calico's webhook refuses to create such a policy.
 func (m *run) warnTiers() error {
 	there := m.tiersToBe()
 	for _, tier := range slices.Sorted(maps.Keys(m.policies)) {
@@ -177,8 +176,8 @@ func (m *run) warnTiers() error {
 	return nil
 }
 
-// tiersToBe says of each tier that will be there whether it is being deleted. Calico makes built-in
-// tiers.
+// tiersToBe returns the tiers after the migration; the value reports whether the tier is being
+// deleted. Calico creates built-in tiers.
 func (m *run) tiersToBe() map[string]bool {
 	there := map[string]bool{}
 	for _, builtin := range builtinTiers() {
@@ -198,7 +197,7 @@ func (m *run) tiersToBe() map[string]bool {
 	return there
 }
 
-// builtinTier is what v3 demands of a tier that Calico makes itself (rules in its v3 CRD).
+// builtinTier holds the values required by v3 of a tier created by Calico (rules in its v3 CRD).
 type builtinTier struct {
 	name   string
 	order  float64
@@ -210,8 +209,8 @@ func builtinTiers() []builtinTier {
 		{"kube-baseline", 10_000_000, "Pass"}}
 }
 
-// checkTiers reports built-in tiers that were changed: only the cluster's owner knows which of the
-// two orders was meant. Calico makes a missing one.
+// checkTiers reports changed built-in tiers: only the cluster's owner can choose between the two
+// orders. Calico creates a missing tier.
 func (s *store) checkTiers() error {
 	kd, _ := kinds().called("Tier")
 	for _, want := range builtinTiers() {
@@ -227,7 +226,7 @@ func (s *store) checkTiers() error {
 	return nil
 }
 
-// drift compares as Calico reads a tier: the order defaults to 1000000, the action to Deny.
+// drift lists differences after Calico's defaults: order 1000000, action Deny.
 func (t builtinTier) drift(spec map[string]any) (drift []string) {
 	order, action := cmp.Or(spec["order"], any(defaultTierOrder)), cmp.Or(spec["defaultAction"], any("Deny"))
 	if n, ok := numeric(order); !ok || n != t.order {
@@ -248,10 +247,10 @@ const (
 	labelIPVersion    = "projectcalico.org/ip-version"
 )
 
-// affinityType is the type of an affinity as IPAM reads it.
+// affinityType returns the type of an affinity as read by IPAM.
 func affinityType(spec map[string]any) string { return cmp.Or(text(spec, "type"), "host") }
 
-// affinityLabels are the labels by which IPAM selects an affinity of that spec.
+// affinityLabels returns the labels by which IPAM selects an affinity with that spec.
 func affinityLabels(spec map[string]any) map[string]string {
 	version := "4"
 	if strings.Contains(text(spec, "cidr"), ":") {
@@ -264,8 +263,8 @@ func affinityLabels(spec map[string]any) map[string]string {
 	}
 }
 
-// parseDeleted reads the v1 string as IPAM does at run time. To the live migration "1" and "True"
-// are false.
+// parseDeleted parses the v1 string like IPAM at run time. The live migration parses "1" and "True"
+// as false.
 func parseDeleted(v any) (bool, error) {
 	switch v := v.(type) {
 	case nil:
@@ -283,9 +282,8 @@ func parseDeleted(v any) (bool, error) {
 	return false, codeInvalid.Because("spec.deleted: %v is neither true nor false", v)
 }
 
-// convertBlock writes the CIDR as Calico prints it and fills in the lists and the boolean that the
-// v3 CRD demands. All else stays, releasedAt of addresses that cool down and strictAffinity
-// included.
+// convertBlock writes the CIDR in Calico's form and fills in the lists and the boolean required by
+// the v3 CRD. Other fields stay, including strictAffinity and releasedAt of cooling addresses.
 func convertBlock(spec map[string]any) error {
 	ipnet, err := parseCIDR(spec)
 	if err != nil {

@@ -18,22 +18,22 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// crdSet are Calico's CRDs in a snapshot, and in the release manifest beside it.
+// crdSet holds Calico's CRDs of a snapshot and of a release manifest.
 type crdSet struct {
 	*store
-	accept  map[string]*schema.CRD     // usable v3 CRDs, of which v3 is the storage version, by plural
-	before  map[string]*schema.Version // v1 of the v1 CRDs that were asked for, by plural; nil for one of no use
-	taken   []*schema.CRD              // from the manifest, where the snapshot lacks them
+	accept  map[string]*schema.CRD     // usable v3 CRDs with v3 as storage version, by plural
+	before  map[string]*schema.Version // v1 of the v1 CRDs read so far, by plural; nil if unusable
+	taken   []*schema.CRD              // CRDs of the manifest missing in the snapshot
 	old     []string                   // plurals of the CRDs in the v1 group, sorted
 	kinds   kindSet
-	records int // v1 records that have a v3 kind
-	strange int // v1 records without one
+	records int // v1 records with a v3 kind
+	strange int // v1 records without a v3 kind
 }
 
 // loadCRDs reads and checks the CRDs of both groups: each of the 22 v3 CRDs must be in the snapshot
-// or in manifest (YAML, as a release ships them; nil for none), and must serve and store v3. So
-// must the v3 CRDs of other kinds that have a v1 CRD. Other objects of the manifest become steps
-// for after the restore. It stages nothing.
+// or in manifest (YAML of a release; nil for none), and must serve and store v3. The same holds for
+// v3 CRDs of other kinds with a v1 CRD. Other objects of the manifest become steps for after the
+// restore. loadCRDs stages nothing.
 //
 // Without records and CRDs of the v1 group, missing CRDs are not reported.
 func loadCRDs(in *store, manifest []byte) (*crdSet, error) {
@@ -75,12 +75,12 @@ func loadV1(in *store) (*crdSet, error) {
 	return s, err
 }
 
-// keyOf is where the CRD of a resource lies.
+// keyOf returns the key of a resource's CRD.
 func (s *crdSet) keyOf(plural, group string) []byte {
 	return s.key(keys.DefinitionType(), "", plural+"."+group)
 }
 
-// definition is the CRD of a resource; nil for none, and for one that cannot be read, which is
+// definition returns the CRD of a resource; nil if absent or unreadable. An unreadable CRD is
 // reported.
 func (s *crdSet) definition(plural, group string) (crd *schema.CRD, there bool, err error) {
 	key := s.keyOf(plural, group)
@@ -96,15 +96,15 @@ func (s *crdSet) definition(plural, group string) (crd *schema.CRD, there bool, 
 	return crd, true, nil
 }
 
-// findKinds finds the kinds of the snapshot: those of Calico Open Source, and each other whose CRD
-// is in both groups under one plural, such as the kinds of Calico Enterprise. Metadata, UID and
-// owners of its records change as those of other kinds; the spec stays.
+// findKinds finds the kinds of the snapshot: the kinds of Calico Open Source, and all others with a
+// CRD in both groups under one plural, such as the kinds of Calico Enterprise. Metadata, UID and
+// owners of their records change like those of other kinds; the spec stays.
 func (s *crdSet) findKinds(shipped map[string]*schema.CRD) error {
 	var generic kindSet
 	for _, plural := range s.old {
 		_, ofV1 := kinds().ofV1(plural)
 		if _, ofV3 := kinds().ofV3(plural); ofV1 || ofV3 {
-			continue // a plural of v3 alone has a record of another plural
+			continue // a plural used only in v3 belongs to records of another plural
 		}
 		v1, _, err := s.definition(plural, groupV1)
 		if err != nil {
@@ -135,8 +135,7 @@ func (s *crdSet) findKinds(shipped map[string]*schema.CRD) error {
 	return nil
 }
 
-// v1 is version v1 of a kind's CRD in crd.projectcalico.org, nil for none that tells a record's
-// fields.
+// v1 returns version v1 of a kind's CRD in crd.projectcalico.org, nil if no CRD defines the fields.
 func (s *crdSet) v1(kd *kind) (*schema.Version, error) {
 	if version, known := s.before[kd.V1Plural]; known {
 		return version, nil
@@ -146,7 +145,7 @@ func (s *crdSet) v1(kd *kind) (*schema.Version, error) {
 	if entry == nil || err != nil {
 		return nil, err
 	}
-	// one that cannot be read goes with its group
+	// an unreadable CRD is deleted with its group
 	if crd, err := schema.ParseCRD(entry.Value); err == nil && !crd.Object().Spec.PreserveUnknownFields {
 		if version, err := crd.Version("v1"); err == nil {
 			s.before[kd.V1Plural] = version
@@ -155,11 +154,11 @@ func (s *crdSet) v1(kd *kind) (*schema.Version, error) {
 	return s.before[kd.V1Plural], nil
 }
 
-// ErrManifest is the error of a file of --v3-crds that is no manifest, or lacks a usable CRD.
+// ErrManifest is the error for a --v3-crds file that is not a manifest, or lacks a usable CRD.
 var ErrManifest = finding.WithHint(errors.New("manifest of v3 CRDs"),
 	"give --v3-crds the file of v3 CRDs of a Calico release, as \"kubectl apply -f\" takes it")
 
-// readManifest takes the v3 CRDs from a release manifest, by plural.
+// readManifest reads the v3 CRDs of a release manifest, by plural.
 func (s *crdSet) readManifest(manifest []byte) (map[string]*schema.CRD, error) {
 	crds, others, err := schema.ParseManifest(manifest)
 	if err != nil {
@@ -181,7 +180,7 @@ func (s *crdSet) readManifest(manifest []byte) (map[string]*schema.CRD, error) {
 	return shipped, nil
 }
 
-// idle says that there is nothing of the v1 group to migrate.
+// idle reports whether the v1 group has nothing to migrate.
 func (s *crdSet) idle() bool { return len(s.old) == 0 && s.records == 0 }
 
 // loadV3 finds one v3 CRD, in the snapshot or else in the manifest.
@@ -200,10 +199,10 @@ func (s *crdSet) loadV3(kd *kind, shipped *schema.CRD) error {
 	return err
 }
 
-// use has records written by v3 of a CRD, unless it is unfit.
+// use selects a CRD for writing records of v3, unless it is unfit.
 func (s *crdSet) use(crd *schema.CRD, kd *kind) bool {
 	fatal, mild := unfit(crd.Object(), kd)
-	if _, err := crd.Version("v3"); err != nil && !errors.Is(err, schema.ErrNoVersion) { // unfit said so already
+	if _, err := crd.Version("v3"); err != nil && !errors.Is(err, schema.ErrNoVersion) { // already reported by unfit
 		fatal = append(fatal, err.Error())
 	}
 	if defects := slices.Concat(fatal, mild); len(defects) > 0 {
@@ -216,8 +215,8 @@ func (s *crdSet) use(crd *schema.CRD, kd *kind) bool {
 	return true
 }
 
-// unfit lists the defects of a v3 CRD. With fatal ones records must not be written by it, even if
-// that is allowed.
+// unfit lists the defects of a v3 CRD. A CRD with fatal defects must not be used, even if --allow
+// permits it.
 func unfit(crd *apiextensionsv1.CustomResourceDefinition, kd *kind) (fatal, mild []string) {
 	scope := apiextensionsv1.ClusterScoped
 	if kd.Namespaced {
@@ -259,8 +258,8 @@ func unfit(crd *apiextensionsv1.CustomResourceDefinition, kd *kind) (fatal, mild
 	return fatal, mild
 }
 
-// unserved says why no API server would serve the CRD. Its naming controller looks at a CRD whose
-// names are not the accepted ones; where they are, only that controller has set the conditions.
+// unserved says why no API server would serve the CRD. The naming controller skips a CRD whose
+// names are already accepted, and no other component sets the conditions.
 func unserved(crd *apiextensionsv1.CustomResourceDefinition) string {
 	never := crd.Status.AcceptedNames.Plural != ""
 	for _, c := range crd.Status.Conditions {
@@ -278,12 +277,12 @@ func unserved(crd *apiextensionsv1.CustomResourceDefinition) string {
 	return ""
 }
 
-// groupDir is the folder of all records of a group.
+// groupDir returns the folder of all records of a group.
 func (s *store) groupDir(group string) []byte {
 	return bytes.TrimSuffix(s.keys.Dir(gvr.GroupResource{Group: group}), []byte("/"))
 }
 
-// checkRecords refuses the v1 records that have no v3 kind, and counts the others.
+// checkRecords refuses v1 records without a v3 kind, and counts the others.
 func (s *crdSet) checkRecords() error {
 	return s.each(s.groupDir(groupV1), func(entry *transform.Entry) error {
 		key, err := s.keys.Parse(entry.Key)
@@ -293,7 +292,7 @@ func (s *crdSet) checkRecords() error {
 				s.records++
 				return nil
 			}
-			meta, _ := encoding.ReadMeta(entry.Value) // empty where it cannot be read
+			meta, _ := encoding.ReadMeta(entry.Value) // empty if unreadable
 			reason = cmp.Or(meta.Kind, key.Resource.Resource) + " has no kind in " + apiVersionV3
 			if !slices.Contains(s.old, key.Resource.Resource) {
 				reason += ", nor a CRD in the snapshot"
@@ -324,10 +323,10 @@ func (s *crdSet) inject() error {
 	return nil
 }
 
-// removeV1 deletes the v1 group: all its records and CRDs, and its APIService. Restored components
-// would go on choosing a group that is there (libcalico-go/lib/backend/k8s/discovery.go: v3 only
-// where v1 is absent), and records without their CRD would come back with it. It must not be called
-// after a record was skipped.
+// removeV1 deletes the v1 group: all records and CRDs, and the APIService. Restored components
+// would still choose an existing v1 group (libcalico-go/lib/backend/k8s/discovery.go: v3 only if v1
+// is absent), and records left without a CRD would reappear with a new CRD. removeV1 must not be
+// called after a record was skipped.
 func (s *crdSet) removeV1() error {
 	err := s.each(s.groupDir(groupV1), func(entry *transform.Entry) error { return s.Delete(s.ctx, entry.Key) })
 	for _, plural := range s.old {

@@ -20,7 +20,7 @@ import (
 
 const crdDir = "/registry/apiextensions.k8s.io/customresourcedefinitions/"
 
-// loading is a plan that loads the CRDs, hands them to look, and injects what is lacking.
+// loading returns a plan that loads the CRDs, passes them to look, and injects the missing ones.
 func loading(manifest []byte, look func(s *crdSet)) planFunc {
 	return func(ctx context.Context, v *transform.View) error {
 		s, err := loadCRDs(storeOf(ctx, v), manifest)
@@ -57,8 +57,7 @@ func TestLoadCRDsRecorded(t *testing.T) {
 	require.Empty(t, r.changed())
 }
 
-// TestLoadCRDsUnfit: each way in which a v3 CRD can be of no use is refused with the CRD's key, and
-// all are listed.
+// TestLoadCRDsUnfit: each defect of a v3 CRD is refused under the CRD's key, and all are listed.
 func TestLoadCRDsUnfit(t *testing.T) {
 	field := func(path string, value any) func(obj map[string]any) {
 		return func(obj map[string]any) { set(obj, path, value) }
@@ -67,7 +66,7 @@ func TestLoadCRDsUnfit(t *testing.T) {
 		plural string
 		change func(obj map[string]any)
 		reason string
-		usable bool // once it is allowed
+		usable bool // once allowed
 	}{
 		"kind": {"tiers", field("spec.names.kind", "Level"), `spec.names.kind is "Level", must be "Tier"`,
 			false},
@@ -110,7 +109,7 @@ func TestLoadCRDsUnfit(t *testing.T) {
 	}
 }
 
-// set puts a value at a dotted path of an object.
+// set sets a value at a dotted path of an object.
 func set(obj map[string]any, path string, value any) {
 	names := strings.Split(path, ".")
 	for _, name := range names[:len(names)-1] {
@@ -134,8 +133,8 @@ func TestLoadCRDsUnreadable(t *testing.T) {
 		"error encrypted " + crdDir + "ippools.projectcalico.org"}, r.problems())
 }
 
-// manifestOf is what a release ships: the v3 CRDs of a snapshot as YAML without status, and other
-// objects.
+// manifestOf returns a release manifest: the v3 CRDs of a snapshot as YAML without status, and
+// other objects.
 func manifestOf(t testing.TB, path string, more string) []byte {
 	t.Helper()
 	var out strings.Builder
@@ -162,8 +161,8 @@ func manifestOf(t testing.TB, path string, more string) []byte {
 	return []byte(out.String() + more)
 }
 
-// TestInjectCRDs: CRDs that the snapshot lacks come from the manifest, stored as a create would
-// store them, and the same at each run; those that are there stay as they are.
+// TestInjectCRDs: CRDs missing in the snapshot come from the manifest, stored like a create and
+// equal in every run; existing CRDs stay unchanged.
 func TestInjectCRDs(t *testing.T) {
 	manifest := manifestOf(t, recorded(t, "before.db"), `---
 apiVersion: admissionregistration.k8s.io/v1
@@ -205,7 +204,7 @@ spec: {group: example.com, names: {plural: things, kind: Thing}, scope: Cluster,
 	require.Equal(t, r.out, again.out)
 }
 
-// stepObjects are what is to be applied after the restore.
+// stepObjects returns the objects to apply after the restore.
 func stepObjects(r result) (objects []string) {
 	for _, step := range r.Steps {
 		if rest, ok := strings.CutPrefix(step, "after the restore, apply "); ok {
@@ -239,7 +238,7 @@ func TestLoadCRDsMissing(t *testing.T) {
 	require.ErrorContains(t, r.err, "manifest of v3 CRDs: document 1")
 }
 
-// TestLoadCRDsNoCalico: where nothing of Calico's v1 group is left, nothing is missing.
+// TestLoadCRDsNoCalico: without Calico's v1 group nothing is missing.
 func TestLoadCRDsNoCalico(t *testing.T) {
 	in := newInput(t)
 	in.delPrefix("/registry/crd.projectcalico.org/")
@@ -249,7 +248,7 @@ func TestLoadCRDsNoCalico(t *testing.T) {
 	require.Empty(t, r.Problems)
 }
 
-// TestUnknownKind: a record of the v1 group with no v3 kind refuses the run, with a CRD or without.
+// TestUnknownKind: a v1 record without a v3 kind refuses the run, with or without a CRD.
 func TestUnknownKind(t *testing.T) {
 	in := newInput(t)
 	alert := "/registry/crd.projectcalico.org/globalalerts/noisy"
@@ -279,8 +278,8 @@ func TestUnknownKind(t *testing.T) {
 	r.written(t, secure)
 }
 
-// TestUnknownKindAlone: records of kinds that nobody knows are reported where there is nothing to
-// migrate beside them.
+// TestUnknownKindAlone: records of unknown kinds are reported even if there is nothing else to
+// migrate.
 func TestUnknownKindAlone(t *testing.T) {
 	in := newInput(t)
 	in.delPrefix(recordsV1)
@@ -295,7 +294,7 @@ func TestUnknownKindAlone(t *testing.T) {
 	require.Empty(t, r.changed())
 }
 
-// forget takes a property out of the schema of a CRD.
+// forget removes a property from the schema of a CRD.
 func (in *input) forget(crd string, path ...string) {
 	in.edit(crdDir+crd, func(obj map[string]any) {
 		at := obj["spec"].(map[string]any)["validation"].(map[string]any)["openAPIV3Schema"].(map[string]any)
@@ -307,8 +306,8 @@ func (in *input) forget(crd string, path ...string) {
 	})
 }
 
-// TestNothingIsPruned: a v3 CRD that does not know what a record has, or what the migration sets,
-// is no CRD to write it by. What the v1 CRD did not know either was seen by nobody.
+// TestNothingIsPruned: a v3 CRD without a field of a record, or of the migration, must not be used.
+// Fields unknown to the v1 CRD too were invisible to clients.
 func TestNothingIsPruned(t *testing.T) {
 	const attributes = "properties spec properties attributes items properties releasedAt"
 	block, status, policy := "ipamblocks/192-168-174-128-26", "caliconodestatuses/node-a-status",
@@ -354,8 +353,8 @@ func TestNothingIsPruned(t *testing.T) {
 	require.NotContains(t, got.written(t, null.v3())["spec"], "allowedEgressDomains", "nothing is lost with a null")
 }
 
-// The rules of a v3 CRD have one budget for all records: which ones are not migrated is the same
-// each time.
+// TestRulesHaveABudget: the rules of a v3 CRD have one budget for all records. The records beyond
+// the budget are the same in every run.
 func TestRulesHaveABudget(t *testing.T) {
 	in := newInput(t)
 	list := `[` + strings.Repeat("1,", 44) + `1]`

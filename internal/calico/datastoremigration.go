@@ -13,28 +13,28 @@ import (
 // Traces of Calico's own migration on a live cluster (kube-controllers/pkg/controllers/migration).
 const (
 	groupMigration       = "migration.projectcalico.org"
-	migrationName        = "v1-to-v3" // the only one the controller acts on
+	migrationName        = "v1-to-v3" // the only name on which the controller acts
 	migratedByAnnotation = "migration.projectcalico.org/migrated-by"
-	lockedByAnnotation   = "migration.projectcalico.org/locked-by"        // on a v3 ClusterInformation that was there
+	lockedByAnnotation   = "migration.projectcalico.org/locked-by"        // on an existing v3 ClusterInformation
 	savedAPIService      = "migration.projectcalico.org/saved-apiservice" // on the DatastoreMigration
 )
 
-// checkMigration refuses a snapshot taken while the live migration was under way: its v3 records
-// are not complete, and its controller would go on after the restore. One that has not begun or is
-// complete does no harm. A locked v1 datastore alone is no sign: aborted migrations leave it so.
+// checkMigration refuses a snapshot taken during the live migration: the v3 records are incomplete,
+// and the controller would continue after the restore. A migration not begun or complete does no
+// harm. A locked v1 datastore alone proves nothing: aborted migrations leave it locked.
 func (s *crdSet) checkMigration() error {
 	known := map[string]bool{} // UIDs
 	err := s.eachMigration(func(key string, live migration) {
 		known[live.meta.UID] = true
 		live.check(s.View, key)
 	})
-	if err != nil || s.records == 0 { // a finished migration leaves its marks for ever
+	if err != nil || s.records == 0 { // a finished migration leaves its marks forever
 		return err
 	}
 	return s.checkMarks(known)
 }
 
-// eachMigration calls do for each DatastoreMigration, and reports those that cannot be read.
+// eachMigration calls do for each DatastoreMigration, and reports unreadable ones.
 func (s *store) eachMigration(do func(key string, live migration)) error {
 	return s.each(s.keys.Dir(migrations()), func(entry *transform.Entry) error {
 		meta, err := encoding.ReadMeta(entry.Value)
@@ -88,7 +88,7 @@ func (m migration) check(v *transform.View, key string) {
 	}
 }
 
-// underWay says whether the live migration has changed anything yet.
+// underWay reports whether the live migration has changed anything yet.
 func (m migration) underWay() bool {
 	switch m.phase {
 	case "", "Pending", "Failed":
@@ -112,12 +112,12 @@ func (m migration) halfDone() string {
 	return "the live migration is under way, in phase " + at + advice + ", then take a new snapshot"
 }
 
-// checkMarks warns of v3 records of a live migration that left no other trace.
+// checkMarks warns of v3 records from a live migration without any other trace.
 func (s *crdSet) checkMarks(known map[string]bool) error {
 	marked, first, by := 0, "", ""
 	for _, kd := range s.kinds {
 		err := s.each(s.keys.Dir(kd.v3()), func(entry *transform.Entry) error {
-			meta, _ := encoding.ReadMeta(entry.Value) // an error is reported where it is compared
+			meta, _ := encoding.ReadMeta(entry.Value) // an error is reported during the comparison
 			mark := meta.Annotations[migratedByAnnotation]
 			if mark == "" || known[mark] {
 				return nil

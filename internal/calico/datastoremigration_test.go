@@ -24,7 +24,7 @@ func migrationObject(t *testing.T, name string, status map[string]any) []byte {
 	return append(value, '\n')
 }
 
-// TestMigrationRecorded: the live controller's own result, v1 records still there, is no half-done
+// TestMigrationRecorded: the live controller's own result, with its v1 records, is not a half-done
 // migration.
 func TestMigrationRecorded(t *testing.T) {
 	r := planOn(t, recorded(t, "after.db"), planFunc(preflighting))
@@ -32,7 +32,7 @@ func TestMigrationRecorded(t *testing.T) {
 	require.Contains(t, r.problems(), "warning migration-left "+migrationKey)
 	require.Contains(t, strings.Join(r.byHand(), "\n"), "delete the finished DatastoreMigration v1-to-v3")
 
-	// Without the object the marks it left on v3 records tell, once for all of them.
+	// Without the object, the marks on v3 records give one warning for all of them.
 	in := &input{t: t, from: recorded(t, "after.db")}
 	in.del(migrationKey)
 	r = planOn(t, in.write(), planFunc(preflighting))

@@ -9,7 +9,7 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// TestDecisions: each conflict is decided by its own object, then by the choice for all.
+// TestDecisions: a decision for a single object overrides the choice for all conflicts.
 func TestDecisions(t *testing.T) {
 	in := newInput(t)
 	pool, web := recordsV3+"ippools/lb-pool", recordsV3+"networkpolicies/team-a/legacy-np"
@@ -47,8 +47,8 @@ func TestDecisions(t *testing.T) {
 	}
 }
 
-// TestDecisionsOfNoConflict: a record without a conflict is a warning, a name of no record an
-// error.
+// TestDecisionsOfNoConflict: a decision about a record without a conflict is a warning; a decision
+// about no record is an error.
 func TestDecisionsOfNoConflict(t *testing.T) {
 	in := newInput(t)
 	in.put(secure, there("Tier", "security", "", `{"order":42,"defaultAction":"Deny"}`))

@@ -19,9 +19,9 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// Each of the first tests is a case in which the live controller was seen to wedge or to lose data.
+// In each of the first tests the live controller was seen to wedge or to lose data.
 
-// Live: wedges for ever on the name, with the datastore locked.
+// Live: wedges forever on the name, with the datastore locked.
 func TestEdgeHandleWithUpperCase(t *testing.T) {
 	r := v1{kind: "IPAMHandle", name: "k8s-pod-network.abc", inner: "{}",
 		spec: `{"handleID":"k8s-pod-network.ABC","block":{"10.0.0.0/26":1},"deleted":false}`}
@@ -31,7 +31,7 @@ func TestEdgeHandleWithUpperCase(t *testing.T) {
 	require.Equal(t, "k8s-pod-network.ABC", at(obj, "spec", "handleID"))
 }
 
-// Live: one of the two is lost without a word; which one is a race.
+// Live: one of the two is silently lost; a race decides which one.
 func TestEdgeTwoRecordsWithOneName(t *testing.T) {
 	stays := v1{kind: "GlobalNetworkPolicy", name: "dup", inner: `{"name":"dup"}`, spec: `{"tier":"default","order":1}`}
 	loses := v1{kind: "GlobalNetworkPolicy", name: "default.dup", uid: "22345678-9abc-4def-8123-456789abcdef",
@@ -62,7 +62,7 @@ func TestEdgeTwoRecordsWithOneName(t *testing.T) {
 		"which has the same spec", "tier and types go without saying")
 }
 
-// Live: wedges while it copies, retried for ever, locked.
+// Live: wedges during the copy, retried forever, locked.
 func TestEdgeStoredObjectAgainstTheRules(t *testing.T) {
 	r := v1{kind: "IPPool", name: "bad-pool", inner: "{}",
 		spec: `{"cidr":"10.99.0.5/16","ipipMode":"Always","vxlanMode":"Always"}`}
@@ -71,7 +71,7 @@ func TestEdgeStoredObjectAgainstTheRules(t *testing.T) {
 	require.Contains(t, got.reason(t, codeInvalid.Name, r.key()), "ipipMode and vxlanMode cannot both be enabled")
 }
 
-// A reason quotes what is wrong, and not all of it.
+// A reason quotes only the beginning of a long wrong value.
 func TestEdgeLongValue(t *testing.T) {
 	long := strings.Repeat("ü", 20_000)
 	r := v1{kind: "IPPool", name: "long", inner: "{}", spec: `{"cidr":"` + long + `"}`}
@@ -86,7 +86,7 @@ func TestEdgeLongValue(t *testing.T) {
 	}
 }
 
-// Live: dropped without a word. Ours: dropped as a server does, and said.
+// Live: silently dropped. Ours: dropped like on a server, and reported.
 func TestEdgeUnknownFieldsAndNulls(t *testing.T) {
 	r := v1{kind: "GlobalNetworkSet", name: "junk", inner: "{}",
 		spec: `{"nets":["192.0.2.0/24"],"oldField":1,"allowedEgressDomains":null}`, rest: `,"topLevel":true`}
@@ -127,7 +127,7 @@ func TestEdgeTerminating(t *testing.T) {
 	require.Equal(t, 1, got.count("GlobalNetworkPolicy").Skipped)
 }
 
-// Live: keeps the prefix too. A record without annotation was never one of Calico's clients'.
+// Live: keeps the prefix too. A record without annotation was not written by a client of Calico.
 func TestEdgeNoAnnotationOnPrefixedPolicy(t *testing.T) {
 	r := v1{kind: "NetworkPolicy", namespace: "team-b", name: "default.bare", inner: "-", spec: `{"selector":"all()"}`}
 	obj := migrateRecords(t, Options{}, r).written(t, r.v3())
@@ -165,7 +165,7 @@ func TestEdgeBlocksAndHandlesKeepMetadata(t *testing.T) {
 	require.Contains(t, got.out[block.v3()], `{"handle_id":"h\r","releasedAt":"2026-01-01T00:00:00Z"}`)
 }
 
-// In v1 an absent autoAllocateBlocks is false; the v3 CRD would make it true.
+// In v1 an absent autoAllocateBlocks is false; the v3 CRD would default it to true.
 func TestEdgeIPAMConfigWithoutBooleans(t *testing.T) {
 	r := v1{kind: "IPAMConfig", name: "default", inner: "{}", spec: `{"maxBlocksPerHost":20}`}
 	obj := migrateRecords(t, Options{}, r).written(t, recordsV3+"ipamconfigurations/default")
@@ -183,7 +183,7 @@ func TestEdgeNamelessSpec(t *testing.T) {
 	require.Equal(t, "Info", at(obj, "spec", "logSeverityScreen"), "the spec v3 demands, defaulted")
 }
 
-// TestCBOR: a record stored as CBOR is stored as CBOR again.
+// TestCBOR: a record stored as CBOR stays CBOR.
 func TestCBOR(t *testing.T) {
 	r := v1{kind: "GlobalNetworkSet", name: "cbor", inner: `{"labels":{"a":"1"}}`, spec: `{"nets":["192.0.2.0/24"]}`}
 	obj, _, err := encoding.DecodeObject(r.json(t))
@@ -201,7 +201,7 @@ func TestCBOR(t *testing.T) {
 	require.Equal(t, clientUID, at(out, "metadata", "uid"))
 }
 
-// twice puts a copy of the whole cluster under another prefix.
+// twice copies the whole cluster below another prefix.
 func (in *input) twice(prefix string) *input {
 	in.edits = append(in.edits, func(ctx context.Context, v *transform.View) error {
 		for e, err := range v.Live(ctx, []byte("/registry/")) {
@@ -219,7 +219,7 @@ func (in *input) twice(prefix string) *input {
 	return in
 }
 
-// TestPrefixes: another storage prefix is found, or named.
+// TestPrefixes: another storage prefix is detected, or given by name.
 func TestPrefixes(t *testing.T) {
 	path := newInput(t).twice("/other/prefix").write()
 	got := planOn(t, path, New(Options{}))
@@ -239,8 +239,8 @@ func TestPrefixes(t *testing.T) {
 	require.ErrorIs(t, got.err, transform.ErrEmptyPrefix)
 }
 
-// TestPrefixBelowAnother: two clusters of which one lies below the other are two clusters; each has
-// its own owners.
+// TestPrefixBelowAnother: a cluster below the prefix of another is a separate cluster with its own
+// owners.
 func TestPrefixBelowAnother(t *testing.T) {
 	const owner = "7fbfa1a5-7f0b-4f0e-8b53-1c6ee24fb001"
 	below := "/registry/tenant"
@@ -255,7 +255,7 @@ func TestPrefixBelowAnother(t *testing.T) {
 		"/crd.projectcalico.org/globalnetworkpolicies/security.block-bad",
 		"/crd.projectcalico.org/globalnetworksets/raw-no-annotation",
 		"/crd.projectcalico.org/hostendpoints/both-labels"} {
-		in.del(below + key) // they are owned by the tier whose UID is another now
+		in.del(below + key) // owned by the tier with the changed UID
 	}
 	path := in.write()
 	for _, prefixes := range [][]string{nil, {"/registry"}} {
@@ -273,8 +273,8 @@ func TestPrefixBelowAnother(t *testing.T) {
 	}
 }
 
-// TestAdmission: a policy ends with the tier, label and types that the admission policies set, on
-// the fields of its own kind.
+// TestAdmission: a policy gets the tier, label and types of the admission policies, in the fields
+// of its own kind.
 func TestAdmission(t *testing.T) {
 	r := v1{kind: "GlobalNetworkPolicy", name: "strange",
 		inner: `{"name":"strange","labels":{"projectcalico.org/tier":"stale"}}`,
@@ -292,8 +292,8 @@ func TestAdmission(t *testing.T) {
 	require.Contains(t, got.reason(t, codeInvalid.Name, r.key()), "spec.tier")
 }
 
-// TestTierMissing: a policy whose tier will not be there is migrated and said; the built-in tiers
-// make themselves.
+// TestTierMissing: a policy without its tier after the migration is migrated and reported; Calico
+// creates the built-in tiers.
 func TestTierMissing(t *testing.T) {
 	lost := v1{kind: "GlobalNetworkPolicy", name: "lost", inner: `{"name":"lost"}`,
 		spec: `{"tier":"gone","types":["Ingress"]}`}
@@ -324,8 +324,8 @@ func TestTierMissing(t *testing.T) {
 	require.Contains(t, missing(), recordsV1+"networkpolicies/team-a/security.np", "its tier is skipped")
 }
 
-// TestTierDeleted: a tier that is being deleted and held takes no policy, and goes once its
-// finalizers do. That of the v3 object counts where there is one.
+// TestTierDeleted: a terminating tier held by finalizers accepts no policy, and goes with its last
+// finalizer. An existing v3 tier takes precedence over the v1 tier.
 func TestTierDeleted(t *testing.T) {
 	const held = `"deletionTimestamp":"2026-02-02T00:00:00Z","deletionGracePeriodSeconds":0,"finalizers":["a/b"],`
 	tier := func(name, uid, meta string) v1 {
@@ -360,7 +360,7 @@ func TestUnknownConflictsOption(t *testing.T) {
 	require.ErrorContains(t, got.err, `conflicts "both": must be keep-v3 or take-v1`)
 }
 
-// keepsV1 checks that a run left the v1 group in place, locked, with the record at key as it was.
+// keepsV1 checks that a run left the v1 group in place, locked, with an unchanged record at key.
 func keepsV1(t *testing.T, r result, key string, records int) {
 	t.Helper()
 	require.NoError(t, r.err, "%v", r.Problems)
@@ -375,7 +375,7 @@ func keepsV1(t *testing.T, r result, key string, records int) {
 		fmt.Sprintf("are kept, locked, because some were not migrated (%d)", records))
 }
 
-// TestEdgeManyErrors: they are named in one order.
+// TestEdgeManyErrors: errors are listed in a fixed order.
 func TestEdgeManyErrors(t *testing.T) {
 	r := v1{kind: "IPPool", name: "odd", inner: "{}",
 		spec: `{"cidr":7,"blockSize":"x","nodeSelector":[],"natOutgoing":{},"ipipMode":1,"vxlanMode":2,"disabled":"x"}`}

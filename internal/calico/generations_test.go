@@ -6,8 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestGenerations migrates one policy as each generation of Calico stored it; older records are not
-// rewritten until somebody updates them, so that a snapshot may hold them all.
+// TestGenerations migrates one policy in the stored form of each generation of Calico. Calico
+// rewrites old records only on update, so a snapshot may hold all forms.
 func TestGenerations(t *testing.T) {
 	const owned = `"ownerReferences":[`
 	tests := []struct {

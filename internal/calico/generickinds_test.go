@@ -11,7 +11,7 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// definitionOf is a CRD of a kind that Calico Open Source does not have.
+// definitionOf returns a CRD of a kind unknown to Calico Open Source.
 func definitionOf(t *testing.T, group, version, plural, kind, scope string) []byte {
 	t.Helper()
 	text, kindOf := map[string]any{"type": "string"}, map[string]any{"type": "object"}
@@ -43,8 +43,8 @@ func definitionOf(t *testing.T, group, version, plural, kind, scope string) []by
 	return append(value, '\n')
 }
 
-// alerts adds two kinds to a snapshot: one cluster-scoped with a record, one namespaced that is
-// owned by it.
+// alerts adds two kinds to a snapshot: a cluster-scoped kind with a record, and a namespaced kind
+// with a record owned by the first one.
 func alerts(t *testing.T, in *input, v3 bool) (alert, report string) {
 	t.Helper()
 	for _, kd := range []struct{ plural, kind, scope string }{{"globalalerts", "GlobalAlert", "Cluster"},
@@ -80,7 +80,7 @@ func configMapOwnedBy(t *testing.T, owner string) []byte {
 }
 
 // TestGenericKinds: a kind with a CRD in both groups gets v3 records with the UID, metadata and
-// owners that clients saw, and its v1 group goes as the others do.
+// owners seen by clients, and its v1 records and CRD are deleted.
 func TestGenericKinds(t *testing.T) {
 	in := newInput(t)
 	alert, report := alerts(t, in, true)
@@ -108,7 +108,7 @@ func TestGenericKinds(t *testing.T) {
 	require.Empty(t, again.changed())
 }
 
-// TestGenericKindWithoutV3: a kind that only the v1 group has is refused.
+// TestGenericKindWithoutV3: a kind found only in the v1 group is refused.
 func TestGenericKindWithoutV3(t *testing.T) {
 	in := newInput(t)
 	alerts(t, in, false)
@@ -125,7 +125,8 @@ func TestGenericKindWithoutV3(t *testing.T) {
 	require.Contains(t, got.out, crdDir+"globalalerts."+groupV3)
 }
 
-// TestGenericKindUnfit: a v3 CRD that cannot hold the records, and a record that it refuses.
+// TestGenericKindUnfit: the run refuses a v3 CRD of the wrong scope, and a record invalid under its
+// v3 CRD.
 func TestGenericKindUnfit(t *testing.T) {
 	in := newInput(t)
 	alerts(t, in, true)
@@ -138,7 +139,7 @@ func TestGenericKindUnfit(t *testing.T) {
 	require.True(t, got.has(finding.Error, codeInvalid.Name, recordsV1+"globalalerts/dns"))
 }
 
-// TestGenericKindsAborted: a live migration of them is taken back too.
+// TestGenericKindsAborted: a live migration of generic kinds is taken back too.
 func TestGenericKindsAborted(t *testing.T) {
 	in := completed(t)
 	alert, report := alerts(t, in, true)

@@ -13,8 +13,8 @@ import (
 	"github.com/etcdshift/etcdshift/keys"
 )
 
-// TestGlance: where the bytes of a record are sure, or of one changed at random, decoding it finds
-// the same.
+// TestGlance: if glance is sure, decoding the bytes gives the same values, also after random
+// changes.
 func TestGlance(t *testing.T) {
 	stored, random := contents(t, recorded(t, "before.db")), rand.New(rand.NewPCG(1, 2))
 	handles, sure, unsure := 0, 0, 0
@@ -56,7 +56,7 @@ func spoil(random *rand.Rand, value string) string {
 	return value[:from] + put[random.IntN(len(put))] + value[to:]
 }
 
-// requireGlance compares a glance, if it is sure, with readRecord.
+// requireGlance compares a sure glance with readRecord.
 func requireGlance(t *testing.T, at keys.Key, key, value string) bool {
 	kd, _ := kinds().ofV1(at.Resource.Resource)
 	s := &scanned{id: newIdentity(kd, at, []byte(key)), key: at, value: []byte(value)}

@@ -15,46 +15,47 @@ import (
 	"github.com/etcdshift/etcdshift/keys"
 )
 
-// fate is what becomes of a v1 record.
+// fate is the outcome for a v1 record.
 type fate uint8
 
 const (
 	pending   fate = iota // not migrated yet
 	migrated              // its v3 record is written
-	replaced              // it replaces another v3 object (--conflicts take-v1)
-	unchanged             // an equal v3 object is there
+	replaced              // it replaces an existing v3 object (--conflicts take-v1)
+	unchanged             // an equal v3 object exists
 	kept                  // another v3 object stays (--conflicts keep-v3)
-	skipped               // a problem refuses it
-	gone                  // it was being deleted, and no finalizer held it
+	skipped               // refused by a problem
+	gone                  // it was being deleted without a finalizer
 )
 
-// identity is what is kept of a v1 record between the passes. There may be very many: it is small.
+// identity is the part of a v1 record kept between the passes. Identities are small because there
+// may be very many.
 type identity struct {
 	kind       *kind
-	key        []byte // in the mapped file; it ends with namespace and name
+	key        []byte // in the mapped file; ends with namespace and name
 	uid        uuid.UUID
-	special    *special // nil for most
+	special    *special // nil for most records
 	fate       fate
 	namespaced bool
-	deleting   bool // it is being deleted, and a finalizer holds it
-	firm       bool // it has an owner that exists, beside Calico records
-	conflict   bool // another v3 object has its name
+	deleting   bool // a finalizer holds the deletion
+	firm       bool // it has an existing owner beside Calico records
+	conflict   bool // a different v3 object has its name
 }
 
-// special is what few records have. It is complete after the first pass: the second one reads it in
-// parallel.
+// special holds the fields of few records. It is complete after the first pass: the second pass
+// reads it in parallel.
 type special struct {
-	name   string // v3 name, where it is not the stored one
+	name   string // v3 name, if different from the stored name
 	minted string // UID with --uids new
 	there  *object
-	twin   *identity // the record that has the same v3 name and comes first
+	twin   *identity // the first record with the same v3 name
 }
 
 func newIdentity(k *kind, at keys.Key, key []byte) *identity {
 	return &identity{kind: k, key: key, namespaced: at.Namespace != ""}
 }
 
-// rest returns the optional fields, to be read.
+// rest returns the optional fields, read-only.
 func (id *identity) rest() special {
 	if id.special == nil {
 		return special{}
@@ -62,7 +63,7 @@ func (id *identity) rest() special {
 	return *id.special
 }
 
-// more returns the optional fields, to be changed.
+// more returns the optional fields for writing.
 func (id *identity) more() *special {
 	if id.special == nil {
 		id.special = &special{}
@@ -70,7 +71,7 @@ func (id *identity) more() *special {
 	return id.special
 }
 
-// stored is the name of the v1 record.
+// stored returns the name of the v1 record.
 func (id *identity) stored() string { return string(id.storedName()) }
 
 func (id *identity) storedName() []byte { return id.key[bytes.LastIndexByte(id.key, '/')+1:] }
@@ -85,13 +86,13 @@ func (id *identity) inNamespace() []byte {
 	return dir[bytes.LastIndexByte(dir, '/')+1:]
 }
 
-// name is the name of the v3 record.
+// name returns the name of the v3 record.
 func (id *identity) name() string { return cmp.Or(id.rest().name, id.stored()) }
 
-// renamed says whether the v3 record has another name.
+// renamed reports whether the v3 record has another name.
 func (id *identity) renamed() bool { return id.rest().name != "" }
 
-// v3key is the key of the v3 record.
+// v3key returns the key of the v3 record.
 func (id *identity) v3key(k keys.Kubernetes) []byte {
 	return k.Format(keys.Key{Resource: id.kind.v3(), Namespace: id.namespace(), Name: id.name()})
 }
@@ -110,24 +111,23 @@ func (id *identity) compareV3(other *identity) int {
 	return strings.Compare(id.name(), other.name())
 }
 
-// object is a v3 object that the input has.
+// object is a v3 object of the input.
 type object struct {
 	kind            *kind
 	key             []byte
 	namespace, name string
 	uid             string
 	value           []byte // as stored
-	unreadable      bool   // reported; it can be neither compared nor replaced
+	unreadable      bool   // already reported; cannot be compared or replaced
 	replaced        bool   // by a v1 record
 	deleting        bool   // it is being deleted
 }
 
-// seen is the UID that clients of the aggregated API saw.
+// seen returns the UID seen by clients of the aggregated API.
 func (id *identity) seen() string { return seenUID(id.uid).String() }
 
-// written is the UID of the v3 record: that of the object that is there, else a new one where that
-// was asked for, else the one that was seen. A record that shares its v3 name stands behind its
-// twin.
+// written returns the UID of the v3 record: the UID of an existing v3 object, else a new one if
+// requested, else the UID seen by clients. A record with a twin has the UID of the twin.
 func (id *identity) written() string {
 	switch s := id.rest(); {
 	case s.twin != nil:
@@ -140,8 +140,7 @@ func (id *identity) written() string {
 	return id.seen()
 }
 
-// present says whether there is a v3 record to refer to in the end. A pending record will become
-// one.
+// present reports whether a v3 record exists after the migration. Pending records count as present.
 func (id *identity) present() bool {
 	s := id.rest()
 	if s.twin != nil {
@@ -150,14 +149,14 @@ func (id *identity) present() bool {
 	return s.there != nil || id.fate != skipped && id.fate != gone
 }
 
-// wrote says whether the record has become a v3 record.
+// wrote reports whether the record has become a v3 record.
 func (id *identity) wrote() bool { return id.fate == migrated || id.fate == replaced }
 
-// table is every Calico object by the UIDs that a reference may name it by.
+// table holds every Calico object by the UIDs used in references.
 type table struct {
 	records  []*identity
 	lost     []*identity     // skipped v1 records without a v3 name or a UID of their own
-	unread   map[string]bool // keys of those whose UID cannot be read
+	unread   map[string]bool // keys of records with an unreadable UID
 	byStored map[uuid.UUID]*identity
 	objects  map[string]*object // by key
 	byUID    map[uuid.UUID]*object
@@ -170,7 +169,7 @@ func newTable() *table {
 	}
 }
 
-// add adds a v1 record. It fails where another has the same UID: references would be ambiguous.
+// add adds a v1 record. It fails if another record has the same UID: references would be ambiguous.
 func (t *table) add(id *identity) error {
 	if other := t.byStored[id.uid]; other != nil {
 		return codeBadUID.Because("metadata.uid: %s has the same", other.key)
@@ -180,7 +179,8 @@ func (t *table) add(id *identity) error {
 	return nil
 }
 
-// addLost adds a v1 record that is skipped for what it is. References to a UID of its own find it.
+// addLost adds a v1 record that is skipped because of its content. References can name the record
+// by its UID, unless another record has the same UID.
 func (t *table) addLost(id *identity, uid string) {
 	id.fate = skipped
 	t.lost = append(t.lost, id)
@@ -197,15 +197,15 @@ func (t *table) addObject(o *object) {
 	}
 }
 
-// objectsOf are the v3 objects of a kind, in the order of their keys.
+// objectsOf returns the v3 objects of a kind, ordered by key.
 func (t *table) objectsOf(k *kind) []*object {
 	out := slices.DeleteFunc(slices.Collect(maps.Values(t.objects)), func(o *object) bool { return o.kind != k })
 	slices.SortFunc(out, func(a, b *object) int { return bytes.Compare(a.key, b.key) })
 	return out
 }
 
-// sort orders the records as they are written, by kind and v3 key, and returns the groups that
-// share a v3 key. The record that is stored under the name comes first, as for Calico's policy name
+// sort orders the records as they are written, by kind and v3 key, and returns the groups with a
+// common v3 key. The record stored under the v3 name comes first, as in Calico's policy name
 // migrator.
 func (t *table) sort() (shared [][]*identity) {
 	renamed := func(id *identity) int {
@@ -233,7 +233,7 @@ func (t *table) sort() (shared [][]*identity) {
 	return shared
 }
 
-// owner is the v3 record that an owner reference names.
+// owner is the v3 record named by an owner reference.
 type owner struct {
 	kind            *kind
 	namespace, name string
@@ -241,9 +241,9 @@ type owner struct {
 	record          *identity // nil for a v3 object without a v1 record
 }
 
-// find looks up a reference of one of the two groups. Its UID may be that of the v1 record, the one
-// that clients saw, or that of a v3 object. Where it names several, the kind decides, then the
-// group: references of crd.projectcalico.org were written against stored records.
+// find looks up a reference of one of the two groups, by the UID of the v1 record, the UID seen by
+// clients, or the UID of a v3 object. Among several matches the kind decides, then the group:
+// references of crd.projectcalico.org were written against stored records.
 func (t *table) find(ofV1 bool, kindName string, uid uuid.UUID) (owner, bool) {
 	var found []owner
 	for _, id := range []*identity{t.byStored[uid], t.byStored[seenUID(uid)]} {
@@ -264,9 +264,9 @@ func (t *table) find(ofV1 bool, kindName string, uid uuid.UUID) (owner, bool) {
 	return found[max(i, 0)], true
 }
 
-// ConvertUID turns the UID of a stored v1 record into the one that clients of the aggregated API
-// saw, and back: it reverses the bits of each byte but 6 and 8, which hold the UUID's version and
-// variant. It takes every spelling of a UUID and returns the canonical one
+// ConvertUID converts the UID of a stored v1 record to the UID seen by clients of the aggregated
+// API, and back: it reverses the bits of each byte except 6 and 8, which hold the UUID's version
+// and variant. ConvertUID accepts every spelling of a UUID and returns the canonical one
 // (libcalico-go/lib/backend/k8s/conversion).
 func ConvertUID(uid string) (string, error) {
 	id, err := parseUID(uid)
@@ -293,7 +293,7 @@ func seenUID(stored uuid.UUID) uuid.UUID {
 	return stored
 }
 
-// mintUID makes a new UID: a version 4 UUID in form, but the same for the same input and key, so
+// mintUID returns a new UID: a version 4 UUID in form, but derived from input digest and key, so
 // that a second run writes the same bytes.
 func mintUID(digest [32]byte, key []byte) string {
 	h := sha256.New()

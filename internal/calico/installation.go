@@ -13,10 +13,10 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// groupOperator is the group of the operator's Installation, which owns the operator's objects.
+// groupOperator is the group of the operator's Installation, the owner of the operator's objects.
 const groupOperator = "operator.tigera.io"
 
-// namespaceOperated is where the operator puts Calico.
+// namespaceOperated is the namespace of an operator's Calico.
 const namespaceOperated = "calico-system"
 
 // component is a workload of Calico in the snapshot.
@@ -27,12 +27,12 @@ type component struct {
 	value           []byte // as stored
 	meta            encoding.Meta
 	pod             map[string]any // spec of the pod template
-	unreadable      error          // the value could not be read, and meta and pod are empty
+	unreadable      error          // read error of the value; then meta and pod are empty
 }
 
 func (c component) String() string { return c.kind + " " + c.namespace + "/" + c.name }
 
-// read decodes the metadata and the pods of the workload.
+// read decodes the metadata and the pod template of the workload.
 func (c *component) read(key keys.Key) error {
 	if err := transform.CheckValue(key, c.value); err != nil {
 		return err
@@ -45,15 +45,15 @@ func (c *component) read(key keys.Key) error {
 	return err
 }
 
-// installation is how Calico is installed. Lists are in the order of keys.
+// installation describes how Calico is installed. Lists are ordered by key.
 type installation struct {
 	components []component // workloads that use Calico's records
 	operators  []component // tigera-operator
 	apiServers []component // the aggregated API server
-	declared   bool        // there is an Installation for the operator
+	declared   bool        // the operator's Installation exists
 }
 
-// role tells a workload by the name that every manifest, chart and operator gives it.
+// role returns the list for a workload by its name, equal in every manifest, chart and operator.
 func (i *installation) role(kind, name string) *[]component {
 	switch kind + " " + name {
 	case "DaemonSet calico-node", "DaemonSet calico-node-windows", "DaemonSet canal",
@@ -67,7 +67,7 @@ func (i *installation) role(kind, name string) *[]component {
 	return nil
 }
 
-// findInstallation looks for Calico's workloads in every namespace.
+// findInstallation finds Calico's workloads in all namespaces.
 func (s *store) findInstallation() (*installation, error) {
 	found := &installation{}
 	for kind, plural := range map[string]string{"DaemonSet": "daemonsets", "Deployment": "deployments"} {
@@ -96,10 +96,10 @@ func (s *store) findInstallation() (*installation, error) {
 	return found, err
 }
 
-// operated says whether there is or was an operator.
+// operated reports whether an operator exists or existed.
 func (i *installation) operated() bool { return i.declared || len(i.operators) > 0 }
 
-// managed says whether the operator made a workload and would undo changes of it.
+// managed reports whether the operator made a workload and would undo changes of it.
 func (i *installation) managed(c component) bool {
 	return c.namespace == namespaceOperated && i.operated() || ownedByOperator(c.meta)
 }
@@ -132,7 +132,7 @@ func (s *store) operatorSteps(found *installation) {
 		envAPIGroup, apiVersionV3)
 }
 
-// apiServerSteps adds steps that remove the aggregated API server: the group it reads is gone.
+// apiServerSteps adds steps that remove the aggregated API server: its group is gone.
 func (s *store) apiServerSteps(found *installation) error {
 	drop := func(namespace, name string) error {
 		entry, err := s.get(s.serviceKey(namespace, name))
@@ -164,18 +164,18 @@ func (s *store) serviceKey(namespace, name string) []byte {
 	return s.key(schema.GroupResource{Resource: "services"}, namespace, name)
 }
 
-// automanagedLabel is on the APIServices that kube-apiserver makes itself, for what it serves and
-// for CRDs.
+// automanagedLabel marks the APIServices made by kube-apiserver, for its own groups and for CRDs.
 const automanagedLabel = "kube-aggregator.kubernetes.io/automanaged"
 
-// apiServiceKey is the key of the APIService of a group's version.
+// apiServiceKey returns the key of the APIService of a group's version.
 func (s *store) apiServiceKey(group, version string) []byte {
 	return s.key(schema.GroupResource{Group: "apiregistration.k8s.io", Resource: "apiservices"}, "", version+"."+group)
 }
 
 // removeAggregatedAPIService deletes the APIService that sends projectcalico.org/v3 to Calico's own
-// API server, since the CRDs are not served beside it, and keeps it in the report. kube-apiserver
-// makes one of its own when it starts; one that it made already stays.
+// API server, since this APIService prevents the serving of the CRDs. The report keeps the
+// APIService. kube-apiserver creates a local APIService when it starts; an existing local
+// APIService stays.
 func (s *store) removeAggregatedAPIService() error {
 	key := s.apiServiceKey(groupV3, "v3")
 	entry, err := s.get(key)
@@ -199,7 +199,7 @@ func (s *store) removeAggregatedAPIService() error {
 }
 
 // reportAggregatedAPIService is for a snapshot without the v1 group. It reports an APIService that
-// still sends projectcalico.org/v3 to Calico's own API server, which may have its data elsewhere.
+// still sends projectcalico.org/v3 to Calico's own API server: the data may be elsewhere.
 func (s *store) reportAggregatedAPIService(hasCRDs bool) error {
 	key := s.apiServiceKey(groupV3, "v3")
 	entry, err := s.get(key)
@@ -210,7 +210,7 @@ func (s *store) reportAggregatedAPIService(hasCRDs bool) error {
 	if err != nil && entry.Undecryptable != nil {
 		s.Raise(string(key), codeAPIServiceLeft.Because("it cannot be read: %v", err))
 	}
-	if err != nil || automanaged(obj) { // eachReferrer reports one that is not encrypted
+	if err != nil || automanaged(obj) { // eachReferrer reports an undecodable one
 		return nil
 	}
 	service := objectAt(objectAt(obj, "spec"), "service")
@@ -233,8 +233,7 @@ func (s *store) reportAggregatedAPIService(hasCRDs bool) error {
 	return s.apiServerSteps(found)
 }
 
-// automanaged says whether kube-apiserver made the APIService: then it carries the label and names
-// no service.
+// automanaged reports whether kube-apiserver made the APIService: it has the label and no service.
 func automanaged(apiService map[string]any) bool {
 	labels := objectAt(objectAt(apiService, "metadata"), "labels")
 	return text(labels, automanagedLabel) != "" && objectAt(apiService, "spec")["service"] == nil

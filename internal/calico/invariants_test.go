@@ -19,8 +19,8 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// TestNothingLost: what a v1 record says, in either layer of its metadata, in its spec and in its
-// status, its v3 record says.
+// TestNothingLost: a v3 record keeps all content of its v1 record: both layers of metadata, spec
+// and status.
 func TestNothingLost(t *testing.T) {
 	got := planOn(t, recorded(t, "before.db"), New(Options{}))
 	require.NoError(t, got.err, "%v", got.Problems)
@@ -66,8 +66,7 @@ func TestNothingLost(t *testing.T) {
 	require.Equal(t, 63, checked)
 }
 
-// TestValid: the records written are as a server stores them: nothing to prune, nothing to default,
-// valid.
+// TestValid: the written records need no pruning and no defaults, and are valid.
 func TestValid(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "out.db")
 	_, err := transform.Run(context.Background(), transform.Options{In: recorded(t, "before.db"), Out: path},
@@ -98,7 +97,7 @@ func TestValid(t *testing.T) {
 	require.Equal(t, 63, checked)
 }
 
-// TestInOrder reads the new revisions of an output in the order they were written.
+// TestInOrder reads the new revisions of an output in the order of writing.
 func TestInOrder(t *testing.T) {
 	ctx := context.Background()
 	in, out := recorded(t, "before.db"), filepath.Join(t.TempDir(), "out.db")
@@ -130,8 +129,8 @@ func TestInOrder(t *testing.T) {
 	require.True(t, slices.IsSorted(ranks), "%v", names)
 }
 
-// rankOf is when a change comes: v3 records by kind, references, ClusterInformation, the aggregated
-// APIService, v1 records, v1 CRDs, the APIService of v1.
+// rankOf returns the position of a change: v3 records by kind, references, ClusterInformation, the
+// aggregated APIService, v1 records, v1 CRDs, the APIService of v1.
 func rankOf(t *testing.T, key string, deleted bool) int {
 	k, err := registry.Parse([]byte(key))
 	require.NoError(t, err)
@@ -154,7 +153,7 @@ func rankOf(t *testing.T, key string, deleted bool) int {
 	}
 }
 
-// TestBounded: a record costs its identity and its row in the plan, however large it is.
+// TestBounded: memory per record does not depend on the record's size.
 func TestBounded(t *testing.T) {
 	const records, size = 400, 100_000
 	in := newInput(t)
@@ -192,7 +191,7 @@ func heap() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// FuzzConvertRecord: whatever a stored value is, it is converted or refused.
+// FuzzConvertRecord: every stored value is converted or refused.
 func FuzzConvertRecord(f *testing.F) {
 	for i, k := range kinds() {
 		f.Add(i, v1{kind: k.V1Kind, name: "n", inner: `{"name":"n","labels":{"a":"b"}}`,

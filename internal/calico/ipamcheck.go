@@ -17,19 +17,18 @@ import (
 	"github.com/etcdshift/etcdshift/internal/phrase"
 )
 
-// windowsReserved is the handle id of addresses that a Windows node keeps for itself; there is no
-// IPAMHandle for it.
+// windowsReserved is the handle ID of addresses reserved for Windows nodes. It has no IPAMHandle.
 const windowsReserved = "windows-reserved-ipam-handle"
 
-// few is how many names a reason has of a list that may be long.
+// few is the number of names in a reason with a long list.
 const few = 3
 
 // ipamCheck compares the IPAM records: addresses with handles, blocks with affinities, both with
-// nodes. Contradictions were there before the migration and become warnings, one an object and
-// code, in the order of keys.
+// nodes. Contradictions existed before the migration and become warnings, one per object and code,
+// ordered by key.
 //
-// It keeps a line a block and affinity, and a count for each pair of handle and block that was not
-// accounted for yet (24 bytes; handles are known by a hash). Blocks must be added before handles.
+// ipamCheck keeps one entry per block and affinity, and a count for each unaccounted pair of handle
+// and block (24 bytes; handles are hashed). Blocks must be added before handles.
 type ipamCheck struct {
 	blocks     []ipamBlock
 	byCIDR     map[string]int // index in blocks
@@ -44,13 +43,13 @@ type ipamBlock struct {
 }
 
 type ipamAffinity struct {
-	key, cidr, owner string // owner is spelled as a block's affinity
+	key, cidr, owner string // owner has the form of a block's affinity
 	confirmed        bool
 }
 
 // holding is a handle's share of a block.
 type holding struct {
-	handle uint64 // hash of its id
+	handle uint64 // hash of its ID
 	block  int32  // index in blocks
 }
 
@@ -64,13 +63,13 @@ func newIPAMCheck() *ipamCheck {
 	return &ipamCheck{byCIDR: map[string]int{}, held: map[holding]addresses{}, unread: unread}
 }
 
-// inIPAMCheck says whether a kind is one of the three that are compared.
+// inIPAMCheck reports whether a kind is one of the three compared kinds.
 func inIPAMCheck(kind string) bool {
 	return kind == "IPAMBlock" || kind == "IPAMHandle" || kind == "BlockAffinity"
 }
 
-// add adds a v3 record of one of the three kinds, nil for one that cannot be read; others are
-// ignored. It keeps short strings only.
+// add adds a v3 record of one of the three kinds, nil for an unreadable record; other kinds are
+// ignored. Only short strings are kept.
 func (c *ipamCheck) add(kind string, key []byte, obj map[string]any) {
 	if !inIPAMCheck(kind) {
 		return
@@ -90,7 +89,7 @@ func (c *ipamCheck) add(kind string, key []byte, obj map[string]any) {
 		c.addHandle(string(key), spec)
 	case "BlockAffinity":
 		c.addAffinity(string(key), spec)
-		if obj["apiVersion"] == apiVersionV3 { // a skipped v1 record may have them in its annotation
+		if obj["apiVersion"] == apiVersionV3 { // a skipped v1 record may have its labels in the annotation
 			c.checkLabels(string(key), spec, objectAt(objectAt(obj, "metadata"), "labels"))
 		}
 	}
@@ -125,7 +124,7 @@ func (c *ipamCheck) addBlock(key string, spec map[string]any) {
 	}
 }
 
-// hold notes that an address of a block belongs to a handle. Addresses come in order.
+// hold records that an address of a block belongs to a handle. Addresses come in order.
 func (c *ipamCheck) hold(id string, block, ordinal int) {
 	id = canonicalHandle(id)
 	if id == "" || id == windowsReserved {
@@ -176,8 +175,8 @@ func (c *ipamCheck) addAffinity(key string, spec map[string]any) {
 	})
 }
 
-// checkLabels reports an affinity that IPAM does not select by its labels: its node does not use
-// the block for new pods.
+// checkLabels reports an affinity without the labels of IPAM's selector: its node does not use the
+// block for new pods.
 func (c *ipamCheck) checkLabels(key string, spec, labels map[string]any) {
 	var lacking []string
 	want := affinityLabels(spec)
@@ -193,7 +192,7 @@ func (c *ipamCheck) checkLabels(key string, spec, labels map[string]any) {
 	}
 }
 
-// reportIPAM makes the checks that need all records, and reports the warnings.
+// reportIPAM runs the checks on the complete set of records, and reports the warnings.
 func (m *run) reportIPAM() error {
 	c := m.ipam
 	c.checkHoldings()
@@ -214,7 +213,7 @@ func (m *run) reportIPAM() error {
 	return nil
 }
 
-// checkHoldings reports the blocks with addresses that no handle accounted for.
+// checkHoldings reports blocks with addresses of no handle.
 func (c *ipamCheck) checkHoldings() {
 	type loss struct{ handles, addresses, first int32 }
 	losses := map[int32]loss{}
@@ -262,7 +261,7 @@ func (c *ipamCheck) checkAffinities() {
 	}
 }
 
-// checkNodes reports blocks and affinities of nodes that are not in the snapshot.
+// checkNodes reports blocks and affinities of nodes missing in the snapshot.
 func (c *ipamCheck) checkNodes(s *store) error {
 	owners := map[string]string{} // by key
 	for _, a := range c.affinities {
@@ -295,7 +294,7 @@ func (c *ipamCheck) warn(key string, code *finding.Code, format string, args ...
 	c.warnings = append(c.warnings, code.Because(format, args...).At(key))
 }
 
-// canonicalCIDR spells a CIDR in one way; other text stays as it is.
+// canonicalCIDR returns the canonical spelling of a CIDR; other text is returned unchanged.
 func canonicalCIDR(s string) string {
 	if p, err := netip.ParsePrefix(s); err == nil {
 		return p.Masked().String()
@@ -303,7 +302,7 @@ func canonicalCIDR(s string) string {
 	return s
 }
 
-// blockSize is the number of addresses of a CIDR.
+// blockSize returns the number of addresses of a CIDR.
 func blockSize(cidr string) (int, bool) {
 	p, err := netip.ParsePrefix(cidr)
 	if err != nil || p.Addr().BitLen()-p.Bits() > 16 {
@@ -312,7 +311,7 @@ func blockSize(cidr string) (int, bool) {
 	return 1 << (p.Addr().BitLen() - p.Bits()), true
 }
 
-// addressIn is the address with that ordinal in a block.
+// addressIn returns the address with that ordinal in a block.
 func addressIn(cidr string, ordinal int) string {
 	p, err := netip.ParsePrefix(cidr)
 	if err != nil {
@@ -325,8 +324,8 @@ func addressIn(cidr string, ordinal int) string {
 	return at.String()
 }
 
-// canonicalHandle is a handle id as IPAM looks it up: lower-cased, and cut at a carriage return,
-// which a release once wrote behind it.
+// canonicalHandle returns a handle ID as looked up by IPAM: in lower case, and cut at a carriage
+// return, appended by an old release.
 func canonicalHandle(id string) string {
 	id, _, _ = strings.Cut(id, "\r")
 	return strings.ToLower(id)
@@ -338,7 +337,7 @@ func handleHash(id string) uint64 {
 	return h.Sum64()
 }
 
-// wholeNumber reads a number of a decoded object.
+// wholeNumber returns an integer of a decoded object.
 func wholeNumber(v any) (int64, bool) {
 	switch n := v.(type) {
 	case int64:
@@ -349,19 +348,19 @@ func wholeNumber(v any) (int64, bool) {
 	return 0, false
 }
 
-// ipamUnread are the IPAM records that cannot be read. References of other records to them are
-// neither right nor wrong; the names of these records tell which those are.
+// ipamUnread holds the unreadable IPAM records, by name. References to these records are neither
+// right nor wrong.
 type ipamUnread struct {
 	count      int
 	first      string          // lowest key
 	blocks     map[string]bool // CIDRs
-	nameless   bool            // a block's name spells no CIDR: it may be any
-	handles    map[uint64]bool // hashes of ids
+	nameless   bool            // a block's name is not a CIDR: it may be any block
+	handles    map[uint64]bool // hashes of IDs
 	affinities map[string]bool // names
 }
 
-// add adds a record of one of the three kinds. Blocks are named after their CIDR, handles after
-// their id.
+// add adds a record of one of the three kinds. The names of blocks contain their CIDR, the names of
+// handles their ID.
 func (u *ipamUnread) add(kind, key string) {
 	if u.count++; u.first == "" || key < u.first {
 		u.first = key
@@ -379,17 +378,17 @@ func (u *ipamUnread) add(kind, key string) {
 	}
 }
 
-// block says whether the block of that CIDR may be one of them.
+// block reports whether the block of that CIDR may be unreadable.
 func (u *ipamUnread) block(cidr string) bool { return u.nameless || u.blocks[cidr] }
 
-// affinity says whether the affinity of owner, "host:NODE", for that CIDR is one of them.
+// affinity reports whether the affinity of owner, "host:NODE", for that CIDR is unreadable.
 func (u *ipamUnread) affinity(owner, cidr string) bool {
 	_, node, _ := strings.Cut(owner, ":")
 	ipnet, err := parseCIDR(map[string]any{"cidr": cidr})
 	return err == nil && u.affinities[machines.AffinityName(node, ipnet)]
 }
 
-// readable says whether a record of one of the three kinds has the name by which others refer to
+// readable reports whether a record of one of the three kinds has the field used by references to
 // it.
 func readable(kind string, spec map[string]any) bool {
 	if kind == "IPAMHandle" {

@@ -15,12 +15,12 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// ipamObject makes a v3 IPAM record from a spec in a few words.
+// ipamObject returns a v3 IPAM record with the given spec.
 func ipamObject(spec map[string]any) map[string]any {
 	return map[string]any{"apiVersion": apiVersionV3, "spec": spec}
 }
 
-// blockOf is a /29 whose addresses belong to the handles in order; "" is a free one.
+// blockOf returns a /29 whose addresses belong to the handles in order; "" is a free address.
 func blockOf(cidr, affinity string, handles ...string) map[string]any {
 	spec := map[string]any{"cidr": cidr, "affinity": affinity}
 	var allocations, attributes []any
@@ -44,7 +44,7 @@ func affinityOf(node, cidr, state string) map[string]any {
 	return labelled(ipamObject(map[string]any{"node": node, "cidr": cidr, "state": state, "type": "host"}))
 }
 
-// labelled gives an affinity the labels that Calico's IPAM gives it.
+// labelled adds the labels of Calico's IPAM to an affinity.
 func labelled(o map[string]any) map[string]any {
 	labels := map[string]any{}
 	for name, want := range affinityLabels(o["spec"].(map[string]any)) {
@@ -54,7 +54,7 @@ func labelled(o map[string]any) map[string]any {
 	return o
 }
 
-// ipamWarnings are the warnings that need no snapshot, as "key code", sorted.
+// ipamWarnings returns the warnings that need no snapshot, as "key code", sorted.
 func ipamWarnings(c *ipamCheck) []string {
 	c.checkHoldings()
 	c.checkAffinities()
@@ -156,7 +156,7 @@ func TestIPAMCheckFinds(t *testing.T) {
 	}
 }
 
-// TestIPAMCheckOdd: whatever shape a record has, it is counted or warned of, never a panic.
+// TestIPAMCheckOdd: a record of any shape is counted or reported; nothing panics.
 func TestIPAMCheckOdd(t *testing.T) {
 	for _, spec := range []map[string]any{
 		nil, {},
@@ -195,7 +195,7 @@ func TestAddressIn(t *testing.T) {
 	require.Equal(t, "number 3", addressIn("x", 3))
 }
 
-// checkingIPAM feeds the v3 records of a snapshot.
+// checkingIPAM checks the v3 records of a snapshot.
 func checkingIPAM(ctx context.Context, v *transform.View) error {
 	c := newIPAMCheck()
 	for _, kd := range kinds() {
@@ -214,8 +214,8 @@ func checkingIPAM(ctx context.Context, v *transform.View) error {
 	return m.reportIPAM()
 }
 
-// TestIPAMCheckRecorded: the recorded cluster was filled by Calico's own IPAM, so only what was put
-// there by hand is found.
+// TestIPAMCheckRecorded: Calico's own IPAM filled the recorded cluster, so the check finds only
+// manual additions.
 func TestIPAMCheckRecorded(t *testing.T) {
 	affinity := recordsV3 + "blockaffinities/node-b-192-168-77-0-26"
 	byHand := "warning ipam-block-missing " + affinity
@@ -249,7 +249,7 @@ func TestIPAMCheckRecorded(t *testing.T) {
 		r.reason(t, codeIPAMHandleMissing.Name, "/registry/projectcalico.org/ipamblocks/192-168-174-128-26"))
 }
 
-// ipamKeys are the warnings of the cross-check as "code key", in the order they were given.
+// ipamKeys returns the warnings of the cross-check as "code key", in report order.
 func (r result) ipamKeys() (out []string) {
 	for _, p := range r.Problems {
 		if strings.HasPrefix(p.Code.Name, "ipam-") {
@@ -259,8 +259,8 @@ func (r result) ipamKeys() (out []string) {
 	return out
 }
 
-// TestIPAMCheckSeesWhatStays: a record that is not written holds its addresses all the same, be it
-// skipped or in conflict with a v3 object: nothing is missing but what was before.
+// TestIPAMCheckSeesWhatStays: a skipped or conflicting record still holds its addresses: no new
+// warnings appear.
 func TestIPAMCheckSeesWhatStays(t *testing.T) {
 	affinity := recordsV3 + "blockaffinities/node-b-192-168-77-0-26"
 	before := []string{"ipam-affinity-unlabelled " + affinity, "ipam-block-missing " + affinity}
@@ -305,8 +305,8 @@ func TestIPAMCheckSeesWhatStays(t *testing.T) {
 	}
 }
 
-// TestIPAMCheckUnreadable: a record that cannot be decrypted or decoded gives no warning about
-// those that were to be compared with it. It is said once that there are such records.
+// TestIPAMCheckUnreadable: an undecryptable or undecodable record causes no warning about related
+// records. One warning reports all such records.
 func TestIPAMCheckUnreadable(t *testing.T) {
 	affinity := recordsV3 + "blockaffinities/node-b-192-168-77-0-26"
 	before := []string{"ipam-affinity-unlabelled " + affinity, "ipam-block-missing " + affinity}

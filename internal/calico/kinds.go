@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// The two groups, and the one version each of them has.
+// The two groups, each with its only version.
 const (
 	groupV1      = "crd.projectcalico.org"
 	groupV3      = "projectcalico.org"
@@ -17,40 +17,40 @@ const (
 	apiVersionV3 = groupV3 + "/v3"
 )
 
-// nameRule says how the v3 name of a kind follows from its v1 record.
+// nameRule is the rule that derives the v3 name of a kind from the v1 record.
 type nameRule int
 
 const (
-	nameStored nameRule = iota // the name in the metadata annotation, else the stored one
-	namePolicy                 // as nameStored, but "default." is stripped where the annotation has no name
+	nameStored nameRule = iota // the name in the metadata annotation, else the stored name
+	namePolicy                 // like nameStored, but "default." is stripped if the annotation has no name
 	nameBlock                  // the dashed, masked CIDR
-	nameHandle                 // the lower-cased handle id
+	nameHandle                 // the lower-cased handle ID
 )
 
-// kind is one Calico kind in its two forms.
+// kind is a Calico kind with its v1 and v3 names.
 type kind struct {
 	Kind, Plural     string // in projectcalico.org/v3
 	V1Kind, V1Plural string // in crd.projectcalico.org/v1
-	Namespaced       bool   // in both
+	Namespaced       bool   // in both groups
 	Status           bool   // its CRDs have a status subresource
 	Name             nameRule
 	order            int // of writing
 }
 
-// v1 is the resource the kind is stored under before the migration.
+// v1 returns the resource under which v1 records are stored.
 func (k *kind) v1() schema.GroupResource {
 	return schema.GroupResource{Group: groupV1, Resource: k.V1Plural}
 }
 
-// v3 is the resource the kind is stored under after the migration.
+// v3 returns the resource under which v3 records are stored.
 func (k *kind) v3() schema.GroupResource {
 	return schema.GroupResource{Group: groupV3, Resource: k.Plural}
 }
 
 const kindClusterInformation = "ClusterInformation"
 
-// kinds lists all 22 kinds: the 21 that the live controller migrates, in its order, then
-// ClusterInformation, which it writes by hand at the end.
+// kinds lists all 22 kinds: the 21 migrated by the live controller, in its order, then
+// ClusterInformation, which the controller writes separately at the end.
 var kinds = sync.OnceValue(func() kindSet {
 	all := kindSet{
 		{Kind: "Tier", Plural: "tiers", Status: true},
@@ -82,14 +82,14 @@ var kinds = sync.OnceValue(func() kindSet {
 			k.V1Kind, k.V1Plural = k.Kind, k.Plural
 		}
 	}
-	all[len(all)-1].order = math.MaxInt32 // behind generic kinds
+	all[len(all)-1].order = math.MaxInt32 // after generic kinds
 	return all
 })
 
-// kindSet are the kinds of a run, in the order of writing.
+// kindSet holds the kinds of a run, in the order of writing.
 type kindSet []*kind
 
-// with adds generic kinds, before ClusterInformation.
+// with inserts generic kinds before ClusterInformation.
 func (s kindSet) with(generic kindSet) kindSet {
 	last := len(s) - 1
 	for i, k := range generic {
@@ -98,17 +98,17 @@ func (s kindSet) with(generic kindSet) kindSet {
 	return slices.Concat(s[:last], generic, s[last:])
 }
 
-// ofV1 finds the kind stored as plural in crd.projectcalico.org.
+// ofV1 finds a kind by its plural in crd.projectcalico.org.
 func (s kindSet) ofV1(plural string) (*kind, bool) {
 	return s.find(func(k *kind) bool { return k.V1Plural == plural })
 }
 
-// ofV3 finds the kind stored as plural in projectcalico.org.
+// ofV3 finds a kind by its plural in projectcalico.org.
 func (s kindSet) ofV3(plural string) (*kind, bool) {
 	return s.find(func(k *kind) bool { return k.Plural == plural })
 }
 
-// called finds the kind of that name in either group.
+// called finds a kind by its name in either group.
 func (s kindSet) called(name string) (*kind, bool) {
 	return s.find(func(k *kind) bool { return k.Kind == name || k.V1Kind == name })
 }
@@ -120,7 +120,8 @@ func (s kindSet) find(is func(*kind) bool) (*kind, bool) {
 	return nil, false
 }
 
-// genericKind is a kind as its CRDs define it. The v1 CRD says what the v3 CRD must have.
+// genericKind derives a kind from its CRDs. Scope and subresources of the v1 CRD are required of
+// the v3 CRD.
 func genericKind(plural string, v1, v3 *apiextensionsv1.CustomResourceDefinition) *kind {
 	k := &kind{
 		Kind: v3.Spec.Names.Kind, Plural: plural, V1Kind: v1.Spec.Names.Kind, V1Plural: plural,

@@ -13,19 +13,20 @@ import (
 	"github.com/etcdshift/etcdshift/finding"
 )
 
-// metadataAnnotation holds, as JSON, the metadata that a client of the aggregated API gave its
-// object. Its content depends on the release (v3.27 left labels outside, v3.30 and later put policy
-// names inside).
+// metadataAnnotation holds, as JSON, the metadata set by a client of the aggregated API. The
+// content depends on the release (v3.27 left labels outside, v3.30 and later put policy names
+// inside).
 const metadataAnnotation = "projectcalico.org/metadata"
 
-// metadata is a v1 record's two layers: outer is the record's own, inner that of the annotation.
+// metadata holds the two layers of a v1 record: outer is its own metadata, inner the metadata of
+// the annotation.
 type metadata struct {
 	outer, inner metav1.ObjectMeta
-	annotated    bool // the annotation is there; without it clients saw outer
+	annotated    bool // the annotation exists; without it clients saw outer
 }
 
-// readMetadata takes both layers from a v1 record. A malformed or empty annotation is refused as
-// bad-metadata: the live controller loses such records without a word.
+// readMetadata reads both layers of a v1 record. A malformed or empty annotation is refused as
+// bad-metadata: the live controller silently loses such records.
 func readMetadata(obj map[string]any) (metadata, error) {
 	var m metadata
 	raw, ok := obj["metadata"].(map[string]any)
@@ -44,7 +45,7 @@ func readMetadata(obj map[string]any) (metadata, error) {
 		return m, nil
 	}
 	m.annotated = true
-	if text == "{}" || text == `{"creationTimestamp":null}` { // as Calico writes an empty one
+	if text == "{}" || text == `{"creationTimestamp":null}` { // Calico's form of an empty annotation
 		return m, nil
 	}
 	if err := json.Unmarshal([]byte(text), &m.inner); err != nil {
@@ -53,8 +54,8 @@ func readMetadata(obj map[string]any) (metadata, error) {
 	return m, nil
 }
 
-// plainMetadata is FromUnstructured for the fields that most records have, and faster. ok is false
-// for others, and for fields of another type.
+// plainMetadata is a faster FromUnstructured for the fields of most records. ok is false for other
+// fields and for values of another type.
 func plainMetadata(raw map[string]any) (m metav1.ObjectMeta, ok bool) {
 	for name, value := range raw {
 		var text string
@@ -89,7 +90,7 @@ func plainMetadata(raw map[string]any) (m metav1.ObjectMeta, ok bool) {
 	return m, true
 }
 
-// plainTexts is a map of texts.
+// plainTexts converts a map of strings.
 func plainTexts(value any) (map[string]string, bool) {
 	object, ok := value.(map[string]any)
 	out := make(map[string]string, len(object))
@@ -100,8 +101,7 @@ func plainTexts(value any) (map[string]string, bool) {
 	return out, ok
 }
 
-// withoutV1Fields is raw metadata without the managedFields entries of v1, which are most of its
-// text.
+// withoutV1Fields returns raw metadata without the managedFields entries of v1, most of its text.
 func withoutV1Fields(raw map[string]any) map[string]any {
 	entries, ok := raw["managedFields"].([]any)
 	if !ok {
@@ -115,9 +115,9 @@ func withoutV1Fields(raw map[string]any) map[string]any {
 	return out
 }
 
-// seen is the metadata that a client of the aggregated API saw, without name, namespace and UID.
-// Finalizers, owner references and a deletion that only the record itself has, and a live migration
-// drops, are added.
+// seen returns the metadata seen by a client of the aggregated API, without name, namespace and
+// UID. Finalizers, owner references and a deletion found only in the outer layer, dropped by a live
+// migration, are added.
 func (m metadata) seen() metav1.ObjectMeta {
 	if !m.annotated {
 		m.inner = m.outer
@@ -130,7 +130,7 @@ func (m metadata) seen() metav1.ObjectMeta {
 		Annotations:       overlay(m.outer.Annotations, m.inner.Annotations),
 		OwnerReferences:   mergeOwners(m.inner.OwnerReferences, m.outer.OwnerReferences),
 		Finalizers:        merge(m.inner.Finalizers, m.outer.Finalizers),
-		// the outer entries name v1 and Calico's own writes: under v3 they would be worse than none
+		// outer entries name v1 and Calico's own writes: under v3 they would be worse than none
 		ManagedFields: slices.DeleteFunc(slices.Clone(m.inner.ManagedFields),
 			func(e metav1.ManagedFieldsEntry) bool { return e.APIVersion != apiVersionV3 }),
 	}
@@ -141,7 +141,8 @@ func (m metadata) seen() metav1.ObjectMeta {
 	return out
 }
 
-// deletion is when the object is to be deleted, as clients saw it; nil where it is not.
+// deletion returns the deletion time and grace period seen by clients, nil for an object that is
+// not being deleted.
 func (m *metadata) deletion() (*metav1.Time, *int64) {
 	switch {
 	case m.outer.DeletionTimestamp != nil:
@@ -152,8 +153,8 @@ func (m *metadata) deletion() (*metav1.Time, *int64) {
 	return nil, nil
 }
 
-// overlay is under with the entries of over, which win, and without the metadata annotation; nil
-// for an empty one.
+// overlay returns the entries of under and over, without the metadata annotation; over takes
+// precedence. An empty result is nil.
 func overlay(under, over map[string]string) map[string]string {
 	out := map[string]string{}
 	maps.Copy(out, under)
@@ -165,7 +166,7 @@ func overlay(under, over map[string]string) map[string]string {
 	return out
 }
 
-// merge is inner and then outer, each once.
+// merge returns the elements of inner, then outer, without duplicates.
 func merge[T comparable](inner, outer []T) (out []T) {
 	for _, f := range slices.Concat(inner, outer) {
 		if !slices.Contains(out, f) {
@@ -175,8 +176,8 @@ func merge[T comparable](inner, outer []T) (out []T) {
 	return out
 }
 
-// mergeOwners is inner and then outer, each once by UID. An object has one controller at most:
-// where inner has one, owners that only outer has are plain owners.
+// mergeOwners returns the owners of inner, then outer, without duplicate UIDs. An object has at
+// most one controller: if inner has one, additional owners of outer are plain owners.
 func mergeOwners(inner, outer []metav1.OwnerReference) []metav1.OwnerReference {
 	out := slices.Clone(inner)
 	controlled := slices.ContainsFunc(inner, func(r metav1.OwnerReference) bool {
@@ -195,7 +196,7 @@ func mergeOwners(inner, outer []metav1.OwnerReference) []metav1.OwnerReference {
 	return out
 }
 
-// metadataObject is meta in an unstructured object.
+// metadataObject converts meta to unstructured content.
 func metadataObject(meta metav1.ObjectMeta) (map[string]any, error) {
 	out, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&meta)
 	if err != nil {

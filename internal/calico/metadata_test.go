@@ -12,7 +12,7 @@ import (
 	"github.com/etcdshift/etcdshift/finding"
 )
 
-// v1Object is a v1 record's content from its metadata, as JSON.
+// v1Object returns the content of a v1 record with the given JSON metadata.
 func v1Object(t *testing.T, meta string) map[string]any {
 	t.Helper()
 	var m map[string]any
@@ -20,7 +20,7 @@ func v1Object(t *testing.T, meta string) map[string]any {
 	return map[string]any{"metadata": m}
 }
 
-// annotated is outer metadata with the given inner text as its annotation.
+// annotated returns outer metadata with the given annotation text.
 func annotated(t *testing.T, outer, inner string) map[string]any {
 	t.Helper()
 	obj := v1Object(t, outer)
@@ -34,8 +34,8 @@ func annotated(t *testing.T, outer, inner string) map[string]any {
 	return obj
 }
 
-// TestSeenMetadata has a case for each historical shape of the annotation (facts: which release
-// moved what inside), and one for each rule of what is kept.
+// TestSeenMetadata has a case for each historical shape of the annotation (by release), and one for
+// each rule of kept metadata.
 func TestSeenMetadata(t *testing.T) {
 	for _, tt := range []struct{ name, outer, inner, want string }{
 		{"no annotation: the record's own",
@@ -166,7 +166,7 @@ func TestSeenDoesNotTouchTheRecord(t *testing.T) {
 	require.Equal(t, "1", m.outer.Labels["a"])
 }
 
-// TestPlainMetadata: what plainMetadata accepts it reads as FromUnstructured does.
+// TestPlainMetadata: plainMetadata reads accepted input like FromUnstructured.
 func TestPlainMetadata(t *testing.T) {
 	random, accepted := rand.New(rand.NewPCG(1, 61)), 0
 	values := []any{

@@ -24,10 +24,10 @@ type run struct {
 	opts     Options
 	crds     *crdSet
 	ipam     *ipamCheck
-	choices  *choices               // of conflicts, for all prefixes
-	policies map[string][]*identity // by the tier they name
-	late     map[*identity][]byte   // v3 ClusterInformation, to be staged after objects that may refer to it
-	skipped  int                    // v1 records that are not migrated for a problem
+	choices  *choices               // decisions about conflicts, shared by all prefixes
+	policies map[string][]*identity // by tier name
+	late     map[*identity][]byte   // v3 ClusterInformation, staged after objects that may refer to it
+	skipped  int                    // v1 records not migrated because of a problem
 }
 
 func newRun(s *store, o Options, crds *crdSet, c *choices) *run {
@@ -39,7 +39,7 @@ func newRun(s *store, o Options, crds *crdSet, c *choices) *run {
 }
 
 // migrateKinds is the second pass: it converts and stages the records, by kind and v3 key.
-// ClusterInformation is only prepared.
+// ClusterInformation is converted, but staged later.
 func (m *run) migrateKinds() error {
 	rest := m.table.records
 	for _, kd := range m.crds.kinds {
@@ -67,24 +67,24 @@ func (m *run) migrateKinds() error {
 	return nil
 }
 
-// draft is a v3 record in the making.
+// draft is a v3 record during its conversion.
 type draft struct {
 	id       *identity
-	crd      *schema.CRD // to write it by; nil for none
+	crd      *schema.CRD // the v3 CRD; nil for none
 	stored   []byte      // the v1 record
 	r        *record
-	meta     metav1.ObjectMeta // as clients saw it
+	meta     metav1.ObjectMeta // as seen by clients
 	owners   []metav1.OwnerReference
-	refs     []translation // of the owners
-	verdicts []verdict     // on the owners; incomplete
+	refs     []translation // translations of the owners
+	verdicts []verdict     // incomplete checks of the owners
 	unfit    error         // why no server would store the converted record
-	dropped  []string      // paths that were pruned
-	value    []byte        // to be stored
+	dropped  []string      // pruned paths
+	value    []byte        // the converted record, encoded
 	err      error         // why the record cannot be converted
 	meter    *bounded.Meter
 }
 
-// drafts yields the records that are to be migrated, converted in parallel.
+// drafts yields the pending records, converted in parallel.
 func (m *run) drafts(records []*identity) iter.Seq2[**draft, error] {
 	var next *draft
 	entries := stream.Of(func(yield func(*transform.Entry) error) error {
@@ -109,7 +109,7 @@ func (m *run) drafts(records []*identity) iter.Seq2[**draft, error] {
 		func(d **draft) { (*d).make(m.ctx, m.owners) })
 }
 
-// begin begins to migrate one record.
+// begin creates the draft of one record.
 func (m *run) begin(id *identity, stored []byte) (*draft, error) {
 	d := &draft{id: id, crd: m.crds.accept[id.kind.Plural], stored: stored, meter: m.Budget().Meter()}
 	if d.crd == nil {
@@ -140,13 +140,13 @@ func (d *draft) make(ctx context.Context, owners *owners) {
 	}
 }
 
-// terminating says that the record is being deleted, and that no finalizer holds it.
+// terminating reports whether the record is being deleted without a finalizer to hold it.
 func (d *draft) terminating() bool {
 	return d.meta.DeletionTimestamp != nil && len(d.meta.Finalizers) == 0
 }
 
-// convert makes the record what a server would store. Most records are that once they are
-// converted, which their bytes tell.
+// convert makes the record the bytes a server would store. Most converted records need no further
+// change; Accepts finds this out from the bytes.
 func (d *draft) convert(ctx context.Context) error {
 	ctx = bounded.WithMeter(ctx, d.meter)
 	err := d.r.convert(&d.meta, d.id.name(), d.id.written(), d.refs)
@@ -213,8 +213,8 @@ func (m *run) migrateRecord(d *draft) error {
 	return nil
 }
 
-// loses refuses a record that would lose fields which clients of v1 see, or which the migration
-// sets. A field that the v1 CRD does not know either is dropped, and reported.
+// loses refuses a record that would lose fields visible to v1 clients or set by the migration. A
+// field unknown to the v1 CRD too is dropped and reported.
 func (m *run) loses(id *identity, dropped []string) error {
 	if len(dropped) == 0 {
 		return nil
@@ -223,7 +223,7 @@ func (m *run) loses(id *identity, dropped []string) error {
 	if v1 == nil || err != nil {
 		return err
 	}
-	r, err := m.take(id) // decoded anew: the one before was converted
+	r, err := m.take(id) // decoded again: convert changed the first copy
 	if err != nil {
 		return err
 	}
@@ -239,7 +239,7 @@ func (m *run) loses(id *identity, dropped []string) error {
 	return nil
 }
 
-// write stages a v3 record and gives it to the cross-check.
+// write stages a v3 record and adds it to the cross-check.
 func (m *run) write(id *identity, obj map[string]any, value []byte) error {
 	key := id.v3key(m.keys)
 	m.ipam.add(id.kind.Kind, key, obj)
@@ -250,22 +250,22 @@ func (m *run) write(id *identity, obj map[string]any, value []byte) error {
 	return m.put(key, value)
 }
 
-// skip reports a record that is not migrated. Every v1 record then stays.
+// skip reports a record that is not migrated. All v1 records then stay.
 func (m *run) skip(id *identity, f *finding.Finding) {
 	m.skipped++
 	id.fate = skipped
 	m.Raise(string(id.key), f)
 }
 
-// checkOthers gives the cross-check the rest of a kind after its records: v3 objects that stay as
-// they are, and skipped records, which hold their addresses too.
+// checkOthers adds the other objects of a kind to the cross-check: unchanged v3 objects, and
+// skipped records, which still hold their addresses.
 func (m *run) checkOthers(kd *kind, records []*identity) error {
 	if !inIPAMCheck(kd.Kind) {
 		return nil
 	}
 	for _, o := range m.table.objectsOf(kd) {
 		if !o.replaced {
-			obj, _, _ := encoding.DecodeObject(o.value) // nil where it fails, which was reported in the first pass
+			obj, _, _ := encoding.DecodeObject(o.value) // nil if undecodable, as reported in the first pass
 			m.ipam.add(kd.Kind, o.key, obj)
 		}
 	}
@@ -273,13 +273,13 @@ func (m *run) checkOthers(kd *kind, records []*identity) error {
 		if id.kind != kd || id.fate != skipped || id.rest().there != nil || id.rest().twin != nil {
 			continue
 		}
-		obj, _, err := m.read(id.key) // nil where it cannot be decoded, which was reported
+		obj, _, err := m.read(id.key) // nil if undecodable, as already reported
 		if err != nil {
 			return err
 		}
 		if obj != nil {
 			if spec, err := specOf(obj); err == nil {
-				_ = convertSpec(kd, map[string]any{}, spec) // an error was reported
+				_ = convertSpec(kd, map[string]any{}, spec) // an error was already reported
 			}
 		}
 		m.ipam.add(kd.Kind, id.key, obj)
@@ -287,8 +287,8 @@ func (m *run) checkOthers(kd *kind, records []*identity) error {
 	return nil
 }
 
-// endRecords warns of idle choices, and adds what became of the records to the report. It forgets
-// the records: no later step asks for one.
+// endRecords warns of unused decisions and adds the outcome of the records to the report. The
+// records are released: no later step needs them.
 func (m *run) endRecords() error {
 	m.idleChoices()
 	all := slices.Concat(m.table.lost, m.table.records)
@@ -321,7 +321,7 @@ func (m *run) endRecords() error {
 	return nil
 }
 
-// listRecord lists the new name and the UID of a record in the report.
+// listRecord adds the new name and the UID of a record to the report.
 func (m *run) listRecord(id *identity) {
 	r := m.Report()
 	if id.wrote() && id.renamed() {
@@ -330,7 +330,7 @@ func (m *run) listRecord(id *identity) {
 	}
 	seen, written := id.seen(), id.written()
 	if written == seen {
-		written = seen // one string, not two that are the same
+		written = seen // share one string instead of keeping two equal ones
 	}
 	if id.wrote() || id.present() && !strings.EqualFold(written, seen) {
 		r.AddUID(transform.UID{
@@ -340,7 +340,7 @@ func (m *run) listRecord(id *identity) {
 	}
 }
 
-// count adds to the counts of a kind: those of several storage prefixes add up.
+// count adds to the counts of a kind; the counts of several storage prefixes add up.
 func count(r *transform.Report, c transform.KindCount) {
 	i := slices.IndexFunc(r.Kinds, func(other transform.KindCount) bool { return other.Kind == c.Kind })
 	if i < 0 {

@@ -15,8 +15,7 @@ import (
 	"github.com/etcdshift/etcdshift/finding"
 )
 
-// mutate changes one place of a decoded object: a field goes, or becomes something that it should
-// not be.
+// mutate changes one place of a decoded object: a field is removed or gets an invalid value.
 func mutate(r *rand.Rand, value any) any {
 	odd := []any{nil, "", "odd", 7, -1.5, true, []any{}, []any{nil}, map[string]any{}, map[string]any{"odd": "odd"},
 		strings.Repeat("x", 300)}
@@ -51,8 +50,7 @@ func mutate(r *rand.Rand, value any) any {
 	return odd[r.IntN(len(odd))]
 }
 
-// spoiled is the recorded cluster with some of its Calico records, of both groups, changed at
-// random.
+// spoiled returns the recorded cluster with random changes in some Calico records of both groups.
 func spoiled(t *testing.T, from string, seed uint64) string {
 	in := &input{t: t, from: recorded(t, from)}
 	r := rand.New(rand.NewPCG(seed, 1))
@@ -74,8 +72,8 @@ func spoiled(t *testing.T, from string, seed uint64) string {
 	return in.write()
 }
 
-// TestMutated: every run ends, whatever the records. Each v1 record becomes a v3 record or has a
-// finding; while one of them is skipped, all v1 records stay.
+// TestMutated: every run ends, for any records. Each v1 record becomes a v3 record or has a
+// finding; if one is skipped, all v1 records stay.
 func TestMutated(t *testing.T) {
 	for seed := range uint64(3) {
 		for _, from := range []string{"before.db", "after.db"} {
@@ -130,7 +128,7 @@ func nothingSilent(t *testing.T, got result) {
 		}
 		dir := strings.TrimSuffix(recordsV3+kd.Plural+"/"+k.Namespace, "/") + "/"
 		_, migrated := got.out[dir+name]
-		// equal to one without a UID, which nothing lists
+		// equal to an unlisted record without a UID
 		_, renamed := got.out[dir+strings.TrimPrefix(name, "default.")]
 		require.True(t, migrated || renamed || named[key], "%s (uid %s): neither written nor named", key, meta.UID)
 	}

@@ -17,8 +17,8 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// isCalico says whether an apiVersion is of one of the two groups, and of which. Groups with
-// similar names (policy.networking.k8s.io, migration.projectcalico.org) are not.
+// isCalico reports whether an apiVersion is in one of the two groups, and whether in v1. Groups
+// with similar names (policy.networking.k8s.io, migration.projectcalico.org) are not Calico's.
 func isCalico(apiVersion string) (ofV1, ok bool) {
 	gv, err := schema.ParseGroupVersion(apiVersion)
 	if err != nil {
@@ -27,27 +27,27 @@ func isCalico(apiVersion string) (ofV1, ok bool) {
 	return gv.Group == groupV1, gv.Group == groupV1 || gv.Group == groupV3
 }
 
-// owners translates owner references, and tells which owners a garbage collector will find.
+// owners translates owner references and predicts the lookups of the garbage collector.
 type owners struct {
 	*store
 	kinds  kindSet
 	table  *table
-	types  []*inspect.Type           // built-in ones and those of the snapshot's CRDs; nil until they are asked for
-	relies map[*identity][]*identity // Calico owners that a record has
+	types  []*inspect.Type           // built-in types and those of the snapshot's CRDs; nil until needed
+	relies map[*identity][]*identity // Calico owners of a record
 }
 
-// verdict is what became of one owner reference.
+// verdict is the result for one owner reference.
 type verdict struct {
-	ref    encoding.OwnerReference // as it is to be
-	owner  owner                   // the Calico owner, where there is one
+	ref    encoding.OwnerReference // the reference after the migration
+	owner  owner                   // the Calico owner, if any
 	found  bool                    // owner is set
-	reason string                  // why a garbage collector will not find the owner; empty where it will
-	fatal  bool                    // it looks for the owner, and deletes an object that has no other
+	reason string                  // why a garbage collector will not find the owner; empty if it will
+	fatal  bool                    // the collector looks for the owner, and deletes an object without another one
 }
 
-// translate returns a reference as it is to be, one to a Calico object by the v3 record and its
-// UID, and the Calico owner it names. One of the v1 group without an owner becomes the one that
-// clients saw: its own group will be gone. It may run in parallel.
+// translate returns the migrated form of a reference (for a Calico object: v3 name and UID) and the
+// Calico owner. A v1 reference without an existing owner takes the form seen by clients, since the
+// v1 group will be gone. translate is safe for parallel use.
 func (o *owners) translate(ref encoding.OwnerReference) (verdict, error) {
 	ofV1, ok := isCalico(ref.APIVersion)
 	if !ok {
@@ -67,8 +67,8 @@ func (o *owners) translate(ref encoding.OwnerReference) (verdict, error) {
 	return verdict{ref: ref, owner: found, found: ok}, nil
 }
 
-// check completes the verdict about a reference, before its translation, of an object in namespace:
-// whether a garbage collector will find the owner.
+// check completes the verdict about a reference of an object in namespace: it predicts whether a
+// garbage collector will find the owner. before is the untranslated reference.
 func (o *owners) check(namespace string, before encoding.OwnerReference, v *verdict) error {
 	_, calico := isCalico(before.APIVersion)
 	switch {
@@ -93,7 +93,7 @@ func (o *owners) check(namespace string, before encoding.OwnerReference, v *verd
 }
 
 // unknown says why no Calico object has the UID of a reference from an object in namespace, and
-// whether a garbage collector would act on that. A record that cannot be read is found by its name.
+// whether a garbage collector would act on this. An unreadable record is found by its name.
 func (o *owners) unknown(namespace string, ref encoding.OwnerReference) (reason string, fatal bool) {
 	k, known := o.kinds.called(ref.Kind)
 	if !known {
@@ -111,9 +111,10 @@ func (o *owners) unknown(namespace string, ref encoding.OwnerReference) (reason 
 	return "no Calico object has its UID", true
 }
 
-// missing says why an owner of no Calico kind will not be found for an object in namespace; empty
-// where it will be, and where its kind is unknown: a garbage collector then keeps the object.
-// unread says that the owner cannot be read, neither here nor by a garbage collector.
+// missing says why a garbage collector would not find a non-Calico owner of an object in namespace.
+// The reason is empty if the owner is found, or if the owner's kind is unknown: a garbage collector
+// then keeps the object. unread reports an owner unreadable for etcdshift and for a garbage
+// collector.
 func (o *owners) missing(namespace string, ref encoding.OwnerReference) (reason string, unread bool, err error) {
 	gv, err := schema.ParseGroupVersion(ref.APIVersion)
 	if err != nil {
@@ -141,7 +142,7 @@ func (o *owners) missing(namespace string, ref encoding.OwnerReference) (reason 
 	found, err := encoding.ReadMeta(entry.Value)
 	switch {
 	case errors.Is(err, encoding.ErrEncrypted):
-		return "", false, nil // it exists; the encrypted record is reported for itself
+		return "", false, nil // it exists; the encrypted record has its own finding
 	case err != nil:
 		return "it cannot be read: " + err.Error(), true, nil
 	case found.UID != ref.UID:
@@ -150,7 +151,7 @@ func (o *owners) missing(namespace string, ref encoding.OwnerReference) (reason 
 	return "", false, nil
 }
 
-// typeOf finds a kind among the built-in ones and those of the snapshot's CRDs; nil for none.
+// typeOf finds a kind among the built-in types and those of the snapshot's CRDs; nil for none.
 func (o *owners) typeOf(gk schema.GroupKind) (*inspect.Type, error) {
 	if o.types == nil {
 		found, err := o.Reader().Defined(o.ctx)
@@ -180,7 +181,7 @@ func (id *identity) absence() string {
 	return "it is not migrated"
 }
 
-// outOfScope says why an object cannot have a namespaced owner; empty where it can.
+// outOfScope says why an object cannot have an owner in namespace owners; empty if it can.
 func outOfScope(namespace, owners string) string {
 	switch {
 	case namespace == "":
@@ -192,13 +193,13 @@ func outOfScope(namespace, owners string) string {
 	}
 }
 
-// translation is an owner reference as it was and as it is written.
+// translation is an owner reference before and after the migration.
 type translation struct {
 	before, after encoding.OwnerReference
 }
 
 // translateAll translates the owner references of a v1 record. The translations have each owner
-// once: annotation and record may name it by different UIDs.
+// once: annotation and record may name the same owner by different UIDs.
 func (o *owners) translateAll(refs []metav1.OwnerReference) (out []translation, verdicts []verdict, _ error) {
 	for _, stored := range refs {
 		v, err := o.translate(fromMeta(stored))
@@ -213,8 +214,8 @@ func (o *owners) translateAll(refs []metav1.OwnerReference) (out []translation, 
 	return out, verdicts, nil
 }
 
-// ofRecord checks the owner references of a v1 record. Where the garbage collector would find none
-// of the owners, and so delete the v3 record, the record is refused; else lost owners are reported.
+// ofRecord checks the owner references of a v1 record. If the garbage collector would find no
+// owner, and so delete the v3 record, the record is refused; otherwise lost owners are reported.
 func (o *owners) ofRecord(id *identity, refs []metav1.OwnerReference, verdicts []verdict) error {
 	var lost, ignored []string
 	for i, v := range verdicts {
@@ -227,7 +228,7 @@ func (o *owners) ofRecord(id *identity, refs []metav1.OwnerReference, verdicts [
 			lost = append(lost, describe(before, v.reason))
 		case v.reason != "":
 			ignored = append(ignored, describe(before, v.reason))
-			id.firm = true // an owner that cannot be looked for is never found to be gone
+			id.firm = true // a collector never sees this owner as gone
 		case v.found && v.owner.record != nil:
 			o.relies[id] = append(o.relies[id], v.owner.record)
 		default:
@@ -242,7 +243,7 @@ func (o *owners) ofRecord(id *identity, refs []metav1.OwnerReference, verdicts [
 	return nil
 }
 
-// warnOwners warns of owners that will not be found, where there are any.
+// warnOwners warns of owners that a garbage collector will not find.
 func (s *store) warnOwners(key []byte, what string, reasons ...string) {
 	if len(reasons) > 0 {
 		s.Raise(string(key), codeDanglingOwner.Because("%s%s", what,
@@ -250,7 +251,7 @@ func (s *store) warnOwners(key []byte, what string, reasons ...string) {
 	}
 }
 
-// asSeen is a reference of the v1 group as clients of the aggregated API saw it.
+// asSeen returns a v1 reference in the form seen by clients of the aggregated API.
 func (s kindSet) asSeen(ref encoding.OwnerReference) encoding.OwnerReference {
 	ref.APIVersion = apiVersionV3
 	if k, ok := s.called(ref.Kind); ok {
@@ -262,13 +263,13 @@ func (s kindSet) asSeen(ref encoding.OwnerReference) encoding.OwnerReference {
 	return ref
 }
 
-// describe names a stored reference and what is wrong with it.
+// describe names a stored reference and its problem.
 func describe(ref encoding.OwnerReference, reason string) string {
 	return fmt.Sprintf("owner %s %s %q (uid %s): %s", ref.APIVersion, ref.Kind, ref.Name, ref.UID, reason)
 }
 
-// recheckOwners checks staged records again whose owner was skipped later. It goes on until nothing
-// changes, for records that it takes back may own others.
+// recheckOwners checks staged records again after an owner was skipped, and repeats this until
+// nothing changes: unstaged records may own others.
 func (m *run) recheckOwners() error {
 	for again := true; again; {
 		again = false
@@ -294,7 +295,7 @@ func (m *run) recheckOwners() error {
 	return nil
 }
 
-// unstage takes a staged v3 record back.
+// unstage removes a staged v3 record.
 func (m *run) unstage(id *identity) error {
 	delete(m.late, id)
 	key, r := id.v3key(m.keys), m.Report()
@@ -323,16 +324,16 @@ func toMeta(r encoding.OwnerReference) metav1.OwnerReference {
 	}
 }
 
-// setOwners puts translated references into metadata. Paths in managedFields that name an owner by
-// its UID, in either form, follow.
+// setOwners sets the translated references. Paths in managedFields that name an owner by either UID
+// follow.
 func setOwners(meta *metav1.ObjectMeta, refs []translation) {
 	meta.OwnerReferences = nil
 	for _, t := range refs {
 		meta.OwnerReferences = append(meta.OwnerReferences, toMeta(t.after))
 		if t.before == t.after {
-			continue // no Calico object, or one that was named as it is
+			continue // not a Calico object, or already correct
 		}
-		other, _ := ConvertUID(t.before.UID) // clients named it as they saw it
+		other, _ := ConvertUID(t.before.UID) // clients named the owner by the UID they saw
 		for i := range meta.ManagedFields {
 			if f := meta.ManagedFields[i].FieldsV1; f != nil {
 				f.Raw = renameOwner(f.Raw, t.before.UID, t.after.UID)
@@ -342,7 +343,7 @@ func setOwners(meta *metav1.ObjectMeta, refs []translation) {
 	}
 }
 
-// renameOwner renames the UID in paths such as k:{"uid":"7d0c..."}.
+// renameOwner replaces the UID in paths such as k:{"uid":"7d0c..."}.
 func renameOwner(fields []byte, from, to string) []byte {
 	return bytes.ReplaceAll(fields, []byte(`\"uid\":\"`+from+`\"`), []byte(`\"uid\":\"`+to+`\"`))
 }

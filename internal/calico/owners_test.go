@@ -15,7 +15,7 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// Objects of the recorded cluster that own in these tests: UID as stored, UID as seen.
+// Owners of the recorded cluster in these tests: UID as stored, UID as seen.
 const (
 	// Tier security
 	tierStored, tierSeen = "eb3f6a84-8e70-43ce-a662-3113296b095f", "d7fc5621-710e-4373-a646-8cc894d690fa"
@@ -30,13 +30,13 @@ func ref(apiVersion, kind, name, uid string) string {
 	return fmt.Sprintf(`{"apiVersion":%q,"kind":%q,"name":%q,"uid":%q}`, apiVersion, kind, name, uid)
 }
 
-// ends is what a reference must end as.
+// ends returns the expected reference.
 func ends(kind, name, uid string) encoding.OwnerReference {
 	return encoding.OwnerReference{APIVersion: apiVersionV3, Kind: kind, Name: name, UID: uid}
 }
 
-// TestOwnersEnd gives an object of each kind of encoding, and a Calico record in each of its two
-// layers, a reference in each form that releases have written, and looks where it ends.
+// TestOwnersEnd tests a reference in each form written by releases, in an object of each encoding
+// and in each layer of a Calico record.
 func TestOwnersEnd(t *testing.T) {
 	wanted := map[string]encoding.OwnerReference{}
 	tests := []struct {
@@ -77,8 +77,8 @@ func TestOwnersEnd(t *testing.T) {
 	}
 }
 
-// ownedBy puts an object of each sort with one owner reference into the input and returns the keys
-// they will have.
+// ownedBy adds an object of each sort with one owner reference to the input and returns their keys
+// after the migration.
 func ownedBy(in *input, i int, ref string) []string {
 	n := fmt.Sprintf("%02d", i)
 	inner := v1{kind: "NetworkSet", namespace: "team-a", name: "inner" + n,
@@ -103,8 +103,8 @@ func ownedBy(in *input, i int, ref string) []string {
 	return []string{inner.v3(), outer.v3(), configMap, widget, widget + ".cbor"}
 }
 
-// TestOwnersOfOneUID: one record is stored with the UID that clients saw of another; the kind tells
-// which is meant.
+// TestOwnersOfOneUID: the stored UID of one record is the UID clients saw for another record; the
+// kind decides.
 func TestOwnersOfOneUID(t *testing.T) {
 	one := v1{kind: "GlobalNetworkSet", name: "one", inner: "{}"}
 	other := v1{kind: "BGPPeer", name: "other", uid: clientUID, inner: "{}",
@@ -121,7 +121,8 @@ func TestOwnersOfOneUID(t *testing.T) {
 		owner(ofOther))
 }
 
-// TestOwnerNamedTwice: annotation and record name one owner, each by another UID; it is one owner.
+// TestOwnerNamedTwice: annotation and record name one owner by different UIDs; the result has one
+// owner.
 func TestOwnerNamedTwice(t *testing.T) {
 	r := v1{kind: "GlobalNetworkSet", name: "twice", inner: `{"ownerReferences":[` + ref(apiVersionV3, "Tier",
 		"security", tierSeen) + `]}`,
@@ -131,7 +132,7 @@ func TestOwnerNamedTwice(t *testing.T) {
 		"uid": tierSeen}}, at(obj, "metadata", "ownerReferences"))
 }
 
-// TestOwnersFollowNewUIDs: with new UIDs, every reference to a Calico object is another.
+// TestOwnersFollowNewUIDs: with new UIDs, every reference to a Calico object changes.
 func TestOwnersFollowNewUIDs(t *testing.T) {
 	got := planOn(t, recorded(t, "before.db"), New(Options{NewUIDs: true}))
 	require.NoError(t, got.err, "%v", got.Problems)
@@ -149,8 +150,8 @@ func TestOwnersFollowNewUIDs(t *testing.T) {
 	everyOwnerIsThere(t, got)
 }
 
-// TestManagedFieldsFollowOwners: what a v3 client owns of an object stays its own; where that is a
-// reference, the path names the owner's UID as it is in the end.
+// TestManagedFieldsFollowOwners: a v3 client still owns its fields. If a field is an owner
+// reference, its path has the owner's final UID.
 func TestManagedFieldsFollowOwners(t *testing.T) {
 	fields := func(uid string) string {
 		return `{"f:metadata":{"f:ownerReferences":{".":{},"k:{\"uid\":\"` + uid + `\"}":{}}},"f:spec":{"f:nets":{}}}`
@@ -159,7 +160,7 @@ func TestManagedFieldsFollowOwners(t *testing.T) {
 		return `{"manager":"kubectl","operation":"Apply","apiVersion":"` + version +
 			`","time":"2026-01-01T00:00:00Z","fieldsType":"FieldsV1","fieldsV1":` + fields(uid) + `}`
 	}
-	// as clients wrote it, and before v3.27.5 also as it is stored
+	// the form written by clients, and before v3.27.5 also the stored form
 	for _, inner := range []string{tierSeen, tierStored} {
 		r := v1{kind: "GlobalNetworkSet", name: "owned", spec: `{"nets":["192.0.2.0/24"]}`,
 			meta: `"managedFields":[` + entry(apiVersionV1, tierStored) + `],`,
@@ -177,8 +178,8 @@ func TestManagedFieldsFollowOwners(t *testing.T) {
 	}
 }
 
-// TestGarbageCollectorFindsEveryOwner: it looks owners up by kind and name and compares the UID.
-// After the live migration it deleted four objects of this cluster.
+// TestGarbageCollectorFindsEveryOwner: a garbage collector looks up owners by kind and name and
+// compares the UID. After the live migration it deleted four objects of this cluster.
 func TestGarbageCollectorFindsEveryOwner(t *testing.T) {
 	got := planOn(t, recorded(t, "before.db"), New(Options{}))
 	require.NoError(t, got.err, "%v", got.Problems)
@@ -220,8 +221,8 @@ func ownerPath(t testing.TB, namespace string, ref encoding.OwnerReference) stri
 	return ""
 }
 
-// TestDanglingOwnersOfRecords: a reference that sat in an annotation was harmless; as a real one,
-// it may cost the object.
+// TestDanglingOwnersOfRecords: a reference in an annotation was harmless; as a real owner reference
+// it may cause the deletion of the object.
 func TestDanglingOwnersOfRecords(t *testing.T) {
 	const fatal, warned, fine = finding.Error, finding.Warning, ""
 	namespace := ref("v1", "Namespace", "team-a", namespaceA)
@@ -292,7 +293,7 @@ func TestDanglingOwnersOfRecords(t *testing.T) {
 	}
 }
 
-// TestOwnersOfOthers: objects that are not Calico's.
+// TestOwnersOfOthers tests objects that are not Calico's.
 func TestOwnersOfOthers(t *testing.T) {
 	tier := metav1.OwnerReference{APIVersion: apiVersionV1, Kind: "Tier", Name: "security", UID: tierStored}
 	gone := metav1.OwnerReference{APIVersion: apiVersionV3, Kind: "Tier", Name: "gone", UID: storedUID}
@@ -302,7 +303,7 @@ func TestOwnersOfOthers(t *testing.T) {
 		name  string
 		refs  []metav1.OwnerReference
 		level finding.Level
-		ends  int // references that end at a v3 record
+		ends  int // references to a v3 record at the end
 	}{
 		{"dangling: the garbage collector deletes it", []metav1.OwnerReference{gone}, finding.Error, 0},
 		{"of v1 and dangling: nobody looks for it", []metav1.OwnerReference{goneV1}, finding.Warning, 0},
@@ -335,7 +336,7 @@ func TestOwnersOfOthers(t *testing.T) {
 	}
 }
 
-// TestValuesThatCannotBeSeen: they are refused, whether they seem to hold references or not.
+// TestValuesThatCannotBeSeen: unreadable values are refused, even without a visible reference.
 func TestValuesThatCannotBeSeen(t *testing.T) {
 	const secret, broken, other = "/registry/secrets/team-a/encrypted", "/registry/example.com/widgets/team-a/broken",
 		"/registry/example.com/widgets/team-a/other"
@@ -391,8 +392,8 @@ func TestIsCalico(t *testing.T) {
 	}
 }
 
-// TestOwnerUnreadable: what an owner that cannot be read has for a UID nobody can tell, so it is
-// not said to be missing. One that stays a v1 record is said to.
+// TestOwnerUnreadable: the UID of an unreadable owner is unknown, so the owner is not reported
+// missing. An owner that stays a v1 record is reported.
 func TestOwnerUnreadable(t *testing.T) {
 	const native, cm = "/registry/configmaps/team-a/owned", "/registry/configmaps/team-a/owner"
 	owned := func(ref string) v1 {

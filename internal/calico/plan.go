@@ -14,25 +14,25 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// Options of a migration. The zero value of each is careful.
+// Options are the options of a migration. The zero value of each option is the safe choice.
 type Options struct {
-	KeepV1      bool      // keeps the v1 records, CRDs and APIService, with the v1 datastore locked
-	Conflicts   Conflicts // which object wins where another v3 object has the name
-	Decisions   Decisions // the same by object, before Conflicts
-	NewUIDs     bool      // gives v3 records new UIDs, the same at each run; references follow
-	V3CRDs      []byte    // manifest (YAML or JSON) of the v3 CRDs, for a snapshot that lacks them; nil for none
-	V3CRDsPath  string    // of its file, for errors
-	SetAPIGroup bool      // sets CALICO_API_GROUP on the components of a manifest install; else that is a step by hand
-	Abort       bool      // takes a live migration back instead
+	KeepV1      bool      // keep the v1 records, CRDs and APIService, with the v1 datastore locked
+	Conflicts   Conflicts // the winning object if another v3 object has the name
+	Decisions   Decisions // the same for single objects; takes precedence over Conflicts
+	NewUIDs     bool      // give v3 records new, reproducible UIDs; references follow
+	V3CRDs      []byte    // manifest (YAML or JSON) with v3 CRDs missing in the snapshot; nil for none
+	V3CRDsPath  string    // path of the manifest, for errors
+	SetAPIGroup bool      // set CALICO_API_GROUP on the components of a manifest install; otherwise a step by hand
+	Abort       bool      // take back a live migration instead
 }
 
-// Migration is the transform. It may be planned more than once.
+// Migration is the transform. A Migration may be planned more than once.
 type Migration struct{ Options }
 
-// New makes a migration; Plan checks the options.
+// New returns a migration with the given options; Plan checks the options.
 func New(o Options) *Migration { return &Migration{o} }
 
-// Plan stages the whole migration on v, for each storage prefix. An error is about reading the
+// Plan stages the whole migration on v, for each storage prefix. An error concerns reading the
 // snapshot or the manifest.
 func (m *Migration) Plan(ctx context.Context, v *transform.View) error {
 	switch m.Conflicts {
@@ -74,7 +74,7 @@ func (m *Migration) Plan(ctx context.Context, v *transform.View) error {
 	return nil
 }
 
-// store is a view below one storage prefix.
+// store is a view of one storage prefix.
 type store struct {
 	*transform.View
 	ctx  context.Context
@@ -85,13 +85,13 @@ func (s *store) key(gr schema.GroupResource, namespace, name string) []byte {
 	return s.keys.Format(keys.Key{Resource: gr, Namespace: namespace, Name: name})
 }
 
-// each calls do for the entries of a folder.
+// each calls do for each entry of a folder.
 func (s *store) each(dir []byte, do func(e *transform.Entry) error) error {
 	return stream.Each(s.Live(s.ctx, dir), do)
 }
 
-// objects calls do for the objects of a resource whose keys an API server makes. Callers report
-// other keys in its folder where they matter.
+// objects calls do for each object of a resource with a valid key. Callers that care about invalid
+// keys report them.
 func (s *store) objects(gr schema.GroupResource, do func(key keys.Key, e *transform.Entry) error) error {
 	return s.each(s.keys.Dir(gr), func(e *transform.Entry) error {
 		if key, err := s.keys.Parse(e.Key); err == nil {
@@ -101,11 +101,11 @@ func (s *store) objects(gr schema.GroupResource, do func(key keys.Key, e *transf
 	})
 }
 
-// get returns the entry of a key, nil for none.
+// get returns the entry of a key, nil if absent.
 func (s *store) get(key []byte) (*transform.Entry, error) { return s.Get(s.ctx, key) }
 
-// read decodes the object at key; nil for none, and for one that cannot be decoded, which is
-// reported elsewhere.
+// read decodes the object at key. The result is nil for an absent object and for an undecodable
+// one, which is reported elsewhere.
 func (s *store) read(key []byte) (map[string]any, encoding.Format, error) {
 	entry, err := s.get(key)
 	if entry == nil || err != nil {
@@ -122,7 +122,7 @@ func (s *store) put(key, value []byte) error { return s.Put(s.ctx, key, value) }
 
 func (s *store) step(format string, args ...any) { s.Report().AddStep(format, args...) }
 
-// created has what a server gives a new object at key: a UID, the same at each run, and a time.
+// created returns the UID (equal in every run) and the creation time of a new object at key.
 func (s *store) created(key []byte) (uid string, at time.Time, err error) {
 	if at, err = s.Time(s.ctx); err != nil {
 		return "", at, err
@@ -131,8 +131,7 @@ func (s *store) created(key []byte) (uid string, at time.Time, err error) {
 	return mintUID(digest, key), at, err
 }
 
-// migrate stages one prefix. Where found is false there is nothing of the v1 group, and nothing is
-// staged.
+// migrate stages one prefix. Without a v1 group found is false, and nothing is staged.
 func (s *store) migrate(o Options, c *choices) (found, v1 bool, err error) {
 	crds, err := loadCRDs(s, o.V3CRDs)
 	if errors.Is(err, ErrManifest) && o.V3CRDsPath != "" {
@@ -156,7 +155,7 @@ func (s *store) migrate(o Options, c *choices) (found, v1 bool, err error) {
 	return true, v1, m.plan()
 }
 
-// plan stages the changes of a prefix that has records or CRDs of the v1 group.
+// plan stages the changes of a prefix with records or CRDs of the v1 group.
 func (m *run) plan() error {
 	for _, step := range []func() error{
 		m.crds.preflight, m.crds.inject, m.warnLocked, m.migrateKinds, m.recheckOwners, m.warnTiers,
@@ -172,7 +171,7 @@ func (m *run) plan() error {
 
 func (m *run) endComponents() error { return m.setComponents(m.opts.SetAPIGroup) }
 
-// endV1 deletes the v1 group, or locks its datastore where it is kept.
+// endV1 deletes the v1 group, or locks its datastore if the group is kept.
 func (m *run) endV1() error {
 	left := m.skipped + m.crds.strange
 	if left == 0 && !m.opts.KeepV1 {

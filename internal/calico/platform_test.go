@@ -23,7 +23,7 @@ var registry = keys.Kubernetes{Prefix: "/registry"}
 
 func storeOf(ctx context.Context, v *transform.View) *store { return &store{v, ctx, registry} }
 
-// planFunc is a transform in a function.
+// planFunc is a function used as a transform.
 type planFunc func(ctx context.Context, v *transform.View) error
 
 func (f planFunc) Plan(ctx context.Context, v *transform.View) error { return f(ctx, v) }
@@ -45,14 +45,14 @@ func recorded(t testing.TB, name string) string {
 	return path
 }
 
-// input is a recorded snapshot that a test changes before it is migrated.
+// input is a recorded snapshot with changes by a test.
 type input struct {
 	t     testing.TB
 	from  string
 	edits []func(ctx context.Context, v *transform.View) error
 }
 
-// newInput starts from before.db.
+// newInput starts with before.db.
 func newInput(t testing.TB) *input { return &input{t: t, from: recorded(t, "before.db")} }
 
 func (in *input) put(key string, value []byte) {
@@ -69,7 +69,7 @@ func (in *input) del(key string) {
 	})
 }
 
-// delPrefix deletes all keys that begin with prefix.
+// delPrefix deletes all keys with the given prefix.
 func (in *input) delPrefix(prefix string) {
 	in.edits = append(in.edits, func(ctx context.Context, v *transform.View) error {
 		for e, err := range v.Live(ctx, []byte(prefix)) {
@@ -99,12 +99,12 @@ func (in *input) edit(key string, change func(obj map[string]any)) {
 	})
 }
 
-// native puts a built-in object as kube-apiserver stores it: in protobuf.
+// native stores a built-in object like kube-apiserver: in protobuf.
 func (in *input) native(key, apiVersion, kind string, obj runtime.ProtobufMarshaller) {
 	in.put(key, envelope(in.t, apiVersion, kind, obj))
 }
 
-// envelope wraps an object of k8s.io/api as kube-apiserver stores it.
+// envelope encodes an object of k8s.io/api like kube-apiserver.
 func envelope(t testing.TB, apiVersion, kind string, obj runtime.ProtobufMarshaller) []byte {
 	t.Helper()
 	raw := make([]byte, obj.Size())
@@ -116,7 +116,7 @@ func envelope(t testing.TB, apiVersion, kind string, obj runtime.ProtobufMarshal
 	return append([]byte("k8s\x00"), body...)
 }
 
-// write makes the changed snapshot and returns its path.
+// write writes the changed snapshot and returns its path.
 func (in *input) write() string {
 	in.t.Helper()
 	out := filepath.Join(in.t.TempDir(), "input.db")
@@ -133,15 +133,15 @@ func (in *input) write() string {
 	return out
 }
 
-// result is what a run came to.
+// result is the result of a run.
 type result struct {
 	*transform.Report
 	err error
 	in  map[string]string
-	out map[string]string // nil when nothing was written
+	out map[string]string // nil if nothing was written
 }
 
-// planOn runs a plan on the snapshot at path, for real.
+// planOn runs a plan on the snapshot at path, without --dry-run.
 func planOn(t testing.TB, path string, plan transform.Transform, allow ...string) result {
 	t.Helper()
 	return planWith(t, transform.Options{In: path, Allow: allow}, plan)
@@ -159,7 +159,7 @@ func planWith(t testing.TB, o transform.Options, plan transform.Transform) resul
 	return r
 }
 
-// contents are the live records of a snapshot.
+// contents returns the live records of a snapshot.
 func contents(t testing.TB, path string) map[string]string {
 	t.Helper()
 	s, err := snapshot.Open(context.Background(), path, snapshot.Config{})
@@ -173,7 +173,7 @@ func contents(t testing.TB, path string) map[string]string {
 	return got
 }
 
-// problems are the report's problems as "level code key", in order.
+// problems returns the report's problems as "level code key", in order.
 func (r result) problems() []string {
 	out := []string{}
 	for _, p := range r.Problems {
@@ -182,7 +182,7 @@ func (r result) problems() []string {
 	return out
 }
 
-// byHand are the steps that the plan asked for, without those of every restore.
+// byHand returns the steps of the plan, without the steps of every restore.
 func (r result) byHand() []string {
 	var out []string
 	for _, step := range r.Steps {
@@ -193,7 +193,7 @@ func (r result) byHand() []string {
 	return out
 }
 
-// reason is the reason of the one problem with that code and key.
+// reason returns the reason of the only problem with that code and key.
 func (r result) reason(t testing.TB, code, key string) string {
 	t.Helper()
 	reasons := []string{}
@@ -206,7 +206,7 @@ func (r result) reason(t testing.TB, code, key string) string {
 	return reasons[0]
 }
 
-// changed are the keys that differ between input and output, as "+key", "-key" or "~key".
+// changed returns the keys that differ between input and output, as "+key", "-key" or "~key".
 func (r result) changed() []string {
 	out := []string{}
 	for key, value := range r.out {

@@ -22,7 +22,7 @@ func setPodEnv(value []byte, name, to string) (out []byte, changed []string, err
 	return editContainers(value, func(container map[string]any) bool { return setEnv(container, name, to) })
 }
 
-// workload reads a stored workload as a migration does.
+// workload reads a stored workload like a migration.
 func workload(t testing.TB, value string) component {
 	t.Helper()
 	c := component{value: []byte(value)}
@@ -34,7 +34,7 @@ func workload(t testing.TB, value string) component {
 	return c
 }
 
-// requireGroup: every container has the variable, so that setting it changes nothing.
+// requireGroup checks that every container has the variable: setting it changes nothing.
 func requireGroup(t testing.TB, w component) {
 	t.Helper()
 	require.NotEmpty(t, containers(w.pod))
@@ -44,7 +44,7 @@ func requireGroup(t testing.TB, w component) {
 	require.Same(t, &w.value[0], &out[0])
 }
 
-// podsOfEachSort has one container for each thing that can be found.
+// podsOfEachSort has one container for each state of the variable.
 func podsOfEachSort() corev1.PodTemplateSpec {
 	from := &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{Key: "k"}}
 	other := corev1.EnvVar{Name: "OTHER", Value: "x"}
@@ -67,7 +67,7 @@ func podsOfEachSort() corev1.PodTemplateSpec {
 	}}
 }
 
-// setTyped is the edit of the typed template.
+// setTyped applies the edit to the typed template.
 func setTyped(template *corev1.PodTemplateSpec) {
 	for _, list := range [][]corev1.Container{template.Spec.InitContainers, template.Spec.Containers} {
 		for i := range list {
@@ -84,8 +84,8 @@ func setTyped(template *corev1.PodTemplateSpec) {
 	}
 }
 
-// workloadsOfEachKind are objects with the template that each function changes as a server's update
-// would.
+// workloadsOfEachKind returns workloads, each with a function that changes its template like a
+// server's update.
 func workloadsOfEachKind(annotations map[string]string) map[runtime.Object]func() {
 	meta := metav1.ObjectMeta{Name: "n", Namespace: "kube-system", Generation: 4, Annotations: annotations}
 	ds := &appsv1.DaemonSet{ObjectMeta: *meta.DeepCopy(), Spec: appsv1.DaemonSetSpec{Template: podsOfEachSort()}}
@@ -112,8 +112,8 @@ func workloadsOfEachKind(annotations map[string]string) map[runtime.Object]func(
 	}
 }
 
-// TestSetPodEnvEqualsTypedEdit: the bytes are those that k8s.io/api marshals after the same edit of
-// the typed object, with what a server's update adds; a second edit changes nothing.
+// TestSetPodEnvEqualsTypedEdit: the bytes equal those marshalled by k8s.io/api after the same edit
+// of the typed object and a server's update; a second edit changes nothing.
 func TestSetPodEnvEqualsTypedEdit(t *testing.T) {
 	for _, annotations := range []map[string]string{nil, {"z": ""}, {"a": "b", templateGeneration: "41", "z": "y"}} {
 		for obj, change := range workloadsOfEachKind(annotations) {
@@ -146,8 +146,8 @@ func asText(t testing.TB, obj any) []byte {
 	return out
 }
 
-// TestSetPodEnvErrors: what cannot be counted on is no number, or has no next one; and no error
-// holds it.
+// TestSetPodEnvErrors: a template generation that is not a number, or has no successor, is an error
+// without its value.
 func TestSetPodEnvErrors(t *testing.T) {
 	for _, value := range []string{"x7777", strconv.Itoa(math.MaxInt64), ""} {
 		ds := daemonSet("kube-system", "calico-node", podsOfEachSort())

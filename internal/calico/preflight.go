@@ -14,8 +14,8 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// preflight reports all obstacles to the migration as a whole; it stages nothing. Where the
-// snapshot does not tell, it warns and adds a step to check.
+// preflight reports all obstacles to the whole migration; it stages nothing. If the snapshot does
+// not show a fact, preflight warns and adds a manual step.
 func (s *crdSet) preflight() error {
 	found, err := s.findInstallation()
 	if err != nil {
@@ -32,8 +32,8 @@ func (s *crdSet) preflight() error {
 	return nil
 }
 
-// checkVersion demands Calico 3.32 or later of ClusterInformation, which calico-node writes when it
-// starts, and of the images. Where none of them tells a release it warns.
+// checkVersion requires Calico 3.32 or later, according to the images and to ClusterInformation,
+// written by calico-node at its start. Without a recognized release checkVersion warns.
 func (s *store) checkVersion(found *installation) error {
 	key := s.lockKey()
 	info, _, err := s.read(key)
@@ -66,7 +66,7 @@ func (s *store) raiseTooOld(key []byte, found string) {
 		needMajor, needMinor))
 }
 
-// checkImages checks the images of one workload. told says whether one tells a release.
+// checkImages checks the images of one workload. told reports whether an image names a release.
 func (s *store) checkImages(c component) (told bool) {
 	var old []string
 	for _, container := range containers(c.pod) {
@@ -88,7 +88,7 @@ func (s *store) checkImages(c component) (told bool) {
 	return told || len(old) > 0
 }
 
-// checkAdmission warns of missing admission policies. Migrated records do not need them, later ones
+// checkAdmission warns of missing admission policies. Migrated records do not need them; later ones
 // do.
 func (s *store) checkAdmission() error {
 	const (
@@ -124,7 +124,7 @@ func (s *store) checkAdmission() error {
 	return nil
 }
 
-// notThere says that an object is missing or being deleted; empty where it is there, readable or
+// notThere says that an object is missing or being deleted; "" for an existing object, readable or
 // not.
 func notThere(entry *transform.Entry) string {
 	if entry == nil {
@@ -136,13 +136,13 @@ func notThere(entry *transform.Entry) string {
 	return ""
 }
 
-// The oldest Calico that can run on projectcalico.org/v3 records.
+// The oldest Calico that runs on projectcalico.org/v3 records.
 const (
 	needMajor = 3
 	needMinor = 32
 )
 
-// age is what a version says about running on v3 records.
+// age is the relation of a version to the oldest one that runs on v3 records.
 type age int
 
 const (
@@ -151,15 +151,15 @@ const (
 	ageFit                // 3.32 or later
 )
 
-// releasePattern takes "v3.32.1", "3.32", and what builds append: "v3.32.0-0.dev-12-gabc",
+// releasePattern matches "v3.32.1", "3.32", and suffixes added by builds: "v3.32.0-0.dev-12-gabc",
 // "v3.31.2-windows-ltsc2022".
 var releasePattern = regexp.MustCompile(`^v?(\d{1,4})\.(\d{1,4})(?:\.(\d{1,4}))?([-+].*)?$`)
 
-// prePattern marks a suffix of a build made before the release it is named after.
+// prePattern matches the suffix of a build older than the release in its name.
 var prePattern = regexp.MustCompile(`(?i)^-(0\.|\d*\.?dev|alpha|beta|rc|pre|\d+-g[0-9a-f]+)`)
 
-// releaseAge reads a version string or an image tag. A build on the way to 3.32.0 may lack parts
-// that v3 needs, so it counts as unknown; builds on the way to a later one count by their number.
+// releaseAge parses a version string or an image tag. A build before 3.32.0 may lack parts needed
+// by v3 and counts as unknown; builds before a later release count by their number.
 func releaseAge(version string) age {
 	m := releasePattern.FindStringSubmatch(version)
 	if m == nil {
@@ -177,10 +177,10 @@ func releaseAge(version string) age {
 	return ageFit
 }
 
-// calicoTag returns the tag of a container image, "" where it has none: a digest alone tells
-// nothing. "registry:5000/calico/node:v3.32.1@sha256:..." has the tag v3.32.1. ok is false for an
-// image that is not Calico's: the tags of side-cars mean nothing here. Mirrors keep the last part
-// of the path, some with a prefix ("rancher/mirrored-calico-node").
+// calicoTag returns the tag of a container image, "" for none: a digest alone does not name a
+// release. "registry:5000/calico/node:v3.32.1@sha256:..." has the tag v3.32.1. ok is false for
+// other images: the tags of side-cars are irrelevant. Mirrors keep the last part of the path, some
+// with a prefix ("rancher/mirrored-calico-node").
 func calicoTag(image string) (tag string, ok bool) {
 	image, _, _ = strings.Cut(image, "@")
 	name, tag, _ := strings.Cut(image[strings.LastIndexByte(image, '/')+1:], ":")

@@ -16,7 +16,7 @@ import (
 
 const v1Dirs = "/registry/crd.projectcalico.org/"
 
-// withCRDs takes a step of a migration that has loaded the CRDs.
+// withCRDs runs a step of a migration after loading the CRDs.
 func withCRDs(ctx context.Context, v *transform.View, step func(*crdSet) error) error {
 	crds, err := loadCRDs(storeOf(ctx, v), nil)
 	if err != nil {
@@ -29,8 +29,8 @@ func preflighting(ctx context.Context, v *transform.View) error {
 	return withCRDs(ctx, v, (*crdSet).preflight)
 }
 
-// podTemplate has containers given as name, image, name, image...; those whose name begins with
-// "init-" are init containers.
+// podTemplate has containers given as name, image, name, image...; the prefix "init-" marks init
+// containers.
 func podTemplate(account string, containers ...string) corev1.PodTemplateSpec {
 	spec := corev1.PodSpec{ServiceAccountName: account}
 	for i := 0; i < len(containers); i += 2 {
@@ -79,9 +79,9 @@ func (in *input) deployment(d *appsv1.Deployment) string {
 	return key
 }
 
-// TestPreflight: what stands in the way of the whole migration, by an edit of the recorded cluster.
-// want are all problems but rbac-unknown, which its snapshot always has, in order, as "level code
-// key: words of the reason". Nothing is staged.
+// TestPreflight tests obstacles to the whole migration, each by an edit of the recorded cluster.
+// want lists all problems except rbac-unknown (always present in this snapshot), in order, as
+// "level code key: words of the reason". Nothing is staged.
 func TestPreflight(t *testing.T) {
 	const (
 		info, node = v1Dirs + "clusterinformations/default", "/registry/daemonsets/kube-system/calico-node"
@@ -161,7 +161,7 @@ func TestPreflight(t *testing.T) {
 		}, []string{"warning admission-missing " + policy +
 			": it is being deleted: without it nothing keeps the built-in tiers from being deleted"}, ""},
 
-		// a live migration that has changed anything and is not complete refuses the run
+		// a started, incomplete live migration refuses the run
 		"new":     {phase(nil), []string{left + "has not begun"}, ""},
 		"pending": {phase(map[string]any{"phase": "Pending"}), []string{left + "has not begun"}, ""},
 		"pending, locked": {phase(map[string]any{"phase": "Pending", "datastoreLockedAt": when,
@@ -188,7 +188,7 @@ func TestPreflight(t *testing.T) {
 			half + "being aborted: let it end", "warning migration-left " + others + "mine: this one does nothing",
 			"error undecodable " + others + "broken: ",
 		}, ""},
-		"a locked v1 datastore alone": { // an aborted migration leaves it so
+		"a locked v1 datastore alone": { // left by an aborted migration
 			func(in *input) {
 				in.edit(info, func(obj map[string]any) { set(obj, "spec.datastoreReady", false) })
 			}, nil, ""},

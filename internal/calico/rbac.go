@@ -16,13 +16,13 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// account is a service account that a Calico component runs under.
+// account is a service account of a Calico component.
 type account struct{ namespace, name string }
 
 func (a account) String() string { return a.namespace + "/" + a.name }
 
-// calicoAccounts are the accounts that manifests, charts and operator use, and those of the
-// workloads that were found.
+// calicoAccounts returns the accounts of manifests, charts and operator, and those of the found
+// workloads.
 func calicoAccounts(found *installation) map[account]bool {
 	accounts := map[account]bool{}
 	for _, namespace := range []string{"kube-system", namespaceOperated} {
@@ -39,9 +39,9 @@ func calicoAccounts(found *installation) map[account]bool {
 	return accounts
 }
 
-// checkRBAC demands that each Calico account in a ClusterRoleBinding may use the new group:
-// releases before 3.32 grant the old one only, and a cluster upgraded by images alone has their
-// roles.
+// checkRBAC requires that each Calico account in a ClusterRoleBinding may use the new group:
+// releases before 3.32 grant only the old group, and a cluster with upgraded images alone has the
+// old roles.
 func (s *crdSet) checkRBAC(found *installation) error {
 	grants, err := s.readGrants(calicoAccounts(found))
 	if err != nil {
@@ -64,17 +64,18 @@ func (s *crdSet) stepRBAC() {
 		groupV3, groupV1)
 }
 
-// grant is what one account is allowed, by the namespace of the bindings; "" for the whole cluster.
+// grant holds the permissions of one account, by the namespace of the bindings; "" is the whole
+// cluster.
 type grant struct {
 	account  account
-	bindings map[string][]string // keys of those that name the account, in order
+	bindings map[string][]string // keys of bindings that name the account, in order
 	rules    map[string][]rbacv1.PolicyRule
-	partial  bool // a role or a binding that may grant more cannot be read
+	partial  bool // an unreadable role or binding may grant more
 }
 
-// check reports an account whose roles do not let it work on v3 records. Most kinds are
-// cluster-scoped, so that a RoleBinding alone neither lets an account work on records nor shows
-// that it should.
+// check reports an account without the permissions to work on v3 records. Most kinds are
+// cluster-scoped: a RoleBinding alone neither grants access to records nor shows that the account
+// needs it.
 func (g *grant) check(s *crdSet, found *installation) {
 	for _, namespace := range slices.Sorted(maps.Keys(g.bindings)) {
 		if namespace == "" {
@@ -111,8 +112,8 @@ func (g *grant) checkCluster(s *crdSet, found *installation) {
 	}
 }
 
-// lacking lists the kinds that bindings of a namespace grant in the old group, but neither they nor
-// those of the cluster in the new one.
+// lacking lists the kinds granted in the old group by bindings of a namespace, but granted in the
+// new group neither by these bindings nor cluster-wide.
 func (g *grant) lacking(kinds kindSet, namespace string) (out []string) {
 	all := slices.Concat(g.rules[namespace], g.rules[""])
 	for _, kd := range kinds {
@@ -124,7 +125,7 @@ func (g *grant) lacking(kinds kindSet, namespace string) (out []string) {
 	return out
 }
 
-// allows says whether rules grant a resource of a group; "" for any resource.
+// allows reports whether rules grant a resource of a group; "" means any resource.
 func allows(rules []rbacv1.PolicyRule, group, resource string) bool {
 	has := func(list []string, one string) bool { return slices.Contains(list, one) || slices.Contains(list, "*") }
 	return slices.ContainsFunc(rules, func(rule rbacv1.PolicyRule) bool {
@@ -132,8 +133,8 @@ func allows(rules []rbacv1.PolicyRule, group, resource string) bool {
 	})
 }
 
-// readGrants finds what each account is granted, in their order. A ClusterRoleBinding that cannot
-// be read may be of any of them.
+// readGrants collects the grants of each account, sorted by account. An unreadable
+// ClusterRoleBinding may name any account.
 func (s *crdSet) readGrants(accounts map[account]bool) (out []*grant, err error) {
 	for a := range accounts {
 		out = append(out, &grant{account: a, bindings: map[string][]string{}, rules: map[string][]rbacv1.PolicyRule{}})
@@ -158,7 +159,7 @@ func (s *crdSet) readGrants(accounts map[account]bool) (out []*grant, err error)
 	return out, nil
 }
 
-// bind adds a binding to the accounts it names. One of a namespace grants there alone.
+// bind adds a binding to the accounts in its subjects. A RoleBinding grants only in its namespace.
 func (s *crdSet) bind(all []*grant, key string, b *rbacv1.RoleBinding) error {
 	var role *rbacv1.ClusterRole
 	readable := true
@@ -195,7 +196,7 @@ func (s *crdSet) bind(all []*grant, key string, b *rbacv1.RoleBinding) error {
 	return nil
 }
 
-// among says whether subjects name the account, or mean it by one of its groups.
+// among reports whether subjects name the account, or include it through a group.
 func (a account) among(subjects []rbacv1.Subject) (named, meant bool) {
 	for _, s := range subjects {
 		switch {
@@ -212,8 +213,8 @@ func (a account) among(subjects []rbacv1.Subject) (named, meant bool) {
 	return false, meant
 }
 
-// boundRole reads the role that a binding names, a Role of its namespace or a ClusterRole. A
-// missing one grants nothing.
+// boundRole reads the role of a binding, a Role of its namespace or a ClusterRole. A missing role
+// grants nothing.
 func (s *crdSet) boundRole(b *rbacv1.RoleBinding) (role *rbacv1.ClusterRole, readable bool, err error) {
 	key := s.key(rbacResource("clusterroles"), "", b.RoleRef.Name)
 	if b.RoleRef.Kind == "Role" {
@@ -231,7 +232,7 @@ func rbacResource(plural string) schema.GroupResource {
 	return schema.GroupResource{Group: rbacv1.GroupName, Resource: plural}
 }
 
-// readRBAC reads an RBAC object, or reports why it cannot be read.
+// readRBAC reads an RBAC object, or reports why the object is unreadable.
 func readRBAC[T any](s *store, entry *transform.Entry) (out T, readable bool) {
 	out, err := native.As[T](encoding.Parse(entry.Value))
 	if err == nil && encoding.Detect(entry.Value) == encoding.FormatCBOR {

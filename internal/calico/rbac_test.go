@@ -36,7 +36,7 @@ func (in *input) role(name string, rules []rbacv1.PolicyRule, subjects ...rbacv1
 	return bindingKey
 }
 
-// Rules as Calico 3.31 and 3.32 ship them, shortened.
+// Rules of Calico 3.31 and 3.32, shortened.
 var (
 	oldRules = []rbacv1.PolicyRule{rule([]string{""}, "pods", "nodes"),
 		rule([]string{groupV1}, "ippools", "ipamblocks", "ipamconfigs")}
@@ -56,8 +56,8 @@ func TestRBACGranted(t *testing.T) {
 	require.Empty(t, r.byHand())
 }
 
-// TestRBACMissing: an account that may use the old group only is refused, each with the binding
-// that names it.
+// TestRBACMissing: an account with access to the old group only is refused, with the binding that
+// names it.
 func TestRBACMissing(t *testing.T) {
 	in := newInput(t)
 	node := in.role("calico-node", oldRules, serviceAccount("kube-system", "calico-node"))
@@ -94,9 +94,8 @@ func (in *input) roleBinding(
 	return key
 }
 
-// TestRBACRoleBinding: a RoleBinding grants within its namespace, where most kinds have no objects.
-// It is compared for the kinds that have, and says nothing of what the account may do in the
-// cluster.
+// TestRBACRoleBinding: a RoleBinding grants within its namespace, without objects of most kinds.
+// The check covers namespaced kinds and ignores the account's cluster-wide access.
 func TestRBACRoleBinding(t *testing.T) {
 	plugin := serviceAccount("kube-system", "calico-cni-plugin")
 	in := newInput(t)
@@ -125,7 +124,7 @@ func TestRBACRoleBinding(t *testing.T) {
 	require.Equal(t, []string{"warning rbac-unknown "}, r.problems(), "no account is bound in the whole cluster")
 }
 
-// TestRBACDeleted: what a role or a binding grants that is being deleted goes with it.
+// TestRBACDeleted: the grants of a terminating role or binding end with it.
 func TestRBACDeleted(t *testing.T) {
 	in := newInput(t)
 	node := in.role("calico-node", newRules, serviceAccount("kube-system", "calico-node"))
@@ -149,7 +148,7 @@ func TestRBACDeleted(t *testing.T) {
 	require.Contains(t, r.reason(t, codeRBACMissing.Name, node), "the binding is being deleted, and")
 }
 
-// TestRBACPart: what the old group grants and the new one does not is named.
+// TestRBACPart: kinds granted only in the old group are named.
 func TestRBACPart(t *testing.T) {
 	in := newInput(t)
 	node := in.role("calico-node", []rbacv1.PolicyRule{rule([]string{groupV1}, "ippools", "ipamconfigs"),
@@ -161,8 +160,8 @@ func TestRBACPart(t *testing.T) {
 		"grant it ipamconfigurations in crd.projectcalico.org but not in projectcalico.org")
 }
 
-// TestRBACGroups: what a group of accounts is granted counts, but a group does not show that an
-// account is there.
+// TestRBACGroups: grants of a group of accounts count, but a group does not prove an account
+// exists.
 func TestRBACGroups(t *testing.T) {
 	in := newInput(t)
 	in.role("all", newRules, subjectOf("Group", "system:serviceaccounts:kube-system"))
@@ -175,8 +174,8 @@ func TestRBACGroups(t *testing.T) {
 	require.Empty(t, r.Problems)
 }
 
-// TestRBACStored: JSON is read as well; a role that is gone grants nothing. What cannot be read is
-// named, and what it grants is unknown.
+// TestRBACStored: JSON is readable too; a missing role grants nothing. Unreadable objects are
+// named, and their grants are unknown.
 func TestRBACStored(t *testing.T) {
 	in := newInput(t)
 	binding, err := json.Marshal(map[string]any{

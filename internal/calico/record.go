@@ -16,7 +16,7 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// record is one v1 record, decoded.
+// record is a decoded v1 record.
 type record struct {
 	kind   *kind
 	key    keys.Key
@@ -29,7 +29,7 @@ type record struct {
 
 // readRecord decodes a stored v1 record. All its errors are findings.
 func readRecord(k *kind, key keys.Key, value []byte) (*record, error) {
-	obj, format, err := encoding.DecodeWithoutManagedFields(value, apiVersionV3) // those of v1 are not read
+	obj, format, err := encoding.DecodeWithoutManagedFields(value, apiVersionV3) // v1 entries are not needed
 	if err != nil {
 		return nil, transform.Unreadable(err)
 	}
@@ -55,7 +55,7 @@ func readRecord(k *kind, key keys.Key, value []byte) (*record, error) {
 	return r, err
 }
 
-// specOf is the object's spec; one without gets an empty one, which the v3 CRDs demand.
+// specOf returns the object's spec. A missing spec becomes an empty one, required by the v3 CRDs.
 func specOf(obj map[string]any) (map[string]any, error) {
 	switch spec := obj["spec"].(type) {
 	case map[string]any:
@@ -99,15 +99,15 @@ func (s *scanned) become(uid uuid.UUID, m metadata, spec map[string]any) error {
 	return nil
 }
 
-// namingFields are the fields of a spec that v3Name reads.
+// namingFields are the spec fields read by v3Name.
 var namingFields = encoding.FieldsOf[struct {
 	Tier     string `json:"tier"`
 	CIDR     string `json:"cidr"`
 	HandleID string `json:"handleID"`
 }]()
 
-// glance is what v3Name needs of a record that has no other metadata than its own, such as almost
-// all of IPAM, which are most records. Where it is sure, readRecord reads the same, and the record
+// glance reads the input of v3Name from a record without an annotation, such as almost all IPAM
+// records, the majority. If sure is true, readRecord would return the same values, and the record
 // is not being deleted.
 func (s *scanned) glance() (uid uuid.UUID, m metadata, spec map[string]any, sure bool) {
 	var g encoding.Glance
@@ -136,11 +136,11 @@ func (s *scanned) glance() (uid uuid.UUID, m metadata, spec map[string]any, sure
 	return uid, m, map[string]any{"tier": named.Tier, "cidr": named.CIDR, "handleID": named.HandleID}, true
 }
 
-// defaultTier is the tier of a policy that names none.
+// defaultTier is the tier of a policy without one.
 const defaultTier = "default"
 
-// v3Name is the name of a record as a v3 object, with a finding where the stored name suggests
-// another. It fails where no server accepts the name.
+// v3Name returns the v3 name of a record, with a finding if the stored name suggests another one.
+// v3Name fails if servers reject the name.
 func v3Name(k *kind, stored string, m metadata, spec map[string]any) (string, []*finding.Finding, error) {
 	name := stored
 	if m.annotated && m.inner.Name != "" {
@@ -175,8 +175,8 @@ func v3Name(k *kind, stored string, m metadata, spec map[string]any) (string, []
 	return name, notes, nil
 }
 
-// policyName strips one "default." from the stored name of a default-tier policy, as releases
-// before v3.32 stored it. The prefix of another tier is part of the name.
+// policyName strips one "default." from the stored name of a default-tier policy, the form of
+// releases before v3.32. The prefix of another tier is part of the name.
 func policyName(stored, tier string) string {
 	if tier != "" && tier != defaultTier {
 		return stored
@@ -184,7 +184,7 @@ func policyName(stored, tier string) string {
 	return strings.TrimPrefix(stored, defaultTier+".")
 }
 
-// parseCIDR reads spec.cidr; host bits are masked off, as Calico does when it reads a block.
+// parseCIDR parses spec.cidr and masks host bits, like Calico when it reads a block.
 func parseCIDR(spec map[string]any) (*net.IPNet, error) {
 	_, ipnet, err := net.ParseCIDR(text(spec, "cidr"))
 	if err != nil {
@@ -193,7 +193,7 @@ func parseCIDR(spec map[string]any) (*net.IPNet, error) {
 	return ipnet, nil
 }
 
-// cidrOfName is the CIDR of the block with that object name, "" where it is the name of none.
+// cidrOfName returns the CIDR of the block with that object name, "" for an invalid name.
 func cidrOfName(name string) string {
 	last := strings.LastIndexByte(name, '-')
 	if last < 0 {
@@ -208,7 +208,7 @@ func cidrOfName(name string) string {
 	return ""
 }
 
-// text is the string at name, empty when it is missing or no string.
+// text returns the string at name, "" if missing or not a string.
 func text(m map[string]any, name string) string {
 	s, _ := m[name].(string)
 	return s

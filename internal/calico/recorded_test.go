@@ -22,14 +22,14 @@ const (
 	recordsV3 = "/registry/projectcalico.org/"
 )
 
-// difference is a way in which our v3 records are meant to differ from those the live controller
-// wrote. Key (below the group) and path are patterns of path.Match.
+// difference is an intended difference between our v3 records and those of the live controller. Key
+// (below the group) and path are patterns of path.Match.
 type difference struct {
 	key, path string
 	reason    string
 }
 
-// differences from the live controller's result. Each reason names the loss or the addition of the
+// differences returns the intended differences. Each reason names the loss or the addition of the
 // live controller.
 func differences() []difference {
 	const everywhere = "*"
@@ -79,8 +79,8 @@ func differences() []difference {
 	}
 }
 
-// TestRecorded migrates the recorded cluster and holds each of the 63 records against what the live
-// controller made of it.
+// TestRecorded migrates the recorded cluster and compares each of the 63 records with the live
+// controller's result.
 func TestRecorded(t *testing.T) {
 	r := planOn(t, recorded(t, "before.db"), New(Options{}))
 	require.NoError(t, r.err, "%v", r.problems())
@@ -122,7 +122,7 @@ func matches(pattern, s string) bool {
 	return err == nil && ok
 }
 
-// diffJSON lists the paths at which two objects differ.
+// diffJSON lists the differing paths of two objects.
 func diffJSON(t testing.TB, a, b string) []string {
 	t.Helper()
 	var out []string
@@ -131,7 +131,7 @@ func diffJSON(t testing.TB, a, b string) []string {
 	return out
 }
 
-// exactJSON keeps numbers as they are written.
+// exactJSON keeps the spelling of numbers.
 func exactJSON(t testing.TB, text string) (v any) {
 	t.Helper()
 	d := json.NewDecoder(strings.NewReader(text))
@@ -169,7 +169,7 @@ func diffValues(at string, a, b any, out *[]string) {
 	}
 }
 
-// TestSeenUID: every v3 record has the UID that clients saw, so that no reference of
+// TestSeenUID: every v3 record has the UID seen by clients, so that no reference of
 // projectcalico.org/v3 changes.
 func TestSeenUID(t *testing.T) {
 	r := planOn(t, recorded(t, "before.db"), New(Options{}))
@@ -194,8 +194,8 @@ func TestSeenUID(t *testing.T) {
 	}, r.Renamed)
 }
 
-// TestIdempotent: migrating what the migration wrote changes nothing, whatever the options of the
-// first run were. The cluster is the recorded one with the components of a manifest install.
+// TestIdempotent: migrating an output again changes nothing, for any options of the first run. The
+// cluster is the recorded one with the components of a manifest install.
 func TestIdempotent(t *testing.T) {
 	in := manifestInstall(t, cniTemplate).write()
 	for _, o := range []Options{{}, {KeepV1: true}, {NewUIDs: true}, {KeepV1: true, NewUIDs: true}} {

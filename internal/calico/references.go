@@ -10,8 +10,8 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// remapReferences makes the owner references of all objects but the records just written end at v3
-// records. v1 records stay as they are.
+// remapReferences changes the owner references of all objects but the new v3 records to name v3
+// records. v1 records stay unchanged.
 func (m *run) remapReferences() error {
 	return m.eachReferrer(m.table, func(entry *transform.Entry, namespace string) error {
 		e := referenceEdit{owners: m.owners, namespace: namespace}
@@ -19,16 +19,15 @@ func (m *run) remapReferences() error {
 	})
 }
 
-// mayReferToCalico says whether a value may hold a reference to a Calico object: one of neither
-// group does not. An encrypted one may.
+// mayReferToCalico reports whether a value may hold a reference to a Calico object: it contains one
+// of the groups or is encrypted.
 func mayReferToCalico(entry *transform.Entry) bool {
-	return bytes.Contains(entry.Value, []byte(groupV3)) || // it is a part of groupV1
+	return bytes.Contains(entry.Value, []byte(groupV3)) || // a part of groupV1 too
 		encoding.Detect(entry.Value) == encoding.FormatEncrypted
 }
 
-// eachReferrer calls do for each object that may refer to Calico, except v1 records and the v3
-// records that were just written. It refuses objects that no API server can read as the object
-// their key names. written is nil where no record was written.
+// eachReferrer calls do for each object that may refer to Calico, except v1 records and the new v3
+// records. Objects unreadable under their key are refused. written is nil if no record was written.
 func (s *store) eachReferrer(written *table, do func(entry *transform.Entry, namespace string) error) error {
 	v1, v3 := s.groupDir(groupV1), s.groupDir(groupV3)
 	unreadable := func(entry *transform.Entry) bool {
@@ -50,19 +49,19 @@ func (s *store) eachReferrer(written *table, do func(entry *transform.Entry, nam
 	})
 }
 
-// wrote says whether the record of a v3 object was staged by this run.
+// wrote reports whether the record of a v3 object was staged by this run.
 func (t *table) wrote(entry *transform.Entry) bool {
 	o := t.objects[string(entry.Key)]
 	return entry.ModRevision == 0 || o != nil && o.replaced
 }
 
-// referenceEdit is the edit of one object's references.
+// referenceEdit edits the references of one object.
 type referenceEdit struct {
 	*owners
 	namespace string
 	total     int
 	fatal     []string // owners that a garbage collector looks for and does not find
-	lost      []string // owners that it neither finds nor looks for
+	lost      []string // owners that a garbage collector does not look for
 }
 
 func (e *referenceEdit) edit(ref encoding.OwnerReference) (encoding.OwnerReference, bool) {
@@ -81,7 +80,7 @@ func (e *referenceEdit) edit(ref encoding.OwnerReference) (encoding.OwnerReferen
 	}
 	switch id := v.owner.record; {
 	case v.reason == "" || ofV1 && id != nil && id.fate == skipped:
-		// found, or a v1 record that stays for this very reason
+		// found, or a skipped v1 record, kept with its group
 	case v.fatal && !ofV1:
 		e.fatal = append(e.fatal, describe(ref, v.reason))
 	default:
@@ -93,8 +92,7 @@ func (e *referenceEdit) edit(ref encoding.OwnerReference) (encoding.OwnerReferen
 	return v.ref, true
 }
 
-// report says what is wrong with the references. It returns false where the object has to stay as
-// it is.
+// report reports missing owners. The result is false if the object must stay unchanged.
 func (e *referenceEdit) report(key []byte) bool {
 	if len(e.fatal) > 0 && len(e.fatal) == e.total {
 		e.Raise(string(key), codeDanglingOwner.Because("the garbage collector would delete it: %s",

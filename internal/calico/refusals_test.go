@@ -13,9 +13,9 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// TestNothingSilent: what cannot be migrated refuses the run by key and reason; allowed, it is left
-// alone, and with it every v1 record. The live controller skips most of these with a line in its
-// log, or wedges on them.
+// TestNothingSilent: an obstacle in a record refuses the run with key and reason; if allowed, the
+// record and all v1 records stay. The live controller skips most of these records with a log line,
+// or wedges on them.
 func TestNothingSilent(t *testing.T) {
 	set := v1{kind: "GlobalNetworkSet", name: "bad", inner: "{}", spec: `{"nets":["192.0.2.0/24"]}`}
 	with := func(change func(*v1)) v1 { r := set; change(&r); return r }
@@ -118,7 +118,7 @@ func TestNothingSilent(t *testing.T) {
 	require.Equal(t, 2, allowed.count("GlobalNetworkSet").Migrated)
 }
 
-// TestUnreadableOnce: an unreadable value is one problem, however often the migration reads it.
+// TestUnreadableOnce: an unreadable value is one problem, regardless of the number of reads.
 func TestUnreadableOnce(t *testing.T) {
 	const apiService = "/registry/apiregistration.k8s.io/apiservices/v3.projectcalico.org"
 	keys := []string{
@@ -167,7 +167,7 @@ func TestMissingCRDRefusesItsRecords(t *testing.T) {
 	require.Equal(t, 5, got.count("Tier").Skipped)
 }
 
-// TestKeepV1 keeps the v1 group as the live controller does until its cleanup.
+// TestKeepV1 keeps the v1 group, like the live controller until its cleanup.
 func TestKeepV1(t *testing.T) {
 	got := planOn(t, recorded(t, "before.db"), New(Options{KeepV1: true}))
 	require.NoError(t, got.err)

@@ -12,8 +12,8 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// scan is the first pass: it gives every Calico object an identity, and skips the records that
-// cannot be migrated for what they are or for the name they share.
+// scan is the first pass: it gives every Calico object an identity, and skips records that cannot
+// be migrated because of their content or a shared name.
 func (m *run) scan() error {
 	if err := m.each(m.groupDir(groupV3), m.scanV3); err != nil {
 		return err
@@ -44,7 +44,7 @@ func (m *run) scan() error {
 	return nil
 }
 
-// scanV3 notes a v3 object. Kinds that are not Calico's are ignored.
+// scanV3 records a v3 object. Other kinds are ignored.
 func (m *run) scanV3(entry *transform.Entry) error {
 	key, err := m.keys.Parse(entry.Key)
 	if err != nil {
@@ -75,8 +75,8 @@ type scanned struct {
 	err   error
 }
 
-// scanV1 yields all v1 records, identified; nil for one without a v3 kind, which was reported with
-// the CRDs.
+// scanV1 yields all v1 records with their identity; nil for a record without a v3 kind, already
+// reported with the CRDs.
 func (s *crdSet) scanV1() iter.Seq2[**scanned, error] {
 	of := func(entry *transform.Entry) *scanned {
 		key, err := s.keys.Parse(entry.Key)
@@ -93,7 +93,7 @@ func (s *crdSet) scanV1() iter.Seq2[**scanned, error] {
 	})
 }
 
-// note gives a v1 record its place in the table.
+// note adds a v1 record to the table.
 func (m *run) note(r *scanned) {
 	for _, n := range r.notes {
 		m.Raise(string(r.id.key), n)
@@ -105,15 +105,15 @@ func (m *run) note(r *scanned) {
 		r.err = m.table.add(r.id)
 	}
 	if f := finding.Of(r.err); f != nil {
-		meta, _ := encoding.ReadMeta(r.value) // empty where it cannot be read
+		meta, _ := encoding.ReadMeta(r.value) // empty if unreadable
 		lost := newIdentity(r.id.kind, r.key, r.id.key)
 		m.table.addLost(lost, meta.UID)
 		m.skip(lost, f)
 	}
 }
 
-// collide skips all but the first of the records that share a v3 name. Where that is allowed, the
-// first is migrated.
+// collide skips all but the first of the records with the same v3 name. If that is allowed, the
+// first record is migrated.
 func (m *run) collide(group []*identity) error {
 	first, err := m.take(group[0])
 	for _, id := range group[1:] {
@@ -122,7 +122,7 @@ func (m *run) collide(group []*identity) error {
 			return err
 		}
 		for _, spec := range []map[string]any{first.spec, r.spec} {
-			_ = convertSpec(id.kind, map[string]any{}, spec) // sets what one of them lacks
+			_ = convertSpec(id.kind, map[string]any{}, spec) // sets missing fields
 		}
 		same := "another spec"
 		if len(specDifferences(id.kind, first.obj, r.obj)) == 0 {
@@ -134,7 +134,7 @@ func (m *run) collide(group []*identity) error {
 	return nil
 }
 
-// take returns the decoded record, for the caller to change.
+// take returns the decoded record, owned by the caller.
 func (s *store) take(id *identity) (*record, error) {
 	entry, err := s.stored(id)
 	if err != nil {

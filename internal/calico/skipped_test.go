@@ -15,7 +15,7 @@ import (
 
 // These tests check the dependents of skipped records.
 
-// TestOwnerSkipped: what relies on a record that is then skipped would be collected with it.
+// TestOwnerSkipped: a garbage collector would delete the dependents of a skipped record.
 func TestOwnerSkipped(t *testing.T) {
 	const ownerUID, ownerSeen = "32345678-9abc-4def-8123-456789abcdef", "4c2c6a1e-593d-4df7-81c4-a2e691d5b3f7"
 	bad := v1{kind: "GlobalNetworkSet", name: "bad", uid: ownerUID, inner: "{}", spec: `{"nets":5}`}
@@ -52,9 +52,9 @@ func TestOwnerSkipped(t *testing.T) {
 	require.Equal(t, 6, got.count("GlobalNetworkPolicy").Migrated)
 }
 
-// TestOwnersNobodyLooksFor: what the garbage collector cannot look for costs no object its life;
-// what it looks for in vain is dropped where another owner is there, so that it must be in the
-// group that is left.
+// TestOwnersNobodyLooksFor: an owner that the garbage collector cannot look up costs no object. A
+// missing owner is dropped if another owner exists, so the missing owner must be in the remaining
+// group.
 func TestOwnersNobodyLooksFor(t *testing.T) {
 	const nobody = "77777777-7777-4777-8777-777777777777"
 	namespace := ref("v1", "Namespace", "team-a", namespaceA)
@@ -80,7 +80,7 @@ func TestOwnersNobodyLooksFor(t *testing.T) {
 	require.Len(t, owners, 2)
 }
 
-// TestOwnerThatCannotBeRead: a record that is refused for what it is, is an owner that stays.
+// TestOwnerThatCannotBeRead: a record refused because of its content remains an owner.
 func TestOwnerThatCannotBeRead(t *testing.T) {
 	const native, raw, other = "/registry/configmaps/team-a/native", "/registry/configmaps/team-a/raw",
 		"/registry/configmaps/team-a/other"
@@ -110,7 +110,8 @@ func TestOwnerThatCannotBeRead(t *testing.T) {
 	keepsV1(t, got, bad.key(), 2)
 }
 
-// TestClusterInformationSkipped: it is written last, and checked before its dependents.
+// TestClusterInformationSkipped: ClusterInformation is written last, and checked before its
+// dependents.
 func TestClusterInformationSkipped(t *testing.T) {
 	const stored, seen = "d8ccfe16-09c4-4b5e-8a3f-4b6e4d5f9a01", "1b337f68-9023-4b7a-8afc-d276b2fa5980"
 	const native = "/registry/configmaps/team-a/native"
@@ -141,9 +142,9 @@ func TestClusterInformationSkipped(t *testing.T) {
 	require.Contains(t, got.out[key], `"datastoreReady":false`)
 }
 
-// TestTakenBack: if an owner is skipped, all changes staged for its dependents are undone, down a
-// chain of owners. A replaced v3 object is back, and ClusterInformation, which comes last, is not
-// written.
+// TestTakenBack: if an owner is skipped, all changes staged for its dependents are undone, along a
+// chain of owners. A replaced v3 object is restored, and ClusterInformation, which comes last, is
+// not written.
 func TestTakenBack(t *testing.T) {
 	const ownerUID = "32345678-9abc-4def-8123-456789abcdef"
 	owned := func(kind, name, uid string) string {
@@ -168,7 +169,7 @@ func TestTakenBack(t *testing.T) {
 	for _, r := range got.References {
 		require.False(t, r.Key == tier.v3() && r.OwnerName == "bad", "of what was taken back")
 	}
-	got.written(t, info.v3()) // its owner, the v3 tier, is there after all
+	got.written(t, info.v3()) // its owner, the v3 tier, exists after all
 
 	in.del(tier.v3())
 	got = planOn(t, in.write(), New(Options{}), codeInvalid.Name, codeDanglingOwner.Name)

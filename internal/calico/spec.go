@@ -70,7 +70,7 @@ as it was.`,
 	},
 }
 
-// codes are the problems that the migration reports.
+// codes returns the codes of the migration's problems.
 func codes() []*finding.Code {
 	return []*finding.Code{
 		codeCalicoTooOld, codeVersionUnknown, codeTierDrift, codeAdmissionMissing, codeRBACMissing, codeRBACUnknown,
@@ -87,7 +87,7 @@ func codes() []*finding.Code {
 	}
 }
 
-// What stands in the way of the whole migration.
+// Obstacles to the whole migration.
 var (
 	codeCalicoTooOld      = finding.Lookup("calico-too-old")
 	codeVersionUnknown    = finding.Lookup("calico-version")
@@ -106,7 +106,7 @@ var (
 	codeCRDUnfit          = finding.Lookup("crd-unfit")
 )
 
-// Records of the v1 group, and the v3 records they become.
+// Problems of v1 records and their v3 records.
 var (
 	codeConflict        = finding.Lookup("conflict")
 	codeNameCollision   = finding.Lookup("name-collision")
@@ -124,8 +124,7 @@ var (
 	codeBlockName       = finding.Lookup("block-name")
 )
 
-// The IPAM cross-check: warnings, one an object. The migration carries the records over as they
-// are.
+// Warnings of the IPAM cross-check, one per object. The migration copies these records unchanged.
 var (
 	codeIPAMHandleMissing      = finding.Lookup("ipam-handle-missing")
 	codeIPAMHandleCount        = finding.Lookup("ipam-handle-count")

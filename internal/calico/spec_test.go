@@ -11,8 +11,7 @@ import (
 	"github.com/etcdshift/etcdshift/internal/machines"
 )
 
-// parseObject reads JSON as an unstructured object with integers as int64 where the test compares
-// them.
+// parseObject parses JSON as an unstructured object; all numbers are float64.
 func parseObject(t *testing.T, text string) map[string]any {
 	t.Helper()
 	var m map[string]any

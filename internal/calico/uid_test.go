@@ -18,8 +18,8 @@ func TestConvertUID(t *testing.T) {
 		{"urn", "urn:uuid:12345678-9abc-4def-8123-456789abcdef", "482c6a1e-593d-4df7-81c4-a2e691d5b3f7"},
 		{"braces", "{12345678-9abc-4def-8123-456789abcdef}", "482c6a1e-593d-4df7-81c4-a2e691d5b3f7"},
 		{"bare digits", "123456789abc4def8123456789abcdef", "482c6a1e-593d-4df7-81c4-a2e691d5b3f7"},
-		// Recorded: before.db stores the policy with the first, the ConfigMap owned by it names the
-		// second.
+		// Recorded: before.db stores the policy with the first UID; the ConfigMap owned by the
+		// policy names the second.
 		{"recorded", "fba9cfd1-8024-41e0-bfee-a2388d3e22eb", "df95f38b-0124-4107-bf77-451cb17c44d7"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

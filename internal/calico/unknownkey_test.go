@@ -8,8 +8,7 @@ import (
 	"github.com/etcdshift/etcdshift/finding"
 )
 
-// TestUnknownKeys: a key that no API server makes, where Calico's records and CRDs are, is kept and
-// reported.
+// TestUnknownKeys: an invalid key among Calico's records and CRDs is kept and reported.
 func TestUnknownKeys(t *testing.T) {
 	in := newInput(t)
 	odd := []string{"/registry/projectcalico.org/tiers/a/b/c",

@@ -16,17 +16,17 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// These tests run the whole migration on clusters that the recorded one is not.
+// These tests run the whole migration on variants of the recorded cluster.
 
-// v3Records are the v3 records of an output, by key.
+// v3Records returns the v3 records of an output, by key.
 func (r result) v3Records() map[string]string {
 	out := maps.Clone(r.out)
 	maps.DeleteFunc(out, func(key, _ string) bool { return !strings.HasPrefix(key, recordsV3) })
 	return out
 }
 
-// TestManifestOfCRDs: a cluster without the v3 CRDs, given those of its release, ends with the same
-// records as one that has them.
+// TestManifestOfCRDs: a cluster without v3 CRDs, given those of its release, gets the same records
+// as a cluster with them.
 func TestManifestOfCRDs(t *testing.T) {
 	whole := planOn(t, recorded(t, "before.db"), New(Options{}))
 	in := newInput(t)
@@ -48,8 +48,8 @@ func TestManifestOfCRDs(t *testing.T) {
 	}
 }
 
-// TestPreflightRefuses: what stands in the way of the whole migration is listed in one go, beside
-// what is wrong with records.
+// TestPreflightRefuses: one run lists the obstacles to the whole migration and the problems of
+// records.
 func TestPreflightRefuses(t *testing.T) {
 	in := manifestInstall(t, cniTemplate)
 	old := in.daemonSet(daemonSet("kube-system", "calico-node",
@@ -68,7 +68,7 @@ func TestPreflightRefuses(t *testing.T) {
 	}
 }
 
-// TestManifestInstall: the components, an owner reference among them, and RBAC of a manifest
+// TestManifestInstall tests the components, an owner reference in them, and RBAC of a manifest
 // install.
 func TestManifestInstall(t *testing.T) {
 	in := manifestInstall(t, cniTemplate)
@@ -104,8 +104,8 @@ func TestManifestInstall(t *testing.T) {
 			"DaemonSet kube-system/calico-node\n")
 }
 
-// TestOperatorInstall: the operator's workloads stay as they are, and the operator is what to begin
-// with.
+// TestOperatorInstall: the operator's workloads stay unchanged, and the steps begin with the
+// operator.
 func TestOperatorInstall(t *testing.T) {
 	in := newInput(t)
 	owner := metav1.OwnerReference{APIVersion: "operator.tigera.io/v1", Kind: "Installation", Name: "default", UID: "1"}
@@ -123,8 +123,8 @@ func TestOperatorInstall(t *testing.T) {
 	}
 }
 
-// TestAffinities: an affinity keeps the type and the labels it has, as under the live migration.
-// calico-node adds labels to those of its own node when it starts.
+// TestAffinities: an affinity keeps its type and labels, as in the live migration. calico-node adds
+// labels to the affinities of its own node when it starts.
 func TestAffinities(t *testing.T) {
 	tests := []struct {
 		name, spec string
@@ -159,8 +159,8 @@ func TestAffinities(t *testing.T) {
 	}
 }
 
-// TestInnerMetadata: what the annotation says beside what clients saw (a UID, a namespace, a
-// version) counts for nothing, but for a name, whatever the kind.
+// TestInnerMetadata: UID, namespace and version in the annotation are ignored, but a name counts,
+// for every kind.
 func TestInnerMetadata(t *testing.T) {
 	r := v1{kind: "NetworkSet", namespace: "team-a", name: "stored",
 		inner: `{"name":"seen","namespace":"team-b","uid":"99999999-9999-4999-8999-999999999999",` +
@@ -184,8 +184,7 @@ func TestInnerMetadata(t *testing.T) {
 	require.True(t, got.has(finding.Warning, codeTerminating.Name, loose.key()))
 }
 
-// TestOwnerChain: Tier, policy, ConfigMap; under new UIDs each names the one before it by its new
-// UID.
+// TestOwnerChain: Tier, policy, ConfigMap; with new UIDs each names its owner by the new UID.
 func TestOwnerChain(t *testing.T) {
 	tier := v1{kind: "Tier", name: "top", uid: "22345678-9abc-4def-8123-456789abcdef", inner: "{}",
 		spec: `{"order":5,"defaultAction":"Deny"}`}
