@@ -13,6 +13,6 @@ func main() {
 	if os.Getenv("GOGC") == "" {
 		limitHeap()
 	}
-	log.SetOutput(io.Discard) // libraries log what our errors say
+	log.SetOutput(io.Discard) // libraries log the content of our errors
 	os.Exit(cli.Main(os.Stdout, os.Stderr))
 }

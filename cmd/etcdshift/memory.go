@@ -8,19 +8,19 @@ import (
 
 const (
 	// heapGrowth is the percentage by which a large heap grows between two collections: less than
-	// half of Go's default, for a third less memory. The machine may be that of a member.
+	// half of Go's default, for a third less memory. The machine may be a member's.
 	heapGrowth = 40
 	// leastHeap is the size in bytes that every heap may reach before a collection. Libraries keep
-	// some 10 MiB alive: looking through them after each few MiB of garbage takes a tenth of the
-	// time of most commands.
+	// some 10 MiB alive: scanning them after every few MiB of garbage takes a tenth of the time of
+	// most commands.
 	leastHeap = 28 << 20
-	// runtimeHeap is the least heap of Go's runtime in bytes, at 100 %.
+	// runtimeHeap is the minimum heap of Go's runtime in bytes, at 100 %.
 	runtimeHeap  = 4 << 20
 	leastPercent = leastHeap * 100 / runtimeHeap
 )
 
-// limitHeap sets how often memory is collected: when the heap has grown by heapGrowth, and not
-// before it has leastHeap. A percentage that other code sets later is kept.
+// limitHeap sets when memory is collected: after the heap has grown by heapGrowth, but not below
+// leastHeap. A percentage set later by other code is kept.
 func limitHeap() {
 	percent := growth(liveHeap())
 	debug.SetGCPercent(percent)
@@ -39,8 +39,8 @@ func limitHeap() {
 }
 
 // growth returns the percentage by which a heap with that many live bytes may grow. The runtime
-// lets no heap be smaller than runtimeHeap by that percentage, so more than leastPercent is more
-// than leastHeap.
+// scales its minimum runtimeHeap by that percentage, so more than leastPercent would exceed
+// leastHeap.
 func growth(live uint64) int {
 	if live >= leastHeap {
 		return heapGrowth
@@ -48,7 +48,7 @@ func growth(live uint64) int {
 	return int(max(heapGrowth, min((leastHeap-live)*100/max(live, 1), leastPercent)))
 }
 
-// liveHeap is how many bytes the last collection found live.
+// liveHeap returns the number of live bytes in the last collection.
 func liveHeap() uint64 {
 	sample := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	metrics.Read(sample)

@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A small heap grows to leastHeap, a large one by heapGrowth, and no heap exceeds the larger: also
-// none that is so small that the least heap of the runtime counts.
+// A small heap grows to leastHeap, a large one by heapGrowth, and no heap exceeds the larger bound,
+// not even a heap below the runtime's minimum.
 func TestGrowth(t *testing.T) {
 	for live := uint64(0); live < 1<<33; live += 1 + live/7 {
 		goal := max(live+live*uint64(growth(live))/100, runtimeHeap*uint64(growth(live))/100)
@@ -23,8 +23,8 @@ func TestGrowth(t *testing.T) {
 	}
 }
 
-// The percentage follows the live heap after each collection, until other code sets another. This
-// is seen in a process of its own: other tests leave much alive.
+// The percentage follows the live heap after each collection, until other code sets another. The
+// test needs its own process: other tests keep much memory alive.
 func TestLimitHeap(t *testing.T) {
 	const alone = "TEST_LIMIT_HEAP"
 	if os.Getenv(alone) == "" {

@@ -18,16 +18,16 @@ const (
 	calicoV1, calicoV3, calicoAPIService = "crd.projectcalico.org", "projectcalico.org", "v3.projectcalico.org"
 )
 
-// About Calico.
+// Codes about Calico.
 var (
 	codeCalicoEmpty     = finding.Lookup("calico-v3-empty")
 	codeCalicoMigrating = finding.Lookup("calico-migrating")
 	codeCalicoLocked    = finding.Lookup("calico-locked")
 )
 
-// calicoMoves returns what to add to a finding about something that Calico's way to
-// projectcalico.org/v3 removes, "" where Calico is not on that way: its definitions of both groups
-// are there, or a DatastoreMigration is that is not complete.
+// calicoMoves returns an addition to findings about an object removed by Calico's migration to
+// projectcalico.org/v3, "" without a migration. Signs of a migration are definitions of both
+// groups, or an incomplete DatastoreMigration.
 func calicoMoves(d *doctor, prefix string) (string, error) {
 	migrates, err := migratesCalico(d, prefix)
 	if err != nil || !migrates && !definesCalico(d, prefix) {
@@ -37,7 +37,7 @@ func calicoMoves(d *doctor, prefix string) (string, error) {
 		"without it Calico would serve an empty group", nil
 }
 
-// definesCalico reports whether there are definitions of both groups.
+// definesCalico reports whether both groups have definitions.
 func definesCalico(d *doctor, prefix string) bool {
 	defines := func(group string) bool {
 		return d.definitions.by[folder{prefix, gvr.GroupResource{Group: group, Resource: "clusterinformations"}}] != nil
@@ -45,13 +45,13 @@ func definesCalico(d *doctor, prefix string) bool {
 	return defines(calicoV1) && defines(calicoV3)
 }
 
-// checkEmptied reports that API servers themselves serve Calico's new group, which lacks Calico's
-// data, while the old one has it. An abort of the live migration deletes what the migration copied,
-// as far as it can: the tiers that Calico protects stay, and so does what was there before. It
-// deletes the ClusterInformation too, unless that was there before.
+// checkEmptied reports that API servers serve Calico's new group without Calico's data, while the
+// old group has the data. An abort of the live migration deletes the copies, as far as possible:
+// tiers protected by Calico and earlier objects stay. The abort deletes the ClusterInformation too,
+// unless it existed before.
 //
-// key is what serves the group: the APIService, or the definition where there is none, from which
-// an API server makes one.
+// key is the object that makes the group served: the APIService, or else the definition, from which
+// an API server creates an APIService.
 func checkEmptied(d *doctor, prefix string, key []byte) error {
 	migrates, err := migratesCalico(d, prefix)
 	if err != nil || migrates || !definesCalico(d, prefix) {
@@ -79,7 +79,7 @@ func checkEmptied(d *doctor, prefix string, key []byte) error {
 	return nil
 }
 
-// migratesCalico reports whether there is a DatastoreMigration that may have something left to do.
+// migratesCalico reports whether there is a possibly unfinished DatastoreMigration.
 func migratesCalico(d *doctor, prefix string) (bool, error) {
 	for e, err := range d.storage(prefix).Live(d.ctx, calicoMigrations, "") {
 		if err != nil {
@@ -105,8 +105,8 @@ type calicoMigration struct {
 	} `json:"status"`
 }
 
-// underWay reports whether a live migration has begun and is not complete. Calico acts on that of
-// one name only.
+// underWay reports whether a live migration has begun and is not complete. Calico acts only on one
+// name.
 func (m *calicoMigration) underWay() bool {
 	switch m.Status.Phase {
 	case "Complete":
@@ -117,10 +117,10 @@ func (m *calicoMigration) underWay() bool {
 	return m.Name == "v1-to-v3"
 }
 
-// checkCalicoData looks for an emptied group of Calico where an APIService without a Service, or a
-// definition without an APIService, serves it.
+// checkCalicoData looks for an emptied group of Calico, served by an APIService without a Service,
+// or by a definition without an APIService.
 func checkCalicoData(d *doctor) error {
-	there := map[string]bool{} // by the prefix
+	there := map[string]bool{} // by prefix
 	for _, s := range d.apiServices {
 		there[s.Prefix] = there[s.Prefix] || s.Name == calicoAPIService
 		if s.Name == calicoAPIService && s.Spec.Service == nil {
@@ -139,7 +139,7 @@ func checkCalicoData(d *doctor) error {
 	return nil
 }
 
-// checkCalico reports a live migration under way, and else a lock that nothing opens.
+// checkCalico reports a live migration under way, or otherwise a lock that no migration releases.
 func checkCalico(d *doctor) error {
 	for _, s := range d.layouts.Storages() {
 		underWay := false
@@ -172,8 +172,8 @@ func checkCalico(d *doctor) error {
 	return nil
 }
 
-// checkCalicoLocks reports ClusterInformations that are not ready. A migration leaves that of the
-// old group so once the new one is ready.
+// checkCalicoLocks reports ClusterInformations that are not ready. A migration leaves the old
+// group's object locked once the new one is ready.
 func checkCalicoLocks(d *doctor, prefix string) error {
 	var locked []*inspect.Entry
 	for _, group := range []string{calicoV1, calicoV3} {
@@ -181,7 +181,7 @@ func checkCalicoLocks(d *doctor, prefix string) error {
 			if err != nil {
 				return err
 			}
-			// others report what does not decode
+			// undecodable values are reported elsewhere
 			switch ready, _ := encoding.Get(e.Value, "spec", "datastoreReady"); ready {
 			case true:
 				return nil

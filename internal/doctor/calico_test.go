@@ -17,7 +17,7 @@ func calicoCRD(group, version, extra string) record {
 		`"apiextensions.k8s.io/v1"`, 1)}
 }
 
-// TestCalicoMoves: what a migration of Calico removes is to be left to it.
+// TestCalicoMoves: the removal of objects by a migration of Calico is left to the migration.
 func TestCalicoMoves(t *testing.T) {
 	const hint = "leave the APIService to the migration"
 	on := base(t)
@@ -51,8 +51,8 @@ func TestCalicoMoves(t *testing.T) {
 	require.Contains(t, found[0].Reason, hint)
 }
 
-// TestCalicoEmptied: an abort of the live migration left the new group to the API servers, which
-// serve nothing while the data is in the old one.
+// TestCalicoEmptied: after an abort of the live migration, API servers serve an empty new group
+// while the data is in the old one.
 func TestCalicoEmptied(t *testing.T) {
 	local := apiServiceObject("v3.projectcalico.org", `{"group":"projectcalico.org","version":"v3"}`, `{}`)
 	live := object("migration.projectcalico.org/datastoremigrations/v1-to-v3", "migration.projectcalico.org/v1beta1",
@@ -99,7 +99,8 @@ func TestCalicoEmptied(t *testing.T) {
 	}
 }
 
-// TestCalicoHeld: a live migration under way is named, and so is a lock that no migration opens.
+// TestCalicoHeld: a live migration under way is reported, and so is a lock that no migration
+// releases.
 func TestCalicoHeld(t *testing.T) {
 	migration := func(name, rest string) []record {
 		return only(object("migration.projectcalico.org/datastoremigrations/"+name, "migration.projectcalico.org/v1",

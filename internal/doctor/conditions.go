@@ -30,11 +30,11 @@ import (
 type conditions struct {
 	matchconditions.Matcher // nil for none
 
-	never  bool   // one is false for every request
-	faulty string // those that fail for every request, for people
+	never  bool   // one condition is false for every request
+	faulty string // conditions that fail for every request, as text for people
 }
 
-// newConditions compiles match conditions as API servers do.
+// newConditions compiles match conditions like API servers.
 func newConditions(ctx context.Context, hook *admissionv1.MutatingWebhook, budget *bounded.Budget) *conditions {
 	c := &conditions{}
 	if len(hook.MatchConditions) == 0 {
@@ -57,8 +57,8 @@ func newConditions(ctx context.Context, hook *admissionv1.MutatingWebhook, budge
 	return c
 }
 
-// always returns the value or the error that an expression has for every request, nil if that
-// depends on the request: it asks for a variable.
+// always returns the constant value or error of an expression, nil if the result depends on the
+// request: the expression uses a variable.
 func always(ctx context.Context, budget *bounded.Budget, compiled cel.CompilationResult) (ref.Val, error) {
 	if compiled.Error != nil {
 		return nil, compiled.Error
@@ -79,8 +79,8 @@ func always(ctx context.Context, budget *bounded.Budget, compiled cel.Compilatio
 	return value, err
 }
 
-// metered are match conditions that fail once those of all webhooks together cost too much: what
-// they match is named then.
+// metered are match conditions that fail once the conditions of all webhooks together cost too
+// much; such a webhook counts as matching.
 type metered struct {
 	cel.ConditionEvaluator
 	budget *bounded.Budget
@@ -103,7 +103,7 @@ func (m metered) ForInput(ctx context.Context, attributes *admission.VersionedAt
 	return results, left, err
 }
 
-// unknown has no variable.
+// unknown has no variables.
 type unknown struct{ asked bool }
 
 // ResolveName finds no variable.
@@ -112,11 +112,11 @@ func (u *unknown) ResolveName(string) (any, bool) {
 	return nil, false
 }
 
-// Parent is that of no other variables.
+// Parent returns nil: there are no other variables.
 func (u *unknown) Parent() interpreter.Activation { return nil }
 
-// match tells whether a request meets the conditions. One that an error stops does too: API servers
-// refuse the request then.
+// match reports whether a request meets the conditions. An evaluation error counts as a match: API
+// servers then refuse the request.
 func (c *conditions) match(ctx context.Context, n *need, content map[string]any) bool {
 	if c.Matcher == nil {
 		return true
@@ -135,7 +135,7 @@ func (c *conditions) match(ctx context.Context, n *need, content map[string]any)
 	return result.Matches || result.Error != nil
 }
 
-// user is who makes the request.
+// user returns the user of the request.
 func (n *need) user() user.Info {
 	name, groups := n.by, []string{user.AllAuthenticated}
 	switch {
@@ -149,7 +149,7 @@ func (n *need) user() user.Info {
 	return &user.DefaultInfo{Name: name, Groups: groups}
 }
 
-// made is an object that the file does not have.
+// made returns an object missing in the file.
 func (n *need) made(name string, set labels.Set) map[string]any {
 	u := unstructured.Unstructured{Object: map[string]any{}}
 	u.SetGroupVersionKind(gvr.GroupVersionKind{Group: n.group, Version: "v1", Kind: n.kind})
@@ -159,7 +159,7 @@ func (n *need) made(name string, set labels.Set) map[string]any {
 	return u.Object
 }
 
-// noOpinion stands for the authorizer of the API server, which a file does not have.
+// noOpinion replaces the authorizer of the API server, which a file does not have.
 type noOpinion struct{}
 
 // Authorize has no opinion.

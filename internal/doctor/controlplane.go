@@ -18,7 +18,7 @@ import (
 	"github.com/etcdshift/etcdshift/internal/stream"
 )
 
-// About the control plane.
+// Codes about the control plane.
 var (
 	codeMasterLease     = finding.Lookup("masterlease-stale")
 	codeMasterUnlisted  = finding.Lookup("masterlease-unlisted")
@@ -29,7 +29,7 @@ var (
 	codeTokenWithoutUse = finding.Lookup("token-without-serviceaccount")
 )
 
-// checkMasters checks the addresses of API servers, which they keep under leases of some seconds.
+// checkMasters checks the addresses of API servers, stored under leases of a few seconds.
 func checkMasters(d *doctor) error {
 	for _, m := range d.kept["masterleases"] {
 		if _, known := d.leases[m.entry.Lease]; !known {
@@ -53,9 +53,9 @@ func checkMasters(d *doctor) error {
 	return nil
 }
 
-// checkHeartbeats compares the heartbeats of nodes with the newest; the file has no other clock.
+// checkHeartbeats compares the heartbeats of nodes with the newest one, the only clock of the file.
 func checkHeartbeats(d *doctor) error {
-	const silence = 5 * time.Minute // nodes renew them every ten seconds
+	const silence = 5 * time.Minute // nodes renew heartbeats every ten seconds
 	var newest time.Time
 	for _, at := range d.beats {
 		if at.After(newest) {
@@ -72,7 +72,7 @@ func checkHeartbeats(d *doctor) error {
 	return nil
 }
 
-// checkTokens reports tokens of ServiceAccounts that are gone.
+// checkTokens reports tokens of deleted ServiceAccounts.
 func checkTokens(d *doctor) error {
 	if d.unread[gvr.GroupResource{Resource: "serviceaccounts"}] {
 		return nil
@@ -99,7 +99,7 @@ func checkTokens(d *doctor) error {
 	return nil
 }
 
-// checkRemovals names Nodes whose annotation takes a member out of etcd.
+// checkRemovals reports Nodes with an annotation that removes a member from etcd.
 func checkRemovals(d *doctor) error {
 	for _, n := range d.kept["nodes"] {
 		meta, err := encoding.ReadMeta(n.entry.Value)
@@ -115,7 +115,7 @@ func checkRemovals(d *doctor) error {
 	return nil
 }
 
-// checkAddresses names addresses that several Services have, and those that a Service left behind.
+// checkAddresses reports addresses of several Services, and addresses left behind by a Service.
 func checkAddresses(d *doctor) error {
 	for _, s := range d.layouts.Storages() {
 		clashes, err := d.storage(s.Prefix).Clashes(d.ctx)
@@ -136,7 +136,7 @@ func checkAddresses(d *doctor) error {
 	return nil
 }
 
-// checkIPAddresses names IPAddresses whose Service is gone.
+// checkIPAddresses reports IPAddresses of deleted Services.
 func checkIPAddresses(d *doctor, prefix string) error {
 	storage := d.storage(prefix)
 	const resource = "ipaddresses.networking.k8s.io"
@@ -165,7 +165,7 @@ func newFinder(d *doctor) (*machines.Finder, error) {
 	return machines.NewFinder(d.ctx, d.reader, prefixes...)
 }
 
-// ties returns what ties an object to the machines; nothing of an object that is not readable.
+// ties returns the dependencies of an object on machines; none for an unreadable object.
 func ties(finder *machines.Finder, e *inspect.Entry, l *look) (found []group) {
 	if finder == nil || !l.readable() || !isKubernetes(e) {
 		return nil
@@ -176,7 +176,7 @@ func ties(finder *machines.Finder, e *inspect.Entry, l *look) (found []group) {
 	return found
 }
 
-// checkMachines reports what is tied to the machines of the cluster by more than one object.
+// checkMachines reports the machine dependencies shared by several objects.
 func checkMachines(d *doctor) error {
 	if !d.options.NewMachines {
 		return nil
@@ -202,17 +202,17 @@ func checkMachines(d *doctor) error {
 	return nil
 }
 
-// About aggregated API servers.
+// Codes about aggregated API servers.
 var (
 	codeAPIServiceGone        = finding.Lookup("apiservice-service-gone")
 	codeAPIServiceEndpoints   = finding.Lookup("apiservice-no-endpoints")
 	codeAPIServiceUnavailable = finding.Lookup("apiservice-unavailable")
 )
 
-// decodeAs decodes a value into a typed object; it drops fields that the type does not have.
+// decodeAs decodes a value into a typed object; it drops unknown fields.
 func decodeAs[T any](e *inspect.Entry) (T, error) { return native.As[T](e.ParseValue()) }
 
-// storage has the objects below a storage prefix.
+// storage returns the objects below a storage prefix.
 func (d *doctor) storage(prefix string) machines.Storage {
 	return machines.Storage{Source: d.reader, Prefix: prefix}
 }
@@ -224,7 +224,7 @@ type apiService struct {
 	machines.Silence // of silentServers
 }
 
-// serve keeps an APIService. A server has one for each version of a group that it serves.
+// serve records an APIService. A server has one for each served version of a group.
 func (d *doctor) serve(o stored) {
 	fields, err := decodeAs[machines.APIService](o.entry)
 	if err != nil {
@@ -240,7 +240,7 @@ func (d *doctor) serve(o stored) {
 	d.apiServices = append(d.apiServices, apiService{stored: o, APIService: fields})
 }
 
-// silentServers yields the APIServices that do not answer, which stop the deletion of namespaces.
+// silentServers yields the APIServices without an answer, which block the deletion of namespaces.
 func silentServers(d *doctor) iter.Seq2[apiService, error] {
 	return stream.Of(func(yield func(apiService) error) error {
 		for _, s := range d.apiServices {

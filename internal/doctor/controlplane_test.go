@@ -16,7 +16,7 @@ import (
 	"github.com/etcdshift/etcdshift/internal/machines"
 )
 
-// machineDefects are those of a restore on other machines.
+// machineDefects are the defects of a restore on other machines.
 func machineDefects() []defect {
 	const hostname = `"nodeSelector":{"kubernetes.io/hostname":"n1"}`
 	pod := func(rest string) record { return object("pods/team/p", "v1", "Pod", rest) }
@@ -213,13 +213,12 @@ func TestNodeFields(t *testing.T) {
 		"VolumeAttachment",
 		"CronJob", "DaemonSet", "Deployment", "Job", "PodTemplate", "ReplicaSet",
 		"ReplicationController", "StatefulSet",
-		"EndpointSlice", "Endpoints", // which controllers make anew, and prepare-restore changes
+		"EndpointSlice", "Endpoints", // recreated by controllers and changed by prepare-restore
 		"ResourcePoolStatusRequest", // an answer to a person
 	}, slices.Collect(maps.Keys(found)))
 }
 
-// TestNewMachines: what is tied to the machines is found if other machines are asked for, and only
-// then.
+// TestNewMachines: machine dependencies are reported only with Options.NewMachines.
 func TestNewMachines(t *testing.T) {
 	on := base(t)
 	for _, tc := range machineDefects() {

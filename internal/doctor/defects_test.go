@@ -8,7 +8,7 @@ import (
 	"github.com/etcdshift/etcdshift/finding"
 )
 
-// defect is a finding, records that have it, and records that do not.
+// defect is a finding, with records that cause it and records that do not.
 type defect struct {
 	code    *finding.Code
 	with    []record
@@ -50,35 +50,35 @@ func aggregated(service, condition string) record {
 		`{"conditions":[{"type":"Available","status":"`+condition+`","reason":"Why"}]}`)
 }
 
-// idle are Endpoints of the Service team/hook without a ready address.
+// idle returns Endpoints of the Service team/hook without a ready address.
 func idle() record {
 	return object("services/endpoints/team/hook", "v1", "Endpoints",
 		`},"subsets":[{"notReadyAddresses":[{"ip":"10.0.0.1"}]}]`)
 }
 
-// ready is an EndpointSlice of the Service team/hook with a ready address.
+// ready returns an EndpointSlice of the Service team/hook with a ready address.
 func ready() record {
 	return object("endpointslices/team/hook-abc", "discovery.k8s.io/v1", "EndpointSlice",
 		`,"labels":{"kubernetes.io/service-name":"hook"}},"addressType":"IPv4",`+
 			`"endpoints":[{"addresses":["10.0.0.1"],"conditions":{"ready":true}}]`)
 }
 
-// address is a Service with a cluster IP and a node port.
+// address returns a Service with a cluster IP and a node port.
 func address(name, ip string, port int) record {
 	return object("services/specs/team/"+name, "v1", "Service",
 		fmt.Sprintf(`},"spec":{"clusterIP":%q,"ports":[{"port":80,"nodePort":%d}]}`, ip, port))
 }
 
-// ipAddress holds the cluster IP of a Service.
+// ipAddress returns the IPAddress of a Service's cluster IP.
 func ipAddress(service string) record {
 	return object("ipaddresses/10.96.7.7", "networking.k8s.io/v1", "IPAddress",
 		fmt.Sprintf(`},"spec":{"parentRef":{"group":"","resource":"services","namespace":"team","name":%q}}`, service))
 }
 
-// held is a Widget that a finalizer keeps.
+// held returns a Widget held by a finalizer.
 func held() record { return object(teamWidgets+"x", "example.com/v1", "Widget", deletionMeta) }
 
-// alias is the Service team/alias of type ExternalName.
+// alias returns the Service team/alias of type ExternalName.
 func alias(of string) record {
 	return object("services/specs/team/alias", "v1", "Service",
 		`},"spec":{"type":"ExternalName","externalName":"`+of+`"}`)
@@ -86,13 +86,13 @@ func alias(of string) record {
 
 func only(records ...record) []record { return records }
 
-// defects are those of any restore.
+// defects returns the defects of any restore.
 func defects() []defect {
 	return slices.Concat(objectDefects(), definitionDefects(), ownerDefects(), deletionDefects(), webhookDefects(),
 		apiServiceDefects(), clusterDefects())
 }
 
-// objectDefects are those of objects, by their own value.
+// objectDefects are defects in the value of one object.
 func objectDefects() []defect {
 	return []defect{
 		{codeStrayKeys, only(record{"strange.and/a/b/c/d/e/f", "x"}, record{"strange.and/a/b/c/d/e/g", "x"}),
@@ -155,7 +155,7 @@ func objectDefects() []defect {
 	}
 }
 
-// definitionDefects are those of CustomResourceDefinitions and custom resources.
+// definitionDefects are defects of CustomResourceDefinitions and custom resources.
 func definitionDefects() []defect {
 	return []defect{
 		{codeCRDUnreadable,
@@ -224,7 +224,7 @@ func definitionDefects() []defect {
 	}
 }
 
-// ownerDefects are those of owner references.
+// ownerDefects are defects of owner references.
 func ownerDefects() []defect {
 	return []defect{
 		{codeOwnerGone, only(owned1("configmaps/team/a", "ConfigMap", "v1", "Pod", uidOf(9))), "configmaps/team/a",
@@ -245,7 +245,7 @@ func ownerDefects() []defect {
 	}
 }
 
-// deletionDefects are those of deletions.
+// deletionDefects are defects of deletions.
 func deletionDefects() []defect {
 	claim := func(meta string) record {
 		return object("persistentvolumeclaims/team/data", "v1", "PersistentVolumeClaim",
@@ -303,7 +303,7 @@ func deletionDefects() []defect {
 	}
 }
 
-// webhookDefects are those of webhooks.
+// webhookDefects are defects of webhooks.
 func webhookDefects() []defect {
 	hook := func(rest, groups, resources string) []record {
 		return only(webhooks("Validating", "hook", fail+rest+
@@ -398,7 +398,7 @@ func webhookDefects() []defect {
 	}
 }
 
-// apiServiceDefects are those of APIServices.
+// apiServiceDefects are defects of APIServices.
 func apiServiceDefects() []defect {
 	return []defect{
 		{codeAPIServiceGone, only(aggregated("gone", "True")),
@@ -416,7 +416,7 @@ func apiServiceDefects() []defect {
 	}
 }
 
-// clusterDefects are those of nodes, API servers and tokens.
+// clusterDefects are defects of nodes, API servers and tokens.
 func clusterDefects() []defect {
 	return []defect{
 		{codeMasterLease, only(object("masterleases/10.0.0.9", "v1", "Endpoints", "")), "masterleases/10.0.0.9",

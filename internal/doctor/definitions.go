@@ -19,7 +19,7 @@ import (
 	"github.com/etcdshift/etcdshift/keys"
 )
 
-// About custom resources.
+// Codes about custom resources.
 var (
 	codeCRDUnreadable    = finding.Lookup("crd-unreadable")
 	codeVersionUnlisted  = finding.Lookup("version-not-listed")
@@ -48,7 +48,7 @@ type definition struct {
 	finalizers []string
 }
 
-// define reads the definitions, before the objects that they define.
+// define reads the definitions, before the objects of their types.
 func define(d *doctor) error {
 	for _, dir := range d.layouts.Dirs(keys.DefinitionType()) {
 		see := func(_ context.Context, e *inspect.Entry) look { return lookAt(e) }
@@ -87,7 +87,8 @@ func addDefinition(d *doctor, o stored) {
 	*d.definitions.at(folder{o.Prefix, crd.GroupResource()}) = def
 }
 
-// parse parses an apiVersion and kind; ours is a kind of the definition, listed a version in it.
+// parse parses an apiVersion and kind. ours reports whether the kind is the definition's, listed
+// whether the version is in the definition.
 func (def *definition) parse(stored string) (version string, ours, listed bool) {
 	apiVersion, kind, _ := strings.Cut(stored, " ")
 	gv, err := gvr.ParseGroupVersion(apiVersion)
@@ -96,7 +97,7 @@ func (def *definition) parse(stored string) (version string, ours, listed bool) 
 	return gv.Version, ours, listed
 }
 
-// orphans are the resources with objects without a definition.
+// orphans returns the resources of objects without a definition.
 func (d *index) orphans() map[gvr.GroupResource]bool {
 	if d.undefined == nil {
 		d.undefined = map[gvr.GroupResource]bool{}
@@ -138,7 +139,7 @@ func checkVersionsOfObjects(d *doctor) error {
 	return nil
 }
 
-// checkDefinitionsStay names why definitions that are being deleted stay.
+// checkDefinitionsStay says why terminating definitions stay.
 func checkDefinitionsStay(d *doctor) error {
 	for at, def := range d.definitions.all() {
 		if !def.deleted {
@@ -158,8 +159,7 @@ func checkDefinitionsStay(d *doctor) error {
 	return nil
 }
 
-// checkStoredVersions checks at which versions objects are stored, their kind, and
-// status.storedVersions.
+// checkStoredVersions checks the stored versions of objects, their kind, and status.storedVersions.
 func checkStoredVersions(d *doctor, at folder, def *definition) {
 	there, unread := map[string]int{}, d.unread[at.resource]
 	for stored, c := range d.versions.at(at).all() {
@@ -204,8 +204,8 @@ func checkStoredVersions(d *doctor, at folder, def *definition) {
 	}
 }
 
-// mapping is the flag of "migrate storage-versions" for objects of the kind at a version that is
-// gone.
+// mapping returns the flag of "migrate storage-versions" for objects of the kind at a removed
+// version.
 func (def *definition) mapping(version string, ours bool) string {
 	if !ours || def.StorageVersion == "" {
 		return ""
@@ -213,10 +213,10 @@ func (def *definition) mapping(version string, ours bool) string {
 	return "; --map " + def.kind.Group + "/" + version + "=" + def.StorageVersion
 }
 
-// checkConversion checks webhooks in the cluster that convert custom resources.
+// checkConversion checks conversion webhooks in the cluster.
 func checkConversion(d *doctor) error {
 	for at, def := range d.definitions.all() {
-		if def.service == nil || len(def.Listed) < 2 { // nothing is converted between one version
+		if def.service == nil || len(def.Listed) < 2 { // a single version needs no conversion
 			continue
 		}
 		name := def.service.Namespace + "/" + def.service.Name
@@ -249,8 +249,8 @@ func checkConversion(d *doctor) error {
 	return nil
 }
 
-// writer is the definition of a type and its storage version, nil where no server serves it. The
-// schemas are parsed for the first object.
+// writer returns the definition of a type and its storage version, nil if no server serves the
+// type. The schemas are parsed for the first object.
 type writer func() (*schema.CRD, *schema.Version)
 
 func (def *definition) writer() writer {
@@ -275,11 +275,11 @@ func (w writer) check(ctx context.Context, e *inspect.Entry) []*finding.Finding 
 	return nil
 }
 
-// mostSchemas is how much text of definitions is parsed at once, in bytes.
+// mostSchemas limits the text of definitions parsed at once, in bytes.
 const mostSchemas = 2 << 20
 
-// newWriters returns the definitions whose objects are checked in the pass over all records: as
-// many as mostSchemas allows. Each of the others, unwritten, gets a pass of its own.
+// newWriters returns the definitions whose objects are checked in the pass over all records, up to
+// mostSchemas. Each other definition, in unwritten, gets its own pass.
 func newWriters(d *doctor) writers {
 	reported := []*finding.Code{CodeUpdateRefused, CodeApplyRefused, codeHiddenField} // by checkWrite
 	if !slices.ContainsFunc(reported, func(c *finding.Code) bool { return !slices.Contains(d.Ignored, c.Name) }) {
@@ -307,8 +307,8 @@ func (ws writers) check(ctx context.Context, e *inspect.Entry) []*finding.Findin
 	return nil
 }
 
-// checkWrites reports custom resources that servers read, and do not let anyone write, of the
-// definitions that are left.
+// checkWrites reports custom resources that servers read but do not accept in writes, for the
+// definitions in unwritten.
 func checkWrites(d *doctor) error {
 	for _, at := range d.unwritten {
 		w := d.definitions.at(at).writer()
@@ -336,7 +336,8 @@ func (d *doctor) addWrites(e *inspect.Entry, found []*finding.Finding, ruled boo
 	}
 }
 
-// checkWrite checks whether servers accept writes of an object. Others report unreadable ones.
+// checkWrite checks whether servers accept writes of an object. Unreadable objects are reported
+// elsewhere.
 func checkWrite(
 	ctx context.Context, crd *schema.CRD, storage *schema.Version, e *inspect.Entry,
 ) (found []*finding.Finding) {
@@ -351,7 +352,7 @@ func checkWrite(
 	raise := func(code *finding.Code, format string, args ...any) {
 		found = append(found, code.Because(format, args...).At(string(e.Key)))
 	}
-	// Rewrite has its error
+	// Rewrite returns its error
 	dropped, _ := crd.Begin(obj)
 	dropped = slices.DeleteFunc(dropped, func(path string) bool { return strings.HasSuffix(path, "=null") }) // no loss
 	if len(dropped) > 0 {

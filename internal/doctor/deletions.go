@@ -18,7 +18,7 @@ import (
 	"github.com/etcdshift/etcdshift/keys"
 )
 
-// About deletions and namespaces.
+// Codes about deletions and namespaces.
 var (
 	codeNamespaceGone        = finding.Lookup("namespace-gone")
 	codeNamespaceTerminating = finding.Lookup("namespace-terminating")
@@ -26,17 +26,17 @@ var (
 	codeDeleting             = finding.Lookup("deleting")
 )
 
-// leaving keeps an object that is being deleted. Namespaces and definitions have their own codes.
+// leaving records a terminating object. Namespaces and definitions have their own codes.
 func (d *index) leaving(o stored, p *place) {
 	if p.name != "namespaces" && o.Resource != keys.DefinitionType() {
 		d.kept[deleting] = append(d.kept[deleting], o)
 	}
 }
 
-const deleting = "\x00deleting" // no resource has that name
+const deleting = "\x00deleting" // not a valid resource name
 
-// checkDeletions names the objects with whose deletion the restored cluster goes on, and volumes
-// that it destroys.
+// checkDeletions reports deletions that continue in the restored cluster, and volumes destroyed by
+// them.
 func checkDeletions(d *doctor) error {
 	for _, o := range d.kept[deleting] {
 		meta, err := encoding.ReadMeta(o.entry.Value)
@@ -66,7 +66,7 @@ func checkDeletions(d *doctor) error {
 	return nil
 }
 
-// fateOfClaim says who holds a claim, and what goes with it.
+// fateOfClaim says who holds a claim, and what its deletion destroys.
 func fateOfClaim(d *doctor, o stored) (string, error) {
 	claim, err := decodeAs[corev1.PersistentVolumeClaim](o.entry)
 	if err != nil {
@@ -92,7 +92,7 @@ func fateOfClaim(d *doctor, o stored) (string, error) {
 	return fmt.Sprintf("%s; PersistentVolume %s keeps its data", held, volume.Name), nil
 }
 
-// fateOfVolume says what holds a PersistentVolume, and whether its data goes.
+// fateOfVolume says what holds a PersistentVolume, and whether its data is deleted.
 func fateOfVolume(d *doctor, o stored) (string, error) {
 	volume, err := decodeAs[corev1.PersistentVolume](o.entry)
 	if err != nil {
@@ -110,7 +110,7 @@ func fateOfVolume(d *doctor, o stored) (string, error) {
 	return held + "; its data stays", err
 }
 
-// checkUnclaimed reports PersistentVolumes that are destroyed because their claims are gone.
+// checkUnclaimed reports PersistentVolumes destroyed because their claims are gone.
 func checkUnclaimed(d *doctor, prefix string) error {
 	if d.unread[gvr.GroupResource{Resource: "persistentvolumeclaims"}] {
 		return nil
@@ -133,7 +133,7 @@ func checkUnclaimed(d *doctor, prefix string) error {
 		})
 }
 
-// fateOf says what a restored cluster does with an object that is being deleted.
+// fateOf says what a restored cluster does with a terminating object.
 func fateOf(o stored, meta *encoding.Meta) string {
 	switch {
 	case slices.Contains(meta.Finalizers, "foregroundDeletion"):
@@ -167,7 +167,7 @@ func podFate(e *inspect.Entry) string {
 	return "the garbage collector of Pods deletes it"
 }
 
-// checkNamespacesThere reports objects of namespaces that are gone.
+// checkNamespacesThere reports objects of missing namespaces.
 func checkNamespacesThere(d *doctor) error {
 	for at, contents := range d.contents.all() {
 		_, there := d.namespaces[at]
@@ -181,7 +181,7 @@ func checkNamespacesThere(d *doctor) error {
 	return nil
 }
 
-// checkNamespacesStay names why namespaces that are being deleted stay.
+// checkNamespacesStay says why terminating namespaces stay.
 func checkNamespacesStay(d *doctor) error {
 	var dead []string
 	for s, err := range silentServers(d) {
@@ -213,7 +213,7 @@ func checkNamespacesStay(d *doctor) error {
 	return nil
 }
 
-// holders names the finalizers of objects that are being deleted, each with its first object.
+// holders lists the finalizers of terminating objects, each with its first object.
 func (d *index) holders(of func(hold) bool) string {
 	var words []string
 	for h, c := range d.held.all() {
@@ -227,7 +227,7 @@ func (d *index) holders(of func(hold) bool) string {
 	return "; held by " + few(words, 5, "")
 }
 
-// describe lists the resources in a namespace, the most first.
+// describe lists the resources in a namespace, the most frequent first.
 func describe(contents *tally[gvr.GroupResource]) string {
 	var words []string
 	count := func(gr gvr.GroupResource) int { return contents.by[gr].objects }

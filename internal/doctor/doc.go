@@ -1,5 +1,5 @@
-// Package doctor finds what will hurt after a restore: in the file, in records, and in relations
-// between objects.
+// Package doctor finds causes of failures after a restore: in the file, in records, and in
+// relations between objects.
 //
 // Invariants:
 //
@@ -7,6 +7,7 @@
 //     reported as unchecked or not at all; nothing is guessed.
 //   - Each finding has a stable code of docs/reference/codes.md, and the key of the object if it
 //     has one.
-//   - Memory grows by a few dozen bytes an object, and by up to finding.MaxListed findings a code.
+//   - Memory grows by a few dozen bytes per object, and by up to finding.MaxListed findings per
+//     code.
 //   - No finding holds bytes of a value other than names and addresses.
 package doctor

@@ -22,18 +22,18 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
-// Options say what to check against.
+// Options select the checks.
 type Options struct {
-	Ignore  []string // codes to leave out
+	Ignore  []string // codes to omit
 	Quota   int64    // of the etcd to restore into, in bytes; 0 if unknown
 	Etcd    string   // release of the etcd to restore into, such as "3.5.16"; "" if unknown
 	Keys    bool     // the reader has an encryption configuration
-	Archive bool     // the file is an archive, which is not meant to be restored
+	Archive bool     // the file is an archive, not meant for a restore
 
-	NewMachines bool // it will be restored on other machines
+	NewMachines bool // the restore uses other machines
 }
 
-// doctor is one run, with what its checks read.
+// doctor is one run, with the data of its checks.
 type doctor struct {
 	ctx     context.Context
 	reader  *inspect.Reader
@@ -50,14 +50,14 @@ type doctor struct {
 	index
 }
 
-// check is one check, with the codes that it reports. One without run is part of the pass over all
+// check is one check with its reported codes. A check without run is part of the pass over all
 // records.
 type check struct {
 	codes []*finding.Code
 	run   func(*doctor) error
 }
 
-// checks are all checks, in the order in which documents list their codes.
+// checks returns all checks, in the order of their codes in documents.
 func checks() []check {
 	codes := func(all ...*finding.Code) []*finding.Code { return all }
 	return []check{
@@ -119,8 +119,8 @@ func Damaged(err error, o Options) *finding.Report {
 	return r
 }
 
-// Examine reports on the snapshot of r. The report on a damaged file has its damage only. An error
-// means that it could not be read.
+// Examine returns the report on the snapshot of r. The report on a damaged file has only the
+// damage. An error means that the snapshot could not be read.
 func Examine(ctx context.Context, r *inspect.Reader, o Options) (*finding.Report, error) {
 	d := &doctor{ctx: ctx, reader: r, options: o, Report: newReport(o), index: index{
 		kinds: map[gvr.GroupKind]*inspect.Type{}, places: places{by: map[location]*place{}},
@@ -146,7 +146,7 @@ func Examine(ctx context.Context, r *inspect.Reader, o Options) (*finding.Report
 	return d.Report, nil
 }
 
-// prepare reads what checks of records need.
+// prepare reads the input of the checks of records.
 func prepare(d *doctor) (err error) {
 	if d.layouts, err = d.reader.Layouts(d.ctx); err != nil {
 		return err
@@ -166,7 +166,7 @@ func prepare(d *doctor) (err error) {
 	return err
 }
 
-// readRecords takes each record once.
+// readRecords checks each record once.
 func readRecords(d *doctor) error {
 	st, err := d.reader.Snapshot().Counts(d.ctx)
 	if err != nil {
@@ -218,16 +218,17 @@ func (d *doctor) raiseMany(c count, code *finding.Code, thing, format string, ar
 	d.Add(found.At(string(c.first)).About(c.objects))
 }
 
-// plain is a resource without its version, as people write it: "pods", "widgets.example.com".
+// plain returns a resource without its version, in the form used by people: "pods",
+// "widgets.example.com".
 func plain(gr gvr.GroupResource) string { return strings.TrimSuffix(gr.String(), ".") }
 
 // The quotas of etcd (server/storage/quota.go).
 const (
 	defaultQuota   int64 = 2 << 30 // bytes
-	suggestedQuota int64 = 8 << 30 // as the largest
+	suggestedQuota int64 = 8 << 30 // suggested maximum
 )
 
-// About the file.
+// Codes about the file.
 var (
 	CodeDamaged      = finding.Lookup("damaged")
 	codeNoLiveKey    = finding.Lookup("no-live-key")
@@ -241,7 +242,7 @@ var (
 	codeEtcdVersion  = finding.Lookup("etcd-version")
 )
 
-// verify checks the file as etcdshift verify does.
+// verify checks the file like etcdshift verify.
 func verify(d *doctor) error {
 	for err := range snapshot.Verify(d.ctx, d.reader.Snapshot()) {
 		if !snapshot.IsDamage(err) {
@@ -282,7 +283,7 @@ func checkFile(d *doctor) error {
 	checkVersions(d, st)
 	checkQuota(d, int64(st.Pages)*int64(st.PageSize))
 	most := ""
-	if bump := snapshot.MostBump(st.Revision); bump < 1_000_000_000 { // which the remedy names
+	if bump := snapshot.MostBump(st.Revision); bump < 1_000_000_000 { // the number in the remedy
 		most = fmt.Sprintf("; a server dies of a higher --bump-revision than %d here", bump)
 	}
 	d.raise(nil, codeBumpRevision, "the store is at revision %d; clients of the cluster may have seen higher "+
@@ -291,7 +292,7 @@ func checkFile(d *doctor) error {
 	return nil
 }
 
-// checkVersions checks the etcd to restore into: an older one than the file's does not start.
+// checkVersions checks the etcd to restore into: an etcd older than the file's does not start.
 func checkVersions(d *doctor, st snapshot.Status) {
 	const written = "it was written by a cluster at version %s (storage version %s)"
 	cluster, storage := cmp.Or(st.ClusterVersion, "-"), cmp.Or(st.StorageVersion, "-")
@@ -304,7 +305,7 @@ func checkVersions(d *doctor, st snapshot.Status) {
 	}
 }
 
-// before compares the major and minor numbers of releases, as etcd does.
+// before compares the major and minor numbers of releases, like etcd.
 func before(a, b string) bool {
 	release := func(s string) (numbers [2]int) {
 		_, _ = fmt.Sscanf(strings.TrimPrefix(s, "v"), "%d.%d", &numbers[0], &numbers[1]) // 0 for no number

@@ -24,7 +24,7 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
-// webhooks is a configuration with one webhook of Service team/SERVICE.
+// webhooks returns a configuration with one webhook of Service team/SERVICE.
 func webhooks(kind, service, rest string) record {
 	return object(strings.ToLower(kind)+"webhookconfigurations/guard", "admissionregistration.k8s.io/v1",
 		kind+"WebhookConfiguration",
@@ -49,7 +49,7 @@ func owned1(key, kind, ownerVersion, ownerKind, id string) record {
 		`","name":"o","uid":"`+id+`"}]}`)
 }
 
-// TestEveryCode: each code of a check has a row in a table of defects, or a test of its own.
+// TestEveryCode: each code of a check has a row in a table of defects, or its own test.
 func TestEveryCode(t *testing.T) {
 	tested := map[*finding.Code]bool{}
 	for _, code := range slices.Concat(Codes()[len(Codes())-13:], []*finding.Code{ // of kcp: kcp_test.go
@@ -159,7 +159,8 @@ func TestProtobuf(t *testing.T) {
 	}
 }
 
-// asProtobuf returns records as an API server stores them, and how many it stores in protobuf.
+// asProtobuf returns records in the form stored by an API server, and the number of those in
+// protobuf.
 func asProtobuf(t *testing.T, records []record) (encoded []record, converted int) {
 	t.Helper()
 	encoder, encoded := protobuf.NewSerializer(scheme.Scheme, scheme.Scheme), slices.Clone(records)
@@ -179,7 +180,7 @@ func asProtobuf(t *testing.T, records []record) (encoded []record, converted int
 // record is a key below /registry/ and its value.
 type record struct{ key, value string }
 
-// object is a value with metadata; rest follows the namespace, as `,"uid":"x"},"spec":{}` does.
+// object is a value with metadata; rest follows the namespace, for example `,"uid":"x"},"spec":{}`.
 func object(key, apiVersion, kind, rest string) record {
 	parts := strings.Split(key, "/")
 	name, ns := parts[len(parts)-1], ""
@@ -205,7 +206,7 @@ func apiServiceObject(name, spec, status string) record {
 		`},"spec":`+spec+`,"status":`+status)
 }
 
-// crd defines widgets.example.com, which serves v1beta1 and v1. extra is more of metadata.
+// crd defines widgets.example.com, served at v1beta1 and v1. extra is additional metadata.
 func crd(extra, conversion, stored string) record {
 	return object("apiextensions.k8s.io/customresourcedefinitions/widgets.example.com", "apiextensions.k8s.io/v1",
 		"CustomResourceDefinition", extra+
@@ -218,7 +219,7 @@ func crd(extra, conversion, stored string) record {
 
 const noConversion = `{"strategy":"None"}`
 
-// healthy is a cluster that has only the findings of every file.
+// healthy returns a cluster with only the findings of every file.
 func healthy() []record {
 	return []record{
 		object("namespaces/default", "v1", "Namespace", ""), object("namespaces/kube-system", "v1", "Namespace",
@@ -238,7 +239,7 @@ func healthy() []record {
 
 func uidOf(n int) string { return fmt.Sprintf("00000000-0000-0000-0000-%012d", n) }
 
-// base is a snapshot of a real etcd, to write on.
+// base returns a snapshot of a real etcd, the basis of other snapshots.
 func base(t testing.TB) *snapshot.Snapshot {
 	t.Helper()
 	return opened(t, etcdtest.Build(t, "put compact_rev_key 1"))
@@ -252,7 +253,7 @@ func opened(t testing.TB, path string) *snapshot.Snapshot {
 	return s
 }
 
-// written is a snapshot with records on top of another; an empty value deletes.
+// written returns a snapshot with records on top of another; an empty value deletes.
 func written(t testing.TB, on *snapshot.Snapshot, records ...record) *snapshot.Snapshot {
 	t.Helper()
 	last, order := map[string]string{}, []string(nil)
@@ -280,7 +281,7 @@ func written(t testing.TB, on *snapshot.Snapshot, records ...record) *snapshot.S
 	return opened(t, path)
 }
 
-// balanced adds the braces that object leaves out.
+// balanced adds the closing braces omitted by object.
 func balanced(value string) string {
 	if !strings.HasPrefix(value, `{"`) {
 		return value
@@ -301,7 +302,7 @@ func examined(t testing.TB, s *snapshot.Snapshot, o Options) *finding.Report {
 	return report
 }
 
-// TestReports: files that people reported have the findings that were missing.
+// TestReports: files of bug reports have the findings that were missing.
 func TestReports(t *testing.T) {
 	for name, tc := range map[string]struct {
 		code *finding.Code
@@ -329,7 +330,7 @@ func TestReports(t *testing.T) {
 		"all but one webhook block both")
 }
 
-// FuzzDecode: decoding any value ends in an object or an error.
+// FuzzDecode: decoding any value gives an object or an error.
 func FuzzDecode(f *testing.F) {
 	for _, r := range append(healthy(),
 		webhooks("Validating", "hook", fail+allKinds),

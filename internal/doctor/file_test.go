@@ -47,7 +47,7 @@ func TestVersions(t *testing.T) {
 	}
 }
 
-// TestNoLiveKey: a store with deleted keys alone restores to an empty cluster, a new one too.
+// TestNoLiveKey: a store with only deleted keys, or a new one, restores to an empty cluster.
 func TestNoLiveKey(t *testing.T) {
 	gone := opened(t, etcdtest.Unpack(t, filepath.Join("..", "..", "testdata", "reports", "c2-all-keys-deleted.db.gz")))
 	for s, want := range map[*snapshot.Snapshot]int{gone: 1, opened(t, etcdtest.Build(t, "")): 1,
@@ -75,7 +75,7 @@ func TestAlarms(t *testing.T) {
 	}
 }
 
-// TestDamaged: a damaged file is reported as damaged alone; one without a digest is checked.
+// TestDamaged: a damaged file has no other findings; a file without a digest is checked.
 func TestDamaged(t *testing.T) {
 	whole, err := os.ReadFile(etcdtest.Build(t, "put /registry/configmaps/a/b nothing"))
 	require.NoError(t, err)
@@ -107,7 +107,7 @@ func TestDamaged(t *testing.T) {
 	require.Empty(t, Damaged(snapshot.ErrTruncated, Options{Ignore: finding.Names(CodeDamaged)}).Findings)
 }
 
-// TestLeases: keys whose lease is gone never expire; those of API servers have another finding.
+// TestLeases: keys with a missing lease never expire; those of API servers have another finding.
 func TestLeases(t *testing.T) {
 	on := opened(t, etcdtest.Build(t, "grant 77 60\nput /registry/masterleases/10.0.0.1 1 lease=77\nput "+
 		"/registry/masterleases/10.0.0.2 1 lease=77\n"))
@@ -151,7 +151,7 @@ func TestLeases(t *testing.T) {
 	require.Equal(t, "/registry/masterleases/10.0.0.2", report.Of(codeMasterUnlisted)[0].Key)
 }
 
-// TestEncrypted: an undecryptable value is an error only if a configuration was given.
+// TestEncrypted: an undecryptable value is an error only with an encryption configuration.
 func TestEncrypted(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "encryption.yaml")
 	require.NoError(t, os.WriteFile(path, []byte("apiVersion: apiserver.config.k8s.io/v1\nkind: "+
@@ -182,7 +182,7 @@ func TestMany(t *testing.T) {
 	require.Equal(t, finding.MaxListed+5, report.Count(finding.Error))
 }
 
-// TestLayouts: relations between objects of kcp are not checked, and that is reported.
+// TestLayouts: relations between objects of kcp are reported as unchecked.
 func TestLayouts(t *testing.T) {
 	const crd = "apiextensions.k8s.io/customresourcedefinitions/"
 	s := written(t, base(t),
@@ -197,8 +197,8 @@ func TestLayouts(t *testing.T) {
 	require.Empty(t, examined(t, written(t, base(t), healthy()...), Options{}).Of(codeLayoutUnchecked))
 }
 
-// TestGarbageCollector: a real garbage collector deleted the objects with owner-gone, no others,
-// after a restore of the same snapshot.
+// TestGarbageCollector: a real garbage collector deleted exactly the objects with owner-gone after
+// a restore of the same snapshot.
 func TestGarbageCollector(t *testing.T) {
 	zipped, err := os.Open(filepath.Join("..", "..", "testdata", "calico", "after-cleanup.db.gz"))
 	require.NoError(t, err)

@@ -20,22 +20,22 @@ import (
 	"github.com/etcdshift/etcdshift/keys"
 )
 
-// index is what one pass over the records keeps.
+// index holds the results of one pass over the records.
 type index struct {
 	kinds      map[gvr.GroupKind]*inspect.Type
 	groups     tally[group]
 	encryption ordered[folder, tally[string]] // values by provider and key, "" for none
-	unread     map[gvr.GroupResource]bool     // resources with values whose metadata is unknown
+	unread     map[gvr.GroupResource]bool     // resources with values of unknown metadata
 
 	versions    ordered[folder, tally[string]] // custom resources by apiVersion and kind
 	managed     ordered[folder, tally[string]] // by apiVersions in managedFields
 	definitions ordered[folder, definition]
-	unwritten   []folder                   // definitions that writers leaves out
+	unwritten   []folder                   // definitions not checked by writers
 	undefined   map[gvr.GroupResource]bool // see orphans
 	namespaces  map[space]labels.Set
-	whole       map[string]bool // storage prefixes with namespaces: --etcd-servers-overrides leaves them out
+	whole       map[string]bool // storage prefixes with namespaces: --etcd-servers-overrides may omit them
 	contents    ordered[space, tally[gvr.GroupResource]]
-	held        tally[hold] // objects that are being deleted, by finalizer
+	held        tally[hold] // terminating objects, by finalizer
 
 	uids   map[objects.UID]uint32 // the numbers of places
 	places places
@@ -50,7 +50,7 @@ type index struct {
 }
 
 type (
-	// group is what a finding about several records is about.
+	// group is the subject of a finding about several records.
 	group struct {
 		code    *finding.Code
 		subject string
@@ -65,7 +65,7 @@ type (
 		resource  gvr.GroupResource
 		finalizer string
 	}
-	// stored is an object that later checks decode.
+	// stored is an object decoded by later checks.
 	stored struct {
 		keys.Key
 		entry *inspect.Entry
@@ -78,25 +78,25 @@ type (
 )
 
 // place is a resource in one namespace below one storage prefix, with the counts of its objects.
-// They are in one struct so that an object costs one lookup.
+// One struct holds all counts, so that an object costs one lookup.
 type place struct {
 	location
-	number     uint32 // of places.all
+	number     uint32 // index in places.all
 	name       string // of the resource, for people
 	custom     bool
 	encryption *tally[string]
-	versions   *tally[string] // nil before the first object that count takes
+	versions   *tally[string] // nil before the first counted object
 	managed    *tally[string]
 	contents   *tally[gvr.GroupResource]
 }
 
-// places are numbered, from 0 on.
+// places holds places, numbered from 0.
 type places struct {
 	by  map[location]*place
 	all []*place
 }
 
-// place returns the place of the object of a key.
+// place returns the place of an object by its key.
 func (d *index) place(key keys.Key) *place {
 	at := location{key.Prefix, key.Resource, key.Namespace}
 	p := d.places.by[at]
@@ -135,7 +135,7 @@ func (d *index) count(p *place, e *inspect.Entry, l *look) {
 	}
 }
 
-// managed has the apiVersions in managedFields.
+// managed decodes the apiVersions in managedFields.
 var managed = encoding.FieldsOf[struct {
 	Metadata struct {
 		ManagedFields []struct {
@@ -144,7 +144,8 @@ var managed = encoding.FieldsOf[struct {
 	} `json:"metadata"`
 }]()
 
-// managedVersions lists the apiVersions in managedFields, each once; none of malformed ones.
+// managedVersions lists the apiVersions in managedFields, without duplicates; none of malformed
+// ones.
 func managedVersions(value []byte) (versions [][]byte) {
 	content, err := managed.Decode(value)
 	if err != nil {
@@ -156,18 +157,18 @@ func managedVersions(value []byte) (versions [][]byte) {
 	return sorted(versions)
 }
 
-// sorted sorts texts, each once.
+// sorted sorts texts and removes duplicates.
 func sorted(texts [][]byte) [][]byte {
 	slices.SortFunc(texts, bytes.Compare)
 	return slices.CompactFunc(texts, bytes.Equal)
 }
 
-// keep keeps what later checks need of an object.
+// keep records the parts of an object needed by later checks.
 func (d *doctor) keep(key keys.Key, p *place, e *inspect.Entry, l *look) {
 	d.locate(p, e, l)
 	meta := l.meta
 	if meta == nil {
-		meta = &encoding.Meta{} // nothing below is about the object: see needsMeta
+		meta = &encoding.Meta{} // nothing below concerns the object: see needsMeta
 	}
 	if !meta.DeletionTimestamp.IsZero() {
 		for _, finalizer := range meta.Finalizers {
@@ -227,7 +228,7 @@ func (d *doctor) locate(p *place, e *inspect.Entry, l *look) {
 	f.owned = append(f.owned, owned{e.Key, p.number, uint32(len(l.owners))})
 }
 
-// ordered is a map that remembers the order of its keys.
+// ordered is a map that keeps the order of its keys.
 type ordered[K comparable, V any] struct {
 	keys []K
 	by   map[K]*V
@@ -255,7 +256,7 @@ func (o *ordered[K, V]) all() iter.Seq2[K, *V] {
 	}
 }
 
-// tally counts objects by something they have in common.
+// tally counts objects by a common property.
 type tally[K comparable] struct {
 	ordered[K, count]
 	total count
@@ -275,7 +276,7 @@ func (t *tally[K]) add(k K, key []byte) {
 	}
 }
 
-// few joins the first words, at most so many, and counts the others with a noun.
+// few joins the first words, up to most, and counts the others with a noun.
 func few(words []string, most int, noun string) string {
 	if n := len(words) - most; n > 0 {
 		words = append(words[:most:most], fmt.Sprintf("and %d more%s", n, noun))

@@ -5,7 +5,7 @@ import (
 	"github.com/etcdshift/etcdshift/internal/kcp"
 )
 
-// About logical clusters of kcp: as "kcp list" finds them in this one file.
+// Codes about logical clusters of kcp, found like "kcp list" in this one file.
 var (
 	codeShardPartial    = finding.Lookup("shard-partial")
 	codeShardTwice      = finding.Lookup("shard-twice")
@@ -14,8 +14,8 @@ var (
 	codeClusterMismatch = finding.Lookup("cluster-mismatch")
 )
 
-// checkKCP reports the findings of "kcp list" about the shards and caches of kcp in the file. A
-// logical cluster that lives in another file cannot be told from one that lives nowhere.
+// checkKCP reports the findings of "kcp list" about the shards and caches of kcp in the file.
+// Logical clusters of another file look like logical clusters of no shard.
 func checkKCP(d *doctor) error {
 	if d.kcp == nil {
 		return nil
@@ -38,7 +38,7 @@ func checkKCP(d *doctor) error {
 	return nil
 }
 
-// problemsOf are the problems of all parts of a file.
+// problemsOf returns the problems of all parts of a file.
 func problemsOf(file *kcp.File) (all []finding.Finding) {
 	for _, s := range file.Shards {
 		for _, c := range s.Clusters {
@@ -57,8 +57,8 @@ func problemsOf(file *kcp.File) (all []finding.Finding) {
 	return all
 }
 
-// checkShards reports findings about whole storages, and keys of logical clusters that do not live
-// there. In an etcd of single types every key looks like an orphan.
+// checkShards reports findings about whole storages, and keys of logical clusters that live
+// elsewhere. In an etcd of single types every key looks like an orphan.
 func checkShards(d *doctor, file *kcp.File, found *kcp.Installation) {
 	partial := map[string]bool{}
 	for _, s := range file.Shards {

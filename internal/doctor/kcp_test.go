@@ -44,7 +44,7 @@ func replaced(key string, pairs ...string) kcpChange {
 	}
 }
 
-// emptied deletes each key with all of these parts.
+// emptied deletes each key that contains all parts.
 func emptied(parts ...string) kcpChange {
 	return func(t *testing.T, client *clientv3.Client) {
 		n := 0
@@ -70,7 +70,7 @@ func eachKey(t *testing.T, client *clientv3.Client, prefix string, visit func(ke
 	}
 }
 
-// TestKCP: a shard with one defect has findings of its code and key only.
+// TestKCP: a shard with one defect has only findings of its code and key.
 func TestKCP(t *testing.T) {
 	const other, consumer = kcptest.Other, kcptest.Consumer
 	otherLC := kcptest.LogicalClusterKey(other)
@@ -88,7 +88,7 @@ func TestKCP(t *testing.T) {
 		})
 	}
 	for name, tc := range map[string]struct {
-		in     string // kcptest.Root where it is ""
+		in     string // "" is kcptest.Root
 		change kcpChange
 		code   *finding.Code
 		key    string
@@ -157,7 +157,7 @@ func TestKCP(t *testing.T) {
 	}
 }
 
-// TestKCPMetadata: a resource of the core group that an APIExport or definition serves is custom.
+// TestKCPMetadata: a resource of the core group served by an APIExport or definition is custom.
 func TestKCPMetadata(t *testing.T) {
 	key := "/registry/pods/" + kcptest.ExampleDev + "/" + kcptest.Other + "/default/bad"
 	in := kcptest.Edit(t, kcptest.Recorded(t, kcptest.Root), func(client *clientv3.Client) {
@@ -189,7 +189,7 @@ func TestKCPEncrypted(t *testing.T) {
 		"migrate storage-versions refuses kcp")
 }
 
-// counter counts how often each value is decrypted.
+// counter counts the decryptions of each value.
 type counter map[string]int
 
 func (c counter) Decrypt(_ context.Context, _ schema.GroupResource, key, stored []byte) ([]byte, bool, error) {
@@ -205,7 +205,7 @@ func TestKCPReadOnce(t *testing.T) {
 	require.NoError(t, err)
 	checked := 0
 	for key, times := range decrypted {
-		if strings.HasPrefix(key, "/registry/core/") { // others are read for what they tell, too
+		if strings.HasPrefix(key, "/registry/core/") { // other values are read for their content, too
 			require.Equal(t, 1, times, key)
 			checked++
 		}
@@ -213,7 +213,7 @@ func TestKCPReadOnce(t *testing.T) {
 	require.Positive(t, checked)
 }
 
-// TestKCPLiveMigration: keys of another tenant that a live migration took along are reported.
+// TestKCPLiveMigration: keys of another tenant moved by a live migration are reported.
 func TestKCPLiveMigration(t *testing.T) {
 	_, shard1 := kcptest.LiveMigrated(t)
 	found := examined(t, opened(t, shard1), Options{}).Of(codeClusterOrphans)

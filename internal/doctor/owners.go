@@ -11,21 +11,21 @@ import (
 	"github.com/etcdshift/etcdshift/internal/objects"
 )
 
-// family is some objects with owners: one slice of all would be copied as it grows.
+// family is a chunk of objects with owners: a single slice of all would be copied as it grows.
 type family struct {
 	owned []owned
-	refs  []reference // of all owned, as they follow each other
+	refs  []reference // of all owned, in sequence
 }
 
 const familySize = 4096
 
-// owned is an object with owners: the next so many in refs.
+// owned is an object with owners; owners is the number of its entries in refs.
 type owned struct {
 	key        []byte
-	at, owners uint32 // at is of places
+	at, owners uint32 // at is an index in places
 }
 
-// reference is one owner; the number of its kind is of kindOf.
+// reference is one owner; kind is its number in kindOf.
 type reference struct {
 	uid  objects.UID
 	kind uint32
@@ -33,7 +33,7 @@ type reference struct {
 
 type ownerKind struct{ apiVersion, kind string }
 
-// About owners.
+// Codes about owners.
 var (
 	codeOwnerGone         = finding.Lookup("owner-gone")
 	codeOwnerUnresolvable = finding.Lookup("owner-unresolvable")
@@ -41,21 +41,21 @@ var (
 	codeOwnerUnchecked    = finding.Lookup("owner-unchecked")
 )
 
-// ownerState is what the garbage collector finds of an owner (k8s.io/kubernetes
-// pkg/controller/garbagecollector): it resolves apiVersion and kind, looks in the namespace of the
-// object if the kind has namespaces, and compares UIDs.
+// ownerState is the garbage collector's result for an owner (k8s.io/kubernetes
+// pkg/controller/garbagecollector): the collector resolves apiVersion and kind, looks in the
+// namespace of the object for a namespaced kind, and compares UIDs.
 type ownerState int
 
 const (
 	ownerThere ownerState = iota
 	ownerGone
-	ownerUnresolvable // no server serves apiVersion and kind: it keeps the object
-	ownerNamespaced   // in a namespace, of a cluster-scoped object, which it keeps too
-	ownerUnseen       // of an aggregated API server, of an unknown kind, or kept elsewhere
+	ownerUnresolvable // no server serves apiVersion and kind: the object is kept
+	ownerNamespaced   // namespaced owner of a cluster-scoped object, which is kept too
+	ownerUnseen       // of an aggregated API server, of an unknown kind, or stored elsewhere
 	ownerStates
 )
 
-// checkOwners reports what the garbage collector will make of owner references.
+// checkOwners reports the garbage collector's results for owner references.
 func checkOwners(d *doctor) error {
 	for _, def := range d.definitions.all() { // an APIService may be missing for a moment
 		for _, version := range def.Served {
@@ -77,11 +77,11 @@ func checkOwners(d *doctor) error {
 	return nil
 }
 
-// checkOwned reports what the garbage collector will make of the owner references of an object.
+// checkOwned reports the garbage collector's results for the owner references of an object.
 func checkOwned(d *doctor, o owned, refs []reference) error {
 	from := &d.places.all[o.at].location
 	if d.orphans()[from.resource] {
-		return nil // the garbage collector does not see it either
+		return nil // invisible to the garbage collector too
 	}
 	var firsts [ownerStates]*ownerKind
 	gone := 0
@@ -111,7 +111,7 @@ func checkOwned(d *doctor, o owned, refs []reference) error {
 	return nil
 }
 
-// ownerState finds the owner of an object that is at from.
+// ownerState finds the owner of an object located at from.
 func (d *index) ownerState(from *location, id objects.UID, kind *ownerKind) ownerState {
 	gv, err := gvr.ParseGroupVersion(kind.apiVersion)
 	if err != nil {
@@ -125,7 +125,7 @@ func (d *index) ownerState(from *location, id objects.UID, kind *ownerKind) owne
 		return ownerThere
 	case d.aggregated[gv]:
 		return ownerUnseen
-	case len(d.local) > 0 && !d.local[gv]: // without APIServices it is unknown
+	case len(d.local) > 0 && !d.local[gv]: // unknown without APIServices
 		return ownerUnresolvable
 	case from.namespace == "" && (k != nil && k.Namespaced || there && at.namespace != ""):
 		return ownerNamespaced
@@ -146,7 +146,7 @@ func (d *index) find(id objects.UID) (at location, there bool) {
 	return at, there
 }
 
-// reportGone names the owners of an object.
+// reportGone reports the missing owners of an object.
 func reportGone(d *doctor, o owned) error {
 	e, err := d.reader.Get(d.ctx, o.key)
 	if err != nil || e == nil {
@@ -165,7 +165,7 @@ func reportGone(d *doctor, o owned) error {
 	return nil
 }
 
-// interned numbers values that many objects have in common.
+// interned numbers values shared by many objects.
 type interned[T comparable] struct {
 	numbers map[T]uint32
 	all     []T

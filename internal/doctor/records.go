@@ -26,7 +26,7 @@ import (
 // requestLimit is the default of etcd's --max-request-bytes (server/embed/config.go).
 const requestLimit = 1536 << 10
 
-// About records.
+// Codes about records.
 var (
 	codeForeignKeys     = finding.Lookup("foreign-keys")
 	codeStrayKeys       = finding.Lookup("stray-keys")
@@ -42,7 +42,7 @@ var (
 	codeMixedEncryption = finding.Lookup("mixed-encryption")
 )
 
-// checkRecord checks one record, and keeps what later checks need.
+// checkRecord checks one record, and records the input of later checks.
 func checkRecord(d *doctor, e *inspect.Entry, l *look) {
 	key, err := e.ParseKey()
 	// see checkMasters
@@ -65,7 +65,7 @@ func checkRecord(d *doctor, e *inspect.Entry, l *look) {
 	switch {
 	case below && storage.Prefix != "": // all keys are below the empty prefix
 		d.groups.add(group{codeStrayKeys, storage.Prefix}, e.Key)
-	case string(e.Key) != "compact_rev_key": // by which API servers agree on compactions
+	case string(e.Key) != "compact_rev_key": // API servers use this key to agree on compactions
 		d.groups.add(group{code: codeForeignKeys}, e.Key)
 	}
 }
@@ -105,16 +105,17 @@ func checkValue(d *doctor, key keys.Key, e *inspect.Entry, l *look) {
 	}
 }
 
-// isKubernetes tells the layout whose objects are checked against each other.
+// isKubernetes reports whether an entry has the Kubernetes layout. Only these objects are checked
+// against each other.
 func isKubernetes(e *inspect.Entry) bool {
 	_, is := e.Layout().(keys.Kubernetes)
 	return is
 }
 
-// errMetadata is the error of an object whose metadata alone does not decode.
+// errMetadata is the error of an object with undecodable metadata, but decodable type.
 var errMetadata = errors.New("metadata is not that of an object")
 
-// decode reads a value as a server does, and returns its metadata. ErrUnknownKind comes with
+// decode decodes a value like a server, and returns its metadata. ErrUnknownKind comes with
 // metadata, errMetadata with the type.
 func decode(e *inspect.Entry) (encoding.Meta, error) {
 	err := e.Check()
@@ -143,7 +144,7 @@ func countEncryption(d *doctor, p *place, e *inspect.Entry) {
 	}
 }
 
-// checkEncryption reports resources that are encrypted in several ways.
+// checkEncryption reports resources encrypted in several ways.
 func checkEncryption(d *doctor) error {
 	for at, ways := range d.encryption.all() {
 		if len(ways.keys) < 2 {
@@ -161,7 +162,7 @@ func checkEncryption(d *doctor) error {
 	return nil
 }
 
-// groupReason is the noun of a group, and its reason, which takes their number and the subject.
+// groupReason returns the noun of a group, and its reason, a format for the number and the subject.
 func groupReason(code *finding.Code) (thing, reason string) {
 	switch code {
 	case codeForeignKeys:
@@ -191,24 +192,24 @@ func reportGroups(d *doctor) error {
 	return nil
 }
 
-// look is what doctor reads from the value of one object.
+// look holds the parts of one object needed by doctor.
 type look struct {
-	apiVersion, kind, name, namespace []byte // type only where err is errMetadata
+	apiVersion, kind, name, namespace []byte // type only if err is errMetadata
 
 	uid     objects.UID
 	hasUID  bool
 	owners  []encoding.Owner
 	managed [][]byte       // the apiVersions in managedFields, sorted; of custom resources
-	meta    *encoding.Meta // nil where it was not needed
+	meta    *encoding.Meta // nil if not needed
 	err     error          // of decode
 	beat    *time.Time     // of a node's Lease
 }
 
-// readable reports whether an API server can decode the value. A kind that this build does not know
-// counts as readable: an API server of another version may know it.
+// readable reports whether an API server can decode the value. A kind unknown to this build counts
+// as readable: an API server of another version may know it.
 func (l *look) readable() bool { return l.err == nil || errors.Is(l.err, native.ErrUnknownKind) }
 
-// lookAt reads a value. It decodes what its bytes do not tell.
+// lookAt reads a value. It decodes the value only if a glance at its bytes is not enough.
 func lookAt(e *inspect.Entry) (l look) {
 	key, err := e.ParseKey()
 	if err != nil {
@@ -242,7 +243,7 @@ func needsMeta(key keys.Key, g *encoding.Glance) bool {
 		key.Resource == gvr.GroupResource{Resource: "secrets"} && len(g.Annotations) > 0
 }
 
-// glance is the Glance of decoded metadata.
+// glance returns the Glance of decoded metadata.
 func glance(m *encoding.Meta) encoding.Glance {
 	g := encoding.Glance{
 		APIVersion: []byte(m.APIVersion), Kind: []byte(m.Kind), Name: []byte(m.Name), Namespace: []byte(m.Namespace),
@@ -255,15 +256,15 @@ func glance(m *encoding.Meta) encoding.Glance {
 	return g
 }
 
-// uidText is the UID for people.
+// uidText returns the UID for people.
 func (l *look) uidText(e *inspect.Entry) string {
 	meta, _ := encoding.ReadMeta(e.Value) // did not fail before
 	return meta.UID
 }
 
-// each calls see with the entries whose keys begin with prefix, on all processors, and apply with
-// each result, in the order of the file, up to an error. see must not use d. ruled is false where
-// the budget for rules of CustomResourceDefinitions was used up before.
+// each calls see on all processors with the entries whose keys have the prefix, and apply with each
+// result, in the order of the file, up to an error. see must not use d. ruled is false if the
+// budget for rules of CustomResourceDefinitions was used up before.
 func each[T any](d *doctor, prefix []byte, see func(context.Context, *inspect.Entry) T,
 	apply func(e *inspect.Entry, result *T, ruled bool) error,
 ) error {
@@ -276,7 +277,7 @@ func each[T any](d *doctor, prefix []byte, see func(context.Context, *inspect.En
 	}
 	item := func(e *inspect.Entry) (seen, int) { return seen{Entry: e, meter: d.rules.Meter()}, len(e.Value) }
 	work := func(s *seen) {
-		if ctx.Err() == nil { // else the scan ends with it
+		if ctx.Err() == nil { // otherwise the scan ends with it
 			s.result = see(bounded.WithMeter(ctx, s.meter), s.Entry)
 		}
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/etcdshift/etcdshift/internal/machines"
 )
 
-// About webhooks.
+// Codes about webhooks.
 var (
 	codeWebhookServiceGone = finding.Lookup("webhook-service-gone")
 	codeWebhookDeadlock    = finding.Lookup("webhook-deadlock")
@@ -26,7 +26,7 @@ var (
 	codeWebhookEndpoints   = finding.Lookup("webhook-no-endpoints")
 )
 
-// checkWebhooks checks admission webhooks in the cluster whose silence refuses requests.
+// checkWebhooks checks admission webhooks in the cluster whose failure refuses requests.
 func checkWebhooks(d *doctor) error {
 	for _, o := range slices.Concat(d.kept["validatingwebhookconfigurations"],
 		d.kept["mutatingwebhookconfigurations"]) {
@@ -102,7 +102,7 @@ func checkWebhook(d *doctor, o stored, hook *admissionv1.MutatingWebhook) error 
 	return nil
 }
 
-// matches is k8s.io/apiserver pkg/admission/plugin/webhook/predicates/rules.
+// matches implements k8s.io/apiserver pkg/admission/plugin/webhook/predicates/rules.
 func (n need) matches(r admissionv1.RuleWithOperations) bool {
 	has := func(list []string, want string) bool {
 		return slices.Contains(list, "*") || slices.Contains(list, want)
@@ -121,7 +121,7 @@ func (n need) matches(r admissionv1.RuleWithOperations) bool {
 		})
 }
 
-// selects tells whether a webhook selects an object of a need, by the objects in the file.
+// selects reports whether a webhook selects an object of a need, based on the objects in the file.
 func selects(
 	d *doctor, prefix string, hook *admissionv1.MutatingWebhook, n *need, conditions *conditions,
 ) (bool, error) {
@@ -136,7 +136,7 @@ func selects(
 			return false, nil
 		}
 	}
-	if n.resource == "namespaces" { // whose own labels are those of the selector
+	if n.resource == "namespaces" { // the selector tests their own labels
 		return selectsNamespace(d, prefix, inSpace, ofObject, n, conditions), nil
 	}
 	looked, own := 0, labels.SelectorFromSet(n.labels)
@@ -153,16 +153,17 @@ func selects(
 			return true, nil
 		}
 	}
-	if looked > 0 && (n.operation != create || n.resource == "pods") { // new Pods are like those that were there
+	if looked > 0 && (n.operation != create || n.resource == "pods") { // new Pods are like the existing ones
 		return false, nil
 	}
 	return ofObject.Matches(n.labels) && conditions.match(d.ctx, n, n.made("new", n.labels)), nil
 }
 
-// mostLooks is how many objects are asked for by match conditions; more count as matched.
+// mostLooks is the number of objects tested with match conditions; further objects count as
+// matched.
 const mostLooks = 1000
 
-// selectsNamespace is about the namespaces that API servers make where they are not there.
+// selectsNamespace handles the namespaces created by API servers if missing.
 func selectsNamespace(
 	d *doctor, prefix string, inSpace, ofObject labels.Selector, n *need, conditions *conditions,
 ) bool {
@@ -175,7 +176,7 @@ func selectsNamespace(
 	return false
 }
 
-// objectsOf yields the objects of a need that are in the file; none of one that the file never has.
+// objectsOf yields the objects of a need in the file; none for subresources that are never stored.
 func objectsOf(d *doctor, prefix string, n *need) iter.Seq2[*inspect.Entry, error] {
 	resource, sub, _ := strings.Cut(n.resource, "/")
 	if sub != "" && sub != "status" {
@@ -184,18 +185,18 @@ func objectsOf(d *doctor, prefix string, n *need) iter.Seq2[*inspect.Entry, erro
 	return d.storage(prefix).Live(d.ctx, gvr.GroupResource{Group: n.group, Resource: resource}.String(), n.namespace)
 }
 
-// content is an object for match conditions; only metadata of one that is not known.
+// content returns an object for match conditions; only metadata for an unknown kind.
 func content(d *doctor, e *inspect.Entry) map[string]any {
 	key, _ := e.ParseKey() // did not fail before
 	return inspect.NewObject(d.types.Of(key.Resource), e).Content
 }
 
-// selectorOf parses a selector as admission does: none selects everything.
+// selectorOf parses a selector like admission: no selector selects everything.
 func selectorOf(s *metav1.LabelSelector) (labels.Selector, error) {
 	return metav1.LabelSelectorAsSelector(cmp.Or(s, &metav1.LabelSelector{}))
 }
 
-// describeRules says what rules are about.
+// describeRules lists the operations and resources of rules.
 func describeRules(rules []admissionv1.RuleWithOperations) string {
 	var parts []string
 	for _, r := range rules {
@@ -210,18 +211,18 @@ func describeRules(rules []admissionv1.RuleWithOperations) string {
 	return strings.Join(parts, "; ")
 }
 
-// need is a request that must pass for a cluster, or a webhook, to start.
+// need is a request that must succeed before a cluster, or a webhook, can start.
 type need struct {
 	operation       admissionv1.OperationType
-	group, resource string // with its subresource, as rules name it
+	group, resource string // with its subresource, as in rules
 	kind            string
 	namespace       string // "" for a cluster-scoped object
-	by              string // who makes it
+	by              string // user name of the request
 	what            string
-	labels          labels.Set // of the objects that it is about; none for any
+	labels          labels.Set // of its objects; none for any
 }
 
-// Who makes the requests, as kubeadm names them.
+// The users of the requests, with kubeadm's names.
 const (
 	byAPIServer = "system:apiserver"
 	byKubelet   = "system:node:"
@@ -235,7 +236,7 @@ const (
 	update = admissionv1.Update
 )
 
-// ownNamespaces are those that API servers make where they are not there.
+// ownNamespaces returns the namespaces created by API servers if missing.
 func ownNamespaces() []string {
 	return []string{corev1.NamespaceDefault, corev1.NamespaceNodeLease, "kube-public", "kube-system"}
 }
@@ -270,7 +271,7 @@ func needs(svc *corev1.Service) map[*finding.Code][]need {
 	}
 }
 
-// nodeNeeds are those of kubelets, leaders and of Pods on nodes.
+// nodeNeeds returns the requests of kubelets, leaders and of Pods on nodes.
 func nodeNeeds() []need {
 	const leases, storage, certificates = "coordination.k8s.io", "storage.k8s.io", "certificates.k8s.io"
 	const byCertificates = byAccount + "certificate-controller"
@@ -300,7 +301,7 @@ func nodeNeeds() []need {
 	}
 }
 
-// systemNeeds are those of kube-system.
+// systemNeeds returns the requests of kube-system.
 func systemNeeds() []need {
 	const system = "kube-system"
 	return []need{
@@ -317,8 +318,8 @@ func systemNeeds() []need {
 	}
 }
 
-// serverNeeds are those of API servers when they start: pkg/controlplane and the hooks of
-// pkg/registry/{rbac,scheduling,flowcontrol}/rest.
+// serverNeeds returns the requests of API servers when they start: pkg/controlplane and the hooks
+// of pkg/registry/{rbac,scheduling,flowcontrol}/rest.
 func serverNeeds() []need {
 	const rbac, start = "rbac.authorization.k8s.io", "what the API server writes at its start"
 	return []need{

@@ -11,12 +11,11 @@ import (
 	"github.com/etcdshift/etcdshift/internal/bounded"
 )
 
-// A condition that would make gigabytes is stopped, and counts as one that the request meets: the
-// webhook is named.
+// A condition that would need gigabytes is stopped and counts as met: the webhook is reported.
 func TestConditionsTakeLittleMemory(t *testing.T) {
 	name := strings.Repeat("a", 1000)
 	n := &need{operation: create, resource: "pods", kind: "Pod", namespace: "a", by: byAPIServer}
-	// a constant is evaluated when it is compiled
+	// a constant is evaluated during compilation
 	for _, text := range []string{`object.metadata.name`, `"` + name + `"`} {
 		huge := text + strings.Repeat(`.replace("a", `+text+`)`, 2) + `.size() == 0`
 		hook := &admissionv1.MutatingWebhook{Name: "h",
@@ -29,7 +28,7 @@ func TestConditionsTakeLittleMemory(t *testing.T) {
 	}
 }
 
-// The conditions of all webhooks have one budget; what they match is named once it is used up.
+// The conditions of all webhooks share one budget; beyond the budget webhooks are reported.
 func TestConditionsHaveABudget(t *testing.T) {
 	list := `[` + strings.Repeat("1,", 44) + `1]`
 	hook := &admissionv1.MutatingWebhook{Name: "a.example.com", MatchConditions: []admissionv1.MatchCondition{
