@@ -11,8 +11,8 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// arguments returns the arguments, which must fit names, or else the words of the command's usage:
-// see [transform.CountArguments].
+// arguments returns the arguments, checked against names, or by default against the command's
+// usage: see [transform.CountArguments].
 func arguments(c *cli.Context, names ...string) ([]string, error) {
 	if names == nil {
 		names = strings.Fields(c.Command.ArgsUsage)
@@ -38,7 +38,7 @@ func arguments(c *cli.Context, names ...string) ([]string, error) {
 	return nil, missingSnapshot(c, names, given, usagef(commandPath(c), "%s; got %d: %q", want, len(given), given))
 }
 
-// missingSnapshot hints at SNAPSHOT where a TYPE stands in its place.
+// missingSnapshot adds a hint if a TYPE is given in place of SNAPSHOT.
 func missingSnapshot(c *cli.Context, names, given []string, err error) error {
 	kind, _, _ := strings.Cut(given[0], "/")
 	if len(names) == 0 || !strings.HasPrefix(names[0], "SNAPSHOT") || namesSnapshot(given[0]) || !namesType(kind) {
@@ -48,7 +48,7 @@ func missingSnapshot(c *cli.Context, names, given []string, err error) error {
 	return &failure{exitUsage, err, fmt.Sprintf("SNAPSHOT is missing: etcdshift %s SNAPSHOT %s", commandPath(c), words)}
 }
 
-// taking is the action of a command that runs with the arguments of its usage.
+// taking returns the action of a command with the arguments of its usage.
 func taking(run func(c *cli.Context, args []string) error) cli.ActionFunc {
 	return func(c *cli.Context) error {
 		args, err := arguments(c)
@@ -59,8 +59,8 @@ func taking(run func(c *cli.Context, args []string) error) cli.ActionFunc {
 	}
 }
 
-// checking is taking for a command that looks for something. An error without a status means that
-// it could not look.
+// checking is taking for a command with a verdict. An error without a status means: nothing could
+// be checked.
 func checking(run func(c *cli.Context, args []string) error) cli.ActionFunc {
 	return taking(func(c *cli.Context, args []string) error {
 		err := run(c, args)
@@ -71,10 +71,10 @@ func checking(run func(c *cli.Context, args []string) error) cli.ActionFunc {
 	})
 }
 
-// commandPath is the command's name with those above it, without the program's.
+// commandPath returns the command's name after its groups, without the program.
 func commandPath(c *cli.Context) string {
 	return strings.TrimPrefix(strings.TrimPrefix(c.Command.HelpName, c.App.Name), " ")
 }
 
-// usageError is an error of the parser; most are found before it runs.
+// usageError converts an error of the parser. Most usage errors are found before the parser runs.
 func usageError(c *cli.Context, err error, _ bool) error { return usagef(commandPath(c), "%w", err) }

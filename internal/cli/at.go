@@ -13,16 +13,16 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
-// moment is a revision, or a time, of a flag.
+// moment is a revision or a time given by a flag.
 type moment struct {
 	revision int64
 	time     time.Time // zero for a revision
 }
 
-// timeForms tells the forms of a time, for the help of flags.
+// timeForms describes the forms of a time, for the help of flags.
 const timeForms = "RFC 3339, a date and time of UTC (2026-11-25 14:00), or 1h before the newest time in the snapshot"
 
-// parseTime reads a time: RFC 3339, or a date, with or without a time of day, of UTC.
+// parseTime parses a time: RFC 3339, or a UTC date with an optional time of day.
 func parseTime(text string) (t time.Time, err error) {
 	layouts := []string{time.DateOnly, "2006-01-02 15:04", time.DateTime, "2006-01-02T15:04",
 		"2006-01-02T15:04:05", time.RFC3339}
@@ -34,7 +34,7 @@ func parseTime(text string) (t time.Time, err error) {
 	return t, err
 }
 
-// parseBack reads a duration such as 90m, 1h or 2d.
+// parseBack parses a duration such as 90m, 1h or 2d.
 func parseBack(text string) (time.Duration, error) {
 	if days, is := strings.CutSuffix(text, "d"); is {
 		n, err := strconv.ParseUint(days, 10, 16)
@@ -48,8 +48,8 @@ func (h *historian) moment(flag string) (*moment, error) {
 	return readMoment(h.c, flag, h.sides[len(h.sides)-1])
 }
 
-// readMoment reads a flag; nil where it is not given. A duration counts back from the newest time
-// in the snapshot of r, never from the clock.
+// readMoment reads a flag; nil if absent. A duration counts back from the newest time in the
+// snapshot of r, never from the clock.
 func readMoment(c *cli.Context, flag string, r *inspect.Reader) (*moment, error) {
 	given := c.String(flag)
 	if given == "" {
@@ -83,16 +83,16 @@ func readMoment(c *cli.Context, flag string, r *inspect.Reader) (*moment, error)
 	return &moment{time: newest.Add(-back)}, err
 }
 
-// stateAt is the state that --at asked for.
+// stateAt is the state selected by --at.
 type stateAt struct {
-	// the newest that is not known to be later than the time asked for
+	// the newest revision not known to be later than the requested time
 	Revision int64 `json:"revision"`
-	// when it was written, where a time was asked for and something is known
+	// time of the revision, for a requested time, if known
 	Time *compare.Bracket `json:"time,omitempty"`
-	Next *compare.Bracket `json:"next,omitempty"` // when the revision behind it was written
+	Next *compare.Bracket `json:"next,omitempty"` // time of the next revision
 }
 
-// last is the last revision that is not known to be later than the moment.
+// last returns the last revision not known to be later than the moment.
 func (m *moment) last(clock *compare.Clock) int64 {
 	if m.time.IsZero() {
 		return m.revision
@@ -100,7 +100,7 @@ func (m *moment) last(clock *compare.Clock) int64 {
 	return clock.Last(m.time)
 }
 
-// readAt makes the reader one of the revision of --at, and says what is known of its time.
+// readAt moves the reader to the revision of --at, and prints the known facts about its time.
 func (o *opened) readAt(c *cli.Context) error {
 	at, err := readMoment(c, "at", o.Reader)
 	if at == nil || err != nil {
@@ -126,7 +126,7 @@ func (o *opened) readAt(c *cli.Context) error {
 		if at.revision < newest {
 			o.at.Next = clock.At(at.revision + 1)
 		}
-		if at.revision == newest { // without it, a reader is faster
+		if at.revision == newest { // the current state; a reader without a revision is faster
 			return nil
 		}
 	} else {
@@ -136,7 +136,7 @@ func (o *opened) readAt(c *cli.Context) error {
 	return nil
 }
 
-// readState is the reader of the revision of --revision, or of --at.
+// readState returns the reader at the revision of --revision or --at.
 func (o *opened) readState(c *cli.Context) (*inspect.Reader, error) {
 	if c.IsSet("revision") {
 		return o.At(c.Int64("revision")), nil
@@ -145,8 +145,7 @@ func (o *opened) readState(c *cli.Context) (*inspect.Reader, error) {
 	return o.Reader, err
 }
 
-// sayAt says when a revision and the next one were written, or that the file tells of no time so
-// early.
+// sayAt prints the times of a revision and its successor, or that the file has no times this early.
 func (o *opened) sayAt(c *cli.Context, clock *compare.Clock, at *moment, kept string, newest int64) {
 	if c.Bool("quiet") {
 		return
@@ -166,7 +165,7 @@ func (o *opened) sayAt(c *cli.Context, clock *compare.Clock, at *moment, kept st
 		aboutText(clock, revision), next)
 }
 
-// aboutText tells the time of a revision.
+// aboutText describes the time of a revision.
 func aboutText(clock *compare.Clock, revision int64) string {
 	if at := clock.At(revision); at != nil {
 		return timeText(*at)

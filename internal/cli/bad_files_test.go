@@ -8,8 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestErrorsNameTheFile: whatever is wrong with a file, the error names it, and in a command that
-// reads several it names that one first.
+// TestErrorsNameTheFile: an error about a file names the file, as the first of several.
 func TestErrorsNameTheFile(t *testing.T) {
 	good, err := readFixture(testdata("calico", "before.db"))
 	require.NoError(t, err)
@@ -62,7 +61,7 @@ func TestErrorsNameTheFile(t *testing.T) {
 	}
 }
 
-// TestErrorsOfValuesNameTheFile: of a sound file too, what is wrong with what it holds.
+// TestErrorsOfValuesNameTheFile: an error about the content of a sound file names the file too.
 func TestErrorsOfValuesNameTheFile(t *testing.T) {
 	dir := t.TempDir()
 	recordedFile(t, dir, "storage/before.db", "one.db")

@@ -13,7 +13,7 @@ import (
 	"github.com/etcdshift/etcdshift/internal/s3"
 )
 
-// fetch copies the object at path into a file without a name.
+// fetch copies the object at path into an unnamed file.
 func fetch(c *cli.Context, path string, limit int64) (*os.File, error) {
 	store, err := s3.Open()
 	if err != nil {
@@ -22,7 +22,7 @@ func fetch(c *cli.Context, path string, limit int64) (*os.File, error) {
 	return store.Copy(c.Context, path, limit)
 }
 
-// readSmall reads the small file or object that a flag or an argument names.
+// readSmall returns a function that reads the small file or object of a flag or argument.
 func readSmall(c *cli.Context) func(ctx context.Context, name, path string) ([]byte, error) {
 	return func(ctx context.Context, name, path string) ([]byte, error) {
 		if !s3.Is(path) {
@@ -37,8 +37,8 @@ func readSmall(c *cli.Context) func(ctx context.Context, name, path string) ([]b
 	}
 }
 
-// uploadTo refuses an object that is there already, and returns what writes it; nil for the path of
-// a file.
+// uploadTo refuses an existing object and returns the function that writes the object; nil for a
+// file path.
 func uploadTo(c *cli.Context, path string) (upload func(file *os.File) error, err error) {
 	if !s3.Is(path) {
 		return nil, nil
@@ -50,7 +50,7 @@ func uploadTo(c *cli.Context, path string) (upload func(file *os.File) error, er
 	return func(file *os.File) error { return store.Put(c.Context, path, file) }, store.Vacant(c.Context, path)
 }
 
-// create begins the file or the object at path, which must not exist.
+// create starts the file or object at path, which must not exist.
 func create(c *cli.Context, path string) (*publish.File, error) {
 	upload, err := uploadTo(c, path)
 	switch {
@@ -62,7 +62,7 @@ func create(c *cli.Context, path string) (*publish.File, error) {
 	return publish.Create(path)
 }
 
-// onlyFile refuses an object where a command takes a file alone.
+// onlyFile refuses an object for an argument restricted to files.
 func onlyFile(c *cli.Context, name, path string) error {
 	if s3.Is(path) {
 		return usagef(commandPath(c), "%s takes a file, not an object in a bucket: copy it first", name)

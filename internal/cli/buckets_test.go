@@ -10,8 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestNotKnown: where it is not known whether the output was written, no report says that nothing
-// was.
+// TestNotKnown: if it is unknown whether the output was written, no report denies the output.
 func TestNotKnown(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)

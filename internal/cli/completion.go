@@ -34,8 +34,8 @@ etcdshift completion fish > ~/.config/fish/completions/etcdshift.fish`,
 	}
 }
 
-// completeWord begins a command line that shells call for the words that may stand in place of its
-// last one. The line otherFiles asks the shell for files too.
+// completeWord is the command by which shells ask for the possible last words of a command line.
+// The output line otherFiles asks the shell to add files.
 const (
 	completeWord = "__complete"
 	otherFiles   = ":files"
@@ -96,15 +96,15 @@ complete -c etcdshift -f -a '(__etcdshift_complete)'
 `
 )
 
-// completer finds the words that may stand at the end of a command line.
+// completer finds the possible last words of a command line.
 type completer struct {
 	app     *cli.App
-	codes   []string                                    // that "explain" takes
+	codes   []string                                    // codes accepted by "explain"
 	objects func(file, kind string, in within) []string // types of a snapshot, or names of a kind; never fails
 	found   []string
 }
 
-// printWords prints what may stand in place of the last word. It never fails: shells show errors.
+// printWords prints the possible last words. It never fails, since shells show errors.
 func printWords(ctx context.Context, app *cli.App, words []string, stdout io.Writer) int {
 	c := completer{app: app, codes: explainer{explanations(migrations.All())}.names()}
 	c.objects = func(file, kind string, in within) []string { return completeObjects(ctx, file, kind, in) }
@@ -114,12 +114,12 @@ func printWords(ctx context.Context, app *cli.App, words []string, stdout io.Wri
 	return exitDone
 }
 
-// complete returns words for the last of words, which may be empty. Words that a shell would take
-// for more than text are left out: names come from a file that may be hostile.
+// complete returns candidates for the last of words, which may be empty. Candidates with a meaning
+// for a shell are removed: names come from a possibly hostile file.
 func (c completer) complete(words []string) []string {
 	last := words[len(words)-1]
 	read := c.objects
-	c.objects = func(file, kind string, in within) []string { // a name is no option, and no word to the script
+	c.objects = func(file, kind string, in within) []string { // a name must not be an option or a word of the script
 		return slices.DeleteFunc(read(file, kind, in), func(name string) bool {
 			return name == "" ||
 				name == otherFiles || strings.HasPrefix(name, "-")
@@ -131,13 +131,13 @@ func (c completer) complete(words []string) []string {
 		return !plain.MatchString(word) || word != otherFiles && !strings.HasPrefix(word, last)
 	})
 	slices.Sort(out)
-	if at := slices.Index(out, otherFiles); at >= 0 { // it is last, for the shells
+	if at := slices.Index(out, otherFiles); at >= 0 { // last, for the shells
 		out = append(slices.Delete(out, at, at+1), otherFiles)
 	}
 	return slices.Compact(out)
 }
 
-// line completes the word behind some words.
+// line completes last after words.
 func (c *completer) line(words []string, last string) {
 	command, _, at := commandOf(c.app, append([]string{programName}, words...))
 	rest := words[at-1:]
@@ -159,7 +159,7 @@ func (c *completer) line(words []string, last string) {
 	case l.value != nil:
 		c.value(l, l.value, "", last)
 	case l.ended && strings.Contains(command.ArgsUsage, " -- COMMAND") &&
-		len(l.arguments) > 0: // "fleet run" runs one of ours
+		len(l.arguments) > 0: // "fleet run" runs a command of etcdshift
 		c.line(l.arguments[1:], last)
 	case passesOn(command) && len(l.arguments) > 1:
 		c.kubectl(l.arguments, last)
@@ -174,22 +174,22 @@ func (c *completer) line(words []string, last string) {
 	}
 }
 
-// line is a part of a command line behind the name of a command.
+// line is the part of a command line after the command's name.
 type line struct {
 	command   *cli.Command
 	arguments []string
-	value     cli.Flag // of which the next word is the value
+	value     cli.Flag // the flag that takes the next word as its value
 	ended     bool     // "--" was given
 	within
 }
 
-// within is the namespace of a command line.
+// within holds the namespace flags of a command line.
 type within struct {
 	namespace string
 	all       bool
 }
 
-// readLine sorts words as split does, and ignores errors.
+// readLine sorts words like split, but ignores errors.
 func readLine(command *cli.Command, words []string) line {
 	l := line{command: command}
 	for i := 0; i < len(words); i++ {
@@ -239,7 +239,7 @@ func (c *completer) addCommands(commands []*cli.Command) {
 	}
 }
 
-// addFlags adds long names, and the short one that was typed.
+// addFlags adds long names, and a short name once typed.
 func (c *completer) addFlags(flags []cli.Flag, last string) {
 	for _, f := range append(slices.Clone(flags), cli.HelpFlag) {
 		if isHidden(f) {
@@ -270,13 +270,13 @@ func (c *completer) value(l line, f cli.Flag, before, last string) {
 	case regexp.MustCompile("`(FILE|PATH|OLD|REPORT|SHARD1)`").MatchString(usage):
 		c.found = append(c.found, otherFiles)
 	default:
-		if _, list, ok := strings.Cut(usage, "One of: ("); ok { // as kubectl words it
+		if _, list, ok := strings.Cut(usage, "One of: ("); ok { // kubectl's wording
 			c.add(before, strings.Split(list[:strings.Index(list, ")")], ", ")...)
 		}
 	}
 }
 
-// objectsOf completes TYPE, or the last of TYPE,TYPE, or TYPE/NAME.
+// objectsOf completes TYPE, the last of TYPE,TYPE, or TYPE/NAME.
 func (c *completer) objectsOf(l line, before, last string) {
 	kind, _, named := strings.Cut(last, "/")
 	if named {
@@ -286,8 +286,8 @@ func (c *completer) objectsOf(l line, before, last string) {
 	c.add(before+last[:strings.LastIndex(last, ",")+1], c.objects(l.arguments[0], "", l.within)...)
 }
 
-// kubectl completes the arguments of commands of kubectl as those of our own; describe takes what
-// get takes.
+// kubectl completes the arguments of kubectl commands like those of etcdshift; describe takes the
+// arguments of get.
 func (c *completer) kubectl(arguments []string, last string) {
 	switch name := arguments[1]; {
 	case strings.HasPrefix(last, "-"):
@@ -299,7 +299,7 @@ func (c *completer) kubectl(arguments []string, last string) {
 	}
 }
 
-// argument completes an argument by its name in the usage of the command.
+// argument completes an argument by its name in the command's usage.
 func (c *completer) argument(l line, last string) {
 	names := strings.Fields(strings.Split(l.command.ArgsUsage, "  or  ")[0])
 	if len(names) == 0 {
@@ -314,7 +314,7 @@ func (c *completer) argument(l line, last string) {
 	}
 }
 
-// named completes an argument of a name.
+// named completes an argument called name.
 func (c *completer) named(l line, name, last string) {
 	switch {
 	case strings.HasPrefix(name, "CODE"):

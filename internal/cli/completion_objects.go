@@ -12,11 +12,11 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
-const completionTime = time.Second // then a shell shows nothing, and does not wait
+const completionTime = time.Second // after this time a shell shows nothing instead of waiting
 
-// completeObjects returns the types of a snapshot, or, where a type is given, the names of its
-// objects. It reads keys, and the definitions of types, but no other value. An error means that
-// there is nothing to offer, and so does a compressed file, which would have to be expanded.
+// completeObjects returns the types of a snapshot or, with a type, the names of its objects. It
+// reads keys and the definitions of types, but no other values. Errors and compressed files (they
+// would have to be expanded) give no words.
 func completeObjects(ctx context.Context, file, kind string, in within) (words []string) {
 	ctx, cancel := context.WithTimeout(ctx, completionTime)
 	defer cancel()
@@ -25,7 +25,7 @@ func completeObjects(ctx context.Context, file, kind string, in within) (words [
 		return nil
 	}
 	defer s.Close()
-	_ = s.Guard(func() error { // a file that shrinks
+	_ = s.Guard(func() error { // in case the file shrinks
 		if kind == "" {
 			if types, err := definedTypes(ctx, s); err == nil {
 				words = typeNames(types)
@@ -38,7 +38,7 @@ func completeObjects(ctx context.Context, file, kind string, in within) (words [
 	return words
 }
 
-// typedPath is the path that a shell makes of a word, which it completes as it was typed.
+// typedPath returns the path that a shell makes of a typed word.
 func typedPath(word string) string {
 	if _, err := os.Stat(word); err == nil {
 		return word
@@ -49,14 +49,14 @@ func typedPath(word string) string {
 	return os.ExpandEnv(strings.NewReplacer(`\`, "", `"`, "", "'", "").Replace(word))
 }
 
-// sifting returns a reader that has read the keys of one type.
+// sifting returns a reader with the keys of one type.
 func sifting(ctx context.Context, s *snapshot.Snapshot, t *inspect.Type) *inspect.Reader {
 	r := inspect.NewReader(s, nil)
 	inspect.Sift(ctx, r, []*inspect.Type{t}, nil)
 	return r
 }
 
-// typeNames are the types of a snapshot: those of kube-apiserver, and those of definitions.
+// typeNames returns the types of a snapshot: built-in ones and those of definitions.
 func typeNames(types *inspect.Types) (names []string) {
 	for _, t := range types.All() {
 		names = append(names, t.Name(), t.Resource.Resource)
@@ -64,7 +64,7 @@ func typeNames(types *inspect.Types) (names []string) {
 	return names
 }
 
-// typeOf is the type that a word names, nil where it names none, or several.
+// typeOf returns the type of a word, nil for an unknown or ambiguous word.
 func typeOf(ctx context.Context, s *snapshot.Snapshot, kind string) *inspect.Type {
 	types, ok := inspect.BuiltinTypes(kind)
 	if !ok {
@@ -79,12 +79,12 @@ func typeOf(ctx context.Context, s *snapshot.Snapshot, kind string) *inspect.Typ
 	return nil
 }
 
-// definedTypes are the built-in types and those of CustomResourceDefinitions.
+// definedTypes returns the built-in types and those of CustomResourceDefinitions.
 func definedTypes(ctx context.Context, s *snapshot.Snapshot) (*inspect.Types, error) {
 	return sifting(ctx, s, &inspect.Type{Resource: keys.DefinitionType()}).Defined(ctx)
 }
 
-// objectNames are the names of the objects of a type.
+// objectNames returns the names of the objects of a type.
 func objectNames(ctx context.Context, s *snapshot.Snapshot, t *inspect.Type, in within) (names []string) {
 	selection := inspect.Selection{Namespace: cmp.Or(in.namespace, "default")}
 	if in.all || !t.Namespaced {

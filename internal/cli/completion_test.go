@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestComplete: what may stand in place of the last word of a command line. "_" is an empty word.
+// TestComplete checks the candidates for the last word of command lines. "_" is an empty word.
 func TestComplete(t *testing.T) {
 	kinds := map[string][]string{"": {"pods", "services", "widgets.example.com"}, "pods": {"web-0", "web-1"},
 		"namespaces": {"default", "shop"}}
@@ -65,8 +65,8 @@ func TestComplete(t *testing.T) {
 	}
 }
 
-// TestCompleteHostile: names that a shell would run are not offered, and files that cannot be read
-// offer nothing.
+// TestCompleteHostile: names with a meaning for a shell are not offered, and unreadable files offer
+// nothing.
 func TestCompleteHostile(t *testing.T) {
 	c := completer{app: newApp(Commands())}
 	c.objects = func(string, string, within) []string {
@@ -91,7 +91,7 @@ func TestCompleteHostile(t *testing.T) {
 	}
 }
 
-// TestCompleteTyped: a path is one as it was typed, before a shell expands it or takes its quotes.
+// TestCompleteTyped: a path is completed as typed, before a shell expands or unquotes it.
 func TestCompleteTyped(t *testing.T) {
 	folder := t.TempDir()
 	t.Setenv("HOME", folder)
@@ -102,7 +102,7 @@ func TestCompleteTyped(t *testing.T) {
 	}
 }
 
-// TestCompleteAsksNoServer: a word that is an object in a bucket is offered nothing.
+// TestCompleteAsksNoServer: an object in a bucket is completed with nothing.
 func TestCompleteAsksNoServer(t *testing.T) {
 	asked := false
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked = true }))
@@ -114,7 +114,7 @@ func TestCompleteAsksNoServer(t *testing.T) {
 	require.False(t, asked)
 }
 
-// TestCompletionScriptsPrintAnyWord: echo takes -n, -e and -E for options of its own.
+// TestCompletionScriptsPrintAnyWord: echo would take -n, -e and -E as its own options.
 func TestCompletionScriptsPrintAnyWord(t *testing.T) {
 	for _, script := range []string{bashCompletion, zshCompletion, fishCompletion} {
 		require.NotRegexp(t, `\becho\b`, script)

@@ -12,12 +12,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// confineMain runs a command in a place that is hard to make by script:
+// confineMain runs a command under conditions that are hard to create in a script:
 //
-//	confine modes COMMAND...           file modes bind it, also when it runs as root
-//	confine fsize BYTES COMMAND...     none of its files may grow beyond BYTES
-//	confine memory BYTES COMMAND...    it may not reserve more than BYTES
-//	confine disk DIR BYTES COMMAND...  DIR is an empty file system of BYTES that nobody else sees
+//	confine modes COMMAND...           obeys file modes, even as root
+//	confine fsize BYTES COMMAND...     cannot write files larger than BYTES
+//	confine memory BYTES COMMAND...    cannot reserve more than BYTES
+//	confine disk DIR BYTES COMMAND...  sees DIR as an empty private file system of BYTES
 func confineMain() {
 	err := confine(os.Args[1:])
 	if err == nil {
@@ -32,7 +32,7 @@ func confineMain() {
 }
 
 func confine(args []string) error {
-	runtime.LockOSThread() // what is given up is given up by a thread
+	runtime.LockOSThread() // a thread gives up its own capabilities only
 	switch how, rest := args[0], args[1:]; how {
 	case "modes":
 		if os.Geteuid() == 0 {
@@ -56,9 +56,9 @@ func confine(args []string) error {
 			return err
 		}
 		return become(rest[1:])
-	case "disk": // a namespace of its own is for a new process
+	case "disk": // a private namespace needs a new process
 		cmd := exec.Command("/proc/self/exe", append([]string{"mounted"}, rest...)...)
-		cmd.Args[0] = "confine" // by which the test binary knows what it is
+		cmd.Args[0] = "confine" // recognized by the test binary
 		cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 		cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNS | unix.CLONE_NEWUSER,
 			UidMappings: []syscall.SysProcIDMap{{HostID: os.Getuid(), Size: 1}},
@@ -73,7 +73,7 @@ func confine(args []string) error {
 	return fmt.Errorf("no %q", args[0])
 }
 
-// become turns this process into the command.
+// become replaces this process by the command.
 func become(args []string) error {
 	path, err := exec.LookPath(args[0])
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// convertMain is a converter of widgets for --conversion-exec. An argument makes it a bad one:
-// "rename" changes names, "refuse" answers with a Failure, "crash" with no answer.
+// convertMain is a converter of widgets for --conversion-exec. An argument selects a fault:
+// "rename" changes names, "refuse" answers with a Failure, "crash" gives no answer.
 func convertMain() {
 	how := ""
 	if len(os.Args) > 1 {
@@ -32,7 +32,7 @@ func convertMain() {
 	}
 }
 
-// convert answers one ConversionReview: v1beta1 has the text that v1alpha1 has as oldOnly.
+// convert answers one ConversionReview: the field text of v1beta1 is oldOnly in v1alpha1.
 func convert(r io.Reader, w io.Writer, how string) error {
 	var review apiextensionsv1.ConversionReview
 	if err := json.NewDecoder(r).Decode(&review); err != nil {
@@ -66,7 +66,7 @@ func convert(r io.Reader, w io.Writer, how string) error {
 	return json.NewEncoder(w).Encode(review)
 }
 
-// webhookCmd runs that converter as a webhook until the script ends, writes the certificate to
+// webhookCmd runs this converter as a webhook until the script ends; it writes the certificate to
 // trust to FILE and its URL to $WEBHOOK: webhook FILE.
 func webhookCmd(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {

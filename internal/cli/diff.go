@@ -85,8 +85,8 @@ func runDiff(c *cli.Context, args []string) (err error) {
 	return err
 }
 
-// wanted returns a choice of objects by TYPE/NAME, --namespace and --cluster; nil for all keys. A
-// name that is in neither snapshot is an error: it may be misspelt.
+// wanted returns a selection of objects by TYPE/NAME, --namespace and --cluster; nil for all keys.
+// A name missing in both snapshots is an error: it may be misspelt.
 func wanted(c *cli.Context, words []string, files []*opened) (func(keys.Key) bool, error) {
 	in := selectionOf(c)
 	if len(words) == 0 && in.Namespace == "" && in.Cluster == "" {
@@ -135,7 +135,7 @@ func wanted(c *cli.Context, words []string, files []*opened) (func(keys.Key) boo
 	}, errors.Join(errs...)
 }
 
-// differences prints objects that differ, one after the other, and then leases.
+// differences prints differing objects one by one, then leases.
 type differences struct {
 	c *cli.Context
 	*render.Page
@@ -143,7 +143,7 @@ type differences struct {
 	format      string
 	summary     compare.Summary
 	leases      []compare.Lease
-	silent, all bool // but for the summary; nothing is noise
+	silent, all bool // print only the summary; treat nothing as noise
 }
 
 func (d *differences) begin(files []*opened) error {
@@ -195,7 +195,7 @@ func (d *differences) add(object *compare.Object) error {
 	return nil
 }
 
-// found is how many objects and leases differ, noise not counted.
+// found returns the number of differing objects and leases, without noise.
 func (d *differences) found() int {
 	n := d.summary.Total().Found()
 	if d.all {
@@ -204,7 +204,7 @@ func (d *differences) found() int {
 	return n
 }
 
-// tail returns the fields behind the objects in a document.
+// tail returns the fields after the objects in a document.
 func (d *differences) tail() diffTail {
 	t := diffTail{Summary: d.summary.Rows(), Folded: d.summary.Total().Folded, Leases: []compare.Lease{}}
 	if d.all {
@@ -215,7 +215,7 @@ func (d *differences) tail() diffTail {
 	return t
 }
 
-// diffDocument is the head of diff -o json, before its objects.
+// diffDocument is the head of diff -o json, before the objects.
 type diffDocument struct {
 	documentHead
 	NewInput    inputInfo    `json:"newInput"`    // input is OLD
@@ -225,9 +225,9 @@ type diffDocument struct {
 // diffTail is the tail of diff -o json.
 type diffTail struct {
 	Summary []compare.Count `json:"summary"`
-	Folded  int             `json:"folded"` // objects of which there is nothing but noise
+	Folded  int             `json:"folded"` // objects that differ only in noise
 	Leases  []compare.Lease `json:"leases"` // with --all
-	// FoldedLeases counts those that differ, without --all.
+	// FoldedLeases counts differing leases, without --all.
 	FoldedLeases int `json:"foldedLeases"`
 }
 

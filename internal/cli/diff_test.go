@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestComparingFails: what could not be printed, and what was interrupted, is neither "no
-// difference" nor "differences".
+// TestComparingFails: an interrupted or unprintable comparison is neither "no difference" nor
+// "differences".
 func TestComparingFails(t *testing.T) {
 	dir := t.TempDir()
 	old, new := recordedFile(t, dir, "calico/before.db", "old.db"), recordedFile(t, dir, "etcd/etcd-3.7.db", "new.db")

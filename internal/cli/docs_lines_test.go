@@ -10,9 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestDocumentedLines finds what renders wrongly or was wrapped by accident: rows with another
-// number of cells than their table, inline code that does not end, and lines in a paragraph that
-// break long before its width.
+// TestDocumentedLines finds rendering faults and accidental line breaks: rows with a different
+// number of cells than their table, unclosed inline code, and short lines within a paragraph.
 func TestDocumentedLines(t *testing.T) {
 	pages, err := filepath.Glob("../../docs/*/*.md")
 	require.NoError(t, err)
@@ -47,7 +46,7 @@ func TestDocumentedLines(t *testing.T) {
 	require.NotEmpty(t, wrongLines([]string{"see `code", "", "end`", ""}))
 }
 
-// wrongLines are the lines that TestDocumentedLines finds; the last line is empty.
+// wrongLines returns the lines found by TestDocumentedLines; the last line is empty.
 func wrongLines(lines []string) (wrong []string) {
 	begins := regexp.MustCompile(`^ *([-*] |\d+\. |#|>|\||<)`)
 	cells := func(row string) int { return strings.Count(strings.ReplaceAll(row, `\|`, ""), "|") }

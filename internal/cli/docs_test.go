@@ -15,8 +15,8 @@ import (
 	"github.com/etcdshift/etcdshift/docs"
 )
 
-// TestDocumentedCommands: every command line in the documentation is one that the program takes:
-// its name and its flags.
+// TestDocumentedCommands: the program accepts the name and the flags of every command line in the
+// documentation.
 func TestDocumentedCommands(t *testing.T) {
 	line := regexp.MustCompile("etcdshift ((?:[a-z][a-z0-9-]* )*)([^`#;|&\n]*)")
 	flag := regexp.MustCompile(`(?:^| )--?([a-z][a-z0-9-]*)`)
@@ -31,7 +31,7 @@ func TestDocumentedCommands(t *testing.T) {
 				continue // a sentence about etcdshift
 			}
 			known++
-			words, _, _ := strings.Cut(m[2], " -- ") // of "fleet run"
+			words, _, _ := strings.Cut(m[2], " -- ") // the command of "fleet run"
 			if passesOn(command) {
 				words, _, _ = strings.Cut(words, ".db ")
 			}
@@ -43,7 +43,7 @@ func TestDocumentedCommands(t *testing.T) {
 	require.Greater(t, known, 20)
 }
 
-// named is the command of that path, nil where there is none. Words behind it are its arguments.
+// named returns the command of that path, nil for none. Words after the command are its arguments.
 func named(commands []*cli.Command, path []string) (found *cli.Command) {
 	for _, word := range path {
 		for _, c := range commands {
@@ -56,7 +56,7 @@ func named(commands []*cli.Command, path []string) (found *cli.Command) {
 	return found
 }
 
-// TestDocumentedConverter: the guide shows the converter that storage_exec_jq.txtar runs.
+// TestDocumentedConverter: the guide shows the converter run by storage_exec_jq.txtar.
 func TestDocumentedConverter(t *testing.T) {
 	guide, is := docs.Page("storage-versions")
 	require.True(t, is)
@@ -69,7 +69,7 @@ func TestDocumentedConverter(t *testing.T) {
 	require.Contains(t, string(script), "-- convert --\n"+strings.ReplaceAll(shown[4:], "\n    ", "\n"))
 }
 
-// TestSearchTexts: README, explain and the help of a command have the errors users search for.
+// TestSearchTexts: README, explain and command help contain the errors users search for.
 func TestSearchTexts(t *testing.T) {
 	readme, err := os.ReadFile(filepath.Join("..", "..", "README.md"))
 	require.NoError(t, err)
@@ -87,7 +87,7 @@ func TestSearchTexts(t *testing.T) {
 	}
 }
 
-// documentation are the pages for users.
+// documentation returns the pages for users.
 func documentation(t *testing.T) []string {
 	t.Helper()
 	pages, err := filepath.Glob(filepath.Join("..", "..", "docs", "*", "*.md"))
@@ -95,7 +95,7 @@ func documentation(t *testing.T) []string {
 	return append(pages, filepath.Join("..", "..", "README.md"))
 }
 
-// sectionOf is the text below a heading of the second level.
+// sectionOf returns the text below a heading of the second level.
 func sectionOf(t *testing.T, page, title string) string {
 	t.Helper()
 	_, rest, found := strings.Cut(page, "\n## "+title+"\n")
@@ -104,8 +104,8 @@ func sectionOf(t *testing.T, page, title string) string {
 	return text
 }
 
-// TestWrittenByKCP: the guide to a move names what kcp writes or removes by itself when a shard
-// starts.
+// TestWrittenByKCP: the guide to a move names the objects written or removed by kcp itself when a
+// shard starts.
 func TestWrittenByKCP(t *testing.T) {
 	guide, is := docs.Page("move-a-logical-cluster")
 	require.True(t, is)
@@ -139,8 +139,8 @@ func TestFrontProxyOrder(t *testing.T) {
 	}
 }
 
-// TestGuideWritesOnce: no command of the guide to a move writes a file that an earlier one has
-// written, which would fail; and import and both purges run dry first.
+// TestGuideWritesOnce: no command in the guide to a move writes a file of an earlier command, which
+// would fail; import and both purges run dry first.
 func TestGuideWritesOnce(t *testing.T) {
 	page, is := docs.Page("move-a-logical-cluster")
 	require.True(t, is)
@@ -164,8 +164,7 @@ func TestGuideWritesOnce(t *testing.T) {
 	require.Equal(t, []int{3, 5}, []int{dry, run}, "import and both purges run dry first; extract runs twice")
 }
 
-// TestRunbooks: each page is there, for a command that is there; and each command that changes a
-// file has one.
+// TestRunbooks: each page and its command exist, and each command that changes a file has a page.
 func TestRunbooks(t *testing.T) {
 	books := runbooks()
 	eachCommand(Commands(), nil, func(path []string, c *cli.Command) {
@@ -182,7 +181,7 @@ func TestRunbooks(t *testing.T) {
 	require.Empty(t, books, "no such command")
 }
 
-// TestAnswersInJSON: what the README says of -o json.
+// TestAnswersInJSON checks the README's statement about -o json.
 func TestAnswersInJSON(t *testing.T) {
 	others := []string{"export", "kubectl", "serve", "fleet run", "completion", "man"}
 	eachCommand(Commands(), nil, func(path []string, c *cli.Command) {
@@ -191,8 +190,8 @@ func TestAnswersInJSON(t *testing.T) {
 	})
 }
 
-// TestWrappedPages: on a terminal the prose of a page fits 80 columns, and no word is lost.
-// Commands and tables stay as they are.
+// TestWrappedPages: on a terminal the prose of a page fits 80 columns without losing a word.
+// Commands and tables stay unchanged.
 func TestWrappedPages(t *testing.T) {
 	for _, name := range docs.Pages() {
 		text, is := docs.Page(name)

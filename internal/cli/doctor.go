@@ -44,7 +44,7 @@ interrupted.`,
 	}
 }
 
-// doctorFlags choose findings, and which of them decide the exit status.
+// doctorFlags select findings, and those that decide the exit status.
 func doctorFlags() []cli.Flag {
 	return []cli.Flag{
 		oneOf(&cli.StringFlag{Name: "fail-on", Value: "error",
@@ -98,7 +98,7 @@ func doctorOptions(c *cli.Context) (o doctor.Options, err error) {
 	return o, nil
 }
 
-// examine checks the file at path. A damaged file has a report too.
+// examine checks the file at path. A damaged file gets a report too.
 func examine(c *cli.Context, path string, options doctor.Options) (in inputInfo, report *finding.Report, err error) {
 	reading := progress(c).Phase("examining " + path)
 	defer reading.End()
@@ -116,12 +116,12 @@ func examine(c *cli.Context, path string, options doctor.Options) (in inputInfo,
 		return in, nil, err
 	case damage != nil:
 		return inputInfo{Path: path}, doctor.Damaged(damage, options), nil
-	default: // no shard is restored from an archive
+	default: // archives need no restore checks
 		options.Archive = m != nil
 	}
 	err = o.Snapshot().Guard(func() error {
 		report, err = doctor.Examine(c.Context, o.Reader, options)
-		if err != nil || report.Counts[doctor.CodeDamaged] > 0 { // then nothing else is told
+		if err != nil || report.Counts[doctor.CodeDamaged] > 0 { // a damaged file has no other findings
 			return err
 		}
 		return checkPrefixes(c, nil, o)
@@ -130,14 +130,14 @@ func examine(c *cli.Context, path string, options doctor.Options) (in inputInfo,
 		return in, nil, err
 	}
 	in, err = o.input(c.Context)
-	if errors.Is(err, snapshot.ErrDamaged) { // the report tells
+	if errors.Is(err, snapshot.ErrDamaged) { // already in the report
 		err = nil
 	}
 	return in, report, err
 }
 
-// openArchive returns the manifest of an archive, nil for any other file and for a damaged one,
-// whose damage doctor finds. damage means that the archive is not as it was made.
+// openArchive returns the manifest of an archive, nil for any other file and for a damaged file,
+// whose damage doctor reports. damage means that the archive was changed after its creation.
 func openArchive(ctx context.Context, s *snapshot.Snapshot) (m *archive.Manifest, damage, err error) {
 	switch m, err = archive.OpenChecked(ctx, s); {
 	case errors.Is(err, archive.ErrNotArchive), snapshot.IsDamage(err):
@@ -150,7 +150,7 @@ func openArchive(ctx context.Context, s *snapshot.Snapshot) (m *archive.Manifest
 	return m, nil, nil
 }
 
-// unchecked tells why a run found nothing of a code, "" where it was looked for.
+// unchecked returns a function that tells why a code was not checked, "" for a checked code.
 func unchecked(o doctor.Options, report *finding.Report) func(*finding.Code) string {
 	return func(code *finding.Code) string {
 		switch {

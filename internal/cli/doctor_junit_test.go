@@ -13,8 +13,7 @@ import (
 	"github.com/etcdshift/etcdshift/internal/doctor"
 )
 
-// TestJUnit: what is printed is JUnit XML, whose numbers are those of its test cases, whatever
-// names are in the file.
+// TestJUnit: the output is JUnit XML with the numbers of its test cases, for any names in the file.
 func TestJUnit(t *testing.T) {
 	code := func(name string) *finding.Code { return finding.Named(doctor.Codes(), name) }
 	orphans, bump := code("orphans"), code("bump-revision")
@@ -74,7 +73,7 @@ func TestJUnit(t *testing.T) {
 	require.Contains(t, out.String(), "/registry/a &lt;b&gt;&amp;")
 }
 
-// requireElements checks elements and attributes against those that readers of JUnit XML know
+// requireElements checks elements and attributes against the ones known to readers of JUnit XML
 // (junit-10.xsd of the Jenkins xUnit plugin).
 func requireElements(t *testing.T, text string) {
 	t.Helper()

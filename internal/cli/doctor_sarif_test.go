@@ -13,8 +13,8 @@ import (
 	"github.com/etcdshift/etcdshift/internal/doctor"
 )
 
-// closed are the properties that sarif-schema-2.1.0.json allows for the objects we write, as a path
-// with [] for elements; the schema closes each of them. Those with a star are required.
+// closed returns the properties allowed by sarif-schema-2.1.0.json for the objects in our output,
+// by path with [] for elements; the schema closes each object. A star marks required properties.
 func closed() map[string]string {
 	return map[string]string{
 		"":                                "$schema *version *runs",
@@ -37,7 +37,7 @@ func closed() map[string]string {
 	}
 }
 
-// checkClosed walks a document.
+// checkClosed checks a document recursively.
 func checkClosed(t *testing.T, path string, value any) {
 	t.Helper()
 	switch value := value.(type) {
@@ -63,7 +63,7 @@ func checkClosed(t *testing.T, path string, value any) {
 	}
 }
 
-// TestSARIF: what is printed keeps the rules of SARIF 2.1.0's schema.
+// TestSARIF: the output obeys SARIF 2.1.0's schema.
 func TestSARIF(t *testing.T) {
 	code := func(name string) *finding.Code { return finding.Named(doctor.Codes(), name) }
 	many := &finding.Report{Findings: []finding.Finding{
@@ -101,7 +101,7 @@ func TestSARIF(t *testing.T) {
 			require.NotEmpty(t, field(rule, "help.text"))
 		}
 		require.Len(t, ids, len(rules))
-		for _, r := range field(run, "results").([]any) { // a list, not null: it was looked for
+		for _, r := range field(run, "results").([]any) { // a list, not null: the code was checked
 			levels = append(levels, field(r, "level"))
 			require.Equal(t, field(r, "ruleId"), field(rules[int(field(r, "ruleIndex").(float64))], "id"))
 			require.NotEmpty(t, field(r, "message.text"))

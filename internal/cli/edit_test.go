@@ -22,11 +22,11 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// editCmd writes a snapshot with other records: edit IN OUT EDITS. Like a fixture, OUT must not
-// change afterwards. EDITS has a line for each edit; later ones see what earlier ones did.
+// editCmd writes a snapshot with changed records: edit IN OUT EDITS. Like a fixture, OUT must not
+// change afterwards. EDITS has one edit per line; later edits see earlier ones.
 //
-//	put KEY FILE        the bytes of FILE, whatever they are
-//	object KEY FILE     FILE's object (YAML) in JSON, as custom resources are stored
+//	put KEY FILE        the bytes of FILE
+//	object KEY FILE     FILE's object (YAML) in JSON, like a stored custom resource
 //	native KEY FILE     FILE's object of a built-in kind in protobuf
 //	set KEY PATH JSON   one field of a JSON object; a dot in a name of PATH is written \.
 //	del KEY             one record
@@ -53,12 +53,12 @@ func editCmd(ts *testscript.TestScript, neg bool, args []string) {
 	unchanging(ts, args[1])
 }
 
-// planFunc is a transform in a function.
+// planFunc is a function used as a transform.
 type planFunc func(ctx context.Context, v *transform.View) error
 
 func (f planFunc) Plan(ctx context.Context, v *transform.View) error { return f(ctx, v) }
 
-// editLine does one line, as often as it says.
+// editLine applies one line, repeated as often as xN demands.
 func editLine(ctx context.Context, v *transform.View, line string, read func(name string) string) error {
 	words := strings.Fields(line)
 	if len(words) == 0 {
@@ -105,7 +105,7 @@ func edit(ctx context.Context, v *transform.View, words []string, read func(name
 	return errors.New("no such edit")
 }
 
-// each does something with each record below prefix.
+// each calls do for each record below prefix.
 func each(ctx context.Context, v *transform.View, prefix string, do func(*transform.Entry) error) error {
 	for e, err := range v.Live(ctx, []byte(prefix+"/")) {
 		if err == nil {
@@ -118,7 +118,7 @@ func each(ctx context.Context, v *transform.View, prefix string, do func(*transf
 	return nil
 }
 
-// stored is a YAML object as kube-apiserver stores it.
+// stored encodes a YAML object like kube-apiserver.
 func stored(text string, native bool) ([]byte, error) {
 	data, err := yaml.YAMLToJSON([]byte(text))
 	if err != nil || !native {
@@ -144,7 +144,7 @@ func stored(text string, native bool) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// setField sets one field of a stored JSON object, with the objects on the way to it.
+// setField sets one field of a stored JSON object and creates missing parents.
 func setField(ctx context.Context, v *transform.View, key, path, value string) error {
 	e, err := v.Get(ctx, []byte(key))
 	if e == nil || err != nil {

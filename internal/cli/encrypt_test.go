@@ -18,9 +18,9 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// encryptCmd encrypts the values of all keys that begin with a PREFIX, as an API server with the
-// EncryptionConfiguration CONFIG stores them: encrypt IN OUT CONFIG PREFIX... Like decryptCmd it
-// uses the library of Kubernetes, not ours.
+// encryptCmd encrypts the values of all keys with a PREFIX, like an API server with the
+// EncryptionConfiguration CONFIG: encrypt IN OUT CONFIG PREFIX... Like decryptCmd it uses the
+// library of Kubernetes, not ours.
 func encryptCmd(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 4 {
 		ts.Fatalf("usage: encrypt IN OUT CONFIG PREFIX...")
@@ -58,8 +58,8 @@ func encryptCmd(ts *testscript.TestScript, neg bool, args []string) {
 	unchanging(ts, args[1])
 }
 
-// decryptCmd writes the decrypted values of all keys that begin with PREFIX to FILE, as valuesCmd
-// does: decrypt SNAPSHOT CONFIG PREFIX FILE. All of them must be encrypted.
+// decryptCmd writes the decrypted values of all keys with PREFIX to FILE, like valuesCmd: decrypt
+// SNAPSHOT CONFIG PREFIX FILE. All values must be encrypted.
 func decryptCmd(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 4 {
 		ts.Fatalf("usage: decrypt SNAPSHOT CONFIG PREFIX FILE")
@@ -89,7 +89,7 @@ func decryptCmd(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(os.WriteFile(ts.MkAbs(args[3]), bytes.Join(all, []byte("---\n")), 0o600))
 }
 
-// transformers gives what a server with the configuration uses for the value of a key.
+// transformers returns a function with a server's transformer for the value of a key.
 func transformers(
 	ctx context.Context, ts *testscript.TestScript, config string,
 ) func(key []byte) (value.Transformer, value.Context) {
@@ -106,8 +106,8 @@ func transformers(
 	}
 }
 
-// kmsCmd starts a KMS v2 plugin and writes a configuration of secrets that names it: kms CONFIG.
-// With "dead" before it nothing listens on the socket.
+// kmsCmd starts a KMS v2 plugin and writes a configuration for secrets with this plugin: kms
+// CONFIG. After "dead" nothing listens on the socket.
 func kmsCmd(t *testing.T) func(ts *testscript.TestScript, neg bool, args []string) {
 	return func(ts *testscript.TestScript, neg bool, args []string) {
 		endpoint := ""

@@ -16,32 +16,32 @@ import (
 	"github.com/etcdshift/etcdshift/internal/s3"
 )
 
-// The exit statuses, as the manual promises them.
+// The exit statuses, as documented in the manual.
 const (
 	exitDone        = 0
 	exitFailed      = 1   // could not read, write or verify; nothing was written
-	exitFound       = 1   // of the commands that look for something: found
+	exitFound       = 1   // a checking command found something
 	exitUsage       = 2   // the command line is wrong
 	exitRefused     = 3   // records that can't be migrated; nothing was written
 	exitAllowed     = 4   // written; --allow let problems pass: their records were skipped or lost fields
-	exitCannotCheck = 5   // of the commands that look for something: could not look
-	exitInterrupted = 130 // 128 + SIGINT, as shells say; nothing was written
+	exitCannotCheck = 5   // a checking command could not check
+	exitInterrupted = 130 // 128 + SIGINT, like in shells; nothing was written
 )
 
 // failure is an error with an exit status and a hint.
 type failure struct {
 	status int
 	err    error
-	hint   string // "" for the one that fits err
+	hint   string // "" for the hint of err
 }
 
 func (f *failure) Error() string { return f.err.Error() }
 func (f *failure) Unwrap() error { return f.err }
 
-// errSaid is for what was printed already.
+// errSaid stands for an error that was already printed.
 var errSaid = errors.New("")
 
-// usagef returns a usage error about a command, by its path; "" for the program.
+// usagef returns a usage error about a command, given by its path; "" for the program.
 func usagef(command, format string, args ...any) error {
 	help, err := "etcdshift --help", fmt.Errorf(format, args...)
 	if command != "" {
@@ -60,11 +60,11 @@ func finish(err error, stderr io.Writer) int {
 	}
 	f := &failure{status: exitFailed}
 	errors.As(err, &f)
-	for line := range strings.Lines(err.Error()) { // several errors of one run are a line each
+	for line := range strings.Lines(err.Error()) { // each error of a run is one line
 		fmt.Fprintln(stderr, "etcdshift:", render.Printable(strings.TrimSuffix(line, "\n")))
 	}
 	if hint := cmp.Or(f.hint, hintFor(err)); hint != "" {
-		fmt.Fprintln(stderr, "hint:", render.Printable(hint)) // a server may have a word in it
+		fmt.Fprintln(stderr, "hint:", render.Printable(hint)) // may contain text of a server
 	}
 	return f.status
 }
@@ -75,11 +75,11 @@ func statusOf(err error) int {
 	return f.status
 }
 
-// likeURL finds what begins as a URL does, and not as a path of Windows.
+// likeURL matches the beginning of a URL, but not of a Windows path.
 var likeURL = regexp.MustCompile(`[[:alnum:]]{2,}:/`)
 
-// hintFor returns the hint about err, "" for none: that of an error of this program, or else that
-// of an error of the system. A full disk below a bucket has a hint of its own.
+// hintFor returns the hint about err, "" for none: the hint of the program's own error, else that
+// of a system error. A full disk for bucket objects has its own hint.
 func hintFor(err error) string {
 	full := errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 	about := (*s3.Error)(nil)
@@ -90,7 +90,7 @@ func hintFor(err error) string {
 	return cmp.Or(finding.Hint(err), systemHint(err))
 }
 
-// systemHint is the hint about an error of the system.
+// systemHint returns the hint about a system error.
 func systemHint(err error) string {
 	if of := (*fs.PathError)(nil); errors.As(err, &of) && errors.Is(err, fs.ErrNotExist) && s3.Is(of.Path) {
 		return "a file belongs here, not an object in a bucket: copy it first"

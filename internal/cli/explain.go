@@ -45,26 +45,26 @@ Exit status: 0 done, 1 failed, 2 usage, such as a code that does not exist.`,
 type codeList struct {
 	answerHead
 	Codes []explanation `json:"codes"`           // by name
-	Pages []pageText    `json:"pages,omitempty"` // of a message that no code is about
+	Pages []pageText    `json:"pages,omitempty"` // for a message without a code
 }
 
 // pageText is a paragraph of a page about a message.
 type pageText struct {
-	Page string `json:"page"` // "etcdshift help" takes it
+	Page string `json:"page"` // accepted by "etcdshift help"
 	Text string `json:"text"`
 }
 
-// explanation is a code and the commands that report it.
+// explanation is a code with the commands that report it.
 type explanation struct {
 	Code     *finding.Code   `json:"code"`
 	Level    finding.Level   `json:"level"`           // of the gravest findings
-	Warns    string          `json:"warns,omitempty"` // when a finding of an error is a warning
+	Warns    string          `json:"warns,omitempty"` // when an error is only a warning
 	Title    string          `json:"title"`
 	Meaning  string          `json:"meaning"`
 	Remedy   string          `json:"remedy"`
-	Allow    string          `json:"allow,omitempty"`   // what --allow does; absent where it does not take the code
+	Allow    string          `json:"allow,omitempty"`   // what --allow does; absent if --allow does not accept the code
 	Allowed  finding.Outcome `json:"allowed,omitempty"` // the decision in a report after --allow
-	Commands []string        `json:"commands"`          // that report it
+	Commands []string        `json:"commands"`          // that report the code
 }
 
 // explanations returns the codes of all commands, by name, then by command.
@@ -73,7 +73,7 @@ func explanations(specs []transform.Spec) (all []explanation) {
 		for _, code := range codes {
 			i := slices.IndexFunc(all, func(e explanation) bool { return e.Code.Name == code.Name })
 			if i < 0 {
-				i, code = len(all), finding.Lookup(code.Name) // commands may grade it otherwise
+				i, code = len(all), finding.Lookup(code.Name) // commands may use another level
 				all = append(all, explanation{
 					code, code.Level, code.Warns, code.Title, code.Meaning, code.Remedy, allowText(code),
 					code.Allowed, nil,
@@ -99,7 +99,7 @@ func explanations(specs []transform.Spec) (all []explanation) {
 	return all
 }
 
-// allowText says what --allow does, and the exit status of a run that it lets pass.
+// allowText describes the effect of --allow and the exit status of an allowed run.
 func allowText(code *finding.Code) string {
 	switch code.Allowed {
 	case "":
@@ -133,8 +133,8 @@ func (x explainer) run(c *cli.Context, args []string) error {
 	return cmp.Or(printExplanations(c.App.Writer, list), failed)
 }
 
-// choose returns the meanings of codes, in the order of the arguments, and an error about a code
-// that does not exist; or what a message, all arguments together, is about.
+// choose returns the meanings of codes, in argument order, and an error about unknown codes; or the
+// matches of a message made of all arguments.
 func (x explainer) choose(c *cli.Context, args []string) (chosen []explanation, pages []pageText, err error) {
 	var others []string
 	for _, code := range codesOf(args) {
@@ -164,7 +164,7 @@ func (x explainer) choose(c *cli.Context, args []string) (chosen []explanation, 
 	return chosen, nil, x.unknown(commandPath(c), text)
 }
 
-// codesOf splits arguments at commas, but for messages, which have spaces.
+// codesOf splits arguments at commas, except messages: they contain spaces.
 func codesOf(args []string) (codes []string) {
 	for _, arg := range args {
 		if strings.Contains(arg, " ") {

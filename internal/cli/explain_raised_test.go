@@ -29,8 +29,8 @@ import (
 
 const thisModule = "github.com/etcdshift/etcdshift"
 
-// TestExplainListsRaised: explain lists for a command the codes that functions of its package can
-// raise, and those that they call: methods of View, readers of inspect. It lists no others.
+// TestExplainListsRaised: for each command explain lists exactly the codes raised by its package or
+// by called functions: methods of View, readers of inspect.
 func TestExplainListsRaised(t *testing.T) {
 	g := readCodeGraph(t)
 	policies := slices.Concat(
@@ -42,12 +42,12 @@ func TestExplainListsRaised(t *testing.T) {
 		"doctor":       g.raised(t, "internal/doctor", ""),
 		"kcp list":     g.raised(t, "internal/kcp.ReadChecked", ""),
 		"policy check": policies,
-		// those of doctor are in a reason
+		// doctor's codes are in a reason
 		"rehearse": append(g.raised(t, "internal/rehearse", "internal/rehearse"), policies...),
-		// it answers with codes of its own alone
+		// kcp verify raises only its own codes
 		"kcp verify": g.raised(t, "internal/kcp/move.Move)", "internal/kcp/move"),
 	}
-	served := g.raised(t, "internal/kcp/move.Serving)", "") // which is in notes
+	served := g.raised(t, "internal/kcp/move.Serving)", "") // reported only as notes
 	raised["kcp verify"] = slices.DeleteFunc(raised["kcp verify"],
 		func(c string) bool { return slices.Contains(served, c) })
 	for _, spec := range migrations.All() {
@@ -60,13 +60,13 @@ func TestExplainListsRaised(t *testing.T) {
 		for _, root := range rootsOf(spec) {
 			codes = append(codes, g.raised(t, strings.TrimPrefix(dir, thisModule+"/")+pkg+root, "")...)
 		}
-		if spec.Builds { // Run returns before it checks what it would write on top
+		if spec.Builds { // Run returns before it checks the output
 			codes = slices.DeleteFunc(codes, func(c string) bool { return c == "bump-too-large" || c == "large-value" })
 		}
 		if spec.NotForRestore {
 			codes = slices.DeleteFunc(codes, func(c string) bool { return c == transform.CodeBumpTooLarge.Name })
 		}
-		if spec.Command() == "sanitize" { // what Rewritten finds is in a reason
+		if spec.Command() == "sanitize" { // the findings of Rewritten are in a reason
 			found := g.raised(t, "transform.Rewritten", "")
 			codes = slices.DeleteFunc(codes, func(c string) bool { return slices.Contains(found, c) })
 		}
@@ -88,8 +88,8 @@ func TestExplainListsRaised(t *testing.T) {
 	}
 }
 
-// rootsOf returns what to add to the package of a command for the roots of raised: types, where the
-// package has several commands.
+// rootsOf returns suffixes of the command's package, the roots of raised: types, if the package has
+// several commands.
 func rootsOf(spec transform.Spec) []string {
 	switch spec.Name {
 	case "apply":
@@ -104,14 +104,14 @@ func rootsOf(spec transform.Spec) []string {
 	return []string{""}
 }
 
-// codeGraph knows which functions, types and variables of this module each of them names.
+// codeGraph maps each function, type and variable of this module to the names in its declaration.
 type codeGraph struct {
 	names map[string][]string // by the full name of an object
-	codes map[string]string   // the name of each variable that is a *finding.Code
+	codes map[string]string   // names of the variables of type *finding.Code
 }
 
-// raised returns the names of the codes, declared below a folder, to which a function or all of a
-// package leads.
+// raised returns the codes declared below a folder and reachable from a function or a whole
+// package.
 func (g *codeGraph) raised(t *testing.T, root, declared string) (codes []string) {
 	root, declared = thisModule+"/"+root, thisModule+"/"+declared
 	var todo []string
@@ -137,7 +137,7 @@ func (g *codeGraph) raised(t *testing.T, root, declared string) (codes []string)
 	return codes
 }
 
-// readCodeGraph checks the types of the packages with codes, and of those that they import.
+// readCodeGraph type-checks the packages with codes, and their imports.
 func readCodeGraph(t *testing.T) *codeGraph {
 	list := exec.Command("go", "list", "-export", "-deps", "-json=ImportPath,Export,Dir,GoFiles", "./transform/...",
 		"./internal/doctor", "./internal/rehearse/...")
@@ -149,7 +149,7 @@ func readCodeGraph(t *testing.T) *codeGraph {
 	exported := importer.ForCompiler(fset, "gc", func(path string) (io.ReadCloser, error) {
 		return os.Open(exports[path])
 	})
-	for packages := json.NewDecoder(out); ; { // imported ones come first
+	for packages := json.NewDecoder(out); ; { // imported packages come first
 		var p struct {
 			ImportPath, Export, Dir string
 			GoFiles                 []string
@@ -199,8 +199,8 @@ func (g *codeGraph) add(info *types.Info, file *ast.File) {
 	}
 }
 
-// link links an object to those that its declaration names. A code that is compared, or whose name
-// is read, is not raised there.
+// link links an object to the objects in its declaration. Comparing a code, or reading its name,
+// does not raise the code.
 func (g *codeGraph) link(info *types.Info, of types.Object, declaration ast.Node) {
 	from, passive := fullName(of), map[*ast.Ident]bool{}
 	isCode := of.Type().String() == "*"+thisModule+"/finding.Code"
@@ -239,7 +239,7 @@ func (g *codeGraph) link(info *types.Info, of types.Object, declaration ast.Node
 	})
 }
 
-// fullName names an object of a package; "" for others.
+// fullName returns the full name of a package-level object, "" for others.
 func fullName(o types.Object) string {
 	if f, ok := o.(*types.Func); ok {
 		return f.Origin().FullName()

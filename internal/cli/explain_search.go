@@ -14,11 +14,11 @@ import (
 	"github.com/etcdshift/etcdshift/docs"
 )
 
-// longestMessage bounds the text that explain reads from standard input.
+// longestMessage limits the text read by explain from standard input.
 const longestMessage = 64 << 10
 
-// inPages returns the paragraphs of the pages that quote a plain message, or else three or more
-// words in one quote.
+// inPages returns the paragraphs of the pages that quote a plain message, or otherwise at least
+// three of its words in one quote.
 func inPages(text string) []pageText {
 	words := strings.Fields(text)
 	if found := paragraphs(func(paragraph string) bool { return quoted(paragraph, text) > 0 }); found != nil {
@@ -32,7 +32,7 @@ func inPages(text string) []pageText {
 	})
 }
 
-// paragraphs returns the paragraphs of the pages that is chooses.
+// paragraphs returns the paragraphs selected by is.
 func paragraphs(is func(paragraph string) bool) (found []pageText) {
 	for _, name := range docs.Pages() {
 		page, _ := docs.Page(name)
@@ -59,8 +59,8 @@ func messageOf(c *cli.Context, args []string) (string, error) {
 	return strings.TrimSpace(string(read)), nil
 }
 
-// search returns the meanings that quote the message in a text, the longest quote first; or else
-// pages that do; or else the meanings with all words of the text.
+// search returns the meanings that quote the message, the longest quote first; otherwise the pages
+// that quote it; otherwise the meanings with all words of the text.
 func (x explainer) search(text string) (codes []explanation, pages []pageText) {
 	text = plainMessage(text)
 	lengths := map[string]int{}
@@ -87,7 +87,7 @@ func (x explainer) search(text string) (codes []explanation, pages []pageText) {
 	}), nil
 }
 
-// unknown is the error about a text that finds nothing: a code that is none, or a message.
+// unknown returns the error for a text without a match: an unknown code, or a message.
 func (x explainer) unknown(path, text string) error {
 	if strings.Contains(text, " ") {
 		err := usagef(path, "no code is about the message %q", text)
@@ -98,18 +98,18 @@ func (x explainer) unknown(path, text string) error {
 	return suggest(&failure{exitUsage, err, `"etcdshift explain" lists all codes`}, text, x.names())
 }
 
-// plainMessage is a message in lower case, without the escapes that logs add.
+// plainMessage returns a message in lower case, without escapes added by logs.
 func plainMessage(text string) string {
 	return strings.ToLower(strings.Join(strings.Fields(strings.ReplaceAll(text, `\"`, `"`)), " "))
 }
 
 var (
 	quotes = regexp.MustCompile("`[^`]+`")
-	varies = regexp.MustCompile(`\.\.\.|"[^"]*"|\[\d+\]|\bv\d+((alpha|beta)\d+)?\b`) // from cluster to cluster
+	varies = regexp.MustCompile(`\.\.\.|"[^"]*"|\[\d+\]|\bv\d+((alpha|beta)\d+)?\b`) // varies between clusters
 )
 
-// quoted returns the length of the longest message in backquotes that is in a text, or that the
-// text is a part of; 0 for none. A message has several words.
+// quoted returns the length of the longest quoted message that contains the text or is contained in
+// it; 0 for none. A message has several words.
 func quoted(meaning, text string) (longest int) {
 	for _, quote := range quotes.FindAllString(meaning, -1) {
 		quote = plainMessage(strings.Trim(quote, "`"))
@@ -124,7 +124,7 @@ func quoted(meaning, text string) (longest int) {
 	return longest
 }
 
-// likeText matches texts that differ from one in what varies from cluster to cluster.
+// likeText matches texts equal except for parts that vary between clusters.
 func likeText(text string) *regexp.Regexp {
 	parts := varies.Split(text, -1)
 	for i := range parts {

@@ -17,7 +17,7 @@ import (
 	"github.com/etcdshift/etcdshift/transform/migrations"
 )
 
-// TestCodesPage: docs/reference/codes.md has the texts of all codes. With -update it is written.
+// TestCodesPage: docs/reference/codes.md has the texts of all codes. -update writes the page.
 func TestCodesPage(t *testing.T) {
 	page, text := filepath.Join("..", "..", "docs", "reference", "codes.md"), codesPage(explanations(migrations.All()))
 	if *update {
@@ -65,8 +65,8 @@ func codesPage(all []explanation) string {
 	return page
 }
 
-// TestCodes: each page of a code is of one that a command reports. It has its texts, and one on
-// --allow exactly where --allow takes the code.
+// TestCodes: each page of a code belongs to a code reported by a command. The page has all its
+// texts, and a text on --allow exactly if --allow accepts the code.
 func TestCodes(t *testing.T) {
 	files, err := filepath.Glob("../../finding/codes/*.md")
 	require.NoError(t, err)
@@ -84,7 +84,7 @@ func TestCodes(t *testing.T) {
 	}
 }
 
-// TestExplain: explain knows every code that a flag takes, and completion offers it.
+// TestExplain: explain knows every code accepted by a flag, and completion offers it.
 func TestExplain(t *testing.T) {
 	status, all, _ := runWords(completeWord, "explain", "")
 	require.Equal(t, exitDone, status)

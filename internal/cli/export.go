@@ -80,7 +80,7 @@ func runExport(c *cli.Context, args []string) error {
 	}))
 }
 
-// onlyNames reports whether single objects are asked for, each as TYPE/NAME.
+// onlyNames reports whether all words are single objects, TYPE/NAME.
 func onlyNames(words []string) bool {
 	return len(words) > 0 && !slices.ContainsFunc(words, func(word string) bool { return !strings.Contains(word, "/") })
 }

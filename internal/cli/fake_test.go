@@ -14,8 +14,8 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// fakeMain is the program with a transform behind "migrate calico-v3" that does what its flags say
-// and nothing of Calico: what the command line makes of every outcome can be tested with it.
+// fakeMain is the program with a fake transform behind "migrate calico-v3" that follows its flags
+// and ignores Calico. Tests use it to test the command line with every outcome.
 func fakeMain() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -35,8 +35,8 @@ type fake struct {
 	prefixes []string
 }
 
-// Plan adds a space to every config map; it refuses two of them without --conflicts, fails
-// at one prefix, waits to be interrupted at another, and shows its choices as a step.
+// Plan adds a space to every config map; it refuses two of them without --conflicts, fails at one
+// prefix, waits for an interrupt at another, and adds its choices as a step.
 func (f fake) Plan(ctx context.Context, v *transform.View) error {
 	crds := string(bytes.TrimSpace(f.V3CRDs))
 	f.V3CRDs = nil

@@ -12,8 +12,7 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
-// TestCutShort: a file that someone cuts short while its values are read ends in an error, not in a
-// dead process.
+// TestCutShort: truncating a file while its values are read causes an error, not a crash.
 func TestCutShort(t *testing.T) {
 	path := recordedFile(t, t.TempDir(), "etcd/etcd-3.7.db", "in.db")
 	read := &cli.Command{Name: "read", Action: func(c *cli.Context) error {

@@ -18,20 +18,20 @@ import (
 	"github.com/etcdshift/etcdshift/internal/stream"
 )
 
-// explainCode is the hint to findings.
+// explainCode is the hint for findings.
 const explainCode = `"etcdshift explain CODE" explains a code`
 
-// examined is a file and its findings, as "doctor" and "policy check" print them.
+// examined is a file with its findings, printed by "doctor" and "policy check".
 type examined struct {
 	command   string
 	in        inputInfo
-	codes     []*finding.Code // that were looked for
+	codes     []*finding.Code // checked codes
 	found     *finding.Report
-	unchecked func(*finding.Code) string // why a code was not looked for; "" where it was
+	unchecked func(*finding.Code) string // why a code was not checked; "" for a checked code
 }
 
-// print prints the findings in a format of -o. document has them for JSON; more prints the rest of
-// the text.
+// print prints the findings in a format of -o. document is their JSON; more prints the remaining
+// text.
 func (e examined) print(c *cli.Context, document any, more func(*render.Page)) error {
 	switch c.String("output") {
 	case "json":
@@ -49,14 +49,14 @@ func (e examined) print(c *cli.Context, document any, more func(*render.Page)) e
 	return p.Flush()
 }
 
-// suite is the findings as JUnit XML. It has no times: the same file gives the same report.
+// suite returns the findings as JUnit XML, without times: the same file gives the same report.
 func (e examined) suite(failOn finding.Level) junitSuite {
 	suite, class := newSuite(e.command, e.in.Path), strings.Fields(e.command)[0]
 	suite.addCodes("etcdshift."+class, e.codes, e.found, failOn, e.unchecked)
 	return suite
 }
 
-// verdict is the error of findings of the level of --fail-on or worse; nil without any.
+// verdict returns an error for findings of the level of --fail-on or worse; nil without any.
 func (e examined) verdict(c *cli.Context, path, hint string) error {
 	level := finding.Level(c.String("fail-on"))
 	if !e.found.AtLeast(level) {
@@ -87,7 +87,7 @@ func printFindings(p *render.Page, found *finding.Report) {
 	}
 }
 
-// about puts subjects, such as a file and a key, before a sentence. Empty ones are left out.
+// about puts subjects, such as a file and a key, before a sentence, without empty ones.
 func about(text string, subjects ...string) string {
 	var names []string
 	for _, s := range subjects {
@@ -104,7 +104,7 @@ func about(text string, subjects ...string) string {
 
 const sarifSchema = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 
-// toSARIF returns a report with findings of codes as SARIF 2.1.0 (OASIS, sarif-schema-2.1.0.json).
+// toSARIF returns findings as SARIF 2.1.0 (OASIS, sarif-schema-2.1.0.json).
 func toSARIF(in inputInfo, codes []*finding.Code, report *finding.Report) any {
 	type object = map[string]any
 	text := func(s string) object { return object{"text": s} }
@@ -118,7 +118,7 @@ func toSARIF(in inputInfo, codes []*finding.Code, report *finding.Report) any {
 	if in.SHA256 != "" {
 		file["hashes"] = object{"sha-256": in.SHA256}
 	} else {
-		file["length"] = -1 // not known, as the schema says it
+		file["length"] = -1 // unknown, in the schema's form
 	}
 	results := []object{}
 	for _, f := range report.Findings {
@@ -159,8 +159,8 @@ func sarifLevel(l finding.Level) string {
 	return string(l)
 }
 
-// junit is findings as JUnit XML: a test case for each code, which fails where findings decide the
-// exit status.
+// junit holds findings as JUnit XML: one test case per code, failed if the findings decide the exit
+// status.
 type (
 	junit struct {
 		XMLName  xml.Name     `xml:"testsuites"`
@@ -206,7 +206,7 @@ func printSuites(w io.Writer, suites ...junitSuite) error {
 	return err
 }
 
-// newSuite is what a command found in the file at path.
+// newSuite returns the suite of a command for the file at path.
 func newSuite(command, path string) junitSuite {
 	return junitSuite{Name: render.Printable("etcdshift " + command + " " + path)}
 }
@@ -223,7 +223,7 @@ func (s *junitSuite) add(c junitCase) {
 }
 
 // addCodes adds codes. Findings of failOn or worse fail. skipped tells why a code was not checked,
-// "" for one that was.
+// "" for a checked code.
 func (s *junitSuite) addCodes(class string, codes []*finding.Code, report *finding.Report, failOn finding.Level,
 	skipped func(*finding.Code) string) {
 	byName := func(a, b *finding.Code) int { return cmp.Compare(a.Name, b.Name) }
@@ -243,7 +243,7 @@ func (s *junitSuite) addCodes(class string, codes []*finding.Code, report *findi
 	}
 }
 
-// junitFindings lists the first findings of a code and the remedy; many is the number of them all.
+// junitFindings lists the first findings of a code and the remedy; many is the total number.
 func junitFindings(found []finding.Finding, many int) string {
 	var text strings.Builder
 	p := render.NewPage(&text)
@@ -256,6 +256,6 @@ func junitFindings(found []finding.Finding, many int) string {
 	if len(found) > 0 {
 		p.Printf("-> %s\n", found[0].Code.Remedy)
 	}
-	_ = p.Flush() // a Builder takes everything
+	_ = p.Flush() // a Builder never fails
 	return text.String()
 }

@@ -20,19 +20,21 @@ import (
 
 const encryptionConfig = "encryption-config"
 
-// readFlags are own and the flags of all reading commands; decrypts begins the text of one.
+// readFlags returns own and the flags of all reading commands; decrypts begins the usage of
+// --encryption-config.
 func readFlags(decrypts string, own ...cli.Flag) []cli.Flag {
 	return append(own, prefixFlag("look"), encryptionFlag(decrypts), maxExpandFlag(), quietFlag())
 }
 
-// prefixFlag is --prefix. Reading commands see no other key; changing ones check the whole file.
+// prefixFlag returns --prefix. Reading commands see no other keys; changing commands check the
+// whole file.
 func prefixFlag(does string) cli.Flag {
 	return &cli.StringSliceFlag{Name: "prefix",
 		Usage: does + " under storage prefix `P`, such as /registry, and no other; may be repeated (default: all " +
 			"that are found)"}
 }
 
-// readPrefixes reads --prefix as kube-apiserver reads its --etcd-prefix.
+// readPrefixes reads --prefix like kube-apiserver its --etcd-prefix.
 func readPrefixes(c *cli.Context) (prefixes []string) {
 	for _, p := range c.StringSlice("prefix") {
 		p = strings.TrimRight(path.Join("/", p), "/")
@@ -43,15 +45,15 @@ func readPrefixes(c *cli.Context) (prefixes []string) {
 	return prefixes
 }
 
-// codesFlag is a repeatable flag that takes codes of findings.
+// codesFlag is a repeatable flag for codes of findings.
 type codesFlag struct{ *wordsFlag }
 
-// newCodesFlag returns a flag that takes no codes but these; takes describes them.
+// newCodesFlag returns a flag that accepts only the given codes; takes describes them.
 func newCodesFlag(name, usage, takes string, codes []string) *codesFlag {
 	return &codesFlag{newWordsFlag(name, usage, "the code of "+takes, sorted(codes))}
 }
 
-// wordsFlag is a repeatable flag that takes some words.
+// wordsFlag is a repeatable flag for a fixed set of words.
 type wordsFlag struct {
 	*cli.StringSliceFlag
 	words []string
@@ -59,7 +61,7 @@ type wordsFlag struct {
 
 func (f *wordsFlag) choices() []string { return f.words }
 
-// newWordsFlag returns a flag that takes no words but these; takes describes them.
+// newWordsFlag returns a flag that accepts only the given words; takes describes them.
 func newWordsFlag(name, usage, takes string, words []string) *wordsFlag {
 	return &wordsFlag{&cli.StringSliceFlag{Name: name, Usage: usage,
 		Action: func(c *cli.Context, given []string) error {
@@ -91,17 +93,17 @@ func maxExpandFlag() cli.Flag {
 }
 
 func snapshotConfig(c *cli.Context) snapshot.Config {
-	// 0, the default, where the flag is not given; the flag's Action has checked it
+	// 0, the default, if the flag is absent; the flag's Action has checked the value
 	n, _ := parseSize(c.String("max-expand"))
-	// These seldom print it.
+	// These commands seldom print the digest.
 	late := slices.Contains([]string{"get", "kubectl"}, c.Command.Name)
 	return snapshot.Config{MaxExpand: n, LateDigest: late}
 }
 
 var sizeSyntax = regexp.MustCompile(`^([0-9]+)(?:([kmgt])(i?))?b?$`)
 
-// parseSize reads a number of bytes such as 1000000, 500MB, 20GiB or 20Gi. Units with an i count by
-// 1024, others by 1000, as in Kubernetes.
+// parseSize parses a number of bytes such as 1000000, 500MB, 20GiB or 20Gi. Units with an i count
+// by 1024, others by 1000, as in Kubernetes.
 func parseSize(text string) (int64, error) {
 	parts := sizeSyntax.FindStringSubmatch(strings.ToLower(text))
 	if parts == nil {
@@ -137,7 +139,7 @@ func showSecretsFlag() cli.Flag {
 		Usage: "print Secrets and other credentials as they are; without it they are \"<redacted 32 bytes>\""}
 }
 
-// outputFlag is -o with formats, each with an optional remark; the first is the default.
+// outputFlag returns -o with formats, each with an optional remark; the first is the default.
 func outputFlag(formats ...string) cli.Flag {
 	last := len(formats) - 1
 	names := stream.Mapped(formats, func(f string) string { return strings.Fields(f)[0] })
@@ -153,16 +155,16 @@ func listFormats() cli.Flag {
 
 func wantsJSON(c *cli.Context) bool { return c.String("output") == "json" }
 
-// choiceFlag is a flag that takes one of some words.
+// choiceFlag is a flag with a fixed set of words.
 type choiceFlag struct {
 	*cli.StringFlag
 	words []string
-	bare  string // its value where none is attached with "="; "" for a flag that needs one
+	bare  string // the value without "=VALUE"; "" if a value is required
 }
 
 func (f *choiceFlag) choices() []string { return f.words }
 
-// oneOf has a flag take these words alone.
+// oneOf restricts a flag to the given words.
 func oneOf(f *cli.StringFlag, words ...string) *choiceFlag {
 	f.Action = func(c *cli.Context, value string) error {
 		if !slices.Contains(words, value) {
@@ -173,7 +175,7 @@ func oneOf(f *cli.StringFlag, words ...string) *choiceFlag {
 	return &choiceFlag{StringFlag: f, words: words}
 }
 
-// progress shows on a terminal, unless -q was given, that work goes on.
+// progress returns the progress display of a terminal, silent with -q.
 func progress(c *cli.Context) *render.Progress {
 	if c.Bool("quiet") {
 		return render.NewProgress(nil)
@@ -181,8 +183,8 @@ func progress(c *cli.Context) *render.Progress {
 	return render.NewProgress(c.App.ErrWriter)
 }
 
-// part tells how much is done of reading files; see Progress of package snapshot for passes and
-// cost, which were measured.
+// part returns a function for the part of files read so far; see Progress of package snapshot for
+// passes and the measured cost.
 func part(passes int, cost float64, files ...*opened) func() float64 {
 	return func() (done float64) {
 		for _, o := range files {
@@ -192,7 +194,7 @@ func part(passes int, cost float64, files ...*opened) func() float64 {
 	}
 }
 
-// warn prints warnings on stderr unless -q was given.
+// warn prints warnings on stderr, except with -q.
 func warn(c *cli.Context, warnings ...string) {
 	for _, w := range warnings {
 		if !c.Bool("quiet") {
@@ -202,8 +204,8 @@ func warn(c *cli.Context, warnings ...string) {
 }
 
 // arrange puts flags before arguments: the parser stops at the first argument. Unknown, repeated,
-// misplaced, empty and invalid flags are usage errors. "--" ends the flags; a flag that takes a
-// value takes any next word.
+// misplaced, empty and invalid flags are usage errors. "--" ends the flags; a flag with a value
+// takes any next word.
 func arrange(app *cli.App, args []string) ([]string, error) {
 	command, name, at := commandOf(app, args)
 	if len(command.Subcommands) > 0 {
@@ -223,7 +225,7 @@ func arrange(app *cli.App, args []string) ([]string, error) {
 	return slices.Concat(args[:at], flags, []string{"--"}, arguments), nil
 }
 
-// commandOf returns the named command, its path, and the index of the first word behind it.
+// commandOf returns the named command, its path, and the index of the first word after it.
 func commandOf(app *cli.App, args []string) (command *cli.Command, path string, at int) {
 	command = &cli.Command{Subcommands: app.Commands, Flags: []cli.Flag{cli.VersionFlag}}
 	var names []string
@@ -267,7 +269,7 @@ func split(command *cli.Command, path string, words []string) (flags, arguments 
 			return nil, nil, unknownFlag(path, word, command)
 		case f == cli.HelpFlag: // without arguments: the parser would look for their help
 			return []string{word}, nil, checkValue(path, f, word)
-		case given[f] && !(isSlice && slice.IsSliceFlag()): // the parser would take the last
+		case given[f] && !(isSlice && slice.IsSliceFlag()): // the parser would use the last one
 			return nil, nil, usagef(path, "flag %q is given twice", name)
 		}
 		given[f] = true
@@ -288,7 +290,7 @@ func split(command *cli.Command, path string, words []string) (flags, arguments 
 		} else if isBool && !hasValue {
 			continue
 		}
-		if value == "" { // of a shell variable that is not set; it would mean the same as no flag
+		if value == "" { // from an unset shell variable; it would mean the same as no flag
 			return nil, nil, usagef(path, "flag %q has an empty value", name)
 		}
 		if err := checkValue(path, f, name+"="+value); err != nil {
@@ -298,8 +300,8 @@ func split(command *cli.Command, path string, words []string) (flags, arguments 
 	return flags, arguments, nil
 }
 
-// attached takes short flags in one word apart, as in -Aojson, and their values: -A and -o=json. It
-// returns nil for any other word.
+// attached splits short flags in one word, as in -Aojson, from each other and from their values: -A
+// and -o=json. It returns nil for any other word.
 func attached(command *cli.Command, word string) []string {
 	if len(word) < 3 || word[0] != '-' || word[1] == '-' || word[2] == '-' || flagOf(command, nameOf(word)) != nil {
 		return nil
@@ -313,11 +315,11 @@ func attached(command *cli.Command, word string) []string {
 	return []string{word[:2] + "=" + word[2:]}
 }
 
-// passesOn reports whether the words behind the first argument of a command belong to another
-// program, flags too.
+// passesOn reports whether the words after the first argument, including flags, belong to another
+// program.
 func passesOn(command *cli.Command) bool { return strings.HasSuffix(command.ArgsUsage, " COMMAND...") }
 
-// checkValue checks the value, if any, of a flag that is given as "--top=3".
+// checkValue checks the value, if any, of a flag in the form "--top=3".
 func checkValue(path string, f cli.Flag, word string) (err error) {
 	name, value, given := strings.Cut(word, "=")
 	takes := ""
@@ -340,13 +342,13 @@ func checkValue(path string, f cli.Flag, word string) (err error) {
 	return usagef(path, "%s is %q; it takes %s", name, value, takes)
 }
 
-// nameOf is the name of a flag that is given as "--top=3".
+// nameOf returns the name of a flag in the form "--top=3".
 func nameOf(word string) string {
 	name, _, _ := strings.Cut(strings.TrimPrefix(word[1:], "-"), "=")
 	return name
 }
 
-// flagOf returns the command's flag of a name, without dashes, nil where there is none.
+// flagOf returns the command's flag of a name without dashes, nil for none.
 func flagOf(command *cli.Command, name string) cli.Flag {
 	for _, f := range append(slices.Clone(command.Flags), cli.HelpFlag) {
 		if slices.Contains(f.Names(), name) {

@@ -87,7 +87,7 @@ func runFleetList(c *cli.Context, args []string) error {
 	return p.Flush()
 }
 
-// isThere is a hint for results without a report.
+// isThere adds a hint for results without a report.
 func isThere(err error) error {
 	if !errors.Is(err, fs.ErrExist) {
 		return err

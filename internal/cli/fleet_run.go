@@ -88,13 +88,13 @@ func execute(c *cli.Context, words []string) error {
 	return err
 }
 
-// told returns the status of a task, and says in a line how it ended.
+// told returns the status of a task and prints its outcome in one line.
 func told(c *cli.Context, t *fleet.Task, outcome transform.Outcome, done bool, err error) error {
 	if err != nil && (errors.Is(err, context.Canceled) || statusOf(err) == exitUsage) {
 		return err
 	}
 	there := done
-	// the result may be there, of this pod or of another
+	// the result may exist, from this pod or another
 	if err != nil && (outcome == "" || errors.Is(err, fs.ErrExist)) {
 		switch is, its, now := t.Done(c.Context); {
 		case is:
@@ -115,7 +115,7 @@ func told(c *cli.Context, t *fleet.Task, outcome transform.Outcome, done bool, e
 	case outcome == transform.Failed, err != nil && outcome == "" && !there:
 		return forJob(isThere(err))
 	}
-	if err != nil { // findings alone, or problems that were allowed
+	if err != nil { // only findings, or allowed problems
 		warn(c, err.Error())
 	}
 	if done && !c.Bool("quiet") {
@@ -124,7 +124,7 @@ func told(c *cli.Context, t *fleet.Task, outcome transform.Outcome, done bool, e
 	return nil
 }
 
-// forJob gives an error the status by which a Job tries again or not.
+// forJob gives an error the status that makes a Job retry or give up.
 func forJob(err error) error {
 	if err == nil || errors.Is(err, context.Canceled) || statusOf(err) == exitUsage {
 		return err
@@ -138,12 +138,12 @@ func forJob(err error) error {
 	return &failure{status, err, f.hint}
 }
 
-// lasts reports whether an outcome is the same at the next try.
+// lasts reports whether an outcome would be the same on retry.
 func lasts(outcome transform.Outcome, err error) bool {
 	return outcome != transform.Failed || lasting(err) && !errors.Is(err, fs.ErrExist)
 }
 
-// lasting reports whether an error is about what is in a file or on the command line.
+// lasting reports whether an error concerns the content of a file or the command line.
 func lasting(err error) bool {
 	return finding.Lasting(err) || errors.Is(err, fs.ErrExist)
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// TestTwoPods: of two pods that run one index in a folder, one finds the output of the other there.
-// It ends as the other did, not as one that failed for good.
+// TestTwoPods: of two pods with the same index in a folder, the second finds the output of the
+// first and ends with its status, not as a permanent failure.
 func TestTwoPods(t *testing.T) {
 	t.Chdir(t.TempDir())
 	require.NoError(t, os.Mkdir("b", 0o700))
@@ -40,7 +40,7 @@ func TestTwoPods(t *testing.T) {
 			require.NoError(t, os.WriteFile(task.Last, []byte(report), 0o600))
 		}
 		require.Equal(t, want, finish(told(c, task, transform.Failed, false, exists), io.Discard), outcome)
-		// of a report that is there all the same
+		// the report exists despite the error
 		uncertain := fmt.Errorf("report: %w; the run: refused", s3.ErrUncertain)
 		if outcome == "" {
 			want = exitFailed
@@ -50,7 +50,7 @@ func TestTwoPods(t *testing.T) {
 	}
 }
 
-// TestLasting: an object that is too large is so at the next try.
+// TestLasting: an object that is too large stays too large on retry.
 func TestLasting(t *testing.T) {
 	require.True(t, lasting(fmt.Errorf("x: %w", s3.ErrTooLarge)))
 	require.False(t, lasting(s3.ErrBroken))

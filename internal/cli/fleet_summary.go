@@ -41,7 +41,7 @@ interrupted.`,
 // fleetSummaryHead is the head of fleet summary -o json, before the snapshots.
 type fleetSummaryHead struct {
 	answerHead
-	List  string `json:"list"` // as it was given
+	List  string `json:"list"` // as given
 	Name  string `json:"name"` // of the run
 	Place string `json:"place"`
 }
@@ -64,7 +64,7 @@ type fleetTotals struct {
 	Lost       int `json:"lost"`
 }
 
-// by lists the outcomes in the order of the document, each with its count.
+// by yields the outcomes in document order, each with its count.
 func (t *fleetTotals) by() iter.Seq2[fleet.Outcome, *int] {
 	return func(yield func(fleet.Outcome, *int) bool) {
 		_ = yield(fleet.Written, &t.Written) && yield(fleet.Unchanged, &t.Unchanged) &&
@@ -113,7 +113,7 @@ func runFleetSummary(c *cli.Context, args []string) error {
 	return nil
 }
 
-// summaryPrinter returns what prints a row, and what ends the list.
+// summaryPrinter returns a function that prints a row, and one that ends the list.
 func summaryPrinter(
 	c *cli.Context, path string, f *fleet.Fleet,
 ) (add func(*fleet.Row) error, end func(fleetTotals) error, err error) {
@@ -129,7 +129,7 @@ func summaryPrinter(
 		problems := strings.Join(stream.Mapped(r.Problems,
 			func(p fleet.Problems) string { return fmt.Sprintf("%s %d", p.Code, p.Count) }), ", ")
 		changes := []string{"", "", ""}
-		if r.Done() { // else they are no more than a part of the plan
+		if r.Done() { // otherwise incomplete numbers of a plan
 			changes = stream.Mapped([]int{r.Changes.Created, r.Changes.Updated, r.Changes.Deleted}, strconv.Itoa)
 		}
 		return table.Row(strconv.Itoa(r.Index), r.Path, string(r.Outcome), changes[0], changes[1], changes[2],

@@ -14,7 +14,7 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// hostileNames are strings that forge lines, or move a cursor.
+// hostileNames are strings that forge lines or move a cursor.
 func hostileNames() []string {
 	return []string{
 		"a\nFAKE   Ready   error: injected", "\nb", "c\r\nd", "e\ff\vg", "h\ti", "\"j\nk\"",
@@ -22,7 +22,7 @@ func hostileNames() []string {
 	}
 }
 
-// hostileObjects are objects by their keys, with @ for a name and # for a text.
+// hostileObjects are objects by key, with @ for a name and # for a text.
 func hostileObjects() map[string]string {
 	const (
 		meta = `"metadata": {"name": "@", "uid": "@", "creationTimestamp": "2026-01-01T00:00:00Z",
@@ -69,7 +69,7 @@ func hostileObjects() map[string]string {
 	}
 }
 
-// forging writes a snapshot with the objects; harmless ones have ~ for what may forge.
+// forging writes a snapshot with the objects; harmless replaces forging characters by ~.
 func forging(t *testing.T, base, out string, harmless bool) {
 	tame := func(s string) string {
 		return strings.Map(func(r rune) rune {
@@ -102,8 +102,8 @@ func forging(t *testing.T, base, out string, harmless bool) {
 	require.NoError(t, err)
 }
 
-// TestForgedLines: no name of an object makes a line of output. Outputs have as many lines as
-// those of a snapshot with harmless strings, and no control character.
+// TestForgedLines: no object name adds a line of output. Outputs have as many lines as with
+// harmless strings, and no control characters.
 func TestForgedLines(t *testing.T) {
 	dir := t.TempDir()
 	base, hostile, harmless := recordedFile(t, dir, "reports/base.db", "base.db"), filepath.Join(dir, "hostile.db"),

@@ -85,7 +85,7 @@ func runGet(c *cli.Context, args []string) error {
 		warn(c, "a snapshot does not change: --watch shows nothing more")
 	}
 	complete := func() error { return nil }
-	// text never keeps control characters, raw bytes do unless stdout is a terminal
+	// text never keeps control characters; raw bytes do unless stdout is a terminal
 	text := []string{"jsonpath", "jsonpath-as-json", "go-template"}
 	if slices.Contains(text, o.Format) || o.Format == "raw" && render.IsTerminal(c.App.Writer) {
 		w := render.NewEscaper(c.App.Writer)
@@ -100,7 +100,7 @@ func runGet(c *cli.Context, args []string) error {
 	}))
 }
 
-// printObjects prints the objects of a snapshot that the words name.
+// printObjects prints the objects of a snapshot named by words.
 func printObjects(c *cli.Context, s *opened, o get.Options, words []string) error {
 	r, err := s.readState(c)
 	if err != nil {
@@ -139,18 +139,18 @@ func showError(c *cli.Context, err error) error {
 	return usageOf(c, err)
 }
 
-// objectList is the head of a List of objects; "etcdshift" names the input, as in all JSON answers.
+// objectList is the head of a List of objects; as in all JSON answers, "etcdshift" names the input.
 type objectList struct {
 	APIVersion string `json:"apiVersion"`
 	Etcdshift  struct {
 		APIVersion string         `json:"apiVersion"`
 		Input      inputInfo      `json:"input"`
 		Tool       transform.Tool `json:"tool"`
-		At         *stateAt       `json:"at,omitempty"` // the state that --at asked for
+		At         *stateAt       `json:"at,omitempty"` // the state selected by --at
 	} `json:"etcdshift"`
 }
 
-// getOptions reads the flags that stand for themselves. Those that a command lacks are zero.
+// getOptions reads the independent flags. Flags missing in a command are zero.
 func getOptions(c *cli.Context, namespace string) get.Options {
 	o := get.Options{
 		Out: c.App.Writer, Errs: c.App.ErrWriter,
@@ -162,7 +162,7 @@ func getOptions(c *cli.Context, namespace string) get.Options {
 		NoHeaders: c.Bool("no-headers"), ShowKind: c.Bool("show-kind"), ShowLabels: c.Bool("show-labels"),
 		Stored: c.Bool("stored"),
 	}
-	if c.Bool("all-namespaces") { // as kubectl takes both
+	if c.Bool("all-namespaces") { // like kubectl with both flags
 		o.Namespace = ""
 	}
 	return o
@@ -200,7 +200,7 @@ func readGetOptions(c *cli.Context) (o get.Options, err error) {
 	return o, readFormat(c, &o)
 }
 
-// getFormats are the formats of -o; a template follows those that end in "=".
+// getFormats are the formats of -o; formats ending in "=" take a template.
 func getFormats() []string {
 	return []string{"table", "wide", "name", "json", "yaml", "raw", "jsonpath=", "jsonpath-as-json=",
 		"jsonpath-file=", "go-template=", "go-template-file=", "custom-columns=", "custom-columns-file="}
@@ -237,7 +237,7 @@ func readFormat(c *cli.Context, o *get.Options) error {
 	return err
 }
 
-// askedFor reads TYPE [NAME...] or TYPE/NAME...; "*" is every type that has objects.
+// askedFor reads TYPE [NAME...] or TYPE/NAME...; "*" is every type with objects.
 func askedFor(c *cli.Context, words []string, r *inspect.Reader) (out []get.Asked, err error) {
 	if len(words) != 1 || words[0] != "*" {
 		return readAsked(c, words, typesFor(c, words), r)
@@ -270,7 +270,8 @@ func askedFor(c *cli.Context, words []string, r *inspect.Reader) (out []get.Aske
 	return out, err
 }
 
-// typesFor finds the types of a snapshot, without reading it where the words name built-in types.
+// typesFor finds the types of a snapshot, without reading the snapshot if the words name built-in
+// types.
 func typesFor(c *cli.Context, words []string) finder {
 	if c.Bool("deleted") {
 		return (*inspect.Reader).TypesEver
@@ -288,7 +289,7 @@ func typesFor(c *cli.Context, words []string) finder {
 	return (*inspect.Reader).Types
 }
 
-// sift spares the index of the snapshot where few objects of built-in types are asked for.
+// sift avoids the index of the snapshot for a few objects of built-in types.
 func sift(c *cli.Context, r *inspect.Reader, asked []get.Asked) {
 	var names []string
 	all := false

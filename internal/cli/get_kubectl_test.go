@@ -9,21 +9,21 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// justified are the lines in which kubectl's tables and ours differ on purpose, as they are without
-// ages.
+// justified are the lines of kubectl's tables, without ages, that differ from ours on purpose.
 func justified() map[string]string {
 	return map[string]string{
-		// the server takes its lease away when it ends, which was before the file was copied
+		// the server removes its lease at the end, before the copy of the file
 		"kube-system apiserver-wlv32tlttr4jl3gtroqexyxapa " +
 			"apiserver-wlv32tlttr4jl3gtroqexyxapa_b79b976d-fa6d-4993-897e-7e274bfc18e6 AGE": "",
-		// a selector for parameters, which kubectl prints as Go would
+		// a selector for parameters, printed by kubectl in Go syntax
 		"vab2 vap &LabelSelector{MatchLabels:map[string]string{}," +
 			"MatchExpressions:[]LabelSelectorRequirement{},} AGE": "vab2 vap * AGE",
 	}
 }
 
-// TestTablesOfKubectl: what "kubectl get TYPE -A -o wide" printed of a cluster that had each
-// built-in kind in many states, and what get prints of its snapshot, column by column, ages aside.
+// TestTablesOfKubectl compares the recorded output of "kubectl get TYPE -A -o wide" on a cluster
+// with each built-in kind in many states with the output of get on its snapshot, by column, without
+// ages.
 func TestTablesOfKubectl(t *testing.T) {
 	db := recordedFile(t, t.TempDir(), "kubectl/all.db", "all.db")
 	recorded, err := os.ReadFile("../../testdata/kubectl/tables.txt")

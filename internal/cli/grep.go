@@ -92,7 +92,7 @@ func runGrep(c *cli.Context, args []string) error {
 	})
 }
 
-// readPattern makes a regular expression of TEXT.
+// readPattern compiles TEXT to a regular expression.
 func readPattern(c *cli.Context, text string) (*regexp.Regexp, error) {
 	if text == "" {
 		return nil, usagef(commandPath(c), "TEXT is empty")
@@ -110,8 +110,7 @@ func readPattern(c *cli.Context, text string) (*regexp.Regexp, error) {
 	return compiled, nil
 }
 
-// searched reads the TYPEs; without one it takes all, with --namespace only those that have
-// namespaces.
+// searched returns the given TYPEs; by default all types, with --namespace only namespaced ones.
 func searched(c *cli.Context, words []string, o get.Options, r *inspect.Reader) ([]get.Asked, error) {
 	if len(words) > 0 {
 		return askedFor(c, words, r)
@@ -123,7 +122,7 @@ func searched(c *cli.Context, words []string, o get.Options, r *inspect.Reader) 
 // grepDocument is the head of grep -o json.
 type grepDocument struct {
 	documentHead
-	At *stateAt `json:"at,omitempty"` // the state that --at asked for
+	At *stateAt `json:"at,omitempty"` // the state selected by --at
 }
 
 // grepTail is the tail of grep -o json.
@@ -132,7 +131,7 @@ type grepTail struct {
 	Redacted int `json:"redacted"` // objects with redacted values, which were not searched
 }
 
-// printFound has a search print what it finds in a format of -o. end completes the output.
+// printFound makes a search print its results in a format of -o. end completes the output.
 func printFound(c *cli.Context, in *opened, s *get.Search) (end func() error, err error) {
 	switch format, last := c.String("output"), ""; format {
 	case "name":

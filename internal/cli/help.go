@@ -12,15 +12,15 @@ import (
 	"github.com/etcdshift/etcdshift/internal/stream"
 )
 
-const flagColumn = 29 // where what a flag does begins
+const flagColumn = 29 // first column of a flag's description
 
-// helpOf is the help as a template.
+// helpOf returns the help as a template.
 func helpOf(path string, c *cli.Command) string {
 	return strings.ReplaceAll(helpText(path, c), "{{", `{{"{{"}}`)
 }
 
-// helpText is the help of a command or a group: examples (Description), paragraphs (UsageText), and
-// commands or flags.
+// helpText returns the help of a command or a group: examples (Description), paragraphs
+// (UsageText), and commands or flags.
 func helpText(path string, c *cli.Command) string {
 	text := "Example:\n   " + strings.ReplaceAll(c.Description, "\n", "\n   ") + "\n\n" + wrapped(path+": "+c.Usage)
 	if c.UsageText != "" {
@@ -34,14 +34,14 @@ func helpText(path string, c *cli.Command) string {
 	return text + describeFlags(c.Flags) + runbookText(path)
 }
 
-// usageLines are the ways to call a command: "IN OUT  or  --all OUT" are two.
+// usageLines returns the ways to call a command: "IN OUT  or  --all OUT" are two.
 func usageLines(path string, c *cli.Command) []string {
 	return stream.Mapped(strings.Split(c.ArgsUsage, "  or  "), func(arguments string) string {
 		return strings.TrimRight("   "+path+" [flags] "+arguments, " ") + "\n"
 	})
 }
 
-// wrapped breaks the lines of paragraphs. Lines that begin with a space stay.
+// wrapped wraps the lines of paragraphs. Lines that begin with a space stay.
 func wrapped(text string) string {
 	paragraphs := stream.Mapped(strings.Split(text, "\n\n"), func(p string) string {
 		if strings.HasPrefix(p, " ") {
@@ -65,7 +65,7 @@ func describeCommands(commands []*cli.Command) (text string) {
 	return text
 }
 
-// helpCommand is "help COMMAND" and "help PAGE". The library's own takes one word only.
+// helpCommand is "help COMMAND" and "help PAGE". The library's own help takes only one word.
 func helpCommand() *cli.Command {
 	return &cli.Command{
 		Name:        "help",
@@ -94,8 +94,8 @@ func helpCommand() *cli.Command {
 	}
 }
 
-// describeFlags lists flags under their categories, in the order of declaration, then those without
-// one, and --help.
+// describeFlags lists flags by category, in order of declaration, then flags without a category,
+// and --help.
 func describeFlags(flags []cli.Flag) string {
 	var order []string
 	groups := map[string]string{}
@@ -130,7 +130,7 @@ func describeFlag(f cli.DocGenerationFlag) string {
 		usage, placeholder = f.GetUsage(), "VALUE"
 	}
 	if quoted {
-		usage = strings.TrimPrefix(usage, placeholder+": ") // it stands to the left
+		usage = strings.TrimPrefix(usage, placeholder+": ") // already at the left
 	}
 	left := strings.Join(stream.Mapped(f.Names(), func(name string) string {
 		if len(name) == 1 {
@@ -141,13 +141,13 @@ func describeFlag(f cli.DocGenerationFlag) string {
 	if f.TakesValue() {
 		left += " " + placeholder
 	}
-	if value := f.GetDefaultText(); value != "" && value != "false" && value != "0" { // 0 is a number that is not given
+	if value := f.GetDefaultText(); value != "" && value != "false" && value != "0" { // 0 means: not given
 		usage += " (default: " + strings.Trim(value, `"`) + ")"
 	}
 	return entry(flagColumn, left, usage)
 }
 
-// entry wraps a text behind a word, from a column on. A long word has a line of its own.
+// entry wraps a text after a word, from a column on. A long word gets its own line.
 func entry(column int, left, text string) string {
 	out, line := "", ""
 	if left != "" {
@@ -172,7 +172,7 @@ func manCommand() *cli.Command {
 	}
 }
 
-// manual is the manual page: the help of the program, then of each command, as it is shown.
+// manual returns the manual page: the help of the program, then of each command.
 func manual(commands []*cli.Command) string {
 	all := program(commands)
 	page := ".TH ETCDSHIFT 1\n.SH NAME\n" + programName + " \\- " + all.Usage + "\n"

@@ -13,9 +13,9 @@ import (
 	"github.com/etcdshift/etcdshift/internal/stream"
 )
 
-// printPages prints the page that a word names, as "restore.md", "docs/guides/restore.md" or
-// "restore", or the list of pages for "pages". Markdown reads well in a terminal, so a page is
-// printed as it is, but for long lines. said is false for any other word.
+// printPages prints the page named by a word, as "restore.md", "docs/guides/restore.md" or
+// "restore", or the list of pages for "pages". Markdown is readable in a terminal, so only long
+// lines are wrapped. said is false for any other word.
 func printPages(w io.Writer, word string) (said bool, err error) {
 	if page, is := docs.Page(word); is {
 		if render.IsTerminal(w) {
@@ -41,7 +41,7 @@ var (
 	verbatim  = regexp.MustCompile(`^(    |[|#]|\s*$)`)    // a command, a row of a table, a title, an empty line
 )
 
-// wrapPage breaks the paragraphs and entries of lists of a page for a terminal.
+// wrapPage wraps the paragraphs and list entries of a page for a terminal.
 func wrapPage(page string) string {
 	out, head, text := "", "", ""
 	end := func() {
@@ -68,7 +68,7 @@ func wrapPage(page string) string {
 	return out
 }
 
-// runbooks are the pages about commands, by path. A command without one has its whole story in its
+// runbooks are the pages about commands, by path. The other commands are fully explained in their
 // help.
 func runbooks() map[string]string {
 	return map[string]string{
@@ -90,7 +90,7 @@ func runbooks() map[string]string {
 	}
 }
 
-// runbookText is the last line of a command's help.
+// runbookText returns the last line of a command's help.
 func runbookText(path string) string {
 	page := runbooks()[strings.TrimPrefix(path, programName+" ")]
 	if page == "" {

@@ -13,7 +13,7 @@ import (
 
 var errNoTerminal = errors.New("standard input is no terminal to ask on")
 
-// askHidden asks for a line on the terminal, where it is not shown.
+// askHidden reads a line from the terminal without echo.
 func askHidden(c *cli.Context, prompt string) (string, error) {
 	in, is := c.App.Reader.(*os.File)
 	if !is || !render.IsTerminal(in) {
@@ -38,7 +38,7 @@ func askHidden(c *cli.Context, prompt string) (string, error) {
 	select {
 	case a := <-asked:
 		return string(a.line), a.err
-	case <-c.Context.Done(): // the process ends, or the read would wait on
+	case <-c.Context.Done(): // the process ends; otherwise the read would keep waiting
 		return "", errors.Join(c.Context.Err(), term.Restore(terminal, before))
 	}
 }

@@ -77,7 +77,7 @@ func runHistory(c *cli.Context, args []string) error {
 }
 
 // historyOf splits the arguments into snapshots and the key or object. Words without a slash are
-// TYPE NAME where the first one is no file.
+// TYPE NAME if the first one is not a file.
 func historyOf(args []string) (paths []string, word string) {
 	last := len(args) - 1
 	paths, word = args[:last], args[last]
@@ -87,7 +87,7 @@ func historyOf(args []string) (paths []string, word string) {
 	return paths, word
 }
 
-// historyOptions are the flags of history and timeline.
+// historyOptions holds the flags of history and timeline.
 type historyOptions struct {
 	format, at          string
 	all, secrets, quiet bool
@@ -97,18 +97,18 @@ func readHistoryOptions(c *cli.Context) historyOptions {
 	return historyOptions{c.String("output"), c.String("at"), c.Bool("all"), c.Bool("show-secrets"), c.Bool("quiet")}
 }
 
-// historian tells the history of one key.
+// historian prints the history of one key.
 type historian struct {
 	c       *cli.Context
 	options historyOptions
 	files   []*opened         // by revision
-	sides   []*inspect.Reader // of files
+	sides   []*inspect.Reader // readers of files
 	subject compare.Subject
 	clock   compare.Clock
-	same    compare.Same // whether the files are of one cluster; "" of one file
+	same    compare.Same // whether the files are of one cluster; "" for one file
 }
 
-// sort puts the files in order, and finds out whether they are of one cluster.
+// sort sorts the files and finds out whether they are of one cluster.
 func (h *historian) sort() error {
 	if err := compare.Sort(h.c.Context, h.files); err != nil {
 		return err
@@ -139,7 +139,7 @@ func (h *historian) compareClusters() error {
 	return nil
 }
 
-// sameCluster warns where two snapshots are not, or perhaps not, of one cluster.
+// sameCluster warns if two snapshots are, or may be, of different clusters.
 func sameCluster(c *cli.Context, a, b *inspect.Reader) (compare.Same, error) {
 	same, why, err := compare.SameCluster(c.Context, a, b)
 	switch paths := a.Snapshot().Path() + " and " + b.Snapshot().Path(); {
@@ -152,7 +152,7 @@ func sameCluster(c *cli.Context, a, b *inspect.Reader) (compare.Same, error) {
 	return same, err
 }
 
-// find finds the key: the word itself if it is stored anywhere, else that of the named object.
+// find finds the key: the word itself if stored anywhere, else the key of the named object.
 func (h *historian) find(word string) error {
 	ctx := h.c.Context
 	for _, s := range h.sides {
@@ -234,7 +234,7 @@ func (h *historian) choose(word, elsewhere string, found map[string]compare.Subj
 		"or by its key", word, names, more)
 }
 
-// take takes a key, and the object that it names in any of the snapshots.
+// take selects a key and the object named by the key in any of the snapshots.
 func (h *historian) take(key string) error {
 	h.subject = compare.Subject{Key: key}
 	for _, s := range h.sides {
@@ -278,11 +278,11 @@ func (h *historian) print() error {
 		count++
 		return list.Add(s)
 	})
-	return errors.Join(err, end()) // what was told stays told
+	return errors.Join(err, end()) // printed lines remain
 }
 
-// held yields the last step up to --at, and says on stderr until when it held. A moment before the
-// first step is an error.
+// held yields the last step up to --at, and prints on stderr until when this step held. A moment
+// before the first step is an error.
 func (h *historian) held(steps iter.Seq2[*compare.Step, error]) iter.Seq2[*compare.Step, error] {
 	return stream.Of(func(yield func(*compare.Step) error) error {
 		at, err := h.moment("at")
@@ -335,7 +335,7 @@ type historyDocument struct {
 	compare.Subject
 }
 
-// keptInput is a snapshot and the revisions that it keeps whole.
+// keptInput is a snapshot and its oldest complete revision.
 type keptInput struct {
 	inputInfo
 	Oldest int64 `json:"oldest"`

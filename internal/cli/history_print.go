@@ -25,7 +25,7 @@ func (h *historian) printHead(p historyPage) error {
 	return nil
 }
 
-// keptText tells the revisions that a file keeps, and about when they were written.
+// keptText describes the revisions kept by a file, and their approximate times.
 func keptText(clock *compare.Clock, oldest, newest int64) string {
 	text := fmt.Sprintf("revisions %d to %d", oldest, newest)
 	if from, to := clock.At(oldest), clock.At(newest); from != nil && to != nil {
@@ -86,7 +86,7 @@ func (p historyPage) step(s *compare.Step) {
 	}
 }
 
-// timeText is a bracket in words; each of its ends is approximate too, as clocks are.
+// timeText describes a bracket in words; both ends are approximate, like clocks.
 func timeText(b compare.Bracket) string {
 	from, to := b.NotBefore.Format(time.RFC3339), b.NotAfter.Format(time.RFC3339)
 	switch {

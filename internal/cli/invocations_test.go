@@ -15,7 +15,7 @@ import (
 )
 
 // differing returns the rows of docs/guides/kubectl.md on differences between a snapshot and a
-// cluster, each with a part of its command lines, without the name of the program.
+// cluster, each with parts of its command lines, without the name of the program.
 func differing() map[string][]string {
 	return map[string][]string{
 		"the order of objects asked for by name":          {"get run half -n a"},
@@ -33,12 +33,13 @@ func differing() map[string][]string {
 	}
 }
 
-// TestInvocations: what kubectl printed of a cluster for each of its command lines in
-// testdata/kubectl/invocations.txt, which e2e records, "kubectl" and "get" print of its snapshot,
-// with the same exit status, but for what is differing. A wrong command line exits with 2.
+// TestInvocations compares the output and exit status of "kubectl" and "get" on a snapshot with
+// kubectl's output on the cluster, recorded by e2e for each command line in
+// testdata/kubectl/invocations.txt, except for the rows of differing. A wrong command line exits
+// with 2.
 func TestInvocations(t *testing.T) {
 	local := time.Local
-	time.Local = time.UTC // in which describe prints
+	time.Local = time.UTC // the zone of describe's output
 	t.Cleanup(func() { time.Local = local })
 	db := recordedFile(t, t.TempDir(), "kubectl/all.db", "all.db")
 	text, err := os.ReadFile("../../testdata/kubectl/invocations.txt")
@@ -51,7 +52,7 @@ func TestInvocations(t *testing.T) {
 		want := readInvocation(line, recorded)
 		for _, command := range []string{"kubectl " + line, line} {
 			if !strings.HasPrefix(line, "get ") && command == line {
-				continue // get alone is a command of ours
+				continue // get alone is a command of etcdshift
 			}
 			got := invoke(db, command)
 			if got.text == want.text && (got.exit == want.exit || got.exit == exitUsage && want.exit == exitFailed) {
@@ -74,7 +75,7 @@ func TestInvocations(t *testing.T) {
 	}
 }
 
-// differs returns the row that a command line is in, "" for none.
+// differs returns the row of a command line, "" for none.
 func differs(command string) string {
 	for why, all := range differing() {
 		for _, some := range all {
@@ -88,7 +89,7 @@ func differs(command string) string {
 	return ""
 }
 
-// invocation is what a command line printed, and its exit status.
+// invocation is the output of a command line, and its exit status.
 type invocation struct {
 	text, stderr string
 	exit         int
@@ -114,7 +115,8 @@ func invoke(db, line string) invocation {
 	return invocation{settled(line, text), stderr, status}
 }
 
-// settled is a table without ages, or the content of a document, in which "get" names its input.
+// settled returns a table without ages, or the content of a document, without the input added by
+// "get".
 func settled(line, text string) string {
 	duration, blanks := regexp.MustCompile(`\b(?:[0-9]+[smhdy])+\b`), regexp.MustCompile(` +`)
 	list := map[string]any{}

@@ -39,7 +39,7 @@ Exit status: 0 read, regardless of findings; 1 unreadable, damaged or no shard o
 	}
 }
 
-// surveyed is a file that was read.
+// surveyed is a file after reading.
 type surveyed struct {
 	kcp.Named
 	input inputInfo
@@ -47,7 +47,7 @@ type surveyed struct {
 
 func runClusterList(c *cli.Context, shards []string) error {
 	caches := c.StringSlice("cache")
-	if slices.Contains(shards, "") { // a shell variable that is not set
+	if slices.Contains(shards, "") { // an unset shell variable
 		return usagef(commandPath(c), "takes SHARD...; got %q", shards)
 	}
 	for _, list := range [][]string{shards, caches} {
@@ -57,7 +57,7 @@ func runClusterList(c *cli.Context, shards []string) error {
 	}
 	paths := slices.Clone(shards)
 	for _, cache := range caches {
-		if indexOfFile(shards, cache) < 0 { // else shard and cache are of one etcd
+		if indexOfFile(shards, cache) < 0 { // otherwise shard and cache share one etcd
 			paths = append(paths, cache)
 		}
 	}
@@ -82,12 +82,12 @@ func runClusterList(c *cli.Context, shards []string) error {
 	})
 }
 
-// indexOfFile returns the index of a path that names the same file, -1 for none.
+// indexOfFile returns the index of a path to the same file, -1 for none.
 func indexOfFile(paths []string, path string) int {
 	return slices.IndexFunc(paths, func(other string) bool { return samePath(other, path) })
 }
 
-// once refuses a file that is named twice: everything in it would live twice.
+// once refuses a file named twice: its content would count twice.
 func once(c *cli.Context, paths []string) error {
 	for i, path := range paths {
 		if j := indexOfFile(paths[:i], path); j >= 0 {
@@ -106,7 +106,7 @@ func (f *surveyed) read(c *cli.Context, o *opened) (err error) {
 	return err
 }
 
-// holds returns an error if a file is not of the kind it was given as.
+// holds returns an error if a file is not of the given kind.
 func (f surveyed) holds(shard bool) error {
 	var err error
 	hint := ""
@@ -153,22 +153,22 @@ type clusterList struct {
 	Prefixes []keys.Storage `json:"prefixes"`
 	Clusters []listCluster  `json:"clusters"`      // by name, then in the order of the files
 	Orphans  []listOrphan   `json:"orphans"`       // keys of logical clusters that do not live where the keys are
-	Absent   []string       `json:"absentShards"`  // shards that are registered and whose files were not given
-	Doubled  []string       `json:"doubledShards"` // shards that several files say they are
-	// copies of logical clusters that do not live where they were copied from
+	Absent   []string       `json:"absentShards"`  // registered shards without a given file
+	Doubled  []string       `json:"doubledShards"` // shard names of several files
+	// copies of logical clusters that do not live on the shard they were copied from
 	Stale     []listCopy    `json:"stale"`
-	Unchecked []listCopy    `json:"unchecked"` // copies of logical clusters whose shards are not among the files
+	Unchecked []listCopy    `json:"unchecked"` // copies of logical clusters with shards outside the given files
 	Unknown   []string      `json:"unknown"`   // keys of no logical cluster, of all files
 	Reasons   []listUnknown `json:"unknownReasons"`
-	Others    []listOther   `json:"others"`   // storages in the files that are not those of kcp
-	Problems  []listProblem `json:"problems"` // records that could not be read, or contradict their keys
+	Others    []listOther   `json:"others"`   // storages in the files that are not kcp's
+	Problems  []listProblem `json:"problems"` // unreadable records, and records that contradict their keys
 }
 
 // listInput is one of the files.
 type listInput struct {
 	inputInfo
-	Shard    string         `json:"shard"`   // the name of its shard; "" of a cache, and where nothing says it
-	Partial  bool           `json:"partial"` // it is no whole shard: orphans may be none
+	Shard    string         `json:"shard"`   // name of the shard; "" of a cache, and if unknown
+	Partial  bool           `json:"partial"` // not a whole shard: reported orphans may not be orphans
 	Flavour  keys.Flavour   `json:"flavour"`
 	Prefixes []keys.Storage `json:"prefixes"`
 }
@@ -176,8 +176,8 @@ type listInput struct {
 type listCluster struct {
 	Name          string         `json:"name"`
 	Path          string         `json:"path"`
-	kcp.Place                    // where it lives
-	SaidShard     string         `json:"saidShard"` // where it believes to live
+	kcp.Place                    // where the logical cluster lives
+	SaidShard     string         `json:"saidShard"` // shard recorded in its LogicalCluster
 	UID           string         `json:"uid"`
 	Phase         string         `json:"phase"`
 	Keys          int            `json:"keys"`        // live records
@@ -185,10 +185,10 @@ type listCluster struct {
 	Owner         *kcp.Owner     `json:"owner"`       // the Workspace it belongs to; null where there is none
 	System        bool           `json:"system"`      // a part of kcp that each shard has
 	Inactive      bool           `json:"inactive"`    // fenced off (core.kcp.io/inactive)
-	Migrating     string         `json:"migrating"`   // by which migration
-	Terminating   string         `json:"terminating"` // since when
-	OwnerGone     bool           `json:"ownerGone"`   // its owner should be in the files, and is not
-	Elsewhere     []kcp.Place    `json:"elsewhere"`   // where it lives too
+	Migrating     string         `json:"migrating"`   // name of the migration
+	Terminating   string         `json:"terminating"` // time of the deletion
+	OwnerGone     bool           `json:"ownerGone"`   // its owner should be in the files, but is missing
+	Elsewhere     []kcp.Place    `json:"elsewhere"`   // other places where it lives
 	Children      []kcp.Child    `json:"children"`
 	Identities    []kcp.Identity `json:"identities"`  // of APIExports that it binds or has keys under
 	Definitions   []kcp.Needed   `json:"definitions"` // in system:bound-crds that its APIBindings need
@@ -202,7 +202,7 @@ type listOrphan struct {
 	PathOf string `json:"pathOf"` // the logical cluster whose path the name is; "" for none
 	kcp.Place
 	LivesOn       []string       `json:"livesOn"`   // shards of these files
-	SaidShard     string         `json:"saidShard"` // by its Workspace
+	SaidShard     string         `json:"saidShard"` // shard recorded in its Workspace
 	Bytes         int64          `json:"bytes"`
 	Undecryptable int            `json:"undecryptable"` // encrypted records that were not decrypted
 	Resources     []kcp.Resource `json:"resources"`
@@ -212,7 +212,7 @@ type listOrphan struct {
 // listCopy is the copy of a logical cluster in a cache.
 type listCopy struct {
 	Cluster       string         `json:"cluster"`
-	Shard         string         `json:"shard"` // that it was copied from
+	Shard         string         `json:"shard"` // source of the copy
 	File          string         `json:"file"`  // of the cache
 	Prefix        string         `json:"prefix"`
 	LivesOn       []string       `json:"livesOn"` // shards of these files
@@ -297,8 +297,7 @@ func listCopyOf(s kcp.Stale) listCopy {
 		listed(s.Resources), listed(s.Keys)}
 }
 
-// problemsOf returns the problems of all files, in the order of files, storages and logical
-// clusters.
+// problemsOf returns the problems of all files, ordered by file, storage and logical cluster.
 func problemsOf(read []surveyed) []listProblem {
 	out := []listProblem{}
 	for _, f := range read {
@@ -350,7 +349,7 @@ In a move, stop all front-proxies first, then kcp of both shards and the cache s
 cache server and the shards, and start the front-proxies last. A front-proxy that runs on sends requests to the old
 shard for a minute or more.`
 
-// withShardNames checks the flags that name shards before an action.
+// withShardNames checks the shard names of flags before an action.
 func withShardNames(action cli.ActionFunc) cli.ActionFunc {
 	return func(c *cli.Context) error {
 		for _, flag := range []string{"as-shard", "from-shard", "to-shard"} {
@@ -363,5 +362,5 @@ func withShardNames(action cli.ActionFunc) cli.ActionFunc {
 	}
 }
 
-// namesShard matches shard names that kcp's cache server accepts (pkg/cache/server/handler.go).
+// namesShard matches shard names accepted by kcp's cache server (pkg/cache/server/handler.go).
 var namesShard = regexp.MustCompile(`^[a-z0-9:-]{1,61}$`)

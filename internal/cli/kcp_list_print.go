@@ -36,7 +36,8 @@ type surveyPage struct {
 
 const longestName = 256 // bytes of a cell
 
-// rows prints a table, where it has rows, below an empty line, unless it is the first of the page.
+// rows prints a table below an empty line. The first table of a page has no empty line; other
+// tables without rows are omitted.
 func (p surveyPage) rows(first bool, head []any, rows [][]any) {
 	if len(rows) == 0 && !first {
 		return
@@ -46,7 +47,7 @@ func (p surveyPage) rows(first bool, head []any, rows [][]any) {
 	}
 	for _, row := range rows {
 		for i, cell := range row[:len(row)-1] {
-			// of a hostile value; it would widen the column
+			// a hostile value would widen the column
 			if text, ok := cell.(string); ok && len(text) > longestName {
 				row[i] = strings.ToValidUTF8(text[:longestName], "") + "..."
 			}
@@ -56,7 +57,7 @@ func (p surveyPage) rows(first bool, head []any, rows [][]any) {
 }
 
 func (p surveyPage) residents(all []kcp.Resident) {
-	system := func(c kcp.Resident) int { // those that each shard has come last
+	system := func(c kcp.Resident) int { // those of each shard come last
 		if strings.HasPrefix(c.Name, "system:") {
 			return 1
 		}
@@ -86,7 +87,7 @@ func (p surveyPage) residents(all []kcp.Resident) {
 	}))
 }
 
-// definitionsOf says how many of the bound definitions that are needed are there.
+// definitionsOf returns the numbers of present and needed bound definitions.
 func definitionsOf(c kcp.Resident) string {
 	present, all := 0, 0
 	for _, d := range c.Definitions {
@@ -179,14 +180,14 @@ func (p surveyPage) stale(all []kcp.Stale) {
 	p.keys("KEY OF A STALE COPY", slices.Concat(stream.Mapped(all, func(c kcp.Stale) []string { return c.Keys })...))
 }
 
-// keys prints those that a table counts, where asked to.
+// keys prints the keys counted by a table, if requested.
 func (p surveyPage) keys(head string, keys []string) {
 	if p.wide {
 		p.rows(false, []any{head}, stream.Mapped(keys, func(k string) []any { return []any{k} }))
 	}
 }
 
-// unknown prints keys of no logical cluster; those of every etcd of kcp with -o wide only.
+// unknown prints keys of no logical cluster; keys of every kcp etcd only with -o wide.
 func (p surveyPage) unknown(read []surveyed) {
 	var rows [][]any
 	for _, f := range read {

@@ -106,7 +106,7 @@ type moveCheck struct {
 	files []*moveFile
 }
 
-// moveFile is a file of a move; use takes its reader, tell its JSON.
+// moveFile is a file of a move; use receives its reader, tell its JSON.
 type moveFile struct {
 	path, config string
 	use          func(*inspect.Reader)
@@ -135,7 +135,7 @@ func newMove(c *cli.Context, args []string) *moveCheck {
 	before := c.StringSlice("cache-before")
 	for n, path := range c.StringSlice("cache") {
 		if samePath(path, args[1]) || samePath(path, args[2]) {
-			continue // shard and cache of one etcd: it is read
+			continue // shard and cache share one etcd: already read
 		}
 		add(path, encryptionConfig, func(r *inspect.Reader) {
 			move.Caches, move.CachesBefore = append(move.Caches, r), append(move.CachesBefore, nil)
@@ -181,29 +181,29 @@ func (m *moveCheck) close() {
 // moveVerification is the document of kcp verify -o json.
 type moveVerification struct {
 	answerHead
-	Archive        inputInfo   `json:"archive"` // empty where the file could not be opened; so are the others
+	Archive        inputInfo   `json:"archive"` // empty if the file could not be opened, like the next two
 	OriginOut      inputInfo   `json:"originOut"`
 	DestinationOut inputInfo   `json:"destinationOut"`
-	Origin         *inputInfo  `json:"origin,omitempty"`      // the input of extract and purge, where it was given
-	Destination    *inputInfo  `json:"destination,omitempty"` // the input of import, where it was given
+	Origin         *inputInfo  `json:"origin,omitempty"`      // the input of extract and purge, if given
+	Destination    *inputInfo  `json:"destination,omitempty"` // the input of import, if given
 	Caches         []inputInfo `json:"caches"`
-	CachesBefore   []inputInfo `json:"cachesBefore,omitempty"` // inputs of the purge of caches, in their order
+	CachesBefore   []inputInfo `json:"cachesBefore,omitempty"` // inputs of the purge of caches, in order
 	// everything was checked and nothing found: every answer is "no"
 	Sound     bool            `json:"sound"`
-	From      string          `json:"from"` // name of the shard; "" where the files do not say
+	From      string          `json:"from"` // name of the shard; "" if the files do not name it
 	To        string          `json:"to"`
 	Clusters  []move.Moved    `json:"clusters"`
-	Answers   []move.Answer   `json:"answers"`   // one a question
+	Answers   []move.Answer   `json:"answers"`   // one per question
 	Findings  []moveFinding   `json:"findings"`  // by question, code, file and key
 	Unchecked []moveUnchecked `json:"unchecked"` // parts that could not be checked
-	Notes     []string        `json:"notes"`     // what a person should know that is no finding
+	Notes     []string        `json:"notes"`     // remarks that are not findings
 }
 
 type moveFinding struct {
 	Code     string        `json:"code"` // etcdshift explain CODE
 	Question move.Question `json:"question"`
 	File     string        `json:"file"`          // the path of the file
-	Key      string        `json:"key,omitempty"` // absent for a finding about a file or a logical cluster as a whole
+	Key      string        `json:"key,omitempty"` // absent for a finding about a whole file or logical cluster
 	Message  string        `json:"message"`
 }
 

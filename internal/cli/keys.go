@@ -101,13 +101,13 @@ func printRaw(c *cli.Context, o *opened, key []byte) error {
 	return err
 }
 
-// belowNamed says where keys were looked for, where --prefix says so.
+// belowNamed names the searched storage prefixes if --prefix is given.
 func belowNamed(c *cli.Context) string {
 	return either(" below the storage prefix ", stream.Mapped(readPrefixes(c),
 		func(prefix string) string { return cmp.Or(prefix, "/") }))
 }
 
-// printKeys lists keys in one of the formats, each when it is read.
+// printKeys lists keys in one of the formats, each as soon as it is read.
 func printKeys(c *cli.Context, o *opened, prefix []byte) error {
 	reading := progress(c).Phase("reading " + o.Snapshot().Path()).Of(part(0, 0, o))
 	layouts, err := o.Layouts(c.Context)
@@ -137,7 +137,8 @@ func printKeys(c *cli.Context, o *opened, prefix []byte) error {
 	return flush(&tail)
 }
 
-// keyPrinter returns what prints a key, and what ends the list: after an error without a tail.
+// keyPrinter returns a function that prints a key, and one that ends the list: after an error
+// without a tail.
 func keyPrinter(
 	c *cli.Context, o *opened, layouts keys.Layouts,
 ) (add func(*inspect.Stored) error, end func(*keyListTail) error, err error) {

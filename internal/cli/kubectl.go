@@ -44,7 +44,7 @@ Exit status: 0 done, 1 kubectl failed (an object was not found, or the answer of
 
 func runKubectl(c *cli.Context, args []string) error {
 	k := &onFile{c: c}
-	// The first run needs no file: it ends with help, a refusal or where the server is needed.
+	// The first run needs no file: it ends with help, a refusal or at the first need for a server.
 	failed, err := k.run(func(context.Context) (*serve.Server, error) { return nil, kubectl.ErrNeeded }, args[1:])
 	if _, missing := os.Stat(args[0]); errors.Is(err, kubectl.ErrNeeded) || err != nil &&
 		errors.Is(missing, fs.ErrNotExist) {
@@ -70,7 +70,7 @@ func runKubectl(c *cli.Context, args []string) error {
 	return &failure{status: exitFailed, err: errSaid}
 }
 
-// run runs kubectl. A command that failed has its own words.
+// run runs kubectl. A failed command has already printed its error.
 func (k *onFile) run(
 	start func(context.Context) (*serve.Server, error), args []string,
 ) (failed *kubectl.FailedError, err error) {
@@ -86,10 +86,10 @@ type onFile struct {
 	c       *cli.Context
 	opened  *opened
 	started bool
-	lacking int // objects that cannot be read
+	lacking int // unreadable objects
 }
 
-// serve makes the server.
+// serve creates the server.
 func (k *onFile) serve(ctx context.Context) (*serve.Server, error) {
 	if err := k.opened.readAt(k.c); err != nil {
 		return nil, err
@@ -107,7 +107,7 @@ func (k *onFile) serve(ctx context.Context) (*serve.Server, error) {
 	return server, err
 }
 
-// verdict returns the error of a run: about the command line, or objects that cannot be read.
+// verdict returns the error of a run: about the command line or unreadable objects.
 func (k *onFile) verdict(err error, args []string) error {
 	var refused *kubectl.RefusedError
 	var usage kubectl.UsageError
@@ -124,11 +124,11 @@ func (k *onFile) verdict(err error, args []string) error {
 	return err
 }
 
-// usage adds a hint: where flags of etcdshift stand, or a similar command.
+// usage adds a hint: the position of etcdshift's flags, or a similar command.
 func (k *onFile) usage(err kubectl.UsageError, args []string) error {
 	var unknown *pflag.NotExistError
 	wrong := usagef(commandPath(k.c), "%w", err)
-	// kubectl takes the next word for its value
+	// kubectl takes the next word as the value
 	own := strings.HasPrefix(args[0], "-") && flagOf(k.c.Command, nameOf(args[0])) != nil
 	switch {
 	case own, errors.As(err, &unknown) && flagOf(k.c.Command, unknown.GetSpecifiedName()) != nil:

@@ -13,13 +13,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestKubectlInterrupted: an interrupt ends kubectl with its own status, whatever kubectl says.
+// TestKubectlInterrupted: an interrupt ends kubectl with the interrupt's status, regardless of
+// kubectl's error.
 func TestKubectlInterrupted(t *testing.T) {
 	all := recordedFile(t, t.TempDir(), "kubectl/all.db", "all.db")
 	for _, line := range []string{"get pods -A", "describe pods -A", "events -A", "api-resources"} {
 		ctx, cancel := context.WithCancel(t.Context())
 		stdout, stderr := &cancelling{cancel: cancel}, &bytes.Buffer{}
-		if line != "get pods -A" { // which is interrupted as it prints
+		if line != "get pods -A" { // interrupted while printing
 			cancel()
 		}
 		status := Run(ctx, append([]string{"etcdshift", "kubectl", "-q", all}, strings.Fields(line)...),
@@ -30,7 +31,7 @@ func TestKubectlInterrupted(t *testing.T) {
 	}
 }
 
-// TestKubectlInterruptedAtInput: an interrupt ends a command that waits for its input.
+// TestKubectlInterruptedAtInput: an interrupt ends a command that waits for input.
 func TestKubectlInterruptedAtInput(t *testing.T) {
 	dir := t.TempDir()
 	all, fifo := recordedFile(t, dir, "kubectl/all.db", "all.db"), filepath.Join(dir, "fifo")
@@ -50,7 +51,7 @@ func TestKubectlInterruptedAtInput(t *testing.T) {
 	require.Equal(t, exitInterrupted, status, "%s", &stderr)
 }
 
-// cancelling is an output that interrupts as something is written.
+// cancelling is an output that interrupts at the first write.
 type cancelling struct{ cancel context.CancelFunc }
 
 func (c *cancelling) Write(p []byte) (int, error) {

@@ -82,8 +82,8 @@ func TestArrange(t *testing.T) {
 	require.EqualError(t, err, `show: flag "--allow" has an empty value`)
 }
 
-// TestEmptyValues: a flag whose value is that of a shell variable which is not set is never taken
-// for no flag.
+// TestEmptyValues: an empty flag value, from an unset shell variable, never counts as an absent
+// flag.
 func TestEmptyValues(t *testing.T) {
 	n := 0
 	eachCommand(Commands(), nil, func(path []string, c *cli.Command) {
@@ -135,7 +135,7 @@ func TestVerdict(t *testing.T) {
 	require.ErrorIs(t, migration{}.verdict(problem(finding.Warning), context.Canceled), context.Canceled)
 }
 
-// TestSentinelsHaveHints: no error that the libraries promise leaves a person without a next step.
+// TestSentinelsHaveHints: every documented error of the libraries has a hint with a next step.
 func TestSentinelsHaveHints(t *testing.T) {
 	for _, err := range []error{
 		snapshot.ErrNotSnapshot, snapshot.ErrTruncated, snapshot.ErrDigest, snapshot.ErrDamaged, snapshot.ErrChanged,
@@ -167,7 +167,7 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-// TestStdoutFails: what could not be printed is not done.
+// TestStdoutFails: failing output is an error.
 func TestStdoutFails(t *testing.T) {
 	path := recordedFile(t, t.TempDir(), "calico/before.db", "before.db")
 	for command, status := range map[string]int{
@@ -205,7 +205,7 @@ func TestSamePath(t *testing.T) {
 	require.False(t, samePath("no/new", "no/new"))
 }
 
-// TestRefusedHint: the hint has the remedy of each code that refused, and --allow for all codes,
+// TestRefusedHint: the hint has the remedy of each refusing code, and --allow for all codes,
 // allowed ones included; no --allow if one of them cannot be allowed.
 func TestRefusedHint(t *testing.T) {
 	m := migration{transform.Spec{Codes: []*finding.Code{{Name: "bad", Allowed: finding.WentOn},

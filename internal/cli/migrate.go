@@ -114,8 +114,8 @@ func specFlags(flags []transform.Flag) (out []cli.Flag) {
 	return out
 }
 
-// flags returns the flags of every transform. One that builds a new file has fewer; those that the
-// transform has no use for are hidden.
+// flags returns the flags of every transform. A transform that builds a new file has fewer; unused
+// flags are hidden.
 func (m migration) flags() []cli.Flag {
 	decrypts, flags := "decrypt values with", []cli.Flag{
 		&cli.BoolFlag{Name: "dry-run", Usage: "plan, validate and report everything, write nothing"},
@@ -144,7 +144,7 @@ func (m migration) flags() []cli.Flag {
 	return flags
 }
 
-// hide leaves a flag out of the help.
+// hide removes a flag from the help.
 func hide(f cli.Flag) {
 	switch f := f.(type) {
 	case *cli.BoolFlag:
@@ -158,7 +158,7 @@ func hide(f cli.Flag) {
 	}
 }
 
-// isHidden reports whether the help leaves a flag out.
+// isHidden reports whether a flag is missing in the help.
 func isHidden(f cli.Flag) bool {
 	shown, is := f.(cli.VisibleFlag)
 	return is && !shown.IsVisible()
@@ -202,7 +202,7 @@ func (m migration) tell(c *cli.Context, file *reportFile, report *transform.Repo
 	return errors.Join(err, also)
 }
 
-// options reads the common arguments, and leaves in args those before the input and after the
+// options reads the common arguments; args keeps the arguments before the input and after the
 // output.
 func (m migration) options(c *cli.Context, args *transform.Args) (o transform.Options, err error) {
 	names := []string{"IN", "OUT"}
@@ -215,7 +215,7 @@ func (m migration) options(c *cli.Context, args *transform.Args) (o transform.Op
 	if err != nil {
 		return o, err
 	}
-	if i := slices.Index(given, ""); i >= 0 { // a shell variable that is not set
+	if i := slices.Index(given, ""); i >= 0 { // from an unset shell variable
 		return o, usagef(commandPath(c), "takes %s; %s is empty: %q", strings.Join(names, " "),
 			names[min(i, len(names)-1)], given)
 	}
@@ -269,7 +269,7 @@ func (m migration) runPhases(c *cli.Context, o transform.Options, args *transfor
 	if err != nil {
 		return fail(usageOf(c, err))
 	}
-	if _, err := os.Stat(o.In); err != nil && !s3.Is(o.In) { // before a KMS plugin that is not there is waited for
+	if _, err := os.Stat(o.In); err != nil && !s3.Is(o.In) { // before waiting for a missing KMS plugin
 		return fail(err)
 	}
 	if s3.Same(o.In, o.Out) {
@@ -287,7 +287,7 @@ func (m migration) runPhases(c *cli.Context, o transform.Options, args *transfor
 		return fail(err)
 	}
 	defer transformers.Close()
-	if transformers != nil { // a nil one in an interface would not be nil
+	if transformers != nil { // a nil pointer in an interface is not nil
 		o.Encryption = transformers
 	}
 	phases := progress(c)
@@ -306,7 +306,8 @@ func (m migration) runPhases(c *cli.Context, o transform.Options, args *transfor
 	return report, usageOf(c, err)
 }
 
-// usageOf returns a mistake in the command line as a usage error, and other errors as they are.
+// usageOf converts a mistake in the command line to a usage error, and returns other errors
+// unchanged.
 func usageOf(c *cli.Context, err error) error {
 	if wrong := (*transform.UsageError)(nil); errors.As(err, &wrong) {
 		return usagef(commandPath(c), "%w", err)
@@ -314,7 +315,7 @@ func usageOf(c *cli.Context, err error) error {
 	return err
 }
 
-// samePath reports whether two paths name one file or object, there or not.
+// samePath reports whether two paths name one file or object, existing or not.
 func samePath(a, b string) bool {
 	if s3.Is(a) || s3.Is(b) {
 		return s3.Same(a, b)
@@ -328,7 +329,7 @@ func samePath(a, b string) bool {
 	return errA == nil && errB == nil && os.SameFile(x, y) && filepath.Base(a) == filepath.Base(b)
 }
 
-// verdict is the error that carries a run's exit status, nil for 0.
+// verdict returns the error with a run's exit status, nil for 0.
 func (m migration) verdict(r *transform.Report, err error) error {
 	switch {
 	case err == nil:
@@ -354,7 +355,8 @@ func (m migration) verdict(r *transform.Report, err error) error {
 	return fmt.Errorf("%w; nothing was written", err)
 }
 
-// refusedHint says how to go on after a refusal: what settles each code, and all codes to allow.
+// refusedHint says how to continue after a refusal: the remedy of each code, and all codes to
+// allow.
 func (m migration) refusedHint(r *transform.Report) string {
 	var refusing, all []string
 	for _, p := range r.Problems {
@@ -385,13 +387,13 @@ func (m migration) refusedHint(r *transform.Report) string {
 	hint += "\"etcdshift explain " + append(sorted(refusing), "CODE")[0] + "\" tells what to do; " +
 		"change the command, or mend the live cluster and take a new snapshot"
 	if slices.ContainsFunc(refusing, func(code string) bool { return !slices.Contains(allowable, code) }) {
-		return hint // nothing that can be allowed is enough
+		return hint // allowing these codes would not be enough
 	}
 	return hint + ", or go on with" + allow
 }
 
-// settles says how to settle a problem without --allow, by a code of the command or of a step; ""
-// where nothing does.
+// settles returns the remedy of a code without --allow, from the command or one of its steps; ""
+// for none.
 func (m migration) settles(code string) string {
 	way := m.Settles[code]
 	for _, of := range m.Of {
@@ -400,7 +402,7 @@ func (m migration) settles(code string) string {
 	return way
 }
 
-// sorted are the words, each once.
+// sorted returns the words in order, without duplicates.
 func sorted(words []string) []string {
 	return slices.Compact(slices.Sorted(slices.Values(words)))
 }

@@ -15,7 +15,7 @@ import (
 
 const diffFlag = "diff"
 
-// diffFlags are flags of the commands that change a snapshot.
+// diffFlags returns the flags for printing changes before they are written.
 func diffFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.BoolFlag{Name: diffFlag, Usage: "print each change before it is written, as \"etcdshift diff --all IN " +
@@ -24,8 +24,8 @@ func diffFlags() []cli.Flag {
 	}
 }
 
-// checkDiff refuses --diff as JSON, whose list would not fit in memory, and --show-secrets without
-// it.
+// checkDiff refuses --diff as JSON (the list would not fit in memory), and --show-secrets without
+// --diff.
 func checkDiff(c *cli.Context) error {
 	switch {
 	case c.Bool(diffFlag) && wantsJSON(c):
@@ -38,7 +38,7 @@ func checkDiff(c *cli.Context) error {
 	return nil
 }
 
-// printStaged prints the staged changes of a run.
+// printStaged returns a function that prints the staged changes of a run.
 func printStaged(
 	c *cli.Context, phases *render.Progress,
 ) func(context.Context, *inspect.Reader, iter.Seq2[snapshot.Change, error], []snapshot.Lease) error {

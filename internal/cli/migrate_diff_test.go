@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestMigrateDiff: --diff prints the changes of a run as "diff --all" finds them between its input
-// and its output, also in a dry run.
+// TestMigrateDiff: --diff prints the same changes as "diff --all" of input and output, even in a
+// dry run.
 func TestMigrateDiff(t *testing.T) {
 	fixtureFiles(t, "calico/before", "storage/flipped", "kcp/root-before", "kcp/shard1-before")
 	status, _, stderr := runWords("kcp", "extract", "2y3qvnqz5ga11oc4", "root-before.db", "one.archive")
@@ -42,7 +42,7 @@ func TestMigrateDiff(t *testing.T) {
 	}
 }
 
-// TestMigrateDiffUsage: --diff is text, and --show-secrets is for it alone.
+// TestMigrateDiffUsage: --diff is text, and --show-secrets needs --diff.
 func TestMigrateDiffUsage(t *testing.T) {
 	for flags, want := range map[string]string{
 		"--diff -o json":           `--diff prints text, and -o json the report alone`,

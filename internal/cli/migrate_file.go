@@ -16,18 +16,18 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// replaceReport is the flag that lets --report name the report of an earlier attempt.
+// replaceReport is the flag that lets --report replace the report of an earlier attempt.
 const replaceReport = "replace-report"
 
-// reportFile is the file of --report, without its name until it is whole.
+// reportFile is the file of --report, unnamed until complete.
 type reportFile struct {
 	*publish.File
 	path    string
 	replace bool // an earlier report
 }
 
-// createReport creates the report's file before the work, so that a bad path is found in time. It
-// is nil without --report.
+// createReport creates the report's file before the run, to detect a bad path early. It returns nil
+// without --report.
 func createReport(c *cli.Context, o transform.Options) (*reportFile, error) {
 	if !c.IsSet("report") {
 		return nil, nil
@@ -47,8 +47,8 @@ func createReport(c *cli.Context, o transform.Options) (*reportFile, error) {
 	return f, err
 }
 
-// begin creates the file. An existing one is replaced only if the flag is given and it is a report:
-// a wrong path must not cost a snapshot.
+// begin creates the file. An existing file is replaced only with the flag, and only if it is a
+// report: a wrong path must not destroy a snapshot.
 func (f *reportFile) begin(c *cli.Context, dryRun bool) (err error) {
 	if !f.replace {
 		f.File, err = create(c, f.path)
@@ -74,8 +74,8 @@ func (f *reportFile) begin(c *cli.Context, dryRun bool) (err error) {
 	return err
 }
 
-// errWroteOutput is the error for a report that must not be lost: it alone has what the run deleted
-// and renamed, and "--undo" needs it.
+// errWroteOutput protects a report that must not be lost: only this report lists the deleted and
+// renamed objects, needed by "--undo".
 var errWroteOutput = errors.New("the report of a run that wrote a snapshot")
 
 // readReportHead reads whether a file is a report, and whether its run wrote an output.
@@ -104,7 +104,7 @@ var (
 	reportOutcome = regexp.MustCompile(`"outcome":\s*"([a-z]+)"`)
 )
 
-// write writes the report. That of a run that wrote a snapshot stays where this run wrote none.
+// write writes the report. If this run wrote no snapshot, the report of a run that did stays.
 func (f *reportFile) write(c *cli.Context, report *transform.Report) error {
 	if f == nil {
 		return nil

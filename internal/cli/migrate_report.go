@@ -15,7 +15,7 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// mostListed is the number of entries of one sort that are printed. The report has all of them.
+// mostListed is the number of printed entries of one sort. The report has all entries.
 const mostListed = 20
 
 type reportPage struct{ *render.Page }
@@ -25,7 +25,7 @@ func printReport(w io.Writer, r *transform.Report) error {
 	p := reportPage{render.NewPage(w)}
 	p.Printf("%s: %s\n", r.Command, outcome(r))
 	planned := r.Outcome != transform.Failed && r.Outcome != transform.Refused
-	if r.Outcome != transform.Failed { // else none of it is known for sure
+	if r.Outcome != transform.Failed { // otherwise none of this is certain
 		p.files(r)
 		for _, t := range r.Tables() {
 			p.table(t)
@@ -92,7 +92,7 @@ func (p reportPage) files(r *transform.Report) {
 	p.Table([]any{"", "PATH", "REVISION", "KEYS", "BYTES", "SHA256"}, rows...)
 }
 
-// table prints a table that has rows or notes.
+// table prints a table with rows or notes.
 func (p reportPage) table(t transform.Table) {
 	if len(t.Rows)+len(t.Notes) == 0 {
 		return
@@ -171,7 +171,7 @@ func (p reportPage) problems(r *transform.Report) {
 	}
 }
 
-// problemText returns the key and the reason of a problem, and its decision where it needed one.
+// problemText returns the key and the reason of a problem, and its decision if one was needed.
 func problemText(p finding.Finding) string {
 	text := about(p.Reason, p.Key)
 	if p.Outcome != finding.Noted {

@@ -14,8 +14,8 @@ import (
 	"github.com/etcdshift/etcdshift/keys"
 )
 
-// readAsked reads TYPE [NAME...] or TYPE/NAME..., with types that any of the snapshots has. A TYPE
-// that names no type, or several, is a usage error.
+// readAsked reads TYPE [NAME...] or TYPE/NAME..., with types from any of the snapshots. An unknown
+// or ambiguous TYPE is a usage error.
 func readAsked(c *cli.Context, words []string, find finder, readers ...*inspect.Reader) (out []get.Asked, err error) {
 	named, err := objects.ParseWords(words)
 	if err != nil {
@@ -37,7 +37,7 @@ func readAsked(c *cli.Context, words []string, find finder, readers ...*inspect.
 	return out, nil
 }
 
-// asks reports whether the object of a key is one of those asked for, where in.
+// asks reports whether the object of a key is among the requested objects within in.
 func asks(all []get.Asked, in inspect.Selection, k keys.Key) bool {
 	return slices.ContainsFunc(all, func(a get.Asked) bool {
 		in.Names = a.Names
@@ -45,7 +45,7 @@ func asks(all []get.Asked, in inspect.Selection, k keys.Key) bool {
 	})
 }
 
-// selectionOf is the namespace and the logical cluster to look in.
+// selectionOf returns the selected namespace and logical cluster.
 func selectionOf(c *cli.Context) inspect.Selection {
 	in := inspect.Selection{Namespace: c.String("namespace"), Cluster: c.String("cluster")}
 	if c.Bool("all-namespaces") {
@@ -54,7 +54,7 @@ func selectionOf(c *cli.Context) inspect.Selection {
 	return in
 }
 
-// allNamespacesFlag is -A of commands that look in all namespaces by default.
+// allNamespacesFlag returns -A for commands that search all namespaces by default.
 func allNamespacesFlag() cli.Flag {
 	return &cli.BoolFlag{Name: "all-namespaces", Aliases: []string{"A"},
 		Usage: "look in all namespaces, whatever --namespace says"}
@@ -63,7 +63,7 @@ func allNamespacesFlag() cli.Flag {
 // finder finds the types of a snapshot.
 type finder func(*inspect.Reader, context.Context) (*inspect.Types, error)
 
-// resolve returns the types that TYPE names in any of the snapshots.
+// resolve returns the types named by TYPE in any of the snapshots.
 func resolve(
 	ctx context.Context, kind string, find finder, readers []*inspect.Reader,
 ) (all []*inspect.Type, err error) {
@@ -94,10 +94,10 @@ func resolve(
 	return all, nil
 }
 
-// listed returns a copy of all that is never nil: JSON shows an empty list as one.
+// listed returns a copy of all, never nil: JSON prints an empty list as [].
 func listed[T any](all []T) []T { return append([]T{}, all...) }
 
-// grouped yields each run of neighbours with the same key.
+// grouped yields each run of neighbors with the same key.
 func grouped[T any, K comparable](all []T, key func(T) K) iter.Seq[[]T] {
 	return func(yield func([]T) bool) {
 		for len(all) > 0 {

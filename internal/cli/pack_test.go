@@ -11,9 +11,9 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// packCmd is "pack gzip|zstd|zip|zip2 FILE OUT": OUT is FILE compressed, beside another file in
-// zip2, or zeros after its contents where it is "pack bomb FILE OUT". That OUT has the same bytes,
-// size, mode and times at the end of the script is checked.
+// packCmd implements "pack gzip|zstd|zip|zip2 FILE OUT": OUT is FILE compressed, beside another
+// file in zip2; "pack bomb FILE OUT" appends zeros to the contents. OUT must have the same bytes,
+// size, mode and times at the end of the script.
 func packCmd(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 3 {
 		ts.Fatalf("usage: pack gzip|zstd|zip|zip2|bomb FILE OUT")

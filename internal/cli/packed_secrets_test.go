@@ -23,7 +23,7 @@ import (
 	"github.com/etcdshift/etcdshift/internal/test/unpacked"
 )
 
-// packedObjects are the objects with secrets in gzip, zip and base64, by their files.
+// packedObjects are the objects with secrets in gzip, zip and base64, by file.
 func packedObjects() map[string][]string {
 	return map[string][]string{
 		"r1-applied-annotations": {
@@ -40,7 +40,7 @@ func packedObjects() map[string][]string {
 	}
 }
 
-// packedLines are command lines that read a file; those with OBJECT are for each object.
+// packedLines are command lines that read a file; lines with OBJECT run for each object.
 func packedLines() []string {
 	return []string{
 		"get IN configmaps,secrets,pods,deployments -A -o json",
@@ -67,8 +67,8 @@ func packedLines() []string {
 	}
 }
 
-// TestPackedSecrets: no command prints a secret in any form, and none is in a page, in an answer of
-// serve and in a sanitized file.
+// TestPackedSecrets: no command, page, answer of serve or sanitized file contains a secret in any
+// form.
 func TestPackedSecrets(t *testing.T) {
 	for name, objects := range packedObjects() {
 		t.Run(name, func(t *testing.T) {
@@ -228,13 +228,13 @@ func served(t *testing.T, file, object string) (answers string) {
 		for _, accept := range []string{"application/json", "application/vnd.kubernetes.protobuf",
 			"application/json;as=Table;v=v1;g=meta.k8s.io"} {
 			if kind == "widgets" && strings.HasSuffix(accept, "protobuf") {
-				continue // no custom resource has that form
+				continue // custom resources have no protobuf form
 			}
 			request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://localhost"+api+path, nil)
 			require.NoError(t, err)
 			request.Header.Set("Accept", accept)
 			var resp *http.Response
-			require.Eventually(t, func() bool { // the socket is there a moment before it listens
+			require.Eventually(t, func() bool { // the socket exists shortly before it listens
 				resp, err = client.Do(request)
 				return err == nil
 			}, 10*time.Second, 10*time.Millisecond, "%v", err)

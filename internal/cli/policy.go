@@ -53,7 +53,7 @@ interrupted.`,
 	}
 }
 
-// policyFlags name policies and the user of the request.
+// policyFlags select policies and the user of the request.
 func policyFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringSliceFlag{Name: "filename", Aliases: []string{"f"},
@@ -79,7 +79,7 @@ func policyChoice(c *cli.Context) (policy.Choice, policy.Options, error) {
 // policyCheck is the document of policy check -o json.
 type policyCheck struct {
 	documentHead
-	Objects  int              `json:"objects"`  // that the rules of the policies name
+	Objects  int              `json:"objects"`  // matched by the rules of the policies
 	Policies []*policy.Policy `json:"policies"` // by name
 	report.Diagnosis
 	found *finding.Report
@@ -105,7 +105,7 @@ func runPolicyCheck(c *cli.Context, args []string) error {
 	return e.verdict(c, args[0], explainCode)
 }
 
-// checkPolicies evaluates the chosen policies on the file at path.
+// checkPolicies evaluates the selected policies on the file at path.
 func checkPolicies(c *cli.Context, path string, choice policy.Choice, options policy.Options) (*policyCheck, error) {
 	reading := progress(c).Phase("evaluating policies on " + path)
 	defer reading.End()
@@ -146,7 +146,7 @@ func checkPolicies(c *cli.Context, path string, choice policy.Choice, options po
 	return doc, err
 }
 
-// printPolicies prints the policies, behind their findings.
+// printPolicies prints the policies, after their findings.
 func (d *policyCheck) printPolicies(p *render.Page) {
 	p.Table([]any{"POLICY", "BINDINGS", "OBJECTS", "FAILED"}, stream.Mapped(d.Policies, func(one *policy.Policy) []any {
 		return []any{one.Name, len(one.Bindings), one.Matched, one.Failed}

@@ -87,7 +87,7 @@ type rehearsalDocument struct {
 	Differences *rehearsalDifferences `json:"differences,omitempty"` // with --after
 }
 
-// rehearsal is what the rehearsal of one file found.
+// rehearsal is the result for one file.
 type rehearsal struct {
 	Passed     bool                  `json:"passed"` // no error and no warning
 	Versions   rehearse.Versions     `json:"versions"`
@@ -105,7 +105,7 @@ type rehearsalAfter struct {
 	rehearsal
 }
 
-// rehearsalDifferences is what a change broke and mended, by code and key.
+// rehearsalDifferences holds findings broken and mended by a change, by code and key.
 type rehearsalDifferences struct {
 	Broken []report.Finding `json:"broken"`
 	Mended []report.Finding `json:"mended"`
@@ -117,7 +117,7 @@ func runRehearse(c *cli.Context, args []string) error {
 		return err
 	}
 	if after := c.String("after"); after != "" && after != "-" && !s3.Is(after) {
-		if _, err := os.Stat(after); err != nil { // before the first rehearsal, which takes its time
+		if _, err := os.Stat(after); err != nil { // before the long first rehearsal
 			return err
 		}
 	}
@@ -149,7 +149,8 @@ func runRehearse(c *cli.Context, args []string) error {
 	return doc.verdict()
 }
 
-// rehearseFile rehearses the file at path, and tells what was found before the servers are held.
+// rehearseFile rehearses the file at path, and calls tell with the results before holding the
+// servers.
 func rehearseFile(c *cli.Context, path string, cfg rehearse.Config, tell func(in inputInfo, r rehearsal) error) error {
 	phases := progress(c)
 	defer phases.End()
@@ -183,7 +184,7 @@ func (d *rehearsalDocument) compare(in inputInfo, after rehearsal) {
 	}
 }
 
-// verdict is the exit status: that of the change, where one was rehearsed.
+// verdict returns the error with the exit status: of the change, if one was rehearsed.
 func (d *rehearsalDocument) verdict() error {
 	switch {
 	case d.After != nil && len(d.Differences.Broken) > 0:
@@ -204,7 +205,7 @@ func rehearseConfig(c *cli.Context) (cfg rehearse.Config, err error) {
 		APIServer: c.String("kube-apiserver"), ControllerManager: c.String("kube-controller-manager"),
 		Policies: policy.Choice{Files: c.StringSlice("policy")},
 	}
-	// before the restore, which takes its time
+	// before the long restore
 	if _, err := cfg.Policies.Load(c.Context, policy.Validating); err != nil {
 		return cfg, err
 	}
@@ -241,7 +242,7 @@ func rehearseConfig(c *cli.Context) (cfg rehearse.Config, err error) {
 	return cfg, err
 }
 
-// mostMembers bounds the members: etcd advises seven at most.
+// mostMembers limits the members: etcd advises at most seven.
 const mostMembers = 9
 
 // conversionFlags reads the flags of conversion.

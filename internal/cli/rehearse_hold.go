@@ -19,8 +19,8 @@ import (
 	"github.com/etcdshift/etcdshift/internal/serve"
 )
 
-// hold lets kubectl use an API server until the user interrupts: a loopback address with TLS and a
-// token of its own leads to it.
+// hold makes an API server available to kubectl until the user interrupts, through a loopback
+// address with TLS and its own token.
 func hold(ctx context.Context, c *cli.Context, api *rest.Config) (err error) {
 	credentials, err := serve.NewCredentials("127.0.0.1")
 	if err != nil {
@@ -54,7 +54,8 @@ func hold(ctx context.Context, c *cli.Context, api *rest.Config) (err error) {
 	}
 }
 
-// newProxy hands requests with the token on to an API server, as its administrator.
+// newProxy returns a handler that forwards requests with the token to an API server, as its
+// administrator.
 func newProxy(api *rest.Config, token string) (http.Handler, error) {
 	transport, err := rest.TransportFor(api)
 	if err != nil {

@@ -12,11 +12,11 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// TestRehearseHold: with --hold a client with the kubeconfig reads and writes, one without its
-// token does neither, and an interrupt leaves nothing.
+// TestRehearseHold: with --hold a client with the kubeconfig reads and writes, a client without the
+// token does neither, and an interrupt leaves no files.
 func TestRehearseHold(t *testing.T) {
 	dir := t.TempDir()
-	scratch, err := os.MkdirTemp("", "hold") // sockets have short paths
+	scratch, err := os.MkdirTemp("", "hold") // sockets need short paths
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(scratch) })
 	in, kubeconfig := recordedFile(t, dir, "storage/flipped.db", "in.db"), filepath.Join(dir, "kubeconfig")

@@ -39,7 +39,7 @@ func listFindings(p *render.Page, indent string, found []report.Finding) {
 	p.First(indent, lines, mostListed, len(lines), "; -o json lists them all")
 }
 
-// print prints the sheet of one file.
+// print prints the results of one file.
 func (r *rehearsal) print(p *render.Page, in inputInfo) {
 	verdict, colour := "PASSED", render.Green
 	if !r.Passed {
@@ -70,7 +70,7 @@ func (r *rehearsal) print(p *render.Page, in inputInfo) {
 	}
 }
 
-// printKinds lists the kinds of which something failed or was not checked, and counts the others.
+// printKinds lists the kinds with failed or unchecked objects, and counts the others.
 func (r *rehearsal) printKinds(p *render.Page) {
 	var odd []string
 	for _, k := range r.Kinds {
@@ -109,7 +109,7 @@ func (d *rehearsalDocument) printJUnit(w io.Writer) error {
 	return printSuites(w, suites...)
 }
 
-// suite has a case for each step, with its time, and one for each code.
+// suite has one case per step, with its time, and one per code.
 func (r *rehearsal) suite(in inputInfo) junitSuite {
 	s := newSuite("rehearse", in.Path)
 	for _, step := range r.Steps {

@@ -53,7 +53,7 @@ type snapshotReport struct {
 	report.Report
 }
 
-// maxMigration bounds the report of a migration: 200,000 UIDs have 50 MiB.
+// maxMigration limits the report of a migration: 200,000 UIDs have 50 MiB.
 const maxMigration = 256 << 20
 
 func runReport(c *cli.Context, args []string) error {
@@ -98,7 +98,7 @@ func runReport(c *cli.Context, args []string) error {
 	return cmp.Or(err, verdictOf(c, args[0], found))
 }
 
-// skip notes the flags that were skipped because the snapshot is damaged.
+// skip records the flags ignored for a damaged snapshot.
 func skip(c *cli.Context, r *report.Report) {
 	for _, name := range []string{"before", "migration"} {
 		if !r.Verification.Sound && c.IsSet(name) {
@@ -117,7 +117,7 @@ func writePage(f *publish.File, p page.Page) error {
 	return f.Publish()
 }
 
-// verdictOf decides the exit status.
+// verdictOf returns the error with the exit status.
 func verdictOf(c *cli.Context, path string, r *report.Report) error {
 	var found []string
 	d := r.Diagnosis
@@ -137,7 +137,7 @@ func verdictOf(c *cli.Context, path string, r *report.Report) error {
 		explainCode + "; --ignore CODE leaves it out"}
 }
 
-// readReport reads the snapshot at path. A damaged file has a report too.
+// readReport reads the snapshot at path. A damaged file gets a report too.
 func readReport(c *cli.Context, path string) (in inputInfo, out *report.Report, err error) {
 	reading := progress(c).Phase("reading " + path)
 	defer reading.End()
@@ -163,7 +163,7 @@ func readReport(c *cli.Context, path string) (in inputInfo, out *report.Report, 
 		return in, nil, err
 	}
 	in, err = o.input(c.Context)
-	if !out.Verification.Sound && errors.Is(err, snapshot.ErrDamaged) { // the report tells
+	if !out.Verification.Sound && errors.Is(err, snapshot.ErrDamaged) { // already in the report
 		err = nil
 	}
 	return in, out, err

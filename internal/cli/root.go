@@ -1,5 +1,5 @@
-// Package cli is the program: a file for each command parses arguments, calls one library function
-// and prints the result. Data goes to stdout, messages to stderr.
+// Package cli is the program: one file per command parses arguments, calls one library function and
+// prints the result. Data goes to stdout, messages to stderr.
 package cli
 
 import (
@@ -28,13 +28,13 @@ func Main(stdout io.Writer, stderr io.Writer) int {
 	if code, isPart := sandbox.Main(Parts(), os.Args, os.Stdin, stderr); isPart {
 		return code
 	}
-	klog.SetLogger(klog.Logger{}) // libraries of Kubernetes log what our errors say
+	klog.SetLogger(klog.Logger{}) // libraries of Kubernetes log the content of our errors
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal kills
 	return Run(ctx, os.Args, os.Stdin, stdout, stderr)
 }
 
-// Parts are what child processes of this program do in a sandbox, by name.
+// Parts returns the jobs of this program's sandboxed child processes, by name.
 func Parts() map[string]sandbox.Part {
 	all := etcd.Parts()
 	all[apiservers.PartName] = apiservers.Part
@@ -46,7 +46,7 @@ func Run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	return runCommands(ctx, Commands(), args, stdin, stdout, stderr)
 }
 
-// Commands are all commands, in the order of the help.
+// Commands returns all commands, in the order of the help.
 func Commands() []*cli.Command { return commandsFor(migrations.All()) }
 
 func commandsFor(specs []transform.Spec) []*cli.Command {
@@ -95,8 +95,8 @@ func runCommands(
 	return finish(err, stderr)
 }
 
-// faultless turns a fault into an error: the mapped file may be cut short, or the disk fail, while
-// it is read. Any other panic goes on.
+// faultless turns a memory fault into an error: while read, the mapped file may be truncated, or
+// the disk may fail. Any other panic continues.
 func faultless(fn func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
@@ -119,7 +119,7 @@ func newApp(commands []*cli.Command) *cli.App {
 		Name:                      programName,
 		Version:                   version(),
 		Commands:                  append(slices.Clone(commands), helpCommand()),
-		Flags:                     []cli.Flag{cli.HelpFlag}, // else it comes with the library's own help command
+		Flags:                     []cli.Flag{cli.HelpFlag}, // otherwise the library adds its own help command
 		DisableSliceFlagSeparator: true,                     // a comma may be part of a prefix
 		Action:                    noCommand,
 		OnUsageError:              usageError,
@@ -132,7 +132,7 @@ func newApp(commands []*cli.Command) *cli.App {
 
 const programName = "etcdshift"
 
-// program is the program as a group of commands, for its help.
+// program returns the program as a group of commands, for its help.
 func program(commands []*cli.Command) *cli.Command {
 	return &cli.Command{
 		Name:  programName,
@@ -154,7 +154,7 @@ docs/guides/object-storage.md.`,
 func prepare(path string, commands []*cli.Command) {
 	for _, c := range commands {
 		c.OnUsageError = usageError
-		c.HideHelpCommand = true // else a file named "help" or "h" would be taken for a command
+		c.HideHelpCommand = true // otherwise a file named "help" or "h" would count as a command
 		if len(c.Subcommands) > 0 {
 			c.Action = noCommand
 		}
@@ -164,7 +164,7 @@ func prepare(path string, commands []*cli.Command) {
 	}
 }
 
-// version is a tag, or the time and id of a commit, with "+dirty" after local changes, or
+// version returns a tag, or the time and ID of a commit, with "+dirty" after local changes, or
 // "(devel)". It goes into reports and answers, never into a snapshot or an archive.
 func version() string {
 	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {

@@ -16,7 +16,7 @@ import (
 	"github.com/etcdshift/etcdshift/transform/migrations"
 )
 
-// planStep is a command line, and the same as a step of a plan.
+// planStep is a command line, also used as a step of a plan.
 type planStep struct {
 	command string
 	args    []string
@@ -24,7 +24,7 @@ type planStep struct {
 	allow   []string
 }
 
-// planSteps are steps that the recorded Calico cluster can take in any order.
+// planSteps returns steps that the recorded Calico cluster accepts in any order.
 func planSteps() []planStep {
 	steps := []planStep{
 		{command: "migrate storage-versions"},
@@ -71,7 +71,7 @@ metadata: {name: team}
 spec: {policyName: team}
 `
 
-// words is the command line, without IN OUT.
+// words returns the words of the command line.
 func (s planStep) words(in, out string) []string {
 	words := append(strings.Fields(s.command), in, out)
 	words = append(words, s.args...)
@@ -95,7 +95,7 @@ func writePlan(t *testing.T, path string, steps ...planStep) {
 	require.NoError(t, os.WriteFile(path, []byte(planText(t, steps...)), 0o600))
 }
 
-// planText is a plan as JSON, which is YAML.
+// planText returns a plan as JSON, a subset of YAML.
 func planText(t *testing.T, steps ...planStep) string {
 	t.Helper()
 	var list []map[string]any
@@ -117,8 +117,8 @@ func planText(t *testing.T, steps ...planStep) string {
 	return string(text)
 }
 
-// TestRunIsItsSteps: a plan writes the objects that its commands write one after the other, and the
-// same bytes when it runs again. A command that refuses refuses the plan.
+// TestRunIsItsSteps: a plan writes the same objects as its commands in sequence, and the same bytes
+// when repeated. A refusing command refuses the plan.
 func TestRunIsItsSteps(t *testing.T) {
 	fixtureFiles(t, "calico/before")
 	const pinned = "--time=2026-11-20T20:50:00Z"
@@ -159,7 +159,7 @@ func TestRunIsItsSteps(t *testing.T) {
 	}
 }
 
-// TestFlagsOfRun: a flag that all commands have belongs to the run, and no step takes it.
+// TestFlagsOfRun: a flag of all commands belongs to the run; no step accepts it.
 func TestFlagsOfRun(t *testing.T) {
 	fixtureFiles(t, "calico/before")
 	for _, f := range (migration{transform.Spec{}}).flags() {
@@ -172,7 +172,7 @@ func TestFlagsOfRun(t *testing.T) {
 	}
 }
 
-// fixtureFiles copies recorded snapshots, and the pair of keys, to a new working directory.
+// fixtureFiles copies recorded snapshots and the key pair to a new working directory.
 func fixtureFiles(t *testing.T, names ...string) {
 	t.Helper()
 	dir := t.TempDir()

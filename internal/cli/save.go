@@ -50,9 +50,9 @@ Exit status: 0 saved, 1 failed or no member fits, 2 usage, 130 interrupted. With
 type saved struct {
 	answerHead
 	Output   snapshot.FileInfo `json:"output"`
-	Member   save.Member       `json:"member"`  // the one whose snapshot it is
-	Refused  []save.Untaken    `json:"refused"` // endpoints that did not fit
-	Failed   []save.Untaken    `json:"failed"`  // downloads that broke off, in order
+	Member   save.Member       `json:"member"`  // source of the snapshot
+	Refused  []save.Untaken    `json:"refused"` // unsuitable endpoints
+	Failed   []save.Untaken    `json:"failed"`  // interrupted downloads, in order
 	Warnings []string          `json:"warnings"`
 }
 
@@ -99,9 +99,9 @@ func commandTimeout(c *cli.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(c.Context, limit, fmt.Errorf("not done within the %s of --command-timeout", limit))
 }
 
-// download saves a snapshot and shows how far it is.
+// download saves a snapshot and shows its progress.
 func download(ctx context.Context, c *cli.Context, out string, o save.Options) (*save.Result, error) {
-	var done atomic.Uint64 // a part, as bits
+	var done atomic.Uint64 // progress as float bits
 	part := func() float64 { return math.Float64frombits(done.Load()) }
 	o.Received = func(received, total int64) { done.Store(math.Float64bits(float64(received) / float64(total))) }
 	shown := progress(c).Phase("saving " + out)

@@ -12,7 +12,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// etcdFlags are the flags by which etcdctl 3.7 reaches a cluster, with its defaults.
+// etcdFlags returns etcdctl 3.7's flags for reaching a cluster, with its defaults.
 func etcdFlags() []cli.Flag {
 	const category = "Flags of etcdctl, also as variables, such as ETCDCTL_CACERT"
 	text := func(name, usage string) cli.Flag {
@@ -46,7 +46,7 @@ func etcdFlags() []cli.Flag {
 	}
 }
 
-// fromEnvironment sets each flag of etcdctl that is not given from its variable, as etcdctl does.
+// fromEnvironment sets each absent flag of etcdctl from its variable, like etcdctl.
 func fromEnvironment(c *cli.Context) error {
 	for _, f := range etcdFlags() {
 		name := f.Names()[0]
@@ -65,7 +65,7 @@ func fromEnvironment(c *cli.Context) error {
 	return nil
 }
 
-// clientOf is the configuration of the client.
+// clientOf returns the configuration of the client.
 func clientOf(c *cli.Context) (*clientv3.ConfigSpec, error) {
 	endpoints, err := endpointsOf(c)
 	if err != nil {
@@ -91,7 +91,7 @@ func clientOf(c *cli.Context) (*clientv3.ConfigSpec, error) {
 	}, nil
 }
 
-// endpointsOf are those of --endpoints, or of the SRV records of a domain.
+// endpointsOf returns the endpoints of --endpoints, or of the SRV records of a domain.
 func endpointsOf(c *cli.Context) (endpoints []string, err error) {
 	domain := c.String("discovery-srv")
 	if domain == "" {
@@ -127,7 +127,7 @@ func endpointsOf(c *cli.Context) (endpoints []string, err error) {
 	return endpoints, nil
 }
 
-// authOf are the credentials; nil without any.
+// authOf returns the credentials; nil without any.
 func authOf(c *cli.Context) (*clientv3.AuthConfig, error) {
 	user, password, token := c.String("user"), c.String("password"), c.String("auth-jwt-token")
 	switch {

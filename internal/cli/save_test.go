@@ -13,8 +13,7 @@ import (
 	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
 )
 
-// etcdCmd starts an etcd, runs the script in a file on it (see etcdtest), and sets
-// ETCDCTL_ENDPOINTS.
+// etcdCmd starts an etcd, runs a script file on it (see etcdtest), and sets ETCDCTL_ENDPOINTS.
 func etcdCmd(t *testing.T) func(ts *testscript.TestScript, neg bool, args []string) {
 	return func(ts *testscript.TestScript, neg bool, args []string) {
 		if neg || len(args) != 1 {
@@ -27,7 +26,7 @@ func etcdCmd(t *testing.T) func(ts *testscript.TestScript, neg bool, args []stri
 	}
 }
 
-// TestSaveInterrupted: an interrupt ends a question that nobody answers.
+// TestSaveInterrupted: an interrupt ends a request without an answer.
 func TestSaveInterrupted(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

@@ -19,13 +19,13 @@ import (
 	"github.com/etcdshift/etcdshift/internal/render"
 )
 
-// node is a JSON Schema (2020-12), as far as documents of Go structs need one.
+// node is the part of JSON Schema (2020-12) needed for documents of Go structs.
 type node struct {
 	Schema      string     `json:"$schema,omitempty"`
 	Title       string     `json:"title,omitempty"`
 	Description string     `json:"description,omitempty"`
 	Type        any        `json:"type,omitempty"` // a name; nil for any value
-	Null        bool       `json:"-"`              // null is a value too
+	Null        bool       `json:"-"`              // null is allowed too
 	Enum        []string   `json:"enum,omitempty"`
 	Properties  []property `json:"-"` // in the order of the document
 	Required    []string   `json:"required,omitempty"`
@@ -38,7 +38,7 @@ type property struct {
 	node *node
 }
 
-// text is the schema with a field a line.
+// text returns the schema with one field per line.
 func (n *node) text(indent string) string {
 	var out strings.Builder
 	short := *n
@@ -86,8 +86,7 @@ func (n *node) add(name string, of *node, required bool) {
 	}
 }
 
-// schemaOf describes what encoding/json makes of a type. Descriptions are the comments of its
-// fields.
+// schemaOf describes the JSON of a type. Descriptions are the comments of its fields.
 func schemaOf(is reflect.Type, sources *sources) *node {
 	switch {
 	case is == reflect.TypeFor[json.RawMessage]():
@@ -101,7 +100,7 @@ func schemaOf(is reflect.Type, sources *sources) *node {
 	case reflect.Bool:
 		return &node{Type: "boolean"}
 	case reflect.String:
-		if is == reflect.TypeFor[finding.Outcome]() { // or what an option says
+		if is == reflect.TypeFor[finding.Outcome]() { // or the text of an option
 			return &node{Type: "string"}
 		}
 		return &node{Type: "string", Enum: sources.constants(is)}
@@ -177,7 +176,7 @@ func (s *sources) files(pkg string) []*ast.File {
 	return s.parsed[pkg]
 }
 
-// comment is what stands above and behind a field, or else above the type of its values.
+// comment returns the comment above and behind a field, or else above the type of its values.
 func (s *sources) comment(of reflect.Type, field reflect.StructField) (text string) {
 	s.declared(of, func(_ *ast.CommentGroup, spec *ast.TypeSpec) {
 		is, _ := spec.Type.(*ast.StructType)
@@ -218,13 +217,13 @@ func (s *sources) declared(of reflect.Type, fn func(*ast.CommentGroup, *ast.Type
 	}
 }
 
-// constants are the values that the package of a type of texts declares of it.
+// constants returns the values of a string type declared in its package.
 func (s *sources) constants(of reflect.Type) (values []string) {
 	s.eachConstant(of, func(value, _ string) { values = append(values, value) })
 	return values
 }
 
-// values explains the constants of a type, "" where they have no comments.
+// values explains the constants of a type, "" without comments.
 func (s *sources) values(of reflect.Type) string {
 	var all []string
 	s.eachConstant(of, func(value, comment string) {

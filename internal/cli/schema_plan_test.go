@@ -24,7 +24,7 @@ import (
 
 type object = map[string]any
 
-// planSchema is the JSON Schema of the plan of "run", as the commands have it.
+// planSchema returns the JSON Schema of the plan of "run", derived from the commands.
 func planSchema() string {
 	var steps []any
 	for _, s := range migrations.All() {
@@ -51,7 +51,7 @@ func planSchema() string {
 	return text.String()
 }
 
-// stepSchema is the schema of a step with a command.
+// stepSchema returns the schema of a step with a command.
 func stepSchema(s *transform.Spec) object {
 	fields, required := object{"command": object{"enum": []string{s.Command()}, "description": s.Usage}},
 		[]string{"command"}
@@ -98,8 +98,8 @@ func flagSchema(f transform.Flag) object {
 	return of
 }
 
-// TestSchemasPlan: docs/reference/schema/plan.json is made of the commands. It takes the plans that
-// the program takes, and not those that it refuses.
+// TestSchemasPlan: docs/reference/schema/plan.json is derived from the commands. The schema accepts
+// exactly the plans that the program accepts.
 func TestSchemasPlan(t *testing.T) {
 	path := filepath.Join(schemaFolder(), "plan.json")
 	if *update {

@@ -33,8 +33,8 @@ import (
 
 var update = flag.Bool("update", false, "write docs/reference/schema anew")
 
-// documents are the JSON documents of all commands, by kind: structs whose fields make one object,
-// and lists.
+// documents returns the JSON documents of all commands, by kind: structs whose fields form one
+// object, and lists.
 func documents() map[string][]any {
 	return map[string][]any{
 		"Status":                {status{}},
@@ -63,7 +63,7 @@ func documents() map[string][]any {
 	}
 }
 
-// reportParts are those of the reports of all transforms.
+// reportParts returns the parts of the reports of all transforms.
 func reportParts() []any {
 	var sections, appendices []any
 	for _, spec := range migrations.All() {
@@ -81,13 +81,13 @@ func reportParts() []any {
 	return slices.Concat([]any{transform.Head{}}, sections, []any{transform.Body{}}, appendices)
 }
 
-// list is a field with elements that are printed one by one.
+// list is a field with elements printed one by one.
 type list struct {
 	name string
 	of   any
 }
 
-// schemas describe the documents, by kind.
+// schemas returns the schemas of the documents, by kind.
 func schemas() map[string]*node {
 	from, all := &sources{map[string][]*ast.File{}}, map[string]*node{}
 	for kind, parts := range documents() {
@@ -105,8 +105,8 @@ func schemas() map[string]*node {
 	return all
 }
 
-// TestSchemas: docs/reference/schema has a JSON Schema of each document, as the Go types have it,
-// and no other. With -update it is written.
+// TestSchemas: docs/reference/schema has a JSON Schema of each document, derived from the Go types,
+// and no other. -update writes the schemas.
 func TestSchemas(t *testing.T) {
 	folder := schemaFolder()
 	var names []string
@@ -133,8 +133,8 @@ func TestSchemas(t *testing.T) {
 	}
 }
 
-// storedSchemas are those of a folder, by the names of the files in lower case. A field that a
-// schema lacks breaks it.
+// storedSchemas returns the schemas in a folder, by lower-case file name. Fields missing in a
+// schema violate it.
 func storedSchemas(folder string) (map[string]*spec.Schema, error) {
 	all := map[string]*spec.Schema{}
 	paths, err := filepath.Glob(filepath.Join(folder, "*.json"))
@@ -153,7 +153,7 @@ func storedSchemas(folder string) (map[string]*spec.Schema, error) {
 	return all, err
 }
 
-// closeObjects has objects of a schema refuse other fields.
+// closeObjects makes the objects of a schema reject other fields.
 func closeObjects(s *spec.Schema) {
 	if s.Type.Contains("object") && s.AdditionalProperties == nil {
 		s.AdditionalProperties = &spec.SchemaOrBool{}
@@ -170,7 +170,7 @@ func closeObjects(s *spec.Schema) {
 	}
 }
 
-// wrongBy lists the places where a value breaks a schema.
+// wrongBy lists the places where a value violates a schema.
 func wrongBy(schema *spec.Schema, at string, value any) (wrong []string) {
 	if schema == nil {
 		return []string{"no schema of " + at}
@@ -179,8 +179,8 @@ func wrongBy(schema *spec.Schema, at string, value any) (wrong []string) {
 	return stream.Mapped(result.Errors, error.Error)
 }
 
-// wrongPrinted lists the places where JSON that a command printed breaks its schema in
-// docs/reference/schema. Other texts pass, and JSON that ends early.
+// wrongPrinted lists the places where printed JSON violates its schema in docs/reference/schema.
+// Other text passes, and so does truncated JSON.
 func wrongPrinted(all map[string]*spec.Schema, args []string, printed []byte) (wrong []string) {
 	d := json.NewDecoder(bytes.NewReader(printed))
 	for {
@@ -203,7 +203,7 @@ func wrongPrinted(all map[string]*spec.Schema, args []string, printed []byte) (w
 	}
 }
 
-// lineOf is the schema of a line of -o jsonl: the elements of a list of a document.
+// lineOf returns the schema of a line of -o jsonl: the elements of a document's list.
 func lineOf(args []string, line map[string]any) (document, list string) {
 	switch {
 	case slices.Contains(args, "history"):
@@ -222,8 +222,7 @@ func lineOf(args []string, line map[string]any) (document, list string) {
 	return "keylist", "keys"
 }
 
-// TestDocuments: every kind of document that the commands print of the recorded snapshots is as its
-// schema says.
+// TestDocuments: every kind of document printed for the recorded snapshots obeys its schema.
 func TestDocuments(t *testing.T) {
 	all, err := storedSchemas(schemaFolder())
 	require.NoError(t, err)
@@ -281,12 +280,12 @@ func TestDocuments(t *testing.T) {
 	}
 }
 
-// testdata is a path below the folder of recorded files.
+// testdata returns a path below the folder of recorded files.
 func testdata(path ...string) string {
 	return filepath.Join(append([]string{schemaFolder(), "..", "..", "..", "testdata"}, path...)...)
 }
 
-// schemaFolder is docs/reference/schema. A script runs elsewhere, and has its path in SCHEMAS.
+// schemaFolder returns docs/reference/schema. A script runs elsewhere, with the path in SCHEMAS.
 func schemaFolder() string {
 	folder, err := filepath.Abs(filepath.Join("..", "..", "docs", "reference", "schema"))
 	if err != nil {
@@ -295,8 +294,7 @@ func schemaFolder() string {
 	return cmp.Or(os.Getenv("SCHEMAS"), folder)
 }
 
-// documentedMain is the program, and fails where it prints or writes JSON that its schema does not
-// allow.
+// documentedMain is the program, and fails after printing or writing JSON that violates its schema.
 func documentedMain() {
 	report := slices.Index(os.Args, "--report") + 1
 	if report == 0 && !slices.ContainsFunc(os.Args, func(a string) bool {

@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 	if code, isPart := sandbox.Main(Parts(), os.Args, os.Stdin, os.Stderr); isPart {
 		os.Exit(code)
 	}
-	klog.SetLogger(klog.Logger{}) // as main does, and before anything logs
+	klog.SetLogger(klog.Logger{}) // like main, and before anything logs
 	testscript.Main(m, map[string]func(){
 		"etcdshift":      documentedMain,
 		"etcdshift-fake": fakeMain,
@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// TestScript runs every script of testdata/script. Beside testscript's own commands they have
+// TestScript runs every script of testdata/script. Besides testscript's commands, scripts have
 //
 //	fixture SRC FILE     copies a recorded file of the main testdata, unzipped, to FILE. At
 //	                     the end of the script FILE must have the same bytes, size, mode and times
@@ -41,10 +41,10 @@ func TestMain(m *testing.M) {
 //	flip FILE OFFSET     inverts a byte; a negative offset counts from the end
 //	truncate FILE SIZE   shortens a file; a negative size counts from the end
 //	mode FILE MODE       checks a file's permissions
-//	left NAME...         checks that the folder holds these files, hidden ones too, and no other
+//	left NAME...         checks that the folder holds exactly these files, including hidden ones
 //
-// and those that editCmd, holdsCmd, sameCmd, valuesCmd, jsonCmd, encryptCmd, decryptCmd, kmsCmd,
-// etcdCmd, webhookCmd and packCmd describe.
+// and the commands editCmd, holdsCmd, sameCmd, valuesCmd, jsonCmd, encryptCmd, decryptCmd, kmsCmd,
+// etcdCmd, webhookCmd and packCmd.
 func TestScript(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
@@ -190,7 +190,7 @@ func leftCmd(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	var names []string
 	for _, e := range entries {
-		if e.Name() != ".tmp" { // testscript's own
+		if e.Name() != ".tmp" { // testscript's folder
 			names = append(names, e.Name())
 		}
 	}

@@ -78,18 +78,18 @@ func runServe(c *cli.Context, args []string) error {
 	})
 }
 
-// running are the servers of one run.
+// running holds the servers of one run.
 type running struct {
 	c         *cli.Context
 	listeners []net.Listener
 	servers   []*serve.Server
 	endpoints []serve.Endpoint
-	lines     []string        // to print: where each answers
+	lines     []string        // to print: the address of each server
 	names     map[string]bool // of contexts
 	removes   []func() error  // of the socket, of the kubeconfig and its temporary folder
 }
 
-// open makes the server of a snapshot, and listens.
+// open creates the server of a snapshot, and listens.
 func (r *running) open(ctx context.Context, o *opened) error {
 	if err := o.readAt(r.c); err != nil {
 		return err
@@ -113,7 +113,7 @@ func (r *running) open(ctx context.Context, o *opened) error {
 	} else {
 		cfg.Address = "localhost:80"
 	}
-	go func() { // it takes longer than to be up
+	go func() { // the digest takes longer than the start of the server
 		if _, err := o.Snapshot().Digest(ctx); errors.Is(err, snapshot.ErrDigest) {
 			warn(r.c, err.Error())
 		}
@@ -146,9 +146,9 @@ func (r *running) listen() (net.Listener, error) {
 	return net.Listen("tcp", net.JoinHostPort(host, port))
 }
 
-// listenUnix opens a socket. Go would remove any file of its name in the end.
+// listenUnix opens a socket. At the end Go would remove any file of this name.
 func (r *running) listenUnix(path string) (net.Listener, error) {
-	if strings.HasPrefix(path, "@") { // of a socket without a file, which all users may open
+	if strings.HasPrefix(path, "@") { // an abstract socket, open to all users
 		path = "./" + path
 	}
 	l, err := listenUnix(path)
@@ -166,7 +166,7 @@ func (r *running) listenUnix(path string) (net.Listener, error) {
 	return l, nil
 }
 
-// reached is the address at which this machine reaches a listener.
+// reached returns the address of a listener for clients on this machine.
 func reached(l net.Listener) string {
 	tcp, is := l.Addr().(*net.TCPAddr)
 	if is && tcp.IP.IsUnspecified() {
@@ -175,7 +175,7 @@ func reached(l net.Listener) string {
 	return l.Addr().String()
 }
 
-// name is a new name for the context of a file: its own without extensions.
+// name returns a new context name for a file: the file name without extensions.
 func (r *running) name(path string) string {
 	name, _, _ := strings.Cut(filepath.Base(path), ".")
 	name = cmp.Or(name, "snapshot")
@@ -187,7 +187,7 @@ func (r *running) name(path string) string {
 	return name
 }
 
-// where says how a server is reached.
+// where describes how to reach a server.
 func (r *running) where(e serve.Endpoint) string {
 	if r.c.IsSet("unix") {
 		return "unix://" + render.Printable(e.Address)
@@ -195,7 +195,7 @@ func (r *running) where(e serve.Endpoint) string {
 	return "https://" + e.Address + ", context " + render.Printable(e.Name)
 }
 
-// run answers until it is interrupted.
+// run serves until interrupted.
 func (r *running) run(ctx context.Context) error {
 	if !r.c.IsSet("unix") {
 		path, err := r.writeKubeconfig()
@@ -211,10 +211,10 @@ func (r *running) run(ctx context.Context) error {
 	for i, server := range r.servers {
 		all.Go(func() error { return server.Run(ctx, r.listeners[i]) })
 	}
-	return cmp.Or(all.Wait(), r.c.Context.Err()) // nothing but an interrupt ends it
+	return cmp.Or(all.Wait(), r.c.Context.Err()) // only an interrupt ends it
 }
 
-// atEnd has what was made under a path removed in the end.
+// atEnd schedules the removal of a created path at the end.
 func (r *running) atEnd(path string, remove func() error) {
 	r.removes = append(r.removes, func() error { return warnReplaced(r.c, path, remove()) })
 }
@@ -257,7 +257,7 @@ func writeKubeconfig(path string, endpoints ...serve.Endpoint) (*publish.File, e
 	return f, f.Publish()
 }
 
-// warnReplaced makes a warning of publish.ErrReplaced.
+// warnReplaced turns publish.ErrReplaced into a warning.
 func warnReplaced(c *cli.Context, path string, err error) error {
 	if !errors.Is(err, publish.ErrReplaced) {
 		return err
@@ -266,10 +266,10 @@ func warnReplaced(c *cli.Context, path string, err error) error {
 	return nil
 }
 
-// close closes the listeners and removes what was made for their clients.
+// close closes the listeners and removes the files made for their clients.
 func (r *running) close() error {
 	for _, l := range r.listeners {
-		_ = l.Close() // twice is harmless
+		_ = l.Close() // a second close is harmless
 	}
 	var errs []error
 	for _, remove := range slices.Backward(r.removes) {

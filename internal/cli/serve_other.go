@@ -8,7 +8,7 @@ import (
 	"runtime"
 )
 
-// listenUnix refuses a socket that other users could open.
+// listenUnix refuses, since other users could open the socket.
 func listenUnix(string) (net.Listener, error) {
 	return nil, fmt.Errorf("--unix: other users could open a socket on %s: use --listen", runtime.GOOS)
 }

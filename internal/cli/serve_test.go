@@ -27,13 +27,13 @@ func recordedFile(t testing.TB, dir, src, name string) string {
 	return path
 }
 
-// serving runs "serve" as runUntil does.
+// serving runs "serve" with runUntil.
 func serving(t *testing.T, until string, args ...string) (stop func() (status int, stdout, stderr string)) {
 	t.Helper()
 	return runUntil(t, until, append([]string{"serve"}, args...)...)
 }
 
-// runUntil runs a command until the test stops it, and returns when a file is there.
+// runUntil runs a command until the test stops it, and returns when the file until exists.
 func runUntil(t *testing.T, until string, args ...string) (stop func() (status int, stdout, stderr string)) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -58,7 +58,8 @@ func runUntil(t *testing.T, until string, args ...string) (stop func() (status i
 	}
 }
 
-// TestServe: each snapshot has a context; the kubeconfig is the user's alone, and gone at the end.
+// TestServe: each snapshot has a context; the kubeconfig is private to the user, and removed at the
+// end.
 func TestServe(t *testing.T) {
 	dir := t.TempDir()
 	all, cluster := recordedFile(t, dir, "kubectl/all.db", "all.db"),
@@ -94,7 +95,7 @@ func TestServe(t *testing.T) {
 	require.NoFileExists(t, kubeconfig)
 }
 
-// TestServeUnix: the socket is the user's alone, and needs no token.
+// TestServeUnix: the socket is private to the user, and needs no token.
 func TestServeUnix(t *testing.T) {
 	dir := t.TempDir()
 	all, socket := recordedFile(t, dir, "kubectl/all.db", "all.db"), filepath.Join(dir, "s")
@@ -107,7 +108,7 @@ func TestServeUnix(t *testing.T) {
 		return (&net.Dialer{}).DialContext(ctx, "unix", socket)
 	}}}
 	var resp *http.Response
-	require.Eventually(t, func() bool { // the socket is there a moment before it listens
+	require.Eventually(t, func() bool { // the socket exists shortly before it listens
 		resp, err = client.Get("http://localhost/api/v1/pods?limit=1")
 		return err == nil
 	}, 10*time.Second, 10*time.Millisecond, "%v", err)
@@ -117,7 +118,8 @@ func TestServeUnix(t *testing.T) {
 	require.NoFileExists(t, socket)
 }
 
-// TestServeRemoves: the kubeconfig and the socket go in the end, not another file of their name.
+// TestServeRemoves: the kubeconfig and the socket are removed at the end, but not a replacement of
+// the same name.
 func TestServeRemoves(t *testing.T) {
 	dir := t.TempDir()
 	all := recordedFile(t, dir, "kubectl/all.db", "all.db")
@@ -133,7 +135,7 @@ func TestServeRemoves(t *testing.T) {
 	}
 }
 
-// TestServeRefuses: usage errors, a time or a revision that is gone, and storages of kcp.
+// TestServeRefuses: usage errors, a compacted time or revision, and storages of kcp.
 func TestServeRefuses(t *testing.T) {
 	dir := t.TempDir()
 	all, root := recordedFile(t, dir, "kubectl/all.db", "all.db"), recordedFile(t, dir, "kcp/root-before.db", "root.db")

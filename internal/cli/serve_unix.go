@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// listenUnix opens a socket, for this user alone from the beginning.
+// listenUnix opens a socket, private to this user from the beginning.
 func listenUnix(path string) (net.Listener, error) {
 	before := unix.Umask(0o177)
 	defer unix.Umask(before)

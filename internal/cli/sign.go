@@ -57,11 +57,11 @@ type signedFile struct {
 	answerHead
 	File      signedInput `json:"file"`
 	Signature string      `json:"signature"` // the path of its file
-	KeyID     string      `json:"keyID"`     // as minisign prints it
-	Comment   string      `json:"comment"`   // the trusted one
+	KeyID     string      `json:"keyID"`     // in minisign's form
+	Comment   string      `json:"comment"`   // the trusted comment
 }
 
-// signedInput says which bytes were signed.
+// signedInput identifies the signed bytes.
 type signedInput struct {
 	Path   string `json:"path"`
 	SHA256 string `json:"sha256"`
@@ -97,7 +97,7 @@ func runSign(c *cli.Context, args []string) error {
 
 const signatureEnding = ".minisig"
 
-// commentOf returns what the trusted comment of a file is.
+// commentOf returns a function for the trusted comment of a file.
 func commentOf(c *cli.Context) (func(*signature.File) string, error) {
 	text, at := c.String("comment"), c.String("time")
 	if text != "" && at != "" {
@@ -152,7 +152,7 @@ func sign(
 	return onlyPrinting(err, out)
 }
 
-// onlyPrinting is the error of a run that wrote its file and could not print.
+// onlyPrinting is the error of a run that wrote its file but failed to print.
 func onlyPrinting(err error, path string) error {
 	if err == nil {
 		return nil
@@ -161,7 +161,7 @@ func onlyPrinting(err error, path string) error {
 	return &failure{exitFailed, err, "what was asked for was written; only printing failed"}
 }
 
-// passphrase is that of --passphrase-file, or what a person types.
+// passphrase returns the passphrase of --passphrase-file, or asks for it.
 func passphrase(c *cli.Context) (string, error) {
 	if path := c.String("passphrase-file"); path != "" {
 		text, err := input.ReadFlag(c.Context, "--passphrase-file", path)

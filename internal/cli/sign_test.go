@@ -14,7 +14,7 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
-// signedSnapshot makes a working directory with a snapshot, its signature, the keys and another
+// signedSnapshot creates a working directory with a snapshot, its signature, the keys and another
 // snapshot.
 func signedSnapshot(t *testing.T) {
 	t.Helper()
@@ -25,7 +25,7 @@ func signedSnapshot(t *testing.T) {
 	require.Zero(t, status, stdout+stderr)
 }
 
-// testKeys copies the recorded pair of keys into a folder.
+// testKeys copies the recorded key pair into a folder.
 func testKeys(t testing.TB, dir string) {
 	t.Helper()
 	for _, name := range []string{"backup.key", "backup.pub"} {
@@ -35,8 +35,8 @@ func testKeys(t testing.TB, dir string) {
 	}
 }
 
-// TestVerifySwapped: a file that is replaced by another sound one after its signature was checked
-// is not verified.
+// TestVerifySwapped: a file replaced by another sound one after the check of its signature is not
+// verified.
 func TestVerifySwapped(t *testing.T) {
 	signedSnapshot(t)
 	command := verifyCommand()
@@ -55,7 +55,7 @@ func TestVerifySwapped(t *testing.T) {
 	require.Contains(t, said.String(), "before.db: ")
 }
 
-// TestSignOnlyPrinting: a run that could not print says that its files are there.
+// TestSignOnlyPrinting: a run that fails to print reports its written files.
 func TestSignOnlyPrinting(t *testing.T) {
 	signedSnapshot(t)
 	for _, words := range [][]string{

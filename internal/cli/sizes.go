@@ -74,12 +74,12 @@ func runSizes(c *cli.Context, args []string) error {
 	})
 }
 
-// sizeList is a list that --by names.
+// sizeList is a list selected by --by.
 type sizeList struct {
 	by      string
 	shares  *[]inspect.Share
 	none    string // stands for an empty name
-	history bool   // it has a column of history
+	history bool   // has a history column
 }
 
 func sizeLists(s *inspect.Sizes) []sizeList {

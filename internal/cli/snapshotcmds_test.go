@@ -22,7 +22,7 @@ func withSnapshot(ts *testscript.TestScript, name string, do func(ctx context.Co
 	do(ctx, s)
 }
 
-// holdsCmd checks which keys a snapshot has: [!] holds SNAPSHOT KEY...
+// holdsCmd checks the keys of a snapshot: [!] holds SNAPSHOT KEY...
 func holdsCmd(ts *testscript.TestScript, neg bool, args []string) {
 	if len(args) < 2 {
 		ts.Fatalf("usage: [!] holds SNAPSHOT KEY...")
@@ -38,8 +38,8 @@ func holdsCmd(ts *testscript.TestScript, neg bool, args []string) {
 	})
 }
 
-// sameCmd checks that records have the same values in two snapshots: same SNAPSHOT OTHER PREFIX, of
-// all keys that begin with PREFIX, and that there are some.
+// sameCmd checks that two snapshots have the same values for all keys with PREFIX, at least one:
+// same SNAPSHOT OTHER PREFIX.
 func sameCmd(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 3 {
 		ts.Fatalf("usage: same SNAPSHOT OTHER PREFIX")
@@ -62,8 +62,8 @@ func sameCmd(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// valuesCmd writes the values of all keys that begin with PREFIX to FILE: values SNAPSHOT PREFIX
-// FILE. Objects in JSON become documents of a YAML manifest.
+// valuesCmd writes the values of all keys with PREFIX to FILE: values SNAPSHOT PREFIX FILE. JSON
+// objects become documents of a YAML manifest.
 func valuesCmd(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 3 {
 		ts.Fatalf("usage: values SNAPSHOT PREFIX FILE")
@@ -82,7 +82,7 @@ func valuesCmd(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 // jsonCmd compares fields of JSON files: json FILE PATH VALUE, or json FILE PATH... == OTHER for
-// the same in both.
+// equal fields in both.
 func jsonCmd(ts *testscript.TestScript, neg bool, args []string) {
 	read := func(name string) (doc any) {
 		ts.Check(json.Unmarshal([]byte(ts.ReadFile(name)), &doc))
@@ -108,7 +108,7 @@ func jsonCmd(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// field returns the value at a path of names, nil for none. In a list a number names an element,
+// field returns the value at a path of names, nil for none. In a list a number selects an element,
 // and "len" is the length.
 func field(doc any, path string) any {
 	for name := range strings.SplitSeq(path, ".") {

@@ -44,12 +44,12 @@ type answerHead struct {
 
 func answerTo(kind string) answerHead { return answerHead{apiVersion, kind, tool()} }
 
-// inputInfo says which file an answer is about.
+// inputInfo identifies the file of an answer.
 type inputInfo struct {
-	Path     string `json:"path"`     // as it was given
-	SHA256   string `json:"sha256"`   // of the whole file, as sha256sum prints it
-	Bytes    int64  `json:"bytes"`    // of the file as it was given
-	Revision int64  `json:"revision"` // the current one, as a server would start with
+	Path     string `json:"path"`     // as given
+	SHA256   string `json:"sha256"`   // of the whole file, as printed by sha256sum
+	Bytes    int64  `json:"bytes"`    // of the file as given
+	Revision int64  `json:"revision"` // the current revision, with which a server would start
 	Digest   string `json:"digest"`   // "ok", "none" (a raw database file carries none) or "wrong"
 }
 
@@ -59,14 +59,15 @@ func document(kind string, in inputInfo) documentHead {
 
 func tool() transform.Tool { return transform.Tool{Name: "etcdshift", Version: version()} }
 
-// opened is a snapshot that a command reads.
+// opened is a snapshot open for reading.
 type opened struct {
 	*inspect.Reader
 	transformers *encryption.Transformers
-	at           *stateAt // of --at, where that was given
+	at           *stateAt // of --at, if given
 }
 
-// openFile opens a file. The flag config, else --encryption-config, names its configuration.
+// openFile opens a file. The flag config, or else --encryption-config, names the encryption
+// configuration.
 func openFile(c *cli.Context, path, config string) (*opened, error) {
 	transformers, err := loadEncryption(c, config)
 	if err != nil {
@@ -87,7 +88,7 @@ func openFile(c *cli.Context, path, config string) (*opened, error) {
 	return o, nil
 }
 
-// openWhole is openFile for a command that checks the whole file. It prints warnings.
+// openWhole is openFile for commands that check the whole file. It prints warnings.
 func openWhole(c *cli.Context, path, config string) (*opened, error) {
 	o, err := openFile(c, path, config)
 	if err == nil {
@@ -96,7 +97,7 @@ func openWhole(c *cli.Context, path, config string) (*opened, error) {
 	return o, err
 }
 
-// openSnapshot is openWhole for a command that reads below --prefix.
+// openSnapshot is openWhole for commands that read below --prefix.
 func openSnapshot(c *cli.Context, path, config string) (*opened, error) {
 	o, err := openWhole(c, path, config)
 	if err == nil {
@@ -105,15 +106,16 @@ func openSnapshot(c *cli.Context, path, config string) (*opened, error) {
 	return o, err
 }
 
-// decrypter decrypts the values of the file; nil without a configuration.
+// decrypter returns the decrypter of the file's values; nil without a configuration.
 func (o *opened) decrypter() inspect.Decrypter {
-	if o.transformers == nil { // in an interface it would not be nil
+	if o.transformers == nil { // a nil pointer in an interface is not nil
 		return nil
 	}
 	return o.transformers
 }
 
-// loadEncryption reads the configuration of a flag, else of --encryption-config; nil without one.
+// loadEncryption reads the configuration of a flag, or else of --encryption-config; nil without
+// one.
 func loadEncryption(c *cli.Context, flag string) (*encryption.Transformers, error) {
 	if c.String(flag) == "" {
 		flag = encryptionConfig
@@ -132,25 +134,25 @@ func loadEncryption(c *cli.Context, flag string) (*encryption.Transformers, erro
 	return t, nil
 }
 
-// unusable is an encryption configuration that cannot be worked with.
+// unusable is the error of an unusable encryption configuration.
 type unusable struct{ error }
 
 func (u unusable) Unwrap() error { return u.error }
 
-// Hint returns that of the error in it, or else how to find another file.
+// Hint returns the hint of the wrapped error, or else how to find another file.
 func (u unusable) Hint() string {
 	return cmp.Or(hintFor(u.error), "give the file of the API servers' --encryption-provider-config; its KMS plugins "+
 		"must run on this machine")
 }
 
-// Close ends reading, and invalidates all values that were read.
+// Close ends reading and invalidates all values.
 func (o *opened) Close() error {
 	o.transformers.Close()
 	return o.Snapshot().Close()
 }
 
 // readSnapshots opens files, runs fn, which prints, and waits for their digests: a wrong digest is
-// an error after the output, beside any error of fn but a usage error. Faults of a mapped file
+// an error after the output, added to any error of fn except a usage error. Faults of a mapped file
 // become errors.
 func readSnapshots(c *cli.Context, paths []string, fn func(files []*opened) error) error {
 	var files []*opened
@@ -162,7 +164,7 @@ func readSnapshots(c *cli.Context, paths []string, fn func(files []*opened) erro
 		}
 		defer o.Close()
 		files = append(files, o)
-		config = "encryption-config-new" // diff has one for NEW
+		config = "encryption-config-new" // diff has a configuration for NEW
 	}
 	read := func() error { return checkPrefixes(c, fn(files), files...) }
 	for _, o := range slices.Backward(files) {
@@ -173,7 +175,7 @@ func readSnapshots(c *cli.Context, paths []string, fn func(files []*opened) erro
 				return err
 			}
 			if _, wrong := o.Snapshot().Digest(c.Context); err == nil || errors.Is(wrong, snapshot.ErrDigest) {
-				err = errors.Join(err, wrong) // it explains other errors
+				err = errors.Join(err, wrong) // a wrong digest explains other errors
 			}
 			return err
 		}
@@ -181,7 +183,7 @@ func readSnapshots(c *cli.Context, paths []string, fn func(files []*opened) erro
 	return read()
 }
 
-// namesSnapshot reports whether a word is the path of a file or of an object, and not a TYPE.
+// namesSnapshot reports whether a word is the path of a file or object, and not a TYPE.
 func namesSnapshot(word string) bool { return s3.Is(word) || isRegular(word) && !namesType(word) }
 
 // namesType reports whether a word names a built-in type.
@@ -191,7 +193,7 @@ func namesType(word string) bool {
 	return err == nil
 }
 
-// sayType says that a word which is both was read as a TYPE, and how to name the file.
+// sayType warns that an ambiguous word was read as a TYPE, and shows how to name the file.
 func sayType(c *cli.Context, word string) {
 	if isRegular(word) {
 		warn(c, word+" is read as a TYPE, not as the file of that name; ./"+word+" names the file")
@@ -203,7 +205,8 @@ func isRegular(path string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// snapshotFirst hints at the order of the arguments where the first is no file and a later one is.
+// snapshotFirst adds a hint about the argument order if the first argument is not a file, but a
+// later one is.
 func snapshotFirst(c *cli.Context, args []string, err error) error {
 	at := slices.IndexFunc(args, namesSnapshot)
 	switch {
@@ -217,7 +220,7 @@ func snapshotFirst(c *cli.Context, args []string, err error) error {
 		render.Printable(strings.Join(words, " ")))}
 }
 
-// input waits for the file's digest. A wrong one is no error: the inputInfo says so.
+// input waits for the file's digest. A wrong digest is not an error, but a field of inputInfo.
 func (o *opened) input(ctx context.Context) (inputInfo, error) {
 	s := o.Snapshot()
 	in := inputInfo{Path: s.Path(), Bytes: s.Size(), Digest: "none"}
@@ -243,8 +246,8 @@ func (o *opened) document(ctx context.Context, kind string) (documentHead, error
 	return document(kind, in), err
 }
 
-// checkPrefixes names the files in err. A --prefix without keys in any of them is likely misspelt:
-// it is an error too, and takes the place of one about a type or a storage that is not there.
+// checkPrefixes adds file names to err. A --prefix without keys in any file is likely misspelt: it
+// is an error too, and replaces errors about a missing type or storage.
 func checkPrefixes(c *cli.Context, err error, files ...*opened) error {
 	var paths, vacant, others []string
 	for i, o := range files {
@@ -258,7 +261,7 @@ func checkPrefixes(c *cli.Context, err error, files ...*opened) error {
 		vacant = slices.DeleteFunc(vacant, func(prefix string) bool { return !slices.Contains(found, prefix) })
 		paths = append(paths, o.Snapshot().Path())
 		if len(found) == 0 {
-			continue // its keys need not be read again
+			continue // no need to read its keys again
 		}
 		layouts, err := o.Layouts(c.Context)
 		if err != nil {
@@ -281,7 +284,7 @@ func checkPrefixes(c *cli.Context, err error, files ...*opened) error {
 	return err
 }
 
-// fileError is an error about some files: which of them is not known where there are several.
+// fileError is an error about a file of paths. With several paths the exact file is unknown.
 type fileError struct {
 	paths []string
 	err   error
@@ -290,13 +293,13 @@ type fileError struct {
 func (e *fileError) Error() string { return strings.Join(e.paths, ", ") + ": " + e.err.Error() }
 func (e *fileError) Unwrap() error { return e.err }
 
-// inFiles names the files in each error that names none, except usage errors and interruptions.
+// inFiles adds file names to errors without one, except usage errors and interruptions.
 func inFiles(err error, paths ...string) error {
 	if several, ok := err.(interface{ Unwrap() []error }); ok {
 		return errors.Join(stream.Mapped(several.Unwrap(), func(one error) error { return inFiles(one, paths...) })...)
 	}
 	var of *snapshot.FileError
-	var at *fs.PathError // such as of stdout
+	var at *fs.PathError // of stdout, for example
 	var is *fileError
 	if err == nil || errors.As(err, &of) || errors.As(err, &at) || errors.As(err, &is) ||
 		errors.Is(err, context.Canceled) {
@@ -311,7 +314,7 @@ func inFiles(err error, paths ...string) error {
 	return &fileError{paths, err}
 }
 
-// either returns quoted names behind a text; "" without names.
+// either returns quoted names after a text; "" without names.
 func either(before string, names []string) string {
 	if len(names) == 0 {
 		return ""

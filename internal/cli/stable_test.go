@@ -17,9 +17,9 @@ import (
 	"github.com/etcdshift/etcdshift/transform/migrations"
 )
 
-// TestStable: what docs/project/stability.md calls stable and the last tag had is still there:
-// fields of the schemas; commands, flags and codes, a line each in testdata/stable.txt. -update
-// writes that.
+// TestStable: everything stable under docs/project/stability.md in the last tag still exists:
+// fields of the schemas; commands, flags and codes, one per line in testdata/stable.txt, written by
+// -update.
 func TestStable(t *testing.T) {
 	path := filepath.Join("testdata", "stable.txt")
 	if *update {
@@ -48,7 +48,8 @@ func TestStable(t *testing.T) {
 	}
 }
 
-// lastTag is the release before the commit that is checked out: none is compared with itself.
+// lastTag returns the release before the checked-out commit, so that no release is compared with
+// itself.
 func lastTag(dir string) string {
 	tag, err := exec.Command("git", "-C", dir, "describe", "--tags", "--abbrev=0", "--match", "v*", "HEAD^").Output()
 	if err != nil {
@@ -78,8 +79,7 @@ func decoded(t *testing.T, text string) (schema map[string]any) {
 	return schema
 }
 
-// TestStableNoticesLoss: a field, a type or a value that goes, or a field that becomes optional, is
-// a loss.
+// TestStableNoticesLoss: removing a field, type or value, or making a field optional, is a loss.
 // Adding is not.
 func TestStableNoticesLoss(t *testing.T) {
 	old :=
@@ -109,7 +109,7 @@ func lostLines(old, now string) []string {
 	return slices.DeleteFunc(strings.Split(old, "\n"), func(line string) bool { return slices.Contains(kept, line) })
 }
 
-// lostFields says what a document of the new schema may lack that one of the old had.
+// lostFields lists losses of the new schema compared with the old one.
 func lostFields(path string, old, now map[string]any) (lost []string) {
 	if old["type"] != nil && fmt.Sprint(old["type"]) != fmt.Sprint(now["type"]) {
 		lost = append(lost, fmt.Sprintf("%s: type %v, now %v", path, old["type"], now["type"]))
@@ -148,7 +148,7 @@ func slicesOf(v any) []any {
 	return list
 }
 
-// stableLines lists commands, their flags and the codes that they report.
+// stableLines lists commands, their flags and their reported codes.
 func stableLines() string {
 	var lines []string
 	eachCommand(Commands(), nil, func(path []string, c *cli.Command) {

@@ -44,7 +44,7 @@ Exit status: 0 read, 1 unreadable or damaged, 2 usage, 130 interrupted.`,
 type status struct {
 	documentHead
 	report.Status
-	Archive *archive.Manifest `json:"archive,omitempty"` // of a file that "kcp extract" made
+	Archive *archive.Manifest `json:"archive,omitempty"` // of a file made by "kcp extract"
 }
 
 func runStatus(c *cli.Context, args []string) error {
@@ -92,7 +92,7 @@ func printStatus(w io.Writer, st status) error {
 		{"hash", st.Hash},
 		{"hashkv", st.HashKV}, {"content", st.ContentHash}, {"etcd", st.EtcdVersion},
 	}
-	if st.Archive != nil { // no etcd wrote it
+	if st.Archive != nil { // no etcd wrote an archive
 		rows[1][1] = archiveText(st.Archive)
 		rows = rows[:len(rows)-1]
 	}
@@ -126,7 +126,7 @@ func printStatus(w io.Writer, st status) error {
 	return p.Flush()
 }
 
-// printAttention prints first what a reader has to know before anything else.
+// printAttention prints the most important facts first.
 func printAttention(p *render.Page, st status) {
 	var lines []string
 	switch st.Digest {
@@ -181,7 +181,7 @@ func printCatalogue(p *render.Page, c *inspect.Catalogue) {
 		p.Printf("\n")
 		row("RESOURCE", "STORED AT", "COUNT")
 		if prefix = c.Resources[0].Prefix; prefix != c.Resources[len(c.Resources)-1].Prefix {
-			prefix = "" // of each a line
+			prefix = "" // one line for each prefix
 		}
 	}
 	for _, r := range c.Resources {
@@ -197,7 +197,7 @@ func printCatalogue(p *render.Page, c *inspect.Catalogue) {
 			row(r.Resource, versionOf(v), v.Objects)
 			verdict := report.Verdict(r, v)
 			if v.Standing == inspect.Unlisted || v.Standing == inspect.Stale && !r.Definition.Webhook {
-				verdict = "" // printStale has it
+				verdict = "" // printed by printStale
 			}
 			printNotes(p, storedAs(r, v), encryptedBy(v), verdict)
 		}
@@ -215,7 +215,7 @@ func printCatalogue(p *render.Page, c *inspect.Catalogue) {
 	}
 }
 
-// printNotes prints what there is to say of a row, below it.
+// printNotes prints notes about a row below the row.
 func printNotes(p *render.Page, notes ...string) {
 	for _, note := range notes {
 		if note != "" {
@@ -224,12 +224,12 @@ func printNotes(p *render.Page, notes ...string) {
 	}
 }
 
-// versionOf is the version alone: the resource has the group.
+// versionOf returns the version alone: the resource has the group.
 func versionOf(v inspect.Version) string {
 	return v.APIVersion[strings.LastIndex(v.APIVersion, "/")+1:]
 }
 
-// storedAs names the kind of objects that are of another group or kind than their keys.
+// storedAs names the kind of objects with another group or kind than their keys.
 func storedAs(r inspect.Resource, v inspect.Version) string {
 	_, group, _ := strings.Cut(r.Resource, ".")
 	stored := ""
@@ -249,8 +249,8 @@ func encryptedBy(v inspect.Version) string {
 	return "encrypted by " + report.Encrypted(v)
 }
 
-// storageOf describes the versions of a CustomResourceDefinition whose objects have others. It is
-// empty where they agree.
+// storageOf describes the versions of a CustomResourceDefinition that differ from those of its
+// objects, "" if they agree.
 func storageOf(r inspect.Resource) string {
 	d := r.Definition
 	if d == nil || d.Error != "" || slices.Equal(d.StoredVersions, []string{d.StorageVersion}) &&

@@ -12,8 +12,8 @@ import (
 	"github.com/etcdshift/etcdshift/internal/render"
 )
 
-// TestStatusFits: the page of every recorded snapshot fits in 80 columns; a longer word alone has
-// more. What needs attention comes first.
+// TestStatusFits: the page of every recorded snapshot fits in 80 columns, except for single longer
+// words. Warnings come first.
 func TestStatusFits(t *testing.T) {
 	files, err := filepath.Glob(testdata("*", "*.db.gz"))
 	require.NoError(t, err)

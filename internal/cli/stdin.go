@@ -16,9 +16,9 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
-// scratchOf copies standard input, which "-" names, or an object in a bucket into a file without a
-// name: a snapshot is not read from its beginning to its end. It is bounded as a compressed
-// snapshot is. For any other path it returns nil.
+// scratchOf copies standard input, given as "-", or an object in a bucket into an unnamed file: a
+// snapshot is not read sequentially. The copy has the size limit of a compressed snapshot. For any
+// other path scratchOf returns nil.
 func scratchOf(c *cli.Context, path string, limit int64) (*os.File, error) {
 	limit = cmp.Or(limit, snapshot.DefaultMaxExpand)
 	switch {
@@ -46,7 +46,7 @@ func spool(c *cli.Context, limit int64) (*os.File, error) {
 	go func() { copied <- spoolTo(file, c.App.Reader, limit) }()
 	select {
 	case err = <-copied:
-	case <-c.Context.Done(): // the process ends, or it would wait for what may never come
+	case <-c.Context.Done(): // the process ends; otherwise it might wait forever
 		return nil, c.Context.Err()
 	}
 	if err != nil {
@@ -56,7 +56,7 @@ func spool(c *cli.Context, limit int64) (*os.File, error) {
 	return file, nil
 }
 
-// solidInput returns an error for a file of holes: all of them would be copied.
+// solidInput returns an error for a sparse file: all holes would be copied.
 func solidInput(c *cli.Context) error {
 	in, is := c.App.Reader.(*os.File)
 	if !is {
@@ -69,11 +69,11 @@ func solidInput(c *cli.Context) error {
 	return snapshot.Solid(info)
 }
 
-// spoolTo copies what may be a snapshot. The first mebibyte shows most other things, before they
+// spoolTo copies a possible snapshot. Most other inputs show in the first mebibyte, before they
 // fill the disk.
 func spoolTo(file io.Writer, from io.Reader, limit int64) error {
 	head, err := io.ReadAll(io.LimitReader(from, min(1<<20, limit+1)))
-	if err == nil && len(head) > 0 { // an empty one has an error of its own
+	if err == nil && len(head) > 0 { // an empty input has its own error
 		err = snapshot.Begins(head, limit)
 	}
 	if err != nil && !errors.Is(err, snapshot.ErrExpand) {

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestForgottenDash: "status < before.db" says what to type.
+// TestForgottenDash: "status < before.db" prints the missing argument.
 func TestForgottenDash(t *testing.T) {
 	in, err := os.Open(recordedFile(t, t.TempDir(), "kubectl/all.db", "all.db"))
 	require.NoError(t, err)
@@ -19,7 +19,7 @@ func TestForgottenDash(t *testing.T) {
 	require.Contains(t, stderr.String(), "\nhint: \"-\" reads standard input: etcdshift status -\n")
 }
 
-// TestSparseInput: a file of holes is refused before it is copied.
+// TestSparseInput: a sparse file is refused before it is copied.
 func TestSparseInput(t *testing.T) {
 	path := recordedFile(t, t.TempDir(), "kubectl/all.db", "all.db")
 	require.NoError(t, os.Truncate(path, 1<<40))

@@ -13,7 +13,7 @@ import (
 	"github.com/etcdshift/etcdshift/internal/stream"
 )
 
-// noCommand is the action of the program, or a group of commands, without a command that it has.
+// noCommand is the action of the program, or of a group, without a known command.
 func noCommand(c *cli.Context) error {
 	name, path := c.Args().First(), commandPath(c)
 	switch {
@@ -31,7 +31,7 @@ func noCommand(c *cli.Context) error {
 	return suggest(err, name, stream.Mapped(c.Command.Subcommands, func(c *cli.Command) string { return c.Name }))
 }
 
-// elsewhere is the hint for words that another tool, a group or an argument of a command knows.
+// elsewhere returns the hint for words known to another tool, group or argument of a command.
 func elsewhere(c *cli.Context, path string) string {
 	commands, words := c.App.Commands, c.Args().Slice()
 	word := words[0]
@@ -80,10 +80,10 @@ func elsewhere(c *cli.Context, path string) string {
 	return ""
 }
 
-// viaKubectl is the hint about what "get" leaves to kubectl.
+// viaKubectl is the hint about features of kubectl missing in "get".
 const viaKubectl = "kubectl has it: etcdshift kubectl SNAPSHOT get ..."
 
-// gone are the flags of earlier versions, with what does their work.
+// gone maps flags of earlier versions to their replacement.
 func gone() map[string]string {
 	return map[string]string{
 		"sign --new-key": "minisign makes keys: minisign -G -p backup.pub -s backup.key",
@@ -91,7 +91,7 @@ func gone() map[string]string {
 	}
 }
 
-// unknownFlag is the error about a flag that the command lacks.
+// unknownFlag returns the error about an unknown flag.
 func unknownFlag(path, word string, command *cli.Command) error {
 	err := usagef(path, "unknown flag %q", word)
 	if passesOn(command) {
@@ -109,7 +109,7 @@ func unknownFlag(path, word string, command *cli.Command) error {
 		func(f cli.Flag) string { return "--" + f.Names()[0] }))
 }
 
-// suggest adds to the hint of a usage error the known word that is nearest to an unknown one.
+// suggest adds the known word nearest to an unknown one to the hint of a usage error.
 func suggest(err error, word string, known []string) error {
 	var f *failure
 	if near := phrase.Nearest(word, known); near != "" && errors.As(err, &f) {

@@ -135,14 +135,14 @@ func (h *historian) limit(t *compare.Timeline, words []string) error {
 type timelineDocument struct {
 	documentHead
 	Snapshots []keptInput `json:"snapshots"` // by revision
-	// SameCluster is "unknown" if nothing tells that they are of one cluster; absent for one.
+	// SameCluster is "unknown" if the files may be of different clusters; absent for one.
 	SameCluster compare.Same `json:"sameCluster,omitempty"`
 }
 
 // timelineTail is the tail of timeline -o json.
 type timelineTail struct {
 	Count  int `json:"count"`
-	Folded int `json:"folded"` // writes that are noise
+	Folded int `json:"folded"` // writes of noise
 }
 
 func (h *historian) printTimeline(t *compare.Timeline) error {
@@ -165,10 +165,10 @@ func (h *historian) printTimeline(t *compare.Timeline) error {
 		count++
 		return list.Add(e)
 	})
-	return errors.Join(err, list.End(timelineTail{count, t.Folded}), unread(t)) // what was told stays told
+	return errors.Join(err, list.End(timelineTail{count, t.Folded}), unread(t)) // printed lines remain
 }
 
-// unread is the error of a timeline with values that could not be read.
+// unread returns the error of a timeline with unreadable values.
 func unread(t *compare.Timeline) error {
 	if t.Unread == 0 {
 		return nil

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A tortureBase is a recorded snapshot, with names of objects in it for command lines.
+// A tortureBase is a recorded snapshot, with names of its objects for command lines.
 type tortureBase struct {
 	name                    string // in the folder of fixtures
 	weight                  int    // of 32
@@ -35,7 +35,7 @@ func tortureBases() []tortureBase {
 	}
 }
 
-// tortureFixtures writes the other files that command lines name: bases, policies, plans.
+// tortureFixtures writes the other files used in command lines: bases, policies, plans.
 func tortureFixtures(t testing.TB, dir string) {
 	t.Helper()
 	require.NoError(t, os.MkdirAll(dir, 0o700))
@@ -73,7 +73,7 @@ resources:
 	signFixtures(t, dir)
 }
 
-// signFixtures makes a signature of each base.
+// signFixtures signs each base.
 func signFixtures(t testing.TB, dir string) {
 	testKeys(t, dir)
 	var lines []string
@@ -87,15 +87,15 @@ func signFixtures(t testing.TB, dir string) {
 	}
 }
 
-// The promises of a kind of command line about its exit status and its output.
+// tortureLaw holds the promises of a kind of command line about its exit status and its output.
 type tortureLaw struct {
 	statuses []int
-	written  []int // the statuses with which OUT is there
+	written  []int // the statuses with an OUT
 }
 
 func tortureLaws() map[string]tortureLaw {
 	show := tortureLaw{statuses: []int{0, 1}}
-	named := tortureLaw{statuses: []int{0, 1, 2, 3}} // a TYPE that the file lacks is 2
+	named := tortureLaw{statuses: []int{0, 1, 2, 3}} // 2 is a TYPE missing in the file
 	find := tortureLaw{statuses: []int{0, 1, 5}}
 	change := tortureLaw{[]int{0, 1, 3, 4}, []int{0, 4}}
 	chosen := tortureLaw{[]int{0, 1, 2, 3, 4}, []int{0, 4}}
@@ -112,8 +112,9 @@ func tortureLaws() map[string]tortureLaw {
 	}
 }
 
-// tortureLines returns the command lines to run on a damaged copy: all commands that take a file,
-// but only one of those that build a server. The number of the copy selects it, and the formats.
+// tortureLines returns the command lines to run on a damaged copy: all commands with a file
+// argument, but only one of those that start a server. The number of the copy selects it, and the
+// formats.
 func tortureLines(b tortureBase, number int) (lines [][]string) {
 	turn := func(words ...string) string { return words[number/3%len(words)] }
 	other := "../fix/" + b.name + ".db"
@@ -136,7 +137,7 @@ func tortureLines(b tortureBase, number int) (lines [][]string) {
 		"get IN * -A" + turn(" -o json", " -o yaml --show-secrets", "", " -o wide --stored", " --deleted"),
 		"get IN KIND -A" + turn(" -o wide", " -o json", " -o name --sort-by .metadata.name",
 			" -o custom-columns=N:.metadata.name,A:..a"),
-		[]string{ // the same server each time, which takes as long as all else
+		[]string{ // always the same server, as slow as everything else
 			"kubectl IN events -A", "kubectl IN api-resources", "serve IN --unix ../SOCKET",
 			"kubectl IN " + turn("get KIND -A", "describe KIND -A", "get KIND -A -o yaml", "explain KIND", "events -A"),
 		}[number/2%4],
@@ -173,7 +174,7 @@ func tortureLines(b tortureBase, number int) (lines [][]string) {
 	return lines
 }
 
-// withFlags puts flags behind the name of the command: those of kubectl follow the file.
+// withFlags inserts flags after the name of the command; for kubectl after the file.
 func withFlags(words, flags []string) []string {
 	n := 1
 	switch words[0] {

@@ -21,17 +21,17 @@ import (
 	"github.com/etcdshift/etcdshift/internal/test/damage"
 )
 
-// tortureVariable says how many damaged copies TestTorture makes, and where it begins: "10000", or
+// tortureVariable sets the number of damaged copies of TestTorture, and the first copy: "10000", or
 // "10000 from 500". "make torture" sets it.
 const (
 	tortureVariable = "TORTURE"
-	tortureOnly     = "TORTURE_ONLY" // how command lines begin, to repeat some
+	tortureOnly     = "TORTURE_ONLY" // prefix of the command lines to repeat
 	tortureDefault  = 6
 	tortureEnough   = 200 // broken promises
 )
 
-// TestTorture: damaged copies of recorded snapshots, digest wrong and right, through every command
-// that takes a file. The same number makes the same copy and the same command lines.
+// TestTorture runs every command with a file argument on damaged copies of recorded snapshots, with
+// wrong and right digests. A number always makes the same copy and the same command lines.
 func TestTorture(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts workers")
@@ -51,7 +51,7 @@ func TestTorture(t *testing.T) {
 			}
 		})
 	}
-	ended := make(chan struct{}) // all workers: after a fatal failure too, which ends one alone
+	ended := make(chan struct{}) // all workers; a fatal failure ends only one
 	go func() { workers.Wait(); close(ended) }()
 	for number := from; number < from+n && c.broken.Load() < tortureEnough; number++ {
 		select {
@@ -68,7 +68,7 @@ func TestTorture(t *testing.T) {
 	c.print(t, n)
 }
 
-// tortureCopies are how many copies to make, and the number of the first.
+// tortureCopies returns the number of copies, and the number of the first one.
 func tortureCopies(t testing.TB) (n, from int) {
 	text := os.Getenv(tortureVariable)
 	if text == "" {
@@ -79,10 +79,10 @@ func tortureCopies(t testing.TB) (n, from int) {
 	return n, from
 }
 
-// A campaign counts the outcomes of command lines.
+// campaign counts the outcomes of command lines.
 type campaign struct {
 	dir   string
-	bases []tortureBase // as often as they weigh
+	bases []tortureBase // repeated by weight
 	files map[string][]byte
 
 	broken atomic.Int64 // promises
@@ -144,7 +144,7 @@ var (
 	tortureVaries = regexp.MustCompile(`[0-9a-f]{8,}|\d+|"[^"]*"|/[^ :]*`)
 )
 
-// check returns the promises that a line broke, and removes what it wrote.
+// check returns the promises broken by a line, and removes its output.
 func (c *campaign) check(t testing.TB, w *torturer, b tortureBase, o tortured) (wrong []string) {
 	path := strings.Join(o.Args[:min(2, len(o.Args))], " ")
 	law, known := tortureLaws()[path]
@@ -188,7 +188,7 @@ func (c *campaign) check(t testing.TB, w *torturer, b tortureBase, o tortured) (
 	return wrong
 }
 
-// sound checks an output: its mode, what "verify" says of it, and for one of fifty a restore.
+// sound checks an output: its mode, the result of "verify", and for one of fifty a restore.
 func (c *campaign) sound(t testing.TB, w *torturer, b tortureBase, o tortured) (wrong []string) {
 	if info, err := os.Stat(filepath.Join(w.dir, "out")); err != nil || info.Mode() != 0o600 {
 		wrong = append(wrong, fmt.Sprint("out: ", info, err))
@@ -197,7 +197,7 @@ func (c *campaign) sound(t testing.TB, w *torturer, b tortureBase, o tortured) (
 		return wrong
 	}
 	verified := w.run(t, withFlags([]string{"verify", "out"}, strings.Fields(b.flags)))
-	if verified.Status != 0 { // what no command names stays as it is: a value that no key decrypts
+	if verified.Status != 0 { // undecryptable values outside the named types stay unchanged
 		input := w.run(t, withFlags([]string{"verify", "in.db"}, strings.Fields(b.flags)))
 		for finding := range strings.Lines(verified.Stdout + verified.Died) {
 			if !strings.Contains(strings.ReplaceAll(input.Stdout, "in.db", "out"), finding) {

@@ -24,7 +24,7 @@ const (
 	crdsPrefix    = "/registry/apiextensions.k8s.io/customresourcedefinitions/"
 )
 
-// hurtful are records made to break their readers, by a short description.
+// hurtful returns records made to break their readers, by a short description.
 func hurtful() map[string]map[string][]byte {
 	widget := func(spec string) []byte {
 		return []byte(
@@ -95,7 +95,7 @@ func hurtful() map[string]map[string][]byte {
 	}
 }
 
-// numbered is a list of n texts with their numbers.
+// numbered returns a list of n numbered strings.
 func numbered(format string, n int) string {
 	all := make([]string, n)
 	for i := range n {
@@ -104,7 +104,7 @@ func numbered(format string, n int) string {
 	return strings.Join(all, ",")
 }
 
-// nestedProtobuf is a Pod whose spec holds messages in messages.
+// nestedProtobuf returns a Pod with nested messages in its spec.
 func nestedProtobuf(head string, depth int) []byte {
 	var reversed []byte // to grow at its end
 	for range depth + 1 {
@@ -136,7 +136,7 @@ func manyEmpty(n int) map[string][]byte {
 	return all
 }
 
-// definition is a CRD with versions, and an object of it.
+// definition returns a CRD with versions, and an object of it.
 func definition(versions string) map[string][]byte {
 	return map[string][]byte{
 		crdsPrefix + "hurts.hurt.example": []byte(
@@ -164,7 +164,8 @@ func helmBomb(n int) map[string][]byte {
 			`"namespace":"default","uid":"u","labels":{"owner":"helm"}},"data":{"release":"` + release + `"}}`)}
 }
 
-// TestTortureValues runs every command that takes a file on a sound snapshot with hurtful values.
+// TestTortureValues runs every command with a file argument on a sound snapshot with hurtful
+// values.
 func TestTortureValues(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts a worker")
@@ -195,7 +196,7 @@ func TestTortureValues(t *testing.T) {
 		require.NoError(t, err, name)
 		base := c.bases[0]
 		asked := map[string]bool{}
-		for _, number := range []int{0, 10, 20, 30} { // all that take turns
+		for _, number := range []int{0, 10, 20, 30} { // every choice of formats
 			for at, line := range tortureLines(base, number) {
 				text := strings.Join(line, " ")
 				if path := fmt.Sprint(at, line[:2]); (full || (at+number+i)%40 == 0) && !asked[path] &&

@@ -26,26 +26,25 @@ import (
 )
 
 const (
-	tortureMemory   = 2 << 30 // bytes a worker may have
+	tortureMemory   = 2 << 30 // bytes of a worker
 	torturePatience = 90 * time.Second
 	tortureAge      = 3000 // command lines of one worker
 )
 
-// A tortured command line and its outcome. Starting the program takes longer than reading a small
-// file, so a worker runs one line after another. A worker that dies or hangs is reported with its
-// line.
+// tortured is a command line with its outcome. Starting the program takes longer than reading a
+// small file, so a worker runs many lines. A worker that dies or hangs is reported with its line.
 type tortured struct {
 	Args           []string
 	Status         int
 	Stdout, Stderr string
 	Allocated      uint64 // bytes, over the whole line
 	Took           time.Duration
-	Died           string // what the worker said at its end, "" while it lives
+	Died           string // the worker's last output, "" while it lives
 }
 
 // tortureMain is the worker: command lines on standard input, outcomes on descriptor 3.
 func tortureMain() {
-	klog.SetLogger(klog.Logger{}) // as main does
+	klog.SetLogger(klog.Logger{}) // like main
 	log.SetOutput(io.Discard)
 	if err := unix.Setrlimit(unix.RLIMIT_DATA, &unix.Rlimit{Cur: tortureMemory, Max: tortureMemory}); err != nil {
 		panic(err)
@@ -86,13 +85,13 @@ func tortureLine(line []string) (status int, stdout, stderr string) {
 	return runWords(line...)
 }
 
-// tortureServe serves until the answers to some requests are there.
+// tortureServe serves until some requests are answered.
 func tortureServe(line []string) (status int, stdout, stderr string) {
 	dir, err := os.Getwd()
 	if err != nil {
 		return 99, "", err.Error()
 	}
-	socket := dir + ".socket" // each worker has one
+	socket := dir + ".socket" // one per worker
 	line = append([]string{}, line...)
 	line[slices.Index(line, "--unix")+1] = socket
 	ctx, cancel := context.WithCancel(context.Background())
@@ -108,7 +107,7 @@ func tortureServe(line []string) (status int, stdout, stderr string) {
 	for _, path := range []string{"/apis", "/api/v1/pods?limit=5", "/api/v1/configmaps",
 		"/apis/demo.example.com/v1beta1/widgets", "/api/v1/secrets"} {
 		answer, err := client.Get("http://localhost" + path)
-		for tries := 0; err != nil; tries++ { // it does not listen yet, or ends at the file
+		for tries := 0; err != nil; tries++ { // not listening yet, or ended by the file
 			select {
 			case status := <-done:
 				return status, out.String(), errs.String()
@@ -125,7 +124,7 @@ func tortureServe(line []string) (status int, stdout, stderr string) {
 	return <-done, out.String() + answers.String(), errs.String()
 }
 
-// torturer hands command lines to a worker in a folder.
+// torturer sends command lines to a worker in a folder.
 type torturer struct {
 	dir  string
 	cmd  *exec.Cmd
@@ -162,7 +161,7 @@ func (w *torturer) start(t testing.TB) {
 	w.out, w.runs = bufio.NewReader(read), 0
 }
 
-// run runs a line. A worker that dies or hangs is replaced for the next.
+// run runs a line. A worker that dies or hangs is replaced for the next line.
 func (w *torturer) run(t testing.TB, line []string) (o tortured) {
 	if w.runs++; w.runs > tortureAge {
 		w.end()
@@ -190,7 +189,7 @@ func (w *torturer) run(t testing.TB, line []string) (o tortured) {
 	return o
 }
 
-// files are the names in the folder of a torturer, and in the one for temporary files.
+// files returns the file names in a torturer's folder and its temporary folder.
 func (w *torturer) files(t testing.TB) (names []string) {
 	for _, dir := range []string{w.dir, w.dir + ".tmp"} {
 		entries, err := os.ReadDir(dir)

@@ -37,9 +37,9 @@ func writingLines() []string {
 	}
 }
 
-// A writer is a command line that writes a file, and the outcome of an undisturbed run.
+// writer is a command line that writes a file, with the outcome of an undisturbed run.
 type writer struct {
-	program, dir string // the program; the folder in which it runs
+	program, dir string // the program, and its working directory
 	line         []string
 	in           []byte
 	status       int
@@ -47,8 +47,7 @@ type writer struct {
 	took         time.Duration
 }
 
-// newWriter runs a line undisturbed. The program is the one that TORTURE_PROGRAM names, or this
-// test binary.
+// newWriter runs a line undisturbed. The program is TORTURE_PROGRAM, or else this test binary.
 func newWriter(t testing.TB, line string) *writer {
 	t.Helper()
 	program := os.Getenv("TORTURE_PROGRAM")
@@ -94,7 +93,7 @@ func exitOf(t testing.TB, err error) int {
 	return exit.ExitCode()
 }
 
-// outPath is the file that the line writes.
+// outPath returns the output file of the line.
 func (w *writer) outPath() string {
 	for _, word := range w.line {
 		if strings.HasPrefix(word, "out") {
@@ -104,7 +103,7 @@ func (w *writer) outPath() string {
 	return ""
 }
 
-// command is the line, after other words that run it.
+// command returns the line, after the words of a wrapper.
 func (w *writer) command(before ...string) *exec.Cmd {
 	words := append(append(before, w.program), w.line...)
 	cmd := exec.Command(words[0], words[1:]...)
@@ -114,7 +113,7 @@ func (w *writer) command(before ...string) *exec.Cmd {
 	return cmd
 }
 
-// renew removes the output and writes the input anew.
+// renew removes the output and writes the input again.
 func (w *writer) renew(t testing.TB) {
 	for _, name := range []string{w.outPath(), filepath.Join(w.dir, "in.db")} {
 		if err := os.Remove(name); !errors.Is(err, os.ErrNotExist) {
@@ -124,9 +123,9 @@ func (w *writer) renew(t testing.TB) {
 	require.NoError(t, os.WriteFile(filepath.Join(w.dir, "in.db"), w.in, 0o600))
 }
 
-// check returns what is wrong after a disturbed run. The output is complete, or missing with an
-// exit status of failure. The folder has no other new file. The input is unchanged, if it should
-// be.
+// check returns the faults after a disturbed run. The output must be complete, or missing with a
+// failing exit status. The folder must have no other new file. The input must be unchanged, unless
+// changedInput is set.
 func (w *writer) check(t testing.TB, status int, said []byte, changedInput bool) (wrong []string) {
 	t.Helper()
 	out, err := os.ReadFile(w.outPath())
@@ -137,7 +136,7 @@ func (w *writer) check(t testing.TB, status int, said []byte, changedInput bool)
 	case !written && slices.Contains([]int{exitDone, exitAllowed}, status):
 		wrong = append(wrong, "no output")
 	case written && slices.Contains([]int{exitFailed, exitCannotCheck}, status) &&
-		bytes.Contains(said, []byte("written")): // stdout failed, after the file
+		bytes.Contains(said, []byte("written")): // stdout failed after the file was written
 	case written && status != w.status && status >= 0:
 		wrong = append(wrong, "an output with this status")
 	case status > 5:
@@ -162,13 +161,13 @@ func (w *writer) check(t testing.TB, status int, said []byte, changedInput bool)
 	return wrong
 }
 
-// outOfMemory is how Go ends a program that gets no memory: README.md promises status 2 and such
-// words. Go 1.26 does not check one allocation of its garbage collector (runtime.newSpanSPMC).
+// outOfMemory matches Go's last output without memory: README.md promises status 2 and such words.
+// Go 1.26 does not check one allocation of its garbage collector (runtime.newSpanSPMC).
 var outOfMemory = regexp.MustCompile(
 	`^fatal error: .*(out of memory|cannot allocate memory|reserve page summary memory|cannot map pages)` +
 		`|^SIGSEGV: .*\nPC=.* addr=0x0\n\ngoroutine 0 .*\nruntime\.\(\*spanQueue\)\.tryDrain\(`)
 
-// traceOf is a trace of the runtime in what a program said, but for one of too little memory.
+// traceOf returns a trace of the runtime in a program's output, except for an out-of-memory trace.
 func traceOf(said []byte) []byte {
 	at := tortureTraces.FindIndex(said)
 	if at == nil || outOfMemory.Match(said[at[0]:]) {
@@ -177,7 +176,7 @@ func traceOf(said []byte) []byte {
 	return said[at[0]:at[1]]
 }
 
-// TestTraceOf: Go may end the program for too little memory, and for nothing else.
+// TestTraceOf: Go may end the program only because of too little memory.
 func TestTraceOf(t *testing.T) {
 	const stack = "\n\ngoroutine 1 [running]:\nmain.main()\n\t/main.go:7 +0x1d\n"
 	for said, want := range map[string]string{
@@ -208,7 +207,7 @@ func TestTraceOf(t *testing.T) {
 	}
 }
 
-// eachWriter runs a test for each line, which gets its share of TORTURE_WRITING, or of small.
+// eachWriter runs a test for each line, with the line's share of TORTURE_WRITING, or of small.
 func eachWriter(t *testing.T, small int, test func(t *testing.T, w *writer, n int)) {
 	n := small
 	if text := os.Getenv("TORTURE_WRITING"); text != "" {
@@ -227,7 +226,8 @@ func eachWriter(t *testing.T, small int, test func(t *testing.T, w *writer, n in
 	}
 }
 
-// TestTortureKilled: SIGKILL at random moments leaves no output or a whole one, and nothing else.
+// TestTortureKilled: SIGKILL at random moments leaves no output or a complete one, and no other
+// file.
 func TestTortureKilled(t *testing.T) {
 	eachWriter(t, 3, func(t *testing.T, w *writer, n int) {
 		r, whole := rand.New(rand.NewPCG(16, uint64(len(w.line)))), 0
@@ -239,7 +239,7 @@ func TestTortureKilled(t *testing.T) {
 			require.NoError(t, cmd.Start())
 			time.Sleep(time.Duration(r.Float64() * 1.1 * float64(w.took)))
 			_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
-			status := exitOf(t, cmd.Wait()) // -1 for one that was killed
+			status := exitOf(t, cmd.Wait()) // -1 for a killed process
 			if wrong := w.check(t, status, said.Bytes(), false); wrong != nil {
 				t.Errorf("status %d: %s: %s", status, strings.Join(wrong, "; "), said.String())
 			}
@@ -251,8 +251,8 @@ func TestTortureKilled(t *testing.T) {
 	})
 }
 
-// TestTortureInput: an input that is cut, overwritten or replaced while it is read gives the output
-// of the file that was opened, or an error that names it.
+// TestTortureInput: an input truncated, overwritten or replaced during the run gives the output of
+// the opened file, or an error with its name.
 func TestTortureInput(t *testing.T) {
 	eachWriter(t, 2, func(t *testing.T, w *writer, n int) {
 		if !slices.Contains(w.line, "in.db") {
@@ -298,9 +298,9 @@ func TestTortureInput(t *testing.T) {
 	})
 }
 
-// TestTortureFaults: the nth call of each thread fails, for each n, on the program itself. A write
-// by which Go's runtime wakes its poller is skipped: it goes to an eventfd, which no disk makes
-// fail, and Go ends the program then.
+// TestTortureFaults: the nth call of each thread fails, for each n, in the program itself. The
+// write with which Go's runtime wakes its poller is skipped: it goes to an eventfd, whose writes no
+// disk makes fail, and Go would end the program.
 func TestTortureFaults(t *testing.T) {
 	strace, err := exec.LookPath("strace")
 	if err != nil {
@@ -316,7 +316,7 @@ func TestTortureFaults(t *testing.T) {
 		if n < 50 {
 			faults = faults[:4]
 		}
-		tried, failed := 0, 0 // and not harmless
+		tried, failed := 0, 0 // without harmless failures
 		trace := w.dir + ".trace"
 		for _, fault := range faults {
 			for nth := 1; nth < 400; nth++ {

@@ -11,7 +11,7 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// eachCommand visits every command that does something, with its words.
+// eachCommand visits every command with an action, with its words.
 func eachCommand(commands []*cli.Command, path []string, visit func(path []string, c *cli.Command)) {
 	for _, c := range commands {
 		words := append(path[:len(path):len(path)], c.Name)
@@ -22,19 +22,19 @@ func eachCommand(commands []*cli.Command, path []string, visit func(path []strin
 	}
 }
 
-// runWords runs the program and returns what it prints.
+// runWords runs the program and returns its output.
 func runWords(words ...string) (status int, stdout, stderr string) {
 	return runWithin(context.Background(), words...)
 }
 
-// runWithin is runWords that ends with a context.
+// runWithin is runWords with a context.
 func runWithin(ctx context.Context, words ...string) (status int, stdout, stderr string) {
 	var out, errs bytes.Buffer
 	status = Run(ctx, append([]string{"etcdshift"}, words...), strings.NewReader(""), &out, &errs)
 	return status, out.String(), errs.String()
 }
 
-// The words of the flag library are about its own way of writing flags, and not about ours.
+// Errors of the flag library describe its own syntax of flags, not ours.
 func TestFlagErrors(t *testing.T) {
 	eachCommand(Commands(), nil, func(path []string, c *cli.Command) {
 		for _, f := range c.Flags {

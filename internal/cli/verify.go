@@ -49,16 +49,16 @@ Exit status: 0 nothing found, 1 damage found, 2 usage, 5 could not check, 130 in
 
 // verification is the document of verify -o json.
 type verification struct {
-	documentHead        // where the file could not be opened, input has the path only
+	documentHead        // if the file could not be opened, input has only the path
 	Path         string `json:"path"`
 	report.Verification
 	Classes []snapshot.Class `json:"classes"`           // of the findings, in their order
-	Class   snapshot.Class   `json:"class,omitempty"`   // the worst one, of warnings too
+	Class   snapshot.Class   `json:"class,omitempty"`   // the worst one, including warnings
 	Archive string           `json:"archive,omitempty"` // the logical cluster of an archive
-	// Signature is what --key found; without it nothing was looked for.
+	// Signature is the result of --key; absent without --key.
 	Signature *checkedSignature `json:"signature,omitempty"`
 	file      *signature.File   // whose signature was checked
-	text      string            // the archive in words
+	text      string            // description of the archive
 	lines     []string          // the findings, for a person
 }
 
@@ -72,7 +72,7 @@ func (v *verification) found(class snapshot.Class, text string) {
 	v.lines = append(v.lines, text)
 }
 
-// worst makes Class the worse of it and class.
+// worst sets Class to the worse of Class and class.
 func (v *verification) worst(class snapshot.Class) {
 	for _, one := range []snapshot.Class{snapshot.Fatal, snapshot.Lies, snapshot.Warning} {
 		if v.Class == one || class == one {
@@ -117,7 +117,7 @@ func runVerify(c *cli.Context, args []string) error {
 	return &failure{exitFound, err, hintFor(damage)}
 }
 
-// verifyContent is verifyFile for all but pages and reports.
+// verifyContent is verifyFile, except for pages and reports.
 func verifyContent(c *cli.Context, v *verification) (damage, err error) {
 	if v.Signature != nil && isReport(v.Path) {
 		verifyReport(v)
@@ -127,7 +127,7 @@ func verifyContent(c *cli.Context, v *verification) (damage, err error) {
 	return damage, cmp.Or(err, sameFile(v))
 }
 
-// verifyFile fills in v and returns the first damage. An error means that it could not check.
+// verifyFile fills in v and returns the first damage. An error means that v could not be checked.
 func verifyFile(c *cli.Context, v *verification) (damage, err error) {
 	reading := progress(c).Phase("verifying " + v.Path)
 	defer reading.End()
@@ -166,8 +166,8 @@ func verifyFile(c *cli.Context, v *verification) (damage, err error) {
 			return nil, err
 		}
 	}
-	v.Input, _ = o.input(c.Context) // what is wrong with it was found above
-	if damage != nil {              // values of a damaged file are not to be trusted
+	v.Input, _ = o.input(c.Context) // errors were found above
+	if damage != nil {              // values of a damaged file are not trusted
 		return damage, nil
 	}
 	o.Reader = o.Below(readPrefixes(c)...)
@@ -180,7 +180,7 @@ func verifyFile(c *cli.Context, v *verification) (damage, err error) {
 	return damage, err
 }
 
-// verifyArchive checks an archive against its manifest. It finds nothing in any other file.
+// verifyArchive checks an archive against its manifest. It ignores any other file.
 func verifyArchive(ctx context.Context, s *snapshot.Snapshot, v *verification) (damage, err error) {
 	m, err := archive.OpenChecked(ctx, s)
 	if errors.Is(err, archive.ErrNotArchive) {
@@ -205,7 +205,7 @@ func decryptAll(ctx context.Context, r *inspect.Reader, v *verification) (undecr
 		if e.Undecryptable == nil {
 			continue
 		}
-		if !errors.Is(e.Undecryptable, encoding.ErrEncrypted) { // a KMS plugin that does not answer any more
+		if !errors.Is(e.Undecryptable, encoding.ErrEncrypted) { // a KMS plugin that stopped answering
 			return nil, e.Undecryptable
 		}
 		undecryptable = cmp.Or(undecryptable, e.Undecryptable)
@@ -217,7 +217,7 @@ func decryptAll(ctx context.Context, r *inspect.Reader, v *verification) (undecr
 func printVerification(c *cli.Context, v verification) error {
 	p := render.NewPage(render.Folding(c.App.Writer))
 	switch {
-	case v.Sound && isReport(v.Path): // it has a good signature
+	case v.Sound && isReport(v.Path): // a report with a good signature
 	case v.Sound && v.text != "":
 		p.Printf("%s is sound: an %s, as it was made\n", v.Path, v.text)
 	case v.Sound:

@@ -16,7 +16,7 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
-// signatureFlags are those of verify that check a signature.
+// signatureFlags returns verify's flags for signatures.
 func signatureFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "key", Usage: "check the signature by the public key in `FILE`, or by the 56 " +
@@ -25,22 +25,23 @@ func signatureFlags() []cli.Flag {
 	}
 }
 
-// checkedSignature is what verify --key found.
+// checkedSignature is the result of verify --key.
 type checkedSignature struct {
 	Path    string `json:"path"`
-	KeyID   string `json:"keyID"`             // of the key that the signature says to be from, as minisign prints it
+	KeyID   string `json:"keyID"`             // of the signing key named in the signature, in minisign's form
 	Good    bool   `json:"good"`              // whether the key has signed the file
-	Comment string `json:"comment,omitempty"` // the trusted one, of a good signature
+	Comment string `json:"comment,omitempty"` // the trusted comment of a good signature
 }
 
-// isReport reports whether a path is that of a page, a report, a plan or a list of checksums, of
-// which the signature alone is checked.
+// isReport reports whether a path is a page, a report, a plan or a list of checksums. For these
+// files only the signature is checked.
 func isReport(path string) bool {
 	return slices.Contains([]string{".html", ".md", ".json", ".jsonl", ".sarif", ".xml", ".yaml"},
 		filepath.Ext(path)) || filepath.Base(path) == "SHA256SUMS"
 }
 
-// checkSignature checks the signature where --key was given. An error means that it could not.
+// checkSignature checks the signature if --key was given. An error means that the check was
+// impossible.
 func checkSignature(c *cli.Context, v *verification) (wrong error, err error) {
 	if c.String("key") == "" {
 		if c.IsSet("signature") {
@@ -77,7 +78,7 @@ func checkSignature(c *cli.Context, v *verification) (wrong error, err error) {
 	return wrong, nil
 }
 
-// unsigned is the error of a signature that cannot be read, with what to do.
+// unsigned returns the error of an unreadable signature, with a hint.
 func unsigned(path string, err error) error {
 	hint := ""
 	switch {
@@ -89,13 +90,12 @@ func unsigned(path string, err error) error {
 	return &failure{exitCannotCheck, fmt.Errorf("%s: no signature to check: %w", path, err), hint}
 }
 
-// verifyReport fills in v of a file that is no snapshot.
+// verifyReport fills in v for a file that is not a snapshot.
 func verifyReport(v *verification) {
 	v.Input.SHA256, v.Input.Bytes, v.Input.Digest = hex.EncodeToString(v.file.SHA256[:]), v.file.Bytes, "none"
 }
 
-// sameFile returns an error where the bytes that were verified are not those whose signature was
-// checked.
+// sameFile returns an error if the verified bytes are not the bytes with the checked signature.
 func sameFile(v *verification) error {
 	if v.file == nil || v.Input.SHA256 == "" || v.Input.SHA256 == hex.EncodeToString(v.file.SHA256[:]) {
 		return nil
@@ -103,7 +103,7 @@ func sameFile(v *verification) error {
 	return fmt.Errorf("%s: %w", v.Path, snapshot.ErrChanged)
 }
 
-// signedBy says whose signature is good, in words.
+// signedBy describes the signer of a good signature.
 func signedBy(s *checkedSignature) string {
 	return fmt.Sprintf("signed with key %s: %s", s.KeyID, strings.ReplaceAll(s.Comment, "\t", ", "))
 }

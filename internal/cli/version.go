@@ -40,13 +40,13 @@ Exit status: 0 done, 1 failed, 2 usage.`,
 // release is the document of version -o json.
 type release struct {
 	answerHead        // tool.version is the tag
-	Commit     string `json:"commit,omitempty"`   // that it was built from; absent where the build could not tell
+	Commit     string `json:"commit,omitempty"`   // of the build; absent if unknown
 	Date       string `json:"date,omitempty"`     // of the commit, RFC 3339
 	Modified   bool   `json:"modified,omitempty"` // files were changed after the commit
 	Go         string `json:"go"`
-	Kubernetes string `json:"kubernetes"` // whose kinds and rules are linked in
-	Etcd       string `json:"etcd"`       // whose server "rehearse" starts
-	Platform   string `json:"platform"`   // as Go names it, such as linux/amd64
+	Kubernetes string `json:"kubernetes"` // version of the linked kinds and rules
+	Etcd       string `json:"etcd"`       // version of the server started by "rehearse"
+	Platform   string `json:"platform"`   // in Go's form, such as linux/amd64
 }
 
 func builtWith() release {

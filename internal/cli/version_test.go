@@ -9,9 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The Makefile stamps the commit where it can be told, whatever GOFLAGS says, and builds from a
-// tarball without it. A folder that git does not read, such as one of another user, would fail the
-// build.
+// The Makefile stamps the commit if it is known, for any GOFLAGS, and builds from a tarball without
+// one. A folder unreadable for git, such as another user's, would fail the build.
 func TestMakeStampsCommit(t *testing.T) {
 	for _, tool := range []string{"make", "git"} {
 		if _, err := exec.LookPath(tool); err != nil {
