@@ -21,7 +21,7 @@ type shape struct {
 	obj  map[string]any
 }
 
-// corpus reads testdata/NAME; the file says what its sections are.
+// corpus reads testdata/NAME. The head of the file describes its sections.
 func corpus(t testing.TB, name string) (shapes []shape) {
 	t.Helper()
 	archive, err := txtar.ParseFile(filepath.Join("testdata", name))
@@ -63,7 +63,7 @@ func configMap(entry, text string) map[string]any {
 	return map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "data": map[string]any{entry: text}}
 }
 
-// markers is MARKER as it is, and in base64 at each of the three places in a group.
+// markers returns MARKER as text, and in base64 at each of the three offsets in a group.
 func markers() []string { return []string{"MARKER", "TUFSS0VS", "NQVJLRV", "1BUktFU"} }
 
 func text(t testing.TB, value any) string {
@@ -73,7 +73,8 @@ func text(t testing.TB, value any) string {
 	return string(out)
 }
 
-// Each shape of testdata/hidden.txtar is redacted whole, and none of testdata/shown.txtar.
+// TestCorpus checks that each shape of testdata/hidden.txtar is redacted completely, and no shape
+// of testdata/shown.txtar.
 func TestCorpus(t *testing.T) {
 	hidden, shown := corpus(t, "hidden.txtar"), corpus(t, "shown.txtar")
 	require.Greater(t, len(hidden), 100)

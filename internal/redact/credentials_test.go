@@ -9,8 +9,8 @@ import (
 	"github.com/etcdshift/etcdshift/internal/redact"
 )
 
-// An object among Secrets is a Secret even with a damaged kind. OpenShift's OAuth clients and
-// tokens are credentials too.
+// TestCredentials checks that an object among Secrets is redacted even with a damaged kind, and
+// that OpenShift's OAuth clients and tokens are credentials too.
 func TestCredentials(t *testing.T) {
 	const secret = "/registry/secrets/default/a"
 	for key, values := range map[string][]string{
@@ -47,7 +47,6 @@ func TestCredentials(t *testing.T) {
 		"as it is stored")
 }
 
-// More shapes of secrets.
 func TestShapes(t *testing.T) {
 	const key = "/registry/configmaps/ns/a"
 	for value, hidden := range map[string]bool{
@@ -77,7 +76,8 @@ func TestShapes(t *testing.T) {
 	}
 }
 
-// The prefix of a token hides what follows: it may be cut off. A placeholder or a word is shown.
+// TestTokenPrefixes checks that text after a token prefix is hidden even if truncated, and that
+// placeholders and words are shown.
 func TestTokenPrefixes(t *testing.T) {
 	for value, hidden := range map[string]bool{
 		"AGE-SECRET-KEY-1QQ": true, "ghp_hunter2": true, "AKIAQ7HUNTER2": true, "x=glpat-hunter2;": true,

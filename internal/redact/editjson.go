@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// errRepeated is returned for names that are not unique: content has no place for both.
+// errRepeated is returned for repeated or replaced names: a Go map holds each name once.
 var errRepeated = errors.New("a name is repeated, or was replaced")
 
-// EditJSON returns a text of JSON, a map or list or several, with edited content. What edit leaves
-// keeps its bytes, order and space. Numbers in the content are float64.
+// EditJSON applies edit to the maps and lists in a JSON text. Unedited parts keep their bytes,
+// order and white space. Numbers in the content are float64.
 func EditJSON(text string, edit func(content any) any) (string, error) {
 	trimmed := strings.TrimSpace(text)
 	if trimmed == "" || trimmed[0] != '{' && trimmed[0] != '[' {
@@ -34,7 +34,7 @@ func EditJSON(text string, edit func(content any) any) (string, error) {
 	return e.out.String() + text[e.copied:], nil
 }
 
-// encodeAll is for content that no longer has the names of its text.
+// encodeAll encodes content whose names differ from the text.
 func encodeAll(documents []any) (string, error) {
 	var out bytes.Buffer
 	e := json.NewEncoder(&out)

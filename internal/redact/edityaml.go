@@ -11,7 +11,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// insideYAML edits YAML: names, their order and comments stay, but for comments with a secret.
+// insideYAML edits YAML. Names, order and comments stay, except comments with a secret.
 func insideYAML(w walker, text string) (string, bool) {
 	var out bytes.Buffer
 	encoder := yaml.NewEncoder(&out)
@@ -39,7 +39,7 @@ func insideYAML(w walker, text string) (string, bool) {
 	return edited, err == nil && reflect.DeepEqual(got, want) && !across(text, edited)
 }
 
-// editNode edits a document, and adds its content, edited, to want.
+// editNode edits a document, and appends the edited content to want.
 func editNode(w walker, node *yaml.Node, want *[]any, changed *bool) bool {
 	document := content(node)
 	switch document.(type) {
@@ -59,10 +59,10 @@ func editNode(w walker, node *yaml.Node, want *[]any, changed *bool) bool {
 	return true
 }
 
-// setNode gives a node other content. It fails where names are repeated or replaced.
+// setNode replaces the content of a node. It fails if names are repeated or replaced.
 func setNode(node *yaml.Node, to any) bool {
 	if node.Kind == yaml.ScalarNode || node.Kind == yaml.AliasNode {
-		// the text of an alias is elsewhere too
+		// an alias shares its text with other nodes
 		return reflect.DeepEqual(content(node), to) || node.Kind == yaml.ScalarNode && setScalar(node, to)
 	}
 	fields, isMap := to.(map[string]any)

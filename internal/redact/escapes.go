@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// unescape yields what is escaped in a text as URLs, XML and JSON do, "+" as itself and as a space.
-// It is false where there is no more: what is not escaped is in that too.
+// unescape yields the decoded forms of a text with URL, XML or JSON escapes; in URLs, "+" is read
+// as "+" and as a space. It returns false if no further decoding is needed.
 func (u *Unpacker) unescape(text string, yield func(encoded) bool) bool {
 	decoded := func(plain string, encode func(string) string) bool {
 		return u.spend(encoded{end: len(text), plain: plain, edit: reencode(text, plain, encode)}, yield)
@@ -29,12 +29,12 @@ func (u *Unpacker) unescape(text string, yield func(encoded) bool) bool {
 	return true
 }
 
-// jsonEscape matches an escape of a letter that needs none, also in JSON in JSON.
+// jsonEscape matches an unnecessary escape of an ASCII letter, also in JSON in JSON.
 var jsonEscape = compiled(`\\+u00(?:0[9AaDd]|[2-7][0-9A-Fa-f])`)
 
 func unquotedEnd(escape string) string { return unquoted(escape[len(escape)-len(`\u0041`):]) }
 
-// jsonIn returns a map or list that is a part of a text, such as a parameter of a URL.
+// jsonIn returns a map or list inside a text, such as a parameter of a URL.
 func jsonIn(text string) string {
 	begin, end := strings.IndexAny(text, "{["), strings.LastIndexAny(text, "}]")+1
 	if begin <= 0 || end <= begin {
@@ -43,7 +43,7 @@ func jsonIn(text string) string {
 	return text[begin:end]
 }
 
-// unescapeURL decodes "%7B". What is no escape stays.
+// unescapeURL decodes escapes such as "%7B" and keeps invalid ones.
 func unescapeURL(text string) string {
 	var out strings.Builder
 	for {
@@ -62,7 +62,7 @@ func unescapeURL(text string) string {
 	}
 }
 
-// unquoted decodes escapes as JSON and code have them.
+// unquoted decodes the escapes of JSON and of source code.
 func unquoted(text string) string {
 	var out strings.Builder
 	for {

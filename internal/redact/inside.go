@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// inside returns a text without the secrets that holds finds in it. of walks its content.
+// inside returns a text without the secrets that holds finds. The walker of edits parsed content.
 func inside(w walker, text string, of walker) string {
 	if of.texts <= deepest && len(text) <= largest && mayParse(text) {
 		if out, ok := insideJSON(of, text); ok {
@@ -15,7 +15,7 @@ func inside(w walker, text string, of walker) string {
 		if out, ok := insideYAML(of, text); ok {
 			return out
 		}
-		if _, err := parse(text); err == nil { // a line alone does not tell what an alias holds
+		if _, err := parse(text); err == nil { // a line alone does not show the value of an alias
 			return w.literal(text)
 		}
 	}
@@ -45,7 +45,7 @@ func insideJSON(w walker, text string) (string, bool) {
 	return out, err == nil && changed && !across(text, out)
 }
 
-// insidePacked edits a text that has another form as a whole, or a data URL.
+// insidePacked edits a text that is encoded as a whole, or a data URL.
 func insidePacked(w walker, text string) (string, bool) {
 	head := text[:strings.Index(text, ";base64,")+1]
 	if head != "" && strings.HasPrefix(text, "data:") {
@@ -68,7 +68,7 @@ func insidePacked(w walker, text string) (string, bool) {
 	return head + out, is && err == nil && !left
 }
 
-// across reports whether a secret that lies in several values of a text is left in the edited text.
+// across reports whether the edited text still has a secret that spans several values.
 func across(text, edited string) bool {
 	left := func(s shape) bool {
 		// the Secret of a manifest was edited
@@ -80,8 +80,8 @@ func across(text, edited string) bool {
 	return slices.ContainsFunc(tables().shapes, left) || slices.ContainsFunc(tables().commands, left)
 }
 
-// insideLines replaces the words of lines with a secret, but for the first one. It fails where a
-// secret may go on in the next line.
+// insideLines replaces the words of lines with a secret, except the first word. It fails if a
+// secret may continue on the next line.
 func insideLines(w walker, text string) (string, bool) {
 	if slices.ContainsFunc(tables().shapes, func(s shape) bool { return s.pattern == nil && s.fits(text) }) ||
 		packsLines(w, text) {
@@ -106,7 +106,7 @@ func insideLines(w walker, text string) (string, bool) {
 	return out.String(), changed && !w.holds(rest.String())
 }
 
-// packsLines reports whether base64 with a secret in it goes over several lines.
+// packsLines reports whether base64 with a secret spans several lines.
 func packsLines(w walker, text string) bool {
 	return !w.unpacker.decodeRuns(text, leastNamed, func(f encoded) bool {
 		return f.err == nil && !(strings.ContainsAny(text[f.begin:f.end], "\n\\") && w.inner().holds(f.plain))

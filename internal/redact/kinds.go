@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// redactKind redacts the secrets that a map has by its kind, or by neighbouring fields.
+// redactKind redacts secrets that are recognized by the kind of a map or by neighboring fields.
 func (w walker) redactKind(v map[string]any) (changed bool) {
 	switch {
 	case is(v, "Secret"):
 		changed = w.redactSecret(v)
-	case is(v, "SecretList"): // its items need not say what they are
+	case is(v, "SecretList"): // items may lack a kind
 		items, _ := v["items"].([]any)
 		for _, item := range items {
 			secret, _ := item.(map[string]any)
@@ -23,7 +23,7 @@ func (w walker) redactKind(v map[string]any) (changed bool) {
 		}
 		changed = redactFiles(w, v) || changed
 	}
-	if auths, isMap := v["auths"].(map[string]any); isMap { // of a docker configuration
+	if auths, isMap := v["auths"].(map[string]any); isMap { // in a docker configuration
 		for _, registry := range auths {
 			registry, _ := registry.(map[string]any)
 			changed = w.redactFields(registry, "auth") || changed
@@ -42,13 +42,13 @@ func (w walker) redactFields(v map[string]any, fields ...string) (changed bool) 
 	return changed
 }
 
-// redactBeside redacts the value beside the name of a secret, as in environment variables and
+// redactBeside redacts the value next to the name of a secret, as in environment variables and
 // headers.
 func redactBeside(w walker, v map[string]any) (changed bool) {
 	for _, field := range []string{"name", "key", "type"} {
 		name, _ := v[field].(string)
 		s := sortOf(name)
-		if s == headerName { // it is one
+		if s == headerName { // the entry is a header
 			s = tokenName
 		}
 		for _, field := range []string{"value", "default"} {
@@ -75,8 +75,8 @@ func (w walker) redactSecret(v map[string]any) (changed bool) {
 	return w.redactEntries(v, "stringData", Literal) || changed
 }
 
-// redactFiles redacts entries of a ConfigMap with the names of private key files, and binary ones
-// that hold a secret.
+// redactFiles redacts ConfigMap entries with the names of private key files, and binary entries
+// with a secret.
 func redactFiles(w walker, obj map[string]any) (changed bool) {
 	data, _ := obj["data"].(map[string]any)
 	for name := range data {
@@ -94,13 +94,13 @@ func redactFiles(w walker, obj map[string]any) (changed bool) {
 	return changed
 }
 
-// is reports whether an object is of a kind of the core group.
+// is reports whether an object has a kind of the core group.
 func is(obj map[string]any, kind string) bool {
 	return obj["kind"] == kind && obj["apiVersion"] == "v1"
 }
 
-// isHelm recognizes a release of Helm in a ConfigMap: of version 3 with its configmap driver, of
-// version 2 by default.
+// isHelm reports whether a ConfigMap is a Helm release: from the configmap driver of Helm 3, or
+// from Helm 2.
 func isHelm(obj map[string]any) bool {
 	meta, _ := obj["metadata"].(map[string]any)
 	labels, _ := meta["labels"].(map[string]any)
@@ -119,8 +119,8 @@ func secretFlagBefore(word any, value string) bool {
 	return isText && strings.HasPrefix(name, "-") && !strings.HasPrefix(value, "--") && sortOf(name).isSecret(value)
 }
 
-// secretOfCommand returns the index of the word with a secret by the command, -1 for none, and the
-// secret: "-px" has "x".
+// secretOfCommand returns the index of the word with a password in a command line, -1 for none, and
+// the password: "x" for "-px".
 func secretOfCommand(list []any) (index int, secret string) {
 	var line strings.Builder
 	ends := make([]int, len(list))
@@ -137,7 +137,7 @@ func secretOfCommand(list []any) (index int, secret string) {
 	return index, line.String()[begin : ends[index]-1]
 }
 
-// secretInCommand returns where the secret of a command line begins, -1 for none.
+// secretInCommand returns the offset of the secret in a command line, -1 for none.
 func secretInCommand(line string) int {
 	for _, s := range tables().commands {
 		if s.fits(line) {

@@ -6,22 +6,22 @@ import (
 	"strings"
 )
 
-// known has the secrets of an object by their first bytes: what is hidden in one place of it is
-// hidden in all.
+// known holds the secrets of an object by their first bytes. A secret found in one place of an
+// object is hidden in all places.
 type known map[string][]string
 
 const (
 	knownBegin = 8  // bytes: shorter secrets may be words
-	mostAlike  = 64 // with the same begin
+	mostAlike  = 64 // secrets with the same beginning
 )
 
-// Secret is a text that is a secret in an object.
+// Secret is a secret text of an object.
 type Secret struct {
 	Text  string
-	Named bool // by its name or its shape; others stand in a Secret, as do user names and times
+	Named bool // found by its name or shape; otherwise an entry of a Secret, perhaps a user name or a time
 }
 
-// mayBeSecret reports whether a text may be searched in other places, where words would be found.
+// mayBeSecret reports whether to search a text in other places. Common words are not searched.
 func (s Secret) mayBeSecret() bool {
 	words := plainWord
 	if s.Named {
@@ -31,13 +31,14 @@ func (s Secret) mayBeSecret() bool {
 		isLiteral(s.Text)
 }
 
-// letters match words and numbers: what may be a word even where its name is that of a password.
+// letters matches words and numbers. They may be words even in a password field.
 var letters = compiled(`^(?:[a-z.-]{1,15}|[A-Za-z]{1,15}|[0-9.]*)$`)
 
-// plainWord matches what may be a name or a word.
+// plainWord matches possible names and words.
 var plainWord = compiled(`^(?:[a-z0-9.-]{1,15}|[A-Za-z]{1,15}|[0-9.]*)$`)
 
-// add adds a secret. Of too many that begin alike, the begin is one.
+// add adds a secret. More than mostAlike secrets with the same beginning are replaced by the
+// beginning.
 func (k known) add(s Secret) {
 	if !s.mayBeSecret() {
 		return
@@ -48,18 +49,18 @@ func (k known) add(s Secret) {
 	}
 }
 
-// mostNoted bounds secrets that are searched for credentials in them, in bytes of one object.
+// mostNoted bounds the bytes of secrets of one object that are searched for credentials.
 const mostNoted = 8 << 20
 
-// noter returns a note for a walker. It adds each secret, what it is in base64, the password of a
-// URL in it, and one behind the name of a user.
+// noter returns a note function for a walker. It adds each secret, its decoded base64, the password
+// of a URL in it, and a password after a user name.
 func noter(note func(Secret)) func(value any, named bool) {
 	left := mostNoted
 	return func(value any, named bool) {
 		add := func(text string) { note(Secret{text, named}) }
 		text, _ := value.(string)
 		add(strings.TrimSpace(text))
-		if plain := unquoted(text); plain != text { // of code, or of JSON that is cut off
+		if plain := unquoted(text); plain != text { // of source code, or of truncated JSON
 			add(strings.TrimSpace(plain))
 		}
 		if left -= len(text); left < 0 {
@@ -101,13 +102,13 @@ func (k known) in(text string) string {
 
 // searcher finds known secrets in a text.
 type searcher interface {
-	in(text string) string // the first one, "" for none
-	// without returns the text with replacements for its secrets alone, or as it is if the whole
-	// text is to be replaced.
+	in(text string) string // the first secret, "" for none
+	// without returns text with only its secrets replaced, or text unchanged if the whole text must
+	// be replaced.
 	without(text string, with Replace) string
 }
 
-// both are the secrets of an object and shared ones. A text with one is hidden as a whole.
+// both holds the secrets of an object and shared secrets. A text with one is hidden as a whole.
 type both struct {
 	own known
 	*Shared
@@ -115,10 +116,10 @@ type both struct {
 
 func (b both) in(text string) string { return cmp.Or(b.own.in(text), b.Shared.in(text)) }
 
-// without implements searcher: nothing is known of the rest of a text.
+// without implements searcher. Texts are always replaced as a whole.
 func (b both) without(text string, _ Replace) string { return text }
 
-// redactKnown hides the texts of an object that have a known secret, also packed. Names stay.
+// redactKnown hides the texts of an object with a known secret, plain or packed. Names stay.
 func (w walker) redactKnown(value any, k searcher) (changed bool) {
 	Children(value, func(field string, child any) any {
 		switch field {
@@ -138,8 +139,8 @@ func (w walker) redactKnown(value any, k searcher) (changed bool) {
 	return changed
 }
 
-// redactedKnown returns the hidden form of a text with a secret, or of a map with one in its names,
-// nil for others.
+// redactedKnown returns the hidden form of a text with a secret or of a map with secrets in its
+// keys, nil for other values.
 func (w walker) redactedKnown(value any, k searcher) any {
 	switch v := value.(type) {
 	case string:
@@ -161,7 +162,7 @@ func (w walker) redactedKnown(value any, k searcher) any {
 
 var fieldName = compiled(`^(?:f:)?[A-Za-z]*$`)
 
-// holdsKnown reports whether a text has a secret, as it is or packed.
+// holdsKnown reports whether a text contains a secret, plain or packed.
 func (w walker) holdsKnown(text string, k searcher) bool {
 	of := w.inner()
 	of.find = func(plain string) bool {

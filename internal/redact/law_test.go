@@ -13,7 +13,7 @@ import (
 	"github.com/etcdshift/etcdshift/internal/redact"
 )
 
-// names of secrets, in the spellings that people use.
+// names returns names of secrets in common spellings.
 func names() []string {
 	stems := []string{"password", "db password", "passwd", "passphrase", "db pass", "token", "access token",
 		"auth token", "refresh token",
@@ -34,7 +34,7 @@ func names() []string {
 	return out
 }
 
-// syntaxes are texts that give %[1]s the value %[2]s.
+// syntaxes returns texts that give %[1]s the value %[2]s.
 func syntaxes() []string {
 	return []string{
 		`{%[1]q:%[2]q}`, `{"a": [{%[1]q: %[2]q}]}`, `[{"x":1},{%[1]q:%[2]q,"y":2}]`, "{\n\t%[1]q: %[2]q\n}",
@@ -52,7 +52,8 @@ func syntaxes() []string {
 	}
 }
 
-// A value with the name of a secret is hidden in each syntax, place and enclosure.
+// TestNamesInSyntaxes checks that a value with the name of a secret is hidden in each syntax, place
+// and enclosure.
 func TestNamesInSyntaxes(t *testing.T) {
 	const secret = "MARKER-7f3a"
 	enclose := []func(string) string{
@@ -87,12 +88,12 @@ func leaksIn(obj map[string]any) bool {
 	return leaks(entry) || leaks(string(data))
 }
 
-// The same fields without a secret are shown.
+// TestNamesWithoutSecret checks that the same fields without a secret are shown.
 func TestNamesWithoutSecret(t *testing.T) {
 	for _, name := range names() {
 		for _, syntax := range syntaxes() {
 			for _, value := range []string{"", "true", "/etc/x/y", "${VAR}"} {
-				if value == "" && strings.HasPrefix(syntax, "x --") { // what follows is the value
+				if value == "" && strings.HasPrefix(syntax, "x --") { // the text after it is the value
 					continue
 				}
 				text := fmt.Sprintf(syntax, name, value)
@@ -102,7 +103,7 @@ func TestNamesWithoutSecret(t *testing.T) {
 	}
 }
 
-// Texts that would be large when parsed, or take long, are scanned, and that takes no time.
+// TestBombs checks that texts that would expand or parse slowly are scanned instead, quickly.
 func TestBombs(t *testing.T) {
 	aliases := "a: &a [x, x, x, x, x, x, x, x, x]\n"
 	for c := 'b'; c < 'k'; c++ {

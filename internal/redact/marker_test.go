@@ -6,7 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A text is redacted already only if redacted wrote it: a Secret value with the same end is hidden.
+// TestIsRedacted checks that only the exact form counts as redacted: a Secret value with the same
+// end is hidden.
 func TestIsRedacted(t *testing.T) {
 	for _, text := range []string{"<redacted>", redacted(0), redacted(12)} {
 		require.True(t, isRedacted(text), text)

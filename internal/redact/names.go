@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// endings is a table by the last letter.
+// endings holds name endings by their last letter.
 type endings map[byte][]string
 
 func byLastLetter(table []string) endings {
@@ -17,7 +17,7 @@ func byLastLetter(table []string) endings {
 	return out
 }
 
-// longest returns the length of the longest ending of a name from words, 0 for none.
+// longest returns the length of the longest ending of a dashed name, 0 for none.
 func (e endings) longest(dashed string) (length int) {
 	for _, ending := range e[dashed[len(dashed)-1]] {
 		if len(ending) > length && endsIn(dashed, ending) {
@@ -27,7 +27,7 @@ func (e endings) longest(dashed string) (length int) {
 	return length
 }
 
-// endsIn reports whether the words of a name end in an ending.
+// endsIn reports whether a dashed name ends with the words of ending.
 func endsIn(dashed, ending string) bool {
 	i, e := len(dashed)-1, len(ending)-1
 	for ; e >= 0 && i >= 0; i-- {
@@ -41,11 +41,11 @@ func endsIn(dashed, ending string) bool {
 	return e < 0
 }
 
-// longestTold bounds the part of a name that is checked, in bytes from its end.
+// longestTold bounds the checked part of a name, in bytes from its end.
 const longestTold = 128
 
-// words splits a name as the tables do: its words in lower case with a dash before each, without
-// digits at the end. "/" is kept.
+// words splits a name like the tables: words in lower case, each after a dash, without digits at
+// the end. "/" is kept.
 func words(name string) string {
 	name = name[max(0, len(name)-longestTold):]
 	out := make([]byte, 0, len(name)+8)
@@ -75,13 +75,13 @@ func words(name string) string {
 func isLower(c byte) bool { return c >= 'a' && c <= 'z' }
 func isUpper(c byte) bool { return c >= 'A' && c <= 'Z' }
 
-// sort is the sort of value that a name promises.
+// sort classifies a name by the values that it promises.
 type sort int
 
 const (
 	plainName  sort = iota
-	headerName      // a secret if the value has the form of one
-	tokenName       // a secret, unless it is a number
+	headerName      // a secret if the value looks like one
+	tokenName       // a secret, unless the value is a number
 	secretName
 )
 
@@ -126,8 +126,8 @@ func sortOfWords(dashed string) sort {
 	return plainName
 }
 
-// mayName looks for pairs of letters that all names of secrets have. It is fast: most fields have
-// none.
+// mayName reports whether a name has a letter pair of secret names. It is a fast filter: most names
+// have none.
 func mayName(name string) bool {
 	for i := 0; i+1 < len(name); i++ {
 		pair := [2]byte{name[i] | 0x20, name[i+1] | 0x20}
@@ -139,13 +139,13 @@ func mayName(name string) bool {
 	return false
 }
 
-// isPointer reports whether a field holds no secret inside an object with the name of a secret.
+// isPointer reports whether a field is no secret although its object has the name of a secret.
 func isPointer(name string) bool {
 	dashed := words(name)
 	return slices.ContainsFunc(tables().pointerEndings, func(e string) bool { return endsIn(dashed, e) })
 }
 
-// isKeyFile reports whether files of that name hold a private key or a certificate.
+// isKeyFile reports whether the name is that of a file with a private key or certificate.
 func isKeyFile(name string) bool {
 	name = strings.ToLower(name)
 	return !strings.Contains(name, "trust") && slices.ContainsFunc(tables().keyFiles,

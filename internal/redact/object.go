@@ -11,11 +11,10 @@ import (
 	"github.com/etcdshift/etcdshift/keys"
 )
 
-// tokenAnnotation holds the token of a pull secret in the clear (OpenShift until 4.15).
+// tokenAnnotation holds the token of a pull secret in plain text (OpenShift until 4.15).
 const tokenAnnotation = "openshift.io/token-secret.value"
 
-// redactObject redacts an object: what is a secret by itself, and copies of that and of shared
-// secrets.
+// redactObject redacts secrets found by name or shape, then copies of these and of shared secrets.
 func (w walker) redactObject(key []byte, obj map[string]any, shared *Shared) (changed bool) {
 	own := known{}
 	w.note = noter(own.add)
@@ -24,7 +23,7 @@ func (w walker) redactObject(key []byte, obj map[string]any, shared *Shared) (ch
 	return len(own)+len(shared.index) > 0 && w.redactKnown(obj, both{own, shared}) || changed
 }
 
-// redactOwn redacts what is a secret by itself.
+// redactOwn redacts secrets found by name, shape or kind.
 func (w walker) redactOwn(key []byte, obj map[string]any) (changed bool) {
 	if keys.HoldsCredentials(key) {
 		changed = w.redactCredentials(obj)
@@ -32,8 +31,8 @@ func (w walker) redactOwn(key []byte, obj map[string]any) (changed bool) {
 	return w.walk(obj, "") || changed
 }
 
-// redactCredentials redacts an object stored among credentials. Only its type and metadata stay,
-// without the annotations of a damaged object.
+// redactCredentials redacts an object stored among credentials. Type and metadata stay, without the
+// annotations of a damaged object.
 func (w walker) redactCredentials(obj map[string]any) (changed bool) {
 	changed = w.redactSecret(obj)
 	for name, value := range obj {
@@ -64,17 +63,17 @@ func (w walker) redactCredentials(obj map[string]any) (changed bool) {
 	return changed
 }
 
-// longestName bounds the name of a type, in bytes: a DNS name and a little more.
+// longestName bounds the name of a type, in bytes: slightly more than a DNS name.
 const longestName = 320
 
 type walker struct {
-	texts    int     // that enclose the content: a text that parses is content too
-	with     Replace // nil for lengths
+	texts    int     // number of enclosing texts; a parsed text is content too
+	with     Replace // nil: replace with lengths
 	unpacker *Unpacker
-	note     func(value any, named bool) // is told each secret; nil for nobody
-	plain    bool                        // the secret is an entry of a Secret without the name of one
-	most     int                         // bytes of a secret with parts and credentials
-	find     func(text string) bool      // in place of what holds looks for
+	note     func(value any, named bool) // called for each secret; may be nil
+	plain    bool                        // the secret is an entry of a Secret, not found by name
+	most     int                         // length limit of secrets that are split and searched for credentials
+	find     func(text string) bool      // replaces the search of holds if not nil
 }
 
 func newWalker(with Replace) walker {
@@ -83,11 +82,11 @@ func newWalker(with Replace) walker {
 
 func (w walker) inner() walker {
 	w.texts++
-	w.plain = false // names and shapes found it
+	w.plain = false // found by name or shape
 	return w
 }
 
-// isSecret reports whether text is a secret, by the sort of its name. In a parsed text "$NAME" is a
+// isSecret reports whether text is a secret under a name of sort s. In a parsed text "$NAME" is a
 // variable.
 func (w walker) isSecret(s sort, text string) bool {
 	return s != plainName && s.isSecret(text) && (w.texts == 0 || !variable().MatchString(text))
@@ -103,7 +102,7 @@ func (w walker) walk(value any, field string) (changed bool) {
 			switch {
 			case isPublic(name):
 				continue
-			case name == "spec" && isDefinition(v): // all else in it is a schema
+			case name == "spec" && isDefinition(v): // all other fields are a schema
 				spec, _ := child.(map[string]any)
 				changed = w.walk(spec["conversion"], "conversion") || changed
 				continue
@@ -116,7 +115,7 @@ func (w walker) walk(value any, field string) (changed bool) {
 		}
 	case []any:
 		around := sortOf(field)
-		if strings.EqualFold(field, "secrets") { // their names
+		if strings.EqualFold(field, "secrets") { // names of Secrets
 			around = plainName
 		}
 		command, inCommand := secretOfCommand(v)
@@ -134,7 +133,7 @@ func (w walker) walk(value any, field string) (changed bool) {
 					w.note(inCommand, true)
 				}
 				v[i], changed = w.hidden(Literal, text), true
-			case w.holds(text), secretFlag(text): // holds notes the value
+			case w.holds(text), secretFlag(text): // holds has noted the value
 				v[i], changed = w.hidden(mixed, text), true
 			}
 		}
@@ -142,8 +141,8 @@ func (w walker) walk(value any, field string) (changed bool) {
 	return changed
 }
 
-// redactedField returns the redacted form of a field, nil if it may be shown. around is the sort of
-// the map's name.
+// redactedField returns the redacted form of a field, nil if the field may be shown. around is the
+// sort of the map's name.
 func (w walker) redactedField(in map[string]any, name string, around sort) any {
 	own := sortOf(name)
 	if own != plainName && namesEntry(in, name) {
@@ -175,7 +174,7 @@ func (w walker) redactedField(in map[string]any, name string, around sort) any {
 	return nil
 }
 
-// namesEntry reports whether a field such as secretKey names an entry of the Secret beside it.
+// namesEntry reports whether a field such as secretKey names an entry of the Secret next to it.
 func namesEntry(in map[string]any, field string) bool {
 	return endsIn(words(field), "-secret-key") && slices.ContainsFunc(tables().pointerFields,
 		func(name string) bool { return in[name] != nil })
@@ -192,10 +191,10 @@ func (w walker) redactIf(in map[string]any, field string, isSecret func(text str
 	return true
 }
 
-// Hidden reports whether a value is what Object puts in place of a secret.
+// Hidden reports whether Object wrote a value in place of a secret.
 func Hidden(value any) bool { return isRedacted(value) }
 
-// isRedacted reports whether a value is the redacted form of another one.
+// isRedacted reports whether a value is a redacted form.
 func isRedacted(value any) bool {
 	text, isText := value.(string)
 	if _, is := value.(replaced); is || text == "<redacted>" {
@@ -206,7 +205,7 @@ func isRedacted(value any) bool {
 	return isText && begins && ends && n != "" && strings.Trim(n, "0123456789") == ""
 }
 
-// redactEntries redacts every value of the map in a field, or a field of another type.
+// redactEntries redacts every value of the map in a field, or a field of a wrong type.
 func (w walker) redactEntries(obj map[string]any, field string, part Part) (changed bool) {
 	entries, isMap := obj[field].(map[string]any)
 	if !isMap {

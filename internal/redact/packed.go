@@ -16,30 +16,31 @@ import (
 	"golang.org/x/text/encoding/unicode"
 )
 
-// Bounds of packed content. What goes beyond them counts as a secret.
+// Bounds of packed content. Larger content counts as a secret.
 const (
-	mostUnpacked = 16 << 20 // bytes that are unpacked of one object
+	mostUnpacked = 16 << 20 // unpacked bytes of one object
 	mostFiles    = 1000     // in a zip archive
 )
 
-// leastDeflated is the length of deflate with a name and a secret in it: shorter data is a word.
+// leastDeflated is the least length of deflate data with a name and a secret: shorter data is a
+// word.
 const leastDeflated = 18
 
-// Packed data begins with these. The two bytes of zlib are a checksum too.
+// Packed data begins with these bytes. The first two bytes of zlib also include a checksum.
 const (
 	gzipBegins = "\x1f\x8b\x08"
 	zipBegins  = "PK\x03\x04"
 	zlibBegins = 'x'
 )
 
-// ErrPacked is for packed data that is damaged, or too large once it is unpacked.
+// ErrPacked is returned for packed data that is damaged, or too large when unpacked.
 var ErrPacked = errors.New("packed data is damaged or too large to look into it")
 
-// Unpacker finds the texts in escaped, encoded and packed ones, in the bounds of one object. A nil
-// Unpacker bounds each text by itself.
+// Unpacker finds texts inside escaped, encoded and packed texts, within the bounds of one object. A
+// nil Unpacker bounds each text separately.
 type Unpacker struct{ left int } // bytes that may still be unpacked
 
-// NewUnpacker returns an Unpacker for an object that is edited.
+// NewUnpacker returns an Unpacker for editing an object.
 func NewUnpacker() *Unpacker { return &Unpacker{4 * mostUnpacked} }
 
 func (u *Unpacker) budget() int {
@@ -56,19 +57,19 @@ func (u *Unpacker) take(bytes int) {
 	}
 }
 
-// encoded is a part of a text in which another text is escaped, encoded or packed.
+// encoded is a part of a text with an escaped, encoded or packed text inside.
 type encoded struct {
 	begin, end int
 	plain      string
 	edit       edit
-	err        error // plain is not all of it
+	err        error // plain is incomplete
 }
 
-// edit returns an encoded part with other content. It is false where the result would not be read
-// like the part; nil where it never would.
+// edit returns an encoded part with other content. It returns false if the result would not decode
+// like the original part. A nil edit marks an uneditable part.
 type edit func(to func(plain string) string) (string, bool)
 
-// spend yields an encoded part whose content is within the bounds.
+// spend yields an encoded part; content over the budget is replaced by ErrPacked.
 func (u *Unpacker) spend(f encoded, yield func(encoded) bool) bool {
 	if len(f.plain) > u.budget() {
 		f.plain, f.err = "", ErrPacked
@@ -77,7 +78,7 @@ func (u *Unpacker) spend(f encoded, yield func(encoded) bool) bool {
 	return yield(f)
 }
 
-// decode yields the encoded parts of a text. Base64 and hexadecimal have least letters.
+// decode yields the encoded parts of a text. Base64 and hexadecimal have at least least letters.
 func (u *Unpacker) decode(text string, least int) iter.Seq[encoded] {
 	return func(yield func(encoded) bool) {
 		switch {
@@ -93,12 +94,12 @@ func (u *Unpacker) decode(text string, least int) iter.Seq[encoded] {
 	}
 }
 
-// Repack edits what a text or data holds in another form as a whole. It is false where that does
-// not change, or cannot be written in the form of the text.
+// Repack edits the content of a text that is encoded as a whole. It returns false if the content is
+// unchanged or cannot be encoded in the form of the text.
 func (u *Unpacker) Repack(text string, to func(plain string) string) (out string, is bool, err error) {
 	for f := range u.decode(text, leastWhole) {
 		switch {
-		case strings.TrimSpace(text[:f.begin]+text[f.end:]) != "": // and so are all others
+		case strings.TrimSpace(text[:f.begin]+text[f.end:]) != "": // the remaining parts too
 			return text, false, nil
 		case f.err != nil:
 			return text, false, f.err
@@ -118,21 +119,21 @@ func (u *Unpacker) Repack(text string, to func(plain string) string) (out string
 	return text, false, nil
 }
 
-// reencode is the edit of a part that encode writes.
+// reencode returns an edit that encodes the new content with encode.
 func reencode(encoded, plain string, encode func(string) string) edit {
 	return func(to func(string) string) (string, bool) {
 		return encode(to(plain)), encode(plain) == encoded
 	}
 }
 
-// isPacked reports whether data begins as gzip, zip or zlib do.
+// isPacked reports whether data begins like gzip, zip or zlib.
 func isPacked(data string) bool {
 	return strings.HasPrefix(data, gzipBegins) || strings.HasPrefix(data, zipBegins) ||
 		len(data) >= 4 && data[0] == zlibBegins && data[1]&0x20 == 0 && (int(data[0])<<8|int(data[1]))%31 == 0
 }
 
-// packedAt returns where packed data begins in other data, -1 for nowhere. Zlib is found at the
-// beginning alone.
+// packedAt returns the offset of packed data in other data, -1 for none. Zlib is found only at the
+// beginning.
 func packedAt(data string) int {
 	if isPacked(data) {
 		return 0
@@ -143,11 +144,11 @@ func packedAt(data string) int {
 	return strings.Index(data, zipBegins)
 }
 
-// errDamaged is the error for damaged packed data whose beginning could be read.
+// errDamaged is the error for damaged packed data with a readable beginning.
 var errDamaged = fmt.Errorf("a part of it: %w", ErrPacked)
 
-// unpack yields the files in gzip, zlib and zip, of a damaged gzip what can be read. It is false
-// where nothing else is in the data.
+// unpack yields the files in gzip, zlib and zip data; for damaged gzip, the readable part. It
+// returns false if data contains nothing else.
 func (u *Unpacker) unpack(data string, yield func(encoded) bool) bool {
 	at := packedAt(data)
 	if at < 0 {
@@ -161,7 +162,7 @@ func (u *Unpacker) unpack(data string, yield func(encoded) bool) bool {
 			out, err := pack(data[at:], files, to)
 			return data[:at] + out, err == nil
 		}
-	case err == ErrPacked, at == 0 && data[0] != zlibBegins: // else it is no packed data
+	case err == ErrPacked, at == 0 && data[0] != zlibBegins: // otherwise data is not packed
 		f.err = err
 	}
 	if len(files) == 0 && f.err != nil && !yield(f) {
@@ -175,7 +176,7 @@ func (u *Unpacker) unpack(data string, yield func(encoded) bool) bool {
 	return at > 0 || len(files) == 0
 }
 
-// inflate returns a text that is packed by deflate without a header; "" for other data.
+// inflate decompresses text in deflate data without a header; it returns "" for other data.
 func (u *Unpacker) inflate(data string) string {
 	if len(data) < leastDeflated {
 		return ""
@@ -231,11 +232,11 @@ func unzip(data string, most int) (files []string, err error) {
 	return files, nil
 }
 
-// residue is what the lengths of packed data are compared by: base64 of data, and base64 of that,
-// has padding of the same length if they agree.
+// residue is the modulus for comparing lengths of packed data. Data with equal lengths modulo
+// residue has equal padding in base64 and in base64 of base64.
 const residue = 27
 
-// pack packs edited files as other data is packed. The length keeps its residue.
+// pack packs edited files in the format of data. The length modulo residue stays.
 func pack(data string, files []string, to func(string) string) (string, error) {
 	edited := make([]string, len(files))
 	for i, plain := range files {
@@ -248,7 +249,7 @@ func pack(data string, files []string, to func(string) string) (string, error) {
 	return out, err
 }
 
-// packed packs files, with bytes more that say nothing.
+// packed packs files, and adds padding for fill bytes.
 func packed(data string, files []string, fill int) (string, error) {
 	var out bytes.Buffer
 	switch {
@@ -265,7 +266,7 @@ func packed(data string, files []string, fill int) (string, error) {
 	}
 	to := zlib.NewWriter(&out)
 	_, err := io.WriteString(to, files[0])
-	for range 1 + fill*11%residue { // after the first one each writes 5 bytes
+	for range 1 + fill*11%residue { // each flush after the first writes 5 bytes
 		err = errors.Join(err, to.Flush())
 	}
 	err = errors.Join(err, to.Close())
@@ -294,13 +295,14 @@ func zipped(data string, files []string, fill int) (string, error) {
 	return out.String(), err
 }
 
-// decodeUTF16 yields text in UTF-16, of either byte order. A quarter of it or more is zeros.
+// decodeUTF16 yields text in UTF-16 of either byte order. A quarter to three quarters of it are
+// zeros.
 func (u *Unpacker) decodeUTF16(data string, yield func(encoded) bool) bool {
 	zeros := strings.Count(data, "\x00")
 	if len(data) < 2*shortest || zeros*4 < len(data) || zeros*4 > len(data)*3 {
 		return true
 	}
-	endianness := unicode.LittleEndian // the zeros in most texts are high bytes
+	endianness := unicode.LittleEndian // most zeros are high bytes
 	if strings.IndexByte(data, 0)%2 == 0 {
 		endianness = unicode.BigEndian
 	}
@@ -311,7 +313,7 @@ func (u *Unpacker) decodeUTF16(data string, yield func(encoded) bool) bool {
 	}
 	plain, _ := encoding.NewDecoder().String(data[:len(data)&^1])
 	f := encoded{end: len(data), plain: plain, edit: reencode(data, plain, wide)}
-	if wide(plain) != data { // a part of it is: letters beyond Latin-1 are lost
+	if wide(plain) != data { // only a part is UTF-16; letters beyond Latin-1 are lost
 		letters := []rune{}
 		for _, c := range []byte(data) {
 			if c != 0 {
@@ -323,7 +325,7 @@ func (u *Unpacker) decodeUTF16(data string, yield func(encoded) bool) bool {
 	return u.spend(f, yield)
 }
 
-// segments yields the texts in data, of one byte or more.
+// segments yields the texts in binary data, of one byte or more.
 func segments(data string) iter.Seq2[int, int] {
 	return func(yield func(begin, end int) bool) {
 		begin := 0
@@ -343,7 +345,7 @@ func segments(data string) iter.Seq2[int, int] {
 	}
 }
 
-// textSize returns the length of the letter at the beginning of data, 0 if there is none.
+// textSize returns the length of the character at the beginning of data, 0 for none.
 func textSize(data string) int {
 	switch c := data[0]; {
 	case c >= 0x20 && c < 0x7f, c == '\t', c == '\n', c == '\r':
@@ -368,7 +370,7 @@ func isText(data string) bool {
 	return true
 }
 
-// isOneText reports whether data is text but for a few bytes at its ends.
+// isOneText reports whether data is text except for a few bytes at both ends.
 func isOneText(data string) bool {
 	const few = 3
 	for begin, end := range segments(data) {

@@ -59,7 +59,7 @@ func zipped(t testing.TB, text string) string {
 	return out.String()
 }
 
-// wrap breaks a text into lines, as base64 and PEM do.
+// wrap breaks a text into lines, as in base64 and PEM.
 func wrap(text string, width int, gap string) string {
 	var lines []string
 	for ; len(text) > width; text = text[width:] {
@@ -68,7 +68,7 @@ func wrap(text string, width int, gap string) string {
 	return strings.Join(append(lines, text), gap)
 }
 
-// forms are ways to keep a text in another one.
+// forms returns functions that encode a text.
 func forms(t testing.TB) map[string]func(string) string {
 	std, raw, url := base64.StdEncoding.EncodeToString, base64.RawStdEncoding.EncodeToString,
 		base64.RawURLEncoding.EncodeToString
@@ -125,7 +125,7 @@ func forms(t testing.TB) map[string]func(string) string {
 	}
 }
 
-// wide is a text in UTF-16.
+// wide returns a text in UTF-16.
 func wide(s string) string {
 	var out strings.Builder
 	for _, c := range []byte(s) {
@@ -134,7 +134,8 @@ func wide(s string) string {
 	return out.String()
 }
 
-// A secret is hidden in each form, and in each form of a form. With leaves nothing of it.
+// TestPacked checks that a secret is hidden in each form and in each nesting of two forms, and that
+// With leaves nothing of it.
 func TestPacked(t *testing.T) {
 	secrets := map[string]string{
 		"name": `{"user": "me", "password": "` + packedSecret + `"}`,
@@ -168,13 +169,13 @@ func TestPacked(t *testing.T) {
 	}
 }
 
-// What is packed and holds no secret is shown.
+// TestPackedShown checks that packed text without a secret is shown.
 func TestPackedShown(t *testing.T) {
 	plain :=
 		`{"user": "me", "replicas": 3, "image": "registry.example.com/shop/web:v1.2.3", "args": ["--listen=:8080"]}`
 	for outer, pack := range forms(t) {
 		for inner, packInner := range forms(t) {
-			if inner == "zip" && outer == "URL" { // with "+" in it, perhaps a space
+			if inner == "zip" && outer == "URL" { // "+" inside may mean a space
 				continue
 			}
 			obj := configMap("x", pack(packInner(plain)))
@@ -183,7 +184,7 @@ func TestPackedShown(t *testing.T) {
 	}
 }
 
-// A text keeps its form around a replaced secret.
+// TestPackedKeepsForm checks that a text keeps its form around a replaced secret.
 func TestPackedKeepsForm(t *testing.T) {
 	replace := func(redact.Part, any) any { return "gone" }
 	for _, form := range []string{
@@ -196,7 +197,8 @@ func TestPackedKeepsForm(t *testing.T) {
 	}
 }
 
-// Packed data that is too large, or packed too often, counts as a secret, in little time.
+// TestPackedBounds checks that packed data that is too large or too deep counts as a secret,
+// quickly.
 func TestPackedBounds(t *testing.T) {
 	std := func(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }
 	bomb := gzipped(t, strings.Repeat("\x00", 64<<20))

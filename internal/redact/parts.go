@@ -2,8 +2,8 @@ package redact
 
 import "strings"
 
-// parts calls yield with what is a secret by itself in a value that is secret as a whole: leaves of
-// JSON and YAML, what is behind "=" in a line, words of lines. levels bounds texts in texts.
+// parts calls yield with the parts of a secret value that are secrets by themselves: leaves of JSON
+// and YAML, values after "=" in lines, words of lines. levels bounds nested texts.
 func parts(value any, levels int, yield func(part string)) {
 	switch v := value.(type) {
 	case map[string]any, []any:
@@ -38,8 +38,8 @@ func comments(text string) string {
 	return out.String()
 }
 
-// partsOfLines yields what is behind "=" and the words in each line that does not belong to PEM:
-// certificates are public, and private keys are secrets as a whole.
+// partsOfLines yields the value after "=" and the words of each line outside PEM: certificates are
+// public, and private keys are secrets as a whole.
 func partsOfLines(text string, yield func(part string)) {
 	pem := false
 	for line := range strings.Lines(text) {
@@ -66,8 +66,8 @@ const (
 	partSeparators = separators + "<>()[]{}|&"
 )
 
-// isPart reports whether a part of a secret is one by itself, and no word, name, address or time.
-// Of several words each is a part.
+// isPart reports whether a part of a secret is a secret by itself: no word, name, address or time.
+// Several words are several parts.
 func isPart(text string) bool {
 	return len(text) >= knownBegin && !strings.ContainsAny(text, " \t\n") && !plainWord().MatchString(text) &&
 		isLiteral(text) &&
@@ -77,15 +77,15 @@ func isPart(text string) bool {
 // longestPublic bounds names, addresses and times, in bytes.
 const longestPublic = 300
 
-// of a page or a database
+// publicPart matches URLs of pages and databases, and the forms named below
 var publicPart = compiled(`^(?:(?:[a-z]{2,15}:)?[a-z][a-z0-9+.-]*://[^@/?#]*(?:/(?:[a-z._-]*|[\w.*:-]{1,15}))*` +
 	`|` + timeText + `|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}` +
 	`|arn:[\w:/.*-]+|v?[0-9]+(?:\.[0-9]+)+(?:[+-][\w.]+)?` + // a resource, a version
-	`|[a-z]{2,15}[0-9]{0,2}[a-z]{0,3}[0-9]{0,2}(?:_[a-z]{2,15}[0-9]{0,2})+` + // a name of a program
+	`|[a-z]{2,15}[0-9]{0,2}[a-z]{0,3}[0-9]{0,2}(?:_[a-z]{2,15}[0-9]{0,2})+` + // the name of a program
 	`|[0-9.]+[:/][0-9]+|(?:[0-9a-f]{0,4}:){2,7}[0-9a-f.]*(?:/[0-9]+)?` + // an address
 	`|[a-z0-9.:-]+(?:/[a-z0-9._+-]+)+(?::[\w.-]+)?(?:@sha256:[0-9a-f]+)?` + // an image, a path, a type of media
 	`|[a-z][a-z0-9-]{1,30}:v?[0-9]{1,4}(?:\.[0-9]{1,4})*(?:-[a-z0-9.]{1,12})*` + // an image
-	// of mail, a class, a template
+	// a mail address, a class, a template
 	`|[\w.+-]+@[\w-]+(?:\.[\w-]+)+|(?:[a-z][a-z0-9_]{0,15}\.){2,}\w{1,40}|(?:\.\w{1,40})+` +
 	`|(?:[a-z]{2,15}[0-9]{0,2}|v?[0-9]{1,3})(?:[._-](?:[a-z]{2,15}[0-9]{0,2}|v?[0-9]{1,3}))*` + // a name
 	`|\W*` + camelCase + `(?:\W+` + camelCase + `|_+` + camelCase + `|-[0-9]{1,3})*\W*)$`)
@@ -94,5 +94,5 @@ const timeText = `[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[T ][0-9:.]+(?:Z|[+-][0-9:]+)?)?`
 
 var timeOf = compiled(`^` + timeText + `$`)
 
-// camelCase are words without digits.
+// camelCase matches words without digits.
 const camelCase = `(?:[A-Z]{1,15}|[A-Z]?[a-z]{2,15}(?:[A-Z][a-z]{2,15})*)`

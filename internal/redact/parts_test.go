@@ -10,8 +10,8 @@ import (
 	"github.com/etcdshift/etcdshift/internal/redact"
 )
 
-// All in a Secret is secret: a value in it is one in other places, whatever its name. Words, hosts,
-// names and certificates are none.
+// TestPartsOfSecrets checks that every value of a Secret is hidden in other places too, regardless
+// of its name, except words, hosts, names and certificates.
 func TestPartsOfSecrets(t *testing.T) {
 	std := func(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }
 	const certificate = "-----BEGIN CERTIFICATE-----\nMIIBMARKpublic0123\n-----END CERTIFICATE-----\n"

@@ -119,7 +119,7 @@ func TestValue(t *testing.T) {
 	require.False(t, redact.NewShared().Value([]byte("compact_rev_key"), []byte("12345")))
 }
 
-// No byte of a Secret is left, whatever is in it, and a second pass changes nothing.
+// FuzzObject checks that no byte of a Secret is left, and that a second pass changes nothing.
 func FuzzObject(f *testing.F) {
 	for _, name := range []string{"core.v1.Secret.pb", "core.v1.ConfigMap.pb", "core.v1.Pod.pb",
 		"core.v1.ConfigMap.json"} {

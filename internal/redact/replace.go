@@ -7,40 +7,39 @@ import (
 	"strings"
 )
 
-// Part is what a value is that must be hidden.
+// Part classifies a value that must be hidden.
 type Part int
 
 const (
-	Literal Part = iota // a text or number that is a secret
-	Data                // a secret in base64, an entry of a Secret
+	Literal Part = iota // a secret text or number
+	Data                // a base64 entry of a Secret
 	Name                // a key of a map
-	Whole               // a value of a wrong type: all in it
-	mixed               // a text with a secret in it
+	Whole               // a value of a wrong type, hidden as a whole
+	mixed               // a text with a secret inside
 	applied             // the last-applied annotation: the object in JSON
 )
 
-// Replace returns what takes the place of a secret, in JSON content: of a text and of a name a
-// text.
+// Replace returns JSON content in place of a secret. Texts and names are replaced by texts.
 type Replace func(part Part, value any) any
 
-// With is Object with replacements in place of lengths. A text with a secret in it keeps its
-// structure and its other words where that can be told; else it is replaced as a whole.
+// With is Object with replacements instead of lengths. A text with a secret keeps its structure and
+// its other words if the structure is known; otherwise the whole text is replaced.
 func With(key []byte, obj map[string]any, with Replace) (changed bool) {
 	changed = newWalker(with).redactObject(key, obj, NewShared())
 	unwrap(obj)
 	return changed
 }
 
-// replaced is a value that With has replaced. None is replaced twice.
+// replaced wraps a value that With has replaced, so that it is not replaced twice.
 type replaced struct{ value any }
 
-// longestTaken bounds the secrets in which credentials are found, in bytes: releases of Helm, which
-// are longer, take long.
+// longestTaken bounds the secrets that are searched for credentials, in bytes. Helm releases are
+// longer and would take long.
 const longestTaken = 16 << 10
 
 func (w walker) hidden(part Part, value any) any {
 	text, is := value.(string)
-	if w.note != nil && part != mixed { // holds has noted what is in it
+	if w.note != nil && part != mixed { // holds has noted the secrets inside
 		w.noteParts(part, value)
 	}
 	switch {
@@ -58,7 +57,7 @@ func (w walker) hidden(part Part, value any) any {
 	return redacted(len(text))
 }
 
-// noteParts notes a secret, its parts, and credentials in it.
+// noteParts notes a secret, its parts, and credentials inside.
 func (w walker) noteParts(part Part, value any) {
 	switch v := value.(type) {
 	case map[string]any:
@@ -78,22 +77,22 @@ func (w walker) noteParts(part Part, value any) {
 		if part == Data {
 			v = plain
 		}
-		if part != applied { // which is no secret as a whole
+		if part != applied { // the annotation as a whole is no secret
 			w.note(v, !w.plain || hasShape(plain))
 		}
 		if len(plain) <= w.most {
 			if part != applied {
 				parts(plain, deepest, func(part string) { w.note(part, false) })
 			}
-			if w.most > Brief { // parts has most of that too
+			if w.most > Brief { // parts covers most of that too
 				w.inner().holds(plain)
 			}
 		}
 	}
 }
 
-// hiddenKeys returns a map without the keys that have a secret, nil if none has. Names are shown;
-// in managedFields some keys are values.
+// hiddenKeys returns a map without the keys that contain a secret, nil if no key does. Names are
+// shown; in managedFields some keys are values.
 func (w walker) hiddenKeys(v map[string]any, walk walk, has func(key string, edited bool) bool) any {
 	var secrets []string
 	for key := range v {
@@ -151,7 +150,7 @@ func (w walker) redactMember(key string, walk walk) string {
 	return key[:2] + list[1:len(list)-1]
 }
 
-// Children replaces the values in a map or list by what to returns; items have no name.
+// Children replaces each value in a map or list by the result of to; items have no name.
 func Children(value any, to func(name string, child any) any) {
 	switch v := value.(type) {
 	case map[string]any:
@@ -165,7 +164,7 @@ func Children(value any, to func(name string, child any) any) {
 	}
 }
 
-// unwrap takes replaced values out of their wrapping.
+// unwrap replaces wrapped values by their content.
 func unwrap(value any) {
 	Children(value, func(_ string, child any) any {
 		if r, is := child.(replaced); is {
@@ -176,7 +175,7 @@ func unwrap(value any) {
 	})
 }
 
-// decodedLen returns the length of decoded base64.
+// decodedLen returns the length of decoded base64, or of s if it is not base64.
 func decodedLen(s string) int {
 	if data, err := base64.StdEncoding.DecodeString(s); err == nil {
 		return len(data)

@@ -11,10 +11,10 @@ import (
 //go:embed rules.txt
 var rulesText string
 
-// rules are the tables of rules.txt, which says what each is.
+// rules holds the tables of rules.txt, described there.
 type rules struct {
 	shapes, commands, pairs          []shape
-	tokens                           [256][]tokenPrefix // by their first letter
+	tokens                           [256][]tokenPrefix // by first letter
 	secretEndings, harmlessEndings   endings
 	headerEndings, pointerEndings    []string
 	neutral, measures, pointerFields []string
@@ -46,7 +46,7 @@ var tables = sync.OnceValue(func() *rules {
 	return r
 })
 
-// quoted splits a line into the quoted texts at its beginning, and the rest.
+// quoted returns the quoted texts at the beginning of a line, and the rest.
 func quoted(line string) (texts []string, rest string) {
 	for {
 		text, err := strconv.QuotedPrefix(line)
@@ -59,9 +59,9 @@ func quoted(line string) (texts []string, rest string) {
 	}
 }
 
-// shape recognizes a secret without its name. Only texts with all the marks are matched.
+// shape recognizes a secret without its name. Only texts with all marks are matched.
 type shape struct {
-	pattern pattern // nil if the marks suffice
+	pattern pattern // nil: the marks suffice
 	marks   []string
 }
 
@@ -76,11 +76,11 @@ func shapesOf(lines []string) (out []shape) {
 	return out
 }
 
-// tokenPrefix begins tokens of a service.
+// tokenPrefix is the beginning of a service's tokens.
 type tokenPrefix struct {
 	text         string
-	least        int  // letters and digits that follow
-	loose, words bool // "-", "_" and "." may follow too; it begins names and words too
+	least        int  // number of letters and digits that follow
+	loose, words bool // loose: "-", "_" and "." may follow too; words: names and words begin like this too
 }
 
 func tokensOf(lines []string) (out [256][]tokenPrefix) {
@@ -96,7 +96,7 @@ func tokensOf(lines []string) (out [256][]tokenPrefix) {
 	return out
 }
 
-// pattern is a regular expression, compiled when it is first used: most programs need few.
+// pattern is a regular expression, compiled at first use: most programs need few.
 type pattern func() *regexp.Regexp
 
 func compiled(text string) pattern {

@@ -6,20 +6,20 @@ import (
 	"strings"
 )
 
-// Lengths of base64 and of hexadecimal, in letters.
+// Lengths of base64 and hexadecimal, in letters.
 const (
-	leastNamed = 16 // with the name of a secret in it, or a shape
-	leastKnown = 11 // with a known secret
+	leastNamed = 16 // with a secret's name or shape inside
+	leastKnown = 11 // with a known secret inside
 	leastWhole = 8  // a whole text, from its first letter on
 	longestGap = 256
 )
 
-// run is a run of letters of base64 in a text, in either alphabet and over several lines, or of
-// hexadecimal.
+// run is a sequence of base64 letters in a text, of either alphabet and over several lines, or of
+// hexadecimal letters.
 type run struct {
-	begin, end int    // in the text, with padding
+	begin, end int    // offsets in the text, with padding
 	letters    []byte // in the standard alphabet, without line breaks, indentation and quotes
-	lines      int    // breaks in it
+	lines      int    // number of line breaks
 }
 
 func (r *run) next(text string) bool {
@@ -48,9 +48,9 @@ func (r *run) next(text string) bool {
 	return len(r.letters) > 0
 }
 
-// behindBreak returns where the next line begins, behind its indentation and quotes, for a line
-// that ends at at; at for a line that goes on. In JSON a line ends in "\n" with a backslash, in
-// code a text may end before the line does: "abc\n" +.
+// behindBreak returns the offset of the next line, after its indentation and quotes, if a line ends
+// at at; otherwise at. In JSON a line ends in "\n" with a backslash. In source code a text may end
+// before the line does: "abc\n" +.
 func behindBreak(text string, at int) int {
 	next, found := at, false
 	for next < min(len(text), at+longestGap) {
@@ -113,7 +113,7 @@ func (u *Unpacker) decodeHex(of run, old string, least int, yield func(encoded) 
 		for end = begin; end < len(of.letters) && isHex(of.letters[end]); {
 			end++
 		}
-		for ; end-begin >= least; begin++ { // from an odd letter too
+		for ; end-begin >= least; begin++ { // also from odd offsets
 			plain, _ := hex.DecodeString(string(of.letters[begin : end-(end-begin)%2]))
 			f := encoded{begin: of.begin, end: of.end, plain: string(plain)}
 			if end-begin == len(of.letters) {
@@ -134,7 +134,7 @@ func isHex(c byte) bool {
 	return c >= '0' && c <= '9' || c|0x20 >= 'a' && c|0x20 <= 'f'
 }
 
-// hexAs returns data as hexadecimal of the case and lines of other.
+// hexAs encodes data in hexadecimal with the case and line breaks of old.
 func hexAs(old, data string) string {
 	out := hex.EncodeToString([]byte(data))
 	if strings.ContainsAny(old, "ABCDEF") {
@@ -143,9 +143,9 @@ func hexAs(old, data string) string {
 	return wrapAs(old, out)
 }
 
-// encodeAs returns data as base64 with the alphabet, padding and lines of other. Without "=" at its
-// end and with a length that is a multiple of four it may be padded or not: tokens, in the
-// URL-safe alphabet, are not.
+// encodeAs encodes data in base64 with the alphabet, padding and line breaks of old. Padding is
+// ambiguous if old has no "=" at the end and a length that is a multiple of four; then only the
+// URL-safe alphabet, used for tokens, has no padding.
 func encodeAs(old, data string) string {
 	var of run
 	of.next(old)
@@ -159,7 +159,7 @@ func encodeAs(old, data string) string {
 	return wrapAs(old, encoding.EncodeToString([]byte(data)))
 }
 
-// wrapAs breaks a text into lines as another one is.
+// wrapAs breaks out into lines like old.
 func wrapAs(old, out string) string {
 	width := strings.IndexFunc(old, func(c rune) bool { return c != '=' && !isLetter(byte(c)) })
 	if width <= 0 {
@@ -173,7 +173,7 @@ func wrapAs(old, out string) string {
 	return wrapped.String() + out
 }
 
-// decode returns what a run is in base64, from one of its letters on.
+// decode decodes a run in base64, beginning at the letter offset.
 func (r *run) decode(offset int) string {
 	letters := string(r.letters[min(offset, len(r.letters)):])
 	if len(letters)%4 == 1 { // six bits are no byte
@@ -183,7 +183,7 @@ func (r *run) decode(offset int) string {
 	return string(plain)
 }
 
-// standard returns a letter of the URL-safe alphabet in the standard one.
+// standard translates a letter of the URL-safe alphabet into the standard alphabet.
 func standard(c byte) byte {
 	switch c {
 	case '-':
@@ -194,5 +194,5 @@ func standard(c byte) byte {
 	return c
 }
 
-// isLetter reports whether base64 has a letter, in one of its alphabets.
+// isLetter reports whether either base64 alphabet has a letter.
 func isLetter(c byte) bool { return isWordByte(c) || c == '+' || c == '/' || c == '-' }

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// scan yields the secrets that a text that is neither JSON nor YAML has after their names:
-// "name=value", "name: value", <name>value, "--name value" or, on a separate line, "name value".
+// scan yields named secrets in a text that is neither JSON nor YAML: "name=value", "name: value",
+// <name>value, "--name value" or, on a separate line, "name value".
 func scan(text string) iter.Seq[string] {
 	return func(yield func(secret string) bool) {
 		for i := range len(text) {
@@ -36,7 +36,7 @@ func scan(text string) iter.Seq[string] {
 	}
 }
 
-// scanComments scans the comments of YAML. A value is the last word of a comment.
+// scanComments scans the comments of YAML. The value must be the last word of a comment.
 func scanComments(text string) bool {
 	for line := range strings.Lines(text) {
 		_, comment, _ := strings.Cut(line, "#")
@@ -49,7 +49,7 @@ func scanComments(text string) bool {
 	return false
 }
 
-// assigns reports whether the separator at i gives a secret to a name.
+// assigns reports whether the separator at i stands between the name of a secret and the secret.
 func assigns(text string, i int, comment bool) bool {
 	before := nameBefore
 	if text[i] == '>' {
@@ -81,8 +81,8 @@ func assigns(text string, i int, comment bool) bool {
 
 var version = compiled(`^(?:v?[0-9][0-9.]*\b|latest|[a-z]+$)`)
 
-// nameBefore returns the name at the end of text, without quotes, brackets and spaces. A keyed name
-// has no word of a sentence before it.
+// nameBefore returns the name at the end of text, without quotes, brackets and spaces. keyed is
+// false if a word of a sentence precedes the name.
 func nameBefore(text string) (name string, keyed bool) {
 	end := strings.TrimRight(text, " \t")
 	if strings.HasSuffix(end, ":") { // :=
@@ -107,7 +107,7 @@ func nameBefore(text string) (name string, keyed bool) {
 	return name, line == "" || strings.IndexByte("\n{[(,;|&?#>-*!", line[len(line)-1]) >= 0
 }
 
-// elementBefore returns the name of the XML element whose opening tag ends behind text.
+// elementBefore returns the name of the XML element whose opening tag ends after text.
 func elementBefore(text string) (name string, keyed bool) {
 	text = text[max(0, len(text)-2*longestTold):]
 	open := strings.LastIndexByte(text, '<')
@@ -119,16 +119,15 @@ func elementBefore(text string) (name string, keyed bool) {
 	return name, true
 }
 
-// value follows a separator.
+// value is the text after a separator.
 type value struct {
 	text  string
-	quote byte // before it
-	apart bool // has space before it
-	alone bool // ends its line or a text in quotes
+	quote byte // opening quote, 0 for none
+	apart bool // a space precedes it
+	alone bool // the value ends its line or a quoted text
 }
 
-// longestValue bounds the part of a value that is checked, in bytes: one long line may have many
-// names.
+// longestValue bounds the checked part of a value, in bytes: one long line may have many names.
 const longestValue = 1 << 10
 
 func valueAfter(text string, i int) (v value) {
@@ -136,7 +135,7 @@ func valueAfter(text string, i int) (v value) {
 	switch c := text[i]; {
 	case c == '=' && i > 0 && strings.IndexByte("=!<>~+", text[i-1]) >= 0, strings.HasPrefix(rest, "="),
 		strings.HasPrefix(rest, "~"):
-		return v // a comparison, or := which is handled at its "="
+		return v // a comparison, or :=, which is handled at its "="
 	case c == ':' && strings.HasPrefix(rest, "//"):
 		return v
 	case c == '=' && strings.HasPrefix(rest, ">"), c == ':' && strings.HasPrefix(rest, ":"):
@@ -158,12 +157,12 @@ func valueAfter(text string, i int) (v value) {
 	return v
 }
 
-// quotedValue reads up to the closing quote or the end of the line. Behind three quotes the value
+// quotedValue reads up to the closing quote or the end of the line. After three quotes the value
 // may begin on the next line.
 func quotedValue(text string) value {
 	inner := strings.TrimLeft(text, text[:1])
 	switch len(text) - len(inner) {
-	case 2: // an empty one
+	case 2: // an empty value
 		return value{}
 	case 3:
 		inner = strings.TrimLeft(inner, " \t\r\n")
@@ -172,7 +171,7 @@ func quotedValue(text string) value {
 	return value{text: strings.TrimRight(inner[:end], "\\"), quote: text[0], alone: endsLine(inner[end:])}
 }
 
-// bareValue reads a value without quotes, in a header with the scheme before it.
+// bareValue reads a value without quotes; in a header, without the scheme before it.
 func bareValue(text string) value {
 	line, _, _ := strings.Cut(text, "\n")
 	line = strings.TrimRight(line, " \t\r")
@@ -215,8 +214,8 @@ func blockAfter(rest string) string {
 	return rest
 }
 
-// endsInPair reports whether a line ends in the name of a secret and the secret, as in settings of
-// Redis, Apache and Fluent Bit. In a longer line, perhaps a sentence, the secret has a digit.
+// endsInPair reports whether a line ends with the name of a secret and the secret, as in settings
+// of Redis, Apache and Fluent Bit. In a longer line, perhaps a sentence, the secret has a digit.
 func endsInPair(fields []string) bool {
 	if len(fields) < 2 {
 		return false
@@ -226,7 +225,7 @@ func endsInPair(fields []string) bool {
 	if s == plainName || strings.ContainsFunc(name, func(r rune) bool { return r > 'z' || !isNameByte(byte(r)) }) {
 		return false
 	}
-	compound := strings.Count(words(name), "-") > 1 // of two words or more
+	compound := strings.Count(words(name), "-") > 1 // two words or more
 	hasDigit := len(text) >= shortest && strings.ContainsAny(text, "0123456789")
 	switch {
 	case strings.HasPrefix(text, "$"), strings.HasPrefix(text, "="),
@@ -241,7 +240,7 @@ func endsInPair(fields []string) bool {
 	return hasDigit && compound && s.isSecret(text)
 }
 
-// flagSecret returns the secret behind a flag of a line: "--password x"; "" for none.
+// flagSecret returns the secret after a flag in a line: "--password x"; "" for none.
 func flagSecret(fields []string) string {
 	for i := 1; i < len(fields); i++ {
 		flag, text := strings.TrimLeft(fields[i-1], "[({`\"'"), strings.Trim(fields[i], `"'`)

@@ -7,24 +7,24 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Secrets are the secret values of objects. They are hidden in texts that were made from the
-// objects, also in part and in base64.
+// Secrets holds the secret values of objects, to hide them in texts derived from the objects, also
+// in part and in base64.
 type Secrets struct {
 	shared *Shared
-	parts  map[int]map[string]bool // by their length, in lower case
+	parts  map[int]map[string]bool // by length, in lower case
 }
 
-// Quoted returns a set of secrets of some objects; shared ones are hidden too.
+// Quoted returns an empty set of secrets. Its Hide also hides the shared secrets.
 func (s *Shared) Quoted() *Secrets { return &Secrets{shared: s, parts: map[int]map[string]bool{}} }
 
-// Parts of a value that give it away, in bytes. A long text has many words that are no secret.
+// Lengths in bytes of parts that reveal a value. A long text has many words that are not secret.
 const (
 	leastPart = 4
 	shortPart = 6
 	longPart  = 24
 	longText  = 128
 
-	mostQuotes = 3 // quotes in quotes in which a secret is found, and none
+	mostQuotes = 3 // levels of quoting that are searched, the unquoted text included
 )
 
 // Add adds the secrets of an object stored under key.
@@ -67,7 +67,7 @@ func (s *Secrets) addParts(text string) {
 	}
 }
 
-// Hide returns a text with lengths in place of secrets: those of s and what Shared.Text hides.
+// Hide replaces secrets in a text by their lengths: those of s and those that Shared.Text hides.
 func (s *Secrets) Hide(text string) string {
 	hidden := s.marked(text)
 	(&Unpacker{mostUnpacked}).decodeRuns(text, shortPart*4/3, func(f encoded) bool {
@@ -94,7 +94,7 @@ func (s *Secrets) Hide(text string) string {
 
 func (s *Secrets) marked(text string) []bool {
 	hidden, lower := make([]bool, len(text)), strings.ToLower(text)
-	if len(lower) != len(text) { // letters with a longer form
+	if len(lower) != len(text) { // lower case changed the length of letters
 		lower = text
 	}
 	for size, parts := range s.parts {

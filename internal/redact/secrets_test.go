@@ -12,8 +12,8 @@ import (
 	"github.com/etcdshift/etcdshift/internal/test/unpacked"
 )
 
-// Texts made from an object show none of its secrets: whole, in part, in other case, in base64 and
-// out of it.
+// TestSecretsHide checks that texts derived from an object show none of its secrets: whole, in
+// part, in other case, encoded in base64 or decoded.
 func TestSecretsHide(t *testing.T) {
 	std := func(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }
 	obj := parse(
@@ -42,8 +42,8 @@ func TestSecretsHide(t *testing.T) {
 	}
 }
 
-// A secret that is hidden in one place of an object is hidden in all: in texts, packed, in sets of
-// managedFields. Names and other texts stay.
+// TestSecretsEverywhere checks that a secret hidden in one place of an object is hidden in all: in
+// texts, packed, in sets of managedFields. Names and other texts stay.
 func TestSecretsEverywhere(t *testing.T) {
 	const value = "Hunter2-MARK-x7"
 	std := base64.StdEncoding.EncodeToString([]byte(value))
@@ -74,8 +74,8 @@ func TestSecretsEverywhere(t *testing.T) {
 	}
 }
 
-// A key of managedFields that is a value shows no secret: by the names in it, or one known from
-// elsewhere in the object. With replaces the secret alone.
+// TestManagedFields checks that value keys of managedFields show no secret, found by name or known
+// from elsewhere in the object. With replaces only the secret.
 func TestManagedFields(t *testing.T) {
 	object := func(field, key string) map[string]any {
 		fields := map[string]any{field: map[string]any{key: map[string]any{}, ".": map[string]any{}}}
@@ -117,7 +117,7 @@ func TestManagedFields(t *testing.T) {
 	}
 }
 
-// What a text in a Secret has as a credential is a secret by itself.
+// TestSecretsIn checks that a credential in a text of a Secret is a secret by itself.
 func TestSecretsIn(t *testing.T) {
 	std := func(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }
 	for name, value := range map[string]string{
@@ -151,7 +151,7 @@ func TestSecretsIn(t *testing.T) {
 	require.NotContains(t, text(t, many), "Alike")
 }
 
-// What stands beside a secret in the last-applied annotation is shown.
+// TestSecretsInApplied checks that text next to a secret in the last-applied annotation is shown.
 func TestSecretsInApplied(t *testing.T) {
 	s := redact.NewShared().Quoted()
 	s.Add([]byte(corpusKey), parse(t, `{metadata: {annotations: {kubectl.kubernetes.io/last-applied-configuration:
@@ -160,7 +160,7 @@ func TestSecretsInApplied(t *testing.T) {
 		s.Hide("image registry.example.com/shop/web:v1.2.3, Tr0ub4dor-MARK"))
 }
 
-// found are the texts of secrets.
+// found returns the texts of secrets.
 func found(secrets []redact.Secret) (texts []string) {
 	for _, s := range secrets {
 		texts = append(texts, s.Text)

@@ -10,7 +10,7 @@ const shortest = 8
 
 func hasShape(text string) bool {
 	if len(text) < shortest {
-		return hasToken(text) // cut off
+		return hasToken(text) // truncated
 	}
 	fits := func(s shape) bool { return s.fits(text) }
 	if slices.ContainsFunc(tables().shapes, fits) || slices.ContainsFunc(tables().commands, fits) {
@@ -28,10 +28,10 @@ func (s shape) fits(text string) bool {
 	return s.pattern == nil || s.pattern().MatchString(text)
 }
 
-// hostPort follows the "@" of a data source name without a scheme.
+// hostPort matches the text after "@" in a data source name without a scheme.
 var hostPort = compiled(`^(?:(?:tcp|unix)\(|[A-Za-z0-9.-]+(?:/|:[0-9]{2,5}(?:\W|$)))`)
 
-// tokenUser is a token in place of a URL's user: of GitHub, of a DSN of Sentry.
+// tokenUser matches a token in place of a URL's user, as in GitHub URLs and Sentry DSNs.
 var tokenUser = compiled(`^[A-Za-z]*[0-9][A-Za-z0-9]*$`)
 
 // hasUserInfo reports whether a text has "user:password@" in a URL or before a host and port, or
@@ -74,15 +74,15 @@ func hasToken(text string) bool {
 	return false
 }
 
-// longestToken bounds the part of a token that is checked, in bytes.
+// longestToken bounds the checked part of a token, in bytes.
 const longestToken = 64
 
-// longestWord bounds words in the names of things, in letters.
+// longestWord bounds words in names, in letters.
 const longestWord = 15
 
-// follows reports whether enough letters follow the prefix. "xxxx" is a placeholder, and so is
-// "EXAMPLE" at the end. Words have no digit, and no capital letter but at the beginning; nor has a
-// name, such as sk_live_demo_page.
+// follows reports whether enough letters follow the prefix. Placeholders are excluded: "xxxx", and
+// "EXAMPLE" at the end. Words are excluded: no digit, no capital letter except the first. Names
+// such as sk_live_demo_page are excluded too.
 func (p tokenPrefix) follows(rest string) bool {
 	n, letters, varied, coded := 0, 0, false, false
 	for n < min(len(rest), longestToken) && (isWordByte(rest[n]) && rest[n] != '_' || p.loose &&
@@ -113,7 +113,7 @@ var (
 	webAddress  = compiled(`^[a-z]+://[^@]*$`)
 	number      = compiled(`^[0-9.]{1,9}(?:ms|[smhdw])?$`)
 	variable    = compiled(`^\$[A-Za-z_][\w.:-]*\W?$`)
-	// codeValue is a call, or a field of a program's settings.
+	// codeValue matches a call, or a setting of a program.
 	codeValue = compiled(`^(?:[A-Za-z_][\w.]*[(\[]|%[A-Z_]+%|%[sdv]|await$|new$|` +
 		"`" +
 		`|(?:var|local|data|module|self|this|os|process\.env` +
@@ -122,8 +122,8 @@ var (
 	lowWord    = compiled(`^[a-z]+\.?$`)
 )
 
-// isSecret reports whether text is a secret by the sort of its name. References, placeholders and
-// policies are none.
+// isSecret reports whether text is a secret under a name of sort s. References, placeholders and
+// policies are not secrets.
 func (s sort) isSecret(text string) bool {
 	switch s {
 	case plainName:
@@ -140,7 +140,7 @@ func (s sort) isSecret(text string) bool {
 	return isLiteral(text)
 }
 
-// isLiteral excludes references, placeholders and policies.
+// isLiteral reports whether text is no reference, placeholder or policy.
 func isLiteral(text string) bool {
 	text = strings.TrimSpace(text)
 	if text == "" || len(text) <= len("optional") && slices.Contains(tables().plainValues, strings.ToLower(text)) {

@@ -13,16 +13,16 @@ import (
 	"github.com/etcdshift/etcdshift/keys"
 )
 
-// Shared redacts the objects of a file. It has the secrets of some, to hide them in all.
+// Shared redacts the objects of a file. Secrets of some objects are hidden in all objects.
 type Shared struct {
-	values     map[string]bool // until Settle
+	values     map[string]bool // nil after Settle
 	bytes      int
 	index      map[string][]anchored
-	begins     []uint64 // a bit for each hash of a place in the index: most places of a text have none
-	Unsearched int      // values that are searched in their own object alone
+	begins     []uint64 // a bit for each hash in the index: most offsets of a text have none
+	Unsearched int      // number of values that are searched only in their own object
 }
 
-// anchored is a secret that has the bytes of its place in the index at at.
+// anchored is a secret with the bytes of its index key at offset at.
 type anchored struct {
 	text string
 	at   int
@@ -30,31 +30,31 @@ type anchored struct {
 
 // Limits of the search, in bytes.
 const (
-	Thorough      = largest // texts with parts: as long as any that is parsed
+	Thorough      = largest // long texts too, with their parts: as long as a parsed text may be
 	Brief         = 8 << 10 // for many objects: nothing is unpacked
 	mostShared    = 64 << 20
 	longestShared = 8 << 10 // private keys and tokens are shorter
-	eachShared    = 200     // that the index takes for a secret
+	eachShared    = 200     // memory of the index for each secret
 )
 
-// host matches the name or the address of a host, which many objects have, and the URL of a page.
+// host matches the name or address of a host, or the URL of a page: many objects have them.
 var host = compiled(
 	`^(?:[a-z]+://)?[a-z0-9-]+(?:\.[a-z0-9-]+)*\.[a-z][a-z-]*(?::[0-9]+)?(?:/(?:[a-z.-]*|[\w.-]{1,15}))*$`)
 
-// NewShared returns a set without secrets: what it redacts is a secret by its name or shape.
+// NewShared returns an empty set: only secrets found by name or shape are redacted.
 func NewShared() *Shared {
 	return &Shared{values: map[string]bool{}, index: map[string][]anchored{}}
 }
 
-// Object redacts, in place, an object in JSON content stored under key, and reports whether it had
-// secrets. An object of any kind among credentials is redacted as one of them.
+// Object redacts, in place, the JSON content of an object stored under key, and reports whether the
+// object had secrets. An object of any kind under a key of credentials is redacted as a credential.
 func (s *Shared) Object(key []byte, obj map[string]any) (changed bool) {
 	return newWalker(nil).redactObject(key, obj, s)
 }
 
-// Value reports whether the raw bytes stored under key must be hidden: objects that Object would
-// change, everything stored among credentials, bootstrap keys of k3s, and unreadable values with
-// a secret. Values that are encrypted at rest may be shown.
+// Value reports whether to hide the raw bytes stored under key: objects that Object would change,
+// all values stored among credentials, bootstrap keys of k3s, and unreadable values with a secret.
+// Values that are encrypted at rest may be shown.
 func (s *Shared) Value(key, raw []byte) bool {
 	if keys.IsBootstrap(key) || keys.HoldsCredentials(key) && encoding.Detect(raw) != encoding.FormatEncrypted {
 		return true
@@ -66,13 +66,13 @@ func (s *Shared) Value(key, raw []byte) bool {
 	case errors.Is(err, encoding.ErrEncrypted):
 		return false
 	}
-	if v, err := encoding.Parse(raw); err == nil && v.GVK.Group == "" && v.GVK.Kind == "Secret" { // it does not decode
+	if v, err := encoding.Parse(raw); err == nil && v.GVK.Group == "" && v.GVK.Kind == "Secret" { // v does not decode
 		return true
 	}
 	return s.within(string(raw))
 }
 
-// Text returns text, or its redacted length if it holds a secret.
+// Text returns text, or its redacted length if text contains a secret.
 func (s *Shared) Text(text string) string {
 	if isRedacted(text) || !s.within(text) {
 		return text
@@ -84,9 +84,9 @@ func (s *Shared) within(text string) bool {
 	return holdsSecret(text) || len(s.index) > 0 && newWalker(nil).holdsKnown(text, s)
 }
 
-// SecretsIn returns the texts that are secrets in an object stored under key, their parts that are
-// secrets by themselves, and the credentials in them by their names and shapes. Of a longer text
-// than most bytes it returns no parts. It changes content.
+// SecretsIn returns the secret texts of an object stored under key, their parts that are secrets by
+// themselves, and the credentials found inside them by name and shape. A text longer than most
+// bytes has no parts. SecretsIn changes content.
 func SecretsIn(key []byte, content map[string]any, most int) (secrets []Secret) {
 	found, w := map[string]bool{}, newWalker(nil)
 	w.most, w.unpacker.left = most, 8*(most-Brief)
@@ -98,8 +98,8 @@ func SecretsIn(key []byte, content map[string]any, most int) (secrets []Secret) 
 	return secrets
 }
 
-// Add adds a secret. What may be a word, a host, a time or a certificate is not searched; nor are
-// names, addresses and sentences in an entry without the name of a secret.
+// Add adds a secret. Possible words, hosts, times and certificates are not searched; in an entry
+// without the name of a secret, names, addresses and sentences are not searched either.
 func (s *Shared) Add(found Secret) {
 	secret := found.Text
 	if _, has := s.values[secret]; has || secret == "" {
@@ -126,7 +126,7 @@ func isCertificate(text string) bool {
 	return strings.Contains(text, "-----BEGIN CERTIFICATE") && !strings.Contains(text, "PRIVATE KEY")
 }
 
-// Has reports whether a text was added, before Settle.
+// Has reports whether a text was added. It must be called before Settle.
 func (s *Shared) Has(text []byte) bool { return len(text) >= knownBegin && s.values[string(text)] }
 
 // Settle ends adding. Names of objects are not searched.
@@ -139,7 +139,7 @@ func (s *Shared) Settle(names map[string]bool) {
 	s.values = nil
 }
 
-// place puts a secret where few others are: tokens and keys begin and end alike.
+// place adds a secret to the index at its rarest bytes: tokens and keys begin and end alike.
 func (s *Shared) place(secret string) bool {
 	const places = 8
 	last := len(secret) - knownBegin
@@ -175,7 +175,7 @@ func wordAt(text string) (word uint64) {
 	return word
 }
 
-// Holds reports whether a text, such as a key, has a secret as it is.
+// Holds reports whether a text, such as a key, contains a secret in plain form.
 func (s *Shared) Holds(text string) bool { return s.in(text) != "" }
 
 // in returns the first secret in a text, "" for none.
@@ -186,7 +186,7 @@ func (s *Shared) in(text string) string {
 	return ""
 }
 
-// each yields where the secrets in a text begin and end.
+// each yields the begin and end offsets of the secrets in a text.
 func (s *Shared) each(text string) iter.Seq2[int, int] {
 	return func(yield func(begin, end int) bool) {
 		if s.begins == nil || len(text) < knownBegin {
@@ -208,11 +208,11 @@ func (s *Shared) each(text string) iter.Seq2[int, int] {
 	}
 }
 
-// Split yields a text in parts: its secrets of so many bytes at most, and what is between them.
-// Secrets that overlap are one.
+// Split yields the secrets of at most most bytes in a text, and the text between them. Overlapping
+// secrets are joined.
 func (s *Shared) Split(text string, most int) iter.Seq2[string, bool] {
 	return func(yield func(part string, secret bool) bool) {
-		ends := map[int]int{} // of the longest one that begins there
+		ends := map[int]int{} // end of the longest secret by its beginning
 		for begin, end := range s.each(text) {
 			if end-begin <= most {
 				ends[begin] = max(ends[begin], end)
@@ -235,8 +235,8 @@ func (s *Shared) Split(text string, most int) iter.Seq2[string, bool] {
 	}
 }
 
-// Replace replaces the secrets of other objects in an object in JSON content, also packed. A text
-// that packs one is replaced as a whole.
+// Replace replaces secrets of other objects in the JSON content of an object, plain or packed. A
+// text with a packed secret is replaced as a whole.
 func (s *Shared) Replace(content map[string]any, with Replace) (changed bool) {
 	if len(s.index) == 0 {
 		return false

@@ -10,18 +10,18 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Bounds of texts that are parsed. Others are scanned line by line.
+// Bounds of parsed texts. Other texts are scanned line by line.
 const (
-	deepest      = 8       // levels of texts in texts, such as JSON in an entry of YAML
+	deepest      = 8       // levels of nested texts, such as JSON in an entry of YAML
 	largest      = 2 << 20 // bytes of a text
 	mostLevels   = 1000    // nesting of JSON
-	longestAlias = 256     // bytes of a YAML scalar that replaces its aliases: each is checked
+	longestAlias = 256     // bytes of a YAML scalar that replaces its aliases: each alias is checked
 )
 
 func holdsSecret(text string) bool { return newWalker(nil).holds(text) }
 
-// holds reports whether a text has a secret: by its shape, or by its name in the parsed text, or
-// else in a line. It goes on behind the first one if they are noted.
+// holds reports whether a text has a secret: by shape, by name in the parsed text, or in a line. If
+// secrets are noted, holds continues after the first one.
 func (w walker) holds(text string) bool {
 	if w.find != nil {
 		return w.find(text) || w.holdsPacked(text)
@@ -82,8 +82,8 @@ func (w walker) holdsNamed(text string) (found bool) {
 	return found
 }
 
-// holdsPacked reports whether a text has a secret in what it holds in other forms. What is too
-// large or too deep counts as one.
+// holdsPacked reports whether an encoded or packed part of a text has a secret. Parts that are too
+// large or too deep count as secrets.
 func (w walker) holdsPacked(text string) bool {
 	if w.note != nil && w.unpacker.budget() <= 0 {
 		return true
@@ -133,7 +133,7 @@ func mayParse(text string) bool {
 var errNotParsed = errors.New("nested too deep, or neither a map nor a list")
 
 // parse returns the documents of a text in YAML or JSON, each a map or a list. Only aliases of
-// scalars are replaced, so that a short text is no large document.
+// scalars are replaced, so that a short text does not become a large document.
 func parse(text string) (documents []any, err error) {
 	if trimmed := strings.TrimSpace(text); trimmed[0] == '{' || trimmed[0] == '[' {
 		if documents, err = parseJSON(json.NewDecoder(strings.NewReader(trimmed))); err == nil {
@@ -173,7 +173,8 @@ func parseJSON(d *json.Decoder) (documents []any, err error) {
 	return documents, nil
 }
 
-// jsonContent reads one value. Unlike json.Unmarshal it keeps both values of a repeated name.
+// jsonContent reads one value. Unlike json.Unmarshal, jsonContent keeps both values of a repeated
+// name.
 func jsonContent(d *json.Decoder, levels int) (any, error) {
 	token, err := d.Token()
 	open, nested := token.(json.Delim)

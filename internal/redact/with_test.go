@@ -28,7 +28,7 @@ func crossed(part redact.Part, value any) any {
 	return cross.Replace(text)
 }
 
-// What Object hides, With replaces, and nothing else.
+// TestWith checks that With replaces exactly the values that Object hides.
 func TestWith(t *testing.T) {
 	for _, s := range corpus(t, "hidden.txtar") {
 		before := text(t, s.obj)
@@ -46,7 +46,7 @@ func TestWith(t *testing.T) {
 	}
 }
 
-// A text keeps its structure, and the words beside a secret.
+// TestWithin checks that a text keeps its structure and the words next to a secret.
 func TestWithin(t *testing.T) {
 	for before, after := range map[string]string{
 		`{"a": [1.50, {"password":"MAR", "user": "me"}],"z":1e3}`: `{"a": [1.50, {"password":"XXX", "user": "me"}],` +
