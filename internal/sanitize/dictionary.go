@@ -8,27 +8,27 @@ import (
 	"unicode"
 )
 
-// dictionary has the names of a snapshot and the aliases of their words. After settle it is safe
+// dictionary holds the names of a snapshot and the aliases of their words. After settle it is safe
 // for concurrent use.
 type dictionary struct {
 	mask    masker
-	names   map[string]trait  // by their words, and those that names begin with
+	names   map[string]trait  // by words; also holds the beginnings of names
 	phrases map[string]bool   // vocabulary
-	exact   map[string]bool   // constants, which stay as they are spelled
-	taken   map[string]bool   // words that are no alias
+	exact   map[string]bool   // constants, kept in this exact spelling
+	taken   map[string]bool   // words that must not be aliases
 	aliases map[string]string // by word
-	kept    map[string]bool   // names that have no alias
+	kept    map[string]bool   // names without an alias
 }
 
-// trait is what a sequence of words is.
+// trait describes a sequence of words.
 type trait uint8
 
 const (
-	begins    trait = 1 << iota // a name begins with it, and goes on
-	whole                       // it is a name
-	namespace                   // of a namespace
-	vague                       // it may mean something else
-	fixed                       // it stays, wherever it is
+	begins    trait = 1 << iota // the beginning of a longer name
+	whole                       // a name
+	namespace                   // the name of a namespace
+	vague                       // may also be an ordinary word
+	fixed                       // never replaced
 )
 
 func newDictionary(key []byte) *dictionary {
@@ -42,14 +42,14 @@ func newDictionary(key []byte) *dictionary {
 	return d
 }
 
-// add adds the name of an object or a namespace that users named.
+// add adds a name that users chose, of an object or a namespace.
 func (d *dictionary) add(name string, t trait) {
 	if isSystem(name) {
 		d.keep(name)
 		return
 	}
 	if strings.ContainsFunc(name, func(r rune) bool { return r > unicode.MaxASCII }) {
-		d.kept[name] = true // a part of it at least
+		d.kept[name] = true // at least a part stays
 	}
 	sequence := wordsOf(name)
 	if d.names[sequence]&t == t || sequence == "" {
@@ -76,35 +76,35 @@ func (d *dictionary) add(name string, t trait) {
 	}
 }
 
-// keep adds a name that stays, wherever it is.
+// keep adds a name that is never replaced.
 func (d *dictionary) keep(name string) {
 	d.vocabulary(name)
 	d.names[wordsOf(name)] |= fixed
 }
 
-// vocabulary adds a text that keeps its meaning only as it is.
+// vocabulary adds a text that must not change.
 func (d *dictionary) vocabulary(text string) { d.phrases[text] = true }
 
-// constant adds a text that users define. One with a capital letter stays where it is spelled so.
-// No name of an object has one: a constant such as "Allow" keeps no name "allow".
+// constant adds a text from an API definition. With a capital letter, it stays in that spelling
+// only: names of objects have no capital letters, so "Allow" does not protect a name "allow".
 func (d *dictionary) constant(text string) {
 	if text != strings.ToLower(text) {
 		d.exact[text] = true
 	}
 }
 
-// take adds a text whose words are no alias.
+// take excludes the words of a text from the aliases.
 func (d *dictionary) take(text string) {
 	for begin, end := wordAt(text, 0); begin < len(text); begin, end = wordAt(text, end) {
 		d.taken[strings.ToLower(text[begin:end])] = true
 	}
 }
 
-// longestInTexts bounds the names that are looked for in texts, so that no text takes long: most
-// have at most 253 letters. A longer one is replaced only in fields that hold names.
+// longestInTexts bounds the names searched in texts, to bound the time: most names have at most 253
+// letters. A longer name is replaced only in fields for names.
 const longestInTexts = 256
 
-// leastLetters is how long a name is that is replaced in any text.
+// leastLetters is the least length of a name that is replaced in any text.
 const leastLetters = 5
 
 func (d *dictionary) settle() {
@@ -131,7 +131,7 @@ func (d *dictionary) settle() {
 	}
 }
 
-// letters counts the letters and digits of words, but for numbers and versions.
+// letters counts the letters and digits of words, except numbers and versions.
 func letters(sequence string) (n int) {
 	for word := range strings.FieldsSeq(sequence) {
 		if !isNumber(word) {
@@ -141,8 +141,8 @@ func letters(sequence string) (n int) {
 	return n
 }
 
-// derive returns the keyed hash of a word in its shape: letters where it has letters, digits where
-// it has digits. No other word has it; where all of its shape are taken, it is the word itself.
+// derive returns an unused keyed hash of a word with the same shape: letters for letters, digits
+// for digits. If all aliases of the shape are used, derive returns the word.
 func (d *dictionary) derive(word string) string {
 	for again := range uint64(255) {
 		var out strings.Builder
@@ -155,7 +155,7 @@ func (d *dictionary) derive(word string) string {
 	return word
 }
 
-// replaced are the aliases by word, without those that are the word.
+// replaced returns the aliases by word, without words that stay.
 func (d *dictionary) replaced() map[string]string {
 	out := maps.Clone(d.aliases)
 	maps.DeleteFunc(out, func(word, alias string) bool { return word == alias })
@@ -169,7 +169,7 @@ func (d *dictionary) count() (n int) {
 	return n
 }
 
-// wordAt returns where the next word of a text begins and ends, from an offset on.
+// wordAt returns the begin and end of the next word of a text, from an offset on.
 func wordAt(s string, from int) (begin, end int) {
 	for begin = from; begin < len(s) && !inWord(s[begin]); {
 		begin++
@@ -186,7 +186,7 @@ func wordEnd(s string, end int) int {
 
 func inWord(c byte) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' }
 
-// wordsOf are the words of a name, in lower case, with a space between.
+// wordsOf returns the words of a name in lower case, separated by spaces.
 func wordsOf(name string) string {
 	words := strings.FieldsFunc(name, func(r rune) bool { return r > unicode.MaxASCII || !inWord(byte(r)) })
 	return strings.ToLower(strings.Join(words, " "))
@@ -199,7 +199,7 @@ type found struct {
 	sequence   string
 }
 
-// in yields the names at each word of a text, the shorter ones first.
+// in yields the names at each word of a text, shorter names first.
 func (d *dictionary) in(s string) iter.Seq[found] {
 	return func(yield func(found) bool) {
 		var buffer [256]byte
@@ -214,7 +214,7 @@ func (d *dictionary) in(s string) iter.Seq[found] {
 	}
 }
 
-// at yields the names that begin with a word of a text.
+// at yields the names that begin at a word of a text.
 func (d *dictionary) at(s string, begin, end int, words []byte, yield func(found) bool) bool {
 	for words = append(words, strings.ToLower(s[begin:end])...); ; {
 		t := d.names[string(words)]
@@ -236,7 +236,8 @@ func (d *dictionary) at(s string, begin, end int, words []byte, yield func(found
 	}
 }
 
-// escaped returns where a word begins whose first letters are the rest of "\n" or "%20".
+// escaped returns the offset after the rest of an escape such as "\n" or "%20" at the beginning of
+// a word.
 func escaped(s string, begin, end int) int {
 	switch {
 	case begin == 0:
@@ -250,10 +251,10 @@ func escaped(s string, begin, end int) int {
 	return begin
 }
 
-// longEnough is the length from which no name is in encoded data by chance.
+// longEnough is the length from which a name does not occur in encoded data by chance.
 const longEnough = 8
 
-// encoded reports whether a short name in a text is a part of encoded data by chance.
+// encoded reports whether a short name in a text is probably a part of encoded data.
 func encoded(s string, begin, end int) bool {
 	if end-begin >= longEnough {
 		return false
@@ -272,8 +273,7 @@ func encoded(s string, begin, end int) bool {
 
 func inBase64(c byte) bool { return inWord(c) || c == '+' || c == '/' || c == '=' }
 
-// inText replaces the names in a text that can be nothing else, and calls unsure with each other
-// name.
+// inText replaces the unambiguous names in a text, and calls unsure with each other name.
 func (d *dictionary) inText(s string, unsure func(name string)) string {
 	var out []byte
 	copied, pending := 0, found{}
@@ -308,7 +308,7 @@ func (d *dictionary) alias(name string) (alias string, is bool) {
 	return string(d.appendAlias(nil, name)), true
 }
 
-// appendAlias appends a text with all of its words replaced. A capital letter stays one.
+// appendAlias appends a text with all words replaced. Capital letters stay capital.
 func (d *dictionary) appendAlias(to []byte, s string) []byte {
 	copied := 0
 	for begin, end := wordAt(s, 0); begin < len(s); begin, end = wordAt(s, end) {

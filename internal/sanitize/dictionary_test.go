@@ -39,7 +39,7 @@ func aliasOf(t testing.TB, d *dictionary, name string) string {
 	return out
 }
 
-// shape has x for each letter and 9 for each digit.
+// shape returns name with x for each letter and 9 for each digit.
 func shape(name string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -54,7 +54,8 @@ func shape(name string) string {
 	}, name)
 }
 
-// TestAliases: names have different aliases of their shape; the same key gives the same.
+// TestAliases checks that names have different aliases of the same shape, and that the same key
+// gives the same aliases.
 func TestAliases(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	const letters = "aabcde07-."
@@ -90,7 +91,7 @@ func TestAliases(t *testing.T) {
 	require.Greater(t, different, 1000)
 }
 
-// TestComposed: names made of names have aliases made of aliases.
+// TestComposed checks that names composed of names have aliases composed of their aliases.
 func TestComposed(t *testing.T) {
 	d := dictionaryOf("key", "checkout", "web", "data", "web-0", "data-web-0", "kube-apiserver-worker-a", "worker-a",
 		"sh.helm.release.v1.web.v12", "100.64.0.1", "pvc-web")
@@ -104,8 +105,8 @@ func TestComposed(t *testing.T) {
 	require.Equal(t, d.replaced()["web"], web)
 }
 
-// TestTexts: whole names are replaced in any text; names that mean something else only in fields
-// that hold names, or where the text says what they are.
+// TestTexts checks that unambiguous names are replaced in any text, and ambiguous names only in
+// name fields or in a context that identifies them.
 func TestTexts(t *testing.T) {
 	d := dictionaryOf("key", "payments-api", "web", "status", "checkout", "image-pull", "admin", "in", "not")
 	api, web, blue, shop := aliasOf(t, d, "payments-api"), aliasOf(t, d, "web"), aliasOf(t, d, "team-blue"),
@@ -148,7 +149,8 @@ func TestTexts(t *testing.T) {
 	require.Equal(t, map[string]int{"web": 2}, edit.left)
 }
 
-// TestVocabularyStays: no text of the vocabulary changes, whatever objects are called.
+// TestVocabularyStays checks that no text of the vocabulary changes, even if objects have such
+// names.
 func TestVocabularyStays(t *testing.T) {
 	d := dictionaryOf("key", strings.Fields(constants)...)
 	for _, text := range vocabulary() {
@@ -156,7 +158,8 @@ func TestVocabularyStays(t *testing.T) {
 	}
 }
 
-// TestFields: references and selectors follow, names of ports and containers stay.
+// TestFields checks that references and selectors are replaced and that names of ports and
+// containers stay.
 func TestFields(t *testing.T) {
 	d := dictionaryOf("key", "web", "http", "db", "worker-7")
 	web, node := aliasOf(t, d, "web"), aliasOf(t, d, "worker-7")
@@ -186,7 +189,7 @@ func TestFields(t *testing.T) {
 	require.ErrorIs(t, d.edit().object(twice), errNames)
 }
 
-// TestLabelsOfTypes: a label called "kind" and its selector follow the same rule.
+// TestLabelsOfTypes checks that a label called "kind" and its selector follow the same rule.
 func TestLabelsOfTypes(t *testing.T) {
 	d := dictionaryOf("key", "payments-api", "rollout")
 	api := aliasOf(t, d, "payments-api")
@@ -202,8 +205,8 @@ func TestLabelsOfTypes(t *testing.T) {
 	require.Equal(t, object(api), content)
 }
 
-// TestNodes: a name with a word that stays is long enough for texts; letters outside ASCII are
-// told.
+// TestNodes checks that a name with a staying word is long enough for texts, and that names with
+// letters outside ASCII are reported.
 func TestNodes(t *testing.T) {
 	d := dictionaryOf("key", "node-a", "web-0", "команда-api")
 	node := aliasOf(t, d, "node-a")
@@ -212,7 +215,8 @@ func TestNodes(t *testing.T) {
 	require.Equal(t, []string{"команда-api"}, slices.Collect(maps.Keys(d.kept)))
 }
 
-// TestHostile: no name and no packed data takes long; what cannot be searched is an error.
+// TestHostile checks that long names and packed data take bounded time, and that a failed search is
+// an error.
 func TestHostile(t *testing.T) {
 	long := strings.Repeat("a-", 1<<19) + "payments"
 	d := dictionaryOf("key", long, "payments-api")
@@ -228,7 +232,7 @@ func TestHostile(t *testing.T) {
 	require.NoError(t, d.edit().object(map[string]any{"a": encode(gzipped(t, "at payments-api"))}))
 }
 
-// FuzzText: a text keeps its length and shape, and any text is safe.
+// FuzzText checks that any text keeps its length and shape.
 func FuzzText(f *testing.F) {
 	f.Add("a\\npayments-api", "payments-api")
 	f.Fuzz(func(t *testing.T, text, name string) {
@@ -240,7 +244,8 @@ func FuzzText(f *testing.F) {
 	})
 }
 
-// TestEncodedForms: a name in an encoded text is replaced in it, and the text keeps its form.
+// TestEncodedForms checks that a name in an encoded text is replaced and that the text keeps its
+// form.
 func TestEncodedForms(t *testing.T) {
 	d := dictionaryOf("key", "payments-api")
 	utf16 := func(low int) func(string) string {
@@ -288,8 +293,8 @@ func TestEncodedForms(t *testing.T) {
 	}
 }
 
-// TestRepackedLength: base64 of packed data is padded where it was, though the data have another
-// length. Helm keeps such in Secrets.
+// TestRepackedLength checks that base64 of packed data keeps its padding although the length of the
+// data changes. Helm stores such data in Secrets.
 func TestRepackedLength(t *testing.T) {
 	encodings := []*base64.Encoding{base64.StdEncoding, base64.RawStdEncoding, base64.URLEncoding,
 		base64.RawURLEncoding}

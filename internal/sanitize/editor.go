@@ -15,22 +15,23 @@ import (
 // editor replaces names in the content of objects.
 type editor struct {
 	*dictionary
-	replaced int            // texts
-	left     map[string]int // names that may mean something else, by how many texts have them
-	depth    int            // of texts in texts
+	replaced int            // number of texts
+	left     map[string]int // ambiguous names, with the number of texts that keep them
+	depth    int            // levels of nested texts
 	room     *redact.Unpacker
-	wrong    error // what could not be searched
+	wrong    error // first failed search
 }
 
-// edit returns an editor with counts of its own.
+// edit returns an editor with its own counters.
 func (d *dictionary) edit() *editor {
 	return &editor{dictionary: d, left: map[string]int{}, room: redact.NewUnpacker()}
 }
 
-// deepestNames bounds texts in texts, such as JSON in base64, in which names are looked for.
+// deepestNames bounds the levels of nested texts, such as JSON in base64, that are searched for
+// names.
 const deepestNames = 5
 
-// errNames is returned for a map that would have one name twice.
+// errNames is returned for a map in which two names would get the same alias.
 var errNames = errors.New("two names become one")
 
 func (e *editor) object(content map[string]any) error {
@@ -51,7 +52,7 @@ func (e *editor) fields(m map[string]any, parent string) (err error) {
 		switch name {
 		case "values":
 			field = cmp.Or(label, name)
-		case "default", "enum", "example": // of the field of a schema: what objects have there
+		case "default", "enum", "example": // in a schema: the values that objects have in this field
 			if _, is := m["type"].(string); is {
 				field = parent
 			}
@@ -94,8 +95,8 @@ func (e *editor) value(value any, field, parent string) (any, error) {
 	return value, nil
 }
 
-// name replaces the name in a field that holds one, also one with something added: the prefix of
-// names to be made, the holder of a lease, an Event.
+// name replaces the value of a name field, also with an added suffix, as in generateName, the
+// holder of a lease, or an Event.
 func (e *editor) name(s string) string {
 	if alias, is := e.alias(s); is {
 		return e.count(s, alias)
@@ -117,7 +118,7 @@ func (e *editor) count(before, after string) string {
 	return after
 }
 
-// text replaces the names in a text that may hold JSON or encoded data.
+// text replaces the names in a text, also inside JSON and encoded data.
 func (e *editor) text(s string) string {
 	if len(s) < 2 {
 		return s
@@ -138,7 +139,7 @@ func (e *editor) text(s string) string {
 	return e.count(s, e.inText(e.places(s), e.leave))
 }
 
-// json edits JSON. It is false for another text, and for one whose names would be twice.
+// json edits JSON. It returns false for other texts, and if names would collide.
 func (e *editor) json(s string) (string, bool) {
 	inner := &editor{dictionary: e.dictionary, left: map[string]int{}, depth: e.depth, room: e.room}
 	failed := false
@@ -161,8 +162,8 @@ func (e *editor) json(s string) (string, bool) {
 	return out, true
 }
 
-// isType reports whether a text in a field names a type or is made by a server. A label may have
-// the name of such a field: what is no type there is a text like others.
+// isType reports whether a field's text is a type name or is written by the server. Labels may have
+// such a field's name; their other values are ordinary texts.
 func isType(field, text string) bool {
 	switch field {
 	case "kind":
@@ -174,19 +175,19 @@ func isType(field, text string) bool {
 		" "+field+" ")
 }
 
-// localNames are the fields of things with a name that only their own object knows.
+// localNames lists the fields whose items have names with a meaning only in their object.
 const localNames = ` containers initContainers ephemeralContainers containerStatuses initContainerStatuses
 	ephemeralContainerStatuses ports port env httpHeaders
 	sysctls conditions versions names webhooks variables matchConditions metric resource container claims resourceClaims
 	drivers options listeners
 	additionalPrinterColumns params parameters headers tags devices requests rules `
 
-// nameFields hold the name of an object, as those do that end in "name" or "namespace". With a
-// label the same fields are in all selectors.
+// nameFields lists fields and labels with names of objects, besides those that end in "name" or
+// "namespace". Selectors with these labels have the same fields.
 const nameFields = ` app k8s-app instance release subdomain holderidentity selected-node nodeid resourcenames ` +
 	`namespaces ingress.class storage-class leader `
 
-// otherNames end in "name", and hold no name of an object.
+// otherNames lists fields that end in "name" without the name of an object.
 const otherNames = " portname containername schedulername sectionname controllername drivername signername scopename " +
 	"username filename "
 
@@ -206,14 +207,14 @@ var (
 	serviceHost    = regexp.MustCompile(`\b[a-z0-9.-]+\.svc\b`)
 	serviceAccount = regexp.MustCompile(`\bsystem:serviceaccounts?:[a-z0-9.:-]+`)
 	storageQuota   = regexp.MustCompile(`^[a-z0-9.-]+\.storageclass\.storage\.k8s\.io/`)
-	// selectors in texts, as those of Calico: app == 'web', app in {'web', 'db'}
+	// a term of a selector in a text, as in Calico: app == 'web', app in {'web', 'db'}
 	selectorTerm = regexp.MustCompile(
 		`([A-Za-z0-9./_-]+)( *[!=]=? *| +(?:not +)?in *)(\{[^{}]*\}|\([^()]*\)|'[^']*'|"[^"]*"|[A-Za-z0-9._-]+)`)
 	selectorValue  = regexp.MustCompile(`[A-Za-z0-9][A-Za-z0-9._-]*`)
 	namespacedName = regexp.MustCompile(`^[a-z0-9-]+/[a-z0-9.-]+$`)
 )
 
-// places replaces names where the rest of a text tells that they are names.
+// places replaces names that are recognized by the text around them.
 func (e *editor) places(s string) string {
 	if strings.Contains(s, ".svc") {
 		s = serviceHost.ReplaceAllStringFunc(s, func(host string) string {
@@ -247,10 +248,10 @@ func (e *editor) places(s string) string {
 	return s
 }
 
-// longestSelector is how many bytes a text may have to be searched for terms of a selector.
+// longestSelector bounds the texts that are searched for terms of selectors, in bytes.
 const longestSelector = 4096
 
-// selector replaces names where a text compares a label that holds one.
+// selector replaces names that a text compares with a name label.
 func (e *editor) selector(s string) string {
 	return selectorTerm.ReplaceAllStringFunc(s, func(term string) string {
 		of := selectorTerm.FindStringSubmatch(term)
@@ -264,7 +265,7 @@ func (e *editor) selector(s string) string {
 	})
 }
 
-// each replaces the first n parts of a text that are names.
+// each replaces the names among the first n parts of a text.
 func (e *editor) each(s, separator string, n int) string {
 	parts := strings.Split(s, separator)
 	for i := range min(n, len(parts)) {

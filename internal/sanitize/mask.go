@@ -16,15 +16,15 @@ import (
 	"github.com/etcdshift/etcdshift/internal/redact"
 )
 
-// masker derives values of the same shape and length from secrets and a key. Equal secrets have
-// equal values, wherever they are.
+// masker derives replacements of the same shape and length from secrets and a key. Equal secrets
+// have equal replacements in all objects.
 type masker struct {
 	key     []byte
 	room    *redact.Unpacker // of an object
 	secrets *redact.Shared   // of all objects
 }
 
-// deepest bounds texts in texts, such as JSON in base64.
+// deepest bounds the levels of nested texts, such as JSON in base64.
 const deepest = 8
 
 func (m masker) replace(part redact.Part, value any) any {
@@ -40,7 +40,7 @@ func (m masker) replace(part redact.Part, value any) any {
 	return m.value(value, 0)
 }
 
-// data replaces base64; a text that is none is replaced as one.
+// data replaces base64; any other text is replaced as plain text.
 func (m masker) data(text string) string {
 	plain, err := base64.StdEncoding.DecodeString(text)
 	if err != nil {
@@ -64,14 +64,14 @@ func (m masker) bytes(plain string, texts int) string {
 	return string(out)
 }
 
-// isText tells text from binary data, which may be UTF-8 by chance: control characters and the like
-// have no others of their class.
+// isText distinguishes text from binary data that is valid UTF-8 by chance: substitute would not
+// change its control characters.
 func isText(plain string) bool {
 	return utf8.ValidString(plain) && !strings.ContainsFunc(plain,
 		func(r rune) bool { return !unicode.IsPrint(r) && !strings.ContainsRune("\t\n\r", r) })
 }
 
-// name replaces a key of a map; in managedFields what is behind "f:", "v:" or "k:".
+// name replaces a map key; in managedFields, the part after "f:", "v:" or "k:".
 func (m masker) name(key string) string {
 	if strings.HasPrefix(key, "v:") || strings.HasPrefix(key, "k:") {
 		list := "[" + key[2:] + "]"
@@ -93,7 +93,7 @@ func (m masker) value(value any, texts int) any {
 		return m.text(v, texts)
 	case int64:
 		n, err := strconv.ParseInt(m.digits(strconv.FormatInt(v, 10)), 10, 64)
-		if err != nil { // beyond its range
+		if err != nil { // out of range
 			return v / 10
 		}
 		return n
@@ -119,7 +119,7 @@ func (m masker) value(value any, texts int) any {
 	return value
 }
 
-// fieldName matches names of fields; others may be hosts or users.
+// fieldName matches field names; other keys may be hosts or users.
 var fieldName = regexp.MustCompile(`^[A-Za-z][A-Za-z_-]{0,39}$`)
 
 func (m masker) digits(number string) string {
@@ -130,14 +130,14 @@ func (m masker) digits(number string) string {
 		case c < '0' || c > '9':
 		case i > 0 && (out[i-1] >= '0' && out[i-1] <= '9' || out[i-1] == '.') || len(out) == 1:
 			out[i] = '0' + byte(stream.Uint64()%10)
-		case c != '0': // a number begins with 0 only before the point
+		case c != '0': // a number begins with 0 only before a decimal point
 			out[i] = '1' + byte(stream.Uint64()%8)
 		}
 	}
 	return string(out)
 }
 
-// text replaces a text that is a secret as a whole. texts counts those around it.
+// text replaces a text that is a secret as a whole. texts is the number of enclosing texts.
 func (m masker) text(text string, texts int) string {
 	text = strings.ToValidUTF8(text, "?")
 	if texts < deepest {
@@ -158,7 +158,7 @@ func (m masker) text(text string, texts int) string {
 	}
 }
 
-// words replaces the words of a text, those that are secrets elsewhere as they are there.
+// words replaces the words of a text. Known secrets get the same replacement as elsewhere.
 func (m masker) words(text string, stream *rand.ChaCha8, texts int) string {
 	if m.secrets == nil || texts > deepest {
 		return substitute(text, stream)
@@ -199,8 +199,9 @@ func (m masker) token(text string, texts int) (string, bool) {
 	return strings.Join(parts, "."), true
 }
 
-// packed replaces what is in another form: escaped, in base64, hexadecimal or UTF-16, packed. Other
-// bytes are replaced in what was packed: many words look like base64.
+// packed replaces the content of a text that is escaped, in base64, hexadecimal or UTF-16, or
+// compressed. In base64 inside text, binary data is replaced only if packed: many words look like
+// base64.
 func (m masker) packed(text string, texts int) (string, bool) {
 	if texts > deepest {
 		return text, false
@@ -222,7 +223,7 @@ func (m masker) packed(text string, texts int) (string, bool) {
 	return out, is && err == nil
 }
 
-// pem replaces all lines of PEM but those that begin and end a block.
+// pem replaces all lines of PEM except the first and last line of each block.
 func (m masker) pem(text string, texts int) (string, bool) {
 	if !strings.Contains(text, "-----BEGIN ") {
 		return "", false
@@ -239,7 +240,7 @@ func (m masker) pem(text string, texts int) (string, bool) {
 
 var pemLine = regexp.MustCompile(`^\s*-----(?:BEGIN|END) [A-Z0-9 ]{1,40}-----\s*$`)
 
-// stream is a stream of random numbers that the key and the text give.
+// stream returns a random stream determined by the key and the text.
 func (m masker) stream(text string, again uint64) *rand.ChaCha8 {
 	mac := hmac.New(sha256.New, m.key)
 	mac.Write(binary.BigEndian.AppendUint64(nil, again))
@@ -253,7 +254,8 @@ var hexRun = regexp.MustCompile(
 
 const lowerCase = "abcdefghijklmnopqrstuvwxyz"
 
-// substitute replaces each letter and digit by another of its class. Hexadecimal numbers stay such.
+// substitute replaces each letter and digit by another of its class. Hexadecimal numbers stay
+// hexadecimal.
 func substitute(text string, stream *rand.ChaCha8) string {
 	var out strings.Builder
 	for _, run := range hexRun.FindAllStringIndex(text, -1) {
@@ -267,7 +269,7 @@ func substitute(text string, stream *rand.ChaCha8) string {
 	return out.String()
 }
 
-// each replaces the runes of a text by runes of as many bytes.
+// each replaces the runes of a text by runes of equal length.
 func each(out *strings.Builder, text, letters string, stream *rand.ChaCha8) {
 	of := func(class string) { out.WriteByte(class[stream.Uint64()%uint64(len(class))]) }
 	between := func(first, last rune) { out.WriteRune(first + rune(stream.Uint64()%uint64(last-first+1))) }
@@ -293,8 +295,8 @@ func each(out *strings.Builder, text, letters string, stream *rand.ChaCha8) {
 	}
 }
 
-// shownOfRelease are the fields of a Helm release (helm.sh/helm/v3/pkg/release) that stay: none of
-// them is written by who installs a chart.
+// shownOfRelease returns the fields of a Helm release (helm.sh/helm/v3/pkg/release) to keep: users
+// who install a chart write none of them.
 func shownOfRelease() map[string]any {
 	return map[string]any{
 		"name": true, "namespace": true, "version": true,
@@ -305,8 +307,8 @@ func shownOfRelease() map[string]any {
 	}
 }
 
-// release replaces the values of a Helm release. Templates, files and manifests go: of a manifest
-// the lines stay that say which kinds it has, so that Helm still reads it.
+// release replaces the values of a Helm release and removes templates, files and manifests. The
+// kinds in the manifest stay, so that Helm can read the release.
 func (m masker) release(plain string, texts int) (string, bool) {
 	var of struct {
 		Name     *string          `json:"name"`
@@ -332,7 +334,7 @@ func (m masker) release(plain string, texts int) (string, bool) {
 	return string(encoded), err == nil
 }
 
-// shown returns the fields of content that a pattern names.
+// shown returns the fields of content that are in pattern.
 func shown(content, pattern map[string]any) map[string]any {
 	out := map[string]any{}
 	for name, child := range content {

@@ -16,8 +16,8 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// learn makes a dictionary of the names in a snapshot, from its keys and from the objects that
-// define words.
+// learn builds a dictionary of the names in a snapshot, from its keys and from objects that define
+// words.
 func learn(ctx context.Context, v *transform.View, key []byte) (*dictionary, error) {
 	d := newDictionary(key)
 	for e, err := range v.Live(ctx, nil) {
@@ -38,7 +38,7 @@ func learn(ctx context.Context, v *transform.View, key []byte) (*dictionary, err
 			d.keep(parsed.Name)
 		case resource.String() == "namespaces":
 			d.add(parsed.Name, whole|namespace)
-		case resource.Resource == "events": // of an object that may be gone
+		case resource.Resource == "events": // the object may be deleted
 			d.add(parsed.Name[:max(strings.LastIndexByte(parsed.Name, '.'), 0)], whole)
 		case !isMadeName(resource.Resource):
 			d.add(parsed.Name, whole)
@@ -54,11 +54,11 @@ func learn(ctx context.Context, v *transform.View, key []byte) (*dictionary, err
 	return d, nil
 }
 
-// releaseName matches the names of the Secrets and ConfigMaps that hold releases of Helm 3.
+// releaseName matches the names of Secrets and ConfigMaps with Helm 3 releases.
 var releaseName = regexp.MustCompile(`^sh\.helm\.release\.v1\.(.+)\.v[0-9]+$`)
 
-// isTypeName reports whether names of a resource follow from those of types and drivers, or are
-// those of logical clusters.
+// isTypeName reports whether the object names of a resource derive from types or drivers, or are
+// names of logical clusters.
 func isTypeName(resource string) bool {
 	switch resource {
 	case "customresourcedefinitions.apiextensions.k8s.io", "apiservices.apiregistration.k8s.io",
@@ -69,7 +69,7 @@ func isTypeName(resource string) bool {
 	return strings.HasSuffix(resource, ".kcp.io")
 }
 
-// isMadeName reports whether names of a resource are made of other names and addresses.
+// isMadeName reports whether the object names of a resource derive from other names and addresses.
 func isMadeName(resource string) bool {
 	switch resource {
 	case "ipaddresses", "ipamblocks", "ipamhandles", "blockaffinities":
@@ -78,8 +78,7 @@ func isMadeName(resource string) bool {
 	return false
 }
 
-// telling returns the path of a field that defines words, in the objects of a resource; nil for
-// none.
+// telling returns the path of a field that defines words in the objects of a resource, or nil.
 func telling(resource string) []string {
 	switch resource {
 	case "customresourcedefinitions.apiextensions.k8s.io", "apiresourceschemas.apis.kcp.io":
@@ -96,7 +95,7 @@ func telling(resource string) []string {
 	return nil
 }
 
-// learnFrom adds the words in a field. What cannot be read is reported later.
+// learnFrom adds the words in a field. Unreadable values are reported later.
 func learnFrom(d *dictionary, e *transform.Entry, field []string) {
 	content, err := native.Decode(e.Value)
 	if e.Undecryptable != nil || err != nil {
@@ -106,7 +105,7 @@ func learnFrom(d *dictionary, e *transform.Entry, field []string) {
 	templates, _ := at.([]any)
 	for _, template := range templates {
 		template, _ := template.(map[string]any)
-		if name, is, _ := unstructured.NestedString(template, "metadata", "name"); is { // a part of the names of claims
+		if name, is, _ := unstructured.NestedString(template, "metadata", "name"); is { // part of the names of claims
 			d.add(name, whole)
 		}
 	}
@@ -115,9 +114,8 @@ func learnFrom(d *dictionary, e *transform.Entry, field []string) {
 	}
 }
 
-// addWords adds the texts and names of fields in JSON content, but for descriptions. Values that a
-// definition writes into objects, or takes in them, are texts like others: a name among them is
-// replaced there and in the objects.
+// addWords adds the texts and field names in JSON content, except descriptions. Default, enum and
+// example values are only constants: names among them are replaced there and in the objects.
 func addWords(d *dictionary, content any, add func(text string)) {
 	switch v := content.(type) {
 	case string:
@@ -142,7 +140,7 @@ func addWords(d *dictionary, content any, add func(text string)) {
 	}
 }
 
-// addFields adds fields of a schema by their names, of which any may be that of a keyword.
+// addFields adds the fields of a schema. Their names may equal schema keywords.
 func addFields(d *dictionary, content any, add func(text string)) {
 	fields, is := content.(map[string]any)
 	if !is {
@@ -179,12 +177,13 @@ func (s *sanitizer) edit(r *record, content map[string]any) (changed bool) {
 	return edit.replaced > 0
 }
 
-// words of k8s.io/api and its like: constants and names of fields. TestVocabulary writes the file.
+// constants holds constants and field names of k8s.io/api and related modules. TestVocabulary
+// writes the file.
 //
 //go:embed vocabulary.txt
 var constants string
 
-// vocabulary lists texts that keep their meaning only as they are.
+// vocabulary lists texts that must not change.
 func vocabulary() []string {
 	out := slices.Concat(strings.Fields(constants), strings.Fields(others), strings.Fields(systemNames))
 	for _, t := range inspect.Builtins() {
@@ -193,7 +192,7 @@ func vocabulary() []string {
 	return out
 }
 
-// others are words with a meaning to servers and controllers that are no constants of k8s.io/api.
+// others lists words with a meaning to servers and controllers beyond the constants of k8s.io/api.
 const others = `
 	localhost cluster.local linux windows amd64 arm64 http https grpc tcp udp sctp metrics healthz livez readyz true
 	false null none default
@@ -220,7 +219,7 @@ const others = `
 	docker.io registry.k8s.io quay.io ghcr.io gcr.io mcr.microsoft.com
 	projectcalico.org/metadata projectcalico.org/v3 crd.projectcalico.org/v1`
 
-// systemNames are names of objects that servers and controllers make, and find by them.
+// systemNames lists names of objects that servers and controllers create and look up.
 const systemNames = `
 	default kube-system kube-public kube-node-lease kubernetes kube-dns kube-root-ca.crt cluster-info coredns kube-proxy
 	kubeadm-config kubelet-config
@@ -233,13 +232,13 @@ const systemNames = `
 	kube-system-service-accounts system-leader-election system-node-high system-nodes workload-leader-election
 	cluster root openshift openshift-infra openshift-node openshift-config openshift-config-managed`
 
-// isSystem reports whether a server or controller made the object of a name.
+// isSystem reports whether a server or controller created the object of that name.
 func isSystem(name string) bool {
 	return strings.HasPrefix(name, "system:") || strings.HasPrefix(name, "kubeadm:") ||
 		slices.Contains(strings.Fields(systemNames), name)
 }
 
-// stayingWords are words that controllers put into the names that they make.
+// stayingWords lists words that controllers use in generated names.
 const stayingWords = " kube node apiserver controller manager scheduler etcd proxy system default token bootstrap sh " +
 	"helm release pvc csi "
 
@@ -253,10 +252,10 @@ func isNumber(word string) bool {
 	return is && isVersion(rest)
 }
 
-// longestNumber is that of a time in seconds; a longer one may be that of an account.
+// longestNumber is the length of a time in seconds; a longer number may be an account.
 const longestNumber = 10
 
-// isVersion reports whether the letters after "v" make a version of an API: "1", "1beta2".
+// isVersion reports whether the text after "v" completes an API version: "1", "1beta2".
 func isVersion(rest string) bool {
 	major := strings.TrimLeft(rest, "0123456789")
 	minor := strings.TrimPrefix(strings.TrimPrefix(major, "alpha"), "beta")

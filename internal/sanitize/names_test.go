@@ -36,7 +36,7 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// cast plants names: NS, NODE, APP, and names derived of them.
+// cast plants names: NS, NODE, APP, and names derived from them.
 type cast struct {
 	planter
 	names []string
@@ -58,7 +58,7 @@ func (c *cast) name(suffix string) string {
 const everywhere = `see APP in NS on NODE, http://APP.NS.svc:80, NS/APP, /api/v1/namespaces/NS/pods/APP-0, ` +
 	`APP_UPPER_PORT=1,\nAPP: {\"name\": \"APP\"}`
 
-// objects are one of each kind that refers to others.
+// objects returns one object of each kind with references.
 func objects() map[string]string {
 	pod :=
 		`{"metadata":{"labels":{"app":"APP"}},"spec":{"nodeName":"NODE","serviceAccountName":"APP",` +
@@ -136,7 +136,7 @@ func objects() map[string]string {
 	}
 }
 
-// plantNames makes a snapshot with names that are referred to from everywhere.
+// plantNames returns a snapshot with names that many objects refer to.
 func plantNames(t testing.TB, rounds int) (path string, names []string) {
 	c := &cast{planter: planter{t: t, rand: rand.New(rand.NewPCG(3, 4))}}
 	c.put("/registry/apiextensions.k8s.io/customresourcedefinitions/widgets.example.com", thingCRD)
@@ -178,7 +178,7 @@ func gzipped(t testing.TB, text string) string {
 	return out.String()
 }
 
-// hashed runs the migration without --keep-names.
+// hashed runs sanitize without --keep-names.
 func hashed(t testing.TB, in, key string) (*transform.Report, []byte) {
 	t.Helper()
 	options := transform.Options{Command: "sanitize", In: in, Out: filepath.Join(t.TempDir(), "out.db")}
@@ -189,13 +189,13 @@ func hashed(t testing.TB, in, key string) (*transform.Report, []byte) {
 	return report, out
 }
 
-// all returns data with all that is encoded or packed in it.
+// all returns data with the decoded content of its encoded and packed parts.
 func all(data []byte, depth int) []byte {
 	return []byte(strings.ToLower(strings.ReplaceAll(unpacked.All(string(data), depth), "_", "-")))
 }
 
-// TestNames: no planted name is in any byte, also encoded or packed; Events and all keep their
-// number; the same key gives the same bytes.
+// TestNames checks that no planted name is in any byte, also encoded or packed, that the number of
+// records stays, and that the same key gives the same bytes.
 func TestNames(t *testing.T) {
 	in, names := plantNames(t, 14)
 	require.Greater(t, len(names), 200)
@@ -237,7 +237,8 @@ func eachValue(t testing.TB, path string, visit func(e *inspect.Entry)) {
 	}
 }
 
-// TestFindings: doctor finds in recorded clusters what it found before, and owners still resolve.
+// TestFindings checks that doctor reports the same findings about recorded clusters, and that
+// owners still resolve.
 func TestFindings(t *testing.T) {
 	for _, name := range []string{"calico/before.db.gz", "kubectl/all.db.gz", "kcp/root-before.db.gz",
 		"kcp/cache-before.db.gz", "kcp-claims/root.db.gz"} {
@@ -247,7 +248,7 @@ func TestFindings(t *testing.T) {
 	}
 }
 
-// findings counts what doctor finds, but for what a new file settles.
+// findings counts the findings of doctor, except those that a new file resolves.
 func findings(t testing.TB, path string) map[string]int {
 	s, err := snapshot.Open(t.Context(), path, snapshot.Config{})
 	require.NoError(t, err)
@@ -269,7 +270,8 @@ const enumCRD = `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceD
 "enum":{"type":"object","properties":{"default":{"type":"string","example":"payroll"}}}}}}}}}]},
 "status":{"acceptedNames":{"plural":"tubes","kind":"Tube","shortNames":["payroll"]},"storedVersions":["v1"]}}`
 
-// TestDefinedWords: words that a definition names as values keep no name, and objects still fit.
+// TestDefinedWords checks that names are replaced even if a definition has them as values, and that
+// objects still fit.
 func TestDefinedWords(t *testing.T) {
 	p := planter{t: t, rand: rand.New(rand.NewPCG(3, 4))}
 	p.put("/registry/apiextensions.k8s.io/customresourcedefinitions/tubes.example.com", enumCRD)
@@ -286,9 +288,9 @@ func TestDefinedWords(t *testing.T) {
 	require.Equal(t, 3, bytes.Count(out, []byte(`"action":"Allow"`)))
 }
 
-// TestReported: the files of reports; nothing invites to a restore.
+// TestReported checks the files of bug reports, and that no step suggests a restore.
 func TestReported(t *testing.T) {
-	unchecked := []string{"h.example/gizmos/default/g"} // against its schema
+	unchecked := []string{"h.example/gizmos/default/g"} // invalid for its schema
 	for file, names := range map[string][]string{
 		"sanitize-crd-default": {"acmecorp-payroll"}, "sanitize-names-in": {"warehouse-berlin"}, "errors": unchecked,
 		"uniq-10k": unchecked,
@@ -305,7 +307,7 @@ var update = flag.Bool("update", false, "write vocabulary.txt")
 
 var phrase = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9./_:-]{2,60}$`)
 
-// TestVocabulary: vocabulary.txt has the constants and fields of the APIs that this build knows.
+// TestVocabulary checks that vocabulary.txt has the constants and fields of the linked APIs.
 func TestVocabulary(t *testing.T) {
 	found := map[string]bool{}
 	for module, dir := range map[string]string{"k8s.io/api": ".", "k8s.io/apimachinery": "pkg/apis/meta/v1",
@@ -336,7 +338,7 @@ func TestVocabulary(t *testing.T) {
 	require.True(t, *update || text == constants, "run go test -run TestVocabulary -update")
 }
 
-// addPhrases adds the texts of constants, and the names of fields in JSON, of a file of Go.
+// addPhrases adds the string constants and JSON field names of a Go file.
 func addPhrases(t *testing.T, path string, to map[string]bool) {
 	file, err := parser.ParseFile(gotoken.NewFileSet(), path, nil, 0)
 	require.NoError(t, err)

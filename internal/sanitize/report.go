@@ -10,41 +10,41 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// Sanitized says what "sanitize" replaced and what it did not.
+// Sanitized is the report section of "sanitize".
 type Sanitized struct {
 	Sanitized []Count   `json:"sanitized,omitempty"`       // by type
-	Names     *Names    `json:"names,omitempty"`           // not with --keep-names
-	LeftOut   []LeftOut `json:"leftOut,omitempty"`         // records without a place in the output
-	Keys      []string  `json:"keysWithSecrets,omitempty"` // of OUT that have a secret in them
-	// secrets that are replaced in their own object alone: short, long, words, hosts, names,
+	Names     *Names    `json:"names,omitempty"`           // nil with --keep-names
+	LeftOut   []LeftOut `json:"leftOut,omitempty"`         // records missing in the output
+	Keys      []string  `json:"keysWithSecrets,omitempty"` // keys of OUT that contain a secret
+	// secrets replaced only in their own object: short or long texts, words, hosts, names,
 	// certificates
 	Unsearched   int      `json:"unsearched,omitempty"`
-	NotSanitized []string `json:"notSanitized,omitempty"` // what still tells of the cluster
+	NotSanitized []string `json:"notSanitized,omitempty"` // remaining information about the cluster
 }
 
-// Names says what became of the names of namespaces and objects.
+// Names reports the replacement of names of namespaces and objects.
 type Names struct {
-	Replaced int               `json:"replaced"`          // names
-	Texts    int               `json:"texts"`             // in which names were replaced
-	Kept     []string          `json:"kept,omitempty"`    // names that are numbers or words of Kubernetes
+	Replaced int               `json:"replaced"`          // number of names
+	Texts    int               `json:"texts"`             // number of texts with replaced names
+	Kept     []string          `json:"kept,omitempty"`    // names made of numbers or words of Kubernetes
 	InTexts  []Mention         `json:"inTexts,omitempty"` // names that are also words: some texts keep them
-	Words    map[string]string `json:"words,omitempty"`   // each word of a name, and what is in its place
+	Words    map[string]string `json:"words,omitempty"`   // aliases by word
 }
 
-// Mention is a word that is the name of an object too.
+// Mention is a word that is also the name of an object.
 type Mention struct {
 	Name  string `json:"name"`
-	Texts int    `json:"texts"` // that keep it
+	Texts int    `json:"texts"` // number of texts that keep the name
 }
 
-// Count counts what was replaced in the objects of a type.
+// Count counts the replaced values in the objects of a type.
 type Count struct {
 	Type    string `json:"type"`
 	Objects int    `json:"objects"` // with replaced values
 	Values  int    `json:"values"`
 }
 
-// LeftOut is a record that is not in the output.
+// LeftOut is a record that is missing in the output.
 type LeftOut struct {
 	Key string `json:"key"`
 	Why string `json:"why"`
@@ -68,7 +68,7 @@ func notSanitized(keepNames bool) []string {
 	}, out...)
 }
 
-// Tables returns the section for a person.
+// Tables returns the section as tables.
 func (s *Sanitized) Tables(transform.Outcome) []transform.Table {
 	replaced := transform.Table{Title: "Replaced", Header: []any{"TYPE", "OBJECTS", "VALUES"}}
 	for _, c := range s.Sanitized {
@@ -117,13 +117,13 @@ func (n *Names) tables() []transform.Table {
 	return []transform.Table{names, left}
 }
 
-// tally counts what was replaced.
+// tally counts replaced values and names.
 type tally struct {
 	counts map[string]*Count // by type
-	left   map[string]int    // texts, by the names that they keep
-	texts  int               // with replaced names
+	left   map[string]int    // number of texts by the names that they keep
+	texts  int               // number of texts with replaced names
 	out    []LeftOut
-	keys   []string        // with secrets
+	keys   []string        // keys with secrets
 	moved  map[string]bool // new keys
 }
 
@@ -155,7 +155,7 @@ func (t *tally) add(r *record) {
 	}
 }
 
-// report returns the section of the report. names is nil where names stay.
+// report returns the section of the report. names is nil with --keep-names.
 func (t *tally) report(names *dictionary, unsearched int) *Sanitized {
 	out := &Sanitized{Sanitized: []Count{}, LeftOut: t.out, Keys: t.keys, Unsearched: unsearched,
 		NotSanitized: notSanitized(names == nil)}

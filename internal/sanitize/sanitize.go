@@ -29,26 +29,26 @@ type sanitizer struct {
 	plaintext bool
 	keepNames bool
 	types     *inspect.Types
-	names     *dictionary // nil where names stay
+	names     *dictionary // nil with --keep-names
 	renamed   definitions
 }
 
-// record is what becomes of one.
+// record is a record with its planned changes.
 type record struct {
 	*transform.Entry
-	name   string         // of its type
-	to     []byte         // its new key; nil where that stays
-	value  []byte         // sanitized; nil where nothing changes
-	values int            // replaced secrets
-	texts  int            // with replaced names
-	left   map[string]int // names that stay, by texts
-	key    string         // that holds a secret and stays
-	drop   string         // why it is left out; "" if it is not
-	wrong  error          // why it cannot be sanitized
-	meter  *bounded.Meter // of its schema
+	name   string         // name of its type
+	to     []byte         // new key; nil if unchanged
+	value  []byte         // sanitized value; nil if unchanged
+	values int            // number of replaced secrets
+	texts  int            // number of texts with replaced names
+	left   map[string]int // kept names, with their number of texts
+	key    string         // key that contains a secret and stays
+	drop   string         // reason for leaving the record out, or ""
+	wrong  error          // reason why the record cannot be sanitized
+	meter  *bounded.Meter // budget of its schema check
 }
 
-// Plan stages sanitized records, and has the output be free of history.
+// Plan stages sanitized records and removes history from the output.
 func (s *sanitizer) Plan(ctx context.Context, v *transform.View) (err error) {
 	v.Make(transform.Output{Plaintext: s.plaintext, NotForRestore: true,
 		Compact: &snapshot.Compaction{LiveOnly: true, Disarm: true, RecordsOnly: true}})
@@ -70,11 +70,11 @@ func (s *sanitizer) Plan(ctx context.Context, v *transform.View) (err error) {
 	item := func(e *transform.Entry) record { return record{Entry: e, meter: v.Budget().Meter()} }
 	work := func(r *record) { s.sanitize(bounded.WithMeter(ctx, r.meter), r) }
 	for r, err := range transform.Ahead(v, v.Live(ctx, nil), item, work) {
-		if err == nil && !r.meter.Take() { // some are checked ahead of the objects that use the budget up
+		if err == nil && !r.meter.Take() { // some records were checked before objects that use up the budget
 			*r = record{Entry: r.Entry, meter: bounded.Exhausted()}
 			work(r)
 		}
-		if err == nil && !tally.moved[string(r.Key)] { // by this loop
+		if err == nil && !tally.moved[string(r.Key)] { // not a key written by this loop
 			err = s.stage(ctx, v, r, tally)
 		}
 		if err != nil {
@@ -105,7 +105,7 @@ func (s *sanitizer) stage(ctx context.Context, v *transform.View, r *record, tal
 	return nil
 }
 
-// sanitize finds what becomes of a record. It runs in parallel.
+// sanitize computes the changes of a record. Calls run in parallel.
 func (s *sanitizer) sanitize(ctx context.Context, r *record) {
 	parsed, err := r.ParseKey()
 	r.name = parsed.Resource.String()
@@ -129,7 +129,7 @@ func (s *sanitizer) sanitize(ctx context.Context, r *record) {
 	}
 }
 
-// errUnknownKind is for a value of which only metadata is read.
+// errUnknownKind is returned for a value with only its metadata decoded.
 var errUnknownKind = errors.New("this build does not know its kind")
 
 func (s *sanitizer) object(ctx context.Context, r *record, o *inspect.Object) {
@@ -157,7 +157,7 @@ func (s *sanitizer) object(ctx context.Context, r *record, o *inspect.Object) {
 	}
 }
 
-// gather finds the secrets of all objects, and superseded ones. Values that cannot be decoded are
+// gather finds the secrets of all objects, in superseded records too. Undecodable values are
 // reported later.
 func gather(ctx context.Context, v *transform.View) (*redact.Shared, error) {
 	type found struct {
@@ -168,7 +168,7 @@ func gather(ctx context.Context, v *transform.View) (*redact.Shared, error) {
 	if err := inspect.AddSecrets(ctx, v.Reader(), out); err != nil {
 		return nil, err
 	}
-	out.Unsearched = 0 // live ones are counted below
+	out.Unsearched = 0 // live secrets are counted below
 	item := func(e *transform.Entry) found { return found{Entry: e} }
 	for f, err := range transform.Ahead(v, v.Live(ctx, nil), item, func(f *found) {
 		if content, err := native.Decode(f.Value); f.Undecryptable == nil && err == nil {
@@ -189,13 +189,13 @@ func gather(ctx context.Context, v *transform.View) (*redact.Shared, error) {
 	return out, nil
 }
 
-// replaceIn replaces the secrets of an object, then those of others.
+// replaceIn replaces the secrets of an object, then those of other objects.
 func (s *sanitizer) replaceIn(r *record, content map[string]any) (changed bool) {
 	changed = redact.With(r.Key, content, s.counting(r))
 	return s.secrets.Replace(content, s.counting(r)) || changed
 }
 
-// counting is replace, which counts.
+// counting returns a replace function that counts the values of r.
 func (s *sanitizer) counting(r *record) redact.Replace {
 	m := masker{s.key, redact.NewUnpacker(), s.secrets}
 	return func(part redact.Part, value any) any {
@@ -204,14 +204,14 @@ func (s *sanitizer) counting(r *record) redact.Replace {
 	}
 }
 
-// loose sanitizes the value of a key that names no object.
+// loose sanitizes the value of a key outside any known resource.
 func (s *sanitizer) loose(r *record) {
 	if s.names != nil {
 		if to := s.names.inText(string(r.Key), func(string) {}); to != string(r.Key) {
 			r.to = []byte(to)
 		}
 	}
-	if len(r.Value) <= 20 && strings.Trim(string(r.Value), "0123456789") == "" { // as of compact_rev_key
+	if len(r.Value) <= 20 && strings.Trim(string(r.Value), "0123456789") == "" { // as in compact_rev_key
 		return
 	}
 	content, err := native.Decode(r.Value)
@@ -240,8 +240,8 @@ func withContent(e *transform.Entry, content map[string]any) ([]byte, error) {
 	return encoding.WithMessage(e.Value, raw)
 }
 
-// definitions are the CustomResourceDefinitions whose names of objects are replaced, such as those
-// in an enum, by the types that they had.
+// definitions maps types to their definitions with replaced names, such as names in an enum, for
+// changed CustomResourceDefinitions only.
 type definitions map[*inspect.Type]*inspect.Type
 
 // definitions edits the definitions of the types.
@@ -257,7 +257,7 @@ func (s *sanitizer) definitions() (definitions, error) {
 		}
 		content["apiVersion"], content["kind"] = "apiextensions.k8s.io/v1", "CustomResourceDefinition"
 		edit := s.names.edit()
-		if edit.object(content) != nil || edit.replaced == 0 { // an error is reported of its record
+		if edit.object(content) != nil || edit.replaced == 0 { // the record of the definition reports the error
 			continue
 		}
 		renamed := *t
@@ -273,8 +273,8 @@ func (s *sanitizer) definitions() (definitions, error) {
 	return out, nil
 }
 
-// check has an object of a changed definition be of that. It returns why content does not fit,
-// where the object fitted what was before.
+// check assigns an object to its changed definition. It returns an error if content violates the
+// new schema where the object fitted the old schema.
 func (d definitions) check(ctx context.Context, o *inspect.Object, content map[string]any) error {
 	to := d[o.Type]
 	if to == nil {
@@ -286,7 +286,7 @@ func (d definitions) check(ctx context.Context, o *inspect.Object, content map[s
 		if err != nil {
 			return nil, err
 		}
-		wrong, _ := version.Invalid(ctx, content) // one that cannot be checked is sanitized too
+		wrong, _ := version.Invalid(ctx, content) // objects that cannot be checked are sanitized too
 		return wrong, nil
 	}
 	wrong, err := invalid(to, content)

@@ -30,7 +30,7 @@ import (
 )
 
 const (
-	rounds     = 18 // of the same objects
+	rounds     = 18 // repetitions of the objects
 	secretsDir = "/registry/secrets/shop/"
 	widgetsDir = "/registry/example.com/widgets/shop/"
 	thingCRD   = `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition",` +
@@ -95,8 +95,8 @@ func (p *planter) plantNatives(n int) {
 		`,"message":"login failed: password=MARKER","involvedObject":{}}`)
 }
 
-// plantOthers plants secrets in custom resources, outside objects, and where etcd keeps what is
-// gone.
+// plantOthers plants secrets in custom resources, outside objects, in history and in deleted
+// records.
 func (p *planter) plantOthers(n int) {
 	name := func(name string) string {
 		return fmt.Sprintf(`"metadata":{"name":"%s-%d","namespace":"shop"}`, name, n)
@@ -124,7 +124,7 @@ func (p *planter) plantOthers(n int) {
 	p.put(fmt.Sprintf("/bootstrap/%d", n), `MARKER`)
 }
 
-// plant makes a snapshot with 1,000 markers and more.
+// plant returns a snapshot with more than 1,000 markers.
 func plant(t testing.TB) (path string, markers map[string]bool) {
 	p := &planter{t: t, rand: rand.New(rand.NewPCG(1, 2))}
 	p.put("/registry/apiextensions.k8s.io/customresourcedefinitions/widgets.example.com", thingCRD)
@@ -132,7 +132,7 @@ func plant(t testing.TB) (path string, markers map[string]bool) {
 	for n := range rounds {
 		p.plantNatives(n)
 		p.plantOthers(n)
-		if n == 6 { // its pages are free afterwards
+		if n == 6 { // to free its pages
 			fmt.Fprintln(&p.script, "compact")
 		}
 	}
@@ -151,7 +151,7 @@ func plant(t testing.TB) (path string, markers map[string]bool) {
 	return path, markers
 }
 
-// sanitized runs the migration.
+// sanitized runs sanitize.
 func sanitized(t testing.TB, in, key string, options transform.Options) (*transform.Report, []byte) {
 	t.Helper()
 	options.Command, options.In, options.Out = "sanitize", in, filepath.Join(t.TempDir(), "out.db")
@@ -201,7 +201,7 @@ func TestMarkers(t *testing.T) {
 	require.EqualValues(t, 15*rounds+1, list.Count)
 }
 
-// requireShape demands that a Secret is what its type promises.
+// requireShape checks that a Secret has the content that its type requires.
 func requireShape(t testing.TB, e *inspect.Entry) {
 	t.Helper()
 	if !strings.HasPrefix(string(e.Key), "/registry/") {
@@ -234,8 +234,8 @@ func requireShape(t testing.TB, e *inspect.Entry) {
 	}
 }
 
-// TestBinaryOfText: binary data that is UTF-8 by chance is replaced as binary data: its control
-// characters too.
+// TestBinaryOfText checks that binary data that is valid UTF-8 by chance is replaced as binary
+// data, with its control characters.
 func TestBinaryOfText(t *testing.T) {
 	m := masker{key: bytes.Repeat([]byte("k"), leastKey)}
 	for _, secret := range []string{"\x00\x01\x02\x03\x04\x05\x06\x07", "ab\x1b\x7f\x01--__\x02\x03\x04\x05"} {
@@ -253,8 +253,8 @@ func TestBinaryOfText(t *testing.T) {
 	}
 }
 
-// TestPackedTwice: gzip in gzip is replaced in it; a bomb, of which the second level may have the
-// length of all memory, as bytes.
+// TestPackedTwice checks that gzip in gzip is replaced inside, and that a bomb is replaced as bytes
+// without unpacking its second level.
 func TestPackedTwice(t *testing.T) {
 	m := masker{key: bytes.Repeat([]byte("k"), leastKey), room: redact.NewUnpacker()}
 	inner := gzipped(t, "secret text "+strings.Repeat("a", 1<<20))
@@ -285,8 +285,8 @@ func gunzipped(t *testing.T, packed string) string {
 	return string(plain)
 }
 
-// A secret of one object is replaced in others, whatever it is called there, also packed. A word, a
-// host and a certificate of a Secret stay elsewhere.
+// TestSecretOfAnotherObject checks that a secret of one object is replaced in others, under any
+// name, also packed. Words, hosts and certificates of a Secret stay elsewhere.
 func TestSecretOfAnotherObject(t *testing.T) {
 	p := &planter{t: t, rand: rand.New(rand.NewPCG(3, 4))}
 	const certificate = "-----BEGIN CERTIFICATE-----\nMIIBpublic\n-----END CERTIFICATE-----"
@@ -309,7 +309,7 @@ func TestSecretOfAnotherObject(t *testing.T) {
 	object("configmap", "b", string(data))
 	report, out := sanitized(t, etcdtest.Build(t, p.script.String()), "key", transform.Options{})
 	require.Equal(t, []string{"/registry/configmaps/shop/in." + marker}, report.Sections[0].(*Sanitized).Keys)
-	out = bytes.ReplaceAll(out, []byte("in."+marker), nil) // of that key and its name
+	out = bytes.ReplaceAll(out, []byte("in."+marker), nil) // of the key and its name
 	require.Empty(t, left(out, map[string]bool{marker: true, token: true, setting: true, password: true}, 6))
 	of := func(secret string) string { return masker{key: []byte("key")}.text(secret, 0) }
 	for _, want := range []string{"greet " + of(marker) + " today", "administrator of db.shop.example.com", certificate,
@@ -325,7 +325,7 @@ func TestSecretOfAnotherObject(t *testing.T) {
 	require.Equal(t, 3, report.Sections[0].(*Sanitized).Unsearched)
 }
 
-// planter makes records with markers in the place of secrets.
+// planter makes records with markers as secrets.
 type planter struct {
 	t       testing.TB
 	rand    *rand.Rand
@@ -333,7 +333,7 @@ type planter struct {
 	script  strings.Builder // for etcdtest
 }
 
-// marker is a new secret.
+// marker returns a new secret.
 func (p *planter) marker() string {
 	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 	out := []byte("Mk")
@@ -344,7 +344,7 @@ func (p *planter) marker() string {
 	return string(out)
 }
 
-// fill puts a new marker in place of each MARKER, in the form that its suffix names.
+// fill replaces each MARKER by a new marker, in the form that its suffix names.
 func (p *planter) fill(text string) string {
 	return places.ReplaceAllStringFunc(text, func(place string) string {
 		switch marker := p.marker(); place {
@@ -353,16 +353,16 @@ func (p *planter) fill(text string) string {
 		case "MARKERPEM64": // a private key in base64
 			return encode("-----BEGIN RSA PRIVATE KEY-----\n" + encode("key of "+marker+".") +
 				"\n-----END RSA PRIVATE KEY-----\n")
-		case "MARKERJWT64": // a token of a ServiceAccount in base64
+		case "MARKERJWT64": // a ServiceAccount token in base64
 			return encode(token(marker))
 		case "MARKERJWT":
 			return token(marker)
 		case "MARKERAUTH64": // a docker configuration in base64
 			return encode(`{"auths":{"https://registry.example.com/v1/":{"username":"me","password":"` + marker +
 				`","auth":"` + encode("me:"+marker) + `"}}}`)
-		case "MARKERBIN64": // bytes that are no text
+		case "MARKERBIN64": // binary data
 			return encode("\xff\xfe\x00" + marker)
-		case "MARKERHELM64": // a release of Helm as Secrets have it
+		case "MARKERHELM64": // a Helm release as in Secrets
 			return encode(p.release(marker))
 		case "MARKERHELM":
 			return p.release(marker)
@@ -382,7 +382,7 @@ func token(marker string) string {
 		raw([]byte(`{"iss":"kubernetes","sub":"`+marker+`","exp":12}`)) + "." + raw([]byte(marker))
 }
 
-// release packs a release of Helm.
+// release packs a Helm release.
 func (p *planter) release(marker string) string {
 	content := map[string]any{
 		"name": "web", "namespace": "shop", "version": 3, "info": map[string]any{"status": "deployed",
@@ -399,10 +399,10 @@ func (p *planter) release(marker string) string {
 	return encode(gzipped(p.t, string(text)))
 }
 
-// put stores a value as it is, with markers.
+// put stores a raw value, with markers.
 func (p *planter) put(key, value string) { fmt.Fprintf(&p.script, "put %q %q\n", key, p.fill(value)) }
 
-// putNative stores an object as an API server does, in protobuf.
+// putNative stores an object in protobuf, like an API server.
 func (p *planter) putNative(key, object string) {
 	p.t.Helper()
 	obj, _, err := scheme.Codecs.UniversalDeserializer().Decode([]byte(p.fill(object)), nil, nil)
@@ -412,7 +412,7 @@ func (p *planter) putNative(key, object string) {
 	fmt.Fprintf(&p.script, "put %q %q\n", key, stored.String())
 }
 
-// left returns the markers that are in data, or in what is packed in it.
+// left returns the markers in data, also in packed parts.
 func left(data []byte, markers map[string]bool, depth int) (found []string) {
 	all := unpacked.All(string(data), depth)
 	for at := range all {

@@ -8,7 +8,7 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// Spec is the command "sanitize".
+// Spec describes the command "sanitize".
 var Spec = transform.Spec{
 	Name:  "sanitize",
 	Usage: "replace secrets and names, so that others may have the snapshot",
@@ -43,10 +43,10 @@ in texts stay: the report and docs/guides/sanitize.md list what is not replaced.
 	New: newFromArgs,
 }
 
-// codeNotSanitized is for a record in which secrets may be left.
+// codeNotSanitized is raised for a record that may still contain secrets.
 var codeNotSanitized = finding.Lookup("not-sanitized")
 
-// leastKey is how many bytes a key has.
+// leastKey is the least length of a key, in bytes.
 const leastKey = 32
 
 func newFromArgs(ctx context.Context, a *transform.Args) (transform.Transform, error) {
