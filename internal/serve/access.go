@@ -13,7 +13,7 @@ import (
 	"k8s.io/apiserver/pkg/warning"
 )
 
-// access answers by the RBAC rules whether a user may do something.
+// access decides by the RBAC rules whether a user may make a request.
 func (b rbac) access(
 	ctx context.Context, s *authorizationv1.SubjectAccessReviewSpec,
 ) (status authorizationv1.SubjectAccessReviewStatus, err error) {
@@ -38,7 +38,7 @@ func (b rbac) access(
 	return status, err
 }
 
-// warnOfGroups warns that the user may be in groups that were not given, if no binding names it.
+// warnOfGroups warns about groups missing in the request if no binding names the user.
 func (q *inquiry) warnOfGroups() {
 	known := slices.ContainsFunc(q.user.GetGroups(), func(group string) bool { return group != user.AllAuthenticated })
 	if q.named || known {
@@ -52,7 +52,7 @@ func (q *inquiry) warnOfGroups() {
 	warning.AddWarning(q.ctx, "", fmt.Sprintf("%s names user %q; %s", where, q.user.GetName(), groups))
 }
 
-// notAsked names the authorizers of a cluster that no snapshot has.
+// notAsked names the authorizers that a snapshot cannot contain.
 func notAsked(u user.Info) string {
 	if isNode(u) {
 		return "the Node authorizer, which decides about nodes, and authorization webhooks were not asked"

@@ -13,7 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// TestAccess: the token is asked for, no other host is answered, and no web page may read along.
+// TestAccess checks that the token is required, that other hosts are refused, and that web pages
+// cannot read answers.
 func TestAccess(t *testing.T) {
 	s := start(t, everyKey)
 	for _, path := range []string{"/api/v1/pods", "/version", "/openapi/v3", "/apis/example.com", "/healthz",
@@ -46,8 +47,8 @@ func TestAccess(t *testing.T) {
 	}
 }
 
-// TestReadOnly: whatever would change something, and whatever a file does not have, is refused with
-// a sentence.
+// TestReadOnly checks that changes, and requests for data missing in a file, are refused with an
+// explanation.
 func TestReadOnly(t *testing.T) {
 	s := start(t, everyKey)
 	pods := s.typed(t).CoreV1().Pods("a")
@@ -81,7 +82,7 @@ func TestReadOnly(t *testing.T) {
 	}
 }
 
-// TestReviews: the server says what it allows.
+// TestReviews checks the reviews about the reader.
 func TestReviews(t *testing.T) {
 	s := start(t, everyKey)
 	for _, contentType := range []string{"application/json", "application/vnd.kubernetes.protobuf"} {
@@ -117,7 +118,8 @@ func TestReviews(t *testing.T) {
 	}
 }
 
-// TestImpersonation: users are asked about by the RBAC rules of the file; nobody reads as another.
+// TestImpersonation checks that reviews of other users follow the RBAC rules of the file, and that
+// reads as another user are refused.
 func TestImpersonation(t *testing.T) {
 	s := start(t, everyKey)
 	s.Impersonate.UserName = "system:serviceaccount:kube-system:expand-controller"

@@ -10,7 +10,7 @@ import (
 	"github.com/etcdshift/etcdshift/internal/serve"
 )
 
-// BenchmarkList lists everything that has many objects.
+// BenchmarkList lists the resources with many objects.
 func BenchmarkList(b *testing.B) {
 	for name, change := range map[string]func(*serve.Config){"redacted": func(*serve.Config) {}, "secrets": secrets} {
 		b.Run(name, func(b *testing.B) {

@@ -12,23 +12,23 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer/cbor"
 )
 
-// codec encodes the objects and lists of this package in every format that clients ask for. All
-// other objects go through the scheme's own codec.
+// codec encodes the objects and lists of this package in every format that clients request. Other
+// objects are encoded by the scheme's own codec.
 type codec struct {
 	serializer.CodecFactory
 	scheme    *runtime.Scheme
 	formats   map[runtime.Encoder]format
-	collected chan struct{} // a place for each list that may be in memory as a whole
+	collected chan struct{} // semaphore for lists that are in memory as a whole
 }
 
-// format is how an encoder of the scheme writes.
+// format describes the output of an encoder of the scheme.
 type format struct {
 	mediaType string
 	pretty    bool
-	raw       bool // the message alone, in a watch
+	raw       bool // without the envelope, in a watch
 }
 
-// mostCollected is the number of lists that are in memory as a whole at one time.
+// mostCollected is the number of lists that may be in memory as a whole at the same time.
 const mostCollected = 4
 
 func newCodec(scheme *runtime.Scheme) *codec {
@@ -48,13 +48,12 @@ func newCodec(scheme *runtime.Scheme) *codec {
 	return c
 }
 
-// EncoderForVersion returns the encoder of a format. Objects are at their version already.
+// EncoderForVersion returns the encoder of a format. Objects are already at the right version.
 func (c *codec) EncoderForVersion(e runtime.Encoder, gv runtime.GroupVersioner) runtime.Encoder {
 	return &encoder{codec: c, Encoder: c.CodecFactory.EncoderForVersion(e, gv), raw: e, format: c.formats[e]}
 }
 
-// DecoderToVersion returns a decoder that leaves an object at its version: there is no internal
-// one.
+// DecoderToVersion returns a decoder that keeps an object's version: there is no internal version.
 func (c *codec) DecoderToVersion(d runtime.Decoder, gv runtime.GroupVersioner) runtime.Decoder {
 	return c.WithoutConversion().DecoderToVersion(d, gv)
 }
@@ -81,19 +80,19 @@ func (e *encoder) Encode(obj runtime.Object, w io.Writer) error {
 			return e.raw.Encode(typed, w)
 		}
 		return e.raw.Encode(o, w)
-	case *metav1.WatchEvent: // which the scheme does not have in the groups of custom resources
+	case *metav1.WatchEvent: // the scheme lacks WatchEvent in the groups of custom resources
 		return e.raw.Encode(o, w)
 	}
 	return e.Encoder.Encode(obj, w)
 }
 
-// message is an object that protobuf can write.
+// message is an object with a protobuf encoding.
 type message interface {
 	runtime.Object
 	Marshal() ([]byte, error)
 }
 
-// typed turns an object into the Go type of its kind.
+// typed converts an object into the Go type of its kind.
 func (e *encoder) typed(o *unstructured.Unstructured) (message, error) {
 	obj, err := e.scheme.New(o.GroupVersionKind())
 	if err != nil {
@@ -110,7 +109,7 @@ func (e *encoder) typed(o *unstructured.Unstructured) (message, error) {
 	return m, nil
 }
 
-// noProtobuf is the error for a kind that has no protobuf form, such as a custom resource.
+// noProtobuf is the error for a kind without a protobuf form, such as a custom resource.
 type noProtobuf struct{ kind schema.GroupVersionKind }
 
 func errNoProtobuf(kind schema.GroupVersionKind) error { return &noProtobuf{kind} }
@@ -119,7 +118,7 @@ func (e *noProtobuf) Error() string {
 	return fmt.Sprintf("%s has no protobuf form: ask for JSON", e.kind.Kind)
 }
 
-// Status makes it a 406.
+// Status returns a status with code 406.
 func (e *noProtobuf) Status() metav1.Status {
 	return metav1.Status{Status: metav1.StatusFailure, Code: 406, Reason: metav1.StatusReasonNotAcceptable,
 		Message: e.Error()}

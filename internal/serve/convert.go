@@ -12,11 +12,11 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// errLossy is returned for an object that has fields which the requested version lacks.
+// errLossy is returned for an object with fields that the requested version lacks.
 var errLossy = errors.New("it has fields that the version lacks")
 
-// convert brings a stored object to a version, in place: a custom resource as its
-// CustomResourceDefinition says, another one if no field is lost.
+// convert converts a stored object to a version, in place: a custom resource according to its
+// CustomResourceDefinition, a built-in kind only if no field is lost.
 func (r *resource) convert(content map[string]any, version string) error {
 	if r.CRD != nil {
 		if _, err := r.CRD.Begin(content); err != nil {
@@ -40,7 +40,7 @@ func (r *resource) convert(content map[string]any, version string) error {
 	return nil
 }
 
-// fits returns an error if the type of a kind lacks a field of the object.
+// fits returns an error if the Go type of a kind lacks a field of the object.
 func fits(content map[string]any, gvk schema.GroupVersionKind) error {
 	typed, err := scheme.Scheme.New(gvk)
 	if err != nil {
@@ -52,8 +52,8 @@ func fits(content map[string]any, gvk schema.GroupVersionKind) error {
 	return nil
 }
 
-// eventFields are the fields of an Event of the core group, and their names in events.k8s.io
-// (kube-apiserver's pkg/apis/events/v1/conversion.go).
+// eventFields maps the fields of core Events to their names in events.k8s.io (kube-apiserver's
+// pkg/apis/events/v1/conversion.go).
 func eventFields() map[string]string {
 	return map[string]string{
 		"message": "note", "involvedObject": "regarding", "source": "deprecatedSource",
@@ -63,7 +63,7 @@ func eventFields() map[string]string {
 	}
 }
 
-// eventOfGroup turns an Event of the core group, as it is stored, into one of events.k8s.io.
+// eventOfGroup converts a stored core Event to events.k8s.io.
 func eventOfGroup(content map[string]any) {
 	for old, name := range eventFields() {
 		if value, has := content[old]; has {
@@ -78,7 +78,7 @@ func eventOfGroup(content map[string]any) {
 	}
 }
 
-// coreEvent is an Event of events.k8s.io as the columns of Events expect it.
+// coreEvent converts an Event of events.k8s.io to the form that the columns of Events expect.
 func coreEvent(content map[string]any) map[string]any {
 	event := maps.Clone(content)
 	for name, new := range eventFields() {
@@ -87,8 +87,8 @@ func coreEvent(content map[string]any) map[string]any {
 	return event
 }
 
-// encodeRedacted puts redacted values in the base64 that clients expect there: of a Secret, and of
-// binary data of a ConfigMap.
+// encodeRedacted encodes redacted values in base64, which clients expect in data of a Secret and in
+// binaryData of a ConfigMap.
 func encodeRedacted(content map[string]any) {
 	for kind, field := range map[string]string{"Secret": "data", "ConfigMap": "binaryData"} {
 		data, isMap := content[field].(map[string]any)

@@ -20,8 +20,8 @@ import (
 	genericapiserver "k8s.io/apiserver/pkg/server"
 )
 
-// custom serves custom resources and their discovery below /apis/, as the handler of
-// apiextensions-apiserver does.
+// custom serves custom resources and their discovery below /apis/, like the handler of
+// apiextensions-apiserver.
 type custom struct {
 	codec     *codec
 	resources map[schema.GroupVersionResource]*customVersion
@@ -33,7 +33,7 @@ type custom struct {
 type customVersion struct {
 	store  *store
 	scope  *handlers.RequestScope
-	status bool // it has the subresource, which is the whole object
+	status bool // the version has the subresource, served as the whole object
 }
 
 // newCustom adds custom resources to the discovery of a server, and returns their handler.
@@ -78,7 +78,7 @@ func newCustomVersion(c *codec, r *resource, version string) *customVersion {
 	}}
 }
 
-// hasStatus reports whether a version has the subresource status, as all of APIServices have.
+// hasStatus reports whether a version has the subresource status. All versions of APIServices do.
 func (r *resource) hasStatus(version string) bool {
 	return r.CRD == nil || slices.ContainsFunc(r.CRD.Object().Spec.Versions,
 		func(v apiextensionsv1.CustomResourceDefinitionVersion) bool {
@@ -92,7 +92,7 @@ func newUnstructured(kind schema.GroupVersionKind) (runtime.Object, error) {
 	return obj, nil
 }
 
-// unconverted is the conversion of objects that are at their version already.
+// unconverted is the conversion of objects that are already at the right version.
 type unconverted struct {
 	label runtime.FieldLabelConversionFunc
 }
@@ -100,7 +100,7 @@ type unconverted struct {
 // Convert is never called: nothing is written.
 func (unconverted) Convert(_, _, _ any) error { return nil }
 
-// ConvertToVersion returns the object.
+// ConvertToVersion returns the object unchanged.
 func (unconverted) ConvertToVersion(in runtime.Object, _ runtime.GroupVersioner) (runtime.Object, error) {
 	return in, nil
 }
@@ -110,8 +110,8 @@ func (u unconverted) ConvertFieldLabel(_ schema.GroupVersionKind, label, value s
 	return u.label(label, value)
 }
 
-// discover adds the versions to the discovery of the server. order has the versions of a group
-// together, the preferred one first.
+// discover adds the versions to the discovery of the server. In order, the versions of a group are
+// adjacent, the preferred one first.
 func (h *custom) discover(s *genericapiserver.GenericAPIServer, order []schema.GroupVersion,
 	listed map[schema.GroupVersion][]metav1.APIResource) error {
 	group := metav1.APIGroup{}
@@ -140,7 +140,7 @@ func (h *custom) discover(s *genericapiserver.GenericAPIServer, order []schema.G
 	return nil
 }
 
-// ServeHTTP answers reads of custom resources; the filters in front refuse everything else.
+// ServeHTTP answers reads of custom resources; earlier filters refuse all other requests.
 func (h *custom) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	info, _ := request.RequestInfoFrom(req.Context())
 	if !info.IsResourceRequest {

@@ -14,9 +14,9 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
-// definitions describes the types of a scheme for OpenAPI. Those of apimachinery and
-// apiextensions-apiserver are generated; those of k8s.io/api, whose generated ones are part of
-// k8s.io/kubernetes, come from reflection and the text of their SwaggerDoc.
+// definitions describes the types of a scheme for OpenAPI. apimachinery and apiextensions-apiserver
+// have generated definitions. The generated definitions of k8s.io/api are part of
+// k8s.io/kubernetes: reflection and SwaggerDoc replace them here.
 func definitions(scheme *runtime.Scheme) common.GetOpenAPIDefinitions {
 	return func(ref common.ReferenceCallback) map[string]common.OpenAPIDefinition {
 		d := describer{ref: ref, out: map[string]common.OpenAPIDefinition{}}
@@ -37,7 +37,7 @@ type describer struct {
 	out map[string]common.OpenAPIDefinition
 }
 
-// as returns a new value of a type as an interface that it may have.
+// as returns a new value of a type as an interface, and whether the type implements the interface.
 func as[T any](t reflect.Type) (T, bool) {
 	v, is := reflect.New(t).Interface().(T)
 	return v, is
@@ -57,7 +57,7 @@ func docsOf(t reflect.Type) map[string]string {
 	return nil
 }
 
-// add describes a struct and the structs in it, and returns its name.
+// add describes a struct and its nested structs, and returns the name.
 func (d *describer) add(t reflect.Type) string {
 	name := nameOf(t)
 	if _, known := d.out[name]; known {
@@ -90,7 +90,7 @@ func (d *describer) add(t reflect.Type) string {
 	return name
 }
 
-// fields describes the fields of a struct, those of inlined structs included.
+// fields describes the fields of a struct, including those of inlined structs.
 func (d *describer) fields(t reflect.Type, docs map[string]string, s *spec.Schema, uses *[]string) {
 	for f := range t.Fields() {
 		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")

@@ -20,8 +20,8 @@ import (
 	"github.com/etcdshift/etcdshift/internal/stream"
 )
 
-// list writes a list. It is read while it is written, but in protobuf, where the length of all
-// items stands before the first.
+// list writes a list while it is read. In protobuf the list is collected first, because the length
+// of all items precedes the items.
 func (e *encoder) list(l *list, w io.Writer) error {
 	switch e.format.mediaType {
 	case runtime.ContentTypeProtobuf:
@@ -34,7 +34,7 @@ func (e *encoder) list(l *list, w io.Writer) error {
 	return e.jsonList(l, w)
 }
 
-// each calls fn with each item of a list whose beginning was written.
+// each calls fn with each item of a list. The beginning of the list was already written.
 func (l *list) each(fn func(*unstructured.Unstructured) error) error {
 	if err := stream.Each(l.items, fn); err != nil {
 		return fmt.Errorf("%w (after the list began)", err)
@@ -42,7 +42,7 @@ func (l *list) each(fn func(*unstructured.Unstructured) error) error {
 	return nil
 }
 
-// content is an item in a list. Those of built-in kinds do not say what they are.
+// content returns the content of a list item. Items of built-in kinds have no apiVersion and kind.
 func (l *list) content(o *unstructured.Unstructured) map[string]any {
 	if l.typed {
 		delete(o.Object, "apiVersion")
@@ -51,7 +51,7 @@ func (l *list) content(o *unstructured.Unstructured) map[string]any {
 	return o.Object
 }
 
-// jsonList writes a list in JSON while it is read. The first write is short, as a server's.
+// jsonList writes a list in JSON while it is read. The first write is as short as a server's.
 func (e *encoder) jsonList(l *list, w io.Writer) error {
 	out := bufio.NewWriterSize(w, 64<<10)
 	head, err := json.Marshal(struct {
@@ -67,10 +67,10 @@ func (e *encoder) jsonList(l *list, w io.Writer) error {
 		if err := json.Indent(&indented, head, "", "  "); err != nil {
 			return err
 		}
-		head = bytes.Replace(indented.Bytes(), []byte("\n}"), []byte("}"), 1) // the last one: metadata ends in "\n  }"
+		head = bytes.Replace(indented.Bytes(), []byte("\n}"), []byte("}"), 1) // the last match: metadata ends in "\n  }"
 		open, before, between, behind = ",\n  \"items\": [", "\n    ", ",\n    ", "\n  ]\n}\n"
 	}
-	_, _ = out.Write(bytes.TrimSuffix(head, []byte("}"))) // an error of out comes back from Flush
+	_, _ = out.Write(bytes.TrimSuffix(head, []byte("}"))) // Flush returns earlier errors of out
 	_, _ = out.WriteString(open)
 	items := 0
 	err = l.each(func(o *unstructured.Unstructured) error {
@@ -118,7 +118,7 @@ func (e *encoder) yamlList(l *list, w io.Writer) error {
 		if before != "" {
 			text = bytes.ReplaceAll(text, []byte("\n"), []byte("\n  "))
 		}
-		_, _ = out.Write(text) // an error of out comes back from Flush
+		_, _ = out.Write(text) // Flush returns earlier errors of out
 		return out.WriteByte('\n')
 	}
 	if err := part("", map[string]any{"apiVersion": l.APIVersion}); err != nil {
@@ -138,7 +138,7 @@ func (e *encoder) yamlList(l *list, w io.Writer) error {
 	return out.Flush()
 }
 
-// cborList writes a list in CBOR while it is read: a map that ends in the items.
+// cborList writes a list in CBOR while it is read: a map with the items last.
 func (e *encoder) cborList(l *list, w io.Writer) error {
 	encode := func(content map[string]any) ([]byte, error) {
 		var out bytes.Buffer
@@ -153,7 +153,7 @@ func (e *encoder) cborList(l *list, w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	head[cborTag]++ // a map with one entry more
+	head[cborTag]++ // one more map entry
 	out := bufio.NewWriterSize(w, 64<<10)
 	_, _ = out.Write(append(head, "\x45items\x9a"...)) // the key has five bytes; the array's length follows in four
 	_, _ = out.Write(binary.BigEndian.AppendUint32(nil, uint32(l.count)))
@@ -170,10 +170,10 @@ func (e *encoder) cborList(l *list, w io.Writer) error {
 	return out.Flush()
 }
 
-// cborTag is the length of the tag with which a CBOR document begins.
+// cborTag is the length of the tag at the beginning of a CBOR document.
 const cborTag = 3
 
-// protobufList writes a list in protobuf. A few at a time are in memory.
+// protobufList writes a list in protobuf. Only a few lists at a time are in memory.
 func (e *encoder) protobufList(l *list, w io.Writer) error {
 	gvk := schema.FromAPIVersionAndKind(l.APIVersion, l.Kind)
 	if !e.scheme.Recognizes(gvk) {

@@ -12,12 +12,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// statuses are those that docs/guides/serve.md and the API conventions of Kubernetes have for
-// requests that only read, and for refused ones.
+// statuses lists the status codes of reads and refusals in docs/guides/serve.md and the API
+// conventions of Kubernetes.
 var statuses = []int{200, 201, 301, 304, 307, 400, 401, 403, 404, 405, 406, 409, 410, 413, 414, 415, 422, 429}
 
-// FuzzRequest: whatever a client asks for, it gets a documented status in time and no credential; a
-// request without the token gets nothing; and only questions about permissions are "created".
+// FuzzRequest checks that every request gets a documented status in time and no credential, that a
+// request without the token gets nothing, and that only reviews are "created".
 func FuzzRequest(f *testing.F) {
 	s := start(f, leakyFile(f))
 	for _, path := range []string{
@@ -53,7 +53,7 @@ func FuzzRequest(f *testing.F) {
 		if answer == nil {
 			return
 		}
-		if answer.StatusCode == http.StatusInternalServerError { // an object that cannot be decoded
+		if answer.StatusCode == http.StatusInternalServerError { // an undecodable object
 			require.Contains(t, text, "cannot be served")
 		} else {
 			require.Contains(t, statuses, answer.StatusCode, "%s %q: %.300q", method, path, text)
@@ -61,7 +61,7 @@ func FuzzRequest(f *testing.F) {
 		if !slices.Contains([]string{"", "GET", "HEAD"}, method) && answer.StatusCode < 300 {
 			require.Contains(t, path, "review")
 		}
-		// else the client has it
+		// otherwise the client sent the secret
 		if sent := path + body + accept; !strings.Contains(sent, "hunter2") && !strings.Contains(sent, encoded[:6]) {
 			require.NotContains(t, text, secret, "%s %q", method, path)
 			require.NotContains(t, text, encoded, "%s %q", method, path)
@@ -69,8 +69,8 @@ func FuzzRequest(f *testing.F) {
 	})
 }
 
-// ask sends a request; the answer is nil for one that no client can send. A watch has no end, and
-// is read for a moment; everything else ends by itself.
+// ask sends a request; the answer is nil if the request cannot be sent. A watch is read for a
+// moment; all other answers must end.
 func (s *served) ask(t *testing.T, method, path, accept, body, token string) (*http.Response, string) {
 	t.Helper()
 	patience, endless := 20*time.Second, strings.Contains(path, "watch")
@@ -98,6 +98,6 @@ func (s *served) ask(t *testing.T, method, path, accept, body, token string) (*h
 		return nil, ""
 	}
 	defer resp.Body.Close()
-	text, _ := io.ReadAll(resp.Body) // of a watch, what came in time
+	text, _ := io.ReadAll(resp.Body) // for a watch, the part that arrived in time
 	return resp, string(text)
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
 )
 
-// hostileFile is a snapshot with odd definitions, and objects with odd values.
+// hostileFile returns a snapshot with unusual definitions, and objects with unusual values.
 func hostileFile(t *testing.T) string {
 	t.Helper()
 	var script strings.Builder
@@ -103,7 +103,8 @@ func hostileFile(t *testing.T) string {
 	return etcdtest.Build(t, script.String())
 }
 
-// TestHostile: odd definitions leave everything else served, and odd values are values.
+// TestHostile checks that invalid definitions hide nothing else, and that unusual values are
+// served.
 func TestHostile(t *testing.T) {
 	s := start(t, hostileFile(t))
 	const names = " objects are not served: their CustomResourceDefinition serves no version, or has names that no " +
@@ -161,7 +162,7 @@ const (
 	encoded = "aHVudGVyMi1odW50ZXIy"
 )
 
-// leakyFile is a snapshot with that credential in sound and in damaged Secrets.
+// leakyFile returns a snapshot with the credential in sound and in damaged Secrets.
 func leakyFile(t testing.TB) string {
 	t.Helper()
 	applied := `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"s","namespace":"a"},"data":{"k":"` + encoded +
@@ -191,8 +192,8 @@ func leakyFile(t testing.TB) string {
 	return etcdtest.Build(t, script.String())
 }
 
-// TestNoLeak: credentials are in no answer: not in another format, a watch, a selection, an error
-// or an earlier state.
+// TestNoLeak checks that no answer has a credential: in no format, watch, selection, error or
+// earlier state.
 func TestNoLeak(t *testing.T) {
 	s := start(t, leakyFile(t))
 	for _, path := range []string{
@@ -210,7 +211,7 @@ func TestNoLeak(t *testing.T) {
 		} {
 			resp, text := s.do(t, "GET", path, "", "Accept", accept)
 			text += fmt.Sprint(resp.Header)
-			if !strings.Contains(path, encoded) { // else the client has it
+			if !strings.Contains(path, encoded) { // otherwise the client sent the secret
 				require.NotContains(t, text, encoded, "%s %s", path, accept)
 				require.NotContains(t, text, secret, "%s %s", path, accept)
 			}

@@ -5,14 +5,14 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// Endpoint is a server that a kubeconfig names.
+// Endpoint is a server in a kubeconfig.
 type Endpoint struct {
 	Name    string // of the context
 	Address string // HOST:PORT
 	*Credentials
 }
 
-// Kubeconfig has a context for each endpoint; the first one is the current one.
+// Kubeconfig returns a kubeconfig with a context for each endpoint; the first one is current.
 func Kubeconfig(endpoints []Endpoint) ([]byte, error) {
 	config := clientcmdapi.NewConfig()
 	config.CurrentContext = endpoints[0].Name

@@ -13,8 +13,8 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
-// list is a list whose objects are read while it is encoded. For the handlers of k8s.io/apiserver
-// it is a runtime.Unstructured, whose items they ask for one by one.
+// list is a list whose objects are read during encoding. The handlers of k8s.io/apiserver see a
+// runtime.Unstructured and iterate over the items.
 type list struct {
 	metav1.TypeMeta
 	metav1.ListMeta
@@ -22,7 +22,7 @@ type list struct {
 	page  *page
 	items iter.Seq2[*unstructured.Unstructured, error]
 	count int
-	typed bool // a kind whose items do not say what they are
+	typed bool // a kind whose items lack apiVersion and kind
 }
 
 func (s *store) newList(ctx context.Context, p *page) *list {
@@ -38,7 +38,8 @@ func (p *page) objects(ctx context.Context) iter.Seq2[*unstructured.Unstructured
 	return inOrder(ctx, p, func(rec *snapshot.Record) (*unstructured.Unstructured, error) { return p.object(ctx, rec) })
 }
 
-// inOrder reads something of each record of a page: on all processors, unless other requests do.
+// inOrder calls read for each record of a page, in parallel unless other requests read ahead, and
+// yields the results in order.
 func inOrder[T any](ctx context.Context, p *page, read func(*snapshot.Record) (T, error)) iter.Seq2[T, error] {
 	return stream.Of(func(yield func(T) error) error {
 		give := func(r *reading[T]) error {
@@ -65,15 +66,15 @@ func inOrder[T any](ctx context.Context, p *page, read func(*snapshot.Record) (T
 	})
 }
 
-// reading is what is read of a record.
+// reading is the result of reading a record.
 type reading[T any] struct {
 	record *snapshot.Record
 	value  T
 	err    error
 }
 
-// mostAhead is the number of requests that read ahead at one time: a request that does may hold
-// some megabytes of objects.
+// mostAhead bounds the requests that read ahead at the same time: each may hold some megabytes of
+// objects.
 const mostAhead = 2
 
 // stored yields the records of a page.
@@ -106,13 +107,13 @@ func (l *list) EachListItem(fn func(runtime.Object) error) error {
 	return stream.Each(l.items, func(o *unstructured.Unstructured) error { return fn(o) })
 }
 
-// EachListItemWithAlloc is EachListItem: every item is its own.
+// EachListItemWithAlloc is EachListItem: items share no memory.
 func (l *list) EachListItemWithAlloc(fn func(runtime.Object) error) error { return l.EachListItem(fn) }
 
-// IsList is false: the handlers would set the items of a list without any.
+// IsList returns false: otherwise the handlers would set empty items.
 func (l *list) IsList() bool { return false }
 
-// DeepCopyObject returns l, which nothing changes.
+// DeepCopyObject returns l, which is immutable.
 func (l *list) DeepCopyObject() runtime.Object { return l }
 
 // NewEmptyInstance is part of runtime.Unstructured, and never called.

@@ -15,15 +15,15 @@ import (
 	"time"
 )
 
-// Credentials are those of one run: a certificate that signs itself, and a token. They are in no
-// file but the kubeconfig.
+// Credentials holds the self-signed certificate and the token of one run. Only the kubeconfig
+// stores them.
 type Credentials struct {
-	Token       string // of 130 random bits
-	Certificate []byte // in PEM
+	Token       string // 130 random bits
+	Certificate []byte // PEM
 	tls         tls.Certificate
 }
 
-// NewCredentials makes credentials for a server that is reached as host, a name or an address.
+// NewCredentials returns credentials for a server at host, a name or an address.
 func NewCredentials(host string) (*Credentials, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -64,7 +64,7 @@ func (c *Credentials) Listener(l net.Listener) net.Listener {
 	})
 }
 
-// Run answers on a listener until ctx ends. When it returns, nothing reads the snapshot any more.
+// Run serves a listener until ctx ends. When Run returns, no request reads the snapshot.
 func (s *Server) Run(ctx context.Context, l net.Listener) error {
 	server := &http.Server{
 		Handler: s, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,

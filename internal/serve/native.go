@@ -13,7 +13,7 @@ import (
 	clientscheme "k8s.io/client-go/kubernetes/scheme"
 )
 
-// newScheme has the types of k8s.io/api, and CustomResourceDefinitions.
+// newScheme returns a scheme with the types of k8s.io/api and CustomResourceDefinitions.
 func newScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
@@ -27,7 +27,7 @@ func newScheme() (*runtime.Scheme, error) {
 	return scheme, nil
 }
 
-// groups are the API groups of built-in kinds, in the order in which kubectl prefers them.
+// groups holds the API groups of built-in kinds, in kubectl's order of preference.
 type groups struct {
 	scheme *runtime.Scheme
 	codec  *codec
@@ -95,7 +95,7 @@ func (g *groups) install(s *genericapiserver.GenericAPIServer) error {
 	return nil
 }
 
-// The priorities of groups in discovery: built-in ones come before custom ones.
+// Priorities of groups in discovery: built-in groups come before custom groups.
 const (
 	nativePriority = 20000
 	customPriority = 1000

@@ -20,8 +20,8 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
-// TestEveryObject: discovery has each type of the snapshot, and lists have each of its objects, as
-// Reader.Objects has them.
+// TestEveryObject checks that discovery has each type of the snapshot, and that lists have the same
+// objects as Reader.Objects.
 func TestEveryObject(t *testing.T) {
 	for _, path := range []string{everyKey, calico, flipped} {
 		s := start(t, path, secrets)
@@ -41,7 +41,7 @@ func TestEveryObject(t *testing.T) {
 			for o, err := range s.source.Objects(t.Context(), kind, inspect.Selection{}) {
 				require.NoError(t, err)
 				o.AsServed()
-				if kind.CRD == nil && o.Content["apiVersion"] == gvr.GroupVersion().String() { // else it is converted
+				if kind.CRD == nil && o.Content["apiVersion"] == gvr.GroupVersion().String() { // otherwise converted
 					want, err := json.Marshal(o.Content)
 					require.NoError(t, err)
 					got, err := json.Marshal(list.Items[i].Object)
@@ -62,9 +62,9 @@ func TestEveryObject(t *testing.T) {
 	}
 }
 
-// TestFormats: an object and a list are the same in each format.
+// TestFormats checks that an object and a list are equal in each format.
 func TestFormats(t *testing.T) {
-	for _, path := range []string{everyKey, calico} { // whose definitions have texts of many lines
+	for _, path := range []string{everyKey, calico} { // calico has definitions with multi-line texts
 		requireSameFormats(t, start(t, path))
 	}
 }
@@ -115,7 +115,7 @@ func requireSameFormats(t *testing.T, s *served) {
 		require.NoError(t, err)
 		_, asText := s.do(t, "GET", path, "", "Accept", "application/json")
 		require.NoError(t, runtime.DecodeInto(scheme.Codecs.UniversalDeserializer(), []byte(asText), typed))
-		if len(want.Items) == 0 { // JSON says so, protobuf does not
+		if len(want.Items) == 0 { // JSON has an empty list, protobuf none
 			continue
 		}
 		fromProto.GetObjectKind().SetGroupVersionKind(typed.GetObjectKind().GroupVersionKind())
@@ -130,7 +130,7 @@ func requireSameList(t *testing.T, want *unstructured.UnstructuredList, text []b
 	require.Equal(t, want, got, path)
 }
 
-// TestTables: kubectl's columns, with a cell for each.
+// TestTables checks that rows have a cell for each of kubectl's columns.
 func TestTables(t *testing.T) {
 	s := start(t, everyKey)
 	const accept = "application/json;as=Table;v=v1;g=meta.k8s.io"
@@ -156,7 +156,7 @@ func TestTables(t *testing.T) {
 	}
 }
 
-// TestVersions: a custom resource at each of its versions, as its conversion strategy None has it.
+// TestVersions checks a custom resource at each version, with the conversion strategy None.
 func TestVersions(t *testing.T) {
 	s := start(t, flipped)
 	for _, version := range []string{"v1alpha1", "v1beta1"} {
@@ -172,8 +172,8 @@ func TestVersions(t *testing.T) {
 	}
 }
 
-// TestRedacted: no secret leaves the server without Config.Secrets, in any format; clients decode
-// what does.
+// TestRedacted checks that without Config.Secrets the server sends no secret in any format, and
+// that clients can decode the answers.
 func TestRedacted(t *testing.T) {
 	s, found := start(t, everyKey), 0
 	for _, contentType := range []string{"application/json", "application/vnd.kubernetes.protobuf",
@@ -201,8 +201,8 @@ func TestRedacted(t *testing.T) {
 	}
 }
 
-// TestUnreadable: an object that cannot be read is an error with its key, a warning of each list
-// that lacks it, and one line for the operator.
+// TestUnreadable checks that an unreadable object gives an error with its key, a warning in each
+// incomplete list, and one line for the operator.
 func TestUnreadable(t *testing.T) {
 	s := start(t, "../../testdata/hostile/v-skip-move.db.gz")
 	var path, key string
@@ -226,7 +226,7 @@ func TestUnreadable(t *testing.T) {
 	require.Contains(t, s.reported[0], key)
 }
 
-// TestAt: a server of an earlier revision has the objects of that time.
+// TestAt checks that a server at an earlier revision has the objects of that time.
 func TestAt(t *testing.T) {
 	file, err := snapshot.Open(t.Context(), flipped, snapshot.Config{})
 	require.NoError(t, err)

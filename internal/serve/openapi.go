@@ -21,17 +21,17 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
-// documents are the OpenAPI documents of a server. Each is made when it is first asked for: most
-// clients never do, and the documents of many definitions are large.
+// documents builds the OpenAPI documents of a server. Each is built at its first request: most
+// clients request none, and documents of many definitions are large.
 type documents struct {
 	server *genericapiserver.GenericAPIServer
 	scheme *runtime.Scheme
 	custom []*resource
 	etag   string
-	report func(*unreadable) // about a definition that no document has
+	report func(*unreadable) // called for a definition missing in its document
 }
 
-// install answers below /openapi/.
+// install serves the paths below /openapi/.
 func (d *documents) install() error {
 	v3 := handler3.NewOpenAPIService()
 	mux := d.server.Handler.NonGoRestfulMux
@@ -65,8 +65,8 @@ func (d *documents) install() error {
 	return nil
 }
 
-// knownPaths has requests for documents that are not there answered with 404: the handler of
-// kube-openapi writes nothing.
+// knownPaths answers requests for missing documents with 404: the handler of kube-openapi writes
+// nothing.
 type knownPaths struct {
 	common.PathHandlerByGroupVersion
 }
@@ -81,7 +81,7 @@ func (k knownPaths) HandlePrefix(path string, h http.Handler) {
 	}))
 }
 
-// noted notes whether an answer was begun.
+// noted records whether an answer has begun.
 type noted struct {
 	http.ResponseWriter
 	begun bool
@@ -99,8 +99,8 @@ func (n *noted) Write(p []byte) (int, error) {
 	return n.ResponseWriter.Write(p)
 }
 
-// ownExtensions is a configuration for one document: the builder changes the extensions of its
-// definitions, and documents are made at the same time.
+// ownExtensions returns a configuration for one document: the builder changes the extensions of its
+// definitions, and documents are built concurrently.
 func ownExtensions(c *common.OpenAPIV3Config) *common.OpenAPIV3Config {
 	own := *c
 	own.Definitions = maps.Clone(c.Definitions)
@@ -117,7 +117,7 @@ type definedVersion struct {
 	version string
 }
 
-// customVersions are the custom resources below each path.
+// customVersions returns the custom resources by path.
 func (d *documents) customVersions() map[string][]definedVersion {
 	out := map[string][]definedVersion{}
 	for _, r := range d.custom {
@@ -131,8 +131,8 @@ func (d *documents) customVersions() map[string][]definedVersion {
 	return out
 }
 
-// customV3 is the document of a version of custom resources. A definition that cannot be described,
-// such as a second one with the same kind, leaves the others described.
+// customV3 builds the document of a version of custom resources. A failing definition, such as a
+// second one with the same kind, is left out.
 func (d *documents) customV3(versions []definedVersion) (*spec3.OpenAPI, error) {
 	document := &spec3.OpenAPI{Version: "3.0.0"}
 	for _, v := range versions {
@@ -149,12 +149,12 @@ func (d *documents) customV3(versions []definedVersion) (*spec3.OpenAPI, error) 
 	return document, nil
 }
 
-// lacks reports a definition that a document lacks.
+// lacks reports a definition missing in its document.
 func (d *documents) lacks(v definedVersion, err error) {
 	d.report(&unreadable{"OpenAPI of " + v.Name() + " " + v.version, err})
 }
 
-// v2 is the document of all kinds together.
+// v2 builds the document of all kinds.
 func (d *documents) v2() (*spec.Swagger, string, error) {
 	config := genericapiserver.DefaultOpenAPIConfig(definitions(d.scheme), openapi.NewDefinitionNamer(d.scheme))
 	config.Info.Version = "unversioned"

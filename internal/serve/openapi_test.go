@@ -11,7 +11,7 @@ import (
 	"k8s.io/client-go/openapi3"
 )
 
-// TestOpenAPI: both documents describe built-in and custom kinds, with their texts.
+// TestOpenAPI checks that both documents describe built-in and custom kinds, with their texts.
 func TestOpenAPI(t *testing.T) {
 	s := start(t, everyKey)
 	client, err := discovery.NewDiscoveryClientForConfig(s.Config)

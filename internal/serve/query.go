@@ -22,12 +22,12 @@ import (
 	"github.com/etcdshift/etcdshift/internal/objects"
 )
 
-// query is what a list or a watch asks for.
+// query holds the parameters of a list or watch.
 type query struct {
 	*store
 	folder     *folder
-	prefix     []byte // of the keys to look at
-	first, end int    // numbers of the records to look at
+	prefix     []byte // of the keys to read
+	first, end int    // numbers of the records to read
 	limit      int64
 	labels     labels.Selector
 	fields     fields.Selector
@@ -36,11 +36,11 @@ type query struct {
 // page is the answer to a query.
 type page struct {
 	*query
-	records   []uint32 // numbers
-	next      string   // the token with which a client goes on
+	records   []uint32 // record numbers
+	next      string   // continue token
 	remaining *int64
 
-	unreadable int // objects that the page lacks
+	unreadable int // number of missing objects
 	reasons    []string
 }
 
@@ -73,7 +73,7 @@ func (s *store) newQuery(ctx context.Context, opts *metainternalversion.ListOpti
 	return q, s.checkRevision(opts)
 }
 
-// narrow leaves one object if the query names it.
+// narrow restricts the query to one object if a field selector names it.
 func (q *query) narrow(namespace string) error {
 	name, one := q.fields.RequiresExactMatch("metadata.name")
 	if !one || q.Namespaced && namespace == "" || q.first == q.end {
@@ -87,7 +87,7 @@ func (q *query) narrow(namespace string) error {
 	return nil
 }
 
-// goOn continues behind the page that gave the token.
+// goOn continues after the page of the token.
 func (q *query) goOn(token string) error {
 	key, revision, err := storage.DecodeContinue(token, string(q.prefix))
 	if err != nil {
@@ -105,14 +105,14 @@ func (q *query) goOn(token string) error {
 	return err
 }
 
-// checkRevision refuses a list of another revision than the one that is served.
+// checkRevision refuses a list at a revision other than that of the snapshot.
 func (s *store) checkRevision(opts *metainternalversion.ListOptions) error {
 	asked, err := parseRevision(opts.ResourceVersion)
 	if err != nil {
 		return err
 	}
 	exact := opts.ResourceVersionMatch == metav1.ResourceVersionMatchExact || opts.ResourceVersionMatch == "" &&
-		opts.Limit > 0 // as servers do
+		opts.Limit > 0 // like a server
 	switch revision := uint64(s.source.revision); {
 	case asked > revision:
 		return storage.NewTooLargeResourceVersionError(asked, revision, 1)
@@ -123,7 +123,7 @@ func (s *store) checkRevision(opts *metainternalversion.ListOptions) error {
 	return nil
 }
 
-// parseRevision reads a resource version; 0 for none.
+// parseRevision parses a resource version; "" gives 0.
 func parseRevision(text string) (uint64, error) {
 	revision, err := storage.APIObjectVersioner{}.ParseResourceVersion(text)
 	if err != nil {
@@ -132,11 +132,11 @@ func parseRevision(text string) (uint64, error) {
 	return revision, nil
 }
 
-// mostWarnings bounds the objects that are named in the warnings of one answer.
+// mostWarnings bounds the objects named in the warnings of one answer.
 const mostWarnings = 10
 
-// page finds the objects of the query, up to its limit, without keeping them. The objects that
-// cannot be read are in warnings.
+// page finds the records of the query, up to its limit, and keeps their numbers only. Unreadable
+// objects are added to the warnings.
 func (q *query) page(ctx context.Context) (*page, error) {
 	p := &page{query: q}
 	var last []byte
@@ -169,7 +169,7 @@ func (q *query) page(ctx context.Context) (*page, error) {
 	return p, nil
 }
 
-// lacks keeps an error about an object that the page lacks.
+// lacks records an object missing in the page.
 func (p *page) lacks(u *unreadable) {
 	p.source.report(u)
 	if p.unreadable++; len(p.reasons) < mostWarnings {
@@ -177,7 +177,7 @@ func (p *page) lacks(u *unreadable) {
 	}
 }
 
-// warn puts the objects that the page lacks into the answer's headers.
+// warn adds warnings about missing objects to the answer's headers.
 func (p *page) warn(ctx context.Context) {
 	if p.unreadable > 0 {
 		warning.AddWarning(ctx, "", fmt.Sprintf("objects that the list lacks, since they cannot be served: %d",
@@ -188,7 +188,7 @@ func (p *page) warn(ctx context.Context) {
 	}
 }
 
-// printable drops what a header cannot hold.
+// printable drops characters that a header cannot hold.
 func printable(r rune) rune {
 	if unicode.IsPrint(r) && r != utf8.RuneError {
 		return r
@@ -196,7 +196,7 @@ func printable(r rune) rune {
 	return -1
 }
 
-// goOnBehind ends the page before the record with number i, behind the key last.
+// goOnBehind ends the page before record i, after the key last.
 func (p *page) goOnBehind(last []byte, i int) (err error) {
 	if p.labels.Empty() && p.fields.Empty() {
 		p.remaining = new(int64(p.query.end - i))
@@ -205,7 +205,7 @@ func (p *page) goOnBehind(last []byte, i int) (err error) {
 	return err
 }
 
-// entry reads the record with number i.
+// entry reads record i.
 func (q *query) entry(ctx context.Context, i int) (*inspect.Entry, error) {
 	rec, err := q.folder.records.At(i)
 	if err != nil {
@@ -214,7 +214,7 @@ func (q *query) entry(ctx context.Context, i int) (*inspect.Entry, error) {
 	return q.source.reader.Entry(ctx, rec)
 }
 
-// selects reports whether the query selects an object, or why the object cannot be read.
+// selects reports whether the query selects an object. An unreadable object is an error.
 func (q *query) selects(e *inspect.Entry) (bool, error) {
 	key, err := e.ParseKey()
 	switch {

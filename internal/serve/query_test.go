@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// TestChunks: pages of any size are the list, and say what is left.
+// TestChunks checks that pages of any size add up to the list and report the remaining count.
 func TestChunks(t *testing.T) {
 	s := start(t, everyKey)
 	client := s.dynamic(t)
@@ -38,7 +38,7 @@ func TestChunks(t *testing.T) {
 	require.True(t, apierrors.IsBadRequest(err), err)
 }
 
-// TestChunksOfNamespace: a namespace in pages is the whole namespace, each object once.
+// TestChunksOfNamespace checks that pages of a namespace have each of its objects once.
 func TestChunksOfNamespace(t *testing.T) {
 	pods := start(t, everyKey).typed(t).CoreV1().Pods("a")
 	whole, err := pods.List(t.Context(), metav1.ListOptions{})
@@ -58,7 +58,7 @@ func TestChunksOfNamespace(t *testing.T) {
 	require.Len(t, names, len(whole.Items))
 }
 
-// TestSelectors: labels and fields select as on a live server.
+// TestSelectors checks that labels and fields select like on a live server.
 func TestSelectors(t *testing.T) {
 	s := start(t, everyKey)
 	pods, err := s.typed(t).CoreV1().Pods("").List(t.Context(), metav1.ListOptions{})

@@ -18,8 +18,8 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
-// rbac has the RBAC objects of a snapshot, by the names of their resources. They are read anew for
-// each question: a file may have more of them than memory should hold.
+// rbac holds the RBAC resources of a snapshot by name. Objects are read again for each review: a
+// file may have more of them than fit in memory.
 type rbac map[string]*resource
 
 func newRBAC(found []*resource) rbac {
@@ -32,18 +32,18 @@ func newRBAC(found []*resource) rbac {
 	return out
 }
 
-// mostProblems bounds the objects that one answer names as missing or unreadable.
+// mostProblems bounds the missing and unreadable objects named in one answer.
 const mostProblems = 20
 
-// inquiry goes through the rules that bindings give to a user, those of the cluster first.
+// inquiry visits the rules that bindings give to a user, ClusterRoleBindings first.
 type inquiry struct {
 	rbac
 	ctx       context.Context
 	user      user.Info
 	namespace string
 	visit     func(rule *rbacv1.PolicyRule, reason string) (more bool)
-	problems  []string // roles that the file lacks, and objects that cannot be read
-	named     bool     // a binding names the user, not only a group of it
+	problems  []string // missing roles and unreadable objects
+	named     bool     // a binding names the user, not only a group of the user
 }
 
 func (q *inquiry) run() error {
@@ -64,7 +64,7 @@ func (q *inquiry) problem(text string) {
 	}
 }
 
-// bindings visits the rules of the bindings of a namespace, "" for those of the cluster.
+// bindings visits the rules of the bindings of a namespace, or of ClusterRoleBindings for "".
 func (q *inquiry) bindings(name, namespace string) (more bool, err error) {
 	r := q.rbac[name]
 	if r == nil {
@@ -88,7 +88,7 @@ func (q *inquiry) bindings(name, namespace string) (more bool, err error) {
 	return more, err
 }
 
-// binding visits the rules of a binding if it names the user.
+// binding visits the rules of a binding if a subject matches the user.
 func (q *inquiry) binding(r *resource, rec *snapshot.Record, namespace string) (more bool, err error) {
 	var b rbacv1.RoleBinding // a ClusterRoleBinding has the same fields
 	if err := r.into(q.ctx, rec, &b); err != nil {
@@ -118,7 +118,7 @@ func (q *inquiry) binding(r *resource, rec *snapshot.Record, namespace string) (
 	return true, nil
 }
 
-// rules are those of a role. A ClusterRole has those that its aggregation gave it last.
+// rules returns the rules of a role. A ClusterRole has the rules of its last aggregation.
 func (q *inquiry) rules(ref rbacv1.RoleRef, namespace string) ([]rbacv1.PolicyRule, error) {
 	name, where := "clusterroles", ""
 	if ref.Kind == "Role" {
@@ -150,7 +150,7 @@ func (q *inquiry) missing(ref rbacv1.RoleRef) {
 	q.problem(fmt.Sprintf("%s %q is not in the snapshot", ref.Kind, ref.Name))
 }
 
-// unreadable notes an object that cannot be read; other errors it returns.
+// unreadable records an unreadable object, and returns other errors.
 func (q *inquiry) unreadable(err error) error {
 	u := (*unreadable)(nil)
 	if !errors.As(err, &u) {
@@ -179,7 +179,7 @@ func (r *resource) into(ctx context.Context, rec *snapshot.Record, out any) erro
 	return nil
 }
 
-// isSubject reports whether a subject of a binding in a namespace is a user.
+// isSubject reports whether a subject of a binding in a namespace matches a user.
 func isSubject(u user.Info, s rbacv1.Subject, namespace string) bool {
 	switch s.Kind {
 	case rbacv1.UserKind:
@@ -223,7 +223,7 @@ func coversResource(resources []string, resource, subresource string) bool {
 	return hasOrAll(resources, resource+"/"+subresource) || slices.Contains(resources, "*/"+subresource)
 }
 
-// hasOrAll reports whether names has name, or the star that stands for all.
+// hasOrAll reports whether names contains name or "*".
 func hasOrAll(names []string, name string) bool {
 	return slices.Contains(names, name) || slices.Contains(names, "*")
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
 )
 
-// ruledFile is a snapshot with a rule of each form, and what bindings may lack.
+// ruledFile returns a snapshot with a rule of each form and with defective bindings.
 func ruledFile(t *testing.T) string {
 	t.Helper()
 	var script strings.Builder
@@ -59,11 +59,12 @@ func ruledFile(t *testing.T) string {
 	return etcdtest.Build(t, script.String())
 }
 
-// TestRBAC: each form of rule, subject and binding decides as kube-apiserver's authorizer does.
+// TestRBAC checks that each form of rule, subject and binding decides like kube-apiserver's
+// authorizer.
 func TestRBAC(t *testing.T) {
 	auth := start(t, ruledFile(t)).typed(t).AuthorizationV1()
 	for _, c := range []struct {
-		who      string // a name, or group: and a group
+		who      string // a user, or group:GROUP
 		question string // VERB [GROUP/]RESOURCE[:SUBRESOURCE][=NAME] [NAMESPACE], or VERB /PATH
 		want     bool
 		problem  string
@@ -116,7 +117,7 @@ func TestRBAC(t *testing.T) {
 	}
 }
 
-// ask reads a question of TestRBAC.
+// ask parses a question of TestRBAC.
 func ask(question string) (s authorizationv1.SubjectAccessReviewSpec) {
 	words := append(strings.Fields(question), "")
 	if strings.HasPrefix(words[1], "/") {
@@ -133,7 +134,8 @@ func ask(question string) (s authorizationv1.SubjectAccessReviewSpec) {
 	return s
 }
 
-// TestRBACReviews: what is odd about a question is refused, and what no file knows is named.
+// TestRBACReviews checks that invalid questions are refused, and that answers name the information
+// missing in a file.
 func TestRBACReviews(t *testing.T) {
 	s := start(t, ruledFile(t))
 	auth := s.typed(t).AuthorizationV1()

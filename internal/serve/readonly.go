@@ -16,7 +16,7 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/request"
 )
 
-// processes are the subresources of running processes, with what they would show.
+// processes maps subresources of running processes to their content.
 func processes() map[string]string {
 	return map[string]string{
 		"log": "logs", "exec": "processes to run a command in", "attach": "processes to attach to",
@@ -24,7 +24,7 @@ func processes() map[string]string {
 	}
 }
 
-// refusal is the sentence for a request that a file cannot answer; "" for any other request.
+// refusal returns the reason why a file cannot answer a request, "" for other requests.
 func refusal(method string, info *request.RequestInfo, path string) string {
 	if what, is := processes()[info.Subresource]; is {
 		return fmt.Sprintf("%s is a snapshot of etcd: it has no %s", path, what)
@@ -38,7 +38,7 @@ func refusal(method string, info *request.RequestInfo, path string) string {
 	return fmt.Sprintf("%s is a snapshot of etcd, served read-only: nothing can be changed", path)
 }
 
-// readOnly refuses whatever is not a read.
+// readOnly refuses requests other than reads.
 func (s *source) readOnly(next http.Handler, c *codec) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		if !s.enter() {
@@ -74,21 +74,20 @@ func (s *source) readOnly(next http.Handler, c *codec) http.Handler {
 	})
 }
 
-// asksForObject reports whether the first format that a client accepts is the metadata of one
-// object.
+// asksForObject reports whether a client's preferred format is the metadata of a single object.
 func asksForObject(req *http.Request) bool {
 	first, _, _ := strings.Cut(req.Header.Get("Accept"), ",")
 	_, params, err := mime.ParseMediaType(first)
 	return err == nil && params["as"] == "PartialObjectMetadata"
 }
 
-// KubernetesVersion is the release whose kinds and rules are linked in, such as v1.37.2.
+// KubernetesVersion returns the Kubernetes release of the linked kinds and rules, such as v1.37.2.
 func KubernetesVersion() string {
 	v, _, _ := strings.Cut(apiVersion().GitVersion, "+")
 	return v
 }
 
-// apiVersion is the version of Kubernetes whose types are served: v1.37.2 for k8s.io/api v0.37.2.
+// apiVersion returns the Kubernetes version of the served types: v1.37.2 for k8s.io/api v0.37.2.
 func apiVersion() version.Info {
 	v := version.Info{Major: "1", Minor: "0", GitVersion: "v1.0.0+etcdshift"}
 	build, _ := debug.ReadBuildInfo()

@@ -20,12 +20,12 @@ import (
 	"github.com/etcdshift/etcdshift/keys"
 )
 
-// resource is a type as it is served.
+// resource is a served type.
 type resource struct {
 	*inspect.Type               // with the group under which it is served
-	stored        *inspect.Type // the type under whose keys it lies
+	stored        *inspect.Type // the type of the stored keys
 	source        *source
-	versions      []string // that are served, the preferred one first
+	versions      []string // served versions, the preferred one first
 	table         columns.Table
 	folder        func() (*folder, error)
 }
@@ -37,18 +37,19 @@ func (s *source) newResource(t *inspect.Type, versions []string) *resource {
 	}
 }
 
-// catalogue is what a server serves.
+// catalogue holds the served resources.
 type catalogue struct {
-	native []*resource // of kinds in k8s.io/api, and CustomResourceDefinitions
-	custom []*resource // of CustomResourceDefinitions, and APIServices
+	native []*resource // kinds in k8s.io/api, and CustomResourceDefinitions
+	custom []*resource // custom resources, and APIServices
 }
 
-// apiServices are stored as JSON, by a server whose types this program does not link.
+// apiServices returns the resource of APIServices. A server whose types this program does not link
+// stores them as JSON.
 func apiServices() schema.GroupResource {
 	return schema.GroupResource{Group: "apiregistration.k8s.io", Resource: "apiservices"}
 }
 
-// catalogue finds what is served, and reports the objects that are not.
+// catalogue finds the resources to serve, and reports objects that cannot be served.
 func (s *source) catalogue(ctx context.Context, scheme *runtime.Scheme) (c catalogue, err error) {
 	types, err := s.reader.Types(ctx)
 	if err != nil {
@@ -97,9 +98,9 @@ func (s *source) reportType(t *inspect.Type) {
 	s.Report(fmt.Sprintf("%s: %d objects are not served: %s", t.Name(), t.Objects, reason))
 }
 
-// servedVersions are the served versions of a CustomResourceDefinition by their priority. A name
-// that no API server accepts would make clients refuse all of discovery, and a version of a
-// built-in group would hide its resources.
+// servedVersions returns the served versions of a CustomResourceDefinition by priority. Names that
+// no API server accepts are excluded, because clients would refuse all of discovery, and so are
+// versions of built-in groups, because they would hide the built-in resources.
 func servedVersions(scheme *runtime.Scheme, t *inspect.Type) (names []string) {
 	for _, v := range t.CRD.Object().Spec.Versions {
 		gv := schema.GroupVersion{Group: t.Resource.Group, Version: v.Name}
@@ -111,7 +112,7 @@ func servedVersions(scheme *runtime.Scheme, t *inspect.Type) (names []string) {
 	return names
 }
 
-// validNames is the check of apiextensions-apiserver for the names that stand in paths.
+// validNames checks the names in paths like apiextensions-apiserver.
 func validNames(t *inspect.Type, version string) bool {
 	problems := validation.IsDNS1123Subdomain(t.Resource.Group)
 	for _, name := range []string{t.Resource.Resource, strings.ToLower(t.Kind), version} {
@@ -122,13 +123,13 @@ func validNames(t *inspect.Type, version string) bool {
 
 func byPriority(versions []string) { slices.SortFunc(versions, compareVersions) }
 
-// compareVersions orders versions as discovery does: stable ones first, later ones before earlier.
+// compareVersions orders versions like discovery: stable before unstable, then newer before older.
 func compareVersions(a, b string) int { return version.CompareKubeAwareVersionStrings(b, a) }
 
 var stable = regexp.MustCompile(`^v[0-9]+$`)
 
-// nativeVersions are the versions of a built-in type: those at which objects are stored, and the
-// latest stable one. An object stored at another version is served where no field is lost.
+// nativeVersions returns the versions of a built-in type: the stored versions and the latest stable
+// version. An object stored at another version is served if no field is lost.
 func (s *source) nativeVersions(ctx context.Context, scheme *runtime.Scheme, t *inspect.Type) ([]string, error) {
 	var known []string
 	for _, gv := range scheme.VersionsForGroupKind(schema.GroupKind{Group: t.Resource.Group, Kind: t.Kind}) {
@@ -149,14 +150,14 @@ func (s *source) nativeVersions(ctx context.Context, scheme *runtime.Scheme, t *
 			versions = append(versions, name)
 		}
 	}
-	slices.SortStableFunc(versions, func(a, b string) int { // the others may lose fields
+	slices.SortStableFunc(versions, func(a, b string) int { // other versions may lose fields
 		rank := map[bool]int{false: 1}
 		return cmp.Compare(rank[stored[a] || len(stored) == 0], rank[stored[b] || len(stored) == 0])
 	})
 	return versions, nil
 }
 
-// storedVersions are the versions at which objects of a built-in type are stored.
+// storedVersions returns the stored versions of the objects of a built-in type.
 func (s *source) storedVersions(ctx context.Context, t *inspect.Type) (map[string]bool, error) {
 	stored := map[string]bool{}
 	if t.Objects == 0 {
@@ -175,7 +176,7 @@ func (s *source) storedVersions(ctx context.Context, t *inspect.Type) (map[strin
 	return stored, nil
 }
 
-// inEventsGroup is the resource of Events as events.k8s.io shows them.
+// inEventsGroup returns the resource of Events in events.k8s.io.
 func (r *resource) inEventsGroup() *resource {
 	other := *r
 	t := *r.Type
@@ -184,12 +185,12 @@ func (r *resource) inEventsGroup() *resource {
 	return &other
 }
 
-// gvk is the kind of the resource at a version.
+// gvk returns the kind of the resource at a version.
 func (r *resource) gvk(version string) schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: r.Resource.Group, Version: version, Kind: r.Kind}
 }
 
-// key is the beginning of the keys in a namespace, "" for all, or the key of an object.
+// key returns the prefix of the keys in a namespace, "" for all, or the key of an object.
 func (r *resource) key(f *folder, namespace, name string) []byte {
 	key := append([]byte(nil), f.dir...)
 	if r.Namespaced && namespace != "" {
@@ -198,10 +199,10 @@ func (r *resource) key(f *folder, namespace, name string) []byte {
 	return append(key, name...)
 }
 
-// listKind is the name of the list of a kind.
+// listKind returns the list kind of a kind.
 func listKind(kind string) string { return strings.TrimSuffix(kind, "List") + "List" }
 
-// fieldLabel is the conversion of a field selector: fields have the same name at each version.
+// fieldLabel returns the conversion of field selectors: fields have the same name at each version.
 func (r *resource) fieldLabel(version string) runtime.FieldLabelConversionFunc {
 	return func(label, value string) (string, string, error) {
 		if !slices.Contains(objects.SelectableFields(r.Type, version), label) {

@@ -18,7 +18,7 @@ import (
 	"k8s.io/apiserver/pkg/warning"
 )
 
-// review answers questions about users, such as "kubectl auth can-i": a POST that changes nothing.
+// review answers questions about users, such as "kubectl auth can-i": a POST without changes.
 type review struct {
 	kind       string
 	namespaced bool
@@ -29,7 +29,7 @@ type review struct {
 // New returns an empty question.
 func (r *review) New() runtime.Object { return r.empty() }
 
-// Destroy has nothing to end.
+// Destroy does nothing.
 func (r *review) Destroy() {}
 
 // NamespaceScoped reports whether the question is asked in a namespace.
@@ -45,7 +45,7 @@ func (r *review) Create(
 	return obj, r.answer(ctx, obj)
 }
 
-// reviews lists the questions that are answered, by their group and resource.
+// reviews returns the supported reviews by group and resource.
 func reviews(b rbac) map[schema.GroupResource]*review {
 	const authorization, authentication = "authorization.k8s.io", "authentication.k8s.io"
 	return map[schema.GroupResource]*review{
@@ -74,7 +74,7 @@ func reviews(b rbac) map[schema.GroupResource]*review {
 	}
 }
 
-// isReview reports whether a request asks one of the questions.
+// isReview reports whether a request is a supported review.
 func isReview(info *request.RequestInfo) bool {
 	return info.IsResourceRequest && info.Verb == "create" && info.Subresource == "" && info.APIVersion == "v1" &&
 		reviews(nil)[schema.GroupResource{Group: info.APIGroup, Resource: info.Resource}] != nil
@@ -159,7 +159,7 @@ func (b rbac) reviewRules(ctx context.Context, q runtime.Object) (err error) {
 	return nil
 }
 
-// check returns the error of kube-apiserver for a question with problems.
+// check returns the error of kube-apiserver for an invalid question.
 func check(kind string, problems field.ErrorList) error {
 	if len(problems) == 0 {
 		return nil
@@ -167,7 +167,7 @@ func check(kind string, problems field.ErrorList) error {
 	return apierrors.NewInvalid(authorizationv1.SchemeGroupVersion.WithKind(kind).GroupKind(), "", problems)
 }
 
-// checkAttributes refuses a question about nothing, or about two things, as kube-apiserver does.
+// checkAttributes returns an error unless a question has exactly one subject, like kube-apiserver.
 func checkAttributes(
 	r *authorizationv1.ResourceAttributes, path *authorizationv1.NonResourceAttributes,
 ) field.ErrorList {
@@ -192,7 +192,7 @@ func warnOfReader(ctx context.Context) {
 		"the snapshot about a user")
 }
 
-// readerAccess answers whether a request of the reader would be answered.
+// readerAccess answers whether the server allows a request of the reader.
 func readerAccess(
 	r *authorizationv1.ResourceAttributes, path *authorizationv1.NonResourceAttributes,
 ) authorizationv1.SubjectAccessReviewStatus {
@@ -209,7 +209,7 @@ func readerAccess(
 
 func reads() []string { return []string{"get", "list", "watch"} }
 
-// isNode reports whether the Node authorizer has a say about a user.
+// isNode reports whether the Node authorizer decides about a user.
 func isNode(u user.Info) bool {
 	return strings.HasPrefix(u.GetName(), "system:node:") || slices.Contains(u.GetGroups(), user.NodesGroup)
 }

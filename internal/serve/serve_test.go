@@ -32,11 +32,11 @@ const (
 )
 
 func TestMain(m *testing.M) {
-	klog.SetLogger(klog.Logger{}) // as the program does
+	klog.SetLogger(klog.Logger{}) // like the program
 	os.Exit(m.Run())
 }
 
-// served is a server of a recorded snapshot, and clients of it.
+// served is a server of a recorded snapshot, with clients.
 type served struct {
 	*rest.Config
 	server *httptest.Server
@@ -98,7 +98,7 @@ func (s *served) dynamic(t testing.TB) *dynamic.DynamicClient {
 	return c
 }
 
-// resources are the resources of discovery that can be listed.
+// resources returns the listable resources of discovery.
 func (s *served) resources(t testing.TB) (all []schema.GroupVersionResource) {
 	t.Helper()
 	c, err := discovery.NewDiscoveryClientForConfig(s.Config)
@@ -115,7 +115,7 @@ func (s *served) resources(t testing.TB) (all []schema.GroupVersionResource) {
 	return all
 }
 
-// do sends a request, with the token, and returns the answer and its body.
+// do sends a request with the token, and returns the answer and its body.
 func (s *served) do(t testing.TB, method, path, body string, header ...string) (*http.Response, string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, s.Host+path, strings.NewReader(body))

@@ -27,34 +27,33 @@ import (
 
 // Config configures New.
 type Config struct {
-	Address string            // HOST:PORT at which clients reach the server
-	Token   string            // that clients must send; "" where the connection itself is proof
+	Address string            // HOST:PORT for clients
+	Token   string            // required of clients; "" if the connection itself authenticates
 	Secrets bool              // show credentials
 	Once    bool              // a watch ends after the objects
-	Report  func(line string) // is told what is not served, and why; never called at once
+	Report  func(line string) // called with objects that are not served; calls are serialized
 }
 
 const (
-	// mostRequests bounds the requests that are answered at once, watches aside; a client with one
-	// more is told to try again.
+	// mostRequests bounds concurrent requests, except watches; further clients are told to retry.
 	mostRequests = 100
-	// longestQuestion bounds the bytes of a question about a user, the only body that is read.
+	// longestQuestion bounds the body of a review, the only body that is read, in bytes.
 	longestQuestion = 256 << 10
-	// longest bounds the time of an answer, watches aside: a list may be large.
+	// longest bounds the time of an answer, except watches: a list may be large.
 	longest = 10 * time.Minute
-	// minWatch is how long a watch takes at least, unless the client asks for less.
+	// minWatch is the minimal duration of a watch, unless the client asks for less.
 	minWatch = 30 * time.Minute
 )
 
-// Server answers for a snapshot.
+// Server serves a snapshot.
 type Server struct {
 	http.Handler
-	end func() // returns when nothing reads the snapshot any more
+	end func() // waits until no request reads the snapshot
 }
 
-// New returns a server of what r reads; ctx ends what it does behind its answers. The snapshot must
-// not be closed before Run has returned. Only kube-apiserver's storages are served: with those of
-// kcp, an error.
+// New returns a server of the snapshot that r reads; ctx bounds background work. The snapshot must
+// not be closed before Run has returned. New returns an error for storages of kcp: only those of
+// kube-apiserver are served.
 func New(ctx context.Context, r *inspect.Reader, cfg Config) (*Server, error) {
 	src, err := newSource(ctx, r, cfg)
 	if err != nil {
@@ -90,21 +89,21 @@ func New(ctx context.Context, r *inspect.Reader, cfg Config) (*Server, error) {
 	return &Server{checkHost(s.Handler, cfg.Address), src.end}, nil
 }
 
-// genericConfig is the configuration of k8s.io/apiserver's server.
+// genericConfig returns the configuration of the generic server of k8s.io/apiserver.
 func genericConfig(c *codec, src *source) *genericapiserver.Config {
-	// for its own answers, which have no CBOR
+	// for the server's own answers, which have no CBOR
 	config := genericapiserver.NewConfig(serializer.NewCodecFactory(c.scheme))
 	config.EffectiveVersion = compatibility.DefaultBuildEffectiveVersion()
 	config.ExternalAddress = src.Address
-	config.LoopbackClientConfig = &restclient.Config{Host: src.Address} // without a token nobody comes this way
+	config.LoopbackClientConfig = &restclient.Config{Host: src.Address} // unused without a token
 	config.Authentication.Authenticator = authenticator.RequestFunc(src.authenticate)
-	// of reads: readOnly refuses the rest
+	// readOnly refuses requests other than reads
 	config.Authorization.Authorizer = authorizerfactory.NewAlwaysAllowAuthorizer()
 	config.EnableProfiling, config.EnableMetrics = false, false
 	config.MaxRequestsInFlight, config.MaxMutatingRequestsInFlight = mostRequests, mostRequests
 	config.MaxRequestBodyBytes = longestQuestion
 	config.RequestTimeout, config.MinRequestTimeout = longest, int(minWatch.Seconds())
-	// The documents are made later, and nothing is applied: the server needs no schemas of its own.
+	// Documents are built later, and nothing is applied: the server needs no schemas of its own.
 	config.SkipOpenAPIInstallation = true
 	none := func(common.ReferenceCallback) map[string]common.OpenAPIDefinition { return nil }
 	config.OpenAPIV3Config = genericapiserver.DefaultOpenAPIV3Config(none, openapi.NewDefinitionNamer())
@@ -115,10 +114,10 @@ func genericConfig(c *codec, src *source) *genericapiserver.Config {
 	return config
 }
 
-// readerName is the user that every client is.
+// readerName is the user name of every client.
 const readerName = "etcdshift:reader"
 
-// authenticate knows the one client.
+// authenticate accepts the token and returns the reader.
 func (c Config) authenticate(req *http.Request) (*authenticator.Response, bool, error) {
 	token, _ := strings.CutPrefix(req.Header.Get("Authorization"), "Bearer ")
 	if c.Token != "" && subtle.ConstantTimeCompare([]byte(token), []byte(c.Token)) != 1 {
@@ -128,7 +127,7 @@ func (c Config) authenticate(req *http.Request) (*authenticator.Response, bool, 
 	return &authenticator.Response{User: reader}, true, nil
 }
 
-// install installs everything that is served.
+// install installs all served resources.
 func install(s *genericapiserver.GenericAPIServer, c *codec, found catalogue) error {
 	g := groups{scheme: c.scheme, codec: c}
 	if err := g.addResources(found.native); err != nil {
@@ -150,8 +149,8 @@ func install(s *genericapiserver.GenericAPIServer, c *codec, found catalogue) er
 	return nil
 }
 
-// checkHost refuses requests for another host, which a web page may cause by a name that it makes
-// resolve to this machine. It also leaves answers uncompressed: they seldom leave the machine.
+// checkHost refuses requests for another host, sent by web pages whose host name resolves to this
+// machine. It also disables compression: answers seldom leave the machine.
 func checkHost(next http.Handler, address string) http.Handler {
 	own, _, _ := net.SplitHostPort(address)
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
@@ -163,7 +162,7 @@ func checkHost(next http.Handler, address string) http.Handler {
 			http.Error(w, "this host is not served here", http.StatusForbidden)
 			return
 		}
-		w.Header().Set("X-Content-Type-Options", "nosniff") // values stay text
+		w.Header().Set("X-Content-Type-Options", "nosniff") // browsers show values as text
 		req.Header.Del("Accept-Encoding")
 		next.ServeHTTP(w, req)
 	})

@@ -19,20 +19,20 @@ import (
 // source is the snapshot of a server. It is safe for concurrent use.
 type source struct {
 	Config
-	ctx      context.Context // of the server: what is read once is read for all requests
+	ctx      context.Context // of the server, for data shared by all requests
 	reader   *inspect.Reader
 	layouts  keys.Layouts
 	revision int64
 
 	reading sync.WaitGroup // requests and watches
-	ahead   chan struct{}  // a place for each request that reads ahead
+	ahead   chan struct{}  // semaphore for requests that read ahead
 
 	mu    sync.Mutex
-	ended bool            // no request reads any more
-	named map[string]bool // keys that were reported
+	ended bool            // no more reads are allowed
+	named map[string]bool // reported keys
 }
 
-// enter reports whether a request may read; it calls reading.Done at its end.
+// enter reports whether a request may read. The request must call reading.Done at its end.
 func (s *source) enter() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -42,7 +42,7 @@ func (s *source) enter() bool {
 	return !s.ended
 }
 
-// end returns when nothing reads any more.
+// end refuses further reads and waits for current ones.
 func (s *source) end() {
 	s.mu.Lock()
 	s.ended = true
@@ -50,8 +50,8 @@ func (s *source) end() {
 	s.reading.Wait()
 }
 
-// MostReported bounds the objects that are reported one by one. One more report says that there are
-// others.
+// MostReported bounds the objects that are reported individually. One more report says that there
+// are more.
 const MostReported = 1000
 
 func newSource(ctx context.Context, r *inspect.Reader, cfg Config) (s *source, err error) {
@@ -87,14 +87,14 @@ type unreadable struct {
 func (u *unreadable) Error() string { return fmt.Sprintf("%q cannot be served: %v", u.key, u.err) }
 func (u *unreadable) Unwrap() error { return u.err }
 
-// folder has the records of a resource by their keys.
+// folder holds the records of a resource by key.
 type folder struct {
-	dir     []byte // with its trailing slash
+	dir     []byte // with a trailing slash
 	records *snapshot.Sorted
 }
 
-// open finds the folder of a resource. Servers of one file never share a resource: the first
-// storage with objects has it.
+// open finds the folder of a resource: in the first storage with objects, because servers of one
+// file never share a resource.
 func (s *source) open(t *inspect.Type) (*folder, error) {
 	f := &folder{}
 	for _, dir := range s.layouts.Dirs(t.Resource) {
@@ -110,7 +110,7 @@ func (s *source) open(t *inspect.Type) (*folder, error) {
 	return f, nil
 }
 
-// between returns the numbers of the records whose keys begin with prefix.
+// between returns the range of the records with a key prefix.
 func (f *folder) between(prefix []byte) (first, end int, err error) {
 	if f.records == nil { // no storage
 		return 0, 0, nil
@@ -119,7 +119,7 @@ func (f *folder) between(prefix []byte) (first, end int, err error) {
 		return 0, 0, err
 	}
 	behind := bytes.Clone(prefix)
-	behind[len(behind)-1]++ // it ends with a slash
+	behind[len(behind)-1]++ // the prefix ends with a slash
 	end, err = f.records.Search(behind)
 	return first, end, err
 }
@@ -140,7 +140,7 @@ func (f *folder) find(key []byte) (*snapshot.Record, error) {
 	return rec, nil
 }
 
-// read decodes an entry as the API shows it at a version. An error about the object is unreadable.
+// read decodes an entry at a version of the API. An error about the object is unreadable.
 func (r *resource) read(e *inspect.Entry, version string) (*unstructured.Unstructured, error) {
 	o := inspect.NewObject(r.stored, e)
 	err := o.Err
@@ -165,7 +165,7 @@ func (r *resource) read(e *inspect.Entry, version string) (*unstructured.Unstruc
 	return &unstructured.Unstructured{Object: o.Content}, nil
 }
 
-// hide returns what redacts the objects; nil where secrets are shown.
+// hide returns the redactor of objects; nil if secrets are shown.
 func (s *source) hide() (*redact.Shared, error) {
 	if s.Secrets {
 		return nil, nil
@@ -173,7 +173,7 @@ func (s *source) hide() (*redact.Shared, error) {
 	return s.reader.Secrets(s.ctx)
 }
 
-// check returns why read fails. Most objects are sure by their bytes.
+// check returns the error that read would return. For most objects the stored bytes suffice.
 func (r *resource) check(e *inspect.Entry, version string) error {
 	sure := false
 	if key, err := e.ParseKey(); err == nil && r.CRD != nil {
@@ -189,8 +189,8 @@ func (r *resource) check(e *inspect.Entry, version string) error {
 	return err
 }
 
-// Storage returns the storage of a kube-apiserver in a snapshot. Beside it there may be that of
-// OpenShift's own API server. The error is ErrKCP, ErrStorages, or that there is none.
+// Storage returns the storage of the kube-apiserver in a snapshot. An OpenShift API server may have
+// another storage. The error is ErrKCP or ErrStorages, or reports that there is no storage.
 func Storage(layouts keys.Layouts) (keys.Storage, error) {
 	var found keys.Storage
 	var plain []string

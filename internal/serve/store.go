@@ -13,12 +13,12 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/request"
 )
 
-// store is the storage of a resource at one version, as k8s.io/apiserver asks for it. It reads and
-// has no method that writes.
+// store is the storage of a resource at one version for k8s.io/apiserver. It has no method that
+// writes.
 type store struct {
 	*resource
 	version string
-	create  func(schema.GroupVersionKind) (runtime.Object, error) // of the scheme
+	create  func(schema.GroupVersionKind) (runtime.Object, error) // creates an object of the scheme
 }
 
 // New returns an empty object of the kind.
@@ -27,33 +27,33 @@ func (s *store) New() runtime.Object { return s.empty(s.Kind) }
 // NewList returns an empty list of the kind.
 func (s *store) NewList() runtime.Object { return s.empty(listKind(s.Kind)) }
 
-// empty is an object of a kind that the scheme is known to have.
+// empty returns an object of a registered kind.
 func (s *store) empty(kind string) runtime.Object {
 	obj, _ := s.create(schema.GroupVersionKind{Group: s.Resource.Group, Version: s.version, Kind: kind})
 	return obj
 }
 
-// Destroy has nothing to end: the snapshot belongs to the caller.
+// Destroy does nothing: the snapshot belongs to the caller.
 func (s *store) Destroy() {}
 
-// NamespaceScoped reports whether objects lie in namespaces.
+// NamespaceScoped reports whether objects have namespaces.
 func (s *store) NamespaceScoped() bool { return s.Namespaced }
 
 // GetSingularName is for kubectl.
 func (s *store) GetSingularName() string { return s.Singular }
 
-// ShortNames are for kubectl.
+// ShortNames is for kubectl.
 func (s *store) ShortNames() []string { return s.Type.ShortNames }
 
-// Categories are for kubectl.
+// Categories is for kubectl.
 func (s *store) Categories() []string { return s.Type.Categories }
 
-// GroupVersionKind is the kind of the objects.
+// GroupVersionKind returns the kind of the objects.
 func (s *store) GroupVersionKind(schema.GroupVersion) schema.GroupVersionKind {
 	return s.gvk(s.version)
 }
 
-// Get returns an object by its name.
+// Get returns an object by name.
 func (s *store) Get(ctx context.Context, name string, opts *metav1.GetOptions) (obj runtime.Object, err error) {
 	if err := s.checkRevision(&metainternalversion.ListOptions{ResourceVersion: opts.ResourceVersion}); err != nil {
 		return nil, err
@@ -80,7 +80,7 @@ func (s *store) Get(ctx context.Context, name string, opts *metav1.GetOptions) (
 	return obj, s.status(err)
 }
 
-// status turns an error into one for clients.
+// status converts an error for clients.
 func (s *store) status(err error) error {
 	if u, is := err.(*unreadable); is {
 		s.source.report(u)
@@ -89,7 +89,7 @@ func (s *store) status(err error) error {
 	return err
 }
 
-// List returns the objects that the options select. They are read when they are encoded.
+// List returns the objects that the options select. They are read during encoding.
 func (s *store) List(ctx context.Context, opts *metainternalversion.ListOptions) (out runtime.Object, err error) {
 	err = s.source.reader.Snapshot().Guard(func() error {
 		q, err := s.newQuery(ctx, opts)
@@ -106,7 +106,7 @@ func (s *store) List(ctx context.Context, opts *metainternalversion.ListOptions)
 	return out, s.status(err)
 }
 
-// Watch yields the objects that the options ask for, and then nothing.
+// Watch yields the objects that the options select, and then nothing.
 func (s *store) Watch(ctx context.Context, opts *metainternalversion.ListOptions) (w watch.Interface, err error) {
 	err = s.source.reader.Snapshot().Guard(func() error {
 		w, err = s.newWatch(ctx, opts)
@@ -115,5 +115,5 @@ func (s *store) Watch(ctx context.Context, opts *metainternalversion.ListOptions
 	return w, s.status(err)
 }
 
-// resourceVersion is that of every list.
+// resourceVersion returns the resource version of every list.
 func (s *store) resourceVersion() string { return strconv.FormatInt(s.source.revision, 10) }

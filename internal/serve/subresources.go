@@ -26,16 +26,16 @@ type subresource struct {
 	show  func(*unstructured.Unstructured) (runtime.Object, error)
 }
 
-// New returns an empty object of the kind of the answer.
+// New returns an empty object of the answer's kind.
 func (s *subresource) New() runtime.Object {
 	obj, _ := s.store.create(s.kind)
 	return obj
 }
 
-// Destroy has nothing to end.
+// Destroy does nothing.
 func (s *subresource) Destroy() {}
 
-// GroupVersionKind is the kind of the answer.
+// GroupVersionKind returns the kind of the answer.
 func (s *subresource) GroupVersionKind(schema.GroupVersion) schema.GroupVersionKind { return s.kind }
 
 // Get returns the subresource of an object.
@@ -47,7 +47,7 @@ func (s *subresource) Get(ctx context.Context, name string, opts *metav1.GetOpti
 	return s.show(obj.(*unstructured.Unstructured))
 }
 
-// subresources are those of a built-in kind: status, which is the whole object, and scale.
+// subresources returns the subresources of a built-in kind: status, the whole object, and scale.
 func (s *store) subresources() map[string]*subresource {
 	out := map[string]*subresource{}
 	if _, has := reflect.TypeOf(s.New()).Elem().FieldByName("Status"); has {
@@ -64,7 +64,7 @@ func (s *store) subresources() map[string]*subresource {
 	return out
 }
 
-// scaleOf is the Scale of an object, as kube-apiserver makes it.
+// scaleOf returns the Scale of an object, like kube-apiserver.
 func scaleOf(obj *unstructured.Unstructured) (runtime.Object, error) {
 	replicas, _, _ := unstructured.NestedInt64(obj.Object, "spec", "replicas")
 	observed, _, _ := unstructured.NestedInt64(obj.Object, "status", "replicas")
@@ -88,7 +88,7 @@ func scaleOf(obj *unstructured.Unstructured) (runtime.Object, error) {
 	return &unstructured.Unstructured{Object: scale}, nil
 }
 
-// selectorOf is the selector of an object as text. That of a ReplicationController is a set of
+// selectorOf returns the selector of an object as text. A ReplicationController has a set of
 // labels.
 func selectorOf(obj *unstructured.Unstructured) (string, error) {
 	value, _, err := unstructured.NestedFieldNoCopy(obj.Object, "spec", "selector")

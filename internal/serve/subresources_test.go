@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// TestSubresources: status is the object, scale its replicas and selector.
+// TestSubresources checks that status returns the object, and scale its replicas and selector.
 func TestSubresources(t *testing.T) {
 	s := start(t, everyKey)
 	for _, contentType := range []string{"application/json", "application/vnd.kubernetes.protobuf",
@@ -55,7 +55,8 @@ func TestSubresources(t *testing.T) {
 	require.Equal(t, 405, resp.StatusCode, text)
 }
 
-// TestCustomStatus: custom resources have the subresource status where their definition says so.
+// TestCustomStatus checks that custom resources have the subresource status if their definition has
+// one.
 func TestCustomStatus(t *testing.T) {
 	answered := map[bool]int{}
 	for _, path := range []string{everyKey, flipped, calico} {

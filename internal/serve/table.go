@@ -21,7 +21,7 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
-// ConvertToTable makes the table that kubectl prints. Ages count to now, as on a live server.
+// ConvertToTable returns the table that kubectl prints. Ages count to now, as on a live server.
 func (s *store) ConvertToTable(ctx context.Context, obj, options runtime.Object) (*metav1.Table, error) {
 	table := &metav1.Table{}
 	asked, is := options.(*metav1.TableOptions)
@@ -54,8 +54,8 @@ func (s *store) ConvertToTable(ctx context.Context, obj, options runtime.Object)
 	return nil, fmt.Errorf("no table of a %T", obj)
 }
 
-// byPrecedence orders the rows of FlowSchemas as they apply, which a server prints them by. The
-// names of equals are in order already.
+// byPrecedence orders rows of FlowSchemas by precedence, like a server. Rows of equal precedence
+// are already ordered by name.
 func byPrecedence(a, b metav1.TableRow) int {
 	precedence := func(row metav1.TableRow) int64 {
 		if len(row.Cells) < 3 {
@@ -68,7 +68,7 @@ func byPrecedence(a, b metav1.TableRow) int {
 	return cmp.Compare(precedence(a), precedence(b))
 }
 
-// row is the row of a record: where they tell it, from the stored bytes, in a tenth of the time.
+// row returns the row of a record, if possible from the stored bytes, in a tenth of the time.
 func (p *page) row(
 	ctx context.Context, rec *snapshot.Record, include metav1.IncludeObjectPolicy, now time.Time,
 ) (row metav1.TableRow, err error) {
@@ -86,8 +86,9 @@ func (p *page) row(
 	return p.rowOf(obj, include, now), nil
 }
 
-// directRow is the row of an entry without its object, if the stored bytes tell it for sure. A
-// column of a built-in kind shows a secret in texts alone, such as the message of an Event.
+// directRow returns the row of an entry without decoding the object; sure is false if the stored
+// bytes do not suffice. In built-in kinds, only text columns can show a secret, such as the message
+// of an Event.
 func (p *page) directRow(
 	e *inspect.Entry, include metav1.IncludeObjectPolicy, now time.Time,
 ) (row metav1.TableRow, sure bool) {
@@ -122,7 +123,7 @@ func hideCells(hide *redact.Shared, cells []any) {
 	}
 }
 
-// metadata reads the metadata of a value in protobuf, redacted: it is field 1 of every kind.
+// metadata decodes and redacts the metadata of a protobuf value: field 1 of every kind.
 func metadata(e *inspect.Entry, v encoding.Value, hide *redact.Shared) (*metav1.PartialObjectMetadata, error) {
 	m := &metav1.PartialObjectMetadata{}
 	if err := m.Unmarshal(v.Raw); err != nil {
@@ -140,8 +141,8 @@ func metadata(e *inspect.Entry, v encoding.Value, hide *redact.Shared) (*metav1.
 	return m, err
 }
 
-// rowOf is the row of an object, with a cell for each column. Of the object it keeps what is asked
-// for: a table is in memory as a whole.
+// rowOf returns the row of an object, with a cell for each column, and only the requested parts of
+// the object: a table is in memory as a whole.
 func (s *store) rowOf(o *unstructured.Unstructured, include metav1.IncludeObjectPolicy, now time.Time) metav1.TableRow {
 	content := o.Object
 	if s.Resource.Group == "events.k8s.io" {
@@ -153,11 +154,11 @@ func (s *store) rowOf(o *unstructured.Unstructured, include metav1.IncludeObject
 			cells[i] = "<error>"
 		}
 	}
-	for len(cells) < len(s.table.Columns) { // of a malformed object
+	for len(cells) < len(s.table.Columns) { // a malformed object has fewer
 		cells = append(cells, nil)
 	}
 	row := metav1.TableRow{Cells: cells}
-	if row.Object.Object = o; include != metav1.IncludeObject { // IncludeNone too: the handlers take it away
+	if row.Object.Object = o; include != metav1.IncludeObject { // also for IncludeNone: the handlers remove it
 		row.Object.Object = meta.AsPartialObjectMetadata(o)
 	}
 	return row

@@ -11,8 +11,8 @@ import (
 	"github.com/etcdshift/etcdshift/internal/serve"
 )
 
-// TestTableRows: the rows with metadata, which the stored bytes tell, are those with whole objects,
-// redacted and not.
+// TestTableRows checks that rows with metadata, computed from the stored bytes, equal those of
+// whole objects, with and without redaction.
 func TestTableRows(t *testing.T) {
 	for _, path := range []string{everyKey, calico} {
 		for _, secrets := range []bool{true, false} {
@@ -34,7 +34,7 @@ func TestTableRows(t *testing.T) {
 	}
 }
 
-// TestFlowSchemas: their rows stand in the order of their precedence, as a server prints them.
+// TestFlowSchemas checks that rows of FlowSchemas are ordered by precedence, like a server's.
 func TestFlowSchemas(t *testing.T) {
 	s := start(t, everyKey)
 	table := s.table(t, "/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas", "None")
@@ -54,7 +54,7 @@ func (s *served) table(t *testing.T, path, include string) (table metav1.Table) 
 	return table
 }
 
-// ageless are cells without ages, which count on.
+// ageless returns the cells with ages removed, because ages change.
 func ageless(cells []any) (out []any) {
 	age := regexp.MustCompile(`\b([0-9]+[smhdy])+\b`)
 	for _, cell := range cells {

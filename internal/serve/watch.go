@@ -13,20 +13,20 @@ import (
 	"github.com/etcdshift/etcdshift/internal/stream"
 )
 
-// watcher yields the objects of a page, and then nothing until the client goes.
+// watcher yields the objects of a page, and then nothing until the client disconnects.
 type watcher struct {
 	events chan watch.Event
 	stop   context.CancelFunc
 }
 
-// ResultChan yields the events.
+// ResultChan returns the channel of events.
 func (w *watcher) ResultChan() <-chan watch.Event { return w.events }
 
 // Stop ends the watch.
 func (w *watcher) Stop() { w.stop() }
 
 // newWatch starts a watch. Without a revision, or with SendInitialEvents, it begins with all
-// objects; from the revision of the file it has none.
+// objects; at the revision of the file it sends none.
 func (s *store) newWatch(ctx context.Context, opts *metainternalversion.ListOptions) (watch.Interface, error) {
 	asked, err := parseRevision(opts.ResourceVersion)
 	if err != nil {
@@ -59,8 +59,8 @@ func (s *store) newWatch(ctx context.Context, opts *metainternalversion.ListOpti
 	return w, nil
 }
 
-// checkCurrent refuses a watch from an earlier revision, as a server does after a compaction: the
-// file may lack what was deleted since then.
+// checkCurrent refuses a watch from an earlier revision, like a server after a compaction: the file
+// may lack objects deleted since then.
 func (s *store) checkCurrent(from int64) error {
 	if from < s.source.revision {
 		return apierrors.NewResourceExpired(fmt.Sprintf("too old resource version: %d (%d)", from, s.source.revision))
@@ -96,7 +96,7 @@ func (w *watcher) run(ctx context.Context, p *page, bookmark bool) {
 	}
 }
 
-// bookmark says that all objects were sent.
+// bookmark returns the event that marks the end of the initial objects.
 func (s *store) bookmark() *unstructured.Unstructured {
 	obj := &unstructured.Unstructured{}
 	obj.SetGroupVersionKind(s.gvk(s.version))

@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/informers"
 )
 
-// TestWatch: a watch begins with the objects it is asked for, and is quiet then.
+// TestWatch checks that a watch begins with the selected objects, and then sends nothing.
 func TestWatch(t *testing.T) {
 	s := start(t, everyKey)
 	pods, err := s.typed(t).CoreV1().Pods("").List(t.Context(), metav1.ListOptions{})
@@ -67,8 +67,8 @@ func TestWatch(t *testing.T) {
 	}
 }
 
-// TestWatchEach: a watch of any resource yields each of its objects, by lines and by messages of a
-// WebSocket, as Headlamp asks for.
+// TestWatchEach checks that a watch of any resource yields each object, by lines and by WebSocket
+// messages, as Headlamp uses.
 func TestWatchEach(t *testing.T) {
 	for _, path := range []string{everyKey, flipped, calico} {
 		s := start(t, path)
@@ -90,7 +90,7 @@ func TestWatchEach(t *testing.T) {
 
 type watchEvent struct{ Type string }
 
-// lines reads the events of a watch, a line each.
+// lines reads the events of a watch, one a line.
 func (s *served) lines(t testing.TB, path string) func() (e watchEvent) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.Host+path, nil)
@@ -122,7 +122,7 @@ func (s *served) messages(t testing.TB, path string) func() (e watchEvent) {
 	}
 }
 
-// TestInformers: informers of every resource at once have every object.
+// TestInformers checks that concurrent informers of all resources have every object.
 func TestInformers(t *testing.T) {
 	s := start(t, everyKey)
 	client := s.dynamic(t)
