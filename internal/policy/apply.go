@@ -22,8 +22,8 @@ type apply struct {
 	strict bool
 }
 
-// Plan stages what the policies make of each object. Namespaces and params come first: policies see
-// them as they are staged.
+// Plan stages each object as changed by the policies. Namespaces and params come first: policies
+// see their staged versions.
 func (a *apply) Plan(ctx context.Context, v *transform.View) error {
 	from, err := storageOf(ctx, v)
 	if from == nil || err != nil {
@@ -67,7 +67,7 @@ func (a *apply) Plan(ctx context.Context, v *transform.View) error {
 	return nil
 }
 
-// unused reports a policy that took no part.
+// unused reports a policy without any evaluation.
 func (a *apply) unused(v *transform.View, f *finding.Finding) {
 	if f.Code == CodeUnmatched {
 		if f = codeUnmatched.Because("%s", f.Reason); !a.strict {
@@ -83,7 +83,7 @@ type storage struct {
 	prefix string
 }
 
-// storageOf returns the one storage to work on; nil after a finding.
+// storageOf returns the only storage of a view, nil if there is none.
 func storageOf(ctx context.Context, v *transform.View) (*storage, error) {
 	prefixes, err := v.KubernetesPrefixes(ctx)
 	switch {
@@ -117,7 +117,7 @@ type run struct {
 	section *Policies
 }
 
-// apply evaluates all objects of types, in parallel, and stages what comes of them in order.
+// apply evaluates all objects of types in parallel, and stages the results in order.
 func (r *run) apply(types []*inspect.Type) error {
 	for _, t := range types {
 		count := Objects{Resource: t.Name()}
@@ -134,7 +134,7 @@ func (r *run) apply(types []*inspect.Type) error {
 	return nil
 }
 
-// stage stages an object as the policies leave it, and reports what they failed at.
+// stage stages a changed object, and reports failed policies.
 func (r *run) stage(a *Answered, count *Objects) error {
 	if !r.Take(a.Type, &a.Answer) {
 		return nil
@@ -160,19 +160,19 @@ func (r *run) stage(a *Answered, count *Objects) error {
 
 // Policies is the section of the report about policies.
 type Policies struct {
-	Policies []*Policy `json:"policies,omitempty"`  // that were given, by name
-	Objects  []Objects `json:"evaluated,omitempty"` // objects that policies match, by resource
+	Policies []*Policy `json:"policies,omitempty"`  // by name
+	Objects  []Objects `json:"evaluated,omitempty"` // by resource
 }
 
 // Objects counts the objects of a resource.
 type Objects struct {
 	Resource string `json:"resource"`
-	Met      int    `json:"met"`     // that a policy matches
-	Changed  int    `json:"changed"` // of them
-	Failed   int    `json:"failed"`  // that stay as they are, each with a problem
+	Met      int    `json:"met"`     // matched by a policy
+	Changed  int    `json:"changed"` // matched and changed
+	Failed   int    `json:"failed"`  // unchanged because of a problem
 }
 
-// Tables returns the section for a person.
+// Tables returns the section as tables.
 func (p *Policies) Tables(transform.Outcome) []transform.Table {
 	policies := transform.Table{Header: []any{"POLICY", "BINDINGS", "OBJECTS", "FAILED"}}
 	for _, one := range p.Policies {

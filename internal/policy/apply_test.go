@@ -36,8 +36,8 @@ func manifest(t *testing.T, name string) string {
 	return string(text)
 }
 
-// TestApply: what changes is counted by policy and by resource, a second run changes nothing, and
-// two runs write the same bytes.
+// TestApply checks the counts of changes by policy and by resource, that a second run changes
+// nothing, and that two runs write the same bytes.
 func TestApply(t *testing.T) {
 	dir := t.TempDir()
 	out, again, twice := filepath.Join(dir, "out.db"), filepath.Join(dir, "again.db"), filepath.Join(dir, "twice.db")
@@ -63,7 +63,7 @@ func TestApply(t *testing.T) {
 	require.Equal(t, transform.Unchanged, report.Outcome)
 }
 
-// TestStrict: a policy without an object is a warning, and refused with --strict.
+// TestStrict checks that a policy without an object is a warning, and refused with --strict.
 func TestStrict(t *testing.T) {
 	for _, strict := range []bool{false, true} {
 		report, err := applied(t, "../../testdata/kubectl/all.db.gz", filepath.Join(t.TempDir(), "out.db"), strict,

@@ -10,13 +10,13 @@ import (
 	"github.com/etcdshift/etcdshift/internal/stream"
 )
 
-// Answered is an object and the answer of policies.
+// Answered is an object with the answer of the policies.
 type Answered struct {
 	*inspect.Object
 	Answer
 }
 
-// begin makes the item of an entry for [answer].
+// begin returns the item of an entry for [answer].
 func (e *Engine) begin(entry *inspect.Entry) Answered {
 	return Answered{&inspect.Object{Entry: entry}, e.Begin()}
 }
@@ -31,7 +31,7 @@ func answer(
 	}
 }
 
-// answers yields the answers about all objects that a type has in a snapshot, in their order.
+// answers yields the answers for all objects of a type in a snapshot, in order.
 func (e *Engine) answers(
 	ctx context.Context, r *inspect.Reader, t *inspect.Type, work func(*Answered),
 ) iter.Seq2[*Answered, error] {
@@ -39,8 +39,8 @@ func (e *Engine) answers(
 	return stream.Ahead(r.Snapshot().Guard, r.Entries(ctx, t, inspect.Selection{}), item, work)
 }
 
-// Check evaluates the ValidatingAdmissionPolicies on all objects of a snapshot. It returns how many
-// objects the policies name.
+// Check evaluates the ValidatingAdmissionPolicies on all objects of a snapshot. It returns the
+// number of objects that the policies name.
 func Check(ctx context.Context, e *Engine, r *inspect.Reader, found *finding.Report) (objects int, err error) {
 	for _, t := range e.Types(Validating) {
 		for a, err := range e.answers(ctx, r, t, answer(ctx, t, e.Validate)) {

@@ -19,8 +19,8 @@ import (
 	"github.com/etcdshift/etcdshift/internal/bounded"
 )
 
-// compiler compiles the expressions of one policy, as the plugins of k8s.io/apiserver do
-// (mutating/compilation.go, validating/plugin.go), and keeps the errors.
+// compiler compiles the expressions of one policy, like the plugins of k8s.io/apiserver
+// (mutating/compilation.go, validating/plugin.go), and collects the errors.
 type compiler struct {
 	policy string
 	*cel.CompositedCompiler
@@ -28,7 +28,8 @@ type compiler struct {
 	errs []error
 }
 
-// sharedCompiler is for policies without variables: to make one takes longer than to use it.
+// sharedCompiler is for policies without variables: creating a compiler takes longer than
+// compiling.
 var sharedCompiler = sync.OnceValues(ownCompiler)
 
 func ownCompiler() (*cel.CompositedCompiler, error) {
@@ -39,7 +40,7 @@ func ownCompiler() (*cel.CompositedCompiler, error) {
 func newCompiler(policy string, variables []admission.Variable, params bool, authorizer bool) (*compiler, error) {
 	compile := sharedCompiler
 	if len(variables) > 0 {
-		compile = ownCompiler // it keeps the variables
+		compile = ownCompiler // the compiler stores the variables
 	}
 	composited, err := compile()
 	if err != nil {
@@ -75,7 +76,7 @@ func conditions[T any](
 	return costed{compiled, c.policy}
 }
 
-// matcher compiles match conditions; nil for none.
+// matcher compiles match conditions; it returns nil if there are none.
 func (c *compiler) matcher(
 	all []admission.MatchCondition, failure *admission.FailurePolicyType, name string,
 ) matchconditions.Matcher {
@@ -87,10 +88,10 @@ func (c *compiler) matcher(
 	return matchconditions.NewMatcher(compiled, failure, "policy", "validate", name)
 }
 
-// place is how an error of CEL begins: line and column of an expression.
+// place matches the position in an error of CEL: line and column of an expression.
 var place = regexp.MustCompile(`ERROR: <input>:(\d+):(\d+)`)
 
-// onOneLine returns errors of a compilation without the drawings of their places.
+// onOneLine returns compilation errors without the excerpts of the source.
 func onOneLine(err error) string {
 	var lines []string
 	for line := range strings.SplitSeq(err.Error(), "\n") {

@@ -16,17 +16,17 @@ import (
 	"github.com/etcdshift/etcdshift/internal/bounded"
 )
 
-// mostCost bounds the cost of all policies for one object. An API server bounds that of one policy.
+// mostCost bounds the cost of all policies for one object. An API server bounds each policy.
 const mostCost = bounded.RunCost
 
-// callCost is for the time that evaluators take however short the expressions are.
+// callCost is the cost of an evaluation regardless of the length of the expression.
 const callCost = 10
 
 // errCost is the error of an expression that is not evaluated.
 var errCost = fmt.Errorf("the policies cost more than %d units of CEL for one object", mostCost)
 
-// boundOf is the code of an error, or of a message that quotes one, about the bounds of this
-// program, nil for others: an API server has other bounds.
+// boundOf returns the code of an error about this program's bounds, nil for other errors: an API
+// server has other bounds. A message that quotes the error counts too.
 func boundOf(err error) *finding.Code {
 	switch {
 	case bounded.Is(err):
@@ -37,7 +37,7 @@ func boundOf(err error) *finding.Code {
 	return nil
 }
 
-// reasonOf is the reason of a finding of such a code. It quotes no value.
+// reasonOf returns the reason of a finding with such a code. It quotes no value.
 func reasonOf(code *finding.Code) string {
 	if code == CodeCost {
 		return errCost.Error()
@@ -45,7 +45,7 @@ func reasonOf(code *finding.Code) string {
 	return bounded.ErrTooLarge.Error()
 }
 
-// costed counts the cost of the expressions of a policy.
+// costed counts the cost of a policy's expressions.
 type costed struct {
 	cel.ConditionEvaluator
 	policy string
@@ -65,8 +65,8 @@ func (c costed) ForInput(ctx context.Context, attributes *admission.VersionedAtt
 	return results, left, err
 }
 
-// noExpressions are places without expressions, such as the messages of a policy that has none. It
-// is quick: most policies have them.
+// noExpressions replaces absent expressions, such as the messages of a policy. It is a fast path:
+// most policies lack some expressions.
 type noExpressions struct {
 	cel.ConditionEvaluator
 	places int
@@ -79,7 +79,7 @@ func (n noExpressions) ForInput(_ context.Context, _ *admission.VersionedAttribu
 	return make([]cel.EvaluationResult, n.places), budget, nil
 }
 
-// costedMutation does so for a mutation, and lets no result pass that is too large.
+// costedMutation counts the cost of a mutation, and refuses results that are too large.
 type costedMutation struct {
 	cel.MutatingEvaluator
 	policy string
@@ -102,13 +102,12 @@ func (c costedMutation) ForInput(ctx context.Context, attributes *admission.Vers
 	return result, left, err
 }
 
-// Begin is the answer about an object before it is evaluated in a context with the Meter. Calls are
-// in the order of the objects.
+// Begin returns the answer for an object before evaluation in a context with the Meter. Call it in
+// the order of the objects.
 func (e *Engine) Begin() Answer { return Answer{Meter: e.budget.Meter()} }
 
 // Take counts an answer in its policies and in the budget of the run, in the order of the objects.
-// It returns false, and leaves nothing of the answer, where the budget is used up. It is for one
-// goroutine.
+// It returns false and clears the answer if the budget is used up. Take is for one goroutine.
 func (e *Engine) Take(t *inspect.Type, a *Answer) bool {
 	if a.Meter != nil && !a.Meter.Take() {
 		*a = Answer{}
@@ -124,7 +123,7 @@ func (e *Engine) Take(t *inspect.Type, a *Answer) bool {
 	return true
 }
 
-// Unchecked is a finding about the objects that Take left; nil if there are none.
+// Unchecked returns a finding about the objects that Take refused; nil if there are none.
 func (e *Engine) Unchecked() *finding.Finding {
 	if len(e.left) == 0 {
 		return nil

@@ -16,8 +16,8 @@ import (
 
 const bound = "  validationActions: [Deny]\n"
 
-// An expression that makes gigabytes is not evaluated, wherever it stands in a policy, and whatever
-// the policy says of expressions that fail.
+// An expression that would allocate gigabytes is not evaluated, at any position in a policy and
+// with any failure policy.
 func TestPoliciesTakeLittleMemory(t *testing.T) {
 	r := recorded(t)
 	bomb := `'` + strings.Repeat("a", 500) + `'` + strings.Repeat(`.replace('a', '`+strings.Repeat("a", 500)+`')`, 3)
@@ -59,7 +59,7 @@ func TestPoliciesTakeLittleMemory(t *testing.T) {
 	}
 }
 
-// allocated is how much memory fn allocates, in bytes.
+// allocated returns the memory that fn allocates, in bytes.
 func allocated(fn func()) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -68,8 +68,8 @@ func allocated(fn func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// Policies that cost nearly what a server allows, for each object, end after a few objects. Which
-// ones is the same each time, and the others are counted.
+// Policies near a server's cost limit for each object are evaluated on a few objects only, always
+// the same ones, and the other objects are counted.
 func TestPoliciesHaveABudget(t *testing.T) {
 	s, err := snapshot.Open(t.Context(), "../../testdata/reports/vap-slow.db.gz", snapshot.Config{})
 	require.NoError(t, err)
@@ -96,8 +96,8 @@ func TestPoliciesHaveABudget(t *testing.T) {
 	}
 }
 
-// A thousand trivial policies are checked on some hundred objects: what a policy does not have
-// costs nothing.
+// A thousand trivial policies are checked on some hundred objects: absent parts of a policy cost
+// nothing.
 func TestTrivialPoliciesAreCheckedOnAllObjects(t *testing.T) {
 	s, err := snapshot.Open(t.Context(), "../../testdata/reports/base.db.gz", snapshot.Config{})
 	require.NoError(t, err)
@@ -118,7 +118,7 @@ func TestTrivialPoliciesAreCheckedOnAllObjects(t *testing.T) {
 	require.Nil(t, e.Unchecked())
 }
 
-// A hundred ordinary policies cost less than the budget grows by with each object.
+// A hundred ordinary policies cost less per object than the budget grows.
 func TestOrdinaryPoliciesAreCheckedOnAllObjects(t *testing.T) {
 	s, err := snapshot.Open(t.Context(), "../../testdata/reports/base.db.gz", snapshot.Config{})
 	require.NoError(t, err)

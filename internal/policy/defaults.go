@@ -8,10 +8,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// The defaults and checks of this file are those of an API server at the creation of a policy
+// This file has the defaults and checks of an API server at the creation of a policy
 // (k8s.io/kubernetes/pkg/apis/admissionregistration), as far as an evaluation needs them.
 
-// checkMutating sets defaults, and returns what is missing.
+// checkMutating sets defaults, and returns an error about missing fields.
 func checkMutating(spec *admission.MutatingAdmissionPolicySpec) error {
 	spec.FailurePolicy = orDefault(spec.FailurePolicy, admission.Fail)
 	if spec.ReinvocationPolicy == "" {
@@ -31,7 +31,7 @@ func checkMutating(spec *admission.MutatingAdmissionPolicySpec) error {
 	return checkMatch(spec.MatchConstraints)
 }
 
-// checkValidating sets defaults, and returns what is missing.
+// checkValidating sets defaults, and returns an error about missing fields.
 func checkValidating(spec *admission.ValidatingAdmissionPolicySpec) error {
 	spec.FailurePolicy = orDefault(spec.FailurePolicy, admission.Fail)
 	if len(spec.Validations) == 0 && len(spec.AuditAnnotations) == 0 {

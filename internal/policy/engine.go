@@ -31,27 +31,27 @@ import (
 type Options struct {
 	User   string // of the request; "" is DefaultUser
 	Groups []string
-	Cost   int64 // units of CEL that a run may cost beside those of each object; 0 is bounded.RunCost
+	Cost   int64 // CEL budget of a run in addition to that of each object; 0 is bounded.RunCost
 }
 
-// DefaultUser makes the request, with the groups of every authenticated user.
+// DefaultUser is the user of the request, with the groups of every authenticated user.
 const DefaultUser = "etcdshift"
 
-// Policy is a policy and how far it took part.
+// Policy is a policy with the counts of its evaluations.
 type Policy struct {
 	Kind     string   `json:"kind"`
 	Name     string   `json:"name"`
 	Bindings []string `json:"bindings"`
-	Matched  int      `json:"matched"` // objects that met it: its rules, selectors and conditions match
-	Failed   int      `json:"failed"`  // objects with which an expression failed, or that were denied
+	Matched  int      `json:"matched"` // objects matched by its rules, selectors and conditions
+	Failed   int      `json:"failed"`  // objects that were denied or for which an expression failed
 
 	match    *admissionapi.MatchResources
-	rejected *finding.Finding // why it is not evaluated; nil if it is
+	rejected *finding.Finding // reason for not evaluating the policy, or nil
 	secret   bool             // its params are Secrets
-	params   []runtime.Object // what its expressions may quote
+	params   []runtime.Object // objects that its expressions may quote
 
 	mutating   *mutating.PolicyHook
-	validating []validating.PolicyHook // one a binding
+	validating []validating.PolicyHook // one hook for each binding
 }
 
 // Engine evaluates the policies of a Set.
@@ -60,7 +60,7 @@ type Engine struct {
 	set      *Set
 	user     user.Info
 	types    *inspect.Types
-	known    map[*inspect.Type][]string // their versions
+	known    map[*inspect.Type][]string // versions by type
 	loose    []member                   // bindings without a policy
 	hide     func() (*redact.Shared, error)
 
@@ -70,11 +70,11 @@ type Engine struct {
 	validator generic.Dispatcher[validating.PolicyHook]
 
 	budget *bounded.Budget
-	left   []*inspect.Type // of objects after the budget was used up
+	left   []*inspect.Type // types of objects after the end of the budget
 }
 
-// New compiles the policies of a set. Namespaces and params are those of from; params of the set
-// take the place of stored ones.
+// New compiles the policies of a set. Namespaces and params are read from the source; params of the
+// set replace stored params.
 func New(ctx context.Context, set *Set, from Source, o Options) (*Engine, error) {
 	e := &Engine{set: set, user: userOf(o), budget: &bounded.Budget{Limit: o.Cost}, known: map[*inspect.Type][]string{}}
 	for _, p := range set.Mutating {
@@ -94,7 +94,7 @@ func userOf(o Options) user.Info {
 	return &user.DefaultInfo{Name: o.User, Groups: append([]string{user.AllAuthenticated}, o.Groups...)}
 }
 
-// Refresh reads Namespaces and params anew.
+// Refresh rereads Namespaces and params.
 func (e *Engine) Refresh(ctx context.Context, from Source) (err error) {
 	if e.types, err = from.Types(ctx); err != nil {
 		return err
@@ -117,7 +117,7 @@ func (e *Engine) Refresh(ctx context.Context, from Source) (err error) {
 	return e.readParams(ctx, from)
 }
 
-// versions are those of a type.
+// versions returns the versions of a type.
 func (e *Engine) versions(t *inspect.Type) []string {
 	if known, is := e.known[t]; is {
 		return known
@@ -125,7 +125,7 @@ func (e *Engine) versions(t *inspect.Type) []string {
 	return versionsOf(t)
 }
 
-// noAuthorizer stands for an authorizer; policies that ask one are not evaluated.
+// noAuthorizer replaces the authorizer; policies with authorizer checks are not evaluated.
 type noAuthorizer struct{}
 
 // Authorize has no opinion.
@@ -133,8 +133,8 @@ func (noAuthorizer) Authorize(context.Context, authorizer.Attributes) (authorize
 	return authorizer.DecisionNoOpinion, "", errors.New("there is no authorizer")
 }
 
-// compiled keeps in p why it is not evaluated, from its compilation with an authorizer. One whose
-// text names none is not compiled without.
+// compiled records why a policy cannot be evaluated. with is the error of compiling with an
+// authorizer; without compiles without one, if the text of the policy mentions it.
 func (p *Policy) compiled(spec any, with error, without func() error) {
 	text, err := json.Marshal(spec)
 	switch {
@@ -145,7 +145,7 @@ func (p *Policy) compiled(spec any, with error, without func() error) {
 	}
 }
 
-// String names a policy.
+// String returns the kind and name of a policy.
 func (p *Policy) String() string { return p.Kind + " " + p.Name }
 
 func (e *Engine) addMutating(spec *admissionapi.MutatingAdmissionPolicy) {
@@ -180,7 +180,7 @@ func (e *Engine) addValidating(spec *admissionapi.ValidatingAdmissionPolicy) {
 	e.Policies = append(e.Policies, p)
 }
 
-// findLoose keeps the bindings whose policy the set does not have.
+// findLoose finds bindings whose policy is not in the set.
 func (e *Engine) findLoose() {
 	for _, m := range e.set.members() {
 		of := member{strings.TrimSuffix(m.kind, "Binding"), m.policy, ""}
@@ -217,7 +217,7 @@ func (e *Engine) readParams(ctx context.Context, from Source) error {
 	return nil
 }
 
-// paramRefs are the kind of the params, nil for none, and how the bindings refer to them.
+// paramRefs returns the kind of the params, nil for none, and the references of the bindings.
 func (p *Policy) paramRefs() (kind *admissionapi.ParamKind, refs []*admissionapi.ParamRef) {
 	add := func(ref *admissionapi.ParamRef) {
 		if ref != nil {
@@ -237,7 +237,7 @@ func (p *Policy) paramRefs() (kind *admissionapi.ParamKind, refs []*admissionapi
 	return kind, refs
 }
 
-// setParams gives the hooks their params, or what a server says without the kind.
+// setParams gives the hooks their params, or the error of a server that does not know the kind.
 func (p *Policy) setParams(all *params, err error) {
 	var informer informers.GenericInformer
 	var scope meta.RESTScope
@@ -263,12 +263,12 @@ const (
 	Validating = "ValidatingAdmissionPolicy"
 )
 
-// Of lists the policies of a kind.
+// Of returns the policies of a kind.
 func (e *Engine) Of(kind string) []*Policy {
 	return slices.DeleteFunc(append([]*Policy{}, e.Policies...), func(p *Policy) bool { return p.Kind != kind })
 }
 
-// Types lists the types whose objects policies of a kind may match, in a fixed order.
+// Types returns the types that policies of a kind may match, in a fixed order.
 func (e *Engine) Types(kind string) (all []*inspect.Type) {
 	for _, t := range e.types.All() {
 		// servers evaluate no policy on policies
@@ -285,7 +285,7 @@ func (e *Engine) Types(kind string) (all []*inspect.Type) {
 	return all
 }
 
-// isParam tells whether a type is that of params of a policy.
+// isParam reports whether a type is the param kind of a policy.
 func (e *Engine) isParam(t *inspect.Type) bool {
 	return slices.ContainsFunc(e.Policies, func(p *Policy) bool {
 		kind, _ := p.paramRefs()
@@ -294,7 +294,7 @@ func (e *Engine) isParam(t *inspect.Type) bool {
 	})
 }
 
-// names tells how the rules of a policy name a type; a policy that takes no part names none.
+// names returns how the rules of a policy name a type; a rejected or unbound policy names none.
 func (p *Policy) names(t *inspect.Type, version string) named {
 	if p.rejected != nil || len(p.Bindings) == 0 {
 		return notNamed
@@ -302,7 +302,7 @@ func (p *Policy) names(t *inspect.Type, version string) named {
 	return names(p.match, t, version)
 }
 
-// Unused returns a finding for each policy that is not evaluated, or that matched no object, and
+// Unused returns a finding for each policy that is not evaluated or that matched no object, and for
 // each binding without a policy.
 func (e *Engine) Unused(kind string) (found []*finding.Finding) {
 	for _, p := range e.Policies {
@@ -334,5 +334,5 @@ func (e *Engine) Unused(kind string) (found []*finding.Finding) {
 	return found
 }
 
-// secret tells whether findings about an object must not quote it.
+// secret reports whether findings about an object must not quote it.
 func secret(t *inspect.Type) bool { return t.Resource == schema.GroupResource{Resource: "secrets"} }

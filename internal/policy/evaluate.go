@@ -26,13 +26,13 @@ import (
 	"github.com/etcdshift/etcdshift/keys"
 )
 
-// Answer is what policies say of an object.
+// Answer is the answer of policies for an object.
 type Answer struct {
-	Met      []*Policy          // that match it
-	Failed   []*Policy          // that deny it, or with which an expression fails
+	Met      []*Policy          // policies that match the object
+	Failed   []*Policy          // policies that deny the object, or with a failed expression
 	Findings []*finding.Finding // without a key
-	Content  map[string]any     // of Mutate: the object as the policies leave it; nil where they change nothing
-	Meter    *bounded.Meter     // what the expressions cost
+	Content  map[string]any     // result of Mutate; nil if unchanged
+	Meter    *bounded.Meter     // cost of the expressions
 }
 
 // add adds a finding about a policy.
@@ -53,14 +53,14 @@ type request struct {
 	*Engine
 	*interfaces
 	object   *inspect.Object
-	content  map[string]any // as a server reads the object, at the version of the request
+	content  map[string]any // the object at the version of the request, as a server reads it
 	kind     schema.GroupVersionKind
-	policies []*Policy       // that name the object
-	secrets  *redact.Secrets // of the object and of what expressions may quote; nil until they are asked for
+	policies []*Policy       // policies that name the object
+	secrets  *redact.Secrets // secrets of the object and of quotable objects; nil until needed
 }
 
-// request prepares the evaluation of an object by policies of a kind. It is nil where no policy
-// names the object, or where a finding tells why it cannot be evaluated.
+// request prepares the evaluation of an object by policies of a kind. It returns nil if no policy
+// names the object, or after a finding that the object cannot be evaluated.
 func (e *Engine) request(kind string, o *inspect.Object, a *Answer) *request {
 	version, content, err := requested(o)
 	r := &request{Engine: e, interfaces: &interfaces{Type: o.Type, known: e.versions(o.Type)}, object: o,
@@ -79,7 +79,7 @@ func (e *Engine) request(kind string, o *inspect.Object, a *Answer) *request {
 		}
 	}
 	switch {
-	case len(r.policies) == 0 || err == nil && !a.Meter.Start(): // Take leaves the answer
+	case len(r.policies) == 0 || err == nil && !a.Meter.Start(): // Take refuses the answer
 		return nil
 	case errors.Is(err, encoding.ErrEncrypted):
 		a.Findings = append(a.Findings, finding.Encrypted.Because("%v", err))
@@ -95,8 +95,8 @@ func (e *Engine) request(kind string, o *inspect.Object, a *Answer) *request {
 	return nil
 }
 
-// requested returns the object as a server reads it at the version of the request: the stored one,
-// or the preferred one where that is not served.
+// requested returns the object as a server reads it at the version of the request: the stored
+// version, or the preferred version if the stored version is not served.
 func requested(o *inspect.Object) (version string, content map[string]any, err error) {
 	o.AsServed()
 	switch {
@@ -132,10 +132,10 @@ func requested(o *inspect.Object) (version string, content map[string]any, err e
 	return preferred, content, nil
 }
 
-// mayBePlain tells whether the policies make the same of content as of the Go type of a built-in
-// kind, and so without conversions: what is stored as protobuf was made from the Go type, and a
-// mutation by ApplyConfiguration sees and merges the encoded form. Match conditions see the Go type
-// itself, and so do mutations after them; JSONPatch decodes into it.
+// mayBePlain reports whether the policies can evaluate JSON content instead of the Go type of a
+// built-in kind, without conversions. Protobuf was encoded from the Go type, and a mutation by
+// ApplyConfiguration sees and merges the encoded form. Match conditions and the mutations after
+// them see the Go type; JSONPatch decodes into it.
 func (r *request) mayBePlain() bool {
 	if value, err := r.object.ParseValue(); err != nil || value.Format != encoding.FormatProtobuf || !r.typed() {
 		return false
@@ -147,9 +147,9 @@ func (r *request) mayBePlain() bool {
 	})
 }
 
-// objects are the object and the old object of a request.
+// objects returns the object and the old object of a request.
 func (r *request) objects() (object, old runtime.Object, err error) {
-	if r.plain { // nothing changes it in place
+	if r.plain { // content is not changed in place
 		return &unstructured.Unstructured{Object: r.content}, &unstructured.Unstructured{Object: r.content}, nil
 	}
 	if object, err = toObject(r.content); err != nil {
@@ -158,7 +158,7 @@ func (r *request) objects() (object, old runtime.Object, err error) {
 	return object, object.DeepCopyObject(), nil
 }
 
-// attributes are those of an update that changes nothing.
+// attributes returns the attributes of an update without changes.
 func (r *request) attributes() (admission.Attributes, error) {
 	object, old, err := r.objects()
 	if err != nil {
@@ -203,7 +203,7 @@ func (e *Engine) Validate(ctx context.Context, o *inspect.Object) (a Answer) {
 	return a
 }
 
-// tell adds what a policy with one binding says.
+// tell adds the decisions of a policy with one binding.
 func (r *request) tell(
 	a *Answer, p *Policy, hook validating.PolicyHook, decisions []validating.PolicyDecision, err error,
 ) {
@@ -217,7 +217,7 @@ func (r *request) tell(
 			continue
 		}
 		text := quiet(hook.Policy.Spec.Validations, i, d)
-		if !secret(r.Type) && !p.secret && text != d.Message { // an expression made it
+		if !secret(r.Type) && !p.secret && text != d.Message { // result of an expression
 			text = r.quote(d.Message)
 		}
 		if code := boundOf(errors.New(d.Message)); code != nil && d.Evaluation == validating.EvalError {
@@ -246,13 +246,13 @@ func (r *request) tell(
 			}
 		}
 	}
-	if err != nil && !denied { // no validation, but its configuration
+	if err != nil && !denied { // the configuration failed, not a validation
 		a.add(p, CodeDenied.Because("%s", strings.Join(r.messages(p, err), "; ")))
 	}
 }
 
-// Mutate evaluates the MutatingAdmissionPolicies. Content is set where they change the object, at
-// the version at which it is stored.
+// Mutate evaluates the MutatingAdmissionPolicies. If they change the object, Content is the new
+// object at the stored version.
 func (e *Engine) Mutate(ctx context.Context, o *inspect.Object) (a Answer) {
 	a.Meter = bounded.MeterOf(ctx)
 	r := e.request(Mutating, o, &a)
@@ -285,7 +285,7 @@ func (e *Engine) Mutate(ctx context.Context, o *inspect.Object) (a Answer) {
 	return a
 }
 
-// refused tells whether a server would not store the object.
+// refused reports whether a server would not store the object.
 func refused(all []*finding.Finding) bool {
 	return slices.ContainsFunc(all, func(f *finding.Finding) bool { return f.Level == finding.Error })
 }
@@ -299,7 +299,7 @@ func Names(all []*Policy) string {
 	return finding.List(names)
 }
 
-// mutate returns what the policies make of the content; nil where they change nothing.
+// mutate returns the mutated content; nil if the policies change nothing.
 func (r *request) mutate(ctx context.Context, a *Answer) map[string]any {
 	attributes, err := r.attributes()
 	if err != nil {
@@ -332,14 +332,14 @@ func (r *request) mutate(ctx context.Context, a *Answer) map[string]any {
 	return content
 }
 
-// mayReinvoke tells whether a second round may have something to do.
+// mayReinvoke reports whether a second round may change something.
 func (r *request) mayReinvoke() bool {
 	return !r.plain || slices.ContainsFunc(r.policies, func(p *Policy) bool {
 		return p.mutating.Policy.Spec.ReinvocationPolicy != admissionapi.NeverReinvocationPolicy
 	})
 }
 
-// tellErrors adds findings of expressions that fail, and of a refusal.
+// tellErrors adds findings about failed expressions and about a refusal.
 func (r *request) tellErrors(a *Answer, done *record, err error) {
 	if r.failed != nil {
 		a.Findings = append(a.Findings, CodeNotEvaluated.Because("%s: %v", Names(r.policies), r.failed))
@@ -369,7 +369,8 @@ func (r *request) tellErrors(a *Answer, done *record, err error) {
 	}
 }
 
-// restore brings the new content back to the stored version, and returns what no update may change.
+// restore converts the new content to the stored version. It returns an error if fields changed
+// that no update may change.
 func (r *request) restore(a *Answer, before map[string]any) error {
 	was, is := &unstructured.Unstructured{Object: before}, &unstructured.Unstructured{Object: a.Content}
 	switch {

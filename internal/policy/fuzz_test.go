@@ -11,8 +11,8 @@ import (
 	"github.com/etcdshift/etcdshift/internal/policy"
 )
 
-// FuzzRead: an error names the document, and is not longer than the file. What is read is whole:
-// written anew and read again it is the same, defaults too; and nothing is read twice.
+// FuzzRead checks that an error names the document and is not longer than the file, and that a read
+// set survives writing and reading, including defaults and without duplicates.
 func FuzzRead(f *testing.F) {
 	for _, name := range []string{"mutating.yaml", "validating.yaml"} {
 		f.Add([]byte(read(f, name)))
@@ -41,7 +41,7 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// written is a set as JSON documents.
+// written returns a set as JSON documents.
 func written(t *testing.T, s *policy.Set) []byte {
 	t.Helper()
 	var out bytes.Buffer

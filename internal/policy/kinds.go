@@ -11,7 +11,8 @@ import (
 	"github.com/etcdshift/etcdshift/inspect"
 )
 
-// versionsOf lists the versions at which servers know a type; of a custom type the served ones.
+// versionsOf returns the versions of a type that servers know; for a custom type, the served
+// versions.
 func versionsOf(t *inspect.Type) (versions []string) {
 	if t.CRD == nil {
 		for _, gv := range scheme.Scheme.VersionsForGroupKind(schema.GroupKind{Group: t.Resource.Group, Kind: t.Kind}) {
@@ -27,8 +28,8 @@ func versionsOf(t *inspect.Type) (versions []string) {
 	return versions
 }
 
-// equivalents tells the versions of a type, as runtime.EquivalentResourceMapper. Events are in two
-// groups.
+// equivalents implements runtime.EquivalentResourceMapper for the versions of a type. Events are in
+// two groups.
 type equivalents struct {
 	*inspect.Type
 	known []string // versions
@@ -53,17 +54,17 @@ func (e equivalents) KindFor(r schema.GroupVersionResource, _ string) schema.Gro
 	return r.GroupVersion().WithKind(e.Kind)
 }
 
-// named is how the rules of a policy name a type.
+// named classifies how the rules of a policy name a type.
 type named int
 
 const (
 	notNamed     named = iota
-	otherVersion       // at another version than the objects', and exactly that one
+	otherVersion       // only another version than that of the objects, with match policy Exact
 	byRules
 )
 
-// names tells how match constraints name a type for updates of objects at a version. It leaves
-// selectors and names of objects to the evaluation.
+// names returns how match constraints name a type for updates of objects at a version. Selectors
+// and object names are left to the evaluation.
 func names(m *admission.MatchResources, t *inspect.Type, version string) named {
 	found := notNamed
 	for _, rule := range m.ResourceRules {
@@ -83,7 +84,7 @@ func has[S ~string](all []S, wanted ...S) bool {
 	return slices.ContainsFunc(all, func(s S) bool { return slices.Contains(wanted, s) })
 }
 
-// rulesResource tells whether a rule names the type itself, not a subresource.
+// rulesResource reports whether a rule names the type itself, not a subresource.
 func rulesResource(rule admission.Rule, t *inspect.Type) bool {
 	groups := []string{t.Resource.Group, "*"}
 	if t.Resource.Resource == "events" && t.Builtin {

@@ -13,21 +13,21 @@ import (
 	"github.com/etcdshift/etcdshift/internal/input"
 )
 
-// Choice is which policies a command line names.
+// Choice holds the policies of a command line.
 type Choice struct {
 	Files    []string
-	Stored   bool     // those of the snapshot too
-	Policies []string // of them, by name; nil for all
+	Stored   bool     // also the policies of the snapshot
+	Policies []string // names of policies; nil for all
 }
 
-// ErrNone is returned where no policy is named, or none of a name is given.
+// ErrNone is returned if no policy is given, or none with a requested name.
 var ErrNone = errors.New("no policy is given")
 
-// mostManifest bounds the bytes of a manifest.
+// mostManifest bounds a manifest, in bytes.
 const mostManifest = 64 << 20
 
 // Load reads the chosen policies, with bindings and params of any kind. Files without a policy of
-// kind are an error, unless stored ones are asked for too.
+// kind are an error, unless Stored is set.
 func (c Choice) Load(ctx context.Context, kind string) (*Set, error) {
 	set := &Set{}
 	var wrong []error // of all files
@@ -49,7 +49,7 @@ func (c Choice) Load(ctx context.Context, kind string) (*Set, error) {
 	return set, nil
 }
 
-// Complete adds the stored policies where they are chosen, and leaves out those that are not.
+// Complete adds stored policies if chosen, and removes policies that are not chosen.
 func (c Choice) Complete(ctx context.Context, set *Set, from Source) error {
 	if c.Stored {
 		if err := set.addStored(ctx, from); err != nil {
@@ -64,8 +64,8 @@ func (c Choice) Complete(ctx context.Context, set *Set, from Source) error {
 	return nil
 }
 
-// addStored adds the policies and bindings of a snapshot; manifests of the same kind and name take
-// their place.
+// addStored adds the policies and bindings of a snapshot; manifests of the same kind and name
+// replace stored objects.
 func (s *Set) addStored(ctx context.Context, from Source) error {
 	types, err := from.Types(ctx)
 	if err != nil {

@@ -10,17 +10,17 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 )
 
-// merger is a TypeConverter for one merge of a patch into plain content, which is asked for the
-// patch, the object and the result, in this order. Only fields at the top that the patch has are
-// merged: the others stay what they are. All are validated, but not twice.
+// merger is a TypeConverter for one merge of a patch into plain content. The patch, the object and
+// the result are converted in this order. Only the patch's top-level fields are merged; others
+// stay. All fields are validated, but only once.
 type merger struct {
 	managedfields.TypeConverter
-	valid *map[string]any // content that was validated before
+	valid *map[string]any // validated content
 	patch map[string]any
-	rest  map[string]any // fields of the object that the patch does not have
+	rest  map[string]any // fields of the object that are not in the patch
 }
 
-// ObjectToTyped takes the patch, then the object.
+// ObjectToTyped converts first the patch, then the object.
 func (m *merger) ObjectToTyped(obj runtime.Object, opts ...typed.ValidationOptions) (*typed.TypedValue, error) {
 	content := obj.(*unstructured.Unstructured).Object
 	if m.patch == nil {
@@ -47,7 +47,7 @@ func (m *merger) ObjectToTyped(obj runtime.Object, opts ...typed.ValidationOptio
 	return m.TypeConverter.ObjectToTyped(&unstructured.Unstructured{Object: touched}, opts...)
 }
 
-// TypedToObject returns the result with the fields that were not merged.
+// TypedToObject returns the result with the unmerged fields.
 func (m *merger) TypedToObject(value *typed.TypedValue) (runtime.Object, error) {
 	obj, err := m.TypeConverter.TypedToObject(value)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/etcdshift/etcdshift/internal/redact"
 )
 
-// quiet is the message of a decision without text that an expression made.
+// quiet returns the message of a decision without results of expressions.
 func quiet(validations []admissionapi.Validation, i int, d validating.PolicyDecision) string {
 	if d.Evaluation == validating.EvalError || i >= len(validations) {
 		return errQuiet
@@ -23,8 +23,8 @@ func quiet(validations []admissionapi.Validation, i int, d validating.PolicyDeci
 	return "failed expression: " + strings.TrimSpace(validations[i].Expression)
 }
 
-// quote returns the text of an expression without secrets of the snapshot, and of what the object,
-// its Namespace and the params have also no parts.
+// quote returns an expression's result without secrets of the snapshot. Parts of secrets are hidden
+// too if they are from the object, its Namespace or the params.
 func (r *request) quote(text string) string {
 	if r.secrets == nil {
 		hide, err := r.hide()
@@ -36,7 +36,7 @@ func (r *request) quote(text string) string {
 	return r.secrets.Hide(text)
 }
 
-// hidden adds the secrets to those of the snapshot.
+// hidden adds the secrets of the object, its Namespace and the params.
 func (r *request) hidden(secrets *redact.Secrets) *redact.Secrets {
 	var quoted []runtime.Object
 	if of := r.namespaces.byName[r.object.Parsed.Namespace]; of != nil {
@@ -56,7 +56,7 @@ func (r *request) hidden(secrets *redact.Secrets) *redact.Secrets {
 
 const errQuiet = "an expression fails; its message may quote a Secret and is left out"
 
-// messages are those of a server's refusal.
+// messages returns the messages of a server's refusal.
 func (r *request) messages(p *Policy, err error) []string {
 	if secret(r.Type) || p != nil && p.secret {
 		return []string{errQuiet}

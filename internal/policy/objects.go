@@ -15,11 +15,11 @@ import (
 	"github.com/etcdshift/etcdshift/inspect"
 )
 
-// errVersion is why an object cannot be shown to a policy at the version that the policy names.
+// errVersion is returned if an object would need conversion to the version in the policy.
 var errVersion = errors.New("built-in kinds are not converted between versions")
 
-// toObject returns content as an API server has it in memory: of a built-in kind its Go type, else
-// unstructured. It keeps no part of content that may change.
+// toObject returns content in an API server's form: the Go type of a built-in kind, or
+// unstructured. The result shares no mutable part with content.
 func toObject(content map[string]any) (runtime.Object, error) {
 	u := &unstructured.Unstructured{Object: content}
 	gvk := u.GroupVersionKind()
@@ -43,8 +43,8 @@ func toContent(obj runtime.Object) (map[string]any, error) {
 	return runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
 }
 
-// normal returns the result of a patch as it is when its Go type is encoded. Fields at the top that
-// are equal to those of before, which is so already, are before's own.
+// normal returns the result of a patch in the encoding of its Go type. Equal top-level fields are
+// taken from before, which is already in this form.
 func normal(before, patched map[string]any) (map[string]any, error) {
 	changed, out := map[string]any{}, maps.Clone(before)
 	for field, was := range before {
@@ -73,22 +73,22 @@ func normal(before, patched map[string]any) (map[string]any, error) {
 	return converted, nil
 }
 
-// interfaces are the admission.ObjectInterfaces of the objects of one type. They are for one
-// evaluation, whose failed conversion they keep.
+// interfaces implements admission.ObjectInterfaces for objects of one type. A value is for one
+// evaluation, and stores its failed conversion.
 type interfaces struct {
 	*inspect.Type
 	known  []string       // versions of the type
-	plain  bool           // objects of a built-in kind are content that is normal, not their Go type
+	plain  bool           // objects of a built-in kind are normal content, not their Go type
 	valid  map[string]any // plain content that fits the schema
 	failed error
 }
 
-// typed tells whether the objects have a Go type.
+// typed reports whether objects are in their Go type.
 func (i *interfaces) typed() bool {
 	return !i.plain && i.CRD == nil && len(i.known) > 0
 }
 
-// GetObjectCreater makes objects.
+// GetObjectCreater returns the creator of objects.
 func (i *interfaces) GetObjectCreater() runtime.ObjectCreater {
 	if i.typed() {
 		return scheme.Scheme
@@ -96,7 +96,7 @@ func (i *interfaces) GetObjectCreater() runtime.ObjectCreater {
 	return unstructuredscheme.NewUnstructuredCreator()
 }
 
-// GetObjectTyper tells kinds.
+// GetObjectTyper returns the typer of objects.
 func (i *interfaces) GetObjectTyper() runtime.ObjectTyper {
 	if i.typed() {
 		return scheme.Scheme
@@ -104,14 +104,14 @@ func (i *interfaces) GetObjectTyper() runtime.ObjectTyper {
 	return unstructuredscheme.NewUnstructuredObjectTyper()
 }
 
-// GetObjectDefaulter sets defaults of custom resources. Those of built-in kinds are code of
-// kube-apiserver, which sets them again whenever it reads an object.
+// GetObjectDefaulter returns the defaulter of custom resources. Defaults of built-in kinds are code
+// of kube-apiserver, applied at each read of an object.
 func (i *interfaces) GetObjectDefaulter() runtime.ObjectDefaulter { return i }
 
-// GetObjectConvertor converts custom resources.
+// GetObjectConvertor returns the converter of custom resources.
 func (i *interfaces) GetObjectConvertor() runtime.ObjectConvertor { return i }
 
-// GetEquivalentResourceMapper tells versions.
+// GetEquivalentResourceMapper returns the mapper of versions.
 func (i *interfaces) GetEquivalentResourceMapper() runtime.EquivalentResourceMapper {
 	return equivalents{i.Type, i.known}
 }
@@ -129,7 +129,7 @@ func (i *interfaces) Default(obj runtime.Object) {
 	i.fail(err)
 }
 
-// fail keeps the first error.
+// fail records the first error.
 func (i *interfaces) fail(err error) error {
 	if i.failed == nil {
 		i.failed = err
@@ -137,11 +137,11 @@ func (i *interfaces) fail(err error) error {
 	return err
 }
 
-// Convert converts in to the kind of out, at which in may be already.
+// Convert converts in to the kind of out, if necessary.
 func (i *interfaces) Convert(in, out, _ any) error {
 	from, to := in.(runtime.Object), out.(runtime.Object)
 	gv := to.GetObjectKind().GroupVersionKind().GroupVersion()
-	if gv.Empty() { // of a Go type that was just made
+	if gv.Empty() { // a new Go object
 		kinds, _, err := scheme.Scheme.ObjectKinds(to)
 		if err != nil {
 			return i.fail(err)
@@ -167,7 +167,7 @@ func (i *interfaces) Convert(in, out, _ any) error {
 	return nil
 }
 
-// ConvertToVersion converts a custom resource, and makes the Go type of a built-in kind.
+// ConvertToVersion converts a custom resource, or decodes a built-in kind into its Go type.
 func (i *interfaces) ConvertToVersion(in runtime.Object, target runtime.GroupVersioner) (runtime.Object, error) {
 	is := in.GetObjectKind().GroupVersionKind()
 	wanted, ok := target.KindForGroupVersionKinds([]schema.GroupVersionKind{is})
@@ -194,7 +194,7 @@ func (i *interfaces) ConvertToVersion(in runtime.Object, target runtime.GroupVer
 	return converted, nil
 }
 
-// ConvertFieldLabel is for field selectors, which policies do not have.
+// ConvertFieldLabel fails: policies have no field selectors.
 func (i *interfaces) ConvertFieldLabel(schema.GroupVersionKind, string, string) (string, string, error) {
 	return "", "", errors.New("fields are not selected")
 }

@@ -21,7 +21,7 @@ import (
 	"github.com/etcdshift/etcdshift/inspect"
 )
 
-// params are the params of one kind, as informer and as lister.
+// params is the informer and lister of the params of one kind.
 type params struct {
 	cache.SharedIndexInformer
 	scope meta.RESTScope
@@ -36,10 +36,10 @@ type param struct {
 	runtime.Object
 }
 
-// Informer is there for the question whether all were read.
+// Informer is used only for HasSynced.
 func (p *params) Informer() cache.SharedIndexInformer { return p }
 
-// HasSynced tells that all were read.
+// HasSynced reports that all params were read.
 func (p *params) HasSynced() bool { return true }
 
 // Lister lists the params.
@@ -47,7 +47,7 @@ func (p *params) Lister() cache.GenericLister { return paramLister{p} }
 
 type paramLister struct{ *params }
 
-// List lists those that a selector selects.
+// List returns the params that match a selector.
 func (p paramLister) List(selector labels.Selector) (found []runtime.Object, _ error) {
 	for _, one := range p.all {
 		if (p.in == "" || one.namespace == p.in) && selector.Matches(one.labels) {
@@ -57,7 +57,7 @@ func (p paramLister) List(selector labels.Selector) (found []runtime.Object, _ e
 	return found, nil
 }
 
-// Get returns the param of a name.
+// Get returns a param by name.
 func (p paramLister) Get(name string) (runtime.Object, error) {
 	for _, one := range p.all {
 		if one.namespace == p.in && one.name == name {
@@ -67,7 +67,7 @@ func (p paramLister) Get(name string) (runtime.Object, error) {
 	return nil, apierrors.NewNotFound(p.gr, name)
 }
 
-// ByNamespace lists the params of a namespace.
+// ByNamespace returns the lister of a namespace.
 func (p paramLister) ByNamespace(name string) cache.GenericNamespaceLister {
 	in := *p.params
 	in.in = name
@@ -78,15 +78,15 @@ func (p paramLister) ByNamespace(name string) cache.GenericNamespaceLister {
 type paramReader struct {
 	Source
 	types *inspect.Types
-	given []*unstructured.Unstructured // of manifests: they take the place of stored ones
+	given []*unstructured.Unstructured // from manifests; these replace stored params
 	kind  schema.GroupVersionKind
 	refs  []*admission.ParamRef
 }
 
-// errNoParamKind is a server's error about a kind of params that it does not know.
+// errNoParamKind is a server's error about an unknown kind of params.
 var errNoParamKind = errors.New("failed to find resource referenced by paramKind")
 
-// paramError is why a param cannot be used here.
+// paramError is the reason why a param is unusable.
 type paramError struct {
 	name string
 	error
@@ -94,7 +94,7 @@ type paramError struct {
 
 func (p *paramError) Error() string { return fmt.Sprintf("param %s: %v", p.name, p.error) }
 
-// read reads them. The error is errNoParamKind, a paramError, or about reading.
+// read reads the params. The error is errNoParamKind, a paramError, or a read error.
 func (r *paramReader) read(ctx context.Context) (*params, error) {
 	all := &params{scope: meta.RESTScopeRoot}
 	known := map[types.NamespacedName]bool{}
@@ -170,7 +170,7 @@ func (r *paramReader) stored(
 	return nil
 }
 
-// wanted tells whether a binding may refer to an object.
+// wanted reports whether a binding may refer to an object.
 func (r *paramReader) wanted(u *unstructured.Unstructured) bool {
 	return slices.ContainsFunc(r.refs, func(ref *admission.ParamRef) bool {
 		if ref.Namespace != "" && ref.Namespace != u.GetNamespace() {
@@ -184,7 +184,7 @@ func (r *paramReader) wanted(u *unstructured.Unstructured) bool {
 	})
 }
 
-// add adds a param. t is the type of a stored one.
+// add adds a param. t is the type of a stored param.
 func (p *params) add(u *unstructured.Unstructured, t *inspect.Type, kind schema.GroupVersionKind) error {
 	obj, err := toObject(u.Object)
 	if err == nil && t != nil {
@@ -193,7 +193,7 @@ func (p *params) add(u *unstructured.Unstructured, t *inspect.Type, kind schema.
 	if err != nil {
 		return err
 	}
-	if _, custom := obj.(*unstructured.Unstructured); !custom { // as informers have them
+	if _, custom := obj.(*unstructured.Unstructured); !custom { // like informers
 		obj.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
 	}
 	p.all = append(p.all, &param{u.GetNamespace(), u.GetName(), u.GetLabels(), obj})

@@ -17,7 +17,7 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
-// recorded is a snapshot of a cluster with objects of each built-in kind.
+// recorded returns a snapshot of a cluster with objects of each built-in kind.
 func recorded(t *testing.T) *inspect.Reader {
 	t.Helper()
 	s, err := snapshot.Open(t.Context(), "../../testdata/kubectl/all.db.gz", snapshot.Config{})
@@ -47,7 +47,7 @@ func read(t testing.TB, name string) string {
 	return string(text)
 }
 
-// objects are the objects of a resource by NAMESPACE/NAME.
+// objects returns the objects of a resource by NAMESPACE/NAME.
 func objects(t *testing.T, r *inspect.Reader, name string) map[string]*inspect.Object {
 	t.Helper()
 	types, err := r.Types(t.Context())
@@ -62,7 +62,7 @@ func objects(t *testing.T, r *inspect.Reader, name string) map[string]*inspect.O
 	return all
 }
 
-// reasons are the findings as "CODE: REASON".
+// reasons returns the findings as "CODE: REASON".
 func reasons(all []*finding.Finding) (out []string) {
 	for _, f := range all {
 		out = append(out, f.Code.Name+": "+f.Reason)
@@ -70,7 +70,7 @@ func reasons(all []*finding.Finding) (out []string) {
 	return out
 }
 
-// policyOf is a manifest of a policy for updates of a resource, with a binding.
+// policyOf returns the manifest of a policy for updates of a resource, with a binding.
 func policyOf(kind, name, group, version, resource, spec, binding string) string {
 	return `
 apiVersion: admissionregistration.k8s.io/v1
@@ -112,14 +112,14 @@ func TestMutate(t *testing.T) {
 	require.Equal(t, []any{map[string]any{
 		"name": "mesh-proxy", "image": "mesh/proxy:v1.0.0", "restartPolicy": "Always", "resources": map[string]any{},
 	}}, added)
-	// nothing else has changed
+	// everything else is unchanged
 	unstructured.RemoveNestedField(a.Content, "spec", "template", "spec", "initContainers")
 	unstructured.RemoveNestedField(a.Content, "metadata", "labels")
 	require.Equal(t, before, a.Content)
 	e.Take(d.Type, &a)
 	require.Equal(t, []int{1, 1}, []int{e.Policies[0].Matched, e.Policies[1].Matched})
 
-	// in another namespace there is no param, and the action is Allow
+	// the other namespace has no param, and the action is Allow
 	for name, o := range objects(t, r, "configmaps") {
 		require.Equal(t, name == "a/cm", e.Mutate(t.Context(), o).Content != nil, name)
 	}
@@ -144,7 +144,7 @@ func TestValidate(t *testing.T) {
 	require.Empty(t, found.Of(policy.CodeUnmatched))
 }
 
-// TestLanguage: what an API server says of each part of a policy.
+// TestLanguage checks the answers of an API server for each part of a policy.
 func TestLanguage(t *testing.T) {
 	r := recorded(t)
 	deny := "  validationActions: [Deny]"
@@ -254,8 +254,8 @@ func TestLanguage(t *testing.T) {
 	}
 }
 
-// TestEverything: a policy for all resources meets no records that no API serves, and of a kind
-// whose schema this build lacks nothing is claimed.
+// TestEverything checks that a policy for all resources matches no internal records, and has no
+// findings about kinds without a schema in this build.
 func TestEverything(t *testing.T) {
 	r := recorded(t)
 	e := engine(t, r, policyOf("MutatingAdmissionPolicy", "p", "*", "*", "*", `
@@ -270,7 +270,7 @@ func TestEverything(t *testing.T) {
 	}
 }
 
-// TestNoAPIVersion: an object that lost its apiVersion, as by a flipped bit, is a finding.
+// TestNoAPIVersion checks that an object without apiVersion, as after a flipped bit, is a finding.
 func TestNoAPIVersion(t *testing.T) {
 	r := recorded(t)
 	e := engine(t, r, policyOf("ValidatingAdmissionPolicy", "p", "*", "*", "*",
@@ -285,8 +285,8 @@ func TestNoAPIVersion(t *testing.T) {
 	}
 }
 
-// TestPlain: policies that are evaluated without Go types, and the same ones with a condition that
-// is always true, for which Go types are made, say and make the same of all objects.
+// TestPlain checks that policies evaluated on plain content have the same results as the same
+// policies with an always true condition, which are evaluated on Go types.
 func TestPlain(t *testing.T) {
 	r := recorded(t)
 	types, err := r.Types(t.Context())
@@ -328,7 +328,7 @@ func TestPlain(t *testing.T) {
 	require.Equal(t, []bool{true, true, true, true, true, false, true}, changed)
 }
 
-// TestLoad: files without a policy of the kind are no check that found nothing.
+// TestLoad checks that files without a policy of the kind are an error.
 func TestLoad(t *testing.T) {
 	choice := policy.Choice{Files: []string{"../../testdata/policies/mutating.yaml"}}
 	_, err := choice.Load(t.Context(), policy.Validating)
@@ -341,7 +341,7 @@ func TestLoad(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// An object of a kind that is not that of its folder is a finding, not a panic.
+// An object with another kind than its key is a finding, not a panic.
 func TestOtherKindInFolder(t *testing.T) {
 	s, err := snapshot.Open(t.Context(), "../../testdata/reports/crash-mixed-nocrd.db.gz", snapshot.Config{})
 	require.NoError(t, err)
@@ -376,7 +376,7 @@ func TestOtherKindInFolder(t *testing.T) {
 	}
 }
 
-// No message has a secret of the object: as its expression quotes it or cuts it.
+// No message contains a secret of the object, even if an expression quotes or cuts it.
 func TestMessagesHideSecrets(t *testing.T) {
 	s, err := snapshot.Open(t.Context(), "../../testdata/reports/leak.db.gz", snapshot.Config{})
 	require.NoError(t, err)

@@ -12,7 +12,7 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
-// quoting are policies whose expressions quote objects, params and failed conversions.
+// quoting holds policies whose expressions quote objects, params and failed conversions.
 const quoting = `
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicy
@@ -37,7 +37,7 @@ metadata: {name: p, namespace: default}
 data: {password: PARAMS3CR3TMARK}
 `
 
-// What expressions say of an object has none of its secrets, nor of its params.
+// Results of expressions contain no secret of the object or its params.
 func TestQuoted(t *testing.T) {
 	s, err := snapshot.Open(t.Context(), "../../testdata/reports/leak.db.gz", snapshot.Config{})
 	require.NoError(t, err)
@@ -55,7 +55,7 @@ func TestQuoted(t *testing.T) {
 	}
 }
 
-// So has what a mutation says that fails.
+// Messages of failed mutations contain no secret either.
 func TestQuotedMutation(t *testing.T) {
 	s, err := snapshot.Open(t.Context(), "../../testdata/reports/leak.db.gz", snapshot.Config{})
 	require.NoError(t, err)
@@ -72,7 +72,7 @@ func TestQuotedMutation(t *testing.T) {
 	require.NotContains(t, text, "MARK")
 }
 
-// said are the reasons of findings.
+// said returns the reasons of findings.
 func said(all []finding.Finding) (text string) {
 	for _, f := range all {
 		text += f.Reason + "\n"

@@ -16,11 +16,11 @@ import (
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 )
 
-// record is what happened during one evaluation. The dispatchers of k8s.io/apiserver tell the first
-// denial alone, and nothing of errors that are ignored; it travels in the context.
+// record holds the results of one evaluation, stored in the context. The dispatchers of
+// k8s.io/apiserver return only the first denial, and no ignored errors.
 type record struct {
 	decisions []validating.PolicyDecision
-	met       []*Policy // each once
+	met       []*Policy // without duplicates
 	errors    []policyError
 }
 
@@ -52,7 +52,7 @@ func (v recordedValidator) Validate(ctx context.Context, resource schema.GroupVe
 	return result
 }
 
-// recordMutating has an evaluator record which policies an object met, and their errors.
+// recordMutating makes an evaluator record the policies that match an object, and their errors.
 func recordMutating(p *Policy, e mutating.PolicyEvaluator) mutating.PolicyEvaluator {
 	if e.Matcher != nil {
 		e.Matcher = recordedMatcher{p, e.Matcher}
@@ -82,8 +82,8 @@ type recordedPatcher struct {
 	patch.Patcher
 }
 
-// Patch records that the object met the policy, and an error. It does for plain content what the
-// dispatcher does for Go types: it converts the result to the Go type.
+// Patch records a match and an error. For plain content, Patch also converts the result to the Go
+// type, as the dispatcher does for Go types.
 func (p recordedPatcher) Patch(ctx context.Context, request patch.Request, budget int64) (runtime.Object, error) {
 	r := recordOf(ctx)
 	if !slices.Contains(r.met, p.Policy) {

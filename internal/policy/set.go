@@ -17,7 +17,7 @@ import (
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 )
 
-// Set is policies with their bindings, and other objects that may be their params.
+// Set holds policies with their bindings, and possible params.
 type Set struct {
 	Mutating           []*admission.MutatingAdmissionPolicy
 	MutatingBindings   []*admission.MutatingAdmissionPolicyBinding
@@ -26,7 +26,7 @@ type Set struct {
 	Others             []*unstructured.Unstructured
 }
 
-// Resources are the resources of policies and bindings.
+// Resources returns the resources of policies and bindings.
 func Resources() []schema.GroupResource {
 	var all []schema.GroupResource
 	for _, name := range []string{
@@ -39,7 +39,7 @@ func Resources() []schema.GroupResource {
 }
 
 // Read adds the objects of a manifest: YAML documents or JSON, with lists. A policy or binding with
-// a field that its type does not have is an error.
+// an unknown field is an error.
 func (s *Set) Read(manifest []byte) error {
 	documents := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(manifest), 4096)
 	for n := 1; ; n++ {
@@ -75,8 +75,7 @@ func (s *Set) add(content map[string]any) error {
 	return nil
 }
 
-// Add adds an object. A policy or binding that the set has already is an error. strict refuses
-// fields that its type does not have.
+// Add adds an object. A duplicate policy or binding is an error. strict refuses unknown fields.
 func (s *Set) Add(o *unstructured.Unstructured, strict bool) error {
 	gvk := o.GroupVersionKind()
 	if gvk.Group != admission.GroupName || !strings.Contains(gvk.Kind, "AdmissionPolicy") {
@@ -110,7 +109,7 @@ func (s *Set) Add(o *unstructured.Unstructured, strict bool) error {
 	return fmt.Errorf("no such kind in %s", admission.GroupName)
 }
 
-// addTo adds an object as its type, with the defaults that complete sets, in the order of names.
+// addTo adds an object as its type, with defaults set by complete, in the order of names.
 func addTo[T any, P interface {
 	*T
 	metav1.Object
@@ -158,8 +157,7 @@ func (s *Set) members() (all []member) {
 	return all
 }
 
-// Choose keeps the policies of these names and their bindings. It returns the names that no policy
-// has.
+// Choose keeps the named policies and their bindings. It returns the names without a policy.
 func (s *Set) Choose(names []string) (missing []string) {
 	all := s.members()
 	for _, name := range names {
@@ -178,7 +176,7 @@ func (s *Set) Choose(names []string) (missing []string) {
 	return missing
 }
 
-// keepNamed keeps the objects of these names.
+// keepNamed keeps the objects with these names.
 func keepNamed[P metav1.Object](all []P, names []string) []P {
 	return slices.DeleteFunc(all, func(p P) bool { return !slices.Contains(names, p.GetName()) })
 }

@@ -62,5 +62,5 @@ would change again are refused (not-idempotent).`,
 	},
 }
 
-// codeUnmatched is CodeUnmatched, which --strict makes an error.
+// codeUnmatched is CodeUnmatched as an error, for --strict.
 var codeUnmatched = finding.Lookup("policy-unmatched")

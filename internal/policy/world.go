@@ -25,15 +25,15 @@ import (
 	"github.com/etcdshift/etcdshift/internal/redact"
 )
 
-// Source has the objects of a snapshot. An inspect.Reader is one.
+// Source provides the objects of a snapshot. An inspect.Reader is one.
 type Source interface {
 	Types(ctx context.Context) (*inspect.Types, error)
 	Secrets(ctx context.Context) (*redact.Shared, error)
 	Entries(ctx context.Context, t *inspect.Type, in inspect.Selection) iter.Seq2[*inspect.Entry, error]
 }
 
-// namespaces are the Namespaces of a snapshot, as lister and as the client that is asked about
-// those that the lister does not have.
+// namespaces holds the Namespaces of a snapshot. It is the lister, and the client for Namespaces
+// missing in the lister.
 type namespaces struct {
 	kubernetes.Interface
 	typedcorev1.CoreV1Interface
@@ -49,7 +49,7 @@ func readNamespaces(ctx context.Context, from Source, t *inspect.Type) (*namespa
 			return nil, err
 		}
 		o := inspect.NewObject(t, e)
-		obj, err := toObject(o.Content) // one that cannot be read is a finding where its objects are
+		obj, err := toObject(o.Content) // objects in an unreadable Namespace have a finding
 		if ns, is := obj.(*corev1.Namespace); err == nil && is {
 			all.byName[ns.Name] = ns
 		}
@@ -57,7 +57,7 @@ func readNamespaces(ctx context.Context, from Source, t *inspect.Type) (*namespa
 	return all, nil
 }
 
-// lister lists the Namespaces.
+// lister returns the lister of the Namespaces.
 func (n *namespaces) lister() listers.NamespaceLister {
 	all := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})
 	for _, ns := range n.byName {
@@ -66,13 +66,13 @@ func (n *namespaces) lister() listers.NamespaceLister {
 	return listers.NewNamespaceLister(all)
 }
 
-// CoreV1 is the client of Namespaces.
+// CoreV1 returns the client of Namespaces.
 func (n *namespaces) CoreV1() typedcorev1.CoreV1Interface { return n }
 
-// Namespaces is the client of Namespaces.
+// Namespaces returns the client of Namespaces.
 func (n *namespaces) Namespaces() typedcorev1.NamespaceInterface { return n }
 
-// Get returns the Namespace of a name.
+// Get returns a Namespace by name.
 func (n *namespaces) Get(_ context.Context, name string, _ metav1.GetOptions) (*corev1.Namespace, error) {
 	if ns := n.byName[name]; ns != nil {
 		return ns, nil
@@ -80,8 +80,8 @@ func (n *namespaces) Get(_ context.Context, name string, _ metav1.GetOptions) (*
 	return nil, apierrors.NewNotFound(corev1.Resource("namespaces"), name)
 }
 
-// converters are the schemas by which an ApplyConfiguration is merged, as a
-// patch.TypeConverterManager. Each is made when it is first asked for.
+// converters implements patch.TypeConverterManager: the schemas for merging an ApplyConfiguration.
+// Each is built when first requested.
 type converters struct {
 	native func() managedfields.TypeConverter
 	types  *inspect.Types
@@ -93,7 +93,7 @@ func newConverters(types *inspect.Types) *converters {
 		func() managedfields.TypeConverter { return applyconfigurations.NewTypeConverter(scheme.Scheme) })}
 }
 
-// Run is for schemas that change.
+// Run does nothing: schemas do not change.
 func (c *converters) Run(context.Context) {}
 
 // GetTypeConverter returns the schema of a kind; nil for none.
@@ -123,7 +123,7 @@ func (c *converters) make(gvk schema.GroupVersionKind) managedfields.TypeConvert
 	return converter
 }
 
-// noSchema is the schema of a kind of which this build has none, such as APIService.
+// noSchema is the converter of a kind without a schema in this build, such as APIService.
 type noSchema struct{}
 
 var errNoSchema = errors.New("an ApplyConfiguration is merged by a schema, and this build has none of the kind")

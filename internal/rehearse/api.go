@@ -17,7 +17,8 @@ import (
 	"github.com/etcdshift/etcdshift/keys"
 )
 
-// isolate makes an API server on the store contact nobody, and tells what cannot be checked then.
+// isolate prevents an API server on the store from contacting others, and reports what is not
+// checked for this reason.
 func (r *rehearsal) isolate(ctx context.Context) error {
 	relay, err := apiservers.NewRelay(ctx, r.Converters)
 	if err != nil {
@@ -103,7 +104,7 @@ func (r *rehearsal) addVersion() error {
 	return err
 }
 
-// addCoverage tells what no rehearsal checks.
+// addCoverage lists the limits of every rehearsal.
 func (r *rehearsal) addCoverage() {
 	if r.APIServer == "" {
 		r.notChecked("built-in kinds", "this API server has custom resources alone: give yours with --kube-apiserver")
@@ -112,13 +113,13 @@ func (r *rehearsal) addCoverage() {
 	r.notChecked("admission webhooks and quota", "no webhook is asked")
 }
 
-// definitionKey is the key of a CustomResourceDefinition.
+// definitionKey returns the key of a CustomResourceDefinition.
 func (r *rehearsal) definitionKey(name string) string {
 	return string(keys.Kubernetes{Prefix: r.storage.Prefix}.Format(keys.Key{Prefix: r.storage.Prefix,
 		Resource: keys.DefinitionType(), Name: name}))
 }
 
-// explain returns why a server has ended, if one has; else err.
+// explain returns the reason if a server has ended; otherwise err.
 func (r *rehearsal) explain(err error) error {
 	all := []*sandbox.Process{r.server.Process}
 	for _, m := range r.cluster.Members {
@@ -127,7 +128,7 @@ func (r *rehearsal) explain(err error) error {
 	return sandbox.Explain(err, all...)
 }
 
-// diagnose checks the records of a snapshot of kcp from the file: only kcp's own API server serves
+// diagnose checks the records of a kcp snapshot in the file: only kcp's own API server serves
 // logical clusters.
 func (r *rehearsal) diagnose(ctx context.Context) (string, error) {
 	found, err := doctor.Examine(ctx, r.reader, doctor.Options{Keys: r.Transformers != nil})
@@ -146,7 +147,7 @@ func (r *rehearsal) diagnose(ctx context.Context) (string, error) {
 	return fmt.Sprintf("findings of doctor: %d", added), nil
 }
 
-// meetPolicies evaluates the policies on the objects of the file, as the next write of each would.
+// meetPolicies evaluates the policies on the objects of the file, as at their next writes.
 func (r *rehearsal) meetPolicies(ctx context.Context) (detail string, err error) {
 	err = r.reader.Snapshot().Guard(func() error {
 		set, err := r.Policies.Load(ctx, policy.Validating)

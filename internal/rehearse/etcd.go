@@ -20,7 +20,7 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
-// space is what a rehearsal needs of the disk, in bytes. A compressed file is expanded there.
+// space returns the disk space of a rehearsal, in bytes, including an expanded compressed file.
 func (r *rehearsal) space() int64 {
 	size := r.reader.Snapshot().Image().Size()
 	need := etcd.Bytes(size, r.Members)
@@ -30,13 +30,14 @@ func (r *rehearsal) space() int64 {
 	return need
 }
 
-// copied is whether etcdutl reads a copy: it takes no compressed file, and no standard input.
+// copied reports whether etcdutl needs a copy: it reads no compressed file and no standard input.
 func (r *rehearsal) copied() bool {
 	s := r.reader.Snapshot()
 	return s.Compression() != "" || s.Path() == "-"
 }
 
-// verify checks the file itself: the restored copy runs without auth, whose records may be damaged.
+// verify checks the file itself: the restored copy runs without auth, and records of auth may be
+// damaged.
 func (r *rehearsal) verify(ctx context.Context) (string, error) {
 	found := 0
 	for err := range snapshot.Verify(ctx, r.reader.Snapshot()) {
@@ -86,7 +87,7 @@ func (r *rehearsal) restore(ctx context.Context) (string, error) {
 		err
 }
 
-// restoreTime is how long a restore may take: on some damaged files it never ends.
+// restoreTime bounds the time of a restore: on some damaged files a restore never ends.
 func restoreTime(bytes int64) time.Duration {
 	const slowest = 2 << 20 // bytes a second
 	return time.Minute + time.Duration(bytes/slowest)*time.Second
@@ -114,7 +115,7 @@ func (r *rehearsal) startEtcd(ctx context.Context) (string, error) {
 	return fmt.Sprintf("%d of %d members answer", r.Members, r.Members), nil
 }
 
-// compare compares each member with the file, before anything else writes.
+// compare compares each member with the file, before other writes.
 func (r *rehearsal) compare(ctx context.Context) (string, error) {
 	more := 0
 	for i, m := range r.cluster.Members {
@@ -150,35 +151,35 @@ func numbers(r snapshot.Restored) string {
 	return fmt.Sprintf("revision %d, compacted at %d, HashKV %d", r.Revision, r.CompactRevision, r.HashKV)
 }
 
-// Bounds of a page: a server answers with all of it at once.
+// Bounds of a page, which a server returns in one answer.
 const (
 	pageKeys        = 1000
-	pageBytes       = 4 << 20 // the next page of a list is smaller after a larger one
+	pageBytes       = 4 << 20 // after a larger page, the next one is smaller
 	mostDifferences = 100
 )
 
-// served is what differs.
+// served is the result of a comparison.
 type served struct {
 	Keys        int               // live in the file
-	File        snapshot.Restored // as the file tells
-	Server      snapshot.Restored // as the server answers
+	File        snapshot.Restored // according to the file
+	Server      snapshot.Restored // according to the server
 	Differences []difference
-	More        int // differences beyond those
+	More        int // number of further differences
 }
 
-// difference is a key that the server serves otherwise than the file tells.
+// difference is a key that the server and the file have with different data.
 type difference struct {
 	Key  string
 	What string // without any value
 }
 
-// same reports whether the server serves what the file holds.
+// same reports whether the server and the file agree.
 func (r served) same() bool { return len(r.Differences) == 0 && r.File == r.Server }
 
-// compareServed compares the member that client has as its one endpoint with s, which was restored
-// with --bump-revision bump (0 without); it keeps the first differences. It asks for the
-// revision of the file: later writes, such as those of leases that expire, change nothing. Memory
-// is 32 bytes a key while they are sorted, then a page.
+// compareServed compares the only member of client with s, which was restored with --bump-revision
+// bump (0 without); it keeps the first differences. It reads at the revision of the file, so later
+// writes, such as those of expiring leases, change nothing. Memory is 32 bytes a key during
+// sorting, then a page.
 func compareServed(
 	ctx context.Context, client *clientv3.Client, s *snapshot.Snapshot, bump int64, most int,
 ) (served, error) {
@@ -257,9 +258,9 @@ func (c *comparison) pages(ctx context.Context) error {
 	return c.missing(func([]byte) bool { return true })
 }
 
-// window is how many keys to ask for, by the size of the next ones in the file, and the first key
-// behind them, "" behind the last one. A server counts all keys of a range: without an end each
-// page would cost as much as all that follow.
+// window returns the number of keys to request, by the size of the next records in the file, and
+// the first key after them, "" at the end. A server counts all keys of a range: without an end,
+// each page would cost as much as all following pages.
 func (c *comparison) window() (limit int64, end string, err error) {
 	size, n := 0, 0
 	for ; c.next+n < c.ours.Len(); n++ {
@@ -300,7 +301,7 @@ func (c *comparison) page(kvs []*mvccpb.KeyValue) error {
 	return nil
 }
 
-// missing reports the next keys of the file for which fn is true.
+// missing reports the next keys of the file, while fn is true.
 func (c *comparison) missing(fn func(key []byte) bool) error {
 	for ; c.next < c.ours.Len(); c.next++ {
 		rec, err := c.ours.At(c.next)
@@ -320,7 +321,7 @@ func (c *comparison) differs(key []byte, what string) {
 	c.Differences = append(c.Differences, difference{string(key), what})
 }
 
-// compare says how a key of the server differs from the record of the file, without its value.
+// compare describes the differences of a key between server and file, without its value.
 func compare(rec *snapshot.Record, kv *mvccpb.KeyValue) string {
 	var what []string
 	if !bytes.Equal(rec.Value, kv.Value) {

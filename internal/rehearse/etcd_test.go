@@ -23,7 +23,7 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
-// story has leases, deletions, keys created again, transactions, an encrypted and a large value.
+// story has leases, deletions, recreated keys, transactions, an encrypted and a large value.
 const story = `
 grant 77 3600
 put /a one
@@ -45,7 +45,7 @@ put /last x
 del /last
 `
 
-// recorded are snapshots of real servers.
+// recorded returns snapshots of real servers.
 func recorded() []string {
 	return []string{
 		"calico/before.db.gz", "calico/after-cleanup.db.gz", "kubectl/all.db.gz", "kcp/root-before.db.gz",
@@ -55,7 +55,7 @@ func recorded() []string {
 	}
 }
 
-// file is the path of a recorded snapshot.
+// file returns the path of a recorded snapshot.
 func file(t testing.TB, name string) string {
 	path := filepath.Join("..", "..", "testdata", name)
 	if strings.HasSuffix(name, ".gz") {
@@ -79,7 +79,7 @@ func compared(t testing.TB, server *etcdtest.Server, s *snapshot.Snapshot, bump 
 	return r
 }
 
-// same says that a server serves what the file holds, without a bump and with one.
+// same checks that a server and the file agree, without a bump and with one.
 func same(t testing.TB, path string) {
 	t.Helper()
 	for _, bump := range []int64{0, 1000} {
@@ -98,7 +98,7 @@ func same(t testing.TB, path string) {
 		require.NoError(t, err)
 		require.Equal(t, keys, r.Keys)
 		require.Equal(t, etcdtest.Revision(t, server), r.File.Revision)
-		etcdtest.Run(t, server, "put /later x\ndel /later") // which changes nothing of what is asked
+		etcdtest.Run(t, server, "put /later x\ndel /later") // a later key, not part of the comparison
 		require.True(t, compared(t, server, s, bump).same())
 		server.Stop()
 	}
@@ -120,8 +120,8 @@ func TestSameAsServed(t *testing.T) {
 	}
 }
 
-// TestSameAsServedUnfinished: a server ends the compaction that another had begun; one that was
-// bumped and saved again is bumped again.
+// TestSameAsServedUnfinished checks a server that finishes the compaction of another server, and
+// the second bump of a snapshot that was bumped and saved again.
 func TestSameAsServedUnfinished(t *testing.T) {
 	for _, at := range []int64{5, 9, 17} {
 		t.Run(fmt.Sprint(at), func(t *testing.T) {
@@ -141,7 +141,7 @@ func TestSameAsServedUnfinished(t *testing.T) {
 	same(t, path)
 }
 
-// TestSameAsServedLeases: what expires meanwhile is no difference.
+// TestSameAsServedLeases checks that a lease expired in the meantime is no difference.
 func TestSameAsServedLeases(t *testing.T) {
 	path := etcdtest.Build(t, "grant 7 2\nput /short x lease=7\nput /stays x")
 	s := open(t, path)
@@ -190,7 +190,7 @@ func TestChangedIsNamed(t *testing.T) {
 	}
 }
 
-// TestChangedIsNamedMissing: the last record is gone, and with it a revision; or all are.
+// TestChangedIsNamedMissing removes the last record and its revision, or all records.
 func TestChangedIsNamedMissing(t *testing.T) {
 	path := etcdtest.Build(t, "put /a one\nput /b two")
 	for last, want := range map[int64][]difference{
@@ -209,7 +209,7 @@ func TestChangedIsNamedMissing(t *testing.T) {
 	}
 }
 
-// TestChangedIsNamedHistory: only HashKV tells of a superseded record.
+// TestChangedIsNamedHistory changes a superseded record, which only HashKV shows.
 func TestChangedIsNamedHistory(t *testing.T) {
 	path := etcdtest.Build(t, "put /a one\nput /a two")
 	dir := etcdtest.Restore(t, path)
@@ -230,7 +230,7 @@ func TestValuesStaySecret(t *testing.T) {
 	require.Contains(t, string(text), `"Key":"/a"`)
 }
 
-// TestBoundedDifferences: many pages, each by the size of its values, and more differences than
+// TestBoundedDifferences checks many pages, each sized by its values, with more differences than
 // are kept.
 func TestBoundedDifferences(t *testing.T) {
 	var ours, theirs strings.Builder
@@ -257,7 +257,8 @@ func TestBoundedDifferences(t *testing.T) {
 	require.Equal(t, 2500, r.More, "all of the server")
 }
 
-// TestNoServer: a server that is gone, several, and a file that cannot be bumped, are errors.
+// TestNoServer checks the errors of a stopped server, of several servers, and of a file that cannot
+// be bumped.
 func TestNoServer(t *testing.T) {
 	path := etcdtest.Build(t, "put /a x")
 	server := etcdtest.Start(t, etcdtest.Restore(t, path))
@@ -277,7 +278,7 @@ func TestNoServer(t *testing.T) {
 	require.ErrorContains(t, err, server.URL)
 }
 
-// revision is the key of a record.
+// revision returns the key of a record.
 func revision(main int64) []byte {
 	return mvcc.RevToBytes(mvcc.Revision{Main: main}, mvcc.NewRevBytes())
 }
@@ -295,7 +296,7 @@ func edit(t testing.TB, tx backend.UnsafeReadWriter, main int64, fn func(kv *mvc
 	tx.UnsafePut(schema.Key, revision(main), value)
 }
 
-// copied is a copy of a data directory.
+// copied returns a copy of a data directory.
 func copied(t testing.TB, dir string) string {
 	t.Helper()
 	to := filepath.Join(t.TempDir(), "copied")

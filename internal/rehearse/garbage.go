@@ -22,7 +22,7 @@ import (
 	"github.com/etcdshift/etcdshift/keys"
 )
 
-// collect lets the garbage collector have its first look.
+// collect waits for the first look of the garbage collector.
 func (r *rehearsal) collect(ctx context.Context) (string, error) {
 	manager, err := r.releaseOf(ctx, r.ControllerManager)
 	if err != nil {
@@ -32,7 +32,7 @@ func (r *rehearsal) collect(ctx context.Context) (string, error) {
 	return r.firstLook(ctx)
 }
 
-// releaseOf is the release of a binary of Kubernetes, as it tells of itself.
+// releaseOf returns the release that a Kubernetes binary prints.
 func (r *rehearsal) releaseOf(ctx context.Context, binary string) (string, error) {
 	p, err := r.box.Command(ctx, "version", binary, "--version")
 	if err == nil {
@@ -83,7 +83,7 @@ func (r *rehearsal) firstLook(ctx context.Context) (string, error) {
 	return fmt.Sprintf("%d objects are deleted or released, %d more not checked", result.Count-unsure, unsure), nil
 }
 
-// isAggregated is whether an API that was taken away to be asked by nobody has the owner.
+// isAggregated reports whether the owner's API was removed to isolate the server.
 func (r *rehearsal) isAggregated(owner encoding.OwnerReference) bool {
 	gv, err := schema.ParseGroupVersion(owner.APIVersion)
 	return err == nil && slices.Contains(r.aggregated, gv.Version+"."+gv.Group)
@@ -99,70 +99,70 @@ func (r *rehearsal) decrypt(key, value []byte) ([]byte, error) {
 	return plain, err
 }
 
-// collectOptions say where the collector works. Etcd, Prefix, Config and Start are required.
+// collectOptions configures collectGarbage. Etcd, Prefix, Config and Start are required.
 type collectOptions struct {
 	Etcd   *clientv3.Client
 	Prefix string       // of the keys, without a slash at its end
-	Config *rest.Config // of the API server on it; it may create ConfigMaps in the namespace default
+	Config *rest.Config // of the API server on Etcd; it may create ConfigMaps in the namespace default
 
-	// Start starts a kube-controller-manager with nothing but the garbage collector.
+	// Start starts a kube-controller-manager with only the garbage collector.
 	Start func(context.Context) (process, error)
 	// Decrypt decrypts a value of etcd; nil if no value is encrypted.
 	Decrypt func(key, value []byte) ([]byte, error)
-	Calm    time.Duration // how long to watch after the collector has proved that it works; 0 means ten seconds
+	Calm    time.Duration // time to watch after the proofs; 0 means ten seconds
 	Timeout time.Duration // 0 means five minutes
 }
 
 // process is a running program, such as a *sandbox.Process.
 type process interface {
-	Done() <-chan struct{} // closed when it has ended
-	Err() error            // how it ended
+	Done() <-chan struct{} // closed at its end
+	Err() error            // error of its end
 }
 
-// collected is what the collector did.
+// collected is the result of the collector.
 type collected struct {
 	Objects []touched // by resource, namespace and name; up to finding.MaxListed
 	Count   int       // objects, including those beyond Objects
 }
 
-// touched is an object that the collector touched.
+// touched is an object that the collector changed or deleted.
 type touched struct {
 	*finding.Finding // the key, and a reason that names the object and its owners
 
 	Resource string
 	objectName
 	Did    deed
-	Owners []encoding.OwnerReference // before it was touched
+	Owners []encoding.OwnerReference // before the change
 }
 
-// deed is what the collector did with an object.
+// deed is an action of the collector on an object.
 type deed string
 
 // The deeds.
 const (
 	deleted  deed = "deleted"
-	marked   deed = "marked for deletion" // finalizers hold it
-	released deed = "released"            // owners that are gone were removed from its list
+	marked   deed = "marked for deletion" // finalizers block the deletion
+	released deed = "released"            // missing owners were removed from its list
 )
 
 const (
-	defaultCalm    = 10 * time.Second // for what the collector still has in its queues
+	defaultCalm    = 10 * time.Second // for the queues of the collector
 	defaultTimeout = 5 * time.Minute
 	canarySpace    = "default"
 )
 
-// collector watches a store while the garbage collector works on it.
+// collector watches a store during garbage collection.
 type collector struct {
 	collectOptions
 	layout  keys.Kubernetes
 	events  clientv3.WatchChan
 	process process
-	gone    map[string]bool // canaries that were deleted, by key
-	canary  map[string]bool // all, by key
+	gone    map[string]bool // deleted canaries, by key
+	canary  map[string]bool // all canaries, by key
 	objects map[string]touched
 }
 
-// collectGarbage starts the collector and watches it until it has done its first work. It really
+// collectGarbage starts the collector and watches it until the end of its first work. It really
 // deletes objects from the store.
 func collectGarbage(ctx context.Context, o collectOptions) (collected, error) {
 	ctx, cancel := context.WithTimeout(ctx, cmp.Or(o.Timeout, defaultTimeout))
@@ -198,7 +198,7 @@ func collectGarbage(ctx context.Context, o collectOptions) (collected, error) {
 	return c.result(), nil
 }
 
-// makeCanary makes an object whose owner does not exist, and returns its key.
+// makeCanary creates an object with a missing owner, and returns its key.
 func (c *collector) makeCanary(ctx context.Context) (string, error) {
 	canary := v1.PartialObjectMetadata{
 		TypeMeta: v1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
@@ -230,7 +230,7 @@ func (c *collector) makeCanary(ctx context.Context) (string, error) {
 	return key, nil
 }
 
-// result sorts the objects.
+// result returns the sorted objects.
 func (c *collector) result() collected {
 	result := collected{Count: len(c.objects)}
 	for _, object := range c.objects {
@@ -249,7 +249,7 @@ func configMaps() schema.GroupResource { return schema.GroupResource{Resource: "
 // errIdle is the error of a collector that does nothing.
 var errIdle = errors.New("the garbage collector does not delete an object whose owner does not exist")
 
-// watch reads what happens in etcd until done.
+// watch reads events of etcd until done.
 func (c *collector) watch(ctx context.Context, done func() bool) error {
 	for !done() {
 		if _, err := c.next(ctx, nil); err != nil {
@@ -259,8 +259,8 @@ func (c *collector) watch(ctx context.Context, done func() bool) error {
 	return nil
 }
 
-// next reads the next changes, and returns the revision up to which it has read. It returns 0 when
-// the timer fires.
+// next reads the next changes, and returns the revision of the last one. It returns 0 when the
+// timer fires.
 func (c *collector) next(ctx context.Context, timer <-chan time.Time) (int64, error) {
 	select {
 	case answer, open := <-c.events:
@@ -285,7 +285,7 @@ func (c *collector) next(ctx context.Context, timer <-chan time.Time) (int64, er
 	}
 }
 
-// late is the error of a context that ended.
+// late returns the error of an ended context.
 func (c *collector) late(ctx context.Context) error {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return fmt.Errorf("after %[2]s: %[1]w", errIdle, cmp.Or(c.Timeout, defaultTimeout))
@@ -293,7 +293,7 @@ func (c *collector) late(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// watchCalm watches for a while, then reads on to the revision that etcd has then.
+// watchCalm watches for a while, then reads on to the current revision of etcd.
 func (c *collector) watchCalm(ctx context.Context) error {
 	timer := time.After(cmp.Or(c.Calm, defaultCalm))
 	for {
@@ -320,8 +320,8 @@ func (c *collector) watchCalm(ctx context.Context) error {
 	return nil
 }
 
-// see keeps what a collector does to an object: it deletes it, marks it for deletion, or removes
-// owners. Nothing else takes owners from an object here.
+// see records an action of a collector on an object: a deletion, a mark for deletion, or the
+// removal of owners. Nothing else removes owners in this store.
 func (c *collector) see(event *clientv3.Event) {
 	key := string(event.Kv.Key)
 	if c.canary[key] {
@@ -329,7 +329,7 @@ func (c *collector) see(event *clientv3.Event) {
 		return
 	}
 	if event.PrevKv == nil {
-		return // it was created
+		return // the event is a creation
 	}
 	before, err := c.read(event.PrevKv.Key, event.PrevKv.Value)
 	if event.Type == clientv3.EventTypeDelete {
@@ -339,7 +339,7 @@ func (c *collector) see(event *clientv3.Event) {
 		return
 	}
 	if err != nil {
-		return // a write of a value that cannot be read
+		return // a write of an unreadable value
 	}
 	after, err := c.read(event.Kv.Key, event.Kv.Value)
 	switch {
@@ -363,11 +363,11 @@ func (c *collector) read(key, value []byte) (encoding.Meta, error) {
 	return encoding.ReadMeta(value)
 }
 
-// keep keeps the last deed of an object.
+// keep records the last action on an object.
 func (c *collector) keep(at string, meta encoding.Meta, did deed, unread error) {
 	key, err := c.layout.Parse([]byte(at))
 	if err != nil {
-		return // none of an API server
+		return // no key of an API server
 	}
 	o := touched{Resource: key.Resource.String(), objectName: objectName{key.Namespace, key.Name}, Did: did,
 		Owners: meta.OwnerReferences}

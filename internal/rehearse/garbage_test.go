@@ -20,8 +20,9 @@ func configMap(name, meta string) string {
 			`"creationTimestamp":"2026-01-01T00:00:00Z"%s}}`, name, name, meta)
 }
 
-// TestCollected: what a real collector deletes, marks or changes on a real API server is named, and
-// nothing else. The objects of the server itself can be listed, updated and applied before.
+// TestCollected checks that exactly the objects that a real collector deletes, marks or changes on
+// a real API server are named. The objects of the server itself can be listed, updated and applied
+// before.
 func TestCollected(t *testing.T) {
 	records := map[string]string{}
 	for name, meta := range map[string]string{
@@ -70,7 +71,7 @@ func TestCollected(t *testing.T) {
 	require.Equal(t, 5, collected.Count)
 }
 
-// program plays a kube-controller-manager.
+// program is a fake kube-controller-manager.
 type program struct {
 	done chan struct{}
 	err  error
@@ -79,8 +80,8 @@ type program struct {
 func (p *program) Done() <-chan struct{} { return p.done }
 func (p *program) Err() error            { return p.err }
 
-// TestNoCollector: a collector that ends, or does nothing, is an error. Native objects that
-// cannot be read or written are named.
+// TestNoCollector checks that a collector that exits or does nothing is an error, and that native
+// objects that cannot be read or written are named.
 func TestNoCollector(t *testing.T) {
 	const template = `{"apiVersion":"v1","kind":"PodTemplate","metadata":{"name":"a","namespace":"default","uid":"u"}}`
 	o := startServer(t, map[string]string{"podtemplates/default/a": template, "podtemplates/default/b": template[:20]})

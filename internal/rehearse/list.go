@@ -28,8 +28,8 @@ import (
 
 const (
 	firstPage = 20  // objects of the first page, before their size is known
-	largePage = 500 // objects of a page at most, as kubectl asks for
-	manyNames = 100 // objects that are read one by one before any of them is tried
+	largePage = 500 // maximum objects of a page, as in kubectl
+	manyNames = 100 // objects that are read individually before the first try
 )
 
 // page is one answer to a list.
@@ -73,7 +73,7 @@ func (r *runner) list(ctx context.Context, k *kind, version string) error {
 	return err
 }
 
-// pages gets a list page by page. Pages shrink while objects are large.
+// pages reads a list page by page. Pages shrink while objects are large.
 func (r *runner) pages(ctx context.Context, k *kind, version string, each func(page) error) error {
 	limit, next := firstPage, ""
 	for {
@@ -90,7 +90,7 @@ func (r *runner) pages(ctx context.Context, k *kind, version string, each func(p
 			continue
 		case apierrors.IsResourceExpired(err) && next != "" && refusal.ErrStatus.Continue != "" &&
 			refusal.ErrStatus.Continue != next:
-			next = refusal.ErrStatus.Continue // the store was compacted: the rest of the list is read as it is now
+			next = refusal.ErrStatus.Continue // the store was compacted: the rest of the list is read at the current revision
 			continue
 		case err != nil:
 			return err
@@ -110,8 +110,8 @@ func (r *runner) pages(ctx context.Context, k *kind, version string, each func(p
 	}
 }
 
-// readEach reads the objects of a list that fails one by one, from a position on, and tries those
-// that can be read.
+// readEach reads the objects of a failing list individually, from a position on, and tries the
+// readable ones.
 func (r *runner) readEach(
 	ctx context.Context, k *kind, version string, from int, sample *sample, why *apierrors.StatusError,
 ) error {
@@ -142,7 +142,7 @@ func (r *runner) readEach(
 	return nil
 }
 
-// readSome reads objects by their names, and returns those that can be read and how many cannot.
+// readSome reads objects by name, and returns the readable ones and the number of the others.
 func (r *runner) readSome(
 	ctx context.Context, k *kind, version string, names []objectName,
 ) (items []json.RawMessage, refused int, err error) {
@@ -167,7 +167,7 @@ func (r *runner) readSome(
 		switch {
 		case refusal == nil:
 			items = append(items, all[i])
-		case !apierrors.IsNotFound(refusal): // else it was deleted in the meantime
+		case !apierrors.IsNotFound(refusal): // otherwise the object was deleted in the meantime
 			r.record(k, codeList, names[i], version, "get", refusal)
 			refused++
 		}
@@ -175,12 +175,12 @@ func (r *runner) readSome(
 	return items, refused, nil
 }
 
-// get reads an object, or without a name lists all.
+// get returns a request for an object, or for all objects if the name is empty.
 func (r *runner) get(k *kind, version string, name objectName) *rest.Request {
 	return r.client.Get().AbsPath(k.path(version, name)...).SetHeader("Accept", "application/json")
 }
 
-// path is the URL path of an object, or of all.
+// path returns the URL path of an object, or of all objects.
 func (k *kind) path(version string, name objectName) []string {
 	path := []string{"/apis", k.resource.Group, version}
 	if k.resource.Group == "" {
@@ -195,14 +195,14 @@ func (k *kind) path(version string, name objectName) []string {
 	return path
 }
 
-// attempts is how often an object is updated that something else changes at the same time.
+// attempts bounds the updates of an object with concurrent changes.
 const attempts = 3
 
-// sample spreads the objects that are tried evenly over the list. The next one stands in for an
-// object that cannot be tried.
+// sample spreads the tried objects evenly over the list. If an object cannot be tried, the next one
+// takes its place.
 type sample struct{ most, total, seen, taken int }
 
-// due counts one more object, and tells whether it is to be tried.
+// due counts one more object, and reports whether to try it.
 func (s *sample) due() bool {
 	s.seen++
 	return s.taken < s.most && (s.total <= s.most || s.taken*s.total < s.seen*s.most)
@@ -238,7 +238,7 @@ func (r *runner) writeSome(ctx context.Context, k *kind, version string, items [
 	return group.Wait()
 }
 
-// isMisplaced tells whether a listed object is one of tryOptions.Misplaced.
+// isMisplaced reports whether a listed object is in tryOptions.Misplaced.
 func (r *runner) isMisplaced(k *kind, name objectName, item []byte) bool {
 	if len(r.Misplaced) == 0 {
 		return false
@@ -269,7 +269,7 @@ func (r *runner) write(ctx context.Context, k *kind, name objectName, item []byt
 			err = try.send()
 		}
 		switch refusal := refusalOf(err); {
-		case apierrors.IsNotFound(err) && try.verb == "update": // something deleted it since; an apply would create it
+		case apierrors.IsNotFound(err) && try.verb == "update": // deleted in the meantime; an apply would create the object
 			k.Lock()
 			k.Tried--
 			k.Unlock()
@@ -283,7 +283,7 @@ func (r *runner) write(ctx context.Context, k *kind, name objectName, item []byt
 	return nil
 }
 
-// check refuses a name that would lead to another path: no server makes one.
+// check refuses a name that would change the path: no server creates such names.
 func (n objectName) check() error {
 	if wrong := slices.Concat(path.IsValidPathSegmentName(n.Namespace),
 		path.IsValidPathSegmentName(n.Name)); len(wrong) > 0 {
@@ -292,7 +292,7 @@ func (n objectName) check() error {
 	return nil
 }
 
-// update puts an object back as it was read.
+// update writes an object back unchanged.
 func (r *runner) update(ctx context.Context, k *kind, name objectName, item []byte) (err error) {
 	for range attempts {
 		_, err = r.do(ctx, dryRun(r.client.Put(), k, name).SetHeader("Content-Type", "application/json").Body(item))
@@ -306,16 +306,16 @@ func (r *runner) update(ctx context.Context, k *kind, name objectName, item []by
 	return err
 }
 
-// apply is a server-side apply that names no field, without force.
+// apply makes a server-side apply without fields and without force.
 func (r *runner) apply(ctx context.Context, k *kind, name objectName) error {
 	identity := metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}}
 	identity.SetGroupVersionKind(k.at(k.version).GroupVersion().WithKind(k.name))
-	body, _ := json.Marshal(identity) // strings alone
+	body, _ := json.Marshal(identity) // only strings
 	_, err := r.do(ctx, dryRun(r.client.Patch(types.ApplyYAMLPatchType), k, name).Body(body))
 	return err
 }
 
-// dryRun completes a write. The answer is metadata alone, which costs less.
+// dryRun completes a write. The answer is only metadata, which costs less.
 func dryRun(request *rest.Request, k *kind, name objectName) *rest.Request {
 	return request.AbsPath(k.path(k.version, name)...).Param("dryRun", "All").Param("fieldManager", manager).
 		SetHeader("Accept", "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1, application/json")
@@ -324,7 +324,7 @@ func dryRun(request *rest.Request, k *kind, name objectName) *rest.Request {
 // manager is the field manager of all writes.
 const manager = "etcdshift-rehearsal"
 
-// answerTimeout is for one request; an API server gives up after a minute.
+// answerTimeout bounds one request; an API server gives up after a minute.
 const answerTimeout = 2 * time.Minute
 
 // newClient returns a client for paths of an API server, without rate limit. Answers are not
@@ -339,8 +339,8 @@ func newClient(config *rest.Config) (*rest.RESTClient, error) {
 	return rest.UnversionedRESTClientFor(own)
 }
 
-// starting tells by its refusal that a kube-apiserver does not know the kind of the parameters of
-// an admission policy yet. 29 seconds after a start were measured (k8s.io/apiserver,
+// starting reports whether a kube-apiserver does not yet know the kind of the params of an
+// admission policy. Up to 29 seconds after a start were measured (k8s.io/apiserver,
 // admission/plugin/policy/generic).
 func starting(refusal *apierrors.StatusError) bool {
 	return strings.Contains(refusal.Error(), "There can be a delay between when CustomResourceDefinitions "+
@@ -348,8 +348,8 @@ func starting(refusal *apierrors.StatusError) bool {
 		strings.Contains(refusal.Error(), "failed to find resource referenced by paramKind")
 }
 
-// do sends a request and returns the answer, once the server has started. An API server's refusal
-// is a *apierrors.StatusError; any other error means that there is no server.
+// do sends a request and returns the answer, and retries while the server starts. A refusal by the
+// API server is a *apierrors.StatusError; any other error means that there is no server.
 func (r *runner) do(ctx context.Context, request *rest.Request) ([]byte, error) {
 	for {
 		answer, err := r.once(ctx, request)
@@ -386,14 +386,14 @@ func (r *runner) once(ctx context.Context, request *rest.Request) ([]byte, error
 	}
 }
 
-// errUnanswered is the refusal of a server that panics over one request, and goes on.
+// errUnanswered is the refusal of a server that panics over one request, and continues.
 var errUnanswered = errors.New("the API server ended the connection without an answer, or gave none in time")
 
-// keysAtOnce is how many keys are asked of etcd at a time.
+// keysAtOnce is the number of keys in one request to etcd.
 const keysAtOnce = 10_000
 
-// storedNames reads the names of objects from the keys in etcd, in their order, for
-// tryOptions.Names. The prefix has no slash at its end.
+// storedNames reads the names of objects from the keys in etcd, in order, for tryOptions.Names. The
+// prefix has no slash at its end.
 func storedNames(
 	client *clientv3.Client, prefix string,
 ) func(context.Context, schema.GroupResource) ([]objectName, error) {

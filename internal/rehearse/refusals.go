@@ -47,7 +47,7 @@ func (r *runner) record(
 	})
 }
 
-// subject names an object, or without a name the resource.
+// subject names an object, or the resource if the name is empty.
 func subject(resource string, of objectName) string {
 	switch {
 	case of.Name == "":
@@ -63,7 +63,7 @@ type refused struct {
 	*finding.Finding // with a reason that names the object, version and verb; without a key
 
 	Resource   string // such as "widgets.example.com"
-	objectName        // without a name if the resource as a whole fails
+	objectName        // empty if the whole resource fails
 	Version    string // of the request
 }
 
@@ -79,7 +79,7 @@ type failures struct {
 	counts map[*finding.Code]int
 }
 
-// add keeps a failure. Twice as many as needed are collected before they are sorted and cut.
+// add keeps a failure. Twice the needed number is collected before sorting and truncating.
 func (f *failures) add(failure refused) {
 	f.Lock()
 	defer f.Unlock()
@@ -94,7 +94,7 @@ func (f *failures) add(failure refused) {
 	f.kept[failure.Code] = kept
 }
 
-// first sorts failures and cuts the list.
+// first sorts failures and truncates the list.
 func first(of []refused) []refused {
 	slices.SortFunc(of, compareFailures)
 	clear(of[min(len(of), finding.MaxListed):])
@@ -111,22 +111,22 @@ func (f *failures) all() (all []refused, counts map[*finding.Code]int) {
 	return all, f.counts
 }
 
-// refusalOf is the API server's refusal in err, nil if it is none.
+// refusalOf returns the API server's refusal in err, or nil.
 func refusalOf(err error) *apierrors.StatusError {
 	var status *apierrors.StatusError
 	errors.As(err, &status)
 	return status
 }
 
-// says tells whether a refusal is about the object, and not from a webhook that stands in.
+// says reports whether a refusal is about the object, and not from a stand-in webhook.
 func (r *runner) says(k *kind, refusal *apierrors.StatusError) bool {
 	message := refusal.ErrStatus.Message
 	return r.StandIn == "" || !k.webhook || apierrors.IsInvalid(refusal) ||
 		!strings.Contains(message, "conversion webhook for ") || !strings.Contains(message, r.StandIn)
 }
 
-// reason is what the API server says, on one line, the same each time, and without quoted values.
-// Of messages that an expression of the definition may have made, the sort of error is left.
+// reason returns the API server's message on one line, always equal, and without quoted values. Of
+// a message that an expression of the definition may have made, only the sort of error is kept.
 func reason(refusal *apierrors.StatusError, expressive bool) string {
 	details := refusal.ErrStatus.Details
 	if apierrors.IsInvalid(refusal) && details != nil && len(details.Causes) > 0 {
@@ -160,7 +160,7 @@ func reason(refusal *apierrors.StatusError, expressive bool) string {
 	return message
 }
 
-// withoutValue leaves the value out of the message about a field, "Invalid value: VALUE: why".
+// withoutValue removes the value from the message about a field, "Invalid value: VALUE: why".
 func withoutValue(message string) string {
 	what, rest, found := strings.Cut(message, ": ")
 	if !found {
@@ -178,12 +178,12 @@ func withoutValue(message string) string {
 		return what + rest[decoder.InputOffset():]
 	}
 	if value, _, _ := strings.Cut(rest, ": "); strings.ContainsAny(value, "{[&") {
-		return what // printed as Go does
+		return what // printed as in Go
 	}
 	return message
 }
 
-// withoutQuotes leaves out quoted words, and what was got in place of what was expected.
+// withoutQuotes removes quoted words, and actual values after ", got ".
 func withoutQuotes(message string) string {
 	var out strings.Builder
 	for message != "" {

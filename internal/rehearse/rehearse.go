@@ -25,30 +25,31 @@ import (
 
 // Config configures Run. The zero value rehearses one member and the custom resources.
 type Config struct {
-	Dir     string // in which the folder is made; "" is the system's temporary one
+	Dir     string // parent of the folder; "" is the system's temporary folder
 	Bump    int64  // --bump-revision of the restore; 0 is none
 	Members int    // 0 is 1
-	Sample  int    // objects of a kind that writes are tried with; 0 is 1,000
+	Sample  int    // objects of each kind for tried writes; 0 is 1,000
 
 	Encryption   string // the file with the EncryptionConfiguration, "" for none
 	Transformers *encryption.Transformers
-	Converters   map[string]*conversion.Converter // that stand in for conversion webhooks, by group
+	Converters   map[string]*conversion.Converter // replacements of conversion webhooks, by group
 
-	APIServer         string // path of a kube-apiserver; "" is the apiextensions-apiserver that is linked in
-	ControllerManager string // path of a kube-controller-manager, "" for none; it takes APIServer
+	APIServer         string // path of a kube-apiserver; "" is the linked apiextensions-apiserver
+	ControllerManager string // path of a kube-controller-manager, "" for none; requires APIServer
 
-	// Policies has the files of ValidatingAdmissionPolicies that all objects are to meet.
+	// Policies has the files of ValidatingAdmissionPolicies to evaluate on all objects.
 	Policies policy.Choice
 
-	// Phase is told what begins.
+	// Phase is called at the beginning of each step.
 	Phase func(name string)
-	// Tell is given the report once.
+	// Tell is called once with the report.
 	Tell func(*Report) error
-	// Hold, if not nil, is called then, if an API server runs. The servers run until it returns.
+	// Hold, if not nil, is called after Tell if an API server runs. The servers run until it
+	// returns.
 	Hold func(ctx context.Context, config *rest.Config) error
 }
 
-// patience is how long servers may take until they answer, with much to read.
+// patience bounds the time until servers answer, even with much to read.
 const patience = 10 * time.Minute
 
 // rehearsal is one run.
@@ -61,16 +62,16 @@ type rehearsal struct {
 	storage keys.Storage       // of the API server
 	server  *apiservers.Server // nil until it runs
 
-	aggregated []string // names of APIServices that were taken away
+	aggregated []string // names of removed APIServices
 }
 
-// step is a part of a rehearsal. Detail says in a few words what it did.
+// step is a part of a rehearsal. detail is a short summary of its work.
 type step struct {
 	name string
 	do   func(ctx context.Context) (detail string, err error)
 }
 
-// Run rehearses the snapshot of r. An error means that it could not; a finding is in the report.
+// Run rehearses the snapshot of r. An error means that the run failed; findings are in the report.
 func Run(ctx context.Context, r *inspect.Reader, cfg Config) (err error) {
 	run := &rehearsal{Config: cfg, reader: r, Report: Report{Steps: []Step{}, Kinds: []Kind{},
 		NotChecked: []NotChecked{}}}
@@ -108,7 +109,7 @@ func Run(ctx context.Context, r *inspect.Reader, cfg Config) (err error) {
 	return err
 }
 
-// step runs a step, and tells whether the next one can.
+// step runs a step, and reports whether the next one can run.
 func (r *rehearsal) step(ctx context.Context, s step) (goOn bool, err error) {
 	r.Phase(s.name)
 	before, began := r.Found.Count(finding.Error)+r.Found.Count(finding.Warning), time.Now()
@@ -127,7 +128,7 @@ func (r *rehearsal) step(ctx context.Context, s step) (goOn bool, err error) {
 	return f == nil, nil
 }
 
-// steps are the steps of this run.
+// steps returns the steps of this run.
 func (r *rehearsal) steps(ctx context.Context) ([]step, error) {
 	steps := []step{{"verify the file", r.verify}, {"restore", r.restore}, {"start etcd", r.startEtcd},
 		{"compare", r.compare}}
@@ -166,21 +167,21 @@ type Report struct {
 	NotChecked []NotChecked
 }
 
-// Versions are those of the servers. An empty one did not run.
+// Versions holds the versions of the servers. An empty version did not run.
 type Versions struct {
 	Etcd       string `json:"etcd"`
 	Kubernetes string `json:"kubernetes,omitempty"` // of the API server
 	// "apiextensions-apiserver" (ours) or "kube-apiserver"
 	APIServer         string `json:"apiServer,omitempty"`
-	ControllerManager string `json:"controllerManager,omitempty"` // that ran the garbage collector
+	ControllerManager string `json:"controllerManager,omitempty"` // of the garbage collector
 }
 
-// Restored is what etcd holds after the restore, before an API server writes to it.
+// Restored describes etcd after the restore, before writes of an API server.
 type Restored struct {
 	BumpRevision int64    `json:"bumpRevision"` // of etcdutl snapshot restore, with --mark-compacted
 	Revision     int64    `json:"revision"`     // of etcd
 	Keys         int      `json:"keys"`
-	HashKV       string   `json:"hashKV"` // as "etcdctl endpoint hashkv" prints it, the same of each member
+	HashKV       string   `json:"hashKV"` // as in "etcdctl endpoint hashkv", equal on all members
 	Members      []string `json:"members"`
 }
 
@@ -189,28 +190,28 @@ type Step struct {
 	Name    string  `json:"name"`
 	Passed  bool    `json:"passed"`
 	Seconds float64 `json:"seconds"`
-	Detail  string  `json:"detail"` // in a few words
+	Detail  string  `json:"detail"` // short summary
 }
 
-// Kind is what was tried with the objects of a resource.
+// Kind holds the results for the objects of a resource.
 type Kind struct {
 	Resource    string   `json:"resource"`    // such as "widgets.example.com"
-	Listed      []string `json:"versions"`    // at which all objects were listed
-	Objects     int      `json:"objects"`     // in the list; those that could be read, if it fails
-	Tried       int      `json:"tried"`       // objects that an update and an apply were tried with
-	Terminating int      `json:"terminating"` // objects that are being deleted: they are not tried
-	// objects that could not be read, updates and applies that were refused
+	Listed      []string `json:"versions"`    // with a complete list
+	Objects     int      `json:"objects"`     // in the list; if it fails, the readable objects
+	Tried       int      `json:"tried"`       // objects with a tried update and apply
+	Terminating int      `json:"terminating"` // objects in deletion, which are not tried
+	// unreadable objects, refused updates and refused applies
 	Failed     int    `json:"failed"`
-	NotChecked string `json:"notChecked,omitempty"` // why, of the first thing that could not be checked
+	NotChecked string `json:"notChecked,omitempty"` // reason of the first skipped check
 }
 
-// NotChecked is something of which a rehearsal says nothing.
+// NotChecked is a skipped check.
 type NotChecked struct {
 	What   string `json:"what"`
 	Reason string `json:"reason"`
 }
 
-// Passed is whether nothing was found that fails.
+// Passed reports whether nothing fails.
 func (r *Report) Passed() bool { return !r.Found.AtLeast(finding.Warning) }
 
 func (r *Report) notChecked(what, reason string) {
@@ -223,10 +224,10 @@ func (r *Report) timed(name string, began time.Time, detail string, passed bool)
 	r.Steps = append(r.Steps, Step{name, passed, seconds, detail})
 }
 
-// Differences is what fails after a change and did not before, and the other way round.
+// Differences holds the failures that a change added or removed.
 type Differences struct {
-	Broken []finding.Finding // fails after the change alone
-	Mended []finding.Finding // failed before it alone
+	Broken []finding.Finding // fails only after the change
+	Mended []finding.Finding // failed only before the change
 }
 
 // Compare compares rehearsals of a snapshot before and after a change.
@@ -234,7 +235,7 @@ func Compare(before, after *Report) (d Differences) {
 	return Differences{Broken: lacking(after, before), Mended: lacking(before, after)}
 }
 
-// lacking returns the findings of one report that another has not.
+// lacking returns the findings of one report that are missing in another.
 func lacking(of, in *Report) (found []finding.Finding) {
 	has := map[failure]bool{}
 	for _, f := range in.Found.Findings {
@@ -248,15 +249,16 @@ func lacking(of, in *Report) (found []finding.Finding) {
 	return found
 }
 
-// failure is what two findings of the same failure have in common.
+// failure identifies a failure across reports.
 type failure struct {
 	code      *finding.Code
 	key, what string
 }
 
-// failureOf tells failures apart: one without a key by its reason; of a record by how the reason
-// begins, such as "get at v1", "undecodable" or "member m1"; a refused write by the key alone, as
-// it is tried at the storage version, which a change may change, and the server's text varies.
+// failureOf returns the identity of a failure: without a key, the reason; for a record, the
+// beginning of the reason, such as "get at v1", "undecodable" or "member m1"; for a refused write
+// only the key, because a change may change the storage version of the try, and the server's text
+// varies.
 func failureOf(f finding.Finding) failure {
 	switch {
 	case f.Key == "":

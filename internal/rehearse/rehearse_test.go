@@ -22,7 +22,7 @@ import (
 	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
 )
 
-// world is an etcd as a restore leaves it, with an API server on it.
+// world is an etcd as after a restore, with an API server.
 type world struct {
 	etcd *etcdtest.Server
 	api  *apitest.API
@@ -42,12 +42,12 @@ func newWorld(t *testing.T, records map[string]string, flags ...string) *world {
 	return w
 }
 
-// options are those of a rehearsal: names come from the keys.
+// options returns the options of a rehearsal: names come from the keys.
 func (w *world) options() tryOptions {
 	return tryOptions{Names: storedNames(w.etcd.Client, "/registry")}
 }
 
-// run tries everything, and requires that the store stays as it is.
+// run tries everything, and requires that the store does not change.
 func (w *world) run(t *testing.T, o tryOptions) tried {
 	t.Helper()
 	before, err := w.etcd.Client.Get(t.Context(), "x")
@@ -60,7 +60,7 @@ func (w *world) run(t *testing.T, o tryOptions) tried {
 	return result
 }
 
-// kind returns what is said of widgets, gadgets, ...
+// kind returns the result for widgets, gadgets, ...
 func (r tried) kind(t *testing.T, plural string) *kind {
 	t.Helper()
 	for _, k := range r.Kinds {
@@ -72,7 +72,7 @@ func (r tried) kind(t *testing.T, plural string) *kind {
 	return nil
 }
 
-// lines are the failures, as CODE REASON.
+// lines returns the failures as CODE REASON.
 func (r tried) lines() (lines []string) {
 	for _, f := range r.Failures {
 		lines = append(lines, f.Code.Name+" "+f.Reason)
@@ -80,8 +80,8 @@ func (r tried) lines() (lines []string) {
 	return lines
 }
 
-// crd is the record of a definition. Versions are "v1*" for the storage version, "v2" for others,
-// "v0-" if not served.
+// crd returns the record of a definition. Versions are "v1*" for the storage version, "v2" for
+// others, "v0-" if not served.
 func crd(plural, versions, stored, shape string) map[string]string {
 	kind := strings.ToUpper(plural[:1]) + strings.TrimSuffix(plural[1:], "s")
 	names := fmt.Sprintf(`{"plural":%q,"singular":%q,"kind":%q,"listKind":%q}`, plural, strings.ToLower(kind),
@@ -103,7 +103,8 @@ func crd(plural, versions, stored, shape string) map[string]string {
 		plural, group, plural, group, names, strings.Join(list, ","), names, stored)}
 }
 
-// object is the record of a custom resource in namespace a; meta is more metadata, with its comma.
+// object returns the record of a custom resource in namespace a; meta is more metadata, with its
+// comma.
 func object(plural, version, name, meta, spec string) map[string]string {
 	kind := strings.ToUpper(plural[:1]) + strings.TrimSuffix(plural[1:], "s")
 	return map[string]string{group + "/" + plural + "/a/" + name: fmt.Sprintf(
@@ -123,7 +124,7 @@ const (
 		`"port":{"type":"integer","maximum":9}}}}}}}}`
 )
 
-// merge puts records together.
+// merge merges records.
 func merge(all ...map[string]string) map[string]string {
 	out := map[string]string{}
 	for _, records := range all {
@@ -141,7 +142,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// tool is a program that "make e2e" builds. Without it the test is skipped.
+// tool returns a program that "make e2e" builds. Without the program the test is skipped.
 func tool(t *testing.T, name string) string {
 	t.Helper()
 	path, err := filepath.Abs(filepath.Join("..", "..", "e2e", "bin", name))
@@ -152,8 +153,7 @@ func tool(t *testing.T, name string) string {
 	return path
 }
 
-// startServer runs a kube-apiserver on records below /registry. The options lack nothing but what a
-// test changes.
+// startServer runs a kube-apiserver on records below /registry. The options are complete.
 func startServer(t *testing.T, records map[string]string) collectOptions {
 	t.Helper()
 	binary := tool(t, "kube-apiserver")
@@ -193,7 +193,8 @@ func standIn(t *testing.T, message string) *httptest.Server {
 	return server
 }
 
-// TestNotChecked: a conversion that is not checked is no failure, and what needs none is tried.
+// TestNotChecked checks that an unchecked conversion is no failure, and that objects without a
+// conversion are tried.
 func TestNotChecked(t *testing.T) {
 	for message, unchecked := range map[string]bool{"not asked: it is elsewhere": true, "it is broken": false} {
 		server := standIn(t, message)

@@ -29,7 +29,7 @@ import (
 	"github.com/etcdshift/etcdshift/keys"
 )
 
-// try has clients list and write the objects.
+// try lists and writes the objects as clients do.
 func (r *rehearsal) try(ctx context.Context) (string, error) {
 	all, err := inspect.Survey(ctx, r.reader)
 	if err != nil {
@@ -52,7 +52,7 @@ func (r *rehearsal) try(ctx context.Context) (string, error) {
 	}
 	for _, f := range result.Failures {
 		found := f.At(r.keyOf(f))
-		found.Reason = strings.TrimPrefix(found.Reason, subject(f.Resource, f.objectName)+": ") // the key says it
+		found.Reason = strings.TrimPrefix(found.Reason, subject(f.Resource, f.objectName)+": ") // the key names the subject
 		r.Found.Add(found)
 	}
 	for code, n := range result.Counts {
@@ -61,7 +61,7 @@ func (r *rehearsal) try(ctx context.Context) (string, error) {
 	r.addUnserved(all, result.Kinds)
 	objects, lists, tried := 0, 0, 0
 	for _, k := range result.Kinds {
-		k.Listed = append([]string{}, k.Listed...) // a list in JSON
+		k.Listed = append([]string{}, k.Listed...) // encode an empty list, not null
 		r.Kinds = append(r.Kinds, k.Kind)
 		objects, lists, tried = objects+k.Objects, lists+len(k.Listed), tried+k.Tried
 	}
@@ -69,9 +69,9 @@ func (r *rehearsal) try(ctx context.Context) (string, error) {
 		lists, tried), nil
 }
 
-// addRecords adds what no list shows: values of orphans that cannot be decoded, which no server
-// lists, and objects under keys of other names, which it returns. An API server finds an object by
-// its key, and shows it under its own name.
+// addRecords adds findings that no list shows: undecodable values of orphans, and objects under
+// keys of other names, which it also returns. An API server finds an object by its key, and shows
+// it under its own name.
 func (r *rehearsal) addRecords(ctx context.Context, all *inspect.Catalogue) (map[misplacedObject]bool, error) {
 	found, orphans := map[misplacedObject]bool{}, map[string]bool{}
 	for _, of := range all.Resources {
@@ -88,7 +88,7 @@ func (r *rehearsal) addRecords(ctx context.Context, all *inspect.Catalogue) (map
 			}
 			meta, err := encoding.ReadMeta(e.Value)
 			if err != nil {
-				return nil // lists say it
+				return nil // lists report it
 			}
 			if why := inspect.Misplaced(key, meta.Name, meta.Namespace); why != "" {
 				r.Found.Add(codeMisplaced.Because("%s", why).At(string(e.Key)))
@@ -101,7 +101,7 @@ func (r *rehearsal) addRecords(ctx context.Context, all *inspect.Catalogue) (map
 	})
 }
 
-// addUnserved tells of records that the API server does not serve.
+// addUnserved reports records that the API server does not serve.
 func (r *rehearsal) addUnserved(all *inspect.Catalogue, kinds []*kind) {
 	for _, s := range all.Prefixes {
 		if s.Prefix != r.storage.Prefix {
@@ -119,7 +119,7 @@ func (r *rehearsal) addUnserved(all *inspect.Catalogue, kinds []*kind) {
 	}
 }
 
-// keyOf is the key in etcd of what a request was about; of a whole kind, its folder.
+// keyOf returns the key in etcd of a request's object, or the folder of a whole kind.
 func (r *rehearsal) keyOf(f refused) string {
 	gr, layout := schema.ParseGroupResource(f.Resource), keys.Kubernetes{Prefix: r.storage.Prefix}
 	if f.Name == "" {
@@ -128,20 +128,20 @@ func (r *rehearsal) keyOf(f refused) string {
 	return string(layout.Format(keys.Key{Prefix: r.storage.Prefix, Resource: gr, Namespace: f.Namespace, Name: f.Name}))
 }
 
-// tryOptions say what is tried. The zero value tries up to 1,000 custom resources of each kind.
+// tryOptions configures the tries. The zero value tries up to 1,000 custom resources of each kind.
 type tryOptions struct {
-	Sample  int  // objects of each kind that are written; 0 means 1,000
-	Native  bool // all resources of the server, not custom resources and their definitions alone
+	Sample  int  // written objects of each kind; 0 means 1,000
+	Native  bool // all resources of the server, not only custom resources and their definitions
 	Workers int  // requests at a time; 0 means two for each CPU
 
-	// StandIn is in each message of a conversion webhook that stands in for the real one, which is
-	// not asked: objects that need a conversion are not checked. "" if there is none.
+	// StandIn is in each message of a stand-in conversion webhook: objects that need a conversion
+	// by the real webhook are not checked. "" if there is no stand-in.
 	StandIn string
-	// Names yields the stored objects of a resource whose list fails, so that those that cannot be
-	// read are named, and the others tried: storedNames. nil: the failure names the resource.
+	// Names yields the stored objects of a resource with a failing list, to name the unreadable
+	// objects and try the others: storedNames. If nil, the failure names the resource.
 	Names func(context.Context, schema.GroupResource) ([]objectName, error)
 	// Misplaced has the objects that are stored under the key of another name: a request by the
-	// name in them is about another object, or none. They are not written.
+	// name in the object would reach another object, or none. They are not written.
 	Misplaced map[misplacedObject]bool
 }
 
@@ -152,10 +152,10 @@ type misplacedObject struct {
 	ResourceVersion string
 }
 
-// objectName is the name of an object in etcd. Namespace is "" if the resource has none.
+// objectName is the name of an object in etcd. Namespace is "" for cluster-scoped resources.
 type objectName struct{ Namespace, Name string }
 
-// tried is what the API server said.
+// tried holds the answers of the API server.
 type tried struct {
 	Kinds []*kind // by resource
 	// by resource, namespace, name, version and verb; up to finding.MaxListed of each code
@@ -165,22 +165,22 @@ type tried struct {
 
 const (
 	defaultSample = 1000
-	appears       = 5 * time.Second // for definitions that the server has only begun to serve
-	startTime     = time.Minute     // for its admission policies
+	appears       = 5 * time.Second // for definitions that the server has just begun to serve
+	startTime     = time.Minute     // for the server's admission policies
 )
 
-// runner asks one API server.
+// runner sends requests to one API server.
 type runner struct {
 	tryOptions
 	client   rest.Interface
-	slots    chan struct{} // one for each request under way
+	slots    chan struct{} // one for each active request
 	failures failures
-	until    time.Time // a resource that is not served by then is not served
-	started  time.Time // what is refused until then, because the server starts, is tried again
+	until    time.Time // deadline for a resource to be served
+	started  time.Time // deadline for retries of refusals by a starting server
 }
 
-// tryAll tries the objects of an API server. It fails when the server does not answer at all: what
-// the server says of objects is in the result.
+// tryAll tries the objects of an API server. It fails if the server does not answer at all;
+// refusals about objects are in the result.
 func tryAll(ctx context.Context, config *rest.Config, o tryOptions) (tried, error) {
 	if o.Sample == 0 {
 		o.Sample = defaultSample
@@ -213,27 +213,27 @@ func (r *runner) result(kinds []*kind) tried {
 	return tried{kinds, failures, counts}
 }
 
-// kind is a resource that is tried.
+// kind is a resource to try.
 type kind struct {
 	Kind
 	resource   schema.GroupResource
-	version    string   // at which writes are tried: the storage version if it is served; "" for none
-	sync.Mutex          // for Kind, while several versions are listed
+	version    string   // for writes: the storage version if it is served; "" for none
+	sync.Mutex          // for Kind, during concurrent lists
 	name       string   // such as "Widget"
 	served     []string // versions
 	verbs      []string // "list", "update", "patch"
 	defined    bool     // by a CustomResourceDefinition
 	webhook    bool     // converts its objects
-	expressive bool     // its definition makes messages by CEL, of any field
-	status     string   // of the definition, where it is not served; "" else
+	expressive bool     // its definition creates messages by CEL, with any field
+	status     string   // of the definition, if it is not served; otherwise ""
 }
 
 func (k *kind) at(version string) schema.GroupVersionResource { return k.resource.WithVersion(version) }
 
-// can tells whether the server offers a verb for the resource.
+// can reports whether the server offers a verb for the resource.
 func (k *kind) can(verb string) bool { return slices.Contains(k.verbs, verb) }
 
-// definition is what is needed of a CustomResourceDefinition.
+// definition holds the needed fields of a CustomResourceDefinition.
 type definition struct {
 	Metadata struct{ DeletionTimestamp *metav1.Time }
 	Spec     struct {
@@ -250,7 +250,7 @@ type definition struct {
 	}
 }
 
-// definitions is the resource of CustomResourceDefinitions.
+// definitions returns the resource of CustomResourceDefinitions.
 func definitions() *kind {
 	at := schema.GroupResource{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}
 	return &kind{Kind: Kind{Resource: at.String()}, version: "v1", resource: at, name: "CustomResourceDefinition",
@@ -272,7 +272,7 @@ func (r *runner) kinds(ctx context.Context, native discovery.DiscoveryInterface)
 		}
 		return nil
 	})
-	if err != nil && refusalOf(err) == nil { // a refusal is found again when they are tried
+	if err != nil && refusalOf(err) == nil { // try reports a refusal again
 		return nil, err
 	}
 	if r.Native {
@@ -281,7 +281,7 @@ func (r *runner) kinds(ctx context.Context, native discovery.DiscoveryInterface)
 	return kinds, nil
 }
 
-// kind is the resource that the definition defines.
+// kind returns the resource that the definition defines.
 func (d *definition) kind() *kind {
 	at := schema.GroupResource{Group: d.Spec.Group, Resource: d.Spec.Names.Plural}
 	k := &kind{resource: at, name: d.Spec.Names.Kind, verbs: []string{"list", "update", "patch"}, defined: true}
@@ -311,13 +311,13 @@ func (d *definition) kind() *kind {
 	return k
 }
 
-// newest is the version that servers prefer.
+// newest returns the version that servers prefer.
 func newest(versions []string) string {
 	return slices.MaxFunc(versions, version.CompareKubeAwareVersionStrings)
 }
 
-// addNative adds the resources that the server shows and no definition defines. A group that cannot
-// be discovered is not checked.
+// addNative adds the server's resources without a definition. A group that cannot be discovered is
+// not checked.
 func (r *runner) addNative(kinds []*kind, from discovery.DiscoveryInterface) ([]*kind, error) {
 	known := map[schema.GroupResource]*kind{}
 	for _, k := range kinds {

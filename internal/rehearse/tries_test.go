@@ -26,19 +26,19 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
-// managedAt is metadata with a manager that wrote at the version.
+// managedAt returns metadata with a manager that wrote at the version.
 func managedAt(version string) string {
 	return `"managedFields":[{"apiVersion":"` + group + `/` + version +
 		`","fieldsType":"FieldsV1","fieldsV1":{"f:spec":{"f:text":{}}},"manager":"m","operation":"Update",` +
 		`"time":"2026-01-01T00:00:00Z"}],`
 }
 
-// objects of kind Strict, and what a server says of them.
+// strictObjects returns objects of kind Strict, with the server's answers.
 func strictObjects() map[string]string {
 	return merge(
 		crd("stricts", "v1* v2", `["v1"]`, strict),
 		object("stricts", "v1", "fine", "", `{"text":"abc"}`),
-		// lets unchanged errors of fields pass, also of their rules
+		// errors about unchanged fields are tolerated, also of rules
 		object("stricts", "v1", "long", "", `{"text":"secret-text"}`),
 		object("stricts", "v1", "rule", "", `{"rule":"no"}`),
 		object("stricts", "v1", "doubled", "", `{"ports":[{"name":"a"},{"name":"a"}]}`),
@@ -56,8 +56,8 @@ func strictObjects() map[string]string {
 	)
 }
 
-// TestWrites: each object that a server refuses is named with the reason, and no other. Doctor says
-// the same of the file.
+// TestWrites checks that exactly the objects that a server refuses are named, with the reason, and
+// that doctor has the same findings about the file.
 func TestWrites(t *testing.T) {
 	w := newWorld(t, strictObjects())
 	doctored := w.doctor(t)
@@ -99,7 +99,8 @@ func TestWrites(t *testing.T) {
 	require.Equal(t, r.names(codeApply), slices.Compact(said), "what refuses an update refuses an apply")
 }
 
-// TestUnreadable: an object that cannot be read is named at each version; the others are tried.
+// TestUnreadable checks that an unreadable object is named at each version, and that others are
+// tried.
 func TestUnreadable(t *testing.T) {
 	records := merge(crd("brokens", "v1* v2", `["v1"]`, strict),
 		object("brokens", "v1", "after", "", `{"root":"no"}`), object("brokens", "v0", "gone", "", `{}`),
@@ -130,12 +131,13 @@ func TestUnreadable(t *testing.T) {
 		"more brokens.demo.example.com from the storage")
 }
 
-// TestDefinitions: definitions are tried like other objects, and one that is not served is named.
+// TestDefinitions checks that definitions are tried like other objects, and that an unserved one is
+// named.
 func TestDefinitions(t *testing.T) {
 	unserved := crd("halfs", "v1*", `["v1"]`, plain)
 	for key, value := range unserved {
 		head, _, _ := strings.Cut(value, `,"conditions"`)
-		unserved[key] = head + "}}" // the naming controller passes it over: names are accepted already
+		unserved[key] = head + "}}" // the naming controller skips it: names are already accepted
 	}
 	dying := crd("dyings", "v1*", `["v1"]`, plain)
 	for key, value := range dying {
@@ -158,8 +160,8 @@ func TestDefinitions(t *testing.T) {
 	require.Equal(t, []string{"trimmeds.demo.example.com"}, w.doctor(t)["stored-versions-invalid"])
 }
 
-// TestLargeObjects: a dry run does not reach etcd, so it does not show that etcd refuses what
-// exceeds its limit for requests. The API server's own limit is twice as large.
+// TestLargeObjects checks that a dry run succeeds above etcd's request limit, because it does not
+// reach etcd. The API server's own limit is twice as large.
 func TestLargeObjects(t *testing.T) {
 	w := newWorld(t, merge(crd("larges", "v1*", `["v1"]`, plain),
 		object("larges", "v1", "two", "", `{"a":"`+strings.Repeat("x", 2<<20)+`"}`),
@@ -170,7 +172,7 @@ func TestLargeObjects(t *testing.T) {
 	require.Equal(t, []string{"four", "two"}, w.doctor(t)["value-too-large"])
 }
 
-// doctor returns the names of objects by code, as doctor finds them in a snapshot.
+// doctor returns the names of objects in doctor's findings, by code.
 func (w *world) doctor(t *testing.T) map[string][]string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "saved.db")
@@ -187,7 +189,7 @@ func (w *world) doctor(t *testing.T) map[string][]string {
 	return by
 }
 
-// names of the objects with a failure.
+// names returns the names of the objects with a failure.
 func (r tried) names(code *finding.Code) (names []string) {
 	for _, f := range r.Failures {
 		if f.Code == code {
@@ -212,7 +214,7 @@ func requirePrefixes(t *testing.T, want, got []string) {
 }
 
 // fake is an API server with a definition of widgets, and objects of these names. It ends the
-// connection of requests for the one named "panics", and does not find the one named "gone".
+// connection of requests for the object "panics", and does not find the object "gone".
 func fake(t *testing.T, names ...string) *rest.Config {
 	definition := crd("widgets", "v1*", `["v1"]`, plain)
 	var items []string
@@ -245,8 +247,8 @@ func fake(t *testing.T, names ...string) *rest.Config {
 	return &rest.Config{Host: server.URL}
 }
 
-// TestUnanswered: an object that a server panics over does not end the run; a server that is gone
-// does.
+// TestUnanswered checks that the run continues after an object over which a server panics, and ends
+// if the server is gone.
 func TestUnanswered(t *testing.T) {
 	config := fake(t, "fine", "panics")
 	r, err := tryAll(t.Context(), config, tryOptions{})
@@ -262,7 +264,7 @@ func TestUnanswered(t *testing.T) {
 		"/apis/apiextensions.k8s.io/v1/customresourcedefinitions")
 }
 
-// TestNotFound: an object that something deletes after it was listed is no failure.
+// TestNotFound checks that an object deleted after the list is no failure.
 func TestNotFound(t *testing.T) {
 	r, err := tryAll(t.Context(), fake(t, "gone", "fine"), tryOptions{})
 	require.NoError(t, err)
@@ -270,7 +272,7 @@ func TestNotFound(t *testing.T) {
 	require.Equal(t, 1, r.kind(t, "widgets").Tried)
 }
 
-// TestUnnamable: a name that would lead to another path is refused.
+// TestUnnamable checks that a name that would change the path is refused.
 func TestUnnamable(t *testing.T) {
 	r, err := tryAll(t.Context(), fake(t, "..", "a/b"), tryOptions{})
 	require.NoError(t, err)
@@ -279,7 +281,7 @@ func TestUnnamable(t *testing.T) {
 		"not be '..'", r.lines()[0])
 }
 
-// writes records the names of objects that are written, by verb.
+// writes records the names of written objects, by verb.
 type writes struct {
 	sync.Mutex
 	next  http.RoundTripper
@@ -295,8 +297,8 @@ func (w *writes) RoundTrip(r *http.Request) (*http.Response, error) {
 	return w.next.RoundTrip(r)
 }
 
-// TestSample: of 5,000 objects the same ones are tried each time, spread evenly over the list; the
-// next one stands in for one that is being deleted.
+// TestSample checks that of 5,000 objects the same ones are tried each time, spread evenly over the
+// list, and that the next object replaces one in deletion.
 func TestSample(t *testing.T) {
 	records := []map[string]string{crd("manys", "v1*", `["v1"]`, strict)}
 	for i := range 5000 {
@@ -325,7 +327,7 @@ func TestSample(t *testing.T) {
 		var want []string
 		for n := range 50 {
 			switch number := n * 100; number {
-			case 1000, 1100: // the places of these, and of the one after, are taken by the next that can be tried
+			case 1000, 1100: // the next objects that can be tried replace these and the one after
 				want = append(want, fmt.Sprintf("o%04d", 1150+number/100-10))
 			default:
 				want = append(want, fmt.Sprintf("o%04d", number))
@@ -355,7 +357,8 @@ func TestDue(t *testing.T) {
 	}
 }
 
-// TestReasonsHoldNoValues: what a server says of fields is kept, the values of the fields are not.
+// TestReasonsHoldNoValues checks that reasons keep the server's messages without the values of
+// fields.
 func TestReasonsHoldNoValues(t *testing.T) {
 	at := field.NewPath("spec", "a")
 	for _, c := range []struct {
@@ -366,7 +369,7 @@ func TestReasonsHoldNoValues(t *testing.T) {
 		{field.Invalid(at, 5, "must not be so"), "spec.a: Invalid value: must not be so"},
 		{field.Invalid(at, map[string]any{"a": "secret: x"}, "must not be so"),
 			"spec.a: Invalid value: must not be so"},
-		// printed as Go does
+		// printed as in Go
 		{field.Invalid(at, map[any]any{"a": "secret: x"}, "must not be so"), "spec.a: Invalid value"},
 		{field.Invalid(nil, field.OmitValueType{}, "must not be so"),
 			"the object itself: Invalid value: must not be so"},
@@ -399,7 +402,8 @@ func TestReasonsHoldNoValues(t *testing.T) {
 	}
 }
 
-// TestFailuresAreBounded: the first 1,000 of each code are kept, in whatever order they come.
+// TestFailuresAreBounded checks that the first 1,000 of each code are kept, in any order of
+// arrival.
 func TestFailuresAreBounded(t *testing.T) {
 	var f failures
 	for _, i := range rand.Perm(5000) {
