@@ -21,7 +21,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// Columns that several kinds share.
+// Columns shared by several kinds.
 const (
 	podColumns     = "*Containers|*Images"
 	bindingColumns = "Name|Role|Age|*Users|*Groups|*ServiceAccounts"
@@ -36,7 +36,7 @@ var policyBinding = builtin{"Name|PolicyName|ParamRef|Age",
 		return []any{o.Spec.PolicyName, paramRef(o.Spec.ParamRef)}
 	})}
 
-// builtins are the columns of built-in kinds, by resource, as in kubectl with a server of 1.36.
+// builtins returns the columns of built-in kinds, by resource, as in kubectl with a server of 1.36.
 var builtins = sync.OnceValue(func() map[string]builtin {
 	return map[string]builtin{
 		"pods": {"Name|Ready|Status|Restarts|Age|*IP|*Node|*Nominated Node|*Readiness Gates", typed(podCells)},

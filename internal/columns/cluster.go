@@ -107,7 +107,7 @@ func resourceQuotaCells(o *corev1.ResourceQuota) []any {
 	return []any{strings.Join(requests, ", "), strings.Join(limits, ", ")}
 }
 
-// bindingCells are those of bindings of both scopes.
+// bindingCells returns the cells of RoleBindings and ClusterRoleBindings.
 func bindingCells(o *rbacv1.ClusterRoleBinding) []any {
 	names := map[string][]string{}
 	for _, s := range o.Subjects {
@@ -203,7 +203,7 @@ func priorityLevelCells(o *flowcontrolv1.PriorityLevelConfiguration) []any {
 	return out
 }
 
-// apiService has the fields of k8s.io/kube-aggregator's APIService that its columns need.
+// apiService has the fields of k8s.io/kube-aggregator's APIService for its columns.
 type apiService struct {
 	metav1.ObjectMeta `json:"metadata"`
 	Spec              struct {

@@ -35,11 +35,11 @@ import (
 type Table struct {
 	Columns []metav1.TableColumnDefinition // priority 1 and above: for wide tables
 	LeftOut int                            // columns after the first 100 of a CustomResourceDefinition
-	// Row returns the cells of an object in JSON content: strings, numbers, booleans, nil if
-	// empty, or an error that wraps jsonpath.ErrTooMuch.
+	// Row returns the cells of an object in JSON content: strings, numbers, booleans, nil if empty,
+	// or an error that wraps jsonpath.ErrTooMuch.
 	Row func(content map[string]any, now time.Time) []any
-	// StoredRow returns the same cells from the stored value, or false where only the content tells
-	// them; nil where it always does. It may run on several goroutines at once.
+	// StoredRow returns the same cells from the stored value, or false if the content is needed;
+	// the function is nil if the content is always needed. Concurrent calls are allowed.
 	StoredRow func(v encoding.Value, now time.Time) ([]any, bool)
 }
 
@@ -62,17 +62,17 @@ func ForScale() Table { return builtins()["scales.autoscaling"].table() }
 
 func plain() Table { return builtin{"Name|Age", ofMetadata()}.table() }
 
-// builtin is a kind with its own columns: names with "|" between, "*" before those for wide tables.
+// builtin is a kind with its own columns: names separated by "|", with "*" for wide tables only.
 type builtin struct {
 	columns string
 	cells   cells
 }
 
-// cells returns an object's metadata and the cells of all columns but Name, Age and Created At.
+// cells computes an object's metadata and the cells of all columns except Name, Age and Created At.
 // A malformed object has no metadata. A metav1.Time is shown as an age.
 type cells struct {
 	of func(content map[string]any) (metav1.Object, []any)
-	// stored returns such a function of stored values, nil for none. No metadata: only of tells.
+	// stored returns a function for stored values, nil for none. Without metadata, of is needed.
 	stored func() func(v encoding.Value) (metav1.Object, []any)
 }
 
@@ -108,7 +108,7 @@ func typed[T any, P interface {
 	}
 }
 
-// used lists the fields of large structs that some column shows.
+// used lists the fields of large structs that are in some column.
 func used() map[reflect.Type][]string {
 	return map[reflect.Type][]string{
 		reflect.TypeFor[metav1.ObjectMeta](): {"Name", "CreationTimestamp", "DeletionTimestamp", "Labels",
@@ -124,7 +124,7 @@ func (b builtin) table() (t Table) {
 		name, wide := strings.CutPrefix(name, "*")
 		def := metav1.TableColumnDefinition{Name: name, Type: "string"}
 		if name == "Name" {
-			def.Format = "name" // printers put the kind before it in tables of several kinds
+			def.Format = "name" // printers prepend the kind in tables of several kinds
 		}
 		if wide {
 			def.Priority = 1
@@ -150,7 +150,7 @@ func storedRow(
 ) func(encoding.Value, time.Time) ([]any, bool) {
 	return func(v encoding.Value, now time.Time) (row []any, sure bool) {
 		defer func() {
-			if recover() != nil { // Row shows the name alone
+			if recover() != nil { // Row shows only the name
 				row, sure = nil, false
 			}
 		}()
@@ -210,7 +210,7 @@ const (
 	unknown = "<unknown>"
 )
 
-// age formats the time since t as kubectl does.
+// age formats the time since t like kubectl.
 func age(t metav1.Time, now time.Time) string {
 	if t.IsZero() || now.IsZero() {
 		return unknown
@@ -233,11 +233,11 @@ func orElse[T any](p *T, instead any) any {
 	return *p
 }
 
-// mostCustom bounds the columns of a CustomResourceDefinition. Each may hold the whole object.
+// mostCustom bounds the columns of a CustomResourceDefinition. Each may contain the whole object.
 const mostCustom = 100
 
-// custom shows the columns of the version that discovery prefers, or of the storage version if none
-// is served.
+// custom returns the columns of the version preferred by discovery, or of the storage version if no
+// version is served.
 func custom(crd *schema.CRD) Table {
 	version := cmp.Or(crd.PreferredVersion(), crd.StorageVersion())
 	var columns []apiextensionsv1.CustomResourceColumnDefinition
@@ -254,7 +254,7 @@ func custom(crd *schema.CRD) Table {
 	columns = columns[:len(columns)-t.LeftOut]
 	var paths []*jsonpath.Path
 	for _, c := range columns {
-		path, _ := jsonpath.Parse(fmt.Sprintf("{%s}", c.JSONPath)) // no server accepts one that does not parse
+		path, _ := jsonpath.Parse(fmt.Sprintf("{%s}", c.JSONPath)) // no server accepts an invalid path
 		paths = append(paths, path)
 		t.Columns = append(t.Columns, metav1.TableColumnDefinition{Name: c.Name, Type: c.Type, Format: c.Format,
 			Priority: c.Priority})
@@ -262,7 +262,7 @@ func custom(crd *schema.CRD) Table {
 	t.Row = func(content map[string]any, now time.Time) (cells []any) {
 		defer nameOnPanic(content, &cells)
 		cells = nameOnly(content)
-		work := jsonpath.NewWork(context.Background(), content) // of all columns together
+		work := jsonpath.NewWork(context.Background(), content) // shared by all columns
 		for i, path := range paths {
 			cell, err := customCell(work, path, columns[i].Type, content, now)
 			if errors.Is(err, jsonpath.ErrTooMuch) {
@@ -275,7 +275,7 @@ func custom(crd *schema.CRD) Table {
 	return t
 }
 
-// customCell returns the first value at a path, nil for none and for a value of another type.
+// customCell returns the first value at a path, nil if there is none or it has another type.
 func customCell(
 	work *jsonpath.Work, path *jsonpath.Path, columnType string, content map[string]any, now time.Time,
 ) (any, error) {
@@ -289,7 +289,7 @@ func customCell(
 	switch {
 	case columnType != "string":
 		return typedCell(value, columnType, now), nil
-	case value == nil: // as a server, whose printer gets an invalid value; "kubectl -o jsonpath" prints null
+	case value == nil: // like a server, whose printer gets an invalid value; "kubectl -o jsonpath" prints null
 		return "<no value>", nil
 	}
 	return jsonpath.Text(work, value)

@@ -32,10 +32,10 @@ func parse(t testing.TB, text string) map[string]any {
 	return obj
 }
 
-// now is what ages are relative to.
+// now returns the reference time of ages.
 func now() time.Time { return time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC) }
 
-// A row has a cell for each column, or only the name, whatever the object holds.
+// TestRowsOfAnything checks that a row of any object has a cell for each column, or only the name.
 func TestRowsOfAnything(t *testing.T) {
 	objects := []string{
 		`{}`, `{metadata: {name: a}}`, `{metadata: {name: a}, spec: {}, status: {}}`,
@@ -59,7 +59,7 @@ func TestRowsOfAnything(t *testing.T) {
 	}
 }
 
-// customType is a type with printer columns, which are JSON behind the fields of its version.
+// customType returns a type with printer columns, in JSON after the fields of its version.
 func customType(t *testing.T, columns string) *inspect.Type {
 	t.Helper()
 	parsed, err := schema.ParseCRD(
@@ -110,8 +110,8 @@ func TestCustomColumns(t *testing.T) {
 		table.Row(parse(t, `{metadata: {name: a, creationTimestamp: "2026-11-19T12:00:00Z"}}`), now()))
 }
 
-// TestCustomCells: a cell is what the table convertor of an API server makes of the stored value,
-// for values and columns of all types. Ages are left out: they follow the clock.
+// TestCustomCells checks that cells equal those of an API server's table convertor, for values and
+// columns of all types. Ages are left out: they follow the clock.
 func TestCustomCells(t *testing.T) {
 	for _, columnType := range []string{"string", "integer", "number", "boolean"} {
 		column := apiextensionsv1.CustomResourceColumnDefinition{Name: "C", Type: columnType, JSONPath: ".spec.x"}
@@ -131,7 +131,8 @@ func TestCustomCells(t *testing.T) {
 	}
 }
 
-// A type that nothing explains has a name and an age, and ages without a time are unknown.
+// TestPlainTable checks that an unknown type has a name and an age, and that an age without a time
+// is unknown.
 func TestPlainTable(t *testing.T) {
 	table := columns.For(&inspect.Type{Resource: gvr.GroupResource{Resource: "novelties"}})
 	content := parse(t, `{metadata: {name: a, creationTimestamp: "2026-11-19T12:00:00Z"}}`)
@@ -140,7 +141,7 @@ func TestPlainTable(t *testing.T) {
 	require.Equal(t, []any{"a", "<unknown>"}, table.Row(parse(t, `{metadata: {name: a}}`), now()))
 }
 
-// What a server stored makes whole rows.
+// TestStoredRows checks that values stored by a server have complete rows.
 func TestStoredRows(t *testing.T) {
 	for name, want := range map[string]int{"apps.v1.DaemonSet": 11, "apps.v1.Deployment": 8, "core.v1.Pod": 9,
 		"core.v1.Secret": 4} {

@@ -15,14 +15,14 @@ import (
 	"github.com/etcdshift/etcdshift/internal/stream"
 )
 
-// joinSet joins the texts that are not empty.
+// joinSet joins the non-empty texts.
 func joinSet(between string, texts ...string) string {
 	return strings.Join(slices.DeleteFunc(texts, isEmpty), between)
 }
 
 func isEmpty(text string) bool { return text == "" }
 
-// first joins the first few texts and counts the rest, as in "a,b,c + 2 more...".
+// first joins the first texts and counts the rest, as in "a,b,c + 2 more...".
 func first(most int, all []string, between string) string {
 	if len(all) <= most {
 		return strings.Join(all, between)
@@ -62,7 +62,7 @@ func externalIP(o *corev1.Service) string {
 	return cmp.Or(strings.Join(ips, ","), none)
 }
 
-// distinct returns the texts that are not empty, sorted, each once.
+// distinct returns the non-empty texts, sorted, without duplicates.
 func distinct(texts []string) []string {
 	slices.Sort(texts)
 	return slices.DeleteFunc(slices.Compact(texts), isEmpty)

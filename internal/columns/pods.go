@@ -43,8 +43,8 @@ type state struct {
 	reason            string
 }
 
-// podState takes the reason from the first init container that is not done, or else from the last
-// ordinary container that waits or ended. Restarts are those of these containers and of sidecars.
+// podState takes the reason from the first init container that is not done, or otherwise from the
+// last ordinary container that waits or ended. Restarts of these containers and of sidecars count.
 func podState(p *corev1.Pod) state {
 	s := state{containers: len(p.Spec.Containers), reason: cmp.Or(p.Status.Reason, string(p.Status.Phase))}
 	for _, c := range p.Status.Conditions {

@@ -54,7 +54,7 @@ func className(name *string, meta metav1.ObjectMeta) any {
 	return orElse(name, "")
 }
 
-// accessModes are the short names, each once, the least sharing first.
+// accessModes returns the short names without duplicates, the least sharing first.
 func accessModes(modes []corev1.PersistentVolumeAccessMode) string {
 	short := []string{"RWO", "ROX", "RWX", "RWOP"}
 	for i, mode := range []corev1.PersistentVolumeAccessMode{

@@ -18,7 +18,7 @@ import (
 	"github.com/etcdshift/etcdshift/internal/native"
 )
 
-// stored is a random object of a kind as a server stores it.
+// stored returns a random object of a kind as a server stores it.
 func stored(t testing.TB, gvk gvr.GroupVersionKind, seed int64) encoding.Value {
 	t.Helper()
 	obj, err := scheme.Scheme.New(gvk)
@@ -29,7 +29,7 @@ func stored(t testing.TB, gvk gvr.GroupVersionKind, seed int64) encoding.Value {
 	return encoding.Value{Format: encoding.FormatProtobuf, GVK: gvk, Raw: raw}
 }
 
-// sameRow checks that a StoredRow that is sure equals the Row of the content.
+// sameRow checks that a sure StoredRow equals the Row of the content.
 func sameRow(t *testing.T, table columns.Table, v encoding.Value) (sure bool) {
 	t.Helper()
 	row, sure := table.StoredRow(v, now())
@@ -41,7 +41,7 @@ func sameRow(t *testing.T, table columns.Table, v encoding.Value) (sure bool) {
 	return sure
 }
 
-// TestStoredRowIsNeverWrong: random objects of every built-in type, as they are and damaged.
+// TestStoredRowIsNeverWrong checks random objects of every built-in type, sound and damaged.
 func TestStoredRowIsNeverWrong(t *testing.T) {
 	rng := rand.New(rand.NewSource(1))
 	whole, sure, damaged := 0, 0, 0

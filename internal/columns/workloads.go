@@ -85,7 +85,7 @@ func autoscalerCells(o *autoscalingv2.HorizontalPodAutoscaler) []any {
 		orElse(o.Spec.MinReplicas, unset), o.Spec.MaxReplicas, o.Status.CurrentReplicas}
 }
 
-// autoscalerTargets is the current and the wanted value of each metric, of the first two.
+// autoscalerTargets returns the current and target values of the first two metrics.
 func autoscalerTargets(o *autoscalingv2.HorizontalPodAutoscaler) string {
 	var texts []string
 	for i, m := range o.Spec.Metrics {
@@ -116,7 +116,7 @@ func metricText(m autoscalingv2.MetricSpec, st autoscalingv2.MetricStatus) strin
 	return "<unknown type>"
 }
 
-// targetText shows a metric that is counted for each pod: the current value and the wanted one.
+// targetText shows a metric counted for each pod: the current value and the target.
 func targetText(target autoscalingv2.MetricTarget, current autoscalingv2.MetricValueStatus) string {
 	if target.AverageValue != nil {
 		return textOr(current.AverageValue, unknown) + "/" + textOr(target.AverageValue, "")
@@ -130,7 +130,7 @@ func targetText(target autoscalingv2.MetricTarget, current autoscalingv2.MetricV
 	return percent(current.AverageUtilization, unknown) + "/" + percent(target.AverageUtilization, "<auto>")
 }
 
-// averageText shows a metric that may also be counted as a whole.
+// averageText shows a metric that may also be counted in total.
 func averageText(target autoscalingv2.MetricTarget, current autoscalingv2.MetricValueStatus) string {
 	if target.AverageValue != nil {
 		return targetText(target, current) + " (avg)"
@@ -138,7 +138,7 @@ func averageText(target autoscalingv2.MetricTarget, current autoscalingv2.Metric
 	return textOr(current.Value, unknown) + "/" + textOr(target.Value, none)
 }
 
-// textOr returns the text of what a pointer points to, or instead for nil.
+// textOr returns the text of a non-nil pointer, or instead.
 func textOr[P interface {
 	comparable
 	fmt.Stringer

@@ -6,7 +6,7 @@ import (
 )
 
 // apply returns the new value from the old one and the changes, without changing the old one.
-// Nothing was redacted.
+// Nothing may be redacted.
 func apply(old any, changes []Change) any {
 	if len(changes) == 0 {
 		return old
@@ -70,7 +70,7 @@ func applyToList(list []any, changes []Change, depth int) any {
 	return out
 }
 
-// applyGroup applies the changes of one field or item, which are of it as a whole or below it.
+// applyGroup applies the changes of one field or item, at its path or below.
 func applyGroup(old any, group []Change, depth int) (value any, removed bool) {
 	if c := group[0]; len(c.Path) == depth+1 && c.Op != Reordered {
 		return c.New, c.Op == Removed
@@ -78,7 +78,7 @@ func applyGroup(old any, group []Change, depth int) (value any, removed bool) {
 	return applyBelow(old, group, depth+1), false
 }
 
-// groups puts changes together that are of the same field or item.
+// groups groups changes of the same field or item.
 func groups(changes []Change, depth int) (out [][]Change) {
 	for i, c := range changes {
 		if i > 0 && len(c.Path) > depth && len(changes[i-1].Path) > depth && c.Path[depth] == changes[i-1].Path[depth] {

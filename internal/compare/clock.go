@@ -18,14 +18,14 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
-// mostMarks bounds the times of a clock, 16 bytes each. Beyond it every other one is dropped.
+// mostMarks bounds the times of a clock, 16 bytes each. A full clock drops every other time.
 const mostMarks = 1 << 19
 
-// Clock estimates when a revision was written. The zero value knows nothing.
+// Clock estimates the time of a revision. The zero value has no times.
 type Clock struct {
 	marks []mark // sorted by revision once ready
 	ready bool
-	// Once ready: for each mark the latest in time up to it, and the next tight one.
+	// Once ready: for each mark, the latest mark up to it, and the next tight mark.
 	latest, next []int32
 }
 
@@ -38,14 +38,14 @@ type mark struct {
 func (m mark) tight() bool { return m.at&1 == 0 }
 func (m mark) unix() int64 { return m.at >> 1 }
 
-// Bracket holds the time of a revision, in whole seconds. One of its ends may be zero.
+// Bracket holds the time of a revision, in whole seconds. Either end may be zero.
 type Bracket struct {
-	About     time.Time `json:"about"` // the likeliest, inside the bracket
+	About     time.Time `json:"about"` // most likely time, inside the bracket
 	NotBefore time.Time `json:"notBefore,omitzero"`
 	NotAfter  time.Time `json:"notAfter,omitzero"`
 }
 
-// Read takes the times in all objects of a snapshot, in one pass over its records.
+// Read adds the times of all objects of a snapshot, in one pass over its records.
 func (c *Clock) Read(ctx context.Context, side *inspect.Reader) error {
 	return stream.Each(Records(ctx, side), func(rec *Dated) error {
 		c.Add(rec)
@@ -53,16 +53,16 @@ func (c *Clock) Read(ctx context.Context, side *inspect.Reader) error {
 	})
 }
 
-// Add takes the times of a record.
+// Add adds the times of a record.
 func (c *Clock) Add(rec *Dated) {
 	c.add(rec.CreateRevision, rec.Created, true)
 	c.add(rec.ModRevision, rec.Written, true)
 	c.add(rec.ModRevision, rec.Managed, false)
 }
 
-// add takes a time, in Unix seconds; 0 is none.
+// add adds a time, in Unix seconds; 0 is none.
 func (c *Clock) add(revision, at int64, tight bool) {
-	const farFuture = 1 << 33 // the year 2242, which no cluster has seen
+	const farFuture = 1 << 33 // the year 2242, later than any real time
 	if at <= 0 || at > farFuture || revision <= 0 {
 		return
 	}
@@ -85,14 +85,14 @@ func (c *Clock) add(revision, at int64, tight bool) {
 
 func (c *Clock) sort() {
 	slices.SortFunc(c.marks, func(a, b mark) int {
-		// of one revision the loose ones are first: a tight one bounds them
+		// at one revision, loose marks come first: a tight mark bounds them
 		return cmp.Or(cmp.Compare(a.revision, b.revision), cmp.Compare(b.at&1, a.at&1), cmp.Compare(a.at, b.at))
 	})
 	c.marks = slices.Compact(c.marks)
 }
 
-// prepare keeps the marks that agree: the longest run of tight ones in which time does not go back,
-// and the loose ones not later than the next tight one.
+// prepare keeps the marks that agree: the longest sequence of tight marks with non-decreasing
+// times, and the loose marks that are not later than the next tight one.
 func (c *Clock) prepare() {
 	c.sort()
 	keep, n := agreeing(c.marks), len(c.marks)
@@ -125,11 +125,11 @@ func (c *Clock) prepare() {
 	c.ready = true
 }
 
-// agreeing marks a longest run of tight marks in which time does not go back (patience sorting).
+// agreeing selects a longest sequence of tight marks with non-decreasing times (patience sorting).
 func agreeing(marks []mark) (keep []bool) {
 	keep = make([]bool, len(marks))
 	before := make([]int32, len(marks))
-	var tails []int32 // for each length, the last mark of the run that ends earliest
+	var tails []int32 // for each length, the last mark of the sequence that ends earliest
 	for i, m := range marks {
 		if !m.tight() {
 			continue
@@ -154,7 +154,7 @@ func agreeing(marks []mark) (keep []bool) {
 	return keep
 }
 
-// At returns the time of a revision; nil if it is not known.
+// At returns the time of a revision; nil if unknown.
 func (c *Clock) At(revision int64) *Bracket {
 	var b Bracket
 	if !c.ready {
@@ -169,7 +169,7 @@ func (c *Clock) At(revision int64) *Bracket {
 	first := sort.Search(len(c.marks), func(i int) bool { return c.marks[i].revision >= revision })
 	if first < len(c.marks) && int(c.next[first]) < len(c.marks) {
 		high = int(c.next[first])
-		b.NotAfter = c.time(high, 1) // its fraction of a second was cut off
+		b.NotAfter = c.time(high, 1) // stored times omit fractions of a second
 	}
 	switch {
 	case low < 0 && high < 0:
@@ -188,8 +188,7 @@ func (c *Clock) At(revision int64) *Bracket {
 	return &b
 }
 
-// Last returns the last revision that is not known to be later than a time; the largest number if
-// none is later.
+// Last returns the last revision that may be as early as t; the largest number if all may.
 func (c *Clock) Last(t time.Time) int64 {
 	if !c.ready {
 		c.prepare()
@@ -201,7 +200,7 @@ func (c *Clock) Last(t time.Time) int64 {
 	return c.marks[after].revision - 1
 }
 
-// First returns the first revision that is not known to be earlier than a time.
+// First returns the first revision that may be as late as t.
 func (c *Clock) First(t time.Time) int64 {
 	if !c.ready {
 		c.prepare()
@@ -216,14 +215,14 @@ func (c *Clock) First(t time.Time) int64 {
 
 func (c *Clock) time(i int, more int64) time.Time { return time.Unix(c.marks[i].unix()+more, 0).UTC() }
 
-// Times are the times in an object, in Unix seconds; 0 for none.
+// Times holds the times in an object, in Unix seconds; 0 for none.
 type Times struct {
 	Created int64 // metadata.creationTimestamp: of its first record
 	Written int64 // a Lease's renewTime, an Event's last time: of this record
-	Managed int64 // the latest of managedFields: of this record, or of one before
+	Managed int64 // the latest of managedFields: of this or an earlier record
 }
 
-// Dated is a record and the times in its value; a deletion, and an undecryptable value, has none.
+// Dated is a record with the times in its value; deletions and undecryptable values have none.
 type Dated struct {
 	snapshot.Scanned
 	Times
@@ -233,8 +232,8 @@ type Dated struct {
 	err    error
 }
 
-// Records yields the records of a snapshot, in revision order, with their times. Values are read on
-// all processors. The next record reuses the Dated.
+// Records yields the records of a snapshot, in revision order, with their times. Values are read in
+// parallel. The Dated is reused for the next record.
 func Records(ctx context.Context, side *inspect.Reader) iter.Seq2[*Dated, error] {
 	item := func(rec snapshot.Scanned) (Dated, int) {
 		d := Dated{Scanned: rec, record: *rec.Record}
@@ -259,7 +258,7 @@ func Records(ctx context.Context, side *inspect.Reader) iter.Seq2[*Dated, error]
 
 func (d *Dated) read() { d.Times = timesOf(d.value) }
 
-// timesOf reads the times of a value. A broken value has those before the break.
+// timesOf reads the times of a value. A broken value has the times before the break.
 func timesOf(value []byte) Times {
 	switch encoding.Detect(value) {
 	case encoding.FormatProtobuf:
@@ -315,7 +314,7 @@ func timesOfMessage(kind string, message []byte) (t Times) {
 	return t
 }
 
-// latest returns the largest number at a path of fields. It ends where the message is broken.
+// latest returns the largest number at a path of fields, up to the first error in the message.
 func latest(message []byte, path ...protowire.Number) (at int64) {
 	for len(message) > 0 {
 		field, typ, n := protowire.ConsumeTag(message)

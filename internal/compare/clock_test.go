@@ -34,12 +34,12 @@ func TestClock(t *testing.T) {
 	c.add(10, 100, true)
 	c.add(20, 200, true)
 	c.add(40, 0, true)     // none
-	c.add(40, 1<<40, true) // none that could be
+	c.add(40, 1<<40, true) // impossible
 	c.add(30, 250, false)  // managedFields: not before
 	c.add(50, 400, true)   //
-	c.add(60, 9999, false) // later than what follows
+	c.add(60, 9999, false) // later than the next ones
 	c.add(70, 500, true)   //
-	c.add(71, 90, true)    // a clock that is wrong, of an object that was restored
+	c.add(71, 90, true)    // a wrong clock, of a restored object
 	c.add(72, 900, true)   // another
 	c.add(80, 600, true)   //
 	c.add(90, 50, false)   // written long ago
@@ -58,8 +58,8 @@ func TestClock(t *testing.T) {
 	require.Equal(t, "600 650 701", shown(c.At(90)), "what comes later is taken too")
 }
 
-// TestClockIsMonotonicAndBounded: whatever objects say, a later revision is not earlier, and memory
-// ends.
+// TestClockIsMonotonicAndBounded checks that a later revision never has an earlier time, and that
+// memory is bounded.
 func TestClockIsMonotonicAndBounded(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	var c Clock
@@ -117,7 +117,7 @@ func TestTimes(t *testing.T) {
 	require.Equal(t, Times{}, timesOf([]byte(`12345`)))
 }
 
-// Hostile bytes are no panic.
+// FuzzTimes checks that no bytes cause a panic.
 func FuzzTimes(f *testing.F) {
 	files, err := filepath.Glob("../../encoding/testdata/k8s/*")
 	require.NoError(f, err)

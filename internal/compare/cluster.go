@@ -25,10 +25,11 @@ const (
 	Unknown Same = "unknown"
 )
 
-// SameCluster reports whether two snapshots are of one cluster, and why that is not sure. The uid
-// of namespace kube-system names a cluster, that of the LogicalCluster system:shard a shard of kcp:
-// a restore keeps both. Without them, a common live record tells. IDs of etcd do not: a restore
-// changes the cluster ID, and member IDs come from addresses, which a new cluster may have again.
+// SameCluster reports whether two snapshots are of one cluster, and the reason for doubt. The uid
+// of namespace kube-system identifies a cluster, the uid of the LogicalCluster system:shard a shard
+// of kcp: a restore keeps both. Otherwise a common live record decides. IDs of etcd are useless: a
+// restore changes the cluster ID, and member IDs derive from addresses, which a new cluster may
+// reuse.
 func SameCluster(ctx context.Context, a, b *inspect.Reader) (same Same, why string, err error) {
 	var found [2][]name
 	for i, side := range []*inspect.Reader{a, b} {
@@ -62,7 +63,7 @@ func SameCluster(ctx context.Context, a, b *inspect.Reader) (same Same, why stri
 	return same, why, nil
 }
 
-// name is an object whose uid names the cluster.
+// name is an object whose uid identifies the cluster.
 type name struct{ object, uid string }
 
 func names(ctx context.Context, side *inspect.Reader) (found []name, err error) {
@@ -78,7 +79,7 @@ func names(ctx context.Context, side *inspect.Reader) (found []name, err error) 
 			object = "LogicalCluster of system:shard"
 			key = keys.Key{Resource: schema.GroupResource{Group: "core.kcp.io", Resource: "logicalclusters"},
 				Custom: true, Cluster: "system:shard", Name: "cluster"}
-		case keys.FlavourKCPCache, keys.FlavourOpenShift: // hold what other servers tell of
+		case keys.FlavourKCPCache, keys.FlavourOpenShift: // copies of other servers' objects
 			continue
 		}
 		e, err := side.Get(ctx, s.Layout.Format(key))
@@ -118,7 +119,7 @@ func inCommon(ctx context.Context, a, b *inspect.Reader) (shared, empty bool, er
 	return false, empty, nil
 }
 
-// Sort puts snapshots in the order of their revisions.
+// Sort sorts snapshots by revision.
 func Sort[S interface{ Snapshot() *snapshot.Snapshot }](ctx context.Context, sides []S) error {
 	var failed error
 	slices.SortStableFunc(sides, func(a, b S) int {

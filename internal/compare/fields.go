@@ -15,20 +15,20 @@ import (
 type Change struct {
 	Path Path `json:"path"`
 	Op   Op   `json:"op"`
-	// The values as they may be shown. Of a reordered list, the names of the items that stayed.
+	// The values, redacted if necessary. For a reordered list, the names of the remaining items.
 	Old any `json:"old,omitempty"`
 	New any `json:"new,omitempty"`
-	// Redacted is set if Old or New hides the compared value. The two may look the same.
+	// Redacted is set if Old or New hides the compared value. Both may look equal.
 	Redacted bool `json:"redacted,omitempty"`
-	// Order of a reordered list: the old index of each item that stayed.
+	// Order of a reordered list: the old index of each remaining item.
 	Order []int `json:"-"`
 }
 
-// view is a value to compare and its form to show. Both have the same fields and items, except
+// view is a value to compare and its printable form. Both have the same fields and items, except
 // redacted ones.
 type view struct{ Raw, Shown any }
 
-// plain is the view of a value without secrets.
+// plain returns the view of a value without secrets.
 func plain(v any) view { return view{v, v} }
 
 // maxDepth bounds the depth of paths, and the nesting of a shown value. A hostile value may be
@@ -153,7 +153,7 @@ func (v view) item(i int) view {
 	return view{v.Raw.([]any)[i], v.Shown.([]any)[i]}
 }
 
-// Equal reports whether two values of JSON content are the same. 1 and 1.0 are.
+// Equal reports whether two values of JSON content are equal. 1 equals 1.0.
 func Equal(a, b any) bool {
 	switch x := a.(type) {
 	case map[string]any:
@@ -177,12 +177,12 @@ func Equal(a, b any) bool {
 // pathStep is one step down: to a field of an object, or to an item of a list.
 type pathStep struct {
 	Field string
-	Item  string // how an item is named: "name=web", or its index; "" for a field
+	Item  string // name of an item: "name=web", or its index; "" for a field
 	// The index of an item in the old and in the new list, -1 for none.
 	Old, New int
 }
 
-// Path leads to a value. The empty path is the whole.
+// Path leads to a value. The empty path is the whole value.
 type Path []pathStep
 
 // String formats the path: spec.containers[name=web].image, metadata.labels["example.com/name"].
@@ -204,7 +204,7 @@ func (p Path) String() string {
 	return b.String()
 }
 
-// MarshalJSON writes the path as String does.
+// MarshalJSON encodes the path as in String.
 func (p Path) MarshalJSON() ([]byte, error) { return json.Marshal(p.String()) }
 
 // is reports whether the path begins with these fields.
@@ -240,7 +240,7 @@ func isNoiseChange(kind schema.GroupKind, c Change) bool {
 	return false
 }
 
-// onlyRenewed reports whether two records of a leader election differ only in their renewTime.
+// onlyRenewed reports whether two records of a leader election differ only in renewTime.
 func onlyRenewed(old, new any) bool {
 	var records [2]map[string]any
 	for i, value := range []any{old, new} {

@@ -21,7 +21,7 @@ func parse(t testing.TB, text string) (v any) {
 	return v
 }
 
-// lines writes changes one a line, as a test can be read.
+// lines formats changes for a test, one a line.
 func lines(changes []Change) string {
 	var out []string
 	for _, c := range changes {
@@ -82,7 +82,7 @@ func TestDiff(t *testing.T) {
 	}
 }
 
-// TestRedacted: what is compared is not what is shown.
+// TestRedacted checks that values are compared unredacted and shown redacted.
 func TestRedacted(t *testing.T) {
 	const old, new = `{data: {a: aGk=, b: b2s=, c: {x: 1}}, env: [{name: hidden, value: p}]}`,
 		`{data: {a: aG8=, b: b2s=, c: {x: 2}, d: eA==}, env: [{name: hidden, value: q}]}`
@@ -142,7 +142,7 @@ func TestLines(t *testing.T) {
 	require.Equal(t, []Line{{'@', ""}}, Lines("a", "a", 1))
 }
 
-// TestDeep: depth and length are bounded, and what is found is right.
+// TestDeep checks that depth and length are bounded, and that differences are right.
 func TestDeep(t *testing.T) {
 	deep := func(leaf any) any {
 		for range 9000 {
@@ -162,7 +162,8 @@ func TestDeep(t *testing.T) {
 	require.Len(t, differences(plain(a), plain(b)), 20_000)
 }
 
-// The changes, applied to the old value, give the new one. Only equal values have none.
+// FuzzDiff checks that the changes, applied to the old value, give the new one, and that only equal
+// values have none.
 func FuzzDiff(f *testing.F) {
 	f.Add([]byte(`{"a":[{"name":"x","v":1},{"name":"y"}]}`),
 		[]byte(`{"a":[{"name":"y"},{"name":"x","v":2},{"name":"z"}]}`))
@@ -210,7 +211,7 @@ data:
 		`spec.containers[name=side].args[1] 2: old.example/b old.example/c`,
 	}, mentions(object, `old\.example`))
 	require.Equal(t, []string{
-		`metadata.annotations.web 1: web`, // the name alone
+		`metadata.annotations.web 1: web`, // only the name
 		`metadata.labels.app 1: web`,
 		`metadata.labels["web.example/tier"] 1: web.example/tier`,
 		`metadata.name 1: web`,
@@ -227,7 +228,7 @@ data:
 	require.Equal(t, []string{` 1: bytes`}, mentions("bytes", `bytes`))
 }
 
-// TestMentionsCut: a long line is cut around the text, between characters.
+// TestMentionsCut checks that a long line is cut around the text, between characters.
 func TestMentionsCut(t *testing.T) {
 	for m := range Mentions(strings.Repeat("é", 1000)+"x"+strings.Repeat("é", 1000), regexp.MustCompile("x"),
 		regexp.MustCompile("<>")) {

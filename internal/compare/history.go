@@ -22,15 +22,15 @@ const (
 	Created      What = "created"
 	Updated      What = "updated"
 	Deleted      What = "deleted"
-	CreatedAgain What = "recreated" // created after it was deleted
-	Oldest       What = "oldest"    // the oldest stored record, and no creation: older ones were compacted away
+	CreatedAgain What = "recreated" // created after a deletion
+	Oldest       What = "oldest"    // the oldest stored record, if it is no creation: older records were compacted
 	Gone         What = "gone"      // deleted at a revision that no snapshot keeps
 )
 
 // Step is the change of the key at one revision.
 type Step struct {
 	What           What     `json:"what"`
-	Revision       int64    `json:"revision,omitempty"` // absent where no snapshot keeps it
+	Revision       int64    `json:"revision,omitempty"` // absent if no snapshot keeps it
 	Sub            int64    `json:"sub,omitempty"`
 	CreateRevision int64    `json:"createRevision,omitempty"`
 	Version        int64    `json:"version,omitempty"`
@@ -39,26 +39,26 @@ type Step struct {
 	APIVersion     string   `json:"apiVersion,omitempty"`
 	Kind           string   `json:"kind,omitempty"`
 	UID            string   `json:"uid,omitempty"`
-	Snapshots      []string `json:"snapshots,omitempty"` // that hold the record
-	Sources        []int    `json:"-"`                   // their indices
-	Time           *Bracket `json:"time,omitempty"`      // about when; absent where nothing is known
+	Snapshots      []string `json:"snapshots,omitempty"` // with the record
+	Sources        []int    `json:"-"`                   // indices of Snapshots
+	Time           *Bracket `json:"time,omitempty"`      // approximate time; absent if unknown
 	Writers        []Writer `json:"writers,omitempty"`
-	Changes        []Change `json:"changes,omitempty"` // since the step before
-	Folded         int      `json:"folded,omitempty"`  // changes that are noise
-	Missing        *Missing `json:"missing,omitempty"` // what is not known between this step and the one before
-	// Conflict is set if another snapshot has another record here: their clusters diverged.
+	Changes        []Change `json:"changes,omitempty"` // since the previous step
+	Folded         int      `json:"folded,omitempty"`  // number of noise changes
+	Missing        *Missing `json:"missing,omitempty"` // gap between the previous step and this one
+	// Conflict is set if another snapshot has a different record here: their clusters diverged.
 	Conflict bool   `json:"conflict,omitempty"`
-	Note     string `json:"note,omitempty"` // why the value is compared by its bytes, or cannot be decoded
+	Note     string `json:"note,omitempty"` // why the value is compared by its bytes, or is undecodable
 }
 
 // Missing is the gap before a step.
 type Missing struct {
 	From    int64 `json:"from"` // revisions before and after the gap
 	To      int64 `json:"to"`
-	Updates int64 `json:"updates,omitempty"` // at least, by the version numbers
-	Deleted bool  `json:"deleted,omitempty"` // it was deleted there
-	Created int64 `json:"created,omitempty"` // it was created at that revision; 0 where it was not
-	// nothing is known between: it may have been deleted and created any number of times
+	Updates int64 `json:"updates,omitempty"` // minimum, by the version numbers
+	Deleted bool  `json:"deleted,omitempty"` // deleted in the gap
+	Created int64 `json:"created,omitempty"` // revision of a creation in the gap; 0 for none
+	// nothing is known: the key may have been deleted and created any number of times
 	Perhaps bool `json:"perhaps,omitempty"`
 }
 
@@ -95,12 +95,12 @@ func History(ctx context.Context, sides []*inspect.Reader, key []byte, o Options
 	})
 }
 
-// teller remembers the step before.
+// teller remembers the previous step.
 type teller struct {
 	sides   []*inspect.Reader
 	options Options
 	hide    func() (*redact.Shared, error)
-	kept    [][2]int64 // the revisions that each of sides keeps whole
+	kept    [][2]int64 // complete revision range of each of sides
 	before  *Step
 	last    value // before a deletion
 }
@@ -120,7 +120,7 @@ func (t *teller) covers(to int64) bool {
 	return at >= to-1
 }
 
-// seen returns the last revision at which a snapshot still has the step before.
+// seen returns the last revision at which a snapshot still has the previous step.
 func (t *teller) seen() int64 {
 	at := t.before.Revision
 	for _, source := range t.before.Sources {
@@ -198,7 +198,7 @@ func (t *teller) missing(s *Step) *Missing {
 		return nil
 	case b == nil:
 		m.Created, m.Updates = s.CreateRevision, s.Version-2
-	case s.What == Updated: // version numbers are counted without a gap
+	case s.What == Updated: // version numbers count without gaps
 		m.Updates, m.Perhaps = s.Version-b.Version-1, false
 	case s.What == CreatedAgain:
 		m.Deleted = b.What != Deleted
@@ -226,14 +226,14 @@ func (t *teller) gone(ctx context.Context, key []byte) (*Step, error) {
 		nil
 }
 
-// sourced is a record with the snapshots that hold it.
+// sourced is a record with the indices of its snapshots.
 type sourced struct {
 	snapshot.Record
 	sources  []int
 	conflict bool
 }
 
-// merged yields the records of several snapshots in revision order, each once.
+// merged yields the records of several snapshots in revision order, without duplicates.
 func merged(records []iter.Seq2[*snapshot.Record, error]) iter.Seq2[sourced, error] {
 	return stream.Of(func(yield func(sourced) error) error {
 		queues := make([]queue, len(records))
@@ -268,7 +268,7 @@ func merged(records []iter.Seq2[*snapshot.Record, error]) iter.Seq2[sourced, err
 	})
 }
 
-// faulting turns faults of the mapped file into panics, which iter.Pull2 hands from its own
+// faulting turns faults of the mapped file into panics, which iter.Pull2 passes from its own
 // goroutine to the caller.
 func faulting[T any](records iter.Seq2[T, error]) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
@@ -299,7 +299,7 @@ func together(queues []queue, at snapshot.Revision) (out []sourced, err error) {
 	return out, err
 }
 
-// queue holds the records of a snapshot that were not taken yet.
+// queue holds the remaining records of a snapshot.
 type queue struct {
 	next func() (*snapshot.Record, error, bool)
 	head *snapshot.Record // until advance; nil at the end

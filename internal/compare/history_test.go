@@ -90,7 +90,7 @@ func TestHistory(t *testing.T) {
 	}
 }
 
-// TestConflict: snapshots of clusters that went different ways from one backup are told side by
+// TestConflict checks that records of clusters that diverged after one backup are listed side by
 // side.
 func TestConflict(t *testing.T) {
 	base := snapshots(t, "put common 1; put k 1")
@@ -144,8 +144,8 @@ func TestWriters(t *testing.T) {
 	}, got)
 }
 
-// TestLaw: for random operations on a real etcd, the history lists steps that happened, in order,
-// and the gaps between two steps are exactly the operations that the files do not have.
+// TestLaw checks for random operations on a real etcd that the history lists real steps, in order,
+// and that the gaps between steps are exactly the operations missing in the files.
 func TestLaw(t *testing.T) {
 	for seed := range uint64(6) {
 		random := rand.New(rand.NewPCG(seed, 7))
@@ -235,7 +235,7 @@ func checkMissing(t *testing.T, s *compare.Step, last int64, between map[compare
 	total := between[compare.Created] + between[compare.CreatedAgain] + between[compare.Updated] +
 		between[compare.Deleted]
 	switch {
-	case m == nil && last == 0: // a first creation: earlier lives are not known of
+	case m == nil && last == 0: // a first creation: earlier ones are unknown
 	case m == nil:
 		require.Zero(t, total, "%d after %d", s.Revision, last)
 	case m.Perhaps || last == 0:
@@ -274,7 +274,8 @@ func events(t *testing.T, line *compare.Timeline) (out []string) {
 	return out
 }
 
-// TestTimeline: each write is told once, in order, and so are gaps and what was deleted in them.
+// TestTimeline checks that each write, each gap and each deletion in a gap is reported once, in
+// order.
 func TestTimeline(t *testing.T) {
 	for name, c := range map[string]struct {
 		scripts []string
@@ -299,7 +300,7 @@ func TestTimeline(t *testing.T) {
 	require.Empty(t, events(t, &compare.Timeline{Sides: snapshots(t, "compact")}))
 }
 
-// TestTimelineLabels: a deletion is of the labels of the last write.
+// TestTimelineLabels checks that a deletion has the labels of the last write.
 func TestTimelineLabels(t *testing.T) {
 	object := func(key, app string) string {
 		return fmt.Sprintf(
@@ -311,7 +312,7 @@ func TestTimelineLabels(t *testing.T) {
 	sides := snapshots(t, object("a", "web")+object("b", "db")+object("a", "db")+object("b", "web")+"del a\ndel b\n")
 	line := &compare.Timeline{Sides: sides, Labels: selector}
 	require.Equal(t, []string{"created 2 a", "updated 5 b", "deleted 7 b"}, events(t, line))
-	// what cannot be read may have the labels: it is told, and so is its deletion
+	// an unreadable object may have the labels: its writes and its deletion are reported
 	sides = snapshots(t, object("/registry/configmaps/a/a", "db")+
 		"put /registry/configmaps/a/b `{\"kind\":`\ndel /registry/configmaps/a/b\n")
 	line = &compare.Timeline{Sides: sides, Labels: selector}

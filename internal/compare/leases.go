@@ -13,16 +13,16 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
-// Lease is a lease of etcd that differs.
+// Lease is a changed lease of etcd.
 type Lease struct {
-	Op     Op     `json:"op"`               // Added, Removed or, of another time to live, Changed
+	Op     Op     `json:"op"`               // Added, Removed or, for another time to live, Changed
 	ID     string `json:"lease"`            // in hexadecimal
 	OldTTL int64  `json:"oldTTL,omitempty"` // seconds
 	NewTTL int64  `json:"newTTL,omitempty"`
 }
 
-// Leases compares the granted leases by their ids. Servers grant new ones all the time: it is all
-// noise. Snapshots compares the leases of records.
+// Leases compares the granted leases by ID. All differences are noise: servers grant new leases all
+// the time. Snapshots compares the leases of records.
 func Leases(ctx context.Context, old, new *snapshot.Snapshot) (out []Lease, err error) {
 	before, err := old.Leases(ctx)
 	if err != nil {
@@ -32,7 +32,7 @@ func Leases(ctx context.Context, old, new *snapshot.Snapshot) (out []Lease, err 
 	return leasesOf(before, after), err
 }
 
-// leasesOf compares leases, seconds to live by id.
+// leasesOf compares leases, given as seconds to live by ID.
 func leasesOf(before, after map[int64]int64) (out []Lease) {
 	ids := maps.Clone(before)
 	maps.Copy(ids, after)
@@ -47,7 +47,7 @@ func leasesOf(before, after map[int64]int64) (out []Lease) {
 	return out
 }
 
-// leaseID returns an id as etcdctl prints it, "" for none.
+// leaseID returns an ID as etcdctl prints it, "" for none.
 func leaseID(id int64) string {
 	if id == 0 {
 		return ""
@@ -55,21 +55,21 @@ func leaseID(id int64) string {
 	return fmt.Sprintf("%x", uint64(id))
 }
 
-// leaseDiffers reports whether two records have different leases, or one with another time to live.
+// leaseDiffers reports whether two records have different leases, or a different time to live.
 func (c *comparison) leaseDiffers(old, new *snapshot.Record) bool {
 	return old.Lease != new.Lease || c.sides[0].leases[old.Lease] != c.sides[1].leases[new.Lease]
 }
 
-// leaseChange is the change of the lease of a record.
+// leaseChange returns the change of a record's lease.
 func (c *comparison) leaseChange(old, new *snapshot.Record) Change {
 	return Change{
-		Path: Path{{Field: "(lease)"}}, // no field of the object
+		Path: Path{{Field: "(lease)"}}, // not a field of the object
 		Op:   opOf(old.Lease != 0, new.Lease != 0),
 		Old:  c.sides[0].describeLease(old.Lease), New: c.sides[1].describeLease(new.Lease),
 	}
 }
 
-// describeLease names a lease and its time to live, nil for none.
+// describeLease returns a lease and its time to live, nil for none.
 func (s side) describeLease(id int64) any {
 	if id == 0 {
 		return nil
@@ -80,9 +80,9 @@ func (s side) describeLease(id int64) any {
 	return leaseID(id) + " (not granted)"
 }
 
-// Staged yields what changes of a snapshot make different, in their order: as Snapshots would
-// compare the snapshot with a changed one, but for revisions of changed records, which are 0. A
-// change is read before the next one. leases are those that are granted besides.
+// Staged yields the differences that changes would make to a snapshot, in order: the result of
+// Snapshots on the changed snapshot, but with revision 0 for changed records. Each change is read
+// before the next one. granted holds additional leases.
 func Staged(ctx context.Context, in *inspect.Reader, changes iter.Seq2[snapshot.Change, error],
 	granted []snapshot.Lease, o Options,
 ) iter.Seq2[*Object, error] {
@@ -108,7 +108,7 @@ func Staged(ctx context.Context, in *inspect.Reader, changes iter.Seq2[snapshot.
 	})
 }
 
-// staged compares the record of a key with its change. It returns nil where nothing differs.
+// staged compares the record of a key with its change. It returns nil if nothing differs.
 func (c *comparison) staged(ctx context.Context, change snapshot.Change) (*Object, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -127,13 +127,13 @@ func (c *comparison) staged(ctx context.Context, change snapshot.Change) (*Objec
 	return c.object(ctx, change.Key, [2]*snapshot.Record{old, new})
 }
 
-// Granted are leases granted besides those of a snapshot, as Leases lists them.
+// Granted returns the leases granted in addition to those of a snapshot, in the form of Leases.
 func Granted(ctx context.Context, in *inspect.Reader, granted []snapshot.Lease) ([]Lease, error) {
 	before, after, err := leasesWith(ctx, in, granted)
 	return leasesOf(before, after), err
 }
 
-// leasesWith returns leases, seconds to live by id: those of a snapshot, and with granted ones.
+// leasesWith returns leases, as seconds to live by ID: those of a snapshot, and with granted ones.
 func leasesWith(
 	ctx context.Context, in *inspect.Reader, granted []snapshot.Lease,
 ) (before, after map[int64]int64, err error) {

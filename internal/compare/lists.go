@@ -12,9 +12,9 @@ type matching struct {
 	keys []string // the fields that name an item, nil for its index
 }
 
-// itemKeys are the fields that name an item, the most specific first. An item must have the first
-// of them. They are the list map keys of k8s.io/api (+listMapKey, patchMergeKey), applied to lists
-// of any type, also of custom resources.
+// itemKeys returns the fields that name an item, the most specific first. An item must have the
+// first field of a set. They are the list map keys of k8s.io/api (+listMapKey, patchMergeKey),
+// applied to lists of any type, also of custom resources.
 func itemKeys() [][]string {
 	return [][]string{
 		{"uid"}, // ownerReferences
@@ -57,7 +57,7 @@ func match(a, b []any) matching {
 	return m
 }
 
-// matchByKeys pairs items by their names. ok is false if an item has none.
+// matchByKeys pairs items by name. ok is false if an item has no name.
 func matchByKeys(a, b []any, keys []string) (m matching, ok bool) {
 	old, ok := named(a, keys)
 	if !ok {
@@ -73,8 +73,7 @@ func matchByKeys(a, b []any, keys []string) (m matching, ok bool) {
 	return m, ok
 }
 
-// named returns the index of each item by its name. ok is false if an item has no name, or two
-// items have the same.
+// named returns the index of each item by name. ok is false if a name is missing or repeated.
 func named(list []any, keys []string) (index map[string]int, ok bool) {
 	index = make(map[string]int, len(list))
 	for i, item := range list {
@@ -110,7 +109,7 @@ func nameOf(item any, keys []string) (name string, ok bool) {
 	return strings.Join(parts, ","), true
 }
 
-// quoted quotes a value that could not be delimited in a path.
+// quoted quotes a value with delimiters of a path.
 func quoted(s string) string {
 	if s == "" || strings.ContainsAny(s, `,]"=`) {
 		return fmt.Sprintf("%q", s)
@@ -118,7 +117,7 @@ func quoted(s string) string {
 	return s
 }
 
-// name returns the name of an item in paths, by its shown form, or else its index.
+// name returns the name of an item in paths: its printable name, or its index.
 func (m matching) name(v view, index int) string {
 	if m.keys != nil {
 		if name, ok := nameOf(v.Shown, m.keys); ok {
@@ -131,8 +130,8 @@ func (m matching) name(v view, index int) string {
 // mostCompared bounds the table of a comparison, 4 bytes each.
 const mostCompared = 1 << 20
 
-// common returns the pairs of a longest common subsequence of two lists, in order. Of long lists it
-// finds only the common beginning and end.
+// common returns the pairs of a longest common subsequence of two lists, in order. For long lists,
+// only the common beginning and end are found.
 func common(n, m int, equal func(i, j int) bool) (pairs [][2]int) {
 	start := 0
 	for start < n && start < m && equal(start, start) {
@@ -180,11 +179,11 @@ func longest(n, m int, equal func(i, j int) bool) (pairs [][2]int) {
 	return pairs
 }
 
-// Line is a line of two texts: ' ' of both, '-' of the old, '+' of the new. '@' stands for omitted
-// lines of both.
+// Line is a line of a comparison: ' ' if common, '-' if old, '+' if new. '@' replaces omitted
+// common lines.
 type Line struct {
 	Op   byte
-	Text string // without its line end
+	Text string // without the line end
 }
 
 // Lines compares two texts and keeps some lines around each difference.

@@ -11,18 +11,18 @@ import (
 	"unicode/utf8"
 )
 
-// Mention is a field whose name or value has a text in it.
+// Mention is a field with a text in its name or value.
 type Mention struct {
 	Path Path `json:"path"`
-	// Line is the first line of the value that has the text, or the field's name. "..." replaces
-	// the parts more than 100 bytes before and after the text.
+	// Line is the first line of the value with the text, or the field's name. "..." replaces the
+	// parts more than 100 bytes before and after the text.
 	Line  string `json:"line"`
-	Times int    `json:"times"` // how often the value, or else the name, has the text
+	Times int    `json:"times"` // number of matches in the value, or otherwise in the name
 }
 
-// Mentions yields the fields of JSON content that match in their names or values, in the order of
-// their names and places. Numbers and booleans match as JSON writes them.
-// mark matches what stands for a redacted value; a match in there does not count.
+// Mentions yields the fields of JSON content with a match in their name or value, in order of names
+// and positions. Numbers and booleans match in their JSON form. mark matches redacted values;
+// matches inside them do not count.
 func Mentions(content any, text, mark *regexp.Regexp) iter.Seq[Mention] {
 	return func(yield func(Mention) bool) {
 		f := &found{text: text, mark: mark, yield: yield}
@@ -30,7 +30,7 @@ func Mentions(content any, text, mark *regexp.Regexp) iter.Seq[Mention] {
 	}
 }
 
-// found walks through content; its methods return false when the reader wants no more.
+// found walks through content; its methods return false to stop.
 type found struct {
 	text, mark *regexp.Regexp
 	yield      func(Mention) bool
@@ -64,7 +64,7 @@ func (f *found) value(path Path, v any) bool {
 	return !has || f.tell(path, m)
 }
 
-// textOf is a value as JSON writes it, of a text without its quotes.
+// textOf returns a value in its JSON form; texts without quotes.
 func textOf(v any) string {
 	if number, is := v.(float64); is {
 		if text, err := json.Marshal(number); err == nil {
@@ -74,7 +74,7 @@ func textOf(v any) string {
 	return fmt.Sprint(v)
 }
 
-// field looks into a field. Its name is told where the value is no text that has it too.
+// field searches a field. Its name is reported unless the value is a text with a match.
 func (f *found) field(path Path, name string, v any) bool {
 	if m, has := f.mention(name); has {
 		switch text := v.(type) {
@@ -96,7 +96,7 @@ func (f *found) tell(path Path, m Mention) bool {
 	return f.yield(m)
 }
 
-// mention returns what to tell of a text; without its path.
+// mention returns the mention for a text, without its path.
 func (f *found) mention(value string) (m Mention, has bool) {
 	if !f.text.MatchString(value) {
 		return m, false
@@ -116,7 +116,7 @@ func (f *found) mention(value string) (m Mention, has bool) {
 	return m, m.Times > 0
 }
 
-// lineAround returns the line of a text with value[from:to], cut to what stands around it.
+// lineAround returns the line of value[from:to], shortened around it.
 func lineAround(value string, from, to int) string {
 	const around = 100
 	start := strings.LastIndexByte(value[:from], '\n') + 1

@@ -1,10 +1,9 @@
 // Package compare compares two snapshots of a cluster, object by object and field by field, and
-// tells the history of one key, or of all, over the revisions that its snapshots keep.
+// returns the history of one key or of all keys, over the revisions in the snapshots.
 //
-// Items of a list are matched by name, if each item has one and no two have the same: uid,
-// mountPath, name (with kind and namespace), type, containerPort and protocol, and the like (see
-// itemKeys). Other lists are matched by their longest common subsequence, and the items between by
-// position.
+// Items of a list are matched by name, if all items have unique names: uid, mountPath, name (with
+// kind and namespace), type, containerPort and protocol, and others (see itemKeys). Other lists are
+// matched by their longest common subsequence, and the items between by position.
 //
 // Invariants:
 //
@@ -12,18 +11,18 @@
 //     Memory is a few bytes a key that differs.
 //   - Each stored record of a key is in its history, once, in the order of writing. Gaps are named,
 //     not guessed: updates by the version numbers, revisions by the compactions.
-//   - A timeline has each record of any of its snapshots once, by revision, and names the revisions
-//     that none keeps whole.
-//   - Nothing that differs is dropped: folded noise is counted.
+//   - A timeline has each record of its snapshots once, by revision, and names the revisions that
+//     no snapshot keeps complete.
+//   - No difference is dropped: folded noise is counted.
 //   - A value that cannot be decrypted or decoded is compared by its bytes, with a note.
 //   - Values that must be hidden (see internal/redact) are compared, and shown redacted.
 //   - The changes of an object, applied to the old value, give the new one. Equal values have none.
-//   - A change of a redacted value shows only the redacted form (its length), never a digest: it
-//     would let a reader guess short values.
+//   - A change of a redacted value shows only the redacted form (its length), never a digest: a
+//     reader could guess short values from digests.
 //   - Depth and work are bounded. Below maxDepth, and for long lists without names, the comparison
 //     is coarser, never wrong.
-//   - The time of a revision is a bracket, from objects that carry a time. It is monotonic, and a
-//     minority of wrong clocks does not move it. A clock keeps a fixed number of times.
+//   - The time of a revision is a bracket, from objects with a time. Times are monotonic, and a
+//     minority of wrong clocks does not move them. A clock keeps a fixed number of times.
 package compare
 
 import (
@@ -42,17 +41,17 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
-// Options choose objects, and how they are shown.
+// Options choose objects, and their presentation.
 type Options struct {
-	Want        func(keys.Key) bool // chooses objects; nil for all keys, also of no object
-	Labels      labels.Selector     // those with these labels, in one of the snapshots; nil for all
+	Want        func(keys.Key) bool // chooses objects; nil for all keys, also outside objects
+	Labels      labels.Selector     // objects with these labels in either snapshot; nil for all
 	All         bool                // nothing is noise
 	ShowSecrets bool
-	CountOnly   bool   // Changes are left empty, which is faster
-	Clock       *Clock // for a history: it has read the snapshots; nil for no times
+	CountOnly   bool   // Changes stays empty, which is faster
+	Clock       *Clock // for a history: a clock with the times of the snapshots; nil for no times
 }
 
-// Op is the kind of a difference: of an object, or of a field of one.
+// Op is the kind of a difference between objects or between fields.
 type Op string
 
 // The kinds of differences.
@@ -60,8 +59,8 @@ const (
 	Added     Op = "added"
 	Removed   Op = "removed"
 	Changed   Op = "changed"
-	Recreated Op = "recreated" // an object, deleted and created again under the same name: the uid is another
-	Reordered Op = "reordered" // a list whose items that stayed are in another order
+	Recreated Op = "recreated" // an object, deleted and created again under the same name: the uid differs
+	Reordered Op = "reordered" // a list whose remaining items are in another order
 )
 
 // Object is a key whose value differs.
@@ -71,14 +70,14 @@ type Object struct {
 	Old     *Version `json:"old,omitempty"`
 	New     *Version `json:"new,omitempty"`
 	Changes []Change `json:"changes,omitempty"`
-	Folded  int      `json:"folded,omitempty"` // changes that are noise
-	// Noise is set if all changes are noise. Then Changes is empty, and an Event was not read.
+	Folded  int      `json:"folded,omitempty"` // number of noise changes
+	// Noise is set if all changes are noise. Then Changes is empty, and Events were not read.
 	Noise bool `json:"-"`
-	// Notes tell why values were compared by bytes, or that an object is only stored otherwise.
+	// Notes tell why values were compared by bytes, or that only the encoding of an object differs.
 	Notes []string `json:"notes,omitempty"`
 }
 
-// Subject is a key and the object it names. Only Key is set if it names none.
+// Subject is a key and its object. For a key outside objects, only Key is set.
 type Subject struct {
 	Key       string `json:"key"`
 	Resource  string `json:"resource,omitempty"`
@@ -87,7 +86,7 @@ type Subject struct {
 	Name      string `json:"name,omitempty"`
 }
 
-// NewSubject returns the subject of a key that was parsed.
+// NewSubject returns the subject of a parsed key.
 func NewSubject(key []byte, k keys.Key) Subject {
 	s := Subject{Key: string(key), Cluster: k.Cluster, Namespace: k.Namespace, Name: k.Name}
 	if k.Resource.Resource != "" {
@@ -96,7 +95,7 @@ func NewSubject(key []byte, k keys.Key) Subject {
 	return s
 }
 
-// String names the object, as in "deployments.apps cluster|shop/web"; else the key.
+// String returns the name of the object, as in "deployments.apps cluster|shop/web", or the key.
 func (s Subject) String() string {
 	if s.Resource == "" {
 		return s.Key
@@ -137,7 +136,7 @@ func isNoise(key []byte, parsed keys.Key) bool {
 }
 
 // Snapshots yields each key that differs, in order. An error ends the sequence. Values are compared
-// by their stored bytes; the keys that differ are kept, 24 bytes each, and then read one by one.
+// by their stored bytes; differing keys are kept, 24 bytes each, and then read one by one.
 func Snapshots(ctx context.Context, old, new *inspect.Reader, o Options) iter.Seq2[*Object, error] {
 	return stream.Of(func(yield func(*Object) error) error {
 		c := comparison{sides: [2]side{{Reader: old}, {Reader: new}}, options: o, hide: o.hiding(ctx, old, new)}
@@ -161,7 +160,7 @@ func Snapshots(ctx context.Context, old, new *inspect.Reader, o Options) iter.Se
 type side struct {
 	*inspect.Reader
 	layouts keys.Layouts
-	leases  map[int64]int64 // seconds to live by id
+	leases  map[int64]int64 // seconds to live by ID
 }
 
 type comparison struct {
@@ -208,12 +207,12 @@ func (c *comparison) differing(ctx context.Context) (found [][]byte, err error) 
 	return found, nil
 }
 
-// equal reports whether a key has the same value and lease in both.
+// equal reports whether a key has the same value and lease in both snapshots.
 func (c *comparison) equal(old, new *snapshot.Record) bool {
 	return bytes.Equal(old.Value, new.Value) && !c.leaseDiffers(old, new)
 }
 
-// wants reports whether a key is asked for and the readers of all its holders see it.
+// wants reports whether a key is chosen and visible to the readers of all its holders.
 func (c *comparison) wants(ctx context.Context, key []byte, holders []side) (bool, error) {
 	for _, s := range holders {
 		if sees, err := s.Sees(ctx, key); !sees {
@@ -227,7 +226,7 @@ func (c *comparison) wants(ctx context.Context, key []byte, holders []side) (boo
 	return k.Resource.Resource != "" && c.options.Want(k), nil
 }
 
-// parse parses a key by the layouts of the new snapshot, else of the old one.
+// parse parses a key by the layouts of the new snapshot, or else of the old one.
 func (c *comparison) parse(key []byte) keys.Key {
 	for _, s := range slices.Backward(c.sides[:]) {
 		if k, _, err := s.layouts.Parse(key); err == nil {
@@ -237,7 +236,7 @@ func (c *comparison) parse(key []byte) keys.Key {
 	return keys.Key{}
 }
 
-// look compares what both sides have of a key. It returns nil if the labels do not fit.
+// look compares both records of a key. It returns nil if the labels do not match.
 func (c *comparison) look(ctx context.Context, key []byte) (*Object, error) {
 	var records [2]*snapshot.Record
 	for i, s := range c.sides {
@@ -249,7 +248,7 @@ func (c *comparison) look(ctx context.Context, key []byte) (*Object, error) {
 	return c.object(ctx, key, records)
 }
 
-// object compares two records of a key, nil where a side has none.
+// object compares two records of a key, nil for a missing record.
 func (c *comparison) object(ctx context.Context, key []byte, records [2]*snapshot.Record) (*Object, error) {
 	parsed := c.parse(key)
 	out := &Object{Subject: NewSubject(key, parsed), Noise: !c.options.All && isNoise(key, parsed)}
@@ -307,7 +306,7 @@ func (c *comparison) diff(out *Object, records [2]*snapshot.Record, values [2]va
 	}
 	out.Noise = len(out.Changes) == 0 && !c.options.All
 	if c.options.CountOnly {
-		out.Changes = nil // with secrets in them
+		out.Changes = nil // its secrets are not redacted
 	}
 }
 
@@ -322,14 +321,14 @@ func opOf(old, new bool) Op {
 	return Changed
 }
 
-// Count has the objects of a resource that differ.
+// Count holds the differing objects of a resource.
 type Count struct {
-	Resource  string `json:"resource"` // "" for keys that are no object's
+	Resource  string `json:"resource"` // "" for keys outside objects
 	Added     int    `json:"added"`
 	Removed   int    `json:"removed"`
 	Changed   int    `json:"changed"`
 	Recreated int    `json:"recreated"`
-	Folded    int    `json:"folded"` // objects of which there is nothing but noise
+	Folded    int    `json:"folded"` // objects with only noise
 }
 
 // Found returns the number of objects that differ, without noise.

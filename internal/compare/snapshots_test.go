@@ -23,7 +23,7 @@ func side(t *testing.T, script ...string) *inspect.Reader {
 	return inspect.NewReader(s, nil)
 }
 
-// put is a line of a script that stores an object in JSON.
+// put returns a script line that stores an object in JSON.
 func put(key, kind, uid, more string) string {
 	apiVersion, kind, grouped := strings.Cut(kind, " ")
 	if !grouped {
@@ -130,8 +130,8 @@ changed compact_rev_key noise`, strings.Replace(strings.Join(got, "\n"), "recrea
 	require.Empty(t, none)
 }
 
-// TestLeases: that a record has another lease, or one of another time to live, is noise; so is that
-// leases come and go.
+// TestLeases checks that another lease or time to live of a record, and granted or revoked leases,
+// are noise.
 func TestLeases(t *testing.T) {
 	same := put("/registry/configmaps/a/same", "ConfigMap", "1", "") + " lease=1"
 	old := side(t, "grant 1 100", "grant 2 200", "grant 3 300", same, "put /x/kept v lease=2", "put /x/other v lease=1",
@@ -169,7 +169,7 @@ func resources(s compare.Summary) (out []string) {
 	return out
 }
 
-// TestLabels: an object is shown that had the labels, or has them now.
+// TestLabels checks that an object with the labels in either snapshot is shown.
 func TestLabels(t *testing.T) {
 	pod := func(name, label, node string) string {
 		return fmt.Sprintf("put /registry/pods/a/%s "+
@@ -188,7 +188,7 @@ func TestLabels(t *testing.T) {
 	}, got)
 }
 
-// TestDeep: a value that is nested without end is not printed as one.
+// TestDeep checks that a deeply nested value is not printed completely.
 func TestDeep(t *testing.T) {
 	nested := func(levels int) string {
 		return `,"data":` + strings.Repeat(`{"a":`, levels) + "1" + strings.Repeat("}", levels)
@@ -254,7 +254,7 @@ func TestSameCluster(t *testing.T) {
 	}
 }
 
-// A copy of a secret in another field of the object is one too.
+// TestQuoted checks that a copy of a secret in another field of the object is hidden.
 func TestQuoted(t *testing.T) {
 	env := `,"spec":{"env":[{"name":"PASSWORD","value":"Tr0ub4dor"}]}`
 	old := side(t, put("/registry/example.com/widgets/ns/a", "example.com/v1 Widget", "1", env))

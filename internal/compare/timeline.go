@@ -27,42 +27,42 @@ const (
 	Wrote  Happening = "updated"
 	Ended  Happening = "deleted"
 	Lost   Happening = "gone" // deleted in a gap
-	Unkept Happening = "gap"  // revisions that no snapshot keeps whole
+	Unkept Happening = "gap"  // revisions that no snapshot keeps complete
 )
 
 // Event is a write of a key, or a gap.
 type Event struct {
 	What           Happening `json:"what"`
-	Revision       int64     `json:"revision,omitempty"` // absent of gone and gap
-	Sub            int64     `json:"sub,omitempty"`      // of several writes of one transaction
-	From           int64     `json:"from,omitempty"`     // of gone and gap: the first and the last revision of the gap
+	Revision       int64     `json:"revision,omitempty"` // absent for gone and gap
+	Sub            int64     `json:"sub,omitempty"`      // position among several writes of one transaction
+	From           int64     `json:"from,omitempty"`     // first revision of the gap, for gone and gap; To is the last
 	To             int64     `json:"to,omitempty"`
-	*Subject                 // absent of a gap
-	Version        int64     `json:"version,omitempty"` // counts the writes since createRevision
+	*Subject                 // absent for a gap
+	Version        int64     `json:"version,omitempty"` // number of writes since createRevision
 	CreateRevision int64     `json:"createRevision,omitempty"`
 	Bytes          int       `json:"bytes,omitempty"` // as stored
-	Time           *Bracket  `json:"time,omitempty"`  // about when; absent where nothing is known
+	Time           *Bracket  `json:"time,omitempty"`  // approximate time; absent if unknown
 	// the newest entries of managedFields: not always of this write
 	Managers []Writer `json:"managers,omitempty"`
-	// Conflict is set if another snapshot has another record here: their clusters diverged.
+	// Conflict is set if another snapshot has a different record here: their clusters diverged.
 	Conflict bool   `json:"conflict,omitempty"`
-	Note     string `json:"note,omitempty"` // why nothing is known of labels and managers
+	Note     string `json:"note,omitempty"` // why labels and managers are unknown
 
 	unread bool
 }
 
-// Timeline tells the writes of all keys over snapshots of one cluster, in order.
+// Timeline yields the writes of all keys over snapshots of one cluster, in order.
 type Timeline struct {
 	Sides       []*inspect.Reader   // see Sort
-	Want        func(keys.Key) bool // chooses objects; nil for all keys, also of no object
-	Labels      labels.Selector     // those with these labels at their last write; nil for all
-	Manager     string              // with this manager among the newest; no deletions then. "" for all
+	Want        func(keys.Key) bool // chooses objects; nil for all keys, also outside objects
+	Labels      labels.Selector     // objects with these labels at their last write; nil for all
+	Manager     string              // writes with this manager among the newest, without deletions; "" for all
 	First, Last int64               // revisions
 	All         bool                // nothing is noise
-	Clock       *Clock              // it has read the snapshots
+	Clock       *Clock              // a clock with the times of the snapshots
 
-	Folded int // writes that were noise
-	Unread int // yielded writes of objects that do not decode, or are encrypted
+	Folded int // number of noise writes
+	Unread int // yielded writes of undecodable or encrypted objects
 
 	kept   [][2]int64      // see History
 	gaps   [][2]int64      // by revision
@@ -70,7 +70,7 @@ type Timeline struct {
 	heads  native.Heads
 }
 
-// Events yields the events, by revision. Memory is that of the keys that Labels choose.
+// Events yields the events, by revision. Memory holds the keys that Labels choose.
 func (t *Timeline) Events(ctx context.Context) iter.Seq2[*Event, error] {
 	return stream.Of(func(yield func(*Event) error) error {
 		records := make([]iter.Seq2[*snapshot.Record, error], 0, len(t.Sides))
@@ -82,7 +82,7 @@ func (t *Timeline) Events(ctx context.Context) iter.Seq2[*Event, error] {
 			t.kept, records = append(t.kept, [2]int64{oldest, newest}), append(records, s.Snapshot().Records(ctx))
 		}
 		t.gaps, t.chosen, t.heads = gaps(t.kept), map[string]bool{}, native.Heads{}
-		begun := 0 // of gaps
+		begun := 0 // number of yielded gaps
 		pass := func(revision int64) error {
 			for ; begun < len(t.gaps) && t.gaps[begun][0] <= revision; begun++ {
 				if err := t.gap(ctx, t.gaps[begun], yield); err != nil {
@@ -108,8 +108,8 @@ func (t *Timeline) Events(ctx context.Context) iter.Seq2[*Event, error] {
 	})
 }
 
-// gaps returns the revisions, from 2, at which none of the snapshots keeps all records: each has
-// those behind its first revision.
+// gaps returns the revisions, from 2, at which no snapshot keeps all records: each snapshot has all
+// records after its first revision.
 func gaps(kept [][2]int64) (out [][2]int64) {
 	kept = slices.Clone(kept)
 	slices.SortFunc(kept, func(a, b [2]int64) int { return cmp.Compare(a[0], b[0]) })
@@ -152,8 +152,8 @@ func (t *Timeline) gap(ctx context.Context, gap [2]int64, yield func(*Event) err
 	})
 }
 
-// sameLives returns the keys that were created before a gap and, as the snapshot behind it tells,
-// not deleted in it. A deletion at the end of the gap is a record. One pass tells it of all keys.
+// sameLives returns the keys that were created before a gap and not deleted in it, by the snapshot
+// after the gap. A deletion at the end of the gap is a record. One pass covers all keys.
 func sameLives(ctx context.Context, later *snapshot.Snapshot, gap [2]int64) (map[string]bool, error) {
 	keys := map[string]bool{}
 	return keys, stream.Each(later.Records(ctx), func(rec *snapshot.Record) error {
@@ -187,7 +187,7 @@ func (t *Timeline) event(ctx context.Context, rec sourced) (*Event, error) {
 	}
 	renewal := e.Resource == "leases.coordination.k8s.io" && e.What == Wrote
 	noise, all := inside && !t.All && (renewal || isNoise(rec.Key, key)), t.Labels == nil && t.Manager == ""
-	if !noise || !all { // else its value need not be read
+	if !noise || !all { // otherwise the value is not needed
 		if chosen, err := t.chooses(ctx, e, rec); !chosen || !inside || err != nil {
 			return nil, err
 		}
@@ -205,7 +205,7 @@ func (t *Timeline) event(ctx context.Context, rec sourced) (*Event, error) {
 	return e, nil
 }
 
-// subject returns the object of a key that is asked for, or else nil, and the parts of the key.
+// subject returns the object of a key, nil if it is not chosen, and the parts of the key.
 func (t *Timeline) subject(ctx context.Context, key []byte, source int) (*Subject, keys.Key, error) {
 	side := t.Sides[source]
 	if sees, err := side.Sees(ctx, key); !sees {
@@ -226,8 +226,8 @@ func (t *Timeline) subject(ctx context.Context, key []byte, source int) (*Subjec
 	return &s, k, nil
 }
 
-// chooses reports whether labels and managers choose an event, and sets its Managers. They choose
-// every value that cannot be read.
+// chooses reports whether labels and managers choose an event, and sets its Managers. Unreadable
+// values are always chosen.
 func (t *Timeline) chooses(ctx context.Context, e *Event, rec sourced) (bool, error) {
 	if rec.Tombstone {
 		chosen := t.Labels == nil || t.chosen[string(rec.Key)]
@@ -261,8 +261,8 @@ func (t *Timeline) chooses(ctx context.Context, e *Event, rec sourced) (bool, er
 		nil
 }
 
-// head returns the object in an entry, with its labels and managers at least; nil, and why, if it
-// cannot be read. Only what protobuf does not tell at once is decoded.
+// head returns the object in an entry, with at least its labels and managers; nil and the reason if
+// the object is unreadable. The whole object is decoded only if the protobuf heads do not suffice.
 func (t *Timeline) head(e *inspect.Entry) (object metav1.Object, note string) {
 	if e.Undecryptable == nil {
 		if v, err := e.ParseValue(); err == nil {

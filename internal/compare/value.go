@@ -22,21 +22,21 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
-// value is a stored value that can be compared.
+// value is a stored value for a comparison.
 type value struct {
 	kind    schema.GroupKind // empty if it is no readable object
-	content map[string]any   // the object with its secrets; nil if it could not be decoded
-	note    string           // why it is compared by its bytes, at least in part, or what is wrong with it
-	whole   view             // shown in a few words
+	content map[string]any   // the object with its secrets; nil if undecodable
+	note    string           // why it is compared by its bytes, at least in part, or is invalid
+	whole   view             // shown as a short text
 	hide    *redact.Shared   // nil for nothing
 	key     []byte
 }
 
-// bodyField holds the bytes of an object whose metadata alone is known.
+// bodyField holds the bytes of an object with only its metadata decoded.
 const bodyField = "(body)"
 
-// hiding returns what redacts objects of some snapshots, which is found when it is first needed.
-// Values that are only counted need no more than their own secrets.
+// hiding returns a function for the redactor of some snapshots, which is computed at the first
+// call. If changes are only counted, secrets of other objects are not needed.
 func (o *Options) hiding(ctx context.Context, sides ...*inspect.Reader) func() (*redact.Shared, error) {
 	return sync.OnceValues(func() (*redact.Shared, error) {
 		switch {
@@ -86,7 +86,7 @@ func readEntry(e *inspect.Entry, hide *redact.Shared) value {
 	return v
 }
 
-// readRaw reads a value that is no object, or does not decode.
+// readRaw reads a value that is no object, or is undecodable.
 func (v *value) readRaw(e *inspect.Entry) {
 	text := string(e.Value)
 	v.note = "no object; compared by its bytes"
@@ -110,7 +110,7 @@ func (v value) object() *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: v.content}
 }
 
-// shown returns the view of an object. Redacting takes longest, so it is for changed objects only.
+// shown returns the view of an object. Redaction is slow, so only changed objects are redacted.
 func (v value) shown() view {
 	body, partial := v.content[bodyField].(string)
 	if v.hide == nil && !partial {
@@ -126,8 +126,8 @@ func (v value) shown() view {
 	return view{Raw: v.content, Shown: shown}
 }
 
-// diff returns the changes from v to w, and the number folded away as noise, 0 with all. Changes
-// that are only counted have all secrets.
+// diff returns the changes from v to w, and the number of folded noise changes, 0 with all. With
+// count, changes are not redacted.
 func (v value) diff(w value, all, count bool) (changes []Change, folded int) {
 	if v.content == nil || w.content == nil {
 		return compare(v.whole, w.whole, w.kind, all)
@@ -143,7 +143,7 @@ func (v value) diff(w value, all, count bool) (changes []Change, folded int) {
 	return changes, folded
 }
 
-// hideQuotes hides secrets of both objects in the values of changes: a copy is one in any field.
+// hideQuotes hides secrets of both objects in the values of changes: copies may be in any field.
 func (v value) hideQuotes(w value, q *redact.Secrets, changes []Change) {
 	q.Add(v.key, v.content)
 	q.Add(w.key, w.content)
@@ -206,7 +206,7 @@ func isDeep(value any, most int) bool {
 	return slices.ContainsFunc(children, func(child any) bool { return most == 0 || isDeep(child, most-1) })
 }
 
-// Writer is an entry of managedFields that is new at a step, or has another time.
+// Writer is an entry of managedFields that is new at a step, or has a new time.
 type Writer struct {
 	Manager     string `json:"manager"`
 	Operation   string `json:"operation"` // Apply or Update
@@ -215,7 +215,7 @@ type Writer struct {
 	Time        string `json:"time,omitempty"` // RFC 3339, as stored
 }
 
-// writers returns the entries that before lacks; of the oldest record the latest ones.
+// writers returns the entries missing in before; for the oldest record, the latest entries.
 func writers(before, now value, what What) []Writer {
 	if what == Oldest {
 		return newest(managers(now.object()))

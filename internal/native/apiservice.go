@@ -6,8 +6,8 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// APIService has the fields of apiregistration.k8s.io/v1, of which this module has no Go types. Its
-// objects are stored as JSON.
+// APIService has the fields of apiregistration.k8s.io/v1 that are used here; this module does not
+// link the Go types. Its objects are stored as JSON.
 type APIService struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
@@ -29,7 +29,7 @@ type APIService struct {
 	} `json:"status"`
 }
 
-// newObject returns an empty object of a kind, to decode JSON into.
+// newObject returns an empty object of a kind, for decoding JSON.
 func newObject(gvk schema.GroupVersionKind) (any, error) {
 	if gvk.Group == "apiregistration.k8s.io" && gvk.Kind == "APIService" {
 		return new(APIService), nil

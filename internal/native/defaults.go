@@ -13,9 +13,9 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// Same reports whether a server takes two objects of a kind for the same: zero values, empty lists
-// and defaults are as good as nothing, and "0.1" is "100m". In [exact] kinds an empty list or map
-// is not as good as nothing. Of a kind that this build does not know the content must be equal.
+// Same reports whether a server treats two objects of a kind as equal: zero values, empty lists and
+// defaults equal missing fields, and "0.1" equals "100m". In [exact] kinds an empty list or map
+// does not equal a missing one. For kinds unknown to this build the content must be equal.
 func Same(gvk schema.GroupVersionKind, a, b map[string]any) bool {
 	first, known := defaulted(gvk, a)
 	second, too := defaulted(gvk, b)
@@ -34,8 +34,8 @@ func exact() []string {
 	return []string{"NetworkPolicy", "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"}
 }
 
-// defaulted returns the typed object of content with its defaults. It is false for an unknown kind,
-// and for content that is no object of the kind.
+// defaulted returns the typed object of content with its defaults. It returns false for an unknown
+// kind, and for content that does not fit the kind.
 func defaulted(gvk schema.GroupVersionKind, content map[string]any) (runtime.Object, bool) {
 	obj, err := scheme.Scheme.New(gvk)
 	if err != nil || runtime.DefaultUnstructuredConverter.FromUnstructured(content, obj) != nil {
@@ -49,15 +49,15 @@ func defaulted(gvk schema.GroupVersionKind, content map[string]any) (runtime.Obj
 	return obj, true
 }
 
-// row are defaults of a type of k8s.io/api.
+// row holds defaults of a type of k8s.io/api.
 type row struct {
 	of     string // the name of the type
 	when   string // "field", "!field" or "field=value": another field is set, unset, or has a value
 	fields string // in JSON
 }
 
-// defaults are those of fields that a server lets an update change, in kinds with a generation.
-// They were measured on Kubernetes 1.36. Rows of one type hold in this order.
+// defaults returns the defaults of fields that an update may change, in kinds with a generation,
+// measured on Kubernetes 1.36. The rows of one type apply in this order.
 func defaults() []row {
 	return []row{
 		{"Pod", "", `{"spec":{"enableServiceLinks":true}}`},
@@ -134,10 +134,10 @@ func defaults() []row {
 	}
 }
 
-// defaulter has the rows by type.
+// defaulter holds the rows by type.
 type defaulter map[string][]row
 
-// walk fills the defaults in value and in what is below it.
+// walk sets the defaults in value and everything below.
 func (d defaulter) walk(value reflect.Value) {
 	switch value.Kind() {
 	case reflect.Pointer:
@@ -152,7 +152,7 @@ func (d defaulter) walk(value reflect.Value) {
 		for _, r := range d[value.Type().Name()] {
 			if r.holds(value) {
 				var fields map[string]json.RawMessage
-				_ = json.Unmarshal([]byte(r.fields), &fields) // a test reads all rows
+				_ = json.Unmarshal([]byte(r.fields), &fields) // a test parses all rows
 				fill(value, fields)
 			}
 		}
@@ -179,7 +179,7 @@ func (r row) holds(value reflect.Value) bool {
 	}
 }
 
-// fill sets the fields of a struct that are not set.
+// fill sets the unset fields of a struct.
 func fill(value reflect.Value, fields map[string]json.RawMessage) {
 	for name, text := range fields {
 		field := fieldOf(value, name)
@@ -204,7 +204,7 @@ func unset(field reflect.Value) bool {
 	return field.IsZero() || field.Kind() == reflect.Slice && field.Len() == 0
 }
 
-// fieldOf is the field with a name in JSON, of a struct or of one that is embedded in it.
+// fieldOf returns the field with a JSON name in a struct or its embedded structs.
 func fieldOf(value reflect.Value, name string) reflect.Value {
 	for i := range value.NumField() {
 		tag, _, _ := strings.Cut(value.Type().Field(i).Tag.Get("json"), ",")
@@ -220,7 +220,7 @@ func fieldOf(value reflect.Value, name string) reflect.Value {
 	return reflect.Value{}
 }
 
-// special sets the defaults that follow from other fields.
+// special sets the defaults that depend on other fields.
 func special(value any) {
 	switch of := value.(type) {
 	case *corev1.PodSpec:

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// TestSame: zero values, defaults and other spellings of a quantity are no change to a server.
+// TestSame checks that zero values, defaults and other spellings of a quantity are no change.
 func TestSame(t *testing.T) {
 	deployment := func(spec string) string { return "apps/v1 Deployment " + spec }
 	for _, test := range []struct {

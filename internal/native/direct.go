@@ -22,12 +22,12 @@ type Direct struct {
 	message *message
 }
 
-// NewDirect returns a Direct for the type of obj. Structs that used lists get only those fields, by
-// their Go names.
+// NewDirect returns a Direct for the type of obj. In structs listed in used, only the listed fields
+// are decoded, by Go name.
 func NewDirect(obj any, used map[reflect.Type][]string) *Direct {
 	registered, ok := obj.(runtime.Object)
 	if !ok {
-		return &Direct{} // decodes none
+		return &Direct{} // decodes nothing
 	}
 	kinds, _, err := scheme.Scheme.ObjectKinds(registered)
 	if err != nil {
@@ -37,8 +37,8 @@ func NewDirect(obj any, used map[reflect.Type][]string) *Direct {
 	return &Direct{kinds, p.of(reflect.TypeOf(obj).Elem())}
 }
 
-// Decode sets obj, which is empty, from a value, and reports whether the content of Decode, as a Go
-// type, is the same. False means that only the content tells: Decode may fail.
+// Decode decodes a value into obj, which must be empty, and reports whether the result equals the
+// result of Decode as a Go type. If false, use the function Decode, which may fail.
 func (d *Direct) Decode(v encoding.Value, obj any) bool {
 	into, ok := obj.(interface{ Unmarshal([]byte) error })
 	if !ok || v.Format != encoding.FormatProtobuf || !slices.Contains(d.kinds, v.GVK) {
@@ -76,8 +76,8 @@ func (m *message) reduce(raw, out []byte) (_ []byte, accepted bool) {
 	return out, true
 }
 
-// next returns the first field of raw, the content of one that has a length, and the size of the
-// whole field, negative for one that has to be decoded.
+// next returns the first field of raw, its content if it has a length, and the size of the whole
+// field, negative if the field must be decoded.
 func (m *message) next(raw []byte) (f *wireField, content []byte, size int) {
 	tag, n := protowire.ConsumeVarint(raw)
 	if n < 0 || tag>>3 >= uint64(len(m.fields)) {
@@ -97,9 +97,9 @@ func (m *message) next(raw []byte) (f *wireField, content []byte, size int) {
 	return f, content, n + size
 }
 
-// reduce is reduce of a nested message: its tag, a length of a fixed size, and its used fields.
+// reduce reduces a nested message: its tag, a length of a fixed size, and its used fields.
 func (f *wireField) reduce(raw, content, out []byte) ([]byte, bool) {
-	const size = 5 // bytes; more than protobuf needs for a short length, and valid
+	const size = 5 // bytes; more than protobuf needs for a short length, but valid
 	_, n := protowire.ConsumeVarint(raw)
 	out = append(out, raw[:n]...)
 	at := len(out)
@@ -121,7 +121,7 @@ func hasContentOfItsOwn(t reflect.Type) bool {
 		pointer.Implements(reflect.TypeFor[interface{ ToUnstructured() any }]())
 }
 
-// directKind is the kind of a type with content of its own.
+// directKind returns the kind of a type with its own content.
 func directKind(t reflect.Type) wireKind {
 	return map[reflect.Type]wireKind{
 		reflect.TypeFor[metav1.Time](): instant, reflect.TypeFor[metav1.MicroTime](): instant,
@@ -129,7 +129,7 @@ func directKind(t reflect.Type) wireKind {
 	}[t]
 }
 
-// acceptInstant accepts a time of a year from 1970 to 9999: RFC 3339 has no others.
+// acceptInstant accepts a time from 1970 to 9999, the range of RFC 3339.
 func acceptInstant(msg []byte) bool {
 	const seconds, nanos, end = 1, 2, 253402300800
 	return encoding.EachField(msg, func(f encoding.WireField) bool {
@@ -138,7 +138,7 @@ func acceptInstant(msg []byte) bool {
 	})
 }
 
-// acceptNumberOrText accepts an IntOrString of one of the two types, its text plain.
+// acceptNumberOrText accepts an IntOrString of one of the two types, with plain text.
 func acceptNumberOrText(msg []byte) bool {
 	const kind, number, textual = 1, 2, 3
 	return encoding.EachField(msg, func(f encoding.WireField) bool {
@@ -191,7 +191,7 @@ func acceptFieldSet(msg []byte) bool {
 	return false
 }
 
-// skipName returns the index of the colon behind the quoted name at i, negative for none.
+// skipName returns the index of the colon after the quoted name at i, negative for none.
 func skipName(text []byte, i int) int {
 	for i++; i+1 < len(text) && text[i] >= ' ' && text[i] <= '~'; i++ {
 		switch text[i] {

@@ -1,14 +1,13 @@
-// Package native decodes any stored value into JSON content, as a client of the API sees the
-// object: JSON and CBOR as they are, protobuf through the types of k8s.io/api that client-go's
-// scheme lists.
+// Package native decodes any stored value into JSON content, as clients of the API see the object:
+// JSON and CBOR unchanged, protobuf through the types of k8s.io/api in client-go's scheme.
 //
 // Invariants:
 //
 //   - The result is JSON content: map[string]any, []any, string, bool, int64, float64 and nil, with
 //     apiVersion and kind.
-//   - Nothing is defaulted or converted: the object is at the version it is stored at, with the
-//     fields that are stored. Same alone knows defaults, to compare.
-//   - A kind that the build does not know is ErrUnknownKind, and Metadata still reads what every
-//     object has.
-//   - Hostile bytes end in an error; never in a panic. No error contains a value.
+//   - Nothing is defaulted or converted: the object has its stored version and stored fields. Only
+//     Same applies defaults, for comparisons.
+//   - For a kind unknown to the build the error is ErrUnknownKind, and Metadata still reads the
+//     common fields of all objects.
+//   - Hostile bytes cause an error, never a panic. No error contains a value.
 package native

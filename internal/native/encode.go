@@ -22,8 +22,8 @@ import (
 	"github.com/etcdshift/etcdshift/encoding"
 )
 
-// ErrUnknownFields is returned for a protobuf value that this build would not write as it is: a
-// newer Kubernetes wrote fields that its k8s.io/api lacks.
+// ErrUnknownFields is returned for a protobuf value that this build would not write unchanged: its
+// k8s.io/api lacks fields of a newer Kubernetes.
 var ErrUnknownFields = errors.New("it has fields that this build does not know and would drop")
 
 var (
@@ -33,10 +33,10 @@ var (
 	errNotBase64 = errors.New("text in a field of bytes is not base64; plain text of a Secret goes into stringData")
 )
 
-// Encode returns the protobuf message of content, in place of the stored value v of a kind that is
-// Known. Nothing but the difference between both changes, and messages that older servers left out
-// are there, empty. It returns ErrUnknownFields, the
-// errors of Decode, or what does not fit the kind, without its value.
+// Encode returns the protobuf message of content, to replace the stored value v of a Known kind.
+// Only the differences change; messages omitted by older servers become empty messages. Encode
+// returns ErrUnknownFields, the errors of Decode, or the field that does not fit the kind, without
+// its value.
 func Encode(v encoding.Value, content map[string]any) ([]byte, error) {
 	stored, err := decodeProtobuf(v)
 	if err != nil {
@@ -53,8 +53,8 @@ func Encode(v encoding.Value, content map[string]any) ([]byte, error) {
 	return encode(v, stored, before, content)
 }
 
-// EmptyBundle reports whether a webhook of a stored configuration has a caBundle of no bytes: a
-// server's update leaves it out.
+// EmptyBundle reports whether a webhook of a stored configuration has an empty caBundle: a server's
+// update removes it.
 func EmptyBundle(v encoding.Value) bool {
 	obj, _ := decodeProtobuf(v)
 	empty := func(c admissionregistration.WebhookClientConfig) bool {
@@ -71,15 +71,15 @@ func EmptyBundle(v encoding.Value) bool {
 	return false
 }
 
-// decodesTo reports whether a message of the same kind decodes to the object: no bytes and an empty
-// list are the same there.
+// decodesTo reports whether a message of the same kind decodes to the object: empty bytes and an
+// empty list count as missing.
 func decodesTo(obj runtime.Object, message []byte) bool {
 	other := reflect.New(reflect.TypeOf(obj).Elem()).Interface().(interface{ Unmarshal([]byte) error })
 	return other.Unmarshal(message) == nil && equality.Semantic.DeepEqual(obj, other)
 }
 
-// encode is Encode without a check. Managed fields have an order of their own, which content lacks:
-// where they did not change, they are taken from the stored object.
+// encode is Encode without a check. Managed fields have an order that content lacks: if unchanged,
+// they are taken from the stored object.
 func encode(v encoding.Value, stored runtime.Object, before, content map[string]any) ([]byte, error) {
 	obj, err := fromContent(v, content)
 	if err != nil {
@@ -108,8 +108,8 @@ func managedFields(content map[string]any) any {
 	return metadata["managedFields"]
 }
 
-// fromContent turns JSON content into a typed object, without its apiVersion and kind, as its
-// message is stored.
+// fromContent converts JSON content to a typed object in its stored form, without apiVersion and
+// kind.
 func fromContent(v encoding.Value, content map[string]any) (runtime.Object, error) {
 	obj, err := scheme.Scheme.New(v.GVK)
 	if err != nil {
@@ -119,7 +119,7 @@ func fromContent(v encoding.Value, content map[string]any) (runtime.Object, erro
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name(v.GVK), cmp.Or(Unfit(v, content), errUnfit))
 	}
-	if wide(content) { // the converter cuts numbers that their field cannot hold
+	if wide(content) { // the converter truncates numbers that are too large for their field
 		if err := Unfit(v, content); err != nil {
 			return nil, fmt.Errorf("%s: %w", name(v.GVK), err)
 		}
@@ -147,8 +147,8 @@ func wide(content any) bool {
 	return false
 }
 
-// Unfit names the field for which content is no object of the kind of v; nil for none. It returns
-// ErrUnknownKind, and never a value, which errors of the converter quote.
+// Unfit returns an error that names the field for which content does not fit the kind of v; nil for
+// none. It may be ErrUnknownKind. Unlike errors of the converter it never quotes a value.
 func Unfit(v encoding.Value, content map[string]any) error {
 	obj, err := newObject(v.GVK)
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
-// Every native object of real servers is written as it was read, and changed labels are the only
-// difference in what is read again.
+// TestEncode checks that native objects of real servers are encoded unchanged, and that after
+// changing labels, only the labels differ.
 func TestEncode(t *testing.T) {
 	files, err := filepath.Glob("../../testdata/*/*.db.gz")
 	require.NoError(t, err)
@@ -46,7 +46,7 @@ func TestEncode(t *testing.T) {
 
 			metadata, _ := content["metadata"].(map[string]any)
 			if metadata == nil {
-				continue // a RangeAllocation of a server's start
+				continue // a RangeAllocation from the start of a server
 			}
 			metadata["labels"] = map[string]any{"changed": "yes"}
 			raw, err := native.Encode(v, content)
@@ -92,7 +92,7 @@ func TestEncodeRefuses(t *testing.T) {
 	}
 }
 
-// TestEncodeBytes: the plain text of a Secret is not quoted.
+// TestEncodeBytes checks that the error does not quote the plain text of a Secret.
 func TestEncodeBytes(t *testing.T) {
 	v, err := encoding.Parse(wrap(t, corev1.SchemeGroupVersion.WithKind("Secret"), &corev1.Secret{}))
 	require.NoError(t, err)
@@ -104,7 +104,7 @@ func TestEncodeBytes(t *testing.T) {
 	require.NotContains(t, err.Error(), "pl@in")
 }
 
-// A field of a newer Kubernetes would be lost: nothing is written.
+// TestEncodeKeepsUnknownFields checks that a field of a newer Kubernetes refuses the write.
 func TestEncodeKeepsUnknownFields(t *testing.T) {
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "key"}}
 	value := wrap(t, corev1.SchemeGroupVersion.WithKind("Secret"), runtime.Object(secret))

@@ -13,15 +13,15 @@ import (
 	"github.com/etcdshift/etcdshift/encoding"
 )
 
-// errExponent is for a quantity such as 11111111111111111111e999999999. The library computes all
-// its digits, as API servers do: that takes hours and gigabytes.
+// errExponent is returned for a quantity such as 11111111111111111111e999999999. The library
+// computes all its digits, as API servers do: that takes hours and gigabytes.
 var errExponent = errors.New("a quantity has an exponent of more than four digits")
 
-// mark takes the place of a number with a large exponent: it is quick to read, and known again.
+// mark replaces a number with a large exponent: it parses quickly and is recognizable.
 const mark = 242427
 
-// checkExponents returns errExponent for a value with such a quantity. No typed object of the value
-// is made before.
+// checkExponents returns errExponent for a value with such a quantity, without decoding the value
+// into a typed object.
 func checkExponents(v encoding.Value) error {
 	small, unsure := withoutExponents(v)
 	if small == nil && !unsure {
@@ -29,7 +29,7 @@ func checkExponents(v encoding.Value) error {
 	}
 	obj, err := newObject(v.GVK)
 	if err != nil {
-		return nil // it is not typed
+		return nil // not a typed kind
 	}
 	if message, is := obj.(interface{ Unmarshal([]byte) error }); is && v.Format == encoding.FormatProtobuf {
 		err = message.Unmarshal(small)
@@ -43,7 +43,7 @@ func checkExponents(v encoding.Value) error {
 }
 
 // withoutExponents returns the value with marks in place of numbers with large exponents, nil for
-// none. unsure is true for a text that only hostile values have.
+// none. unsure is true for a text that occurs only in hostile values.
 func withoutExponents(v encoding.Value) (small []byte, unsure bool) {
 	raw := v.Raw
 	if v.Format != encoding.FormatProtobuf && escapesDigits(raw) {
@@ -76,7 +76,7 @@ func withoutExponents(v encoding.Value) (small []byte, unsure bool) {
 		}
 		from, to, pad := texts[0][0], texts[0][1], "0"
 		if v.Format != encoding.FormatProtobuf && raw[from-1] != '"' {
-			pad = " " // a number of JSON does not begin with 0
+			pad = " " // a JSON number does not begin with 0
 		}
 		copy(small[from:to], strings.Repeat(pad, to-from))
 		copy(small[to-6:], fmt.Sprint(mark))
@@ -84,7 +84,7 @@ func withoutExponents(v encoding.Value) (small []byte, unsure bool) {
 	return small, false
 }
 
-// escapesDigits reports whether a JSON text escapes a letter of numbers, as no encoder does.
+// escapesDigits reports whether a JSON text escapes a character of numbers, as no encoder does.
 func escapesDigits(raw []byte) bool {
 	for at := 0; at+6 <= len(raw); at++ {
 		next := bytes.IndexByte(raw[at:], '\\')
@@ -101,8 +101,8 @@ func escapesDigits(raw []byte) bool {
 	return false
 }
 
-// textsAround are the texts that are a number with its exponent at a position, and end between
-// least and most: in JSON where the digits end, in protobuf where their lengths say.
+// textsAround returns the texts that are a number with its exponent at a position, and end between
+// least and most: in JSON at the end of the digits, in protobuf by their lengths.
 func textsAround(v encoding.Value, at, least, most int) (texts [][2]int) {
 	raw := v.Raw
 	for i := at - 1; i > 0 && isNumeric(raw[i]); i-- {
@@ -124,7 +124,7 @@ func textsAround(v encoding.Value, at, least, most int) (texts [][2]int) {
 
 func isNumeric(b byte) bool { return b >= '0' && b <= '9' || b == '.' || b == '+' || b == '-' }
 
-// hasMark reports whether a quantity below v has a mark.
+// hasMark reports whether a quantity below v equals mark.
 func hasMark(v reflect.Value) bool {
 	switch v.Kind() {
 	case reflect.Pointer, reflect.Interface:

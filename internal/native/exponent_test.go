@@ -14,8 +14,8 @@ import (
 	"github.com/etcdshift/etcdshift/encoding"
 )
 
-// A quantity of very many digits is not computed, wherever it is; a label that looks like one is a
-// label. Without the check each of the first takes hours.
+// TestExponents checks that a quantity with very many digits is never computed, in any field, and
+// that a label that looks like one is accepted. Computing takes hours.
 func TestExponents(t *testing.T) {
 	for text, bomb := range map[string]bool{
 		"11111111111111111111e999999999": true, "11111111111111111111E99999999": true, "1.5e-999999999": true,
@@ -37,7 +37,7 @@ func TestExponents(t *testing.T) {
 			}
 		}
 		if len(text) > 48 {
-			continue // no label looks like that
+			continue // too long for a label
 		}
 		json, proto := podOf(t, "limit", "1234567", text)
 		for _, v := range []encoding.Value{json, proto} {
@@ -64,7 +64,7 @@ func TestExponents(t *testing.T) {
 	}
 }
 
-// podOf is a Pod with a quantity in a field and a label, as JSON and protobuf.
+// podOf returns a Pod with a quantity in a field and a label, as JSON and protobuf.
 func podOf(t *testing.T, field, quantity, label string) (json, proto encoding.Value) {
 	stand := "2" + strings.Repeat("1", len(quantity)-1) // as long
 	q := resource.MustParse(stand)

@@ -10,12 +10,12 @@ import (
 	"github.com/etcdshift/etcdshift/encoding"
 )
 
-// Heads decodes labels and the writers in managedFields, of stored protobuf of any kind, by Direct.
-// It is for one goroutine.
+// Heads decodes labels and the writers in managedFields, of stored protobuf of any kind, with
+// Direct. A Heads is for one goroutine.
 type Heads map[schema.GroupVersionKind]*Direct
 
-// Decode returns an object with its labels, and its managedFields without the fields in them. It
-// returns nil where only Decode of the value tells, which may fail.
+// Decode returns an object with its labels, and its managedFields without their field sets. It
+// returns nil if only Decode of the value can tell, which may fail.
 func (h Heads) Decode(v encoding.Value) metav1.Object {
 	if v.Format != encoding.FormatProtobuf {
 		return nil

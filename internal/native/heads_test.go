@@ -11,8 +11,8 @@ import (
 	"github.com/etcdshift/etcdshift/encoding"
 )
 
-// TestHeads: heads have the labels and writers of whole objects, of random ones of every kind, as
-// they are and damaged.
+// TestHeads checks that heads have the labels and writers of whole objects, for random objects of
+// every kind, sound and damaged.
 func TestHeads(t *testing.T) {
 	all, read, heads := 0, 0, Heads{}
 	for gvk := range messages() {
@@ -41,7 +41,7 @@ func TestHeads(t *testing.T) {
 	require.Nil(t, heads.Decode(encoding.Value{Format: encoding.FormatJSON, Raw: []byte("{}")}))
 }
 
-// withoutFields formats managedFields but for the fields, with times as they are stored.
+// withoutFields formats managedFields without their field sets, with times as stored.
 func withoutFields(entries []metav1.ManagedFieldsEntry) (out []string) {
 	for _, e := range entries {
 		e.FieldsV1 = nil

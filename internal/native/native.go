@@ -15,8 +15,8 @@ import (
 	"github.com/etcdshift/etcdshift/encoding"
 )
 
-// ErrUnknownKind is returned for a protobuf value of a kind that this build's k8s.io/api lacks:
-// removed, of a newer server, or of an aggregated API server. The text around it names the kind.
+// ErrUnknownKind is returned for a protobuf value of a kind that this build's k8s.io/api lacks: a
+// removed kind, or a kind of a newer or aggregated API server. The wrapping error names the kind.
 var ErrUnknownKind = errors.New("kind is not known to this build")
 
 var errFieldType = errors.New("a field has a value that its type can't have")
@@ -24,7 +24,7 @@ var errFieldType = errors.New("a field has a value that its type can't have")
 // Known reports whether Decode reads protobuf values of the kind.
 func Known(gvk schema.GroupVersionKind) bool { return scheme.Scheme.Recognizes(gvk) }
 
-// Served reports whether some API server since Kubernetes 1.22 serves a version of a kind.
+// Served reports whether any API server since Kubernetes 1.22 serves a version of a kind.
 func Served(gvk schema.GroupVersionKind) bool {
 	obj, err := scheme.Scheme.New(gvk)
 	if err != nil {
@@ -48,7 +48,7 @@ func Decode(value []byte) (map[string]any, error) {
 	return DecodeParsed(v)
 }
 
-// DecodeParsed is Decode of a parsed value.
+// DecodeParsed decodes a parsed value as JSON content.
 func DecodeParsed(v encoding.Value) (map[string]any, error) {
 	if v.Format != encoding.FormatProtobuf {
 		obj, _, err := encoding.DecodeObject(v.Raw)
@@ -69,8 +69,8 @@ func DecodeParsed(v encoding.Value) (map[string]any, error) {
 	return content, nil
 }
 
-// As decodes a parsed value into a typed object; it drops fields that the type does not have. It
-// takes the results of encoding.Parse, whose error it returns.
+// As decodes a parsed value into a typed object; unknown fields are dropped. The parameters are the
+// results of encoding.Parse; its error is returned.
 func As[T any](v encoding.Value, err error) (out T, _ error) {
 	if err != nil {
 		return out, err
@@ -83,9 +83,9 @@ func As[T any](v encoding.Value, err error) (out T, _ error) {
 	return out, err
 }
 
-// Check returns why an API server cannot decode the value as its own kind. It returns
-// ErrUnknownKind for protobuf of an unknown kind and accepts its JSON and CBOR. No error quotes the
-// value.
+// Check returns the reason why an API server cannot decode the value as its own kind. It returns
+// ErrUnknownKind for protobuf of an unknown kind, and accepts JSON and CBOR of such kinds. No error
+// quotes the value.
 func Check(v encoding.Value) error {
 	if v.Format == encoding.FormatProtobuf {
 		if wellFormed(v.GVK, v.Raw) {
@@ -105,7 +105,7 @@ func Check(v encoding.Value) error {
 	if _, is := obj.(*APIService); !stored && !is {
 		return nil
 	}
-	err = utiljson.Unmarshal(v.Raw, obj) // its text may quote the value
+	err = utiljson.Unmarshal(v.Raw, obj) // the error may quote the value
 	var wrong *json.UnmarshalTypeError
 	switch {
 	case errors.As(err, &wrong) && wrong.Field != "":
@@ -116,7 +116,7 @@ func Check(v encoding.Value) error {
 	return nil
 }
 
-// name writes a kind as users do: "v1 Secret".
+// name formats a kind: "v1 Secret".
 func name(gvk schema.GroupVersionKind) string {
 	apiVersion, kind := gvk.ToAPIVersionAndKind()
 	return apiVersion + " " + kind
@@ -137,8 +137,8 @@ func decodeProtobuf(v encoding.Value) (runtime.Object, error) {
 	return obj, nil
 }
 
-// toContent turns a typed object into JSON content. Some types panic when they marshal bytes that
-// no server stores, such as a quantity that is no number.
+// toContent converts a typed object to JSON content. Some types panic on bytes that no server
+// stores, such as an invalid quantity.
 func toContent(obj runtime.Object) (content map[string]any, err error) {
 	defer func() {
 		if recover() != nil {
@@ -146,7 +146,7 @@ func toContent(obj runtime.Object) (content map[string]any, err error) {
 		}
 	}()
 	content, err = runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
-	if err != nil { // its text may quote the field's value
+	if err != nil { // the error may quote the value
 		return nil, errFieldType
 	}
 	return content, nil

@@ -25,7 +25,7 @@ func stored(t testing.TB, name string) []byte {
 	return data
 }
 
-// wrap is the protobuf value a server stores for obj.
+// wrap returns the protobuf value that a server stores for obj.
 func wrap(t testing.TB, gvk schema.GroupVersionKind, obj runtime.Object) []byte {
 	t.Helper()
 	obj.GetObjectKind().SetGroupVersionKind(gvk)
@@ -34,7 +34,7 @@ func wrap(t testing.TB, gvk schema.GroupVersionKind, obj runtime.Object) []byte 
 	return data
 }
 
-// What comes out is what the typed object says in JSON.
+// TestDecodeEqualsTyped checks that the content equals the typed object in JSON.
 func TestDecodeEqualsTyped(t *testing.T) {
 	files, err := filepath.Glob("../../encoding/testdata/k8s/*.pb")
 	require.NoError(t, err)
@@ -54,7 +54,7 @@ func TestDecodeEqualsTyped(t *testing.T) {
 	}
 }
 
-// Every kind of the scheme that a server stores as protobuf is decoded.
+// TestDecodeKnowsEveryKind checks every kind of the scheme that a server stores as protobuf.
 func TestDecodeKnowsEveryKind(t *testing.T) {
 	decoded := 0
 	for gvk := range scheme.Scheme.AllKnownTypes() {

@@ -14,8 +14,8 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// wellFormed reports, without decoding, that Unmarshal of the kind's type accepts the message.
-// False means that it has to be decoded to be sure: an unknown kind or field, say.
+// wellFormed reports, without decoding, whether the kind's type accepts the message. False means
+// unsure, as for an unknown kind or field: the message must be decoded.
 func wellFormed(gvk schema.GroupVersionKind, raw []byte) bool {
 	m := messages()[gvk]
 	return m != nil && m.accept(raw)
@@ -27,10 +27,10 @@ type message struct{ fields []wireField }
 type wireField struct {
 	kind   wireKind
 	unused bool     // see Direct
-	below  *message // of a nested one, and of the values of a map
+	below  *message // of a nested message, or of the values of a map
 }
 
-// wireKind is how a field is encoded. The zero value is of fields that have to be decoded.
+// wireKind is the encoding of a field. The zero value is for fields that must be decoded.
 type wireKind int
 
 const (
@@ -42,7 +42,7 @@ const (
 	textMap   // string to string or bytes
 	nestedMap // string to message
 	quantityMap
-	instant // of Direct alone, as the kinds below
+	instant // only for Direct, like the kinds below
 	instantPointer
 	numberOrText
 	fieldSet
@@ -59,7 +59,7 @@ func (m *message) accept(raw []byte) bool {
 	return true
 }
 
-// accept says whether the content of a field that has a length decodes.
+// accept reports whether the content of a field with a length decodes.
 func (f *wireField) accept(content []byte) bool {
 	switch f.kind {
 	case text:
@@ -121,7 +121,7 @@ func acceptQuantity(msg []byte) bool {
 	return false
 }
 
-// messages are the types of all kinds of client-go's scheme.
+// messages returns the types of all kinds of client-go's scheme.
 var messages = sync.OnceValue(func() map[schema.GroupVersionKind]*message {
 	p := plans{known: map[reflect.Type]*message{}}
 	out := map[schema.GroupVersionKind]*message{}
@@ -138,11 +138,11 @@ func isMessage(t reflect.Type) bool {
 	return reflect.PointerTo(t).Implements(reflect.TypeFor[interface{ Unmarshal([]byte) error }]())
 }
 
-// plans makes the messages of Go types.
+// plans builds the messages of Go types.
 type plans struct {
 	known  map[reflect.Type]*message
 	direct bool                      // for Direct
-	used   map[reflect.Type][]string // as NewDirect has it
+	used   map[reflect.Type][]string // see NewDirect
 }
 
 // of returns the message of a Go type.
@@ -185,7 +185,7 @@ func (p *plans) add(m *message, t reflect.Type, f reflect.StructField) {
 	m.fields[number] = field
 }
 
-// field returns how values of a Go type are encoded, at most one level of list or pointer down. The
+// field returns the encoding of values of a Go type, at most one level of list or pointer down. The
 // encoding in the tag is wrong in places (core/v1 SecretVolumeSource.DefaultMode).
 func (p *plans) field(t reflect.Type) wireField {
 	if t.Kind() == reflect.Pointer {
@@ -206,7 +206,7 @@ func (p *plans) field(t reflect.Type) wireField {
 	return p.single(t)
 }
 
-// single is field of a type that is no list, pointer or map.
+// single returns the encoding of a type that is no list, pointer or map.
 func (p *plans) single(t reflect.Type) wireField {
 	isBytes := t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Uint8
 	switch {

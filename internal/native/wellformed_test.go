@@ -15,7 +15,7 @@ import (
 	"github.com/etcdshift/etcdshift/encoding"
 )
 
-// encoded is a random object of the kind as a server encodes it.
+// encoded returns a random object of the kind as a server encodes it.
 func encoded(t testing.TB, gvk schema.GroupVersionKind, seed int64) []byte {
 	t.Helper()
 	obj, err := scheme.Scheme.New(gvk)
@@ -33,8 +33,8 @@ func decodes(t testing.TB, gvk schema.GroupVersionKind, raw []byte) bool {
 	return obj.(interface{ Unmarshal([]byte) error }).Unmarshal(raw) == nil
 }
 
-// TestWellFormedIsNeverWrong: what it accepts decodes: random objects of every kind, as they are
-// and damaged.
+// TestWellFormedIsNeverWrong checks that accepted messages decode: random objects of every kind,
+// sound and damaged.
 func TestWellFormedIsNeverWrong(t *testing.T) {
 	whole, accepted, damaged, refused := 0, 0, 0, 0
 	rng := rand.New(rand.NewSource(1))
