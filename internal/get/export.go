@@ -24,8 +24,8 @@ import (
 
 // ExportOptions selects the exported objects among those of the command line.
 type ExportOptions struct {
-	Named  bool // single objects are asked for: they alone, whatever they are
-	CRDs   bool // the CustomResourceDefinitions alone
+	Named  bool // the command line names single objects: only these are exported, of any kind
+	CRDs   bool // only the CustomResourceDefinitions
 	Needed bool // also the cluster-scoped objects that a namespace needs
 	All    bool // nothing is left out
 }
@@ -37,17 +37,17 @@ type exporter struct {
 	types   *inspect.Types
 	labels  objects.Selector // selects objects
 	chooser manifest.Chooser
-	left    map[manifest.Reason]map[string]int // how many, by type
+	left    map[manifest.Reason]map[string]int // counts by type
 	custom  map[string]bool                    // the names of the definitions of exported custom resources
 	needs   map[manifest.Need]bool
 	missing []string // needed objects that the snapshot lacks
 	others  []string // needed objects that are not exported
-	large   int      // exported objects that only a server-side apply takes
+	large   int      // exported objects that only a server-side apply accepts
 	printed int
 }
 
-// Export prints the objects of r that are asked for, or all in namespaces, as YAML for "kubectl
-// apply", each after those it depends on.
+// Export prints the selected objects of r, or all in namespaces, as YAML for "kubectl apply", each
+// after its dependencies.
 func Export(ctx context.Context, r *inspect.Reader, asked []Asked, o Options, x ExportOptions) error {
 	g, err := newFinder(ctx, r, nil, o)
 	if err != nil {
@@ -61,7 +61,7 @@ func Export(ctx context.Context, r *inspect.Reader, asked []Asked, o Options, x 
 	if e.types, err = r.Types(ctx); err != nil {
 		return err
 	}
-	if e.CRDs { // of what the labels select
+	if e.CRDs { // the labels select custom resources
 		e.Selector = objects.Everything()
 	}
 	if err := e.learn(); err != nil {
@@ -78,14 +78,14 @@ func Export(ctx context.Context, r *inspect.Reader, asked []Asked, o Options, x 
 	return e.verdict()
 }
 
-// survey finds what to export, and what that needs, in one pass over the objects.
+// survey finds the objects to export and their needs, in one pass over the objects.
 func (e *exporter) survey(asked []Asked) error {
 	if e.Named {
 		e.asked = asked
 		return nil
 	}
 	services := Asked{Type: e.types.Of(schema.GroupResource{Resource: "services"})}
-	for _, a := range append([]Asked{services}, asked...) { // by Services, Endpoints are left out
+	for _, a := range append([]Asked{services}, asked...) { // Services decide which Endpoints are left out
 		err := stream.Each(e.reader.Objects(e.ctx, a.Type, e.selection(a)), func(o *inspect.Object) error {
 			if o.Err == nil && e.reason(a, o) == "" && e.labels.Fits(o.Content) {
 				e.look(a.Type, o)
@@ -103,7 +103,7 @@ func (e *exporter) survey(asked []Asked) error {
 	if err := e.bindings(); err != nil {
 		return err
 	}
-	if e.asked = append(e.asked, e.namespaces()); e.CRDs { // the namespace has to be there too
+	if e.asked = append(e.asked, e.namespaces()); e.CRDs { // the namespace must exist too
 		asked = nil
 	}
 	if err := e.addNeeded(); err != nil {
@@ -113,7 +113,7 @@ func (e *exporter) survey(asked []Asked) error {
 	return nil
 }
 
-// look notes what an exported object needs.
+// look records the needs of an exported object.
 func (e *exporter) look(kind *inspect.Type, o *inspect.Object) {
 	if !kind.Builtin {
 		e.custom[kind.Name()] = true
@@ -123,8 +123,7 @@ func (e *exporter) look(kind *inspect.Type, o *inspect.Object) {
 	}
 }
 
-// wanted are the types that are asked for, or all namespaced ones that have objects, in order of
-// dependence.
+// wanted returns the chosen types, or all namespaced types with objects, in order of dependency.
 func (e *exporter) wanted(asked []Asked) []Asked {
 	if asked == nil {
 		for _, t := range e.types.All() {
@@ -149,7 +148,8 @@ func (e *exporter) namespaces() Asked {
 	return a
 }
 
-// reason is why an object is left out; "" if it is not. What is named is exported.
+// reason returns why an object is left out; "" if it is exported. Named objects are always
+// exported.
 func (e *exporter) reason(a Asked, o *inspect.Object) manifest.Reason {
 	if e.All || len(a.Names) > 0 || !a.Type.Namespaced {
 		return ""
@@ -180,7 +180,7 @@ func (e *exporter) bindings() error {
 	kind := e.types.Of(schema.GroupResource{Group: "rbac.authorization.k8s.io", Resource: "clusterrolebindings"})
 	all := e.reader.Objects(e.ctx, kind, inspect.Selection{Cluster: e.Cluster})
 	return stream.Each(all, func(o *inspect.Object) error {
-		if o.Err != nil { // it may bind an exported ServiceAccount
+		if o.Err != nil { // the object may bind an exported ServiceAccount
 			e.sayUnread(&gotten{Object: o}, o.Err)
 			return nil
 		}
@@ -239,7 +239,7 @@ func compareNeeds(a, b manifest.Need) int {
 	return strings.Compare(a.Resource+"/"+a.Name, b.Resource+"/"+b.Name)
 }
 
-// say counts the omitted objects for each reason, and lists needs that the export does not have.
+// say counts the omitted objects for each reason, and lists needs outside the export.
 func (e *exporter) say() {
 	if e.Quiet {
 		return
@@ -271,7 +271,7 @@ func (e *exporter) say() {
 	}
 }
 
-// exportAll prints YAML that can be applied, in order of dependence. Objects with secrets need
+// exportAll prints YAML for "kubectl apply", in order of dependency. Objects with secrets need
 // --show-secrets: a redacted Secret would overwrite a good one.
 func (e *exporter) exportAll() error {
 	sortByRank(e.asked)
@@ -309,7 +309,7 @@ func (e *exporter) export(o *gotten) (err error) {
 		fmt.Fprintf(e.Errs, "%s: not exported: its secrets need --show-secrets\n", render.Printable(string(o.Key)))
 		return nil
 	}
-	const longest = 256 << 10 // annotations: kubectl keeps what it applied in one
+	const longest = 256 << 10 // annotations: kubectl stores the applied object in one
 	if applied, err := json.Marshal(content); err == nil && len(applied) > longest {
 		e.large++
 	}

@@ -1,11 +1,11 @@
 // Package get finds objects in a snapshot and prints them, searches them for a text, and exports
-// them as manifests that can be applied.
+// them as manifests for "kubectl apply".
 //
 // Invariants:
 //
 //   - Objects are printed while they are read; only templates, raw values and sorted lists wait for
 //     all of them.
-//   - A value that cannot be read is named on the writer of messages, and is an error in the end.
+//   - An unreadable value is named on the writer of messages, and causes an error at the end.
 //   - Without Options.Secrets no credential is printed, searched or compared.
 package get
 
@@ -26,7 +26,7 @@ import (
 	"github.com/etcdshift/etcdshift/keys"
 )
 
-// Options choose objects and the form in which they are printed.
+// Options choose objects and the output format.
 type Options struct {
 	Out, Errs io.Writer // of data, and of messages
 
@@ -37,12 +37,12 @@ type Options struct {
 	Expression         string             // of Where
 	SortBy             string             // a JSONPath; "" for the order of the keys
 
-	Begin func() // is called when the index of the snapshot is read, before anything is printed
+	Begin func() // Begin is called after the index of the snapshot is read, before the first output.
 
-	// For Print alone.
+	// Only for Print.
 	Format, Template string              // of -o FORMAT=TEMPLATE
-	LabelColumns     []string            // keys of labels
-	Now              time.Time           // from which ages count; zero for the newest time in the snapshot
+	LabelColumns     []string            // label keys
+	Now              time.Time           // reference time of ages; zero for the newest time in the snapshot
 	Head             func() (any, error) // the head of a document of several objects
 
 	Quiet, Secrets, Deleted, IgnoreNotFound, ManagedFields bool
@@ -55,10 +55,10 @@ type Asked struct {
 	Names []string
 }
 
-// RefusedError is the error of objects that need Options.Secrets, where nothing else failed.
+// RefusedError is returned for objects that need Options.Secrets, if nothing else failed.
 type RefusedError struct{ error }
 
-// finder finds objects, and counts what becomes of them.
+// finder finds objects, and counts results.
 type finder struct {
 	Options
 	asked   []Asked
@@ -66,13 +66,13 @@ type finder struct {
 	reader  *inspect.Reader
 	layouts keys.Layouts // of reader
 
-	hide          *redact.Shared // redacts the objects; nil where their values are not hidden, or not printed
+	hide          *redact.Shared // redacts the objects; nil if values are shown or not printed
 	shown, unread int
 	unasked       int           // objects without a result of Where
 	absent        string        // a field of Where that the first of them lacks; "" for another reason
 	hidden        bool          // something in a printed object was redacted
 	kept          int           // objects that were not exported
-	unbounded     int           // paths that found too much in an object
+	unbounded     int           // number of paths that found too much
 	leftOut       int           // printer columns that tables do not show
 	clock         compare.Clock // of the deletions in tables
 	met           map[[2]string]bool
@@ -84,7 +84,7 @@ func newFinder(ctx context.Context, r *inspect.Reader, asked []Asked, o Options)
 	return &finder{Options: o, asked: asked, ctx: ctx, reader: r, layouts: layouts, met: map[[2]string]bool{}}, err
 }
 
-// Print prints the objects of r that are asked for.
+// Print prints the chosen objects of r.
 func Print(ctx context.Context, r *inspect.Reader, asked []Asked, o Options) error {
 	g, err := newFinder(ctx, r, asked, o)
 	if err != nil {
@@ -113,8 +113,8 @@ func Print(ctx context.Context, r *inspect.Reader, asked []Asked, o Options) err
 // isTable reports whether the format is a table.
 func (o *Options) isTable() bool { return o.Format == "table" || o.Format == "wide" }
 
-// single reports whether one object is asked for: a name stands for one object in one namespace
-// and logical cluster.
+// single reports whether the command line names a single object: a name identifies one object in
+// one namespace and logical cluster.
 func (g *finder) single() bool {
 	return len(g.asked) == 1 && len(g.asked[0].Names) == 1 && (g.Namespace != "" || !g.asked[0].Type.Namespaced) &&
 		(!g.AnyCluster || !g.layouts.Flavour().KCP())
@@ -207,7 +207,7 @@ func Namesakes(ctx context.Context, types []*inspect.Type, name, cluster string,
 	return objects.Namesakes(spaces)
 }
 
-// where names the namespace that was searched; "" if that was all of them.
+// where names the searched namespace; "" for all namespaces.
 func (g *finder) where(namespaced bool) string {
 	if !namespaced || g.Namespace == "" {
 		return ""
@@ -215,8 +215,8 @@ func (g *finder) where(namespaced bool) string {
 	return fmt.Sprintf(" in namespace %q", g.Namespace)
 }
 
-// elsewhere names the namespace that was searched, and counts the objects in others. It also names
-// a logical cluster that the file does not have.
+// elsewhere names the searched namespace, and counts the objects in others. It also reports a
+// logical cluster that the file does not contain.
 func (g *finder) elsewhere() (string, error) {
 	if g.Cluster != "" && !g.Deleted {
 		if has, err := g.hasCluster(); err != nil || !has {

@@ -25,13 +25,13 @@ import (
 // gotten is an object to show.
 type gotten struct {
 	*inspect.Object
-	deletedAt int64            // revision, where it is deleted
-	unfit     bool             // the selectors do not choose it
-	unasked   *finding.Finding // why --where has no result for it; nil for none
+	deletedAt int64            // revision of its deletion
+	unfit     bool             // not selected
+	unasked   *finding.Finding // why --where has no result; nil otherwise
 	cells     []any            // of a table
 }
 
-// learn reads what must be hidden. Tables of built-in types have no texts but those of Events.
+// learn reads the secrets to hide. In tables of built-in types, only Events have texts.
 func (g *finder) learn() (err error) {
 	texts := func(a Asked) bool { return !a.Type.Builtin || a.Type.Kind == "Event" }
 	more := g.asksValues() || g.ShowLabels || g.LabelColumns != nil
@@ -50,7 +50,7 @@ func (g *finder) asksValues() bool {
 	return g.Where != nil || !g.Selector.Fields.Empty()
 }
 
-// objects yields the chosen objects of one type. An unreadable one has its Err.
+// objects yields the chosen objects of one type. An unreadable object has its Err.
 func (g *finder) objects(a Asked) iter.Seq2[*gotten, error] {
 	return g.chosen(a, stream.Map(g.sorted(a), func(o *gotten) *gotten {
 		o.unfit = !g.fits(o)
@@ -58,7 +58,7 @@ func (g *finder) objects(a Asked) iter.Seq2[*gotten, error] {
 	}))
 }
 
-// chosen leaves out what the selectors do not choose, and counts and reports the rest.
+// chosen removes objects that are not selected, and counts and reports the others.
 func (g *finder) chosen(a Asked, all iter.Seq2[*gotten, error]) iter.Seq2[*gotten, error] {
 	return stream.Of(func(yield func(*gotten) error) error {
 		return stream.Each(all, func(o *gotten) error {
@@ -91,7 +91,7 @@ func (g *finder) sayUnread(o *gotten, err error) {
 	fmt.Fprintf(g.Errs, "%s: %s: %s\n", path, render.Printable(string(o.Key)), render.Printable(err.Error()))
 }
 
-// selection is the namespace, the logical cluster and the names of the objects of a type.
+// selection returns the namespace, the logical cluster and the names of the objects of a type.
 func (g *finder) selection(a Asked) inspect.Selection {
 	in := inspect.Selection{Names: a.Names, Cluster: g.Cluster}
 	if a.Type.Namespaced {
@@ -114,7 +114,7 @@ func (g *finder) selected(a Asked) iter.Seq2[*gotten, error] {
 	})
 }
 
-// absentField is the path in an expression of the field that the reason why it has no result names.
+// absentField returns the path in the expression where of the field that reason names as missing.
 func absentField(where, reason string) string {
 	_, field, found := strings.Cut(reason, "no such key: ")
 	if !found {
@@ -123,9 +123,9 @@ func absentField(where, reason string) string {
 	return regexp.MustCompile(`\bobject(\.\w+)*\.` + regexp.QuoteMeta(field) + `\b`).FindString(where)
 }
 
-// fits reports whether the selectors and --where choose an object. They choose every unreadable
-// one. An object without a result of --where is left out: see chosen. Both see redacted values, or
-// the choice would tell them. It may run beside others.
+// fits reports whether the selectors and --where choose an object. Unreadable objects are always
+// chosen, and objects without a result of --where never: see chosen. Both are evaluated on redacted
+// values, because the choice would reveal secrets. Concurrent calls are allowed.
 func (g *finder) fits(o *gotten) bool {
 	if o.Content == nil {
 		return true
@@ -143,16 +143,16 @@ func (g *finder) fits(o *gotten) bool {
 	return chosen
 }
 
-// sortBy is the path of --sort-by, "" for the order of the keys.
+// sortBy returns the path of --sort-by, "" for the order of the keys.
 func (g *finder) sortBy(kind *inspect.Type) string {
 	by := g.SortBy
 	if by == "" && kind.Kind == "FlowSchema" && g.isTable() {
-		by = ".spec.matchingPrecedence" // a server sorts the rows of its tables by it, and no lists of objects
+		by = ".spec.matchingPrecedence" // a server sorts table rows by it, but not lists of objects
 	}
 	return by
 }
 
-// sorted is selected in the order of --sort-by. It keeps the values to sort by, not the objects.
+// sorted is selected in the order of --sort-by. It keeps the sort values, not the objects.
 func (g *finder) sorted(a Asked) iter.Seq2[*gotten, error] {
 	by := g.sortBy(a.Type)
 	if by == "" {
@@ -176,7 +176,7 @@ func (g *finder) sorted(a Asked) iter.Seq2[*gotten, error] {
 			if _, err = g.bounded(o, "--sort-by", err); err != nil {
 				return err
 			}
-			if !g.Deleted { // it is decoded again when it is printed
+			if !g.Deleted { // decoded again for printing
 				o.Content = nil
 			}
 			all = append(all, ranked{value, o})
@@ -197,7 +197,7 @@ func (g *finder) sorted(a Asked) iter.Seq2[*gotten, error] {
 }
 
 // bounded returns a mark if a path found too much, with a line on stderr. Other errors of the path
-// count as nothing found. The returned error is that of the context.
+// count as nothing found. The returned error is the error of the context.
 func (g *finder) bounded(o *gotten, what string, err error) (string, error) {
 	if ctxErr := g.ctx.Err(); ctxErr != nil || !errors.Is(err, jsonpath.ErrTooMuch) {
 		return "", ctxErr

@@ -11,7 +11,7 @@ import (
 	"github.com/etcdshift/etcdshift/internal/jsonpath"
 )
 
-// A column that finds too much does not hide the end of the context.
+// TestBoundedStops checks that a column that finds too much does not hide the end of the context.
 func TestBoundedStops(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -42,7 +42,7 @@ func (g *finder) each(fn func(a Asked, o *gotten) error) error {
 	return nil
 }
 
-// contents runs fn on every object that can be read, redacted, and without managedFields unless
+// contents runs fn on every readable object, redacted, and without managedFields unless
 // --show-managed-fields was given.
 func (g *finder) contents(fn func(o *gotten, content map[string]any) error) error {
 	return g.each(func(_ Asked, o *gotten) error {
@@ -82,10 +82,10 @@ type ListEnd struct {
 	Deletions []deletedAt `json:"deletions,omitempty"` // of the items, in their order, with --deleted
 }
 
-// deletedAt tells when an object was deleted.
+// deletedAt is the time of a deletion.
 type deletedAt struct {
 	Revision int64            `json:"revision"`
-	Time     *compare.Bracket `json:"time,omitempty"` // about when; absent where nothing is known
+	Time     *compare.Bracket `json:"time,omitempty"` // approximate time; absent if unknown
 }
 
 // printDocument prints one object, or a v1 List of several with the field "etcdshift".
@@ -155,7 +155,7 @@ func (g *finder) printTemplate() error {
 	return transform.Usagef("--output: %v", err)
 }
 
-// printRaw prints the decrypted value of one object, byte for byte.
+// printRaw prints the decrypted value of one object unchanged.
 func (g *finder) printRaw() error {
 	var values [][]byte
 	err := g.each(func(_ Asked, o *gotten) error {
@@ -213,13 +213,12 @@ func (g *finder) printCustomColumns() error {
 	return t.Flush()
 }
 
-// redactedMark matches the text that stands for a secret, also as JSON, HTML and JavaScript escape
-// it.
+// redactedMark matches the replacement of a secret, also as escaped in JSON, HTML and JavaScript.
 func redactedMark() *regexp.Regexp {
 	return regexp.MustCompile(`(?:<|\\u003[cC]|&lt;)?redacted(?: [0-9]+ bytes)?(?:>|\\u003[eE]|&gt;)`)
 }
 
-// sayHidden says how to see what a template or a column printed as redacted, or did not decode.
+// sayHidden explains how to show values that were redacted.
 func (g *finder) sayHidden() {
 	if g.hidden && !g.Quiet {
 		fmt.Fprintln(g.Errs, "secret values are redacted; --show-secrets shows them")

@@ -15,26 +15,26 @@ import (
 	"github.com/etcdshift/etcdshift/internal/stream"
 )
 
-// Found is a field that has a text, of an object or of a key in no layout.
+// Found is a field with the text, of an object or of a key in no layout.
 type Found struct {
 	compare.Subject
-	compare.Mention // without a path where bytes were searched
+	compare.Mention // without a path if bytes were searched
 }
 
 // A Search looks for a text in objects.
 type Search struct {
 	Text       *regexp.Regexp
-	Everything bool              // all types are asked for: keys in no layout are searched too
-	Yield      func(Found) error // takes each field that has the text
+	Everything bool              // all types are searched, and keys in no layout too
+	Yield      func(Found) error // called for each field with the text
 
-	Count    int // of the fields found
+	Count    int // number of fields found
 	Redacted int // objects with redacted values, which were not searched
 
 	*finder
-	mark *regexp.Regexp // of what stands for a secret
+	mark *regexp.Regexp // matches the replacement of a secret
 }
 
-// Run searches the objects of r that are asked for. Verdict has what could not be read.
+// Run searches the chosen objects of r. Verdict reports unreadable values.
 func (s *Search) Run(ctx context.Context, r *inspect.Reader, asked []Asked, o Options) (err error) {
 	s.mark = redactedMark()
 	if s.finder, err = newFinder(ctx, r, asked, o); err != nil {
@@ -46,21 +46,21 @@ func (s *Search) Run(ctx context.Context, r *inspect.Reader, asked []Asked, o Op
 	return s.search()
 }
 
-// Verdict counts the objects with redacted values on the writer of messages. It returns an error
-// if nothing was found, or a value was not read.
+// Verdict prints the number of objects with redacted values as a message. It returns an error if
+// nothing was found, or a value was not read.
 func (s *Search) Verdict(text string) error {
 	if s.Redacted > 0 && !s.Quiet {
 		fmt.Fprintf(s.Errs, "redacted values of %s were not searched; --show-secrets searches them\n",
 			phrase.Count(s.Redacted, "object"))
 	}
-	s.shown = max(s.shown, 1) // nothing to say about objects of the types elsewhere
+	s.shown = max(s.shown, 1) // suppresses the message about objects in other namespaces
 	if err := s.verdict(); err != nil || s.Count > 0 {
 		return err
 	}
 	return fmt.Errorf("no object mentions %q%s", text, s.where(true))
 }
 
-// search looks into all chosen objects, and into keys in no layout where everything is searched.
+// search searches all chosen objects, and with Everything also keys in no layout.
 func (s *Search) search() error {
 	err := s.each(func(_ Asked, o *gotten) error {
 		subject := compare.NewSubject(o.Key, o.Parsed)
@@ -97,7 +97,7 @@ func (s *Search) search() error {
 	})
 }
 
-// names searches the names of an object whose value cannot be read.
+// names searches the names of an object with an unreadable value.
 func (s *Search) names(subject compare.Subject) error {
 	meta := map[string]any{"name": subject.Name}
 	if subject.Namespace != "" {
@@ -125,8 +125,8 @@ func (s *Search) look(subject compare.Subject, content any) error {
 	return nil
 }
 
-// decodeData decodes the data of a Secret and the binaryData of a ConfigMap. A redacted value is no
-// base64.
+// decodeData decodes the data of a Secret and the binaryData of a ConfigMap. Redacted values are
+// not base64 and stay.
 func decodeData(content map[string]any) {
 	kind, _ := content["kind"].(string)
 	field := map[string]string{"Secret": "data", "ConfigMap": "binaryData"}[kind]

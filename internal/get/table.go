@@ -37,7 +37,7 @@ func (g *finder) printTables() error {
 				t.begun = true
 				g.sayLeftOut(t)
 			}
-			// the end of the context, its only error, ends the objects too
+			// the only error is the end of the context, which ends the objects too
 			own := o.cells[len(t.before):][:len(t.shown.Columns)]
 			_ = g.checkCells(o, own, func(i int) string { return t.shown.Columns[i].Name })
 			return t.Row(o.cells)
@@ -56,21 +56,21 @@ func (g *finder) sayLeftOut(t *typeTable) {
 	if n := t.shown.LeftOut; n > 0 {
 		g.leftOut += n
 		fmt.Fprintf(g.Errs, "%s: printer columns not shown: %d of %d; -o json shows all fields\n",
-			render.Printable(t.kind.Name()), n, n+len(t.shown.Columns)-1) // Name is of every table
+			render.Printable(t.kind.Name()), n, n+len(t.shown.Columns)-1) // Name is in every table
 	}
 }
 
-// typeTable is the table of one type while it is printed.
+// typeTable is the table of one type during printing.
 type typeTable struct {
 	*render.ObjectTable
 	g             *finder
 	kind          *inspect.Type
 	shown         columns.Table
-	before, after []column // the type's own
+	before, after []column // the type's own columns are between
 	begun         bool
 }
 
-// column is a column beside those of the type; one of priority 1 is for wide tables.
+// column is an additional column of a table; priority 1 is for wide tables.
 type column struct {
 	name     string
 	priority int32
@@ -79,7 +79,7 @@ type column struct {
 
 func (g *finder) newTable(kind *inspect.Type) *typeTable {
 	t := &typeTable{g: g, kind: kind, shown: columns.For(kind)}
-	if g.layouts.Flavour().KCP() { // objects lie in logical clusters
+	if g.layouts.Flavour().KCP() { // objects are in logical clusters
 		t.before = append(t.before, column{"Cluster", 0, func(o *gotten) any { return o.Parsed.Cluster }})
 		t.after = append(t.after, column{"Identity", 1, func(o *gotten) any { return o.Parsed.Identity }})
 	}
@@ -122,7 +122,7 @@ func (g *finder) newTable(kind *inspect.Type) *typeTable {
 	return t
 }
 
-// deletedAbout is one of the times that are known of a deletion, from objects written next to it.
+// deletedAbout returns one end of the time bracket of a deletion.
 func (g *finder) deletedAbout(o *gotten, of func(*compare.Bracket) time.Time) any {
 	if at := g.clock.At(o.deletedAt); at != nil && !of(at).IsZero() {
 		return of(at).Format(time.RFC3339)
@@ -149,17 +149,17 @@ func (t *typeTable) rows(a Asked) iter.Seq2[*gotten, error] {
 	entries := g.reader.Entries(g.ctx, a.Type, g.selection(a))
 	return stream.Ahead(g.reader.Snapshot().Guard, entries, item, func(o *gotten) {
 		o.Object = inspect.Undecoded(a.Type, o.Entry)
-		if g.ctx.Err() != nil || t.direct(o) { // chosen asks the context too
+		if g.ctx.Err() != nil || t.direct(o) { // chosen checks the context too
 			return
 		}
 		o.Object = inspect.NewObject(a.Type, o.Entry)
 		o.AsServed()
 		t.finish(o)
-		o.Content = nil // the cells stay
+		o.Content = nil // only the cells are needed
 	})
 }
 
-// direct sets the cells from the stored value, in a tenth of the time, where it surely tells them.
+// direct sets the cells from the stored value if possible, in a tenth of the time.
 func (t *typeTable) direct(o *gotten) bool {
 	g := t.g
 	if t.shown.StoredRow == nil || g.Where != nil || !g.Selector.Empty() || g.ShowLabels || g.LabelColumns != nil {
@@ -183,7 +183,7 @@ func (t *typeTable) finish(o *gotten) {
 	}
 	own := make([]any, len(t.shown.Columns))
 	if o.Content != nil {
-		if !t.kind.Builtin && t.g.hide != nil { // a column may be one of what must not be shown
+		if !t.kind.Builtin && t.g.hide != nil { // a column may show a secret
 			t.g.hide.Object(o.Key, o.Content)
 		}
 		copy(own, t.shown.Row(o.Content, t.g.Now))
@@ -198,7 +198,7 @@ func (t *typeTable) finish(o *gotten) {
 	o.cells = t.cells(o, own)
 }
 
-// cells are those of the type's own columns and of the others.
+// cells returns the type's own and the additional cells.
 func (t *typeTable) cells(o *gotten, own []any) []any {
 	of := func(c column) any { return c.cell(o) }
 	cells := slices.Concat(stream.Mapped(t.before, of), own, stream.Mapped(t.after, of))
@@ -247,7 +247,7 @@ func (g *finder) printableCell(cell any, columns int) any {
 	return render.Cell(text, columns)
 }
 
-// storedColumns are the columns of --stored; compacted values leave them empty.
+// storedColumns returns the columns of --stored; they are empty for compacted values.
 func storedColumns() []column {
 	of := func(name string, cell func(*gotten) any) column {
 		return column{name, 0, func(o *gotten) any {

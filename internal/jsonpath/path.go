@@ -25,7 +25,7 @@ func Parse(template string) (*Path, error) {
 	return &Path{parsed.Root.Nodes}, nil
 }
 
-// ParseRelaxed parses a path as kubectl does: with or without braces and the first dot.
+// ParseRelaxed parses a path like kubectl: with or without braces and the first dot.
 func ParseRelaxed(path string) (*Path, error) {
 	path = strings.TrimSuffix(strings.TrimPrefix(path, "{"), "}")
 	return Parse("{." + strings.TrimPrefix(path, ".") + "}")
@@ -37,7 +37,7 @@ type noValue struct{}
 // String returns the text that kubectl prints.
 func (noValue) String() string { return "<no value>" }
 
-// Find returns the values that each part of the template finds. A text finds itself.
+// Find returns the values found by each part of the template. A text finds itself.
 func (p *Path) Find(w *Work, content any) ([][]any, error) {
 	w.begin()
 	r := &run{work: w, nodes: p.nodes, end: -1}
@@ -53,7 +53,7 @@ func (p *Path) First(w *Work, content any) (value any, found bool, err error) {
 	return lists[0][0], true, nil
 }
 
-// Print prints as kubectl does: maps and lists as JSON, blanks between the values of a part.
+// Print prints like kubectl: maps and lists as JSON, blanks between the values of a part.
 func (p *Path) Print(out io.Writer, w *Work, content any) error {
 	lists, err := p.Find(w, content)
 	for _, values := range lists {
@@ -73,7 +73,7 @@ func (p *Path) Print(out io.Writer, w *Work, content any) error {
 	return err
 }
 
-// Text formats a value as Print does.
+// Text formats a value like Print.
 func Text(w *Work, value any) (string, error) {
 	switch value := value.(type) {
 	case nil:
@@ -88,7 +88,7 @@ func Text(w *Work, value any) (string, error) {
 	return Plain(w, value)
 }
 
-// Plain formats a value as custom columns do: as Go prints it.
+// Plain formats a value like custom columns: in the format of fmt.
 func Plain(w *Work, value any) (string, error) {
 	if err := w.print(encoding.Weigh(value)); err != nil {
 		return "", err
@@ -96,11 +96,11 @@ func Plain(w *Work, value any) (string, error) {
 	return fmt.Sprint(value), nil
 }
 
-// ErrTooMuch is the error of a path that finds or prints too much.
+// ErrTooMuch is returned for a path that finds or prints too much.
 var ErrTooMuch = errors.New("the path finds too much")
 
-// One path may find and print this and a multiple of the object's size, all paths together eight
-// times as much.
+// A path may find and print these amounts plus a multiple of the object's size, all paths together
+// eight times as much.
 const (
 	freeValues = 1 << 17
 	freeBytes  = 16 << 20
@@ -114,7 +114,7 @@ type Work struct {
 	err           error // ended the path
 }
 
-// allowance is the rest for a path and for all paths.
+// allowance holds the remaining amount for a path and for all paths.
 type allowance struct {
 	most, left, all int
 	unit            string

@@ -30,7 +30,8 @@ func object(t testing.TB, text string) map[string]any {
 	return obj
 }
 
-// compareWithClientGo runs a template in both ways. Maps have one key: their order is random.
+// compareWithClientGo runs a template with both libraries. Maps have one key: their order is
+// random.
 func compareWithClientGo(t *testing.T, template string, content any) (agree bool) {
 	t.Helper()
 	library := theirs.New("x").AllowMissingKeys(true)
@@ -128,7 +129,7 @@ func TestRandomPathsLikeClientGo(t *testing.T) {
 	require.Greater(t, agreed, 900)
 }
 
-// nested is {"a":{"a":...}}.
+// nested returns {"a":{"a":...}}.
 func nested(levels int) map[string]any {
 	obj := map[string]any{"a": "end"}
 	for range levels - 1 {
@@ -157,7 +158,8 @@ func TestWorkIsBounded(t *testing.T) {
 	require.Len(t, list[0], 60*59/2)
 }
 
-// A path that finds too much leaves the next one its own work, but not without end.
+// TestWorkIsShared checks that a path that finds too much leaves work for the next path, within the
+// bounds of all paths.
 func TestWorkIsShared(t *testing.T) {
 	content := nested(60)
 	w, bomb, honest := NewWork(t.Context(), content), parse(t, "{..a..a..a..a..a..a}"), parse(t, "{.a}")
@@ -173,7 +175,7 @@ func TestWorkIsShared(t *testing.T) {
 	}
 }
 
-// A string that contains others' bytes again and again is counted by its length.
+// TestPrintIsBounded checks that a string that repeats others' bytes is counted by its length.
 func TestPrintIsBounded(t *testing.T) {
 	long := map[string]any{"text": strings.Repeat("x", 1<<20)}
 	for range 2000 {
@@ -192,7 +194,7 @@ func TestInterrupted(t *testing.T) {
 	require.ErrorIs(t, parse(t, "{.a}").Print(&bytes.Buffer{}, NewWork(ctx, content), content), context.Canceled)
 }
 
-// Maps are visited by key: the same answer each time.
+// TestOrder checks that maps are visited by key, in the same order each time.
 func TestOrder(t *testing.T) {
 	content := map[string]any{}
 	for i := range 50 {
@@ -207,7 +209,7 @@ func TestOrder(t *testing.T) {
 	require.True(t, reflect.DeepEqual(want, list[0]))
 }
 
-// allocated is how many bytes fn allocates.
+// allocated returns the bytes that fn allocates.
 func allocated(fn func()) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)

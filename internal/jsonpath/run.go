@@ -81,7 +81,7 @@ func (r *run) loop(values []any, first int) (found [][]any, err error) {
 	return found, err
 }
 
-// walk returns the values that a node finds in input. The values beside an error are those of
+// walk returns the values that a node finds in input. Values returned with an error are those of
 // client-go: a filter such as [?(@.a[5])] counts them as found.
 func (r *run) walk(input []any, node parser.Node) ([]any, error) {
 	if err := r.work.find(len(input) + 1); err != nil {
@@ -172,7 +172,7 @@ func (r *run) wildcard(input []any) (out []any, err error) {
 	return out, nil
 }
 
-// recursive appends the values that have children, and those below them.
+// recursive appends all values with children, at any depth.
 func (r *run) recursive(out, input []any) (_ []any, err error) {
 	for _, value := range input {
 		if text, isText := value.(string); isText {

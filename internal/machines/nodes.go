@@ -19,11 +19,11 @@ import (
 	"github.com/etcdshift/etcdshift/internal/native"
 )
 
-// classTies is about a class whose Pods or volumes are on nodes of certain names.
+// classTies finds a class whose Pods or volumes are on named nodes.
 func classTies(e *inspect.Entry, resource string, tie addTie) {
 	var named bool
 	if resource == "storageclasses.storage.k8s.io" {
-		class, _ := native.As[storagev1.StorageClass](e.ParseValue()) // others report what does not decode
+		class, _ := native.As[storagev1.StorageClass](e.ParseValue()) // undecodable values are reported elsewhere
 		named = len(class.AllowedTopologies) > 0 && !slices.ContainsFunc(class.AllowedTopologies,
 			func(t corev1.TopologySelectorTerm) bool {
 				return !slices.ContainsFunc(t.MatchLabelExpressions,
@@ -40,7 +40,7 @@ func classTies(e *inspect.Entry, resource string, tie addTie) {
 	}
 }
 
-// runtimeClass has the scheduling of a RuntimeClass, which v1alpha1 has in spec.
+// runtimeClass has the scheduling of a RuntimeClass; v1alpha1 has it in spec.
 type runtimeClass struct {
 	Scheduling *nodev1.Scheduling `json:"scheduling" protobuf:"bytes,4,opt,name=scheduling"`
 	Spec       struct {
@@ -48,7 +48,7 @@ type runtimeClass struct {
 	} `json:"spec"`
 }
 
-// capacityTies is about what a driver has said of the space on one node.
+// capacityTies finds the reported capacity of a driver on one node.
 func capacityTies(e *inspect.Entry, resource string, tie addTie) {
 	capacity, _ := native.As[storagev1.CSIStorageCapacity](e.ParseValue())
 	topology := capacity.NodeTopology
@@ -72,7 +72,7 @@ func capacityTies(e *inspect.Entry, resource string, tie addTie) {
 	}
 }
 
-// bindingTies is about a binding that gives a node by its name more than nodes have.
+// bindingTies finds a binding that gives additional permissions to a named node.
 func bindingTies(e *inspect.Entry, resource string, tie addTie) {
 	binding, _ := native.As[rbacv1.ClusterRoleBinding](e.ParseValue()) // a RoleBinding has the same fields
 	for _, s := range binding.Subjects {
@@ -83,14 +83,14 @@ func bindingTies(e *inspect.Entry, resource string, tie addTie) {
 	}
 }
 
-// nodes say where devices are, or the Pod of a certificate.
+// nodes holds the location of devices, or of the Pod of a certificate.
 type nodes struct {
 	NodeName     string               `json:"nodeName"`
 	NodeSelector *corev1.NodeSelector `json:"nodeSelector"`
 }
 
-// onNodes has the nodes of a ResourceSlice or a PodCertificateRequest. A device has them in basic
-// before v1beta2.
+// onNodes has the nodes of a ResourceSlice or a PodCertificateRequest. Before v1beta2 a device has
+// them in basic.
 type onNodes struct {
 	Spec struct {
 		nodes   `json:",inline"`
@@ -108,11 +108,11 @@ type claimed struct {
 	} `json:"status"`
 }
 
-// deviceTies is about what names the nodes of devices or of certificates for Pods.
+// deviceTies finds the nodes of devices or of certificates for Pods.
 func deviceTies(e *inspect.Entry, resource string, tie addTie) {
 	var all []nodes
 	if resource == "resourceclaims.resource.k8s.io" {
-		claim, _ := native.As[claimed](e.ParseValue()) // others report what does not decode
+		claim, _ := native.As[claimed](e.ParseValue()) // undecodable values are reported elsewhere
 		all = append(all, claim.Status.Allocation)
 	} else {
 		on, _ := native.As[onNodes](e.ParseValue())
@@ -136,11 +136,11 @@ func deviceTies(e *inspect.Entry, resource string, tie addTie) {
 	}
 }
 
-// SelectedNode is the annotation of a claim with the node that the scheduler chose, for which the
-// volume is to be made.
+// SelectedNode is the annotation of a claim with the node that the scheduler chose for the new
+// volume.
 const SelectedNode = "volume.kubernetes.io/selected-node"
 
-// claimTies is about a claim that waits for its volume.
+// claimTies finds a claim that waits for its volume.
 func claimTies(e *inspect.Entry, resource string, tie addTie) {
 	if !bytes.Contains(e.Value, []byte(SelectedNode)) {
 		return
@@ -151,13 +151,13 @@ func claimTies(e *inspect.Entry, resource string, tie addTie) {
 	}
 }
 
-// reads decode kinds of which a cluster has many, without the fields that tie nothing to a machine.
+// reads holds decoders of kinds with many objects, which skip fields without ties to a machine.
 type reads struct {
 	pod       func(*inspect.Entry) (*corev1.Pod, error)
 	secret    func(*inspect.Entry) (*corev1.Secret, error)
 	service   func(*inspect.Entry) (*corev1.Service, error)
 	volume    func(*inspect.Entry) (*corev1.PersistentVolume, error)
-	templates map[string]func(*inspect.Entry) *corev1.PodSpec // by resource; nil for one that starts no Pods
+	templates map[string]func(*inspect.Entry) *corev1.PodSpec // by resource; nil for a resource without Pods
 }
 
 func newReads() reads {
@@ -182,8 +182,8 @@ func newReads() reads {
 		}}
 }
 
-// uncontrolled returns the spec of the Pods of a workload without a controller, which counts itself
-// else.
+// uncontrolled returns the Pod spec of a workload without a controller; a controller would have the
+// tie itself.
 func uncontrolled(workload metav1.Object, template *corev1.PodTemplateSpec) *corev1.PodSpec {
 	if template == nil || metav1.GetControllerOfNoCopy(workload) != nil {
 		return nil
@@ -191,7 +191,7 @@ func uncontrolled(workload metav1.Object, template *corev1.PodTemplateSpec) *cor
 	return &template.Spec
 }
 
-// partly returns a native.As that may leave out fields.
+// partly returns a variant of native.As that may leave out fields.
 func partly[T any]() func(*inspect.Entry) (*T, error) {
 	direct := native.NewDirect(new(T), tied())
 	return func(e *inspect.Entry) (*T, error) {
@@ -204,13 +204,13 @@ func partly[T any]() func(*inspect.Entry) (*T, error) {
 	}
 }
 
-// template returns what reads the template of Pods in an object.
+// template returns a decoder of the Pod template in an object.
 func template[T any](of func(*T) *corev1.PodSpec) func(*inspect.Entry) *corev1.PodSpec {
 	read := partly[T]()
 	return func(e *inspect.Entry) *corev1.PodSpec {
 		o, err := read(e)
 		if err != nil {
-			return nil // others report what does not decode
+			return nil // undecodable values are reported elsewhere
 		}
 		return of(o)
 	}

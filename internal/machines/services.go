@@ -21,10 +21,10 @@ import (
 	"github.com/etcdshift/etcdshift/keys"
 )
 
-// Service returns a Service, nil if there is none. In place of one that is only a name of another
-// in the cluster it returns that one, if it is there. An unreadable one has its name only.
+// Service returns a Service, nil if there is none. An alias of another Service in the cluster is
+// replaced by that Service, if it exists. An unreadable Service has only its name.
 func (s Storage) Service(ctx context.Context, namespace, name string) (*corev1.Service, error) {
-	const mostAliases = 8 // which may lead in a circle
+	const mostAliases = 8 // aliases may be circular
 	svc, err := s.service(ctx, namespace, name)
 	for next, left := svc, mostAliases; next != nil && err == nil && left > 0; left-- {
 		svc = next
@@ -42,7 +42,7 @@ func (s Storage) service(ctx context.Context, namespace, name string) (*corev1.S
 	if e == nil || err != nil {
 		return nil, err
 	}
-	out, _ := native.As[corev1.Service](e.ParseValue()) // others report what does not decode
+	out, _ := native.As[corev1.Service](e.ParseValue()) // undecodable values are reported elsewhere
 	out.Namespace, out.Name = namespace, name
 	return &out, nil
 }
@@ -58,7 +58,7 @@ func inside(svc *corev1.Service) (namespace, name string) {
 	if !is || len(labels) < 2 {
 		return "", ""
 	}
-	return labels[len(labels)-1], labels[len(labels)-2] // a name of a Pod of it has more labels before
+	return labels[len(labels)-1], labels[len(labels)-2] // the name of a Pod of the Service has more labels before
 }
 
 // Outside reports whether a Service is an ExternalName of a host outside the cluster. A restore
@@ -68,8 +68,7 @@ func Outside(svc *corev1.Service) bool {
 	return svc.Spec.Type == corev1.ServiceTypeExternalName && name == ""
 }
 
-// allOutside returns the Services that lead outside the cluster, those too that lead there over
-// others.
+// allOutside returns the Services that lead outside the cluster, also through other Services.
 func (s Storage) allOutside(ctx context.Context) (all []admissionv1.ServiceReference, err error) {
 	err = stream.Each(s.Live(ctx, "services", ""), func(e *inspect.Entry) error {
 		key, err := e.ParseKey()
@@ -85,7 +84,7 @@ func (s Storage) allOutside(ctx context.Context) (all []admissionv1.ServiceRefer
 	return all, err
 }
 
-// Idle tells whether a Service has no ready endpoint. One that leads out of the cluster needs none.
+// Idle reports whether a Service has no ready endpoint. A Service outside the cluster needs none.
 func (s Storage) Idle(ctx context.Context, svc *corev1.Service) (bool, error) {
 	if Outside(svc) {
 		return false, nil
@@ -94,7 +93,7 @@ func (s Storage) Idle(ctx context.Context, svc *corev1.Service) (bool, error) {
 	return len(addresses) == 0, err
 }
 
-// Addresses returns the ready addresses of a Service, of its EndpointSlices and of its Endpoints.
+// Addresses returns the ready addresses of a Service, from its EndpointSlices and its Endpoints.
 func (s Storage) Addresses(ctx context.Context, namespace, name string) (ready []string, err error) {
 	const endpointSlices = "endpointslices.discovery.k8s.io"
 	err = Each(ctx, s, endpointSlices, namespace, func(_ *inspect.Entry, slice *discoveryv1.EndpointSlice) error {
@@ -123,7 +122,7 @@ func (s Storage) Addresses(ctx context.Context, namespace, name string) (ready [
 	return ready, nil
 }
 
-// APIService has the fields of an APIService (apiregistration.k8s.io) that tell what serves its
+// APIService has the fields of an APIService (apiregistration.k8s.io) about the server of its
 // group.
 type APIService struct {
 	Spec struct {
@@ -137,10 +136,10 @@ type APIService struct {
 	} `json:"status"`
 }
 
-// Silence says why an aggregated API server does not answer.
+// Silence is the reason why an aggregated API server does not answer.
 type Silence struct {
 	State  State
-	Reason string // of its condition Available, where that is False
+	Reason string // of its condition Available, if that is False
 }
 
 // State is the state of the API server of an APIService.
@@ -149,12 +148,12 @@ type State int
 // The states of aggregated API servers.
 const (
 	Answering   State = iota // or served by kube-apiserver
-	Gone                     // its Service is not there
+	Gone                     // its Service does not exist
 	Idle                     // its Service has no ready endpoint
-	Unavailable              // its condition Available is False, though there are endpoints
+	Unavailable              // its condition Available is False, although there are endpoints
 )
 
-// Silent tells whether and why the API server of an APIService does not answer.
+// Silent reports whether and why the API server of an APIService does not answer.
 func (s Storage) Silent(ctx context.Context, a *APIService) (Silence, error) {
 	ref := a.Spec.Service
 	if ref == nil {
@@ -176,15 +175,15 @@ func (s Storage) Silent(ctx context.Context, a *APIService) (Silence, error) {
 	return Silence{}, nil
 }
 
-// Clash is a cluster IP or a node port that several Services have. An API server gives each to one
-// Service only; kube-proxy sends the traffic to one of them.
+// Clash is a cluster IP or a node port of several Services. An API server gives each to only one
+// Service; kube-proxy sends the traffic to one of them.
 type Clash struct {
 	What string   // "cluster IP 10.96.0.10", "node port 30080"
 	Keys []string // of the Services, in the order of the source
 }
 
-// Clashes returns the cluster IPs and node ports that more than one Service has, in the order of
-// the source.
+// Clashes returns the cluster IPs and node ports of more than one Service, in the order of the
+// source.
 func (s Storage) Clashes(ctx context.Context) (clashes []Clash, err error) {
 	users := map[string][]string{}
 	var order []string
@@ -202,12 +201,12 @@ func (s Storage) Clashes(ctx context.Context) (clashes []Clash, err error) {
 	return clashes, err
 }
 
-// Allocated returns the cluster IPs and node ports of a Service with the content, as a Clash names
-// them.
+// Allocated returns the cluster IPs and node ports of a Service with the content, in the form of
+// Clash.
 func Allocated(content map[string]any) []string { return allocated(serviceOf(content)) }
 
-// allocated returns the cluster IPs and node ports of a Service, each once: one node port may serve
-// several protocols of the same Service.
+// allocated returns the cluster IPs and node ports of a Service without duplicates: one node port
+// may serve several protocols of the same Service.
 func allocated(svc *corev1.Service) (all []string) {
 	if svc.Spec.Type != corev1.ServiceTypeExternalName {
 		for _, ip := range clusterIPs(svc) {
@@ -226,7 +225,7 @@ func allocated(svc *corev1.Service) (all []string) {
 	return all
 }
 
-// serviceOf returns a Service with the content, an empty one if the content is that of no Service.
+// serviceOf returns a Service with the content, or an empty Service if content does not fit.
 func serviceOf(content map[string]any) *corev1.Service {
 	var svc corev1.Service
 	if runtime.DefaultUnstructuredConverter.FromUnstructured(content, &svc) != nil {
@@ -235,7 +234,7 @@ func serviceOf(content map[string]any) *corev1.Service {
 	return &svc
 }
 
-// clusterIPs returns the cluster IPs of a Service, each once.
+// clusterIPs returns the cluster IPs of a Service, without duplicates.
 func clusterIPs(svc *corev1.Service) (ips []string) {
 	for _, text := range append([]string{svc.Spec.ClusterIP}, svc.Spec.ClusterIPs...) {
 		if ip := IP(text); ip != "" && !slices.Contains(ips, ip) {
@@ -245,8 +244,8 @@ func clusterIPs(svc *corev1.Service) (ips []string) {
 	return ips
 }
 
-// IP returns an address as IPAddresses and allocators spell it, "" for text that is none, such as
-// None. Like API servers, it takes octets with leading zeros for decimal.
+// IP returns an address in the spelling of IPAddresses and allocators, "" for other text, such as
+// None. Like API servers, it reads octets with leading zeros as decimal.
 func IP(text string) string {
 	if ip := netutils.ParseIPSloppy(text); ip != nil {
 		return ip.String()
@@ -254,8 +253,8 @@ func IP(text string) string {
 	return ""
 }
 
-// IPAddresses returns the IPAddress objects by which a Service holds the cluster IPs of content. An
-// API server deletes them when the Service gives its IPs up.
+// IPAddresses returns the IPAddress objects that reserve the cluster IPs of content for a Service.
+// An API server deletes them when the Service releases its IPs.
 func (s Storage) IPAddresses(
 	ctx context.Context, service keys.Key, content map[string]any,
 ) (held []*inspect.Entry, err error) {

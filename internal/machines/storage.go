@@ -15,13 +15,13 @@ import (
 	"github.com/etcdshift/etcdshift/keys"
 )
 
-// Source has the objects of a snapshot, such as an inspect.Reader or a transform.View.
+// Source provides the objects of a snapshot, such as an inspect.Reader or a transform.View.
 type Source interface {
 	Get(ctx context.Context, key []byte) (*inspect.Entry, error)
 	Live(ctx context.Context, prefix []byte) iter.Seq2[*inspect.Entry, error]
 }
 
-// Storage has the objects below one storage prefix of a Source. Resources have their names for
+// Storage holds the objects below one storage prefix of a Source. Resources are named as for
 // people: "pods", "ipaddresses.networking.k8s.io".
 type Storage struct {
 	Source Source
@@ -39,7 +39,7 @@ func (s Storage) Get(ctx context.Context, resource, namespace, name string) (*in
 	return s.Source.Get(ctx, s.Key(resource, namespace, name))
 }
 
-// Dir returns the beginning of the keys of a resource in a namespace, "" for all.
+// Dir returns the prefix of the keys of a resource in a namespace, "" for all.
 func (s Storage) Dir(resource, namespace string) []byte {
 	dir := keys.Kubernetes{Prefix: s.Prefix}.Dir(schema.ParseGroupResource(resource))
 	if namespace != "" {
@@ -64,7 +64,7 @@ func Each[T any](ctx context.Context, s Storage, resource, namespace string, fn 
 	})
 }
 
-// read returns an object, nil for none and for one that does not decode.
+// read returns an object, nil if it does not exist or is undecodable.
 func read[T any](ctx context.Context, s Storage, resource, namespace, name string) (*T, error) {
 	if name == "" {
 		return nil, nil
@@ -80,22 +80,22 @@ func read[T any](ctx context.Context, s Storage, resource, namespace, name strin
 	return &out, nil
 }
 
-// Claim returns a claim, nil if there is none or it cannot be read.
+// Claim returns a claim, nil if it does not exist or is unreadable.
 func (s Storage) Claim(ctx context.Context, namespace, name string) (*corev1.PersistentVolumeClaim, error) {
 	return read[corev1.PersistentVolumeClaim](ctx, s, "persistentvolumeclaims", namespace, name)
 }
 
-// Volume returns a PersistentVolume, nil if there is none or it cannot be read.
+// Volume returns a PersistentVolume, nil if it does not exist or is unreadable.
 func (s Storage) Volume(ctx context.Context, name string) (*corev1.PersistentVolume, error) {
 	return read[corev1.PersistentVolume](ctx, s, "persistentvolumes", "", name)
 }
 
-// ClaimsOf returns the names of the claims that a Pod on a node names: volumes of their own, and
-// those that were made for the Pod.
+// ClaimsOf returns the names of the claims of a Pod on a node: named by its volumes, or created for
+// its ephemeral volumes.
 func ClaimsOf(pod *corev1.Pod) (names []string) {
 	for _, v := range pod.Spec.Volumes {
 		switch {
-		case pod.Spec.NodeName == "": // no kubelet starts such a Pod with a claim that is being deleted
+		case pod.Spec.NodeName == "": // no kubelet starts such a Pod with a claim in deletion
 		case v.PersistentVolumeClaim != nil:
 			names = append(names, v.PersistentVolumeClaim.ClaimName)
 		case v.Ephemeral != nil:
@@ -105,8 +105,8 @@ func ClaimsOf(pod *corev1.Pod) (names []string) {
 	return names
 }
 
-// holds tells whether a Pod keeps a claim, as pkg/controller/volume/pvcprotection
-// of kube-controller-manager does: in any phase, as long as the Pod is there.
+// holds reports whether a Pod keeps a claim, like pkg/controller/volume/pvcprotection of
+// kube-controller-manager: in any phase, as long as the Pod exists.
 func holds(pod *corev1.Pod, claim *corev1.PersistentVolumeClaim) bool {
 	ended := pod.DeletionTimestamp != nil && pod.DeletionGracePeriodSeconds != nil &&
 		*pod.DeletionGracePeriodSeconds == 0
@@ -132,8 +132,8 @@ func (s Storage) Holders(ctx context.Context, claim *corev1.PersistentVolumeClai
 	return holders, err
 }
 
-// Attachments returns the nodes that VolumeAttachments attach a volume to. Provisioners of CSI
-// destroy no volume that has one.
+// Attachments returns the nodes to which VolumeAttachments attach a volume. CSI provisioners
+// destroy no attached volume.
 func (s Storage) Attachments(ctx context.Context, volume string) (nodes []string, err error) {
 	const attachments = "volumeattachments.storage.k8s.io"
 	err = Each(ctx, s, attachments, "", func(_ *inspect.Entry, a *storagev1.VolumeAttachment) error {
@@ -145,7 +145,7 @@ func (s Storage) Attachments(ctx context.Context, volume string) (nodes []string
 	return nodes, err
 }
 
-// Unclaimed tells whether the claim of a volume is gone, after which its reclaim policy applies.
+// Unclaimed reports whether the claim of a volume is gone. Then the reclaim policy applies.
 func (s Storage) Unclaimed(ctx context.Context, v *corev1.PersistentVolume) (bool, error) {
 	ref := v.Spec.ClaimRef
 	if ref == nil || ref.UID == "" { // no claim was bound yet
@@ -159,7 +159,7 @@ func (s Storage) Unclaimed(ctx context.Context, v *corev1.PersistentVolume) (boo
 	return err == nil && claim.UID != ref.UID, nil
 }
 
-// Destroyed tells whether the data of a volume goes when its claim does.
+// Destroyed reports whether the data of a volume is destroyed after the deletion of its claim.
 func Destroyed(v *corev1.PersistentVolume) bool {
 	p := v.Spec.PersistentVolumeReclaimPolicy
 	return p == corev1.PersistentVolumeReclaimDelete || p == corev1.PersistentVolumeReclaimRecycle

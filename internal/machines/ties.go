@@ -24,18 +24,18 @@ import (
 	"github.com/etcdshift/etcdshift/keys"
 )
 
-// Tie is something that ties an object to the machines of its cluster.
+// Tie is a property that ties an object to the machines of its cluster.
 type Tie struct {
 	Code    *finding.Code
-	Subject string // what the objects with such a tie have in common, for people; "" for nothing
-	Node    string // the machine by the name of its Node; "" where none is named
+	Subject string // common property of objects with such a tie, for people; "" for none
+	Node    string // the name of the machine's Node; "" if unknown
 }
 
 // Finder finds ties. It is safe for concurrent use.
 type Finder struct {
 	reads
 	cas     map[string][]byte                         // of kube-root-ca.crt, by storage prefix
-	outside map[string][]admissionv1.ServiceReference // the Services of hosts outside, by storage prefix
+	outside map[string][]admissionv1.ServiceReference // the Services of outside hosts, by storage prefix
 }
 
 // NewFinder returns a Finder for the storages of src below these prefixes.
@@ -57,7 +57,7 @@ func NewFinder(ctx context.Context, src Source, prefixes ...string) (*Finder, er
 	return f, nil
 }
 
-// Ties returns what ties a readable object of a Kubernetes API server to the machines.
+// Ties returns the ties of a readable object of a Kubernetes API server to the machines.
 func (f *Finder) Ties(e *inspect.Entry) (found []Tie) {
 	key, err := e.ParseKey()
 	if err != nil {
@@ -75,7 +75,7 @@ func (f *Finder) Ties(e *inspect.Entry) (found []Tie) {
 	case "csinodes.storage.k8s.io", "ciliumnodes.cilium.io", "nodes.longhorn.io":
 		tie(CodeNodeRecords, name, key.Name)
 	case "blockaffinities.crd.projectcalico.org", "blockaffinities.projectcalico.org":
-		node, _ := encoding.Get(e.Value, "spec", "node") // others report what does not decode
+		node, _ := encoding.Get(e.Value, "spec", "node") // undecodable values are reported elsewhere
 		text, _ := node.(string)
 		tie(CodeNodeRecords, name, text)
 	case "leases.coordination.k8s.io":
@@ -111,23 +111,23 @@ func (f *Finder) Ties(e *inspect.Entry) (found []Tie) {
 	return found
 }
 
-// addTie takes a tie of one object.
+// addTie adds a tie of one object.
 type addTie func(code *finding.Code, subject, node string)
 
-// IsNodeLease tells the Leases that nodes renew.
+// IsNodeLease reports whether a key is that of a Lease that a node renews.
 func IsNodeLease(key keys.Key) bool {
 	return key.Namespace == corev1.NamespaceNodeLease &&
 		key.Resource == schema.GroupResource{Group: coordinationv1.GroupName, Resource: "leases"}
 }
 
-// Removes reports whether an annotation of a Node has k3s or RKE2 remove the member of that name
+// Removes reports whether an annotation of a Node makes k3s or RKE2 remove the member of that name
 // from etcd: etcd.k3s.cattle.io/remove and etcd.rke2.cattle.io/remove (k3s, pkg/etcd).
 func Removes(annotation, value string) bool {
 	return strings.EqualFold(value, "true") && strings.HasPrefix(annotation, "etcd.") &&
 		strings.HasSuffix(annotation, ".cattle.io/remove")
 }
 
-// rangeTies is about the addresses and ports that Services take.
+// rangeTies finds the address and port ranges of Services.
 func rangeTies(e *inspect.Entry, key keys.Key, tie addTie) {
 	if key.Resource.Resource == "ranges" {
 		if r, err := native.As[corev1.RangeAllocation](e.ParseValue()); err == nil && r.Range != "" {
@@ -140,10 +140,10 @@ func rangeTies(e *inspect.Entry, key keys.Key, tie addTie) {
 	}
 }
 
-// BarePods is the subject of Pods that nothing makes anew.
+// BarePods is the subject of Pods that no controller replaces.
 const BarePods = "Pods without a controller"
 
-// podTies is about a Pod that has not ended.
+// podTies finds the ties of a Pod that has not ended.
 func (f *Finder) podTies(e *inspect.Entry, tie addTie) {
 	pod, err := f.pod(e)
 	if err != nil || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
@@ -167,14 +167,14 @@ func (f *Finder) podTies(e *inspect.Entry, tie addTie) {
 	}
 }
 
-// workloadTies is about the template of the Pods of a workload, nil for one that starts none.
+// workloadTies finds the ties of a workload's Pod template, nil if it has none.
 func workloadTies(spec *corev1.PodSpec, resource string, tie addTie) {
 	if spec != nil && (spec.NodeName != "" || pinned(spec)) {
 		tie(CodeNodePinned, resource, "")
 	}
 }
 
-// pinned tells whether Pods run on nodes of certain names only.
+// pinned reports whether Pods run only on named nodes.
 func pinned(spec *corev1.PodSpec) bool {
 	if spec.NodeSelector[corev1.LabelHostname] != "" {
 		return true
@@ -183,11 +183,11 @@ func pinned(spec *corev1.PodSpec) bool {
 	return a != nil && a.NodeAffinity != nil && names(a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution)
 }
 
-// names tells whether each term of a selector names nodes.
+// names reports whether each term of a selector names nodes.
 func names(s *corev1.NodeSelector) bool { return len(nodesOf(s)) > 0 }
 
-// nodesOf returns the nodes that a selector names, nil where a term of it names none. Local volumes
-// of CSI drivers use labels such as topology.topolvm.io/node.
+// nodesOf returns the nodes that a selector names, nil if one of its terms names none. Local
+// volumes of CSI drivers use labels such as topology.topolvm.io/node.
 func nodesOf(s *corev1.NodeSelector) (all []string) {
 	if s == nil {
 		return nil
@@ -209,7 +209,7 @@ func nodesOf(s *corev1.NodeSelector) (all []string) {
 	return all
 }
 
-// isName tells whether a label of nodes has the name of one.
+// isName reports whether the values of a node label are node names.
 func isName(label string) bool {
 	_, name, _ := strings.Cut(label, "/")
 	return slices.Contains([]string{"hostname", "node", "nodename"}, name)
@@ -255,8 +255,8 @@ var (
 	hostOf     = regexp.MustCompile(`^((?:https?://)?[\w.:\[\]-]+)/?$`)
 )
 
-// addressOf returns the field of a ConfigMap with the address of an API server, and how it stands
-// there. Other ConfigMaps have no address, or one of several.
+// addressOf returns the field of a ConfigMap with the address of an API server, and a pattern of
+// the address. Other ConfigMaps have no address, or only one of several addresses.
 func addressOf(configMap string) (field string, value *regexp.Regexp) {
 	switch configMap {
 	case "kube-public/cluster-info":
@@ -300,7 +300,7 @@ func (f *Finder) serviceTies(e *inspect.Entry, tie addTie) {
 	}
 }
 
-// clientTies is about an object that tells API servers how to reach another server.
+// clientTies finds the ties of an object that tells API servers how to reach another server.
 func (f *Finder) clientTies(e *inspect.Entry, key keys.Key, tie addTie) {
 	ca, outside := f.cas[key.Prefix], false
 	leaves := func(url *string, service *admissionv1.ServiceReference) bool {
@@ -338,7 +338,7 @@ func (f *Finder) clientTies(e *inspect.Entry, key keys.Key, tie addTie) {
 	}
 }
 
-// converted is how a CustomResourceDefinition is converted.
+// converted has the conversion webhook of a CustomResourceDefinition.
 type converted struct {
 	Spec struct {
 		Conversion struct {
@@ -375,7 +375,7 @@ var (
 	CodeNotInFile      = finding.Lookup("not-in-file")
 )
 
-// Wording returns the noun of what has a tie, and a format that takes the counted noun and the
+// Wording returns the noun for objects with a tie, and a format for the counted noun and the
 // subject of the tie.
 func Wording(code *finding.Code) (thing, format string) {
 	switch code {
@@ -407,7 +407,7 @@ func Wording(code *finding.Code) (thing, format string) {
 	return "object", "%s of %s whose caBundle is the CA of the cluster" // CodeClusterCA
 }
 
-// Worded says how many objects have a tie.
+// Worded formats the number of objects with a tie.
 func Worded(code *finding.Code, n int, subject string) string {
 	thing, format := Wording(code)
 	return fmt.Sprintf(format, phrase.Count(n, thing), subject)

@@ -10,7 +10,7 @@ import (
 	"github.com/etcdshift/etcdshift/inspect"
 )
 
-// Reason is why an object need not be applied.
+// Reason is the reason why an object need not be applied.
 type Reason string
 
 // The reasons.
@@ -21,13 +21,13 @@ const (
 	Token     Reason = "tokens of a ServiceAccount by its old uid: request new ones"
 )
 
-// Reasons lists all of them.
+// Reasons lists all reasons.
 func Reasons() []Reason { return []Reason{ByCluster, Finished, Renewed, Token} }
 
-// Chooser leaves out what need not be applied. It has to see Services before their Endpoints. The
-// zero value is ready.
+// Chooser leaves out objects that need not be applied. It must see Services before their Endpoints.
+// The zero value is ready.
 type Chooser struct {
-	selecting map[[2]string]bool // namespace and name of Services, whose Endpoints a controller makes
+	selecting map[[2]string]bool // namespace and name of Services whose Endpoints a controller creates
 }
 
 // LeftOut returns why an object is left out; "" if it is not.
@@ -78,7 +78,7 @@ func (c *Chooser) LeftOut(t *inspect.Type, content map[string]any) Reason {
 	return ""
 }
 
-// Bootstrapped reports whether an API server makes an RBAC object at its start.
+// Bootstrapped reports whether an API server creates an RBAC object at its start.
 func Bootstrapped(content map[string]any) bool {
 	u := unstructured.Unstructured{Object: content}
 	return u.GetLabels()["kubernetes.io/bootstrapping"] == "rbac-defaults" &&
@@ -99,7 +99,8 @@ func finished(content map[string]any) bool {
 	return phase == "Succeeded" || phase == "Failed"
 }
 
-// ownName reports whether the cluster makes the object of that name in every namespace, or in one.
+// ownName reports whether the cluster creates the object of that name in every namespace, or in
+// one.
 func ownName(t *inspect.Type, at [2]string) bool {
 	switch t.Resource.Resource + " " + at[1] {
 	case "configmaps kube-root-ca.crt", "configmaps openshift-service-ca.crt":
@@ -113,11 +114,11 @@ func ownName(t *inspect.Type, at [2]string) bool {
 	return false
 }
 
-// Need is a cluster-scoped object that another one names.
+// Need is a cluster-scoped object that another object names.
 type Need struct{ Group, Resource, Name string }
 
-// Needs lists the cluster-scoped objects that a namespaced object names, also for its Pods. What
-// every API server makes is left out.
+// Needs lists the cluster-scoped objects that a namespaced object names, also for its Pods. Objects
+// that every API server creates are left out.
 func Needs(t *inspect.Type, content map[string]any) (needs []Need) {
 	if !t.Builtin {
 		return nil

@@ -37,7 +37,7 @@ func TestLeftOut(t *testing.T) {
 		{"secrets", `{metadata: {name: a}, type: kubernetes.io/service-account-token}`, manifest.Token},
 		{"leases", `{}`, manifest.Renewed},
 		{"events", `{}`, manifest.Renewed},
-		{"serviceaccounts", `{metadata: {name: default, namespace: a}}`, ""}, // Pods are refused until it is there
+		{"serviceaccounts", `{metadata: {name: default, namespace: a}}`, ""}, // Pods are refused until it exists
 		{"configmaps", `{metadata: {name: kube-root-ca.crt, namespace: a}}`, manifest.ByCluster},
 		{"configmaps", `{metadata: {name: extension-apiserver-authentication, namespace: a}}`, ""},
 		{"services", `{metadata: {name: kubernetes, namespace: default}}`, manifest.ByCluster},
@@ -45,7 +45,7 @@ func TestLeftOut(t *testing.T) {
 		{"roles",
 			`{metadata: {name: a, labels: {kubernetes.io/bootstrapping: rbac-defaults}, annotations: ` +
 				`{rbac.authorization.kubernetes.io/autoupdate: "true"}}}`, manifest.ByCluster},
-		// someone has taken it over
+		// a user has taken over the object
 		{"roles", `{metadata: {name: a, labels: {kubernetes.io/bootstrapping: rbac-defaults}}}`, ""},
 	} {
 		kind := &inspect.Type{Builtin: true, Resource: gvr.GroupResource{Resource: tc.resource}}

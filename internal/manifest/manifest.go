@@ -5,7 +5,7 @@
 //
 //   - Only fields that a server or controller sets again are removed. Labels, annotations and the
 //     rest of the spec stay.
-//   - Owner references go: with another uid the garbage collector would delete the object.
+//   - Owner references are removed: with another uid the garbage collector would delete the object.
 package manifest
 
 import (
@@ -22,8 +22,8 @@ import (
 )
 
 // order lists types by dependency: a type is applied after those before it. "*" stands for custom
-// and unlisted types. What may refuse later objects is last: webhook configurations, and quotas, of
-// which a server refuses everything until a controller has counted what is there.
+// and unlisted types. Types that may refuse later objects are last: webhook configurations, and
+// quotas, which refuse all objects until a controller has counted the existing ones.
 func order() []string {
 	return strings.Fields(`
 		namespaces customresourcedefinitions priorityclasses runtimeclasses storageclasses volumeattributesclasses
@@ -39,7 +39,7 @@ func order() []string {
 		mutatingwebhookconfigurations`)
 }
 
-// Rank is the position of a type in the order of dependency, lower first.
+// Rank returns the position of a type in the order of dependency, lower first.
 func Rank(t *inspect.Type) int {
 	order := order()
 	if t.Builtin {
@@ -58,7 +58,7 @@ func MadeAgain(content map[string]any) bool {
 }
 
 // Export changes content in place. A custom resource at a version that is not served is converted
-// to the version that discovery prefers; a conversion by webhook is an error.
+// to the preferred version of discovery; a conversion by webhook is an error.
 func Export(t *inspect.Type, content map[string]any) (map[string]any, error) {
 	if err := serve(t, content); err != nil {
 		return nil, err
@@ -101,7 +101,7 @@ func Export(t *inspect.Type, content map[string]any) (map[string]any, error) {
 			remove("spec.", "clusterIP", "clusterIPs")
 		}
 	case "Pod":
-		// none can be created with the last
+		// no Pod can be created with the last field
 		remove("spec.", "nodeName", "priority", "preemptionPolicy", "ephemeralContainers")
 		withoutToken(content)
 	case "Job":

@@ -64,7 +64,7 @@ func TestExport(t *testing.T) {
 	}
 }
 
-// A custom resource comes at a version that a server takes.
+// TestExportAtServedVersion checks that a custom resource has a version that a server accepts.
 func TestExportAtServedVersion(t *testing.T) {
 	crd := func(strategy string) *inspect.Type {
 		parsed, err := schema.ParseCRD(

@@ -18,7 +18,7 @@ import (
 
 const category = "Which objects"
 
-// ChoiceFlags are the flags of a choice.
+// ChoiceFlags returns the flags of a choice.
 func ChoiceFlags() []transform.Flag {
 	return []transform.Flag{
 		{Name: "namespace", Short: "n", Category: category, Usage: "look in namespace `NS` (default: default)"},
@@ -40,7 +40,7 @@ type Choice struct {
 	where     *Condition // nil for none
 }
 
-// Choose reads a command line with [ChoiceFlags]; words are TYPE[/NAME] and NAME.... Mistakes are
+// Choose parses a command line with [ChoiceFlags]; words are TYPE[/NAME] and NAME.... Mistakes are
 // errors of [transform.Usagef].
 func Choose(a *transform.Args, words []string) (*Choice, error) {
 	if len(words) == 0 {
@@ -73,13 +73,13 @@ func Choose(a *transform.Args, words []string) (*Choice, error) {
 	return c, nil
 }
 
-// check refuses what contradicts itself, and what kubectl would refuse.
+// check refuses contradictory flags, and those that kubectl would refuse.
 func (c *Choice) check(a *transform.Args) error {
 	set := func(flag string) bool { return a.IsSet(flag) && (a.String(flag) != "" || a.Bool(flag)) }
 	named := slices.ContainsFunc(c.words, func(w Word) bool { return w.Names != nil })
 	bare := slices.ContainsFunc(c.words, func(w Word) bool { return w.Names == nil })
 	for _, flag := range []string{"namespace", "selector", "field-selector", "where"} {
-		if a.IsSet(flag) && a.String(flag) == "" { // a shell variable that is not set
+		if a.IsSet(flag) && a.String(flag) == "" { // an unset shell variable
 			return transform.Usagef("--%s is empty", flag)
 		}
 	}
@@ -101,7 +101,7 @@ func (c *Choice) check(a *transform.Args) error {
 	return nil
 }
 
-// types finds the types that the words name, each once, with the names of objects.
+// types resolves the types of the words, without duplicates, with the names of objects.
 func (c *Choice) types(all *inspect.Types) (out []asked, err error) {
 	for _, word := range c.words {
 		found, err := all.Resolve(word.Type)
@@ -131,7 +131,7 @@ type asked struct {
 	elsewhere map[string][]string // other namespaces with an object of the name
 }
 
-// ChoiceCodes are the codes of a choice.
+// ChoiceCodes returns the codes of a choice.
 func ChoiceCodes() []*finding.Code {
 	return []*finding.Code{codeNotFound, codeNothingChosen, codeWhereFailed, finding.Undecodable, finding.Encrypted,
 		finding.UnknownKey, transform.CodeUnsupportedLayout}
@@ -149,13 +149,13 @@ type Candidate struct {
 	Chosen bool
 
 	skip   bool             // of another type or namespace
-	cannot *finding.Finding // why it is unknown whether it is chosen
+	cannot *finding.Finding // why the choice is unknown
 }
 
-// Candidates yields all objects of the types and namespaces, chosen or not. It reports names that
-// do not exist, and objects that a selector or --where cannot be asked about, which are not
-// yielded. Without decode it decodes what the choice cannot do without: an object without Content
-// and Err was not decoded.
+// Candidates yields all objects of the types and namespaces, chosen or not. It reports missing
+// names, and objects for which a selector or --where has no result; these are not yielded. Without
+// decode, only objects needed for the choice are decoded: an undecoded object has no Content and no
+// Err.
 func (c *Choice) Candidates(ctx context.Context, v *transform.View, decode bool) iter.Seq2[Candidate, error] {
 	return stream.Of(func(yield func(Candidate) error) error {
 		prefixes, err := v.KubernetesPrefixes(ctx)
@@ -252,7 +252,7 @@ func (c *Choice) ask(ctx context.Context, one *Candidate, decode bool) {
 	}
 }
 
-// askFields decides it by the content.
+// askFields decides by the content.
 func (c *Choice) askFields(ctx context.Context, one *Candidate) {
 	if one.Err != nil {
 		one.cannot = transform.Unreadable(one.Err)
@@ -267,7 +267,7 @@ func (c *Choice) askFields(ctx context.Context, one *Candidate) {
 	}
 }
 
-// reportMissing reports the names that no object has.
+// reportMissing reports the names without an object.
 func (c *Choice) reportMissing(v *transform.View, t asked, prefixes []string) {
 	for _, name := range t.names {
 		if t.found[name] {

@@ -18,13 +18,13 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// choice reads a command line: words and flags.
+// choice parses a command line: words and flags.
 func choice(line ...string) (*Choice, error) {
 	a := args.Of(line...)
 	return Choose(a, a.Rest)
 }
 
-// names lists what a choice yields, and raises.
+// names lists the yielded candidates of a choice, and raises findings.
 type names struct {
 	*Choice
 	others, decode bool
@@ -50,7 +50,7 @@ func (n *names) Plan(ctx context.Context, v *transform.View) error {
 
 const recorded = "../../testdata/kubectl/all.db.gz"
 
-// run returns what a command line chooses in a snapshot, and the codes of findings.
+// run returns the objects that a command line chooses in a snapshot, and the codes of findings.
 func run(t testing.TB, n *names, in string) (*transform.Report, []string) {
 	t.Helper()
 	r, _ := transform.Run(context.Background(), transform.Options{In: in, Out: filepath.Join(t.TempDir(), "out.db"),
@@ -94,7 +94,7 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
-// TestChosen: a choice has what "kubectl get" lists with the same words.
+// TestChosen checks that a choice equals the list of "kubectl get" with the same words.
 func TestChosen(t *testing.T) {
 	for line, want := range map[string]string{
 		"pods --namespace=a --field-selector=status.phase=Failed":  "a/evicted a/signal",
@@ -123,7 +123,7 @@ func TestChosen(t *testing.T) {
 	}
 }
 
-// odd is a snapshot with values that a choice cannot always be asked about.
+// odd returns a snapshot with values for which a choice may have no result.
 func odd(t testing.TB) string {
 	t.Helper()
 	object := func(kind, name, rest string) string {
@@ -141,7 +141,8 @@ func odd(t testing.TB) string {
 	}, "\n"))
 }
 
-// TestFindings: what cannot be decided is reported, and neither chosen nor among the others.
+// TestFindings checks that an undecided object is reported, and is neither chosen nor among the
+// others.
 func TestFindings(t *testing.T) {
 	in := odd(t)
 	const (
@@ -189,7 +190,7 @@ func TestFindings(t *testing.T) {
 	}
 }
 
-// TestCost: an expression that costs more than an API server allows fails, and ends.
+// TestCost checks that an expression above an API server's cost limit fails, and ends.
 func TestCost(t *testing.T) {
 	long := "[1,2,3,4,5,6,7,8,9,10]"
 	c, err := choice("ns", "--where="+strings.Repeat(long+".all(x,", 8)+"x>0"+strings.Repeat(")", 8))
@@ -219,7 +220,7 @@ func TestFields(t *testing.T) {
 	require.NotContains(t, of("events.k8s.io", "events"), "source")
 }
 
-// What a server leaves out when it writes is selected by its zero value.
+// TestValues checks that a field omitted in the stored object is selected by its zero value.
 func TestValues(t *testing.T) {
 	for text, want := range map[string]bool{
 		"spec.unschedulable=false": true, "spec.unschedulable=true": false, "status.successful=3": true,

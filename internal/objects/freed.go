@@ -26,15 +26,15 @@ var (
 	CodeFreed       = finding.Lookup("deletion-freed")
 )
 
-// FreedCodes are the codes of [Freed].
+// FreedCodes returns the codes of [Freed].
 func FreedCodes() []*finding.Code { return []*finding.Code{CodeVolumeFreed, CodeFreed} }
 
-// Freed finds the deletions of a snapshot that go on because of a run.
+// Freed finds pending deletions of a snapshot that complete because of a run.
 type Freed struct {
 	view   *transform.View
 	seen   map[holding]held
-	going  map[string]bool  // keys of Pods and claims that go after the restore
-	nodes  map[holding]bool // deleted ones
+	going  map[string]bool  // keys of Pods and claims that are deleted after the restore
+	nodes  map[holding]bool // deleted Nodes
 	scaled []scaled         // changed workloads
 }
 
@@ -44,14 +44,14 @@ func NewFreed(v *transform.View) *Freed {
 }
 
 type (
-	// holding is an object in deletion that another one may hold.
+	// holding is an object in deletion that another object may block.
 	holding struct{ prefix, resource, namespace, name string }
-	// held is how a holder ends, and what it was before.
+	// held describes the end of the blocking object, and the previous state.
 	held struct {
 		how    string           // the end of the Pod
-		before *transform.Entry // the object itself, which is changed
+		before *transform.Entry // the changed object itself, before the change
 		scaled string           // a StatefulSet that deletes the claim
-		moved  string           // the claim of a volume, which names another volume now
+		moved  string           // the claim of a volume, which now names another volume
 	}
 )
 
@@ -66,7 +66,7 @@ func readable(e *transform.Entry) (keys.Key, bool) {
 	return key, err == nil && e.Undecryptable == nil
 }
 
-// Deleted takes an object before it is deleted.
+// Deleted records an object before its deletion.
 func (f *Freed) Deleted(e *transform.Entry) {
 	key, is := readable(e)
 	if !is {
@@ -81,8 +81,8 @@ func (f *Freed) Deleted(e *transform.Entry) {
 	}
 }
 
-// Goes takes an object that stays in the file, and that a garbage collector deletes after the
-// restore because of the run.
+// Goes records an object that stays in the file, but is garbage collected after the restore because
+// of the run.
 func (f *Freed) Goes(e *transform.Entry) { f.goes(e, "goes with its owner") }
 
 func (f *Freed) goes(e *transform.Entry, how string) {
@@ -92,7 +92,7 @@ func (f *Freed) goes(e *transform.Entry, how string) {
 	}
 }
 
-// Changed takes an object as it was before it is changed, and its content afterwards.
+// Changed records an object before its change, and the new content.
 func (f *Freed) Changed(e *transform.Entry, content map[string]any) {
 	key, is := readable(e)
 	if !is {
@@ -114,12 +114,12 @@ func (f *Freed) Changed(e *transform.Entry, content map[string]any) {
 	}
 }
 
-// storage has the objects below a storage prefix after the run.
+// storage returns the objects below a storage prefix after the run.
 func (f *Freed) storage(prefix string) machines.Storage {
 	return machines.Storage{Source: f.view, Prefix: prefix}
 }
 
-// Stranded takes the Pods on deleted Nodes, which the Pod garbage collector deletes in any phase,
+// Stranded records the Pods on deleted Nodes, which the Pod garbage collector deletes in any phase,
 // and returns their UIDs.
 func (f *Freed) Stranded(ctx context.Context) (uids []string, err error) {
 	prefixes := map[string]bool{}
@@ -149,11 +149,11 @@ func (f *Freed) note(h holding, by held) {
 	}
 }
 
-// freed notes what an object may have held.
+// freed records the objects that an object may have blocked.
 func (f *Freed) freed(e *transform.Entry, key keys.Key, how string) {
 	switch key.Resource.String() {
 	case pods:
-		pod, _ := native.As[corev1.Pod](e.ParseValue()) // others report what does not decode
+		pod, _ := native.As[corev1.Pod](e.ParseValue()) // undecodable values are reported elsewhere
 		for _, claim := range machines.ClaimsOf(&pod) {
 			f.note(holding{key.Prefix, claims, key.Namespace, claim}, held{how: how})
 		}
@@ -165,7 +165,7 @@ func (f *Freed) freed(e *transform.Entry, key keys.Key, how string) {
 	}
 }
 
-// Report reports the deletions that nothing holds any more, once everything is staged.
+// Report reports the deletions that are no longer blocked, after everything is staged.
 func (f *Freed) Report(ctx context.Context) error {
 	for _, s := range f.scaled {
 		if err := f.follow(ctx, s); err != nil {
@@ -195,7 +195,7 @@ func (f *Freed) Report(ctx context.Context) error {
 	return nil
 }
 
-// claim is about a claim that is changed, or whose user goes.
+// claim checks a claim that is changed, or whose user is deleted.
 func (f *Freed) claim(ctx context.Context, storage machines.Storage, h holding) (*finding.Finding, error) {
 	claim, err := storage.Claim(ctx, h.namespace, h.name)
 	if claim == nil || err != nil {
@@ -232,7 +232,7 @@ func (f *Freed) claim(ctx context.Context, storage machines.Storage, h holding) 
 	return ended(ctx, storage, claim, "it is being deleted, and "+how)
 }
 
-// ended is about a claim that goes.
+// ended returns the finding for a claim that will be deleted.
 func ended(
 	ctx context.Context, storage machines.Storage, claim *corev1.PersistentVolumeClaim, why string,
 ) (*finding.Finding, error) {
@@ -244,7 +244,7 @@ func ended(
 		why, volume.Name, volume.Spec.PersistentVolumeReclaimPolicy), nil
 }
 
-// made is about a claim that was made for a Pod.
+// made checks a claim that was created for a Pod.
 func (f *Freed) made(
 	ctx context.Context, storage machines.Storage, h holding, owner *metav1.OwnerReference,
 ) (*finding.Finding, error) {
@@ -259,7 +259,7 @@ func (f *Freed) made(
 		owner.Name, f.seen[h].how), nil
 }
 
-// volume is about a PersistentVolume that is changed, or whose VolumeAttachment is deleted.
+// volume checks a PersistentVolume that is changed, or whose VolumeAttachment is deleted.
 func (f *Freed) volume(ctx context.Context, storage machines.Storage, h holding) (*finding.Finding, error) {
 	volume, err := storage.Volume(ctx, h.name)
 	if volume == nil || err != nil {
@@ -298,7 +298,7 @@ func (f *Freed) volume(ctx context.Context, storage machines.Storage, h holding)
 	return CodeFreed.Because("its claim is gone, and nothing else holds it"), nil
 }
 
-// namespace is about a namespace whose content with finalizers is deleted.
+// namespace checks a namespace whose content with finalizers is deleted.
 func (f *Freed) namespace(ctx context.Context, storage machines.Storage, h holding) (*finding.Finding, error) {
 	e, err := storage.Get(ctx, h.resource, "", h.name)
 	if e == nil || err != nil {

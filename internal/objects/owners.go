@@ -10,7 +10,7 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// UID is the hash of a UID. Of ten million, two are the same by chance once in 10^14 files.
+// UID is the hash of a UID. Among ten million, two collide once in 10^14 files.
 type UID [12]byte
 
 // ToUID returns the hash of a UID.
@@ -20,8 +20,8 @@ func ToUID[T string | []byte](text T) UID {
 }
 
 // EditOwners stages an object with its owner references edited, and lists the changes in the
-// report. Once all are edited, accept is asked whether to go on; nil accepts. An object whose
-// references cannot be read is reported, and stays as it is.
+// report. After all edits, accept decides whether to continue; nil accepts. An object with
+// unreadable references is reported, and stays unchanged.
 func EditOwners(ctx context.Context, v *transform.View, e *transform.Entry,
 	edit func(encoding.OwnerReference) (encoding.OwnerReference, bool), accept func() bool,
 ) error {

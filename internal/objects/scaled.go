@@ -19,7 +19,7 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// workload has the fields of a workload, or of a Pod, by which Pods stay or go.
+// workload has the fields of a workload, or of a Pod, that decide which Pods stay.
 type workload struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
@@ -60,13 +60,13 @@ type member struct {
 	} `json:"status"`
 }
 
-// scaled is a workload before and after it is changed.
+// scaled is a workload before and after its change.
 type scaled struct {
 	key           keys.Key
 	before, after workload
 }
 
-// scale keeps a changed object whose Pods may go because of that.
+// scale records a changed object whose Pods may be deleted because of the change.
 func (f *Freed) scale(e *transform.Entry, key keys.Key, content map[string]any) {
 	switch key.Resource.String() {
 	case pods, replicaSets, "deployments.apps", "statefulsets.apps", "replicationcontrollers",
@@ -77,7 +77,7 @@ func (f *Freed) scale(e *transform.Entry, key keys.Key, content map[string]any) 
 	s, of := scaled{key: key}, runtime.DefaultUnstructuredConverter
 	before, err := native.Decode(e.Value)
 	if err != nil || cmp.Or(of.FromUnstructured(before, &s.before), of.FromUnstructured(content, &s.after)) != nil {
-		return // others report what does not decode
+		return // undecodable values are reported elsewhere
 	}
 	switch {
 	case s.before.DeletionTimestamp != nil:
@@ -88,7 +88,7 @@ func (f *Freed) scale(e *transform.Entry, key keys.Key, content map[string]any) 
 	}
 }
 
-// keeps tells whether a workload keeps a Pod of its own. A Job deletes no Pod that has ended.
+// keeps reports whether a workload keeps its Pod. A Job deletes no Pod that has ended.
 func (w *workload) keeps(pod *member) bool {
 	wanted := int64(1)
 	for _, n := range []*int64{w.Spec.Replicas, w.Spec.Parallelism} {
@@ -108,7 +108,7 @@ func (w *workload) keeps(pod *member) bool {
 	return wanted > 0 && !w.Spec.Suspend
 }
 
-// ordinal is the number of a Pod of a StatefulSet, -1 for a name without one.
+// ordinal returns the number of a Pod of a StatefulSet, -1 for a name without one.
 func (w *workload) ordinal(pod *member) int64 {
 	n, err := strconv.ParseInt(strings.TrimPrefix(pod.Name, w.Name+"-"), 10, 32)
 	if err != nil {
@@ -117,9 +117,9 @@ func (w *workload) ordinal(pod *member) int64 {
 	return n
 }
 
-// replaces tells whether a workload ends a Pod before there is another in its place, since its
-// template was changed. A Deployment with another strategy than Recreate waits: no new Pod starts
-// on a claim in deletion.
+// replaces reports whether a workload with a changed template ends a Pod before the replacement
+// exists. A Deployment with another strategy than Recreate waits: no new Pod starts on a claim in
+// deletion.
 func (w *workload) replaces(pod *member, before *workload) bool {
 	if reflect.DeepEqual(w.Spec.Template, before.Spec.Template) {
 		return false
@@ -136,8 +136,8 @@ func (w *workload) replaces(pod *member, before *workload) bool {
 	return false
 }
 
-// follow takes the Pods that a changed workload no longer wants, and the claims that a StatefulSet
-// deletes with them.
+// follow records the Pods that a changed workload no longer wants, and the claims that a
+// StatefulSet deletes with them.
 func (f *Freed) follow(ctx context.Context, s scaled) error {
 	storage, owners := f.storage(s.key.Prefix), map[types.UID]bool{s.before.UID: true}
 	owned := func(m *member) bool {
@@ -164,7 +164,7 @@ func (f *Freed) follow(ctx context.Context, s scaled) error {
 	})
 }
 
-// followPod takes a Pod of a changed workload.
+// followPod records a Pod of a changed workload.
 func (f *Freed) followPod(s scaled, e *transform.Entry, pod *member) {
 	switch {
 	case !s.before.keeps(pod):

@@ -34,7 +34,7 @@ func Everything() Selector { return Selector{labels.Everything(), fields.Everyth
 // Empty reports whether the selector selects all objects.
 func (s Selector) Empty() bool { return s.Labels.Empty() && s.Fields.Empty() }
 
-// ParseSelector reads the texts of --selector and --field-selector. An error names the flag.
+// ParseSelector parses the texts of --selector and --field-selector. An error names the flag.
 func ParseSelector(selector, fieldSelector string) (s Selector, err error) {
 	if s.Labels, err = labels.Parse(selector); err != nil {
 		return s, fmt.Errorf("--selector: %w", err)
@@ -45,7 +45,7 @@ func ParseSelector(selector, fieldSelector string) (s Selector, err error) {
 	return s, nil
 }
 
-// Check refuses fields by which a server would not select objects of a type.
+// Check returns an error about fields that a server does not support for objects of a type.
 func (s Selector) Check(t *inspect.Type) error {
 	takes := SelectableFields(t, "")
 	for _, r := range s.Fields.Requirements() {
@@ -63,8 +63,8 @@ func (s Selector) Fits(content map[string]any) bool {
 	return s.Labels.Matches(labels.Set(u.GetLabels())) && s.Fields.Matches(FieldValues(s.Fields, content))
 }
 
-// builtinFields are the fields that select objects of built-in kinds beside metadata.name and
-// metadata.namespace, as kube-apiserver has them (pkg/apis/*/v1/conversion.go).
+// builtinFields returns the selectable fields of built-in kinds besides metadata.name and
+// metadata.namespace, as in kube-apiserver (pkg/apis/*/v1/conversion.go).
 func builtinFields() map[string]string {
 	const event = "involvedObject.kind involvedObject.namespace involvedObject.name involvedObject.uid " +
 		"involvedObject.apiVersion " +
@@ -106,7 +106,7 @@ func SelectableFields(t *inspect.Type, version string) []string {
 	return out
 }
 
-// FieldValues are the values of an object by which a selector selects it.
+// FieldValues returns the values of an object for the fields of a selector.
 func FieldValues(selector fields.Selector, content map[string]any) fields.Set {
 	set := fields.Set{}
 	for _, r := range selector.Requirements() {
@@ -122,7 +122,7 @@ func FieldValues(selector fields.Selector, content map[string]any) fields.Set {
 		case has && value != nil:
 			set[r.Field] = fmt.Sprint(value)
 		case r.Field == "spec.unschedulable" || r.Field == "spec.hostNetwork":
-			set[r.Field] = "false" // a server writes no false
+			set[r.Field] = "false" // a server does not encode false
 		case r.Field == "status.successful" || r.Field == "status.replicas":
 			set[r.Field] = "0"
 		}
@@ -130,14 +130,14 @@ func FieldValues(selector fields.Selector, content map[string]any) fields.Set {
 	return set
 }
 
-// Word is a TYPE of a command line, or several with commas between, and the names of objects behind
-// it; nil for all.
+// Word is a TYPE of a command line, or several with commas between, and the following names of
+// objects; nil for all.
 type Word struct {
 	Type  string
 	Names []string
 }
 
-// ParseWords reads TYPE [NAME...] or TYPE/NAME..., as kubectl does.
+// ParseWords parses TYPE [NAME...] or TYPE/NAME..., like kubectl.
 func ParseWords(words []string) (out []Word, err error) {
 	slashed := 0
 	for _, w := range words {
@@ -169,8 +169,8 @@ func ParseWords(words []string) (out []Word, err error) {
 	return out, nil
 }
 
-// Namesakes names the namespaces that have an object of a name, the first five in order, behind a
-// message that the object is not in the namespace asked for; "" for none.
+// Namesakes lists the namespaces with an object of a name, the first five in order, for a message
+// about a missing object; "" for none.
 func Namesakes(spaces []string) string {
 	if len(spaces) == 0 {
 		return ""
@@ -181,11 +181,11 @@ func Namesakes(spaces []string) string {
 // Condition is a compiled expression of CEL over the variable object.
 type Condition struct{ program cel.Program }
 
-// maxExpression is how many bytes an expression may have.
+// maxExpression bounds an expression, in bytes.
 const maxExpression = 64 << 10
 
 // Compile compiles an expression with the functions and cost limits of an API server. An error
-// names the place.
+// names the position.
 func Compile(text string) (*Condition, error) {
 	if len(text) > maxExpression {
 		return nil, fmt.Errorf("the expression has %d bytes; it may have %d", len(text), maxExpression)
@@ -213,8 +213,8 @@ func Compile(text string) (*Condition, error) {
 	return &Condition{program}, err
 }
 
-// Chooses evaluates the expression for a decoded object. The finding tells why there is no result;
-// it has no value of a Secret.
+// Chooses evaluates the expression for a decoded object. The finding is the reason for a missing
+// result; it quotes no value of a Secret.
 func (c *Condition) Chooses(ctx context.Context, o *inspect.Object) (bool, *finding.Finding) {
 	if o.Partial {
 		return false, metadataAlone(o)
@@ -230,7 +230,7 @@ func (c *Condition) Chooses(ctx context.Context, o *inspect.Object) (bool, *find
 	return false, codeWhereFailed.Because("%v", err)
 }
 
-// metadataAlone is for an object of a kind that this build does not know.
+// metadataAlone returns the finding for an object of a kind unknown to this build.
 func metadataAlone(o *inspect.Object) *finding.Finding {
 	return finding.Undecodable.Because("this build knows only the metadata of a %s", o.Type.Kind)
 }

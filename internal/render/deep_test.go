@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// nested is an object of so many levels, the last one a string.
+// nested returns an object with nested levels, the last one a string.
 func nested(levels int) map[string]any {
 	obj := map[string]any{"a": "end"}
 	for range levels - 2 {
@@ -22,7 +22,8 @@ func nested(levels int) map[string]any {
 	return obj
 }
 
-// What is nested too deep to be read is printed on one line, and is the same object still.
+// TestDeepObjects checks that a deeply nested object is printed on one line, and still decodes
+// equal.
 func TestDeepObjects(t *testing.T) {
 	for levels, lines := range map[int]bool{3: true, deepest: true, deepest + 1: false, 5000: false} {
 		obj := nested(levels)
@@ -37,7 +38,7 @@ func TestDeepObjects(t *testing.T) {
 		text, err = YAML(obj)
 		require.NoError(t, err)
 		require.Less(t, len(text), 1<<20)
-		if levels <= deepest+1 { // the library that reads YAML has a limit of its own
+		if levels <= deepest+1 { // the library that reads YAML has its own limit
 			back = nil
 			require.NoError(t, yaml.Unmarshal(text, &back))
 			require.Equal(t, obj, back)
@@ -45,8 +46,8 @@ func TestDeepObjects(t *testing.T) {
 	}
 }
 
-// An object that is not deep as such, but has its many lines at the bottom, is printed on one line
-// too.
+// TestWideObjects checks that an object with many deep lines is printed on one line too, even if it
+// is not too deep.
 func TestWideObjects(t *testing.T) {
 	wide := make([]any, 50_000)
 	for i := range wide {
@@ -76,7 +77,7 @@ func TestWideObjects(t *testing.T) {
 	}
 }
 
-// A table is printed before its rows take much memory, however few they are.
+// TestLongRows checks that a few long rows are printed before they take much memory.
 func TestLongRows(t *testing.T) {
 	var out bytes.Buffer
 	table := NewObjectTable(&out, []metav1.TableColumnDefinition{{Name: "A"}}, printers.PrintOptions{})
@@ -94,7 +95,7 @@ func TestLongRows(t *testing.T) {
 	require.Empty(t, table.rows)
 }
 
-// One long cell does not make every row of its table as long.
+// TestLongCells checks that one long cell does not make every row of its table as long.
 func TestLongCells(t *testing.T) {
 	var out bytes.Buffer
 	page, rows := NewPage(&out), [][]any{{strings.Repeat("x", 1<<20), "a"}}
@@ -108,7 +109,8 @@ func TestLongCells(t *testing.T) {
 	require.Equal(t, "\"\\x1b\"", Cell("\x1b", 1))
 }
 
-// An object of very many small values is printed in JSON where YAML would take gigabytes.
+// TestManyValuesInYAML checks that an object of very many small values is printed in JSON, because
+// YAML would need gigabytes.
 func TestManyValuesInYAML(t *testing.T) {
 	for count, lines := range map[int]bool{1000: true, 400_000: false} {
 		many := make([]any, count)

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestFlow: columns grow with what later rows need, but one hostile key does not widen all rows
-// behind it.
+// TestFlow checks that columns grow for later rows, but that one hostile key does not widen all
+// rows after it.
 func TestFlow(t *testing.T) {
 	var out bytes.Buffer
 	f := NewFlow(&out, "RESOURCE", "NAMESPACE", "NAME", "REVISION")
@@ -33,7 +33,7 @@ func TestFlow(t *testing.T) {
 	require.Contains(t, tail[2], "last"+strings.Repeat(" ", mostWidth-len("last")+2)+"1")
 }
 
-// TestFlowWaits: rows are held back for their widths only while they are few and small.
+// TestFlowWaits checks that rows are held back for their widths only if few and small.
 func TestFlowWaits(t *testing.T) {
 	f := NewFlow(&bytes.Buffer{}, "KEY", "NAME")
 	key := strings.Repeat("k", firstBytes/4)

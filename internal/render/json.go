@@ -53,7 +53,7 @@ func encode(v any, prefix, indent string) ([]byte, error) {
 }
 
 const (
-	deepest    = 200     // levels that are indented
+	deepest    = 200     // indented levels
 	freeBlanks = 1 << 20 // bytes of indentation that are always allowed
 )
 
@@ -85,12 +85,12 @@ func tooDeep(line []byte, prefix, indent string) bool {
 	return false
 }
 
-// maxYAML bounds objects for the YAML library, by encoding.Weigh less their text: it takes a
-// hundred times that. Large real objects, CRDs of a megabyte, weigh half of it.
+// maxYAML bounds objects for the YAML library, by encoding.Weigh without their text: the library
+// needs a hundred times that. Large real objects, CRDs of a megabyte, weigh half of it.
 const maxYAML = 1 << 23
 
 // YAML returns v in YAML. An object nested too deep, or with too many values, is JSON on one line;
-// one with terminal control characters is indented JSON, which has escapes for them.
+// an object with terminal control characters is indented JSON, which has escapes for them.
 func YAML(v any) ([]byte, error) {
 	text, err := json.Marshal(v)
 	if err != nil {
@@ -110,7 +110,7 @@ func YAML(v any) ([]byte, error) {
 // kubectl is the indentation of kubectl's JSON.
 const kubectl = "    "
 
-// Object prints one object as kubectl does, in JSON or, where format is "yaml", in YAML.
+// Object prints one object like kubectl, in JSON or, if format is "yaml", in YAML.
 func Object(w io.Writer, format string, v any) error {
 	if format == "yaml" {
 		return write(w)(YAML(v))
@@ -119,7 +119,7 @@ func Object(w io.Writer, format string, v any) error {
 }
 
 // List prints a document with one list, element by element: a head, the list, a tail. JSON lines
-// have the elements alone. End, or Flush, completes the output.
+// have only the elements. End, or Flush, completes the output.
 type List struct {
 	w              *bufio.Writer
 	format, indent string
@@ -131,7 +131,7 @@ func NewList(w io.Writer, format string) *List {
 	return &List{w: bufio.NewWriterSize(w, 1<<16), format: format, indent: "  "}
 }
 
-// NewObjects returns a List that is indented as kubectl indents a List of objects.
+// NewObjects returns a List with the indentation of kubectl's List of objects.
 func NewObjects(w io.Writer, format string) *List {
 	l := NewList(w, format)
 	l.indent = kubectl

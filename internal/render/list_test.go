@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestJSONOnTerminal: what a terminal would obey is escaped in every JSON, in names of fields too,
-// and what it reads as stays.
+// TestJSONOnTerminal checks that terminal control characters are escaped in every JSON, also in
+// field names, and that the decoded values stay equal.
 func TestJSONOnTerminal(t *testing.T) {
 	for given, want := range map[string]string{
 		"plain <&> \u00a0\u00e4\u2014\u4e16\U0001f600\u0639": "plain <&> \u00a0\u00e4\u2014\u4e16\U0001f600\u0639",
@@ -45,7 +45,7 @@ func TestJSONOnTerminal(t *testing.T) {
 		for name, print := range text {
 			var b bytes.Buffer
 			require.NoError(t, print(&b))
-			if name != "part" { // which is encoded again, with "<" escaped
+			if name != "part" { // encoded again, with "<" escaped
 				require.Contains(t, b.String(), `"k`+want+`"`, name)
 				require.Contains(t, b.String(), `"`+want+`"`, name)
 			}
@@ -60,14 +60,14 @@ func TestJSONOnTerminal(t *testing.T) {
 	require.Equal(t, "?", inline(func() {}))
 }
 
-// TestColumnNames: a CustomResourceDefinition names its columns as it likes.
+// TestColumnNames checks that unprintable column names of a CustomResourceDefinition are quoted.
 func TestColumnNames(t *testing.T) {
 	given := []metav1.TableColumnDefinition{{Name: "Age"}, {Name: "\u009b2J"}}
 	require.Equal(t, []metav1.TableColumnDefinition{{Name: "Age"}, {Name: `"\u009b2J"`}}, Columns(given))
 	require.Equal(t, "\u009b2J", given[1].Name)
 }
 
-// TestList: what is written element by element is the document that would be written whole.
+// TestList checks that elements written one by one give the same document as the whole list.
 func TestList(t *testing.T) {
 	type document struct {
 		A    string `json:"a"`

@@ -14,11 +14,11 @@ func Name(s string) string {
 	return Printable(s)
 }
 
-// QuoteNames changes v, decoded from JSON, and returns it: no name in it forges a line of output.
-// Names are those of fields, the strings of metadata but annotations, and the strings of fields
-// that hold a name or a word of the API, such as reason. An API server has none with a line end;
-// other strings it takes as they come, so kubectl prints them on several lines. A schema has no
-// names of an object.
+// QuoteNames quotes the names in v, which is decoded JSON, in place, so that no name forges a line
+// of output, and returns v. Names are field names, the strings of metadata except annotations, and
+// the strings of fields for a name or a word of the API, such as reason. An API server accepts no
+// line end in them. Other strings may have several lines, and kubectl prints them unchanged. A
+// schema has no names of an object.
 func QuoteNames(v any) any {
 	if object, _ := v.(map[string]any); object["kind"] == "Table" {
 		nameCells(object)
@@ -58,7 +58,7 @@ func isName(field string) bool {
 		"kind", "type", "reason"}, field)
 }
 
-// nameCells makes names of the cells of a Table whose columns have the format "name".
+// nameCells quotes the cells of a Table in columns with the format "name".
 func nameCells(table map[string]any) {
 	columns, _ := table["columnDefinitions"].([]any)
 	rows, _ := table["rows"].([]any)

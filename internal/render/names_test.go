@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestQuoteNames: names are on one line always, other strings as they are.
+// TestQuoteNames checks that names are always on one line, and that other strings are unchanged.
 func TestQuoteNames(t *testing.T) {
 	for in, want := range map[string]string{
 		`{"kind":"Pod","metadata":{"name":"a\nb","annotations":{"a\nb":"x\ny","name":"x\ny"},"labels":{"l":"x\ny"}},

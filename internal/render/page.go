@@ -1,5 +1,5 @@
 // Package render prints tables, JSON, JSON lines, YAML, templates, and progress on a terminal. It
-// knows no command and prints only to given writers.
+// is independent of commands and prints only to given writers.
 //
 // Invariants:
 //
@@ -51,7 +51,7 @@ const (
 	Cyan  Colour = "36"
 )
 
-// Line prints a line, quoted where it is not printable. A tab stays one.
+// Line prints a line, quoted if it is not printable. Tabs are allowed.
 func (p *Page) Line(colour Colour, text string) {
 	if untabbed := strings.ReplaceAll(text, "\t", " "); Printable(untabbed) != untabbed {
 		text = Printable(text)
@@ -62,7 +62,7 @@ func (p *Page) Line(colour Colour, text string) {
 	p.WriteString(text + "\n")
 }
 
-// Printf quotes texts and errors among its arguments that are not printable.
+// Printf quotes unprintable texts and errors among its arguments.
 func (p *Page) Printf(format string, args ...any) {
 	for i, arg := range args {
 		if _, isError := arg.(error); isError || reflect.ValueOf(arg).Kind() == reflect.String {
@@ -72,10 +72,10 @@ func (p *Page) Printf(format string, args ...any) {
 	fmt.Fprintf(p, format, args...)
 }
 
-// PageWidth is how many columns a page for people has. A word that is longer stays whole.
+// PageWidth is the width of a page for people, in columns. A longer word stays whole.
 const PageWidth = 80
 
-// Wrap breaks a text behind a head into lines, each behind the room of the head.
+// Wrap breaks a text after a head into lines, indented by the width of the head.
 func Wrap(head, text string) string {
 	out, line, column := "", head, utf8.RuneCountInString(head)
 	width := column
@@ -93,17 +93,17 @@ func Wrap(head, text string) string {
 	return out + line + "\n"
 }
 
-// Wrapped prints a text behind a head, in as many lines as it takes.
+// Wrapped prints a text after a head, wrapped into lines.
 func (p *Page) Wrapped(head, text string) { p.WriteString(Wrap(head, Printable(text))) }
 
-// Lines prints each line behind an indent.
+// Lines prints each line after an indent.
 func (p *Page) Lines(indent string, lines []string) {
 	for _, line := range lines {
 		p.Printf("%s%s\n", indent, line)
 	}
 }
 
-// First prints at most so many lines, then the number of the others before rest.
+// First prints at most most lines, then the number of the others before rest.
 func (p *Page) First(indent string, lines []string, most, all int, rest string) {
 	p.Lines(indent, lines[:min(len(lines), most)])
 	if all > most {
@@ -126,10 +126,10 @@ func (p *Page) Table(head []any, rows ...[]any) {
 			fmt.Fprint(t, Cell(fmt.Sprint(cell), 1), separator)
 		}
 	}
-	_ = t.Flush() // as of any print
+	_ = t.Flush() // Page.Flush returns the error
 }
 
-// Changes prints a unified diff of fields, each line behind an indent.
+// Changes prints a unified diff of fields, each line after an indent.
 func (p *Page) Changes(indent string, changes []compare.Change) {
 	for _, c := range changes {
 		path := c.Path.String()
@@ -160,7 +160,7 @@ func (p *Page) Changes(indent string, changes []compare.Change) {
 	}
 }
 
-// texts prints how a text of several lines differs.
+// texts prints the difference of two multi-line texts.
 func (p *Page) texts(indent, path, old, new string) {
 	p.Line(Cyan, indent+"@ "+strings.TrimSuffix(before(path), " "))
 	for _, l := range compare.Lines(old, new, 2) {
@@ -212,7 +212,7 @@ const (
 	maxRow  = 64 << 10
 )
 
-// Cell returns s for a table with so many columns: printable, and cut with "..." if too long.
+// Cell returns s for a table with the number of columns: printable, and cut with "..." if too long.
 func Cell(s string, columns int) string {
 	if most := min(maxCell, maxRow/columns); len(s) > most {
 		s = strings.ToValidUTF8(s[:most], "") + "..."
@@ -220,7 +220,7 @@ func Cell(s string, columns int) string {
 	return Printable(s)
 }
 
-// Columns returns columns with printable names: a CustomResourceDefinition has any.
+// Columns returns columns with printable names: a CustomResourceDefinition may use any name.
 func Columns(columns []metav1.TableColumnDefinition) []metav1.TableColumnDefinition {
 	out := slices.Clone(columns)
 	for i := range out {
@@ -229,7 +229,7 @@ func Columns(columns []metav1.TableColumnDefinition) []metav1.TableColumnDefinit
 	return out
 }
 
-// Size returns a number of bytes, and a large one in a binary unit too.
+// Size formats a number of bytes, with a binary unit for large numbers.
 func Size(bytes int64) string {
 	units := []string{"KiB", "MiB", "GiB", "TiB"}
 	if bytes < 1<<10 {
@@ -247,15 +247,15 @@ type Flow struct {
 	w       *bufio.Writer
 	widths  []int
 	waiting [][]string // rows before the widths are known
-	held    int        // bytes that wait
+	held    int        // waiting bytes
 	sized   bool
 	spaces  string // of mostWidth and two more
 }
 
 const (
-	firstRows  = 500     // that the widths are taken from
+	firstRows  = 500     // rows that set the widths
 	firstBytes = 1 << 20 // of these rows
-	mostWidth  = 100     // of a column, however long a hostile key is
+	mostWidth  = 100     // of a column, even for a hostile key
 )
 
 // NewFlow returns a Flow on w with a first row. On a terminal its lines are broken between words.
@@ -303,7 +303,7 @@ func (f *Flow) print() error {
 	return nil
 }
 
-// Flush prints the rows that wait.
+// Flush prints the waiting rows.
 func (f *Flow) Flush() error {
 	if err := f.print(); err != nil {
 		return err
@@ -311,7 +311,7 @@ func (f *Flow) Flush() error {
 	return f.w.Flush()
 }
 
-// Rows laid out together in memory. kubectl asks for 500 at once, but prints them together.
+// Rows laid out together in memory. kubectl requests 500 at once, but prints them together.
 const (
 	chunkRows  = 5000
 	chunkBytes = 16 << 20
@@ -353,7 +353,7 @@ func NewCustomTable(w io.Writer) *ObjectTable {
 	return newObjectTable(w, nil, printer)
 }
 
-// Row adds a row, and prints those that have come together where they are enough.
+// Row adds a row, and prints the collected rows when a chunk is complete.
 func (t *ObjectTable) Row(cells []any) error {
 	t.rows = append(t.rows, metav1.TableRow{Cells: cells})
 	for _, cell := range cells {
@@ -366,13 +366,13 @@ func (t *ObjectTable) Row(cells []any) error {
 	return t.Flush()
 }
 
-// Flush prints the rows that have come together.
+// Flush prints the collected rows.
 func (t *ObjectTable) Flush() error {
 	if len(t.rows) == 0 {
 		return nil
 	}
 	err := t.printer.PrintObj(&metav1.Table{ColumnDefinitions: t.columns, Rows: t.rows}, t.out)
-	clear(t.rows) // or their cells stay in memory
+	clear(t.rows) // free their cells
 	t.rows, t.bytes = t.rows[:0], 0
 	if err == nil {
 		err = t.out.Flush()

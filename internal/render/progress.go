@@ -8,16 +8,16 @@ import (
 	"time"
 )
 
-// Progress shows the phase of the work on a terminal, how long it has taken and, where that is
-// known, how much of it is done and how long the rest may take.
+// Progress shows the phase of the work on a terminal, its duration and, if known, the done part and
+// the remaining time.
 type Progress struct {
 	w     io.Writer
 	every time.Duration
-	part  atomic.Pointer[func() float64] // of the phase, nil where it is not known
+	part  atomic.Pointer[func() float64] // of the phase, nil if unknown
 	end   func()
 }
 
-// NewProgress returns the Progress of a terminal; on any other writer, and where TERM is dumb, it
+// NewProgress returns the Progress of a terminal; on any other writer, and if TERM is dumb, it
 // shows nothing.
 func NewProgress(w io.Writer) *Progress {
 	if !IsTerminal(w) || os.Getenv("TERM") == "dumb" {
@@ -26,7 +26,7 @@ func NewProgress(w io.Writer) *Progress {
 	return &Progress{w: w, every: time.Second}
 }
 
-// Phase ends the phase before and begins one. It returns p.
+// Phase ends the previous phase and begins one. It returns p.
 func (p *Progress) Phase(name string) *Progress {
 	p.End()
 	if p.w == nil {
@@ -59,8 +59,8 @@ func (p *Progress) Phase(name string) *Progress {
 	return p
 }
 
-// Of has the line tell how much of the phase is done, from 0 to 1; part may be nil. It is called on
-// another goroutine until the phase ends. It returns p.
+// Of makes the line show the done part of the phase, from 0 to 1; part may be nil. It is called on
+// another goroutine until the phase ends. Of returns p.
 func (p *Progress) Of(part func() float64) *Progress {
 	if part != nil {
 		p.part.Store(&part)
@@ -76,17 +76,17 @@ func (p *Progress) End() {
 	}
 }
 
-// progressLine is what a terminal shows of a phase.
+// progressLine is the state of a phase on a terminal.
 type progressLine struct {
 	name  string
 	begun time.Time
-	part  float64   // that is done; 0 where nothing is known
+	part  float64   // done part; 0 if unknown
 	moved time.Time // when part last grew
-	first time.Time // when part was first known, to be counted
+	first time.Time // when part was first known
 	from  float64   // part at first
 }
 
-// advance takes what is done now. It never goes back.
+// advance updates the done part. It never decreases.
 func (l *progressLine) advance(now time.Time, part float64) {
 	if l.first.IsZero() {
 		l.first, l.from, l.moved = now, part, now
@@ -96,7 +96,7 @@ func (l *progressLine) advance(now time.Time, part float64) {
 	}
 }
 
-// text is the line, no wider than that many columns. What is not yet over is never at 100%.
+// text returns the line, no wider than columns. An unfinished phase never shows 100%.
 func (l *progressLine) text(now time.Time, columns int) string {
 	took := ": " + now.Sub(l.begun).Round(time.Second).String()
 	if percent := min(99, int(l.part*100)); percent > 0 {
@@ -108,8 +108,7 @@ func (l *progressLine) text(now time.Time, columns int) string {
 	return fit(fit(l.name, columns-len(took))+took, columns)
 }
 
-// left is how long the rest may take, 0 where it cannot be told: too little is done, or nothing
-// more since a while.
+// left estimates the remaining time, 0 if unknown: too little is done, or progress has stopped.
 func (l *progressLine) left(now time.Time) time.Duration {
 	const early, still = 2 * time.Second, 3 * time.Second
 	took, did := now.Sub(l.first), l.part-l.from

@@ -9,8 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestProgress: what is shown while work goes on is gone when it ends, and short work shows
-// nothing.
+// TestProgress checks that the line is cleared at the end, and that short work shows nothing.
 func TestProgress(t *testing.T) {
 	var w bytes.Buffer
 	p := NewProgress(&w)
@@ -52,8 +51,8 @@ func TestProgress(t *testing.T) {
 	require.NotContains(t, w.String(), "%", "the part of the phase before")
 }
 
-// TestProgressLine: percent only grow and never reach 100; the time left is shown when there is
-// enough to tell it from, and while something is done; the line fits the terminal.
+// TestProgressLine checks that the percentage only grows and never reaches 100, that the remaining
+// time is shown only with enough recent progress, and that the line fits the terminal.
 func TestProgressLine(t *testing.T) {
 	begun := time.Now()
 	at := func(seconds float64) time.Time { return begun.Add(time.Duration(seconds * float64(time.Second))) }

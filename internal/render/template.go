@@ -37,13 +37,13 @@ func NewTemplate(format, text string) (Template, error) {
 	}, nil
 }
 
-// printFound prints what each part of a path finds as a list in JSON.
+// printFound prints the values of each part of a path as a list in JSON.
 func printFound(ctx context.Context, out io.Writer, path *jsonpath.Path, content map[string]any) error {
 	work := jsonpath.NewWork(ctx, content)
 	lists, err := path.Find(work, content)
 	for _, values := range lists {
-		values = append([]any{}, values...)                    // [] and not null
-		if _, err := jsonpath.Text(work, values); err != nil { // it is bounded
+		values = append([]any{}, values...)                    // [] instead of null
+		if _, err := jsonpath.Text(work, values); err != nil { // bounds the size
 			return err
 		}
 		if err := Object(out, "json", values); err != nil {
@@ -53,8 +53,8 @@ func printFound(ctx context.Context, out io.Writer, path *jsonpath.Path, content
 	return err
 }
 
-// newGoTemplate parses a Go template with kubectl's functions. An empty text before all others in
-// each block and loop bounds the loops: each round writes it.
+// newGoTemplate parses a Go template with kubectl's functions. Each block and loop begins with an
+// empty text, so that each round of a loop writes and is bounded.
 func newGoTemplate(text string) (Template, error) {
 	t, err := template.New("output").Funcs(template.FuncMap{"exists": exists, "base64decode": decodeBase64}).Parse(text)
 	if err != nil {
@@ -71,7 +71,7 @@ func newGoTemplate(text string) (Template, error) {
 	}, nil
 }
 
-// writeOften puts the empty text into the lists below a node.
+// writeOften adds the empty text to the lists below a node.
 func writeOften(node parse.Node) {
 	switch node := node.(type) {
 	case *parse.ListNode:
@@ -94,17 +94,17 @@ func writeOften(node parse.Node) {
 	}
 }
 
-// ErrEndless is the error of a template that loops or prints too much.
+// ErrEndless is returned for a template that loops or prints too much.
 var ErrEndless = errors.New("the template does too much")
 
 // limited bounds the output of a template.
 type limited struct {
 	ctx                 context.Context
 	w                   io.Writer
-	writes, bytes, made int // left; made by functions, in bytes
+	writes, bytes, made int // remaining amounts; made counts bytes made by functions
 }
 
-// newLimited has room to look at each value many times, and to print all of them eight times.
+// newLimited allows reading each value many times, and printing all of them eight times.
 func newLimited(ctx context.Context, w io.Writer, content map[string]any) *limited {
 	weight := encoding.Weigh(content)
 	return &limited{ctx: ctx, w: w, writes: 4<<20 + 4*weight, bytes: 16<<20 + 8*weight, made: 256<<20 + 8*weight}
@@ -182,7 +182,7 @@ func decodeBase64(text string) (string, error) {
 	return string(data), nil
 }
 
-// CustomColumns are the headers and paths of kubectl's -o custom-columns.
+// CustomColumns holds the headers and paths of kubectl's -o custom-columns.
 type CustomColumns struct {
 	Headers []string
 	paths   []*jsonpath.Path

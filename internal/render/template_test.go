@@ -13,7 +13,7 @@ import (
 	"github.com/etcdshift/etcdshift/internal/jsonpath"
 )
 
-// Go templates print what kubectl's printer prints.
+// TestGoTemplates checks that Go templates print the same as kubectl's printer.
 func TestGoTemplates(t *testing.T) {
 	content := map[string]any{"apiVersion": "v1", "kind": "List", "items": []any{
 		map[string]any{"name": "a", "n": int64(12345678), "data": "eA==", "list": []any{int64(1), "x", nil}},
@@ -50,7 +50,7 @@ func TestGoTemplates(t *testing.T) {
 	}
 }
 
-// cancelling cancels when something is written.
+// cancelling cancels its context at a write.
 type cancelling struct{ cancel func() }
 
 func (c cancelling) Write(p []byte) (int, error) {
@@ -58,7 +58,8 @@ func (c cancelling) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Templates without an end stop by themselves or with the context, whether they write or not.
+// TestTemplatesStop checks that endless templates stop by themselves or with the context, with and
+// without writes.
 func TestTemplatesStop(t *testing.T) {
 	items := make([]any, 300)
 	for i := range items {

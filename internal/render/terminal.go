@@ -25,10 +25,10 @@ func IsTerminal(w io.Writer) bool {
 	return isFile && term.IsTerminal(int(f.Fd()))
 }
 
-// Printable returns s for a terminal: quoted if it has characters that are not printable.
+// Printable returns s for a terminal: quoted if it has unprintable characters.
 func Printable(s string) string {
 	for i := range len(s) {
-		if s[i] < ' ' || s[i] > '~' { // almost no text goes on
+		if s[i] < ' ' || s[i] > '~' { // rare: most text is ASCII
 			if strings.ContainsFunc(s[i:], func(r rune) bool {
 				return !unicode.IsPrint(r) ||
 					r == unicode.ReplacementChar
@@ -84,7 +84,8 @@ func escapeFirst(text []byte) (out []byte, n int) {
 	return text[:n], n
 }
 
-// escapeControls escapes, in strings of JSON, characters that a terminal obeys and JSON allows.
+// escapeControls escapes, in strings of JSON, control characters that JSON allows and terminals
+// obey.
 func escapeControls(text []byte) []byte {
 	var out []byte
 	done := 0
@@ -105,9 +106,9 @@ func escapeControls(text []byte) []byte {
 // hasControls reports whether escapeControls would change text: an escape is longer.
 func hasControls(text []byte) bool { return len(escapeControls(text)) > len(text) }
 
-// controlAt returns the character at the start of text, and its length, if it is DEL, a control
-// character of Latin-1, a line separator, one that turns the direction of text, or none, which YAML
-// refuses; else 0. The first byte is often enough: documents are long.
+// controlAt returns the first character of text and its length if the character is DEL, a control
+// character of Latin-1, a line separator, a text direction control, or a noncharacter, which YAML
+// refuses; otherwise 0. The first byte usually suffices, which matters for long documents.
 func controlAt(text []byte) (rune, int) {
 	switch {
 	case text[0] == 0x7f:
@@ -124,7 +125,7 @@ func controlAt(text []byte) (rune, int) {
 	return 0, 0
 }
 
-// columnsOf is the width that a terminal has now; 80 where it does not tell.
+// columnsOf returns the current width of a terminal; 80 if unknown.
 func columnsOf(w io.Writer) int {
 	if f, isFile := w.(*os.File); isFile {
 		if columns, _, err := term.GetSize(int(f.Fd())); err == nil && columns > 0 {
@@ -134,8 +135,8 @@ func columnsOf(w io.Writer) int {
 	return 80
 }
 
-// Folding returns a writer of lines that breaks those longer than w between words, if w is a
-// terminal; else w.
+// Folding returns a writer that breaks lines longer than w between words, if w is a terminal;
+// otherwise w.
 func Folding(w io.Writer) io.Writer {
 	if !IsTerminal(w) {
 		return w
@@ -163,8 +164,8 @@ func (f *folder) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// fold breaks a line of more than so many columns between words. The rest stands two columns to the
-// right of the line. A word that is too long stays whole.
+// fold breaks a line longer than columns between words. Later lines are indented by two columns
+// more than the first. A word that is too long stays whole.
 func fold(text string, columns int) string {
 	line, indent, out := []rune(text), "", strings.Builder{}
 	deeper := strings.Repeat(" ", min(columns/2, 2+len(text)-len(strings.TrimLeft(text, " "))))
@@ -190,8 +191,8 @@ func fold(text string, columns int) string {
 	return out.String()
 }
 
-// fit cuts s to a number of columns; a wide character takes two. A terminal breaks a longer
-// line, and cannot clear it.
+// fit cuts s to a number of columns; a wide character takes two. A terminal breaks a longer line,
+// and cannot clear it.
 func fit(s string, columns int) string {
 	const cut = "..."
 	used, end := 0, 0

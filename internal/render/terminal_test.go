@@ -53,7 +53,8 @@ func TestSize(t *testing.T) {
 	}
 }
 
-// TestFold: a terminal gets long lines broken between words, and every word whole.
+// TestFold checks that long lines are broken between words on a terminal, and that words stay
+// whole.
 func TestFold(t *testing.T) {
 	for _, c := range [][2]string{
 		{"short\n\n", "short\n\n"}, {"   -> aaaa bbbb\n", "   -> aaaa\n     bbbb\n"}, {"aaaa bbbb\n", "aaaa bbbb\n"},
@@ -74,7 +75,7 @@ func TestFold(t *testing.T) {
 	require.True(t, IsTerminal(&folder{}))
 }
 
-// TestFit: what is shown while work goes on fits the terminal, whatever its width.
+// TestFit checks that the progress line fits a terminal of any width.
 func TestFit(t *testing.T) {
 	for _, c := range []struct {
 		text    string
@@ -90,7 +91,7 @@ func TestFit(t *testing.T) {
 	}
 }
 
-// TestYAMLRefuses: characters that YAML refuses are escaped.
+// TestYAMLRefuses checks that characters that YAML refuses are escaped.
 func TestYAMLRefuses(t *testing.T) {
 	text, err := YAML(map[string]any{"a": "\ud7ff\ufffe\uffff"})
 	require.NoError(t, err)
