@@ -108,7 +108,7 @@ func typed[T any, P interface {
 	}
 }
 
-// used lists the fields of large structs that are in some column.
+// used lists the fields of large structs used by columns.
 func used() map[reflect.Type][]string {
 	return map[reflect.Type][]string{
 		reflect.TypeFor[metav1.ObjectMeta](): {"Name", "CreationTimestamp", "DeletionTimestamp", "Labels",
@@ -180,7 +180,7 @@ func (t *Table) row(meta metav1.Object, cells []any, now time.Time) []any {
 	return row
 }
 
-// nameOnPanic replaces the row of an object without a field that a server always sets.
+// nameOnPanic replaces the row of an object without a field always set by servers.
 func nameOnPanic(content map[string]any, row *[]any) {
 	if recover() != nil {
 		*row = nameOnly(content)

@@ -130,7 +130,7 @@ func targetText(target autoscalingv2.MetricTarget, current autoscalingv2.MetricV
 	return percent(current.AverageUtilization, unknown) + "/" + percent(target.AverageUtilization, "<auto>")
 }
 
-// averageText shows a metric that may also be counted in total.
+// averageText shows a metric counted for each pod or in total.
 func averageText(target autoscalingv2.MetricTarget, current autoscalingv2.MetricValueStatus) string {
 	if target.AverageValue != nil {
 		return targetText(target, current) + " (avg)"

@@ -29,7 +29,7 @@ type Clock struct {
 	latest, next []int32
 }
 
-// mark is a time in an object that was written at a revision.
+// mark is a time in an object written at a revision.
 type mark struct {
 	revision int64
 	at       int64 // Unix seconds, doubled; odd if loose: the object may have been written later
@@ -188,7 +188,7 @@ func (c *Clock) At(revision int64) *Bracket {
 	return &b
 }
 
-// Last returns the last revision that may be as early as t; the largest number if all may.
+// Last returns the last revision not known to be later than t; the largest number if none is.
 func (c *Clock) Last(t time.Time) int64 {
 	if !c.ready {
 		c.prepare()
@@ -200,7 +200,7 @@ func (c *Clock) Last(t time.Time) int64 {
 	return c.marks[after].revision - 1
 }
 
-// First returns the first revision that may be as late as t.
+// First returns the first revision not known to be earlier than t.
 func (c *Clock) First(t time.Time) int64 {
 	if !c.ready {
 		c.prepare()

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Change is a value that differs.
+// Change is a changed value.
 type Change struct {
 	Path Path `json:"path"`
 	Op   Op   `json:"op"`
@@ -214,7 +214,7 @@ func (p Path) is(fields ...string) bool {
 	})
 }
 
-// plainField matches fields that need no quotes in a path.
+// plainField matches fields without quotes in a path.
 var plainField = regexp.MustCompile(`^[\w$()-]+$`)
 
 // leaderAnnotation holds the record of a leader election without a Lease (client-go until 0.27).

@@ -120,7 +120,7 @@ func (t *teller) covers(to int64) bool {
 	return at >= to-1
 }
 
-// seen returns the last revision at which a snapshot still has the previous step.
+// seen returns the last revision of a snapshot with the previous step.
 func (t *teller) seen() int64 {
 	at := t.before.Revision
 	for _, source := range t.before.Sources {
@@ -212,7 +212,7 @@ func (t *teller) missing(s *Step) *Missing {
 	return m
 }
 
-// gone returns the step of a key that the last snapshot lacks without a record of its deletion.
+// gone returns the step of a key missing in the last snapshot without a record of its deletion.
 func (t *teller) gone(ctx context.Context, key []byte) (*Step, error) {
 	if t.before == nil || t.before.What == Deleted {
 		return nil, nil

@@ -80,7 +80,7 @@ func (s side) describeLease(id int64) any {
 	return leaseID(id) + " (not granted)"
 }
 
-// Staged yields the differences that changes would make to a snapshot, in order: the result of
+// Staged yields the differences between a snapshot and its changed form, in order: the result of
 // Snapshots on the changed snapshot, but with revision 0 for changed records. Each change is read
 // before the next one. granted holds additional leases.
 func Staged(ctx context.Context, in *inspect.Reader, changes iter.Seq2[snapshot.Change, error],

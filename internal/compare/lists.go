@@ -9,7 +9,7 @@ import (
 // matching pairs the items of two lists.
 type matching struct {
 	old  []int    // for each new item the index of the old one, -1 for none
-	keys []string // the fields that name an item, nil for its index
+	keys []string // the naming fields of an item, nil for its index
 }
 
 // itemKeys returns the fields that name an item, the most specific first. An item must have the

@@ -136,7 +136,7 @@ func lineAround(value string, from, to int) string {
 	return before + value[start:end] + after
 }
 
-// namedBy returns the fields that name the items of a list; nil for their index.
+// namedBy returns the naming fields of a list's items; nil for their index.
 func namedBy(list []any) []string {
 	for _, keys := range itemKeys() {
 		if _, ok := named(list, keys); ok && len(list) > 0 {

@@ -63,7 +63,7 @@ const (
 	Reordered Op = "reordered" // a list whose remaining items are in another order
 )
 
-// Object is a key whose value differs.
+// Object is a key with a changed value.
 type Object struct {
 	Op Op `json:"op"`
 	Subject
@@ -331,7 +331,7 @@ type Count struct {
 	Folded    int    `json:"folded"` // objects with only noise
 }
 
-// Found returns the number of objects that differ, without noise.
+// Found returns the number of differing objects, without noise.
 func (c Count) Found() int { return c.Added + c.Removed + c.Changed + c.Recreated }
 
 // Summary counts objects by resource. The zero value is empty.

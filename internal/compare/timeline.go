@@ -70,7 +70,7 @@ type Timeline struct {
 	heads  native.Heads
 }
 
-// Events yields the events, by revision. Memory holds the keys that Labels choose.
+// Events yields the events, by revision. Memory holds the keys chosen by Labels.
 func (t *Timeline) Events(ctx context.Context) iter.Seq2[*Event, error] {
 	return stream.Of(func(yield func(*Event) error) error {
 		records := make([]iter.Seq2[*snapshot.Record, error], 0, len(t.Sides))
@@ -123,7 +123,7 @@ func gaps(kept [][2]int64) (out [][2]int64) {
 	return out
 }
 
-// gap yields a gap, and the objects that were deleted in it.
+// gap yields a gap, and the objects deleted in the gap.
 func (t *Timeline) gap(ctx context.Context, gap [2]int64, yield func(*Event) error) error {
 	if gap[1] < t.First || gap[0] > t.Last {
 		return nil

@@ -86,7 +86,7 @@ func readEntry(e *inspect.Entry, hide *redact.Shared) value {
 	return v
 }
 
-// readRaw reads a value that is no object, or is undecodable.
+// readRaw reads an undecodable value, or a value other than an object.
 func (v *value) readRaw(e *inspect.Entry) {
 	text := string(e.Value)
 	v.note = "no object; compared by its bytes"
@@ -105,7 +105,7 @@ func isNote(text string) bool {
 	return len(text) <= longest && utf8.ValidString(text) && !strings.HasPrefix(text, "azhz") // "k8s" in base64
 }
 
-// object gives access to the metadata; it is empty for a value that is no object.
+// object gives access to the metadata; it is empty for other values.
 func (v value) object() *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: v.content}
 }
@@ -206,7 +206,7 @@ func isDeep(value any, most int) bool {
 	return slices.ContainsFunc(children, func(child any) bool { return most == 0 || isDeep(child, most-1) })
 }
 
-// Writer is an entry of managedFields that is new at a step, or has a new time.
+// Writer is an entry of managedFields, new or with a new time at a step.
 type Writer struct {
 	Manager     string `json:"manager"`
 	Operation   string `json:"operation"` // Apply or Update

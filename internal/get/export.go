@@ -41,8 +41,8 @@ type exporter struct {
 	custom  map[string]bool                    // the names of the definitions of exported custom resources
 	needs   map[manifest.Need]bool
 	missing []string // needed objects that the snapshot lacks
-	others  []string // needed objects that are not exported
-	large   int      // exported objects that only a server-side apply accepts
+	others  []string // needed objects outside the export
+	large   int      // exported objects too large for a client-side apply
 	printed int
 }
 
@@ -157,7 +157,7 @@ func (e *exporter) reason(a Asked, o *inspect.Object) manifest.Reason {
 	return e.chooser.LeftOut(a.Type, o.Content)
 }
 
-// leaves counts an object that is left out.
+// leaves counts an object to leave out, and returns true.
 func (e *exporter) leaves(a Asked, o *gotten) bool {
 	if e.CRDs && a.Type.Resource != keys.DefinitionType() {
 		e.shown--

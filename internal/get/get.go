@@ -73,7 +73,7 @@ type finder struct {
 	hidden        bool          // something in a printed object was redacted
 	kept          int           // objects that were not exported
 	unbounded     int           // number of paths that found too much
-	leftOut       int           // printer columns that tables do not show
+	leftOut       int           // printer columns missing in tables
 	clock         compare.Clock // of the deletions in tables
 	met           map[[2]string]bool
 }
@@ -120,7 +120,7 @@ func (g *finder) single() bool {
 		(!g.AnyCluster || !g.layouts.Flavour().KCP())
 }
 
-// unparsed returns errors about keys in no layout, which cannot be shown.
+// unparsed returns errors about keys in no layout: they cannot be shown.
 func (g *finder) unparsed() (errs []error) {
 	if len(g.layouts.Storages()) == 0 {
 		return []error{errors.New("no storage prefix found; name it with --prefix")}

@@ -58,7 +58,7 @@ func (g *finder) objects(a Asked) iter.Seq2[*gotten, error] {
 	}))
 }
 
-// chosen removes objects that are not selected, and counts and reports the others.
+// chosen removes unselected objects, and counts and reports the others.
 func (g *finder) chosen(a Asked, all iter.Seq2[*gotten, error]) iter.Seq2[*gotten, error] {
 	return stream.Of(func(yield func(*gotten) error) error {
 		return stream.Each(all, func(o *gotten) error {

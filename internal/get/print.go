@@ -218,7 +218,7 @@ func redactedMark() *regexp.Regexp {
 	return regexp.MustCompile(`(?:<|\\u003[cC]|&lt;)?redacted(?: [0-9]+ bytes)?(?:>|\\u003[eE]|&gt;)`)
 }
 
-// sayHidden explains how to show values that were redacted.
+// sayHidden explains how to show redacted values.
 func (g *finder) sayHidden() {
 	if g.hidden && !g.Quiet {
 		fmt.Fprintln(g.Errs, "secret values are redacted; --show-secrets shows them")

@@ -106,7 +106,7 @@ func (s *Search) names(subject compare.Subject) error {
 	return s.look(subject, map[string]any{"metadata": meta})
 }
 
-// bytes searches a value that is not JSON content.
+// bytes searches a value in its stored bytes.
 func (s *Search) bytes(subject compare.Subject, e *inspect.Entry) error {
 	if s.hide != nil && s.hide.Value(e.Key, e.Value) {
 		s.Redacted++

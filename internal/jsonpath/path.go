@@ -34,7 +34,7 @@ func ParseRelaxed(path string) (*Path, error) {
 // noValue replaces null and missing elements in a range.
 type noValue struct{}
 
-// String returns the text that kubectl prints.
+// String returns the text of kubectl.
 func (noValue) String() string { return "<no value>" }
 
 // Find returns the values found by each part of the template. A text finds itself.
@@ -44,7 +44,7 @@ func (p *Path) Find(w *Work, content any) ([][]any, error) {
 	return r.from(content, 0)
 }
 
-// First returns the first value that the template finds, false for none.
+// First returns the first value found by the template, false for none.
 func (p *Path) First(w *Work, content any) (value any, found bool, err error) {
 	lists, err := p.Find(w, content)
 	if err != nil || len(lists) == 0 || len(lists[0]) == 0 {
@@ -107,7 +107,7 @@ const (
 	paths      = 8
 )
 
-// Work bounds the values that paths find and print in one object.
+// Work bounds the values found and printed by paths in one object.
 type Work struct {
 	ctx           context.Context
 	values, bytes allowance

@@ -209,7 +209,7 @@ func TestOrder(t *testing.T) {
 	require.True(t, reflect.DeepEqual(want, list[0]))
 }
 
-// allocated returns the bytes that fn allocates.
+// allocated returns the allocated bytes of fn.
 func allocated(fn func()) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)

@@ -209,7 +209,7 @@ func (r *run) children(value any) (out []any, err error) {
 	return out, nil
 }
 
-// filter returns the elements of lists that meet a condition.
+// filter returns the list elements that meet a condition.
 func (r *run) filter(input []any, node *parser.FilterNode) (out []any, err error) {
 	for _, value := range input {
 		elements, isList := value.([]any)

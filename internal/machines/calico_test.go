@@ -10,7 +10,7 @@ import (
 	"github.com/etcdshift/etcdshift/internal/machines"
 )
 
-// TestCalicoNames compares with names that libcalico-go computed.
+// TestCalicoNames compares with names computed by libcalico-go.
 func TestCalicoNames(t *testing.T) {
 	_, block, err := net.ParseCIDR("10.0.0.64/26")
 	require.NoError(t, err)

@@ -19,7 +19,7 @@ import (
 	"github.com/etcdshift/etcdshift/internal/native"
 )
 
-// classTies finds a class whose Pods or volumes are on named nodes.
+// classTies finds a class with Pods or volumes on named nodes.
 func classTies(e *inspect.Entry, resource string, tie addTie) {
 	var named bool
 	if resource == "storageclasses.storage.k8s.io" {
@@ -191,7 +191,7 @@ func uncontrolled(workload metav1.Object, template *corev1.PodTemplateSpec) *cor
 	return &template.Spec
 }
 
-// partly returns a variant of native.As that may leave out fields.
+// partly returns a variant of native.As without unused fields.
 func partly[T any]() func(*inspect.Entry) (*T, error) {
 	direct := native.NewDirect(new(T), tied())
 	return func(e *inspect.Entry) (*T, error) {
@@ -216,7 +216,7 @@ func template[T any](of func(*T) *corev1.PodSpec) func(*inspect.Entry) *corev1.P
 	}
 }
 
-// tied lists the fields of large structs that tie an object to a machine.
+// tied lists the fields of large structs with ties to a machine.
 func tied() map[reflect.Type][]string {
 	return map[reflect.Type][]string{
 		reflect.TypeFor[metav1.ObjectMeta]():  {"Annotations", "OwnerReferences"},

@@ -68,7 +68,7 @@ func Outside(svc *corev1.Service) bool {
 	return svc.Spec.Type == corev1.ServiceTypeExternalName && name == ""
 }
 
-// allOutside returns the Services that lead outside the cluster, also through other Services.
+// allOutside returns the Services leading outside the cluster, also through other Services.
 func (s Storage) allOutside(ctx context.Context) (all []admissionv1.ServiceReference, err error) {
 	err = stream.Each(s.Live(ctx, "services", ""), func(e *inspect.Entry) error {
 		key, err := e.ParseKey()
@@ -128,7 +128,7 @@ type APIService struct {
 	Spec struct {
 		Group    string                        `json:"group"`
 		Version  string                        `json:"version"`
-		Service  *admissionv1.ServiceReference `json:"service"` // nil for a group that kube-apiserver serves
+		Service  *admissionv1.ServiceReference `json:"service"` // nil for a group served by kube-apiserver
 		CABundle []byte                        `json:"caBundle"`
 	} `json:"spec"`
 	Status struct {

@@ -121,7 +121,7 @@ func holds(pod *corev1.Pod, claim *corev1.PersistentVolumeClaim) bool {
 	return false
 }
 
-// Holders returns the keys of the Pods that keep a claim from being deleted.
+// Holders returns the keys of the Pods that block the deletion of a claim.
 func (s Storage) Holders(ctx context.Context, claim *corev1.PersistentVolumeClaim) (holders []string, err error) {
 	err = Each(ctx, s, "pods", claim.Namespace, func(e *inspect.Entry, pod *corev1.Pod) error {
 		if holds(pod, claim) {

@@ -140,10 +140,10 @@ func rangeTies(e *inspect.Entry, key keys.Key, tie addTie) {
 	}
 }
 
-// BarePods is the subject of Pods that no controller replaces.
+// BarePods is the subject of Pods without a controller.
 const BarePods = "Pods without a controller"
 
-// podTies finds the ties of a Pod that has not ended.
+// podTies finds the ties of an unfinished Pod.
 func (f *Finder) podTies(e *inspect.Entry, tie addTie) {
 	pod, err := f.pod(e)
 	if err != nil || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {

@@ -6,8 +6,8 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// APIService has the fields of apiregistration.k8s.io/v1 that are used here; this module does not
-// link the Go types. Its objects are stored as JSON.
+// APIService has the used fields of apiregistration.k8s.io/v1; this module does not link the Go
+// types. Its objects are stored as JSON.
 type APIService struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`

@@ -220,7 +220,7 @@ func fieldOf(value reflect.Value, name string) reflect.Value {
 	return reflect.Value{}
 }
 
-// special sets the defaults that depend on other fields.
+// special sets defaults depending on other fields.
 func special(value any) {
 	switch of := value.(type) {
 	case *corev1.PodSpec:

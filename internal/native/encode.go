@@ -119,7 +119,7 @@ func fromContent(v encoding.Value, content map[string]any) (runtime.Object, erro
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name(v.GVK), cmp.Or(Unfit(v, content), errUnfit))
 	}
-	if wide(content) { // the converter truncates numbers that are too large for their field
+	if wide(content) { // the converter truncates numbers too large for their field
 		if err := Unfit(v, content); err != nil {
 			return nil, fmt.Errorf("%s: %w", name(v.GVK), err)
 		}

@@ -25,7 +25,7 @@ func stored(t testing.TB, name string) []byte {
 	return data
 }
 
-// wrap returns the protobuf value that a server stores for obj.
+// wrap returns obj in protobuf as stored by a server.
 func wrap(t testing.TB, gvk schema.GroupVersionKind, obj runtime.Object) []byte {
 	t.Helper()
 	obj.GetObjectKind().SetGroupVersionKind(gvk)

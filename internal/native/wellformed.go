@@ -30,7 +30,7 @@ type wireField struct {
 	below  *message // of a nested message, or of the values of a map
 }
 
-// wireKind is the encoding of a field. The zero value is for fields that must be decoded.
+// wireKind is the encoding of a field. The zero value is for fields without a check.
 type wireKind int
 
 const (
@@ -206,7 +206,7 @@ func (p *plans) field(t reflect.Type) wireField {
 	return p.single(t)
 }
 
-// single returns the encoding of a type that is no list, pointer or map.
+// single returns the encoding of a type other than a list, pointer or map.
 func (p *plans) single(t reflect.Type) wireField {
 	isBytes := t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Uint8
 	switch {

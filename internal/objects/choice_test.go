@@ -50,7 +50,7 @@ func (n *names) Plan(ctx context.Context, v *transform.View) error {
 
 const recorded = "../../testdata/kubectl/all.db.gz"
 
-// run returns the objects that a command line chooses in a snapshot, and the codes of findings.
+// run returns the objects chosen by a command line in a snapshot, and the codes of findings.
 func run(t testing.TB, n *names, in string) (*transform.Report, []string) {
 	t.Helper()
 	r, _ := transform.Run(context.Background(), transform.Options{In: in, Out: filepath.Join(t.TempDir(), "out.db"),

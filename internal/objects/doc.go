@@ -5,8 +5,8 @@
 //
 //   - A command line is parsed like kubectl's: TYPE[/NAME], names, namespaces and selectors; and
 //     --where, an expression of CEL.
-//   - An object for which a selector or --where has no result is reported, and not chosen. A missing
-//     name is reported.
+//   - An object without a result of a selector or of --where is reported, and not chosen. A
+//     missing name is reported.
 //   - Chosen objects come in the order of the named types, then in the order of the snapshot.
 //   - Owners are found like in k8s.io/kubernetes pkg/controller/garbagecollector.
 //   - No value of a Secret is in a finding.

@@ -33,7 +33,7 @@ func FreedCodes() []*finding.Code { return []*finding.Code{CodeVolumeFreed, Code
 type Freed struct {
 	view   *transform.View
 	seen   map[holding]held
-	going  map[string]bool  // keys of Pods and claims that are deleted after the restore
+	going  map[string]bool  // keys of Pods and claims to be deleted after the restore
 	nodes  map[holding]bool // deleted Nodes
 	scaled []scaled         // changed workloads
 }
@@ -60,7 +60,7 @@ const (
 	attachments, replicaSets     = "volumeattachments.storage.k8s.io", "replicasets.apps"
 )
 
-// readable returns the parsed key of an object whose value can be decrypted.
+// readable returns the parsed key of an object with a decrypted value.
 func readable(e *transform.Entry) (keys.Key, bool) {
 	key, err := e.ParseKey()
 	return key, err == nil && e.Undecryptable == nil
@@ -149,7 +149,7 @@ func (f *Freed) note(h holding, by held) {
 	}
 }
 
-// freed records the objects that an object may have blocked.
+// freed records objects possibly blocked by an object.
 func (f *Freed) freed(e *transform.Entry, key keys.Key, how string) {
 	switch key.Resource.String() {
 	case pods:
@@ -165,7 +165,7 @@ func (f *Freed) freed(e *transform.Entry, key keys.Key, how string) {
 	}
 }
 
-// Report reports the deletions that are no longer blocked, after everything is staged.
+// Report reports the unblocked deletions, after everything is staged.
 func (f *Freed) Report(ctx context.Context) error {
 	for _, s := range f.scaled {
 		if err := f.follow(ctx, s); err != nil {
@@ -195,7 +195,7 @@ func (f *Freed) Report(ctx context.Context) error {
 	return nil
 }
 
-// claim checks a claim that is changed, or whose user is deleted.
+// claim checks a changed claim, or a claim of a deleted Pod.
 func (f *Freed) claim(ctx context.Context, storage machines.Storage, h holding) (*finding.Finding, error) {
 	claim, err := storage.Claim(ctx, h.namespace, h.name)
 	if claim == nil || err != nil {
@@ -232,7 +232,7 @@ func (f *Freed) claim(ctx context.Context, storage machines.Storage, h holding) 
 	return ended(ctx, storage, claim, "it is being deleted, and "+how)
 }
 
-// ended returns the finding for a claim that will be deleted.
+// ended returns the finding for a claim to be deleted.
 func ended(
 	ctx context.Context, storage machines.Storage, claim *corev1.PersistentVolumeClaim, why string,
 ) (*finding.Finding, error) {
@@ -244,7 +244,7 @@ func ended(
 		why, volume.Name, volume.Spec.PersistentVolumeReclaimPolicy), nil
 }
 
-// made checks a claim that was created for a Pod.
+// made checks a claim created for a Pod.
 func (f *Freed) made(
 	ctx context.Context, storage machines.Storage, h holding, owner *metav1.OwnerReference,
 ) (*finding.Finding, error) {
@@ -259,7 +259,7 @@ func (f *Freed) made(
 		owner.Name, f.seen[h].how), nil
 }
 
-// volume checks a PersistentVolume that is changed, or whose VolumeAttachment is deleted.
+// volume checks a PersistentVolume that is changed or loses a VolumeAttachment.
 func (f *Freed) volume(ctx context.Context, storage machines.Storage, h holding) (*finding.Finding, error) {
 	volume, err := storage.Volume(ctx, h.name)
 	if volume == nil || err != nil {
@@ -298,7 +298,7 @@ func (f *Freed) volume(ctx context.Context, storage machines.Storage, h holding)
 	return CodeFreed.Because("its claim is gone, and nothing else holds it"), nil
 }
 
-// namespace checks a namespace whose content with finalizers is deleted.
+// namespace checks a namespace after the deletion of content with finalizers.
 func (f *Freed) namespace(ctx context.Context, storage machines.Storage, h holding) (*finding.Finding, error) {
 	e, err := storage.Get(ctx, h.resource, "", h.name)
 	if e == nil || err != nil {

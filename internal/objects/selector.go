@@ -45,7 +45,7 @@ func ParseSelector(selector, fieldSelector string) (s Selector, err error) {
 	return s, nil
 }
 
-// Check returns an error about fields that a server does not support for objects of a type.
+// Check returns an error about fields unsupported by servers for a type.
 func (s Selector) Check(t *inspect.Type) error {
 	takes := SelectableFields(t, "")
 	for _, r := range s.Fields.Requirements() {

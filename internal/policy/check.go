@@ -21,7 +21,7 @@ func (e *Engine) begin(entry *inspect.Entry) Answered {
 	return Answered{&inspect.Object{Entry: entry}, e.Begin()}
 }
 
-// answer returns the function that evaluates an object of a type.
+// answer returns the function for evaluating an object of a type.
 func answer(
 	ctx context.Context, t *inspect.Type, evaluate func(context.Context, *inspect.Object) Answer,
 ) func(*Answered) {

@@ -79,7 +79,7 @@ func (n noExpressions) ForInput(_ context.Context, _ *admission.VersionedAttribu
 	return make([]cel.EvaluationResult, n.places), budget, nil
 }
 
-// costedMutation counts the cost of a mutation, and refuses results that are too large.
+// costedMutation counts the cost of a mutation, and refuses too large results.
 type costedMutation struct {
 	cel.MutatingEvaluator
 	policy string
@@ -123,7 +123,7 @@ func (e *Engine) Take(t *inspect.Type, a *Answer) bool {
 	return true
 }
 
-// Unchecked returns a finding about the objects that Take refused; nil if there are none.
+// Unchecked returns a finding about the objects refused by Take; nil if there are none.
 func (e *Engine) Unchecked() *finding.Finding {
 	if len(e.left) == 0 {
 		return nil

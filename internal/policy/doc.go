@@ -12,7 +12,7 @@
 //   - The same policies and objects give the same answers in the same order: policies, bindings and
 //     params are evaluated by name.
 //   - An object that a rule names and that cannot be evaluated is a finding, never a silent pass.
-//   - No finding about a Secret, or with a Secret as param, quotes the result of an expression. Such
-//     text about other objects has no secret of the object, its Namespace or the params.
+//   - No finding about a Secret, or with a Secret as param, quotes the result of an expression.
+//     Such text about other objects has no secret of the object, its Namespace or the params.
 //   - An Engine never changes an object, and is safe for concurrent use.
 package policy

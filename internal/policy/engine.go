@@ -180,7 +180,7 @@ func (e *Engine) addValidating(spec *admissionapi.ValidatingAdmissionPolicy) {
 	e.Policies = append(e.Policies, p)
 }
 
-// findLoose finds bindings whose policy is not in the set.
+// findLoose finds bindings to a policy outside the set.
 func (e *Engine) findLoose() {
 	for _, m := range e.set.members() {
 		of := member{strings.TrimSuffix(m.kind, "Binding"), m.policy, ""}

@@ -28,7 +28,7 @@ import (
 
 // Answer is the answer of policies for an object.
 type Answer struct {
-	Met      []*Policy          // policies that match the object
+	Met      []*Policy          // matching policies
 	Failed   []*Policy          // policies that deny the object, or with a failed expression
 	Findings []*finding.Finding // without a key
 	Content  map[string]any     // result of Mutate; nil if unchanged

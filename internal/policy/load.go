@@ -49,7 +49,7 @@ func (c Choice) Load(ctx context.Context, kind string) (*Set, error) {
 	return set, nil
 }
 
-// Complete adds stored policies if chosen, and removes policies that are not chosen.
+// Complete adds stored policies if chosen, and removes other policies.
 func (c Choice) Complete(ctx context.Context, set *Set, from Source) error {
 	if c.Stored {
 		if err := set.addStored(ctx, from); err != nil {

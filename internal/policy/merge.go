@@ -17,7 +17,7 @@ type merger struct {
 	managedfields.TypeConverter
 	valid *map[string]any // validated content
 	patch map[string]any
-	rest  map[string]any // fields of the object that are not in the patch
+	rest  map[string]any // fields of the object outside the patch
 }
 
 // ObjectToTyped converts first the patch, then the object.

@@ -39,7 +39,7 @@ type param struct {
 // Informer is used only for HasSynced.
 func (p *params) Informer() cache.SharedIndexInformer { return p }
 
-// HasSynced reports that all params were read.
+// HasSynced returns true: all params were read.
 func (p *params) HasSynced() bool { return true }
 
 // Lister lists the params.
@@ -47,7 +47,7 @@ func (p *params) Lister() cache.GenericLister { return paramLister{p} }
 
 type paramLister struct{ *params }
 
-// List returns the params that match a selector.
+// List returns the params matching a selector.
 func (p paramLister) List(selector labels.Selector) (found []runtime.Object, _ error) {
 	for _, one := range p.all {
 		if (p.in == "" || one.namespace == p.in) && selector.Matches(one.labels) {
@@ -74,7 +74,7 @@ func (p paramLister) ByNamespace(name string) cache.GenericNamespaceLister {
 	return paramLister{&in}
 }
 
-// paramReader reads the params of a kind that bindings refer to.
+// paramReader reads the params of the bindings, of one kind.
 type paramReader struct {
 	Source
 	types *inspect.Types

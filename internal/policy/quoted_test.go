@@ -12,7 +12,7 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
-// quoting holds policies whose expressions quote objects, params and failed conversions.
+// quoting holds policies with expressions that quote objects, params and failed conversions.
 const quoting = `
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicy

@@ -45,7 +45,7 @@ func insideJSON(w walker, text string) (string, bool) {
 	return out, err == nil && changed && !across(text, out)
 }
 
-// insidePacked edits a text that is encoded as a whole, or a data URL.
+// insidePacked edits a text encoded as a whole, or a data URL.
 func insidePacked(w walker, text string) (string, bool) {
 	head := text[:strings.Index(text, ";base64,")+1]
 	if head != "" && strings.HasPrefix(text, "data:") {
@@ -68,7 +68,7 @@ func insidePacked(w walker, text string) (string, bool) {
 	return head + out, is && err == nil && !left
 }
 
-// across reports whether the edited text still has a secret that spans several values.
+// across reports whether the edited text still has a secret across several values.
 func across(text, edited string) bool {
 	left := func(s shape) bool {
 		// the Secret of a manifest was edited

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// redactKind redacts secrets that are recognized by the kind of a map or by neighboring fields.
+// redactKind redacts secrets recognized by the kind of a map or by neighboring fields.
 func (w walker) redactKind(v map[string]any) (changed bool) {
 	switch {
 	case is(v, "Secret"):

@@ -49,7 +49,7 @@ func (k known) add(s Secret) {
 	}
 }
 
-// mostNoted bounds the bytes of secrets of one object that are searched for credentials.
+// mostNoted bounds the bytes of secrets of one object to search for credentials.
 const mostNoted = 8 << 20
 
 // noter returns a note function for a walker. It adds each secret, its decoded base64, the password

@@ -75,7 +75,7 @@ func words(name string) string {
 func isLower(c byte) bool { return c >= 'a' && c <= 'z' }
 func isUpper(c byte) bool { return c >= 'A' && c <= 'Z' }
 
-// sort classifies a name by the values that it promises.
+// sort classifies a name by its probable values.
 type sort int
 
 const (
@@ -145,7 +145,7 @@ func isPointer(name string) bool {
 	return slices.ContainsFunc(tables().pointerEndings, func(e string) bool { return endsIn(dashed, e) })
 }
 
-// isKeyFile reports whether the name is that of a file with a private key or certificate.
+// isKeyFile reports whether files of that name hold a private key or certificate.
 func isKeyFile(name string) bool {
 	name = strings.ToLower(name)
 	return !strings.Contains(name, "trust") && slices.ContainsFunc(tables().keyFiles,

@@ -72,7 +72,7 @@ type walker struct {
 	unpacker *Unpacker
 	note     func(value any, named bool) // called for each secret; may be nil
 	plain    bool                        // the secret is an entry of a Secret, not found by name
-	most     int                         // length limit of secrets that are split and searched for credentials
+	most     int                         // length limit of secrets to split and to search for credentials
 	find     func(text string) bool      // replaces the search of holds if not nil
 }
 

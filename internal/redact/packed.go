@@ -33,7 +33,7 @@ const (
 	zlibBegins = 'x'
 )
 
-// ErrPacked is returned for packed data that is damaged, or too large when unpacked.
+// ErrPacked is returned for damaged packed data, or data too large when unpacked.
 var ErrPacked = errors.New("packed data is damaged or too large to look into it")
 
 // Unpacker finds texts inside escaped, encoded and packed texts, within the bounds of one object. A
@@ -94,7 +94,7 @@ func (u *Unpacker) decode(text string, least int) iter.Seq[encoded] {
 	}
 }
 
-// Repack edits the content of a text that is encoded as a whole. It returns false if the content is
+// Repack edits the content of a text encoded as a whole. It returns false if the content is
 // unchanged or cannot be encoded in the form of the text.
 func (u *Unpacker) Repack(text string, to func(plain string) string) (out string, is bool, err error) {
 	for f := range u.decode(text, leastWhole) {
@@ -119,7 +119,7 @@ func (u *Unpacker) Repack(text string, to func(plain string) string) (out string
 	return text, false, nil
 }
 
-// reencode returns an edit that encodes the new content with encode.
+// reencode returns an edit with the encoding of encode.
 func reencode(encoded, plain string, encode func(string) string) edit {
 	return func(to func(string) string) (string, bool) {
 		return encode(to(plain)), encode(plain) == encoded

@@ -68,7 +68,7 @@ func wrap(text string, width int, gap string) string {
 	return strings.Join(append(lines, text), gap)
 }
 
-// forms returns functions that encode a text.
+// forms returns encodings of a text.
 func forms(t testing.TB) map[string]func(string) string {
 	std, raw, url := base64.StdEncoding.EncodeToString, base64.RawStdEncoding.EncodeToString,
 		base64.RawURLEncoding.EncodeToString

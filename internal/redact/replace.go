@@ -33,8 +33,8 @@ func With(key []byte, obj map[string]any, with Replace) (changed bool) {
 // replaced wraps a value that With has replaced, so that it is not replaced twice.
 type replaced struct{ value any }
 
-// longestTaken bounds the secrets that are searched for credentials, in bytes. Helm releases are
-// longer and would take long.
+// longestTaken bounds the secrets to search for credentials, in bytes. Helm releases are longer and
+// would take long.
 const longestTaken = 16 << 10
 
 func (w walker) hidden(part Part, value any) any {

@@ -79,7 +79,7 @@ func shapesOf(lines []string) (out []shape) {
 // tokenPrefix is the beginning of a service's tokens.
 type tokenPrefix struct {
 	text         string
-	least        int  // number of letters and digits that follow
+	least        int  // number of following letters and digits
 	loose, words bool // loose: "-", "_" and "." may follow too; words: names and words begin like this too
 }
 

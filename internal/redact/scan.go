@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// scan yields named secrets in a text that is neither JSON nor YAML: "name=value", "name: value",
+// scan yields named secrets in a text other than JSON and YAML: "name=value", "name: value",
 // <name>value, "--name value" or, on a separate line, "name value".
 func scan(text string) iter.Seq[string] {
 	return func(yield func(secret string) bool) {

@@ -17,14 +17,14 @@ type Secrets struct {
 // Quoted returns an empty set of secrets. Its Hide also hides the shared secrets.
 func (s *Shared) Quoted() *Secrets { return &Secrets{shared: s, parts: map[int]map[string]bool{}} }
 
-// Lengths in bytes of parts that reveal a value. A long text has many words that are not secret.
+// Lengths in bytes of parts that reveal a value. A long text has many ordinary words.
 const (
 	leastPart = 4
 	shortPart = 6
 	longPart  = 24
 	longText  = 128
 
-	mostQuotes = 3 // levels of quoting that are searched, the unquoted text included
+	mostQuotes = 3 // searched levels of quoting, the unquoted text included
 )
 
 // Add adds the secrets of an object stored under key.
@@ -67,7 +67,7 @@ func (s *Secrets) addParts(text string) {
 	}
 }
 
-// Hide replaces secrets in a text by their lengths: those of s and those that Shared.Text hides.
+// Hide replaces secrets in a text by their lengths: secrets of s, and texts hidden by Shared.Text.
 func (s *Secrets) Hide(text string) string {
 	hidden := s.marked(text)
 	(&Unpacker{mostUnpacked}).decodeRuns(text, shortPart*4/3, func(f encoded) bool {

@@ -19,7 +19,7 @@ type Shared struct {
 	bytes      int
 	index      map[string][]anchored
 	begins     []uint64 // a bit for each hash in the index: most offsets of a text have none
-	Unsearched int      // number of values that are searched only in their own object
+	Unsearched int      // number of values searched only in their own object
 }
 
 // anchored is a secret with the bytes of its index key at offset at.
@@ -54,7 +54,7 @@ func (s *Shared) Object(key []byte, obj map[string]any) (changed bool) {
 
 // Value reports whether to hide the raw bytes stored under key: objects that Object would change,
 // all values stored among credentials, bootstrap keys of k3s, and unreadable values with a secret.
-// Values that are encrypted at rest may be shown.
+// Values encrypted at rest may be shown.
 func (s *Shared) Value(key, raw []byte) bool {
 	if keys.IsBootstrap(key) || keys.HoldsCredentials(key) && encoding.Detect(raw) != encoding.FormatEncrypted {
 		return true

@@ -120,7 +120,7 @@ func mentions(text string) bool {
 
 func isNameByte(c byte) bool { return isWordByte(c) || c == '-' || c == '.' || c == '/' }
 
-// mayParse excludes texts that take long to be recognized as neither JSON nor YAML.
+// mayParse excludes texts that the parsers would reject slowly.
 func mayParse(text string) bool {
 	text = strings.TrimSpace(text)
 	if text != "" && (text[0] == '{' || text[0] == '[') || strings.Contains(text, ":\n") {

@@ -151,7 +151,7 @@ func numbers(r snapshot.Restored) string {
 	return fmt.Sprintf("revision %d, compacted at %d, HashKV %d", r.Revision, r.CompactRevision, r.HashKV)
 }
 
-// Bounds of a page, which a server returns in one answer.
+// Bounds of a page, the size of one answer.
 const (
 	pageKeys        = 1000
 	pageBytes       = 4 << 20 // after a larger page, the next one is smaller
@@ -167,7 +167,7 @@ type served struct {
 	More        int // number of further differences
 }
 
-// difference is a key that the server and the file have with different data.
+// difference is a key with different data in the server and the file.
 type difference struct {
 	Key  string
 	What string // without any value

@@ -32,7 +32,7 @@ func (r *rehearsal) collect(ctx context.Context) (string, error) {
 	return r.firstLook(ctx)
 }
 
-// releaseOf returns the release that a Kubernetes binary prints.
+// releaseOf returns the release printed by a Kubernetes binary.
 func (r *rehearsal) releaseOf(ctx context.Context, binary string) (string, error) {
 	p, err := r.box.Command(ctx, "version", binary, "--version")
 	if err == nil {
@@ -125,7 +125,7 @@ type collected struct {
 	Count   int       // objects, including those beyond Objects
 }
 
-// touched is an object that the collector changed or deleted.
+// touched is an object changed or deleted by the collector.
 type touched struct {
 	*finding.Finding // the key, and a reason that names the object and its owners
 

@@ -29,7 +29,7 @@ import (
 const (
 	firstPage = 20  // objects of the first page, before their size is known
 	largePage = 500 // maximum objects of a page, as in kubectl
-	manyNames = 100 // objects that are read individually before the first try
+	manyNames = 100 // objects read individually before the first try
 )
 
 // page is one answer to a list.
@@ -90,7 +90,7 @@ func (r *runner) pages(ctx context.Context, k *kind, version string, each func(p
 			continue
 		case apierrors.IsResourceExpired(err) && next != "" && refusal.ErrStatus.Continue != "" &&
 			refusal.ErrStatus.Continue != next:
-			next = refusal.ErrStatus.Continue // the store was compacted: the rest of the list is read at the current revision
+			next = refusal.ErrStatus.Continue // after a compaction, the rest is read at the current revision
 			continue
 		case err != nil:
 			return err
@@ -208,7 +208,7 @@ func (s *sample) due() bool {
 	return s.taken < s.most && (s.total <= s.most || s.taken*s.total < s.seen*s.most)
 }
 
-// writeSome tries the objects that are due, at the version for writes.
+// writeSome tries the due objects, at the version for writes.
 func (r *runner) writeSome(ctx context.Context, k *kind, version string, items []json.RawMessage, s *sample) error {
 	if version != k.version {
 		return nil
@@ -269,7 +269,7 @@ func (r *runner) write(ctx context.Context, k *kind, name objectName, item []byt
 			err = try.send()
 		}
 		switch refusal := refusalOf(err); {
-		case apierrors.IsNotFound(err) && try.verb == "update": // deleted in the meantime; an apply would create the object
+		case apierrors.IsNotFound(err) && try.verb == "update": // deleted in the meantime; an apply would create it
 			k.Lock()
 			k.Tried--
 			k.Unlock()

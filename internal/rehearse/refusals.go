@@ -58,7 +58,7 @@ func subject(resource string, of objectName) string {
 	return resource + " " + of.Namespace + "/" + of.Name
 }
 
-// refused is one request that the API server refused.
+// refused is one request refused by the API server.
 type refused struct {
 	*finding.Finding // with a reason that names the object, version and verb; without a key
 

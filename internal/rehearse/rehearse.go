@@ -71,7 +71,7 @@ type step struct {
 	do   func(ctx context.Context) (detail string, err error)
 }
 
-// Run rehearses the snapshot of r. An error means that the run failed; findings are in the report.
+// Run rehearses the snapshot of r. An error means a failed run; findings are in the report.
 func Run(ctx context.Context, r *inspect.Reader, cfg Config) (err error) {
 	run := &rehearsal{Config: cfg, reader: r, Report: Report{Steps: []Step{}, Kinds: []Kind{},
 		NotChecked: []NotChecked{}}}
@@ -224,7 +224,7 @@ func (r *Report) timed(name string, began time.Time, detail string, passed bool)
 	r.Steps = append(r.Steps, Step{name, passed, seconds, detail})
 }
 
-// Differences holds the failures that a change added or removed.
+// Differences holds the failures added or removed by a change.
 type Differences struct {
 	Broken []finding.Finding // fails only after the change
 	Mended []finding.Finding // failed only before the change
@@ -235,7 +235,7 @@ func Compare(before, after *Report) (d Differences) {
 	return Differences{Broken: lacking(after, before), Mended: lacking(before, after)}
 }
 
-// lacking returns the findings of one report that are missing in another.
+// lacking returns the findings of one report missing in another.
 func lacking(of, in *Report) (found []finding.Finding) {
 	has := map[failure]bool{}
 	for _, f := range in.Found.Findings {

@@ -52,7 +52,7 @@ func (r *rehearsal) try(ctx context.Context) (string, error) {
 	}
 	for _, f := range result.Failures {
 		found := f.At(r.keyOf(f))
-		found.Reason = strings.TrimPrefix(found.Reason, subject(f.Resource, f.objectName)+": ") // the key names the subject
+		found.Reason = strings.TrimPrefix(found.Reason, subject(f.Resource, f.objectName)+": ") // the key names it
 		r.Found.Add(found)
 	}
 	for code, n := range result.Counts {
@@ -101,7 +101,7 @@ func (r *rehearsal) addRecords(ctx context.Context, all *inspect.Catalogue) (map
 	})
 }
 
-// addUnserved reports records that the API server does not serve.
+// addUnserved reports records not served by the API server.
 func (r *rehearsal) addUnserved(all *inspect.Catalogue, kinds []*kind) {
 	for _, s := range all.Prefixes {
 		if s.Prefix != r.storage.Prefix {
@@ -140,8 +140,8 @@ type tryOptions struct {
 	// Names yields the stored objects of a resource with a failing list, to name the unreadable
 	// objects and try the others: storedNames. If nil, the failure names the resource.
 	Names func(context.Context, schema.GroupResource) ([]objectName, error)
-	// Misplaced has the objects that are stored under the key of another name: a request by the
-	// name in the object would reach another object, or none. They are not written.
+	// Misplaced has the objects stored under the key of another name: a request by the name in the
+	// object would reach another object, or none. They are not written.
 	Misplaced map[misplacedObject]bool
 }
 
@@ -165,7 +165,7 @@ type tried struct {
 
 const (
 	defaultSample = 1000
-	appears       = 5 * time.Second // for definitions that the server has just begun to serve
+	appears       = 5 * time.Second // for newly served definitions
 	startTime     = time.Minute     // for the server's admission policies
 )
 
@@ -281,7 +281,7 @@ func (r *runner) kinds(ctx context.Context, native discovery.DiscoveryInterface)
 	return kinds, nil
 }
 
-// kind returns the resource that the definition defines.
+// kind returns the resource of the definition.
 func (d *definition) kind() *kind {
 	at := schema.GroupResource{Group: d.Spec.Group, Resource: d.Spec.Names.Plural}
 	k := &kind{resource: at, name: d.Spec.Names.Kind, verbs: []string{"list", "update", "patch"}, defined: true}
@@ -311,7 +311,7 @@ func (d *definition) kind() *kind {
 	return k
 }
 
-// newest returns the version that servers prefer.
+// newest returns the version preferred by servers.
 func newest(versions []string) string {
 	return slices.MaxFunc(versions, version.CompareKubeAwareVersionStrings)
 }

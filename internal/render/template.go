@@ -145,7 +145,7 @@ func (l *limited) functions() template.FuncMap {
 	}
 }
 
-// make counts n bytes that a function makes.
+// make counts n bytes made by a function.
 func (l *limited) make(n int) error {
 	if l.made -= n; l.made < 0 {
 		return ErrEndless

@@ -104,7 +104,7 @@ func (d *dictionary) take(text string) {
 // letters. A longer name is replaced only in fields for names.
 const longestInTexts = 256
 
-// leastLetters is the least length of a name that is replaced in any text.
+// leastLetters is the least length of names to replace in any text.
 const leastLetters = 5
 
 func (d *dictionary) settle() {
@@ -251,7 +251,7 @@ func escaped(s string, begin, end int) int {
 	return begin
 }
 
-// longEnough is the length from which a name does not occur in encoded data by chance.
+// longEnough is a length at which names do not occur in encoded data by chance.
 const longEnough = 8
 
 // encoded reports whether a short name in a text is probably a part of encoded data.

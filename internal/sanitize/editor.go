@@ -31,7 +31,7 @@ func (d *dictionary) edit() *editor {
 // names.
 const deepestNames = 5
 
-// errNames is returned for a map in which two names would get the same alias.
+// errNames is returned for a map with two names of the same alias.
 var errNames = errors.New("two names become one")
 
 func (e *editor) object(content map[string]any) error {
@@ -214,7 +214,7 @@ var (
 	namespacedName = regexp.MustCompile(`^[a-z0-9-]+/[a-z0-9.-]+$`)
 )
 
-// places replaces names that are recognized by the text around them.
+// places replaces names recognized by the text around them.
 func (e *editor) places(s string) string {
 	if strings.Contains(s, ".svc") {
 		s = serviceHost.ReplaceAllStringFunc(s, func(host string) string {
@@ -248,7 +248,7 @@ func (e *editor) places(s string) string {
 	return s
 }
 
-// longestSelector bounds the texts that are searched for terms of selectors, in bytes.
+// longestSelector bounds the texts to search for terms of selectors, in bytes.
 const longestSelector = 4096
 
 // selector replaces names that a text compares with a name label.

@@ -137,7 +137,7 @@ func (m masker) digits(number string) string {
 	return string(out)
 }
 
-// text replaces a text that is a secret as a whole. texts is the number of enclosing texts.
+// text replaces a secret text completely. texts is the number of enclosing texts.
 func (m masker) text(text string, texts int) string {
 	text = strings.ToValidUTF8(text, "?")
 	if texts < deepest {

@@ -238,7 +238,7 @@ func isSystem(name string) bool {
 		slices.Contains(strings.Fields(systemNames), name)
 }
 
-// stayingWords lists words that controllers use in generated names.
+// stayingWords lists words of generated names.
 const stayingWords = " kube node apiserver controller manager scheduler etcd proxy system default token bootstrap sh " +
 	"helm release pvc csi "
 

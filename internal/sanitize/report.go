@@ -44,7 +44,7 @@ type Count struct {
 	Values  int    `json:"values"`
 }
 
-// LeftOut is a record that is missing in the output.
+// LeftOut is a record missing in the output.
 type LeftOut struct {
 	Key string `json:"key"`
 	Why string `json:"why"`

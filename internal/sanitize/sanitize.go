@@ -70,7 +70,7 @@ func (s *sanitizer) Plan(ctx context.Context, v *transform.View) (err error) {
 	item := func(e *transform.Entry) record { return record{Entry: e, meter: v.Budget().Meter()} }
 	work := func(r *record) { s.sanitize(bounded.WithMeter(ctx, r.meter), r) }
 	for r, err := range transform.Ahead(v, v.Live(ctx, nil), item, work) {
-		if err == nil && !r.meter.Take() { // some records were checked before objects that use up the budget
+		if err == nil && !r.meter.Take() { // the record was checked before an object that used up the budget
 			*r = record{Entry: r.Entry, meter: bounded.Exhausted()}
 			work(r)
 		}

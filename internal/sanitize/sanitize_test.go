@@ -43,7 +43,7 @@ const (
 		`"Full"]}}}}}}}]},"status":{"storedVersions":["v1"]}}`
 )
 
-// plantNatives plants secrets in objects that a server stores in protobuf.
+// plantNatives plants secrets in objects stored in protobuf.
 func (p *planter) plantNatives(n int) {
 	meta := func(name string) string {
 		return fmt.Sprintf(`"metadata":{"name":"%s-%d","namespace":"shop"}`, name, n)

@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer/cbor"
 )
 
-// codec encodes the objects and lists of this package in every format that clients request. Other
-// objects are encoded by the scheme's own codec.
+// codec encodes the objects and lists of this package in every requested format. Other objects are
+// encoded by the scheme's own codec.
 type codec struct {
 	serializer.CodecFactory
 	scheme    *runtime.Scheme

@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// errLossy is returned for an object with fields that the requested version lacks.
+// errLossy is returned for an object with fields unknown to the requested version.
 var errLossy = errors.New("it has fields that the version lacks")
 
 // convert converts a stored object to a version, in place: a custom resource according to its
@@ -78,7 +78,7 @@ func eventOfGroup(content map[string]any) {
 	}
 }
 
-// coreEvent converts an Event of events.k8s.io to the form that the columns of Events expect.
+// coreEvent converts an Event of events.k8s.io to the form for the columns of Events.
 func coreEvent(content map[string]any) map[string]any {
 	event := maps.Clone(content)
 	for name, new := range eventFields() {

@@ -92,7 +92,7 @@ func newUnstructured(kind schema.GroupVersionKind) (runtime.Object, error) {
 	return obj, nil
 }
 
-// unconverted is the conversion of objects that are already at the right version.
+// unconverted is the conversion of objects already at the right version.
 type unconverted struct {
 	label runtime.FieldLabelConversionFunc
 }

@@ -67,7 +67,7 @@ func (e *encoder) jsonList(l *list, w io.Writer) error {
 		if err := json.Indent(&indented, head, "", "  "); err != nil {
 			return err
 		}
-		head = bytes.Replace(indented.Bytes(), []byte("\n}"), []byte("}"), 1) // the last match: metadata ends in "\n  }"
+		head = bytes.Replace(indented.Bytes(), []byte("\n}"), []byte("}"), 1) // the last one: metadata ends in "\n  }"
 		open, before, between, behind = ",\n  \"items\": [", "\n    ", ",\n    ", "\n  ]\n}\n"
 	}
 	_, _ = out.Write(bytes.TrimSuffix(head, []byte("}"))) // Flush returns earlier errors of out

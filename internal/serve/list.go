@@ -73,7 +73,7 @@ type reading[T any] struct {
 	err    error
 }
 
-// mostAhead bounds the requests that read ahead at the same time: each may hold some megabytes of
+// mostAhead bounds the concurrent requests with read-ahead: each may hold some megabytes of
 // objects.
 const mostAhead = 2
 

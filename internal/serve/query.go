@@ -188,7 +188,7 @@ func (p *page) warn(ctx context.Context) {
 	}
 }
 
-// printable drops characters that a header cannot hold.
+// printable drops characters not allowed in a header.
 func printable(r rune) rune {
 	if unicode.IsPrint(r) && r != utf8.RuneError {
 		return r

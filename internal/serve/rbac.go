@@ -35,7 +35,7 @@ func newRBAC(found []*resource) rbac {
 // mostProblems bounds the missing and unreadable objects named in one answer.
 const mostProblems = 20
 
-// inquiry visits the rules that bindings give to a user, ClusterRoleBindings first.
+// inquiry visits the rules bound to a user, ClusterRoleBindings first.
 type inquiry struct {
 	rbac
 	ctx       context.Context

@@ -49,7 +49,7 @@ func apiServices() schema.GroupResource {
 	return schema.GroupResource{Group: "apiregistration.k8s.io", Resource: "apiservices"}
 }
 
-// catalogue finds the resources to serve, and reports objects that cannot be served.
+// catalogue finds the resources to serve, and reports unservable objects.
 func (s *source) catalogue(ctx context.Context, scheme *runtime.Scheme) (c catalogue, err error) {
 	types, err := s.reader.Types(ctx)
 	if err != nil {

@@ -25,7 +25,7 @@ type source struct {
 	revision int64
 
 	reading sync.WaitGroup // requests and watches
-	ahead   chan struct{}  // semaphore for requests that read ahead
+	ahead   chan struct{}  // semaphore for requests with read-ahead
 
 	mu    sync.Mutex
 	ended bool            // no more reads are allowed
@@ -50,8 +50,7 @@ func (s *source) end() {
 	s.reading.Wait()
 }
 
-// MostReported bounds the objects that are reported individually. One more report says that there
-// are more.
+// MostReported bounds the individually reported objects. One more report says that there are more.
 const MostReported = 1000
 
 func newSource(ctx context.Context, r *inspect.Reader, cfg Config) (s *source, err error) {
@@ -63,7 +62,7 @@ func newSource(ctx context.Context, r *inspect.Reader, cfg Config) (s *source, e
 	return s, err
 }
 
-// report tells the operator about an object that is not served, once for each key.
+// report tells the operator about an unservable object, once for each key.
 func (s *source) report(err *unreadable) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -89,7 +89,7 @@ func (s *store) status(err error) error {
 	return err
 }
 
-// List returns the objects that the options select. They are read during encoding.
+// List returns the selected objects. They are read during encoding.
 func (s *store) List(ctx context.Context, opts *metainternalversion.ListOptions) (out runtime.Object, err error) {
 	err = s.source.reader.Snapshot().Guard(func() error {
 		q, err := s.newQuery(ctx, opts)
@@ -106,7 +106,7 @@ func (s *store) List(ctx context.Context, opts *metainternalversion.ListOptions)
 	return out, s.status(err)
 }
 
-// Watch yields the objects that the options select, and then nothing.
+// Watch yields the selected objects, and then nothing.
 func (s *store) Watch(ctx context.Context, opts *metainternalversion.ListOptions) (w watch.Interface, err error) {
 	err = s.source.reader.Snapshot().Guard(func() error {
 		w, err = s.newWatch(ctx, opts)

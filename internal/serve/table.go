@@ -21,7 +21,7 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
-// ConvertToTable returns the table that kubectl prints. Ages count to now, as on a live server.
+// ConvertToTable returns the table for kubectl. Ages count to now, as on a live server.
 func (s *store) ConvertToTable(ctx context.Context, obj, options runtime.Object) (*metav1.Table, error) {
 	table := &metav1.Table{}
 	asked, is := options.(*metav1.TableOptions)

@@ -96,7 +96,7 @@ func (w *watcher) run(ctx context.Context, p *page, bookmark bool) {
 	}
 }
 
-// bookmark returns the event that marks the end of the initial objects.
+// bookmark returns the event at the end of the initial objects.
 func (s *store) bookmark() *unstructured.Unstructured {
 	obj := &unstructured.Unstructured{}
 	obj.SetGroupVersionKind(s.gvk(s.version))
