@@ -65,7 +65,7 @@ type Missing struct {
 // History yields the steps of a key, oldest first. sides are snapshots of one cluster, see Sort.
 func History(ctx context.Context, sides []*inspect.Reader, key []byte, o Options) iter.Seq2[*Step, error] {
 	return stream.Of(func(yield func(*Step) error) error {
-		t := teller{sides: sides, options: o, hide: o.hiding(ctx, sides...)}
+		t := historyReader{sides: sides, options: o, hide: o.hiding(ctx, sides...)}
 		for _, s := range sides {
 			oldest, newest, err := s.Snapshot().Kept(ctx)
 			if err != nil {
@@ -78,7 +78,7 @@ func History(ctx context.Context, sides []*inspect.Reader, key []byte, o Options
 			records = append(records, s.Snapshot().History(ctx, key))
 		}
 		err := stream.Each(merged(records), func(rec sourced) error {
-			step, err := t.tell(ctx, rec)
+			step, err := t.step(ctx, rec)
 			if err != nil {
 				return err
 			}
@@ -87,7 +87,7 @@ func History(ctx context.Context, sides []*inspect.Reader, key []byte, o Options
 		if err != nil {
 			return err
 		}
-		step, err := t.gone(ctx, key)
+		step, err := t.missingStep(ctx, key)
 		if step == nil {
 			return err
 		}
@@ -95,8 +95,8 @@ func History(ctx context.Context, sides []*inspect.Reader, key []byte, o Options
 	})
 }
 
-// teller remembers the previous step.
-type teller struct {
+// historyReader remembers the previous step.
+type historyReader struct {
 	sides   []*inspect.Reader
 	options Options
 	hide    func() (*redact.Shared, error)
@@ -107,7 +107,7 @@ type teller struct {
 
 // covers reports whether the snapshots have all records of the key between the last step and a
 // revision. A snapshot with that step has all later records, up to its own last revision.
-func (t *teller) covers(to int64) bool {
+func (t *historyReader) covers(to int64) bool {
 	at := t.seen()
 	for moved := true; moved && at < to-1; {
 		moved = false
@@ -121,7 +121,7 @@ func (t *teller) covers(to int64) bool {
 }
 
 // seen returns the last revision of a snapshot with the previous step.
-func (t *teller) seen() int64 {
+func (t *historyReader) seen() int64 {
 	at := t.before.Revision
 	for _, source := range t.before.Sources {
 		at = max(at, t.kept[source][1])
@@ -129,7 +129,7 @@ func (t *teller) seen() int64 {
 	return at
 }
 
-func (t *teller) tell(ctx context.Context, rec sourced) (*Step, error) {
+func (t *historyReader) step(ctx context.Context, rec sourced) (*Step, error) {
 	s := &Step{
 		What: Deleted, Revision: rec.Revision.Main, Sub: rec.Revision.Sub, CreateRevision: rec.CreateRevision,
 		Version: rec.Version,
@@ -154,7 +154,7 @@ func (t *teller) tell(ctx context.Context, rec sourced) (*Step, error) {
 	return s, nil
 }
 
-func (t *teller) value(ctx context.Context, s *Step, rec sourced) error {
+func (t *historyReader) value(ctx context.Context, s *Step, rec sourced) error {
 	hide, err := t.hide()
 	if err != nil {
 		return err
@@ -173,7 +173,7 @@ func (t *teller) value(ctx context.Context, s *Step, rec sourced) error {
 	return nil
 }
 
-func (t *teller) put(rec snapshot.Record) What {
+func (t *historyReader) put(rec snapshot.Record) What {
 	b := t.before
 	switch {
 	case b == nil && rec.Version == 1:
@@ -186,7 +186,7 @@ func (t *teller) put(rec snapshot.Record) What {
 	return Updated
 }
 
-func (t *teller) missing(s *Step) *Missing {
+func (t *historyReader) missing(s *Step) *Missing {
 	b := t.before
 	m := &Missing{To: s.Revision}
 	if b != nil {
@@ -212,8 +212,9 @@ func (t *teller) missing(s *Step) *Missing {
 	return m
 }
 
-// gone returns the step of a key missing in the last snapshot without a record of its deletion.
-func (t *teller) gone(ctx context.Context, key []byte) (*Step, error) {
+// missingStep returns the step of a key that the last snapshot lacks without a record of its
+// deletion.
+func (t *historyReader) missingStep(ctx context.Context, key []byte) (*Step, error) {
 	if t.before == nil || t.before.What == Deleted {
 		return nil, nil
 	}
@@ -255,7 +256,7 @@ func merged(records []iter.Seq2[*snapshot.Record, error]) iter.Seq2[sourced, err
 			if first == nil {
 				return nil
 			}
-			records, err := together(queues, first.Revision)
+			records, err := takeRevision(queues, first.Revision)
 			for _, rec := range records {
 				if stopped := yield(rec); stopped != nil {
 					return stopped
@@ -277,8 +278,8 @@ func faulting[T any](records iter.Seq2[T, error]) iter.Seq2[T, error] {
 	}
 }
 
-// together takes the records of a revision: several if the snapshots disagree.
-func together(queues []queue, at snapshot.Revision) (out []sourced, err error) {
+// takeRevision takes the records of a revision: several if the snapshots disagree.
+func takeRevision(queues []queue, at snapshot.Revision) (out []sourced, err error) {
 	for i := range queues {
 		head := queues[i].head
 		if head == nil || head.Revision != at {

@@ -61,7 +61,7 @@ func (f *found) value(path Path, v any) bool {
 		return true
 	}
 	m, has := f.mention(textOf(v))
-	return !has || f.tell(path, m)
+	return !has || f.report(path, m)
 }
 
 // textOf returns a value in its JSON form; texts without quotes.
@@ -79,19 +79,19 @@ func (f *found) field(path Path, name string, v any) bool {
 	if m, has := f.mention(name); has {
 		switch text := v.(type) {
 		case map[string]any, []any, nil:
-			if !f.tell(path, m) {
+			if !f.report(path, m) {
 				return false
 			}
 		default:
 			if !f.text.MatchString(textOf(text)) {
-				return f.tell(path, m)
+				return f.report(path, m)
 			}
 		}
 	}
 	return f.value(path, v)
 }
 
-func (f *found) tell(path Path, m Mention) bool {
+func (f *found) report(path Path, m Mention) bool {
 	m.Path = slices.Clone(path)
 	return f.yield(m)
 }

@@ -145,7 +145,7 @@ func Snapshots(ctx context.Context, old, new *inspect.Reader, o Options) iter.Se
 			if i%256 == 0 && ctx.Err() != nil {
 				return ctx.Err()
 			}
-			object, err := c.look(ctx, key)
+			object, err := c.compareKey(ctx, key)
 			if err == nil && object != nil {
 				err = yield(object)
 			}
@@ -236,8 +236,8 @@ func (c *comparison) parse(key []byte) keys.Key {
 	return keys.Key{}
 }
 
-// look compares both records of a key. It returns nil if the labels do not match.
-func (c *comparison) look(ctx context.Context, key []byte) (*Object, error) {
+// compareKey compares both records of a key. It returns nil if the labels do not match.
+func (c *comparison) compareKey(ctx context.Context, key []byte) (*Object, error) {
 	var records [2]*snapshot.Record
 	for i, s := range c.sides {
 		var err error

@@ -122,7 +122,7 @@ func (g *finder) newTable(kind *inspect.Type) *typeTable {
 	return t
 }
 
-// deletedAbout returns one end of the time bracket of a deletion.
+// deletedAbout formats a time of the bracket of a deletion.
 func (g *finder) deletedAbout(o *gotten, of func(*compare.Bracket) time.Time) any {
 	if at := g.clock.At(o.deletedAt); at != nil && !of(at).IsZero() {
 		return of(at).Format(time.RFC3339)

@@ -102,7 +102,7 @@ func (c *Choice) check(a *transform.Args) error {
 }
 
 // types resolves the types of the words, without duplicates, with the names of objects.
-func (c *Choice) types(all *inspect.Types) (out []asked, err error) {
+func (c *Choice) types(all *inspect.Types) (out []namedType, err error) {
 	for _, word := range c.words {
 		found, err := all.Resolve(word.Type)
 		if err != nil {
@@ -112,9 +112,9 @@ func (c *Choice) types(all *inspect.Types) (out []asked, err error) {
 			if err := c.selector.Check(t); err != nil {
 				return nil, transform.Usagef("%v", err)
 			}
-			i := slices.IndexFunc(out, func(a asked) bool { return a.Type == t })
+			i := slices.IndexFunc(out, func(a namedType) bool { return a.Type == t })
 			if i < 0 {
-				i, out = len(out), append(out, asked{Type: t, found: map[string]bool{},
+				i, out = len(out), append(out, namedType{Type: t, found: map[string]bool{},
 					elsewhere: map[string][]string{}})
 			}
 			out[i].names = append(out[i].names, word.Names...)
@@ -123,8 +123,8 @@ func (c *Choice) types(all *inspect.Types) (out []asked, err error) {
 	return out, nil
 }
 
-// asked is a type with the names of objects, nil for all.
-type asked struct {
+// namedType is a type with the names of objects, nil for all.
+type namedType struct {
 	*inspect.Type
 	names     []string
 	found     map[string]bool     // names of existing objects
@@ -192,7 +192,7 @@ func (c *Choice) Candidates(ctx context.Context, v *transform.View, decode bool)
 
 // ofType yields the objects of a type below a storage prefix.
 func (c *Choice) ofType(
-	ctx context.Context, v *transform.View, t asked, prefix string, decode bool,
+	ctx context.Context, v *transform.View, t namedType, prefix string, decode bool,
 ) iter.Seq2[Candidate, error] {
 	in := inspect.Selection{}
 	if t.Namespaced {
@@ -207,7 +207,7 @@ func (c *Choice) ofType(
 	}
 	live := v.Live(ctx, keys.Kubernetes{Prefix: prefix}.Dir(t.Resource))
 	return stream.Of(func(yield func(Candidate) error) error {
-		return stream.Each(transform.Ahead(v, live, of, func(one *Candidate) { c.ask(ctx, one, decode) }),
+		return stream.Each(transform.Ahead(v, live, of, func(one *Candidate) { c.decide(ctx, one, decode) }),
 			func(one *Candidate) error {
 				if _, err := one.ParseKey(); err != nil && t.names == nil && one.Layout() != nil {
 					v.Raise(string(one.Key), finding.UnknownKey.Because("%v", err))
@@ -228,8 +228,8 @@ func (c *Choice) ofType(
 	})
 }
 
-// ask decides whether an object is chosen.
-func (c *Choice) ask(ctx context.Context, one *Candidate, decode bool) {
+// decide sets whether an object is chosen.
+func (c *Choice) decide(ctx context.Context, one *Candidate, decode bool) {
 	if !one.Chosen {
 		return
 	}
@@ -238,7 +238,7 @@ func (c *Choice) ask(ctx context.Context, one *Candidate, decode bool) {
 		one.Object = inspect.NewObject(one.Type, one.Entry)
 	}
 	if byFields {
-		c.askFields(ctx, one)
+		c.decideByContent(ctx, one)
 	} else if !c.selector.Labels.Empty() {
 		meta, err := encoding.ReadMeta(one.Value)
 		if one.Undecryptable != nil {
@@ -252,8 +252,8 @@ func (c *Choice) ask(ctx context.Context, one *Candidate, decode bool) {
 	}
 }
 
-// askFields decides by the content.
-func (c *Choice) askFields(ctx context.Context, one *Candidate) {
+// decideByContent decides by the content.
+func (c *Choice) decideByContent(ctx context.Context, one *Candidate) {
 	if one.Err != nil {
 		one.cannot = transform.Unreadable(one.Err)
 		return
@@ -268,7 +268,7 @@ func (c *Choice) askFields(ctx context.Context, one *Candidate) {
 }
 
 // reportMissing reports the names without an object.
-func (c *Choice) reportMissing(v *transform.View, t asked, prefixes []string) {
+func (c *Choice) reportMissing(v *transform.View, t namedType, prefixes []string) {
 	for _, name := range t.names {
 		if t.found[name] {
 			continue

@@ -72,7 +72,7 @@ func (f *Freed) Deleted(e *transform.Entry) {
 	if !is {
 		return
 	}
-	f.freed(e, key, "is deleted")
+	f.unblock(e, key, "is deleted")
 	if key.Resource.String() == nodes {
 		f.nodes[holding{prefix: key.Prefix, name: key.Name}] = true
 	}
@@ -88,7 +88,7 @@ func (f *Freed) Goes(e *transform.Entry) { f.goes(e, "goes with its owner") }
 func (f *Freed) goes(e *transform.Entry, how string) {
 	if key, is := readable(e); is {
 		f.going[string(e.Key)] = true
-		f.freed(e, key, how)
+		f.unblock(e, key, how)
 	}
 }
 
@@ -109,7 +109,7 @@ func (f *Freed) Changed(e *transform.Entry, content map[string]any) {
 	case volumes:
 		f.note(holding{key.Prefix, resource, key.Namespace, key.Name}, held{before: e})
 	default:
-		f.freed(e, key, "no longer holds it")
+		f.unblock(e, key, "no longer holds it")
 		f.scale(e, key, content)
 	}
 }
@@ -149,8 +149,8 @@ func (f *Freed) note(h holding, by held) {
 	}
 }
 
-// freed records objects possibly blocked by an object.
-func (f *Freed) freed(e *transform.Entry, key keys.Key, how string) {
+// unblock records objects possibly blocked by an object.
+func (f *Freed) unblock(e *transform.Entry, key keys.Key, how string) {
 	switch key.Resource.String() {
 	case pods:
 		pod, _ := native.As[corev1.Pod](e.ParseValue()) // undecodable values are reported elsewhere
@@ -207,7 +207,7 @@ func (f *Freed) claim(ctx context.Context, storage machines.Storage, h holding) 
 		why := fmt.Sprintf("StatefulSet %s deletes it, as persistentVolumeClaimRetentionPolicy says", by.scaled)
 		return ended(ctx, storage, claim, why)
 	case claim.DeletionTimestamp == nil:
-		return f.made(ctx, storage, h, metav1.GetControllerOf(claim))
+		return f.podClaim(ctx, storage, h, metav1.GetControllerOf(claim))
 	}
 	how := "the last Pod that uses it " + by.how
 	if by.how == "" {
@@ -244,8 +244,8 @@ func ended(
 		why, volume.Name, volume.Spec.PersistentVolumeReclaimPolicy), nil
 }
 
-// made checks a claim created for a Pod.
-func (f *Freed) made(
+// podClaim checks a claim created for a Pod.
+func (f *Freed) podClaim(
 	ctx context.Context, storage machines.Storage, h holding, owner *metav1.OwnerReference,
 ) (*finding.Finding, error) {
 	if owner == nil || owner.Kind != "Pod" {

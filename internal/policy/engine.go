@@ -61,7 +61,7 @@ type Engine struct {
 	user     user.Info
 	types    *inspect.Types
 	known    map[*inspect.Type][]string // versions by type
-	loose    []member                   // bindings without a policy
+	unbound  []member                   // bindings without a policy
 	hide     func() (*redact.Shared, error)
 
 	namespaces *namespaces
@@ -83,7 +83,7 @@ func New(ctx context.Context, set *Set, from Source, o Options) (*Engine, error)
 	for _, p := range set.Validating {
 		e.addValidating(p)
 	}
-	e.findLoose()
+	e.findUnbound()
 	return e, e.Refresh(ctx, from)
 }
 
@@ -180,12 +180,12 @@ func (e *Engine) addValidating(spec *admissionapi.ValidatingAdmissionPolicy) {
 	e.Policies = append(e.Policies, p)
 }
 
-// findLoose finds bindings to a policy outside the set.
-func (e *Engine) findLoose() {
+// findUnbound finds bindings to a policy outside the set.
+func (e *Engine) findUnbound() {
 	for _, m := range e.set.members() {
 		of := member{strings.TrimSuffix(m.kind, "Binding"), m.policy, ""}
 		if m.binds() && !slices.Contains(e.set.members(), of) {
-			e.loose = append(e.loose, m)
+			e.unbound = append(e.unbound, m)
 		}
 	}
 }
@@ -326,7 +326,7 @@ func (e *Engine) Unused(kind string) (found []*finding.Finding) {
 				"and conditions", p))
 		}
 	}
-	for _, m := range e.loose {
+	for _, m := range e.unbound {
 		if m.kind == kind+"Binding" {
 			found = append(found, CodeUnmatched.Because("%s names policy %q, which is not given", m, m.policy))
 		}

@@ -192,7 +192,7 @@ func (e *Engine) Validate(ctx context.Context, o *inspect.Object) (a Answer) {
 			if len(done.decisions) > 0 && !slices.Contains(a.Met, p) {
 				a.Met = append(a.Met, p)
 			}
-			r.tell(&a, p, hook, done.decisions, err)
+			r.addDecisions(&a, p, hook, done.decisions, err)
 			r.failed = nil
 			if a.Meter.Cost() > mostCost {
 				a.Findings = append(a.Findings, CodeCost.Because("%v, the most of it %s", errCost, a.Meter.Dearest()))
@@ -203,8 +203,8 @@ func (e *Engine) Validate(ctx context.Context, o *inspect.Object) (a Answer) {
 	return a
 }
 
-// tell adds the decisions of a policy with one binding.
-func (r *request) tell(
+// addDecisions adds the decisions of a policy with one binding.
+func (r *request) addDecisions(
 	a *Answer, p *Policy, hook validating.PolicyHook, decisions []validating.PolicyDecision, err error,
 ) {
 	if r.failed != nil {
@@ -216,7 +216,7 @@ func (r *request) tell(
 		if d.Action == validating.ActionAdmit && d.Evaluation != validating.EvalError {
 			continue
 		}
-		text := quiet(hook.Policy.Spec.Validations, i, d)
+		text := staticMessage(hook.Policy.Spec.Validations, i, d)
 		if !secret(r.Type) && !p.secret && text != d.Message { // result of an expression
 			text = r.quote(d.Message)
 		}
@@ -321,7 +321,7 @@ func (r *request) mutate(ctx context.Context, a *Answer) map[string]any {
 			a.Met = append(a.Met, p)
 		}
 	}
-	r.tellErrors(a, done, err)
+	r.addErrors(a, done, err)
 	if err != nil || reflect.DeepEqual(attributes.GetOldObject(), attributes.GetObject()) {
 		return nil
 	}
@@ -339,8 +339,8 @@ func (r *request) mayReinvoke() bool {
 	})
 }
 
-// tellErrors adds findings about failed expressions and about a refusal.
-func (r *request) tellErrors(a *Answer, done *record, err error) {
+// addErrors adds findings about failed expressions and about a refusal.
+func (r *request) addErrors(a *Answer, done *record, err error) {
 	if r.failed != nil {
 		a.Findings = append(a.Findings, CodeNotEvaluated.Because("%s: %v", Names(r.policies), r.failed))
 		return

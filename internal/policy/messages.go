@@ -12,8 +12,8 @@ import (
 	"github.com/etcdshift/etcdshift/internal/redact"
 )
 
-// quiet returns the message of a decision without results of expressions.
-func quiet(validations []admissionapi.Validation, i int, d validating.PolicyDecision) string {
+// staticMessage returns the message of a decision without results of expressions.
+func staticMessage(validations []admissionapi.Validation, i int, d validating.PolicyDecision) string {
 	if d.Evaluation == validating.EvalError || i >= len(validations) {
 		return errQuiet
 	}

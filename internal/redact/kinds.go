@@ -47,7 +47,7 @@ func (w walker) redactFields(v map[string]any, fields ...string) (changed bool) 
 func redactBeside(w walker, v map[string]any) (changed bool) {
 	for _, field := range []string{"name", "key", "type"} {
 		name, _ := v[field].(string)
-		s := sortOf(name)
+		s := classify(name)
 		if s == headerName { // the entry is a header
 			s = tokenName
 		}
@@ -86,7 +86,7 @@ func redactFiles(w walker, obj map[string]any) (changed bool) {
 	for name, value := range binary {
 		text, _ := value.(string)
 		decoded, err := base64.StdEncoding.DecodeString(text)
-		if err == nil && !isRedacted(text) && (isKeyFile(name) || sortOf(name).isSecret(text) ||
+		if err == nil && !isRedacted(text) && (isKeyFile(name) || classify(name).isSecret(text) ||
 			holdsSecret(string(decoded))) {
 			binary[name], changed = w.hidden(Data, text), true
 		}
@@ -110,13 +110,13 @@ func isHelm(obj map[string]any) bool {
 // secretFlag reports whether a word of a command line is a flag with a secret.
 func secretFlag(word string) bool {
 	name, value, hasValue := strings.Cut(word, "=")
-	return hasValue && strings.HasPrefix(word, "-") && sortOf(name).isSecret(value)
+	return hasValue && strings.HasPrefix(word, "-") && classify(name).isSecret(value)
 }
 
 // secretFlagBefore reports whether value is the secret of the flag before it.
 func secretFlagBefore(word any, value string) bool {
 	name, isText := word.(string)
-	return isText && strings.HasPrefix(name, "-") && !strings.HasPrefix(value, "--") && sortOf(name).isSecret(value)
+	return isText && strings.HasPrefix(name, "-") && !strings.HasPrefix(value, "--") && classify(name).isSecret(value)
 }
 
 // secretOfCommand returns the index of the word with a password in a command line, -1 for none, and

@@ -41,13 +41,13 @@ func endsIn(dashed, ending string) bool {
 	return e < 0
 }
 
-// longestTold bounds the checked part of a name, in bytes from its end.
-const longestTold = 128
+// longestChecked bounds the checked part of a name, in bytes from its end.
+const longestChecked = 128
 
 // words splits a name like the tables: words in lower case, each after a dash, without digits at
 // the end. "/" is kept.
 func words(name string) string {
-	name = name[max(0, len(name)-longestTold):]
+	name = name[max(0, len(name)-longestChecked):]
 	out := make([]byte, 0, len(name)+8)
 	word := false // the last byte belongs to a word
 	for i := 0; i < len(name); i++ {
@@ -75,17 +75,17 @@ func words(name string) string {
 func isLower(c byte) bool { return c >= 'a' && c <= 'z' }
 func isUpper(c byte) bool { return c >= 'A' && c <= 'Z' }
 
-// sort classifies a name by its probable values.
-type sort int
+// nameClass classifies a name by its probable values.
+type nameClass int
 
 const (
-	plainName  sort = iota
-	headerName      // a secret if the value looks like one
-	tokenName       // a secret, unless the value is a number
+	plainName  nameClass = iota
+	headerName           // a secret if the value looks like one
+	tokenName            // a secret, unless the value is a number
 	secretName
 )
 
-func sortOf(name string) sort {
+func classify(name string) nameClass {
 	if !mayName(name) || strings.HasSuffix(name, ")") { // "def login(password):"
 		return plainName
 	}
@@ -97,13 +97,13 @@ func sortOf(name string) sort {
 		}
 		dashed = strings.TrimRight(dashed[:len(dashed)-len(last)-1], "0123456789-")
 	}
-	if sort := sortOfWords(dashed); sort != plainName {
-		return sort
+	if class := classifyWords(dashed); class != plainName {
+		return class
 	}
-	return sortOfWords(strings.TrimSuffix(dashed, "s"))
+	return classifyWords(strings.TrimSuffix(dashed, "s"))
 }
 
-func sortOfWords(dashed string) sort {
+func classifyWords(dashed string) nameClass {
 	if dashed == "" {
 		return plainName
 	}

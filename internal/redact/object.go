@@ -86,9 +86,9 @@ func (w walker) inner() walker {
 	return w
 }
 
-// isSecret reports whether text is a secret under a name of sort s. In a parsed text "$NAME" is a
+// isSecret reports whether text is a secret under a name of class s. In a parsed text "$NAME" is a
 // variable.
-func (w walker) isSecret(s sort, text string) bool {
+func (w walker) isSecret(s nameClass, text string) bool {
 	return s != plainName && s.isSecret(text) && (w.texts == 0 || !variable().MatchString(text))
 }
 
@@ -97,7 +97,7 @@ func (w walker) walk(value any, field string) (changed bool) {
 	switch v := value.(type) {
 	case map[string]any:
 		changed = w.redactKind(v)
-		around := sortOf(field)
+		around := classify(field)
 		for name, child := range v {
 			switch {
 			case isPublic(name):
@@ -114,7 +114,7 @@ func (w walker) walk(value any, field string) (changed bool) {
 			}
 		}
 	case []any:
-		around := sortOf(field)
+		around := classify(field)
 		if strings.EqualFold(field, "secrets") { // names of Secrets
 			around = plainName
 		}
@@ -142,9 +142,9 @@ func (w walker) walk(value any, field string) (changed bool) {
 }
 
 // redactedField returns the redacted form of a field, nil if the field may be shown. around is the
-// sort of the map's name.
-func (w walker) redactedField(in map[string]any, name string, around sort) any {
-	own := sortOf(name)
+// class of the map's name.
+func (w walker) redactedField(in map[string]any, name string, around nameClass) any {
+	own := classify(name)
 	if own != plainName && namesEntry(in, name) {
 		own = plainName
 	}
@@ -217,7 +217,7 @@ func (w walker) redactEntries(obj map[string]any, field string, part Part) (chan
 	}
 	for name, entry := range entries {
 		own, w := part, w
-		w.plain = part != Whole && is(obj, "Secret") && sortOf(name) <= headerName && !isKeyFile(name)
+		w.plain = part != Whole && is(obj, "Secret") && classify(name) <= headerName && !isKeyFile(name)
 		if _, isText := entry.(string); !isText {
 			own = Whole
 		}

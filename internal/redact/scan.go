@@ -28,7 +28,7 @@ func scan(text string) iter.Seq[string] {
 				continue
 			}
 			for _, m := range pair.pattern().FindAllStringSubmatch(text, -1) {
-				if sortOf(m[1]).isSecret(m[2]) && !variable().MatchString(m[2]) && !yield(m[2]) {
+				if classify(m[1]).isSecret(m[2]) && !variable().MatchString(m[2]) && !yield(m[2]) {
 					return
 				}
 			}
@@ -56,7 +56,7 @@ func assigns(text string, i int, comment bool) bool {
 		before = elementBefore
 	}
 	name, keyed := before(text[:i])
-	s := sortOf(name)
+	s := classify(name)
 	if s == plainName {
 		return false
 	}
@@ -90,13 +90,13 @@ func nameBefore(text string) (name string, keyed bool) {
 	}
 	end = strings.TrimRight(end, "\"'`]\\")
 	begin := len(end)
-	for begin > 0 && isNameByte(end[begin-1]) && len(end)-begin < longestTold {
+	for begin > 0 && isNameByte(end[begin-1]) && len(end)-begin < longestChecked {
 		begin--
 	}
 	name = strings.TrimLeft(end[begin:], "-/.")
 	before := end[:begin]
 	if strings.EqualFold(name, "key") && strings.HasSuffix(before, " ") { // "API key"
-		word := before[max(0, len(before)-longestTold) : len(before)-1]
+		word := before[max(0, len(before)-longestChecked) : len(before)-1]
 		name = word[strings.LastIndexAny(word, " \t\n\"'")+1:] + "-" + name
 	}
 	if strings.HasSuffix(before, "$") {
@@ -109,7 +109,7 @@ func nameBefore(text string) (name string, keyed bool) {
 
 // elementBefore returns the name of the XML element whose opening tag ends after text.
 func elementBefore(text string) (name string, keyed bool) {
-	text = text[max(0, len(text)-2*longestTold):]
+	text = text[max(0, len(text)-2*longestChecked):]
 	open := strings.LastIndexByte(text, '<')
 	tag := text[open+1:]
 	if open < 0 || strings.HasPrefix(tag, "/") || strings.HasPrefix(tag, "!") || strings.HasSuffix(tag, "/") {
@@ -221,7 +221,7 @@ func endsInPair(fields []string) bool {
 		return false
 	}
 	name, text := strings.TrimLeft(fields[len(fields)-2], "$"), strings.Trim(fields[len(fields)-1], `"';`)
-	s := sortOf(name)
+	s := classify(name)
 	if s == plainName || strings.ContainsFunc(name, func(r rune) bool { return r > 'z' || !isNameByte(byte(r)) }) {
 		return false
 	}
@@ -245,7 +245,7 @@ func flagSecret(fields []string) string {
 	for i := 1; i < len(fields); i++ {
 		flag, text := strings.TrimLeft(fields[i-1], "[({`\"'"), strings.Trim(fields[i], `"'`)
 		if strings.HasPrefix(flag, "-") && !strings.ContainsAny(flag, "=:\"'") && !strings.HasPrefix(text, "-") &&
-			!strings.HasPrefix(text, "$") && sortOf(flag).isSecret(text) {
+			!strings.HasPrefix(text, "$") && classify(flag).isSecret(text) {
 			return text
 		}
 	}

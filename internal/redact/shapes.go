@@ -122,9 +122,9 @@ var (
 	lowWord    = compiled(`^[a-z]+\.?$`)
 )
 
-// isSecret reports whether text is a secret under a name of sort s. References, placeholders and
+// isSecret reports whether text is a secret under a name of class s. References, placeholders and
 // policies are not secrets.
-func (s sort) isSecret(text string) bool {
+func (s nameClass) isSecret(text string) bool {
 	switch s {
 	case plainName:
 		return false

@@ -110,7 +110,7 @@ func mentions(text string) bool {
 			continue
 		}
 		switch name := text[begin:end]; {
-		case name == "auths", name == "kty", name == "key", name == "Key", sortOf(name) != plainName: // "API key: x"
+		case name == "auths", name == "kty", name == "key", name == "Key", classify(name) != plainName: // "API key: x"
 			return true
 		}
 		begin = end + 1

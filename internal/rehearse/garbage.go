@@ -259,21 +259,20 @@ func (c *collector) watch(ctx context.Context, done func() bool) error {
 	return nil
 }
 
-// next reads the next changes, and returns the revision of the last one. It returns 0 when the
-// timer fires.
+// next reads the next changes, and returns the revision read so far, or 0 when the timer fires.
 func (c *collector) next(ctx context.Context, timer <-chan time.Time) (int64, error) {
 	select {
 	case answer, open := <-c.events:
 		switch err := answer.Err(); {
 		case ctx.Err() != nil:
-			return 0, c.late(ctx)
+			return 0, c.contextError(ctx)
 		case err != nil:
 			return 0, fmt.Errorf("watching etcd: %w", err)
 		case !open:
 			return 0, errors.New("watching etcd: it ended")
 		}
 		for _, event := range answer.Events {
-			c.see(event)
+			c.observe(event)
 		}
 		return answer.Header.Revision, nil
 	case <-c.process.Done():
@@ -281,12 +280,12 @@ func (c *collector) next(ctx context.Context, timer <-chan time.Time) (int64, er
 	case <-timer:
 		return 0, nil
 	case <-ctx.Done():
-		return 0, c.late(ctx)
+		return 0, c.contextError(ctx)
 	}
 }
 
-// late returns the error of an ended context.
-func (c *collector) late(ctx context.Context) error {
+// contextError returns the error of an ended context.
+func (c *collector) contextError(ctx context.Context) error {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return fmt.Errorf("after %[2]s: %[1]w", errIdle, cmp.Or(c.Timeout, defaultTimeout))
 	}
@@ -320,9 +319,9 @@ func (c *collector) watchCalm(ctx context.Context) error {
 	return nil
 }
 
-// see records an action of a collector on an object: a deletion, a mark for deletion, or the
+// observe records an action of a collector on an object: a deletion, a mark for deletion, or the
 // removal of owners. Nothing else removes owners in this store.
-func (c *collector) see(event *clientv3.Event) {
+func (c *collector) observe(event *clientv3.Event) {
 	key := string(event.Kv.Key)
 	if c.canary[key] {
 		c.gone[key] = event.Type == clientv3.EventTypeDelete
@@ -334,7 +333,7 @@ func (c *collector) see(event *clientv3.Event) {
 	before, err := c.read(event.PrevKv.Key, event.PrevKv.Value)
 	if event.Type == clientv3.EventTypeDelete {
 		if err != nil || len(before.OwnerReferences) > 0 {
-			c.keep(key, before, deleted, err)
+			c.recordDeed(key, before, deleted, err)
 		}
 		return
 	}
@@ -345,9 +344,9 @@ func (c *collector) see(event *clientv3.Event) {
 	switch {
 	case err != nil || len(before.OwnerReferences) == 0:
 	case before.DeletionTimestamp.IsZero() && !after.DeletionTimestamp.IsZero():
-		c.keep(key, before, marked, nil)
+		c.recordDeed(key, before, marked, nil)
 	case len(after.OwnerReferences) < len(before.OwnerReferences):
-		c.keep(key, before, released, nil)
+		c.recordDeed(key, before, released, nil)
 	}
 }
 
@@ -363,8 +362,8 @@ func (c *collector) read(key, value []byte) (encoding.Meta, error) {
 	return encoding.ReadMeta(value)
 }
 
-// keep records the last action on an object.
-func (c *collector) keep(at string, meta encoding.Meta, did deed, unread error) {
+// recordDeed records the last action on an object.
+func (c *collector) recordDeed(at string, meta encoding.Meta, did deed, unread error) {
 	key, err := c.layout.Parse([]byte(at))
 	if err != nil {
 		return // no key of an API server

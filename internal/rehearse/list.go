@@ -115,7 +115,7 @@ func (r *runner) pages(ctx context.Context, k *kind, version string, each func(p
 func (r *runner) readEach(
 	ctx context.Context, k *kind, version string, from int, sample *sample, why *apierrors.StatusError,
 ) error {
-	if !r.says(k, why) && version != k.version || r.Names == nil {
+	if !r.aboutObject(k, why) && version != k.version || r.Names == nil {
 		k.listed(version, from, false)
 		r.record(k, codeList, objectName{}, version, "list", why)
 		return nil

@@ -31,7 +31,7 @@ func (r *runner) record(
 	why := reason(refusal, k.expressive)
 	k.Lock()
 	defer k.Unlock()
-	if !r.says(k, refusal) {
+	if !r.aboutObject(k, refusal) {
 		if k.NotChecked == "" || why < k.NotChecked {
 			k.NotChecked = why
 		}
@@ -118,8 +118,8 @@ func refusalOf(err error) *apierrors.StatusError {
 	return status
 }
 
-// says reports whether a refusal is about the object, and not from a stand-in webhook.
-func (r *runner) says(k *kind, refusal *apierrors.StatusError) bool {
+// aboutObject reports whether a refusal is about the object, and not from a stand-in webhook.
+func (r *runner) aboutObject(k *kind, refusal *apierrors.StatusError) bool {
 	message := refusal.ErrStatus.Message
 	return r.StandIn == "" || !k.webhook || apierrors.IsInvalid(refusal) ||
 		!strings.Contains(message, "conversion webhook for ") || !strings.Contains(message, r.StandIn)

@@ -144,9 +144,9 @@ func letters(sequence string) (n int) {
 // derive returns an unused keyed hash of a word with the same shape: letters for letters, digits
 // for digits. If all aliases of the shape are used, derive returns the word.
 func (d *dictionary) derive(word string) string {
-	for again := range uint64(255) {
+	for attempt := range uint64(255) {
 		var out strings.Builder
-		each(&out, word, lowerCase, d.mask.stream("name\x00"+word, again))
+		each(&out, word, lowerCase, d.mask.stream("name\x00"+word, attempt))
 		if alias := out.String(); !d.taken[alias] && !stays(alias) {
 			d.taken[alias] = true
 			return alias

@@ -18,13 +18,13 @@ type editor struct {
 	replaced int            // number of texts
 	left     map[string]int // ambiguous names, with the number of texts that keep them
 	depth    int            // levels of nested texts
-	room     *redact.Unpacker
+	unpacker *redact.Unpacker
 	wrong    error // first failed search
 }
 
 // edit returns an editor with its own counters.
 func (d *dictionary) edit() *editor {
-	return &editor{dictionary: d, left: map[string]int{}, room: redact.NewUnpacker()}
+	return &editor{dictionary: d, left: map[string]int{}, unpacker: redact.NewUnpacker()}
 }
 
 // deepestNames bounds the levels of nested texts, such as JSON in base64, that are searched for
@@ -131,7 +131,7 @@ func (e *editor) text(s string) string {
 				return out
 			}
 		}
-		out, is, err := e.room.Repack(s, e.text)
+		out, is, err := e.unpacker.Repack(s, e.text)
 		if e.wrong = cmp.Or(e.wrong, err); is {
 			return e.count(s, out)
 		}
@@ -141,7 +141,7 @@ func (e *editor) text(s string) string {
 
 // json edits JSON. It returns false for other texts, and if names would collide.
 func (e *editor) json(s string) (string, bool) {
-	inner := &editor{dictionary: e.dictionary, left: map[string]int{}, depth: e.depth, room: e.room}
+	inner := &editor{dictionary: e.dictionary, left: map[string]int{}, depth: e.depth, unpacker: e.unpacker}
 	failed := false
 	out, err := redact.EditJSON(s, func(content any) any {
 		content, err := inner.value(content, "", "")

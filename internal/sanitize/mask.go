@@ -19,9 +19,9 @@ import (
 // masker derives replacements of the same shape and length from secrets and a key. Equal secrets
 // have equal replacements in all objects.
 type masker struct {
-	key     []byte
-	room    *redact.Unpacker // of an object
-	secrets *redact.Shared   // of all objects
+	key      []byte
+	unpacker *redact.Unpacker // of an object
+	secrets  *redact.Shared   // of all objects
 }
 
 // deepest bounds the levels of nested texts, such as JSON in base64.
@@ -147,12 +147,12 @@ func (m masker) text(text string, texts int) string {
 			}
 		}
 	}
-	for again := uint64(0); ; again++ {
-		out := m.words(text, m.stream(text, again), texts)
+	for attempt := uint64(0); ; attempt++ {
+		out := m.words(text, m.stream(text, attempt), texts)
 		if out != text || !strings.ContainsFunc(text, func(r rune) bool {
 			return unicode.IsLetter(r) ||
 				unicode.IsDigit(r)
-		}) || again > 8 {
+		}) || attempt > 8 {
 			return out
 		}
 	}
@@ -207,7 +207,7 @@ func (m masker) packed(text string, texts int) (string, bool) {
 		return text, false
 	}
 	encoded := isText(text)
-	out, is, err := m.room.Repack(text, func(plain string) string {
+	out, is, err := m.unpacker.Repack(text, func(plain string) string {
 		switch {
 		case encoded && len(plain) < 6:
 			return plain
@@ -241,9 +241,9 @@ func (m masker) pem(text string, texts int) (string, bool) {
 var pemLine = regexp.MustCompile(`^\s*-----(?:BEGIN|END) [A-Z0-9 ]{1,40}-----\s*$`)
 
 // stream returns a random stream determined by the key and the text.
-func (m masker) stream(text string, again uint64) *rand.ChaCha8 {
+func (m masker) stream(text string, attempt uint64) *rand.ChaCha8 {
 	mac := hmac.New(sha256.New, m.key)
-	mac.Write(binary.BigEndian.AppendUint64(nil, again))
+	mac.Write(binary.BigEndian.AppendUint64(nil, attempt))
 	mac.Write([]byte(text))
 	return rand.NewChaCha8([32]byte(mac.Sum(nil)))
 }

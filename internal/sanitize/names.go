@@ -46,7 +46,7 @@ func learn(ctx context.Context, v *transform.View, key []byte) (*dictionary, err
 		if release := releaseName.FindStringSubmatch(parsed.Name); release != nil {
 			d.add(release[1], whole)
 		}
-		if field := telling(parsed.Resource.String()); field != nil {
+		if field := wordField(parsed.Resource.String()); field != nil {
 			learnFrom(d, e, field)
 		}
 	}
@@ -78,8 +78,8 @@ func isMadeName(resource string) bool {
 	return false
 }
 
-// telling returns the path of a field that defines words in the objects of a resource, or nil.
-func telling(resource string) []string {
+// wordField returns the path of a field that defines words in the objects of a resource, or nil.
+func wordField(resource string) []string {
 	switch resource {
 	case "customresourcedefinitions.apiextensions.k8s.io", "apiresourceschemas.apis.kcp.io":
 		return []string{"spec"}

@@ -119,7 +119,7 @@ func (s *sanitizer) sanitize(ctx context.Context, r *record) {
 	case err == nil && !keys.IsRecord(parsed.Resource) && s.types.Of(parsed.Resource) != nil:
 		s.object(ctx, r, inspect.NewObject(s.types.Of(parsed.Resource), r.Entry))
 	default:
-		s.loose(r)
+		s.sanitizeRaw(r)
 	}
 	if key := cmp.Or(string(r.to), string(r.Key)); s.secrets.Holds(key) {
 		r.key = key
@@ -204,8 +204,8 @@ func (s *sanitizer) counting(r *record) redact.Replace {
 	}
 }
 
-// loose sanitizes the value of a key outside any known resource.
-func (s *sanitizer) loose(r *record) {
+// sanitizeRaw sanitizes the value of a key outside any known resource.
+func (s *sanitizer) sanitizeRaw(r *record) {
 	if s.names != nil {
 		if to := s.names.inText(string(r.Key), func(string) {}); to != string(r.Key) {
 			r.to = []byte(to)

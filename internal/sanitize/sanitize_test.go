@@ -256,7 +256,7 @@ func TestBinaryOfText(t *testing.T) {
 // TestPackedTwice checks that gzip in gzip is replaced inside, and that a bomb is replaced as bytes
 // without unpacking its second level.
 func TestPackedTwice(t *testing.T) {
-	m := masker{key: bytes.Repeat([]byte("k"), leastKey), room: redact.NewUnpacker()}
+	m := masker{key: bytes.Repeat([]byte("k"), leastKey), unpacker: redact.NewUnpacker()}
 	inner := gzipped(t, "secret text "+strings.Repeat("a", 1<<20))
 	for _, packed := range []string{gzipped(t, inner), gzipped(t, `{"a":"`+encode(inner)+`"}`)} {
 		out, is := m.packed(packed, 1)

@@ -32,7 +32,7 @@ func (b rbac) access(
 	err = q.run()
 	status.EvaluationError = strings.Join(q.problems, "; ")
 	if !status.Allowed {
-		status.Reason = "no RBAC rule in the snapshot allows it; " + notAsked(u)
+		status.Reason = "no RBAC rule in the snapshot allows it; " + missingAuthorizers(u)
 		q.warnOfGroups()
 	}
 	return status, err
@@ -52,8 +52,8 @@ func (q *inquiry) warnOfGroups() {
 	warning.AddWarning(q.ctx, "", fmt.Sprintf("%s names user %q; %s", where, q.user.GetName(), groups))
 }
 
-// notAsked names the authorizers that a snapshot cannot contain.
-func notAsked(u user.Info) string {
+// missingAuthorizers names the authorizers that a snapshot cannot contain.
+func missingAuthorizers(u user.Info) string {
 	if isNode(u) {
 		return "the Node authorizer, which decides about nodes, and authorization webhooks were not asked"
 	}
@@ -101,9 +101,9 @@ func (b rbac) allRules(
 		q.problem("the user has more rules than one answer holds")
 	}
 	if q.warnOfGroups(); isNode(u) {
-		q.problem(notAsked(u))
+		q.problem(missingAuthorizers(u))
 	} else {
-		warning.AddWarning(ctx, "", notAsked(u))
+		warning.AddWarning(ctx, "", missingAuthorizers(u))
 	}
 	status.EvaluationError, status.Incomplete = strings.Join(q.problems, "; "), len(q.problems) > 0
 	return status, err

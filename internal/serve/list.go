@@ -42,7 +42,7 @@ func (p *page) objects(ctx context.Context) iter.Seq2[*unstructured.Unstructured
 // yields the results in order.
 func inOrder[T any](ctx context.Context, p *page, read func(*snapshot.Record) (T, error)) iter.Seq2[T, error] {
 	return stream.Of(func(yield func(T) error) error {
-		give := func(r *reading[T]) error {
+		emit := func(r *reading[T]) error {
 			if r.err != nil {
 				return r.err
 			}
@@ -53,7 +53,7 @@ func inOrder[T any](ctx context.Context, p *page, read func(*snapshot.Record) (T
 		case p.source.ahead <- struct{}{}:
 			defer func() { <-p.source.ahead }()
 			item := func(rec *snapshot.Record) (reading[T], int) { return reading[T]{record: rec}, len(rec.Value) }
-			return stream.Each(stream.Ahead(p.source.reader.Snapshot().Guard, p.stored(ctx), item, work), give)
+			return stream.Each(stream.Ahead(p.source.reader.Snapshot().Guard, p.stored(ctx), item, work), emit)
 		default:
 		}
 		return stream.Each(p.stored(ctx), func(rec *snapshot.Record) error {
@@ -61,7 +61,7 @@ func inOrder[T any](ctx context.Context, p *page, read func(*snapshot.Record) (T
 			if err := p.source.reader.Snapshot().Guard(func() error { work(r); return nil }); err != nil {
 				return err
 			}
-			return give(r)
+			return emit(r)
 		})
 	})
 }

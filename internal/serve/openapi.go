@@ -141,7 +141,7 @@ func (d *documents) customV3(versions []definedVersion) (*spec3.OpenAPI, error) 
 			one, err = builder.MergeSpecsV3(document, one)
 		}
 		if err != nil {
-			d.lacks(v, err)
+			d.reportMissing(v, err)
 			continue
 		}
 		document = one
@@ -149,8 +149,8 @@ func (d *documents) customV3(versions []definedVersion) (*spec3.OpenAPI, error) 
 	return document, nil
 }
 
-// lacks reports a definition missing in its document.
-func (d *documents) lacks(v definedVersion, err error) {
+// reportMissing reports a definition missing in its document.
+func (d *documents) reportMissing(v definedVersion, err error) {
 	d.report(&unreadable{"OpenAPI of " + v.Name() + " " + v.version, err})
 }
 
@@ -171,7 +171,7 @@ func (d *documents) v2() (*spec.Swagger, string, error) {
 			one, err := builder.BuildOpenAPIV2(v.CRD.Object(), v.version,
 				builder.Options{V2: true, StripValueValidation: true, StripNullable: true})
 			if err != nil {
-				d.lacks(v, err)
+				d.reportMissing(v, err)
 				continue
 			}
 			all = append(all, one)

@@ -68,7 +68,7 @@ func (s *store) newQuery(ctx context.Context, opts *metainternalversion.ListOpti
 		return nil, err
 	}
 	if opts.Continue != "" {
-		return q, q.goOn(opts.Continue)
+		return q, q.resume(opts.Continue)
 	}
 	return q, s.checkRevision(opts)
 }
@@ -87,8 +87,8 @@ func (q *query) narrow(namespace string) error {
 	return nil
 }
 
-// goOn continues after the page of the token.
-func (q *query) goOn(token string) error {
+// resume continues after the page of the token.
+func (q *query) resume(token string) error {
 	key, revision, err := storage.DecodeContinue(token, string(q.prefix))
 	if err != nil {
 		return apierrors.NewBadRequest(fmt.Sprintf("invalid continue token: %v", err))
@@ -145,7 +145,7 @@ func (q *query) page(ctx context.Context) (*page, error) {
 			return nil, ctx.Err()
 		}
 		if q.limit > 0 && int64(len(p.records)) == q.limit {
-			if err := p.goOnBehind(last, i); err != nil {
+			if err := p.endBefore(last, i); err != nil {
 				return nil, err
 			}
 			break
@@ -157,7 +157,7 @@ func (q *query) page(ctx context.Context) (*page, error) {
 		last = e.Key
 		selected, err := q.selects(e)
 		if u, is := err.(*unreadable); is {
-			p.lacks(u)
+			p.addUnreadable(u)
 		} else if err != nil {
 			return nil, err
 		}
@@ -169,8 +169,8 @@ func (q *query) page(ctx context.Context) (*page, error) {
 	return p, nil
 }
 
-// lacks records an object missing in the page.
-func (p *page) lacks(u *unreadable) {
+// addUnreadable records an object missing in the page.
+func (p *page) addUnreadable(u *unreadable) {
 	p.source.report(u)
 	if p.unreadable++; len(p.reasons) < mostWarnings {
 		p.reasons = append(p.reasons, u.Error())
@@ -196,8 +196,8 @@ func printable(r rune) rune {
 	return -1
 }
 
-// goOnBehind ends the page before record i, after the key last.
-func (p *page) goOnBehind(last []byte, i int) (err error) {
+// endBefore ends the page before record i, after the key last.
+func (p *page) endBefore(last []byte, i int) (err error) {
 	if p.labels.Empty() && p.fields.Empty() {
 		p.remaining = new(int64(p.query.end - i))
 	}
