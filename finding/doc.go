@@ -1,10 +1,10 @@
 // Package finding is the vocabulary of everything reported about a file or a record: problems of a
 // run, findings of the doctor, unusual logical clusters, answers about a move.
 //
-// A [Code] is one kind of finding, with its texts. Each package declares the codes it reports;
+// A [Code] is one kind of finding, with its texts. Each package declares the codes of its reports;
 // codes of several packages are declared here, such as [Undecodable]. A [Finding] is one
-// occurrence, made by [Code.Because]. It is an error too, so that a function that cannot handle a
-// record returns one:
+// occurrence, made by [Code.Because]. A Finding is also an error: a function returns a Finding for
+// a record that it cannot handle:
 //
 //	var codeTierMissing = &finding.Code{Name: "tier-missing", Level: finding.Warning, Title: "…"}
 //

@@ -23,7 +23,7 @@ func object(value []byte) (encoding.Value, error) {
 	return v, nil
 }
 
-// Report the values of a snapshot that are no objects.
+// Report the values of a snapshot that are not objects.
 func Example() {
 	ctx := context.Background()
 	in, err := snapshot.Open(ctx, "../testdata/etcd/etcd-3.7.db", snapshot.Config{})

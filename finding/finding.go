@@ -12,8 +12,9 @@ import (
 // Level grades a finding.
 type Level string
 
-// The levels. An Error refuses a run unless its code is allowed; in a diagnosis it is sure to hurt.
-// A Warning may hurt, depending on facts that are not in the file. An Info is worth knowing.
+// The levels. An Error refuses a run unless its code is allowed; in a diagnosis, an Error is
+// certain to cause harm. A Warning may cause harm, depending on facts outside the file. An Info
+// causes none.
 const (
 	Error   Level = "error"
 	Warning Level = "warning"
@@ -26,28 +27,28 @@ func (l Level) Compare(other Level) int {
 	return slices.Index(levels, l) - slices.Index(levels, other)
 }
 
-// Outcome is what was done about a finding: one of these, or what an option of the run says.
+// Outcome is the decision about a finding: a constant below, or the text of an option of the run.
 type Outcome string
 
 // The outcomes, as reports spell them.
 const (
 	Refused Outcome = "refused"           // nothing is written
 	Skipped Outcome = "skipped (allowed)" // the record stays as it is
-	WentOn  Outcome = "went on (allowed)" // everything is done all the same
+	WentOn  Outcome = "went on (allowed)" // the run continues and changes everything
 	Dropped Outcome = "dropped (allowed)" // the record is written without a part
-	Noted   Outcome = "noted"             // it needs no decision
+	Noted   Outcome = "noted"             // no decision is needed
 )
 
-// Code is one sort of finding.
+// Code is one kind of finding.
 type Code struct {
 	Name    string  // stable, such as "name-collision"
 	Level   Level   // the gravest of its findings
-	Warns   string  // when a finding of an Error is a warning: "where ..."; "" where none is
+	Warns   string  // when a finding of an Error is only a warning: "where ..."; "" for never
 	Title   string  // in a few words
 	Meaning string  // one to three sentences
 	Remedy  string  // what to do
-	Allow   string  // what --allow does; "" where it does not take the code
-	Allowed Outcome // of a finding that --allow takes; "" where it does not take the code
+	Allow   string  // effect of --allow; "" if --allow does not take the code
+	Allowed Outcome // outcome of a finding that --allow takes; "" if --allow does not take the code
 }
 
 // MarshalText returns the name.
@@ -59,7 +60,7 @@ func (c *Code) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// maxReason is how many bytes of a reason are kept: it may quote a long value.
+// maxReason is the length limit of a reason in bytes. A reason may quote a long value.
 const maxReason = 4000
 
 // Because returns a finding of the code.
@@ -67,7 +68,7 @@ func (c *Code) Because(format string, args ...any) *Finding {
 	return &Finding{Code: c, Level: c.Level, Reason: Clip(fmt.Sprintf(format, args...), maxReason)}
 }
 
-// Clip cuts text after so many bytes.
+// Clip cuts text after most bytes.
 func Clip(text string, most int) string {
 	if len(text) <= most {
 		return text
@@ -75,9 +76,9 @@ func Clip(text string, most int) string {
 	return strings.ToValidUTF8(text[:most], "") + "..."
 }
 
-// Finding is one occurrence of a code. Its JSON is that of problems in the report of a run.
+// Finding is one occurrence of a code. Its JSON is the JSON of problems in the report of a run.
 type Finding struct {
-	Key     string  `json:"key"` // in etcd; "" where it is about the file
+	Key     string  `json:"key"` // in etcd; "" for a finding about the file
 	Code    *Code   `json:"code"`
 	Level   Level   `json:"level"`
 	Reason  string  `json:"reason"`
@@ -88,7 +89,8 @@ type Finding struct {
 // Error returns the reason.
 func (f *Finding) Error() string { return f.Reason }
 
-// Decided sets the outcome, regardless of --allow. All but Refused make the finding a warning.
+// Decided sets the outcome, regardless of --allow. All outcomes but Refused make the finding a
+// warning.
 func (f *Finding) Decided(how Outcome) *Finding {
 	if f.Outcome = how; how != Refused {
 		f.Level = Warning
@@ -108,7 +110,7 @@ func (f *Finding) About(objects int) *Finding {
 	return f
 }
 
-// Of returns the finding that err is or wraps, nil where it is none.
+// Of returns the finding that err is or wraps, or nil.
 func Of(err error) *Finding {
 	var f *Finding
 	errors.As(err, &f)
@@ -123,7 +125,7 @@ func Names(codes ...*Code) (names []string) {
 	return names
 }
 
-// Named returns the code of that name, nil where it is none of codes.
+// Named returns the code with the given name, or nil.
 func Named(codes []*Code, name string) *Code {
 	for _, c := range codes {
 		if c.Name == name {
@@ -144,15 +146,15 @@ func Allowable(codes []*Code) (names []string) {
 	return slices.Compact(names)
 }
 
-// List joins words, not more of them than a person reads.
+// List joins at most 20 of the words.
 func List(all []string) string {
 	const most = 20
 	return phrase.List(all, most)
 }
 
-// The codes that several packages report with one meaning.
+// The codes with the same meaning in several packages.
 var (
-	// Undecodable is for a value that is no object, or not the one its key names.
+	// Undecodable is for a value that is not an object, or not the object that its key names.
 	Undecodable = Lookup("undecodable")
 	// Encrypted is for a value that no configured key decrypts.
 	Encrypted = Lookup("encrypted")

@@ -1,6 +1,6 @@
 package finding
 
-// advice is an error with what to do about it.
+// advice is an error with a hint.
 type advice struct {
 	error
 	hint    string // "" for none
@@ -10,21 +10,20 @@ type advice struct {
 // Unwrap returns the error without the advice.
 func (a *advice) Unwrap() error { return a.error }
 
-// Hint returns what to do about the error, "" where nothing is known.
+// Hint returns the remedy for the error; "" for none.
 func (a *advice) Hint() string { return a.hint }
 
 // Lasting reports whether another try ends in the same error.
 func (a *advice) Lasting() bool { return a.lasting }
 
-// WithHint returns err with what to do about it; the text of the error stays the same.
+// WithHint returns err with a hint, the remedy; the text of the error stays the same.
 func WithHint(err error, hint string) error { return &advice{err, hint, false} }
 
-// WithLasting is [WithHint] for an error that a second try with the same file and command line
-// meets again.
+// WithLasting is [WithHint] for an error that recurs with the same file and command line.
 func WithLasting(err error, hint string) error { return &advice{err, hint, true} }
 
-// Hint returns what to do about an error: the first hint, from the outside, of the errors in it
-// that have a method Hint() string; "" where there is none.
+// Hint returns the remedy for an error: the outermost hint of the errors in err that have a method
+// Hint() string; "" for none.
 func Hint(err error) (hint string) {
 	within(err, func(err error) bool {
 		if h, is := err.(interface{ Hint() string }); is {
@@ -35,8 +34,8 @@ func Hint(err error) (hint string) {
 	return hint
 }
 
-// Lasting reports whether another try ends in the same error: one of the errors in it has a method
-// Lasting() bool that says so.
+// Lasting reports whether another try ends in the same error: a method Lasting() bool of an error
+// in err returns true.
 func Lasting(err error) bool {
 	return within(err, func(err error) bool {
 		l, is := err.(interface{ Lasting() bool })
@@ -44,8 +43,7 @@ func Lasting(err error) bool {
 	})
 }
 
-// within reports whether is holds for one of the errors in err, which are asked in the order of
-// [errors.As].
+// within reports whether is holds for an error in err, in the order of [errors.As].
 func within(err error, is func(error) bool) bool {
 	if err == nil || is(err) {
 		return err != nil

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestHint: the outermost hint counts, and the first of errors side by side; an error with an empty
-// one has that of the errors in it.
+// TestHint checks that the outermost hint counts, and the first of joined errors; below an empty
+// hint, the hint of the wrapped error counts.
 func TestHint(t *testing.T) {
 	try := WithHint(errors.New("slow"), "try again")
 	other := WithLasting(errors.New("damaged"), "take another copy")

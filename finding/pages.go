@@ -8,9 +8,8 @@ import (
 //go:embed codes/*.md
 var pages embed.FS
 
-// Lookup returns the code of a name as its page says, codes/NAME.md: "# LEVEL: TITLE", what it
-// means, and paragraphs that begin with "Remedy: ", "A warning: " or "Allow: ". A code without a
-// page has its name alone.
+// Lookup returns the code of the page codes/NAME.md: "# LEVEL: TITLE", the meaning, and paragraphs
+// that begin with "Remedy: ", "A warning: " or "Allow: ". A code without a page has only its name.
 func Lookup(name string) *Code {
 	c := &Code{Name: name}
 	page, err := pages.ReadFile("codes/" + name + ".md")
@@ -41,8 +40,8 @@ func Lookup(name string) *Code {
 	return c
 }
 
-// As returns the code for commands that grade its findings otherwise, or let --allow do something
-// else. Its meaning is the same.
+// As returns a copy of the code with another level and another effect of --allow. The meaning is
+// the same.
 func (c *Code) As(level Level, allowed Outcome) *Code {
 	other := *c
 	if other.Level, other.Allowed = level, allowed; allowed == "" {

@@ -5,13 +5,13 @@ import (
 	"slices"
 )
 
-// MaxListed is how many findings of one code a Report lists.
+// MaxListed is the limit of listed findings of one code in a Report.
 const MaxListed = 1000
 
-// Report collects findings. The zero value has none. It is not safe for concurrent use.
+// Report collects findings. The zero value is empty. A Report is not safe for concurrent use.
 type Report struct {
-	Findings []Finding     // the gravest first, then by code and key, once sorted
-	Counts   map[*Code]int // findings of each code, those beyond MaxListed too
+	Findings []Finding     // after Sort: the gravest first, then by code and key
+	Counts   map[*Code]int // findings of each code, including findings beyond MaxListed
 	Ignored  []string      // the names of codes that Add leaves out
 }
 
@@ -28,7 +28,7 @@ func (r *Report) Add(f *Finding) {
 	}
 }
 
-// Sort puts the findings in their order.
+// Sort sorts the findings by level, code, key and reason.
 func (r *Report) Sort() {
 	slices.SortStableFunc(r.Findings, func(a, b Finding) int {
 		return cmp.Or(a.Level.Compare(b.Level), cmp.Compare(a.Code.Name, b.Code.Name), cmp.Compare(a.Key, b.Key),
@@ -46,12 +46,12 @@ func (r *Report) Of(code *Code) (found []Finding) {
 	return found
 }
 
-// AtLeast tells whether any finding is of the level or graver.
+// AtLeast reports whether any finding is of the level or graver.
 func (r *Report) AtLeast(level Level) bool {
 	return slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Level.Compare(level) <= 0 })
 }
 
-// Count returns the number of findings of codes of a level.
+// Count returns the number of findings of all codes of a level.
 func (r *Report) Count(level Level) (n int) {
 	for code, count := range r.Counts {
 		if code.Level == level {

@@ -18,21 +18,21 @@ import (
 // Catalogue lists the resources of a snapshot, and the stored versions of their objects.
 type Catalogue struct {
 	Flavour   keys.Flavour   `json:"flavour"`   // of the file as a whole
-	Prefixes  []keys.Storage `json:"prefixes"`  // as keys.Layouts has them
+	Prefixes  []keys.Storage `json:"prefixes"`  // as in keys.Layouts
 	Resources []Resource     `json:"resources"` // by prefix, name and identity
 	Other     int            `json:"other"`     // keys of no resource
 }
 
-// Resource is a folder of objects. In kcp it has the objects of all logical clusters, and no
-// Definition, since each logical cluster may have its own.
+// Resource is a folder of objects. In kcp, a Resource has the objects of all logical clusters and
+// no Definition, since each logical cluster may have its own definition.
 type Resource struct {
 	Prefix     string      `json:"prefix"`
 	Resource   string      `json:"resource"`           // "pods", "widgets.example.com"
-	Identity   string      `json:"identity,omitempty"` // kcp: of the APIExport whose type it is
+	Identity   string      `json:"identity,omitempty"` // kcp: of the APIExport of the type
 	Objects    int         `json:"objects"`
 	Versions   []Version   `json:"versions"`             // by apiVersion and kind
 	Definition *Definition `json:"definition,omitempty"` // of custom resources
-	Orphans    bool        `json:"orphans,omitempty"`    // custom resources without a definition: no server serves them
+	Orphans    bool        `json:"orphans,omitempty"`    // custom resources without a definition, unserved
 }
 
 // Definition has the versions of a CustomResourceDefinition.
@@ -40,10 +40,10 @@ type Definition struct {
 	Name           string   `json:"name"`
 	StorageVersion string   `json:"storageVersion"`
 	Listed         []string `json:"listed"`          // spec.versions
-	Served         []string `json:"served"`          // those of them that are served
+	Served         []string `json:"served"`          // the served versions of Listed
 	StoredVersions []string `json:"storedVersions"`  // status.storedVersions, as stored
-	Webhook        bool     `json:"webhook"`         // objects need it to be converted to other versions
-	Error          string   `json:"error,omitempty"` // why it cannot be read; then the rest but Name is empty
+	Webhook        bool     `json:"webhook"`         // objects need a webhook for their conversion to other versions
+	Error          string   `json:"error,omitempty"` // why the definition is unreadable; then only Name is set
 }
 
 // Standing is the status of a stored version in its CustomResourceDefinition.
@@ -52,19 +52,19 @@ type Standing string
 // The standings of a version; "" for resources without a definition.
 const (
 	AtStorage Standing = "storage"  // the storage version
-	Stale     Standing = "stale"    // listed, but not the storage version: objects break when the definition drops it
-	Unlisted  Standing = "unlisted" // not listed: no server reads the objects, nor lists the kind
-	Unknown   Standing = "unknown"  // version or definition cannot be read, or the kind is another than the key's
+	Stale     Standing = "stale"    // listed, but not the storage version: unreadable once the definition drops it
+	Unlisted  Standing = "unlisted" // not listed: no server reads or lists the objects
+	Unknown   Standing = "unknown"  // version or definition is unreadable, or the kind is not the kind of the key
 )
 
 // Version has the objects of a resource at one stored version.
 type Version struct {
-	APIVersion string         `json:"apiVersion"` // "" where it cannot be read
+	APIVersion string         `json:"apiVersion"` // "" if unreadable
 	Kind       string         `json:"kind"`
 	Objects    int            `json:"objects"`
 	Standing   Standing       `json:"standing,omitempty"`
 	Encrypted  map[string]int `json:"encrypted,omitempty"` // objects by "PROVIDER:VERSION:KEY"
-	// of objects that are stale, unlisted or unknown, the first MaxKeys
+	// of stale, unlisted or unknown objects, the first MaxKeys
 	Keys []string `json:"keys,omitempty"`
 }
 
@@ -94,7 +94,7 @@ func Survey(ctx context.Context, r *Reader) (*Catalogue, error) {
 	return s.catalogue(), nil
 }
 
-// standingEntry is an entry with what its value tells.
+// standingEntry is an entry with the type in its value.
 type standingEntry struct {
 	*Entry
 	is typeMeta
@@ -102,7 +102,7 @@ type standingEntry struct {
 
 func (e *standingEntry) parse() {
 	_, _ = e.ParseKey()                                // kept by the entry
-	if v, err := encoding.Parse(e.Value); err == nil { // read once: nothing to keep
+	if v, err := encoding.Parse(e.Value); err == nil { // parsed once, so not kept
 		e.is.apiVersion, e.is.kind = v.GVK.ToAPIVersionAndKind()
 	}
 }
@@ -224,7 +224,7 @@ func (s *survey) standing(at folder, is typeMeta) Standing {
 	return Unlisted
 }
 
-// catalogue sorts the results, definitions without objects too.
+// catalogue sorts the results, including definitions without objects.
 func (s *survey) catalogue() *Catalogue {
 	c := &Catalogue{Flavour: s.layouts.Flavour(), Prefixes: s.layouts.Storages(),
 		Resources: []Resource{}, Other: s.other}

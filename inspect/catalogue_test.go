@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// crd is a CustomResourceDefinition that lists v1alpha1 (not served), v1beta1 and v1, and stores at
-// v1.
+// crd returns a CustomResourceDefinition that lists v1alpha1 (not served), v1beta1 and v1, with
+// storage version v1.
 func crd(plural, group, kind, conversion, stored string) record {
 	name := plural + "." + group
 	return record{"/registry/apiextensions.k8s.io/customresourcedefinitions/" + name, fmt.Sprintf(
@@ -32,7 +32,7 @@ func object(key, apiVersion, kind string) record {
 		apiVersion, kind)}
 }
 
-// surveyed is the catalogue of records; every one of them is counted once.
+// surveyed returns the catalogue of records and checks that every record is counted once.
 func surveyed(t testing.TB, decrypter Decrypter, records ...record) *Catalogue {
 	t.Helper()
 	ctx, s := context.Background(), written(t, records...)
@@ -64,7 +64,7 @@ func (c *Catalogue) resource(t testing.TB, name string) Resource {
 	return Resource{}
 }
 
-// TestSurvey: what is stored at which version, and how that fits the definition.
+// TestSurvey checks the stored versions and their standings in the definition.
 func TestSurvey(t *testing.T) {
 	got := surveyed(t, nil,
 		crd("widgets", "example.com", "Widget", none, `,"storedVersions":["v1","v9"]`),
@@ -124,8 +124,8 @@ func TestSurvey(t *testing.T) {
 	require.Contains(t, string(again), `"storedVersions":[]`)
 }
 
-// TestSurveyEncrypted: encrypted values are counted by provider and key, and by version where they
-// can be decrypted.
+// TestSurveyEncrypted checks that encrypted values are counted by provider and key, and decryptable
+// values also by version.
 func TestSurveyEncrypted(t *testing.T) {
 	a, b := transformers(t, "a"), transformers(t, "b")
 	secret := `{"apiVersion":"v1","kind":"Secret"}`
@@ -148,7 +148,7 @@ func TestSurveyEncrypted(t *testing.T) {
 		undecryptable.resource(t, "bad.example.com").Definition.Error)
 }
 
-// TestSurveyPrefixes: the same resource under two prefixes is two.
+// TestSurveyPrefixes checks that a resource under two prefixes counts as two resources.
 func TestSurveyPrefixes(t *testing.T) {
 	inner := "/registry/tenants.io/one"
 	outer := crd("widgets", "example.com", "Widget", none, "")
@@ -162,7 +162,7 @@ func TestSurveyPrefixes(t *testing.T) {
 	require.Equal(t, Stale, got.Resources[3].Versions[0].Standing)
 }
 
-// TestSurveyKeys: of many objects that need attention the first are named, and all counted.
+// TestSurveyKeys checks that only the first of many objects are named, and all are counted.
 func TestSurveyKeys(t *testing.T) {
 	records := []record{{marker, "{}"}}
 	for i := range MaxKeys + 5 {
@@ -174,7 +174,7 @@ func TestSurveyKeys(t *testing.T) {
 	require.Equal(t, "/registry/example.com/widgets/ns/0999", v.Keys[MaxKeys-1])
 }
 
-// TestSurveyFails: an error of the source is the survey's.
+// TestSurveyFails checks that Survey returns an error of the source.
 func TestSurveyFails(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	s := written(t, record{marker, "{}"})

@@ -6,8 +6,8 @@
 //
 // Invariants:
 //
-//   - An undecryptable value is returned as stored, with the reason; it is never taken for another
-//     value.
+//   - An undecryptable value is returned as stored, with the reason. No other value takes its
+//     place.
 //   - Every live key is counted exactly once: under its resource, or under none.
 //   - Statements about a value come from that value: the storedVersions of a
 //     CustomResourceDefinition are shown beside the stored versions, never in their place.

@@ -15,22 +15,22 @@ import (
 )
 
 // Entry is the latest value of a key. Its bytes are valid until the snapshot is closed and must not
-// be changed. Key and value are parsed and checked once, in the first call that needs that: calls
-// of one Entry must not run at once.
+// be changed. The first call that needs the key or the value parses and checks them. Calls of one
+// Entry must not run concurrently.
 type Entry struct {
 	Key           []byte
-	Value         []byte // decrypted; as stored where it is undecryptable
+	Value         []byte // decrypted; as stored if undecryptable
 	Stored        []byte
 	ModRevision   int64 // 0 for a key that is only staged
 	Lease         int64
 	Stale         bool  // a server's next write would encrypt it by another provider or key
 	Undecryptable error // why an encrypted value could not be decrypted; wraps encoding.ErrEncrypted
 
-	layouts *keys.Layouts // of the reader; nil where it did not know them yet
+	layouts *keys.Layouts // of the reader; nil if the reader did not know the layouts yet
 	parsed  bool          // key is that of Key
 	key     parsedKey
 	value   *parsedValue
-	check   *error // what Check returns
+	check   *error // result of Check
 }
 
 type parsedKey struct {
@@ -48,13 +48,13 @@ type parsedValue struct {
 var errNoLayouts = errors.New("the layouts of the snapshot were not read yet")
 
 // ParseKey returns the parts of the key. An error wraps keys.ErrUnknownKey. The reader must know
-// the layouts by then, as after Live, Raw and Objects: before Get, call Layouts.
+// the layouts, as after Live, Raw and Objects. Call Layouts before Get.
 func (e *Entry) ParseKey() (keys.Key, error) {
 	p := e.parsedKey()
 	return p.Key, p.err
 }
 
-// Layout is the layout of the storage that the key lies in; nil where it lies in none.
+// Layout returns the layout of the storage with the key; nil for a key outside all storages.
 func (e *Entry) Layout() keys.Layout { return e.parsedKey().layout }
 
 func (e *Entry) use(layouts *keys.Layouts) {
@@ -74,8 +74,8 @@ func (e *Entry) parsedKey() *parsedKey {
 	return &e.key
 }
 
-// ParseValue returns the parts of the value: see encoding.Parse. An undecryptable value returns
-// Undecryptable.
+// ParseValue returns the parts of the value: see encoding.Parse. For an undecryptable value the
+// error is Undecryptable.
 func (e *Entry) ParseValue() (encoding.Value, error) {
 	if e.Undecryptable != nil {
 		return encoding.Value{}, e.Undecryptable
@@ -99,14 +99,14 @@ func raw(r *Reader, rec *snapshot.Record) Entry {
 }
 
 // Decrypt sets Value, Stale and Undecryptable of an entry from Key and Stored. An error is about
-// reading the snapshot, or a KMS plugin that stopped to answer.
+// reading the snapshot, or about a KMS plugin that does not answer.
 func (r *Reader) Decrypt(ctx context.Context, e *Entry) error {
 	e.Value, e.Stale, e.Undecryptable, e.value, e.check = e.Stored, false, nil, nil, nil
 	if r.decrypter == nil {
 		e.use(r.layouts)
 		if encoding.Detect(e.Stored) == encoding.FormatEncrypted {
 			_, e.Undecryptable = encoding.Parse(e.Stored)
-			if !errors.Is(e.Undecryptable, encoding.ErrKMSv1) { // which no configuration decrypts
+			if !errors.Is(e.Undecryptable, encoding.ErrKMSv1) { // no configuration decrypts KMS v1
 				e.Undecryptable = fmt.Errorf("%w, and no encryption configuration was given", e.Undecryptable)
 			}
 		}
@@ -122,7 +122,7 @@ func (r *Reader) Decrypt(ctx context.Context, e *Entry) error {
 	case errors.Is(err, encoding.ErrEncrypted):
 		e.Undecryptable = err
 		return nil
-	case err != nil: // a KMS plugin that is gone is gone for all other values too
+	case err != nil: // a failed KMS plugin fails for all other values too
 		return &snapshot.FileError{Path: r.snapshot.Path(), Err: fmt.Errorf("key %q: %w", e.Key, err)}
 	}
 	e.Value, e.Stale = plain, stale
@@ -132,11 +132,11 @@ func (r *Reader) Decrypt(ctx context.Context, e *Entry) error {
 // errKind is returned for a value without apiVersion or kind.
 var errKind = errors.New("apiVersion and kind are not those of an object")
 
-// CheckValue returns why an API server cannot read a decrypted value under its key: it is broken,
-// of another kind than the key, or has a field of another type than its kind. One such value makes
-// every list of its kind fail. Of a custom resource the text alone is checked, not the schema. The
-// error is native.ErrUnknownKind for protobuf of a kind that this build does not know, and never
-// quotes the value.
+// CheckValue returns why an API server cannot read a decrypted value under its key: the value is
+// broken, of another kind than the key, or has a field of the wrong type. One such value makes
+// every list of its kind fail. For a custom resource only the syntax is checked, not the schema.
+// The error is native.ErrUnknownKind for protobuf of a kind unknown to this build, and never quotes
+// the value.
 func CheckValue(key keys.Key, value []byte) error {
 	v, err := encoding.Parse(value)
 	if err != nil {
@@ -145,7 +145,7 @@ func CheckValue(key keys.Key, value []byte) error {
 	return checkValue(key, v)
 }
 
-// Check is CheckValue of an entry. A key of no layout is an error too.
+// Check is CheckValue for an entry. A key of no layout is an error too.
 func (e *Entry) Check() error {
 	if e.check == nil {
 		err := e.checkOnce()
@@ -155,7 +155,7 @@ func (e *Entry) Check() error {
 }
 
 // CheckKind returns why a value is not of the kind of its key; nil for a key of no layout and for a
-// value that is no object.
+// value that is not an object.
 func (e *Entry) CheckKind() error {
 	key, err := e.ParseKey()
 	v, err2 := e.ParseValue()
@@ -187,8 +187,8 @@ func checkValue(key keys.Key, v encoding.Value) error {
 	return native.Check(v)
 }
 
-// checkDecoded checks a value that native.Decode accepts, which decodes the fields of protobuf, not
-// of JSON.
+// checkDecoded checks a value that native.Decode accepts. native.Decode checks the fields of
+// protobuf, but not of JSON.
 func checkDecoded(key keys.Key, v encoding.Value) error {
 	if err := checkKind(key, v.GVK); err != nil || key.IsCustom() || v.Format == encoding.FormatProtobuf {
 		return err
@@ -196,8 +196,8 @@ func checkDecoded(key keys.Key, v encoding.Value) error {
 	return native.Check(v)
 }
 
-// checkKind compares the kind of a value with the resource of its key: the kind of a built-in one,
-// the group of a custom one. A resource that this build does not know has no built-in kind.
+// checkKind compares the kind of a value with the resource of its key: for a built-in resource the
+// kind, for a custom resource the group. A resource unknown to this build has no built-in kind.
 func checkKind(key keys.Key, is gvr.GroupVersionKind) error {
 	gr := key.Resource
 	want, builtin := builtinKinds()[gr]
@@ -224,8 +224,8 @@ func checkKind(key keys.Key, is gvr.GroupVersionKind) error {
 	return fmt.Errorf("a %s %s, under the key of %s", apiVersion, kind, of)
 }
 
-// Misplaced says how the name or namespace of an object differs from its key, "" if neither does.
-// Records of API servers have names of their own.
+// Misplaced describes how the name or namespace of an object differs from its key; "" for no
+// difference. Records of API servers have names unlike their keys.
 func Misplaced(key keys.Key, name, namespace string) string {
 	switch {
 	case key.Resource.Group == "" && !keys.IsBuiltin(key.Resource) || keys.IsRecord(key.Resource):
@@ -253,7 +253,7 @@ func servesKind(gr gvr.GroupResource, group string) bool {
 		otherGroups()[gvr.GroupResource{Group: group, Resource: gr.Resource}] == gr
 }
 
-// builtinKinds are the kinds of the built-in resources.
+// builtinKinds maps the built-in resources to their kinds.
 var builtinKinds = sync.OnceValue(func() map[gvr.GroupResource]string {
 	kinds := map[gvr.GroupResource]string{}
 	for _, t := range Builtins() {
@@ -263,8 +263,8 @@ var builtinKinds = sync.OnceValue(func() map[gvr.GroupResource]string {
 })
 
 // Glance sets g from the bytes of the value. False means that Check or encoding.ReadMeta may fail,
-// that the object is being deleted, or only that it has to be decoded to be sure. APIVersion, Kind
-// and Managed are set of custom resources alone.
+// that the object is being deleted, or that only decoding can rule these out. APIVersion, Kind and
+// Managed are set only for custom resources.
 func (e *Entry) Glance(g *encoding.Glance) bool {
 	key, err := e.ParseKey()
 	if err != nil || e.Undecryptable != nil {

@@ -13,15 +13,15 @@ import (
 	"github.com/etcdshift/etcdshift/keys"
 )
 
-// refusing decrypts nothing.
+// refusing is a Decrypter that decrypts nothing.
 type refusing struct{}
 
 func (refusing) Decrypt(context.Context, gvr.GroupResource, []byte, []byte) ([]byte, bool, error) {
 	return nil, false, errors.New("was asked to decrypt a value")
 }
 
-// TestParsed: an entry's key and value are parsed as the layouts and encoding parse them, and an
-// undecryptable value says so.
+// TestParsed checks that an entry parses key and value as the layouts and encoding do, and an
+// undecryptable value is an error.
 func TestParsed(t *testing.T) {
 	ctx, by := context.Background(), transformers(t, "a")
 	s := written(t, record{marker, "{}"}, record{"/registry/pods/ns/p", `{"apiVersion":"v1","kind":"Pod"}`},
@@ -55,7 +55,7 @@ func TestParsed(t *testing.T) {
 	}
 }
 
-// TestRaw: Raw yields what Live yields, and decrypts nothing. Has decrypts nothing either.
+// TestRaw checks that Raw yields the entries of Live without decryption, and Has decrypts nothing.
 func TestRaw(t *testing.T) {
 	ctx := context.Background()
 	s := recordedKCP(t, "root-before")
@@ -80,7 +80,7 @@ func TestRaw(t *testing.T) {
 	}
 }
 
-// BenchmarkLive: an entry costs what is asked of it.
+// BenchmarkLive measures the cost of an entry by the parts that are used.
 func BenchmarkLive(b *testing.B) {
 	ctx := context.Background()
 	records := []record{{marker, "{}"}}
@@ -111,8 +111,9 @@ func BenchmarkLive(b *testing.B) {
 	}
 }
 
-// A value of one kind is not accepted under the key of another one: any pair of built-in kinds, and
-// any of them below a folder of custom resources or of a resource that this build does not know.
+// TestKindsUnderOtherKeys checks that a value is not accepted under the key of another kind: for
+// any pair of built-in kinds, and for any built-in kind below a folder of custom resources or of an
+// unknown resource.
 func TestKindsUnderOtherKeys(t *testing.T) {
 	all := Builtins()
 	for _, of := range all {
@@ -129,7 +130,7 @@ func TestKindsUnderOtherKeys(t *testing.T) {
 				"%s under %s", is, under)
 		}
 	}
-	// where groups differ, or the kind is not known
+	// groups differ, or the kind is unknown
 	for _, c := range []struct{ group, resource, apiVersion, kind string }{
 		{"", "events", "events.k8s.io/v1", "Event"}, {"apps", "deployments", "extensions/v1beta1", "Deployment"},
 		{"networking.k8s.io", "ingresses", "extensions/v1beta1", "Ingress"}, {"", "masterleases", "v1", "Endpoints"},

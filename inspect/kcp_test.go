@@ -16,7 +16,7 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
-// recordedKCP returns a recorded snapshot of a kcp.
+// recordedKCP returns a recorded snapshot of kcp.
 func recordedKCP(t *testing.T, name string) *snapshot.Snapshot {
 	t.Helper()
 	in, err := os.Open("../testdata/kcp/" + name + ".db.gz")
@@ -34,8 +34,8 @@ func recordedKCP(t *testing.T, name string) *snapshot.Snapshot {
 	return s
 }
 
-// TestKCP: each object of a recorded kcp is counted under its resource and identity, and no prefix
-// is given out as one of Kubernetes.
+// TestKCP checks that each object of a recorded kcp is counted under its resource and identity, and
+// no kcp prefix is reported as a Kubernetes prefix.
 func TestKCP(t *testing.T) {
 	ctx := context.Background()
 	for file, flavour := range map[string]keys.Flavour{"root-before": keys.FlavourKCPShard,
@@ -67,7 +67,7 @@ func TestKCP(t *testing.T) {
 	}
 }
 
-// TestKCPVersions: versions are those that the values say, for all logical clusters together.
+// TestKCPVersions checks that versions come from the values, for all logical clusters together.
 func TestKCPVersions(t *testing.T) {
 	ctx := context.Background()
 	r := NewReader(recordedKCP(t, "root-before"), nil)
@@ -87,7 +87,7 @@ func TestKCPVersions(t *testing.T) {
 	require.Equal(t, "secrets", gr.String(), "what an encryption configuration names")
 }
 
-// TestPrefixOfKCPNamed: a prefix that a person named is looked at too.
+// TestPrefixOfKCPNamed checks that a prefix named by the caller is searched too.
 func TestPrefixOfKCPNamed(t *testing.T) {
 	ctx := context.Background()
 	r := NewReader(recordedKCP(t, "cache-before"), nil, "/cache", "/none")
@@ -99,8 +99,8 @@ func TestPrefixOfKCPNamed(t *testing.T) {
 	require.Equal(t, []string{"/none"}, prefixes)
 }
 
-// TestKCPOwners: the values say the same of each object as what its key was taken for. This proves
-// which part of the key is the namespace and which the logical cluster.
+// TestKCPOwners checks that values and parsed keys agree. The agreement proves the position of
+// namespace and logical cluster in the key.
 func TestKCPOwners(t *testing.T) {
 	ctx := context.Background()
 	said := 0
@@ -118,7 +118,7 @@ func TestKCPOwners(t *testing.T) {
 			meta, err := encoding.ReadMeta(e.Value)
 			require.NoError(t, err)
 			require.Equal(t, []string{key.Name, key.Namespace}, []string{meta.Name, meta.Namespace}, string(e.Key))
-			// only what was updated since it was created has it
+			// only objects that were updated after their creation have the annotation
 			if cluster, ok := meta.Annotations["kcp.io/cluster"]; ok {
 				require.Equal(t, key.Cluster, cluster, string(e.Key))
 				said++

@@ -26,8 +26,8 @@ type Object struct {
 	Type   *Type
 	Parsed keys.Key // the parts of Entry.Key
 
-	Content map[string]any // with metadata.resourceVersion as a server sets it; nil where Err is set
-	Partial bool           // this build does not know the kind: Content is apiVersion, kind and metadata
+	Content map[string]any // with metadata.resourceVersion as a server sets it; nil if Err is set
+	Partial bool           // the kind is unknown to this build: Content is apiVersion, kind and metadata
 	Err     error          // why the value cannot be decrypted or decoded
 }
 
@@ -35,11 +35,11 @@ type Object struct {
 type Selection struct {
 	Namespace string   // "" for all
 	Names     []string // nil for all
-	Cluster   string   // of kcp's logical clusters; "" for all
+	Cluster   string   // a kcp logical cluster; "" for all
 }
 
 // Objects yields the objects of a type in the order of their keys, as a server lists them. Only the
-// keys are kept in memory. An object that cannot be read is yielded with its Err.
+// keys are kept in memory. An unreadable object is yielded with its Err.
 func (r *Reader) Objects(ctx context.Context, t *Type, in Selection) iter.Seq2[*Object, error] {
 	return stream.Of(func(yield func(*Object) error) error {
 		return stream.Each(r.Entries(ctx, t, in), func(e *Entry) error { return yield(NewObject(t, e)) })
@@ -66,8 +66,8 @@ func (r *Reader) Entries(ctx context.Context, t *Type, in Selection) iter.Seq2[*
 	})
 }
 
-// entriesAt yields the entries at a revision. To find the record of one key, GetAt reads all writes
-// since the compaction: the records are kept.
+// entriesAt yields the entries at a revision. The records are kept, since GetAt reads all writes
+// since the compaction to find the record of one key.
 func entriesAt(ctx context.Context, r *Reader, t *Type, in Selection) iter.Seq2[*Entry, error] {
 	return stream.Of(func(yield func(*Entry) error) error {
 		found := map[string]snapshot.Record{}
@@ -115,21 +115,21 @@ func eachOf(ctx context.Context, r *Reader, t *Type, in Selection, fn func(*snap
 	return nil
 }
 
-// Holds reports whether a selection has the object of a key.
+// Holds reports whether a selection includes the object of a key.
 func (in Selection) Holds(key keys.Key) bool {
 	return (in.Namespace == "" || key.Namespace == in.Namespace) && (in.Cluster == "" || key.Cluster == in.Cluster) &&
 		(in.Names == nil || slices.Contains(in.Names, key.Name))
 }
 
-// Undecoded returns an object of the given type, whose key is known to parse, without Content.
+// Undecoded returns an object of the given type without Content. The key must parse.
 func Undecoded(t *Type, e *Entry) *Object {
 	o := &Object{Entry: e, Type: t}
 	o.Parsed, _ = e.ParseKey()
 	return o
 }
 
-// nameClaims adds apiVersion and kind to the claims of a StatefulSet. Protobuf does not store them;
-// a server adds them.
+// nameClaims adds apiVersion and kind to the claims of a StatefulSet. Protobuf omits both fields; a
+// server adds them.
 func nameClaims(t *Type, content map[string]any) {
 	if t.Name() != "statefulsets.apps" {
 		return
@@ -143,13 +143,13 @@ func nameClaims(t *Type, content map[string]any) {
 	}
 }
 
-// Protobuf returns the parsed value where it is protobuf, and of the kind of its key.
+// Protobuf returns the parsed value if the value is protobuf and of the kind of its key.
 func (o *Object) Protobuf() (v encoding.Value, is bool) {
 	v, err := o.ParseValue()
 	return v, err == nil && v.Format == encoding.FormatProtobuf && checkKind(o.Parsed, v.GVK) == nil
 }
 
-// NewObject decodes an entry of the given type, whose key is known to parse.
+// NewObject decodes an entry of the given type. The key must parse.
 func NewObject(t *Type, e *Entry) *Object {
 	o := Undecoded(t, e)
 	v, err := e.ParseValue()
@@ -183,8 +183,8 @@ func NewObject(t *Type, e *Entry) *Object {
 	return o
 }
 
-// AsServed converts a CustomResourceDefinition to v1. Servers store it as v1beta1, which none
-// serves.
+// AsServed converts a CustomResourceDefinition to v1. Servers store v1beta1, but no server serves
+// v1beta1.
 func (o *Object) AsServed() {
 	if o.Content == nil || o.Type.Resource != keys.DefinitionType() {
 		return
@@ -204,8 +204,8 @@ func (o *Object) AsServed() {
 	o.Content = content
 }
 
-// Unparsed counts the live keys in the folders of a type that no layout parses, so that Objects
-// lacks them. Of a selection it takes namespace and cluster: keys with a segment of that name.
+// Unparsed counts the live keys in the folders of a type that no layout parses and Objects omits. A
+// selection limits the count to keys with a segment equal to its namespace and its cluster.
 func Unparsed(ctx context.Context, r *Reader, t *Type, in Selection) (n int, err error) {
 	layouts, err := r.Layouts(ctx)
 	if err != nil {
@@ -228,14 +228,14 @@ func Unparsed(ctx context.Context, r *Reader, t *Type, in Selection) (n int, err
 	return n, nil
 }
 
-// ErrCompactedAway is the Err of a deleted object whose last value a compaction has removed.
+// ErrCompactedAway is the Err of a deleted object whose last value was removed by a compaction.
 var ErrCompactedAway = errors.New("deleted, and a compaction has removed its last value")
 
 // Deletion is a key that was deleted and not created again.
 type Deletion struct {
 	Key      []byte
 	Revision int64  // of the deletion
-	Last     *Entry // its last value; nil where a compaction has removed it
+	Last     *Entry // the last value; nil if a compaction removed the value
 }
 
 // Deleted yields the keys that begin with prefix and are deleted at the last revision of the
@@ -259,14 +259,14 @@ func deleted(ctx context.Context, r *Reader, prefix []byte) iter.Seq2[*snapshot.
 	return seen(ctx, r, r.snapshot.Deleted(ctx, prefix), func(d *snapshot.Deletion) []byte { return d.Key })
 }
 
-// DeletedObject is an object as it was before its deletion.
+// DeletedObject is an object at its state before the deletion.
 type DeletedObject struct {
 	*Object
 	Revision int64 // of the deletion
 }
 
-// DeletedObjects yields the deleted objects of a type: see Deleted. An object that cannot be read,
-// or whose last value is gone, is yielded with its Err.
+// DeletedObjects yields the deleted objects of a type: see Deleted. An object that is unreadable,
+// or has no last value, is yielded with its Err.
 func (r *Reader) DeletedObjects(ctx context.Context, t *Type, in Selection) iter.Seq2[*DeletedObject, error] {
 	return stream.Of(func(yield func(*DeletedObject) error) error {
 		layouts, err := r.Layouts(ctx)

@@ -13,11 +13,11 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
-// Decrypter decrypts values that an API server encrypted at rest. encryption.Transformers is one.
+// Decrypter decrypts values that an API server encrypted at rest, as encryption.Transformers does.
 type Decrypter interface {
-	// Decrypt returns the plain value, or stored itself where it is not encrypted. stale means that
-	// a server's next write would store the same object by another provider or key. An error about
-	// the value wraps encoding.ErrEncrypted.
+	// Decrypt returns the plain value, or stored itself if stored is not encrypted. stale means
+	// that a server's next write would encrypt the same object by another provider or key. An error
+	// about the value wraps encoding.ErrEncrypted.
 	Decrypt(ctx context.Context, gr schema.GroupResource, key, stored []byte) (plain []byte, stale bool, err error)
 }
 
@@ -28,32 +28,32 @@ type Reader struct {
 	at        *int64 // a revision; nil for the last
 	decrypter Decrypter
 	named     []string      // storage prefixes
-	layouts   *keys.Layouts // nil until they are asked for
-	only      bool          // sees the keys below named alone
+	layouts   *keys.Layouts // nil until the first use
+	only      bool          // sees only the keys below named
 	sifted    *sifted       // nil for none
 	secrets   *secrets      // of the snapshot
 }
 
-// NewReader returns a reader of s. Without a decrypter, nil, encrypted values are undecryptable.
-// prefixes are storage prefixes besides those that keys show.
+// NewReader returns a reader of s. With a nil decrypter, encrypted values are undecryptable.
+// prefixes are storage prefixes besides the detected prefixes.
 func NewReader(s *snapshot.Snapshot, decrypter Decrypter, prefixes ...string) *Reader {
 	s.Mark(keys.Telling) // for Layouts
 	return &Reader{snapshot: s, decrypter: decrypter, named: slices.Clone(prefixes), secrets: &secrets{}}
 }
 
-// Snapshot returns the snapshot of r, whatever the revision of r.
+// Snapshot returns the snapshot of r, at all revisions.
 func (r *Reader) Snapshot() *snapshot.Snapshot { return r.snapshot }
 
 // At returns a reader of the same snapshot at revision rev, with the storage prefixes of that time.
-// Reading fails with snapshot.ErrCompacted or snapshot.ErrFuture where the file does not keep rev.
+// Reading fails with snapshot.ErrCompacted or snapshot.ErrFuture if the file does not keep rev.
 func (r *Reader) At(rev int64) *Reader {
 	at := *r
 	at.at, at.layouts, at.sifted = &rev, nil, nil
 	return &at
 }
 
-// Below returns a reader of the same snapshot that sees the keys of these storages alone; a key
-// below a longer prefix belongs to that one. Without prefixes it returns r.
+// Below returns a reader of the same snapshot that sees only the keys of the given storages. A key
+// belongs to the storage with the longest prefix. Without prefixes Below returns r.
 func (r *Reader) Below(prefixes ...string) *Reader {
 	if len(prefixes) == 0 {
 		return r
@@ -77,8 +77,8 @@ func (r *Reader) Sees(ctx context.Context, key []byte) (bool, error) {
 	return ok, nil
 }
 
-// Vacant lists the storage prefixes of Below without any record, deletions and superseded ones
-// included.
+// Vacant lists the storage prefixes of Below without any record, including tombstones and
+// superseded records.
 func Vacant(ctx context.Context, r *Reader) ([]string, error) {
 	if !r.only {
 		return nil, nil
@@ -107,7 +107,7 @@ func (r *Reader) Live(ctx context.Context, prefix []byte) iter.Seq2[*Entry, erro
 	return entries(ctx, r, prefix, func(rec *snapshot.Record) (*Entry, error) { return r.Entry(ctx, rec) })
 }
 
-// Raw is Live without decryption: Value is Stored until Decrypt is called. It is for callers that
+// Raw is Live without decryption: Value is Stored until Decrypt is called. Raw is for callers that
 // read a few types and must not decrypt Secrets.
 func (r *Reader) Raw(ctx context.Context, prefix []byte) iter.Seq2[Entry, error] {
 	return entries(ctx, r, prefix, func(rec *snapshot.Record) (Entry, error) { return raw(r, rec), nil })
@@ -130,7 +130,7 @@ func entries[T any](
 	})
 }
 
-// Get returns the latest value of key, nil when there is none.
+// Get returns the latest value of key; nil for none.
 func (r *Reader) Get(ctx context.Context, key []byte) (*Entry, error) {
 	rec, err := r.get(ctx, key)
 	if rec == nil || err != nil {
@@ -139,13 +139,13 @@ func (r *Reader) Get(ctx context.Context, key []byte) (*Entry, error) {
 	return r.Entry(ctx, rec)
 }
 
-// Has reports whether key has a value, without decrypting it.
+// Has reports whether key has a value, without decrypting the value.
 func (r *Reader) Has(ctx context.Context, key []byte) (bool, error) {
 	rec, err := r.get(ctx, key)
 	return rec != nil, err
 }
 
-// get reads the record of a key that the reader sees; nil for none.
+// get returns the record of a key that the reader sees; nil for none.
 func (r *Reader) get(ctx context.Context, key []byte) (*snapshot.Record, error) {
 	if sees, err := r.Sees(ctx, key); !sees {
 		return nil, err
@@ -170,7 +170,7 @@ func (r *Reader) all(ctx context.Context, prefix []byte) iter.Seq2[*snapshot.Rec
 	return r.snapshot.Live(ctx, prefix)
 }
 
-// Sorted lists the records below prefix by their keys, those of other storages included: see
+// Sorted lists the records below prefix by their keys, including records of other storages: see
 // snapshot.Sorted.
 func Sorted(ctx context.Context, r *Reader, prefix []byte) (*snapshot.Sorted, error) {
 	rev, err := r.Revision(ctx)
@@ -180,7 +180,7 @@ func Sorted(ctx context.Context, r *Reader, prefix []byte) (*snapshot.Sorted, er
 	return r.snapshot.Sorted(ctx, prefix, rev)
 }
 
-// Revision is the revision of the reader.
+// Revision returns the revision of the reader.
 func (r *Reader) Revision(ctx context.Context) (int64, error) {
 	if r.at != nil {
 		return *r.at, nil
@@ -190,7 +190,7 @@ func (r *Reader) Revision(ctx context.Context) (int64, error) {
 
 func keyOf(rec *snapshot.Record) []byte { return rec.Key }
 
-// seen leaves out the records that the reader does not see.
+// seen omits the records that the reader does not see.
 func seen[T any](ctx context.Context, r *Reader, all iter.Seq2[T, error], key func(T) []byte) iter.Seq2[T, error] {
 	if !r.only {
 		return all
@@ -205,8 +205,7 @@ func seen[T any](ctx context.Context, r *Reader, all iter.Seq2[T, error], key fu
 	})
 }
 
-// Resource returns the resource of a key, by which servers encrypt its value; empty for a key of
-// none.
+// Resource returns the resource of a key; empty for none. Servers encrypt values by resource.
 func (r *Reader) Resource(ctx context.Context, key []byte) (schema.GroupResource, error) {
 	layouts, err := r.Layouts(ctx)
 	if err != nil {
@@ -216,8 +215,8 @@ func (r *Reader) Resource(ctx context.Context, key []byte) (schema.GroupResource
 	return k.Resource, nil
 }
 
-// Layouts returns the storages of the snapshot. The first call finds them by the keys that tell
-// storages, and by a pass over all keys where these are not enough.
+// Layouts returns the storages of the snapshot. The first call finds the storages by characteristic
+// keys, or by a pass over all keys if the characteristic keys are not enough.
 func (r *Reader) Layouts(ctx context.Context) (keys.Layouts, error) {
 	if r.layouts != nil {
 		return *r.layouts, nil

@@ -22,7 +22,7 @@ import (
 // record is a key and its value.
 type record struct{ key, value string }
 
-// written opens the snapshot of an etcd that was given these records, in order.
+// written opens a snapshot of an etcd with the given records, put in order.
 func written(t testing.TB, records ...record) *snapshot.Snapshot {
 	t.Helper()
 	var script strings.Builder
@@ -35,7 +35,7 @@ func written(t testing.TB, records ...record) *snapshot.Snapshot {
 	return s
 }
 
-// transformers encrypt Secrets by aesgcm with the letters' keys, the first one first.
+// transformers encrypts Secrets by aesgcm with the keys of the letters, the first letter first.
 func transformers(t testing.TB, letters string) *encryption.Transformers {
 	return crypttest.Load(t, "secrets: aesgcm="+letters+" identity")
 }
@@ -46,7 +46,8 @@ func encrypted(t testing.TB, by *encryption.Transformers, key, plain string) rec
 
 const marker = "/registry/namespaces/default" // shows the prefix
 
-// TestDecrypt: values come decrypted; undecryptable ones as stored, with the reason.
+// TestDecrypt checks that values are decrypted, and undecryptable values are returned as stored,
+// with the reason.
 func TestDecrypt(t *testing.T) {
 	ctx, by := context.Background(), transformers(t, "a")
 	one := encrypted(t, by, "/registry/secrets/ns/one", "{}")
@@ -92,15 +93,15 @@ func TestDecrypt(t *testing.T) {
 	require.Nil(t, none)
 }
 
-// failing is a KMS plugin that is gone: its error is not about the value.
+// failing is a KMS plugin that does not answer: its error is not about the value.
 type failing struct{}
 
 func (failing) Decrypt(context.Context, gvr.GroupResource, []byte, []byte) ([]byte, bool, error) {
 	return nil, false, errors.New("socket is gone")
 }
 
-// TestLive: the entries below a prefix in the order they were written, until who asks has enough,
-// or an error.
+// TestLive checks that Live yields the entries below a prefix in the order of the writes, until the
+// caller stops or an error occurs.
 func TestLive(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	s := written(t, record{marker, "{}"}, record{"/registry/pods/ns/b", "1"}, record{"/registry/pods/ns/a", "2"},
@@ -130,7 +131,7 @@ func TestLive(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-// TestLayouts: the keys that tell storages show the same ones as all keys do.
+// TestLayouts checks that the characteristic keys show the same storages as all keys.
 func TestLayouts(t *testing.T) {
 	paths, err := filepath.Glob("../testdata/*/*.db*")
 	require.NoError(t, err)
@@ -173,8 +174,8 @@ func (r *Reader) Prefixes(ctx context.Context) ([]string, error) {
 	return prefixes, nil
 }
 
-// TestPrefixes: named prefixes come first, then those that keys show, each once; a key belongs to
-// the longest.
+// TestPrefixes checks that named prefixes come first, then detected prefixes, each once; a key
+// belongs to the longest prefix.
 func TestPrefixes(t *testing.T) {
 	const crds = "/apiextensions.k8s.io/customresourcedefinitions/widgets.example.com"
 	ctx, s := context.Background(), written(t, record{"/b" + crds, "{}"}, record{"/a" + crds, "{}"},
@@ -203,7 +204,7 @@ func TestPrefixes(t *testing.T) {
 	}
 }
 
-// TestAt reads an earlier revision through the whole of a reader: values, decryption, prefixes,
+// TestAt reads an earlier revision through all methods of a reader: values, decryption, prefixes,
 // catalogue.
 func TestAt(t *testing.T) {
 	ctx, by := context.Background(), transformers(t, "a")
@@ -247,12 +248,12 @@ func TestAt(t *testing.T) {
 	}
 }
 
-// TestDeletedEntries: deleted keys have their last value where the file still keeps a record of it.
+// TestDeletedEntries checks that deleted keys have their last value if the file keeps the record.
 func TestDeletedEntries(t *testing.T) {
 	ctx, by := context.Background(), transformers(t, "a")
 	secret := encrypted(t, by, "/registry/secrets/ns/s", "{}")
 	server := etcdtest.Start(t, t.TempDir()+"/etcd")
-	put := func(r record) { // values that no script can hold
+	put := func(r record) { // values that a script cannot hold
 		_, err := server.Client.Put(ctx, r.key, r.value)
 		require.NoError(t, err)
 	}

@@ -14,15 +14,15 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
-// secrets are those of a snapshot, which are read once.
+// secrets are the secrets of a snapshot, read once.
 type secrets struct {
 	mu    sync.Mutex
 	found *redact.Shared
 }
 
-// Secrets returns what redacts the objects of the snapshot. It knows the values in the folders of
-// [keys.HoldsCredentials], of any revision and storage, unless no key decrypts them. The first call
-// reads them.
+// Secrets returns the redactor for the objects of the snapshot. The redactor knows the values in
+// the folders of [keys.HoldsCredentials], of any revision and storage, except undecryptable values.
+// The first call reads the values.
 func (r *Reader) Secrets(ctx context.Context) (*redact.Shared, error) {
 	r.secrets.mu.Lock()
 	defer r.secrets.mu.Unlock()
@@ -36,7 +36,7 @@ func (r *Reader) Secrets(ctx context.Context) (*redact.Shared, error) {
 	return r.secrets.found, nil
 }
 
-// SecretsOf is [Reader.Secrets] for objects of several snapshots. Each call reads them.
+// SecretsOf is [Reader.Secrets] for objects of several snapshots. Each call reads the values.
 func SecretsOf(ctx context.Context, readers ...*Reader) (*redact.Shared, error) {
 	readers = slices.CompactFunc(readers, func(a, b *Reader) bool { return a.secrets == b.secrets })
 	if len(readers) == 1 {
@@ -61,9 +61,9 @@ func secretsOf(ctx context.Context, readers ...*Reader) (*redact.Shared, error) 
 	return found, nil
 }
 
-// AddSecrets adds the values that Secrets knows.
+// AddSecrets adds the values of [Reader.Secrets] to a redactor.
 func AddSecrets(ctx context.Context, r *Reader, to *redact.Shared) error {
-	if r.at != nil || r.only { // it does not know all storages
+	if r.at != nil || r.only { // such a reader does not know all storages
 		r = NewReader(r.snapshot, r.decrypter, r.named...)
 	}
 	if r.decrypter != nil {
@@ -81,7 +81,7 @@ func AddSecrets(ctx context.Context, r *Reader, to *redact.Shared) error {
 		}
 		return secrets, nil
 	}
-	release := []byte("/sh.helm.release.v1.") // packed and long; what it made is in other Secrets
+	release := []byte("/sh.helm.release.v1.") // packed and long; its rendered credentials are in other Secrets
 	want := func(key []byte) bool { return keys.HoldsCredentials(key) && !bytes.Contains(key, release) }
 	for found, err := range snapshot.Chosen(ctx, r.snapshot, want, of) {
 		if err != nil {
@@ -94,7 +94,7 @@ func AddSecrets(ctx context.Context, r *Reader, to *redact.Shared) error {
 	return nil
 }
 
-// addNames adds the secrets that are names of objects or their namespaces.
+// addNames adds the secrets that are also names of objects or namespaces.
 func addNames(ctx context.Context, r *Reader, s *redact.Shared, names map[string]bool) error {
 	var mu sync.Mutex
 	look := func(key []byte) bool {
@@ -116,9 +116,9 @@ func addNames(ctx context.Context, r *Reader, s *redact.Shared, names map[string
 	return nil
 }
 
-// NewestTime returns the newest time in the last written objects, zero for none: of a creation,
-// heartbeat, renewal or change. In a running cluster, which renews Leases every few seconds, that
-// is about the time of the snapshot.
+// NewestTime returns the newest time in the last written objects: of a creation, heartbeat, renewal
+// or change; zero for none. A running cluster renews Leases every few seconds: the newest time is
+// about the time of the snapshot.
 func NewestTime(ctx context.Context, r *Reader) (newest time.Time, err error) {
 	const looked = 2000        // objects
 	var last []snapshot.Record // a ring
@@ -177,7 +177,7 @@ func (d *dated) read() {
 	}
 }
 
-// newestOf returns the newest of the times in value that were the present when they were written.
+// newestOf returns the newest of the times in value that were the current time when written.
 func newestOf(value any, newest time.Time) time.Time {
 	switch v := value.(type) {
 	case map[string]any:

@@ -13,8 +13,8 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
-// TestSecrets: values of Secrets are hidden in any text, of any revision and storage; what other
-// objects may well have, and a release of Helm, are not.
+// TestSecrets checks that values of Secrets are redacted in any text, of any revision and storage.
+// Values common to other objects, and releases of Helm, are not redacted.
 func TestSecrets(t *testing.T) {
 	var script strings.Builder
 	put := func(key, value string) {

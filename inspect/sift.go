@@ -13,7 +13,7 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
-// sifted are all live records below some folders, or those of some names.
+// sifted holds all live records below some folders, or with some names.
 type sifted struct {
 	dirs  []string // beginnings of keys, without their prefixes
 	names []string // nil for all
@@ -22,7 +22,7 @@ type sifted struct {
 }
 
 // Sift prepares the reader for Objects of built-in types, of the given names or all, without an
-// index of the snapshot. Where that does not work, it does nothing.
+// index of the snapshot. Where Sift is not applicable, the reader stays unchanged.
 func Sift(ctx context.Context, r *Reader, types []*Type, names []string) {
 	if r.at != nil || len(r.named) > 0 || r.layouts != nil {
 		return
@@ -71,7 +71,7 @@ func dirsOf(types []*Type) (dirs []string) {
 	return dirs
 }
 
-// may reports whether a key may be of the folders and names.
+// may reports whether a key may belong to the folders and names.
 func (s *sifted) may(key []byte) bool {
 	if s.names != nil {
 		name := key[bytes.LastIndexByte(key, '/')+1:]
@@ -89,7 +89,7 @@ func (s *sifted) has(dir []byte, names []string) bool {
 			func(n string) bool { return !slices.Contains(s.names, n) }))
 }
 
-// liveOf yields the live records below a folder: of the names at least, where there are some.
+// liveOf yields the live records below a folder. With names, other records may be omitted.
 func liveOf(ctx context.Context, r *Reader, dir []byte, names []string) iter.Seq2[*snapshot.Record, error] {
 	if !r.sifted.has(dir, names) {
 		return r.live(ctx, dir)

@@ -10,8 +10,8 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
-// TestSift: a reader with a sift finds the same storages, objects and time, in every recorded
-// snapshot.
+// TestSift checks that a reader with a sift finds the same storages, objects and time, in every
+// recorded snapshot.
 func TestSift(t *testing.T) {
 	paths, err := filepath.Glob("../testdata/*/*.db*")
 	require.NoError(t, err)

@@ -14,25 +14,25 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
-// Sizes has the sizes of the parts of a snapshot, in bytes. A record counts with its entry in
-// etcd's key bucket, key and numbers included.
+// Sizes has the sizes of the parts of a snapshot, in bytes. The size of a record is the size of its
+// entry in etcd's key bucket, including key and numbers.
 type Sizes struct {
-	Image      int64  `json:"image"` // the database without digest, as on a member after a restore
+	Image      int64  `json:"image"` // the database without the digest, as on a member after a restore
 	PageSize   int    `json:"pageSize"`
 	Live       Amount `json:"live"`       // latest values
 	Superseded Amount `json:"superseded"` // overwritten and deleted values
 	Tombstones Amount `json:"tombstones"`
 	FreePages  int64  `json:"freePages"` // unused pages
-	Overhead   int64  `json:"overhead"`  // the rest: page headers, room in pages, branches, the other buckets
+	Overhead   int64  `json:"overhead"`  // page headers, unused space in pages, branches, the other buckets
 
 	Savings Savings `json:"savings"`
 
-	// Each list is by live bytes, the largest first, then history, then name.
-	Resources  []Share `json:"resources"`  // null where --by names another list
-	Namespaces []Share `json:"namespaces"` // null where --by names another list; "" for no namespace
-	// null where --by names another list; by kind of the controller, else the first owner
+	// Each list is sorted by live bytes, largest first, then by history, then by name.
+	Resources  []Share `json:"resources"`  // null if --by names another list
+	Namespaces []Share `json:"namespaces"` // null if --by names another list; "" for no namespace
+	// null if --by names another list; by kind of the controller, else of the first owner
 	Owners  []Share   `json:"owners"`
-	Fields  []Share   `json:"fields"`  // null where --by names another list
+	Fields  []Share   `json:"fields"`  // null if --by names another list
 	Largest []Largest `json:"largest"` // the largest first, then by key
 }
 
@@ -44,18 +44,18 @@ type Amount struct {
 
 func (a *Amount) add(size int) { a.Records, a.Bytes = a.Records+1, a.Bytes+int64(size) }
 
-// Savings are estimates of upkeep on a server that runs on the file.
+// Savings has estimates for compaction and defragmentation on a server with this file.
 type Savings struct {
 	// Compaction is the history that a compaction at the current revision removes. The file does
-	// not shrink: its pages become free.
+	// not shrink: the pages of the history become free.
 	Compaction Amount `json:"compaction"`
-	// Defragmented is the size of the image after a defragmentation, Compacted after a compaction
-	// and a defragmentation.
+	// Defragmented is the size of the image after a defragmentation; Compacted is the size after a
+	// compaction and a defragmentation.
 	Defragmented int64 `json:"defragmented"`
 	Compacted    int64 `json:"compacted"`
 }
 
-// Share is the size of objects that have a name in common.
+// Share is the size of the objects with a common name.
 type Share struct {
 	Name    string `json:"name"`
 	Objects int    `json:"objects"`
@@ -67,11 +67,11 @@ type Share struct {
 type Largest struct {
 	Key      string `json:"key"`
 	Resource string `json:"resource,omitempty"`
-	Bytes    int64  `json:"bytes"` // of the stored value alone, as in a request
+	Bytes    int64  `json:"bytes"` // of the stored value only, as in a request
 }
 
-// Measure reads every record of the snapshot once. The lists are about the keys that r sees, the
-// rest about the file. top is the length of Largest.
+// Measure reads every record of the snapshot once. The lists cover the keys that r sees, the other
+// fields cover the file. top is the length of Largest.
 func Measure(ctx context.Context, r *Reader, top int) (*Sizes, error) {
 	s := r.snapshot
 	layouts, err := r.Layouts(ctx)
@@ -114,7 +114,7 @@ type measure struct {
 	fields                        *fieldSizes
 }
 
-// weighed is a record and what add counts of it.
+// weighed is a record with the parts that add counts.
 type weighed struct {
 	Entry
 	record       snapshot.Record
@@ -136,7 +136,7 @@ func (one *weighed) failed() error {
 	return one.err
 }
 
-// take decrypts a record: one after the other, since a decrypter may be a plugin.
+// take decrypts a record. Calls are sequential, since a decrypter may be a plugin.
 func (m *measure) take(ctx context.Context, rec snapshot.Scanned) weighed {
 	one := weighed{record: *rec.Record, live: rec.Live, stored: rec.Stored}
 	one.sees, one.err = m.r.Sees(ctx, rec.Key)
@@ -147,7 +147,7 @@ func (m *measure) take(ctx context.Context, rec snapshot.Scanned) weighed {
 	return one
 }
 
-// look reads key and value, on any processor.
+// look parses key and value. Calls may run concurrently.
 func (m *measure) look(one *weighed) {
 	if !one.sees || one.err != nil {
 		return
@@ -202,8 +202,8 @@ func (m *measure) resource(gr schema.GroupResource) *Share {
 	return m.byResource[gr]
 }
 
-// ownerKind returns the kind of the controlling or else the first owner of an object, KIND.GROUP;
-// it is empty for none, or where the metadata cannot be read.
+// ownerKind returns the kind of the controller, or else of the first owner, of an object as
+// KIND.GROUP; "" for no owner or unreadable metadata.
 func ownerKind(value []byte) string {
 	meta, err := encoding.ReadMeta(value)
 	if err != nil || len(meta.OwnerReferences) == 0 {
@@ -220,7 +220,7 @@ func ownerKind(value []byte) string {
 	return owner.Kind
 }
 
-// rank keeps the largest values; of equal ones the first by key.
+// rank keeps the largest values; among equal values, the first by key.
 func (m *measure) rank(one *weighed, resource string) {
 	size := int64(len(one.Stored))
 	if m.top <= 0 || len(m.Largest) == m.top && size < m.Largest[m.top-1].Bytes {
@@ -269,7 +269,7 @@ func (s shares) sorted() []Share {
 	return out
 }
 
-// field is a part of a live record. Every byte belongs to exactly one.
+// field is a part of a live record. Every byte belongs to exactly one field.
 type field int
 
 const (
@@ -286,7 +286,7 @@ const (
 	fieldCount
 )
 
-// fieldNames are the names of Fields.
+// fieldNames returns the names of Sizes.Fields.
 func fieldNames() [fieldCount]string {
 	return [fieldCount]string{"managedFields", "last-applied annotation", "metadata, the rest", "spec", "status",
 		"data", "other fields", "encrypted, not opened", "values that are no objects", "keys, numbers, envelopes"}
@@ -301,7 +301,7 @@ func newFieldSizes() *fieldSizes {
 	return &fieldSizes{names: map[schema.GroupVersionKind]map[int]string{}}
 }
 
-// named are the shares of the fields that some object has.
+// named returns the shares of the fields that at least one object has.
 func (f *fieldSizes) named() shares {
 	out := shares{}
 	for i, name := range fieldNames() {
@@ -340,7 +340,7 @@ func (f *fieldSizes) add(one *weighed) {
 	}
 }
 
-// fieldOf is the field of a top-level part; names has those of protobuf.
+// fieldOf returns the field of a top-level part; names has the names of protobuf fields.
 func fieldOf(p encoding.Part, names map[int]string) field {
 	name := p.Name
 	if p.Number == encoding.ObjectMetaField {
@@ -361,8 +361,8 @@ func fieldOf(p encoding.Part, names map[int]string) field {
 	return fieldOther
 }
 
-// namesOf are the names of the fields of a protobuf value; none of unknown kinds, which a hostile
-// file may name in masses.
+// namesOf returns the names of the fields of a protobuf value. Unknown kinds have no names and are
+// not cached: a hostile file may have masses of unknown kinds.
 func (f *fieldSizes) namesOf(v encoding.Value) map[int]string {
 	if v.Format != encoding.FormatProtobuf {
 		return nil
@@ -381,13 +381,13 @@ func (f *fieldSizes) namesOf(v encoding.Value) map[int]string {
 // fills nine tenths of a page and has at least two entries.
 type packing struct {
 	page   int
-	levels []node // the leaf to fill, and the branches above it
+	levels []node // the leaf to fill, and the branches above the leaf
 }
 
 type node struct {
 	entries, bytes int
-	nodes          int   // complete ones
-	pages          int64 // of those
+	nodes          int   // complete nodes
+	pages          int64 // of the complete nodes
 }
 
 // Sizes of bbolt internal/common/page.go and of keys in etcd's key bucket; limits of a
@@ -434,12 +434,12 @@ func (p *packing) pages() (total int64) {
 	return total
 }
 
-// image estimates the size of the whole database with a number of leases, in bytes.
+// image estimates the size in bytes of the whole database with a number of leases.
 func (p *packing) image(leases int) int64 {
 	const (
 		lease = 38 // an entry with an id of eight bytes
-		// fixed counts the pages of metas, root and other buckets, and those that the last
-		// transactions left free.
+		// fixed counts the pages of metas, root and other buckets, and the pages freed by the last
+		// transactions.
 		fixed = 5
 	)
 	others := newPacking(p.page)

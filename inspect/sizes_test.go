@@ -111,8 +111,8 @@ func TestMeasure(t *testing.T) {
 	require.Empty(t, measured(t, etcdtest.Build(t, "put a b"), 0).Largest)
 }
 
-// TestSavings: what compaction and defragmentation are said to leave is what a real etcd has after
-// it, within two percent and four pages.
+// TestSavings compares the estimates with the sizes of a real etcd after compaction and
+// defragmentation: within two percent and four pages.
 func TestSavings(t *testing.T) {
 	for name, size := range map[string]func(*rand.Rand) int{
 		"small": func(r *rand.Rand) int { return 50 + r.IntN(400) },
@@ -171,8 +171,8 @@ func TestSavings(t *testing.T) {
 	}
 }
 
-// The order is that of what is shown first: a resource with much history and few live values is not
-// at the top.
+// TestMeasureOrder checks the order by live bytes: a resource with much history and few live values
+// is not first.
 func TestMeasureOrder(t *testing.T) {
 	got := measured(t, etcdtest.Build(t, strings.Join([]string{
 		"put /registry/namespaces/default n",

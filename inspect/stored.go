@@ -17,13 +17,13 @@ import (
 // Stored is one record of a key, without its value.
 type Stored struct {
 	Key      string `json:"key"`
-	KeyBytes []byte `json:"keyBytes,omitempty"` // in base64, of a key that is not UTF-8
-	// why no layout parses the key; then the parts below are empty, but for Prefix
+	KeyBytes []byte `json:"keyBytes,omitempty"` // in base64, for a key that is not UTF-8
+	// why no layout parses the key; then all parts below but Prefix are empty
 	Unknown   string  `json:"unknown,omitempty"`
 	Prefix    *string `json:"prefix,omitempty"` // the storage prefix, which may be ""
 	Group     string  `json:"group,omitempty"`
 	Resource  string  `json:"resource,omitempty"`
-	Custom    bool    `json:"custom,omitempty"`   // kcp: a custom resource that no APIExport exports
+	Custom    bool    `json:"custom,omitempty"`   // kcp: a custom resource without an APIExport
 	Identity  string  `json:"identity,omitempty"` // kcp
 	Shard     string  `json:"shard,omitempty"`    // kcp's cache server
 	Cluster   string  `json:"cluster,omitempty"`  // kcp
@@ -32,12 +32,12 @@ type Stored struct {
 
 	State          State  `json:"state"`
 	Revision       int64  `json:"revision"`      // of this record: the modRevision, or the revision of the deletion
-	Sub            int64  `json:"sub,omitempty"` // its number among the writes of one transaction
+	Sub            int64  `json:"sub,omitempty"` // number of the write in its transaction
 	CreateRevision int64  `json:"createRevision,omitempty"`
-	Version        int64  `json:"version,omitempty"` // writes since it was created
+	Version        int64  `json:"version,omitempty"` // writes since the creation of the key
 	Lease          string `json:"lease,omitempty"`   // in hexadecimal, as etcdctl prints it
-	Bytes          int    `json:"bytes"`             // of the value as it is stored
-	// JSON, protobuf, CBOR, unknown; "encrypted" where it is undecryptable
+	Bytes          int    `json:"bytes"`             // of the value as stored
+	// JSON, protobuf, CBOR, unknown; "encrypted" if undecryptable
 	Encoding   string `json:"encoding,omitempty"`
 	Encryption string `json:"encryption,omitempty"` // "aescbc:v1:NAME" of an encrypted value
 }
@@ -53,14 +53,14 @@ const (
 )
 
 // StoredRecords yields the records of keys that begin with prefix, in revision order: the live
-// ones, or with history all that the file keeps. The next record reuses the Stored.
+// records, or with history all records in the file. The next record reuses the Stored.
 func StoredRecords(ctx context.Context, r *Reader, prefix []byte, history bool) iter.Seq2[*Stored, error] {
 	records := r.live(ctx, prefix)
 	if history {
 		records = seen(ctx, r, r.snapshot.Records(ctx), keyOf)
 	}
 	return stream.Of(func(yield func(*Stored) error) error {
-		if _, err := r.Layouts(ctx); err != nil { // the work below may not read them
+		if _, err := r.Layouts(ctx); err != nil { // the work below must not read the layouts
 			return err
 		}
 		fill := func(f *filled) {
@@ -70,7 +70,7 @@ func StoredRecords(ctx context.Context, r *Reader, prefix []byte, history bool) 
 		}
 		item := func(rec *snapshot.Record) (filled, int) { return filled{rec: *rec}, len(rec.Value) }
 		work := fill
-		if r.decrypter != nil { // it may be a plugin: one value after the other
+		if r.decrypter != nil { // a decrypter may be a plugin: decrypt one value after the other
 			item = func(rec *snapshot.Record) (filled, int) {
 				f := filled{rec: *rec}
 				fill(&f)
@@ -143,7 +143,7 @@ func (s *Stored) parse(layouts keys.Layouts, key []byte) {
 			s.Prefix = &at.Prefix
 		}
 	default:
-		prefix := k.Prefix // the rest of k stays off the heap
+		prefix := k.Prefix // a copy keeps k off the heap
 		s.Prefix, s.Group, s.Resource = &prefix, k.Resource.Group, k.Resource.Resource
 		s.Custom, s.Identity, s.Shard, s.Cluster = k.Custom, k.Identity, k.Shard, k.Cluster
 		s.Namespace, s.Name = k.Namespace, k.Name

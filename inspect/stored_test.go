@@ -23,7 +23,7 @@ func stored(t *testing.T, r *Reader, prefix string, history bool) (out []Stored)
 	return out
 }
 
-// TestStored: records with their states, and keys of no layout.
+// TestStored checks records with their states, and keys of no layout.
 func TestStored(t *testing.T) {
 	s, err := snapshot.Open(context.Background(), etcdtest.Build(t, `
 put /registry/namespaces/default {}
@@ -62,8 +62,8 @@ put "\xff/x" x
 		State: StateLive, Revision: 8, CreateRevision: 8, Version: 1, Bytes: 1, Encoding: "unknown"}, rest[3])
 }
 
-// TestStoredEncrypted: the provider of an encrypted value, and its encoding where it is
-// decryptable.
+// TestStoredEncrypted checks the provider of an encrypted value, and the encoding of a decryptable
+// value.
 func TestStoredEncrypted(t *testing.T) {
 	a := transformers(t, "a")
 	s := written(t, record{marker, "{}"}, encrypted(t, a, "/registry/secrets/ns/a", "k8s\x00..."))
@@ -78,7 +78,7 @@ func TestStoredEncrypted(t *testing.T) {
 	}
 }
 
-// alone counts the calls that begin while another one is on its way.
+// alone counts calls, and calls that begin before the previous call has ended.
 type alone struct{ running, calls, overlaps atomic.Int32 }
 
 func (a *alone) Decrypt(_ context.Context, _ schema.GroupResource, _, stored []byte) ([]byte, bool, error) {
@@ -86,12 +86,13 @@ func (a *alone) Decrypt(_ context.Context, _ schema.GroupResource, _, stored []b
 	if a.running.Add(1) > 1 {
 		a.overlaps.Add(1)
 	}
-	time.Sleep(time.Millisecond) // for a second call to begin
+	time.Sleep(time.Millisecond) // time for a second call to begin
 	a.running.Add(-1)
 	return stored, false, nil
 }
 
-// TestStoredDecryptsOneByOne: a plugin is asked for each value once, and for one after the other.
+// TestStoredDecryptsOneByOne checks that a plugin decrypts each value once, and one value after the
+// other.
 func TestStoredDecryptsOneByOne(t *testing.T) {
 	records := []record{{marker, "{}"}}
 	for i := range 100 {
@@ -105,7 +106,7 @@ func TestStoredDecryptsOneByOne(t *testing.T) {
 	}
 }
 
-// TestStoredKCP: on a recorded kcp.
+// TestStoredKCP reads a recorded kcp.
 func TestStoredKCP(t *testing.T) {
 	got := stored(t, NewReader(recordedKCP(t, "root-before"), nil), "/registry/pods/", false)
 	require.Len(t, got, 3)

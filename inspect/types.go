@@ -33,12 +33,12 @@ type Type struct {
 	ShortNames []string
 	Categories []string
 	Namespaced bool
-	Builtin    bool        // kube-apiserver's own; else custom
-	CRD        *schema.CRD // nil without a definition that can be read
+	Builtin    bool        // a type of kube-apiserver; else custom
+	CRD        *schema.CRD // nil without a readable definition
 	Objects    int         // keys in its folders
 }
 
-// Name is "pods" or "widgets.example.com".
+// Name returns "pods" or "widgets.example.com".
 func (t *Type) Name() string { return t.Resource.String() }
 
 // hasName reports whether kubectl accepts name, in lower case, for the type without its group.
@@ -54,16 +54,16 @@ func (t *Type) hasVersion(version string) bool {
 	return native.Known(gvr.GroupVersionKind{Group: t.Resource.Group, Version: version, Kind: t.Kind})
 }
 
-// Types are the types of a snapshot: the built-in ones, those of its CustomResourceDefinitions, and
-// those of other folders.
+// Types holds the types of a snapshot: the built-in types, the types of its
+// CustomResourceDefinitions, and the types of other folders.
 type Types struct {
-	all     []*Type // the built-in ones, then the others by group and resource
+	all     []*Type // the built-in types, then the others by group and resource
 	builtin int     // of all
-	gone    []*Type // of deleted records alone
+	gone    []*Type // types of deleted records only
 	by      map[gvr.GroupResource]*Type
 }
 
-// newTypes has the built-in types alone.
+// newTypes returns Types with only the built-in types.
 func newTypes() *Types {
 	t := &Types{by: map[gvr.GroupResource]*Type{}}
 	for _, b := range Builtins() {
@@ -73,7 +73,7 @@ func newTypes() *Types {
 	return t
 }
 
-// add adds a type to a list of t, unless its resource has one.
+// add adds a type to a list of t, unless t has a type for the resource.
 func (t *Types) add(to *[]*Type, one *Type) {
 	if t.by[one.Resource] == nil {
 		t.by[one.Resource] = one
@@ -81,8 +81,9 @@ func (t *Types) add(to *[]*Type, one *Type) {
 	}
 }
 
-// BuiltinTypes returns the built-in types, without a count of Objects, where each of the names is
-// the plural, singular or kind of one: no custom type changes what Resolve finds.
+// BuiltinTypes returns the built-in types, without a count of Objects, if each of the names is the
+// plural, singular or kind of a built-in type: custom types then cannot change the result of
+// Resolve.
 func BuiltinTypes(names string) (*Types, bool) {
 	t := newTypes()
 	for name := range strings.SplitSeq(names, ",") {
@@ -94,14 +95,14 @@ func BuiltinTypes(names string) (*Types, bool) {
 	return t, true
 }
 
-// Types finds the types in one pass over the keys. Without a CustomResourceDefinition that can be
-// read, the type of an object is known by its folder alone.
+// Types finds the types in one pass over the keys. Without a readable CustomResourceDefinition, the
+// type of an object comes from its folder only.
 func (r *Reader) Types(ctx context.Context) (*Types, error) {
 	t, err := r.Defined(ctx)
 	if err != nil {
 		return nil, err
 	}
-	layouts := *r.layouts // which Defined has found
+	layouts := *r.layouts // found by Defined
 	for rec, err := range r.live(ctx, nil) {
 		if err != nil {
 			return nil, err
@@ -118,8 +119,8 @@ func (r *Reader) Types(ctx context.Context) (*Types, error) {
 	return t, nil
 }
 
-// Defined finds the built-in types and those of CustomResourceDefinitions, for callers that Count
-// all objects anyway.
+// Defined finds the built-in types and the types of CustomResourceDefinitions, for callers that
+// Count all objects anyway.
 func (r *Reader) Defined(ctx context.Context) (*Types, error) {
 	layouts, err := r.Layouts(ctx)
 	if err != nil {
@@ -143,9 +144,9 @@ func (r *Reader) Defined(ctx context.Context) (*Types, error) {
 	return t, nil
 }
 
-// Count counts an object. Of the first one of a folder without definition it makes a type.
+// Count counts an object. The first object of a folder without a definition adds a type.
 func (t *Types) Count(e *Entry) {
-	if key, err := e.ParseKey(); err == nil { // else of no resource
+	if key, err := e.ParseKey(); err == nil { // other keys have no resource
 		t.count(key, func() *Entry { return e })
 	}
 }
@@ -157,8 +158,7 @@ func (t *Types) count(key keys.Key, first func() *Entry) {
 	t.by[key.Resource].Objects++
 }
 
-// Define has a CustomResourceDefinition in place of an earlier one. Nothing changes where it cannot
-// be read.
+// Define replaces an earlier CustomResourceDefinition. An unreadable definition changes nothing.
 func (t *Types) Define(e *Entry) {
 	crd, err := schema.ParseCRD(e.Value)
 	if err != nil || e.Undecryptable != nil {
@@ -173,7 +173,7 @@ func (t *Types) Define(e *Entry) {
 	t.insert(one)
 }
 
-// insert adds a type that is not built in, unless its resource has one.
+// insert adds a custom type, unless t has a type for the resource.
 func (t *Types) insert(one *Type) {
 	if t.by[one.Resource] != nil {
 		return
@@ -187,14 +187,14 @@ func (t *Types) insert(one *Type) {
 }
 
 // TypesEver returns Types with the types of deleted CustomResourceDefinitions and empty folders, as
-// far back as the snapshot keeps them. Resolve finds such a type where no other has the name; All
-// lacks them.
+// far back as the snapshot keeps them. Resolve finds such a type if no other type has the name; All
+// omits such types.
 func (r *Reader) TypesEver(ctx context.Context) (*Types, error) {
 	t, err := r.Types(ctx)
 	if err != nil {
 		return nil, err
 	}
-	layouts := *r.layouts // which Types has found
+	layouts := *r.layouts // found by Types
 	for _, dir := range layouts.Dirs(keys.DefinitionType()) {
 		for d, err := range r.Deleted(ctx, dir) {
 			if err != nil {
@@ -238,7 +238,7 @@ func customType(crd *schema.CRD) *Type {
 	}
 }
 
-// folderType is the type of a folder without definition; e is one of its objects, or nil.
+// folderType returns the type of a folder without definition; e is one of its objects, or nil.
 func folderType(key keys.Key, e *Entry) *Type {
 	kind := ""
 	if e != nil {
@@ -248,7 +248,7 @@ func folderType(key keys.Key, e *Entry) *Type {
 	return &Type{Resource: key.Resource, Kind: kind, Singular: strings.ToLower(kind), Namespaced: key.Namespace != ""}
 }
 
-// All lists the types, the built-in ones first.
+// All lists the types, the built-in types first.
 func (t *Types) All() []*Type { return t.all }
 
 // Of returns the type of a resource; nil for none.
@@ -261,10 +261,10 @@ func (t *Types) Of(gr gvr.GroupResource) *Type {
 
 // Resolve finds types by the names that kubectl accepts: a plural, singular or short name or a
 // kind, alone or with a group ("deployments.apps", "deployments.v1.apps", "widgets.example.com"); a
-// category ("all"); or several of these with commas between. Case is ignored. A built-in type wins
-// over a custom one.
+// category ("all"); or several names separated by commas. Case is ignored. A built-in type has
+// precedence over a custom type.
 //
-// It returns ErrUnknownType or ErrAmbiguousType with similar names.
+// The errors are ErrUnknownType and ErrAmbiguousType, with similar names.
 func (t *Types) Resolve(names string) ([]*Type, error) {
 	var out []*Type
 	for name := range strings.SplitSeq(names, ",") {
@@ -329,7 +329,7 @@ func (t *Types) resolve(name string) ([]*Type, error) {
 	return category, nil
 }
 
-// one returns the type that fits: the first built-in one, or the only custom one.
+// one returns the matching type: the first built-in type, or the only custom type.
 func (t *Types) one(name string, fits func(*Type) bool) ([]*Type, error) {
 	var found []*Type
 	for _, one := range t.all {
@@ -355,7 +355,7 @@ func listed(types []*Type) string {
 	return strings.Join(names, ", ")
 }
 
-// unknown is ErrUnknownType with the types of similar names.
+// unknown returns ErrUnknownType with the types of similar names.
 func (t *Types) unknown(name string) error {
 	stem, _, _ := strings.Cut(name, ".")
 	stem = strings.TrimSuffix(stem, "s")
@@ -401,7 +401,7 @@ func near(a, b string) bool {
 //go:embed builtins.txt
 var builtinTypes string
 
-// otherGroups maps types to the built-in types under whose keys they are stored.
+// otherGroups maps types to the built-in types of their keys.
 func otherGroups() map[gvr.GroupResource]gvr.GroupResource {
 	return map[gvr.GroupResource]gvr.GroupResource{
 		{Group: "events.k8s.io", Resource: "events"}:   {Resource: "events"},

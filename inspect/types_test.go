@@ -72,8 +72,8 @@ func TestResolve(t *testing.T) {
 	}
 }
 
-// Every built-in whose kind k8s.io/api has at its group is called as there, and lies in a folder of
-// its own.
+// TestBuiltinTypes checks that this build knows the kind of every built-in type in its group, and
+// every built-in type has a folder of its own.
 func TestBuiltinTypes(t *testing.T) {
 	dirs := map[string]string{}
 	for _, b := range Builtins() {
@@ -140,8 +140,8 @@ func TestNewestTime(t *testing.T) {
 	require.True(t, newest.IsZero())
 }
 
-// Types that only deleted records tell of have their names where no other has; definitions are read
-// from their last value.
+// TestTypesEver checks that types of deleted records resolve only if no other type has the name;
+// definitions are parsed from their last value.
 func TestTypesEver(t *testing.T) {
 	ctx := context.Background()
 	path := etcdtest.Build(t, `
@@ -175,8 +175,8 @@ del /registry/other.io/widgets/a/one
 	}
 }
 
-// What is deleted is handed out as it was, in the order of the deletions; what was made again is
-// not deleted.
+// TestDeletedObjects checks that deleted objects are returned at their last state, in the order of
+// the deletions; recreated objects are not deleted.
 func TestDeletedObjects(t *testing.T) {
 	ctx := context.Background()
 	path := etcdtest.Build(t, `
