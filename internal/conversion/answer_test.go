@@ -13,7 +13,8 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// canned is a far side that answers the same text to all, with the request's uid in place of UID.
+// canned is an endpoint that answers all requests with text, with the request's uid in place of
+// UID.
 type canned struct {
 	text  string
 	calls *int
@@ -29,8 +30,8 @@ func (c canned) at(*apiextensionsv1.CustomResourceDefinition) (endpoint, error) 
 	}}, nil
 }
 
-// Whatever comes back, Convert ends without a panic, an accepted object is still the same object at
-// the other version, and an error is one bounded line.
+// FuzzAnswer checks that for any answer Convert ends without a panic, an accepted object is still
+// the same object at the other version, and an error is one bounded line.
 func FuzzAnswer(f *testing.F) {
 	body :=
 		`{"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview","response":{"uid":"UID",` +

@@ -19,10 +19,10 @@ const grace = time.Second
 // maxName bounds the text of a command in errors, in bytes.
 const maxName = 100
 
-// Command returns a Converter that runs command by /bin/sh -c, once for each call, in the current
+// Command returns a Converter that runs command with /bin/sh -c, once for each call, in the current
 // directory and environment. The command reads a ConversionReview (JSON) from stdin, answers on
-// stdout and exits with 0. After timeout (0 means 30 s) it is killed with its process group.
-// Command itself runs nothing.
+// stdout and exits with 0. After timeout (0 means 30 s) the command is killed with its process
+// group. Command itself runs nothing.
 func Command(command string, timeout time.Duration) (*Converter, error) {
 	if strings.TrimSpace(command) == "" {
 		return nil, errors.New("conversion command: empty")
@@ -40,11 +40,11 @@ func Command(command string, timeout time.Duration) (*Converter, error) {
 	return &Converter{name: fmt.Sprintf("command %q", name), timeout: timeout, at: at}, nil
 }
 
-// program is a command as the far side. The library requires a URL; nothing resolves it.
+// program is the command of an endpoint. The library requires a URL; nothing resolves the URL.
 type program string
 
-// run is one call. A child that holds stdout after the end of the command is killed after the grace
-// time; the answer is the output until then.
+// run runs the command for one call. A child that holds stdout after the end of the command is
+// killed after the grace time; the answer is the output until then.
 func (p program) run(req *http.Request, limit int64) (answer, error) {
 	ctx, cancel := context.WithCancel(req.Context())
 	defer cancel()
@@ -100,7 +100,7 @@ func (t *tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// String is the end of a reason.
+// String returns the output as the end of a reason.
 func (t *tail) String() string {
 	if len(t.data) == 0 {
 		return ""

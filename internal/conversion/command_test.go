@@ -16,7 +16,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// converterVariable makes the test binary a converter, for what sed can't do.
+// converterVariable makes the test binary a converter, for tests beyond the abilities of sed.
 const converterVariable = "ETCDSHIFT_TEST_CONVERTER"
 
 func TestMain(m *testing.M) {
@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// convertStdin is a good converter, except that it crashes on an object with the name bad.
+// convertStdin is a correct converter, except that it crashes on an object with the name bad.
 func convertStdin(bad string) int {
 	in, err := readReview(os.Stdin)
 	if err != nil {
@@ -45,14 +45,14 @@ func convertStdin(bad string) int {
 	return 0
 }
 
-// withSed is a whole converter in two lines of shell: it turns the request into an answer and
+// withSed is a complete converter in two lines of shell: it turns the request into an answer and
 // renames a field.
 const withSed = `sed -e 's/"request":{"uid":\("[^"]*"\),"desiredAPIVersion":"[^"]*","objects":\(\[.*\]\)},` +
 	`"response".*/` +
 	`"response":{"uid":\1,"convertedObjects":\2,"result":{"status":"Success"}}}/' \
 	-e 's|demo.example.com/v1|demo.example.com/v2|g' -e 's/"size":/"replicas":/g'`
 
-// run converts objs to v2 through the command, and checks that nothing is left of it.
+// run converts objs to v2 through the command, and checks that no process of the command is left.
 func run(t testing.TB, command string, timeout time.Duration, objs ...map[string]any) ([]Converted, error) {
 	t.Helper()
 	before := runtime.NumGoroutine()
@@ -87,7 +87,7 @@ func TestCommandConverts(t *testing.T) {
 	}
 }
 
-// Large batches neither block on full pipes nor are cut.
+// Large batches neither block on full pipes nor are truncated.
 func TestCommandTakesALargeBatch(t *testing.T) {
 	objs := objects(t, 2000)
 	for _, obj := range objs {
@@ -120,7 +120,8 @@ func TestCommandNamesTheObjectAtFault(t *testing.T) {
 	}
 }
 
-// Commands that answer nothing usable, each with its reason; calls is how often 8 objects start it.
+// TestCommandFails checks the reasons of unusable answers; calls counts the starts of the command
+// for 8 objects.
 func TestCommandFails(t *testing.T) {
 	for _, tc := range []struct {
 		command, want string
@@ -132,7 +133,7 @@ func TestCommandFails(t *testing.T) {
 		{"exec 0<&-; echo {", "the answer (2 bytes) is not a ConversionReview in JSON", 5},
 		{"cat", "response.uid \"\" is not the request's", 5},
 		{"kill -9 $$", "signal: killed", 5},
-		{withSed + "; exit 7", "exit status 7", 5}, // an answer, taken back
+		{withSed + "; exit 7", "exit status 7", 5}, // the exit status overrides an answer
 		{"no-such-command-here --convert", "cannot be run: exit status 127: /bin/sh: ", 1},
 		{"/etc/passwd", "cannot be run: exit status 126: /bin/sh: ", 1},
 		{"yes '{}'", "the answer is longer than 1677", 5},
@@ -153,8 +154,8 @@ func TestCommandFails(t *testing.T) {
 	}
 }
 
-// A command that hangs, alone or with children, in the foreground or not, is killed with all of
-// them.
+// A command that hangs, alone or with children, in the foreground or not, is killed with all its
+// children.
 func TestCommandIsKilled(t *testing.T) {
 	for name, command := range map[string]string{
 		"hang":               "echo $$ >>PIDS; exec sleep 300",
@@ -187,7 +188,8 @@ func TestCommandIsKilled(t *testing.T) {
 	}
 }
 
-// A child that outlives a good answer is waited for a moment, then killed; the answer counts.
+// A child that outlives a good answer may run for the grace time and is then killed; the answer
+// counts.
 func TestCommandLeavesAChild(t *testing.T) {
 	pids := filepath.Join(t.TempDir(), "pids")
 	objs := objects(t, 3)
@@ -199,7 +201,7 @@ func TestCommandLeavesAChild(t *testing.T) {
 	gone(t, pids)
 }
 
-// gone waits until none of the processes lives; a zombie that nobody reaps is dead.
+// gone waits until all of the processes have ended; an unreaped zombie counts as ended.
 func gone(t testing.TB, file string) {
 	t.Helper()
 	data, err := os.ReadFile(file)

@@ -1,25 +1,27 @@
-// Package conversion asks a conversion webhook, or a command that does the same on stdin and
-// stdout, to convert custom resources, and checks the answers as an API server does.
+// Package conversion converts custom resources with a conversion webhook, or a command with the
+// same protocol on stdin and stdout, and checks the answers as an API server does.
 //
-// The converter is that of k8s.io/apiextensions-apiserver/pkg/apiserver/conversion; only the
-// transport below it is new. It gives calls a deadline, a cancellation and a bound, which the
-// library lacks. A command takes the place of the network, so that one path checks both.
+// The converter comes from k8s.io/apiextensions-apiserver/pkg/apiserver/conversion; only the
+// transport below the converter is new. The transport adds a deadline, a cancellation and a size
+// limit, which the library lacks. A command takes the place of the network, so that one path checks
+// both.
 //
 // Invariants:
 //   - Convert returns for an object the result of a server at the other version, before the schema
-//     prunes and defaults it: metadata is the input's except labels and annotations. Answers with
-//     another kind, name, namespace, uid or apiVersion are refused, and v1 answers that do not echo
-//     the request's uid.
+//     prunes and defaults the object: metadata equals the input except labels and annotations.
+//     Answers with another kind, name, namespace, uid or apiVersion are refused, and v1 answers
+//     that do not echo the uid of the request.
 //   - One call converts the whole batch. A refused batch is halved to find the objects at fault.
-//   - A converter that cannot be reached, or is silent beyond the timeout, is not asked again:
+//   - A converter that is unreachable, or silent beyond the timeout, is not called again:
 //     ErrUnusable.
 //   - Input objects never change; results share nothing with them. Numbers are int64 or float64.
-//   - A call ends with its context or its timeout, even during an endless answer; an answer is read
-//     up to 16 MiB and four times the request. Redirects are not followed.
-//   - After a call no process of a command is left: it is killed with its process group. Only a
-//     child that left the group (setsid) survives. Idle connections end by themselves.
-//   - Errors never quote an object. They quote the converter's own words (the message of a Failure,
-//     a plain-text HTTP error, the end of stderr), at most 2 KiB without control characters.
+//   - A call ends with its context or its timeout, even during an endless answer. An answer may
+//     have 16 MiB plus four times the size of the request. Redirects are not followed.
+//   - After a call no process of a command is left: the process group is killed. Only a child that
+//     left the group (setsid) survives. Idle connections are closed after a timeout.
+//   - Errors never quote an object. They quote messages of the converter (the message of a
+//     Failure, a plain-text HTTP error, the end of stderr), at most 2 KiB without control
+//     characters.
 package conversion
 
 import (
@@ -32,19 +34,20 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// defaultTimeout is that of an API server
+// defaultTimeout is the timeout of an API server
 // (k8s.io/apiserver/pkg/util/webhook/authentication.go, setGlobalDefaults).
 const defaultTimeout = 30 * time.Second
 
-// ErrUnusable is returned by Convert if the converter as a whole failed: it cannot be reached, its
-// certificate is wrong, it stays silent, or no answer is a ConversionReview for the request.
+// ErrUnusable is returned by Convert if the converter as a whole failed: it is unreachable or
+// silent, its certificate is wrong, or no answer is a ConversionReview for the request.
 var ErrUnusable = errors.New("converter unusable")
 
 // errRefused is wrapped by Converted.Err if a server would refuse the answer for the object, or if
-// the converter refuses to convert it.
+// the converter refuses the conversion.
 var errRefused = errors.New("conversion refused")
 
-// Converter asks one webhook or command. It is not safe for concurrent use.
+// Converter converts objects with one webhook or command. A Converter is not safe for concurrent
+// use.
 type Converter struct {
 	name    string        // the URL or the command, for errors
 	timeout time.Duration // 0: defaultTimeout
@@ -54,7 +57,7 @@ type Converter struct {
 
 // endpoint receives the ConversionReviews of one CRD.
 type endpoint struct {
-	url  string // the library requires one
+	url  string // required by the library
 	send func(req *http.Request, limit int64) (answer, error)
 }
 
@@ -66,15 +69,16 @@ type answer struct {
 
 // Converted is the result for one object.
 type Converted struct {
-	Object map[string]any // nil if Err is set; the caller may change it
+	Object map[string]any // nil if Err is set; the caller may change the object
 	Err    error          // the answer for this object was refused
 }
 
-// Convert asks for objs at a version of crd.Spec.Versions, in one call, and returns a result for
-// each, in order. The CRD is in the v1 form, with its defaults; conversionReviewVersions select the
-// request. Objects are JSON content as encoding.DecodeObject returns it, at other versions.
+// Convert converts objs to a version of crd.Spec.Versions, in one call, and returns a result for
+// each object, in order. The CRD is in the v1 form, with its defaults; conversionReviewVersions
+// select the request. Objects are JSON content as encoding.DecodeObject returns it, at other
+// versions.
 //
-// It returns ErrUnusable, ctx.Err(), or an error about the CRD (another strategy than Webhook, no
+// The error is ErrUnusable, ctx.Err(), or an error about the CRD (another strategy than Webhook, no
 // such version, no common ConversionReview version); then nothing was converted.
 func (c *Converter) Convert(
 	ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition, version string, objs []map[string]any,

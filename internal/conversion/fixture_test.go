@@ -30,7 +30,7 @@ const (
 	v2    = group + "/v2"
 )
 
-// widgets has v1 (stored) and v2, which keep every field, and a webhook.
+// widgets has v1 (stored) and v2, both with every field preserved, and a webhook.
 func widgets(config apiextensionsv1.WebhookClientConfig, reviews ...string) *apiextensionsv1.CustomResourceDefinition {
 	if len(reviews) == 0 {
 		reviews = []string{"v1"}
@@ -54,7 +54,7 @@ func widgets(config apiextensionsv1.WebhookClientConfig, reviews ...string) *api
 	}
 }
 
-// object decodes a Widget at v1; more is JSON for its end, such as `,"spec":{}`.
+// object decodes a Widget at v1; more is JSON for the end of the object, such as `,"spec":{}`.
 func object(t testing.TB, name, more string) map[string]any {
 	t.Helper()
 	obj, _, err := encoding.DecodeObject(fmt.Appendf(
@@ -74,7 +74,7 @@ func objects(t testing.TB, n int) []map[string]any {
 	return out
 }
 
-// want is what a good converter makes of object: spec.size is called spec.replicas.
+// want returns the correct conversion of an object: spec.size is renamed spec.replicas.
 func want(obj map[string]any) map[string]any {
 	data, err := encoding.EncodeObject(obj, encoding.FormatJSON)
 	if err != nil {
@@ -88,7 +88,7 @@ func want(obj map[string]any) map[string]any {
 	return out
 }
 
-// reviewIn is a request as a converter reads it, reviewOut its answer.
+// reviewIn is the request of a ConversionReview.
 type reviewIn struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -101,7 +101,7 @@ type reviewIn struct {
 
 type m = map[string]any
 
-// convertOne does what the widgets' operator would.
+// convertOne converts as the widgets' operator would.
 func convertOne(obj m, to string) m {
 	obj["apiVersion"] = to
 	if spec, ok := obj["spec"].(m); ok && spec["size"] != nil {
@@ -116,7 +116,7 @@ func answerOf(in reviewIn, objs []any) m {
 		"response": m{"uid": in.Request.UID, "convertedObjects": objs, "result": m{"status": "Success"}}}
 }
 
-// good answers as it should; lie, when set, may change each converted object (nil leaves it out).
+// good answers correctly; lie, when set, may change each converted object (nil omits the object).
 func good(in reviewIn, lie func(m) any) m {
 	objs := []any{}
 	for _, obj := range in.Request.Objects {
@@ -131,7 +131,7 @@ func good(in reviewIn, lie func(m) any) m {
 	return answerOf(in, objs)
 }
 
-// readReview keeps numbers as they were sent.
+// readReview keeps numbers as sent.
 func readReview(r io.Reader) (in reviewIn, err error) {
 	decoder := json.NewDecoder(r)
 	decoder.UseNumber()
@@ -180,7 +180,8 @@ func serve(t testing.TB, handler http.Handler, names ...string) *server {
 	return s
 }
 
-// selfSigned makes a certificate for names and 127.0.0.1, with that of its CA, and its key, in PEM.
+// selfSigned returns a certificate for names and 127.0.0.1, with its CA certificate, and its key,
+// in PEM.
 func selfSigned(t testing.TB, names ...string) (chain, key []byte) {
 	chain, key, err := cert.GenerateSelfSignedCertKey(names[0], []net.IP{net.IPv4(127, 0, 0, 1)}, names[1:])
 	require.NoError(t, err)

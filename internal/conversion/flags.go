@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// Flags are the values of --conversion-webhook and --conversion-exec, and of those beside them.
+// Flags are the values of --conversion-webhook and --conversion-exec, and of the related flags.
 type Flags struct {
 	Webhooks       []string // GROUP=URL
 	Commands       []string // GROUP=COMMAND
-	WebhookOptions          // the URL is that of each
+	WebhookOptions          // with the URL of each webhook
 }
 
-// Converters makes the converters, by group. An error names the flag.
+// Converters returns the converters by group. An error names the flag.
 func (f Flags) Converters() (map[string]*Converter, error) {
 	chosen := map[string]*Converter{}
 	choose := func(flag, takes string, values []string, start func(to string) (*Converter, error)) error {

@@ -15,7 +15,7 @@ func ownGroup(cmd *exec.Cmd) {
 	cmd.Cancel = func() error { return killGroup(cmd) }
 }
 
-// killGroup ends the command's group. Its number is not used again while it has a member.
+// killGroup ends the command's group. The group number is not reused while the group has a member.
 func killGroup(cmd *exec.Cmd) error {
 	err := syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 	if errors.Is(err, syscall.ESRCH) {

@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Refuse returns a Converter that converts nothing; reason is its answer.
+// Refuse returns a Converter that refuses every conversion with reason.
 func Refuse(reason string) *Converter {
 	at := func(*apiextensionsv1.CustomResourceDefinition) (endpoint, error) {
 		return endpoint{url: "https://nobody.invalid/", send: func(*http.Request, int64) (answer, error) {
@@ -20,9 +20,9 @@ func Refuse(reason string) *Converter {
 	return &Converter{name: "nobody", at: at}
 }
 
-// Handler returns a conversion webhook for a CRD: it passes each ConversionReview on to the
-// converter and hands its answer back, unchecked. In place of an answer that does not come, the
-// webhook's own answer says why. Unlike the Converter, it is safe for concurrent use.
+// Handler returns a conversion webhook for a CRD. The handler forwards each ConversionReview to the
+// converter and returns the answer, unchecked. Without an answer, the handler returns a failure
+// with the reason. Unlike the Converter, the handler is safe for concurrent use.
 func (c *Converter) Handler(crd *apiextensionsv1.CustomResourceDefinition) (http.Handler, error) {
 	end, err := c.at(crd)
 	if err != nil {
@@ -45,17 +45,17 @@ func (c *Converter) Handler(crd *apiextensionsv1.CustomResourceDefinition) (http
 		if contentType := resp.Header.Get("Content-Type"); contentType != "" {
 			w.Header().Set("Content-Type", contentType)
 		}
-		_, _ = io.Copy(w, resp.Body) // an API server that went away misses nothing
+		_, _ = io.Copy(w, resp.Body) // the API server is the only reader; an error needs no report
 	}), nil
 }
 
-// refusal is the answer to a request that the converter did not answer.
+// refusal returns the answer to a request that the converter did not answer.
 func refusal(request []byte, err error) []byte {
 	var asked review
 	if err := json.Unmarshal(request, &asked); err != nil || asked.Request == nil {
-		return []byte("{}") // which no API server takes for an answer
+		return []byte("{}") // no API server accepts this answer
 	}
-	body, _ := json.Marshal(map[string]any{ // words only: there is no error
+	body, _ := json.Marshal(map[string]any{ // strings only: there is no error
 		"apiVersion": asked.APIVersion, "kind": asked.Kind,
 		"response": map[string]any{
 			"uid": asked.Request.UID, "convertedObjects": []any{},

@@ -10,7 +10,8 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// A Handler converts as the converter behind it, and says why there is no answer.
+// TestHandler checks that a Handler converts as its converter does, and gives the reason for a
+// missing answer.
 func TestHandler(t *testing.T) {
 	there := serve(t, reviewer(func(in reviewIn) m { return good(in, nil) }))
 	webhook, err := Webhook(WebhookOptions{URL: there.URL, CA: there.ca})

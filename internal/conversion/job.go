@@ -18,16 +18,16 @@ import (
 )
 
 // job is one Convert: the library's converter for the CRD, on a transport of its own, since the
-// library passes no context through.
+// library does not pass a context to the transport.
 type job struct {
 	crd    *apiextensionsv1.CustomResourceDefinition
 	target schema.GroupVersion
 	wire   *wire
-	// safe copies its input before it converts; unsafe does not change lists.
+	// safe copies its input before the conversion; unsafe does not change lists.
 	safe, unsafe runtime.ObjectConvertor
 
-	sound bool     // the converter has given an answer that could be checked
-	last  *failure // of the last single object without such an answer
+	sound bool     // the converter has given an answer that passed or failed a check
+	last  *failure // failure of the last single object without such an answer
 }
 
 func (c *Converter) newJob(
@@ -60,8 +60,8 @@ func (c *Converter) newJob(
 	return j, err
 }
 
-// stub returns the parts of the CRD that the library's converter reads. It has a URL instead of a
-// service and no caBundle: the transport handles both, see hook.at.
+// stub returns the parts of the CRD that the library's converter reads, with a URL instead of a
+// service and without a caBundle: the transport handles both, see hook.at.
 func stub(crd *apiextensionsv1.CustomResourceDefinition, url string) *apiextensionsv1.CustomResourceDefinition {
 	out := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: crd.Name}}
 	out.Spec.Group, out.Spec.Scope = crd.Spec.Group, crd.Spec.Scope
@@ -73,7 +73,8 @@ func stub(crd *apiextensionsv1.CustomResourceDefinition, url string) *apiextensi
 	return out
 }
 
-// authentication puts the wire below the library's client. stub has a URL, no service.
+// authentication makes the wire the transport of the library's client. The stub has a URL, not a
+// service.
 func (w *wire) authentication(webhook.AuthenticationInfoResolver) webhook.AuthenticationInfoResolver {
 	return &webhook.AuthenticationInfoResolverDelegator{ClientConfigForFunc: func(string) (*rest.Config, error) {
 		return &rest.Config{Transport: w, UserAgent: "etcdshift", WarningHandler: rest.NoWarnings{}}, nil
@@ -88,7 +89,7 @@ func (j *job) convert(objs []map[string]any, results []Converted) error {
 	return err
 }
 
-// run converts objs in one call; if that is refused, in halves.
+// run converts objs in one call; a refused call is repeated in halves.
 func (j *job) run(objs []map[string]any, results []Converted) error {
 	err := j.ask(objs, results)
 	var f *failure
@@ -109,9 +110,9 @@ func (j *job) run(objs []map[string]any, results []Converted) error {
 	return j.blame(&results[0], f)
 }
 
-// blame records why a single object failed. Before the first sound answer, two failures (or the
-// only one) mean that the converter is at fault: an object that makes a converter panic is named, a
-// converter that always panics is not asked for each object.
+// blame records why a single object failed. Before the first sound answer, two failures (or a
+// failure of the only object) mean that the converter is at fault. So an object that makes a
+// converter panic is named, and a converter that always panics is not called for each object.
 func (j *job) blame(result *Converted, f *failure) error {
 	result.Err = fmt.Errorf("%w: %s", errRefused, f.reason)
 	switch {

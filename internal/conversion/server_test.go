@@ -29,7 +29,7 @@ func metadata(change func(meta m)) func(m) any {
 	}
 }
 
-// lies are what a webhook may do to a converted object besides converting it, by the object's name.
+// lies maps names of objects to the changes that a webhook makes besides the conversion.
 func lies() map[string]func(m) any {
 	set := func(field string, value any) func(m) any { return metadata(func(meta m) { meta[field] = value }) }
 	return map[string]func(m) any{
@@ -78,7 +78,7 @@ func lies() map[string]func(m) any {
 	}
 }
 
-// liar serves them.
+// liar answers with the lies.
 func liar(lies map[string]func(m) any) func(reviewIn) m {
 	return func(in reviewIn) m {
 		names := make(map[string]string)
@@ -90,9 +90,9 @@ func liar(lies map[string]func(m) any) func(reviewIn) m {
 	}
 }
 
-// What a real server returns at v2 for what it stored at v1 is what Convert returns for the stored
-// value, and where the server fails to read, Convert says the same. Both ask the same webhook, in
-// both versions of ConversionReview.
+// TestEqualsAServer checks that Convert returns for a value stored at v1 the object of a real
+// server at v2, and Convert fails with the same reason as the server. Both call the same webhook,
+// in both versions of ConversionReview.
 func TestEqualsAServer(t *testing.T) {
 	for _, review := range []string{"v1", "v1beta1"} {
 		equalsAServer(t, review)
@@ -104,7 +104,7 @@ func equalsAServer(t *testing.T, review string) {
 	lies := lies()
 	hook := serve(t, reviewer(liar(lies)))
 	etcd := etcdtest.Start(t, filepath.Join(t.TempDir(), "api.etcd"))
-	// Without a cache, an object that can't be converted fails its own GET, not all of them.
+	// Without a cache, an object that cannot be converted fails only its own GET.
 	api := apitest.Start(t, etcd.URL, "--watch-cache=false")
 	defer api.Close()
 	crd := widgets(apiextensionsv1.WebhookClientConfig{URL: ptr.To(hook.URL + "/convert"), CABundle: hook.ca}, review)
@@ -165,7 +165,7 @@ func equalsAServer(t *testing.T, review string) {
 	require.Equal(t, 20, refusedCount)
 }
 
-// value is what etcd holds at the key.
+// value returns the stored value of the key.
 func value(t testing.TB, etcd *etcdtest.Server, key string) []byte {
 	t.Helper()
 	r, err := etcd.Client.Get(t.Context(), key)

@@ -19,7 +19,8 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// idleTimeout closes idle connections between batches, before a server does without notice.
+// idleTimeout closes idle connections between batches, before the server closes them without
+// notice.
 const idleTimeout = 10 * time.Second
 
 // maxHeader bounds the headers of an answer, in bytes.
@@ -31,16 +32,16 @@ type WebhookOptions struct {
 	// Without a path (or with "/") the path of each CRD is used.
 	URL string
 	// CA, PEM, verifies the webhook's certificate for the host in URL. Without CA the webhook must
-	// prove to be the one of the CRD, as to an API server: with a certificate of the caBundle (or
-	// of the system's roots) for NAME.NAMESPACE.svc of the service, or the host of the CRD's URL.
+	// prove its identity as to an API server: with a certificate of the caBundle (or of the
+	// system's roots) for NAME.NAMESPACE.svc of the service, or for the host of the CRD's URL.
 	CA []byte
 	// ClientCert and ClientKey, PEM, authenticate the client; both or neither.
 	ClientCert, ClientKey []byte
-	// Timeout is for one call, from connecting to the last byte; 0 means 30 s, as in an API server.
+	// Timeout limits one call, from connecting to the last byte; 0 means 30 s, as in an API server.
 	Timeout time.Duration
 }
 
-// Webhook returns a Converter that asks an HTTPS server. It checks only the options.
+// Webhook returns a Converter for an HTTPS server. Webhook checks only the options.
 func Webhook(o WebhookOptions) (*Converter, error) {
 	u, err := checkURL(o.URL)
 	if err != nil {
@@ -53,7 +54,7 @@ func Webhook(o WebhookOptions) (*Converter, error) {
 		}
 	}
 	if len(o.ClientCert) > 0 || len(o.ClientKey) > 0 {
-		// Its errors quote no PEM block.
+		// The errors of X509KeyPair quote no PEM block.
 		cert, err := tls.X509KeyPair(o.ClientCert, o.ClientKey)
 		if err != nil {
 			return nil, fmt.Errorf("conversion webhook %s: client certificate: %w", u, err)
@@ -64,14 +65,14 @@ func Webhook(o WebhookOptions) (*Converter, error) {
 }
 
 // checkURL accepts the URLs that a CRD may have for its webhook
-// (k8s.io/apiserver/pkg/util/webhook/validation.go, ValidateWebhookURL). It quotes no password.
+// (k8s.io/apiserver/pkg/util/webhook/validation.go, ValidateWebhookURL). Errors quote no password.
 func checkURL(text string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	var parse *url.Error
 	switch {
 	case errors.As(err, &parse) && strings.Contains(text, "@"):
 		return nil, errors.New("not a URL")
-	case errors.As(err, &parse): // as url.Parse returns all errors
+	case errors.As(err, &parse): // url.Parse returns all errors in this type
 		return nil, fmt.Errorf("not a URL: %w", parse.Err)
 	case u.User != nil:
 		return nil, errors.New("a URL with a user name or password is not taken")
@@ -98,7 +99,7 @@ func pool(pem []byte) (*x509.CertPool, error) {
 	return roots, nil
 }
 
-// hook is a webhook as the far side.
+// hook is the webhook of an endpoint.
 type hook struct {
 	url        *url.URL
 	roots      *x509.CertPool // of WebhookOptions.CA
@@ -112,7 +113,7 @@ type trust struct{ bundle, serverName string }
 func (h *hook) at(crd *apiextensionsv1.CustomResourceDefinition) (endpoint, error) {
 	path, serverName, bundle := "", "", ""
 	if config := crd.Spec.Conversion.Webhook.ClientConfig; config != nil {
-		bundle = strings.TrimSpace(string(config.CABundle)) // blank is none, as in a server
+		bundle = strings.TrimSpace(string(config.CABundle)) // blank means none, as in a server
 		switch {
 		case config.Service != nil:
 			serverName = config.Service.Name + "." + config.Service.Namespace + ".svc"
@@ -159,7 +160,7 @@ func (h *hook) transport(t trust) (*http.Transport, error) {
 		}
 	}
 	transport := &http.Transport{
-		Proxy:                  http.ProxyFromEnvironment, // as client-go; never for a loopback address
+		Proxy:                  http.ProxyFromEnvironment, // as in client-go; never for a loopback address
 		TLSClientConfig:        &tls.Config{RootCAs: roots, ServerName: t.serverName, Certificates: h.certs},
 		IdleConnTimeout:        idleTimeout,
 		MaxResponseHeaderBytes: maxHeader,
@@ -169,7 +170,7 @@ func (h *hook) transport(t trust) (*http.Transport, error) {
 }
 
 // post sends the request and reads the answer. A failure before a connection with a verified
-// certificate (against names the roots) is not about the objects.
+// certificate is not about the objects. against names the roots.
 func post(transport *http.Transport, req *http.Request, limit int64, against string) (answer, error) {
 	var connected atomic.Bool
 	trace := &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { connected.Store(true) }}
@@ -199,7 +200,7 @@ func post(transport *http.Transport, req *http.Request, limit int64, against str
 	return answer{contentType: resp.Header.Get("Content-Type"), body: body.data.Bytes()}, nil
 }
 
-// rejected is the error for another HTTP status, with the text of a text/plain answer.
+// rejected returns the error for another HTTP status, with the text of a text/plain answer.
 func rejected(ctx context.Context, resp *http.Response) error {
 	status := fmt.Sprintf("answered HTTP status %d %s", resp.StatusCode, http.StatusText(resp.StatusCode))
 	if resp.StatusCode >= 300 && resp.StatusCode < 400 {

@@ -13,7 +13,8 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// Silence, trickling and endless answers end with the timeout, the context or the bound.
+// TestEndsInTime checks that silence, trickling and endless answers end with the timeout, the
+// context or the size limit.
 func TestEndsInTime(t *testing.T) {
 	release := make(chan struct{}) // the context of a request may end early
 	defer close(release)
@@ -68,7 +69,8 @@ func TestEndsInTime(t *testing.T) {
 	require.ErrorContains(t, err, "the answer is longer than 1677")
 }
 
-// Whom the client believes: the CA given and the URL's host, or what the CRD says of its webhook.
+// TestTrust checks the accepted certificates: of the given CA for the URL's host, or of the webhook
+// in the CRD.
 func TestTrust(t *testing.T) {
 	type config = apiextensionsv1.WebhookClientConfig
 	service := func(name string) *apiextensionsv1.ServiceReference {
@@ -109,7 +111,7 @@ func TestTrust(t *testing.T) {
 	}
 }
 
-// The client certificate arrives; the CRD's path is asked unless the URL has one.
+// The server receives the client certificate; the CRD's path is used unless the URL has a path.
 func TestClientCertificateAndPath(t *testing.T) {
 	var paths, subjects []string
 	s := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -193,7 +195,7 @@ func TestNobodyListens(t *testing.T) {
 	require.Zero(t, plain.calls.Load())
 }
 
-// settled waits until no more goroutines run than before.
+// settled waits until at most before goroutines run.
 func settled(t testing.TB, before int) {
 	t.Helper()
 	for deadline := time.Now().Add(5 * time.Second); runtime.NumGoroutine() > before && time.Now().Before(deadline); {

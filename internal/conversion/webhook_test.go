@@ -13,15 +13,16 @@ import (
 	"github.com/etcdshift/etcdshift/encoding"
 )
 
-// encoded is an object's bytes, for comparing what maps share.
+// encoded returns an object's bytes, for comparing content that maps share.
 func encoded(t testing.TB, obj map[string]any) string {
 	data, err := encoding.EncodeObject(obj, encoding.FormatJSON)
 	require.NoError(t, err)
 	return string(data)
 }
 
-// A batch is one call in the version the CRD names first, without the objects that are at the
-// version; results are exact, and nothing of the input changes or is shared but such an object.
+// A batch is one call in the first ConversionReview version of the CRD, without the objects already
+// at the version. Results are exact; the input does not change, and results do not share it except
+// for such objects.
 func TestConvertsABatchInOneCall(t *testing.T) {
 	for _, review := range []string{"v1", "v1beta1"} {
 		var got []reviewIn
@@ -58,7 +59,7 @@ func TestConvertsABatchInOneCall(t *testing.T) {
 	}
 }
 
-// Nothing to ask, nothing asked.
+// TestAsksOnlyWhereItMust checks that no call is made if no object needs a conversion.
 func TestAsksOnlyWhereItMust(t *testing.T) {
 	c, err := Webhook(WebhookOptions{URL: "https://127.0.0.1:1"})
 	require.NoError(t, err)
@@ -100,8 +101,8 @@ func TestAsksOnlyWhereItMust(t *testing.T) {
 	}
 }
 
-// One object is at fault, whichever way: it is named, the others pass, and halving finds it in few
-// calls.
+// TestNamesTheObjectAtFault checks for all kinds of faults that the one faulty object is named, the
+// others pass, and halving needs few calls.
 func TestNamesTheObjectAtFault(t *testing.T) {
 	metadata := func(field string, value any) func(m) any {
 		return func(obj m) any { obj["metadata"].(m)[field] = value; return obj }
@@ -155,7 +156,7 @@ func TestNamesTheObjectAtFault(t *testing.T) {
 	}
 }
 
-// A converter that answers, but never what a server takes, has each object refused with its reason.
+// A converter with answers that a server never accepts has each object refused with its reason.
 func TestRefusesEachObject(t *testing.T) {
 	for name, tc := range map[string]struct {
 		answer func(reviewIn) m
@@ -199,7 +200,7 @@ func TestRefusesEachObject(t *testing.T) {
 	}
 }
 
-// What is no answer at all ends the Convert after few calls, not one for each object.
+// Unusable answers end the Convert after few calls, not after one call for each object.
 func TestGivesUpOnGarbage(t *testing.T) {
 	text := func(contentType, body string, status int) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -267,7 +268,7 @@ func TestGivesUpOnGarbage(t *testing.T) {
 	}
 }
 
-// An object that makes the converter fall over is told from a converter that always does.
+// An object that crashes the converter is distinguished from a converter that always crashes.
 func TestNamesTheObjectThatBreaksTheConverter(t *testing.T) {
 	for _, bad := range []string{"w0", "w3", "w7"} {
 		s := serve(t, reviewer(func(in reviewIn) m {

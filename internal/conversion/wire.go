@@ -14,18 +14,19 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// freeAnswer is the size of an answer, in bytes, beside four times its request.
+// freeAnswer is the allowed size of an answer, in bytes, besides four times the size of its
+// request.
 const freeAnswer = 16 << 20
 
-// maxSaid bounds quotations of the converter's own words, in bytes.
+// maxSaid bounds quotations of the converter's messages, in bytes.
 const maxSaid = 2 << 10
 
 // kind is the consequence of a failed call for later calls.
 type kind int
 
 const (
-	broken  kind = iota + 1 // not reachable or silent: do not ask again
-	garbled                 // no sound answer; maybe because of one object
+	broken  kind = iota + 1 // unreachable or silent: do not call again
+	garbled                 // no sound answer; perhaps because of one object
 	refused                 // a sound answer that converts nothing, or that a server refuses
 )
 
@@ -55,7 +56,7 @@ type wire struct {
 func (w *wire) reset() { w.request, w.body, w.err = nil, nil, nil }
 
 // RoundTrip sends a ConversionReview with the context of the Convert and the timeout, and reads the
-// whole answer, so that no caller waits or reads without a bound.
+// whole answer, so that waiting and reading are bounded.
 func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithTimeout(w.ctx, w.timeout)
 	defer cancel()
@@ -92,7 +93,7 @@ func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// review holds the fields that tell a sound answer from a garbled one.
+// review holds the fields that distinguish a sound answer from a garbled answer.
 type review struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -105,14 +106,15 @@ type review struct {
 	} `json:"response"`
 }
 
-// explain turns the library's error about the last call into a failure. It uses the library's text
-// only if that cannot quote the answer: its decoder quotes a whole object without kind.
+// explain turns the library's error about the last call into a failure. The library's decoder
+// quotes a whole object without kind; the text of the library is used only if the text cannot quote
+// the answer.
 func (w *wire) explain(library error) error {
 	if w.err != nil {
 		return w.err
 	}
 	if w.request == nil {
-		return failed(refused, "%s", library) // refused before it was sent
+		return failed(refused, "%s", library) // refused before sending
 	}
 	var asked, got review
 	if len(w.body) == 0 {
@@ -121,7 +123,7 @@ func (w *wire) explain(library error) error {
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(w.body, &got); err != nil {
 		return failed(garbled, "the answer (%d bytes) is not a ConversionReview in JSON", len(w.body))
 	}
-	if err := kjson.UnmarshalCaseSensitivePreserveInts(w.request, &asked); err != nil { // the library gave it a uid
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(w.request, &asked); err != nil { // the library added a uid
 		return err
 	}
 	// A v1beta1 answer needs neither uid nor kind, but must not have another version.
@@ -148,7 +150,8 @@ func (w *wire) explain(library error) error {
 
 var errTooLong = errors.New("too long")
 
-// tooLong is the failure for errTooLong. It is garbled: one object may have caused the long answer.
+// tooLong returns the failure for errTooLong: garbled, since one object may have caused the long
+// answer.
 func tooLong(limit int64) error { return failed(garbled, "the answer is longer than %d bytes", limit) }
 
 // printable puts s on one line, with blanks for control characters, and cuts out a long middle.
