@@ -2,7 +2,7 @@ package transform
 
 import "github.com/etcdshift/etcdshift/finding"
 
-// The codes that Run reports, and those that migrations share.
+// The codes that Run reports, and the codes common to several migrations.
 var (
 	CodeRawFile           = finding.Lookup("raw-file")
 	CodeCompressed        = finding.Lookup("compressed")

@@ -12,17 +12,17 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
-// ErrExists is returned for a record to be created whose key has one.
+// ErrExists is returned by [View.Create] if the key has a record already.
 var ErrExists = errors.New("the key is there already")
 
-// Reader reads the input as it is, without staged changes.
+// Reader returns a reader of the input without staged changes.
 func (v *overlay) Reader() *inspect.Reader { return v.reader }
 
-// Secrets returns what redacts the objects of the input: see inspect.Reader.Secrets.
+// Secrets returns the redactor for the objects of the input: see inspect.Reader.Secrets.
 func (v *overlay) Secrets(ctx context.Context) (*redact.Shared, error) { return v.reader.Secrets(ctx) }
 
 // Create stages a new record. The value is encrypted as a server would, and attached to a lease of
-// [View.Grant], or to none where lease is 0. It returns [ErrExists] where the file or the plan has
+// [View.Grant], or to no lease if lease is 0. The error is [ErrExists] if the file or the plan has
 // the key.
 func (v *View) Create(ctx context.Context, key, value []byte, lease int64) error {
 	if len(value) == 0 {
@@ -35,7 +35,7 @@ func (v *View) Create(ctx context.Context, key, value []byte, lease int64) error
 	return v.CreateStored(ctx, key, stored, lease)
 }
 
-// CreateStored is [View.Create] with the bytes that a server stored under the same key.
+// CreateStored is [View.Create] with the stored bytes of a server, from the same key.
 func (v *View) CreateStored(ctx context.Context, key, stored []byte, lease int64) error {
 	if len(key) == 0 {
 		return errors.New("stage a record: the key must not be empty")
@@ -50,23 +50,23 @@ func (v *View) CreateStored(ctx context.Context, key, stored []byte, lease int64
 		return err
 	case st != nil && !st.delete, st == nil && rec != nil:
 		return fmt.Errorf("stage %q: %w", key, ErrExists)
-	case rec != nil: // its deletion is staged
+	case rec != nil: // the deletion is staged
 		return v.plan.put(key, stored, staged{prior: rec.ModRevision, lease: lease})
 	}
 	return v.plan.put(key, stored, staged{lease: lease})
 }
 
-// leases are those that a run grants.
+// leases are the leases that a run grants.
 type leases struct {
 	file    *snapshot.Snapshot
-	ids     map[int64]bool           // that are taken, grants included; nil until asked for
+	ids     map[int64]bool           // of file, of live records and of grants; nil until the first Grant
 	grants  []snapshot.Lease         // staged, in order
-	granted map[snapshot.Lease]int64 // id here, by id and TTL in the other file
+	granted map[snapshot.Lease]int64 // new id by id and TTL in the other file
 }
 
-// Grant stages a lease of ttl seconds for the lease id of another file, and returns its id here:
-// the same one where no lease and no live record has it, else one derived from it. It answers the
-// same id and ttl with the same lease.
+// Grant stages a lease of ttl seconds for the lease id of another file and returns the new id: id
+// itself, if no lease and no live record has it, else an id derived from id. The same id and ttl
+// return the same lease.
 func (v *leases) Grant(ctx context.Context, id, ttl int64) (lease int64, err error) {
 	if id <= 0 || ttl <= 0 {
 		return 0, fmt.Errorf("a lease %x of %d seconds cannot be granted", uint64(id), ttl)
@@ -90,8 +90,8 @@ func (v *leases) Grant(ctx context.Context, id, ttl int64) (lease int64, err err
 	return lease, nil
 }
 
-// named are the ids of leases in the file, and those that live records name. etcd attaches
-// records to their leases when it starts: an expiring lease would delete such a record.
+// named returns the ids of the leases in the file, and the lease ids in live records. etcd attaches
+// records to their leases at startup: an expiring lease would delete such a record.
 func (v *leases) named(ctx context.Context) (map[int64]bool, error) {
 	granted, err := v.file.Leases(ctx)
 	if err != nil {
@@ -112,14 +112,14 @@ func (v *leases) named(ctx context.Context) (map[int64]bool, error) {
 	return named, nil
 }
 
-// otherLease is the nth id to try in place of one that is taken.
+// otherLease returns the nth candidate in place of a used id.
 func otherLease(id int64, n int) int64 {
 	b := binary.BigEndian.AppendUint64(nil, uint64(id))
 	sum := sha256.Sum256(binary.BigEndian.AppendUint64(b, uint64(n)))
 	return int64(binary.BigEndian.Uint64(sum[:]) &^ (1 << 63))
 }
 
-// Revision is the current revision of the output, as far as changes are staged.
+// Revision returns the current revision of the output, including the changes staged so far.
 func (v *overlay) Revision(ctx context.Context) (int64, error) {
 	last, err := v.src.Revision(ctx)
 	return last + int64(v.plan.planned), err

@@ -19,7 +19,7 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
-// TestCreate: new records get the leases they were granted, and the ids of these are free in the
+// TestCreate checks that new records get their granted leases, and the lease ids are unused in the
 // file.
 func TestCreate(t *testing.T) {
 	f := input(t)
@@ -64,8 +64,8 @@ func TestCreate(t *testing.T) {
 	require.Equal(t, map[string]int64{"/leased": 600, "/one": 60, "/two": 61, "/three": 60}, ttls)
 }
 
-// TestCreateEncrypts: a created record is encrypted as a server would, and one that is stored
-// already is not again.
+// TestCreateEncrypts checks that a created record is encrypted as a server would, and a stored form
+// is not encrypted again.
 func TestCreateEncrypts(t *testing.T) {
 	by := encrypter(t, "secretbox=a")
 	f := secretsOf(t, nil)
@@ -88,7 +88,7 @@ func TestCreateEncrypts(t *testing.T) {
 	require.Equal(t, "made", string(plain))
 }
 
-// TestScrub: neither the keys nor the values that were scrubbed are left in the file.
+// TestScrub checks that the file has neither the scrubbed keys nor their values.
 func TestScrub(t *testing.T) {
 	f := input(t)
 	r := f.run(t, Options{}, func(ctx context.Context, v *View) {
@@ -103,8 +103,8 @@ func TestScrub(t *testing.T) {
 	require.NotContains(t, fileText(t, f.out), "/leased")
 }
 
-// TestCompact: staged changes are compacted away with the rest, and compacting once more changes
-// nothing. Of several compactions in a run each leaves out what it names.
+// TestCompact checks that staged changes are compacted with the rest, and a second compaction
+// changes nothing. Each of several compactions in a run removes its selection.
 func TestCompact(t *testing.T) {
 	f := input(t)
 	run := func(in, out string, first, second snapshot.Compaction) *Report {
@@ -136,7 +136,7 @@ func TestCompact(t *testing.T) {
 	require.Equal(t, r.Output.SHA256, again.Output.SHA256)
 }
 
-// TestCheckOutput: an output that its transform does not approve of never gets its name.
+// TestCheckOutput checks that an output without approval of its transform never gets its name.
 func TestCheckOutput(t *testing.T) {
 	f := input(t)
 	plan := func(check func(ctx context.Context, v *View, out *inspect.Reader) error) planFunc {
@@ -170,7 +170,7 @@ func TestCheckOutput(t *testing.T) {
 	require.Equal(t, "changed", seen)
 }
 
-// TestGoOn: a problem that was allowed and left nothing alone does not count as one that did.
+// TestGoOn checks that an allowed problem with the outcome WentOn does not count as an error.
 func TestGoOn(t *testing.T) {
 	f := input(t)
 	odd := &finding.Code{Name: "odd", Level: finding.Error, Allowed: finding.WentOn}
@@ -201,8 +201,8 @@ func fileText(t testing.TB, path string) string {
 	return string(data)
 }
 
-// TestGrantTakesNoNamedLease: a lease that the file does not have, and that a live record names all
-// the same, would take that record along once it was granted.
+// TestGrantTakesNoNamedLease checks that Grant avoids a lease id of a live record without a lease
+// in the file: the granted lease would delete that record with its own.
 func TestGrantTakesNoNamedLease(t *testing.T) {
 	in, out := filepath.Join(t.TempDir(), "in.db"), filepath.Join(t.TempDir(), "out.db")
 	_, err := snapshot.Build(t.Context(), in, snapshot.Content{Revision: 2,

@@ -46,7 +46,8 @@ func decrypted(t testing.TB, with *encryption.Transformers, key, stored, by stri
 	return string(plain)
 }
 
-// TestPutEncrypts: a Put is read back decrypted, and stored by the first provider.
+// TestPutEncrypts checks that a Put value is read decrypted and stored encrypted by the first
+// provider.
 func TestPutEncrypts(t *testing.T) {
 	old, now := encrypter(t, "secretbox=o"), encrypter(t, "aesgcm=n", "secretbox=o", "identity")
 	f := secretsOf(t, map[string]*encryption.Transformers{"a": old, "same": old})
@@ -76,8 +77,8 @@ func TestPutEncrypts(t *testing.T) {
 	require.Equal(t, "clear", got["/registry/configmaps/ns/c"])
 }
 
-// TestNeverPlaintext: Put, Derive and Rewrap never store an encrypted value as plaintext, with or
-// without a configuration; the value is reported once and stays.
+// TestNeverPlaintext checks that Put, Derive and Rewrap never store an encrypted value as
+// plaintext, with or without a configuration; the value is reported once and stays.
 func TestNeverPlaintext(t *testing.T) {
 	by := encrypter(t, "aescbc=a")
 	key, clear := []byte(secretsDir+"a"), []byte("/registry/configmaps/ns/c")
@@ -123,7 +124,7 @@ func TestNeverPlaintext(t *testing.T) {
 	}
 }
 
-// TestDerive: a value derived from an encrypted one is encrypted under its own key.
+// TestDerive checks that a value derived from an encrypted value is encrypted under its own key.
 func TestDerive(t *testing.T) {
 	by := encrypter(t, "aesgcm=a")
 	f := secretsOf(t, map[string]*encryption.Transformers{"a": by})
@@ -148,7 +149,7 @@ func TestDerive(t *testing.T) {
 	require.NotContains(t, got, secretsDir+"a")
 }
 
-// TestExposes: only an encrypted value that would be stored as plaintext is exposed.
+// TestExposes checks that only an encrypted value that would be stored as plaintext is exposed.
 func TestExposes(t *testing.T) {
 	f := secretsOf(t, map[string]*encryption.Transformers{"a": encrypter(t, "aescbc=a")})
 	for _, tt := range []struct {
@@ -181,7 +182,7 @@ func TestRewrap(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, want, got, name)
 		}
-		return v.Put(ctx, []byte(secretsDir+"old"), []byte(`{"name":"old"}`)) // it stays under its new key
+		return v.Put(ctx, []byte(secretsDir+"old"), []byte(`{"name":"old"}`)) // stays, under its new key
 	})
 	r, err := Run(context.Background(), Options{In: f.in, Out: f.out, Encryption: now}, plan)
 	require.NoError(t, err)
@@ -201,8 +202,8 @@ func TestRewrap(t *testing.T) {
 	require.Equal(t, Unchanged, none.Outcome, "without a configuration there is nothing to rewrap by")
 }
 
-// TestUndecryptableSaysWhy: who reports that a value is encrypted has the reason added, in scans
-// and single reads alike.
+// TestUndecryptableSaysWhy checks that a finding about an encrypted value includes the reason,
+// after scans and after single reads.
 func TestUndecryptableSaysWhy(t *testing.T) {
 	f := secretsOf(t, map[string]*encryption.Transformers{"a": encrypter(t, "aescbc=a"), "b": encrypter(t, "aescbc=a")})
 	r, err := Run(context.Background(), Options{In: f.in, Out: f.out, Encryption: encrypter(t, "aescbc=z")},
@@ -227,7 +228,7 @@ func TestUndecryptableSaysWhy(t *testing.T) {
 	require.Equal(t, "odd", r.Problems[2].Reason)
 }
 
-// TestDeleteAgain: a Delete cancels a staged Put of its key, and a Put a staged Delete.
+// TestDeleteAgain checks that a Delete cancels a staged Put of its key, and a Put a staged Delete.
 func TestDeleteAgain(t *testing.T) {
 	f := input(t)
 	r, err := Run(context.Background(), Options{In: f.in, Out: f.out},
@@ -248,7 +249,8 @@ func TestDeleteAgain(t *testing.T) {
 	require.NotContains(t, got, "/new")
 }
 
-// TestPlaintext: after Plaintext, values are written in the clear, those too that do not change.
+// TestPlaintext checks that after Plaintext all values are written unencrypted, including unchanged
+// values.
 func TestPlaintext(t *testing.T) {
 	for _, by := range []*encryption.Transformers{encrypter(t, "aescbc=a"), encrypter(t, "aescbc=a", "identity")} {
 		f := secretsOf(t, map[string]*encryption.Transformers{"a": by, "same": by})

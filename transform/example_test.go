@@ -124,7 +124,7 @@ func Example() {
 	// warning raw-file
 }
 
-// TestContributing: CONTRIBUTING.md shows this migration, and its test.
+// TestContributing checks that CONTRIBUTING.md shows this migration and its test.
 func TestContributing(t *testing.T) {
 	source, err := os.ReadFile("example_test.go")
 	require.NoError(t, err)

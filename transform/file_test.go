@@ -13,7 +13,7 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
-// TestReportOfReading: refused findings count, findings the run went on with skip nothing.
+// TestReportOfReading checks that refused findings count, and findings with WentOn skip nothing.
 func TestReportOfReading(t *testing.T) {
 	on := &finding.Code{Name: "on", Level: finding.Error, Allowed: finding.WentOn}
 	r := NewReport("x", "on")
@@ -28,7 +28,7 @@ func TestReportOfReading(t *testing.T) {
 	require.Len(t, r.Problems, 4)
 }
 
-// TestInfo: what identifies a file, and what is odd about it.
+// TestInfo checks the identity of a file and the warnings about its format.
 func TestInfo(t *testing.T) {
 	ctx := context.Background()
 	path := etcdtest.Build(t, "put /a 1\nput /b 2\ndel /a")

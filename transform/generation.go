@@ -15,10 +15,11 @@ import (
 	"github.com/etcdshift/etcdshift/internal/native"
 )
 
-// templateGeneration is where a server keeps the generation of a DaemonSet's pod template.
+// templateGeneration is the annotation with the generation of a DaemonSet's pod template.
 const templateGeneration = "deprecated.daemonset.template.generation"
 
-// keepGeneration copies metadata.generation from before to after: clients cannot set it.
+// keepGeneration copies metadata.generation from before to after: clients cannot set the
+// generation.
 func keepGeneration(before, after map[string]any) {
 	was, _ := before["metadata"].(map[string]any)
 	is, _ := after["metadata"].(map[string]any)
@@ -29,8 +30,8 @@ func keepGeneration(before, after map[string]any) {
 	}
 }
 
-// grow sets metadata.generation of after as a server's update of before does; they had
-// the same.
+// grow sets metadata.generation of after as a server's update of before does. Both have the same
+// generation on entry.
 func grow(o *inspect.Object, before, after map[string]any) {
 	t := o.Type
 	was, _ := before["metadata"].(map[string]any)
@@ -55,7 +56,7 @@ func specChanged(o *inspect.Object, before, after map[string]any) bool {
 		return customChanged(t, before, after)
 	}
 	switch t.Name() {
-	case "priorityclasses.scheduling.k8s.io": // begin at 1 and stay there
+	case "priorityclasses.scheduling.k8s.io": // begin at 1 and stay at 1
 		return false
 	case "validatingwebhookconfigurations.admissionregistration.k8s.io",
 		"mutatingwebhookconfigurations.admissionregistration.k8s.io":
@@ -71,7 +72,7 @@ func specChanged(o *inspect.Object, before, after map[string]any) bool {
 	return differ(before, after, "spec")
 }
 
-// emptyBundle reports whether an update leaves out a caBundle of no bytes.
+// emptyBundle reports whether an update removes a caBundle of zero bytes.
 func emptyBundle(o *inspect.Object) bool {
 	parsed, err := o.ParseValue()
 	return err == nil && parsed.Format == encoding.FormatProtobuf &&
@@ -92,8 +93,8 @@ func differ(before, after map[string]any, path ...string) bool {
 	return !native.Same(schema.FromAPIVersionAndKind(apiVersion, kind), only(before), only(after))
 }
 
-// customChanged is specChanged for a custom resource: all but the metadata counts, and the status
-// unless it is a subresource.
+// customChanged is specChanged for a custom resource: all fields count except the metadata and a
+// status that is a subresource.
 func customChanged(t *inspect.Type, before, after map[string]any) bool {
 	return slices.ContainsFunc(differing(asRead(t, before), asRead(t, after)), func(field string) bool {
 		switch field {
@@ -106,7 +107,7 @@ func customChanged(t *inspect.Type, before, after map[string]any) bool {
 	})
 }
 
-// asRead is a custom resource as a server reads it: without unknown fields, and with defaults.
+// asRead returns a custom resource as a server reads it: without unknown fields, and with defaults.
 func asRead(t *inspect.Type, content map[string]any) map[string]any {
 	apiVersion, _ := content["apiVersion"].(string)
 	version, err := t.CRD.Version(apiVersion[strings.LastIndex(apiVersion, "/")+1:])

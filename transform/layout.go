@@ -12,11 +12,11 @@ import (
 	"github.com/etcdshift/etcdshift/keys"
 )
 
-// ErrNoPrefix is returned where no key shows a storage prefix and none was named.
+// ErrNoPrefix is returned if no key shows a storage prefix and --prefix names none.
 var ErrNoPrefix = errors.New("no key in the snapshot shows the storage prefix of a Kubernetes API server; name it " +
 	"with --prefix")
 
-// ErrEmptyPrefix is returned for a named storage prefix without keys, which may be misspelled.
+// ErrEmptyPrefix is returned for a named storage prefix without keys: the name may be misspelled.
 var ErrEmptyPrefix = finding.WithLasting(errors.New("no key lies below the storage prefix"),
 	"\"etcdshift status\" lists the storage prefixes of a file; --prefix takes whole ones")
 
@@ -35,10 +35,10 @@ func (v *overlay) Below(ctx context.Context, prefix string) iter.Seq2[*Entry, er
 	}
 }
 
-// KubernetesPrefixes are the storage prefixes for a migration to work on: those that [Options]
-// name, or all. A kcp prefix is refused, since each logical cluster has its own definitions there.
-// A prefix of OpenShift's own API servers, which hold no custom resources, is reported as a
-// warning. It returns [ErrNoPrefix] where no key shows a prefix.
+// KubernetesPrefixes returns the storage prefixes for a migration: the prefixes of [Options], or
+// else all prefixes. A kcp prefix is refused, since each logical cluster has its own definitions. A
+// prefix of OpenShift's own API servers, which hold no custom resources, is reported as a warning.
+// The error is [ErrNoPrefix] if no key shows a prefix.
 func (v *View) KubernetesPrefixes(ctx context.Context) ([]string, error) {
 	layouts, err := v.Layouts(ctx)
 	if err != nil {
@@ -67,7 +67,7 @@ func (v *View) KubernetesPrefixes(ctx context.Context) ([]string, error) {
 	return prefixes, nil
 }
 
-// anyBelow demands a key below a prefix that only a flag names.
+// anyBelow returns [ErrEmptyPrefix] if a prefix is known only from a flag and has no keys.
 func (v *overlay) anyBelow(ctx context.Context, s keys.Storage, layouts keys.Layouts) error {
 	if s.Flavour != keys.FlavourUnknown {
 		return nil

@@ -9,7 +9,7 @@ import (
 	"github.com/etcdshift/etcdshift/keys"
 )
 
-// Types are the types of the snapshot, with the CustomResourceDefinitions as staged.
+// Types returns the types of the snapshot, with the CustomResourceDefinitions as staged.
 func (v *overlay) Types(ctx context.Context) (*inspect.Types, error) {
 	types, err := v.reader.Types(ctx)
 	if err != nil {
@@ -26,7 +26,7 @@ func (v *overlay) Types(ctx context.Context) (*inspect.Types, error) {
 		}
 		parsed, _, err := layouts.Parse(key)
 		if err != nil || st.delete {
-			continue // of no resource; or a type that stays, as that of an empty folder
+			continue // of no resource, or a type that stays, such as the type of an empty folder
 		}
 		defines := parsed.Resource == keys.DefinitionType()
 		if !defines && !st.creates() {
@@ -46,8 +46,8 @@ func (v *overlay) Types(ctx context.Context) (*inspect.Types, error) {
 	return types, nil
 }
 
-// Objects yields the objects of a type, as stored or staged, in the order of [View.Live]. One that
-// cannot be read is yielded with its Err.
+// Objects yields the objects of a type, as stored or staged, in the order of [View.Live]. An
+// unreadable object is yielded with its Err.
 func (v *overlay) Objects(
 	ctx context.Context, t *inspect.Type, in inspect.Selection,
 ) iter.Seq2[*inspect.Object, error] {
@@ -56,7 +56,7 @@ func (v *overlay) Objects(
 	})
 }
 
-// Entries yields the entries of Objects, which are not decoded.
+// Entries yields the entries of Objects without decoding.
 func (v *overlay) Entries(ctx context.Context, t *inspect.Type, in inspect.Selection) iter.Seq2[*Entry, error] {
 	return stream.Of(func(yield func(*Entry) error) error {
 		layouts, err := v.Layouts(ctx)

@@ -8,29 +8,30 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
-// Output is how the output of a run is made. The zero value is a copy of the input with the staged
+// Output describes the output of a run. The zero value is a copy of the input with the staged
 // changes on top.
 type Output struct {
-	// Anew stands for new pages alone: no page of the input is copied while the run plans.
+	// Anew means that the output has only new pages: no page of the input is copied during
+	// planning.
 	Anew bool
-	// Compact leaves history out, that of the staged changes included.
+	// Compact removes history, including the history of the staged changes.
 	Compact *snapshot.Compaction
-	// Scrub leaves out all records, of any revision, of the keys that it names. Their deletions are
-	// staged by [View.Delete] and leave no record.
+	// Scrub removes all records, of any revision, of the selected keys. Their deletions are staged
+	// by [View.Delete] and leave no record.
 	Scrub func(key []byte) bool
-	// Build is the content of a new file. It may have records of the input.
+	// Build is the content of a new file. Build may include records of the input.
 	Build *snapshot.Content
-	// Plaintext stores all values staged from then on unencrypted: the receiver has no key.
+	// Plaintext stores all values staged afterwards unencrypted: the receiver has no key.
 	Plaintext bool
-	// NotForRestore leaves the restore commands out of the report: no cluster goes on from it.
+	// NotForRestore omits the restore commands from the report: the output is not for a cluster.
 	NotForRestore bool
-	// Check reads the verified output before it gets its name; with an error it gets none. It may
-	// fill in the report.
+	// Check reads the verified output before the output gets its name. An error of Check fails the
+	// run. Check may add to the report.
 	Check func(ctx context.Context, out *inspect.Reader) error
 }
 
-// Make says how the output is made. Several calls add up: each compaction leaves out what it
-// names, each scrub its keys, and all checks run, in the order of the calls.
+// Make sets properties of the output. Several calls add up: each compaction removes its selection,
+// each scrub its keys, and all checks run, in the order of the calls.
 func (v *View) Make(o Output) {
 	if o.Check != nil {
 		v.checks = append(v.checks, o.Check)
@@ -66,7 +67,7 @@ func (v *View) CheckOutput(ctx context.Context, out *inspect.Reader) error {
 	return nil
 }
 
-// scrub is what leaves out keys; nil where none is left out.
+// scrub returns the union of the scrubs; nil for none.
 func (v *View) scrub() func(key []byte) bool {
 	if len(v.scrubs) == 0 {
 		return nil

@@ -13,14 +13,15 @@ func (v *overlay) Parallel(ctx context.Context, n int, work func(i int) error) e
 	return v.src.Parallel(ctx, n, work)
 }
 
-// Ahead makes items of all entries and yields them in order. It runs work on many at once, in
-// parallel, before it yields one of them: work must not use the view, and nothing may be staged for
-// an entry that is still to come.
+// Ahead makes items of all entries and yields the items in order. work runs on many items in
+// parallel before the first of them is yielded: work must not use the view, and the caller must not
+// stage changes of later entries.
 func Ahead[T any](v *View, all iter.Seq2[*Entry, error], item func(e *Entry) T, work func(*T)) iter.Seq2[*T, error] {
 	return stream.Ahead(v.src.Guard, all, func(e *Entry) (T, int) { return item(e), len(e.Value) }, work)
 }
 
-// Pick yields the entries of [View.Below] for which want is true, asked in parallel as by [Ahead].
+// Pick yields the entries of [View.Below] for which want is true. Calls of want are parallel, as in
+// [Ahead].
 func (v *View) Pick(ctx context.Context, prefix string, want func(e *Entry) bool) iter.Seq2[*Entry, error] {
 	type asked struct {
 		*Entry

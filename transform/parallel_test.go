@@ -25,7 +25,7 @@ func inPlan(t *testing.T, fn func(ctx context.Context, v *View)) {
 	require.NoError(t, err)
 }
 
-// TestParallel: every number is worked on once, whether there are more or fewer of them than
+// TestParallel checks that every number is processed once, with fewer or more numbers than
 // processors.
 func TestParallel(t *testing.T) {
 	inPlan(t, func(ctx context.Context, v *View) {
@@ -42,8 +42,8 @@ func TestParallel(t *testing.T) {
 	})
 }
 
-// TestParallelFails: an error is returned, and its goroutine takes no more work; a cancelled
-// context ends them all.
+// TestParallelFails checks that an error is returned and stops its goroutine, and a cancelled
+// context stops all.
 func TestParallelFails(t *testing.T) {
 	inPlan(t, func(ctx context.Context, v *View) {
 		broken := errors.New("broken")
@@ -67,8 +67,8 @@ func TestParallelFails(t *testing.T) {
 	})
 }
 
-// TestPick: entries come in the order of Below, those that are wanted, however many there are; a
-// reader that stops gets no more, and an error of its own ends the sequence.
+// TestPick checks that the wanted entries come in the order of Below, for any number of entries; a
+// consumer that stops gets no more, and an error of the consumer ends the sequence.
 func TestPick(t *testing.T) {
 	inPlan(t, func(ctx context.Context, v *View) {
 		for i := range 3079 {

@@ -11,31 +11,31 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
-// staged is one planned write. A plan has very many of them: it has no pointers.
+// staged is one planned write. A plan may have millions: staged has no pointers.
 type staged struct {
 	at            int64 // offset of key and value in the spool
-	prior         int64 // ModRevision of the stored record, 0 for none
+	prior         int64 // ModRevision of the stored record; 0 for none
 	lease         int64
 	keySize, size uint32 // bytes of key and value
-	step          uint16 // that staged it last: see plan.step
+	step          uint16 // last step that staged the write: see plan.step
 	delete        bool
-	dropped       bool // it is not planned any more
-	had           bool // there was a value before the step
-	again         bool // an earlier step staged it too
+	dropped       bool // not planned any more
+	had           bool // the key had a value before the step
+	again         bool // an earlier step staged the write too
 }
 
-// creates says whether the key has no stored record.
+// creates reports whether the key has no stored record.
 func (st *staged) creates() bool { return st.prior == 0 && !st.delete }
 
-// plan keeps staged writes in order, keys and values in a spool.
+// plan keeps staged writes in order, with keys and values in a spool.
 type plan struct {
 	spool
 	chunks  []chunk
-	planned int    // without dropped ones
-	updates int    // of stored records, dropped ones too
-	step    uint16 // the step that stages now; 0 where a run has none
-	// seed and ordinals find the staged write of a key by a hash of the key: the first free number
-	// from that on. Equal hashes are told apart by the keys.
+	planned int    // without dropped writes
+	updates int    // of stored records, including dropped writes
+	step    uint16 // the current step; 0 for a run without steps
+	// seed and ordinals find the staged write of a key by a hash of the key: the number of a key is
+	// the hash, or the next free number. Keys with equal hashes are compared.
 	seed     maphash.Seed
 	ordinals map[uint32]uint32
 }
@@ -43,8 +43,8 @@ type plan struct {
 // chunk is some staged writes, in order.
 type chunk struct {
 	staged []staged
-	common []byte // what the keys of all that create something begin with
-	create bool   // there is one
+	common []byte // common prefix of all keys that the chunk creates
+	create bool   // the chunk creates at least one key
 }
 
 const chunkSize = 1024
@@ -53,8 +53,8 @@ func newPlan(dir string) *plan {
 	return &plan{spool: spool{dir: dir}, seed: maphash.MakeSeed(), ordinals: map[uint32]uint32{}}
 }
 
-// place returns the staged write of key, which may be dropped, nil for none, and its number in
-// ordinals.
+// place returns the staged write of key and its number in ordinals. The write may be dropped; nil
+// for none.
 func (p *plan) place(key []byte) (st *staged, number uint32, err error) {
 	for number = uint32(maphash.Bytes(p.seed, key)); ; number++ {
 		ordinal, used := p.ordinals[number]
@@ -75,7 +75,7 @@ func (p *plan) place(key []byte) (st *staged, number uint32, err error) {
 	}
 }
 
-// get returns the planned write of key, nil for none.
+// get returns the planned write of key; nil for none.
 func (p *plan) get(key []byte) (*staged, error) {
 	st, _, err := p.place(key)
 	if st != nil && st.dropped {
@@ -102,7 +102,7 @@ func (p *plan) put(key, value []byte, st staged) error {
 		return err
 	}
 	if old != nil && old.dropped {
-		old.step, old = noStep, nil // st stands for it now
+		old.step, old = noStep, nil // st replaces the dropped write
 	}
 	if old != nil {
 		created := old.creates()
@@ -113,7 +113,7 @@ func (p *plan) put(key, value []byte, st staged) error {
 		return nil
 	}
 	if n := len(p.chunks); n == 0 || len(p.chunks[n-1].staged) == chunkSize {
-		p.chunks = append(p.chunks, chunk{staged: make([]staged, 0, chunkSize)}) // its elements never move
+		p.chunks = append(p.chunks, chunk{staged: make([]staged, 0, chunkSize)}) // the elements of a chunk never move
 	}
 	last := &p.chunks[len(p.chunks)-1]
 	p.ordinals[number] = uint32((len(p.chunks)-1)*chunkSize + len(last.staged))
@@ -137,7 +137,7 @@ func (c *chunk) created(key []byte, st *staged) {
 	}
 }
 
-// mayCreate says whether the chunk may create keys that begin with prefix.
+// mayCreate reports whether the chunk may create keys that begin with prefix.
 func (c *chunk) mayCreate(prefix []byte) bool {
 	return c.create && (bytes.HasPrefix(c.common, prefix) || bytes.HasPrefix(prefix, c.common))
 }
@@ -150,10 +150,10 @@ func (p *plan) attach(key []byte, lease int64) error {
 	return err
 }
 
-// noStep is of what a step staged and dropped again.
+// noStep marks a write that was staged and dropped in the same step.
 const noStep = math.MaxUint16
 
-// before says whether the key of a staged write had a value before a step.
+// before reports whether the key of a staged write had a value before a step.
 func (st *staged) before(step uint16) bool {
 	switch {
 	case st.step == step:
@@ -164,7 +164,7 @@ func (st *staged) before(step uint16) bool {
 	return !st.delete
 }
 
-// drop forgets the staged write of key.
+// drop removes the staged write of key from the plan.
 func (p *plan) drop(key []byte) error {
 	st, err := p.get(key)
 	if st != nil {
@@ -179,7 +179,7 @@ func (p *plan) drop(key []byte) error {
 	return err
 }
 
-// all yields the planned writes, in order; those that are staged meanwhile too.
+// all yields the planned writes in order, including writes staged during the iteration.
 func (p *plan) all() iter.Seq[*staged] {
 	return func(yield func(*staged) bool) {
 		for c := 0; c < len(p.chunks); c++ {
@@ -192,7 +192,8 @@ func (p *plan) all() iter.Seq[*staged] {
 	}
 }
 
-// creating yields the planned writes of all, with their keys, that create keys with that prefix.
+// creating yields the planned writes of all, with their keys, that create keys with the given
+// prefix.
 func (p *plan) creating(prefix []byte) iter.Seq2[*staged, error] {
 	return func(yield func(*staged, error) bool) {
 		for c := 0; c < len(p.chunks); c++ {
@@ -246,7 +247,7 @@ func (p *plan) changes() iter.Seq2[snapshot.Change, error] {
 	}
 }
 
-// byKey yields the plan as changes does, sorted by keys, of which it keeps copies.
+// byKey yields the plan as changes does, sorted by keys. byKey keeps copies of the keys.
 func (p *plan) byKey() iter.Seq2[snapshot.Change, error] {
 	type keyed struct {
 		key []byte
@@ -276,7 +277,7 @@ func (p *plan) byKey() iter.Seq2[snapshot.Change, error] {
 	})
 }
 
-// changed counts the records that the step changed, by what it did to them.
+// changed counts the records that the current step created, updated and deleted.
 func (p *plan) changed() (c Changes) {
 	for _, chunk := range p.chunks {
 		for i := range chunk.staged {

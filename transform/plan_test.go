@@ -31,7 +31,7 @@ func (m *planModel) drop(key string) {
 	delete(m.now, key)
 }
 
-// TestPlanIsAList: a plan, of which most lies in the scratch file, answers as a list does.
+// TestPlanIsAList checks that a plan, mostly in the scratch file, behaves like a list.
 func TestPlanIsAList(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	p, m := newPlan(t.TempDir()), planModel{now: map[string]snapshot.Change{}}

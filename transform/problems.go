@@ -18,16 +18,16 @@ import (
 	"github.com/etcdshift/etcdshift/keys"
 )
 
-// findings are those of a run, or of a step.
+// findings holds the findings of a run or a step.
 type findings struct {
 	report        *Report
 	problems      map[problemID]int // index in the report
 	undecryptable map[string]error  // see overlay
 }
 
-// Raise reports a finding about the record at key. goOn is false where it refuses the run; after a
-// finding that --allow takes, the caller goes on as its code says. Reasons of one code about one
-// record become one problem.
+// Raise reports a finding about the record at key. goOn is false if the finding refuses the run.
+// After an allowed finding, the caller continues as the code describes. Findings of one code about
+// one record become one problem.
 func (v *findings) Raise(key string, f *finding.Finding) (goOn bool) {
 	p := v.report.decide(key, f)
 	if p.Level == finding.Error {
@@ -47,14 +47,14 @@ func (v *findings) list(p finding.Finding) {
 	}
 }
 
-// Raise is [View.Raise] without merging: what is raised twice is reported twice.
+// Raise is [View.Raise] without merging: a repeated finding is reported repeatedly.
 func (r *Report) Raise(key string, f *finding.Finding) (goOn bool) {
 	p := r.decide(key, f)
 	r.Problems = append(r.Problems, p)
 	return p.Outcome != finding.Refused
 }
 
-// decide returns f with its key, and with its outcome where it has none yet.
+// decide returns f with its key and its outcome.
 func (r *Report) decide(key string, f *finding.Finding) finding.Finding {
 	p := *f
 	p.Key = key
@@ -77,11 +77,11 @@ func codeOf(err error) *finding.Code {
 	return finding.Undecodable
 }
 
-// Unreadable is the finding of a value that cannot be read.
+// Unreadable returns the finding for a value that cannot be read.
 func Unreadable(err error) *finding.Finding { return codeOf(err).Because("%v", err) }
 
-// Readable reports a value that no API server can read as the object its key names. Encrypted
-// values and unknown kinds pass.
+// Readable reports whether an API server can read a value as the object of its key; if not,
+// Readable raises a finding. Encrypted values and unknown kinds pass.
 func (v *findings) Readable(e *Entry) bool {
 	err := e.Check()
 	if err == nil || e.Undecryptable != nil || errors.Is(err, native.ErrUnknownKind) {
@@ -91,7 +91,7 @@ func (v *findings) Readable(e *Entry) bool {
 	return false
 }
 
-// CheckValue says why no API server can read a decrypted value. Unknown kinds pass.
+// CheckValue returns why no API server can read a decrypted value. Unknown kinds pass.
 func CheckValue(key keys.Key, value []byte) error {
 	if err := inspect.CheckValue(key, value); !errors.Is(err, native.ErrUnknownKind) {
 		return err
@@ -99,20 +99,20 @@ func CheckValue(key keys.Key, value []byte) error {
 	return nil
 }
 
-// noteUndecryptable remembers why a value cannot be decrypted, for later findings about it.
+// noteUndecryptable remembers why a value cannot be decrypted, for later findings about the value.
 func (v *overlay) noteUndecryptable(e *Entry) {
 	if e != nil && e.Undecryptable != nil {
 		v.undecryptable[string(e.Key)] = e.Undecryptable
 	}
 }
 
-// explain adds to the reason of an encrypted value why no key decrypts it.
+// explain adds to the reason of an encrypted value why no key decrypts the value.
 func (v *findings) explain(p finding.Finding) string {
 	why, reason := v.undecryptable[p.Key], p.Reason
 	if p.Code.Name != finding.Encrypted.Name || why == nil || strings.Contains(reason, why.Error()) {
 		return reason
 	}
-	for at := range reason { // where a reason ends as the longer one begins, it is said once
+	for at := range reason { // no repetition if the end of reason is the beginning of why
 		if strings.HasPrefix(why.Error(), reason[at:]) {
 			return reason[:at] + why.Error()
 		}
@@ -120,7 +120,7 @@ func (v *findings) explain(p finding.Finding) string {
 	return reason + ": " + why.Error()
 }
 
-// merge adds the reason of p to a problem, unless it is said already.
+// merge adds the reason of p to a problem, unless the problem has the reason already.
 func (v *findings) merge(old *finding.Finding, p finding.Finding) {
 	if why := v.undecryptable[p.Key]; p.Code.Name == finding.Encrypted.Name && why != nil &&
 		strings.Contains(old.Reason, why.Error()) {
@@ -136,19 +136,19 @@ func (v *findings) merge(old *finding.Finding, p finding.Finding) {
 
 const (
 	reasonSeparator = "; "
-	maxReasons      = 4096 // bytes of reasons that a problem gathers
+	maxReasons      = 4096 // bytes of reasons in one problem
 )
 
-// problemID is what makes two findings one problem.
+// problemID identifies findings that become one problem.
 type problemID struct {
 	key, code string
 	level     finding.Level
 	outcome   finding.Outcome
 }
 
-// Save keeps an object in the report, or fields of one, that may be wanted back. A report holds no
-// credentials: annotations with one are left out, and of other values the length stays. A step says
-// so.
+// Save keeps an object, or fields of an object, in the report for a later restore. A report holds
+// no credentials: annotations with a credential are removed, other credentials are replaced by
+// their length, and a step in the report mentions the removal.
 func (v *View) Save(ctx context.Context, key []byte, fields map[string]any) error {
 	hide, err := v.reader.Secrets(ctx)
 	if err != nil {
@@ -167,5 +167,5 @@ func (v *View) Save(ctx context.Context, key []byte, fields map[string]any) erro
 	return err
 }
 
-// Report is the report of the run, for the transform to add to.
+// Report returns the report of the run. The transform may add to the report.
 func (v *findings) Report() *Report { return v.report }

@@ -18,20 +18,20 @@ import (
 	"github.com/etcdshift/etcdshift/keys"
 )
 
-// ObjectCodes are the codes that [View.PutObject] and [View.CopyObject] report.
+// ObjectCodes returns the codes that [View.PutObject] and [View.CopyObject] report.
 func ObjectCodes() []*finding.Code {
 	return []*finding.Code{
 		CodeUnknownFields, CodeInvalidObject, CodeWouldBePlaintext, finding.Undecodable, finding.Encrypted,
 	}
 }
 
-// PutObject stages content in place of that of o, in the format in which o is stored: JSON keeps
-// the bytes of what does not change, metadata of any kind is edited on the wire, and other protobuf
-// only where this build knows every field of it. The content is stored as [AsUpdated] returns it.
-// metadata.resourceVersion is ignored, and so is metadata.generation, which grows as by a server's
-// update.
+// PutObject stages content in place of the content of o, in the stored format of o. JSON keeps the
+// bytes of unchanged fields. Metadata of any kind is edited on the wire; other fields of protobuf
+// are edited only if this build knows every field of the value. The content is stored as
+// [AsUpdated] returns it. metadata.resourceVersion and metadata.generation are ignored; the
+// generation grows as by a server's update.
 //
-// staged is false where nothing changes, and after a finding of [ObjectCodes].
+// staged is false if the content does not change, and after a finding of [ObjectCodes].
 func (v *View) PutObject(ctx context.Context, o *inspect.Object, content map[string]any) (staged bool, err error) {
 	value := v.rewrite(ctx, o, o.Parsed, content)
 	if value == nil {
@@ -40,8 +40,8 @@ func (v *View) PutObject(ctx context.Context, o *inspect.Object, content map[str
 	return v.Derive(ctx, o.Key, o.Key, value)
 }
 
-// CopyObject is PutObject at another key, for an object with another name, in place of a record
-// that is there already. The new record has the lease of that of o.
+// CopyObject is PutObject at another key, for an object with another name, in place of any record
+// at that key. The new record has the lease of o.
 func (v *View) CopyObject(
 	ctx context.Context, o *inspect.Object, key []byte, content map[string]any,
 ) (staged bool, err error) {
@@ -63,12 +63,12 @@ func (v *View) CopyObject(
 	return true, v.plan.attach(key, o.Lease)
 }
 
-// rewrite returns the value of o with another content, to be stored at key; nil where nothing
-// changes, or after a finding.
+// rewrite returns the value of o with another content, to be stored at key; nil for no change, or
+// after a finding.
 func (v *View) rewrite(ctx context.Context, o *inspect.Object, key keys.Key, content map[string]any) []byte {
 	meter := v.budget.Meter()
 	value, wrong := Rewritten(bounded.WithMeter(ctx, meter), o, key, content)
-	meter.Take() // Rewritten reports a budget that was used up: nothing runs in parallel
+	meter.Take() // Rewritten reports an exhausted budget: nothing runs in parallel
 	if wrong != nil {
 		v.Raise(string(o.Key), wrong)
 		return nil
@@ -76,9 +76,9 @@ func (v *View) rewrite(ctx context.Context, o *inspect.Object, key keys.Key, con
 	return value
 }
 
-// Rewritten returns the value that [View.PutObject] stages, nil where nothing changes, or what it
-// reports, for an object that may move to another key. It needs no view: many objects can be
-// rewritten at once. It returns both for an object that cannot be checked.
+// Rewritten returns the value that [View.PutObject] stages, nil for no change, or a finding, for an
+// object that may move to another key. Rewritten needs no view: many calls may run in parallel. For
+// an object that cannot be checked, Rewritten returns both value and finding.
 func Rewritten(
 	ctx context.Context, o *inspect.Object, key keys.Key, content map[string]any,
 ) (value []byte, wrong *finding.Finding) {
@@ -107,7 +107,7 @@ func Rewritten(
 	return value, nil
 }
 
-// stored is content without its resourceVersion, which is not part of a stored value.
+// stored returns content without resourceVersion, which is not part of a stored value.
 func stored(content map[string]any) map[string]any {
 	content = maps.Clone(content)
 	if metadata, is := content["metadata"].(map[string]any); is {
@@ -141,8 +141,8 @@ func encodeAs(o *inspect.Object, before, after map[string]any) ([]byte, error) {
 	return encoding.WithMessage(o.Value, raw)
 }
 
-// editMetadata edits a protobuf value on the wire, without its other fields. done is false where
-// more than metadata changes, or a field of it that is not edited so.
+// editMetadata edits a protobuf value on the wire and keeps its other fields. done is false if more
+// than metadata changes, or a metadata field that [encoding.Set] does not edit.
 func editMetadata(value []byte, before, after map[string]any) (_ []byte, done bool) {
 	if changed := differing(before, after); len(changed) != 1 || changed[0] != "metadata" {
 		return nil, false
@@ -158,7 +158,7 @@ func editMetadata(value []byte, before, after map[string]any) (_ []byte, done bo
 	return value, true
 }
 
-// differing are the fields in which two objects differ, sorted.
+// differing returns the fields in which two objects differ, sorted.
 func differing(a, b map[string]any) (fields []string) {
 	for field := range a {
 		if !reflect.DeepEqual(a[field], b[field]) {
@@ -176,8 +176,8 @@ func differing(a, b map[string]any) (fields []string) {
 
 var errKind = errors.New("apiVersion and kind of a built-in object cannot change")
 
-// fits returns why no server would accept the object after at key, for a reason that before did not
-// have.
+// fits returns why a server would refuse the object after at key, ignoring reasons that apply to
+// before.
 func fits(ctx context.Context, o *inspect.Object, key keys.Key, before, after map[string]any, value []byte) error {
 	if err := CheckValue(key, value); err != nil {
 		return err
@@ -202,7 +202,7 @@ func fits(ctx context.Context, o *inspect.Object, key keys.Key, before, after ma
 		meta := invalid
 		invalid = func(content map[string]any) ([]string, error) {
 			wrong, err := version.Invalid(ctx, content)
-			if err != nil && slices.Equal(changed, []string{"metadata"}) { // servers ignore errors of what stays
+			if err != nil && slices.Equal(changed, []string{"metadata"}) { // servers ignore errors of unchanged fields
 				return meta(content)
 			}
 			return wrong, err
@@ -223,7 +223,7 @@ func fits(ctx context.Context, o *inspect.Object, key keys.Key, before, after ma
 // accepts.
 var errUnchecked = errors.New("it cannot be checked against its schema")
 
-// worse returns why after does not fit, for a reason that before did not have.
+// worse returns why after is invalid, ignoring reasons that apply to before.
 func worse(invalid func(map[string]any) ([]string, error), before, after map[string]any) error {
 	wrong, err := invalid(after)
 	if len(wrong) > 0 {

@@ -23,7 +23,7 @@ type planned func(ctx context.Context, v *transform.View) error
 
 func (p planned) Plan(ctx context.Context, v *transform.View) error { return p(ctx, v) }
 
-// plan runs a plan on a snapshot of testdata and returns what became of it.
+// plan runs a plan on a snapshot of testdata and returns the report and a reader of the output.
 func plan(t *testing.T, in string, p planned) (*transform.Report, *inspect.Reader) {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "after.db")
@@ -38,7 +38,7 @@ func plan(t *testing.T, in string, p planned) (*transform.Report, *inspect.Reade
 	return report, inspect.NewReader(s, nil)
 }
 
-// object returns the object of a type and name, as the view has it.
+// object returns the object of a type and name in the view.
 func object(t *testing.T, v *transform.View, name, object string) *inspect.Object {
 	t.Helper()
 	types, err := v.Types(t.Context())
@@ -53,7 +53,7 @@ func object(t *testing.T, v *transform.View, name, object string) *inspect.Objec
 	return nil
 }
 
-// with is the content of an object with another value in a field; nil removes it.
+// with returns the content of an object with another value in a field; nil removes the field.
 func with(t *testing.T, o *inspect.Object, value any, path ...string) map[string]any {
 	t.Helper()
 	content := runtime.DeepCopyJSON(o.Content)
@@ -165,7 +165,7 @@ func read(t *testing.T, r *inspect.Reader, kind, name string) map[string]any {
 	return nil
 }
 
-// JSON keeps the bytes around a change.
+// TestPutObjectKeepsText checks that JSON keeps the bytes around a change.
 func TestPutObjectKeepsText(t *testing.T) {
 	var before, staged []byte
 	plan(t, "storage/before.db.gz", func(ctx context.Context, v *transform.View) error {
@@ -181,7 +181,7 @@ func TestPutObjectKeepsText(t *testing.T) {
 	require.Equal(t, string(bytes.Replace(want, []byte(`"generation":1`), []byte(`"generation":2`), 1)), string(staged))
 }
 
-// A later change sees an earlier one, of a definition too.
+// TestObjectsAreThoseStaged checks that a later change sees an earlier one, even of a definition.
 func TestObjectsAreThoseStaged(t *testing.T) {
 	report, after := plan(t, "storage/before.db.gz", func(ctx context.Context, v *transform.View) error {
 		o := object(t, v, "widgets", "untouched")
@@ -218,7 +218,8 @@ func TestObjectsAreThoseStaged(t *testing.T) {
 	require.Equal(t, int64(3), got["metadata"].(map[string]any)["generation"])
 }
 
-// The rules of definitions have one budget for all changes of a run.
+// TestPutObjectHasABudget checks that the rules of definitions have one budget for all changes of a
+// run.
 func TestPutObjectHasABudget(t *testing.T) {
 	list := `[` + strings.Repeat("1,", 44) + `1]`
 	rule := map[string]any{"rule": list + `.all(a, ` + list + `.all(b, ` + list + `.all(c, a + b + c > 0)))`}
@@ -249,8 +250,8 @@ func TestPutObjectHasABudget(t *testing.T) {
 	require.Contains(t, report.Problems[1].Reason, "cost too much for all objects together")
 }
 
-// A stored caBundle of no bytes is none once a server has written the object, and it counts that as
-// a change of the webhooks. Source: PrepareForUpdate compares by reflect.DeepEqual.
+// A stored caBundle of zero bytes is removed when a server writes the object. The server counts the
+// removal as a change of the webhooks. Source: PrepareForUpdate compares by reflect.DeepEqual.
 func TestPutObjectEmptyBundle(t *testing.T) {
 	for _, path := range [][]string{{"metadata", "labels", "a"}, {"webhooks"}} {
 		_, after := plan(t, "reports/base.db.gz", func(ctx context.Context, v *transform.View) error {

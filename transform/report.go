@@ -10,10 +10,10 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
-// APIVersion is that of all documents of this program, in the form of Kubernetes.
+// APIVersion is the apiVersion of all documents of this program, in the form of Kubernetes.
 const APIVersion = "etcdshift/v1"
 
-// Outcome is how a run ended.
+// Outcome is the result of a run.
 type Outcome string
 
 // The outcomes of a run, as the report spells them.
@@ -25,57 +25,57 @@ const (
 	Failed    Outcome = "failed"
 )
 
-// Report is what a run found, planned and did. In its JSON, on which other programs rely, the
-// fields of all parts stand side by side. It holds no Secret values.
+// Report lists the findings, the plan and the results of a run. In its JSON, which other programs
+// read, the fields of all parts are in one object. A report holds no Secret values.
 type Report struct {
 	Head
 	Sections []Section // of one transform only
 	Body
 	Appendix      Section  // nil for none
-	BeforeRestore int      // how many of Steps come before the restore
+	BeforeRestore int      // number of Steps before the restore
 	allow         []string // codes
 
-	// CountUIDs counts UIDs and does not list them: see Options.
+	// CountUIDs counts UIDs instead of listing them: see Options.
 	CountUIDs         bool
-	SeenUIDs, NewUIDs int // counted: as clients saw them before, and others
+	SeenUIDs, NewUIDs int // counted: UIDs that clients saw before, and other UIDs
 }
 
-// Head says what ran, how it ended, and on which files.
+// Head names the command, the result and the files of a run.
 type Head struct {
 	APIVersion string `json:"apiVersion"` // "etcdshift/v1"
 	Kind       string `json:"kind"`       // "Report"
 	Command    string `json:"command"`
-	Tool       *Tool  `json:"tool,omitempty"` // set by who runs the migration
-	// unchanged: OUT is a copy of the input; planned: a dry run; refused, failed: nothing was written
+	Tool       *Tool  `json:"tool,omitempty"` // set by the program that runs the migration
+	// unchanged: OUT is a copy of the input; planned: a dry run; refused, failed: nothing was
+	// written
 	Outcome Outcome            `json:"outcome"`
 	Error   string             `json:"error,omitempty"` // why a run failed
-	Time    string             `json:"time,omitempty"`  // RFC 3339, given to new objects
+	Time    string             `json:"time,omitempty"`  // RFC 3339, for new objects
 	ETag    string             `json:"etag,omitempty"`  // of IN in the list of a fleet; set by fleet run
 	Input   snapshot.FileInfo  `json:"input"`
-	Output  *snapshot.FileInfo `json:"output,omitempty"` // missing where nothing was written
+	Output  *snapshot.FileInfo `json:"output,omitempty"` // missing if nothing was written
 	Kinds   []KindCount        `json:"kinds"`
 	// of kcp import: the archive, or the shard of --orphans-from
 	Archive *snapshot.FileInfo `json:"archive,omitempty"`
 }
 
-// Body says what became of records.
+// Body lists the changes of records.
 type Body struct {
 	Changes    Changes           `json:"changes"`
 	Renamed    []Rename          `json:"renamed"`
 	UIDs       []UID             `json:"uids"`
 	References []Reference       `json:"references"`
 	Problems   []finding.Finding `json:"problems"`
-	Steps      []string          `json:"steps"`   // the steps by hand, in order
-	Restore    []string          `json:"restore"` // the commands to run next, one a member
-	// Saved has objects that may be wanted back, by key, without credentials; of changed ones the
-	// fields as they were.
+	Steps      []string          `json:"steps"`   // manual steps, in order
+	Restore    []string          `json:"restore"` // the commands to run next, one for each member
+	// Saved has removed objects and the old fields of changed objects, by key, without credentials.
 	Saved map[string]json.RawMessage `json:"saved,omitempty"`
 }
 
-// Tool says which program wrote a document.
+// Tool names the program that wrote a document.
 type Tool struct {
 	Name string `json:"name"`
-	// a release, or the time and id of the commit it was built of; (devel) where nothing tells
+	// a release, or the time and id of the built commit; (devel) if unknown
 	Version string `json:"version"`
 }
 
@@ -85,19 +85,19 @@ type KindCount struct {
 	From      string `json:"from"` // group/version
 	To        string `json:"to"`
 	Migrated  int    `json:"migrated"`  // records
-	Unchanged int    `json:"unchanged"` // already there in the new form
+	Unchanged int    `json:"unchanged"` // already in the new form
 	Skipped   int    `json:"skipped"`   // unchanged, each with a problem
 	Conflicts int    `json:"conflicts"`
 }
 
-// Changes counts records by what becomes of them.
+// Changes counts records by the kind of change.
 type Changes struct {
 	Created int `json:"created"`
 	Updated int `json:"updated"`
 	Deleted int `json:"deleted"`
 }
 
-// Rename is an object that has another name afterwards.
+// Rename is an object with a new name.
 type Rename struct {
 	Kind      string `json:"kind"`
 	Namespace string `json:"namespace"`
@@ -105,7 +105,7 @@ type Rename struct {
 	To        string `json:"to"`
 }
 
-// UID is what became of an object's UID: as stored before, as clients saw it before, as written.
+// UID has three UIDs of an object: as stored before, as clients saw it before, as written.
 type UID struct {
 	Kind      string `json:"kind"`
 	Namespace string `json:"namespace"`
@@ -124,7 +124,7 @@ type Reference struct {
 	To        string `json:"to"`
 }
 
-// NewReport returns the empty report of a command that goes on after problems with the allowed
+// NewReport returns the empty report of a command that continues after problems with the allowed
 // codes. Lists are empty, not null, in its JSON.
 func NewReport(command string, allowed ...string) *Report {
 	return &Report{
@@ -150,14 +150,14 @@ func (r *Report) AddUID(u UID) {
 	}
 }
 
-// AddStep appends a thing to do by hand, once.
+// AddStep appends a manual step, once.
 func (r *Report) AddStep(format string, args ...any) {
 	if step := fmt.Sprintf(format, args...); !slices.Contains(r.Steps, step) {
 		r.Steps = append(r.Steps, step)
 	}
 }
 
-// AddStepBefore is AddStep for a step that comes before the restore.
+// AddStepBefore is AddStep for a step before the restore.
 func (r *Report) AddStepBefore(format string, args ...any) {
 	if step := fmt.Sprintf(format, args...); !slices.Contains(r.Steps, step) {
 		r.Steps = slices.Insert(r.Steps, r.BeforeRestore, step)
@@ -165,8 +165,8 @@ func (r *Report) AddStepBefore(format string, args ...any) {
 	}
 }
 
-// Errors counts the problems above a warning, and those of them that refuse the run. An allowed one
-// after which everything was done all the same is not counted.
+// Errors counts the problems of level error, and the problems that refuse the run. Allowed problems
+// with the outcome finding.WentOn are not counted.
 func (r *Report) Errors() (all, refusing int) {
 	for _, p := range r.Problems {
 		if p.Level != finding.Error || p.Outcome == finding.WentOn {
@@ -180,7 +180,7 @@ func (r *Report) Errors() (all, refusing int) {
 	return all, refusing
 }
 
-// AddReference lists an owner reference of the object at key that has changed.
+// AddReference lists a changed owner reference of the object at key.
 func (r *Report) AddReference(key string, from, to encoding.OwnerReference) {
 	from.Controller, from.BlockOwnerDeletion = to.Controller, to.BlockOwnerDeletion
 	if from != to {

@@ -29,7 +29,7 @@ func (r *Report) addRestore(o Options, members []snapshot.Member) {
 	}
 	for _, m := range left {
 		if m.Name == "" {
-			continue // it was added and never started: there is nothing to restore
+			continue // the member was added and never started: there is nothing to restore
 		}
 		r.AddStep("the commands leave out member %q: etcdutl takes no such name or URLs from a command line (name "+
 			"%q, peer URLs %q)", m.ID, m.Name, m.PeerURLs)
@@ -39,9 +39,9 @@ func (r *Report) addRestore(o Options, members []snapshot.Member) {
 		"know --bump-revision and --mark-compacted")
 }
 
-// restoreCommands are the etcdutl calls that restore out, one a member, by name; a snapshot without
-// members (a restored one, etcd 3.4) gets one call to complete. Revisions are raised and marked
-// compacted, so that no client goes on from a revision it saw after the snapshot was taken
+// restoreCommands returns the etcdutl calls that restore out, one for each member, by name; a
+// snapshot without members (a restored one, etcd 3.4) gets one call to complete. Revisions are
+// raised and marked compacted, so that no client continues from a revision after the snapshot
 // (etcd#16028). left are the members that no command can name.
 func restoreCommands(out string, members []snapshot.Member, bump int64) (commands []string, left []snapshot.Member) {
 	common := fmt.Sprintf("etcdutl snapshot restore %s --bump-revision %d --mark-compacted", ShellWord(out), bump)
@@ -69,8 +69,8 @@ func restoreCommands(out string, members []snapshot.Member, bump int64) (command
 	return commands, left
 }
 
-// restorable says whether etcdutl takes the member's name and URLs from a command line that a
-// terminal can show. --initial-cluster is NAME=URL,NAME=URL.
+// restorable reports whether etcdutl takes the member's name and URLs from a printable command
+// line. --initial-cluster is NAME=URL,NAME=URL.
 func restorable(m snapshot.Member) bool {
 	return m.Name != "" && !strings.HasPrefix(m.Name, "-") && !strings.ContainsAny(m.Name, ",=") &&
 		isPrintable(m.Name) &&
@@ -80,15 +80,15 @@ func restorable(m snapshot.Member) bool {
 		})
 }
 
-// plain is text that needs no quotes in a shell.
+// plain matches text that needs no quotes in a shell.
 var plain = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./-]+$`)
 
-// ShellWord quotes s as one word of a POSIX shell, for the commands in a report: names in a
-// snapshot are not to be trusted with a command line. A character that a terminal must not get
-// becomes a question mark, with which the command finds nothing.
+// ShellWord quotes s as one word of a POSIX shell, for the commands in a report: a name in a
+// snapshot is not trusted. An unprintable character becomes a question mark; the command then finds
+// no such name.
 func ShellWord(s string) string {
 	if strings.HasPrefix(s, "-") {
-		s = "./" + s // else it is a flag
+		s = "./" + s // otherwise a flag
 	}
 	if plain.MatchString(s) {
 		return s

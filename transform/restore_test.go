@@ -17,8 +17,7 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
-// hostileWords would do something in a shell, or on a terminal, that prints or runs them as they
-// are.
+// hostileWords returns words that are harmful in a shell or on a terminal if not quoted.
 func hostileWords() []string {
 	return []string{
 		"node-1", "with space", "$(touch PWN)", "`touch PWN`", "'; touch PWN; '", `"; touch PWN; "`, "a\n touch PWN\n",
@@ -28,8 +27,8 @@ func hostileWords() []string {
 	}
 }
 
-// runLine runs the line in sh with a stand-in for each command of etcd and Kubernetes, and returns
-// the words that it was given.
+// runLine runs the line in sh with stubs for all commands of etcd and Kubernetes, and returns the
+// words that a stub received.
 func runLine(t *testing.T, line string) (words []string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -51,8 +50,8 @@ func runLine(t *testing.T, line string) (words []string) {
 	return strings.Split(strings.TrimSuffix(string(b), "\x00"), "\x00")
 }
 
-// TestShellWord: a line with any word runs, as one word; one that a terminal must not get is
-// another, harmless word.
+// TestShellWordRuns checks that a line with any word runs, with the word as one argument; an
+// unprintable word becomes another, harmless word.
 func TestShellWordRuns(t *testing.T) {
 	for _, s := range hostileWords() {
 		word := ShellWord(s)
@@ -65,8 +64,8 @@ func TestShellWordRuns(t *testing.T) {
 	}
 }
 
-// TestRestoreCommands runs the commands printed for members of any name: none runs another command,
-// and each member either is in all of them or is named as left out.
+// TestRestoreCommandsRun runs the commands for members of any name: no command runs another
+// command, and each member is either in all commands or listed as omitted.
 func TestRestoreCommandsRun(t *testing.T) {
 	good := snapshot.Member{ID: "1", Name: "node-1", PeerURLs: []string{"https://10.0.0.1:2380"}}
 	for _, s := range append(hostileWords(), "a,b", "a=http://x") {
@@ -101,8 +100,8 @@ func TestRestoreCommandsRun(t *testing.T) {
 	runLine(t, commands[0])
 }
 
-// TestBumpFits: a store near the last revision is refused a bump that it would not live with, and a
-// server lives with the one that the refusal names.
+// TestBumpFits checks that a store near the last revision refuses a bump that is too large for a
+// server, and a server works with the bump in the refusal.
 func TestBumpFits(t *testing.T) {
 	in := filepath.Join("..", "testdata", "hostile", "v-revmaxbump.db.gz")
 	dir := t.TempDir()

@@ -16,64 +16,65 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
-// Transform plans changes to a snapshot: it stages them on the view and reports there.
+// Transform plans changes to a snapshot, and stages and reports them on the view.
 type Transform interface {
 	Plan(ctx context.Context, v *View) error
 }
 
-// Options say what [Run] reads and writes. The zero value of each field but In and Out is careful.
+// Options are the input, output and settings of [Run]. The zero value of each field but In and Out
+// is the safe choice.
 type Options struct {
-	Command string    // as the report names it, "migrate calico-v3"
-	In, Out string    // paths; Out must not exist, unless for a dry run
+	Command string    // in the report, "migrate calico-v3"
+	In, Out string    // paths; Out must not exist, except for a dry run
 	DryRun  bool      // plan, validate and report, write nothing
-	Allow   []string  // problem codes that do not refuse the run
-	Time    time.Time // given to new objects; zero: the newest in the snapshot
-	// Input, where it is set, is read instead of the file at In, which then only names it. Run
-	// closes it.
+	Allow   []string  // codes of problems that do not refuse the run
+	Time    time.Time // for new objects; zero: the newest time in the snapshot
+	// Input, if set, is read instead of the file at In; In is then only the name. Run closes Input.
 	Input *os.File
-	// Upload, where it is set, gives the output the name Out in place of the file system. The
-	// caller has looked that nothing has the name.
+	// Upload, if set, publishes the output under the name Out instead of the file system. The
+	// caller has checked that the name is unused.
 	Upload func(file *os.File) error
 	// Prefixes are storage prefixes, such as "/registry", that keys of the snapshot do not show.
 	Prefixes []string
-	// MaxExpand is how many bytes a compressed input may expand to, in the folder of Out, or with
-	// Upload in os.TempDir; 0: snapshot.DefaultMaxExpand.
+	// MaxExpand limits the expanded size in bytes of a compressed input, in the folder of Out, or
+	// with Upload in os.TempDir; 0: snapshot.DefaultMaxExpand.
 	MaxExpand int64
-	// Encryption decrypts and encrypts values; nil where there is no configuration.
+	// Encryption decrypts and encrypts values; nil without a configuration.
 	Encryption Encrypter
-	// BumpRevision is by how much the restore commands raise the revision; 0: DefaultBumpRevision.
+	// BumpRevision is the number that the restore commands add to the revision; 0:
+	// DefaultBumpRevision.
 	BumpRevision int64
-	// CountUIDs has the report count UIDs and deleted objects, of which there may be very many,
-	// and not list them all.
+	// CountUIDs makes the report count UIDs and deleted objects, of which there may be very many,
+	// instead of listing them.
 	CountUIDs bool
-	// Diff, where it is set, is called with the staged changes, by their keys, and with granted
-	// leases: before anything is written, of a run that is not refused. A change is valid until
-	// the next one. An error fails the run.
+	// Diff, if set, is called with the staged changes, sorted by key, and the granted leases,
+	// before the first write of a run that is not refused. A change is valid until the next one. An
+	// error fails the run.
 	Diff func(ctx context.Context, in *inspect.Reader, changes iter.Seq2[snapshot.Change, error],
 		granted []snapshot.Lease) error
-	// Progress, where it is set, is called with the name of each phase as it begins, and with a
-	// function that tells how much of the phase is done, from 0 to 1; nil where that is not known.
+	// Progress, if set, is called with the name of each phase as the phase begins, and with a
+	// function that returns the completed part of the phase, from 0 to 1; nil if unknown.
 	Progress func(phase string, part func() float64)
 }
 
-// DefaultBumpRevision is etcd's advice for a cluster that lived on for a week after its snapshot.
+// DefaultBumpRevision is etcd's advice for a cluster that ran for a week after its snapshot.
 const DefaultBumpRevision = 1_000_000_000
 
 var (
 	// ErrOutIsIn is returned when the output is the input.
 	ErrOutIsIn = finding.WithHint(errors.New("output is the input"),
 		"an input is never changed; name another file for the output")
-	// ErrRefused is returned when problems that were not allowed refuse the run. Nothing was
-	// written.
+	// ErrRefused is returned if problems without permission refuse the run. Nothing was written.
 	ErrRefused = errors.New("refused")
 )
 
-// maxRequest is the size beyond which a server refuses a write (etcd server/embed/config.go,
-// DefaultMaxRequestBytes): a larger value is restored and served, but cannot be updated.
+// maxRequest is the size in bytes beyond which a server refuses a write (etcd
+// server/embed/config.go, DefaultMaxRequestBytes): a larger value is restored and served, but
+// cannot be updated.
 const maxRequest = 1_572_864 // bytes
 
-// Run takes a transform from o.In to o.Out. The report is never nil, also of a refused run
-// ([ErrRefused]) and of a failed one. After any error o.Out does not exist.
+// Run applies a transform to o.In and writes o.Out. The report is never nil, even for a refused run
+// ([ErrRefused]) or a failed run. After any error o.Out does not exist.
 func Run(ctx context.Context, o Options, t Transform) (*Report, error) {
 	r := NewReport(o.Command, o.Allow...)
 	r.Input.Path, r.CountUIDs = o.In, o.CountUIDs
@@ -116,13 +117,13 @@ func run(ctx context.Context, o Options, t Transform, r *Report) error {
 		defer func() { _ = v.draft.Discard() }()
 		v.draft.Copy()
 	}
-	o.phase("plan", func() float64 { return src.Progress(3, 1) }) // as long as migrations read at most
+	o.phase("plan", func() float64 { return src.Progress(3, 1) }) // migrations read at most three times
 	planErr := src.Guard(func() error { return t.Plan(ctx, v) })
 	if r.Input, err = src.Info(ctx); err != nil { // a wrong digest explains all other errors
 		return err
 	}
 	if about := (*snapshot.FileError)(nil); errors.As(planErr, &about) {
-		return planErr // it names the file, which may be another
+		return planErr // the error names its file, which may be another file
 	}
 	if planErr != nil {
 		return fmt.Errorf("%s: %w", o.In, planErr)
@@ -140,7 +141,7 @@ func run(ctx context.Context, o Options, t Transform, r *Report) error {
 	}
 	if o.DryRun {
 		r.Outcome = Planned
-		return src.Sound(ctx) // as the run that writes would
+		return src.Sound(ctx) // checks as a writing run would
 	}
 	return v.write(ctx, o, r)
 }
@@ -174,7 +175,7 @@ func (o Options) create() (*publish.File, error) {
 	return publish.Create(o.Out)
 }
 
-// folder is that of scratch files: the one of the output, which has the room.
+// folder returns the folder for scratch files: the folder of the output, which has the space.
 func (o Options) folder() string {
 	if o.Upload != nil {
 		return os.TempDir()
@@ -182,7 +183,7 @@ func (o Options) folder() string {
 	return filepath.Dir(o.Out)
 }
 
-// checkPaths refuses an output that exists, or that cannot be created, before anything is read.
+// checkPaths refuses an output that exists or cannot be created, before the input is read.
 func checkPaths(in, out string) error {
 	if _, err := os.Lstat(out); errors.Is(err, fs.ErrNotExist) {
 		f, err := publish.Create(out)
@@ -201,7 +202,7 @@ func checkPaths(in, out string) error {
 	return &fs.PathError{Op: "create", Path: out, Err: fs.ErrExist}
 }
 
-// OddFile returns warnings about a snapshot as a file.
+// OddFile returns warnings about the format of a snapshot file.
 func OddFile(s *snapshot.Snapshot) (warnings []*finding.Finding) {
 	for i, w := range s.Warnings() {
 		code := CodeRawFile
@@ -216,7 +217,7 @@ func OddFile(s *snapshot.Snapshot) (warnings []*finding.Finding) {
 	return warnings
 }
 
-// close closes the plan: it counts the changes, and refuses the run for its problems.
+// close ends the plan, counts the changes, and refuses the run for its problems.
 func (v *View) close(o Options, r *Report) error {
 	r.Changes = v.plan.count()
 	if t := v.time; !t.IsZero() {
@@ -244,7 +245,7 @@ func (v *View) close(o Options, r *Report) error {
 
 // checkBump refuses a bump that leaves the restored store too few revisions.
 func (v *View) checkBump(o Options, r *Report) {
-	last := r.Input.Revision + int64(v.plan.planned) + 1 // one more where something is scrubbed
+	last := r.Input.Revision + int64(v.plan.planned) + 1 // one more for a scrub
 	if most := snapshot.MostBump(last); o.BumpRevision > most {
 		r.Raise("", CodeBumpTooLarge.Because(
 			"the store is at revision %d: a restore that raises it by %d leaves a server too few for its writes; "+
@@ -253,8 +254,8 @@ func (v *View) checkBump(o Options, r *Report) {
 	}
 }
 
-// write makes the output: a new file, or a changed copy of the input with the commands to restore
-// it.
+// write writes the output: a new file, or a changed copy of the input with the commands for its
+// restore.
 func (v *View) write(ctx context.Context, o Options, r *Report) error {
 	var check func(context.Context, *snapshot.Snapshot) error
 	if len(v.checks) > 0 {

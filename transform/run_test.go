@@ -34,7 +34,7 @@ put /leased x lease=9
 
 type files struct{ in, out string }
 
-// input builds a snapshot and fails the test if it is touched.
+// input builds a snapshot and fails the test if the file changes.
 func input(t testing.TB) files {
 	t.Helper()
 	in := etcdtest.Build(t, story)
@@ -80,7 +80,8 @@ func noOutput(t testing.TB, f files) {
 	require.Empty(t, left)
 }
 
-// TestRunWrites: staged changes compose, keep their order and their leases, and end up in the file.
+// TestRunWrites checks that staged changes compose, keep their order and leases, and are written to
+// the file.
 func TestRunWrites(t *testing.T) {
 	f := input(t)
 	big := bytes.Repeat([]byte("x"), memoryLimit)
@@ -137,7 +138,7 @@ var (
 	general = &finding.Code{Name: "general", Level: finding.Warning}
 )
 
-// TestRunWritesNothing: every end but success leaves the folder of the output as it was.
+// TestRunWritesNothing checks that every failure leaves the folder of the output unchanged.
 func TestRunWritesNothing(t *testing.T) {
 	broken := errors.New("broken")
 	change := func(ctx context.Context, v *View) error { return v.Delete(ctx, []byte("/a")) }
@@ -171,7 +172,8 @@ func TestRunWritesNothing(t *testing.T) {
 	}
 }
 
-// TestRunAllowed goes on although a problem was found, and says what became of the record.
+// TestRunAllowed checks that a run with an allowed problem continues and reports the outcome for
+// the record.
 func TestRunAllowed(t *testing.T) {
 	f := input(t)
 	r := f.run(t, Options{Allow: []string{"invalid"}}, func(ctx context.Context, v *View) {
@@ -184,7 +186,8 @@ func TestRunAllowed(t *testing.T) {
 	require.Equal(t, finding.Skipped, r.Problems[0].Outcome)
 }
 
-// TestProblemsOnce: what is found of a record in two places is one problem with both reasons.
+// TestProblemsOnce checks that findings about one record from two places become one problem with
+// both reasons.
 func TestProblemsOnce(t *testing.T) {
 	f := input(t)
 	r, err := Run(context.Background(), Options{In: f.in, Out: f.out}, planFunc(func(_ context.Context, v *View) error {
@@ -208,8 +211,8 @@ func TestProblemsOnce(t *testing.T) {
 	}, got)
 }
 
-// TestRunPaths refuses an output that is there before the input is read, and a wrong digest
-// whatever the plan says.
+// TestRunPaths checks that an existing output is refused before the input is read, and a wrong
+// digest is refused regardless of the plan.
 func TestRunPaths(t *testing.T) {
 	f := input(t)
 	nothing := planFunc(func(context.Context, *View) error { return nil })
@@ -232,7 +235,7 @@ func TestRunPaths(t *testing.T) {
 	noOutput(t, f)
 }
 
-// TestDeterministic: same input, same plan, same bytes.
+// TestDeterministic checks that the same input and plan give the same bytes.
 func TestDeterministic(t *testing.T) {
 	f := input(t)
 	again := filepath.Join(t.TempDir(), "again.db")
@@ -270,8 +273,8 @@ func TestRestoreCommands(t *testing.T) {
 	require.NotContains(t, unnamed[0], "http://2")
 }
 
-// TestUpload: an output that is no file is written where Upload puts it, with the same bytes, and
-// from an input that is not at its path. Nothing is left in the folder of temporary files.
+// TestUpload checks that Upload gets an output that is not a local file, with the same bytes, from
+// an input that is not at its path. The folder of temporary files stays empty.
 func TestUpload(t *testing.T) {
 	f := input(t)
 	put := planFunc(func(ctx context.Context, v *View) error { return v.Put(ctx, []byte("/b"), []byte("new")) })

@@ -6,25 +6,25 @@ import (
 	"slices"
 )
 
-// Section is a part of a report that belongs to one transform. In JSON it is an object, whose
-// fields become fields of the report. In text it replaces the table of kinds.
+// Section is a part of a report that belongs to one transform. In JSON a Section is an object,
+// whose fields become fields of the report. In text the sections replace the table of kinds.
 type Section interface {
-	// Tables returns the section for a person; none where it says nothing after such an outcome.
+	// Tables returns the section as text tables; none if the section is empty for the outcome.
 	Tables(Outcome) []Table
 }
 
-// Table is printed for a person. Cells are printed by fmt.Sprint.
+// Table is a text table. Cells are printed by fmt.Sprint.
 type Table struct {
 	Title  string // line above; "" for none
 	Header []any  // nil for none
 	Rows   [][]any
-	Of     string   // plural of what a row shows: only the first rows of many are printed; "" where all are
-	More   int      // rows of the report that Rows does not have
-	Totals [][]any  // rows below, which are always printed
+	Of     string   // plural of a row: only the first rows of many are printed; "" to print all rows
+	More   int      // rows of the report that are not in Rows
+	Totals [][]any  // rows below the others, always printed
 	Notes  []string // lines below
 }
 
-// Tables are what the sections say to a person; without a section, a table of kinds.
+// Tables returns the tables of the sections; without a section, a table of kinds.
 func (r *Report) Tables() (tables []Table) {
 	if len(r.Sections) == 0 {
 		tables = append(tables, kindTable(r.Kinds))
@@ -37,7 +37,8 @@ func (r *Report) Tables() (tables []Table) {
 	return tables
 }
 
-// kindTable has a row for each kind, without the columns of a migration where no version changes.
+// kindTable returns a table with a row for each kind, without the columns of a migration if no
+// version changes.
 func kindTable(kinds []KindCount) Table {
 	moved := slices.ContainsFunc(kinds, func(k KindCount) bool { return k.From != k.To || k.Conflicts > 0 })
 	t, total := Table{Header: []any{"KIND", "VERSION", "CHANGED", "UNCHANGED", "SKIPPED"}}, KindCount{Kind: "total"}
@@ -73,7 +74,7 @@ func (r *Report) MarshalJSON() ([]byte, error) {
 	for _, part := range parts {
 		var object bytes.Buffer
 		e := json.NewEncoder(&object)
-		e.SetEscapeHTML(false) // the caller's encoder decides
+		e.SetEscapeHTML(false) // the caller's encoder escapes
 		if err := e.Encode(part); err != nil {
 			return nil, err
 		}

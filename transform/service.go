@@ -54,8 +54,8 @@ func (s serviceSpec) hasNodePort(port any) bool {
 	return slices.ContainsFunc(s.ports(), func(p map[string]any) bool { return reflect.DeepEqual(p["nodePort"], port) })
 }
 
-// updateService drops the fields of a Service that depend on what it no longer is, keeps allocated
-// values that an update leaves out, and has clusterIPs follow clusterIP.
+// updateService drops the fields of a Service that its new type does not use, keeps allocated
+// values that an update omits, and adapts clusterIPs to clusterIP.
 func updateService(before, after map[string]any) {
 	was, _ := before["spec"].(map[string]any)
 	is, _ := after["spec"].(map[string]any)
@@ -70,8 +70,8 @@ func updateService(before, after map[string]any) {
 	}
 }
 
-// dropTypeDependent drops what a Service no longer needs. A field that changes too stays: its value
-// is wanted.
+// dropTypeDependent drops fields that a Service no longer needs. A field that also changes stays:
+// the new value is intended.
 func dropTypeDependent(was, is serviceSpec) {
 	drop := func(fields ...string) {
 		for _, field := range fields {
@@ -110,8 +110,9 @@ func (s serviceSpec) has(field string) bool {
 	return s[field] != nil && s[field] != "" && s[field] != int64(0) && !(is && len(list) == 0)
 }
 
-// invalidService are the fields that a Service may not have, or must have, because of others: with
-// one of them a server refuses every update. Source: validateService in pkg/apis/core/validation.
+// invalidService returns the forbidden and the missing fields of a Service, given its other fields.
+// With one of these errors a server refuses every update. Source: validateService in
+// pkg/apis/core/validation.
 func invalidService(content map[string]any) (wrong []string) {
 	spec, _ := content["spec"].(map[string]any)
 	s, balanced := serviceSpec(spec), serviceSpec(spec).is(corev1.ServiceTypeLoadBalancer)
@@ -179,8 +180,8 @@ func keepAllocated(was, is serviceSpec) {
 	}
 }
 
-// followClusterIP puts a clusterIP that alone was changed into clusterIPs, and has ipFamilies name
-// their families.
+// followClusterIP copies a clusterIP that changed without clusterIPs into clusterIPs, and sets
+// ipFamilies to their families.
 func followClusterIP(was, is serviceSpec) {
 	ips, _ := is["clusterIPs"].([]any)
 	if len(ips) == 0 || reflect.DeepEqual(was["clusterIP"], is["clusterIP"]) ||
@@ -192,7 +193,7 @@ func followClusterIP(was, is serviceSpec) {
 	for _, ip := range ips {
 		text, _ := ip.(string)
 		if machines.IP(text) == "" {
-			return // None has the families that it had
+			return // None keeps its families
 		}
 		family := corev1.IPv4Protocol
 		if netutils.IsIPv6String(text) {

@@ -13,15 +13,15 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
-// TestDryRunFindsDamage: what would fail to be written because the input is damaged is not planned
-// either.
+// TestDryRunFindsDamage checks that a dry run fails for an input whose damage fails the writing
+// run.
 func TestDryRunFindsDamage(t *testing.T) {
 	f := input(t)
 	data, err := os.ReadFile(f.in)
 	require.NoError(t, err)
-	// The record of /leased says that it was written at another revision than its own: that is the
-	// byte before version and value. Where etcd committed between writes, as it does on a slow
-	// machine, a free page has it too.
+	// The stored revision of the record of /leased becomes wrong: the byte before version and
+	// value. If etcd committed between writes, as on a slow machine, a free page has the same
+	// bytes.
 	record := []byte("\x20\x01\x2a\x01x")
 	require.True(t, bytes.Contains(data, record))
 	for at := range len(data) {

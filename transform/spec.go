@@ -14,41 +14,43 @@ import (
 	inputfile "github.com/etcdshift/etcdshift/internal/input"
 )
 
-// Spec describes a transform as a command: its place, help, flags and problem codes.
+// Spec describes a transform as a command: its place, help, flags and codes of problems.
 type Spec struct {
 	Group    string // of commands: GroupMigrate, GroupKCP, GroupPolicy; GroupNone for none
 	Name     string // of the command
 	Usage    string // one line
 	Examples string // command lines, one a line
 	Text     string // paragraphs of the help
-	ArgsText string // arguments as the help shows them; "" for IN OUT and Rest
+	ArgsText string // arguments in the help; "" for IN OUT and Rest
 	Rest     string // arguments after IN OUT: "TYPE[/NAME] [NAME...]"; in brackets optional, "..." for more
-	Builds   bool   // a new file, instead of a changed copy of the input
-	Alone    bool   // no step of a plan: it checks that the output has all other records of the input
-	Of       []Spec // the commands that it runs as steps, nil for none: it reports their codes too
+	Builds   bool   // the output is a new file instead of a changed copy of the input
+	Alone    bool   // no step of a plan: the command checks that the output has all other records of the input
+	Of       []Spec // the commands that run as steps, with their codes; nil for none
 
-	// The help leaves out flags without a use: --time, unless it creates objects; of a restore; of
-	// values.
+	// The help omits unused flags: --time for a command that creates no objects; flags of a
+	// restore; flags about values.
 	Creates       bool
-	NotForRestore bool // no cluster goes on from the output
-	Unread        bool // values are copied as they are
+	NotForRestore bool // the output is not for a cluster
+	Unread        bool // values are copied unread
 
 	// Arguments names the arguments before IN and OUT; nil for none.
 	Arguments func(a *Args) []string
 	Flags     []Flag
-	Codes     []*finding.Code   // of problems that it reports
-	Settles   map[string]string // by code, how to settle such a problem without --allow
-	Sections  []Section         // that its reports may have, empty
-	Appendix  Section           // the same; nil for none
+	Codes     []*finding.Code   // of problems in its reports
+	Settles   map[string]string // by code, another remedy than --allow
+	Sections  []Section         // of its reports, empty
+	Appendix  Section           // of its reports, empty; nil for none
 
-	// New makes the transform from the command line; its mistakes are errors of [Usagef].
+	// New makes the transform from the command line; mistakes in the command line are errors of
+	// [Usagef].
 	New func(ctx context.Context, a *Args) (Transform, error)
 }
 
-// Command is the words of the command: "migrate calico-v3".
+// Command returns the words of the command: "migrate calico-v3".
 func (s *Spec) Command() string { return strings.TrimSpace(s.Group + " " + s.Name) }
 
-// AllCodes are the codes of problems that the command reports, those of its steps included.
+// AllCodes returns the codes of problems that the command reports, including the codes of its
+// steps.
 func (s *Spec) AllCodes() []*finding.Code {
 	codes := slices.Clone(s.Codes)
 	for _, of := range s.Of {
@@ -57,8 +59,8 @@ func (s *Spec) AllCodes() []*finding.Code {
 	return codes
 }
 
-// RunCodes are the codes that a run of the command may report beside its own: one that builds a new
-// file stages no values and raises no revision.
+// RunCodes returns the codes that a run of the command may report besides AllCodes. A command with
+// Builds stages no values and raises no revision.
 func (s *Spec) RunCodes() []*finding.Code {
 	codes := []*finding.Code{CodeRawFile, CodeCompressed, CodeFreeList}
 	if s.Builds {
@@ -70,7 +72,7 @@ func (s *Spec) RunCodes() []*finding.Code {
 	return append(codes, CodeLargeValue)
 }
 
-// Unused are the flags of every run that change nothing for the command.
+// Unused returns the common flags that have no effect on the command.
 func (s *Spec) Unused() (flags []string) {
 	if !s.Creates && !slices.ContainsFunc(s.Of, func(of Spec) bool { return of.Creates }) {
 		flags = append(flags, "time")
@@ -84,8 +86,8 @@ func (s *Spec) Unused() (flags []string) {
 	return flags
 }
 
-// CountArguments returns how many arguments fit the words of a usage: one in brackets is optional,
-// one that ends with "..." stands for any number.
+// CountArguments returns the least and the largest number of arguments for the words of a usage: a
+// word in brackets is optional, a word that ends with "..." stands for any number.
 func CountArguments(words []string) (least, most int) {
 	most = len(words)
 	for _, word := range words {
@@ -114,11 +116,11 @@ type Flag struct {
 	Category string   // heading in the help; "" for none
 	Usage    string   // one line; the word in `backquotes` stands for the value
 	Choices  []string // values that the flag takes; nil for any
-	// Bare is the value of a flag with Choices where none is attached with "=", as for kubectl: the
+	// Bare is the value of a flag with Choices if no value is attached with "=", as in kubectl: the
 	// next word is an argument. "" for a flag that takes the next word as its value.
 	Bare string
-	// Default is the value without the flag, and sets its type: string, bool, time.Duration, or
-	// []string for a flag that may be repeated. nil stands for "".
+	// Default is the value without the flag, and sets the type: string, bool, time.Duration, or
+	// []string for a repeatable flag. nil stands for "".
 	Default any
 }
 
@@ -134,22 +136,22 @@ type Values interface {
 // Args is a command line.
 type Args struct {
 	Values
-	Arguments []string // all of them; for New those before the input
+	Arguments []string // all; for New only the arguments before the input
 	In, Out   string
-	Rest      []string // those after the output
+	Rest      []string // the arguments after the output
 	Prefixes  []string // of --prefix
-	// Open opens one more snapshot, with the EncryptionConfiguration that a flag names. It is
-	// closed after the run.
+	// Open opens one more snapshot, with the EncryptionConfiguration of the named flag. The
+	// snapshot is closed after the run.
 	Open func(ctx context.Context, path, configFlag string) (*File, error)
-	// Small, where it is set, reads the small files that flags and arguments name; the name is that
-	// of the flag or argument.
+	// Small, if set, reads the small files of flags and arguments; name is the name of the flag or
+	// argument.
 	Small func(ctx context.Context, name, path string) ([]byte, error)
 }
 
-// File is a snapshot that a transform reads beside its input.
+// File is a snapshot that a transform reads besides its input.
 type File struct {
 	*inspect.Reader
-	Decrypter inspect.Decrypter // nil where there is no EncryptionConfiguration
+	Decrypter inspect.Decrypter // nil without an EncryptionConfiguration
 }
 
 // Read runs fn, which reads the file, and waits for the file's digest. Faults of the mapped file
@@ -162,7 +164,7 @@ func (f *File) Read(ctx context.Context, fn func() error) error {
 	return err
 }
 
-// ReadFile reads the small file that a flag names; nil without the flag.
+// ReadFile reads the small file of a flag; nil without the flag.
 func (a *Args) ReadFile(ctx context.Context, flag string) ([]byte, error) {
 	if !a.IsSet(flag) {
 		return nil, nil
@@ -170,8 +172,8 @@ func (a *Args) ReadFile(ctx context.Context, flag string) ([]byte, error) {
 	return a.small(ctx, "--"+flag, a.String(flag))
 }
 
-// ReadArgument reads the small file that an argument before the input names. An empty one is a
-// mistake in the command line.
+// ReadArgument reads the small file of an argument before the input. An empty file is a mistake in
+// the command line.
 func (a *Args) ReadArgument(ctx context.Context, i int, name string) ([]byte, error) {
 	text, err := a.small(ctx, name, a.Arguments[i])
 	if errors.Is(err, inputfile.ErrEmpty) {

@@ -7,15 +7,16 @@ import (
 	"github.com/etcdshift/etcdshift/internal/publish"
 )
 
-// spool keeps bytes, one after the other: the last of them in memory, the others in a scratch file.
+// spool is an append-only sequence of bytes: the last bytes in memory, the others in a scratch
+// file.
 type spool struct {
 	dir    string   // of the scratch file
 	file   *os.File // nil until memory is full
 	stored int64    // bytes in the file
-	memory []byte   // the bytes behind them
+	memory []byte   // the bytes after the file
 }
 
-// memoryLimit is how many bytes a spool keeps in memory.
+// memoryLimit is the number of bytes that a spool keeps in memory.
 const memoryLimit = 4 << 20
 
 // add appends a record of two parts and returns its offset.
@@ -39,7 +40,7 @@ func (s *spool) add(key, value []byte) (at int64, err error) {
 	return at, s.wrap(err)
 }
 
-// read fills out with the bytes at an offset, of one record.
+// read fills out with the bytes of one record at an offset.
 func (s *spool) read(out []byte, at int64) error {
 	if at >= s.stored {
 		copy(out, s.memory[at-s.stored:])
@@ -63,15 +64,15 @@ func (s *spool) close() error {
 	return s.file.Close()
 }
 
-// spoolReader reads records of a spool that mostly follow each other. What it returns is valid
-// until the next call.
+// spoolReader reads the records of a spool, mostly in sequence. A result is valid until the next
+// call.
 type spoolReader struct {
 	*spool
 	at     int64
-	window []byte // the bytes at that offset
+	window []byte // the bytes at offset at
 }
 
-// windowSize is how many bytes a spoolReader reads at once.
+// windowSize is the number of bytes that a spoolReader reads at once.
 const windowSize = 256 << 10
 
 func (r *spoolReader) next(at int64, n int) ([]byte, error) {

@@ -11,27 +11,27 @@ import (
 	"github.com/etcdshift/etcdshift/inspect"
 )
 
-// Encrypter decrypts values that are read and encrypts those that are written, as an API server
-// with one encryption configuration does. encryption.Transformers is one.
+// Encrypter decrypts and encrypts values as an API server with one encryption configuration does.
+// encryption.Transformers is an Encrypter.
 type Encrypter interface {
 	inspect.Decrypter
-	// Encrypt returns what a server stores of plain under key: plain itself where the resource is
-	// not to be encrypted.
+	// Encrypt returns the stored form of plain under key: plain itself if the configuration does
+	// not encrypt the resource.
 	Encrypt(ctx context.Context, gr schema.GroupResource, key, plain []byte) (stored []byte, err error)
-	// Encrypts says whether a server encrypts the resource.
+	// Encrypts reports whether a server encrypts the resource.
 	Encrypts(gr schema.GroupResource) bool
 }
 
-// Put stages a decrypted value for key; it is encrypted as a server would, and its lease stays. A
-// value that is stored already stages nothing, and so keeps its ciphertext. A value that would lose
-// its encryption is reported (would-be-plaintext) and stays as it is.
+// Put stages a decrypted value for key. The value is encrypted as a server would, and the lease
+// stays. An unchanged value stages nothing and keeps its ciphertext. A value that would lose its
+// encryption is reported (would-be-plaintext) and stays unchanged.
 func (v *View) Put(ctx context.Context, key, value []byte) error {
 	_, err := v.Derive(ctx, key, key, value)
 	return err
 }
 
-// Derive is [View.Put] with a value made of the one at from, which must not lose its encryption
-// either. staged is false where that was reported.
+// Derive is [View.Put] with a value derived from the value at from, which must not lose its
+// encryption either. staged is false after such a report.
 func (v *View) Derive(ctx context.Context, from, key, value []byte) (staged bool, err error) {
 	if len(key) == 0 || len(value) == 0 {
 		return false, fmt.Errorf("stage %q: key and value must not be empty", key)
@@ -50,8 +50,8 @@ func (v *View) Derive(ctx context.Context, from, key, value []byte) (staged bool
 	return v.put(ctx, from, key, stored, value)
 }
 
-// Move is [View.Derive] from the record of an entry, which is deleted then. The new one has its
-// lease.
+// Move is [View.Derive] from the record of an entry, followed by the deletion of that record. The
+// new record has the lease of the entry.
 func (v *View) Move(ctx context.Context, e *Entry, key, value []byte) (staged bool, err error) {
 	if staged, err = v.Derive(ctx, e.Key, key, value); !staged || err != nil {
 		return false, err
@@ -72,7 +72,7 @@ func (v *View) stages(ctx context.Context, key, value []byte) (bool, error) {
 		(!v.plaintext || bytes.Equal(e.Stored, value)), err
 }
 
-// put stages value, encrypted as a server would. stored is the record of key, nil for none.
+// put stages value, encrypted as a server would. stored is the record of key; nil for none.
 func (v *View) put(ctx context.Context, from, key []byte, stored *Entry, value []byte) (bool, error) {
 	var reason string
 	var err error
@@ -121,18 +121,18 @@ func (v *View) encrypt(ctx context.Context, key, value []byte) ([]byte, error) {
 	return value, nil
 }
 
-// Encrypts says whether a value written under key would be encrypted.
+// Encrypts reports whether a value written under key would be encrypted.
 func (v *overlay) Encrypts(ctx context.Context, key []byte) (bool, error) {
 	gr, err := v.reader.Resource(ctx, key)
 	return err == nil && v.encrypter != nil && v.encrypter.Encrypts(gr), err
 }
 
-// Exposes says why the encrypted value of from must not be written to key: it would be stored in
-// the clear. The reason is empty where it would not.
+// Exposes returns why the encrypted value of from must not be written to key: the value would be
+// stored as plaintext. The reason is "" if the write is safe.
 func (v *overlay) Exposes(ctx context.Context, from, key []byte) (reason string, err error) {
 	if st, err := v.plan.get(from); err != nil {
 		return "", err
-	} else if st != nil && !st.delete { // an earlier step's, from elsewhere
+	} else if st != nil && !st.delete { // staged by an earlier step, from another key
 		_, value, err := v.plan.record(st)
 		if err == nil {
 			reason, err = v.exposed(ctx, value, key)
@@ -148,7 +148,7 @@ func (v *overlay) Exposes(ctx context.Context, from, key []byte) (reason string,
 	return v.exposed(ctx, rec.Value, key)
 }
 
-// exposed is Exposes with the value as it is stored.
+// exposed is Exposes for a stored value.
 func (v *overlay) exposed(ctx context.Context, stored, key []byte) (reason string, err error) {
 	if v.plaintext || encoding.Detect(stored) != encoding.FormatEncrypted {
 		return "", nil
@@ -161,8 +161,8 @@ func (v *overlay) exposed(ctx context.Context, stored, key []byte) (reason strin
 		"encrypt them", gr), nil
 }
 
-// Rewrap stages the value of key, unchanged, encrypted by the provider and key that the
-// configuration names first. rewrapped is false where it is stored so already, or would lose its
+// Rewrap stages the value of key, unchanged, encrypted by the first provider and key of the
+// configuration. rewrapped is false if the value is encrypted so already, or would lose its
 // encryption, which is reported.
 func (v *View) Rewrap(ctx context.Context, key []byte) (rewrapped bool, err error) {
 	if v.encrypter == nil {
@@ -178,7 +178,7 @@ func (v *View) Rewrap(ctx context.Context, key []byte) (rewrapped bool, err erro
 	return v.put(ctx, key, key, stored, stored.Value)
 }
 
-// Delete stages the deletion of key. It stages nothing where there is none, as a live server.
+// Delete stages the deletion of key. Like a server, Delete stages nothing for a missing key.
 func (v *View) Delete(ctx context.Context, key []byte) error {
 	rec, err := v.src.Get(ctx, key)
 	if err != nil {

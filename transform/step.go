@@ -6,9 +6,10 @@ import (
 	"slices"
 )
 
-// Step plans t as one of several steps: it sees what earlier steps staged as if it were stored, and
-// goes on after problems with the codes allow besides those that the run allows. Its own report has
-// its changes and sections; all else is added to the report of the run.
+// Step plans t as one of several steps. The step sees the changes of earlier steps as stored, and
+// continues after problems with the codes allow besides the allowed codes of the run. The returned
+// report has the changes and sections of the step; everything else is added to the report of the
+// run.
 func (v *View) Step(ctx context.Context, command string, allow []string, t Transform) (*Report, error) {
 	all, problems := v.report, v.problems
 	own := NewReport(command, slices.Concat(all.allow, allow)...)
@@ -25,7 +26,7 @@ func (v *View) Step(ctx context.Context, command string, allow []string, t Trans
 	return own, err
 }
 
-// take adds to the report of a run what a step reports, but for its problems, changes and sections.
+// take adds the report of a step to the report of a run, without problems, changes and sections.
 func (r *Report) take(own *Report) {
 	r.Kinds = append(r.Kinds, own.Kinds...)
 	r.Renamed = append(r.Renamed, own.Renamed...)
@@ -42,7 +43,7 @@ func (r *Report) take(own *Report) {
 		}
 	}
 	for key, object := range own.Saved {
-		if _, saved := r.Saved[key]; !saved { // else an earlier step saved the object as it was stored
+		if _, saved := r.Saved[key]; !saved { // otherwise an earlier step saved the object as stored
 			r.Saved[key] = object
 		}
 	}

@@ -34,8 +34,8 @@ func (s *stepsOf) Plan(ctx context.Context, v *View) error {
 	return nil
 }
 
-// randomStep puts, creates and deletes some keys, each at most once, and compares what it sees
-// with what the steps before it left.
+// randomStep puts, creates and deletes some keys, each at most once, and compares the view with the
+// content after the steps before.
 func randomStep(t *testing.T, random *rand.Rand, content map[string]string) planFunc {
 	type op struct{ key, value string }
 	before := maps.Clone(content)
@@ -79,8 +79,8 @@ func randomStep(t *testing.T, random *rand.Rand, content map[string]string) plan
 	}
 }
 
-// TestSteps: steps of one run leave the content that they leave as runs of their own, one after the
-// other, and each step reports the same changes.
+// TestSteps checks that the steps of one run leave the same content as separate runs in the same
+// order, and each step reports the same changes.
 func TestSteps(t *testing.T) {
 	folder, random := t.TempDir(), rand.New(rand.NewPCG(15, 1))
 	in := etcdtest.Build(t, "put /registry/namespaces/ns x\nput /registry/configmaps/ns/0 one\nput "+
@@ -114,7 +114,8 @@ func TestSteps(t *testing.T) {
 	}
 }
 
-// TestStepCountsOnce: a key that a step puts back as it is stored, and then changes, counts once.
+// TestStepCountsOnce checks that a key that a step first puts unchanged and then changes counts
+// once.
 func TestStepCountsOnce(t *testing.T) {
 	key := "/registry/configmaps/ns/0"
 	in := etcdtest.Build(t, "put /registry/namespaces/ns x\nput "+key+" one")
@@ -141,8 +142,9 @@ func TestStepCountsOnce(t *testing.T) {
 	}
 }
 
-// TestStepReports: the report of a run has what all its steps report, steps before the restore
-// first; what a step saved as it was stored stays; codes are allowed by a step alone.
+// TestStepReports checks that the report of a run includes the reports of all its steps, steps
+// before the restore first; the first saved form of an object stays; codes may be allowed for one
+// step only.
 func TestStepReports(t *testing.T) {
 	f := input(t)
 	reporting := func(before, after string, raise *finding.Code) planFunc {
@@ -173,7 +175,8 @@ func TestStepReports(t *testing.T) {
 	require.JSONEq(t, `"a"`, string(r.Saved["/x"]))
 }
 
-// TestStepChecks: the checks of all steps read the output, and what any step scrubs is gone.
+// TestStepChecks checks that the checks of all steps read the output, and keys scrubbed by any step
+// are gone.
 func TestStepChecks(t *testing.T) {
 	f := input(t)
 	var checked []string
@@ -205,8 +208,8 @@ func TestStepChecks(t *testing.T) {
 	require.NoFileExists(t, f.out+"2")
 }
 
-// TestStepsKeepEncryption: a value that a step moved is not moved on to where it would be stored in
-// the clear.
+// TestStepsKeepEncryption checks that a value moved by one step is not moved by a later step to a
+// key with plaintext.
 func TestStepsKeepEncryption(t *testing.T) {
 	by := encrypter(t, "secretbox=a")
 	f := secretsOf(t, nil)

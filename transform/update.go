@@ -9,9 +9,9 @@ import (
 )
 
 // AsUpdated returns content as a server's update of o stores it: without fields that no longer
-// apply, and with those that follow from others. Sources: PrepareForUpdate of each strategy below
+// apply, and with fields derived from others. Sources: PrepareForUpdate of each strategy below
 // pkg/registry of Kubernetes 1.36, and the storage of Services. Immutable fields and status may
-// change. content stays as it is.
+// change. content is not modified.
 func AsUpdated(o *inspect.Object, content map[string]any) map[string]any {
 	update := map[string]func(before, after map[string]any){
 		"services": updateService, "secrets": updateSecret, "serviceaccounts": updateServiceAccount,
@@ -49,7 +49,7 @@ func updateSecret(before, after map[string]any) {
 	}
 }
 
-// updateServiceAccount leaves the name alone of each Secret that a ServiceAccount names.
+// updateServiceAccount removes all fields but the name from the Secrets of a ServiceAccount.
 func updateServiceAccount(_, after map[string]any) {
 	secrets, _ := after["secrets"].([]any)
 	for _, secret := range secrets {
@@ -62,7 +62,7 @@ func updateServiceAccount(_, after map[string]any) {
 	}
 }
 
-// updateClaim keeps dataSource and dataSourceRef of a PersistentVolumeClaim the same.
+// updateClaim keeps dataSource and dataSourceRef of a PersistentVolumeClaim equal.
 func updateClaim(_, after map[string]any) {
 	spec, _ := after["spec"].(map[string]any)
 	source, one := spec["dataSource"].(map[string]any)

@@ -16,19 +16,19 @@ import (
 // Entry is the latest value of a key, as stored or as staged, decrypted.
 type Entry = inspect.Entry
 
-// overlay is a snapshot with changes staged on top, to be read.
+// overlay is the readable part of a View: a snapshot with staged changes on top.
 type overlay struct {
 	src           *snapshot.Snapshot
 	reader        *inspect.Reader
-	encrypter     Encrypter // nil where there is no encryption configuration
-	plaintext     bool      // written
+	encrypter     Encrypter // nil without an encryption configuration
+	plaintext     bool      // store values unencrypted: see Output
 	plan          *plan
 	prefixes      []string         // of Options
-	undecryptable map[string]error // why values of these keys cannot be decrypted
+	undecryptable map[string]error // why values cannot be decrypted, by key
 }
 
-// View is a snapshot with changes staged on top. Values are read and staged decrypted; staging
-// encrypts them under their own key. It is not safe for concurrent use.
+// View is a snapshot with staged changes on top. Values are read and staged decrypted; staging
+// encrypts a value under its own key. A View is not safe for concurrent use.
 type View struct {
 	*overlay
 	*findings
@@ -43,13 +43,14 @@ type View struct {
 	budget  bounded.Budget
 }
 
-// Budget is what schemas and rules of CustomResourceDefinitions may cost on all objects of the run.
-// What checks many objects at once takes a meter for each; [View.PutObject] does so itself.
+// Budget limits the cost of schemas and rules of CustomResourceDefinitions for all objects of the
+// run. A caller that checks many objects in parallel takes a meter for each; [View.PutObject] takes
+// its own.
 func (v *View) Budget() *bounded.Budget { return &v.budget }
 
-// Live yields the latest value of each key that begins with prefix: first those of the file in
-// revision order, changes applied, then keys that are only staged, in the order of staging. Changes
-// staged meanwhile are seen where the scan has not come yet.
+// Live yields the latest value of each key that begins with prefix: first the keys of the file in
+// revision order, with changes applied, then keys that are only staged, in the order of staging.
+// Changes staged during the scan are visible at keys that the scan has not reached.
 func (v *overlay) Live(ctx context.Context, prefix []byte) iter.Seq2[*Entry, error] {
 	return func(yield func(*Entry, error) bool) {
 		if _, err := v.reader.Layouts(ctx); err != nil { // parse the keys
@@ -85,7 +86,7 @@ func (v *overlay) created(ctx context.Context, prefix []byte) iter.Seq2[*Entry, 
 	})
 }
 
-// Get returns the latest value of key, nil where there is none.
+// Get returns the latest value of key; nil for none.
 func (v *overlay) Get(ctx context.Context, key []byte) (*Entry, error) {
 	switch st, err := v.plan.get(key); {
 	case err != nil:
@@ -98,7 +99,7 @@ func (v *overlay) Get(ctx context.Context, key []byte) (*Entry, error) {
 	return e, err
 }
 
-// entry is the entry of a stored record, nil where its deletion is staged.
+// entry returns the entry of a stored record; nil if its deletion is staged.
 func (v *overlay) entry(ctx context.Context, rec *snapshot.Record) (*Entry, error) {
 	switch st, err := v.plan.get(rec.Key); {
 	case err != nil:
@@ -111,7 +112,7 @@ func (v *overlay) entry(ctx context.Context, rec *snapshot.Record) (*Entry, erro
 	return e, err
 }
 
-// staged is the entry of a staged change, nil for a deletion.
+// staged returns the entry of a staged change; nil for a deletion.
 func (v *overlay) staged(ctx context.Context, st *staged) (*Entry, error) {
 	if st.delete {
 		return nil, nil
@@ -124,11 +125,11 @@ func (v *overlay) staged(ctx context.Context, st *staged) (*Entry, error) {
 	return e, v.reader.Decrypt(ctx, e)
 }
 
-// Layouts are the storage prefixes that the run was given, and those that keys show, of any layout.
+// Layouts returns the storage prefixes of [Options] and the prefixes that keys show, of any layout.
 func (v *overlay) Layouts(ctx context.Context) (keys.Layouts, error) { return v.reader.Layouts(ctx) }
 
-// Time is the time given to new objects: that of [Options], else the newest creationTimestamp in
-// the snapshot, found by one scan when it is first asked for; never the clock.
+// Time returns the time for new objects: the time of [Options], else the newest creationTimestamp
+// in the snapshot, found by a scan in the first call; never the clock.
 func (v *View) Time(ctx context.Context) (time.Time, error) {
 	if !v.time.IsZero() {
 		return v.time, nil
@@ -137,7 +138,7 @@ func (v *View) Time(ctx context.Context) (time.Time, error) {
 		if err != nil {
 			return time.Time{}, err
 		}
-		// a value that is no object has no time
+		// a value that is not an object has no time
 		if m, err := encoding.ReadMeta(e.Value); err == nil && m.CreationTimestamp.After(v.time) {
 			v.time = m.CreationTimestamp
 		}
@@ -145,8 +146,8 @@ func (v *View) Time(ctx context.Context) (time.Time, error) {
 	return v.time, nil
 }
 
-// InputDigest is the SHA-256 of the input's image, for UIDs that are the same at each run. It waits
-// for the pass over the input.
+// InputDigest returns the SHA-256 of the input's image, a seed for UIDs that are the same in each
+// run. InputDigest waits for the pass over the input.
 func (v *overlay) InputDigest(ctx context.Context) ([32]byte, error) {
 	d, err := v.src.Digest(ctx)
 	return d.Image, err

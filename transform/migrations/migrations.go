@@ -1,5 +1,5 @@
-// Package migrations lists all transforms. Each lives in a folder beside this one, which it must
-// not import.
+// Package migrations lists all transforms. Each transform has its own package, which must not
+// import this one.
 package migrations
 
 import (
